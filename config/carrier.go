@@ -127,17 +127,17 @@ func (c *Config) validateCarriers(m *strict.Mistakes) {
 	m.AddIf(len(c.Carriers) == 0, "carriers", "expected at least one, for example simulator")
 	names := make(map[string]bool)
 	for i := range c.Carriers {
-		carrier, at := &c.Carriers[i], "carriers["+strconv.Itoa(i)+"]."
-		carrier.validate(m, at)
-		m.AddIf(names[carrier.Name], at+"name", "expected another name than that of a carrier before, got %q", carrier.Name)
+		carrier, path := &c.Carriers[i], "carriers["+strconv.Itoa(i)+"]."
+		carrier.validate(m, path)
+		m.AddIf(names[carrier.Name], path+"name", "expected another name than that of a carrier before, got %q", carrier.Name)
 		names[carrier.Name] = true
 	}
 }
 
 // validate checks a carrier by its type.
-func (c *Carrier) validate(m *strict.Mistakes, at string) {
+func (c *Carrier) validate(m *strict.Mistakes, path string) {
 	if !slices.Contains([]string{Simulator, SMPP, Kannel, HTTP}, c.Type) {
-		m.Add(at+"type", "expected simulator, smpp, kannel or http, got %q", c.Type)
+		m.Add(path+"type", "expected simulator, smpp, kannel or http, got %q", c.Type)
 		return
 	}
 	v := reflect.ValueOf(c).Elem()
@@ -145,39 +145,39 @@ func (c *Carrier) validate(m *strict.Mistakes, at string) {
 		tag := v.Type().Field(i).Tag
 		types := strings.Fields(tag.Get("of"))
 		foreign := len(types) > 0 && !slices.Contains(types, c.Type) && !v.Field(i).IsZero()
-		m.AddIf(foreign, at+tag.Get("json"), "expected nothing, because a carrier of the type %s has none", c.Type)
+		m.AddIf(foreign, path+tag.Get("json"), "expected nothing, because a carrier of the type %s has none", c.Type)
 	}
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
 	switch {
 	case c.Type == Simulator:
-		m.AddIf(c.Name != Simulator, at+"name", "expected none, or simulator, got %q", c.Name)
+		m.AddIf(c.Name != Simulator, path+"name", "expected none, or simulator, got %q", c.Name)
 	case c.Name == "" || len(c.Name) > 40 || strings.Trim(c.Name, letters) != "":
-		m.Add(at+"name", "expected a name of 1 to 40 letters, digits, dots, dashes and underscores, got %q", c.Name)
+		m.Add(path+"name", "expected a name of 1 to 40 letters, digits, dots, dashes and underscores, got %q", c.Name)
 	case c.Name == Simulator:
-		m.Add(at+"name", "expected another name than simulator, which stands for none")
+		m.Add(path+"name", "expected another name than simulator, which stands for none")
 	}
 	switch c.Type {
 	case SMPP:
-		c.validateSMPP(m, at)
+		c.validateSMPP(m, path)
 	case Kannel, HTTP:
 		u, err := url.Parse(c.URL) // which may hold a secret
-		m.AddIf(err != nil || !web(u) || c.Type == Kannel && u.RawQuery != "", at+"url", "expected an http or https URL")
-		asciiField(m, at+"username", c.Username, maxPassword)
-		asciiField(m, at+"password", c.Password, maxPassword)
-		asciiField(m, at+"smsc", c.SMSC, maxPassword)
-		asciiField(m, at+"token", c.Token, 4096)
+		m.AddIf(err != nil || !web(u) || c.Type == Kannel && u.RawQuery != "", path+"url", "expected an http or https URL")
+		asciiField(m, path+"username", c.Username, maxPassword)
+		asciiField(m, path+"password", c.Password, maxPassword)
+		asciiField(m, path+"smsc", c.SMSC, maxPassword)
+		asciiField(m, path+"token", c.Token, 4096)
 	}
 	if c.Type != Simulator {
-		m.AddIf(c.AnswerTimeout < 100*time.Millisecond || c.AnswerTimeout > 5*time.Minute, at+"answer_timeout", "expected 100ms to 5m, got %q", c.AnswerTimeout)
+		m.AddIf(c.AnswerTimeout < 100*time.Millisecond || c.AnswerTimeout > 5*time.Minute, path+"answer_timeout", "expected 100ms to 5m, got %q", c.AnswerTimeout)
 	}
 	for _, p := range c.Prefixes {
-		m.AddIf(p == "" || len(p) > 15 || strings.Trim(p, "0123456789") != "", at+"prefixes", "expected prefixes of 1 to 15 digits, got %q", p)
+		m.AddIf(p == "" || len(p) > 15 || strings.Trim(p, "0123456789") != "", path+"prefixes", "expected prefixes of 1 to 15 digits, got %q", p)
 	}
 	if c.Originators != "" {
-		oneOf(m, at+"originators", c.Originators, anyText, alphanumeric, numeric)
+		oneOf(m, path+"originators", c.Originators, anyText, alphanumeric, numeric)
 	}
-	m.AddIf(c.Window < 1 || c.Window > maxWindow, at+"window", "expected 1 to %d, got %d", maxWindow, c.Window)
-	m.AddIf(c.PerSecond < 0 || c.PerSecond > maxPerSecond, at+"per_second", "expected 0 to %d, got %d", maxPerSecond, c.PerSecond)
+	m.AddIf(c.Window < 1 || c.Window > maxWindow, path+"window", "expected 1 to %d, got %d", maxWindow, c.Window)
+	m.AddIf(c.PerSecond < 0 || c.PerSecond > maxPerSecond, path+"per_second", "expected 0 to %d, got %d", maxPerSecond, c.PerSecond)
 }
 
 func (c *Carrier) validateSMPP(m *strict.Mistakes, at string) {
@@ -229,8 +229,8 @@ func asciiField(m *strict.Mistakes, key, value string, limit int) {
 }
 
 func oneOf(m *strict.Mistakes, key, value string, words ...string) {
-	last := len(words) - 1
-	m.AddIf(!slices.Contains(words, value), key, "expected %s or %s, got %q", strings.Join(words[:last], ", "), words[last], value)
+	lastIndex := len(words) - 1
+	m.AddIf(!slices.Contains(words, value), key, "expected %s or %s, got %q", strings.Join(words[:lastIndex], ", "), words[lastIndex], value)
 }
 
 // Sends reports whether messages can go over the carrier.
@@ -248,12 +248,12 @@ const (
 // AcceptsOriginator reports whether the carrier passes on an originator, as far as its
 // settings say.
 func (c *Carrier) AcceptsOriginator(originator string) bool {
-	other := func(r rune) bool { return !unicode.IsLetter(r) && (r < '0' || r > '9') }
+	fn := func(r rune) bool { return !unicode.IsLetter(r) && (r < '0' || r > '9') }
 	switch c.Originators {
 	case numeric:
 		return strings.Trim(originator, "0123456789") == ""
 	case alphanumeric:
-		return !strings.ContainsFunc(originator, other)
+		return !strings.ContainsFunc(originator, fn)
 	}
 	return true
 }

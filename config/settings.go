@@ -79,9 +79,9 @@ func redact(v reflect.Value) {
 // LogValue shows the settings by their keys, secrets hidden, so that a Config
 // that is logged by mistake gives nothing away.
 func (c Config) LogValue() slog.Value {
-	shown := c.Redacted()
+	config := c.Redacted()
 	attrs := make([]slog.Attr, 0, 32)
-	for _, s := range settings(&shown) {
+	for _, s := range settings(&config) {
 		attrs = append(attrs, slog.String(s.key, fmt.Sprint(s.value.Interface())))
 	}
 	return slog.GroupValue(attrs...)
@@ -90,13 +90,13 @@ func (c Config) LogValue() slog.Value {
 // redactURL hides the user part and the query. It does not parse, because a URL
 // of several Redis hosts is more than net/url takes.
 func redactURL(raw string) string {
-	shown, _, queried := strings.Cut(raw, "?")
-	scheme, rest, _ := strings.Cut(shown, "://")
-	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
-		rest = "***@" + rest[at+1:]
+	text, _, queried := strings.Cut(raw, "?")
+	scheme, remaining, _ := strings.Cut(text, "://")
+	if offset := strings.LastIndexByte(remaining, '@'); offset >= 0 {
+		remaining = "***@" + remaining[offset+1:]
 	}
 	if queried {
-		rest += "?***"
+		remaining += "?***"
 	}
-	return scheme + "://" + rest
+	return scheme + "://" + remaining
 }

@@ -38,8 +38,8 @@ func (c *Config) derive() {
 	if c.SMTP.From == "" {
 		c.SMTP.From = "penstock@" + mailDomain(c.PublicURL)
 	}
-	if from, err := mail.ParseAddress(c.SMTP.From); err == nil && c.SMTP.DKIM.KeyFile != "" && c.SMTP.DKIM.Domain == "" {
-		c.SMTP.DKIM.Domain = from.Address[strings.LastIndexByte(from.Address, '@')+1:]
+	if address, err := mail.ParseAddress(c.SMTP.From); err == nil && c.SMTP.DKIM.KeyFile != "" && c.SMTP.DKIM.Domain == "" {
+		c.SMTP.DKIM.Domain = address.Address[strings.LastIndexByte(address.Address, '@')+1:]
 	}
 	if c.SMTP.TLS == "" {
 		c.SMTP.TLS = StartTLS

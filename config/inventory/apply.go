@@ -53,8 +53,8 @@ const maxNames = 20
 // FirstNames lists the first names for a line of the log, and says how many there are
 // besides.
 func FirstNames(names []string) string {
-	if more := len(names) - maxNames; more > 0 {
-		return strings.Join(names[:maxNames], ", ") + " and " + strconv.Itoa(more) + " more"
+	if added := len(names) - maxNames; added > 0 {
+		return strings.Join(names[:maxNames], ", ") + " and " + strconv.Itoa(added) + " more"
 	}
 	return strings.Join(names, ", ")
 }

@@ -116,8 +116,8 @@ func (a Account) Check(o Options) strict.Mistakes {
 
 // secret checks the secret of a token; an empty one means that its requests are not
 // signed.
-func (c *checker) secret(t Token, at string) {
-	c.mistakes.AddIf(t.Secret != "" && strings.TrimSpace(t.Secret) == "", at+"secret", "expected a secret that is not only blanks")
+func (c *checker) secret(t Token, path string) {
+	c.mistakes.AddIf(t.Secret != "" && strings.TrimSpace(t.Secret) == "", path+"secret", "expected a secret that is not only blanks")
 }
 
 // maxCallback is how long a callback's URL may be, in bytes, as over REST.
@@ -149,11 +149,11 @@ func (c *checker) guard(origin, path string) {
 // claim takes a value for the place, or says who has it.
 func (c *checker) claim(kind, value, path string) {
 	key := kind + " " + value
-	first, taken := c.claims[key]
+	head, taken := c.claims[key]
 	switch {
 	case value == "":
 	case taken:
-		c.mistakes.Add(path, "already taken by %s", first)
+		c.mistakes.Add(path, "already taken by %s", head)
 	default:
 		c.claims[key] = path
 	}

@@ -52,14 +52,14 @@ func (c *checker) unknownID(id, kind string, ids []string, path string) {
 
 // rule checks a rule and fills in its defaults. Its devices are not checked: they come
 // and go over REST and with frames, and no document declares them.
-func (c *checker) rule(a *Account, r *Rule, account, at string) {
-	c.claim(account+"rule", r.ID, at+"id")
+func (c *checker) rule(a *Account, r *Rule, account, path string) {
+	c.claim(account+"rule", r.ID, path+"id")
 	enabled := true
 	r.Enabled, r.Repeat = cmp.Or(r.Enabled, &enabled), cmp.Or(r.Repeat, "never")
 	for name, d := range map[string]Duration{"for": r.For, "silent_for": r.SilentFor, "batch.every": r.Batch.Every} {
-		c.mistakes.AddIf(d < 0, at+name, "expected a duration such as 10m, got %s", time.Duration(d))
+		c.mistakes.AddIf(d < 0, path+name, "expected a duration such as 10m, got %s", time.Duration(d))
 	}
-	c.mistakes.AddIf(r.Batch.Count < 0, at+"batch.count", "expected 1 or more, got %d", r.Batch.Count)
+	c.mistakes.AddIf(r.Batch.Count < 0, path+"batch.count", "expected 1 or more, got %d", r.Batch.Count)
 	standing := c.standing.account(*a)
 	var decoders, locations []string
 	for _, d := range slices.Concat(a.Decoders, standing.Decoders) {
@@ -69,15 +69,15 @@ func (c *checker) rule(a *Account, r *Rule, account, at string) {
 		locations = append(locations, l.ID)
 	}
 	if id := r.Devices.DecoderID; id != "" && !slices.Contains(decoders, id) && !c.hasDecoder(*a, id) {
-		c.unknownID(id, "decoder of this account", decoders, at+"devices.decoder_id")
+		c.unknownID(id, "decoder of this account", decoders, path+"devices.decoder_id")
 	}
 	if id := r.Devices.LocationID; id != "" && !slices.Contains(locations, id) {
-		c.unknownID(id, "location of this account", locations, at+"devices.location_id")
+		c.unknownID(id, "location of this account", locations, path+"devices.location_id")
 	}
 	for i, action := range r.Actions { // CheckRule checks what the other actions take
 		if action.Action == "http_get" || action.Action == "http_post" {
 			for j, p := range action.Parameters {
-				c.origin(p, fmt.Sprintf("%sactions[%d].parameters[%d]", at, i, j))
+				c.origin(p, fmt.Sprintf("%sactions[%d].parameters[%d]", path, i, j))
 			}
 		}
 	}
@@ -87,7 +87,7 @@ func (c *checker) rule(a *Account, r *Rule, account, at string) {
 	problems := c.CheckRule(*r)
 	for _, field := range slices.Sorted(maps.Keys(problems)) {
 		for _, problem := range problems[field] {
-			c.mistakes.Add(at+field, "%s", problem)
+			c.mistakes.Add(path+field, "%s", problem)
 		}
 	}
 }
@@ -99,7 +99,7 @@ func (c *checker) hasDecoder(a Account, id string) bool {
 	if pruned || c.HasDecoder == nil || c.failed != nil {
 		return false
 	}
-	has, err := c.HasDecoder(a, id)
+	ok, err := c.HasDecoder(a, id)
 	c.failed = err
-	return has
+	return ok
 }

@@ -70,7 +70,7 @@ func atoi(s string) int64 {
 }
 
 // tags checks a value, and those within it, by the tags of their fields.
-func (c *checker) tags(v reflect.Value, at string) {
+func (c *checker) tags(v reflect.Value, path string) {
 	if c.kinds == nil {
 		c.kinds, c.fields = kinds(), map[reflect.Type][]field{}
 	}
@@ -83,7 +83,7 @@ func (c *checker) tags(v reflect.Value, at string) {
 		value := v.Field(i)
 		nested := value.Kind() == reflect.Struct || value.Kind() == reflect.Slice
 		if (nested || len(f.check) > 0) && (f.required || !value.IsZero()) {
-			c.value(value, at+f.name, f.check)
+			c.value(value, path+f.name, f.check)
 		}
 	}
 }

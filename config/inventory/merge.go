@@ -11,29 +11,29 @@ import (
 // are the same by their key: accounts by id or name, tokens by hash, SIMs by
 // ICCID, networks by prefix, trunks by their addresses, all else by id.
 // A decoder's sensors are joined by key, and secrets that a record omits stay.
-func Merge(parts ...Document) (whole Document) {
+func Merge(parts ...Document) (document Document) {
 	for i, part := range parts {
 		part = clone(part)
 		if i == 0 {
-			whole = part
+			document = part
 			continue
 		}
-		whole.Name = cmp.Or(part.Name, whole.Name)
+		document.Name = cmp.Or(part.Name, document.Name)
 		for _, list := range recordsOfDocument() {
-			list.merge(&whole, &part)
+			list.merge(&document, &part)
 		}
-		index := IndexOf(whole.Accounts)
+		index := IndexOf(document.Accounts)
 		for _, a := range part.Accounts {
 			i := index.Find(a)
 			if i < 0 {
-				i, whole.Accounts = len(whole.Accounts), append(whole.Accounts, a)
+				i, document.Accounts = len(document.Accounts), append(document.Accounts, a)
 			} else {
-				whole.Accounts[i] = mergeAccount(whole.Accounts[i], a)
+				document.Accounts[i] = mergeAccount(document.Accounts[i], a)
 			}
-			index.add(i, whole.Accounts[i])
+			index.add(i, document.Accounts[i])
 		}
 	}
-	return whole
+	return document
 }
 
 // Omitted returns the records of the old document that the new one does not
@@ -166,7 +166,7 @@ func (x Index) add(i int, a Account) {
 	if _, taken := x.byID[a.ID]; a.ID != 0 && !taken {
 		x.byID[a.ID] = i
 	}
-	if first, taken := x.byName[a.Name]; !taken || first == i {
+	if start, taken := x.byName[a.Name]; !taken || start == i {
 		x.byName[a.Name], x.ids[a.Name] = i, a.ID
 	}
 }

@@ -68,11 +68,11 @@ func login() recordList[Account] {
 				old.SOAP = nil
 			}
 		},
-		things: func(a *Account, at string) []Thing {
+		things: func(a *Account, path string) []Thing {
 			if a.SOAP == nil {
 				return nil
 			}
-			return []Thing{{Kind: "SOAP username", Name: a.SOAP.Username, Path: at + "soap"}}
+			return []Thing{{Kind: "SOAP username", Name: a.SOAP.Username, Path: path + "soap"}}
 		},
 	}
 }

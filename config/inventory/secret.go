@@ -44,8 +44,8 @@ func isSealed(s string) bool {
 
 // isStretched reports a password that has been hashed slowly.
 func isStretched(s string) bool {
-	rest, ok := strings.CutPrefix(s, stretched)
-	return ok && strings.Count(rest, "$") == 3
+	remaining, ok := strings.CutPrefix(s, stretched)
+	return ok && strings.Count(remaining, "$") == 3
 }
 
 // Seal returns the document with tokens and SOAP passwords as hashes, for

@@ -130,9 +130,9 @@ func (s Set) Join(fresh Document) Set {
 	owner := fresh.Owner()
 	var foreign []string
 	part := Merge(s.Part(owner), fresh)
-	others := s.Less(owner).Owners()
+	owners := s.Less(owner).Owners()
 	for _, a := range part.Accounts {
-		if others.Of(a) != "" {
+		if owners.Of(a) != "" {
 			foreign = append(foreign, a.Name)
 		}
 	}
@@ -154,9 +154,9 @@ func (s Set) withForeign(owner string, accounts []string) Set {
 // Conflicts lists what the document declares although another one owns it.
 func (s Set) Conflicts(fresh Document) strict.Mistakes {
 	var mistakes strict.Mistakes
-	others := s.Less(fresh.Owner())
+	set := s.Less(fresh.Owner())
 	owned := make(map[identity]string)
-	for _, part := range others.Parts() {
+	for _, part := range set.Parts() {
 		for _, t := range Things(part) {
 			owned[t.identity()] = part.Owner()
 		}
@@ -166,7 +166,7 @@ func (s Set) Conflicts(fresh Document) strict.Mistakes {
 			mistakes.Add(t.Path, "%s belongs to the document %q", t, owner)
 		}
 	}
-	owners := others.Owners()
+	owners := set.Owners()
 	for i, a := range fresh.Accounts {
 		if owner := owners.Of(a); owner != "" {
 			refuse := func(isGiven bool, field string) {
@@ -191,28 +191,28 @@ func (s Set) Adopt(fresh Document) (Set, []string) {
 	var taken []string
 	owners, named, settings := s.Owners(), IndexOf(fresh.Accounts), Document{Name: fresh.Name}
 	for _, part := range s.Less(fresh.Owner()).Parts() {
-		from := " (from " + part.Owner() + ")"
+		src := " (from " + part.Owner() + ")"
 		for _, t := range Things(part) {
 			if mine[t.identity()] {
-				taken = append(taken, t.String()+from)
+				taken = append(taken, t.String()+src)
 			}
 		}
-		left, foreign := Without(part, fresh), s.Foreign[part.Owner()]
-		accounts := left.Accounts
-		left.Accounts = nil
+		document, foreign := Without(part, fresh), s.Foreign[part.Owner()]
+		accounts := document.Accounts
+		document.Accounts = nil
 		for _, a := range accounts {
 			isNamed := named.Find(a) >= 0
 			if isNamed && owners.Of(a) == part.Owner() {
-				taken = append(taken, "account "+a.Name+from)
+				taken = append(taken, "account "+a.Name+src)
 				settings.Accounts = append(settings.Accounts, a.settings())
 				foreign = append(slices.Clone(foreign), a.Name)
 				a = a.bare()
 			}
 			if !isNamed || a.holdsRecords() {
-				left.Accounts = append(left.Accounts, a)
+				document.Accounts = append(document.Accounts, a)
 			}
 		}
-		s = s.With(left).withForeign(part.Owner(), foreign)
+		s = s.With(document).withForeign(part.Owner(), foreign)
 	}
 	if len(settings.Accounts) > 0 {
 		s = s.With(Merge(s.Part(fresh.Owner()), settings))

@@ -35,7 +35,7 @@ func (o Options) withDefaults() Options {
 // Decode reads one YAML or JSON document into out, a pointer to a struct, and
 // returns all mistakes. What the document does not name, or gives as null,
 // keeps the value that out had. An empty document changes nothing.
-func Decode(data []byte, out any, o Options) Mistakes {
+func Decode(data []byte, value any, o Options) Mistakes {
 	o = o.withDefaults()
 	if len(data) > o.MaxBytes {
 		return Mistakes{{Text: "expected a smaller document"}}
@@ -44,9 +44,9 @@ func Decode(data []byte, out any, o Options) Mistakes {
 	if err != nil {
 		return Mistakes{{Text: err.Error()}}
 	}
-	d := decoder{opts: o, left: o.MaxNodes, shared: maxShared}
+	d := decoder{opts: o, remaining: o.MaxNodes, shared: maxShared}
 	if root != nil {
-		d.value(root, reflect.ValueOf(out).Elem(), place{})
+		d.value(root, reflect.ValueOf(value).Elem(), place{})
 	}
 	return d.mistakes
 }
@@ -54,20 +54,20 @@ func Decode(data []byte, out any, o Options) Mistakes {
 // Text sets out, a pointer to a field, from a setting's text such as an
 // environment variable's. A list's entries are separated by commas. It returns
 // what was expected, with an empty path.
-func Text(text string, out any, o Options) Mistakes {
-	v := reflect.ValueOf(out).Elem()
-	d := decoder{opts: o.withDefaults(), left: len(text) + 2, shared: maxShared}
+func Text(text string, value any, o Options) Mistakes {
+	v := reflect.ValueOf(value).Elem()
+	d := decoder{opts: o.withDefaults(), remaining: len(text) + 2, shared: maxShared}
 	d.value(textNode(text, v.Type()), v, place{})
 	return d.mistakes
 }
 
 type decoder struct {
-	opts     Options
-	left     int // values that may still be visited
-	shared   int // of them through aliases
-	aliases  int // that the current value stands in
-	stopped  bool
-	mistakes Mistakes
+	opts      Options
+	remaining int // values that may still be visited
+	shared    int // of them through aliases
+	aliases   int // that the current value stands in
+	stopped   bool
+	mistakes  Mistakes
 }
 
 // place is where in the document a value stands.
@@ -76,13 +76,13 @@ type place struct {
 	depth int
 }
 
-func (d *decoder) value(n *yaml.Node, v reflect.Value, at place) {
-	if !d.enter(at) {
+func (d *decoder) value(n *yaml.Node, v reflect.Value, p place) {
+	if !d.enter(p) {
 		return
 	}
 	if n.Kind == yaml.AliasNode {
 		d.aliases++
-		d.value(n.Alias, v, place{at.path, at.depth + 1})
+		d.value(n.Alias, v, place{p.path, p.depth + 1})
 		d.aliases--
 		return
 	}
@@ -91,34 +91,34 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, at place) {
 	}
 	switch {
 	case d.special(v):
-		d.text(n, v, at)
+		d.text(n, v, p)
 	case v.Kind() == reflect.Pointer:
 		fresh := reflect.New(v.Type().Elem())
-		d.value(n, fresh.Elem(), place{at.path, at.depth + 1})
+		d.value(n, fresh.Elem(), place{p.path, p.depth + 1})
 		v.Set(fresh)
 	case v.Kind() == reflect.Struct:
-		d.structure(n, v, at)
+		d.structure(n, v, p)
 	case v.Kind() == reflect.Slice:
-		d.list(n, v, at)
+		d.list(n, v, p)
 	default:
-		d.scalar(n, v, at)
+		d.scalar(n, v, p)
 	}
 }
 
 // enter counts a node against the bounds, so that aliases cannot multiply.
-func (d *decoder) enter(at place) bool {
-	d.left--
+func (d *decoder) enter(p place) bool {
+	d.remaining--
 	if d.stopped || len(d.mistakes) > maxMistakes {
 		return false
 	}
 	if d.aliases > 0 {
 		d.shared--
 	}
-	if at.depth <= maxDepth && d.left >= 0 && d.shared >= 0 {
+	if p.depth <= maxDepth && d.remaining >= 0 && d.shared >= 0 {
 		return true
 	}
 	d.stopped = true
-	d.mistakes = append(d.mistakes, Mistake{at.path, "expected a smaller document: too deep, or aliases that multiply"})
+	d.mistakes = append(d.mistakes, Mistake{p.path, "expected a smaller document: too deep, or aliases that multiply"})
 	return false
 }
 

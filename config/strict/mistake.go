@@ -57,8 +57,8 @@ func (m *Mistakes) AddIf(wrong bool, path, format string, args ...any) {
 // Has reports whether the field, or what it stands in, has a mistake already.
 func (m Mistakes) Has(path string) bool {
 	for _, one := range m {
-		rest, inside := strings.CutPrefix(path, one.Path)
-		if one.Path != "" && inside && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+		remaining, inside := strings.CutPrefix(path, one.Path)
+		if one.Path != "" && inside && (remaining == "" || remaining[0] == '.' || remaining[0] == '[') {
 			return true
 		}
 	}
@@ -76,13 +76,13 @@ func (m Mistakes) Err() error {
 // Nearest returns the known name that was probably meant: one that differs in
 // at most two letters, and in at most half of them.
 func Nearest(name string, known []string) (string, bool) {
-	best, least := "", min(2, len(name)/2)+1
+	best, minimum := "", min(2, len(name)/2)+1
 	for _, k := range known {
 		if len(name) > 2*len(k)+2 {
 			continue // a hostile name must not cost a long comparison
 		}
-		if d := distance(name, k); d < least {
-			best, least = k, d
+		if d := distance(name, k); d < minimum {
+			best, minimum = k, d
 		}
 	}
 	return best, best != ""

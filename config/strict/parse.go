@@ -17,14 +17,14 @@ func parse(data []byte) (*yaml.Node, error) {
 		return parseJSON(trimmed)
 	}
 	d := yaml.NewDecoder(bytes.NewReader(data))
-	var doc, second yaml.Node
+	var doc, extra yaml.Node
 	switch err := d.Decode(&doc); {
 	case errors.Is(err, io.EOF):
 		return nil, nil
 	case err != nil:
 		return nil, syntax(err)
 	}
-	if err := d.Decode(&second); !errors.Is(err, io.EOF) {
+	if err := d.Decode(&extra); !errors.Is(err, io.EOF) {
 		return nil, errors.New("expected one document, got more than one")
 	}
 	if len(doc.Content) != 1 || doc.Content[0].ShortTag() == "!!null" {

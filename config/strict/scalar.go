@@ -15,9 +15,9 @@ import (
 // maxValue bounds how much of a value is repeated in a report.
 const maxValue = 40
 
-func (d *decoder) scalar(n *yaml.Node, v reflect.Value, at place) {
+func (d *decoder) scalar(n *yaml.Node, v reflect.Value, p place) {
 	if n.Kind != yaml.ScalarNode {
-		d.mistakes.Add(at.path, "expected %s, got %s", describeKind(v.Kind()), shape(n))
+		d.mistakes.Add(p.path, "expected %s, got %s", describeKind(v.Kind()), shape(n))
 		return
 	}
 	tag, valid := n.ShortTag(), false
@@ -25,7 +25,7 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, at place) {
 	case reflect.String:
 		v.SetString(n.Value)
 		if !textual(n) { // perhaps a secret: not repeated
-			d.mistakes.Add(at.path, "expected text in quotes")
+			d.mistakes.Add(p.path, "expected text in quotes")
 		}
 		return
 	case reflect.Bool:
@@ -41,7 +41,7 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, at place) {
 		valid = (tag == "!!int" || tag == "!!float") && ok
 	}
 	if !valid {
-		d.mistakes.Add(at.path, "expected %s, got %q", describeKind(v.Kind()), Clip(n.Value, maxValue))
+		d.mistakes.Add(p.path, "expected %s, got %q", describeKind(v.Kind()), Clip(n.Value, maxValue))
 	}
 }
 
@@ -69,9 +69,9 @@ func textual(n *yaml.Node) bool {
 }
 
 // text sets a value whose type has its own parser.
-func (d *decoder) text(n *yaml.Node, v reflect.Value, at place) {
+func (d *decoder) text(n *yaml.Node, v reflect.Value, p place) {
 	if n.Kind != yaml.ScalarNode {
-		d.mistakes.Add(at.path, "expected a single value, got %s", shape(n))
+		d.mistakes.Add(p.path, "expected a single value, got %s", shape(n))
 		return
 	}
 	var err error
@@ -88,7 +88,7 @@ func (d *decoder) text(n *yaml.Node, v reflect.Value, at place) {
 		v.SetInt(int64(duration))
 	}
 	if err != nil {
-		d.mistakes.Add(at.path, "%s, got %q", err, Clip(n.Value, maxValue))
+		d.mistakes.Add(p.path, "%s, got %q", err, Clip(n.Value, maxValue))
 	}
 }
 

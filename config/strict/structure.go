@@ -13,22 +13,22 @@ import (
 // maxKey bounds how much of an unknown field's name is repeated in a report.
 const maxKey = 60
 
-func (d *decoder) structure(n *yaml.Node, v reflect.Value, at place) {
+func (d *decoder) structure(n *yaml.Node, v reflect.Value, p place) {
 	if n.Kind != yaml.MappingNode {
 		for i := range v.NumField() {
 			if n.Kind == yaml.ScalarNode && v.Type().Field(i).Tag.Get("strict") == "scalar" {
-				d.value(n, v.Field(i), place{at.path, at.depth + 1})
+				d.value(n, v.Field(i), place{p.path, p.depth + 1})
 				return
 			}
 		}
-		d.mistakes.Add(at.path, "expected a mapping, got %s", shape(n))
+		d.mistakes.Add(p.path, "expected a mapping, got %s", shape(n))
 		return
 	}
 	fields := fieldsOf(v.Type())
 	seen := make(map[string]bool, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content) && len(d.mistakes) <= maxMistakes; i += 2 {
 		key := n.Content[i].Value
-		child := place{strings.TrimPrefix(at.path+"."+Clip(key, maxKey), "."), at.depth + 1}
+		child := place{strings.TrimPrefix(p.path+"."+Clip(key, maxKey), "."), p.depth + 1}
 		index, known := fields[key]
 		switch {
 		case !known || n.Content[i].Kind != yaml.ScalarNode:
@@ -64,9 +64,9 @@ func (d *decoder) unknown(path, key string, fields map[string]int) {
 // names none, so that a zero that is given is seen.
 type Presetter interface{ Preset() }
 
-func (d *decoder) list(n *yaml.Node, v reflect.Value, at place) {
+func (d *decoder) list(n *yaml.Node, v reflect.Value, p place) {
 	if n.Kind != yaml.SequenceNode {
-		d.mistakes.Add(at.path, "expected a list, got %s", shape(n))
+		d.mistakes.Add(p.path, "expected a list, got %s", shape(n))
 		return
 	}
 	v.SetZero()
@@ -82,11 +82,11 @@ func (d *decoder) list(n *yaml.Node, v reflect.Value, at place) {
 		if p, ok := entry.Addr().Interface().(Presetter); ok {
 			p.Preset()
 		}
-		path := at.path + "[" + strconv.Itoa(i) + "]"
+		path := p.path + "[" + strconv.Itoa(i) + "]"
 		if child.ShortTag() == "!!null" {
 			d.mistakes.Add(path, "expected a value, got nothing")
 		}
-		d.value(child, entry, place{path, at.depth + 1})
+		d.value(child, entry, place{path, p.depth + 1})
 		v.Set(reflect.Append(v, entry))
 	}
 }

@@ -42,9 +42,9 @@ func chirpStackV3Frame(d document, f *decoders.Frame, event string) {
 	}
 	// Take the time of the gateways, or else the server's.
 	server := chirpStackV3Time(d)
-	first := gatewayTime(f.Gateways, server)
-	if f.NetworkTime = firstTime(believable(f.Gateways, server, first), server); !first.IsZero() && !f.NetworkTime.Equal(first) {
-		disbelieve(f, "rxInfo.time", first)
+	earliest := gatewayTime(f.Gateways, server)
+	if f.NetworkTime = firstTime(believable(f.Gateways, server, earliest), server); !earliest.IsZero() && !f.NetworkTime.Equal(earliest) {
+		disbelieve(f, "rxInfo.time", earliest)
 	}
 	chirpStackV3Dedup(d, f, uplinkID)
 }
@@ -108,11 +108,11 @@ func chirpStackV3Status(d document, kind decoders.FrameKind) (margin, battery *f
 func chirpStackV3Time(d document) time.Time {
 	const path = "time|publishedAt"
 	v := d.Value(path)
-	at, ok := anyTime(v)
+	t, ok := anyTime(v)
 	if !ok && isPresent(v) {
 		d.notes.untimed(d.at(path), d.field(path), notTime+quoteClipped(v.Raw()))
 	}
-	return at
+	return t
 }
 
 // chirpStackV3Dedup takes the reception's own identifier, where there is one,

@@ -26,21 +26,21 @@ func disruptiveFrame(d document, f *decoders.Frame) {
 	if !d.Has("event.data") {
 		d.Warn("event.data", "is missing")
 	}
-	data.All(func(name string, v jsonbody.Value, in document) {
+	data.All(func(name string, v jsonbody.Value, d document) {
 		if !isPresent(v) {
 			return // of another event
 		}
 		switch name {
 		case "networkStatus":
-			f.Gateways = in.Gateways("cloudConnectors", func(g document) decoders.Gateway {
+			f.Gateways = d.Gateways("cloudConnectors", func(g document) decoders.Gateway {
 				return decoders.Gateway{ID: g.Text("id"), RSSI: g.Number("rssi")}
 			})
 		case "batteryStatus":
-			f.Battery = in.Percent("percentage")
+			f.Battery = d.Percent("percentage")
 		case "labelsChanged", "connectionStatus", "ethernetStatus", "cellularStatus":
 			f.Object = data.Object(name)
 		default:
-			measured(f, name, in)
+			measured(f, name, d)
 		}
 	})
 }
@@ -60,35 +60,35 @@ func disruptiveEvent(f *decoders.Frame, eventType string) {
 // measured reads a sensor's values: the samples where there are any, and of
 // the rest what the samples do not hold.
 func measured(f *decoders.Frame, name string, d document) {
-	at := d.Time("updateTime")
+	t := d.Time("updateTime")
 	if !d.Has("updateTime") {
 		d.notes.untimed(d.at("updateTime"), d.field("updateTime"), "is missing")
 	}
 	sampled := make(map[string]bool) // keys that samples hold
 	d.Each("samples", func(sample document) { measuredSample(f, name, sample, sampled) })
-	held := 0
+	n := 0
 	d.All(func(key string, v jsonbody.Value, _ document) {
 		if key == "updateTime" || key == "samples" {
 			return
 		}
 		key = name + "." + key
-		if held++; held > maxSamples {
+		if n++; n > maxSamples {
 			excess(f, key)
-		} else if !sampled[key] && !addSample(f, key, v, at, false) && isPresent(v) {
+		} else if !sampled[key] && !addSample(f, key, v, t, false) && isPresent(v) {
 			d.Warn(strings.TrimPrefix(key, name+"."), noValue)
 		}
 	})
-	if held == 0 && len(sampled) == 0 {
-		f.Samples = append(f.Samples, decoders.Reading{Key: name, Value: 1, Time: at})
+	if n == 0 && len(sampled) == 0 {
+		f.Samples = append(f.Samples, decoders.Reading{Key: name, Value: 1, Time: t})
 	}
 	if f.SampleTime.IsZero() {
-		f.SampleTime = at
+		f.SampleTime = t
 	}
 }
 
 // measuredSample reads one of several samples.
 func measuredSample(f *decoders.Frame, name string, d document, sampled map[string]bool) {
-	at := d.Time("sampleTime")
+	t := d.Time("sampleTime")
 	if !d.Has("sampleTime") {
 		d.notes.untimed(d.at("sampleTime"), d.field("sampleTime"), "is missing")
 	}
@@ -99,7 +99,7 @@ func measuredSample(f *decoders.Frame, name string, d document, sampled map[stri
 		path := key
 		key = name + "." + key
 		sampled[key] = true
-		if !addSample(f, key, v, at, false) && isPresent(v) {
+		if !addSample(f, key, v, t, false) && isPresent(v) {
 			d.Warn(path, noValue)
 		}
 	})

@@ -66,7 +66,7 @@ func openDisruptive(token, secret string) (*disruptiveClaims, error) {
 	return &c, nil
 }
 
-func cutLast(s, sep string) (before, after string, found bool) {
+func cutLast(s, sep string) (prefix, cursor string, found bool) {
 	if i := strings.LastIndex(s, sep); i >= 0 {
 		return s[:i], s[i+len(sep):], true
 	}
@@ -74,9 +74,9 @@ func cutLast(s, sep string) (before, after string, found bool) {
 }
 
 // part reads one part of a token.
-func part(s string, to any) bool {
+func part(s string, target any) bool {
 	raw, err := base64.RawURLEncoding.DecodeString(s)
-	return err == nil && json.Unmarshal(raw, to) == nil
+	return err == nil && json.Unmarshal(raw, target) == nil
 }
 
 // cover compares the checksum: SHA-1, as the tokens known have it, else the

@@ -43,7 +43,7 @@ type members struct {
 type member struct {
 	key, keyEnd int32 // empty for the body itself and for an item of a list
 	start, end  int32 // of the value in the body, without the quotes of a text
-	next        int32 // the index of the member after those within this one
+	nextN       int32 // the index of the member after those within this one
 	kind        jsonbody.Kind
 	escaped     bool // the key has escapes
 }
@@ -85,7 +85,7 @@ func (m *members) add(r *jsonbody.Reader, x member, base, depth int) {
 		x.start++
 		x.end = max(x.start, x.end-1) // it may not end
 	}
-	x.next = int32(len(m.list))
+	x.nextN = int32(len(m.list))
 	m.list[i] = x
 }
 
@@ -111,8 +111,8 @@ func (m *members) find(parent int, path string) int {
 		}
 	}
 	name, found := path[:end], -1
-	last := m.list[parent].next
-	for i := parent + 1; i < int(last); i = int(m.list[i].next) {
+	lastN := m.list[parent].nextN
+	for i := parent + 1; i < int(lastN); i = int(m.list[i].nextN) {
 		switch x := &m.list[i]; {
 		case !x.escaped && string(m.body[x.key:x.keyEnd]) != name, x.escaped && m.key(i) != name:
 		case end == len(path):
@@ -127,11 +127,11 @@ func (m *members) find(parent int, path string) int {
 // preferred returns the later of two alternatives, which are -1 if missing, but not one
 // that is null if the other has a value.
 func (m *members) preferred(i, j int) int {
-	first, last := min(i, j), max(i, j)
-	if first >= 0 && m.list[last].kind == jsonbody.Null && m.list[first].kind != jsonbody.Null {
-		return first
+	start, lastIndex := min(i, j), max(i, j)
+	if start >= 0 && m.list[lastIndex].kind == jsonbody.Null && m.list[start].kind != jsonbody.Null {
+		return start
 	}
-	return last
+	return lastIndex
 }
 
 // find returns the index of the value at a path, or -1 if it is missing.
@@ -148,7 +148,7 @@ func (d *document) fields() iter.Seq[int] {
 		if d.index < 0 {
 			return
 		}
-		for i := d.index + 1; i < int(d.members.list[d.index].next) && yield(i); i = int(d.members.list[i].next) {
+		for i := d.index + 1; i < int(d.members.list[d.index].nextN) && yield(i); i = int(d.members.list[i].nextN) {
 			continue
 		}
 	}
@@ -186,8 +186,8 @@ func (d *document) chosen(path string) string {
 	if i := d.find(path); i >= 0 {
 		return stem + d.members.key(i)
 	}
-	first, _, _ := strings.Cut(names, "|")
-	return stem + first
+	head, _, _ := strings.Cut(names, "|")
+	return stem + head
 }
 
 // As has the notes about what is read next name another path, where the usual
@@ -205,13 +205,13 @@ func (d document) In(path string) document {
 
 // Unwrap makes the fields of the objects with some names fields of the document.
 func (d document) Unwrap(isWrapper func(key string) bool) {
-	for i := d.index + 1; i < int(d.members.list[d.index].next); {
+	for i := d.index + 1; i < int(d.members.list[d.index].nextN); {
 		m := &d.members.list[i]
-		next := int(m.next)
+		nextIndex := int(m.nextN)
 		if m.kind == jsonbody.Object && isWrapper(d.members.key(i)) {
-			m.next = int32(i + 1)
+			m.nextN = int32(i + 1)
 		}
-		i = next
+		i = nextIndex
 	}
 }
 
@@ -247,7 +247,7 @@ func (d document) Items(visit func(item document)) {
 }
 
 // All visits the fields in the order of the body, each with its value and as a document.
-func (d document) All(visit func(key string, v jsonbody.Value, in document)) {
+func (d document) All(visit func(key string, v jsonbody.Value, d document)) {
 	for i := range d.fields() {
 		in := document{notes: d.notes, members: d.members, index: i, name: d.members.key(i)}
 		key := in.name

@@ -58,13 +58,13 @@ func (d document) Number(path string) *float64 {
 }
 
 // Int reads an optional whole number within bounds.
-func (d document) Int(path string, least, most int64) (n int64, ok bool) {
+func (d document) Int(path string, minimum, limit int64) (n int64, ok bool) {
 	v := d.Value(path)
-	if n, ok = v.Int(); ok && n >= least && n <= most {
+	if n, ok = v.Int(); ok && n >= minimum && n <= limit {
 		return n, true
 	}
 	if isPresent(v) {
-		d.Warn(path, fmt.Sprintf("is not a whole number from %d to %d", least, most))
+		d.Warn(path, fmt.Sprintf("is not a whole number from %d to %d", minimum, limit))
 	}
 	return 0, false
 }

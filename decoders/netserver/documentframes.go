@@ -30,7 +30,7 @@ func severalFrames(s Sender, body []byte, read func(b *frames, d document)) ([]d
 	d.notes = &notes{sender: s} // each item has its own
 	b := frames{sender: s}
 	read(&b, d)
-	return b.list, b.first
+	return b.list, b.err
 }
 
 // eachFrame reads every item of a list as a frame of its own, or the one object
@@ -46,7 +46,7 @@ func eachFrame(s Sender, body []byte, read readFrame) ([]decoders.Frame, error) 
 		return b.list, err
 	}
 	d.Items(func(item document) { b.item(item, read) })
-	return b.list, b.first
+	return b.list, b.err
 }
 
 // frames are the frames that were made of one body so far.
@@ -55,7 +55,7 @@ type frames struct {
 	list   []decoders.Frame
 	notes  notes // of the frame being made
 	items  int
-	first  error // the first item that could not be read
+	err    error // the first item that could not be read
 }
 
 // add makes a frame of a document, unless it is refused.
@@ -77,11 +77,11 @@ func (b *frames) add(d document, read readFrame) error {
 // first item that cannot.
 func (b *frames) item(d document, read readFrame) {
 	if len(b.list) >= maxFrames {
-		b.first = tooMany(string(b.sender))
+		b.err = tooMany(string(b.sender))
 		return
 	}
-	if err := b.add(d, read); err != nil && b.first == nil {
-		b.first = inItem(b.items, err)
+	if err := b.add(d, read); err != nil && b.err == nil {
+		b.err = inItem(b.items, err)
 	}
 	b.items++
 }

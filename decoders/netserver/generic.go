@@ -31,9 +31,9 @@ func inItem(i int, err error) error {
 	if !errors.As(err, &e) {
 		return err
 	}
-	at := *e
-	at.Field = strings.TrimSuffix(strconv.Itoa(i)+"."+e.Field, ".")
-	return &at
+	error := *e
+	error.Field = strings.TrimSuffix(strconv.Itoa(i)+"."+e.Field, ".")
+	return &error
 }
 
 // identifierRank is the order in which a generic body's keys name its device.
@@ -198,10 +198,10 @@ func isUUID(id string) bool {
 
 // sampled takes the first of two times that can be read.
 func sampled(f *decoders.Frame, key string, v jsonbody.Value) {
-	at, ok := looseTime(v)
+	t, ok := looseTime(v)
 	switch {
 	case ok && f.SampleTime.IsZero():
-		f.SampleTime = at
+		f.SampleTime = t
 	case !ok && isPresent(v) && f.TimeNote == "":
 		f.TimeNote = key + ": is neither ISO 8601 nor seconds or milliseconds since 1970: " + quoteClipped(v.Raw())
 	}

@@ -20,7 +20,7 @@ type kpn struct {
 // parseKPN makes one frame of each device of a pack.
 func parseKPN(p Post) ([]decoders.Frame, error) {
 	records, packErr := senml.Parse(p.Body, p.ReceivedAt)
-	var all []*kpn
+	var kpns []*kpn
 	index := make(map[string]*kpn)
 	for _, r := range records {
 		device, key := senml.SplitName(r.Name)
@@ -30,12 +30,12 @@ func parseKPN(p Post) ([]decoders.Frame, error) {
 			f.Sender = string(KPN)
 			k = &kpn{f: f, err: err}
 			index[device] = k
-			all = append(all, k)
+			kpns = append(kpns, k)
 		}
 		k.add(key, r)
 	}
 	var frames []decoders.Frame
-	for _, k := range all {
+	for _, k := range kpns {
 		if len(frames) >= maxFrames {
 			return frames, tooMany(string(KPN))
 		}

@@ -144,8 +144,8 @@ func monnitRuleFrame(d document, f *decoders.Frame) {
 	d.Identifier(f, "deviceID", d.Text("deviceID"))
 	f.Text = joinTexts(d.Text("rule"), d.Text("subject"), d.Text("reading"))
 	f.NetworkTime = dayAndClock(f, d.Text("date"), d.Text("time"))
-	if at := timed(f); at != "" {
-		f.DedupID = at + ":" + f.Text
+	if path := timed(f); path != "" {
+		f.DedupID = path + ":" + f.Text
 	}
 }
 
@@ -161,8 +161,8 @@ func dayAndClock(f *decoders.Frame, day, clock string) time.Time {
 		return time.Time{}
 	}
 	for _, layout := range []string{"2006-1-2 15:04", "2006-1-2 15:04:05", "1/2/2006 3:04 PM", "1/2/2006 15:04"} {
-		if at, err := time.Parse(layout, day+" "+clock); err == nil {
-			return at.UTC()
+		if t, err := time.Parse(layout, day+" "+clock); err == nil {
+			return t.UTC()
 		}
 	}
 	f.TimeNote = "date: is not a time: " + quoteClipped([]byte(day+" "+clock))

@@ -21,25 +21,25 @@ type notes struct {
 }
 
 type note struct {
-	at   int
-	text string
+	offset int
+	text   string
 }
 
 // refuse keeps the first essential field that could not be read.
-func (n *notes) refuse(at int, field, reason string) {
-	if n.err == nil || at < n.errAt {
+func (n *notes) refuse(offset int, field, reason string) {
+	if n.err == nil || offset < n.errAt {
 		n.err = &decoders.Error{Format: string(n.sender), Field: field, Offset: -1, Reason: reason}
-		n.errAt = at
+		n.errAt = offset
 	}
 }
 
-func (n *notes) warn(at int, field, reason string) {
-	n.warnings = append(n.warnings, note{at, field + ": " + reason})
+func (n *notes) warn(offset int, field, reason string) {
+	n.warnings = append(n.warnings, note{offset, field + ": " + reason})
 }
 
-func (n *notes) untimed(at int, field, reason string) {
-	if n.time.text == "" || at < n.time.at {
-		n.time = note{at, field + ": " + reason}
+func (n *notes) untimed(offset int, field, reason string) {
+	if n.time.text == "" || offset < n.time.offset {
+		n.time = note{offset, field + ": " + reason}
 	}
 }
 
@@ -48,7 +48,7 @@ const maxWarnings = 20
 
 // write puts the notes into the frame and returns the refusal, if any.
 func (n *notes) write(f *decoders.Frame) error {
-	slices.SortStableFunc(n.warnings, func(a, b note) int { return cmp.Compare(a.at, b.at) })
+	slices.SortStableFunc(n.warnings, func(a, b note) int { return cmp.Compare(a.offset, b.offset) })
 	for _, w := range n.warnings[:min(len(n.warnings), maxWarnings)] {
 		f.Warnings = append(f.Warnings, w.text)
 	}

@@ -44,7 +44,7 @@ type row struct {
 	frame  readFrame                            // of an object, or of each item of a list
 	parse  func(Post) ([]decoders.Frame, error) // of a body of another form
 	list   bool                                 // of a list the first item is looked at
-	has    string                               // the paths that the body has, separated by blanks
+	text   string                               // the paths that the body has, separated by blanks
 	also   func(document) bool                  // nil: no more is needed
 	// always are the members that the sender writes in each uplink.
 	always essentials
@@ -59,32 +59,32 @@ type essentials struct{ payload, port, time string }
 // shapes are contained in earlier ones. A sender with several shapes has several.
 func table() [26]row {
 	return [...]row{
-		{sender: ChirpStackV4, parse: parseChirpStackV4, has: "deviceInfo.devEui", always: essentials{"data, object", "fPort", "time, rxInfo"}},
-		{sender: ChirpStackV3, parse: parseChirpStackV3, has: "applicationID devEUI", always: essentials{"data, object, objectJSON", "fPort", "rxInfo.time, publishedAt"}},
-		{sender: TheThingsStack, frame: theThingsStackFrame, has: "end_device_ids", always: essentials{"uplink_message.frm_payload, decoded_payload", "uplink_message.f_port", "uplink_message.received_at"}},
-		{sender: TTNv2, frame: ttnV2Frame, has: "dev_id hardware_serial|payload_raw", always: essentials{"payload_raw, payload_fields", "port", "metadata.time"}},
-		{sender: Helium, frame: heliumFrame, has: "dev_eui app_eui hotspots|reported_at|uuid", always: essentials{"payload, decoded.payload", "port", "reported_at"}},
+		{sender: ChirpStackV4, parse: parseChirpStackV4, text: "deviceInfo.devEui", always: essentials{"data, object", "fPort", "time, rxInfo"}},
+		{sender: ChirpStackV3, parse: parseChirpStackV3, text: "applicationID devEUI", always: essentials{"data, object, objectJSON", "fPort", "rxInfo.time, publishedAt"}},
+		{sender: TheThingsStack, frame: theThingsStackFrame, text: "end_device_ids", always: essentials{"uplink_message.frm_payload, decoded_payload", "uplink_message.f_port", "uplink_message.received_at"}},
+		{sender: TTNv2, frame: ttnV2Frame, text: "dev_id hardware_serial|payload_raw", always: essentials{"payload_raw, payload_fields", "port", "metadata.time"}},
+		{sender: Helium, frame: heliumFrame, text: "dev_eui app_eui hotspots|reported_at|uuid", always: essentials{"payload, decoded.payload", "port", "reported_at"}},
 		{sender: ThingPark, parse: parseThingPark, also: isThingPark, always: essentials{"payload_hex, payload, points", "FPort", "Time"}},
-		{sender: ThingPark, parse: parseThingPark, has: "DevEUI payload_hex", always: essentials{"payload_hex, payload, points", "FPort", "Time"}},
-		{sender: LORIOT, frame: loriotFrame, has: "cmd EUI", always: essentials{"data", "port", "ts"}},
-		{sender: CRA, parse: parseCRA, has: "type tech data", also: isEnvelope, always: essentials{"data", "port", "ts"}},
-		{sender: Everynet, frame: everynetFrame, has: "meta params type", always: essentials{"params.payload", "params.port", "params.rx_time"}},
-		{sender: Kerlink, frame: kerlinkFrame, has: "endDevice.devEui", always: essentials{"payload", "fPort", "recvTime, gwRecvTime"}},
-		{sender: Monnit, parse: parseMonnit, has: "sensorMessages|gatewayMessage", always: essentials{"dataValue", "", "messageDate"}},
-		{sender: MonnitRule, frame: monnitRuleFrame, has: "subject rule"},
-		{sender: Disruptive, frame: disruptiveFrame, has: "event.eventType event.targetName", always: essentials{"", "", "event.timestamp"}},
-		{sender: UbiBot, frame: ubibotFrame, has: "channel_id feeds", always: essentials{"", "", "feeds.created_at"}},
-		{sender: MilesightDP, frame: milesightFrame, has: "eventType data.deviceProfile", always: essentials{"data.payload", "", "eventCreatedTime"}},
-		{sender: MilesightDP, frame: milesightFrame, has: "eventVersion", also: isWebhookTest, always: essentials{"data.payload", "", "eventCreatedTime"}},
-		{sender: AWSIoTCore, has: "WirelessDeviceId PayloadData"},
-		{sender: Sigfox, parse: parseSigfox, has: "seqNumber device|deviceId|id", always: essentials{"data", "", "time"}},
+		{sender: ThingPark, parse: parseThingPark, text: "DevEUI payload_hex", always: essentials{"payload_hex, payload, points", "FPort", "Time"}},
+		{sender: LORIOT, frame: loriotFrame, text: "cmd EUI", always: essentials{"data", "port", "ts"}},
+		{sender: CRA, parse: parseCRA, text: "type tech data", also: isEnvelope, always: essentials{"data", "port", "ts"}},
+		{sender: Everynet, frame: everynetFrame, text: "meta params type", always: essentials{"params.payload", "params.port", "params.rx_time"}},
+		{sender: Kerlink, frame: kerlinkFrame, text: "endDevice.devEui", always: essentials{"payload", "fPort", "recvTime, gwRecvTime"}},
+		{sender: Monnit, parse: parseMonnit, text: "sensorMessages|gatewayMessage", always: essentials{"dataValue", "", "messageDate"}},
+		{sender: MonnitRule, frame: monnitRuleFrame, text: "subject rule"},
+		{sender: Disruptive, frame: disruptiveFrame, text: "event.eventType event.targetName", always: essentials{"", "", "event.timestamp"}},
+		{sender: UbiBot, frame: ubibotFrame, text: "channel_id feeds", always: essentials{"", "", "feeds.created_at"}},
+		{sender: MilesightDP, frame: milesightFrame, text: "eventType data.deviceProfile", always: essentials{"data.payload", "", "eventCreatedTime"}},
+		{sender: MilesightDP, frame: milesightFrame, text: "eventVersion", also: isWebhookTest, always: essentials{"data.payload", "", "eventCreatedTime"}},
+		{sender: AWSIoTCore, text: "WirelessDeviceId PayloadData"},
+		{sender: Sigfox, parse: parseSigfox, text: "seqNumber device|deviceId|id", always: essentials{"data", "", "time"}},
 		{sender: Generic, parse: parseGeneric},
 
-		{sender: Netmore, frame: netmoreFrame, list: true, has: "devEui sensorType|messageType", always: essentials{"payload", "fPort", "timestamp"}},
+		{sender: Netmore, frame: netmoreFrame, list: true, text: "devEui sensorType|messageType", always: essentials{"payload", "fPort", "timestamp"}},
 		{sender: KPN, parse: parseKPN, list: true, also: namesDevEUI, always: essentials{"payload", "port", "bt"}},
-		{sender: SenML, parse: parseSenML, list: true, has: "bn"},
-		{sender: SenML, parse: parseSenML, list: true, has: "n v|vs|vb|vd|s"},
-		{sender: MilesightDP, frame: milesightFrame, list: true, has: "eventType data.deviceProfile", always: essentials{"data.payload", "", "eventCreatedTime"}},
+		{sender: SenML, parse: parseSenML, list: true, text: "bn"},
+		{sender: SenML, parse: parseSenML, list: true, text: "n v|vs|vb|vd|s"},
+		{sender: MilesightDP, frame: milesightFrame, list: true, text: "eventType data.deviceProfile", always: essentials{"data.payload", "", "eventCreatedTime"}},
 		{sender: Generic, parse: parseGeneric, list: true},
 	}
 }
@@ -101,7 +101,7 @@ func senderOf(d document, list bool) Sender {
 }
 
 func (r *row) matches(d document) bool {
-	for path := range strings.FieldsSeq(r.has) {
+	for path := range strings.FieldsSeq(r.text) {
 		if !d.Has(path) {
 			return false
 		}

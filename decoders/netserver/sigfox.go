@@ -156,11 +156,11 @@ func isSigfoxName(key string) bool {
 func sigfoxHeard(d document, f *decoders.Frame) (located, lists bool) {
 	station := decoders.Gateway{ID: d.Text("station"), RSSI: d.Number("rssi"), SNR: d.Number("snr")}
 	// Beside a radius lat and lng are the device's, else the station's, rounded.
-	at, computed, radius := d.Place("lat", "lng"), d.IsPresent("computedLocation"), d.IsPresent("radius")
+	position, computed, radius := d.Place("lat", "lng"), d.IsPresent("computedLocation"), d.IsPresent("radius")
 	if radius && !computed {
-		f.Position = at
+		f.Position = position
 	} else {
-		station.Position = at
+		station.Position = position
 	}
 	if computed {
 		f.Position = sigfoxComputed(d.Unquote("computedLocation"))

@@ -44,9 +44,9 @@ func VerifyKPN(token string, body []byte, secret string) error {
 }
 
 // fresh reports whether a moment lies near enough to now.
-func fresh(at, now time.Time) error {
-	if d := now.Sub(at); d > maxSkew || d < -maxSkew {
-		return fmt.Errorf("%w: it was made at %s", ErrStale, at.UTC().Format(time.RFC3339))
+func fresh(t, now time.Time) error {
+	if d := now.Sub(t); d > maxSkew || d < -maxSkew {
+		return fmt.Errorf("%w: it was made at %s", ErrStale, t.UTC().Format(time.RFC3339))
 	}
 	return nil
 }

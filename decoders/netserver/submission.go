@@ -39,12 +39,12 @@ func ParseSubmission(identifier string, body []byte) (frames []decoders.Frame, f
 	case err != nil:
 		return nil, []Fault{{"reading", err.Error()}}
 	}
-	d.All(func(key string, _ jsonbody.Value, in document) {
+	d.All(func(key string, _ jsonbody.Value, d document) {
 		switch key {
 		case "reading":
-			s.one(in, "reading")
+			s.one(d, "reading")
 		case "readings":
-			s.list(in)
+			s.list(d)
 		}
 	})
 	if len(s.frames)+len(s.faults) == 0 {
@@ -80,7 +80,7 @@ func (s *submission) list(d document) {
 			return
 		}
 		field := "readings." + strconv.Itoa(n-1)
-		if before := len(s.frames) + len(s.faults); s.one(item, field) == before {
+		if oldCount := len(s.frames) + len(s.faults); s.one(item, field) == oldCount {
 			s.fault(field, "field is required")
 		}
 	})
@@ -106,7 +106,7 @@ func (s *submission) one(d document, field string) int {
 
 // array reads byte values, or the one object within an array.
 func (s *submission) array(d document, field string) {
-	before := len(s.faults)
+	oldCount := len(s.faults)
 	var payload []byte
 	objects, n := 0, 0
 	d.Items(func(item document) {
@@ -120,7 +120,7 @@ func (s *submission) array(d document, field string) {
 		}
 		v := item.Self()
 		b, ok := v.Int()
-		if (v.Kind != jsonbody.Number || !ok || b < 0 || b > math.MaxUint8) && len(s.faults) == before {
+		if (v.Kind != jsonbody.Number || !ok || b < 0 || b > math.MaxUint8) && len(s.faults) == oldCount {
 			s.fault(field, "must be an integer between 0 and 255")
 		}
 		payload = append(payload, byte(b))
@@ -128,7 +128,7 @@ func (s *submission) array(d document, field string) {
 	switch {
 	case objects > 0 && n > 1:
 		s.fault(field, "must hold one frame or the bytes of one")
-	case objects == 0 && n > 0 && len(s.faults) == before:
+	case objects == 0 && n > 0 && len(s.faults) == oldCount:
 		f := s.frame()
 		f.Payload = payload
 		s.frames = append(s.frames, f)
@@ -142,7 +142,7 @@ func (s *submission) frame() decoders.Frame {
 }
 
 func (s *submission) object(d document, field string) {
-	before, f, bodies := len(s.faults), s.frame(), 0
+	oldCount, f, bodies := len(s.faults), s.frame(), 0
 	d.All(func(name string, v jsonbody.Value, _ document) {
 		if v.Kind == jsonbody.Null && slices.Contains([]string{"hex", "base64", "values", "fPort", "time"}, name) {
 			return // as if it were missing
@@ -178,7 +178,7 @@ func (s *submission) object(d document, field string) {
 		}
 	})
 	switch {
-	case len(s.faults) > before:
+	case len(s.faults) > oldCount:
 	case bodies != 1:
 		s.fault(field, "must have one of hex, base64 and values")
 	default:

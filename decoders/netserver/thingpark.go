@@ -109,7 +109,7 @@ func thingParkDecoded(d document) map[string]any {
 	var history []any
 	for _, name := range slices.Sorted(maps.Keys(points)) {
 		point, _ := points[name].(map[string]any)
-		if record, has := point["record"]; has {
+		if record, ok := point["record"]; ok {
 			points[name] = record
 		} else if records, isList := point["records"].([]any); isList {
 			delete(points, name)
@@ -161,16 +161,16 @@ func thingParkCauses(d document) string {
 // thingParkDedup sets the DedupID from the counter and the time, which a post that is
 // repeated or that comes late has unchanged.
 func thingParkDedup(d document, f *decoders.Frame, name, notice string) {
-	at, mic := string(d.Value(thingParkTime(d)).Raw()), d.Text("mic_hex")
+	path, mic := string(d.Value(thingParkTime(d)).Raw()), d.Text("mic_hex")
 	n, _ := d.FCnt("FCntDn")
 	switch {
-	case at == "" && mic == "":
+	case path == "" && mic == "":
 		return
 	case f.Kind != decoders.Downlink && f.Kind != decoders.Failure:
 		n = f.FCnt
 	}
-	if at == "" {
+	if path == "" {
 		f.DedupSpan = repeatSpan
 	}
-	f.DedupID = strings.Join([]string{strconv.FormatInt(n, 10), at, mic, name, notice}, ":")
+	f.DedupID = strings.Join([]string{strconv.FormatInt(n, 10), path, mic, name, notice}, ":")
 }

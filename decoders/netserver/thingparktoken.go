@@ -16,7 +16,7 @@ import (
 // The token's Time may lie five minutes from now. The error is ErrUnsigned,
 // ErrSignature, ErrStale or about a body that cannot be read.
 func VerifyThingPark(rawQuery string, body []byte, key string, now time.Time) error {
-	text, token, at := thingParkQuery(rawQuery)
+	text, token, path := thingParkQuery(rawQuery)
 	if token == "" {
 		return ErrUnsigned
 	}
@@ -27,7 +27,7 @@ func VerifyThingPark(rawQuery string, body []byte, key string, now time.Time) er
 	if key == "" || !e.signed(text+strings.ToLower(key), token) {
 		return ErrSignature
 	}
-	made, err := time.Parse(time.RFC3339Nano, at)
+	made, err := time.Parse(time.RFC3339Nano, path)
 	if err != nil {
 		return ErrStale
 	}
@@ -36,7 +36,7 @@ func VerifyThingPark(rawQuery string, body []byte, key string, now time.Time) er
 
 // thingParkQuery parts a query into the text that is signed, the token and the
 // time.
-func thingParkQuery(rawQuery string) (text, token, at string) {
+func thingParkQuery(rawQuery string) (text, token, path string) {
 	var signed []string
 	for pair := range strings.SplitSeq(rawQuery, "&") {
 		name, value, _ := strings.Cut(pair, "=")
@@ -50,14 +50,14 @@ func thingParkQuery(rawQuery string) (text, token, at string) {
 			token = plain
 			continue
 		case "Time":
-			at = plain
+			path = plain
 		case "LrnDevEui", "LrnFPort", "LrnInfos", "AS_ID":
 		default:
 			continue // the receiver's own, as a decoder_id
 		}
 		signed = append(signed, name+"="+plain)
 	}
-	return strings.Join(signed, "&"), token, at
+	return strings.Join(signed, "&"), token, path
 }
 
 // thingParkElements are the elements of a body that a token covers.
@@ -67,14 +67,14 @@ type thingParkElements struct {
 
 // signed compares the token. In the documents other than an uplink and a
 // downlink only the device counts, in lower case in some versions.
-func (e *thingParkElements) signed(rest, token string) bool {
+func (e *thingParkElements) signed(remaining, token string) bool {
 	switch e.document {
 	case "DevEUI_uplink", "":
-		return sumIs(token, e.customer+e.devEUI+e.port+e.countUp+e.payload+rest)
+		return sumIs(token, e.customer+e.devEUI+e.port+e.countUp+e.payload+remaining)
 	case "DevEUI_downlink_Sent":
-		return sumIs(token, e.customer+e.devEUI+e.port+e.countDown+rest)
+		return sumIs(token, e.customer+e.devEUI+e.port+e.countDown+remaining)
 	}
-	return sumIs(token, e.customer+e.devEUI+rest) || sumIs(token, e.customer+strings.ToLower(e.devEUI)+rest)
+	return sumIs(token, e.customer+e.devEUI+remaining) || sumIs(token, e.customer+strings.ToLower(e.devEUI)+remaining)
 }
 
 func sumIs(token, text string) bool {

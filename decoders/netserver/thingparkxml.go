@@ -25,7 +25,7 @@ func thingParkJSON(body []byte) ([]byte, error) {
 		tok, err := x.d.RawToken()
 		switch {
 		case errors.Is(err, io.EOF) && x.ended:
-			return x.out.Bytes(), nil
+			return x.buffer.Bytes(), nil
 		case err != nil:
 			return nil, x.fail("is not an XML document: " + err.Error())
 		}
@@ -43,10 +43,10 @@ func thingParkJSON(body []byte) ([]byte, error) {
 // xmlBody is a document on its way to JSON. Raw tokens are enough: the name
 // space is always the same, and the nesting is checked here.
 type xmlBody struct {
-	d     *xml.Decoder
-	out   bytes.Buffer
-	open  []xmlElement
-	ended bool
+	d      *xml.Decoder
+	buffer bytes.Buffer
+	open   []xmlElement
+	ended  bool
 }
 
 type xmlElement struct {
@@ -84,7 +84,7 @@ func (x *xmlBody) start(name string) error {
 	case len(x.open) >= jsonbody.MaxDepth/2:
 		return x.fail("nested too deep")
 	case len(x.open) == 0:
-		x.out.WriteByte('{')
+		x.buffer.WriteByte('{')
 		x.key(name)
 	default:
 		x.member(&x.open[len(x.open)-1], name)
@@ -98,11 +98,11 @@ func (x *xmlBody) member(parent *xmlElement, name string) {
 	parent.children++
 	switch {
 	case parent.children > 1:
-		x.out.WriteByte(',')
+		x.buffer.WriteByte(',')
 	case parent.list:
-		x.out.WriteString(`{"Lrr":[`)
+		x.buffer.WriteString(`{"Lrr":[`)
 	default:
-		x.out.WriteByte('{')
+		x.buffer.WriteByte('{')
 	}
 	if !parent.list {
 		x.key(name)
@@ -111,18 +111,18 @@ func (x *xmlBody) member(parent *xmlElement, name string) {
 
 func (x *xmlBody) key(name string) {
 	x.string([]byte(name))
-	x.out.WriteByte(':')
+	x.buffer.WriteByte(':')
 }
 
 func (x *xmlBody) string(s []byte) {
 	if plainASCII(s) {
-		x.out.WriteByte('"')
-		x.out.Write(s)
-		x.out.WriteByte('"')
+		x.buffer.WriteByte('"')
+		x.buffer.Write(s)
+		x.buffer.WriteByte('"')
 		return
 	}
 	quoted, _ := json.Marshal(string(s)) // strings always marshal
-	x.out.Write(quoted)
+	x.buffer.Write(quoted)
 }
 
 // plainASCII reports whether JSON writes a text without escapes.
@@ -145,12 +145,12 @@ func (x *xmlBody) end(name string) error {
 	case top.children == 0:
 		x.string(bytes.TrimSpace(top.text))
 	case top.list:
-		x.out.WriteString("]}")
+		x.buffer.WriteString("]}")
 	default:
-		x.out.WriteByte('}')
+		x.buffer.WriteByte('}')
 	}
 	if len(x.open) == 0 {
-		x.out.WriteByte('}')
+		x.buffer.WriteByte('}')
 		x.ended = true
 	}
 	return nil

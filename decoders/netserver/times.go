@@ -16,16 +16,16 @@ import (
 func anyTime(v jsonbody.Value) (time.Time, bool) {
 	const shortest = len("2006-01-02T15:04:05Z")
 	if raw := v.Raw(); v.Kind == jsonbody.String && len(raw) >= shortest {
-		if at, err := time.Parse(time.RFC3339Nano, string(raw)); err == nil {
-			return at.UTC(), true
+		if t, err := time.Parse(time.RFC3339Nano, string(raw)); err == nil {
+			return t.UTC(), true
 		}
 	}
-	if at, ok := looseTime(v); ok {
-		return at, true
+	if t, ok := looseTime(v); ok {
+		return t, true
 	}
 	for _, layout := range []string{"2006-01-02T15:04:05Z0700", "1/2/2006 3:04:05 PM"} {
-		if at, err := time.Parse(layout, v.String()); err == nil {
-			return at.UTC(), true
+		if t, err := time.Parse(layout, v.String()); err == nil {
+			return t.UTC(), true
 		}
 	}
 	return time.Time{}, false
@@ -65,9 +65,9 @@ func quoteClipped(b []byte) string {
 
 // firstTime returns the first time that is known.
 func firstTime(times ...time.Time) time.Time {
-	for _, at := range times {
-		if !at.IsZero() {
-			return at
+	for _, t := range times {
+		if !t.IsZero() {
+			return t
 		}
 	}
 	return time.Time{}
@@ -108,8 +108,8 @@ func believable(gateways []decoders.Gateway, server, t time.Time) time.Time {
 	if server.IsZero() || t.IsZero() || server.Sub(t).Abs() <= clockSpan {
 		return t
 	}
-	if other := gatewayTime(gateways, server); !other.IsZero() && server.Sub(other).Abs() <= clockSpan {
-		return other
+	if t := gatewayTime(gateways, server); !t.IsZero() && server.Sub(t).Abs() <= clockSpan {
+		return t
 	}
 	return server
 }

@@ -24,7 +24,7 @@ func ubibotFrame(d document, f *decoders.Frame) {
 
 // ubibotFeed reads one feed. The latest time is the frame's.
 func ubibotFeed(d document, f *decoders.Frame) {
-	at := d.Time("created_at")
+	t := d.Time("created_at")
 	d.All(func(key string, v jsonbody.Value, _ document) {
 		switch {
 		case !isPresent(v):
@@ -35,12 +35,12 @@ func ubibotFeed(d document, f *decoders.Frame) {
 			}
 			return
 		}
-		if v = ubibotValue(d, key, v); !addSample(f, key, v, at, true) && v.Kind != jsonbody.Null {
+		if v = ubibotValue(d, key, v); !addSample(f, key, v, t, true) && v.Kind != jsonbody.Null {
 			d.Warn(key, noValue)
 		}
 	})
-	if at.After(f.SampleTime) {
-		f.SampleTime = at
+	if t.After(f.SampleTime) {
+		f.SampleTime = t
 	}
 }
 
@@ -65,7 +65,7 @@ func ubibotDedup(f *decoders.Frame, feeds []byte) {
 
 // isField reports whether a key is "field" and a number.
 func isField(key string) bool {
-	number, is := strings.CutPrefix(key, "field")
+	number, ok := strings.CutPrefix(key, "field")
 	_, err := strconv.ParseUint(number, 10, 16)
-	return is && err == nil
+	return ok && err == nil
 }

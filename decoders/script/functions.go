@@ -32,9 +32,9 @@ const maxString = 1 << 10
 //
 // Each fails with its offset when the bytes end before it.
 func functions() []expr.Option {
-	out := []expr.Option{expr.DisableAllBuiltins()}
+	options := []expr.Option{expr.DisableAllBuiltins()}
 	for _, name := range builtins() {
-		out = append(out, expr.EnableBuiltin(name))
+		options = append(options, expr.EnableBuiltin(name))
 	}
 	for _, w := range []struct {
 		name string
@@ -45,9 +45,9 @@ func functions() []expr.Option {
 		{"uint24be", word{3, false, false}}, {"uint24le", word{3, true, false}}, {"int24be", word{3, false, true}}, {"int24le", word{3, true, true}},
 		{"uint32be", word{4, false, false}}, {"uint32le", word{4, true, false}}, {"int32be", word{4, false, true}}, {"int32le", word{4, true, true}},
 	} {
-		out = append(out, expr.Function(w.name, w.read, new(func([]int, int) int)))
+		options = append(options, expr.Function(w.name, w.read, new(func([]int, int) int)))
 	}
-	return append(out,
+	return append(options,
 		expr.Function("float32be", word{size: 4}.float, new(func([]int, int) float64)),
 		expr.Function("float32le", word{size: 4, little: true}.float, new(func([]int, int) float64)),
 		expr.Function("bits", bits, new(func([]int, int, int) int)),
@@ -123,19 +123,19 @@ func bounds(offset int, reason string) error {
 }
 
 func bits(args ...any) (any, error) {
-	first, ok1 := args[1].(int)
+	start, ok1 := args[1].(int)
 	count, ok2 := args[2].(int)
-	if !ok1 || !ok2 || first < 0 || count < 1 || count > 32 {
+	if !ok1 || !ok2 || start < 0 || count < 1 || count > 32 {
 		return nil, bounds(-1, "bits wants a bit from 0 on and a count from 1 to 32")
 	}
-	b, err := window(args[0], first/8, (first%8+count+7)/8)
+	b, err := window(args[0], start/8, (start%8+count+7)/8)
 	if err != nil {
 		return nil, err
 	}
 	n := 0
 	for i := range count {
-		at := first%8 + i
-		n = n<<1 | b[at/8]>>(7-at%8)&1
+		offset := start%8 + i
+		n = n<<1 | b[offset/8]>>(7-offset%8)&1
 	}
 	return n, nil
 }
@@ -204,18 +204,18 @@ func raw(args []any) ([]byte, error) {
 		return nil, bounds(-1, "wants a whole number of bytes")
 	}
 	b, err := window(args[0], args[1], size)
-	out := make([]byte, len(b))
+	buf := make([]byte, len(b))
 	for i := range b {
-		out[i] = byte(b[i])
+		buf[i] = byte(b[i])
 	}
-	return out, err
+	return buf, err
 }
 
 // add is + for what may be strings.
 func add(args ...any) (any, error) {
 	a, isText := args[0].(string)
-	b, both := args[1].(string)
-	if isText && both && len(a)+len(b) > maxString {
+	b, ok := args[1].(string)
+	if isText && ok && len(a)+len(b) > maxString {
 		return nil, bounds(-1, fmt.Sprintf("a text would be longer than %d bytes", maxString))
 	}
 	return runtime.Add(args[0], args[1]), nil

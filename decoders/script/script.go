@@ -87,15 +87,15 @@ func compile(st statement) (*vm.Program, error) {
 	if err == nil {
 		return code, nil
 	}
-	var at *file.Error
-	if !errors.As(err, &at) {
+	var error *file.Error
+	if !errors.As(err, &error) {
 		return nil, sourceError(st.key, st.line, st.column, err.Error())
 	}
-	line, column := st.line, st.column+at.Column
-	if at.Line > 1 {
-		line, column = st.line+at.Line-1, at.Column+1
+	line, column := st.line, st.column+error.Column
+	if error.Line > 1 {
+		line, column = st.line+error.Line-1, error.Column+1
 	}
-	return nil, sourceError(st.key, line, column, at.Message)
+	return nil, sourceError(st.key, line, column, error.Message)
 }
 
 // Decode gives the values of all keys. A key whose expression cannot be
@@ -141,9 +141,9 @@ func runError(key string, err error) error {
 		return &decoders.Error{Format: format, Field: key, Offset: bytes.Offset, Reason: bytes.Reason}
 	}
 	reason := err.Error()
-	var at *file.Error
-	if errors.As(err, &at) {
-		reason = at.Message
+	var error *file.Error
+	if errors.As(err, &error) {
+		reason = error.Message
 	}
 	return &decoders.Error{Format: format, Field: key, Offset: -1, Reason: reason}
 }

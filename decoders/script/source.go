@@ -26,7 +26,7 @@ func parse(source string) ([]statement, error) {
 	if len(source) > maxSource {
 		return nil, sourceError("", 1, 1, fmt.Sprintf("the source is longer than %d bytes", maxSource))
 	}
-	var out []statement
+	var statements []statement
 	source = strings.TrimPrefix(source, "\ufeff")
 	for i, line := range strings.Split(source, "\n") {
 		line = strings.TrimSuffix(line, "\r")
@@ -36,24 +36,24 @@ func parse(source string) ([]statement, error) {
 		case text == "" || text[0] == '#':
 			line = "" // keeps the count of lines
 		case begins:
-			out = append(out, s)
+			statements = append(statements, s)
 			continue
-		case len(out) == 0:
+		case len(statements) == 0:
 			return nil, sourceError("", i+1, 1, `a line "key = expression" was expected`)
 		}
-		if len(out) > 0 {
-			out[len(out)-1].expression += "\n" + line
+		if len(statements) > 0 {
+			statements[len(statements)-1].expression += "\n" + line
 		}
 	}
-	return out, check(out)
+	return statements, check(statements)
 }
 
-func check(all []statement) error {
-	seen := make(map[string]bool, len(all))
-	if len(all) == 0 {
+func check(statements []statement) error {
+	seen := make(map[string]bool, len(statements))
+	if len(statements) == 0 {
 		return sourceError("", 1, 1, "the source holds no expression")
 	}
-	for i, s := range all {
+	for i, s := range statements {
 		switch {
 		case i >= maxKeys:
 			return sourceError(s.key, s.line, 1, fmt.Sprintf("more than %d keys", maxKeys))
@@ -69,28 +69,28 @@ func check(all []statement) error {
 
 // begin reads the start of a statement: a key and a single equals sign.
 func begin(line string, number int) (statement, bool) {
-	rest := strings.TrimLeft(line, " \t")
+	remaining := strings.TrimLeft(line, " \t")
 	n := 0
-	for n < len(rest) && keyByte(rest[n], n == 0) {
+	for n < len(remaining) && keyByte(remaining[n], n == 0) {
 		n++
 	}
-	after := strings.TrimLeft(rest[n:], " \t")
-	if n == 0 || !strings.HasPrefix(after, "=") || strings.HasPrefix(after, "==") {
+	cursor := strings.TrimLeft(remaining[n:], " \t")
+	if n == 0 || !strings.HasPrefix(cursor, "=") || strings.HasPrefix(cursor, "==") {
 		return statement{}, false
 	}
-	expression := after[1:]
+	expression := cursor[1:]
 	return statement{
-		key: rest[:n], expression: expression, line: number,
+		key: remaining[:n], expression: expression, line: number,
 		column: utf8.RuneCountInString(line[:len(line)-len(expression)]) + 1,
 	}, true
 }
 
-func keyByte(c byte, first bool) bool {
+func keyByte(c byte, isFirst bool) bool {
 	switch {
 	case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c == '_':
 		return true
 	}
-	return !first && (c >= '0' && c <= '9' || c == '.' || c == '-')
+	return !isFirst && (c >= '0' && c <= '9' || c == '.' || c == '-')
 }
 
 // sourceError names the place in the source, line and column from 1.

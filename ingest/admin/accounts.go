@@ -47,15 +47,15 @@ func (s *Surface) accountsOf(c *fiber.Ctx, accounts ...account.Account) ([]accou
 		return nil, err
 	}
 	return httpd.Each(accounts, func(a account.Account) accountJSON {
-		shown := accountJSON{
+		view := accountJSON{
 			ID: a.ID, Name: a.Name, Permissions: append([]string{}, a.Permissions...), CallbackURL: outbox.MaskTarget(a.CallbackURL),
 			Signed: len(a.WebhookSecrets) > 0, Credit: balances[a.ID], Unopened: a.Unopened,
 			Document: httpd.OrNull(owners.Of(inventory.Account{ID: int64(a.ID), Name: a.Name})),
 		}
 		if hidesTexts(c) {
-			shown.CallbackURL = outbox.MaskPath(a.CallbackURL)
+			view.CallbackURL = outbox.MaskPath(a.CallbackURL)
 		}
-		return shown
+		return view
 	}), nil
 }
 
@@ -64,16 +64,16 @@ func (s *Surface) listAccounts(c *fiber.Ctx, sel *selection) error {
 	if err := sel.Err(); err != nil {
 		return err
 	}
-	all, err := s.Accounts.Accounts(c.UserContext())
+	accounts, err := s.Accounts.Accounts(c.UserContext())
 	if err != nil {
 		return err
 	}
-	all = slices.DeleteFunc(all, func(a account.Account) bool { return !sees(c, a.ID) })
-	shown, err := s.accountsOf(c, all...)
+	accounts = slices.DeleteFunc(accounts, func(a account.Account) bool { return !sees(c, a.ID) })
+	views, err := s.accountsOf(c, accounts...)
 	if err != nil {
 		return err
 	}
-	return c.JSON(fiber.Map{"data": shown})
+	return c.JSON(fiber.Map{"data": views})
 }
 
 // pathAccount returns the account that a request's path names by its name or id.
@@ -91,11 +91,11 @@ func (s *Surface) pathAccount(c *fiber.Ctx) (account.Account, error) {
 
 // sendAccount answers with an account.
 func (s *Surface) sendAccount(c *fiber.Ctx, status int, a account.Account) error {
-	shown, err := s.accountsOf(c, a)
+	views, err := s.accountsOf(c, a)
 	if err != nil {
 		return err
 	}
-	return c.Status(status).JSON(fiber.Map{"data": shown[0]})
+	return c.Status(status).JSON(fiber.Map{"data": views[0]})
 }
 
 func (s *Surface) showAccount(c *fiber.Ctx) error {
@@ -170,12 +170,12 @@ func (s *Surface) removeAccount(c *fiber.Ctx) error {
 
 // accountNames returns the accounts' names by id.
 func (s *Surface) accountNames(ctx context.Context) (map[relay.AccountID]string, error) {
-	all, err := s.Accounts.Accounts(ctx)
-	out := make(map[relay.AccountID]string, len(all))
-	for _, a := range all {
-		out[a.ID] = a.Name
+	accounts, err := s.Accounts.Accounts(ctx)
+	result := make(map[relay.AccountID]string, len(accounts))
+	for _, a := range accounts {
+		result[a.ID] = a.Name
 	}
-	return out, err
+	return result, err
 }
 
 // checkedNames returns the accounts' names by id, or what is wrong with the fields.
@@ -188,22 +188,22 @@ func (s *Surface) checkedNames(sel *selection) (map[relay.AccountID]string, erro
 
 // findNamed returns the accounts' names by id and what find finds, or what is wrong with
 // the fields.
-func findNamed[F, T any](s *Surface, sel *selection, by F, find func(context.Context, F) ([]T, error)) (names map[relay.AccountID]string, found []T, err error) {
+func findNamed[F, T any](s *Surface, sel *selection, f F, find func(context.Context, F) ([]T, error)) (names map[relay.AccountID]string, found []T, err error) {
 	if names, err = s.checkedNames(sel); err != nil {
 		return nil, nil, err
 	}
-	found, err = find(sel.c.UserContext(), by)
+	found, err = find(sel.c.UserContext(), f)
 	return names, found, err
 }
 
 // namedLike returns the accounts whose name holds a text, in any case.
-func namedLike(names map[relay.AccountID]string, text string) (out []relay.AccountID) {
+func namedLike(names map[relay.AccountID]string, text string) (accts []relay.AccountID) {
 	for id, name := range names {
 		if text != "" && strings.Contains(strings.ToLower(name), strings.ToLower(text)) {
-			out = append(out, id)
+			accts = append(accts, id)
 		}
 	}
-	return out
+	return accts
 }
 
 // AccountRef names an account: its id, or its name. In JSON it is a number or a text.
@@ -229,14 +229,14 @@ func (r *AccountRef) UnmarshalJSON(raw []byte) error {
 // account; to name another one is relay.KindForbidden.
 func (s *Surface) accountID(c *fiber.Ctx, r AccountRef) (relay.AccountID, error) {
 	id, err := s.findAccount(c.UserContext(), r)
-	who := principalOf(c)
+	p := principalOf(c)
 	switch {
-	case who.Role != user.Account:
+	case p.Role != user.Account:
 		return id, err
-	case r == "" || err == nil && id == who.Account:
-		return who.Account, nil
+	case r == "" || err == nil && id == p.Account:
+		return p.Account, nil
 	}
-	return who.Account, relay.Errorf(relay.KindForbidden, "The role account sees its own account only.")
+	return p.Account, relay.Errorf(relay.KindForbidden, "The role account sees its own account only.")
 }
 
 // findAccount finds the account that is named; 0 if none is.

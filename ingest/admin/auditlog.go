@@ -46,7 +46,7 @@ func (s *Surface) listAudit(c *fiber.Ctx, sel *selection) error {
 		return err
 	}
 	size := func(e *audit.Entry) int { return 500 + len(e.Request) + len(e.Before) + len(e.After) }
-	found, err := inPieces(limit, size, func(n int) (found []audit.Entry, more bool, err error) {
+	found, err := inPieces(limit, size, func(n int) (found []audit.Entry, hasMore bool, err error) {
 		f.Limit = n
 		found, f.Cursor, err = s.Audit.List(c.UserContext(), f)
 		return found, f.Cursor != "", err

@@ -36,21 +36,21 @@ func (s *Surface) listBreakers(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	out := []breakerJSON{}
+	views := []breakerJSON{}
 	for _, b := range open {
 		if !sees(c, b.Account) {
 			continue
 		}
-		one := breakerJSON{
+		view := breakerJSON{
 			Endpoint: b.Endpoint, Account: b.Account, Relay: b.Relay, Target: outbox.MaskTarget(b.Target), Reason: b.Reason,
 			OpenedAt: formatTime(b.OpenedAt), ProbeAt: formatTime(b.ProbeAt), Probes: b.Probes, Waiting: waiting[b.Endpoint],
 		}
 		if hidesTexts(c) {
-			one.Target = outbox.MaskPath(one.Target)
+			view.Target = outbox.MaskPath(view.Target)
 		}
-		out = append(out, one)
+		views = append(views, view)
 	}
-	return c.JSON(fiber.Map{"data": out})
+	return c.JSON(fiber.Map{"data": views})
 }
 
 // closeBreaker closes a breaker; its parked deliveries are attempted at once.

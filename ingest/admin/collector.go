@@ -272,7 +272,7 @@ func NewSpanCollector(stats func() (sent, dropped uint64)) prometheus.Collector 
 const upFor = 5 * time.Second
 
 // NewUpCollector returns the metric of which back ends work, as /readyz reports them.
-func NewUpCollector(all []Backend, now func() time.Time) prometheus.Collector {
+func NewUpCollector(backends []Backend, now func() time.Time) prometheus.Collector {
 	var mu sync.Mutex
 	var checked time.Time
 	var down map[string]error
@@ -280,13 +280,13 @@ func NewUpCollector(all []Backend, now func() time.Time) prometheus.Collector {
 		mu.Lock()
 		defer mu.Unlock()
 		if down == nil || now().Sub(checked) >= upFor {
-			down, checked = Down(context.Background(), all), now()
+			down, checked = Down(context.Background(), backends), now()
 		}
 		return down
 	}
 	return newCollector(read, metric[map[string]error]{
 		"backend_up", "1 if a back end works, 0 if it is down, as in /readyz.", []string{"backend"}, func(down map[string]error, emit emit) {
-			for _, b := range all {
+			for _, b := range backends {
 				emit(flag(down[b.Name] == nil), b.Name)
 			}
 		},

@@ -21,9 +21,9 @@ func (s *Surface) cookie(c *fiber.Ctx, name, sameSite string) fiber.Cookie {
 }
 
 // setSession has the browser keep a session.
-func (s *Surface) setSession(c *fiber.Ctx, in user.SignedIn) {
+func (s *Surface) setSession(c *fiber.Ctx, session user.SignedIn) {
 	k := s.cookie(c, httpd.SessionCookie, fiber.CookieSameSiteStrictMode)
-	k.Value, k.Expires = in.Token, in.ExpiresAt
+	k.Value, k.Expires = session.Token, session.ExpiresAt
 	c.Cookie(&k)
 }
 

@@ -64,14 +64,14 @@ func (s *Surface) adjustCredit(c *fiber.Ctx) error {
 
 // listCredit lists the changes of an account's credit, newest first.
 func (s *Surface) listCredit(c *fiber.Ctx, sel *selection) error {
-	acct, limit, before := sel.requiredAccount(), sel.limit(), sel.before()
+	acct, limit, beforeSeq := sel.requiredAccount(), sel.limit(), sel.before()
 	if err := sel.Err(); err != nil {
 		return err
 	}
 	if _, err := s.Accounts.Account(c.UserContext(), acct); err != nil {
 		return err
 	}
-	list, err := s.Credit.Entries(c.UserContext(), acct, before, limit)
+	list, err := s.Credit.Entries(c.UserContext(), acct, beforeSeq, limit)
 	if err != nil {
 		return err
 	}
@@ -79,11 +79,11 @@ func (s *Surface) listCredit(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	out, next := httpd.Each(list, creditOf), ""
+	views, nextCursor := httpd.Each(list, creditOf), ""
 	if n := len(list); n == limit && list[n-1].Sequence > 1 {
-		next = strconv.FormatUint(list[n-1].Sequence, 10)
+		nextCursor = strconv.FormatUint(list[n-1].Sequence, 10)
 	}
-	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"balance": balance, "next": next}})
+	return c.JSON(fiber.Map{"data": views, "meta": fiber.Map{"balance": balance, "next": nextCursor}})
 }
 
 // balanceJSON is the credit of an account.
@@ -95,31 +95,31 @@ type balanceJSON struct {
 
 // listBalances lists the credit of accounts, by id. The cursor is the account before.
 func (s *Surface) listBalances(c *fiber.Ctx, sel *selection) error {
-	acct, limit, after := sel.account(), sel.limit(), sel.before()
+	acct, limit, n := sel.account(), sel.limit(), sel.before()
 	if err := sel.Err(); err != nil {
 		return err
 	}
-	all, err := s.Accounts.Accounts(c.UserContext())
+	accounts, err := s.Accounts.Accounts(c.UserContext())
 	if err != nil {
 		return err
 	}
-	out, ids, next := []balanceJSON{}, []relay.AccountID{}, ""
-	for _, a := range all {
-		if acct != 0 && a.ID != acct || uint64(a.ID) <= after { //nolint:gosec // ids are positive
+	views, ids, nextCursor := []balanceJSON{}, []relay.AccountID{}, ""
+	for _, a := range accounts {
+		if acct != 0 && a.ID != acct || uint64(a.ID) <= n { //nolint:gosec // ids are positive
 			continue
 		}
-		if len(out) == limit {
-			next = out[limit-1].Account.String()
+		if len(views) == limit {
+			nextCursor = views[limit-1].Account.String()
 			break
 		}
-		out, ids = append(out, balanceJSON{Account: a.ID, AccountName: a.Name}), append(ids, a.ID)
+		views, ids = append(views, balanceJSON{Account: a.ID, AccountName: a.Name}), append(ids, a.ID)
 	}
 	balances, err := s.Credit.Balances(c.UserContext(), ids)
 	if err != nil {
 		return err
 	}
-	for i := range out {
-		out[i].Balance = balances[out[i].Account]
+	for i := range views {
+		views[i].Balance = balances[views[i].Account]
 	}
-	return sendPage(c, out, next)
+	return sendPage(c, views, nextCursor)
 }

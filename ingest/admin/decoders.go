@@ -29,17 +29,17 @@ func (s *Surface) listDecoders(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	found, next, err := s.IoT.FindDecoders(ctx, acct, cursor, limit)
+	found, nextCursor, err := s.IoT.FindDecoders(ctx, acct, cursor, limit)
 	if err != nil {
 		return err
 	}
-	out := httpd.Each(found, func(d iot.FoundDecoder) decoderJSON {
+	views := httpd.Each(found, func(d iot.FoundDecoder) decoderJSON {
 		return decoderJSON{
 			ID: d.ID, Account: d.Account, AccountName: names[d.Account], Name: d.Name, Description: d.Description, Type: d.Type, Codec: d.Codec,
 			Keys: httpd.Each(d.Sensors, func(m iot.Mapping) string { return m.Key }),
 		}
 	})
-	return sendPage(c, out, next)
+	return sendPage(c, views, nextCursor)
 }
 
 // DecoderView is a decoder as the operator sees it.

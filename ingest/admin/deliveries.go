@@ -44,15 +44,15 @@ type attemptJSON struct {
 }
 
 func deliveryOf(d outbox.Delivery) deliveryJSON {
-	out := deliveryJSON{
+	view := deliveryJSON{
 		ID: d.ID, Account: d.Account, Kind: d.Kind, Relay: d.Relay, MessageID: d.MessageID, Originator: d.Originator, Destination: d.Destination,
 		Target: outbox.MaskTarget(d.Target()), State: d.State, Reason: d.Reason, CreatedAt: formatTime(d.CreatedAt),
 		Unopened: d.Unopened, NextAttemptAt: formatTimeOrNil(d.NextAttemptAt), Attempts: httpd.Each(d.Attempts, attemptOf),
 	}
 	if d.Waits != "" {
-		out.WaitsFor, out.Endpoint = d.Waits, d.EndpointName()
+		view.WaitsFor, view.Endpoint = d.Waits, d.EndpointName()
 	}
-	return out
+	return view
 }
 
 func attemptOf(a outbox.Attempt) attemptJSON {
@@ -78,7 +78,7 @@ func (s *Surface) listDeliveries(c *fiber.Ctx, sel *selection) error {
 	if err := sel.Err(); err != nil {
 		return err
 	}
-	found, err := inPieces(limit, sizeOfDelivery, func(n int) (found []outbox.Delivery, more bool, err error) {
+	found, err := inPieces(limit, sizeOfDelivery, func(n int) (found []outbox.Delivery, hasMore bool, err error) {
 		f.Limit = n
 		found, f.Cursor, err = s.Deliveries.List(c.UserContext(), f)
 		return found, f.Cursor != "", err
@@ -86,11 +86,11 @@ func (s *Surface) listDeliveries(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	out := httpd.Each(found, deliveryOf)
-	for i := range out {
-		out[i].hide(c)
+	views := httpd.Each(found, deliveryOf)
+	for i := range views {
+		views[i].hide(c)
 	}
-	return sendPage(c, out, f.Cursor)
+	return sendPage(c, views, f.Cursor)
 }
 
 // sizeOfDelivery is about the memory of a delivery, in bytes.

@@ -32,27 +32,27 @@ const fewestBuckets = 120
 
 // granularityOf returns the widest granularity with enough buckets in a range.
 func granularityOf(d time.Duration) iot.Granularity {
-	all := iot.Granularities()
-	for _, g := range slices.Backward(all) {
+	granularities := iot.Granularities()
+	for _, g := range slices.Backward(granularities) {
 		if width, _ := g.Width(); width > 0 && d/width >= fewestBuckets {
 			return g
 		}
 	}
-	return all[0]
+	return granularities[0]
 }
 
 // aggregateDevice returns the minimum, mean and maximum of a device's numbers, by
 // sensor. Without a range it is the last day's.
 func (s *Surface) aggregateDevice(c *fiber.Ctx, sel *selection) error {
-	from, to := sel.moment("from"), sel.moment("to")
+	start, end := sel.moment("from"), sel.moment("to")
 	granularity := oneOf(sel, "granularity", iot.Granularities()...)
-	if to.IsZero() {
-		to = s.Now().UTC()
+	if end.IsZero() {
+		end = s.Now().UTC()
 	}
-	if from.IsZero() {
-		from = to.Add(-24 * time.Hour)
+	if start.IsZero() {
+		start = end.Add(-24 * time.Hour)
 	}
-	if !from.Before(to) {
+	if !start.Before(end) {
 		sel.Add("from", "want a time before to")
 	}
 	acct, d, err := s.ofDevice(c, sel)
@@ -60,27 +60,27 @@ func (s *Surface) aggregateDevice(c *fiber.Ctx, sel *selection) error {
 		return err
 	}
 	if granularity == "" {
-		granularity = granularityOf(to.Sub(from))
+		granularity = granularityOf(end.Sub(start))
 	}
 	records, err := s.IoT.Aggregate(c.UserContext(), iot.AggregateQuery{
-		Query: iot.Query{Account: acct, DeviceID: d.ID, From: from, To: to}, Statistic: iot.MinAveMax, Granularity: granularity,
+		Query: iot.Query{Account: acct, DeviceID: d.ID, From: start, To: end}, Statistic: iot.MinAveMax, Granularity: granularity,
 	}, iot.Metric)
 	if err != nil {
 		return err
 	}
-	return c.JSON(fiber.Map{"data": seriesOf(records), "meta": fiber.Map{"from": formatTime(from), "to": formatTime(to), "granularity": granularity}})
+	return c.JSON(fiber.Map{"data": seriesOf(records), "meta": fiber.Map{"from": formatTime(start), "to": formatTime(end), "granularity": granularity}})
 }
 
 func seriesOf(records []iot.AggregateRow) []sensorSeriesJSON {
-	out, at := []sensorSeriesJSON{}, make(map[string]int)
+	views, result := []sensorSeriesJSON{}, make(map[string]int)
 	for _, r := range records {
-		i, there := at[r.SensorID]
-		if !there {
-			i = len(out)
-			at[r.SensorID] = i
-			out = append(out, sensorSeriesJSON{SensorID: r.SensorID, Key: r.Key, Name: r.Name, MetricUnits: r.MetricUnits})
+		i, found := result[r.SensorID]
+		if !found {
+			i = len(views)
+			result[r.SensorID] = i
+			views = append(views, sensorSeriesJSON{SensorID: r.SensorID, Key: r.Key, Name: r.Name, MetricUnits: r.MetricUnits})
 		}
-		out[i].Buckets = append(out[i].Buckets, bucketJSON{*rfc3339(r.ReadingDate), r.Min, r.Ave, r.Max})
+		views[i].Buckets = append(views[i].Buckets, bucketJSON{*rfc3339(r.ReadingDate), r.Min, r.Ave, r.Max})
 	}
-	return out
+	return views
 }

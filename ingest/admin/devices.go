@@ -48,22 +48,22 @@ type radioJSON struct {
 }
 
 func deviceOf(d iot.FoundDevice, names map[relay.AccountID]string, radio map[string]iot.RadioData) deviceJSON {
-	out := deviceJSON{
+	view := deviceJSON{
 		ID: d.ID, Account: d.Account, AccountName: names[d.Account], Identifier: d.Identifier, Name: d.Name, Comment: d.Comment, Type: d.Type,
 		DecoderID: d.DecoderID, LocationID: d.LocationID, FrameLogging: d.FrameLogging, CreatedAt: formatTime(d.CreatedAt),
 		LastSeenAt: formatTimeOrNil(d.LastSeen), Alarms: d.Alarms,
 	}
 	u, heard := radio[d.ID]
 	if heard {
-		out.Radio = &radioJSON{At: formatTime(u.Time), Battery: u.Battery, RSSI: u.RSSI, SNR: u.SNR, Gateways: u.Gateways}
+		view.Radio = &radioJSON{At: formatTime(u.Time), Battery: u.Battery, RSSI: u.RSSI, SNR: u.SNR, Gateways: u.Gateways}
 	}
 	switch {
 	case d.Latitude != nil && d.Longitude != nil:
-		out.Position = &positionJSON{*d.Latitude, *d.Longitude, "device"}
+		view.Position = &positionJSON{*d.Latitude, *d.Longitude, "device"}
 	case heard && u.Latitude != nil && u.Longitude != nil:
-		out.Position = &positionJSON{*u.Latitude, *u.Longitude, "network"}
+		view.Position = &positionJSON{*u.Latitude, *u.Longitude, "network"}
 	}
-	return out
+	return view
 }
 
 // maxDevices is the most devices of a page.
@@ -88,18 +88,18 @@ func (s *Surface) listDevices(c *fiber.Ctx, sel *selection) error {
 		return err
 	}
 	f.Named = namedLike(names, f.Text)
-	found, next, err := s.IoT.FindDevices(ctx, f)
+	found, nextCursor, err := s.IoT.FindDevices(ctx, f)
 	if err != nil {
 		return err
 	}
 	radio, missing := s.radioOf(c, found)
-	out := httpd.Each(found, func(d iot.FoundDevice) deviceJSON { return deviceOf(d, names, radio[d.Account]) })
-	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": next, "missing": missing}})
+	views := httpd.Each(found, func(d iot.FoundDevice) deviceJSON { return deviceOf(d, names, radio[d.Account]) })
+	return c.JSON(fiber.Map{"data": views, "meta": fiber.Map{"next": nextCursor, "missing": missing}})
 }
 
 // radioOf returns the radio data of devices by account and device, and why it is
 // missing, "" if it is not.
-func (s *Surface) radioOf(c *fiber.Ctx, found []iot.FoundDevice) (out map[relay.AccountID]map[string]iot.RadioData, missing string) {
+func (s *Surface) radioOf(c *fiber.Ctx, found []iot.FoundDevice) (radioDatas map[relay.AccountID]map[string]iot.RadioData, missing string) {
 	if s.IoT.RadioDetail() == iot.RadioOff {
 		return nil, "radio data is not stored (readings.radio_data is off)"
 	}
@@ -107,15 +107,15 @@ func (s *Surface) radioOf(c *fiber.Ctx, found []iot.FoundDevice) (out map[relay.
 	for _, d := range found {
 		ids[d.Account] = append(ids[d.Account], d.ID)
 	}
-	out = make(map[relay.AccountID]map[string]iot.RadioData)
-	for acct, some := range ids {
-		radio, err := s.IoT.Radio(c.UserContext(), acct, some)
+	radioDatas = make(map[relay.AccountID]map[string]iot.RadioData)
+	for acct, texts := range ids {
+		radio, err := s.IoT.Radio(c.UserContext(), acct, texts)
 		if err != nil {
-			return out, faultText(principalOf(c), err)
+			return radioDatas, faultText(principalOf(c), err)
 		}
-		out[acct] = radio
+		radioDatas[acct] = radio
 	}
-	return out, ""
+	return radioDatas, ""
 }
 
 // deviceDetailJSON is a device with its sensors.
@@ -169,27 +169,27 @@ func (s *Surface) getDevice(c *fiber.Ctx, sel *selection) error {
 	}
 	found := iot.FoundDevice{Account: acct, Device: d, Alarms: alarms}
 	radio, missing := s.radioOf(c, []iot.FoundDevice{found})
-	out := deviceDetailJSON{deviceJSON: deviceOf(found, names, radio[acct]), Missing: []string{}}
+	view := deviceDetailJSON{deviceJSON: deviceOf(found, names, radio[acct]), Missing: []string{}}
 	if missing != "" {
-		out.Missing = append(out.Missing, "signal and battery: "+missing)
+		view.Missing = append(view.Missing, "signal and battery: "+missing)
 	}
 	if decoder, err := s.IoT.Decoder(ctx, acct, d.DecoderID); err == nil {
-		out.DecoderName = decoder.Name
+		view.DecoderName = decoder.Name
 	} else if relay.KindOf(err) != relay.KindNotFound {
 		return err
 	}
-	if out.Sensors, missing, err = s.sensorsOf(c, acct, d.ID); err != nil {
+	if view.Sensors, missing, err = s.sensorsOf(c, acct, d.ID); err != nil {
 		return err
 	}
 	if missing != "" {
-		out.Missing = append(out.Missing, "latest values: "+missing)
+		view.Missing = append(view.Missing, "latest values: "+missing)
 	}
-	return c.JSON(fiber.Map{"data": out})
+	return c.JSON(fiber.Map{"data": view})
 }
 
 // sensorsOf returns a device's sensors with their newest readings, and why these are
 // missing, "" if they are not.
-func (s *Surface) sensorsOf(c *fiber.Ctx, acct relay.AccountID, id string) (out []deviceSensorJSON, missing string, err error) {
+func (s *Surface) sensorsOf(c *fiber.Ctx, acct relay.AccountID, id string) (views []deviceSensorJSON, missing string, err error) {
 	ctx := c.UserContext()
 	sensors, err := s.IoT.Sensors(ctx, acct, id, "")
 	if err != nil {
@@ -207,21 +207,21 @@ func (s *Surface) sensorsOf(c *fiber.Ctx, acct relay.AccountID, id string) (out 
 	for _, r := range latest {
 		newest[r.SensorID] = r
 	}
-	out = make([]deviceSensorJSON, len(sensors))
-	for i, one := range sensors {
-		t := types[one.SensorTypeID]
-		out[i] = deviceSensorJSON{
-			ID: one.ID, Key: one.Key, Name: one.Name, SensorTypeID: one.SensorTypeID, TypeName: t.Name, MetricUnits: t.MetricUnits,
-			Slope: one.Slope, Offset: one.Offset, RetentionDays: one.RetentionDays,
+	views = make([]deviceSensorJSON, len(sensors))
+	for i, sensor := range sensors {
+		t := types[sensor.SensorTypeID]
+		views[i] = deviceSensorJSON{
+			ID: sensor.ID, Key: sensor.Key, Name: sensor.Name, SensorTypeID: sensor.SensorTypeID, TypeName: t.Name, MetricUnits: t.MetricUnits,
+			Slope: sensor.Slope, Offset: sensor.Offset, RetentionDays: sensor.RetentionDays,
 		}
-		if r, there := newest[one.ID]; there {
-			out[i].Value, out[i].At = r.Value, rfc3339(r.ReadingDate)
+		if r, found := newest[sensor.ID]; found {
+			views[i].Value, views[i].At = r.Value, rfc3339(r.ReadingDate)
 			if r.Text != nil {
-				out[i].Text = *r.Text
+				views[i].Text = *r.Text
 			}
 		}
 	}
-	return out, missing, nil
+	return views, missing, nil
 }
 
 // rfc3339 rewrites a time of iot.TimeFormat or ledger.TimeFormat.

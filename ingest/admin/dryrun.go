@@ -83,32 +83,32 @@ type ReadingDelta struct {
 
 // dryRun answers a dry run. Of messages it only counts: what becomes of one is
 // told by the operation that explains.
-func (s *Surface) dryRun(c *fiber.Ctx, intakes []*intake.Intake, f event.Filter, limit int, others []gateway.Gateway) error {
+func (s *Surface) dryRun(c *fiber.Ctx, intakes []*intake.Intake, f event.Filter, limit int, otherGateways []gateway.Gateway) error {
 	if err := httpd.AdmitTo(c, httpd.Searches, principalOf(c).SearchAccount()); err != nil {
 		return err
 	}
-	out := DryRun{Data: []EventPreview{}}
-	for _, in := range intakes {
-		if in.Kind() == event.Uplink && s.Inspector != nil {
+	dryRun := DryRun{Data: []EventPreview{}}
+	for _, intake := range intakes {
+		if intake.Kind() == event.Uplink && s.Inspector != nil {
 			run, err := replay.Preview(c.UserContext(), s.Inspector, f, limit, s.Now)
 			if err != nil {
 				return err
 			}
-			out.join(dryRunOf(run), limit)
+			dryRun.join(dryRunOf(run), limit)
 			continue
 		}
-		n, reached, err := in.Count(c.UserContext(), f, time.Now().Add(searchTime))
+		n, reached, err := intake.Count(c.UserContext(), f, time.Now().Add(searchTime))
 		if err != nil {
 			return err
 		}
-		out.join(DryRun{Count: n, SearchedTo: timeOrNone(reached.Time)}, limit)
+		dryRun.join(DryRun{Count: n, SearchedTo: timeOrNone(reached.Time)}, limit)
 	}
-	answers, away := each[DryRun](c, s.Peers, others, repeated(c))
+	answers, views := each[DryRun](c, s.Peers, otherGateways, repeated(c))
 	for _, node := range slices.Sorted(maps.Keys(answers)) {
-		out.join(answers[node], limit)
+		dryRun.join(answers[node], limit)
 	}
-	out.Away = away
-	return c.JSON(out)
+	dryRun.Away = views
+	return c.JSON(dryRun)
 }
 
 func dryRunOf(run replay.DryRun) DryRun {
@@ -127,20 +127,20 @@ func timeOrNone(t time.Time) string {
 }
 
 // join adds the result of another gateway or journal.
-func (r *DryRun) join(other DryRun, limit int) {
-	r.Count += other.Count
-	r.SearchedTo = max(r.SearchedTo, other.SearchedTo)
-	r.Examined += other.Examined
-	r.Events.Done += other.Events.Done
-	r.Events.Quarantined += other.Events.Quarantined
-	r.Events.Differ += other.Events.Differ
-	r.Readings.Added += other.Readings.Added
-	r.Readings.Changed += other.Readings.Changed
-	r.Readings.Unchanged += other.Readings.Unchanged
-	r.Readings.Stays += other.Readings.Stays
-	room := min(limit-len(r.Data), len(other.Data))
-	r.Data = append(r.Data, other.Data[:room]...)
-	r.More = r.More || other.More || room < len(other.Data)
+func (r *DryRun) join(otherDryRun DryRun, limit int) {
+	r.Count += otherDryRun.Count
+	r.SearchedTo = max(r.SearchedTo, otherDryRun.SearchedTo)
+	r.Examined += otherDryRun.Examined
+	r.Events.Done += otherDryRun.Events.Done
+	r.Events.Quarantined += otherDryRun.Events.Quarantined
+	r.Events.Differ += otherDryRun.Events.Differ
+	r.Readings.Added += otherDryRun.Readings.Added
+	r.Readings.Changed += otherDryRun.Readings.Changed
+	r.Readings.Unchanged += otherDryRun.Readings.Unchanged
+	r.Readings.Stays += otherDryRun.Readings.Stays
+	room := min(limit-len(r.Data), len(otherDryRun.Data))
+	r.Data = append(r.Data, otherDryRun.Data[:room]...)
+	r.More = r.More || otherDryRun.More || room < len(otherDryRun.Data)
 }
 
 func eventPreviewOf(d replay.PreviewedEvent) EventPreview {

@@ -48,7 +48,7 @@ type eventsMeta struct {
 type eventSource struct {
 	node string
 	kind event.Kind // of the journal; empty for another gateway
-	next func() (eventJSON, bool)
+	fn   func() (eventJSON, bool)
 	stop func()
 	head *eventJSON // the newest that was not taken; nil if there is none
 
@@ -61,7 +61,7 @@ type eventSource struct {
 // advance takes the head and finds the next.
 func (src *eventSource) advance() {
 	src.head = nil
-	if e, ok := src.next(); ok {
+	if e, ok := src.fn(); ok {
 		src.head = &e
 	}
 }
@@ -69,7 +69,7 @@ func (src *eventSource) advance() {
 // journalSource searches a journal of this gateway.
 func (s *Surface) journalSource(ctx context.Context, in *intake.Intake, search intake.Search) *eventSource {
 	src := &eventSource{node: s.Node, kind: in.Kind()}
-	src.next, src.stop = iter.Pull(func(yield func(eventJSON) bool) {
+	src.fn, src.stop = iter.Pull(func(yield func(eventJSON) bool) {
 		var reached intake.Reached
 		reached, src.err = in.Search(ctx, search, func(e event.Event, _ *intake.Item) bool { return yield(eventOf(e)) })
 		if reached.Seq > 0 {
@@ -82,30 +82,30 @@ func (s *Surface) journalSource(ctx context.Context, in *intake.Intake, search i
 // journalSources searches the journals of this gateway. The error is that of the first
 // search that fails before it finds an event.
 func (s *Surface) journalSources(ctx context.Context, intakes []*intake.Intake, search intake.Search, at position) (eventSources, error) {
-	var all eventSources
-	for _, in := range intakes {
-		search.Below = at[in.Kind()]
-		src := s.journalSource(ctx, in, search)
-		all = append(all, src)
+	var sources eventSources
+	for _, intake := range intakes {
+		search.Below = at[intake.Kind()]
+		src := s.journalSource(ctx, intake, search)
+		sources = append(sources, src)
 		if src.advance(); src.head == nil && src.err != nil {
-			all.stop()
+			sources.stop()
 			return nil, src.err
 		}
 	}
-	return all, nil
+	return sources, nil
 }
 
 // gatewaySource reads the answer of another gateway as it arrives.
 func gatewaySource(node string, body io.ReadCloser) *eventSource {
 	src := &eventSource{node: node}
-	next, stop := iter.Pull(func(yield func(eventJSON) bool) {
+	fn, stop := iter.Pull(func(yield func(eventJSON) bool) {
 		var meta eventsMeta
 		if meta, src.err = readEvents(body, yield); meta.Next != "" {
 			src.goOn, _ = parsePosition(meta.Next)
 			src.searchedTo = meta.SearchedTo
 		}
 	})
-	src.next, src.stop = next, func() {
+	src.fn, src.stop = fn, func() {
 		stop()
 		_ = body.Close()
 	}
@@ -138,10 +138,10 @@ func readEvents(r io.Reader, yield func(eventJSON) bool) (meta eventsMeta, err e
 }
 
 // events asks other gateways for their events, all at the same time.
-func (p *Peers) events(ctx context.Context, who principal, all []gateway.Gateway, request func(gateway.Gateway) peerRequest) (found eventSources, away []awayJSON) {
+func (p *Peers) events(ctx context.Context, who principal, gateways []gateway.Gateway, request func(gateway.Gateway) peerRequest) (found eventSources, views []awayJSON) {
 	var mu sync.Mutex
 	var wait sync.WaitGroup
-	for _, g := range all {
+	for _, g := range gateways {
 		wait.Go(func() {
 			var source *eventSource
 			err := relay.Recovered("events of gateway "+g.Node, func() error {
@@ -158,29 +158,29 @@ func (p *Peers) events(ctx context.Context, who principal, all []gateway.Gateway
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				away = append(away, awayOf(who, &g, err))
+				views = append(views, awayOf(who, &g, err))
 				return
 			}
 			found = append(found, source)
 		})
 	}
 	wait.Wait()
-	return found, away
+	return found, views
 }
 
 // eventSources are merged into a list.
 type eventSources []*eventSource
 
-func (all eventSources) stop() {
-	for _, src := range all {
+func (sources eventSources) stop() {
+	for _, src := range sources {
 		src.stop()
 	}
 }
 
 // newest returns the source whose head is the newest; nil if the list ends here: without
 // heads, or where a source has stopped whose next event could be newer.
-func (all eventSources) newest() (newest *eventSource, stopped *eventSource) {
-	for _, src := range all {
+func (sources eventSources) newest() (newest *eventSource, stopped *eventSource) {
+	for _, src := range sources {
 		switch {
 		case src.head == nil && src.goOn == nil && src.err == nil: // it has no more
 		case src.head == nil:
@@ -199,38 +199,38 @@ func (all eventSources) newest() (newest *eventSource, stopped *eventSource) {
 
 // before reports whether the next event of a source can only be older than that of
 // another one.
-func (src *eventSource) before(other *eventSource) bool {
-	next, known := src.nextAt()
-	otherNext, otherKnown := other.nextAt()
-	return known && (!otherKnown || next.Before(otherNext))
+func (src *eventSource) before(otherEventSource *eventSource) bool {
+	nextAt, known := src.nextAt()
+	otherNext, otherKnown := otherEventSource.nextAt()
+	return known && (!otherKnown || nextAt.Before(otherNext))
 }
 
 // nextAt returns when the next event was received. Of a source that has stopped it returns
 // the place to which that was searched: its next event is not newer. known is false if
 // the answer of another gateway ended without naming that place.
-func (src *eventSource) nextAt() (at time.Time, known bool) {
+func (src *eventSource) nextAt() (t time.Time, known bool) {
 	text := src.searchedTo
 	if src.head != nil {
 		text = src.head.ReceivedAt
 	}
-	at, err := time.Parse(time.RFC3339Nano, text) // what formatTime wrote
-	return at, err == nil
+	t, err := time.Parse(time.RFC3339Nano, text) // what formatTime wrote
+	return t, err == nil
 }
 
 // sequence returns the sequence number of the event in its journal, which its id ends
 // with; 0 if the id that another gateway sent has none.
 func (e *eventJSON) sequence() uint64 {
-	last := e.ID[strings.LastIndexByte(e.ID, '-')+1:]
-	seq, _ := strconv.ParseUint(last[min(1, len(last)):], 10, 63)
+	tail := e.ID[strings.LastIndexByte(e.ID, '-')+1:]
+	seq, _ := strconv.ParseUint(tail[min(1, len(tail)):], 10, 63)
 	return seq
 }
 
 // listEvents lists the events of all gateways, newest first, as they are found.
 func (s *Surface) listEvents(c *fiber.Ctx, sel *selection) error {
 	intakes, f := s.events(sel)
-	list := &eventList{node: s.Node, limit: sel.limit(), hidden: hidesTexts(c), who: principalOf(c)}
-	for _, in := range intakes {
-		list.kinds = append(list.kinds, in.Kind())
+	list := &eventList{node: s.Node, limit: sel.limit(), hidden: hidesTexts(c), p: principalOf(c)}
+	for _, intake := range intakes {
+		list.kinds = append(list.kinds, intake.Kind())
 	}
 	var ok bool
 	if list.at, ok = parsePositions(sel.cursor(), s.Node); !ok {
@@ -241,13 +241,13 @@ func (s *Surface) listEvents(c *fiber.Ctx, sel *selection) error {
 	}
 	// 1. The journals of this gateway, as far as their first events.
 	ctx, search := c.UserContext(), intake.Search{Filter: f, Until: time.Now().Add(searchTime)}
-	others, err := s.Peers.others(c)
+	otherGateways, err := s.Peers.others(c)
 	if err == nil {
 		list.sources, err = s.journalSources(ctx, intakes, search, list.at[s.Node])
 	}
 	if relay.KindOf(err) == relay.KindUnavailable && (f.State == "" || f.State == event.Pending) {
 		list.meta.Stale = "The database does not answer (" + faultText(principalOf(c), err) + "): these are the events of this gateway's journal alone, and the state of those that were processed is not known."
-		others, search.JournalOnly = nil, true
+		otherGateways, search.JournalOnly = nil, true
 		list.sources, err = s.journalSources(ctx, intakes, search, list.at[s.Node])
 	}
 	if err != nil {
@@ -258,8 +258,8 @@ func (s *Surface) listEvents(c *fiber.Ctx, sel *selection) error {
 	if f.Account != 0 { // which a user of one account need not name
 		query.Set("account", f.Account.String())
 	}
-	list.several = len(others) > 0
-	found, away := s.Peers.events(ctx, list.who, others, func(g gateway.Gateway) peerRequest {
+	list.several = len(otherGateways) > 0
+	found, views := s.Peers.events(ctx, list.p, otherGateways, func(g gateway.Gateway) peerRequest {
 		query := maps.Clone(query)
 		query.Set("limit", strconv.Itoa(min(list.limit+1, maxLimit)))
 		query.Set("cursor", list.at[g.Node].String())
@@ -268,7 +268,7 @@ func (s *Surface) listEvents(c *fiber.Ctx, sel *selection) error {
 	for _, src := range found {
 		src.advance()
 	}
-	list.sources, list.meta.Away = append(list.sources, found...), away
+	list.sources, list.meta.Away = append(list.sources, found...), views
 	// 3. The answer, merged from these.
 	c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
 	httpd.Write(c, list.write)
@@ -278,7 +278,7 @@ func (s *Surface) listEvents(c *fiber.Ctx, sel *selection) error {
 // eventList is a list of events that is being written.
 type eventList struct {
 	node    string
-	who     principal
+	p       principal
 	several bool // other gateways have events too
 	kinds   []event.Kind
 	limit   int
@@ -330,7 +330,7 @@ func (l *eventList) write(w *bufio.Writer) error {
 
 // end notes where the next page begins.
 func (l *eventList) end() error {
-	more := false
+	hasMore := false
 	for _, src := range l.sources {
 		switch {
 		case src.head != nil && src.kind != "":
@@ -339,7 +339,7 @@ func (l *eventList) end() error {
 		case src.err != nil && src.kind != "":
 			return src.err
 		case src.err != nil: // the answer broke off
-			l.meta.Away = append(l.meta.Away, awayJSON{Node: src.node, Error: faultText(l.who, src.err)})
+			l.meta.Away = append(l.meta.Away, awayJSON{Node: src.node, Error: faultText(l.p, src.err)})
 			continue
 		case src.goOn != nil:
 			for kind, seq := range src.goOn {
@@ -349,10 +349,10 @@ func (l *eventList) end() error {
 			l.complete(src)
 			continue
 		}
-		more = true
+		hasMore = true
 	}
 	switch {
-	case !more:
+	case !hasMore:
 	case l.several:
 		l.meta.Next = l.at.String()
 	default:

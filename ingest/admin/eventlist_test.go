@@ -24,7 +24,7 @@ func listed(id string, kind event.Kind, second int) eventJSON {
 // sourceOf is a source with events, which ends as end says.
 func sourceOf(node string, kind event.Kind, end eventSource, events ...eventJSON) *eventSource {
 	src := &eventSource{node: node, kind: kind}
-	src.next, src.stop = iter.Pull(func(yield func(eventJSON) bool) {
+	src.fn, src.stop = iter.Pull(func(yield func(eventJSON) bool) {
 		for _, e := range events {
 			if !yield(e) {
 				return

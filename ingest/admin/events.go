@@ -54,13 +54,13 @@ func (s *Surface) events(sel *selection) ([]*intake.Intake, event.Filter) {
 	if kind == "" || hasTexts(kind) {
 		sel.refuseTextSearch("q", "device")
 	}
-	var of []*intake.Intake
-	for _, in := range s.Intakes {
-		if kind == "" || in.Kind() == kind {
-			of = append(of, in)
+	var intakes []*intake.Intake
+	for _, intake := range s.Intakes {
+		if kind == "" || intake.Kind() == kind {
+			intakes = append(intakes, intake)
 		}
 	}
-	return of, f
+	return intakes, f
 }
 
 // position is how far a list has come in each journal of a gateway, "u123.s45" as
@@ -76,15 +76,15 @@ type positions map[string]position
 func parsePositions(cursor, node string) (p positions, ok bool) {
 	p = positions{}
 	if !strings.Contains(cursor, "_") {
-		own, ok := parsePosition(cursor)
-		return positions{node: own}, ok
+		pos, ok := parsePosition(cursor)
+		return positions{node: pos}, ok
 	}
 	for part := range strings.SplitSeq(cursor, "~") {
-		of, at, _ := strings.Cut(part, "_")
-		if _, twice := p[of]; twice || at == "" {
+		subject, path, _ := strings.Cut(part, "_")
+		if _, twice := p[subject]; twice || path == "" {
 			return nil, false
 		}
-		if p[of], ok = parsePosition(at); !ok {
+		if p[subject], ok = parsePosition(path); !ok {
 			return nil, false
 		}
 	}
@@ -94,8 +94,8 @@ func parsePositions(cursor, node string) (p positions, ok bool) {
 func (p positions) String() string {
 	var parts []string
 	for _, node := range slices.Sorted(maps.Keys(p)) {
-		if at := p[node].String(); at != "" {
-			parts = append(parts, node+"_"+at)
+		if path := p[node].String(); path != "" {
+			parts = append(parts, node+"_"+path)
 		}
 	}
 	return strings.Join(parts, "~")
@@ -157,27 +157,27 @@ func (s *Surface) replayEvents(c *fiber.Ctx, sel *selection) error {
 	if err := sel.Err(); err != nil {
 		return err
 	}
-	others, err := s.Peers.others(c)
+	otherGateways, err := s.Peers.others(c)
 	if err != nil {
 		return err
 	}
 	if dry {
-		return s.dryRun(c, intakes, f, limit, others)
+		return s.dryRun(c, intakes, f, limit, otherGateways)
 	}
 	count := 0
-	for _, in := range intakes {
-		n, err := in.Replay(c.UserContext(), f, rules)
+	for _, intake := range intakes {
+		n, err := intake.Replay(c.UserContext(), f, rules)
 		count += n
 		if err != nil {
 			return err
 		}
 	}
-	answers, away := each[replayedJSON](c, s.Peers, others, repeated(c))
+	answers, views := each[replayedJSON](c, s.Peers, otherGateways, repeated(c))
 	for _, a := range answers {
 		count += a.Count
 	}
 	s.Logger.InfoContext(c.UserContext(), "events replayed", "count", count, "selection", sel.String(), "address", httpd.ClientIP(c))
-	return c.JSON(replayedJSON{Count: count, Away: away})
+	return c.JSON(replayedJSON{Count: count, Away: views})
 }
 
 // replayedJSON is the answer of a replay.

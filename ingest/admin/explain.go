@@ -71,7 +71,7 @@ func (s *Surface) explainRelay(c *fiber.Ctx, sel *selection) error {
 
 func explainedOf(e inbound.Explanation) explainedJSON {
 	m := &e.Message
-	out := explainedJSON{
+	view := explainedJSON{
 		State: string(e.State), Reason: e.Reason, Outcome: e.Outcome,
 		Message: routedJSON{
 			outbox.Content{From: m.From, To: m.To, Text: m.Text, Data: hex.EncodeToString(m.Data), UDH: hex.EncodeToString(m.UDH), Coding: int(m.Coding)},
@@ -80,13 +80,13 @@ func explainedOf(e inbound.Explanation) explainedJSON {
 		Considered: append([]inbound.Considered{}, e.Considered...), Requests: append([]outbox.Outgoing{}, e.Outgoing...),
 	}
 	if e.Part != nil {
-		out.Joined = &joinedJSON{Part: e.Part.Number, Total: e.Part.Total, Missing: e.Part.Missing}
+		view.Joined = &joinedJSON{Part: e.Part.Number, Total: e.Part.Total, Missing: e.Part.Missing}
 	}
 	if r := e.Matched; r != nil {
-		out.Matched = &matchedJSON{
+		view.Matched = &matchedJSON{
 			Kind: r.Kind, ID: r.ID, Account: r.Account, Why: e.Why, Action: r.Action.Name,
 			Parameters: append([]string{}, r.Action.Parameters...), Filter: r.Filter,
 		}
 	}
-	return out
+	return view
 }

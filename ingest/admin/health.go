@@ -54,19 +54,19 @@ func (s *Surface) ready(c *fiber.Ctx) error {
 
 // Down asks every back end whether it works and returns the errors of those that do
 // not, by name.
-func Down(ctx context.Context, all []Backend) map[string]error {
+func Down(ctx context.Context, backends []Backend) map[string]error {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
-	errs := make([]error, len(all))
+	errs := make([]error, len(backends))
 	var wg sync.WaitGroup
-	for i, b := range all {
+	for i, b := range backends {
 		wg.Go(func() {
 			errs[i] = relay.Recovered("check of "+b.Name, func() error { return b.Check(ctx) })
 		})
 	}
 	wg.Wait()
 	out := make(map[string]error)
-	for i, b := range all {
+	for i, b := range backends {
 		if errs[i] != nil {
 			out[b.Name] = errs[i]
 		}
@@ -75,18 +75,18 @@ func Down(ctx context.Context, all []Backend) map[string]error {
 }
 
 func backendOf(s *BackendState, inFull bool) backendJSON {
-	out := backendJSON{Status: "ok", Note: s.Note}
+	view := backendJSON{Status: "ok", Note: s.Note}
 	if s.Err == nil {
-		return out
+		return view
 	}
-	out.Status, out.Error = "down", hiddenReason
+	view.Status, view.Error = "down", hiddenReason
 	if reason, public := errors.AsType[Reason](s.Err); public {
-		out.Error = string(reason)
+		view.Error = string(reason)
 	}
 	if inFull {
-		out.Error = s.Err.Error()
+		view.Error = s.Err.Error()
 	}
-	return out
+	return view
 }
 
 func (s *Surface) metrics() fiber.Handler {

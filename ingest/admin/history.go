@@ -24,20 +24,20 @@ type seriesJSON struct {
 // getTraffic answers with what this gateway counted in the last hour, by minute,
 // or the last day, by five minutes.
 func (s *Surface) getTraffic(c *fiber.Ctx, sel *selection) error {
-	last, step := 60, 1
+	lastIndex, step := 60, 1
 	if oneOf(sel, "range", "hour", "day") == "day" {
-		last, step = traffic.Minutes, 5
+		lastIndex, step = traffic.Minutes, 5
 	}
 	if err := sel.Err(); err != nil {
 		return err
 	}
-	out := trafficJSON{Node: s.Node, From: formatTime(s.Now()), Step: step * 60, Series: []seriesJSON{}}
+	view := trafficJSON{Node: s.Node, From: formatTime(s.Now()), Step: step * 60, Series: []seriesJSON{}}
 	if s.Traffic != nil {
-		chart := s.Traffic.Read(s.Now(), last, step)
-		out.From = formatTime(chart.From)
-		for i, one := range s.Traffic.Series() {
-			out.Series = append(out.Series, seriesJSON{Name: one.Name, Values: chart.Values[i]})
+		chart := s.Traffic.Read(s.Now(), lastIndex, step)
+		view.From = formatTime(chart.From)
+		for i, series := range s.Traffic.Series() {
+			view.Series = append(view.Series, seriesJSON{Name: series.Name, Values: chart.Values[i]})
 		}
 	}
-	return c.JSON(fiber.Map{"data": out})
+	return c.JSON(fiber.Map{"data": view})
 }

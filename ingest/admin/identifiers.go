@@ -24,13 +24,13 @@ func (s *Surface) listIdentifiers(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	claims, next, err := s.IoT.Claims(c.UserContext(), prefix, cursor, limit)
+	claims, nextCursor, err := s.IoT.Claims(c.UserContext(), prefix, cursor, limit)
 	if err != nil {
 		return err
 	}
 	return sendPage(c, httpd.Each(claims, func(claim iot.Claim) claimJSON {
 		return claimJSON{claim.Identifier, claim.Account, names[claim.Account], claim.DeviceID}
-	}), next)
+	}), nextCursor)
 }
 
 // releaseIdentifier lets another account claim an identifier.

@@ -64,7 +64,9 @@ type appliedAccountJSON struct {
 func appliedOf(a inventory.Applied) appliedJSON {
 	return appliedJSON{
 		Document: a.Document, DryRun: a.DryRun, Added: a.Added, Changed: a.Changed, Removed: a.Removed, Kept: a.Kept, AllowRemovals: a.AllowRemovals,
-		Accounts: httpd.Each(a.Accounts, func(one inventory.AppliedAccount) appliedAccountJSON { return appliedAccountJSON(one) }),
+		Accounts: httpd.Each(a.Accounts, func(appliedAccount inventory.AppliedAccount) appliedAccountJSON {
+			return appliedAccountJSON(appliedAccount)
+		}),
 	}
 }
 

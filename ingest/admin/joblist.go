@@ -49,7 +49,7 @@ type failedItemJSON struct {
 }
 
 func jobOf(j job.Found, names map[relay.AccountID]string) jobJSON {
-	out := jobJSON{
+	view := jobJSON{
 		ID: j.ID, Account: j.Account, AccountName: names[j.Account], Kind: j.Kind, Name: j.Name, State: j.State,
 		CreatedAt: formatTime(j.CreatedAt), UpdatedAt: formatTime(j.UpdatedAt), DueAt: formatTimeOrNil(j.Due), Tries: j.Tries, Error: j.Error,
 	}
@@ -58,19 +58,19 @@ func jobOf(j job.Found, names map[relay.AccountID]string) jobJSON {
 		ICCIDs []string `json:"iccids"`
 	}
 	if json.Unmarshal(j.Input, &about) == nil { // the input of tokens is sealed and says nothing
-		out.ICCID = about.ICCID
+		view.ICCID = about.ICCID
 	}
 	switch {
 	case j.Kind == ledger.KindClaim && len(j.Result) > 0:
-		out.Items = claimed(j.Result)
+		view.Items = claimed(j.Result)
 	case j.State == job.Completed && len(about.ICCIDs) > 0:
-		out.Items = &jobItemsJSON{len(about.ICCIDs), len(about.ICCIDs), []failedItemJSON{}}
+		view.Items = &jobItemsJSON{len(about.ICCIDs), len(about.ICCIDs), []failedItemJSON{}}
 	case len(about.ICCIDs) > 0:
-		out.Items = &jobItemsJSON{len(about.ICCIDs), 0, []failedItemJSON{}}
+		view.Items = &jobItemsJSON{len(about.ICCIDs), 0, []failedItemJSON{}}
 	case j.State == job.Completed:
-		out.Items = counted(j.Result)
+		view.Items = counted(j.Result)
 	}
-	return out
+	return view
 }
 
 // claimed is what became of the tokens of a claim; they are named by their number,
@@ -80,15 +80,15 @@ func claimed(result json.RawMessage) *jobItemsJSON {
 	if json.Unmarshal(result, &results) != nil {
 		return nil
 	}
-	out := &jobItemsJSON{Total: len(results), Failed: []failedItemJSON{}}
+	view := &jobItemsJSON{Total: len(results), Failed: []failedItemJSON{}}
 	for i, r := range results {
 		if r == ledger.ClaimCounted {
-			out.Done++
+			view.Done++
 			continue
 		}
-		out.Failed = append(out.Failed, failedItemJSON{fmt.Sprintf("token %d of %d", i+1, len(results)), string(r)})
+		view.Failed = append(view.Failed, failedItemJSON{fmt.Sprintf("token %d of %d", i+1, len(results)), string(r)})
 	}
-	return out
+	return view
 }
 
 // counted is how many records an export has.
@@ -110,7 +110,7 @@ func (s *Surface) listJobs(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	found, next := cut(found, limit, func(j job.Found) string { return strconv.FormatInt(j.Place, 10) })
-	out := httpd.Each(found, func(j job.Found) jobJSON { return jobOf(j, names) })
-	return sendPage(c, out, next)
+	found, nextCursor := cut(found, limit, func(j job.Found) string { return strconv.FormatInt(j.Place, 10) })
+	views := httpd.Each(found, func(j job.Found) jobJSON { return jobOf(j, names) })
+	return sendPage(c, views, nextCursor)
 }

@@ -29,31 +29,31 @@ type ledgerJSON struct {
 }
 
 func ledgerOf(o ledger.Overview, names map[relay.AccountID]string) ledgerJSON {
-	out := ledgerJSON{
+	view := ledgerJSON{
 		ID: o.Place.Ledger, Account: o.Account, AccountName: names[o.Account], Name: o.Ledger.Name, Declared: o.Declared, Hash: o.Hash,
 		Claims: o.Ledger.Claims, Entries: o.Log.Entries, Signed: o.Log.Signed, Checkpoint: o.Log.Head,
 	}
 	if o.Ledger.Expiry > 0 {
-		out.Expiry = o.Ledger.Expiry.String()
+		view.Expiry = o.Ledger.Expiry.String()
 	}
-	return out
+	return view
 }
 
 // listLedgers lists the ledgers of one or all accounts. The cursor is how many come
 // before the page.
 func (s *Surface) listLedgers(c *fiber.Ctx, sel *selection) error {
-	acct, limit, before := sel.account(), sel.limit(), sel.before()
-	names, all, err := findNamed(s, sel, acct, s.Ledgers.Overviews)
+	acct, limit, beforeSeq := sel.account(), sel.limit(), sel.before()
+	names, overviews, err := findNamed(s, sel, acct, s.Ledgers.Overviews)
 	if err != nil {
 		return err
 	}
-	from := int(min(before, uint64(len(all)))) //nolint:gosec // at most the length
-	page := all[from:min(from+limit, len(all))]
-	out, next := httpd.Each(page, func(o ledger.Overview) ledgerJSON { return ledgerOf(o, names) }), ""
-	if from+limit < len(all) {
-		next = strconv.Itoa(from + limit)
+	start := int(min(beforeSeq, uint64(len(overviews)))) //nolint:gosec // at most the length
+	page := overviews[start:min(start+limit, len(overviews))]
+	views, nextCursor := httpd.Each(page, func(o ledger.Overview) ledgerJSON { return ledgerOf(o, names) }), ""
+	if start+limit < len(overviews) {
+		nextCursor = strconv.Itoa(start + limit)
 	}
-	return sendPage(c, out, next)
+	return sendPage(c, views, nextCursor)
 }
 
 // ledgerEntryJSON is an entry of a ledger.
@@ -68,21 +68,21 @@ type ledgerEntryJSON struct {
 
 // listLedgerEntries lists the entries of a ledger, newest first.
 func (s *Surface) listLedgerEntries(c *fiber.Ctx, sel *selection) error {
-	acct, limit, before := sel.requiredAccount(), sel.limit(), sel.before()
+	acct, limit, beforeSeq := sel.requiredAccount(), sel.limit(), sel.before()
 	if err := sel.Err(); err != nil {
 		return err
 	}
-	found, err := s.Ledgers.Recent(c.UserContext(), acct, params.Path(c, "ledger_id"), int64(before), limit) //nolint:gosec // a sequence
+	found, err := s.Ledgers.Recent(c.UserContext(), acct, params.Path(c, "ledger_id"), int64(beforeSeq), limit) //nolint:gosec // a sequence
 	if err != nil {
 		return err
 	}
-	out, next := httpd.Each(found, func(e ledger.Logged) ledgerEntryJSON {
+	views, nextCursor := httpd.Each(found, func(e ledger.Logged) ledgerEntryJSON {
 		return ledgerEntryJSON{e.Sequence, e.Type, *rfc3339(e.At), e.Token, e.Hash, e.Data}
 	}), ""
 	if n := len(found); n == limit && found[n-1].Sequence > 0 {
-		next = strconv.FormatInt(found[n-1].Sequence, 10)
+		nextCursor = strconv.FormatInt(found[n-1].Sequence, 10)
 	}
-	return sendPage(c, out, next)
+	return sendPage(c, views, nextCursor)
 }
 
 // ledgerTokenJSON is a token as the operator sees it, with the proof of its history.
@@ -133,14 +133,14 @@ func (s *Surface) getLedgerToken(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	out := ledgerTokenJSON{
+	view := ledgerTokenJSON{
 		ID: t.ID, Account: acct, AccountName: names[acct], Ledger: t.Ledger, CreatedAt: formatTime(t.CreatedAt), ExpiresAt: formatTimeOrNil(t.ExpiresAt),
 		Claimed: t.Claimed, Remaining: t.Remaining(), NeedsPrivate: t.PrivateID != "", Metadata: t.Metadata,
 		Head: headJSON{h.Head.Origin, h.Head.Size, h.Head.Root.String(), h.Signed, h.Key}, All: h.All, Entries: make([]provenJSON, len(h.Entries)),
 	}
 	for i, e := range h.Entries {
 		entry := ledgerEntryJSON{e.Sequence, e.Type, *rfc3339(e.At), t.ID, e.Hash, e.Data}
-		out.Entries[i] = provenJSON{entry, string(e.Leaf), httpd.Each(h.Proofs[i], merkle.Hash.String)}
+		view.Entries[i] = provenJSON{entry, string(e.Leaf), httpd.Each(h.Proofs[i], merkle.Hash.String)}
 	}
-	return c.JSON(fiber.Map{"data": out})
+	return c.JSON(fiber.Map{"data": view})
 }

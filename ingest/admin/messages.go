@@ -51,36 +51,36 @@ type partJSON struct {
 }
 
 func messageOf(m *message.Message) messageJSON {
-	out := messageJSON{
+	view := messageJSON{
 		ID: m.ID, Account: m.Account, Originator: m.Originator, Destination: m.Destination, Coding: m.Coding,
 		Unopened: m.Unopened, Flash: m.Flash, Replace: m.Replace, ReportTo: outbox.MaskTarget(m.Report.URL), Origin: m.Origin, IP: m.IP,
 		ReceivedAt: formatTime(m.ReceivedAt), ScheduledFor: formatTime(m.ScheduledFor), Parts: make([]partJSON, len(m.Parts)),
 	}
-	out.Code, _ = m.Code()
+	view.Code, _ = m.Code()
 	for n := range m.Parts {
 		p := &m.Parts[n]
-		out.Parts[n] = partJSON{
+		view.Parts[n] = partJSON{
 			ID: m.EntryID(n), State: p.State, Simulated: p.Simulated(), Carrier: p.Carrier, CarrierID: p.Ref,
 			Reason: p.Reason, Report: p.Report, Data: m.Body(n), ScheduledAt: formatTime(p.ScheduledAt), ChangedAt: formatTime(p.ChangedAt),
 		}
 	}
-	return out
+	return view
 }
 
 // waiting is a message whose parts that are due say what holds them up now.
 func (s *Surface) waiting(m *message.Message) messageJSON {
-	out := messageOf(m)
+	view := messageOf(m)
 	due := func(p message.Part) bool { return p.State == message.Pending && !p.ScheduledAt.After(s.Now()) }
 	if s.Waits == nil || !slices.ContainsFunc(m.Parts, due) {
-		return out
+		return view
 	}
-	why := s.Waits(m.Destination)
+	reason := s.Waits(m.Destination)
 	for n := range m.Parts {
 		if due(m.Parts[n]) {
-			out.Parts[n].Reason = cmp.Or(why, out.Parts[n].Reason)
+			view.Parts[n].Reason = cmp.Or(reason, view.Parts[n].Reason)
 		}
 	}
-	return out
+	return view
 }
 
 // messages reads which messages of an account are meant.
@@ -104,25 +104,25 @@ func (s *Surface) listMessages(c *fiber.Ctx, sel *selection) error {
 	if err := sel.Err(); err != nil {
 		return err
 	}
-	next := message.ID(0)
-	found, err := inPieces(limit, sizeOfMessage, func(n int) (found []message.Message, more bool, err error) {
+	nextId := message.ID(0)
+	found, err := inPieces(limit, sizeOfMessage, func(n int) (found []message.Message, hasMore bool, err error) {
 		f.Limit = n
-		found, next, err = s.Messages.List(c.UserContext(), f)
-		f.Before = next
-		return found, next > 0, err
+		found, nextId, err = s.Messages.List(c.UserContext(), f)
+		f.Before = nextId
+		return found, nextId > 0, err
 	})
 	if err != nil {
 		return err
 	}
-	out, cursor := make([]messageJSON, len(found)), ""
+	views, cursor := make([]messageJSON, len(found)), ""
 	for i := range found {
-		out[i] = s.waiting(&found[i])
-		out[i].hideText(c)
+		views[i] = s.waiting(&found[i])
+		views[i].hideText(c)
 	}
-	if next > 0 {
-		cursor = next.String()
+	if nextId > 0 {
+		cursor = nextId.String()
 	}
-	return sendPage(c, out, cursor)
+	return sendPage(c, views, cursor)
 }
 
 // sizeOfMessage is about the memory of a message, in bytes.

@@ -61,8 +61,8 @@ type awayJSON struct {
 	Error  string `json:"error"`
 }
 
-func awayOf(who principal, g *gateway.Gateway, err error) awayJSON {
-	return awayJSON{Node: g.Node, SeenAt: formatTime(g.SeenAt), Error: faultText(who, err)}
+func awayOf(p principal, g *gateway.Gateway, err error) awayJSON {
+	return awayJSON{Node: g.Node, SeenAt: formatTime(g.SeenAt), Error: faultText(p, err)}
 }
 
 // others lists the other gateways; none for a request of one of them.
@@ -82,26 +82,26 @@ func (p *Peers) others(c *fiber.Ctx) ([]gateway.Gateway, error) {
 
 // each asks every one of the gateways at the same time and reads the answers
 // into a value each. It names those that did not answer.
-func each[T any](c *fiber.Ctx, p *Peers, all []gateway.Gateway, request func(gateway.Gateway) peerRequest) (answers map[string]T, away []awayJSON) {
-	answers = make(map[string]T, len(all))
+func each[T any](c *fiber.Ctx, p *Peers, gateways []gateway.Gateway, request func(gateway.Gateway) peerRequest) (answers map[string]T, views []awayJSON) {
+	answers = make(map[string]T, len(gateways))
 	ctx, who := c.UserContext(), principalOf(c)
 	var mu sync.Mutex
 	var wait sync.WaitGroup
-	for _, g := range all {
+	for _, g := range gateways {
 		wait.Go(func() {
 			var answer T
 			err := relay.Recovered("request to gateway "+g.Node, func() error { return p.decode(ctx, &g, request(g), &answer) })
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				away = append(away, awayOf(who, &g, err))
+				views = append(views, awayOf(who, &g, err))
 				return
 			}
 			answers[g.Node] = answer
 		})
 	}
 	wait.Wait()
-	return answers, away
+	return answers, views
 }
 
 // peerRequest is a request to the internal API of another gateway.
@@ -109,7 +109,7 @@ type peerRequest struct {
 	method, path string
 	query        url.Values
 	body         []byte
-	who          principal // whose request is passed on
+	p            principal // whose request is passed on
 }
 
 func (p *Peers) decode(ctx context.Context, g *gateway.Gateway, r peerRequest, answer any) error {
@@ -159,7 +159,7 @@ func (p *Peers) ask(ctx context.Context, g *gateway.Gateway, r peerRequest) (pee
 
 // send makes a request to the gateway at a URL.
 func (p *Peers) send(ctx context.Context, gatewayURL string, r peerRequest) (peerAnswer, error) {
-	signed := gateway.Request{Method: r.method, Target: r.path, Node: p.node, Actor: r.who.Name, Role: string(r.who.Role), Time: p.now(), Body: r.body}
+	signed := gateway.Request{Method: r.method, Target: r.path, Node: p.node, Actor: r.p.Name, Role: string(r.p.Role), Time: p.now(), Body: r.body}
 	if len(r.query) > 0 {
 		signed.Target += "?" + r.query.Encode()
 	}
@@ -200,7 +200,7 @@ func (p *Peers) ExchangeServer(ctx context.Context, gatewayURL string, server db
 // passOn returns a request that another gateway has to answer from what only it has.
 func passOn(c *fiber.Ctx, query url.Values) peerRequest {
 	path := "/internal" + strings.Clone(c.Path()[len("/admin"):]) // in any case of letters
-	return peerRequest{method: strings.Clone(c.Method()), path: path, query: query, body: slices.Clone(c.BodyRaw()), who: principalOf(c)}
+	return peerRequest{method: strings.Clone(c.Method()), path: path, query: query, body: slices.Clone(c.BodyRaw()), p: principalOf(c)}
 }
 
 // authorizePeer passes the requests of other gateways.
@@ -238,11 +238,11 @@ func (s *Surface) exchangeServer(c *fiber.Ctx) error {
 // tracedAt asks the gateway that a node names for an event; found is false if there is
 // no such gateway, or it has no such event.
 func (p *Peers) tracedAt(c *fiber.Ctx, node string) (t tracedJSON, found bool, err error) {
-	all, err := p.others(c)
+	gateways, err := p.others(c)
 	if err != nil {
 		return t, false, err
 	}
-	for _, g := range all {
+	for _, g := range gateways {
 		if g.Node != node {
 			continue
 		}
@@ -292,26 +292,26 @@ func (s *Surface) listGateways(c *fiber.Ctx, sel *selection) error {
 	if err := sel.Err(); err != nil {
 		return err
 	}
-	out, err := s.gateways(c.UserContext())
+	views, err := s.gateways(c.UserContext())
 	if err != nil {
 		return err
 	}
-	return c.JSON(fiber.Map{"data": out})
+	return c.JSON(fiber.Map{"data": views})
 }
 
 // gateways lists those of the database, by node.
 func (s *Surface) gateways(ctx context.Context) ([]gatewayJSON, error) {
-	out := []gatewayJSON{}
+	views := []gatewayJSON{}
 	if s.Peers == nil {
-		return out, nil
+		return views, nil
 	}
-	all, err := s.Peers.registry.Gateways(ctx)
-	for _, g := range all {
-		out = append(out, gatewayJSON{
+	gateways, err := s.Peers.registry.Gateways(ctx)
+	for _, g := range gateways {
+		views = append(views, gatewayJSON{
 			Node: g.Node, URL: g.URL, Version: g.Version, StartedAt: formatTime(g.StartedAt), SeenAt: formatTime(g.SeenAt), Away: g.Away(s.Now()),
 		})
 	}
-	return out, err
+	return views, err
 }
 
 // forgetGateway removes one that does not come back. One that sends heartbeats would
@@ -321,11 +321,11 @@ func (s *Surface) forgetGateway(c *fiber.Ctx) error {
 	if s.Peers == nil {
 		return relay.Errorf(relay.KindNotFound, "gateway %s", node)
 	}
-	all, err := s.Peers.registry.Gateways(c.UserContext())
+	gateways, err := s.Peers.registry.Gateways(c.UserContext())
 	if err != nil {
 		return err
 	}
-	for _, g := range all {
+	for _, g := range gateways {
 		if g.Node == node {
 			if !g.Away(s.Now()) {
 				return relay.Errorf(relay.KindConflict, "Gateway %s sent a heartbeat at %s: stop it, and wait until it is away (%d seconds).", node, formatTime(g.SeenAt), int(gateway.AwayAfter.Seconds()))

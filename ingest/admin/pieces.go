@@ -12,11 +12,11 @@ const (
 // searchTime or has about pageBytes. read returns up to n more records and whether there
 // are more behind; a shorter piece ends the page too. size is the memory of a record, in
 // bytes.
-func inPieces[T any](limit int, size func(*T) int, read func(n int) (found []T, more bool, err error)) (page []T, err error) {
+func inPieces[T any](limit int, size func(*T) int, read func(n int) (found []T, hasMore bool, err error)) (page []T, err error) {
 	began, bytes := time.Now(), 0
 	for n := firstPiece; ; {
 		n = min(n, limit-len(page))
-		found, more, err := read(n)
+		found, hasMore, err := read(n)
 		if err != nil {
 			return nil, err
 		}
@@ -24,7 +24,7 @@ func inPieces[T any](limit int, size func(*T) int, read func(n int) (found []T, 
 			bytes += size(&found[i])
 		}
 		page = append(page, found...)
-		if !more || len(found) < n || len(page) == limit || bytes >= pageBytes || time.Since(began) >= searchTime {
+		if !hasMore || len(found) < n || len(page) == limit || bytes >= pageBytes || time.Since(began) >= searchTime {
 			return page, nil
 		}
 		average := bytes/len(page) + 1

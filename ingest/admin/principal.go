@@ -51,8 +51,8 @@ func (s *Surface) authorize(c *fiber.Ctx) error {
 
 // sees reports whether a request may see the records of an account.
 func sees(c *fiber.Ctx, acct relay.AccountID) bool {
-	who := principalOf(c)
-	return who.Role != user.Account || who.Account == acct
+	p := principalOf(c)
+	return p.Role != user.Account || p.Account == acct
 }
 
 // seesBackends reports whether a request may read the errors of back ends: with the
@@ -64,6 +64,6 @@ func (s *Surface) seesBackends(c *fiber.Ctx) bool {
 	if c.Get(fiber.HeaderAuthorization) != "" {
 		return s.auth.IsAdmin(c)
 	}
-	in, err := s.auth.SessionOf(c)
-	return err == nil && in.User.Role != user.Account
+	session, err := s.auth.SessionOf(c)
+	return err == nil && session.User.Role != user.Account
 }

@@ -35,14 +35,14 @@ func (s *Surface) startProvider(c *fiber.Ctx) error {
 	if s.Provider == nil {
 		return relay.Errorf(relay.KindNotFound, "no provider")
 	}
-	attempt, to, err := s.Provider.Begin(c.UserContext())
+	attempt, dst, err := s.Provider.Begin(c.UserContext())
 	if err != nil {
 		return s.backToConsole(c, err)
 	}
 	if err := s.setAttempt(c, attempt); err != nil {
 		return err
 	}
-	return c.Redirect(to, fiber.StatusFound)
+	return c.Redirect(dst, fiber.StatusFound)
 }
 
 // finishProvider takes the browser that comes back from the provider, and begins the
@@ -51,43 +51,43 @@ func (s *Surface) finishProvider(c *fiber.Ctx) error {
 	if s.Provider == nil {
 		return relay.Errorf(relay.KindNotFound, "no provider")
 	}
-	attempt, kept := s.attemptOf(c)
+	attempt, ok := s.attemptOf(c)
 	s.expire(c, attemptCookie, fiber.CookieSameSiteLaxMode)
-	if state := c.Query("state"); !kept || subtle.ConstantTimeCompare([]byte(state), []byte(attempt.State)) != 1 {
+	if state := c.Query("state"); !ok || subtle.ConstantTimeCompare([]byte(state), []byte(attempt.State)) != 1 {
 		return s.backToConsole(c, relay.Errorf(relay.KindForbidden, "the sign-in was not begun in this browser, or took longer than 10 minutes"))
 	}
 	if problem := c.Query("error"); problem != "" {
 		return s.backToConsole(c, relay.Errorf(relay.KindForbidden, "the provider answered %q", problem))
 	}
-	who, err := s.Provider.Finish(c.UserContext(), attempt, strings.Clone(c.Query("code")))
+	identity, err := s.Provider.Finish(c.UserContext(), attempt, strings.Clone(c.Query("code")))
 	if err != nil {
 		return s.backToConsole(c, err)
 	}
-	acct, err := s.accountOfIdentity(c.UserContext(), who)
+	acct, err := s.accountOfIdentity(c.UserContext(), identity)
 	if err != nil {
 		return s.backToConsole(c, err)
 	}
-	in, err := s.Users.SignInAs(c.UserContext(), who, acct)
+	session, err := s.Users.SignInAs(c.UserContext(), identity, acct)
 	if err != nil {
 		return s.backToConsole(c, err)
 	}
-	if err := s.signedIn(c, in); err != nil {
+	if err := s.signedIn(c, session); err != nil {
 		return s.backToConsole(c, err)
 	}
 	return c.Redirect(consolePage, fiber.StatusFound)
 }
 
 // accountOfIdentity finds the account that a provider names for the role account.
-func (s *Surface) accountOfIdentity(ctx context.Context, who user.Identity) (relay.AccountID, error) {
-	if who.Role != user.Account {
+func (s *Surface) accountOfIdentity(ctx context.Context, identity user.Identity) (relay.AccountID, error) {
+	if identity.Role != user.Account {
 		return 0, nil
 	}
-	id, err := s.findAccount(ctx, AccountRef(who.Account))
+	id, err := s.findAccount(ctx, AccountRef(identity.Account))
 	if err == nil && id != 0 {
 		_, err = s.Accounts.Account(ctx, id)
 	}
 	if kind := relay.KindOf(err); err == nil && id == 0 || kind == relay.KindInvalid || kind == relay.KindNotFound {
-		return 0, relay.Errorf(relay.KindForbidden, "the provider names the account %q, which does not exist", who.Account)
+		return 0, relay.Errorf(relay.KindForbidden, "the provider names the account %q, which does not exist", identity.Account)
 	}
 	return id, err
 }

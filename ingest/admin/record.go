@@ -9,7 +9,7 @@ import (
 
 // record makes a change and records it in the audit log.
 func (s *Surface) record(c *fiber.Ctx) error {
-	o, who := s.operationOf(c), principalOf(c)
+	o, p := s.operationOf(c), principalOf(c)
 	if !o.change {
 		return c.Next()
 	}
@@ -18,9 +18,9 @@ func (s *Surface) record(c *fiber.Ctx) error {
 			return err
 		}
 	}
-	role := who.Role
-	if who.peer != "" {
-		role = who.peerRole
+	role := p.Role
+	if p.peer != "" {
+		role = p.peerRole
 	}
-	return s.auth.Record(c, audit.Entry{Actor: who.Name, Role: string(role), Operation: o.id, Target: httpd.RouteTarget(c, o.path)})
+	return s.auth.Record(c, audit.Entry{Actor: p.Name, Role: string(role), Operation: o.id, Target: httpd.RouteTarget(c, o.path)})
 }

@@ -50,17 +50,17 @@ type actionJSON struct {
 
 // relayOf is a relay as the caller may see it.
 func relayOf(c *fiber.Ctx, r inbound.Relay, accountName string) relayJSON {
-	out := relayJSON{
+	view := relayJSON{
 		Account: r.Account, AccountName: accountName, Kind: r.Kind, ID: r.ID, Number: r.Number, Action: r.Action.Name,
 		Parameters: append([]string{}, r.Action.Parameters...), Filter: r.Filter, ICCID: r.ICCID, Pace: r.Pace, Unopened: r.Unopened, UpdatedAt: formatTimeOrNil(r.UpdatedAt),
 	}
 	if hidesTexts(c) {
-		out.Hidden = true
-		for i, p := range out.Parameters {
-			out.Parameters[i] = outbox.MaskPath(p)
+		view.Hidden = true
+		for i, p := range view.Parameters {
+			view.Parameters[i] = outbox.MaskPath(p)
 		}
 	}
-	return out
+	return view
 }
 
 // holds reports whether the relay, as the caller sees it, has a text, in any case.
@@ -81,20 +81,20 @@ func (s *Surface) listRelays(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	out := []relayJSON{}
+	views := []relayJSON{}
 	_, err = s.Relays.Find(c.UserContext(), acct, after, limit+1, func(r inbound.Relay) bool {
-		shown := relayOf(c, r, names[r.Account])
-		keep := (kind == "" || r.Kind == kind) && shown.holds(text)
+		view := relayOf(c, r, names[r.Account])
+		keep := (kind == "" || r.Kind == kind) && view.holds(text)
 		if keep {
-			out = append(out, shown)
+			views = append(views, view)
 		}
 		return keep
 	})
 	if err != nil {
 		return err
 	}
-	out, next := cut(out, limit, func(r relayJSON) string { return placeCursor("%d %s %s", r.Account, r.Kind, r.ID) })
-	return sendPage(c, out, next)
+	views, nextCursor := cut(views, limit, func(r relayJSON) string { return placeCursor("%d %s %s", r.Account, r.Kind, r.ID) })
+	return sendPage(c, views, nextCursor)
 }
 
 // namedRelay finds the relay of a path; the account is named in the query or the body.

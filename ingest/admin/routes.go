@@ -110,7 +110,7 @@ type Breakers interface {
 type Inspector interface {
 	replay.Posts
 	// Recent returns the last frames of a device, newest first.
-	Recent(ctx context.Context, acct relay.AccountID, d iot.Device, most int) ([]iot.Arrival, error)
+	Recent(ctx context.Context, acct relay.AccountID, d iot.Device, limit int) ([]iot.Arrival, error)
 }
 
 // Types returns the sensor types.

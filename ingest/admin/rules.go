@@ -26,10 +26,10 @@ type ruleJSON struct {
 	Unopened bool `json:"unopened,omitempty"`
 }
 
-func ruleOf(one rule.Owned[rule.Rule]) ruleJSON {
-	r := one.Of
+func ruleOf(owned rule.Owned[rule.Rule]) ruleJSON {
+	r := owned.Of
 	return ruleJSON{
-		rule.DocumentOf(r), one.Account, rule.FailuresTextOf(r.Failures, time.RFC3339Nano), formatTime(r.CreatedAt), formatTime(r.UpdatedAt), r.Unopened,
+		rule.DocumentOf(r), owned.Account, rule.FailuresTextOf(r.Failures, time.RFC3339Nano), formatTime(r.CreatedAt), formatTime(r.UpdatedAt), r.Unopened,
 	}
 }
 
@@ -56,20 +56,20 @@ func (s *Surface) alarmsOf(ctx context.Context, found []rule.Owned[rule.Alarm]) 
 		ids[a.Account] = append(ids[a.Account], a.Of.DeviceID)
 	}
 	devices := make(map[relay.AccountID]map[string]iot.Device, len(ids))
-	for acct, some := range ids {
-		slices.Sort(some)
+	for acct, texts := range ids {
+		slices.Sort(texts)
 		var err error
-		if devices[acct], err = s.IoT.DevicesByID(ctx, acct, slices.Compact(some)); err != nil {
+		if devices[acct], err = s.IoT.DevicesByID(ctx, acct, slices.Compact(texts)); err != nil {
 			return nil, err
 		}
 	}
-	out := make([]alarmJSON, len(found))
+	views := make([]alarmJSON, len(found))
 	for i, a := range found {
-		out[i] = alarmOf(a.Account, a.Of)
+		views[i] = alarmOf(a.Account, a.Of)
 		d := devices[a.Account][a.Of.DeviceID]
-		out[i].DeviceName = cmp.Or(d.Name, d.Identifier)
+		views[i].DeviceName = cmp.Or(d.Name, d.Identifier)
 	}
-	return out, nil
+	return views, nil
 }
 
 // listRules lists the rules of one or all accounts, by account and creation.
@@ -88,10 +88,10 @@ func (s *Surface) listRules(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	found, next := cut(found, limit, func(r rule.Owned[rule.Rule]) string {
+	found, nextCursor := cut(found, limit, func(r rule.Owned[rule.Rule]) string {
 		return placeCursor("%d %d %s", r.Account, r.Of.CreatedAt.UnixNano(), r.Of.ID)
 	})
-	return sendPage(c, httpd.Each(found, ruleOf), next)
+	return sendPage(c, httpd.Each(found, ruleOf), nextCursor)
 }
 
 // mustExist returns relay.KindNotFound for an account that does not exist; 0 stands for
@@ -120,15 +120,15 @@ func (s *Surface) listAlarms(c *fiber.Ctx, sel *selection) error {
 	if err := s.mustExist(c.UserContext(), acct); err != nil {
 		return err
 	}
-	found, next, err := s.Rules.FindAlarms(c.UserContext(), acct, f)
+	found, nextCursor, err := s.Rules.FindAlarms(c.UserContext(), acct, f)
 	if err != nil {
 		return err
 	}
-	out, err := s.alarmsOf(c.UserContext(), found)
+	views, err := s.alarmsOf(c.UserContext(), found)
 	if err != nil {
 		return err
 	}
-	return sendPage(c, out, next)
+	return sendPage(c, views, nextCursor)
 }
 
 // operator is the name under which the admin token mutes alarms.
@@ -136,8 +136,8 @@ const operator = "operator"
 
 // muter is the name under which a request mutes alarms.
 func muter(c *fiber.Ctx) string {
-	if who := principalOf(c); who.Session != nil {
-		return who.Name
+	if p := principalOf(c); p.Session != nil {
+		return p.Name
 	}
 	return operator
 }

@@ -24,15 +24,15 @@ type sessionJSON struct {
 	Operations  []string         `json:"operations"` // that the role may use, by operationId
 }
 
-func (s *Surface) sessionJSONOf(in user.SignedIn) sessionJSON {
-	out := sessionJSON{
-		Name: in.User.Name, Role: in.User.Role, Provider: string(in.User.Provider), CSRF: in.CSRF(), ExpiresAt: formatTimeOrNil(in.ExpiresAt),
-		Operations: s.operationsOf(in.User.Role),
+func (s *Surface) sessionJSONOf(session user.SignedIn) sessionJSON {
+	view := sessionJSON{
+		Name: session.User.Name, Role: session.User.Role, Provider: string(session.User.Provider), CSRF: session.CSRF(), ExpiresAt: formatTimeOrNil(session.ExpiresAt),
+		Operations: s.operationsOf(session.User.Role),
 	}
-	if in.User.Role == user.Account {
-		out.Account = &in.User.Account
+	if session.User.Role == user.Account {
+		view.Account = &session.User.Account
 	}
-	return out
+	return view
 }
 
 // signIn begins a session of a user with a password. A form of another site cannot
@@ -88,41 +88,41 @@ func (s *Surface) attemptAt(c *fiber.Ctx, name, password string) (httpd.Attempt,
 }
 
 // signedIn records a session that has begun and gives it to the browser.
-func (s *Surface) signedIn(c *fiber.Ctx, in user.SignedIn) error {
+func (s *Surface) signedIn(c *fiber.Ctx, session user.SignedIn) error {
 	now := s.Now().UTC()
 	err := s.Audit.Begin(c.UserContext(), audit.Entry{
-		ID: relay.NewID(now), At: now, Actor: in.User.Name, Role: string(in.User.Role), Address: httpd.ClientIP(c), Operation: "signIn",
-		Account: in.User.Account, Target: in.User.Name, Outcome: audit.Done, Status: fiber.StatusOK,
-		Request: audit.Document(map[string]any{"provider": in.User.Provider}),
+		ID: relay.NewID(now), At: now, Actor: session.User.Name, Role: string(session.User.Role), Address: httpd.ClientIP(c), Operation: "signIn",
+		Account: session.User.Account, Target: session.User.Name, Outcome: audit.Done, Status: fiber.StatusOK,
+		Request: audit.Document(map[string]any{"provider": session.User.Provider}),
 	})
 	if err != nil {
-		return errors.Join(err, s.Users.SignOut(c.UserContext(), in.Token))
+		return errors.Join(err, s.Users.SignOut(c.UserContext(), session.Token))
 	}
-	s.setSession(c, in)
+	s.setSession(c, session)
 	return nil
 }
 
 // showSession says who makes the request.
 func (s *Surface) showSession(c *fiber.Ctx) error {
-	who := principalOf(c)
-	if who.Session == nil {
-		return c.JSON(fiber.Map{"data": sessionJSON{Name: who.Name, Role: who.Role, Provider: "token", Operations: s.operationsOf(who.Role)}})
+	p := principalOf(c)
+	if p.Session == nil {
+		return c.JSON(fiber.Map{"data": sessionJSON{Name: p.Name, Role: p.Role, Provider: "token", Operations: s.operationsOf(p.Role)}})
 	}
-	out := s.sessionJSONOf(*who.Session)
-	if who.Role == user.Account {
-		a, err := s.Accounts.Account(c.UserContext(), who.Account)
+	view := s.sessionJSONOf(*p.Session)
+	if p.Role == user.Account {
+		a, err := s.Accounts.Account(c.UserContext(), p.Account)
 		if err != nil && relay.KindOf(err) != relay.KindNotFound {
 			return err
 		}
-		out.AccountName = a.Name
+		view.AccountName = a.Name
 	}
-	return c.JSON(fiber.Map{"data": out})
+	return c.JSON(fiber.Map{"data": view})
 }
 
 // signOut ends the session of the request.
 func (s *Surface) signOut(c *fiber.Ctx) error {
-	if who := principalOf(c); who.Session != nil {
-		if err := s.Users.SignOut(c.UserContext(), who.Session.Token); err != nil {
+	if p := principalOf(c); p.Session != nil {
+		if err := s.Users.SignOut(c.UserContext(), p.Session.Token); err != nil {
 			return err
 		}
 	}
@@ -133,8 +133,8 @@ func (s *Surface) signOut(c *fiber.Ctx) error {
 // setOwnPassword changes the password of the user who makes the request, which ends
 // all of the user's sessions.
 func (s *Surface) setOwnPassword(c *fiber.Ctx) error {
-	who := principalOf(c)
-	if who.Session == nil {
+	p := principalOf(c)
+	if p.Session == nil {
 		return relay.Errorf(relay.KindForbidden, "The admin token has no password.")
 	}
 	var in struct {
@@ -144,12 +144,12 @@ func (s *Surface) setOwnPassword(c *fiber.Ctx) error {
 	if err := readJSON(c, maxForm, &in); err != nil {
 		return err
 	}
-	httpd.NoteOf(c).Target = who.Name
-	attempt, err := s.attemptAt(c, who.Name, in.Password)
+	httpd.NoteOf(c).Target = p.Name
+	attempt, err := s.attemptAt(c, p.Name, in.Password)
 	if err != nil {
 		return err
 	}
-	err = s.Users.SetOwnPassword(c.UserContext(), who.Name, in.Password, in.NewPassword)
+	err = s.Users.SetOwnPassword(c.UserContext(), p.Name, in.Password, in.NewPassword)
 	if relay.FieldsOf(err)["password"] != nil {
 		s.auth.Guesses().Wrong(attempt)
 	}

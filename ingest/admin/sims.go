@@ -31,7 +31,7 @@ type Usage interface {
 	Totals(ctx context.Context, acct relay.AccountID, subjects []usage.Subject) ([]usage.Total, error)
 	// Steps adds up what one SIM used in each step of a time, by type, in the order of
 	// time; steps begin at multiples of their length since 1970.
-	Steps(ctx context.Context, acct relay.AccountID, iccid string, in usage.Span, step time.Duration) ([]usage.StepSum, error)
+	Steps(ctx context.Context, acct relay.AccountID, iccid string, span usage.Span, step time.Duration) ([]usage.StepSum, error)
 }
 
 // simJSON is a SIM as the operator sees it, without the codes that unlock it.
@@ -66,17 +66,17 @@ func limitOf(l sim.Limit) limitJSON {
 }
 
 func simOf(f sim.Found, names map[relay.AccountID]string, bytes int64) simJSON {
-	out := simJSON{
+	view := simJSON{
 		ICCID: f.ICCID, Account: f.Account, AccountName: names[f.Account], IMSI: f.IMSI, MSISDN: f.MSISDN, State: f.State, RequestedState: f.Requested,
 		JobID: f.Job, Services: []string{}, PoolID: f.Pool, SubscriberID: f.Subscriber, Limit: limitOf(f.Limit), MonthBytes: bytes,
 	}
 	if f.Service4G {
-		out.Services = append(out.Services, "4g")
+		view.Services = append(view.Services, "4g")
 	}
 	if f.Service5G {
-		out.Services = append(out.Services, "5g")
+		view.Services = append(view.Services, "5g")
 	}
-	return out
+	return view
 }
 
 // maxSIMs is the most SIMs of a page.
@@ -94,36 +94,36 @@ func (s *Surface) listSIMs(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	found, next := cut(found, limit, func(f sim.Found) string { return placeCursor("%d %s", f.Account, f.ICCID) })
+	found, nextCursor := cut(found, limit, func(f sim.Found) string { return placeCursor("%d %s", f.Account, f.ICCID) })
 	bytes, err := s.monthBytes(c.UserContext(), found)
 	if err != nil {
 		return err
 	}
-	out := make([]simJSON, len(found))
+	views := make([]simJSON, len(found))
 	for i, one := range found {
-		out[i] = simOf(one, names, bytes[i])
+		views[i] = simOf(one, names, bytes[i])
 	}
-	return sendPage(c, out, next)
+	return sendPage(c, views, nextCursor)
 }
 
 // monthBytes returns what SIMs have used this month, in their order.
 func (s *Surface) monthBytes(ctx context.Context, found []sim.Found) ([]int64, error) {
-	subjects, at := make(map[relay.AccountID][]usage.Subject), make(map[relay.AccountID][]int)
+	subjects, result := make(map[relay.AccountID][]usage.Subject), make(map[relay.AccountID][]int)
 	for i, one := range found {
 		subjects[one.Account] = append(subjects[one.Account], usage.Subject{Scope: usage.OfSIM, ID: string(one.ICCID), Month: usage.MonthOf(s.Now())})
-		at[one.Account] = append(at[one.Account], i)
+		result[one.Account] = append(result[one.Account], i)
 	}
-	out := make([]int64, len(found))
+	numbers := make([]int64, len(found))
 	for acct, some := range subjects {
 		totals, err := s.Usage.Totals(ctx, acct, some)
 		if err != nil {
 			return nil, err
 		}
 		for n, t := range totals {
-			out[at[acct][n]] = t.Bytes
+			numbers[result[acct][n]] = t.Bytes
 		}
 	}
-	return out, nil
+	return numbers, nil
 }
 
 // simDetailJSON is a SIM with what it used in the last months.
@@ -167,29 +167,29 @@ func (s *Surface) getSIM(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	out := simDetailJSON{simJSON: simOf(sim.Found{Account: acct, SIM: one}, names, totals[monthsShown-1].Bytes), Recipients: httpd.Each(one.Recipients, func(r sim.Recipient) string { return r.Email }), Months: make([]monthJSON, monthsShown)}
-	for i := range out.Months {
-		out.Months[i] = monthJSON{subjects[i].Month.String(), totals[i].Bytes}
+	view := simDetailJSON{simJSON: simOf(sim.Found{Account: acct, SIM: one}, names, totals[monthsShown-1].Bytes), Recipients: httpd.Each(one.Recipients, func(r sim.Recipient) string { return r.Email }), Months: make([]monthJSON, monthsShown)}
+	for i := range view.Months {
+		view.Months[i] = monthJSON{subjects[i].Month.String(), totals[i].Bytes}
 	}
 	if one.Pool != "" {
 		pool, err := s.Pools.Get(ctx, acct, one.Pool)
 		if err != nil && relay.KindOf(err) != relay.KindNotFound {
 			return err
 		}
-		out.Pool = &poolJSON{one.Pool, pool.Name, limitOf(pool.Limit), totals[monthsShown].Bytes}
+		view.Pool = &poolJSON{one.Pool, pool.Name, limitOf(pool.Limit), totals[monthsShown].Bytes}
 	}
-	return c.JSON(fiber.Map{"data": out})
+	return c.JSON(fiber.Map{"data": view})
 }
 
 // lastMonths are the usage of a SIM in the last months, oldest first.
 func (s *Surface) lastMonths(iccid string) []usage.Subject {
 	now := s.Now().UTC()
-	first := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC)
-	out := make([]usage.Subject, monthsShown)
-	for i := range out {
-		out[i] = usage.Subject{Scope: usage.OfSIM, ID: iccid, Month: usage.MonthOf(first.AddDate(0, i-monthsShown+1, 0))}
+	earliest := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC)
+	subjects := make([]usage.Subject, monthsShown)
+	for i := range subjects {
+		subjects[i] = usage.Subject{Scope: usage.OfSIM, ID: iccid, Month: usage.MonthOf(earliest.AddDate(0, i-monthsShown+1, 0))}
 	}
-	return out
+	return subjects
 }
 
 // ofSIM reads the account and the SIM of a request. An ICCID is found without its
@@ -223,31 +223,31 @@ const (
 
 // simUsage adds up what a SIM used, by hour or by day.
 func (s *Surface) simUsage(c *fiber.Ctx, sel *selection) error {
-	in := usage.Span{From: sel.moment("from"), To: sel.moment("to")}
-	if in.To.IsZero() {
-		in.To = s.Now().UTC()
+	span := usage.Span{From: sel.moment("from"), To: sel.moment("to")}
+	if span.To.IsZero() {
+		span.To = s.Now().UTC()
 	}
-	if in.From.IsZero() {
-		in.From = in.To.Add(-defaultUsage)
+	if span.From.IsZero() {
+		span.From = span.To.Add(-defaultUsage)
 	}
-	if long := in.To.Sub(in.From); sel.Problems["from"] == nil && sel.Problems["to"] == nil && (long <= 0 || long > maxUsage) {
+	if long := span.To.Sub(span.From); sel.Problems["from"] == nil && sel.Problems["to"] == nil && (long <= 0 || long > maxUsage) {
 		sel.Add("to", "want a time after from, by at most 366 days")
 	}
-	acct, one, err := s.ofSIM(c, sel)
+	acct, sim, err := s.ofSIM(c, sel)
 	if err != nil {
 		return err
 	}
 	step := 24 * time.Hour
-	if in.To.Sub(in.From) <= hourlyUsage {
+	if span.To.Sub(span.From) <= hourlyUsage {
 		step = time.Hour
 	}
-	in.From = in.From.Truncate(step)
-	sums, err := s.Usage.Steps(c.UserContext(), acct, string(one.ICCID), in, step)
+	span.From = span.From.Truncate(step)
+	sums, err := s.Usage.Steps(c.UserContext(), acct, string(sim.ICCID), span, step)
 	if err != nil {
 		return err
 	}
-	out := httpd.Each(sums, func(s usage.StepSum) usageStepJSON {
+	views := httpd.Each(sums, func(s usage.StepSum) usageStepJSON {
 		return usageStepJSON{formatTime(s.At), s.Type, s.Bytes, s.Duration, s.Records}
 	})
-	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"from": formatTime(in.From), "to": formatTime(in.To), "step": int(step.Seconds())}})
+	return c.JSON(fiber.Map{"data": views, "meta": fiber.Map{"from": formatTime(span.From), "to": formatTime(span.To), "step": int(step.Seconds())}})
 }

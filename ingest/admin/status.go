@@ -105,41 +105,41 @@ type Program struct {
 // status answers 200 whatever is down: it is for those who look for the fault.
 func (s *Surface) status(c *fiber.Ctx) error {
 	states := s.watch.check(c.UserContext())
-	out := statusJSON{
+	view := statusJSON{
 		At: formatTime(s.Now()), Node: s.Node, Version: s.Program.Version, StartedAt: formatTime(s.startedAt), Ready: ready(states),
 		Backends: httpd.Each(states, backendStatusOf), Journals: httpd.Each(s.Intakes, journalOf), Carriers: s.carriers(),
 		StoredBytes: map[string]int64{}, Gateways: []gatewayJSON{},
 	}
 	if s.Program.Stored != nil {
 		if sizes := s.Program.Stored(); sizes != nil {
-			out.StoredBytes = sizes
+			view.StoredBytes = sizes
 		}
 	}
 	if s.Program.Queue != nil {
 		q := s.Program.Queue()
-		out.Queue = queueJSON{
+		view.Queue = queueJSON{
 			Running: q.Running, Waiting: q.Waiting, Parked: q.Parked, Unsaved: q.Unsaved, OpenBreakers: q.Open,
 			Delivered: q.Delivered, Retried: q.Retried, Dead: q.Dead,
 		}
 	}
 	// The registry of gateways is in the database, which may be what is down.
-	if all, err := s.gateways(c.UserContext()); err != nil {
-		out.GatewaysError = err.Error()
+	if views, err := s.gateways(c.UserContext()); err != nil {
+		view.GatewaysError = err.Error()
 	} else {
-		out.Gateways = all
+		view.Gateways = views
 	}
-	return c.JSON(fiber.Map{"data": out})
+	return c.JSON(fiber.Map{"data": view})
 }
 
 func backendStatusOf(b BackendState) backendStatusJSON {
-	out := backendStatusJSON{Name: b.Name, Note: b.Note, Status: "ok", Since: formatTime(b.Since), Optional: b.Optional, LastErrorAt: formatTimeOrNil(b.LastErrAt)}
+	view := backendStatusJSON{Name: b.Name, Note: b.Note, Status: "ok", Since: formatTime(b.Since), Optional: b.Optional, LastErrorAt: formatTimeOrNil(b.LastErrAt)}
 	if b.Err != nil {
-		out.Status, out.Error = "down", b.Err.Error()
+		view.Status, view.Error = "down", b.Err.Error()
 	}
 	if b.LastErr != nil {
-		out.LastError = b.LastErr.Error()
+		view.LastError = b.LastErr.Error()
 	}
-	return out
+	return view
 }
 
 // ready reports whether every back end that the gateway needs works.

@@ -29,8 +29,8 @@ func (e *eventJSON) hideText(hidden bool) {
 
 // faultText returns the text of an error of a back end. Those who may not see hosts and
 // addresses of the gateway's network get a fixed text.
-func faultText(who principal, err error) string {
-	if who.Role.SeesFaults() {
+func faultText(p principal, err error) string {
+	if p.Role.SeesFaults() {
 		return err.Error()
 	}
 	return "a back end is down"

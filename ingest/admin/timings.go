@@ -43,14 +43,14 @@ func (t *Timings) Request(method, route string, status int, took time.Duration) 
 
 // Fsync returns what measures the syncs of a kind's journal.
 func (t *Timings) Fsync(kind string) func(took time.Duration) {
-	one := t.fsyncs.WithLabelValues(kind)
-	return func(took time.Duration) { one.Observe(took.Seconds()) }
+	observer := t.fsyncs.WithLabelValues(kind)
+	return func(took time.Duration) { observer.Observe(took.Seconds()) }
 }
 
 // Completed returns what measures the entries of a kind.
 func (t *Timings) Completed(kind string) func(took time.Duration) {
-	one := t.stored.WithLabelValues(kind)
-	return func(took time.Duration) { one.Observe(took.Seconds()) }
+	observer := t.stored.WithLabelValues(kind)
+	return func(took time.Duration) { observer.Observe(took.Seconds()) }
 }
 
 // Delivered measures a delivery of a kind that arrived.

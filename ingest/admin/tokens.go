@@ -21,13 +21,13 @@ type tokenJSON struct {
 }
 
 func tokenOf(t account.DeclaredToken) tokenJSON {
-	out := tokenJSON{
+	view := tokenJSON{
 		ID: t.ID(), Account: t.Account, Scopes: t.Scopes, Source: t.Source, Signed: t.Secret != "", CreatedAt: formatTimeOrNil(t.CreatedAt),
 	}
 	if t.Document != "" {
-		out.Document = &t.Document
+		view.Document = &t.Document
 	}
-	return out
+	return view
 }
 
 func (s *Surface) listTokens(c *fiber.Ctx, sel *selection) error {
@@ -35,11 +35,11 @@ func (s *Surface) listTokens(c *fiber.Ctx, sel *selection) error {
 	if err := sel.Err(); err != nil {
 		return err
 	}
-	all, err := s.Inventory.Tokens(c.UserContext(), acct)
+	declaredTokens, err := s.Inventory.Tokens(c.UserContext(), acct)
 	if err != nil {
 		return err
 	}
-	return c.JSON(fiber.Map{"data": httpd.Each(all, tokenOf)})
+	return c.JSON(fiber.Map{"data": httpd.Each(declaredTokens, tokenOf)})
 }
 
 // addToken answers with the text of the token, which is not shown again.
@@ -64,21 +64,21 @@ func (s *Surface) addToken(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	shown := tokenOf(account.DeclaredToken{Token: made})
+	view := tokenOf(account.DeclaredToken{Token: made})
 	n := httpd.NoteOf(c)
-	n.Target, n.Account, n.After = shown.ID, acct, shown
+	n.Target, n.Account, n.After = view.ID, acct, view
 	return c.Status(fiber.StatusCreated).JSON(fiber.Map{"data": struct {
 		tokenJSON
 		Token string `json:"token"`
-	}{shown, text}})
+	}{view, text}})
 }
 
 func (s *Surface) revokeToken(c *fiber.Ctx) error {
-	was, err := s.Inventory.RevokeToken(c.UserContext(), params.Path(c, "token_id"))
+	oldDeclaredToken, err := s.Inventory.RevokeToken(c.UserContext(), params.Path(c, "token_id"))
 	if err != nil {
 		return err
 	}
 	n := httpd.NoteOf(c)
-	n.Target, n.Account, n.Before = was.ID(), was.Account, tokenOf(was)
-	return c.JSON(fiber.Map{"data": tokenOf(was)})
+	n.Target, n.Account, n.Before = oldDeclaredToken.ID(), oldDeclaredToken.Account, tokenOf(oldDeclaredToken)
+	return c.JSON(fiber.Map{"data": tokenOf(oldDeclaredToken)})
 }

@@ -53,9 +53,9 @@ func (s *Surface) getEvent(c *fiber.Ctx) error {
 
 // traced returns an event of this gateway, or of the one that its id names.
 func (s *Surface) traced(c *fiber.Ctx, id string) (tracedJSON, error) {
-	own, err := s.Trace(c.UserContext(), id)
+	trace, err := s.Trace(c.UserContext(), id)
 	if err == nil {
-		return tracedOf(&own), nil
+		return tracedOf(&trace), nil
 	}
 	if relay.KindOf(err) != relay.KindNotFound {
 		return tracedJSON{}, err

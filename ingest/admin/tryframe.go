@@ -34,13 +34,13 @@ type TryFrame struct {
 
 // check adds the problems of a frame.
 func (f *TryFrame) check(p relay.Problems, name string) {
-	given := 0
-	for _, is := range []bool{f.Hex != "", f.Base64 != "", f.Values != nil, len(f.Body) > 0} {
-		if is {
-			given++
+	n := 0
+	for _, ok := range []bool{f.Hex != "", f.Base64 != "", f.Values != nil, len(f.Body) > 0} {
+		if ok {
+			n++
 		}
 	}
-	if given != 1 {
+	if n != 1 {
 		p.Add(name, "want one of hex, base64, values and body")
 	}
 	if _, err := f.payload(); err != nil {
@@ -80,45 +80,45 @@ func (f *TryFrame) moment(otherwise time.Time) (time.Time, error) {
 // arrivals reads the frames, which ParseTry has checked. A frame without a time
 // is one of now.
 func (r *TryRequest) arrivals(now time.Time) ([]iot.Arrival, error) {
-	var out []iot.Arrival
+	var arrivals []iot.Arrival
 	for i := range r.Frames {
 		f := &r.Frames[i]
-		at, err := f.moment(now)
+		t, err := f.moment(now)
 		if err != nil {
 			return nil, relay.Invalid("frames", err.Error())
 		}
-		frames, err := f.frames(at)
+		frames, err := f.frames(t)
 		if err != nil {
 			return nil, relay.Invalid("frames", err.Error())
 		}
 		for _, frame := range frames {
-			out = append(out, iot.Arrival{Account: r.owner, ReceivedAt: at, Frame: frame})
+			arrivals = append(arrivals, iot.Arrival{Account: r.owner, ReceivedAt: t, Frame: frame})
 		}
 	}
-	return out, nil
+	return arrivals, nil
 }
 
 // frames makes frames of what is given. Those that a body holds may be fewer
 // than its sender posted; the warning says so.
-func (f *TryFrame) frames(at time.Time) ([]decoders.Frame, error) {
+func (f *TryFrame) frames(t time.Time) ([]decoders.Frame, error) {
 	if len(f.Body) > 0 {
-		return f.posted(at)
+		return f.posted(t)
 	}
 	payload, err := f.payload()
 	if err != nil {
 		return nil, err
 	}
-	one := decoders.Frame{Kind: decoders.Uplink, Payload: payload, Object: f.Values}
+	frame := decoders.Frame{Kind: decoders.Uplink, Payload: payload, Object: f.Values}
 	if f.FPort != nil {
-		one.FPort, one.HasFPort = *f.FPort, true
+		frame.FPort, frame.HasFPort = *f.FPort, true
 	}
 	if f.FCnt != nil {
-		one.FCnt, one.HasFCnt = *f.FCnt, true
+		frame.FCnt, frame.HasFCnt = *f.FCnt, true
 	}
-	return []decoders.Frame{one}, nil
+	return []decoders.Frame{frame}, nil
 }
 
-func (f *TryFrame) posted(at time.Time) ([]decoders.Frame, error) {
+func (f *TryFrame) posted(t time.Time) ([]decoders.Frame, error) {
 	body := []byte(f.Body)
 	var text string
 	if json.Unmarshal(body, &text) == nil {
@@ -133,7 +133,7 @@ func (f *TryFrame) posted(at time.Time) ([]decoders.Frame, error) {
 		path = "lorawan"
 	}
 	frames, err := netserver.Parse(netserver.Post{
-		Path: path, Query: query, ContentType: f.ContentType, Body: body, ReceivedAt: at,
+		Path: path, Query: query, ContentType: f.ContentType, Body: body, ReceivedAt: t,
 	})
 	if err != nil && len(frames) > 0 {
 		frames[0].Warnings = append(frames[0].Warnings, err.Error())

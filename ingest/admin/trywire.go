@@ -66,11 +66,11 @@ type Complaint struct {
 }
 
 func answerOf(r TryRequest, arrivals []iot.Arrival, tried []iot.TrialResult) TryAnswer {
-	out := TryAnswer{Account: r.owner, DecoderID: r.DecoderID, DeviceID: r.DeviceID, Data: make([]TriedFrame, len(tried))}
+	tryAnswer := TryAnswer{Account: r.owner, DecoderID: r.DecoderID, DeviceID: r.DeviceID, Data: make([]TriedFrame, len(tried))}
 	for i, t := range tried {
-		out.Data[i] = triedFrame(&arrivals[i], t)
+		tryAnswer.Data[i] = triedFrame(&arrivals[i], t)
 	}
-	return out
+	return tryAnswer
 }
 
 func triedFrame(a *iot.Arrival, t iot.TrialResult) TriedFrame {

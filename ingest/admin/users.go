@@ -22,25 +22,25 @@ type userJSON struct {
 }
 
 func userOf(u user.User) userJSON {
-	out := userJSON{
+	view := userJSON{
 		Name: u.Name, Role: u.Role, Provider: u.Provider, Disabled: u.Disabled,
 		CreatedAt: formatTime(u.CreatedAt), ChangedAt: formatTime(u.ChangedAt), SignedInAt: formatTimeOrNil(u.SignedInAt),
 	}
 	if u.Role == user.Account {
-		out.Account = &u.Account
+		view.Account = &u.Account
 	}
-	return out
+	return view
 }
 
 func (s *Surface) listUsers(c *fiber.Ctx, sel *selection) error {
 	if err := sel.Err(); err != nil {
 		return err
 	}
-	all, err := s.Users.Users(c.UserContext())
+	users, err := s.Users.Users(c.UserContext())
 	if err != nil {
 		return err
 	}
-	return c.JSON(fiber.Map{"data": httpd.Each(all, userOf)})
+	return c.JSON(fiber.Map{"data": httpd.Each(users, userOf)})
 }
 
 func (s *Surface) showUser(c *fiber.Ctx) error {
@@ -105,13 +105,13 @@ func (s *Surface) changeUser(c *fiber.Ctx) error {
 		}
 		change.Account = &acct
 	}
-	was, is, err := s.Users.Change(c.UserContext(), params.Path(c, "name"), change)
+	oldUser, newUser, err := s.Users.Change(c.UserContext(), params.Path(c, "name"), change)
 	if err != nil {
 		return err
 	}
 	n := httpd.NoteOf(c)
-	n.Target, n.Account, n.Before, n.After = is.Name, is.Account, userOf(was), userOf(is)
-	return c.JSON(fiber.Map{"data": userOf(is)})
+	n.Target, n.Account, n.Before, n.After = newUser.Name, newUser.Account, userOf(oldUser), userOf(newUser)
+	return c.JSON(fiber.Map{"data": userOf(newUser)})
 }
 
 func (s *Surface) removeUser(c *fiber.Ctx) error {

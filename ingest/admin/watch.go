@@ -48,15 +48,15 @@ func (w *watch) check(ctx context.Context) []BackendState {
 	down := Down(ctx, w.backends)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	at := w.now()
+	t := w.now()
 	for i := range w.states {
 		s := &w.states[i]
 		err := down[s.Name]
 		if s.Since.IsZero() || (s.Err == nil) != (err == nil) {
-			s.Since = at
+			s.Since = t
 		}
 		if s.Err = err; err != nil {
-			s.LastErr, s.LastErrAt = err, at
+			s.LastErr, s.LastErrAt = err, t
 		}
 	}
 	return append([]BackendState(nil), w.states...)

@@ -70,8 +70,8 @@ const (
 
 // readJSON reads a JSON body of at most so many bytes into v; a field that v lacks is
 // refused.
-func readJSON(c *fiber.Ctx, most int, v any) error {
-	raw, err := httpd.Body(c, most)
+func readJSON(c *fiber.Ctx, limit int, v any) error {
+	raw, err := httpd.Body(c, limit)
 	if err != nil {
 		return err
 	}
@@ -124,11 +124,11 @@ const maxLoggedSelection = 500
 
 // String is the selection as the request has it, for the log.
 func (s *selection) String() string {
-	out := string(s.c.Request().URI().QueryString())
+	text := string(s.c.Request().URI().QueryString())
 	if body, err := json.Marshal(s.body); err == nil && len(s.body) > 0 {
-		out += string(body)
+		text += string(body)
 	}
-	return decoders.Clip(strings.ToValidUTF8(out, "\uFFFD"), maxLoggedSelection)
+	return decoders.Clip(strings.ToValidUTF8(text, "\uFFFD"), maxLoggedSelection)
 }
 
 // text returns a field that selects something, as text; a number in a body counts as text.
@@ -169,8 +169,8 @@ func oneOf[T ~string](s *selection, name string, words ...T) T {
 	if v == "" || slices.Contains(words, v) {
 		return v
 	}
-	all := httpd.Each(words, func(w T) string { return string(w) })
-	s.Add(name, "want one of "+strings.Join(all, ", ")+", got "+strconv.Quote(string(v)))
+	texts := httpd.Each(words, func(w T) string { return string(w) })
+	s.Add(name, "want one of "+strings.Join(texts, ", ")+", got "+strconv.Quote(string(v)))
 	return ""
 }
 
@@ -274,7 +274,7 @@ func (s *selection) before() uint64 {
 
 // place reads a cursor of placeCursor: the parts of a key, of which the last is a text
 // that may be empty or have spaces. Without a cursor they stay as they are.
-func place[T ~string](s *selection, last *T, parts ...any) {
+func place[T ~string](s *selection, lastT *T, parts ...any) {
 	cursor := s.cursor()
 	if cursor == "" {
 		return
@@ -290,7 +290,7 @@ func place[T ~string](s *selection, last *T, parts ...any) {
 			s.Add("cursor", notACursor)
 		}
 	}
-	*last = T(texts[len(parts)])
+	*lastT = T(texts[len(parts)])
 }
 
 const notACursor = "This is not a cursor of this list."
@@ -302,7 +302,7 @@ func placeCursor(format string, key ...any) string {
 
 // cut returns a page of records, of which one more than the limit was read if there is
 // another page, and the cursor of that one: the place of the last record; "" for none.
-func cut[T any](found []T, limit int, place func(T) string) (page []T, next string) {
+func cut[T any](found []T, limit int, place func(T) string) (page []T, nextCursor string) {
 	if len(found) <= limit {
 		return found, ""
 	}
@@ -332,6 +332,6 @@ func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 func formatTimeOrNil(t time.Time) *string { return httpd.TimeOrNull(t, time.RFC3339Nano) }
 
 // sendPage answers with a page of a list and the cursor of the next page, "" for none.
-func sendPage[T any](c *fiber.Ctx, records []T, next string) error {
-	return c.JSON(fiber.Map{"data": records, "meta": fiber.Map{"next": next}})
+func sendPage[T any](c *fiber.Ctx, records []T, nextCursor string) error {
+	return c.JSON(fiber.Map{"data": records, "meta": fiber.Map{"next": nextCursor}})
 }

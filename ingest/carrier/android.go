@@ -22,13 +22,13 @@ func parseAndroid(f *form, e *intake.Entry) ([]inbound.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	own, err := queryObject(e.Query)
+	ownObject, err := queryObject(e.Query)
 	if err != nil {
 		return nil, err
 	}
 	switch kind := o.text("event"); {
 	case kind == "":
-		return f.forwarded(e, o, own)
+		return f.forwarded(e, o, ownObject)
 	case kind == "sms:sent" || kind == "sms:delivered" || kind == "sms:failed":
 		return nil, receiptOf(o.object("payload").text("messageId"), kind[len("sms:"):])
 	case kind != "sms:received" && kind != "sms:data-received":
@@ -37,7 +37,7 @@ func parseAndroid(f *form, e *intake.Entry) ([]inbound.Message, error) {
 	p := o.object("payload")
 	fields := object{
 		"id": o["id"], "payload.message": p["message"], "payload.data": p["data"], "payload.phoneNumber": p.first("sender", "phoneNumber"),
-		"to": ownNumber(p.text("recipient"), p.text("simNumber"), own),
+		"to": ownNumber(p.text("recipient"), p.text("simNumber"), ownObject),
 	}
 	f.Get = fields.get
 	m := inbound.Message{CarrierID: f.required("id", maxName)}
@@ -52,24 +52,24 @@ func parseAndroid(f *form, e *intake.Entry) ([]inbound.Message, error) {
 }
 
 // ownNumber returns the number of the phone that received a message.
-func ownNumber(recipient, sim string, own object) string {
+func ownNumber(recipient, sim string, ownObject object) string {
 	if recipient != "" {
 		return recipient
 	}
-	if sim != "" && own.has("to"+sim) {
-		return own.text("to" + sim)
+	if sim != "" && ownObject.has("to"+sim) {
+		return ownObject.text("to" + sim)
 	}
-	return own.text("to")
+	return ownObject.text("to")
 }
 
 // forwarded parses the template of forwarders. It has no id: the hash of the post
 // identifies repetitions.
-func (f *form) forwarded(e *intake.Entry, o, own object) ([]inbound.Message, error) {
+func (f *form) forwarded(e *intake.Entry, o, ownObject object) ([]inbound.Message, error) {
 	sim := o.text("sim")
 	if n := len(sim); n > 0 { // "sim1", or the number alone
 		sim = sim[n-1:]
 	}
-	fields := object{"from": o["from"], "text": o["text"], "to": ownNumber(o.text("to"), sim, own)}
+	fields := object{"from": o["from"], "text": o["text"], "to": ownNumber(o.text("to"), sim, ownObject)}
 	f.Get = fields.get
 	sum := sha256.Sum256(append([]byte(e.Query+"\x00"), e.Body...))
 	var m inbound.Message
@@ -95,12 +95,12 @@ func milliseconds(s string) time.Time {
 // verifyAndroid checks X-Signature: the hex of an HMAC-SHA256 with the app's signing key
 // over the body and X-Timestamp, without a separator.
 func verifyAndroid(r *Signed, secret string) error {
-	sent, at := r.Header("X-Signature"), r.Header("X-Timestamp")
-	if sent == "" || at == "" {
+	sent, path := r.Header("X-Signature"), r.Header("X-Timestamp")
+	if sent == "" || path == "" {
 		return httpd.ErrUnsigned
 	}
-	if !sameHex(sent, mac(sha256.New, secret, string(r.Body)+at)) {
+	if !sameHex(sent, mac(sha256.New, secret, string(r.Body)+path)) {
 		return errSignature
 	}
-	return recent(at, r.Now)
+	return recent(path, r.Now)
 }

@@ -70,11 +70,11 @@ func jsonObject(body []byte) (object, error) {
 
 // get returns a field as a form reads it; a boolean as text.
 func (o object) get(name string) (any, bool) {
-	v, given := o[name]
+	v, present := o[name]
 	if b, ok := v.(bool); ok {
 		return strconv.FormatBool(b), true
 	}
-	return v, given
+	return v, present
 }
 
 // text returns a text or a number; empty for other fields.

@@ -61,9 +61,9 @@ func (f *form) optional(name string, limit int) string {
 
 // required is optional for a field that must be there and not be empty.
 func (f *form) required(name string, limit int) string {
-	before := len(f.Problems)
+	oldCount := len(f.Problems)
 	s := f.optional(name, limit)
-	if s == "" && len(f.Problems) == before {
+	if s == "" && len(f.Problems) == oldCount {
 		f.Add(name, "The "+name+" field is required.")
 	}
 	return s
@@ -80,10 +80,10 @@ func (f *form) hex(name string, limit int) []byte {
 }
 
 // addresses reads the sender and the recipient from the fields with these names.
-func (f *form) addresses(m *inbound.Message, from, to string) {
-	m.From, m.To = f.required(from, maxName), f.required(to, maxName)
+func (f *form) addresses(m *inbound.Message, originator, destination string) {
+	m.From, m.To = f.required(originator, maxName), f.required(destination, maxName)
 	if !utf8.ValidString(m.From) {
-		f.Add(from, "The "+from+" is not UTF-8.")
+		f.Add(originator, "The "+originator+" is not UTF-8.")
 	}
 	if number, ok := relay.NumberFrom(m.From); ok {
 		m.From = number
@@ -93,7 +93,7 @@ func (f *form) addresses(m *inbound.Message, from, to string) {
 	}
 	number, ok := relay.NumberFrom(m.To)
 	if !ok || len(number) > 15 {
-		f.Add(to, "The "+to+" must be a number of 1 to 15 digits.")
+		f.Add(destination, "The "+destination+" must be a number of 1 to 15 digits.")
 	}
 	m.To = number
 }

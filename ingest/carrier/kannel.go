@@ -91,8 +91,8 @@ func octetText(s, charset string) string {
 // unicodeText decodes big-endian UTF-16, unless the charset says that Kannel has recoded
 // it (alt-charset, mo-recode) or it is not valid UTF-16.
 func unicodeText(m *inbound.Message, s, charset string) string {
-	wide := charset == "" || strings.HasPrefix(charset, "utf-16") || strings.HasPrefix(charset, "ucs-2")
-	if !wide {
+	ok := charset == "" || strings.HasPrefix(charset, "utf-16") || strings.HasPrefix(charset, "ucs-2")
+	if !ok {
 		return octetText(s, charset)
 	}
 	if _, part := inbound.PartOf(m); len(s)%2 != 0 && !part && !strings.HasSuffix(s, "\x00") {

@@ -24,10 +24,10 @@ func (f *form) sar() *inbound.Part {
 }
 
 // integer returns a required number within bounds.
-func (f *form) integer(name string, from, to int) int {
+func (f *form) integer(name string, start, end int) int {
 	n, err := decimal.Digits(f.optional(name, maxName))
-	if err != nil || n < int64(from) || n > int64(to) {
-		f.Add(name, "The "+name+" must be a number from "+strconv.Itoa(from)+" to "+strconv.Itoa(to)+".")
+	if err != nil || n < int64(start) || n > int64(end) {
+		f.Add(name, "The "+name+" must be a number from "+strconv.Itoa(start)+" to "+strconv.Itoa(end)+".")
 		return 0
 	}
 	return int(n)

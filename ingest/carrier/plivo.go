@@ -89,8 +89,8 @@ func plivoText(r *Signed, fields url.Values) string {
 func sortedPairs(v url.Values, equals, between string) string {
 	var pairs []string
 	for _, name := range slices.Sorted(maps.Keys(v)) {
-		for _, one := range slices.Sorted(slices.Values(v[name])) {
-			pairs = append(pairs, name+equals+one)
+		for _, text := range slices.Sorted(slices.Values(v[name])) {
+			pairs = append(pairs, name+equals+text)
 		}
 	}
 	return strings.Join(pairs, between)
@@ -102,10 +102,10 @@ const maxNonces = 100_000
 
 // nonces remembers the request of each nonce.
 type nonces struct {
-	mu   sync.Mutex
-	used map[string][sha256.Size]byte
-	ring []string
-	next int
+	mu        sync.Mutex
+	used      map[string][sha256.Size]byte
+	ring      []string
+	nextIndex int
 }
 
 func newNonces() *nonces { return &nonces{used: make(map[string][sha256.Size]byte)} }
@@ -116,16 +116,16 @@ func (n *nonces) first(nonce string, r *Signed) bool {
 	sum := sha256.Sum256(append([]byte(r.URL+"\x00"), r.Body...))
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if before, there := n.used[nonce]; there {
+	if before, found := n.used[nonce]; found {
 		return before == sum
 	}
 	nonce = string([]byte(nonce)) // the request's memory is used again
 	if len(n.ring) < maxNonces {
 		n.ring = append(n.ring, nonce)
 	} else {
-		delete(n.used, n.ring[n.next])
-		n.ring[n.next] = nonce
-		n.next = (n.next + 1) % maxNonces
+		delete(n.used, n.ring[n.nextIndex])
+		n.ring[n.nextIndex] = nonce
+		n.nextIndex = (n.nextIndex + 1) % maxNonces
 	}
 	n.used[nonce] = sum
 	return true

@@ -52,10 +52,10 @@ func SimulatedReceipt(ref, state string) intake.Entry {
 
 // MountReceipts adds the paths for delivery receipts. They accept signed URLs and tokens
 // of carriers.
-func (s *Surface) MountReceipts(app *fiber.App, auth *httpd.Auth, in Intake, signer Signer) {
+func (s *Surface) MountReceipts(app *fiber.App, auth *httpd.Auth, intake Intake, signer Signer) {
 	receipts := app.Group(strings.TrimSuffix(receiptPath, "/"))
 	for _, kind := range []string{"json", "kannel"} {
-		admit, handler := signed(signer, auth.Require(account.Carrier, style())), s.receive(in, kind)
+		admit, handler := signed(signer, auth.Require(account.Carrier, style())), s.receive(intake, kind)
 		mount(receipts, kind, admit, handler)
 	}
 	receipts.Use(auth.Require(account.Carrier, style()))
@@ -75,7 +75,7 @@ func signed(signer Signer, fallback fiber.Handler) fiber.Handler {
 }
 
 // receive returns the handler of a kind: it parses, journals and answers.
-func (s *Surface) receive(in Intake, kind string) fiber.Handler {
+func (s *Surface) receive(intake Intake, kind string) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		entry, err := s.entry(c, kind)
 		if err != nil {
@@ -84,7 +84,7 @@ func (s *Surface) receive(in Intake, kind string) fiber.Handler {
 		if _, err := readReceipt(&entry); err != nil {
 			return refuse(c, err)
 		}
-		id, err := in.Accept(c.UserContext(), &entry)
+		id, err := intake.Accept(c.UserContext(), &entry)
 		if err != nil {
 			return httpd.NotAccepted(c, s.logger, "message not accepted", err)
 		}

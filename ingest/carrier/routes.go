@@ -40,9 +40,9 @@ type Surface struct {
 }
 
 // New returns the surface over the intake of messages.
-func New(in Intake, o Options) *Surface {
+func New(intake Intake, o Options) *Surface {
 	s := &Surface{
-		intake: in, adapters: Adapters(), publicURL: o.PublicURL,
+		intake: intake, adapters: Adapters(), publicURL: o.PublicURL,
 		bodyLimit: cmp.Or(o.BodyLimit, 1<<20), logger: cmp.Or(o.Logger, slog.Default()), now: o.Now,
 	}
 	if s.now == nil {

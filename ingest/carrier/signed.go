@@ -65,15 +65,15 @@ func (s *Surface) signedOf(c *fiber.Ctx) (*Signed, error) {
 
 // base returns the URL without its query.
 func (s *Signed) base() string {
-	before, _, _ := strings.Cut(s.URL, "?")
-	return before
+	prefix, _, _ := strings.Cut(s.URL, "?")
+	return prefix
 }
 
 // query returns the URL's query without invalid parameters; if there are any, the
 // signature does not match.
 func (s *Signed) query() url.Values {
-	_, after, _ := strings.Cut(s.URL, "?")
-	q, _ := url.ParseQuery(after)
+	_, cursor, _ := strings.Cut(s.URL, "?")
+	q, _ := url.ParseQuery(cursor)
 	return q
 }
 
@@ -116,8 +116,8 @@ func sameHex(sent string, digest []byte) bool {
 // believed reports whether one of the signatures in a comma-separated list is the
 // digest.
 func believed(list string, digest []byte) bool {
-	for one := range strings.SplitSeq(list, ",") {
-		if sameBase64(one, digest) {
+	for text := range strings.SplitSeq(list, ",") {
+		if sameBase64(text, digest) {
 			return true
 		}
 	}

@@ -98,13 +98,13 @@ func (f *form) base64(name string) []byte {
 // The SMS API does not sign; it uses Basic authentication.
 func verifySinch(r *Signed, secret string) error {
 	const name = "X-Sinch-Webhook-Signature"
-	sent, nonce, at := r.Header(name), r.Header(name+"-Nonce"), r.Header(name+"-Timestamp")
-	if sent == "" || nonce == "" || at == "" {
+	sent, nonce, path := r.Header(name), r.Header(name+"-Nonce"), r.Header(name+"-Timestamp")
+	if sent == "" || nonce == "" || path == "" {
 		return httpd.ErrUnsigned
 	}
 	h := map[string]func() hash.Hash{"": sha256.New, "HmacSHA256": sha256.New, "HmacSHA512": sha512.New}[r.Header(name+"-Algorithm")]
-	if h == nil || !sameBase64(sent, mac(h, secret, string(r.Body)+"."+nonce+"."+at)) {
+	if h == nil || !sameBase64(sent, mac(h, secret, string(r.Body)+"."+nonce+"."+path)) {
 		return errSignature
 	}
-	return recent(at, r.Now)
+	return recent(path, r.Now)
 }

@@ -57,12 +57,12 @@ func (l *LateStatuses) Applied(ctx context.Context, events []string) error {
 
 // splitID returns the node and the sequence of an event's id; see intake.Item.
 func splitID(id string, kind event.Kind) (node string, seq uint64, err error) {
-	at := strings.LastIndex(id, "-"+string(kind[:1]))
-	if at >= 0 {
-		seq, err = strconv.ParseUint(id[at+2:], 10, 64)
+	offset := strings.LastIndex(id, "-"+string(kind[:1]))
+	if offset >= 0 {
+		seq, err = strconv.ParseUint(id[offset+2:], 10, 64)
 	}
-	if at < 0 || err != nil {
+	if offset < 0 || err != nil {
 		return "", 0, fmt.Errorf("carrier: %q is not an event id", id)
 	}
-	return id[:at], seq, nil
+	return id[:offset], seq, nil
 }

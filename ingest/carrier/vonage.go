@@ -101,11 +101,11 @@ func verifyVonage(r *Signed, secret string) error {
 	if !vonageSum(sent, text, secret) {
 		return errSignature
 	}
-	at := fields["timestamp"]
-	if t := when(at); !t.IsZero() {
-		at = strconv.FormatInt(t.Unix(), 10)
+	path := fields["timestamp"]
+	if t := when(path); !t.IsZero() {
+		path = strconv.FormatInt(t.Unix(), 10)
 	}
-	return recent(at, r.Now)
+	return recent(path, r.Now)
 }
 
 // vonagePayload checks the hash of a post: of the body, or of the parameters as a JSON

@@ -80,8 +80,8 @@ func serve(c *fiber.Ctx, f *file) error {
 // known reports whether If-None-Match names a tag (RFC 9110, 13.1.2). Proxies
 // that compress make a tag weak; it still names the same content.
 func known(header, tag string) bool {
-	for one := range strings.SplitSeq(header, ",") {
-		if one = strings.TrimPrefix(strings.TrimSpace(one), "W/"); one == tag || one == "*" {
+	for text := range strings.SplitSeq(header, ",") {
+		if text = strings.TrimPrefix(strings.TrimSpace(text), "W/"); text == tag || text == "*" {
 			return true
 		}
 	}

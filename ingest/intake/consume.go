@@ -28,7 +28,7 @@ const (
 
 // batch is a sequence of records that are processed together.
 type batch struct {
-	last    uint64
+	lastSeq uint64
 	size    int
 	memory  int64  // of Intake.memory
 	arrived uint64 // entries accepted since the previous batch was read
@@ -93,7 +93,7 @@ func (i *Intake) dispatch(ctx context.Context, started chan<- *batch) error {
 		}
 		now := i.accepted.Load()
 		newest = &batch{
-			last: records[size-1].Seq, size: size, arrived: now - accepted, memory: memory,
+			lastSeq: records[size-1].Seq, size: size, arrived: now - accepted, memory: memory,
 			noted: make(chan struct{}), keyed: make(chan struct{}), ended: make(chan struct{}),
 		}
 		accepted = now
@@ -142,7 +142,7 @@ func (i *Intake) throttle(ctx context.Context, newest *batch) bool {
 		return ctx.Err() == nil // few new entries are arriving
 	case newest.size < heavyBatch:
 		return relay.Sleep(ctx, i.options.Linger)
-	case i.log.Stats().Last-newest.last > i.options.Backlog:
+	case i.log.Stats().Last-newest.lastSeq > i.options.Backlog:
 		return ctx.Err() == nil
 	}
 	select {
@@ -161,7 +161,7 @@ func (i *Intake) commit(started <-chan *batch, stop func()) error {
 		<-b.ended
 		err := b.err
 		if failed == nil && err == nil {
-			err = i.consumer.Commit(b.last)
+			err = i.consumer.Commit(b.lastSeq)
 		}
 		if failed == nil && err != nil && !errors.Is(err, context.Canceled) {
 			i.logger.Error("the checkpoint is not advanced", "error", err)
@@ -212,7 +212,7 @@ type neighbours struct {
 // sighting is the receipt of the last entry of an account.
 type sighting struct {
 	account relay.AccountID
-	at      time.Time
+	t       time.Time
 }
 
 // note notes an entry of an account, and reports whether another account has sent one
@@ -224,7 +224,7 @@ func (n *neighbours) note(acct relay.AccountID, receivedAt time.Time) (crowded b
 		n.last[1] = n.last[0]
 	}
 	n.last[0] = sighting{acct, receivedAt}
-	return receivedAt.Sub(n.last[1].at).Abs() < neighbourTime // the clock may have been set back
+	return receivedAt.Sub(n.last[1].t).Abs() < neighbourTime // the clock may have been set back
 }
 
 // takeLarge removes the entries that are deferred from items, and returns their statuses.

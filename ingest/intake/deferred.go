@@ -90,16 +90,16 @@ const needWithin = 2 * time.Second
 // Need returns the Need option of a journal: it reports which records are needed although
 // they are before the checkpoint. Deferred events are still to be processed, and
 // quarantined events can be replayed.
-func Need(kind event.Kind, statuses *event.Statuses) func(first, last uint64) (journal.Need, error) {
-	return func(first, last uint64) (journal.Need, error) {
+func Need(kind event.Kind, statuses *event.Statuses) func(firstSeq, lastSeq uint64) (journal.Need, error) {
+	return func(firstSeq, lastSeq uint64) (journal.Need, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), needWithin)
 		defer cancel()
 		for _, check := range []struct {
 			state event.State
 			need  journal.Need
 		}{{event.Pending, journal.ToProcess}, {event.Quarantined, journal.ForReplay}} {
-			newest, err := statuses.List(ctx, kind, check.state, last+1, 1)
-			if err != nil || len(newest) > 0 && newest[0].Seq >= first {
+			newest, err := statuses.List(ctx, kind, check.state, lastSeq+1, 1)
+			if err != nil || len(newest) > 0 && newest[0].Seq >= firstSeq {
 				return check.need, err
 			}
 		}

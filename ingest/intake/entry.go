@@ -63,7 +63,7 @@ func appendString(dst []byte, s string) []byte {
 // that are the same in the entry before it share that one's memory: the entries of a
 // batch are mostly of few senders.
 func parseEntry(b []byte, previous *Entry) (Entry, error) {
-	r := reader{all: b, rest: b}
+	r := reader{data: b, remaining: b}
 	if v := r.byte("version"); v != entryVersion && r.err == nil {
 		r.fail("version", "unknown version")
 	}
@@ -82,7 +82,7 @@ func parseEntry(b []byte, previous *Entry) (Entry, error) {
 		}
 		e.Headers[key] = value
 	}
-	e.Body = r.rest
+	e.Body = r.remaining
 	if r.err != nil {
 		return Entry{}, r.err
 	}
@@ -91,35 +91,35 @@ func parseEntry(b []byte, previous *Entry) (Entry, error) {
 
 // reader reads the parts of an entry and keeps the first error.
 type reader struct {
-	all, rest []byte
-	err       error
+	data, remaining []byte
+	err             error
 }
 
 func (r *reader) fail(field, reason string) {
 	if r.err == nil {
-		r.err = &decoders.Error{Format: "entry", Field: field, Offset: len(r.all) - len(r.rest), Reason: reason}
+		r.err = &decoders.Error{Format: "entry", Field: field, Offset: len(r.data) - len(r.remaining), Reason: reason}
 	}
-	r.rest = nil
+	r.remaining = nil
 }
 
 func (r *reader) byte(field string) byte {
-	if len(r.rest) == 0 {
+	if len(r.remaining) == 0 {
 		r.fail(field, "ends too early")
 		return 0
 	}
-	b := r.rest[0]
-	r.rest = r.rest[1:]
+	b := r.remaining[0]
+	r.remaining = r.remaining[1:]
 	return b
 }
 
 func (r *reader) varint(field string) int64 {
-	v, n := binary.Varint(r.rest)
+	v, n := binary.Varint(r.remaining)
 	r.skip(field, n)
 	return v
 }
 
 func (r *reader) uvarint(field string) uint64 {
-	v, n := binary.Uvarint(r.rest)
+	v, n := binary.Uvarint(r.remaining)
 	r.skip(field, n)
 	return v
 }
@@ -129,18 +129,18 @@ func (r *reader) skip(field string, n int) {
 		r.fail(field, "not a number")
 		return
 	}
-	r.rest = r.rest[n:]
+	r.remaining = r.remaining[n:]
 }
 
 // string returns a text, or known if that is the same.
 func (r *reader) string(field, known string) string {
 	n := r.uvarint(field)
-	if n > uint64(len(r.rest)) {
+	if n > uint64(len(r.remaining)) {
 		r.fail(field, "ends too early")
 		return ""
 	}
-	b := r.rest[:n]
-	r.rest = r.rest[n:]
+	b := r.remaining[:n]
+	r.remaining = r.remaining[n:]
 	if string(b) == known {
 		return known
 	}

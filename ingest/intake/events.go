@@ -41,8 +41,8 @@ type Reached struct {
 
 // Events calls fn with the events that a filter selects, newest first, below a
 // sequence (0 for all), until fn returns false.
-func (i *Intake) Events(ctx context.Context, f event.Filter, below uint64, fn func(event.Event, uint64) bool) error {
-	_, err := i.Search(ctx, Search{Filter: f, Below: below}, func(e event.Event, it *Item) bool { return fn(e, it.Seq) })
+func (i *Intake) Events(ctx context.Context, f event.Filter, limitSeq uint64, fn func(event.Event, uint64) bool) error {
+	_, err := i.Search(ctx, Search{Filter: f, Below: limitSeq}, func(e event.Event, it *Item) bool { return fn(e, it.Seq) })
 	return err
 }
 
@@ -97,9 +97,9 @@ func (i *Intake) Event(ctx context.Context, id string) (event.Event, Item, error
 	return e, it, nil
 }
 
-func (i *Intake) eventsByID(ctx context.Context, f event.Filter, below uint64, fn func(event.Event, *Item) bool) error {
+func (i *Intake) eventsByID(ctx context.Context, f event.Filter, limitSeq uint64, fn func(event.Event, *Item) bool) error {
 	for _, seq := range i.sequences(f.IDs) {
-		if seq >= below {
+		if seq >= limitSeq {
 			continue
 		}
 		statuses, err := i.statuses.Get(ctx, i.kind, seq, seq)
@@ -165,13 +165,13 @@ func (i *Intake) listByState(ctx context.Context, s Search, fn func(event.Event,
 // scan reads the journal backwards; read returns the statuses of a range of sequences.
 func (i *Intake) scan(ctx context.Context, s Search, read func(context.Context, event.Kind, uint64, uint64) (map[uint64]event.Status, error), fn func(event.Event, *Item) bool) (Reached, error) {
 	f := &s.Filter
-	for below := s.Below; ; {
-		chunk, err := i.log.Before(ctx, below, scanChunk, scanBytes)
+	for limitSeq := s.Below; ; {
+		chunk, err := i.log.Before(ctx, limitSeq, scanChunk, scanBytes)
 		if err != nil || len(chunk) == 0 {
 			return Reached{}, err
 		}
-		below = chunk[len(chunk)-1].Seq
-		statuses, err := read(ctx, i.kind, below, chunk[0].Seq)
+		limitSeq = chunk[len(chunk)-1].Seq
+		statuses, err := read(ctx, i.kind, limitSeq, chunk[0].Seq)
 		if err != nil {
 			return Reached{}, err
 		}

@@ -46,11 +46,11 @@ func (i *Intake) processAll(ctx context.Context, earlier []*batch, items []Item)
 
 // bisect splits a batch in halves until only the failing item is left.
 func (i *Intake) bisect(ctx context.Context, earlier []*batch, items []Item) error {
-	half := len(items) / 2
-	if err := i.processAll(ctx, earlier, items[:half]); err != nil {
+	n := len(items) / 2
+	if err := i.processAll(ctx, earlier, items[:n]); err != nil {
 		return err
 	}
-	return i.processAll(ctx, earlier, items[half:])
+	return i.processAll(ctx, earlier, items[n:])
 }
 
 // parse reads the content of items. It returns those that can be processed with the keys

@@ -178,17 +178,17 @@ func (i *Intake) reprocessParsed(ctx context.Context, items []Item) error {
 		return nil
 	}
 	statuses, err := i.process(ctx, items)
-	switch half := len(items) / 2; {
+	switch n := len(items) / 2; {
 	case err == nil:
 	case ctx.Err() != nil || relay.KindOf(err) == relay.KindUnavailable:
 		return fmt.Errorf("replay: %w", err)
 	case len(items) == 1:
 		statuses = []event.Status{quarantine(items[0], err)}
 	default:
-		if err := i.reprocessParsed(ctx, items[:half]); err != nil {
+		if err := i.reprocessParsed(ctx, items[:n]); err != nil {
 			return err
 		}
-		return i.reprocessParsed(ctx, items[half:])
+		return i.reprocessParsed(ctx, items[n:])
 	}
 	i.endSpans(items, statuses)
 	return i.statuses.Set(ctx, i.kind, withDone(items, statuses))

@@ -29,26 +29,26 @@ func alarmOf(a rule.Alarm) alarmJSON {
 // listAlarms lists alarms, newest first. Times are to the second, so the whole last
 // second of to is included.
 func (s *Surface) listAlarms(c *fiber.Ctx) error {
-	in := listInput(c)
+	i := listInput(c)
 	f := rule.AlarmFilter{
-		State: rule.State(in.Text("state")), RuleID: in.Text("rule_id"), DeviceID: in.Text("device_id"),
-		From: in.time("from"), To: in.time("to"),
-		Limit: in.int("limit", defaultAlarms, relay.MaxPerPage), Cursor: in.Text("cursor"),
+		State: rule.State(i.Text("state")), RuleID: i.Text("rule_id"), DeviceID: i.Text("device_id"),
+		From: i.time("from"), To: i.time("to"),
+		Limit: i.int("limit", defaultAlarms, relay.MaxPerPage), Cursor: i.Text("cursor"),
 	}
 	if f.State != "" && f.State != rule.Raised && f.State != rule.Cleared {
-		in.Add("state", "The selected state is invalid.")
+		i.Add("state", "The selected state is invalid.")
 	}
 	if !f.To.IsZero() {
 		f.To = f.To.Truncate(time.Second).Add(time.Second - 1)
 	}
-	if err := in.Err(); err != nil {
+	if err := i.Err(); err != nil {
 		return err
 	}
-	list, next, err := s.Rules.Alarms(c.UserContext(), httpd.AccountOf(c), f)
+	list, nextCursor, err := s.Rules.Alarms(c.UserContext(), httpd.AccountOf(c), f)
 	if err != nil {
 		return err
 	}
-	return c.JSON(fiber.Map{"data": httpd.Each(list, alarmOf), "meta": fiber.Map{"next": next}})
+	return c.JSON(fiber.Map{"data": httpd.Each(list, alarmOf), "meta": fiber.Map{"next": nextCursor}})
 }
 
 // defaultAlarms is how many alarms a list has unless asked otherwise.
@@ -81,19 +81,19 @@ func (s *Surface) patchAlarm(c *fiber.Ctx) (rule.Alarm, error) {
 }
 
 func (s *Surface) muteAlarms(c *fiber.Ctx) (rule.Mute, error) {
-	var in rule.MuteRequest
-	if _, err := decodeBody(c, &in); err != nil {
+	var muteRequest rule.MuteRequest
+	if _, err := decodeBody(c, &muteRequest); err != nil {
 		return rule.Mute{}, err
 	}
-	return s.Rules.Mute(c.UserContext(), httpd.AccountOf(c), in, actor(c))
+	return s.Rules.Mute(c.UserContext(), httpd.AccountOf(c), muteRequest, actor(c))
 }
 
 func muteOf(m rule.Mute) rule.MuteText { return rule.MuteTextOf(m, iot.TimeFormat) }
 
 func (s *Surface) unmuteAlarms(c *fiber.Ctx) error {
-	in := listInput(c)
-	ruleID, deviceID := in.Text("rule_id"), in.Text("device_id")
-	if err := in.Err(); err != nil {
+	i := listInput(c)
+	ruleID, deviceID := i.Text("rule_id"), i.Text("device_id")
+	if err := i.Err(); err != nil {
 		return err
 	}
 	if err := s.Rules.Unmute(c.UserContext(), httpd.AccountOf(c), ruleID, deviceID); err != nil {
@@ -108,11 +108,11 @@ const mostNote = 2000
 // actor names who acknowledges an alarm: a user by its name, the admin token as operator, a
 // token by its source, else by the digits of its hash that masks of the inventory show.
 func actor(c *fiber.Ctx) string {
-	who, t := httpd.PrincipalOf(c), httpd.TokenOf(c)
+	principal, t := httpd.PrincipalOf(c), httpd.TokenOf(c)
 	switch {
-	case who.Session != nil:
-		return who.Name
-	case who.Role != "":
+	case principal.Session != nil:
+		return principal.Name
+	case principal.Role != "":
 		return string(user.Operator)
 	case t.Source != "":
 		return t.Source

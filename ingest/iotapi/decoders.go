@@ -10,11 +10,11 @@ import (
 )
 
 func (s *Surface) addDecoderSensor(c *fiber.Ctx) (iot.Decoder, error) {
-	var in iot.Mapping
-	if err := decodeRequest(c, &in); err != nil {
+	var mapping iot.Mapping
+	if err := decodeRequest(c, &mapping); err != nil {
 		return iot.Decoder{}, err
 	}
-	return s.IoT.AddSensor(c.UserContext(), httpd.AccountOf(c), params.Path(c, "decoder_id"), in)
+	return s.IoT.AddSensor(c.UserContext(), httpd.AccountOf(c), params.Path(c, "decoder_id"), mapping)
 }
 
 func (s *Surface) createDecoder(c *fiber.Ctx) (iot.Decoder, error) {
@@ -73,8 +73,8 @@ func (s *Surface) listDecoders(c *fiber.Ctx) ([]iot.Decoder, error) {
 }
 
 func (s *Surface) patchDecoder(c *fiber.Ctx) (iot.Decoder, error) {
-	var in iot.DecoderChange
-	if err := decodeRequest(c, &in); err != nil {
+	var decoderChange iot.DecoderChange
+	if err := decodeRequest(c, &decoderChange); err != nil {
 		return iot.Decoder{}, err
 	}
 	acct, id := httpd.AccountOf(c), params.Path(c, "decoder_id")
@@ -82,7 +82,7 @@ func (s *Surface) patchDecoder(c *fiber.Ctx) (iot.Decoder, error) {
 	if err != nil {
 		return iot.Decoder{}, err
 	}
-	d, err := s.IoT.ChangeDecoder(c.UserContext(), acct, id, in)
+	d, err := s.IoT.ChangeDecoder(c.UserContext(), acct, id, decoderChange)
 	n := httpd.NoteOf(c)
 	n.Before, n.After = oldDecoder, d
 	return d, err

@@ -9,9 +9,9 @@ import (
 )
 
 func (s *Surface) listSensors(c *fiber.Ctx) error {
-	in := listInput(c)
-	name, page := in.Text("searchKey"), in.page()
-	if err := in.Err(); err != nil {
+	i := listInput(c)
+	name, page := i.Text("searchKey"), i.page()
+	if err := i.Err(); err != nil {
 		return err
 	}
 	sensors, err := s.IoT.Sensors(c.UserContext(), httpd.AccountOf(c), params.Path(c, "device_id"), name)

@@ -26,17 +26,17 @@ func records[T any](c *fiber.Ctx, list []T, write func([]byte, *T) []byte) error
 	if len(list) >= streamedFrom {
 		return stream(c, list, func(row []byte, v *T) ([]byte, error) { return write(row, v), nil })
 	}
-	out := c.Response() // its buffer is used again, which a long list of its own would not be
-	out.AppendBodyString(`{"data":[`)
+	response := c.Response() // its buffer is used again, which a long list of its own would not be
+	response.AppendBodyString(`{"data":[`)
 	var row []byte
 	for i := range list {
 		if row = row[:0]; i > 0 {
 			row = append(row, ',')
 		}
 		row = write(row, &list[i])
-		out.AppendBody(row)
+		response.AppendBody(row)
 	}
-	out.AppendBodyString("]}")
+	response.AppendBodyString("]}")
 	c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
 	return nil
 }

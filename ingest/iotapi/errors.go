@@ -31,26 +31,26 @@ func invalidDevice(c *fiber.Ctx, err error) error {
 
 // decodeRequest decodes the input of an operation: a JSON body, query parameters, or
 // both; the body takes precedence.
-func decodeRequest(c *fiber.Ctx, to any) error {
+func decodeRequest(c *fiber.Ctx, target any) error {
 	raw, err := httpd.Body(c, maxBody)
 	if err != nil {
 		return err
 	}
 	if len(raw) == 0 && len(c.Request().URI().QueryString()) > 0 {
-		return fromQuery(c, to)
+		return fromQuery(c, target)
 	}
 	if !params.IsJSON(c) {
 		return params.ErrNotJSON
 	}
-	if err := decode(raw, to); err != nil {
+	if err := decode(raw, target); err != nil {
 		return err
 	}
-	return fromQuery(c, to)
+	return fromQuery(c, target)
 }
 
 // decodeBody decodes the JSON body of an operation that takes no query parameters, and
 // returns the body.
-func decodeBody(c *fiber.Ctx, to any) ([]byte, error) {
+func decodeBody(c *fiber.Ctx, target any) ([]byte, error) {
 	raw, err := httpd.Body(c, maxRule)
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func decodeBody(c *fiber.Ctx, to any) ([]byte, error) {
 	if !params.IsJSON(c) {
 		return nil, params.ErrNotJSON
 	}
-	return raw, decode(raw, to)
+	return raw, decode(raw, target)
 }
 
 const (
@@ -68,8 +68,8 @@ const (
 
 // decodeRule decodes a rule and names the fields that it ignores: a condition that
 // is misspelt would otherwise be no condition.
-func decodeRule(c *fiber.Ctx, to *rule.Change) (warnings []string, err error) {
-	raw, err := decodeBody(c, to)
+func decodeRule(c *fiber.Ctx, target *rule.Change) (warnings []string, err error) {
+	raw, err := decodeBody(c, target)
 	if err != nil {
 		return nil, err
 	}

@@ -12,10 +12,10 @@ import (
 )
 
 func (s *Surface) listReadings(c *fiber.Ctx) error {
-	in := listInput(c)
-	q, u := in.readings(c), in.units()
-	q.Limit = in.int("limit", iot.MaxReadings, iot.MaxReadings)
-	if err := in.Err(); err != nil {
+	i := listInput(c)
+	q, u := i.readings(c), i.units()
+	q.Limit = i.int("limit", iot.MaxReadings, iot.MaxReadings)
+	if err := i.Err(); err != nil {
 		return err
 	}
 	list, err := s.IoT.Readings(c.UserContext(), q, u)
@@ -26,14 +26,14 @@ func (s *Surface) listReadings(c *fiber.Ctx) error {
 }
 
 func (s *Surface) aggregateReadings(c *fiber.Ctx) error {
-	in := listInput(c)
-	q, u := iot.AggregateQuery{Query: in.readings(c)}, in.units()
-	q.Statistic, q.Granularity = iot.Statistic(in.Text("type")), iot.Granularity(in.Text("granularity"))
+	i := listInput(c)
+	q, u := iot.AggregateQuery{Query: i.readings(c)}, i.units()
+	q.Statistic, q.Granularity = iot.Statistic(i.Text("type")), iot.Granularity(i.Text("granularity"))
 	if q.Granularity == "" {
 		q.Granularity = iot.Hour
 	}
-	q.Check(in.Problems)
-	if err := in.Err(); err != nil {
+	q.Check(i.Problems)
+	if err := i.Err(); err != nil {
 		return err
 	}
 	list, err := s.IoT.Aggregate(c.UserContext(), q, u)
@@ -44,9 +44,9 @@ func (s *Surface) aggregateReadings(c *fiber.Ctx) error {
 }
 
 func (s *Surface) latestReadings(c *fiber.Ctx) error {
-	in := listInput(c)
-	u := in.units()
-	if err := in.Err(); err != nil {
+	i := listInput(c)
+	u := i.units()
+	if err := i.Err(); err != nil {
 		return err
 	}
 	list, err := s.IoT.Latest(c.UserContext(), httpd.AccountOf(c), params.Path(c, "device_id"), u)
@@ -58,10 +58,10 @@ func (s *Surface) latestReadings(c *fiber.Ctx) error {
 
 // readings returns the query for the device and time range of a request. Readings are
 // listed to the second, so the whole last second is included.
-func (in input) readings(c *fiber.Ctx) iot.Query {
+func (i input) readings(c *fiber.Ctx) iot.Query {
 	q := iot.Query{Account: httpd.AccountOf(c), DeviceID: params.Path(c, "device_id")}
-	q.From, q.To = in.time("startDate"), in.time("endDate")
-	if _, day := iso8601.ParseDay(in.Text("endDate")); day {
+	q.From, q.To = i.time("startDate"), i.time("endDate")
+	if _, day := iso8601.ParseDay(i.Text("endDate")); day {
 		q.To = q.To.Add(24*time.Hour - time.Second)
 	}
 	if !q.To.IsZero() {
@@ -71,22 +71,22 @@ func (in input) readings(c *fiber.Ctx) iot.Query {
 }
 
 // time reads a time parameter, in UTC unless it has a zone.
-func (in input) time(name string) time.Time {
-	text := in.Text(name)
+func (i input) time(name string) time.Time {
+	text := i.Text(name)
 	if text == "" {
 		return time.Time{}
 	}
 	t, ok := iso8601.Parse(text)
 	if !ok {
-		in.Wrong(name, "The %s does not match the format YYYY-MM-DD HH:mm:ss.")
+		i.Wrong(name, "The %s does not match the format YYYY-MM-DD HH:mm:ss.")
 	}
 	return t
 }
 
-func (in input) units() iot.Units {
-	u, ok := iot.ParseUnits(in.Text("units"))
+func (i input) units() iot.Units {
+	u, ok := iot.ParseUnits(i.Text("units"))
 	if !ok {
-		in.Add("units", "The selected units is invalid.")
+		i.Add("units", "The selected units is invalid.")
 	}
 	return u
 }

@@ -108,9 +108,9 @@ type createdJSON struct {
 }
 
 func createdOf(d iot.Device) createdJSON {
-	out := createdJSON{deviceJSON: deviceOf(d), Longitude: d.Longitude, Latitude: d.Latitude, Altitude: d.Altitude}
+	view := createdJSON{deviceJSON: deviceOf(d), Longitude: d.Longitude, Latitude: d.Latitude, Altitude: d.Altitude}
 	if d.Type == iot.Bluetooth {
-		out.MACAddress = d.Identifier
+		view.MACAddress = d.Identifier
 	}
-	return out
+	return view
 }

@@ -26,12 +26,12 @@ func ruleOf(r rule.Rule) ruleJSON {
 }
 
 func (s *Surface) createRule(c *fiber.Ctx) error {
-	var in rule.Change
-	ignored, err := decodeRule(c, &in)
+	var change rule.Change
+	ignored, err := decodeRule(c, &change)
 	if err != nil {
 		return err
 	}
-	r, err := in.New()
+	r, err := change.New()
 	if err != nil {
 		return err
 	}
@@ -43,12 +43,12 @@ func (s *Surface) createRule(c *fiber.Ctx) error {
 }
 
 func (s *Surface) patchRule(c *fiber.Ctx) error {
-	var in rule.Change
-	ignored, err := decodeRule(c, &in)
+	var change rule.Change
+	ignored, err := decodeRule(c, &change)
 	if err != nil {
 		return err
 	}
-	r, warnings, err := s.Rules.Change(c.UserContext(), httpd.AccountOf(c), params.Path(c, "rule_id"), in.Apply)
+	r, warnings, err := s.Rules.Change(c.UserContext(), httpd.AccountOf(c), params.Path(c, "rule_id"), change.Apply)
 	if err != nil {
 		return err
 	}
@@ -78,33 +78,33 @@ func (s *Surface) listRules(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	all, err := s.Rules.Rules(c.UserContext(), httpd.AccountOf(c))
+	rules, err := s.Rules.Rules(c.UserContext(), httpd.AccountOf(c))
 	if err != nil {
 		return err
 	}
-	page.PerPage = min(page.PerPage, max(relay.MaxPerPage, len(all))) // a whole list is one page
-	shown := httpd.Each(httpd.PageOf(page, all), ruleOf)
-	return c.JSON(fiber.Map{"data": shown, "meta": fiber.Map{"pagination": httpd.PaginationOf(page, len(shown), len(all))}})
+	page.PerPage = min(page.PerPage, max(relay.MaxPerPage, len(rules))) // a whole list is one page
+	views := httpd.Each(httpd.PageOf(page, rules), ruleOf)
+	return c.JSON(fiber.Map{"data": views, "meta": fiber.Map{"pagination": httpd.PaginationOf(page, len(views), len(rules))}})
 }
 
 func (s *Surface) tryRule(c *fiber.Ctx) ([]rule.TrialText, error) {
-	var in rule.TrialRequest
-	if _, err := decodeBody(c, &in); err != nil {
+	var trialRequest rule.TrialRequest
+	if _, err := decodeBody(c, &trialRequest); err != nil {
 		return nil, err
 	}
-	t, err := in.Trial()
+	t, err := trialRequest.Trial()
 	if err != nil {
 		return nil, err
 	}
 	results, err := s.Rules.Try(c.UserContext(), httpd.AccountOf(c), t)
 	if err != nil {
-		return nil, in.Error(err)
+		return nil, trialRequest.Error(err)
 	}
-	out := make([]rule.TrialText, len(results))
+	trialTexts := make([]rule.TrialText, len(results))
 	for i, r := range results {
-		if out[i], err = rule.TrialTextOf(c.UserContext(), r, iot.TimeFormat, s.Preview); err != nil {
+		if trialTexts[i], err = rule.TrialTextOf(c.UserContext(), r, iot.TimeFormat, s.Preview); err != nil {
 			return nil, err
 		}
 	}
-	return out, nil
+	return trialTexts, nil
 }

@@ -33,19 +33,19 @@ func (s *Surface) addReadings(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	whole, err := json.Marshal(in) // also of parameters of the query
+	data, err := json.Marshal(in) // also of parameters of the query
 	if err != nil {
 		return err
 	}
 	p := relay.Problems{}
-	_, faults := netserver.ParseSubmission(d.Identifier, whole)
+	_, faults := netserver.ParseSubmission(d.Identifier, data)
 	for _, f := range faults {
 		p.Add(f.Field, f.Problem)
 	}
 	if err := p.Err(); err != nil {
 		return err
 	}
-	updated, err := s.Submit.Submit(c.UserContext(), acct, utils.CopyString(c.Path()), d.Identifier, whole)
+	updated, err := s.Submit.Submit(c.UserContext(), acct, utils.CopyString(c.Path()), d.Identifier, data)
 	if err != nil {
 		return err
 	}

@@ -22,8 +22,8 @@ const maxBody = 4 << 20
 
 // decode decodes a JSON object. The error for a value of the wrong type names the
 // field; malformed input is Invalid JSON.
-func decode(raw []byte, to any) error {
-	err := json.Unmarshal(raw, to)
+func decode(raw []byte, target any) error {
+	err := json.Unmarshal(raw, target)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
 		return relay.Invalid(wrong.Field, "The "+relay.FieldWords(wrong.Field)+" must be "+jsonType(wrong.Type)+".")
 	}
@@ -52,8 +52,8 @@ func jsonType(t reflect.Type) string {
 
 // fromQuery sets fields that are missing in the body from query parameters of the
 // same name: senders may use either. Other parameters are refused.
-func fromQuery(c *fiber.Ctx, to any) error {
-	v, known := reflect.ValueOf(to).Elem(), []string(nil)
+func fromQuery(c *fiber.Ctx, target any) error {
+	v, known := reflect.ValueOf(target).Elem(), []string(nil)
 	for i := range v.NumField() {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
 		known = append(known, name)
@@ -149,7 +149,7 @@ func deviceOf(d iot.Device) deviceJSON {
 	if d.FrameLogging {
 		logging = "enabled"
 	}
-	out := deviceJSON{
+	view := deviceJSON{
 		ID: d.ID, Name: d.Name, Identifier: d.Identifier, Comment: d.Comment,
 		Longitude: formatDecimal(d.Longitude), Latitude: formatDecimal(d.Latitude), Altitude: formatDecimal(d.Altitude),
 		Type: d.Type, DecoderID: d.DecoderID, GatewayID: d.ID, LocationID: d.LocationID,
@@ -157,9 +157,9 @@ func deviceOf(d iot.Device) deviceJSON {
 		CreatedAt: formatTime(d.CreatedAt), UpdatedAt: formatTime(d.UpdatedAt),
 	}
 	if !d.LastSeen.IsZero() {
-		out.LastSeenAt = formatTime(d.LastSeen)
+		view.LastSeenAt = formatTime(d.LastSeen)
 	}
-	return out
+	return view
 }
 
 // sensorJSON is a sensor as the API shows it.

@@ -26,9 +26,9 @@ type input struct {
 
 // queryOf returns the input of an operation without a body.
 func queryOf(c *fiber.Ctx) *input {
-	in := &input{c: c}
-	in.Input = params.OfRequest(c, in.decoded, relay.FieldWords)
-	return in
+	i := &input{c: c}
+	i.Input = params.OfRequest(c, i.decoded, relay.FieldWords)
+	return i
 }
 
 // listInput returns the input of a list.
@@ -36,33 +36,33 @@ func listInput(c *fiber.Ctx) *input { return &input{c: c, Input: params.OfList(c
 
 // read reads the body, if there is one, and copies it out of the request.
 func read(c *fiber.Ctx) (*input, error) {
-	in := queryOf(c)
+	i := queryOf(c)
 	raw, err := httpd.Body(c, maxBody)
 	if err != nil || len(raw) == 0 {
-		return in, err
+		return i, err
 	}
 	if !strings.HasPrefix(strings.ToLower(c.Get(fiber.HeaderContentType)), fiber.MIMEApplicationJSON) {
 		return nil, params.ErrNotJSON
 	}
-	if json.Unmarshal(bytes.Clone(raw), &in.body) != nil || in.body == nil {
+	if json.Unmarshal(bytes.Clone(raw), &i.body) != nil || i.body == nil {
 		return nil, fiber.NewError(fiber.StatusUnprocessableEntity, "Invalid JSON.")
 	}
-	return in, nil
+	return i, nil
 }
 
 // field returns the JSON of a field; that of a parameter is its text.
-func (in *input) field(name string) (value json.RawMessage, query string) {
-	in.Know(name)
-	value = in.body[name]
+func (i *input) field(name string) (value json.RawMessage, query string) {
+	i.Know(name)
+	value = i.body[name]
 	if value == nil || string(value) == "null" {
-		return nil, params.Query(in.c, name)
+		return nil, params.Query(i.c, name)
 	}
 	return value, ""
 }
 
 // decoded returns a field of the body with its value, else one of the query.
-func (in *input) decoded(name string) (any, bool) {
-	raw, query := in.field(name)
+func (i *input) decoded(name string) (any, bool) {
+	raw, query := i.field(name)
 	if raw == nil {
 		return params.QueryText(query), query != ""
 	}
@@ -75,8 +75,8 @@ func (in *input) decoded(name string) (any, bool) {
 
 // list reads a field that is an array of texts; in the query it is JSON, or texts
 // with commas between.
-func (in *input) list(name string) (out []string) {
-	value, query := in.field(name)
+func (i *input) list(name string) (texts []string) {
+	value, query := i.field(name)
 	switch {
 	case value == nil && query == "":
 		return nil
@@ -85,20 +85,20 @@ func (in *input) list(name string) (out []string) {
 	case value == nil:
 		value = json.RawMessage(query)
 	}
-	if json.Unmarshal(value, &out) != nil {
-		in.Wrong(name, "The %s must be an array of strings.")
+	if json.Unmarshal(value, &texts) != nil {
+		i.Wrong(name, "The %s must be an array of strings.")
 	}
-	return out
+	return texts
 }
 
 // object reads a field that is a JSON object; nil if there is none. Whether it is
 // one, the service says.
-func (in *input) object(name string) json.RawMessage {
-	value, query := in.field(name)
+func (i *input) object(name string) json.RawMessage {
+	value, query := i.field(name)
 	if value == nil && query != "" {
 		value = json.RawMessage(query)
 		if !json.Valid(value) {
-			in.Wrong(name, "The %s must be an object.")
+			i.Wrong(name, "The %s must be an object.")
 			return nil
 		}
 	}
@@ -106,9 +106,9 @@ func (in *input) object(name string) json.RawMessage {
 }
 
 // private reads the private token: a field, a parameter or a header.
-func (in *input) private() string {
-	if text := in.Text("private_token"); text != "" {
+func (i *input) private() string {
+	if text := i.Text("private_token"); text != "" {
 		return text
 	}
-	return utils.CopyString(in.c.Get("X-Private-Token"))
+	return utils.CopyString(i.c.Get("X-Private-Token"))
 }

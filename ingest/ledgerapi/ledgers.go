@@ -18,11 +18,11 @@ func (s *Surface) list(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	all := make([]ledgerJSON, len(found))
+	views := make([]ledgerJSON, len(found))
 	for i, l := range found {
-		all[i] = ledgerJSON{Name: l.Name, Description: l.Description, Hash: l.Hash}
+		views[i] = ledgerJSON{Name: l.Name, Description: l.Description, Hash: l.Hash}
 	}
-	return c.JSON(all)
+	return c.JSON(views)
 }
 
 func (s *Surface) authority(c *fiber.Ctx) error {

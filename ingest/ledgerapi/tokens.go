@@ -9,15 +9,15 @@ import (
 )
 
 func (s *Surface) generate(c *fiber.Ctx) error {
-	in, err := read(c)
+	i, err := read(c)
 	if err != nil {
 		return err
 	}
 	n := ledger.NewToken{
-		Metadata: in.object("metadata"), PrivateMetadata: in.object("private_metadata"), CSR: in.Text("csr"),
-		RedirectURL: in.Text("redirect_url"), RedirectMeta: in.object("redirect_meta"),
+		Metadata: i.object("metadata"), PrivateMetadata: i.object("private_metadata"), CSR: i.Text("csr"),
+		RedirectURL: i.Text("redirect_url"), RedirectMeta: i.object("redirect_meta"),
 	}
-	if err := in.Err(); err != nil {
+	if err := i.Err(); err != nil {
 		return err
 	}
 	id, err := s.ledgers.Generate(c.UserContext(), httpd.AccountOf(c), params.Path(c, "ledgerId"), n)
@@ -28,12 +28,12 @@ func (s *Surface) generate(c *fiber.Ctx) error {
 }
 
 func (s *Surface) annotate(c *fiber.Ctx) error {
-	in, err := read(c)
+	i, err := read(c)
 	if err != nil {
 		return err
 	}
-	token, metadata := in.Text("token"), in.object("metadata")
-	if err := in.Err(); err != nil {
+	token, metadata := i.Text("token"), i.object("metadata")
+	if err := i.Err(); err != nil {
 		return err
 	}
 	id, err := s.ledgers.Annotate(c.UserContext(), httpd.AccountOf(c), token, metadata)
@@ -41,12 +41,12 @@ func (s *Surface) annotate(c *fiber.Ctx) error {
 }
 
 func (s *Surface) claim(c *fiber.Ctx) error {
-	in, err := read(c)
+	i, err := read(c)
 	if err != nil {
 		return err
 	}
-	token, tokens, private := in.Text("token"), in.list("tokens"), in.private()
-	if err := in.Err(); err != nil {
+	token, tokens, private := i.Text("token"), i.list("tokens"), i.private()
+	if err := i.Err(); err != nil {
 		return err
 	}
 	id, err := s.ledgers.Claim(c.UserContext(), httpd.AccountOf(c), token, tokens, private)
@@ -61,14 +61,14 @@ func submitted(c *fiber.Ctx, id string, err error) error {
 }
 
 func (s *Surface) validate(c *fiber.Ctx) error {
-	in, err := read(c)
+	i, err := read(c)
 	if err != nil {
 		return err
 	}
 	v := ledger.Validation{
-		Token: in.Text("token"), Tokens: in.list("tokens"), Private: in.private(), PrivateMetadata: in.object("private_metadata"),
+		Token: i.Text("token"), Tokens: i.list("tokens"), Private: i.private(), PrivateMetadata: i.object("private_metadata"),
 	}
-	if err := in.Err(); err != nil {
+	if err := i.Err(); err != nil {
 		return err
 	}
 	found, err := s.ledgers.Validate(c.UserContext(), httpd.AccountOf(c), v)
@@ -79,17 +79,17 @@ func (s *Surface) validate(c *fiber.Ctx) error {
 	if len(v.Tokens) == 0 {
 		return data(c, validityOf(found[0], now))
 	}
-	all := make([]listedValidity, len(found))
-	for i, one := range found {
-		all[i] = listedValidity{one.Text, validityOf(one, now)}
+	listedValidities := make([]listedValidity, len(found))
+	for i, validity := range found {
+		listedValidities[i] = listedValidity{validity.Text, validityOf(validity, now)}
 	}
-	return data(c, all)
+	return data(c, listedValidities)
 }
 
 func (s *Surface) history(c *fiber.Ctx) error {
-	in := listInput(c)
-	credential := ledger.Credential{Token: params.Path(c, "token"), Private: in.private()}
-	if err := in.Err(); err != nil {
+	i := listInput(c)
+	credential := ledger.Credential{Token: params.Path(c, "token"), Private: i.private()}
+	if err := i.Err(); err != nil {
 		return err
 	}
 	h, err := s.ledgers.History(c.UserContext(), httpd.AccountOf(c), credential)
@@ -121,8 +121,8 @@ func (s *Surface) follow(c *fiber.Ctx) error {
 	if err := httpd.Admit(c, httpd.API, 0); err != nil {
 		return err
 	}
-	in := queryOf(c)
-	to, err := s.ledgers.Follow(c.UserContext(), ledger.Credential{Token: params.Path(c, "token"), Private: in.private()})
+	i := queryOf(c)
+	dst, err := s.ledgers.Follow(c.UserContext(), ledger.Credential{Token: params.Path(c, "token"), Private: i.private()})
 	if nowhere(err) {
 		return httpd.NotFound(c)
 	}
@@ -130,5 +130,5 @@ func (s *Surface) follow(c *fiber.Ctx) error {
 		return err
 	}
 	c.Set(fiber.HeaderReferrerPolicy, "no-referrer") // the link is a secret
-	return c.Redirect(to, fiber.StatusFound)
+	return c.Redirect(dst, fiber.StatusFound)
 }

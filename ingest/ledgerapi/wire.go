@@ -37,13 +37,13 @@ type listedValidity struct {
 }
 
 func validityOf(v ledger.Validity, now time.Time) validityJSON {
-	out := validityJSON{Valid: v.Valid}
+	view := validityJSON{Valid: v.Valid}
 	if !v.Known {
-		return out
+		return view
 	}
-	out.ExpiresAt, out.ExpiryPeriod, out.RemainingClaims = formatTimeOrNil(v.Token.ExpiresAt), v.Left(now), v.Token.Remaining()
-	out.RedirectURL, out.RedirectMeta = httpd.OrNull(v.Token.RedirectURL), v.Token.RedirectMeta
-	return out
+	view.ExpiresAt, view.ExpiryPeriod, view.RemainingClaims = formatTimeOrNil(v.Token.ExpiresAt), v.Left(now), v.Token.Remaining()
+	view.RedirectURL, view.RedirectMeta = httpd.OrNull(v.Token.RedirectURL), v.Token.RedirectMeta
+	return view
 }
 
 // statusJSON is how a job stands that has no details to show.
@@ -69,14 +69,14 @@ type detailsJSON struct {
 }
 
 func (s *Surface) detailsOf(d ledger.Details, state job.State) detailsJSON {
-	out := detailsJSON{
+	view := detailsJSON{
 		Status: state, Token: d.Text, Ledger: d.LedgerHash, PrivateToken: httpd.OrNull(d.Private), Certificate: httpd.OrNull(d.Certificate),
 		ExpiresAt: formatTimeOrNil(d.ExpiresAt), RemainingClaims: d.Remaining(), Metadata: d.AllMetadata(),
 	}
 	if d.RedirectURL != "" {
-		out.Link = new(s.opts.PublicURL + "/t/" + d.Text)
+		view.Link = new(s.opts.PublicURL + "/t/" + d.Text)
 	}
-	return out
+	return view
 }
 
 func formatTimeOrNil(t time.Time) *string { return httpd.TimeOrNull(t, ledger.TimeFormat) }

@@ -13,11 +13,11 @@ func (s *Surface) readInbox(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	kept, total, err := s.deps.Relays.ReadInbox(c.UserContext(), httpd.AccountOf(c), params.Path(c, "relay"), page.Offset(), page.PerPage)
+	inboxMessages, total, err := s.deps.Relays.ReadInbox(c.UserContext(), httpd.AccountOf(c), params.Path(c, "relay"), page.Offset(), page.PerPage)
 	if err != nil {
 		return err
 	}
-	return paged(c, page, httpd.Each(kept, inboxMessageOf), total)
+	return paged(c, page, httpd.Each(inboxMessages, inboxMessageOf), total)
 }
 
 // acknowledge removes a message that its reader has.

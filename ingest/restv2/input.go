@@ -27,19 +27,19 @@ func parameterName(name string) string { return name }
 
 // inputOf reads a JSON object, the query, or both.
 func inputOf(c *fiber.Ctx) (input, error) {
-	asked := string(c.Request().URI().QueryString())
+	text := string(c.Request().URI().QueryString())
 	raw, err := httpd.Body(c, maxBody)
 	if err != nil {
 		return input{}, err
 	}
-	if !params.IsJSON(c) && (len(raw) > 0 || asked == "") {
+	if !params.IsJSON(c) && (len(raw) > 0 || text == "") {
 		return input{}, params.ErrNotJSON
 	}
 	body, err := object(raw)
 	if err != nil {
 		return input{}, err
 	}
-	q, err := url.ParseQuery(asked)
+	q, err := url.ParseQuery(text)
 	if err != nil {
 		return input{}, relay.Invalid("query", "The query is not URL-encoded.")
 	}

@@ -82,46 +82,46 @@ func (s *Surface) send(c *fiber.Ctx, o message.Order) error {
 	if sent.Repeated {
 		c.Set("Idempotency-Replayed", "true")
 	}
-	all := httpd.Each(sent.Messages, pendingOf)
+	views := httpd.Each(sent.Messages, pendingOf)
 	httpd.NoteOf(c).After = httpd.Each(sent.Messages, func(m message.Entry) fiber.Map {
 		return fiber.Map{"id": m.ID, "destination": m.Destination} // without the text
 	})
-	return paged(c, relay.Page{Number: 1, PerPage: len(all)}, all, len(all))
+	return paged(c, relay.Page{Number: 1, PerPage: len(views)}, views, len(views))
 }
 
 // textOrder reads the body of preview and send, and names all that is wrong.
 func (s *Surface) textOrder(c *fiber.Ctx) (message.Order, error) {
-	in, err := inputOf(c)
+	i, err := inputOf(c)
 	if err != nil {
 		return message.Order{}, err
 	}
-	o := in.order(c)
-	o.Replace, o.Flash = in.flag("replace"), in.flag("flash")
-	text, parts := in.Required("message"), in.parts()
-	if text != "" && len(in.Problems["max_parts"]) == 0 {
+	o := i.order(c)
+	o.Replace, o.Flash = i.flag("replace"), i.flag("flash")
+	text, parts := i.Required("message"), i.parts()
+	if text != "" && len(i.Problems["max_parts"]) == 0 {
 		o.Body = s.deps.Messages.Text(text, parts)
 	}
-	return o, s.addProblems(o, in)
+	return o, s.addProblems(o, i)
 }
 
 // addProblems adds the errors of the order to the parameters that could not be read, so
 // that one answer names all.
-func (s *Surface) addProblems(o message.Order, in input) error {
-	if in.Err() == nil {
+func (s *Surface) addProblems(o message.Order, i input) error {
+	if i.Err() == nil {
 		return nil // Send and Preview check the order themselves
 	}
-	p := in.Problems
-	more := s.deps.Messages.Check(o)
-	maps.DeleteFunc(more, func(field string, _ []string) bool { return len(p[field]) > 0 })
-	maps.Copy(p, more)
+	p := i.Problems
+	result := s.deps.Messages.Check(o)
+	maps.DeleteFunc(result, func(field string, _ []string) bool { return len(p[field]) > 0 })
+	maps.Copy(p, result)
 	return p.Err()
 }
 
 // order reads what every operation that sends takes.
-func (in input) order(c *fiber.Ctx) message.Order {
+func (i input) order(c *fiber.Ctx) message.Order {
 	o := message.Order{
-		Account: httpd.AccountOf(c), Destinations: in.numbers("destinations"), Originator: in.Text("originator"),
-		SendAt: in.moment("send_time"), Report: message.Report{URL: in.Text("dlr_url")},
+		Account: httpd.AccountOf(c), Destinations: i.numbers("destinations"), Originator: i.Text("originator"),
+		SendAt: i.moment("send_time"), Report: message.Report{URL: i.Text("dlr_url")},
 		Origin: origin, IP: httpd.ClientIP(c),
 	}
 	httpd.NoteOf(c).Request = map[string]any{"destinations": o.Destinations, "originator": o.Originator} // without the text
@@ -129,38 +129,38 @@ func (in input) order(c *fiber.Ctx) message.Order {
 }
 
 // numbers reads an array of numbers, which may be written without quotes.
-func (in input) numbers(name string) []string {
-	if all, ok := in.Value(name).([]any); ok {
-		for i, v := range all {
+func (i input) numbers(name string) []string {
+	if values, ok := i.Value(name).([]any); ok {
+		for i, v := range values {
 			if n, ok := v.(json.Number); ok {
-				all[i] = n.String()
+				values[i] = n.String()
 			}
 		}
 	}
-	return in.Texts(name)
+	return i.Texts(name)
 }
 
 // moment reads a time that may be missing; a day alone is none.
-func (in input) moment(name string) time.Time {
-	text := strings.TrimSpace(in.Text(name))
+func (i input) moment(name string) time.Time {
+	text := strings.TrimSpace(i.Text(name))
 	if text == "" {
 		return time.Time{}
 	}
 	if _, day := iso8601.ParseDay(text); day {
-		in.Wrong(name, "The %s must be a date and a time like 2026-01-31 12:00:00.")
+		i.Wrong(name, "The %s must be a date and a time like 2026-01-31 12:00:00.")
 		return time.Time{}
 	}
-	return in.date(name, 0)
+	return i.date(name, 0)
 }
 
 // parts reads max_parts; 0 if it is not given.
-func (in input) parts() int {
-	n := in.Integer("max_parts")
+func (i input) parts() int {
+	n := i.Integer("max_parts")
 	if n == nil {
 		return 0
 	}
 	if *n < 1 || *n > sms.MaxParts {
-		in.Add("max_parts", "The max_parts must be a number from 1 to 255.")
+		i.Add("max_parts", "The max_parts must be a number from 1 to 255.")
 	}
 	return int(*n)
 }

@@ -23,18 +23,18 @@ func listInput(c *fiber.Ctx) input {
 }
 
 // page reads page and per_page.
-func (in input) page() relay.Page {
+func (i input) page() relay.Page {
 	return relay.Page{
-		Number:  in.Int("page", 1, maxPage, "a number from 1 to"),
-		PerPage: in.Int("per_page", perPage, relay.MaxPerPage, "a number from 1 to"),
+		Number:  i.Int("page", 1, maxPage, "a number from 1 to"),
+		PerPage: i.Int("per_page", perPage, relay.MaxPerPage, "a number from 1 to"),
 	}
 }
 
 // pageOf reads the parameters of a list that has no others than page and per_page.
 func pageOf(c *fiber.Ctx) (relay.Page, error) {
-	in := listInput(c)
-	page := in.page()
-	return page, in.Err()
+	i := listInput(c)
+	page := i.page()
+	return page, i.Err()
 }
 
 // pagination is meta.pagination of the specification.
@@ -51,8 +51,8 @@ type link struct {
 }
 
 // list answers with a page of a whole list.
-func list[T any](c *fiber.Ctx, page relay.Page, all []T) error {
-	return paged(c, page, httpd.PageOf(page, all), len(all))
+func list[T any](c *fiber.Ctx, page relay.Page, records []T) error {
+	return paged(c, page, httpd.PageOf(page, records), len(records))
 }
 
 // paged answers with a page that was read alone.

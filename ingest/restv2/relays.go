@@ -22,9 +22,9 @@ func listActions(k inbound.Kind) fiber.Handler {
 
 func (s *Surface) listRelays(k inbound.Kind) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		in := listInput(c)
-		number, page := in.Text(inbound.NumberField(k)), in.page()
-		if err := in.Err(); err != nil {
+		i := listInput(c)
+		number, page := i.Text(inbound.NumberField(k)), i.page()
+		if err := i.Err(); err != nil {
 			return err
 		}
 		found, err := s.deps.Relays.List(c.UserContext(), httpd.AccountOf(c), k, number)
@@ -67,18 +67,18 @@ func (s *Surface) patchRelay(k inbound.Kind) fiber.Handler {
 
 func (s *Surface) createRelay(k inbound.Kind) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		in, err := inputOf(c)
+		i, err := inputOf(c)
 		if err != nil {
 			return err
 		}
 		r := inbound.Relay{
-			Account: httpd.AccountOf(c), Kind: k, Number: in.Required(inbound.NumberField(k)), Filter: in.Text("filter"),
-			Action: inbound.Action{Name: in.Required("action"), Parameters: in.Texts("parameters")},
+			Account: httpd.AccountOf(c), Kind: k, Number: i.Required(inbound.NumberField(k)), Filter: i.Text("filter"),
+			Action: inbound.Action{Name: i.Required("action"), Parameters: i.Texts("parameters")},
 		}
 		if k == inbound.Geographic {
-			r.ICCID = in.Text("iccid")
+			r.ICCID = i.Text("iccid")
 		}
-		if err := in.Err(); err != nil {
+		if err := i.Err(); err != nil {
 			return err
 		}
 		if r, err = s.deps.Relays.Create(c.UserContext(), r); err != nil {
@@ -107,14 +107,14 @@ func (s *Surface) deleteRelay(k inbound.Kind) fiber.Handler {
 // tryRelay shows what would go out for a message, or sends it.
 func (s *Surface) tryRelay(k inbound.Kind) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		in, err := inputOf(c)
+		i, err := inputOf(c)
 		if err != nil {
 			return err
 		}
-		t := inbound.Trial{From: in.Required("from"), Text: in.Required("text"), Send: in.flag("send")}
+		t := inbound.Trial{From: i.Required("from"), Text: i.Required("text"), Send: i.flag("send")}
 		n := httpd.NoteOf(c)
 		n.Request, n.After = map[string]any{"from": t.From}, map[string]any{"sent": t.Send} // without the text
-		if err := in.Err(); err != nil {
+		if err := i.Err(); err != nil {
 			return err
 		}
 		r, err := s.deps.Relays.Get(c.UserContext(), httpd.AccountOf(c), k, params.Path(c, "relay"))
@@ -132,14 +132,14 @@ func (s *Surface) tryRelay(k inbound.Kind) fiber.Handler {
 // changeOf reads action and parameters from the body or the query, and filter,
 // our extension, of which null and "" remove it.
 func changeOf(c *fiber.Ctx) (change inbound.Change, err error) {
-	in, err := inputOf(c)
+	i, err := inputOf(c)
 	if err != nil {
 		return change, err
 	}
-	change.Action.Name = in.Required("action")
-	change.Action.Parameters = in.Texts("parameters")
-	if _, given := in.Get("filter"); given {
-		change.Filter = new(in.Text("filter"))
+	change.Action.Name = i.Required("action")
+	change.Action.Parameters = i.Texts("parameters")
+	if _, present := i.Get("filter"); present {
+		change.Filter = new(i.Text("filter"))
 	}
-	return change, in.Err()
+	return change, i.Err()
 }

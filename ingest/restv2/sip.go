@@ -16,15 +16,15 @@ import (
 
 // requestCDR has an archive of call records made.
 func (s *Surface) requestCDR(c *fiber.Ctx) error {
-	in, err := inputOf(c)
+	i, err := inputOf(c)
 	if err != nil {
 		return err
 	}
 	ask := sip.Request{
-		From: in.date("from_date", 0), To: in.date("to_date", 24*time.Hour-time.Second),
-		Email: strings.TrimSpace(in.Text("email")), Format: in.Text("format"), Single: in.flag("single_file"),
+		From: i.date("from_date", 0), To: i.date("to_date", 24*time.Hour-time.Second),
+		Email: strings.TrimSpace(i.Text("email")), Format: i.Text("format"), Single: i.flag("single_file"),
 	}
-	if err := in.Err(); err != nil {
+	if err := i.Err(); err != nil {
 		return err
 	}
 	o, err := s.deps.RequestCDR(c.UserContext(), httpd.AccountOf(c), ask)
@@ -36,20 +36,20 @@ func (s *Surface) requestCDR(c *fiber.Ctx) error {
 
 // date reads a moment that must be given, in UTC. A day alone is its midnight and
 // what is added to that.
-func (in input) date(name string, ofDay time.Duration) time.Time {
-	t := in.Time(name, "a date like 2026-01-31 12:00:00")
+func (i input) date(name string, ofDay time.Duration) time.Time {
+	t := i.Time(name, "a date like 2026-01-31 12:00:00")
 	if t.IsZero() {
 		return t
 	}
-	if _, day := iso8601.ParseDay(strings.TrimSpace(in.Text(name))); day {
+	if _, day := iso8601.ParseDay(strings.TrimSpace(i.Text(name))); day {
 		t = t.Add(ofDay)
 	}
 	return t
 }
 
 // flag reads a boolean that may be missing.
-func (in input) flag(name string) bool {
-	v := in.Flag(name)
+func (i input) flag(name string) bool {
+	v := i.Flag(name)
 	return v != nil && *v
 }
 

@@ -12,38 +12,38 @@ import (
 
 // sendCard sends a contact card to the vCard port of phones.
 func (s *Surface) sendCard(c *fiber.Ctx) error {
-	in, err := inputOf(c)
+	i, err := inputOf(c)
 	if err != nil {
 		return err
 	}
-	o := in.order(c)
-	o.Body = in.card()
-	if err := s.addProblems(o, in); err != nil {
+	o := i.order(c)
+	o.Body = i.card()
+	if err := s.addProblems(o, i); err != nil {
 		return err
 	}
 	return s.send(c, o)
 }
 
 // card reads a contact card; nil if it is none.
-func (in input) card() message.Body {
-	phone := in.phones()
+func (i input) card() message.Body {
+	phone := i.phones()
 	card := vcard.Card{
-		FirstName: in.Required("first_name"), LastName: in.Required("last_name"),
+		FirstName: i.Required("first_name"), LastName: i.Required("last_name"),
 		Mobile: phone.Text("phone.mobile"), Home: phone.Text("phone.home"),
 		Work: phone.Text("phone.work"), Fax: phone.Text("phone.fax"),
-		Email: in.Text("email"), BirthDate: in.Text("birth_date"), Note: in.Text("note"),
+		Email: i.Text("email"), BirthDate: i.Text("birth_date"), Note: i.Text("note"),
 	}
-	in.AddAll("", phone.Problems)
-	version, err := vcard.ParseVersion(in.Text("version"))
-	if err != nil && len(in.Problems["version"]) == 0 {
-		in.Add("version", "The version must be 2.1, 3.0 or 4.0.")
+	i.AddAll("", phone.Problems)
+	version, err := vcard.ParseVersion(i.Text("version"))
+	if err != nil && len(i.Problems["version"]) == 0 {
+		i.Add("version", "The version must be 2.1, 3.0 or 4.0.")
 	}
-	if len(in.Problems) > 0 {
+	if len(i.Problems) > 0 {
 		return nil
 	}
 	octets, err := card.Message(version)
 	if err != nil {
-		in.AddAll("", relay.FieldsOf(message.Unencodable(err)))
+		i.AddAll("", relay.FieldsOf(message.Unencodable(err)))
 		return nil
 	}
 	return cardBody{message.Octets(octets)}
@@ -64,16 +64,16 @@ func (b cardBody) Encode(reference byte, plain func(string) bool) (message.Encod
 
 // phones reads the numbers of the phone object, named as errors and queries name
 // them.
-func (in input) phones() input {
-	value := in.Value("phone")
+func (i input) phones() input {
+	value := i.Value("phone")
 	object, ok := value.(map[string]any)
 	if !ok && value != nil {
-		in.Add("phone", "The phone must be an object.")
+		i.Add("phone", "The phone must be an object.")
 	}
 	return inputFrom(func(name string) (any, bool) {
-		if v, given := object[strings.TrimPrefix(name, "phone.")]; given {
+		if v, present := object[strings.TrimPrefix(name, "phone.")]; present {
 			return v, true
 		}
-		return in.Get(name)
+		return i.Get(name)
 	})
 }

@@ -44,7 +44,7 @@ const momentFormat = "2006-01-02 15:04:05.000000"
 
 // relayOf returns a relay as the request may see it.
 func relayOf(c *fiber.Ctx, r inbound.Relay) relayJSON {
-	out := relayJSON{
+	view := relayJSON{
 		ID: r.ID, Filter: r.Filter,
 		Action: actionJSON{
 			Name: r.Action.Name, Description: inbound.Describe(r.Kind, r.Action.Name),
@@ -53,14 +53,14 @@ func relayOf(c *fiber.Ctx, r inbound.Relay) relayJSON {
 		UpdatedAt: momentJSON{Date: r.UpdatedAt.UTC().Format(momentFormat), TimezoneType: 3, Timezone: "UTC"},
 	}
 	if r.Kind == inbound.Geographic {
-		out.Prefix, out.Action.Prefix = r.Number, r.Number
+		view.Prefix, view.Action.Prefix = r.Number, r.Number
 	} else {
-		out.Number, out.Action.Number = r.Number, r.Number
+		view.Number, view.Action.Number = r.Number, r.Number
 	}
 	if !httpd.SeesSecrets(c) {
-		out.Action.Parameters = httpd.Each(out.Action.Parameters, outbox.MaskPath)
+		view.Action.Parameters = httpd.Each(view.Action.Parameters, outbox.MaskPath)
 	}
-	return out
+	return view
 }
 
 // trialJSON is what came, or would come, of a message by which a relay is tried.

@@ -18,29 +18,29 @@ func begin(message string, start func(*fiber.Ctx) (id string, err error)) fiber.
 }
 
 // activation reads the parameters of operation 3.
-func (in input) activation() (a provisioning.Activation) {
+func (i input) activation() (a provisioning.Activation) {
 	for _, service := range []string{sim.Service4G, sim.Service5G} {
-		if on := in.Flag(service); on != nil && *on {
+		if on := i.Flag(service); on != nil && *on {
 			a.Services = append(a.Services, service)
 		}
 	}
-	switch v := in.Value("subscriber").(type) {
+	switch v := i.Value("subscriber").(type) {
 	case nil:
 	case map[string]any:
 		inner := inputFrom(params.OfObject(v))
 		a.New = new(inner.subscriber())
-		in.AddAll("subscriber.", inner.Problems)
+		i.AddAll("subscriber.", inner.Problems)
 	case string, params.QueryText:
-		a.Subscriber = in.Text("subscriber")
+		a.Subscriber = i.Text("subscriber")
 	default:
-		in.AddNamed("subscriber", "The %s must be a string or an object.")
+		i.AddNamed("subscriber", "The %s must be a string or an object.")
 	}
 	return a
 }
 
 // setService is operation 4, and its opposite.
 func (s *Surface) setService(do provisioning.Action) func(*fiber.Ctx) (string, error) {
-	service := func(in input) string { return in.Text("service") }
+	service := func(i input) string { return i.Text("service") }
 	return change("iccid", service, func(ctx context.Context, acct relay.AccountID, iccid, service string) (string, error) {
 		return s.Actions.SetService(ctx, acct, iccid, do, service)
 	})
@@ -55,9 +55,9 @@ func (s *Surface) changeState(do provisioning.Action) func(*fiber.Ctx) (string, 
 
 // reassign is operation 7.
 func (s *Surface) reassign(c *fiber.Ctx) (string, error) {
-	r, err := read(c, func(in input) provisioning.Reassignment {
+	r, err := read(c, func(i input) provisioning.Reassignment {
 		return provisioning.Reassignment{
-			Target: in.Text("target_subscriber"), Source: in.Text("source_subscriber"), Named: in.iccids(),
+			Target: i.Text("target_subscriber"), Source: i.Text("source_subscriber"), Named: i.iccids(),
 		}
 	})
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *Surface) reassign(c *fiber.Ctx) (string, error) {
 
 // setCallback is operation 27.
 func (s *Surface) setCallback(c *fiber.Ctx) error {
-	url, err := read(c, func(in input) string { return in.Text("callback_url") })
+	url, err := read(c, func(i input) string { return i.Text("callback_url") })
 	if err != nil {
 		return err
 	}

@@ -36,40 +36,40 @@ func inputOf(c *fiber.Ctx) (input, error) {
 			return input{}, relay.Invalid("body", err.Error())
 		}
 	}
-	asked, err := queryOf(c)
+	requested, err := queryOf(c)
 	if err != nil {
 		return input{}, err
 	}
-	return input{params.OfRequest(c, params.OfObject(body).Or(params.OfValues(asked, true)), relay.FieldWords)}, nil
+	return input{params.OfRequest(c, params.OfObject(body).Or(params.OfValues(requested, true)), relay.FieldWords)}, nil
 }
 
 // read returns what fields reads from the parameters of a request.
-func read[T any](c *fiber.Ctx, fields func(input) T) (out T, err error) {
-	in, err := inputOf(c)
+func read[T any](c *fiber.Ctx, fields func(input) T) (value T, err error) {
+	i, err := inputOf(c)
 	if err != nil {
-		return out, err
+		return value, err
 	}
-	out = fields(in)
-	return out, in.Err()
+	value = fields(i)
+	return value, i.Err()
 }
 
 // change returns a function that applies do to the record that a path parameter names,
 // with what fields reads.
 func change[A, B any](name string, fields func(input) A, do func(context.Context, relay.AccountID, string, A) (B, error)) func(*fiber.Ctx) (B, error) {
-	return func(c *fiber.Ctx) (out B, err error) {
-		in, err := read(c, fields)
+	return func(c *fiber.Ctx) (b B, err error) {
+		a, err := read(c, fields)
 		if err != nil {
-			return out, err
+			return b, err
 		}
-		return do(c.UserContext(), httpd.AccountOf(c), params.Path(c, name), in)
+		return do(c.UserContext(), httpd.AccountOf(c), params.Path(c, name), a)
 	}
 }
 
 // queryOf reads the query, copied out of Fiber's buffer.
 func queryOf(c *fiber.Ctx) (url.Values, error) {
-	asked, err := url.ParseQuery(string(c.Request().URI().QueryString()))
+	requested, err := url.ParseQuery(string(c.Request().URI().QueryString()))
 	if err != nil {
 		return nil, relay.Invalid("query", "The query must be URL-encoded.")
 	}
-	return asked, nil
+	return requested, nil
 }

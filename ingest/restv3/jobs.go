@@ -27,18 +27,18 @@ func jobOf(j job.Job) jobJSON {
 
 // listJobs is operation 11.
 func (s *Surface) listJobs(c *fiber.Ctx) error {
-	in, _, err := listInput(c)
+	i, _, err := listInput(c)
 	if err != nil {
 		return err
 	}
-	page := in.page()
+	page := i.page()
 	f := provisioning.JobFilter{
-		State: job.State(in.Text("status")), Action: provisioning.Action(in.Text("action")), Name: in.Text("name"), Newest: in.descending(),
+		State: job.State(i.Text("status")), Action: provisioning.Action(i.Text("action")), Name: i.Text("name"), Newest: i.descending(),
 	}
 	if f.State != "" && !slices.Contains(job.States(), f.State) {
-		in.AddNamed("status", "The %s must be queued, processing, completed or failed.")
+		i.AddNamed("status", "The %s must be queued, processing, completed or failed.")
 	}
-	if err := in.Err(); err != nil {
+	if err := i.Err(); err != nil {
 		return err
 	}
 	found, total, err := s.Actions.ListJobs(c.UserContext(), httpd.AccountOf(c), f, page)
@@ -61,9 +61,9 @@ type statusJSON struct {
 }
 
 func statusOf(j job.Job) statusJSON {
-	out := statusJSON{ID: j.ID, Status: j.State}
+	view := statusJSON{ID: j.ID, Status: j.State}
 	if j.State == job.Failed {
-		out.Error = j.Error
+		view.Error = j.Error
 	}
-	return out
+	return view
 }

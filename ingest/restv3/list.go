@@ -22,7 +22,7 @@ const perPage = 25
 const maxPage = 1_000_000_000
 
 // listInput returns the parameters of a list, and its query, which must be URL-encoded.
-func listInput(c *fiber.Ctx) (in input, query url.Values, err error) {
+func listInput(c *fiber.Ctx) (i input, query url.Values, err error) {
 	query, err = queryOf(c)
 	return input{params.OfList(c, relay.FieldWords)}, query, err
 }
@@ -30,61 +30,61 @@ func listInput(c *fiber.Ctx) (in input, query url.Values, err error) {
 // listing reads the list parameters: page, per_page, order_by, order_direction
 // and filters[field][operator|value].
 func listing(c *fiber.Ctx, columns, filterable []string) (sim.Query, error) {
-	in, query, err := listInput(c)
+	i, query, err := listInput(c)
 	if err != nil {
 		return sim.Query{}, err
 	}
-	q := sim.Query{Page: in.page(), OrderBy: in.Text("order_by"), Descending: in.descending()}
+	q := sim.Query{Page: i.page(), OrderBy: i.Text("order_by"), Descending: i.descending()}
 	if q.OrderBy != "" && !slices.Contains(columns, q.OrderBy) {
-		in.AddNamed("order_by", "The %s must be one of: "+strings.Join(columns, ", ")+".")
+		i.AddNamed("order_by", "The %s must be one of: "+strings.Join(columns, ", ")+".")
 	}
-	q.Filters = in.filters(query, filterable)
-	return q, in.Err()
+	q.Filters = i.filters(query, filterable)
+	return q, i.Err()
 }
 
 // page reads page and per_page.
-func (in input) page() relay.Page {
+func (i input) page() relay.Page {
 	return relay.Page{
-		Number:  in.Int("page", 1, maxPage, "a number from 1 to"),
-		PerPage: in.Int("per_page", perPage, relay.MaxPerPage, "a number from 1 to"),
+		Number:  i.Int("page", 1, maxPage, "a number from 1 to"),
+		PerPage: i.Int("per_page", perPage, relay.MaxPerPage, "a number from 1 to"),
 	}
 }
 
 // descending reads order_direction.
-func (in input) descending() bool {
-	text := in.Text("order_direction")
+func (i input) descending() bool {
+	text := i.Text("order_direction")
 	if text != "" && text != "asc" && text != "desc" {
-		in.AddNamed("order_direction", "The %s must be asc or desc.")
+		i.AddNamed("order_direction", "The %s must be asc or desc.")
 	}
 	return text == "desc"
 }
 
 // filters reads filters, in the order of their fields. A filter without a value is
 // ignored: generated clients send the defaults of the other half.
-func (in input) filters(query url.Values, filterable []string) (filters []sim.Filter) {
-	if in.Value("filters") != nil {
-		in.Add("filters", unknownField(filterable))
+func (i input) filters(query url.Values, filterable []string) (filters []sim.Filter) {
+	if i.Value("filters") != nil {
+		i.Add("filters", unknownField(filterable))
 	}
 	operators, values := map[string]string{}, map[string]string{}
 	for name := range query {
 		if !strings.HasPrefix(name, "filters[") {
 			continue
 		}
-		field, half, ok := bracketed(name)
+		field, text, ok := bracketed(name)
 		switch {
 		case !ok || !slices.Contains(filterable, field):
-			in.Add(dotted(name), unknownField(filterable))
-		case half == "operator":
+			i.Add(dotted(name), unknownField(filterable))
+		case text == "operator":
 			operators[field] = query.Get(name)
 		default:
 			values[field] = query.Get(name)
 		}
 	}
 	for _, field := range filterable {
-		f, part, how := sim.ParseFilter(field, operators[field], values[field])
+		f, part, text := sim.ParseFilter(field, operators[field], values[field])
 		switch {
-		case how != "":
-			in.Add("filters."+field+"."+part, "The "+part+" "+how)
+		case text != "":
+			i.Add("filters."+field+"."+part, "The "+part+" "+text)
 		case f.Value != "":
 			filters = append(filters, f)
 		}
@@ -98,10 +98,10 @@ func unknownField(filterable []string) string {
 }
 
 // bracketed reads filters[field][half].
-func bracketed(name string) (field, half string, ok bool) {
+func bracketed(name string) (field, text string, ok bool) {
 	inner, ok := strings.CutPrefix(name, "filters[")
-	field, half, both := strings.Cut(strings.TrimSuffix(inner, "]"), "][")
-	return field, half, ok && both && strings.HasSuffix(inner, "]") && (half == "operator" || half == "value")
+	field, text, both := strings.Cut(strings.TrimSuffix(inner, "]"), "][")
+	return field, text, ok && both && strings.HasSuffix(inner, "]") && (text == "operator" || text == "value")
 }
 
 // dotted names a parameter as errors do.
@@ -120,7 +120,7 @@ type metaJSON struct {
 
 // list returns a handler that answers with a page of a list, as its records are shown. It
 // is ordered by a column, and filtered by those that are filterable.
-func list[A, B any](message string, columns, filterable []string, find func(*fiber.Ctx, sim.Query) ([]A, int, error), shown func(A) B) fiber.Handler {
+func list[A, B any](message string, columns, filterable []string, find func(*fiber.Ctx, sim.Query) ([]A, int, error), render func(A) B) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		q, err := listing(c, columns, filterable)
 		if err != nil {
@@ -130,7 +130,7 @@ func list[A, B any](message string, columns, filterable []string, find func(*fib
 		if err != nil {
 			return err
 		}
-		return paged(c, message, q.Page, httpd.Each(found, shown), total)
+		return paged(c, message, q.Page, httpd.Each(found, render), total)
 	}
 }
 

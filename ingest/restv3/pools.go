@@ -11,10 +11,10 @@ import (
 )
 
 // pool reads a new pool or a change to one.
-func (in input) pool() sim.PoolChange {
-	change := sim.PoolChange{Name: in.Optional("name"), Limit: in.limit()}
-	if in.Value("recipients") != nil {
-		change.Recipients = new(in.recipients())
+func (i input) pool() sim.PoolChange {
+	change := sim.PoolChange{Name: i.Optional("name"), Limit: i.limit()}
+	if i.Value("recipients") != nil {
+		change.Recipients = new(i.recipients())
 	}
 	return change
 }
@@ -25,18 +25,18 @@ func (in input) recipients() []sim.Recipient {
 	if !ok {
 		in.AddNamed("recipients", "The %s must be an array.")
 	}
-	out := make([]sim.Recipient, len(list))
+	recipients := make([]sim.Recipient, len(list))
 	for i, v := range list {
-		at := fmt.Sprintf("recipients.%d", i)
+		path := fmt.Sprintf("recipients.%d", i)
 		members, ok := v.(map[string]any)
 		if !ok {
-			in.AddNamed(at, "The %s must be an object.")
+			in.AddNamed(path, "The %s must be an object.")
 		}
 		one := inputFrom(params.OfObject(members))
-		out[i] = one.recipient()
-		in.AddAll(at+".", one.Problems)
+		recipients[i] = one.recipient()
+		in.AddAll(path+".", one.Problems)
 	}
-	return out
+	return recipients
 }
 
 // createPool is operation 17.
@@ -54,7 +54,7 @@ func (s *Surface) removePoolRecipient(c *fiber.Ctx) error {
 }
 
 // iccids reads a list of ICCIDs.
-func (in input) iccids() []string { return in.Texts("iccids") }
+func (i input) iccids() []string { return i.Texts("iccids") }
 
 // attach is operation 21.
 func (s *Surface) attach(c *fiber.Ctx) error {

@@ -36,24 +36,24 @@ func order(message string, request func(context.Context, relay.AccountID, usage.
 		if err != nil {
 			return err
 		}
-		out := orderedJSON{Message: message}
-		out.Data.ID = id
-		return c.JSON(out)
+		view := orderedJSON{Message: message}
+		view.Data.ID = id
+		return c.JSON(view)
 	}
 }
 
 // usage reads the parameters of a report.
-func (in input) usage() usage.Request {
+func (i input) usage() usage.Request {
 	return usage.Request{
-		Start: in.moment("start_time"), End: in.moment("end_time"),
-		Subscriber: in.Text("subscriber_id"), Name: in.Text("name"),
+		Start: i.moment("start_time"), End: i.moment("end_time"),
+		Subscriber: i.Text("subscriber_id"), Name: i.Text("name"),
 	}
 }
 
 // moment reads a time in ISO 8601 that must be given; without a zone it is UTC,
 // and a day alone is its midnight.
-func (in input) moment(name string) time.Time {
-	return in.Time(name, "an ISO 8601 date and time, like 2026-01-31T12:00:00Z")
+func (i input) moment(name string) time.Time {
+	return i.Time(name, "an ISO 8601 date and time, like 2026-01-31T12:00:00Z")
 }
 
 // unready turns what cannot be handed out into refusals.
@@ -92,12 +92,12 @@ type usageRowJSON struct {
 
 // usageReport is operation 16.
 func (s *Surface) usageReport(c *fiber.Ctx) error {
-	in, _, err := listInput(c)
+	i, _, err := listInput(c)
 	if err != nil {
 		return err
 	}
-	page := in.page()
-	if err := in.Err(); err != nil {
+	page := i.page()
+	if err := i.Err(); err != nil {
 		return err
 	}
 	r, err := s.Usage.Usage(c.UserContext(), httpd.AccountOf(c), params.Path(c, "id"), page.Offset(), page.PerPage)
@@ -105,8 +105,8 @@ func (s *Surface) usageReport(c *fiber.Ctx) error {
 		return unready(err, sim.Refuse(relay.KindNotFound, "Invalid job."))
 	}
 	const micros = "2006-01-02T15:04:05.000000Z"
-	from, to := r.From.UTC().Format(micros), r.To.UTC().Format(micros)
+	src, dst := r.From.UTC().Format(micros), r.To.UTC().Format(micros)
 	return paged(c, "Usage report found.", page, httpd.Each(r.Rows, func(row usage.Row) usageRowJSON {
-		return usageRowJSON{row.ICCID, row.Subscriber, row.Company, from, to, row.Bytes, "bytes"}
+		return usageRowJSON{row.ICCID, row.Subscriber, row.Company, src, dst, row.Bytes, "bytes"}
 	}), r.Total)
 }

@@ -74,7 +74,7 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 
 // unknown answers what is no operation, wherever under /v3 it is.
 func unknown(c *fiber.Ctx) error {
-	if rest := c.Path()[len("/v3"):]; rest != "" && rest[0] != '/' {
+	if remaining := c.Path()[len("/v3"):]; remaining != "" && remaining[0] != '/' {
 		return c.Next() // the router takes /v30 for it
 	}
 	return refused(c, fiber.StatusNotFound, "Not found.")

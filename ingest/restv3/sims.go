@@ -36,20 +36,20 @@ func withoutCodes(find func(*fiber.Ctx, sim.Query) ([]sim.SIM, int, error)) func
 }
 
 // limit reads the parameters of a monthly limit.
-func (in input) limit() sim.LimitChange {
+func (i input) limit() sim.LimitChange {
 	c := sim.LimitChange{
-		Monthly: in.Integer("monthly_usage_limit"), NoMonthly: in.Null("monthly_usage_limit"),
-		Warning: in.Integer("monthly_usage_limit_warning"), NoWarning: in.Null("monthly_usage_limit_warning"),
+		Monthly: i.Integer("monthly_usage_limit"), NoMonthly: i.Null("monthly_usage_limit"),
+		Warning: i.Integer("monthly_usage_limit_warning"), NoWarning: i.Null("monthly_usage_limit_warning"),
 	}
-	if text := in.Optional("cap_limit"); text != nil {
+	if text := i.Optional("cap_limit"); text != nil {
 		c.Cap = new(sim.Cap(*text))
 	}
 	return c
 }
 
 // recipient reads e-mail address and number of a recipient.
-func (in input) recipient() sim.Recipient {
-	return sim.Recipient{Email: in.Text("email"), Number: in.Text("number")}
+func (i input) recipient() sim.Recipient {
+	return sim.Recipient{Email: i.Text("email"), Number: i.Text("number")}
 }
 
 // removeRecipient is operation 10.
@@ -69,17 +69,17 @@ func (s *Surface) listSubscriberSIMs(c *fiber.Ctx, q sim.Query) ([]sim.SIM, int,
 
 // register is operation 26.
 func (s *Surface) register(c *fiber.Ctx) (sim.Subscriber, error) {
-	who, err := read(c, input.subscriber)
+	subscriber, err := read(c, input.subscriber)
 	if err != nil {
 		return sim.Subscriber{}, err
 	}
-	return s.SIMs.Register(c.UserContext(), httpd.AccountOf(c), who, sim.Required())
+	return s.SIMs.Register(c.UserContext(), httpd.AccountOf(c), subscriber, sim.Required())
 }
 
 // subscriber reads the fields of a subscriber.
-func (in input) subscriber() (who sim.Subscriber) {
-	for _, f := range who.Fields() {
-		*f.Value = in.Text(f.Name)
+func (i input) subscriber() (subscriber sim.Subscriber) {
+	for _, f := range subscriber.Fields() {
+		*f.Value = i.Text(f.Name)
 	}
-	return who
+	return subscriber
 }

@@ -22,13 +22,13 @@ func done(c *fiber.Ctx, status int, message string, data any) error {
 
 // record returns a handler that answers that something was done, with the record as it is
 // shown.
-func record[A, B any](status int, message string, handle func(*fiber.Ctx) (A, error), shown func(A) B) fiber.Handler {
+func record[A, B any](status int, message string, handle func(*fiber.Ctx) (A, error), render func(A) B) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		v, err := handle(c)
 		if err != nil {
 			return err
 		}
-		return done(c, status, message, shown(v))
+		return done(c, status, message, render(v))
 	}
 }
 

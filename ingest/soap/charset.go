@@ -14,14 +14,14 @@ import (
 // asUTF8 converts a document to UTF-8. The encoding is taken from its byte order
 // mark, else the charset of the Content-Type, else the XML declaration.
 func asUTF8(raw []byte, contentType string) ([]byte, error) {
-	if rest, ok := bytes.CutPrefix(raw, []byte("\xef\xbb\xbf")); ok {
-		return rest, nil
+	if remaining, ok := bytes.CutPrefix(raw, []byte("\xef\xbb\xbf")); ok {
+		return remaining, nil
 	}
-	if rest, ok := bytes.CutPrefix(raw, []byte("\xfe\xff")); ok {
-		return fromUTF16(rest, unicode.BigEndian)
+	if remaining, ok := bytes.CutPrefix(raw, []byte("\xfe\xff")); ok {
+		return fromUTF16(remaining, unicode.BigEndian)
 	}
-	if rest, ok := bytes.CutPrefix(raw, []byte("\xff\xfe")); ok {
-		return fromUTF16(rest, unicode.LittleEndian)
+	if remaining, ok := bytes.CutPrefix(raw, []byte("\xff\xfe")); ok {
+		return fromUTF16(remaining, unicode.LittleEndian)
 	}
 	label := "" // of the XML declaration
 	encodingDeclaration := regexp.MustCompile(`^<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]+)["']`)

@@ -16,13 +16,13 @@ type element struct {
 	// none.
 	param    string
 	optional bool
-	most     int // maximum occurrences; 0 means 1
+	limit    int // maximum occurrences; 0 means 1
 	kind     kind
 	children []element // of an element that holds elements
 }
 
 // many is the maximum number of occurrences.
-func (e element) many() int { return max(e.most, 1) }
+func (e element) many() int { return max(e.limit, 1) }
 
 // operation is a request element and how its order is read.
 type operation struct {
@@ -89,7 +89,7 @@ func addressed() []element {
 	return []element{
 		{
 			name: "destinationarray", param: "destinations",
-			children: []element{{name: "number", param: "destinations", kind: msisdnKind(), most: maxDestinations}},
+			children: []element{{name: "number", param: "destinations", kind: msisdnKind(), limit: maxDestinations}},
 		},
 		{name: "originator", param: "originator", kind: textKind(), optional: true},
 	}

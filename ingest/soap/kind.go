@@ -23,14 +23,14 @@ type kind struct {
 	empty bool
 }
 
-func textKind() kind                 { return kind{xsd: "string"} }
-func msisdnKind() kind               { return kind{xsd: "string", number: true} }
-func enumKind(all ...string) kind    { return kind{xsd: "string", enumerated: all} }
-func numberKind(all ...string) kind  { return kind{xsd: "integer", enumerated: all} }
-func between(least, most int64) kind { return kind{xsd: "integer", least: &least, most: &most} }
-func atLeast(least int64) kind       { return kind{xsd: "integer", least: &least} }
-func octetsKind() kind               { return kind{xsd: "hexBinary"} }
-func dateTimeKind() kind             { return kind{xsd: "dateTime"} }
+func textKind() kind                    { return kind{xsd: "string"} }
+func msisdnKind() kind                  { return kind{xsd: "string", number: true} }
+func enumKind(texts ...string) kind     { return kind{xsd: "string", enumerated: texts} }
+func numberKind(texts ...string) kind   { return kind{xsd: "integer", enumerated: texts} }
+func between(minimum, limit int64) kind { return kind{xsd: "integer", least: &minimum, most: &limit} }
+func atLeast(minimum int64) kind        { return kind{xsd: "integer", least: &minimum} }
+func octetsKind() kind                  { return kind{xsd: "hexBinary"} }
+func dateTimeKind() kind                { return kind{xsd: "dateTime"} }
 
 func (k kind) orEmpty() kind { k.empty = true; return k }
 
@@ -75,8 +75,8 @@ func (k kind) integer(s string) (any, error) {
 func (k kind) String() string {
 	switch {
 	case len(k.enumerated) > 1:
-		last := len(k.enumerated) - 1
-		return strings.Join(k.enumerated[:last], ", ") + " or " + k.enumerated[last]
+		lastIndex := len(k.enumerated) - 1
+		return strings.Join(k.enumerated[:lastIndex], ", ") + " or " + k.enumerated[lastIndex]
 	case k.least != nil && k.most != nil:
 		return fmt.Sprintf("a whole number from %d to %d", *k.least, *k.most)
 	case k.least != nil:

@@ -194,8 +194,8 @@ func (s *Surface) accountOf(c *fiber.Ctx, e *envelope) (relay.AccountID, error) 
 		return refuse(wrong.String())
 	}
 	username, password := v.text("username"), v.text("password")
-	shown := httpd.AttemptOf(c, "SOAP username "+username, username+"\x00"+password)
-	if wait := s.Guesses.Wait(shown); wait > 0 {
+	attempt := httpd.AttemptOf(c, "SOAP username "+username, username+"\x00"+password)
+	if wait := s.Guesses.Wait(attempt); wait > 0 {
 		c.Set(fiber.HeaderRetryAfter, httpd.RetryAfter(wait))
 		return 0, &fault{version: e.version, code: tooManyAttempts, reason: httpd.TooManyAttempts}
 	}
@@ -203,13 +203,13 @@ func (s *Surface) accountOf(c *fiber.Ctx, e *envelope) (relay.AccountID, error) 
 	acct, err := s.auth.authenticate(c.UserContext(), username, password)
 	switch {
 	case relay.KindOf(err) == relay.KindUnauthenticated:
-		s.Guesses.Wrong(shown)
+		s.Guesses.Wrong(attempt)
 		if unsure != nil {
 			return 0, unsure
 		}
 		return refuse("unknown username or password")
 	case err == nil:
-		s.Guesses.Right(shown)
+		s.Guesses.Right(attempt)
 	}
 	return acct, err
 }

@@ -55,7 +55,7 @@ func parse(raw []byte) (*node, error) {
 	p := parser{d: xml.NewDecoder(bytes.NewReader(raw)), source: raw}
 	p.d.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil } // it is UTF-8 already
 	for {
-		p.at = p.d.InputOffset()
+		p.offset = p.d.InputOffset()
 		token, err := p.d.Token()
 		switch {
 		case err == nil:
@@ -82,19 +82,19 @@ func parse(raw []byte) (*node, error) {
 type parser struct {
 	d      *xml.Decoder
 	source []byte
-	at     int64 // where the token begins
+	offset int64 // where the token begins
 	root   *node
 	open   []*node
 	nodes  int
 }
 
 func (p *parser) bad(format string, args ...any) error {
-	return &unreadable{offset: p.at, reason: fmt.Sprintf(format, args...)}
+	return &unreadable{offset: p.offset, reason: fmt.Sprintf(format, args...)}
 }
 
 func (p *parser) take(token xml.Token) error {
 	if _, comment := token.(xml.Comment); !comment {
-		if reference := decoders.SurrogateReference(p.source[p.at:p.d.InputOffset()]); reference != "" {
+		if reference := decoders.SurrogateReference(p.source[p.offset:p.d.InputOffset()]); reference != "" {
 			return p.bad("The XML is not well-formed: the reference %s is half of a surrogate pair.", reference)
 		}
 	}
@@ -115,7 +115,7 @@ func (p *parser) take(token xml.Token) error {
 	case xml.Directive:
 		return p.bad("A document type declaration is not allowed.")
 	case xml.ProcInst:
-		if t.Target != "xml" || p.at != 0 {
+		if t.Target != "xml" || p.offset != 0 {
 			return p.bad("Processing instructions are not allowed.")
 		}
 	}
@@ -132,7 +132,7 @@ func (p *parser) start(t xml.StartElement) error {
 	case p.nodes > maxNodes:
 		return p.bad("The document has more than %d elements.", maxNodes)
 	}
-	n := &node{name: t.Name, attrs: t.Attr, offset: p.at}
+	n := &node{name: t.Name, attrs: t.Attr, offset: p.offset}
 	if len(p.open) == 0 {
 		p.root = n
 	} else {

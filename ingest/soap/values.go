@@ -44,8 +44,8 @@ func (m *mistakes) add(n *node, path, format string, args ...any) {
 
 // String returns the first of them.
 func (m mistakes) String() string {
-	if more := len(m) - maxMistakes; more > 0 {
-		return strings.Join(m[:maxMistakes], "; ") + fmt.Sprintf("; and %d more", more)
+	if added := len(m) - maxMistakes; added > 0 {
+		return strings.Join(m[:maxMistakes], "; ") + fmt.Sprintf("; and %d more", added)
 	}
 	return strings.Join(m, "; ")
 }
@@ -98,9 +98,9 @@ func (e element) read(n *node, path string, nth int, decoded values, m *mistakes
 		m.add(n, path, "is given twice")
 		return
 	}
-	v, given := e.value(n, path, m)
+	v, present := e.value(n, path, m)
 	switch {
-	case !given:
+	case !present:
 	case e.many() > 1:
 		entries, _ := decoded[e.name].([]any)
 		decoded[e.name] = append(entries, v)
@@ -110,7 +110,7 @@ func (e element) read(n *node, path string, nth int, decoded values, m *mistakes
 }
 
 // value parses an element. An optional element that is empty counts as absent.
-func (e element) value(n *node, path string, m *mistakes) (v any, given bool) {
+func (e element) value(n *node, path string, m *mistakes) (v any, present bool) {
 	empty := len(n.children) == 0 && strings.Trim(n.text, " \t\r\n") == ""
 	switch {
 	case empty && e.optional:

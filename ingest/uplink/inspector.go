@@ -103,7 +103,7 @@ func (i *Inspector) Recent(ctx context.Context, acct relay.AccountID, d iot.Devi
 	search := intake.Search{Filter: event.Filter{Account: acct}, Until: time.Now().Add(maxScanTime)}
 	_, err := i.intake.Search(ctx, search, func(_ event.Event, it *intake.Item) bool {
 		for _, a := range uplinksOf(it, d.Identifier) {
-			if !slices.ContainsFunc(arrivals, func(other iot.Arrival) bool { return a.Repeats(&other) }) {
+			if !slices.ContainsFunc(arrivals, func(otherArrival iot.Arrival) bool { return a.Repeats(&otherArrival) }) {
 				arrivals = append(arrivals, a)
 			}
 		}

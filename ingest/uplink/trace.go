@@ -37,16 +37,16 @@ func Steps(f *iot.PreviewedFrame, types map[string]iot.SensorType) []inbound.Ste
 	case f.Duplicate:
 		s.add("duplicate", "the same frame as event "+eventOf(f.Repeats)+", which came first; this one is dropped")
 		s.notes()
-		return s.out
+		return s.steps
 	case f.Refused != "":
 		s.add("refused", "nothing is stored: "+f.Refused)
 		s.notes()
-		return s.out
+		return s.steps
 	}
 	if f.Kind != decoders.Uplink {
 		s.add("decoder", "is not asked: only uplinks have readings, this is a frame of kind "+string(f.Kind))
 		s.notes()
-		return s.out
+		return s.steps
 	}
 	s.decoder()
 	s.notes()
@@ -54,18 +54,18 @@ func Steps(f *iot.PreviewedFrame, types map[string]iot.SensorType) []inbound.Ste
 		s.add("refused", "the store refuses "+lost)
 	}
 	s.readings()
-	return s.out
+	return s.steps
 }
 
 // frameSteps collects the steps of one frame.
 type frameSteps struct {
 	frame *iot.PreviewedFrame
 	types map[string]iot.SensorType
-	out   []inbound.Step
+	steps []inbound.Step
 }
 
 func (s *frameSteps) add(name, text string) {
-	s.out = append(s.out, inbound.Step{Name: name, Text: text})
+	s.steps = append(s.steps, inbound.Step{Name: name, Text: text})
 }
 
 func (s *frameSteps) notes() {
@@ -123,7 +123,7 @@ func (s *frameSteps) readings() {
 		if sampleTime.IsZero() {
 			sampleTime = s.frame.Time
 		}
-		s.out = append(s.out, inbound.Step{At: sampleTime, Name: "stored", Text: fmt.Sprintf("readings in the store under this time of the frame: %d of %d", stored, n)})
+		s.steps = append(s.steps, inbound.Step{At: sampleTime, Name: "stored", Text: fmt.Sprintf("readings in the store under this time of the frame: %d of %d", stored, n)})
 	}
 }
 

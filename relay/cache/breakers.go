@@ -40,20 +40,20 @@ func (s *Breakers) Close(ctx context.Context, endpoint string) error {
 
 // List returns the breakers that are open, the first opened first.
 func (s *Breakers) List(ctx context.Context) ([]outbox.Breaker, error) {
-	all, err := s.db.rdb.HGetAll(ctx, keyBreakers()).Result()
+	result, err := s.db.rdb.HGetAll(ctx, keyBreakers()).Result()
 	if err != nil {
 		return nil, wrap("breakers", err)
 	}
-	out := make([]outbox.Breaker, 0, len(all))
-	for endpoint, text := range all {
+	breakers := make([]outbox.Breaker, 0, len(result))
+	for endpoint, text := range result {
 		var b outbox.Breaker
 		if err := json.Unmarshal([]byte(text), &b); err != nil {
 			return nil, fmt.Errorf("breaker %s: %w", endpoint, err)
 		}
-		out = append(out, b)
+		breakers = append(breakers, b)
 	}
-	slices.SortFunc(out, func(a, b outbox.Breaker) int { return a.OpenedAt.Compare(b.OpenedAt) })
-	return out, nil
+	slices.SortFunc(breakers, func(a, b outbox.Breaker) int { return a.OpenedAt.Compare(b.OpenedAt) })
+	return breakers, nil
 }
 
 // Lost reports whether Redis was emptied since Restored, or that is breakersKept ago.

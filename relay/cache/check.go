@@ -53,8 +53,8 @@ func (d *DB) checkServer(ctx context.Context, c redis.Cmdable) error {
 	}
 	info := parseInfo(text)
 	policy := info["maxmemory_policy"]
-	if asked, err := c.ConfigGet(ctx, "maxmemory-policy").Result(); err == nil && asked["maxmemory-policy"] != "" {
-		policy = asked["maxmemory-policy"]
+	if result, err := c.ConfigGet(ctx, "maxmemory-policy").Result(); err == nil && result["maxmemory-policy"] != "" {
+		policy = result["maxmemory-policy"]
 	}
 	if policy == "" {
 		d.log.WarnContext(ctx, "Redis does not report its maxmemory-policy; it must be noeviction")
@@ -74,8 +74,8 @@ func parseInfo(text string) map[string]string {
 }
 
 func checkVersion(version string) error {
-	major, rest, _ := strings.Cut(version, ".")
-	minor, _, _ := strings.Cut(rest, ".")
+	major, remaining, _ := strings.Cut(version, ".")
+	minor, _, _ := strings.Cut(remaining, ".")
 	x, err1 := strconv.Atoi(major)
 	y, err2 := strconv.Atoi(minor)
 	if err1 != nil || err2 != nil {

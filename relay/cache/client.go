@@ -96,7 +96,7 @@ func Open(o Options) (*DB, error) {
 	link.DialTimeout, link.ReadTimeout, link.WriteTimeout = timeout, timeout, timeout
 	link.ContextTimeoutEnabled = true
 	setMinimalProtocol(link)
-	db := &DB{rdb: redis.NewUniversalClient(link), link: *link, log: cmp.Or(o.Logger, slog.Default()), now: o.Now, seen: &turns{most: o.MaxMarks / 2}}
+	db := &DB{rdb: redis.NewUniversalClient(link), link: *link, log: cmp.Or(o.Logger, slog.Default()), now: o.Now, seen: &turns{limit: o.MaxMarks / 2}}
 	if db.now == nil {
 		db.now = time.Now
 	}
@@ -147,16 +147,16 @@ func (d *DB) ID(ctx context.Context) (string, error) {
 
 // Databases notes that gateways on a database use this Redis now, and returns the
 // other databases whose gateways did so within the given time.
-func (d *DB) Databases(ctx context.Context, database string, now time.Time, within time.Duration) (others []string, err error) {
+func (d *DB) Databases(ctx context.Context, database string, now time.Time, duration time.Duration) (otherTexts []string, err error) {
 	pipe := d.rdb.Pipeline()
 	pipe.ZAdd(ctx, keyDatabases(), redis.Z{Score: float64(now.UnixMilli()), Member: database})
-	pipe.ZRemRangeByScore(ctx, keyDatabases(), "-inf", strconv.FormatInt(now.Add(-within).UnixMilli(), 10))
-	all := pipe.ZRange(ctx, keyDatabases(), 0, -1)
+	pipe.ZRemRangeByScore(ctx, keyDatabases(), "-inf", strconv.FormatInt(now.Add(-duration).UnixMilli(), 10))
+	stringSliceCmd := pipe.ZRange(ctx, keyDatabases(), 0, -1)
 	pipe.Expire(ctx, keyDatabases(), time.Hour)
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, wrap("redis databases", err)
 	}
-	return slices.DeleteFunc(all.Val(), func(one string) bool { return one == database }), nil
+	return slices.DeleteFunc(stringSliceCmd.Val(), func(text string) bool { return text == database }), nil
 }
 
 // atOnce is how many records go in one round trip, which has to be answered
@@ -183,10 +183,10 @@ func (d *DB) pipeline(ctx context.Context, noun string, queue func(p redis.Pipel
 
 // inChunks runs do for at most atOnce items at a time and returns all results, in their
 // order.
-func inChunks[T, R any](all []T, do func(some []T) ([]R, error)) ([]R, error) {
-	out := make([]R, 0, len(all))
-	for some := range slices.Chunk(all, atOnce) {
-		results, err := do(some)
+func inChunks[T, R any](records []T, do func(chunk []T) ([]R, error)) ([]R, error) {
+	out := make([]R, 0, len(records))
+	for chunk := range slices.Chunk(records, atOnce) {
+		results, err := do(chunk)
 		if err != nil {
 			return nil, err
 		}
@@ -201,23 +201,23 @@ type timed struct {
 }
 
 // DialHook implements redis.Hook.
-func (timed) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (timed) DialHook(nextDialHook redis.DialHook) redis.DialHook { return nextDialHook }
 
 // ProcessHook implements redis.Hook.
-func (t timed) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (t timed) ProcessHook(nextProcessHook redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		began := time.Now()
-		err := next(ctx, cmd)
+		err := nextProcessHook(ctx, cmd)
 		t.observe("command", time.Since(began))
 		return err
 	}
 }
 
 // ProcessPipelineHook implements redis.Hook.
-func (t timed) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (t timed) ProcessPipelineHook(nextProcessPipelineHook redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		began := time.Now()
-		err := next(ctx, cmds)
+		err := nextProcessPipelineHook(ctx, cmds)
 		t.observe("pipeline", time.Since(began))
 		return err
 	}

@@ -22,11 +22,11 @@ func (d *DB) IoT() *IoT { return &IoT{db: d} }
 
 // Claim marks frames as seen, for ttl at least and twice that at most.
 func (c *IoT) Claim(ctx context.Context, frames []iot.Seen, ttl time.Duration) ([]string, error) {
-	first, err := c.seen(ctx, frames, ttl, true)
-	for i := range first {
-		first[i] = cmp.Or(first[i], frames[i].Record) // empty if the mark has just ended
+	texts, err := c.seen(ctx, frames, ttl, true)
+	for i := range texts {
+		texts[i] = cmp.Or(texts[i], frames[i].Record) // empty if the mark has just ended
 	}
-	return first, err
+	return texts, err
 }
 
 // Claimed returns which record claimed each frame.
@@ -36,7 +36,7 @@ func (c *IoT) Claimed(ctx context.Context, frames []iot.Seen, ttl time.Duration)
 
 // seen looks up marks; claim sets those that are missing before.
 func (c *IoT) seen(ctx context.Context, frames []iot.Seen, ttl time.Duration, claim bool) ([]string, error) {
-	return inChunks(frames, func(some []iot.Seen) ([]string, error) { return c.lookUp(ctx, some, ttl, claim) })
+	return inChunks(frames, func(chunk []iot.Seen) ([]string, error) { return c.lookUp(ctx, chunk, ttl, claim) })
 }
 
 // lookUp is seen in one round trip, and one more for marks that were there.
@@ -52,7 +52,7 @@ func (c *IoT) lookUp(ctx context.Context, frames []iot.Seen, ttl time.Duration, 
 				}
 				p.PExpire(ctx, s.key, current.ends().Sub(now))
 			}
-			s.before = p.HMGet(ctx, s.keyBefore, s.fields...)
+			s.oldSliceCmd = p.HMGet(ctx, s.keyBefore, s.fields...)
 		}
 	})
 	if err == nil {
@@ -78,14 +78,14 @@ func (c *IoT) forget(ctx context.Context, shards []*shard) {
 	for i, s := range shards {
 		keys[i], marks = s.key, marks+len(s.fields)-len(s.missing)
 	}
-	for some := range slices.Chunk(c.db.seen.count(keys, marks), atOnce) {
+	for chunk := range slices.Chunk(c.db.seen.count(keys, marks), atOnce) {
 		err := c.db.pipeline(ctx, "frames seen", func(p redis.Pipeliner) {
-			for _, key := range some {
+			for _, key := range chunk {
 				p.Del(ctx, key)
 			}
 		})
 		if err != nil {
-			c.db.seen.again(some)
+			c.db.seen.again(chunk)
 		}
 	}
 }
@@ -131,20 +131,20 @@ func (c *IoT) others(ctx context.Context, frames []iot.Seen, shards []*shard) er
 // is one, takes that of the claim, so that a frame has the same holder as long as it is
 // remembered: the holder itself may come again, and must not find another one.
 func (s *shard) holders(frames []iot.Seen, records []string, claim bool) {
-	for i, at := range s.frames {
-		f := frames[at]
-		before, _ := s.before.Val()[i].(string)
-		for _, mark := range [...]string{s.renewed[s.fields[i]], before, s.now[i]} {
-			if mark != "" && records[at] == "" {
-				records[at] = holder(f, mark)
+	for i, offset := range s.frames {
+		f := frames[offset]
+		prefix, _ := s.oldSliceCmd.Val()[i].(string)
+		for _, mark := range [...]string{s.renewed[s.fields[i]], prefix, s.now[i]} {
+			if mark != "" && records[offset] == "" {
+				records[offset] = holder(f, mark)
 			}
 		}
 		switch {
 		case !claim:
-		case records[at] == "" && f.Span > 0:
+		case records[offset] == "" && f.Span > 0:
 			s.renew(s.fields[i], markOf(f))
-		case before != "" && before != s.now[i] && s.renewed[s.fields[i]] == "" && holder(f, before) != "":
-			s.renew(s.fields[i], before)
+		case prefix != "" && prefix != s.now[i] && s.renewed[s.fields[i]] == "" && holder(f, prefix) != "":
+			s.renew(s.fields[i], prefix)
 		}
 	}
 }
@@ -183,11 +183,11 @@ func markOf(f iot.Seen) string {
 
 // holder is the record of a mark; empty if it is that of another frame.
 func holder(f iot.Seen, mark string) string {
-	at, record, timed := strings.Cut(mark, "|")
+	path, record, timed := strings.Cut(mark, "|")
 	if f.Span == 0 || !timed {
 		return mark
 	}
-	ns, err := strconv.ParseInt(at, 10, 64)
+	ns, err := strconv.ParseInt(path, 10, 64)
 	switch {
 	case err != nil:
 		return mark
@@ -203,7 +203,7 @@ type shard struct {
 	frames         []int  // indexes into the batch
 	fields         []string
 	claimed        []*redis.BoolCmd // whether the claim set the mark; nil if nothing is claimed
-	before         *redis.SliceCmd
+	oldSliceCmd    *redis.SliceCmd
 	now            []string // marks in the current span; empty: none
 	// missing are the fields whose marks are not known, and their indexes.
 	missing   []string
@@ -223,15 +223,15 @@ func byShard(frames []iot.Seen, current span) []*shard {
 	}
 	by, out := make(map[place]*shard, len(sizes)), make([]*shard, 0, len(sizes))
 	for i, f := range frames {
-		at := places[i]
-		s := by[at]
+		p := places[i]
+		s := by[p]
 		if s == nil {
-			size := sizes[at]
+			size := sizes[p]
 			s = &shard{
-				key: keySeen(at.acct, at.number, current), keyBefore: keySeen(at.acct, at.number, current.before()),
+				key: keySeen(p.acct, p.number, current), keyBefore: keySeen(p.acct, p.number, current.before()),
 				frames: make([]int, 0, size), fields: make([]string, 0, size), claimed: make([]*redis.BoolCmd, size), now: make([]string, size),
 			}
-			by[at], out = s, append(out, s)
+			by[p], out = s, append(out, s)
 		}
 		s.frames, s.fields = append(s.frames, i), append(s.fields, f.Device+"|"+f.Dedup)
 	}

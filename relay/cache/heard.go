@@ -15,24 +15,24 @@ import (
 const heardKept = 7 * 24 * time.Hour
 
 // SetHeard keeps when devices were heard last; scores only grow.
-func (c *IoT) SetHeard(ctx context.Context, at map[relay.AccountID]map[string]time.Time) error {
+func (c *IoT) SetHeard(ctx context.Context, times map[relay.AccountID]map[string]time.Time) error {
 	var sets []raised
-	for acct, devices := range at {
+	for acct, devices := range times {
 		sets = append(sets, raised{keyHeard(acct), scores(devices)})
 	}
 	return c.raise(ctx, sets)
 }
 
 // FillHeard caches the reading store's result and the time of the query.
-func (c *IoT) FillHeard(ctx context.Context, acct relay.AccountID, at map[string]time.Time, asOf time.Time) error {
-	if err := c.raise(ctx, []raised{{keyHeard(acct), scores(at)}}); err != nil {
+func (c *IoT) FillHeard(ctx context.Context, acct relay.AccountID, timesByID map[string]time.Time, asOf time.Time) error {
+	if err := c.raise(ctx, []raised{{keyHeard(acct), scores(timesByID)}}); err != nil {
 		return err
 	}
-	asked := make(map[string]time.Time, len(at))
-	for id := range at {
-		asked[id] = asOf
+	times := make(map[string]time.Time, len(timesByID))
+	for id := range timesByID {
+		times[id] = asOf
 	}
-	return c.raise(ctx, []raised{{keyHeardFilled(acct), scores(asked)}})
+	return c.raise(ctx, []raised{{keyHeardFilled(acct), scores(times)}})
 }
 
 // raised are scores of a sorted set that are to be raised.
@@ -42,24 +42,24 @@ type raised struct {
 }
 
 func (c *IoT) raise(ctx context.Context, sets []raised) error {
-	var few []raised // members of a set in one round trip
+	var raiseds []raised // members of a set in one round trip
 	for _, set := range sets {
 		for members := range slices.Chunk(set.members, atOnce) {
-			few = append(few, raised{set.key, members})
+			raiseds = append(raiseds, raised{set.key, members})
 		}
 	}
-	for len(few) > 0 {
+	for len(raiseds) > 0 {
 		n, members := 0, 0
-		for n < len(few) && members < atOnce {
-			members, n = members+len(few[n].members), n+1
+		for n < len(raiseds) && members < atOnce {
+			members, n = members+len(raiseds[n].members), n+1
 		}
 		err := c.db.pipeline(ctx, "when devices were heard", func(p redis.Pipeliner) {
-			for _, r := range few[:n] {
+			for _, r := range raiseds[:n] {
 				p.ZAddGT(ctx, r.key, r.members...)
 				p.Expire(ctx, r.key, heardKept)
 			}
 		})
-		few = few[n:]
+		raiseds = raiseds[n:]
 		if err != nil {
 			return err
 		}
@@ -68,37 +68,37 @@ func (c *IoT) raise(ctx context.Context, sets []raised) error {
 }
 
 // scores are microseconds since 1970, which a score holds exactly.
-func scores(at map[string]time.Time) []redis.Z {
-	out := make([]redis.Z, 0, len(at))
-	for id, t := range at {
+func scores(timesByID map[string]time.Time) []redis.Z {
+	members := make([]redis.Z, 0, len(timesByID))
+	for id, t := range timesByID {
 		z := redis.Z{Member: id}
 		if !t.IsZero() {
 			z.Score = float64(max(0, t.UnixMicro()))
 		}
-		out = append(out, z)
+		members = append(members, z)
 	}
-	return out
+	return members
 }
 
 // Heard returns when devices were heard last.
 func (c *IoT) Heard(ctx context.Context, acct relay.AccountID, deviceIDs []string) (map[string]iot.Heard, error) {
-	out := make(map[string]iot.Heard, len(deviceIDs))
-	for some := range slices.Chunk(deviceIDs, 10*atOnce) {
-		var at, filled *redis.FloatSliceCmd
+	lastHeard := make(map[string]iot.Heard, len(deviceIDs))
+	for chunk := range slices.Chunk(deviceIDs, 10*atOnce) {
+		var floatSliceCmd, filled *redis.FloatSliceCmd
 		err := c.db.pipeline(ctx, "when devices were heard", func(p redis.Pipeliner) {
-			at, filled = p.ZMScore(ctx, keyHeard(acct), some...), p.ZMScore(ctx, keyHeardFilled(acct), some...)
+			floatSliceCmd, filled = p.ZMScore(ctx, keyHeard(acct), chunk...), p.ZMScore(ctx, keyHeardFilled(acct), chunk...)
 		})
 		if err != nil {
 			return nil, err
 		}
-		for i, id := range some {
-			h := iot.Heard{At: micros(at.Val()[i]), Filled: micros(filled.Val()[i])}
+		for i, id := range chunk {
+			h := iot.Heard{At: micros(floatSliceCmd.Val()[i]), Filled: micros(filled.Val()[i])}
 			if h != (iot.Heard{}) {
-				out[id] = h
+				lastHeard[id] = h
 			}
 		}
 	}
-	return out, nil
+	return lastHeard, nil
 }
 
 // micros is the time of a score; a missing one is 0.

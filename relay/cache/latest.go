@@ -28,8 +28,8 @@ const spareFields = 24
 
 // SetLatest keeps the points; of each sensor the newest counts.
 func (c *IoT) SetLatest(ctx context.Context, points []iot.Point) error {
-	for some := range slices.Chunk(byDevice(points), atOnce) {
-		if err := c.setLatest(ctx, some); err != nil {
+	for chunk := range slices.Chunk(byDevice(points), atOnce) {
+		if err := c.setLatest(ctx, chunk); err != nil {
 			return err
 		}
 	}
@@ -88,11 +88,11 @@ func outdated(fields []string) (old []string) {
 		if !ok {
 			continue
 		}
-		switch kept := newest[sensor]; {
-		case kept == "":
+		switch text := newest[sensor]; {
+		case text == "":
 			newest[sensor] = field
-		case kept < field: // the times have the same number of digits
-			newest[sensor], old = field, append(old, kept)
+		case text < field: // the times have the same number of digits
+			newest[sensor], old = field, append(old, text)
 		default:
 			old = append(old, field)
 		}
@@ -151,27 +151,27 @@ func byDevice(points []iot.Point) []device {
 	for i := range points {
 		p := &points[i]
 		sensor := iot.Ref{Account: p.Account, ID: p.SensorID}
-		if kept := newest[sensor]; kept == nil || !kept.Time.After(p.Time) {
+		if point := newest[sensor]; point == nil || !point.Time.After(p.Time) {
 			newest[sensor] = p
 		}
 	}
-	at := make(map[iot.Ref]int, len(newest)) // indexes of devices in out
-	var out []device
+	result := make(map[iot.Ref]int, len(newest)) // indexes of devices in out
+	var devices []device
 	for i := range points {
 		p := &points[i]
 		if newest[iot.Ref{Account: p.Account, ID: p.SensorID}] != p {
 			continue
 		}
 		ref := iot.Ref{Account: p.Account, ID: p.DeviceID}
-		n, ok := at[ref]
+		n, ok := result[ref]
 		if !ok {
-			n = len(out)
-			at[ref] = n
-			out = append(out, device{key: keyLatest(p.Account, p.DeviceID)})
+			n = len(devices)
+			result[ref] = n
+			devices = append(devices, device{key: keyLatest(p.Account, p.DeviceID)})
 		}
-		out[n].fields = append(out[n].fields, latestField(p), latestValue(p))
+		devices[n].fields = append(devices[n].fields, latestField(p), latestValue(p))
 	}
-	return out
+	return devices
 }
 
 // latestField names a point within its device; the fields of a sensor sort by
@@ -217,7 +217,7 @@ func latestOf(fields map[string]string) (points []iot.Point, filled time.Time, e
 		if err != nil {
 			return nil, filled, fmt.Errorf("%q %q: %w", field, value, err)
 		}
-		if kept, ok := newest[p.SensorID]; !ok || p.Time.After(kept.Time) {
+		if point, ok := newest[p.SensorID]; !ok || p.Time.After(point.Time) {
 			newest[p.SensorID] = p
 		}
 	}

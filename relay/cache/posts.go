@@ -21,7 +21,7 @@ import (
 // MergeParts merges posts of frames with earlier ones, which are kept for
 // ttl at least and twice that at most.
 func (c *IoT) MergeParts(ctx context.Context, acct relay.AccountID, parts []iot.FramePart, ttl time.Duration) ([]iot.MergedFrame, error) {
-	return inChunks(parts, func(some []iot.FramePart) ([]iot.MergedFrame, error) { return c.merge(ctx, acct, some, ttl) })
+	return inChunks(parts, func(chunk []iot.FramePart) ([]iot.MergedFrame, error) { return c.merge(ctx, acct, chunk, ttl) })
 }
 
 // postFields are the fields of a device: of the span before, and of this one.
@@ -45,14 +45,14 @@ func (c *IoT) merge(ctx context.Context, acct relay.AccountID, parts []iot.Frame
 	if err != nil {
 		return nil, err
 	}
-	out := make([]iot.MergedFrame, len(parts))
+	mergedFrames := make([]iot.MergedFrame, len(parts))
 	for i, part := range parts {
 		t := devices[part.Device]
-		if out[i], err = mergedFrom(frameOf(part.Dedup), t[0].Val(), t[1].Val()); err != nil {
+		if mergedFrames[i], err = mergedFrom(frameOf(part.Dedup), t[0].Val(), t[1].Val()); err != nil {
 			return nil, fmt.Errorf("posts of a frame of %s: %w", part.Device, err)
 		}
 	}
-	return out, nil
+	return mergedFrames, nil
 }
 
 // frameOf is the prefix of the fields of a frame.
@@ -64,8 +64,8 @@ func setPart(ctx context.Context, p redis.Pipeliner, key string, part *iot.Frame
 	if !part.At.IsZero() {
 		p.HSetNX(ctx, key, frame+"at", part.At.UnixNano())
 	}
-	if at := part.Position; at != nil {
-		p.HSet(ctx, key, frame+"position", float(&at.Latitude)+"|"+float(&at.Longitude))
+	if position := part.Position; position != nil {
+		p.HSet(ctx, key, frame+"position", float(&position.Latitude)+"|"+float(&position.Longitude))
 	}
 	for i := range part.Gateways {
 		g := &part.Gateways[i]

@@ -11,37 +11,37 @@ import (
 // as many. So it is with the embedded server, whose memory is the gateway's own. The
 // zero value bounds nothing, and its spans are those of the clock.
 type turns struct {
-	most int // marks in a span
+	limit int // marks in a span
 
-	mu    sync.Mutex
-	last  span
-	marks int // in it
+	mu       sync.Mutex
+	lastSpan span
+	marks    int // in it
 	// keys hold the marks of the last span, before those of the one before it, ended
 	// those that are no longer read.
-	keys, before, ended map[string]bool
+	keys, result, ended map[string]bool
 }
 
 // at returns the span in which marks are set at a time.
 func (t *turns) at(now time.Time, length time.Duration) span {
-	if t.most == 0 {
+	if t.limit == 0 {
 		return spanAt(now, length)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.marks >= t.most || t.last.length != length || now.Sub(t.last.start) >= length {
+	if t.marks >= t.limit || t.lastSpan.length != length || now.Sub(t.lastSpan.start) >= length {
 		if t.ended == nil {
 			t.ended = make(map[string]bool)
 		}
-		maps.Copy(t.ended, t.before)
-		t.before, t.keys, t.marks = t.keys, make(map[string]bool), 0
-		t.last = span{number: t.last.number + 1, start: now, length: length}
+		maps.Copy(t.ended, t.result)
+		t.result, t.keys, t.marks = t.keys, make(map[string]bool), 0
+		t.lastSpan = span{number: t.lastSpan.number + 1, start: now, length: length}
 	}
-	return t.last
+	return t.lastSpan
 }
 
 // count notes marks that were set under keys, and returns the keys to be deleted.
 func (t *turns) count(keys []string, marks int) (ended []string) {
-	if t.most == 0 {
+	if t.limit == 0 {
 		return nil
 	}
 	t.mu.Lock()
@@ -61,7 +61,7 @@ func (t *turns) again(keys []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, key := range keys {
-		t.ended[key] = !t.keys[key] && !t.before[key]
+		t.ended[key] = !t.keys[key] && !t.result[key]
 	}
 	maps.DeleteFunc(t.ended, func(_ string, ended bool) bool { return !ended })
 }

@@ -25,19 +25,19 @@ func ParseURL(raw string) (*redis.UniversalOptions, error) {
 	if raw == "" {
 		raw = "redis://127.0.0.1:6379"
 	}
-	scheme, rest, ok := strings.Cut(raw, "://")
+	scheme, remaining, ok := strings.Cut(raw, "://")
 	if !ok {
 		return nil, badURL("want redis://, rediss://, redis+sentinel:// or redis+cluster://")
 	}
 	// net/url refuses several hosts with ports, so they are taken out first.
-	authority, path, _ := strings.Cut(rest, "/")
+	authority, path, _ := strings.Cut(remaining, "/")
 	authority, query, hasQuery := strings.Cut(authority, "?")
 	if hasQuery {
 		path = "?" + query
 	}
 	userinfo, hosts := "", authority
-	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
-		userinfo, hosts = authority[:at+1], authority[at+1:]
+	if offset := strings.LastIndexByte(authority, '@'); offset >= 0 {
+		userinfo, hosts = authority[:offset+1], authority[offset+1:]
 	}
 	u, err := url.Parse("redis://" + userinfo + "host/" + path)
 	if err != nil {
@@ -110,7 +110,7 @@ func database(s string) (int, error) {
 }
 
 func addresses(hosts []string, port string) ([]string, error) {
-	out := make([]string, 0, len(hosts))
+	texts := make([]string, 0, len(hosts))
 	for _, h := range hosts {
 		u, err := url.Parse("redis://" + h)
 		if err != nil || u.Host != h || u.Hostname() == "" {
@@ -119,9 +119,9 @@ func addresses(hosts []string, port string) ([]string, error) {
 		if u.Port() == "" {
 			h = strings.TrimSuffix(h, ":") + ":" + port
 		}
-		out = append(out, h)
+		texts = append(texts, h)
 	}
-	return out, nil
+	return texts, nil
 }
 
 // serverName is the name to expect in the certificate of a single server; with
@@ -134,6 +134,6 @@ func serverName(addrs []string) string {
 	return u.Hostname()
 }
 
-func badURL(what string) error {
-	return relay.Invalid("redis.url", what)
+func badURL(label string) error {
+	return relay.Invalid("redis.url", label)
 }

@@ -71,7 +71,7 @@ func (s *Store) setBalance(ctx context.Context, c Change) error {
 
 // Entries lists the changes of an account with sequences below before (0: all), newest
 // first.
-func (s *Store) Entries(ctx context.Context, acct relay.AccountID, before uint64, limit int) ([]Entry, error) {
+func (s *Store) Entries(ctx context.Context, acct relay.AccountID, beforeSeq uint64, limit int) ([]Entry, error) {
 	const statement = `
 		SELECT sequence, id, at, credits, balance, reason, reference
 		FROM credit_entry
@@ -79,10 +79,10 @@ func (s *Store) Entries(ctx context.Context, acct relay.AccountID, before uint64
 		  AND sequence < $2
 		ORDER BY sequence DESC
 		LIMIT $3`
-	if before == 0 || before > math.MaxInt64 {
-		before = math.MaxInt64
+	if beforeSeq == 0 || beforeSeq > math.MaxInt64 {
+		beforeSeq = math.MaxInt64
 	}
-	return db.List(ctx, s.db, label(acct), statement, entryFields, acct, int64(before), max(limit, 0))
+	return db.List(ctx, s.db, label(acct), statement, entryFields, acct, int64(beforeSeq), max(limit, 0))
 }
 
 // entryFields returns pointers to the fields of e in the order of the columns: sequence,

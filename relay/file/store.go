@@ -153,7 +153,7 @@ func sweepContent(ctx context.Context, tx *db.Tx, now time.Time) (int, error) {
 // Write creates or replaces a file with the content that fill writes. The file expires
 // after ttl; 0 means never. It can be opened when Write has returned nil, and not after
 // fill has failed.
-func (s *Store) Write(ctx context.Context, name string, ttl time.Duration, fill func(to io.Writer) error) error {
+func (s *Store) Write(ctx context.Context, name string, ttl time.Duration, fill func(writer io.Writer) error) error {
 	w, err := s.begin(ctx, name)
 	if err != nil {
 		return err

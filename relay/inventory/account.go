@@ -33,28 +33,28 @@ const (
 // and SIMs, is applied in the order of the document. In a dry run a new account has no
 // id: no record is found with it.
 func (a *apply) accounts(ctx context.Context) error {
-	all, err := a.settings(ctx)
+	accountApplies, err := a.settings(ctx)
 	if err != nil {
 		return err
 	}
 	g, within := errgroup.WithContext(ctx)
 	g.SetLimit(atOnce)
-	for i := range all {
+	for i := range accountApplies {
 		g.Go(func() error {
-			return all[i].named(relay.Recovered("records of an account", func() error { return all[i].ownRecords(within) }))
+			return accountApplies[i].named(relay.Recovered("records of an account", func() error { return accountApplies[i].ownRecords(within) }))
 		})
 	}
 	if err := g.Wait(); err != nil {
 		return err
 	}
 	var tokens []account.Token
-	for _, one := range all {
-		if err := one.named(one.sharedRecords(ctx)); err != nil {
+	for _, apply := range accountApplies {
+		if err := apply.named(apply.sharedRecords(ctx)); err != nil {
 			return errors.Join(err, a.putTokens(ctx, tokens))
 		}
-		a.done.Added, a.done.Changed = append(a.done.Added, one.done.Added...), append(a.done.Changed, one.done.Changed...)
-		a.done.Kept, a.done.Accounts = append(a.done.Kept, one.done.Kept...), append(a.done.Accounts, one.done.Accounts...)
-		tokens = append(tokens, one.tokens...)
+		a.done.Added, a.done.Changed = append(a.done.Added, apply.done.Added...), append(a.done.Changed, apply.done.Changed...)
+		a.done.Kept, a.done.Accounts = append(a.done.Kept, apply.done.Kept...), append(a.done.Accounts, apply.done.Accounts...)
+		tokens = append(tokens, apply.tokens...)
 	}
 	return a.putTokens(ctx, tokens)
 }
@@ -67,49 +67,49 @@ func (a *apply) putTokens(ctx context.Context, tokens []account.Token) error {
 type accountApply struct {
 	*Service
 	notes
-	want, before document.Account // as the document and an earlier one declare it
-	id           relay.AccountID
-	exists       bool            // before
-	at           string          // how its records are named: "account acme: "
-	tokens       []account.Token // to be saved
+	want, oldAccount document.Account // as the document and an earlier one declare it
+	id               relay.AccountID
+	exists           bool            // before
+	path             string          // how its records are named: "account acme: "
+	tokens           []account.Token // to be saved
 }
 
 // settings saves the accounts themselves.
 func (a *apply) settings(ctx context.Context) ([]*accountApply, error) {
-	all := make([]*accountApply, 0, len(a.fresh.Accounts))
-	for some := range slices.Chunk(a.fresh.Accounts, accountsAtOnce) {
-		saved, err := a.saveSome(ctx, some)
+	accountApplies := make([]*accountApply, 0, len(a.fresh.Accounts))
+	for chunk := range slices.Chunk(a.fresh.Accounts, accountsAtOnce) {
+		saved, err := a.saveSome(ctx, chunk)
 		if err != nil {
 			return nil, fmt.Errorf("inventory: %w", err)
 		}
-		all = append(all, saved...)
+		accountApplies = append(accountApplies, saved...)
 	}
-	return all, nil
+	return accountApplies, nil
 }
 
 // saveSome saves some accounts, and gives them their ids.
-func (a *apply) saveSome(ctx context.Context, some []document.Account) ([]*accountApply, error) {
-	all, saved := make([]*accountApply, len(some)), make([]*accountApply, 0, len(some))
-	recs, read := make([]account.Account, 0, len(some)), make([]account.Account, 0, len(some))
-	for i, want := range some {
-		was, err := a.Accounts.AccountByName(ctx, want.Name)
+func (a *apply) saveSome(ctx context.Context, accounts []document.Account) ([]*accountApply, error) {
+	accountApplies, saved := make([]*accountApply, len(accounts)), make([]*accountApply, 0, len(accounts))
+	recs, read := make([]account.Account, 0, len(accounts)), make([]account.Account, 0, len(accounts))
+	for i, want := range accounts {
+		oldAccount, err := a.Accounts.AccountByName(ctx, want.Name)
 		a.didRead("account " + want.Name)
 		exists := relay.KindOf(err) != relay.KindNotFound
-		one := &accountApply{
-			Service: a.Service, notes: notes{mode: a.mode}, want: want, before: a.before(want), id: was.ID, exists: exists, at: "account " + want.Name + ": ",
+		apply := &accountApply{
+			Service: a.Service, notes: notes{mode: a.mode}, want: want, oldAccount: a.before(want), id: oldAccount.ID, exists: exists, path: "account " + want.Name + ": ",
 		}
-		all[i] = one
+		accountApplies[i] = apply
 		if err = ignoreMissing(err); err != nil {
-			if err := one.keepUnopened("account "+want.Name, err); err != nil {
+			if err := apply.keepUnopened("account "+want.Name, err); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		rec := record(was, want, one.before)
-		recs, read, saved = append(recs, rec), append(read, was), append(saved, one)
-		one.note("account "+want.Name, exists, reflect.DeepEqual(rec, was))
+		rec := record(oldAccount, want, apply.oldAccount)
+		recs, read, saved = append(recs, rec), append(read, oldAccount), append(saved, apply)
+		apply.note("account "+want.Name, exists, reflect.DeepEqual(rec, oldAccount))
 		if want.CallbackURL != "" && rec.CallbackURL != want.CallbackURL {
-			one.keepField(one.at+"callback_url", changedOverAPI(time.Time{}), onlyAPI)
+			apply.keepField(apply.path+"callback_url", changedOverAPI(time.Time{}), onlyAPI)
 		}
 	}
 	if !a.mode.DryRun {
@@ -121,13 +121,13 @@ func (a *apply) saveSome(ctx context.Context, some []document.Account) ([]*accou
 			saved[i].id = id
 		}
 	}
-	for i, one := range all {
-		some[i].ID = int64(one.id)
-		if one.id != 0 {
-			one.done.Accounts = []document.AppliedAccount{{ID: int64(one.id), Name: one.want.Name}}
+	for i, apply := range accountApplies {
+		accounts[i].ID = int64(apply.id)
+		if apply.id != 0 {
+			apply.done.Accounts = []document.AppliedAccount{{ID: int64(apply.id), Name: apply.want.Name}}
 		}
 	}
-	return all, nil
+	return accountApplies, nil
 }
 
 // onlyAPI is the remedy for a field that no reset takes from the document.
@@ -149,7 +149,7 @@ func (a *accountApply) ownRecords(ctx context.Context) error {
 	if err := a.credit(ctx); err != nil {
 		return err
 	}
-	err := putAll(&a.notes, a.at+"location ", a.want.Locations, a.before.Locations,
+	err := putAll(&a.notes, a.path+"location ", a.want.Locations, a.oldAccount.Locations,
 		func(l document.Location) string { return l.ID },
 		func(l document.Location) error { return a.Devices.PutLocation(ctx, a.id, iot.Location(l)) })
 	if err != nil {
@@ -165,7 +165,7 @@ func (a *accountApply) ownRecords(ctx context.Context) error {
 			return err
 		}
 	}
-	return putAll(&a.notes, a.at+"ledger ", a.want.Ledgers, a.before.Ledgers,
+	return putAll(&a.notes, a.path+"ledger ", a.want.Ledgers, a.oldAccount.Ledgers,
 		func(l document.Ledger) string { return l.ID },
 		func(l document.Ledger) error { return a.Ledgers.Put(ctx, a.id, ledgerOf(l)) })
 }
@@ -206,11 +206,11 @@ func (a *accountApply) credit(ctx context.Context) error {
 	}
 	if !slices.Contains(a.mode.Reset, "credit") {
 		if balance != credits {
-			a.keepField(a.at+"credit", asStored, takenBy("credit"))
+			a.keepField(a.path+"credit", asStored, takenBy("credit"))
 		}
 		return nil
 	}
-	return a.put(a.at+"credit", true, balance == credits, func() error { return a.Credit.Set(ctx, a.id, credits, a.Now()) })
+	return a.put(a.path+"credit", true, balance == credits, func() error { return a.Credit.Set(ctx, a.id, credits, a.Now()) })
 }
 
 // simBatch is how many SIMs are compared at one time.
@@ -220,36 +220,36 @@ const simBatch = 2000
 // may have declared thousands of SIMs as pending that are active now.
 const maxKeptSIMs = 100
 
-func (a *accountApply) sims(ctx context.Context, all []sim.SIM) error {
+func (a *accountApply) sims(ctx context.Context, sims []sim.SIM) error {
 	reset, keptFields := slices.Contains(a.mode.Reset, "sims"), 0
-	for some := range slices.Chunk(all, simBatch) {
-		iccids := make([]sim.ICCID, len(some))
-		for i, s := range some {
+	for chunk := range slices.Chunk(sims, simBatch) {
+		iccids := make([]sim.ICCID, len(chunk))
+		for i, s := range chunk {
 			iccids[i] = s.ICCID
 		}
 		have, err := a.SIMs.GetMany(ctx, a.id, iccids)
 		if err != nil {
 			return err
 		}
-		for _, want := range some {
-			was, exists := have[want.ICCID]
+		for _, want := range chunk {
+			oldSim, exists := have[want.ICCID]
 			if exists && !reset {
-				for _, field := range differing(livingFields(was), livingFields(want)) {
+				for _, field := range differing(livingFields(oldSim), livingFields(want)) {
 					if keptFields++; keptFields <= maxKeptSIMs {
-						a.keepField(a.at+"sims."+string(want.ICCID)+"."+field, asStored, takenBy("sims"))
+						a.keepField(a.path+"sims."+string(want.ICCID)+"."+field, asStored, takenBy("sims"))
 					}
 				}
 			}
-			if exists && reflect.DeepEqual(was, sim.Declared(was, want, reset)) {
+			if exists && reflect.DeepEqual(oldSim, sim.Declared(oldSim, want, reset)) {
 				continue
 			}
-			a.note(a.at+"SIM "+string(want.ICCID), exists, false)
+			a.note(a.path+"SIM "+string(want.ICCID), exists, false)
 		}
 	}
-	if more := keptFields - maxKeptSIMs; more > 0 {
-		a.keepField(fmt.Sprintf("%ssims: %d more fields", a.at, more), asStored, takenBy("sims"))
+	if added := keptFields - maxKeptSIMs; added > 0 {
+		a.keepField(fmt.Sprintf("%ssims: %d more fields", a.path, added), asStored, takenBy("sims"))
 	}
-	return a.write(func() error { return a.SIMs.Declare(ctx, a.id, all, reset) })
+	return a.write(func() error { return a.SIMs.Declare(ctx, a.id, sims, reset) })
 }
 
 // livingFields returns the fields of a SIM that REST and jobs change, as a document has
@@ -260,11 +260,11 @@ func livingFields(one sim.SIM) document.SIM {
 
 // noteTokens keeps the tokens for the end of the apply.
 func (a *accountApply) noteTokens() {
-	declared := tokensOf(a.id, a.before)
+	declared := tokensOf(a.id, a.oldAccount)
 	a.tokens = withSecrets(tokensOf(a.id, a.want), declared)
 	for i, t := range a.tokens {
 		have := find(declared, func(d account.Token) bool { return d.Hash == t.Hash })
-		a.note(a.at+"token "+a.want.Tokens[i].Label(), have != nil, have != nil && reflect.DeepEqual(*have, t))
+		a.note(a.path+"token "+a.want.Tokens[i].Label(), have != nil, have != nil && reflect.DeepEqual(*have, t))
 	}
 }
 
@@ -273,9 +273,9 @@ func (a *accountApply) noteTokens() {
 func (a *apply) trunks(ctx context.Context, whole document.Document) error {
 	index := document.IndexOf(whole.Accounts)
 	for _, want := range a.fresh.Accounts {
-		before := a.before(want).SIP.Trunks
+		oldTrunks := a.before(want).SIP.Trunks
 		for _, t := range want.SIP.Trunks {
-			exists := slices.ContainsFunc(before, func(b document.Trunk) bool { return b.Label() == t.Label() })
+			exists := slices.ContainsFunc(oldTrunks, func(b document.Trunk) bool { return b.Label() == t.Label() })
 			a.note("account "+want.Name+": trunk "+t.Label(), exists, true)
 		}
 		trunks := trunksOf(whole.Accounts[index.Find(want)])
@@ -297,8 +297,8 @@ func (a *apply) before(want document.Account) document.Account {
 // record is the account as it shall be saved: what only an inventory sets is
 // replaced where it is given; the callback, which REST can change, only while
 // it is still what the last inventory said.
-func record(rec account.Account, want, before document.Account) account.Account {
-	if rec.CallbackURL == before.CallbackURL {
+func record(rec account.Account, want, oldAccount document.Account) account.Account {
+	if rec.CallbackURL == oldAccount.CallbackURL {
 		rec.CallbackURL = cmp.Or(want.CallbackURL, rec.CallbackURL)
 	}
 	rec.ID, rec.Name = cmp.Or(relay.AccountID(want.ID), rec.ID), want.Name
@@ -316,33 +316,33 @@ func record(rec account.Account, want, before document.Account) account.Account 
 // one that REST has deleted or given another type since stays as REST left it.
 func (a *accountApply) decoder(ctx context.Context, want document.Decoder) error {
 	target := decoderOf(want)
-	what := a.at + "decoder " + want.ID
+	label := a.path + "decoder " + want.ID
 	stored, err := a.Devices.Decoder(ctx, a.id, want.ID)
 	if relay.KindOf(err) == relay.KindNotFound {
-		return a.put(what, false, false, func() error { return a.Devices.CreateDecoder(ctx, a.id, target) })
+		return a.put(label, false, false, func() error { return a.Devices.CreateDecoder(ctx, a.id, target) })
 	}
 	if err != nil {
 		return err
 	}
-	var was iot.Decoder
-	declared := find(a.before.Decoders, func(d document.Decoder) bool { return d.ID == want.ID })
+	var oldDecoder iot.Decoder
+	declared := find(a.oldAccount.Decoders, func(d document.Decoder) bool { return d.ID == want.ID })
 	if declared != nil {
-		was = decoderOf(*declared)
+		oldDecoder = decoderOf(*declared)
 	}
 	change := func(stored *iot.Decoder) error {
-		sensors := joined(stored.Sensors, target.Sensors, was.Sensors)
-		if declared != nil && sameButSensors(*stored, was) {
+		sensors := joined(stored.Sensors, target.Sensors, oldDecoder.Sensors)
+		if declared != nil && sameButSensors(*stored, oldDecoder) {
 			*stored = target
 		}
 		stored.Sensors = sensors
 		return nil
 	}
-	next := stored
-	if err := change(&next); err != nil {
+	nextDecoder := stored
+	if err := change(&nextDecoder); err != nil {
 		return err
 	}
-	a.keepDecoder(next, target)
-	return a.put(what, true, reflect.DeepEqual(next, stored), func() error {
+	a.keepDecoder(nextDecoder, target)
+	return a.put(label, true, reflect.DeepEqual(nextDecoder, stored), func() error {
 		_, err := a.Devices.ChangeDecoder(ctx, a.id, want.ID, change)
 		return err
 	})
@@ -350,15 +350,15 @@ func (a *accountApply) decoder(ctx context.Context, want document.Decoder) error
 
 // keepDecoder notes the fields of a decoder that stay as REST has set them, and the keys
 // that stay deleted or mapped to another type.
-func (a *accountApply) keepDecoder(next, target iot.Decoder) {
-	path := a.at + "decoders." + target.ID + "."
+func (a *accountApply) keepDecoder(nextDecoder, target iot.Decoder) {
+	path := a.path + "decoders." + target.ID + "."
 	for _, m := range target.Sensors {
-		if !slices.Contains(next.Sensors, m) {
+		if !slices.Contains(nextDecoder.Sensors, m) {
 			a.keepField(path+"sensors."+m.Key, changedOverAPI(time.Time{}), onlyAPI)
 		}
 	}
-	next.Sensors, target.Sensors = nil, nil
-	for _, field := range differing(declaredDecoder(next), declaredDecoder(target)) {
+	nextDecoder.Sensors, target.Sensors = nil, nil
+	for _, field := range differing(declaredDecoder(nextDecoder), declaredDecoder(target)) {
 		a.keepField(path+field, changedOverAPI(time.Time{}), onlyAPI)
 	}
 }
@@ -372,8 +372,8 @@ func (a *accountApply) rule(ctx context.Context, want document.Rule) error {
 		return err
 	}
 	var declared *rule.Rule // by the last inventory
-	if was := find(a.before.Rules, func(d document.Rule) bool { return d.ID == want.ID }); was != nil && !slices.Contains(a.mode.Reset, "rules") {
-		r, err := ruleOf(*was)
+	if oldRule := find(a.oldAccount.Rules, func(d document.Rule) bool { return d.ID == want.ID }); oldRule != nil && !slices.Contains(a.mode.Reset, "rules") {
+		r, err := ruleOf(*oldRule)
 		if err != nil {
 			return err
 		}
@@ -394,18 +394,18 @@ func (a *accountApply) rule(ctx context.Context, want document.Rule) error {
 	if err == nil {
 		stored = &r
 	} else if relay.KindOf(err) != relay.KindNotFound {
-		return a.keepUnopened(a.at+"rules."+want.ID, err)
+		return a.keepUnopened(a.path+"rules."+want.ID, err)
 	}
 	if keep(stored) {
 		return a.keepRule(stored, target)
 	}
-	return a.put(a.at+"rule "+want.ID, stored != nil, false, func() error { return a.Rules.Declare(ctx, a.id, target, keep) })
+	return a.put(a.path+"rule "+want.ID, stored != nil, false, func() error { return a.Rules.Declare(ctx, a.id, target, keep) })
 }
 
 // keepRule notes the fields of a rule that stay as REST has set them; stored is nil for a
 // rule that stays deleted.
 func (a *accountApply) keepRule(stored *rule.Rule, target rule.Rule) error {
-	path := a.at + "rules." + target.ID
+	path := a.path + "rules." + target.ID
 	if stored == nil {
 		a.keepField(path, " deleted, as the API has left it", "--reset rules creates it")
 		return nil
@@ -441,7 +441,7 @@ func (a *accountApply) relay(ctx context.Context, want inbound.Relay) error {
 	stored, err := a.Relays.Get(ctx, want.Account, want.Kind, want.ID)
 	a.didRead("relay " + want.ID)
 	if err != nil && relay.KindOf(err) != relay.KindNotFound {
-		return a.keepUnopened(a.at+"relays."+want.ID, err)
+		return a.keepUnopened(a.path+"relays."+want.ID, err)
 	}
 	exists := err == nil
 	if exists && !slices.Contains(a.mode.Reset, "relays") {
@@ -451,7 +451,7 @@ func (a *accountApply) relay(ctx context.Context, want inbound.Relay) error {
 		return nil
 	}
 	want.UpdatedAt = a.Now().UTC()
-	return a.put(a.at+want.String(), exists, false, func() error { return a.Relays.Declare(ctx, want, merge) })
+	return a.put(a.path+want.String(), exists, false, func() error { return a.Relays.Declare(ctx, want, merge) })
 }
 
 // keepRelay notes the fields of a relay that stay as they are stored.
@@ -464,7 +464,7 @@ func (a *accountApply) keepRelay(stored, want inbound.Relay) {
 		origin = changedOverAPI(stored.ChangedAt)
 	}
 	for _, field := range differing(fields(stored), fields(want)) {
-		a.keepField(a.at+"relays."+want.ID+"."+field, origin, takenBy("relays"))
+		a.keepField(a.path+"relays."+want.ID+"."+field, origin, takenBy("relays"))
 	}
 }
 
@@ -475,17 +475,17 @@ func sameButSensors(a, b iot.Decoder) bool {
 
 // joined maps the keys of a and of b, whose types win, except that what was
 // declared before stands as a has it.
-func joined(a, b, before []iot.Mapping) []iot.Mapping {
-	out := slices.Clone(a)
+func joined(a, b, oldMappings []iot.Mapping) []iot.Mapping {
+	mappings := slices.Clone(a)
 	for _, m := range b {
-		if slices.Contains(before, m) {
+		if slices.Contains(oldMappings, m) {
 			continue
 		}
-		if have := find(out, func(have iot.Mapping) bool { return have.Key == m.Key }); have != nil {
+		if have := find(mappings, func(have iot.Mapping) bool { return have.Key == m.Key }); have != nil {
 			*have = m
 		} else {
-			out = append(out, m)
+			mappings = append(mappings, m)
 		}
 	}
-	return out
+	return mappings
 }

@@ -22,12 +22,12 @@ import (
 type apply struct {
 	*Service
 	notes
-	was   standing
-	set   document.Set      // what stands, by document; without what a prune removes once that is done
-	old   document.Document // the set as one
-	known document.Index    // of its accounts
-	fresh document.Document
-	gone  document.Document // what a prune removes
+	oldStanding standing
+	set         document.Set      // what stands, by document; without what a prune removes once that is done
+	old         document.Document // the set as one
+	known       document.Index    // of its accounts
+	fresh       document.Document
+	gone        document.Document // what a prune removes
 }
 
 // notes are what an apply does.
@@ -75,7 +75,7 @@ func (a *apply) save(ctx context.Context, set document.Set) error {
 	if a.mode.DryRun {
 		return nil
 	}
-	err := a.keep(ctx, a.was, set.Seal())
+	err := a.keep(ctx, a.oldStanding, set.Seal())
 	if relay.KindOf(err) == relay.KindConflict {
 		return fmt.Errorf("%w: %w", errRaced, err)
 	}
@@ -93,12 +93,12 @@ func (a *apply) ownership(context.Context) error {
 }
 
 // note notes what is added or changed.
-func (n *notes) note(what string, exists, same bool) {
+func (n *notes) note(label string, exists, same bool) {
 	switch {
 	case !exists:
-		n.done.Added = append(n.done.Added, what)
+		n.done.Added = append(n.done.Added, label)
 	case !same:
-		n.done.Changed = append(n.done.Changed, what)
+		n.done.Changed = append(n.done.Changed, label)
 	}
 }
 
@@ -122,11 +122,11 @@ func takenBy(reset string) string { return "--reset " + reset + " takes the docu
 
 // keepUnopened notes a record that stays as it is because it does not open, and returns any
 // other error.
-func (n *notes) keepUnopened(what string, err error) error {
+func (n *notes) keepUnopened(label string, err error) error {
 	if !errors.Is(err, relay.ErrUnopened) {
 		return err
 	}
-	n.keepField(what, asStored, relay.ErrUnopened.Error())
+	n.keepField(label, asStored, relay.ErrUnopened.Error())
 	return nil
 }
 
@@ -143,17 +143,17 @@ func differing[T any](a, b T) (fields []string) {
 }
 
 // put notes what is added or changed, and saves it.
-func (n *notes) put(what string, exists, same bool, save func() error) error {
-	n.note(what, exists, same)
+func (n *notes) put(label string, exists, same bool, save func() error) error {
+	n.note(label, exists, same)
 	return n.write(save)
 }
 
 // putAll puts all records of one kind that only inventories change; before are those
 // that an earlier inventory declared.
-func putAll[T comparable](n *notes, kind string, want, before []T, id func(T) string, save func(T) error) error {
-	for _, one := range want {
-		have := find(before, func(b T) bool { return id(b) == id(one) })
-		if err := n.put(kind+id(one), have != nil, have != nil && *have == one, func() error { return save(one) }); err != nil {
+func putAll[T comparable](n *notes, kind string, want, oldTimes []T, id func(T) string, save func(T) error) error {
+	for _, record := range want {
+		have := find(oldTimes, func(b T) bool { return id(b) == id(record) })
+		if err := n.put(kind+id(record), have != nil, have != nil && *have == record, func() error { return save(record) }); err != nil {
 			return err
 		}
 	}
@@ -161,8 +161,8 @@ func putAll[T comparable](n *notes, kind string, want, before []T, id func(T) st
 }
 
 // find returns the first entry of a list that is looked for; nil if there is none.
-func find[T any](list []T, is func(T) bool) *T {
-	if i := slices.IndexFunc(list, is); i >= 0 {
+func find[T any](list []T, fn func(T) bool) *T {
+	if i := slices.IndexFunc(list, fn); i >= 0 {
 		return &list[i]
 	}
 	return nil

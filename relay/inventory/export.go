@@ -61,13 +61,13 @@ func (s *Service) Owner(ctx context.Context, thing string) (string, error) {
 
 // owners returns the names of the documents that declare records, by record.
 func owners(set document.Set) map[string]string {
-	all := make(map[string]string)
+	result := make(map[string]string)
 	for _, part := range set.Parts() {
 		for _, t := range document.Things(part) {
-			all[t.String()] = part.Owner()
+			result[t.String()] = part.Owner()
 		}
 	}
-	return all
+	return result
 }
 
 // present puts what is stored in the place of what was declared.
@@ -79,17 +79,17 @@ func (s *Service) present(ctx context.Context, set document.Set, part *document.
 		if err != nil {
 			return err
 		}
-		own := accounts.Of(*a) == part.Owner()
-		if own {
+		isOwn := accounts.Of(*a) == part.Owner()
+		if isOwn {
 			if err := s.presentSettings(ctx, rec, a); err != nil {
 				return err
 			}
 		}
-		shown := func(kind, id string) bool {
+		fn := func(kind, id string) bool {
 			owner := owners[document.Thing{Kind: kind, Account: a.Name, Name: id}.String()]
-			return owner == part.Owner() || own && owner == ""
+			return owner == part.Owner() || isOwn && owner == ""
 		}
-		p := presenter{s, rec.ID, shown}
+		p := presenter{s, rec.ID, fn}
 		for _, step := range []func(context.Context, *document.Account) error{p.relays, p.sims, p.decoders, p.rules} {
 			if err := step(ctx, a); err != nil {
 				return fmt.Errorf("account %s: %w", a.Name, err)
@@ -111,8 +111,8 @@ func (s *Service) presentSettings(ctx context.Context, rec account.Account, a *d
 // presenter puts the records of an account in the place of what a document declares.
 type presenter struct {
 	*Service
-	acct  relay.AccountID
-	shown func(kind, id string) bool // whether the document shows a decoder or rule
+	acct relay.AccountID
+	fn   func(kind, id string) bool // whether the document shows a decoder or rule
 }
 
 func (p presenter) relays(ctx context.Context, a *document.Account) error {
@@ -142,18 +142,18 @@ func (p presenter) relay(ctx context.Context, k inbound.Kind, id string, action 
 }
 
 func (p presenter) sims(ctx context.Context, a *document.Account) error {
-	for some := range slices.Chunk(a.SIMs, simBatch) {
-		iccids := make([]sim.ICCID, len(some))
-		for i, one := range some {
+	for chunk := range slices.Chunk(a.SIMs, simBatch) {
+		iccids := make([]sim.ICCID, len(chunk))
+		for i, one := range chunk {
 			iccids[i] = sim.ICCID(one.ICCID)
 		}
 		stored, err := p.SIMs.GetMany(ctx, p.acct, iccids)
 		if err != nil {
 			return err
 		}
-		for i := range some {
+		for i := range chunk {
 			if have, ok := stored[iccids[i]]; ok {
-				some[i].CurrentState, some[i].Service4G, some[i].Service5G = string(have.State), have.Service4G, have.Service5G
+				chunk[i].CurrentState, chunk[i].Service4G, chunk[i].Service5G = string(have.State), have.Service4G, have.Service5G
 			}
 		}
 	}
@@ -165,7 +165,7 @@ func (p presenter) decoders(ctx context.Context, a *document.Account) error {
 	stored, err := p.Devices.Decoders(ctx, p.acct)
 	a.Decoders = nil
 	for _, d := range stored {
-		if p.shown("decoder", d.ID) {
+		if p.fn("decoder", d.ID) {
 			a.Decoders = append(a.Decoders, declaredDecoder(d))
 		}
 	}
@@ -177,7 +177,7 @@ func (p presenter) rules(ctx context.Context, a *document.Account) error {
 	stored, err := p.Rules.Rules(ctx, p.acct)
 	a.Rules = nil
 	for _, r := range stored {
-		if !p.shown("rule", r.ID) {
+		if !p.fn("rule", r.ID) {
 			continue
 		}
 		if r.Unopened {
@@ -194,15 +194,15 @@ func (p presenter) rules(ctx context.Context, a *document.Account) error {
 
 // declaredDecoder is the document's form of a decoder.
 func declaredDecoder(d iot.Decoder) document.Decoder {
-	out := document.Decoder{
+	decoder := document.Decoder{
 		ID: d.ID, Name: d.Name, Description: d.Description, Type: string(d.Type),
 		Codec: d.Codec, Source: d.Source, UseRawPayload: d.UseRawPayload,
 		MACVersion: d.MACVersion, Revision: d.Revision, ClassB: d.ClassB, ClassC: d.ClassC,
 	}
 	for _, m := range d.Sensors {
-		out.Sensors = append(out.Sensors, document.Mapping(m))
+		decoder.Sensors = append(decoder.Sensors, document.Mapping(m))
 	}
-	return out
+	return decoder
 }
 
 // declaredRule is the document's form of a rule, whose fields are those of the API.

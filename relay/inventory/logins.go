@@ -13,11 +13,11 @@ import (
 // holds the passwords as they are kept.
 func (a *apply) logins(ctx context.Context) error {
 	for _, want := range a.fresh.Accounts {
-		was := a.before(want).SOAP
-		if want.SOAP == nil || was == nil || was.Username == want.SOAP.Username {
+		oldSoap := a.before(want).SOAP
+		if want.SOAP == nil || oldSoap == nil || oldSoap.Username == want.SOAP.Username {
 			continue
 		}
-		if err := a.write(func() error { return a.Accounts.DeleteLogin(ctx, was.Username) }); err != nil {
+		if err := a.write(func() error { return a.Accounts.DeleteLogin(ctx, oldSoap.Username) }); err != nil {
 			return err
 		}
 	}
@@ -33,27 +33,27 @@ func (a *apply) login(ctx context.Context, want *document.Account) error {
 	if want.SOAP == nil {
 		return nil
 	}
-	was := a.before(*want).SOAP
-	kept, err := password(want.SOAP, was)
+	oldSoap := a.before(*want).SOAP
+	text, err := password(want.SOAP, oldSoap)
 	if err != nil {
 		return err
 	}
-	want.SOAP.Password = kept
-	login := account.Login{Username: want.SOAP.Username, Account: relay.AccountID(want.ID), Password: kept}
-	what := "account " + want.Name + ": SOAP username " + login.Username
-	return a.put(what, was != nil, was != nil && *was == *want.SOAP, func() error { return a.Accounts.PutLogin(ctx, login) })
+	want.SOAP.Password = text
+	login := account.Login{Username: want.SOAP.Username, Account: relay.AccountID(want.ID), Password: text}
+	label := "account " + want.Name + ": SOAP username " + login.Username
+	return a.put(label, oldSoap != nil, oldSoap != nil && *oldSoap == *want.SOAP, func() error { return a.Accounts.PutLogin(ctx, login) })
 }
 
 // password is how a declared password is kept. One that has not changed stays
 // as it was kept, salt and all, so that who was verified stays so.
-func password(want, was *document.SOAP) (string, error) {
+func password(want, oldSoap *document.SOAP) (string, error) {
 	if account.IsPasswordHash(want.Password) {
 		return want.Password, nil
 	}
-	if was != nil && account.IsPasswordHash(was.Password) {
-		same, err := account.VerifyPassword(was.Password, want.Hash())
+	if oldSoap != nil && account.IsPasswordHash(oldSoap.Password) {
+		same, err := account.VerifyPassword(oldSoap.Password, want.Hash())
 		if err != nil || same {
-			return was.Password, err
+			return oldSoap.Password, err
 		}
 	}
 	return account.HashPassword(want.Hash()), nil

@@ -38,14 +38,14 @@ const usualShare = 10
 // removalsToAllow is how many removals have to be allowed: none if they are few, and
 // no kind of record goes altogether.
 func removalsToAllow(owned, gone []document.Thing) int {
-	left := make(map[string]int)
+	result := make(map[string]int)
 	for _, t := range owned {
-		left[t.Kind]++
+		result[t.Kind]++
 	}
 	ask := len(gone)*usualShare > len(owned)
 	for _, t := range gone {
-		left[t.Kind]--
-		ask = ask || left[t.Kind] == 0
+		result[t.Kind]--
+		ask = ask || result[t.Kind] == 0
 	}
 	if ask {
 		return len(gone)
@@ -55,10 +55,10 @@ func removalsToAllow(owned, gone []document.Thing) int {
 
 // counted says how many go of how many: "3 of 12 records (1 of 1 decoder, …)".
 func counted(owned, gone []document.Thing) string {
-	of, lost := make(map[string]int), make(map[string]int)
+	result, lost := make(map[string]int), make(map[string]int)
 	var kinds []string
 	for _, t := range owned {
-		of[t.Kind]++
+		result[t.Kind]++
 	}
 	for _, t := range gone {
 		if lost[t.Kind]++; lost[t.Kind] == 1 {
@@ -66,7 +66,7 @@ func counted(owned, gone []document.Thing) string {
 		}
 	}
 	for i, kind := range kinds {
-		kinds[i] = fmt.Sprintf("%s: %d of %d", kind, lost[kind], of[kind])
+		kinds[i] = fmt.Sprintf("%s: %d of %d", kind, lost[kind], result[kind])
 	}
 	return fmt.Sprintf("%d of %d records (%s)", len(gone), len(owned), strings.Join(kinds, ", "))
 }
@@ -74,8 +74,8 @@ func counted(owned, gone []document.Thing) string {
 // withoutNeeded keeps what records of other documents refer to.
 func (a *apply) withoutNeeded(gone document.Document) document.Document {
 	lost := make(map[string]int, len(gone.Accounts))
-	for i, one := range gone.Accounts {
-		lost[one.Name] = i
+	for i, account := range gone.Accounts {
+		lost[account.Name] = i
 	}
 	for _, part := range a.set.Less(a.fresh.Owner()).Parts() {
 		for _, acct := range part.Accounts {
@@ -96,11 +96,11 @@ func (a *apply) withoutNeeded(gone document.Document) document.Document {
 
 // needed notes that a record is kept for one of another document; at is its index, or
 // less than 0 if there is none.
-func (a *apply) needed(what string, part document.Document, acct document.Account, kind string, at int) bool {
-	if at >= 0 {
-		a.done.Kept = append(a.done.Kept, fmt.Sprintf("%s: a %s of account %s in the document %q uses it", what, kind, acct.Name, part.Owner()))
+func (a *apply) needed(label string, part document.Document, acct document.Account, kind string, offset int) bool {
+	if offset >= 0 {
+		a.done.Kept = append(a.done.Kept, fmt.Sprintf("%s: a %s of account %s in the document %q uses it", label, kind, acct.Name, part.Owner()))
 	}
-	return at >= 0
+	return offset >= 0
 }
 
 // prune removes what an earlier document of this name declared and this one omits.
@@ -119,26 +119,26 @@ func (a *apply) prune(ctx context.Context) error {
 			return fmt.Errorf("inventory: prune account %s: %w", lost.Name, err)
 		}
 	}
-	var all []removal
+	var removals []removal
 	for _, t := range a.gone.SensorTypes {
-		all = append(all, removal{"sensor type " + t.ID, func() error { return a.Devices.DeleteSensorType(ctx, t.ID) }})
+		removals = append(removals, removal{"sensor type " + t.ID, func() error { return a.Devices.DeleteSensorType(ctx, t.ID) }})
 	}
 	for _, n := range a.gone.Networks {
-		all = append(all, removal{"network " + n.Prefix, func() error { return a.Networks.DeleteNetwork(ctx, n.Prefix) }})
+		removals = append(removals, removal{"network " + n.Prefix, func() error { return a.Networks.DeleteNetwork(ctx, n.Prefix) }})
 	}
-	return a.removeAll("", all)
+	return a.removeAll("", removals)
 }
 
 // removal is a record that a prune removes.
 type removal struct {
-	what string
-	do   func() error
+	label string
+	do    func() error
 }
 
 // removeAll removes records and notes them, with a prefix.
-func (a *apply) removeAll(at string, all []removal) error {
-	for _, r := range all {
-		if err := a.removed(at+r.what, a.write(r.do)); err != nil {
+func (a *apply) removeAll(path string, removals []removal) error {
+	for _, r := range removals {
+		if err := a.removed(path+r.label, a.write(r.do)); err != nil {
 			return err
 		}
 	}
@@ -152,37 +152,37 @@ func (a *apply) pruneAccount(ctx context.Context, lost document.Account, undecla
 	if err != nil {
 		return ignoreMissing(err)
 	}
-	at := "account " + lost.Name + ": "
-	var all []removal
+	path := "account " + lost.Name + ": "
+	var removals []removal
 	for i, t := range tokensOf(rec.ID, lost) {
-		all = append(all, removal{"token " + lost.Tokens[i].Label(), func() error { return a.Accounts.DeleteToken(ctx, t) }})
+		removals = append(removals, removal{"token " + lost.Tokens[i].Label(), func() error { return a.Accounts.DeleteToken(ctx, t) }})
 	}
 	if lost.SOAP != nil {
-		all = append(all, removal{"SOAP username " + lost.SOAP.Username, func() error { return a.Accounts.DeleteLogin(ctx, lost.SOAP.Username) }})
+		removals = append(removals, removal{"SOAP username " + lost.SOAP.Username, func() error { return a.Accounts.DeleteLogin(ctx, lost.SOAP.Username) }})
 	}
 	for _, r := range relaysOf(lost) {
-		all = append(all, removal{r.String(), func() error { return a.Relays.Delete(ctx, rec.ID, r.Kind, r.ID) }})
+		removals = append(removals, removal{r.String(), func() error { return a.Relays.Delete(ctx, rec.ID, r.Kind, r.ID) }})
 	}
 	for _, r := range lost.Rules {
-		all = append(all, removal{"rule " + r.ID, func() error { return a.Rules.Delete(ctx, rec.ID, r.ID) }})
+		removals = append(removals, removal{"rule " + r.ID, func() error { return a.Rules.Delete(ctx, rec.ID, r.ID) }})
 	}
 	for _, d := range lost.Decoders {
-		all = append(all, removal{"decoder " + d.ID, func() error { return a.Devices.DeleteDecoder(ctx, rec.ID, d.ID) }})
+		removals = append(removals, removal{"decoder " + d.ID, func() error { return a.Devices.DeleteDecoder(ctx, rec.ID, d.ID) }})
 	}
 	for _, s := range lost.SIMs {
-		all = append(all, removal{"SIM " + s.ICCID, func() error { return a.SIMs.Delete(ctx, rec.ID, sim.ICCID(s.ICCID)) }})
+		removals = append(removals, removal{"SIM " + s.ICCID, func() error { return a.SIMs.Delete(ctx, rec.ID, sim.ICCID(s.ICCID)) }})
 	}
 	for _, l := range lost.Locations {
-		all = append(all, removal{"location " + l.ID, func() error { return a.Devices.DeleteLocation(ctx, rec.ID, l.ID) }})
+		removals = append(removals, removal{"location " + l.ID, func() error { return a.Devices.DeleteLocation(ctx, rec.ID, l.ID) }})
 	}
 	for _, t := range lost.SIP.Trunks {
-		all = append(all, removal{"trunk " + t.Label(), func() error { return a.Trunks.PutTrunks(ctx, rec.ID, trunksOf(a.before(lost))) }})
+		removals = append(removals, removal{"trunk " + t.Label(), func() error { return a.Trunks.PutTrunks(ctx, rec.ID, trunksOf(a.before(lost))) }})
 	}
-	if err := a.removeAll(at, all); err != nil {
+	if err := a.removeAll(path, removals); err != nil {
 		return err
 	}
 	for _, l := range lost.Ledgers {
-		if err := a.pruneLedger(ctx, rec.ID, at, l.ID); err != nil {
+		if err := a.pruneLedger(ctx, rec.ID, path, l.ID); err != nil {
 			return err
 		}
 	}
@@ -193,17 +193,17 @@ func (a *apply) pruneAccount(ctx context.Context, lost document.Account, undecla
 }
 
 // pruneLedger removes a ledger that has no history.
-func (a *apply) pruneLedger(ctx context.Context, acct relay.AccountID, at, id string) error {
+func (a *apply) pruneLedger(ctx context.Context, acct relay.AccountID, path, id string) error {
 	remove := func() error { return a.Ledgers.Delete(ctx, acct, id) }
 	if a.mode.DryRun {
 		remove = func() error { return a.unwritten(ctx, acct, id) }
 	}
 	err := remove()
 	if relay.KindOf(err) == relay.KindConflict {
-		a.done.Kept = append(a.done.Kept, at+"ledger "+id+": it has a history")
+		a.done.Kept = append(a.done.Kept, path+"ledger "+id+": it has a history")
 		return nil
 	}
-	return a.removed(at+"ledger "+id, err)
+	return a.removed(path+"ledger "+id, err)
 }
 
 // unwritten returns relay.KindConflict if a ledger has a history, as its deletion does.
@@ -216,9 +216,9 @@ func (a *apply) unwritten(ctx context.Context, acct relay.AccountID, id string) 
 }
 
 // removed notes what is gone; what was gone already is fine.
-func (a *apply) removed(what string, err error) error {
+func (a *apply) removed(label string, err error) error {
 	if err = ignoreMissing(err); err == nil {
-		a.done.Removed = append(a.done.Removed, what)
+		a.done.Removed = append(a.done.Removed, label)
 	}
 	return err
 }

@@ -18,44 +18,44 @@ import (
 )
 
 func relaysOf(a document.Account) []inbound.Relay {
-	var out []inbound.Relay
+	var relays []inbound.Relay
 	for _, r := range a.Relays.Geo {
-		out = append(out, inbound.Relay{
+		relays = append(relays, inbound.Relay{
 			ID: r.ID, Kind: inbound.Geographic, Number: r.Prefix, ICCID: r.ICCID, Filter: r.Filter, Pace: outbox.Pace(r.Pace),
 			Action: inbound.Action{Name: r.Action, Parameters: r.Parameters},
 		})
 	}
 	for _, r := range a.Relays.VMN {
-		out = append(out, inbound.Relay{
+		relays = append(relays, inbound.Relay{
 			ID: r.ID, Kind: inbound.VirtualNumber, Number: r.Number, Filter: r.Filter, Pace: outbox.Pace(r.Pace),
 			Action: inbound.Action{Name: r.Action, Parameters: r.Parameters},
 		})
 	}
-	return out
+	return relays
 }
 
 // trunksOf is the trunks that an account declares.
 func trunksOf(a document.Account) []sip.Trunk {
-	var out []sip.Trunk
+	var trunks []sip.Trunk
 	for _, t := range a.SIP.Trunks {
-		out = append(out, sip.Trunk(t))
+		trunks = append(trunks, sip.Trunk(t))
 	}
-	return out
+	return trunks
 }
 
 func simsOf(a document.Account) []sim.SIM {
-	out := make([]sim.SIM, len(a.SIMs))
+	sims := make([]sim.SIM, len(a.SIMs))
 	for i, s := range a.SIMs {
-		out[i] = sim.SIM{
+		sims[i] = sim.SIM{
 			ICCID: sim.ICCID(s.ICCID), IMSI: s.IMSI, MSISDN: s.MSISDN, Service4G: s.Service4G, Service5G: s.Service5G,
 			Codes: sim.Codes{PIN: s.PIN, PIN2: s.PIN2, PUK: s.PUK, PUK2: s.PUK2}, State: sim.State(s.CurrentState),
 		}
 	}
-	return out
+	return sims
 }
 
 func tokensOf(id relay.AccountID, a document.Account) []account.Token {
-	out := make([]account.Token, 0, len(a.Tokens))
+	tokens := make([]account.Token, 0, len(a.Tokens))
 	for _, t := range a.Tokens {
 		token := account.Token{Hash: t.Hash(), Account: id, Secret: t.Secret, Source: t.Source, Scopes: account.DefaultScopes()}
 		if len(t.Scopes) > 0 {
@@ -64,32 +64,32 @@ func tokensOf(id relay.AccountID, a document.Account) []account.Token {
 				token.Scopes = append(token.Scopes, account.Scope(s))
 			}
 		}
-		out = append(out, token)
+		tokens = append(tokens, token)
 	}
-	return out
+	return tokens
 }
 
 // withSecrets gives tokens whose secret the document omits the one they had.
-func withSecrets(tokens, before []account.Token) []account.Token {
+func withSecrets(tokens, oldTokens []account.Token) []account.Token {
 	for i := range tokens {
 		t := &tokens[i]
-		if was := find(before, func(b account.Token) bool { return b.Hash == t.Hash }); was != nil {
-			t.Secret = cmp.Or(t.Secret, was.Secret)
+		if oldToken := find(oldTokens, func(b account.Token) bool { return b.Hash == t.Hash }); oldToken != nil {
+			t.Secret = cmp.Or(t.Secret, oldToken.Secret)
 		}
 	}
 	return tokens
 }
 
 func decoderOf(d document.Decoder) iot.Decoder {
-	out := iot.Decoder{
+	decoder := iot.Decoder{
 		ID: d.ID, Name: d.Name, Description: d.Description, Type: iot.DeviceType(d.Type),
 		Codec: d.Codec, Source: d.Source, UseRawPayload: d.UseRawPayload,
 		MACVersion: d.MACVersion, Revision: d.Revision, ClassB: d.ClassB, ClassC: d.ClassC,
 	}
 	for _, m := range d.Sensors {
-		out.Sensors = append(out.Sensors, iot.Mapping(m))
+		decoder.Sensors = append(decoder.Sensors, iot.Mapping(m))
 	}
-	return out
+	return decoder
 }
 
 // ruleOf is a rule as it is declared. Its error is relay.KindInvalid, by field.

@@ -97,7 +97,7 @@ func (s *Service) apply(ctx context.Context, data []byte, m document.Mode) (docu
 	if err != nil {
 		return document.Applied{}, err
 	}
-	a := apply{Service: s, notes: notes{mode: m}, was: st, set: st.set, fresh: *fresh}
+	a := apply{Service: s, notes: notes{mode: m}, oldStanding: st, set: st.set, fresh: *fresh}
 	if err := a.run(ctx); err != nil {
 		return document.Applied{}, err
 	}

@@ -15,7 +15,7 @@ import (
 // standing is what earlier inventories declare, as it is kept. Its SIMs are kept one by
 // one, for there may be a million of them: it holds those that an apply concerns.
 type standing struct {
-	kept []byte // without SIMs, as JSON; nil: nothing was ever applied
+	data []byte // without SIMs, as JSON; nil: nothing was ever applied
 	set  document.Set
 	sims map[simKey]SIMRow // of the set, as they are kept
 }
@@ -23,14 +23,16 @@ type standing struct {
 // simKey is a SIM of an account: one that moves to another may be declared in both.
 type simKey struct{ iccid, account string }
 
-func keyOf(one document.DeclaredSIM) simKey { return simKey{one.ICCID, one.Account} }
+func keyOf(declaredSIM document.DeclaredSIM) simKey {
+	return simKey{declaredSIM.ICCID, declaredSIM.Account}
+}
 
 // standing returns what is declared, without SIMs.
 func (s *Service) standing(ctx context.Context) (st standing, err error) {
-	if st.kept, err = s.Store.Merged(ctx); err != nil || st.kept == nil {
+	if st.data, err = s.Store.Merged(ctx); err != nil || st.data == nil {
 		return standing{}, err
 	}
-	if err := json.Unmarshal(st.kept, &st.set); err != nil {
+	if err := json.Unmarshal(st.data, &st.set); err != nil {
 		return standing{}, fmt.Errorf("inventory: stored document: %w", err)
 	}
 	return st, nil
@@ -82,36 +84,36 @@ func (s *Service) keep(ctx context.Context, st standing, set document.Set) error
 		return err
 	}
 	same, err := json.Marshal(bare)
-	if err == nil && bytes.Equal(same, st.kept) && len(changes.Put)+len(changes.Delete) == 0 {
-		return s.Store.Put(ctx, st.kept, same, changes) // no change that others have to see
+	if err == nil && bytes.Equal(same, st.data) && len(changes.Put)+len(changes.Delete) == 0 {
+		return s.Store.Put(ctx, st.data, same, changes) // no change that others have to see
 	}
 	bare.Revision = rand.Text()
 	fresh, err2 := json.Marshal(bare)
 	if err := errors.Join(err, err2); err != nil {
 		return fmt.Errorf("inventory: encode: %w", err)
 	}
-	return s.Store.Put(ctx, st.kept, fresh, changes)
+	return s.Store.Put(ctx, st.data, fresh, changes)
 }
 
 // changes compares SIMs with those that are kept.
 func (st standing) changes(sims []document.DeclaredSIM) (c SIMChanges, err error) {
 	stays := make(map[simKey]bool, len(sims))
-	for _, one := range sims {
-		declared, err := json.Marshal(one.SIM)
+	for _, declaredSIM := range sims {
+		declared, err := json.Marshal(declaredSIM.SIM)
 		if err != nil {
 			return c, fmt.Errorf("inventory: encode: %w", err)
 		}
 		row := SIMRow{
-			ICCID: one.ICCID, IMSI: one.IMSI, MSISDN: one.MSISDN, Document: one.Document, Account: one.Account, Declared: string(declared),
+			ICCID: declaredSIM.ICCID, IMSI: declaredSIM.IMSI, MSISDN: declaredSIM.MSISDN, Document: declaredSIM.Document, Account: declaredSIM.Account, Declared: string(declared),
 		}
-		if st.sims[keyOf(one)] != row && !stays[keyOf(one)] {
+		if st.sims[keyOf(declaredSIM)] != row && !stays[keyOf(declaredSIM)] {
 			c.Put = append(c.Put, row)
 		}
-		stays[keyOf(one)] = true
+		stays[keyOf(declaredSIM)] = true
 	}
-	for key, one := range st.sims {
+	for key, simRow := range st.sims {
 		if !stays[key] {
-			c.Delete = append(c.Delete, one)
+			c.Delete = append(c.Delete, simRow)
 		}
 	}
 	return c, nil

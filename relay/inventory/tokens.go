@@ -12,7 +12,7 @@ import (
 
 // Tokens lists the tokens of an account, of all accounts if it is 0.
 func (s *Service) Tokens(ctx context.Context, acct relay.AccountID) ([]account.DeclaredToken, error) {
-	all, err := s.Accounts.Tokens(ctx)
+	tokens, err := s.Accounts.Tokens(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -28,13 +28,13 @@ func (s *Service) Tokens(ctx context.Context, acct relay.AccountID) ([]account.D
 			}
 		}
 	}
-	out := make([]account.DeclaredToken, 0, len(all))
-	for _, t := range all {
+	declaredTokens := make([]account.DeclaredToken, 0, len(tokens))
+	for _, t := range tokens {
 		if acct == 0 || t.Account == acct {
-			out = append(out, account.DeclaredToken{Token: t, Document: declared[t.Hash]})
+			declaredTokens = append(declaredTokens, account.DeclaredToken{Token: t, Document: declared[t.Hash]})
 		}
 	}
-	return out, nil
+	return declaredTokens, nil
 }
 
 // AddToken makes a token for an account and returns its text, which is not kept. It
@@ -58,15 +58,15 @@ func (s *Service) AddToken(ctx context.Context, acct relay.AccountID, scopes []s
 // RevokeToken revokes the token with an id, see Revoke. It returns the token as it was;
 // relay.KindNotFound if there is none.
 func (s *Service) RevokeToken(ctx context.Context, id string) (account.DeclaredToken, error) {
-	all, err := s.Tokens(ctx, 0)
+	declaredTokens, err := s.Tokens(ctx, 0)
 	if err != nil {
 		return account.DeclaredToken{}, err
 	}
-	at := slices.IndexFunc(all, func(t account.DeclaredToken) bool { return t.ID() == id })
-	if at < 0 {
+	offset := slices.IndexFunc(declaredTokens, func(t account.DeclaredToken) bool { return t.ID() == id })
+	if offset < 0 {
 		return account.DeclaredToken{}, relay.Errorf(relay.KindNotFound, "There is no token %s.", id)
 	}
-	return all[at], s.revoke(ctx, all[at].Token)
+	return declaredTokens[offset], s.revoke(ctx, declaredTokens[offset].Token)
 }
 
 // GeneratedLogin is a SOAP login whose password is a token of its account: that of the demo.
@@ -135,7 +135,7 @@ func withoutToken(a *document.Account, hash string) bool {
 // redeclare changes each account of every document as it is kept.
 func (s *Service) redeclare(ctx context.Context, change func(*document.Account) error) error {
 	st, err := s.standing(ctx)
-	if err != nil || st.kept == nil {
+	if err != nil || st.data == nil {
 		return err
 	}
 	set := st.set

@@ -184,8 +184,8 @@ func (s *Service) ChangeDecoder(ctx context.Context, acct relay.AccountID, id st
 }
 
 // sameCodec reports whether both decoders run the same code.
-func (d Decoder) sameCodec(other Decoder) bool {
-	return d.Codec == other.Codec && d.Source == other.Source && d.UseRawPayload == other.UseRawPayload
+func (d Decoder) sameCodec(otherDecoder Decoder) bool {
+	return d.Codec == otherDecoder.Codec && d.Source == otherDecoder.Source && d.UseRawPayload == otherDecoder.UseRawPayload
 }
 
 func (c DecoderChange) apply(d *Decoder) {

@@ -63,8 +63,8 @@ type Ref struct {
 }
 
 // compare orders records by account and id.
-func (r Ref) compare(other Ref) int {
-	return cmp.Or(cmp.Compare(r.Account, other.Account), cmp.Compare(r.ID, other.ID))
+func (r Ref) compare(otherRef Ref) int {
+	return cmp.Or(cmp.Compare(r.Account, otherRef.Account), cmp.Compare(r.ID, otherRef.ID))
 }
 
 // FoundDevice is a device of a list, and its account.
@@ -226,8 +226,8 @@ type devicePlace struct {
 }
 
 // compare orders places by the time of the last contact, then by account and id.
-func (p devicePlace) compare(other devicePlace) int {
-	return cmp.Or(p.heard.Compare(other.heard), p.Ref.compare(other.Ref))
+func (p devicePlace) compare(otherDevicePlace devicePlace) int {
+	return cmp.Or(p.heard.Compare(otherDevicePlace.heard), p.Ref.compare(otherDevicePlace.Ref))
 }
 
 // String returns the place as a cursor.

@@ -270,7 +270,7 @@ func (a *Arrival) seen() Seen {
 
 // Repeats reports whether an arrival is the same frame as another one of its
 // device.
-func (a *Arrival) Repeats(other *Arrival) bool {
-	s, o := a.seen(), other.seen()
+func (a *Arrival) Repeats(otherArrival *Arrival) bool {
+	s, o := a.seen(), otherArrival.seen()
 	return a.Frame.DedupID != "" && s.Dedup == o.Dedup && s.Near(o.At)
 }

@@ -208,13 +208,13 @@ type Overview struct {
 
 // Points returns readings of a device, newest first. From and to are inclusive and may
 // be zero; limit is at most 1000.
-func (s *Service) Points(ctx context.Context, acct relay.AccountID, deviceID string, from, to time.Time, limit int) ([]Point, error) {
+func (s *Service) Points(ctx context.Context, acct relay.AccountID, deviceID string, start, end time.Time, limit int) ([]Point, error) {
 	sensors, err := s.store.Sensors(ctx, acct, deviceID)
 	if err != nil || len(sensors) == 0 {
 		return nil, err
 	}
 	points, err := s.readings.Readings(ctx, Query{
-		Account: acct, DeviceID: deviceID, Types: typesOf(sensors), From: from, To: to, Limit: limit,
+		Account: acct, DeviceID: deviceID, Types: typesOf(sensors), From: start, To: end, Limit: limit,
 	})
 	if err != nil {
 		return nil, relay.Errorf(relay.KindUnavailable, "iot: readings: %w", err)

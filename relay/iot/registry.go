@@ -122,8 +122,8 @@ func (s *Service) CreateLocation(ctx context.Context, acct relay.AccountID, l Lo
 	if err != nil {
 		return l, fmt.Errorf("iot: locations: %w", err)
 	}
-	if at := slices.IndexFunc(locations, func(other Location) bool { return other.Imported }); l.Imported && at >= 0 {
-		p.Add("imported", "The location "+locations[at].ID+" takes imported devices.")
+	if offset := slices.IndexFunc(locations, func(otherLocation Location) bool { return otherLocation.Imported }); l.Imported && offset >= 0 {
+		p.Add("imported", "The location "+locations[offset].ID+" takes imported devices.")
 	}
 	if err := p.Err(); err != nil {
 		return l, err

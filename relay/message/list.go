@@ -219,7 +219,7 @@ func (s *Store) Pending(ctx context.Context, acct relay.AccountID, offset, limit
 // first. Settle and Receive make a message with a Report unreported; it stays so until
 // MarkReported, so that a crash loses no report. Messages that do not open are listed again
 // later, behind the others.
-func (s *Store) Unreported(ctx context.Context, before time.Time, limit int) ([]Message, error) {
+func (s *Store) Unreported(ctx context.Context, cutoff time.Time, limit int) ([]Message, error) {
 	const label = "messages: list unreported"
 	const selectUnreported = `
 		SELECT ` + messageColumns + `
@@ -236,7 +236,7 @@ func (s *Store) Unreported(ctx context.Context, before time.Time, limit int) ([]
 		WHERE message_state.account = batch.account
 		  AND message_state.id = batch.id
 		  AND message_state.untold > 0`
-	messages, err := db.List(ctx, s.db, label, selectUnreported, messageFields, before, limit)
+	messages, err := db.List(ctx, s.db, label, selectUnreported, messageFields, cutoff, limit)
 	if err != nil {
 		return nil, err
 	}

@@ -82,12 +82,12 @@ func sentFields(m *sentMessage) []any {
 // agrees reports whether the addresses of a receipt are those of the message, and the
 // receipt arrived after a time in milliseconds. A missing address agrees with all.
 func (m *sentMessage) agrees(r *Receipt, since int64) bool {
-	has := func(addresses []string, address string) bool {
+	fn := func(addresses []string, address string) bool {
 		return address == "" || slices.ContainsFunc(addresses, func(a string) bool { return suffix(a) == suffix(address) })
 	}
 	return since <= db.Millis(r.At.Add(maxClockSkew)) &&
-		(len(r.Numbers) == 0 || has(r.Numbers, m.number)) &&
-		(len(r.Addresses) < 2 || has(r.Addresses, m.originator))
+		(len(r.Numbers) == 0 || fn(r.Numbers, m.number)) &&
+		(len(r.Addresses) < 2 || fn(r.Addresses, m.originator))
 }
 
 // awaits reports whether a part of the message has not ended, or has ended by this very

@@ -88,7 +88,7 @@ type ReceiptHandler struct {
 	appliedNow, appliedBefore []string
 	// held are the receipts that were Held, at most maxHeld. They are matched again at
 	// the next sweep.
-	held []Receipt
+	receipts []Receipt
 }
 
 // NewReceiptHandler returns a ReceiptHandler. Run sends reports that a crash left unsent.
@@ -253,8 +253,8 @@ func (h *ReceiptHandler) hold(receipts []Receipt) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := range receipts {
-		if receipts[i].Held && len(h.held) < maxHeld {
-			h.held = append(h.held, receipts[i])
+		if receipts[i].Held && len(h.receipts) < maxHeld {
+			h.receipts = append(h.receipts, receipts[i])
 		}
 	}
 }
@@ -262,8 +262,8 @@ func (h *ReceiptHandler) hold(receipts []Receipt) {
 // matchHeld matches held receipts again and applies those that are found.
 func (h *ReceiptHandler) matchHeld(ctx context.Context) error {
 	h.mu.Lock()
-	held := h.held
-	h.held = nil
+	held := h.receipts
+	h.receipts = nil
 	h.mu.Unlock()
 	if len(held) == 0 {
 		return nil

@@ -122,13 +122,13 @@ func stateBit(s State) int64 {
 
 // transition changes the state of a part if that may follow its present state, and
 // reports whether it did.
-func (r *row) transition(part int, to State, now time.Time) bool {
+func (r *row) transition(part int, state State, now time.Time) bool {
 	p := &r.parts[part]
-	if !slices.Contains(to.From(), p.State) {
+	if !slices.Contains(state.From(), p.State) {
 		return false
 	}
-	p.State, p.Changed = to, db.Millis(now)
-	if to == Buffered {
+	p.State, p.Changed = state, db.Millis(now)
+	if state == Buffered {
 		p.Buffered = p.Changed
 	}
 	r.version++

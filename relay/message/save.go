@@ -20,9 +20,9 @@ const (
 
 // idBlock is a sequence of ids that are reserved and not used.
 type idBlock struct {
-	next, end  ID
-	size       int // when it was reserved
-	reservedAt time.Time
+	nextId, end ID
+	size        int // when it was reserved
+	reservedAt  time.Time
 }
 
 // Reserve reserves n ids in a row and returns the first. The ids of one gateway grow
@@ -42,21 +42,21 @@ func (s *Store) Reserve(ctx context.Context, n int) (ID, error) {
 	}
 	now := s.db.Now()
 	fresh := now.Sub(block.reservedAt) < blockTime
-	if !fresh || block.end-block.next < ID(n) {
+	if !fresh || block.end-block.nextId < ID(n) {
 		size := n
 		if fresh { // blocks grow while they are used up within blockTime
 			size = max(n, min(2*block.size, maxBlockSize))
 		}
-		last, err := db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) (ID, error) {
+		lastId, err := db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) (ID, error) {
 			return db.Value[ID](ctx, tx, label, statement, size)
 		})
 		if err != nil {
 			return 0, err
 		}
-		block = idBlock{next: last + 1 - ID(size), end: last + 1, size: size, reservedAt: now}
+		block = idBlock{nextId: lastId + 1 - ID(size), end: lastId + 1, size: size, reservedAt: now}
 	}
-	block.next += ID(n)
-	return block.next - ID(n), nil
+	block.nextId += ID(n)
+	return block.nextId - ID(n), nil
 }
 
 // Batch is the records of one order.
@@ -165,9 +165,9 @@ func (s *Store) saveTogether(ctx context.Context, acct relay.AccountID, batches 
 		// 3. Charge for them; the credit is locked last.
 		charges := make([]credit.Change, len(inserted))
 		for i, b := range inserted {
-			first, last := b.Messages[0].ID, &b.Messages[len(b.Messages)-1]
+			first, lastMessage := b.Messages[0].ID, &b.Messages[len(b.Messages)-1]
 			reference := first.String()
-			if id := last.EntryID(len(last.Parts) - 1); id != first {
+			if id := lastMessage.EntryID(len(lastMessage.Parts) - 1); id != first {
 				reference += "-" + id.String()
 			}
 			charges[i] = credit.Change{
@@ -201,23 +201,23 @@ func claimKey(ctx context.Context, tx *db.Tx, b *Batch) (answer []byte, ok bool,
 	if b.Once.Key == "" {
 		return nil, true, nil
 	}
-	first := b.Messages[0].ID
+	id := b.Messages[0].ID
 	n, err := tx.Exec(ctx, saveLabel, insertKey,
-		b.Account, b.Once.Key, b.Once.Order, first, append([]byte{}, b.Once.Answer...), b.Now.Add(b.Once.Keep), b.Now)
+		b.Account, b.Once.Key, b.Once.Order, id, append([]byte{}, b.Once.Answer...), b.Now.Add(b.Once.Keep), b.Now)
 	if err != nil || n > 0 {
 		return nil, err == nil, err
 	}
 	type order struct {
 		hash   string
-		first  ID
+		id     ID
 		answer []byte
 	}
 	owner, err := db.One(ctx, tx, saveLabel, selectKey,
-		func(o *order) []any { return []any{&o.hash, &o.first, &o.answer} }, b.Account, b.Once.Key)
+		func(o *order) []any { return []any{&o.hash, &o.id, &o.answer} }, b.Account, b.Once.Key)
 	switch {
 	case err != nil:
 		return nil, false, err
-	case owner.first == first:
+	case owner.id == id:
 		return nil, false, nil
 	case owner.hash != b.Once.Order:
 		return nil, false, relay.Errorf(relay.KindConflict, "messages: the key belongs to another order")

@@ -74,7 +74,7 @@ func (r *row) begin(call string, start *Start) (begun []int) {
 		r.changed = true
 		// A lease of which half is left is not moved: on PostgreSQL an update that changes
 		// no indexed column adds no entry to any index.
-		if half := start.Until.Sub(start.Now) / 2; r.due < db.Millis(start.Now.Add(half)) {
+		if duration := start.Until.Sub(start.Now) / 2; r.due < db.Millis(start.Now.Add(duration)) {
 			r.due = db.Millis(start.Until)
 		}
 	}

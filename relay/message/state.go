@@ -106,20 +106,20 @@ func (s State) From() []State {
 // a message fails with its first failed part and succeeds when all parts have.
 // Removed parts do not count. 0 while there is nothing to report.
 func (m *Message) Code() (code Code, part int) {
-	least := -1 // the part that is least far
+	minimum := -1 // the part that is least far
 	for n := range m.Parts {
 		switch s := m.Parts[n].State; {
 		case s == Removed:
 		case s == Undelivered || s == Rejected:
 			return s.Code(), n
-		case least < 0 || rank(s) <= rank(m.Parts[least].State):
-			least = n
+		case minimum < 0 || rank(s) <= rank(m.Parts[minimum].State):
+			minimum = n
 		}
 	}
-	if least < 0 {
+	if minimum < 0 {
 		return 0, 0
 	}
-	return m.Parts[least].State.Code(), least
+	return m.Parts[minimum].State.Code(), minimum
 }
 
 // rank orders the successful states; the part with the lowest rank decides for the message.

@@ -66,7 +66,7 @@ func idsGrow(p fixture) {
 		last = first + ID(n) - 1
 	}
 	b := <-p.ids
-	if b.next >= b.end {
+	if b.nextId >= b.end {
 		p.Errorf("after %d ids none is left of a block: each order would take a commit", last)
 	}
 	p.ids <- b

@@ -31,11 +31,11 @@ func (s *Store) MarkUnknown(ctx context.Context, dueBy, now time.Time, reason st
 		  AND (s.account, s.id) > ($2, $3)
 		ORDER BY s.account, s.id
 		LIMIT $4 {for update}`
-	var last Ref
+	var lastRef Ref
 	for {
 		var marked int
 		rows, err := db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) ([]row, error) {
-			rows, err := db.List(ctx, tx, label, statement, rowFields, dueBy, last.Account, last.ID, db.SweepMost)
+			rows, err := db.List(ctx, tx, label, statement, rowFields, dueBy, lastRef.Account, lastRef.ID, db.SweepMost)
 			if err != nil {
 				return nil, err
 			}
@@ -55,7 +55,7 @@ func (s *Store) MarkUnknown(ctx context.Context, dueBy, now time.Time, reason st
 		if len(rows) < db.SweepMost {
 			return count, nil
 		}
-		last = rows[len(rows)-1].Ref
+		lastRef = rows[len(rows)-1].Ref
 	}
 }
 

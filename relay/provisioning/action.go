@@ -36,9 +36,9 @@ func commands() []Action {
 
 // effect is what an action does to the state of a SIM.
 type effect struct {
-	from []sim.State // in which it may be asked for
-	to   sim.State   // empty: the state stays
-	noun string      // names the action in a refusal
+	states []sim.State // in which it may be asked for
+	state  sim.State   // empty: the state stays
+	noun   string      // names the action in a refusal
 }
 
 func (a Action) effect() effect {
@@ -82,15 +82,15 @@ func (o Order) begin(one *sim.SIM, a Action, id string) error {
 		return nil // it is already
 	case one.Job != "":
 		return sim.Refuse(relay.KindInvalid, "SIM is not eligible for "+e.noun+": another job of it is in progress.")
-	case !slices.Contains(e.from, one.State):
+	case !slices.Contains(e.states, one.State):
 		return sim.Refuse(relay.KindInvalid, "SIM is not eligible for "+e.noun+": it is "+string(one.State)+".")
 	}
 	for _, s := range o.Services {
-		if has := one.HasService(s); a == AddService && has || a == RemoveService && !has {
+		if ok := one.HasService(s); a == AddService && ok || a == RemoveService && !ok {
 			return badService()
 		}
 	}
-	one.Job, one.Requested = id, cmp.Or(e.to, one.State)
+	one.Job, one.Requested = id, cmp.Or(e.state, one.State)
 	return nil
 }
 
@@ -111,7 +111,7 @@ type Settled struct {
 // settle gives a SIM free and makes it what the operator reports.
 func (o Order) settle(one *sim.SIM, a Action, r Report, now time.Time) Settled {
 	s := Settled{From: one.State, At: now, Error: r.Refused, Simulated: r.Simulated}
-	want := cmp.Or(a.effect().to, one.State)
+	want := cmp.Or(a.effect().state, one.State)
 	if r.Refused == "" {
 		o.apply(one, a)
 		one.State = want

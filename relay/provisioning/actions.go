@@ -69,20 +69,20 @@ type Activation struct {
 // It returns the refusal NoSIM, Invalid of what is wrong with the subscriber, a
 // Refusal if the SIM is not pending or has a job in flight already, and
 // KindUnavailable if the operator takes nothing now; nothing is done then.
-func (a *Actions) Activate(ctx context.Context, acct relay.AccountID, iccid string, in Activation) (string, error) {
+func (a *Actions) Activate(ctx context.Context, acct relay.AccountID, iccid string, activation Activation) (string, error) {
 	one, err := sim.Load(ctx, a.deps.SIMs, acct, iccid)
 	if err != nil {
 		return "", err
 	}
-	o := Order{ICCID: one.ICCID, Services: in.Services, Subscriber: in.Subscriber}
-	if in.New != nil {
-		who := *in.New
-		if err := prefixed("subscriber.", who.Check([]string{"forename"})); err != nil {
+	o := Order{ICCID: one.ICCID, Services: activation.Services, Subscriber: activation.Subscriber}
+	if activation.New != nil {
+		subscriber := *activation.New
+		if err := prefixed("subscriber.", subscriber.Check([]string{"forename"})); err != nil {
 			return "", err
 		}
-		who.ID = relay.NewID(a.opts.Now())
-		o.Subscriber, o.New = who.ID, &who
-	} else if err := a.subscriber(ctx, acct, "subscriber", in.Subscriber); err != nil {
+		subscriber.ID = relay.NewID(a.opts.Now())
+		o.Subscriber, o.New = subscriber.ID, &subscriber
+	} else if err := a.subscriber(ctx, acct, "subscriber", activation.Subscriber); err != nil {
 		return "", err
 	}
 	return a.order(ctx, acct, one, Activate, o)
@@ -222,9 +222,9 @@ type JobFilter struct {
 // ListJobs returns a page of the account's jobs in the order of their creation,
 // and how many there are.
 func (a *Actions) ListJobs(ctx context.Context, acct relay.AccountID, f JobFilter, page relay.Page) ([]job.Job, int, error) {
-	of := job.Filter{List: List, State: f.State, Name: f.Name, Newest: f.Newest}
+	filter := job.Filter{List: List, State: f.State, Name: f.Name, Newest: f.Newest}
 	if f.Action != "" {
-		of.Kind = f.Action.Kind()
+		filter.Kind = f.Action.Kind()
 	}
-	return a.deps.Jobs.List(ctx, acct, of, page.Offset(), page.PerPage)
+	return a.deps.Jobs.List(ctx, acct, filter, page.Offset(), page.PerPage)
 }

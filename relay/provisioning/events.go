@@ -32,7 +32,7 @@ func (a *Actions) notifyState(ctx context.Context, j job.Job, o Order, s Settled
 // Ending is called before the end of a job is recorded. It releases the SIM of a job
 // that failed without an operator's report, and saves the job's event. after sends
 // the event; it is nil if there is nothing to send.
-func (a *Actions) Ending(ctx context.Context, j job.Job, o job.Outcome) (after func(), err error) {
+func (a *Actions) Ending(ctx context.Context, j job.Job, o job.Outcome) (finish func(), err error) {
 	if j.List != List {
 		return nil, nil
 	}

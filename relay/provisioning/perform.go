@@ -45,16 +45,16 @@ func (p performer) perform(ctx context.Context, j job.Job) (any, error) {
 	if len(j.Settled) > 0 {
 		return p.finish(ctx, j, o, j.Settled)
 	}
-	one, err := p.deps.SIMs.Get(ctx, j.Account, o.ICCID)
+	sim, err := p.deps.SIMs.Get(ctx, j.Account, o.ICCID)
 	switch {
 	case relay.KindOf(err) == relay.KindNotFound:
 		return nil, job.Fail(simGone)
 	case err != nil:
 		return nil, err
-	case one.Job != j.ID:
+	case sim.Job != j.ID:
 		return p.superseded(ctx, j, o)
 	}
-	report, err := p.deps.Operator.Command(ctx, commandOf(j, o, one))
+	report, err := p.deps.Operator.Command(ctx, commandOf(j, o, sim))
 	if err != nil {
 		return nil, retryError(err)
 	}

@@ -74,19 +74,19 @@ func (a *Actions) runReassign(ctx context.Context, j job.Job) (any, error) {
 	if err := json.Unmarshal(j.Input, &r); err != nil {
 		return nil, fmt.Errorf("provisioning: job %s: input: %w", j.ID, err)
 	}
-	switch first, err := a.mayRun(ctx, j); {
+	switch isFirst, err := a.mayRun(ctx, j); {
 	case err != nil:
 		return nil, err
-	case !first:
+	case !isFirst:
 		return nil, job.Pause(time.Second)
 	}
 	until := a.opts.Now().Add(a.opts.Slice)
 	for {
-		some, err := a.remaining(ctx, j.Account, r)
-		if err != nil || len(some) == 0 {
+		iccids, err := a.remaining(ctx, j.Account, r)
+		if err != nil || len(iccids) == 0 {
 			return map[string]string{"subscriber_id": r.Target}, err
 		}
-		if err := a.assign(ctx, j.Account, some, r); err != nil {
+		if err := a.assign(ctx, j.Account, iccids, r); err != nil {
 			return nil, err
 		}
 		if !a.opts.Now().Before(until) {
@@ -105,8 +105,8 @@ func (a *Actions) mayRun(ctx context.Context, j job.Job) (bool, error) {
 	if a.opts.Now().Sub(j.CreatedAt) < concurrentFor {
 		return true, nil
 	}
-	all := job.Filter{List: List, State: job.Processing, Kind: BulkReassign.Kind()}
-	found, _, err := a.deps.Jobs.List(ctx, j.Account, all, 0, 1)
+	filter := job.Filter{List: List, State: job.Processing, Kind: BulkReassign.Kind()}
+	found, _, err := a.deps.Jobs.List(ctx, j.Account, filter, 0, 1)
 	return err == nil && (len(found) == 0 || found[0].ID == j.ID), err
 }
 
@@ -122,13 +122,13 @@ func (a *Actions) remaining(ctx context.Context, acct relay.AccountID, r Reassig
 	if err != nil {
 		return nil, err
 	}
-	var out []sim.ICCID
+	var iccids []sim.ICCID
 	for _, iccid := range r.ICCIDs {
-		if one, ok := found[iccid]; ok && one.Subscriber != r.Target && len(out) < batchSize {
-			out = append(out, iccid)
+		if sim, ok := found[iccid]; ok && sim.Subscriber != r.Target && len(iccids) < batchSize {
+			iccids = append(iccids, iccid)
 		}
 	}
-	return out, nil
+	return iccids, nil
 }
 
 // concurrency is the number of SIMs that are changed concurrently.
@@ -136,11 +136,11 @@ const concurrency = 16
 
 // assign assigns SIMs to a subscriber. It skips SIMs that were reassigned or deleted
 // meanwhile, and returns the first error in the order of the SIMs.
-func (a *Actions) assign(ctx context.Context, acct relay.AccountID, some []sim.ICCID, r Reassignment) error {
+func (a *Actions) assign(ctx context.Context, acct relay.AccountID, iccids []sim.ICCID, r Reassignment) error {
 	var wg sync.WaitGroup
-	errs := make([]error, len(some))
+	errs := make([]error, len(iccids))
 	slots := make(chan struct{}, concurrency)
-	for i, iccid := range some {
+	for i, iccid := range iccids {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()

@@ -32,7 +32,7 @@ type Posts interface {
 	// arrival, and returns how many are selected. It selects until a time, and returns back
 	// to when it came by then, zero for the beginning. If more than most are selected, fn
 	// gets the newest only. Preview stops once stop reports true.
-	Preview(ctx context.Context, f event.Filter, until time.Time, most int, stop func() bool, fn func(*event.Event, *PreviewedPost)) (count int, backTo time.Time, err error)
+	Preview(ctx context.Context, f event.Filter, until time.Time, limit int, stop func() bool, fn func(*event.Event, *PreviewedPost)) (count int, backTo time.Time, err error)
 }
 
 // DryRun summarizes the changes that a replay would make.

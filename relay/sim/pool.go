@@ -40,10 +40,10 @@ func checkAll(p relay.Problems, list []Recipient) {
 		return
 	}
 	for i := range list {
-		at := fmt.Sprintf("recipients.%d.", i)
-		list[i].check(p, at, false)
+		path := fmt.Sprintf("recipients.%d.", i)
+		list[i].check(p, path, false)
 		if slices.ContainsFunc(list[:i], list[i].sameEmail) {
-			p.AddNamed(at+"email", "The %s has a duplicate value.")
+			p.AddNamed(path+"email", "The %s has a duplicate value.")
 		}
 	}
 }
@@ -60,8 +60,8 @@ func (c PoolChange) to(p Pool, newID func() string) (Pool, error) {
 	have := p.Recipients
 	p.Recipients = slices.Clone(*c.Recipients)
 	for i, r := range p.Recipients {
-		if at := slices.IndexFunc(have, r.sameEmail); at >= 0 {
-			p.Recipients[i].ID = have[at].ID
+		if offset := slices.IndexFunc(have, r.sameEmail); offset >= 0 {
+			p.Recipients[i].ID = have[offset].ID
 		} else {
 			p.Recipients[i].ID = newID()
 		}
@@ -115,7 +115,7 @@ func ParseICCIDs(list []string) ([]ICCID, error) {
 	case len(list) > MaxICCIDs:
 		return nil, relay.Invalid("iccids", "The iccids must be at most 5000.")
 	}
-	out := make([]ICCID, 0, len(list))
+	iccids := make([]ICCID, 0, len(list))
 	seen := make(map[ICCID]bool, len(list))
 	for _, text := range list {
 		iccid, err := ParseICCID(text)
@@ -124,10 +124,10 @@ func ParseICCIDs(list []string) ([]ICCID, error) {
 		}
 		if !seen[iccid] {
 			seen[iccid] = true
-			out = append(out, iccid)
+			iccids = append(iccids, iccid)
 		}
 	}
-	return out, nil
+	return iccids, nil
 }
 
 // Attach puts SIMs of the account into a pool, all or none. Those that are in it

@@ -62,30 +62,30 @@ type member struct {
 }
 
 func lockMembers(ctx context.Context, tx *db.Tx, acct relay.AccountID, iccids []ICCID) (map[ICCID]member, error) {
-	all, err := db.List(ctx, tx, "SIMs", `
+	members, err := db.List(ctx, tx, "SIMs", `
 SELECT iccid, pool, detached FROM sim
 WHERE (account, iccid) IN (SELECT account, iccid FROM batch)
 ORDER BY iccid {for update}`, func(m *member) []any {
 		return []any{&m.iccid, &m.pool, &m.detached}
 	}, db.AccountColumn(acct, "iccid", iccids))
-	return db.By(all, func(m member) ICCID { return m.iccid }), err
+	return db.By(members, func(m member) ICCID { return m.iccid }), err
 }
 
 // moving returns the SIMs that are not yet where they shall be, or refuses the
 // first of the call's that must not be moved.
 func (j joining) moving(have map[ICCID]member) (moving []ICCID, err error) {
 	for _, iccid := range j.iccids {
-		m, there := have[iccid]
-		left := !j.attach && m.detached == j.name
+		m, found := have[iccid]
+		gone := !j.attach && m.detached == j.name
 		switch {
-		case !there:
+		case !found:
 			return nil, BadICCID(string(iccid))
 		case j.attach && m.pool != "" && m.pool != j.pool:
 			return nil, NotFree(iccid)
-		case !j.attach && !left && m.pool != j.pool:
+		case !j.attach && !gone && m.pool != j.pool:
 			return nil, BadICCID(string(iccid))
 		}
-		if j.attach && m.pool == "" || !j.attach && !left {
+		if j.attach && m.pool == "" || !j.attach && !gone {
 			moving = append(moving, iccid)
 		}
 	}
@@ -120,7 +120,7 @@ func (s *Pools) Put(ctx context.Context, acct relay.AccountID, p Pool) error {
 // Change saves a pool as changed by the function.
 func (s *Pools) Change(ctx context.Context, acct relay.AccountID, id string, change func(*Pool) error) (Pool, error) {
 	return db.Transact(ctx, s.db, "pool "+id, func(ctx context.Context, tx *db.Tx) (Pool, error) {
-		out, _, err := pools.Change(ctx, tx, acct, id, change)
-		return out, err
+		pool, _, err := pools.Change(ctx, tx, acct, id, change)
+		return pool, err
 	})
 }

@@ -50,7 +50,7 @@ func (f Filter) Holds(value string) bool {
 // the whole text otherwise. No operator means =. The value of the filter is empty if
 // every record passes, as all do if the request has no value. If one is invalid, wrong
 // names it, operator or value, and how is the reason.
-func ParseFilter(column, operator, value string) (f Filter, wrong, how string) {
+func ParseFilter(column, operator, value string) (f Filter, wrong, text string) {
 	if len(value) > maxText || !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl) {
 		return f, "value", "must be a text of at most 255 characters."
 	}
@@ -87,13 +87,13 @@ type Query struct {
 // else that of the first filter by a prefix, whose index has the results next to each
 // other, else the first.
 func (q Query) Order(columns []string) int {
-	by := q.OrderBy
+	key := q.OrderBy
 	for _, f := range q.Filters {
-		if by == "" && f.Match == Begins {
-			by = f.Column
+		if key == "" && f.Match == Begins {
+			key = f.Column
 		}
 	}
-	return max(0, slices.Index(columns, by))
+	return max(0, slices.Index(columns, key))
 }
 
 // Scope is whose SIMs a list holds: those of a pool, of a subscriber, or, with

@@ -17,8 +17,8 @@ func (s *Service) AddRecipient(ctx context.Context, acct relay.AccountID, iccid 
 		return SIM{}, err
 	}
 	r.ID = iccid + "-" + s.newID() // leads back to the SIM
-	return s.change(ctx, acct, iccid, func(one *SIM) (err error) {
-		one.Recipients, err = joined(one.Recipients, r)
+	return s.change(ctx, acct, iccid, func(sim *SIM) (err error) {
+		sim.Recipients, err = joined(sim.Recipients, r)
 		return err
 	})
 }
@@ -30,9 +30,9 @@ func (s *Service) RemoveRecipient(ctx context.Context, acct relay.AccountID, id 
 	if err != nil {
 		return NoRecipient()
 	}
-	there := false
-	_, err = s.SIMs.Change(ctx, acct, parsed, func(one *SIM) (err error) {
-		one.Recipients, err = without(one.Recipients, id, &there)
+	found := false
+	_, err = s.SIMs.Change(ctx, acct, parsed, func(sim *SIM) (err error) {
+		sim.Recipients, err = without(sim.Recipients, id, &found)
 		return err
 	})
 	return Missing(err, NoRecipient())
@@ -46,37 +46,37 @@ func (s *Service) AddPoolRecipient(ctx context.Context, acct relay.AccountID, po
 		return Pool{}, err
 	}
 	r.ID = s.newID()
-	return s.changePool(ctx, acct, pool, func(one *Pool) (err error) {
-		one.Recipients, err = joined(one.Recipients, r)
+	return s.changePool(ctx, acct, pool, func(pool *Pool) (err error) {
+		pool.Recipients, err = joined(pool.Recipients, r)
 		return err
 	})
 }
 
 // RemovePoolRecipient removes a recipient of a pool.
 func (s *Service) RemovePoolRecipient(ctx context.Context, acct relay.AccountID, pool, id string) error {
-	there := false
-	_, err := s.changePool(ctx, acct, pool, func(one *Pool) (err error) {
-		one.Recipients, err = without(one.Recipients, id, &there)
+	found := false
+	_, err := s.changePool(ctx, acct, pool, func(pool *Pool) (err error) {
+		pool.Recipients, err = without(pool.Recipients, id, &found)
 		return err
 	})
 	return err
 }
 
 // check normalises a recipient and adds its problems, under a prefix.
-func (r *Recipient) check(p relay.Problems, at string, numbered bool) {
+func (r *Recipient) check(p relay.Problems, path string, numbered bool) {
 	r.Email, r.Number = strings.TrimSpace(r.Email), strings.TrimSpace(r.Number)
 	switch {
 	case r.Email == "":
-		p.AddNamed(at+"email", "The %s field is required.")
+		p.AddNamed(path+"email", "The %s field is required.")
 	case !IsEmail(r.Email) || relay.CheckAddress(r.Email) != nil:
-		p.AddNamed(at+"email", "The %s must be a valid email address.")
+		p.AddNamed(path+"email", "The %s must be a valid email address.")
 	}
 	const most = 20
 	switch {
 	case r.Number == "" && numbered:
-		p.AddNamed(at+"number", "The %s field is required.")
+		p.AddNamed(path+"number", "The %s field is required.")
 	case r.Number != "" && (!relay.Digits(r.Number) || len(r.Number) > most):
-		p.AddNamed(at+"number", "The %s must be at most 20 digits.")
+		p.AddNamed(path+"number", "The %s must be at most 20 digits.")
 	}
 }
 
@@ -100,14 +100,14 @@ func joined(list []Recipient, r Recipient) ([]Recipient, error) {
 
 // without removes a recipient. there is set once the recipient was found: if it is
 // missing at the next attempt, it was removed and the store's response was lost.
-func without(list []Recipient, id string, there *bool) ([]Recipient, error) {
-	at := slices.IndexFunc(list, func(r Recipient) bool { return r.ID == id })
+func without(list []Recipient, id string, ok *bool) ([]Recipient, error) {
+	offset := slices.IndexFunc(list, func(r Recipient) bool { return r.ID == id })
 	switch {
-	case at < 0 && *there:
+	case offset < 0 && *ok:
 		return list, nil
-	case at < 0:
+	case offset < 0:
 		return nil, NoRecipient()
 	}
-	*there = true
-	return slices.Delete(slices.Clone(list), at, at+1), nil
+	*ok = true
+	return slices.Delete(slices.Clone(list), offset, offset+1), nil
 }

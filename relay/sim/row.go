@@ -33,22 +33,22 @@ func readOwned(acct *relay.AccountID, s *SIM) []any {
 }
 
 // batchOf is SIMs as rows, as they are after a change.
-func batchOf(acct relay.AccountID, all []changed) *db.Batch {
-	return db.BatchOf(columns+", unopened", all, func(c *changed) []any {
-		values := fields(&acct, &c.is)
-		if len(c.is.Recipients) == 0 {
+func batchOf(acct relay.AccountID, changes []changed) *db.Batch {
+	return db.BatchOf(columns+", unopened", changes, func(c *changed) []any {
+		values := fields(&acct, &c.newSim)
+		if len(c.newSim.Recipients) == 0 {
 			values[len(values)-1] = ""
 		}
-		return append(values, c.was.Unopened)
+		return append(values, c.oldSim.Unopened)
 	})
 }
 
 // changed is a SIM before and after; the zero SIM for none.
-type changed struct{ was, is SIM }
+type changed struct{ oldSim, newSim SIM }
 
 // moved reports whether a change moves the SIM in any list.
 func (c changed) moved() bool {
-	return c.was.IMSI != c.is.IMSI || c.was.MSISDN != c.is.MSISDN || c.was.Pool != c.is.Pool || c.was.Subscriber != c.is.Subscriber
+	return c.oldSim.IMSI != c.newSim.IMSI || c.oldSim.MSISDN != c.newSim.MSISDN || c.oldSim.Pool != c.newSim.Pool || c.oldSim.Subscriber != c.newSim.Subscriber
 }
 
 // forUpdate, behind a query, locks the SIMs that it reads.
@@ -56,10 +56,10 @@ const forUpdate = " {for update}"
 
 // load loads the SIMs of an account that exist, by ICCID, or locks them.
 func load(ctx context.Context, c db.Conn, acct relay.AccountID, iccids []ICCID, lock string) (map[ICCID]SIM, error) {
-	all, err := db.List(ctx, c, "SIMs", `
+	sims, err := db.List(ctx, c, "SIMs", `
 SELECT `+columns+` FROM sim
 WHERE (account, iccid) IN (SELECT account, iccid FROM batch)`+lock, read, db.AccountColumn(acct, "iccid", iccids))
-	return db.By(all, func(s SIM) ICCID { return s.ICCID }), err
+	return db.By(sims, func(s SIM) ICCID { return s.ICCID }), err
 }
 
 // loadOne loads a SIM, or locks it; relay.KindNotFound if there is none.
@@ -70,12 +70,12 @@ WHERE account = $1 AND iccid = $2`+lock, read, acct, iccid)
 }
 
 // insert saves new SIMs and returns those that did not exist.
-func insert(ctx context.Context, tx *db.Tx, acct relay.AccountID, all []changed) (map[ICCID]bool, error) {
+func insert(ctx context.Context, tx *db.Tx, acct relay.AccountID, changes []changed) (map[ICCID]bool, error) {
 	return db.Map[ICCID, bool](ctx, tx, "SIMs", `
 INSERT INTO sim (`+columns+`, detached)
 SELECT `+columns+`, '' FROM batch WHERE true
 ON CONFLICT (account, iccid) DO NOTHING
-RETURNING iccid, 1`, batchOf(acct, all))
+RETURNING iccid, 1`, batchOf(acct, changes))
 }
 
 // Most changes move a SIM in no list, and leave alone what is indexed. A code that does not
@@ -95,9 +95,9 @@ FROM batch WHERE sim.account = batch.account AND sim.iccid = batch.iccid`
 )
 
 // update saves SIMs that are locked; their pools stay as they are.
-func update(ctx context.Context, tx *db.Tx, acct relay.AccountID, all []changed) error {
+func update(ctx context.Context, tx *db.Tx, acct relay.AccountID, changes []changed) error {
 	var stay, move []changed
-	for _, c := range all {
+	for _, c := range changes {
 		if c.moved() {
 			move = append(move, c)
 		} else {

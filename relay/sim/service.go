@@ -81,13 +81,13 @@ func (s *Service) Get(ctx context.Context, acct relay.AccountID, iccid string) (
 
 // Load loads the SIM with an ICCID from a request's path; the refusal NoSIM if the
 // account has none.
-func Load(ctx context.Context, from *SIMs, acct relay.AccountID, iccid string) (SIM, error) {
+func Load(ctx context.Context, siMs *SIMs, acct relay.AccountID, iccid string) (SIM, error) {
 	id, err := ParseICCID(iccid)
 	if err != nil {
 		return SIM{}, NoSIM()
 	}
-	one, err := from.Get(ctx, acct, id)
-	return one, Missing(err, NoSIM())
+	sim, err := siMs.Get(ctx, acct, id)
+	return sim, Missing(err, NoSIM())
 }
 
 // change changes the SIM with an ICCID from a request's path.
@@ -96,8 +96,8 @@ func (s *Service) change(ctx context.Context, acct relay.AccountID, iccid string
 	if err != nil {
 		return SIM{}, NoSIM()
 	}
-	one, err := s.SIMs.Change(ctx, acct, id, change)
-	return one, Missing(err, NoSIM())
+	sim, err := s.SIMs.Change(ctx, acct, id, change)
+	return sim, Missing(err, NoSIM())
 }
 
 // LimitChange is a change to a limit; what is nil stays as it is.
@@ -110,11 +110,11 @@ type LimitChange struct {
 
 // check adds the problems by the names of the parameters; least is the smallest
 // number of bytes.
-func (c LimitChange) check(p relay.Problems, least int64) {
+func (c LimitChange) check(p relay.Problems, minimum int64) {
 	for name, value := range map[string]*int64{"monthly_usage_limit": c.Monthly, "monthly_usage_limit_warning": c.Warning} {
 		switch {
-		case value == nil || *value >= least:
-		case least > 0:
+		case value == nil || *value >= minimum:
+		case minimum > 0:
 			p.AddNamed(name, "The %s must be greater than 0.")
 		default:
 			p.AddNamed(name, "The %s must be at least 0.")
@@ -190,19 +190,19 @@ func (s *Service) SetCallback(ctx context.Context, acct relay.AccountID, url str
 }
 
 // Register makes a subscriber. required names what must be given, see Required.
-func (s *Service) Register(ctx context.Context, acct relay.AccountID, who Subscriber, required []string) (Subscriber, error) {
-	if err := who.Check(required); err != nil {
-		return who, err
+func (s *Service) Register(ctx context.Context, acct relay.AccountID, subscriber Subscriber, required []string) (Subscriber, error) {
+	if err := subscriber.Check(required); err != nil {
+		return subscriber, err
 	}
-	who.ID = s.newID()
-	return who, s.Subscribers.Put(ctx, acct, who)
+	subscriber.ID = s.newID()
+	return subscriber, s.Subscribers.Put(ctx, acct, subscriber)
 }
 
 // Subscriber returns a subscriber; the refusal NoSubscriber if the account has
 // none with the id.
 func (s *Service) Subscriber(ctx context.Context, acct relay.AccountID, id string) (Subscriber, error) {
-	who, err := s.Subscribers.Get(ctx, acct, id)
-	return who, Missing(err, NoSubscriber())
+	subscriber, err := s.Subscribers.Get(ctx, acct, id)
+	return subscriber, Missing(err, NoSubscriber())
 }
 
 // ListSubscribers returns a page of the account's subscribers and how many there

@@ -71,7 +71,7 @@ type SIM struct {
 }
 
 // InService reports whether a SIM is active and no job is about to change that.
-func (one *SIM) InService() bool { return one.State == Active && one.Requested == Active }
+func (sim *SIM) InService() bool { return sim.State == Active && sim.Requested == Active }
 
 // Cap is what happens when a monthly limit is reached.
 type Cap string
@@ -143,16 +143,16 @@ func Declared(have, want SIM, reset bool) SIM {
 }
 
 // HasService reports whether the SIM has a service.
-func (one *SIM) HasService(service string) bool {
-	return service == Service4G && one.Service4G || service == Service5G && one.Service5G
+func (sim *SIM) HasService(service string) bool {
+	return service == Service4G && sim.Service4G || service == Service5G && sim.Service5G
 }
 
 // SetService adds a service to the SIM or removes it.
-func (one *SIM) SetService(service string, on bool) {
+func (sim *SIM) SetService(service string, on bool) {
 	switch service {
 	case Service4G:
-		one.Service4G = on
+		sim.Service4G = on
 	case Service5G:
-		one.Service5G = on
+		sim.Service5G = on
 	}
 }

@@ -70,19 +70,19 @@ func (s *SIMs) Delete(ctx context.Context, acct relay.AccountID, iccid ICCID) er
 const simTable = "sim"
 
 // simsOf is the list of a scope.
-func simsOf(acct relay.AccountID, in Scope) list {
-	return list{table: simTable, account: acct, scope: in, columns: Columns()}
+func simsOf(acct relay.AccountID, scope Scope) list {
+	return list{table: simTable, account: acct, scope: scope, columns: Columns()}
 }
 
 // List returns a page of a list.
-func (s *SIMs) List(ctx context.Context, acct relay.AccountID, in Scope, q Query) ([]SIM, int, error) {
-	return readPage(ctx, s.db, simsOf(acct, in), q, columns, read)
+func (s *SIMs) List(ctx context.Context, acct relay.AccountID, scope Scope, q Query) ([]SIM, int, error) {
+	return readPage(ctx, s.db, simsOf(acct, scope), q, columns, read)
 }
 
 // Scan returns the ICCIDs of a scope after the cursor from.
-func (s *SIMs) Scan(ctx context.Context, acct relay.AccountID, in Scope, from ICCID, limit int) ([]ICCID, error) {
-	where := simsOf(acct, in).where(nil)
-	where.And("iccid > ?", from)
+func (s *SIMs) Scan(ctx context.Context, acct relay.AccountID, scope Scope, iccid ICCID, limit int) ([]ICCID, error) {
+	where := simsOf(acct, scope).where(nil)
+	where.And("iccid > ?", iccid)
 	return db.Page(ctx, s.db, "SIMs", "SELECT iccid FROM sim", where, "iccid", limit, db.Self[ICCID])
 }
 
@@ -153,8 +153,8 @@ func (s *SIMs) Settle(
 		if err != nil || settled != nil {
 			return settled, err
 		}
-		_, err = changeOne(ctx, tx, j.Account, iccid, func(one *SIM) (err error) {
-			settled, err = change(one)
+		_, err = changeOne(ctx, tx, j.Account, iccid, func(sim *SIM) (err error) {
+			settled, err = change(sim)
 			return err
 		})
 		if err != nil {
@@ -168,11 +168,11 @@ func (s *SIMs) Settle(
 const declareBatch = 2000
 
 // Declare saves the SIMs of an inventory.
-func (s *SIMs) Declare(ctx context.Context, acct relay.AccountID, all []SIM, reset bool) error {
-	for some := range slices.Chunk(all, declareBatch) {
-		declared := make(map[ICCID]SIM, len(some)) // the last of those that are named twice
-		for _, one := range some {
-			declared[one.ICCID] = one
+func (s *SIMs) Declare(ctx context.Context, acct relay.AccountID, sims []SIM, reset bool) error {
+	for chunk := range slices.Chunk(sims, declareBatch) {
+		declared := make(map[ICCID]SIM, len(chunk)) // the last of those that are named twice
+		for _, sim := range chunk {
+			declared[sim.ICCID] = sim
 		}
 		err := s.db.Write(ctx, "SIMs: declare", func(ctx context.Context, tx *db.Tx) error {
 			return declare(ctx, tx, acct, declared, reset)
@@ -189,13 +189,13 @@ func (s *SIMs) Declare(ctx context.Context, acct relay.AccountID, all []SIM, res
 const declareRounds = 10
 
 func declare(ctx context.Context, tx *db.Tx, acct relay.AccountID, declared map[ICCID]SIM, reset bool) error {
-	left := slices.Sorted(maps.Keys(declared))
+	remainingIccids := slices.Sorted(maps.Keys(declared))
 	added := 0
-	for round := 0; len(left) > 0; round++ {
+	for round := 0; len(remainingIccids) > 0; round++ {
 		if round == declareRounds {
-			return relay.Errorf(relay.KindUnavailable, "SIM %s: too many concurrent updates", left[0])
+			return relay.Errorf(relay.KindUnavailable, "SIM %s: too many concurrent updates", remainingIccids[0])
 		}
-		known, fresh, err := decide(ctx, tx, acct, left, declared, reset)
+		known, fresh, err := decide(ctx, tx, acct, remainingIccids, declared, reset)
 		if err != nil {
 			return err
 		}
@@ -206,10 +206,10 @@ func declare(ctx context.Context, tx *db.Tx, acct relay.AccountID, declared map[
 		if err != nil {
 			return err
 		}
-		added, left = added+len(inserted), left[:0]
+		added, remainingIccids = added+len(inserted), remainingIccids[:0]
 		for _, c := range fresh {
-			if !inserted[c.is.ICCID] {
-				left = append(left, c.is.ICCID)
+			if !inserted[c.newSim.ICCID] {
+				remainingIccids = append(remainingIccids, c.newSim.ICCID)
 			}
 		}
 	}
@@ -226,12 +226,12 @@ func decide(
 		return nil, nil, err
 	}
 	for _, iccid := range iccids {
-		was, there := have[iccid]
-		c := changed{was, Declared(was, declared[iccid], reset)}
+		oldSim, found := have[iccid]
+		c := changed{oldSim, Declared(oldSim, declared[iccid], reset)}
 		switch {
-		case !there:
+		case !found:
 			fresh = append(fresh, c)
-		case !reflect.DeepEqual(c.was, c.is):
+		case !reflect.DeepEqual(c.oldSim, c.newSim):
 			known = append(known, c)
 		}
 	}

@@ -32,7 +32,7 @@ func folded(name string) string {
 
 // Put saves a new subscriber. One that is there, because a job runs again, is
 // replaced.
-func (s *Subscribers) Put(ctx context.Context, acct relay.AccountID, who Subscriber) error {
+func (s *Subscribers) Put(ctx context.Context, acct relay.AccountID, subscriber Subscriber) error {
 	const insert = `
 		INSERT INTO sim_subscriber (account, id, forename, surname, doc)
 		VALUES ($1, $2, $3, $4, $5)
@@ -44,8 +44,8 @@ func (s *Subscribers) Put(ctx context.Context, acct relay.AccountID, who Subscri
 		    doc = $5
 		WHERE account = $1
 		  AND id = $2`
-	label := "subscriber " + who.ID
-	values := []any{acct, who.ID, folded(who.Forename), folded(who.Surname), db.JSON(who)}
+	label := "subscriber " + subscriber.ID
+	values := []any{acct, subscriber.ID, folded(subscriber.Forename), folded(subscriber.Surname), db.JSON(subscriber)}
 	return s.db.Write(ctx, label, func(ctx context.Context, tx *db.Tx) error {
 		inserted, err := tx.Exec(ctx, label, insert, values...)
 		if err != nil {

@@ -55,7 +55,7 @@ func (c *Calls) Put(ctx context.Context, records []Record) error {
 
 // Read returns calls that start at or after from and before to, in the order of their
 // starts, after the cursor (zero: from the first), at most limit.
-func (c *Calls) Read(ctx context.Context, acct relay.AccountID, from, to time.Time, after Cursor, limit int) ([]cdr.Call, error) {
+func (c *Calls) Read(ctx context.Context, acct relay.AccountID, from, end time.Time, newCursor Cursor, limit int) ([]cdr.Call, error) {
 	const query = `
 		SELECT ` + columns + `
 		FROM sip_call
@@ -65,8 +65,8 @@ func (c *Calls) Read(ctx context.Context, acct relay.AccountID, from, to time.Ti
 		ORDER BY started, key
 		LIMIT $5`
 	start := from
-	if after.Key != "" {
-		start = after.Start
+	if newCursor.Key != "" {
+		start = newCursor.Start
 	}
-	return db.List(ctx, c.db, "calls of account "+acct.String(), query, fields, acct, to.UnixMilli(), start.UnixMilli(), after.Key, limit)
+	return db.List(ctx, c.db, "calls of account "+acct.String(), query, fields, acct, end.UnixMilli(), start.UnixMilli(), newCursor.Key, limit)
 }

@@ -56,8 +56,8 @@ func (m *Meter) EnforceSIMs(ctx context.Context, acct relay.AccountID, iccids []
 		return err
 	}
 	b := blocking{}
-	for _, one := range found {
-		b.ICCIDs = append(b.ICCIDs, one.iccid)
+	for _, o := range found {
+		b.ICCIDs = append(b.ICCIDs, o.iccid)
 	}
 	return m.submit(ctx, acct, relay.NewUUID(m.deps.Now()), b, scanLife)
 }
@@ -88,9 +88,9 @@ func (m *Meter) blockSIMs(ctx context.Context, acct relay.AccountID, iccids []si
 	if err != nil {
 		return err
 	}
-	for _, one := range found {
-		id := fmt.Sprintf("%s-%s-%s-%s-%d", one.iccid, one.of.Scope, one.of.ID, one.of.Month, one.limit)
-		if err := m.submit(ctx, acct, id, blocking{ICCIDs: []sim.ICCID{one.iccid}}, time.Millisecond); err != nil {
+	for _, o := range found {
+		id := fmt.Sprintf("%s-%s-%s-%s-%d", o.iccid, o.subject.Scope, o.subject.ID, o.subject.Month, o.limit)
+		if err := m.submit(ctx, acct, id, blocking{ICCIDs: []sim.ICCID{o.iccid}}, time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -115,9 +115,9 @@ func (m *Meter) RunBlock(ctx context.Context, j job.Job) (any, error) {
 		return nil, err
 	}
 	var errs []error
-	for _, one := range found {
-		if err := m.deps.Suspender.Suspend(ctx, j.Account, one.iccid); err != nil {
-			errs = append(errs, fmt.Errorf("sim %s: suspend: %w", one.iccid, err))
+	for _, o := range found {
+		if err := m.deps.Suspender.Suspend(ctx, j.Account, o.iccid); err != nil {
+			errs = append(errs, fmt.Errorf("sim %s: suspend: %w", o.iccid, err))
 		}
 	}
 	return map[string]int{"sims": len(found)}, errors.Join(errs...)
@@ -147,15 +147,15 @@ func (m *Meter) poolOver(ctx context.Context, acct relay.AccountID, id string) (
 	if err != nil {
 		return false, err
 	}
-	s, below := m.current(OfPool, id), int64(math.MaxInt64)
+	s, n := m.current(OfPool, id), int64(math.MaxInt64)
 	if pool.Limit.Blocks() {
-		below = pool.Limit.Monthly
+		n = pool.Limit.Monthly
 	}
-	if err := m.deps.Counters.RemoveSteps(ctx, acct, s, Blocked, below); err != nil {
+	if err := m.deps.Counters.RemoveSteps(ctx, acct, s, Blocked, n); err != nil {
 		return false, err
 	}
 	totals, err := m.deps.Counters.Totals(ctx, acct, []Subject{s})
-	return err == nil && totals[0].Bytes >= below, err
+	return err == nil && totals[0].Bytes >= n, err
 }
 
 // pool loads a pool; a deleted one has no limit.
@@ -168,23 +168,23 @@ func (m *Meter) pool(ctx context.Context, acct relay.AccountID, id string) (sim.
 }
 
 // current returns the subject for the current month.
-func (m *Meter) current(of Scope, id string) Subject {
-	return Subject{of, id, MonthOf(m.deps.Now())}
+func (m *Meter) current(scope Scope, id string) Subject {
+	return Subject{scope, id, MonthOf(m.deps.Now())}
 }
 
 // overrun is a SIM in service although a limit that blocks is reached.
 type overrun struct {
-	iccid sim.ICCID
-	of    Subject // the SIM or its pool
-	limit int64   // bytes
+	iccid   sim.ICCID
+	subject Subject // the SIM or its pool
+	limit   int64   // bytes
 }
 
 // overLimit returns those of an account's SIMs that are in service although they, or
 // their pool, have reached a limit that blocks.
 func (m *Meter) overLimit(ctx context.Context, acct relay.AccountID, iccids []sim.ICCID) ([]overrun, error) {
-	var out []overrun
-	for some := range slices.Chunk(iccids, lookupBatch) {
-		sims, err := m.deps.SIMs.GetMany(ctx, acct, some)
+	var overruns []overrun
+	for chunk := range slices.Chunk(iccids, lookupBatch) {
+		sims, err := m.deps.SIMs.GetMany(ctx, acct, chunk)
 		if err != nil {
 			return nil, err
 		}
@@ -192,36 +192,36 @@ func (m *Meter) overLimit(ctx context.Context, acct relay.AccountID, iccids []si
 		if err != nil {
 			return nil, err
 		}
-		for _, iccid := range some {
-			one, there := sims[iccid]
-			if !there || !one.InService() {
+		for _, iccid := range chunk {
+			sim, found := sims[iccid]
+			if !found || !sim.InService() {
 				continue
 			}
-			for _, s := range []Subject{m.current(OfSIM, string(iccid)), m.current(OfPool, one.Pool)} {
-				if limit, is := reached[s]; is {
-					out = append(out, overrun{iccid, s, limit})
+			for _, s := range []Subject{m.current(OfSIM, string(iccid)), m.current(OfPool, sim.Pool)} {
+				if limit, ok := reached[s]; ok {
+					overruns = append(overruns, overrun{iccid, s, limit})
 					break
 				}
 			}
 		}
 	}
-	return out, nil
+	return overruns, nil
 }
 
 // reached returns the limits that block and are reached, of SIMs in service and
 // their pools.
 func (m *Meter) reached(ctx context.Context, acct relay.AccountID, sims map[sim.ICCID]sim.SIM) (map[Subject]int64, error) {
 	limits := make(map[Subject]sim.Limit)
-	for iccid, one := range sims {
-		if !one.InService() {
+	for iccid, sim := range sims {
+		if !sim.InService() {
 			continue
 		}
-		limits[m.current(OfSIM, string(iccid))] = one.Limit
-		s := m.current(OfPool, one.Pool)
-		if _, known := limits[s]; known || one.Pool == "" {
+		limits[m.current(OfSIM, string(iccid))] = sim.Limit
+		s := m.current(OfPool, sim.Pool)
+		if _, known := limits[s]; known || sim.Pool == "" {
 			continue
 		}
-		pool, err := m.pool(ctx, acct, one.Pool)
+		pool, err := m.pool(ctx, acct, sim.Pool)
 		if err != nil {
 			return nil, err
 		}
@@ -240,11 +240,11 @@ func (m *Meter) reached(ctx context.Context, acct relay.AccountID, sims map[sim.
 	if err != nil {
 		return nil, err
 	}
-	out := make(map[Subject]int64)
+	result := make(map[Subject]int64)
 	for i, s := range subjects {
 		if limit := limits[s].Monthly; totals[i].Bytes >= limit {
-			out[s] = limit
+			result[s] = limit
 		}
 	}
-	return out, nil
+	return result, nil
 }

@@ -69,18 +69,18 @@ const lookupBatch = 1000
 
 // findSIMs looks up the SIMs of records, by account and ICCID.
 func (m *Meter) findSIMs(ctx context.Context, records []Record) (map[relay.AccountID]map[sim.ICCID]sim.SIM, error) {
-	asked := make(map[relay.AccountID]map[sim.ICCID]bool)
+	result := make(map[relay.AccountID]map[sim.ICCID]bool)
 	for _, r := range records {
-		if asked[r.Account] == nil {
-			asked[r.Account] = make(map[sim.ICCID]bool)
+		if result[r.Account] == nil {
+			result[r.Account] = make(map[sim.ICCID]bool)
 		}
-		asked[r.Account][sim.ICCID(r.Use.ICCID)] = true
+		result[r.Account][sim.ICCID(r.Use.ICCID)] = true
 	}
-	sims := make(map[relay.AccountID]map[sim.ICCID]sim.SIM, len(asked))
-	for acct, iccids := range asked {
+	sims := make(map[relay.AccountID]map[sim.ICCID]sim.SIM, len(result))
+	for acct, iccids := range result {
 		sims[acct] = make(map[sim.ICCID]sim.SIM, len(iccids))
-		for some := range slices.Chunk(slices.Collect(maps.Keys(iccids)), lookupBatch) {
-			found, err := m.deps.SIMs.GetMany(ctx, acct, some)
+		for chunk := range slices.Chunk(slices.Collect(maps.Keys(iccids)), lookupBatch) {
+			found, err := m.deps.SIMs.GetMany(ctx, acct, chunk)
 			if err != nil {
 				return nil, err
 			}
@@ -101,21 +101,21 @@ func (m *Meter) enforce(ctx context.Context, records []Record, sims map[relay.Ac
 	}
 	slices.SortFunc(all, before)
 	reached := make(map[counter]bool)
-	for _, one := range all {
-		totals, err := m.deps.Counters.Totals(ctx, one.account, []Subject{one.subject})
+	for _, l := range all {
+		totals, err := m.deps.Counters.Totals(ctx, l.account, []Subject{l.subject})
 		if err != nil {
 			return err
 		}
 		total := totals[0]
-		if err := m.notifyDue(ctx, one, total.Bytes, one.due(total)); err != nil {
+		if err := m.notifyDue(ctx, l, total.Bytes, l.due(total)); err != nil {
 			return err
 		}
-		if !one.limit.Blocks() || total.Bytes < one.limit.Monthly || one.subject.Month != MonthOf(m.deps.Now()) {
+		if !l.limit.Blocks() || total.Bytes < l.limit.Monthly || l.subject.Month != MonthOf(m.deps.Now()) {
 			continue
 		}
-		reached[one.counter] = true
-		if one.subject.Scope == OfPool && !total.Done.Has(Blocked) {
-			if err := m.blockPool(ctx, one.account, one.subject); err != nil {
+		reached[l.counter] = true
+		if l.subject.Scope == OfPool && !total.Done.Has(Blocked) {
+			if err := m.blockPool(ctx, l.account, l.subject); err != nil {
 				return err
 			}
 		}
@@ -128,11 +128,11 @@ func (m *Meter) enforceReached(ctx context.Context, records []Record, reached ma
 	iccids := make(map[relay.AccountID][]sim.ICCID)
 	seen := make(map[counter]bool)
 	for _, r := range records {
-		own, pool := r.counters()
-		if seen[own] || !reached[own] && !reached[pool] {
+		c, pool := r.counters()
+		if seen[c] || !reached[c] && !reached[pool] {
 			continue
 		}
-		seen[own] = true
+		seen[c] = true
 		iccids[r.Account] = append(iccids[r.Account], sim.ICCID(r.Use.ICCID))
 	}
 	for acct, some := range iccids {
@@ -161,7 +161,7 @@ type counter struct {
 
 // counters returns the totals that a record adds to: its SIM's and its pool's, whose
 // id is empty if the SIM is in none.
-func (r Record) counters() (own, pool counter) {
+func (r Record) counters() (c, pool counter) {
 	month := MonthOf(r.Use.Start)
 	return counter{r.Account, Subject{OfSIM, r.Use.ICCID, month}}, counter{r.Account, Subject{OfPool, r.Pool, month}}
 }
@@ -171,11 +171,11 @@ func (m *Meter) limited(ctx context.Context, records []Record, sims map[relay.Ac
 	seen := make(map[counter]bool)
 	var all []limited
 	for _, r := range records {
-		own, of := r.counters()
-		if !seen[own] {
-			seen[own] = true
+		c, of := r.counters()
+		if !seen[c] {
+			seen[c] = true
 			if one := sims[r.Account][sim.ICCID(r.Use.ICCID)]; one.Limit.IsSet() {
-				all = append(all, limited{counter: own, limit: one.Limit, recipients: one.Recipients})
+				all = append(all, limited{counter: c, limit: one.Limit, recipients: one.Recipients})
 			}
 		}
 		if r.Pool == "" || seen[of] {

@@ -18,22 +18,22 @@ const (
 
 // notifyDue sends the notifications that are due and records each step afterwards.
 // A step that is repeated, because a process died in between, has the same ids.
-func (m *Meter) notifyDue(ctx context.Context, one limited, bytes int64, due Steps) error {
+func (m *Meter) notifyDue(ctx context.Context, l limited, bytes int64, due Steps) error {
 	for _, s := range []struct {
-		step        Steps
-		event, what string
-		threshold   int64
+		step         Steps
+		event, label string
+		threshold    int64
 	}{
-		{Warned, LimitWarning, "is near its monthly limit", one.limit.Warning},
-		{Reached, LimitReached, "has reached its monthly limit", one.limit.Monthly},
+		{Warned, LimitWarning, "is near its monthly limit", l.limit.Warning},
+		{Reached, LimitReached, "has reached its monthly limit", l.limit.Monthly},
 	} {
 		if !due.Has(s.step) {
 			continue
 		}
-		if err := m.notify(ctx, one, s.event, bytes, s.what, s.threshold); err != nil {
-			return fmt.Errorf("usage: limit of %s %s: %w", one.subject.Scope, one.subject.ID, err)
+		if err := m.notify(ctx, l, s.event, bytes, s.label, s.threshold); err != nil {
+			return fmt.Errorf("usage: limit of %s %s: %w", l.subject.Scope, l.subject.ID, err)
 		}
-		if err := m.deps.Counters.AddSteps(ctx, one.account, one.subject, s.step); err != nil {
+		if err := m.deps.Counters.AddSteps(ctx, l.account, l.subject, s.step); err != nil {
 			return err
 		}
 	}
@@ -41,23 +41,23 @@ func (m *Meter) notifyDue(ctx context.Context, one limited, bytes int64, due Ste
 }
 
 // notify sends an event to the callback and mails to the recipients.
-func (m *Meter) notify(ctx context.Context, one limited, event string, bytes int64, what string, threshold int64) error {
-	id := fmt.Sprintf("%s-%s", event, one.key())
-	if err := m.deps.Events.Notify(ctx, one.account, outbox.Event{
-		ID: id, Type: event, CreatedAt: m.deps.Now(), About: one.subject.ID, Data: one.data(bytes),
+func (m *Meter) notify(ctx context.Context, l limited, event string, bytes int64, label string, threshold int64) error {
+	id := fmt.Sprintf("%s-%s", event, l.key())
+	if err := m.deps.Events.Notify(ctx, l.account, outbox.Event{
+		ID: id, Type: event, CreatedAt: m.deps.Now(), About: l.subject.ID, Data: l.data(bytes),
 	}); err != nil {
 		return err
 	}
 	text := fmt.Sprintf("%s %s.\n\nUsed in %s (UTC): %d bytes\nMark that was passed: %d bytes\nMonthly limit: %s\n",
-		one.title(), what, one.subject.Month, bytes, threshold, amount(one.limit.Monthly))
-	if event == LimitReached && one.limit.Cap == sim.Block {
+		l.title(), label, l.subject.Month, bytes, threshold, amount(l.limit.Monthly))
+	if event == LimitReached && l.limit.Cap == sim.Block {
 		text += "\nThe limit is set to block: the operator is asked to suspend what uses it.\n"
 	}
-	mails := make([]outbox.Notice, len(one.recipients))
-	for i, to := range one.recipients {
-		mails[i] = outbox.Notice{ID: id + "-" + hashOf(to.Email), To: to.Email, Subject: one.title() + " " + what, Text: text}
+	mails := make([]outbox.Notice, len(l.recipients))
+	for i, recipient := range l.recipients {
+		mails[i] = outbox.Notice{ID: id + "-" + hashOf(recipient.Email), To: recipient.Email, Subject: l.title() + " " + label, Text: text}
 	}
-	return m.deps.Mails.Send(ctx, one.account, one.subject.ID, mails...)
+	return m.deps.Mails.Send(ctx, l.account, l.subject.ID, mails...)
 }
 
 func amount(bytes int64) string {

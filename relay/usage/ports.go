@@ -21,25 +21,25 @@ type Counters interface {
 
 	AddSteps(ctx context.Context, acct relay.AccountID, s Subject, steps Steps) error
 	// RemoveSteps removes steps of a subject that used less than below, in bytes.
-	RemoveSteps(ctx context.Context, acct relay.AccountID, s Subject, steps Steps, below int64) error
+	RemoveSteps(ctx context.Context, acct relay.AccountID, s Subject, steps Steps, n int64) error
 }
 
 // Records reads stored records.
 type Records interface {
 	// Any reports whether there are records in a time, of the given SIMs only
 	// unless iccids is nil.
-	Any(ctx context.Context, acct relay.AccountID, in Span, iccids []sim.ICCID) (bool, error)
+	Any(ctx context.Context, acct relay.AccountID, span Span, iccids []sim.ICCID) (bool, error)
 	// Read returns records in the order of their starts, behind a place, at most
 	// limit; of one SIM only unless iccid is empty.
-	Read(ctx context.Context, acct relay.AccountID, iccid sim.ICCID, in Span, behind Cursor, limit int) ([]StoredRecord, error)
+	Read(ctx context.Context, acct relay.AccountID, iccid sim.ICCID, span Span, cursor Cursor, limit int) ([]StoredRecord, error)
 	// Sums adds up the usage of each SIM in a period and passes it on step by step.
-	Sums(ctx context.Context, acct relay.AccountID, in Span, each func([]Sum) error) error
+	Sums(ctx context.Context, acct relay.AccountID, span Span, visit func([]Sum) error) error
 }
 
 // Reports keeps the rows of usage reports, ordered by subscriber and SIM.
 type Reports interface {
 	// Begin makes an empty report, also of one that was begun before.
-	Begin(ctx context.Context, id string, at time.Time) error
+	Begin(ctx context.Context, id string, t time.Time) error
 	Add(ctx context.Context, id string, rows []Row) error
 	Rows(ctx context.Context, id string, offset, limit int) ([]Row, error)
 	// Sweep removes reports that were begun ReportLife before now.
@@ -55,7 +55,7 @@ type Row struct {
 // SIMs reads the SIMs of accounts; sim.SIMs documents the methods.
 type SIMs interface {
 	GetMany(ctx context.Context, acct relay.AccountID, iccids []sim.ICCID) (map[sim.ICCID]sim.SIM, error)
-	Scan(ctx context.Context, acct relay.AccountID, in sim.Scope, after sim.ICCID, limit int) ([]sim.ICCID, error)
+	Scan(ctx context.Context, acct relay.AccountID, scope sim.Scope, newIccid sim.ICCID, limit int) ([]sim.ICCID, error)
 }
 
 // Pools reads pools.
@@ -81,7 +81,7 @@ type Files interface {
 	// Make makes a file of what fill writes and returns how many records fill
 	// counted. Work that ctx cuts off goes on, and the error is
 	// relay.KindUnavailable then.
-	Make(ctx context.Context, name string, fill func(ctx context.Context, to io.Writer) (int64, error)) (int64, error)
+	Make(ctx context.Context, name string, fill func(ctx context.Context, writer io.Writer) (int64, error)) (int64, error)
 	// Open opens one that was made and returns its size in bytes; relay.KindNotFound
 	// if there is none. Reading continues after ctx has ended.
 	Open(ctx context.Context, name string) (io.ReadCloser, int64, error)

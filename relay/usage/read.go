@@ -76,11 +76,11 @@ const (
 
 // Any reports whether there are records in a time, of the given SIMs only unless iccids is
 // nil.
-func (s *Store) Any(ctx context.Context, acct relay.AccountID, in Span, iccids []sim.ICCID) (bool, error) {
-	from, to := in.From.UnixMicro(), in.To.UnixMicro()
-	statement, args := anyRecord, []any{acct, from, to}
+func (s *Store) Any(ctx context.Context, acct relay.AccountID, span Span, iccids []sim.ICCID) (bool, error) {
+	start, end := span.From.UnixMicro(), span.To.UnixMicro()
+	statement, args := anyRecord, []any{acct, start, end}
 	if iccids != nil {
-		statement, args = anyOfSIMs, []any{from, to, db.AccountColumn(acct, "iccid", iccids)}
+		statement, args = anyOfSIMs, []any{start, end, db.AccountColumn(acct, "iccid", iccids)}
 	}
 	found, err := db.Values[int64](ctx, s.db, "usage records", statement, args...)
 	return len(found) > 0, err
@@ -88,12 +88,12 @@ func (s *Store) Any(ctx context.Context, acct relay.AccountID, in Span, iccids [
 
 // Read returns records in the order of their starts, behind a place, at most limit; of one
 // SIM only unless iccid is empty.
-func (s *Store) Read(ctx context.Context, acct relay.AccountID, iccid sim.ICCID, in Span, behind Cursor, limit int) ([]StoredRecord, error) {
-	start, n := in.From.UnixMicro(), int64(0)
-	if behind.N != 0 {
-		start, n = behind.Start.UnixMicro(), behind.N
+func (s *Store) Read(ctx context.Context, acct relay.AccountID, iccid sim.ICCID, span Span, cursor Cursor, limit int) ([]StoredRecord, error) {
+	start, n := span.From.UnixMicro(), int64(0)
+	if cursor.N != 0 {
+		start, n = cursor.Start.UnixMicro(), cursor.N
 	}
-	statement, args := readAll, []any{acct, in.To.UnixMicro(), start, n, limit}
+	statement, args := readAll, []any{acct, span.To.UnixMicro(), start, n, limit}
 	if iccid != "" {
 		statement, args = readSIM, append(args, iccid)
 	}
@@ -108,7 +108,7 @@ func (s *Store) Read(ctx context.Context, acct relay.AccountID, iccid sim.ICCID,
 }
 
 // Steps adds up the usage of one SIM in each step of a time.
-func (s *Store) Steps(ctx context.Context, acct relay.AccountID, iccid string, in Span, step time.Duration) ([]StepSum, error) {
+func (s *Store) Steps(ctx context.Context, acct relay.AccountID, iccid string, span Span, step time.Duration) ([]StepSum, error) {
 	const statement = `
 		SELECT started / $5 AS step, type, CAST(SUM(bytes) AS BIGINT), CAST(SUM(duration) AS BIGINT), COUNT(*)
 		FROM usage_record
@@ -123,23 +123,23 @@ func (s *Store) Steps(ctx context.Context, acct relay.AccountID, iccid string, i
 		return []any{&n, &sum.Type, &sum.Bytes, &sum.Duration, &sum.Records, func() { sum.At = time.UnixMicro(n * step.Microseconds()).UTC() }}
 	}
 	return db.List(ctx, s.db, "usage of SIM "+iccid, statement, fields,
-		acct, iccid, in.From.UnixMicro(), in.To.UnixMicro(), step.Microseconds())
+		acct, iccid, span.From.UnixMicro(), span.To.UnixMicro(), step.Microseconds())
 }
 
 // sumPage is the number of SIMs that are added up at a time.
 const sumPage = 500
 
 // Sums adds up the usage of each SIM in a period and passes it on page by page.
-func (s *Store) Sums(ctx context.Context, acct relay.AccountID, in Span, add func([]Sum) error) error {
+func (s *Store) Sums(ctx context.Context, acct relay.AccountID, span Span, add func([]Sum) error) error {
 	type nullSum struct {
 		iccid string
 		bytes sql.NullInt64
 	}
 	fields := func(s *nullSum) []any { return []any{&s.iccid, &s.bytes} }
-	firstMonth, lastMonth := MonthOf(in.From), MonthOf(in.To.Add(-time.Microsecond))
-	for after := ""; ; {
+	firstMonth, lastMonth := MonthOf(span.From), MonthOf(span.To.Add(-time.Microsecond))
+	for cursor := ""; ; {
 		page, err := db.List(ctx, s.db, fmt.Sprintf("usage of account %s", acct), sumSIMs, fields,
-			acct, after, firstMonth, lastMonth, sumPage, in.From.UnixMicro(), in.To.UnixMicro())
+			acct, cursor, firstMonth, lastMonth, sumPage, span.From.UnixMicro(), span.To.UnixMicro())
 		if err != nil || len(page) == 0 {
 			return err
 		}
@@ -157,6 +157,6 @@ func (s *Store) Sums(ctx context.Context, acct relay.AccountID, in Span, add fun
 		if len(page) < sumPage {
 			return nil
 		}
-		after = page[sumPage-1].iccid
+		cursor = page[sumPage-1].iccid
 	}
 }

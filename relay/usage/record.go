@@ -92,4 +92,4 @@ const (
 )
 
 // Has reports whether all of some steps are in the set.
-func (s Steps) Has(some Steps) bool { return s&some == some }
+func (s Steps) Has(steps Steps) bool { return s&steps == steps }

@@ -27,8 +27,8 @@ func (s *Service) RunCDR(ctx context.Context, j job.Job) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := s.deps.Files.Make(ctx, j.ID, func(ctx context.Context, to io.Writer) (n int64, err error) {
-		w := csv.NewWriter(to)
+	n, err := s.deps.Files.Make(ctx, j.ID, func(ctx context.Context, writer io.Writer) (n int64, err error) {
+		w := csv.NewWriter(writer)
 		err = w.Write(cdr.UseHeader())
 		if err == nil {
 			err = s.each(ctx, j.Account, o, func(u cdr.Use) error { n++; return w.Write(u.Row()) })
@@ -45,8 +45,8 @@ func (s *Service) each(ctx context.Context, acct relay.AccountID, o order, do fu
 	if o.Subscriber == "" {
 		return s.eachOf(ctx, acct, "", o.span(), do)
 	}
-	for after := sim.ICCID(""); ; {
-		iccids, err := s.deps.SIMs.Scan(ctx, acct, sim.Scope{Subscriber: o.Subscriber}, after, pageSize)
+	for newIccid := sim.ICCID(""); ; {
+		iccids, err := s.deps.SIMs.Scan(ctx, acct, sim.Scope{Subscriber: o.Subscriber}, newIccid, pageSize)
 		if err != nil || len(iccids) == 0 {
 			return err
 		}
@@ -55,15 +55,15 @@ func (s *Service) each(ctx context.Context, acct relay.AccountID, o order, do fu
 				return err
 			}
 		}
-		after = iccids[len(iccids)-1]
+		newIccid = iccids[len(iccids)-1]
 	}
 }
 
 // eachOf passes on the records of a SIM, or of all if iccid is empty.
-func (s *Service) eachOf(ctx context.Context, acct relay.AccountID, iccid sim.ICCID, in Span, do func(cdr.Use) error) error {
-	var behind Cursor
+func (s *Service) eachOf(ctx context.Context, acct relay.AccountID, iccid sim.ICCID, span Span, do func(cdr.Use) error) error {
+	var cursor Cursor
 	for {
-		page, err := s.deps.Records.Read(ctx, acct, iccid, in, behind, s.opts.Page)
+		page, err := s.deps.Records.Read(ctx, acct, iccid, span, cursor, s.opts.Page)
 		if err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func (s *Service) eachOf(ctx context.Context, acct relay.AccountID, iccid sim.IC
 		if len(page) < s.opts.Page {
 			return nil
 		}
-		behind = page[len(page)-1].Cursor
+		cursor = page[len(page)-1].Cursor
 	}
 }
 

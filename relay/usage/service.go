@@ -87,28 +87,28 @@ func (s *Service) RequestUsage(ctx context.Context, acct relay.AccountID, a Requ
 
 // present returns relay.KindNotFound if there are no records in the requested time.
 func (s *Service) present(ctx context.Context, acct relay.AccountID, a Request) error {
-	none := relay.Errorf(relay.KindNotFound, "usage: there are no records from %s to %s", a.Start, a.End)
-	in := Span{a.Start, a.End}
+	error := relay.Errorf(relay.KindNotFound, "usage: there are no records from %s to %s", a.Start, a.End)
+	span := Span{a.Start, a.End}
 	if a.Subscriber == "" {
-		any, err := s.deps.Records.Any(ctx, acct, in, nil)
-		if err == nil && !any {
-			return none
+		ok, err := s.deps.Records.Any(ctx, acct, span, nil)
+		if err == nil && !ok {
+			return error
 		}
 		return err
 	}
-	for after := sim.ICCID(""); ; {
-		iccids, err := s.deps.SIMs.Scan(ctx, acct, sim.Scope{Subscriber: a.Subscriber}, after, pageSize)
+	for newIccid := sim.ICCID(""); ; {
+		iccids, err := s.deps.SIMs.Scan(ctx, acct, sim.Scope{Subscriber: a.Subscriber}, newIccid, pageSize)
 		if err != nil {
 			return err
 		}
 		if len(iccids) == 0 {
-			return none
+			return error
 		}
-		any, err := s.deps.Records.Any(ctx, acct, in, iccids)
-		if any || err != nil {
+		ok, err := s.deps.Records.Any(ctx, acct, span, iccids)
+		if ok || err != nil {
 			return err
 		}
-		after = iccids[len(iccids)-1]
+		newIccid = iccids[len(iccids)-1]
 	}
 }
 

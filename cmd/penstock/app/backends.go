@@ -53,8 +53,8 @@ func openBackends(ctx context.Context, cfg config.Config, log *slog.Logger, timi
 		}
 	}
 	b.mail = timedMail{b.mail, b.timings.Backend("mail")}
-	for _, one := range b.list {
-		log.Info("back end", "name", one.Name, "kind", one.Note)
+	for _, backend := range b.list {
+		log.Info("back end", "name", backend.Name, "kind", backend.Note)
 	}
 	return b, nil
 }
@@ -160,8 +160,8 @@ func dkimOf(c config.DKIM) (*email.DKIM, error) {
 }
 
 // mailDomain is the domain of our Message-IDs: the sender's.
-func mailDomain(from string) string {
-	address, err := netmail.ParseAddress(from)
+func mailDomain(src string) string {
+	address, err := netmail.ParseAddress(src)
 	if err != nil {
 		return ""
 	}
@@ -184,17 +184,17 @@ func reach(addr string) func(context.Context) error {
 // journals reports the journals as back ends: a journal that is full, or whose
 // processing is suspended, is not ready.
 func journals(intakes []*intake.Intake) []admin.Backend {
-	var out []admin.Backend
-	for _, in := range intakes {
-		out = append(out, admin.Backend{Name: "journal " + string(in.Kind()), Note: "embedded", Check: func(context.Context) error {
-			s := in.Status()
+	var backends []admin.Backend
+	for _, intake := range intakes {
+		backends = append(backends, admin.Backend{Name: "journal " + string(intake.Kind()), Note: "embedded", Check: func(context.Context) error {
+			s := intake.Status()
 			if s.Waiting != "" {
 				return fmt.Errorf("processing waits: %s", s.Waiting)
 			}
 			return s.Journal.Err
 		}})
 	}
-	return out
+	return backends
 }
 
 func (b *backends) close() error {

@@ -100,14 +100,14 @@ func checkMasterKey(ctx context.Context, cfg config.Config, dir string) error {
 
 // otherBackups names the back ends that a backup of the data directory does not include.
 func otherBackups(cfg config.Config) string {
-	var out strings.Builder
+	var builder strings.Builder
 	if cfg.Database.URL != "" {
-		out.WriteString("the records are in PostgreSQL: back them up with pg_dump -Fc, or with pg_basebackup and its write-ahead log\n")
+		builder.WriteString("the records are in PostgreSQL: back them up with pg_dump -Fc, or with pg_basebackup and its write-ahead log\n")
 	}
 	if cfg.Influx.URL != "" {
-		out.WriteString("the readings are in InfluxDB: back them up with influxd backup -portable, or influx backup\n")
+		builder.WriteString("the readings are in InfluxDB: back them up with influxd backup -portable, or influx backup\n")
 	}
-	return out.String()
+	return builder.String()
 }
 
 func emptyDir(dir string) error {
@@ -123,26 +123,26 @@ func emptyDir(dir string) error {
 
 // copyDatabase makes a consistent copy of a SQLite database, also while others
 // write to it; none if there is no such file.
-func copyDatabase(ctx context.Context, from, to string) error {
-	if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) {
+func copyDatabase(ctx context.Context, src, dst string) error {
+	if _, err := os.Stat(src); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(dst), 0o700); err != nil {
 		return err
 	}
-	read, write, err := db.OpenSQLite(ctx, from, 1)
+	read, write, err := db.OpenSQLite(ctx, src, 1)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = errors.Join(read.Close(), write.Close()) }()
 	// A connection that may only query refuses VACUUM INTO as well.
-	if _, err := write.ExecContext(ctx, "VACUUM INTO ?", to); err != nil {
+	if _, err := write.ExecContext(ctx, "VACUUM INTO ?", dst); err != nil {
 		return err
 	}
-	if err := os.Chmod(to, 0o600); err != nil {
+	if err := os.Chmod(dst, 0o600); err != nil {
 		return err
 	}
-	file, err := os.OpenFile(to, os.O_RDWR, 0)
+	file, err := os.OpenFile(dst, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
@@ -150,8 +150,8 @@ func copyDatabase(ctx context.Context, from, to string) error {
 }
 
 // copyFile copies a file durably; none if there is no such file.
-func copyFile(from, to string) error {
-	in, err := os.Open(from)
+func copyFile(src, dst string) error {
+	in, err := os.Open(src)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -159,7 +159,7 @@ func copyFile(from, to string) error {
 		return err
 	}
 	defer func() { _ = in.Close() }()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	out, err := os.OpenFile(dst, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -231,18 +231,18 @@ func lockJournals(dataDir string) (unlock func(), err error) {
 
 // restoreFile copies a file of a backup to its place, and removes SQLite's files
 // beside the one that it replaces.
-func restoreFile(from, to, name string) error {
-	if _, err := os.Stat(filepath.Join(from, name)); errors.Is(err, fs.ErrNotExist) {
+func restoreFile(src, dst, name string) error {
+	if _, err := os.Stat(filepath.Join(src, name)); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	target := filepath.Join(to, name)
+	target := filepath.Join(dst, name)
 	if err := os.MkdirAll(filepath.Dir(target), 0o700); err != nil {
 		return err
 	}
-	for _, beside := range []string{"-wal", "-shm"} {
-		if err := os.Remove(target + beside); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	for _, text := range []string{"-wal", "-shm"} {
+		if err := os.Remove(target + text); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	return copyFile(filepath.Join(from, name), target)
+	return copyFile(filepath.Join(src, name), target)
 }

@@ -67,9 +67,9 @@ func (d *Gateway) openCarriers(in smppIntake, store *gateway.Store) (*carriers, 
 }
 
 // newSMPP makes the client of a carrier's bind; index is its place in the configuration.
-func (d *Gateway) newSMPP(c config.Carrier, b config.Bind, index int, in smppIntake) (*smpp.Client, error) {
+func (d *Gateway) newSMPP(c config.Carrier, b config.Bind, index int, i smppIntake) (*smpp.Client, error) {
 	o := smpp.Options{
-		Carrier: c.Name, Name: fmt.Sprintf("%d-%s", index+1, b.Type), Addr: b.Addr, Accept: in.take, Logger: d.log,
+		Carrier: c.Name, Name: fmt.Sprintf("%d-%s", index+1, b.Type), Addr: b.Addr, Accept: i.take, Logger: d.log,
 		SystemID: b.SystemID, Password: b.Password, SystemType: c.SystemType, AddressRange: c.AddressRange,
 		Bind: smpp.Bind(b.Type), Alphabet: pdu.Alphabet(c.Alphabet), EnquireLink: c.EnquireLink, Window: b.Window, InFlight: c.InFlight,
 		AnswerTimeout: c.AnswerTimeout,
@@ -125,9 +125,9 @@ func (s smppIntake) take(ctx context.Context, a smpp.Arrival) (smpp.Wait, error)
 }
 
 // alphabets returns the default alphabet of each SMSC.
-func alphabets(all []config.Carrier) map[string]pdu.Alphabet {
-	out := make(map[string]pdu.Alphabet, len(all))
-	for _, c := range all {
+func alphabets(carriers []config.Carrier) map[string]pdu.Alphabet {
+	out := make(map[string]pdu.Alphabet, len(carriers))
+	for _, c := range carriers {
 		out[c.Name] = pdu.Alphabet(c.Alphabet)
 	}
 	return out
@@ -140,7 +140,7 @@ func (c *carriers) otherHolder(carrier string) string {
 	if h == nil {
 		return ""
 	}
-	if node, other := h.isOther(); other {
+	if node, ok := h.isOther(); ok {
 		return node
 	}
 	return ""

@@ -29,15 +29,15 @@ type clock struct {
 	elapsed func() time.Duration // since some moment, whatever the time of day
 	log     *slog.Logger
 
-	mu      sync.Mutex
-	agreed  time.Time     // the time of day when both agreed last
-	at      time.Duration // what had elapsed then
-	jumped  time.Duration // how far the time of day has moved since; 0: it agrees
-	noticed time.Duration // what had elapsed when that was noticed
+	mu       sync.Mutex
+	agreed   time.Time     // the time of day when both agreed last
+	duration time.Duration // what had elapsed then
+	jumped   time.Duration // how far the time of day has moved since; 0: it agrees
+	noticed  time.Duration // what had elapsed when that was noticed
 }
 
 func newClock(now func() time.Time, elapsed func() time.Duration, log *slog.Logger) *clock {
-	return &clock{now: now, elapsed: elapsed, log: log, agreed: now().Round(0), at: elapsed()}
+	return &clock{now: now, elapsed: elapsed, log: log, agreed: now().Round(0), duration: elapsed()}
 }
 
 // systemClock is the clock of this machine.
@@ -51,22 +51,22 @@ func (c *clock) check(context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now, elapsed := c.now().Round(0), c.elapsed()
-	jump := now.Sub(c.agreed) - (elapsed - c.at)
-	was := c.jumped
+	jump := now.Sub(c.agreed) - (elapsed - c.duration)
+	oldDuration := c.jumped
 	switch {
 	case jump.Abs() <= clockTolerance:
 		c.jumped = 0
-	case was == 0 || (jump-was).Abs() > clockTolerance:
+	case oldDuration == 0 || (jump-oldDuration).Abs() > clockTolerance:
 		c.jumped, c.noticed = jump, elapsed
 		c.log.Error("the clock has jumped; nothing is deleted for its age", "jump", jump.Round(time.Second).String(), "resumes_after", clockAccepted.String())
 	case elapsed-c.noticed >= clockAccepted:
 		c.jumped = 0
 	}
 	if c.jumped == 0 {
-		if was != 0 {
+		if oldDuration != 0 {
 			c.log.Info("the clock is relied on again")
 		}
-		c.agreed, c.at = now, elapsed
+		c.agreed, c.duration = now, elapsed
 		return nil
 	}
 	return admin.Reason(fmt.Sprintf("the clock has jumped by %s; nothing is deleted for its age until it is set back, or for %s, or until a restart",

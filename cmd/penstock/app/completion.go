@@ -60,11 +60,11 @@ complete -c penstock -a '(_penstock)'
 
 // completions writes a case for each command, the longest before those that it begins
 // with.
-func completions(out *strings.Builder, form string, n *kong.Node, line string) {
+func completions(builder *strings.Builder, form string, n *kong.Node, line string) {
 	var words []string
 	for _, child := range n.Children {
 		if !child.Hidden {
-			completions(out, form, child, line+child.Name+" ")
+			completions(builder, form, child, line+child.Name+" ")
 			words = append(words, child.Name)
 		}
 	}
@@ -73,5 +73,5 @@ func completions(out *strings.Builder, form string, n *kong.Node, line string) {
 			words = append(words, "--"+f.Name)
 		}
 	}
-	_, _ = fmt.Fprintf(out, form, line, strings.Join(words, " "))
+	_, _ = fmt.Fprintf(builder, form, line, strings.Join(words, " "))
 }

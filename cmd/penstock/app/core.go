@@ -22,56 +22,56 @@ import (
 // core is what processes traffic, without the surfaces that accept it.
 type core struct {
 	services
-	back       backends
-	out        outbound
-	in         processing
+	stores     backends
+	senders    outbound
+	proc       processing
 	rules      *rule.Service
 	membership *membership
 	sending    sending
 }
 
 // openCore makes the services behind the journals, and the journals.
-func (d *Gateway) openCore(ctx context.Context, back backends) (c core, err error) {
-	out, err := d.openOutbound(back)
+func (d *Gateway) openCore(ctx context.Context, stores backends) (c core, err error) {
+	senders, err := d.openOutbound(stores)
 	if err != nil {
 		return c, err
 	}
-	run, err := d.openServices(ctx, back, out)
+	run, err := d.openServices(ctx, stores, senders)
 	if err != nil {
 		return c, err
 	}
-	reports, err := d.openReceipts(ctx, back.records, out.sender)
+	reports, err := d.openReceipts(ctx, stores.records, senders.sender)
 	if err != nil {
 		return c, err
 	}
-	in, err := d.openProcessing(back, out, reports.handler, run.sims.meter)
+	proc, err := d.openProcessing(stores, senders, reports.handler, run.sims.meter)
 	if err != nil {
 		return c, err
 	}
-	rules, err := d.openRules(back.records, out.sender, in)
+	rules, err := d.openRules(stores.records, senders.sender, proc)
 	if err != nil {
 		return c, err
 	}
-	members, err := d.openMembership(ctx, back, in.intakes, run.ledgers)
+	members, err := d.openMembership(ctx, stores, proc.intakes, run.ledgers)
 	if err != nil {
 		return c, err
 	}
-	if err := members.catchUp(ctx, back.embedded, d.log); err != nil {
+	if err := members.catchUp(ctx, stores.embedded, d.log); err != nil {
 		return c, err
 	}
-	follow(back.embedded, in.intakes)
-	for _, store := range back.embedded {
+	follow(stores.embedded, proc.intakes)
+	for _, store := range stores.embedded {
 		d.onStart(func(ctx context.Context) { store.watchIntegrity(ctx, d.log) })
 	}
-	sends, err := d.openSending(back.records, reports, in.intakes)
+	sends, err := d.openSending(stores.records, reports, proc.intakes)
 	if err != nil {
 		return c, err
 	}
-	d.queue, d.sender = out.queue, out.worker.WithMessages(sends.messages, sends.submit.Simulated)
+	d.queue, d.sender = senders.queue, senders.worker.WithMessages(sends.messages, sends.submit.Simulated)
 	d.jobs, d.work = run.jobs, jobs.Work{Runners: runnersOf(run.ledgers.Service, run.sims, run.calls), OnEnd: run.sims.actions.Ending}
-	d.intakes, d.devices, d.membership = in.intakes, in.devices, members
+	d.intakes, d.devices, d.membership = proc.intakes, proc.devices, members
 	d.submit, d.carriers = sends.submit, sends.carriers
-	return core{services: run, back: back, out: out, in: in, rules: rules, membership: members, sending: sends}, nil
+	return core{services: run, stores: stores, senders: senders, proc: proc, rules: rules, membership: members, sending: sends}, nil
 }
 
 // services have operations that run as jobs.
@@ -83,21 +83,21 @@ type services struct {
 	jobs    *jobs.Jobs
 }
 
-func (d *Gateway) openServices(ctx context.Context, back backends, out outbound) (s services, err error) {
-	run, err := jobs.New(jobs.Deps{Store: back.records.Jobs, Redis: back.cache, Gate: d.gate, Logger: d.log}, jobs.Options{})
+func (d *Gateway) openServices(ctx context.Context, stores backends, senders outbound) (s services, err error) {
+	run, err := jobs.New(jobs.Deps{Store: stores.records.Jobs, Redis: stores.cache, Gate: d.gate, Logger: d.log}, jobs.Options{})
 	if err != nil {
 		return s, err
 	}
-	files := d.openArchive(back.records)
-	ledgers, err := d.openLedgers(ctx, back.records, out.events, run)
+	files := d.openArchive(stores.records)
+	ledgers, err := d.openLedgers(ctx, stores.records, senders.events, run)
 	if err != nil {
 		return s, err
 	}
-	sims, err := d.openSIMs(back.records, out, run)
+	sims, err := d.openSIMs(stores.records, senders, run)
 	if err != nil {
 		return s, err
 	}
-	calls, err := d.newSIP(back.records, files, out.mails, run)
+	calls, err := d.newSIP(stores.records, files, senders.mails, run)
 	if err != nil {
 		return s, err
 	}
@@ -116,62 +116,62 @@ type outbound struct {
 	mails    outbox.Mailer
 }
 
-func (d *Gateway) openOutbound(back backends) (out outbound, err error) {
+func (d *Gateway) openOutbound(stores backends) (senders outbound, err error) {
 	http, err := httpout.New(httpout.Options{Allow: d.cfg.Egress.Allow})
 	if err != nil {
-		return out, err
+		return senders, err
 	}
-	if out.operator, err = d.openOperator(); err != nil {
-		return out, err
+	if senders.operator, err = d.openOperator(); err != nil {
+		return senders, err
 	}
-	sims, err := operator.New(out.operator, servedBy(back.records))
+	sims, err := operator.New(senders.operator, servedBy(stores.records))
 	if err != nil {
-		return out, err
+		return senders, err
 	}
 	secrets := func(ctx context.Context, acct relay.AccountID) ([]string, error) {
-		a, err := back.records.Accounts.Account(ctx, acct)
+		a, err := stores.records.Accounts.Account(ctx, acct)
 		return a.WebhookSecrets, err
 	}
-	out.worker, err = worker.New(worker.Deps{
-		HTTP: http, Mail: back.mail, Operator: sims, Secrets: secrets, Now: time.Now,
+	senders.worker, err = worker.New(worker.Deps{
+		HTTP: http, Mail: stores.mail, Operator: sims, Secrets: secrets, Now: time.Now,
 	}, worker.Options{})
 	if err != nil {
-		return out, err
+		return senders, err
 	}
-	out.prober = prober{out.worker, secrets}
-	out.preview = previewer(out.worker, http, guard.New(d.cfg.Egress.Allow))
-	out.queue, err = queue.New(queue.Deps{
-		Store: back.records.Deliveries, Breakers: back.cache.Breakers(), Redis: back.cache,
+	senders.prober = prober{senders.worker, secrets}
+	senders.preview = previewer(senders.worker, http, guard.New(d.cfg.Egress.Allow))
+	senders.queue, err = queue.New(queue.Deps{
+		Store: stores.records.Deliveries, Breakers: stores.cache.Breakers(), Redis: stores.cache,
 		Schedule: delivery.Schedule(d.cfg.Delivery.Schedule), Gate: d.gate, Logger: d.log, Observe: d.observeDelivery, Tracer: d.tracer,
 	}, queue.Options{})
 	if err != nil {
-		return out, err
+		return senders, err
 	}
 	callbackURL := func(ctx context.Context, acct relay.AccountID) (string, error) {
-		a, err := back.records.Accounts.Account(ctx, acct)
+		a, err := stores.records.Accounts.Account(ctx, acct)
 		return a.CallbackURL, err // empty if it has none
 	}
-	out.sender = outbox.Sender{Store: back.records.Deliveries, Dispatcher: out.queue, Lease: out.queue.Lease(), Now: time.Now}
-	out.events = outbox.Caller{Sender: out.sender, CallbackURL: callbackURL}
-	out.mails = outbox.Mailer{Sender: out.sender, Domain: mailDomain(d.cfg.SMTP.From)}
-	return out, nil
+	senders.sender = outbox.Sender{Store: stores.records.Deliveries, Dispatcher: senders.queue, Lease: senders.queue.Lease(), Now: time.Now}
+	senders.events = outbox.Caller{Sender: senders.sender, CallbackURL: callbackURL}
+	senders.mails = outbox.Mailer{Sender: senders.sender, Domain: mailDomain(d.cfg.SMTP.From)}
+	return senders, nil
 }
 
 // observeDelivery measures a delivery that arrived.
-func (d *Gateway) observeDelivery(one outbox.Delivery, o outbox.Outcome) {
+func (d *Gateway) observeDelivery(delivery outbox.Delivery, o outbox.Outcome) {
 	if o.State == outbox.Delivered || o.State == outbox.Simulated {
-		d.timings.Delivered(string(one.Kind), time.Since(one.CreatedAt))
+		d.timings.Delivered(string(delivery.Kind), time.Since(delivery.CreatedAt))
 	}
 }
 
 // servedBy reports whether the relay that routed a delivery still exists and still
 // delivers to the same SIM.
 func servedBy(records *recordStores) operator.Serves {
-	return func(ctx context.Context, one outbox.Delivery) (bool, error) {
-		r, err := records.Inbound.Get(ctx, one.Account, inbound.Geographic, one.Relay)
+	return func(ctx context.Context, delivery outbox.Delivery) (bool, error) {
+		r, err := records.Inbound.Get(ctx, delivery.Account, inbound.Geographic, delivery.Relay)
 		if relay.KindOf(err) == relay.KindNotFound {
 			return false, nil
 		}
-		return r.Action.Name == inbound.MVNO && r.ICCID == one.SIM.ICCID, err
+		return r.Action.Name == inbound.MVNO && r.ICCID == delivery.SIM.ICCID, err
 	}
 }

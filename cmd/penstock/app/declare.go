@@ -28,11 +28,11 @@ func (d *Gateway) declare(ctx context.Context, known *account.Store, inv *invent
 	if err := d.declareConfigured(ctx, inv); err != nil {
 		return err
 	}
-	all, err := known.Accounts(ctx)
+	accounts, err := known.Accounts(ctx)
 	if relay.KindOf(err) == relay.KindUnavailable {
 		return nil // the back end's check says so
 	}
-	if err == nil && len(all) == 0 {
+	if err == nil && len(accounts) == 0 {
 		d.log.Warn("no account is declared; declare one with: penstock apply -f inventory.yaml", "documentation", "docs/inventory.md", "example", "deploy/inventory.example.yaml")
 	}
 	return err

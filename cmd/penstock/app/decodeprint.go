@@ -11,7 +11,7 @@ import (
 )
 
 // printTried writes the results of frames as text.
-func printTried(to io.Writer, answer admin.TryAnswer) error {
+func printTried(writer io.Writer, answer admin.TryAnswer) error {
 	var b strings.Builder
 	for i := range answer.Data {
 		if i > 0 {
@@ -19,7 +19,7 @@ func printTried(to io.Writer, answer admin.TryAnswer) error {
 		}
 		printFrame(&b, i+1, &answer.Data[i])
 	}
-	_, err := io.WriteString(to, b.String())
+	_, err := io.WriteString(writer, b.String())
 	return err
 }
 

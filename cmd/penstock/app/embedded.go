@@ -120,16 +120,16 @@ func (s *embeddedStore) catchUp(loss db.Loss, intakes map[event.Kind]*intake.Int
 	}
 	for _, kind := range s.kinds {
 		position := loss.Positions[string(kind)]
-		n, first, err := intakes[kind].Revert(position)
+		n, firstSeq, err := intakes[kind].Revert(position)
 		if err != nil {
 			return count, err
 		}
 		if count += int(n); n > 0 {
-			log.Warn("the journal is processed again", "kind", string(kind), "file", s.file, "from", first, "entries", n)
+			log.Warn("the journal is processed again", "kind", string(kind), "file", s.file, "from", firstSeq, "entries", n)
 		}
-		if first > position+1 {
+		if firstSeq > position+1 {
 			log.Error("entries that a database lacks are no longer in the journal", "kind", string(kind), "file", s.file,
-				"first_missing", position+1, "last_missing", first-1)
+				"first_missing", position+1, "last_missing", firstSeq-1)
 		}
 	}
 	return count, nil
@@ -138,8 +138,8 @@ func (s *embeddedStore) catchUp(loss db.Loss, intakes map[event.Kind]*intake.Int
 // complete returns the sequences up to which everything in the journals has ended.
 func complete(intakes map[event.Kind]*intake.Intake) map[string]uint64 {
 	positions := make(map[string]uint64, len(intakes))
-	for kind, in := range intakes {
-		if seq, ok := in.Complete(); ok {
+	for kind, intake := range intakes {
+		if seq, ok := intake.Complete(); ok {
 			positions[string(kind)] = seq
 		}
 	}

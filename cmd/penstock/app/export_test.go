@@ -13,7 +13,7 @@ const DrainTime = drainTime
 func SetClock(d *Gateway) (move func(passes, jumps time.Duration)) {
 	set := &setClock{began: time.Now()}
 	d.clock.mu.Lock() // the journals look at it already
-	d.clock.now, d.clock.elapsed, d.clock.agreed, d.clock.at = set.now, set.passed, set.now(), 0
+	d.clock.now, d.clock.elapsed, d.clock.agreed, d.clock.duration = set.now, set.passed, set.now(), 0
 	d.clock.mu.Unlock()
 	return func(passes, jumps time.Duration) {
 		set.elapsed.Add(int64(passes))

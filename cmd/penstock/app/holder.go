@@ -32,7 +32,7 @@ type holder struct {
 
 // isOther reports whether another gateway may hold the binds. node is its name, empty until
 // the database has answered.
-func (h *holder) isOther() (node string, other bool) {
+func (h *holder) isOther() (node string, ok bool) {
 	current := h.current.Load()
 	if current == nil {
 		return "", true

@@ -45,27 +45,27 @@ func (r *recordStores) holdings(ctx context.Context, acct relay.AccountID) ([]st
 		}},
 		{"ledgers with a history", func() (int64, error) { return r.ledgerEntries(ctx, acct) }},
 		{"users", func() (int64, error) {
-			var own int64
+			var n int64
 			users, err := r.Users.Users(ctx)
 			for _, u := range users {
 				if u.Account == acct {
-					own++
+					n++
 				}
 			}
-			return own, err
+			return n, err
 		}},
 	}
-	var held []string
+	var texts []string
 	for _, kind := range kinds {
 		n, err := kind.count()
 		if err != nil {
 			return nil, err
 		}
 		if n > 0 {
-			held = append(held, kind.name)
+			texts = append(texts, kind.name)
 		}
 	}
-	return held, nil
+	return texts, nil
 }
 
 // ledgerEntries counts the entries of an account's ledgers.

@@ -180,16 +180,16 @@ func (d *Gateway) openLedgers(ctx context.Context, records *recordStores, events
 
 // watch checks the ledgers' heads each minute and logs each fault once.
 func (l *ledgerService) watch(ctx context.Context) {
-	told := ""
+	reason := ""
 	for {
 		now := ""
 		if err := l.Check(ctx); err != nil && relay.KindOf(err) != relay.KindUnavailable {
 			now = err.Error()
 		}
-		if now != "" && now != told && ctx.Err() == nil {
+		if now != "" && now != reason && ctx.Err() == nil {
 			l.log.Error("ALARM: ledgers do not match their signatures", "error", now)
 		}
-		told = now
+		reason = now
 		if !relay.Sleep(ctx, time.Minute) {
 			return
 		}

@@ -27,9 +27,9 @@ func (d *Gateway) run(ctx context.Context, in *intake.Intake) {
 // housekeeping deletes the states of events whose journal records are gone.
 func (d *Gateway) housekeeping(ctx context.Context) {
 	for relay.Sleep(ctx, time.Hour) {
-		for _, in := range d.intakes {
-			if err := in.Trim(ctx); err != nil {
-				d.log.Warn("event states of deleted journal entries were not deleted", "kind", string(in.Kind()), "error", err)
+		for _, intake := range d.intakes {
+			if err := intake.Trim(ctx); err != nil {
+				d.log.Warn("event states of deleted journal entries were not deleted", "kind", string(intake.Kind()), "error", err)
 			}
 		}
 	}
@@ -62,30 +62,30 @@ func (d *Gateway) sweepRecords(ctx context.Context) error {
 // watchSizes has the disk usage of the records measured each hour, and soon after the
 // start, and returns a function that returns the bytes by kind that were measured last.
 func (d *Gateway) watchSizes() func() map[string]int64 {
-	var last atomic.Pointer[map[string]int64]
-	last.Store(new(map[string]int64))
+	var lastPointer atomic.Pointer[map[string]int64]
+	lastPointer.Store(new(map[string]int64))
 	d.onStart(func(ctx context.Context) {
 		for wait := 10 * time.Second; relay.Sleep(ctx, wait); wait = time.Hour {
 			if now, err := d.sizes(ctx); err != nil {
 				d.log.Warn("cannot read the size of the records", "error", err)
 			} else {
-				last.Store(&now)
+				lastPointer.Store(&now)
 			}
 		}
 	})
-	return func() map[string]int64 { return *last.Load() }
+	return func() map[string]int64 { return *lastPointer.Load() }
 }
 
 func (d *Gateway) sizes(ctx context.Context) (map[string]int64, error) {
-	all, err := d.records.DB.Sizes(ctx)
+	result, err := d.records.DB.Sizes(ctx)
 	if err != nil || d.cfg.Influx.URL != "" {
-		return all, err
+		return result, err
 	}
 	file, err := os.Stat(filepath.Join(d.cfg.DataDir, readingsDir, readings.File))
 	if err == nil {
-		all["readings"] = file.Size()
+		result["readings"] = file.Size()
 	}
-	return all, err
+	return result, err
 }
 
 // expireEvery is how often readings that sensors no longer keep are deleted. A

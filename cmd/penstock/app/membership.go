@@ -83,14 +83,14 @@ type membership struct {
 	haltedByOther bool
 	// acknowledged has the checkpoints of the last heartbeats, oldest first; see reprocess.
 	acknowledged []map[event.Kind]uint64
-	left         bool // it stopped for good: another process has its name
+	gone         bool // it stopped for good: another process has its name
 }
 
 // openMembership creates the membership; start registers the gateway.
-func (d *Gateway) openMembership(ctx context.Context, back backends, intakes map[event.Kind]*intake.Intake, ledgers *ledgerService) (m *membership, err error) {
+func (d *Gateway) openMembership(ctx context.Context, stores backends, intakes map[event.Kind]*intake.Intake, ledgers *ledgerService) (m *membership, err error) {
 	m = &membership{
-		store: back.records.Gateways, dir: d.cfg.DataDir, cache: back.cache, primary: back.primary, keys: back.primary.keys, intakes: intakes, gate: d.gate, log: d.log, watchFor: registry.WatchFor,
-		afterRestore: back.records.afterRestore, forgetKeys: ledgers.vault.Forget, accept: ledgers.Accept,
+		store: stores.records.Gateways, dir: d.cfg.DataDir, cache: stores.cache, primary: stores.primary, keys: stores.primary.keys, intakes: intakes, gate: d.gate, log: d.log, watchFor: registry.WatchFor,
+		afterRestore: stores.records.afterRestore, forgetKeys: ledgers.vault.Forget, accept: ledgers.Accept,
 		self: registry.Gateway{Node: d.node, URL: d.cfg.InternalURL, Version: d.version, StartedAt: time.Now(), Facts: d.facts(ledgers.masterKey)},
 	}
 	m.self.Facts[registry.Incarnation] = rand.Text()
@@ -102,7 +102,7 @@ func (d *Gateway) openMembership(ctx context.Context, back backends, intakes map
 		return nil, err
 	}
 	if d.cfg.Database.URL == "" {
-		if err := m.acceptEarlier(ctx, back.records.DB); err != nil {
+		if err := m.acceptEarlier(ctx, stores.records.DB); err != nil {
 			return nil, err
 		}
 	}
@@ -278,15 +278,15 @@ func (m *membership) reprocess(ctx context.Context) (count int, err error) {
 		earlier = m.acknowledged[0]
 	}
 	m.mu.Unlock()
-	for kind, in := range m.intakes {
-		from, err := m.store.Checkpoint(ctx, m.self.Node, string(kind))
+	for kind, intake := range m.intakes {
+		fromSeq, err := m.store.Checkpoint(ctx, m.self.Node, string(kind))
 		if err != nil {
 			return count, err
 		}
 		if earlier != nil {
-			from = min(from, earlier[kind])
+			fromSeq = min(fromSeq, earlier[kind])
 		}
-		n, err := in.Reprocess(ctx, from+1)
+		n, err := intake.Reprocess(ctx, fromSeq+1)
 		count += n
 		if err != nil {
 			return count, fmt.Errorf("recover: %s: %w", kind, err)
@@ -334,7 +334,7 @@ func (m *membership) Halted() string {
 func (m *membership) hasLeft() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.left
+	return m.gone
 }
 
 // run sends heartbeats until ctx is done, the first one after HeartbeatEvery.
@@ -371,12 +371,12 @@ func (m *membership) beat(ctx context.Context) error {
 		return err
 	}
 	m.claimed = true
-	all, err := m.store.Gateways(ctx)
+	gateways, err := m.store.Gateways(ctx)
 	if err != nil {
 		return err
 	}
-	m.primary.setPeers(all)
-	conflicts := append(conflict, registry.Conflicts(&m.self, all, time.Now())...)
+	m.primary.setPeers(gateways)
+	conflicts := append(conflict, registry.Conflicts(&m.self, gateways, time.Now())...)
 	m.mu.Lock()
 	m.conflicts = conflicts
 	halted := m.halted != ""
@@ -399,8 +399,8 @@ func (m *membership) checkRedis(ctx context.Context) (conflicts []string) {
 	if id, err := m.cache.ID(ctx); err == nil {
 		m.self.Facts[registry.Redis] = id
 	}
-	others, err := m.cache.Databases(ctx, m.database, time.Now(), registry.AwayAfter)
-	if err == nil && len(others) > 0 {
+	otherTexts, err := m.cache.Databases(ctx, m.database, time.Now(), registry.AwayAfter)
+	if err == nil && len(otherTexts) > 0 {
 		conflicts = []string{"gateways on another database use the same Redis: give all of them the same database.url, or redis.url a Redis of its own"}
 	}
 	return conflicts
@@ -414,23 +414,23 @@ const acknowledgedBeats = 5
 // database's acknowledgement in the witness.
 func (m *membership) acknowledge(ctx context.Context) error {
 	checkpoints := make(map[event.Kind]uint64)
-	for kind, in := range m.intakes {
-		checkpoints[kind] = in.Committed()
+	for kind, intake := range m.intakes {
+		checkpoints[kind] = intake.Committed()
 		if err := m.store.SetCheckpoint(ctx, m.self.Node, string(kind), checkpoints[kind]); err != nil {
 			return err
 		}
 	}
-	next := m.witness()
-	next.Node, next.Beats, next.At = m.self.Node, next.Beats+1, time.Now()
-	if err := m.store.SetCheckpoint(ctx, m.self.Node, "", next.Beats); err != nil {
+	nextWitness := m.witness()
+	nextWitness.Node, nextWitness.Beats, nextWitness.At = m.self.Node, nextWitness.Beats+1, time.Now()
+	if err := m.store.SetCheckpoint(ctx, m.self.Node, "", nextWitness.Beats); err != nil {
 		return err
 	}
-	if err := m.save(next); err != nil {
+	if err := m.save(nextWitness); err != nil {
 		return err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.seen = next
+	m.seen = nextWitness
 	m.acknowledged = append(m.acknowledged, checkpoints)
 	m.acknowledged = m.acknowledged[max(0, len(m.acknowledged)-acknowledgedBeats):]
 	return nil

@@ -34,16 +34,16 @@ func (m migrateCommand) Run(w client.Environment) (err error) {
 		return ofDatabaseURL(err)
 	}
 	defer func() { err = errors.Join(err, database.Close()) }()
-	all, err := database.Migrations(w.Context)
+	migrations, err := database.Migrations(w.Context)
 	if err != nil {
 		return err
 	}
-	for _, one := range all {
+	for _, migration := range migrations {
 		state := "pending"
-		if one.Applied {
+		if migration.Applied {
 			state = "applied"
 		}
-		if _, err := fmt.Fprintf(w.Stdout, "%04d %-10s %s\n", one.Version, one.Name, state); err != nil {
+		if _, err := fmt.Fprintf(w.Stdout, "%04d %-10s %s\n", migration.Version, migration.Name, state); err != nil {
 			return err
 		}
 	}

@@ -37,10 +37,10 @@ func placeOf(dataDir string) (string, error) {
 // registered returns the gateway that is registered under this one's name; ok is false if
 // there is none.
 func (m *membership) registered(ctx context.Context) (g registry.Gateway, ok bool, err error) {
-	all, err := m.store.Gateways(ctx)
-	for i := range all {
-		if all[i].Node == m.self.Node {
-			return all[i], true, err
+	gateways, err := m.store.Gateways(ctx)
+	for i := range gateways {
+		if gateways[i].Node == m.self.Node {
+			return gateways[i], true, err
 		}
 	}
 	return g, false, err
@@ -96,9 +96,9 @@ func (m *membership) leave(reason string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.gate.Close()
-	m.halted, m.haltedByOther, m.left = reason, false, true
-	for _, in := range m.intakes {
-		in.Refuse(reason)
+	m.halted, m.haltedByOther, m.gone = reason, false, true
+	for _, intake := range m.intakes {
+		intake.Refuse(reason)
 	}
 	m.log.Error("nothing is accepted or processed any more", "error", reason)
 }

@@ -21,19 +21,19 @@ type simOperator interface {
 func (d *Gateway) openOperator() (simOperator, error) {
 	c := d.cfg.Operator
 	var to simOperator = simulated.Simulator{}
-	one := admin.Backend{Name: "operator", Note: "simulator, simulated", Check: always}
+	backend := admin.Backend{Name: "operator", Note: "simulator, simulated", Check: always}
 	if c.Type == config.HTTP {
 		client, err := httpout.New(httpout.Options{Allow: d.cfg.Egress.Allow, Timeout: c.Timeout})
 		if err != nil {
 			return nil, err
 		}
-		back, err := operator.NewHTTP(client, operator.HTTPOptions{URL: c.URL, Token: c.Token, MaxConcurrent: c.AtOnce})
+		http, err := operator.NewHTTP(client, operator.HTTPOptions{URL: c.URL, Token: c.Token, MaxConcurrent: c.AtOnce})
 		if err != nil {
 			return nil, err
 		}
-		to, one.Note = back, "http" // each command that cannot be given says so
+		to, backend.Note = http, "http" // each command that cannot be given says so
 	}
-	d.checkAndLog(one)
+	d.checkAndLog(backend)
 	return to, nil
 }
 
@@ -59,7 +59,7 @@ func (d *Gateway) openLookup(records *recordStores) (*lookup.Service, error) {
 }
 
 // checkAndLog adds a back end that is not one of the stores.
-func (d *Gateway) checkAndLog(one admin.Backend) {
-	d.check(one)
-	d.log.Info("back end", "name", one.Name, "kind", one.Note)
+func (d *Gateway) checkAndLog(backend admin.Backend) {
+	d.check(backend)
+	d.log.Info("back end", "name", backend.Name, "kind", backend.Note)
 }

@@ -15,7 +15,7 @@ import (
 type posts struct {
 	intakes  map[event.Kind]*intake.Intake
 	messages *carrier.Processor
-	frames   func(ctx context.Context, by relay.AccountID, it *intake.Item) ([]inbound.Step, []inbound.FrameTrace, error)
+	frames   func(ctx context.Context, acct relay.AccountID, it *intake.Item) ([]inbound.Step, []inbound.FrameTrace, error)
 }
 
 // Post returns an event and the body of its post.

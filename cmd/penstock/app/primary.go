@@ -109,18 +109,18 @@ func (p *primary) setServer(server db.Server) {
 		p.log.Warn("another PostgreSQL server is used from now on", "host", server.Host, "timeline", server.Timeline, "system_identifier", server.System,
 			"last_host", p.stored.Host, "last_timeline", p.stored.Timeline)
 	}
-	next := p.stored
-	next.Server = server
-	p.saveOrLog(next)
+	nextStoredPrimary := p.stored
+	nextStoredPrimary.Server = server
+	p.saveOrLog(nextStoredPrimary)
 	relay.Notify(p.changed)
 }
 
 // setPeers stores where to ask the other gateways.
-func (p *primary) setPeers(all []registry.Gateway) {
+func (p *primary) setPeers(gateways []registry.Gateway) {
 	var peers []string
-	for i := range all {
-		if all[i].Node != p.node {
-			peers = append(peers, all[i].URL)
+	for i := range gateways {
+		if gateways[i].Node != p.node {
+			peers = append(peers, gateways[i].URL)
 		}
 	}
 	p.mu.Lock()
@@ -128,25 +128,25 @@ func (p *primary) setPeers(all []registry.Gateway) {
 	if slices.Equal(peers, p.stored.Peers) {
 		return
 	}
-	next := p.stored
-	next.Peers = peers
-	p.saveOrLog(next)
+	nextStoredPrimary := p.stored
+	nextStoredPrimary.Peers = peers
+	p.saveOrLog(nextStoredPrimary)
 }
 
 // saveOrLog sets stored, also if the file cannot be written. The caller holds the lock.
-func (p *primary) saveOrLog(next storedPrimary) {
-	if err := p.save(next); err != nil {
+func (p *primary) saveOrLog(nextStoredPrimary storedPrimary) {
+	if err := p.save(nextStoredPrimary); err != nil {
 		p.log.Error("the PostgreSQL server in use was not stored: after a restart an old primary may be used", "error", err)
 	}
-	p.stored = next
+	p.stored = nextStoredPrimary
 }
 
 // save writes the file.
-func (p *primary) save(next storedPrimary) error {
+func (p *primary) save(nextStoredPrimary storedPrimary) error {
 	if p.path == "" {
 		return nil
 	}
-	text, err := json.Marshal(next)
+	text, err := json.Marshal(nextStoredPrimary)
 	if err != nil {
 		return err
 	}
@@ -225,12 +225,12 @@ func (p *primary) accept(ctx context.Context, database *db.DB) (string, error) {
 func (p *primary) acceptRefused(refused *db.ServerRefused) (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	next := p.stored
-	next.Server = refused.Found
-	next.Accepted = p.stored.Accepted + 1
-	if err := p.save(next); err != nil {
+	nextStoredPrimary := p.stored
+	nextStoredPrimary.Server = refused.Found
+	nextStoredPrimary.Accepted = p.stored.Accepted + 1
+	if err := p.save(nextStoredPrimary); err != nil {
 		return "", fmt.Errorf("the PostgreSQL server %s is not accepted: %w", refused.Found.Host, err)
 	}
-	p.setServer(next.Server)
+	p.setServer(nextStoredPrimary.Server)
 	return fmt.Sprintf("%s (system identifier %s, timeline %d)", refused.Found.Host, refused.Found.System, refused.Found.Timeline), nil
 }

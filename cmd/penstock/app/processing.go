@@ -32,20 +32,20 @@ func (p processing) inOrder() []*intake.Intake {
 	return []*intake.Intake{p.intakes[event.Uplink], p.intakes[event.SMS], p.intakes[event.Receipt], p.intakes[event.CDR]}
 }
 
-func (d *Gateway) openProcessing(back backends, out outbound, receipts *message.ReceiptHandler, meter *usage.Meter) (p processing, err error) {
+func (d *Gateway) openProcessing(stores backends, senders outbound, receipts *message.ReceiptHandler, meter *usage.Meter) (p processing, err error) {
 	p.inbound, err = inbound.New(inbound.Deps{
-		Store: back.records.Inbound, Deliveries: out.sender,
-		LateStatuses: carrier.NewLateStatuses(back.records.statuses), Preview: out.preview,
+		Store: stores.records.Inbound, Deliveries: senders.sender,
+		LateStatuses: carrier.NewLateStatuses(stores.records.statuses), Preview: senders.preview,
 	}, inbound.Options{
 		Settings: inbound.Settings{Zone: d.cfg.TimeZone, MailDomain: mailDomain(d.cfg.SMTP.From)},
-		Lease:    out.queue.Lease(), Remember: max(d.cfg.Journal.Retention, 7*24*time.Hour), Logger: d.log,
+		Lease:    senders.queue.Lease(), Remember: max(d.cfg.Journal.Retention, 7*24*time.Hour), Logger: d.log,
 		JoinWait: d.cfg.Inbound.JoinWait,
 	})
 	if err != nil {
 		return p, err
 	}
 	d.whileOpen(p.inbound.Run)
-	p.devices = iot.New(back.records.Devices, back.cache.IoT(), back.readings, catalog.Catalog{JavaScript: d.codecs.Compile}.Compile, iot.Options{
+	p.devices = iot.New(stores.records.Devices, stores.cache.IoT(), stores.readings, catalog.Catalog{JavaScript: d.codecs.Compile}.Compile, iot.Options{
 		Logger: d.log, Radio: iot.RadioDetail(d.cfg.Readings.RadioData), Now: func() time.Time { return d.clock.now() },
 	})
 	d.whileOpen(p.devices.Run)
@@ -54,10 +54,10 @@ func (d *Gateway) openProcessing(back backends, out outbound, receipts *message.
 	p.messages.Add(carrier.SMPP, carrier.NewSMPP(alphabets(d.cfg.Carriers)))
 	p.intakes = make(map[event.Kind]*intake.Intake)
 	var errs [4]error
-	p.intakes[event.Uplink], errs[0] = openIntake(d, event.Uplink, p.frames, back.records.statuses(d.node))
-	p.intakes[event.SMS], errs[1] = openIntake(d, event.SMS, p.messages, back.records.statuses(d.node))
-	p.intakes[event.Receipt], errs[2] = openIntake(d, event.Receipt, carrier.NewReceiptProcessor(receipts), back.records.statuses(d.node))
-	p.intakes[event.CDR], errs[3] = openIntake(d, event.CDR, cdr.NewProcessor(back.records.Calls, meter), back.records.statuses(d.node))
+	p.intakes[event.Uplink], errs[0] = openIntake(d, event.Uplink, p.frames, stores.records.statuses(d.node))
+	p.intakes[event.SMS], errs[1] = openIntake(d, event.SMS, p.messages, stores.records.statuses(d.node))
+	p.intakes[event.Receipt], errs[2] = openIntake(d, event.Receipt, carrier.NewReceiptProcessor(receipts), stores.records.statuses(d.node))
+	p.intakes[event.CDR], errs[3] = openIntake(d, event.CDR, cdr.NewProcessor(stores.records.Calls, meter), stores.records.statuses(d.node))
 	return p, errors.Join(errs[:]...)
 }
 

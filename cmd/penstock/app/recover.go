@@ -43,8 +43,8 @@ func (r recoverCommand) Run(w client.Environment) error {
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return fmt.Errorf("recover: the answer is not that of a gateway: %w", err)
 	}
-	for _, one := range answer.Ledgers {
-		if _, err := fmt.Fprintln(w.Stdout, one); err != nil {
+	for _, text := range answer.Ledgers {
+		if _, err := fmt.Fprintln(w.Stdout, text); err != nil {
 			return err
 		}
 	}

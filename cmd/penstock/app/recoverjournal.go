@@ -28,8 +28,8 @@ const progressEvery = 2 * time.Second
 // messages; the gateways that run do that.
 type recovery struct {
 	*Gateway
-	out   io.Writer
-	total map[event.Kind]uint64 // entries that were left
+	writer io.Writer
+	total  map[event.Kind]uint64 // entries that were left
 }
 
 // recoverJournal recovers the journal of a data directory.
@@ -47,7 +47,7 @@ func recoverJournal(w client.Environment, dir, file string) error {
 	if err != nil {
 		return fmt.Errorf("recover: %w", err)
 	}
-	r := &recovery{Gateway: d, out: w.Stdout, total: make(map[event.Kind]uint64)}
+	r := &recovery{Gateway: d, writer: w.Stdout, total: make(map[event.Kind]uint64)}
 	err = r.run(w.Context)
 	if failed := d.Abandon(); err == nil && failed != "" {
 		err = errors.New(strings.TrimPrefix(failed, "; "))
@@ -83,26 +83,26 @@ func (d *Gateway) openForRecovery(ctx context.Context) error {
 	if err := d.openDataDir(); err != nil {
 		return err
 	}
-	back, err := d.openBackends(ctx)
+	stores, err := d.openBackends(ctx)
 	if err != nil {
 		return err
 	}
 	if err := d.checkOwnerIsAway(ctx); err != nil {
 		return err
 	}
-	_, err = d.openCore(ctx, back)
+	_, err = d.openCore(ctx, stores)
 	return err
 }
 
 // checkOwnerIsAway fails while the gateway that owns the data directory sends
 // heartbeats: it may run on the disk that this directory was copied from.
 func (d *Gateway) checkOwnerIsAway(ctx context.Context) error {
-	all, err := d.records.Gateways.Gateways(ctx)
+	gateways, err := d.records.Gateways.Gateways(ctx)
 	if err != nil {
 		return err
 	}
 	now := time.Now()
-	for _, g := range all {
+	for _, g := range gateways {
 		if g.Node == d.node && !g.Away(now) {
 			return fmt.Errorf("gateway %s sent a heartbeat %s ago: stop it, or wait until it has sent none for %s",
 				g.Node, now.Sub(g.SeenAt).Round(time.Second), registry.AwayAfter)
@@ -122,9 +122,9 @@ func (r *recovery) run(ctx context.Context) error {
 	if err := r.queue.Start(r.sender); err != nil {
 		return err
 	}
-	for kind, in := range r.intakes {
-		r.total[kind] = in.Status().Lag
-		r.running.Go(func() { r.Gateway.run(r.life, in) })
+	for kind, intake := range r.intakes {
+		r.total[kind] = intake.Status().Lag
+		r.running.Go(func() { r.Gateway.run(r.life, intake) })
 	}
 	err := errors.Join(r.reportDamage(), r.await(ctx))
 	r.stop()
@@ -156,20 +156,20 @@ func (r *recovery) reportDamage() error {
 
 // await prints the progress until every journal is processed.
 func (r *recovery) await(ctx context.Context) error {
-	last := ""
+	tail := ""
 	for {
-		left, progress, err := r.progress(ctx)
+		remaining, progress, err := r.progress(ctx)
 		if err != nil && ctx.Err() == nil {
 			progress += fmt.Sprintf("; waits: %v", err)
-		} else if left == 0 && ctx.Err() == nil {
+		} else if remaining == 0 && ctx.Err() == nil {
 			return nil
 		}
-		if progress != last {
+		if progress != tail {
 			if err := r.print("%s\n", progress); err != nil {
 				return err
 			}
 		}
-		last = progress
+		tail = progress
 		if !r.pauseUnlessDone(ctx) {
 			return fmt.Errorf("interrupted; run the same command again to go on: %w", ctx.Err())
 		}
@@ -188,8 +188,8 @@ func (r *recovery) pauseUnlessDone(ctx context.Context) bool {
 			return false
 		}
 		lag := uint64(0)
-		for _, in := range r.intakes {
-			lag += in.Status().Lag
+		for _, intake := range r.intakes {
+			lag += intake.Status().Lag
 		}
 		if lag == 0 {
 			return true
@@ -199,21 +199,21 @@ func (r *recovery) pauseUnlessDone(ctx context.Context) bool {
 }
 
 // progress returns how many journals have entries left, and one line about all.
-func (r *recovery) progress(ctx context.Context) (left int, line string, err error) {
+func (r *recovery) progress(ctx context.Context) (remaining int, line string, err error) {
 	var parts []string
 	for _, kind := range event.Kinds() {
-		in := r.intakes[kind]
-		s := in.Status()
+		intake := r.intakes[kind]
+		s := intake.Status()
 		parts = append(parts, fmt.Sprintf("%s %d of %d", kind, r.total[kind]-min(s.Lag, r.total[kind]), r.total[kind]))
 		if s.Waiting != "" {
 			err = errors.Join(err, fmt.Errorf("%s: %s", kind, s.Waiting))
 		}
-		drained, failed := in.Drained(ctx)
+		drained, failed := intake.Drained(ctx)
 		if err = errors.Join(err, failed); !drained {
-			left++
+			remaining++
 		}
 	}
-	return left, strings.Join(parts, ", ") + " processed", err
+	return remaining, strings.Join(parts, ", ") + " processed", err
 }
 
 // summary prints what was processed, and what is to be done now.
@@ -234,6 +234,6 @@ func (r *recovery) summary(done bool) error {
 }
 
 func (r *recovery) print(format string, args ...any) error {
-	_, err := fmt.Fprintf(r.out, format, args...)
+	_, err := fmt.Fprintf(r.writer, format, args...)
 	return err
 }

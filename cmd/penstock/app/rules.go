@@ -18,10 +18,10 @@ import (
 )
 
 // openRules opens the service for rules, which evaluates stored frames.
-func (d *Gateway) openRules(r *recordStores, sender outbox.Sender, in processing) (*rule.Service, error) {
-	frames := &backlog{of: in.intakes[event.Uplink].Status, now: time.Now, behind: true}
+func (d *Gateway) openRules(r *recordStores, sender outbox.Sender, proc processing) (*rule.Service, error) {
+	frames := &backlog{fn: proc.intakes[event.Uplink].Status, now: time.Now, ok: true}
 	rules, err := rule.New(rule.Deps{
-		Store: r.Rules, Fleet: in.devices, Deliveries: sender, CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL, Behind: frames.Behind,
+		Store: r.Rules, Fleet: proc.devices, Deliveries: sender, CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL, Behind: frames.Behind,
 	}, rule.Options{
 		Settings: rule.Settings{Zone: d.cfg.TimeZone, MailDomain: mailDomain(d.cfg.SMTP.From), PublicURL: d.cfg.PublicURL}, Logger: d.log,
 		ActionsPerFrame: d.cfg.Rules.ActionsPerFrame, ActionsPerMinute: d.cfg.Rules.ActionsPerMinute,
@@ -30,7 +30,7 @@ func (d *Gateway) openRules(r *recordStores, sender outbox.Sender, in processing
 		return nil, err
 	}
 	// Rules look at devices, and frames that are stored are evaluated by rules.
-	in.devices.EvaluateWith(rules)
+	proc.devices.EvaluateWith(rules)
 	d.whileOpen(rules.Run)
 	return rules, nil
 }
@@ -39,11 +39,11 @@ func (d *Gateway) openRules(r *recordStores, sender outbox.Sender, in processing
 // silent may have been heard: while a back end is down, and until that has been made
 // up for.
 type backlog struct {
-	of     func() intake.Status
-	now    func() time.Time
-	mu     sync.Mutex
-	behind bool
-	until  time.Time
+	fn    func() intake.Status
+	now   func() time.Time
+	mu    sync.Mutex
+	ok    bool
+	until time.Time
 }
 
 // A gateway with more entries in its journal than behindAbove is behind, until
@@ -56,16 +56,16 @@ const (
 
 // Behind reports whether the gateway is behind.
 func (b *backlog) Behind() bool {
-	s := b.of()
+	s := b.fn()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch now := b.now(); {
 	case s.Waiting != "" || s.Lag > behindAbove:
-		b.behind = true
-	case b.behind && s.Lag < caughtUpBelow:
-		b.behind, b.until = false, now.Add(settleTime)
+		b.ok = true
+	case b.ok && s.Lag < caughtUpBelow:
+		b.ok, b.until = false, now.Add(settleTime)
 	}
-	return b.behind || b.now().Before(b.until)
+	return b.ok || b.now().Before(b.until)
 }
 
 // frameTracer explains how the frames of a post are read and stored, and what the rules
@@ -87,18 +87,18 @@ func (f frameTracer) trace(ctx context.Context, acct relay.AccountID, it *intake
 	}
 	var out []inbound.FrameTrace
 	for i := range frames {
-		one := &frames[i]
+		previewedFrame := &frames[i]
 		traced := inbound.FrameTrace{
-			ID: uplink.RecordOf(it, i, len(frames)), Text: fmt.Sprintf("%s of device %s; readings: %d", one.Kind, one.Identifier, len(one.Points)),
-			Steps: uplink.Steps(one, types),
+			ID: uplink.RecordOf(it, i, len(frames)), Text: fmt.Sprintf("%s of device %s; readings: %d", previewedFrame.Kind, previewedFrame.Identifier, len(previewedFrame.Points)),
+			Steps: uplink.Steps(previewedFrame, types),
 		}
-		if one.Stored != nil {
-			said, err := f.rules.Explain(ctx, acct, *one.Stored)
+		if previewedFrame.Stored != nil {
+			explanation, err := f.rules.Explain(ctx, acct, *previewedFrame.Stored)
 			if err != nil {
 				return nil, nil, err
 			}
-			for _, e := range said {
-				traced.Rules = append(traced.Rules, inbound.RuleTrace{RuleID: e.RuleID, Text: e.String(), About: e.About(one.Stored.Record)})
+			for _, e := range explanation {
+				traced.Rules = append(traced.Rules, inbound.RuleTrace{RuleID: e.RuleID, Text: e.String(), About: e.About(previewedFrame.Stored.Record)})
 			}
 		}
 		out = append(out, traced)

@@ -71,23 +71,23 @@ func (d *Gateway) openSending(records *recordStores, r receipts, intakes map[eve
 
 // stats returns the counters of outgoing messages of each carrier.
 func (s sending) stats() []admin.Sending {
-	var out []admin.Sending
-	for _, one := range s.submit.Stats() {
-		out = append(out, admin.Sending(one))
+	var sendings []admin.Sending
+	for _, stats := range s.submit.Stats() {
+		sendings = append(sendings, admin.Sending(stats))
 	}
-	return out
+	return sendings
 }
 
 // openSubmit opens the worker that submits messages to carriers.
 func (d *Gateway) openSubmit(records *recordStores, r receipts, binds *carriers, receiptIntake *intake.Intake) (*submit.Worker, error) {
 	var routes []submit.Route
-	to := router{Gateway: d, binds: binds, signer: r.signer, receiptIntake: receiptIntake}
+	rt := router{Gateway: d, binds: binds, signer: r.signer, receiptIntake: receiptIntake}
 	for _, c := range d.cfg.Carriers {
 		if !c.Sends() {
 			continue
 		}
 		route := submit.Route{Name: c.Name, Prefixes: c.Prefixes, PerSecond: float64(c.PerSecond), AcceptsOriginator: c.AcceptsOriginator}
-		if err := to.complete(&route, c); err != nil {
+		if err := rt.complete(&route, c); err != nil {
 			return nil, fmt.Errorf("carrier %s: %w", c.Name, err)
 		}
 		routes = append(routes, route)
@@ -129,7 +129,7 @@ func (d *router) complete(r *submit.Route, c config.Carrier) error {
 			}
 		}
 		if h := d.binds.holders[c.Name]; h != nil {
-			r.HeldElsewhere = func() bool { _, other := h.isOther(); return other }
+			r.HeldElsewhere = func() bool { _, ok := h.isOther(); return ok }
 		}
 		r.ReceiptsByCarrierID, r.FitsSevenBit = true, clients[0].FitsSevenBit
 		r.AcceptsOriginator = func(originator string) bool {

@@ -22,18 +22,18 @@ type simServices struct {
 	usage   *usage.Service
 }
 
-func (d *Gateway) openSIMs(r *recordStores, out outbound, run job.Submitter) (s simServices, err error) {
+func (d *Gateway) openSIMs(r *recordStores, senders outbound, run job.Submitter) (s simServices, err error) {
 	s.actions, err = provisioning.New(provisioning.Deps{
-		SIMs: r.SIMs, Subscribers: r.Subscribers, Jobs: r.Jobs, Operator: out.operator, Events: out.events, Submit: run,
+		SIMs: r.SIMs, Subscribers: r.Subscribers, Jobs: r.Jobs, Operator: senders.operator, Events: senders.events, Submit: run,
 	}, provisioning.Options{ReportWithin: d.cfg.Operator.ReportWithin, Now: time.Now})
 	if err != nil {
 		return s, err
 	}
-	if s.meter, err = d.newMeter(r, out, s.actions, run); err != nil {
+	if s.meter, err = d.newMeter(r, senders, s.actions, run); err != nil {
 		return s, err
 	}
 	s.sims, err = sim.New(sim.Deps{
-		SIMs: r.SIMs, Pools: r.Pools, Subscribers: r.Subscribers, Callbacks: r.Accounts, Prober: out.prober, Limits: s.meter,
+		SIMs: r.SIMs, Pools: r.Pools, Subscribers: r.Subscribers, Callbacks: r.Accounts, Prober: senders.prober, Limits: s.meter,
 	}, sim.Options{AllowHTTP: d.cfg.Egress.AllowHTTPCallback})
 	if err != nil {
 		return s, err

@@ -40,33 +40,33 @@ func (d *Gateway) openSurfaces(c core, spans *telemetry.Exporter, lookups *looku
 		Logger: d.log, Seed: d.node + strconv.FormatInt(time.Now().Unix(), 36) + "-", TrustedProxies: d.cfg.TrustedProxies, Limits: d.limits,
 		TLS: d.certificate != nil, AccessLog: d.cfg.Log.Access, Observe: d.timings.Request, Tracer: d.tracer,
 	})
-	users := user.New(c.back.records.Users, user.Options{SessionTime: d.cfg.Users.Session})
+	users := user.New(c.stores.records.Users, user.Options{SessionTime: d.cfg.Users.Session})
 	auth := httpd.NewAuth(httpd.AuthDeps{
-		Tokens: c.back.records.Accounts, AdminToken: d.cfg.AdminToken, Now: time.Now, Sessions: users, Accounts: c.back.records.Accounts,
+		Tokens: c.stores.records.Accounts, AdminToken: d.cfg.AdminToken, Now: time.Now, Sessions: users, Accounts: c.stores.records.Accounts,
 		Operations: openapi.Operations(restv2.OpenAPI(), restv3.OpenAPI(), iotapi.OpenAPI(), ledgerapi.OpenAPI()),
-		Audit:      c.back.records.Audit, PublicURL: d.cfg.PublicURL, Logger: d.log,
+		Audit:      c.stores.records.Audit, PublicURL: d.cfg.PublicURL, Logger: d.log,
 	})
 	auth.Guesses().Undeclared = d.undeclared.Load
 	auth.Guesses().Logger = d.log
-	d.onStart(func(ctx context.Context) { c.back.records.Accounts.Changes(ctx, auth.Changed) })
-	d.checks = append(d.checks, journals(c.in.inOrder())...)
+	d.onStart(func(ctx context.Context) { c.stores.records.Accounts.Changes(ctx, auth.Changed) })
+	d.checks = append(d.checks, journals(c.proc.inOrder())...)
 	program := admin.Program{
-		Version: d.version, Queue: func() admin.Deliveries { return admin.Deliveries(c.out.queue.Stats()) }, Stored: d.watchSizes(),
+		Version: d.version, Queue: func() admin.Deliveries { return admin.Deliveries(c.senders.queue.Stats()) }, Stored: d.watchSizes(),
 		Binds: c.sending.carriers.status, Sending: c.sending.stats,
 	}
 	metrics := d.newMetrics(c, program, auth, spans)
 	relays, err := inbound.NewRelayService(inbound.RelayServiceDeps{
-		Store: c.back.records.Inbound, Accounts: c.back.records.Accounts, CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL,
+		Store: c.stores.records.Inbound, Accounts: c.stores.records.Accounts, CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL,
 	})
 	if err != nil {
 		return err
 	}
 	frames := d.mountWebhooks(c, auth)
-	iotapi.New(iotapi.Deps{IoT: c.in.devices, Submit: frames, Rules: c.rules, Preview: c.out.preview}).Mount(d.app, auth)
+	iotapi.New(iotapi.Deps{IoT: c.proc.devices, Submit: frames, Rules: c.rules, Preview: c.senders.preview}).Mount(d.app, auth)
 	// Mount what accounts use for messages, SIMs and ledgers.
-	records := c.back.records
+	records := c.stores.records
 	restv2.New(restv2.Deps{
-		Messages: c.sending.messages, Relays: relays, TryRelay: c.in.inbound.Try, Lookup: lookups.Lookup, Balance: records.Credit.Balance,
+		Messages: c.sending.messages, Relays: relays, TryRelay: c.proc.inbound.Try, Lookup: lookups.Lookup, Balance: records.Credit.Balance,
 		RequestCDR: c.calls.Request, CDRReady: c.calls.Archive, OpenCDR: c.archive.Open, Trunks: records.Trunks.Trunks,
 	}).Mount(d.app, auth)
 	restv3.New(restv3.Deps{SIMs: c.sims.sims, Actions: c.sims.actions, Usage: c.sims.usage}).Mount(d.app, auth)
@@ -87,9 +87,9 @@ func (d *Gateway) newMetrics(c core, p admin.Program, auth *httpd.Auth, spans *t
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		admin.NewJournalCollector(c.in.inOrder()), admin.NewDeliveryCollector(p.Queue), admin.NewStoredCollector(p.Stored),
+		admin.NewJournalCollector(c.proc.inOrder()), admin.NewDeliveryCollector(p.Queue), admin.NewStoredCollector(p.Stored),
 		admin.NewBindCollector(p.Binds), admin.NewSendingCollector(p.Sending),
-		admin.NewAttemptCollector(auth.Guesses().Counts), admin.NewRuleCollector(c.rules.Stats), admin.NewLedgerCollector(c.ledgers.faults.Load), admin.NewCodecCollector(c.in.devices.Codecs),
+		admin.NewAttemptCollector(auth.Guesses().Counts), admin.NewRuleCollector(c.rules.Stats), admin.NewLedgerCollector(c.ledgers.faults.Load), admin.NewCodecCollector(c.proc.devices.Codecs),
 		admin.NewLimitCollector(d.limits.Stats), admin.NewUpCollector(d.checks, time.Now), admin.NewBuildInfo(d.version, runtime.Version()),
 	)
 	metrics.MustRegister(d.timings.Collectors()...)
@@ -104,30 +104,30 @@ func (d *Gateway) newMetrics(c core, p admin.Program, auth *httpd.Auth, spans *t
 
 // mountWebhooks mounts what networks, carriers and switches post to.
 func (d *Gateway) mountWebhooks(c core, auth *httpd.Auth) *uplink.Surface {
-	frames := uplink.New(c.in.intakes[event.Uplink], c.in.frames, c.back.records.Devices, uplink.Options{AnswerTimeout: d.cfg.Inbound.AnswerWait, Logger: d.log})
+	frames := uplink.New(c.proc.intakes[event.Uplink], c.proc.frames, c.stores.records.Devices, uplink.Options{AnswerTimeout: d.cfg.Inbound.AnswerWait, Logger: d.log})
 	frames.Mount(d.app, auth)
-	inbox := carrier.New(c.in.intakes[event.SMS], carrier.Options{PublicURL: d.cfg.PublicURL, Logger: d.log})
+	inbox := carrier.New(c.proc.intakes[event.SMS], carrier.Options{PublicURL: d.cfg.PublicURL, Logger: d.log})
 	inbox.Mount(d.app, auth)
-	inbox.MountReceipts(d.app, auth, c.in.intakes[event.Receipt], c.sending.signer)
-	cdr.New(c.in.intakes[event.CDR], cdr.Options{Logger: d.log}).Mount(d.app, auth)
+	inbox.MountReceipts(d.app, auth, c.proc.intakes[event.Receipt], c.sending.signer)
+	cdr.New(c.proc.intakes[event.CDR], cdr.Options{Logger: d.log}).Mount(d.app, auth)
 	return frames
 }
 
 // newAdmin returns the operator's surface.
 func (d *Gateway) newAdmin(c core, p admin.Program, metrics *prometheus.Registry, users *user.Service, relays *inbound.RelayService, inventories *inventory.Service, ring *traffic.Ring) *admin.Surface {
-	records := c.back.records
-	frames := uplink.NewInspector(c.in.intakes[event.Uplink], c.in.devices)
+	records := c.stores.records
+	frames := uplink.NewInspector(c.proc.intakes[event.Uplink], c.proc.devices)
 	tracer := &inbound.Tracer{
-		Posts:   posts{c.in.intakes, c.in.messages, frameTracer{frames, records.Devices, c.rules}.trace},
-		Service: c.in.inbound, Deliveries: records.Deliveries, Accounts: records.Accounts,
+		Posts:   posts{c.proc.intakes, c.proc.messages, frameTracer{frames, records.Devices, c.rules}.trace},
+		Service: c.proc.inbound, Deliveries: records.Deliveries, Accounts: records.Accounts,
 	}
 	return admin.New(admin.Deps{
 		Node: d.node, Peers: admin.NewPeers(d.node, c.membership.keys, records.Gateways, time.Now), Recover: c.membership.Recover,
-		AcceptServer: func(ctx context.Context) (string, error) { return c.back.primary.accept(ctx, records.DB) }, NewerServer: c.back.primary.newestServer,
-		Accounts: records.Accounts, Inventory: inventories, Intakes: c.in.inOrder(), Deliveries: records.Deliveries, Breakers: c.back.cache.Breakers(), Credit: records.Credit,
+		AcceptServer: func(ctx context.Context) (string, error) { return c.stores.primary.accept(ctx, records.DB) }, NewerServer: c.stores.primary.newestServer,
+		Accounts: records.Accounts, Inventory: inventories, Intakes: c.proc.inOrder(), Deliveries: records.Deliveries, Breakers: c.stores.cache.Breakers(), Credit: records.Credit,
 		Messages: records.Messages, Waits: c.sending.submit.Waits, Relays: relays,
-		ReadMessage: carrier.ReadJSON, Explain: c.in.inbound.Explain, Trace: tracer.Trace,
-		IoT: c.in.devices, Rules: c.rules, Inspector: frames, Types: records.Devices,
+		ReadMessage: carrier.ReadJSON, Explain: c.proc.inbound.Explain, Trace: tracer.Trace,
+		IoT: c.proc.devices, Rules: c.rules, Inspector: frames, Types: records.Devices,
 		SIMs: records.SIMs, Pools: records.Pools, Usage: records.Usage, Jobs: records.Jobs, Ledgers: c.ledgers.Service,
 		Backends: d.checks, Metrics: metrics, Now: time.Now, Logger: d.log,
 		Users: users, Provider: providerOf(d.cfg), Audit: records.Audit,

@@ -24,26 +24,26 @@ func trafficSeries() []traffic.Series {
 func (d *Gateway) openTraffic(c core, p admin.Program) *traffic.Ring {
 	ring := traffic.Open(filepath.Join(d.cfg.DataDir, trafficFile), trafficSeries(), d.log)
 	d.onClose(ring.Close)
-	d.onStart(traffic.NewSampler(ring, func() []uint64 { return countTraffic(c.in.inOrder(), p) }).Run)
+	d.onStart(traffic.NewSampler(ring, func() []uint64 { return countTraffic(c.proc.inOrder(), p) }).Run)
 	return ring
 }
 
 // countTraffic reads the counters of trafficSeries, in its order.
 func countTraffic(intakes []*intake.Intake, p admin.Program) []uint64 {
-	out := make([]uint64, 0, len(trafficSeries()))
+	numbers := make([]uint64, 0, len(trafficSeries()))
 	var quarantined, lag uint64
-	for _, in := range intakes {
-		s := in.Status()
-		out = append(out, s.Accepted)
+	for _, intake := range intakes {
+		s := intake.Status()
+		numbers = append(numbers, s.Accepted)
 		quarantined += s.Quarantined
 		lag += s.Lag
 	}
 	q := p.Queue()
-	out = append(out, quarantined, uint64(q.Delivered), uint64(q.Retried), uint64(q.Dead)) //nolint:gosec // counters
+	numbers = append(numbers, quarantined, uint64(q.Delivered), uint64(q.Retried), uint64(q.Dead)) //nolint:gosec // counters
 	var accepted, rejected int
 	for _, s := range p.Sending() {
 		accepted += s.Accepted
 		rejected += s.Rejected
 	}
-	return append(out, uint64(accepted), uint64(rejected), lag) //nolint:gosec // counters
+	return append(numbers, uint64(accepted), uint64(rejected), lag) //nolint:gosec // counters
 }

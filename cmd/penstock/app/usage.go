@@ -12,9 +12,9 @@ import (
 )
 
 // newMeter creates the meter of SIM usage.
-func (d *Gateway) newMeter(r *recordStores, out outbound, suspend usage.Suspender, run job.Submitter) (*usage.Meter, error) {
+func (d *Gateway) newMeter(r *recordStores, senders outbound, suspend usage.Suspender, run job.Submitter) (*usage.Meter, error) {
 	return usage.NewMeter(usage.MeterDeps{
-		Counters: r.Usage, SIMs: r.SIMs, Pools: r.Pools, Events: out.events, Mails: out.mails, Suspender: suspend, Jobs: run,
+		Counters: r.Usage, SIMs: r.SIMs, Pools: r.Pools, Events: senders.events, Mails: senders.mails, Suspender: suspend, Jobs: run,
 	})
 }
 
@@ -36,13 +36,13 @@ type declaredSIMs struct {
 }
 
 // Declare saves the SIMs of an inventory.
-func (s declaredSIMs) Declare(ctx context.Context, acct relay.AccountID, all []sim.SIM, reset bool) error {
-	if err := s.SIMs.Declare(ctx, acct, all, reset); err != nil || !reset {
+func (s declaredSIMs) Declare(ctx context.Context, acct relay.AccountID, sims []sim.SIM, reset bool) error {
+	if err := s.SIMs.Declare(ctx, acct, sims, reset); err != nil || !reset {
 		return err
 	}
-	iccids := make([]sim.ICCID, len(all))
-	for i, one := range all {
-		iccids[i] = one.ICCID
+	iccids := make([]sim.ICCID, len(sims))
+	for i, sim := range sims {
+		iccids[i] = sim.ICCID
 	}
 	return s.limits.EnforceSIMs(ctx, acct, iccids)
 }

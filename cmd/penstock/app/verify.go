@@ -70,8 +70,8 @@ func readAll(names []string) (texts []string, err error) {
 
 // file verifies an export or a history, which begins with its data.
 func (v verifyCommand) file(text []byte, heads []string) (ledger.Report, error) {
-	first, _, _ := bytes.Cut(text, []byte("\n"))
-	if bytes.Contains(first, []byte(`"head"`)) && bytes.Contains(first, []byte(`"ledger"`)) && !bytes.Contains(first, []byte(`"meta"`)) {
+	data, _, _ := bytes.Cut(text, []byte("\n"))
+	if bytes.Contains(data, []byte(`"head"`)) && bytes.Contains(data, []byte(`"ledger"`)) && !bytes.Contains(data, []byte(`"meta"`)) {
 		return ledger.VerifyExport(bytes.NewReader(text), v.Key, heads...)
 	}
 	return ledger.VerifyHistory(text, v.Key, heads...)
@@ -90,20 +90,20 @@ func (v verifyCommand) store(w client.Environment, heads []string) (good bool, e
 	if err != nil {
 		return false, err
 	}
-	var back backends
-	defer func() { _ = back.close() }()
-	if err := back.openRecords(w.Context, cfg, slog.New(slog.DiscardHandler)); err != nil {
+	var stores backends
+	defer func() { _ = stores.close() }()
+	if err := stores.openRecords(w.Context, cfg, slog.New(slog.DiscardHandler)); err != nil {
 		return false, err
 	}
-	kept, err := checkpoints.Read(filepath.Join(cfg.DataDir, headsFile))
+	result, err := checkpoints.Read(filepath.Join(cfg.DataDir, headsFile))
 	if err != nil {
 		return false, err
 	}
-	s, _, err := newLedgers(back.records, keys, ledger.HeadsOf(kept), nil, nil, ledger.Options{})
+	s, _, err := newLedgers(stores.records, keys, ledger.HeadsOf(result), nil, nil, ledger.Options{})
 	if err != nil {
 		return false, err
 	}
-	accounts, err := back.records.Accounts.Accounts(w.Context)
+	accounts, err := stores.records.Accounts.Accounts(w.Context)
 	if err != nil {
 		return false, err
 	}
@@ -115,16 +115,16 @@ func (v verifyCommand) store(w client.Environment, heads []string) (good bool, e
 		fmt.Fprintln(w.Stdout, problem)
 	}
 	good, found := len(lost) == 0, 0
-	shown := client.NewProgress(w, "verify", func(n int64) string { return fmt.Sprintf("%d accounts", n) })
-	defer shown.End()
-	shown.Expect(int64(len(accounts)))
+	progress := client.NewProgress(w, "verify", func(n int64) string { return fmt.Sprintf("%d accounts", n) })
+	defer progress.End()
+	progress.Expect(int64(len(accounts)))
 	for _, a := range accounts {
-		n, whole, err := v.account(w.Context, shown.Over(w.Stdout), s, a, heads)
-		shown.Add(1)
+		n, ok, err := v.account(w.Context, progress.Over(w.Stdout), s, a, heads)
+		progress.Add(1)
 		if err != nil {
 			return false, err
 		}
-		found, good = found+n, good && whole
+		found, good = found+n, good && ok
 	}
 	if v.Ledger != "" && found == 0 {
 		return false, fmt.Errorf("no account has a ledger %q", v.Ledger)
@@ -132,13 +132,13 @@ func (v verifyCommand) store(w client.Environment, heads []string) (good bool, e
 	return good, nil
 }
 
-func (v verifyCommand) account(ctx context.Context, out io.Writer, s *ledger.Service, a account.Account, heads []string) (found int, good bool, err error) {
-	all, err := s.Ledgers(ctx, a.ID)
+func (v verifyCommand) account(ctx context.Context, writer io.Writer, s *ledger.Service, a account.Account, heads []string) (found int, good bool, err error) {
+	ledgers, err := s.Ledgers(ctx, a.ID)
 	if err != nil {
 		return 0, false, err
 	}
 	good = true
-	for _, l := range all {
+	for _, l := range ledgers {
 		if v.Ledger != "" && v.Ledger != l.ID && v.Ledger != l.Hash {
 			continue
 		}
@@ -148,21 +148,21 @@ func (v verifyCommand) account(ctx context.Context, out io.Writer, s *ledger.Ser
 			return found, false, err
 		}
 		if v.Key != "" && v.Key != r.Key {
-			fmt.Fprintln(out, "the key in the store is not the one given")
+			fmt.Fprintln(writer, "the key in the store is not the one given")
 			good = false
 		}
-		good = report(out, a.Name+"/"+l.ID, r) && good
+		good = report(writer, a.Name+"/"+l.ID, r) && good
 	}
 	return found, good, nil
 }
 
 // report prints the faults and returns whether there are none.
-func report(out io.Writer, name string, r ledger.Report) bool {
+func report(writer io.Writer, name string, r ledger.Report) bool {
 	for _, f := range r.Faults {
-		fmt.Fprintf(out, "%s: %s\n", name, f)
+		fmt.Fprintf(writer, "%s: %s\n", name, f)
 	}
-	if more := r.Count - len(r.Faults); more > 0 {
-		fmt.Fprintf(out, "%s: %d more faults\n", name, more)
+	if added := r.Count - len(r.Faults); added > 0 {
+		fmt.Fprintf(writer, "%s: %d more faults\n", name, added)
 	}
 	if r.Count > 0 {
 		return false
@@ -174,6 +174,6 @@ func report(out io.Writer, name string, r ledger.Report) bool {
 	if !r.Pinned {
 		line += "; verified by the key it names itself, " + r.Key
 	}
-	fmt.Fprintln(out, line)
+	fmt.Fprintln(writer, line)
 	return true
 }

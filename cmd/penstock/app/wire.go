@@ -98,11 +98,11 @@ func (d *Gateway) open(ctx context.Context) (err error) {
 	d.codecs = codec.New(d.log)
 	d.onClose(d.codecs.Close)
 	spans := d.openTracing()
-	back, err := d.openBackends(ctx)
+	stores, err := d.openBackends(ctx)
 	if err != nil {
 		return err
 	}
-	c, err := d.openCore(ctx, back)
+	c, err := d.openCore(ctx, stores)
 	if err != nil {
 		return err
 	}
@@ -116,20 +116,20 @@ func (d *Gateway) open(ctx context.Context) (err error) {
 			return errors.New(c.membership.Halted())
 		}
 	}
-	lookups, err := d.openLookup(back.records)
+	lookups, err := d.openLookup(stores.records)
 	if err != nil {
 		return err
 	}
-	inventories := d.newInventory(back.records, c.sims.meter, c.rules)
+	inventories := d.newInventory(stores.records, c.sims.meter, c.rules)
 	if err := d.openSurfaces(c, spans, lookups, inventories); err != nil {
 		return err
 	}
 	d.onStart(d.clock.watch)
 	d.whileOpen(d.housekeeping, d.sweep, d.expire)
 	if d.cfg.Database.URL != "" {
-		d.onStart(func(ctx context.Context) { back.primary.watch(ctx, back.records.DB) })
+		d.onStart(func(ctx context.Context) { stores.primary.watch(ctx, stores.records.DB) })
 	}
-	return d.declare(ctx, back.records.Accounts, inventories)
+	return d.declare(ctx, stores.records.Accounts, inventories)
 }
 
 // check adds a back end to those that /readyz reports.
@@ -172,16 +172,16 @@ func (d *Gateway) openDataDir() (err error) {
 }
 
 func (d *Gateway) openBackends(ctx context.Context) (backends, error) {
-	var back backends
+	var stores backends
 	server, err := openPrimary(ctx, d.cfg, d.node, d.log)
 	if err != nil {
-		return back, err
+		return stores, err
 	}
-	back, err = openBackends(ctx, d.cfg, d.log, d.timings, server)
-	d.onClose(back.close)
-	d.records, d.checks = back.records, append(d.checks, back.list...)
+	stores, err = openBackends(ctx, d.cfg, d.log, d.timings, server)
+	d.onClose(stores.close)
+	d.records, d.checks = stores.records, append(d.checks, stores.list...)
 	d.check(admin.Backend{Name: "clock", Check: d.clock.check, Optional: true})
-	return back, err
+	return stores, err
 }
 
 func (d *Gateway) newInventory(records *recordStores, limits sim.LimitEnforcer, rules *rule.Service) *inventory.Service {
@@ -204,8 +204,8 @@ func (d *Gateway) start() error {
 		return err
 	}
 	d.started = true
-	for _, in := range d.intakes {
-		d.running.Go(func() { d.run(ctx, in) })
+	for _, intake := range d.intakes {
+		d.running.Go(func() { d.run(ctx, intake) })
 	}
 	for _, run := range d.runners {
 		d.running.Go(func() { run(ctx) })

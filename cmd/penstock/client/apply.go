@@ -32,8 +32,8 @@ func (a Apply) Run(w Environment) error {
 	if len(a.Reset) > 0 {
 		q.Set("reset", strings.Join(a.Reset, ","))
 	}
-	for name, given := range map[string]bool{"prune": a.Prune, "dry_run": a.DryRun, "adopt": a.Adopt} {
-		if given {
+	for name, present := range map[string]bool{"prune": a.Prune, "dry_run": a.DryRun, "adopt": a.Adopt} {
+		if present {
 			q.Set(name, "true")
 		}
 	}
@@ -51,7 +51,7 @@ func (a Apply) Run(w Environment) error {
 }
 
 // printApplied prints what an apply did, one line for each record.
-func printApplied(out io.Writer, answer []byte) error {
+func printApplied(writer io.Writer, answer []byte) error {
 	d, err := dataOf[struct {
 		Document string
 		DryRun   bool `json:"dry_run"`
@@ -66,24 +66,24 @@ func printApplied(out io.Writer, answer []byte) error {
 		return err
 	}
 	for _, acct := range d.Accounts {
-		_, _ = fmt.Fprintf(out, "account %q has the id %d\n", acct.Name, acct.ID)
+		_, _ = fmt.Fprintf(writer, "account %q has the id %d\n", acct.Name, acct.ID)
 	}
 	for _, list := range []struct {
 		word  string
 		names []string
 	}{{"added", d.Added}, {"changed", d.Changed}, {"removed", d.Removed}, {"kept", d.Kept}} {
 		for _, name := range list.names {
-			_, _ = fmt.Fprintf(out, "%-8s %s\n", list.word, name)
+			_, _ = fmt.Fprintf(writer, "%-8s %s\n", list.word, name)
 		}
 	}
 	if d.DryRun && d.AllowRemovals > 0 {
-		_, _ = fmt.Fprintf(out, "the prune needs --allow-removals %d\n", d.AllowRemovals)
+		_, _ = fmt.Fprintf(writer, "the prune needs --allow-removals %d\n", d.AllowRemovals)
 	}
-	what := "applied"
+	label := "applied"
 	if d.DryRun {
-		what = "dry run, nothing changed"
+		label = "dry run, nothing changed"
 	}
-	_, err = fmt.Fprintf(out, "document %s: %d added, %d changed, %d removed, %d kept (%s)\n",
-		d.Document, len(d.Added), len(d.Changed), len(d.Removed), len(d.Kept), what)
+	_, err = fmt.Fprintf(writer, "document %s: %d added, %d changed, %d removed, %d kept (%s)\n",
+		d.Document, len(d.Added), len(d.Changed), len(d.Removed), len(d.Kept), label)
 	return err
 }

@@ -48,7 +48,7 @@ type Flags struct {
 // Ask makes a request to the gateway's admin API and returns the body of a success.
 // An error begins with what and lists the invalid fields; also may be further codes of
 // a success.
-func (a Flags) Ask(w Environment, what, method, target string, data []byte, also ...int) ([]byte, error) {
+func (a Flags) Ask(w Environment, label, method, target string, data []byte, also ...int) ([]byte, error) {
 	c, err := config.Load("", w.Variables)
 	if err != nil {
 		return nil, err
@@ -60,15 +60,15 @@ func (a Flags) Ask(w Environment, what, method, target string, data []byte, also
 		}
 	}
 	server := cmp.Or(a.Server, c.LocalURL())
-	status, body, err := do(w, what, method, server, target, data, http.Header{"Authorization": {"Bearer " + a.AdminToken}})
+	status, body, err := do(w, label, method, server, target, data, http.Header{"Authorization": {"Bearer " + a.AdminToken}})
 	if err != nil {
 		return nil, err
 	}
 	if status == http.StatusUnauthorized {
-		return nil, fmt.Errorf("%s: 401 Unauthorized: the gateway at %s has another admin token: give its token with --admin-token, or run the command with its settings and data directory", what, server)
+		return nil, fmt.Errorf("%s: 401 Unauthorized: the gateway at %s has another admin token: give its token with --admin-token, or run the command with its settings and data directory", label, server)
 	}
 	if status != http.StatusOK && !slices.Contains(also, status) {
-		return nil, refusal(what, status, body)
+		return nil, refusal(label, status, body)
 	}
 	return body, nil
 }
@@ -81,7 +81,7 @@ func tokenFile(c config.Config, name string) (string, error) {
 
 // do makes a request and reads the answer. It may take ten minutes, as a replay does, and
 // shows its progress.
-func do(w Environment, what, method, server, target string, data []byte, header http.Header) (status int, body []byte, err error) {
+func do(w Environment, label, method, server, target string, data []byte, header http.Header) (status int, body []byte, err error) {
 	ctx, cancel := context.WithTimeout(w.Context, 10*time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(server, "/")+target, bytes.NewReader(data))
@@ -89,15 +89,15 @@ func do(w Environment, what, method, server, target string, data []byte, header 
 		return 0, nil, err
 	}
 	req.Header = header
-	shown := NewProgress(w, what, kilobytes)
-	defer shown.End()
+	progress := NewProgress(w, label, kilobytes)
+	defer progress.End()
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return 0, nil, unreachable(server, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	shown.Expect(max(0, resp.ContentLength))
-	body, err = io.ReadAll(shown.reader(io.LimitReader(resp.Body, 64<<20)))
+	progress.Expect(max(0, resp.ContentLength))
+	body, err = io.ReadAll(progress.reader(io.LimitReader(resp.Body, 64<<20)))
 	return resp.StatusCode, body, err
 }
 
@@ -110,19 +110,19 @@ func unreachable(server string, err error) error {
 }
 
 // refusal lists what the gateway found wrong, one line per field.
-func refusal(what string, code int, body []byte) error {
+func refusal(label string, code int, body []byte) error {
 	status := fmt.Sprintf("%d %s", code, http.StatusText(code))
 	var answer struct {
 		Message string              `json:"message"`
 		Errors  map[string][]string `json:"errors"`
 	}
 	if json.Unmarshal(body, &answer) != nil || answer.Message == "" {
-		return fmt.Errorf("%s: %s: %s", what, status, body)
+		return fmt.Errorf("%s: %s: %s", label, status, body)
 	}
 	if len(answer.Errors) == 0 {
-		return fmt.Errorf("%s: %s: %s", what, status, answer.Message)
+		return fmt.Errorf("%s: %s: %s", label, status, answer.Message)
 	}
-	lines := []string{what + " was refused:"}
+	lines := []string{label + " was refused:"}
 	for _, path := range slices.Sorted(maps.Keys(answer.Errors)) {
 		for _, text := range answer.Errors[path] {
 			lines = append(lines, "  "+path+": "+text)
@@ -132,30 +132,30 @@ func refusal(what string, code int, body []byte) error {
 }
 
 // dataOf returns the data of an answer.
-func dataOf[T any](what string, answer []byte) (T, error) {
+func dataOf[T any](label string, answer []byte) (T, error) {
 	var a struct {
 		Data T `json:"data"`
 	}
 	if err := json.Unmarshal(answer, &a); err != nil {
-		return a.Data, fmt.Errorf("%s: the answer is not that of a gateway: %w", what, err)
+		return a.Data, fmt.Errorf("%s: the answer is not that of a gateway: %w", label, err)
 	}
 	return a.Data, nil
 }
 
 // ask makes a request to the gateway's admin API, with fields as its body unless they are
 // nil, and returns the data of the answer.
-func ask[T any](a Flags, w Environment, what, method, target string, fields map[string]any, also ...int) (data T, err error) {
+func ask[T any](a Flags, w Environment, label, method, target string, fields map[string]any, also ...int) (data T, err error) {
 	var body []byte
 	if fields != nil {
 		if body, err = json.Marshal(fields); err != nil {
 			return data, err
 		}
 	}
-	answer, err := a.Ask(w, what, method, target, body, also...)
+	answer, err := a.Ask(w, label, method, target, body, also...)
 	if err != nil {
 		return data, err
 	}
-	return dataOf[T](what, answer)
+	return dataOf[T](label, answer)
 }
 
 // ReadFile reads a file, or the standard input for "-".
@@ -172,28 +172,28 @@ func printLine(w Environment, format string, args ...any) error {
 }
 
 // counted returns a number with its noun, which is singular for 1.
-func counted[N int | int64](n N, one, several string) string {
+func counted[N int | int64](n N, text, several string) string {
 	if n == 1 {
-		several = one
+		several = text
 	}
 	return fmt.Sprintf("%d %s", n, several)
 }
 
 // printRecords prints a table with a row for each record, or that there are none.
-func printRecords[T any](w Environment, list []T, none string, head []string, row func(T) []string) error {
+func printRecords[T any](w Environment, list []T, text string, head []string, row func(T) []string) error {
 	if len(list) == 0 {
-		return printLine(w, "%s", none)
+		return printLine(w, "%s", text)
 	}
 	rows := [][]string{head}
-	for _, one := range list {
-		rows = append(rows, row(one))
+	for _, record := range list {
+		rows = append(rows, row(record))
 	}
 	return printTable(w.Stdout, rows)
 }
 
 // printTable prints rows of cells in columns. Line breaks and tabs of a cell become blanks.
-func printTable(out io.Writer, rows [][]string) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+func printTable(writer io.Writer, rows [][]string) error {
+	table := tabwriter.NewWriter(writer, 0, 0, 2, ' ', 0)
 	for _, cells := range rows {
 		line := make([]string, len(cells))
 		for i, cell := range cells {

@@ -26,8 +26,8 @@ const clearLine = "\r\x1b[K"
 // Progress shows how far work is, on one line of a terminal. A nil *Progress shows
 // nothing.
 type Progress struct {
-	out         io.Writer
-	what        string
+	writer      io.Writer
+	label       string
 	began       time.Time
 	done, total atomic.Int64 // total 0: not known
 	unit        func(n int64) string
@@ -38,12 +38,12 @@ type Progress struct {
 
 // NewProgress shows progress on standard error if that is a terminal. done and total
 // are written by unit.
-func NewProgress(w Environment, what string, unit func(n int64) string) *Progress {
+func NewProgress(w Environment, label string, unit func(n int64) string) *Progress {
 	f, ok := w.Stderr.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return nil
 	}
-	p := &Progress{out: f, what: what, began: time.Now(), unit: unit, quit: make(chan struct{})}
+	p := &Progress{writer: f, label: label, began: time.Now(), unit: unit, quit: make(chan struct{})}
 	p.ended.Go(p.run)
 	return p
 }
@@ -58,7 +58,7 @@ func (p *Progress) run() {
 			return
 		case <-timer.C:
 			p.drawing.Lock()
-			_, _ = fmt.Fprint(p.out, clearLine+p.line())
+			_, _ = fmt.Fprint(p.writer, clearLine+p.line())
 			p.drawing.Unlock()
 		}
 		wait = redrawEvery
@@ -68,7 +68,7 @@ func (p *Progress) run() {
 // line is what is shown now.
 func (p *Progress) line() string {
 	done, total := p.done.Load(), p.total.Load()
-	line := p.what
+	line := p.label
 	if total > 0 {
 		full := int(progressWidth * min(done, total) / total)
 		line += " [" + strings.Repeat("#", full) + strings.Repeat(".", progressWidth-full) + "] " + p.unit(done) + " of " + p.unit(total)
@@ -100,17 +100,17 @@ func (p *Progress) End() {
 	close(p.quit)
 	p.ended.Wait()
 	if time.Since(p.began) >= progressAfter {
-		_, _ = fmt.Fprint(p.out, clearLine)
+		_, _ = fmt.Fprint(p.writer, clearLine)
 	}
 }
 
 // Over returns a writer for results, which may be on the same terminal: each removes
 // the line first.
-func (p *Progress) Over(out io.Writer) io.Writer {
+func (p *Progress) Over(writer io.Writer) io.Writer {
 	if p == nil {
-		return out
+		return writer
 	}
-	return resultWriter{out, p}
+	return resultWriter{writer, p}
 }
 
 type resultWriter struct {
@@ -122,7 +122,7 @@ type resultWriter struct {
 func (r resultWriter) Write(b []byte) (int, error) {
 	r.over.drawing.Lock()
 	defer r.over.drawing.Unlock()
-	_, _ = fmt.Fprint(r.over.out, clearLine)
+	_, _ = fmt.Fprint(r.over.writer, clearLine)
 	return r.Writer.Write(b)
 }
 
@@ -136,13 +136,13 @@ func (p *Progress) reader(r io.Reader) io.Reader {
 
 type countingReader struct {
 	io.Reader
-	to *Progress
+	progress *Progress
 }
 
 // Read implements io.Reader.
 func (c countingReader) Read(b []byte) (int, error) {
 	n, err := c.Reader.Read(b)
-	c.to.Add(int64(n))
+	c.progress.Add(int64(n))
 	return n, err
 }
 

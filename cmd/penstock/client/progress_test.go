@@ -76,7 +76,7 @@ func TestProgressLine(t *testing.T) {
 		{0, 0, "verify"}, {1500, 0, "verify, 2 kB"}, {0, 4000, "verify [....................] 0 kB of 4 kB"},
 		{1000, 4000, "verify [#####...............] 1 kB of 4 kB"}, {5000, 4000, "verify [####################] 5 kB of 4 kB"},
 	} {
-		p := &Progress{what: "verify", unit: kilobytes}
+		p := &Progress{label: "verify", unit: kilobytes}
 		p.Add(tc.done)
 		p.Expect(tc.total)
 		if got := p.line(); !strings.HasPrefix(got, tc.want+", ") {

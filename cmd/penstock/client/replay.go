@@ -63,7 +63,7 @@ func (r replayDeliveriesCommand) Run(w Environment) error {
 
 // replay asks the gateway to replay what the common filters and more fields select, and
 // prints its count; one is the singular of what.
-func (f selectFlags) replay(w Environment, what, one string, fields map[string]any) error {
+func (f selectFlags) replay(w Environment, label, text string, fields map[string]any) error {
 	if f.Last != 0 && f.From != "" {
 		return errors.New("--last and --from exclude each other")
 	}
@@ -81,7 +81,7 @@ func (f selectFlags) replay(w Environment, what, one string, fields map[string]a
 	if err != nil {
 		return err
 	}
-	answer, err := f.Ask(w, "the replay", http.MethodPost, "/admin/"+what+"/replay", body)
+	answer, err := f.Ask(w, "the replay", http.MethodPost, "/admin/"+label+"/replay", body)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (f selectFlags) replay(w Environment, what, one string, fields map[string]a
 	if fields["dry_run"] == true {
 		return printDryRun(w.Stdout, done)
 	}
-	return printLine(w, "%s", counted(done.Count, one, what))
+	return printLine(w, "%s", counted(done.Count, text, label))
 }
 
 // dryRun is the answer to a dry run, as the admin API documents it; that to a replay has
@@ -121,7 +121,7 @@ type dryRun struct {
 }
 
 // printDryRun writes the result of a dry run as text.
-func printDryRun(to io.Writer, r dryRun) error {
+func printDryRun(writer io.Writer, r dryRun) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", counted(r.Count, "event", "events"))
 	if r.SearchedTo != "" {
@@ -142,7 +142,7 @@ func printDryRun(to io.Writer, r dryRun) error {
 	if r.More {
 		b.WriteString("…\n")
 	}
-	_, err := io.WriteString(to, b.String())
+	_, err := io.WriteString(writer, b.String())
 	return err
 }
 

@@ -50,14 +50,14 @@ func (s Status) Run(w Environment) error {
 	}
 	// The registry is in the database, which may be what is down.
 	registry, unlisted := s.Ask(w, "the gateways", http.MethodGet, "/admin/gateways", nil)
-	var all gatewaysAnswer
+	var answer gatewaysAnswer
 	if unlisted == nil {
-		unlisted = json.Unmarshal(registry, &all)
+		unlisted = json.Unmarshal(registry, &answer)
 	}
 	if s.JSON {
-		err = json.NewEncoder(w.Stdout).Encode(map[string]any{"status": ready.Status, "backends": ready.Backends, "gateways": all.Data})
+		err = json.NewEncoder(w.Stdout).Encode(map[string]any{"status": ready.Status, "backends": ready.Backends, "gateways": answer.Data})
 	} else {
-		err = printStatus(w.Stdout, ready, all)
+		err = printStatus(w.Stdout, ready, answer)
 	}
 	if err = errors.Join(err, unlisted); err == nil && ready.Status != "ready" {
 		err = errors.New("the gateway is not ready")
@@ -65,8 +65,8 @@ func (s Status) Run(w Environment) error {
 	return err
 }
 
-func printStatus(out io.Writer, ready readyAnswer, all gatewaysAnswer) error {
-	_, _ = fmt.Fprintf(out, "%s\n\n", ready.Status)
+func printStatus(writer io.Writer, ready readyAnswer, answer gatewaysAnswer) error {
+	_, _ = fmt.Fprintf(writer, "%s\n\n", ready.Status)
 	rows := [][]string{{"BACK END", "STATUS", "NOTE"}}
 	for _, name := range slices.Sorted(maps.Keys(ready.Backends)) {
 		b := ready.Backends[name]
@@ -76,15 +76,15 @@ func printStatus(out io.Writer, ready readyAnswer, all gatewaysAnswer) error {
 		}
 		rows = append(rows, []string{name, b.Status, note})
 	}
-	if len(all.Data) > 0 {
+	if len(answer.Data) > 0 {
 		rows = append(rows, nil, []string{"GATEWAY", "STATUS", "URL", "VERSION", "STARTED", "LAST SEEN"})
 	}
-	for _, g := range all.Data {
+	for _, g := range answer.Data {
 		state := "ok"
 		if g.Away {
 			state = "away"
 		}
 		rows = append(rows, []string{g.Node, state, g.URL, g.Version, g.StartedAt, g.SeenAt})
 	}
-	return printTable(out, rows)
+	return printTable(writer, rows)
 }

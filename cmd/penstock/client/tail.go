@@ -47,8 +47,8 @@ type tailEvent struct {
 }
 
 func (e tailEvent) at() time.Time {
-	at, _ := time.Parse(time.RFC3339Nano, e.ReceivedAt)
-	return at
+	t, _ := time.Parse(time.RFC3339Nano, e.ReceivedAt)
+	return t
 }
 
 // unknownState is the state of a processed event while the database is down.
@@ -83,9 +83,9 @@ func (c Tail) Run(w Environment) error {
 type follower struct {
 	Tail
 	Environment
-	start time.Time         // of the newest event when it began
-	from  time.Time         // what is asked for
-	seen  map[string]string // state by id
+	start     time.Time         // of the newest event when it began
+	fetchFrom time.Time         // what is asked for
+	seen      map[string]string // state by id
 }
 
 // begin takes what was there before as printed, and prints the last of it.
@@ -96,16 +96,16 @@ func (f *follower) begin() error {
 	}
 	for _, e := range newest {
 		f.start = e.at()
-		f.from = f.start.Add(-tailOverlap)
+		f.fetchFrom = f.start.Add(-tailOverlap)
 	}
 	query := f.filters()
 	query.Set("limit", strconv.Itoa(max(f.Last, 1)))
-	last, _, err := f.page(query)
+	lastTailEvents, _, err := f.page(query)
 	if err != nil || f.Last <= 0 {
 		return err
 	}
-	slices.Reverse(last)
-	for _, e := range last {
+	slices.Reverse(lastTailEvents)
+	for _, e := range lastTailEvents {
 		f.show(e)
 		f.seen[e.ID] = e.State
 	}
@@ -116,17 +116,17 @@ func (f *follower) begin() error {
 func (f *follower) since() ([]tailEvent, error) {
 	query := f.filters()
 	query.Set("limit", strconv.Itoa(tailPage))
-	if !f.from.IsZero() {
-		query.Set("from", f.from.Format(time.RFC3339Nano))
+	if !f.fetchFrom.IsZero() {
+		query.Set("from", f.fetchFrom.Format(time.RFC3339Nano))
 	}
-	var all []tailEvent
+	var tailEvents []tailEvent
 	for {
-		page, next, err := f.page(query)
-		all = append(all, page...)
-		if err != nil || next == "" {
-			return all, err
+		page, nextCursor, err := f.page(query)
+		tailEvents = append(tailEvents, page...)
+		if err != nil || nextCursor == "" {
+			return tailEvents, err
 		}
-		query.Set("cursor", next)
+		query.Set("cursor", nextCursor)
 	}
 }
 
@@ -135,25 +135,25 @@ func (f *follower) since() ([]tailEvent, error) {
 func (f *follower) print(found []tailEvent) {
 	slices.Reverse(found)
 	seen := make(map[string]string, len(found))
-	from := f.from
+	start := f.fetchFrom
 	if len(found) > 0 {
-		from = found[len(found)-1].at().Add(-tailOverlap)
+		start = found[len(found)-1].at().Add(-tailOverlap)
 	}
 	for _, e := range found {
-		was, known := f.seen[e.ID]
+		oldText, known := f.seen[e.ID]
 		if known && e.State == unknownState {
-			e.State = was
+			e.State = oldText
 		}
-		if was != e.State && (known || e.at().After(f.start)) {
+		if oldText != e.State && (known || e.at().After(f.start)) {
 			f.show(e)
 		}
-		if e.State == "pending" && e.at().Before(from) {
-			from = e.at()
+		if e.State == "pending" && e.at().Before(start) {
+			start = e.at()
 		}
 		seen[e.ID] = e.State
 	}
 	if len(found) > 0 {
-		f.from, f.seen = from, seen
+		f.fetchFrom, f.seen = start, seen
 	}
 }
 

@@ -99,12 +99,12 @@ type tokenRevokeCommand struct {
 
 // Run revokes the token.
 func (r tokenRevokeCommand) Run(w Environment) error {
-	was, err := ask[shownToken](r.Flags, w, "token "+r.ID, http.MethodDelete, "/admin/tokens/"+url.PathEscape(r.ID), nil)
+	oldShownToken, err := ask[shownToken](r.Flags, w, "token "+r.ID, http.MethodDelete, "/admin/tokens/"+url.PathEscape(r.ID), nil)
 	if err != nil {
 		return err
 	}
-	if was.Document != nil {
-		_, _ = fmt.Fprintf(w.Stderr, "the document %s declared it: remove it there too, or the next apply brings it back\n", *was.Document)
+	if oldShownToken.Document != nil {
+		_, _ = fmt.Fprintf(w.Stderr, "the document %s declared it: remove it there too, or the next apply brings it back\n", *oldShownToken.Document)
 	}
-	return printLine(w, "token %s revoked", was.ID)
+	return printLine(w, "token %s revoked", oldShownToken.ID)
 }

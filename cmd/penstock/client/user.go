@@ -102,11 +102,11 @@ func (u userSetCommand) Run(w Environment) error {
 	if len(body) == 0 {
 		return errors.New("nothing to change: give --role, --account, --password, --disable or --enable")
 	}
-	is, err := ask[shownUser](u.Flags, w, "the user", http.MethodPatch, "/admin/users/"+url.PathEscape(u.Name), body)
+	newShownUser, err := ask[shownUser](u.Flags, w, "the user", http.MethodPatch, "/admin/users/"+url.PathEscape(u.Name), body)
 	if err != nil {
 		return err
 	}
-	return printLine(w, "user %s changed; its sessions have ended", is.Name)
+	return printLine(w, "user %s changed; its sessions have ended", newShownUser.Name)
 }
 
 type userRemoveCommand struct {
@@ -126,15 +126,15 @@ func (u userRemoveCommand) Run(w Environment) error {
 // first line of standard input. It is no argument, because those are visible to others.
 func readPassword(w Environment, prompt string) (string, error) {
 	if file, ok := w.Stdin.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
-		first, err := askHidden(w, file, prompt+": ")
+		head, err := askHidden(w, file, prompt+": ")
 		if err != nil {
 			return "", err
 		}
-		again, err := askHidden(w, file, "Again: ")
-		if err == nil && first != again {
+		text, err := askHidden(w, file, "Again: ")
+		if err == nil && head != text {
 			err = errors.New("the two passwords differ")
 		}
-		return first, err
+		return head, err
 	}
 	if w.Stdin == nil {
 		return "", errors.New("nothing on standard input: write the password or secret to it")

@@ -101,17 +101,17 @@ func method(obj *goja.Object, name string) (goja.Callable, bool) {
 
 // modules are the names that a CommonJS or ES module may export.
 func (r *realm) modules(aliases map[string]string) []goja.Value {
-	var out []goja.Value
+	var values []goja.Value
 	if module, ok := r.vm.Get("module").(*goja.Object); ok {
-		out = append(out, module.Get("exports"))
+		values = append(values, module.Get("exports"))
 	}
 	if exports, ok := r.vm.Get("exports").(*goja.Object); ok {
-		out = append(out, exports, exports.Get(defaultMember))
+		values = append(values, exports, exports.Get(defaultMember))
 	}
 	if local, ok := aliases["default"]; ok {
-		out = append(out, r.vm.Get(local))
+		values = append(values, r.vm.Get(local))
 	}
-	return slices.DeleteFunc(out, func(v goja.Value) bool { return v == nil })
+	return slices.DeleteFunc(values, func(v goja.Value) bool { return v == nil })
 }
 
 // decode calls the codec and what normalises its values.
@@ -218,23 +218,23 @@ func (r *realm) normalize(f goja.Callable, data goja.Value, res *decoders.Result
 		res.Errors = append(res.Errors, r.failure(name, err).Error())
 		return
 	}
-	var own decoders.Result
+	var ownResult decoders.Result
 	x := exporter{r: r}
-	out, err := x.envelope(name, v, &own)
+	out, err := x.envelope(name, v, &ownResult)
 	var value any
 	if err == nil && out != nil {
 		value = x.value(out, 0)
 	}
 	switch {
 	case err != nil:
-		own.Errors = append(own.Errors, err.Error())
+		ownResult.Errors = append(ownResult.Errors, err.Error())
 	case x.excess != "":
-		own.Errors = append(own.Errors, name+": "+x.excess)
+		ownResult.Errors = append(ownResult.Errors, name+": "+x.excess)
 	default:
-		measurements(&own, value)
+		measurements(&ownResult, value)
 	}
-	res.Warnings = append(res.Warnings, own.Warnings...)
-	res.Errors = append(res.Errors, own.Errors...)
-	res.Excess = cmp.Or(res.Excess, own.Excess)
-	merge(res, own.Readings)
+	res.Warnings = append(res.Warnings, ownResult.Warnings...)
+	res.Errors = append(res.Errors, ownResult.Errors...)
+	res.Excess = cmp.Or(res.Excess, ownResult.Excess)
+	merge(res, ownResult.Readings)
 }

@@ -16,13 +16,13 @@ const (
 // esm is a place in the text of an ES module.
 type esm struct {
 	text    []byte
-	at      int
+	offset  int
 	aliases map[string]string
 }
 
 func (e *esm) word(w string) bool {
-	rest := e.text[e.at:]
-	return bytes.HasPrefix(rest, []byte(w)) && (len(rest) == len(w) || !identifierByte(rest[len(w)]))
+	remaining := e.text[e.offset:]
+	return bytes.HasPrefix(remaining, []byte(w)) && (len(remaining) == len(w) || !identifierByte(remaining[len(w)]))
 }
 
 func identifierByte(c byte) bool {
@@ -31,7 +31,7 @@ func identifierByte(c byte) bool {
 
 // blank writes spaces, which keep every place in the source as it was.
 func (e *esm) blank(length int) {
-	for i := e.at; i < e.at+length; i++ {
+	for i := e.offset; i < e.offset+length; i++ {
 		if e.text[i] != '\n' && e.text[i] != '\r' {
 			e.text[i] = ' '
 		}
@@ -48,19 +48,19 @@ const (
 // export blanks the keyword, the list of "export {…}", or turns the value of
 // "export default" into a member of exports.
 func (e *esm) export() bool {
-	rest := string(e.text[e.at:])
-	if named := regexp.MustCompile(`^export\s+default\s+((async\s+)?function\s*\*?\s*[\w$]+|class\s+[\w$]+)`).FindString(rest); named != "" {
+	remaining := string(e.text[e.offset:])
+	if named := regexp.MustCompile(`^export\s+default\s+((async\s+)?function\s*\*?\s*[\w$]+|class\s+[\w$]+)`).FindString(remaining); named != "" {
 		name := named[strings.LastIndexAny(named, " \t\r\n*")+1:]
 		e.aliases["default"] = name
 		e.blank(strings.Index(named, "default") + len("default"))
 		return true
 	}
-	if value := regexp.MustCompile(`^export\s+default\b`).FindString(rest); value != "" {
+	if value := regexp.MustCompile(`^export\s+default\b`).FindString(remaining); value != "" {
 		e.blank(len(value))
-		copy(e.text[e.at+len(value)-len(defaulted):], defaulted)
+		copy(e.text[e.offset+len(value)-len(defaulted):], defaulted)
 		return true
 	}
-	if list := regexp.MustCompile(`^export\s*\{([^{}]*)\}[ \t]*;?`).FindStringSubmatch(rest); list != nil {
+	if list := regexp.MustCompile(`^export\s*\{([^{}]*)\}[ \t]*;?`).FindStringSubmatch(remaining); list != nil {
 		e.list(list[1])
 		e.blank(len(list[0]))
 		return true
@@ -80,7 +80,7 @@ func (e *esm) list(names string) {
 
 // imports blanks an import of the module buffer, whose Buffer is there anyway.
 func (e *esm) imports() bool {
-	line := regexp.MustCompile(`^import\b[^;'"]*['"](node:)?buffer['"][ \t]*;?`).FindString(string(e.text[e.at:]))
+	line := regexp.MustCompile(`^import\b[^;'"]*['"](node:)?buffer['"][ \t]*;?`).FindString(string(e.text[e.offset:]))
 	e.blank(len(line))
 	return line != ""
 }

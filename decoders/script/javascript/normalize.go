@@ -19,50 +19,50 @@ func measurements(res *decoders.Result, v any) {
 		list = []any{v}
 	}
 	taken := slots(res.Readings)
-	for i, each := range list {
-		m, _ := each.(map[string]any)
+	for i, value := range list {
+		m, _ := value.(map[string]any)
 		if t, others, ok := values.CutTime(m); ok {
-			before := len(res.Readings)
+			oldCount := len(res.Readings)
 			values.AppendAt(res, "", others, t)
-			maps.Copy(taken, slots(res.Readings[before:]))
+			maps.Copy(taken, slots(res.Readings[oldCount:]))
 			continue
 		}
-		var own decoders.Result
-		values.AppendTimed(&own, "", m)
-		for _, reading := range own.Readings {
+		var ownResult decoders.Result
+		values.AppendTimed(&ownResult, "", m)
+		for _, reading := range ownResult.Readings {
 			if taken[slotOf(reading)] {
 				reading.Key = fmt.Sprintf("%d.%s", i, reading.Key)
 			}
 			taken[slotOf(reading)] = true
 			res.Readings = append(res.Readings, reading)
 		}
-		res.Warnings = append(res.Warnings, own.Warnings...)
-		res.Excess = cmp.Or(res.Excess, own.Excess)
+		res.Warnings = append(res.Warnings, ownResult.Warnings...)
+		res.Excess = cmp.Or(res.Excess, ownResult.Excess)
 	}
 }
 
 // slot identifies a reading of a frame.
 type slot struct {
-	key string
-	at  int64
+	key    string
+	offset int64
 }
 
 func slotOf(r decoders.Reading) slot { return slot{r.Key, r.Time.UnixNano()} }
 
 func slots(readings []decoders.Reading) map[slot]bool {
-	out := make(map[slot]bool, len(readings))
+	result := make(map[slot]bool, len(readings))
 	for _, r := range readings {
-		out[slotOf(r)] = true
+		result[slotOf(r)] = true
 	}
-	return out
+	return result
 }
 
 // merge adds the readings whose key and time are not there yet.
-func merge(res *decoders.Result, more []decoders.Reading) {
-	there := slots(res.Readings)
-	for _, r := range more {
+func merge(res *decoders.Result, readings []decoders.Reading) {
+	result := slots(res.Readings)
+	for _, r := range readings {
 		switch {
-		case there[slotOf(r)]:
+		case result[slotOf(r)]:
 		case len(res.Readings) >= values.MaxReadings:
 			res.Excess = fmt.Sprintf("%s: a frame may give %d readings, the rest is left out", r.Key, values.MaxReadings)
 		default:

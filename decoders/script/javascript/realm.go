@@ -37,9 +37,9 @@ type uses struct {
 }
 
 func usesOf(source string) uses {
-	has := func(name string) bool { return strings.Contains(source, name) }
+	fn := func(name string) bool { return strings.Contains(source, name) }
 	return uses{
-		date: has("Date"), buffer: has("Buffer") || has("buffer"), console: has("console"), module: has("export") || has("require"),
+		date: fn("Date"), buffer: fn("Buffer") || fn("buffer"), console: fn("console"), module: fn("export") || fn("require"),
 	}
 }
 

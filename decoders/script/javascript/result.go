@@ -61,21 +61,21 @@ func (x *exporter) envelope(name string, v goja.Value, res *decoders.Result) (go
 
 // notes are a codec's errors or warnings: a list of texts, or one text.
 func (x *exporter) notes(v goja.Value) []string {
-	var out []string
+	var texts []string
 	switch v := v.(type) {
 	case nil:
 	case *goja.Object:
 		for i := range min(length(v), maxNotes) {
-			if each := v.Get(strconv.FormatInt(i, 10)); each != nil {
-				out = append(out, clipText(each.String()))
+			if value := v.Get(strconv.FormatInt(i, 10)); value != nil {
+				texts = append(texts, clipText(value.String()))
 			}
 		}
 	default:
 		if goja.IsString(v) && v.String() != "" {
-			out = []string{clipText(v.String())}
+			texts = []string{clipText(v.String())}
 		}
 	}
-	return out
+	return texts
 }
 
 // value copies one value; what is none (undefined, null, NaN, a function) is
@@ -134,7 +134,7 @@ func (x *exporter) object(obj *goja.Object, depth int) any {
 	if isTyped(obj) {
 		return x.list(obj, depth)
 	}
-	out := map[string]any{}
+	values := map[string]any{}
 	for _, name := range obj.Keys() {
 		if x.chars += len(name); x.chars > maxChars {
 			x.excess = fmt.Sprintf("gave more than %d characters", maxChars)
@@ -143,10 +143,10 @@ func (x *exporter) object(obj *goja.Object, depth int) any {
 			break
 		}
 		if v := x.value(obj.Get(name), depth+1); v != nil {
-			out[name] = v
+			values[name] = v
 		}
 	}
-	return out
+	return values
 }
 
 func (x *exporter) list(obj *goja.Object, depth int) any {
@@ -155,13 +155,13 @@ func (x *exporter) list(obj *goja.Object, depth int) any {
 		x.excess = fmt.Sprintf("gave more than %d values", maxValues)
 		return nil
 	}
-	out := make([]any, n)
-	for i := range out {
-		if out[i] = x.value(obj.Get(strconv.Itoa(i)), depth+1); x.excess != "" {
+	values := make([]any, n)
+	for i := range values {
+		if values[i] = x.value(obj.Get(strconv.Itoa(i)), depth+1); x.excess != "" {
 			return nil
 		}
 	}
-	return out
+	return values
 }
 
 func length(obj *goja.Object) int64 {

@@ -76,7 +76,7 @@ func (m *module) keyword(text []byte, err error) (bool, error) {
 	if offset < 0 {
 		return false, nil
 	}
-	e := esm{text: text, at: offset, aliases: m.aliases}
+	e := esm{text: text, offset: offset, aliases: m.aliases}
 	switch {
 	case e.word("export"):
 		return e.export(), nil

@@ -52,7 +52,7 @@ type Ring struct {
 
 // minute is the counts of one minute, numbered from 1970; 0 for none.
 type minute struct {
-	at     int64
+	offset int64
 	counts []uint64
 }
 
@@ -129,7 +129,7 @@ func (r *Ring) read() error {
 	for slot := range r.minutes {
 		record := content[headSize+slot*r.recordSize():][:r.recordSize()]
 		m, ok := r.parse(record)
-		if !ok || m.at != 0 && slotOf(m.at) != slot {
+		if !ok || m.offset != 0 && slotOf(m.offset) != slot {
 			damaged++
 			continue
 		}
@@ -147,27 +147,27 @@ func (r *Ring) parse(record []byte) (minute, bool) {
 	if sum := binary.BigEndian.Uint32(record[len(body):]); sum != crc32.ChecksumIEEE(body) {
 		return minute{}, len(bytes.Trim(record, "\x00")) == 0
 	}
-	m := minute{at: int64(binary.BigEndian.Uint64(body)), counts: make([]uint64, len(r.series))} //nolint:gosec // minutes since 1970
+	m := minute{offset: int64(binary.BigEndian.Uint64(body)), counts: make([]uint64, len(r.series))} //nolint:gosec // minutes since 1970
 	for i := range m.counts {
 		m.counts[i] = binary.BigEndian.Uint64(body[8+8*i:])
 	}
-	return m, m.at > 0
+	return m, m.offset > 0
 }
 
-func slotOf(at int64) int { return int(at % Minutes) }
+func slotOf(offset int64) int { return int(offset % Minutes) }
 
 // Add adds counts to the minute of a time; of a series with Max the larger value
 // stays.
 func (r *Ring) Add(now time.Time, counts []uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at := now.Unix() / 60
-	if at <= 0 {
+	offset := now.Unix() / 60
+	if offset <= 0 {
 		return
 	}
-	m := &r.minutes[slotOf(at)]
-	if m.at != at {
-		*m = minute{at: at, counts: make([]uint64, len(r.series))}
+	m := &r.minutes[slotOf(offset)]
+	if m.offset != offset {
+		*m = minute{offset: offset, counts: make([]uint64, len(r.series))}
 	}
 	for i, n := range counts {
 		m.counts[i] = r.series[i].join(m.counts[i], n)
@@ -175,7 +175,7 @@ func (r *Ring) Add(now time.Time, counts []uint64) {
 	if r.file == nil {
 		return
 	}
-	if _, err := r.file.WriteAt(m.record(), int64(headSize+slotOf(at)*r.recordSize())); err != nil {
+	if _, err := r.file.WriteAt(m.record(), int64(headSize+slotOf(offset)*r.recordSize())); err != nil {
 		r.failed(err)
 		return
 	}
@@ -198,11 +198,11 @@ func (r *Ring) failed(err error) {
 }
 
 func (m *minute) record() []byte {
-	out := binary.BigEndian.AppendUint64(nil, uint64(m.at)) //nolint:gosec // minutes since 1970
+	buf := binary.BigEndian.AppendUint64(nil, uint64(m.offset)) //nolint:gosec // minutes since 1970
 	for _, n := range m.counts {
-		out = binary.BigEndian.AppendUint64(out, n)
+		buf = binary.BigEndian.AppendUint64(buf, n)
 	}
-	return binary.BigEndian.AppendUint32(out, crc32.ChecksumIEEE(out))
+	return binary.BigEndian.AppendUint32(buf, crc32.ChecksumIEEE(buf))
 }
 
 // Chart is the counts of a range in steps of equal length.
@@ -216,29 +216,29 @@ type Chart struct {
 
 // Read returns the counts of the last minutes up to now, in steps of some minutes
 // that begin at multiples of the step. The last step is the one under way.
-func (r *Ring) Read(now time.Time, last, step int) Chart {
+func (r *Ring) Read(now time.Time, lastIndex, step int) Chart {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	end := (now.Unix()/60/int64(step) + 1) * int64(step)
-	n := last / step
-	from := end - int64(n*step)
-	out := Chart{From: time.Unix(from*60, 0).UTC(), Step: time.Duration(step) * time.Minute, Values: make([][]*uint64, len(r.series))}
+	n := lastIndex / step
+	start := end - int64(n*step)
+	chart := Chart{From: time.Unix(start*60, 0).UTC(), Step: time.Duration(step) * time.Minute, Values: make([][]*uint64, len(r.series))}
 	for s := range r.series {
-		out.Values[s] = make([]*uint64, n)
+		chart.Values[s] = make([]*uint64, n)
 		for i := range n {
-			for at := from + int64(i*step); at < from+int64((i+1)*step); at++ {
-				m := &r.minutes[slotOf(at)]
-				if m.at != at {
+			for offset := start + int64(i*step); offset < start+int64((i+1)*step); offset++ {
+				m := &r.minutes[slotOf(offset)]
+				if m.offset != offset {
 					continue
 				}
-				if out.Values[s][i] == nil {
-					out.Values[s][i] = new(uint64)
+				if chart.Values[s][i] == nil {
+					chart.Values[s][i] = new(uint64)
 				}
-				*out.Values[s][i] = r.series[s].join(*out.Values[s][i], m.counts[s])
+				*chart.Values[s][i] = r.series[s].join(*chart.Values[s][i], m.counts[s])
 			}
 		}
 	}
-	return out
+	return chart
 }
 
 // Series lists what the ring counts.

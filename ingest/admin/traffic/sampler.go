@@ -13,13 +13,13 @@ type Sampler struct {
 	ring *Ring
 	// read returns the counters of each series since the start of the program, and the
 	// present value of a series with Max.
-	read func() []uint64
-	last []uint64
+	read        func() []uint64
+	lastNumbers []uint64
 }
 
 // NewSampler returns a sampler of counters that begin at zero.
 func NewSampler(ring *Ring, read func() []uint64) *Sampler {
-	return &Sampler{ring: ring, read: read, last: make([]uint64, len(ring.series))}
+	return &Sampler{ring: ring, read: read, lastNumbers: make([]uint64, len(ring.series))}
 }
 
 // Sample adds what was counted since the last time.
@@ -30,11 +30,11 @@ func (s *Sampler) Sample(now time.Time) {
 		switch {
 		case s.ring.series[i].Max:
 			growth[i] = n
-		case n >= s.last[i]: // else it was taken back
-			growth[i] = n - s.last[i]
+		case n >= s.lastNumbers[i]: // else it was taken back
+			growth[i] = n - s.lastNumbers[i]
 		}
 	}
-	copy(s.last, counts)
+	copy(s.lastNumbers, counts)
 	s.ring.Add(now, growth)
 }
 

@@ -51,15 +51,15 @@ func Shared(t testing.TB) *Server {
 // until this one ends. Database 0 has the numbers that are in use.
 func (s *Server) NewDatabase(t testing.TB) string {
 	t.Helper()
-	ctx, first := context.Background(), s.Client()
-	defer first.Close()
-	databases := relaytest.Must(first.ConfigGet(ctx, "databases").Result())(t)["databases"]
+	ctx, client := context.Background(), s.Client()
+	defer client.Close()
+	databases := relaytest.Must(client.ConfigGet(ctx, "databases").Result())(t)["databases"]
 	size := relaytest.Must(strconv.ParseInt(databases, 10, 64))(t)
 	for range size {
-		next := relaytest.Must(first.Incr(ctx, "next").Result())(t)
-		number := 1 + next%(size-1)
+		nextIndex := relaytest.Must(client.Incr(ctx, "next").Result())(t)
+		number := 1 + nextIndex%(size-1)
 		inUse := fmt.Sprintf("in use: %d", number)
-		if !relaytest.Must(first.SetNX(ctx, inUse, t.Name(), 0).Result())(t) {
+		if !relaytest.Must(client.SetNX(ctx, inUse, t.Name(), 0).Result())(t) {
 			continue
 		}
 		t.Cleanup(func() {
@@ -139,7 +139,7 @@ func (s *Server) Client() *redis.Client {
 
 // Await waits until a condition holds, and fails the test if it does not within
 // relaytest.Patience.
-func Await(t testing.TB, what string, holds func(ctx context.Context) bool) {
+func Await(t testing.TB, label string, holds func(ctx context.Context) bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), relaytest.Patience)
 	defer cancel()
@@ -148,7 +148,7 @@ func Await(t testing.TB, what string, holds func(ctx context.Context) bool) {
 	for !holds(ctx) {
 		select {
 		case <-ctx.Done():
-			t.Fatalf("not within %s: %s", relaytest.Patience, what)
+			t.Fatalf("not within %s: %s", relaytest.Patience, label)
 		case <-tick.C:
 		}
 	}

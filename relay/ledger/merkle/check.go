@@ -51,20 +51,20 @@ func (c *Checker) Entry(data []byte, stored []tlog.Hash) {
 	if data != nil {
 		leaf = tlog.RecordHash(data)
 	}
-	kept := leaf
+	hash := leaf
 	if len(stored) > 0 {
-		kept = stored[0]
+		hash = stored[0]
 	}
 	switch {
 	case data == nil:
 		c.fault(n, "is missing")
-	case len(stored) == 0 || leaf == kept:
+	case len(stored) == 0 || leaf == hash:
 	default:
 		c.fault(n, "was changed")
-		c.expected[kept], c.found[leaf] = n, n
+		c.expected[hash], c.found[leaf] = n, n
 	}
 	// The stored hash replaces that of a faulty entry, so that only this entry is named.
-	made := c.fold.Add(kept)
+	made := c.fold.Add(hash)
 	for i := 1; i < len(stored) && i < len(made); i++ {
 		if stored[i] != made[i] {
 			c.fault(n, fmt.Sprintf("completes a subtree of %d entries whose stored hash was changed", int64(1)<<i))
@@ -98,14 +98,14 @@ func (c *Checker) Faults() ([]Fault, int) {
 			c.fault(-1, "the head of no entries has a root that is not that of none")
 		}
 	}
-	at := make(map[int64]string)
+	result := make(map[int64]string)
 	for leaf, n := range c.found {
 		if home, ok := c.expected[leaf]; ok && home != n {
-			at[n] = fmt.Sprintf("was put elsewhere: what stands there is entry %d", home)
+			result[n] = fmt.Sprintf("was put elsewhere: what stands there is entry %d", home)
 		}
 	}
 	for i, f := range c.faults {
-		if moved, ok := at[f.Sequence]; ok && f.Problem == "was changed" {
+		if moved, ok := result[f.Sequence]; ok && f.Problem == "was changed" {
 			c.faults[i].Problem = moved
 		}
 	}

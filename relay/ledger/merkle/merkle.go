@@ -95,30 +95,30 @@ func Open(signed, public string) (Head, error) {
 	return h, err
 }
 
-func sign(what, text, private string) (string, error) {
+func sign(label, text, private string) (string, error) {
 	signer, err := note.NewSigner(private)
 	if err != nil {
-		return "", fmt.Errorf("%s: key: %w", what, err)
+		return "", fmt.Errorf("%s: key: %w", label, err)
 	}
 	if origin, _, _ := strings.Cut(text, "\n"); !strings.HasPrefix(origin, signer.Name()) {
-		return "", fmt.Errorf("%s: of %q, to be signed by %q", what, origin, signer.Name())
+		return "", fmt.Errorf("%s: of %q, to be signed by %q", label, origin, signer.Name())
 	}
 	signed, err := note.Sign(&note.Note{Text: text}, signer)
 	if err != nil {
-		return "", fmt.Errorf("%s: sign: %w", what, err)
+		return "", fmt.Errorf("%s: sign: %w", label, err)
 	}
 	return string(signed), nil
 }
 
 // open returns the text of a signed note and the name of the key.
-func open(what, signed, public string) (text, name string, err error) {
+func open(label, signed, public string) (text, name string, err error) {
 	verifier, err := note.NewVerifier(strings.TrimSpace(public))
 	if err != nil {
-		return "", "", fmt.Errorf("%s: public key: %w", what, err)
+		return "", "", fmt.Errorf("%s: public key: %w", label, err)
 	}
 	n, err := note.Open([]byte(signed), note.VerifierList(verifier))
 	if err != nil {
-		return "", "", fmt.Errorf("%s: signature: %w", what, err)
+		return "", "", fmt.Errorf("%s: signature: %w", label, err)
 	}
 	return n.Text, verifier.Name(), nil
 }
@@ -149,9 +149,9 @@ func parseSize(text string) (int64, error) {
 
 // Fold adds up entries in order. The zero value is the empty tree.
 type Fold struct {
-	size  int64
-	stack []tlog.Hash // of the complete subtrees, from the largest
-	out   []tlog.Hash
+	size   int64
+	stack  []tlog.Hash // of the complete subtrees, from the largest
+	hashes []tlog.Hash
 }
 
 // Read loads stored hashes by their indexes.
@@ -200,10 +200,10 @@ func ParseHash(text string) (Hash, error) { return tlog.ParseHash(text) }
 func Resume(size int64, read Read) (*Fold, error) {
 	f := &Fold{size: size}
 	var indexes []int64
-	for level, left := 62, size; level >= 0; level-- {
-		if bit := int64(1) << level; left&bit != 0 {
+	for level, remaining := 62, size; level >= 0; level-- {
+		if bit := int64(1) << level; remaining&bit != 0 {
 			indexes = append(indexes, tlog.StoredHashIndex(level, ((size>>level)-1)))
-			left &^= bit
+			remaining &^= bit
 		}
 	}
 	if len(indexes) == 0 {
@@ -218,16 +218,16 @@ func Resume(size int64, read Read) (*Fold, error) {
 // for it, its own first: those at tlog.StoredHashCount(size before) and on. They
 // are valid until the next call.
 func (f *Fold) Add(leaf tlog.Hash) []tlog.Hash {
-	f.out = append(f.out[:0], leaf)
+	f.hashes = append(f.hashes[:0], leaf)
 	for n := f.size; n&1 == 1; n >>= 1 {
-		last := len(f.stack) - 1
-		leaf = tlog.NodeHash(f.stack[last], leaf)
-		f.stack = f.stack[:last]
-		f.out = append(f.out, leaf)
+		lastIndex := len(f.stack) - 1
+		leaf = tlog.NodeHash(f.stack[lastIndex], leaf)
+		f.stack = f.stack[:lastIndex]
+		f.hashes = append(f.hashes, leaf)
 	}
 	f.stack = append(f.stack, leaf)
 	f.size++
-	return f.out
+	return f.hashes
 }
 
 // Size is how many entries were added.
@@ -235,12 +235,12 @@ func (f *Fold) Size() int64 { return f.size }
 
 // Root is the hash of the tree; of an empty one that of nothing.
 func (f *Fold) Root() tlog.Hash {
-	last := len(f.stack) - 1
-	if last < 0 {
+	lastIndex := len(f.stack) - 1
+	if lastIndex < 0 {
 		return sha256.Sum256(nil)
 	}
-	root := f.stack[last]
-	for i := last - 1; i >= 0; i-- {
+	root := f.stack[lastIndex]
+	for i := lastIndex - 1; i >= 0; i-- {
 		root = tlog.NodeHash(f.stack[i], root)
 	}
 	return root

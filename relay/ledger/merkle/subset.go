@@ -29,16 +29,16 @@ func OpenSubset(signed, public string) (s Subset, err error) {
 	if err != nil {
 		return s, err
 	}
-	first, rest, _ := strings.Cut(text, "\n")
-	subject, ok := strings.CutPrefix(first, name+"/")
-	tree, rest, cut := strings.Cut(rest, "\n")
+	head, remaining, _ := strings.Cut(text, "\n")
+	subject, ok := strings.CutPrefix(head, name+"/")
+	tree, remaining, cut := strings.Cut(remaining, "\n")
 	if !ok || !cut || subject == "" {
-		return s, fmt.Errorf("subset: %q is not a subject of %q", first, name)
+		return s, fmt.Errorf("subset: %q is not a subject of %q", head, name)
 	}
 	if s.Tree, err = parseSize(tree); err != nil {
 		return Subset{}, err
 	}
 	s.Subject = subject
-	s.Head, err = parseHead(name + "\n" + rest)
+	s.Head, err = parseHead(name + "\n" + remaining)
 	return s, err
 }

@@ -23,8 +23,8 @@ func ParseRequest(text []byte) (Request, error) {
 	if len(text) > MaxRequest {
 		return Request{}, fmt.Errorf("The csr may not be longer than %d bytes.", MaxRequest)
 	}
-	block, rest := pem.Decode(text)
-	if block == nil || block.Type != "CERTIFICATE REQUEST" && block.Type != "NEW CERTIFICATE REQUEST" || len(bytes.TrimSpace(rest)) > 0 {
+	block, remaining := pem.Decode(text)
+	if block == nil || block.Type != "CERTIFICATE REQUEST" && block.Type != "NEW CERTIFICATE REQUEST" || len(bytes.TrimSpace(remaining)) > 0 {
 		return Request{}, errors.New("The csr must be one PEM block, CERTIFICATE REQUEST.")
 	}
 	csr, err := x509.ParseCertificateRequest(block.Bytes)

@@ -116,44 +116,44 @@ func Missing(keys []string, keysets [][]byte) (id string, err error) {
 }
 
 // Seal seals for an account. Opening it requires the same value of about.
-func (v *Vault) Seal(ctx context.Context, acct relay.AccountID, plain []byte, about string) ([]byte, error) {
+func (v *Vault) Seal(ctx context.Context, acct relay.AccountID, plain []byte, subject string) ([]byte, error) {
 	key, err := v.keyOf(ctx, acct)
 	if err != nil {
 		return nil, err
 	}
-	return key.Encrypt(plain, bind(acct, about))
+	return key.Encrypt(plain, bind(acct, subject))
 }
 
 // SealLoaded is Seal with the keys that are loaded, without the store; relay.KindUnavailable
 // if none may seal.
-func (v *Vault) SealLoaded(acct relay.AccountID, plain []byte, about string) ([]byte, error) {
+func (v *Vault) SealLoaded(acct relay.AccountID, plain []byte, subject string) ([]byte, error) {
 	key := v.loaded(acct)
 	if !key.current {
 		return nil, relay.Errorf(relay.KindUnavailable, "vault: account %s: its keys are not loaded", acct)
 	}
-	return key.key.Encrypt(plain, bind(acct, about))
+	return key.key.Encrypt(plain, bind(acct, subject))
 }
 
 // Open decrypts data that was sealed for the account with the same context. It never
 // writes to the store.
-func (v *Vault) Open(ctx context.Context, acct relay.AccountID, sealed []byte, about string) ([]byte, error) {
-	if plain, err := v.OpenLoaded(acct, sealed, about); err == nil {
+func (v *Vault) Open(ctx context.Context, acct relay.AccountID, sealed []byte, subject string) ([]byte, error) {
+	if plain, err := v.OpenLoaded(acct, sealed, subject); err == nil {
 		return plain, nil
 	}
 	if err := v.Load(ctx, acct); err != nil { // another gateway may have added a key
 		return nil, err
 	}
-	return v.OpenLoaded(acct, sealed, about)
+	return v.OpenLoaded(acct, sealed, subject)
 }
 
 // OpenLoaded is Open with the keys that are loaded, without the store.
-func (v *Vault) OpenLoaded(acct relay.AccountID, sealed []byte, about string) ([]byte, error) {
+func (v *Vault) OpenLoaded(acct relay.AccountID, sealed []byte, subject string) ([]byte, error) {
 	if opens := v.loaded(acct).key; opens != nil {
-		if plain, err := opens.Decrypt(sealed, bind(acct, about)); err == nil {
+		if plain, err := opens.Decrypt(sealed, bind(acct, subject)); err == nil {
 			return plain, nil
 		}
 	}
-	return nil, fmt.Errorf("vault: account %s: %s does not open: it was changed, or belongs elsewhere", acct, about)
+	return nil, fmt.Errorf("vault: account %s: %s does not open: it was changed, or belongs elsewhere", acct, subject)
 }
 
 // Load reads the keys of an account from the store.
@@ -176,7 +176,7 @@ func (v *Vault) Load(ctx context.Context, acct relay.AccountID) error {
 // Verify reports whether what Seal has returned opens with a keyset as the store has it now,
 // nil for none: the store may have been replaced. If it does not, the next Seal reads the
 // keys again, and the error is relay.KindUnavailable.
-func (v *Vault) Verify(acct relay.AccountID, stored, sealed []byte, about string) error {
+func (v *Vault) Verify(acct relay.AccountID, stored, sealed []byte, subject string) error {
 	key := v.loaded(acct)
 	if key.key == nil || !bytes.Equal(key.stored, stored) {
 		handle, _, err := v.unwrap(acct, stored)
@@ -188,7 +188,7 @@ func (v *Vault) Verify(acct relay.AccountID, stored, sealed []byte, about string
 		}
 	}
 	if key.key != nil {
-		if _, err := key.key.Decrypt(sealed, bind(acct, about)); err == nil {
+		if _, err := key.key.Decrypt(sealed, bind(acct, subject)); err == nil {
 			v.verified(acct, stored, key.key)
 			return nil
 		}
@@ -217,8 +217,8 @@ func (v *Vault) Forget() {
 	clear(v.open)
 }
 
-func bind(acct relay.AccountID, about string) []byte {
-	return []byte("penstock\n" + acct.String() + "\n" + about)
+func bind(acct relay.AccountID, subject string) []byte {
+	return []byte("penstock\n" + acct.String() + "\n" + subject)
 }
 
 // Renew wraps an account's keyset by the newest master key and adds a fresh key

@@ -23,29 +23,31 @@ type Options struct {
 
 // Handler is a slog.Handler. It is safe for concurrent use.
 type Handler struct {
-	next    slog.Handler
-	context func(ctx context.Context) []slog.Attr
-	repeats *repeats
-	bound   string // the identity of what With and WithGroup added
+	nextHandler slog.Handler
+	context     func(ctx context.Context) []slog.Attr
+	repeats     *repeats
+	bound       string // the identity of what With and WithGroup added
 }
 
 // New returns a handler that writes to w. Close writes what is still suppressed.
 func New(w io.Writer, o Options) *Handler {
 	options := &slog.HandlerOptions{Level: o.Level}
-	var next slog.Handler = slog.NewTextHandler(w, options)
+	var nextHandler slog.Handler = slog.NewTextHandler(w, options)
 	if o.JSON {
-		next = slog.NewJSONHandler(w, options)
+		nextHandler = slog.NewJSONHandler(w, options)
 	}
-	return &Handler{next: next, context: o.Context, repeats: newRepeats()}
+	return &Handler{nextHandler: nextHandler, context: o.Context, repeats: newRepeats()}
 }
 
 // Enabled implements slog.Handler.
-func (h *Handler) Enabled(ctx context.Context, l slog.Level) bool { return h.next.Enabled(ctx, l) }
+func (h *Handler) Enabled(ctx context.Context, l slog.Level) bool {
+	return h.nextHandler.Enabled(ctx, l)
+}
 
 // WithAttrs implements slog.Handler.
 func (h *Handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	derived := *h
-	derived.next = h.next.WithAttrs(attrs)
+	derived.nextHandler = h.nextHandler.WithAttrs(attrs)
 	var b strings.Builder
 	b.WriteString(h.bound)
 	for _, a := range attrs {
@@ -58,7 +60,7 @@ func (h *Handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 // WithGroup implements slog.Handler.
 func (h *Handler) WithGroup(name string) slog.Handler {
 	derived := *h
-	derived.next = h.next.WithGroup(name)
+	derived.nextHandler = h.nextHandler.WithGroup(name)
 	derived.bound += name + "\x01"
 	return &derived
 }
@@ -71,10 +73,10 @@ func (h *Handler) Handle(ctx context.Context, r slog.Record) error {
 			r.AddAttrs(attrs...)
 		}
 	}
-	if r.Level >= slog.LevelWarn && h.repeats.suppress(h.identity(&r), h.next, r) {
+	if r.Level >= slog.LevelWarn && h.repeats.suppress(h.identity(&r), h.nextHandler, r) {
 		return nil
 	}
-	return h.next.Handle(ctx, r)
+	return h.nextHandler.Handle(ctx, r)
 }
 
 // Close writes the lines that are suppressed at the moment, each with its number. The

@@ -31,8 +31,8 @@ type fault struct {
 	identity   uint64
 	until      time.Time
 	suppressed int
-	to         slog.Handler
-	last       slog.Record
+	handler    slog.Handler
+	lastRecord slog.Record
 	requests   []string // the ids of the first requests among the suppressed lines
 }
 
@@ -44,12 +44,12 @@ func newRepeats() *repeats {
 }
 
 // suppress reports whether a line must not be written now, and remembers it.
-func (r *repeats) suppress(identity uint64, to slog.Handler, record slog.Record) bool {
+func (r *repeats) suppress(identity uint64, handler slog.Handler, record slog.Record) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if f := r.faults[identity]; f != nil {
 		f.suppressed++
-		f.to, f.last = to, record.Clone()
+		f.handler, f.lastRecord = handler, record.Clone()
 		if id := requestOf(record); id != "" && len(f.requests) < maxRequests {
 			f.requests = append(f.requests, id)
 		}
@@ -115,14 +115,14 @@ func (r *repeats) flush() {
 // write writes the last line of a fault with the number of those before it that were
 // never written.
 func (f *fault) write() {
-	line := f.last
+	line := f.lastRecord
 	if f.suppressed > 1 {
 		line.AddAttrs(slog.Int("suppressed", f.suppressed-1))
 		if len(f.requests) > 0 {
 			line.AddAttrs(slog.String("request_ids", strings.Join(f.requests, " ")))
 		}
 	}
-	_ = f.to.Handle(context.Background(), line)
+	_ = f.handler.Handle(context.Background(), line)
 }
 
 // requestOf returns the id of the request that a line is about, empty for none.
