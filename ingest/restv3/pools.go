@@ -20,21 +20,21 @@ func (i input) pool() sim.PoolChange {
 }
 
 // recipients reads an array of objects.
-func (in input) recipients() []sim.Recipient {
-	list, ok := in.Value("recipients").([]any)
+func (i input) recipients() []sim.Recipient {
+	list, ok := i.Value("recipients").([]any)
 	if !ok {
-		in.AddNamed("recipients", "The %s must be an array.")
+		i.AddNamed("recipients", "The %s must be an array.")
 	}
 	recipients := make([]sim.Recipient, len(list))
-	for i, v := range list {
-		path := fmt.Sprintf("recipients.%d", i)
+	for n, v := range list {
+		path := fmt.Sprintf("recipients.%d", n)
 		members, ok := v.(map[string]any)
 		if !ok {
-			in.AddNamed(path, "The %s must be an object.")
+			i.AddNamed(path, "The %s must be an object.")
 		}
-		one := inputFrom(params.OfObject(members))
-		recipients[i] = one.recipient()
-		in.AddAll(path+".", one.Problems)
+		item := inputFrom(params.OfObject(members))
+		recipients[n] = item.recipient()
+		i.AddAll(path+".", item.Problems)
 	}
 	return recipients
 }

@@ -29,7 +29,7 @@ const (
 // Store stores files. It is safe for concurrent use.
 type Store struct{ db *db.DB }
 
-// New returns the store of files in a database.
+// NewStore returns the store of files in a database.
 func NewStore(database *db.DB) *Store { return &Store{db: database} }
 
 // Open opens a file for reading it once, and returns its size in bytes;

@@ -10,7 +10,7 @@ import (
 // Store stores the gateways of a database and what they share.
 type Store struct{ db *db.DB }
 
-// New returns the store of gateways.
+// NewStore returns the store of gateways.
 func NewStore(database *db.DB) *Store { return &Store{db: database} }
 
 // Heartbeat saves a gateway and the current time as its SeenAt.

@@ -25,7 +25,7 @@ type Cursor struct {
 // left unchanged. It is safe for concurrent use.
 type Calls struct{ db *db.DB }
 
-// New returns the store of calls in a database.
+// NewCalls returns the store of calls in a database.
 func NewCalls(database *db.DB) *Calls { return &Calls{db: database} }
 
 const columns = "key, started, answered, ended, id, caller, callee, duration, billsec, disposition, trunk"

@@ -80,7 +80,7 @@ func (r *recordStores) ledgerEntries(ctx context.Context, acct relay.AccountID) 
 		if err != nil && relay.KindOf(err) != relay.KindNotFound {
 			return 0, err
 		}
-		entries += int64(log.Entries)
+		entries += log.Entries
 	}
 	return entries, nil
 }
