@@ -44,6 +44,9 @@ func newAPI(t *testing.T, relays ...inbound.Relay) *api {
 	}
 	relayService, err := inbound.NewRelayService(inbound.RelayServiceDeps{
 		Store: a.db.Inbound, Accounts: a.db.Accounts, CheckURL: noPrivate, Now: clock,
+		HasSIM: func(_ context.Context, _ relay.AccountID, iccid string) (bool, error) {
+			return iccid == "8944000000000000001", nil
+		},
 	})
 	relaytest.NoError(t, err)
 	a.app = httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})

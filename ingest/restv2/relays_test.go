@@ -265,6 +265,10 @@ func TestRelaysAreCreatedAndDeleted(t *testing.T) {
 	for _, tc := range []struct{ name, kind, body, want string }{
 		{"a prefix of the same account", "geo", `{"prefix":"4478000","action":"black_hole"}`, "The prefix 4478000 belongs to another relay."},
 		{"a prefix of another account", "geo", `{"prefix":"33","action":"black_hole"}`, "The prefix 33 belongs to another relay."},
+		{"a number within a prefix of another account", "vmn", `{"number":"33123456789","action":"desktopsms","parameters":["x"]}`, "The number 33123456789 belongs to another relay."},
+		{"a longer prefix than that of another account", "geo", `{"prefix":"331","action":"black_hole"}`, "The prefix 331 belongs to another relay."},
+		{"a prefix that covers another account's", "geo", `{"prefix":"3","action":"black_hole"}`, "The prefix 3 belongs to another relay."},
+		{"a SIM of another account", "geo", `{"prefix":"4400","action":"mvno","iccid":"8944000000000000002"}`, "The account has no SIM 8944000000000000002."},
 		{"a number of the same account", "vmn", `{"number":"447860000001","action":"inactive"}`, "The number 447860000001 belongs to another relay."},
 		{"a prefix that is not one", "geo", `{"prefix":"44x","action":"black_hole"}`, "The prefix must be 1 to 15 digits."},
 		{"no prefix and no action", "geo", `{}`, "The action field is required. The prefix field is required."},

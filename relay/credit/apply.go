@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// maxAmount bounds the amount of one change.
-	maxAmount = 1 << 50
+	// MaxAmount bounds the amount of one change.
+	MaxAmount = 1 << 50
 	// maxEntries is the number of entries of an account that are kept for audits, in
 	// addition to those that are younger than minAge.
 	maxEntries = 100_000
@@ -38,7 +38,7 @@ func Apply(ctx context.Context, tx *db.Tx, changes []Change) ([]Entry, error) {
 		if c.Account != acct {
 			return nil, relay.Errorf(relay.KindUnexpected, "credit: changes of accounts %s and %s in one batch", acct, c.Account)
 		}
-		if c.Credits > maxAmount || c.Credits < -maxAmount {
+		if c.Credits > MaxAmount || c.Credits < -MaxAmount {
 			return nil, errAmount()
 		}
 	}

@@ -54,7 +54,7 @@ func (s *Store) Set(ctx context.Context, acct relay.AccountID, credits int64, no
 
 // setBalance makes the change that leads to a balance of c.Credits.
 func (s *Store) setBalance(ctx context.Context, c Change) error {
-	if c.Credits < 0 || c.Credits > maxAmount {
+	if c.Credits < 0 || c.Credits > MaxAmount {
 		return errAmount()
 	}
 	return s.db.Write(ctx, label(c.Account), func(ctx context.Context, tx *db.Tx) error {

@@ -23,7 +23,9 @@ type RelayServiceDeps struct {
 	Accounts Accounts
 	// CheckURL reports why the gateway may not call a URL; nil allows all URLs.
 	CheckURL func(string) error
-	Now      func() time.Time // nil means time.Now
+	// HasSIM reports whether an account has a SIM; nil means that no account has one.
+	HasSIM func(ctx context.Context, acct relay.AccountID, iccid string) (bool, error)
+	Now    func() time.Time // nil means time.Now
 }
 
 // RelayService lets accounts list and change their relays and read their inboxes
@@ -104,8 +106,9 @@ func (s *RelayService) Change(ctx context.Context, acct relay.AccountID, k Kind,
 }
 
 // Create saves a new relay under an id of its own and returns it. It returns a Forbidden
-// error as Change does, and an Invalid error with the field prefix or number, also if a
-// relay of any account has it, action, parameters or filter.
+// error as Change does, and an Invalid error with the field prefix or number (also if it
+// overlaps with another relay, see Store.Create), action, parameters, filter or iccid (also
+// if the account has no such SIM).
 func (s *RelayService) Create(ctx context.Context, r Relay) (Relay, error) {
 	r.UpdatedAt = s.Now().UTC()
 	r.ID, r.ChangedAt = relay.NewID(r.UpdatedAt), r.UpdatedAt
@@ -118,7 +121,19 @@ func (s *RelayService) Create(ctx context.Context, r Relay) (Relay, error) {
 	if info, _ := actionOf(r.Kind, r.Action.Name); info.takes == noParameters {
 		r.Action.Parameters = nil
 	}
-	err := s.Store.Put(ctx, r)
+	if r.ICCID != "" {
+		found := false
+		if s.HasSIM != nil {
+			var err error
+			if found, err = s.HasSIM(ctx, r.Account, r.ICCID); err != nil {
+				return Relay{}, err
+			}
+		}
+		if !found {
+			return Relay{}, relay.Invalid("iccid", "The account has no SIM "+r.ICCID+".")
+		}
+	}
+	err := s.Store.Create(ctx, r)
 	if relay.KindOf(err) == relay.KindConflict {
 		field := NumberField(r.Kind)
 		err = relay.Invalid(field, "The "+field+" "+r.Number+" belongs to another relay.")

@@ -36,6 +36,37 @@ func (s *Store) Put(ctx context.Context, r Relay) error {
 	return s.Declare(ctx, r, func(Relay) Relay { return r })
 }
 
+// Create saves a new relay. It returns relay.KindConflict if a relay of any account has the
+// number or prefix. It does so as well if the number or prefix of a relay of another account
+// begins with that of the new one or the reverse: messages would change their account.
+func (s *Store) Create(ctx context.Context, r Relay) error {
+	const (
+		countOverlaps = `
+			SELECT COUNT(*)
+			FROM relay
+			WHERE kind = $1 AND number = $2
+			   OR account <> $3 AND kind = 'geo' AND substr($2, 1, length(number)) = number
+			   OR account <> $3 AND $4 = 'geo' AND substr(number, 1, length($2)) = $2`
+		insert = `
+			INSERT INTO relay (account, kind, id, number, doc)
+			VALUES ($1, $2, $3, $4, $5)`
+	)
+	label := r.String()
+	return s.db.Write(ctx, label, func(ctx context.Context, tx *db.Tx) error {
+		if err := tx.Bump(ctx, relaysVersion); err != nil {
+			return err
+		}
+		overlaps, err := db.Value[int](ctx, tx, label, countOverlaps, r.Kind, r.Number, r.Account, r.Kind)
+		if err != nil {
+			return err
+		}
+		if overlaps > 0 {
+			return relay.Errorf(relay.KindConflict, "%s: the %s %s is taken", r, NumberField(r.Kind), r.Number)
+		}
+		return tx.Run(ctx, label, insert, r.Account, r.Kind, r.ID, r.Number, db.Sealed(db.JSON(r), "relay", r.Account))
+	})
+}
+
 // Declare saves a relay as Put does, or the result of merge if the relay exists.
 // No other change of the relay comes between.
 func (s *Store) Declare(ctx context.Context, r Relay, merge func(stored Relay) Relay) error {

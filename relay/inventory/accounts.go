@@ -2,11 +2,14 @@ package inventory
 
 import (
 	"context"
+	"fmt"
+	"strconv"
 	"strings"
 
 	document "github.com/penstock/penstock/config/inventory"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/credit"
 	"github.com/penstock/penstock/relay/inbound"
 )
 
@@ -30,6 +33,12 @@ func (s *Service) AddAccount(ctx context.Context, a account.Account, credits int
 	defer s.mu.Unlock()
 	if err := s.checkAccount(a, credits); err != nil {
 		return a, err
+	}
+	if _, err := strconv.ParseUint(a.Name, 10, 64); err == nil {
+		return a, relay.Invalid("name", "The name must not be a number, which would be read as an account's id.")
+	}
+	if credits > credit.MaxAmount {
+		return a, relay.Invalid("credit", fmt.Sprintf("The credit must be at most %d.", credit.MaxAmount))
 	}
 	_, err := s.Accounts.AccountByName(ctx, a.Name)
 	if err == nil {

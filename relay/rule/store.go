@@ -118,6 +118,7 @@ func (s *Store) Delete(ctx context.Context, acct relay.AccountID, id string, now
 		[]db.Statement{
 			db.Do("DELETE FROM rule_batch WHERE account = $1 AND rule = $2", acct, id),
 			db.Do("DELETE FROM rule_item WHERE account = $1 AND rule = $2", acct, id),
+			db.Do("DELETE FROM alarm_mute WHERE account = $1 AND rule = $2", acct, id),
 			db.Bump(iot.RulesVersionOf(acct)),
 		})...)
 }

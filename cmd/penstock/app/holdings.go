@@ -2,12 +2,16 @@ package app
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/credit"
+	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/rule"
 	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/sip"
 )
@@ -19,6 +23,20 @@ func (r *recordStores) holdings(ctx context.Context, acct relay.AccountID) ([]st
 		count func() (int64, error)
 	}{
 		{"credit", func() (int64, error) { return r.Credit.Balance(ctx, acct) }},
+		{"a history of credit", func() (int64, error) {
+			entries, err := r.Credit.Entries(ctx, acct, 0, 2)
+			entries = slices.DeleteFunc(entries, func(e credit.Entry) bool { return e.Reason == credit.Opened })
+			return int64(len(entries)), err
+		}},
+		{"unread messages", func() (int64, error) { return r.unread(ctx, acct) }},
+		{"alarms", func() (int64, error) {
+			found, _, err := r.Rules.Alarms(ctx, acct, rule.AlarmFilter{Limit: 1})
+			return int64(len(found)), err
+		}},
+		{"subscribers", func() (int64, error) {
+			found, _, err := r.Subscribers.List(ctx, acct, sim.Query{Page: relay.Page{Number: 1, PerPage: 1}})
+			return int64(len(found)), err
+		}},
 		{"messages", func() (int64, error) {
 			found, _, err := r.Messages.List(ctx, message.Filter{Account: acct, Limit: 1})
 			return int64(len(found)), err
@@ -66,6 +84,19 @@ func (r *recordStores) holdings(ctx context.Context, acct relay.AccountID) ([]st
 		}
 	}
 	return texts, nil
+}
+
+// unread counts the messages in the inboxes of an account's virtual numbers.
+func (r *recordStores) unread(ctx context.Context, acct relay.AccountID) (total int64, err error) {
+	relays, err := r.Inbound.List(ctx, acct, inbound.VirtualNumber)
+	for i := range relays {
+		var n int
+		if err == nil {
+			_, n, err = r.Inbound.Read(ctx, acct, relays[i].ID, 0, 1)
+		}
+		total += int64(n)
+	}
+	return total, err
 }
 
 // ledgerEntries counts the entries of an account's ledgers.

@@ -26,10 +26,12 @@ import (
 	"github.com/penstock/penstock/ingest/restv3"
 	"github.com/penstock/penstock/ingest/soap"
 	"github.com/penstock/penstock/ingest/uplink"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/inventory"
 	"github.com/penstock/penstock/relay/lookup"
+	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/user"
 )
 
@@ -57,6 +59,13 @@ func (d *Gateway) openSurfaces(c core, spans *telemetry.Exporter, lookups *looku
 	metrics := d.newMetrics(c, program, auth, spans)
 	relays, err := inbound.NewRelayService(inbound.RelayServiceDeps{
 		Store: c.stores.records.Inbound, Accounts: c.stores.records.Accounts, CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL,
+		HasSIM: func(ctx context.Context, acct relay.AccountID, iccid string) (bool, error) {
+			_, err := c.stores.records.SIMs.Get(ctx, acct, sim.ICCID(iccid))
+			if relay.KindOf(err) == relay.KindNotFound {
+				return false, nil
+			}
+			return err == nil, err
+		},
 	})
 	if err != nil {
 		return err
