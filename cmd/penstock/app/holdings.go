@@ -24,8 +24,10 @@ func (r *recordStores) holdings(ctx context.Context, acct relay.AccountID) ([]st
 	}{
 		{"credit", func() (int64, error) { return r.Credit.Balance(ctx, acct) }},
 		{"a history of credit", func() (int64, error) {
-			entries, err := r.Credit.Entries(ctx, acct, 0, 2)
-			entries = slices.DeleteFunc(entries, func(e credit.Entry) bool { return e.Reason == credit.Opened })
+			entries, err := r.Credit.Entries(ctx, acct, 0, 1000) // the newest: what was spent, not what operators set
+			entries = slices.DeleteFunc(entries, func(e credit.Entry) bool {
+				return slices.Contains([]credit.Reason{credit.Opened, credit.Reset, credit.Adjusted}, e.Reason)
+			})
 			return int64(len(entries)), err
 		}},
 		{"unread messages", func() (int64, error) { return r.unread(ctx, acct) }},
