@@ -329,15 +329,16 @@ func (q *carrierQueue) discard(item *item, n int) {
 	q.worker.partsDone(item, n)
 }
 
-// complete removes parts from those in flight.
-func (q *carrierQueue) complete(item *item, n int, record func()) {
+// complete removes parts from those in flight, in the queue and on their connection. conn
+// is nil if the parts were not submitted.
+func (q *carrierQueue) complete(item *item, n int, conn *connection) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.inFlight -= n
-	delete(q.busy, item)
-	if record != nil {
-		record()
+	if conn != nil {
+		conn.inFlight -= n
 	}
+	delete(q.busy, item)
 	relay.Notify(q.notify)
 	if q.inFlight == 0 {
 		relay.Notify(q.idle)

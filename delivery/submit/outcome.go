@@ -12,13 +12,15 @@ import (
 	"github.com/penstock/penstock/relay/tracing"
 )
 
-// submitPart submits a part to the carrier and queues its outcome for saving.
+// submitPart submits a part to the carrier and queues its outcome for saving. The part
+// stays in flight until its outcome is queued: Stop waits for the parts in flight and then
+// saves what is queued.
 func (q *carrierQueue) submitPart(item *item, part int) {
 	conn := q.connect(q.worker.deps.Now())
 	if conn == nil {
-		q.complete(item, 1, nil)
 		lost := carrier.Outcome{Verdict: carrier.Later, Unsent: true, Reason: "no bind had room when the message was to be sent"}
 		q.worker.outcomes.Add(pendingOutcome{item, q.outcome(item, part, lost), false})
+		q.complete(item, 1, nil)
 		return
 	}
 	var answers atomic.Int32
@@ -28,15 +30,18 @@ func (q *carrierQueue) submitPart(item *item, part int) {
 			q.worker.outcomes.Add(pendingOutcome{item, q.outcome(item, part, o), true})
 			return
 		}
-		now := q.worker.deps.Now()
 		endSpan(span, &o)
-		q.complete(item, 1, func() { conn.inFlight--; q.recordAnswer(&o, now) })
+		q.recordAnswer(&o)
 		q.worker.outcomes.Add(pendingOutcome{item, q.outcome(item, part, o), false})
+		q.complete(item, 1, conn)
 	})
 }
 
 // recordAnswer counts an answer and adjusts the throttle to it.
-func (q *carrierQueue) recordAnswer(o *carrier.Outcome, now time.Time) {
+func (q *carrierQueue) recordAnswer(o *carrier.Outcome) {
+	now := q.worker.deps.Now()
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	switch {
 	case o.Verdict == carrier.Later && o.Unsent: // the carrier has not answered
 	case o.PauseQueue:
