@@ -104,11 +104,8 @@ func TestTheSchemaRefusesWhatParseRefuses(t *testing.T) {
 	}
 }
 
-func TestThePageListsEveryField(t *testing.T) {
+func TestEveryFieldHasAMeaning(t *testing.T) {
 	table := inventory.FieldTable()
-	if !strings.Contains(read(t, "../../docs/inventory.md"), "## Fields\n\n"+table) {
-		t.Errorf("docs/inventory.md has not the fields of a document; they are\n%s", table)
-	}
 	for line := range strings.Lines(table) {
 		if strings.HasSuffix(line, "|  |\n") || strings.HasSuffix(line, ":  |\n") {
 			t.Errorf("a field without a meaning: %s", line)
