@@ -59,6 +59,9 @@ func fleet(t *testing.T) (*office, *fixedReadings) {
 	o, s := newOffice(t), &fixedReadings{stored: map[string]time.Time{}, uplinks: map[string]iot.RadioData{}}
 	o.applied(`{"sensor_types":[{"id":"temperature","name":"Temperature","metric_units":"°C"}],"accounts":[{"name":"acme"},{"name":"globex"}]}`, "")
 	devices := iot.New(o.db.Devices, cachetest.Open(t).IoT(), s, catalogtest.Compile, iot.Options{Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return o.now }})
+	for _, acct := range []relay.AccountID{1, 2} {
+		relaytest.NoError(t, o.db.Devices.CreateDecoder(t.Context(), acct, iot.Decoder{ID: "lpp"}))
+	}
 	for i, id := range []string{"a1", "a2", "a3", "b1"} {
 		acct := relay.AccountID(1)
 		if id == "b1" {

@@ -68,6 +68,9 @@ func newAPI(t *testing.T) *api {
 	a.service = iot.New(a.db.Devices, cachetest.Open(t).IoT(), a.out, catalogtest.Compile, iot.Options{
 		Now:   func() time.Time { return a.now },
 		NewID: func() string { next++; return fmt.Sprint("id", next) },
+		Evaluate: func(ctx context.Context, acct relay.AccountID, v iot.Version, frames []iot.Stored) error {
+			return a.rules.Evaluate(ctx, acct, v, frames)
+		},
 	})
 	a.rules = newRules(t, a)
 	a.app = httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
@@ -95,7 +98,6 @@ func newRules(t *testing.T, a *api) *rule.Service {
 		},
 	}, rule.Options{Now: func() time.Time { return a.now }, NewID: func() string { next++; return fmt.Sprint("rule", next) }, Logger: slog.New(slog.DiscardHandler)})
 	relaytest.NoError(t, err)
-	a.service.EvaluateWith(s)
 	return s
 }
 

@@ -99,10 +99,10 @@ func (c *recordCache) renew(acct relay.AccountID, version int64, now time.Time) 
 }
 
 // retryIfGone returns an error of relay.KindUnavailable if a store has not found a cached
-// record, because it was deleted meanwhile or the database went back. The batch is then
-// processed again without the cache.
+// device (relay.KindNotFound) or decoder (relay.KindInvalid), because it was deleted meanwhile
+// or the database went back. The batch is then processed again without the cache.
 func (s *Service) retryIfGone(acct relay.AccountID, err error) error {
-	if relay.KindOf(err) != relay.KindNotFound {
+	if kind := relay.KindOf(err); kind != relay.KindNotFound && kind != relay.KindInvalid {
 		return err
 	}
 	s.accounts.forget(acct)

@@ -245,21 +245,5 @@ const (
 // DeleteDecoder deletes a decoder. It returns an Invalid error while devices use it, and
 // NotFound if the account has no such decoder.
 func (s *Service) DeleteDecoder(ctx context.Context, acct relay.AccountID, id string) error {
-	if _, err := s.store.Decoder(ctx, acct, id); err != nil {
-		return err
-	}
-	devices, err := s.store.Devices(ctx, acct)
-	if err != nil {
-		return err
-	}
-	users := 0
-	for _, d := range devices {
-		if d.DecoderID == id {
-			users++
-		}
-	}
-	if users > 0 {
-		return relay.Invalid("decoder_id", fmt.Sprintf("Devices use the decoder: %d.", users))
-	}
-	return s.store.DeleteDecoder(ctx, acct, id)
+	return s.store.DeleteUnusedDecoder(ctx, acct, id)
 }

@@ -2,7 +2,6 @@ package iot
 
 import (
 	"context"
-	"time"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
@@ -10,12 +9,10 @@ import (
 
 const deviceTable db.Documents[Device] = "device"
 
-// silenceAfter is the age at which rules first check a new device for silence.
-const silenceAfter = time.Minute
-
 // CreateDevice saves a device and its sensors. It returns relay.KindConflict if the
-// identifier is taken in this account or claimed by another. It leaves the version as it is:
-// no gateway caches that a device is missing.
+// identifier is taken in this account or claimed by another, and relay.KindInvalid if its
+// decoder is missing. It leaves the version as it is: no gateway caches that a device is
+// missing.
 func (s *Store) CreateDevice(ctx context.Context, acct relay.AccountID, d Device, sensors []Sensor) error {
 	return s.CreateDevices(ctx, acct, []Known{{Device: d, Sensors: sensors}})
 }
@@ -34,14 +31,15 @@ func (s *Store) CreateDevices(ctx context.Context, acct relay.AccountID, devices
 		INSERT INTO device (account, id, identifier, created, doc)
 		VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT DO NOTHING`
-	// Rules check a new device for silence, if the account has such rules.
-	const watch = `
-		INSERT INTO rule_watch (account, device, due)
-		SELECT CAST($1 AS BIGINT), $2, CAST($3 AS BIGINT)
-		WHERE EXISTS (SELECT 1 FROM rule WHERE account = $4 AND silent = 1)
-		ON CONFLICT (account, device) DO NOTHING`
 
+	decoderIDs := make([]string, len(devices))
+	for i := range devices {
+		decoderIDs[i] = devices[i].Device.DecoderID
+	}
 	return s.db.Write(ctx, "devices", func(ctx context.Context, tx *db.Tx) error {
+		if err := lockDecoders(ctx, tx, acct, decoderIDs); err != nil {
+			return err
+		}
 		for _, known := range devices {
 			d := known.Device
 			claimed := relay.Errorf(relay.KindConflict, "device %s has already been claimed", d.Identifier)
@@ -51,8 +49,8 @@ func (s *Store) CreateDevices(ctx context.Context, acct relay.AccountID, devices
 			}
 			statements = append(statements,
 				db.Do(insert, acct, d.ID, d.Identifier, db.Nanos(d.CreatedAt), db.JSON(d)).Or(claimed),
-				db.Do(insertSensors, acct, d.ID, sensorRows(known.Sensors)),
-				db.Do(watch, acct, d.ID, tx.Now().Add(silenceAfter), acct))
+				db.Do(insertSensors, acct, d.ID, sensorRows(known.Sensors)))
+			statements = append(statements, s.onDevice(tx, acct, d.ID, DeviceCreated)...)
 			if err := tx.RunAll(ctx, "device "+d.ID, statements...); err != nil {
 				return err
 			}
@@ -62,50 +60,44 @@ func (s *Store) CreateDevices(ctx context.Context, acct relay.AccountID, devices
 }
 
 // ChangeDevice saves a device as modified by change, as ChangeDecoder does. The identifier
-// never changes.
+// never changes. It returns relay.KindInvalid if the device's new decoder is missing.
 func (s *Store) ChangeDevice(ctx context.Context, acct relay.AccountID, id string, change func(*Device) error) (Device, error) {
-	// Rules check a device that has changed for silence at once.
-	const watch = `
-		UPDATE rule_watch
-		SET due = $1
-		WHERE account = $2
-		  AND device = $3`
 	label := "device " + id
 	return db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) (Device, error) {
-		device, changed, err := deviceTable.Change(ctx, tx, acct, id, change)
+		oldDecoderID := ""
+		device, changed, err := deviceTable.Change(ctx, tx, acct, id, func(d *Device) error {
+			oldDecoderID = d.DecoderID
+			return change(d)
+		})
 		if err != nil || !changed {
 			return device, err
 		}
-		return device, tx.RunAll(ctx, label, db.Do(watch, tx.Now(), acct, id), db.Bump(versionOf(acct)))
+		if device.DecoderID != oldDecoderID {
+			if err := lockDecoders(ctx, tx, acct, []string{device.DecoderID}); err != nil {
+				return device, err
+			}
+		}
+		return device, tx.RunAll(ctx, label, append(s.onDevice(tx, acct, id, DeviceChanged), db.Bump(versionOf(acct)))...)
 	})
 }
 
-// DeleteDevice deletes a device with its sensors, event markers and raw frames, clears its
-// alarms, and releases its identifier. Batches in flight do not restore it.
+// DeleteDevice deletes a device with its sensors, event markers and raw frames, and releases
+// its identifier. Batches in flight do not restore it.
 func (s *Store) DeleteDevice(ctx context.Context, acct relay.AccountID, id string) error {
-	const clearAlarms = `
-		UPDATE alarm
-		SET state = 'cleared',
-		    cleared = {greatest}(raised, $1)
-		WHERE account = $2
-		  AND device = $3
-		  AND state = 'raised'`
 	label := "device " + id
 	return s.write(ctx, label, versionOf(acct), func(ctx context.Context, tx *db.Tx) error {
 		identifier, err := db.Value[string](ctx, tx, label, "SELECT identifier FROM device WHERE account = $1 AND id = $2", acct, id)
 		if err != nil {
 			return err
 		}
-		return tx.RunAll(ctx, label,
+		return tx.RunAll(ctx, label, append([]db.Statement{
 			db.Do("DELETE FROM device_claim WHERE identifier = $1 AND account = $2", identifier, acct),
 			// Another gateway may have deleted it since it was read.
 			db.Do("DELETE FROM device WHERE account = $1 AND id = $2", acct, id).Or(db.NotFound(label)),
 			db.Do("DELETE FROM sensor WHERE account = $1 AND device = $2", acct, id),
 			db.Do("DELETE FROM marker WHERE account = $1 AND device = $2", acct, id),
 			db.Do("DELETE FROM raw_frame WHERE account = $1 AND device = $2", acct, id),
-			db.Do("DELETE FROM rule_state WHERE account = $1 AND device = $2", acct, id),
-			db.Do("DELETE FROM rule_watch WHERE account = $1 AND device = $2", acct, id),
-			db.Do(clearAlarms, db.Nanos(tx.Now()), acct, id))
+		}, s.onDevice(tx, acct, id, DeviceDeleted)...)...)
 	})
 }
 

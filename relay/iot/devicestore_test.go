@@ -13,7 +13,7 @@ import (
 )
 
 func TestDevices(t *testing.T) {
-	dbtest.Each(t, NewStore, map[string]func(*testing.T, *Store){
+	dbtest.Each(t, newStore, map[string]func(*testing.T, *Store){
 		"a device comes back as it was saved":                      deviceComesBack,
 		"an identifier belongs to one account when it is a devEUI": identifierIsClaimed,
 		"another identifier is each account's own":                 identifierIsOwn,

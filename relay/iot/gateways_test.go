@@ -22,12 +22,57 @@ func TestTwoGateways(t *testing.T) {
 		"a sensor is added once and calibrated by both":  sensorsFromBoth,
 		"two deletions at once: one finds no device":     deletedTwice,
 		"every change of the catalogue counts a version": versionsFromBoth,
+		"no device gets a decoder that is deleted":       decoderDeletedInUse,
+		"one location takes imported devices":            importedLocations,
 	} {
 		t.Run(name, func(t *testing.T) {
-			gateways := dbtest.Two(t, NewStore)
+			gateways := dbtest.Two(t, newStore)
 			test(t, gateways[0], gateways[1])
 		})
 	}
+}
+
+// newStore returns a store whose devices nothing follows.
+func newStore(database *db.DB) *Store { return NewStore(database, nil) }
+
+// decoderDeletedInUse deletes decoders while devices are created with them and change to
+// them: each decoder that is gone has no devices.
+func decoderDeletedInUse(t *testing.T, a, b *Store) {
+	relaytest.NoError(t, a.CreateDevice(t.Context(), 1, testDevice("old", "old"), nil))
+	for round := range 20 {
+		decoder := fmt.Sprint("x", round)
+		relaytest.NoError(t, a.CreateDecoder(t.Context(), 1, Decoder{ID: decoder}))
+		onBoth(a, b, 3, func(s *Store, i int) {
+			switch i % 3 {
+			case 0:
+				service := New(s, nil, nil, nil, Options{})
+				wantOneOf(t, service.DeleteDecoder(t.Context(), 1, decoder), relay.KindInvalid, relay.KindNotFound)
+			case 1:
+				d := testDevice(fmt.Sprint(decoder, "-", i), fmt.Sprint(decoder, "-", i))
+				d.DecoderID = decoder
+				wantOneOf(t, s.CreateDevice(t.Context(), 1, d, nil), relay.KindInvalid)
+			case 2:
+				_, err := s.ChangeDevice(t.Context(), 1, "old", func(d *Device) error { d.DecoderID = decoder; return nil })
+				wantOneOf(t, err, relay.KindInvalid)
+			}
+		})
+	}
+	decoders := relaytest.Must(a.Decoders(t.Context(), 1))(t)
+	byID := db.By(decoders, func(d Decoder) string { return d.ID })
+	for _, d := range relaytest.Must(a.Devices(t.Context(), 1))(t) {
+		if _, ok := byID[d.DecoderID]; d.DecoderID != "" && !ok {
+			t.Errorf("device %s has the decoder %s, which is deleted", d.ID, d.DecoderID)
+		}
+	}
+}
+
+// importedLocations creates locations that take imported devices at once.
+func importedLocations(t *testing.T, a, b *Store) {
+	onBoth(a, b, 5, func(s *Store, i int) {
+		_, err := New(s, nil, nil, nil, Options{}).CreateLocation(t.Context(), 1, Location{Name: fmt.Sprint(i), Imported: true})
+		wantOneOf(t, err, relay.KindInvalid)
+	})
+	relaytest.Equal(t, "the number of locations", len(relaytest.Must(a.Locations(t.Context(), 1))(t)), 1)
 }
 
 // onBoth runs do n times on each of two gateways, at once.

@@ -17,6 +17,7 @@ import (
 	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/relaytest"
+	"github.com/penstock/penstock/relay/rule"
 )
 
 const eui = "24e124136b502217"
@@ -141,7 +142,7 @@ func newGateway(t *testing.T) *gateway {
 		now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), compile: catalogtest.Compile,
 	}
 	g.db = dbtest.Open(t, db.Options{Observe: g.observe})
-	g.records = iot.NewStore(g.db)
+	g.records = iot.NewStore(g.db, rule.OnDevice)
 	g.o.Now = func() time.Time { return g.now }
 	g.start()
 	for _, id := range []string{"temperature", "humidity", "state"} {

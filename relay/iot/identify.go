@@ -170,7 +170,7 @@ func (s *Service) importDevice(ctx context.Context, ab *accountBatch, w *work) e
 			return nil
 		}
 		if relay.KindOf(err) != relay.KindConflict {
-			return fmt.Errorf("iot: import device %s: %w", d.Identifier, err)
+			return fmt.Errorf("iot: import device %s: %w", d.Identifier, s.retryIfGone(ab.acct, err))
 		}
 		if _, err := s.load(ctx, ab, []*work{w}); err != nil {
 			return err
@@ -300,7 +300,7 @@ func (s *Service) importFleet(ctx context.Context, ab *accountBatch, group []*wo
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("iot: import %d devices: %w", len(part), err)
+			return fmt.Errorf("iot: import %d devices: %w", len(part), s.retryIfGone(ab.acct, err))
 		}
 		for _, known := range part {
 			ab.devicesLeft--

@@ -25,7 +25,7 @@ SELECT 1, $1 || CAST(i AS TEXT), 'r', 'd' || CAST(i % 50 AS TEXT), $2, i, '', '{
 		relaytest.NoError(t, database.Run(t.Context(), "test", "ANALYZE alarm"))
 		alarms("r", "raised")
 		of := func(acct relay.AccountID, id string) Ref { return Ref{Account: acct, ID: id} }
-		got, err := NewStore(database).RaisedAlarms(t.Context(), []Ref{of(1, "d1"), of(1, "none"), of(2, "d1"), of(1, "d2")})
+		got, err := newStore(database).RaisedAlarms(t.Context(), []Ref{of(1, "d1"), of(1, "none"), of(2, "d1"), of(1, "d2")})
 		relaytest.NoError(t, err)
 		relaytest.Equal(t, "raised alarms", got, map[Ref]int{of(1, "d1"): 100, of(1, "d2"): 100})
 		if database.Engine() == "sqlite" {

@@ -118,18 +118,11 @@ func (s *Service) CreateLocation(ctx context.Context, acct relay.AccountID, l Lo
 	if !isOneLine(l.Name) {
 		p.Add("name", "The name must be one line of text.")
 	}
-	locations, err := s.store.Locations(ctx, acct)
-	if err != nil {
-		return l, fmt.Errorf("iot: locations: %w", err)
-	}
-	if offset := slices.IndexFunc(locations, func(otherLocation Location) bool { return otherLocation.Imported }); l.Imported && offset >= 0 {
-		p.Add("imported", "The location "+locations[offset].ID+" takes imported devices.")
-	}
 	if err := p.Err(); err != nil {
 		return l, err
 	}
 	l.ID = s.options.NewID()
-	return l, s.store.PutLocation(ctx, acct, l)
+	return l, s.store.CreateLocation(ctx, acct, l)
 }
 
 // selected looks up the location and the decoder of a device.

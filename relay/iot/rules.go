@@ -10,13 +10,10 @@ import (
 	"github.com/penstock/penstock/relay/tracing"
 )
 
-// RuleEvaluator evaluates the rules of accounts for stored frames; relay/rule implements it.
-type RuleEvaluator interface {
-	// Evaluate takes the frames of one account and one batch, in the order of their
-	// arrival. The same frames come again after a crash. An error means that the
-	// whole batch is processed again.
-	Evaluate(ctx context.Context, acct relay.AccountID, v Version, frames []Stored) error
-}
+// Evaluate evaluates the rules of an account for the frames of one batch, in the order of their
+// arrival; relay/rule implements it. The same frames come again after a crash. An error means
+// that the whole batch is processed again.
+type Evaluate func(ctx context.Context, acct relay.AccountID, v Version, frames []Stored) error
 
 // Version changes with the records that a cache is made of.
 type Version struct {
@@ -37,13 +34,10 @@ type Stored struct {
 	Trace  tracing.Parent
 }
 
-// EvaluateWith sets the evaluator of rules; it must be called before the first Ingest.
-func (s *Service) EvaluateWith(e RuleEvaluator) { s.rules = e }
-
 // evaluateRules passes on the frames that were stored and not evaluated before: no
 // duplicates, no supplements, no simulated frames and none that wait for decoding.
 func (s *Service) evaluateRules(ctx context.Context, b *batch) error {
-	if s.rules == nil {
+	if s.options.Evaluate == nil {
 		return nil
 	}
 	for acct, group := range b.groups {
@@ -65,7 +59,7 @@ func (s *Service) evaluateRules(ctx context.Context, b *batch) error {
 				return err
 			}
 		}
-		if err := s.rules.Evaluate(ctx, acct, v, frames); err != nil {
+		if err := s.options.Evaluate(ctx, acct, v, frames); err != nil {
 			return fmt.Errorf("iot: evaluate rules: %w", err)
 		}
 	}

@@ -36,11 +36,11 @@ func newEvaluated(t *testing.T) (*gateway, *recorder) {
 	t.Helper()
 	g, r := newGateway(t), &recorder{}
 	database := dbtest.Open(t, db.Options{})
-	g.records = iot.NewStore(database)
+	g.records = iot.NewStore(database, rule.OnDevice)
 	relaytest.NoError(t, rule.NewStore(database).Create(t.Context(), 1, rule.Rule{ID: "r1"}), g.records.CreateDecoder(t.Context(), 1, decoder("d1", "temperature", "humidity")),
 		g.records.CreateDecoder(t.Context(), 2, decoder("d1", "temperature")))
+	g.o.Evaluate = r.Evaluate
 	g.start()
-	g.EvaluateWith(r)
 	return g, r
 }
 

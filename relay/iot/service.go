@@ -30,6 +30,8 @@ type Options struct {
 	Now    func() time.Time
 	NewID  func() string
 	Logger *slog.Logger // nil means slog.Default
+	// Evaluate evaluates rules; nil: none are evaluated.
+	Evaluate Evaluate
 }
 
 // Service implements the use cases of devices, decoders and readings.
@@ -47,7 +49,6 @@ type Service struct {
 	// suspensions counts suspended programs since the start.
 	suspensions atomic.Int64
 	unmapped    unmappedKeys
-	rules       RuleEvaluator // nil: no rules are evaluated
 }
 
 // New returns a Service.

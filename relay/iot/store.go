@@ -2,6 +2,9 @@ package iot
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
@@ -15,10 +18,32 @@ import (
 // work in flight adds nothing to a deleted device. A devEUI or MAC address is claimed by
 // an account before the device is saved, and the claim is locked before the device
 // wherever both change. A released claim leaves its device.
-type Store struct{ db *db.DB }
+type Store struct {
+	db       *db.DB
+	onDevice OnDevice
+}
 
-// NewStore returns the store in a database.
-func NewStore(database *db.DB) *Store { return &Store{db: database} }
+// NewStore returns the store in a database. Without onDevice, nothing follows the devices.
+func NewStore(database *db.DB, onDevice OnDevice) *Store {
+	if onDevice == nil {
+		onDevice = func(*db.Tx, relay.AccountID, string, DeviceEvent) []db.Statement { return nil }
+	}
+	return &Store{db: database, onDevice: onDevice}
+}
+
+// OnDevice returns statements that the transaction of a device's event runs besides its own;
+// relay/rule implements it.
+type OnDevice func(tx *db.Tx, acct relay.AccountID, deviceID string, e DeviceEvent) []db.Statement
+
+// DeviceEvent is what happens to a device in a transaction.
+type DeviceEvent int
+
+// The events of devices.
+const (
+	DeviceCreated DeviceEvent = iota
+	DeviceChanged
+	DeviceDeleted
+)
 
 // typesVersion counts the changes of sensor types.
 const typesVersion = "iot/types"
@@ -94,14 +119,60 @@ func (s *Store) ChangeDecoder(ctx context.Context, acct relay.AccountID, id stri
 	})
 }
 
-// DeleteDecoder deletes a decoder and its unmapped keys.
+// DeleteDecoder deletes a decoder, if there is one, and its unmapped keys.
 func (s *Store) DeleteDecoder(ctx context.Context, acct relay.AccountID, id string) error {
 	return s.write(ctx, decoderTable.Noun(id), versionOf(acct), func(ctx context.Context, tx *db.Tx) error {
-		if err := db.IgnoreNotFound(decoderTable.Delete(ctx, tx, acct, id)); err != nil {
+		return deleteDecoder(ctx, tx, acct, id)
+	})
+}
+
+// DeleteUnusedDecoder deletes a decoder that no device uses, and its unmapped keys. It returns
+// relay.KindNotFound if there is no such decoder, and relay.KindInvalid if devices use it. A
+// device that gets the decoder meanwhile waits for the end of the transaction.
+func (s *Store) DeleteUnusedDecoder(ctx context.Context, acct relay.AccountID, id string) error {
+	const lock = "SELECT id FROM decoder WHERE account = $1 AND id = $2 {for update}"
+	label := decoderTable.Noun(id)
+	return s.write(ctx, label, versionOf(acct), func(ctx context.Context, tx *db.Tx) error {
+		if _, err := db.Value[string](ctx, tx, label, lock, acct, id); err != nil {
 			return err
 		}
-		return tx.Run(ctx, decoderTable.Noun(id), "DELETE FROM unmapped_key WHERE account = $1 AND decoder = $2", acct, id)
+		devices, err := db.List(ctx, tx, "devices", "SELECT doc FROM device WHERE account = $1", db.Doc[Device], acct)
+		if err != nil {
+			return err
+		}
+		users := 0
+		for _, d := range devices {
+			if d.DecoderID == id {
+				users++
+			}
+		}
+		if users > 0 {
+			return relay.Invalid("decoder_id", fmt.Sprintf("Devices use the decoder: %d.", users))
+		}
+		return deleteDecoder(ctx, tx, acct, id)
 	})
+}
+
+func deleteDecoder(ctx context.Context, tx *db.Tx, acct relay.AccountID, id string) error {
+	return tx.RunAll(ctx, decoderTable.Noun(id),
+		db.Do("DELETE FROM decoder WHERE account = $1 AND id = $2", acct, id),
+		db.Do("DELETE FROM unmapped_key WHERE account = $1 AND decoder = $2", acct, id))
+}
+
+// lockDecoders keeps the decoders of devices from being deleted until the transaction ends. It
+// returns relay.KindInvalid if one is missing. Empty ids are ignored.
+func lockDecoders(ctx context.Context, tx *db.Tx, acct relay.AccountID, ids []string) error {
+	const lock = `
+		SELECT decoder.id
+		FROM batch
+		JOIN decoder ON decoder.account = batch.account AND decoder.id = batch.id
+		ORDER BY decoder.id {for share}`
+	ids = slices.DeleteFunc(db.FirstOfEach(ids, strings.Compare), func(id string) bool { return id == "" })
+	locked, err := db.Values[string](ctx, tx, "decoders", lock, db.AccountColumn(acct, "id", ids))
+	if err == nil && len(locked) < len(ids) {
+		return relay.Invalid("decoder_id", "The selected decoder id is invalid.")
+	}
+	return err
 }
 
 // Decoder loads a decoder.
@@ -117,6 +188,26 @@ func (s *Store) Decoders(ctx context.Context, acct relay.AccountID) ([]Decoder, 
 // PutLocation saves a location.
 func (s *Store) PutLocation(ctx context.Context, acct relay.AccountID, l Location) error {
 	return put(ctx, s, locationTable, acct, l.ID, l, versionOf(acct))
+}
+
+// CreateLocation saves a new location. It returns relay.KindInvalid if both the location and
+// another one of the account take imported devices.
+func (s *Store) CreateLocation(ctx context.Context, acct relay.AccountID, l Location) error {
+	return s.db.Write(ctx, locationTable.Noun(l.ID), func(ctx context.Context, tx *db.Tx) error {
+		// The version comes first, because its lock makes others that create a location wait.
+		if err := tx.Bump(ctx, versionOf(acct)); err != nil {
+			return err
+		}
+		locations, err := locationTable.All(ctx, tx, acct)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(locations, func(stored Location) bool { return stored.Imported })
+		if l.Imported && i >= 0 {
+			return relay.Invalid("imported", "The location "+locations[i].ID+" takes imported devices.")
+		}
+		return locationTable.Put(ctx, tx, acct, l.ID, l)
+	})
 }
 
 // DeleteLocation deletes a location.

@@ -20,7 +20,7 @@ func onEach(b *testing.B, run func(b *testing.B, s *Store)) {
 
 func populated(b *testing.B, o db.Options) *Store {
 	b.Helper()
-	s := NewStore(dbtest.Open(b, o))
+	s := newStore(dbtest.Open(b, o))
 	err := s.db.Write(b.Context(), "benchmark", func(ctx context.Context, tx *db.Tx) error {
 		devices, sensors := db.NewBatch("id, identifier, doc"), db.NewBatch("device, key, doc")
 		for i := range 10_000 {

@@ -76,7 +76,7 @@ func New(db *db.DB) *Records {
 		Trunks:      sip.NewTrunks(db),
 		Credit:      credit.NewStore(db),
 		Lookups:     lookup.NewStore(db),
-		Devices:     iot.NewStore(db),
+		Devices:     iot.NewStore(db, rule.OnDevice),
 		Inbound:     inbound.NewStore(db),
 		Deliveries:  outbox.NewStore(db),
 		Messages:    message.NewStore(db),

@@ -91,11 +91,15 @@ func newGateway(t *testing.T) *gateway {
 func (s *site) gateway() *gateway {
 	s.t.Helper()
 	g := &gateway{site: s, store: &faulty{Store: s.records.Rules}}
-	g.iot = iot.New(s.records.Devices, s.cache, s.readings, catalogtest.Compile, iot.Options{Now: s.clock.Now})
+	g.iot = iot.New(s.records.Devices, s.cache, s.readings, catalogtest.Compile, iot.Options{
+		Now: s.clock.Now,
+		Evaluate: func(ctx context.Context, acct relay.AccountID, v iot.Version, frames []iot.Stored) error {
+			return g.rules.Evaluate(ctx, acct, v, frames)
+		},
+	})
 	var err error
 	g.rules, err = rule.New(rule.Deps{Store: g.store.Store, Transactions: g.store, Fleet: g.iot, Deliveries: s.sender()}, rule.Options{Now: s.clock.Now})
 	relaytest.NoError(s.t, err)
-	g.iot.EvaluateWith(g.rules)
 	return g
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/outbox"
 )
 
@@ -209,6 +210,36 @@ func (s *Store) MoveWatches(ctx context.Context, leased time.Time, watches []Wat
 		  AND rule_watch.due = $1`
 	return s.db.Run(ctx, "silence: next", update, leased,
 		db.BatchOf("account, device, due", watches, func(w *Watch) []any { return []any{w.Account, w.DeviceID, w.Due} }))
+}
+
+// silenceAfter is the age at which a new device is first checked for silence.
+const silenceAfter = time.Minute
+
+// OnDevice returns the statements by which rules follow an event of a device, see
+// iot.OnDevice: a new device is watched if the account has rules for silent devices, one that
+// has changed is checked at once, and the alarms of a deleted one are cleared.
+func OnDevice(tx *db.Tx, acct relay.AccountID, deviceID string, e iot.DeviceEvent) []db.Statement {
+	const watch = `
+		INSERT INTO rule_watch (account, device, due)
+		SELECT CAST($1 AS BIGINT), $2, CAST($3 AS BIGINT)
+		WHERE EXISTS (SELECT 1 FROM rule WHERE account = $4 AND silent = 1)
+		ON CONFLICT (account, device) DO NOTHING`
+	const check = "UPDATE rule_watch SET due = $1 WHERE account = $2 AND device = $3"
+	const clearRaised = `
+		UPDATE alarm
+		SET state = 'cleared', cleared = {greatest}(raised, $1)
+		WHERE account = $2 AND device = $3 AND state = 'raised'`
+	switch e {
+	case iot.DeviceCreated:
+		return []db.Statement{db.Do(watch, acct, deviceID, tx.Now().Add(silenceAfter), acct)}
+	case iot.DeviceChanged:
+		return []db.Statement{db.Do(check, tx.Now(), acct, deviceID)}
+	}
+	return []db.Statement{
+		db.Do("DELETE FROM rule_state WHERE account = $1 AND device = $2", acct, deviceID),
+		db.Do("DELETE FROM rule_watch WHERE account = $1 AND device = $2", acct, deviceID),
+		db.Do(clearRaised, db.Nanos(tx.Now()), acct, deviceID),
+	}
 }
 
 // maxEnrolments is the largest number of accounts that one call of LeaseEnrolments leases.

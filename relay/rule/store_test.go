@@ -29,7 +29,7 @@ type storeRig struct {
 }
 
 func newStoreRig(db *db.DB) storeRig {
-	return storeRig{rule.NewStore(db), db, iot.NewStore(db), outbox.NewStore(db)}
+	return storeRig{rule.NewStore(db), db, iot.NewStore(db, rule.OnDevice), outbox.NewStore(db)}
 }
 
 // addDevices creates devices of an account by id.

@@ -26,7 +26,6 @@ func TestARuleThatDoesNotOpenGoesOnWhenItOpens(t *testing.T) {
 	restore := dbtest.Tamper(t, g.records.DB, "rule", "doc", "id IN ('"+held+"', '"+silent+"', '"+batch+"')")
 	g.rules = g.site.gateway().rules // which remembers no rule
 
-	g.iot.EvaluateWith(g.rules)
 	g.ingest(warm("b", 6, 31))
 	g.wants("the rule that opens", []string{"6–"}, 1)
 	for at := 30.0; at < 200; at += 20 {

@@ -48,10 +48,6 @@ func (d *Gateway) openCore(ctx context.Context, stores backends) (c core, err er
 	if err != nil {
 		return c, err
 	}
-	rules, err := d.openRules(stores.records, senders.sender, proc)
-	if err != nil {
-		return c, err
-	}
 	members, err := d.openMembership(ctx, stores, proc.intakes, run.ledgers)
 	if err != nil {
 		return c, err
@@ -71,7 +67,7 @@ func (d *Gateway) openCore(ctx context.Context, stores backends) (c core, err er
 	d.jobs, d.work = run.jobs, jobs.Work{Runners: runnersOf(run.ledgers.Service, run.sims, run.calls), OnEnd: run.sims.actions.Ending}
 	d.intakes, d.devices, d.membership = proc.intakes, proc.devices, members
 	d.submit, d.carriers = sends.submit, sends.carriers
-	return core{services: run, stores: stores, senders: senders, proc: proc, rules: rules, membership: members, sending: sends}, nil
+	return core{services: run, stores: stores, senders: senders, proc: proc, rules: proc.rules, membership: members, sending: sends}, nil
 }
 
 // services have operations that run as jobs.

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"path/filepath"
 	"time"
@@ -11,10 +12,12 @@ import (
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/ingest/journal"
 	"github.com/penstock/penstock/ingest/uplink"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/message"
+	"github.com/penstock/penstock/relay/rule"
 	"github.com/penstock/penstock/relay/usage"
 )
 
@@ -24,6 +27,7 @@ type processing struct {
 	inbound  *inbound.Service
 	messages *carrier.Processor
 	devices  *iot.Service
+	rules    *rule.Service
 	frames   *uplink.Processor
 }
 
@@ -45,8 +49,12 @@ func (d *Gateway) openProcessing(stores backends, senders outbound, receipts *me
 		return p, err
 	}
 	d.whileOpen(p.inbound.Run)
+	var rules *rule.Service // look at devices, and devices' frames are evaluated by them
 	p.devices = iot.New(stores.records.Devices, stores.cache.IoT(), stores.readings, catalog.Catalog{JavaScript: d.codecs.Compile}.Compile, iot.Options{
 		Logger: d.log, Radio: iot.RadioDetail(d.cfg.Readings.RadioData), Now: func() time.Time { return d.clock.now() },
+		Evaluate: func(ctx context.Context, acct relay.AccountID, v iot.Version, frames []iot.Stored) error {
+			return rules.Evaluate(ctx, acct, v, frames)
+		},
 	})
 	d.whileOpen(p.devices.Run)
 	p.frames = uplink.NewProcessor(p.devices, d.log)
@@ -58,7 +66,12 @@ func (d *Gateway) openProcessing(stores backends, senders outbound, receipts *me
 	p.intakes[event.SMS], errs[1] = openIntake(d, event.SMS, p.messages, stores.records.statuses(d.node))
 	p.intakes[event.Receipt], errs[2] = openIntake(d, event.Receipt, carrier.NewReceiptProcessor(receipts), stores.records.statuses(d.node))
 	p.intakes[event.CDR], errs[3] = openIntake(d, event.CDR, cdr.NewProcessor(stores.records.Calls, meter), stores.records.statuses(d.node))
-	return p, errors.Join(errs[:]...)
+	if err := errors.Join(errs[:]...); err != nil {
+		return p, err
+	}
+	rules, err = d.openRules(stores.records, senders.sender, p)
+	p.rules = rules
+	return p, err
 }
 
 // openIntake opens a journal and what processes it.

@@ -66,7 +66,7 @@ func newRecords(db *db.DB) *recordStores {
 		Trunks:      sip.NewTrunks(db),
 		Credit:      credit.NewStore(db),
 		Lookups:     lookup.NewStore(db),
-		Devices:     iot.NewStore(db),
+		Devices:     iot.NewStore(db, rule.OnDevice),
 		Inbound:     inbound.NewStore(db),
 		Deliveries:  outbox.NewStore(db),
 		Messages:    message.NewStore(db),

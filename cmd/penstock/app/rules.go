@@ -29,8 +29,6 @@ func (d *Gateway) openRules(r *recordStores, sender outbox.Sender, proc processi
 	if err != nil {
 		return nil, err
 	}
-	// Rules look at devices, and frames that are stored are evaluated by rules.
-	proc.devices.EvaluateWith(rules)
 	d.whileOpen(rules.Run)
 	return rules, nil
 }
