@@ -43,7 +43,7 @@ func (s *Service) sendBatch(ctx context.Context, ref BatchRef, p *Program) error
 			d = &pendingDecision{fired: make([]firing, len(occurrences))}
 			for i := range occurrences {
 				occurrences[i].Rule = &p.Rule
-				d.fired[i] = firing{p, occurrences[i]}
+				d.fired[i] = firing{program: p, Occurrence: occurrences[i]}
 			}
 			if p.Rule.Batch == (Batch{}) { // it has none any longer
 				d.deliver(b)

@@ -28,30 +28,29 @@ func (d *pendingDecision) record(p *Program, st *PairState, v verdict, programsF
 	if v.State == "" {
 		return
 	}
-	o := programsFor()
+	o, raisedAt := programsFor(), st.RaisedAt
 	o.State, o.AlarmID, o.Repeats = v.State, st.AlarmID, st.Repeats
 	switch {
 	case v.State == Cleared:
 		if p.Rule.On == OnSilent {
 			d.decision.Watch = append(d.decision.Watch, st.DeviceID)
 		}
-		o.AlarmID = v.ended.AlarmID
+		o.AlarmID, raisedAt = v.ended.AlarmID, v.ended.RaisedAt
 		d.decision.Cleared = append(d.decision.Cleared, cleared(&v.ended, o.Time, o.Record))
 	case v.Repeat:
 		d.repeated++
 	default:
 		d.decision.Raised = append(d.decision.Raised, o.alarm(st))
 	}
-	d.fired = append(d.fired, firing{p, o})
+	d.fired = append(d.fired, firing{p, o, raisedAt})
 }
 
 // deliver makes the deliveries of all that fired, unless they are muted.
 func (d *pendingDecision) deliver(b *budget) {
 	for _, f := range d.fired {
-		if b.s.muted(b.acct, &f.Occurrence) {
-			continue
+		if !b.s.muted(b.acct, &f) {
+			d.decision.Deliveries = append(d.decision.Deliveries, d.create(b, f.program, []Occurrence{f.Occurrence})...)
 		}
-		d.decision.Deliveries = append(d.decision.Deliveries, d.create(b, f.program, []Occurrence{f.Occurrence})...)
 	}
 }
 

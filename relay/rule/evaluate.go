@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// Evaluate evaluates the rules of an account for stored frames; see iot.RuleEvaluator.
+// Evaluate evaluates the rules of an account for stored frames; see iot.Evaluate.
 // Its decisions are on disk when it returns.
 func (s *Service) Evaluate(ctx context.Context, acct relay.AccountID, v iot.Version, frames []iot.Stored) error {
 	set, err := s.set(ctx, acct, v)
@@ -264,13 +264,14 @@ func (h *evaluation) change(ctx context.Context, ruleDevices []ruleDevice) error
 type firing struct {
 	program *Program
 	Occurrence
+	raisedAt time.Time // of the alarm; zero if a frame is forwarded
 }
 
 // forwarded returns the frames of a device that a rule forwards.
 func forwarded(p *Program, d *seenDevice) iter.Seq[firing] {
 	return func(yield func(firing) bool) {
 		for _, g := range d.frames {
-			if p.Rule.On == g.trigger && !yield(firing{p, g.occurrence(p, Forwarded)}) {
+			if p.Rule.On == g.trigger && !yield(firing{program: p, Occurrence: g.occurrence(p, Forwarded)}) {
 				return
 			}
 		}

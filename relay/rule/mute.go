@@ -2,6 +2,7 @@ package rule
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/penstock/penstock/relay"
@@ -9,21 +10,21 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// Mute suppresses the actions of alarms for a time. The alarms are raised and cleared as
-// without it. An empty RuleID or DeviceID stands for every rule or device.
+// Mute suppresses the actions of alarms from Since until before Until. The alarms are raised
+// and cleared as without it. An empty RuleID or DeviceID stands for every rule or device.
 type Mute struct {
 	RuleID, DeviceID string
-	Until            time.Time
+	Since, Until     time.Time
 	By               string // a user, or a token
 }
 
-// covers reports whether the mute suppresses the actions of a rule for a device.
-func (m Mute) covers(ruleID, deviceID string, now time.Time) bool {
-	return (m.RuleID == "" || m.RuleID == ruleID) && (m.DeviceID == "" || m.DeviceID == deviceID) && now.Before(m.Until)
-}
-
-// maxMute is the longest time for which alarms are muted.
-const maxMute = 30 * 24 * time.Hour
+const (
+	// maxMute is the longest time for which alarms are muted.
+	maxMute = 30 * 24 * time.Hour
+	// muteRetention is how long a mute is stored after its end: frames of its time may be
+	// processed late.
+	muteRetention = 30 * 24 * time.Hour
+)
 
 // MuteRequest is a request to mute alarms.
 type MuteRequest struct {
@@ -32,8 +33,8 @@ type MuteRequest struct {
 	For      string `json:"for"`
 }
 
-// Mute mutes the alarms of a rule, of a device, or of a rule for a device, from now on. It
-// replaces a mute of the same. It returns an Invalid error, by field.
+// Mute mutes the alarms of a rule, of a device, or of a rule for a device, from now on. If a
+// mute of the same is in force, Mute changes its end. It returns an Invalid error, by field.
 func (s *Service) Mute(ctx context.Context, acct relay.AccountID, r MuteRequest, user string) (Mute, error) {
 	p := relay.Problems{}
 	if r.RuleID == "" && r.DeviceID == "" {
@@ -63,58 +64,80 @@ func (s *Service) Mute(ctx context.Context, acct relay.AccountID, r MuteRequest,
 	if err := p.Err(); err != nil {
 		return Mute{}, err
 	}
-	m := Mute{RuleID: r.RuleID, DeviceID: r.DeviceID, Until: s.o.Now().UTC().Add(span), By: user}
+	now := s.o.Now().UTC()
+	m := Mute{RuleID: r.RuleID, DeviceID: r.DeviceID, Since: now, Until: now.Add(span), By: user}
 	return m, s.deps.Store.PutMute(ctx, acct, m)
 }
 
-// Unmute ends a mute. It returns a NotFound error if there is none of this rule and device.
+// Unmute ends the mute that is in force. It returns a NotFound error if there is none of this
+// rule and device.
 func (s *Service) Unmute(ctx context.Context, acct relay.AccountID, ruleID, deviceID string) error {
-	return s.deps.Store.DeleteMute(ctx, acct, ruleID, deviceID)
+	return s.deps.Store.EndMute(ctx, acct, ruleID, deviceID, s.o.Now())
 }
 
-// muted reports whether the actions of an occurrence are suppressed. The mutes are those
-// of the rules that were read last.
-func (s *Service) muted(acct relay.AccountID, o *Occurrence) bool {
-	if o.State != Raised && o.State != Cleared {
-		return false
-	}
+// muted reports whether the actions of a firing are suppressed, because a mute was in force
+// at its time. That an alarm was cleared is reported unless the alarm was also raised during
+// a mute: the receiver knows of the alarm. The mutes are those of the rules that were read
+// last.
+func (s *Service) muted(acct relay.AccountID, f *firing) bool {
 	s.mu.Lock()
 	set := s.sets[acct]
 	s.mu.Unlock()
-	if set == nil {
+	if set == nil || f.State == Forwarded {
 		return false
 	}
-	now := s.o.Now()
-	for _, m := range set.mutes {
-		if m.covers(o.Rule.ID, o.Device.ID, now) {
-			return true
-		}
+	covered := func(t time.Time) bool {
+		return slices.ContainsFunc(set.mutes, func(m Mute) bool {
+			return (m.RuleID == "" || m.RuleID == f.Rule.ID) && (m.DeviceID == "" || m.DeviceID == f.Device.ID) &&
+				!t.Before(m.Since) && t.Before(m.Until)
+		})
 	}
-	return false
+	return covered(f.Time) && (f.State == Raised || covered(f.raisedAt))
 }
 
-// PutMute saves a mute, in the place of one of the same rule and device.
+// PutMute saves a mute. If one of the same rule and device is in force, it gets the end of
+// the new one.
 func (s *Store) PutMute(ctx context.Context, acct relay.AccountID, m Mute) error {
+	const extend = `
+		UPDATE alarm_mute
+		SET until = $1, muted_by = $2
+		WHERE account = $3 AND rule = $4 AND device = $5
+		  AND until > $6`
+	const insert = `
+		INSERT INTO alarm_mute (account, rule, device, since, until, muted_by)
+		SELECT CAST($1 AS BIGINT), $2, $3, CAST($4 AS BIGINT), CAST($5 AS BIGINT), $6
+		WHERE NOT EXISTS (
+		  SELECT 1
+		  FROM alarm_mute
+		  WHERE account = $1 AND rule = $2 AND device = $3
+		    AND until > $4)
+		ON CONFLICT DO NOTHING`
+	since, until := db.Nanos(m.Since), db.Nanos(m.Until)
 	return s.db.RunAll(ctx, "mute",
-		db.Do(db.Upsert("alarm_mute", "account, rule, device", "until, muted_by"), acct, m.RuleID, m.DeviceID, db.Nanos(m.Until), m.By),
+		db.Do(extend, until, m.By, acct, m.RuleID, m.DeviceID, since),
+		db.Do(insert, acct, m.RuleID, m.DeviceID, since, until, m.By),
 		db.Bump(iot.RulesVersionOf(acct)))
 }
 
-// DeleteMute deletes a mute.
-func (s *Store) DeleteMute(ctx context.Context, acct relay.AccountID, ruleID, deviceID string) error {
+// EndMute ends the mute of a rule and a device that is in force.
+func (s *Store) EndMute(ctx context.Context, acct relay.AccountID, ruleID, deviceID string, now time.Time) error {
+	const end = `
+		UPDATE alarm_mute
+		SET until = $1
+		WHERE account = $2 AND rule = $3 AND device = $4
+		  AND until > $1`
 	return s.db.RunAll(ctx, "mute",
-		db.Do("DELETE FROM alarm_mute WHERE account = $1 AND rule = $2 AND device = $3", acct, ruleID, deviceID).Or(db.NotFound("mute")),
+		db.Do(end, db.Nanos(now), acct, ruleID, deviceID).Or(db.NotFound("mute")),
 		db.Bump(iot.RulesVersionOf(acct)))
 }
 
-// Mutes lists the mutes of an account, with those that have ended and are not swept yet.
+// Mutes lists the mutes of an account, with those that ended within muteRetention.
 func (s *Store) Mutes(ctx context.Context, acct relay.AccountID) ([]Mute, error) {
-	const statement = `
-		SELECT rule, device, until, muted_by
+	const query = `
+		SELECT rule, device, since, until, muted_by
 		FROM alarm_mute
-		WHERE account = $1
-		ORDER BY rule, device`
-	return db.List(ctx, s.db, "mutes", statement, func(m *Mute) []any {
-		return []any{&m.RuleID, &m.DeviceID, db.NanoTime(&m.Until), &m.By}
+		WHERE account = $1`
+	return db.List(ctx, s.db, "mutes", query, func(m *Mute) []any {
+		return []any{&m.RuleID, &m.DeviceID, db.NanoTime(&m.Since), db.NanoTime(&m.Until), &m.By}
 	}, acct)
 }

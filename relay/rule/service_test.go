@@ -1,6 +1,7 @@
 package rule_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,6 +69,92 @@ func TestAMutedAlarmRunsNoActions(t *testing.T) {
 	all, _, err = g.rules.Alarms(t.Context(), 1, rule.AlarmFilter{})
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "whether an alarm shows a mute that has ended", all[0].MutedUntil.IsZero(), true)
+}
+
+func TestAMuteCoversTheTimeOfTheFrames(t *testing.T) {
+	const frame, mute, unmute = "frame", "mute", "unmute"
+	type step struct {
+		now     float64 // the clock, in seconds after the beginning
+		action  string
+		at      float64 // of a frame
+		celsius float64
+	}
+	for _, tc := range []struct {
+		name  string
+		steps []step // a mute is for a minute
+		sent  []string
+	}{
+		{
+			"an alarm that was raised before the mute is cleared",
+			[]step{{1, frame, 1, 31}, {10, mute, 0, 0}, {20, frame, 20, 20}},
+			[]string{"raised", "cleared"},
+		},
+		{
+			"an alarm is raised and cleared during the mute",
+			[]step{{10, mute, 0, 0}, {20, frame, 20, 31}, {30, frame, 30, 20}},
+			nil,
+		},
+		{
+			"an alarm that was raised during the mute is cleared after it",
+			[]step{{10, mute, 0, 0}, {20, frame, 20, 31}, {80, frame, 80, 20}},
+			[]string{"cleared"},
+		},
+		{
+			"a frame of the time before the mute is processed during it",
+			[]step{{10, mute, 0, 0}, {30, frame, 5, 31}},
+			[]string{"raised"},
+		},
+		{
+			"a frame of the time of the mute is processed after it",
+			[]step{{10, mute, 0, 0}, {90, frame, 30, 31}},
+			nil,
+		},
+		{
+			"a frame is processed after the mute was ended, of the time before",
+			[]step{{10, mute, 0, 0}, {40, unmute, 0, 0}, {45, frame, 30, 31}},
+			nil,
+		},
+		{
+			"a frame is of the time after the mute was ended",
+			[]step{{10, mute, 0, 0}, {40, unmute, 0, 0}, {45, frame, 40, 31}},
+			[]string{"raised"},
+		},
+		{
+			"a mute in force is prolonged",
+			[]step{{10, mute, 0, 0}, {20, frame, 20, 31}, {60, mute, 0, 0}, {90, frame, 90, 20}},
+			nil,
+		},
+		{
+			"a mute follows one that has ended",
+			[]step{{10, mute, 0, 0}, {200, mute, 0, 0}, {210, frame, 30, 31}, {220, frame, 100, 20}},
+			[]string{"cleared"},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := newGateway(t)
+			r := g.create(rule.Rule{When: "values.t > 30", Clear: "values.t < 28"})
+			for _, s := range tc.steps {
+				g.clock.set(s.now)
+				relaytest.NoError(t, g.records.Rules.Sweep(t.Context(), g.clock.Now()))
+				switch s.action {
+				case frame:
+					g.ingest(warm("a", s.at, s.celsius))
+				case mute:
+					_, err := g.rules.Mute(t.Context(), 1, rule.MuteRequest{RuleID: r, For: "1m"}, "Ann")
+					relaytest.NoError(t, err)
+				case unmute:
+					relaytest.NoError(t, g.rules.Unmute(t.Context(), 1, r, ""))
+				}
+			}
+			var sent []string
+			for _, d := range g.deliveries() {
+				var body struct{ State string }
+				relaytest.NoError(t, json.Unmarshal(d.Request.Body, &body))
+				sent = append(sent, body.State)
+			}
+			relaytest.Equal(t, "the states that were sent", sent, tc.sent)
+		})
+	}
 }
 
 func TestMutesAreChecked(t *testing.T) {
@@ -222,7 +309,6 @@ func TestAnAccountHasSoManyActionsInAMinute(t *testing.T) {
 	var err error
 	g.rules, err = rule.New(rule.Deps{Store: g.store.Store, Transactions: g.store, Fleet: g.iot, Deliveries: g.sender()}, rule.Options{Now: g.clock.Now, ActionsPerMinute: 3})
 	relaytest.NoError(t, err)
-	g.iot.EvaluateWith(g.rules)
 	g.create(rule.Rule{When: "values.t > 30", Repeat: rule.Repeat{Always: true}})
 	for at := range 6 {
 		g.ingest(warm("a", float64(at+1), 31))
@@ -332,7 +418,6 @@ func TestBatches(t *testing.T) {
 func TestBatchesBeyondTheLimitOfAMinuteAreSentLater(t *testing.T) {
 	g := newGateway(t)
 	g.rules = relaytest.Must(rule.New(rule.Deps{Store: g.store.Store, Transactions: g.store, Fleet: g.iot, Deliveries: g.sender()}, rule.Options{Now: g.clock.Now, ActionsPerMinute: 1}))(t)
-	g.iot.EvaluateWith(g.rules)
 	g.create(rule.Rule{Batch: rule.Batch{Count: 2, Every: time.Second}})
 	for n := range 4 {
 		g.ingest(warm("a", float64(n), float64(n)))
@@ -357,7 +442,6 @@ func TestBatchesBeyondTheLimitOfAMinuteAreSentLater(t *testing.T) {
 func TestBatchesAtTheLimitDoNotHideThoseOfOthers(t *testing.T) {
 	g := newGateway(t)
 	g.rules = relaytest.Must(rule.New(rule.Deps{Store: g.store.Store, Transactions: g.store, Fleet: g.iot, Deliveries: g.sender()}, rule.Options{Now: g.clock.Now, ActionsPerMinute: 1}))(t)
-	g.iot.EvaluateWith(g.rules)
 	for range 110 {
 		g.create(rule.Rule{Batch: rule.Batch{Count: 2, Every: time.Second}})
 	}

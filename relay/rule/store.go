@@ -182,9 +182,9 @@ func (s *Store) Fail(ctx context.Context, failed []Failed) error {
 	}))
 }
 
-// Sweep deletes frames of batches that were sent long ago, and mutes that have ended.
+// Sweep deletes frames of batches that were sent, and mutes that ended, long ago.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	return errors.Join(
 		s.db.SweepExpired(ctx, "rules: sweep", "rule_item", "account, rule, record", "taken", now.Add(-itemRetention)),
-		s.db.Run(ctx, "mutes: sweep", "DELETE FROM alarm_mute WHERE until < $1", db.Nanos(now)))
+		s.db.Run(ctx, "mutes: sweep", "DELETE FROM alarm_mute WHERE until < $1", db.Nanos(now.Add(-muteRetention))))
 }

@@ -211,7 +211,7 @@ func (t *trial) frames(frames []*ruleFrame) {
 	for i, g := range frames {
 		switch {
 		case t.program.forwards():
-			batch = append(batch, firing{t.program, g.occurrence(t.program, Forwarded)})
+			batch = append(batch, firing{program: t.program, Occurrence: g.occurrence(t.program, Forwarded)})
 			if t.batchEnds(frames, i, len(batch)) {
 				t.forwarded(batch)
 				batch = batch[:0]

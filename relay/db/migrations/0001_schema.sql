@@ -701,14 +701,15 @@ CREATE INDEX alarm_open ON alarm (account, device, rule) WHERE state = 'raised';
 -- The list of the alarms of all accounts, newest first.
 CREATE INDEX alarm_raised_of_all ON alarm (raised, id);
 
--- Mutes of alarms; rule or device is '' for any.
+-- Mutes of alarms from since to until; rule or device is '' for any.
 CREATE TABLE alarm_mute (
   account BIGINT NOT NULL,
   rule TEXT NOT NULL,
   device TEXT NOT NULL,
+  since BIGINT NOT NULL,
   until BIGINT NOT NULL,
   muted_by TEXT NOT NULL,
-  PRIMARY KEY (account, rule, device)
+  PRIMARY KEY (account, rule, device, since)
 );
 
 -- When a device counts as silent next. Only devices of accounts with a rule for it have a row.
