@@ -118,12 +118,18 @@ func NotAllowed(role user.Role, allowed []user.Role) error {
 // act passes a request in a session, or with the admin token, as one of the account that
 // X-Account names. text is that of the request's token, "" for a session.
 func (a *Auth) act(c *fiber.Ctx, text, name string) error {
-	principal, err := a.operator(c, text)
+	o := a.operationOf(c)
+	access := o.access()
+	var principal Principal
+	var err error
+	if text != "" {
+		principal, err = a.principal(c, text)
+	} else {
+		principal, err = a.signedIn(c, access.change)
+	}
 	if err != nil {
 		return err
 	}
-	o := a.operationOf(c)
-	access := o.access()
 	if !slices.Contains(access.roles, principal.Role) {
 		return NotAllowed(principal.Role, access.roles)
 	}
@@ -145,14 +151,6 @@ func (a *Auth) act(c *fiber.Ctx, text, name string) error {
 		return c.Next()
 	}
 	return a.Record(c, audit.Entry{Actor: principal.Name, Role: string(principal.Role), Operation: o.ID, Account: acct, Target: RouteTarget(c, o.Path)})
-}
-
-// operator authenticates by the text of the admin token, or by the session if there is none.
-func (a *Auth) operator(c *fiber.Ctx, text string) (Principal, error) {
-	if text != "" {
-		return a.principal(c, text)
-	}
-	return a.signedIn(c)
 }
 
 // accountNamed returns the account of a name or an id, a text of digits; a NotFound error

@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/relaytest"
+	"github.com/penstock/penstock/relay/user"
 )
 
 // oneAccount is a store of an account with the id 8.
@@ -79,6 +80,30 @@ func TestOperationsOfPaths(t *testing.T) {
 	} {
 		method, path, _ := strings.Cut(request, " ")
 		_, got, _ := answertest.Ask(t, app, answertest.Request(method, path, ""))
+		relaytest.Equal(t, request, got, want)
+	}
+}
+
+// oneSession is a store of a session of an operator.
+type oneSession struct{}
+
+func (oneSession) Session(_ context.Context, token string) (user.SignedIn, error) {
+	return user.SignedIn{User: user.User{Name: "olga", Role: user.Operator}, Token: token}, nil
+}
+
+func TestOperationsThatChargeNeedTheTokenOfTheSession(t *testing.T) {
+	auth := NewAuth(AuthDeps{Tokens: newStore(), Now: time.Now, Accounts: oneAccount{}, Sessions: oneSession{}, Operations: []Operation{
+		{"GET", "/lookup/:number", "lookUpNumber"}, {"GET", "/work", "work"}, {"POST", "/try", "tryRule"},
+	}})
+	app := New(Options{Logger: quiet()})
+	require := auth.Require(account.IoT, APIStyle(Bearer))
+	for _, o := range auth.Operations {
+		app.Add(o.Method, o.Path, require, func(c *fiber.Ctx) error { return c.SendString("passed") })
+	}
+	const lacking = `{"message":"The request lacks the X-CSRF-Token of its session."}`
+	for request, want := range map[string]string{"GET /lookup/447700900123": lacking, "POST /try": lacking, "GET /work": "passed"} {
+		method, path, _ := strings.Cut(request, " ")
+		_, got, _ := answertest.Ask(t, app, answertest.Request(method, path, "", "Cookie", SessionCookie+"=x", HeaderAccount, "acme"))
 		relaytest.Equal(t, request, got, want)
 	}
 }

@@ -67,7 +67,7 @@ func (a *Auth) Principal(c *fiber.Ctx) (Principal, error) {
 	if c.Get(fiber.HeaderAuthorization) != "" {
 		return a.principal(c, Bearer(c))
 	}
-	return a.signedIn(c)
+	return a.signedIn(c, false)
 }
 
 // principal authenticates a request by the text of its token.
@@ -83,13 +83,15 @@ func (a *Auth) principal(c *fiber.Ctx, text string) (Principal, error) {
 	return Principal{Name: audit.AdminToken, Role: user.Admin}, nil
 }
 
-// signedIn authenticates a request by the cookie of a session.
-func (a *Auth) signedIn(c *fiber.Ctx) (Principal, error) {
+// signedIn authenticates a request by the cookie of a session. A write needs the proof that
+// it comes from a page of this gateway, and so does a read that changes something: one that
+// costs credit.
+func (a *Auth) signedIn(c *fiber.Ctx, changes bool) (Principal, error) {
 	session, err := a.SessionOf(c)
 	if err != nil {
 		return Principal{}, err
 	}
-	if !reads(c.Method()) {
+	if changes || !reads(c.Method()) {
 		if err := a.CheckSite(c); err != nil {
 			return Principal{}, err
 		}

@@ -127,6 +127,7 @@ func TestWhoMayActAsWhichAccount(t *testing.T) {
 	}
 	add := func(c e2e.Client) e2e.Response { return c.Do("PATCH", "/iot/decoders/lpp", `{"name":"New"}`) }
 	add(clients["operator"].With("X-CSRF-Token", "")).Mentions(t, 403, "lacks the X-CSRF-Token")
+	clients["operator"].With("X-CSRF-Token", "").Get("/v2/network-lookup/447700900123").Mentions(t, 403, "lacks the X-CSRF-Token")
 	add(clients["operator"].With("Origin", "https://evil.example.com")).Mentions(t, 403, "Requests from other sites are refused.")
 	add(clients["operator"]).Mentions(t, 200, `"name":"New"`)
 	g.As("acme-hook-0123456").With("X-Account", "globex").Post("/webhooks/generic?decoder_id=sent", `{"deviceId":"hall","temperature":20}`).Mentions(t, 200, `"value":20`)
