@@ -1,10 +1,10 @@
 package netserver
 
 import (
+	"cmp"
 	"encoding/hex"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/jsonbody"
@@ -32,7 +32,19 @@ func chirpStackV3Frame(d document, f *decoders.Frame, event string) {
 	f.FCnt, f.HasFCnt = d.FCnt("fCnt")
 	f.FPort, f.HasFPort = d.FPort("fPort")
 	f.Payload = d.Base64("data")
-	f.Object = chirpStackV3Object(d)
+	// Take the decoded object, which one of the marshalers puts in a string.
+	f.Object = d.Object("object")
+	switch v := d.Value("objectJSON"); v.Kind {
+	case jsonbody.Missing, jsonbody.Null:
+	case jsonbody.Object:
+		f.Object = d.Object("objectJSON")
+	default:
+		if object, ok := within(v); ok {
+			f.Object = object
+		} else {
+			d.Warn("objectJSON", "holds no object")
+		}
+	}
 	f.Position = d.Position("location")
 	uplinkID := chirpStackV3Radio(d, f)
 	chirpStackV3Event(d, f, event)
@@ -41,12 +53,22 @@ func chirpStackV3Frame(d document, f *decoders.Frame, event string) {
 		f.Gateways = []decoders.Gateway{{ID: eui(d.Value("gatewayID"))}}
 	}
 	// Take the time of the gateways, or else the server's.
-	server := chirpStackV3Time(d)
+	server := d.Time("time|publishedAt") // Milesight's gateways write one that is malformed
 	earliest := gatewayTime(f.Gateways, server)
-	if f.NetworkTime = firstTime(believable(f.Gateways, server, earliest), server); !earliest.IsZero() && !f.NetworkTime.Equal(earliest) {
+	if f.NetworkTime = cmp.Or(believable(f.Gateways, server, earliest), server); !earliest.IsZero() && !f.NetworkTime.Equal(earliest) {
 		disbelieve(f, "rxInfo.time", earliest)
 	}
-	chirpStackV3Dedup(d, f, uplinkID)
+	// Take the reception's own identifier, where there is one, else the server's time or
+	// that of the gateways; without any the DedupID is unknown.
+	count, serverText := strconv.FormatInt(f.FCnt, 10)+":", string(d.Value("time|publishedAt").Raw())
+	switch {
+	case uplinkID != "":
+		f.DedupID = count + uplinkID + ":" + string(f.Kind)
+	case serverText != "":
+		f.DedupID = count + serverText + ":" + string(f.Kind)
+	case counted(f) != "":
+		f.DedupID = counted(f) + ":" + string(f.Kind)
+	}
 }
 
 // eui gives an EUI in lower-case hex, whichever of the marshalers wrote it.
@@ -59,25 +81,6 @@ func eui(v jsonbody.Value) string {
 		return hex.EncodeToString(b)
 	}
 	return s
-}
-
-// chirpStackV3Object reads the decoded object, which one of the marshalers puts
-// in a string.
-func chirpStackV3Object(d document) map[string]any {
-	object := d.Object("object")
-	switch v := d.Value("objectJSON"); v.Kind {
-	case jsonbody.Missing, jsonbody.Null:
-		return object
-	case jsonbody.Object:
-		return d.Object("objectJSON")
-	default:
-		inner, ok := within(v)
-		if !ok {
-			d.Warn("objectJSON", "holds no object")
-			return object
-		}
-		return inner
-	}
 }
 
 // chirpStackV3Status reads the margin, of which 256 is how the old server says
@@ -103,73 +106,27 @@ func chirpStackV3Status(d document, kind decoders.FrameKind) (margin, battery *f
 	return margin, battery
 }
 
-// chirpStackV3Time reads a time that stands beside those of the gateways.
-// Milesight's gateways write one that is malformed.
-func chirpStackV3Time(d document) time.Time {
-	const path = "time|publishedAt"
-	v := d.Value(path)
-	t, ok := anyTime(v)
-	if !ok && isPresent(v) {
-		d.notes.untimed(d.at(path), d.field(path), notTime+quoteClipped(v.Raw()))
-	}
-	return t
-}
-
-// chirpStackV3Dedup takes the reception's own identifier, where there is one,
-// else the server's time or that of the gateways; without any it is unknown.
-func chirpStackV3Dedup(d document, f *decoders.Frame, uplinkID string) {
-	count, server := strconv.FormatInt(f.FCnt, 10)+":", string(d.Value("time|publishedAt").Raw())
-	switch {
-	case uplinkID != "":
-		f.DedupID = count + uplinkID + ":" + string(f.Kind)
-	case server != "":
-		f.DedupID = count + server + ":" + string(f.Kind)
-	case counted(f) != "":
-		f.DedupID = counted(f) + ":" + string(f.Kind)
-	}
-}
-
 // chirpStackV3Radio reads how the frame was heard and returns the identifier of
-// the first reception that has one.
+// the first reception that has one: a UUID in base64 or hex. Old gateways have none, which
+// some servers write as zeros.
 func chirpStackV3Radio(d document, f *decoders.Frame) (uplinkID string) {
 	f.Gateways = d.Gateways("rxInfo", func(d document) decoders.Gateway {
-		if uplinkID == "" {
-			uplinkID = chirpStackV3UplinkID(d)
+		v := d.Value("uplinkID")
+		id := v.String()
+		if b, ok := v.Base64(); ok && len(b) == 16 {
+			id = hex.EncodeToString(b)
 		}
-		return chirpStackV3Gateway(d)
+		if uplinkID == "" && strings.Trim(id, "0-") != "" {
+			uplinkID = id
+		}
+		g := decoders.Gateway{ID: eui(d.Value("gatewayID|mac")), RSSI: d.Number("rssi"), SNR: d.Number("loRaSNR"), Time: d.Time("time")}
+		if g.Position = d.Position("location"); g.Position == nil {
+			g.Position = d.Place("latitude", "longitude") // LoRaServer puts it beside the gateway's name
+		}
+		return g
 	})
 	fillSNR(f.Gateways)
 	return uplinkID
-}
-
-// chirpStackV3Gateway reads one entry of rxInfo, in which LoRaServer puts the
-// gateway's position beside its name.
-func chirpStackV3Gateway(d document) decoders.Gateway {
-	g := decoders.Gateway{
-		ID:       eui(d.Value("gatewayID|mac")),
-		RSSI:     d.Number("rssi"),
-		SNR:      d.Number("loRaSNR"),
-		Time:     d.Time("time"),
-		Position: d.Position("location"),
-	}
-	if g.Position == nil {
-		g.Position = d.Place("latitude", "longitude")
-	}
-	return g
-}
-
-// chirpStackV3UplinkID is a UUID in base64 or hex. Old gateways have none, which
-// some servers write as zeros.
-func chirpStackV3UplinkID(d document) string {
-	v := d.Value("uplinkID")
-	id := v.String()
-	if b, ok := v.Base64(); ok && len(b) == 16 {
-		id = hex.EncodeToString(b)
-	}
-	if strings.Trim(id, "0-") == "" {
-		return ""
-	}
-	return id
 }
 
 // chirpStackV3Event takes the event from the query or else from the keys of the body.
@@ -204,7 +161,23 @@ func chirpStackV3Implied(d document, f *decoders.Frame) (kind decoders.FrameKind
 		return decoders.Uplink
 	}
 	for key := range d.Keys() {
-		if kind = chirpStackV3Hint(key); kind != "" && d.IsPresent(key) {
+		switch key {
+		case "acknowledged":
+			kind = decoders.Ack
+		case "margin", "batteryLevel":
+			kind = decoders.Status
+		case "error":
+			kind = decoders.Failure
+		case "location":
+			kind = decoders.Location
+		case "gatewayID":
+			kind = decoders.TxAck
+		case "integrationName":
+			kind = decoders.Service
+		default:
+			continue
+		}
+		if d.IsPresent(key) {
 			return kind
 		}
 	}
@@ -212,22 +185,4 @@ func chirpStackV3Implied(d document, f *decoders.Frame) (kind decoders.FrameKind
 		return decoders.Uplink
 	}
 	return decoders.Join
-}
-
-func chirpStackV3Hint(key string) decoders.FrameKind {
-	switch key {
-	case "acknowledged":
-		return decoders.Ack
-	case "margin", "batteryLevel":
-		return decoders.Status
-	case "error":
-		return decoders.Failure
-	case "location":
-		return decoders.Location
-	case "gatewayID":
-		return decoders.TxAck
-	case "integrationName":
-		return decoders.Service
-	}
-	return ""
 }

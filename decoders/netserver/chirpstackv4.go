@@ -1,6 +1,7 @@
 package netserver
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
@@ -15,7 +16,9 @@ func parseChirpStackV4(p Post) ([]decoders.Frame, error) {
 }
 
 func chirpStackV4Frame(d document, f *decoders.Frame, event string) {
-	chirpStackV4Device(d.In("deviceInfo"), f)
+	device := d.In("deviceInfo")
+	device.DevEUI(f, "devEui")
+	f.Name = device.Text("deviceName")
 	chirpStackV4Event(d, f, event)
 	f.FCnt, f.HasFCnt = d.FCnt("fCnt")
 	f.FPort, f.HasFPort = d.FPort("fPort")
@@ -32,7 +35,19 @@ func chirpStackV4Frame(d document, f *decoders.Frame, event string) {
 	if d.Bool("externalPowerSource") || d.Bool("batteryLevelUnavailable") {
 		f.Battery = nil
 	}
-	serverTime := chirpStackV4Radio(d, f)
+	// Read how the frame was heard. Of a gateway's times gwTime, its own, is preferred;
+	// serverTime is the first of the times at which the server received the frame.
+	var serverTime time.Time
+	f.Gateways = d.protobufGateways("rxInfo", func(d document) decoders.Gateway {
+		nsTime := d.Timestamp("nsTime")
+		if !nsTime.IsZero() && (serverTime.IsZero() || nsTime.Before(serverTime)) {
+			serverTime = nsTime
+		}
+		return decoders.Gateway{ID: d.Text("gatewayId"), Time: cmp.Or(d.Timestamp("gwTime"), d.Timestamp("time"), nsTime)}
+	})
+	if id := d.Text("gatewayId"); id != "" && f.Kind == decoders.TxAck {
+		f.Gateways = []decoders.Gateway{{ID: id}}
+	}
 	// Remove from an uplink what only other events report: some servers write the members
 	// of all events, with null or zero in those that do not apply.
 	if f.Kind == decoders.Uplink {
@@ -53,11 +68,6 @@ func chirpStackV4Frame(d document, f *decoders.Frame, event string) {
 	} else if id := d.Text("downlinkId"); id != "" {
 		f.DedupID = "downlink-" + id + ":" + string(f.Kind)
 	}
-}
-
-func chirpStackV4Device(d document, f *decoders.Frame) {
-	d.DevEUI(f, "devEui")
-	f.Name = d.Text("deviceName")
 }
 
 // chirpStackV4Event takes the event from the query or else from the keys of the body.
@@ -132,20 +142,4 @@ func chirpStackV4Implied(d document) decoders.FrameKind {
 		return decoders.Ack
 	}
 	return decoders.Join
-}
-
-// chirpStackV4Radio reads how the frame was heard and returns the first of the times at
-// which the server received it. Of a gateway's times gwTime, its own, is preferred.
-func chirpStackV4Radio(d document, f *decoders.Frame) (serverTime time.Time) {
-	f.Gateways = d.protobufGateways("rxInfo", func(d document) decoders.Gateway {
-		nsTime := d.Timestamp("nsTime")
-		if !nsTime.IsZero() && (serverTime.IsZero() || nsTime.Before(serverTime)) {
-			serverTime = nsTime
-		}
-		return decoders.Gateway{ID: d.Text("gatewayId"), Time: firstTime(d.Timestamp("gwTime"), d.Timestamp("time"), nsTime)}
-	})
-	if id := d.Text("gatewayId"); id != "" && f.Kind == decoders.TxAck {
-		f.Gateways = []decoders.Gateway{{ID: id}}
-	}
-	return serverTime
 }

@@ -17,7 +17,15 @@ func disruptiveFrame(d document, f *decoders.Frame) {
 	// Name the device: "projects/P/devices/D" by D.
 	_, device, _ := strings.Cut(strings.TrimPrefix(d.Text("event.targetName"), "projects/"), "/devices/")
 	d.Identifier(f, "event.targetName", cmp.Or(device, d.Text("metadata.deviceId")))
-	disruptiveEvent(f, d.Text("event.eventType"))
+	f.Kind = decoders.Uplink
+	switch eventType := d.Text("event.eventType"); eventType {
+	case "networkStatus", "batteryStatus":
+		f.Kind = decoders.Status
+	case "connectionStatus", "ethernetStatus", "cellularStatus":
+		f.Kind, f.Text = decoders.Status, eventType
+	case "labelsChanged":
+		f.Kind, f.Text = decoders.Service, eventType
+	}
 	f.DedupID = d.Text("event.eventId")
 	f.NetworkTime = d.Time("event.timestamp")
 	f.Name = d.Text("labels.name")
@@ -45,18 +53,6 @@ func disruptiveFrame(d document, f *decoders.Frame) {
 	})
 }
 
-func disruptiveEvent(f *decoders.Frame, eventType string) {
-	f.Kind = decoders.Uplink
-	switch eventType {
-	case "networkStatus", "batteryStatus":
-		f.Kind = decoders.Status
-	case "connectionStatus", "ethernetStatus", "cellularStatus":
-		f.Kind, f.Text = decoders.Status, eventType
-	case "labelsChanged":
-		f.Kind, f.Text = decoders.Service, eventType
-	}
-}
-
 // measured reads a sensor's values: the samples where there are any, and of
 // the rest what the samples do not hold.
 func measured(f *decoders.Frame, name string, d document) {
@@ -65,7 +61,21 @@ func measured(f *decoders.Frame, name string, d document) {
 		d.notes.untimed(d.at("updateTime"), d.field("updateTime"), "is missing")
 	}
 	sampled := make(map[string]bool) // keys that samples hold
-	d.Each("samples", func(sample document) { measuredSample(f, name, sample, sampled) })
+	d.Each("samples", func(sample document) {
+		t := sample.Time("sampleTime")
+		if !sample.Has("sampleTime") {
+			sample.notes.untimed(sample.at("sampleTime"), sample.field("sampleTime"), "is missing")
+		}
+		sample.All(func(key string, v jsonbody.Value, _ document) {
+			if key == "sampleTime" {
+				return
+			}
+			sampled[name+"."+key] = true
+			if !addSample(f, name+"."+key, v, t, false) && isPresent(v) {
+				sample.Warn(key, noValue)
+			}
+		})
+	})
 	n := 0
 	d.All(func(key string, v jsonbody.Value, _ document) {
 		if key == "updateTime" || key == "samples" {
@@ -84,23 +94,4 @@ func measured(f *decoders.Frame, name string, d document) {
 	if f.SampleTime.IsZero() {
 		f.SampleTime = t
 	}
-}
-
-// measuredSample reads one of several samples.
-func measuredSample(f *decoders.Frame, name string, d document, sampled map[string]bool) {
-	t := d.Time("sampleTime")
-	if !d.Has("sampleTime") {
-		d.notes.untimed(d.at("sampleTime"), d.field("sampleTime"), "is missing")
-	}
-	d.All(func(key string, v jsonbody.Value, _ document) {
-		if key == "sampleTime" {
-			return
-		}
-		path := key
-		key = name + "." + key
-		sampled[key] = true
-		if !addSample(f, key, v, t, false) && isPresent(v) {
-			d.Warn(path, noValue)
-		}
-	})
 }

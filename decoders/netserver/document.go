@@ -107,7 +107,13 @@ func (m *members) find(parent int, path string) int {
 	end := 0 // of the first name
 	for ; end < len(path) && path[end] != '.'; end++ {
 		if path[end] == '|' {
-			return m.preferred(m.find(parent, path[:end]), m.find(parent, path[end+1:]))
+			// Take the later of the two, but not one that is null if the other has a value.
+			i, j := m.find(parent, path[:end]), m.find(parent, path[end+1:])
+			first, last := min(i, j), max(i, j)
+			if first >= 0 && m.list[last].kind == jsonbody.Null && m.list[first].kind != jsonbody.Null {
+				return first
+			}
+			return last
 		}
 	}
 	name, found := path[:end], -1
@@ -122,16 +128,6 @@ func (m *members) find(parent int, path string) int {
 		}
 	}
 	return found
-}
-
-// preferred returns the later of two alternatives, which are -1 if missing, but not one
-// that is null if the other has a value.
-func (m *members) preferred(i, j int) int {
-	start, lastIndex := min(i, j), max(i, j)
-	if start >= 0 && m.list[lastIndex].kind == jsonbody.Null && m.list[start].kind != jsonbody.Null {
-		return start
-	}
-	return lastIndex
 }
 
 // find returns the index of the value at a path, or -1 if it is missing.
@@ -170,24 +166,18 @@ func (d *document) field(path string) string {
 		return d.alias
 	}
 	if strings.Contains(path, "|") {
-		path = d.chosen(path)
+		i, nameStart := d.find(path), strings.LastIndexByte(path, '.')+1
+		stem := path[:nameStart]
+		name, _, _ := strings.Cut(path[nameStart:], "|")
+		if i >= 0 {
+			name = d.members.key(i)
+		}
+		path = stem + name
 	}
 	if d.name == "" {
 		return path
 	}
 	return d.name + "." + path
-}
-
-func (d *document) chosen(path string) string {
-	stem, names := "", path
-	if i := strings.LastIndexByte(path, '.'); i >= 0 {
-		stem, names = path[:i+1], path[i+1:]
-	}
-	if i := d.find(path); i >= 0 {
-		return stem + d.members.key(i)
-	}
-	head, _, _ := strings.Cut(names, "|")
-	return stem + head
 }
 
 // As has the notes about what is read next name another path, where the usual

@@ -51,7 +51,7 @@ func everynetFrame(d document, f *decoders.Frame) {
 	if kind == "status_response" {
 		f.Battery, f.Margin = d.LoRaBattery("params.battery"), d.Number("params.margin")
 	}
-	f.NetworkTime = firstTime(d.Time("params.rx_time"), d.Time("meta.time"))
+	f.NetworkTime = cmp.Or(d.Time("params.rx_time"), d.Time("meta.time"))
 	// Prefer the hash, which the copies of a frame from several gateways share, and so does
 	// what a device sends again in the same session after its counter began anew. A
 	// downlink_request concerns the same packet as its uplink.

@@ -2,7 +2,6 @@ package netserver
 
 import (
 	"cmp"
-	"errors"
 	"maps"
 	"math"
 	"slices"
@@ -23,17 +22,6 @@ import (
 // device: each message would create one.
 func parseGeneric(p Post) ([]decoders.Frame, error) {
 	return eachFrame(Generic, p.Body, func(d document, f *decoders.Frame) { genericFrame(d, f, p) })
-}
-
-// inItem names the item of a list in an error about it.
-func inItem(i int, err error) error {
-	var e *decoders.Error
-	if !errors.As(err, &e) {
-		return err
-	}
-	error := *e
-	error.Field = strings.TrimSuffix(strconv.Itoa(i)+"."+e.Field, ".")
-	return &error
 }
 
 // identifierRank is the order in which a generic body's keys name its device.
@@ -137,7 +125,7 @@ func euiWithin(v any) string {
 }
 
 // isMessageID reports whether the id of a body is rather that of the message: a time, an
-// id in a body that has the members of a network server's frame, or a UUID beside
+// id in a body that has the members of a network server's frame, or a UUID or ULID beside
 // another name of the device.
 func isMessageID(id string, object map[string]any, received time.Time) bool {
 	if isMoment(id, received) {
@@ -157,7 +145,12 @@ func isMessageID(id string, object map[string]any, received time.Time) bool {
 			named = true
 		}
 	}
-	return (counter || payload) && radio || named && isUUID(id)
+	// A UUID has 32 hex digits, a ULID 26 of its own alphabet.
+	_, isUUID := decoders.HexDigits(strings.ToLower(strings.ReplaceAll(id, "-", "")), 32)
+	if len(id) == 26 {
+		isUUID = strings.Trim(strings.ToUpper(id), "0123456789ABCDEFGHJKMNPQRSTVWXYZ") == ""
+	}
+	return (counter || payload) && radio || named && isUUID
 }
 
 // isMoment reports whether digits are a time of the last ten years in milliseconds,
@@ -184,16 +177,6 @@ func isMoment(id string, received time.Time) bool {
 	}
 	age := received.Sub(time.Unix(0, n))
 	return age > -day && age < 10*365*day
-}
-
-// isUUID reports whether an id has the form of a UUID or of a ULID.
-func isUUID(id string) bool {
-	if len(id) == 26 {
-		return strings.Trim(strings.ToUpper(id), "0123456789ABCDEFGHJKMNPQRSTVWXYZ") == ""
-	}
-	hex := strings.ReplaceAll(id, "-", "")
-	_, ok := decoders.HexDigits(strings.ToLower(hex), 32)
-	return ok
 }
 
 // sampled takes the first of two times that can be read.

@@ -23,8 +23,12 @@ func heliumFrame(d document, f *decoders.Frame) {
 	f.FCnt, f.HasFCnt = d.FCnt("fcnt")
 	f.FPort, f.HasFPort = d.FPort("port")
 	f.Payload = d.Base64("payload")
-	f.Gateways = d.Gateways("hotspots", heliumHotspot)
-	f.NetworkTime = firstTime(d.Time("reported_at"), gatewayTime(f.Gateways, time.Time{}))
+	f.Gateways = d.Gateways("hotspots", func(d document) decoders.Gateway {
+		g := d.reception("id")
+		g.Time, g.Position = d.Time("reported_at"), d.Place("lat", "long")
+		return g
+	})
+	f.NetworkTime = cmp.Or(d.Time("reported_at"), gatewayTime(f.Gateways, time.Time{}))
 	// Read what the Console's function made of the payload.
 	if d.Kind("decoded.payload") == jsonbody.Object {
 		f.Object = d.Object("decoded.payload")
@@ -35,15 +39,5 @@ func heliumFrame(d document, f *decoders.Frame) {
 	f.DedupID = cmp.Or(d.Text("uuid"), counted(f))
 	if f.DedupID == "" && !f.NetworkTime.IsZero() {
 		f.DedupID = strconv.FormatInt(f.NetworkTime.UnixMilli(), 10)
-	}
-}
-
-func heliumHotspot(d document) decoders.Gateway {
-	return decoders.Gateway{
-		ID:       d.Text("id"),
-		RSSI:     d.Number("rssi"),
-		SNR:      d.Number("snr"),
-		Time:     d.Time("reported_at"),
-		Position: d.Place("lat", "long"),
 	}
 }

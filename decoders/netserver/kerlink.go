@@ -18,9 +18,26 @@ func kerlinkFrame(d document, f *decoders.Frame) {
 	f.FPort, f.HasFPort = d.FPort("fPort")
 	f.FCnt, f.HasFCnt = d.FCnt("fCntUp")
 	f.Encrypted = d.Flag("encrypted")
-	f.Payload = kerlinkPayload(d)
-	f.Gateways = d.Gateways("gwInfo", kerlinkGateway)
-	f.NetworkTime = firstTime(d.Time("recvTime"), d.Time("gwRecvTime"))
+	// Read the payload in the encoding that the body names, hex without.
+	if payload := d.Value("payload"); isPresent(payload) {
+		decode := hex.DecodeString
+		if strings.EqualFold(d.Text("encodingType"), "BASE64") {
+			decode = func(s string) ([]byte, error) { return base64.RawStdEncoding.DecodeString(strings.TrimRight(s, "=")) }
+		}
+		b, err := decode(payload.String())
+		switch {
+		case err != nil || payload.Kind != jsonbody.String:
+			d.Refuse("payload", "is not in the encoding that encodingType names, hex by default")
+		case len(b) > 0:
+			f.Payload = b
+		}
+	}
+	f.Gateways = d.Gateways("gwInfo", func(d document) decoders.Gateway {
+		g := d.reception("gwEui")
+		g.Position = d.Place("latitude", "longitude")
+		return g
+	})
+	f.NetworkTime = cmp.Or(d.Time("recvTime"), d.Time("gwRecvTime"))
 	f.DedupID = cmp.Or(d.Text("id"), counted(f))
 	// Take a body with a counter or a payload for an uplink; whatever else Wanesy posts
 	// about a device is kept as a downlink or service event.
@@ -36,36 +53,4 @@ func kerlinkFrame(d document, f *decoders.Frame) {
 	default:
 		f.Kind = decoders.Service
 	}
-}
-
-func kerlinkGateway(d document) decoders.Gateway {
-	return decoders.Gateway{
-		ID:       d.Text("gwEui"),
-		RSSI:     d.Number("rssi"),
-		SNR:      d.Number("snr"),
-		Position: d.Place("latitude", "longitude"),
-	}
-}
-
-// kerlinkPayload is in the encoding that the body names, hex without.
-func kerlinkPayload(d document) []byte {
-	v, encoding := d.Value("payload"), d.Text("encodingType")
-	if !isPresent(v) {
-		return nil
-	}
-	var b []byte
-	var err error
-	if strings.EqualFold(encoding, "BASE64") {
-		b, err = base64.RawStdEncoding.DecodeString(strings.TrimRight(v.String(), "="))
-	} else {
-		b, err = hex.DecodeString(v.String())
-	}
-	switch {
-	case err != nil || v.Kind != jsonbody.String:
-		d.Refuse("payload", "is not in the encoding that encodingType names, hex by default")
-		return nil
-	case len(b) == 0:
-		return nil
-	}
-	return b
 }

@@ -1,6 +1,7 @@
 package netserver
 
 import (
+	"cmp"
 	"encoding/hex"
 	"math"
 	"strconv"
@@ -39,11 +40,24 @@ func parseKPN(p Post) ([]decoders.Frame, error) {
 		if len(frames) >= maxFrames {
 			return frames, tooMany(string(KPN))
 		}
-		if k.complete(); k.err == nil {
-			frames = append(frames, k.f)
-		} else if packErr == nil {
-			packErr = k.err
+		if k.err != nil {
+			packErr = cmp.Or(packErr, k.err)
+			continue
 		}
+		// Distinguish a frame from a position that the network computed.
+		f := &k.f
+		f.Position = place(k.lat, k.lon)
+		if f.Position != nil && f.Payload == nil && len(f.Samples) == 0 {
+			f.Kind = decoders.Location
+		}
+		// The time is to the second at times, so the content tells as well.
+		if !f.NetworkTime.IsZero() {
+			f.DedupID = timed(f) + ":" + strconv.Itoa(f.FPort) + ":" + hex.EncodeToString(f.Payload)
+			if len(f.Samples) > 0 {
+				f.DedupID += ":" + f.Samples[0].Key
+			}
+		}
+		frames = append(frames, k.f)
 	}
 	return frames, packErr
 }
@@ -57,7 +71,12 @@ func (k *kpn) add(key string, r senml.Record) {
 	}
 	switch {
 	case key == "payload" && r.Kind == senml.Text:
-		k.payload(r.Text)
+		b, err := hex.DecodeString(r.Text)
+		if err != nil {
+			k.err = &decoders.Error{Format: f.Sender, Field: "payload", Offset: -1, Reason: "is not hex"}
+		} else if len(b) > 0 {
+			f.Payload = b
+		}
 	case key == "port" && isWholeNumber(r, 255):
 		f.FPort, f.HasFPort = int(r.Value), true
 	case key == "FCntUp" && isWholeNumber(r, 1<<32-1), key == "fCntUp" && isWholeNumber(r, 1<<32-1):
@@ -74,33 +93,4 @@ func (k *kpn) add(key string, r senml.Record) {
 
 func isWholeNumber(r senml.Record, limit float64) bool {
 	return r.Kind == senml.Number && r.Value >= 0 && r.Value <= limit && r.Value == math.Trunc(r.Value)
-}
-
-func (k *kpn) payload(digits string) {
-	b, err := hex.DecodeString(digits)
-	if err != nil {
-		k.err = &decoders.Error{Format: k.f.Sender, Field: "payload", Offset: -1, Reason: "is not hex"}
-		return
-	}
-	if len(b) > 0 {
-		k.f.Payload = b
-	}
-}
-
-// complete distinguishes a frame from a position that the network computed, and sets
-// the DedupID.
-func (k *kpn) complete() {
-	f := &k.f
-	f.Position = place(k.lat, k.lon)
-	if f.Position != nil && f.Payload == nil && len(f.Samples) == 0 {
-		f.Kind = decoders.Location
-	}
-	if f.NetworkTime.IsZero() {
-		return
-	}
-	// The time is to the second at times, so the content tells as well.
-	f.DedupID = timed(f) + ":" + strconv.Itoa(f.FPort) + ":" + hex.EncodeToString(f.Payload)
-	if len(f.Samples) > 0 {
-		f.DedupID += ":" + f.Samples[0].Key
-	}
 }

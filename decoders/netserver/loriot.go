@@ -1,6 +1,7 @@
 package netserver
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/penstock/penstock/decoders"
@@ -9,12 +10,11 @@ import (
 // parseCRA opens the envelope of České Radiokomunikace, which carries a LORIOT
 // message as a string.
 func parseCRA(p Post) ([]decoders.Frame, error) {
-	var inner string
-	_, err := oneFrame(CRA, p.Body, func(d document, _ *decoders.Frame) { inner = d.Value("data").String() })
+	d, err := readDocument(p.Body)
 	if err != nil {
 		return nil, err
 	}
-	frames, err := oneFrame(CRA, []byte(inner), loriotFrame)
+	frames, err := oneFrame(CRA, []byte(d.Value("data").String()), loriotFrame)
 	if isSyntax(err) {
 		err = &decoders.Error{Format: string(CRA), Field: "data", Offset: -1, Reason: "is not valid JSON: " + err.Error()}
 	}
@@ -34,7 +34,11 @@ func loriotFrame(d document, f *decoders.Frame) {
 		f.Payload, f.Encrypted = b, true
 	}
 	f.Battery = d.LoRaBattery("bat")
-	f.Gateways = d.Gateways("gws", loriotGateway)
+	f.Gateways = d.Gateways("gws", func(d document) decoders.Gateway {
+		g := d.reception("gweui")
+		g.Time, g.Position = cmp.Or(d.Time("time"), d.Time("ts")), d.Place("lat", "lon")
+		return g
+	})
 	// An rx names no gateway, only how it was heard.
 	if rssi, snr := d.Number("rssi"), d.Number("snr"); len(f.Gateways) == 0 && (rssi != nil || snr != nil) {
 		f.Gateways = []decoders.Gateway{{RSSI: rssi, SNR: snr}}
@@ -63,15 +67,5 @@ func loriotFrame(d document, f *decoders.Frame) {
 		f.DedupSpan = repeatSpan
 	default:
 		f.DedupID = timed(f)
-	}
-}
-
-func loriotGateway(d document) decoders.Gateway {
-	return decoders.Gateway{
-		ID:       d.Text("gweui"),
-		RSSI:     d.Number("rssi"),
-		SNR:      d.Number("snr"),
-		Time:     firstTime(d.Time("time"), d.Time("ts")),
-		Position: d.Place("lat", "lon"),
 	}
 }

@@ -1,6 +1,7 @@
 package netserver
 
 import (
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -198,7 +199,7 @@ func ingredients(frames []decoders.Frame) (list []string) {
 		if len(f.Payload) > 0 {
 			list = append(list, fmt.Sprintf("payload %s", hex.EncodeToString(f.Payload)), fmt.Sprintf("port %d %t", f.FPort, f.HasFPort))
 		}
-		if at := firstTime(f.SampleTime, f.NetworkTime); !at.IsZero() {
+		if at := cmp.Or(f.SampleTime, f.NetworkTime); !at.IsZero() {
 			list = append(list, "time "+at.Format(time.RFC3339Nano))
 		}
 	}

@@ -67,20 +67,33 @@ func monnitSensor(d document, f *decoders.Frame) {
 	if !d.Has("dataType") {
 		d.Warn("dataType", "is missing")
 	}
+	members := []string{
+		"sensorID", "sensorName", "accountID", "applicationID", "networkID", "dataMessageGUID", "state", "messageDate", "rawData", "dataType",
+		"dataValue", "plotValues", "plotLabels", "batteryLevel", "signalStrength", "pendingChange", "voltage",
+	}
 	for key := range d.Keys() {
-		if !slices.Contains(monnitMembers(), key) {
+		if !slices.Contains(members, key) {
 			d.Warn(key, "is not known and is not used")
 		}
 	}
 	value := cmp.Or(d.Text("dataValue"), d.Text("rawData"))
-	monnitMeasured(f, d.Text("dataType"), unescapeMonnit(value))
-}
-
-// monnitMembers are the members of a sensor's message.
-func monnitMembers() []string {
-	return []string{
-		"sensorID", "sensorName", "accountID", "applicationID", "networkID", "dataMessageGUID", "state", "messageDate", "rawData", "dataType",
-		"dataValue", "plotValues", "plotLabels", "batteryLevel", "signalStrength", "pendingChange", "voltage",
+	// Name each part of dataValue by its part of dataType. Where the two do not match, the
+	// whole stands under dataValue.
+	value = unescapeMonnit(value)
+	types := parts(unescapeMonnit(d.Text("dataType")))
+	values := []string{value}
+	if len(types) != 1 {
+		values = parts(value)
+	}
+	if len(types) == 0 || len(values) != len(types) {
+		monnitValue(f, "dataValue", value)
+		return
+	}
+	for i, name := range types {
+		if _, taken := f.Object[name]; taken {
+			name += "_" + strconv.Itoa(i+1)
+		}
+		monnitValue(f, name, values[i])
 	}
 }
 
@@ -99,26 +112,6 @@ func monnitValue(f *decoders.Frame, key, s string) {
 		f.Object = make(map[string]any)
 	}
 	f.Object[key] = loosely(s)
-}
-
-// monnitMeasured names each part of dataValue by its part of dataType. Where
-// the two do not match, the whole stands under dataValue.
-func monnitMeasured(f *decoders.Frame, dataType, value string) {
-	types := parts(unescapeMonnit(dataType))
-	values := []string{value}
-	if len(types) != 1 {
-		values = parts(value)
-	}
-	if len(types) == 0 || len(values) != len(types) {
-		monnitValue(f, "dataValue", value)
-		return
-	}
-	for i, name := range types {
-		if _, taken := f.Object[name]; taken {
-			name += "_" + strconv.Itoa(i+1)
-		}
-		monnitValue(f, name, values[i])
-	}
 }
 
 // unescapeMonnit undoes the percent-encoding that iMonnit gives to bars and commas.
@@ -143,7 +136,18 @@ func monnitRuleFrame(d document, f *decoders.Frame) {
 	f.Kind = decoders.Alert
 	d.Identifier(f, "deviceID", d.Text("deviceID"))
 	f.Text = joinTexts(d.Text("rule"), d.Text("subject"), d.Text("reading"))
-	f.NetworkTime = dayAndClock(f, d.Text("date"), d.Text("time"))
+	// Join the date and the time of day, which have no zone and are taken for UTC, as the
+	// data webhook's are.
+	day, clock := d.Text("date"), d.Text("time")
+	for _, layout := range []string{"2006-1-2 15:04", "2006-1-2 15:04:05", "1/2/2006 3:04 PM", "1/2/2006 15:04"} {
+		if t, err := time.Parse(layout, day+" "+clock); err == nil && day != "" {
+			f.NetworkTime = t.UTC()
+			break
+		}
+	}
+	if f.NetworkTime.IsZero() && day != "" {
+		f.TimeNote = "date: is not a time: " + quoteClipped([]byte(day+" "+clock))
+	}
 	if path := timed(f); path != "" {
 		f.DedupID = path + ":" + f.Text
 	}
@@ -152,19 +156,4 @@ func monnitRuleFrame(d document, f *decoders.Frame) {
 // joinTexts joins those texts that are not empty.
 func joinTexts(texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), ": ")
-}
-
-// dayAndClock joins a date and a time of day, which have no zone and are taken
-// for UTC, as the data webhook's are.
-func dayAndClock(f *decoders.Frame, day, clock string) time.Time {
-	if day == "" {
-		return time.Time{}
-	}
-	for _, layout := range []string{"2006-1-2 15:04", "2006-1-2 15:04:05", "1/2/2006 3:04 PM", "1/2/2006 15:04"} {
-		if t, err := time.Parse(layout, day+" "+clock); err == nil {
-			return t.UTC()
-		}
-	}
-	f.TimeNote = "date: is not a time: " + quoteClipped([]byte(day+" "+clock))
-	return time.Time{}
 }

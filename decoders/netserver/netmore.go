@@ -22,15 +22,11 @@ func netmoreFrame(d document, f *decoders.Frame) {
 	f.FPort, f.HasFPort = d.FPort("fPort")
 	f.Battery = d.Percent("batteryLevel")
 	f.Position = d.Place("latitude", "longitude")
-	f.Gateways = d.As("gateways").Gateways("gateways|rxInfo", netmoreGateway)
-	setBestGateway(f, decoders.Gateway{ID: d.Text("gatewayIdentifier"), RSSI: d.Number("rssi"), SNR: d.Number("snr")})
+	f.Gateways = d.As("gateways").Gateways("gateways|rxInfo", func(d document) decoders.Gateway {
+		g := d.reception("gatewayIdentifier")
+		g.ID = cmp.Or(d.As("gateways.gwEui").Text("gwEui|gatewayId"), g.ID)
+		return g
+	})
+	setBestGateway(f, d.reception("gatewayIdentifier"))
 	f.DedupID = timed(f) // to the millisecond, enough where no counter is given
-}
-
-func netmoreGateway(d document) decoders.Gateway {
-	return decoders.Gateway{
-		ID:   cmp.Or(d.As("gateways.gwEui").Text("gwEui|gatewayId"), d.Text("gatewayIdentifier")),
-		RSSI: d.Number("rssi"),
-		SNR:  d.Number("snr"),
-	}
 }

@@ -93,29 +93,29 @@ func Parse(p Post) ([]decoders.Frame, error) {
 		return nil, &UnsupportedError{Sender: sender}
 	}
 	frames, err := row.read(p)
-	if sender != Generic {
-		for i := range frames {
-			dropEmptyObject(&frames[i])
-			row.always.noteMissing(&frames[i])
+	if sender == Generic {
+		return frames, err
+	}
+	for i := range frames {
+		f, always := &frames[i], row.always
+		if len(f.Payload) == 0 && !hasValues(f.Object) {
+			f.Object = nil
+		}
+		// Note the essential members that an uplink lacks.
+		if f.Kind != decoders.Uplink || f.Supplement {
+			continue
+		}
+		if always.payload != "" && len(f.Payload) == 0 && f.Object == nil && len(f.Samples) == 0 {
+			f.Warnings = append(f.Warnings, always.payload+": missing or empty")
+		}
+		if always.port != "" && len(f.Payload) > 0 && f.FPort == 0 {
+			f.Warnings = append(f.Warnings, always.port+": missing or 0")
+		}
+		if always.time != "" && f.SampleTime.IsZero() && f.NetworkTime.IsZero() && f.TimeNote == "" {
+			f.TimeNote = always.time + ": missing"
 		}
 	}
 	return frames, err
-}
-
-// noteMissing notes the essential members that an uplink lacks.
-func (e essentials) noteMissing(f *decoders.Frame) {
-	if f.Kind != decoders.Uplink || f.Supplement {
-		return
-	}
-	if e.payload != "" && len(f.Payload) == 0 && f.Object == nil && len(f.Samples) == 0 {
-		f.Warnings = append(f.Warnings, e.payload+": missing or empty")
-	}
-	if e.port != "" && len(f.Payload) > 0 && f.FPort == 0 {
-		f.Warnings = append(f.Warnings, e.port+": missing or 0")
-	}
-	if e.time != "" && f.SampleTime.IsZero() && f.NetworkTime.IsZero() && f.TimeNote == "" {
-		f.TimeNote = e.time + ": missing"
-	}
 }
 
 // formatJSON is the Format of errors about bodies that are not JSON.
@@ -133,14 +133,6 @@ func syntaxError(err error) error {
 func isSyntax(err error) bool {
 	e, ok := errors.AsType[*decoders.Error](err)
 	return ok && e.Format == formatJSON
-}
-
-// dropEmptyObject drops a decoded object without values from a frame without a
-// payload.
-func dropEmptyObject(f *decoders.Frame) {
-	if len(f.Payload) == 0 && !hasValues(f.Object) {
-		f.Object = nil
-	}
 }
 
 // hasValues reports whether there is more than null within objects and lists.

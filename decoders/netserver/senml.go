@@ -8,7 +8,7 @@ import (
 )
 
 // parseSenML reads a SenML pack (RFC 8428) and makes one frame of each device
-// named in it, its measurements as Samples. The device is named by the address
+// named in it, its measurements as Samples. The first time of a device's records is the frame's. The device is named by the address
 // or else by the records' names. Times relative to now count from the receipt.
 func parseSenML(p Post) ([]decoders.Frame, error) {
 	records, err := senml.Parse(p.Body, p.ReceivedAt)
@@ -29,18 +29,14 @@ func parseSenML(p Post) ([]decoders.Frame, error) {
 			index[device] = i
 			frames = append(frames, f)
 		}
-		add(&frames[i], r, key)
+		f := &frames[i]
+		if f.SampleTime.IsZero() {
+			f.SampleTime = r.Time
+		}
+		f.Samples = r.AppendReadings(f.Samples, key)
+		noteUnknown(f, r)
 	}
 	return frames, err
-}
-
-// add takes the first time of a device's records for the frame's.
-func add(f *decoders.Frame, r senml.Record, key string) {
-	if f.SampleTime.IsZero() {
-		f.SampleTime = r.Time
-	}
-	f.Samples = r.AppendReadings(f.Samples, key)
-	noteUnknown(f, r)
 }
 
 // noteUnknown notes the members of a record that are not known.

@@ -118,10 +118,17 @@ func warnUnused(d document, custom map[string]any, read ...string) {
 
 // sigfoxCustom takes the values of the customer's own.
 func sigfoxCustom(d document) (custom map[string]any) {
+	// The names of Sigfox's and of the address.
+	names := []string{
+		"device", "deviceId", "id", "time", "data", "seqNumber", "deviceTypeId", "rssi", "snr", "station",
+		"lat", "lng", "radius", "duplicate", "computedLocation", "duplicates", "reception", "lqi", "linkQuality",
+		"downlinkAck", "ack", "longPolling", "avgSnr", "operatorName", "countryCode", "deviceTypeName", "fixedLat", "fixedLng",
+		"batch", "decoder_id", "token", "event",
+	}
 	const most = 200
 	d.All(func(key string, v jsonbody.Value, _ document) {
 		switch {
-		case isSigfoxName(key) || !isPresent(v):
+		case slices.Contains(names, key) || !isPresent(v):
 			return
 		case len(custom) >= most:
 			d.Warn(key, fmt.Sprintf("is not used: it comes after %d other values", most))
@@ -138,23 +145,11 @@ func sigfoxCustom(d document) (custom map[string]any) {
 	return custom
 }
 
-// isSigfoxName reports whether a key is one of Sigfox's names or of the address.
-func isSigfoxName(key string) bool {
-	switch key {
-	case "device", "deviceId", "id", "time", "data", "seqNumber", "deviceTypeId", "rssi", "snr", "station",
-		"lat", "lng", "radius", "duplicate", "computedLocation", "duplicates", "reception", "lqi", "linkQuality",
-		"downlinkAck", "ack", "longPolling", "avgSnr", "operatorName", "countryCode", "deviceTypeName", "fixedLat", "fixedLng",
-		"batch", "decoder_id", "token", "event":
-		return true
-	}
-	return false
-}
-
 // sigfoxHeard reads which stations heard the frame and where the device is. It
 // reports whether the callback is about a position, known or not, and whether it
 // lists stations.
 func sigfoxHeard(d document, f *decoders.Frame) (located, lists bool) {
-	station := decoders.Gateway{ID: d.Text("station"), RSSI: d.Number("rssi"), SNR: d.Number("snr")}
+	station := d.reception("station")
 	// Beside a radius lat and lng are the device's, else the station's, rounded.
 	position, computed, radius := d.Place("lat", "lng"), d.IsPresent("computedLocation"), d.IsPresent("radius")
 	if radius && !computed {
@@ -163,31 +158,24 @@ func sigfoxHeard(d document, f *decoders.Frame) (located, lists bool) {
 		station.Position = position
 	}
 	if computed {
-		f.Position = sigfoxComputed(d.Unquote("computedLocation"))
+		f.Position = nil
+		// Read the position that the network computed; status 0 means that there is none.
+		if location := d.Unquote("computedLocation"); !location.IsPresent("status") || location.Flag("status") {
+			f.Position = location.Place("lat", "lng")
+		}
 	}
 	const list = "duplicates|reception" // as the callback and the backend's interface name it
 	if lists = d.IsPresent(list); lists {
-		f.Gateways = d.As("duplicates").Unquote(list).receptions(sigfoxDuplicate)
+		f.Gateways = d.As("duplicates").Unquote(list).receptions(func(d document) decoders.Gateway {
+			return decoders.Gateway{
+				ID:   d.Text("bsId|id"),
+				RSSI: d.As("duplicates.rssi").Number("rssi|RSSI"),
+				SNR:  d.As("duplicates.snr").Number("snr|SNR"),
+			}
+		})
 	}
 	setBestGateway(f, station)
 	return computed || radius, lists
-}
-
-func sigfoxDuplicate(d document) decoders.Gateway {
-	return decoders.Gateway{
-		ID:   d.Text("bsId|id"),
-		RSSI: d.As("duplicates.rssi").Number("rssi|RSSI"),
-		SNR:  d.As("duplicates.snr").Number("snr|SNR"),
-	}
-}
-
-// sigfoxComputed is the position that the network computed. Status 0 means
-// that there is none.
-func sigfoxComputed(d document) *decoders.Position {
-	if d.IsPresent("status") && !d.Flag("status") {
-		return nil
-	}
-	return d.Place("lat", "lng")
 }
 
 // AwaitsDownlink reports whether a post of Sigfox's waits for a downlink: its

@@ -1,12 +1,17 @@
 package netserver
 
 import (
+	"crypto/sha1"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/url"
+	"strings"
 	"time"
+
+	"github.com/penstock/penstock/decoders/jwt"
 )
 
 // The reasons for which a signed post is not believed. Their text may be
@@ -43,10 +48,115 @@ func VerifyKPN(token string, body []byte, secret string) error {
 	return nil
 }
 
-// fresh reports whether a moment lies near enough to now.
-func fresh(t, now time.Time) error {
-	if d := now.Sub(t); d > maxSkew || d < -maxSkew {
-		return fmt.Errorf("%w: it was made at %s", ErrStale, t.UTC().Format(time.RFC3339))
+// VerifyThingPark checks the Token in the query of a post from ThingPark: the
+// SHA-256, in hex, of some elements of the body, the query without the Token
+// in the order it was sent, and the tunnel interface authentication key in
+// lower case. The query is the raw one: its order counts, and a plus in Time
+// is one.
+//
+// The token's Time may lie five minutes from now. The error is ErrUnsigned,
+// ErrSignature, ErrStale or about a body that cannot be read.
+func VerifyThingPark(rawQuery string, body []byte, key string, now time.Time) error {
+	// Part the query into the pairs that are signed, the token and the time.
+	var token, timeText string
+	var pairs []string
+	for pair := range strings.SplitSeq(rawQuery, "&") {
+		name, value, _ := strings.Cut(pair, "=")
+		// PathUnescape leaves a plus alone, QueryUnescape would not.
+		plain, err := url.PathUnescape(value)
+		if err != nil {
+			plain = value
+		}
+		switch name {
+		case "Token":
+			token = plain
+			continue
+		case "Time":
+			timeText = plain
+		case "LrnDevEui", "LrnFPort", "LrnInfos", "AS_ID":
+		default:
+			continue // the receiver's own, as a decoder_id
+		}
+		pairs = append(pairs, name+"="+plain)
+	}
+	if token == "" {
+		return ErrUnsigned
+	}
+	// Read the elements where the parser does: one that is not signed must not stand where
+	// it is read.
+	body, err := thingParkJSON(body)
+	if err != nil {
+		return err
+	}
+	d, err := readDocument(body)
+	if err != nil {
+		return err
+	}
+	document := thingParkDocument(d)
+	text := func(path string) string {
+		s, _ := d.Value(path).Text()
+		return s
+	}
+	// Compare the token. In the documents other than an uplink and a downlink only the
+	// device counts, in lower case in some versions.
+	customer, devEUI, remaining := text("CustomerID"), text("DevEUI"), strings.Join(pairs, "&")+strings.ToLower(key)
+	var isSigned bool
+	switch document {
+	case "DevEUI_uplink", "BS_alarm", "":
+		isSigned = sumIs(token, customer+devEUI+text("FPort")+text("FCntUp")+text("payload_hex")+remaining)
+	case "DevEUI_downlink_Sent":
+		isSigned = sumIs(token, customer+devEUI+text("FPort")+text("FCntDn")+remaining)
+	default:
+		isSigned = sumIs(token, customer+devEUI+remaining) || sumIs(token, customer+strings.ToLower(devEUI)+remaining)
+	}
+	if key == "" || !isSigned {
+		return ErrSignature
+	}
+	made, err := time.Parse(time.RFC3339Nano, timeText)
+	if err != nil {
+		return ErrStale
+	}
+	if made.Sub(now).Abs() > maxSkew {
+		return fmt.Errorf("%w: it was made at %s", ErrStale, made.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+func sumIs(token, text string) bool {
+	sum := sha256.Sum256([]byte(text))
+	return hexEqual(token, sum[:])
+}
+
+// VerifyDisruptive checks the header X-Dt-Signature of Disruptive
+// Technologies: a JSON Web Token signed with HMAC SHA-256 over the secret,
+// whose checksum is that of the body as it was sent. No other algorithm is
+// believed, whatever the token says of itself.
+//
+// The error is ErrUnsigned, ErrSignature or ErrStale.
+func VerifyDisruptive(token string, body []byte, secret string, now time.Time) error {
+	if token == "" {
+		return ErrUnsigned
+	}
+	var claims struct {
+		Checksum       string  `json:"checksum"`        // SHA-1, as the tokens known have it
+		ChecksumSHA256 string  `json:"checksum_sha256"` // as newer documents name it
+		Expires        float64 `json:"exp"`             // seconds since 1970
+		Issued         float64 `json:"iat"`
+	}
+	if err := jwt.Verify(token, secret, &claims); err != nil {
+		return fmt.Errorf("%w: %w", ErrSignature, err)
+	}
+	sha1Sum, sha256Sum := sha1.Sum(body), sha256.Sum256(body)
+	if claims.Checksum != "" && !hexEqual(claims.Checksum, sha1Sum[:]) || claims.Checksum == "" && !hexEqual(claims.ChecksumSHA256, sha256Sum[:]) {
+		return fmt.Errorf("%w: the checksum is not the body's", ErrSignature)
+	}
+	// Allow for clocks that differ. A token without an end has expired.
+	seconds, skew := float64(now.UnixMilli())/1000, maxSkew.Seconds()
+	switch {
+	case claims.Expires == 0 || seconds > claims.Expires+skew:
+		return fmt.Errorf("%w: it has expired", ErrStale)
+	case claims.Issued > seconds+skew:
+		return fmt.Errorf("%w: it was issued in the future", ErrStale)
 	}
 	return nil
 }

@@ -76,7 +76,9 @@ func thingParkFrame(d document, f *decoders.Frame) {
 	case "DevEUI_downlink_Sent":
 		f.Kind, f.Text = decoders.Downlink, "sent"
 		if d.Text("DeliveryStatus") == "0" {
-			f.Kind, f.Text = decoders.Failure, "downlink not sent: "+thingParkCauses(d)
+			causes := []string{d.Text("DeliveryFailedCause1"), d.Text("DeliveryFailedCause2"), d.Text("DeliveryFailedCause3")}
+			causes = slices.DeleteFunc(causes, func(s string) bool { return s == "" || s == "00" })
+			f.Kind, f.Text = decoders.Failure, "downlink not sent: "+strings.Join(causes, ", ")
 		}
 		f.FCnt, f.HasFCnt = 0, false // of the uplink before
 	case "DevEUI_multicast_summary":
@@ -151,11 +153,6 @@ func thingParkGateways(d document, f *decoders.Frame) {
 	if i := slices.IndexFunc(f.Gateways, func(g decoders.Gateway) bool { return g.ID == best.ID }); i >= 0 {
 		f.Gateways[i].Position = best.Position
 	}
-}
-
-func thingParkCauses(d document) string {
-	causes := []string{d.Text("DeliveryFailedCause1"), d.Text("DeliveryFailedCause2"), d.Text("DeliveryFailedCause3")}
-	return strings.Join(slices.DeleteFunc(causes, func(s string) bool { return s == "" || s == "00" }), ", ")
 }
 
 // thingParkDedup sets the DedupID from the counter and the time, which a post that is

@@ -34,7 +34,20 @@ func thingParkJSON(body []byte) ([]byte, error) {
 				return nil, x.fail("is not an XML document: the reference " + reference + " is half of a surrogate pair")
 			}
 		}
-		if err := x.token(tok); err != nil {
+		switch tok := tok.(type) {
+		case xml.Directive:
+			err = x.fail("has a document type declaration, which is refused")
+		case xml.StartElement:
+			err = x.start(tok.Name.Local)
+		case xml.EndElement:
+			err = x.end(tok.Name.Local)
+		case xml.CharData:
+			if len(x.open) > 0 {
+				top := &x.open[len(x.open)-1]
+				top.text = append(top.text, tok...)
+			}
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -58,23 +71,6 @@ type xmlElement struct {
 
 func (x *xmlBody) fail(reason string) error {
 	return &decoders.Error{Format: string(ThingPark), Offset: int(x.d.InputOffset()), Reason: reason}
-}
-
-func (x *xmlBody) token(tok xml.Token) error {
-	switch tok := tok.(type) {
-	case xml.Directive:
-		return x.fail("has a document type declaration, which is refused")
-	case xml.StartElement:
-		return x.start(tok.Name.Local)
-	case xml.EndElement:
-		return x.end(tok.Name.Local)
-	case xml.CharData:
-		if len(x.open) > 0 {
-			top := &x.open[len(x.open)-1]
-			top.text = append(top.text, tok...)
-		}
-	}
-	return nil
 }
 
 func (x *xmlBody) start(name string) error {
@@ -115,24 +111,8 @@ func (x *xmlBody) key(name string) {
 }
 
 func (x *xmlBody) string(s []byte) {
-	if plainASCII(s) {
-		x.buffer.WriteByte('"')
-		x.buffer.Write(s)
-		x.buffer.WriteByte('"')
-		return
-	}
 	quoted, _ := json.Marshal(string(s)) // strings always marshal
 	x.buffer.Write(quoted)
-}
-
-// plainASCII reports whether JSON writes a text without escapes.
-func plainASCII(s []byte) bool {
-	for _, c := range s {
-		if c < ' ' || c > '~' || c == '"' || c == '\\' {
-			return false
-		}
-	}
-	return true
 }
 
 func (x *xmlBody) end(name string) error {

@@ -31,19 +31,14 @@ func anyTime(v jsonbody.Value) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// looseTime reads ISO 8601 (without a zone UTC), or a count since 1970.
+// looseTime reads ISO 8601 (without a zone UTC), or a count since 1970: seconds below
+// 10^11 (the year 5138), milliseconds from there on (1973).
 func looseTime(v jsonbody.Value) (time.Time, bool) {
-	if n, ok := v.Float(); ok {
-		return epoch(n)
-	}
-	return iso8601.Parse(v.String())
-}
-
-// epoch takes a count since 1970 for seconds below 10^11 (the year 5138) and
-// for milliseconds from there on (1973).
-func epoch(n float64) (time.Time, bool) {
+	n, isNumber := v.Float()
 	const milliseconds, tooMuch = 1e11, 1e14
 	switch {
+	case !isNumber:
+		return iso8601.Parse(v.String())
 	case n <= 0 || n >= tooMuch:
 		return time.Time{}, false
 	case n >= milliseconds:
@@ -61,16 +56,6 @@ func quoteClipped(b []byte) string {
 		b = b[:most]
 	}
 	return strconv.Quote(string(b))
-}
-
-// firstTime returns the first time that is known.
-func firstTime(times ...time.Time) time.Time {
-	for _, t := range times {
-		if !t.IsZero() {
-			return t
-		}
-	}
-	return time.Time{}
 }
 
 // clockSpan is how far the clock of a gateway may be from another clock before it is

@@ -21,7 +21,10 @@ func theThingsStackFrame(d document, f *decoders.Frame) {
 		d.Refuse("", "holds no message that is known, such as uplink_message")
 		return
 	}
-	theThingsStackDevice(d.In("end_device_ids"), f)
+	ids := d.In("end_device_ids")
+	if ids.devEUIOrName(f, "dev_eui", "device_id", "application_ids.application_id"); f.Identifier == "" {
+		ids.As("end_device_ids").Refuse("", "holds neither dev_eui nor device_id")
+	}
 	f.Simulated = d.Bool("simulated")
 	message := d.In(name)
 	if f.Kind == decoders.Uplink || f.Kind == decoders.Normalized {
@@ -39,7 +42,7 @@ func theThingsStackFrame(d document, f *decoders.Frame) {
 	if f.NetworkTime = message.Timestamp("received_at"); f.NetworkTime.IsZero() {
 		f.NetworkTime = d.Timestamp("received_at") // the server's: the network's own is preferred
 	}
-	f.NetworkTime = firstTime(f.NetworkTime, gatewayTime(f.Gateways, time.Time{}))
+	f.NetworkTime = cmp.Or(f.NetworkTime, gatewayTime(f.Gateways, time.Time{}))
 	// Prefer what a retransmission of the same frame shares: session, counter and payload,
 	// at about the same time. An ABP device that restarts counts from 0 again in its one
 	// session (lorawan-stack#4502). Otherwise take the identifier that the application
@@ -88,23 +91,6 @@ func theThingsStackEvent(d document, f *decoders.Frame) string {
 	return ""
 }
 
-// theThingsStackDevice takes the devEUI, which not every device has, or else the
-// device's name within its application.
-func theThingsStackDevice(d document, f *decoders.Frame) {
-	f.Name = d.Text("device_id")
-	eui := d.Text("dev_eui")
-	if f.Identifier, f.IsDevEUI = decoders.NormalizeDevEUI(eui); f.IsDevEUI {
-		return
-	}
-	if eui != "" {
-		d.Warn("dev_eui", notDevEUI)
-	}
-	if f.Name == "" {
-		d.As("end_device_ids").Refuse("", "holds neither dev_eui nor device_id")
-	}
-	f.Identifier = d.Text("application_ids.application_id") + "/" + f.Name
-}
-
 // theThingsStackUplink reads uplink_message and uplink_normalized, which are the same but
 // for the form of what was decoded: normalized_payload is a list inside uplink_message and
 // says nothing that decoded_payload does not. Absent f_port and f_cnt are zero.
@@ -132,17 +118,34 @@ func theThingsStackUplink(d document, f *decoders.Frame) {
 		return decoders.Gateway{ID: cmp.Or(d.Text("gateway_ids.gateway_id"), d.Text("gateway_ids.eui")), Time: d.Timestamp("time")}
 	})
 	f.Battery = d.Number("last_battery_percentage.value")
-	f.Position = theThingsStackPosition(d.In("locations"))
-}
-
-// theThingsStackPosition takes one of a device's positions by where they come from: what
-// the payload says is better than what a user entered.
-func theThingsStackPosition(locations document) *decoders.Position {
-	position := locations.In("frm-payload").protobufPosition()
+	// Take one of the device's positions by where they come from: what the payload says is
+	// better than what a user entered.
+	locations := d.In("locations")
+	f.Position = locations.In("frm-payload").protobufPosition()
 	locations.All(func(_ string, _ jsonbody.Value, location document) {
-		if position == nil {
-			position = location.protobufPosition()
+		if f.Position == nil {
+			f.Position = location.protobufPosition()
 		}
 	})
-	return position
+}
+
+// ttnV2Frame reads the uplinks of The Things Network's HTTP integration of
+// version 2, which is shut down but lives on in simulators and old stacks.
+func ttnV2Frame(d document, f *decoders.Frame) {
+	f.Kind = decoders.Uplink
+	if d.devEUIOrName(f, "hardware_serial", "dev_id", "app_id"); f.Identifier == "" {
+		d.Refuse("dev_id", noDevice)
+	}
+	f.FPort, f.HasFPort = d.FPort("port")
+	f.FCnt, f.HasFCnt = d.FCnt("counter")
+	f.Payload = d.Base64("payload_raw")
+	f.Object = d.Object("payload_fields")
+	f.Gateways = d.Gateways("metadata.gateways", func(d document) decoders.Gateway {
+		g := d.reception("gtw_id")
+		g.Time, g.Position = d.Time("time"), d.Place("latitude", "longitude")
+		return g
+	})
+	f.Position = d.Place("metadata.latitude", "metadata.longitude")
+	f.NetworkTime = cmp.Or(d.Time("metadata.time"), gatewayTime(f.Gateways, time.Time{}))
+	f.DedupID = counted(f)
 }

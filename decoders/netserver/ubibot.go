@@ -17,8 +17,15 @@ func ubibotFrame(d document, f *decoders.Frame) {
 	d.Identifier(f, "channel_id", d.Text("channel_id"))
 	f.Name = d.Text("serial")
 	d.Each("feeds", func(feed document) { ubibotFeed(feed, f) })
+	// Take the sum of the feeds' text, which holds their times, for the DedupID: a post has
+	// no identifier of its own.
 	if d.Has("feeds") {
-		ubibotDedup(f, d.Value("feeds").Raw())
+		sum := fnv.New64a()
+		sum.Write(d.Value("feeds").Raw())
+		f.DedupID = strconv.FormatUint(sum.Sum64(), 16)
+		if f.SampleTime.IsZero() {
+			f.DedupSpan = repeatSpan // equal values of another day are no repetition
+		}
 	}
 }
 
@@ -26,46 +33,22 @@ func ubibotFrame(d document, f *decoders.Frame) {
 func ubibotFeed(d document, f *decoders.Frame) {
 	t := d.Time("created_at")
 	d.All(func(key string, v jsonbody.Value, _ document) {
-		switch {
-		case !isPresent(v):
-			return
-		case !isField(key):
-			if strings.HasPrefix(key, "field") {
-				d.Warn(key, "is not field and a number, and is not used")
-			}
+		number, isField := strings.CutPrefix(key, "field")
+		if !isField || !isPresent(v) {
 			return
 		}
-		if v = ubibotValue(d, key, v); !addSample(f, key, v, t, true) && v.Kind != jsonbody.Null {
+		if _, err := strconv.ParseUint(number, 10, 16); err != nil {
+			d.Warn(key, "is not field and a number, and is not used")
+			return
+		}
+		if v.Kind == jsonbody.Object {
+			v = d.Value(key + ".value") // the value stands bare or within an object
+		}
+		if !addSample(f, key, v, t, true) && v.Kind != jsonbody.Null {
 			d.Warn(key, noValue)
 		}
 	})
 	if t.After(f.SampleTime) {
 		f.SampleTime = t
 	}
-}
-
-// ubibotValue is the value of a field, which stands bare or within an object.
-func ubibotValue(d document, key string, v jsonbody.Value) jsonbody.Value {
-	if v.Kind == jsonbody.Object {
-		return d.Value(key + ".value")
-	}
-	return v
-}
-
-// ubibotDedup is the sum of the feeds' text, which holds their times: a
-// post has no identifier of its own.
-func ubibotDedup(f *decoders.Frame, feeds []byte) {
-	sum := fnv.New64a()
-	sum.Write(feeds)
-	f.DedupID = strconv.FormatUint(sum.Sum64(), 16)
-	if f.SampleTime.IsZero() {
-		f.DedupSpan = repeatSpan // equal values of another day are no repetition
-	}
-}
-
-// isField reports whether a key is "field" and a number.
-func isField(key string) bool {
-	number, ok := strings.CutPrefix(key, "field")
-	_, err := strconv.ParseUint(number, 10, 16)
-	return ok && err == nil
 }
