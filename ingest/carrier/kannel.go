@@ -27,7 +27,24 @@ func parseKannel(f *form, e *intake.Entry) ([]inbound.Message, error) {
 	f.addresses(&m, "from", "to")
 	m.Status = inbound.StatusOf(m.UDH)
 	setSentAt(&m, "time", f.optional("time", maxName), kannelTime)
-	f.kannelContent(&m)
+	// Read the text in the coding of %c: 0 is 7-bit, and so is -1, for unknown; 1 is binary,
+	// 2 Unicode. With mo-recode, Kannel reports Unicode that it has recoded to UTF-8 as 7-bit.
+	if !f.has("text") {
+		f.Add("text", "The text field is required.")
+		return f.one(m)
+	}
+	text, charset := f.optional("text", maxText), strings.ToLower(f.optional("charset", maxName))
+	switch f.optional("coding", maxName) {
+	case "", "0", "-1":
+		m.Text = octetText(text, charset)
+		m.Coding = codingOf(f.alphabet, m.Text)
+	case "1":
+		m.Coding, m.Data = sms.Binary, []byte(text)
+	case "2":
+		m.Coding, m.Text = sms.UCS2, unicodeText(&m, text, charset)
+	default:
+		f.Add("coding", "The coding must be 0, 1 or 2.")
+	}
 	return f.one(m)
 }
 
@@ -50,28 +67,6 @@ func kannelTime(s string) time.Time {
 		return time.Time{}
 	}
 	return t
-}
-
-// kannelContent reads the text in the coding of %c: 0 is 7-bit, and so is -1, for
-// unknown; 1 is binary, 2 Unicode. With mo-recode, Kannel reports Unicode that it has
-// recoded to UTF-8 as 7-bit.
-func (f *form) kannelContent(m *inbound.Message) {
-	if !f.has("text") {
-		f.Add("text", "The text field is required.")
-		return
-	}
-	text, charset := f.optional("text", maxText), strings.ToLower(f.optional("charset", maxName))
-	switch f.optional("coding", maxName) {
-	case "", "0", "-1":
-		m.Text = octetText(text, charset)
-		m.Coding = codingOf(f.alphabet, m.Text)
-	case "1":
-		m.Coding, m.Data = sms.Binary, []byte(text)
-	case "2":
-		m.Coding, m.Text = sms.UCS2, unicodeText(m, text, charset)
-	default:
-		f.Add("coding", "The coding must be 0, 1 or 2.")
-	}
 }
 
 // octetText returns text that Kannel has recoded: UTF-8, or Latin-1 if the charset says

@@ -67,15 +67,8 @@ func verifyPlivoV3(r *Signed, account, secret string) error {
 	if fields == nil && len(r.Body) > 0 {
 		return errUnread // nothing would cover it
 	}
-	if !believed(sent, mac(sha256.New, secret, plivoText(r, fields)+"."+nonce)) {
-		return errSignature
-	}
-	return nil
-}
-
-// plivoText returns the URL with its parameters in order, followed by those of the form,
-// with decoded names and values.
-func plivoText(r *Signed, fields url.Values) string {
+	// The text is the URL with its parameters in order, followed by those of the form, with
+	// decoded names and values.
 	text, query := r.base(), sortedPairs(r.query(), "=", "&")
 	if query != "" || len(fields) > 0 {
 		text += "?" + query
@@ -83,7 +76,10 @@ func plivoText(r *Signed, fields url.Values) string {
 	if query != "" && len(fields) > 0 {
 		text += "."
 	}
-	return text + sortedPairs(fields, "", "")
+	if !believed(sent, mac(sha256.New, secret, text+sortedPairs(fields, "", "")+"."+nonce)) {
+		return errSignature
+	}
+	return nil
 }
 
 func sortedPairs(v url.Values, equals, between string) string {

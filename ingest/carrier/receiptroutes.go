@@ -52,13 +52,17 @@ func SimulatedReceipt(ref, state string) intake.Entry {
 
 // MountReceipts adds the paths for delivery receipts. They accept signed URLs and tokens
 // of carriers.
-func (s *Surface) MountReceipts(app *fiber.App, auth *httpd.Auth, intake Intake, signer Signer) {
-	receipts := app.Group(strings.TrimSuffix(receiptPath, "/"))
-	for _, kind := range []string{"json", "kannel"} {
-		admit, handler := signed(signer, auth.Require(account.Carrier, style())), s.receive(intake, kind)
-		mount(receipts, kind, admit, handler)
+func (s *Surface) MountReceipts(app *fiber.App, auth *httpd.Auth, receipts Intake, signer Signer) {
+	group := app.Group(strings.TrimSuffix(receiptPath, "/"))
+	parse := func(e *intake.Entry) error {
+		_, err := readReceipt(e)
+		return err
 	}
-	receipts.Use(auth.Require(account.Carrier, style()))
+	for _, kind := range []string{"json", "kannel"} {
+		admit := signed(signer, auth.Require(account.Carrier, style()))
+		mount(group, kind, admit, s.take(receipts, kind, s.adapters[kind], parse)) // answered as to a message
+	}
+	group.Use(auth.Require(account.Carrier, style()))
 }
 
 // signed accepts URLs with a valid signature and passes other requests to fallback.
@@ -71,23 +75,5 @@ func signed(signer Signer, fallback fiber.Handler) fiber.Handler {
 			return c.Next()
 		}
 		return fallback(c)
-	}
-}
-
-// receive returns the handler of a kind: it parses, journals and answers.
-func (s *Surface) receive(intake Intake, kind string) fiber.Handler {
-	return func(c *fiber.Ctx) error {
-		entry, err := s.entry(c, kind)
-		if err != nil {
-			return err
-		}
-		if _, err := readReceipt(&entry); err != nil {
-			return refuse(c, err)
-		}
-		id, err := intake.Accept(c.UserContext(), &entry)
-		if err != nil {
-			return httpd.NotAccepted(c, s.logger, "message not accepted", err)
-		}
-		return s.adapters[kind].Answer(c, id) // as to a message
 	}
 }

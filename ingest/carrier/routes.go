@@ -1,8 +1,10 @@
 package carrier
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -10,7 +12,9 @@ import (
 	"github.com/gofiber/fiber/v2/utils"
 
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 )
 
@@ -56,7 +60,13 @@ func New(intake Intake, o Options) *Surface {
 func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	inbound := app.Group("/inbound/sms")
 	for name, a := range s.adapters {
-		admit, handler := auth.Require(account.Carrier, style()), s.take(name, a)
+		parse := func(e *intake.Entry) error {
+			if messages, err := a.Parse(e); len(messages) == 0 && !isNoMessage(err) {
+				return err
+			}
+			return nil
+		}
+		admit := auth.Require(account.Carrier, style())
 		if a.Verify != nil {
 			admit = auth.RequireSigned(account.Carrier, signedStyle(), httpd.Signature{
 				Source: func(c *fiber.Ctx) string { return utils.CopyString(c.Params("source")) },
@@ -70,7 +80,7 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 				Logger: s.logger,
 			})
 		}
-		mount(inbound, name, admit, handler)
+		mount(inbound, name, admit, s.take(s.intake, name, a, parse))
 	}
 	inbound.Use(auth.Require(account.Carrier, style())) // unauthenticated clients get 401, not 404
 }
@@ -114,4 +124,42 @@ func signedStyle() httpd.Style {
 		return known(c)
 	}
 	return s
+}
+
+// take returns a handler that validates a post with parse, journals it in posts and answers
+// as the adapter of the carrier.
+func (s *Surface) take(posts Intake, name string, a Adapter, parse func(*intake.Entry) error) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		body, err := httpd.Body(c, s.bodyLimit)
+		if err != nil {
+			return err
+		}
+		// Copy the post from the request, whose memory fiber reuses.
+		entry := intake.Entry{
+			Account: httpd.AccountOf(c), Source: name, Path: string(c.Request().URI().Path()),
+			Query:       string(c.Request().URI().QueryString()),
+			ContentType: string(c.Request().Header.ContentType()),
+			Body:        bytes.Clone(body),
+		}
+		switch err := parse(&entry); {
+		case errors.Is(err, params.ErrSyntax):
+			return httpd.Message(c, fiber.StatusUnprocessableEntity, params.ErrSyntax.Error())
+		case relay.KindOf(err) == relay.KindInvalid:
+			return httpd.Invalid(c, relay.FieldsOf(err))
+		case err != nil:
+			return err
+		}
+		id, err := posts.Accept(c.UserContext(), &entry)
+		if err != nil {
+			return httpd.NotAccepted(c, s.logger, "message not accepted", err)
+		}
+		return a.Answer(c, id)
+	}
+}
+
+// isNoMessage reports whether a valid post is not a message: it is journalled and
+// acknowledged like one, so that the carrier does not repeat it.
+func isNoMessage(err error) bool {
+	_, ok := errors.AsType[notMessage](err)
+	return ok
 }

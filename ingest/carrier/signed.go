@@ -94,6 +94,9 @@ func isForm(contentType string) bool {
 	return strings.EqualFold(strings.TrimSpace(media), fiber.MIMEApplicationForm)
 }
 
+// isJWT reports whether a credential is a signed JSON Web Token.
+func isJWT(text string) bool { return strings.Count(text, ".") == 2 && strings.HasPrefix(text, "eyJ") }
+
 // mac returns the HMAC of a text.
 func mac(h func() hash.Hash, secret, text string) []byte {
 	m := hmac.New(h, []byte(secret))

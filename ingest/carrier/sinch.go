@@ -44,16 +44,13 @@ func parseSinchSMS(f *form, o object, kind string) ([]inbound.Message, error) {
 		m.UDH, m.Coding, m.Data = f.hex("udh", maxUDH), sms.Binary, f.base64("body")
 		m.Status = statusOf(&m)
 	case "mo_media":
-		f.Get = textsOf(o.object("body"), "message", "subject").get
+		f.Get = object{"message": o.object("body").first("message", "subject")}.get
 		f.whole(&m, "message", urlsOf(o.object("body").list("media")))
 	default:
 		f.whole(&m, "body", nil)
 	}
 	return f.one(m)
 }
-
-// textsOf returns an object with the first text that is not empty, under the first name.
-func textsOf(o object, names ...string) object { return object{names[0]: o.first(names...)} }
 
 func urlsOf(media []object) (urls []string) {
 	for _, o := range media {

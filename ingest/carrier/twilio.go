@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"maps"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -73,26 +72,19 @@ func verifyTwilio(r *Signed, secret string) error {
 			return errSignature
 		}
 	}
-	tail := twilioFields(fields)
+	// Concatenate names and values; the values of a name are sorted, without duplicates.
+	var tail strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		for _, v := range slices.Compact(slices.Sorted(slices.Values(fields[name]))) {
+			tail.WriteString(name + v)
+		}
+	}
 	for _, address := range twilioURLs(r) {
-		if sameBase64(sent, mac(sha1.New, secret, address+tail)) {
+		if sameBase64(sent, mac(sha1.New, secret, address+tail.String())) {
 			return nil
 		}
 	}
 	return errSignature
-}
-
-// twilioFields concatenates names and values; the values of a name are sorted, without
-// duplicates.
-func twilioFields(fields url.Values) string {
-	var b strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		for _, v := range slices.Compact(slices.Sorted(slices.Values(fields[name]))) {
-			b.WriteString(name)
-			b.WriteString(v)
-		}
-	}
-	return b.String()
 }
 
 // twilioURLs returns the URLs that Twilio may have signed: with and without the port, and
