@@ -49,11 +49,22 @@ func (l *Log) Stage(ctx context.Context, payload []byte) (Pending, error) {
 	if len(payload) > MaxPayload {
 		return Pending{}, fmt.Errorf("journal: append %d bytes: %w", len(payload), ErrTooLarge)
 	}
-	b, i, err := l.stage(ctx, payload)
-	if err != nil {
-		return Pending{}, fmt.Errorf("journal: append: %w", err)
+	for {
+		if err := ctx.Err(); err != nil {
+			return Pending{}, fmt.Errorf("journal: append: %w", err)
+		}
+		b, i, err := l.tryStage(payload)
+		if err != nil {
+			return Pending{}, fmt.Errorf("journal: append: %w", err)
+		}
+		if i >= 0 {
+			return Pending{b, i}, nil
+		}
+		select {
+		case <-b.done:
+		case <-ctx.Done():
+		}
 	}
-	return Pending{b, i}, nil
 }
 
 // Wait is the second half: it returns the sequence once the record is durable.
@@ -67,24 +78,6 @@ func (p Pending) Wait(ctx context.Context) (uint64, error) {
 		return 0, fmt.Errorf("journal: append: %w", p.batch.err)
 	}
 	return p.batch.firstSeq + uint64(p.index), nil
-}
-
-// stage puts payload into the pending batch and returns its place there. It
-// waits while that batch is full.
-func (l *Log) stage(ctx context.Context, payload []byte) (*batch, int, error) {
-	for {
-		if err := ctx.Err(); err != nil {
-			return nil, 0, err
-		}
-		b, i, err := l.tryStage(payload)
-		if err != nil || i >= 0 {
-			return b, i, err
-		}
-		select {
-		case <-b.done:
-		case <-ctx.Done():
-		}
-	}
 }
 
 // tryStage returns the batch and the place of payload in it, or -1 when the
@@ -127,7 +120,8 @@ func (l *Log) take(window *time.Timer) *batch {
 	if l.pending.n == 0 {
 		return nil
 	}
-	if l.worthWaiting() {
+	mayGrow := !l.closed && l.pending.n < l.peers && time.Since(l.takenAt) < 100*l.o.CommitWindow
+	if l.o.CommitWindow > 0 && mayGrow {
 		l.target = l.peers
 		select {
 		case <-l.notify: // the signal that this batch has begun
@@ -146,18 +140,4 @@ func (l *Log) take(window *time.Timer) *batch {
 	l.pending, l.spare = newBatch(l.spare), nil
 	l.peers, l.takenAt = b.n, time.Now()
 	return b
-}
-
-// worthWaiting reports whether more appends are expected soon.
-func (l *Log) worthWaiting() bool {
-	return l.o.CommitWindow > 0 && !l.closed && l.pending.n < l.peers &&
-		time.Since(l.takenAt) < 100*l.o.CommitWindow
-}
-
-// finish releases the batch's appenders and keeps its buffer for the next but one.
-func (l *Log) finish(b *batch) {
-	close(b.done)
-	l.staging.Lock()
-	l.spare = b.buf
-	l.staging.Unlock()
 }

@@ -33,21 +33,16 @@ func putSlot(b []byte, gen, seq uint64) {
 	binary.LittleEndian.PutUint32(b, crc32.Checksum(b[4:slotSize], castagnoli()))
 }
 
-func parseSlot(b []byte) (gen, seq uint64, ok bool) {
-	if len(b) < slotSize || binary.LittleEndian.Uint32(b) != crc32.Checksum(b[4:slotSize], castagnoli()) {
-		return 0, 0, false
-	}
-	return binary.LittleEndian.Uint64(b[4:]), binary.LittleEndian.Uint64(b[12:]), true
-}
-
 // parseCheckpoint returns the newer of the intact slots.
 func parseCheckpoint(b []byte) (gen, seq uint64, ok bool) {
 	for _, off := range []int{0, slotDistance} {
-		if off > len(b) {
+		if len(b) < off+slotSize {
 			break
 		}
-		if g, s, good := parseSlot(b[off:]); good && (!ok || g > gen) {
-			gen, seq, ok = g, s, true
+		slot := b[off : off+slotSize]
+		slotGen, sum := binary.LittleEndian.Uint64(slot[4:]), crc32.Checksum(slot[4:], castagnoli())
+		if binary.LittleEndian.Uint32(slot) == sum && (!ok || slotGen > gen) {
+			gen, seq, ok = slotGen, binary.LittleEndian.Uint64(slot[12:]), true
 		}
 	}
 	return gen, seq, ok
@@ -78,21 +73,6 @@ func createCheckpoint(path string, d disk) (*checkpoint, error) {
 	return &checkpoint{f: f}, nil
 }
 
-// openCheckpoint returns the checkpoint at path. intact is false if neither slot is: it
-// then starts at 0, because repeated processing loses nothing.
-func openCheckpoint(path string, d disk) (c *checkpoint, intact bool, err error) {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, false, err
-	}
-	f, err := d.Open(path, os.O_RDWR)
-	if err != nil {
-		return nil, false, err
-	}
-	gen, seq, intact := parseCheckpoint(b)
-	return &checkpoint{f: f, gen: gen, seq: seq}, intact, nil
-}
-
 // store writes seq to the older slot. It survives the end of the process at once, and a
 // power failure after the next sync.
 func (c *checkpoint) store(seq uint64) error {
@@ -114,8 +94,6 @@ func (c *checkpoint) sync() error {
 	return c.f.Datasync()
 }
 
-func (c *checkpoint) close() error { return c.f.Close() }
-
 // loadCheckpoints finds the consumers of earlier runs. Their unprocessed records are kept
 // even before they are opened again.
 func (l *Log) loadCheckpoints() error {
@@ -124,15 +102,20 @@ func (l *Log) loadCheckpoints() error {
 		return fmt.Errorf("list checkpoints: %w", err)
 	}
 	for _, path := range paths {
-		cp, intact, err := openCheckpoint(path, l.o.disk)
+		b, err := os.ReadFile(path)
 		if err != nil {
 			return fmt.Errorf("open checkpoint: %w", err)
 		}
-		if !intact {
+		f, err := l.o.disk.Open(path, os.O_RDWR)
+		if err != nil {
+			return fmt.Errorf("open checkpoint: %w", err)
+		}
+		gen, seq, intact := parseCheckpoint(b)
+		if !intact { // it starts at 0, because repeated processing loses nothing
 			l.o.Logger.Error("journal: checkpoint unreadable, consumer starts at the oldest record", "file", path)
 		}
 		name := strings.TrimSuffix(filepath.Base(path), checkpointSuffix)
-		l.consumers[name] = newConsumer(l, name, cp)
+		l.consumers[name] = newConsumer(l, name, &checkpoint{f: f, gen: gen, seq: seq})
 	}
 	return nil
 }

@@ -25,7 +25,12 @@ func (l *Log) commitLoop() {
 			closing = true
 		}
 	}
-	l.err = l.trim()
+	// Truncate the newest segment to its content. Its file stays open for Close.
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	if l.file != nil {
+		l.err = l.file.Truncate(l.end)
+	}
 }
 
 func (l *Log) commit(b *batch) {
@@ -37,24 +42,29 @@ func (l *Log) commit(b *batch) {
 	} else {
 		l.appends.Add(int64(b.n))
 	}
-	l.finish(b)
+	// Release the appenders and keep the buffer for the next batch but one.
+	close(b.done)
+	l.staging.Lock()
+	l.spare = b.buf
+	l.staging.Unlock()
 }
 
 // write stores a batch: readers see all of it or nothing.
 func (l *Log) write(b *batch) error {
-	err := l.makeRoom(int64(len(b.buf)))
+	// Delete processed segments until the quota has room.
+	var err error
+	for err == nil && l.Stats().Bytes+int64(len(b.buf)) > l.o.MaxBytes {
+		if !l.dropYoung() {
+			err = fmt.Errorf("%w: quota of %d bytes is used up by unprocessed and quarantined records", ErrFull, l.o.MaxBytes)
+		}
+	}
 	if err == nil {
 		err = l.store(b)
 	}
 	if diskFull(err) {
 		err = fmt.Errorf("%w: %w", ErrFull, err)
 	}
-	l.report(err)
-	return err
-}
-
-// report logs when the log begins to refuse appends and when it accepts again.
-func (l *Log) report(err error) {
+	// Log when the log begins to refuse appends and when it accepts again.
 	l.state.Lock()
 	oldErr := l.lastErr
 	l.lastErr = err
@@ -65,16 +75,7 @@ func (l *Log) report(err error) {
 	case err == nil && oldErr != nil:
 		l.o.Logger.Info("journal: accepting again", "dir", l.dir)
 	}
-}
-
-// makeRoom deletes processed segments until the quota has room for n bytes.
-func (l *Log) makeRoom(n int64) error {
-	for l.Stats().Bytes+n > l.o.MaxBytes {
-		if !l.dropYoung() {
-			return fmt.Errorf("%w: quota of %d bytes is used up by unprocessed and quarantined records", ErrFull, l.o.MaxBytes)
-		}
-	}
-	return nil
+	return err
 }
 
 // store writes a batch and syncs it. On a full disk it deletes processed segments
@@ -116,12 +117,7 @@ func (l *Log) tryStore(b *batch) error {
 		l.abandonSegment(b)
 		return fmt.Errorf("sync segment: %w", err)
 	}
-	l.publish(s, b)
-	return nil
-}
-
-// publish shows a durable batch to the readers.
-func (l *Log) publish(s *segment, b *batch) {
+	// Show the durable batch to the readers.
 	b.firstSeq = l.nextSeq
 	l.nextSeq += uint64(b.n)
 	l.end += int64(len(b.buf))
@@ -140,6 +136,7 @@ func (l *Log) publish(s *segment, b *batch) {
 		close(l.grown)
 		l.grown = nil
 	}
+	return nil
 }
 
 // abandonSegment closes a segment after a failure that leaves its content on disk

@@ -195,28 +195,20 @@ func (l *Log) await(ctx context.Context, seq uint64) error {
 			return ErrClosed
 		default:
 		}
-		grown := l.growth(seq)
-		if grown == nil {
+		l.state.Lock()
+		if l.durable >= seq {
+			l.state.Unlock()
 			return nil
 		}
+		if l.grown == nil {
+			l.grown = make(chan struct{})
+		}
+		grown := l.grown // closed when another record is durable
+		l.state.Unlock()
 		select {
 		case <-grown:
 		case <-ctx.Done():
 		case <-l.quit:
 		}
 	}
-}
-
-// growth returns nil if seq is durable, else a channel that is closed when another record
-// is.
-func (l *Log) growth(seq uint64) <-chan struct{} {
-	l.state.Lock()
-	defer l.state.Unlock()
-	if l.durable >= seq {
-		return nil
-	}
-	if l.grown == nil {
-		l.grown = make(chan struct{})
-	}
-	return l.grown
 }

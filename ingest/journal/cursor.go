@@ -151,23 +151,15 @@ func (c *cursor) peek(n int) ([]byte, error) {
 	n = int(min(int64(n), c.end-c.off))
 	offset := c.off - c.winOff
 	if offset < 0 || offset+int64(n) > int64(len(c.win)) {
-		if err := c.load(n); err != nil {
+		size := int(min(int64(max(n, window)), c.end-c.off))
+		c.win = slices.Grow(c.win[:0], size)[:size]
+		got, err := c.f.ReadAt(c.win, c.off)
+		c.win, c.winOff, offset = c.win[:got], c.off, 0
+		if err != nil && !isEOF(err) { // a file shorter than the durable data is reported by parsing
 			return nil, err
 		}
-		offset = 0
 	}
 	return c.win[offset:min(offset+int64(n), int64(len(c.win)))], nil
-}
-
-func (c *cursor) load(n int) error {
-	n = int(min(int64(max(n, window)), c.end-c.off))
-	c.win = slices.Grow(c.win[:0], n)[:n]
-	got, err := c.f.ReadAt(c.win, c.off)
-	c.win, c.winOff = c.win[:got], c.off
-	if isEOF(err) {
-		return nil // shorter than the durable data: parsing reports it
-	}
-	return err
 }
 
 // skipDamaged moves past the bad range at c.off. If none is known there, it scans
@@ -175,10 +167,11 @@ func (c *cursor) load(n int) error {
 func (c *cursor) skipDamaged(bad damage, examined *bool) error {
 	for {
 		c.log.state.RLock()
-		end, ok := c.seg.badRangeAt(c.off)
+		badRanges := c.seg.badRanges
 		c.log.state.RUnlock()
-		if ok {
-			c.off, c.expect = end, 0
+		i := slices.IndexFunc(badRanges, func(h badRange) bool { return c.off >= h.off && c.off < h.end })
+		if i >= 0 {
+			c.off, c.expect = badRanges[i].end, 0
 			return nil
 		}
 		if *examined {

@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -42,19 +41,6 @@ func (l *Log) reportGap(s *segment, h badRange, data []byte) {
 	}
 	log("journal: damaged range skipped", "dir", l.dir, "segment", g.Segment, "offset", g.Offset,
 		"length", g.Length, "first_missing", g.First, "last_missing", g.Last, "reason", g.Reason)
-}
-
-// saveTail saves a copy of the bytes after the last valid record before they are cut.
-// After a crash they are a record that was not acknowledged, which cannot be distinguished
-// from a damaged record that was acknowledged.
-func (l *Log) saveTail(s *segment, data []byte, reason string) {
-	tail := data[s.size:]
-	l.cut.Add(int64(len(tail)))
-	if len(bytes.Trim(tail, "\x00")) > 0 {
-		l.saveDamaged(s, s.size, tail)
-	}
-	l.o.Logger.Warn("journal: tail truncated", "dir", l.dir, "segment", s.String(),
-		"offset", s.size, "length", len(tail), "reason", reason)
 }
 
 // saveDamaged writes damaged bytes to a file beside their segment and reports

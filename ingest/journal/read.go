@@ -55,7 +55,11 @@ func (l *Log) Before(ctx context.Context, seq uint64, limit, maxBytes int) ([]Re
 		if !ok {
 			break
 		}
-		block, err := l.collect(ctx, start, seq-1)
+		var block []Record
+		err := l.Range(ctx, start, seq-1, func(rec Record) error {
+			block = append(block, rec)
+			return nil
+		})
 		if err != nil {
 			return found, err
 		}
@@ -67,15 +71,6 @@ func (l *Log) Before(ctx context.Context, seq uint64, limit, maxBytes int) ([]Re
 		seq = start
 	}
 	return found, nil
-}
-
-// collect returns the records from from to to, both included.
-func (l *Log) collect(ctx context.Context, fromSeq, toSeq uint64) (block []Record, err error) {
-	err = l.Range(ctx, fromSeq, toSeq, func(rec Record) error {
-		block = append(block, rec)
-		return nil
-	})
-	return block, err
 }
 
 // indexedBefore returns the last indexed sequence under seq.

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"math"
@@ -39,23 +40,19 @@ func (l *Log) recover() error {
 	if err := l.beginWriting(tail); err != nil {
 		return err
 	}
-	l.reportMissing()
-	return nil
-}
-
-// reportMissing reports records that are in no segment, although according to a checkpoint
-// they were processed, or are the next to be processed.
-func (l *Log) reportMissing() {
-	newest := l.segments[len(l.segments)-1]
+	// Report records that are in no segment, although according to a checkpoint they were
+	// processed, or are the next to be processed.
+	oldest, newest := l.segments[0], l.segments[len(l.segments)-1]
 	for _, c := range l.consumers {
 		const reason = "segment cut or missing"
 		switch done := c.Committed(); {
 		case done > l.durable:
 			l.reportGap(newest, badRange{newest.size, newest.size, l.durable + 1, done, reason}, nil)
-		case done > 0 && done+1 < l.segments[0].firstSeq:
-			l.reportGap(l.segments[0], badRange{0, 0, done + 1, l.segments[0].firstSeq - 1, reason}, nil)
+		case done > 0 && done+1 < oldest.firstSeq:
+			l.reportGap(oldest, badRange{0, 0, done + 1, oldest.firstSeq - 1, reason}, nil)
 		}
 	}
+	return nil
 }
 
 // scanned is the content of a segment's file and the result of scanning it.
@@ -70,10 +67,18 @@ type scanned struct {
 // file.
 func (l *Log) scanAhead(ahead []chan scanned, i int, buffers *sync.Pool) {
 	for k := i; k < min(i+runtime.GOMAXPROCS(0), len(ahead)); k++ {
-		if ahead[k] == nil {
-			ahead[k] = make(chan scanned, 1)
-			go func(s *segment, limit uint64) { ahead[k] <- l.scanSegment(s, limit, buffers) }(l.segments[k], l.limit(k))
+		if ahead[k] != nil {
+			continue
 		}
+		ahead[k] = make(chan scanned, 1)
+		go func(s *segment, limit uint64) {
+			var buffer []byte
+			if used, ok := buffers.Get().(*[]byte); ok {
+				buffer = *used
+			}
+			data, err := readWhole(l.path(s), buffer)
+			ahead[k] <- scanned{data, scan(data, s.salt, s.firstSeq, limit), err}
+		}(l.segments[k], l.limit(k))
 	}
 }
 
@@ -89,18 +94,6 @@ func (l *Log) limit(i int) uint64 {
 		}
 	}
 	return limit
-}
-
-func (l *Log) scanSegment(s *segment, limit uint64, buffers *sync.Pool) scanned {
-	var buffer []byte
-	if used, ok := buffers.Get().(*[]byte); ok {
-		buffer = *used
-	}
-	data, err := readWhole(l.path(s), buffer)
-	if err != nil {
-		return scanned{err: fmt.Errorf("read segment: %w", err)}
-	}
-	return scanned{data: data, found: scan(data, s.salt, s.firstSeq, limit)}
 }
 
 // readWhole reads a file into the buffer, or into a larger one if it is too small.
@@ -149,7 +142,7 @@ func (l *Log) dropEmptyDuplicates(list []*segment) ([]*segment, error) {
 // Only the newest segment has such a tail left: the others are cut here.
 func (l *Log) survey(s *segment, i int, start scanned) (tail int64, err error) {
 	if start.err != nil {
-		return 0, start.err
+		return 0, fmt.Errorf("read segment: %w", start.err)
 	}
 	data, v, limit, newest := start.data, start.found, l.limit(i), i == len(l.segments)-1
 	s.adopt(v, v.end)
@@ -164,7 +157,15 @@ func (l *Log) survey(s *segment, i int, start scanned) (tail int64, err error) {
 	}
 	tail = int64(len(data)) - s.size
 	if tail > 0 {
-		l.saveTail(s, data, v.tail)
+		// Save a copy of the bytes after the last valid record before they are cut. After a
+		// crash they are a record that was not acknowledged, which cannot be distinguished
+		// from a damaged record that was acknowledged.
+		l.cut.Add(tail)
+		if len(bytes.Trim(data[s.size:], "\x00")) > 0 {
+			l.saveDamaged(s, s.size, data[s.size:])
+		}
+		l.o.Logger.Warn("journal: tail truncated", "dir", l.dir, "segment", s.String(),
+			"offset", s.size, "length", tail, "reason", v.tail)
 	}
 	if newest || tail == 0 {
 		return tail, nil
@@ -195,7 +196,7 @@ func (s *segment) extend(v survey, size int64, limit uint64) {
 // beginWriting opens the newest segment, or a new one if there is none or if
 // sequences must be skipped: a record in a lost tail or behind a checkpoint may
 // have been acknowledged and processed, so its sequence is not used again.
-func (l *Log) beginWriting(tail int64) error {
+func (l *Log) beginWriting(tail int64) (err error) {
 	l.nextSeq = l.durable + 1
 	if tail > 0 {
 		l.nextSeq += uint64(tail)/headerSize + 1
@@ -203,40 +204,30 @@ func (l *Log) beginWriting(tail int64) error {
 	for _, c := range l.consumers {
 		l.nextSeq = max(l.nextSeq, c.Committed()+1)
 	}
-	if n := len(l.segments); n > 0 {
+	n := len(l.segments)
+	if n > 0 && tail == 0 && l.segments[n-1].lastSeq+1 == l.nextSeq {
 		newest := l.segments[n-1]
-		if tail == 0 && newest.lastSeq+1 == l.nextSeq {
-			return l.resume(newest)
+		if l.file, err = l.o.disk.Open(l.path(newest), os.O_RDWR); err != nil {
+			return fmt.Errorf("open segment: %w", err)
 		}
+		// Data of a killed process may be in the kernel only.
+		if err := l.file.Datasync(); err != nil {
+			return fmt.Errorf("sync segment: %w", err)
+		}
+		l.end = newest.size
+		return nil
 	}
-	return l.beginNewSegment()
-}
-
-func (l *Log) resume(s *segment) (err error) {
-	if l.file, err = l.o.disk.Open(l.path(s), os.O_RDWR); err != nil {
-		return fmt.Errorf("open segment: %w", err)
-	}
-	// Data of a killed process may be in the kernel only.
-	if err := l.file.Datasync(); err != nil {
-		return fmt.Errorf("sync segment: %w", err)
-	}
-	l.end = s.size
-	return nil
-}
-
-// beginNewSegment creates the next segment before it cuts the tail of the last one, so
-// that skipped sequences stay skipped if it is interrupted.
-func (l *Log) beginNewSegment() error {
+	// Create the next segment before the tail of the last one is cut, so that skipped
+	// sequences stay skipped if that is interrupted.
 	s, file, err := l.create(l.nextSeq, l.durable)
 	if err != nil {
 		return err
 	}
-	old := l.segments
 	l.segments, l.file = append(l.segments, s), file
-	if len(old) == 0 {
+	if n == 0 {
 		return nil
 	}
-	return l.cutTail(old[len(old)-1])
+	return l.cutTail(l.segments[n-1])
 }
 
 // cutTail shortens a segment to its valid records and syncs it, because data of a killed

@@ -37,8 +37,13 @@ func scan(data []byte, salt uint32, firstSeq, limit uint64) survey {
 	for off := 0; off < len(data); {
 		rec, n, err := parseRecord(data[off:], salt)
 		if err == nil && rec.Seq == s.lastSeq+1 && rec.Seq <= limit {
-			s.add(rec, int64(off), int64(off+n))
+			if len(s.index) == 0 {
+				s.oldest = rec.Time.UnixNano()
+			}
+			s.newest = max(s.newest, rec.Time.UnixNano())
+			s.index = addToIndex(s.index, rec.Seq, int64(off))
 			off += n
+			s.lastSeq, s.end = rec.Seq, int64(off)
 			continue
 		}
 		reason := "record out of sequence"
@@ -54,15 +59,6 @@ func scan(data []byte, salt uint32, firstSeq, limit uint64) survey {
 		s.lastSeq, off = seq-1, offset
 	}
 	return s
-}
-
-func (s *survey) add(rec Record, off, end int64) {
-	s.lastSeq, s.end = rec.Seq, end
-	if len(s.index) == 0 {
-		s.oldest = rec.Time.UnixNano()
-	}
-	s.newest = max(s.newest, rec.Time.UnixNano())
-	s.index = addToIndex(s.index, rec.Seq, off)
 }
 
 func addToIndex(index []indexEntry, seq uint64, off int64) []indexEntry {

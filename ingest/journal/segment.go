@@ -80,15 +80,6 @@ func listSegments(dir string) ([]*segment, error) {
 	return list, nil
 }
 
-// keepName saves the name of a segment between others that is about to be deleted.
-func (l *Log) keepName(s *segment) error {
-	f, err := l.o.disk.Open(l.path(s)+droppedSuffix, os.O_RDWR|os.O_CREATE)
-	if err != nil {
-		return fmt.Errorf("keep its name: %w", err)
-	}
-	return errors.Join(f.Close(), l.o.disk.SyncDir(l.dir))
-}
-
 // listDropped returns the names of the segments that were deleted between others, in
 // order. One whose segment is there was not deleted.
 func listDropped(dir string) (names []segmentName, err error) {
@@ -152,16 +143,6 @@ func (l *Log) create(firstSeq, follows uint64) (*segment, file, error) {
 // empty reports whether the segment has no valid record.
 func (s *segment) empty() bool { return len(s.index) == 0 }
 
-// badRangeAt returns the end of the bad range that contains off.
-func (s *segment) badRangeAt(off int64) (int64, bool) {
-	for _, h := range s.badRanges {
-		if off >= h.off && off < h.end {
-			return h.end, true
-		}
-	}
-	return 0, false
-}
-
 // seek returns the last index entry at or before seq.
 func (s *segment) seek(seq uint64) indexEntry {
 	i, found := slices.BinarySearchFunc(s.index, seq, func(m indexEntry, seq uint64) int { return cmp.Compare(m.seq, seq) })
@@ -169,4 +150,58 @@ func (s *segment) seek(seq uint64) indexEntry {
 		i--
 	}
 	return s.index[max(i, 0)]
+}
+
+// writable returns the segment for a batch of n bytes: the newest, or a new one if that is
+// full, has a record of segmentAge, or was abandoned.
+func (l *Log) writable(n int64) (*segment, error) {
+	l.state.RLock()
+	s := l.segments[len(l.segments)-1]
+	oldest := s.oldest
+	l.state.RUnlock()
+	if l.file == nil {
+		// Scan the abandoned segment again. The name of the next one declares the bytes
+		// behind the last acknowledged record invalid.
+		if err := l.reexamine(s, true); err != nil {
+			return nil, err
+		}
+		nextSegment, err := l.begin()
+		if err != nil {
+			return nil, err
+		}
+		l.o.Logger.Warn("journal: segment replaced", "dir", l.dir, "segment", s.String(), "by", nextSegment.String())
+		return nextSegment, nil
+	}
+	aged := func() bool { return oldest > 0 && oldest <= l.o.Now().Add(-l.o.segmentAge()).UnixNano() }
+	if l.end > 0 && (l.end+n > l.o.SegmentBytes || aged()) {
+		nextSegment, err := l.begin()
+		if err == nil {
+			signal(l.rotated) // the retention may delete older segments
+		}
+		return nextSegment, err
+	}
+	return s, nil
+}
+
+// begin creates the segment for l.next and makes it the newest.
+func (l *Log) begin() (*segment, error) {
+	s, file, err := l.create(l.nextSeq, l.lastDurable())
+	if err != nil {
+		return nil, err
+	}
+	if l.file != nil {
+		_ = l.file.Truncate(l.end) // frees what was reserved and not used; the data is synced
+		_ = l.file.Close()
+	}
+	l.file, l.end = file, 0
+	l.state.Lock()
+	l.segments = append(l.segments, s)
+	l.state.Unlock()
+	return s, nil
+}
+
+func (l *Log) lastDurable() uint64 {
+	l.state.RLock()
+	defer l.state.RUnlock()
+	return l.durable
 }

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -36,9 +37,13 @@ func (l *Log) housekeeping() {
 // processed segments. The log calls it after a rotation, when an append found no room, and
 // once a minute or more often. It deletes nothing while KeepAll returns true.
 func (l *Log) Sweep() {
-	if !l.acquire() {
+	l.staging.Lock()
+	if l.closed {
+		l.staging.Unlock()
 		return
 	}
+	l.wg.Add(1) // Close waits for it
+	l.staging.Unlock()
 	defer l.wg.Done()
 	horizon := l.o.Now().Add(-l.o.Retention + l.o.segmentAge() + l.o.sweepInterval())
 	keep := l.o.KeepAll != nil && l.o.KeepAll()
@@ -87,7 +92,11 @@ func (l *Log) judge() {
 // retire begins a new segment if all records of the newest could be deleted, because the
 // newest segment never is.
 func (l *Log) retire(horizon int64) {
-	if l.file == nil || !l.retirable(horizon) {
+	l.state.RLock()
+	s := l.segments[len(l.segments)-1]
+	retirable := l.file != nil && !s.empty() && s.newest <= horizon && l.processed(s)
+	l.state.RUnlock()
+	if !retirable {
 		return
 	}
 	if _, err := l.begin(); err != nil {
@@ -102,7 +111,8 @@ func (l *Log) dropYoung() bool {
 	if l.drop(math.MaxInt64, NotNeeded) {
 		return true
 	}
-	if l.worthRetiring() {
+	// End the newest segment if that could free more than another small file.
+	if l.o.Need == nil || l.end >= min(l.o.SegmentBytes, l.o.MaxBytes)/8 {
 		l.retire(math.MaxInt64)
 	}
 	if l.drop(math.MaxInt64, NotNeeded) {
@@ -121,12 +131,6 @@ func (l *Log) dropYoung() bool {
 
 // judgeAgain is the interval at which a log without room calls Need.
 const judgeAgain = time.Second
-
-// worthRetiring reports whether ending the newest segment could free more than
-// another small file. The caller holds writing.
-func (l *Log) worthRetiring() bool {
-	return l.o.Need == nil || l.end >= min(l.o.SegmentBytes, l.o.MaxBytes)/8
-}
 
 // drop deletes the oldest segment that is processed, has no record later than the
 // horizon, and has one of the given needs. The newest segment stays: its name preserves
@@ -178,7 +182,11 @@ func (l *Log) delete(s *segment) bool {
 	oldest := l.segments[0] == s
 	l.state.RUnlock()
 	if !oldest {
-		if err := l.keepName(s); err != nil {
+		f, err := l.o.disk.Open(l.path(s)+droppedSuffix, os.O_RDWR|os.O_CREATE)
+		if err == nil {
+			err = errors.Join(f.Close(), l.o.disk.SyncDir(l.dir))
+		}
+		if err != nil {
 			l.o.Logger.Warn("journal: segment not deleted", "dir", l.dir, "segment", s.String(), "error", err)
 			return false
 		}
@@ -187,15 +195,15 @@ func (l *Log) delete(s *segment) bool {
 	l.segments = slices.DeleteFunc(slices.Clone(l.segments), func(candidate *segment) bool { return candidate == s })
 	l.gaps = slices.DeleteFunc(l.gaps, func(g Gap) bool { return g.Segment == s.String() })
 	l.state.Unlock()
-	l.remove(s)
+	// Delete the file durably, before another one is deleted.
+	err := os.Remove(l.path(s))
+	if err == nil {
+		err = l.o.disk.SyncDir(l.dir)
+	}
+	if err != nil {
+		l.o.Logger.Warn("journal: segment not deleted", "dir", l.dir, "segment", s.String(), "error", err)
+	}
 	return true
-}
-
-func (l *Log) retirable(horizon int64) bool {
-	l.state.RLock()
-	defer l.state.RUnlock()
-	s := l.segments[len(l.segments)-1]
-	return !s.empty() && s.newest <= horizon && l.processed(s)
 }
 
 // processed reports whether every consumer has committed the segment's last record.
