@@ -81,15 +81,6 @@ func RequestID(ctx context.Context) string {
 	return id
 }
 
-// requestID returns the id that the client, or a proxy before it, gave the request, or
-// else a new one.
-func (o *Options) requestID(c *fiber.Ctx) string {
-	if id := c.Get(fiber.HeaderXRequestID); wellFormedID(id) {
-		return strings.Clone(id) // the request's buffer is reused
-	}
-	return o.nextID()
-}
-
 // nextID returns a new request id.
 func (o *Options) nextID() string { return o.Seed + strconv.FormatUint(o.count.Add(1), 36) }
 
@@ -109,54 +100,46 @@ func wellFormedID(id string) bool {
 	return true
 }
 
-// knownMethod returns a method, or "other": anybody may invent some.
-func knownMethod(method string) string {
-	for _, known := range fiber.DefaultMethods {
-		if method == known {
-			return known
-		}
-	}
-	return "other"
-}
-
-// observed passes what handler answers to Observe.
-func (o *Options) observed(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
-	if o.Observe == nil {
-		return handler
-	}
-	return func(c *fasthttp.RequestCtx) {
-		handler(c)
-		if state, ok := c.UserValue(stateKey{}).(*requestState); ok {
-			o.Observe(state.method, state.route, c.Response.StatusCode(), time.Since(state.began))
-		}
-	}
-}
-
-// traced ends the spans of requests that handler answers.
-func (o *Options) traced(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
-	if o.Tracer == nil {
-		return handler
-	}
+// reported reports each request that handler answers: to the access log, to Observe, and by
+// the end of its span.
+func (o *Options) reported(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(c *fasthttp.RequestCtx) {
 		handler(c)
 		state, ok := c.UserValue(stateKey{}).(*requestState)
-		if !ok || state.ctx.span == nil {
+		if !ok {
 			return
 		}
-		span, status := state.ctx.span, c.Response.StatusCode()
-		span.Name(state.method + " " + state.route)
-		span.Set("http.request.method", state.method)
-		span.Set("http.route", state.route)
-		span.Set("http.response.status_code", strconv.Itoa(status))
-		span.Set("penstock.request_id", state.ctx.id)
-		if state.account != 0 {
-			span.Set("penstock.account", state.account.String())
+		status := c.Response.StatusCode()
+		if o.AccessLog {
+			client, _ := netip.AddrFromSlice(c.RemoteIP())
+			client = behindProxies(client.Unmap(), state.proxies, c.Request.Header.PeekAll(fiber.HeaderXForwardedFor))
+			path := state.route // the query, and a token in the path, are not logged
+			if !strings.Contains(path, ":token") {
+				path = decoders.Clip(strings.ToValidUTF8(string(c.Path()), "\uFFFD"), maxLoggedPath)
+			}
+			o.Logger.InfoContext(state.ctx, "request",
+				"client", client.String(), "method", string(c.Method()), "path", path, "route", state.route,
+				"status", status, "bytes", bytesOf(&c.Response), "ms", float64(time.Since(state.began).Microseconds())/1000,
+				"account", state.account)
 		}
-		failed := ""
-		if status >= fiber.StatusInternalServerError {
-			failed = strconv.Itoa(status)
+		if o.Observe != nil {
+			o.Observe(state.method, state.route, status, time.Since(state.began))
 		}
-		span.End(time.Now(), failed)
+		if span := state.ctx.span; span != nil {
+			span.Name(state.method + " " + state.route)
+			span.Set("http.request.method", state.method)
+			span.Set("http.route", state.route)
+			span.Set("http.response.status_code", strconv.Itoa(status))
+			span.Set("penstock.request_id", state.ctx.id)
+			if state.account != 0 {
+				span.Set("penstock.account", state.account.String())
+			}
+			failed := ""
+			if status >= fiber.StatusInternalServerError {
+				failed = strconv.Itoa(status)
+			}
+			span.End(time.Now(), failed)
+		}
 	}
 }
 
@@ -172,37 +155,8 @@ func (o *Options) span(c *fiber.Ctx, began time.Time) *tracing.Active {
 	return o.Tracer.Receive(c.Get(tracing.Header), "request", began)
 }
 
-// accessLog writes a line for every request that handler answers, if that is enabled.
-func (o *Options) accessLog(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
-	if !o.AccessLog {
-		return handler
-	}
-	return func(c *fasthttp.RequestCtx) {
-		handler(c)
-		state, ok := c.UserValue(stateKey{}).(*requestState)
-		if !ok {
-			return
-		}
-		client, _ := netip.AddrFromSlice(c.RemoteIP())
-		client = behindProxies(client.Unmap(), state.proxies, c.Request.Header.PeekAll(fiber.HeaderXForwardedFor))
-		o.Logger.InfoContext(state.ctx, "request",
-			"client", client.String(), "method", string(c.Method()), "path", loggedPath(c, state.route), "route", state.route,
-			"status", c.Response.StatusCode(), "bytes", bytesOf(&c.Response), "ms", float64(time.Since(state.began).Microseconds())/1000,
-			"account", state.account)
-	}
-}
-
 // maxLoggedPath bounds a path in the log, in bytes.
 const maxLoggedPath = 256
-
-// loggedPath returns the path of a request without its query, which may hold
-// credentials. A token in the path is left out too.
-func loggedPath(c *fasthttp.RequestCtx, route string) string {
-	if strings.Contains(route, ":token") {
-		return route
-	}
-	return decoders.Clip(strings.ToValidUTF8(string(c.Path()), "\uFFFD"), maxLoggedPath)
-}
 
 // bytesOf is the length of a response's body; -1 if it is not known before it is sent.
 func bytesOf(r *fasthttp.Response) int {

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"net/netip"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -80,7 +82,7 @@ func New(o Options) *App {
 	})
 	server := app.Server()
 	server.ErrorHandler = headErrorHandler(o)
-	server.Handler = o.finish(o.traced(o.observed(o.accessLog(server.Handler))))
+	server.Handler = o.finish(o.reported(server.Handler))
 	server.HeaderReceived = func(*fasthttp.RequestHeader) fasthttp.RequestConfig {
 		return fasthttp.RequestConfig{ReadTimeout: bodyGrace}
 	}
@@ -96,7 +98,12 @@ const maxHead = 8 << 10
 // the limits, and converts a panic to a 500.
 func guard(o Options) fiber.Handler {
 	return func(c *fiber.Ctx) (err error) {
-		id := o.requestID(c)
+		id := c.Get(fiber.HeaderXRequestID) // of the client, or a proxy before it
+		if wellFormedID(id) {
+			id = strings.Clone(id) // the request's buffer is reused
+		} else {
+			id = o.nextID()
+		}
 		c.Set(fiber.HeaderXRequestID, id)
 		began := time.Now()
 		state := &requestState{limits: o.Limits, began: began, proxies: o.TrustedProxies, kind: Webhooks, lasts: Webhooks.deadline()}
@@ -108,7 +115,10 @@ func guard(o Options) fiber.Handler {
 				o.Logger.ErrorContext(c.UserContext(), "request panicked", "panic", p, "path", c.Route().Path, "stack", string(debug.Stack()))
 				err = internal(c)
 			}
-			state.method, state.route = knownMethod(c.Method()), c.Route().Path
+			state.method, state.route = "other", c.Route().Path // clients may invent methods
+			if i := slices.Index(fiber.DefaultMethods, c.Method()); i >= 0 {
+				state.method = fiber.DefaultMethods[i]
+			}
 			state.release()
 		}()
 		if problem := ambiguity(&c.Request().Header); problem != "" {

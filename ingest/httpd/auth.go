@@ -254,21 +254,16 @@ func (a *Auth) token(ctx context.Context, t credential) (account.Token, error) {
 		return a.lookUp(ctx, cache, t)
 	}
 	if now.Sub(m.loadedAt) >= refreshAfter && m.refreshing.CompareAndSwap(false, true) {
-		a.refresh(ctx, cache, m, t)
+		t.text, t.source = strings.Clone(t.text), strings.Clone(t.source) // the request's buffer is reused
+		go func() {
+			defer m.refreshing.Store(false)
+			_ = relay.Recovered("lookup of a token", func() error {
+				_, err := a.lookUp(context.WithoutCancel(ctx), cache, t)
+				return err
+			})
+		}()
 	}
 	return m.token, nil
-}
-
-// refresh looks up a cached token in the background.
-func (a *Auth) refresh(ctx context.Context, cache *sync.Map, m *cachedToken, t credential) {
-	t.text, t.source = strings.Clone(t.text), strings.Clone(t.source) // the request's buffer is reused
-	go func() {
-		defer m.refreshing.Store(false)
-		_ = relay.Recovered("lookup of a token", func() error {
-			_, err := a.lookUp(context.WithoutCancel(ctx), cache, t)
-			return err
-		})
-	}()
 }
 
 // lookUp looks up a token in the store and caches the result. If tokens changed meanwhile,
@@ -379,23 +374,13 @@ func AnyCredential(c *fiber.Ctx) string {
 	if token := BearerOrBare(c); token != "" {
 		return token
 	}
-	if token := basicPassword(c.Get(fiber.HeaderAuthorization)); token != "" {
-		return token
+	if scheme, encoded, _ := strings.Cut(c.Get(fiber.HeaderAuthorization), " "); strings.EqualFold(scheme, "Basic") {
+		b, err := base64.StdEncoding.DecodeString(strings.TrimSpace(encoded))
+		if _, password, _ := strings.Cut(string(b), ":"); err == nil && password != "" {
+			return password
+		}
 	}
 	return XAuthToken(c)
-}
-
-func basicPassword(header string) string {
-	scheme, encoded, ok := strings.Cut(header, " ")
-	if !ok || !strings.EqualFold(scheme, "Basic") {
-		return ""
-	}
-	b, err := base64.StdEncoding.DecodeString(strings.TrimSpace(encoded))
-	if err != nil {
-		return ""
-	}
-	_, password, _ := strings.Cut(string(b), ":")
-	return password
 }
 
 // Refuse returns a handler that answers with a status and a message.

@@ -172,7 +172,12 @@ func Body(c *fiber.Ctx, limit int) ([]byte, error) {
 	case "gzip":
 		r, err = gzip.NewReader(bytes.NewReader(raw))
 	case "deflate":
-		r, err = inflater(raw)
+		// RFC 9110 has it in a zlib wrapper; half of all clients send it without.
+		if len(raw) >= 2 && raw[0]&0x0f == 8 && (uint(raw[0])<<8|uint(raw[1]))%31 == 0 {
+			r, err = zlib.NewReader(bytes.NewReader(raw))
+		} else {
+			r = flate.NewReader(bytes.NewReader(raw))
+		}
 	default:
 		return nil, fiber.NewError(fiber.StatusUnsupportedMediaType, "Content-Encoding "+strings.ToValidUTF8(encoding, "?")+" is not supported.")
 	}
@@ -201,14 +206,23 @@ func RawBody(c *fiber.Ctx, limit int) ([]byte, error) {
 		}
 		return nil, ErrBodyTooLarge
 	}
-	b, err := stateOf(c).whileReceiving(c, func() ([]byte, error) { return fill(c, bodyReader(c), size, limit) })
+	link, ok := c.Context().Conn().(*conn)
+	b, err := stateOf(c).whileReceiving(c, func() ([]byte, error) {
+		if ok && link.arrived() {
+			return fill(c, req.BodyStream(), size, limit)
+		}
+		return fill(c, &timedBody{c.Context().Conn(), req.BodyStream(), stateOf(c).began, 0}, size, limit)
+	})
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		return nil, errBodySlow
 	}
-	if err != nil {
-		return nil, wireError(err)
+	if errors.Is(err, ErrBodyTooLarge) || relay.KindOf(err) == relay.KindUnavailable {
+		return nil, err
 	}
-	if link, ok := c.Context().Conn().(*conn); ok && !link.arrived() {
+	if err != nil { // what the server library says of it quotes the request
+		return nil, errBodyCut
+	}
+	if ok && !link.arrived() {
 		return nil, errBodyCut // the library takes framing of chunks that others read in another way
 	}
 	req.SetBodyRaw(b)
@@ -222,15 +236,6 @@ func NoBody(c *fiber.Ctx) error {
 		return err
 	}
 	return c.Next()
-}
-
-// wireError is the answer for a body that could not be read. What the server
-// library says of it quotes the request.
-func wireError(err error) error {
-	if errors.Is(err, ErrBodyTooLarge) || relay.KindOf(err) == relay.KindUnavailable {
-		return err
-	}
-	return errBodyCut
 }
 
 // fill reads what there is, size bytes if that is not negative. The memory grows
@@ -264,15 +269,6 @@ func fill(c *fiber.Ctx, r io.Reader, size, limit int) ([]byte, error) {
 	return b, nil
 }
 
-// bodyReader reads the body; it limits its time unless all of it is there already.
-func bodyReader(c *fiber.Ctx) io.Reader {
-	link, body := c.Context().Conn(), c.Request().BodyStream()
-	if connection, ok := link.(*conn); ok && connection.arrived() {
-		return body
-	}
-	return &timedBody{link, body, stateOf(c).began, 0}
-}
-
 // timedBody is a body on its connection; it has to arrive in time.
 type timedBody struct {
 	conn  net.Conn
@@ -289,13 +285,4 @@ func (r *timedBody) Read(b []byte) (int, error) {
 	n, err := r.body.Read(b)
 	r.read += n
 	return n, err
-}
-
-// inflater reads deflate as RFC 9110 has it, in a zlib wrapper, and as half of
-// all clients send it, without.
-func inflater(raw []byte) (io.Reader, error) {
-	if len(raw) >= 2 && raw[0]&0x0f == 8 && (uint(raw[0])<<8|uint(raw[1]))%31 == 0 {
-		return zlib.NewReader(bytes.NewReader(raw))
-	}
-	return flate.NewReader(bytes.NewReader(raw)), nil
 }

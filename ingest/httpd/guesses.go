@@ -54,13 +54,8 @@ func attemptOf(c *fiber.Ctx, account string, sum [sha256.Size]byte) Attempt {
 		sum := sha256.Sum256([]byte(account))
 		account = hex.EncodeToString(sum[:])
 	}
-	return Attempt{Address: ClientAddr(c), Account: account, Sum: sum, Surface: surfaceOf(c.Route().Path), RequestID: RequestID(c.UserContext())}
-}
-
-// surfaceOf is the first part of a route's path: webhooks, v2, soap, admin.
-func surfaceOf(route string) string {
-	surface, _, _ := strings.Cut(strings.TrimPrefix(route, "/"), "/")
-	return cmp.Or(surface, "other")
+	surface, _, _ := strings.Cut(strings.TrimPrefix(c.Route().Path, "/"), "/") // webhooks, v2, soap, admin
+	return Attempt{Address: ClientAddr(c), Account: account, Sum: sum, Surface: cmp.Or(surface, "other"), RequestID: RequestID(c.UserContext())}
 }
 
 // guessKey is a key by which wrong credentials are counted: an address, a site, an

@@ -61,11 +61,12 @@ func isToken(name []byte) bool {
 func headErrorHandler(o Options) func(*fasthttp.RequestCtx, error) {
 	return func(c *fasthttp.RequestCtx, err error) {
 		status, text := fiber.StatusBadRequest, "The request cannot be read."
+		_, isLong := errors.AsType[*fasthttp.ErrSmallBuffer](err)
 		network, failed := errors.AsType[net.Error](err)
 		switch {
 		case failed && network.Timeout():
 			status, text = fiber.StatusRequestTimeout, "Request Timeout"
-		case isLongHead(err):
+		case isLong:
 			status, text = fiber.StatusRequestHeaderFieldsTooLarge, "Request Header Fields Too Large"
 		case errors.Is(err, errBareLF):
 			text = "A header line ends without a carriage return."
@@ -83,9 +84,4 @@ func headErrorHandler(o Options) func(*fasthttp.RequestCtx, error) {
 		}
 		c.SetBodyString(`{"message":"` + text + `"}`)
 	}
-}
-
-func isLongHead(err error) bool {
-	_, long := errors.AsType[*fasthttp.ErrSmallBuffer](err)
-	return long
 }

@@ -57,14 +57,20 @@ func (a *Auth) Record(c *fiber.Ctx, e audit.Entry) error {
 		e.Target = n.Target
 	}
 	if n.Request == nil {
-		n.Request = requested(c)
+		n.Request = QueryOf(c)
+		var body map[string]any
+		if raw, err := Body(c, maxRecorded); err == nil && json.Unmarshal(raw, &body) == nil {
+			maps.Copy(n.Request, body)
+		}
 	}
 	if len(n.Request) > 0 {
 		e.Request = audit.Document(n.Request)
 	}
 	if e.Outcome == audit.Done {
-		if n.Before == nil && n.After == nil {
-			n.After = answered(c)
+		var answer map[string]any
+		body := c.Response().Body()
+		if n.Before == nil && n.After == nil && len(body) <= maxRecorded && json.Unmarshal(body, &answer) == nil {
+			n.After = answer
 		}
 		e.Before, e.After = audit.Changes(n.Before, n.After)
 	}
@@ -118,24 +124,4 @@ func QueryOf(c *fiber.Ctx) map[string]any {
 		parameters[name] = strings.Join(values, ",")
 	}
 	return parameters
-}
-
-// requested returns the parameters of a request as an entry has them.
-func requested(c *fiber.Ctx) map[string]any {
-	parameters := QueryOf(c)
-	var body map[string]any
-	if raw, err := Body(c, maxRecorded); err == nil && json.Unmarshal(raw, &body) == nil {
-		maps.Copy(parameters, body)
-	}
-	return parameters
-}
-
-// answered returns the JSON of an answer, nil if it has none or is large.
-func answered(c *fiber.Ctx) any {
-	body := c.Response().Body()
-	var answer map[string]any
-	if len(body) > maxRecorded || json.Unmarshal(body, &answer) != nil {
-		return nil
-	}
-	return answer
 }

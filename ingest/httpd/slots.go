@@ -119,21 +119,16 @@ func (s *slots) release(acct relay.AccountID) {
 			continue
 		}
 		s.turns.MoveToBack(turn)
-		s.grant(waiting)
+		place := waiting.waiting.Front() // the request of the account that has waited longest
+		s.used++
+		waiting.used++
+		if granted, ok := place.Value.(chan struct{}); ok {
+			close(granted)
+		}
+		s.stopWaiting(waiting, place)
 		break
 	}
 	s.forget(acct, t)
-}
-
-// grant gives a slot to the request of an account that has waited longest.
-func (s *slots) grant(t *tenant) {
-	place := t.waiting.Front()
-	s.used++
-	t.used++
-	if granted, ok := place.Value.(chan struct{}); ok {
-		close(granted)
-	}
-	s.stopWaiting(t, place)
 }
 
 func (s *slots) stopWaiting(t *tenant, place *list.Element) {
