@@ -119,14 +119,29 @@ func (i *Intake) work(ctx context.Context, b *batch, records []journal.Record) {
 	if len(deferred) > 0 {
 		unsaved = errors.Join(unsaved, i.complete(ctx, deferred, statuses))
 	}
-	setWaitForEarlier(items, b.earlier)
+	// A batch waits for earlier ones only, so there is no deadlock.
+	if earlier := b.earlier; len(earlier) > 0 {
+		waitForEarlier := func(ctx context.Context) error { return waitAll(ctx, earlier) }
+		for n := range items {
+			items[n].WaitForEarlier = waitForEarlier
+		}
+	}
 	i.beginSpans(items)
 	items, keys, unread, statuses := i.parse(items)
-	b.setKeys(keys)
+	b.keys = make(map[uint64]struct{}, len(keys))
+	for _, k := range keys {
+		b.keys[k] = struct{}{}
+	}
+	close(b.keyed)
 	if len(unread) > 0 {
 		unsaved = errors.Join(unsaved, i.complete(ctx, unread, statuses))
 	}
-	b.waitForKeys(ctx, keys)
+	for _, e := range b.earlier { // with one of the keys
+		shared := func(k uint64) bool { _, ok := e.keys[k]; return ok }
+		if relay.Wait(ctx, e.keyed) && slices.ContainsFunc(keys, shared) {
+			relay.Wait(ctx, e.ended)
+		}
+	}
 	b.err = errors.Join(unsaved, i.processAll(ctx, b.earlier, items))
 	b.took = time.Since(start)
 	b.earlier = nil // otherwise each batch would keep all earlier ones in memory

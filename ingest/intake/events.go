@@ -98,7 +98,15 @@ func (i *Intake) Event(ctx context.Context, id string) (event.Event, Item, error
 }
 
 func (i *Intake) eventsByID(ctx context.Context, f event.Filter, limitSeq uint64, fn func(event.Event, *Item) bool) error {
-	for _, seq := range i.sequences(f.IDs) {
+	// Find the ids that this intake assigned, newest first and without duplicates.
+	var seqs []uint64
+	for _, id := range f.IDs {
+		if seq, ok := i.Sequence(id); ok {
+			seqs = append(seqs, seq)
+		}
+	}
+	slices.Sort(seqs)
+	for _, seq := range slices.Backward(slices.Compact(seqs)) {
 		if seq >= limitSeq {
 			continue
 		}
@@ -111,21 +119,6 @@ func (i *Intake) eventsByID(ctx context.Context, f event.Filter, limitSeq uint64
 		}
 	}
 	return nil
-}
-
-// sequences returns the sequences of the ids that this intake assigned, newest
-// first and without duplicates.
-func (i *Intake) sequences(ids []string) []uint64 {
-	var seqs []uint64
-	for _, id := range ids {
-		if seq, ok := i.Sequence(id); ok {
-			seqs = append(seqs, seq)
-		}
-	}
-	slices.Sort(seqs)
-	seqs = slices.Compact(seqs)
-	slices.Reverse(seqs)
-	return seqs
 }
 
 // visit calls fn with an event if the filter selects it and its record still

@@ -82,24 +82,6 @@ type processor struct {
 	describe func(it *Item) string
 }
 
-func processorOf[T any](p Processor[T]) processor {
-	return processor{
-		parse: func(it *Item) ([]uint64, error) {
-			content, keys, err := p.Parse(it)
-			it.content = content
-			return keys, err
-		},
-		process: func(ctx context.Context, items []Item) ([]event.Status, error) {
-			parsed := make([]Parsed[T], len(items))
-			for n := range items {
-				parsed[n] = Parsed[T]{&items[n], items[n].content.(T)}
-			}
-			return p.Process(ctx, parsed)
-		},
-		describe: func(it *Item) string { return p.Describe(Parsed[T]{it, it.content.(T)}) },
-	}
-}
-
 // Options configures an Intake; the zero value works.
 type Options struct {
 	Batch   int // maximum entries per call; 0 means 5000
@@ -162,8 +144,23 @@ func New[T any](kind event.Kind, node string, log *journal.Log, statuses *event.
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	processor := processor{
+		parse: func(it *Item) ([]uint64, error) {
+			content, keys, err := p.Parse(it)
+			it.content = content
+			return keys, err
+		},
+		process: func(ctx context.Context, items []Item) ([]event.Status, error) {
+			parsed := make([]Parsed[T], len(items))
+			for n := range items {
+				parsed[n] = Parsed[T]{&items[n], items[n].content.(T)}
+			}
+			return p.Process(ctx, parsed)
+		},
+		describe: func(it *Item) string { return p.Describe(Parsed[T]{it, it.content.(T)}) },
+	}
 	return &Intake{
-		kind: kind, node: node, log: log, consumer: consumer, statuses: statuses, processor: processorOf(p), options: o,
+		kind: kind, node: node, log: log, consumer: consumer, statuses: statuses, processor: processor, options: o,
 		logger:        o.Logger.With("kind", string(kind)),
 		memory:        semaphore.NewWeighted(maxWeight),
 		large:         semaphore.NewWeighted(maxLarge),
@@ -219,7 +216,10 @@ func (i *Intake) Stage(ctx context.Context, e *Entry) (Staged, error) {
 	if reason := i.refusal.Load(); reason != nil {
 		return Staged{}, relay.Errorf(relay.KindUnavailable, "intake %s: %s", i.kind, *reason)
 	}
-	span := i.beginJournal(ctx)
+	var span *tracing.Active // below that of the request; nil if that has none
+	if i.options.Tracer != nil {
+		span = i.options.Tracer.Continue(tracing.FromContext(ctx), "journal "+string(i.kind), tracing.Producer, i.options.Now())
+	}
 	e.Trace = span.Parent()
 	buf := i.buffers.Get().(*[]byte)
 	defer i.buffers.Put(buf)

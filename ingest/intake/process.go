@@ -13,6 +13,7 @@ import (
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/tracing"
 )
 
 // processAll processes items until each is done or quarantined. It returns an error
@@ -33,7 +34,12 @@ func (i *Intake) processAll(ctx context.Context, earlier []*batch, items []Item)
 		case relay.KindOf(err) == relay.KindUnavailable:
 			i.recordOutage(err)
 		case len(items) > 1:
-			return i.bisect(ctx, earlier, items)
+			// Bisect the batch until only the failing item is left.
+			n := len(items) / 2
+			if err := i.processAll(ctx, earlier, items[:n]); err != nil {
+				return err
+			}
+			return i.processAll(ctx, earlier, items[n:])
 		case attempt >= i.options.MaxAttempts:
 			return i.complete(ctx, items, []event.Status{quarantine(items[0], err)})
 		}
@@ -42,15 +48,6 @@ func (i *Intake) processAll(ctx context.Context, earlier []*batch, items []Item)
 		}
 		backoff = min(2*backoff, maxBackoff)
 	}
-}
-
-// bisect splits a batch in halves until only the failing item is left.
-func (i *Intake) bisect(ctx context.Context, earlier []*batch, items []Item) error {
-	n := len(items) / 2
-	if err := i.processAll(ctx, earlier, items[:n]); err != nil {
-		return err
-	}
-	return i.processAll(ctx, earlier, items[n:])
 }
 
 // parse reads the content of items. It returns those that can be processed with the keys
@@ -97,7 +94,8 @@ func (i *Intake) recovered(call func() error) (err error) {
 // journal at the start may have been processed before without a checkpoint: their
 // statuses of that time are cleared if they are outdated.
 func (i *Intake) complete(ctx context.Context, items []Item, statuses []event.Status) error {
-	if n := countUpTo(items, i.reread.Load()); n > 0 {
+	reread := i.reread.Load()
+	if n := sort.Search(len(items), func(n int) bool { return items[n].Seq > reread }); n > 0 {
 		statuses = withDone(items[:n], statuses)
 	}
 	if err := i.saveStatuses(ctx, statuses); err != nil {
@@ -115,13 +113,8 @@ func (i *Intake) complete(ctx context.Context, items []Item, statuses []event.St
 	return nil
 }
 
-// countUpTo returns how many of items, which are in order, have a sequence of at most
-// last.
-func countUpTo(items []Item, seq uint64) int {
-	return sort.Search(len(items), func(n int) bool { return items[n].Seq > seq })
-}
-
-// saveStatuses stores statuses and retries until it succeeds or ctx is done.
+// saveStatuses stores statuses and retries until it succeeds or ctx is done. Then it counts
+// them by state and signals that there are deferred entries.
 func (i *Intake) saveStatuses(ctx context.Context, statuses []event.Status) error {
 	if len(statuses) == 0 {
 		return nil
@@ -129,18 +122,13 @@ func (i *Intake) saveStatuses(ctx context.Context, statuses []event.Status) erro
 	for backoff := minBackoff; ; backoff = min(2*backoff, maxBackoff) {
 		err := i.statuses.Set(ctx, i.kind, statuses)
 		if err == nil {
-			i.count(statuses)
-			return nil
+			break
 		}
 		i.recordOutage(err)
 		if !relay.Sleep(ctx, backoff) {
 			return ctx.Err()
 		}
 	}
-}
-
-// count counts statuses by state and signals that there are deferred entries.
-func (i *Intake) count(statuses []event.Status) {
 	deferred, quarantined := 0, 0
 	for _, m := range statuses {
 		switch m.State {
@@ -153,11 +141,11 @@ func (i *Intake) count(statuses []event.Status) {
 		}
 	}
 	i.quarantined.Add(uint64(quarantined))
-	if deferred == 0 {
-		return
+	if deferred > 0 {
+		i.deferred.Add(uint64(deferred))
+		relay.Notify(i.deferredReady)
 	}
-	i.deferred.Add(uint64(deferred))
-	relay.Notify(i.deferredReady)
+	return nil
 }
 
 // logQuarantined logs that an event was quarantined, or that nothing takes it.
@@ -204,51 +192,14 @@ func retryAfter(err error) time.Duration {
 
 // unfinished returns the batches that have not ended.
 func unfinished(batches []*batch) []*batch {
-	return slices.DeleteFunc(slices.Clone(batches), func(b *batch) bool { return closed(b.ended) })
-}
-
-func closed(ch <-chan struct{}) bool {
-	select {
-	case <-ch:
-		return true
-	default:
-		return false
-	}
-}
-
-// setKeys publishes the keys of a batch.
-func (b *batch) setKeys(keys []uint64) {
-	b.keys = make(map[uint64]struct{}, len(keys))
-	for _, k := range keys {
-		b.keys[k] = struct{}{}
-	}
-	close(b.keyed)
-}
-
-// waitForKeys waits for earlier batches that share one of the keys. A batch waits for earlier
-// ones only, so there is no deadlock.
-func (b *batch) waitForKeys(ctx context.Context, keys []uint64) {
-	for _, e := range b.earlier {
-		if relay.Wait(ctx, e.keyed) && e.shares(keys) {
-			relay.Wait(ctx, e.ended)
+	return slices.DeleteFunc(slices.Clone(batches), func(b *batch) bool {
+		select {
+		case <-b.ended:
+			return true
+		default:
+			return false
 		}
-	}
-}
-
-func (b *batch) shares(keys []uint64) bool {
-	return slices.ContainsFunc(keys, func(k uint64) bool { _, ok := b.keys[k]; return ok })
-}
-
-// setWaitForEarlier has items wait for earlier batches. A batch waits for earlier ones only,
-// so there is no deadlock.
-func setWaitForEarlier(items []Item, earlier []*batch) {
-	if len(earlier) == 0 {
-		return
-	}
-	waitForEarlier := func(ctx context.Context) error { return waitAll(ctx, earlier) }
-	for n := range items {
-		items[n].WaitForEarlier = waitForEarlier
-	}
+	})
 }
 
 // waitAll waits until batches have ended; the error is that of ctx.
@@ -261,13 +212,11 @@ func waitAll(ctx context.Context, batches []*batch) error {
 	return nil
 }
 
-// splitProvisional returns the items with a Provisional status, which are processed again, and the
-// others with their statuses.
-func splitProvisional(items []Item, statuses []event.Status) (provisional, final []Item, finalStatuses []event.Status) {
-	if !slices.ContainsFunc(statuses, func(m event.Status) bool { return m.Provisional }) {
-		return nil, items, statuses // nearly always: nothing is copied
-	}
+// completeFinal completes the items with a final status. Items with a Provisional status
+// are processed once more after the earlier batches have ended, if any had not.
+func (i *Intake) completeFinal(ctx context.Context, earlier []*batch, items []Item, statuses []event.Status) error {
 	isProvisional := make(map[uint64]bool)
+	var finalStatuses []event.Status
 	for _, m := range statuses {
 		if m.Provisional {
 			isProvisional[m.Seq] = true
@@ -275,22 +224,16 @@ func splitProvisional(items []Item, statuses []event.Status) (provisional, final
 			finalStatuses = append(finalStatuses, m)
 		}
 	}
+	if len(earlier) == 0 || len(isProvisional) == 0 {
+		return i.complete(ctx, items, statuses)
+	}
+	var provisional, final []Item
 	for _, it := range items {
 		if isProvisional[it.Seq] {
 			provisional = append(provisional, it)
 		} else {
 			final = append(final, it)
 		}
-	}
-	return provisional, final, finalStatuses
-}
-
-// completeFinal completes the items with a final status. Items with a Provisional status
-// are processed once more after the earlier batches have ended, if any had not.
-func (i *Intake) completeFinal(ctx context.Context, earlier []*batch, items []Item, statuses []event.Status) error {
-	provisional, final, finalStatuses := splitProvisional(items, statuses)
-	if len(earlier) == 0 || len(provisional) == 0 {
-		return i.complete(ctx, items, statuses)
 	}
 	if err := i.complete(ctx, final, finalStatuses); err != nil {
 		return err
@@ -299,4 +242,46 @@ func (i *Intake) completeFinal(ctx context.Context, earlier []*batch, items []It
 		return err
 	}
 	return i.processAll(ctx, nil, provisional)
+}
+
+// beginSpans begins the spans of entries that are processed.
+func (i *Intake) beginSpans(items []Item) {
+	if i.options.Tracer == nil {
+		return
+	}
+	now := i.options.Now()
+	for n := range items {
+		it := &items[n]
+		it.span = i.options.Tracer.Continue(it.Entry.Trace, "process "+string(i.kind), tracing.Consumer, now)
+		if it.Trace = it.span.Parent(); it.span == nil {
+			continue
+		}
+		it.span.Set("penstock.event", it.ID)
+		it.span.Set("penstock.account", it.Entry.Account.String())
+		it.span.Set("penstock.source", it.Entry.Source)
+	}
+}
+
+// endSpans ends the spans of entries that were processed; statuses are those with another
+// end than done.
+func (i *Intake) endSpans(items []Item, statuses []event.Status) {
+	if i.options.Tracer == nil {
+		return
+	}
+	ends := make(map[string]*event.Status, len(statuses))
+	for n := range statuses {
+		ends[statuses[n].ID] = &statuses[n]
+	}
+	now := i.options.Now()
+	for n := range items {
+		span, state, failed := items[n].span, event.Done, ""
+		if m := ends[items[n].ID]; m != nil {
+			state = m.State
+			if state == event.Quarantined {
+				failed = m.Reason
+			}
+		}
+		span.Set("penstock.state", string(state))
+		span.End(now, failed)
+	}
 }

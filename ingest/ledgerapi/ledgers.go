@@ -7,7 +7,6 @@ import (
 
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
-	"github.com/penstock/penstock/relay"
 )
 
 func (s *Surface) list(c *fiber.Ctx) error {
@@ -53,6 +52,3 @@ func (s *Surface) export(c *fiber.Ctx) error {
 	})
 	return nil
 }
-
-// nowhere reports a link that leads nowhere.
-func nowhere(err error) bool { return relay.KindOf(err) == relay.KindNotFound }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/ledger"
 )
 
@@ -113,7 +114,7 @@ func (s *Surface) job(c *fiber.Ctx) error {
 		}
 		return data(c, s.detailsOf(*st.Token, st.State))
 	}
-	return data(c, statusOf(st))
+	return data(c, statusJSON{st.State, httpd.OrNull(st.Error)})
 }
 
 // follow leads a browser on. Whatever is wrong with the token, it leads nowhere.
@@ -123,7 +124,7 @@ func (s *Surface) follow(c *fiber.Ctx) error {
 	}
 	i := queryOf(c)
 	dst, err := s.ledgers.Follow(c.UserContext(), ledger.Credential{Token: params.Path(c, "token"), Private: i.private()})
-	if nowhere(err) {
+	if relay.KindOf(err) == relay.KindNotFound {
 		return httpd.NotFound(c)
 	}
 	if err != nil {

@@ -52,8 +52,6 @@ type statusJSON struct {
 	Error  *string   `json:"error"`
 }
 
-func statusOf(st ledger.Status) statusJSON { return statusJSON{st.State, httpd.OrNull(st.Error)} }
-
 // detailsJSON are the details of a token, when its job is completed.
 type detailsJSON struct {
 	Status          job.State      `json:"status"`

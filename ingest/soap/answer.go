@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/message"
 )
 
 // responseCode is the result of a request.
@@ -44,28 +43,17 @@ func (a answer) encode(v version, o operation) []byte {
 	return wrap(v, b.Bytes())
 }
 
-// acceptedAnswer reports the cost of an order and its message ids, which delivery
-// reports carry too.
-func acceptedAnswer(sent message.Sent) answer {
-	ids := make([]string, len(sent.Messages))
-	for i, m := range sent.Messages {
-		ids[i] = m.ID.String()
-	}
-	return answer{code: accepted, credits: sent.Cost, description: "Accepted. Message ids: " + strings.Join(ids, ", ") + "."}
-}
-
-// refusal returns the answer to an error that a client can correct; false for an
-// internal error.
-func refusal(o operation, err error) (answer, bool) {
+// refusal returns the answer to an error that a client can correct, and any other error.
+func refusal(o operation, err error) (answer, error) {
 	switch relay.KindOf(err) {
 	case relay.KindNoCredit:
-		return answer{code: noCredit, description: "Insufficient credit."}, true
+		return answer{code: noCredit, description: "Insufficient credit."}, nil
 	case relay.KindInvalid:
-		return answer{code: invalid, description: "Invalid request: " + inElements(o, relay.FieldsOf(err)) + "."}, true
+		return answer{code: invalid, description: "Invalid request: " + inElements(o, relay.FieldsOf(err)) + "."}, nil
 	case relay.KindUnavailable:
-		return answer{code: unavailable, description: "Service temporarily unavailable. Please try again later."}, true
+		return answer{code: unavailable, description: later}, nil
 	}
-	return answer{}, false
+	return answer{}, err
 }
 
 // inElements describes invalid parameters by the names of their elements.

@@ -78,26 +78,14 @@ func operations() []operation {
 
 // childrenOf returns the children of a request: those of its message, and those that all have.
 func childrenOf(message ...element) []element {
-	return slices.Concat(addressed(), message, scheduled())
-}
-
-// maxDestinations is how many numbers a request may name.
-const maxDestinations = 10
-
-// addressed are the children that every request begins with.
-func addressed() []element {
-	return []element{
+	before := []element{
 		{
 			name: "destinationarray", param: "destinations",
 			children: []element{{name: "number", param: "destinations", kind: msisdnKind(), limit: maxDestinations}},
 		},
 		{name: "originator", param: "originator", kind: textKind(), optional: true},
 	}
-}
-
-// scheduled are the children that every request has after its message.
-func scheduled() []element {
-	return []element{
+	after := []element{
 		{name: "sendtime", param: "send_time", kind: dateTimeKind(), optional: true},
 		{
 			name: "dlrep", param: "dlr_url", optional: true,
@@ -107,7 +95,11 @@ func scheduled() []element {
 			},
 		},
 	}
+	return slices.Concat(before, message, after)
 }
+
+// maxDestinations is how many numbers a request may name.
+const maxDestinations = 10
 
 // credentials are the children of the header auth.
 func credentials() []element {

@@ -1,6 +1,15 @@
 package soap
 
-import "fmt"
+import (
+	"bytes"
+	"fmt"
+	"mime"
+	"regexp"
+	"strings"
+
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/unicode"
+)
 
 // envelope is a parsed SOAP request.
 type envelope struct {
@@ -78,4 +87,91 @@ func (e *envelope) header(h *node) error {
 // sender returns a fault with the code for the sender.
 func (e *envelope) sender(reason string) *fault {
 	return &fault{version: e.version, code: senderFault, reason: reason}
+}
+
+// asUTF8 converts a document to UTF-8. The encoding is taken from its byte order
+// mark, else the charset of the Content-Type, else the XML declaration.
+func asUTF8(raw []byte, contentType string) ([]byte, error) {
+	if remaining, ok := bytes.CutPrefix(raw, []byte("\xef\xbb\xbf")); ok {
+		return remaining, nil
+	}
+	if remaining, ok := bytes.CutPrefix(raw, []byte("\xfe\xff")); ok {
+		return fromUTF16(remaining, unicode.BigEndian)
+	}
+	if remaining, ok := bytes.CutPrefix(raw, []byte("\xff\xfe")); ok {
+		return fromUTF16(remaining, unicode.LittleEndian)
+	}
+	label := "" // of the XML declaration
+	encodingDeclaration := regexp.MustCompile(`^<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]+)["']`)
+	if m := encodingDeclaration.FindSubmatch(raw[:min(len(raw), 200)]); m != nil {
+		label = string(m[1])
+	}
+	if _, parameters, err := mime.ParseMediaType(contentType); err == nil && parameters["charset"] != "" {
+		label = parameters["charset"]
+	}
+	switch strings.ToLower(label) {
+	case "", "utf-8", "utf8", "us-ascii", "ascii":
+		return raw, nil
+	case "iso-8859-1", "latin1":
+		return charmap.ISO8859_1.NewDecoder().Bytes(raw)
+	}
+	return nil, &unreadable{reason: fmt.Sprintf("The character encoding %s is not supported; use UTF-8.", quoteClipped(label))}
+}
+
+func fromUTF16(raw []byte, order unicode.Endianness) ([]byte, error) {
+	if len(raw)%2 != 0 {
+		return nil, &unreadable{offset: int64(len(raw)), reason: "The body is not UTF-16: half a unit is missing."}
+	}
+	return unicode.UTF16(order, unicode.IgnoreBOM).NewDecoder().Bytes(raw)
+}
+
+// version is that of an envelope.
+type version int
+
+// The versions.
+const (
+	soap11 version = iota
+	soap12
+)
+
+// namespace is that of the envelope.
+func (v version) namespace() string {
+	if v == soap12 {
+		return "http://www.w3.org/2003/05/soap-envelope"
+	}
+	return "http://schemas.xmlsoap.org/soap/envelope/"
+}
+
+// contentType is what answers are sent as.
+func (v version) contentType() string {
+	if v == soap12 {
+		return "application/soap+xml; charset=utf-8"
+	}
+	return "text/xml; charset=utf-8"
+}
+
+// versionOf derives the version from the Content-Type, for bodies that name none.
+func versionOf(contentType string) version {
+	media, _, _ := strings.Cut(contentType, ";")
+	if strings.EqualFold(strings.TrimSpace(media), "application/soap+xml") {
+		return soap12
+	}
+	return soap11
+}
+
+// forUs reports whether a header block is addressed to this node: to the next node
+// or to the ultimate receiver.
+func (v version) forUs(block *node) bool {
+	if v == soap12 {
+		role := strings.TrimPrefix(block.attr(v.namespace(), "role"), v.namespace()+"/role/")
+		return role == "" || role == "next" || role == "ultimateReceiver"
+	}
+	actor := block.attr(v.namespace(), "actor")
+	return actor == "" || actor == "http://schemas.xmlsoap.org/soap/actor/next"
+}
+
+// required reports whether a header block must be understood.
+func (v version) required(block *node) bool {
+	must := block.attr(v.namespace(), "mustUnderstand")
+	return must == "1" || must == "true" && v == soap12
 }

@@ -42,7 +42,12 @@ func (k kind) read(s string) (any, error) {
 	}
 	switch k.xsd {
 	case "integer":
-		return k.integer(s)
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil || k.least != nil && n < *k.least || k.most != nil && n > *k.most ||
+			len(k.enumerated) > 0 && !slices.Contains(k.enumerated, strconv.FormatInt(n, 10)) {
+			return nil, fmt.Errorf("expected %s, got %s", k, quoteClipped(s))
+		}
+		return n, nil
 	case "hexBinary":
 		b, err := hex.DecodeString(s)
 		if err != nil {
@@ -59,16 +64,6 @@ func (k kind) read(s string) (any, error) {
 		return nil, fmt.Errorf("expected 7 to 15 digits, country code first, without a plus sign or leading zeros, got %s", quoteClipped(s))
 	}
 	return s, nil
-}
-
-func (k kind) integer(s string) (any, error) {
-	n, err := strconv.ParseInt(s, 10, 64)
-	bad := err != nil || k.least != nil && n < *k.least || k.most != nil && n > *k.most ||
-		len(k.enumerated) > 0 && !slices.Contains(k.enumerated, strconv.FormatInt(n, 10))
-	if bad {
-		return nil, fmt.Errorf("expected %s, got %s", k, quoteClipped(s))
-	}
-	return n, nil
 }
 
 // String says in words what is expected of a text.

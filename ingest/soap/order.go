@@ -69,8 +69,12 @@ func readNotification(s *Surface, v values, o *message.Order) error {
 	if err != nil {
 		return message.Unencodable(err)
 	}
+	from := o.Originator // the sender is left out where it is a name
+	if strings.Trim(strings.TrimPrefix(from, "+"), "0123456789") != "" {
+		from = ""
+	}
 	n := wap.Notification{
-		Transaction: relay.NewID(s.now()), From: numeric(o.Originator), Subject: v.text("subject"), Class: class,
+		Transaction: relay.NewID(s.now()), From: from, Subject: v.text("subject"), Class: class,
 		Size: v.number("filesize"), Expiry: time.Duration(v.number("expiry")) * time.Second, URL: strings.TrimSpace(v.text("mmsurl")),
 	}
 	octets, err := n.Message(transaction())
@@ -79,15 +83,6 @@ func readNotification(s *Surface, v values, o *message.Order) error {
 	}
 	o.Body = message.Octets(octets)
 	return nil
-}
-
-// numeric is an originator that is a number; the sender of a notification is
-// left out where it is a name.
-func numeric(originator string) string {
-	if strings.Trim(strings.TrimPrefix(originator, "+"), "0123456789") != "" {
-		return ""
-	}
-	return originator
 }
 
 // transaction is the id of a push; it tells apart pushes that follow each other.

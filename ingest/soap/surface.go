@@ -100,7 +100,7 @@ func (s *Surface) post(c *fiber.Ctx) error {
 	return c.Status(status).Send(body)
 }
 
-// later is the reason of a fault that passes.
+// later is the reason of a refusal that passes.
 const later = "Service temporarily unavailable. Please try again later."
 
 // faultOf converts any error to a Fault. Unexpected errors are logged with the
@@ -164,22 +164,6 @@ func (s *Surface) operationOf(e *envelope, header, contentType string) (operatio
 	return s.operations[named], nil
 }
 
-// perform authenticates a request and performs its operation. Errors that a client
-// can correct are part of the answer; all others are returned.
-func (s *Surface) perform(c *fiber.Ctx, e *envelope, op operation) (answer, error) {
-	acct, err := s.accountOf(c, e)
-	if err == nil {
-		if err := httpd.Admit(c, httpd.API, acct); err != nil {
-			return answer{}, err
-		}
-		return s.send(c.UserContext(), acct, e, op, httpd.ClientIP(c))
-	}
-	if a, ok := refusal(op, err); ok {
-		return a, nil
-	}
-	return answer{}, err
-}
-
 // accountOf authenticates the credentials of the header auth.
 func (s *Surface) accountOf(c *fiber.Ctx, e *envelope) (relay.AccountID, error) {
 	refuse := func(reason string) (relay.AccountID, error) {
@@ -214,22 +198,34 @@ func (s *Surface) accountOf(c *fiber.Ctx, e *envelope) (relay.AccountID, error) 
 	return acct, err
 }
 
-func (s *Surface) send(ctx context.Context, acct relay.AccountID, e *envelope, op operation, ip string) (answer, error) {
+// perform authenticates a request and performs its operation. Errors that a client can
+// correct are part of the answer; all others are returned. The description of an accepted
+// order has its message ids, which delivery reports carry too.
+func (s *Surface) perform(c *fiber.Ctx, e *envelope, op operation) (answer, error) {
+	acct, err := s.accountOf(c, e)
+	if err != nil {
+		return refusal(op, err)
+	}
+	if err := httpd.Admit(c, httpd.API, acct); err != nil {
+		return answer{}, err
+	}
 	var wrong mistakes
 	v := decode(op.children, e.request, "", &wrong)
 	if len(wrong) > 0 {
 		return answer{code: invalid, description: "Invalid request: " + wrong.String() + "."}, nil
 	}
 	order, err := s.orderOf(op, v)
-	if err == nil {
-		order.Account, order.IP = acct, ip
-		var sent message.Sent
-		if sent, err = s.Messages.Send(ctx, order); err == nil {
-			return acceptedAnswer(sent), nil
-		}
+	if err != nil {
+		return refusal(op, err)
 	}
-	if a, ok := refusal(op, err); ok {
-		return a, nil
+	order.Account, order.IP = acct, httpd.ClientIP(c)
+	sent, err := s.Messages.Send(c.UserContext(), order)
+	if err != nil {
+		return refusal(op, err)
 	}
-	return answer{}, err
+	ids := make([]string, len(sent.Messages))
+	for i, m := range sent.Messages {
+		ids[i] = m.ID.String()
+	}
+	return answer{code: accepted, credits: sent.Cost, description: "Accepted. Message ids: " + strings.Join(ids, ", ") + "."}, nil
 }

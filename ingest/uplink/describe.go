@@ -32,7 +32,26 @@ func (p *Processor) Describe(it intake.Parsed[*post]) string {
 
 // describe describes one frame, as "status of 24e1…: battery 88 %".
 func describe(f *decoders.Frame) string {
-	facts := radioFacts(f)
+	var facts []string
+	if f.HasFCnt {
+		facts = append(facts, "f_cnt "+strconv.FormatInt(f.FCnt, 10))
+	}
+	if f.HasFPort {
+		facts = append(facts, "f_port "+strconv.Itoa(f.FPort))
+	}
+	if n := len(f.Payload); n > 0 {
+		facts = append(facts, strconv.Itoa(n)+" bytes")
+	}
+	if n := len(f.Gateways); n > 0 {
+		facts = append(facts, "gateways "+strconv.Itoa(n))
+	}
+	best, _ := f.BestGateway()
+	if best.RSSI != nil {
+		facts = append(facts, "rssi "+formatNumber(*best.RSSI)+" dBm")
+	}
+	if best.SNR != nil {
+		facts = append(facts, "snr "+formatNumber(*best.SNR)+" dB")
+	}
 	if f.Battery != nil {
 		facts = append(facts, "battery "+formatNumber(*f.Battery)+" %")
 	}
@@ -57,31 +76,6 @@ func describe(f *decoders.Frame) string {
 		return string(f.Kind) + " of " + f.Identifier
 	}
 	return string(f.Kind) + " of " + f.Identifier + ": " + strings.Join(facts, ", ")
-}
-
-// radioFacts returns the counter, port, size and signal of a frame.
-func radioFacts(f *decoders.Frame) (facts []string) {
-	if f.HasFCnt {
-		facts = append(facts, "f_cnt "+strconv.FormatInt(f.FCnt, 10))
-	}
-	if f.HasFPort {
-		facts = append(facts, "f_port "+strconv.Itoa(f.FPort))
-	}
-	if n := len(f.Payload); n > 0 {
-		facts = append(facts, strconv.Itoa(n)+" bytes")
-	}
-	if n := len(f.Gateways); n > 0 {
-		facts = append(facts, "gateways "+strconv.Itoa(n))
-	}
-	if best, ok := f.BestGateway(); ok {
-		if best.RSSI != nil {
-			facts = append(facts, "rssi "+formatNumber(*best.RSSI)+" dBm")
-		}
-		if best.SNR != nil {
-			facts = append(facts, "snr "+formatNumber(*best.SNR)+" dB")
-		}
-	}
-	return facts
 }
 
 func formatNumber(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }

@@ -122,7 +122,13 @@ func (s *Surface) readRequest(c *fiber.Ctx) (request, error) {
 	r.entry.Source = string(r.sender)
 	switch {
 	case errors.Is(err, netserver.ErrProtobuf):
-		return r, s.protobuf(c, &r.entry)
+		// Journal the body all the same, so that the operator sees why nothing arrives: the
+		// sender's log is usually not accessible.
+		r.entry.Source = "protobuf"
+		if _, err := s.intake.Accept(c.UserContext(), &r.entry); err != nil {
+			s.logger.WarnContext(c.UserContext(), "protobuf refused", "account", r.entry.Account, "path", c.Route().Path, "error", err)
+		}
+		return r, fiber.NewError(fiber.StatusUnsupportedMediaType, "Protobuf is not supported: set the integration's encoding to JSON.")
 	case errors.Is(err, netserver.ErrTooMany):
 		return r, fiber.NewError(fiber.StatusRequestEntityTooLarge, "A"+strings.TrimPrefix(err.Error(), "a")+".")
 	case err != nil:
@@ -139,16 +145,6 @@ func (s *Surface) post(c *fiber.Ctx, query string) (netserver.Post, error) {
 		Path: webhookName(c.Path()), DeviceID: deviceOf(c.Path(), q), ContentType: c.Get(fiber.HeaderContentType),
 		Query: q, Body: body,
 	}, err
-}
-
-// protobuf refuses a protobuf body. It is journalled all the same, so that the
-// operator sees why nothing arrives: the sender's log is usually not accessible.
-func (s *Surface) protobuf(c *fiber.Ctx, e *intake.Entry) error {
-	e.Source = "protobuf"
-	if _, err := s.intake.Accept(c.UserContext(), e); err != nil {
-		s.logger.WarnContext(c.UserContext(), "protobuf refused", "account", e.Account, "path", c.Route().Path, "error", err)
-	}
-	return fiber.NewError(fiber.StatusUnsupportedMediaType, "Protobuf is not supported: set the integration's encoding to JSON.")
 }
 
 // webhookName returns the webhook's name within a path: lorawan, community, …

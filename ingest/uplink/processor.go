@@ -34,7 +34,7 @@ type Processor struct {
 
 // NewProcessor returns a Processor. A nil logger means slog.Default.
 func NewProcessor(i Ingester, logger *slog.Logger) *Processor {
-	return &Processor{iot: i, waiters: newWaiters(), logger: cmp.Or(logger, slog.Default()), seed: maphash.MakeSeed()}
+	return &Processor{iot: i, waiters: &waiters{open: make(map[string]chan answer)}, logger: cmp.Or(logger, slog.Default()), seed: maphash.MakeSeed()}
 }
 
 // post is the content of a journalled post.
@@ -263,9 +263,16 @@ func unknownParameters(e *intake.Entry, query url.Values) (notes decoders.Notes)
 	if len(e.Body) == 0 {
 		return nil
 	}
+	known := []string{"decoder_id", "event"}
+	if webhookName(e.Path) == "generic" {
+		known = append(known, "deviceId")
+	}
+	if e.Source == string(netserver.ThingPark) {
+		known = append(known, "LrnDevEui", "LrnFPort", "LrnInfos", "AS_ID", "Time", "Token")
+	}
 	var unknown []string
 	for name := range query {
-		if !isParameter(e, name) {
+		if !slices.Contains(known, name) {
 			unknown = append(unknown, name)
 		}
 	}
@@ -274,17 +281,4 @@ func unknownParameters(e *intake.Entry, query url.Values) (notes decoders.Notes)
 		notes.Add(fmt.Sprintf("the URL's parameter %.40q is not known and is not used; known are decoder_id, event and, at the generic webhook, deviceId", name))
 	}
 	return notes
-}
-
-// isParameter reports whether the webhook of a post reads a parameter.
-func isParameter(e *intake.Entry, name string) bool {
-	switch name {
-	case "decoder_id", "event":
-		return true
-	case "deviceId":
-		return webhookName(e.Path) == "generic"
-	case "LrnDevEui", "LrnFPort", "LrnInfos", "AS_ID", "Time", "Token":
-		return e.Source == string(netserver.ThingPark)
-	}
-	return false
 }

@@ -58,19 +58,13 @@ func (s *Surface) signature(c *fiber.Ctx, secret string) error {
 	if !strings.Contains(raw, "Token=") {
 		return netserver.ErrUnsigned
 	}
-	return s.thingPark(c, raw, secret)
-}
-
-// thingPark verifies a Token, which covers only ThingPark's documents: any other body
-// counts as unsigned.
-func (s *Surface) thingPark(c *fiber.Ctx, query, secret string) error {
-	post, err := s.post(c, query)
+	// A Token covers only ThingPark's documents: any other body counts as unsigned.
+	post, err := s.post(c, raw)
 	if err != nil {
 		return err
 	}
-	sender, err := netserver.Inspect(post)
-	if err != nil || sender != netserver.ThingPark {
+	if sender, err := netserver.Inspect(post); err != nil || sender != netserver.ThingPark {
 		return netserver.ErrUnsigned
 	}
-	return netserver.VerifyThingPark(query, post.Body, secret, s.now())
+	return netserver.VerifyThingPark(raw, post.Body, secret, s.now())
 }

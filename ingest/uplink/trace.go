@@ -48,7 +48,11 @@ func Steps(f *iot.PreviewedFrame, types map[string]iot.SensorType) []inbound.Ste
 		s.notes()
 		return s.steps
 	}
-	s.decoder()
+	if d := f.Decoder; d.ID == "" {
+		s.add("decoder", "the device has none; nothing is decoded")
+	} else {
+		s.add("decoder", fmt.Sprintf("%s, %q, codec %s", d.ID, d.Name, d.Codec))
+	}
 	s.notes()
 	for _, lost := range f.Lost {
 		s.add("refused", "the store refuses "+lost)
@@ -83,15 +87,6 @@ func (s *frameSteps) device() {
 	case d.Identifier != "":
 		s.add("device", s.frame.Identifier+" is not known; a frame would create it")
 	}
-}
-
-func (s *frameSteps) decoder() {
-	d := s.frame.Decoder
-	if d.ID == "" {
-		s.add("decoder", "the device has none; nothing is decoded")
-		return
-	}
-	s.add("decoder", fmt.Sprintf("%s, %q, codec %s", d.ID, d.Name, d.Codec))
 }
 
 // readings adds each reading with its value, and where they are stored.
