@@ -25,7 +25,8 @@ func (r *rules) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.PredicateNode:
 		r.hasPredicates = true
-		if nests(n.Node) {
+		isPredicate := func(n ast.Node) bool { _, ok := n.(*ast.PredicateNode); return ok }
+		if ast.Find(n.Node, isPredicate) != nil {
 			r.refuse("a predicate within a predicate is not allowed")
 		}
 	case *ast.BuiltinNode:
@@ -64,20 +65,4 @@ func (r *rules) refuse(reason string) {
 func numeric(n ast.Node) bool {
 	t := n.Type()
 	return t != nil && (t.Kind() == reflect.Int || t.Kind() == reflect.Float64)
-}
-
-// nests reports whether a predicate stands anywhere within a node.
-func nests(n ast.Node) bool {
-	f := &finder{}
-	ast.Walk(&n, f)
-	return f.found
-}
-
-type finder struct{ found bool }
-
-// Visit implements ast.Visitor.
-func (f *finder) Visit(node *ast.Node) {
-	if _, ok := (*node).(*ast.PredicateNode); ok {
-		f.found = true
-	}
 }

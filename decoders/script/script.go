@@ -24,6 +24,7 @@ import (
 	"github.com/expr-lang/expr"
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/vm"
+
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/values"
 )
@@ -87,15 +88,15 @@ func compile(st statement) (*vm.Program, error) {
 	if err == nil {
 		return code, nil
 	}
-	var error *file.Error
-	if !errors.As(err, &error) {
+	e, ok := errors.AsType[*file.Error](err)
+	if !ok {
 		return nil, sourceError(st.key, st.line, st.column, err.Error())
 	}
-	line, column := st.line, st.column+error.Column
-	if error.Line > 1 {
-		line, column = st.line+error.Line-1, error.Column+1
+	line, column := st.line, st.column+e.Column
+	if e.Line > 1 {
+		line, column = st.line+e.Line-1, e.Column+1
 	}
-	return nil, sourceError(st.key, line, column, error.Message)
+	return nil, sourceError(st.key, line, column, e.Message)
 }
 
 // Decode gives the values of all keys. A key whose expression cannot be
@@ -127,25 +128,18 @@ func (s *Script) run(p program, e *env) (any, error) {
 	m := s.machines.Get().(*vm.VM)
 	v, err := m.Run(p.code, e)
 	if err != nil {
-		return nil, runError(p.key, err)
+		// The offset is known where a function to read bytes met their end.
+		if bytes, ok := errors.AsType[*decoders.Error](err); ok {
+			return nil, &decoders.Error{Format: format, Field: p.key, Offset: bytes.Offset, Reason: bytes.Reason}
+		}
+		reason := err.Error()
+		if e, ok := errors.AsType[*file.Error](err); ok {
+			reason = e.Message
+		}
+		return nil, refused(p.key, reason)
 	}
 	s.machines.Put(m)
 	return v, nil
-}
-
-// runError names the key; the offset is known where a function to read bytes
-// met their end.
-func runError(key string, err error) error {
-	var bytes *decoders.Error
-	if errors.As(err, &bytes) {
-		return &decoders.Error{Format: format, Field: key, Offset: bytes.Offset, Reason: bytes.Reason}
-	}
-	reason := err.Error()
-	var error *file.Error
-	if errors.As(err, &error) {
-		reason = error.Message
-	}
-	return &decoders.Error{Format: format, Field: key, Offset: -1, Reason: reason}
 }
 
 func environment(f *decoders.Frame) (*env, error) {

@@ -45,26 +45,22 @@ func parse(source string) ([]statement, error) {
 			statements[len(statements)-1].expression += "\n" + line
 		}
 	}
-	return statements, check(statements)
-}
-
-func check(statements []statement) error {
-	seen := make(map[string]bool, len(statements))
 	if len(statements) == 0 {
-		return sourceError("", 1, 1, "the source holds no expression")
+		return nil, sourceError("", 1, 1, "the source holds no expression")
 	}
+	seen := make(map[string]bool, len(statements))
 	for i, s := range statements {
 		switch {
 		case i >= maxKeys:
-			return sourceError(s.key, s.line, 1, fmt.Sprintf("more than %d keys", maxKeys))
+			return nil, sourceError(s.key, s.line, 1, fmt.Sprintf("more than %d keys", maxKeys))
 		case seen[s.key]:
-			return sourceError(s.key, s.line, 1, "the key was given before")
+			return nil, sourceError(s.key, s.line, 1, "the key was given before")
 		case strings.TrimSpace(s.expression) == "":
-			return sourceError(s.key, s.line, s.column, "the expression is missing")
+			return nil, sourceError(s.key, s.line, s.column, "the expression is missing")
 		}
 		seen[s.key] = true
 	}
-	return nil
+	return statements, nil
 }
 
 // begin reads the start of a statement: a key and a single equals sign.

@@ -1,10 +1,10 @@
 package javascript
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/dop251/goja"
+
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/values"
 )
@@ -148,7 +148,11 @@ func (r *realm) decode(aliases map[string]string) (decoders.Result, error) {
 // arguments are those of each form of codec.
 func (r *realm) arguments(name string) []goja.Value {
 	f := r.frame
-	bytes, port := r.bytes(), r.vm.ToValue(f.FPort)
+	items := make([]any, len(f.Payload))
+	for i, b := range f.Payload {
+		items[i] = int(b)
+	}
+	bytes, port := r.vm.NewArray(items...), r.vm.ToValue(f.FPort)
 	switch name {
 	case "Decode":
 		return []goja.Value{port, bytes, r.value(orEmpty(f.Params))}
@@ -175,14 +179,6 @@ func orEmpty(m map[string]any) map[string]any {
 	return m
 }
 
-func (r *realm) bytes() goja.Value {
-	items := make([]any, len(r.frame.Payload))
-	for i, b := range r.frame.Payload {
-		items[i] = int(b)
-	}
-	return r.vm.NewArray(items...)
-}
-
 // value copies a Go value, so that no codec can reach what another shares.
 func (r *realm) value(v any) goja.Value {
 	switch v := v.(type) {
@@ -204,37 +200,4 @@ func (r *realm) value(v any) goja.Value {
 		return r.vm.ToValue(v)
 	}
 	return goja.Undefined()
-}
-
-// normalize adds the values that normalizeUplink makes of a codec's data. A
-// key that the codec gave already stays as it is. When normalizeUplink fails,
-// the codec's own values are kept.
-func (r *realm) normalize(f goja.Callable, data goja.Value, res *decoders.Result) {
-	const name = "normalizeUplink"
-	input := r.vm.NewObject()
-	_ = input.Set("data", data)
-	v, err := f(goja.Undefined(), input)
-	if err != nil {
-		res.Errors = append(res.Errors, r.failure(name, err).Error())
-		return
-	}
-	var ownResult decoders.Result
-	x := exporter{r: r}
-	out, err := x.envelope(name, v, &ownResult)
-	var value any
-	if err == nil && out != nil {
-		value = x.value(out, 0)
-	}
-	switch {
-	case err != nil:
-		ownResult.Errors = append(ownResult.Errors, err.Error())
-	case x.excess != "":
-		ownResult.Errors = append(ownResult.Errors, name+": "+x.excess)
-	default:
-		measurements(&ownResult, value)
-	}
-	res.Warnings = append(res.Warnings, ownResult.Warnings...)
-	res.Errors = append(res.Errors, ownResult.Errors...)
-	res.Excess = cmp.Or(res.Excess, ownResult.Excess)
-	merge(res, ownResult.Readings)
 }

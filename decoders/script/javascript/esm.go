@@ -47,26 +47,25 @@ const (
 
 // export blanks the keyword, the list of "export {…}", or turns the value of
 // "export default" into a member of exports.
-func (e *esm) export() bool {
+func (e *esm) export() {
 	remaining := string(e.text[e.offset:])
 	if named := regexp.MustCompile(`^export\s+default\s+((async\s+)?function\s*\*?\s*[\w$]+|class\s+[\w$]+)`).FindString(remaining); named != "" {
 		name := named[strings.LastIndexAny(named, " \t\r\n*")+1:]
 		e.aliases["default"] = name
 		e.blank(strings.Index(named, "default") + len("default"))
-		return true
+		return
 	}
 	if value := regexp.MustCompile(`^export\s+default\b`).FindString(remaining); value != "" {
 		e.blank(len(value))
 		copy(e.text[e.offset+len(value)-len(defaulted):], defaulted)
-		return true
+		return
 	}
 	if list := regexp.MustCompile(`^export\s*\{([^{}]*)\}[ \t]*;?`).FindStringSubmatch(remaining); list != nil {
 		e.list(list[1])
 		e.blank(len(list[0]))
-		return true
+		return
 	}
 	e.blank(len("export"))
-	return true
 }
 
 // list keeps the names that "a as b" gives.

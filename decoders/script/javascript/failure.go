@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/dop251/goja"
-	"github.com/dop251/goja/parser"
+
 	"github.com/penstock/penstock/decoders"
 )
 
@@ -21,15 +21,6 @@ func refused(field, reason string) error {
 // errorAt names a place in the source, line and column from 1.
 func errorAt(line, column int, reason string) error {
 	return refused("", fmt.Sprintf("line %d, column %d: %s", line, column, reason))
-}
-
-// parseError is the first of the parser's errors.
-func parseError(err error) error {
-	var list parser.ErrorList
-	if errors.As(err, &list) && len(list) > 0 {
-		return errorAt(list[0].Position.Line, list[0].Position.Column, list[0].Message)
-	}
-	return refused("", clipText(err.Error()))
 }
 
 // compileError reads the place that the compiler puts behind its message.
@@ -95,14 +86,4 @@ func (r *realm) message(thrown goja.Value) (text string) {
 
 func clipText(s string) string {
 	return decoders.Clip(strings.ToValidUTF8(s, "\uFFFD"), maxReason)
-}
-
-// broken keeps what the interpreter's own functions throw apart from what
-// breaks the interpreter.
-func (r *realm) broken(x any) error {
-	var own interface{ Stack() []goja.StackFrame }
-	if err, ok := x.(error); ok && errors.As(err, &own) {
-		return r.failure("", err)
-	}
-	return refused("", clipText(fmt.Sprintf("the interpreter broke: %v", x)))
 }

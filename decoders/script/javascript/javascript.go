@@ -1,10 +1,12 @@
 package javascript
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 
 	"github.com/dop251/goja"
+
 	"github.com/penstock/penstock/decoders"
 )
 
@@ -99,7 +101,15 @@ func (c *Codec) call(f *decoders.Frame, i *Interrupter, use func(*realm) (decode
 	i.vm.Store(r.vm)
 	defer func() {
 		if x := recover(); x != nil {
-			err = r.broken(x)
+			// Keep what the interpreter's own functions throw apart from what breaks the
+			// interpreter.
+			var own interface{ Stack() []goja.StackFrame }
+			thrown, ok := x.(error)
+			if ok && errors.As(thrown, &own) {
+				err = r.failure("", thrown)
+			} else {
+				err = refused("", clipText(fmt.Sprintf("the interpreter broke: %v", x)))
+			}
 		}
 		i.vm.Store(nil)
 		res.LimitExceeded = i.fired.Load()

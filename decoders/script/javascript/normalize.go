@@ -5,9 +5,54 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/dop251/goja"
+
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/values"
 )
+
+// normalize adds the values that normalizeUplink makes of a codec's data. A
+// key that the codec gave already stays as it is. When normalizeUplink fails,
+// the codec's own values are kept.
+func (r *realm) normalize(f goja.Callable, data goja.Value, res *decoders.Result) {
+	const name = "normalizeUplink"
+	input := r.vm.NewObject()
+	_ = input.Set("data", data)
+	v, err := f(goja.Undefined(), input)
+	if err != nil {
+		res.Errors = append(res.Errors, r.failure(name, err).Error())
+		return
+	}
+	var ownResult decoders.Result
+	x := exporter{r: r}
+	out, err := x.envelope(name, v, &ownResult)
+	var value any
+	if err == nil && out != nil {
+		value = x.value(out, 0)
+	}
+	switch {
+	case err != nil:
+		ownResult.Errors = append(ownResult.Errors, err.Error())
+	case x.excess != "":
+		ownResult.Errors = append(ownResult.Errors, name+": "+x.excess)
+	default:
+		measurements(&ownResult, value)
+	}
+	res.Warnings = append(res.Warnings, ownResult.Warnings...)
+	res.Errors = append(res.Errors, ownResult.Errors...)
+	res.Excess = cmp.Or(res.Excess, ownResult.Excess)
+	// Add the readings whose key and time are not there yet.
+	taken := slots(res.Readings)
+	for _, reading := range ownResult.Readings {
+		switch {
+		case taken[slotOf(reading)]:
+		case len(res.Readings) >= values.MaxReadings:
+			res.Excess = fmt.Sprintf("%s: a frame may give %d readings, the rest is left out", reading.Key, values.MaxReadings)
+		default:
+			res.Readings = append(res.Readings, reading)
+		}
+	}
+}
 
 // measurements adds what normalizeUplink gave: one measurement or a list of
 // them. The time of a measurement is that of its readings. Of several without
@@ -55,18 +100,4 @@ func slots(readings []decoders.Reading) map[slot]bool {
 		result[slotOf(r)] = true
 	}
 	return result
-}
-
-// merge adds the readings whose key and time are not there yet.
-func merge(res *decoders.Result, readings []decoders.Reading) {
-	result := slots(res.Readings)
-	for _, r := range readings {
-		switch {
-		case result[slotOf(r)]:
-		case len(res.Readings) >= values.MaxReadings:
-			res.Excess = fmt.Sprintf("%s: a frame may give %d readings, the rest is left out", r.Key, values.MaxReadings)
-		default:
-			res.Readings = append(res.Readings, r)
-		}
-	}
 }

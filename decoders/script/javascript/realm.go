@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dop251/goja"
+
 	"github.com/penstock/penstock/decoders"
 )
 
@@ -80,7 +81,15 @@ func newRealm(f *decoders.Frame, u uses) *realm {
 	r := &realm{vm: goja.New(), frame: f}
 	r.vm.SetMaxCallStackSize(maxCalls)
 	r.vm.SetTimeSource(func() time.Time { return frameTime(f) })
-	r.vm.SetRandSource(random(f))
+	var source *rand.Rand // the same numbers for the same frame
+	r.vm.SetRandSource(func() float64 {
+		if source == nil {
+			h := fnv.New64a()
+			h.Write(f.Payload)
+			source = rand.New(rand.NewPCG(h.Sum64(), uint64(f.FCnt)))
+		}
+		return source.Float64()
+	})
 	if u.console {
 		r.console()
 	}
@@ -100,19 +109,6 @@ func frameTime(f *decoders.Frame) time.Time {
 		return f.SampleTime.UTC()
 	}
 	return time.Unix(0, 0).UTC()
-}
-
-// random gives the same numbers for the same frame.
-func random(f *decoders.Frame) goja.RandSource {
-	var source *rand.Rand
-	return func() float64 {
-		if source == nil {
-			h := fnv.New64a()
-			h.Write(f.Payload)
-			source = rand.New(rand.NewPCG(h.Sum64(), uint64(f.FCnt)))
-		}
-		return source.Float64()
-	}
 }
 
 // console keeps what is written as warnings, as much as fits.

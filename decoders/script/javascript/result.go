@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dop251/goja"
+
 	"github.com/penstock/penstock/decoders"
 )
 
@@ -93,12 +94,7 @@ func (x *exporter) value(v goja.Value, depth int) any {
 	if obj, ok := v.(*goja.Object); ok {
 		return x.object(obj, depth)
 	}
-	return x.scalar(v)
-}
-
-func (x *exporter) scalar(v goja.Value) any {
-	if goja.IsString(v) {
-		s := v.(goja.String)
+	if s, ok := v.(goja.String); ok {
 		if x.chars += s.Length(); x.chars > maxChars {
 			x.excess = fmt.Sprintf("gave more than %d characters", maxChars)
 			return nil
@@ -131,7 +127,8 @@ func (x *exporter) object(obj *goja.Object, depth int) any {
 	case "Number", "String", "Boolean":
 		return x.value(x.r.vm.ToValue(obj.Export()), depth+1)
 	}
-	if isTyped(obj) {
+	// Look at the type alone: to export an object reads all of it.
+	if t := obj.ExportType(); t != nil && t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Interface {
 		return x.list(obj, depth)
 	}
 	values := map[string]any{}
@@ -169,10 +166,4 @@ func length(obj *goja.Object) int64 {
 		return v.ToInteger()
 	}
 	return 0
-}
-
-// isTyped looks at the type alone: to export an object reads all of it.
-func isTyped(obj *goja.Object) bool {
-	t := obj.ExportType()
-	return t != nil && t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Interface
 }

@@ -36,10 +36,21 @@ func parse(source string) (module, error) {
 			m.tree = tree
 			return m, unsupported(tree)
 		}
-		if blanked, failed := m.keyword(text, err); failed != nil {
-			return module{}, failed
-		} else if !blanked {
-			return module{}, parseError(err)
+		list, ok := errors.AsType[parser.ErrorList](err)
+		if !ok || len(list) == 0 {
+			return module{}, refused("", clipText(err.Error()))
+		}
+		place := list[0].Position
+		e := esm{text: text, offset: offsetOf(text, place.Line, place.Column), aliases: m.aliases}
+		switch {
+		case e.offset >= 0 && e.word("export"):
+			e.export()
+		case e.offset >= 0 && e.word("import"):
+			if !e.imports() {
+				return module{}, errorAt(place.Line, place.Column, "there is nothing to import but buffer")
+			}
+		default:
+			return module{}, errorAt(place.Line, place.Column, list[0].Message)
 		}
 	}
 	return module{}, errorAt(1, 1, "there are more imports and exports than a source of this length may have")
@@ -63,30 +74,6 @@ func variablesOf(tree *ast.Program) []string {
 		}
 	}
 	return names
-}
-
-// keyword blanks the import or export at the place of a parser's error.
-func (m *module) keyword(text []byte, err error) (bool, error) {
-	var list parser.ErrorList
-	if !errors.As(err, &list) || len(list) == 0 {
-		return false, nil
-	}
-	p := list[0].Position
-	offset := offsetOf(text, p.Line, p.Column)
-	if offset < 0 {
-		return false, nil
-	}
-	e := esm{text: text, offset: offset, aliases: m.aliases}
-	switch {
-	case e.word("export"):
-		return e.export(), nil
-	case e.word("import"):
-		if !e.imports() {
-			return false, errorAt(p.Line, p.Column, "there is nothing to import but buffer")
-		}
-		return true, nil
-	}
-	return false, nil
 }
 
 // offsetOf finds a line and column, which counts characters, both from 1.
