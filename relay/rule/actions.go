@@ -2,7 +2,6 @@ package rule
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -52,48 +51,47 @@ func compileActions(r *Rule, named []string) (*actions, error) {
 	p := relay.Problems{}
 	compiled := &actions{actions: make([]action, len(r.Actions)), named: named}
 	for i, a := range r.Actions {
-		compiled.actions[i] = compileAction(problemsOf{p, fmt.Sprintf("actions[%d].", i)}, a, r.Batch)
+		c := &compiled.actions[i]
+		c.declared = a
+		add := func(field, format string, args ...any) {
+			p.Add(fmt.Sprintf("actions[%d].%s", i, field), fmt.Sprintf(format, args...))
+		}
+		// 1. The kind.
+		switch a.Action {
+		case HTTPPost, Email:
+		case HTTPGet, SMS:
+			if r.Batch != (Batch{}) {
+				add("action", "The action %s cannot carry a batch; use %s or %s.", a.Action, HTTPPost, Email)
+			}
+		default:
+			add("action", "The action must be one of %s.", strings.Join([]string{HTTPPost, HTTPGet, Email, SMS}, ", "))
+			continue
+		}
+		// 2. The parameters.
+		if n := len(a.Parameters); n == 0 || n > maxParameters {
+			add("parameters", "An action has between 1 and %d parameters.", maxParameters)
+		}
+		for j, parameter := range a.Parameters {
+			if err := c.take(parameter); err != nil {
+				add(fmt.Sprintf("parameters[%d]", j), "%v", err)
+			}
+		}
+		// 3. The body and the originator.
+		if a.Body != "" && a.Action == HTTPGet {
+			add("body", "The body is for the actions %s, %s and %s.", HTTPPost, Email, SMS)
+		} else if a.Body != "" {
+			var err error
+			if c.body, err = condition.CompileBody(a.Body); err != nil {
+				add("body", "%v", err)
+			}
+		}
+		if a.Originator != "" && a.Action != SMS {
+			add("originator", "The originator is for the action %s.", SMS)
+		} else if a.Originator != "" && !sms.NewAlphabet().IsOriginator(a.Originator) {
+			add("originator", "The originator must be 1 to 15 digits, with or without a plus sign, or 1 to 11 characters of the GSM alphabet.")
+		}
 	}
 	return compiled, p.Err()
-}
-
-// problemsOf are the problems of one action.
-type problemsOf struct {
-	relay.Problems
-	prefix string
-}
-
-func (p problemsOf) add(field, format string, args ...any) {
-	p.Add(p.prefix+field, fmt.Sprintf(format, args...))
-}
-
-func compileAction(p problemsOf, a Action, batch Batch) action {
-	compiled := action{declared: a}
-	switch a.Action {
-	case HTTPPost, Email:
-	case HTTPGet, SMS:
-		if batch != (Batch{}) {
-			p.add("action", "The action %s cannot carry a batch; use %s or %s.", a.Action, HTTPPost, Email)
-		}
-	default:
-		p.add("action", "The action must be one of %s.", strings.Join([]string{HTTPPost, HTTPGet, Email, SMS}, ", "))
-		return compiled
-	}
-	if n := len(a.Parameters); n == 0 || n > maxParameters {
-		p.add("parameters", "An action has between 1 and %d parameters.", maxParameters)
-	}
-	for i, parameter := range a.Parameters {
-		if err := compiled.take(parameter); err != nil {
-			p.add(fmt.Sprintf("parameters[%d]", i), "%v", err)
-		}
-	}
-	compiled.compileBody(p)
-	if a.Originator != "" && a.Action != SMS {
-		p.add("originator", "The originator is for the action %s.", SMS)
-	} else if a.Originator != "" && !sms.NewAlphabet().IsOriginator(a.Originator) {
-		p.add("originator", "The originator must be 1 to 15 digits, with or without a plus sign, or 1 to 11 characters of the GSM alphabet.")
-	}
-	return compiled
 }
 
 // take checks the next parameter.
@@ -118,20 +116,6 @@ func (a *action) take(parameter string) error {
 	return t.Check()
 }
 
-func (a *action) compileBody(p problemsOf) {
-	if a.declared.Body == "" {
-		return
-	}
-	if a.declared.Action == HTTPGet {
-		p.add("body", "The body is for the actions %s, %s and %s.", HTTPPost, Email, SMS)
-		return
-	}
-	var err error
-	if a.body, err = condition.CompileBody(a.declared.Body); err != nil {
-		p.add("body", "%v", err)
-	}
-}
-
 // checkURLs asks whether the gateway may call the URLs of the actions, which are
 // given with samples in the place of placeholders.
 func (a *actions) checkURLs(check func(string) error) error {
@@ -144,11 +128,6 @@ func (a *actions) checkURLs(check func(string) error) error {
 		}
 	}
 	return p.Err()
-}
-
-// usesPrevious reports whether a body looks at the readings before.
-func (a *actions) usesPrevious() bool {
-	return slices.ContainsFunc(a.actions, func(act action) bool { return act.body != nil && act.body.UsesPrevious() })
 }
 
 // keys are the keys of readings that bodies name.

@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"time"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/outbox"
 )
 
@@ -86,34 +90,226 @@ func (s *Service) sendDueBatches(ctx context.Context) error {
 		if limited[ref.Account] {
 			continue
 		}
-		p, err := s.programOf(ctx, ref)
-		if err == nil && p != nil {
-			err = s.sendBatch(ctx, ref, p)
-		}
-		if errors.Is(err, errLater) {
-			limited[ref.Account] = true
+		// What a disabled rule has collected is sent too.
+		r, err := s.deps.Store.Rule(ctx, ref.Account, ref.RuleID)
+		if err != nil && !errors.Is(err, relay.ErrUnopened) {
+			errs = append(errs, err)
 			continue
 		}
-		errs = append(errs, err)
+		var p *Program
+		if err == nil {
+			p, err = Compile(&r)
+		}
+		if err != nil {
+			s.failed.add(ref.Account, ref.RuleID, err, s.o.Now())
+			continue
+		}
+		switch err := s.sendBatch(ctx, ref, p); {
+		case errors.Is(err, errLater):
+			limited[ref.Account] = true
+		case err != nil:
+			errs = append(errs, err)
+		}
 	}
 	return errors.Join(errs...)
 }
 
-// programOf compiles the rule of a batch, also of a rule that is disabled: what it has
-// collected is sent.
-func (s *Service) programOf(ctx context.Context, ref BatchRef) (*Program, error) {
-	r, err := s.deps.Store.Rule(ctx, ref.Account, ref.RuleID)
-	if errors.Is(err, relay.ErrUnopened) {
-		s.failed.add(ref.Account, ref.RuleID, err, s.o.Now())
-		return nil, nil
+// itemRetention is how long a frame that was sent in a batch is remembered.
+const itemRetention = 24 * time.Hour
+
+const lockBatches = `
+		SELECT t.rule, t.n, t.due
+		FROM batch AS b
+		JOIN rule_batch AS t ON t.account = b.account AND t.rule = b.rule
+		ORDER BY t.rule {for update}`
+
+// tally is a row of rule_batch.
+type tally struct {
+	rule string
+	n    int
+	due  time.Time
+}
+
+func (t *tally) fields() []any { return []any{&t.rule, &t.n, db.Time(&t.due)} }
+
+// Collect adds frames to the batches of rules; those that were added before are unchanged.
+// It returns the batches that are full.
+func (s *Store) Collect(ctx context.Context, acct relay.AccountID, items []Item) (full []BatchRef, err error) {
+	const label = "batches: collect"
+	const insertBatches = `
+		INSERT INTO rule_batch (account, rule)
+		SELECT b.account, b.rule
+		FROM batch AS b
+		WHERE EXISTS (SELECT 1 FROM rule AS r WHERE r.account = b.account AND r.id = b.rule)
+		ORDER BY b.n
+		ON CONFLICT (account, rule) DO NOTHING`
+	const insertItems = `
+		INSERT INTO rule_item (account, rule, record, frame_at, added, doc)
+		SELECT account, rule, record, frame_at, added, doc
+		FROM batch
+		WHERE true
+		ON CONFLICT (account, rule, record) DO NOTHING
+		RETURNING rule`
+	firstItems := make(map[string]Item)
+	for _, it := range items {
+		if _, known := firstItems[it.RuleID]; !known {
+			firstItems[it.RuleID] = it
+		}
 	}
+	keys := db.AccountColumn(acct, "rule", slices.Sorted(maps.Keys(firstItems)))
+	return db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) (full []BatchRef, err error) {
+		// 1. Lock the batches; those of deleted rules are missing.
+		if err := tx.Run(ctx, label, insertBatches, keys); err != nil {
+			return nil, err
+		}
+		tallies, err := db.List(ctx, tx, label, lockBatches, (*tally).fields, keys)
+		if err != nil {
+			return nil, err
+		}
+		byRule := db.By(tallies, func(t tally) string { return t.rule })
+		// 2. Add the frames that are new.
+		rows := db.NewBatch("account, rule, record, frame_at, added, doc")
+		for i := range items {
+			if _, ok := byRule[items[i].RuleID]; ok {
+				o := items[i].Occurrence
+				rows.Add(acct, items[i].RuleID, o.FrameKey(), db.Nanos(o.Time), items[i].At, db.JSON(o))
+			}
+		}
+		ruleIDs, err := db.Values[string](ctx, tx, label, insertItems, rows)
+		if err != nil {
+			return nil, err
+		}
+		added := make(map[string]int)
+		for _, id := range ruleIDs {
+			added[id]++
+		}
+		// 3. Count them, and set when the batches are due.
+		for i := range tallies {
+			t, item := &tallies[i], firstItems[tallies[i].rule]
+			if t.due.IsZero() && t.n+added[t.rule] > 0 && item.Batch.Every > 0 {
+				t.due = item.At.Add(item.Batch.Every)
+			}
+			if t.n += added[t.rule]; item.Batch.Count > 0 && t.n >= item.Batch.Count {
+				full = append(full, BatchRef{Account: acct, RuleID: t.rule})
+			}
+		}
+		return full, saveTallies(ctx, tx, acct, tallies)
+	})
+}
+
+func saveTallies(ctx context.Context, tx *db.Tx, acct relay.AccountID, tallies []tally) error {
+	const update = `
+		UPDATE rule_batch
+		SET n = b.count, due = b.due
+		FROM batch AS b
+		WHERE rule_batch.account = b.account AND rule_batch.rule = b.rule`
+	return tx.Run(ctx, "batches: count", update,
+		db.BatchOf("account, rule, count, due", tallies, func(t *tally) []any { return []any{acct, t.rule, t.n, t.due} }))
+}
+
+// DueBatches returns batches whose first frame has waited long enough.
+func (s *Store) DueBatches(ctx context.Context, now time.Time, limit int) ([]BatchRef, error) {
+	const query = `
+		SELECT account, rule
+		FROM rule_batch
+		WHERE due > 0 AND due <= $1
+		ORDER BY due
+		LIMIT $2`
+	return db.List(ctx, s.db, "batches: due", query, func(r *BatchRef) []any { return []any{&r.Account, &r.RuleID} }, now, limit)
+}
+
+// maxTaken is the largest number of frames in a request if the batch has no count.
+const maxTaken = 1000
+
+// item is a frame that waits.
+type item struct {
+	record     string
+	occurrence Occurrence
+}
+
+// TakeBatch takes the oldest frames of a batch, at most as many as it counts, if there are
+// that many or its time has come. It calls send for their deliveries and saves both in one
+// transaction. It returns the deliveries that are new, and whether the remaining frames fill
+// another batch.
+func (s *Store) TakeBatch(ctx context.Context, ref BatchRef, b Batch, now, until time.Time, send func([]Occurrence) ([]outbox.Delivery, error)) (created []outbox.Delivery, hasMore bool, err error) {
+	const selectItems = `
+		SELECT record, doc
+		FROM rule_item
+		WHERE account = $1 AND rule = $2 AND taken = 0
+		ORDER BY frame_at, record
+		LIMIT $3`
+	label := "batch of rule " + ref.RuleID
+	limit := maxTaken
+	if b.Count > 0 {
+		limit = b.Count
+	}
+	key := db.BatchOf("account, rule", []BatchRef{ref}, func(r *BatchRef) []any { return []any{r.Account, r.RuleID} })
+	created, err = db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) ([]outbox.Delivery, error) {
+		hasMore = false
+		t, err := db.One(ctx, tx, label, lockBatches, (*tally).fields, key)
+		if db.IsNotFound(err) {
+			return nil, nil
+		}
+		if err != nil || !t.ready(b, now) {
+			return nil, err
+		}
+		items, err := db.List(ctx, tx, label, selectItems, func(it *item) []any {
+			return []any{&it.record, db.JSON(&it.occurrence)}
+		}, ref.Account, ref.RuleID, limit)
+		if err != nil {
+			return nil, err
+		}
+		if err := markTaken(ctx, tx, ref, b, &t, now, items); err != nil {
+			return nil, err
+		}
+		if hasMore = t.ready(b, now); len(items) == 0 {
+			return nil, nil
+		}
+		occurrences := make([]Occurrence, len(items))
+		for i := range items {
+			occurrences[i] = items[i].occurrence
+		}
+		ds, err := send(occurrences)
+		if err != nil {
+			return nil, err
+		}
+		return outbox.Create(ctx, tx, ds, until)
+	})
+	return created, hasMore && err == nil, err
+}
+
+// ready reports whether a batch is full or due.
+func (t *tally) ready(b Batch, now time.Time) bool {
+	return b.Count > 0 && t.n >= b.Count || !t.due.IsZero() && !t.due.After(now)
+}
+
+// markTaken marks frames as taken, and sets the tally to the remaining ones.
+func markTaken(ctx context.Context, tx *db.Tx, ref BatchRef, b Batch, t *tally, now time.Time, items []item) error {
+	const update = `
+		UPDATE rule_item
+		SET taken = $1, doc = ''
+		FROM batch AS b
+		WHERE rule_item.account = b.account AND rule_item.rule = b.rule AND rule_item.record = b.record`
+	const firstAdded = `
+		SELECT COALESCE(MIN(added), 0)
+		FROM rule_item
+		WHERE account = $1 AND rule = $2 AND taken = 0`
+	label := "batch of rule " + ref.RuleID
+	rows := db.BatchOf("account, rule, record", items, func(it *item) []any { return []any{ref.Account, ref.RuleID, it.record} })
+	if err := tx.Run(ctx, label, update, now, rows); err != nil {
+		return err
+	}
+	start, err := db.Value[int64](ctx, tx, label, firstAdded, ref.Account, ref.RuleID)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	p, err := Compile(&r)
-	if err != nil {
-		s.failed.add(ref.Account, r.ID, err, s.o.Now())
-		return nil, nil
+	t.n -= len(items)
+	t.due = time.Time{}
+	if start > 0 && b.Every > 0 {
+		t.due = db.Moment(start).Add(b.Every)
 	}
-	return p, nil
+	if start == 0 {
+		t.n = 0
+	}
+	return saveTallies(ctx, tx, ref.Account, []tally{*t})
 }

@@ -1,8 +1,13 @@
 package rule
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/base32"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/outbox"
@@ -23,12 +28,12 @@ type fault struct {
 	err    error
 }
 
-// record adds a verdict; of makes the occurrence if there is one.
-func (d *pendingDecision) record(p *Program, st *PairState, v verdict, programsFor func() Occurrence) {
+// record adds a verdict; newOccurrence makes the occurrence if there is one.
+func (d *pendingDecision) record(p *Program, st *PairState, v verdict, newOccurrence func() Occurrence) {
 	if v.State == "" {
 		return
 	}
-	o, raisedAt := programsFor(), st.RaisedAt
+	o, raisedAt := newOccurrence(), st.RaisedAt
 	o.State, o.AlarmID, o.Repeats = v.State, st.AlarmID, st.Repeats
 	switch {
 	case v.State == Cleared:
@@ -36,11 +41,19 @@ func (d *pendingDecision) record(p *Program, st *PairState, v verdict, programsF
 			d.decision.Watch = append(d.decision.Watch, st.DeviceID)
 		}
 		o.AlarmID, raisedAt = v.ended.AlarmID, v.ended.RaisedAt
-		d.decision.Cleared = append(d.decision.Cleared, cleared(&v.ended, o.Time, o.Record))
+		clearedAt := o.Time
+		if clearedAt.Before(raisedAt) {
+			clearedAt = raisedAt
+		}
+		d.decision.Cleared = append(d.decision.Cleared, Alarm{
+			ID: o.AlarmID, RuleID: st.RuleID, DeviceID: st.DeviceID, State: Cleared, ClearedAt: clearedAt, ClearedBy: o.Record,
+		})
 	case v.Repeat:
 		d.repeated++
 	default:
-		d.decision.Raised = append(d.decision.Raised, o.alarm(st))
+		d.decision.Raised = append(d.decision.Raised, Alarm{
+			ID: st.AlarmID, RuleID: st.RuleID, DeviceID: st.DeviceID, State: Raised, RaisedAt: raisedAt, Readings: o.Readings, RaisedBy: o.Record,
+		})
 	}
 	d.fired = append(d.fired, firing{p, o, raisedAt})
 }
@@ -108,4 +121,178 @@ func (s *Service) conclude(acct relay.AccountID, d *pendingDecision, created []o
 		s.counted.add(d)
 	}
 	s.deps.Deliveries.Dispatch(created)
+}
+
+// grace is the delay after which a condition that has held for long enough raises an
+// alarm without a frame: a frame that ends it may be on its way.
+const grace = 2 * time.Second
+
+// verdict is the outcome of a rule for one frame, or for a time that passed.
+type verdict struct {
+	State  State // what happens; empty: nothing
+	Repeat bool  // the actions of a raised alarm run again
+	Why    string
+	// matched reports whether the condition holds, also if nothing happens.
+	matched bool
+	// changed reports whether the state has changed.
+	changed bool
+	// ended is the alarm that was cleared.
+	ended PairState
+	err   error // a fault of an expression
+}
+
+// step evaluates one frame by a rule with a condition, and changes the state of the
+// rule for the device accordingly. It is the only place where that is decided: for live
+// frames, replays and trials.
+func (p *Program) step(acct relay.AccountID, st *PairState, g *ruleFrame) verdict {
+	switch {
+	case !st.precedes(g):
+		return verdict{Why: "a frame received at the same time or later has already been evaluated"}
+	case p.Rule.On == OnSilent:
+		if st.AlarmID == "" {
+			return verdict{Why: "the device is not silent"}
+		}
+		v := verdict{State: Cleared, changed: true, Why: "the device was heard again", ended: *st}
+		st.mark(g)
+		st.clear()
+		return v
+	case st.AlarmID != "":
+		return p.stepRaised(st, g)
+	}
+	holds, reason, err := p.askWhen(&g.subject)
+	v := verdict{Why: reason, err: err, matched: holds == yes}
+	switch {
+	case holds == unknown || holds == no && st.Since.IsZero():
+		return v
+	case holds == no:
+		st.mark(g)
+		st.Since, st.Began, st.Due = time.Time{}, nil, time.Time{}
+		v.changed, v.Why = true, reason+" any longer"
+		return v
+	case p.Rule.For > 0 && st.Since.IsZero():
+		st.mark(g)
+		began := g.occurrence(p, Raised)
+		began.Rule = nil // it is kept with the state
+		st.Since, st.Began, st.Due = g.heard, &began, g.heard.Add(p.Rule.For+grace)
+		v.changed, v.Why = true, fmt.Sprintf("when holds from now on, and must for %s", p.Rule.For)
+		return v
+	case g.heard.Sub(st.Since) < p.Rule.For && p.Rule.For > 0:
+		v.Why = fmt.Sprintf("when holds since %s, and must for %s", st.Since.UTC().Format(time.RFC3339), p.Rule.For)
+		return v
+	}
+	st.mark(g)
+	st.raise(acct, g.frameAt, g.heard, g.record)
+	v.State, v.changed = Raised, true
+	return v
+}
+
+// stepRaised evaluates a frame of a device whose alarm is raised.
+func (p *Program) stepRaised(st *PairState, g *ruleFrame) verdict {
+	holds, reason, err := p.askWhen(&g.subject)
+	v := verdict{Why: reason, err: err, matched: holds == yes}
+	cleared := holds == no
+	if p.clear != nil {
+		holds, clearWhy, clearErr := question{"clear", "clear holds", "clear does not hold"}.ask(p.clear, &g.subject)
+		cleared, v.err, v.Why = holds == yes, clearErr, clearWhy
+	}
+	repeat := p.Rule.Repeat
+	switch {
+	case cleared:
+		v.State, v.changed, v.ended = Cleared, true, *st
+		st.mark(g)
+		st.clear()
+	case v.matched && (repeat.Always || repeat.Every > 0 && g.heard.Sub(st.RanAt) >= repeat.Every):
+		v.State, v.Repeat, v.changed = Raised, true, true
+		st.mark(g)
+		st.RanAt, st.Repeats = g.heard, st.Repeats+1
+		v.Why += "; the actions run again"
+	default:
+		v.Why += "; the alarm is raised already"
+	}
+	return v
+}
+
+// evaluateDue evaluates that time has passed without a frame: a condition that has held for
+// long enough, or an alarm of silence whose actions run again.
+func (p *Program) evaluateDue(acct relay.AccountID, st *PairState, now time.Time) verdict {
+	switch {
+	case !st.Since.IsZero() && st.AlarmID == "":
+		if now.Sub(st.Since) < p.Rule.For {
+			st.Due = st.Since.Add(p.Rule.For + grace)
+			return verdict{changed: true}
+		}
+		t := st.Since.Add(p.Rule.For)
+		st.raise(acct, t, t, st.Record)
+		return verdict{State: Raised, changed: true, matched: true, Why: fmt.Sprintf("when has held for %s", p.Rule.For)}
+	case p.Rule.On == OnSilent && st.AlarmID != "" && p.Rule.Repeat.Every > 0:
+		if nextAt := st.RanAt.Add(p.Rule.Repeat.Every); now.Before(nextAt) {
+			st.Due = nextAt
+			return verdict{changed: true}
+		}
+		st.RanAt, st.Repeats, st.Due = now, st.Repeats+1, now.Add(p.Rule.Repeat.Every)
+		return verdict{State: Raised, Repeat: true, changed: true, matched: true, Why: "the device is still silent; the actions run again"}
+	}
+	st.Due = time.Time{}
+	return verdict{changed: true}
+}
+
+// silence evaluates a device that was heard last at a time, zero for never; from is when
+// its silence began to count.
+func (p *Program) silence(acct relay.AccountID, st *PairState, heard, start, now time.Time) verdict {
+	if st.AlarmID != "" {
+		if !heard.After(st.At) {
+			return verdict{matched: true, Why: "the alarm is raised already"}
+		}
+		v := verdict{State: Cleared, changed: true, Why: "the device was heard again", ended: *st}
+		st.At, st.FrameAt, st.Record = heard, heard, ""
+		st.clear()
+		return v
+	}
+	start = st.silentFrom(start)
+	until := start.Add(p.Rule.SilentFor)
+	if now.Before(until) {
+		return verdict{Why: "the device was heard less than " + p.Rule.SilentFor.String() + " ago"}
+	}
+	st.At, st.FrameAt, st.Record = start, start, ""
+	st.raise(acct, until, now, "")
+	if p.Rule.Repeat.Every > 0 {
+		st.Due = now.Add(p.Rule.Repeat.Every)
+	}
+	return verdict{State: Raised, changed: true, matched: true, Why: "the device was not heard for " + p.Rule.SilentFor.String()}
+}
+
+// silentFrom returns when the silence of a device began that was heard last at a time:
+// caches keep that less exactly than the state, or have lost it.
+func (st *PairState) silentFrom(heard time.Time) time.Time {
+	if heard.Before(st.At) {
+		return st.At
+	}
+	return heard
+}
+
+// precedes reports whether the frame that last changed the state precedes this one.
+// Frames of the same times, from networks that report whole seconds, are ordered by
+// their journal records.
+func (st *PairState) precedes(g *ruleFrame) bool {
+	c := cmp.Or(st.At.Compare(g.heard), st.FrameAt.Compare(g.frameAt))
+	if c == 0 && st.Record != "" {
+		c = cmp.Or(cmp.Compare(len(st.Record), len(g.record)), cmp.Compare(st.Record, g.record))
+	}
+	return c < 0
+}
+
+// mark records the frame as the last that changed the state.
+func (st *PairState) mark(g *ruleFrame) { st.At, st.FrameAt, st.Record = g.heard, g.frameAt, g.record }
+
+// raise gives the state an alarm. Its id derives from what raised it, so that the
+// same again is the same alarm.
+func (st *PairState) raise(acct relay.AccountID, t, ranAt time.Time, record string) {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %q %q %q %d", acct, st.RuleID, st.DeviceID, record, t.UnixNano()))
+	st.AlarmID = strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:15]))
+	st.RaisedAt, st.RanAt, st.Repeats = t, ranAt, 0
+	st.Since, st.Due = time.Time{}, time.Time{}
+}
+
+func (st *PairState) clear() {
+	*st = PairState{Pair: st.Pair, At: st.At, FrameAt: st.FrameAt, Record: st.Record}
 }

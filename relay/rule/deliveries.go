@@ -1,12 +1,15 @@
 package rule
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -24,10 +27,12 @@ func (a *actions) deliveries(occurrences []Occurrence, acct relay.AccountID, s S
 		return nil, nil
 	}
 	earliest, now := &occurrences[0], s.Now()
+	placeholder := func(name string) string { return earliest.placeholder(name, s.Zone) }
 	var ds []outbox.Delivery
 	var failed []error
 	for i := range a.actions {
 		action := &a.actions[i]
+		kind := action.declared.Action
 		content, err := action.content(occurrences, a.named, &s)
 		if err != nil {
 			failed = append(failed, fmt.Errorf("actions[%d].body: %w", i, err))
@@ -37,23 +42,26 @@ func (a *actions) deliveries(occurrences []Occurrence, acct relay.AccountID, s S
 				return ds, errors.Join(failed...)
 			}
 			d := outbox.Delivery{
-				ID: earliest.deliveryID(acct, i, j), Account: acct, Kind: outbox.KindRule, Relay: earliest.Rule.ID, MessageID: earliest.fn(),
-				State: outbox.Queued, CreatedAt: now.Add(time.Duration(len(ds))), Trace: earliest.Trace, Pace: outbox.Pace{Ordered: earliest.Rule.Ordered},
-				Endpoint: outbox.EndpointID(acct, string(outbox.KindRule), earliest.Rule.ID, action.declared.Action, parameter),
+				ID: earliest.deliveryID(acct, i, j), Account: acct, Kind: outbox.KindRule, Relay: earliest.Rule.ID,
+				MessageID: cmp.Or(earliest.AlarmID, earliest.Record), State: outbox.Queued, CreatedAt: now.Add(time.Duration(len(ds))),
+				Trace: earliest.Trace, Pace: outbox.Pace{Ordered: earliest.Rule.Ordered},
+				Endpoint: outbox.EndpointID(acct, string(outbox.KindRule), earliest.Rule.ID, kind, parameter),
 			}
-			content.fill(&d, action, j, earliest, &s)
+			switch kind {
+			case Email:
+				d.Mail = &outbox.Mail{To: parameter, Subject: content.note.subject, Text: content.note.text, MessageID: d.ID + "@" + s.MailDomain}
+			case SMS:
+				d.SMS = &outbox.SMS{Originator: action.declared.Originator, To: parameter, Text: content.note.text}
+				d.Originator, d.Destination = action.declared.Originator, parameter
+			case HTTPGet:
+				d.Request = &outbox.Request{Method: http.MethodGet, URL: action.urls[j].Expand(placeholder)}
+			default:
+				d.Request = &outbox.Request{Method: http.MethodPost, URL: action.urls[j].Expand(placeholder), ContentType: "application/json", Body: content.body}
+			}
 			ds = append(ds, d)
 		}
 	}
 	return ds, errors.Join(failed...)
-}
-
-// about is the alarm, or the frame that is forwarded.
-func (o *Occurrence) fn() string {
-	if o.AlarmID != "" {
-		return o.AlarmID
-	}
-	return o.Record
 }
 
 // FrameKey names the frame of an occurrence, empty if there was none. A frame with a
@@ -86,26 +94,6 @@ func (a *action) content(occurrences []Occurrence, named []string, s *Settings) 
 	return c, err
 }
 
-// fill completes a delivery with what goes to a parameter.
-func (c *content) fill(d *outbox.Delivery, a *action, parameter int, o *Occurrence, s *Settings) {
-	target := a.declared.Parameters[parameter]
-	switch a.declared.Action {
-	case Email:
-		d.Mail = &outbox.Mail{To: target, Subject: c.note.subject, Text: c.note.text, MessageID: d.ID + "@" + s.MailDomain}
-		return
-	case SMS:
-		d.SMS = &outbox.SMS{Originator: a.declared.Originator, To: target, Text: c.note.text}
-		d.Originator, d.Destination = a.declared.Originator, target
-		return
-	}
-	url := a.urls[parameter].Expand(func(name string) string { return o.placeholder(name, s.Zone) })
-	if a.declared.Action == HTTPGet {
-		d.Request = &outbox.Request{Method: http.MethodGet, URL: url}
-		return
-	}
-	d.Request = &outbox.Request{Method: http.MethodPost, URL: url, ContentType: "application/json", Body: c.body}
-}
-
 // deliveryID names the delivery of an occurrence to one parameter. The same again
 // gives the same id, so that a frame that is processed or posted twice sends once; a batch is
 // named after its first frame, which is in no other. A corrected parameter gives
@@ -123,4 +111,109 @@ func (o *Occurrence) deliveryID(acct relay.AccountID, action, parameter int) str
 		h.Write([]byte(s))
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// payload is the body of http_post without an expression.
+type payload struct {
+	Rule     map[string]string    `json:"rule"`     // id and name
+	AlarmID  *string              `json:"alarm_id"` // null when a frame is forwarded
+	State    State                `json:"state"`
+	Device   payloadDevice        `json:"device"`
+	Time     string               `json:"time"` // RFC 3339, UTC
+	Readings map[string]ValueText `json:"readings"`
+	// Previous and Event are left out if the rule does not look at them.
+	Previous map[string]ValueText `json:"previous,omitempty"`
+	Event    map[string]any       `json:"event,omitempty"`
+	Links    map[string]string    `json:"links,omitempty"`
+}
+
+type payloadDevice struct {
+	ID         string   `json:"id"`
+	Identifier string   `json:"identifier"`
+	Name       string   `json:"name"`
+	DecoderID  string   `json:"decoder_id,omitempty"`
+	LocationID string   `json:"location_id,omitempty"`
+	LastSeenAt string   `json:"last_seen_at,omitempty"`
+	Longitude  *float64 `json:"longitude,omitempty"`
+	Latitude   *float64 `json:"latitude,omitempty"`
+}
+
+// payload returns the usual body of an occurrence.
+func (o *Occurrence) payload(s *Settings) payload {
+	d := &o.Device
+	p := payload{
+		Rule: map[string]string{"id": o.Rule.ID, "name": o.Rule.Name}, State: o.State, Time: payloadTime(o.Time),
+		Device: payloadDevice{
+			ID: d.ID, Identifier: d.Identifier, Name: d.Name, DecoderID: d.DecoderID, LocationID: d.LocationID,
+			Longitude: d.Longitude, Latitude: d.Latitude, LastSeenAt: payloadTime(d.LastSeen),
+		},
+		Readings: ValuesOf(o.Readings), Previous: ValuesOf(o.Previous), Event: o.Event,
+	}
+	if o.AlarmID != "" {
+		p.AlarmID = &o.AlarmID
+	}
+	if s.PublicURL != "" {
+		p.Links = map[string]string{
+			"rule": s.PublicURL + "/iot/rules/" + url.PathEscape(o.Rule.ID), "device": s.PublicURL + "/iot/devices/" + url.PathEscape(d.ID),
+		}
+		if o.AlarmID != "" {
+			p.Links["alarm"] = s.PublicURL + "/iot/alarms/" + url.PathEscape(o.AlarmID)
+		}
+	}
+	return p
+}
+
+func payloadTime(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+// json returns the body of an occurrence as an action shapes it. If its expression
+// fails, the usual body is returned with the error, so that the alarm is sent in any case.
+func (a *action) json(o *Occurrence, s *Settings) (json.RawMessage, error) {
+	var failed error
+	if a.body != nil {
+		body, err := a.shaped(o, s)
+		if err == nil {
+			return body, nil
+		}
+		failed = err
+	}
+	body, err := json.Marshal(o.payload(s))
+	if err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	return body, failed
+}
+
+// shaped returns the result of an action's expression.
+func (a *action) shaped(o *Occurrence, s *Settings) (json.RawMessage, error) {
+	return a.body.JSON(o.subject(s.Zone), map[string]any{
+		"rule": map[string]any{"id": o.Rule.ID, "name": o.Rule.Name}, "state": string(o.State), "alarm_id": o.AlarmID,
+	})
+}
+
+// post returns the body of http_post: one object, or a list of a rule with a batch.
+func (a *action) post(occurrences []Occurrence, s *Settings) ([]byte, error) {
+	if occurrences[0].Rule.Batch == (Batch{}) && len(occurrences) == 1 {
+		return a.json(&occurrences[0], s)
+	}
+	list, failed := make([]json.RawMessage, len(occurrences)), error(nil)
+	for i := range occurrences {
+		body, err := a.json(&occurrences[i], s)
+		if body == nil {
+			return nil, err
+		}
+		if err != nil && failed == nil {
+			failed = err
+		}
+		list[i] = body
+	}
+	body, err := json.Marshal(list)
+	if err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	return body, failed
 }

@@ -1,9 +1,26 @@
-// Package rule decides what follows from the frames of devices: an alarm that is
-// raised and cleared, and the deliveries that say so or forward the readings.
+// Package rule raises and clears alarms for the frames of devices, and forwards readings. It
+// stores rules, alarms and mutes, and creates the deliveries of their actions.
 //
-// A rule looks at the uplinks, the events or the silence of some devices of its
-// account. Its conditions are expressions of package relay/condition.
+// A rule looks at the uplinks, the events or the silence of some devices of its account. Its
+// conditions are expressions of package relay/condition. The state of a rule for a device
+// (PairState) changes with each frame (Program.step) or with the time (evaluateDue, silence):
 //
-// A decision locks the states of its rules for devices, in the order of device and rule,
-// before deliveries are created. The steady state writes nothing.
+//	        when holds             when has held for For
+//	idle ───────────────▶ waiting ───────────────────────▶ raised ─┐ repeat
+//	 ▲ ▲                     │                               │  ▲  │
+//	 │ └── when fails ───────┘                               │  └──┘
+//	 └───────────── clear holds, or when fails ──────────────┘
+//
+// Without For, a rule goes from idle to raised. A rule on silence is raised after SilentFor
+// without a frame, and cleared by the next one. A rule without a condition has no state: it
+// forwards each frame, or collects frames for a batch. A frame that is not later than the one
+// that changed the state last is not evaluated.
+//
+// Service has the operations: Create, Change, Declare, Delete and Try for rules; Alarms,
+// Acknowledge, Mute and Unmute for alarms; Evaluate for frames and Tick for the time. A
+// decision locks the states of its pairs, in the order of device and rule, and saves states,
+// alarms and deliveries in one transaction. Frames that change no state write nothing.
+//
+// The package refuses rules that do not compile, and URLs that the gateway may not call. It
+// omits actions beyond the limits of a frame and of a minute, and those of muted alarms.
 package rule

@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"iter"
 	"slices"
 	"time"
 
-	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
@@ -20,15 +18,47 @@ func (s *Service) Evaluate(ctx context.Context, acct relay.AccountID, v iot.Vers
 	if err != nil || len(set.programs) == 0 {
 		return err
 	}
-	h := s.newEvaluation(acct, set, frames)
-	if len(h.devices) == 0 {
-		return nil
+	s.counted.frames.Add(int64(len(frames)))
+	h := &evaluation{s: s, acct: acct, set: set, budget: s.newBudget(acct)}
+
+	// 1. Group the frames that rules look at by device.
+	byID := make(map[string]*seenDevice, len(frames))
+	for i := range frames {
+		f := &frames[i]
+		programs, on, sent := set.programsFor(f.Device), triggerOf(f.Frame), iot.FromDevice(f.Frame.Kind)
+		if !slices.ContainsFunc(programs, func(p *Program) bool { return p.looksAt(on, sent) }) {
+			continue
+		}
+		d := byID[f.Device.ID]
+		if d == nil {
+			d = &seenDevice{device: f.Device, programs: programs}
+			byID[f.Device.ID] = d
+			h.devices = append(h.devices, d)
+		}
+		d.frames = append(d.frames, newRuleFrame(f, s.o.Settings.Zone))
 	}
-	if err := h.loadPrevious(ctx); err != nil {
-		return err
+
+	// 2. Order them, and set the readings before each if a rule looks at them.
+	var stateful []string // devices for which a rule has a state
+	for _, d := range h.devices {
+		slices.SortStableFunc(d.frames, func(a, b *ruleFrame) int { return cmp.Or(a.heard.Compare(b.heard), a.frameAt.Compare(b.frameAt)) })
+		if slices.ContainsFunc(d.programs, func(p *Program) bool { return p.previous }) {
+			previous, err := s.readingsBefore(ctx, acct, d.device.ID, d.frames[0].frameAt)
+			if err != nil {
+				return err
+			}
+			follow(d.frames, previous, s.o.Settings.Zone)
+		}
+		if slices.ContainsFunc(d.programs, func(p *Program) bool { return !p.forwards() }) {
+			stateful = append(stateful, d.device.ID)
+		}
 	}
-	if err := h.loadStates(ctx); err != nil {
-		return err
+
+	// 3. Read the states in one round trip, without a lock. Most pairs have none.
+	if len(stateful) > 0 {
+		if h.states, err = s.pairStates(ctx, acct, stateful); err != nil {
+			return err
+		}
 	}
 	return h.decide(ctx)
 }
@@ -50,63 +80,16 @@ type seenDevice struct {
 	frames   []*ruleFrame
 }
 
-func (s *Service) newEvaluation(acct relay.AccountID, set *ruleSet, frames []iot.Stored) *evaluation {
-	h := &evaluation{s: s, acct: acct, set: set, budget: s.newBudget(acct)}
-	byID := make(map[string]*seenDevice, len(frames))
-	zone := s.o.Settings.Zone
-	for i := range frames {
-		f := &frames[i]
-		programs := set.programsFor(f.Device)
-		if !looks(programs, f.Frame) {
-			continue
-		}
-		d := byID[f.Device.ID]
-		if d == nil {
-			d = &seenDevice{device: f.Device, programs: programs}
-			byID[f.Device.ID] = d
-			h.devices = append(h.devices, d)
-		}
-		d.frames = append(d.frames, newRuleFrame(f, zone))
-	}
-	for _, d := range h.devices {
-		slices.SortStableFunc(d.frames, func(a, b *ruleFrame) int { return cmp.Or(a.heard.Compare(b.heard), a.frameAt.Compare(b.frameAt)) })
-	}
-	s.counted.frames.Add(int64(len(frames)))
-	return h
-}
-
-// looks reports whether one of the rules looks at a frame.
-func looks(programs []*Program, f *decoders.Frame) bool {
-	on, sent := triggerOf(f), iot.FromDevice(f.Kind)
-	return slices.ContainsFunc(programs, func(p *Program) bool { return p.looksAt(on, sent) })
-}
-
 // looksAt reports whether the rule looks at frames of a trigger; all that the device
 // has sent end its silence.
 func (p *Program) looksAt(on Trigger, sent bool) bool {
 	return p.Rule.On == on || p.Rule.On == OnSilent && sent
 }
 
-// loadPrevious sets the readings before each frame, for devices with rules that look
-// at them.
-func (h *evaluation) loadPrevious(ctx context.Context) error {
-	for _, d := range h.devices {
-		if !slices.ContainsFunc(d.programs, func(p *Program) bool { return p.previous }) {
-			continue
-		}
-		previous, err := h.s.readingsBefore(ctx, h.acct, d.device.ID, d.frames[0].frameAt)
-		if err != nil {
-			return err
-		}
-		follow(d.frames, previous, h.s.o.Settings.Zone)
-	}
-	return nil
-}
-
 // maxPrevious is how many readings before a frame are looked at.
 const maxPrevious = 200
 
-// before returns the newest reading of each key before a time.
+// readingsBefore returns the newest reading of each key before a time.
 func (s *Service) readingsBefore(ctx context.Context, acct relay.AccountID, deviceID string, t time.Time) ([]iot.Point, error) {
 	points, err := s.deps.Fleet.Points(ctx, acct, deviceID, time.Time{}, t.Add(-1), maxPrevious)
 	if err != nil {
@@ -131,22 +114,6 @@ func latestOf(points []iot.Point) []iot.Point {
 		latest = append(latest, *p)
 	}
 	return latest
-}
-
-// loadStates reads the states of the rules for the devices in one round trip. Most
-// pairs have none.
-func (h *evaluation) loadStates(ctx context.Context) (err error) {
-	var ids []string
-	for _, d := range h.devices {
-		if slices.ContainsFunc(d.programs, func(p *Program) bool { return !p.forwards() }) {
-			ids = append(ids, d.device.ID)
-		}
-	}
-	if len(ids) == 0 {
-		return nil
-	}
-	h.states, err = h.s.pairStates(ctx, h.acct, ids)
-	return err
 }
 
 func (s *Service) pairStates(ctx context.Context, acct relay.AccountID, deviceIDs []string) (map[Pair]PairState, error) {
@@ -267,17 +234,6 @@ type firing struct {
 	raisedAt time.Time // of the alarm; zero if a frame is forwarded
 }
 
-// forwarded returns the frames of a device that a rule forwards.
-func forwarded(p *Program, d *seenDevice) iter.Seq[firing] {
-	return func(yield func(firing) bool) {
-		for _, g := range d.frames {
-			if p.Rule.On == g.trigger && !yield(firing{program: p, Occurrence: g.occurrence(p, Forwarded)}) {
-				return
-			}
-		}
-	}
-}
-
 // forward creates the deliveries of frames, or collects them for batches.
 func (h *evaluation) forward(ctx context.Context, programs []ruleDevice) error {
 	if len(programs) == 0 {
@@ -301,8 +257,12 @@ func (h *evaluation) forward(ctx context.Context, programs []ruleDevice) error {
 		return err
 	}
 	for _, c := range programs {
-		for f := range forwarded(c.program, c.device) {
+		for _, g := range c.device.frames {
+			if c.program.Rule.On != g.trigger {
+				continue
+			}
 			var err error
+			f := firing{program: c.program, Occurrence: g.occurrence(c.program, Forwarded)}
 			if c.program.Rule.Batch == (Batch{}) {
 				if now = append(now, f); len(now) == h.decidedTogether() {
 					err = fire()

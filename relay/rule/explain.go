@@ -22,8 +22,8 @@ type Explanation struct {
 	Why     string
 }
 
-// Explain returns which rules look at a stored frame, as they are now, and what
-// became of it. NoRules frames and others that no rule looked at have no State.
+// Explain returns which rules look at a stored frame, as they are now and without regard to
+// earlier frames, and what became of it. Frames that no rule looked at have no State.
 func (s *Service) Explain(ctx context.Context, acct relay.AccountID, f iot.Stored) ([]Explanation, error) {
 	set, err := s.current(ctx, acct)
 	if err != nil {
@@ -44,46 +44,31 @@ func (s *Service) Explain(ctx context.Context, acct relay.AccountID, f iot.Store
 	}
 	var explanations []Explanation
 	for _, p := range programs {
-		if p.looksAt(g.trigger, g.sent) {
-			e := p.explain(acct, g)
-			e.addOutcome(alarms, f.Record)
-			explanations = append(explanations, e)
-		}
-	}
-	return explanations, nil
-}
-
-// explain evaluates a frame by a rule without regard to earlier frames.
-func (p *Program) explain(acct relay.AccountID, g *ruleFrame) Explanation {
-	e := Explanation{RuleID: p.Rule.ID, Name: p.Rule.Name}
-	switch {
-	case p.forwards():
-		e.Matched, e.State, e.Why = true, Forwarded, "the rule has no when"
-	case p.Rule.On == OnSilent:
-		e.Why = "a frame ends the silence of its device"
-	default:
-		st := PairState{Pair: Pair{p.Rule.ID, g.device.ID}}
-		v := p.step(acct, &st, g)
-		e.Matched, e.Why = v.matched, v.Why
-	}
-	return e
-}
-
-// addOutcome adds the alarms and deliveries that the frame led to.
-func (e *Explanation) addOutcome(alarms []Alarm, record string) {
-	for _, a := range alarms {
-		if a.RuleID != e.RuleID {
+		if !p.looksAt(g.trigger, g.sent) {
 			continue
 		}
-		e.AlarmID, e.State = a.ID, Raised
-		if a.ClearedBy == record {
-			e.State = Cleared
+		e := Explanation{RuleID: p.Rule.ID, Name: p.Rule.Name}
+		switch {
+		case p.forwards():
+			e.Matched, e.State, e.Why = true, Forwarded, "the rule has no when"
+		case p.Rule.On == OnSilent:
+			e.Why = "a frame ends the silence of its device"
+		default:
+			st := PairState{Pair: Pair{p.Rule.ID, g.device.ID}}
+			v := p.step(acct, &st, g)
+			e.Matched, e.Why = v.matched, v.Why
 		}
-		return
+		if i := slices.IndexFunc(alarms, func(a Alarm) bool { return a.RuleID == e.RuleID }); i >= 0 {
+			e.AlarmID, e.State = alarms[i].ID, Raised
+			if alarms[i].ClearedBy == f.Record {
+				e.State = Cleared
+			}
+		} else if e.Matched && e.State == "" {
+			e.Why += "; the frame raised no alarm: one was raised already, or must wait"
+		}
+		explanations = append(explanations, e)
 	}
-	if e.Matched && e.State == "" {
-		e.Why += "; the frame raised no alarm: one was raised already, or must wait"
-	}
+	return explanations, nil
 }
 
 // String returns the outcome for the frame and its reason in one line.

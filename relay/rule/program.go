@@ -57,7 +57,9 @@ func Compile(r *Rule) (*Program, error) {
 	if program.actions, err = compileActions(r, slices.Compact(named)); err != nil {
 		return nil, err
 	}
-	program.previous = program.previous || program.actions.usesPrevious()
+	program.previous = program.previous || slices.ContainsFunc(program.actions.actions, func(a action) bool {
+		return a.body != nil && a.body.UsesPrevious()
+	})
 	return program, nil
 }
 
@@ -74,20 +76,9 @@ func compileCondition(p relay.Problems, field, source string) *condition.Rule {
 
 // check adds the problems of the fields other than expressions and actions.
 func (r *Rule) check(p relay.Problems) {
+	// 1. The name, the devices and the number of actions.
 	p.Require("name", r.Name)
 	p.Limit("name", r.Name, maxName)
-	switch r.On {
-	case OnReading, OnEvent:
-		r.checkConditional(p)
-	case OnSilent:
-		r.checkSilent(p)
-	default:
-		p.Add("on", "The on must be reading, silent or event.")
-	}
-	r.checkBatch(p)
-	if r.fanOut() > maxDeliveries {
-		p.Add("actions", fmt.Sprintf("The actions of a rule have at most %d parameters together.", maxDeliveries))
-	}
 	p.Limit("devices.name", r.Devices.Name, maxName)
 	if len(r.Devices.IDs) > maxDevices {
 		p.Add("devices.ids", fmt.Sprintf("The devices must not be more than %d.", maxDevices))
@@ -95,61 +86,50 @@ func (r *Rule) check(p relay.Problems) {
 	if n := len(r.Actions); n == 0 || n > maxActions {
 		p.Add("actions", fmt.Sprintf("A rule has between 1 and %d actions.", maxActions))
 	}
-}
+	if r.fanOut() > maxDeliveries {
+		p.Add("actions", fmt.Sprintf("The actions of a rule have at most %d parameters together.", maxDeliveries))
+	}
 
-// checkConditional checks a rule that looks at frames.
-func (r *Rule) checkConditional(p relay.Problems) {
-	if r.SilentFor != 0 {
-		p.Add("silent_for", "The silent_for is for rules on silent.")
-	}
-	if r.For < 0 || r.For > maxDuration {
-		p.Add("for", "The for must be between 0 and 366 days.")
-	}
-	checkRepeat(p, r.Repeat)
-	if r.When != "" {
-		return
-	}
-	for field, set := range map[string]bool{"clear": r.Clear != "", "for": r.For != 0, "repeat": r.Repeat != Repeat{}} {
-		if set {
-			p.Add(field, "The "+field+" needs a when.")
+	// 2. The fields that depend on the trigger. misplaced are those that it does not have.
+	misplaced := func(fields map[string]bool, format string) {
+		for field, set := range fields {
+			if set {
+				p.Add(field, fmt.Sprintf(format, field))
+			}
 		}
 	}
-}
-
-// checkSilent checks a rule that looks for silence.
-func (r *Rule) checkSilent(p relay.Problems) {
-	if r.SilentFor < minSilence || r.SilentFor > maxDuration {
-		p.Add("silent_for", "The silent_for must be between 1 minute and 366 days.")
-	}
-	for field, set := range map[string]bool{"when": r.When != "", "clear": r.Clear != "", "for": r.For != 0} {
-		if set {
-			p.Add(field, "A rule on silent has no "+field+".")
+	switch r.On {
+	case OnReading, OnEvent:
+		misplaced(map[string]bool{"silent_for": r.SilentFor != 0}, "The %s is for rules on silent.")
+		if r.For < 0 || r.For > maxDuration {
+			p.Add("for", "The for must be between 0 and 366 days.")
 		}
+		if r.When == "" {
+			misplaced(map[string]bool{"clear": r.Clear != "", "for": r.For != 0, "repeat": r.Repeat != Repeat{}}, "The %s needs a when.")
+		}
+	case OnSilent:
+		if r.SilentFor < minSilence || r.SilentFor > maxDuration {
+			p.Add("silent_for", "The silent_for must be between 1 minute and 366 days.")
+		}
+		misplaced(map[string]bool{"when": r.When != "", "clear": r.Clear != "", "for": r.For != 0}, "A rule on silent has no %s.")
+		if r.Repeat.Always {
+			p.Add("repeat", "The repeat of a rule on silent must be never or a duration.")
+		}
+	default:
+		p.Add("on", "The on must be reading, silent or event.")
 	}
-	if r.Repeat.Always {
-		p.Add("repeat", "The repeat of a rule on silent must be never or a duration.")
-	}
-	checkRepeat(p, r.Repeat)
-}
-
-func checkRepeat(p relay.Problems, r Repeat) {
-	if r.Every < 0 || r.Every > maxDuration || r.Every != 0 && r.Every < time.Second {
+	if every := r.Repeat.Every; every < 0 || every > maxDuration || every != 0 && every < time.Second {
 		p.Add("repeat", "The repeat must be never, always or a duration between 1 second and 366 days.")
 	}
-}
 
-func (r *Rule) checkBatch(p relay.Problems) {
-	b := r.Batch
-	switch {
-	case b == Batch{}:
-		return
-	case r.When != "" || r.On == OnSilent:
+	// 3. The batch.
+	if r.Batch != (Batch{}) && (r.When != "" || r.On == OnSilent) {
 		p.Add("batch", "The batch is for rules without a when.")
 	}
-	if b.Count < 0 || b.Count > maxBatch {
+	if r.Batch.Count < 0 || r.Batch.Count > maxBatch {
 		p.Add("batch.count", fmt.Sprintf("The count must be between 1 and %d.", maxBatch))
 	}
-	if b.Every < 0 || b.Every > maxBatchEvery {
+	if r.Batch.Every < 0 || r.Batch.Every > maxBatchEvery {
 		p.Add("batch.every", "The every must be between 0 and 24 hours.")
 	}
 }
@@ -198,7 +178,7 @@ func newSelection(d Devices) selection {
 	return s
 }
 
-// has reports whether a device is selected.
+// includes reports whether a device is selected.
 func (s *selection) includes(d *iot.Device) bool {
 	return (s.ids == nil || s.ids[d.ID]) &&
 		(s.DecoderID == "" || s.DecoderID == d.DecoderID) &&
@@ -208,27 +188,27 @@ func (s *selection) includes(d *iot.Device) bool {
 
 // pattern is a text in which * stands for any characters.
 type pattern struct {
-	low, lastID string
-	between     []string
-	star        bool
+	prefix, suffix string
+	between        []string
+	star           bool
 }
 
 func newPattern(text string) pattern {
 	parts := strings.Split(text, "*")
 	n := len(parts) - 1
 	if n == 0 {
-		return pattern{low: text}
+		return pattern{prefix: text}
 	}
-	return pattern{low: parts[0], between: parts[1:n], lastID: parts[n], star: true}
+	return pattern{prefix: parts[0], between: parts[1:n], suffix: parts[n], star: true}
 }
 
 // matches reports whether a text fits the pattern, in time in proportion to both.
 func (p *pattern) matches(text string) bool {
-	text, ok := strings.CutPrefix(text, p.low)
+	text, ok := strings.CutPrefix(text, p.prefix)
 	if !ok || !p.star {
 		return ok && text == ""
 	}
-	text, ok = strings.CutSuffix(text, p.lastID)
+	text, ok = strings.CutSuffix(text, p.suffix)
 	for _, part := range p.between {
 		if !ok {
 			break
@@ -254,10 +234,6 @@ type question struct {
 
 func (p *Program) askWhen(s *condition.Subject) (holding, string, error) {
 	return question{"when", "when holds", "when does not hold"}.ask(p.rule, s)
-}
-
-func (p *Program) askClear(s *condition.Subject) (holding, string, error) {
-	return question{"clear", "clear holds", "clear does not hold"}.ask(p.clear, s)
 }
 
 // ask evaluates a condition. An error is a fault of the expression.

@@ -155,71 +155,6 @@ func (s *Service) FindRules(ctx context.Context, acct relay.AccountID, cursor Re
 	return s.deps.Store.FindRules(ctx, acct, cursor, limit)
 }
 
-// Alarms lists an account's alarms, newest first, and the cursor of the next page, empty
-// at the end.
-func (s *Service) Alarms(ctx context.Context, acct relay.AccountID, f AlarmFilter) ([]Alarm, string, error) {
-	if acct == 0 {
-		return nil, "", relay.Errorf(relay.KindNotFound, "rule: no account")
-	}
-	found, nextCursor, err := s.FindAlarms(ctx, acct, f)
-	alarms := make([]Alarm, len(found))
-	for i := range found {
-		alarms[i] = found[i].Of
-	}
-	return alarms, nextCursor, err
-}
-
-// FindAlarms is Alarms for the operator: of an account, 0 for all.
-func (s *Service) FindAlarms(ctx context.Context, acct relay.AccountID, f AlarmFilter) ([]Owned[Alarm], string, error) {
-	switch {
-	case f.State != "" && f.State != Raised && f.State != Cleared:
-		return nil, "", relay.Invalid("state", "must be raised or cleared")
-	case f.Limit < 0 || f.Limit > relay.MaxPerPage:
-		return nil, "", relay.Invalid("limit", "must be between 1 and 500")
-	}
-	f.Limit = cmp.Or(f.Limit, 100)
-	found, nextCursor, err := s.deps.Store.Alarms(ctx, acct, f)
-	for i := range found {
-		found[i].Of.dropPastMute(s.o.Now())
-	}
-	return found, nextCursor, err
-}
-
-// dropPastMute clears the end of a mute that has passed.
-func (a *Alarm) dropPastMute(now time.Time) {
-	if !now.Before(a.MutedUntil) {
-		a.MutedUntil = time.Time{}
-	}
-}
-
-// Alarm returns an alarm; relay.KindNotFound if there is none.
-func (s *Service) Alarm(ctx context.Context, acct relay.AccountID, id string) (Alarm, error) {
-	a, err := s.deps.Store.Alarm(ctx, acct, id)
-	a.dropPastMute(s.o.Now())
-	return a, err
-}
-
-// maxNote is the most bytes of a note.
-const maxNote = 4096
-
-// Acknowledge records who has seen an alarm. The first time stays; the note and the
-// name are replaced. It returns relay.KindNotFound if there is no such alarm.
-func (s *Service) Acknowledge(ctx context.Context, acct relay.AccountID, id, user, note string) (Alarm, error) {
-	if len(note) > maxNote {
-		return Alarm{}, relay.Invalid("note", "must not be longer than 4096 bytes")
-	}
-	now := s.o.Now().UTC()
-	a, err := s.deps.Store.ChangeAlarm(ctx, acct, id, func(a *Alarm) error {
-		if a.AcknowledgedAt.IsZero() {
-			a.AcknowledgedAt = now
-		}
-		a.AcknowledgedBy, a.Note = user, note
-		return nil
-	})
-	a.dropPastMute(now)
-	return a, err
-}
-
 // check compiles a rule and checks the URLs that it calls.
 func (s *Service) check(r *Rule) (*Program, error) {
 	p, err := Compile(r)
@@ -235,68 +170,56 @@ func (s *Service) check(r *Rule) (*Program, error) {
 // warnings names the decoder, the location and the devices of a rule that do not exist,
 // or the keys of its conditions that no decoder of its devices maps. A rule is saved
 // without warnings if they cannot be determined.
-func (s *Service) warnings(ctx context.Context, acct relay.AccountID, p *Program) []string {
-	return append(s.missingDevices(ctx, acct, p.Rule.Devices), s.unmappedKeys(ctx, acct, p)...)
-}
-
-// maxMissing is the largest number of missing devices that warnings name.
-const maxMissing = 10
-
-func (s *Service) missingDevices(ctx context.Context, acct relay.AccountID, d Devices) (warnings []string) {
+func (s *Service) warnings(ctx context.Context, acct relay.AccountID, p *Program) (warnings []string) {
+	add := func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }
+	d := p.Rule.Devices
+	// 1. The location and the devices.
 	if d.LocationID != "" {
 		locations, err := s.deps.Fleet.Locations(ctx, acct)
 		if err == nil && !slices.ContainsFunc(locations, func(l iot.Location) bool { return l.ID == d.LocationID }) {
-			warnings = append(warnings, fmt.Sprintf("There is no location %q: the rule has no devices.", d.LocationID))
+			add("There is no location %q: the rule has no devices.", d.LocationID)
 		}
 	}
-	if len(d.IDs) == 0 {
+	if len(d.IDs) > 0 {
+		found, err := s.deps.Fleet.DevicesByID(ctx, acct, d.IDs)
+		missing := slices.DeleteFunc(slices.Clone(d.IDs), func(id string) bool { _, ok := found[id]; return ok || err != nil })
+		for _, id := range missing[:min(len(missing), maxMissing)] {
+			add("There is no device %q.", id)
+		}
+	}
+	// 2. The decoder, and the keys that the decoders map.
+	keys := p.keys()
+	if len(keys) == 0 && d.DecoderID == "" {
 		return warnings
-	}
-	found, err := s.deps.Fleet.DevicesByID(ctx, acct, d.IDs)
-	if err != nil {
-		return warnings
-	}
-	missing := 0
-	for _, id := range d.IDs {
-		if _, ok := found[id]; ok {
-			continue
-		}
-		if missing++; missing <= maxMissing {
-			warnings = append(warnings, fmt.Sprintf("There is no device %q.", id))
-		}
-	}
-	return warnings
-}
-
-func (s *Service) unmappedKeys(ctx context.Context, acct relay.AccountID, p *Program) (warnings []string) {
-	keys, selected := p.keys(), p.Rule.Devices.DecoderID
-	if len(keys) == 0 && selected == "" {
-		return nil
 	}
 	decoders, err := s.deps.Fleet.Decoders(ctx, acct)
 	if err != nil {
-		return nil
+		return warnings
 	}
-	exists, mapped := selected == "", make(map[string]bool)
-	for _, d := range decoders {
-		if selected != "" && selected != d.ID {
+	exists, mapped := d.DecoderID == "", make(map[string]bool)
+	for _, decoder := range decoders {
+		if d.DecoderID != "" && d.DecoderID != decoder.ID {
 			continue
 		}
 		exists = true
-		for _, m := range d.Sensors {
+		for _, m := range decoder.Sensors {
 			mapped[m.Key] = true
 		}
 	}
 	if !exists {
-		return []string{fmt.Sprintf("There is no decoder %q: the rule has no devices.", selected)}
+		add("There is no decoder %q: the rule has no devices.", d.DecoderID)
+		return warnings
 	}
 	for _, key := range keys {
 		if !mapped[key] {
-			warnings = append(warnings, fmt.Sprintf("No decoder of the selected devices maps the key %q.", key))
+			add("No decoder of the selected devices maps the key %q.", key)
 		}
 	}
 	return warnings
 }
+
+// maxMissing is the largest number of missing devices that warnings name.
+const maxMissing = 10
 
 // errKept ends a change of a rule that stays as it is.
 var errKept = errors.New("the stored rule is kept")

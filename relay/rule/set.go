@@ -47,7 +47,11 @@ func (s *Service) set(ctx context.Context, acct relay.AccountID, v iot.Version) 
 	old := s.sets[acct]
 	s.mu.Unlock()
 	if old != nil && old.version >= v.Rules && (len(old.unopened) == 0 || s.o.Now().Sub(old.readAt) < reopenEvery) {
-		old.renew(v.Records)
+		old.mu.Lock()
+		defer old.mu.Unlock()
+		if old.records < v.Records { // the sensor types may have changed
+			old.records, old.types = v.Records, nil
+		}
 		return old, nil
 	}
 	rules, err := s.deps.Store.Rules(ctx, acct)
@@ -72,66 +76,45 @@ func (s *Service) newSet(acct relay.AccountID, old *ruleSet, rules []Rule, v iot
 		version: v.Rules, records: v.Records, programs: make(map[string]*Program), named: make(map[string][]*Program),
 		looks: make(map[string]look), unopened: make(map[string]bool), readAt: s.o.Now(),
 	}
+	if old == nil {
+		old = &ruleSet{}
+	}
 	for i := range rules {
 		r := &rules[i]
 		if r.Unopened {
 			set.unopened[r.ID] = true
-			if old == nil || !old.unopened[r.ID] {
+			if !old.unopened[r.ID] {
 				s.failed.add(acct, r.ID, relay.ErrUnopened, s.o.Now())
 			}
 		}
 		if !r.Enabled {
 			continue
 		}
-		p := old.unchanged(r)
-		if p == nil {
+		p, unchanged := old.programs[r.ID], false
+		if p != nil {
+			compared := *r
+			compared.Failures = p.Rule.Failures
+			unchanged = reflect.DeepEqual(p.Rule, compared)
+		}
+		if !unchanged {
 			var err error
 			if p, err = Compile(r); err != nil { // it was checked by another version when it was saved
 				s.failed.add(acct, r.ID, fmt.Errorf("the rule is not valid any longer: %w", err), s.o.Now())
 				continue
 			}
 		}
-		set.add(p)
+		set.programs[r.ID] = p
+		if len(r.Devices.IDs) == 0 {
+			set.otherPrograms = append(set.otherPrograms, p)
+		}
+		for id := range p.selected.ids {
+			set.named[id] = append(set.named[id], p)
+		}
 	}
 	return set
 }
 
-func (set *ruleSet) unchanged(r *Rule) *Program {
-	if set == nil {
-		return nil
-	}
-	p := set.programs[r.ID]
-	if p == nil {
-		return nil
-	}
-	now := *r
-	if now.Failures = p.Rule.Failures; !reflect.DeepEqual(p.Rule, now) {
-		return nil
-	}
-	return p
-}
-
-func (set *ruleSet) add(p *Program) {
-	set.programs[p.Rule.ID] = p
-	if len(p.Rule.Devices.IDs) == 0 {
-		set.otherPrograms = append(set.otherPrograms, p)
-		return
-	}
-	for id := range p.selected.ids {
-		set.named[id] = append(set.named[id], p)
-	}
-}
-
-// renew forgets what another version of the records may have.
-func (set *ruleSet) renew(records int64) {
-	set.mu.Lock()
-	defer set.mu.Unlock()
-	if set.records < records {
-		set.records, set.types = records, nil
-	}
-}
-
-// of returns the rules that look at a device.
+// programsFor returns the rules that look at a device.
 func (set *ruleSet) programsFor(d *iot.Device) []*Program {
 	set.mu.Lock()
 	defer set.mu.Unlock()

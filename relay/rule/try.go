@@ -176,7 +176,10 @@ func rebuildFrames(d *iot.Device, on Trigger, raw []iot.RawFrame, points []iot.P
 		g := frameAt(f.Time)
 		g.record = f.ID
 		if uplink {
-			g.radio = radioOf(f)
+			g.radio = &iot.RadioData{DeviceID: f.DeviceID, Time: f.Time, FCnt: f.FCnt, FPort: f.FPort, RSSI: f.RSSI, SNR: f.SNR, Frame: true}
+			if f.Gateways > 0 {
+				g.radio.Gateways = new(int64(f.Gateways))
+			}
 		} else {
 			g.trigger, g.event, g.sent = OnEvent, map[string]any{"type": f.Kind}, iot.FromDevice(decoders.FrameKind(f.Kind))
 			if a, ok := f.Arrival(0); ok {
@@ -185,14 +188,6 @@ func rebuildFrames(d *iot.Device, on Trigger, raw []iot.RawFrame, points []iot.P
 		}
 	}
 	return frames
-}
-
-func radioOf(f *iot.RawFrame) *iot.RadioData {
-	u := &iot.RadioData{DeviceID: f.DeviceID, Time: f.Time, FCnt: f.FCnt, FPort: f.FPort, RSSI: f.RSSI, SNR: f.SNR, Frame: true}
-	if f.Gateways > 0 {
-		u.Gateways = new(int64(f.Gateways))
-	}
-	return u
 }
 
 // trial is a rule that is tried on frames.
@@ -212,7 +207,10 @@ func (t *trial) frames(frames []*ruleFrame) {
 		switch {
 		case t.program.forwards():
 			batch = append(batch, firing{program: t.program, Occurrence: g.occurrence(t.program, Forwarded)})
-			if t.batchEnds(frames, i, len(batch)) {
+			// A batch ends with its last frame, and before a frame that comes too late for it.
+			b, n := t.program.Rule.Batch, len(batch)
+			if b == (Batch{}) || i+1 == len(frames) || b.Count > 0 && n >= b.Count ||
+				b.Every > 0 && frames[i+1].heard.Sub(frames[i+1-n].heard) >= b.Every {
 				t.forwarded(batch)
 				batch = batch[:0]
 			}
@@ -226,15 +224,6 @@ func (t *trial) frames(frames []*ruleFrame) {
 	if !t.st.Due.IsZero() && t.st.Due.Before(t.s.o.Now()) {
 		t.passed(t.st.Due)
 	}
-}
-
-// batchEnds reports whether a batch is sent with a frame.
-func (t *trial) batchEnds(frames []*ruleFrame, i, n int) bool {
-	b := t.program.Rule.Batch
-	if b == (Batch{}) || i+1 == len(frames) || b.Count > 0 && n >= b.Count {
-		return true
-	}
-	return b.Every > 0 && frames[i+1].heard.Sub(frames[i+1-n].heard) >= b.Every
 }
 
 // forwarded adds the frames of one request; the last of them has the request.
@@ -273,11 +262,11 @@ func (t *trial) silences(frames []*ruleFrame) {
 }
 
 // add adds the verdict of the rule at a time.
-func (t *trial) add(at time.Time, v verdict, programsFor func() Occurrence) {
+func (t *trial) add(at time.Time, v verdict, newOccurrence func() Occurrence) {
 	r := TrialResult{Time: at, Matched: v.matched, State: v.State, Why: v.Why}
 	if v.State != "" {
 		d := &pendingDecision{}
-		d.record(t.program, &t.st, v, programsFor)
+		d.record(t.program, &t.st, v, newOccurrence)
 		r.Requests, r.Why = t.requests([]Occurrence{d.fired[0].Occurrence}, v.Why)
 	}
 	t.results = append(t.results, r)

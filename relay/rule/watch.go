@@ -98,46 +98,40 @@ func (s *Service) evaluateDueStates(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("due rules: %w", err)
 	}
-	byAccount := make(map[relay.AccountID][]Pair)
+	pairs, ids := make(map[relay.AccountID][]Pair), make(map[relay.AccountID][]string)
 	for _, state := range due {
-		byAccount[state.Account] = append(byAccount[state.Account], state.Of.Pair)
+		pairs[state.Account] = append(pairs[state.Account], state.Of.Pair)
+		ids[state.Account] = append(ids[state.Account], state.Of.DeviceID)
 	}
-	for acct, pairs := range byAccount {
-		if err := s.evaluateDue(ctx, acct, pairs, now); err != nil {
+	for acct := range pairs {
+		set, err := s.current(ctx, acct)
+		if err != nil {
+			return 0, err
+		}
+		devices, err := s.deps.Fleet.DevicesByID(ctx, acct, ids[acct])
+		if err != nil {
+			return 0, err
+		}
+		err = s.decideLocked(ctx, s.newBudget(acct), pairs[acct], nil, func(d *pendingDecision, st *PairState) {
+			p := set.programs[st.RuleID]
+			if set.unopened[st.RuleID] {
+				return // it is due again when the lease ends
+			}
+			if p == nil {
+				st.Due, st.Since, st.Began = time.Time{}, time.Time{}, nil
+				return
+			}
+			began := st.Began
+			v := p.evaluateDue(acct, st, now)
+			d.record(p, st, v, func() Occurrence {
+				return p.dueOccurrence(began, st, devices[st.DeviceID], now)
+			})
+		})
+		if err != nil {
 			return 0, err
 		}
 	}
 	return len(due), nil
-}
-
-func (s *Service) evaluateDue(ctx context.Context, acct relay.AccountID, pairs []Pair, now time.Time) error {
-	set, err := s.current(ctx, acct)
-	if err != nil {
-		return err
-	}
-	ids := make([]string, len(pairs))
-	for i := range pairs {
-		ids[i] = pairs[i].DeviceID
-	}
-	devices, err := s.deps.Fleet.DevicesByID(ctx, acct, ids)
-	if err != nil {
-		return err
-	}
-	return s.decideLocked(ctx, s.newBudget(acct), pairs, nil, func(d *pendingDecision, st *PairState) {
-		p := set.programs[st.RuleID]
-		if set.unopened[st.RuleID] {
-			return // it is due again when the lease ends
-		}
-		if p == nil {
-			st.Due, st.Since, st.Began = time.Time{}, time.Time{}, nil
-			return
-		}
-		began := st.Began
-		v := p.evaluateDue(acct, st, now)
-		d.record(p, st, v, func() Occurrence {
-			return p.dueOccurrence(began, st, devices[st.DeviceID], now)
-		})
-	})
 }
 
 // dueOccurrence returns the occurrence of a state that was evaluated without a frame:
@@ -199,8 +193,21 @@ type silenceCheck struct {
 
 // check raises the alarms of silent devices, clears those of others, and returns the
 // watches with the time of each device's next check.
-func (w *silenceCheck) check(ctx context.Context, watches []Watch) ([]Watch, error) {
-	if err := w.load(ctx, watches); err != nil {
+func (w *silenceCheck) check(ctx context.Context, watches []Watch) (moved []Watch, err error) {
+	ids := make([]string, len(watches))
+	for i := range watches {
+		ids[i] = watches[i].DeviceID
+	}
+	if w.set, err = w.s.current(ctx, w.acct); err != nil {
+		return nil, err
+	}
+	if w.devices, err = w.s.deps.Fleet.DevicesByID(ctx, w.acct, ids); err != nil {
+		return nil, err
+	}
+	if w.heard, err = w.s.deps.Fleet.HeardLast(ctx, w.acct, ids, false); err != nil {
+		return nil, err
+	}
+	if w.states, err = w.s.pairStates(ctx, w.acct, ids); err != nil {
 		return nil, err
 	}
 	var pairs []Pair
@@ -236,24 +243,6 @@ func (w *silenceCheck) check(ctx context.Context, watches []Watch) ([]Watch, err
 			return o
 		})
 	})
-}
-
-func (w *silenceCheck) load(ctx context.Context, watches []Watch) (err error) {
-	ids := make([]string, len(watches))
-	for i := range watches {
-		ids[i] = watches[i].DeviceID
-	}
-	if w.set, err = w.s.current(ctx, w.acct); err != nil {
-		return err
-	}
-	if w.devices, err = w.s.deps.Fleet.DevicesByID(ctx, w.acct, ids); err != nil {
-		return err
-	}
-	if w.heard, err = w.s.deps.Fleet.HeardLast(ctx, w.acct, ids, false); err != nil {
-		return err
-	}
-	w.states, err = w.s.pairStates(ctx, w.acct, ids)
-	return err
 }
 
 // silenceBegan returns when the silence of a device began: when it was heard last, or, if
