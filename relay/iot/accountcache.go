@@ -4,11 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/penstock/penstock/relay"
 )
@@ -19,13 +16,6 @@ import (
 type recordCache struct {
 	mu       sync.Mutex
 	accounts map[relay.AccountID]*accountCache
-}
-
-// all returns the caches of all accounts.
-func (c *recordCache) snapshot() []*accountCache {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Collect(maps.Values(c.accounts))
 }
 
 // accountCache caches the records of one account. It is replaced, never emptied,
@@ -45,7 +35,7 @@ type cachedDevice struct {
 	decoder *compiled // nil if the device has none
 	params  map[string]any
 	sensors atomic.Pointer[map[string]*Sensor] // by key; the map is replaced, never modified
-	// mapped holds the sensors that the decoder maps; nil before fitSensors.
+	// mapped holds the sensors that the decoder maps; nil before fit.
 	mapped atomic.Pointer[map[string]*Sensor]
 	// limitReached is set if the series limit prevented missing sensors.
 	limitReached atomic.Bool
@@ -65,10 +55,6 @@ const (
 	maxCachedDecoders = 10_000
 )
 
-func newRecordCache() *recordCache {
-	return &recordCache{accounts: make(map[relay.AccountID]*accountCache)}
-}
-
 func (c *recordCache) account(acct relay.AccountID) *accountCache {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,20 +68,6 @@ func (c *recordCache) account(acct relay.AccountID) *accountCache {
 
 func newAccountCache(version int64, p *programs) *accountCache {
 	return &accountCache{version: version, devices: make(map[string]*cachedDevice), decoders: make(map[string]*compiled), programs: p}
-}
-
-// renew replaces the cache of an account whose records have changed.
-func (c *recordCache) renew(acct relay.AccountID, version int64, now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	a, ok := c.accounts[acct]
-	switch {
-	case !ok:
-		c.accounts[acct] = newAccountCache(version, newPrograms())
-	case a.version != version || a.size() > maxCachedDevices:
-		a.programs.sweep(now)
-		c.accounts[acct] = newAccountCache(version, a.programs)
-	}
 }
 
 // retryIfGone returns an error of relay.KindUnavailable if a store has not found a cached
@@ -128,10 +100,21 @@ func (s *Service) refresh(ctx context.Context, b *batch) error {
 	if err != nil {
 		return fmt.Errorf("iot: versions: %w", err)
 	}
-	for _, acct := range accts {
-		s.accounts.renew(acct, versions[acct].Records, s.options.Now())
-	}
 	b.versions = versions
+	c := s.accounts
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, acct := range accts {
+		version := versions[acct].Records
+		a, ok := c.accounts[acct]
+		switch {
+		case !ok:
+			c.accounts[acct] = newAccountCache(version, newPrograms())
+		case a.version != version || a.size() > maxCachedDevices:
+			a.programs.sweep(s.options.Now())
+			c.accounts[acct] = newAccountCache(version, a.programs)
+		}
+	}
 	return nil
 }
 

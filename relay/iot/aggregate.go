@@ -85,7 +85,25 @@ func (s *Service) Aggregate(ctx context.Context, q AggregateQuery, u Units) ([]A
 	for _, sensor := range o.Sensors {
 		keys[sensor.ID] = sensor.Key
 	}
-	return aggregateRows(q.Statistic, buckets, keys, types, u), nil
+	rows := make([]AggregateRow, len(buckets))
+	for i, b := range buckets {
+		t := sensorTypeOf(types, b.Type)
+		r := AggregateRow{
+			SensorID: b.SensorID, Key: keys[b.SensorID], Name: t.Name, ReadingDate: b.Start.UTC().Format(TimeFormat),
+			MetricUnits: t.MetricUnits, ImperialUnits: t.ImperialUnits,
+		}
+		switch q.Statistic {
+		case MinAveMax:
+			r.Min, r.Ave, r.Max = numberOrNil(u.convert(t, b.Min)), numberOrNil(u.average(t, b.Value)), numberOrNil(u.convert(t, b.Max))
+			r.Value = r.Ave
+		case Average:
+			r.Value = numberOrNil(u.average(t, b.Value))
+		default:
+			r.Value = numberOrNil(u.convert(t, b.Value))
+		}
+		rows[i] = r
+	}
+	return rows, nil
 }
 
 // Check returns the problems of a query's type and granularity.
@@ -97,28 +115,6 @@ func (q AggregateQuery) Check(p relay.Problems) {
 	if !slices.Contains(Granularities(), q.Granularity) {
 		p.Add("granularity", "The selected granularity is invalid.")
 	}
-}
-
-func aggregateRows(statistic Statistic, buckets []Bucket, keys map[string]string, types map[string]SensorType, u Units) []AggregateRow {
-	rows := make([]AggregateRow, len(buckets))
-	for i, b := range buckets {
-		t := sensorTypeOf(types, b.Type)
-		r := AggregateRow{
-			SensorID: b.SensorID, Key: keys[b.SensorID], Name: t.Name, ReadingDate: b.Start.UTC().Format(TimeFormat),
-			MetricUnits: t.MetricUnits, ImperialUnits: t.ImperialUnits,
-		}
-		switch statistic {
-		case MinAveMax:
-			r.Min, r.Ave, r.Max = numberOrNil(u.convert(t, b.Min)), numberOrNil(u.average(t, b.Value)), numberOrNil(u.convert(t, b.Max))
-			r.Value = r.Ave
-		case Average:
-			r.Value = numberOrNil(u.average(t, b.Value))
-		default:
-			r.Value = numberOrNil(u.convert(t, b.Value))
-		}
-		rows[i] = r
-	}
-	return rows
 }
 
 // Granularity is how wide the buckets of an aggregate are. Buckets are of UTC:

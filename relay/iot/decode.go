@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/relay"
 )
 
 // decode decodes every uplink into calibrated points, and adds the sensors that a
@@ -47,10 +48,10 @@ func (s *Service) decode(ctx context.Context, b *batch) error {
 		}
 	}
 	// 2. Decode them in order, except those that wait for frames of others.
-	t := newScheduler()
+	t := &scheduler{spent: make(map[relay.AccountID]time.Duration, 1)}
 	for i, w := range ready {
 		if w.decoded == nil && !w.NoDefer {
-			if w.device.decoder.program.exceeds() { // others would wait for it
+			if _, overruns := w.device.decoder.program.load(); overruns > 0 { // others would wait for it
 				w.outcome.Deferred = true
 				continue
 			}
@@ -62,9 +63,14 @@ func (s *Service) decode(ctx context.Context, b *batch) error {
 			return err
 		}
 	}
-	// 3. Decode those that waited, until the time of the batch is over.
-	if err := s.decodeQueued(ctx, t); err != nil {
-		return err
+	// 3. Decode those that waited, and defer those that are left when the time of the batch is
+	// over.
+	for w := t.next(); w != nil; w = t.next() {
+		if t.total >= batchTime {
+			w.outcome.Deferred = true
+		} else if err := s.decodeFrame(ctx, t, w, nil); err != nil {
+			return err
+		}
 	}
 	b.uniqueTimes()
 	return nil
@@ -118,7 +124,8 @@ func (s *Service) decodeFrame(ctx context.Context, t *scheduler, w *work, follow
 			return fmt.Errorf("iot: decoder %s: %w", w.device.decoder.ID, err)
 		}
 		if !w.NoDefer {
-			t.add(w, took)
+			t.spent[w.Account] += took
+			t.total += took
 		}
 	}
 	s.recordCall(w)
@@ -126,8 +133,15 @@ func (s *Service) decodeFrame(ctx context.Context, t *scheduler, w *work, follow
 	if !w.open() {
 		return nil
 	}
-	if err := s.fitSensors(ctx, w, w.device); err != nil {
-		return err
+	// A cached device is fitted once: every change that requires fitting again changes the
+	// account's version and thus replaces the cached device.
+	if w.device.mapped.Load() == nil {
+		if err := s.fit(ctx, w.Account, w.device); err != nil {
+			return err
+		}
+	}
+	if w.device.limitReached.Load() {
+		w.limitReason = s.seriesLimitReason()
 	}
 	var types map[string]SensorType // only texts need it
 	if slices.ContainsFunc(w.decoded.Readings, func(r decoders.Reading) bool { return r.IsText }) {
@@ -221,24 +235,15 @@ func (w *work) numberOf(r *decoders.Reading, t SensorType) *decoders.Reading {
 	if !t.MeasuresNumber() {
 		return r
 	}
-	number, ok := parseNumber(r.Text)
-	if !ok {
+	// Of the forms of strconv.ParseFloat, only decimal numbers count: no "0x10", no "inf".
+	text := strings.TrimSpace(r.Text)
+	number, err := strconv.ParseFloat(text, 64)
+	if err != nil || strings.Trim(text, "+-.eE0123456789") != "" {
 		w.note("%s: the text %.40q is not a number and is stored as text", r.Key, r.Text)
 		return r
 	}
 	w.note("%s: the text %.40q is stored as the number %v", r.Key, r.Text, number)
 	return &decoders.Reading{Key: r.Key, Value: number, Time: r.Time}
-}
-
-// parseNumber reads a decimal number such as "-1.6" or "2.5e3", with white space around
-// it. It takes no other form of strconv.ParseFloat: no "0x10", no "inf".
-func parseNumber(text string) (number float64, ok bool) {
-	text = strings.TrimSpace(text)
-	if strings.Trim(text, "+-.eE0123456789") != "" {
-		return 0, false
-	}
-	number, err := strconv.ParseFloat(text, 64)
-	return number, err == nil
 }
 
 // point calibrates one reading: value × slope + offset.
@@ -282,8 +287,24 @@ func (b *batch) uniqueTimes() {
 			continue
 		}
 		clear(seen)
-		if hasCollision(post, seen) {
-			spreadTimes(post)
+		if !hasCollision(post, seen) {
+			continue
+		}
+		sensors := make(map[pointKey][]*Point)
+		for _, w := range post {
+			for i := range w.points {
+				p := &w.points[i]
+				sensor := pointKey{identifier: p.Identifier, key: p.Key}
+				sensors[sensor] = append(sensors[sensor], p)
+			}
+		}
+		for _, points := range sensors {
+			slices.SortStableFunc(points, func(a, b *Point) int { return a.Time.Compare(b.Time) })
+			for i, p := range points[1:] {
+				if previous := points[i].Time; !p.Time.After(previous) {
+					p.Time = previous.Add(1)
+				}
+			}
 		}
 	}
 }
@@ -301,24 +322,4 @@ func hasCollision(post []*work, seen map[pointKey]bool) bool {
 		}
 	}
 	return false
-}
-
-// spreadTimes moves readings after those of the same sensor and time.
-func spreadTimes(post []*work) {
-	sensors := make(map[pointKey][]*Point)
-	for _, w := range post {
-		for i := range w.points {
-			p := &w.points[i]
-			sensor := pointKey{identifier: p.Identifier, key: p.Key}
-			sensors[sensor] = append(sensors[sensor], p)
-		}
-	}
-	for _, points := range sensors {
-		slices.SortStableFunc(points, func(a, b *Point) int { return a.Time.Compare(b.Time) })
-		for i, p := range points[1:] {
-			if previous := points[i].Time; !p.Time.After(previous) {
-				p.Time = previous.Add(1)
-			}
-		}
-	}
 }

@@ -60,14 +60,6 @@ func sourceField(err error) string {
 	return "source"
 }
 
-// sourceProblem is an error of a compiler as one of the request.
-func sourceProblem(err error) error {
-	if relay.KindOf(err) == relay.KindUnavailable {
-		return err
-	}
-	return relay.Invalid(sourceField(err), err.Error())
-}
-
 // Decoder returns a decoder of the account.
 func (s *Service) Decoder(ctx context.Context, acct relay.AccountID, id string) (Decoder, error) {
 	return s.store.Decoder(ctx, acct, id)

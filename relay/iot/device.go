@@ -1,6 +1,7 @@
 package iot
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
@@ -9,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 )
 
 // DeviceType is a kind of device or decoder.
@@ -147,4 +150,136 @@ func deviceOf(sensorID string) string {
 type Known struct {
 	Device  Device
 	Sensors []Sensor
+}
+
+const deviceTable db.Documents[Device] = "device"
+
+// CreateDevice saves a device and its sensors. It returns relay.KindConflict if the
+// identifier is taken in this account or claimed by another, and relay.KindInvalid if its
+// decoder is missing. It leaves the version as it is: no gateway caches that a device is
+// missing.
+func (s *Store) CreateDevice(ctx context.Context, acct relay.AccountID, d Device, sensors []Sensor) error {
+	return s.CreateDevices(ctx, acct, []Known{{Device: d, Sensors: sensors}})
+}
+
+// CreateDevices saves devices and their sensors, all or none, as CreateDevice does.
+func (s *Store) CreateDevices(ctx context.Context, acct relay.AccountID, devices []Known) error {
+	// The claim changes no row if another account has the identifier. The row is locked in any
+	// case, so that the transaction waits for a deletion of the device that had the claim.
+	const claim = `
+		INSERT INTO device_claim (identifier, account)
+		VALUES ($1, $2)
+		ON CONFLICT (identifier) DO UPDATE
+		SET account = excluded.account
+		WHERE device_claim.account = excluded.account`
+	const insert = `
+		INSERT INTO device (account, id, identifier, created, doc)
+		VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT DO NOTHING`
+
+	decoderIDs := make([]string, len(devices))
+	for i := range devices {
+		decoderIDs[i] = devices[i].Device.DecoderID
+	}
+	return s.db.Write(ctx, "devices", func(ctx context.Context, tx *db.Tx) error {
+		if err := lockDecoders(ctx, tx, acct, decoderIDs); err != nil {
+			return err
+		}
+		for _, known := range devices {
+			d := known.Device
+			claimed := relay.Errorf(relay.KindConflict, "device %s has already been claimed", d.Identifier)
+			var statements []db.Statement
+			if _, unique := NormalizeIdentifier(d.Identifier); unique {
+				statements = append(statements, db.Do(claim, d.Identifier, acct).Or(claimed))
+			}
+			statements = append(statements,
+				db.Do(insert, acct, d.ID, d.Identifier, db.Nanos(d.CreatedAt), db.JSON(d)).Or(claimed),
+				db.Do(insertSensors, acct, d.ID, sensorRows(known.Sensors)))
+			statements = append(statements, s.onDevice(tx, acct, d.ID, DeviceCreated)...)
+			if err := tx.RunAll(ctx, "device "+d.ID, statements...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// ChangeDevice saves a device as modified by change, as ChangeDecoder does. The identifier
+// never changes. It returns relay.KindInvalid if the device's new decoder is missing.
+func (s *Store) ChangeDevice(ctx context.Context, acct relay.AccountID, id string, change func(*Device) error) (Device, error) {
+	label := "device " + id
+	return db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) (Device, error) {
+		oldDecoderID := ""
+		device, changed, err := deviceTable.Change(ctx, tx, acct, id, func(d *Device) error {
+			oldDecoderID = d.DecoderID
+			return change(d)
+		})
+		if err != nil || !changed {
+			return device, err
+		}
+		if device.DecoderID != oldDecoderID {
+			if err := lockDecoders(ctx, tx, acct, []string{device.DecoderID}); err != nil {
+				return device, err
+			}
+		}
+		return device, tx.RunAll(ctx, label, append(s.onDevice(tx, acct, id, DeviceChanged), db.Bump(versionOf(acct)))...)
+	})
+}
+
+// DeleteDevice deletes a device with its sensors, event markers and raw frames, and releases
+// its identifier. Batches in flight do not restore it.
+func (s *Store) DeleteDevice(ctx context.Context, acct relay.AccountID, id string) error {
+	label := "device " + id
+	return s.write(ctx, label, versionOf(acct), func(ctx context.Context, tx *db.Tx) error {
+		identifier, err := db.Value[string](ctx, tx, label, "SELECT identifier FROM device WHERE account = $1 AND id = $2", acct, id)
+		if err != nil {
+			return err
+		}
+		return tx.RunAll(ctx, label, append([]db.Statement{
+			db.Do("DELETE FROM device_claim WHERE identifier = $1 AND account = $2", identifier, acct),
+			// Another gateway may have deleted it since it was read.
+			db.Do("DELETE FROM device WHERE account = $1 AND id = $2", acct, id).Or(db.NotFound(label)),
+			db.Do("DELETE FROM sensor WHERE account = $1 AND device = $2", acct, id),
+			db.Do("DELETE FROM marker WHERE account = $1 AND device = $2", acct, id),
+			db.Do("DELETE FROM raw_frame WHERE account = $1 AND device = $2", acct, id),
+		}, s.onDevice(tx, acct, id, DeviceDeleted)...)...)
+	})
+}
+
+// lockDevice keeps a device from being deleted until the transaction ends. It returns
+// relay.KindNotFound if there is no such device.
+func lockDevice(ctx context.Context, tx *db.Tx, acct relay.AccountID, id string) error {
+	_, err := db.Value[string](ctx, tx, "device "+id, "SELECT id FROM device WHERE account = $1 AND id = $2 {for update}", acct, id)
+	return err
+}
+
+// Device loads a device.
+func (s *Store) Device(ctx context.Context, acct relay.AccountID, id string) (Device, error) {
+	return deviceTable.Get(ctx, s.db, acct, id)
+}
+
+// DeviceByIdentifier loads a device by its normalised identifier.
+func (s *Store) DeviceByIdentifier(ctx context.Context, acct relay.AccountID, identifier string) (Device, error) {
+	const query = "SELECT doc FROM device WHERE account = $1 AND identifier = $2"
+	return db.One(ctx, s.db, "device "+identifier, query, db.Doc[Device], acct, identifier)
+}
+
+// Devices lists an account's devices in order of creation.
+func (s *Store) Devices(ctx context.Context, acct relay.AccountID) ([]Device, error) {
+	const query = "SELECT doc FROM device WHERE account = $1 ORDER BY created, id"
+	return db.List(ctx, s.db, "devices", query, db.Doc[Device], acct)
+}
+
+// DevicesByID returns the devices with these ids, in any order; it omits missing ones.
+func (s *Store) DevicesByID(ctx context.Context, acct relay.AccountID, ids []string) ([]Device, error) {
+	const query = `
+		SELECT device.doc
+		FROM batch
+		JOIN device ON device.account = batch.account AND device.id = batch.id`
+	return db.List(ctx, s.db, "devices", query, db.Doc[Device], db.AccountColumn(acct, "id", ids))
+}
+
+// CountDevices counts an account's devices.
+func (s *Store) CountDevices(ctx context.Context, acct relay.AccountID) (int, error) {
+	return db.Value[int](ctx, s.db, "devices", "SELECT count(*) FROM device WHERE account = $1", acct)
 }

@@ -41,7 +41,9 @@ func (s *Service) differences(ctx context.Context, b *batch, previews []Previewe
 		switch {
 		case w.device == nil || w.outcome.Duplicate:
 		case w.device.Device.ID == "":
-			previews[i].Readings = newReadings(w)
+			for j := range w.points { // all readings of a new device are added
+				previews[i].Readings = append(previews[i].Readings, diffPoint(&w.points[j], nil, true))
+			}
 		default:
 			device := Ref{w.Account, w.device.Device.ID}
 			frames[device] = append(frames[device], i)
@@ -61,15 +63,6 @@ func (s *Service) differences(ctx context.Context, b *batch, previews []Previewe
 		}
 	}
 	return nil
-}
-
-// newReadings returns the readings of a device that does not exist yet.
-func newReadings(w *work) []Difference {
-	var differences []Difference
-	for i := range w.points {
-		differences = append(differences, diffPoint(&w.points[i], nil, true))
-	}
-	return differences
 }
 
 // history holds the stored readings of a device around some frames.

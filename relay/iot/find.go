@@ -42,20 +42,6 @@ type DeviceFilter struct {
 	Cursor  string
 }
 
-// matches reports whether a device is selected. What SQL selects is not looked at
-// again.
-func (f *DeviceFilter) matches(acct relay.AccountID, d *Device) bool {
-	if f.Decoder != "" && d.DecoderID != f.Decoder {
-		return false
-	}
-	if f.Text == "" || slices.Contains(f.Named, acct) {
-		return true
-	}
-	text := strings.ToLower(strings.TrimSpace(f.Text))
-	normal, _ := NormalizeIdentifier(f.Text)
-	return strings.Contains(strings.ToLower(d.Identifier), text) || strings.Contains(strings.ToLower(d.Name), text) || d.Identifier == normal || d.ID == f.Text
-}
-
 // Ref names a device, or another record, of an account.
 type Ref struct {
 	Account relay.AccountID
@@ -109,18 +95,26 @@ func (s *Service) FindDevices(ctx context.Context, f DeviceFilter) ([]FoundDevic
 	return found, cursor, err
 }
 
-// scanned returns up to most of the devices that match, by account and id.
+// scanned returns up to limit of the devices that match, by account and id.
 func (s *Service) scanned(ctx context.Context, f *DeviceFilter, ref Ref, limit int) (places []devicePlace, err error) {
+	text := strings.ToLower(strings.TrimSpace(f.Text))
+	identifier, _ := NormalizeIdentifier(f.Text)
 	for {
 		chunk, err := s.store.ScanDevices(ctx, f.Account, ref, f.Alarmed, scanChunk)
 		if err != nil {
 			return nil, err
 		}
 		for i := range chunk {
-			if d := &chunk[i]; f.matches(d.Account, &d.Device) {
-				if places = append(places, devicePlace{Ref: Ref{d.Account, d.ID}}); len(places) == limit {
-					return places, nil
-				}
+			d := &chunk[i]
+			if f.Decoder != "" && d.DecoderID != f.Decoder {
+				continue
+			}
+			if f.Text != "" && !slices.Contains(f.Named, d.Account) && d.Identifier != identifier && d.ID != f.Text &&
+				!strings.Contains(strings.ToLower(d.Identifier), text) && !strings.Contains(strings.ToLower(d.Name), text) {
+				continue
+			}
+			if places = append(places, devicePlace{Ref: Ref{d.Account, d.ID}}); len(places) == limit {
+				return places, nil
 			}
 		}
 		if len(chunk) < scanChunk {

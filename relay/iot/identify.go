@@ -34,12 +34,27 @@ func (s *Service) identify(ctx context.Context, b *batch) error {
 			return err
 		}
 		for _, w := range group {
-			if !w.open() {
-				w.device = ab.cache.device(w.Frame.Identifier) // a duplicate may supplement the stored frame
+			id := w.Frame.Identifier
+			w.device = ab.cache.device(id)
+			switch creates := createsDevice(w.Frame.Kind); {
+			case !w.open(): // a duplicate may supplement the stored frame
 				continue
+			case w.device == nil && !creates && w.Frame.Supplement:
+				w.note("device %s is not known; what the post adds is used if the frame itself arrives", id)
+				continue
+			case w.device == nil && !creates:
+				w.refuse("device %s is not known", id)
+				w.outcome.Provisional = true
+				continue
+			case w.device == nil:
+				if err := s.importDevice(ctx, ab, w); err != nil {
+					return err
+				}
 			}
-			if err := s.attach(ctx, ab, w); err != nil {
-				return err
+			if w.open() {
+				if err := s.assignDecoder(ctx, ab, w); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -73,27 +88,6 @@ func (s *Service) load(ctx context.Context, ab *accountBatch, group []*work) (un
 		ab.cache.putDevice(identifier, newCachedDevice(k.Device, k.Sensors, c))
 	}
 	return true, nil
-}
-
-// attach sets the device of a frame, and creates it if it is new.
-func (s *Service) attach(ctx context.Context, ab *accountBatch, w *work) error {
-	id := w.Frame.Identifier
-	w.device = ab.cache.device(id)
-	if w.device == nil {
-		if !createsDevice(w.Frame.Kind) && w.Frame.Supplement {
-			w.note("device %s is not known; what the post adds is used if the frame itself arrives", id)
-			return nil
-		}
-		if !createsDevice(w.Frame.Kind) {
-			w.refuse("device %s is not known", id)
-			w.outcome.Provisional = true
-			return nil
-		}
-		if err := s.importDevice(ctx, ab, w); err != nil || !w.open() {
-			return err
-		}
-	}
-	return s.assignDecoder(ctx, ab, w)
 }
 
 // createsDevice reports whether a frame of this kind proves that its device exists.

@@ -43,14 +43,22 @@ type optionalCache struct {
 // call makes a call to the cache and reports whether it succeeded. The only error
 // is that of the context.
 func (c *optionalCache) call(ctx context.Context, do func() error) (bool, error) {
-	if c.pausing() {
+	c.mu.Lock()
+	pausing := c.now().Before(c.retryAt)
+	c.mu.Unlock()
+	if pausing {
 		return false, nil
 	}
 	err := do()
 	if err == nil || ctx.Err() != nil {
 		return err == nil, ctx.Err()
 	}
-	c.pause(ctx, err)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := c.now(); !now.Before(c.retryAt) { // else another call failed at the same time
+		c.retryAt = now.Add(cachePause)
+		c.log.WarnContext(ctx, "cache unavailable; frames and readings are processed without it", "error", err)
+	}
 	return false, nil
 }
 
@@ -63,23 +71,6 @@ func (c *optionalCache) change(ctx context.Context, do func() error) error {
 		c.mu.Unlock()
 	}
 	return err
-}
-
-func (c *optionalCache) pausing() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now().Before(c.retryAt)
-}
-
-func (c *optionalCache) pause(ctx context.Context, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := c.now()
-	if now.Before(c.retryAt) {
-		return // another call failed at the same time
-	}
-	c.retryAt = now.Add(cachePause)
-	c.log.WarnContext(ctx, "cache unavailable; frames and readings are processed without it", "error", err)
 }
 
 // fresh reports whether values filled at a time are still valid.

@@ -3,6 +3,7 @@ package iot
 import (
 	"context"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/penstock/penstock/decoders"
@@ -74,31 +75,25 @@ func (p *Preview) Frames(ctx context.Context, arrivals []Arrival) ([]PreviewedFr
 	return previews, p.s.differences(ctx, b, previews)
 }
 
-// claimed marks duplicates as claim does, but claims nothing.
+// claimed marks duplicates as claim does, but claims nothing: a frame belongs to the record
+// that claimed it, else to the first one of this preview.
 func (p *Preview) claimed(ctx context.Context, b *batch) error {
 	return b.markDuplicates(func(frames []Seen) ([]string, error) {
 		records, err := p.s.cache.Claimed(ctx, frames, p.s.options.DedupWindow)
-		for i := range records {
-			records[i] = p.firstRecord(frames[i], records[i])
+		for i, f := range frames[:len(records)] {
+			if records[i] != "" {
+				continue
+			}
+			key := f.Account.String() + "\x00" + f.Device + "\x00" + f.Dedup
+			if n := slices.IndexFunc(p.firstByKey[key], func(seen Seen) bool { return f.Near(seen.At) }); n >= 0 {
+				records[i] = p.firstByKey[key][n].Record
+				continue
+			}
+			p.firstByKey[key] = append(p.firstByKey[key], f)
+			records[i] = f.Record
 		}
 		return records, err
 	})
-}
-
-// firstRecord returns the record that a frame belongs to: the one that claimed
-// it, else the first one of this preview.
-func (p *Preview) firstRecord(f Seen, claimed string) string {
-	if claimed != "" {
-		return claimed
-	}
-	key := f.Account.String() + "\x00" + f.Device + "\x00" + f.Dedup
-	for _, seen := range p.firstByKey[key] {
-		if f.Near(seen.At) {
-			return seen.Record
-		}
-	}
-	p.firstByKey[key] = append(p.firstByKey[key], f)
-	return f.Record
 }
 
 // identify finds the device of every frame, or the one that Ingest would create.
@@ -192,17 +187,9 @@ func (pd *provisionalDevices) fit(ctx context.Context, acct relay.AccountID, cd 
 			missing = nil
 		}
 	}
-	fitted.setMapped(missing)
-	pd.fitted[cd] = fitted
-	return fitted, nil
-}
-
-// setMapped sets the sensors that the decoder maps, with the types it maps them to.
-func (cd *cachedDevice) setMapped(missing []Sensor) {
-	sensors := maps.Clone(*cd.sensors.Load())
-	if sensors == nil {
-		sensors = make(map[string]*Sensor, len(missing))
-	}
+	// The sensors that the decoder maps, with the types it maps them to.
+	sensors := make(map[string]*Sensor, len(have)+len(missing))
+	maps.Copy(sensors, have)
 	for i := range missing {
 		if cd.Device.ID == "" {
 			missing[i].ID = "" // the device has no id yet
@@ -211,11 +198,13 @@ func (cd *cachedDevice) setMapped(missing []Sensor) {
 	}
 	mapped := make(map[string]*Sensor, len(cd.decoder.Sensors))
 	for _, m := range cd.decoder.Sensors {
-		if have := sensors[m.Key]; have != nil {
-			typed := *have
+		if sensor := sensors[m.Key]; sensor != nil {
+			typed := *sensor
 			typed.SensorTypeID = m.SensorTypeID
 			mapped[m.Key] = &typed
 		}
 	}
-	cd.mapped.Store(&mapped)
+	fitted.mapped.Store(&mapped)
+	pd.fitted[cd] = fitted
+	return fitted, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,10 +43,6 @@ type program struct {
 	hasRun   bool
 }
 
-func (p *program) runs(d Decoder) bool {
-	return p.codec == d.Codec && p.source == d.Source && p.raw == d.UseRawPayload
-}
-
 // suspended returns why the program is suspended, "" if it is not.
 func (p *program) suspended(now time.Time) string {
 	p.mu.Lock()
@@ -56,25 +53,12 @@ func (p *program) suspended(now time.Time) string {
 	return fmt.Sprintf("is suspended until %s, or until its source is changed: it exceeded its limits %d times in succession", p.until.UTC().Format(time.RFC3339), p.overruns)
 }
 
-func (p *program) wasSuspended() bool {
+// load returns the moving average of the time of a call, and how many of the last calls
+// exceeded a limit.
+func (p *program) load() (mean time.Duration, overruns int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return !p.until.IsZero()
-}
-
-// slow reports whether calls take so long that frames must wait for those of other
-// accounts.
-func (p *program) slow() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.mean >= slowCall
-}
-
-// exceeds reports whether the last call exceeded a limit.
-func (p *program) exceeds() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.overruns > 0
+	return p.mean, p.overruns
 }
 
 // recordCall records the duration of a call and reports whether it suspends the
@@ -121,7 +105,7 @@ func newPrograms() *programs { return &programs{byDecoder: make(map[string]*prog
 func (ps *programs) reuse(d Decoder, fresh *program, now time.Time) *program {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	if p := ps.byDecoder[d.ID]; p != nil && p.runs(d) {
+	if p := ps.byDecoder[d.ID]; p != nil && p.codec == d.Codec && p.source == d.Source && p.raw == d.UseRawPayload {
 		p.lastUsed = now
 		return p
 	}
@@ -138,19 +122,10 @@ func (ps *programs) sweep(now time.Time) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	maps.DeleteFunc(ps.byDecoder, func(_ string, p *program) bool {
-		return now.Sub(p.lastUsed) > suspension && !p.wasSuspended()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return now.Sub(p.lastUsed) > suspension && p.until.IsZero()
 	})
-}
-
-func (ps *programs) suspended(now time.Time) (n int) {
-	ps.mu.Lock()
-	defer ps.mu.Unlock()
-	for _, p := range ps.byDecoder {
-		if p.suspended(now) != "" {
-			n++
-		}
-	}
-	return n
 }
 
 // program returns the existing program of a decoder, or compiles it.
@@ -174,8 +149,17 @@ type Codecs struct {
 // Codecs returns the counts of suspended codecs.
 func (s *Service) Codecs() Codecs {
 	now, codecs := s.options.Now(), Codecs{Suspensions: s.suspensions.Load()}
-	for _, r := range s.accounts.snapshot() {
-		codecs.Suspended += r.programs.suspended(now)
+	s.accounts.mu.Lock()
+	accounts := slices.Collect(maps.Values(s.accounts.accounts))
+	s.accounts.mu.Unlock()
+	for _, a := range accounts {
+		a.programs.mu.Lock()
+		for _, p := range a.programs.byDecoder {
+			if p.suspended(now) != "" {
+				codecs.Suspended++
+			}
+		}
+		a.programs.mu.Unlock()
 	}
 	return codecs
 }
@@ -247,14 +231,10 @@ type accountQueue struct {
 	index   map[*cachedDevice]int
 }
 
-func newScheduler() *scheduler {
-	return &scheduler{spent: make(map[relay.AccountID]time.Duration, 1)}
-}
-
 // enqueue queues a frame that must wait, and reports whether it does: its codec is
 // slow, or its account or the batch has used up its time.
 func (s *scheduler) enqueue(w *work) bool {
-	if s.spent[w.Account] < accountTime && s.total < batchTime && !w.device.decoder.program.slow() {
+	if mean, _ := w.device.decoder.program.load(); mean < slowCall && s.spent[w.Account] < accountTime && s.total < batchTime {
 		return false
 	}
 	q := s.byAccount[w.Account]
@@ -272,11 +252,6 @@ func (s *scheduler) enqueue(w *work) bool {
 	}
 	q.devices[i] = append(q.devices[i], w)
 	return true
-}
-
-func (s *scheduler) add(w *work, took time.Duration) {
-	s.spent[w.Account] += took
-	s.total += took
 }
 
 // budget is the time that is left before frames of the account must wait; 0 means no limit.
@@ -308,22 +283,4 @@ func (s *scheduler) next() *work {
 		s.queues = append(s.queues[:leastUsed:leastUsed], s.queues[leastUsed+1:]...)
 	}
 	return frames[0]
-}
-
-// decodeQueued decodes queued frames until the time of the batch is over, and
-// defers the others.
-func (s *Service) decodeQueued(ctx context.Context, t *scheduler) error {
-	for t.total < batchTime {
-		w := t.next()
-		if w == nil {
-			return nil
-		}
-		if err := s.decodeFrame(ctx, t, w, nil); err != nil {
-			return err
-		}
-	}
-	for w := t.next(); w != nil; w = t.next() {
-		w.outcome.Deferred = true
-	}
-	return nil
 }

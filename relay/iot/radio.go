@@ -187,9 +187,18 @@ func (s *Service) mergeParts(ctx context.Context, b *batch) error {
 		var parts []FramePart
 		var works []*work
 		for _, w := range group {
-			if w.merges() {
-				parts, works = append(parts, w.framePart()), append(works, w)
+			if !w.merges() {
+				continue
 			}
+			f := &w.Frame
+			p := FramePart{Device: f.Identifier, Dedup: boundedDedup(f), Gateways: f.Gateways, Position: f.Position}
+			if f.DedupSpan > 0 {
+				p.Dedup += "@" + w.firstRecord // another frame may have the same key
+			}
+			if f.Kind == decoders.Uplink && w.open() {
+				p.At, _ = SampleTime(f, w.ReceivedAt)
+			}
+			parts, works = append(parts, p), append(works, w)
 		}
 		if len(parts) == 0 {
 			continue
@@ -203,18 +212,6 @@ func (s *Service) mergeParts(ctx context.Context, b *batch) error {
 		}
 	}
 	return nil
-}
-
-func (w *work) framePart() FramePart {
-	f := &w.Frame
-	p := FramePart{Device: f.Identifier, Dedup: boundedDedup(f), Gateways: f.Gateways, Position: f.Position}
-	if f.DedupSpan > 0 {
-		p.Dedup += "@" + w.firstRecord // another frame may have the same key
-	}
-	if f.Kind == decoders.Uplink && w.open() {
-		p.At, _ = SampleTime(f, w.ReceivedAt)
-	}
-	return p
 }
 
 // supplement returns the radio data that a post adds to a frame, or nil. It is

@@ -80,6 +80,7 @@ func (s *Service) keepFrames(ctx context.Context, b *batch) error {
 	return nil
 }
 
+// raw returns the frame as it is logged, with values up to the limits.
 func (w *work) raw() RawFrame {
 	f := &w.Frame
 	r := RawFrame{
@@ -96,12 +97,6 @@ func (w *work) raw() RawFrame {
 	if best, ok := f.BestGateway(); ok {
 		r.RSSI, r.SNR = best.RSSI, best.SNR
 	}
-	r.values(f)
-	return r
-}
-
-// values sets the payload and the decoded values, up to the limits.
-func (r *RawFrame) values(f *decoders.Frame) {
 	if len(f.Payload) <= maxRawPayload {
 		r.Payload = hex.EncodeToString(f.Payload)
 	} else {
@@ -111,8 +106,18 @@ func (r *RawFrame) values(f *decoders.Frame) {
 		r.Object = r.marshal(f.Object)
 	}
 	if len(f.Samples) > 0 {
-		r.Samples = r.marshal(samplesOf(f.Samples))
+		samples := make([]sample, len(f.Samples))
+		for i, s := range f.Samples {
+			samples[i] = sample{Key: s.Key, Time: s.Time}
+			if s.IsText {
+				samples[i].Text = new(s.Text)
+			} else {
+				samples[i].Value = new(s.Value)
+			}
+		}
+		r.Samples = r.marshal(samples)
 	}
+	return r
 }
 
 func (r *RawFrame) marshal(v any) json.RawMessage {
@@ -130,19 +135,6 @@ type sample struct {
 	Value *float64  `json:"value,omitempty"`
 	Text  *string   `json:"text,omitempty"`
 	Time  time.Time `json:"time,omitzero"`
-}
-
-func samplesOf(readings []decoders.Reading) []sample {
-	samples := make([]sample, len(readings))
-	for i, r := range readings {
-		samples[i] = sample{Key: r.Key, Time: r.Time}
-		if r.IsText {
-			samples[i].Text = new(r.Text)
-		} else {
-			samples[i].Value = new(r.Value)
-		}
-	}
-	return samples
 }
 
 // Arrival returns the received frame; ok is false if the raw frame is incomplete.
@@ -171,20 +163,16 @@ func (r RawFrame) Arrival(acct relay.AccountID) (a Arrival, ok bool) {
 		return a, false
 	}
 	for _, s := range samples {
-		f.Samples = append(f.Samples, s.reading())
+		reading := decoders.Reading{Key: s.Key, Time: s.Time}
+		switch {
+		case s.Text != nil:
+			reading.Text, reading.IsText = *s.Text, true
+		case s.Value != nil:
+			reading.Value = *s.Value
+		}
+		f.Samples = append(f.Samples, reading)
 	}
 	return Arrival{Record: r.ID, Account: acct, ReceivedAt: r.ReceivedAt, Frame: f}, true
-}
-
-func (s sample) reading() decoders.Reading {
-	r := decoders.Reading{Key: s.Key, Time: s.Time}
-	switch {
-	case s.Text != nil:
-		r.Text, r.IsText = *s.Text, true
-	case s.Value != nil:
-		r.Value = *s.Value
-	}
-	return r
 }
 
 // KeepFrames saves raw frames of devices, except of deleted ones: the newest MaxFrames of

@@ -60,24 +60,6 @@ type SensorChange struct {
 
 // ChangeSensor applies a change, which the device's next frame follows.
 func (s *Service) ChangeSensor(ctx context.Context, acct relay.AccountID, sensorID string, c SensorChange) (Sensor, error) {
-	if err := c.check(); err != nil {
-		return Sensor{}, err
-	}
-	sensor, err := s.sensor(ctx, acct, sensorID)
-	if err != nil {
-		return sensor, err
-	}
-	return s.store.ChangeSensor(ctx, acct, sensor.DeviceID, sensor.Key, func(sensor *Sensor) error {
-		relay.Assign(&sensor.Name, c.Name)
-		relay.Assign(&sensor.Slope, c.Slope)
-		relay.Assign(&sensor.Offset, c.Offset)
-		relay.Assign(&sensor.RetentionDays, c.RetentionDays)
-		sensor.UpdatedAt = s.options.Now().UTC()
-		return nil
-	})
-}
-
-func (c SensorChange) check() error {
 	p := relay.Problems{}
 	if c.Name != nil {
 		p.Require("name", *c.Name)
@@ -91,18 +73,25 @@ func (c SensorChange) check() error {
 	if c.RetentionDays != nil && *c.RetentionDays < 0 {
 		p.Add("retention_days", "The retention days must be at least 0.")
 	}
-	return p.Err()
-}
-
-func (s *Service) sensor(ctx context.Context, acct relay.AccountID, sensorID string) (Sensor, error) {
+	if err := p.Err(); err != nil {
+		return Sensor{}, err
+	}
 	sensors, err := s.store.Sensors(ctx, acct, deviceOf(sensorID))
 	if err != nil {
 		return Sensor{}, err
 	}
-	if i := slices.IndexFunc(sensors, func(sensor Sensor) bool { return sensor.ID == sensorID }); i >= 0 {
-		return sensors[i], nil
+	i := slices.IndexFunc(sensors, func(sensor Sensor) bool { return sensor.ID == sensorID })
+	if i < 0 {
+		return Sensor{}, relay.Errorf(relay.KindNotFound, "sensor %s", sensorID)
 	}
-	return Sensor{}, relay.Errorf(relay.KindNotFound, "sensor %s", sensorID)
+	return s.store.ChangeSensor(ctx, acct, sensors[i].DeviceID, sensors[i].Key, func(sensor *Sensor) error {
+		relay.Assign(&sensor.Name, c.Name)
+		relay.Assign(&sensor.Slope, c.Slope)
+		relay.Assign(&sensor.Offset, c.Offset)
+		relay.Assign(&sensor.RetentionDays, c.RetentionDays)
+		sensor.UpdatedAt = s.options.Now().UTC()
+		return nil
+	})
 }
 
 // Readings returns a device's readings, newest first.
@@ -255,14 +244,8 @@ func (s *Service) latest(ctx context.Context, acct relay.AccountID, deviceID str
 		}
 		return nil, relay.Errorf(relay.KindUnavailable, "iot: device %s: latest values: %w", deviceID, err)
 	}
-	stored = newestOf(stored, sensors)
-	_, err = s.safeCache.call(ctx, func() error { return s.cache.FillLatest(ctx, acct, deviceID, stored, asOf) })
-	return stored, err
-}
-
-// newestOf leaves one point of each sensor. Of points of one time, the one of the
-// sensor's present type counts.
-func newestOf(points []Point, sensors []Sensor) []Point {
+	// One point of each sensor stays. Of points of one time, the one of the sensor's present
+	// type counts.
 	types := make(map[string]string, len(sensors))
 	for _, sensor := range sensors {
 		types[sensor.ID] = sensor.SensorTypeID
@@ -273,10 +256,12 @@ func newestOf(points []Point, sensors []Sensor) []Point {
 		}
 		return 1
 	}
-	slices.SortFunc(points, func(a, b Point) int {
+	slices.SortFunc(stored, func(a, b Point) int {
 		return cmp.Or(cmp.Compare(a.SensorID, b.SensorID), b.Time.Compare(a.Time), former(a)-former(b))
 	})
-	return slices.CompactFunc(points, func(a, b Point) bool { return a.SensorID == b.SensorID })
+	stored = slices.CompactFunc(stored, func(a, b Point) bool { return a.SensorID == b.SensorID })
+	_, err = s.safeCache.call(ctx, func() error { return s.cache.FillLatest(ctx, acct, deviceID, stored, asOf) })
+	return stored, err
 }
 
 // typeCache caches the sensor types that devices had at the last query of their
@@ -290,21 +275,6 @@ type typeCache struct {
 
 // maxCachedTypes is how many devices are cached before the cache is cleared.
 const maxCachedTypes = 50_000
-
-func (c *typeCache) get(device Ref) []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.types[device]
-}
-
-func (c *typeCache) put(device Ref, types []string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.types == nil || len(c.types) >= maxCachedTypes {
-		c.types = make(map[Ref][]string)
-	}
-	c.types[device] = types
-}
 
 // queryResult is the answer of a reading store.
 type queryResult[T any] struct {
@@ -320,7 +290,10 @@ func withRecords[T any](ctx context.Context, s *Service, acct relay.AccountID, d
 ) (rows []T, o Overview, types map[string]SensorType, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	cachedTypes := s.sensorTypesOf.get(Ref{acct, deviceID})
+	device, c := Ref{acct, deviceID}, &s.sensorTypesOf
+	c.mu.Lock()
+	cachedTypes := c.types[device]
+	c.mu.Unlock()
 	prefetched := make(chan queryResult[T], 1)
 	if len(cachedTypes) > 0 {
 		go func() {
@@ -343,7 +316,12 @@ func withRecords[T any](ctx context.Context, s *Service, acct relay.AccountID, d
 		result := <-prefetched
 		return result.rows, o, types, result.err
 	}
-	s.sensorTypesOf.put(Ref{acct, deviceID}, names)
+	c.mu.Lock()
+	if c.types == nil || len(c.types) >= maxCachedTypes {
+		c.types = make(map[Ref][]string)
+	}
+	c.types[device] = names
+	c.mu.Unlock()
 	rows, err = query(ctx, names)
 	return rows, o, types, err
 }

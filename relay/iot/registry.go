@@ -55,7 +55,12 @@ func (s *Service) CreateDevice(ctx context.Context, acct relay.AccountID, n NewD
 	}
 	n.apply(p, &d)
 	p.Require("decoder_id", d.DecoderID)
-	decoder, err := s.selected(ctx, acct, p, d)
+	if d.LocationID != "" {
+		if err := s.checkLocation(ctx, acct, p, d.LocationID); err != nil {
+			return d, err
+		}
+	}
+	decoder, err := s.selectedDecoder(ctx, acct, p, d.DecoderID)
 	if err != nil {
 		return d, err
 	}
@@ -125,16 +130,6 @@ func (s *Service) CreateLocation(ctx context.Context, acct relay.AccountID, l Lo
 	return l, s.store.CreateLocation(ctx, acct, l)
 }
 
-// selected looks up the location and the decoder of a device.
-func (s *Service) selected(ctx context.Context, acct relay.AccountID, p relay.Problems, d Device) (Decoder, error) {
-	if d.LocationID != "" {
-		if err := s.checkLocation(ctx, acct, p, d.LocationID); err != nil {
-			return Decoder{}, err
-		}
-	}
-	return s.selectedDecoder(ctx, acct, p, d.DecoderID)
-}
-
 // checkLocation notes that the account has no such location.
 func (s *Service) checkLocation(ctx context.Context, acct relay.AccountID, p relay.Problems, id string) error {
 	locations, err := s.store.Locations(ctx, acct)
@@ -194,7 +189,18 @@ func (s *Service) ChangeDevice(ctx context.Context, acct relay.AccountID, id str
 //
 // It returns NotFound if the account has no such device.
 func (s *Service) DeleteDevice(ctx context.Context, acct relay.AccountID, id string) error {
-	if err := s.retire(ctx, acct, id); err != nil {
+	// The sensors that have a retention are saved first.
+	sensors, err := s.store.Sensors(ctx, acct, id)
+	var retired []Retired
+	for _, sensor := range sensors {
+		if sensor.RetentionDays > 0 {
+			retired = append(retired, Retired{SensorID: sensor.ID, RetentionDays: sensor.RetentionDays, DeletedAt: s.options.Now().UTC()})
+		}
+	}
+	if err == nil && len(retired) > 0 {
+		err = s.store.Retire(ctx, acct, retired)
+	}
+	if err != nil {
 		return fmt.Errorf("iot: device %s: keep its retention: %w", id, err)
 	}
 	if err := s.store.DeleteDevice(ctx, acct, id); err != nil {
@@ -226,11 +232,21 @@ func (c DeviceChange) apply(p relay.Problems, d *Device) {
 		}
 	}
 	if c.ParserParams != nil {
-		d.Parameters = parameters(p, *c.ParserParams)
+		d.Parameters = ""
+		var object map[string]any
+		if text := strings.TrimSpace(*c.ParserParams); text == "" {
+		} else if err := json.Unmarshal([]byte(text), &object); err != nil || object == nil {
+			p.Add("parser_params", "The parser params must be a JSON object.")
+		} else {
+			var compact bytes.Buffer
+			_ = json.Compact(&compact, []byte(text)) // it was read above
+			d.Parameters = compact.String()
+			p.Limit("parser_params", d.Parameters, maxParams)
+		}
 	}
 }
 
-// within reads a decimal number of at most this size, either side of zero.
+// assignNumber reads a decimal number of at most this size, either side of zero.
 func assignNumber(p relay.Problems, field string, text *string, limit float64, value **float64) {
 	if text == nil {
 		return
@@ -248,20 +264,4 @@ func assignNumber(p relay.Problems, field string, text *string, limit float64, v
 	default:
 		*value = &v
 	}
-}
-
-// parameters checks and compacts a device's parser parameters.
-func parameters(p relay.Problems, text string) string {
-	if strings.TrimSpace(text) == "" {
-		return ""
-	}
-	var object map[string]any
-	if err := json.Unmarshal([]byte(text), &object); err != nil || object == nil {
-		p.Add("parser_params", "The parser params must be a JSON object.")
-		return ""
-	}
-	var compact bytes.Buffer
-	_ = json.Compact(&compact, []byte(text)) // it was read above
-	p.Limit("parser_params", compact.String(), maxParams)
-	return compact.String()
 }

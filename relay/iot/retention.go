@@ -35,86 +35,43 @@ const (
 // devices, that are older than their retention_days. It works in small steps, so it
 // may run while frames arrive, and may be interrupted and run again at any time.
 func (s *Service) Expire(ctx context.Context, acct relay.AccountID) error {
+	fail := func(err error) error { return fmt.Errorf("iot: retention of account %s: %w", acct, err) }
+	// 1. The readings of devices.
 	devices, err := s.store.Devices(ctx, acct)
 	if err != nil {
-		return fmt.Errorf("iot: retention of account %s: %w", acct, err)
+		return fail(err)
 	}
-	now := s.options.Now()
+	now, exists := s.options.Now(), make(map[string]bool, len(devices))
 	for part := range slices.Chunk(devices, devicesAtOnce) {
 		names := make([]string, len(part))
 		for i, d := range part {
-			names[i] = d.Identifier
+			names[i], exists[d.ID] = d.Identifier, true
 		}
 		known, err := s.store.Load(ctx, acct, names)
 		if err != nil {
-			return fmt.Errorf("iot: retention of account %s: %w", acct, err)
+			return fail(err)
 		}
-		if err := s.deleteExpired(ctx, acct, expired(names, known, now)); err != nil {
+		var old []Expired
+		for _, name := range names {
+			for _, sensor := range known[name].Sensors {
+				if since := sensor.Since(now); !since.IsZero() {
+					old = append(old, Expired{DeviceID: sensor.DeviceID, SensorID: sensor.ID, Before: since})
+				}
+			}
+		}
+		if err := s.deleteExpired(ctx, acct, old); err != nil {
 			return err
 		}
 	}
-	old, done, err := s.expireRetired(ctx, acct, devices)
-	if err != nil {
-		return fmt.Errorf("iot: retention of account %s: %w", acct, err)
-	}
-	if err := s.deleteExpired(ctx, acct, old); err != nil || len(done) == 0 {
-		return err
-	}
-	return s.store.Unretire(ctx, acct, done)
-}
 
-// expired returns the expired points of devices, device by device.
-func expired(names []string, known map[string]Known, now time.Time) (old []Expired) {
-	for _, name := range names {
-		for _, sensor := range known[name].Sensors {
-			if since := sensor.Since(now); !since.IsZero() {
-				old = append(old, Expired{DeviceID: sensor.DeviceID, SensorID: sensor.ID, Before: since})
-			}
-		}
-	}
-	return old
-}
-
-// Retired is a sensor of a deleted device whose readings have a retention: they are
-// still deleted when it ends.
-type Retired struct {
-	SensorID      string    `json:"sensor_id"`
-	RetentionDays int       `json:"retention_days"` // more than 0
-	DeletedAt     time.Time `json:"deleted_at"`
-}
-
-// retire saves the sensors of a device that have a retention, before the device is
-// deleted.
-func (s *Service) retire(ctx context.Context, acct relay.AccountID, deviceID string) error {
-	sensors, err := s.store.Sensors(ctx, acct, deviceID)
-	if err != nil {
-		return err
-	}
-	var retired []Retired
-	for _, sensor := range sensors {
-		if sensor.RetentionDays > 0 {
-			retired = append(retired, Retired{SensorID: sensor.ID, RetentionDays: sensor.RetentionDays, DeletedAt: s.options.Now().UTC()})
-		}
-	}
-	if len(retired) == 0 {
-		return nil
-	}
-	return s.store.Retire(ctx, acct, retired)
-}
-
-// expireRetired returns the expired readings of deleted devices' sensors, and the
-// sensors that have no readings left. A device whose deletion failed is expired
-// with the existing devices.
-func (s *Service) expireRetired(ctx context.Context, acct relay.AccountID, devices []Device) (old []Expired, done []string, err error) {
+	// 2. The readings of deleted devices' sensors, until they have none left. A device whose
+	// deletion failed was among the others.
 	retired, err := s.store.Retired(ctx, acct)
-	if err != nil || len(retired) == 0 {
-		return nil, nil, err
+	if err != nil {
+		return fail(err)
 	}
-	exists := make(map[string]bool, len(devices))
-	for _, d := range devices {
-		exists[d.ID] = true
-	}
-	now := s.options.Now()
+	var old []Expired
+	var done []string
 	for _, r := range retired {
 		device := deviceOf(r.SensorID)
 		since := Sensor{RetentionDays: r.RetentionDays}.Since(now)
@@ -125,7 +82,18 @@ func (s *Service) expireRetired(ctx context.Context, acct relay.AccountID, devic
 			done = append(done, r.SensorID)
 		}
 	}
-	return old, done, nil
+	if err := s.deleteExpired(ctx, acct, old); err != nil || len(done) == 0 {
+		return err
+	}
+	return s.store.Unretire(ctx, acct, done)
+}
+
+// Retired is a sensor of a deleted device whose readings have a retention: they are
+// still deleted when it ends.
+type Retired struct {
+	SensorID      string    `json:"sensor_id"`
+	RetentionDays int       `json:"retention_days"` // more than 0
+	DeletedAt     time.Time `json:"deleted_at"`
 }
 
 // deleteExpired deletes expired readings, in steps of sensorsAtOnce.

@@ -10,24 +10,9 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// fitSensors fits a device's sensors to its decoder's mapping: it adds missing
-// sensors and changes the type of sensors whose key is mapped to another type.
-// Sensors that are no longer mapped stay with the device and get no values.
-//
-// A cached device is fitted once: every change that requires fitting again changes
-// the account's version and thus replaces the cached device.
-func (s *Service) fitSensors(ctx context.Context, w *work, cd *cachedDevice) error {
-	if cd.mapped.Load() == nil {
-		if err := s.fit(ctx, w.Account, cd); err != nil {
-			return err
-		}
-	}
-	if cd.limitReached.Load() {
-		w.limitReason = s.seriesLimitReason()
-	}
-	return nil
-}
-
+// fit fits a device's sensors to its decoder's mapping: it adds missing sensors and changes
+// the type of sensors whose key is mapped to another type. Sensors that are no longer mapped
+// stay with the device and get no values.
 func (s *Service) fit(ctx context.Context, acct relay.AccountID, cd *cachedDevice) error {
 	// 1. Compare the sensors with the mapping.
 	sensors := *cd.sensors.Load()

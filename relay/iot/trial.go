@@ -88,6 +88,7 @@ func TrySource(ctx context.Context, compile Compiler, t Trial, arrivals []Arriva
 
 // trialDevice returns the device, or an empty one, with the decoder that is tried.
 func (s *Service) trialDevice(ctx context.Context, t Trial) (*cachedDevice, error) {
+	// 1. The device.
 	var d Device
 	var sensors []Sensor
 	var err error
@@ -99,15 +100,8 @@ func (s *Service) trialDevice(ctx context.Context, t Trial) (*cachedDevice, erro
 			return nil, fmt.Errorf("iot: device %s: sensors: %w", t.DeviceID, err)
 		}
 	}
-	c, err := s.trialDecoder(ctx, t, d)
-	if err != nil {
-		return nil, err
-	}
-	return newCachedDevice(d, sensors, c), nil
-}
 
-// trialDecoder compiles the decoder that is tried.
-func (s *Service) trialDecoder(ctx context.Context, t Trial, d Device) (*compiled, error) {
+	// 2. The decoder.
 	var decoder Decoder
 	id := t.DecoderID
 	if id == "" && (t.Codec == "" || t.Sensors == nil) {
@@ -115,7 +109,6 @@ func (s *Service) trialDecoder(ctx context.Context, t Trial, d Device) (*compile
 	}
 	switch {
 	case id != "":
-		var err error
 		if decoder, err = s.store.Decoder(ctx, t.Account, id); err != nil {
 			return nil, err
 		}
@@ -132,39 +125,39 @@ func (s *Service) trialDecoder(ctx context.Context, t Trial, d Device) (*compile
 		decoder.Sensors = t.Sensors
 	}
 	relay.Assign(&decoder.UseRawPayload, t.UseRawPayload)
-	// Compiled once: on a busy machine a source that compiles may take too long the
-	// next time.
+
+	// 3. The program. It is compiled once: on a busy machine a source that compiles may take
+	// too long the next time.
 	program, err := s.newProgram(decoder)
-	if err != nil {
-		return nil, sourceProblem(err)
+	if err != nil && relay.KindOf(err) != relay.KindUnavailable {
+		return nil, relay.Invalid(sourceField(err), err.Error())
 	}
-	return &compiled{Decoder: decoder, program: program}, nil
+	return newCachedDevice(d, sensors, &compiled{Decoder: decoder, program: program}), err
 }
 
 // try decodes one frame and maps its values to sensors.
-func (w *work) try(types map[string]SensorType) TrialResult {
+func (w *work) try(types map[string]SensorType) (t TrialResult) {
 	w.setTime()
-	t := TrialResult{At: w.time}
+	defer func() {
+		w.outcome.DeviceID = w.device.Device.ID
+		if t.At, t.Outcome = w.time, w.outcome; w.open() {
+			t.Points = w.points
+		}
+	}()
 	switch {
 	case w.Frame.Kind != decoders.Uplink:
 		w.refuse("the frame is %q, only an uplink is decoded", string(w.Frame.Kind))
+		return t
 	case w.Frame.Encrypted:
 		w.refuse("the payload is encrypted")
+		return t
 	case hasNoData(&w.Frame):
 		w.note(nothingToDecode)
-	default:
-		t.run(w, types)
+		return t
 	}
-	w.outcome.DeviceID = w.device.Device.ID
-	if t.Outcome = w.outcome; w.open() {
-		t.Points = w.points
-	}
-	return t
-}
-
-func (t *TrialResult) run(w *work, types map[string]SensorType) {
+	c := w.device.decoder
 	started := time.Now()
-	result, err := w.device.decoder.program.decoder.Decode(w.decoderInput())
+	result, err := c.program.decoder.Decode(w.decoderInput())
 	t.Took = time.Since(started)
 	t.Values, t.Warnings = result.Readings, result.Warnings
 	if err != nil {
@@ -173,11 +166,12 @@ func (t *TrialResult) run(w *work, types map[string]SensorType) {
 	t.Errors = append(t.Errors, result.Errors...)
 	w.recordResult(result, err)
 	t.Errors = append(t.Errors, w.outcome.Lost...)
-	if !w.open() || w.device.decoder.ID == "" && len(w.device.decoder.Sensors) == 0 {
-		return // a source alone maps no keys
+	if !w.open() || c.ID == "" && len(c.Sensors) == 0 {
+		return t // a source alone maps no keys
 	}
 	if w.device.limitReached.Load() {
 		w.limitReason = "the account has no room for all of the decoder's sensors"
 	}
 	w.mapReadings(result.Readings, types)
+	return t
 }
