@@ -72,7 +72,7 @@ func directions() map[string][]string {
 		// A dry run compares the events of frames with what they would become.
 		"relay/replay": append(domain(), "relay/iot"),
 		// The inventory makes records of all domains out of one document.
-		"relay/inventory":   append(domain(), "config/inventory", "relay/inbound", "relay/iot", "relay/ledger", "relay/lookup", "relay/rule", "relay/sim", "relay/sip"),
+		"relay/inventory":   append(domain(), "config/inventory", "relay/audit", "relay/inbound", "relay/iot", "relay/ledger", "relay/lookup", "relay/rule", "relay/sim", "relay/sip"),
 		"relay/cache":       append(domain(), "relay/iot", "relay/porttest"),
 		"relay/recordstest": records(),
 		"relay/sqlstore":    records(),

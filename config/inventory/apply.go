@@ -3,6 +3,7 @@ package inventory
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/penstock/penstock/config/strict"
 )
@@ -10,8 +11,10 @@ import (
 // Mode says how far an apply goes.
 type Mode struct {
 	// Reset names what is set to what the document says although it lives on
-	// through REST and traffic: relays, rules, credit, sims.
-	Reset []string
+	// through REST and traffic: relays, rules, credit, sims. ResetAccounts are the names
+	// or ids of the accounts that it is limited to; none: all of the document.
+	Reset         []string
+	ResetAccounts []string
 	// Prune removes what an earlier document of the same name declared and this one
 	// omits. AllowRemovals is how many records it may remove if they are more than a
 	// tenth of what the document owns, or all of a kind.
@@ -40,11 +43,58 @@ type Applied struct {
 	// Kept names what a prune did not remove, and the fields that the apply left as they
 	// are although the document says otherwise, each with the reason.
 	Kept []string
+	// Drift is the fields among Kept.
+	Drift []Drift
 	// AllowRemovals is how many removals the prune needs to be allowed; 0: none.
 	AllowRemovals int
 	// Before and After are what is declared, with every secret masked and of the SIMs
 	// only those that the document concerns; empty unless Mode.Compare asks for them.
 	Before, After Document
+}
+
+// Drift is a field of a record that differs from what a document declares, because the API,
+// traffic or a job has changed it. An apply keeps it.
+type Drift struct {
+	Document, Account string // names
+	Path              string // within the account: relays.site-04.parameters
+	// Declared and Present are the values in the document's form; nil for none.
+	Declared, Present any
+	// Deleted is set if the API deleted the record, so that Path has no field.
+	Deleted bool
+	// ChangedAt is the time of the last change over the API, zero if it is not known, and
+	// ChangedBy the user who made it, "" if that is not in the audit log.
+	ChangedAt time.Time
+	ChangedBy string
+	// OverAPI is set if the API alone changes the field; a balance also changes by traffic.
+	OverAPI bool
+	// Reset is the word for Mode.Reset with which an apply takes the declared value; ""
+	// if the API alone changes the field.
+	Reset string
+}
+
+// String returns the field and the reason for which an apply keeps it.
+func (d Drift) String() string {
+	origin := " as it is"
+	switch {
+	case d.Deleted:
+		origin = " deleted, as the API has left it"
+	case d.OverAPI || !d.ChangedAt.IsZero():
+		origin = ", changed over the API"
+	}
+	if !d.ChangedAt.IsZero() {
+		origin += " on " + d.ChangedAt.UTC().Format(time.DateOnly)
+	}
+	if d.ChangedBy != "" {
+		origin += " by " + d.ChangedBy
+	}
+	remedy := "only the API changes it"
+	switch {
+	case d.Deleted:
+		remedy = "--reset " + d.Reset + " creates it"
+	case d.Reset != "":
+		remedy = "--reset " + d.Reset + " takes the document's"
+	}
+	return "account " + d.Account + ": " + d.Path + ": kept" + origin + "; " + remedy
 }
 
 // maxNames bounds the names that FirstNames lists.

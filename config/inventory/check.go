@@ -44,10 +44,12 @@ func (c *checker) document(d *Document) {
 
 func (c *checker) account(a *Account, at string) {
 	c.claim("account name", a.Name, at+"name")
+	old := c.known.account(Account{Name: a.Name})
+	c.mistakes.AddIf(NumericName(a.Name) && a.Name != fmt.Sprint(a.ID) && old.Name == "",
+		at+"name", "expected a name that is not a number, which would be read as an account's id, got %q", a.Name)
 	c.mistakes.AddIf(a.ID < 0, at+"id", "expected more than 0, got %d", a.ID)
 	if a.ID != 0 {
 		c.claim("account id", fmt.Sprint(a.ID), at+"id")
-		old := c.known.account(Account{Name: a.Name})
 		c.mistakes.AddIf(old.ID != 0 && old.ID != a.ID, at+"id", "expected %d, the id of the account of this name", old.ID)
 	}
 	for i, t := range a.Tokens {
@@ -95,6 +97,10 @@ func (c *checker) account(a *Account, at string) {
 		c.mistakes.AddIf(l.Expiry < 0, path+"expiry", "expected 0s (never) or more")
 	}
 }
+
+// NumericName reports whether the name of an account has digits only. Commands and filters
+// take such a name for an id.
+func NumericName(name string) bool { return name != "" && strings.Trim(name, "0123456789") == "" }
 
 // Check returns what is wrong with a token by itself.
 func (t Token) Check() strict.Mistakes {

@@ -108,6 +108,7 @@ func TestParseNamesEveryMistake(t *testing.T) {
 		"a name of two lines":                {"accounts: [{name: \"a\\nb\"}]", `accounts[0].name: expected one line of at most 200 bytes, got "a\nb"`},
 		"two accounts of a name":             {"accounts: [{name: a}, {name: a}]", "accounts[1].name: already taken by accounts[0].name"},
 		"two accounts of an id":              {"accounts: [{name: a, id: 7}, {name: b, id: 7}]", "accounts[1].id: already taken by accounts[0].id"},
+		"a name that is a number":            {"accounts: [{name: '42'}, {name: '43', id: 44}, {name: '45', id: 45}]", "accounts[0].name: expected a name that is not a number, which would be read as an account's id, got \"42\"\naccounts[1].name: expected a name that is not a number, which would be read as an account's id, got \"43\""},
 		"an id below one":                    {acct("id: -7"), "accounts[0].id: expected more than 0, got -7"},
 		"an id in letters":                   {acct("id: seven"), `accounts[0].id: expected a whole number, got "seven"`},
 		"an unknown permission":              {acct("permissions: [root]"), `accounts[0].permissions[0]: expected mvno, got "root"`},

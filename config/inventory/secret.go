@@ -37,6 +37,10 @@ func hash(secret string) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// SealedHash returns the text that a document may have in the place of a token with this
+// hash.
+func SealedHash(hash string) string { return sealed + hash }
+
 func isSealed(s string) bool {
 	digits, ok := strings.CutPrefix(s, sealed)
 	return ok && len(digits) == 64 && strings.Trim(digits, "0123456789abcdef") == ""

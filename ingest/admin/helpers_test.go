@@ -19,7 +19,6 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/ingest/journal"
-	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/cache"
 	"github.com/penstock/penstock/relay/cache/cachetest"
 	"github.com/penstock/penstock/relay/cache/redistest"
@@ -125,8 +124,7 @@ func (nowhere) Dispatch([]outbox.Delivery) {}
 // newInventory applies documents to the records.
 func newInventory(db *recordstest.Records, rules *rule.Service) *inventory.Service {
 	return inventory.New(inventory.Deps{
-		Rules: rules, Store: inventory.NewStore(db.DB), Accounts: db.Accounts, Devices: db.Devices, Relays: db.Inbound, Ledgers: db.Ledgers, Networks: db.Lookups, Credit: db.Credit, Trunks: db.Trunks, SIMs: db.SIMs,
-		Holdings:    func(context.Context, relay.AccountID) ([]string, error) { return nil, nil },
+		Rules: rules, Store: inventory.NewStore(db.DB), Accounts: db.Accounts, Devices: db.Devices, Relays: db.Inbound, Ledgers: db.Ledgers, Networks: db.Lookups, Credit: db.Credit, Trunks: db.Trunks, SIMs: db.SIMs, Audit: db.Audit,
 		CheckURL:    checkURL,
 		CheckSource: func(string, string) error { return nil },
 		Now:         func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) },

@@ -15,6 +15,8 @@ import (
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	domain "github.com/penstock/penstock/relay/inventory"
+	"github.com/penstock/penstock/relay/user"
 )
 
 // Inventory applies the documents that declare accounts and what they have, and says
@@ -24,8 +26,12 @@ type Inventory interface {
 	Apply(ctx context.Context, document []byte, m inventory.Mode) (inventory.Applied, error)
 	// Declared returns what all documents declare, with every secret masked.
 	Declared(ctx context.Context) (inventory.Document, error)
-	// Document returns one document, or with present the records that it owns as they are.
-	Document(ctx context.Context, name string, present bool) (inventory.Document, error)
+	// Document returns one document as it was declared, or the records that it owns as they
+	// are, with masked secrets or with secrets.
+	Document(ctx context.Context, name string, v domain.View) (inventory.Document, error)
+	// Drift returns the fields that differ from what a document declares, of all documents if
+	// the name is empty, and the records that are missing.
+	Drift(ctx context.Context, name string) (fields []inventory.Drift, missing []string, err error)
 	// Owner returns the name of the document that declares a record, empty if none does.
 	Owner(ctx context.Context, thing string) (string, error)
 	// Owners returns which documents accounts belong to.
@@ -71,22 +77,64 @@ func appliedOf(a inventory.Applied) appliedJSON {
 }
 
 // getInventory returns everything that is declared, or one document of it: what it
-// declares, or with present=true how its records are now.
+// declares, or with present=true how its records are now. Only an admin may see secrets.
 func (s *Surface) getInventory(c *fiber.Ctx, sel *selection) error {
-	name, present := sel.text("document"), sel.flag("present")
-	var d inventory.Document
-	err := sel.Err()
-	switch {
-	case err != nil:
-	case name == "" && !present:
-		d, err = s.Inventory.Declared(c.UserContext())
-	default:
-		d, err = s.Inventory.Document(c.UserContext(), name, present)
+	name, v := sel.text("document"), domain.View{Present: sel.flag("present"), Secrets: sel.flag("secrets")}
+	if err := sel.Err(); err != nil {
+		return err
 	}
+	p := principalOf(c)
+	if v.Secrets && p.Role != user.Admin {
+		return httpd.NotAllowed(p.Role, []user.Role{user.Admin})
+	}
+	if name == "" && v == (domain.View{}) {
+		d, err := s.Inventory.Declared(c.UserContext())
+		if err != nil {
+			return err
+		}
+		return c.JSON(d)
+	}
+	d, err := s.Inventory.Document(c.UserContext(), name, v)
 	if err != nil {
 		return err
 	}
+	if v.Secrets {
+		s.Logger.WarnContext(c.UserContext(), "inventory exported with its secrets", "document", d.Owner(), "user", p.Name, "address", httpd.ClientIP(c))
+	}
 	return c.JSON(d)
+}
+
+// driftJSON is a field that differs from what a document declares.
+type driftJSON struct {
+	Document  string  `json:"document"`
+	Account   string  `json:"account"`
+	Path      string  `json:"path"`
+	Declared  any     `json:"declared"`
+	Present   any     `json:"present"`
+	Deleted   bool    `json:"deleted"`
+	ChangedAt *string `json:"changed_at"` // null if it is not known
+	ChangedBy *string `json:"changed_by"` // null if the audit log does not say
+	Reset     *string `json:"reset"`      // null if no reset takes the declared value
+	Text      string  `json:"text"`
+}
+
+// getDrift returns what differs from the documents, which an apply keeps.
+func (s *Surface) getDrift(c *fiber.Ctx, sel *selection) error {
+	name := sel.text("document")
+	if err := sel.Err(); err != nil {
+		return err
+	}
+	fields, missing, err := s.Inventory.Drift(c.UserContext(), name)
+	if err != nil {
+		return err
+	}
+	views := httpd.Each(fields, func(d inventory.Drift) driftJSON {
+		return driftJSON{
+			Document: d.Document, Account: d.Account, Path: d.Path, Declared: d.Declared, Present: d.Present, Deleted: d.Deleted,
+			ChangedAt: httpd.OrNull(timeOrNone(d.ChangedAt)), ChangedBy: httpd.OrNull(d.ChangedBy), Reset: httpd.OrNull(d.Reset), Text: d.String(),
+		}
+	})
+	return c.JSON(fiber.Map{"data": views, "missing": append([]string{}, missing...)})
 }
 
 func (s *Surface) putInventory(c *fiber.Ctx) error {
@@ -142,6 +190,12 @@ func modeOf(c *fiber.Ctx) (m inventory.Mode, err error) {
 		}
 		m.Reset = append(m.Reset, strings.Clone(word))
 	}
+	if name := c.Query("account"); name != "" {
+		if len(m.Reset) == 0 {
+			return m, relay.Invalid("account", "want reset as well: account limits what is reset to one account")
+		}
+		m.ResetAccounts = []string{strings.Clone(name)}
+	}
 	for name, flag := range map[string]*bool{"prune": &m.Prune, "adopt": &m.Adopt, "dry_run": &m.DryRun} {
 		if text := c.Query(name); text != "" {
 			var ok bool
@@ -158,7 +212,7 @@ func modeOf(c *fiber.Ctx) (m inventory.Mode, err error) {
 		m.AllowRemovals = int(n)
 	}
 	unknown := relay.Problems{}
-	params.RefuseUnknown(c, unknown, []string{"dry_run", "prune", "allow_removals", "adopt", "reset"})
+	params.RefuseUnknown(c, unknown, []string{"dry_run", "prune", "allow_removals", "adopt", "reset", "account"})
 	return m, unknown.Err()
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/inventory/inventorytest"
 	"github.com/penstock/penstock/relay/relaytest"
+	"github.com/penstock/penstock/relay/user"
 )
 
 const (
@@ -101,4 +102,31 @@ func TestAnInvalidDocumentChangesNothing(t *testing.T) {
 			relaytest.Equal(t, "the number of sensor types", len(types), 2)
 		})
 	}
+}
+
+func TestTheDriftOfADocumentIsListed(t *testing.T) {
+	o, ctx := newOffice(t), t.Context()
+	o.applied(acme, "")
+	relaytest.Equal(t, "the drift of what was just applied", o.ask("GET /admin/inventory/drift", ""), `200 {"data":[],"missing":[]}`)
+	o.ask("PATCH /admin/accounts/acme", `{"callback_url":"https://example.com/other"}`)
+	relaytest.NoError(t, o.db.Devices.DeleteDecoder(ctx, 1, "d1"))
+	got := o.ask("GET /admin/inventory/drift?document=default", "")
+	const path = `200 {"data":[{"document":"default","account":"acme","path":"callback_url","declared":"https://example.com/cb","present":"https://example.com/other","deleted":false,"changed_at":"`
+	answertest.Begins(t, "the drift", got, path)
+	answertest.Contains(t, "the drift", got, `"changed_by":"admin token","reset":null,"text":"account acme: callback_url: kept, changed over the API on `)
+	answertest.Contains(t, "the drift", got, `"missing":["account acme: decoder d1"]}`)
+	answertest.Begins(t, "the drift of an unknown document", o.ask("GET /admin/inventory/drift?document=other", ""), "404 ")
+	answertest.Contains(t, "a reset of an account alone", o.ask("PUT /admin/inventory?account=acme", acme), `"account":["want reset as well`)
+}
+
+func TestOnlyAnAdminExportsSecrets(t *testing.T) {
+	o := newOffice(t)
+	o.applied(acme, "")
+	const target = "GET /admin/inventory?present=true&secrets=true"
+	got := o.ask(target, "")
+	answertest.Begins(t, "the export", got, "200 ")
+	answertest.Contains(t, "the export", got, `"token":"sha256:`+account.HashToken("hook-token-0123456")+`"`)
+	answertest.Contains(t, "the export", got, `"webhook_secret":["`+secret+`"]`)
+	status, _ := o.as(user.Operator, 0).send(target, "")
+	relaytest.Equal(t, "the status for an operator", status, 403)
 }

@@ -66,6 +66,7 @@ func (s *Surface) allOperations() []operation {
 		{method: "DELETE", path: "/tokens/:token_id", id: "revokeToken", roles: admins, change: true, handle: params.WithoutQuery(s.revokeToken)},
 		{method: "PUT", path: "/inventory", id: "putInventory", roles: admins, change: true, handle: s.putInventory},
 		{method: "GET", path: "/inventory", id: "getInventory", roles: operators, search: true, handle: s.withSelection(s.getInventory)},
+		{method: "GET", path: "/inventory/drift", id: "getInventoryDrift", roles: operators, search: true, handle: s.withSelection(s.getDrift)},
 		{method: "POST", path: "/recover", id: "recover", roles: admins, change: true, prepare: s.acceptServer, handle: params.WithoutQuery(s.recover)},
 		{method: "GET", path: "/gateways", id: "listGateways", roles: staff, handle: s.withSelection(s.listGateways)},
 		{method: "DELETE", path: "/gateways/:node", id: "forgetGateway", roles: operators, change: true, handle: params.WithoutQuery(s.forgetGateway)},

@@ -74,7 +74,7 @@ func TestSelectionsRefuseWhatTheyDoNotRead(t *testing.T) {
 		{"POST /admin/messages/resend", `{"account":7,"ids":["1"],"states":"unknown"}`, `"states":["is not known"]`},
 		{"POST /admin/users?nmae=eve", `{"name":"eve","role":"viewer","password":"a-long-password"}`, `"nmae":["This parameter is unknown`},
 		{"DELETE /admin/gateways/n2?dry_run=true", "", `"dry_run":["This parameter is unknown`},
-		{"PUT /admin/inventory?dryrun=true", `{"accounts":[]}`, `"dryrun":["This parameter is unknown: the operation takes dry_run, prune, allow_removals, adopt, reset."]`},
+		{"PUT /admin/inventory?dryrun=true", `{"accounts":[]}`, `"dryrun":["This parameter is unknown: the operation takes dry_run, prune, allow_removals, adopt, reset, account."]`},
 	} {
 		got := o.ask(tc.line, tc.body)
 		answertest.Begins(t, tc.line, got, "422 ")

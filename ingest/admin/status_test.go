@@ -191,6 +191,8 @@ func TestAccountsAreManaged(t *testing.T) {
 		{"POST /admin/accounts/globex/credit", `{"amount":1}`, "422 "},
 		{"DELETE /admin/accounts/acme", "", "The inventory document default declares the account"},
 		{"POST /admin/tokens", `{"account":"globex"}`, "201 "},
+		{"DELETE /admin/accounts/globex", "", "The account holds credit."},
+		{"POST /admin/accounts/globex/credit", `{"amount":-6,"reason":"Closing"}`, `"balance":0`},
 		{"DELETE /admin/accounts/globex", "", "204"},
 		{"GET /admin/accounts/globex", "", "404 "},
 		{"GET /admin/tokens", "", `200 {"data":[]}`},

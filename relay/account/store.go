@@ -102,14 +102,46 @@ func (s *Store) PutAccounts(ctx context.Context, accounts, loaded []Account) ([]
 	})
 }
 
+// lockIDs locks the assignment of ids: one account is saved at a time.
+const lockIDs = `
+	SELECT last
+	FROM account_id
+	{for update}`
+
+// AddAccount saves a new account and returns the id that it assigns. In the same transaction
+// it calls open, which saves what the account begins with; an error of open undoes both.
+// AddAccount returns relay.KindConflict if there is an account of the name, also if another
+// gateway adds it at the same time.
+func (s *Store) AddAccount(ctx context.Context, a Account, open func(ctx context.Context, tx *db.Tx, id relay.AccountID) error) (relay.AccountID, error) {
+	const countName = `
+		SELECT COUNT(*)
+		FROM account
+		WHERE name = $1`
+	label := "account " + a.Name
+	return db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) (relay.AccountID, error) {
+		_, err := db.Value[int64](ctx, tx, label, lockIDs)
+		if err != nil {
+			return 0, err
+		}
+		count, err := db.Value[int64](ctx, tx, label, countName, a.Name)
+		if err != nil {
+			return 0, err
+		}
+		if count > 0 {
+			return 0, relay.Errorf(relay.KindConflict, "There is an account named %s already.", a.Name)
+		}
+		id, err := putAccount(ctx, tx, a, nil)
+		if err != nil {
+			return 0, err
+		}
+		return id, open(ctx, tx, id)
+	})
+}
+
 // putAccount saves an account. Its lock of account_id excludes other calls of PutAccounts,
 // its lock of the row excludes SetCallback.
 func putAccount(ctx context.Context, tx *db.Tx, a Account, loaded *Account) (relay.AccountID, error) {
 	const (
-		lockIDs = `
-			SELECT last
-			FROM account_id
-			{for update}`
 		lockAccount = `
 			SELECT id, doc
 			FROM account
@@ -146,35 +178,6 @@ func putAccount(ctx context.Context, tx *db.Tx, a Account, loaded *Account) (rel
 		a.CallbackURL = stored.CallbackURL
 	}
 	return a.ID, db.ChangeOr(ctx, tx, conflict, label, save, a.ID, a.Name, db.Sealed(db.JSON(a), "account", a.ID))
-}
-
-// DeleteAccount deletes an account and its logins. Its id is not assigned again.
-func (s *Store) DeleteAccount(ctx context.Context, id relay.AccountID) error {
-	const (
-		keepID = `
-			UPDATE account_id
-			SET last = $1
-			WHERE last < $1`
-		deleteAccount = `
-			DELETE FROM account
-			WHERE id = $1`
-	)
-	label := "account " + id.String()
-	return s.db.Write(ctx, label, func(ctx context.Context, tx *db.Tx) error {
-		allLogins, err := logins.All(ctx, tx, 0)
-		if err != nil {
-			return err
-		}
-		for _, l := range allLogins {
-			if l.Account != id {
-				continue
-			}
-			if err := logins.Delete(ctx, tx, 0, l.Username); err != nil {
-				return err
-			}
-		}
-		return tx.RunAll(ctx, label, db.Do(keepID, id), db.Do(deleteAccount, id), db.Bump("accounts"))
-	})
 }
 
 // nextID assigns the next id after lastID that no account has declared for itself. An id

@@ -28,6 +28,9 @@ func TestStore(t *testing.T) {
 		"secrets are sealed":                                 secretsAreSealed,
 		"keys of sealed records are loaded if one is closed": keysAreLoaded,
 		"a record that does not open ends no list":           otherRecordsOpen,
+		"an account is added with its credit":                accountIsAdded,
+		"a deleted account leaves nothing":                   deletedLeavesNothing,
+		"users and waiting parts keep an account":            jsonKeepsAccount,
 		"one of many saves an account":                       func(t *testing.T, s *Store) { raceOf(t, s, s) },
 	})
 }
@@ -149,6 +152,7 @@ func raceOf(t *testing.T, one, two *Store) {
 func TestTwoGateways(t *testing.T) {
 	for name, test := range map[string]func(t *testing.T, one, two *Store){
 		"one of them saves an account": raceOf,
+		"one of them adds an account":  addingRace,
 		"tokens that share sources":    tokensRace,
 	} {
 		t.Run(name, func(t *testing.T) {

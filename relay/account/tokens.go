@@ -85,8 +85,12 @@ func (s *Store) PutTokens(ctx context.Context, tokens []Token) error {
 }
 
 // AddToken saves a new token. It returns relay.KindConflict if another token has its
-// source.
+// source, and relay.KindInvalid if its account does not exist.
 func (s *Store) AddToken(ctx context.Context, t Token) error {
+	const countAccount = `
+		SELECT COUNT(*)
+		FROM account
+		WHERE id = $1`
 	const countSource = `
 		SELECT COUNT(*)
 		FROM token
@@ -94,6 +98,13 @@ func (s *Store) AddToken(ctx context.Context, t Token) error {
 		  AND source <> ''`
 	rows := tokenRows([]Token{t})
 	return s.changeTokens(ctx, "token", func(ctx context.Context, tx *db.Tx) error {
+		accounts, err := db.Value[int64](ctx, tx, "token", countAccount, t.Account)
+		if err != nil {
+			return err
+		}
+		if accounts == 0 {
+			return relay.Invalid("account", fmt.Sprintf("There is no account %d.", t.Account))
+		}
 		count, err := db.Value[int64](ctx, tx, "token", countSource, t.Source)
 		if err != nil {
 			return err

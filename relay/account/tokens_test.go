@@ -56,6 +56,7 @@ func tokensAreListed(t *testing.T, s *Store) {
 	made := tokenOf("three", "src")
 	made.CreatedAt = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	put(t, s, tokenOf("one", ""), tokenOf("two", "other"))
+	relaytest.Must(s.PutAccount(t.Context(), Account{Name: "acme"}))(t)
 	relaytest.NoError(t, s.AddToken(t.Context(), made))
 	taken := tokenOf("four", "src")
 	dbtest.WantKind(t, s.AddToken(t.Context(), taken), relay.KindConflict)

@@ -44,29 +44,37 @@ func (s *Store) Apply(ctx context.Context, c Change) (Entry, error) {
 
 // Open gives an account its first credit; an account that has an entry is left unchanged.
 func (s *Store) Open(ctx context.Context, acct relay.AccountID, credits int64, now time.Time) error {
-	return s.setBalance(ctx, Change{ID: string(Opened), Account: acct, Credits: credits, Reason: Opened, At: now})
+	return s.db.Write(ctx, label(acct), func(ctx context.Context, tx *db.Tx) error {
+		return Open(ctx, tx, acct, credits, now)
+	})
+}
+
+// Open gives an account its first credit in the transaction of a caller, as Store.Open does.
+func Open(ctx context.Context, tx *db.Tx, acct relay.AccountID, credits int64, now time.Time) error {
+	return setBalance(ctx, tx, Change{ID: string(Opened), Account: acct, Credits: credits, Reason: Opened, At: now})
 }
 
 // Set sets the balance of an account, whatever it is.
 func (s *Store) Set(ctx context.Context, acct relay.AccountID, credits int64, now time.Time) error {
-	return s.setBalance(ctx, Change{ID: relay.NewID(now), Account: acct, Credits: credits, Reason: Reset, At: now})
+	change := Change{ID: relay.NewID(now), Account: acct, Credits: credits, Reason: Reset, At: now}
+	return s.db.Write(ctx, label(acct), func(ctx context.Context, tx *db.Tx) error {
+		return setBalance(ctx, tx, change)
+	})
 }
 
-// setBalance makes the change that leads to a balance of c.Credits.
-func (s *Store) setBalance(ctx context.Context, c Change) error {
+// setBalance makes the change that leads to a balance of c.Credits. It does not open an
+// account that has an entry.
+func setBalance(ctx context.Context, tx *db.Tx, c Change) error {
 	if c.Credits < 0 || c.Credits > MaxAmount {
 		return errAmount()
 	}
-	return s.db.Write(ctx, label(c.Account), func(ctx context.Context, tx *db.Tx) error {
-		b, err := lock(ctx, tx, c.Account)
-		if err != nil || c.Reason == Opened && b.sequence > 0 {
-			return err
-		}
-		change := c // the transaction may run twice
-		change.Credits -= b.credits
-		_, err = b.apply(ctx, tx, []Change{change})
+	b, err := lock(ctx, tx, c.Account)
+	if err != nil || c.Reason == Opened && b.sequence > 0 {
 		return err
-	})
+	}
+	c.Credits -= b.credits
+	_, err = b.apply(ctx, tx, []Change{c})
+	return err
 }
 
 // Entries lists the changes of an account with sequences below before (0: all), newest

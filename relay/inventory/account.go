@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	document "github.com/penstock/penstock/config/inventory"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/audit"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/rule"
@@ -53,7 +53,8 @@ func (a *apply) accounts(ctx context.Context) error {
 			return errors.Join(err, a.putTokens(ctx, tokens))
 		}
 		a.done.Added, a.done.Changed = append(a.done.Added, apply.done.Added...), append(a.done.Changed, apply.done.Changed...)
-		a.done.Kept, a.done.Accounts = append(a.done.Kept, apply.done.Kept...), append(a.done.Accounts, apply.done.Accounts...)
+		a.done.Kept, a.done.Drift = append(a.done.Kept, apply.done.Kept...), append(a.done.Drift, apply.done.Drift...)
+		a.done.Accounts = append(a.done.Accounts, apply.done.Accounts...)
 		tokens = append(tokens, apply.tokens...)
 	}
 	return a.putTokens(ctx, tokens)
@@ -72,6 +73,8 @@ type accountApply struct {
 	exists           bool            // before
 	path             string          // how its records are named: "account acme: "
 	tokens           []account.Token // to be saved
+	changes          []audit.Entry   // over the API, newest first; nil until keep needs them
+	owner            string          // name of the document
 }
 
 // settings saves the accounts themselves.
@@ -96,7 +99,8 @@ func (a *apply) saveSome(ctx context.Context, accounts []document.Account) ([]*a
 		a.didRead("account " + want.Name)
 		exists := relay.KindOf(err) != relay.KindNotFound
 		apply := &accountApply{
-			Service: a.Service, notes: notes{mode: a.mode}, want: want, oldAccount: a.before(want), id: oldAccount.ID, exists: exists, path: "account " + want.Name + ": ",
+			Service: a.Service, notes: notes{mode: a.mode}, want: want, oldAccount: a.before(want), id: oldAccount.ID, exists: exists,
+			path: "account " + want.Name + ": ", owner: a.fresh.Owner(),
 		}
 		accountApplies[i] = apply
 		if err = ignoreMissing(err); err != nil {
@@ -109,7 +113,10 @@ func (a *apply) saveSome(ctx context.Context, accounts []document.Account) ([]*a
 		recs, read, saved = append(recs, rec), append(read, oldAccount), append(saved, apply)
 		apply.note("account "+want.Name, exists, reflect.DeepEqual(rec, oldAccount))
 		if want.CallbackURL != "" && rec.CallbackURL != want.CallbackURL {
-			apply.keepField(apply.path+"callback_url", changedOverAPI(time.Time{}), onlyAPI)
+			d := document.Drift{Path: "callback_url", Declared: want.CallbackURL, Present: rec.CallbackURL, OverAPI: true}
+			if err := apply.keep(ctx, d, want.Name, "changeAccount"); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if !a.mode.DryRun {
@@ -130,12 +137,6 @@ func (a *apply) saveSome(ctx context.Context, accounts []document.Account) ([]*a
 	return accountApplies, nil
 }
 
-// onlyAPI is the remedy for a field that no reset takes from the document.
-const onlyAPI = "only the API changes it"
-
-// asStored is the origin of a field of which it is not known who changed it.
-const asStored = " as it is"
-
 // named says whose an error is.
 func (a *accountApply) named(err error) error {
 	if err != nil {
@@ -149,9 +150,13 @@ func (a *accountApply) ownRecords(ctx context.Context) error {
 	if err := a.credit(ctx); err != nil {
 		return err
 	}
-	err := putAll(&a.notes, a.path+"location ", a.want.Locations, a.oldAccount.Locations,
-		func(l document.Location) string { return l.ID },
-		func(l document.Location) error { return a.Devices.PutLocation(ctx, a.id, iot.Location(l)) })
+	stored, err := a.Devices.Locations(ctx, a.id) // REST may have created one that is declared now
+	if err != nil {
+		return err
+	}
+	err = putAll(&a.notes, a.path+"location ", locationsOf(a.want), stored,
+		func(l iot.Location) string { return l.ID },
+		func(l iot.Location) error { return a.Devices.PutLocation(ctx, a.id, l) })
 	if err != nil {
 		return err
 	}
@@ -181,8 +186,7 @@ func (a *accountApply) sharedRecords(ctx context.Context) error {
 	if err := a.sims(ctx, simsOf(a.want)); err != nil {
 		return err
 	}
-	a.noteTokens()
-	return nil
+	return a.noteTokens(ctx)
 }
 
 // credit gives a new account what it begins with. An existing one keeps what it
@@ -204,9 +208,9 @@ func (a *accountApply) credit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(a.mode.Reset, "credit") {
+	if !a.resets("credit") {
 		if balance != credits {
-			a.keepField(a.path+"credit", asStored, takenBy("credit"))
+			return a.keep(ctx, document.Drift{Path: "credit", Declared: credits, Present: balance, Reset: "credit"}, "")
 		}
 		return nil
 	}
@@ -221,7 +225,7 @@ const simBatch = 2000
 const maxKeptSIMs = 100
 
 func (a *accountApply) sims(ctx context.Context, sims []sim.SIM) error {
-	reset, keptFields := slices.Contains(a.mode.Reset, "sims"), 0
+	reset, keptFields := a.resets("sims"), 0
 	for chunk := range slices.Chunk(sims, simBatch) {
 		iccids := make([]sim.ICCID, len(chunk))
 		for i, s := range chunk {
@@ -234,9 +238,13 @@ func (a *accountApply) sims(ctx context.Context, sims []sim.SIM) error {
 		for _, want := range chunk {
 			oldSim, exists := have[want.ICCID]
 			if exists && !reset {
-				for _, field := range differing(livingFields(oldSim), livingFields(want)) {
-					if keptFields++; keptFields <= maxKeptSIMs {
-						a.keepField(a.path+"sims."+string(want.ICCID)+"."+field, asStored, takenBy("sims"))
+				for _, field := range differing("sims."+string(want.ICCID), livingFields(oldSim), livingFields(want)) {
+					if keptFields++; keptFields > maxKeptSIMs {
+						continue
+					}
+					field.Reset = "sims"
+					if err := a.keep(ctx, field, string(want.ICCID), ""); err != nil {
+						return err
 					}
 				}
 			}
@@ -247,7 +255,7 @@ func (a *accountApply) sims(ctx context.Context, sims []sim.SIM) error {
 		}
 	}
 	if added := keptFields - maxKeptSIMs; added > 0 {
-		a.keepField(fmt.Sprintf("%ssims: %d more fields", a.path, added), asStored, takenBy("sims"))
+		a.done.Kept = append(a.done.Kept, fmt.Sprintf("%ssims: %d more fields: kept as they are; --reset sims takes the document's", a.path, added))
 	}
 	return a.write(func() error { return a.SIMs.Declare(ctx, a.id, sims, reset) })
 }
@@ -258,14 +266,25 @@ func livingFields(one sim.SIM) document.SIM {
 	return document.SIM{CurrentState: string(one.State), Service4G: one.Service4G, Service5G: one.Service5G}
 }
 
-// noteTokens keeps the tokens for the end of the apply.
-func (a *accountApply) noteTokens() {
+// noteTokens keeps the tokens for the end of the apply. One that the admin API made is as
+// good as a declared one.
+func (a *accountApply) noteTokens(ctx context.Context) error {
 	declared := tokensOf(a.id, a.oldAccount)
 	a.tokens = withSecrets(tokensOf(a.id, a.want), declared)
 	for i, t := range a.tokens {
 		have := find(declared, func(d account.Token) bool { return d.Hash == t.Hash })
+		if have == nil {
+			stored, err := a.Accounts.Token(ctx, t.Hash)
+			if err := ignoreMissing(err); err != nil && !errors.Is(err, relay.ErrUnopened) {
+				return err
+			}
+			if err == nil && stored.Account == a.id {
+				have, a.tokens[i].CreatedAt, t.CreatedAt = &stored, stored.CreatedAt, stored.CreatedAt
+			}
+		}
 		a.note(a.path+"token "+a.want.Tokens[i].Label(), have != nil, have != nil && reflect.DeepEqual(*have, t))
 	}
+	return nil
 }
 
 // trunks saves the trunks of the accounts that the document names: those that
@@ -341,7 +360,9 @@ func (a *accountApply) decoder(ctx context.Context, want document.Decoder) error
 	if err := change(&nextDecoder); err != nil {
 		return err
 	}
-	a.keepDecoder(nextDecoder, target)
+	if err := a.keepDecoder(ctx, nextDecoder, target); err != nil {
+		return err
+	}
 	return a.put(label, true, reflect.DeepEqual(nextDecoder, stored), func() error {
 		_, err := a.Devices.ChangeDecoder(ctx, a.id, want.ID, change)
 		return err
@@ -350,17 +371,28 @@ func (a *accountApply) decoder(ctx context.Context, want document.Decoder) error
 
 // keepDecoder notes the fields of a decoder that stay as REST has set them, and the keys
 // that stay deleted or mapped to another type.
-func (a *accountApply) keepDecoder(nextDecoder, target iot.Decoder) {
-	path := a.path + "decoders." + target.ID + "."
+func (a *accountApply) keepDecoder(ctx context.Context, nextDecoder, target iot.Decoder) error {
+	var fields []document.Drift
+	path := "decoders." + target.ID
 	for _, m := range target.Sensors {
-		if !slices.Contains(nextDecoder.Sensors, m) {
-			a.keepField(path+"sensors."+m.Key, changedOverAPI(time.Time{}), onlyAPI)
+		if slices.Contains(nextDecoder.Sensors, m) {
+			continue
 		}
+		d := document.Drift{Path: path + ".sensors." + m.Key, Declared: m.SensorTypeID}
+		if have := find(nextDecoder.Sensors, func(have iot.Mapping) bool { return have.Key == m.Key }); have != nil {
+			d.Present = have.SensorTypeID
+		}
+		fields = append(fields, d)
 	}
 	nextDecoder.Sensors, target.Sensors = nil, nil
-	for _, field := range differing(declaredDecoder(nextDecoder), declaredDecoder(target)) {
-		a.keepField(path+field, changedOverAPI(time.Time{}), onlyAPI)
+	fields = append(fields, differing(path, declaredDecoder(nextDecoder), declaredDecoder(target))...)
+	for _, d := range fields {
+		d.OverAPI = true
+		if err := a.keep(ctx, d, target.ID, "Decoder"); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // rule saves a rule that is new or that nobody changed over REST since the last
@@ -372,7 +404,7 @@ func (a *accountApply) rule(ctx context.Context, want document.Rule) error {
 		return err
 	}
 	var declared *rule.Rule // by the last inventory
-	if oldRule := find(a.oldAccount.Rules, func(d document.Rule) bool { return d.ID == want.ID }); oldRule != nil && !slices.Contains(a.mode.Reset, "rules") {
+	if oldRule := find(a.oldAccount.Rules, func(d document.Rule) bool { return d.ID == want.ID }); oldRule != nil && !a.resets("rules") {
 		r, err := ruleOf(*oldRule)
 		if err != nil {
 			return err
@@ -397,18 +429,17 @@ func (a *accountApply) rule(ctx context.Context, want document.Rule) error {
 		return a.keepUnopened(a.path+"rules."+want.ID, err)
 	}
 	if keep(stored) {
-		return a.keepRule(stored, target)
+		return a.keepRule(ctx, stored, target)
 	}
 	return a.put(a.path+"rule "+want.ID, stored != nil, false, func() error { return a.Rules.Declare(ctx, a.id, target, keep) })
 }
 
 // keepRule notes the fields of a rule that stay as REST has set them; stored is nil for a
 // rule that stays deleted.
-func (a *accountApply) keepRule(stored *rule.Rule, target rule.Rule) error {
-	path := a.path + "rules." + target.ID
+func (a *accountApply) keepRule(ctx context.Context, stored *rule.Rule, target rule.Rule) error {
+	path := "rules." + target.ID
 	if stored == nil {
-		a.keepField(path, " deleted, as the API has left it", "--reset rules creates it")
-		return nil
+		return a.keep(ctx, document.Drift{Path: path, Deleted: true, Reset: "rules"}, target.ID, "Rule")
 	}
 	have, err := declaredRule(*stored)
 	if err != nil {
@@ -418,8 +449,11 @@ func (a *accountApply) keepRule(stored *rule.Rule, target rule.Rule) error {
 	if err != nil {
 		return err
 	}
-	for _, field := range differing(have, declared) {
-		a.keepField(path+"."+field, changedOverAPI(stored.UpdatedAt), takenBy("rules"))
+	for _, d := range differing(path, have, declared) {
+		d.OverAPI, d.ChangedAt, d.Reset = true, stored.UpdatedAt, "rules"
+		if err := a.keep(ctx, d, target.ID, "Rule"); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -429,7 +463,7 @@ func (a *accountApply) keepRule(stored *rule.Rule, target rule.Rule) error {
 func (a *accountApply) relay(ctx context.Context, want inbound.Relay) error {
 	merge := func(stored inbound.Relay) inbound.Relay {
 		merged := want
-		if !slices.Contains(a.mode.Reset, "relays") {
+		if !a.resets("relays") {
 			merged.Action, merged.Filter, merged.ChangedAt = stored.Action, stored.Filter, stored.ChangedAt
 		}
 		merged.UpdatedAt = stored.UpdatedAt
@@ -444,8 +478,10 @@ func (a *accountApply) relay(ctx context.Context, want inbound.Relay) error {
 		return a.keepUnopened(a.path+"relays."+want.ID, err)
 	}
 	exists := err == nil
-	if exists && !slices.Contains(a.mode.Reset, "relays") {
-		a.keepRelay(stored, want)
+	if exists && !a.resets("relays") {
+		if err := a.keepRelay(ctx, stored, want); err != nil {
+			return err
+		}
 	}
 	if exists && reflect.DeepEqual(merge(stored), stored) {
 		return nil
@@ -455,17 +491,17 @@ func (a *accountApply) relay(ctx context.Context, want inbound.Relay) error {
 }
 
 // keepRelay notes the fields of a relay that stay as they are stored.
-func (a *accountApply) keepRelay(stored, want inbound.Relay) {
+func (a *accountApply) keepRelay(ctx context.Context, stored, want inbound.Relay) error {
 	fields := func(r inbound.Relay) document.NumberRelay {
 		return document.NumberRelay{Action: r.Action.Name, Parameters: slices.Concat(r.Action.Parameters), Filter: r.Filter}
 	}
-	origin := asStored
-	if !stored.ChangedAt.IsZero() {
-		origin = changedOverAPI(stored.ChangedAt)
+	for _, d := range differing("relays."+want.ID, fields(stored), fields(want)) {
+		d.ChangedAt, d.Reset = stored.ChangedAt, "relays"
+		if err := a.keep(ctx, d, want.ID, "Relay"); err != nil {
+			return err
+		}
 	}
-	for _, field := range differing(fields(stored), fields(want)) {
-		a.keepField(a.path+"relays."+want.ID+"."+field, origin, takenBy("relays"))
-	}
+	return nil
 }
 
 func sameButSensors(a, b iot.Decoder) bool {

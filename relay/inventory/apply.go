@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	document "github.com/penstock/penstock/config/inventory"
 	"github.com/penstock/penstock/relay"
@@ -102,41 +101,25 @@ func (n *notes) note(label string, exists, same bool) {
 	}
 }
 
-// keepField notes a field that stays as it is although the document says otherwise: how it
-// came to be so, and how it is changed.
-func (n *notes) keepField(path, origin, remedy string) {
-	n.done.Kept = append(n.done.Kept, path+": kept"+origin+"; "+remedy)
-}
-
-// changedOverAPI is the origin of a field that the API changed; t is zero if the time is
-// not known.
-func changedOverAPI(t time.Time) string {
-	if t.IsZero() {
-		return ", changed over the API"
-	}
-	return ", changed over the API on " + t.UTC().Format(time.DateOnly)
-}
-
-// takenBy is the remedy for a field that an apply with a reset takes from the document.
-func takenBy(reset string) string { return "--reset " + reset + " takes the document's" }
-
 // keepUnopened notes a record that stays as it is because it does not open, and returns any
 // other error.
 func (n *notes) keepUnopened(label string, err error) error {
 	if !errors.Is(err, relay.ErrUnopened) {
 		return err
 	}
-	n.keepField(label, asStored, relay.ErrUnopened.Error())
+	n.done.Kept = append(n.done.Kept, label+": kept as it is; "+relay.ErrUnopened.Error())
 	return nil
 }
 
-// differing returns the names of the fields in which two records of a document differ.
-func differing[T any](a, b T) (fields []string) {
-	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
+// differing returns the fields in which a record as it is stored differs from what a
+// document declares: the path of each, below that of the record, and both values.
+func differing[T any](path string, stored, declared T) (fields []document.Drift) {
+	x, y := reflect.ValueOf(stored), reflect.ValueOf(declared)
 	for i := range x.NumField() {
-		if !reflect.DeepEqual(x.Field(i).Interface(), y.Field(i).Interface()) {
+		present, declared := x.Field(i).Interface(), y.Field(i).Interface()
+		if !reflect.DeepEqual(present, declared) {
 			name, _, _ := strings.Cut(x.Type().Field(i).Tag.Get("json"), ",")
-			fields = append(fields, name)
+			fields = append(fields, document.Drift{Path: path + "." + name, Declared: declared, Present: present})
 		}
 	}
 	return fields

@@ -101,7 +101,7 @@ func TestADocumentAdoptsWhatItDeclares(t *testing.T) {
 	relaytest.Equal(t, "what was adopted", done.Changed, want)
 	relaytest.Equal(t, "what was added or removed", slices.Concat(done.Added, done.Removed), nil)
 	for _, name := range []string{"first", "default"} {
-		d, err := f.Document(t.Context(), name, false)
+		d, err := f.Document(t.Context(), name, View{})
 		relaytest.NoError(t, err)
 		again, err := json.Marshal(d)
 		relaytest.NoError(t, err)
@@ -204,30 +204,33 @@ func TestAnExportAppliesWithoutAChange(t *testing.T) {
 	_, _, err4 := f.rules.Change(ctx, 1, "warm", func(r *rule.Rule) error { r.Name = "by REST"; return nil })
 	relaytest.NoError(t, err, err2, err3, err4, f.rules.Delete(ctx, 1, "archive"), f.db.Accounts.SetCallback(ctx, 1, "https://rest.example/cb"), f.db.Credit.Set(ctx, 1, 77, f.Now()))
 	relaytest.NoError(t, f.db.Devices.CreateDecoder(ctx, 1, iot.Decoder{ID: "rest", Name: "created by REST", Type: "other", Codec: "json"}))
-	if _, err := f.Document(ctx, "", true); relay.KindOf(err) != relay.KindInvalid || !strings.Contains(fmt.Sprint(relay.FieldsOf(err)), "default, b") {
+	changeByREST(t, f)
+	if _, err := f.Document(ctx, "", View{Present: true}); relay.KindOf(err) != relay.KindInvalid || !strings.Contains(fmt.Sprint(relay.FieldsOf(err)), "default, b") {
 		t.Errorf("without a name: %v", err)
 	}
-	if _, err := f.Document(ctx, "c", true); relay.KindOf(err) != relay.KindNotFound {
+	if _, err := f.Document(ctx, "c", View{Present: true}); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("an unknown name: %v", err)
 	}
 	for _, name := range []string{"default", "b"} {
-		d, err := f.Document(ctx, name, true)
+		d, err := f.Document(ctx, name, View{Present: true})
 		relaytest.NoError(t, err)
 		text, err := document.EncodeYAML(d, "exported")
 		relaytest.NoError(t, err)
 		if name == "default" {
-			for _, word := range []string{"https://rest.example/\n", "https://rest.example/cb", "credit: 77", "current_state: active", "id: rest\n", "by REST"} {
+			for _, word := range []string{"https://rest.example/\n", "https://rest.example/cb", "credit: 77", "current_state: active", "id: rest\n", "by REST", "id: rest-relay", "name: Depot"} {
 				if !strings.Contains(string(text), word) {
 					t.Errorf("it lacks %q:\n%s", word, text)
 				}
 			}
-			if strings.Contains(string(text), "archive") || strings.Contains(string(text), "d-b") {
+			if strings.Contains(string(text), "archive") || strings.Contains(string(text), "d-b") || strings.Contains(string(text), "id: g1") {
 				t.Errorf("it has what is gone, or another's:\n%s", text)
 			}
 		}
-		for _, m := range []document.Mode{{DryRun: true, Prune: true}, {Prune: true, AllowRemovals: 1}} {
+		for _, m := range []document.Mode{{DryRun: true, Prune: true}, {Prune: true, AllowRemovals: 2}} {
 			done := f.applied(string(text), m)
-			done.Removed = slices.DeleteFunc(done.Removed, func(s string) bool { return s == "account acme: rule archive" }) // which REST deleted
+			done.Removed = slices.DeleteFunc(done.Removed, func(s string) bool { // which REST deleted
+				return s == "account acme: rule archive" || s == "account acme: geo relay g1"
+			})
 			relaytest.Equal(t, fmt.Sprintf("what the export of %s did in the mode %+v", name, m), outcome(done), nil)
 		}
 	}
@@ -235,4 +238,43 @@ func TestAnExportAppliesWithoutAChange(t *testing.T) {
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the PIN", stored.Codes.PIN, "1234")
 	relaytest.Equal(t, "the state of the SIM", stored.State, sim.Active)
+}
+
+// changeByREST changes what a document declares of the account 1 in every way that REST has
+// beside changes of single fields.
+func changeByREST(t *testing.T, f *fixture) {
+	t.Helper()
+	ctx := t.Context()
+	err := f.db.Inbound.Create(ctx, inbound.Relay{
+		ID: "rest-relay", Account: 1, Kind: inbound.VirtualNumber, Number: "447860000009", Action: inbound.Action{Name: inbound.Inactive},
+	})
+	_, _, err2 := f.ChangeAccount(ctx, 1, func(a *account.Account) {
+		a.Permissions, a.WebhookSecrets = nil, []string{"whsec_" + strings.Repeat("QUJD", 8)}
+	})
+	_, _, err3 := f.AddToken(ctx, 1, []string{"iot"}, "", "")
+	relaytest.NoError(t, err, err2, err3, f.db.Inbound.Delete(ctx, 1, inbound.Geographic, "g1"),
+		f.db.Devices.PutLocation(ctx, 1, iot.Location{ID: "rest-location", Name: "Depot"}))
+}
+
+func TestAnExportWithSecretsDeclaresTheSameElsewhere(t *testing.T) {
+	f, empty, ctx := newFixture(t), newFixture(t), t.Context()
+	f.applied(acme+"    sims: [{iccid: \"8944000000000000001\", pin: \"1234\"}]\n    soap: {username: acme, password: p}\n", document.Mode{})
+	changeByREST(t, f)
+	exported := func(f *fixture) string {
+		t.Helper()
+		d, err := f.Document(ctx, "", View{Present: true, Secrets: true})
+		relaytest.NoError(t, err)
+		return string(relaytest.Must(document.EncodeYAML(d, "exported"))(t))
+	}
+	text := exported(f)
+	if strings.Contains(text, "masked") || strings.Contains(text, "hook-token") {
+		t.Errorf("the export masks secrets, or has the text of a token:\n%s", text)
+	}
+	relaytest.Equal(t, "what it did on the same gateway", outcome(f.applied(text, document.Mode{DryRun: true})), nil)
+	empty.applied(text, document.Mode{})
+	relaytest.Equal(t, "the export of the other gateway", exported(empty), text)
+	relaytest.Equal(t, "the account of the login there", empty.signsIn("acme", "p"), 1)
+	stored, err := empty.db.Accounts.Token(ctx, account.HashToken("hook-token-0123456"))
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the secret of a token there", stored.Secret, "shh")
 }

@@ -16,14 +16,22 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// Document returns what the document of a name declares, with every secret masked.
-// Without a name it returns the only document there is, and relay.KindInvalid if there
-// are several; relay.KindNotFound if there is none of the name.
-//
-// With present set, records that live on through REST and traffic are as they are
-// now, and decoders and rules that REST created in the document's accounts are there
-// too. Applied, such a document changes no record.
-func (s *Service) Document(ctx context.Context, name string, present bool) (document.Document, error) {
+// View selects what Document returns.
+type View struct {
+	// Present shows records that live on through REST and traffic as they are now, and the
+	// decoders, rules, relays and locations that REST created in the document's accounts.
+	// Applied to the same gateway, such a document changes no record.
+	Present bool
+	// Secrets shows secrets instead of masks, so that another gateway can apply the document:
+	// tokens and passwords as hashes, the secrets of signatures and the codes of SIMs as they
+	// are. With Present, it has the tokens that the admin API made as well.
+	Secrets bool
+}
+
+// Document returns what the document of a name declares. Without a name it returns the only
+// document there is, and relay.KindInvalid if there are several; relay.KindNotFound if there
+// is none of the name.
+func (s *Service) Document(ctx context.Context, name string, v View) (document.Document, error) {
 	st, err := s.standing(ctx)
 	if err != nil {
 		return document.Document{}, err
@@ -41,10 +49,13 @@ func (s *Service) Document(ctx context.Context, name string, present bool) (docu
 		return document.Document{}, err
 	}
 	part := st.set.Part(name)
-	if present {
-		if err := s.present(ctx, st.set, &part); err != nil {
+	if v.Present {
+		if err := s.present(ctx, st.set, &part, v.Secrets); err != nil {
 			return document.Document{}, fmt.Errorf("inventory: export: %w", err)
 		}
+	}
+	if v.Secrets {
+		return document.Seal(part), nil
 	}
 	return document.Mask(part), nil
 }
@@ -71,7 +82,7 @@ func owners(set document.Set) map[string]string {
 }
 
 // present puts what is stored in the place of what was declared.
-func (s *Service) present(ctx context.Context, set document.Set, part *document.Document) error {
+func (s *Service) present(ctx context.Context, set document.Set, part *document.Document, secrets bool) error {
 	owners, accounts := owners(set), set.Owners()
 	for i := range part.Accounts {
 		a := &part.Accounts[i]
@@ -80,17 +91,16 @@ func (s *Service) present(ctx context.Context, set document.Set, part *document.
 			return err
 		}
 		isOwn := accounts.Of(*a) == part.Owner()
-		if isOwn {
-			if err := s.presentSettings(ctx, rec, a); err != nil {
-				return err
-			}
-		}
-		fn := func(kind, id string) bool {
+		p := presenter{Service: s, acct: rec.ID, secrets: secrets}
+		p.shows = func(kind, id string) bool {
 			owner := owners[document.Thing{Kind: kind, Account: a.Name, Name: id}.String()]
 			return owner == part.Owner() || isOwn && owner == ""
 		}
-		p := presenter{s, rec.ID, fn}
-		for _, step := range []func(context.Context, *document.Account) error{p.relays, p.sims, p.decoders, p.rules} {
+		steps := []func(context.Context, *document.Account) error{p.relays, p.locations, p.sims, p.decoders, p.rules}
+		if isOwn {
+			steps = append(steps, func(ctx context.Context, a *document.Account) error { return p.settings(ctx, rec, a) })
+		}
+		for _, step := range steps {
 			if err := step(ctx, a); err != nil {
 				return fmt.Errorf("account %s: %w", a.Name, err)
 			}
@@ -99,46 +109,83 @@ func (s *Service) present(ctx context.Context, set document.Set, part *document.
 	return nil
 }
 
-func (s *Service) presentSettings(ctx context.Context, rec account.Account, a *document.Account) error {
-	balance, err := s.Credit.Balance(ctx, rec.ID)
-	if err != nil {
-		return err
-	}
-	a.Credit, a.CallbackURL = &balance, rec.CallbackURL
-	return nil
-}
-
 // presenter puts the records of an account in the place of what a document declares.
 type presenter struct {
 	*Service
-	acct relay.AccountID
-	fn   func(kind, id string) bool // whether the document shows a decoder or rule
+	acct    relay.AccountID
+	secrets bool
+	shows   func(kind, id string) bool // whether the document has a record, named as document.Thing does
 }
 
-func (p presenter) relays(ctx context.Context, a *document.Account) error {
-	for i := range a.Relays.Geo {
-		r := &a.Relays.Geo[i]
-		if err := p.relay(ctx, inbound.Geographic, r.ID, &r.Action, &r.Parameters, &r.Filter); err != nil {
-			return err
-		}
-	}
-	for i := range a.Relays.VMN {
-		r := &a.Relays.VMN[i]
-		if err := p.relay(ctx, inbound.VirtualNumber, r.ID, &r.Action, &r.Parameters, &r.Filter); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// relay reads what REST changes of a relay.
-func (p presenter) relay(ctx context.Context, k inbound.Kind, id string, action *string, parameters *[]string, filter *string) error {
-	stored, err := p.Relays.Get(ctx, p.acct, k, id)
+// settings reads the settings of an account. A webhook secret that the API has set has no
+// mask that an apply could take for it: it is left out, and stays.
+func (p presenter) settings(ctx context.Context, rec account.Account, a *document.Account) error {
+	balance, err := p.Credit.Balance(ctx, rec.ID)
 	if err != nil {
-		return ignoreMissing(err)
+		return err
 	}
-	*action, *parameters, *filter = stored.Action.Name, stored.Action.Parameters, stored.Filter
+	a.Credit, a.CallbackURL, a.Permissions = &balance, rec.CallbackURL, rec.Permissions
+	switch {
+	case p.secrets:
+		a.WebhookSecrets = rec.WebhookSecrets
+	case !slices.Equal(a.WebhookSecrets, rec.WebhookSecrets):
+		a.WebhookSecrets = nil
+	}
+	if !p.secrets {
+		return nil
+	}
+	stored, err := p.Tokens(ctx, rec.ID)
+	for _, t := range stored {
+		if t.Document != "" || t.Unopened {
+			continue
+		}
+		token := document.Token{Token: document.SealedHash(t.Hash), Source: t.Source, Secret: t.Secret}
+		for _, scope := range t.Scopes {
+			token.Scopes = append(token.Scopes, string(scope))
+		}
+		a.Tokens = append(a.Tokens, token)
+	}
+	return err
+}
+
+// relays leaves out relays that are gone, and adds those that REST created.
+func (p presenter) relays(ctx context.Context, a *document.Account) error {
+	a.Relays = document.Relays{}
+	for _, kind := range []inbound.Kind{inbound.Geographic, inbound.VirtualNumber} {
+		stored, err := p.Relays.List(ctx, p.acct, kind)
+		if err != nil {
+			return err
+		}
+		for _, r := range stored {
+			switch {
+			case r.Unopened:
+				return fmt.Errorf("relay %s: %w", r.ID, relay.ErrUnopened)
+			case kind == inbound.Geographic && p.shows("geo relay", r.ID):
+				a.Relays.Geo = append(a.Relays.Geo, document.GeoRelay{
+					ID: r.ID, Prefix: r.Number, ICCID: r.ICCID, Filter: r.Filter, Pace: document.Pace(r.Pace),
+					Action: r.Action.Name, Parameters: r.Action.Parameters,
+				})
+			case kind == inbound.VirtualNumber && p.shows("vmn relay", r.ID):
+				a.Relays.VMN = append(a.Relays.VMN, document.NumberRelay{
+					ID: r.ID, Number: r.Number, Filter: r.Filter, Pace: document.Pace(r.Pace),
+					Action: r.Action.Name, Parameters: r.Action.Parameters,
+				})
+			}
+		}
+	}
 	return nil
+}
+
+// locations adds those that REST created.
+func (p presenter) locations(ctx context.Context, a *document.Account) error {
+	stored, err := p.Devices.Locations(ctx, p.acct)
+	a.Locations = nil
+	for _, l := range stored {
+		if p.shows("location", l.ID) {
+			a.Locations = append(a.Locations, document.Location(l))
+		}
+	}
+	return err
 }
 
 func (p presenter) sims(ctx context.Context, a *document.Account) error {
@@ -165,7 +212,7 @@ func (p presenter) decoders(ctx context.Context, a *document.Account) error {
 	stored, err := p.Devices.Decoders(ctx, p.acct)
 	a.Decoders = nil
 	for _, d := range stored {
-		if p.fn("decoder", d.ID) {
+		if p.shows("decoder", d.ID) {
 			a.Decoders = append(a.Decoders, declaredDecoder(d))
 		}
 	}
@@ -177,7 +224,7 @@ func (p presenter) rules(ctx context.Context, a *document.Account) error {
 	stored, err := p.Rules.Rules(ctx, p.acct)
 	a.Rules = nil
 	for _, r := range stored {
-		if !p.fn("rule", r.ID) {
+		if !p.shows("rule", r.ID) {
 			continue
 		}
 		if r.Unopened {

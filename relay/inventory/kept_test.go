@@ -8,6 +8,8 @@ import (
 	"time"
 
 	document "github.com/penstock/penstock/config/inventory"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/audit"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -49,6 +51,19 @@ func TestAnApplySaysWhatItKeeps(t *testing.T) {
 		s.State, s.Requested, s.Service4G = sim.Active, sim.Active, true
 		return nil
 	})
+	for _, e := range []audit.Entry{
+		{ID: "1", At: time.Date(2026, 11, 19, 8, 0, 0, 0, time.UTC), Actor: "bob", Operation: "updateVMNRelay", Target: "site-05"},
+		{ID: "2", At: time.Date(2026, 11, 20, 7, 59, 59, 0, time.UTC), Actor: "alice", Operation: "updateVMNRelay", Target: "site-05"},
+		{ID: "3", At: time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC), Actor: "carol", Operation: "updateRule", Target: "site-05"},
+		{ID: "4", At: time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC), Actor: "dave", Operation: "updateDecoder", Target: "d1"},
+		{ID: "5", At: time.Date(2026, 11, 23, 8, 0, 0, 0, time.UTC), Actor: "erin", Operation: "updateDecoder", Target: "d1"},
+	} {
+		e.Account, e.Outcome = 1, audit.Done
+		if e.Actor == "erin" {
+			e.Outcome = audit.Refused
+		}
+		relaytest.NoError(t, f.db.Audit.Begin(ctx, e))
+	}
 	relaytest.NoError(t, err, err2, err3, err4, f.rules.Delete(ctx, 1, "deleted"),
 		f.db.Accounts.SetCallback(ctx, 1, "https://rest.example/"), f.db.Credit.Set(ctx, 1, 9, f.Now()))
 
@@ -57,14 +72,14 @@ func TestAnApplySaysWhatItKeeps(t *testing.T) {
 	want := []string{
 		"account acme: callback_url: kept, changed over the API; only the API changes it",
 		"account acme: credit: kept as it is; --reset credit takes the document's",
-		"account acme: decoders.d1.sensors.h: kept, changed over the API; only the API changes it",
-		"account acme: decoders.d1.name: kept, changed over the API; only the API changes it",
+		"account acme: decoders.d1.sensors.h: kept, changed over the API on 2026-11-22 by dave; only the API changes it",
+		"account acme: decoders.d1.name: kept, changed over the API on 2026-11-22 by dave; only the API changes it",
 		"account acme: rules.changed.name: kept, changed over the API on " + changed.UpdatedAt.Format(time.DateOnly) + "; --reset rules takes the document's",
 		"account acme: rules.deleted: kept deleted, as the API has left it; --reset rules creates it",
 		"account acme: relays.site-04.action: kept as it is; --reset relays takes the document's",
 		"account acme: relays.site-04.parameters: kept as it is; --reset relays takes the document's",
-		"account acme: relays.site-05.parameters: kept, changed over the API on 2026-11-20; --reset relays takes the document's",
-		"account acme: relays.site-05.filter: kept, changed over the API on 2026-11-20; --reset relays takes the document's",
+		"account acme: relays.site-05.parameters: kept, changed over the API on 2026-11-20 by alice; --reset relays takes the document's",
+		"account acme: relays.site-05.filter: kept, changed over the API on 2026-11-20 by alice; --reset relays takes the document's",
 		"account acme: sims.8944000000000000001.current_state: kept as it is; --reset sims takes the document's",
 		"account acme: sims.8944000000000000001.service_4g: kept as it is; --reset sims takes the document's",
 	}
@@ -73,6 +88,15 @@ func TestAnApplySaysWhatItKeeps(t *testing.T) {
 		relaytest.Equal(t, fmt.Sprintf("what an apply in the mode %+v kept", mode), done.Kept, want)
 		relaytest.Equal(t, fmt.Sprintf("what it did in the mode %+v", mode), slices.Concat(done.Added, done.Changed, done.Removed), nil)
 	}
+	fields, missing, err := f.Drift(ctx, "default")
+	relaytest.NoError(t, err)
+	var texts []string
+	for _, d := range fields {
+		texts = append(texts, d.String())
+	}
+	relaytest.Equal(t, "the drift", texts, want)
+	relaytest.Equal(t, "the drift of a name", [2]any{fields[3].Declared, fields[3].Present}, [2]any{"Probe", "by REST"})
+	relaytest.Equal(t, "the missing records", missing, nil)
 	done := f.applied(body, document.Mode{Reset: []string{"credit", "relays", "rules", "sims"}})
 	relaytest.Equal(t, "what an apply with every reset kept", done.Kept, []string{want[0], want[2], want[3]})
 	relaytest.Equal(t, "what the apply after it kept", f.applied(body, document.Mode{}).Kept, []string{want[0], want[2], want[3]})
@@ -88,5 +112,37 @@ func TestManySIMsThatAreKeptAreCounted(t *testing.T) {
 	f.applied(declared, document.Mode{})
 	kept := f.applied(strings.ReplaceAll(declared, "pending", "active"), document.Mode{}).Kept
 	relaytest.Equal(t, "the number of lines", len(kept), maxKeptSIMs+1)
-	relaytest.Equal(t, "the last line", kept[maxKeptSIMs], "account acme: sims: 5 more fields: kept as it is; --reset sims takes the document's")
+	relaytest.Equal(t, "the last line", kept[maxKeptSIMs], "account acme: sims: 5 more fields: kept as they are; --reset sims takes the document's")
+}
+
+func TestAResetOfOneAccountLeavesTheOthers(t *testing.T) {
+	f, ctx := newFixture(t), t.Context()
+	const declared = "accounts: [{name: acme, credit: 10}, {name: globex, credit: 10}, {name: initech, credit: 10}]"
+	f.applied(declared, document.Mode{})
+	for id := range relay.AccountID(3) {
+		relaytest.NoError(t, f.db.Credit.Set(ctx, id+1, 3, f.Now()))
+	}
+	f.applied(declared, document.Mode{Reset: []string{"credit"}, ResetAccounts: []string{"acme"}})
+	done := f.applied(declared, document.Mode{Reset: []string{"credit"}, ResetAccounts: []string{"2"}})
+	relaytest.Equal(t, "what the second apply did", outcome(done), []string{"account globex: credit", "account initech: credit: kept as it is; --reset credit takes the document's"})
+	balances := relaytest.Must(f.db.Credit.Balances(ctx, []relay.AccountID{1, 2, 3}))(t)
+	relaytest.Equal(t, "the balances", balances, map[relay.AccountID]int64{1: 10, 2: 10, 3: 3})
+	for _, name := range []string{"nobody", "9"} {
+		_, err := f.Apply(ctx, []byte(declared), document.Mode{Reset: []string{"credit"}, ResetAccounts: []string{name}})
+		relaytest.Equal(t, "the problems of the account "+name, relay.FieldsOf(err)["account"], []string{"The document does not declare an account " + name + "."})
+	}
+}
+
+func TestARecordThatTheAPIDeletedIsMissing(t *testing.T) {
+	f, ctx := newFixture(t), t.Context()
+	f.applied(keptFields, document.Mode{})
+	relaytest.NoError(t, f.db.Inbound.Delete(ctx, 1, inbound.Geographic, "site-04"))
+	fields, missing, err := f.Drift(ctx, "")
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the drift", fields, nil)
+	relaytest.Equal(t, "the missing records", missing, []string{"account acme: geo relay site-04"})
+	relaytest.Equal(t, "what the next apply adds", f.applied(keptFields, document.Mode{}).Added, missing)
+	if _, _, err := f.Drift(ctx, "other"); relay.KindOf(err) != relay.KindNotFound {
+		t.Errorf("the drift of an unknown document: %v", err)
+	}
 }

@@ -34,6 +34,14 @@ func relaysOf(a document.Account) []inbound.Relay {
 	return relays
 }
 
+func locationsOf(a document.Account) []iot.Location {
+	locations := make([]iot.Location, len(a.Locations))
+	for i, l := range a.Locations {
+		locations[i] = iot.Location(l)
+	}
+	return locations
+}
+
 // trunksOf is the trunks that an account declares.
 func trunksOf(a document.Account) []sip.Trunk {
 	var trunks []sip.Trunk

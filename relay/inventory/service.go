@@ -10,6 +10,7 @@ import (
 	document "github.com/penstock/penstock/config/inventory"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/audit"
 	"github.com/penstock/penstock/relay/credit"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/iot"
@@ -40,8 +41,7 @@ type Deps struct {
 	Ledgers  *ledger.Store
 	Trunks   *sip.Trunks
 	SIMs     SIMs
-	// Holdings lists what an account holds that its removal would lose: messages, devices.
-	Holdings func(ctx context.Context, acct relay.AccountID) ([]string, error)
+	Audit    *audit.Store
 	// CheckURL refuses URLs that requests must not reach.
 	CheckURL func(url string) error
 	// CheckSource refuses a decoder's source that does not compile.
@@ -95,6 +95,9 @@ func (s *Service) apply(ctx context.Context, data []byte, m document.Mode) (docu
 	}
 	fresh, err := s.parse(ctx, data, &st, m)
 	if err != nil {
+		return document.Applied{}, err
+	}
+	if m.ResetAccounts, err = s.resetAccounts(ctx, m.ResetAccounts, *fresh); err != nil {
 		return document.Applied{}, err
 	}
 	a := apply{Service: s, notes: notes{mode: m}, oldStanding: st, set: st.set, fresh: *fresh}

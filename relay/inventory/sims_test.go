@@ -77,7 +77,7 @@ func TestSIMsThatADocumentDoesNotConcernStayAsTheyAre(t *testing.T) {
 		t.Helper()
 		var got []string
 		for _, doc := range []string{"a", "b", "c"} {
-			d, err := f.Document(t.Context(), doc, false)
+			d, err := f.Document(t.Context(), doc, View{})
 			if relay.KindOf(err) == relay.KindNotFound {
 				continue // it declares nothing
 			}
@@ -105,7 +105,7 @@ func TestSIMsThatADocumentDoesNotConcernStayAsTheyAre(t *testing.T) {
 	declares("after refusals", all...)
 	f.applied(simDocument("a", "acme", "02 pin: 4321"), document.Mode{})
 	declares("after one of two was declared again", all...)
-	joined := relaytest.Must(f.Document(t.Context(), "a", false))(t).Accounts[0].SIMs[1]
+	joined := relaytest.Must(f.Document(t.Context(), "a", View{}))(t).Accounts[0].SIMs[1]
 	relaytest.Equal(t, "whether the SIM has the PIN and the PUK of both documents", []bool{joined.PIN != "", joined.PUK != ""}, []bool{true, true})
 	masked := f.applied(simDocument("a", "acme", "02 puk: masked:"), document.Mode{})
 	relaytest.Equal(t, "what a mask changes", masked.Changed, []string{})

@@ -187,8 +187,7 @@ func (d *Gateway) openBackends(ctx context.Context) (backends, error) {
 func (d *Gateway) newInventory(records *recordStores, limits sim.LimitEnforcer, rules *rule.Service) *inventory.Service {
 	return inventory.New(inventory.Deps{
 		Store: inventory.NewStore(records.DB), Accounts: records.Accounts, Devices: records.Devices, Relays: records.Inbound, Ledgers: records.Ledgers,
-		Networks: records.Lookups, Credit: records.Credit, Trunks: records.Trunks, SIMs: declaredSIMs{records.SIMs, limits}, Rules: rules,
-		Holdings: records.holdings,
+		Networks: records.Lookups, Credit: records.Credit, Trunks: records.Trunks, SIMs: declaredSIMs{records.SIMs, limits}, Rules: rules, Audit: records.Audit,
 		CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL, CheckSource: checkSource(d.codecs),
 		AllowHTTPCallback: d.cfg.Egress.AllowHTTPCallback, Now: time.Now,
 	})

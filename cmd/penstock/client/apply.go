@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 )
@@ -13,7 +12,8 @@ import (
 type Apply struct {
 	File          string   `short:"f" required:"" help:"The inventory, YAML or JSON; - is the standard input." placeholder:"FILE"`
 	DryRun        bool     `help:"Show what would change, and change nothing."`
-	Reset         []string `help:"Set what lives on through REST to what the document says: credit, sims, relays, rules."`
+	Reset         []string `help:"Overwrite values that were changed over the API with those of the document: credit, sims, relays, rules." placeholder:"FIELD"`
+	Account       string   `help:"With --reset: only those of this account, by its name or id." placeholder:"ACCOUNT"`
 	Prune         bool     `help:"Remove what an earlier document of this name declared and this one omits."`
 	AllowRemovals int      `help:"With --prune: remove up to this many records, also if they are many." placeholder:"N"`
 	Adopt         bool     `help:"Take over what the document declares from the documents that own it."`
@@ -28,7 +28,7 @@ func (a Apply) Run(w Environment) error {
 	if err != nil {
 		return err
 	}
-	q := url.Values{}
+	q := given(map[string]string{"account": a.Account})
 	if len(a.Reset) > 0 {
 		q.Set("reset", strings.Join(a.Reset, ","))
 	}

@@ -1,0 +1,179 @@
+package account
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// withCredit returns a function that opens an account with credits.
+func withCredit(credits int64) func(context.Context, *db.Tx, relay.AccountID) error {
+	return func(ctx context.Context, tx *db.Tx, id relay.AccountID) error {
+		if credits < 0 {
+			return relay.Invalid("credit", "less than nothing")
+		}
+		return tx.Run(ctx, "test", "INSERT INTO credit (account, balance, last) VALUES ($1, $2, 1)", id, credits)
+	}
+}
+
+// creditOf returns the credit of an account.
+func creditOf(t *testing.T, s *Store, id relay.AccountID) int64 {
+	t.Helper()
+	return relaytest.Must(db.Value[int64](t.Context(), s.db, "test", "SELECT balance FROM credit WHERE account = $1", id))(t)
+}
+
+func accountIsAdded(t *testing.T, s *Store) {
+	ctx := t.Context()
+	id, err := s.AddAccount(ctx, Account{Name: "acme", CallbackURL: "https://x/"}, withCredit(7))
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the credit", creditOf(t, s, id), 7)
+	_, err = s.AddAccount(ctx, Account{Name: "acme"}, withCredit(9))
+	dbtest.WantKind(t, err, relay.KindConflict)
+	want := Account{ID: id, Name: "acme", CallbackURL: "https://x/"}
+	relaytest.Equal(t, "the account after another one of its name", relaytest.Must(s.Account(ctx, id))(t), want)
+	relaytest.Equal(t, "the credit after it", creditOf(t, s, id), 7)
+	_, err = s.AddAccount(ctx, Account{Name: "globex"}, withCredit(-1))
+	dbtest.WantKind(t, err, relay.KindInvalid)
+	_, err = s.AccountByName(ctx, "globex") // without its credit there is no account
+	dbtest.WantKind(t, err, relay.KindNotFound)
+}
+
+// addingRace adds accounts of one name at two gateways at once: one of each pair is added.
+func addingRace(t *testing.T, one, two *Store) {
+	ctx := t.Context()
+	for i := range 10 {
+		name := fmt.Sprint("account ", i)
+		var errs [2]error
+		dbtest.Together(2, func(k int) {
+			a := Account{Name: name, CallbackURL: fmt.Sprintf("https://gateway-%d.example/", k)}
+			_, errs[k] = []*Store{one, two}[k].AddAccount(ctx, a, withCredit(int64(k+1)))
+		})
+		winner := slices.Index(errs[:], nil)
+		if winner < 0 {
+			t.Fatal(errs)
+		}
+		dbtest.WantKind(t, errs[1-winner], relay.KindConflict)
+		a := relaytest.Must(one.AccountByName(ctx, name))(t)
+		relaytest.Equal(t, "the callback URL", a.CallbackURL, fmt.Sprintf("https://gateway-%d.example/", winner))
+		relaytest.Equal(t, "the credit", creditOf(t, one, a.ID), int64(winner+1))
+	}
+}
+
+func deletedLeavesNothing(t *testing.T, s *Store) {
+	ctx := t.Context()
+	id, err := s.AddAccount(ctx, Account{Name: "acme"}, withCredit(0))
+	other, err2 := s.AddAccount(ctx, Account{Name: "globex"}, withCredit(5))
+	relaytest.NoError(t, err, err2)
+	tokens := []Token{{Hash: HashToken("one"), Account: id}, {Hash: HashToken("two"), Account: other}}
+	relaytest.NoError(t, s.PutTokens(ctx, tokens),
+		s.PutLogin(ctx, Login{Username: "acme", Account: id}), s.PutLogin(ctx, Login{Username: "globex", Account: other}))
+	versions := []string{"tokens", "accounts", "relays", "iot/1", "rules/1"}
+	oldVersions := relaytest.Must(db.Versions(ctx, s.db, versions))(t)
+
+	dbtest.WantKind(t, s.DeleteAccount(ctx, other), relay.KindInvalid) // it holds credit
+	relaytest.NoError(t, s.DeleteAccount(ctx, id))
+
+	relaytest.Equal(t, "the tokens", relaytest.Must(s.Tokens(ctx))(t), tokens[1:])
+	relaytest.Equal(t, "the logins", relaytest.Must(logins.All(ctx, s.db, 0))(t), []Login{{Username: "globex", Account: other}})
+	for name, n := range relaytest.Must(db.Versions(ctx, s.db, versions))(t) {
+		if n == oldVersions[name] {
+			t.Errorf("gateways keep what they cache under the version %s", name)
+		}
+	}
+	dbtest.WantKind(t, s.DeleteAccount(ctx, id), relay.KindNotFound)
+	dbtest.WantKind(t, s.AddToken(ctx, Token{Hash: HashToken("three"), Account: id}), relay.KindInvalid)
+	relaytest.Equal(t, "the id of the next account", relaytest.Must(s.AddAccount(ctx, Account{Name: "acme"}, withCredit(0)))(t), other+1)
+}
+
+// keptTables are the tables with a column account whose rows stay.
+var keptTables = map[string]string{
+	"audit_entry":   "the audit log tells of accounts that are gone",
+	"declared_sim":  "the account is a name, and an account that a document declares is not deleted",
+	"ledger_log":    "gateways report a log that is missing; without entries it is empty",
+	"ledger_sealed": "gateways hold the keys of accounts in memory",
+	"login":         "the account is in the document",
+	"network":       "the account is 0",
+	"sensor_type":   "the account is 0",
+}
+
+// TestEveryTableOfAccountsIsDeleted puts a row into each table of the schema that has a
+// column account. The row either keeps the account from being deleted, or goes with it.
+func TestEveryTableOfAccountsIsDeleted(t *testing.T) {
+	const selectTables = `
+		SELECT m.name
+		FROM sqlite_master m
+		JOIN pragma_table_info(m.name) c
+		WHERE m.type = 'table'
+		  AND c.name = 'account'
+		ORDER BY m.name`
+	ctx := t.Context()
+	s := NewStore(dbtest.Open(t, db.Options{}))
+	tables := relaytest.Must(db.Values[string](ctx, s.db, "test", selectTables))(t)
+	if len(tables) < 50 {
+		t.Fatalf("the schema has the tables %v with a column account", tables)
+	}
+	for _, table := range tables {
+		if keptTables[table] != "" {
+			continue
+		}
+		t.Run(table, func(t *testing.T) {
+			id, err := s.AddAccount(ctx, Account{Name: table}, withCredit(0))
+			relaytest.NoError(t, err)
+			query := insertOf(t, s, table)
+			if table == "credit" { // the account has a row from the beginning
+				query = "UPDATE credit SET balance = 1 WHERE account = $1"
+			}
+			relaytest.NoError(t, s.db.Run(ctx, "test", query, id))
+			holds := slices.ContainsFunc(ownedTables(), func(o ownedTable) bool { return o.name == table && o.holding != "" })
+			err = s.DeleteAccount(ctx, id)
+			relaytest.Equal(t, "whether the row keeps the account", relay.KindOf(err) == relay.KindInvalid, holds)
+			if holds {
+				relaytest.NoError(t, s.db.Run(ctx, "test", "DELETE FROM "+table+" WHERE account = $1", id), s.DeleteAccount(ctx, id))
+			}
+			left := relaytest.Must(db.Value[int64](ctx, s.db, "test", "SELECT COUNT(*) FROM "+table+" WHERE account = $1", id))(t)
+			relaytest.Equal(t, "the rows that are left", left, 0)
+		})
+	}
+}
+
+// insertOf returns the statement that inserts a row of the account $1 into a table.
+func insertOf(t *testing.T, s *Store, table string) string {
+	t.Helper()
+	columns := relaytest.Must(db.Values[string](t.Context(), s.db, "test", "SELECT name FROM pragma_table_info('"+table+"') WHERE pk = 0 OR type <> 'INTEGER'"))(t)
+	values := make([]string, len(columns))
+	for i, column := range columns {
+		values[i] = "1"
+		switch column {
+		case "account":
+			values[i] = "$1"
+		case "expires":
+			values[i] = "0"
+		}
+	}
+	return "INSERT INTO " + table + " (" + strings.Join(columns, ", ") + ") VALUES (" + strings.Join(values, ", ") + ")"
+}
+
+// jsonKeepsAccount puts the account into the JSON of rows without a column for it.
+func jsonKeepsAccount(t *testing.T, s *Store) {
+	ctx := t.Context()
+	id, err := s.AddAccount(ctx, Account{Name: "acme"}, withCredit(0))
+	relaytest.NoError(t, err)
+	for table, statement := range map[string]string{
+		"admin_user":  `INSERT INTO admin_user (id, name, version, doc) VALUES ('u', 'carl', 1, $1)`,
+		"part":        `INSERT INTO part (grp, id, number, digest, message, doc) VALUES ('g', 'p', 1, '', '', $1)`,
+		"part_parked": `INSERT INTO part_parked (grp, event, id, doc, expires) VALUES ('g', 'e', 'm', $1, 0)`,
+	} {
+		doc := fmt.Sprintf(`{"ID":"1","Account":%d,"name":"carl","account":%d}`, id, id)
+		relaytest.NoError(t, s.db.Run(ctx, "test", statement, doc))
+		dbtest.WantKind(t, s.DeleteAccount(ctx, id), relay.KindInvalid)
+		relaytest.NoError(t, s.db.Run(ctx, "test", "DELETE FROM "+table))
+	}
+	relaytest.NoError(t, s.DeleteAccount(ctx, id))
+}
