@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"strings"
+	"sync"
 
 	"github.com/penstock/penstock/relay"
 )
@@ -91,4 +94,90 @@ func (s *Service) verifyTokens(ctx context.Context, p Place, entries int64, r *R
 			return nil
 		}
 	}
+}
+
+// table is a map that is safe for concurrent use.
+type table[K comparable, V any] struct {
+	mu   sync.Mutex
+	rows map[K]V
+}
+
+func (t *table[K, V]) get(key K) V {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.rows[key]
+}
+
+func (t *table[K, V]) set(key K, value V) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.put(key, value)
+}
+
+// put is set with the lock held.
+func (t *table[K, V]) put(key K, value V) {
+	if t.rows == nil {
+		t.rows = make(map[K]V)
+	}
+	t.rows[key] = value
+}
+
+func (t *table[K, V]) clear(key K) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.rows, key)
+}
+
+func (t *table[K, V]) all() map[K]V {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.rows)
+}
+
+// alarms are the faults of the store that were found and are not known to be
+// repaired, by ledger or token.
+type alarms struct{ table[string, string] }
+
+// maxAlarms is how many are kept, beside those about ledgers: every token may be
+// wrong.
+const maxAlarms = 100
+
+// aboutToken is the subject of an alarm about a token.
+func aboutToken(id string) string { return "token " + id }
+
+func (a *alarms) raise(label, text string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.rows[label] != "" || len(a.rows) < maxAlarms || !strings.HasPrefix(label, aboutToken("")) {
+		a.put(label, text)
+	}
+}
+
+func (a *alarms) has(label string) bool { return a.get(label) != "" }
+
+// alarm raises an alarm about a ledger. Operations on the ledger wait,
+// as for a back end that is down, until its store matches the signed head.
+func (s *Service) alarm(p Place, format string, args ...any) error {
+	return s.alarmAbout(p, p.String(), format, args...)
+}
+
+func (s *Service) alarmAbout(p Place, label, format string, args ...any) error {
+	text := p.String() + ": " + fmt.Sprintf(format, args...)
+	s.alarms.raise(label, text)
+	return &relay.Error{Kind: relay.KindUnavailable, Message: text}
+}
+
+// mismatch raises an alarm about a token if an error is a Mismatch.
+func (s *Service) mismatch(err error) error {
+	if m, ok := errors.AsType[*Mismatch](err); ok {
+		return s.alarmAbout(m.Place, aboutToken(m.Token), "%s", m)
+	}
+	return err
+}
+
+// corrupt reports whether an error means that stored data are wrong, not that they
+// could not be read.
+func corrupt(err error) bool {
+	return err != nil && relay.KindOf(err) == relay.KindUnexpected &&
+		!errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }

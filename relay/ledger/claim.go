@@ -61,9 +61,19 @@ func (s *Service) runClaim(ctx context.Context, j job.Job) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if requests[i], err = s.claimOf(ctx, j, t); err != nil {
+		a, err := s.authenticator(ctx, Place{j.Account, t.Ledger})
+		if err != nil {
 			return nil, err
 		}
+		// The claim's number is known where it is counted: it replaces this one.
+		const number = "-987654321"
+		now := s.deps.Now()
+		entry, err := newLeaf(Claimed, now, map[string]any{"token": t.ID, "job": j.ID, "claim": json.Number(number)})
+		if err != nil {
+			return nil, err
+		}
+		prefix, suffix, _ := strings.Cut(string(entry), number)
+		requests[i] = Claim{Token: t, JobID: j.ID, Now: now, Before: prefix, After: suffix, Authenticator: a}
 		if !slices.Contains(touched, t.Ledger) {
 			touched = append(touched, t.Ledger)
 		}
@@ -82,20 +92,14 @@ func (s *Service) runClaim(ctx context.Context, j job.Job) (any, error) {
 			return nil, err
 		}
 	}
-	return results, s.notify(ctx, j, outcomes(input.Tokens, results))
-}
-
-func (s *Service) claimOf(ctx context.Context, j job.Job, t Token) (Claim, error) {
-	a, err := s.authenticator(ctx, Place{j.Account, t.Ledger})
-	if err != nil {
-		return Claim{}, err
+	if s.deps.Events == nil {
+		return results, nil
 	}
-	now := s.deps.Now()
-	// The claim's number is known where it is counted: it replaces this one.
-	const number = "-987654321"
-	entry, err := newLeaf(Claimed, now, map[string]any{"token": t.ID, "job": j.ID, "claim": json.Number(number)})
-	prefix, suffix, _ := strings.Cut(string(entry), number)
-	return Claim{Token: t, JobID: j.ID, Now: now, Before: prefix, After: suffix, Authenticator: a}, err
+	// The id of the event derives from the job's, so that it is sent once.
+	return results, s.deps.Events.Notify(ctx, j.Account, outbox.Event{
+		ID: "claim-" + j.ID, Type: EventClaimed, CreatedAt: s.deps.Now().UTC(), About: j.ID,
+		Data: map[string]any{"job_id": j.ID, "claims": outcomes(input.Tokens, results)},
+	})
 }
 
 // signByID signs the entries of a ledger unless its declaration is gone.
@@ -108,18 +112,6 @@ func (s *Service) signByID(ctx context.Context, acct relay.AccountID, id string)
 		return nil
 	}
 	return err
-}
-
-// notify sends the outcomes to the account's callback. The id derives from the job's,
-// so that they are sent once.
-func (s *Service) notify(ctx context.Context, j job.Job, outcomes []ClaimOutcome) error {
-	if s.deps.Events == nil {
-		return nil
-	}
-	return s.deps.Events.Notify(ctx, j.Account, outbox.Event{
-		ID: "claim-" + j.ID, Type: EventClaimed, CreatedAt: s.deps.Now().UTC(), About: j.ID,
-		Data: map[string]any{"job_id": j.ID, "claims": outcomes},
-	})
 }
 
 // outcomes puts results into words.

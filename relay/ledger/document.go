@@ -76,7 +76,17 @@ func VerifyHistory(text []byte, key string, earlier ...string) (Report, error) {
 	}
 	for i, e := range d.Data {
 		r.Entries++
-		r.entry(e, d.Meta.Proof[i], i > 0 && e.Sequence <= d.Data[i-1].Sequence)
+		b, err := canonical(leaf{At: e.At, Data: e.Data, Type: e.Type})
+		switch {
+		case err != nil:
+			r.fault(e.Sequence, "cannot be read: "+err.Error())
+		case merkle.LeafHash(b).String() != e.Hash:
+			r.fault(e.Sequence, "was changed: it does not have its hash")
+		case e.Sequence < 0 || e.Sequence >= r.Head.Size || merkle.CheckProof(d.Meta.Proof[i], r.Head, e.Sequence, b) != nil:
+			r.fault(e.Sequence, "is not part of the ledger at that place")
+		case i > 0 && e.Sequence <= d.Data[i-1].Sequence:
+			r.fault(e.Sequence, "stands out of order")
+		}
 	}
 	r.all(d)
 	return r, nil
@@ -115,19 +125,4 @@ func (r *Report) all(d Document) {
 		r.fault(-1, "the entries are not all those of their token")
 	}
 	r.Scope = fmt.Sprintf("all that %s has among the first %d of the ledger", strings.Replace(subset.Subject, "/", " ", 1), subset.Tree)
-}
-
-// entry checks one entry of a history.
-func (r *Report) entry(e Entry, proof []merkle.Hash, early bool) {
-	b, err := canonical(leaf{At: e.At, Data: e.Data, Type: e.Type})
-	switch {
-	case err != nil:
-		r.fault(e.Sequence, "cannot be read: "+err.Error())
-	case merkle.LeafHash(b).String() != e.Hash:
-		r.fault(e.Sequence, "was changed: it does not have its hash")
-	case e.Sequence < 0 || e.Sequence >= r.Head.Size || merkle.CheckProof(proof, r.Head, e.Sequence, b) != nil:
-		r.fault(e.Sequence, "is not part of the ledger at that place")
-	case early:
-		r.fault(e.Sequence, "stands out of order")
-	}
 }

@@ -34,66 +34,14 @@ type generation struct {
 // that does.
 //
 // It returns NotFound if the account has no such ledger, and Invalid if a field
-// is wrong: metadata that is no object, a weak CSR or one without proof of
-// possession, a redirect that is no http or https URL.
+// is wrong: metadata that is not an object, a weak CSR or one without proof of
+// possession, a redirect that is not an http or https URL.
 func (s *Service) Generate(ctx context.Context, acct relay.AccountID, ledgerID string, n NewToken) (string, error) {
 	l, err := s.Ledger(ctx, acct, ledgerID)
 	if err != nil {
 		return "", err
 	}
-	if err := n.check(l); err != nil {
-		return "", err
-	}
-	g, private, err := s.prepare(ctx, acct, l, n)
-	if err != nil {
-		return "", err
-	}
-	id := s.newJobID()
-	if private != "" {
-		sealed, err := s.deps.Vault.Seal(ctx, acct, []byte(private), "private token of "+id)
-		if err != nil {
-			return "", err
-		}
-		if err := s.deps.Store.SetPrivate(ctx, acct, id, sealed, s.opts.ShowPrivate); err != nil {
-			return "", err
-		}
-	}
-	return id, s.submit(ctx, acct, id, KindGenerate, g)
-}
-
-// prepare makes all of a token that needs no certificate.
-func (s *Service) prepare(ctx context.Context, acct relay.AccountID, l Ledger, n NewToken) (g generation, private string, err error) {
-	now := s.deps.Now().UTC().Truncate(time.Second)
-	g = generation{Token: newText(), Ledger: l.ID, CSR: n.CSR}
-	t := Token{
-		ID: TokenID(g.Token), Ledger: l.ID, CreatedAt: now, Limit: l.Claims,
-		RedirectURL: n.RedirectURL, RedirectMeta: n.RedirectMeta,
-	}
-	if l.Expiry > 0 {
-		t.ExpiresAt = now.Add(l.Expiry)
-	}
-	if l.Metadata {
-		t.Metadata = n.Metadata
-	}
-	if l.PrivateKeyRequired {
-		private = newText()
-		t.PrivateID = TokenID(private)
-	}
-	if n.PrivateMetadata != nil {
-		plain, err := canonical(n.PrivateMetadata)
-		if err != nil {
-			return g, "", err
-		}
-		if t.Sealed, err = s.deps.Vault.Seal(ctx, acct, plain, "private metadata of "+t.ID); err != nil {
-			return g, "", err
-		}
-	}
-	g.Prepared = t
-	return g, private, nil
-}
-
-// check returns all problems.
-func (n *NewToken) check(l Ledger) error {
+	// 1. Check the request.
 	p := relay.Problems{}
 	checkObject(p, "metadata", n.Metadata)
 	checkObject(p, "private_metadata", n.PrivateMetadata)
@@ -105,35 +53,65 @@ func (n *NewToken) check(l Ledger) error {
 			p.Add("csr", "The ledger issues no certificates.")
 		}
 	}
-	if n.RedirectURL != "" && !redirectable(n.RedirectURL) {
-		p.Add("redirect_url", "The redirect url must be an http or https URL of at most 2048 bytes.")
-	}
-	if n.RedirectURL == "" && n.RedirectMeta != nil {
+	if n.RedirectURL != "" {
+		u, err := url.Parse(n.RedirectURL)
+		if err != nil || len(n.RedirectURL) > maxURL || u.Hostname() == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
+			p.Add("redirect_url", "The redirect url must be an http or https URL of at most 2048 bytes.")
+		}
+	} else if n.RedirectMeta != nil {
 		p["redirect_meta"] = []string{"The redirect meta needs a redirect url."}
 	}
-	return p.Err()
-}
+	if err := p.Err(); err != nil {
+		return "", err
+	}
 
-// redirectable reports whether a browser may be sent to a URL.
-func redirectable(raw string) bool {
-	u, err := url.Parse(raw)
-	return err == nil && len(raw) <= maxURL && u.Hostname() != "" && u.User == nil && (u.Scheme == "http" || u.Scheme == "https")
+	// 2. Make all of the token that needs no certificate.
+	now := s.deps.Now().UTC().Truncate(time.Second)
+	g := generation{Token: newText(), Ledger: l.ID, CSR: n.CSR}
+	t := Token{ID: TokenID(g.Token), Ledger: l.ID, CreatedAt: now, Limit: l.Claims, RedirectURL: n.RedirectURL, RedirectMeta: n.RedirectMeta}
+	if l.Expiry > 0 {
+		t.ExpiresAt = now.Add(l.Expiry)
+	}
+	if l.Metadata {
+		t.Metadata = n.Metadata
+	}
+	if n.PrivateMetadata != nil {
+		plain, err := canonical(n.PrivateMetadata)
+		if err != nil {
+			return "", err
+		}
+		if t.Sealed, err = s.deps.Vault.Seal(ctx, acct, plain, "private metadata of "+t.ID); err != nil {
+			return "", err
+		}
+	}
+
+	// 3. Save the private token, and submit the job.
+	id := s.newJobID()
+	if l.PrivateKeyRequired {
+		private := newText()
+		t.PrivateID = TokenID(private)
+		sealed, err := s.deps.Vault.Seal(ctx, acct, []byte(private), "private token of "+id)
+		if err != nil {
+			return "", err
+		}
+		if err := s.deps.Store.SetPrivate(ctx, acct, id, sealed, s.opts.ShowPrivate); err != nil {
+			return "", err
+		}
+	}
+	g.Prepared = t
+	return id, s.submit(ctx, acct, id, KindGenerate, g)
 }
 
 // checkObject adds a problem unless a field is absent or a JSON object within the size.
 func checkObject(p relay.Problems, field string, value json.RawMessage) {
+	var object map[string]json.RawMessage
 	switch {
 	case value == nil:
-	case !isObject(value):
+	case json.Unmarshal(value, &object) != nil || object == nil:
 		p.AddNamed(field, "The %s must be an object.")
 	case len(value) > maxMetadata:
 		p.AddNamed(field, fmt.Sprintf("The %%s may not be greater than %d bytes.", maxMetadata))
 	}
-}
-
-func isObject(b []byte) bool {
-	var o map[string]json.RawMessage
-	return json.Unmarshal(b, &o) == nil && o != nil
 }
 
 // runGenerate makes a token, once: a token that exists is what this job made.
@@ -164,13 +142,24 @@ func (s *Service) runGenerate(ctx context.Context, j job.Job) (any, error) {
 	return nil, err
 }
 
+// generate saves a token with its certificate and the entry of its generation.
 func (s *Service) generate(ctx context.Context, j job.Job, l Ledger, csr string, t Token) error {
 	if csr != "" {
-		certificate, err := s.certify(ctx, j.Account, l, csr, t)
+		request, err := pki.ParseRequest([]byte(csr))
+		if err != nil {
+			return fmt.Errorf("token %s: csr: %w", t.ID, err)
+		}
+		a, err := s.authorityOf(ctx, j.Account, l)
 		if err != nil {
 			return err
 		}
-		t.Certificate = certificate
+		issuer, err := pki.LoadAuthority(a.Certificate, a.Key)
+		if err != nil {
+			return fmt.Errorf("ledger %s: %w", l.ID, err)
+		}
+		if t.Certificate, err = issuer.Issue(request, pki.Subject{TokenID: t.ID, LedgerHash: l.Hash, From: t.CreatedAt, Until: t.ExpiresAt}); err != nil {
+			return err
+		}
 	}
 	data, err := facts(t)
 	if err != nil {
@@ -196,4 +185,45 @@ type Generation struct {
 	Token         Token
 	Entry         []byte
 	Authenticator Authenticator
+}
+
+// authority is a ledger's certificate authority in the form that is sealed.
+type authority struct {
+	Certificate string `json:"certificate"` // PEM
+	Key         []byte `json:"key"`         // PKCS #8
+}
+
+// authorityOf returns the authority of a ledger, made at its first use.
+func (s *Service) authorityOf(ctx context.Context, acct relay.AccountID, l Ledger) (a authority, err error) {
+	b, err := s.secret(ctx, acct, "authority "+l.ID, func() ([]byte, error) {
+		certificate, key, err := pki.NewAuthority(l.Name, l.Hash, s.deps.Now())
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(authority{certificate, key})
+	})
+	if err != nil {
+		return a, err
+	}
+	if err := json.Unmarshal(b, &a); err != nil {
+		return a, fmt.Errorf("ledger %s: authority: %w", l.ID, err)
+	}
+	return a, nil
+}
+
+// Authority returns the certificate of a ledger's authority in PEM, by which the
+// certificates of its tokens are verified.
+//
+// It returns NotFound if the account has no such ledger or that issues no
+// certificates.
+func (s *Service) Authority(ctx context.Context, acct relay.AccountID, ledgerID string) (string, error) {
+	l, err := s.Ledger(ctx, acct, ledgerID)
+	if err != nil {
+		return "", err
+	}
+	if !l.Certificates {
+		return "", relay.Errorf(relay.KindNotFound, "ledger %s: issues no certificates", l.ID)
+	}
+	a, err := s.authorityOf(ctx, acct, l)
+	return a.Certificate, err
 }

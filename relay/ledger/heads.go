@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/ledger/merkle"
@@ -17,44 +16,6 @@ import (
 
 // EventHead is the type of the event that notifies an account of a ledger's new head.
 const EventHead = "ledger.head"
-
-// table is a map that is safe for concurrent use.
-type table[K comparable, V any] struct {
-	mu   sync.Mutex
-	rows map[K]V
-}
-
-func (t *table[K, V]) get(key K) V {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.rows[key]
-}
-
-func (t *table[K, V]) set(key K, value V) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.put(key, value)
-}
-
-// put is set with the lock held.
-func (t *table[K, V]) put(key K, value V) {
-	if t.rows == nil {
-		t.rows = make(map[K]V)
-	}
-	t.rows[key] = value
-}
-
-func (t *table[K, V]) clear(key K) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.rows, key)
-}
-
-func (t *table[K, V]) all() map[K]V {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return maps.Clone(t.rows)
-}
 
 // HeadsOf returns Heads that begin with some and are forgotten with the program.
 func HeadsOf(known map[Place]string) Heads {
@@ -82,54 +43,6 @@ type trust struct {
 	head merkle.Head
 }
 
-// alarms are the faults of the store that were found and are not known to be
-// repaired, by ledger or token.
-type alarms struct{ table[string, string] }
-
-// maxAlarms is how many are kept, beside those about ledgers: every token may be
-// wrong.
-const maxAlarms = 100
-
-// aboutToken is the subject of an alarm about a token.
-func aboutToken(id string) string { return "token " + id }
-
-func (a *alarms) raise(label, text string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.rows[label] != "" || len(a.rows) < maxAlarms || !strings.HasPrefix(label, aboutToken("")) {
-		a.put(label, text)
-	}
-}
-
-func (a *alarms) has(label string) bool { return a.get(label) != "" }
-
-// alarm raises an alarm about a ledger. Operations on the ledger wait,
-// as for a back end that is down, until its store matches the signed head.
-func (s *Service) alarm(p Place, format string, args ...any) error {
-	return s.alarmAbout(p, p.String(), format, args...)
-}
-
-func (s *Service) alarmAbout(p Place, label, format string, args ...any) error {
-	text := p.String() + ": " + fmt.Sprintf(format, args...)
-	s.alarms.raise(label, text)
-	return &relay.Error{Kind: relay.KindUnavailable, Message: text}
-}
-
-// mismatch raises an alarm about a token if an error is a Mismatch.
-func (s *Service) mismatch(err error) error {
-	if m, ok := errors.AsType[*Mismatch](err); ok {
-		return s.alarmAbout(m.Place, aboutToken(m.Token), "%s", m)
-	}
-	return err
-}
-
-// corrupt reports whether an error means that stored data are wrong, not that they
-// could not be read.
-func corrupt(err error) bool {
-	return err != nil && relay.KindOf(err) == relay.KindUnexpected &&
-		!errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
-}
-
 // current returns the head of a log as it was examined before, if the log is as it
 // was then.
 func (s *Service) current(p Place, log Log) (merkle.Head, bool) {
@@ -140,7 +53,7 @@ func (s *Service) current(p Place, log Log) (merkle.Head, bool) {
 
 // examine checks the stored head of a ledger and returns it opened: it is signed
 // by the ledger's key, sealed, covers as many entries as it says, and extends the
-// last head that was kept outside the store. Then it is kept there in turn. A log
+// last head that was kept outside the store. Then it is published, and kept there in turn. A log
 // without entries may have no head yet. The ledger's lock must be held: a head that
 // was read before another was kept would go back.
 func (s *Service) examine(ctx context.Context, p Place, log Log) (merkle.Head, error) {
@@ -158,8 +71,21 @@ func (s *Service) examine(ctx context.Context, p Place, log Log) (merkle.Head, e
 		if wrong != "" {
 			return head, s.alarm(p, "%s", wrong)
 		}
-		if err := s.keepHead(ctx, p, log.Head, lastHead); err != nil {
-			return head, err
+		// A head that could not be published is published when the ledger is looked at next. Its
+		// event is sent once among all gateways.
+		if log.Head != lastHead && s.deps.Events != nil && s.opts.NotifyHeads {
+			err := s.deps.Events.Notify(ctx, p.Account, outbox.Event{
+				ID: "head-" + TokenID(log.Head)[:32], Type: EventHead, CreatedAt: s.deps.Now().UTC(), About: p.Ledger,
+				Data: map[string]any{"ledger": p.Ledger, "checkpoint": log.Head},
+			})
+			if err != nil {
+				return head, err
+			}
+		}
+		if log.Head != lastHead {
+			if err := s.deps.Heads.Keep(p, log.Head); err != nil {
+				return head, relay.Errorf(relay.KindUnavailable, "%s: its head was not kept: %w", p, err)
+			}
 		}
 		s.trusted.set(p, trust{log, head})
 	}
@@ -215,12 +141,6 @@ func (s *Service) wrongSince(ctx context.Context, p Place, head merkle.Head, las
 	return "", err
 }
 
-// sealHead seals a head, which has its size, for the account.
-func (s *Service) sealHead(ctx context.Context, p Place, signed string) (string, error) {
-	sealed, err := s.deps.Vault.Seal(ctx, p.Account, []byte(signed), "head of "+p.Ledger)
-	return base64.StdEncoding.EncodeToString(sealed), err
-}
-
 // wrongSeal describes how the sealed head differs from the head. A database of an
 // earlier build has none until its next entry, as long as no gateway has kept a
 // head of it.
@@ -242,32 +162,6 @@ func (s *Service) wrongSeal(ctx context.Context, p Place, log Log, lastHead stri
 	return "", err
 }
 
-// keepHead publishes a head that was examined and keeps it outside the store. A
-// head that could not be published is published when the ledger is looked at next.
-func (s *Service) keepHead(ctx context.Context, p Place, signed, lastHead string) error {
-	if signed == lastHead {
-		return nil
-	}
-	if err := s.notifyHead(ctx, p, signed); err != nil {
-		return err
-	}
-	if err := s.deps.Heads.Keep(p, signed); err != nil {
-		return relay.Errorf(relay.KindUnavailable, "%s: its head was not kept: %w", p, err)
-	}
-	return nil
-}
-
-// notifyHead sends a head to the account's callback, once among all gateways.
-func (s *Service) notifyHead(ctx context.Context, p Place, signed string) error {
-	if s.deps.Events == nil || !s.opts.NotifyHeads {
-		return nil
-	}
-	return s.deps.Events.Notify(ctx, p.Account, outbox.Event{
-		ID: "head-" + TokenID(signed)[:32], Type: EventHead, CreatedAt: s.deps.Now().UTC(), About: p.Ledger,
-		Data: map[string]any{"ledger": p.Ledger, "checkpoint": signed},
-	})
-}
-
 // Check reports what is wrong with the ledgers: those whose head is missing, goes
 // back or is another one, those that are gone, and tokens that were found to be
 // other than the log says.
@@ -280,10 +174,10 @@ func (s *Service) Check(ctx context.Context) error {
 	if len(problems) == 0 {
 		return nil
 	}
-	const most = 5
-	text := strings.Join(problems[:min(most, len(problems))], "; ")
-	if len(problems) > most {
-		text += fmt.Sprintf("; and %d more", len(problems)-most)
+	const maxNamed = 5
+	text := strings.Join(problems[:min(maxNamed, len(problems))], "; ")
+	if len(problems) > maxNamed {
+		text += fmt.Sprintf("; and %d more", len(problems)-maxNamed)
 	}
 	return errors.New(text + "; see docs/operations/ledgers.md")
 }
@@ -299,8 +193,8 @@ func wrongHash(hash, head string) string {
 
 // Lost looks at the head of every ledger and lists the ledgers that are gone:
 // those without a declaration that have entries, those of which a head was kept
-// outside the store and no log is in it, and those with the hash of another. It keeps the heads that other gateways
-// have signed, so that each gateway notices a missing head.
+// outside the store and no log is in it, and those with the hash of another. It keeps the
+// heads that other gateways have signed, so that each gateway notices a missing head.
 func (s *Service) Lost(ctx context.Context) (lost []string, err error) {
 	logs, err := s.deps.Store.Logs(ctx)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/job"
 )
 
@@ -139,21 +140,14 @@ func (s *Service) result(ctx context.Context, j job.Job, st *Status) error {
 		return err
 	}
 	st.Token = &Details{Token: t, Text: input.Token, LedgerHash: l.Hash}
-	if j.Kind == KindGenerate {
-		st.Token.Private, err = s.private(ctx, j)
+	if j.Kind != KindGenerate {
+		return nil
 	}
-	return err
-}
-
-// private returns the private token that a job made, while it is shown.
-func (s *Service) private(ctx context.Context, j job.Job) (string, error) {
 	sealed, err := s.deps.Store.Private(ctx, j.Account, j.ID)
-	if relay.KindOf(err) == relay.KindNotFound {
-		return "", nil
+	if err != nil { // it is shown for a time
+		return db.IgnoreNotFound(err)
 	}
-	if err != nil {
-		return "", err
-	}
-	b, err := s.deps.Vault.Open(ctx, j.Account, sealed, "private token of "+j.ID)
-	return string(b), err
+	private, err := s.deps.Vault.Open(ctx, j.Account, sealed, "private token of "+j.ID)
+	st.Token.Private = string(private)
+	return err
 }

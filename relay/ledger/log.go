@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"sync"
 
@@ -46,8 +47,8 @@ func (s *Service) signEntries(ctx context.Context, acct relay.AccountID, l Ledge
 	}
 }
 
-// signBatch adds entries to the tree of a head, if gateways wrote them. If another gateway extended the
-// tree meanwhile, nothing changes and the caller reads the log again.
+// signBatch adds entries to the tree of a head, if gateways wrote them. If another gateway
+// extended the tree meanwhile, nothing changes and the caller reads the log again.
 func (s *Service) signBatch(ctx context.Context, p Place, l Ledger, log Log, head merkle.Head) error {
 	private, err := s.signer(ctx, p.Account, l)
 	if err != nil {
@@ -84,9 +85,11 @@ func (s *Service) signBatch(ctx context.Context, p Place, l Ledger, log Log, hea
 	if signed.Head, err = merkle.Sign(merkle.Head{Origin: merkle.Origin(l.Hash), Size: upTo, Root: fold.Root()}, private); err != nil {
 		return err
 	}
-	if signed.SealedHead, err = s.sealHead(ctx, p, signed.Head); err != nil {
+	sealed, err := s.deps.Vault.Seal(ctx, p.Account, []byte(signed.Head), "head of "+p.Ledger)
+	if err != nil {
 		return err
 	}
+	signed.SealedHead = base64.StdEncoding.EncodeToString(sealed)
 	if _, err = s.deps.Store.Extend(ctx, p.Account, l.ID, log.Signed, signed, hashes); err == nil {
 		s.alarms.clear(treeOf(p))
 	}

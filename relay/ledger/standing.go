@@ -135,11 +135,21 @@ func (s *Service) checkStanding(ctx context.Context, acct relay.AccountID, st St
 	return nil
 }
 
-// mustBeProven raises an alarm if an entry is not the one that was signed.
+// mustBeProven raises an alarm unless an entry is part of the ledger as it was signed. One
+// that came since the last head has it signed first.
 func (s *Service) mustBeProven(ctx context.Context, p Place, label string, e Row) error {
-	ok, err := s.proven(ctx, p, e)
-	if err != nil || ok {
-		return err
+	head := s.trusted.get(p).head
+	if e.Sequence >= head.Size {
+		if err := s.signByID(ctx, p.Account, p.Ledger); err != nil {
+			return err
+		}
+		head = s.trusted.get(p).head
+	}
+	if e.Sequence < head.Size {
+		proof, err := merkle.Prove(head.Size, e.Sequence, s.reader(ctx, p.Account, p.Ledger))
+		if err != nil || merkle.CheckProof(proof, head, e.Sequence, e.Bytes) == nil {
+			return err
+		}
 	}
 	return s.alarmAbout(p, label, "%s: its entry %d is not the one that was signed", label, e.Sequence)
 }
@@ -184,26 +194,6 @@ func (a Authenticator) wrongStanding(st Standing) string {
 		return fmt.Sprintf("it was changed, entry %d says otherwise: %s", e.Sequence, names)
 	}
 	return ""
-}
-
-// proven reports whether an entry is part of the ledger as it was signed. One that
-// came since the last head has it signed first.
-func (s *Service) proven(ctx context.Context, p Place, e Row) (bool, error) {
-	head := s.trusted.get(p).head
-	if e.Sequence >= head.Size {
-		if err := s.signByID(ctx, p.Account, p.Ledger); err != nil {
-			return false, err
-		}
-		head = s.trusted.get(p).head
-	}
-	if e.Sequence >= head.Size {
-		return false, nil
-	}
-	proof, err := merkle.Prove(head.Size, e.Sequence, s.reader(ctx, p.Account, p.Ledger))
-	if err != nil {
-		return false, err
-	}
-	return merkle.CheckProof(proof, head, e.Sequence, e.Bytes) == nil, nil
 }
 
 // Standing is a token with the entries that determine its state.

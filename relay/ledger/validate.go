@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 )
 
 // Validation is the input of a validation.
@@ -95,8 +97,8 @@ func (s *Service) sameMetadata(ctx context.Context, acct relay.AccountID, t Toke
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1, nil
 }
 
-// Follow returns where the link of a token leads: its redirect URL with the names
-// of redirect_meta as parameters.
+// Follow returns where the link of a token leads: its redirect URL with the members of
+// redirect_meta as parameters, texts as they are, other values as JSON.
 //
 // It returns NotFound if the token is not valid, its private token is wrong, or
 // it leads nowhere, all alike.
@@ -114,12 +116,6 @@ func (s *Service) Follow(ctx context.Context, c Credential) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return withMeta(t)
-}
-
-// withMeta adds the members of redirect_meta to the redirect URL: texts as they
-// are, other values as JSON.
-func withMeta(t Token) (string, error) {
 	u, err := url.Parse(t.RedirectURL)
 	if err != nil || t.RedirectMeta == nil {
 		return t.RedirectURL, err
@@ -138,4 +134,67 @@ func withMeta(t Token) (string, error) {
 	}
 	u.RawQuery = q.Encode()
 	return u.String(), nil
+}
+
+// InvalidToken is the text for every token that is refused: one that never was,
+// one of another account, one without its private token.
+const InvalidToken = "The given token was invalid."
+
+// errInvalidToken refuses a token.
+func errInvalidToken() error {
+	return &relay.Error{Kind: relay.KindInvalid, Message: InvalidToken, Fields: map[string][]string{"token": {InvalidToken}}}
+}
+
+// Credential names a token and shows that one may use it.
+type Credential struct {
+	Token   string
+	Private string // where the ledger demands a private token
+}
+
+// known loads the token that a credential opens and checks that it is as the ledger
+// says. Whatever is wrong with the credential, the same is done and the same is
+// answered.
+func (s *Service) known(ctx context.Context, acct relay.AccountID, c Credential) (Token, error) {
+	st, err := Standing{}, db.NotFound("token")
+	if c.Token != "" && len(c.Token) <= maxText {
+		st, err = s.deps.Store.Standing(ctx, acct, TokenID(c.Token))
+	}
+	if err != nil && relay.KindOf(err) != relay.KindNotFound {
+		return Token{}, err
+	}
+	privateID := TokenID(c.Private)
+	want := cmp.Or(st.Token.PrivateID, TokenID(""))
+	fits := subtle.ConstantTimeCompare([]byte(privateID), []byte(want)) == 1 || st.Token.PrivateID == ""
+	if err != nil || !fits {
+		return Token{}, errInvalidToken()
+	}
+	return st.Token, s.checkStanding(ctx, acct, st)
+}
+
+// The most a caller may give.
+const (
+	maxText     = 200
+	maxTokens   = 100      // in one request
+	maxMetadata = 64 << 10 // bytes of a JSON object
+	maxURL      = 2048
+)
+
+// several lists the tokens that an operation is about, each once: token first,
+// then tokens.
+func several(token string, tokens []string) ([]string, error) {
+	var texts []string
+	seen := make(map[string]bool)
+	for _, t := range append([]string{token}, tokens...) {
+		if t != "" && !seen[t] {
+			seen[t] = true
+			texts = append(texts, t)
+		}
+	}
+	switch {
+	case len(texts) == 0:
+		return nil, relay.Invalid("token", "The token field is required.")
+	case len(texts) > maxTokens:
+		return nil, relay.Invalid("tokens", "The tokens may not have more than 100 items.")
+	}
+	return texts, nil
 }

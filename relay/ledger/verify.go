@@ -68,8 +68,18 @@ func (s *Service) Verify(ctx context.Context, acct relay.AccountID, ledgerID str
 	}
 	for start := int64(0); start < r.Head.Size; start += batch {
 		end := min(start+batch, r.Head.Size)
-		if err := s.verifyBatch(ctx, acct, l.ID, start, end, c); err != nil {
+		entries, err := s.deps.Store.Entries(ctx, acct, l.ID, run(start, end))
+		if err != nil {
 			return r, err
+		}
+		index := merkle.StoredAt(start)
+		hashes, err := s.deps.Store.Hashes(ctx, acct, l.ID, run(index, merkle.StoredAt(end)))
+		if err != nil {
+			return r, err
+		}
+		for i, e := range entries {
+			n := start + int64(i)
+			c.Entry(e, hashes[merkle.StoredAt(n)-index:merkle.StoredAt(n+1)-index])
 		}
 	}
 	r.finish(c)
@@ -99,23 +109,6 @@ func (s *Service) verifyHead(ctx context.Context, p Place, log Log, lastHead str
 		}
 	}
 	return err
-}
-
-func (s *Service) verifyBatch(ctx context.Context, acct relay.AccountID, id string, start, end int64, c *merkle.Checker) error {
-	entries, err := s.deps.Store.Entries(ctx, acct, id, run(start, end))
-	if err != nil {
-		return err
-	}
-	index := merkle.StoredAt(start)
-	hashes, err := s.deps.Store.Hashes(ctx, acct, id, run(index, merkle.StoredAt(end)))
-	if err != nil {
-		return err
-	}
-	for i, e := range entries {
-		n := start + int64(i)
-		c.Entry(e, hashes[merkle.StoredAt(n)-index:merkle.StoredAt(n+1)-index])
-	}
-	return nil
 }
 
 // checker opens the heads; nil if the latest head is not signed by the key.
@@ -189,9 +182,9 @@ func (e exportHead) wrong(line []byte, key string) string {
 	return ""
 }
 
-// Export writes a whole ledger: a line of JSON with its hash, name, public key
-// and signed head, which has the hash and the name too, then a line for each entry: its sequence, its hash in base64
-// and its leaf, with blanks between.
+// Export writes a whole ledger: a line of JSON with its hash, name, public key and signed
+// head, which has the hash and the name too, then a line for each entry: its sequence, its
+// hash in base64 and its leaf, with blanks between.
 //
 // It returns NotFound if the account has no such ledger; nothing is written then.
 func (s *Service) Export(ctx context.Context, acct relay.AccountID, ledgerID string) (func(io.Writer) error, error) {
@@ -210,28 +203,26 @@ func (s *Service) Export(ctx context.Context, acct relay.AccountID, ledgerID str
 	if h.Signed, err = merkle.SignNamed(h.Head, l.Name, private); err != nil {
 		return nil, err
 	}
-	return func(w io.Writer) error { return s.export(ctx, w, acct, l, h) }, nil
-}
-
-func (s *Service) export(ctx context.Context, w io.Writer, acct relay.AccountID, l Ledger, h History) error {
-	if err := json.NewEncoder(w).Encode(exportHead{l.Hash, l.Name, h.Key, h.Signed}); err != nil {
-		return err
-	}
-	for start := int64(0); start < h.Head.Size; start += batch {
-		entries, err := s.deps.Store.Entries(ctx, acct, l.ID, run(start, min(start+batch, h.Head.Size)))
-		if err != nil {
+	return func(w io.Writer) error {
+		if err := json.NewEncoder(w).Encode(exportHead{l.Hash, l.Name, h.Key, h.Signed}); err != nil {
 			return err
 		}
-		for i, e := range entries {
-			if e == nil {
-				return fmt.Errorf("ledger %s: entry %d is missing", l.ID, start+int64(i))
-			}
-			if _, err := fmt.Fprintf(w, "%d %s %s\n", start+int64(i), merkle.LeafHash(e), e); err != nil {
+		for start := int64(0); start < h.Head.Size; start += batch {
+			entries, err := s.deps.Store.Entries(ctx, acct, l.ID, run(start, min(start+batch, h.Head.Size)))
+			if err != nil {
 				return err
 			}
+			for i, e := range entries {
+				if e == nil {
+					return fmt.Errorf("ledger %s: entry %d is missing", l.ID, start+int64(i))
+				}
+				if _, err := fmt.Fprintf(w, "%d %s %s\n", start+int64(i), merkle.LeafHash(e), e); err != nil {
+					return err
+				}
+			}
 		}
-	}
-	return nil
+		return nil
+	}, nil
 }
 
 // maxLine is how long a line of an export may be: an entry holds two objects.

@@ -47,12 +47,13 @@ func PublicOf(private string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("head: key: %w", err)
 	}
-	parts := strings.SplitN(private, "+", 5) // the base64 at the end may hold more
-	seed, err := seedOf(parts[4])
-	if err != nil {
-		return "", err
+	// The last part is the base64, which may hold more plus signs, of the algorithm, 1 for
+	// Ed25519, and the seed.
+	b, err := base64.StdEncoding.DecodeString(strings.SplitN(private, "+", 5)[4])
+	if err != nil || len(b) != 1+ed25519.SeedSize || b[0] != 1 {
+		return "", errors.New("head: key: not an Ed25519 key")
 	}
-	return note.NewEd25519VerifierKey(signer.Name(), seed)
+	return note.NewEd25519VerifierKey(signer.Name(), ed25519.NewKeyFromSeed(b[1:]).Public().(ed25519.PublicKey))
 }
 
 // Sign returns the head as a signed checkpoint. The key must be that of the origin.
@@ -246,12 +247,40 @@ func (f *Fold) Root() tlog.Hash {
 	return root
 }
 
-// seedOf reads the public key out of the last part of a private key's text: the
-// base64 of the algorithm, 1 for Ed25519, and the seed.
-func seedOf(text string) (ed25519.PublicKey, error) {
-	b, err := base64.StdEncoding.DecodeString(text)
-	if err != nil || len(b) != 1+ed25519.SeedSize || b[0] != 1 {
-		return nil, errors.New("head: key: not an Ed25519 key")
+// Subset says which entries of a tree are about one subject: how many there are
+// and the root of the tree of these alone, in their order. It is signed like a
+// head, of which it differs by its first line, so that neither passes for the
+// other.
+type Subset struct {
+	Subject string // for example "token/…"
+	Tree    int64  // entries of the whole tree that it speaks of
+	Head    Head   // Origin of the whole tree, Size and Root of the subset
+}
+
+// SignSubset returns the subset as a signed note of four lines: the origin, a
+// slash and the subject; the entries of the whole tree; those of the subset; its
+// root.
+func SignSubset(s Subset, private string) (string, error) {
+	return sign("subset", fmt.Sprintf("%s/%s\n%d\n%d\n%s\n", s.Head.Origin, s.Subject, s.Tree, s.Head.Size, s.Head.Root), private)
+}
+
+// OpenSubset reads what SignSubset wrote. It returns an error unless the public
+// key's owner signed it.
+func OpenSubset(signed, public string) (s Subset, err error) {
+	text, name, err := open("subset", signed, public)
+	if err != nil {
+		return s, err
 	}
-	return ed25519.NewKeyFromSeed(b[1:]).Public().(ed25519.PublicKey), nil
+	head, remaining, _ := strings.Cut(text, "\n")
+	subject, ok := strings.CutPrefix(head, name+"/")
+	tree, remaining, cut := strings.Cut(remaining, "\n")
+	if !ok || !cut || subject == "" {
+		return s, fmt.Errorf("subset: %q is not a subject of %q", head, name)
+	}
+	if s.Tree, err = parseSize(tree); err != nil {
+		return Subset{}, err
+	}
+	s.Subject = subject
+	s.Head, err = parseHead(name + "\n" + remaining)
+	return s, err
 }

@@ -1,6 +1,6 @@
 // Package vault seals what the database must not show: keys of ledgers, private
-// tokens, private metadata, secrets that sign. Sealing is tink's AEAD, XChaCha20-Poly1305, so that what was
-// changed, or belongs to another record, does not open.
+// tokens, private metadata, secrets that sign. Sealing is tink's AEAD, XChaCha20-Poly1305, so
+// that a sealed value that was changed, or belongs to another record, does not open.
 //
 // Every account has a keyset of its own, kept in the store and wrapped by a
 // master key that is not. A new master key, put in front of the old ones, rewraps
@@ -115,13 +115,20 @@ func Missing(keys []string, keysets [][]byte) (id string, err error) {
 	return "", nil
 }
 
-// Seal seals for an account. Opening it requires the same value of about.
+// Seal seals for an account, and makes a keyset if the account has none. Opening it requires
+// the same subject.
 func (v *Vault) Seal(ctx context.Context, acct relay.AccountID, plain []byte, subject string) ([]byte, error) {
-	key, err := v.keyOf(ctx, acct)
-	if err != nil {
-		return nil, err
+	key := v.loaded(acct)
+	if !key.current {
+		handle, stored, err := v.load(ctx, acct, true)
+		if err != nil {
+			return nil, err
+		}
+		if key.key, err = v.keep(acct, handle, loadedKey{stored: stored, current: true}); err != nil {
+			return nil, err
+		}
 	}
-	return key.Encrypt(plain, bind(acct, subject))
+	return key.key.Encrypt(plain, bind(acct, subject))
 }
 
 // SealLoaded is Seal with the keys that are loaded, without the store; relay.KindUnavailable
@@ -187,27 +194,22 @@ func (v *Vault) Verify(acct relay.AccountID, stored, sealed []byte, subject stri
 			return err
 		}
 	}
+	opens := false
 	if key.key != nil {
-		if _, err := key.key.Decrypt(sealed, bind(acct, subject)); err == nil {
-			v.verified(acct, stored, key.key)
-			return nil
-		}
+		_, err := key.key.Decrypt(sealed, bind(acct, subject))
+		opens = err == nil
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if opens {
+		if k, ok := v.open[acct]; ok && k.key == key.key { // still the loaded keys: they are those of the stored keyset
+			k.stored = stored
+			v.open[acct] = k
+		}
+		return nil
+	}
 	delete(v.open, acct)
 	return relay.Errorf(relay.KindUnavailable, "vault: account %s: the database has other keys than before: it was replaced", acct)
-}
-
-// verified remembers that keys, if they are still the loaded ones, are those of a stored
-// keyset.
-func (v *Vault) verified(acct relay.AccountID, stored []byte, opened tink.AEAD) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if key, loaded := v.open[acct]; loaded && key.key == opened {
-		key.stored = stored
-		v.open[acct] = key
-	}
 }
 
 // Forget has all keys read from the store again, which may be another one now.
@@ -229,18 +231,6 @@ func (v *Vault) Renew(ctx context.Context, acct relay.AccountID) error {
 		return nil
 	}
 	return err
-}
-
-// keyOf returns what seals for an account; it makes a keyset if the account has none.
-func (v *Vault) keyOf(ctx context.Context, acct relay.AccountID) (tink.AEAD, error) {
-	if k := v.loaded(acct); k.current {
-		return k.key, nil
-	}
-	handle, stored, err := v.load(ctx, acct, true)
-	if err != nil {
-		return nil, err
-	}
-	return v.keep(acct, handle, loadedKey{stored: stored, current: true})
 }
 
 // loadedKey is the keys of an account, of a stored keyset. If the newest master key wraps
@@ -309,7 +299,11 @@ func (v *Vault) load(ctx context.Context, acct relay.AccountID, create bool) (ha
 		if err != nil {
 			return nil, nil, fmt.Errorf("vault: account %s: %w", acct, err)
 		}
-		rewrapped, err := v.wrap(acct, fresh)
+		var b bytes.Buffer
+		if err := fresh.WriteWithAssociatedData(keyset.NewBinaryWriter(&b), v.masters[0].key, bind(acct, "keyset")); err != nil {
+			return nil, nil, fmt.Errorf("vault: account %s: wrap: %w", acct, err)
+		}
+		rewrapped, err := json.Marshal(wrapped{v.masters[0].id, b.Bytes()})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -340,14 +334,6 @@ func (v *Vault) unwrap(acct relay.AccountID, b []byte) (h *keyset.Handle, curren
 		return h, i == 0, nil
 	}
 	return nil, false, relay.Errorf(relay.KindUnavailable, "vault: account %s: %w: %s", acct, ErrMasterKey, w.Master)
-}
-
-func (v *Vault) wrap(acct relay.AccountID, h *keyset.Handle) ([]byte, error) {
-	var b bytes.Buffer
-	if err := h.WriteWithAssociatedData(keyset.NewBinaryWriter(&b), v.masters[0].key, bind(acct, "keyset")); err != nil {
-		return nil, fmt.Errorf("vault: account %s: wrap: %w", acct, err)
-	}
-	return json.Marshal(wrapped{v.masters[0].id, b.Bytes()})
 }
 
 // grow adds a key to a keyset, or to none, which seals from now on.
