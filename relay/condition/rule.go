@@ -1,6 +1,8 @@
 package condition
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,8 +14,11 @@ import (
 
 	"github.com/expr-lang/expr"
 	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/types"
 	"github.com/expr-lang/expr/vm"
 	"github.com/expr-lang/expr/vm/runtime"
+
+	"github.com/penstock/penstock/decoders"
 )
 
 // Rule is a compiled condition of a rule. It is safe for concurrent use.
@@ -100,7 +105,7 @@ func compileProgram(source string, size int, nodes uint, rules *ruleVisitor, opt
 		rules.refuse(n, n.Value+" is a function")
 		return ruleProgram{}, rules.refusal(source)
 	}
-	p := ruleProgram{code: code, keys: rules.keys(), previous: rules.previous || rules.bare[rootPrevious] > 0, machines: &sync.Pool{New: func() any {
+	p := ruleProgram{code: code, previous: rules.previous || rules.bare[rootPrevious] > 0, machines: &sync.Pool{New: func() any {
 		return &ruleMachine{vm: vm.VM{MemoryBudget: maxMemory}, env: map[string]any{}}
 	}}}
 	for _, name := range slices.Sorted(maps.Keys(rules.bare)) {
@@ -117,16 +122,34 @@ func compileProgram(source string, size int, nodes uint, rules *ruleVisitor, opt
 			f.optional = optionalMark + name
 		}
 		p.slots = append(p.slots, f)
+		if f.root == rootValues || f.root == rootPrevious {
+			p.keys = append(p.keys, f.key)
+		}
 	}
+	slices.Sort(p.keys)
+	p.keys = slices.Compact(p.keys)
 	return p, nil
 }
 
-// run keeps no machine that an expression broke.
+// run evaluates the expression. A machine whose expression failed is not used again.
 func (p *ruleProgram) run(s *Subject, extra map[string]any) (any, error) {
 	m := p.machines.Get().(*ruleMachine)
-	if err := p.fill(m.env, s); err != nil {
-		p.machines.Put(m)
-		return nil, err
+	for i := range p.slots {
+		f := &p.slots[i]
+		v := s.slot(f.root, f.key)
+		if f.required != "" {
+			if v == nil {
+				p.machines.Put(m)
+				return nil, f.missing
+			}
+			m.env[f.required] = v
+		}
+		if f.optional != "" {
+			m.env[f.optional] = v
+		}
+	}
+	for _, name := range p.roots {
+		m.env[name] = s.root(name)
 	}
 	maps.Copy(m.env, extra)
 	v, err := m.vm.Run(p.code, m.env)
@@ -141,38 +164,6 @@ func (p *ruleProgram) run(s *Subject, extra map[string]any) (any, error) {
 		return nil, located(err)
 	}
 	return nil, err
-}
-
-func (p *ruleProgram) fill(env map[string]any, s *Subject) error {
-	for i := range p.slots {
-		f := &p.slots[i]
-		v := s.slot(f.root, f.key)
-		if f.required != "" {
-			if v == nil {
-				return f.missing
-			}
-			env[f.required] = v
-		}
-		if f.optional != "" {
-			env[f.optional] = v
-		}
-	}
-	for _, name := range p.roots {
-		env[name] = s.root(name)
-	}
-	return nil
-}
-
-// keys lists the keys of readings that an expression names.
-func (r *ruleVisitor) keys() []string {
-	var texts []string
-	for _, s := range r.slots {
-		if (s.root == rootValues || s.root == rootPrevious) && !slices.Contains(texts, s.key) {
-			texts = append(texts, s.key)
-		}
-	}
-	slices.Sort(texts)
-	return texts
 }
 
 // present refuses a missing value.
@@ -225,4 +216,54 @@ func textOf(v any) string {
 		return v.Format("2006-01-02T15:04:05Z07:00")
 	}
 	return strings.TrimSpace(fmt.Sprint(v))
+}
+
+// Limits of a body.
+const (
+	maxBody       = 4 << 10 // bytes of source
+	bodyNodes     = 200
+	maxBodyOutput = 64 << 10 // bytes of JSON
+)
+
+// Body is a compiled body of a rule's action. It is safe for concurrent use.
+type Body struct{ ruleProgram }
+
+// CompileBody checks and compiles the body of a rule's action: one expression
+// whose result is written as JSON.
+//
+//	{"text": device.name + ": " + round(values.temperature) + " °C", "raised": state == "raised"}
+//
+// It sees what a condition sees, and rule {id, name}, state and alarm_id. A value
+// that is missing is nil. The error has the line and the column.
+func CompileBody(source string) (*Body, error) {
+	rules := newRuleVisitor("body", true)
+	rules.known["rule"] = types.Map{"id": types.String, "name": types.String}
+	rules.known["state"], rules.known["alarm_id"] = types.String, types.String
+	program, err := compileProgram(source, maxBody, bodyNodes, rules)
+	if err != nil {
+		return nil, err
+	}
+	return &Body{program}, nil
+}
+
+// JSON returns the body of an occurrence. extra holds rule, state and alarm_id.
+// A result that JSON cannot hold, or longer than 64 KiB, is an error.
+func (b *Body) JSON(s Subject, extra map[string]any) ([]byte, error) {
+	v, err := b.run(&s, extra)
+	if err != nil {
+		return nil, err
+	}
+	if decoders.Elements(v, maxBodyOutput) < 0 {
+		return nil, fmt.Errorf("the body holds more than %d values", maxBodyOutput)
+	}
+	var buf bytes.Buffer
+	encoder := json.NewEncoder(&buf)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return nil, fmt.Errorf("the body is no JSON: %w", err)
+	}
+	if buf.Len() > maxBodyOutput {
+		return nil, fmt.Errorf("the body is longer than %d bytes", maxBodyOutput)
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
 }

@@ -50,21 +50,34 @@ func newRuleVisitor(name string, body bool) *ruleVisitor {
 	}
 }
 
-// methods are those of times and durations that an expression may call.
-func methods() []string {
-	return []string{"Hours", "Minutes", "Seconds", "Unix", "Year", "YearDay", "Day", "Hour", "Minute"}
-}
-
 // Visit implements ast.Visitor. Children are visited before their parents.
 func (r *ruleVisitor) Visit(node *ast.Node) {
 	r.visitor.Visit(node)
 	switch n := (*node).(type) {
 	case *ast.IdentifierNode:
-		r.identifier(n)
+		_, known := r.known[n.Value]
+		switch {
+		case n.Value == stringName:
+			r.uncalled[n] = true
+		case !known || strings.Contains(n.Value, ".") || n.Value == types.Extra:
+			r.refuse(n, "unknown name "+n.Value)
+		default:
+			r.bare[n.Value]++
+		}
 	case *ast.MemberNode:
 		r.member(node, n)
 	case *ast.CallNode:
-		r.call(n)
+		if name, ok := n.Callee.(*ast.IdentifierNode); ok && name.Value == stringName {
+			delete(r.uncalled, name)
+			return
+		}
+		if method, ok := n.Callee.(*ast.MemberNode); ok { // of a time or a duration
+			methods := []string{"Hours", "Minutes", "Seconds", "Unix", "Year", "YearDay", "Day", "Hour", "Minute"}
+			if name, ok := method.Property.(*ast.StringNode); ok && slices.Contains(methods, name.Value) {
+				return
+			}
+		}
+		r.refuse(n, "unknown function")
 	case *ast.ConditionalNode:
 		r.sometimes(&n.Exp1)
 		r.sometimes(&n.Exp2)
@@ -73,26 +86,13 @@ func (r *ruleVisitor) Visit(node *ast.Node) {
 	}
 }
 
-func (r *ruleVisitor) identifier(n *ast.IdentifierNode) {
-	if n.Value == stringName {
-		r.uncalled[n] = true
-		return
-	}
-	_, ok := r.known[n.Value]
-	if !ok || strings.Contains(n.Value, ".") || n.Value == types.Extra {
-		r.refuse(n, "unknown name "+n.Value)
-		return
-	}
-	r.bare[n.Value]++
-}
-
 func (r *ruleVisitor) member(node *ast.Node, n *ast.MemberNode) {
 	optional := n.Optional
 	if optional {
 		r.optional(&n.Node)
 	}
 	base, ok := n.Node.(*ast.IdentifierNode)
-	if !ok || !isRoot(base.Value) {
+	if !ok || !slices.Contains([]string{rootValues, rootPrevious, rootDevice, rootUplink, rootEvent}, base.Value) {
 		return
 	}
 	key, ok := n.Property.(*ast.StringNode)
@@ -112,23 +112,6 @@ func (r *ruleVisitor) member(node *ast.Node, n *ast.MemberNode) {
 		name = optionalMark + name
 	}
 	ast.Patch(node, &ast.IdentifierNode{Value: name})
-}
-
-func isRoot(name string) bool {
-	return slices.Contains([]string{rootValues, rootPrevious, rootDevice, rootUplink, rootEvent}, name)
-}
-
-func (r *ruleVisitor) call(n *ast.CallNode) {
-	if name, ok := n.Callee.(*ast.IdentifierNode); ok && name.Value == stringName {
-		delete(r.uncalled, name)
-		return
-	}
-	if method, ok := n.Callee.(*ast.MemberNode); ok {
-		if name, ok := method.Property.(*ast.StringNode); ok && slices.Contains(methods(), name.Value) {
-			return
-		}
-	}
-	r.refuse(n, "unknown function")
 }
 
 func (r *ruleVisitor) operator(node *ast.Node, n *ast.BinaryNode) {
