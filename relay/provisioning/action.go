@@ -2,6 +2,7 @@ package provisioning
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -10,34 +11,29 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// BulkReassign gives SIMs another subscriber; no operator is asked.
+// BulkReassign assigns SIMs to another subscriber, without the operator.
 const BulkReassign Action = "bulk_reassign"
 
-// List is the list that the jobs of an account's SIMs stand in, also those that
-// make exports and reports.
+// List is the list of the jobs of an account's SIMs, and of its exports and reports.
 const List = "cellular"
 
-// kinds begin with this.
+// kindPrefix begins the kinds of jobs.
 const kindPrefix = "sim."
 
 // Kind returns the kind of the jobs that perform an action.
 func (a Action) Kind() job.Kind { return job.Kind(kindPrefix + string(a)) }
 
-// ActionOf is what a job of the list does.
+// ActionOf returns the action of a kind of job.
 func ActionOf(k job.Kind) Action { return Action(strings.TrimPrefix(string(k), kindPrefix)) }
 
-// commands lists what an operator is asked for.
-func commands() []Action {
-	return []Action{Activate, Suspend, Unsuspend, Terminate, AddService, RemoveService}
-}
-
-// effect is what an action does to the state of a SIM.
+// effect is the change of a SIM's state by an action.
 type effect struct {
-	states []sim.State // in which it may be asked for
-	state  sim.State   // empty: the state stays
+	states []sim.State // in which the action is eligible
+	state  sim.State   // after the action; empty: unchanged
 	noun   string      // names the action in a refusal
 }
 
@@ -57,11 +53,11 @@ func (a Action) effect() effect {
 	return effect{}
 }
 
-// Order is what a job is to do with a SIM: the input of the job.
+// Order is the input of a job on one SIM.
 type Order struct {
 	ICCID    sim.ICCID `json:"iccid"`
 	Services []string  `json:"services,omitempty"`
-	// Subscriber gets the SIM; New is set if it has to be created, with its id.
+	// Subscriber is the new subscriber of the SIM. New is set if the job creates it.
 	Subscriber string          `json:"subscriber,omitempty"`
 	New        *sim.Subscriber `json:"new,omitempty"`
 }
@@ -74,12 +70,12 @@ func orderOf(j job.Job) (o Order, err error) {
 	return o, err
 }
 
-// begin reserves a SIM for a job, or refuses.
+// begin reserves a SIM for a job. It returns a Refusal if the SIM is not eligible.
 func (o Order) begin(one *sim.SIM, a Action, id string) error {
 	e := a.effect()
 	switch {
 	case one.Job == id:
-		return nil // it is already
+		return nil // it is reserved already
 	case one.Job != "":
 		return sim.Refuse(relay.KindInvalid, "SIM is not eligible for "+e.noun+": another job of it is in progress.")
 	case !slices.Contains(e.states, one.State):
@@ -94,8 +90,8 @@ func (o Order) begin(one *sim.SIM, a Action, id string) error {
 	return nil
 }
 
-// badService is the refusal of a service that there is not, that the SIM has
-// already, or has not.
+// badService is the refusal of a service that is unknown, that the SIM has already, or that
+// it lacks.
 func badService() error { return relay.Invalid("service", "The selected service is invalid.") }
 
 // Settled is the outcome of a job, saved in one transaction with its changes.
@@ -108,13 +104,21 @@ type Settled struct {
 	Simulated bool `json:"simulated,omitempty"`
 }
 
-// settle gives a SIM free and makes it what the operator reports.
+// settle releases a SIM and changes it as the operator reports.
 func (o Order) settle(one *sim.SIM, a Action, r Report, now time.Time) Settled {
 	s := Settled{From: one.State, At: now, Error: r.Refused, Simulated: r.Simulated}
 	want := cmp.Or(a.effect().state, one.State)
 	if r.Refused == "" {
-		o.apply(one, a)
 		one.State = want
+		switch a {
+		case Activate:
+			one.Service4G, one.Service5G = slices.Contains(o.Services, sim.Service4G), slices.Contains(o.Services, sim.Service5G)
+			one.Subscriber = o.Subscriber
+		case AddService, RemoveService:
+			for _, s := range o.Services {
+				one.SetService(s, a == AddService)
+			}
+		}
 	}
 	if r.State != "" {
 		one.State = r.State
@@ -126,15 +130,82 @@ func (o Order) settle(one *sim.SIM, a Action, r Report, now time.Time) Settled {
 	return s
 }
 
-// apply makes the changes other than that of the state.
-func (o Order) apply(one *sim.SIM, a Action) {
-	switch a {
-	case Activate:
-		one.Service4G, one.Service5G = slices.Contains(o.Services, sim.Service4G), slices.Contains(o.Services, sim.Service5G)
-		one.Subscriber = o.Subscriber
-	case AddService, RemoveService:
-		for _, s := range o.Services {
-			one.SetService(s, a == AddService)
-		}
-	}
+// Jobs loads jobs.
+type Jobs interface {
+	job.Getter
+	job.Lister
 }
+
+// Events sends events to an account's callback URL.
+type Events interface {
+	outbox.Notifier
+	// Prepare saves an event. The caller calls send to send it; send is nil if there is no event.
+	Prepare(ctx context.Context, acct relay.AccountID, e outbox.Event) (send func(), err error)
+}
+
+// Action is an operation on a SIM. Lists of jobs contain its text.
+type Action string
+
+// The actions that the operator of a SIM performs.
+const (
+	Activate      Action = "activate_sim"
+	Suspend       Action = "suspend_sim"
+	Unsuspend     Action = "unsuspend_sim"
+	Terminate     Action = "terminate_sim"
+	AddService    Action = "add_service"
+	RemoveService Action = "remove_service"
+)
+
+// Command is an operation on one SIM for the operator.
+type Command struct {
+	// ID is the job's. An operator that gets a command with a known ID does not repeat
+	// it and reports its state.
+	ID      string
+	Account relay.AccountID
+	Action  Action
+	ICCID   string
+	IMSI    string
+	MSISDN  string
+	// Services are the services to activate with, to add or to remove.
+	Services []string
+	// Subscriber is the id of the SIM's subscriber; only with Activate.
+	Subscriber string
+	// At is the time of the first command.
+	At time.Time
+}
+
+// Report is the state of a command.
+type Report struct {
+	// Pending is set while the operator has not finished. The command is repeated,
+	// after the time in After if the operator gave one.
+	Pending bool
+	After   time.Duration
+	// Refused is why the operator refused the command; empty if it did not.
+	Refused string
+	// State is the SIM's state at the operator. Empty means the state after the action, or, if
+	// the operator refused, the state before it.
+	State sim.State
+	// Simulated is set if nothing happened outside.
+	Simulated bool
+}
+
+// Operator performs actions. Its errors are relay.KindUnavailable: the result of the
+// command is unknown, and it is repeated.
+type Operator interface {
+	// Ready returns an error if no commands for a SIM are taken now.
+	Ready(ctx context.Context, iccid string) error
+	// Command performs a command or, if it is known, reports its state.
+	Command(ctx context.Context, c Command) (Report, error)
+}
+
+// Unavailable is the error of an operator that says when to repeat the command.
+type Unavailable struct {
+	After time.Duration
+	Cause error
+}
+
+// Error returns the cause.
+func (u *Unavailable) Error() string { return u.Cause.Error() }
+
+// Unwrap makes it relay.KindUnavailable.
+func (u *Unavailable) Unwrap() error { return relay.Errorf(relay.KindUnavailable, "%w", u.Cause) }

@@ -35,13 +35,13 @@ type Options struct {
 	Now   func() time.Time
 }
 
-// Actions starts the jobs and runs them.
+// Actions has the operations of the package, and runs their jobs.
 type Actions struct {
 	deps Deps
 	opts Options
 }
 
-// New returns the use cases.
+// New returns the Actions.
 func New(d Deps, o Options) (*Actions, error) {
 	if d.SIMs == nil || d.Subscribers == nil || d.Jobs == nil || d.Operator == nil || d.Events == nil || d.Submit == nil {
 		return nil, errors.New("provisioning: a dependency is missing")
@@ -62,13 +62,12 @@ type Activation struct {
 	Services   []string
 }
 
-// Activate asks the operator to bring a pending SIM into service and returns the
-// job that will do so. The SIM changes state only when the job completes; a new
-// subscriber is registered then.
+// Activate requests activation of a pending SIM from the operator and returns the job that
+// tracks it. The SIM changes, and a new subscriber is registered, when the job completes.
 //
-// It returns the refusal NoSIM, Invalid of what is wrong with the subscriber, a
-// Refusal if the SIM is not pending or has a job in flight already, and
-// KindUnavailable if the operator takes nothing now; nothing is done then.
+// It returns the refusal NoSIM, an Invalid error for the subscriber, a Refusal if the SIM is
+// not pending or has a job in progress, and KindUnavailable if the operator takes no commands
+// now. It changes nothing then.
 func (a *Actions) Activate(ctx context.Context, acct relay.AccountID, iccid string, activation Activation) (string, error) {
 	one, err := sim.Load(ctx, a.deps.SIMs, acct, iccid)
 	if err != nil {
@@ -77,7 +76,9 @@ func (a *Actions) Activate(ctx context.Context, acct relay.AccountID, iccid stri
 	o := Order{ICCID: one.ICCID, Services: activation.Services, Subscriber: activation.Subscriber}
 	if activation.New != nil {
 		subscriber := *activation.New
-		if err := prefixed("subscriber.", subscriber.Check([]string{"forename"})); err != nil {
+		p := relay.Problems{}
+		p.AddAll("subscriber.", relay.FieldsOf(subscriber.Check([]string{"forename"})))
+		if err := p.Err(); err != nil {
 			return "", err
 		}
 		subscriber.ID = relay.NewID(a.opts.Now())
@@ -86,18 +87,6 @@ func (a *Actions) Activate(ctx context.Context, acct relay.AccountID, iccid stri
 		return "", err
 	}
 	return a.order(ctx, acct, one, Activate, o)
-}
-
-// prefixed puts a word in front of the names of what is wrong.
-func prefixed(prefix string, err error) error {
-	p := relay.Problems{}
-	for field, texts := range relay.FieldsOf(err) {
-		p[prefix+field] = texts
-	}
-	if len(p) == 0 {
-		return err
-	}
-	return p.Err()
 }
 
 // subscriber checks that a parameter names a subscriber of the account.
@@ -112,9 +101,8 @@ func (a *Actions) subscriber(ctx context.Context, acct relay.AccountID, field, i
 	return err
 }
 
-// Change asks the operator for a change of service and returns the job that will
-// see to it; the action is Suspend, Unsuspend or Terminate. Its errors are those
-// of Activate.
+// Change requests an action, which is Suspend, Unsuspend or Terminate, from the operator and
+// returns the job that tracks it. Its errors are those of Activate.
 func (a *Actions) Change(ctx context.Context, acct relay.AccountID, iccid string, do Action) (string, error) {
 	one, err := sim.Load(ctx, a.deps.SIMs, acct, iccid)
 	if err != nil {
@@ -123,9 +111,9 @@ func (a *Actions) Change(ctx context.Context, acct relay.AccountID, iccid string
 	return a.order(ctx, acct, one, do, Order{ICCID: one.ICCID})
 }
 
-// SetService asks the operator to add a service or to remove one; the action is
-// AddService or RemoveService. It returns Invalid of service for one that there is
-// not, that the SIM has already, or has not; its other errors are those of
+// SetService requests an action, which is AddService or RemoveService, from the operator and
+// returns the job that tracks it. It returns an Invalid error of service if the service is
+// unknown, or if the SIM has the service already or lacks it. Its other errors are those of
 // Activate.
 func (a *Actions) SetService(ctx context.Context, acct relay.AccountID, iccid string, do Action, service string) (string, error) {
 	one, err := sim.Load(ctx, a.deps.SIMs, acct, iccid)
@@ -157,13 +145,13 @@ func (a *Actions) order(ctx context.Context, acct relay.AccountID, one sim.SIM, 
 	if err != nil {
 		return "", sim.Missing(err, sim.NoSIM())
 	}
-	// The job is saved and due: if it cannot be submitted now, it is found later, and a
-	// 424 would say that nothing was begun.
+	// The job is saved and due: if it cannot be submitted now, the sweeper submits it later. An
+	// error would mean that no job exists.
 	_ = a.deps.Submit.Submit(ctx, j)
 	return j.ID, nil
 }
 
-// job makes a job of the account's list.
+// job returns a new job of the account's list.
 func (a *Actions) job(acct relay.AccountID, do Action, input any) (job.Job, error) {
 	now := a.opts.Now().UTC()
 	b, err := json.Marshal(input)
@@ -186,7 +174,7 @@ func (a *Actions) Suspend(ctx context.Context, acct relay.AccountID, iccid sim.I
 		return nil
 	case err != nil:
 		return err
-	case one.Requested != sim.Active: // which is State without a job
+	case one.Requested != sim.Active: // without a job, Requested is State
 		return nil
 	case one.Job != "":
 		return relay.Errorf(relay.KindUnavailable, "SIM %s: another job is in progress", iccid)

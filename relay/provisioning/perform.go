@@ -1,6 +1,7 @@
 package provisioning
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,15 +10,16 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// Runners returns the runners of the jobs, by kind. They have limits enforce the limits of
-// SIMs that are activated.
+// Runners returns the runners of the jobs, by kind. limits enforces the limits of SIMs that
+// are activated.
 func (a *Actions) Runners(limits sim.LimitEnforcer) map[job.Kind]job.Runner {
 	p := performer{a, limits}
 	runners := map[job.Kind]job.Runner{BulkReassign.Kind(): job.RunnerFunc(a.runReassign)}
-	for _, action := range commands() {
+	for _, action := range []Action{Activate, Suspend, Unsuspend, Terminate, AddService, RemoveService} {
 		runners[action.Kind()] = job.RunnerFunc(p.perform)
 	}
 	return runners
@@ -29,7 +31,7 @@ type performer struct {
 	limits sim.LimitEnforcer
 }
 
-// The errors of a job that has lost its SIM.
+// The errors of a job whose SIM is deleted or reset.
 const (
 	simGone  = "The SIM is no longer there."
 	simReset = "The SIM was set anew meanwhile."
@@ -45,68 +47,51 @@ func (p performer) perform(ctx context.Context, j job.Job) (any, error) {
 	if len(j.Settled) > 0 {
 		return p.finish(ctx, j, o, j.Settled)
 	}
-	sim, err := p.deps.SIMs.Get(ctx, j.Account, o.ICCID)
+	// 1. Load the SIM. If it is no longer reserved for the job, another run has settled the job,
+	// or an inventory has reset the SIM.
+	reserved, err := p.deps.SIMs.Get(ctx, j.Account, o.ICCID)
 	switch {
 	case relay.KindOf(err) == relay.KindNotFound:
 		return nil, job.Fail(simGone)
 	case err != nil:
 		return nil, err
-	case sim.Job != j.ID:
-		return p.superseded(ctx, j, o)
-	}
-	report, err := p.deps.Operator.Command(ctx, commandOf(j, o, sim))
-	if err != nil {
-		return nil, retryError(err)
-	}
-	if report.Pending {
-		if age := p.opts.Now().Sub(j.CreatedAt); age < p.opts.ReportWithin {
-			return nil, job.Pause(pauseOf(report, age))
+	case reserved.Job != j.ID:
+		stored, err := p.deps.Jobs.Get(ctx, j.Account, j.ID)
+		if err != nil {
+			return nil, err
 		}
-		report = Report{Refused: "The operator did not report in time.", Simulated: report.Simulated}
+		if len(stored.Settled) > 0 {
+			return p.finish(ctx, j, o, stored.Settled)
+		}
+		return nil, job.Fail(simReset)
 	}
-	return p.settle(ctx, j, o, report)
-}
 
-// superseded handles a run whose SIM is no longer reserved for the job: another run
-// has settled it, or an inventory has reset the SIM.
-func (p performer) superseded(ctx context.Context, j job.Job, o Order) (any, error) {
-	now, err := p.deps.Jobs.Get(ctx, j.Account, j.ID)
-	switch {
-	case err != nil:
-		return nil, err
-	case len(now.Settled) > 0:
-		return p.finish(ctx, j, o, now.Settled)
-	}
-	return nil, job.Fail(simReset)
-}
-
-func commandOf(j job.Job, o Order, one sim.SIM) Command {
+	// 2. Send the command. If it fails, it is repeated after the operator's delay, else by the
+	// schedule of jobs.
 	c := Command{
 		ID: j.ID, Account: j.Account, Action: ActionOf(j.Kind), At: j.CreatedAt,
-		ICCID: string(one.ICCID), IMSI: one.IMSI, MSISDN: one.MSISDN, Services: o.Services,
+		ICCID: string(reserved.ICCID), IMSI: reserved.IMSI, MSISDN: reserved.MSISDN, Services: o.Services,
 	}
 	if c.Action == Activate {
 		c.Subscriber = o.Subscriber
 	}
-	return c
-}
-
-// retryError returns the error that retries a failed command: after the operator's
-// delay if it gave one, else by the schedule of jobs.
-func retryError(err error) error {
+	report, err := p.deps.Operator.Command(ctx, c)
 	if u, ok := errors.AsType[*Unavailable](err); ok && u.After > 0 {
-		return job.Pause(min(u.After, time.Hour))
+		return nil, job.Pause(min(u.After, time.Hour))
 	}
-	return err
-}
+	if err != nil {
+		return nil, err
+	}
 
-// pauseOf returns the delay before a pending command is repeated: the operator's, else
-// one that grows up to a minute.
-func pauseOf(r Report, age time.Duration) time.Duration {
-	if r.After > 0 {
-		return r.After
+	// 3. Wait for the report: for the operator's delay, else for one that grows up to a minute.
+	if report.Pending {
+		age := p.opts.Now().Sub(j.CreatedAt)
+		if age < p.opts.ReportWithin {
+			return nil, job.Pause(cmp.Or(max(report.After, 0), min(max(age/2, time.Second), time.Minute)))
+		}
+		report = Report{Refused: "The operator did not report in time.", Simulated: report.Simulated}
 	}
-	return min(max(age/2, time.Second), time.Minute)
+	return p.settle(ctx, j, o, report)
 }
 
 // settle changes the SIM, once for this job.
@@ -126,7 +111,7 @@ func (p performer) settle(ctx context.Context, j job.Job, o Order, r Report) (an
 	return p.finish(ctx, j, o, settled)
 }
 
-// save saves the SIM as a report makes it, and with it what it returns, Settled as JSON.
+// save changes the SIM as reported. It returns and saves the outcome, Settled as JSON.
 func (a *Actions) save(ctx context.Context, j job.Job, o Order, r Report) (json.RawMessage, error) {
 	return a.deps.SIMs.Settle(ctx, j, o.ICCID, func(one *sim.SIM) (json.RawMessage, error) {
 		if one.Job != j.ID {
@@ -151,8 +136,14 @@ func (p performer) finish(ctx context.Context, j job.Job, o Order, b json.RawMes
 	if err := json.Unmarshal(b, &s); err != nil {
 		return nil, fmt.Errorf("provisioning: job %s: settled: %w", j.ID, err)
 	}
-	if err := p.notifyState(ctx, j, o, s); err != nil {
-		return nil, err
+	if s.From != s.To { // the event's id derives from the job's, so that it is sent once
+		err := p.deps.Events.Notify(ctx, j.Account, outbox.Event{
+			ID: "sim-" + j.ID, Type: EventStateChanged, CreatedAt: s.At, About: j.ID,
+			Data: map[string]any{"iccid": o.ICCID, "previous_state": s.From, "current_state": s.To, "job_id": j.ID},
+		})
+		if err != nil {
+			return nil, err
+		}
 	}
 	if s.From != s.To && s.To == sim.Active {
 		if err := p.limits.EnforceSIMs(ctx, j.Account, []sim.ICCID{o.ICCID}); err != nil {
@@ -163,4 +154,42 @@ func (p performer) finish(ctx context.Context, j job.Job, o Order, b json.RawMes
 		return nil, job.Fail(s.Error)
 	}
 	return Result{o.ICCID, s.To, s.Simulated}, nil
+}
+
+// The types of the events of an account's jobs and SIMs.
+const (
+	EventJobCompleted = "job.completed"
+	EventJobFailed    = "job.failed"
+	EventStateChanged = "sim.state_changed"
+)
+
+// Ending is called before the end of a job is recorded. It releases the SIM of a job
+// that failed without an operator's report, and saves the job's event. finish sends
+// the event; it is nil if there is nothing to send.
+func (a *Actions) Ending(ctx context.Context, j job.Job, outcome job.Outcome) (finish func(), err error) {
+	if j.List != List {
+		return nil, nil
+	}
+	o, _ := orderOf(j) // without an ICCID, the job reserves no SIM
+	failed := outcome.State() == job.Failed
+	if failed && o.ICCID != "" {
+		_, err := a.save(ctx, j, o, Report{Refused: outcome.Error})
+		if _, lost := job.Reason(err); err != nil && !lost && relay.KindOf(err) != relay.KindNotFound {
+			return nil, err
+		}
+	}
+	data := map[string]any{
+		"id": j.ID, "action": ActionOf(j.Kind), "status": outcome.State(), "created_at": j.CreatedAt.UTC().Format(time.RFC3339),
+	}
+	if o.ICCID != "" {
+		data["iccid"] = string(o.ICCID)
+	}
+	if j.Name != "" {
+		data["name"] = j.Name
+	}
+	e := outbox.Event{ID: "job-" + j.ID, Type: EventJobCompleted, CreatedAt: a.opts.Now().UTC(), About: j.ID, Data: data}
+	if failed {
+		e.Type, data["error"] = EventJobFailed, outcome.Error
+	}
+	return a.deps.Events.Prepare(ctx, j.Account, e)
 }

@@ -13,58 +13,53 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// Reassignment selects the SIMs that get another subscriber: those named, or all of a
-// subscriber's.
+// Reassignment selects SIMs for another subscriber: the named ones, or all of the Source.
 type Reassignment struct {
 	Target string      `json:"target"`
 	ICCIDs []sim.ICCID `json:"iccids,omitempty"`
 	Source string      `json:"source,omitempty"`
-	Named  []string    `json:"-"` // the ICCIDs as they were given
+	Named  []string    `json:"-"` // the ICCIDs of the request
 }
 
 // Reassign submits a job that assigns SIMs to another subscriber and returns its id.
-// It returns Invalid for unknown subscribers, or if not exactly one of Named and
-// Source is set, and the refusal BadICCID for a SIM that the account does not have;
-// nothing is done then.
+// It returns an Invalid error for unknown subscribers, or if not exactly one of Named and
+// Source is set, and the refusal BadICCID for a SIM that the account does not have. It changes
+// nothing then.
 func (a *Actions) Reassign(ctx context.Context, acct relay.AccountID, r Reassignment) (string, error) {
 	if err := a.subscriber(ctx, acct, "target_subscriber", r.Target); err != nil {
 		return "", err
 	}
-	if err := a.checkSource(ctx, acct, &r); err != nil {
-		return "", err
+	switch {
+	case r.Source == "" && r.Named == nil:
+		return "", relay.Problem("iccids", "The iccids field is required when source subscriber is not present.")
+	case r.Source != "" && r.Named != nil:
+		return "", relay.Problem("source_subscriber", "The source subscriber field must not be present when iccids is.")
+	case r.Source != "" && r.Source == r.Target:
+		return "", relay.Problem("source_subscriber", "The source subscriber and target subscriber must be different.")
+	case r.Source != "":
+		if err := a.subscriber(ctx, acct, "source_subscriber", r.Source); err != nil {
+			return "", err
+		}
+	default:
+		var err error
+		if r.ICCIDs, err = sim.ParseICCIDs(r.Named); err != nil {
+			return "", err
+		}
+		found, err := a.deps.SIMs.GetMany(ctx, acct, r.ICCIDs)
+		if err != nil {
+			return "", err
+		}
+		for _, iccid := range r.ICCIDs {
+			if _, ok := found[iccid]; !ok {
+				return "", sim.BadICCID(string(iccid))
+			}
+		}
 	}
 	j, err := a.job(acct, BulkReassign, r)
 	if err != nil {
 		return "", err
 	}
 	return j.ID, a.deps.Submit.Submit(ctx, j)
-}
-
-func (a *Actions) checkSource(ctx context.Context, acct relay.AccountID, r *Reassignment) error {
-	switch {
-	case r.Source == "" && r.Named == nil:
-		return relay.Problem("iccids", "The iccids field is required when source subscriber is not present.")
-	case r.Source != "" && r.Named != nil:
-		return relay.Problem("source_subscriber", "The source subscriber field must not be present when iccids is.")
-	case r.Source != "" && r.Source == r.Target:
-		return relay.Problem("source_subscriber", "The source subscriber and target subscriber must be different.")
-	case r.Source != "":
-		return a.subscriber(ctx, acct, "source_subscriber", r.Source)
-	}
-	var err error
-	if r.ICCIDs, err = sim.ParseICCIDs(r.Named); err != nil {
-		return err
-	}
-	found, err := a.deps.SIMs.GetMany(ctx, acct, r.ICCIDs)
-	if err != nil {
-		return err
-	}
-	for _, iccid := range r.ICCIDs {
-		if _, ok := found[iccid]; !ok {
-			return sim.BadICCID(string(iccid))
-		}
-	}
-	return nil
 }
 
 // runReassign assigns SIMs to a subscriber, one time slice per run. Each run continues
@@ -74,11 +69,17 @@ func (a *Actions) runReassign(ctx context.Context, j job.Job) (any, error) {
 	if err := json.Unmarshal(j.Input, &r); err != nil {
 		return nil, fmt.Errorf("provisioning: job %s: input: %w", j.ID, err)
 	}
-	switch isFirst, err := a.mayRun(ctx, j); {
-	case err != nil:
-		return nil, err
-	case !isFirst:
-		return nil, job.Pause(time.Second)
+	// An old job waits until it is the account's first: two jobs that assign the same SIMs to
+	// different subscribers would undo each other forever.
+	if a.opts.Now().Sub(j.CreatedAt) >= concurrentFor {
+		filter := job.Filter{List: List, State: job.Processing, Kind: BulkReassign.Kind()}
+		found, _, err := a.deps.Jobs.List(ctx, j.Account, filter, 0, 1)
+		if err != nil {
+			return nil, err
+		}
+		if len(found) > 0 && found[0].ID != j.ID {
+			return nil, job.Pause(time.Second)
+		}
 	}
 	until := a.opts.Now().Add(a.opts.Slice)
 	for {
@@ -97,18 +98,6 @@ func (a *Actions) runReassign(ctx context.Context, j job.Job) (any, error) {
 
 // concurrentFor is how long reassignments of an account may run concurrently.
 const concurrentFor = time.Minute
-
-// mayRun reports whether a reassignment may run now: a new one may, an old one only if
-// it is the account's first. Two that assign the same SIMs to different subscribers
-// would undo each other forever.
-func (a *Actions) mayRun(ctx context.Context, j job.Job) (bool, error) {
-	if a.opts.Now().Sub(j.CreatedAt) < concurrentFor {
-		return true, nil
-	}
-	filter := job.Filter{List: List, State: job.Processing, Kind: BulkReassign.Kind()}
-	found, _, err := a.deps.Jobs.List(ctx, j.Account, filter, 0, 1)
-	return err == nil && (len(found) == 0 || found[0].ID == j.ID), err
-}
 
 // batchSize is the number of SIMs assigned between checks of the time slice.
 const batchSize = 500

@@ -4,13 +4,17 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
 )
 
-// list is the records of an account in a table, or those of a scope. Each column that it
-// is ordered and filtered by has an index that contains the others; the first is the id.
+// list selects the records of an account, or of a scope, in a table. Lists are ordered and
+// filtered by columns, each of which has an index that contains the others; the first is the
+// id.
 type list struct {
 	table   string
 	account relay.AccountID
@@ -83,8 +87,8 @@ func (l list) pageOf(q Query, fields string, where *db.Where) string {
 	return fmt.Sprintf(statement, fields, id, l.table, where, order, where.Arg(q.PerPage), where.Arg(q.Offset()))
 }
 
-// total returns how many records a list has: of all of an account by their counter, of
-// others by a count of the entries of an index.
+// total returns the number of records of a list. The list of a whole account has a counter;
+// for others, total counts the entries of an index.
 func (l list) total(ctx context.Context, database *db.DB, filters []Filter, where *db.Where) (int, error) {
 	label := l.table + " count"
 	if len(filters) == 0 && l.scope == (Scope{}) {
@@ -111,3 +115,93 @@ func addToCount(ctx context.Context, tx *db.Tx, acct relay.AccountID, table stri
 	}
 	return tx.Run(ctx, table+" count", statement, acct, table, added)
 }
+
+// Columns returns the columns by which lists of SIMs are filtered and ordered. The first
+// column is the default order.
+func Columns() []string { return []string{"iccid", "imsi", "msisdn"} }
+
+// SubscriberColumns returns the columns of lists of subscribers. Names are compared without
+// regard to case. The id, which is the order of registration, is not a filter.
+func SubscriberColumns() []string { return []string{"id", "forename", "surname"} }
+
+// Match is how a filter compares.
+type Match int
+
+// The matches.
+const (
+	Equals Match = iota
+	Differs
+	Begins
+)
+
+// Filter keeps the records of a list whose column compares so with a value.
+type Filter struct {
+	Column string
+	Match  Match
+	Value  string
+}
+
+// Holds reports whether a column's value passes.
+func (f Filter) Holds(value string) bool {
+	switch f.Match {
+	case Differs:
+		return value != f.Value
+	case Begins:
+		return strings.HasPrefix(value, f.Value)
+	}
+	return value == f.Value
+}
+
+// ParseFilter reads a filter as requests have it: the operator is =, !=,
+// starts_with or like. The value of like ends in % for the beginning of a text and is the
+// whole text otherwise. An empty operator means =. An empty value selects all records. If the
+// operator or the value is invalid, wrong names it and text is the reason.
+func ParseFilter(column, operator, value string) (f Filter, wrong, text string) {
+	if len(value) > maxText || !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl) {
+		return f, "value", "must be a text of at most 255 characters."
+	}
+	f = Filter{Column: column, Value: value}
+	switch operator {
+	case "=", "":
+	case "!=":
+		f.Match = Differs
+	case "starts_with":
+		f.Match = Begins
+	case "like":
+		prefix, begins := strings.CutSuffix(value, "%")
+		if strings.ContainsAny(prefix, "%_") {
+			return f, "value", "must be a text, or its beginning followed by %."
+		}
+		if f.Value = prefix; begins {
+			f.Match = Begins
+		}
+	default:
+		return f, "operator", "must be =, !=, like or starts_with."
+	}
+	return f, "", ""
+}
+
+// Query selects and orders a page of a list. Filters have different columns.
+type Query struct {
+	relay.Page
+	OrderBy    string // a column; empty: see Order
+	Descending bool   // the exact reverse of ascending
+	Filters    []Filter
+}
+
+// Order returns the index of the column that a list is ordered by: the requested one,
+// else that of the first filter by a prefix, whose index has the results next to each
+// other, else the first.
+func (q Query) Order(columns []string) int {
+	key := q.OrderBy
+	for _, f := range q.Filters {
+		if key == "" && f.Match == Begins {
+			key = f.Column
+		}
+	}
+	return max(0, slices.Index(columns, key))
+}
+
+// Scope selects the SIMs of a pool, of a subscriber, or, if both fields are empty, of the
+// account. At most one field is set.
+type Scope struct{ Pool, Subscriber string }

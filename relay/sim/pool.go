@@ -3,21 +3,24 @@ package sim
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 )
 
-// PoolChange is a new pool, or a change to one: what is nil stays as it is.
+// PoolChange has the fields of a new pool, or the changes to a pool; nil fields do not change.
 type PoolChange struct {
 	Name  *string
 	Limit LimitChange
-	// Recipients replaces all of them; one whose e-mail address stays keeps its id.
+	// Recipients replaces all recipients. A recipient with a known e-mail address keeps its id.
 	Recipients *[]Recipient
 }
 
-// check tidies and refuses.
+// check trims the fields of the change and returns their problems. A new pool must have a name.
 func (c PoolChange) check(fresh bool) error {
 	p := relay.Problems{}
 	if c.Name != nil {
@@ -28,16 +31,13 @@ func (c PoolChange) check(fresh bool) error {
 		p.AddNamed("name", "The %s field is required.")
 	}
 	c.Limit.check(p, 1)
-	if c.Recipients != nil {
-		checkAll(p, *c.Recipients)
+	if c.Recipients == nil {
+		return p.Err()
 	}
-	return p.Err()
-}
-
-func checkAll(p relay.Problems, list []Recipient) {
+	list := *c.Recipients
 	if len(list) > MaxRecipients {
 		p.AddNamed("recipients", "The %s must be at most 100.")
-		return
+		return p.Err()
 	}
 	for i := range list {
 		path := fmt.Sprintf("recipients.%d.", i)
@@ -46,9 +46,10 @@ func checkAll(p relay.Problems, list []Recipient) {
 			p.AddNamed(path+"email", "The %s has a duplicate value.")
 		}
 	}
+	return p.Err()
 }
 
-// to applies the change, or refuses the limit.
+// to returns the pool after the change. It returns an Invalid error if the limit is wrong.
 func (c PoolChange) to(p Pool, newID func() string) (Pool, error) {
 	if c.Name != nil {
 		p.Name = *c.Name
@@ -106,8 +107,9 @@ func (s *Service) changePool(ctx context.Context, acct relay.AccountID, id strin
 // MaxICCIDs is how many SIMs a request may name.
 const MaxICCIDs = 5000
 
-// ParseICCIDs reads a list of ICCIDs, of which there must be one at least. What
-// is no ICCID is refused like one that the account does not have.
+// ParseICCIDs parses a list of ICCIDs and removes repeated ones. It returns an Invalid error
+// for an empty list, for more than MaxICCIDs, and, as for a SIM of another account, for a text
+// that is not an ICCID.
 func ParseICCIDs(list []string) ([]ICCID, error) {
 	switch {
 	case len(list) == 0:
@@ -130,8 +132,7 @@ func ParseICCIDs(list []string) ([]ICCID, error) {
 	return iccids, nil
 }
 
-// Attach puts SIMs of the account into a pool, all or none. Those that are in it
-// stay.
+// Attach puts SIMs of the account into a pool, all or none. SIMs that are in the pool stay.
 func (s *Service) Attach(ctx context.Context, acct relay.AccountID, pool string, list []string) error {
 	iccids, err := ParseICCIDs(list)
 	if err != nil {
@@ -162,4 +163,97 @@ func (s *Service) PoolSIMs(ctx context.Context, acct relay.AccountID, pool strin
 		return nil, 0, Missing(err, NoPool())
 	}
 	return s.SIMs.List(ctx, acct, Scope{Pool: pool}, q)
+}
+
+// pools are records of their own.
+const pools db.Documents[Pool] = "sim_pool"
+
+// Attach puts SIMs into a pool.
+func (s *SIMs) Attach(ctx context.Context, acct relay.AccountID, pool string, iccids []ICCID) error {
+	return s.join(ctx, acct, pool, "", iccids)
+}
+
+// Detach takes SIMs out of a pool.
+func (s *SIMs) Detach(ctx context.Context, acct relay.AccountID, pool string, iccids []ICCID) error {
+	return s.join(ctx, acct, pool, strconv.FormatUint(rand.Uint64(), 36), iccids)
+}
+
+// join puts SIMs into a pool, or, if detachment is set, takes them out of it. The detachment
+// names the call: if the call is repeated because its response was lost, it has the same
+// result.
+func (s *SIMs) join(ctx context.Context, acct relay.AccountID, pool, detachment string, iccids []ICCID) error {
+	const lock = `
+		SELECT iccid, pool, detached
+		FROM sim
+		WHERE (account, iccid) IN (SELECT account, iccid FROM batch)
+		ORDER BY iccid {for update}`
+	attach, label := detachment == "", "pool "+pool
+	return s.db.Write(ctx, label, func(ctx context.Context, tx *db.Tx) error {
+		// 1. Lock the SIMs.
+		if _, err := pools.Get(ctx, tx, acct, pool); err != nil {
+			return Missing(err, NoPool())
+		}
+		members, err := db.List(ctx, tx, "SIMs", lock, func(m *member) []any {
+			return []any{&m.iccid, &m.pool, &m.detached}
+		}, db.AccountColumn(acct, "iccid", iccids))
+		if err != nil {
+			return err
+		}
+		byICCID := db.By(members, func(m member) ICCID { return m.iccid })
+
+		// 2. Find those that move, and refuse the first that must not.
+		var moving []ICCID
+		for _, iccid := range iccids {
+			m, found := byICCID[iccid]
+			repeated := !attach && m.detached == detachment
+			switch {
+			case !found:
+				return BadICCID(string(iccid))
+			case attach && m.pool != "" && m.pool != pool:
+				return NotFree(iccid)
+			case !attach && !repeated && m.pool != pool:
+				return BadICCID(string(iccid))
+			}
+			if attach && m.pool == "" || !attach && !repeated {
+				moving = append(moving, iccid)
+			}
+		}
+
+		// 3. Save their pool.
+		rows := db.AccountColumn(acct, "iccid", moving)
+		if attach {
+			return tx.Run(ctx, label, "UPDATE sim SET pool = $1"+updateMatched, pool, rows)
+		}
+		return tx.Run(ctx, label, "UPDATE sim SET pool = '', detached = $1"+updateMatched, detachment, rows)
+	})
+}
+
+// member is a SIM, its pool, and the last call that took it out of a pool.
+type member struct {
+	iccid          ICCID
+	pool, detached string
+}
+
+// Pools keeps pools.
+type Pools struct{ db *db.DB }
+
+// NewPools returns the store of pools.
+func NewPools(database *db.DB) *Pools { return &Pools{db: database} }
+
+// Get loads a pool.
+func (s *Pools) Get(ctx context.Context, acct relay.AccountID, id string) (Pool, error) {
+	return pools.Get(ctx, s.db, acct, id)
+}
+
+// Put saves a new pool.
+func (s *Pools) Put(ctx context.Context, acct relay.AccountID, p Pool) error {
+	return pools.Put(ctx, s.db, acct, p.ID, p)
+}
+
+// Change saves a pool as changed by the function.
+func (s *Pools) Change(ctx context.Context, acct relay.AccountID, id string, change func(*Pool) error) (Pool, error) {
+	return db.Transact(ctx, s.db, "pool "+id, func(ctx context.Context, tx *db.Tx) (Pool, error) {
+		pool, _, err := pools.Change(ctx, tx, acct, id, change)
+		return pool, err
+	})
 }

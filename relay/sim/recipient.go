@@ -62,6 +62,9 @@ func (s *Service) RemovePoolRecipient(ctx context.Context, acct relay.AccountID,
 	return err
 }
 
+// maxRecipientNumber is the largest number of digits of a recipient's phone number.
+const maxRecipientNumber = 20
+
 // check normalises a recipient and adds its problems, under a prefix.
 func (r *Recipient) check(p relay.Problems, path string, numbered bool) {
 	r.Email, r.Number = strings.TrimSpace(r.Email), strings.TrimSpace(r.Number)
@@ -71,11 +74,10 @@ func (r *Recipient) check(p relay.Problems, path string, numbered bool) {
 	case !IsEmail(r.Email) || relay.CheckAddress(r.Email) != nil:
 		p.AddNamed(path+"email", "The %s must be a valid email address.")
 	}
-	const most = 20
 	switch {
 	case r.Number == "" && numbered:
 		p.AddNamed(path+"number", "The %s field is required.")
-	case r.Number != "" && (!relay.Digits(r.Number) || len(r.Number) > most):
+	case r.Number != "" && (!relay.Digits(r.Number) || len(r.Number) > maxRecipientNumber):
 		p.AddNamed(path+"number", "The %s must be at most 20 digits.")
 	}
 }
@@ -83,7 +85,7 @@ func (r *Recipient) check(p relay.Problems, path string, numbered bool) {
 // sameEmail compares addresses as mail systems do.
 func (r Recipient) sameEmail(o Recipient) bool { return strings.EqualFold(r.Email, o.Email) }
 
-// joined adds a recipient whose e-mail address is new. One with the same id was added
+// joined adds a recipient whose e-mail address is new. A recipient with the same id was added
 // by an earlier attempt whose response was lost.
 func joined(list []Recipient, r Recipient) ([]Recipient, error) {
 	if slices.ContainsFunc(list, func(o Recipient) bool { return o.ID == r.ID }) {
@@ -98,8 +100,8 @@ func joined(list []Recipient, r Recipient) ([]Recipient, error) {
 	return append(slices.Clone(list), r), nil
 }
 
-// without removes a recipient. there is set once the recipient was found: if it is
-// missing at the next attempt, it was removed and the store's response was lost.
+// without removes a recipient and sets *ok. If *ok is set and the recipient is missing, an
+// earlier attempt removed the recipient and its response was lost.
 func without(list []Recipient, id string, ok *bool) ([]Recipient, error) {
 	offset := slices.IndexFunc(list, func(r Recipient) bool { return r.ID == id })
 	switch {

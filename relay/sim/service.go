@@ -51,14 +51,14 @@ type Options struct {
 	Now       func() time.Time
 }
 
-// Service is the use cases of SIMs that take effect at once; package provisioning has
-// those that take a job.
+// Service has the operations on SIMs that take effect at once. Package provisioning has the
+// operations that take a job.
 type Service struct {
 	Deps
 	opts Options
 }
 
-// New returns the use cases.
+// New returns a Service.
 func New(d Deps, o Options) (*Service, error) {
 	if d.SIMs == nil || d.Pools == nil || d.Subscribers == nil || d.Callbacks == nil || d.Prober == nil || d.Limits == nil {
 		return nil, errors.New("sim: a dependency is missing")
@@ -100,16 +100,15 @@ func (s *Service) change(ctx context.Context, acct relay.AccountID, iccid string
 	return sim, Missing(err, NoSIM())
 }
 
-// LimitChange is a change to a limit; what is nil stays as it is.
+// LimitChange has the changes to a limit; nil fields do not change.
 type LimitChange struct {
 	Monthly, Warning *int64 // bytes
 	Cap              *Cap
-	// NoMonthly and NoWarning lift them.
+	// NoMonthly and NoWarning remove the limit and the warning.
 	NoMonthly, NoWarning bool
 }
 
-// check adds the problems by the names of the parameters; least is the smallest
-// number of bytes.
+// check adds the problems by parameter. minimum is the smallest number of bytes.
 func (c LimitChange) check(p relay.Problems, minimum int64) {
 	for name, value := range map[string]*int64{"monthly_usage_limit": c.Monthly, "monthly_usage_limit_warning": c.Warning} {
 		switch {
@@ -133,9 +132,9 @@ func value(n *int64) int64 {
 	return *n
 }
 
-// to applies the change, or refuses a limit that warns only when it is passed. The
-// default cap of a first limit is Notify, because a limit without an action has no
-// effect.
+// to returns the limit after the change. It returns an Invalid error if the warning is above
+// the limit. The default cap of a first limit is Notify, because a limit without an action has
+// no effect.
 func (c LimitChange) to(l Limit) (Limit, error) {
 	if value(c.Monthly) > 0 && l.Monthly == 0 && l.Cap == NoCap {
 		l.Cap = Notify
@@ -153,7 +152,7 @@ func (c LimitChange) to(l Limit) (Limit, error) {
 	return l, nil
 }
 
-// SetLimit changes the monthly limit of a SIM, which must be given; 0 lifts it.
+// SetLimit changes the monthly limit of a SIM. Monthly is required; 0 removes the limit.
 func (s *Service) SetLimit(ctx context.Context, acct relay.AccountID, iccid string, c LimitChange) (SIM, error) {
 	p := relay.Problems{}
 	if c.Monthly == nil {
@@ -163,18 +162,18 @@ func (s *Service) SetLimit(ctx context.Context, acct relay.AccountID, iccid stri
 	if err := p.Err(); err != nil {
 		return SIM{}, err
 	}
-	one, err := s.change(ctx, acct, iccid, func(one *SIM) (err error) {
-		one.Limit, err = c.to(one.Limit)
+	changed, err := s.change(ctx, acct, iccid, func(sim *SIM) (err error) {
+		sim.Limit, err = c.to(sim.Limit)
 		return err
 	})
 	if err != nil {
 		return SIM{}, err
 	}
-	return one, s.Limits.EnforceSIMs(ctx, acct, []ICCID{one.ICCID})
+	return changed, s.Limits.EnforceSIMs(ctx, acct, []ICCID{changed.ICCID})
 }
 
-// SetCallback saves the account's callback URL after a test request has reached it.
-// An unusable URL is Invalid of callback_url.
+// SetCallback saves the account's callback URL after a test request to the URL has succeeded.
+// It returns an Invalid error of callback_url if the URL is unusable.
 func (s *Service) SetCallback(ctx context.Context, acct relay.AccountID, url string) error {
 	if err := checkCallback(url, s.opts.AllowHTTP); err != nil {
 		return err
@@ -189,7 +188,8 @@ func (s *Service) SetCallback(ctx context.Context, acct relay.AccountID, url str
 	return s.Callbacks.SetCallback(ctx, acct, url)
 }
 
-// Register makes a subscriber. required names what must be given, see Required.
+// Register saves a new subscriber. required names the fields that must not be empty, see
+// Required.
 func (s *Service) Register(ctx context.Context, acct relay.AccountID, subscriber Subscriber, required []string) (Subscriber, error) {
 	if err := subscriber.Check(required); err != nil {
 		return subscriber, err
@@ -229,12 +229,10 @@ func checkCallback(raw string, allowHTTP bool) error {
 	}
 	u, err := url.Parse(raw)
 	switch {
-	case err != nil || len(raw) > maxURL || u.Hostname() == "" || u.Fragment != "" || strings.ContainsFunc(raw, blank):
+	case err != nil || len(raw) > maxURL || u.Hostname() == "" || u.Fragment != "" || strings.ContainsFunc(raw, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }):
 		return relay.Invalid("callback_url", "The callback url must be a valid URL.")
 	case u.Scheme == "https" || u.Scheme == "http" && allowHTTP:
 		return nil
 	}
 	return relay.Invalid("callback_url", "The callback url must begin with https://.")
 }
-
-func blank(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }

@@ -31,7 +31,7 @@ const (
 	Terminated State = "terminated"
 )
 
-// States lists them all, in order.
+// States returns all states, in their order.
 func States() []State { return []State{Pending, Active, Suspended, Terminated} }
 
 // The services that a SIM may have.
@@ -59,8 +59,7 @@ type SIM struct {
 	Unopened bool
 	// State is current_state.
 	State State
-	// Requested is requested_state: the state asked for while a job runs, else
-	// the same as State.
+	// Requested is requested_state: the state after the job while a job runs, else State.
 	Requested State
 	// Job is the id of the job in flight that will change this SIM, if any.
 	Job        string
@@ -84,11 +83,11 @@ const (
 	Block  Cap = "block"
 )
 
-// Caps lists them all.
+// Caps returns all caps.
 func Caps() []Cap { return []Cap{NoCap, Notify, Block} }
 
-// Limit is how much a SIM, or the SIMs of a pool together, may use in a calendar
-// month, UTC.
+// Limit bounds the usage of a SIM, or of the SIMs of a pool together, in a calendar month,
+// UTC.
 type Limit struct {
 	Monthly int64 // bytes; 0: no limit
 	Warning int64 // bytes after which a warning is sent; 0: none
@@ -98,10 +97,10 @@ type Limit struct {
 // Caps reports whether anything happens when the limit is reached.
 func (l Limit) Caps() bool { return l.Monthly > 0 && (l.Cap == Notify || l.Cap == Block) }
 
-// Blocks reports whether what reaches the limit is taken out of service.
+// Blocks reports whether SIMs that reach the limit are suspended.
 func (l Limit) Blocks() bool { return l.Caps() && l.Cap == Block }
 
-// IsSet reports whether there is anything to hold usage to.
+// IsSet reports whether usage is compared with the limit.
 func (l Limit) IsSet() bool { return l.Warning > 0 || l.Caps() }
 
 // Recipient is notified when a limit is near or reached.
@@ -111,7 +110,7 @@ type Recipient struct {
 	Number string `json:"number,omitempty"` // digits; empty: none
 }
 
-// MaxRecipients is how many a SIM or a pool may have.
+// MaxRecipients is the largest number of recipients of a SIM or a pool.
 const MaxRecipients = 100
 
 // Pool is a group of SIMs with a limit of their own.
@@ -119,7 +118,7 @@ type Pool struct {
 	ID         string      `json:"id"`
 	Name       string      `json:"name"`
 	Limit      Limit       `json:"limit"`
-	Recipients []Recipient `json:"recipients,omitempty"` // by email no two alike
+	Recipients []Recipient `json:"recipients,omitempty"` // with different e-mail addresses
 }
 
 // Declared returns a SIM after an inventory was applied: fields that only an inventory
@@ -155,4 +154,52 @@ func (sim *SIM) SetService(service string, on bool) {
 	case Service5G:
 		sim.Service5G = on
 	}
+}
+
+// Refusal is an error whose text is for the account's holder.
+type Refusal struct{ err *relay.Error }
+
+// Refuse makes a Refusal of a kind.
+func Refuse(kind relay.Kind, text string) error {
+	return &Refusal{&relay.Error{Kind: kind, Message: text}}
+}
+
+// Error returns the text.
+func (r *Refusal) Error() string { return r.err.Message }
+
+// Unwrap returns the error with the kind.
+func (r *Refusal) Unwrap() error { return r.err }
+
+// NoSIM is the refusal of a SIM that the account does not have.
+func NoSIM() error { return Refuse(relay.KindNotFound, "SIM not found.") }
+
+// NoPool is the refusal of a pool that the account does not have.
+func NoPool() error { return Refuse(relay.KindInvalid, "Invalid pool.") }
+
+// NoSubscriber is the refusal of a subscriber that the account does not have.
+func NoSubscriber() error { return Refuse(relay.KindInvalid, "Invalid subscriber.") }
+
+// NoRecipient is the refusal of a recipient that the SIM or pool does not have.
+func NoRecipient() error { return Refuse(relay.KindInvalid, "Invalid recipient.") }
+
+// BadICCID is the refusal of a request about a SIM that it may not change.
+func BadICCID(iccid string) error {
+	const maxShown = 40
+	if len(iccid) > maxShown {
+		iccid = iccid[:maxShown] + "…"
+	}
+	return Refuse(relay.KindInvalid, "Invalid ICCID: "+iccid+".")
+}
+
+// Missing returns the refusal if err is relay.KindNotFound, else err.
+func Missing(err, refusal error) error {
+	if relay.KindOf(err) == relay.KindNotFound {
+		return refusal
+	}
+	return err
+}
+
+// NotFree is the refusal of a SIM that is in another pool.
+func NotFree(iccid ICCID) error {
+	return Refuse(relay.KindInvalid, "ICCID "+string(iccid)+" is in another pool: detach it first.")
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,7 +15,7 @@ import (
 	"github.com/penstock/penstock/relay/job"
 )
 
-// SIMs keeps SIMs, in step with jobs.
+// SIMs stores SIMs. A SIM and the job that changes it are saved in one transaction.
 type SIMs struct{ db *db.DB }
 
 // NewSIMs returns the store of SIMs.
@@ -39,27 +40,27 @@ func (s *SIMs) Change(ctx context.Context, acct relay.AccountID, iccid ICCID, ch
 
 // changeOne is Change in a transaction.
 func changeOne(ctx context.Context, tx *db.Tx, acct relay.AccountID, iccid ICCID, change func(*SIM) error) (SIM, error) {
-	have, err := loadOne(ctx, tx, acct, iccid, forUpdate)
+	oldSim, err := loadOne(ctx, tx, acct, iccid, forUpdate)
 	if err != nil {
 		return SIM{}, err
 	}
-	shall := have
-	shall.Recipients = slices.Clone(have.Recipients)
-	if err := change(&shall); err != nil {
+	newSim := oldSim
+	newSim.Recipients = slices.Clone(oldSim.Recipients)
+	if err := change(&newSim); err != nil {
 		return SIM{}, err
 	}
-	shall.ICCID, shall.Pool = have.ICCID, have.Pool
-	if reflect.DeepEqual(have, shall) {
-		return shall, nil
+	newSim.ICCID, newSim.Pool = oldSim.ICCID, oldSim.Pool
+	if reflect.DeepEqual(oldSim, newSim) {
+		return newSim, nil
 	}
-	return shall, update(ctx, tx, acct, []changed{{have, shall}})
+	return newSim, update(ctx, tx, acct, []changed{{oldSim, newSim}})
 }
 
-// Delete forgets a SIM.
+// Delete deletes a SIM; relay.KindNotFound if there is none.
 func (s *SIMs) Delete(ctx context.Context, acct relay.AccountID, iccid ICCID) error {
-	noun := "SIM " + string(iccid)
-	return s.db.Write(ctx, noun, func(ctx context.Context, tx *db.Tx) error {
-		if err := db.MustChange(ctx, tx, noun, "DELETE FROM sim WHERE account = $1 AND iccid = $2", acct, iccid); err != nil {
+	label := "SIM " + string(iccid)
+	return s.db.Write(ctx, label, func(ctx context.Context, tx *db.Tx) error {
+		if err := db.MustChange(ctx, tx, label, "DELETE FROM sim WHERE account = $1 AND iccid = $2", acct, iccid); err != nil {
 			return err
 		}
 		return addToCount(ctx, tx, acct, simTable, -1)
@@ -79,7 +80,7 @@ func (s *SIMs) List(ctx context.Context, acct relay.AccountID, scope Scope, q Qu
 	return readPage(ctx, s.db, simsOf(acct, scope), q, columns, read)
 }
 
-// Scan returns the ICCIDs of a scope after the cursor from.
+// Scan returns up to limit ICCIDs of a scope after iccid.
 func (s *SIMs) Scan(ctx context.Context, acct relay.AccountID, scope Scope, iccid ICCID, limit int) ([]ICCID, error) {
 	where := simsOf(acct, scope).where(nil)
 	where.And("iccid > ?", iccid)
@@ -110,8 +111,8 @@ type Found struct {
 	SIM
 }
 
-// Find returns SIMs of one or all accounts, by account and ICCID. A text that few SIMs
-// hold has it read all of them.
+// Find returns SIMs of one or all accounts, by account and ICCID. For a text that few SIMs
+// contain, it reads all SIMs.
 func (s *SIMs) Find(ctx context.Context, f Search) ([]Found, error) {
 	var w db.Where
 	w.AndSet("account = ?", f.Account)
@@ -130,8 +131,8 @@ func (s *SIMs) Find(ctx context.Context, f Search) ([]Found, error) {
 	})
 }
 
-// Begin saves what change makes of a SIM together with a new job. A job that is
-// there has begun: the answer was lost then, and it may have changed the SIM since.
+// Begin saves a changed SIM together with a new job. If the job exists, Begin does nothing:
+// the response of an earlier call was lost, and the job may have changed the SIM since.
 func (s *SIMs) Begin(ctx context.Context, j job.Job, iccid ICCID, change func(*SIM) error) error {
 	return s.db.Write(ctx, "job "+j.ID+": begin", func(ctx context.Context, tx *db.Tx) error {
 		created, err := job.Create(ctx, tx, j)
@@ -143,12 +144,13 @@ func (s *SIMs) Begin(ctx context.Context, j job.Job, iccid ICCID, change func(*S
 	})
 }
 
-// Settle saves what change makes of a SIM together with what the job came to.
+// Settle saves a changed SIM together with the outcome of its job, which change returns. If
+// the job has an outcome, Settle returns that and changes nothing.
 func (s *SIMs) Settle(
 	ctx context.Context, j job.Job, iccid ICCID, change func(*SIM) (json.RawMessage, error),
 ) (json.RawMessage, error) {
-	ref, noun := job.Ref{Account: j.Account, ID: j.ID}, "job "+j.ID+": settle"
-	return db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) (json.RawMessage, error) {
+	ref, label := job.Ref{Account: j.Account, ID: j.ID}, "job "+j.ID+": settle"
+	return db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) (json.RawMessage, error) {
 		settled, err := job.Settled(ctx, tx, ref)
 		if err != nil || settled != nil {
 			return settled, err
@@ -158,7 +160,7 @@ func (s *SIMs) Settle(
 			return err
 		})
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", noun, err)
+			return nil, fmt.Errorf("%s: %w", label, err)
 		}
 		return settled, job.Settle(ctx, tx, ref, settled)
 	})
@@ -167,15 +169,52 @@ func (s *SIMs) Settle(
 // declareBatch is how many SIMs one transaction declares.
 const declareBatch = 2000
 
+// declareRounds is the largest number of attempts to declare SIMs that other gateways create
+// at the same time.
+const declareRounds = 10
+
 // Declare saves the SIMs of an inventory.
 func (s *SIMs) Declare(ctx context.Context, acct relay.AccountID, sims []SIM, reset bool) error {
 	for chunk := range slices.Chunk(sims, declareBatch) {
-		declared := make(map[ICCID]SIM, len(chunk)) // the last of those that are named twice
-		for _, sim := range chunk {
-			declared[sim.ICCID] = sim
-		}
+		declared := db.By(chunk, func(s SIM) ICCID { return s.ICCID }) // the last of those that are named twice
 		err := s.db.Write(ctx, "SIMs: declare", func(ctx context.Context, tx *db.Tx) error {
-			return declare(ctx, tx, acct, declared, reset)
+			remaining, added := slices.Sorted(maps.Keys(declared)), 0
+			for round := 0; len(remaining) > 0; round++ {
+				if round == declareRounds {
+					return relay.Errorf(relay.KindUnavailable, "SIM %s: too many concurrent updates", remaining[0])
+				}
+				// 1. Lock the SIMs that exist, and find the changes and the new SIMs.
+				stored, err := load(ctx, tx, acct, remaining, " ORDER BY iccid"+forUpdate)
+				if err != nil {
+					return err
+				}
+				var known, fresh []changed
+				for _, iccid := range remaining {
+					oldSim, found := stored[iccid]
+					c := changed{oldSim, Declared(oldSim, declared[iccid], reset)}
+					switch {
+					case !found:
+						fresh = append(fresh, c)
+					case !reflect.DeepEqual(c.oldSim, c.newSim):
+						known = append(known, c)
+					}
+				}
+				// 2. Save them. SIMs that another gateway has created meanwhile remain.
+				if err := update(ctx, tx, acct, known); err != nil {
+					return err
+				}
+				inserted, err := insert(ctx, tx, acct, fresh)
+				if err != nil {
+					return err
+				}
+				added, remaining = added+len(inserted), remaining[:0]
+				for _, c := range fresh {
+					if !inserted[c.newSim.ICCID] {
+						remaining = append(remaining, c.newSim.ICCID)
+					}
+				}
+			}
+			return addToCount(ctx, tx, acct, simTable, added)
 		})
 		if err != nil {
 			return err
@@ -184,56 +223,101 @@ func (s *SIMs) Declare(ctx context.Context, acct relay.AccountID, sims []SIM, re
 	return nil
 }
 
-// declareRounds is how often SIMs are declared again that another gateway has just
-// made.
-const declareRounds = 10
+// columns are the columns of a SIM in the order of fields.
+const columns = `account, iccid, imsi, msisdn, pool, subscriber, state, requested, job, service_4g, service_5g,
+  pin, pin2, puk, puk2, monthly, warning, cap, recipients`
 
-func declare(ctx context.Context, tx *db.Tx, acct relay.AccountID, declared map[ICCID]SIM, reset bool) error {
-	remainingIccids := slices.Sorted(maps.Keys(declared))
-	added := 0
-	for round := 0; len(remainingIccids) > 0; round++ {
-		if round == declareRounds {
-			return relay.Errorf(relay.KindUnavailable, "SIM %s: too many concurrent updates", remainingIccids[0])
-		}
-		known, fresh, err := decide(ctx, tx, acct, remainingIccids, declared, reset)
-		if err != nil {
-			return err
-		}
-		if err := update(ctx, tx, acct, known); err != nil {
-			return err
-		}
-		inserted, err := insert(ctx, tx, acct, fresh)
-		if err != nil {
-			return err
-		}
-		added, remainingIccids = added+len(inserted), remainingIccids[:0]
-		for _, c := range fresh {
-			if !inserted[c.newSim.ICCID] {
-				remainingIccids = append(remainingIccids, c.newSim.ICCID)
-			}
-		}
+func fields(acct *relay.AccountID, s *SIM) []any {
+	code := func(c *string) any { return db.SealedOr(&s.Unopened, c, simTable, acct) }
+	return []any{
+		acct, &s.ICCID, &s.IMSI, &s.MSISDN, &s.Pool, &s.Subscriber, &s.State, &s.Requested, &s.Job, &s.Service4G, &s.Service5G,
+		code(&s.Codes.PIN), code(&s.Codes.PIN2), code(&s.Codes.PUK), code(&s.Codes.PUK2),
+		&s.Limit.Monthly, &s.Limit.Warning, &s.Limit.Cap,
+		db.JSON(&s.Recipients),
 	}
-	return addToCount(ctx, tx, acct, simTable, added)
 }
 
-// decide locks the SIMs that exist and returns what becomes of them, if they
-// change, and those that are new.
-func decide(
-	ctx context.Context, tx *db.Tx, acct relay.AccountID, iccids []ICCID, declared map[ICCID]SIM, reset bool,
-) (known, fresh []changed, err error) {
-	have, err := load(ctx, tx, acct, iccids, " ORDER BY iccid"+forUpdate)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, iccid := range iccids {
-		oldSim, found := have[iccid]
-		c := changed{oldSim, Declared(oldSim, declared[iccid], reset)}
-		switch {
-		case !found:
-			fresh = append(fresh, c)
-		case !reflect.DeepEqual(c.oldSim, c.newSim):
-			known = append(known, c)
+// read returns the pointers for columns, and sets the defaults of a SIM that was read.
+func read(s *SIM) []any { return readOwned(new(relay.AccountID), s) }
+
+// readOwned is read with the account of the SIM.
+func readOwned(acct *relay.AccountID, s *SIM) []any {
+	return append(fields(acct, s), func() {
+		s.Requested, s.Limit.Cap = cmp.Or(s.Requested, s.State), cmp.Or(s.Limit.Cap, NoCap)
+	})
+}
+
+// batchOf returns the SIMs after their changes as rows.
+func batchOf(acct relay.AccountID, changes []changed) *db.Batch {
+	return db.BatchOf(columns+", unopened", changes, func(c *changed) []any {
+		values := fields(&acct, &c.newSim)
+		if len(c.newSim.Recipients) == 0 {
+			values[len(values)-1] = ""
+		}
+		return append(values, c.oldSim.Unopened)
+	})
+}
+
+// changed is a SIM before and after; the zero SIM for none.
+type changed struct{ oldSim, newSim SIM }
+
+// forUpdate at the end of a query locks the SIMs that it reads.
+const forUpdate = " {for update}"
+
+// load loads the SIMs of an account by ICCID, and omits missing ones. lock is "" or ends in
+// forUpdate.
+func load(ctx context.Context, c db.Conn, acct relay.AccountID, iccids []ICCID, lock string) (map[ICCID]SIM, error) {
+	sims, err := db.List(ctx, c, "SIMs", `
+SELECT `+columns+` FROM sim
+WHERE (account, iccid) IN (SELECT account, iccid FROM batch)`+lock, read, db.AccountColumn(acct, "iccid", iccids))
+	return db.By(sims, func(s SIM) ICCID { return s.ICCID }), err
+}
+
+// loadOne loads a SIM; relay.KindNotFound if there is none. lock is "" or forUpdate.
+func loadOne(ctx context.Context, c db.Conn, acct relay.AccountID, iccid ICCID, lock string) (SIM, error) {
+	return db.One(ctx, c, "SIM "+string(iccid), `
+SELECT `+columns+` FROM sim
+WHERE account = $1 AND iccid = $2`+lock, read, acct, iccid)
+}
+
+// insert saves new SIMs and returns those that did not exist.
+func insert(ctx context.Context, tx *db.Tx, acct relay.AccountID, changes []changed) (map[ICCID]bool, error) {
+	return db.Map[ICCID, bool](ctx, tx, "SIMs", `
+INSERT INTO sim (`+columns+`, detached)
+SELECT `+columns+`, '' FROM batch WHERE true
+ON CONFLICT (account, iccid) DO NOTHING
+RETURNING iccid, 1`, batchOf(acct, changes))
+}
+
+// Most changes do not move a SIM in a list: updateFields does not touch indexed columns. A
+// code that does not open is unchanged unless a new one is declared.
+const (
+	updateFields = `
+UPDATE sim SET state = batch.state, requested = batch.requested, job = batch.job,
+  service_4g = batch.service_4g, service_5g = batch.service_5g,
+  pin = CASE WHEN batch.unopened = 1 AND batch.pin = '' THEN sim.pin ELSE batch.pin END,
+  pin2 = CASE WHEN batch.unopened = 1 AND batch.pin2 = '' THEN sim.pin2 ELSE batch.pin2 END,
+  puk = CASE WHEN batch.unopened = 1 AND batch.puk = '' THEN sim.puk ELSE batch.puk END,
+  puk2 = CASE WHEN batch.unopened = 1 AND batch.puk2 = '' THEN sim.puk2 ELSE batch.puk2 END,
+  monthly = batch.monthly, warning = batch.warning, cap = batch.cap, recipients = batch.recipients`
+	updateMoved   = `, imsi = batch.imsi, msisdn = batch.msisdn, subscriber = batch.subscriber`
+	updateMatched = `
+FROM batch WHERE sim.account = batch.account AND sim.iccid = batch.iccid`
+)
+
+// update saves SIMs that are locked; their pools stay as they are.
+func update(ctx context.Context, tx *db.Tx, acct relay.AccountID, changes []changed) error {
+	var stay, move []changed
+	for _, c := range changes {
+		oldSim, newSim := &c.oldSim, &c.newSim
+		if oldSim.IMSI != newSim.IMSI || oldSim.MSISDN != newSim.MSISDN || oldSim.Pool != newSim.Pool || oldSim.Subscriber != newSim.Subscriber {
+			move = append(move, c)
+		} else {
+			stay = append(stay, c)
 		}
 	}
-	return known, fresh, nil
+	if err := tx.Run(ctx, "SIMs", updateFields+updateMatched, batchOf(acct, stay)); err != nil {
+		return err
+	}
+	return tx.Run(ctx, "SIMs", updateFields+updateMoved+updateMatched, batchOf(acct, move))
 }

@@ -180,14 +180,14 @@ func poolsTakeAllOrNone(t *testing.T, open func(t *testing.T) *db.DB) {
 		}
 	}
 	relaytest.NoError(t, s.Attach(ctx, 1, "p1", []ICCID{firstSIM}))
-	out := newJoining("p1", []ICCID{firstSIM}, false)
+	detach := func() error { return s.join(ctx, 1, "p1", "a call", []ICCID{firstSIM}) }
 	for range 2 { // the caller repeats a call whose answer was lost
-		if err := s.join(ctx, 1, out); err != nil {
+		if err := detach(); err != nil {
 			t.Errorf("a detachment that comes twice: %v", err)
 		}
 	}
 	relaytest.NoError(t, s.Attach(ctx, 1, "p1", []ICCID{firstSIM}))
-	relaytest.NoError(t, s.join(ctx, 1, out))
+	relaytest.NoError(t, detach())
 	relaytest.Equal(t, "a detachment that comes after an attachment", relaytest.Must(s.Get(ctx, 1, firstSIM))(t).Pool, "p1")
 	relaytest.NoError(t, s.Detach(ctx, 1, "p1", []ICCID{firstSIM, firstSIM}))
 	countsAgree(t, db)

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"net/mail"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 )
 
 // Subscriber is an end customer.
@@ -32,8 +34,7 @@ type Field struct {
 	Value *string
 }
 
-// Fields returns the parameters of a subscriber by their names in requests, all
-// but the id.
+// Fields returns the parameters of a subscriber, except the id, with their names in requests.
 func (s *Subscriber) Fields() []Field {
 	return []Field{
 		{"title", &s.Title}, {"forename", &s.Forename}, {"surname", &s.Surname}, {"address", &s.Address},
@@ -42,12 +43,12 @@ func (s *Subscriber) Fields() []Field {
 	}
 }
 
-// Required lists what a registration must have.
+// Required returns the fields that a registration must have.
 func Required() []string {
 	return []string{"forename", "surname", "address", "post_code", "contact_no"}
 }
 
-// maxText is how many characters a name or a line of an address may have.
+// maxText is the largest number of characters of a name or a line of an address.
 const maxText = 255
 
 // Check normalises the fields and returns Invalid with their problems by name.
@@ -83,4 +84,62 @@ func IsEmail(s string) bool {
 	}
 	_, host, _ := strings.Cut(s, "@")
 	return strings.Contains(strings.Trim(host, "."), ".") && !strings.HasSuffix(host, ".")
+}
+
+// Subscribers keeps subscribers.
+type Subscribers struct{ db *db.DB }
+
+// NewSubscribers returns the store of subscribers.
+func NewSubscribers(database *db.DB) *Subscribers { return &Subscribers{db: database} }
+
+// subscriberTable is the table of subscribers, and their list in sim_count.
+const subscriberTable = "sim_subscriber"
+
+// Get loads a subscriber.
+func (s *Subscribers) Get(ctx context.Context, acct relay.AccountID, id string) (Subscriber, error) {
+	return db.One(ctx, s.db, "subscriber "+id, "SELECT doc FROM sim_subscriber WHERE account = $1 AND id = $2",
+		db.Doc[Subscriber], acct, id)
+}
+
+// folded returns a name in lower case. It replaces control characters, which filters do not
+// have, by spaces.
+func folded(name string) string {
+	return strings.Map(func(r rune) rune { return max(r, ' ') }, strings.ToLower(name))
+}
+
+// Put saves a subscriber. It replaces a stored one, because a job may run again.
+func (s *Subscribers) Put(ctx context.Context, acct relay.AccountID, subscriber Subscriber) error {
+	const insert = `
+		INSERT INTO sim_subscriber (account, id, forename, surname, doc)
+		VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (account, id) DO NOTHING`
+	const replace = `
+		UPDATE sim_subscriber
+		SET forename = $3,
+		    surname = $4,
+		    doc = $5
+		WHERE account = $1
+		  AND id = $2`
+	label := "subscriber " + subscriber.ID
+	values := []any{acct, subscriber.ID, folded(subscriber.Forename), folded(subscriber.Surname), db.JSON(subscriber)}
+	return s.db.Write(ctx, label, func(ctx context.Context, tx *db.Tx) error {
+		inserted, err := tx.Exec(ctx, label, insert, values...)
+		if err != nil {
+			return err
+		}
+		if inserted == 0 {
+			return tx.Run(ctx, label, replace, values...)
+		}
+		return addToCount(ctx, tx, acct, subscriberTable, 1)
+	})
+}
+
+// List returns a page of an account's subscribers.
+func (s *Subscribers) List(ctx context.Context, acct relay.AccountID, q Query) ([]Subscriber, int, error) {
+	q.Filters = slices.Clone(q.Filters)
+	for i := range q.Filters {
+		q.Filters[i].Value = folded(q.Filters[i].Value)
+	}
+	l := list{table: subscriberTable, account: acct, columns: SubscriberColumns()}
+	return readPage(ctx, s.db, l, q, "doc", db.Doc[Subscriber])
 }
