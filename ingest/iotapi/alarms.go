@@ -54,10 +54,6 @@ func (s *Surface) listAlarms(c *fiber.Ctx) error {
 // defaultAlarms is how many alarms a list has unless asked otherwise.
 const defaultAlarms = 100
 
-func (s *Surface) getAlarm(c *fiber.Ctx) (rule.Alarm, error) {
-	return s.Rules.Alarm(c.UserContext(), httpd.AccountOf(c), params.Path(c, "alarm_id"))
-}
-
 func (s *Surface) patchAlarm(c *fiber.Ctx) (rule.Alarm, error) {
 	var in struct {
 		Acknowledged *bool  `json:"acknowledged"`

@@ -18,25 +18,11 @@ func (s *Surface) addDecoderSensor(c *fiber.Ctx) (iot.Decoder, error) {
 }
 
 func (s *Surface) createDecoder(c *fiber.Ctx) (iot.Decoder, error) {
-	var in struct {
-		Name          string         `json:"name"`
-		Description   string         `json:"description"`
-		Type          iot.DeviceType `json:"type"`
-		MACVersion    string         `json:"loraWanMacVersion"`
-		Revision      string         `json:"loraWanRevision"`
-		ClassB        bool           `json:"loraSupportClassB"`
-		ClassC        bool           `json:"loraSupportClassC"`
-		UseRawPayload bool           `json:"useRawPayload"`
-		Codec         string         `json:"codec"`
-		Source        string         `json:"source"`
-	}
-	if err := decodeRequest(c, &in); err != nil {
+	var change iot.DecoderChange
+	if err := decodeRequest(c, &change); err != nil {
 		return iot.Decoder{}, err
 	}
-	return s.IoT.CreateDecoder(c.UserContext(), httpd.AccountOf(c), iot.Decoder{
-		Name: in.Name, Description: in.Description, Type: in.Type, Codec: in.Codec, Source: in.Source,
-		UseRawPayload: in.UseRawPayload, MACVersion: in.MACVersion, Revision: in.Revision, ClassB: in.ClassB, ClassC: in.ClassC,
-	})
+	return s.IoT.CreateDecoder(c.UserContext(), httpd.AccountOf(c), change)
 }
 
 func (s *Surface) deleteDecoderSensor(c *fiber.Ctx) (iot.Decoder, error) {
@@ -56,7 +42,9 @@ func (s *Surface) getDecoder(c *fiber.Ctx) error {
 		return err
 	}
 	answer := decoderOf(d)
-	answer.Unmapped = httpd.Each(unmapped, unmappedOf)
+	answer.Unmapped = httpd.Each(unmapped, func(k iot.UnmappedKey) unmappedJSON {
+		return unmappedJSON{Key: k.Key, LastSeen: formatTime(k.LastSeen), Count: k.Count}
+	})
 	return c.JSON(answer)
 }
 
@@ -66,10 +54,6 @@ func (s *Surface) listDecoderSensors(c *fiber.Ctx) ([]iot.Mapping, error) {
 		return nil, err
 	}
 	return d.Sensors, nil
-}
-
-func (s *Surface) listDecoders(c *fiber.Ctx) ([]iot.Decoder, error) {
-	return s.IoT.Decoders(c.UserContext(), httpd.AccountOf(c))
 }
 
 func (s *Surface) patchDecoder(c *fiber.Ctx) (iot.Decoder, error) {

@@ -1,10 +1,15 @@
 package iotapi
 
 import (
+	"encoding/json"
+	"time"
+
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/decoders/iso8601"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -19,10 +24,6 @@ func (s *Surface) listSensors(c *fiber.Ctx) error {
 		return err
 	}
 	return sendPage(c, page, sensors, sensorOf)
-}
-
-func (s *Surface) listDevices(c *fiber.Ctx) ([]iot.Device, error) {
-	return s.IoT.Devices(c.UserContext(), httpd.AccountOf(c))
 }
 
 func (s *Surface) getDeviceByIdentifier(c *fiber.Ctx) error {
@@ -54,4 +55,178 @@ func (s *Surface) patchSensor(c *fiber.Ctx) (iot.Sensor, error) {
 	return s.IoT.ChangeSensor(c.UserContext(), httpd.AccountOf(c), params.Path(c, "sensor_id"), iot.SensorChange{
 		Name: in.Name, Slope: (*float64)(in.Slope), Offset: (*float64)(in.Offset), RetentionDays: (*int)(in.RetentionDays),
 	})
+}
+
+// newDevice is the input of the operations that create a device.
+type newDevice struct {
+	LocationID   string       `json:"location_id"`
+	DecoderID    *string      `json:"decoder_id"`
+	Identifier   string       `json:"identifier"`
+	MACAddress   string       `json:"mac_address"`
+	Name         *string      `json:"name"`
+	Comment      *string      `json:"comment"`
+	Longitude    *decimalText `json:"longitude"`
+	Latitude     *decimalText `json:"latitude"`
+	Altitude     *decimalText `json:"altitude"`
+	ParserParams *document    `json:"parser_params"`
+}
+
+func (s *Surface) createDevice(kind iot.DeviceType) func(*fiber.Ctx) (iot.Device, error) {
+	return func(c *fiber.Ctx) (iot.Device, error) {
+		var in newDevice
+		if err := decodeRequest(c, &in); err != nil {
+			return iot.Device{}, err
+		}
+		identifier := in.Identifier
+		if kind == iot.Bluetooth {
+			identifier = in.MACAddress
+		}
+		return s.IoT.CreateDevice(c.UserContext(), httpd.AccountOf(c), iot.NewDevice{
+			Type: kind, Identifier: identifier, LocationID: in.LocationID,
+			DeviceChange: iot.DeviceChange{
+				Name: in.Name, Comment: in.Comment, DecoderID: in.DecoderID,
+				Longitude: (*string)(in.Longitude), Latitude: (*string)(in.Latitude), Altitude: (*string)(in.Altitude),
+				ParserParams: (*string)(in.ParserParams),
+			},
+		})
+	}
+}
+
+func (s *Surface) patchDevice(c *fiber.Ctx) (iot.Device, error) {
+	var in struct {
+		Name         *string      `json:"name"`
+		Comment      *string      `json:"comment"`
+		Longitude    *decimalText `json:"longitude"`
+		Latitude     *decimalText `json:"latitude"`
+		Altitude     *decimalText `json:"altitude"`
+		DecoderID    *string      `json:"decoder_id"`
+		LocationID   *string      `json:"location_id"`
+		FrameLogging *string      `json:"frame_logging"`
+		ParserParams *document    `json:"parser_params"`
+	}
+	if err := decodeRequest(c, &in); err != nil {
+		return iot.Device{}, err
+	}
+	return s.IoT.ChangeDevice(c.UserContext(), httpd.AccountOf(c), params.Path(c, "device_id"), iot.DeviceChange{
+		Name: in.Name, Comment: in.Comment, DecoderID: in.DecoderID, LocationID: in.LocationID, FrameLogging: in.FrameLogging,
+		Longitude: (*string)(in.Longitude), Latitude: (*string)(in.Latitude), Altitude: (*string)(in.Altitude),
+		ParserParams: (*string)(in.ParserParams),
+	})
+}
+
+// locationJSON is a location as the API shows it.
+type locationJSON struct {
+	ID       string `json:"id"`
+	Name     string `json:"name"`
+	Imported bool   `json:"imported"` // takes the devices that import themselves
+}
+
+func locationOf(l iot.Location) locationJSON { return locationJSON(l) }
+
+func (s *Surface) createLocation(c *fiber.Ctx) (iot.Location, error) {
+	var in struct {
+		Name     string `json:"name"`
+		Imported bool   `json:"imported"`
+	}
+	if err := decodeRequest(c, &in); err != nil {
+		return iot.Location{}, err
+	}
+	return s.IoT.CreateLocation(c.UserContext(), httpd.AccountOf(c), iot.Location{Name: in.Name, Imported: in.Imported})
+}
+
+// createdJSON is a device in responses of create operations: with numbers where get
+// operations have strings, and with the MAC address if there is one.
+type createdJSON struct {
+	deviceJSON
+	Longitude  *float64 `json:"longitude"`
+	Latitude   *float64 `json:"latitude"`
+	Altitude   *float64 `json:"altitude"`
+	MACAddress string   `json:"mac_address,omitempty"`
+}
+
+func createdOf(d iot.Device) createdJSON {
+	view := createdJSON{deviceJSON: deviceOf(d), Longitude: d.Longitude, Latitude: d.Latitude, Altitude: d.Altitude}
+	if d.Type == iot.Bluetooth {
+		view.MACAddress = d.Identifier
+	}
+	return view
+}
+
+func (s *Surface) addEventMarker(c *fiber.Ctx) error {
+	var in struct {
+		ID            string `json:"event_marker_id"`
+		Comment       string `json:"comment"`
+		DatePublished string `json:"date_published"`
+	}
+	if err := decodeRequest(c, &in); err != nil {
+		return err
+	}
+	m := iot.Marker{ID: in.ID, Comment: in.Comment}
+	p := relay.Problems{}
+	m.CreatedAt = parseMarkerTime(p, in.DatePublished)
+	if err := p.Err(); err != nil {
+		return err
+	}
+	m, created, err := s.IoT.AddMarker(c.UserContext(), httpd.AccountOf(c), params.Path(c, "device_id"), m)
+	if err != nil {
+		return err
+	}
+	status := fiber.StatusOK
+	if created {
+		status = fiber.StatusCreated
+	}
+	return sendData(c, status, markerOf(m))
+}
+
+// parseMarkerTime parses date_published, in UTC unless it has a zone; zero if it is
+// empty.
+func parseMarkerTime(p relay.Problems, text string) time.Time {
+	if text == "" {
+		return time.Time{}
+	}
+	if t, ok := iso8601.Parse(text); ok && t.Year() > 0 {
+		return t
+	}
+	p.Add("date_published", "The date published does not match the format YYYY-MM-DD HH:mm:ss.")
+	return time.Time{}
+}
+
+// markerJSON is an event marker as the API shows it.
+type markerJSON struct {
+	ID        string `json:"id"`
+	Comment   string `json:"comment"`
+	CreatedAt string `json:"created_at"`
+}
+
+func markerOf(m iot.Marker) markerJSON {
+	return markerJSON{ID: m.ID, Comment: m.Comment, CreatedAt: formatTime(m.CreatedAt)}
+}
+
+// frameJSON is a raw frame as the API shows it.
+type frameJSON struct {
+	ID         string          `json:"id"`
+	ReceivedAt string          `json:"received_at"`
+	Time       *string         `json:"time"`
+	Sender     string          `json:"sender"`
+	Kind       string          `json:"kind"`
+	FCnt       *int64          `json:"f_cnt"`
+	FPort      *int64          `json:"f_port"`
+	Payload    string          `json:"payload"`
+	Encrypted  bool            `json:"encrypted"`
+	Object     json.RawMessage `json:"object"`
+	Samples    json.RawMessage `json:"samples"`
+	Truncated  bool            `json:"truncated"`
+	RSSI       *float64        `json:"rssi"`
+	SNR        *float64        `json:"snr"`
+	Gateways   int             `json:"gateways"`
+	Refused    string          `json:"refused"`
+	Note       string          `json:"note"`
+}
+
+func frameOf(f iot.RawFrame) frameJSON {
+	return frameJSON{
+		ID: f.ID, ReceivedAt: formatTime(f.ReceivedAt), Time: httpd.TimeOrNull(f.Time, iot.TimeFormat), Sender: f.Sender, Kind: f.Kind,
+		FCnt: f.FCnt, FPort: f.FPort, Payload: f.Payload, Encrypted: f.Encrypted, Object: f.Object, Samples: f.Samples,
+		Truncated: f.Truncated, RSSI: f.RSSI, SNR: f.SNR, Gateways: f.Gateways, Refused: f.Refused, Note: f.Note,
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/gofiber/fiber/v2"
@@ -126,32 +127,19 @@ func aggregateWriter() func([]byte, *iot.AggregateRow) []byte {
 	}
 }
 
-// appendText appends a string member.
+// appendText appends a string member, escaped like encoding/json without HTML escapes.
 func appendText(b []byte, name, text string) []byte {
 	b = append(b, name...)
-	if !needsNoEscape(text) {
-		return append(b, quoteJSON(text)...)
+	escaped := func(r rune) bool {
+		return r < ' ' || r == '"' || r == '\\' || r == 0x7f || r == '\u2028' || r == '\u2029'
+	}
+	if strings.ContainsFunc(text, escaped) || !utf8.ValidString(text) {
+		quoted, _ := relay.EncodeJSON(text) // a text can always be written
+		return append(b, quoted...)
 	}
 	b = append(b, '"')
 	b = append(b, text...)
 	return append(b, '"')
-}
-
-// needsNoEscape reports whether encoding/json would not escape a text, HTML escapes
-// disabled.
-func needsNoEscape(text string) bool {
-	for i := range len(text) {
-		if c := text[i]; c < ' ' || c == '"' || c == '\\' || c == 0x7f || c == 0xe2 { // U+2028 begins with E2
-			return false
-		}
-	}
-	return utf8.ValidString(text)
-}
-
-// quoteJSON encodes a text like encoding/json, without escaping & and <.
-func quoteJSON(text string) []byte {
-	b, _ := relay.EncodeJSON(text) // a text can always be written
-	return b
 }
 
 // appendNumber appends a number or null member.

@@ -12,14 +12,6 @@ import (
 	"github.com/penstock/penstock/relay/rule"
 )
 
-// answers is what the surface says of errors.
-func answers() httpd.Errors {
-	return httpd.ErrorsOf(httpd.Errors{
-		relay.KindNotFound: httpd.Empty(fiber.StatusNotFound),
-		relay.KindConflict: httpd.Fixed(fiber.StatusUnprocessableEntity, "Device has already been claimed."),
-	})
-}
-
 // invalidDevice answers for an unknown device as the specification requires for some
 // operations.
 func invalidDevice(c *fiber.Ctx, err error) error {

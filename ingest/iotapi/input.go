@@ -2,13 +2,20 @@ package iotapi
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
 
+	"github.com/gofiber/fiber/v2"
+
 	"github.com/penstock/penstock/decoders/decimal"
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/httpd/params"
+	"github.com/penstock/penstock/relay"
 )
 
 // unknownFields returns the paths of the fields of a JSON value that its type does not
@@ -16,12 +23,17 @@ import (
 func unknownFields(raw []byte, t reflect.Type, at string) (paths []string) {
 	switch t = baseType(t); t.Kind() {
 	case reflect.Struct:
-		var fields map[string]json.RawMessage
-		_ = json.Unmarshal(raw, &fields) // a value of another type has been refused
-		for name, value := range fields {
+		var members map[string]json.RawMessage
+		_ = json.Unmarshal(raw, &members) // a value of another type has been refused
+		for name, value := range members {
 			path := strings.TrimPrefix(at+"."+name, ".")
-			if f, ok := fieldNamed(t, name); ok {
-				paths = append(paths, unknownFields(value, f.Type, path)...)
+			fields := reflect.VisibleFields(t)
+			i := slices.IndexFunc(fields, func(f reflect.StructField) bool {
+				known, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+				return strings.EqualFold(known, name)
+			})
+			if i >= 0 {
+				paths = append(paths, unknownFields(value, fields[i].Type, path)...)
 			} else {
 				paths = append(paths, path)
 			}
@@ -35,17 +47,6 @@ func unknownFields(raw []byte, t reflect.Type, at string) (paths []string) {
 	}
 	slices.Sort(paths)
 	return paths
-}
-
-// fieldNamed returns the field of a struct with a JSON name.
-func fieldNamed(t reflect.Type, name string) (reflect.StructField, bool) {
-	for i := range t.NumField() {
-		known, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		if strings.EqualFold(known, name) {
-			return t.Field(i), true
-		}
-	}
-	return reflect.StructField{}, false
 }
 
 // number is a JSON number. Unlike float64 it does not read 1e-400 as 0.
@@ -100,4 +101,95 @@ func (d *document) UnmarshalJSON(b []byte) error {
 	}
 	*d = document(bytes.Clone(b))
 	return nil
+}
+
+// listInput returns the parameters of a list.
+func listInput(c *fiber.Ctx) input { return input{params.OfList(c, relay.FieldWords)} }
+
+// pageOf reads the parameters of a list that has no others than page and per_page.
+func pageOf(c *fiber.Ctx) (relay.Page, error) {
+	i := listInput(c)
+	page := i.page()
+	return page, i.Err()
+}
+
+// input is the parameters of a list.
+type input struct{ *params.Input }
+
+// page reads page and per_page. Without them a list is complete; page alone uses the
+// maximum page size.
+func (i input) page() relay.Page {
+	if i.Value("page") == nil && i.Value("per_page") == nil {
+		return relay.Page{Number: 1, PerPage: math.MaxInt}
+	}
+	return relay.Page{Number: i.int("page", 1, math.MaxInt32), PerPage: i.int("per_page", relay.MaxPerPage, relay.MaxPerPage)}
+}
+
+// int returns an integer from 1 to most; fallback is its value if it is absent.
+func (i input) int(name string, fallback, limit int) int {
+	return i.Int(name, fallback, limit, "between 1 and")
+}
+
+// pages returns a handler that answers with a page of a list, as its records are shown.
+func pages[A, B any](list func(*fiber.Ctx) ([]A, error), render func(A) B) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		page, err := pageOf(c)
+		if err != nil {
+			return err
+		}
+		items, err := list(c)
+		if err != nil {
+			return err
+		}
+		return sendPage(c, page, items, render)
+	}
+}
+
+// sendPage answers with a page of a list, as its records are shown.
+func sendPage[A, B any](c *fiber.Ctx, page relay.Page, items []A, render func(A) B) error {
+	items = httpd.PageOf(page, items)
+	if len(items) < streamedFrom {
+		return sendData(c, fiber.StatusOK, httpd.Each(items, render))
+	}
+	return stream(c, items, func(row []byte, v *A) ([]byte, error) {
+		text, err := relay.EncodeJSON(render(*v))
+		return append(row, text...), err
+	})
+}
+
+// data returns a handler that answers with a record, as it is shown, in data.
+func data[A, B any](status int, handle func(*fiber.Ctx) (A, error), render func(A) B) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		v, err := handle(c)
+		if err != nil {
+			return err
+		}
+		return sendData(c, status, render(v))
+	}
+}
+
+// same is for what is shown as it is.
+func same[T any](v T) T { return v }
+
+// ofAccount returns a function that reads something of the account.
+func ofAccount[A any](read func(context.Context, relay.AccountID) (A, error)) func(*fiber.Ctx) (A, error) {
+	return func(c *fiber.Ctx) (A, error) { return read(c.UserContext(), httpd.AccountOf(c)) }
+}
+
+// ofRecord returns a function that reads the record, or something of it, that a path parameter
+// names.
+func ofRecord[A any](name string, read func(context.Context, relay.AccountID, string) (A, error)) func(*fiber.Ctx) (A, error) {
+	return func(c *fiber.Ctx) (A, error) {
+		return read(c.UserContext(), httpd.AccountOf(c), params.Path(c, name))
+	}
+}
+
+// deleted returns a handler that deletes the record that a path parameter names.
+func deleted(name string, remove func(context.Context, relay.AccountID, string) error) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		if err := remove(c.UserContext(), httpd.AccountOf(c), params.Path(c, name)); err != nil {
+			return err
+		}
+		return c.SendStatus(fiber.StatusNoContent)
+	}
 }

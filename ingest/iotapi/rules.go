@@ -62,17 +62,6 @@ func sendRule(c *fiber.Ctx, status int, r rule.Rule, warnings []string) error {
 	return c.Status(status).JSON(fiber.Map{"data": ruleOf(r), "warnings": warnings})
 }
 
-func (s *Surface) getRule(c *fiber.Ctx) (rule.Rule, error) {
-	return s.Rules.Rule(c.UserContext(), httpd.AccountOf(c), params.Path(c, "rule_id"))
-}
-
-func (s *Surface) deleteRule(c *fiber.Ctx) error {
-	if err := s.Rules.Delete(c.UserContext(), httpd.AccountOf(c), params.Path(c, "rule_id")); err != nil {
-		return err
-	}
-	return c.SendStatus(fiber.StatusNoContent)
-}
-
 func (s *Surface) listRules(c *fiber.Ctx) error {
 	page, err := pageOf(c)
 	if err != nil {

@@ -61,30 +61,21 @@ func fromQuery(c *fiber.Ctx, target any) error {
 		if text == "" || !v.Field(i).IsZero() {
 			continue
 		}
-		if err := setField(v.Field(i), text); err != nil {
-			return relay.Invalid(name, "The "+relay.FieldWords(name)+" must be "+jsonType(baseType(v.Field(i).Type()))+".")
+		t := baseType(v.Field(i).Type())
+		value := reflect.New(t)
+		if t.Kind() == reflect.String {
+			value.Elem().SetString(text)
+		} else if json.Unmarshal([]byte(text), value.Interface()) != nil {
+			return relay.Invalid(name, "The "+relay.FieldWords(name)+" must be "+jsonType(t)+".")
 		}
+		if v.Field(i).Kind() != reflect.Pointer {
+			value = value.Elem()
+		}
+		v.Field(i).Set(value)
 	}
 	problems := relay.Problems{}
 	params.RefuseUnknown(c, problems, known)
 	return problems.Err()
-}
-
-// setField parses a parameter's text as the type of a field.
-func setField(field reflect.Value, text string) error {
-	t := baseType(field.Type())
-	v := reflect.New(t)
-	if t.Kind() == reflect.String {
-		v.Elem().SetString(text)
-	} else if err := json.Unmarshal([]byte(text), v.Interface()); err != nil {
-		return err
-	}
-	if field.Kind() == reflect.Pointer {
-		field.Set(v)
-	} else {
-		field.Set(v.Elem())
-	}
-	return nil
 }
 
 func baseType(t reflect.Type) reflect.Type {
@@ -114,10 +105,6 @@ type unmappedJSON struct {
 	Key      string `json:"key"`
 	LastSeen string `json:"last_seen"`
 	Count    int64  `json:"count"`
-}
-
-func unmappedOf(k iot.UnmappedKey) unmappedJSON {
-	return unmappedJSON{Key: k.Key, LastSeen: formatTime(k.LastSeen), Count: k.Count}
 }
 
 func decoderOf(d iot.Decoder) decoderJSON {
@@ -191,5 +178,3 @@ func formatDecimal(v *float64) *string {
 }
 
 func formatTime(t time.Time) string { return t.UTC().Format(iot.TimeFormat) }
-
-func formatTimeOrNil(t time.Time) *string { return httpd.TimeOrNull(t, iot.TimeFormat) }

@@ -4,8 +4,8 @@
 // (8 to 15), SIP records (16 to 18), and the inbox of desktopsms, which the
 // specification does not name. The token is in X-Auth-Token.
 //
-// Records stand in data, lists with meta.pagination. What a request lacks is
-// 422 with a message that says what and errors, the names of the parameters, in
-// one string. A body must be application/json. Another account's relay does not
-// exist.
+// Records are in data, and lists have meta.pagination. Invalid parameters are answered with
+// 422, the reasons in message and the names of the parameters in errors, one string. A body
+// must be application/json. The surface answers for another account's relay as for a missing
+// one.
 package restv2

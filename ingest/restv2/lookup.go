@@ -6,10 +6,9 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/lookup"
 )
 
-// lookUp finds out which network serves a number, for one credit.
+// lookUp answers with the network that serves a number, for one credit.
 func (s *Surface) lookUp(c *fiber.Ctx) error {
 	number, err := relay.ParseMSISDN(params.Path(c, "number"))
 	if err != nil {
@@ -19,11 +18,15 @@ func (s *Surface) lookUp(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return data(c, lookupOf(r))
+	return data(c, lookupJSON{
+		Number: string(r.Number), Status: statusJSON{int(r.Code), r.Code.String()},
+		MCC: r.MCC, MNC: r.MNC, Network: networkJSON{r.Network, r.Country, httpd.OrNull(r.Contact)},
+		IMSI: httpd.OrNull(r.IMSI), Ported: r.Ported, Roaming: r.Roaming,
+	})
 }
 
-// lookupJSON is a lookup result. What the network does not tell is an empty
-// string, or null where the specification says that it may be.
+// lookupJSON is a lookup result. Values that the network does not report are empty, or null
+// where the specification allows null.
 type lookupJSON struct {
 	Number  string      `json:"number"`
 	Status  statusJSON  `json:"status"`
@@ -44,12 +47,4 @@ type networkJSON struct {
 	Name    string  `json:"name"`
 	Country string  `json:"country"`
 	Contact *string `json:"contact"`
-}
-
-func lookupOf(r lookup.Result) lookupJSON {
-	return lookupJSON{
-		Number: string(r.Number), Status: statusJSON{int(r.Code), r.Code.String()},
-		MCC: r.MCC, MNC: r.MNC, Network: networkJSON{r.Network, r.Country, httpd.OrNull(r.Contact)},
-		IMSI: httpd.OrNull(r.IMSI), Ported: r.Ported, Roaming: r.Roaming,
-	}
 }

@@ -11,13 +11,14 @@ import (
 
 	"github.com/penstock/penstock/decoders/iso8601"
 	"github.com/penstock/penstock/decoders/sms"
+	"github.com/penstock/penstock/decoders/vcard"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/message"
 )
 
-// origin is what messages of this surface are said to come from.
+// origin is the origin of messages of this surface.
 const origin = "rest"
 
 // deleteMessage removes a pending message and gives its credit back.
@@ -32,7 +33,7 @@ func (s *Surface) deleteMessage(c *fiber.Ctx) error {
 	return c.SendStatus(fiber.StatusNoContent)
 }
 
-// listPending lists what is not sent yet, part by part.
+// listPending lists messages that are not sent yet, part by part.
 func (s *Surface) listPending(c *fiber.Ctx) error {
 	page, err := pageOf(c)
 	if err != nil {
@@ -51,7 +52,7 @@ func (s *Surface) listPending(c *fiber.Ctx) error {
 	return paged(c, page, pending, total)
 }
 
-// previewMessage says what a message would come to.
+// previewMessage answers with the parts and the cost of a message.
 func (s *Surface) previewMessage(c *fiber.Ctx) error {
 	o, err := s.textOrder(c)
 	if err != nil {
@@ -89,7 +90,7 @@ func (s *Surface) send(c *fiber.Ctx, o message.Order) error {
 	return paged(c, relay.Page{Number: 1, PerPage: len(views)}, views, len(views))
 }
 
-// textOrder reads the body of preview and send, and names all that is wrong.
+// textOrder reads the order of preview and send. Its error names all invalid parameters.
 func (s *Surface) textOrder(c *fiber.Ctx) (message.Order, error) {
 	i, err := inputOf(c)
 	if err != nil {
@@ -117,7 +118,7 @@ func (s *Surface) addProblems(o message.Order, i input) error {
 	return p.Err()
 }
 
-// order reads what every operation that sends takes.
+// order reads the parameters of every operation that sends.
 func (i input) order(c *fiber.Ctx) message.Order {
 	o := message.Order{
 		Account: httpd.AccountOf(c), Destinations: i.numbers("destinations"), Originator: i.Text("originator"),
@@ -140,7 +141,7 @@ func (i input) numbers(name string) []string {
 	return i.Texts(name)
 }
 
-// moment reads a time that may be missing; a day alone is none.
+// moment reads an optional time. A day without a time is invalid.
 func (i input) moment(name string) time.Time {
 	text := strings.TrimSpace(i.Text(name))
 	if text == "" {
@@ -163,4 +164,81 @@ func (i input) parts() int {
 		i.Add("max_parts", "The max_parts must be a number from 1 to 255.")
 	}
 	return int(*n)
+}
+
+// sendCard sends a contact card to the vCard port of phones.
+func (s *Surface) sendCard(c *fiber.Ctx) error {
+	i, err := inputOf(c)
+	if err != nil {
+		return err
+	}
+	o := i.order(c)
+	o.Body = i.card()
+	if err := s.addProblems(o, i); err != nil {
+		return err
+	}
+	return s.send(c, o)
+}
+
+// card reads a contact card; nil if it is none.
+func (i input) card() message.Body {
+	phone := i.phones()
+	card := vcard.Card{
+		FirstName: i.Required("first_name"), LastName: i.Required("last_name"),
+		Mobile: phone.Text("phone.mobile"), Home: phone.Text("phone.home"),
+		Work: phone.Text("phone.work"), Fax: phone.Text("phone.fax"),
+		Email: i.Text("email"), BirthDate: i.Text("birth_date"), Note: i.Text("note"),
+	}
+	i.AddAll("", phone.Problems)
+	version, err := vcard.ParseVersion(i.Text("version"))
+	if err != nil && len(i.Problems["version"]) == 0 {
+		i.Add("version", "The version must be 2.1, 3.0 or 4.0.")
+	}
+	if len(i.Problems) > 0 {
+		return nil
+	}
+	octets, err := card.Message(version)
+	if err != nil {
+		i.AddAll("", relay.FieldsOf(message.Unencodable(err)))
+		return nil
+	}
+	return cardBody{message.Octets(octets)}
+}
+
+// cardBody is a card that may be too long. No parameter is called data: it is the
+// note that has no bound to speak of.
+type cardBody struct{ message.Body }
+
+// Encode names the note where the card cannot be sent.
+func (b cardBody) Encode(reference byte, plain func(string) bool) (message.Encoded, error) {
+	encoded, err := b.Body.Encode(reference, plain)
+	if len(relay.FieldsOf(err)["data"]) > 0 {
+		return encoded, relay.Invalid("note", "The card needs more than 255 parts: the note must be shorter.")
+	}
+	return encoded, err
+}
+
+// phones reads the numbers of the phone object, named as errors and queries name
+// them.
+func (i input) phones() input {
+	value := i.Value("phone")
+	object, ok := value.(map[string]any)
+	if !ok && value != nil {
+		i.Add("phone", "The phone must be an object.")
+	}
+	return inputFrom(func(name string) (any, bool) {
+		if v, present := object[strings.TrimPrefix(name, "phone.")]; present {
+			return v, true
+		}
+		return i.Get(name)
+	})
+}
+
+// getCredit answers with the account's credits.
+func (s *Surface) getCredit(c *fiber.Ctx) error {
+	n, err := s.deps.Balance(c.UserContext(), httpd.AccountOf(c))
+	if err != nil {
+		return err
+	}
+	return data(c, fiber.Map{"credit": n})
 }

@@ -47,8 +47,17 @@ func (s *Surface) getRelay(k inbound.Kind) fiber.Handler {
 
 func (s *Surface) patchRelay(k inbound.Kind) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		change, err := changeOf(c)
+		// action and parameters are from the body or the query. filter is an extension; null and
+		// "" remove it.
+		i, err := inputOf(c)
 		if err != nil {
+			return err
+		}
+		change := inbound.Change{Action: inbound.Action{Name: i.Required("action"), Parameters: i.Texts("parameters")}}
+		if _, present := i.Get("filter"); present {
+			change.Filter = new(i.Text("filter"))
+		}
+		if err := i.Err(); err != nil {
 			return err
 		}
 		oldRelay, err := s.deps.Relays.Get(c.UserContext(), httpd.AccountOf(c), k, params.Path(c, "relay"))
@@ -104,7 +113,7 @@ func (s *Surface) deleteRelay(k inbound.Kind) fiber.Handler {
 	}
 }
 
-// tryRelay shows what would go out for a message, or sends it.
+// tryRelay answers with the requests of a relay for a message, or sends the message.
 func (s *Surface) tryRelay(k inbound.Kind) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		i, err := inputOf(c)
@@ -129,17 +138,24 @@ func (s *Surface) tryRelay(k inbound.Kind) fiber.Handler {
 	}
 }
 
-// changeOf reads action and parameters from the body or the query, and filter,
-// our extension, of which null and "" remove it.
-func changeOf(c *fiber.Ctx) (change inbound.Change, err error) {
-	i, err := inputOf(c)
+// readInbox lists the messages in a virtual number's inbox, oldest first.
+func (s *Surface) readInbox(c *fiber.Ctx) error {
+	page, err := pageOf(c)
 	if err != nil {
-		return change, err
+		return err
 	}
-	change.Action.Name = i.Required("action")
-	change.Action.Parameters = i.Texts("parameters")
-	if _, present := i.Get("filter"); present {
-		change.Filter = new(i.Text("filter"))
+	inboxMessages, total, err := s.deps.Relays.ReadInbox(c.UserContext(), httpd.AccountOf(c), params.Path(c, "relay"), page.Offset(), page.PerPage)
+	if err != nil {
+		return err
 	}
-	return change, i.Err()
+	return paged(c, page, httpd.Each(inboxMessages, inboxMessageOf), total)
+}
+
+// acknowledge removes a message that was read from an inbox.
+func (s *Surface) acknowledge(c *fiber.Ctx) error {
+	err := s.deps.Relays.Acknowledge(c.UserContext(), httpd.AccountOf(c), params.Path(c, "relay"), params.Path(c, "message"))
+	if err != nil {
+		return err
+	}
+	return c.SendStatus(fiber.StatusNoContent)
 }

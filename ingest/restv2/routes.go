@@ -44,7 +44,11 @@ func New(d Deps) *Surface { return &Surface{d} }
 
 // Mount adds the operations to the app, in the specification's order.
 func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
-	r := app.Group("/v2", auth.Require(account.Messaging, httpd.APIStyle(httpd.XAuthTokenOrBearer)), answers().Handler)
+	r := app.Group("/v2", auth.Require(account.Messaging, httpd.APIStyle(httpd.XAuthTokenOrBearer)), httpd.ErrorsOf(httpd.Errors{
+		relay.KindInvalid:  invalid,
+		relay.KindNoCredit: httpd.Fixed(fiber.StatusPaymentRequired, "Insufficient credit."),
+		relay.KindConflict: httpd.Fixed(fiber.StatusConflict, "The record was changed by another request."),
+	}).Handler)
 
 	r.Get("/sms/credit", s.getCredit)
 	r.Delete("/sms/:message", params.WithoutQuery(s.deleteMessage))

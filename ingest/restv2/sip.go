@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/relay/sip"
 )
 
-// requestCDR has an archive of call records made.
+// requestCDR starts the export of call records to an archive.
 func (s *Surface) requestCDR(c *fiber.Ctx) error {
 	i, err := inputOf(c)
 	if err != nil {
@@ -34,8 +34,7 @@ func (s *Surface) requestCDR(c *fiber.Ctx) error {
 	return data(c, fiber.Map{"handle": o.Handle, "expires_at": o.ExpiresAt().Format(time.DateTime)})
 }
 
-// date reads a moment that must be given, in UTC. A day alone is its midnight and
-// what is added to that.
+// date reads a required time, in UTC. A day without a time is its midnight plus ofDay.
 func (i input) date(name string, ofDay time.Duration) time.Time {
 	t := i.Time(name, "a date like 2026-01-31 12:00:00")
 	if t.IsZero() {
@@ -53,7 +52,7 @@ func (i input) flag(name string) bool {
 	return v != nil && *v
 }
 
-// downloadCDR streams an archive. A handle that works no more has an empty 404.
+// downloadCDR streams an archive. For an expired handle it answers with an empty 404.
 func (s *Surface) downloadCDR(c *fiber.Ctx) error {
 	handle := params.Path(c, "handle")
 	ready, err := s.deps.CDRReady(c.UserContext(), httpd.AccountOf(c), handle)
@@ -78,7 +77,7 @@ func (s *Surface) downloadCDR(c *fiber.Ctx) error {
 	return nil
 }
 
-// listSourceIPs lists where the account's calls come from.
+// listSourceIPs lists the addresses from which the account calls.
 func (s *Surface) listSourceIPs(c *fiber.Ctx) error {
 	if err := listInput(c).Err(); err != nil {
 		return err

@@ -2,6 +2,9 @@ package restv2
 
 import (
 	"encoding/hex"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -63,7 +66,7 @@ func relayOf(c *fiber.Ctx, r inbound.Relay) relayJSON {
 	return view
 }
 
-// trialJSON is what came, or would come, of a message by which a relay is tried.
+// trialJSON is the outcome, or expected outcome, of a trial of a relay.
 type trialJSON struct {
 	State    string            `json:"state"`
 	Reason   string            `json:"reason"`
@@ -148,4 +151,23 @@ func previewOf(o message.Order, v message.Preview) previewJSON {
 			Flash: o.Flash, ReplaceSMS: o.Replace, AccountID: o.Account, SendTime: httpd.TimeOrNull(o.SendAt, time.DateTime),
 		},
 	}
+}
+
+// invalidJSON is the answer of the specification's errors section.
+type invalidJSON struct {
+	Message string `json:"message"`
+	Errors  string `json:"errors"` // the failed parameters
+}
+
+// invalid answers with the names of the failed parameters in errors and the reasons in message.
+func invalid(c *fiber.Ctx, err error) error {
+	fields := relay.FieldsOf(err)
+	names := slices.Sorted(maps.Keys(fields))
+	var reasons []string
+	for _, name := range names {
+		reasons = append(reasons, fields[name]...)
+	}
+	return c.Status(fiber.StatusUnprocessableEntity).JSON(invalidJSON{
+		Message: strings.Join(reasons, " "), Errors: strings.Join(names, ", "),
+	})
 }

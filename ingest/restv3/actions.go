@@ -12,12 +12,12 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// begin returns a handler that answers with the job that was begun.
+// begin returns a handler that answers with the job that start has created.
 func begin(message string, start func(*fiber.Ctx) (id string, err error)) fiber.Handler {
 	return record(fiber.StatusOK, message, start, func(id string) fiber.Map { return fiber.Map{"id": id} })
 }
 
-// activation reads the parameters of operation 3.
+// activation reads the parameters of an activation.
 func (i input) activation() (a provisioning.Activation) {
 	for _, service := range []string{sim.Service4G, sim.Service5G} {
 		if on := i.Flag(service); on != nil && *on {
@@ -38,7 +38,7 @@ func (i input) activation() (a provisioning.Activation) {
 	return a
 }
 
-// setService is operation 4, and its opposite.
+// setService returns a function that adds or removes a service.
 func (s *Surface) setService(do provisioning.Action) func(*fiber.Ctx) (string, error) {
 	service := func(i input) string { return i.Text("service") }
 	return change("iccid", service, func(ctx context.Context, acct relay.AccountID, iccid, service string) (string, error) {
@@ -46,27 +46,19 @@ func (s *Surface) setService(do provisioning.Action) func(*fiber.Ctx) (string, e
 	})
 }
 
-// changeState is operation 5, and what the states call for beside it.
+// changeState returns a function that suspends, unsuspends or terminates a SIM.
 func (s *Surface) changeState(do provisioning.Action) func(*fiber.Ctx) (string, error) {
 	return func(c *fiber.Ctx) (string, error) {
 		return s.Actions.Change(c.UserContext(), httpd.AccountOf(c), params.Path(c, "iccid"), do)
 	}
 }
 
-// reassign is operation 7.
-func (s *Surface) reassign(c *fiber.Ctx) (string, error) {
-	r, err := read(c, func(i input) provisioning.Reassignment {
-		return provisioning.Reassignment{
-			Target: i.Text("target_subscriber"), Source: i.Text("source_subscriber"), Named: i.iccids(),
-		}
-	})
-	if err != nil {
-		return "", err
-	}
-	return s.Actions.Reassign(c.UserContext(), httpd.AccountOf(c), r)
+// reassignment reads the parameters of a reassignment.
+func (i input) reassignment() provisioning.Reassignment {
+	return provisioning.Reassignment{Target: i.Text("target_subscriber"), Source: i.Text("source_subscriber"), Named: i.iccids()}
 }
 
-// setCallback is operation 27.
+// setCallback saves the callback URL.
 func (s *Surface) setCallback(c *fiber.Ctx) error {
 	url, err := read(c, func(i input) string { return i.Text("callback_url") })
 	if err != nil {

@@ -2,10 +2,10 @@
 // document 2 of the specification. The token is in X-Auth-Token, with the scope
 // cellular.
 //
-// Answers stand in an envelope: success, message, data, and meta for lists. What
-// is wrong with parameters is 422, "Validation error." with errors, a map of the
-// parameter to texts; operations on call records and usage say "The given data
-// was invalid." and have no success, neither here nor when they are done. What
-// another account has does not exist. While a back end is down, the store or the
-// operator, every operation answers 424 with one fixed text.
+// Answers have an envelope: success, message, data, and meta for lists. Invalid parameters are
+// answered with 422, "Validation error." and errors, a map of parameters to reasons. Answers
+// of operations on call records and usage do not have success; their message for invalid
+// parameters is "The given data was invalid." Records of other accounts are answered like
+// missing ones. While the store or the operator is down, every operation answers 424 with one
+// fixed text.
 package restv3

@@ -13,8 +13,8 @@ import (
 // later is the fixed text of 424.
 const later = "Service temporarily unavailable. Please try again later."
 
-// problems answers the errors of the handlers behind it. It stands before the
-// credentials are looked at, which the store may fail to do.
+// problems answers the errors of the handlers after it. It also comes before the check of the
+// credentials, in which the store may fail.
 func problems() fiber.Handler {
 	answers := httpd.Errors{
 		relay.KindInvalid:         refusal(fiber.StatusUnprocessableEntity, "The request is invalid."),
@@ -48,18 +48,16 @@ func refusal(status int, text string) httpd.Answer {
 	}
 }
 
-// bareKey marks operations whose answers have no success.
+// bareKey marks operations whose answers do not have the field success.
 type bareKey struct{}
 
-// bare stands before the operations on call records and usage.
+// bare comes before the handlers of call records and usage.
 func bare(c *fiber.Ctx) error {
 	c.Locals(bareKey{}, true)
 	return c.Next()
 }
 
-func isBare(c *fiber.Ctx) bool { return c.Locals(bareKey{}) != nil }
-
-// refusalJSON is an answer that refuses.
+// refusalJSON is the answer to a refused request.
 type refusalJSON struct {
 	Success *bool               `json:"success,omitempty"`
 	Message string              `json:"message"`
@@ -71,10 +69,10 @@ func refused(c *fiber.Ctx, status int, message string) error {
 	return c.Status(status).JSON(refusalJSON{Success: new(false), Message: message})
 }
 
-// invalid names what is wrong with parameters.
+// invalid answers with the problems of parameters.
 func invalid(c *fiber.Ctx, fields map[string][]string) error {
 	c.Status(fiber.StatusUnprocessableEntity)
-	if isBare(c) {
+	if c.Locals(bareKey{}) != nil {
 		return c.JSON(refusalJSON{Message: "The given data was invalid.", Errors: fields})
 	}
 	return c.JSON(refusalJSON{Success: new(false), Message: "Validation error.", Errors: fields})

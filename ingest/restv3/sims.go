@@ -1,19 +1,17 @@
 package restv3
 
 import (
+	"context"
+	"fmt"
+
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// listSIMs is operation 1.
-func (s *Surface) listSIMs(c *fiber.Ctx, q sim.Query) ([]sim.SIM, int, error) {
-	return s.SIMs.List(c.UserContext(), httpd.AccountOf(c), q)
-}
-
-// getSIM is operation 2.
 func (s *Surface) getSIM(c *fiber.Ctx) (sim.SIM, error) {
 	found, err := s.SIMs.Get(c.UserContext(), httpd.AccountOf(c), params.Path(c, "iccid"))
 	if !httpd.SeesSecrets(c) {
@@ -52,28 +50,8 @@ func (i input) recipient() sim.Recipient {
 	return sim.Recipient{Email: i.Text("email"), Number: i.Text("number")}
 }
 
-// removeRecipient is operation 10.
-func (s *Surface) removeRecipient(c *fiber.Ctx) error {
-	return nothing(c, s.SIMs.RemoveRecipient(c.UserContext(), httpd.AccountOf(c), params.Path(c, "simRecipientId")))
-}
-
-// listSubscribers is operation 24.
-func (s *Surface) listSubscribers(c *fiber.Ctx, q sim.Query) ([]sim.Subscriber, int, error) {
-	return s.SIMs.ListSubscribers(c.UserContext(), httpd.AccountOf(c), q)
-}
-
-// listSubscriberSIMs is operation 25.
-func (s *Surface) listSubscriberSIMs(c *fiber.Ctx, q sim.Query) ([]sim.SIM, int, error) {
-	return s.SIMs.SubscriberSIMs(c.UserContext(), httpd.AccountOf(c), params.Path(c, "subscriber"), q)
-}
-
-// register is operation 26.
-func (s *Surface) register(c *fiber.Ctx) (sim.Subscriber, error) {
-	subscriber, err := read(c, input.subscriber)
-	if err != nil {
-		return sim.Subscriber{}, err
-	}
-	return s.SIMs.Register(c.UserContext(), httpd.AccountOf(c), subscriber, sim.Required())
+func (s *Surface) register(ctx context.Context, acct relay.AccountID, subscriber sim.Subscriber) (sim.Subscriber, error) {
+	return s.SIMs.Register(ctx, acct, subscriber, sim.Required())
 }
 
 // subscriber reads the fields of a subscriber.
@@ -82,4 +60,48 @@ func (i input) subscriber() (subscriber sim.Subscriber) {
 		*f.Value = i.Text(f.Name)
 	}
 	return subscriber
+}
+
+// pool reads a new pool or a change to one.
+func (i input) pool() sim.PoolChange {
+	change := sim.PoolChange{Name: i.Optional("name"), Limit: i.limit()}
+	if i.Value("recipients") != nil {
+		change.Recipients = new(i.recipients())
+	}
+	return change
+}
+
+// recipients reads an array of objects.
+func (i input) recipients() []sim.Recipient {
+	list, ok := i.Value("recipients").([]any)
+	if !ok {
+		i.AddNamed("recipients", "The %s must be an array.")
+	}
+	recipients := make([]sim.Recipient, len(list))
+	for n, v := range list {
+		path := fmt.Sprintf("recipients.%d", n)
+		members, ok := v.(map[string]any)
+		if !ok {
+			i.AddNamed(path, "The %s must be an object.")
+		}
+		item := inputFrom(params.OfObject(members))
+		recipients[n] = item.recipient()
+		i.AddAll(path+".", item.Problems)
+	}
+	return recipients
+}
+
+// iccids reads a list of ICCIDs.
+func (i input) iccids() []string { return i.Texts("iccids") }
+
+// attach puts SIMs into a pool.
+func (s *Surface) attach(c *fiber.Ctx) error {
+	list, err := read(c, input.iccids)
+	if err != nil {
+		return err
+	}
+	if err := s.SIMs.Attach(c.UserContext(), httpd.AccountOf(c), params.Path(c, "poolId"), list); err != nil {
+		return err
+	}
+	return done(c, fiber.StatusCreated, "ICCIDs attached to the pool.", nil)
 }

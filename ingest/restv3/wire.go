@@ -7,7 +7,7 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// envelope is what answers stand in.
+// envelope is the envelope of answers.
 type envelope struct {
 	Success bool      `json:"success"`
 	Message string    `json:"message"`
@@ -15,13 +15,12 @@ type envelope struct {
 	Meta    *metaJSON `json:"meta,omitempty"`
 }
 
-// done answers that something was done, with the record or without.
+// done answers that an operation succeeded, with its record if data is not nil.
 func done(c *fiber.Ctx, status int, message string, data any) error {
 	return c.Status(status).JSON(envelope{Success: true, Message: message, Data: data})
 }
 
-// record returns a handler that answers that something was done, with the record as it is
-// shown.
+// record returns a handler that answers that handle succeeded, with its rendered record.
 func record[A, B any](status int, message string, handle func(*fiber.Ctx) (A, error), render func(A) B) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		v, err := handle(c)
@@ -106,7 +105,7 @@ func poolOf(p sim.Pool) poolJSON {
 	}
 }
 
-// subscriberJSON is a subscriber; what was not given is empty.
+// subscriberJSON is a subscriber; missing fields are empty.
 type subscriberJSON struct {
 	ID           string `json:"id"`
 	Forename     string `json:"forename"`

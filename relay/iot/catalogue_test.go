@@ -13,20 +13,20 @@ import (
 )
 
 func TestADecoderIsCheckedWhenItIsCreated(t *testing.T) {
-	good := iot.Decoder{Name: "n", Description: "d", Type: iot.Serial}
-	with := func(change func(*iot.Decoder)) iot.Decoder { d := good; change(&d); return d }
+	good := iot.DecoderChange{Name: new("n"), Description: new("d"), Type: new(iot.Serial)}
+	with := func(change func(*iot.DecoderChange)) iot.DecoderChange { d := good; change(&d); return d }
 	cases := []struct {
 		name string
-		give iot.Decoder
+		give iot.DecoderChange
 		want string // the fields with problems
 	}{
 		{"all that is required", good, ""},
-		{"nothing", iot.Decoder{}, "description name type"},
-		{"blanks for a name", with(func(d *iot.Decoder) { d.Name = " \t" }), "name"},
-		{"an unknown type", with(func(d *iot.Decoder) { d.Type = "wifi" }), "type"},
-		{"an unknown codec", with(func(d *iot.Decoder) { d.Codec = "cobol" }), "codec"},
-		{"a source that does not compile", with(func(d *iot.Decoder) { d.Codec, d.Source = "expr", "temperature = (" }), "source"},
-		{"a source for a codec that takes none", with(func(d *iot.Decoder) { d.Codec, d.Source = "cayenne_lpp", "x" }), "source"},
+		{"nothing", iot.DecoderChange{}, "description name type"},
+		{"blanks for a name", with(func(d *iot.DecoderChange) { d.Name = new(" \t") }), "name"},
+		{"an unknown type", with(func(d *iot.DecoderChange) { d.Type = new(iot.DeviceType("wifi")) }), "type"},
+		{"an unknown codec", with(func(d *iot.DecoderChange) { d.Codec = new("cobol") }), "codec"},
+		{"a source that does not compile", with(func(d *iot.DecoderChange) { d.Codec, d.Source = new("expr"), new("temperature = (") }), "source"},
+		{"a source for a codec that takes none", with(func(d *iot.DecoderChange) { d.Codec, d.Source = new("cayenne_lpp"), new("x") }), "source"},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {

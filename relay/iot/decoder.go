@@ -15,16 +15,15 @@ import (
 // json when none is named.
 //
 // It returns Invalid if a field is missing or the source does not compile.
-func (s *Service) CreateDecoder(ctx context.Context, acct relay.AccountID, d Decoder) (Decoder, error) {
-	if d.Codec == "" {
-		d.Codec = "json"
-	}
+func (s *Service) CreateDecoder(ctx context.Context, acct relay.AccountID, c DecoderChange) (Decoder, error) {
+	d := Decoder{Codec: "json"}
+	c.apply(&d)
 	p := relay.Problems{}
-	fields := DecoderChange{Name: &d.Name, Description: &d.Description}
-	if p.Require("type", string(d.Type)); d.Type != "" {
-		fields.Type = &d.Type
+	c.Name, c.Description = &d.Name, &d.Description // both are required
+	if p.Require("type", string(d.Type)); d.Type == "" {
+		c.Type = nil
 	}
-	fields.check(p)
+	c.check(p)
 	if err := s.checkSource(p, d); err != nil {
 		return d, err
 	}
@@ -128,7 +127,8 @@ func (s *Service) FindDecoders(ctx context.Context, acct relay.AccountID, cursor
 	return found[:limit], devicePlace{Ref: Ref{lastDecoder.Account, lastDecoder.ID}}.String(), nil
 }
 
-// DecoderChange is what may change in a decoder; nil fields stay.
+// DecoderChange has the fields of a new decoder, or the changes to a decoder; nil fields do not
+// change.
 type DecoderChange struct {
 	Name          *string     `json:"name"`
 	Description   *string     `json:"description"`

@@ -13,7 +13,7 @@ import (
 
 func TestADecoderChangesOnlyWhereItIsAskedTo(t *testing.T) {
 	g := newGateway(t)
-	made, err := g.CreateDecoder(t.Context(), 1, iot.Decoder{Name: "n", Description: "d", Type: iot.LoRaWAN, Codec: "expr", Source: "a = 1.0", MACVersion: "1.0.3", ClassB: true})
+	made, err := g.CreateDecoder(t.Context(), 1, iot.DecoderChange{Name: new("n"), Description: new("d"), Type: new(iot.LoRaWAN), Codec: new("expr"), Source: new("a = 1.0"), MACVersion: new("1.0.3"), ClassB: new(true)})
 	relaytest.NoError(t, err)
 	for _, step := range []struct {
 		what   string
@@ -128,7 +128,7 @@ func TestADecoderMapsOnlySoManyKeys(t *testing.T) {
 // that another request has set meanwhile it would be one that nobody has compiled.
 func TestAnUnchangedSourceIsNotSavedUnderAnotherCodec(t *testing.T) {
 	g := newGateway(t)
-	made := relaytest.Must(g.CreateDecoder(t.Context(), 1, iot.Decoder{Name: "n", Description: "d", Type: iot.LoRaWAN, Codec: "expr", Source: "a = 1.0"}))(t)
+	made := relaytest.Must(g.CreateDecoder(t.Context(), 1, iot.DecoderChange{Name: new("n"), Description: new("d"), Type: new(iot.LoRaWAN), Codec: new("expr"), Source: new("a = 1.0")}))(t)
 	script := "function Decoder(b) { return {a: b[0]} }"
 	g.afterReads(1, func() {
 		relaytest.Must(g.ChangeDecoder(t.Context(), 1, made.ID, iot.DecoderChange{Codec: new("javascript"), Source: &script}))(t)
