@@ -59,8 +59,8 @@ func openBackends(ctx context.Context, cfg config.Config, log *slog.Logger, timi
 	return b, nil
 }
 
-// embeddedMarks is how many frames the embedded Redis remembers at most for the duplicate
-// check: about 150 bytes each, and as much again twice before the collector runs.
+// embeddedMarks is the largest number of frames that the embedded Redis stores for the
+// duplicate check: about 150 bytes each, and as much again twice before the collector runs.
 const embeddedMarks = 200_000
 
 // openCache opens Redis, which holds the queue's timers and data that can be rebuilt.

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// clockTolerance is how far the time of day may move beside the time that has passed
-	// between two checks.
+	// clockTolerance is the largest difference between the change of the time of day and the
+	// time that has passed between two checks.
 	clockTolerance = time.Hour
-	// clockAccepted is how long the time of day must go on after it has jumped until it
-	// counts as set right.
+	// clockAccepted is the time for which the time of day must go on after it has jumped
+	// until it counts as set right.
 	clockAccepted = 24 * time.Hour
-	// clockEvery is how often the clock is checked at least.
+	// clockEvery is the longest interval between two checks of the clock.
 	clockEvery = time.Minute
 )
 

@@ -19,7 +19,7 @@ import (
 	"github.com/penstock/penstock/relay/sip"
 )
 
-// core is what processes traffic, without the surfaces that accept it.
+// core has the services that process traffic, without the surfaces that accept it.
 type core struct {
 	services
 	stores     backends

@@ -29,8 +29,8 @@ type database interface {
 	Damaged() <-chan struct{}
 }
 
-// watchIntegrity checks the whole database after the start, and again when an operation
-// finds damage, so that the log says how much is damaged.
+// watchIntegrity checks the whole database after the start, and again when an operation finds
+// damage, so that the log describes how much is damaged.
 func (s *embeddedStore) watchIntegrity(ctx context.Context, log *slog.Logger) {
 	for range 2 {
 		if err := s.CheckIntegrity(ctx); err != nil {

@@ -35,7 +35,7 @@ func (d *Gateway) housekeeping(ctx context.Context) {
 	}
 }
 
-// sweepEvery is how often records that have expired are deleted.
+// sweepEvery is the interval at which records that have expired are deleted.
 const sweepEvery = 5 * time.Minute
 
 // sweep deletes records that have expired, at one of the gateways.
@@ -88,7 +88,7 @@ func (d *Gateway) sizes(ctx context.Context) (map[string]int64, error) {
 	return result, err
 }
 
-// expireEvery is how often readings that sensors no longer keep are deleted. A
+// expireEvery is the interval at which readings that sensors no longer keep are deleted. A
 // reading outlives its sensor's retention_days by this much at most.
 const expireEvery = time.Hour
 

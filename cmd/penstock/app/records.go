@@ -85,7 +85,7 @@ func newRecords(db *db.DB) *recordStores {
 	}
 }
 
-// startTime is how long a start waits for an unreachable database.
+// startTime is the time for which a start waits for an unreachable database.
 const startTime = time.Minute
 
 // openRecords opens the database. It waits for an unreachable one; a database that

@@ -18,8 +18,8 @@ import (
 	registry "github.com/penstock/penstock/relay/gateway"
 )
 
-// progressEvery is how often a recovery prints its progress and looks whether the
-// gateway that owns the journal is back.
+// progressEvery is the interval at which a recovery prints its progress and checks whether
+// the gateway that owns the journal is back.
 const progressEvery = 2 * time.Second
 
 // recovery processes what the journal of a lost gateway has left, as that gateway

@@ -33,9 +33,8 @@ func (d *Gateway) openRules(r *recordStores, sender outbox.Sender, proc processi
 	return rules, nil
 }
 
-// backlog says whether frames wait to be processed, so that a device that seems to be
-// silent may have been heard: while a back end is down, and until that has been made
-// up for.
+// backlog reports whether frames wait to be processed, so that a device that seems to be
+// silent may have been heard: while a back end is down, and until that has been made up for.
 type backlog struct {
 	fn    func() intake.Status
 	now   func() time.Time

@@ -47,7 +47,7 @@ func (d *Gateway) openReceipts(ctx context.Context, records *recordStores, sende
 	return r, err
 }
 
-// sending is what sends messages of accounts to carriers.
+// sending has the services that send messages of accounts to carriers.
 type sending struct {
 	carriers *carriers
 	submit   *submit.Worker

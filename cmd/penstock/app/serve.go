@@ -22,13 +22,13 @@ import (
 	"github.com/penstock/penstock/relay/cache"
 )
 
-// drainTime is how long work in flight may take to finish after SIGTERM.
+// drainTime is the time that work in flight may take to finish after SIGTERM.
 const drainTime = 20 * time.Second
 
-// idleGrace is how long an idle connection may delay the end of the program.
+// idleGrace is the time for which an idle connection may delay the end of the program.
 const idleGrace = time.Second
 
-// lastRequests is how long clients that keep connections have to send one more
+// lastRequests is the time for which clients that keep connections have to send one more
 // request, whose response tells them to close.
 const lastRequests = 500 * time.Millisecond
 

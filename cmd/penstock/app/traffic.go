@@ -8,10 +8,10 @@ import (
 	"github.com/penstock/penstock/ingest/intake"
 )
 
-// trafficFile is where the traffic of the last day is kept, in the data directory.
+// trafficFile stores the traffic of the last day, in the data directory.
 const trafficFile = "traffic.ring"
 
-// trafficSeries are what the charts of the console show.
+// trafficSeries are the series of the console's charts.
 func trafficSeries() []traffic.Series {
 	return []traffic.Series{
 		{Name: "uplink"}, {Name: "sms"}, {Name: "receipt"}, {Name: "cdr"}, {Name: "quarantined"},

@@ -141,8 +141,8 @@ func (d *Gateway) onClose(closer func() error) { d.closers = append(d.closers, c
 // onStart has each of run started with the gateway; it returns when its context ends.
 func (d *Gateway) onStart(run ...func(context.Context)) { d.runners = append(d.runners, run...) }
 
-// whileOpen has each of run started with the gateway and whenever the gate opens; it
-// returns when its context ends, which is when the gate closes.
+// whileOpen has each of run started with the gateway and whenever the gate opens; it returns
+// when its context ends, that is, when the gate closes.
 func (d *Gateway) whileOpen(run ...func(context.Context)) {
 	for _, run := range run {
 		d.onStart(func(ctx context.Context) {

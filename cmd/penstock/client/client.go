@@ -23,7 +23,7 @@ import (
 	"github.com/penstock/penstock/config"
 )
 
-// Environment is what a command runs in.
+// Environment is the environment of a command.
 type Environment struct {
 	Context        context.Context
 	Variables      []string // NAME=value

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/term"
 )
 
-// progressAfter is how long work may take before its progress is shown, and
-// redrawEvery how often that is drawn.
+// progressAfter is the time after which the progress of work is shown, and redrawEvery the
+// interval at which it is drawn.
 const (
 	progressAfter = 500 * time.Millisecond
 	redrawEvery   = 200 * time.Millisecond
@@ -65,7 +65,7 @@ func (p *Progress) run() {
 	}
 }
 
-// line is what is shown now.
+// line is the line on the screen.
 func (p *Progress) line() string {
 	done, total := p.done.Load(), p.total.Load()
 	line := p.label
@@ -78,14 +78,14 @@ func (p *Progress) line() string {
 	return line + ", " + time.Since(p.began).Truncate(time.Second).String()
 }
 
-// Expect says how much there is to do.
+// Expect describes how much there is to do.
 func (p *Progress) Expect(total int64) {
 	if p != nil {
 		p.total.Store(total)
 	}
 }
 
-// Add says that n more are done.
+// Add reports that n more are done.
 func (p *Progress) Add(n int64) {
 	if p != nil {
 		p.done.Add(n)

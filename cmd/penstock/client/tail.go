@@ -26,8 +26,8 @@ type Tail struct {
 	Flags
 }
 
-// tailEvery is how often the gateway is asked, tailPage how many events a request asks
-// for, and tailOverlap for how long an event may arrive after a younger one.
+// tailEvery is the interval between two requests, tailPage the number of events in a request,
+// and tailOverlap the longest time by which an event may arrive after a younger one.
 const (
 	tailEvery   = time.Second
 	tailPage    = 200

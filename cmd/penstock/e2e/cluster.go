@@ -17,7 +17,7 @@ import (
 	"github.com/penstock/penstock/relay/porttest"
 )
 
-// ClusterSize is how many gateways a cluster has.
+// ClusterSize is the number of gateways that a cluster has.
 const ClusterSize = 3
 
 // clusterLedgerKey is the master key of every gateway of a cluster.

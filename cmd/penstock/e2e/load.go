@@ -218,7 +218,7 @@ type Arrivals struct {
 	Seen map[string]*Arrival
 }
 
-// Arrival is how often something came, and the ids and webhook-ids it came with.
+// Arrival counts the requests of an item, with their ids and webhook-ids.
 type Arrival struct {
 	Count      int
 	IDs, Hooks map[string]bool

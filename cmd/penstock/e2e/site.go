@@ -140,7 +140,7 @@ type Suites map[string]func(*testing.T, *Site)
 // often, loads are larger, and every suite runs on real servers, too.
 func Soak() bool { return os.Getenv("PENSTOCK_TEST_SOAK") == "1" }
 
-// SoakOnly skips a test unless a soak is running. reason says which tests hold its promise
+// SoakOnly skips a test unless a soak is running. reason names which tests hold its promise
 // meanwhile.
 func SoakOnly(t *testing.T, reason string) {
 	t.Helper()

@@ -42,7 +42,7 @@ type SMSCEvent struct {
 	Coding, Class, Protocol, Replace  int
 }
 
-// SMSCMessage is what the SMSC is to deliver; testdata/smsc.js says how.
+// SMSCMessage is what the SMSC is to deliver; testdata/smsc.js describes how.
 type SMSCMessage struct {
 	From   string `json:"from,omitempty"`
 	To     string `json:"to,omitempty"`

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Window is how long a fault that was written is not written again.
+// Window is the time for which a fault that was written is not written again.
 const Window = 10 * time.Second
 
 // maxFaults bounds the faults that are remembered; beyond, lines are written.
@@ -26,7 +26,7 @@ type repeats struct {
 	timer  *time.Timer
 }
 
-// fault is what was written within the last Window.
+// fault is a line that was written within the last Window.
 type fault struct {
 	identity   uint64
 	until      time.Time
