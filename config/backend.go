@@ -21,7 +21,7 @@ type Lookup struct {
 	Token string `json:"token" secret:"yes"` // sent as Authorization: Bearer
 	// Timeout bounds a request to the back end.
 	Timeout time.Duration `json:"timeout"`
-	// Cache is how long an answer is remembered; 0: not at all.
+	// Cache is the time for which an answer is remembered; 0: not at all.
 	Cache time.Duration `json:"cache"`
 }
 
@@ -50,10 +50,10 @@ type Operator struct {
 	Token string `json:"token" secret:"yes"` // sent as Authorization: Bearer
 	// Timeout bounds a request to the back end.
 	Timeout time.Duration `json:"timeout"`
-	// AtOnce is how many commands are under way at one time.
+	// AtOnce is the number of commands that are under way at one time.
 	AtOnce int `json:"at_once"`
-	// ReportWithin is how long the operator may take to come to the end of a
-	// command; then its job fails.
+	// ReportWithin is the time that the operator may take to come to the end of a command;
+	// then its job fails.
 	ReportWithin time.Duration `json:"report_within"`
 }
 

@@ -28,7 +28,7 @@ type Carrier struct {
 	// PerSecond is the maximum number of messages in a second over all binds; 0 means no
 	// limit.
 	PerSecond int `json:"per_second"`
-	// Originators are those that the carrier passes on: text, alphanumeric or
+	// Originators are the originators that the carrier accepts: text, alphanumeric or
 	// numeric; empty: text.
 	Originators string `json:"originators"`
 	// The tag "of" names the types of carrier that have a setting; without it all have it.
@@ -41,17 +41,17 @@ type Carrier struct {
 	TLS          string `json:"tls" of:"smpp"`      // tls or none
 	CAFile       string `json:"ca_file" of:"smpp"`  // PEM; empty: the system's authorities
 	Alphabet     string `json:"alphabet" of:"smpp"` // of data_coding 0: gsm7, gsm7-packed or latin1
-	// EnquireLink is how often the link is tried.
+	// EnquireLink is the interval at which the link is tried.
 	EnquireLink time.Duration `json:"enquire_link"`
-	// InFlight is how many messages may be on their way to the journal.
+	// InFlight is the number of messages that may be on their way to the journal.
 	InFlight int `json:"in_flight"`
-	// AnswerTimeout is how long the answer to a message may take before its
-	// outcome is unknown.
+	// AnswerTimeout is the time that the answer to a message may take before its outcome is
+	// unknown.
 	AnswerTimeout time.Duration `json:"answer_timeout"`
 	// Binds are the connections to the account. What a bind leaves empty is the carrier's.
 	// Without the key the carrier has one.
 	Binds []Bind `json:"binds" of:"smpp" strict:"one"`
-	// Gateways says which gateways open the binds: each, or one of them at a time.
+	// Gateways names which gateways open the binds: each, or one of them at a time.
 	Gateways string `json:"gateways" of:"smpp"`
 	URL      string `json:"url" of:"kannel http" secret:"url"` // of sendsms, or what takes JSON
 	Username string `json:"username" of:"kannel"`

@@ -12,7 +12,7 @@ import (
 type Config struct {
 	// Listen is the address the daemon serves on, host:port.
 	Listen string `json:"listen"`
-	// PublicURL is how others reach the daemon, without a slash at the end.
+	// PublicURL is the gateway's URL for others, without a slash at the end.
 	PublicURL string `json:"public_url"`
 	// DataDir holds the journal, the embedded back ends, and generated secrets.
 	DataDir string `json:"data_dir"`
@@ -22,8 +22,8 @@ type Config struct {
 	Inventory string `json:"inventory"`
 	// TrustedProxies are the addresses whose X-Forwarded-For is believed.
 	TrustedProxies []netip.Prefix `json:"trusted_proxies"`
-	// InternalURL is how the other gateways on the same database reach this one,
-	// without a slash at the end.
+	// InternalURL is this gateway's URL for the other gateways on the same database, without
+	// a slash at the end.
 	InternalURL string   `json:"internal_url"`
 	Database    Database `json:"database"`
 	Redis       Redis    `json:"redis"`
@@ -53,7 +53,7 @@ type Config struct {
 	Lookup        Lookup    `json:"lookup" env:"-"`
 }
 
-// Database is where the records live.
+// Database configures the store of the records.
 type Database struct {
 	// URL has the scheme postgres and may name several hosts; empty: SQLite in the
 	// data directory.
@@ -67,7 +67,7 @@ type Redis struct {
 	URL string `json:"url" secret:"url"`
 }
 
-// Influx is where readings live.
+// Influx configures the store of the readings.
 type Influx struct {
 	URL    string `json:"url" secret:"url"` // empty: the embedded store
 	Token  string `json:"token" secret:"yes"`
@@ -87,7 +87,7 @@ const (
 	RadioOff   = "off"
 )
 
-// SMTP is how mail leaves.
+// SMTP configures outgoing mail.
 type SMTP struct {
 	Addr     string `json:"addr"` // host:port; empty: the sink in the data directory
 	Username string `json:"username"`
@@ -120,11 +120,11 @@ type Journal struct {
 
 // Inbound configures the answers to frames and how the parts of a message are joined.
 type Inbound struct {
-	// AnswerWait is how long the generic webhook waits for the readings of a post before
-	// it answers without them.
+	// AnswerWait is the time for which the generic webhook waits for the readings of a post
+	// before it answers without them.
 	AnswerWait time.Duration `json:"answer_wait"`
-	// JoinWait is how long a message waits for its missing parts, counted from
-	// the first that came.
+	// JoinWait is the time for which a message waits for its missing parts, counted from the
+	// first that came.
 	JoinWait time.Duration `json:"join_wait"`
 }
 
@@ -132,7 +132,7 @@ type Inbound struct {
 type Delivery struct {
 	// Schedule holds the pauses between attempts: n entries, n+1 attempts.
 	Schedule []time.Duration `json:"schedule"`
-	// Retention is how long what was delivered stays listed.
+	// Retention is the time for which finished deliveries stay listed.
 	Retention time.Duration `json:"retention"`
 	// DeadRetention is the same for dead deliveries; 0: until they are replayed.
 	DeadRetention time.Duration `json:"dead_retention"`
@@ -148,7 +148,7 @@ type Overload struct {
 	Searches int `json:"searches"`
 	// AccountShare is the most that one account may use of each bound, in percent.
 	AccountShare int `json:"account_share"`
-	// Wait is how long a request waits for others to end before it is refused.
+	// Wait is the time for which a request waits for others to end before it is refused.
 	Wait time.Duration `json:"wait"`
 	// Connections bounds the open connections.
 	Connections int `json:"connections"`
@@ -216,7 +216,7 @@ type Bound struct {
 
 // Users configures the sign-in to the admin API and the console.
 type Users struct {
-	// Session is how long a sign-in lasts.
+	// Session is the duration of a sign-in.
 	Session time.Duration `json:"session"`
 }
 
@@ -250,8 +250,8 @@ type Ledger struct {
 	// MasterKeyFile holds them a line each; empty: generated and kept in the data
 	// directory.
 	MasterKeyFile string `json:"master_key_file"`
-	// CheckpointDir is where each ledger's newest signed head is published as a
-	// file; empty: nowhere.
+	// CheckpointDir is the directory in which each ledger's newest signed head is published
+	// as a file; empty: nowhere.
 	CheckpointDir string `json:"checkpoint_dir"`
 	// CheckpointCallback sends each new signed head to the accounts' callbacks.
 	CheckpointCallback bool `json:"checkpoint_callback"`

@@ -49,7 +49,7 @@ func (c *Config) derive() {
 	}
 }
 
-// listenURL is where this machine reaches the daemon.
+// listenURL returns the gateway's URL for this machine.
 func (c *Config) listenURL() string {
 	host, port, _ := net.SplitHostPort(c.Listen)
 	if addr, err := netip.ParseAddr(host); host == "" || err == nil && addr.IsUnspecified() {
@@ -62,8 +62,8 @@ func (c *Config) listenURL() string {
 	return scheme + net.JoinHostPort(host, port)
 }
 
-// LocalURL is where commands on this machine reach the daemon: with TLS by the name
-// that its certificate is for.
+// LocalURL returns the gateway's URL for commands on this machine: with TLS by the name that
+// its certificate is for.
 func (c *Config) LocalURL() string {
 	if c.TLS.CertFile != "" {
 		return c.PublicURL

@@ -8,16 +8,16 @@ import (
 	"github.com/penstock/penstock/config/strict"
 )
 
-// Mode says how far an apply goes.
+// Mode describes how far an apply goes.
 type Mode struct {
 	// Reset names what is set to what the document says although it lives on
 	// through REST and traffic: relays, rules, credit, sims. ResetAccounts are the names
 	// or ids of the accounts that it is limited to; none: all of the document.
 	Reset         []string
 	ResetAccounts []string
-	// Prune removes what an earlier document of the same name declared and this one
-	// omits. AllowRemovals is how many records it may remove if they are more than a
-	// tenth of what the document owns, or all of a kind.
+	// Prune removes what an earlier document of the same name declared and this one omits.
+	// AllowRemovals is the number of records that it may remove if they are more than a tenth
+	// of the document's, or all of a kind.
 	Prune         bool
 	AllowRemovals int
 	// Adopt takes over what the document declares from the documents that own it.
@@ -45,10 +45,10 @@ type Applied struct {
 	Kept []string
 	// Drift is the fields among Kept.
 	Drift []Drift
-	// AllowRemovals is how many removals the prune needs to be allowed; 0: none.
+	// AllowRemovals is the number of removals that the prune needs; 0: none.
 	AllowRemovals int
-	// Before and After are what is declared, with every secret masked and of the SIMs
-	// only those that the document concerns; empty unless Mode.Compare asks for them.
+	// Before and After are the declared records, with every secret masked, and with only
+	// those SIMs that the document concerns; empty unless Mode.Compare asks for them.
 	Before, After Document
 }
 
@@ -100,7 +100,7 @@ func (d Drift) String() string {
 // maxNames bounds the names that FirstNames lists.
 const maxNames = 20
 
-// FirstNames lists the first names for a line of the log, and says how many there are
+// FirstNames lists the first names for a line of the log, and describes how many there are
 // besides.
 func FirstNames(names []string) string {
 	if added := len(names) - maxNames; added > 0 {
@@ -115,5 +115,5 @@ type AppliedAccount struct {
 	Name string
 }
 
-// Mistakes are what is wrong with a document, each with its path.
+// Mistakes are the mistakes of a document, each with its path.
 type Mistakes = strict.Mistakes

@@ -9,7 +9,7 @@ import (
 	"unicode"
 )
 
-// parameterKind is what an action's parameters are.
+// parameterKind is the kind of an action's parameters.
 type parameterKind int
 
 const (

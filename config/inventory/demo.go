@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// demoSink is where the relays and rules of the demo send.
+// demoSink is the endpoint of the demo's relays and rules.
 const demoSink = "http://127.0.0.1:9099"
 
 // Demo returns the inventory of a daemon with nothing configured: one account

@@ -16,8 +16,8 @@ type Document struct {
 	Accounts    []Account    `json:"accounts,omitempty"`
 }
 
-// SensorType is what a sensor measures:
-// imperial value = metric value × ImperialSlope + ImperialOffset.
+// SensorType is a quantity that sensors measure: imperial value = metric value ×
+// ImperialSlope + ImperialOffset.
 type SensorType struct {
 	ID             string  `json:"id" check:"id"`
 	Name           string  `json:"name" check:"name"`
@@ -65,8 +65,8 @@ type Token struct {
 	Source string   `json:"source,omitempty" check:"id"`                                                     // names the token in a path
 }
 
-// SOAP is what an account signs in with on the SOAP interface. The password is
-// text, sealed like a token, or stretched ($argon2id$…).
+// SOAP is the login of an account at the SOAP interface. The password is text, sealed like a
+// token, or stretched ($argon2id$…).
 type SOAP struct {
 	Username string `json:"username" check:"name"`
 	Password string `json:"password"`
@@ -99,7 +99,7 @@ type NumberRelay struct {
 	Pace       Pace     `json:"pace,omitzero"`
 }
 
-// Pace is how each endpoint of a relay wants its messages; zero: as they come.
+// Pace limits the requests to each endpoint of a relay; zero: as they come.
 type Pace struct {
 	Concurrency int     `json:"concurrency,omitempty"` // requests at one time, of each gateway
 	PerSecond   float64 `json:"per_second,omitempty"`  // requests begun, of each gateway
@@ -167,7 +167,7 @@ type RuleBatch struct {
 	Every Duration `json:"every,omitempty"`
 }
 
-// RuleAction is what a rule does when it fires.
+// RuleAction is an action of a rule that fires.
 type RuleAction struct {
 	Action     string   `json:"action" check:"one email http_get http_post sms"`
 	Parameters []string `json:"parameters,omitempty"`
@@ -194,7 +194,7 @@ type SIP struct {
 	Trunks []Trunk `json:"trunks,omitempty"`
 }
 
-// Trunk is where SIP calls come from.
+// Trunk is a source of SIP calls.
 type Trunk struct {
 	SourceIPs []string `json:"source_ips" check:"each ip"`
 }

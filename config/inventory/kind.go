@@ -12,8 +12,8 @@ import (
 	"unicode"
 )
 
-// kind is what a field may hold: a check of its value, which returns what is wrong with
-// it, and the same as JSON Schema. Fields name theirs in the tag check, with arguments:
+// kind is the type of a field's values: a check of its value, which returns what is wrong
+// with it, and the same as JSON Schema. Fields name theirs in the tag check, with arguments:
 // `check:"digits 1 15"`; "each" before it is for the entries of a list. Empty fields that
 // need not be given are not checked.
 type kind struct {

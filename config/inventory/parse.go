@@ -79,7 +79,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return err
 }
 
-// known is what earlier inventories declared, as one document.
+// known has the records of earlier inventories, as one document.
 type known struct {
 	Document
 	index Index

@@ -15,7 +15,7 @@ import (
 const (
 	sealed = "sha256:" // and 64 hex digits
 	masked = "masked:" // and maskDigits of them, or none for codes that could be guessed
-	// maskDigits is how many digits of a hash a mask shows.
+	// maskDigits is the number of digits of a hash that a mask shows.
 	maskDigits = 12
 	// stretched begins a SOAP password that has been hashed slowly, with a salt,
 	// by who applies the inventory: version, costs, salt and key follow.

@@ -15,9 +15,9 @@ const Default = "default"
 // Owner is the name under which the document owns what it declares.
 func (d Document) Owner() string { return cmp.Or(d.Name, Default) }
 
-// Set is what all documents declare together, by document: each owns the records
-// that it declared. It is kept as JSON; what documents without a name declare
-// stands there as a document does.
+// Set has the declarations of all documents, by document: each owns the records that it
+// declared. It is kept as JSON; what documents without a name declare stands there as a
+// document does.
 type Set struct {
 	Document
 	Named []Document `json:"documents,omitempty"`

@@ -70,7 +70,7 @@ type decoder struct {
 	mistakes  Mistakes
 }
 
-// place is where in the document a value stands.
+// place is the place of a value in the document.
 type place struct {
 	path  string
 	depth int
