@@ -2,7 +2,7 @@ package decoders
 
 import "time"
 
-// FrameKind is what a sender reported about a device with a frame.
+// FrameKind is the kind of a sender's report about a device.
 type FrameKind string
 
 // The kinds of event. Only an Uplink is decoded into readings; the others are
@@ -14,7 +14,7 @@ const (
 	Ack        FrameKind = "ack"        // the device acknowledged a downlink
 	Nack       FrameKind = "nack"       // the device did not acknowledge a downlink
 	TxAck      FrameKind = "txack"      // a gateway sent a downlink
-	Downlink   FrameKind = "downlink"   // a downlink was queued, sent or dropped; Text says which
+	Downlink   FrameKind = "downlink"   // a downlink was queued, sent or dropped; Text names which
 	Status     FrameKind = "status"     // Battery and Margin of a device
 	Location   FrameKind = "location"   // the network located the device
 	Log        FrameKind = "log"        // the network server's remark, in Text
@@ -34,8 +34,8 @@ type Frame struct {
 	// else the sender's own identifier, unchanged.
 	Identifier string
 	IsDevEUI   bool
-	// Name is what the sender calls the device; it may be empty and may
-	// change between two frames of one device.
+	// Name is the sender's name of the device; it may be empty and may change between two
+	// frames of one device.
 	Name string
 
 	// DedupID is equal in two posts of the same frame and differs between
@@ -51,7 +51,7 @@ type Frame struct {
 	// that frame was seen, only what the copy adds is news; when it was not, a
 	// copy that is an Uplink stands for it.
 	Supplement bool
-	// Extensible says that the sender may post Supplements to this frame.
+	// Extensible reports that the sender may post Supplements to this frame.
 	Extensible bool
 
 	FPort    int // 0-255; meaningful when HasFPort
@@ -59,15 +59,14 @@ type Frame struct {
 	FCnt     int64 // the uplink counter; meaningful when HasFCnt
 	HasFCnt  bool
 
-	// Payload is the FRMPayload in the clear unless Encrypted says that it
-	// is ciphertext, which no codec may be given.
+	// Payload is the FRMPayload in the clear unless Encrypted reports that it is ciphertext,
+	// which no codec may be given.
 	Payload   []byte
 	Encrypted bool
-	// Object is what the network server or the poster decoded already: nil
-	// when it did not. Numbers are float64; one that float64 cannot hold is
-	// an infinity.
+	// Object has the values that the network server or the poster decoded: nil when it did
+	// not. Numbers are float64; one that float64 cannot hold is an infinity.
 	Object map[string]any
-	// BesidePayload says that the Object was not decoded from the payload but stands
+	// BesidePayload reports that the Object was not decoded from the payload but stands
 	// beside it, so that a codec reads the payload all the same.
 	BesidePayload bool
 	// Samples are values that the sender decoded already and that carry
@@ -77,9 +76,9 @@ type Frame struct {
 	// from its records before it decodes; no sender does.
 	Params map[string]any
 
-	// SampleTime is when the device took the sample and NetworkTime when
-	// the network received it. Each is zero when the sender gave none or
-	// when it did not parse; TimeNote then says what was unreadable.
+	// SampleTime is the time at which the device took the sample and NetworkTime when the
+	// network received it. Each is zero when the sender gave none or when it did not parse;
+	// TimeNote then says what was unreadable.
 	SampleTime  time.Time
 	NetworkTime time.Time
 	TimeNote    string
@@ -94,8 +93,8 @@ type Frame struct {
 	Simulated bool
 	// Warnings say what was wrong with the body without losing the frame.
 	Warnings []string
-	// Excess says that the body held more samples than a frame may, of which the
-	// first stand in Samples.
+	// Excess reports that the body held more samples than a frame may, of which the first
+	// stand in Samples.
 	Excess string
 	// Text is the description of a log, an error or a downlink event.
 	Text string

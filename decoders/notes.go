@@ -14,7 +14,7 @@ const (
 	maxNote  = 300 // bytes
 )
 
-// Add adds notes, except those that are empty or there already. The last one says that
+// Add adds notes, except those that are empty or there already. The last one reports that
 // more are left out.
 func (n *Notes) Add(notes ...string) {
 	for _, text := range notes {

@@ -22,8 +22,8 @@ type Result struct {
 	Readings []Reading
 	Warnings []string
 	Errors   []string
-	// Excess is set if there were more readings than one frame may give, and says
-	// which are left out; empty when all are there.
+	// Excess is set if there were more readings than one frame may give, and names which are
+	// left out; empty when all are there.
 	Excess string
 	// LimitExceeded is set if the codec was ended at its limit of time or memory.
 	LimitExceeded bool

@@ -1,8 +1,7 @@
 package cayenne
 
-// kind is how the value of one Cayenne type is written: fields of big-endian
-// integers, each divided by a scale, so that a value is exact to its
-// resolution.
+// kind describes the encoding of the values of one Cayenne type: fields of big-endian
+// integers, each divided by a scale, so that a value is exact to its resolution.
 type kind struct {
 	name   string
 	fields []field

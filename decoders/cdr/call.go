@@ -21,7 +21,7 @@ type Call struct {
 	// Duration is from start to end, Billsec from answer to end, in seconds.
 	Duration, Billsec int64
 	From, To          string // as the switch has them
-	// Disposition is how the call ended, in the switch's words.
+	// Disposition is the result of the call, in the switch's words.
 	Disposition string
 	Trunk       string // the way it took; empty if that is not told
 }

@@ -19,7 +19,7 @@ import (
 	"strconv"
 )
 
-// MaxDepth is how deep arrays and objects may nest.
+// MaxDepth is the largest depth of nested arrays and objects.
 const MaxDepth = 64
 
 // Kind is the kind of a JSON value.

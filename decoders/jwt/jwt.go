@@ -16,9 +16,9 @@ import (
 // ErrSignature means that the token was not signed with the secret.
 var ErrSignature = errors.New("the token's signature does not match")
 
-// Verify reads the claims of a token into claims if the token is signed with the secret.
-// The error is ErrSignature or says which part of the token cannot be read; it never holds
-// the secret or the expected signature.
+// Verify reads the claims of a token into claims if the token is signed with the secret. The
+// error is ErrSignature or names which part of the token cannot be read; it never holds the
+// secret or the expected signature.
 func Verify(token, secret string, claims any) error {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {

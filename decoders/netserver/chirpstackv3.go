@@ -83,8 +83,8 @@ func eui(v jsonbody.Value) string {
 	return s
 }
 
-// chirpStackV3Status reads the margin, of which 256 is how the old server says
-// that it is not known, and the battery. An uplink has them as deviceStatus… only.
+// chirpStackV3Status reads the margin, for which the old server sends 256 if it is not known,
+// and the battery. An uplink has them as deviceStatus… only.
 func chirpStackV3Status(d document, kind decoders.FrameKind) (margin, battery *float64) {
 	marginPath, batteryPath := "margin|deviceStatusMargin", "battery|deviceStatusBattery"
 	if kind == decoders.Uplink {

@@ -9,10 +9,9 @@ import (
 )
 
 // disruptiveFrame reads the events of Disruptive Technologies' data connectors
-// (developer.disruptive-technologies.com, event). A sensor's event becomes
-// Samples with times of their own, each named by its path within the event's
-// data ("humidity.temperature"); an event that only says that something
-// happened has the value 1 ("touch").
+// (developer.disruptive-technologies.com, event). A sensor's event becomes Samples with times
+// of their own, each named by its path within the event's data ("humidity.temperature"); an
+// event that only reports that something happened has the value 1 ("touch").
 func disruptiveFrame(d document, f *decoders.Frame) {
 	// Name the device: "projects/P/devices/D" by D.
 	_, device, _ := strings.Cut(strings.TrimPrefix(d.Text("event.targetName"), "projects/"), "/devices/")

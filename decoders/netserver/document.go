@@ -35,8 +35,8 @@ type members struct {
 	body   []byte
 	origin int // of a text within the body: where it begins
 	list   []member
-	// depth and limit are how deep objects are read, and how many values; the others are
-	// only checked.
+	// depth and limit are the depth to which objects are read, and the number of values; the
+	// others are only checked.
 	depth, limit int
 }
 
@@ -159,8 +159,7 @@ func (d *document) at(path string) int {
 	return math.MaxInt
 }
 
-// field is the name of a path in notes. Of alternatives it is the one that the
-// body has.
+// field is the name of a path in notes. Of alternatives it is the one in the body.
 func (d *document) field(path string) string {
 	if d.alias != "" {
 		return d.alias

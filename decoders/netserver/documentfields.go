@@ -316,8 +316,7 @@ func setBestGateway(f *decoders.Frame, best decoders.Gateway) {
 	}
 }
 
-// place makes a position of what was given. Zero beside zero is how senders
-// say that they do not know one.
+// place makes a position of what was given. Senders without a position send zero for both.
 func place(lat, lon *float64) *decoders.Position {
 	if lat == nil || lon == nil || *lat == 0 && *lon == 0 || math.Abs(*lat) > 90 || math.Abs(*lon) > 180 {
 		return nil

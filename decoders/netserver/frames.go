@@ -17,7 +17,7 @@ func tooMany(sender string) error {
 	return &decoders.Error{Format: sender, Offset: -1, Reason: fmt.Sprintf("holds more than %d frames", maxFrames)}
 }
 
-// maxSamples is how many samples of its own one frame may carry.
+// maxSamples is the largest number of samples of its own that one frame may carry.
 const maxSamples = 10_000
 
 // excess notes that a frame has more samples than it may.

@@ -42,7 +42,7 @@ type Post struct {
 	Body     []byte
 	// Sender is Inspect's result; empty to detect the sender again.
 	Sender Sender
-	// ReceivedAt is what relative times in the body count from.
+	// ReceivedAt is the time from which relative times in the body count.
 	ReceivedAt time.Time
 }
 
@@ -68,7 +68,8 @@ func (e *UnsupportedError) Error() string {
 	return text
 }
 
-// maxFrames is how many frames one post may hold, or records of a SenML pack.
+// maxFrames is the largest number of frames that one post may hold, or records of a SenML
+// pack.
 const maxFrames = 1000
 
 // ErrTooMany is returned for a post of more frames than are read. Its answer is

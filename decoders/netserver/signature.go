@@ -22,7 +22,7 @@ var (
 	ErrStale     = errors.New("netserver: the signature has expired")
 )
 
-// maxSkew is how far the clocks of a sender and of this machine may differ.
+// maxSkew is the largest difference between the clocks of a sender and of this machine.
 const maxSkew = 5 * time.Minute
 
 // hexEqual compares a digest with the hex digits that were sent, of any case,

@@ -14,7 +14,7 @@ import (
 // Submission is the sender of readings that a customer adds to a device.
 const Submission Sender = "readings"
 
-// MaxSubmitted is how many frames the list of a submission may hold.
+// MaxSubmitted is the largest number of frames that the list of a submission may hold.
 const MaxSubmitted = 100
 
 // Fault is a mistake in a field of a submission, in the words of the

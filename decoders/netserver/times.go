@@ -58,8 +58,9 @@ func quoteClipped(b []byte) string {
 	return strconv.Quote(string(b))
 }
 
-// clockSpan is how far the clock of a gateway may be from another clock before it is
-// taken to be wrong. Gateways that lost their uplink post frames hours later.
+// clockSpan is the largest difference between the clock of a gateway and another clock;
+// beyond it the gateway's clock is wrong. Gateways that lost their uplink post frames hours
+// later.
 const clockSpan = 24 * time.Hour
 
 // gatewayTime returns the earliest time that a gateway gave, of those within clockSpan
@@ -106,9 +107,9 @@ func disbelieve(f *decoders.Frame, field string, t time.Time) {
 	}
 }
 
-// repeatSpan is how long after a frame another of the same counter and payload is
-// the same, sent again by the device or heard by a further gateway. What a network
-// posts again has its first time.
+// repeatSpan is the time after a frame within which another with the same counter and payload
+// is the same frame, sent again by the device or received by a further gateway. What a
+// network posts again has its first time.
 const repeatSpan = time.Minute
 
 // counted identifies a frame by its counter and the time of the network; empty if one

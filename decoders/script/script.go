@@ -32,7 +32,7 @@ import (
 const (
 	format   = "expr"
 	maxNodes = 200
-	// maxMemory is how many list elements one run may make.
+	// maxMemory is the largest number of list elements that one run may make.
 	maxMemory = 5000
 	// maxBytes and maxElements bound what an expression can walk over.
 	maxBytes    = 1024

@@ -71,10 +71,10 @@ func (r Record) AppendReadings(readings []decoders.Reading, key string) []decode
 	return readings
 }
 
-// SplitName parts a resolved name into the device and the key of one of its
-// measurements. A device URN (RFC 9039) is urn:dev:TYPE:ID, and the key is what
-// follows it; elsewhere the key is what follows the last slash or colon. A
-// device alone has the key "value", a key alone the device "".
+// SplitName parts a resolved name into the device and the key of one of its measurements. A
+// device URN (RFC 9039) is urn:dev:TYPE:ID, and the key is the text behind it; elsewhere the
+// key is the text behind the last slash or colon. A device alone has the key "value", a key
+// alone the device "".
 func SplitName(name string) (device, key string) {
 	if strings.HasPrefix(name, "urn:dev:") {
 		return splitURN(name)

@@ -18,8 +18,8 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// Record is one resolved measurement. Kind says which of the values it has;
-// Missing stands for a sum alone.
+// Record is one resolved measurement. Kind names which of the values it has; Missing stands
+// for a sum alone.
 type Record struct {
 	Name string
 	Unit string

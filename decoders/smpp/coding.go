@@ -1,6 +1,6 @@
 package smpp
 
-// Coding is how a text is coded.
+// Coding is the encoding of a text.
 type Coding int
 
 // The codings. Default is the SMSC's own alphabet, which the carrier says
@@ -63,7 +63,7 @@ func codingOfBits(dataCoding byte) Coding {
 	return Octets
 }
 
-// Alphabet is how an SMSC writes text of data_coding 0, its default alphabet. It is
+// Alphabet is the encoding of an SMSC for text of data_coding 0, its default alphabet. It is
 // agreed with the carrier, outside the protocol. Empty means AlphabetGSM7.
 type Alphabet string
 

@@ -61,9 +61,8 @@ func UnansweredID(reference uint16, number string) string {
 // maxMessageID is the longest message_id, with its end (4.4.2).
 const maxMessageID = 65
 
-// ParseMessageID reads the SMSC's id of a message out of its answer to a
-// submit_sm or a data_sm. It is empty in an answer without a body, which is what
-// SMSCs send when they refuse.
+// ParseMessageID reads the SMSC's id of a message out of its answer to a submit_sm or a
+// data_sm. It is empty in an answer without a body, as SMSCs send it when they refuse.
 func ParseMessageID(pdu []byte) (string, error) {
 	h, err := ParseHeader(pdu)
 	if err != nil {

@@ -29,10 +29,10 @@ func (d *Delivery) Receipt() Receipt {
 	return r
 }
 
-// ReceiptText is the text of a receipt without a byte order mark. The data_coding may be
-// that of the message instead of the receipt, so the text is what has a receipt's fields:
-// the octets as they are, for fields are ASCII in nearly all codings, UTF-16, or packed
-// septets. Without such fields it is the octets.
+// ReceiptText is the text of a receipt without a byte order mark. The data_coding may be that
+// of the message instead of the receipt, so the text is the reading that has a receipt's
+// fields: the octets as they are, for fields are ASCII in nearly all codings, UTF-16, or
+// packed septets. Without such fields it is the octets.
 func (d *Delivery) ReceiptText() string {
 	udh, octets, _ := d.Split()
 	for _, text := range []string{string(octets), sms.DecodeUCS2(octets), sms.DecodeUTF16LE(octets), string(sms.Unpack(octets, len(udh)))} {

@@ -12,7 +12,7 @@ type Languages struct {
 	Single  byte // in the place of its extension, behind an escape
 }
 
-// languages is how many identifiers there are, 0 included.
+// languages is the number of identifiers, 0 included.
 const languages = 14
 
 // Languages returns the tables that a header names; of several the last counts

@@ -1,8 +1,8 @@
 package sms
 
-// Unpack spreads packed 7-bit text (TS 23.038, 6.1.2.1) to one septet per octet.
-// before is how many octets of user data header stand before data: the text
-// begins at the next septet's border behind them.
+// Unpack spreads packed 7-bit text (TS 23.038, 6.1.2.1) to one septet per octet. before is
+// the number of octets of user data header before data: the text begins at the next septet's
+// border behind them.
 //
 // The number of septets follows from the octets only. Where seven bits are
 // left over, they are taken for padding if they are zero, which could also be
@@ -27,9 +27,9 @@ func Unpack(data []byte, headerOctets int) []byte {
 	return buf
 }
 
-// Pack packs septets, one in each octet, as on the air (TS 23.038, 6.1.2.1).
-// before is how many octets of user data header will stand before them. Seven
-// bits that are left over are a carriage return (6.1.2.3.1): zeros would be an @.
+// Pack packs septets, one in each octet, as on the air (TS 23.038, 6.1.2.1). before is the
+// number of octets of user data header before them. Seven bits that are left over are a
+// carriage return (6.1.2.3.1): zeros would be an @.
 func Pack(septets []byte, headerOctets int) []byte {
 	const bits = 7
 	offset := (bits - headerOctets*8%bits) % bits // the fill bits

@@ -31,8 +31,8 @@ type Part struct {
 	// UDH is the user data header with its length octet, nil for none. It has
 	// the concatenation when the message has several parts.
 	UDH []byte
-	// Data is what follows the header: for GSM unpacked, one septet in each
-	// octet, as SMPP and HTTP carriers take it; else the octets.
+	// Data is the content behind the header: for GSM unpacked, one septet in each octet, as
+	// SMPP and HTTP carriers take it; else the octets.
 	Data []byte
 	// Text is the part's text in UTF-8; empty for Binary. The texts of all parts
 	// joined are the message's text, as far as it was not truncated.
@@ -48,11 +48,11 @@ func (p Part) Octets() int {
 	return (7*(headerSeptets(len(p.UDH))+len(p.Data)) + 7) / 8
 }
 
-// headerSeptets is how many septets a header of so many octets takes: text
-// begins at the next septet's border behind it (TS 23.040, 9.2.3.24).
+// headerSeptets returns the number of septets of a header with so many octets: text begins at
+// the next septet's border behind it (TS 23.040, 9.2.3.24).
 func headerSeptets(octets int) int { return (8*octets + 6) / 7 }
 
-// room is how many septets (GSM) or octets a part has behind a header of so many
+// room returns the number of septets (GSM) or octets of a part behind a header of so many
 // octets; below zero when the header itself is too long.
 func room(c Coding, header int) int {
 	switch c {
@@ -65,8 +65,8 @@ func room(c Coding, header int) int {
 	}
 }
 
-// Coding is how a message is coded on the air. The values are those of the
-// binary operation's encoding and of the placeholder %code.
+// Coding is the encoding of a message on the air. The values are those of the binary
+// operation's encoding and of the placeholder %code.
 type Coding int
 
 // The codings.

@@ -16,7 +16,8 @@ type Segmenter struct {
 // New returns a segmenter.
 func New() *Segmenter { return &Segmenter{alphabet: NewAlphabet()} }
 
-// Options are how a text is truncated and numbered; the zero value sends it whole.
+// Options control the truncation and the numbers of a text's parts; the zero value sends it
+// whole.
 type Options struct {
 	// MaxParts truncates a text that needs more parts: 1 to 255. 0 truncates
 	// nothing; a text that needs more than 255 parts is an error then.
@@ -77,7 +78,7 @@ func (s *Segmenter) encode(text string, fitsSevenBit func(string) bool) ([]byte,
 	return EncodeUCS2(text), UCS2, nil
 }
 
-// broken is where a text ends to be UTF-8, -1 for nowhere.
+// broken returns the offset of the first invalid UTF-8, -1 if there is none.
 func broken(text string) int {
 	for i, r := range text {
 		if r == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD") {

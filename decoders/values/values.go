@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// MaxReadings is how many readings one frame may give.
+	// MaxReadings is the largest number of readings that one frame may give.
 	MaxReadings = 10_000
-	// MaxText is how long a text may be, in bytes.
+	// MaxText is the largest length of a text, in bytes.
 	MaxText = 4096
 
 	// maxVisits bounds the walk over values of which few are readings.

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/decoders/sms"
 )
 
-// Port is where a phone takes cards, without security (WAP-259, 6.5).
+// Port is the port of a phone for cards, without security (WAP-259, 6.5).
 const Port = 9204
 
 // Version is a version of the format.

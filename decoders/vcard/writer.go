@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// longest is how many octets a line has without its end.
+// longest is the largest number of octets of a line without its end.
 const longest = 75
 
 // writer writes the lines of a card in one version.
@@ -104,10 +104,9 @@ func (w *writer) birthDate(s string) {
 	}
 }
 
-// old writes a property of 2.1. What is not printable ASCII on a line that is
-// short enough is quoted-printable, because 2.1 folds at blanks only and has no
-// escape for a line break. So is what ends with =, which loose readers take for
-// a soft break on any line.
+// old writes a property of 2.1. What is not printable ASCII on a line that is short enough is
+// quoted-printable, because 2.1 folds at blanks only and has no escape for a line break. So
+// is a text that ends with =, which loose readers take for a soft break on any line.
 func (w *writer) old(name, value string) {
 	if isPlainText(value) && !strings.HasSuffix(value, "=") && len(name)+1+len(value) <= longest {
 		w.line(name + ":" + value)

@@ -53,8 +53,8 @@ func checkAddress(format, field, url string) error {
 	return nil
 }
 
-// checkText refuses a text that is not UTF-8 or has characters that are none in
-// XML (XML 1.0, 2.2) or end a string; breaks says whether lines and tabs may be.
+// checkText refuses a text that is not UTF-8 or has characters that are none in XML (XML 1.0,
+// 2.2) or end a string; breaks reports whether lines and tabs may be.
 func checkText(format, field, text string, breaks bool) error {
 	for i, r := range text {
 		switch {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// maxKeywords is how many imports and exports a module may have; each costs a
-// run of the parser, which together may read maxParsed bytes.
+// maxKeywords is the largest number of imports and exports of a module; each costs a run of
+// the parser, which together may read maxParsed bytes.
 const (
 	maxKeywords = 40
 	maxParsed   = 10 << 20
@@ -38,8 +38,8 @@ func (e *esm) blank(length int) {
 	}
 }
 
-// defaulted is what the value of "export default" is kept in; it is as long as
-// the words it stands for.
+// defaulted is the variable for the value of "export default"; it is as long as the words it
+// stands for.
 const (
 	defaulted     = "exports.d="
 	defaultMember = "d"

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// maxBytes is how long a payload may be.
+	// maxBytes is the largest length of a payload.
 	maxBytes = 4096
-	// maxCalls is how deep functions may call one another.
+	// maxCalls is the largest depth of calls.
 	maxCalls = 400
 	// maxLines and maxLine bound what is kept of a codec's console.
 	maxLines = 10

@@ -17,7 +17,7 @@ const (
 	maxValues = 20_000
 	maxDeep   = 32
 	maxChars  = 256 << 10
-	// maxNotes is how many errors and warnings of a codec are kept.
+	// maxNotes is the largest number of errors and warnings of a codec that are kept.
 	maxNotes = 20
 )
 

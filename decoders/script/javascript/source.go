@@ -9,7 +9,7 @@ import (
 	"github.com/dop251/goja/parser"
 )
 
-// maxSource is how long a source may be, in bytes.
+// maxSource is the largest length of a source, in bytes.
 const maxSource = 1 << 20
 
 // module is a source as it will be compiled.
