@@ -42,11 +42,11 @@ func (c Class) String() string {
 	return fmt.Sprintf("class(%d)", int(c))
 }
 
-// Verdict says whether an attempt succeeded, is repeated, or ends the delivery, and why.
+// Verdict reports whether an attempt succeeded, is repeated, or ends the delivery, and why.
 type Verdict struct {
 	Class Class
-	// Reason is why the delivery failed, without secrets and without texts of messages,
-	// for operators.
+	// Reason is the reason of the failure, without secrets and without texts of messages, for
+	// operators.
 	Reason string
 	// Public is Reason for the users of an account, if Reason may contain hosts,
 	// addresses, resolvers or paths; see PublicReason.

@@ -28,9 +28,9 @@ type Calls interface {
 
 // Options are optional settings; the zero value works.
 type Options struct {
-	// AtOnce is how many archives are written concurrently; 0 means 2.
+	// AtOnce is the number of archives that are written concurrently; 0 means 2.
 	AtOnce int
-	// Page is how many calls are read at a time; 0 means 2000.
+	// Page is the number of calls that are read at a time; 0 means 2000.
 	Page int
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// Result is what a sender returns for an attempt: what is stored of it, and the verdict.
+// Result is the result of an attempt, from its sender: what is stored of it, and the verdict.
 type Result struct {
 	// Attempt is stored with the delivery; its time is that of the start.
 	Attempt outbox.Attempt

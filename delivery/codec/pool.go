@@ -19,8 +19,8 @@ import (
 // maxWorkers is the largest number of workers of a pool.
 const maxWorkers = 2
 
-// maxDeaths is how many workers may be killed while they run one frame until the frame is
-// refused.
+// maxDeaths is the number of workers that are killed while they run one frame until the frame
+// is refused.
 const maxDeaths = 3
 
 // deathTime is counted as the time of a frame that ended its worker.

@@ -19,7 +19,8 @@ const (
 	callTime = 30 * time.Second
 	// maxKnown bounds the hashes of a process. A source that is not among them is sent again.
 	maxKnown = 1000
-	// maxStderr is how much of the beginning of a worker's standard error is kept.
+	// maxStderr is the number of bytes that are stored of the beginning of a worker's
+	// standard error.
 	maxStderr = 4 << 10
 )
 
@@ -130,8 +131,8 @@ func (p *process) end() string {
 	return p.cmd.ProcessState.String()
 }
 
-// head keeps the beginning of what is written to it, where a Go program says why it fails.
-// It is safe for concurrent use.
+// head keeps the beginning of what is written to it, where a Go program explains why it
+// fails. It is safe for concurrent use.
 type head struct {
 	mu   sync.Mutex
 	text []byte

@@ -61,7 +61,7 @@ func (f frame) decoded() *decoders.Frame {
 type response struct {
 	// Unknown is set if the worker needs the source.
 	Unknown bool `json:"unknown,omitempty"`
-	// Invalid is why the source cannot be used.
+	// Invalid is the reason why the source cannot be used.
 	Invalid *failure `json:"invalid,omitempty"`
 	Results []result `json:"results,omitempty"`
 	// Compiled is the CPU time of compiling the source; 0 if it was compiled before.

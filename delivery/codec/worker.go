@@ -28,7 +28,7 @@ const (
 	requestTime = 5 * time.Second
 	// memoryLimit bounds the memory that the Go runtime holds.
 	memoryLimit = 160 << 20
-	// dataLimit is how much the data segment may grow (RLIMIT_DATA).
+	// dataLimit is the largest growth of the data segment (RLIMIT_DATA).
 	dataLimit = 192 << 20
 	// maxSources bounds the sources whose compiled codecs a worker keeps, in octets.
 	maxSources = 2 << 20

@@ -47,10 +47,9 @@ func New(opts Options) (*Client, error) {
 // Close closes idle connections; running transactions finish.
 func (c *Client) Close() { c.pool.close() }
 
-// Send sends one mail. The result is the server's reply about it, positive or
-// negative, for delivery.ClassifyMail; the error says why there is none. If an
-// address is not ASCII the server must support SMTPUTF8. When ctx ends the
-// connection is closed at once.
+// Send sends one mail. The result is the server's reply about it, positive or negative, for
+// delivery.ClassifyMail; the error explains why there is none. If an address is not ASCII the
+// server must support SMTPUTF8. When ctx ends the connection is closed at once.
 func (c *Client) Send(ctx context.Context, m outbox.Mail) (Result, error) {
 	raw, err := Compose(*c.sender, m, c.opts.Now())
 	if err != nil {

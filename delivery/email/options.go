@@ -43,7 +43,7 @@ type Options struct {
 	SubmissionTimeout time.Duration
 	// MaxConns bounds connections at once; 4.
 	MaxConns int
-	// IdleTimeout is how long a connection is kept unused; 30 s.
+	// IdleTimeout is the time for which a connection is kept unused; 30 s.
 	IdleTimeout time.Duration
 	// Dial replaces a plain dialer.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)

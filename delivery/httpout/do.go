@@ -33,7 +33,7 @@ type Response struct {
 // OK reports whether the status is 2xx.
 func (r Response) OK() bool { return r.Status >= 200 && r.Status <= 299 }
 
-// maxExcerpt is how many bytes of a response are stored with an attempt.
+// maxExcerpt is the largest number of bytes of a response that are stored with an attempt.
 const maxExcerpt = 1 << 10
 
 // Excerpt returns the start of the body: valid UTF-8 without NUL, at most 1 KiB.

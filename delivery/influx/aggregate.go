@@ -49,9 +49,9 @@ func olderFirst(a, b iot.Bucket) int {
 	return cmp.Or(cmp.Compare(a.SensorID, b.SensorID), cmp.Compare(a.Type, b.Type))
 }
 
-// errInfinite says that an average has left the range of floats, which the
-// server cannot put into JSON: it is asked again for averages of value / scale.
-// Dividing by a power of two loses nothing of a number that is not tiny.
+// errInfinite reports that an average has left the range of floats, which the server cannot
+// put into JSON: it is asked again for averages of value / scale. Dividing by a power of two
+// loses nothing of a number that is not tiny.
 var errInfinite = errors.New("an average is infinite")
 
 const scale = 1 << 64
@@ -77,7 +77,7 @@ func timeGrouping(g iot.Granularity) string {
 	return fmt.Sprintf("time(%ds, %ds) fill(none)", int64(width/time.Second), int64(offset/time.Second))
 }
 
-// monthsAtOnce is how many months one request covers: ten years.
+// monthsAtOnce is the number of months that one request covers: ten years.
 const monthsAtOnce = 120
 
 // aggregateMonths uses one statement per month, because InfluxQL cannot group by

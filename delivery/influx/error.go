@@ -67,7 +67,7 @@ func newError(op string, err error, now time.Time) *Error {
 	}
 }
 
-// writeVerdict is what the response to a write means for its lines.
+// writeVerdict is the meaning of a write's response for its lines.
 type writeVerdict int
 
 const (

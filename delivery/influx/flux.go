@@ -12,10 +12,9 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// readFlux asks for the newest points of each series and field of the device.
-// Range and filter are what servers push down to storage. The end of a range is
-// exclusive in Flux, but 1.8 includes it: one point more is asked for, and what
-// is outside is dropped here.
+// readFlux asks for the newest points of each series and field of the device. Servers push
+// down range and filter to storage. The end of a range is exclusive in Flux, but 1.8 includes
+// it: one point more is asked for, and what is outside is dropped here.
 func (s *Store) readFlux(ctx context.Context, q iot.Query) ([]iot.Point, error) {
 	var points []iot.Point
 	err := s.flux(ctx, s.fluxQuery(q), func(r *query.FluxRecord) error {

@@ -67,8 +67,7 @@ func float(n *int64) *float64 {
 	return &f
 }
 
-// appendField appends a field if there is a value; start is where the fields
-// of the line begin.
+// appendField appends a field if there is a value; start is the offset of the line's fields.
 func appendField(b []byte, start int, name string, v *float64) []byte {
 	if v == nil {
 		return b

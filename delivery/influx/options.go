@@ -77,8 +77,8 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// idleConns is how many connections are kept for the next calls: a dashboard
-// asks for many panels at once.
+// idleConns is the number of connections that are kept for the next calls: a dashboard asks
+// for many panels at once.
 const idleConns = 32
 
 // loopback reports whether a host is this machine: compressing costs more than

@@ -51,9 +51,9 @@ func textsOf(points []iot.Point) map[pointKey]int {
 	return texts
 }
 
-// sensorsAtOnce is the largest number of sensors in a query; pointsAtOnce is the
-// largest number of points in a delete request of InfluxDB 1; requestsAtOnce is how many
-// delete requests of InfluxDB 2 are made at the same time.
+// sensorsAtOnce is the largest number of sensors in a query; pointsAtOnce is the largest
+// number of points in a delete request of InfluxDB 1; requestsAtOnce is the number of
+// concurrent delete requests to InfluxDB 2.
 const (
 	sensorsAtOnce  = 100
 	pointsAtOnce   = 100

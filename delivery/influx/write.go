@@ -98,7 +98,7 @@ func refusesAll(reason string, lines int) bool {
 
 // line is one line of an encoded batch, and the point or uplink it came from.
 type line struct {
-	start, name, end int // within the buffer; name is where the tags begin
+	start, name, end int // within the buffer; name is the offset of the tags
 	origin           iot.Refused
 }
 

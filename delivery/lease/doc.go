@@ -16,7 +16,7 @@
 //  3. Renewed. The Set renews leases that end soon, of waiting records too. Before work
 //     begins, MayBegin checks that the lease has not expired.
 //  4. Finished. The Writer saves outcomes in batches and keeps each until the store has
-//     it. The outcome says whether and when the record is due again. Drop ends the hold
+//     it. The outcome reports whether and when the record is due again. Drop ends the hold
 //     only then, so that no other attempt is made while an outcome is not saved.
 //  5. Or released: at shutdown, records whose work has not begun are due at once.
 //

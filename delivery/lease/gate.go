@@ -1,6 +1,6 @@
 package lease
 
-// Gate says whether work may begin; *gateway.Gate implements it.
+// Gate reports whether work may begin; *gateway.Gate implements it.
 type Gate interface {
 	// Closed reports whether no record may be leased and no work may begin.
 	Closed() bool

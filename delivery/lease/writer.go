@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// batchDelay is how long outcomes are collected after the first.
+	// batchDelay is the time for which outcomes are collected after the first.
 	batchDelay = 2 * time.Millisecond
 	// storeTimeout bounds one call of the store; minRetryDelay and maxRetryDelay
 	// bound the backoff while the store is unavailable.

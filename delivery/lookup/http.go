@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/lookup"
 )
 
-// placeholder is where the number stands in a back end's URL.
+// placeholder is replaced by the number in a back end's URL.
 const placeholder = "%number"
 
 // HTTPOptions say where the back end is.

@@ -65,8 +65,8 @@ func longest(number string, networks []lookup.Network) (best lookup.Network, fou
 	return best, found
 }
 
-// another is where a ported number went: the first other network of the country,
-// if the table has one.
+// another returns the network of a ported number: the first other network of the country, if
+// the table has one.
 func another(home lookup.Network, networks []lookup.Network) lookup.Network {
 	for _, n := range networks {
 		if n.MCC == home.MCC && n.MNC != home.MNC {

@@ -27,10 +27,10 @@ import (
 	"github.com/penstock/penstock/relay/user"
 )
 
-// Options says which provider, and what its claims mean.
+// Options names which provider, and what its claims mean.
 type Options struct {
 	Issuer, ClientID, ClientSecret string
-	// RedirectURL is where the provider sends the browser back to.
+	// RedirectURL is the URL to which the provider redirects the browser.
 	RedirectURL string
 	// Scopes are asked for beside openid.
 	Scopes []string

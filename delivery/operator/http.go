@@ -30,8 +30,8 @@ type HTTPOptions struct {
 	// retried later.
 	MaxConcurrent int
 	SlotTimeout   time.Duration
-	// ReadyTTL is how long a back end that has responded counts as ready; 0
-	// means 2 s.
+	// ReadyTTL is the time for which a back end that has responded counts as ready; 0 means 2
+	// s.
 	ReadyTTL time.Duration
 	Now      func() time.Time
 }

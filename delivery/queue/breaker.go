@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// permit is what a breaker allows a delivery to do.
+// permit is a breaker's permission for a delivery.
 type permit int
 
 const (
@@ -275,9 +275,9 @@ func (b *breakers) adopt(listed []outbox.Breaker, lost bool) {
 	}
 }
 
-// idleAfter is how long a breaker without parked deliveries stays open. forgetAfter is
-// how long failures are counted that are too few to open a breaker: longer than the
-// pauses between the attempts of a delivery.
+// idleAfter is the time for which a breaker without parked deliveries stays open. forgetAfter
+// is the time for which failures are counted that are too few to open a breaker: longer than
+// the pauses between the attempts of a delivery.
 const (
 	idleAfter   = time.Hour
 	forgetAfter = 72 * time.Hour

@@ -7,9 +7,9 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// parkedBatch is how many parked deliveries of an endpoint are leased in one
-// round trip. maxParkedPerPass bounds those of one endpoint in one pass, so that
-// no endpoint waits long for another.
+// parkedBatch is the number of parked deliveries of an endpoint that are leased in one round
+// trip. maxParkedPerPass bounds those of one endpoint in one pass, so that no endpoint waits
+// long for another.
 const (
 	parkedBatch      = 200
 	maxParkedPerPass = 2000

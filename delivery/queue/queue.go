@@ -62,14 +62,14 @@ type Options struct {
 	Backlog         int           // maximum deliveries waiting in memory; 0 means 16384
 	EndpointBacklog int           // of these, for one endpoint; 0 means 4096
 	AttemptTimeout  time.Duration // 0 means 2 min; HTTP requests end after httpout's timeout, 10 s
-	// Lease is how long the deliveries of a crashed process stay leased; 0 means
-	// 30 s.
+	// Lease is the time for which the deliveries of a crashed process stay leased; 0 means 30
+	// s.
 	Lease time.Duration
 	// FaultDelay is the delay after an internal fault; 0 means 10 s.
 	FaultDelay time.Duration
-	// BreakAfter is how many consecutive failures open an endpoint's breaker; 0
-	// means 10, a negative value disables it. Probe is the delay before the
-	// first probe, 0 means 5 s; it doubles up to ProbeMax, 0 means 1 min.
+	// BreakAfter is the number of consecutive failures that open an endpoint's breaker; 0
+	// means 10, a negative value disables it. Probe is the delay before the first probe, 0
+	// means 5 s; it doubles up to ProbeMax, 0 means 1 min.
 	BreakAfter      int
 	Probe, ProbeMax time.Duration
 	// Servers is the number of asynq servers, each of which takes at most one
@@ -87,9 +87,9 @@ type Options struct {
 type Stats struct {
 	Running, Waiting, Unsaved        int
 	Delivered, Retried, Dead, Faults int64
-	// Parked is how many deliveries wait for breakers, in all gateways; it is counted
-	// at intervals of a hundred times what counting takes. Open is how many breakers
-	// are open; Opened and Probed count how often one was.
+	// Parked is the number of deliveries that wait for breakers, in all gateways; it is
+	// counted at intervals of a hundred times what counting takes. Open is the number of
+	// breakers that are open; Opened and Probed count how often one was.
 	Parked, Open   int
 	Opened, Probed int64
 }

@@ -165,8 +165,8 @@ func (q *Queue) admitAll(ds []outbox.Delivery, leaseEnd time.Time) (wait time.Du
 // maxDue is the largest number of due deliveries listed in one pass.
 const maxDue = 1000
 
-// rescheduleAfter is how long after it was scheduled a delivery that is still
-// due is scheduled again.
+// rescheduleAfter is the time after which a scheduled delivery that is still due is scheduled
+// again.
 const rescheduleAfter = 5 * time.Second
 
 // reconcileLoop has due deliveries attempted until ctx ends.

@@ -180,7 +180,7 @@ func (q *carrierQueue) run() {
 	}
 }
 
-// idleWait is how long the queue sleeps without a notification.
+// idleWait is the time for which the queue sleeps without a notification.
 const idleWait = time.Second
 
 // partBatch is a set of parts of one message.

@@ -117,12 +117,12 @@ func (w *Worker) partsDone(item *item, n int) {
 }
 
 const (
-	// maxLeased is how many messages are leased at a time.
+	// maxLeased is the largest number of messages that are leased at a time.
 	maxLeased = 500
 	// storeTimeout bounds a call of the store.
 	storeTimeout = 5 * time.Second
-	// congestedDelay is how long a message is released for if its carrier's
-	// queue is full and not sending.
+	// congestedDelay is the time for which a message is released for if its carrier's queue
+	// is full and not sending.
 	congestedDelay = 5 * time.Second
 )
 

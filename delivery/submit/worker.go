@@ -72,10 +72,10 @@ type Options struct {
 	Lease time.Duration
 	// Poll is the interval at which due messages are leased; 0 means 250 ms.
 	Poll time.Duration
-	// Backlog is how many parts may wait in a carrier's queue; 0 means eight
-	// times the carrier's window, and at least 256.
+	// Backlog is the largest number of parts that may wait in a carrier's queue; 0 means
+	// eight times the carrier's window, and at least 256.
 	Backlog int
-	// GiveUp is how long a message is retried while its carrier fails; 0 means a
+	// GiveUp is the time for which a message is retried while its carrier fails; 0 means a
 	// day.
 	GiveUp time.Duration
 	// FirstPause and LongestPause bound the pause after a carrier throttles; 0

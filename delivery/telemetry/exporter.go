@@ -27,12 +27,12 @@ type Options struct {
 	Headers map[string]string
 	// About says what sends the spans: service.name and so on.
 	About []tracing.Attribute
-	// Queue is how many spans may wait, Batch how many go in a request; 0 means 8192
-	// and 512. Every is how long a span waits for others; 0 means 2 s.
+	// Queue is the largest number of waiting spans, Batch that of a request; 0 means 8192 and
+	// 512. Every is the time for which a span waits for others; 0 means 2 s.
 	Queue, Batch int
 	Every        time.Duration
-	// Attempts is how often a request is made before its spans are dropped, with a
-	// pause that doubles from FirstPause; 0 means 5 and 1 s.
+	// Attempts is the number of requests before spans are dropped, with a pause that doubles
+	// from FirstPause; 0 means 5 and 1 s.
 	Attempts   int
 	FirstPause time.Duration
 	Logger     *slog.Logger // nil means slog.Default
@@ -136,7 +136,7 @@ func (e *Exporter) post(ctx context.Context, body []byte) error {
 	}
 }
 
-// try makes the request once; again says that it may be repeated, after wait.
+// try makes the request once; again reports that it may be repeated, after wait.
 func (e *Exporter) try(ctx context.Context, body []byte) (retry bool, wait time.Duration, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.o.URL, bytes.NewReader(body))
 	if err != nil {

@@ -48,8 +48,8 @@ type Messages interface {
 
 // Options are optional settings; the zero value works.
 type Options struct {
-	// Remember is how long an account's secrets are cached; 0 means 30 s. While they
-	// cannot be loaded, the cached ones are used.
+	// Remember is the time for which an account's secrets are cached; 0 means 30 s. While
+	// they cannot be loaded, the cached ones are used.
 	Remember time.Duration
 }
 

@@ -31,7 +31,7 @@ func New(o Options) (*Client, error) {
 // again. It must be called before Run.
 func (c *Client) OnBound(f func()) { c.onBound = f }
 
-// stableAfter is how long a bind must last for the backoff to be reset.
+// stableAfter is the duration of a bind after which the backoff is reset.
 const stableAfter = 30 * time.Second
 
 // Run maintains the bind until ctx is done. Then it waits for PDUs in flight,

@@ -20,7 +20,7 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// Slow is how long the commands of a slow SIM take.
+// Slow is the duration of the commands of a slow SIM.
 const Slow = 5 * time.Second
 
 // Simulator is an operator.SIMs and a provisioning.Operator; the zero value works.

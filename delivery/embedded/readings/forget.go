@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// forgetAtOnce is how many readings one transaction deletes: it takes about 10 ms, for
-// which a writer may have to wait.
+// forgetAtOnce is the number of readings that one transaction deletes: it takes about 10 ms,
+// for which a writer may have to wait.
 const forgetAtOnce = 1000
 
 // Forget deletes readings that are older than their sensors' retention. It searches

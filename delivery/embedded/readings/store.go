@@ -19,7 +19,7 @@ const File = "readings.db"
 
 // Options tunes a store; the zero value works.
 type Options struct {
-	// Readers is how many queries run at the same time; 0 means 4.
+	// Readers is the number of queries that run at the same time; 0 means 4.
 	Readers int
 	// Commits is the file with the number of transactions, see db.Progress; empty
 	// means beside the database.

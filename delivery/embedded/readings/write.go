@@ -96,8 +96,8 @@ func (w *writing) flush(ctx context.Context) error {
 	return nil
 }
 
-// newestSpan is how much later than the time in the table newest a sensor's newest
-// reading may be: the table is written once a day, not with every reading.
+// newestSpan is the largest time between the row of the table newest and a sensor's newest
+// reading: the table is written once a day, not with every reading.
 const newestSpan = 24 * time.Hour
 
 // raise records the time of a reading if it may be the newest of its sensor.

@@ -15,9 +15,9 @@ import (
 
 // Options tunes a server; the zero value works.
 type Options struct {
-	// MaxTasks is how many tasks may be enqueued before the server is replaced by an
-	// empty one: miniredis keeps a counter for every key name that it has ever seen,
-	// about 150 bytes a task. 0 means 1,000,000.
+	// MaxTasks is the number of tasks that may be enqueued before the server is replaced by
+	// an empty one: miniredis keeps a counter for every key name that it has ever seen, about
+	// 150 bytes a task. 0 means 1,000,000.
 	MaxTasks int64
 }
 

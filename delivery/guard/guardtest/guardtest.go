@@ -42,7 +42,7 @@ func Names() map[string]string {
 }
 
 // Refuse runs a test for every address and name, with a port, and fails if a connection
-// arrives. literal says that the host is an address, which must be refused as such; a name
+// arrives. literal reports that the host is an address, which must be refused as such; a name
 // may also fail to resolve.
 func Refuse(t *testing.T, try func(t *testing.T, host, port string, literal bool)) {
 	t.Helper()

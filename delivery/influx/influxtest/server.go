@@ -2,8 +2,8 @@
 // starts servers of their own for tests that stop them or ask for credentials: the influxd
 // that is on the path, on free ports of this host.
 //
-// Where there is none the test fails, unless PENSTOCK_TEST_SKIP_REAL=1 says
-// that it may be left out; then it is skipped and says so.
+// Where there is none the test fails, unless PENSTOCK_TEST_SKIP_REAL=1 reports that it may be
+// left out; then it is skipped and says so.
 package influxtest
 
 import (
@@ -163,7 +163,7 @@ func (s *Server) ready(ctx context.Context) bool {
 	return resp.StatusCode == http.StatusNoContent
 }
 
-// Log is what the server has printed.
+// Log returns the output of the server.
 func (s *Server) Log() string {
 	b, _ := os.ReadFile(s.log)
 	return string(b)

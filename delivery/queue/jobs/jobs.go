@@ -25,7 +25,7 @@ type Deps struct {
 	Logger *slog.Logger
 }
 
-// Work is what jobs do.
+// Work has the functions of jobs.
 type Work struct {
 	// Runners run the jobs, by kind.
 	Runners map[job.Kind]job.Runner
@@ -39,16 +39,14 @@ type Work struct {
 type Options struct {
 	// Concurrency is the maximum number of concurrent jobs; 0 means 64.
 	Concurrency int
-	// Timeout bounds one run; 0 means 10 s. Lease is how long the jobs of a
-	// crashed process stay leased, and must exceed Timeout; 0 means 1.5 times
-	// Timeout.
+	// Timeout bounds one run; 0 means 10 s. Lease is the time for which the jobs of a crashed
+	// process stay leased, and must exceed Timeout; 0 means 1.5 times Timeout.
 	Timeout, Lease time.Duration
 	// RetryDelay is the delay after a failed run, which doubles up to
 	// MaxRetryDelay; 0 means 1 s and 1 min.
 	RetryDelay, MaxRetryDelay time.Duration
-	// MaxTries is how often a job with an unexpected error is run before it
-	// fails; 0 means 20. While a back end is unavailable a job is retried
-	// without limit.
+	// MaxTries is the number of runs of a job with unexpected errors before it fails; 0 means
+	// 20. While a back end is unavailable a job is retried without limit.
 	MaxTries int
 	// Name is the name of asynq's queue; empty means jobs.
 	Name string

@@ -19,8 +19,7 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Redis is where the tasks are kept. Each asynq client and server opens its own
-// connection.
+// Redis stores the tasks. Each asynq client and server opens its own connection.
 type Redis = asynq.RedisConnOpt
 
 // Ref names a record; it is the content of a task, which is small, because asynq's
