@@ -267,8 +267,8 @@ func NewSpanCollector(stats func() (sent, dropped uint64)) prometheus.Collector 
 	})
 }
 
-// upFor is how long the result of a check counts for the metric, so that asking for the
-// metrics often does not burden the back ends.
+// upFor is the time for which the metric shows the result of a check, so that frequent
+// requests for the metrics do not burden the back ends.
 const upFor = 5 * time.Second
 
 // NewUpCollector returns the metric of which back ends work, as /readyz reports them.

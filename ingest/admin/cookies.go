@@ -38,7 +38,7 @@ func (s *Surface) expire(c *fiber.Ctx, name, sameSite string) {
 	c.Cookie(&k)
 }
 
-// attemptTime is how long a sign-in at a provider may take.
+// attemptTime is the time that a sign-in at a provider may take.
 const attemptTime = 10 * time.Minute
 
 // setAttempt has the browser keep what its return from the provider is recognised by.

@@ -26,11 +26,11 @@ type deliveryJSON struct {
 	// What it waits for instead of a time, and the endpoint it is for.
 	WaitsFor outbox.Wait `json:"waits_for,omitempty"`
 	Endpoint string      `json:"endpoint,omitempty"`
-	// Hidden says that the path of the target and the answers are left out: the caller
-	// may not read texts of messages.
+	// Hidden reports that the path of the target and the answers are left out: the caller may
+	// not read texts of messages.
 	Hidden bool `json:"hidden,omitempty"`
-	// Unopened says that the record does not open, see relay.ErrUnopened: what is sealed of
-	// it is left out.
+	// Unopened reports that the record does not open, see relay.ErrUnopened: what is sealed
+	// of it is left out.
 	Unopened bool `json:"unopened,omitempty"`
 }
 

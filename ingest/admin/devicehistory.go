@@ -26,8 +26,8 @@ type sensorSeriesJSON struct {
 	Buckets     []bucketJSON `json:"buckets"`
 }
 
-// fewestBuckets is how many intervals a range is divided into, at least, where the
-// granularity is left to the gateway.
+// fewestBuckets is the smallest number of intervals of a range for which the gateway selects
+// the granularity.
 const fewestBuckets = 120
 
 // granularityOf returns the widest granularity with enough buckets in a range.

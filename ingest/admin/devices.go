@@ -30,7 +30,7 @@ type deviceJSON struct {
 	Alarms       int             `json:"alarms"` // raised and not cleared
 }
 
-// positionJSON is where a device is, in degrees of WGS 84.
+// positionJSON is the position of a device, in degrees of WGS 84.
 type positionJSON struct {
 	Latitude  float64 `json:"latitude"`
 	Longitude float64 `json:"longitude"`
@@ -38,7 +38,7 @@ type positionJSON struct {
 	Source string `json:"source"`
 }
 
-// radioJSON is what the last uplinks of a device say.
+// radioJSON has the radio data of a device's last uplinks.
 type radioJSON struct {
 	At       string   `json:"at"`
 	Battery  *float64 `json:"battery"` // percent
@@ -78,8 +78,8 @@ func (s *Surface) deviceFilter(sel *selection) iot.DeviceFilter {
 	}
 }
 
-// listDevices lists devices of one or all accounts. Without the reading store the list
-// has no radio data, and meta.missing says why.
+// listDevices lists devices of one or all accounts. Without the reading store the list has no
+// radio data, and meta.missing explains why.
 func (s *Surface) listDevices(c *fiber.Ctx, sel *selection) error {
 	ctx := c.UserContext()
 	f := s.deviceFilter(sel)

@@ -19,16 +19,16 @@ import (
 // DryRun is the answer of a dry run.
 type DryRun struct {
 	Count int `json:"count"` // of the events selected
-	// Examined is how many of them were looked into: frames, at most
-	// 10,000, and for no longer than 20 seconds.
+	// Examined is the number of examined events: frames, at most 10,000, and for no longer
+	// than 20 seconds.
 	Examined int            `json:"examined"`
 	Events   EventTally     `json:"events"`
 	Readings ReadingTally   `json:"readings"`
 	Data     []EventPreview `json:"data"` // the first that differ, in the order of arrival
-	// More says that there are more than data shows.
+	// More reports that there are more than data shows.
 	More bool `json:"more"`
-	// SearchedTo is how far back events were selected, if not all could be looked at in
-	// the time of a dry run: then there may be more than count.
+	// SearchedTo is the time back to which events were selected, if the dry run had no time
+	// for all: then there may be more than count.
 	SearchedTo string     `json:"searched_to,omitempty"`
 	Away       []awayJSON `json:"away,omitempty"` // gateways whose events are missing
 }

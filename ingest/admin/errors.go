@@ -7,7 +7,7 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// answers is what the surface says of errors: to those who run the gateway, more than the
+// answers has the surface's texts of errors: to those who run the gateway, more than the
 // others do.
 func answers() httpd.Errors {
 	return httpd.ErrorsOf(httpd.Errors{

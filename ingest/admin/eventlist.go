@@ -33,8 +33,8 @@ const (
 // although there are more.
 type eventsMeta struct {
 	Next string `json:"next"`
-	// SearchedTo is how far back the search came in its time; empty if it did not stop
-	// because of that.
+	// SearchedTo is the time back to which the search came; empty if it did not stop because
+	// of that.
 	SearchedTo string `json:"searched_to,omitempty"`
 	// Away names the gateways whose events are missing.
 	Away []awayJSON `json:"away,omitempty"`
@@ -43,8 +43,8 @@ type eventsMeta struct {
 	Stale string `json:"stale,omitempty"`
 }
 
-// eventSource is where a list takes events from, newest first: a journal of this gateway,
-// or another gateway.
+// eventSource is a source of a list's events, newest first: a journal of this gateway, or
+// another gateway.
 type eventSource struct {
 	node string
 	kind event.Kind // of the journal; empty for another gateway

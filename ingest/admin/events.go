@@ -29,7 +29,7 @@ type eventJSON struct {
 	Raw        string          `json:"raw"` // text, or hex when it is none
 	Outcome    string          `json:"outcome"`
 	Notes      []string        `json:"notes"`
-	// Hidden says that raw is left out: the caller may not read texts of messages.
+	// Hidden reports that raw is left out: the caller may not read texts of messages.
 	Hidden bool `json:"hidden,omitempty"`
 }
 
@@ -63,12 +63,11 @@ func (s *Surface) events(sel *selection) ([]*intake.Intake, event.Filter) {
 	return intakes, f
 }
 
-// position is how far a list has come in each journal of a gateway, "u123.s45" as
-// a cursor.
+// position is the place of a list in each journal of a gateway, "u123.s45" as a cursor.
 type position map[event.Kind]uint64
 
-// positions is how far a list has come at each gateway, by node:
-// "n1_u123.s45~n2_u7" as a cursor. A node's name holds neither _ nor ~.
+// positions are the places of a list at each gateway, by node: "n1_u123.s45~n2_u7" as a
+// cursor. A node's name holds neither _ nor ~.
 type positions map[string]position
 
 // parsePositions reads a cursor; ok is false for what String did not write. That

@@ -46,8 +46,8 @@ type matchedJSON struct {
 	Filter     string          `json:"filter,omitempty"`
 }
 
-// explainRelay says which relay takes a message and why, why every other
-// candidate does not, and what would go out. Nothing is saved or sent.
+// explainRelay names which relay takes a message and why, why every other candidate does not,
+// and what would go out. Nothing is saved or sent.
 func (s *Surface) explainRelay(c *fiber.Ctx, sel *selection) error {
 	acct := sel.account()
 	if err := sel.Err(); err != nil {

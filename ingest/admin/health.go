@@ -13,12 +13,12 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// checkTime is how long a back end may take to answer for itself.
+// checkTime is the time that a back end may take to answer for itself.
 const checkTime = 2 * time.Second
 
 func (s *Surface) alive(c *fiber.Ctx) error { return c.JSON(fiber.Map{"status": "alive"}) }
 
-// Reason is why a back end is down, in a public text: it names no address and no
+// Reason is the reason why a back end is down, in a public text: it names no address and no
 // path.
 type Reason string
 
@@ -28,7 +28,7 @@ func (r Reason) Error() string { return string(r) }
 // hiddenReason stands for the reasons that only the administrator may read.
 const hiddenReason = "unavailable; the reason is in /readyz with the admin token"
 
-// backendJSON is how one back end does.
+// backendJSON is the status of one back end.
 type backendJSON struct {
 	Status string `json:"status"` // ok, or down
 	Note   string `json:"note,omitempty"`

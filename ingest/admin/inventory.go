@@ -49,7 +49,7 @@ type Inventory interface {
 	RevokeToken(ctx context.Context, id string) (account.DeclaredToken, error)
 }
 
-// appliedJSON is what an apply did, or in a dry run would do.
+// appliedJSON lists the changes that an apply made, or in a dry run would make.
 type appliedJSON struct {
 	Document      string               `json:"document"`
 	DryRun        bool                 `json:"dry_run"`

@@ -36,7 +36,7 @@ type jobJSON struct {
 	Items       *jobItemsJSON   `json:"items"` // null: it is about one thing, or it is not known
 }
 
-// jobItemsJSON is how many things a job is about, and those that failed.
+// jobItemsJSON has the number of the objects of a job, and those that failed.
 type jobItemsJSON struct {
 	Total  int              `json:"total"`
 	Done   int              `json:"done"`
@@ -73,8 +73,8 @@ func jobOf(j job.Found, names map[relay.AccountID]string) jobJSON {
 	return view
 }
 
-// claimed is what became of the tokens of a claim; they are named by their number,
-// since their texts are secret.
+// claimed has the results of a claim's tokens; they are named by their number, since their
+// texts are secret.
 func claimed(result json.RawMessage) *jobItemsJSON {
 	var results []ledger.ClaimResult
 	if json.Unmarshal(result, &results) != nil {
@@ -91,7 +91,7 @@ func claimed(result json.RawMessage) *jobItemsJSON {
 	return view
 }
 
-// counted is how many records an export has.
+// counted is the number of records of an export.
 func counted(result json.RawMessage) *jobItemsJSON {
 	var of struct {
 		Count *int `json:"count"`

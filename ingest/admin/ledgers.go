@@ -39,7 +39,7 @@ func ledgerOf(o ledger.Overview, names map[relay.AccountID]string) ledgerJSON {
 	return view
 }
 
-// listLedgers lists the ledgers of one or all accounts. The cursor is how many come
+// listLedgers lists the ledgers of one or all accounts. The cursor is the number of entries
 // before the page.
 func (s *Surface) listLedgers(c *fiber.Ctx, sel *selection) error {
 	acct, limit, beforeSeq := sel.account(), sel.limit(), sel.before()

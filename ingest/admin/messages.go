@@ -27,13 +27,13 @@ type messageJSON struct {
 	IP           string          `json:"ip"`
 	ReceivedAt   string          `json:"received_at"`
 	ScheduledFor string          `json:"scheduled_for"`
-	// Code is what the message as a whole is reported as; 0: nothing yet.
+	// Code is the reported code of the message as a whole; 0: nothing yet.
 	Code  message.Code `json:"code"`
 	Parts []partJSON   `json:"parts"`
-	// Hidden says that the texts are left out: the caller may not read them.
+	// Hidden reports that the texts are left out: the caller may not read them.
 	Hidden bool `json:"hidden,omitempty"`
-	// Unopened says that the record does not open, see relay.ErrUnopened: what is sealed of
-	// it is left out.
+	// Unopened reports that the record does not open, see relay.ErrUnopened: what is sealed
+	// of it is left out.
 	Unopened bool `json:"unopened,omitempty"`
 }
 

@@ -342,14 +342,14 @@ func (s *Surface) forgetGateway(c *fiber.Ctx) error {
 // Recovered is the result of a recovery.
 type Recovered struct {
 	Count int `json:"count"` // events that were processed again
-	// Unknown is how many parts of messages were due before processing stopped: they
-	// are in the state unknown.
+	// Unknown is the number of parts of messages that were due before processing stopped:
+	// they are in the state unknown.
 	Unknown int `json:"unknown"`
 	// Server is the PostgreSQL server that was accepted; empty for none.
 	Server string `json:"server,omitempty"`
 	// Ledgers are those whose head went back with the database, and how far.
 	Ledgers []string `json:"ledgers,omitempty"`
-	// Missing is when records were written that may be missing; nil if none are.
+	// Missing is the period whose records may be missing; nil if none are.
 	Missing *MissingRecords `json:"missing,omitempty"`
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/penstock/penstock/relay/user"
 )
 
-// principal is who makes a request.
+// principal is the sender of a request.
 type principal struct {
 	httpd.Principal
 	// peer is the node of another gateway, which has authorised the request of a user with

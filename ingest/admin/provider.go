@@ -22,10 +22,10 @@ type Provider interface {
 	Finish(ctx context.Context, a user.Attempt, code string) (user.Identity, error)
 }
 
-// consolePage is where a browser goes after a sign-in.
+// consolePage is the page to which a browser is redirected after a sign-in.
 const consolePage = "/console"
 
-// showProvider says whether users may sign in through a provider.
+// showProvider reports whether users may sign in through a provider.
 func (s *Surface) showProvider(c *fiber.Ctx) error {
 	return c.JSON(fiber.Map{"data": fiber.Map{"enabled": s.Provider != nil}})
 }

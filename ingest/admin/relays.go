@@ -26,10 +26,10 @@ type relayJSON struct {
 	ICCID       string          `json:"iccid"`
 	Pace        outbox.Pace     `json:"pace"`
 	UpdatedAt   *string         `json:"updated_at"`
-	// Hidden says that the paths of URLs are left out: the caller may not read them.
+	// Hidden reports that the paths of URLs are left out: the caller may not read them.
 	Hidden bool `json:"hidden,omitempty"`
-	// Unopened says that the record does not open, see relay.ErrUnopened: what is sealed of
-	// it is left out.
+	// Unopened reports that the record does not open, see relay.ErrUnopened: what is sealed
+	// of it is left out.
 	Unopened bool `json:"unopened,omitempty"`
 }
 

@@ -41,8 +41,8 @@ type Deps struct {
 	Relays     *inbound.RelayService
 	Credit     *credit.Store
 	Messages   *message.Store
-	// Waits says why nothing leaves for a number at the moment, "" where nothing is
-	// in the way; nil knows of nothing.
+	// Waits explains why nothing leaves for a number at the moment, "" where nothing is in
+	// the way; nil knows of nothing.
 	Waits func(number string) string
 	// ReadMessage reads a message to explain from a request's body; a mistake is
 	// relay.KindInvalid and names the field.
@@ -77,9 +77,9 @@ type Deps struct {
 	// Backends answers for each back end by name.
 	Backends []Backend
 	Metrics  prometheus.Gatherer
-	// Program is what the status says besides the back ends.
+	// Program is the part of the status without the back ends.
 	Program Program
-	// Traffic is what was counted in the last day; nil keeps nothing.
+	// Traffic has the counts of the last day; nil keeps nothing.
 	Traffic *traffic.Ring
 	Now     func() time.Time
 
@@ -88,7 +88,7 @@ type Deps struct {
 	Users    *user.Service
 	Provider Provider
 	Audit    *audit.Store
-	// PublicURL is how browsers reach the gateway.
+	// PublicURL is the gateway's URL for browsers.
 	PublicURL string
 	Logger    *slog.Logger // nil means slog.Default
 }
@@ -124,8 +124,8 @@ type Backend struct {
 	// Note says what kind it is: embedded, simulator, redis 7.0.15.
 	Note  string
 	Check func(ctx context.Context) error
-	// Optional says that the gateway is ready without it: one carrier of several
-	// that is away must not keep the others' messages from it.
+	// Optional reports that the gateway is ready without it: one carrier of several that is
+	// away must not keep the others' messages from it.
 	Optional bool
 }
 

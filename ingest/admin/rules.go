@@ -21,8 +21,8 @@ type ruleJSON struct {
 	Failures  rule.FailuresText `json:"failures"`
 	CreatedAt string            `json:"created_at"`
 	UpdatedAt string            `json:"updated_at"`
-	// Unopened says that the record does not open, see relay.ErrUnopened: what is sealed of
-	// it is left out.
+	// Unopened reports that the record does not open, see relay.ErrUnopened: what is sealed
+	// of it is left out.
 	Unopened bool `json:"unopened,omitempty"`
 }
 

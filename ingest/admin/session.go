@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/user"
 )
 
-// sessionJSON is who has signed in.
+// sessionJSON is the user of a session.
 type sessionJSON struct {
 	Name        string           `json:"name"`
 	Role        user.Role        `json:"role"`

@@ -146,7 +146,7 @@ type monthJSON struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// monthsShown is how many months of usage are shown, with the present one.
+// monthsShown is the number of months whose usage is shown, with the present one.
 const monthsShown = 12
 
 func (s *Surface) getSIM(c *fiber.Ctx, sel *selection) error {
@@ -206,7 +206,7 @@ func (s *Surface) ofSIM(c *fiber.Ctx, sel *selection) (relay.AccountID, sim.SIM,
 	return owned(c.UserContext(), s.Accounts, acct, func(acct relay.AccountID) (sim.SIM, error) { return s.SIMs.Get(c.UserContext(), acct, iccid) })
 }
 
-// usageStepJSON is what a SIM used of one type in a step of time.
+// usageStepJSON is the usage of a SIM of one type in a step of time.
 type usageStepJSON struct {
 	At       string `json:"at"`
 	Type     string `json:"type"`

@@ -9,8 +9,8 @@ import (
 	"github.com/penstock/penstock/ingest/intake"
 )
 
-// statusJSON is how this gateway does, from what it knows itself: it is answered
-// while back ends are down.
+// statusJSON is the status of this gateway, from its memory: it is answered while back ends
+// are down.
 type statusJSON struct {
 	At        string              `json:"at"`
 	Node      string              `json:"node"`
@@ -24,11 +24,11 @@ type statusJSON struct {
 	// StoredBytes are the bytes of each kind of records; empty until they were measured.
 	StoredBytes map[string]int64 `json:"stored_bytes"`
 	Gateways    []gatewayJSON    `json:"gateways"`
-	// GatewaysError is why the other gateways are not listed.
+	// GatewaysError is the reason why the other gateways are not listed.
 	GatewaysError string `json:"gateways_error"`
 }
 
-// backendStatusJSON is how a back end does, and since when.
+// backendStatusJSON is the status of a back end, with the start of that status.
 type backendStatusJSON struct {
 	Name     string `json:"name"`
 	Note     string `json:"note"`
@@ -66,7 +66,7 @@ type queueJSON struct {
 	Dead         int64 `json:"dead"`
 }
 
-// carrierJSON is a carrier with its binds. Bound says whether one of them is established;
+// carrierJSON is a carrier with its binds. Bound reports whether one of them is established;
 // it is null for a carrier without binds.
 type carrierJSON struct {
 	Name     string     `json:"name"`
@@ -92,7 +92,7 @@ type bindJSON struct {
 	Receipts int64  `json:"receipts"`
 }
 
-// Program is what the gateway says of itself.
+// Program has the properties of the gateway itself.
 type Program struct {
 	Version string
 	// Queue, Stored, Binds and Sending read what the metrics count.

@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// maxTryFrames is how many frames one request tries.
+// maxTryFrames is the largest number of frames that one request tries.
 const maxTryFrames = 100
 
 // TryRequest says what is tried on which frames: a stored decoder, that of a

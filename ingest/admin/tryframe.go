@@ -25,7 +25,7 @@ type TryFrame struct {
 	FCnt   *int64         `json:"fCnt,omitempty"`
 	Time   string         `json:"time,omitempty"` // RFC 3339; of a body, when it was received
 
-	// Body is what a sender posts: JSON as it is, anything else as a text.
+	// Body is the body of a sender's post: JSON as it is, anything else as a text.
 	Body        json.RawMessage `json:"body,omitempty"`
 	ContentType string          `json:"content_type,omitempty"`
 	Path        string          `json:"path,omitempty"`  // lorawan, lpwan, …; a hint

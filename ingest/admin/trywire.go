@@ -29,7 +29,7 @@ type TriedFrame struct {
 	FPort      *int    `json:"fPort"`
 	Payload    string  `json:"payload"` // hex
 	TookUS     float64 `json:"took_us"`
-	// Values are what the decoder gave; Readings what the sensors would get.
+	// Values are the decoder's values; Readings what the sensors would get.
 	Values   []TriedValue   `json:"values"`
 	Readings []TriedReading `json:"readings"`
 	Stored   []TriedReading `json:"stored"` // what is stored today

@@ -6,15 +6,17 @@ import (
 	"time"
 )
 
-// watchEvery is how often the back ends are asked when nobody asks for them.
+// watchEvery is the interval at which the back ends are checked without requests for their
+// state.
 const watchEvery = 5 * time.Second
 
-// BackendState is how a back end does, and since when.
+// BackendState is the state of a back end, with the start of that state.
 type BackendState struct {
 	Backend
-	// Err is why it is down; nil if it works.
+	// Err is the reason why it is down; nil if it works.
 	Err error
-	// Since is when it was first found as it is now: at the start, or at a change.
+	// Since is the time of the first check with the present result: at the start, or at a
+	// change.
 	Since time.Time
 	// LastErr is the last error it had, at LastErrAt; nil if it had none since the
 	// start.

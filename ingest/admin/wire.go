@@ -37,7 +37,7 @@ type selection struct {
 	known, knownInBody []string
 	// used counts the fields that selected anything.
 	used int
-	// find finds an account by its name or id; failed is why it could not.
+	// find finds an account by its name or id; failed is the reason.
 	find   func(AccountRef) (relay.AccountID, error)
 	failed error
 }
@@ -256,7 +256,7 @@ func (s *selection) limit() int {
 	return int(n)
 }
 
-// cursor is where a list goes on.
+// cursor is the position at which a list continues.
 func (s *selection) cursor() string { return s.option("cursor") }
 
 // before reads a cursor that is a number.

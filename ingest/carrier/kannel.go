@@ -83,7 +83,7 @@ func octetText(s, charset string) string {
 	return string(runes)
 }
 
-// unicodeText decodes big-endian UTF-16, unless the charset says that Kannel has recoded
+// unicodeText decodes big-endian UTF-16, unless the charset reports that Kannel has recoded
 // it (alt-charset, mo-recode) or it is not valid UTF-16.
 func unicodeText(m *inbound.Message, s, charset string) string {
 	ok := charset == "" || strings.HasPrefix(charset, "utf-16") || strings.HasPrefix(charset, "ucs-2")

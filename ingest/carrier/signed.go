@@ -30,7 +30,7 @@ var (
 // least.
 const maxAge = 48 * time.Hour
 
-// maxSkew is how far a carrier's clock may be ahead of ours.
+// maxSkew is the largest time by which a carrier's clock may be ahead of ours.
 const maxSkew = 5 * time.Minute
 
 // Signed is the parts of a request that are signed.

@@ -37,7 +37,7 @@ func NewProcessor(c Calls, m Meter) *Processor { return &Processor{store: c, met
 const (
 	// maxBatch bounds the records of a transaction.
 	maxBatch = 20_000
-	// maxReported is how many records of unknown SIMs are named.
+	// maxReported is the largest number of records of unknown SIMs that are named.
 	maxReported = 20
 )
 
@@ -49,7 +49,7 @@ type post struct {
 	problems []error
 }
 
-// Parse reads the records of a post; its path says which it has. Records need no order.
+// Parse reads the records of a post; its path names which it has. Records need no order.
 func (p *Processor) Parse(it *intake.Item) (content *post, keys []uint64, err error) {
 	content = &post{}
 	if it.Entry.Path == simPath {

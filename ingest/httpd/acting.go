@@ -28,7 +28,7 @@ type Operation struct {
 	ID     string // operationId of the contract
 }
 
-// access is who may use an operation while acting as an account, and whether the
+// access has the roles that may use an operation while acting as an account, and whether the
 // operation is recorded in the audit log.
 type access struct {
 	roles  []user.Role

@@ -55,8 +55,8 @@ type App = fiber.App
 // New returns the app with the middleware of every request. Surfaces add routes;
 // NotFound comes last. It is served on a Listener.
 //
-// A handler is called as soon as the body begins, so that a body takes no memory
-// before the handler reads it with Body or RawBody: BodyLimit is what the library
+// A handler is called as soon as the body begins, so that a body takes no memory before the
+// handler reads it with Body or RawBody: BodyLimit is the number of bytes that the library
 // reads ahead.
 func New(o Options) *App {
 	if o.Logger == nil {
@@ -196,7 +196,7 @@ func errorHandler(log *slog.Logger) fiber.ErrorHandler {
 	}
 }
 
-// ended reports whether an error says that the context of a request has ended.
+// ended reports whether an error means that the context of a request has ended.
 func ended(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }

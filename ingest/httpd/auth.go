@@ -20,7 +20,7 @@ import (
 	"github.com/penstock/penstock/relay/audit"
 )
 
-// maxTokenAge is how long a cached token is valid without the store.
+// maxTokenAge is the time for which a cached token is valid without the store.
 const maxTokenAge = 10 * time.Minute
 
 // refreshAfter is the age at which a cached token is looked up again.
@@ -35,8 +35,8 @@ type Tokens interface {
 	TokenBySource(ctx context.Context, source string) (account.Token, error)
 }
 
-// AuthDeps are what an Auth needs. Only Tokens and Now are required; without the others no
-// one acts as an account.
+// AuthDeps are the dependencies of an Auth. Only Tokens and Now are required; without the
+// others no one acts as an account.
 type AuthDeps struct {
 	Tokens     Tokens
 	AdminToken string // empty disables admin access
@@ -48,7 +48,7 @@ type AuthDeps struct {
 	Operations []Operation
 	// Audit gets each change that a user makes.
 	Audit *audit.Store
-	// PublicURL is how browsers reach the gateway.
+	// PublicURL is the gateway's URL for browsers.
 	PublicURL string
 	Logger    *slog.Logger // nil means slog.Default
 }

@@ -56,7 +56,7 @@ func (b *budget) take(n int) bool {
 // stateKey is the key of a request's requestState in its locals.
 type stateKey struct{}
 
-// requestState is what a request uses of the limits.
+// requestState is a request's share of the limits.
 type requestState struct {
 	limits  *Limits
 	began   time.Time

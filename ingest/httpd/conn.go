@@ -183,8 +183,8 @@ type conn struct {
 	raw      net.Conn // below TLS
 	listener *Listener
 	active   atomic.Bool
-	// since is when the connection began to wait for its client, in nanoseconds since
-	// 1970; 0 while it does not.
+	// since is the time at which the connection began to wait for its client, in nanoseconds
+	// since 1970; 0 while it does not.
 	since   atomic.Int64
 	framing framing
 	bare    bool

@@ -28,7 +28,7 @@ const (
 	guessesOfAccount = 60
 	guessesPerPair   = 3 // of a site and an account
 	guessEvery       = 6 * time.Second
-	// rightFor is how long a right credential exempts its address from the limits.
+	// rightFor is the time for which a right credential exempts its address from the limits.
 	rightFor = 24 * time.Hour
 	// maxGuessKeys bounds the memory of each of the two tables.
 	maxGuessKeys = 100_000
@@ -39,8 +39,8 @@ type Attempt struct {
 	Address netip.Addr
 	Account string            // the account to log in to; empty if unknown
 	Sum     [sha256.Size]byte // of the credential
-	// Surface is where it was presented: the first part of the route's path. RequestID
-	// is the id of the request. Attempts are counted without them.
+	// Surface is the interface at which it was presented: the first part of the route's path.
+	// RequestID is the id of the request. Attempts are counted without them.
 	Surface, RequestID string
 }
 

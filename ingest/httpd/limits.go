@@ -46,7 +46,7 @@ const (
 	searchWait      = 5 * time.Second
 )
 
-// Bound is what the requests of a kind may use at a time.
+// Bound is the limit of concurrent requests of a kind.
 type Bound struct {
 	Requests int
 	Bytes    int64 // of memory for bodies
@@ -61,7 +61,7 @@ type LimitOptions struct {
 	// AccountShare is the most that one account may use of each bound, in percent; 0
 	// means 50.
 	AccountShare int
-	// Wait is how long a request waits for others to end before it is refused; 0
+	// Wait is the time for which a request waits for others to end before it is refused; 0
 	// means 250 ms.
 	Wait time.Duration
 	// Connections bounds the open connections; 0 means 10,000.
@@ -166,7 +166,7 @@ func AdmitTo(c *fiber.Ctx, k Kind, acct relay.AccountID) error {
 	return nil
 }
 
-// Waiting says that the rest of a request only waits. It no longer counts: what the
+// Waiting reports that the rest of a request only waits. It no longer counts: what the
 // request did is done, and others may go on.
 func Waiting(c *fiber.Ctx) {
 	if s := stateOf(c); s != nil {

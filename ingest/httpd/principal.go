@@ -18,7 +18,7 @@ type Sessions interface {
 	Session(ctx context.Context, token string) (user.SignedIn, error)
 }
 
-// Principal is who makes a request with the admin token or in a session.
+// Principal is the sender of a request with the admin token or in a session.
 type Principal struct {
 	Name    string
 	Role    user.Role       // empty for a request with an account's token

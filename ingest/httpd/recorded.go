@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/relay/audit"
 )
 
-// Note is what a handler reports of the change that it makes.
+// Note is a handler's report of the change that it makes.
 type Note struct {
 	Target        string          // what is changed, instead of what the path names
 	Account       relay.AccountID // of what is changed, instead of the one that the request acts as

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// ErrUnsigned is what a Signature's Verify returns for a request without one.
+// ErrUnsigned is the error of a Signature's Verify for a request without a signature.
 var ErrUnsigned = errors.New("the request is not signed")
 
 // Signature defines how the senders of a surface sign requests.

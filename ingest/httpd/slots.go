@@ -31,7 +31,7 @@ type slots struct {
 	refused  map[reason]uint64
 }
 
-// tenant is what the requests of an account use.
+// tenant has the slots and bytes of an account's requests.
 type tenant struct {
 	used    int
 	bytes   int64
@@ -39,7 +39,7 @@ type tenant struct {
 	turn    *list.Element // in turns, nil without waiting requests
 }
 
-// reason is why a request was refused, as the metric names it.
+// reason is the reason why a request was refused, as the metric names it.
 type reason string
 
 const (

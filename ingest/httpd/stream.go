@@ -13,8 +13,8 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// chunkTimeout is how long a client may take for each piece of an answer that is
-// streamed. The server's own limit is for whole answers, and these may be large.
+// chunkTimeout is the longest time that a client may take for each piece of a streamed
+// answer. The server's own limit is for whole answers, and these may be large.
 const chunkTimeout = time.Minute
 
 // Stream answers with a body of a known size in bytes, piece by piece, and closes

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/relay/event"
 )
 
-// deferredBatch is how many deferred entries are processed in one turn.
+// deferredBatch is the number of deferred entries that are processed in one turn.
 const deferredBatch = 16
 
 // noAccount sorts before every account.

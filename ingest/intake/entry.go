@@ -30,7 +30,8 @@ type Entry struct {
 	// Trace is the span that journalled it; empty for none. It is encoded as a header,
 	// which gateways without tracing pass over.
 	Trace tracing.Parent
-	// ReceivedAt is when the journal accepted it. It is not part of the encoding.
+	// ReceivedAt is the time at which the journal accepted it. It is not part of the
+	// encoding.
 	ReceivedAt time.Time
 }
 

@@ -32,8 +32,8 @@ type Search struct {
 	JournalOnly bool
 }
 
-// Reached is how far a search came: everything from a sequence on was looked at. It is
-// zero if that is everything there is.
+// Reached is the position that a search reached: everything from a sequence on was looked at.
+// It is zero if that is everything there is.
 type Reached struct {
 	Seq  uint64
 	Time time.Time // of the record with that sequence

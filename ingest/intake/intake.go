@@ -86,14 +86,14 @@ type processor struct {
 type Options struct {
 	Batch   int // maximum entries per call; 0 means 5000
 	Workers int // concurrent calls; 0 means 2
-	// Linger is how long entries accumulate under load before a batch is read: a
-	// store writes a thousand points in the time of a hundred. There is no delay
-	// after a batch of 64 entries or fewer. 0 means 100 ms; negative disables it.
+	// Linger is the time for which entries accumulate under load before a batch is read: a
+	// store writes a thousand points in the time of a hundred. There is no delay after a
+	// batch of 64 entries or fewer. 0 means 100 ms; negative disables it.
 	Linger time.Duration
 	// Backlog is the number of waiting entries up to which acceptance has priority
 	// over processing; 0 means 500,000.
 	Backlog uint64
-	// MaxAttempts is how often an entry that fails by itself is tried before it is
+	// MaxAttempts is the number of attempts of an entry that fails by itself before it is
 	// quarantined; 0 means 3.
 	MaxAttempts int
 	// Completed is called for every entry that was processed, quarantined or deferred,

@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/event"
 )
 
-// replayBatch is how many events are processed again at a time.
+// replayBatch is the number of events that are processed again at a time.
 const replayBatch = 500
 
 // Replay processes the events that a filter selects again, in order of arrival, and

@@ -19,7 +19,7 @@ import (
 // of hourly values, encoding/json took a fifth of the response time. A test
 // verifies that the output equals that of encoding/json.
 
-// streamedFrom is how many records an answer has that is written as it is encoded.
+// streamedFrom is the number of records from which an answer is written while it is encoded.
 const streamedFrom = 2000
 
 // records sends a list in data.

@@ -55,7 +55,7 @@ var (
 	ErrNotFound = errors.New("no such record")
 )
 
-// Need is what processed records are still needed for.
+// Need is the purpose for which processed records are still needed.
 type Need int
 
 const (

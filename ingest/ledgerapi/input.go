@@ -13,11 +13,11 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// maxBody is how long a body may be.
+// maxBody is the largest length of a body.
 const maxBody = 1 << 20
 
-// input is what an operation was given: members of the body, else parameters of
-// the query.
+// input has the parameters of an operation: members of the body, else parameters of the
+// query.
 type input struct {
 	*params.Input
 	c    *fiber.Ctx

@@ -14,8 +14,7 @@ import (
 
 // Options are optional settings; the zero value works.
 type Options struct {
-	// PublicURL is what the links of tokens begin with, without a slash at the
-	// end.
+	// PublicURL is the beginning of tokens' links, without a slash at the end.
 	PublicURL string
 	Logger    *slog.Logger
 }
@@ -52,7 +51,7 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	app.Get("/t/:token", s.follow)
 }
 
-// answers is what the surface says of errors.
+// answers has the surface's texts of errors.
 func answers() httpd.Errors {
 	return httpd.ErrorsOf(httpd.Errors{
 		relay.KindInvalid: func(c *fiber.Ctx, err error) error {

@@ -20,7 +20,7 @@ type ledgerJSON struct {
 	Hash        string `json:"hash"`
 }
 
-// validityJSON is what a validation tells of a token.
+// validityJSON is the result of a token's validation.
 type validityJSON struct {
 	Valid           bool            `json:"valid"`
 	ExpiresAt       *string         `json:"expires_at"`
@@ -46,7 +46,7 @@ func validityOf(v ledger.Validity, now time.Time) validityJSON {
 	return view
 }
 
-// statusJSON is how a job stands that has no details to show.
+// statusJSON is the status of a job without details.
 type statusJSON struct {
 	Status job.State `json:"status"`
 	Error  *string   `json:"error"`

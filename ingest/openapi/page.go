@@ -41,7 +41,7 @@ func policy() string {
 		"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 }
 
-// page is what the template shows.
+// page has the data of the template.
 type page struct {
 	Title, Description string
 	Sections           []section

@@ -22,7 +22,7 @@ type input struct{ *params.Input }
 // inputFrom returns the parameters of a source.
 func inputFrom(get params.Source) input { return input{params.New(get, parameterName)} }
 
-// parameterName is how texts name a parameter: as requests do.
+// parameterName returns the name of a parameter in texts: as requests do.
 func parameterName(name string) string { return name }
 
 // inputOf reads a JSON object, the query, or both.
@@ -86,7 +86,7 @@ func unpaired(raw []byte) bool {
 	return high
 }
 
-// perPage is how many records a page of a v2 list has unless asked otherwise.
+// perPage is the number of records that a page of a v2 list has unless asked otherwise.
 const perPage = 50
 
 // maxPage keeps the offset of a page within an integer.

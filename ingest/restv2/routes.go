@@ -24,7 +24,7 @@ type Deps struct {
 	TryRelay func(ctx context.Context, r inbound.Relay, t inbound.Trial) (inbound.Explanation, error)
 	// Lookup finds out which network serves a number; see lookup.Service.
 	Lookup func(ctx context.Context, acct relay.AccountID, number relay.MSISDN) (lookup.Result, error)
-	// Balance is how many credits an account has.
+	// Balance is the number of credits that an account has.
 	Balance func(ctx context.Context, acct relay.AccountID) (int64, error)
 	// RequestCDR has an archive of call records made, and CDRReady reports whether it is;
 	// see sip.Service.

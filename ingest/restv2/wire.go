@@ -75,8 +75,8 @@ type trialJSON struct {
 	Requests []outbox.Outgoing `json:"requests"`
 }
 
-// inboxMessageJSON is a message of an inbox, named as pending messages are where they
-// have the same fields, else as the placeholders of virtual numbers.
+// inboxMessageJSON is a message of an inbox. Its fields are named like those of pending
+// messages, else like the placeholders of virtual numbers.
 type inboxMessageJSON struct {
 	ID          string   `json:"id"`
 	Source      string   `json:"source"`

@@ -22,7 +22,7 @@ const (
 	unavailable responseCode = 4
 )
 
-// answer is what a request is answered with.
+// answer is the answer to a request.
 type answer struct {
 	code        responseCode
 	credits     int64 // that this request used

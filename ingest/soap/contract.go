@@ -98,7 +98,7 @@ func childrenOf(message ...element) []element {
 	return slices.Concat(before, message, after)
 }
 
-// maxDestinations is how many numbers a request may name.
+// maxDestinations is the largest number of numbers that a request may name.
 const maxDestinations = 10
 
 // credentials are the children of the header auth.

@@ -142,7 +142,7 @@ func (v version) namespace() string {
 	return "http://schemas.xmlsoap.org/soap/envelope/"
 }
 
-// contentType is what answers are sent as.
+// contentType is the content type of answers.
 func (v version) contentType() string {
 	if v == soap12 {
 		return "application/soap+xml; charset=utf-8"

@@ -19,7 +19,7 @@ type Logins interface {
 }
 
 const (
-	// verifiedFor is how long a password that was right is not hashed again.
+	// verifiedFor is the time for which a password that was right is not hashed again.
 	verifiedFor = 10 * time.Minute
 	// maxVerified and maxRejected limit the two caches. They are separate, so that
 	// wrong passwords cannot evict verified ones.

@@ -41,7 +41,7 @@ func (n *node) attr(space, local string) string {
 	return ""
 }
 
-// unreadable says why a body is not an envelope, and at which offset.
+// unreadable explains why a body is not an envelope, and at which offset.
 type unreadable struct {
 	offset int64
 	reason string

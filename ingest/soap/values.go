@@ -35,7 +35,7 @@ func (v values) texts(name string) (texts []string) {
 // maxMistakes is the maximum number of mistakes in an answer.
 const maxMistakes = 5
 
-// mistakes are what is wrong with a request, each with its path and place.
+// mistakes are the mistakes of a request, each with its path and place.
 type mistakes []string
 
 func (m *mistakes) add(n *node, path, format string, args ...any) {
@@ -82,7 +82,7 @@ func decode(described []element, parent *node, path string, m *mistakes) values 
 	return decoded
 }
 
-// read adds what an element means; nth is how many of the name there were.
+// read adds what an element means; nth is the number of earlier elements of this name.
 func (e element) read(n *node, path string, nth int, decoded values, m *mistakes) {
 	path += e.name
 	if e.many() > 1 {

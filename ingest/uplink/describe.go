@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/ingest/intake"
 )
 
-// maxDescribed is how many frames of a post are described individually.
+// maxDescribed is the largest number of frames of a post that are described individually.
 const maxDescribed = 5
 
 // Describe describes a post: the kind, device and content of each frame. Only

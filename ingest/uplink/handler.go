@@ -26,7 +26,7 @@ type Types interface {
 // Options configures a Surface; the zero value works.
 type Options struct {
 	BodyLimit int // bytes, also of an inflated body; 0 means 1 MiB
-	// AnswerTimeout is how long the generic webhook waits for the updated sensors
+	// AnswerTimeout is the time for which the generic webhook waits for the updated sensors
 	// before it answers with an empty list; 0 means 3 s.
 	AnswerTimeout time.Duration
 	Logger        *slog.Logger

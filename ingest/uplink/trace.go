@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// maxTraced is how many readings of a frame a trace names individually.
+// maxTraced is the largest number of readings of a frame that a trace names individually.
 const maxTraced = 20
 
 // SenderStep returns the step of a trace for the sender of a post.

@@ -22,14 +22,14 @@ import (
 	"time"
 )
 
-// Minutes is how many the ring holds: one day.
+// Minutes is the number of minutes in the ring: one day.
 const Minutes = 24 * 60
 
 // Series is one thing that is counted.
 type Series struct {
 	Name string
-	// Max says that a longer step has the largest value of its minutes, as a length of
-	// a queue has, instead of their sum.
+	// Max reports that a longer step has the largest value of its minutes, as a length of a
+	// queue has, instead of their sum.
 	Max bool
 }
 

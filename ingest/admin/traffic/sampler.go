@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// sampleEvery is how often the counters are read.
+// sampleEvery is the interval at which the counters are read.
 const sampleEvery = 5 * time.Second
 
 // Sampler reads counters and adds their growth to a ring.

@@ -194,8 +194,8 @@ func (i *Input) Time(name, form string) time.Time {
 	return time.Time{}
 }
 
-// Int returns a whole number from 1 to most, fallback if it is missing. form is how
-// texts describe the range, before its end.
+// Int returns a whole number from 1 to most, fallback if it is missing. form describes the
+// range in texts, before its end.
 func (i *Input) Int(name string, fallback, limit int, form string) int {
 	text := i.Text(name)
 	if text == "" {

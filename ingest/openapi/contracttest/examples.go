@@ -9,7 +9,7 @@ import (
 // Examples are bodies that went over the wire and keep to the document.
 type Examples map[string]*Example
 
-// Example is what was seen of one operation.
+// Example is an observed request of one operation with its answer.
 type Example struct {
 	// Requests holds a body for each media type.
 	Requests map[string]any `json:"requests,omitempty"`

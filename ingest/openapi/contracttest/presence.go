@@ -7,7 +7,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// presence is how often an object of answers was seen, and each of its fields.
+// presence counts the occurrences of an object in answers, and of each of its fields.
 type presence struct {
 	path    string // the first place where it was seen
 	objects int
