@@ -5,15 +5,15 @@ import (
 	"fmt"
 )
 
-// UnopenedReason says why a record does not open, and the remedy.
+// UnopenedReason explains why a record does not open, and the remedy.
 const UnopenedReason = "the record does not open: it was changed, or its key is missing; restore the record or the key from a backup"
 
 // ErrUnopened means that what is sealed of a record does not open: the record was changed,
 // or was sealed with a key that is missing.
 var ErrUnopened = errors.New(UnopenedReason)
 
-// Kind says how a caller has to react to an error. Each surface maps every
-// kind to one answer, in one table.
+// Kind describes how a caller has to react to an error. Each surface maps every kind to one
+// answer, in one table.
 type Kind int
 
 // The kinds. An error without a kind is unexpected and means 500.

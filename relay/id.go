@@ -50,7 +50,8 @@ const (
 	// ticksPerMilli is the number of identifiers that one millisecond orders; those that
 	// follow are of the next one.
 	ticksPerMilli = 1 << 16
-	// maxStepBack is how far back the clock may be set for identifiers to stay in order.
+	// maxStepBack is the largest step back of the clock after which identifiers stay in
+	// order.
 	maxStepBack = time.Second
 )
 

@@ -80,7 +80,7 @@ func IsPasswordHash(text string) bool {
 }
 
 // VerifyPassword reports whether hash was made of sum, the lower-case hex SHA-256 of a
-// password. It takes as long as HashPassword, whichever characters differ. The error says
+// password. It takes as long as HashPassword, whichever characters differ. The error reports
 // that the stored hash is invalid.
 func VerifyPassword(hash, sum string) (bool, error) {
 	h, err := parseHash(hash)

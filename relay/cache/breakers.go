@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// breakersKept is how long breakers are kept after the last change to any.
+// breakersKept is the time that breakers are kept after the last change to any.
 const breakersKept = 30 * 24 * time.Hour
 
 // Breakers keeps the breakers that are open.

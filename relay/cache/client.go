@@ -42,9 +42,9 @@ type Options struct {
 	PoolSize int
 	// Timeout bounds connecting and each answer; 0 means 3 s.
 	Timeout time.Duration
-	// MaxMarks is how many frames are remembered at most for the duplicate check, the
-	// last half of them in any case; 0 means all of its time. No other gateway may use
-	// the Redis then.
+	// MaxMarks is the largest number of frames that are stored for the duplicate check, the
+	// last half of them in any case; 0 means all of its time. No other gateway may use the
+	// Redis then.
 	MaxMarks int
 	// Logger takes what Check could not find out; nil means slog.Default.
 	Logger *slog.Logger
@@ -159,8 +159,8 @@ func (d *DB) Databases(ctx context.Context, database string, now time.Time, dura
 	return slices.DeleteFunc(stringSliceCmd.Val(), func(text string) bool { return text == database }), nil
 }
 
-// atOnce is how many records go in one round trip, which has to be answered
-// within one timeout.
+// atOnce is the number of records in one round trip, which has to be answered within one
+// timeout.
 const atOnce = 1000
 
 // pipeline runs commands in one round trip. A key or field that is not there is

@@ -172,8 +172,8 @@ func (c *IoT) renew(ctx context.Context, shards []*shard) error {
 	})
 }
 
-// markOf is what stands under a frame's name: its record, and before that its
-// time where the name may come again.
+// markOf returns the value under a frame's name: its record, and before that its time where
+// the name may come again.
 func markOf(f iot.Seen) string {
 	if f.Span == 0 {
 		return f.Record

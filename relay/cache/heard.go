@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// heardKept is how long an account's times are kept after the last change.
+// heardKept is the time that an account's times are kept after the last change.
 const heardKept = 7 * 24 * time.Hour
 
 // SetHeard keeps when devices were heard last; scores only grow.

@@ -32,7 +32,7 @@ func keyBreakersKept() string { return "{breakers}:kept" }
 // each sensor one or more; fieldFilled → ms since 1970.
 func keyLatest(acct relay.AccountID, device string) string { return tag(acct) + "latest:" + device }
 
-// fieldFilled is when the reading store was asked for all of a device's points.
+// fieldFilled is the time at which all of a device's points were read from the reading store.
 const fieldFilled = "filled"
 
 // keyHeard is a sorted set of device ids; score: µs since 1970 when the device

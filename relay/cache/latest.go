@@ -16,8 +16,7 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// latestKept is how long the latest values of a device are kept after the last
-// one came.
+// latestKept is the time that the latest values of a device are kept after the last one came.
 const latestKept = 24 * time.Hour
 
 // Each value is a field of its own, named after sensor and time, so that setting
@@ -138,7 +137,7 @@ func (c *IoT) ForgetDevice(ctx context.Context, acct relay.AccountID, deviceID s
 	})
 }
 
-// device is what a batch brings of one.
+// device has the values of one device in a batch.
 type device struct {
 	key    string
 	fields []string // names and values in turns

@@ -82,7 +82,7 @@ type filledSlot struct {
 	missing            error
 }
 
-// ruleMachine is what one run uses.
+// ruleMachine has the memory of one run.
 type ruleMachine struct {
 	vm  vm.VM
 	env map[string]any

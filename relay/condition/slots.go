@@ -14,7 +14,7 @@ const (
 	presentName = "present_"
 	// stringName is the function that converts a value to a text, as + does with a text.
 	stringName = "string"
-	// textName is what bounds the text that a pattern looks at.
+	// textName is the function that bounds the text of a pattern.
 	textName = "text_"
 	// joinName is + between values that are not known to be numbers.
 	joinName = "join_"

@@ -6,7 +6,7 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Reason is why the credit changed.
+// Reason is the reason why the credit changed.
 type Reason string
 
 // The reasons.
@@ -26,7 +26,7 @@ type Change struct {
 	Account relay.AccountID
 	Credits int64 // added; negative for a charge
 	Reason  Reason
-	// Reference is what was paid for: a number, a message's id.
+	// Reference names the paid object: a number, a message's id.
 	Reference string
 	At        time.Time
 }

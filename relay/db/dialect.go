@@ -9,8 +9,7 @@ import (
 // dialect is the difference between the engines.
 type dialect interface {
 	name() string
-	// words are what the engine has in the place of {words} in statements and in
-	// the schema.
+	// words are the engine's replacements of {words} in statements and in the schema.
 	words() *strings.Replacer
 	// batch is the table "batch" of a statement, whose columns are parameters from
 	// the given number on, and the parameters.

@@ -97,25 +97,25 @@ func postgresDown(err *pgconn.PgError) (advice string, down bool) {
 	return "", false
 }
 
-// Emptied reports whether an error says that PostgreSQL lacks tables, columns or the
+// Emptied reports whether an error means that PostgreSQL lacks tables, columns or the
 // schema of a database that was opened.
 func Emptied(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (pg.Code == "42P01" || pg.Code == "42703" || pg.Code == "3F000")
 }
 
-// damagedAdvice is what to do about a SQLite database that is damaged. It counts as
-// down: what needs it is refused or waits, and is not quarantined one by one.
+// damagedAdvice is the advice for a SQLite database that is damaged. It counts as down: what
+// needs it is refused or waits, and is not quarantined one by one.
 const damagedAdvice = "the database file is damaged: stop the gateway, keep a copy of the data directory, " +
 	"then run `penstock restore` with a backup, start the gateway and run `penstock recover`: "
 
-// Damaged reports whether an error says that a SQLite database is damaged.
+// Damaged reports whether an error means that a SQLite database is damaged.
 func Damaged(err error) bool {
 	lite, ok := errors.AsType[*sqlitedriver.Error](err)
 	return ok && (lite.Code()&0xff == sqlite3.SQLITE_CORRUPT || lite.Code()&0xff == sqlite3.SQLITE_NOTADB)
 }
 
-// AdviseDamage puts what to do in front of an error that says that a SQLite database is
+// AdviseDamage puts what to do in front of an error that means that a SQLite database is
 // damaged, and returns any other error as it is.
 func AdviseDamage(err error) error {
 	if !Damaged(err) {

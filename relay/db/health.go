@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// Health is what was found of a SQLite database since it was opened. It is safe for
-// concurrent use.
+// Health has the faults of a SQLite database that were found since it was opened. It is safe
+// for concurrent use.
 type Health struct {
 	path    string
 	opened  os.FileInfo

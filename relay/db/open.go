@@ -38,9 +38,9 @@ type Options struct {
 	// called for each new connection, and before one is used again; nil admits every
 	// server.
 	Admit func(Server) error
-	// Retention is how long a record is kept after its end; 0 means 30 days.
+	// Retention is the time for which a record is kept after its end; 0 means 30 days.
 	Retention time.Duration
-	// DeadRetention is how long a dead delivery is; 0 means until it is replayed.
+	// DeadRetention is the same for a dead delivery; 0 means until it is replayed.
 	DeadRetention time.Duration
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
@@ -248,10 +248,10 @@ func (d *DB) Engine() string { return d.dialect.name() }
 // Now is the store's clock.
 func (d *DB) Now() time.Time { return d.o.Now() }
 
-// Retention is how long a record is kept after its end.
+// Retention is the time for which a record is kept after its end.
 func (d *DB) Retention() time.Duration { return d.o.Retention }
 
-// DeadRetention is how long a dead delivery is kept; 0 means until it is replayed.
+// DeadRetention is the time for which a dead delivery is kept; 0 means until it is replayed.
 func (d *DB) DeadRetention() time.Duration { return d.o.DeadRetention }
 
 // Close waits for running writes and closes every connection.

@@ -104,7 +104,7 @@ type servers struct {
 	// failedAt is the start of the last check that failed: connections that were checked before
 	// it are not used again, so that only the first of them waits for a server that hangs.
 	failedAt time.Time
-	// unidentified is why a server does not tell its identity; nil if it does.
+	// unidentified is the reason why a server has no identity; nil if it does.
 	unidentified error
 }
 
@@ -221,7 +221,7 @@ func (s *servers) Connect(ctx context.Context) (driver.Conn, error) {
 // Driver returns the driver of the connections.
 func (s *servers) Driver() driver.Driver { return stdlib.GetDefaultDriver() }
 
-// session is what is known of a connection.
+// session has the known properties of a connection.
 type session struct {
 	server    Server
 	checkedAt time.Time
@@ -407,7 +407,7 @@ func (d *DB) withHost(err error) error {
 	return fmt.Errorf("PostgreSQL at %s: %w", d.servers.hosts[d.servers.usedNo].name, err)
 }
 
-// explain adds to an error that only says that the time is over why hosts could not be
+// explain adds to an error that only reports that the time is over why hosts could not be
 // connected to.
 func (d *DB) explain(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {

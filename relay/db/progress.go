@@ -39,7 +39,7 @@ type Progress struct {
 	positions map[string]uint64
 }
 
-// Loss says which transactions a database lacks at its start.
+// Loss names which transactions a database lacks at its start.
 type Loss struct {
 	// Found means that the database has fewer transactions than it had. Unknown means
 	// that this cannot be told, since the file with the number is missing or damaged.

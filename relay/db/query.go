@@ -50,7 +50,7 @@ func List[T any](ctx context.Context, c Conn, label, query string, fields func(v
 	return rows, err
 }
 
-// list is List with the keys that are loaded; final says that these are those of the
+// list is List with the keys that are loaded; final reports that these are those of the
 // database, see SealedOr.
 func list[T any](ctx context.Context, c Conn, label, query string, fields func(v *T) []any, args []any, final bool) ([]T, error) {
 	rows, err := c.query(ctx, query, args)
@@ -173,7 +173,7 @@ func IgnoreNotFound(err error) error {
 	return err
 }
 
-// IsNotFound reports whether an error says that there is no such record.
+// IsNotFound reports whether an error means that there is no such record.
 func IsNotFound(err error) bool {
 	return relay.KindOf(err) == relay.KindNotFound
 }

@@ -38,7 +38,7 @@ func (d *DB) perform(ctx context.Context, label string, run func(context.Context
 	}
 }
 
-// work is what a transaction does.
+// work is the function that a transaction runs.
 type work func(ctx context.Context, tx *Tx) error
 
 // observe reports an operation that began at a time and has ended.
@@ -305,8 +305,8 @@ func (w *writer) commit(ctx context.Context) error {
 	return nil
 }
 
-// runOne runs one transaction under its savepoint. An error says that the engine gave
-// up the whole commit.
+// runOne runs one transaction under its savepoint. An error reports that the engine gave up
+// the whole commit.
 func (w *writer) runOne(ctx context.Context, p *pendingWrite) error {
 	if !p.begun.CompareAndSwap(false, true) {
 		p.err = p.ctx.Err()

@@ -20,9 +20,9 @@ import (
 const (
 	// chunkSize is the size of a chunk in bytes.
 	chunkSize = 256 << 10
-	// grace is how long a content without a file is kept after its last change.
+	// grace is the time that a content without a file is kept after its last change.
 	grace = time.Hour
-	// maxSwept is how many chunks one transaction deletes, 16 MiB.
+	// maxSwept is the largest number of chunks that one transaction deletes, 16 MiB.
 	maxSwept = 64
 )
 

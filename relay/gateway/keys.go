@@ -28,7 +28,7 @@ func NewKeys(masterKeys []string) (Keys, error) {
 	return keys, nil
 }
 
-// Request is what the signature of a request covers.
+// Request has the fields that the signature of a request covers.
 type Request struct {
 	Method string
 	Target string // path and query
@@ -40,8 +40,8 @@ type Request struct {
 	Body        []byte
 }
 
-// MaxRequestAge is how much the time of a request may differ from the clock of the gateway
-// that gets it.
+// MaxRequestAge is the largest difference between the time of a request and the clock of the
+// gateway that receives it.
 const MaxRequestAge = 5 * time.Minute
 
 // Sign returns the signature of a request.

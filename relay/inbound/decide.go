@@ -16,7 +16,7 @@ import (
 
 // Settings are the settings that routing decisions depend on.
 type Settings struct {
-	// Zone is where %time and %smsTime are; nil means UTC.
+	// Zone is the time zone of %time and %smsTime; nil means UTC.
 	Zone *time.Location
 	// MailDomain is the right side of the Message-ID of e-mails; empty means
 	// penstock.invalid.

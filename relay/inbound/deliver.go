@@ -121,7 +121,7 @@ func mailOf(action, recipient, messageID string, v view) *outbox.Mail {
 	return mail
 }
 
-// maxInSubject is how many characters of a sender a subject shows.
+// maxInSubject is the largest number of characters of a sender that a subject shows.
 const maxInSubject = 64
 
 // oneLine makes a name fit for a header: line ends, control and invisible
@@ -140,8 +140,8 @@ func oneLine(s string, limit int) string {
 	return string(runes)
 }
 
-// maxOutlookSubject is how many characters of a text Outlook's mobile service
-// shows as the subject.
+// maxOutlookSubject is the largest number of characters of a text Outlook's mobile service
+// shows as that the subject.
 const maxOutlookSubject = 40
 
 // international writes a whole number with its plus sign; short codes and names
@@ -153,7 +153,7 @@ func international(sender string) string {
 	return "+" + sender
 }
 
-// gatewayMessage is what inbound_gw posts to another gateway. Ours takes it at
+// gatewayMessage is the body of inbound_gw's post to another gateway. Ours takes it at
 // /inbound/sms/json as it is.
 type gatewayMessage struct {
 	ID         string     `json:"id"`

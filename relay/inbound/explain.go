@@ -15,7 +15,7 @@ const exampleID = "example"
 // Explanation is the predicted outcome of a message, with reasons.
 type Explanation struct {
 	Decision
-	// Message is what would go on its way: a part as it goes on when the others
+	// Message is the message that would be relayed: a part as it goes on when the others
 	// never come.
 	Message Message
 	// Part describes a part and those that are missing; nil for a whole message.

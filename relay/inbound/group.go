@@ -9,9 +9,8 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// minRemembered is how long the parts of the last message of a group are
-// kept: a gateway that died processes some of them again when it is back, and an
-// operator may replay them.
+// minRemembered is the time that the parts of the last message of a group are kept: a gateway
+// that died processes some of them again when it is back, and an operator may replay them.
 const minRemembered = 24 * time.Hour
 
 // groupTimes is Times in milliseconds.
@@ -21,7 +20,7 @@ func groupTimesOf(t Times) groupTimes {
 	return groupTimes{now: db.Millis(t.Now), leased: db.Millis(t.Now.Add(t.Lease)), wait: t.Wait.Milliseconds()}
 }
 
-// expires is when the parts of a message that is made now expire.
+// expires is the time at which the parts of a message that is made now expire.
 func (t groupTimes) expires() int64 { return t.now + max(2*t.wait, minRemembered.Milliseconds()) }
 
 // part is one arrival of a part.

@@ -49,7 +49,7 @@ type Message struct {
 	// Notes say what of the message was accepted but not used.
 	Notes  decoders.Notes `json:",omitempty"`
 	SentAt time.Time      // zero when the carrier does not say
-	// ReceivedAt is when the gateway took it.
+	// ReceivedAt is the time at which the gateway took it.
 	ReceivedAt time.Time
 	// Network is the originating network's name, Reference the
 	// carrier's name of the connection.
@@ -67,9 +67,9 @@ func (m *Message) Body() string {
 	return m.Text
 }
 
-// TrimText removes what is not part of a message's text: a byte order mark in front,
-// which says how the text was coded, and NULs behind, with which some senders end it. A
-// part that is not the first keeps its mark.
+// TrimText removes what is not part of a message's text: a byte order mark in front, which
+// describes how the text was coded, and NULs behind, with which some senders end it. A part
+// that is not the first keeps its mark.
 func TrimText(m *Message) {
 	m.Text = strings.TrimRight(m.Text, "\x00")
 	if p, ok := PartOf(m); !ok || p.Number == 1 {

@@ -66,7 +66,8 @@ func timeZone(v view) string {
 	return strconv.Itoa(seconds / 3600)
 }
 
-// smsTime is when the message was sent, or received if the carrier is silent.
+// smsTime returns the time at which the message was sent, or received if the carrier does not
+// report that.
 func smsTime(v view) string {
 	if v.SentAt.IsZero() {
 		return clock(v.ReceivedAt, v.zone)

@@ -12,10 +12,10 @@ import (
 // Times are the clock and the time limits of a store of parts.
 type Times struct {
 	Now time.Time
-	// Wait is how long a message waits for missing parts, from its first part on.
-	// A repeated part is recognised for twice as long.
+	// Wait is the time for which a message waits for missing parts, from its first part on. A
+	// repeated part is recognised for twice as long.
 	Wait time.Duration
-	// Lease is how long a caller has to route a group.
+	// Lease is the time for which a caller has to route a group.
 	Lease time.Duration
 }
 

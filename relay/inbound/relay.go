@@ -21,11 +21,11 @@ type Relay struct {
 	Filter string `json:"filter,omitempty"`
 	// ICCID names the SIM that a geographic relay's mvno action serves.
 	ICCID string `json:"iccid,omitempty"`
-	// Pace is how each endpoint of the relay wants its messages.
+	// Pace limits the requests to each endpoint of the relay.
 	Pace      outbox.Pace `json:"pace,omitzero"`
 	UpdatedAt time.Time   `json:"updated_at"`
-	// ChangedAt is when RelayService changed the action or the filter last; zero: not
-	// since an inventory set them.
+	// ChangedAt is the time at which RelayService changed the action or the filter last;
+	// zero: not since an inventory set them.
 	ChangedAt time.Time `json:"changed_at,omitzero"`
 	// Unopened means that the record does not open: only the account, the kind, the id and
 	// the number are known.

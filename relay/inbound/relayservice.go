@@ -189,7 +189,7 @@ type Ref struct {
 	ID      string
 }
 
-// scanPage is how many relays Find reads at a time.
+// scanPage is the number of relays that Find reads at a time.
 const scanPage = 500
 
 // Find returns at most limit relays of an account, 0 for all accounts, that keep
@@ -218,9 +218,9 @@ func (s *RelayService) Find(ctx context.Context, acct relay.AccountID, cursor Re
 // Ref names the relay.
 func (r Relay) Ref() Ref { return Ref{r.Account, r.Kind, r.ID} }
 
-// rememberAcknowledged is how long acknowledged ids are remembered, so that
-// processing a journal record again does not restore its message. It exceeds the
-// default retention of the journal.
+// rememberAcknowledged is the time for which acknowledged ids are remembered, so that
+// processing a journal record again does not restore its message. It exceeds the default
+// retention of the journal.
 const rememberAcknowledged = 8 * 24 * time.Hour
 
 // ReadInbox returns a page of the messages in a virtual number's inbox, oldest

@@ -33,15 +33,15 @@ type Deps struct {
 // Options has the settings of Service; the zero value works.
 type Options struct {
 	Settings
-	// Lease is how long a message that was joined of parts is leased until it is routed; 0
-	// means one minute.
+	// Lease is the time for which a message that was joined of parts is leased until it is
+	// routed; 0 means one minute.
 	Lease time.Duration
-	// Remember is how long a carrier's id is remembered; 0 means seven days.
+	// Remember is the time for which a carrier's id is remembered; 0 means seven days.
 	Remember time.Duration
-	// JoinWait is how long a message waits for its missing parts, counted from
-	// the first that came; 0 means five minutes.
+	// JoinWait is the time for which a message waits for its missing parts, counted from the
+	// first that came; 0 means five minutes.
 	JoinWait time.Duration
-	// SweepEvery is how often Run looks for messages that are due; 0 means one
+	// SweepEvery is the interval at which Run looks for messages that are due; 0 means one
 	// second.
 	SweepEvery time.Duration
 	Logger     *slog.Logger // nil means slog.Default

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/relay/event"
 )
 
-// dueBatch is how many groups RouteDue routes.
+// dueBatch is the number of groups that RouteDue routes.
 const dueBatch = 200
 
 // Run routes messages whose wait for missing parts has ended and groups whose

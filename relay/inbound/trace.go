@@ -35,7 +35,7 @@ type Post struct {
 type FrameTrace struct {
 	ID   string // of its journal record
 	Text string // what it is
-	// Steps are how it was read and stored, in their order.
+	// Steps are the steps in which it was read and stored, in their order.
 	Steps []Step
 	Rules []RuleTrace
 }
@@ -44,8 +44,7 @@ type FrameTrace struct {
 type RuleTrace struct {
 	RuleID string
 	Text   string
-	// About is what its deliveries are about: an alarm or the frame; empty if there are
-	// none.
+	// About is the subject of its deliveries: an alarm or the frame; empty if there are none.
 	About string
 }
 

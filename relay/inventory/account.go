@@ -21,10 +21,11 @@ import (
 )
 
 const (
-	// atOnce is how many accounts are applied at one time: each needs several commits.
+	// atOnce is the number of accounts that are applied at one time: each needs several
+	// commits.
 	atOnce = 8
-	// accountsAtOnce is how many accounts are saved at one time: few, so that little
-	// time passes after they were read.
+	// accountsAtOnce is the number of accounts that are saved at one time: few, so that
+	// little time passes after they were read.
 	accountsAtOnce = 100
 )
 
@@ -217,7 +218,7 @@ func (a *accountApply) credit(ctx context.Context) error {
 	return a.put(a.path+"credit", true, balance == credits, func() error { return a.Credit.Set(ctx, a.id, credits, a.Now()) })
 }
 
-// simBatch is how many SIMs are compared at one time.
+// simBatch is the number of SIMs that are compared at one time.
 const simBatch = 2000
 
 // maxKeptSIMs bounds the fields of an account's SIMs that are listed as kept: an account

@@ -29,7 +29,7 @@ type apply struct {
 	gone        document.Document // what a prune removes
 }
 
-// notes are what an apply does.
+// notes are the changes of an apply.
 type notes struct {
 	mode document.Mode
 	done document.Applied
@@ -151,7 +151,7 @@ func find[T any](list []T, fn func(T) bool) *T {
 	return nil
 }
 
-// write is what a dry run leaves out.
+// write is the step that a dry run omits.
 func (n *notes) write(do func() error) error {
 	if n.mode.DryRun {
 		return nil

@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// maxAudited is how many of an account's newest entries of the audit log are searched
-	// for who changed a record.
+	// maxAudited is the largest number of of an account's newest entries of the audit log
+	// that are searched for who changed a record.
 	maxAudited = 1000
-	// auditLead is how long before a change is saved its entry may have begun.
+	// auditLead is the time for which before a change is saved its entry may have begun.
 	auditLead = time.Minute
 )
 

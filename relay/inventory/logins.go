@@ -44,8 +44,8 @@ func (a *apply) login(ctx context.Context, want *document.Account) error {
 	return a.put(label, oldSoap != nil, oldSoap != nil && *oldSoap == *want.SOAP, func() error { return a.Accounts.PutLogin(ctx, login) })
 }
 
-// password is how a declared password is kept. One that has not changed stays
-// as it was kept, salt and all, so that who was verified stays so.
+// password is the stored form of a declared password. One that has not changed stays as it
+// was kept, salt and all, so that who was verified stays so.
 func password(want, oldSoap *document.SOAP) (string, error) {
 	if account.IsPasswordHash(want.Password) {
 		return want.Password, nil

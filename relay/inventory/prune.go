@@ -35,8 +35,8 @@ func (a *apply) planPrune(context.Context) error {
 // Up to one record in usualShare may go without being asked for.
 const usualShare = 10
 
-// removalsToAllow is how many removals have to be allowed: none if they are few, and
-// no kind of record goes altogether.
+// removalsToAllow is the number of removals that have to be allowed: none if they are few,
+// and no kind of record goes altogether.
 func removalsToAllow(owned, gone []document.Thing) int {
 	result := make(map[string]int)
 	for _, t := range owned {
@@ -53,7 +53,7 @@ func removalsToAllow(owned, gone []document.Thing) int {
 	return 0
 }
 
-// counted says how many go of how many: "3 of 12 records (1 of 1 decoder, …)".
+// counted describes how many go of how many: "3 of 12 records (1 of 1 decoder, …)".
 func counted(owned, gone []document.Thing) string {
 	result, lost := make(map[string]int), make(map[string]int)
 	var kinds []string
@@ -145,7 +145,7 @@ func (a *apply) removeAll(path string, removals []removal) error {
 	return nil
 }
 
-// pruneAccount removes the records of an account that are lost; undeclared says that no
+// pruneAccount removes the records of an account that are lost; undeclared reports that no
 // document names the account any more.
 func (a *apply) pruneAccount(ctx context.Context, lost document.Account, undeclared bool) error {
 	rec, err := a.Accounts.AccountByName(ctx, lost.Name)

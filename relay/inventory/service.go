@@ -29,7 +29,7 @@ type SIMs interface {
 	Delete(ctx context.Context, acct relay.AccountID, iccid sim.ICCID) error
 }
 
-// Deps are what an inventory is applied to and checked against.
+// Deps are the services to which an inventory is applied and the checks of its fields.
 type Deps struct {
 	Store    *Store
 	Accounts *account.Store
@@ -85,7 +85,7 @@ func (s *Service) Apply(ctx context.Context, data []byte, m document.Mode) (done
 	return done, err
 }
 
-// maxApplies is how often an apply gives way to those of other gateways.
+// maxApplies is the number of times that an apply is repeated after those of other gateways.
 const maxApplies = 10
 
 func (s *Service) apply(ctx context.Context, data []byte, m document.Mode) (document.Applied, error) {

@@ -12,8 +12,8 @@ import (
 	document "github.com/penstock/penstock/config/inventory"
 )
 
-// standing is what earlier inventories declare, as it is kept. Its SIMs are kept one by
-// one, for there may be a million of them: it holds those that an apply concerns.
+// standing has the declarations of earlier inventories, as they are stored. Its SIMs are kept
+// one by one, for there may be a million of them: it holds those that an apply concerns.
 type standing struct {
 	data []byte // without SIMs, as JSON; nil: nothing was ever applied
 	set  document.Set

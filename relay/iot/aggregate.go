@@ -117,9 +117,8 @@ func (q AggregateQuery) Check(p relay.Problems) {
 	}
 }
 
-// Granularity is how wide the buckets of an aggregate are. Buckets are of UTC:
-// weeks begin on Monday, months on the first, all others are counted from
-// 1970-01-01.
+// Granularity is the width of the buckets of an aggregate. Buckets are of UTC: weeks begin on
+// Monday, months on the first, all others are counted from 1970-01-01.
 type Granularity string
 
 // The granularities of the specification.
@@ -152,10 +151,9 @@ func Granularities() []Granularity {
 
 const day = 24 * time.Hour
 
-// Width is how long a bucket lasts, and by how much the first one after
-// 1970-01-01 00:00:00 UTC begins later: 1970 began on a Thursday, weeks begin
-// on Monday. The width is 0 for months, which differ, and for an
-// invalid granularity.
+// Width is the length of a bucket, and the time by which the first one after 1970-01-01
+// 00:00:00 UTC begins later: 1970 began on a Thursday, weeks begin on Monday. The width is 0
+// for months, which differ, and for an invalid granularity.
 func (g Granularity) Width() (width, offset time.Duration) {
 	if g == Week {
 		return 7 * day, 4 * day
@@ -168,7 +166,7 @@ func (g Granularity) Width() (width, offset time.Duration) {
 	}[g], 0
 }
 
-// Start is when the bucket that holds t begins, in UTC.
+// Start returns the beginning of the bucket that holds t, in UTC.
 func (g Granularity) Start(t time.Time) time.Time {
 	t = t.UTC()
 	width, offset := g.Width()
@@ -182,7 +180,7 @@ func (g Granularity) Start(t time.Time) time.Time {
 	return t.Add(-time.Duration(into))
 }
 
-// Next is when the bucket after the one that holds t begins.
+// Next returns the beginning of the bucket after the one that holds t.
 func (g Granularity) Next(t time.Time) time.Time {
 	start := g.Start(t)
 	if width, _ := g.Width(); width > 0 {

@@ -46,14 +46,14 @@ type Device struct {
 	Parameters   string    `json:"parameters,omitempty"` // a JSON document for the decoder
 	CreatedAt    time.Time `json:"created_at"`
 	UpdatedAt    time.Time `json:"updated_at"`
-	// LastSeen is when the network heard the device last, zero when it never has.
-	// It is kept apart and looked up with the device.
+	// LastSeen is the time at which the network last received a frame of the device, zero if
+	// it never did. It is kept apart and looked up with the device.
 	LastSeen time.Time `json:"-"`
 }
 
-// NormalizeIdentifier writes devEUIs and MAC addresses in lower case without
-// separators; anything else only loses its blanks at the ends. unique says that
-// the identifier belongs to one account in the whole gateway.
+// NormalizeIdentifier writes devEUIs and MAC addresses in lower case without separators;
+// anything else only loses its blanks at the ends. unique reports that the identifier belongs
+// to one account in the whole gateway.
 func NormalizeIdentifier(s string) (identifier string, unique bool) {
 	if eui, ok := decoders.NormalizeDevEUI(s); ok {
 		return eui, true

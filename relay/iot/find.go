@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// DeviceOrder is how a list of devices is ordered.
+// DeviceOrder is the order of a list of devices.
 type DeviceOrder string
 
 // The orders of lists of devices.
@@ -60,10 +60,10 @@ type FoundDevice struct {
 	Alarms int // raised and not cleared
 }
 
-// maxRanked is how many devices one list may order by their silence.
+// maxRanked is the largest number of devices that one list may order by their silence.
 const maxRanked = 200_000
 
-// scanChunk is how many devices are read at a time.
+// scanChunk is the number of devices that are read at a time.
 const scanChunk = 1000
 
 // FindDevices returns a page of devices with the time that each was heard, and the

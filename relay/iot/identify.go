@@ -234,8 +234,8 @@ func (s *Service) sensorsFor(d Device, c *compiled, have map[string]*Sensor) []S
 	return sensors
 }
 
-// importedAtOnce is how many devices one transaction creates. The disk is synced once
-// for all of them: a fleet that moves here would otherwise wait for a sync a device.
+// importedAtOnce is the number of devices that one transaction creates. The disk is synced
+// once for all of them: a fleet that moves here would otherwise wait for a sync a device.
 const importedAtOnce = 100
 
 // importFleet creates the new devices of a group's frames, many in one transaction. A

@@ -16,12 +16,12 @@ type Marker struct {
 	CreatedAt time.Time `json:"created_at"` // when it happened
 }
 
-// MaxMarkers is how many event markers a device may have.
+// MaxMarkers is the largest number of event markers that a device may have.
 const MaxMarkers = 10_000
 
-// AddMarker saves an event marker; one of the same id gets the new comment, and
-// the new time if one is given. created says that it is a new one, which gets
-// the time now if none is given.
+// AddMarker saves an event marker; one of the same id gets the new comment, and the new time
+// if one is given. created reports that it is a new one, which gets the time now if none is
+// given.
 //
 // It returns Invalid if a field is missing or the device has MaxMarkers, and
 // NotFound if the account has no such device.

@@ -9,18 +9,18 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// How long cached values are valid after they were read from the reading store. Redis
-// loses acknowledged writes in a failover, or restarts from an old snapshot, and
-// reports neither; so this is how long a value may be outdated then.
+// How long cached values are valid after they were read from the reading store. Redis loses
+// acknowledged writes in a failover, or restarts from an old snapshot, and reports neither;
+// so a value may be outdated for this time then.
 const (
 	latestFresh = time.Minute
 	heardFresh  = time.Hour
 )
 
-// latestKept is how old cached values may be while the reading store is down.
+// latestKept is the largest age of cached values while the reading store is down.
 const latestKept = 24 * time.Hour
 
-// cachePause is how long the cache is not called after a failure, so that neither
+// cachePause is the time for which the cache is not called after a failure, so that neither
 // frames nor answers wait for a server that does not answer.
 const cachePause = 5 * time.Second
 
@@ -150,8 +150,8 @@ type Cache interface {
 	ForgetDevice(ctx context.Context, acct relay.AccountID, deviceID string) error
 }
 
-// Heard is when a device was heard last, zero for never, and when the reading
-// store was last asked about it.
+// Heard is the time of a device's last frame, zero for none, and of the last query of the
+// reading store about it.
 type Heard struct {
 	At, Filled time.Time
 }

@@ -19,8 +19,8 @@ const (
 	maxOverrun  = time.Second
 )
 
-// suspension is how long a suspended program is not run. The next call then
-// decides whether it is suspended again.
+// suspension is the time for which a suspended program is not run. The next call then decides
+// whether it is suspended again.
 const suspension = 10 * time.Minute
 
 // slowCall is the average call time from which frames wait for those of other

@@ -122,8 +122,8 @@ func (s *Service) Radio(ctx context.Context, acct relay.AccountID, ids []string)
 	return radio, nil
 }
 
-// radioWindow is how far back radio data is read, and RadioFrames of how many frames of
-// a device: a battery is not reported with every frame.
+// radioWindow is the time for which radio data is read, and RadioFrames the number of frames
+// of a device: a battery is not reported with every frame.
 const (
 	radioWindow = 366 * 24 * time.Hour
 	RadioFrames = 20

@@ -41,8 +41,8 @@ type RawFrame struct {
 	Note      string   `json:"note,omitempty"`
 }
 
-// MaxFrames is how many raw frames are kept of a device, and FrameRetention for
-// how long.
+// MaxFrames is the number of raw frames that are stored of a device, and FrameRetention the
+// time for which they are stored.
 const (
 	MaxFrames      = 100
 	FrameRetention = 7 * 24 * time.Hour

@@ -54,8 +54,8 @@ type RadioData struct {
 	Name  string // the device's, beside a Frame
 }
 
-// RadioDetail is how much of the radio data of frames is stored. Rules and raw
-// frames have all of it in any case.
+// RadioDetail selects the radio data of frames that is stored. Rules and raw frames have all
+// of it in any case.
 type RadioDetail string
 
 // The details; "" is RadioFull.
@@ -185,7 +185,7 @@ type ReadingStore interface {
 	Ping(ctx context.Context) error
 }
 
-// TimeFormat is how times are written and read in queries and answers, in UTC.
+// TimeFormat is the format of times in queries and answers, in UTC.
 const TimeFormat = time.DateTime
 
 // ReadingRow is a reading as the API lists it.
@@ -235,9 +235,9 @@ func numberOrNil(v float64, finite bool) *float64 {
 	return &v
 }
 
-// Units are the units of returned values. Readings are kept in metric units; a
-// sensor type that has imperial units says how its values become imperial, all
-// other values are the same in both.
+// Units are the units of returned values. Readings are kept in metric units; a sensor type
+// that has imperial units describes how its values become imperial, all other values are the
+// same in both.
 type Units string
 
 // The units.

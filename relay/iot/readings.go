@@ -51,7 +51,7 @@ func (s *Service) Sensors(ctx context.Context, acct relay.AccountID, deviceID, s
 	}), err
 }
 
-// SensorChange is what may change in a sensor; nil fields stay.
+// SensorChange has the changeable fields of a sensor; nil fields stay.
 type SensorChange struct {
 	Name          *string
 	Slope, Offset *float64
@@ -273,7 +273,8 @@ type typeCache struct {
 	types map[Ref][]string // by device
 }
 
-// maxCachedTypes is how many devices are cached before the cache is cleared.
+// maxCachedTypes is the largest number of devices that are cached before the cache is
+// cleared.
 const maxCachedTypes = 50_000
 
 // queryResult is the answer of a reading store.

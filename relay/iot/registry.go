@@ -24,8 +24,8 @@ type NewDevice struct {
 	DeviceChange
 }
 
-// DeviceChange is what may change in a device; nil fields stay. Numbers come as
-// text, and an empty text takes the value away.
+// DeviceChange has the changeable fields of a device; nil fields stay. Numbers come as text,
+// and an empty text takes the value away.
 type DeviceChange struct {
 	Name, Comment       *string
 	Longitude, Latitude *string // degrees, WGS 84
@@ -36,7 +36,7 @@ type DeviceChange struct {
 	ParserParams        *string // a JSON object
 }
 
-// maxParams is how long a device's parser parameters may be, in bytes of JSON.
+// maxParams is the largest length of a device's parser parameters, in bytes of JSON.
 const maxParams = 16 << 10
 
 // CreateDevice makes a device and its sensors and returns it.

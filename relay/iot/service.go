@@ -19,16 +19,16 @@ type Compiler func(codec, source string, useRawPayload bool) (decoders.Decoder, 
 
 // Options configures a Service; the zero value works.
 type Options struct {
-	// DedupWindow is how long duplicates of a frame are detected; 0 means two
+	// DedupWindow is the time for which duplicates of a frame are detected; 0 means two
 	// hours, more than The Things Stack's longest series of retries.
 	DedupWindow time.Duration
-	// MaxDevices is how many devices an account's frames may create; 0 means
-	// 100,000.
+	// MaxDevices is the largest number of devices that an account's frames may create; 0
+	// means 100,000.
 	MaxDevices int
-	// MaxSeries is how many sensors an account's devices may have together; 0
-	// means 1,000,000.
+	// MaxSeries is the largest number of sensors that an account's devices may have together;
+	// 0 means 1,000,000.
 	MaxSeries int
-	// Radio says how much radio data is stored; "" means all.
+	// Radio describes how much radio data is stored; "" means all.
 	Radio  RadioDetail
 	Now    func() time.Time
 	NewID  func() string

@@ -35,7 +35,7 @@ func NewStore(database *db.DB, onDevice OnDevice) *Store {
 // relay/rule implements it.
 type OnDevice func(tx *db.Tx, acct relay.AccountID, deviceID string, e DeviceEvent) []db.Statement
 
-// DeviceEvent is what happens to a device in a transaction.
+// DeviceEvent is a change of a device in a transaction.
 type DeviceEvent int
 
 // The events of devices.

@@ -20,8 +20,8 @@ type UnmappedKey struct {
 	Count    int64 // readings with the key
 }
 
-// MaxUnmappedKeys is how many unmapped keys of a decoder are kept, and UnmappedRetention
-// how long after they were seen last.
+// MaxUnmappedKeys is the number of unmapped keys that are stored of a decoder, and
+// UnmappedRetention the time for which they are stored after their last frame.
 const (
 	MaxUnmappedKeys   = 100
 	UnmappedRetention = 30 * 24 * time.Hour

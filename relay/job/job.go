@@ -37,7 +37,8 @@ type Job struct {
 	// Input is the Runner's input; it never changes and holds no secret in the clear.
 	Input     json.RawMessage `json:"input,omitempty"`
 	CreatedAt time.Time       `json:"created_at"`
-	// Keep is how long the record is kept after the end of the job; 0 means permanently.
+	// Keep is the time for which the record is kept after the end of the job; 0 means
+	// permanently.
 	Keep time.Duration `json:"keep,omitempty"`
 	// List is the list in which the account sees the job; empty means no list.
 	List string `json:"list,omitempty"`
@@ -49,14 +50,14 @@ type Job struct {
 	// Settled is the job's effect, saved in the same transaction as the effect. A
 	// Runner that finds it repeats only the notifications.
 	Settled json.RawMessage `json:"settled,omitempty"`
-	// Result is what the Runner returned; only when completed.
+	// Result is the Runner's result; only when completed.
 	Result json.RawMessage `json:"result,omitempty"`
 	// Error is the reason for a failure or for another try.
 	Error string `json:"error,omitempty"`
 	// Tries counts the runs that began, except those that only waited.
 	Tries     int       `json:"tries"`
 	UpdatedAt time.Time `json:"updated_at"`
-	// Due is when a worker may run the job; zero if it has ended.
+	// Due is the time at which a worker may run the job; zero if it has ended.
 	Due time.Time `json:"due,omitzero"`
 }
 

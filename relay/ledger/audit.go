@@ -138,8 +138,8 @@ func (t *table[K, V]) all() map[K]V {
 // repaired, by ledger or token.
 type alarms struct{ table[string, string] }
 
-// maxAlarms is how many are kept, beside those about ledgers: every token may be
-// wrong.
+// maxAlarms is the number of alarms that are kept in addition to those about ledgers: every
+// token may be wrong.
 const maxAlarms = 100
 
 // aboutToken is the subject of an alarm about a token.

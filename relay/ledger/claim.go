@@ -24,7 +24,7 @@ type claims struct {
 type ClaimOutcome struct {
 	Token   string `json:"token"`
 	Claimed bool   `json:"claimed"`
-	// Error says why it was not claimed; nil if it was.
+	// Error explains why it was not claimed; nil if it was.
 	Error *string `json:"error"`
 }
 

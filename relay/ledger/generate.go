@@ -114,7 +114,7 @@ func checkObject(p relay.Problems, field string, value json.RawMessage) {
 	}
 }
 
-// runGenerate makes a token, once: a token that exists is what this job made.
+// runGenerate makes a token, once: this job made a token that exists.
 func (s *Service) runGenerate(ctx context.Context, j job.Job) (any, error) {
 	var g generation
 	if err := s.input(ctx, j, &g); err != nil {

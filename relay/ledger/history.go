@@ -18,7 +18,7 @@ type History struct {
 	Key     string // the public key that verifies it
 	// Proofs are the inclusion proofs of the entries, in their order.
 	Proofs [][]merkle.Hash
-	// All says that the entries are all that the token has as of the head: a
+	// All reports that the entries are all that the token has as of the head: a
 	// merkle.Subset, signed by the ledger's key.
 	All string
 }

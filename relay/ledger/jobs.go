@@ -29,7 +29,7 @@ func (s *Service) Runners() map[job.Kind]job.Runner {
 
 func (s *Service) newJobID() string { return relay.NewID(s.deps.Now()) }
 
-// sealedInput is how the input of a job is kept: it holds tokens' texts.
+// sealedInput is the stored form of a job's input: it holds tokens' texts.
 type sealedInput struct {
 	Sealed []byte `json:"sealed"`
 }
@@ -52,8 +52,8 @@ func (s *Service) submit(ctx context.Context, acct relay.AccountID, id string, k
 	})
 }
 
-// inputOf is what the input of a job is sealed for: its kind, too, because the input of one
-// kind can be read as that of another.
+// inputOf returns the context for which the input of a job is sealed: its kind, too, because
+// the input of one kind can be read as that of another.
 func inputOf(kind job.Kind, id string) string { return "job " + id + " " + string(kind) }
 
 // input decodes the input of a job.

@@ -19,7 +19,7 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// TimeFormat is how times are written in answers and entries, in UTC.
+// TimeFormat is the format of times in answers and entries, in UTC.
 const TimeFormat = time.DateTime
 
 // Ledger is a ledger as the inventory declares it.
@@ -29,15 +29,15 @@ type Ledger struct {
 	Description string `json:"description,omitempty"`
 	// Hash is unique to the ledger and never changes: 64 hex digits.
 	Hash string `json:"-"`
-	// Claims is how often each token may be claimed; 0: without limit.
+	// Claims is the number of times that each token may be claimed; 0: without limit.
 	Claims int64 `json:"claims,omitempty"`
-	// Expiry is how long a token is valid; 0: for good.
+	// Expiry is the time for which a token is valid; 0: for good.
 	Expiry time.Duration `json:"expiry,omitempty"`
 	// PrivateKeyRequired gives each token a private token, which history, claim
 	// and validation demand.
 	PrivateKeyRequired bool `json:"private_key_required,omitempty"`
-	// Metadata says whether public metadata is kept, Certificates whether
-	// certificates are issued.
+	// Metadata reports whether public metadata is kept, Certificates whether certificates are
+	// issued.
 	Metadata     bool `json:"metadata,omitempty"`
 	Certificates bool `json:"certificates,omitempty"`
 }
@@ -84,7 +84,7 @@ func newText() string { return strings.ToLower(rand.Text()) }
 // Valid reports whether the token has not expired.
 func (t Token) Valid(now time.Time) bool { return t.ExpiresAt.IsZero() || now.Before(t.ExpiresAt) }
 
-// Remaining is how many claims are left; nil: any number.
+// Remaining is the number of claims that are left; nil: any number.
 func (t Token) Remaining() *int64 {
 	if t.Limit == 0 {
 		return nil
@@ -185,9 +185,9 @@ type Deps struct {
 
 // Options are optional settings; the zero value works.
 type Options struct {
-	// KeepJobs is how long a job is known after its end; 0 means 30 days.
+	// KeepJobs is the time for which a job is known after its end; 0 means 30 days.
 	KeepJobs time.Duration
-	// ShowPrivate is how long a private token is shown after its generation was
+	// ShowPrivate is the time for which a private token is shown after its generation was
 	// asked for; 0 means 24 h.
 	ShowPrivate time.Duration
 	// NotifyHeads sends each new head of a ledger to the account's callback.

@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/relay/ledger/merkle"
 )
 
-// batch is how many entries one step signs or reads.
+// batch is the number of entries that one step signs or reads.
 const batch = 500
 
 // locks lets one goroutine of this process sign a ledger at a time. The entries of

@@ -42,7 +42,7 @@ type Row struct {
 	Orphan bool
 }
 
-// Chain is what is stored of a token's entries.
+// Chain is the stored summary of a token's entries.
 type Chain struct {
 	Claimed int64 // number of claims according to the token
 	Entries int64 // number of entries

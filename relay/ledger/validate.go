@@ -31,7 +31,7 @@ type Validity struct {
 	Token Token // only where known
 }
 
-// Left is how long a token is still valid, in whole seconds; nil: for good.
+// Left is the time for which a token is still valid, in whole seconds; nil: for good.
 func (v Validity) Left(now time.Time) *int64 {
 	if v.Token.ExpiresAt.IsZero() {
 		return nil

@@ -23,14 +23,14 @@ type Report struct {
 	Entries int64
 	// Scope says of what these are all there are, none is missing in it.
 	Scope string
-	// Unsealed is how many entries the head does not cover yet.
+	// Unsealed is the number of entries that the head does not cover yet.
 	Unsealed int64
 	// Faults are the first hundred faults, in order; Count is the number of all.
 	Faults []merkle.Fault
 	Count  int
 }
 
-// maxFaults is how many faults are named.
+// maxFaults is the largest number of faults that are named.
 const maxFaults = 100
 
 func (r *Report) fault(n int64, problem string) {
@@ -225,7 +225,7 @@ func (s *Service) Export(ctx context.Context, acct relay.AccountID, ledgerID str
 	}, nil
 }
 
-// maxLine is how long a line of an export may be: an entry holds two objects.
+// maxLine is the largest length of a line of an export: an entry holds two objects.
 const maxLine = 4 * maxMetadata
 
 // VerifyExport checks an exported ledger by a public key; an empty one stands for

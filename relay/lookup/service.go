@@ -34,7 +34,7 @@ type Deps struct {
 
 // Options are optional settings; the zero value works.
 type Options struct {
-	// CacheTTL is how long a result is cached; 0 disables caching.
+	// CacheTTL is the time for which a result is cached; 0 disables caching.
 	CacheTTL time.Duration
 	// Timeout bounds a request to the back end; 0 means 15 s.
 	Timeout time.Duration

@@ -13,10 +13,11 @@ import (
 )
 
 const (
-	// boundTime is how long a carrier's id of a part is known: longer than networks try to
-	// reach a phone.
+	// boundTime is the time for which a carrier's id of a part is known: longer than networks
+	// try to reach a phone.
 	boundTime = 14 * 24 * time.Hour
-	// earlyTime is how long a receipt that arrived before its id was bound is stored.
+	// earlyTime is the time for which a receipt that arrived before its id was bound is
+	// stored.
 	earlyTime = 24 * time.Hour
 	// maxEarlyBytes bounds the receipts that are stored for one id.
 	maxEarlyBytes = 16 << 10

@@ -25,10 +25,10 @@ func ParseID(s string) (ID, bool) {
 	return ID(n), err == nil && n > 0 && n < maxID && s == ID(n).String()
 }
 
-// maxID is where a client that reads numbers as doubles begins to err.
+// maxID is the largest integer that a client which reads numbers as doubles reads exactly.
 const maxID = 1 << 53
 
-// Coding is how a message is coded on the air.
+// Coding is the encoding of a message on the air.
 type Coding = sms.Coding
 
 // The codings.
@@ -80,8 +80,8 @@ type Part struct {
 	// UDH is the user data header with its length octet; empty for none. It has
 	// the concatenation when the message has several parts.
 	UDH []byte `json:"udh,omitempty"`
-	// Data is what follows the header: for GSM unpacked, one septet an octet;
-	// else the octets.
+	// Data is the content behind the header: for GSM unpacked, one septet an octet; else the
+	// octets.
 	Data []byte `json:"data,omitempty"`
 	// Text is the part's text in UTF-8; empty for Binary.
 	Text string `json:"text,omitempty"`
@@ -89,21 +89,22 @@ type Part struct {
 	// What changes.
 
 	State State `json:"-"`
-	// ScheduledAt is when it is due: later than ScheduledFor when it is retried.
+	// ScheduledAt is the time at which it is due: later than ScheduledFor when it is retried.
 	ScheduledAt time.Time `json:"-"`
 	// Carrier is the name of the carrier that it was submitted to, Ref the
 	// carrier's id of it.
 	Carrier string `json:"-"`
 	Ref     string `json:"-"`
-	// Reason is why it was rejected, is retried or has an unknown outcome.
+	// Reason explains a rejection, a retry or an unknown outcome.
 	Reason string `json:"-"`
 	// Report is the carrier's receipt as a line of key:value pairs, the placeholder %dlr.
 	Report string `json:"-"`
-	// ChangedAt is when its state changed last; of a receipt, that is when it arrived.
+	// ChangedAt is the time at which its state changed last; of a receipt, the time of its
+	// arrival.
 	ChangedAt time.Time `json:"-"`
-	// BufferedAt is when the network buffered it last; zero if it never did.
+	// BufferedAt is the time at which the network buffered it last; zero if it never did.
 	BufferedAt time.Time `json:"-"`
-	// ResentAt is when an operator resent it last; zero if none did.
+	// ResentAt is the time at which an operator resent it last; zero if none did.
 	ResentAt time.Time `json:"-"`
 }
 

@@ -25,7 +25,7 @@ type Order struct {
 	IP     string
 	// Key is the client's idempotency key; empty disables it.
 	Key string
-	// KeepKey is how long the key is known; 0 means a day.
+	// KeepKey is the time for which the key is known; 0 means a day.
 	KeepKey time.Duration
 }
 

@@ -25,9 +25,9 @@ type row struct {
 // partState is the variable state of a part. Its times are in milliseconds.
 type partState struct {
 	State State `json:"state"`
-	// Due is when it is tried again; 0 means when the message is scheduled.
+	// Due is the time of the next attempt; 0 means when the message is scheduled.
 	Due int64 `json:"due,omitempty"`
-	// Changed is when its state changed; 0 means when the message was received.
+	// Changed is the time at which its state changed; 0 means when the message was received.
 	Changed int64 `json:"changed,omitempty"`
 	// Call is the call of Begin that set the part to Sending last.
 	Call    string `json:"call,omitempty"`
@@ -35,9 +35,9 @@ type partState struct {
 	Ref     string `json:"ref,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 	Report  string `json:"report,omitempty"`
-	// Buffered is when the network buffered it last.
+	// Buffered is the time at which the network buffered it last.
 	Buffered int64 `json:"buffered,omitempty"`
-	// Resent is when an operator resent it last.
+	// Resent is the time at which an operator resent it last.
 	Resent int64 `json:"resent,omitempty"`
 }
 

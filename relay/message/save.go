@@ -12,7 +12,7 @@ import (
 
 // Ids are reserved in blocks, so that one commit serves many orders.
 const (
-	// blockTime is how long a block is used, so that ids grow with time even if
+	// blockTime is the time for which a block is used, so that ids grow with time even if
 	// another gateway reserves many.
 	blockTime    = time.Second
 	maxBlockSize = 4096
@@ -86,7 +86,7 @@ type Once struct {
 	Order string
 	// Answer is stored and returned when the order is repeated.
 	Answer []byte
-	// Keep is how long the key is stored.
+	// Keep is the time for which the key is stored.
 	Keep time.Duration
 }
 

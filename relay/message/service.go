@@ -46,7 +46,8 @@ type Deps struct {
 	Now      func() time.Time // nil means time.Now
 }
 
-// keyTime is how long a client's key for an order is known, unless the order says so.
+// keyTime is the time for which a client's key for an order is known, unless the order says
+// so.
 const keyTime = 24 * time.Hour
 
 // Service accepts orders and manages pending messages. It is safe for concurrent

@@ -115,7 +115,7 @@ type Outcome struct {
 type change struct {
 	Outcome
 	report string
-	now    time.Time // when it is recorded; At is when the answer or the receipt arrived
+	now    time.Time // when it is recorded; At is the time at which the answer or the receipt arrived
 }
 
 // Settle records the outcomes of submissions, each message's parts in one step, with

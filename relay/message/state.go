@@ -123,8 +123,8 @@ func (m *Message) Code() (code Code, part int) {
 }
 
 // rank orders the successful states; the part with the lowest rank decides for the message.
-// Buffered is below Accepted although it follows it: one part that waits for the phone is
-// what the delivery report says.
+// Buffered is below Accepted although it follows it: the delivery report names one part that
+// waits for the phone.
 func rank(s State) int {
 	return slices.Index([]State{Pending, Sending, Unknown, Buffered, Accepted, Delivered}, s)
 }

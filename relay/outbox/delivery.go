@@ -71,14 +71,14 @@ type Delivery struct {
 
 	// The fields below change with every attempt.
 	State State `json:"state"`
-	// Reason says why the delivery retries or is dead, in words that users of the account may
-	// read.
+	// Reason explains why the delivery retries or is dead, in words that users of the account
+	// may read.
 	Reason        string    `json:"reason,omitempty"`
 	NextAttemptAt time.Time `json:"next_attempt_at,omitzero"`
 	// Waits is the condition that the delivery waits for while it has no due time.
 	Waits Wait `json:"waits_for,omitempty"`
-	// ParkedUntil is when the delivery is attempted although its breaker is open; zero if no
-	// breaker has parked it since its creation or the last replay.
+	// ParkedUntil is the time at which the delivery is attempted although its breaker is
+	// open; zero if no breaker has parked it since its creation or the last replay.
 	ParkedUntil time.Time `json:"held_until,omitzero"`
 	// Tries counts attempts since creation or the last replay; Attempts has all of them,
 	// oldest first.
@@ -128,8 +128,8 @@ type SMS struct {
 // UnopenedReason is the reason of a dead delivery that is Unopened.
 const UnopenedReason = relay.UnopenedReason + ", then replay the delivery"
 
-// Target is where the delivery goes: the URL, the address, "sim:" and the ICCID,
-// or "sms:" and the number.
+// Target is the delivery's target: the URL, the address, "sim:" and the ICCID, or "sms:" and
+// the number.
 func (d *Delivery) Target() string {
 	switch {
 	case d.Request != nil:
@@ -149,8 +149,8 @@ type Attempt struct {
 	At       time.Time     `json:"at"`
 	Duration time.Duration `json:"duration"` // ns
 	Status   int           `json:"status,omitempty"`
-	// Error says why there was no answer, in the words of the network; it may name hosts and
-	// addresses that only operators may see. Reason is its form for users of the account.
+	// Error explains why there was no answer, in the words of the network; it may name hosts
+	// and addresses that only operators may see. Reason is its form for users of the account.
 	Error  string `json:"error,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	// Response is the start of the answer, at most 1 KiB of valid UTF-8.

@@ -52,8 +52,8 @@ type OutgoingSMS struct {
 	Text       string `json:"text"`
 }
 
-// OutgoingOf returns what would go out for a delivery; refused says why its request
-// would not be made, "" if it would.
+// OutgoingOf returns what would go out for a delivery; refused explains why its request would
+// not be made, "" if it would.
 func OutgoingOf(d *Delivery, refused string) Outgoing {
 	o := Outgoing{DeliveryID: d.ID}
 	switch {

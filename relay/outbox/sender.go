@@ -22,7 +22,7 @@ type Creator interface {
 type Sender struct {
 	Store      Creator
 	Dispatcher Dispatcher
-	// Lease is how long a new delivery is leased for its first attempt.
+	// Lease is the time for which a new delivery is leased for its first attempt.
 	Lease time.Duration
 	Now   func() time.Time // nil means time.Now
 }

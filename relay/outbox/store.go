@@ -18,11 +18,11 @@ const chunkSize = 500
 // Store keeps deliveries. It is safe for concurrent use.
 type Store struct {
 	db *db.DB
-	// maxScanned is how many deliveries one page of a list reads for texts that no
-	// index has.
+	// maxScanned is the largest number of deliveries that one page of a list reads for texts
+	// without an index.
 	maxScanned int
-	// maxCompared is how many deliveries one page compares with a filter that no index
-	// has, and step how many one statement compares.
+	// maxCompared is the largest number of deliveries that one page compares with a filter
+	// without an index, and step the number that one statement compares.
 	maxCompared, step int
 }
 

@@ -180,7 +180,7 @@ type Report struct {
 	// after the time in After if the operator gave one.
 	Pending bool
 	After   time.Duration
-	// Refused is why the operator refused the command; empty if it did not.
+	// Refused is the reason why the operator refused the command; empty if it did not.
 	Refused string
 	// State is the SIM's state at the operator. Empty means the state after the action, or, if
 	// the operator refused, the state before it.

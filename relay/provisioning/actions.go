@@ -25,12 +25,12 @@ type Deps struct {
 
 // Options are optional settings; the zero value works.
 type Options struct {
-	// ReportWithin is how long an operator may take to finish; 0 means 24 h. Then the
+	// ReportWithin is the time that an operator may take to finish; 0 means 24 h. Then the
 	// job fails.
 	ReportWithin time.Duration
 	// KeepJobs is the retention of a job after its end; 0 means 90 days.
 	KeepJobs time.Duration
-	// Slice is how long a job on many SIMs works at a time; 0 means 5 s.
+	// Slice is the time for which a job on many SIMs works at a time; 0 means 5 s.
 	Slice time.Duration
 	Now   func() time.Time
 }

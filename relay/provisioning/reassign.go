@@ -96,7 +96,7 @@ func (a *Actions) runReassign(ctx context.Context, j job.Job) (any, error) {
 	}
 }
 
-// concurrentFor is how long reassignments of an account may run concurrently.
+// concurrentFor is the time for which reassignments of an account may run concurrently.
 const concurrentFor = time.Minute
 
 // batchSize is the number of SIMs assigned between checks of the time slice.

@@ -17,8 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Patience is how long a test waits for what happens asynchronously: long enough for a
-// busy machine.
+// Patience is the time for which a test waits for what happens asynchronously: long enough
+// for a busy machine.
 const Patience = 5 * time.Minute
 
 // maxPause is the longest pause between two looks of Eventually: many tests wait at the

@@ -55,9 +55,9 @@ func ShortTempDir(t testing.TB, parent string) string {
 	return dir
 }
 
-// guardScript waits until its input ends, which is when the process at the other end of
-// the pipe has ended, in whichever way. Then it sends SIGQUIT to the server, kills it if it
-// runs ten seconds later, and removes its directories.
+// guardScript waits until its input ends because the process at the other end of the pipe has
+// ended. Then it sends SIGQUIT to the server, kills it if it runs ten seconds later, and
+// removes its directories.
 const guardScript = `trap "" INT TERM HUP
 read -r _
 server=$1

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// maxExamined is how many events a dry run examines: the newest of the selected
-	// ones.
+	// maxExamined is the largest number of events that a dry run examines: the newest of the
+	// selected ones.
 	maxExamined = 10_000
 	// maxSelecting limits the time in which events are selected, maxDryRun that of the whole
 	// dry run: the request times out after half a minute.
@@ -40,8 +40,7 @@ type DryRun struct {
 	Count int // of the events selected
 	// BackTo is the time back to which events were selected; zero for the beginning.
 	BackTo time.Time
-	// Examined is how many of them were examined: at most 10,000, and for at most
-	// 20 seconds.
+	// Examined is the number of examined events: at most 10,000, and for at most 20 seconds.
 	Examined int
 	Events   EventTally
 	Readings ReadingTally

@@ -19,8 +19,8 @@ const (
 
 // Settings are the gateway's settings for deliveries of rules. New sets the defaults.
 type Settings struct {
-	// Zone is where hours and days of expressions, %time and the times in texts are;
-	// nil means UTC.
+	// Zone is the time zone of hours and days in expressions, of %time and of the times in
+	// texts; nil means UTC.
 	Zone *time.Location
 	// MailDomain ends the message ids of mails.
 	MailDomain string

@@ -127,8 +127,8 @@ type Mute struct {
 const (
 	// maxMute is the longest time for which alarms are muted.
 	maxMute = 30 * 24 * time.Hour
-	// muteRetention is how long a mute is stored after its end: frames of its time may be
-	// processed late.
+	// muteRetention is the time for which a mute is stored after its end: frames of its time
+	// may be processed late.
 	muteRetention = 30 * 24 * time.Hour
 )
 

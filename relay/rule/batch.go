@@ -114,7 +114,7 @@ func (s *Service) sendDueBatches(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// itemRetention is how long a frame that was sent in a batch is remembered.
+// itemRetention is the time for which a frame that was sent in a batch is remembered.
 const itemRetention = 24 * time.Hour
 
 const lockBatches = `

@@ -236,8 +236,8 @@ func (p *Program) evaluateDue(acct relay.AccountID, st *PairState, now time.Time
 	return verdict{changed: true}
 }
 
-// silence evaluates a device that was heard last at a time, zero for never; from is when
-// its silence began to count.
+// silence evaluates a device that was heard last at a time, zero for never; from is the time
+// from which its silence counts.
 func (p *Program) silence(acct relay.AccountID, st *PairState, heard, start, now time.Time) verdict {
 	if st.AlarmID != "" {
 		if !heard.After(st.At) {

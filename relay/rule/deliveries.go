@@ -76,7 +76,7 @@ func (o *Occurrence) FrameKey() string {
 	return fmt.Sprint(o.Device.ID, " ", o.Time.UnixNano(), " ", *o.Radio.FCnt, kind)
 }
 
-// content is what an action sends to all of its parameters.
+// content is the content that an action sends to all of its parameters.
 type content struct {
 	body []byte
 	note note

@@ -57,8 +57,8 @@ func DocumentOf(r Rule) Document {
 	return document
 }
 
-// Change is what a request changes in a rule: nil fields stay. An empty text takes
-// a condition or a duration away, an empty object a selection or a batch.
+// Change has the fields that a request changes in a rule: nil fields stay. An empty text
+// takes a condition or a duration away, an empty object a selection or a batch.
 type Change struct {
 	Name      *string    `json:"name"`
 	Enabled   *bool      `json:"enabled"`

@@ -86,7 +86,7 @@ func (p *Program) looksAt(on Trigger, sent bool) bool {
 	return p.Rule.On == on || p.Rule.On == OnSilent && sent
 }
 
-// maxPrevious is how many readings before a frame are looked at.
+// maxPrevious is the largest number of readings before a frame that are read.
 const maxPrevious = 200
 
 // readingsBefore returns the newest reading of each key before a time.
@@ -131,11 +131,11 @@ type ruleDevice struct {
 	device  *seenDevice
 }
 
-// maxDecided is how many deliveries one transaction makes at most, as far as rules
-// say that beforehand.
+// maxDecided is the largest number of deliveries that one transaction creates, as far as the
+// rules have a fixed number.
 const maxDecided = 500
 
-// decidedTogether is how many of the rules fire in one transaction.
+// decidedTogether is the number of rules that fire in one transaction.
 func (h *evaluation) decidedTogether() int {
 	limit := 1
 	for _, p := range h.set.programs {

@@ -13,10 +13,10 @@ import (
 // Explanation is the verdict of a rule on a frame.
 type Explanation struct {
 	RuleID, Name string
-	// Matched says that the frame meets the condition, or that there is none.
+	// Matched reports that the frame meets the condition, or that there is none.
 	Matched bool
-	// State is what the frame made of an alarm of the rule, or that it is forwarded;
-	// empty if nothing.
+	// State is the state of the rule's alarm after the frame, or "forwarded"; empty if
+	// nothing.
 	State   State
 	AlarmID string // of an alarm that the frame raised or cleared
 	Why     string

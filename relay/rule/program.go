@@ -134,7 +134,7 @@ func (r *Rule) check(p relay.Problems) {
 	}
 }
 
-// fanOut is how many deliveries the rule makes each time.
+// fanOut is the number of deliveries that the rule creates each time.
 func (r *Rule) fanOut() (n int) {
 	for _, a := range r.Actions {
 		n += len(a.Parameters)

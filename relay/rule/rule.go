@@ -32,9 +32,9 @@ type Rule struct {
 	// one, when When no longer holds. Both are expressions.
 	When  string `json:"when,omitempty"`
 	Clear string `json:"clear,omitempty"`
-	// For is how long When must hold before the alarm is raised.
+	// For is the time for which When must hold before the alarm is raised.
 	For time.Duration `json:"for,omitempty"`
-	// SilentFor is how long a device may send nothing, with OnSilent.
+	// SilentFor is the time for which a device may send nothing, with OnSilent.
 	SilentFor time.Duration `json:"silent_for,omitempty"`
 	Repeat    Repeat        `json:"repeat,omitzero"`
 	// Batch collects what a rule without When forwards.
@@ -69,15 +69,15 @@ type Devices struct {
 	Name       string   `json:"name,omitempty"` // a pattern: * stands for any characters
 }
 
-// Repeat is when the actions of a raised alarm run again while its condition
-// holds: never (the zero value), with each frame, or at most every so often.
+// Repeat controls whether the actions of a raised alarm run again while its condition holds:
+// never (the zero value), with each frame, or at most every so often.
 type Repeat struct {
 	Always bool          `json:"always,omitempty"`
 	Every  time.Duration `json:"every,omitempty"`
 }
 
-// Batch is how forwarded frames are collected into one request: until there are
-// Count, or the first has waited for Every. The zero value forwards each by itself.
+// Batch collects forwarded frames into one request: until there are Count, or the first has
+// waited for Every. The zero value forwards each by itself.
 type Batch struct {
 	Count int           `json:"count,omitempty"`
 	Every time.Duration `json:"every,omitempty"`
@@ -91,7 +91,7 @@ const (
 	SMS      = "sms"
 )
 
-// Action is what a rule does when it fires.
+// Action is an action of a rule that fires.
 type Action struct {
 	Action string `json:"action"`
 	// Parameters are URLs, e-mail addresses or numbers; each gets a delivery.
@@ -128,7 +128,8 @@ type Alarm struct {
 	AcknowledgedAt time.Time        `json:"acknowledged_at,omitzero"`
 	AcknowledgedBy string           `json:"acknowledged_by,omitempty"`
 	Note           string           `json:"note,omitempty"`
-	// MutedUntil is when the last mute of its rule and device ends; zero for none.
+	// MutedUntil is the time at which the last mute of its rule and device ends; zero for
+	// none.
 	MutedUntil time.Time `json:"-"`
 	// RaisedBy and ClearedBy are the journal records of the frames that did so; empty
 	// if a time that passed did.
@@ -186,19 +187,19 @@ type PairState struct {
 	// AlarmID is the alarm that is raised, empty for none, since RaisedAt.
 	AlarmID  string
 	RaisedAt time.Time
-	// Since is when the condition began to hold of a rule that waits for it to hold
-	// for some time, zero otherwise; Began is the frame.
+	// Since is the time at which the condition of a rule with a duration began to hold, zero
+	// otherwise; Began is the frame.
 	Since time.Time
 	Began *Occurrence
-	// At is when the frame that changed this last was heard, FrameAt its own time and
-	// Record its journal record. A frame that is not later was evaluated before.
+	// At is the time at which the frame that changed this last was received, FrameAt its own
+	// time and Record its journal record. A frame that is not later was evaluated before.
 	At, FrameAt time.Time
 	Record      string
 	// Repeats counts the runs of the raised alarm's actions after the first; RanAt is
 	// the time of the last.
 	Repeats int
 	RanAt   time.Time
-	// Due is when the state is evaluated without a frame, zero for never.
+	// Due is the time at which the state is evaluated without a frame, zero for never.
 	Due time.Time
 }
 
@@ -212,15 +213,15 @@ type Decision struct {
 	Watch []string
 }
 
-// Watch is when a device may be silent.
+// Watch is the time from which a device may count as silent.
 type Watch struct {
 	Account  relay.AccountID
 	DeviceID string
 	Due      time.Time
 }
 
-// Enrolment is an account whose devices have to be watched; After is where its list
-// of devices goes on.
+// Enrolment is an account whose devices have to be watched; After is the position at which
+// its list of devices continues.
 type Enrolment struct {
 	Account relay.AccountID
 	After   string
@@ -259,8 +260,8 @@ type AlarmFilter struct {
 	State            State
 	RuleID, DeviceID string
 	From, To         time.Time // of RaisedAt, inclusive
-	// Limit is the most alarms to return; Cursor is where to go on: the one that
-	// the page before returned.
+	// Limit is the most alarms to return; Cursor is the position at which to continue: the
+	// one that the page before returned.
 	Limit  int
 	Cursor string
 }

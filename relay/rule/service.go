@@ -32,9 +32,9 @@ type Deps struct {
 // Options configures a Service; the zero value works.
 type Options struct {
 	Settings Settings
-	// Tick is how often the clock is looked at; 0 means 1 s.
+	// Tick is the interval at which the clock is read; 0 means 1 s.
 	Tick time.Duration
-	// MaxRules is how many rules an account may have; 0 means 2,000.
+	// MaxRules is the largest number of rules that an account may have; 0 means 2,000.
 	MaxRules int
 	// ActionsPerFrame bounds the deliveries of all rules for one frame, 0 means 100, and
 	// ActionsPerMinute those of an account in a minute, 0 means 6,000. Beyond them alarms

@@ -20,7 +20,7 @@ func NewStore(database *db.DB) *Store { return &Store{db: database} }
 
 const ruleColumns = `account, doc, id, created, failures, failed_at, failure`
 
-// enrolAfter is how long after a rule for silent devices was saved its devices are
+// enrolAfter is the time after which the devices of a new rule for silent devices are
 // watched.
 const enrolAfter = 3 * time.Second
 

@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	// textTime is how texts for people show times.
+	// textTime is the format of times in texts for people.
 	textTime = "2006-01-02 15:04:05 MST"
 	// maxSubject and maxText bound a mail, in characters and bytes.
 	maxSubject = 200
 	maxText    = 256 << 10
-	// maxInSMS is how many readings an SMS shows.
+	// maxInSMS is the largest number of readings that an SMS shows.
 	maxInSMS = 3
 )
 
@@ -136,7 +136,7 @@ func (o *Occurrence) short(named []string, zone *time.Location) string {
 	return text
 }
 
-// lastHeard is when a silent device was heard last, empty if that does not matter.
+// lastHeard returns the time of a silent device's last frame, empty if that does not matter.
 func (o *Occurrence) lastHeard(layout string, zone *time.Location) string {
 	if o.Rule.On != OnSilent || o.State != Raised || o.Device.LastSeen.IsZero() {
 		return ""
@@ -225,7 +225,7 @@ func (v Value) String() string {
 	return strconv.FormatFloat(v.Value, 'f', -1, 64)
 }
 
-// subject is what a body sees of an occurrence.
+// subject has the values of an occurrence for a body.
 func (o *Occurrence) subject(zone *time.Location) condition.Subject {
 	s := subjectOf(&o.Device, o.Device.LastSeen, o.Time, zone, o.Radio)
 	s.Values, s.Previous, s.Event = plainValues(o.Readings), plainValues(o.Previous), o.Event

@@ -32,7 +32,7 @@ type Trial struct {
 	Last     int // frames, at most 100; 0 means 10
 }
 
-// TrialResult is what a rule would have done with one frame.
+// TrialResult is the result of a rule's trial on one frame.
 type TrialResult struct {
 	Time    time.Time
 	Matched bool

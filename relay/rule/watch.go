@@ -14,21 +14,21 @@ import (
 
 // Limits of the evaluation without frames.
 const (
-	// maxDue is how many due states, or watches, are leased at once.
+	// maxDue is the largest number of due states, or watches, that are leased at once.
 	maxDue = 500
-	// dueLease is how long they are leased: if this gateway ends meanwhile, another one
-	// leases them after that.
+	// dueLease is the time for which they are leased: if this gateway ends meanwhile, another
+	// one leases them after that.
 	dueLease = 8 * time.Second
-	// failuresEvery is how often failures of rules are saved.
+	// failuresEvery is the interval at which failures of rules are saved.
 	failuresEvery = 10 * time.Second
-	// maxNamed is how many devices the reading store is asked about at once: for more,
+	// maxNamed is the largest number of devices in one query of the reading store: for more,
 	// InfluxDB reads all devices of the account.
 	maxNamed = 100
-	// recheck is how long after an alarm of silence the device is checked once more: a
+	// recheck is the time after an alarm of silence until the device is checked again: a
 	// frame may have arrived at the same time.
 	recheck = 10 * time.Second
-	// recheckRaised is how often a device with such an alarm is checked after that: rules
-	// do not see a frame that is refused, but the check does.
+	// recheckRaised is the interval of the checks after that: rules do not see a frame that
+	// is refused, but the check does.
 	recheckRaised = 5 * time.Minute
 )
 

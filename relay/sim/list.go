@@ -124,7 +124,7 @@ func Columns() []string { return []string{"iccid", "imsi", "msisdn"} }
 // regard to case. The id, which is the order of registration, is not a filter.
 func SubscriberColumns() []string { return []string{"id", "forename", "surname"} }
 
-// Match is how a filter compares.
+// Match is the comparison of a filter.
 type Match int
 
 // The matches.

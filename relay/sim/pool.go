@@ -104,7 +104,7 @@ func (s *Service) changePool(ctx context.Context, acct relay.AccountID, id strin
 	return p, Missing(err, NoPool())
 }
 
-// MaxICCIDs is how many SIMs a request may name.
+// MaxICCIDs is the largest number of SIMs that a request may name.
 const MaxICCIDs = 5000
 
 // ParseICCIDs parses a list of ICCIDs and removes repeated ones. It returns an Invalid error

@@ -27,9 +27,9 @@ type Callbacks interface {
 	SetCallback(ctx context.Context, acct relay.AccountID, url string) error
 }
 
-// Prober checks whether a URL can be reached: it makes a test request, guarded like
-// every outgoing request. Its error says why not; relay.KindUnavailable means that
-// the request could not be made.
+// Prober checks whether a URL can be reached: it makes a test request, guarded like every
+// outgoing request. Its error explains why not; relay.KindUnavailable means that the request
+// could not be made.
 type Prober interface {
 	Probe(ctx context.Context, acct relay.AccountID, url string) error
 }
@@ -219,7 +219,7 @@ func (s *Service) SubscriberSIMs(ctx context.Context, acct relay.AccountID, id s
 	return s.SIMs.List(ctx, acct, Scope{Subscriber: id}, q)
 }
 
-// maxURL is how long a callback's URL may be, in bytes.
+// maxURL is the largest length of a callback's URL, in bytes.
 const maxURL = 2048
 
 // checkCallback returns an error unless raw is a URL that can be called.

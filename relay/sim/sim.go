@@ -72,7 +72,7 @@ type SIM struct {
 // InService reports whether a SIM is active and no job is about to change that.
 func (sim *SIM) InService() bool { return sim.State == Active && sim.Requested == Active }
 
-// Cap is what happens when a monthly limit is reached.
+// Cap is the effect of a reached monthly limit.
 type Cap string
 
 // The caps. Notify notifies recipients and the callback; Block orders suspension as

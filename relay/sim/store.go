@@ -166,7 +166,7 @@ func (s *SIMs) Settle(
 	})
 }
 
-// declareBatch is how many SIMs one transaction declares.
+// declareBatch is the number of SIMs that one transaction declares.
 const declareBatch = 2000
 
 // declareRounds is the largest number of attempts to declare SIMs that other gateways create

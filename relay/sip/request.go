@@ -10,7 +10,7 @@ import (
 const (
 	// Kind is the kind of the jobs that make archives.
 	Kind job.Kind = "sip.cdr"
-	// Life is how long a handle is valid after the request.
+	// Life is the time for which a handle is valid after the request.
 	Life = 2 * time.Hour
 )
 

@@ -19,7 +19,7 @@ import (
 // stand. It is read-only.
 type Template struct {
 	parts []part
-	// unknown is what looks like a placeholder in the query and is none.
+	// unknown is a text in the query that looks like a placeholder but is not one.
 	unknown string
 	names   []string
 }

@@ -18,7 +18,7 @@ const (
 	flagSampled                      = 1
 )
 
-// parse reads a traceparent of a client; sampled is whether the client keeps the trace.
+// parse reads a traceparent of a client; sampled reports whether the client keeps the trace.
 // Later versions may be longer.
 func parse(header string) (traceID, spanID string, sampled, ok bool) {
 	if len(header) < length || len(header) > length && (header[:2] == "00" || header[length] != '-') || strings.HasPrefix(header, "ff") {

@@ -28,7 +28,7 @@ type Span struct {
 	Kind                      Kind
 	Start, End                time.Time
 	Attributes                []Attribute
-	// Failed is why the step failed; empty if it did not.
+	// Failed is the reason why the step failed; empty if it did not.
 	Failed string
 }
 
@@ -120,7 +120,8 @@ func (a *Active) Set(key, value string) {
 	}
 }
 
-// End ends the span and passes it on. failed is why the step failed, empty if it did not.
+// End ends the span and passes it on. failed is the reason why the step failed, empty if it
+// did not.
 func (a *Active) End(t time.Time, failed string) {
 	if a != nil {
 		a.span.End, a.span.Failed = t, failed

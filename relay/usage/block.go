@@ -22,7 +22,7 @@ const BlockKind job.Kind = "usage.block"
 const (
 	// pageSize is the number of a pool's SIMs that one job suspends.
 	pageSize = 500
-	// scanLife is how long the records of a pool's jobs are kept: a job that is run
+	// scanLife is the time for which the records of a pool's jobs are kept: a job that is run
 	// again finds that the next one exists.
 	scanLife = 40 * 24 * time.Hour
 )

@@ -18,15 +18,15 @@ const (
 const (
 	// MaxSpan is the longest time that may be asked for.
 	MaxSpan = 31 * 24 * time.Hour
-	// ReportLife is how long a report can be read, from when it was asked for.
+	// ReportLife is the time for which a report can be read, from when it was asked for.
 	ReportLife = 30 * 24 * time.Hour
-	// jobLife is how long a job is listed after its end, as those of SIMs are.
+	// jobLife is the time for which a job is listed after its end, as those of SIMs are.
 	jobLife = 90 * 24 * time.Hour
-	// FileLife is how long a CDR file can be fetched, from when it was made.
+	// FileLife is the time for which a CDR file can be fetched, from when it was made.
 	FileLife = 7 * 24 * time.Hour
 )
 
-// maxName is how long a job's name may be, in characters.
+// maxName is the largest length of a job's name, in characters.
 const maxName = 255
 
 // Request asks for an export of an account's usage.

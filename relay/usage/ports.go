@@ -46,7 +46,7 @@ type Reports interface {
 	Sweep(ctx context.Context, now time.Time) error
 }
 
-// Row is how much a SIM used in the time of a report.
+// Row is the usage of a SIM in the time of a report.
 type Row struct {
 	ICCID, Subscriber, Company string
 	Bytes                      int64

@@ -32,7 +32,7 @@ type StoredRecord struct {
 	Use cdr.Use
 }
 
-// Sum is how much a SIM used in a time, in bytes.
+// Sum is the usage of a SIM in a time, in bytes.
 type Sum struct {
 	ICCID string
 	Bytes int64
@@ -59,7 +59,7 @@ func MonthOf(t time.Time) Month {
 // String is like 2026-11.
 func (m Month) String() string { return fmt.Sprintf("%04d-%02d", m/100, m%100) }
 
-// Scope says whether a limit is a SIM's or a pool's.
+// Scope reports whether a limit is a SIM's or a pool's.
 type Scope string
 
 // The scopes.
@@ -68,7 +68,7 @@ const (
 	OfPool Scope = "pool"
 )
 
-// Subject is what usage is counted for: a SIM or a pool, in a month.
+// Subject is an object whose usage is counted: a SIM or a pool, in a month.
 type Subject struct {
 	Scope Scope
 	ID    string // the ICCID, or the pool's id

@@ -30,7 +30,7 @@ type Deps struct {
 type Options struct {
 	// List is the list of jobs in which these appear.
 	List string
-	// Page is how many records are read at one time; 0 means 2000.
+	// Page is the number of records that are read at one time; 0 means 2000.
 	Page int
 }
 

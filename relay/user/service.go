@@ -12,9 +12,9 @@ import (
 
 // Options configures a Service; the zero value works.
 type Options struct {
-	// SessionTime is how long a session lasts; 0 means 12 hours.
+	// SessionTime is the duration of a session; 0 means 12 hours.
 	SessionTime time.Duration
-	// SignInWait is how long a sign-in waits for others whose passwords are being
+	// SignInWait is the time for which a sign-in waits for others whose passwords are being
 	// hashed; 0 means 5 seconds.
 	SignInWait time.Duration
 	Now        func() time.Time // nil means time.Now

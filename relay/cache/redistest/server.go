@@ -2,8 +2,8 @@
 // servers of their own for tests that stop them: one server, a cluster or a master under
 // Sentinels, each in the test's own directory on free ports.
 //
-// A missing redis-server fails the test, unless PENSTOCK_TEST_SKIP_REAL=1 says
-// that real servers are to be skipped.
+// A missing redis-server fails the test, unless PENSTOCK_TEST_SKIP_REAL=1 is set, for which real
+// servers are to be skipped.
 package redistest
 
 import (

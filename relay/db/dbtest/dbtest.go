@@ -1,8 +1,8 @@
 // Package dbtest gives tests of the record store a database of each engine: a
 // new SQLite file, and a new database on a PostgreSQL server that all tests share.
 //
-// A missing postgres fails the test, unless PENSTOCK_TEST_SKIP_REAL=1 says that
-// real servers are to be skipped.
+// A missing postgres fails the test, unless PENSTOCK_TEST_SKIP_REAL=1 is set, for which real
+// servers are to be skipped.
 package dbtest
 
 import (

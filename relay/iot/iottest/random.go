@@ -54,8 +54,8 @@ func Random(device string, n int, seed uint64) []iot.Point {
 	return points
 }
 
-// Aggregated is what points of one device come to, worked out in the plainest
-// way. Points of the same sensor and time overwrite each other.
+// Aggregated is the aggregate of one device's points, computed in the simplest way. Points of
+// the same sensor and time overwrite each other.
 func Aggregated(points []iot.Point, g iot.Granularity, of iot.Statistic) []iot.Bucket {
 	type name struct {
 		sensor, kind string

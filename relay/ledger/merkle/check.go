@@ -6,7 +6,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// maxFaults is how many faults are kept; the rest are counted.
+// maxFaults is the largest number of faults that are kept; the rest are counted.
 const maxFaults = 100
 
 // Fault is something wrong with a ledger.
@@ -78,7 +78,7 @@ func (c *Checker) Entry(data []byte, stored []tlog.Hash) {
 	}
 }
 
-// Size is how many entries were added.
+// Size is the number of entries that were added.
 func (c *Checker) Size() int64 { return c.fold.Size() }
 
 func (c *Checker) fault(n int64, problem string) {

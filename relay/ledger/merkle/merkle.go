@@ -161,7 +161,7 @@ type Read func(indexes []int64) ([]Hash, error)
 // LeafHash is the hash of an entry's bytes.
 func LeafHash(entry []byte) Hash { return tlog.RecordHash(entry) }
 
-// StoredAt is where the hashes stored for an entry begin; those of the next
+// StoredAt returns the index of the first hash that is stored for an entry; those of the next
 // begin where they end.
 func StoredAt(sequence int64) int64 { return tlog.StoredHashCount(sequence) }
 
@@ -231,7 +231,7 @@ func (f *Fold) Add(leaf tlog.Hash) []tlog.Hash {
 	return f.hashes
 }
 
-// Size is how many entries were added.
+// Size is the number of entries that were added.
 func (f *Fold) Size() int64 { return f.size }
 
 // Root is the hash of the tree; of an empty one that of nothing.
@@ -247,10 +247,9 @@ func (f *Fold) Root() tlog.Hash {
 	return root
 }
 
-// Subset says which entries of a tree are about one subject: how many there are
-// and the root of the tree of these alone, in their order. It is signed like a
-// head, of which it differs by its first line, so that neither passes for the
-// other.
+// Subset names which entries of a tree are about one subject: how many there are and the root
+// of the tree of these alone, in their order. It is signed like a head, of which it differs
+// by its first line, so that neither passes for the other.
 type Subset struct {
 	Subject string // for example "token/…"
 	Tree    int64  // entries of the whole tree that it speaks of

@@ -20,8 +20,8 @@ import (
 	"time"
 )
 
-// noEnd is how a certificate says that it has no well-defined end, RFC 5280
-// section 4.1.2.5.
+// noEnd is the time that means "no well-defined end" in a certificate, RFC 5280 section
+// 4.1.2.5.
 func noEnd() time.Time { return time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC) }
 
 // Authority is a certificate authority that may issue end-entity certificates.
@@ -139,7 +139,7 @@ func serialNumber() (*big.Int, error) {
 	return n.Add(n, big.NewInt(1)), nil
 }
 
-// MaxRequest is how long a request may be, in bytes of PEM.
+// MaxRequest is the largest length of a request, in bytes of PEM.
 const MaxRequest = 16 << 10
 
 // Request is a request whose proof of possession holds and whose key is strong.

@@ -276,8 +276,8 @@ type wrapped struct {
 	Keyset []byte `json:"keyset"`
 }
 
-// maxConflicts is how often load starts again because the stored keyset has changed: every
-// other gateway may add a key at the same time.
+// maxConflicts is the number of times that load starts again because the stored keyset has
+// changed: every other gateway may add a key at the same time.
 const maxConflicts = 100
 
 // load returns an account's keyset, wrapped by the newest master key, also as it is stored.
