@@ -22,6 +22,7 @@ type DryRun struct {
 	// Examined is the number of examined events: frames, at most 10,000, and for no longer
 	// than 20 seconds.
 	Examined int            `json:"examined"`
+	Rules    bool           `json:"rules"` // rules would look at the frames
 	Events   EventTally     `json:"events"`
 	Readings ReadingTally   `json:"readings"`
 	Data     []EventPreview `json:"data"` // the first that differ, in the order of arrival
@@ -46,6 +47,13 @@ type ReadingTally struct {
 	Changed   int `json:"changed"`
 	Unchanged int `json:"unchanged"`
 	Stays     int `json:"stays"`
+}
+
+func (t *ReadingTally) add(u ReadingTally) {
+	t.Added += u.Added
+	t.Changed += u.Changed
+	t.Unchanged += u.Unchanged
+	t.Stays += u.Stays
 }
 
 // EventPreview is an event as it is and as it would be.
@@ -83,11 +91,11 @@ type ReadingDelta struct {
 
 // dryRun answers a dry run. Of messages it only counts: what becomes of one is
 // told by the operation that explains.
-func (s *Surface) dryRun(c *fiber.Ctx, intakes []*intake.Intake, f event.Filter, limit int, otherGateways []gateway.Gateway) error {
+func (s *Surface) dryRun(c *fiber.Ctx, intakes []*intake.Intake, f event.Filter, rules bool, limit int, otherGateways []gateway.Gateway) error {
 	if err := httpd.AdmitTo(c, httpd.Searches, principalOf(c).SearchAccount()); err != nil {
 		return err
 	}
-	dryRun := DryRun{Data: []EventPreview{}}
+	dryRun := DryRun{Rules: rules, Data: []EventPreview{}}
 	for _, intake := range intakes {
 		if intake.Kind() == event.Uplink && s.Inspector != nil {
 			run, err := replay.Preview(c.UserContext(), s.Inspector, f, limit, s.Now)
@@ -134,10 +142,7 @@ func (r *DryRun) join(otherDryRun DryRun, limit int) {
 	r.Events.Done += otherDryRun.Events.Done
 	r.Events.Quarantined += otherDryRun.Events.Quarantined
 	r.Events.Differ += otherDryRun.Events.Differ
-	r.Readings.Added += otherDryRun.Readings.Added
-	r.Readings.Changed += otherDryRun.Readings.Changed
-	r.Readings.Unchanged += otherDryRun.Readings.Unchanged
-	r.Readings.Stays += otherDryRun.Readings.Stays
+	r.Readings.add(otherDryRun.Readings)
 	room := min(limit-len(r.Data), len(otherDryRun.Data))
 	r.Data = append(r.Data, otherDryRun.Data[:room]...)
 	r.More = r.More || otherDryRun.More || room < len(otherDryRun.Data)

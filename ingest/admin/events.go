@@ -10,7 +10,6 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/event"
@@ -147,42 +146,6 @@ func (p position) String() string {
 		}
 	}
 	return strings.Join(parts, ".")
-}
-
-func (s *Surface) replayEvents(c *fiber.Ctx, sel *selection) error {
-	intakes, f := s.events(sel)
-	dry, rules, limit := sel.flag("dry_run"), sel.flag("rules"), sel.limit()
-	sel.require()
-	if err := sel.Err(); err != nil {
-		return err
-	}
-	otherGateways, err := s.Peers.others(c)
-	if err != nil {
-		return err
-	}
-	if dry {
-		return s.dryRun(c, intakes, f, limit, otherGateways)
-	}
-	count := 0
-	for _, intake := range intakes {
-		n, err := intake.Replay(c.UserContext(), f, rules)
-		count += n
-		if err != nil {
-			return err
-		}
-	}
-	answers, views := each[replayedJSON](c, s.Peers, otherGateways, repeated(c))
-	for _, a := range answers {
-		count += a.Count
-	}
-	s.Logger.InfoContext(c.UserContext(), "events replayed", "count", count, "selection", sel.String(), "address", httpd.ClientIP(c))
-	return c.JSON(replayedJSON{Count: count, Away: views})
-}
-
-// replayedJSON is the answer of a replay.
-type replayedJSON struct {
-	Count int        `json:"count"`
-	Away  []awayJSON `json:"away,omitempty"` // gateways that did not replay theirs
 }
 
 // repeated returns the same request for each gateway.

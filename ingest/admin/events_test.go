@@ -1,11 +1,14 @@
 package admin
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // arrive brings u1 u2 s1 u3 s2(nobody) u4(bad) in the order of their receipt, all
@@ -76,6 +79,11 @@ func TestPagesOfEventsLoseAndRepeatNothing(t *testing.T) {
 	}
 }
 
+// replayed is the answer of a replay of events that led to nothing.
+func replayed(count int) string {
+	return fmt.Sprintf(`200 {"count":%d,"examined":%[1]d,"rules":false,"readings":{"added":0,"changed":0,"unchanged":0,"stays":0},"deliveries":0,"alarms":0}`, count)
+}
+
 func TestEventsAreReplayed(t *testing.T) {
 	o := arrive(t)
 	o.p.mend()
@@ -85,13 +93,17 @@ func TestEventsAreReplayed(t *testing.T) {
 		{"a flag alone selects nothing", `{"dry_run":true,"limit":5}`, `422 {"errors":{"ids":["name ids or at least one filter"]},"message":"The given data was invalid."}`},
 		{"ids that are none", `{"ids":"n1-u4"}`, `422 {"errors":{"ids":["want a list of ids","name ids or at least one filter"]},"message":"The given data was invalid."}`},
 		{"an unknown state", `{"state":"lost"}`, `422 {"errors":{"state":["want one of done, quarantined, unrouted, pending, got \"lost\""]},"message":"The given data was invalid."}`},
+		{"a decoder without devices", `{"decoder":"d9"}`, `422 {"errors":{"decoder":["There is no device with the decoder \"d9\"."]},"message":"The given data was invalid."}`},
+		{"an unknown relay", `{"relay":"g9"}`, `422 {"errors":{"relay":["There is no relay \"g9\"."]},"message":"The given data was invalid."}`},
 		{"no JSON", `{`, `422 {"message":"Invalid JSON."}`},
-		{"a dry run", `{"state":"quarantined","dry_run":true}`, `200 {"count":1,"examined":0,` +
+		{"a dry run", `{"state":"quarantined","dry_run":true}`, `200 {"count":1,"examined":0,"rules":false,` +
 			`"events":{"done":0,"quarantined":0,"differ":0},"readings":{"added":0,"changed":0,"unchanged":0,"stays":0},"data":[],"more":false}`},
-		{"an unknown id", `{"ids":["n1-u99","n9-u1"]}`, `200 {"count":0}`},
-		{"ids of two kinds, one twice", `{"ids":["n1-u4","n1-s2","n1-u4"]}`, `200 {"count":2}`},
-		{"what is no longer quarantined", `{"state":"quarantined"}`, `200 {"count":0}`},
-		{"everything of an account, which is a number", `{"account":7,"state":"done"}`, `200 {"count":6}`},
+		{"another reason", `{"reason":"because of good"}`, replayed(0)},
+		{"a reason, with rules", `{"reason":"BECAUSE of bad","rules":true}`, strings.Replace(replayed(1), `"rules":false`, `"rules":true`, 1)},
+		{"an unknown id", `{"ids":["n1-u99","n9-u1"]}`, replayed(0)},
+		{"ids of two kinds, one twice", `{"ids":["n1-u4","n1-s2","n1-u4"]}`, replayed(2)},
+		{"what is no longer quarantined", `{"state":"quarantined"}`, replayed(0)},
+		{"everything of an account, which is a number", `{"account":7,"state":"done"}`, replayed(6)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := o.ask("POST /admin/events/replay", tc.body)
@@ -102,6 +114,43 @@ func TestEventsAreReplayed(t *testing.T) {
 	}
 	if got := o.list("GET /admin/events?state=done").ids(); len(got) != 6 {
 		t.Errorf("done: %q", got)
+	}
+}
+
+// Events are selected by what their description names: the devices of a decoder, and the
+// numbers that a relay takes.
+func TestAReplayIsLimitedToADecoderOrARelay(t *testing.T) {
+	o, ctx := newOffice(t), t.Context()
+	o.applied(acme+"  - {name: globex, relays: {geo: [{id: wide, prefix: \"44\", action: black_hole}]}}\n", "")
+	relaytest.NoError(t, o.db.Devices.CreateDevice(ctx, 1, iot.Device{ID: "dev1", Identifier: "24e124136b502217", DecoderID: "d1"}, nil))
+	readBy, err := o.surface.readBy(ctx, 0, "d1")
+	relaytest.NoError(t, err)
+	for description, want := range map[string]bool{
+		"uplink of 24e124136b502217: f_port 2, 7 bytes":                true,
+		"join of 24e124136b502217":                                     true,
+		"uplink of 24e1: 1 bytes; uplink of 24e124136b502217: 7 bytes": true,
+		"uplink of 24e124136b502218: 7 bytes":                          false,
+		"no frames":                                                    false,
+	} {
+		relaytest.Equal(t, description, readBy(&event.Event{Account: 1, Outcome: description}), want)
+	}
+	relaytest.Equal(t, "the device of another account", readBy(&event.Event{Account: 2, Outcome: "join of 24e124136b502217"}), false)
+	for _, tc := range []struct {
+		relay, description string
+		want               bool
+	}{
+		{"v1", "from 33 to 447860000001", true},
+		{"v1", "part 1 of 2, delivered with the others, from 33 to 447860000001 over bind b of carrier c", true},
+		{"v1", "from 447860000001 to 33", false},
+		{"g1", "from 33 to 447800012345", true},
+		{"g1", "from 33 to 447860000001", false}, // the number's relay takes it
+		{"wide", "from 33 to 447800012345", false},
+		{"wide", "from 33 to 447800012345; from 33 to 4490", true},
+		{"wide", "from 33 to 33", false},
+	} {
+		takenBy, err := o.surface.takenBy(ctx, 0, tc.relay)
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, tc.relay+" takes "+tc.description, takenBy(&event.Event{Outcome: tc.description}), tc.want)
 	}
 }
 

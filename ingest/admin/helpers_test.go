@@ -29,6 +29,7 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/recordstest"
 	"github.com/penstock/penstock/relay/relaytest"
+	"github.com/penstock/penstock/relay/replay"
 	"github.com/penstock/penstock/relay/rule"
 	"github.com/penstock/penstock/relay/user"
 )
@@ -104,7 +105,7 @@ func newOffice(t *testing.T) *office {
 		Users: o.users, Audit: o.db.Audit, PublicURL: "http://gw.example.com", Logger: quiet,
 		Rules: rules, Relays: relays, IoT: devices,
 		Node: "n1", Accounts: o.db.Accounts, Inventory: newInventory(o.db, rules), Intakes: intakes, Deliveries: o.db.Deliveries, Breakers: o.cache.Breakers(), Credit: o.db.Credit, Messages: o.db.Messages,
-		SIMs: o.db.SIMs, Pools: o.db.Pools, Usage: o.db.Usage, Jobs: o.db.Jobs,
+		SIMs: o.db.SIMs, Pools: o.db.Pools, Usage: o.db.Usage, Jobs: o.db.Jobs, Effects: replay.NewStore(o.db.DB), Types: o.db.Devices,
 		Backends: []Backend{{Name: "records", Note: "redis", Check: o.db.DB.Check}, {Name: "readings", Check: func(context.Context) error { return o.backend }}},
 		Metrics:  metrics, Now: func() time.Time { return o.now },
 	})

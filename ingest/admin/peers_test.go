@@ -44,7 +44,7 @@ func TestInternalRoutesAreForGateways(t *testing.T) {
 	}{
 		{"a list", "GET /internal/events?kind=sms", "", keys, 0, `200 {"data":[{"id":"n1-`},
 		{"a server", "POST /internal/server", server, keys, 0, `200 {"host":"h:5432"`},
-		{"a replay", "POST /internal/events/replay", replay, keys, 0, `200 {"count":1}`},
+		{"a replay", "POST /internal/events/replay", replay, keys, 0, `200 {"count":1,`},
 		{"another key", "GET /internal/events", "", other, 0, `401 `},
 		{"another key for a server", "POST /internal/server", server, other, 0, `401 `},
 		{"a request of an hour ago", "GET /internal/events", "", keys, -time.Hour, `401 {"message":"The clocks of the two gateways differ by 1h0m0s."}`},

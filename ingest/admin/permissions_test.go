@@ -84,7 +84,7 @@ func rolesOf() map[string]string {
 		"showSession": "aovc", "signOut": "aovc", "setOwnPassword": "aovc",
 		"listUsers": "a", "addUser": "a", "showUser": "a", "changeUser": "a", "removeUser": "a", "listAudit": "a",
 		"listTokensOfAccounts": "a", "addToken": "a", "revokeToken": "a",
-		"putInventory": "a", "getInventory": "ao", "recover": "a", "getStatus": "aov", "getTraffic": "aov", "listAccounts": "aovc", "listGateways": "aov", "forgetGateway": "ao",
+		"putInventory": "a", "getInventory": "ao", "getInventoryDrift": "ao", "recover": "a", "getStatus": "aov", "getTraffic": "aov", "listAccounts": "aovc", "listGateways": "aov", "forgetGateway": "ao",
 		"addAccount": "a", "showAccount": "aovc", "changeAccount": "a", "removeAccount": "a", "adjustCredit": "a",
 		"listEvents": "aovc", "getEvent": "aovc", "replayEvents": "ao",
 		"listDeliveries": "aovc", "replayDeliveries": "ao", "tryDecoder": "aovc", "showDecoder": "aovc", "explainRelay": "ao",

@@ -56,6 +56,8 @@ type Deps struct {
 	IoT       *iot.Service
 	Inspector Inspector
 	Types     Types
+	// Effects counts what replayed events have led to.
+	Effects *replay.Store
 	// Rules are the rules and alarms of accounts.
 	Rules *rule.Service
 	// SIMs, their pools and what they used; jobs, and ledgers with their tokens.
@@ -116,6 +118,8 @@ type Inspector interface {
 // Types returns the sensor types.
 type Types interface {
 	SensorTypes(ctx context.Context) (map[string]iot.SensorType, error)
+	// Devices returns the devices of an account.
+	Devices(ctx context.Context, acct relay.AccountID) ([]iot.Device, error)
 }
 
 // Backend is something the gateway needs, and how to ask whether it works.

@@ -215,6 +215,9 @@ func (i *Intake) selects(f *event.Filter, e *event.Event, it *Item) bool {
 	if e.Outcome == "" {
 		e.Outcome = i.describe(*it)
 	}
+	if f.Match != nil && !f.Match(e) {
+		return false
+	}
 	return f.Query == "" || it.holds(e, f.Query) || contains([]byte(e.ID+"\n"+e.Reason+"\n"+e.Outcome+"\n"+strings.Join(e.Notes, "\n")), f.Query)
 }
 
@@ -240,6 +243,7 @@ func matches(f *event.Filter, e *event.Event, it *Item) bool {
 		(f.Source == "" || f.Source == e.Source) &&
 		(f.From.IsZero() || !e.ReceivedAt.Before(f.From)) &&
 		(f.To.IsZero() || !e.ReceivedAt.After(f.To)) &&
+		(f.Reason == "" || contains([]byte(e.Reason), f.Reason)) &&
 		(f.Device == "" || it.holds(e, f.Device))
 }
 

@@ -75,6 +75,10 @@ type Filter struct {
 	Source  string
 	Device  string // a part of the body, the path or the query, any case
 	Query   string // likewise; also a part of the id, the reason, the outcome or a note
+	Reason  string // a part of the reason, any case
 	From    time.Time
 	To      time.Time
+	// Match selects among the events that all other fields select; nil selects all. The
+	// event has its Outcome: what it led to, else the description of its content.
+	Match func(*Event) bool
 }

@@ -31,6 +31,7 @@ import (
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/inventory"
 	"github.com/penstock/penstock/relay/lookup"
+	"github.com/penstock/penstock/relay/replay"
 	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/user"
 )
@@ -136,7 +137,7 @@ func (d *Gateway) newAdmin(c core, p admin.Program, metrics *prometheus.Registry
 		Accounts: records.Accounts, Inventory: inventories, Intakes: c.proc.inOrder(), Deliveries: records.Deliveries, Breakers: c.stores.cache.Breakers(), Credit: records.Credit,
 		Messages: records.Messages, Waits: c.sending.submit.Waits, Relays: relays,
 		ReadMessage: carrier.ReadJSON, Explain: c.proc.inbound.Explain, Trace: tracer.Trace,
-		IoT: c.proc.devices, Rules: c.rules, Inspector: frames, Types: records.Devices,
+		IoT: c.proc.devices, Rules: c.rules, Inspector: frames, Types: records.Devices, Effects: replay.NewStore(records.DB),
 		SIMs: records.SIMs, Pools: records.Pools, Usage: records.Usage, Jobs: records.Jobs, Ledgers: c.ledgers.Service,
 		Backends: d.checks, Metrics: metrics, Now: time.Now, Logger: d.log,
 		Users: users, Provider: providerOf(d.cfg), Audit: records.Audit,

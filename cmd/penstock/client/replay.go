@@ -36,8 +36,12 @@ type replayEventsCommand struct {
 	selectFlags
 	Source string `help:"The sender or carrier, for example kannel." placeholder:"NAME"`
 	Device string `help:"The device, or another part of what was posted." placeholder:"TEXT"`
-	DryRun bool   `help:"Show what would change, and change nothing."`
-	Rules  bool   `help:"Have rules look at the frames again; without it a replay raises no alarm and forwards nothing."`
+
+	Decoder string `help:"Only frames of devices with this decoder." placeholder:"ID"`
+	Relay   string `help:"Only messages that this relay takes." placeholder:"ID"`
+	Reason  string `help:"A part of the reason." placeholder:"TEXT"`
+	DryRun  bool   `help:"Show what would change, and change nothing."`
+	Rules   bool   `help:"Have rules look at the frames again; without it a replay raises no alarm and forwards nothing."`
 }
 
 type replayDeliveriesCommand struct {
@@ -51,7 +55,9 @@ type replayDeliveriesCommand struct {
 
 // Run replays events and prints how many there were.
 func (r replayEventsCommand) Run(w Environment) error {
-	return r.replay(w, "events", "event", map[string]any{"source": r.Source, "device": r.Device, "dry_run": r.DryRun, "rules": r.Rules})
+	return r.replay(w, "events", "event", map[string]any{
+		"source": r.Source, "device": r.Device, "decoder": r.Decoder, "relay": r.Relay, "reason": r.Reason, "dry_run": r.DryRun, "rules": r.Rules,
+	})
 }
 
 // Run replays deliveries and prints how many there were.
@@ -95,16 +101,24 @@ func (f selectFlags) replay(w Environment, label, text string, fields map[string
 	if fields["dry_run"] == true {
 		return printDryRun(w.Stdout, done)
 	}
-	return printLine(w, "%s", counted(done.Count, text, label))
+	line := counted(done.Count, text, label)
+	if r := done.Readings; r.Added+r.Changed+r.Unchanged+r.Stays > 0 {
+		line += fmt.Sprintf("\nreadings: %d added, %d changed, %d unchanged, %d remain", r.Added, r.Changed, r.Unchanged, r.Stays)
+	}
+	if done.Deliveries+done.Alarms > 0 {
+		line += fmt.Sprintf("\n%s created, %s raised", counted(done.Deliveries, "delivery", "deliveries"), counted(done.Alarms, "alarm", "alarms"))
+	}
+	return printLine(w, "%s", line)
 }
 
-// dryRun is the answer to a dry run, as the admin API documents it; that to a replay has
-// the count only.
+// dryRun is the answer to a dry run or a replay, as the admin API documents it.
 type dryRun struct {
-	Count, Examined int
-	Events          struct{ Done, Quarantined, Differ int }
-	Readings        struct{ Added, Changed, Unchanged, Stays int }
-	Data            []struct {
+	Count, Examined    int
+	Rules              bool
+	Deliveries, Alarms int
+	Events             struct{ Done, Quarantined, Differ int }
+	Readings           struct{ Added, Changed, Unchanged, Stays int }
+	Data               []struct {
 		ID, State string
 		NewState  string `json:"new_state"`
 		NewReason string `json:"new_reason"`
@@ -124,6 +138,9 @@ type dryRun struct {
 func printDryRun(writer io.Writer, r dryRun) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", counted(r.Count, "event", "events"))
+	if r.Examined > 0 && r.Rules {
+		b.WriteString("rules would look at the frames\n")
+	}
 	if r.SearchedTo != "" {
 		fmt.Fprintf(&b, "those before %s were not looked at: narrow the selection\n", r.SearchedTo)
 	}

@@ -51,6 +51,8 @@ func TestTheReplayCommand(t *testing.T) {
 		{"replay deliveries --number 447800020001 --reason 404 --last 1h", 0, "3 deliveries\n", ""},
 		{"replay deliveries --relay v-post --from 2099-01-01T00:00:00Z", 0, "0 deliveries\n", ""},
 		{"replay events --state unrouted --dry-run", 0, "1 event\n", ""},
+		{"replay events --relay v-none", 1, "", "relay: There is no relay \"v-none\"."},
+		{"replay events --state unrouted --relay v-post", 0, "0 events\n", ""},
 		{"replay events --kind sms --state unrouted --source json --account 1 -q nobody", 0, "1 event\n", ""},
 	} {
 		got := g.RunCommand("", strings.Fields(tc.args)...)

@@ -65,7 +65,7 @@ func testEndlessCodec(t *testing.T, s *e2e.Site) {
 	t.Run("a corrected source runs at once, and a replay stores the frames", func(t *testing.T) {
 		source := "function decodeUplink(input) { return {data: {temperature: input.bytes[3] / 10}} }"
 		acme.Do("PATCH", "/iot/decoders/"+loop, string(relaytest.Must(json.Marshal(map[string]string{"source": source}))(t))).Mentions(t, 200, loop)
-		g.Admin().Post("/admin/events/replay", `{"state": "quarantined", "device": "`+devEUI+`"}`).Is(t, 200, fmt.Sprintf(`{"count": %d}`, frames))
+		g.Admin().Post("/admin/events/replay", `{"state": "quarantined", "device": "`+devEUI+`"}`).Mentions(t, 200, fmt.Sprintf(`"count":%d,`, frames))
 		relaytest.Equal(t, "readings", e2e.FormatReadings(acme.Readings(acme.AwaitDevice(devEUI), "")), "temperature=1.6@2026-03-01 10:15:30")
 		g.AwaitMetric("penstock_decoders_suspended", 0)
 	})

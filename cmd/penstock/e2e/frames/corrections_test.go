@@ -66,8 +66,8 @@ func testCorrectedDecoder(t *testing.T, s *e2e.Site) {
 		"done>done 10:01 changed 6552.6>-1; quarantined>done 10:02 added <nil>>4.8; 4 examined, 4 done, 2 differ, 1 added, 1 changed, 2 unchanged")
 	relaytest.Equal(t, "readings after a dry run", e2e.FormatReadings(acme.Readings(id, "")), wrong)
 
-	for range 2 {
-		g.Admin().Post("/admin/events/replay", selection+`}`).Is(t, 200, `{"count":4}`)
+	for _, changes := range []string{`"added":1,"changed":1,"unchanged":2,"stays":0`, `"added":0,"changed":0,"unchanged":4,"stays":0`} {
+		g.Admin().Post("/admin/events/replay", selection+`,"decoder":"`+decoder+`"}`).Mentions(t, 200, `"count":4,"examined":4,`, changes)
 		relaytest.Equal(t, "readings after the replay", e2e.FormatReadings(acme.Readings(id, "")),
 			"temperature=3@2026-03-01 10:03:00 temperature=4.8@2026-03-01 10:02:00 temperature=-1@2026-03-01 10:01:00 temperature=4@2026-03-01 10:00:00")
 		relaytest.Equal(t, "latest after the replay", e2e.FormatReadings(acme.LatestReadings(id)), "temperature=3@2026-03-01 10:03:00")

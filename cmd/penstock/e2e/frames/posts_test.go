@@ -56,7 +56,7 @@ func testPosts(t *testing.T, s *e2e.Site) {
 			relaytest.Equal(t, "added "+round, values(barn), want)
 			relaytest.Equal(t, "posted "+round, values(pen), counted(0, 50))
 			relaytest.Equal(t, "latest "+round, fmt.Sprint(*acme.LatestReadings(pen)[0].Value), "49")
-			g.Admin().Post("/admin/events/replay", `{"kind": "uplink"}`).Is(t, 200, `{"count": 2}`)
+			g.Admin().Post("/admin/events/replay", `{"kind": "uplink"}`).Mentions(t, 200, `"count":2,`)
 		}
 	})
 	t.Run("a measurement that a post names twice at one time is stored twice", func(t *testing.T) {

@@ -246,13 +246,13 @@ func testRoutes(t *testing.T, s *e2e.Site) {
 		})
 		g.Admin().Put("/admin/inventory", `{"accounts": [{"name": "acme", "relays": {"geo": [{"id": "g-new", "prefix": "33", "action": "http_get", "parameters": ["`+k.URL+`/new?m=%m&i=%i"]}]}}]}`).
 			Mentions(t, 200, `"acme"`)
-		g.Admin().Post("/admin/events/replay", `{"state": "unrouted", "q": "33123456789"}`).Is(t, 200, `{"count": 1}`)
+		g.Admin().Post("/admin/events/replay", `{"state": "unrouted", "q": "33123456789"}`).Mentions(t, 200, `"count":1,`)
 		e2e.SameValues(t, k.Await(t, "/new", 1).Query, map[string]string{"m": "patience", "i": id})
 		relaytest.Equal(t, "how many are still unrouted", len(g.Events("state=unrouted&q=33123456789")), 0)
 		relaytest.Equal(t, "how many of the other account are unrouted", len(g.Events("state=unrouted")), 1)
 	})
 	t.Run("a replay sends nothing twice", func(t *testing.T) {
-		g.Admin().Post("/admin/events/replay", `{"kind": "sms", "q": "patience"}`).Is(t, 200, `{"count": 1}`)
+		g.Admin().Post("/admin/events/replay", `{"kind": "sms", "q": "patience"}`).Mentions(t, 200, `"count":1,`)
 		g.AwaitDelivery("g-new", "delivered")
 		if n := len(k.Requests("/new")); n != 1 {
 			t.Errorf("it was sent %d times", n)

@@ -1,0 +1,68 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/penstock/penstock/relay/db"
+)
+
+// Counts are the records that events have led to.
+type Counts struct {
+	Deliveries int64 // of the events themselves, and of alarms that they raised or cleared
+	Alarms     int64 // raised
+}
+
+// Store counts what events have led to.
+type Store struct{ db *db.DB }
+
+// NewStore returns the store in a database.
+func NewStore(database *db.DB) *Store { return &Store{db: database} }
+
+// maxRecords is how many records of an event are counted: the frames or messages of one
+// post have the event's id with a number.
+const maxRecords = 10
+
+// Count returns what events have led to until now, all together.
+func (s *Store) Count(ctx context.Context, ids []string) (counts Counts, err error) {
+	const (
+		countAlarms = `
+			SELECT COUNT(*)
+			FROM alarm
+			JOIN batch ON batch.id = alarm.raised_by`
+		countOwnDeliveries = `
+			SELECT COUNT(*)
+			FROM batch
+			JOIN delivery ON delivery.message_id = batch.id
+			WHERE delivery.message_id <> ''`
+		countAlarmDeliveries = `
+			SELECT COUNT(*)
+			FROM delivery
+			WHERE message_id <> ''
+			  AND message_id IN (
+			    SELECT alarm.id
+			    FROM alarm
+			    JOIN batch ON batch.id = alarm.raised_by OR batch.id = alarm.cleared_by
+			  )`
+	)
+	if len(ids) == 0 {
+		return counts, nil
+	}
+	records := make([]string, 0, len(ids)*(maxRecords+1))
+	for _, id := range ids {
+		records = append(records, id)
+		for n := range maxRecords {
+			records = append(records, fmt.Sprintf("%s.%d", id, n))
+		}
+	}
+	for query, sum := range map[string]*int64{
+		countAlarms: &counts.Alarms, countOwnDeliveries: &counts.Deliveries, countAlarmDeliveries: &counts.Deliveries,
+	} {
+		n, err := db.Value[int64](ctx, s.db, "effects of events", query, db.Column("id", records))
+		if err != nil {
+			return counts, err
+		}
+		*sum += n
+	}
+	return counts, nil
+}
