@@ -14,7 +14,6 @@ import (
 	"github.com/penstock/penstock/relay/user"
 )
 
-// alarmJSON is an alarm as the API shows it.
 type alarmJSON struct {
 	ID       string `json:"id"`
 	RuleID   string `json:"rule_id"`

@@ -85,7 +85,6 @@ func (s *Surface) deleteDecoder(c *fiber.Ctx) error {
 	return c.SendStatus(fiber.StatusNoContent)
 }
 
-// templateJSON is a decoder to begin with as the API shows it.
 type templateJSON struct {
 	ID            string `json:"id"`
 	Name          string `json:"name"`

@@ -57,7 +57,6 @@ func (s *Surface) patchSensor(c *fiber.Ctx) (iot.Sensor, error) {
 	})
 }
 
-// newDevice is the input of the operations that create a device.
 type newDevice struct {
 	LocationID   string       `json:"location_id"`
 	DecoderID    *string      `json:"decoder_id"`
@@ -114,7 +113,6 @@ func (s *Surface) patchDevice(c *fiber.Ctx) (iot.Device, error) {
 	})
 }
 
-// locationJSON is a location as the API shows it.
 type locationJSON struct {
 	ID       string `json:"id"`
 	Name     string `json:"name"`
@@ -191,7 +189,6 @@ func parseMarkerTime(p relay.Problems, text string) time.Time {
 	return time.Time{}
 }
 
-// markerJSON is an event marker as the API shows it.
 type markerJSON struct {
 	ID        string `json:"id"`
 	Comment   string `json:"comment"`
@@ -202,7 +199,6 @@ func markerOf(m iot.Marker) markerJSON {
 	return markerJSON{ID: m.ID, Comment: m.Comment, CreatedAt: formatTime(m.CreatedAt)}
 }
 
-// frameJSON is a raw frame as the API shows it.
 type frameJSON struct {
 	ID         string          `json:"id"`
 	ReceivedAt string          `json:"received_at"`

@@ -3,6 +3,7 @@ package iotapi
 import (
 	"bufio"
 	"encoding/json"
+	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -22,32 +23,11 @@ import (
 // streamedFrom is the number of records from which an answer is written while it is encoded.
 const streamedFrom = 2000
 
-// records sends a list in data.
-func records[T any](c *fiber.Ctx, list []T, write func([]byte, *T) []byte) error {
-	if len(list) >= streamedFrom {
-		return stream(c, list, func(row []byte, v *T) ([]byte, error) { return write(row, v), nil })
-	}
-	response := c.Response() // its buffer is used again, which a long list of its own would not be
-	response.AppendBodyString(`{"data":[`)
-	var row []byte
-	for i := range list {
-		if row = row[:0]; i > 0 {
-			row = append(row, ',')
-		}
-		row = write(row, &list[i])
-		response.AppendBody(row)
-	}
-	response.AppendBodyString("]}")
-	c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
-	return nil
-}
-
-// stream sends a long list in data as it is encoded: as a whole it would take as much memory
-// again as the records.
-func stream[T any](c *fiber.Ctx, list []T, encode func([]byte, *T) ([]byte, error)) error {
-	c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
-	httpd.Write(c, func(w *bufio.Writer) (err error) {
-		_, _ = w.WriteString(`{"data":[`) // an error stays
+// records sends a list in data. A long list is sent as it is encoded: as a whole it would take
+// as much memory again as the records.
+func records[T any](c *fiber.Ctx, list []T, encode func([]byte, *T) ([]byte, error)) error {
+	write := func(w io.Writer) (err error) {
+		_, _ = io.WriteString(w, `{"data":[`) // an error stays
 		var row []byte
 		for i := range list {
 			if row = row[:0]; i > 0 {
@@ -60,9 +40,14 @@ func stream[T any](c *fiber.Ctx, list []T, encode func([]byte, *T) ([]byte, erro
 				return err
 			}
 		}
-		_, err = w.WriteString("]}")
+		_, err = io.WriteString(w, "]}")
 		return err
-	})
+	}
+	c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
+	if len(list) < streamedFrom { // the buffer of the response is used again
+		return write(c.Response().BodyWriter())
+	}
+	httpd.Write(c, func(w *bufio.Writer) error { return write(w) })
 	return nil
 }
 
@@ -82,10 +67,9 @@ func (k *cachedMembers) unchanged(of [6]string) bool {
 	return false
 }
 
-// recordWriter returns an encoder of consecutive readings.
-func recordWriter() func([]byte, *iot.ReadingRow) []byte {
+func recordWriter() func([]byte, *iot.ReadingRow) ([]byte, error) {
 	var k cachedMembers
-	return func(b []byte, r *iot.ReadingRow) []byte {
+	return func(b []byte, r *iot.ReadingRow) ([]byte, error) {
 		if !k.unchanged([...]string{r.SensorID, r.DeviceID, r.Key, r.Name, r.MetricUnits, r.ImperialUnits}) {
 			k.head = appendText(k.head, `{"sensor_id":`, r.SensorID)
 			k.head = appendText(k.head, `,"device_id":`, r.DeviceID)
@@ -98,14 +82,13 @@ func recordWriter() func([]byte, *iot.ReadingRow) []byte {
 		if r.Text != nil {
 			b = appendText(b, `,"text":`, *r.Text)
 		}
-		return append(appendText(b, `,"reading_date":`, r.ReadingDate), k.tail...)
+		return append(appendText(b, `,"reading_date":`, r.ReadingDate), k.tail...), nil
 	}
 }
 
-// aggregateWriter returns an encoder of consecutive rows of an aggregate.
-func aggregateWriter() func([]byte, *iot.AggregateRow) []byte {
+func aggregateWriter() func([]byte, *iot.AggregateRow) ([]byte, error) {
 	var k cachedMembers
-	return func(b []byte, r *iot.AggregateRow) []byte {
+	return func(b []byte, r *iot.AggregateRow) ([]byte, error) {
 		if !k.unchanged([...]string{r.SensorID, "", r.Key, r.Name, r.MetricUnits, r.ImperialUnits}) {
 			k.head = appendText(k.head, `{"sensor_id":`, r.SensorID)
 			k.head = appendText(k.head, `,"key":`, r.Key)
@@ -123,7 +106,7 @@ func aggregateWriter() func([]byte, *iot.AggregateRow) []byte {
 				b = appendNumber(b, part.name, part.value)
 			}
 		}
-		return append(b, k.tail...)
+		return append(b, k.tail...), nil
 	}
 }
 
@@ -142,7 +125,6 @@ func appendText(b []byte, name, text string) []byte {
 	return append(b, '"')
 }
 
-// appendNumber appends a number or null member.
 func appendNumber(b []byte, name string, v *float64) []byte {
 	b = append(b, name...)
 	if v == nil {

@@ -41,9 +41,11 @@ func FuzzEncode(f *testing.F) {
 }
 
 // written is a record in our hand and in that of encoding/json.
-func written[T any](t *testing.T, encode func(any) ([]byte, error), r *T, write func([]byte, *T) []byte) (got, want string) {
+func written[T any](t *testing.T, encode func(any) ([]byte, error), r *T, write func([]byte, *T) ([]byte, error)) (got, want string) {
 	t.Helper()
 	b, err := encode(r)
 	relaytest.NoError(t, err)
-	return string(write(nil, r)), strings.TrimSuffix(string(b), "\n")
+	ours, err := write(nil, r)
+	relaytest.NoError(t, err)
+	return string(ours), strings.TrimSuffix(string(b), "\n")
 }

@@ -103,7 +103,6 @@ func (d *document) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// listInput returns the parameters of a list.
 func listInput(c *fiber.Ctx) input { return input{params.OfList(c, relay.FieldWords)} }
 
 // pageOf reads the parameters of a list that has no others than page and per_page.
@@ -113,7 +112,6 @@ func pageOf(c *fiber.Ctx) (relay.Page, error) {
 	return page, i.Err()
 }
 
-// input is the parameters of a list.
 type input struct{ *params.Input }
 
 // page reads page and per_page. Without them a list is complete; page alone uses the
@@ -145,13 +143,12 @@ func pages[A, B any](list func(*fiber.Ctx) ([]A, error), render func(A) B) fiber
 	}
 }
 
-// sendPage answers with a page of a list, as its records are shown.
 func sendPage[A, B any](c *fiber.Ctx, page relay.Page, items []A, render func(A) B) error {
 	items = httpd.PageOf(page, items)
 	if len(items) < streamedFrom {
 		return sendData(c, fiber.StatusOK, httpd.Each(items, render))
 	}
-	return stream(c, items, func(row []byte, v *A) ([]byte, error) {
+	return records(c, items, func(row []byte, v *A) ([]byte, error) {
 		text, err := relay.EncodeJSON(render(*v))
 		return append(row, text...), err
 	})

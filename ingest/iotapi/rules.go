@@ -10,7 +10,6 @@ import (
 	"github.com/penstock/penstock/relay/rule"
 )
 
-// ruleJSON is a rule as the API shows it.
 type ruleJSON struct {
 	rule.Document
 	Failures  rule.FailuresText `json:"failures"`

@@ -33,7 +33,6 @@ func decode(raw []byte, target any) error {
 	return nil
 }
 
-// jsonType returns the name of the JSON type of a Go type.
 func jsonType(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:
@@ -89,7 +88,6 @@ func sendData(c *fiber.Ctx, status int, v any) error {
 	return c.Status(status).JSON(fiber.Map{"data": v})
 }
 
-// decoderJSON is a decoder as the API shows it.
 type decoderJSON struct {
 	ID          string         `json:"id"`
 	Name        string         `json:"name"`
@@ -100,7 +98,6 @@ type decoderJSON struct {
 	Unmapped []unmappedJSON `json:"unmapped,omitempty"`
 }
 
-// unmappedJSON is a key without a mapping.
 type unmappedJSON struct {
 	Key      string `json:"key"`
 	LastSeen string `json:"last_seen"`
@@ -149,7 +146,6 @@ func deviceOf(d iot.Device) deviceJSON {
 	return view
 }
 
-// sensorJSON is a sensor as the API shows it.
 type sensorJSON struct {
 	ID            string  `json:"id"`
 	DeviceID      string  `json:"device_id"`

@@ -19,7 +19,6 @@ const maxBody = 1 << 20
 // that the body does not have.
 type input struct{ *params.Input }
 
-// inputFrom returns the parameters of a source.
 func inputFrom(get params.Source) input { return input{params.New(get, parameterName)} }
 
 // parameterName returns the name of a parameter in texts: as requests do.
@@ -86,18 +85,15 @@ func unpaired(raw []byte) bool {
 	return high
 }
 
-// perPage is the number of records that a page of a v2 list has unless asked otherwise.
 const perPage = 50
 
 // maxPage keeps the offset of a page within an integer.
 const maxPage = 1_000_000_000
 
-// listInput returns the parameters of a list.
 func listInput(c *fiber.Ctx) input {
 	return input{params.OfList(c, parameterName)}
 }
 
-// page reads page and per_page.
 func (i input) page() relay.Page {
 	return relay.Page{
 		Number:  i.Int("page", 1, maxPage, "a number from 1 to"),
@@ -112,7 +108,6 @@ func pageOf(c *fiber.Ctx) (relay.Page, error) {
 	return page, i.Err()
 }
 
-// pagination is meta.pagination of the specification.
 type pagination struct {
 	httpd.Pagination
 	Links []link `json:"links"`

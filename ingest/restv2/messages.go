@@ -18,7 +18,6 @@ import (
 	"github.com/penstock/penstock/relay/message"
 )
 
-// origin is the origin of messages of this surface.
 const origin = "rest"
 
 // deleteMessage removes a pending message and gives its credit back.
@@ -33,7 +32,6 @@ func (s *Surface) deleteMessage(c *fiber.Ctx) error {
 	return c.SendStatus(fiber.StatusNoContent)
 }
 
-// listPending lists messages that are not sent yet, part by part.
 func (s *Surface) listPending(c *fiber.Ctx) error {
 	page, err := pageOf(c)
 	if err != nil {
@@ -52,7 +50,6 @@ func (s *Surface) listPending(c *fiber.Ctx) error {
 	return paged(c, page, pending, total)
 }
 
-// previewMessage answers with the parts and the cost of a message.
 func (s *Surface) previewMessage(c *fiber.Ctx) error {
 	o, err := s.textOrder(c)
 	if err != nil {
@@ -234,7 +231,6 @@ func (i input) phones() input {
 	})
 }
 
-// getCredit answers with the account's credits.
 func (s *Surface) getCredit(c *fiber.Ctx) error {
 	n, err := s.deps.Balance(c.UserContext(), httpd.AccountOf(c))
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// listActions answers with the actions that a kind of relay may have.
 func listActions(k inbound.Kind) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		page, err := pageOf(c)
@@ -138,7 +137,6 @@ func (s *Surface) tryRelay(k inbound.Kind) fiber.Handler {
 	}
 }
 
-// readInbox lists the messages in a virtual number's inbox, oldest first.
 func (s *Surface) readInbox(c *fiber.Ctx) error {
 	page, err := pageOf(c)
 	if err != nil {
@@ -151,7 +149,6 @@ func (s *Surface) readInbox(c *fiber.Ctx) error {
 	return paged(c, page, httpd.Each(inboxMessages, inboxMessageOf), total)
 }
 
-// acknowledge removes a message that was read from an inbox.
 func (s *Surface) acknowledge(c *fiber.Ctx) error {
 	err := s.deps.Relays.Acknowledge(c.UserContext(), httpd.AccountOf(c), params.Path(c, "relay"), params.Path(c, "message"))
 	if err != nil {

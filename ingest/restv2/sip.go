@@ -14,7 +14,6 @@ import (
 	"github.com/penstock/penstock/relay/sip"
 )
 
-// requestCDR starts the export of call records to an archive.
 func (s *Surface) requestCDR(c *fiber.Ctx) error {
 	i, err := inputOf(c)
 	if err != nil {
@@ -46,7 +45,6 @@ func (i input) date(name string, ofDay time.Duration) time.Time {
 	return t
 }
 
-// flag reads a boolean that may be missing.
 func (i input) flag(name string) bool {
 	v := i.Flag(name)
 	return v != nil && *v
@@ -77,7 +75,6 @@ func (s *Surface) downloadCDR(c *fiber.Ctx) error {
 	return nil
 }
 
-// listSourceIPs lists the addresses from which the account calls.
 func (s *Surface) listSourceIPs(c *fiber.Ctx) error {
 	if err := listInput(c).Err(); err != nil {
 		return err

@@ -42,7 +42,6 @@ type momentJSON struct {
 	Timezone     string `json:"timezone"`
 }
 
-// momentFormat is date and time with microseconds.
 const momentFormat = "2006-01-02 15:04:05.000000"
 
 // relayOf returns a relay as the request may see it.
@@ -66,7 +65,6 @@ func relayOf(c *fiber.Ctx, r inbound.Relay) relayJSON {
 	return view
 }
 
-// trialJSON is the outcome, or expected outcome, of a trial of a relay.
 type trialJSON struct {
 	State    string            `json:"state"`
 	Reason   string            `json:"reason"`
@@ -122,7 +120,6 @@ func pendingOf(e message.Entry) pendingJSON {
 
 func formatTime(t time.Time) string { return t.UTC().Format(time.DateTime) }
 
-// previewJSON is a preview result.
 type previewJSON struct {
 	MessageParts    int      `json:"message_parts"`
 	CreditCost      int64    `json:"credit_cost"`
@@ -153,7 +150,6 @@ func previewOf(o message.Order, v message.Preview) previewJSON {
 	}
 }
 
-// invalidJSON is the answer of the specification's errors section.
 type invalidJSON struct {
 	Message string `json:"message"`
 	Errors  string `json:"errors"` // the failed parameters

@@ -17,7 +17,6 @@ func begin(message string, start func(*fiber.Ctx) (id string, err error)) fiber.
 	return record(fiber.StatusOK, message, start, func(id string) fiber.Map { return fiber.Map{"id": id} })
 }
 
-// activation reads the parameters of an activation.
 func (i input) activation() (a provisioning.Activation) {
 	for _, service := range []string{sim.Service4G, sim.Service5G} {
 		if on := i.Flag(service); on != nil && *on {
@@ -38,7 +37,6 @@ func (i input) activation() (a provisioning.Activation) {
 	return a
 }
 
-// setService returns a function that adds or removes a service.
 func (s *Surface) setService(do provisioning.Action) func(*fiber.Ctx) (string, error) {
 	service := func(i input) string { return i.Text("service") }
 	return change("iccid", service, func(ctx context.Context, acct relay.AccountID, iccid, service string) (string, error) {
@@ -46,19 +44,16 @@ func (s *Surface) setService(do provisioning.Action) func(*fiber.Ctx) (string, e
 	})
 }
 
-// changeState returns a function that suspends, unsuspends or terminates a SIM.
 func (s *Surface) changeState(do provisioning.Action) func(*fiber.Ctx) (string, error) {
 	return func(c *fiber.Ctx) (string, error) {
 		return s.Actions.Change(c.UserContext(), httpd.AccountOf(c), params.Path(c, "iccid"), do)
 	}
 }
 
-// reassignment reads the parameters of a reassignment.
 func (i input) reassignment() provisioning.Reassignment {
 	return provisioning.Reassignment{Target: i.Text("target_subscriber"), Source: i.Text("source_subscriber"), Named: i.iccids()}
 }
 
-// setCallback saves the callback URL.
 func (s *Surface) setCallback(c *fiber.Ctx) error {
 	url, err := read(c, func(i input) string { return i.Text("callback_url") })
 	if err != nil {
@@ -67,7 +62,6 @@ func (s *Surface) setCallback(c *fiber.Ctx) error {
 	return nothing(c, s.SIMs.SetCallback(c.UserContext(), httpd.AccountOf(c), url))
 }
 
-// nothing answers 204.
 func nothing(c *fiber.Ctx, err error) error {
 	if err != nil {
 		return err

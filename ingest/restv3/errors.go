@@ -10,7 +10,6 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// later is the fixed text of 424.
 const later = "Service temporarily unavailable. Please try again later."
 
 // problems answers the errors of the handlers after it. It also comes before the check of the
@@ -57,19 +56,16 @@ func bare(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// refusalJSON is the answer to a refused request.
 type refusalJSON struct {
 	Success *bool               `json:"success,omitempty"`
 	Message string              `json:"message"`
 	Errors  map[string][]string `json:"errors,omitempty"`
 }
 
-// refused answers with a message alone.
 func refused(c *fiber.Ctx, status int, message string) error {
 	return c.Status(status).JSON(refusalJSON{Success: new(false), Message: message})
 }
 
-// invalid answers with the problems of parameters.
 func invalid(c *fiber.Ctx, fields map[string][]string) error {
 	c.Status(fiber.StatusUnprocessableEntity)
 	if c.Locals(bareKey{}) != nil {

@@ -90,7 +90,6 @@ func create[A, B any](fields func(input) A, do func(context.Context, relay.Accou
 	}
 }
 
-// ofRecord returns a function that reads the record that a path parameter names.
 func ofRecord[A any](name string, get func(context.Context, relay.AccountID, string) (A, error)) func(*fiber.Ctx) (A, error) {
 	return func(c *fiber.Ctx) (A, error) {
 		return get(c.UserContext(), httpd.AccountOf(c), params.Path(c, name))
@@ -109,7 +108,6 @@ func findIn[A any](name string, do func(context.Context, relay.AccountID, string
 	}
 }
 
-// perPage is the default number of records of a page.
 const perPage = 25
 
 // maxPage keeps the offset of a page within an integer.
@@ -121,22 +119,6 @@ func listInput(c *fiber.Ctx) (i input, query url.Values, err error) {
 	return input{params.OfList(c, relay.FieldWords)}, query, err
 }
 
-// listing reads the list parameters: page, per_page, order_by, order_direction
-// and filters[field][operator|value].
-func listing(c *fiber.Ctx, columns, filterable []string) (sim.Query, error) {
-	i, query, err := listInput(c)
-	if err != nil {
-		return sim.Query{}, err
-	}
-	q := sim.Query{Page: i.page(), OrderBy: i.Text("order_by"), Descending: i.descending()}
-	if q.OrderBy != "" && !slices.Contains(columns, q.OrderBy) {
-		i.AddNamed("order_by", "The %s must be one of: "+strings.Join(columns, ", ")+".")
-	}
-	q.Filters = i.filters(query, filterable)
-	return q, i.Err()
-}
-
-// page reads page and per_page.
 func (i input) page() relay.Page {
 	return relay.Page{
 		Number:  i.Int("page", 1, maxPage, "a number from 1 to"),
@@ -144,7 +126,6 @@ func (i input) page() relay.Page {
 	}
 }
 
-// descending reads order_direction.
 func (i input) descending() bool {
 	text := i.Text("order_direction")
 	if text != "" && text != "asc" && text != "desc" {
@@ -189,12 +170,10 @@ func (i input) filters(query url.Values, filterable []string) (filters []sim.Fil
 	return filters
 }
 
-// unknownField returns the problem of a field without a filter.
 func unknownField(filterable []string) string {
 	return "The field must be one of: " + strings.Join(filterable, ", ") + "."
 }
 
-// metaJSON is the meta of lists.
 type metaJSON struct {
 	CurrentPage int `json:"current_page"`
 	LastPage    int `json:"last_page"`
@@ -203,12 +182,20 @@ type metaJSON struct {
 	Count       int `json:"count"` // on this page
 }
 
-// list returns a handler that answers with a page of a list of rendered records. The list is
-// ordered by columns and filtered by those that are filterable.
+// list returns a handler that answers with a page of a list of rendered records. Its parameters
+// are page, per_page, order_by (one of columns), order_direction and
+// filters[field][operator|value] for the filterable fields.
 func list[A, B any](message string, columns, filterable []string, find func(*fiber.Ctx, sim.Query) ([]A, int, error), render func(A) B) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		q, err := listing(c, columns, filterable)
+		i, query, err := listInput(c)
 		if err != nil {
+			return err
+		}
+		q := sim.Query{Page: i.page(), OrderBy: i.Text("order_by"), Descending: i.descending(), Filters: i.filters(query, filterable)}
+		if q.OrderBy != "" && !slices.Contains(columns, q.OrderBy) {
+			i.AddNamed("order_by", "The %s must be one of: "+strings.Join(columns, ", ")+".")
+		}
+		if err := i.Err(); err != nil {
 			return err
 		}
 		found, total, err := find(c, q)

@@ -17,7 +17,6 @@ import (
 	"github.com/penstock/penstock/relay/usage"
 )
 
-// jobJSON is a job of a list.
 type jobJSON struct {
 	ID        string              `json:"id"`
 	Action    provisioning.Action `json:"action"`
@@ -52,7 +51,6 @@ func (s *Surface) listJobs(c *fiber.Ctx) error {
 	return paged(c, "Jobs found.", page, httpd.Each(found, jobOf), total)
 }
 
-// statusJSON is the state of a job, and the reason if it failed.
 type statusJSON struct {
 	ID     string    `json:"id"`
 	Status job.State `json:"status"`
@@ -67,7 +65,6 @@ func statusOf(j job.Job) statusJSON {
 	return view
 }
 
-// orderedJSON is the answer to a request for CDRs or usage.
 type orderedJSON struct {
 	Message string `json:"message"`
 	Data    struct {
@@ -75,7 +72,6 @@ type orderedJSON struct {
 	} `json:"data"`
 }
 
-// order returns a handler that requests a report and answers with its job.
 func order(message string, request func(context.Context, relay.AccountID, usage.Request) (string, error)) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		ask, err := read(c, input.usage)
@@ -95,7 +91,6 @@ func order(message string, request func(context.Context, relay.AccountID, usage.
 	}
 }
 
-// usage reads the parameters of a report.
 func (i input) usage() usage.Request {
 	return usage.Request{
 		Start: i.moment("start_time"), End: i.moment("end_time"),
@@ -120,7 +115,6 @@ func unready(err, none error) error {
 	return err
 }
 
-// streamCDR streams the file of a CDR report.
 func (s *Surface) streamCDR(c *fiber.Ctx) error {
 	f, err := s.Usage.CDR(c.UserContext(), httpd.AccountOf(c), params.Path(c, "id"))
 	if err != nil {
@@ -132,7 +126,6 @@ func (s *Surface) streamCDR(c *fiber.Ctx) error {
 	return nil
 }
 
-// usageRowJSON is a row of a usage report.
 type usageRowJSON struct {
 	ICCID        string `json:"iccid"`
 	SubscriberID string `json:"subscriber_id"`
@@ -143,7 +136,6 @@ type usageRowJSON struct {
 	Unit         string `json:"unit"`
 }
 
-// usageReport answers with a page of a usage report.
 func (s *Surface) usageReport(c *fiber.Ctx) error {
 	i, _, err := listInput(c)
 	if err != nil {

@@ -33,7 +33,6 @@ func withoutCodes(find func(*fiber.Ctx, sim.Query) ([]sim.SIM, int, error)) func
 	}
 }
 
-// limit reads the parameters of a monthly limit.
 func (i input) limit() sim.LimitChange {
 	c := sim.LimitChange{
 		Monthly: i.Integer("monthly_usage_limit"), NoMonthly: i.Null("monthly_usage_limit"),
@@ -45,7 +44,6 @@ func (i input) limit() sim.LimitChange {
 	return c
 }
 
-// recipient reads e-mail address and number of a recipient.
 func (i input) recipient() sim.Recipient {
 	return sim.Recipient{Email: i.Text("email"), Number: i.Text("number")}
 }
@@ -54,7 +52,6 @@ func (s *Surface) register(ctx context.Context, acct relay.AccountID, subscriber
 	return s.SIMs.Register(ctx, acct, subscriber, sim.Required())
 }
 
-// subscriber reads the fields of a subscriber.
 func (i input) subscriber() (subscriber sim.Subscriber) {
 	for _, f := range subscriber.Fields() {
 		*f.Value = i.Text(f.Name)
@@ -62,7 +59,6 @@ func (i input) subscriber() (subscriber sim.Subscriber) {
 	return subscriber
 }
 
-// pool reads a new pool or a change to one.
 func (i input) pool() sim.PoolChange {
 	change := sim.PoolChange{Name: i.Optional("name"), Limit: i.limit()}
 	if i.Value("recipients") != nil {
@@ -71,7 +67,6 @@ func (i input) pool() sim.PoolChange {
 	return change
 }
 
-// recipients reads an array of objects.
 func (i input) recipients() []sim.Recipient {
 	list, ok := i.Value("recipients").([]any)
 	if !ok {
@@ -91,10 +86,8 @@ func (i input) recipients() []sim.Recipient {
 	return recipients
 }
 
-// iccids reads a list of ICCIDs.
 func (i input) iccids() []string { return i.Texts("iccids") }
 
-// attach puts SIMs into a pool.
 func (s *Surface) attach(c *fiber.Ctx) error {
 	list, err := read(c, input.iccids)
 	if err != nil {

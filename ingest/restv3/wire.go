@@ -7,7 +7,6 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// envelope is the envelope of answers.
 type envelope struct {
 	Success bool      `json:"success"`
 	Message string    `json:"message"`
@@ -31,7 +30,6 @@ func record[A, B any](status int, message string, handle func(*fiber.Ctx) (A, er
 	}
 }
 
-// simJSON is a SIM.
 type simJSON struct {
 	ICCID          string `json:"iccid"`
 	IMSI           string `json:"imsi,omitempty"`
@@ -55,7 +53,6 @@ func simOf(s sim.SIM) simJSON {
 	}
 }
 
-// limitedJSON is a SIM with its limits.
 type limitedJSON struct {
 	simJSON
 	MonthlyLimit int64  `json:"monthly_usage_limit"`
@@ -67,7 +64,6 @@ func limitedOf(s sim.SIM) limitedJSON {
 	return limitedJSON{simOf(s), s.Limit.Monthly, httpd.OrNull(s.Limit.Warning), string(s.Limit.Cap)}
 }
 
-// recipientJSON is a recipient of a SIM or of a pool.
 type recipientJSON struct {
 	ID     string  `json:"id"`
 	Email  string  `json:"email"`
@@ -78,7 +74,6 @@ func recipientOf(r sim.Recipient) recipientJSON {
 	return recipientJSON{r.ID, r.Email, httpd.OrNull(r.Number)}
 }
 
-// watchedJSON is a SIM with its recipients.
 type watchedJSON struct {
 	simJSON
 	Recipients []recipientJSON `json:"recipients"`
@@ -88,7 +83,6 @@ func watchedOf(s sim.SIM) watchedJSON {
 	return watchedJSON{simOf(s), httpd.Each(s.Recipients, recipientOf)}
 }
 
-// poolJSON is a pool.
 type poolJSON struct {
 	ID           string          `json:"id"`
 	Name         string          `json:"name"`

@@ -176,7 +176,6 @@ func (r *visitor) refuse(n ast.Node, reason string) {
 	}
 }
 
-// refusal is the error of the first reason.
 func (r *visitor) refusal(source string) error {
 	if !r.located {
 		return errors.New(r.reason)

@@ -58,7 +58,6 @@ func (c *Rule) Holds(s *Subject) (bool, error) {
 	return holds, nil
 }
 
-// ruleProgram runs the code of an expression of a rule.
 type ruleProgram struct {
 	code     *vm.Program
 	roots    []string
@@ -82,7 +81,6 @@ type filledSlot struct {
 	missing            error
 }
 
-// ruleMachine has the memory of one run.
 type ruleMachine struct {
 	vm  vm.VM
 	env map[string]any
@@ -166,7 +164,6 @@ func (p *ruleProgram) run(s *Subject, extra map[string]any) (any, error) {
 	return nil, err
 }
 
-// present refuses a missing value.
 func present(args ...any) (any, error) {
 	if args[0] != nil {
 		return args[0], nil

@@ -39,7 +39,6 @@ type ruleVisitor struct {
 	uncalled map[*ast.IdentifierNode]bool // functions that stand where a value should
 }
 
-// ruleSlot is a value below a root.
 type ruleSlot struct{ root, key string }
 
 func newRuleVisitor(name string, body bool) *ruleVisitor {
@@ -152,7 +151,6 @@ func wrap(node *ast.Node, function string, args ...ast.Node) {
 	(*node).SetLocation(location)
 }
 
-// optional lets a slot be missing.
 func (r *ruleVisitor) optional(node *ast.Node) {
 	if n, ok := (*node).(*ast.IdentifierNode); ok && r.isSlot(n.Value) {
 		n.Value = optionalMark + n.Value

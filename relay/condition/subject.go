@@ -72,7 +72,6 @@ func subjectTypes() types.Map {
 	}
 }
 
-// root returns the value of a bare name.
 func (s *Subject) root(name string) any {
 	switch name {
 	case rootValues:
@@ -95,7 +94,6 @@ func (s *Subject) root(name string) any {
 	return nil
 }
 
-// object returns the fields of a root that are there.
 func (s *Subject) object(root string, fields ...string) map[string]any {
 	fieldTypes := make(map[string]any, len(fields))
 	for _, f := range fields {

@@ -26,7 +26,7 @@ type accountCache struct {
 	devices  map[string]*cachedDevice // by identifier
 	decoders map[string]*compiled     // nil for one that does not exist: creating it changes the version
 	programs *programs                // shared by all versions
-	types    map[string]SensorType    // nil before sensorTypes
+	types    map[string]SensorType    // nil until a text is decoded
 }
 
 // cachedDevice is a device with its decoder and sensors. Sensors are only added.
@@ -81,7 +81,6 @@ func (s *Service) retryIfGone(acct relay.AccountID, err error) error {
 	return relay.Errorf(relay.KindUnavailable, "the database lacks a cached record: %w", err)
 }
 
-// forget drops the cache of an account.
 func (c *recordCache) forget(acct relay.AccountID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,21 +106,19 @@ func (s *Service) refresh(ctx context.Context, b *batch) error {
 	for _, acct := range accts {
 		version := versions[acct].Records
 		a, ok := c.accounts[acct]
-		switch {
-		case !ok:
+		if !ok {
 			c.accounts[acct] = newAccountCache(version, newPrograms())
-		case a.version != version || a.size() > maxCachedDevices:
+			continue
+		}
+		a.mu.Lock()
+		isFull := len(a.devices) > maxCachedDevices
+		a.mu.Unlock()
+		if a.version != version || isFull {
 			a.programs.sweep(s.options.Now())
 			c.accounts[acct] = newAccountCache(version, a.programs)
 		}
 	}
 	return nil
-}
-
-func (a *accountCache) size() int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return len(a.devices)
 }
 
 func (a *accountCache) device(identifier string) *cachedDevice {
@@ -166,25 +163,6 @@ func (s *Service) decoder(ctx context.Context, ab *accountBatch, id string) (c *
 		a.decoders[id] = c
 	}
 	return c, c == nil, nil
-}
-
-// sensorTypes returns the sensor types, which are loaded once: a change of one changes
-// the version of the account's records.
-func (a *accountCache) sensorTypes(ctx context.Context, store *Store) (map[string]SensorType, error) {
-	a.mu.Lock()
-	types := a.types
-	a.mu.Unlock()
-	if types != nil {
-		return types, nil
-	}
-	types, err := store.SensorTypes(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("iot: sensor types: %w", err)
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.types = types
-	return types, nil
 }
 
 func newCachedDevice(d Device, sensors []Sensor, c *compiled) *cachedDevice {

@@ -37,7 +37,6 @@ func (s *Service) Claims(ctx context.Context, prefix, cursor string, limit int) 
 	return claims[:limit], claims[limit-1].Identifier, nil
 }
 
-// isHex reports whether a text has only lower-case hexadecimal digits.
 func isHex(text string) bool { return strings.Trim(text, "0123456789abcdef") == "" }
 
 // ReleaseClaim lets the next account that sends a frame with the identifier, or creates

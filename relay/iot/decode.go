@@ -76,7 +76,6 @@ func (s *Service) decode(ctx context.Context, b *batch) error {
 	return nil
 }
 
-// setTime sets the frame's time and adds the notes of its sender's parser.
 func (w *work) setTime() {
 	sampleTime, notes := SampleTime(&w.Frame, w.ReceivedAt)
 	w.time = sampleTime
@@ -143,11 +142,22 @@ func (s *Service) decodeFrame(ctx context.Context, t *scheduler, w *work, follow
 	if w.device.limitReached.Load() {
 		w.limitReason = s.seriesLimitReason()
 	}
-	var types map[string]SensorType // only texts need it
+	// Only texts need the sensor types, which are loaded once: a change of one changes the version
+	// of the account's records.
+	var types map[string]SensorType
 	if slices.ContainsFunc(w.decoded.Readings, func(r decoders.Reading) bool { return r.IsText }) {
-		var err error
-		if types, err = s.accounts.account(w.Account).sensorTypes(ctx, s.store); err != nil {
-			return err
+		a := s.accounts.account(w.Account)
+		a.mu.Lock()
+		types = a.types
+		a.mu.Unlock()
+		if types == nil {
+			var err error
+			if types, err = s.SensorTypes(ctx); err != nil {
+				return err
+			}
+			a.mu.Lock()
+			a.types = types
+			a.mu.Unlock()
 		}
 	}
 	w.mapReadings(w.decoded.Readings, types)
@@ -166,7 +176,6 @@ func (w *work) decoderInput() *decoders.Frame {
 	return &f
 }
 
-// recordResult records the errors, warnings and excess values of a codec.
 func (w *work) recordResult(result decoders.Result, err error) {
 	if err != nil {
 		w.noteOrRefuse(len(result.Readings) > 0, err.Error())
@@ -309,7 +318,6 @@ func (b *batch) uniqueTimes() {
 	}
 }
 
-// hasCollision reports whether a reading of a post would overwrite another.
 func hasCollision(post []*work, seen map[pointKey]bool) bool {
 	for _, w := range post {
 		for i := range w.points {

@@ -51,7 +51,6 @@ func (s *Service) checkSource(p relay.Problems, d Decoder) error {
 	return nil
 }
 
-// sourceField is the field that an error of a compiler is about.
 func sourceField(err error) string {
 	if e, ok := errors.AsType[*decoders.Error](err); ok && e.Field == "codec" {
 		return "codec"
@@ -175,7 +174,6 @@ func (s *Service) ChangeDecoder(ctx context.Context, acct relay.AccountID, id st
 	})
 }
 
-// sameCodec reports whether both decoders run the same code.
 func (d Decoder) sameCodec(otherDecoder Decoder) bool {
 	return d.Codec == otherDecoder.Codec && d.Source == otherDecoder.Source && d.UseRawPayload == otherDecoder.UseRawPayload
 }

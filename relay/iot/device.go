@@ -140,7 +140,6 @@ func SensorID(deviceID, key string) string {
 	return deviceID + "." + hex.EncodeToString(sum[:6])
 }
 
-// deviceOf returns the device id within a sensor id.
 func deviceOf(sensorID string) string {
 	device, _, _ := strings.Cut(sensorID, ".")
 	return device

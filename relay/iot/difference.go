@@ -34,7 +34,6 @@ type Difference struct {
 	Latest bool
 }
 
-// differences compares the readings that frames would store with the stored ones.
 func (s *Service) differences(ctx context.Context, b *batch, previews []PreviewedFrame) error {
 	frames := make(map[Ref][]int) // by device
 	for i, w := range b.frames {
@@ -65,7 +64,6 @@ func (s *Service) differences(ctx context.Context, b *batch, previews []Previewe
 	return nil
 }
 
-// history holds the stored readings of a device around some frames.
 type history struct {
 	stored map[pointID]Point
 	byTime map[int64][]pointID
@@ -101,22 +99,38 @@ func (s *Service) history(ctx context.Context, acct relay.AccountID, device stri
 		return h, nil
 	}
 	for _, r := range timeRanges(works) {
-		q.From, q.To = r.start, r.end
-		if err := s.readHistory(ctx, q, h); err != nil {
-			return nil, err
+		// Page by page, newest first. Pages overlap by the last timestamp, unless a page has only
+		// one timestamp.
+		for q.From, q.To = r.start, r.end; !q.To.Before(q.From); {
+			points, err := s.readings.Readings(ctx, q)
+			if err != nil {
+				return nil, relay.Errorf(relay.KindUnavailable, "iot: stored readings: %w", err)
+			}
+			for _, p := range points {
+				id := pointID{p.SensorID, p.Time.UnixNano()}
+				if _, ok := h.stored[id]; !ok {
+					h.byTime[id.ns] = append(h.byTime[id.ns], id)
+				}
+				h.stored[id] = p
+			}
+			if len(points) < q.Limit {
+				break
+			}
+			oldest := points[len(points)-1].Time
+			if q.To = oldest; points[0].Time.Equal(oldest) {
+				q.To = oldest.Add(-1)
+			}
 		}
 	}
 	return h, nil
 }
 
-// timeRange is a range that is read with one query.
 type timeRange struct{ start, end time.Time }
 
 // maxGap is the largest gap between two times of one range. Frames further apart
 // are read separately, so that a few frames of a week do not load the whole week.
 const maxGap = 10 * time.Minute
 
-// timeRanges returns the time ranges that frames cover.
 func timeRanges(works []*work) []timeRange {
 	var times []time.Time
 	for _, w := range works {
@@ -137,34 +151,6 @@ func timeRanges(works []*work) []timeRange {
 		ranges = append(ranges, timeRange{t, t})
 	}
 	return ranges
-}
-
-// readHistory fills a history page by page, newest first. Pages overlap by the
-// last timestamp, unless a page has only one timestamp.
-func (s *Service) readHistory(ctx context.Context, q Query, h *history) error {
-	for {
-		points, err := s.readings.Readings(ctx, q)
-		if err != nil {
-			return relay.Errorf(relay.KindUnavailable, "iot: stored readings: %w", err)
-		}
-		for _, p := range points {
-			m := pointID{p.SensorID, p.Time.UnixNano()}
-			if _, ok := h.stored[m]; !ok {
-				h.byTime[m.ns] = append(h.byTime[m.ns], m)
-			}
-			h.stored[m] = p
-		}
-		if len(points) < q.Limit {
-			return nil
-		}
-		oldest := points[len(points)-1].Time
-		if q.To = oldest; points[0].Time.Equal(oldest) {
-			q.To = oldest.Add(-1)
-		}
-		if q.To.Before(q.From) {
-			return nil
-		}
-	}
 }
 
 // compare lists the readings of a frame in their order, followed by the stored

@@ -48,7 +48,6 @@ type Ref struct {
 	ID      string
 }
 
-// compare orders records by account and id.
 func (r Ref) compare(otherRef Ref) int {
 	return cmp.Or(cmp.Compare(r.Account, otherRef.Account), cmp.Compare(r.ID, otherRef.ID))
 }
@@ -63,7 +62,6 @@ type FoundDevice struct {
 // maxRanked is the largest number of devices that one list may order by their silence.
 const maxRanked = 200_000
 
-// scanChunk is the number of devices that are read at a time.
 const scanChunk = 1000
 
 // FindDevices returns a page of devices with the time that each was heard, and the
@@ -155,7 +153,6 @@ func (s *Service) silent(ctx context.Context, f *DeviceFilter, place devicePlace
 	return places[:min(len(places), f.Limit+1)], nil
 }
 
-// rank sets when devices of one account were heard.
 func (s *Service) rank(ctx context.Context, places []devicePlace) error {
 	heard, err := s.heardLast(ctx, places[0].Account, idsOf(places))
 	for i := range places {
@@ -213,13 +210,11 @@ func (s *Service) found(ctx context.Context, page []devicePlace, rank bool) ([]F
 	return found, nil
 }
 
-// devicePlace is a place in a list of devices; heard is zero in the order of accounts.
 type devicePlace struct {
 	heard time.Time
 	Ref
 }
 
-// compare orders places by the time of the last contact, then by account and id.
 func (p devicePlace) compare(otherDevicePlace devicePlace) int {
 	return cmp.Or(p.heard.Compare(otherDevicePlace.heard), p.Ref.compare(otherDevicePlace.Ref))
 }

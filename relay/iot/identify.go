@@ -10,7 +10,6 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// accountBatch holds the state for identifying the frames of one account.
 type accountBatch struct {
 	acct  relay.AccountID
 	cache *accountCache
@@ -134,7 +133,6 @@ func (s *Service) namedDecoder(ctx context.Context, ab *accountBatch, w *work) (
 	return c, err
 }
 
-// importDevice creates the device of a frame from an unknown device.
 func (s *Service) importDevice(ctx context.Context, ab *accountBatch, w *work) error {
 	if err := s.loadLimits(ctx, ab); err != nil {
 		return err

@@ -137,7 +137,6 @@ type batch struct {
 	versions map[relay.AccountID]Version
 }
 
-// work is the state of one frame.
 type work struct {
 	*Arrival
 	outcome     Outcome
@@ -232,8 +231,18 @@ func boundedDedup(f *decoders.Frame) string {
 
 // claim drops the frames that an earlier record brought.
 func (s *Service) claim(ctx context.Context, b *batch) error {
-	return b.markDuplicates(func(frames []Seen) ([]string, error) {
-		return s.safeCache.claim(ctx, frames, s.options.DedupWindow)
+	return b.markDuplicates(func(frames []Seen) (records []string, err error) {
+		ok, err := s.safeCache.call(ctx, func() (err error) {
+			records, err = s.cache.Claim(ctx, frames, s.options.DedupWindow)
+			return err
+		})
+		if !ok { // without a cache all frames are new
+			records = records[:0]
+			for i := range frames {
+				records = append(records, frames[i].Record)
+			}
+		}
+		return records, err
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 )
 
 // Version changes with the records and rules of an account.
@@ -17,11 +18,7 @@ func (s *Service) Version(ctx context.Context, acct relay.AccountID) (Version, e
 // was heard.
 func (s *Service) DevicesByID(ctx context.Context, acct relay.AccountID, ids []string) (map[string]Device, error) {
 	devices, err := s.store.DevicesByID(ctx, acct, ids)
-	devicesByID := make(map[string]Device, len(devices))
-	for _, d := range devices {
-		devicesByID[d.ID] = d
-	}
-	return devicesByID, err
+	return db.By(devices, func(d Device) string { return d.ID }), err
 }
 
 // HeardLast returns when devices were heard last, by id, zero for never. With sure,
@@ -48,7 +45,6 @@ func (s *Service) HeardLast(ctx context.Context, acct relay.AccountID, ids []str
 	return heard, nil
 }
 
-// lastSeen sets LastSeen of devices.
 func (s *Service) lastSeen(ctx context.Context, acct relay.AccountID, devices []Device) error {
 	ids := make([]string, len(devices))
 	for i := range devices {

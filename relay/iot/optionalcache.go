@@ -80,34 +80,6 @@ func (c *optionalCache) fresh(filled time.Time, maxAge time.Duration) bool {
 	return filled.After(c.missed) && c.now().Sub(filled) < maxAge
 }
 
-// claim is Cache.Claim; without a cache all frames are new.
-func (c *optionalCache) claim(ctx context.Context, frames []Seen, ttl time.Duration) (records []string, err error) {
-	ok, err := c.call(ctx, func() (err error) {
-		records, err = c.cache.Claim(ctx, frames, ttl)
-		return err
-	})
-	if ok || err != nil {
-		return records, err
-	}
-	records = make([]string, len(frames))
-	for i := range frames {
-		records[i] = frames[i].Record
-	}
-	return records, nil
-}
-
-// mergeParts is Cache.MergeParts; without a cache it returns nothing.
-func (c *optionalCache) mergeParts(ctx context.Context, acct relay.AccountID, parts []FramePart, ttl time.Duration) (merged []MergedFrame, err error) {
-	ok, err := c.call(ctx, func() (err error) {
-		merged, err = c.cache.MergeParts(ctx, acct, parts, ttl)
-		return err
-	})
-	if !ok {
-		merged = nil
-	}
-	return merged, err
-}
-
 // Cache holds data whose loss is harmless: it is read again from the reading store, or
 // a repeated frame is stored over itself. It may be emptied at any time, and does not
 // know which devices exist.

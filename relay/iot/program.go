@@ -82,7 +82,6 @@ func (p *program) recordCall(now time.Time, took time.Duration, overrun bool) (s
 	return true
 }
 
-// newProgram compiles the source of a decoder.
 func (s *Service) newProgram(d Decoder) (*program, error) {
 	codec, err := s.compile(d.Codec, d.Source, d.UseRawPayload)
 	if err != nil {

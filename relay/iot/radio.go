@@ -203,9 +203,16 @@ func (s *Service) mergeParts(ctx context.Context, b *batch) error {
 		if len(parts) == 0 {
 			continue
 		}
-		merged, err := s.safeCache.mergeParts(ctx, acct, parts, s.options.DedupWindow)
+		var merged []MergedFrame
+		ok, err := s.safeCache.call(ctx, func() (err error) {
+			merged, err = s.cache.MergeParts(ctx, acct, parts, s.options.DedupWindow)
+			return err
+		})
 		if err != nil {
 			return fmt.Errorf("iot: merge posts of a frame: %w", err)
+		}
+		if !ok { // without a cache, each post counts alone
+			continue
 		}
 		for i := range merged {
 			works[i].merged = &merged[i]

@@ -129,7 +129,6 @@ func (r *RawFrame) marshal(v any) json.RawMessage {
 	return b
 }
 
-// sample is the JSON form of a decoders.Reading.
 type sample struct {
 	Key   string    `json:"key"`
 	Value *float64  `json:"value,omitempty"`
@@ -236,7 +235,6 @@ func (s *Store) KeepFrames(ctx context.Context, acct relay.AccountID, frames []R
 	})
 }
 
-// frameKey is the primary key of a raw frame.
 type frameKey struct {
 	account    relay.AccountID
 	device, id string

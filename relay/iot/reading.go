@@ -105,7 +105,6 @@ type Query struct {
 	Limit    int
 }
 
-// ofTypes returns the query for sensor types.
 func (q Query) ofTypes(types []string) Query {
 	q.Types = types
 	return q
@@ -283,7 +282,6 @@ func (u Units) average(t SensorType, v float64) (converted float64, finite bool)
 	return rounded(v), finite
 }
 
-// rounded rounds a number to 12 digits.
 func rounded(v float64) float64 {
 	if size := math.Abs(v); size >= 1 && size < 1e9 {
 		scale := 1e11

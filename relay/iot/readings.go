@@ -182,7 +182,6 @@ func (s *Service) overview(ctx context.Context, acct relay.AccountID, deviceID s
 	return o, types, nil
 }
 
-// sensorTypes is the cached list of sensor types with its version.
 type sensorTypes struct {
 	version int64
 	types   map[string]SensorType
@@ -273,11 +272,8 @@ type typeCache struct {
 	types map[Ref][]string // by device
 }
 
-// maxCachedTypes is the largest number of devices that are cached before the cache is
-// cleared.
 const maxCachedTypes = 50_000
 
-// queryResult is the answer of a reading store.
 type queryResult[T any] struct {
 	rows []T
 	err  error

@@ -78,7 +78,6 @@ func (s *Service) CreateDevice(ctx context.Context, acct relay.AccountID, n NewD
 	return d, s.store.CreateDevice(ctx, acct, d, sensors)
 }
 
-// identifier checks and normalises the identifier of a new device by its type.
 func (n *NewDevice) identifier(p relay.Problems) string {
 	field, form := "identifier", ""
 	identifier, _ := NormalizeIdentifier(n.Identifier)
@@ -130,7 +129,6 @@ func (s *Service) CreateLocation(ctx context.Context, acct relay.AccountID, l Lo
 	return l, s.store.CreateLocation(ctx, acct, l)
 }
 
-// checkLocation notes that the account has no such location.
 func (s *Service) checkLocation(ctx context.Context, acct relay.AccountID, p relay.Problems, id string) error {
 	locations, err := s.store.Locations(ctx, acct)
 	if err != nil {
@@ -209,7 +207,6 @@ func (s *Service) DeleteDevice(ctx context.Context, acct relay.AccountID, id str
 	return s.safeCache.change(ctx, func() error { return s.cache.ForgetDevice(ctx, acct, id) })
 }
 
-// apply sets the given fields and adds their problems.
 func (c DeviceChange) apply(p relay.Problems, d *Device) {
 	if c.Name != nil {
 		p.Require("name", *c.Name)

@@ -67,7 +67,6 @@ func (s *Service) seriesLimitReason() string {
 	return fmt.Sprintf("the account may have no more than %d series (sensors of devices)", s.options.MaxSeries)
 }
 
-// roomForSensors reports whether an account may have so many sensors more.
 func (s *Service) roomForSensors(ctx context.Context, acct relay.AccountID, count int) (bool, error) {
 	if count == 0 {
 		return true, nil
@@ -79,7 +78,6 @@ func (s *Service) roomForSensors(ctx context.Context, acct relay.AccountID, coun
 	return n+count <= s.options.MaxSeries, nil
 }
 
-// insertSensors adds the sensors of a batch whose keys the device lacks.
 const insertSensors = `
 	INSERT INTO sensor (account, device, key, created, doc)
 	SELECT $1, $2, key, created, doc
@@ -87,7 +85,6 @@ const insertSensors = `
 	WHERE true
 	ON CONFLICT DO NOTHING`
 
-// sensorRows returns the batch of insertSensors.
 func sensorRows(sensors []Sensor) *db.Batch {
 	return db.BatchOf("key, created, doc", sensors, func(sensor *Sensor) []any {
 		return []any{sensor.Key, db.Nanos(sensor.CreatedAt), db.JSON(sensor)}

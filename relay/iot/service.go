@@ -128,7 +128,6 @@ func (s *Service) evaluateRules(ctx context.Context, b *batch) error {
 	return nil
 }
 
-// seenByRules reports whether rules look at a frame.
 func (w *work) seenByRules() bool {
 	f := &w.Frame
 	return !w.NoRules && w.open() && w.device != nil && !w.outcome.Deferred && !f.Simulated &&

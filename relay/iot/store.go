@@ -48,7 +48,6 @@ const (
 // typesVersion counts the changes of sensor types.
 const typesVersion = "iot/types"
 
-// versionOf names the version of an account's records.
 func versionOf(acct relay.AccountID) string { return "iot/" + acct.String() }
 
 // RulesVersionOf names the version of an account's rules.
@@ -80,7 +79,6 @@ func (s *Store) write(ctx context.Context, label, version string, do func(ctx co
 	})
 }
 
-// put saves a document and increments a version.
 func put[T any](ctx context.Context, s *Store, t db.Documents[T], acct relay.AccountID, id string, v T, version string) error {
 	return s.write(ctx, t.Noun(id), version, func(ctx context.Context, tx *db.Tx) error {
 		return t.Put(ctx, tx, acct, id, v)

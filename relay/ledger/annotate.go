@@ -8,7 +8,6 @@ import (
 	"github.com/penstock/penstock/relay/job"
 )
 
-// annotation is the input of a job that appends metadata.
 type annotation struct {
 	Token    string          `json:"token"` // the text
 	Metadata json.RawMessage `json:"metadata"`

@@ -111,11 +111,6 @@ func (t *table[K, V]) get(key K) V {
 func (t *table[K, V]) set(key K, value V) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.put(key, value)
-}
-
-// put is set with the lock held.
-func (t *table[K, V]) put(key K, value V) {
 	if t.rows == nil {
 		t.rows = make(map[K]V)
 	}
@@ -142,18 +137,14 @@ type alarms struct{ table[string, string] }
 // token may be wrong.
 const maxAlarms = 100
 
-// aboutToken is the subject of an alarm about a token.
 func aboutToken(id string) string { return "token " + id }
 
 func (a *alarms) raise(label, text string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.rows[label] != "" || len(a.rows) < maxAlarms || !strings.HasPrefix(label, aboutToken("")) {
-		a.put(label, text)
+	known := a.all()
+	if known[label] != "" || len(known) < maxAlarms || !strings.HasPrefix(label, aboutToken("")) {
+		a.set(label, text)
 	}
 }
-
-func (a *alarms) has(label string) bool { return a.get(label) != "" }
 
 // alarm raises an alarm about a ledger. Operations on the ledger wait,
 // as for a back end that is down, until its store matches the signed head.

@@ -53,7 +53,6 @@ func (a Authenticator) mac(r Row) []byte {
 // token that it followed then.
 func (a Authenticator) authentic(r Row) bool { return hmac.Equal(r.MAC, a.mac(r)) }
 
-// notAuthentic describes a row that is not authentic.
 const notAuthentic = "was not written by a gateway: it, or the entry of its token before it, was added, changed or removed in the database"
 
 // Mismatch is the error for a token whose stored entries are not those that gateways

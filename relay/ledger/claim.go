@@ -15,7 +15,6 @@ import (
 // EventClaimed is the type of the event that notifies an account of claims.
 const EventClaimed = "token.claimed"
 
-// claims is the input of a job that claims.
 type claims struct {
 	Tokens []string `json:"tokens"` // their texts
 }
@@ -114,7 +113,6 @@ func (s *Service) signByID(ctx context.Context, acct relay.AccountID, id string)
 	return err
 }
 
-// outcomes puts results into words.
 func outcomes(texts []string, results []ClaimResult) []ClaimOutcome {
 	list := make([]ClaimOutcome, len(texts))
 	for i, text := range texts {

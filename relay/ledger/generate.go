@@ -22,7 +22,6 @@ type NewToken struct {
 	RedirectMeta    json.RawMessage
 }
 
-// generation is the input of a job that generates.
 type generation struct {
 	Token    string `json:"token"` // the text
 	Ledger   string `json:"ledger"`

@@ -37,7 +37,6 @@ func (m *memory) Keep(p Place, signed string) error {
 
 func (m *memory) All() map[Place]string { return m.all() }
 
-// trust is a stored head that was examined.
 type trust struct {
 	log  Log // Head and SealedHead
 	head merkle.Head
@@ -182,7 +181,6 @@ func (s *Service) Check(ctx context.Context) error {
 	return errors.New(text + "; see docs/operations/ledgers.md")
 }
 
-// wrongHash describes how the hash of a ledger differs from its head, if it has one.
 func wrongHash(hash, head string) string {
 	origin, _, found := strings.Cut(head, "\n")
 	if !found || origin == merkle.Origin(hash) {
@@ -213,10 +211,10 @@ func (s *Service) Lost(ctx context.Context) (lost []string, err error) {
 		if !known && log.Log.Head == "" { // a new ledger, whose first head another gateway may be signing
 			continue
 		}
-		if _, same := s.current(log.Place, log.Log); same && !s.alarms.has(log.Place.String()) {
+		if _, same := s.current(log.Place, log.Log); same && s.alarms.get(log.Place.String()) == "" {
 			continue
 		}
-		if err := s.look(ctx, log.Place); err != nil && !s.alarms.has(log.Place.String()) {
+		if err := s.look(ctx, log.Place); err != nil && s.alarms.get(log.Place.String()) == "" {
 			return nil, err
 		}
 	}

@@ -124,10 +124,8 @@ func (s *Service) prove(ctx context.Context, acct relay.AccountID, l Ledger, tok
 	return err
 }
 
-// subjectOf names the log whose subset a token's entries are.
 func subjectOf(tokenID string) string { return "token/" + tokenID }
 
-// readEntry reads the bytes of an entry.
 func readEntry(n int64, b []byte) (Entry, error) {
 	var f leaf
 	if b == nil {

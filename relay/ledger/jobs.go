@@ -56,7 +56,6 @@ func (s *Service) submit(ctx context.Context, acct relay.AccountID, id string, k
 // the input of one kind can be read as that of another.
 func inputOf(kind job.Kind, id string) string { return "job " + id + " " + string(kind) }
 
-// input decodes the input of a job.
 func (s *Service) input(ctx context.Context, j job.Job, input any) error {
 	var sealed sealedInput
 	if err := json.Unmarshal(j.Input, &sealed); err != nil {
@@ -108,7 +107,6 @@ func (s *Service) Job(ctx context.Context, acct relay.AccountID, id string) (Sta
 	return st, err
 }
 
-// result adds the result of a completed job.
 func (s *Service) result(ctx context.Context, j job.Job, st *Status) error {
 	if j.Kind == KindClaim {
 		var input claims

@@ -130,7 +130,6 @@ type leaf struct {
 	Type EntryType       `json:"type"`
 }
 
-// newLeaf makes the bytes of an entry.
 func newLeaf(kind EntryType, t time.Time, data any) ([]byte, error) {
 	b, err := canonical(data)
 	if err != nil {

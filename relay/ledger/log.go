@@ -96,7 +96,6 @@ func (s *Service) signBatch(ctx context.Context, p Place, l Ledger, log Log, hea
 	return err
 }
 
-// treeOf is the subject of an alarm about the tree of a ledger.
 func treeOf(p Place) string { return p.String() + ": tree" }
 
 // run lists the numbers from a up to, not including, b.
@@ -108,7 +107,6 @@ func run(a, b int64) []int64 {
 	return indexes
 }
 
-// reader reads a ledger's stored hashes.
 func (s *Service) reader(ctx context.Context, acct relay.AccountID, ledgerID string) merkle.Read {
 	return func(indexes []int64) ([]merkle.Hash, error) {
 		return s.deps.Store.Hashes(ctx, acct, ledgerID, indexes)

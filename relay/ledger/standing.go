@@ -69,21 +69,13 @@ func differs(t Token, data json.RawMessage) string {
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		value, inToken := tokenFacts[name]
 		inEntry, ok := entry[name]
-		if inToken != ok || !same(value, inEntry) {
+		a, errA := canonical(value)
+		b, errB := canonical(inEntry)
+		if inToken != ok || errA != nil || errB != nil || !bytes.Equal(a, b) {
 			wrong = append(wrong, name)
 		}
 	}
 	return strings.Join(wrong, ", ")
-}
-
-// same reports whether a value is the one of some JSON.
-func same(value any, text json.RawMessage) bool {
-	a, err := canonical(value)
-	if err != nil {
-		return false
-	}
-	b, err := canonical(text)
-	return err == nil && bytes.Equal(a, b)
 }
 
 // event is the common data of entries, and the number of a claim.
@@ -94,7 +86,6 @@ type event struct {
 	Metadata json.RawMessage `json:"metadata"`
 }
 
-// readEvent decodes an entry and its data.
 func readEvent(sequence int64, b []byte) (Entry, event, error) {
 	var data event
 	e, err := readEntry(sequence, b)
@@ -178,7 +169,6 @@ func (s *Service) appended(ctx context.Context, acct relay.AccountID, t Token) (
 	return metadata, nil
 }
 
-// wrongStanding describes how a token differs from its entries.
 func (a Authenticator) wrongStanding(st Standing) string {
 	if st.Token.ID != st.ID {
 		return "it has the document of another token"

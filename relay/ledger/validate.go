@@ -140,7 +140,6 @@ func (s *Service) Follow(ctx context.Context, c Credential) (string, error) {
 // one of another account, one without its private token.
 const InvalidToken = "The given token was invalid."
 
-// errInvalidToken refuses a token.
 func errInvalidToken() error {
 	return &relay.Error{Kind: relay.KindInvalid, Message: InvalidToken, Fields: map[string][]string{"token": {InvalidToken}}}
 }

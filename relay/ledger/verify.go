@@ -30,7 +30,6 @@ type Report struct {
 	Count  int
 }
 
-// maxFaults is the largest number of faults that are named.
 const maxFaults = 100
 
 func (r *Report) fault(n int64, problem string) {
@@ -56,8 +55,25 @@ func (s *Service) Verify(ctx context.Context, acct relay.AccountID, ledgerID str
 		return r, err
 	}
 	r.Unsealed = log.Entries - log.Signed
-	if err := s.verifyHead(ctx, p, log, lastHead, &r); err != nil {
+
+	// 1. Check the key, the sealed head, the number of entries and the signature of the head.
+	r.Key, err = s.keyThere(ctx, p)
+	switch {
+	case corrupt(err):
+		r.fault(-1, "the key that signs the heads does not open: "+err.Error())
+	case err != nil:
 		return r, err
+	default:
+		wrong, err := s.wrongSeal(ctx, p, log, lastHead)
+		if wrong != "" && log.Head != "" {
+			r.fault(-1, wrong)
+		}
+		if head, bad := merkle.Open(log.Head, r.Key); bad == nil && (head.Size != log.Signed || log.Entries < log.Signed) {
+			r.fault(-1, fmt.Sprintf("the log has %d entries, %d of them sealed, and its signed head has %d", log.Entries, log.Signed, head.Size))
+		}
+		if err != nil {
+			return r, err
+		}
 	}
 	if lastHead != "" && lastHead != log.Head {
 		earlier = append(earlier, lastHead)
@@ -66,6 +82,8 @@ func (s *Service) Verify(ctx context.Context, acct relay.AccountID, ledgerID str
 	if c == nil {
 		return r, nil
 	}
+
+	// 2. Check every entry, and then the tokens.
 	for start := int64(0); start < r.Head.Size; start += batch {
 		end := min(start+batch, r.Head.Size)
 		entries, err := s.deps.Store.Entries(ctx, acct, l.ID, run(start, end))
@@ -87,28 +105,6 @@ func (s *Service) Verify(ctx context.Context, acct relay.AccountID, ledgerID str
 		return r, nil
 	}
 	return r, s.verifyTokens(ctx, p, log.Entries, &r)
-}
-
-// verifyHead checks what belongs to the head: the key, the sealed head and the number
-// of entries.
-func (s *Service) verifyHead(ctx context.Context, p Place, log Log, lastHead string, r *Report) (err error) {
-	if r.Key, err = s.keyThere(ctx, p); corrupt(err) {
-		r.fault(-1, "the key that signs the heads does not open: "+err.Error())
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	wrong, err := s.wrongSeal(ctx, p, log, lastHead)
-	if wrong != "" && log.Head != "" {
-		r.fault(-1, wrong)
-	}
-	if head, bad := merkle.Open(log.Head, r.Key); bad == nil {
-		if head.Size != log.Signed || log.Entries < log.Signed {
-			r.fault(-1, fmt.Sprintf("the log has %d entries, %d of them sealed, and its signed head has %d", log.Entries, log.Signed, head.Size))
-		}
-	}
-	return err
 }
 
 // checker opens the heads; nil if the latest head is not signed by the key.
@@ -147,7 +143,6 @@ func (r *Report) finish(c *merkle.Checker) {
 	r.Scope = scopeOf(r.Entries)
 }
 
-// scopeOf is the scope of a whole ledger.
 func scopeOf(entries int64) string {
 	if entries == 0 {
 		return "the whole ledger, which has none yet"

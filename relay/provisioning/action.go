@@ -21,7 +21,6 @@ const BulkReassign Action = "bulk_reassign"
 // List is the list of the jobs of an account's SIMs, and of its exports and reports.
 const List = "cellular"
 
-// kindPrefix begins the kinds of jobs.
 const kindPrefix = "sim."
 
 // Kind returns the kind of the jobs that perform an action.
@@ -30,7 +29,6 @@ func (a Action) Kind() job.Kind { return job.Kind(kindPrefix + string(a)) }
 // ActionOf returns the action of a kind of job.
 func ActionOf(k job.Kind) Action { return Action(strings.TrimPrefix(string(k), kindPrefix)) }
 
-// effect is the change of a SIM's state by an action.
 type effect struct {
 	states []sim.State // in which the action is eligible
 	state  sim.State   // after the action; empty: unchanged
@@ -62,7 +60,6 @@ type Order struct {
 	New        *sim.Subscriber `json:"new,omitempty"`
 }
 
-// orderOf reads the input of a job.
 func orderOf(j job.Job) (o Order, err error) {
 	if err = json.Unmarshal(j.Input, &o); err != nil {
 		err = fmt.Errorf("provisioning: job %s: input: %w", j.ID, err)

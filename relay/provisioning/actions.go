@@ -151,7 +151,6 @@ func (a *Actions) order(ctx context.Context, acct relay.AccountID, one sim.SIM, 
 	return j.ID, nil
 }
 
-// job returns a new job of the account's list.
 func (a *Actions) job(acct relay.AccountID, do Action, input any) (job.Job, error) {
 	now := a.opts.Now().UTC()
 	b, err := json.Marshal(input)

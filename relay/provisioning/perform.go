@@ -25,7 +25,6 @@ func (a *Actions) Runners(limits sim.LimitEnforcer) map[job.Kind]job.Runner {
 	return runners
 }
 
-// performer runs the jobs that send commands to the operator.
 type performer struct {
 	*Actions
 	limits sim.LimitEnforcer

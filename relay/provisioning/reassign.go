@@ -83,7 +83,20 @@ func (a *Actions) runReassign(ctx context.Context, j job.Job) (any, error) {
 	}
 	until := a.opts.Now().Add(a.opts.Slice)
 	for {
-		iccids, err := a.remaining(ctx, j.Account, r)
+		// The next batch: SIMs of the source, or named SIMs that are not assigned yet.
+		var iccids []sim.ICCID
+		var err error
+		if r.Source != "" {
+			iccids, err = a.deps.SIMs.Scan(ctx, j.Account, sim.Scope{Subscriber: r.Source}, "", batchSize)
+		} else {
+			var found map[sim.ICCID]sim.SIM
+			found, err = a.deps.SIMs.GetMany(ctx, j.Account, r.ICCIDs)
+			for _, iccid := range r.ICCIDs {
+				if s, ok := found[iccid]; ok && s.Subscriber != r.Target && len(iccids) < batchSize {
+					iccids = append(iccids, iccid)
+				}
+			}
+		}
 		if err != nil || len(iccids) == 0 {
 			return map[string]string{"subscriber_id": r.Target}, err
 		}
@@ -101,24 +114,6 @@ const concurrentFor = time.Minute
 
 // batchSize is the number of SIMs assigned between checks of the time slice.
 const batchSize = 500
-
-// remaining returns the next batch of SIMs to assign.
-func (a *Actions) remaining(ctx context.Context, acct relay.AccountID, r Reassignment) ([]sim.ICCID, error) {
-	if r.Source != "" {
-		return a.deps.SIMs.Scan(ctx, acct, sim.Scope{Subscriber: r.Source}, "", batchSize)
-	}
-	found, err := a.deps.SIMs.GetMany(ctx, acct, r.ICCIDs)
-	if err != nil {
-		return nil, err
-	}
-	var iccids []sim.ICCID
-	for _, iccid := range r.ICCIDs {
-		if sim, ok := found[iccid]; ok && sim.Subscriber != r.Target && len(iccids) < batchSize {
-			iccids = append(iccids, iccid)
-		}
-	}
-	return iccids, nil
-}
 
 // concurrency is the number of SIMs that are changed concurrently.
 const concurrency = 16

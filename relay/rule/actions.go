@@ -37,7 +37,6 @@ type actions struct {
 	named []string
 }
 
-// action is a compiled Action.
 type action struct {
 	declared Action
 	body     *condition.Body      // nil: the usual one
@@ -94,7 +93,6 @@ func compileActions(r *Rule, named []string) (*actions, error) {
 	return compiled, p.Err()
 }
 
-// take checks the next parameter.
 func (a *action) take(parameter string) error {
 	switch a.declared.Action {
 	case Email:
@@ -130,7 +128,6 @@ func (a *actions) checkURLs(check func(string) error) error {
 	return p.Err()
 }
 
-// keys are the keys of readings that bodies name.
 func (a *actions) keys() (keys []string) {
 	for _, act := range a.actions {
 		if act.body != nil {

@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -32,7 +31,6 @@ func documentOf(a Alarm) Alarm {
 	return Alarm{Readings: a.Readings, AcknowledgedAt: a.AcknowledgedAt, AcknowledgedBy: a.AcknowledgedBy, Note: a.Note}
 }
 
-// alarmFields returns pointers to the fields of a in the order of alarmColumns.
 func alarmFields(a *Alarm) []any {
 	return []any{
 		db.JSON(a), &a.ID, &a.RuleID, &a.DeviceID, &a.State, db.NanoTime(&a.RaisedAt), db.NanoTime(&a.ClearedAt), &a.RaisedBy, &a.ClearedBy,
@@ -179,26 +177,6 @@ func (s *Service) Mute(ctx context.Context, acct relay.AccountID, r MuteRequest,
 // rule and device.
 func (s *Service) Unmute(ctx context.Context, acct relay.AccountID, ruleID, deviceID string) error {
 	return s.deps.Store.EndMute(ctx, acct, ruleID, deviceID, s.o.Now())
-}
-
-// muted reports whether the actions of a firing are suppressed, because a mute was in force
-// at its time. That an alarm was cleared is reported unless the alarm was also raised during
-// a mute: the receiver knows of the alarm. The mutes are those of the rules that were read
-// last.
-func (s *Service) muted(acct relay.AccountID, f *firing) bool {
-	s.mu.Lock()
-	set := s.sets[acct]
-	s.mu.Unlock()
-	if set == nil || f.State == Forwarded {
-		return false
-	}
-	covered := func(t time.Time) bool {
-		return slices.ContainsFunc(set.mutes, func(m Mute) bool {
-			return (m.RuleID == "" || m.RuleID == f.Rule.ID) && (m.DeviceID == "" || m.DeviceID == f.Device.ID) &&
-				!t.Before(m.Since) && t.Before(m.Until)
-		})
-	}
-	return covered(f.Time) && (f.State == Raised || covered(f.raisedAt))
 }
 
 // PutMute saves a mute. If one of the same rule and device is in force, it gets the end of

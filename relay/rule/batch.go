@@ -123,7 +123,6 @@ const lockBatches = `
 		JOIN rule_batch AS t ON t.account = b.account AND t.rule = b.rule
 		ORDER BY t.rule {for update}`
 
-// tally is a row of rule_batch.
 type tally struct {
 	rule string
 	n    int
@@ -221,7 +220,6 @@ func (s *Store) DueBatches(ctx context.Context, now time.Time, limit int) ([]Bat
 // maxTaken is the largest number of frames in a request if the batch has no count.
 const maxTaken = 1000
 
-// item is a frame that waits.
 type item struct {
 	record     string
 	occurrence Occurrence
@@ -278,7 +276,6 @@ func (s *Store) TakeBatch(ctx context.Context, ref BatchRef, b Batch, now, until
 	return created, hasMore && err == nil, err
 }
 
-// ready reports whether a batch is full or due.
 func (t *tally) ready(b Batch, now time.Time) bool {
 	return b.Count > 0 && t.n >= b.Count || !t.due.IsZero() && !t.due.After(now)
 }

@@ -19,26 +19,29 @@ type Stats struct {
 }
 
 type counters struct {
-	frames, raised, cleared, repeated, forwarded, omitted atomic.Int64
+	mu sync.Mutex
+	Stats
 }
 
 // add counts what was decided and saved.
 func (c *counters) add(d *pendingDecision) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	raised, ended, repeated := int64(len(d.decision.Raised)), int64(len(d.decision.Cleared)), int64(d.repeated)
-	c.raised.Add(raised)
-	c.cleared.Add(ended)
-	c.repeated.Add(repeated)
-	c.omitted.Add(int64(d.omitted))
-	c.forwarded.Add(int64(len(d.fired)) - raised - ended - repeated)
+	c.Raised += raised
+	c.Cleared += ended
+	c.Repeated += repeated
+	c.Omitted += int64(d.omitted)
+	c.Forwarded += int64(len(d.fired)) - raised - ended - repeated
 }
 
 // Stats returns what rules did since the start.
 func (s *Service) Stats() Stats {
-	c := &s.counted
-	return Stats{
-		Frames: c.frames.Load(), Raised: c.raised.Load(), Cleared: c.cleared.Load(), Repeated: c.repeated.Load(),
-		Forwarded: c.forwarded.Load(), Failed: s.failed.total.Load(), Omitted: c.omitted.Load(),
-	}
+	s.counted.mu.Lock()
+	defer s.counted.mu.Unlock()
+	stats := s.counted.Stats
+	stats.Failed = s.failed.total.Load()
+	return stats
 }
 
 // failures collects the faults of rules until they are saved.
@@ -66,7 +69,6 @@ func (f *failures) add(acct relay.AccountID, ruleID string, err error, now time.
 	f.rules[key] = Failures{Count: f.rules[key].Count + 1, LastAt: now.UTC(), Last: reason}
 }
 
-// take returns what was collected.
 func (f *failures) take() (failed []Failed) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,7 +14,6 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// pendingDecision collects what one transaction decides.
 type pendingDecision struct {
 	decision Decision
 	fired    []firing
@@ -58,10 +58,26 @@ func (d *pendingDecision) record(p *Program, st *PairState, v verdict, newOccurr
 	d.fired = append(d.fired, firing{p, o, raisedAt})
 }
 
-// deliver makes the deliveries of all that fired, unless they are muted.
+// deliver makes the deliveries of all that fired, except those that a mute suppresses because
+// it was in force at the time. That an alarm was cleared is delivered unless the alarm was also
+// raised during a mute: the receiver knows of the alarm. The mutes are those of the rules that
+// were read last.
 func (d *pendingDecision) deliver(b *budget) {
+	b.s.mu.Lock()
+	var mutes []Mute
+	if set := b.s.sets[b.acct]; set != nil {
+		mutes = set.mutes
+	}
+	b.s.mu.Unlock()
 	for _, f := range d.fired {
-		if !b.s.muted(b.acct, &f) {
+		muted := func(t time.Time) bool {
+			return slices.ContainsFunc(mutes, func(m Mute) bool {
+				return (m.RuleID == "" || m.RuleID == f.Rule.ID) && (m.DeviceID == "" || m.DeviceID == f.Device.ID) &&
+					!t.Before(m.Since) && t.Before(m.Until)
+			})
+		}
+		suppressed := f.State != Forwarded && muted(f.Time) && (f.State == Raised || muted(f.raisedAt))
+		if !suppressed {
 			d.decision.Deliveries = append(d.decision.Deliveries, d.create(b, f.program, []Occurrence{f.Occurrence})...)
 		}
 	}
@@ -112,7 +128,6 @@ func (s *Service) decideLocked(ctx context.Context, b *budget, pairs []Pair, beg
 	return nil
 }
 
-// conclude counts what was decided and dispatches the deliveries.
 func (s *Service) conclude(acct relay.AccountID, d *pendingDecision, created []outbox.Delivery) {
 	if d != nil {
 		for _, f := range d.faults {
@@ -186,7 +201,6 @@ func (p *Program) step(acct relay.AccountID, st *PairState, g *ruleFrame) verdic
 	return v
 }
 
-// stepRaised evaluates a frame of a device whose alarm is raised.
 func (p *Program) stepRaised(st *PairState, g *ruleFrame) verdict {
 	holds, reason, err := p.askWhen(&g.subject)
 	v := verdict{Why: reason, err: err, matched: holds == yes}

@@ -82,16 +82,36 @@ type content struct {
 	note note
 }
 
+// content returns what an action sends. The body of http_post is one object, or a list of a
+// rule with a batch.
 func (a *action) content(occurrences []Occurrence, named []string, s *Settings) (c content, err error) {
 	switch a.declared.Action {
-	case HTTPPost:
-		c.body, err = a.post(occurrences, s)
 	case Email:
 		c.note, err = a.mail(occurrences, named, s)
+		return c, err
 	case SMS:
 		c.note, err = a.note(&occurrences[0], named, s)
+		return c, err
+	case HTTPGet:
+		return c, nil
 	}
-	return c, err
+	if occurrences[0].Rule.Batch == (Batch{}) && len(occurrences) == 1 {
+		c.body, err = a.json(&occurrences[0], s)
+		return c, err
+	}
+	list, failed := make([]json.RawMessage, len(occurrences)), error(nil)
+	for i := range occurrences {
+		if list[i], err = a.json(&occurrences[i], s); list[i] == nil {
+			return c, err
+		}
+		if failed == nil {
+			failed = err
+		}
+	}
+	if c.body, err = json.Marshal(list); err != nil {
+		return c, fmt.Errorf("encode: %w", err)
+	}
+	return c, failed
 }
 
 // deliveryID names the delivery of an occurrence to one parameter. The same again
@@ -113,7 +133,6 @@ func (o *Occurrence) deliveryID(acct relay.AccountID, action, parameter int) str
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// payload is the body of http_post without an expression.
 type payload struct {
 	Rule     map[string]string    `json:"rule"`     // id and name
 	AlarmID  *string              `json:"alarm_id"` // null when a frame is forwarded
@@ -138,7 +157,6 @@ type payloadDevice struct {
 	Latitude   *float64 `json:"latitude,omitempty"`
 }
 
-// payload returns the usual body of an occurrence.
 func (o *Occurrence) payload(s *Settings) payload {
 	d := &o.Device
 	p := payload{
@@ -188,32 +206,8 @@ func (a *action) json(o *Occurrence, s *Settings) (json.RawMessage, error) {
 	return body, failed
 }
 
-// shaped returns the result of an action's expression.
 func (a *action) shaped(o *Occurrence, s *Settings) (json.RawMessage, error) {
 	return a.body.JSON(o.subject(s.Zone), map[string]any{
 		"rule": map[string]any{"id": o.Rule.ID, "name": o.Rule.Name}, "state": string(o.State), "alarm_id": o.AlarmID,
 	})
-}
-
-// post returns the body of http_post: one object, or a list of a rule with a batch.
-func (a *action) post(occurrences []Occurrence, s *Settings) ([]byte, error) {
-	if occurrences[0].Rule.Batch == (Batch{}) && len(occurrences) == 1 {
-		return a.json(&occurrences[0], s)
-	}
-	list, failed := make([]json.RawMessage, len(occurrences)), error(nil)
-	for i := range occurrences {
-		body, err := a.json(&occurrences[i], s)
-		if body == nil {
-			return nil, err
-		}
-		if err != nil && failed == nil {
-			failed = err
-		}
-		list[i] = body
-	}
-	body, err := json.Marshal(list)
-	if err != nil {
-		return nil, fmt.Errorf("encode: %w", err)
-	}
-	return body, failed
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -18,7 +19,9 @@ func (s *Service) Evaluate(ctx context.Context, acct relay.AccountID, v iot.Vers
 	if err != nil || len(set.programs) == 0 {
 		return err
 	}
-	s.counted.frames.Add(int64(len(frames)))
+	s.counted.mu.Lock()
+	s.counted.Frames += int64(len(frames))
+	s.counted.mu.Unlock()
 	h := &evaluation{s: s, acct: acct, set: set, budget: s.newBudget(acct)}
 
 	// 1. Group the frames that rules look at by device.
@@ -63,7 +66,6 @@ func (s *Service) Evaluate(ctx context.Context, acct relay.AccountID, v iot.Vers
 	return h.decide(ctx)
 }
 
-// evaluation is the evaluation of a batch of frames by the rules that look at them.
 type evaluation struct {
 	s       *Service
 	acct    relay.AccountID
@@ -89,7 +91,6 @@ func (p *Program) looksAt(on Trigger, sent bool) bool {
 // maxPrevious is the largest number of readings before a frame that are read.
 const maxPrevious = 200
 
-// readingsBefore returns the newest reading of each key before a time.
 func (s *Service) readingsBefore(ctx context.Context, acct relay.AccountID, deviceID string, t time.Time) ([]iot.Point, error) {
 	points, err := s.deps.Fleet.Points(ctx, acct, deviceID, time.Time{}, t.Add(-1), maxPrevious)
 	if err != nil {
@@ -107,7 +108,6 @@ func follow(frames []*ruleFrame, previous []iot.Point, zone *time.Location) {
 	}
 }
 
-// latestOf leaves the newest reading of each key.
 func latestOf(points []iot.Point) []iot.Point {
 	latest := make([]iot.Point, 0, len(points))
 	for _, p := range newest(points) {
@@ -117,15 +117,10 @@ func latestOf(points []iot.Point) []iot.Point {
 }
 
 func (s *Service) pairStates(ctx context.Context, acct relay.AccountID, deviceIDs []string) (map[Pair]PairState, error) {
-	list, err := s.deps.Store.PairStates(ctx, acct, deviceIDs)
-	states := make(map[Pair]PairState, len(list))
-	for _, st := range list {
-		states[st.Pair] = st
-	}
-	return states, err
+	states, err := s.deps.Store.PairStates(ctx, acct, deviceIDs)
+	return db.By(states, func(st PairState) Pair { return st.Pair }), err
 }
 
-// ruleDevice is a rule and a device whose frames it evaluates.
 type ruleDevice struct {
 	program *Program
 	device  *seenDevice
@@ -144,7 +139,6 @@ func (h *evaluation) decidedTogether() int {
 	return max(1, maxDecided/limit)
 }
 
-// decide evaluates all frames, and saves what changes.
 func (h *evaluation) decide(ctx context.Context) error {
 	var changes, forwards []ruleDevice
 	for _, d := range h.devices {
@@ -192,11 +186,20 @@ func (h *evaluation) changes(p *Program, d *seenDevice) bool {
 	return changed
 }
 
-// setTypes gives the frames of devices the units of their readings.
+// setTypes gives the frames of devices the units of their readings. The set caches the sensor
+// types.
 func (h *evaluation) setTypes(ctx context.Context) error {
-	types, err := h.s.sensorTypes(ctx, h.set)
-	if err != nil {
-		return err
+	h.set.mu.Lock()
+	types := h.set.types
+	h.set.mu.Unlock()
+	if types == nil {
+		var err error
+		if types, err = h.s.deps.Fleet.SensorTypes(ctx); err != nil {
+			return fmt.Errorf("sensor types: %w", err)
+		}
+		h.set.mu.Lock()
+		h.set.types = types
+		h.set.mu.Unlock()
 	}
 	for _, d := range h.devices {
 		for _, g := range d.frames {

@@ -72,7 +72,6 @@ func subjectOf(d *iot.Device, lastSeen, t time.Time, zone *time.Location, radio 
 	return s
 }
 
-// newest returns the newest point of each key.
 func newest(points []iot.Point) map[string]*iot.Point {
 	newestPoints := make(map[string]*iot.Point, len(points))
 	for i := range points {
@@ -84,7 +83,6 @@ func newest(points []iot.Point) map[string]*iot.Point {
 	return newestPoints
 }
 
-// subjectValues returns readings by key for expressions.
 func subjectValues(points []iot.Point) map[string]any {
 	if len(points) == 0 {
 		return nil
@@ -110,7 +108,6 @@ func setValue(values map[string]any, p *iot.Point) {
 	}
 }
 
-// valuesOf returns readings by key with their units.
 func valuesOf(points []iot.Point, types map[string]iot.SensorType) map[string]Value {
 	if len(points) == 0 {
 		return nil
@@ -144,7 +141,6 @@ func eventOf(f *decoders.Frame) map[string]any {
 	return values
 }
 
-// occurrence returns the occurrence of a rule at the frame.
 func (g *ruleFrame) occurrence(p *Program, state State) Occurrence {
 	o := Occurrence{
 		Rule: &p.Rule, State: state, Device: *g.device, Record: g.record, Time: g.frameAt,

@@ -74,7 +74,6 @@ func compileCondition(p relay.Problems, field, source string) *condition.Rule {
 	return c
 }
 
-// check adds the problems of the fields other than expressions and actions.
 func (r *Rule) check(p relay.Problems) {
 	// 1. The name, the devices and the number of actions.
 	p.Require("name", r.Name)
@@ -145,7 +144,6 @@ func (r *Rule) fanOut() (n int) {
 // forwards reports whether the rule forwards frames instead of raising alarms.
 func (p *Program) forwards() bool { return p.rule == nil && p.Rule.On != OnSilent }
 
-// keys are the keys of readings that the rule names.
 func (p *Program) keys() []string {
 	keys := slices.Concat(p.actions.named, p.actions.keys())
 	slices.Sort(keys)
@@ -160,7 +158,6 @@ func startsAnew(oldRule, newRule Rule) bool {
 		oldRule.Devices.DecoderID != newRule.Devices.DecoderID || oldRule.Devices.LocationID != newRule.Devices.LocationID || oldRule.Devices.Name != newRule.Devices.Name
 }
 
-// selection is a compiled Devices.
 type selection struct {
 	Devices
 	ids  map[string]bool // nil: any
@@ -178,7 +175,6 @@ func newSelection(d Devices) selection {
 	return s
 }
 
-// includes reports whether a device is selected.
 func (s *selection) includes(d *iot.Device) bool {
 	return (s.ids == nil || s.ids[d.ID]) &&
 		(s.DecoderID == "" || s.DecoderID == d.DecoderID) &&

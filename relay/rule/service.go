@@ -155,7 +155,6 @@ func (s *Service) FindRules(ctx context.Context, acct relay.AccountID, cursor Re
 	return s.deps.Store.FindRules(ctx, acct, cursor, limit)
 }
 
-// check compiles a rule and checks the URLs that it calls.
 func (s *Service) check(r *Rule) (*Program, error) {
 	p, err := Compile(r)
 	if err != nil {
@@ -218,7 +217,6 @@ func (s *Service) warnings(ctx context.Context, acct relay.AccountID, p *Program
 	return warnings
 }
 
-// maxMissing is the largest number of missing devices that warnings name.
 const maxMissing = 10
 
 // errKept ends a change of a rule that stays as it is.

@@ -114,7 +114,6 @@ func (s *Service) newSet(acct relay.AccountID, old *ruleSet, rules []Rule, v iot
 	return set
 }
 
-// programsFor returns the rules that look at a device.
 func (set *ruleSet) programsFor(d *iot.Device) []*Program {
 	set.mu.Lock()
 	defer set.mu.Unlock()
@@ -139,22 +138,4 @@ func (set *ruleSet) match(d *iot.Device) (programs []*Program) {
 		}
 	}
 	return programs
-}
-
-// sensorTypes returns the sensor types, for the units of readings.
-func (s *Service) sensorTypes(ctx context.Context, set *ruleSet) (map[string]iot.SensorType, error) {
-	set.mu.Lock()
-	types := set.types
-	set.mu.Unlock()
-	if types != nil {
-		return types, nil
-	}
-	types, err := s.deps.Fleet.SensorTypes(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("sensor types: %w", err)
-	}
-	set.mu.Lock()
-	defer set.mu.Unlock()
-	set.types = types
-	return types, nil
 }

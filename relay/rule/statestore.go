@@ -15,7 +15,6 @@ import (
 
 const stateColumns = `s.device, s.rule, s.alarm, s.raised_at, s.since, s.heard, s.frame_at, s.record, s.repeats, s.ran_at, s.due, s.began`
 
-// stateFields returns pointers to the fields of st in the order of stateColumns.
 func stateFields(st *PairState) []any {
 	return []any{
 		&st.DeviceID, &st.RuleID, &st.AlarmID, db.NanoTime(&st.RaisedAt), db.NanoTime(&st.Since), db.NanoTime(&st.At),
@@ -36,6 +35,11 @@ func (s *Store) PairStates(ctx context.Context, acct relay.AccountID, deviceIDs 
 // one transaction. It skips pairs whose rule was disabled or deleted. It returns the
 // deliveries that are new, leased until the given time. decide may be called more than once.
 func (s *Store) Decide(ctx context.Context, acct relay.AccountID, pairs []Pair, until time.Time, decide func([]PairState) (Decision, error)) ([]outbox.Delivery, error) {
+	const lockRules = `
+		SELECT ` + ruleColumns + `
+		FROM rule
+		WHERE (account, id) IN (SELECT account, rule FROM batch)
+		ORDER BY id {for share}`
 	// Rows are inserted so that they can be locked, but not for devices that were deleted.
 	const insert = `
 		INSERT INTO rule_state (account, device, rule)
@@ -53,10 +57,18 @@ func (s *Store) Decide(ctx context.Context, acct relay.AccountID, pairs []Pair, 
 		return cmp.Or(strings.Compare(a.DeviceID, b.DeviceID), strings.Compare(a.RuleID, b.RuleID))
 	})
 	return db.Transact(ctx, s.db, "rule states: decide", func(ctx context.Context, tx *db.Tx) ([]outbox.Delivery, error) {
-		pairs, err := enabled(ctx, tx, acct, pairs)
+		// 1. Lock the rules, and leave out the pairs of those that are not enabled.
+		ruleIDs := db.BatchOf("account, rule", db.FirstOfEach(pairs, func(a, b Pair) int {
+			return strings.Compare(a.RuleID, b.RuleID)
+		}), func(p *Pair) []any { return []any{acct, p.RuleID} })
+		rules, err := db.List(ctx, tx, "rule states: rules", lockRules, ruleFields, ruleIDs)
 		if err != nil {
 			return nil, err
 		}
+		byID := db.By(rules, func(r Rule) string { return r.ID })
+		pairs := slices.DeleteFunc(slices.Clone(pairs), func(p Pair) bool { return !byID[p.RuleID].Enabled })
+
+		// 2. Lock the states.
 		keys := db.BatchOf("account, device, rule", pairs, func(p *Pair) []any { return []any{acct, p.DeviceID, p.RuleID} })
 		if err := tx.Run(ctx, "rule states: add", insert, keys); err != nil {
 			return nil, err
@@ -65,6 +77,8 @@ func (s *Store) Decide(ctx context.Context, acct relay.AccountID, pairs []Pair, 
 		if err != nil {
 			return nil, err
 		}
+
+		// 3. Save what decide makes of them.
 		d, err := decide(locked)
 		if err != nil {
 			return nil, err
@@ -74,32 +88,6 @@ func (s *Store) Decide(ctx context.Context, acct relay.AccountID, pairs []Pair, 
 		}
 		return outbox.Create(ctx, tx, d.Deliveries, until)
 	})
-}
-
-// enabled returns the pairs whose rule is enabled. The rules stay as they are until the end
-// of the transaction.
-func enabled(ctx context.Context, tx *db.Tx, acct relay.AccountID, pairs []Pair) (remaining []Pair, err error) {
-	const lock = `
-		SELECT ` + ruleColumns + `
-		FROM rule
-		WHERE (account, id) IN (SELECT account, rule FROM batch)
-		ORDER BY id {for share}`
-	ids := make([]string, len(pairs))
-	for i := range pairs {
-		ids[i] = pairs[i].RuleID
-	}
-	rows := db.AccountColumn(acct, "rule", db.FirstOfEach(ids, strings.Compare))
-	rules, err := db.List(ctx, tx, "rule states: rules", lock, ruleFields, rows)
-	if err != nil {
-		return nil, err
-	}
-	byID := db.By(rules, func(r Rule) string { return r.ID })
-	for _, p := range pairs {
-		if byID[p.RuleID].Enabled {
-			remaining = append(remaining, p)
-		}
-	}
-	return remaining, nil
 }
 
 // clearAlarms finds the alarms by their keys: the expression keeps the engine from the index

@@ -26,7 +26,6 @@ const (
 	maxInSMS = 3
 )
 
-// note is the subject and the text that describe an occurrence in a mail or an SMS.
 type note struct{ subject, text string }
 
 // note returns the subject and the text of an occurrence. If the action's
@@ -205,7 +204,6 @@ func (o *Occurrence) placeholder(name string, zone *time.Location) string {
 	return v.String()
 }
 
-// expand replaces the placeholders of a text.
 func (o *Occurrence) expand(text string, zone *time.Location) string {
 	return template.ExpandText(text, placeholders(), func(name string) string { return o.placeholder(name, zone) })
 }
@@ -225,14 +223,12 @@ func (v Value) String() string {
 	return strconv.FormatFloat(v.Value, 'f', -1, 64)
 }
 
-// subject has the values of an occurrence for a body.
 func (o *Occurrence) subject(zone *time.Location) condition.Subject {
 	s := subjectOf(&o.Device, o.Device.LastSeen, o.Time, zone, o.Radio)
 	s.Values, s.Previous, s.Event = plainValues(o.Readings), plainValues(o.Previous), o.Event
 	return s
 }
 
-// plainValues returns readings without their units.
 func plainValues(readings map[string]Value) map[string]any {
 	values := make(map[string]any, len(readings))
 	for key, v := range readings {

@@ -112,44 +112,48 @@ func (s *Service) Try(ctx context.Context, acct relay.AccountID, t Trial) ([]Tri
 	if err != nil {
 		return nil, err
 	}
-	frames, err := s.history(ctx, acct, &device, p.Rule.On, cmp.Or(t.Last, defaultTried))
-	if err != nil {
-		return nil, err
-	}
-	trial := &trial{s: s, acct: acct, program: p, device: &device, st: PairState{Pair: Pair{p.Rule.ID, device.ID}}}
-	if p.Rule.On == OnSilent {
-		trial.silences(frames)
-	} else {
-		trial.frames(frames)
-	}
-	return trial.results, nil
-}
 
-// history returns the last frames of a device that rules of a trigger look at, oldest
-// first, with the readings before each.
-func (s *Service) history(ctx context.Context, acct relay.AccountID, d *iot.Device, on Trigger, limit int) ([]*ruleFrame, error) {
-	raw, err := s.deps.Fleet.Frames(ctx, acct, d.ID)
+	// 1. Rebuild the last frames, with the readings before each.
+	raw, err := s.deps.Fleet.Frames(ctx, acct, device.ID)
 	if err != nil {
-		return nil, fmt.Errorf("frames of device %s: %w", d.ID, err)
+		return nil, fmt.Errorf("frames of device %s: %w", device.ID, err)
 	}
-	points, err := s.deps.Fleet.Points(ctx, acct, d.ID, time.Time{}, time.Time{}, 1000)
+	points, err := s.deps.Fleet.Points(ctx, acct, device.ID, time.Time{}, time.Time{}, 1000)
 	if err != nil {
-		return nil, fmt.Errorf("readings of device %s: %w", d.ID, err)
+		return nil, fmt.Errorf("readings of device %s: %w", device.ID, err)
 	}
 	types, err := s.deps.Fleet.SensorTypes(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("sensor types: %w", err)
 	}
-	frames := rebuildFrames(d, on, raw, points)
+	frames := rebuildFrames(&device, p.Rule.On, raw, points)
 	for _, g := range frames {
 		g.types = types
 	}
 	slices.SortStableFunc(frames, func(a, b *ruleFrame) int { return a.frameAt.Compare(b.frameAt) })
 	follow(frames, nil, s.o.Settings.Zone)
-	return frames[max(0, len(frames)-limit):], nil
+	frames = frames[max(0, len(frames)-cmp.Or(t.Last, defaultTried)):]
+
+	// 2. Evaluate them, or the gaps between them.
+	trial := &trial{s: s, acct: acct, program: p, device: &device, st: PairState{Pair: Pair{p.Rule.ID, device.ID}}}
+	if p.Rule.On != OnSilent {
+		trial.frames(frames)
+		return trial.results, nil
+	}
+	for i, g := range frames {
+		trial.add(g.frameAt, p.step(acct, &trial.st, g), func() Occurrence { return g.occurrence(p, "") })
+		until := s.o.Now()
+		if i+1 < len(frames) {
+			until = frames[i+1].heard
+		}
+		if v := p.silence(acct, &trial.st, g.heard, g.heard, until); v.changed {
+			raisedAt := trial.st.RaisedAt
+			trial.add(raisedAt, v, func() Occurrence { return Occurrence{Device: device, Time: raisedAt} })
+		}
+	}
+	return trial.results, nil
 }
 
-// rebuildFrames rebuilds the frames of a device from its readings and its raw frames.
 func rebuildFrames(d *iot.Device, on Trigger, raw []iot.RawFrame, points []iot.Point) (frames []*ruleFrame) {
 	byTime := make(map[int64]*ruleFrame)
 	frameAt := func(t time.Time) *ruleFrame {
@@ -190,7 +194,6 @@ func rebuildFrames(d *iot.Device, on Trigger, raw []iot.RawFrame, points []iot.P
 	return frames
 }
 
-// trial is a rule that is tried on frames.
 type trial struct {
 	s       *Service
 	acct    relay.AccountID
@@ -237,27 +240,11 @@ func (t *trial) forwarded(batch []firing) {
 	lastResult.Requests, lastResult.Why = t.requests(occurrences, lastResult.Why)
 }
 
-// passed evaluates that time passed without a frame.
 func (t *trial) passed(at time.Time) {
 	began := t.st.Began
 	v := t.program.evaluateDue(t.acct, &t.st, at)
 	if v.State != "" {
 		t.add(at, v, func() Occurrence { return t.program.dueOccurrence(began, &t.st, *t.device, at) })
-	}
-}
-
-// silences evaluates the gaps between frames.
-func (t *trial) silences(frames []*ruleFrame) {
-	for i, g := range frames {
-		v := t.program.step(t.acct, &t.st, g)
-		t.add(g.frameAt, v, func() Occurrence { return g.occurrence(t.program, "") })
-		until := t.s.o.Now()
-		if i+1 < len(frames) {
-			until = frames[i+1].heard
-		}
-		if v := t.program.silence(t.acct, &t.st, g.heard, g.heard, until); v.changed {
-			t.add(t.st.RaisedAt, v, func() Occurrence { return Occurrence{Device: *t.device, Time: t.st.RaisedAt} })
-		}
 	}
 }
 

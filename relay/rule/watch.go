@@ -73,7 +73,6 @@ func (s *Service) Tick(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// enrol watches the devices of accounts with a new rule for silent devices.
 func (s *Service) enrol(ctx context.Context) error {
 	now := s.o.Now()
 	leased := now.Add(dueLease)
@@ -145,7 +144,6 @@ func (p *Program) dueOccurrence(began *Occurrence, st *PairState, d iot.Device, 
 	return o
 }
 
-// current returns the rules of an account as they are now.
 func (s *Service) current(ctx context.Context, acct relay.AccountID) (*ruleSet, error) {
 	v, err := s.deps.Fleet.Version(ctx, acct)
 	if err != nil {
@@ -180,7 +178,6 @@ func (s *Service) checkDueWatches(ctx context.Context) (int, error) {
 	return len(watches), nil
 }
 
-// silenceCheck checks devices of one account for silence.
 type silenceCheck struct {
 	s       *Service
 	acct    relay.AccountID

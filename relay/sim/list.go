@@ -25,7 +25,6 @@ type list struct {
 // lastText sorts after every text.
 const lastText = "\U0010ffff"
 
-// where returns the conditions of the list and of filters.
 func (l list) where(filters []Filter) *db.Where {
 	var w db.Where
 	w.And("account = ?", l.account)

@@ -90,7 +90,6 @@ func Load(ctx context.Context, siMs *SIMs, acct relay.AccountID, iccid string) (
 	return sim, Missing(err, NoSIM())
 }
 
-// change changes the SIM with an ICCID from a request's path.
 func (s *Service) change(ctx context.Context, acct relay.AccountID, iccid string, change func(*SIM) error) (SIM, error) {
 	id, err := ParseICCID(iccid)
 	if err != nil {
@@ -124,7 +123,6 @@ func (c LimitChange) check(p relay.Problems, minimum int64) {
 	}
 }
 
-// value returns *n, 0 for nil.
 func value(n *int64) int64 {
 	if n == nil {
 		return 0

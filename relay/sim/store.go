@@ -38,7 +38,6 @@ func (s *SIMs) Change(ctx context.Context, acct relay.AccountID, iccid ICCID, ch
 	})
 }
 
-// changeOne is Change in a transaction.
 func changeOne(ctx context.Context, tx *db.Tx, acct relay.AccountID, iccid ICCID, change func(*SIM) error) (SIM, error) {
 	oldSim, err := loadOne(ctx, tx, acct, iccid, forUpdate)
 	if err != nil {
@@ -70,7 +69,6 @@ func (s *SIMs) Delete(ctx context.Context, acct relay.AccountID, iccid ICCID) er
 // simTable is the table of SIMs, and their list in sim_count.
 const simTable = "sim"
 
-// simsOf is the list of a scope.
 func simsOf(acct relay.AccountID, scope Scope) list {
 	return list{table: simTable, account: acct, scope: scope, columns: Columns()}
 }
@@ -166,7 +164,6 @@ func (s *SIMs) Settle(
 	})
 }
 
-// declareBatch is the number of SIMs that one transaction declares.
 const declareBatch = 2000
 
 // declareRounds is the largest number of attempts to declare SIMs that other gateways create
@@ -223,7 +220,6 @@ func (s *SIMs) Declare(ctx context.Context, acct relay.AccountID, sims []SIM, re
 	return nil
 }
 
-// columns are the columns of a SIM in the order of fields.
 const columns = `account, iccid, imsi, msisdn, pool, subscriber, state, requested, job, service_4g, service_5g,
   pin, pin2, puk, puk2, monthly, warning, cap, recipients`
 
@@ -247,7 +243,6 @@ func readOwned(acct *relay.AccountID, s *SIM) []any {
 	})
 }
 
-// batchOf returns the SIMs after their changes as rows.
 func batchOf(acct relay.AccountID, changes []changed) *db.Batch {
 	return db.BatchOf(columns+", unopened", changes, func(c *changed) []any {
 		values := fields(&acct, &c.newSim)
@@ -280,7 +275,6 @@ SELECT `+columns+` FROM sim
 WHERE account = $1 AND iccid = $2`+lock, read, acct, iccid)
 }
 
-// insert saves new SIMs and returns those that did not exist.
 func insert(ctx context.Context, tx *db.Tx, acct relay.AccountID, changes []changed) (map[ICCID]bool, error) {
 	return db.Map[ICCID, bool](ctx, tx, "SIMs", `
 INSERT INTO sim (`+columns+`, detached)

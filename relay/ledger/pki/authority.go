@@ -167,7 +167,6 @@ func ParseRequest(text []byte) (Request, error) {
 	return Request{csr}, nil
 }
 
-// weakness returns why a key or its signature is refused.
 func weakness(csr *x509.CertificateRequest) string {
 	switch csr.SignatureAlgorithm {
 	case x509.MD2WithRSA, x509.MD5WithRSA, x509.SHA1WithRSA, x509.ECDSAWithSHA1, x509.DSAWithSHA1:

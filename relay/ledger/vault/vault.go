@@ -32,7 +32,6 @@ import (
 // the same call works.
 var ErrMasterKey = errors.New("wrapped by a master key that is not configured")
 
-// masterSize is the size of a master key in bytes.
 const masterSize = 32
 
 // NewMasterKey makes a master key as text: the base64 of 32 random bytes.
@@ -42,7 +41,6 @@ func NewMasterKey() string {
 	return base64.StdEncoding.EncodeToString(b)
 }
 
-// master is a master key that was read.
 type master struct {
 	id  string
 	key tink.AEAD
@@ -270,7 +268,6 @@ func primitive(acct relay.AccountID, handle *keyset.Handle) (tink.AEAD, error) {
 	return key, nil
 }
 
-// wrapped is a stored keyset.
 type wrapped struct {
 	Master string `json:"master"` // which key wraps it
 	Keyset []byte `json:"keyset"`
