@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
 
 	httpapi "github.com/influxdata/influxdb-client-go/v2/api/http"
+	"github.com/influxdata/influxdb-client-go/v2/api/query"
 
 	"github.com/penstock/penstock/relay/iot"
 )
@@ -33,25 +35,18 @@ func (s *Store) Aggregate(ctx context.Context, q iot.AggregateQuery) ([]iot.Buck
 	if err != nil {
 		return nil, s.wrapError("query", err)
 	}
-	if !slices.IsSortedFunc(buckets, olderFirst) {
-		slices.SortFunc(buckets, olderFirst)
-	}
+	slices.SortFunc(buckets, func(a, b iot.Bucket) int {
+		return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.SensorID, b.SensorID), cmp.Compare(a.Type, b.Type))
+	})
 	if q.Limit > 0 {
 		buckets = buckets[:min(q.Limit, len(buckets))]
 	}
 	return buckets, nil
 }
 
-func olderFirst(a, b iot.Bucket) int {
-	if c := a.Start.Compare(b.Start); c != 0 {
-		return c
-	}
-	return cmp.Or(cmp.Compare(a.SensorID, b.SensorID), cmp.Compare(a.Type, b.Type))
-}
-
-// errInfinite reports that an average has left the range of floats, which the server cannot
-// put into JSON: it is asked again for averages of value / scale. Dividing by a power of two
-// loses nothing of a number that is not tiny.
+// errInfinite says that an average has left the range of floats, which the
+// server cannot put into JSON: it is asked again for averages of value / scale.
+// Dividing by a power of two loses nothing of a number that is not tiny.
 var errInfinite = errors.New("an average is infinite")
 
 const scale = 1 << 64
@@ -60,7 +55,8 @@ func (s *Store) aggregateInfluxQL(ctx context.Context, q iot.AggregateQuery, sca
 	if width, _ := q.Granularity.Width(); width == 0 {
 		return s.aggregateMonths(ctx, q, scaled)
 	}
-	text := selectClause(q, scaled) + ", " + timeGrouping(q.Granularity)
+	width, offset := q.Granularity.Width() // 1970 began on a Thursday
+	text := fmt.Sprintf("%s, time(%ds, %ds) fill(none)", selectClause(q, scaled), int64(width/time.Second), int64(offset/time.Second))
 	if q.Limit > 0 {
 		text += fmt.Sprintf(" LIMIT %d", q.Limit)
 	}
@@ -71,13 +67,7 @@ func (s *Store) aggregateInfluxQL(ctx context.Context, q iot.AggregateQuery, sca
 	return appendBuckets(nil, found[0], q.Statistic, scaled, func(t time.Time) time.Time { return t })
 }
 
-// timeGrouping returns the GROUP BY time clause; 1970 began on a Thursday.
-func timeGrouping(g iot.Granularity) string {
-	width, offset := g.Width()
-	return fmt.Sprintf("time(%ds, %ds) fill(none)", int64(width/time.Second), int64(offset/time.Second))
-}
-
-// monthsAtOnce is the number of months that one request covers: ten years.
+// monthsAtOnce is how many months one request covers: ten years.
 const monthsAtOnce = 120
 
 // aggregateMonths uses one statement per month, because InfluxQL cannot group by
@@ -87,8 +77,17 @@ func (s *Store) aggregateMonths(ctx context.Context, q iot.AggregateQuery, scale
 	if err != nil {
 		return nil, err
 	}
+	var months []iot.AggregateQuery
+	for start := q.From; !start.After(q.To); start = q.Granularity.Next(start) {
+		month := q
+		month.From = start
+		if end := q.Granularity.Next(start).Add(-1); end.Before(q.To) {
+			month.To = end
+		}
+		months = append(months, month)
+	}
 	var buckets []iot.Bucket
-	for part := range slices.Chunk(months(q), monthsAtOnce) {
+	for part := range slices.Chunk(months, monthsAtOnce) {
 		texts := make([]string, len(part))
 		for i, month := range part {
 			texts[i] = selectClause(month, scaled)
@@ -105,19 +104,6 @@ func (s *Store) aggregateMonths(ctx context.Context, q iot.AggregateQuery, scale
 		}
 	}
 	return buckets, nil
-}
-
-// months splits a query into the months that it covers.
-func months(q iot.AggregateQuery) (queries []iot.AggregateQuery) {
-	for start := q.From; !start.After(q.To); start = q.Granularity.Next(start) {
-		month := q
-		month.From = start
-		if end := q.Granularity.Next(start).Add(-1); end.Before(q.To) {
-			month.To = end
-		}
-		queries = append(queries, month)
-	}
-	return queries
 }
 
 // narrowToStored narrows a range of many months to the one that contains
@@ -156,8 +142,9 @@ func (s *Store) narrowToStored(ctx context.Context, q iot.AggregateQuery) (iot.A
 // aggregates runs statements about a device and returns the series of each.
 func (s *Store) aggregates(ctx context.Context, q iot.AggregateQuery, texts ...string) ([][]series, error) {
 	found, err := s.influxQLs(ctx, s.statement(deviceParams(q.Query), strings.Join(texts, "; ")))
+	herr, ok := errors.AsType[*httpapi.Error](err)
 	switch {
-	case unsupported(err):
+	case ok && strings.Contains(herr.Message, "unsupported value"): // of JSON, an infinity
 		return nil, errInfinite
 	case err != nil:
 		return nil, err
@@ -167,21 +154,16 @@ func (s *Store) aggregates(ctx context.Context, q iot.AggregateQuery, texts ...s
 	return found, nil
 }
 
-// unsupported reports whether the server failed to encode an infinity in JSON.
-func unsupported(err error) bool {
-	herr, ok := errors.AsType[*httpapi.Error](err)
-	return ok && strings.Contains(herr.Message, "unsupported value")
-}
-
 // selectClause returns the statement of an aggregate up to its GROUP BY time
 // clause.
 func selectClause(q iot.AggregateQuery, scaled bool) string {
-	if !scaled {
-		return "SELECT " + statistic(q.Statistic, "value") + " FROM " + measurementList(q.Types) + condition(q) + " GROUP BY sensor_id"
+	functions := strings.Join(functionsOf(q.Statistic), "(value), ") + "(value)"
+	source := measurementList(q.Types) + condition(q)
+	if scaled {
+		functions = strings.ReplaceAll(functions, "mean(value)", "mean(scaled)")
+		source = fmt.Sprintf("(SELECT value / %.1f AS scaled, value FROM %s) WHERE %s", float64(scale), source, strings.TrimPrefix(timeCondition(q.Query), " AND "))
 	}
-	inner := fmt.Sprintf("SELECT value / %.1f AS scaled, value FROM %s%s", float64(scale), measurementList(q.Types), condition(q))
-	outer := strings.ReplaceAll(statistic(q.Statistic, "value"), "mean(value)", "mean(scaled)")
-	return "SELECT " + outer + " FROM (" + inner + ") WHERE " + strings.TrimPrefix(timeCondition(q.Query), " AND ") + " GROUP BY sensor_id"
+	return "SELECT " + functions + " FROM " + source + " GROUP BY sensor_id"
 }
 
 // condition restricts a query to the device and the time range.
@@ -189,18 +171,19 @@ func condition(q iot.AggregateQuery) string {
 	return " WHERE account = $account AND device_id = $device" + timeCondition(q.Query)
 }
 
-func statistic(s iot.Statistic, field string) string {
+// functionsOf returns the functions of a statistic, which both query languages have.
+func functionsOf(s iot.Statistic) []string {
 	switch s {
 	case iot.First:
-		return "first(" + field + ")"
+		return []string{"first"}
 	case iot.Least:
-		return "min(" + field + ")"
+		return []string{"min"}
 	case iot.Most:
-		return "max(" + field + ")"
+		return []string{"max"}
 	case iot.MinAveMax:
-		return "mean(" + field + "), min(" + field + "), max(" + field + ")"
+		return []string{"mean", "min", "max"}
 	}
-	return "mean(" + field + ")"
+	return []string{"mean"}
 }
 
 // appendBuckets converts the rows of series to buckets: time, value, and for
@@ -208,11 +191,18 @@ func statistic(s iot.Statistic, field string) string {
 func appendBuckets(buckets []iot.Bucket, found []series, statistic iot.Statistic, scaled bool, start func(time.Time) time.Time) ([]iot.Bucket, error) {
 	for _, sr := range found {
 		b := iot.Bucket{Type: unclean(sr.Name), SensorID: unclean(sr.Tags["sensor_id"])}
+		targets := []*float64{&b.Value, &b.Min, &b.Max}[:len(functionsOf(statistic))]
 		buckets = slices.Grow(buckets, len(sr.Values))
 		for _, row := range sr.Values {
 			t, err := row.time()
-			if err == nil {
-				err = setStatistics(row, statistic, &b)
+			if err == nil && len(row) != len(targets)+1 {
+				err = fmt.Errorf("a row of %d columns", len(row))
+			}
+			for i := 0; err == nil && i < len(targets); i++ {
+				var null bool
+				if *targets[i], null, err = row.number(i + 1); null {
+					err = errors.New("a row without a number")
+				}
 			}
 			if err != nil {
 				return nil, err
@@ -227,23 +217,68 @@ func appendBuckets(buckets []iot.Bucket, found []series, statistic iot.Statistic
 	return buckets, nil
 }
 
-// setStatistics sets the columns after the time.
-func setStatistics(r row, statistic iot.Statistic, b *iot.Bucket) (err error) {
-	targets := []*float64{&b.Value, &b.Min, &b.Max}
-	if statistic != iot.MinAveMax {
-		targets = targets[:1]
+// aggregateFlux queries each statistic as a result of its own and merges the
+// records of each bucket.
+func (s *Store) aggregateFlux(ctx context.Context, q iot.AggregateQuery, scaled bool) ([]iot.Bucket, error) {
+	type key struct {
+		kind, sensor string
+		start        int64
 	}
-	if len(r) != len(targets)+1 {
-		return fmt.Errorf("a row of %d columns", len(r))
-	}
-	for i := range targets {
-		var null bool
-		if *targets[i], null, err = r.number(i + 1); err == nil && null {
-			err = errors.New("a row without a number")
+	byKey := make(map[key]*iot.Bucket)
+	err := s.flux(ctx, s.aggregateScript(q, scaled), func(r *query.FluxRecord) error {
+		value, ok := r.Value().(float64)
+		if !ok {
+			return fmt.Errorf("flux: a value of type %T", r.Value())
 		}
-		if err != nil {
-			return err
+		// The first and the last window are cut at the ends of the range, so the
+		// start is computed.
+		sensor, start := fluxTag(r, "sensor_id"), q.Granularity.Start(r.Time())
+		k := key{r.Measurement(), sensor, start.UnixNano()}
+		b := byKey[k]
+		if b == nil {
+			b = &iot.Bucket{Type: unclean(r.Measurement()), SensorID: unclean(sensor), Start: start}
+			byKey[k] = b
 		}
+		switch {
+		case r.Result() == "min" && q.Statistic == iot.MinAveMax:
+			b.Min = value
+		case r.Result() == "max" && q.Statistic == iot.MinAveMax:
+			b.Max = value
+		case r.Result() == "mean" && (math.IsInf(value, 0) || math.IsNaN(value)):
+			return errInfinite
+		case r.Result() == "mean" && scaled:
+			b.Value = value * scale
+		default:
+			b.Value = value
+		}
+		return nil
+	})
+	buckets := make([]iot.Bucket, 0, len(byKey))
+	for _, b := range byKey {
+		buckets = append(buckets, *b)
 	}
-	return nil
+	return buckets, err
+}
+
+func (s *Store) aggregateScript(q iot.AggregateQuery, scaled bool) string {
+	var b strings.Builder
+	b.WriteString("readings = " + s.fluxDevice(q.Query, `r._field == "value"`))
+	// 1.8 takes the end of a range for a part of it.
+	fmt.Fprintf(&b, "  |> filter(fn: (r) => r._time <= %s)\n", fluxTime(q.To))
+	b.WriteString("  |> group(columns: [\"_measurement\", \"sensor_id\"])\n  |> sort(columns: [\"_time\"])\n")
+	window := "every: 1mo"
+	if width, offset := q.Granularity.Width(); width != 0 {
+		window = fmt.Sprintf("every: %ds, offset: %ds", int64(width/time.Second), int64(offset/time.Second))
+	}
+	fmt.Fprintf(&b, "  |> window(%s)\n", window)
+	// What becomes of the windows is put into one table again, as aggregateWindow
+	// does; that of 1.8 knows no offset.
+	for _, function := range functionsOf(q.Statistic) {
+		grouping := ""
+		if scaled && function == "mean" {
+			grouping = fmt.Sprintf("|> map(fn: (r) => ({r with _value: r._value / %.1f})) ", float64(scale))
+		}
+		fmt.Fprintf(&b, "readings %s|> %s() |> duplicate(column: \"_start\", as: \"_time\") |> window(every: inf) |> yield(name: \"%s\")\n", grouping, function, function)
+	}
+	return b.String()
 }

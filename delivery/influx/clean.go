@@ -31,20 +31,10 @@ func needsNoEscape(c byte) bool {
 		c == '_' || c == '-' || c == '.' || c == ':' || c == '/'
 }
 
+// isUnescaped reports whether a text needs neither cleaning nor escaping.
 func isUnescaped(s string) bool {
 	for i := range len(s) {
 		if !needsNoEscape(s[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-// isPrintable reports whether all of a text is printable ASCII, as most names of devices
-// are.
-func isPrintable(s string) bool {
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] > '~' {
 			return false
 		}
 	}
@@ -58,20 +48,16 @@ func clean(s string) string {
 	}
 	var b strings.Builder
 	for i, r := range s {
-		cleanRune(&b, r, i, s)
+		switch {
+		case r == '#' && i == 0:
+			b.WriteString("␛#")
+		case r == '\\' && (i+1 == len(s) || strings.IndexByte(",= \"\\", s[i+1]) >= 0):
+			b.WriteString("␛/")
+		default:
+			writePicture(&b, r)
+		}
 	}
 	return b.String()
-}
-
-func cleanRune(b *strings.Builder, r rune, offset int, s string) {
-	switch {
-	case r == '#' && offset == 0:
-		b.WriteString("␛#")
-	case r == '\\' && (offset+1 == len(s) || strings.IndexByte(",= \"\\", s[offset+1]) >= 0):
-		b.WriteString("␛/")
-	default:
-		writePicture(b, r)
-	}
 }
 
 // writePicture writes a rune, or its picture if it is a control character.
@@ -94,8 +80,8 @@ func writePicture(b *strings.Builder, r rune) {
 // cleanText returns a text as the server stores it, unescaped; unclean reverses
 // it too.
 func cleanText(s string) string {
-	if isPrintable(s) {
-		return s
+	if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return s // as most names of devices
 	}
 	var b strings.Builder
 	for _, r := range s {
@@ -114,12 +100,20 @@ func unclean(s string) string {
 		return s
 	}
 	var b strings.Builder
-	for i := 0; i < len(s); {
-		r, n := utf8.DecodeRuneInString(s[i:])
-		i += n
+	escaped := false
+	for i, r := range s {
 		switch {
-		case r == pictureESC && i < len(s):
-			i += uncleanEscaped(&b, s[i:])
+		case escaped:
+			switch r {
+			case 'e':
+				r = 0x1b
+			case '/':
+				r = '\\'
+			}
+			b.WriteRune(r)
+			escaped = false
+		case r == pictureESC && i+utf8.RuneLen(r) < len(s):
+			escaped = true
 		case r >= pictures && r < pictures+' ':
 			b.WriteByte(byte(r - pictures))
 		case r == pictureDEL:
@@ -129,18 +123,4 @@ func unclean(s string) string {
 		}
 	}
 	return b.String()
-}
-
-// uncleanEscaped writes the character of an escape sequence and returns the
-// length of the sequence.
-func uncleanEscaped(b *strings.Builder, s string) int {
-	r, n := utf8.DecodeRuneInString(s)
-	switch r {
-	case 'e':
-		r = 0x1b
-	case '/':
-		r = '\\'
-	}
-	b.WriteRune(r)
-	return n
 }

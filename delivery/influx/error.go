@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -77,43 +78,33 @@ const (
 	notApplied              // failed for another reason than the lines
 )
 
-type writeResult struct {
-	verdict writeVerdict
-	reason  string
-}
-
-// classifyWriteError classifies the response to a write. A 400 counts against
-// the lines only if it comes from InfluxDB: a 400 of a proxy or of another
-// server must not lose a reading.
-func classifyWriteError(err error) writeResult {
+// classifyWriteError returns what the response to a write means for its lines, and the
+// reason of badLines and tooLarge. A 400 counts against the lines only if it comes from
+// InfluxDB: a 400 of a proxy or of another server must not lose a reading.
+func classifyWriteError(err error) (writeVerdict, string) {
 	if err == nil {
-		return writeResult{verdict: stored}
+		return stored, ""
 	}
 	he, ok := errors.AsType[*httpapi.Error](err)
-	if !ok {
-		return writeResult{verdict: notApplied}
-	}
 	switch {
+	case !ok:
 	case he.StatusCode == http.StatusRequestEntityTooLarge:
-		return writeResult{tooLarge, errorReason(he)}
+		return tooLarge, errorReason(he)
 	case he.StatusCode == http.StatusUnprocessableEntity, he.StatusCode == http.StatusBadRequest:
 		if fromInfluxDB(he) {
-			return writeResult{badLines, errorReason(he)}
+			return badLines, errorReason(he)
 		}
 	}
-	return writeResult{verdict: notApplied}
+	return notApplied, ""
 }
 
 // fromInfluxDB reports whether InfluxDB itself wrote an error: 1.x and 2.x set
 // headers, 2.x and the cloud set a code in the JSON body; without a code the
 // client sets it to the status line.
 func fromInfluxDB(he *httpapi.Error) bool {
-	for _, h := range []string{"X-Influxdb-Version", "X-Influxdb-Build", "X-Influxdb-Error", "X-Platform-Error-Code"} {
-		if he.Header.Get(h) != "" {
-			return true
-		}
-	}
-	return he.Code != "" && !strings.HasPrefix(he.Code, strconv.Itoa(he.StatusCode))
+	return he.Code != "" && !strings.HasPrefix(he.Code, strconv.Itoa(he.StatusCode)) ||
+		slices.ContainsFunc([]string{"X-Influxdb-Version", "X-Influxdb-Build", "X-Influxdb-Error", "X-Platform-Error-Code"},
+			func(header string) bool { return he.Header.Get(header) != "" })
 }
 
 // errorReason returns the server's message on one line, at most 500 bytes, and

@@ -17,7 +17,8 @@ import (
 // it: one point more is asked for, and what is outside is dropped here.
 func (s *Store) readFlux(ctx context.Context, q iot.Query) ([]iot.Point, error) {
 	var points []iot.Point
-	err := s.flux(ctx, s.fluxQuery(q), func(r *query.FluxRecord) error {
+	script := s.fluxDevice(q, `r._field == "value" or r._field == "text"`) + fmt.Sprintf("  |> tail(n: %d)\n", q.Limit+1)
+	err := s.flux(ctx, script, func(r *query.FluxRecord) error {
 		p := pointOf(q.Account, r.Measurement(), func(tag string) string { return fluxTag(r, tag) })
 		p.Time = r.Time().UTC()
 		p.IsText = r.Field() == "text"
@@ -52,16 +53,14 @@ func (s *Store) flux(ctx context.Context, script string, visit func(*query.FluxR
 	return nil
 }
 
-func (s *Store) fluxQuery(q iot.Query) string {
-	var b strings.Builder
-	b.WriteString(s.fluxRange(q.From, q.To.Add(1)))
-	fmt.Fprintf(&b, "  |> filter(fn: (r) => r.device_id == %s and r.account == %s)\n", quoteFlux(clean(q.DeviceID)), quoteFlux(q.Account.String()))
+// fluxDevice begins a script: the device's records of some fields in the range of a query.
+func (s *Store) fluxDevice(q iot.Query, fields string) string {
+	script := s.fluxRange(q.From, q.To.Add(1)) + fmt.Sprintf("  |> filter(fn: (r) => r.device_id == %s and r.account == %s)\n  |> filter(fn: (r) => %s)\n",
+		quoteFlux(clean(q.DeviceID)), quoteFlux(q.Account.String()), fields)
 	if len(q.Types) > 0 {
-		fmt.Fprintf(&b, "  |> filter(fn: (r) => %s)\n", fluxIn("_measurement", q.Types))
+		script += fmt.Sprintf("  |> filter(fn: (r) => %s)\n", fluxIn("_measurement", q.Types))
 	}
-	fmt.Fprintf(&b, "  |> filter(fn: (r) => r._field == \"value\" or r._field == \"text\")\n")
-	fmt.Fprintf(&b, "  |> tail(n: %d)\n", q.Limit+1)
-	return b.String()
+	return script
 }
 
 // fluxRange begins a script: the bucket from a time up to, and without, another.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -23,34 +22,24 @@ func (s *Store) Forget(ctx context.Context, acct relay.AccountID, old []iot.Expi
 	if err != nil {
 		return err
 	}
-	for cutoff, sensors := range byAge(old) {
-		forget := s.forgetFlux
-		if sv.v1 {
-			forget = s.forgetInfluxQL
+	sensorsByCutoff := make(map[time.Time][]string)
+	for _, e := range old {
+		cutoff := e.Before.UTC()
+		sensorsByCutoff[cutoff] = append(sensorsByCutoff[cutoff], e.SensorID)
+	}
+	for cutoff, sensors := range sensorsByCutoff {
+		if sv.v1 { // from whatever measurements the sensors are in
+			params, tests := tagIn(acct, "sensor_id", sensors)
+			_, err = s.influxQL(ctx, s.statement(params, fmt.Sprintf(
+				"DELETE WHERE account = $account AND (%s) AND time < %d", tests, cutoff.UnixNano())))
+		} else {
+			err = s.forgetFlux(ctx, acct, sensors, cutoff)
 		}
-		if err := forget(ctx, acct, sensors, cutoff); err != nil {
+		if err != nil {
 			return s.wrapError("delete", err)
 		}
 	}
 	return nil
-}
-
-// byAge groups sensors by the age of what they lose.
-func byAge(old []iot.Expired) map[time.Time][]string {
-	sensorsByAge := make(map[time.Time][]string)
-	for _, e := range old {
-		cutoff := e.Before.UTC()
-		sensorsByAge[cutoff] = append(sensorsByAge[cutoff], e.SensorID)
-	}
-	return sensorsByAge
-}
-
-// forgetInfluxQL deletes from whatever measurements the sensors are in.
-func (s *Store) forgetInfluxQL(ctx context.Context, acct relay.AccountID, sensors []string, cutoff time.Time) error {
-	params, tests := tagIn(acct, "sensor_id", sensors)
-	_, err := s.influxQL(ctx, s.statement(params, "DELETE WHERE account = $account AND ("+
-		tests+") AND time < "+strconv.FormatInt(cutoff.UnixNano(), 10)))
-	return err
 }
 
 // forgetFlux looks which sensors have anything to lose before it deletes, as a

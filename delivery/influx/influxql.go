@@ -12,6 +12,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	httpapi "github.com/influxdata/influxdb-client-go/v2/api/http"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
@@ -45,24 +48,19 @@ func (s *Store) influxQL(ctx context.Context, st statement) ([]series, error) {
 	return found[0], nil
 }
 
-// influxQLs runs statements separated by semicolons. It uses POST, because they
-// may exceed the length limit of a URL.
+// influxQLs runs statements separated by semicolons and returns the series of each.
 func (s *Store) influxQLs(ctx context.Context, st statement) ([][]series, error) {
-	answer, err := s.ask(ctx, st, "application/json")
+	body, _, err := s.ask(ctx, st, "application/json")
 	if err != nil {
 		return nil, err
 	}
-	return readSeries(answer.body)
+	return readSeries(body)
 }
 
-// queryResponse is a response in the requested format or in JSON.
-type queryResponse struct {
-	form string // the media type
-	body []byte
-}
-
-func (s *Store) ask(ctx context.Context, st statement, accept string) (queryResponse, error) {
-	var response queryResponse
+// ask runs statements separated by semicolons and returns the body of the response and its
+// media type: accept, or that of JSON. It uses POST, because the statements may exceed the
+// length limit of a URL.
+func (s *Store) ask(ctx context.Context, st statement, accept string) (body []byte, mediaType string, err error) {
 	form := url.Values{"q": {st.q}, "epoch": {"ns"}}
 	if st.db != "" {
 		form.Set("db", st.db)
@@ -73,7 +71,7 @@ func (s *Store) ask(ctx context.Context, st statement, accept string) (queryResp
 	if st.params != nil {
 		params, err := json.Marshal(st.params)
 		if err != nil {
-			return response, fmt.Errorf("parameters: %w", err)
+			return nil, "", fmt.Errorf("parameters: %w", err)
 		}
 		form.Set("params", string(params))
 	}
@@ -83,16 +81,14 @@ func (s *Store) ask(ctx context.Context, st statement, accept string) (queryResp
 	}
 	herr := s.http.DoPostRequest(ctx, s.opts.URL+"query", strings.NewReader(form.Encode()), head, func(r *http.Response) (err error) {
 		defer func() { _ = r.Body.Close() }()
-		response.form = r.Header.Get("Content-Type")
-		body := bytes.NewBuffer(make([]byte, 0, 16<<10))
-		_, err = body.ReadFrom(io.LimitReader(r.Body, maxAnswer))
-		response.body = body.Bytes()
+		mediaType = r.Header.Get("Content-Type")
+		body, err = io.ReadAll(io.LimitReader(r.Body, maxAnswer))
 		return err
 	})
 	if herr != nil {
-		return response, herr
+		return nil, "", herr
 	}
-	return response, nil
+	return body, mediaType, nil
 }
 
 // readInfluxQL queries the newest points of each series of the device. The tag
@@ -101,15 +97,15 @@ func (s *Store) ask(ctx context.Context, st statement, accept string) (queryResp
 func (s *Store) readInfluxQL(ctx context.Context, q iot.Query) ([]iot.Point, error) {
 	text := "SELECT value, text FROM " + measurementList(q.Types) + " WHERE account = $account AND device_id = $device" +
 		timeCondition(q) + " GROUP BY * ORDER BY time DESC LIMIT " + strconv.Itoa(q.Limit)
-	got, err := s.ask(ctx, s.statement(deviceParams(q), text), msgpackType)
+	body, mediaType, err := s.ask(ctx, s.statement(deviceParams(q), text), msgpackType)
 	if err != nil {
 		return nil, s.wrapError("query", err)
 	}
 	read := readPoints
-	if got.form == msgpackType {
+	if mediaType == msgpackType {
 		read = readMsgpack
 	}
-	points, err := read(q.Account, got.body)
+	points, err := read(q.Account, body)
 	if err != nil {
 		return nil, s.wrapError("query", err)
 	}
@@ -127,9 +123,20 @@ func readPoints(acct relay.AccountID, body []byte) ([]iot.Point, error) {
 	for _, sr := range slices.Concat(found...) {
 		p := pointOf(acct, sr.Name, func(tag string) string { return sr.Tags[tag] })
 		points = slices.Grow(points, len(sr.Values))
-		for _, row := range sr.Values {
-			if err := setValue(&p, row); err != nil {
+		for _, row := range sr.Values { // time, value, text
+			if len(row) != 3 {
+				return nil, fmt.Errorf("a row of %d columns", len(row))
+			}
+			if p.Time, err = row.time(); err != nil {
 				return nil, err
+			}
+			if p.Value, p.IsText, err = row.number(1); err != nil {
+				return nil, err
+			}
+			p.Text = ""
+			if p.IsText {
+				text, _ := row[2].(string)
+				p.Text = unclean(text)
 			}
 			points = append(points, p)
 		}
@@ -155,27 +162,6 @@ func tagIn(acct relay.AccountID, tag string, values []string) (params map[string
 	return params, strings.Join(tests, " OR ")
 }
 
-// setValue sets time and value from a row: time, value, text.
-func setValue(p *iot.Point, r row) error {
-	if len(r) != 3 {
-		return fmt.Errorf("a row of %d columns", len(r))
-	}
-	t, err := r.time()
-	if err != nil {
-		return err
-	}
-	value, null, err := r.number(1)
-	if err != nil {
-		return err
-	}
-	p.Time, p.Value, p.Text, p.IsText = t, value, "", null
-	if null {
-		text, _ := r[2].(string)
-		p.Text = unclean(text)
-	}
-	return nil
-}
-
 // timeCondition returns the time condition, in nanoseconds.
 func timeCondition(q iot.Query) string {
 	return " AND time >= " + strconv.FormatInt(q.From.UnixNano(), 10) +
@@ -197,4 +183,108 @@ func measurementList(types []string) string {
 // quoteName quotes an identifier of InfluxQL.
 func quoteName(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
+}
+
+// answer is a response to InfluxQL statements.
+type answer struct {
+	Error   string
+	Results []struct { // one for each statement
+		Error   string
+		Series  []series
+		Partial bool
+	}
+}
+
+// series is one series of a response.
+type series struct {
+	Name    string
+	Tags    map[string]string
+	Values  []row
+	Partial bool
+}
+
+// row holds the columns of a row: json.Number, string, bool or nil.
+type row []any
+
+// readSeries returns the series of each statement of a response in JSON. A missing
+// database is treated like the 404 of a write.
+func readSeries(body []byte) ([][]series, error) {
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.UseNumber()
+	var response answer
+	if err := decoder.Decode(&response); err != nil {
+		return nil, fmt.Errorf("the answer to a query: %w", err)
+	}
+	found := make([][]series, len(response.Results))
+	message, truncated := response.Error, false
+	for i, result := range response.Results {
+		if message == "" {
+			message = result.Error // with status 200
+		}
+		truncated = truncated || result.Partial
+		for _, s := range result.Series {
+			truncated = truncated || s.Partial
+		}
+		found[i] = result.Series
+	}
+	if err := responseError(message, truncated); err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// responseError returns the error that a response contains: a statement's error,
+// or that the server truncated the rows.
+func responseError(message string, truncated bool) error {
+	switch {
+	case truncated:
+		return errors.New("the server truncated the answer, see its max-row-limit")
+	case strings.HasPrefix(message, "database not found"):
+		return &Error{Op: "query", Status: http.StatusNotFound, Reason: message, paused: true}
+	case message != "":
+		return &httpapi.Error{StatusCode: http.StatusInternalServerError, Message: message}
+	}
+	return nil
+}
+
+// eachRow calls each with every row, its time and its series.
+func eachRow(found []series, visit func(s *series, t time.Time, r row) error) error {
+	for i := range found {
+		for _, r := range found[i].Values {
+			t, err := r.time()
+			if err == nil {
+				err = visit(&found[i], t, r)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// time returns the first column of a row, in nanoseconds.
+func (r row) time() (time.Time, error) {
+	if len(r) < 2 {
+		return time.Time{}, fmt.Errorf("a row of %d columns", len(r))
+	}
+	text, _ := r[0].(json.Number)
+	ns, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("a row whose time is %#v", r[0])
+	}
+	return time.Unix(0, ns).UTC(), nil
+}
+
+// number returns a numeric column, which may be null.
+func (r row) number(column int) (value float64, null bool, err error) {
+	if r[column] == nil {
+		return 0, true, nil
+	}
+	text, _ := r[column].(json.Number)
+	value, err = text.Float64()
+	if err != nil {
+		return 0, false, fmt.Errorf("a row with %#v for a number", r[column])
+	}
+	return value, false, nil
 }

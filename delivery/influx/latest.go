@@ -18,10 +18,7 @@ import (
 func (s *Store) Latest(ctx context.Context, acct relay.AccountID, deviceID string, types []string) ([]iot.Point, error) {
 	q := withBounds(iot.Query{Account: acct, DeviceID: deviceID, Types: types, Limit: 1})
 	points, err := s.read(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	return latest(points), nil
+	return latest(points), err
 }
 
 // latest returns the newest points of each sensor, one of each type.
@@ -70,19 +67,15 @@ func (s *Store) LastStored(ctx context.Context, acct relay.AccountID, deviceIDs 
 				latest[id] = t
 			}
 		}
-		if err := search(ctx, withBounds(iot.Query{Account: acct, From: start}), deviceNames(missing), found); err != nil {
+		var names []string // none: all devices
+		if len(missing) <= maxNamedDevices {
+			names = slices.Collect(maps.Keys(missing))
+		}
+		if err := search(ctx, withBounds(iot.Query{Account: acct, From: start}), names, found); err != nil {
 			return nil, s.wrapError("query", err)
 		}
 	}
 	return latest, nil
-}
-
-// deviceNames returns the devices to name in a query; none means all devices.
-func deviceNames(devices map[string]bool) []string {
-	if len(devices) > maxNamedDevices {
-		return nil
-	}
-	return slices.Collect(maps.Keys(devices))
 }
 
 func (s *Store) storedInfluxQL(ctx context.Context, q iot.Query, names []string, found func(tag string, t time.Time)) error {

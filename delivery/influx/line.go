@@ -10,7 +10,7 @@ import (
 // appendPoint appends a reading as one line, with its line feed. Tags stand in
 // the order of their names: the server need not sort them.
 func appendPoint(b []byte, p *iot.Point) []byte {
-	b = appendName(b, p.Type)
+	b = appendEscaped(b, clean(p.Type), ", ")
 	b = append(b, ",account="...)
 	b = strconv.AppendInt(b, int64(p.Account), 10)
 	b = appendTag(b, ",device_id=", p.DeviceID)
@@ -40,8 +40,7 @@ func appendUplink(b []byte, u *iot.RadioData) []byte {
 	b = appendField(b, fields, "f_cnt=", float(u.FCnt))
 	b = appendField(b, fields, "f_port=", float(u.FPort))
 	if u.Frame {
-		value := 1.0
-		b = appendField(b, fields, "frames=", &value)
+		b = appendField(b, fields, "frames=", new(1.0))
 	}
 	b = appendField(b, fields, "gateways=", float(u.Gateways))
 	b = appendField(b, fields, "latitude=", u.Latitude)
@@ -58,13 +57,12 @@ func appendUplink(b []byte, u *iot.RadioData) []byte {
 	return appendTime(b, u.Time.UnixNano())
 }
 
-// float makes a float of a count, so that no field is ever an integer.
+// float returns a count as a float, so that no field is ever an integer.
 func float(n *int64) *float64 {
 	if n == nil {
 		return nil
 	}
-	f := float64(*n)
-	return &f
+	return new(float64(*n))
 }
 
 // appendField appends a field if there is a value; start is the offset of the line's fields.
@@ -93,25 +91,13 @@ func appendTime(b []byte, ns int64) []byte {
 	return append(b, '\n')
 }
 
-// appendName appends a measurement: commas and blanks are escaped.
-func appendName(b []byte, s string) []byte {
-	if isUnescaped(s) {
-		return append(b, s...)
-	}
-	return appendEscaped(b, clean(s), ", ")
-}
-
 // appendTag appends a tag, or nothing for an empty value, which the line
-// protocol cannot say.
+// protocol cannot express.
 func appendTag(b []byte, name, value string) []byte {
 	if value == "" {
 		return b
 	}
-	b = append(b, name...)
-	if isUnescaped(value) {
-		return append(b, value...)
-	}
-	return appendEscaped(b, clean(value), ",= ")
+	return appendEscaped(append(b, name...), clean(value), ",= ")
 }
 
 // appendText appends a string field. Line breaks may stand in it as they are.
@@ -121,8 +107,11 @@ func appendText(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// appendEscaped puts a backslash before each of the special bytes.
+// appendEscaped appends a text with a backslash before each of the special bytes.
 func appendEscaped(b []byte, s, special string) []byte {
+	if !strings.ContainsAny(s, special) {
+		return append(b, s...)
+	}
 	for i := range len(s) {
 		if strings.IndexByte(special, s[i]) >= 0 {
 			b = append(b, '\\')

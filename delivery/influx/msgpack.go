@@ -98,12 +98,14 @@ func (m *msgpackReader) row() {
 	if n := m.length(msgp.ReadArrayHeaderBytes); m.err == nil && n != 3 {
 		m.fail(fmt.Errorf("a row of %d columns", n))
 	}
-	row := iot.Point{Time: time.Unix(0, m.integer()).UTC()}
+	row := iot.Point{Time: time.Unix(0, read(m, msgp.ReadInt64Bytes)).UTC()}
 	if row.IsText = m.null(); !row.IsText {
 		row.Value = m.number()
 	}
-	if text := m.optional(); row.IsText {
-		row.Text = unclean(text)
+	if !m.null() {
+		if text := m.text(); row.IsText {
+			row.Text = unclean(text)
+		}
 	}
 	m.points = append(m.points, row)
 }
@@ -124,9 +126,12 @@ func (m *msgpackReader) object(member func(name string) bool) {
 		case "error":
 			m.message = m.text()
 		case "partial":
-			m.truncated = m.boolean() || m.truncated
+			m.truncated = read(m, msgp.ReadBoolBytes) || m.truncated
 		default:
-			m.advance(msgp.Skip(m.remaining))
+			read(m, func(b []byte) (struct{}, []byte, error) {
+				remaining, err := msgp.Skip(b)
+				return struct{}{}, remaining, err
+			})
 		}
 	}
 }
@@ -145,85 +150,46 @@ func (m *msgpackReader) array(element func()) {
 // length reads the header of a map or an array. A length that exceeds the
 // remaining bytes is an error.
 func (m *msgpackReader) length(header func([]byte) (uint32, []byte, error)) int {
-	if m.err != nil {
-		return 0
-	}
-	n, remaining, err := header(m.remaining)
-	if err == nil && int64(n) > int64(len(remaining)) {
-		err = fmt.Errorf("%d elements in %d octets", n, len(remaining))
-	}
-	if !m.advance(remaining, err) {
-		return 0
-	}
-	return int(n)
+	return int(read(m, func(b []byte) (uint32, []byte, error) {
+		n, remaining, err := header(b)
+		if err == nil && int64(n) > int64(len(remaining)) {
+			err = fmt.Errorf("%d elements in %d octets", n, len(remaining))
+		}
+		return n, remaining, err
+	}))
 }
 
-func (m *msgpackReader) text() string {
-	if m.err != nil {
-		return ""
-	}
-	s, remaining, err := msgp.ReadStringBytes(m.remaining)
-	m.advance(remaining, err)
-	return s
-}
-
-// optional reads a string or nil.
-func (m *msgpackReader) optional() string {
-	if m.null() {
-		return ""
-	}
-	return m.text()
-}
-
-func (m *msgpackReader) integer() int64 {
-	if m.err != nil {
-		return 0
-	}
-	n, remaining, err := msgp.ReadInt64Bytes(m.remaining)
-	m.advance(remaining, err)
-	return n
-}
+func (m *msgpackReader) text() string { return read(m, msgp.ReadStringBytes) }
 
 // number reads a double, or the integer of a field that another program
 // declared.
 func (m *msgpackReader) number() float64 {
-	if m.err != nil {
-		return 0
-	}
 	if msgp.NextType(m.remaining) == msgp.IntType {
-		return float64(m.integer())
+		return float64(read(m, msgp.ReadInt64Bytes))
 	}
-	f, remaining, err := msgp.ReadFloat64Bytes(m.remaining)
-	m.advance(remaining, err)
-	return f
-}
-
-func (m *msgpackReader) boolean() bool {
-	if m.err != nil {
-		return false
-	}
-	b, remaining, err := msgp.ReadBoolBytes(m.remaining)
-	m.advance(remaining, err)
-	return b
+	return read(m, msgp.ReadFloat64Bytes)
 }
 
 // null reads a nil if it is next.
 func (m *msgpackReader) null() bool {
-	if m.err != nil || msgp.NextType(m.remaining) != msgp.NilType {
-		return false
-	}
-	remaining, err := msgp.ReadNilBytes(m.remaining)
-	return m.advance(remaining, err)
+	return msgp.NextType(m.remaining) == msgp.NilType && read(m, func(b []byte) (bool, []byte, error) {
+		remaining, err := msgp.ReadNilBytes(b)
+		return err == nil, remaining, err
+	})
 }
 
-// advance continues after the bytes that were read, unless that failed.
-func (m *msgpackReader) advance(remaining []byte, err error) bool {
+// read reads a value; zero after an error.
+func read[T any](m *msgpackReader, parse func([]byte) (T, []byte, error)) (value T) {
+	if m.err != nil {
+		return value
+	}
+	parsed, remaining, err := parse(m.remaining)
 	if err != nil {
 		m.fail(err)
-		return false
+		return value
 	}
 	m.remaining = remaining
-	return true
+	return parsed
 }
 
 func (m *msgpackReader) fail(err error) {

@@ -37,7 +37,7 @@ type Options struct {
 	// Timeout bounds one call to the server; 0 means 30 s.
 	Timeout time.Duration
 	// NoGzip sends bodies, and asks for answers, as they are; to and from this
-	// host itself they never are compressed.
+	// host itself they are never compressed, because that costs more than it saves.
 	NoGzip bool
 
 	Transport http.RoundTripper // nil means a transport of its own
@@ -61,7 +61,8 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("influx: language %q: want influxql or flux", o.Language)
 	}
 	o.URL = strings.TrimRight(u.String(), "/") + "/"
-	o.NoGzip = o.NoGzip || loopback(u.Hostname())
+	ip := net.ParseIP(u.Hostname())
+	o.NoGzip = o.NoGzip || u.Hostname() == "localhost" || ip.IsLoopback()
 	o.MaxLines, o.Timeout = cmp.Or(o.MaxLines, 5000), cmp.Or(o.Timeout, 30*time.Second)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Transport == nil {
@@ -80,10 +81,3 @@ func (o Options) withDefaults() (Options, error) {
 // idleConns is the number of connections that are kept for the next calls: a dashboard asks
 // for many panels at once.
 const idleConns = 32
-
-// loopback reports whether a host is this machine: compressing costs more than
-// it saves there.
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || (ip != nil && ip.IsLoopback())
-}

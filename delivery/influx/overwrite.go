@@ -63,14 +63,22 @@ const (
 // deleteOverwritten deletes the numbers that texts of the batch overwrite.
 // Usually there are none, and a text costs the batch one query.
 func (s *Store) deleteOverwritten(ctx context.Context, sv server, texts map[pointKey]int) error {
-	for acct, sensors := range bySensor(texts) {
+	pointsByAccount := make(map[relay.AccountID]map[string][]pointKey)
+	for p := range texts {
+		if pointsByAccount[p.account] == nil {
+			pointsByAccount[p.account] = make(map[string][]pointKey)
+		}
+		pointsByAccount[p.account][p.sensor] = append(pointsByAccount[p.account][p.sensor], p)
+	}
+	for acct, sensors := range pointsByAccount {
 		for chunk := range slices.Chunk(slices.Sorted(maps.Keys(sensors)), sensorsAtOnce) {
 			var places []pointKey
 			for _, sensor := range chunk {
 				places = append(places, sensors[sensor]...)
 			}
 			numbers, err := s.numbersAt(ctx, sv, acct, chunk, places)
-			if forbidden(err) {
+			herr, ok := errors.AsType[*httpapi.Error](err)
+			if ok && (herr.StatusCode == http.StatusForbidden || herr.StatusCode == http.StatusUnauthorized) {
 				if !s.writeOnly.Swap(true) {
 					s.opts.Logger.WarnContext(ctx, "the token lacks read permission: numbers replaced by texts are not deleted", "error", err)
 				}
@@ -95,20 +103,9 @@ func (s *Store) deleteOverwritten(ctx context.Context, sv server, texts map[poin
 	return nil
 }
 
-func bySensor(texts map[pointKey]int) map[relay.AccountID]map[string][]pointKey {
-	pointsByAccount := make(map[relay.AccountID]map[string][]pointKey)
-	for p := range texts {
-		if pointsByAccount[p.account] == nil {
-			pointsByAccount[p.account] = make(map[string][]pointKey)
-		}
-		pointsByAccount[p.account][p.sensor] = append(pointsByAccount[p.account][p.sensor], p)
-	}
-	return pointsByAccount
-}
-
 // numbersAt returns the points of an account's sensors that hold numbers, in the time
 // range of the given points.
-func (s *Store) numbersAt(ctx context.Context, sv server, acct relay.AccountID, sensors []string, places []pointKey) ([]pointKey, error) {
+func (s *Store) numbersAt(ctx context.Context, sv server, acct relay.AccountID, sensors []string, places []pointKey) (numbers []pointKey, err error) {
 	q := iot.Query{Account: acct}
 	kinds := make(map[string]bool)
 	for _, p := range places {
@@ -122,34 +119,26 @@ func (s *Store) numbersAt(ctx context.Context, sv server, acct relay.AccountID, 
 		kinds[p.kind] = true
 	}
 	q.Types = slices.Sorted(maps.Keys(kinds))
+	add := func(measurement, sensor string, t time.Time) {
+		numbers = append(numbers, pointKey{acct, unclean(measurement), unclean(sensor), t.UnixNano()})
+	}
 	if sv.v1 {
-		return s.numbersInfluxQL(ctx, q, sensors)
+		params, tests := tagIn(acct, "sensor_id", sensors)
+		found, err := s.influxQL(ctx, s.statement(params, "SELECT value FROM "+measurementList(q.Types)+
+			" WHERE account = $account AND ("+tests+")"+timeCondition(q)+" GROUP BY sensor_id"))
+		if err != nil {
+			return nil, err
+		}
+		return numbers, eachRow(found, func(s *series, t time.Time, _ row) error {
+			add(s.Name, s.Tags["sensor_id"], t)
+			return nil
+		})
 	}
-	return s.numbersFlux(ctx, q, sensors)
-}
-
-func (s *Store) numbersInfluxQL(ctx context.Context, q iot.Query, sensors []string) ([]pointKey, error) {
-	params, tests := tagIn(q.Account, "sensor_id", sensors)
-	found, err := s.influxQL(ctx, s.statement(params, "SELECT value FROM "+measurementList(q.Types)+
-		" WHERE account = $account AND ("+tests+")"+timeCondition(q)+" GROUP BY sensor_id"))
-	if err != nil {
-		return nil, err
-	}
-	var numbers []pointKey
-	err = eachRow(found, func(s *series, t time.Time, _ row) error {
-		numbers = append(numbers, pointKey{q.Account, unclean(s.Name), unclean(s.Tags["sensor_id"]), t.UnixNano()})
-		return nil
-	})
-	return numbers, err
-}
-
-func (s *Store) numbersFlux(ctx context.Context, q iot.Query, sensors []string) ([]pointKey, error) {
 	script := s.fluxRange(q.From, q.To.Add(1)) + fmt.Sprintf("  |> filter(fn: (r) => r.account == %s and (%s))\n"+
 		"  |> filter(fn: (r) => r._field == \"value\" and (%s))\n  |> keep(columns: [\"_time\", \"_measurement\", \"sensor_id\"])\n",
-		quoteFlux(q.Account.String()), fluxIn("sensor_id", sensors), fluxIn("_measurement", q.Types))
-	var numbers []pointKey
-	err := s.flux(ctx, script, func(r *query.FluxRecord) error {
-		numbers = append(numbers, pointKey{q.Account, unclean(r.Measurement()), unclean(fluxTag(r, "sensor_id")), r.Time().UnixNano()})
+		quoteFlux(acct.String()), fluxIn("sensor_id", sensors), fluxIn("_measurement", q.Types))
+	err = s.flux(ctx, script, func(r *query.FluxRecord) error {
+		add(r.Measurement(), fluxTag(r, "sensor_id"), r.Time())
 		return nil
 	})
 	return numbers, err
@@ -191,10 +180,4 @@ func (s *Store) deleteInfluxQL(ctx context.Context, places []pointKey) error {
 		}
 	}
 	return nil
-}
-
-// forbidden reports that the token lacks a permission.
-func forbidden(err error) bool {
-	herr, ok := errors.AsType[*httpapi.Error](err)
-	return ok && (herr.StatusCode == http.StatusForbidden || herr.StatusCode == http.StatusUnauthorized)
 }

@@ -57,28 +57,20 @@ func (s *Store) radioInfluxQL(ctx context.Context, acct relay.AccountID, ids []s
 	}
 	var frames []iot.RadioData
 	err = eachRow(found, func(s *series, t time.Time, r row) error {
-		u, err := radioOf(iot.RadioData{Account: acct, DeviceID: unclean(s.Tags["device_id"]), Time: t}, r)
+		u := iot.RadioData{Account: acct, DeviceID: unclean(s.Tags["device_id"]), Time: t}
+		for i, name := range radioFields()[:min(len(r)-1, len(radioFields()))] {
+			v, null, err := r.number(i + 1)
+			if err != nil {
+				return err
+			}
+			if !null {
+				setRadio(&u, name, v)
+			}
+		}
 		frames = append(frames, u)
-		return err
+		return nil
 	})
 	return frames, err
-}
-
-// radioOf returns the radio data with the fields of a row.
-func radioOf(u iot.RadioData, r row) (iot.RadioData, error) {
-	for i, name := range radioFields() {
-		if i+1 >= len(r) {
-			break
-		}
-		v, null, err := r.number(i + 1)
-		if err != nil {
-			return u, err
-		}
-		if !null {
-			setRadio(&u, name, v)
-		}
-	}
-	return u, nil
 }
 
 func setRadio(u *iot.RadioData, field string, v float64) {

@@ -21,10 +21,11 @@ func (s *Store) Readings(ctx context.Context, q iot.Query) ([]iot.Point, error) 
 		return nil, nil
 	}
 	points, err := s.read(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	return newestPoints(points, q.Limit), nil
+	slices.SortStableFunc(points, func(a, b iot.Point) int {
+		return cmp.Or(b.Time.Compare(a.Time), cmp.Compare(a.SensorID, b.SensorID), textRank(a)-textRank(b))
+	})
+	points = slices.CompactFunc(points, func(a, b iot.Point) bool { return a.Time.Equal(b.Time) && a.SensorID == b.SensorID })
+	return points[:min(q.Limit, len(points))], err
 }
 
 // read returns the newest points of each series of a device, up to the limit and
@@ -52,25 +53,6 @@ func withBounds(q iot.Query) iot.Query {
 		q.Limit = MaxReadings
 	}
 	return q
-}
-
-// newestPoints sorts points, keeps one per sensor and time, and at most limit.
-// The points of one series are already sorted.
-func newestPoints(points []iot.Point, limit int) []iot.Point {
-	if !slices.IsSortedFunc(points, newerFirst) {
-		slices.SortStableFunc(points, newerFirst)
-	}
-	points = slices.CompactFunc(points, func(a, b iot.Point) bool {
-		return a.Time.Equal(b.Time) && a.SensorID == b.SensorID
-	})
-	return points[:min(limit, len(points))]
-}
-
-func newerFirst(a, b iot.Point) int {
-	if c := b.Time.Compare(a.Time); c != 0 {
-		return c
-	}
-	return cmp.Or(cmp.Compare(a.SensorID, b.SensorID), textRank(a)-textRank(b))
 }
 
 func textRank(p iot.Point) int {

@@ -31,6 +31,9 @@ func New(o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	// A redirect is returned as the response. Following it could send the token elsewhere,
+	// or turn a POST into a GET that succeeds and stores nothing.
+	noRedirect := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	client := influxdb2.NewClientWithOptions(o.URL, o.Token, influxdb2.DefaultOptions().
 		SetHTTPClient(&http.Client{Transport: o.Transport, Timeout: o.Timeout, CheckRedirect: noRedirect}).
 		SetApplicationName("penstock").
@@ -44,10 +47,6 @@ func New(o Options) (*Store, error) {
 	}, nil
 }
 
-// noRedirect returns a redirect as the response. Following it could send the
-// token elsewhere, or turn a POST into a GET that succeeds and stores nothing.
-func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-
 // Ping reports whether the bucket can be written to: it sends an empty write,
 // which the server checks like any other, including token and bucket.
 func (s *Store) Ping(ctx context.Context) error {
@@ -55,7 +54,7 @@ func (s *Store) Ping(ctx context.Context) error {
 		return err
 	}
 	err := s.writes.WriteRecord(ctx, "")
-	if j := classifyWriteError(err); j.verdict == badLines {
+	if verdict, _ := classifyWriteError(err); verdict == badLines {
 		return nil // InfluxDB 2 got as far as missing the points
 	}
 	return s.wrapError("ping", err)

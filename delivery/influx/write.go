@@ -19,9 +19,9 @@ func (s *Store) Write(ctx context.Context, b iot.Batch) ([]iot.Refused, error) {
 		return nil, s.wrapError("write", err)
 	}
 	texts := textsOf(b.Points)
-	w := batchWrite{store: s, encodedBatch: encode(b, texts)}
-	if len(w.lines) == 0 {
-		return w.refused, nil
+	e := encode(b, texts)
+	if len(e.lines) == 0 {
+		return e.refused, nil
 	}
 	sv, err := s.server(ctx)
 	if err != nil {
@@ -30,70 +30,51 @@ func (s *Store) Write(ctx context.Context, b iot.Batch) ([]iot.Refused, error) {
 	if err := s.deleteOverwritten(ctx, sv, texts); err != nil {
 		return nil, s.wrapError("delete", err)
 	}
-	for lines := range slices.Chunk(w.lines, s.opts.MaxLines) {
-		if err := w.send(ctx, lines, false); err != nil {
+	for lines := range slices.Chunk(e.lines, s.opts.MaxLines) {
+		if err := s.send(ctx, e, lines, false); err != nil {
 			return nil, err
 		}
 	}
-	slices.SortFunc(w.refused, func(a, b iot.Refused) int {
+	slices.SortFunc(e.refused, func(a, b iot.Refused) int {
 		return cmp.Or(cmp.Compare(a.Radio, b.Radio), cmp.Compare(a.Point, b.Point))
 	})
-	return w.refused, nil
+	return e.refused, nil
 }
 
-// batchWrite is a batch being written.
-type batchWrite struct {
-	store *Store
-	*encodedBatch
-}
-
-// send writes some lines; grouped means that they are already sorted by
-// measurement.
-func (b *batchWrite) send(ctx context.Context, lines []line, grouped bool) error {
-	err := b.store.writes.WriteRecord(ctx, b.body(lines))
-	switch j := classifyWriteError(err); j.verdict {
+// send writes some lines of a batch; grouped means that they are already sorted by
+// measurement. If the server refuses some of them, it writes both halves: lines that were
+// stored are written again, because only a 204 confirms them.
+func (s *Store) send(ctx context.Context, e *encodedBatch, lines []line, grouped bool) error {
+	err := s.writes.WriteRecord(ctx, e.body(lines))
+	verdict, reason := classifyWriteError(err)
+	switch verdict {
 	case stored:
 		return nil
-	case badLines:
-		if len(lines) == 1 || refusesAll(j.reason, len(lines)) {
-			b.refuse(lines, j.reason)
-			return nil
-		}
-		if !grouped {
-			lines = b.group(lines)
-		}
-		return b.halve(ctx, lines, true)
-	case tooLarge:
-		if len(lines) == 1 {
-			b.refuse(lines, j.reason)
-			return nil
-		}
-		return b.halve(ctx, lines, grouped)
-	default:
-		return b.store.wrapError("write", err)
+	case notApplied:
+		return s.wrapError("write", err)
 	}
-}
-
-// halve writes both halves. Lines that were stored with the whole batch are
-// written again, because only a 204 confirms them.
-func (b *batchWrite) halve(ctx context.Context, lines []line, grouped bool) error {
+	// The server may drop as many points as it was sent.
+	refused := verdict == badLines && strings.HasSuffix(reason, fmt.Sprintf(" dropped=%d", len(lines)))
+	if refused || len(lines) == 1 {
+		for _, l := range lines {
+			l.origin.Reason = reason
+			e.refused = append(e.refused, l.origin)
+		}
+		return nil
+	}
+	if verdict == badLines && !grouped {
+		// Servers usually refuse a whole measurement, whose field another program has
+		// written as an integer, and halving finds neighbours fast.
+		lines = slices.SortedStableFunc(slices.Values(lines), func(a, b line) int {
+			return bytes.Compare(e.buf[a.start:a.name], e.buf[b.start:b.name])
+		})
+		grouped = true
+	}
 	middle := len(lines) / 2
-	if err := b.send(ctx, lines[:middle], grouped); err != nil {
+	if err := s.send(ctx, e, lines[:middle], grouped); err != nil {
 		return err
 	}
-	return b.send(ctx, lines[middle:], grouped)
-}
-
-func (b *batchWrite) refuse(lines []line, reason string) {
-	for _, l := range lines {
-		l.origin.Reason = reason
-		b.refused = append(b.refused, l.origin)
-	}
-}
-
-// refusesAll reports whether the server dropped as many points as it was sent.
-func refusesAll(reason string, lines int) bool {
-	return strings.HasSuffix(reason, fmt.Sprintf(" dropped=%d", lines))
+	return s.send(ctx, e, lines[middle:], grouped)
 }
 
 // line is one line of an encoded batch, and the point or uplink it came from.
@@ -119,41 +100,27 @@ func encode(b iot.Batch, texts map[pointKey]int) *encodedBatch {
 	for i := range b.Points {
 		p := &b.Points[i]
 		if lastText, over := texts[pointKeyOf(p)]; !over || p.IsText || i > lastText {
-			e.point(p, i)
+			e.add(iot.Refused{Point: i, Radio: -1, Reason: p.Invalid()}, func(buf []byte) []byte { return appendPoint(buf, p) })
 		}
 	}
 	for i := range b.Radio {
-		e.uplink(&b.Radio[i], i)
+		u := &b.Radio[i]
+		e.add(iot.Refused{Point: -1, Radio: i, Reason: u.Invalid()}, func(buf []byte) []byte { return appendUplink(buf, u) })
 	}
 	return e
 }
 
-func (e *encodedBatch) point(p *iot.Point, i int) {
-	origin := iot.Refused{Point: i, Radio: -1}
-	if origin.Reason = p.Invalid(); origin.Reason != "" {
+// add adds the line that encode appends, if any, or the refusal of what it came from.
+func (e *encodedBatch) add(origin iot.Refused, encode func([]byte) []byte) {
+	if origin.Reason != "" {
 		e.refused = append(e.refused, origin)
 		return
 	}
 	start := len(e.buf)
-	e.buf = appendPoint(e.buf, p)
-	e.add(start, origin)
-}
-
-func (e *encodedBatch) uplink(u *iot.RadioData, i int) {
-	origin := iot.Refused{Point: -1, Radio: i}
-	if origin.Reason = u.Invalid(); origin.Reason != "" {
-		e.refused = append(e.refused, origin)
-		return
+	if e.buf = encode(e.buf); len(e.buf) > start {
+		name := bytes.Index(e.buf[start:], []byte(",account="))
+		e.lines = append(e.lines, line{start: start, name: start + name, end: len(e.buf), origin: origin})
 	}
-	start := len(e.buf)
-	if e.buf = appendUplink(e.buf, u); len(e.buf) > start {
-		e.add(start, origin)
-	}
-}
-
-func (e *encodedBatch) add(start int, origin iot.Refused) {
-	name := bytes.Index(e.buf[start:], []byte(",account="))
-	e.lines = append(e.lines, line{start: start, name: start + name, end: len(e.buf), origin: origin})
 }
 
 // body returns the request body for some of the lines.
@@ -168,13 +135,4 @@ func (e *encodedBatch) body(lines []line) string {
 		b.Write(e.buf[l.start:l.end])
 	}
 	return b.String()
-}
-
-// group sorts the lines by measurement and keeps their order otherwise. Servers
-// usually refuse a whole measurement, whose field another program has written as
-// an integer, and halving finds neighbours fast.
-func (e *encodedBatch) group(lines []line) []line {
-	return slices.SortedStableFunc(slices.Values(lines), func(a, b line) int {
-		return bytes.Compare(e.buf[a.start:a.name], e.buf[b.start:b.name])
-	})
 }
