@@ -122,7 +122,7 @@ func (s *Surface) answerRelay(c *fiber.Ctx, r inbound.Relay) error {
 	}
 	out := relayView{relayJSON: relayOf(c, r, owner.Name), Document: document, Actions: []actionJSON{}}
 	for _, a := range inbound.ActionsOf(r.Kind, owner.May) {
-		out.Actions = append(out.Actions, actionJSON{a.Name, a.Description, a.Takes()})
+		out.Actions = append(out.Actions, actionJSON{a.Name, a.Description, string(a.Takes)})
 	}
 	return c.JSON(fiber.Map{"data": out})
 }

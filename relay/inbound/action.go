@@ -1,5 +1,15 @@
 package inbound
 
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/penstock/penstock/relay"
+)
+
 // Kind is the kind of a relay; each kind has its own actions and
 // placeholders.
 type Kind string
@@ -32,28 +42,25 @@ type Action struct {
 	Parameters []string `json:"parameters,omitempty"`
 }
 
-// parameterKind is the kind of an action's parameters.
-type parameterKind string
+// ParameterKind is the kind of an action's parameters.
+type ParameterKind string
 
 const (
-	noParameters parameterKind = ""
-	urls         parameterKind = "urls"
-	addresses    parameterKind = "addresses"
-	labels       parameterKind = "labels"
+	noParameters ParameterKind = ""
+	urls         ParameterKind = "urls"
+	addresses    ParameterKind = "addresses"
+	labels       ParameterKind = "labels"
 )
 
 // ActionInfo describes an action to the account holder.
 type ActionInfo struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
+	// Takes is the kind of the action's parameters; empty if it takes none.
+	Takes ParameterKind `json:"-"`
 
-	takes    parameterKind
 	unlisted bool // may be set only with the permission of its name
 }
-
-// Takes returns the kind of the action's parameters: urls, addresses or labels, empty if it
-// takes none.
-func (a ActionInfo) Takes() string { return string(a.takes) }
 
 // Actions lists the actions of a kind of relay in the specification's order.
 func Actions(k Kind) []ActionInfo { return ActionsOf(k, func(string) bool { return false }) }
@@ -61,13 +68,7 @@ func Actions(k Kind) []ActionInfo { return ActionsOf(k, func(string) bool { retu
 // ActionsOf lists the actions that an account may set; isPermitted reports whether it has a
 // permission.
 func ActionsOf(k Kind, isPermitted func(permission string) bool) []ActionInfo {
-	var infos []ActionInfo
-	for _, a := range actions(k) {
-		if !a.unlisted || isPermitted(a.Name) {
-			infos = append(infos, a)
-		}
-	}
-	return infos
+	return slices.DeleteFunc(actions(k), func(a ActionInfo) bool { return a.unlisted && !isPermitted(a.Name) })
 }
 
 // Describe returns the description of an action, empty for an unknown one.
@@ -84,12 +85,12 @@ func NeedsPermission(k Kind, name string) bool {
 }
 
 func actionOf(k Kind, name string) (ActionInfo, bool) {
-	for _, a := range actions(k) {
-		if a.Name == name {
-			return a, true
-		}
+	infos := actions(k)
+	i := slices.IndexFunc(infos, func(a ActionInfo) bool { return a.Name == name })
+	if i < 0 {
+		return ActionInfo{}, false
 	}
-	return ActionInfo{}, false
+	return infos[i], true
 }
 
 func actions(k Kind) []ActionInfo {
@@ -97,23 +98,98 @@ func actions(k Kind) []ActionInfo {
 	case Geographic:
 		return []ActionInfo{
 			{Name: BlackHole, Description: "Discard messages"},
-			{Name: HTTPPost, Description: "Forward messages to URLs with HTTP POST", takes: urls},
-			{Name: HTTPGet, Description: "Forward messages to URLs with HTTP GET", takes: urls},
-			{Name: Email, Description: "Forward messages to e-mail addresses", takes: addresses},
+			{Name: HTTPPost, Description: "Forward messages to URLs with HTTP POST", Takes: urls},
+			{Name: HTTPGet, Description: "Forward messages to URLs with HTTP GET", Takes: urls},
+			{Name: Email, Description: "Forward messages to e-mail addresses", Takes: addresses},
 			{Name: MVNO, Description: "Deliver messages to the SIM; they cannot be forwarded to any external destination", unlisted: true},
 		}
 	case VirtualNumber:
 		return []ActionInfo{
 			{Name: Inactive, Description: "Discard messages"},
-			{Name: HTTPGet, Description: "Forward messages to URLs with HTTP GET", takes: urls},
-			{Name: HTTPPost, Description: "Forward messages to URLs with HTTP POST", takes: urls},
-			{Name: Email, Description: "Forward messages to e-mail addresses", takes: addresses},
-			{Name: DialoguePost, Description: "Forward messages with HTTP POST as X-E3 form fields", takes: urls},
-			{Name: DialogueGet, Description: "Forward messages with HTTP GET as X-E3 query parameters", takes: urls},
-			{Name: MSOutlook, Description: "Mail messages in the form of Outlook's mobile service", takes: addresses},
-			{Name: DesktopSMS, Description: "Keep messages in an inbox until they are acknowledged", takes: labels},
-			{Name: InboundGW, Description: "Forward messages as JSON to another gateway", takes: urls},
+			{Name: HTTPGet, Description: "Forward messages to URLs with HTTP GET", Takes: urls},
+			{Name: HTTPPost, Description: "Forward messages to URLs with HTTP POST", Takes: urls},
+			{Name: Email, Description: "Forward messages to e-mail addresses", Takes: addresses},
+			{Name: DialoguePost, Description: "Forward messages with HTTP POST as X-E3 form fields", Takes: urls},
+			{Name: DialogueGet, Description: "Forward messages with HTTP GET as X-E3 query parameters", Takes: urls},
+			{Name: MSOutlook, Description: "Mail messages in the form of Outlook's mobile service", Takes: addresses},
+			{Name: DesktopSMS, Description: "Keep messages in an inbox until they are acknowledged", Takes: labels},
+			{Name: InboundGW, Description: "Forward messages as JSON to another gateway", Takes: urls},
 		}
 	}
 	return nil
+}
+
+// Limits of an action's parameters.
+const (
+	maxParameters = 100
+	maxURL        = 2048
+	maxLabel      = 255
+)
+
+// Validate checks an action for a kind of relay: that there is such an action
+// and that its parameters are given and good.
+// checkURL checks whether the gateway may call a URL, which it gets with sample
+// values in the place of the placeholders; nil allows all. The fields of the
+// relay.KindInvalid error are action and parameters.
+func (a Action) Validate(k Kind, checkURL func(string) error) error {
+	return a.validate(k, func(t *Template) error {
+		if err := t.url.Check(); err != nil || checkURL == nil {
+			return err
+		}
+		return checkURL(t.Sample())
+	})
+}
+
+// validate checks an action, and the URLs that can be read with check.
+func (a Action) validate(k Kind, check func(*Template) error) error {
+	info, ok := actionOf(k, a.Name)
+	if !ok {
+		var names []string
+		for _, known := range actions(k) {
+			names = append(names, known.Name)
+		}
+		return relay.Invalid("action", fmt.Sprintf("The action must be one of %s.", strings.Join(names, ", ")))
+	}
+	switch {
+	case info.Takes == noParameters:
+		return nil
+	case len(a.Parameters) == 0:
+		return relay.Invalid("parameters", fmt.Sprintf("The parameters field is required when action is %s.", a.Name))
+	case len(a.Parameters) > maxParameters:
+		return relay.Invalid("parameters", fmt.Sprintf("The parameters may not have more than %d items.", maxParameters))
+	}
+	for i, p := range a.Parameters {
+		var err error
+		switch {
+		case info.Takes == urls:
+			err = checkEndpoint(k, p, check)
+		case info.Takes == addresses:
+			err = relay.CheckAddress(p)
+		case p == "" || !utf8.ValidString(p):
+			err = errors.New("want a label in UTF-8")
+		case len(p) > maxLabel:
+			err = fmt.Errorf("the label may not be longer than %d bytes", maxLabel)
+		}
+		if err != nil {
+			return relay.Invalid("parameters", fmt.Sprintf("parameters.%d: %v", i, err))
+		}
+	}
+	return nil
+}
+
+// CheckEndpoint returns an error if a relay of a kind does not accept raw as a URL. It
+// does not check the address.
+func CheckEndpoint(kind, raw string) error {
+	return checkEndpoint(Kind(kind), raw, func(t *Template) error { return t.url.Check() })
+}
+
+func checkEndpoint(k Kind, raw string, check func(*Template) error) error {
+	if len(raw) > maxURL {
+		return fmt.Errorf("the URL may not be longer than %d characters", maxURL)
+	}
+	t, err := CompileURL(k, raw)
+	if err != nil {
+		return err
+	}
+	return check(t)
 }

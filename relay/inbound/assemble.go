@@ -24,30 +24,46 @@ func (a assembler) assemble(parts []Message) (m Message, missing []int) {
 	parts = slices.SortedFunc(slices.Values(parts), func(x, y Message) int { return numberOf(&x) - numberOf(&y) })
 	m = parts[0]
 	part, _ := PartOf(&m)
-	m.Part, m.Octets, m.Status = nil, nil, Concatenated
-	if slices.ContainsFunc(parts, func(p Message) bool { return p.Status == Indecipherable }) {
-		m.Status = Indecipherable
+	m.CarrierID, m.Part, m.Octets, m.Notes, m.Text, m.Data = "", nil, nil, nil, "", nil
+	if header, err := sms.ParseUDH(m.UDH); err == nil { // without its concatenation
+		m.UDH = slices.DeleteFunc(header, func(e sms.Element) bool { return e.ID == sms.Concat8 || e.ID == sms.Concat16 }).Append(nil)
 	}
-	m.CarrierID, m.UDH, m.Coding = "", otherElements(m.UDH), codingOfAll(parts)
+	m.Status, m.Coding = Concatenated, sms.GSM
+	numbers := make(map[int]bool, len(parts))
 	for i := range parts {
-		if parts[i].ReceivedAt.After(m.ReceivedAt) {
-			m.ReceivedAt = parts[i].ReceivedAt
+		p := &parts[i]
+		numbers[numberOf(p)] = true
+		m.Notes.Add(p.Notes...)
+		if p.Status == Indecipherable {
+			m.Status = Indecipherable
+		}
+		if p.ReceivedAt.After(m.ReceivedAt) {
+			m.ReceivedAt = p.ReceivedAt
+		}
+		if p.Coding == sms.Binary || p.Coding == sms.UCS2 && m.Coding == sms.GSM { // the widest
+			m.Coding = p.Coding
 		}
 	}
-	m.Notes = nil
-	for i := range parts {
-		m.Notes.Add(parts[i].Notes...)
-	}
-	missing = missingOf(parts, part.Total)
-	m.Text, m.Data = "", nil
-	if m.Coding == sms.Binary {
-		for i := range parts {
-			m.Data = append(m.Data, octetsOf(&parts[i])...)
+	for n := 1; n <= part.Total; n++ {
+		if !numbers[n] {
+			missing = append(missing, n)
 		}
+	}
+	if m.Coding != sms.Binary {
+		m.Text = a.text(parts, part.Total)
+		TrimText(&m)
 		return m, missing
 	}
-	m.Text = a.text(parts, part.Total)
-	TrimText(&m)
+	for _, p := range parts {
+		switch {
+		case p.Coding == sms.Binary:
+			m.Data = append(m.Data, p.Data...)
+		case len(p.Octets) > 0:
+			m.Data = append(m.Data, p.Octets...)
+		default:
+			m.Data = append(m.Data, p.Text...)
+		}
+	}
 	return m, missing
 }
 
@@ -56,50 +72,13 @@ func numberOf(m *Message) int {
 	return p.Number
 }
 
-func missingOf(parts []Message, total int) (missing []int) {
-	for n := 1; n <= total; n++ {
-		if !slices.ContainsFunc(parts, func(m Message) bool { return numberOf(&m) == n }) {
-			missing = append(missing, n)
-		}
-	}
-	return missing
-}
-
-// otherElements is a UDH without its concatenation.
-func otherElements(udh []byte) []byte {
-	header, err := sms.ParseUDH(udh)
-	if err != nil {
-		return udh
-	}
-	return slices.DeleteFunc(header, func(e sms.Element) bool { return e.ID == sms.Concat8 || e.ID == sms.Concat16 }).Append(nil)
-}
-
-// codingOfAll is the widest of the parts' codings.
-func codingOfAll(parts []Message) sms.Coding {
-	coding := sms.GSM
-	for i := range parts {
-		switch {
-		case parts[i].Coding == sms.Binary:
-			return sms.Binary
-		case parts[i].Coding == sms.UCS2:
-			coding = sms.UCS2
-		}
-	}
-	return coding
-}
-
-func octetsOf(m *Message) []byte {
-	switch {
-	case m.Coding == sms.Binary:
-		return m.Data
-	case len(m.Octets) > 0:
-		return m.Octets
-	}
-	return []byte(m.Text)
-}
-
-// text joins the texts of sorted parts.
+// text joins the texts of sorted parts. It decodes the octets of neighbours as one where
+// both have some in the same coding and languages.
 func (a assembler) text(parts []Message, total int) string {
+	decodedTogether := func(a, b *Message) bool {
+		return numberOf(b) == numberOf(a)+1 && a.Coding == b.Coding && len(a.Octets) > 0 && len(b.Octets) > 0 &&
+			LanguagesOf(a) == LanguagesOf(b)
+	}
 	var b strings.Builder
 	number := 1
 	for i := 0; i < len(parts); {
@@ -107,7 +86,7 @@ func (a assembler) text(parts []Message, total int) string {
 			b.WriteString(gap)
 		}
 		end := i + 1
-		for end < len(parts) && sameMessage(&parts[end-1], &parts[end]) {
+		for end < len(parts) && decodedTogether(&parts[end-1], &parts[end]) {
 			end++
 		}
 		b.WriteString(a.run(parts[i:end]))
@@ -117,12 +96,6 @@ func (a assembler) text(parts []Message, total int) string {
 		b.WriteString(gap)
 	}
 	return b.String()
-}
-
-// together reports whether the octets of two parts must be decoded as one.
-func sameMessage(a, b *Message) bool {
-	return numberOf(b) == numberOf(a)+1 && a.Coding == b.Coding && len(a.Octets) > 0 && len(b.Octets) > 0 &&
-		LanguagesOf(a) == LanguagesOf(b)
 }
 
 // run decodes parts that follow one another. Octets that the coding does not

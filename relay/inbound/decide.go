@@ -43,19 +43,36 @@ type Decision struct {
 // Decide routes a message over the candidate routes of its number. It is pure:
 // the same message and relays give the same deliveries with the same ids.
 func Decide(m *Message, routes []*Route, s Settings) Decision {
-	if reason := m.invalid(); reason != "" {
-		return Decision{State: event.Quarantined, Reason: reason}
-	}
-	s = s.withDefaults()
-	route, considered, err := match(m, routes, s)
-	d := Decision{Considered: considered}
-	if route == nil {
-		d.State, d.Reason = event.Unrouted, unrouted(m, considered)
+	s.Zone, s.MailDomain = cmp.Or(s.Zone, time.UTC), cmp.Or(s.MailDomain, "penstock.invalid")
+	d := Decision{State: event.Quarantined}
+	switch {
+	case m.ID == "":
+		d.Reason = "the message has no id"
+		return d
+	case !relay.Digits(m.To) || len(m.To) > maxDigits:
+		d.Reason = fmt.Sprintf("invalid number %.40q", m.To)
+		return d
+	case m.Coding != sms.GSM && m.Coding != sms.Binary && m.Coding != sms.UCS2:
+		d.Reason = fmt.Sprintf("unknown coding %d", m.Coding)
 		return d
 	}
-	d.Matched, d.Why = &route.Relay, whyOf(route, considered)
+	route, err := d.match(m, routes, s.Zone)
+	if route == nil {
+		// The reason does not name relays of other accounts.
+		d.State, d.Reason = event.Unrouted, "no relay for "+m.To
+		if m.Account != 0 {
+			d.Reason = fmt.Sprintf("no relay of account %d for %s", m.Account, m.To)
+		}
+		for _, c := range d.Considered {
+			if c.Holds != nil {
+				d.Reason += fmt.Sprintf("; %s relay %s has a filter that it does not meet", c.Kind, c.ID)
+			}
+		}
+		return d
+	}
+	d.Matched = &route.Relay
 	if err = cmp.Or(route.broken, err); err != nil {
-		d.State, d.Reason = event.Quarantined, err.Error()
+		d.Reason = err.Error()
 		return d
 	}
 	d.State, d.Deliveries = event.Done, route.deliveries(m, s)
@@ -67,72 +84,10 @@ func Decide(m *Message, routes []*Route, s Settings) Decision {
 	return d
 }
 
-func (s Settings) withDefaults() Settings {
-	if s.Zone == nil {
-		s.Zone = time.UTC
-	}
-	if s.MailDomain == "" {
-		s.MailDomain = "penstock.invalid"
-	}
-	return s
-}
-
-// invalid returns why a message is invalid, "" if it is valid.
-func (m *Message) invalid() string {
-	switch {
-	case m.ID == "":
-		return "the message has no id"
-	case !relay.Digits(m.To) || len(m.To) > maxDigits:
-		return fmt.Sprintf("invalid number %.40q", m.To)
-	case m.Coding != sms.GSM && m.Coding != sms.Binary && m.Coding != sms.UCS2:
-		return fmt.Sprintf("unknown coding %d", m.Coding)
-	}
-	return ""
-}
-
-// whyOf returns the reason for selecting a route.
-func whyOf(route *Route, considered []Considered) string {
-	index := slices.IndexFunc(considered, func(c Considered) bool { return c.Kind == route.Kind && c.ID == route.ID && c.Account == route.Account })
-	reason := considered[index].Why
-	if route.filter != nil {
-		reason += ", and the message meets its filter"
-	}
-	return reason
-}
-
-// unrouted returns the reason why no relay takes a message. It does not name
-// relays of other accounts.
-func unrouted(m *Message, considered []Considered) string {
-	var text strings.Builder
-	text.WriteString("no relay for " + m.To)
-	if m.Account != 0 {
-		text.Reset()
-		fmt.Fprintf(&text, "no relay of account %d for %s", m.Account, m.To)
-	}
-	for _, c := range considered {
-		if c.Holds != nil {
-			fmt.Fprintf(&text, "; %s relay %s has a filter that it does not meet", c.Kind, c.ID)
-		}
-	}
-	return text.String()
-}
-
-// errorText returns an error as one line of text.
-func errorText(err error) string {
-	var reasons []string
-	for _, field := range []string{"action", "parameters"} {
-		reasons = append(reasons, relay.FieldsOf(err)[field]...)
-	}
-	if len(reasons) == 0 {
-		return err.Error()
-	}
-	return strings.Join(reasons, " ")
-}
-
 // Route is a relay that is ready to take messages: its endpoints are compiled.
 type Route struct {
 	Relay
-	takes     parameterKind // of the action
+	takes     ParameterKind // of the action
 	endpoints []*Template
 	// filter is a condition on the messages that it takes: originator, text, time of
 	// day (condition.CompileFilter); nil for none. It is an extension. A message that
@@ -156,12 +111,15 @@ func Compile(r Relay) *Route {
 			return route
 		}
 	}
-	if err := cmp.Or(r.Action.performable(r.Kind), r.servesSIM()); err != nil {
-		route.broken = fmt.Errorf("%s cannot be performed: %s", r, errorText(err))
+	// The URLs of earlier versions are accepted, which did not refuse unknown placeholders
+	// in a query.
+	if err := cmp.Or(r.Action.validate(r.Kind, func(*Template) error { return nil }), r.servesSIM()); err != nil {
+		fields := relay.FieldsOf(err)
+		route.broken = fmt.Errorf("%s cannot be performed: %s", r, strings.Join(slices.Concat(fields["action"], fields["parameters"]), " "))
 		return route
 	}
 	info, _ := actionOf(r.Kind, r.Action.Name)
-	if route.takes = info.takes; route.takes == urls {
+	if route.takes = info.Takes; route.takes == urls {
 		for _, p := range r.Action.Parameters {
 			t, _ := CompileURL(r.Kind, p) // just validated
 			route.endpoints = append(route.endpoints, t)
@@ -182,11 +140,20 @@ type Considered struct {
 	Holds  *bool  `json:"holds,omitempty"`
 }
 
-// match picks the route of a message: the exact virtual number, else the longest
-// prefix, among those that the account may reach and whose filter it meets. A
-// filter that fails on the message is an error, with the route that has it.
-func match(m *Message, routes []*Route, s Settings) (matched *Route, considered []Considered, err error) {
-	for _, r := range slices.SortedFunc(slices.Values(routes), precedence) {
+// match picks the route of a message: the exact virtual number, else the longest prefix,
+// among those that the account may reach and whose filter it meets. It sets what was
+// considered and why the route matched. A filter that fails on the message is an error,
+// with the route that has it.
+func (d *Decision) match(m *Message, routes []*Route, zone *time.Location) (matched *Route, err error) {
+	sorted := slices.SortedFunc(slices.Values(routes), func(a, b *Route) int {
+		return cmp.Or(
+			-cmp.Compare(a.Kind, b.Kind), // vmn before geo
+			cmp.Compare(len(b.Number), len(a.Number)),
+			cmp.Compare(a.Account, b.Account),
+			cmp.Compare(a.ID, b.ID),
+		)
+	})
+	for _, r := range sorted {
 		fits, match := r.fits(m.To)
 		if !fits {
 			continue
@@ -197,33 +164,26 @@ func match(m *Message, routes []*Route, s Settings) (matched *Route, considered 
 			c.Why = "belongs to another account"
 		case matched != nil:
 			c.Why += ", but " + matched.String() + " goes before it"
+		case r.filter == nil:
+			matched, d.Why = r, match
 		default:
-			holds, filterErr := r.holds(m, s.Zone)
-			if r.filter != nil {
-				c.Holds = &holds
-			}
+			// The hours and days are those of the receipt, so that a replay decides as
+			// the first time.
+			holds, filterErr := r.filter.Holds(condition.Message{
+				Originator: m.From, Destination: m.To, Text: m.Body(), Coding: int(m.Coding), Network: network(view{m, zone}), At: m.ReceivedAt.In(zone),
+			})
+			c.Holds = &holds
 			if !holds && filterErr == nil {
 				c.Why += ", but the message does not meet its filter"
 				break
 			}
-			if matched = r; filterErr != nil {
+			if matched, d.Why = r, match+", and the message meets its filter"; filterErr != nil {
 				err = fmt.Errorf("%s: its filter: %w", r, filterErr)
 			}
 		}
-		considered = append(considered, c)
+		d.Considered = append(d.Considered, c)
 	}
-	return matched, considered, err
-}
-
-// holds reports whether a message meets the route's filter. The hours and days
-// are those of its receipt, so that a replay decides as the first time.
-func (r *Route) holds(m *Message, zone *time.Location) (bool, error) {
-	if r.filter == nil {
-		return true, nil
-	}
-	return r.filter.Holds(condition.Message{
-		Originator: m.From, Destination: m.To, Text: m.Body(), Coding: int(m.Coding), Network: network(view{m, zone}), At: m.ReceivedAt.In(zone),
-	})
+	return matched, err
 }
 
 func (r *Route) fits(number string) (bool, string) {
@@ -231,15 +191,4 @@ func (r *Route) fits(number string) (bool, string) {
 		return r.Number == number, "is the virtual number " + r.Number
 	}
 	return strings.HasPrefix(number, r.Number), "has the prefix " + r.Number
-}
-
-// precedence puts virtual numbers before prefixes and long prefixes before
-// short ones.
-func precedence(a, b *Route) int {
-	return cmp.Or(
-		-cmp.Compare(a.Kind, b.Kind), // vmn before geo
-		cmp.Compare(len(b.Number), len(a.Number)),
-		cmp.Compare(a.Account, b.Account),
-		cmp.Compare(a.ID, b.ID),
-	)
 }

@@ -42,34 +42,10 @@ func (r *Route) deliveries(m *Message, s Settings) []outbox.Delivery {
 }
 
 // delivery returns the delivery of a message to one target, without its content; index
-// is that of the parameter.
+// is that of the parameter. Its id derives from the message and the parameter: a journal
+// record that is processed twice sends once, and a corrected parameter gives another id,
+// so that a replay sends.
 func (r *Route) delivery(m *Message, target string, index int) outbox.Delivery {
-	return outbox.Delivery{
-		ID: deliveryID(m, &r.Relay, target, index), Account: r.Account, Kind: outbox.KindRelay,
-		Relay: r.ID, MessageID: m.ID, State: outbox.Queued, Originator: m.From, Destination: m.To, Trace: m.Trace,
-		Endpoint: outbox.EndpointID(r.Account, string(r.Kind), r.ID, target), Pace: r.Pace,
-	}
-}
-
-// request returns the request of an action to one of its URLs.
-func request(k Kind, action string, t *Template, v view) *outbox.Request {
-	switch action {
-	case HTTPPost:
-		return post(t, v, form(placeholders(k), v))
-	case DialoguePost:
-		return post(t, v, form(dialogue(v), v))
-	case DialogueGet:
-		return &outbox.Request{Method: "GET", URL: addQuery(t.expand(v), form(dialogue(v), v))}
-	case InboundGW:
-		return &outbox.Request{Method: "POST", URL: t.expand(v), ContentType: "application/json", Body: gatewayBody(v)}
-	}
-	return &outbox.Request{Method: "GET", URL: t.expand(v)}
-}
-
-// deliveryID names the delivery of a message by one parameter of a relay. The
-// same again gives the same id, so that a journal record that is processed
-// twice sends once; a corrected parameter gives another, so that a replay sends.
-func deliveryID(m *Message, r *Relay, target string, index int) string {
 	h := sha256.New()
 	var n [8]byte
 	for _, s := range []string{m.ID, r.Account.String(), string(r.Kind), r.ID, r.Action.Name, target} {
@@ -79,15 +55,38 @@ func deliveryID(m *Message, r *Relay, target string, index int) string {
 	}
 	binary.BigEndian.PutUint64(n[:], uint64(index))
 	h.Write(n[:])
-	return hex.EncodeToString(h.Sum(nil)[:16])
+	return outbox.Delivery{
+		ID: hex.EncodeToString(h.Sum(nil)[:16]), Account: r.Account, Kind: outbox.KindRelay,
+		Relay: r.ID, MessageID: m.ID, State: outbox.Queued, Originator: m.From, Destination: m.To, Trace: m.Trace,
+		Endpoint: outbox.EndpointID(r.Account, string(r.Kind), r.ID, target), Pace: r.Pace,
+	}
 }
 
-// post sends a form; the placeholders of the endpoint are replaced too.
-func post(t *Template, v view, body []byte) *outbox.Request {
-	return &outbox.Request{
-		Method: "POST", URL: t.expand(v),
-		ContentType: "application/x-www-form-urlencoded", Body: body,
+// request returns the request of an action to one of its URLs.
+func request(k Kind, action string, t *Template, v view) *outbox.Request {
+	r := &outbox.Request{Method: "GET", URL: t.expand(v)}
+	switch action {
+	case HTTPPost:
+		r.Method, r.ContentType, r.Body = "POST", "application/x-www-form-urlencoded", form(placeholders(k), v)
+	case DialoguePost:
+		r.Method, r.ContentType, r.Body = "POST", "application/x-www-form-urlencoded", form(dialogue(v), v)
+	case DialogueGet:
+		r.URL = addQuery(r.URL, form(dialogue(v), v))
+	case InboundGW:
+		m := gatewayMessage{
+			ID: v.ID, From: v.From, To: v.To, UDH: hex.EncodeToString(v.UDH), Coding: v.Coding,
+			ReceivedAt: v.ReceivedAt.UTC().Format(time.RFC3339),
+		}
+		text := v.Body()
+		if v.Coding == sms.Binary {
+			m.Data = &text
+		} else {
+			m.Text = &text
+		}
+		r.Method, r.ContentType = "POST", "application/json"
+		r.Body, _ = json.Marshal(m) // strings and numbers only
 	}
+	return r
 }
 
 // form encodes the values of placeholders under the names of their form fields.
@@ -115,8 +114,11 @@ func mailOf(action, recipient, messageID string, v view) *outbox.Mail {
 		return mail
 	}
 	mail.Subject, mail.Header = oneLine(mail.Text, maxOutlookSubject), map[string]string{"Content-class": "MS-OMS-SMS"}
+	if _, err := relay.ParseMSISDN(sender); err == nil {
+		sender = "+" + sender // not a short code or a name
+	}
 	if sender != "" {
-		mail.Header["X-MS-Reply-To-Mobile"] = international(sender)
+		mail.Header["X-MS-Reply-To-Mobile"] = sender
 	}
 	return mail
 }
@@ -144,16 +146,7 @@ func oneLine(s string, limit int) string {
 // shows as that the subject.
 const maxOutlookSubject = 40
 
-// international writes a whole number with its plus sign; short codes and names
-// stay as they are.
-func international(sender string) string {
-	if _, err := relay.ParseMSISDN(sender); err != nil {
-		return sender
-	}
-	return "+" + sender
-}
-
-// gatewayMessage is the body of inbound_gw's post to another gateway. Ours takes it at
+// gatewayMessage is what inbound_gw posts to another gateway. Ours takes it at
 // /inbound/sms/json as it is.
 type gatewayMessage struct {
 	ID         string     `json:"id"`
@@ -166,46 +159,26 @@ type gatewayMessage struct {
 	ReceivedAt string     `json:"received_at"` // RFC 3339, UTC
 }
 
-func gatewayBody(v view) []byte {
-	m := gatewayMessage{
-		ID: v.ID, From: v.From, To: v.To, UDH: hex.EncodeToString(v.UDH), Coding: v.Coding,
-		ReceivedAt: v.ReceivedAt.UTC().Format(time.RFC3339),
-	}
-	text := v.Body()
-	if v.Coding == sms.Binary {
-		m.Data = &text
-	} else {
-		m.Text = &text
-	}
-	b, _ := json.Marshal(m) // strings and numbers only
-	return b
-}
-
 // dialogueTime is date and time with microseconds, in UTC.
 const dialogueTime = "2006-01-02 15:04:05.000000"
 
 // dialogue lists the fields of dialogue_post and dialogue_get: the names are
 // those of the X-E3 interface, in which a message is either text or octets.
 func dialogue(v view) []placeholder {
+	// The general data coding scheme without class or compression (TS 23.038, 4).
+	schemes := map[sms.Coding]int{sms.GSM: 0x00, sms.Binary: 0x04, sms.UCS2: 0x08}
 	fields := []placeholder{
 		{"", "X-E3-ID", id},
 		{"", "X-E3-Originating-Address", sender},
 		{"", "X-E3-Destination-Address", recipient},
 		{"", "X-E3-Timestamp", func(v view) string { return v.ReceivedAt.In(time.UTC).Format(dialogueTime) }},
-		{"", "X-E3-Data-Coding-Scheme", codingScheme},
+		{"", "X-E3-Data-Coding-Scheme", func(v view) string { return fmt.Sprintf("%02x", schemes[v.Coding]) }},
 		{"", "X-E3-User-Data-Header", udh},
 	}
 	if v.Coding == sms.Binary {
 		return append(fields, placeholder{"", "X-E3-Hex-Message", func(v view) string { return hex.EncodeToString(v.Data) }})
 	}
 	return append(fields, placeholder{"", "X-E3-Message", body})
-}
-
-// codingScheme is the general data coding scheme without class or compression,
-// two hex digits (TS 23.038, 4).
-func codingScheme(v view) string {
-	schemes := map[sms.Coding]int{sms.GSM: 0x00, sms.Binary: 0x04, sms.UCS2: 0x08}
-	return fmt.Sprintf("%02x", schemes[v.Coding])
 }
 
 // addQuery adds parameters to the query of a URL.

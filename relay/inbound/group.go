@@ -34,9 +34,6 @@ type part struct {
 	changed bool
 }
 
-// waits reports whether the part waits for the others and is not a copy of one that does.
-func (p *part) waits() bool { return p.message == "" && p.doc != "" }
-
 // group has the parts with one reference: parts that wait for the others, the last message
 // that was joined of such parts, and messages that have not been routed yet.
 type group struct {
@@ -77,7 +74,8 @@ func (g *group) add(p *part, total int, t groupTimes) (added Added, err error) {
 		}
 		return Added{State: Again, Holder: known.message}, nil
 	}
-	if w := g.find(func(w *part) bool { return w.waits() && w.number == p.number }); w != nil {
+	// Copies of a part that waits have no doc.
+	if w := g.find(func(w *part) bool { return w.message == "" && w.doc != "" && w.number == p.number }); w != nil {
 		if w.id == p.id {
 			return Added{State: Waiting}, nil
 		}
@@ -130,9 +128,17 @@ func (g *group) assign(message string) {
 // message and they began soon after it. They are not all of a message, for that would
 // have gone on: the sender repeats a part whose answer it did not get.
 func (g *group) dropRepetition(t groupTimes) (dropped ReassembledMessage, err error) {
-	waiting := g.waiting()
-	if !g.repeats(waiting, g.due-t.wait) {
+	if g.tail == "" || g.due-t.wait > g.repeatsUntil {
 		return dropped, nil
+	}
+	waiting := g.waiting()
+	for _, w := range waiting {
+		same := func(p *part) bool {
+			return p.message == g.tail && p.doc != "" && p.number == w.number && p.digest == w.digest
+		}
+		if g.find(same) == nil {
+			return dropped, nil
+		}
 	}
 	if dropped, err = g.reassembled(""); err != nil {
 		return dropped, err
@@ -143,23 +149,6 @@ func (g *group) dropRepetition(t groupTimes) (dropped ReassembledMessage, err er
 	}
 	g.assign(g.tail)
 	return dropped, nil
-}
-
-// repeats reports whether parts that began to wait at a time are all in the last
-// message.
-func (g *group) repeats(waiting []*part, began int64) bool {
-	if g.tail == "" || began > g.repeatsUntil {
-		return false
-	}
-	for _, w := range waiting {
-		same := func(p *part) bool {
-			return p.message == g.tail && p.doc != "" && p.number == w.number && p.digest == w.digest
-		}
-		if g.find(same) == nil {
-			return false
-		}
-	}
-	return true
 }
 
 // expire forgets the last message when it need not be known any more, and what

@@ -2,6 +2,7 @@ package inbound
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -124,55 +125,41 @@ func (s *Service) keepDropped(g ReassembledMessage) {
 	s.dropped = s.dropped[max(0, len(s.dropped)-maxDropped):]
 }
 
-// noteDropped notes the repetitions that were dropped. After an error they are kept.
+// noteDropped sets the statuses of the events of parts that were dropped because they
+// repeat others. After an error they are kept.
 func (s *Service) noteDropped(ctx context.Context) error {
 	s.mu.Lock()
 	groups := s.dropped
 	s.dropped = nil
 	s.mu.Unlock()
 	for i, g := range groups {
-		if err := s.noteRepetition(ctx, g); err != nil {
-			for _, g := range groups[i:] {
-				s.keepDropped(g)
+		for n := range g.Parts {
+			m := &g.Parts[n]
+			r := Result{MessageID: m.ID, Account: m.Account, State: event.Done, Outcome: "duplicate of " + g.Repeats}
+			if err := s.setStatus(ctx, m, r); err != nil {
+				for _, g := range groups[i:] {
+					s.keepDropped(g)
+				}
+				return err
 			}
-			return err
 		}
 	}
 	return nil
 }
 
-// noteRepetition sets the statuses of the events of parts that were dropped because they
-// repeat others.
-func (s *Service) noteRepetition(ctx context.Context, g ReassembledMessage) error {
-	for i := range g.Parts {
-		if s.deps.LateStatuses == nil {
-			return nil
-		}
-		m := &g.Parts[i]
-		r := Result{MessageID: m.ID, Account: m.Account, State: event.Done, Outcome: "duplicate of " + g.Repeats}
-		if err := s.deps.LateStatuses.Put(ctx, m, r); err != nil {
-			return fmt.Errorf("inbound: event status: %w", err)
-		}
+// setStatus sets the status of a message's event.
+func (s *Service) setStatus(ctx context.Context, m *Message, r Result) error {
+	if s.deps.LateStatuses == nil {
+		return nil
+	}
+	if err := s.deps.LateStatuses.Put(ctx, m, r); err != nil {
+		return fmt.Errorf("inbound: event status: %w", err)
 	}
 	return nil
 }
 
 func (s *Service) times() Times {
 	return Times{Now: s.o.Now(), Wait: s.o.JoinWait, Lease: s.o.Lease}
-}
-
-// planPart plans for a part: the message that it completes, or nothing.
-func (s *Service) planPart(p *plan, i int, m *Message, a Added, routes []*Route) {
-	if a.State == Completed || a.State == Again {
-		a.Group.Event = m.ID
-		s.planReassembled(p, i, a.Group, routes)
-		p.endedGroups[len(p.endedGroups)-1].ended = a.State == Again
-		return
-	}
-	p.results[i] = Result{MessageID: m.ID, Account: m.Account, State: event.Done, Notes: NotesOf(m)}
-	if a.State == Repeated {
-		p.results[i].Outcome = "duplicate of " + a.Holder
-	}
 }
 
 // planReassembled plans for a reassembled message.
@@ -213,4 +200,77 @@ func (s *Service) end(ctx context.Context, p *plan) error {
 		return fmt.Errorf("inbound: parts: %w", err)
 	}
 	return nil
+}
+
+const (
+	dueBatch   = 200 // the number of groups that RouteDue routes
+	sweepEvery = 5 * time.Second
+)
+
+// Run routes messages whose wait for missing parts has ended and groups whose
+// lease expired, until ctx is done. Messages that are complete do not wait for it.
+func (s *Service) Run(ctx context.Context) {
+	ticker := time.NewTicker(sweepEvery)
+	defer ticker.Stop()
+	failing := false
+	for {
+		n, err := s.RouteDue(ctx)
+		for err == nil && n == dueBatch {
+			n, err = s.RouteDue(ctx)
+		}
+		if err != nil && !failing && ctx.Err() == nil {
+			s.o.Logger.Warn("incomplete messages were not forwarded; trying again", "error", err)
+		}
+		failing = err != nil
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// RouteDue routes the groups that are due, at most 200, and returns their number.
+// After an error they are due again when their lease expires.
+func (s *Service) RouteDue(ctx context.Context) (int, error) {
+	found, err := s.deps.Store.Due(ctx, s.times(), dueBatch)
+	if err != nil {
+		return 0, err
+	}
+	var due []ReassembledMessage
+	for _, g := range found {
+		if g.Repeats == "" {
+			due = append(due, g)
+		} else {
+			s.keepDropped(g)
+		}
+	}
+	if len(due) == 0 {
+		return len(found), s.noteDropped(ctx)
+	}
+	targets := make([]string, len(due))
+	for i := range due {
+		targets[i] = due[i].Parts[0].To
+	}
+	routes, err := s.routeCache.routes(ctx, targets)
+	if err != nil {
+		return 0, fmt.Errorf("inbound: relays: %w", err)
+	}
+	p := plan{results: make([]Result, len(due))}
+	for i, g := range due {
+		g.Event = g.ID
+		s.planReassembled(&p, i, g, routes[targets[i]])
+	}
+	if err := s.perform(ctx, &p); err != nil {
+		return 0, err
+	}
+	for i, r := range p.results {
+		if r.State == event.Done && r.Outcome == "" && len(r.Notes) == 0 {
+			continue // a relay took the whole message
+		}
+		if err := s.setStatus(ctx, &due[i].Parts[0], r); err != nil {
+			return 0, err
+		}
+	}
+	return len(found), errors.Join(s.end(ctx, &p), s.noteDropped(ctx))
 }

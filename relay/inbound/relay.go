@@ -1,10 +1,13 @@
 package inbound
 
 import (
+	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/condition"
 	"github.com/penstock/penstock/relay/outbox"
 )
 
@@ -39,7 +42,11 @@ func (r Relay) String() string { return string(r.Kind) + " relay " + r.ID }
 // relay.KindInvalid error are named as in the inventory: id, number or prefix,
 // action, parameters, filter.
 func (r Relay) Validate(checkURL func(string) error) error {
-	if !alphanumeric(r.ID) || len(r.ID) > 64 {
+	invalid := func(c rune) bool {
+		letter := c|0x20 >= 'a' && c|0x20 <= 'z'
+		return !letter && (c < '0' || c > '9') && c != '-' && c != '_' && c != '.'
+	}
+	if r.ID == "" || len(r.ID) > 64 || strings.ContainsFunc(r.ID, invalid) {
 		return relay.Invalid("id", "The id must be 1 to 64 letters, digits, dashes, dots or underscores.")
 	}
 	field := NumberField(r.Kind)
@@ -74,12 +81,20 @@ func (r *Relay) servesSIM() error {
 // maxDigits is the longest number there is (E.164).
 const maxDigits = 15
 
-func alphanumeric(s string) bool {
-	for _, c := range []byte(s) {
-		letter := c|0x20 >= 'a' && c|0x20 <= 'z'
-		if !letter && (c < '0' || c > '9') && c != '-' && c != '_' && c != '.' {
-			return false
-		}
+// CheckFilter refuses a filter that does not compile or costs too much; the
+// empty one is none.
+func CheckFilter(source string) error {
+	if source == "" {
+		return nil
 	}
-	return s != ""
+	_, err := condition.CompileFilter(source)
+	return err
+}
+
+// validateFilter is CheckFilter with the field named.
+func validateFilter(source string) error {
+	if err := CheckFilter(source); err != nil {
+		return relay.Invalid("filter", fmt.Sprintf("The filter is not valid: %v.", err))
+	}
+	return nil
 }

@@ -12,15 +12,10 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// Accounts returns accounts and their permissions.
-type Accounts interface {
-	Account(ctx context.Context, id relay.AccountID) (account.Account, error)
-}
-
 // RelayServiceDeps are the dependencies of RelayService. Store and Accounts are required.
 type RelayServiceDeps struct {
 	Store    *Store
-	Accounts Accounts
+	Accounts *account.Store
 	// CheckURL reports why the gateway may not call a URL; nil allows all URLs.
 	CheckURL func(string) error
 	// HasSIM reports whether an account has a SIM; nil means that no account has one.
@@ -89,7 +84,7 @@ func (s *RelayService) Change(ctx context.Context, acct relay.AccountID, k Kind,
 			return Relay{}, err
 		}
 	}
-	if info, _ := actionOf(k, a.Name); info.takes == noParameters {
+	if info, _ := actionOf(k, a.Name); info.Takes == noParameters {
 		a.Parameters = nil
 	}
 	return s.Store.Change(ctx, acct, k, id, func(r *Relay) error {
@@ -118,7 +113,7 @@ func (s *RelayService) Create(ctx context.Context, r Relay) (Relay, error) {
 	if err := r.Validate(s.CheckURL); err != nil {
 		return Relay{}, err
 	}
-	if info, _ := actionOf(r.Kind, r.Action.Name); info.takes == noParameters {
+	if info, _ := actionOf(r.Kind, r.Action.Name); info.Takes == noParameters {
 		r.Action.Parameters = nil
 	}
 	if r.ICCID != "" {

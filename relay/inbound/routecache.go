@@ -72,25 +72,19 @@ func (c *routeCache) add(version int64, numbers []string, found [][]Relay, known
 	unchanged := c.version == version
 	for i, n := range numbers {
 		current := unchanged && !slices.ContainsFunc(found[i], func(r Relay) bool { return r.Unopened })
-		routes := make([]*Route, 0, len(found[i]))
-		for _, r := range found[i] {
-			routes = append(routes, c.compile(r, current))
+		routes := make([]*Route, len(found[i]))
+		for j, r := range found[i] {
+			route, ok := c.compiled[r.Ref()]
+			if !ok || !current {
+				route = Compile(r)
+			}
+			if routes[j] = route; current {
+				c.compiled[r.Ref()] = route
+			}
 		}
 		known[n] = routes
 		if current {
 			c.numbers[n] = routes
 		}
 	}
-}
-
-func (c *routeCache) compile(r Relay, remember bool) *Route {
-	key := r.Ref()
-	if route, ok := c.compiled[key]; ok && remember {
-		return route
-	}
-	route := Compile(r)
-	if remember {
-		c.compiled[key] = route
-	}
-	return route
 }

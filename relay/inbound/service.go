@@ -41,10 +41,7 @@ type Options struct {
 	// JoinWait is the time for which a message waits for its missing parts, counted from the
 	// first that came; 0 means five minutes.
 	JoinWait time.Duration
-	// SweepEvery is the interval at which Run looks for messages that are due; 0 means one
-	// second.
-	SweepEvery time.Duration
-	Logger     *slog.Logger // nil means slog.Default
+	Logger   *slog.Logger // nil means slog.Default
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
@@ -69,7 +66,6 @@ func New(d Deps, o Options) (*Service, error) {
 	o.Lease = cmp.Or(max(o.Lease, 0), time.Minute)
 	o.Remember = cmp.Or(max(o.Remember, 0), 7*24*time.Hour)
 	o.JoinWait = cmp.Or(max(o.JoinWait, 0), 5*time.Minute)
-	o.SweepEvery = cmp.Or(max(o.SweepEvery, 0), time.Second)
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	if o.Now == nil {
 		o.Now = time.Now
@@ -95,7 +91,11 @@ type Result struct {
 // caller repeats it, which adds only what is missing. An invalid message is
 // reported in its Result.
 func (s *Service) Receive(ctx context.Context, msgs []Message) ([]Result, error) {
-	routes, err := s.routeCache.routes(ctx, numbers(msgs))
+	numbers := make([]string, len(msgs))
+	for i := range msgs {
+		numbers[i] = msgs[i].To
+	}
+	routes, err := s.routeCache.routes(ctx, numbers)
 	if err != nil {
 		return nil, fmt.Errorf("inbound: relays: %w", err)
 	}
@@ -110,15 +110,25 @@ func (s *Service) Receive(ctx context.Context, msgs []Message) ([]Result, error)
 	p := plan{results: make([]Result, len(msgs)), deliveries: make([]outbox.Delivery, 0, len(msgs))} // most have one
 	for i := range msgs {
 		m := &msgs[i]
-		if holders[i] != m.ID {
-			p.results[i] = Result{MessageID: m.ID, Account: m.Account, State: event.Done, Outcome: "duplicate of " + holders[i]}
-			continue
+		part, isPart := parts[i]
+		result := Result{MessageID: m.ID, Account: m.Account, State: event.Done}
+		switch {
+		case holders[i] != m.ID:
+			result.Outcome = "duplicate of " + holders[i]
+			p.results[i] = result
+		case !isPart:
+			p.add(i, m, Decide(m, routes[m.To], s.o.Settings))
+		case part.State == Completed || part.State == Again:
+			part.Group.Event = m.ID
+			s.planReassembled(&p, i, part.Group, routes[m.To])
+			p.endedGroups[len(p.endedGroups)-1].ended = part.State == Again
+		default: // it waits
+			result.Notes = NotesOf(m)
+			if part.State == Repeated {
+				result.Outcome = "duplicate of " + part.Holder
+			}
+			p.results[i] = result
 		}
-		if a, ok := parts[i]; ok {
-			s.planPart(&p, i, m, a, routes[m.To])
-			continue
-		}
-		p.add(i, m, Decide(m, routes[m.To], s.o.Settings))
 	}
 	if err := s.perform(ctx, &p); err != nil {
 		return nil, err
@@ -155,14 +165,6 @@ func (s *Service) claim(ctx context.Context, msgs []Message) ([]string, error) {
 func claimKey(m *Message) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %q %q", m.Account, m.Carrier, m.CarrierID))
 	return hex.EncodeToString(sum[:16])
-}
-
-func numbers(msgs []Message) []string {
-	list := make([]string, len(msgs))
-	for i := range msgs {
-		list[i] = msgs[i].To
-	}
-	return list
 }
 
 // plan is the results of a batch of messages and the records to save for them.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/outbox"
 )
@@ -54,7 +55,7 @@ type Tracer struct {
 	Posts      Posts
 	Service    *Service
 	Deliveries *outbox.Store
-	Accounts   Accounts
+	Accounts   *account.Store
 }
 
 // Trace is an event with the steps of its processing.
@@ -93,16 +94,6 @@ type traceBuilder struct {
 	seen  []string // messages whose deliveries were added
 }
 
-// accountName returns an account's name with its id, the id alone if the name is not
-// known now.
-func (t *traceBuilder) accountName(ctx context.Context, id relay.AccountID) string {
-	a, err := t.Accounts.Account(ctx, id)
-	if err != nil {
-		return id.String()
-	}
-	return fmt.Sprintf("%s (%d)", a.Name, id)
-}
-
 func (t *traceBuilder) add(at time.Time, name, message, text string) {
 	t.trace.Steps = append(t.trace.Steps, Step{At: at, Name: name, Message: message, Text: text})
 }
@@ -111,7 +102,10 @@ func (t *traceBuilder) add(at time.Time, name, message, text string) {
 func (t *traceBuilder) event(ctx context.Context, p *Post) error {
 	origin := "from " + p.Source
 	if p.By != 0 {
-		origin += ", by account " + t.accountName(ctx, p.By)
+		origin += ", by account " + p.By.String()
+		if a, err := t.Accounts.Account(ctx, p.By); err == nil {
+			origin = fmt.Sprintf("from %s, by account %s (%d)", p.Source, a.Name, p.By)
+		}
 	}
 	t.add(p.ReceivedAt, "received", "", origin+"; safe on disk")
 	switch p.State {
@@ -174,27 +168,19 @@ func (t *traceBuilder) frames(ctx context.Context, p *Post) error {
 		}
 		for _, r := range f.Rules {
 			t.add(time.Time{}, "rule", f.ID, "rule "+r.RuleID+": "+r.Text)
-			if err := t.fired(ctx, f.ID, r); err != nil {
+			if r.About == "" {
+				continue
+			}
+			ds, err := t.Deliveries.OfMessage(ctx, r.About)
+			if err != nil {
 				return err
 			}
-		}
-	}
-	return nil
-}
-
-// fired adds the deliveries of a rule about an alarm or a frame.
-func (t *traceBuilder) fired(ctx context.Context, frame string, r RuleTrace) error {
-	if r.About == "" {
-		return nil
-	}
-	ds, err := t.Deliveries.OfMessage(ctx, r.About)
-	if err != nil {
-		return err
-	}
-	for i := range ds {
-		if ds[i].Kind == outbox.KindRule && ds[i].Relay == r.RuleID {
-			t.delivery(frame, &ds[i])
-			t.trace.Deliveries = append(t.trace.Deliveries, ds[i])
+			for i := range ds {
+				if ds[i].Kind == outbox.KindRule && ds[i].Relay == r.RuleID {
+					t.delivery(f.ID, &ds[i])
+					t.trace.Deliveries = append(t.trace.Deliveries, ds[i])
+				}
+			}
 		}
 	}
 	return nil
@@ -252,7 +238,12 @@ func (t *traceBuilder) delivery(id string, d *outbox.Delivery) {
 	}
 	t.add(d.CreatedAt, "routed", id, fmt.Sprintf("%s %s: delivery %s to %s", match, d.Relay, d.ID, outbox.MaskTarget(d.Target())))
 	for i, a := range d.Attempts {
-		t.add(a.At, "attempt", id, fmt.Sprintf("delivery %s, attempt %d: %s", d.ID, i+1, attemptSummary(a)))
+		took := a.Duration.Round(time.Millisecond)
+		outcome := fmt.Sprintf("answered %d after %s", a.Status, took)
+		if a.Error != "" {
+			outcome = fmt.Sprintf("%s after %s", cmp.Or(a.Reason, a.Error), took)
+		}
+		t.add(a.At, "attempt", id, fmt.Sprintf("delivery %s, attempt %d: %s", d.ID, i+1, outcome))
 	}
 	text := fmt.Sprintf("delivery %s is %s", d.ID, d.State)
 	if d.Reason != "" {
@@ -262,15 +253,6 @@ func (t *traceBuilder) delivery(id string, d *outbox.Delivery) {
 		text += ", next at " + d.NextAttemptAt.UTC().Format(time.RFC3339Nano)
 	}
 	t.add(time.Time{}, "state", id, text)
-}
-
-// attemptSummary returns the result of an attempt in a few words.
-func attemptSummary(a outbox.Attempt) string {
-	took := a.Duration.Round(time.Millisecond).String()
-	if a.Error != "" {
-		return cmp.Or(a.Reason, a.Error) + " after " + took
-	}
-	return fmt.Sprintf("answered %d after %s", a.Status, took)
 }
 
 // MessageTrace is the path of one message through the gateway, as far as it is stored.

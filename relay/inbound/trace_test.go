@@ -33,20 +33,12 @@ func (p *posted) add(e event.Event, is string, err error, found ...Message) {
 	p.posts[e.ID] = Post{Event: e, By: 1, Messages: func() ([]Message, string, error) { return found, is, err }}
 }
 
-// accountNames are the names of the accounts that can be found.
-type accountNames map[relay.AccountID]string
-
-func (n accountNames) Account(_ context.Context, id relay.AccountID) (account.Account, error) {
-	if n[id] == "" {
-		return account.Account{}, errDown
-	}
-	return account.Account{ID: id, Name: n[id]}, nil
-}
-
 func tracer(t *testing.T, w *world) (*Tracer, *posted) {
 	t.Helper()
 	p := &posted{posts: map[string]Post{}}
-	return &Tracer{Posts: p, Service: w.service(), Deliveries: w.deliveries, Accounts: accountNames{1: "acme"}}, p
+	accounts := account.NewStore(w.store.db)
+	relaytest.Must(accounts.PutAccount(t.Context(), account.Account{ID: 1, Name: "acme"}))(t)
+	return &Tracer{Posts: p, Service: w.service(), Deliveries: w.deliveries, Accounts: accounts}, p
 }
 
 // told is a trace in lines: when, what, of which message, and the text.
