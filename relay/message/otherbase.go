@@ -56,7 +56,15 @@ func (s *Store) matchOtherBases(ctx context.Context, receipts []Receipt) error {
 			if n < 0 {
 				continue
 			}
-			r.Held = slices.ContainsFunc(unanswered, func(m sentMessage) bool { return m.mayBeAnswered(r, parts[n].part) })
+			// Held, if it may be about another part that waits for the carrier's answer.
+			r.Held = slices.ContainsFunc(unanswered, func(m sentMessage) bool {
+				for index, p := range m.parts {
+					if p.State == Sending && p.Carrier == r.Carrier && m.agrees(r, p.Changed) && (PartRef{Ref: m.Ref, Part: index}) != parts[n].part {
+						return true
+					}
+				}
+				return false
+			})
 			if r.Found = !r.Held; r.Found {
 				r.Part = parts[n].part
 			}
@@ -100,16 +108,4 @@ func (m *sentMessage) awaits(part int, r *Receipt) bool {
 	return !p.State.Ended() ||
 		p.State == r.State && (p.Changed == arrived || r.Line != "" && p.Report == r.Line) ||
 		r.State == Buffered && p.Buffered == arrived
-}
-
-// mayBeAnswered reports whether the receipt may be about a part of the message, other than
-// the given part, that waits for the carrier's answer.
-func (m *sentMessage) mayBeAnswered(r *Receipt, except PartRef) bool {
-	for n := range m.parts {
-		p := &m.parts[n]
-		if p.State == Sending && p.Carrier == r.Carrier && m.agrees(r, p.Changed) && (PartRef{Ref: m.Ref, Part: n}) != except {
-			return true
-		}
-	}
-	return false
 }

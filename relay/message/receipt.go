@@ -220,14 +220,34 @@ func (h *ReceiptHandler) Run(ctx context.Context) {
 // sweep does everything that Run repeats, once.
 func (h *ReceiptHandler) sweep(ctx context.Context) {
 	h.mu.Lock()
-	events := h.appliedBefore
-	h.appliedNow, h.appliedBefore = nil, h.appliedNow
+	events, held := h.appliedBefore, h.receipts
+	h.appliedNow, h.appliedBefore, h.receipts = nil, h.appliedNow, nil
 	h.mu.Unlock()
 	h.markApplied(ctx, events)
-	if err := h.matchHeld(ctx); err != nil && ctx.Err() == nil {
-		h.deps.Logger.Warn("cannot match receipts that were held; trying again", "error", err)
+
+	// Match the held receipts again and apply those that are found.
+	if len(held) > 0 {
+		receipts, err := h.Receive(ctx, slices.Clone(held))
+		if err != nil {
+			h.hold(held)
+		} else {
+			h.markFound(ctx, receipts)
+		}
+		if err != nil && ctx.Err() == nil {
+			h.deps.Logger.Warn("cannot match receipts that were held; trying again", "error", err)
+		}
 	}
-	if err := h.sendUnreported(ctx); err != nil && ctx.Err() == nil {
+
+	// Send the reports of changes that a crash left unreported.
+	var err error
+	for n := sweepBatch; err == nil && n == sweepBatch; {
+		var messages []Message
+		messages, err = h.deps.Store.Unreported(ctx, h.deps.Now().Add(-sweepInterval), sweepBatch)
+		if n = len(messages); err == nil {
+			err = h.SendReports(ctx, messages)
+		}
+	}
+	if err != nil && ctx.Err() == nil {
 		h.deps.Logger.Warn("cannot create delivery reports; trying again", "error", err)
 	}
 	if err := h.deps.Store.Forget(ctx, h.deps.Now()); err != nil && ctx.Err() == nil {
@@ -235,20 +255,7 @@ func (h *ReceiptHandler) sweep(ctx context.Context) {
 	}
 }
 
-// sendUnreported sends the reports of changes that a crash left unreported.
-func (h *ReceiptHandler) sendUnreported(ctx context.Context) error {
-	for {
-		messages, err := h.deps.Store.Unreported(ctx, h.deps.Now().Add(-sweepInterval), sweepBatch)
-		if err != nil || len(messages) == 0 {
-			return err
-		}
-		if err := h.SendReports(ctx, messages); err != nil || len(messages) < sweepBatch {
-			return err
-		}
-	}
-}
-
-// hold keeps receipts that are Held for matchHeld.
+// hold keeps receipts that are Held for the next sweep.
 func (h *ReceiptHandler) hold(receipts []Receipt) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -257,24 +264,6 @@ func (h *ReceiptHandler) hold(receipts []Receipt) {
 			h.receipts = append(h.receipts, receipts[i])
 		}
 	}
-}
-
-// matchHeld matches held receipts again and applies those that are found.
-func (h *ReceiptHandler) matchHeld(ctx context.Context) error {
-	h.mu.Lock()
-	held := h.receipts
-	h.receipts = nil
-	h.mu.Unlock()
-	if len(held) == 0 {
-		return nil
-	}
-	receipts, err := h.Receive(ctx, slices.Clone(held))
-	if err != nil {
-		h.hold(held)
-		return err
-	}
-	h.markFound(ctx, receipts)
-	return nil
 }
 
 // markFound marks the events of receipts that are Found as applied, now and at the next

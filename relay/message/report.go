@@ -135,33 +135,20 @@ func (m *Message) deliveries(now time.Time) ([]outbox.Delivery, error) {
 // SMPP 3.4, appendix B, with our id and the first 20 characters of the text.
 func (m *Message) receiptLine(c Code, part string, done time.Time) string {
 	const stamp = "0601021504"
-	delivered := "000"
-	if c == CodeDelivered {
-		delivered = "001"
+	status := map[Code]string{
+		CodeDelivered: "DELIVRD", CodeUndelivered: "UNDELIV", CodeBuffered: "ENROUTE", CodeAccepted: "ACCEPTD", CodeRejected: "REJECTD",
 	}
-	fault := "000"
-	if c == CodeUndelivered || c == CodeRejected {
+	delivered, fault := "000", "000"
+	switch c {
+	case CodeDelivered:
+		delivered = "001"
+	case CodeUndelivered, CodeRejected:
 		fault = "001"
 	}
 	text := []rune(part)
 	return strings.Join([]string{
 		"id:" + m.ID.String(), "sub:001", "dlvrd:" + delivered,
 		"submit date:" + m.ReceivedAt.UTC().Format(stamp), "done date:" + done.UTC().Format(stamp),
-		"stat:" + c.receiptStatus(), "err:" + fault, "text:" + string(text[:min(20, len(text))]),
+		"stat:" + status[c], "err:" + fault, "text:" + string(text[:min(20, len(text))]),
 	}, " ")
-}
-
-// receiptStatus is the code's name in a receipt line.
-func (c Code) receiptStatus() string {
-	switch c {
-	case CodeDelivered:
-		return "DELIVRD"
-	case CodeUndelivered:
-		return "UNDELIV"
-	case CodeBuffered:
-		return "ENROUTE"
-	case CodeAccepted:
-		return "ACCEPTD"
-	}
-	return "REJECTD"
 }
