@@ -10,14 +10,6 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// kind is a type of a batch's column.
-type kind string
-
-const (
-	kindText   kind = "text"
-	kindBigint kind = "bigint"
-)
-
 // Batch contains the rows for one statement, in one round trip. As the last argument of a
 // statement it is the table "batch", with the columns of the batch and n, the number of the
 // row from 1. A statement with an empty batch does not run: it changes and returns nothing.
@@ -30,7 +22,7 @@ type Batch struct {
 
 type batchColumn struct {
 	name    string
-	kind    kind
+	numeric bool // has numbers instead of texts
 	texts   []string
 	numbers []int64
 	owners  []string // of each text that is to be sealed; empty for the others
@@ -78,9 +70,9 @@ func (b *Batch) Add(values ...any) {
 	for i, v := range values {
 		c, ok := &b.columns[i], false
 		if b.rows == 0 {
-			c.kind = kindOf(v)
+			_, c.numeric = columnNumber(v)
 		}
-		if c.kind == kindBigint {
+		if c.numeric {
 			var n int64
 			n, ok = columnNumber(v)
 			c.numbers = append(c.numbers, n)
@@ -96,17 +88,10 @@ func (b *Batch) Add(values ...any) {
 			c.texts, b.err = append(c.texts, clean(text)), cmp.Or(b.err, err)
 		}
 		if !ok {
-			panic(fmt.Sprintf("db: %T in column %s %s", v, c.name, c.kind))
+			panic(fmt.Sprintf("db: %T in column %s, numeric: %t", v, c.name, c.numeric))
 		}
 	}
 	b.rows++
-}
-
-func kindOf(v any) kind {
-	if _, ok := columnNumber(v); ok {
-		return kindBigint
-	}
-	return kindText
 }
 
 // seal seals the columns that are Sealed, once.
@@ -149,10 +134,10 @@ func (b *Batch) json() string {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			if c := &b.columns[i]; c.kind == kindText {
-				dst = appendJSON(dst, c.texts[row])
-			} else {
+			if c := &b.columns[i]; c.numeric {
 				dst = strconv.AppendInt(dst, c.numbers[row], 10)
+			} else {
+				dst = appendJSON(dst, c.texts[row])
 			}
 		}
 		dst = append(dst, ']')

@@ -34,13 +34,11 @@ func (postgres) batch(b *Batch, firstParam int) (string, []any) {
 	arrays, names := make([]string, len(b.columns)), make([]string, len(b.columns))
 	args := make([]any, len(b.columns))
 	for i, c := range b.columns {
-		arrays[i] = fmt.Sprintf("$%d::%s[]", firstParam+i, c.kind)
-		names[i] = c.name
-		if c.kind == kindText {
-			args[i] = c.texts
-		} else {
-			args[i] = c.numbers
+		arrays[i], args[i] = fmt.Sprintf("$%d::text[]", firstParam+i), c.texts
+		if c.numeric {
+			arrays[i], args[i] = fmt.Sprintf("$%d::bigint[]", firstParam+i), c.numbers
 		}
+		names[i] = c.name
 	}
 	return fmt.Sprintf("batch(%s, n) AS MATERIALIZED (SELECT * FROM unnest(%s) WITH ORDINALITY)", strings.Join(names, ", "), strings.Join(arrays, ", ")), args
 }
@@ -93,16 +91,6 @@ func engineOnly(text, engine string) string {
 	return strings.Join(lines, "\n")
 }
 
-// rewrite is a statement as the engine takes it.
-func (d *DB) rewrite(query string) string {
-	if text, ok := d.queries.Load(query); ok {
-		return text.(string)
-	}
-	text := d.dialect.words().Replace(query)
-	d.queries.Store(query, text)
-	return text
-}
-
 // batchOf is the batch of a statement's arguments, if there is one.
 func batchOf(args []any) (*Batch, bool) {
 	if len(args) == 0 {
@@ -121,7 +109,12 @@ func empty(args []any) bool {
 // bind puts a batch among the arguments in front of the statement, as its table
 // "batch". It adds what it seals to the sealed values.
 func (d *DB) bind(query string, args []any, sealed *sealedValues) (string, []any, error) {
-	query = d.rewrite(query)
+	rewritten, ok := d.queries.Load(query)
+	if !ok {
+		rewritten = d.dialect.words().Replace(query)
+		d.queries.Store(query, rewritten)
+	}
+	query = rewritten.(string)
 	b, batched := batchOf(args)
 	if batched {
 		args = args[:len(args)-1]

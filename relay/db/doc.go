@@ -15,7 +15,7 @@
 //	change           Run; Exec counts the changed rows; MustChange and ChangeOr fail if there are none
 //	change and read  Returning
 //	transaction      Write, Transact; RunAll for statements that follow each other
-//	usual forms      Upsert, UpsertAll, SweepExpired; Documents for records as JSON
+//	usual forms      Upsert, SweepExpired; Documents for records as JSON
 //
 // A statement works on one row by its parameters, or on many rows by a Batch, in one round
 // trip. Both take the types of the domain. A function that returns pointers to the fields

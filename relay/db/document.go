@@ -74,20 +74,11 @@ func Upsert(table, key, columns string) string {
 	for i := range values {
 		values[i] = fmt.Sprintf("$%d", i+1)
 	}
-	return upsert(table, key, columns, "VALUES ("+strings.Join(values, ", ")+")")
-}
-
-// UpsertAll is Upsert for the rows of a batch that has these columns.
-func UpsertAll(table, key, columns string) string {
-	return upsert(table, key, columns, "SELECT "+key+", "+columns+" FROM batch WHERE true")
-}
-
-func upsert(table, key, columns, rows string) string {
 	set := strings.Split(columns, ", ")
 	for i, c := range set {
 		set[i] = c + " = excluded." + c
 	}
-	return "INSERT INTO " + table + " (" + key + ", " + columns + ") " + rows + " ON CONFLICT (" + key + ") DO UPDATE SET " + strings.Join(set, ", ")
+	return "INSERT INTO " + table + " (" + names + ") VALUES (" + strings.Join(values, ", ") + ") ON CONFLICT (" + key + ") DO UPDATE SET " + strings.Join(set, ", ")
 }
 
 // Bump increments a version. Others compare it to notice a change.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -60,18 +61,9 @@ func unavailable(err error) (advice string, down bool) {
 			return "", true
 		}
 	}
-	return "", closed(err)
-}
-
-// closed reports whether the store was closed while it was used; database/sql has
-// no value for that.
-func closed(err error) bool {
-	for _, text := range []string{"database is closed", "statement is closed", "conn closed"} {
-		if strings.Contains(err.Error(), text) {
-			return true
-		}
-	}
-	return false
+	// The store was closed while it was used; database/sql has no value for that.
+	closed := []string{"database is closed", "statement is closed", "conn closed"}
+	return "", slices.ContainsFunc(closed, func(text string) bool { return strings.Contains(err.Error(), text) })
 }
 
 // postgresDown reads an answer of PostgreSQL by its SQLSTATE.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 )
 
@@ -63,35 +62,24 @@ func (h *Health) Check() error {
 // CheckIntegrity reads the whole database, and returns and notes what is damaged. It does
 // not find changed bytes within a value.
 func (h *Health) CheckIntegrity(ctx context.Context, db *sql.DB) error {
-	findings, err := integrityFindings(ctx, db)
+	const query = `
+		SELECT COALESCE(group_concat(integrity_check, '; '), '')
+		FROM (
+		  SELECT integrity_check
+		  FROM pragma_integrity_check
+		  WHERE integrity_check <> 'ok'
+		  LIMIT 10)`
+	var findings string
+	err := db.QueryRowContext(ctx, query).Scan(&findings)
 	switch {
 	case Damaged(err):
 		err = AdviseDamage(err)
-	case err == nil && len(findings) > 0:
-		err = errors.New(damagedAdvice + "integrity check: " + strings.Join(findings, "; "))
+	case err == nil && findings != "":
+		err = errors.New(damagedAdvice + "integrity check: " + findings)
 	default:
 		return err
 	}
 	err = fmt.Errorf("%s: %w", filepath.Base(h.path), err)
 	h.Note(err)
 	return err
-}
-
-// integrityFindings lists the first of what is damaged.
-func integrityFindings(ctx context.Context, db *sql.DB) (findings []string, err error) {
-	rows, err := db.QueryContext(ctx, "PRAGMA integrity_check(10)")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		var finding string
-		if err := rows.Scan(&finding); err != nil {
-			return nil, err
-		}
-		if finding != "ok" {
-			findings = append(findings, finding)
-		}
-	}
-	return findings, rows.Err()
 }

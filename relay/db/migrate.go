@@ -126,19 +126,7 @@ func (d *DB) Sizes(ctx context.Context) (map[string]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	domains, sizes := domains(), make(map[string]int64)
-	for table, bytes := range tables {
-		sizes[cmp.Or(domains[table], "core")] += bytes
-	}
-	return sizes, nil
-}
-
-// domainOrTable matches the lines of a migration that start a domain or a table.
-var domainOrTable = regexp.MustCompile(`(?m)^(?:-- Domain: (\w+)|CREATE TABLE (\w+))`)
-
-// domains returns the domain of every table that the migrations create.
-func domains() map[string]string {
-	domainByTable := make(map[string]string)
+	domainByTable := make(map[string]string) // as the migrations name them
 	for _, step := range steps() {
 		domain := ""
 		for _, match := range domainOrTable.FindAllStringSubmatch(step.text, -1) {
@@ -149,5 +137,12 @@ func domains() map[string]string {
 			}
 		}
 	}
-	return domainByTable
+	sizes := make(map[string]int64)
+	for table, bytes := range tables {
+		sizes[cmp.Or(domainByTable[table], "core")] += bytes
+	}
+	return sizes, nil
 }
+
+// domainOrTable matches the lines of a migration that start a domain or a table.
+var domainOrTable = regexp.MustCompile(`(?m)^(?:-- Domain: (\w+)|CREATE TABLE (\w+))`)

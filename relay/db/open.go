@@ -217,29 +217,25 @@ func (d *DB) Check(ctx context.Context) error {
 	}
 	settings, err := Map[string, string](ctx, d, "database", `SELECT name, setting FROM pg_settings
 WHERE name IN ('server_version_num', 'server_encoding', 'fsync', 'full_page_writes', 'synchronous_commit', 'transaction_read_only')`)
-	if err == nil {
-		err = checkSettings(settings)
+	if err != nil {
+		return d.withHost(err)
 	}
-	return d.withHost(err)
-}
-
-func checkSettings(s map[string]string) error {
 	var errs []error
-	if v := s["server_version_num"]; len(v) < 6 || v < "130000" {
+	if v := settings["server_version_num"]; len(v) < 6 || v < "130000" {
 		errs = append(errs, fmt.Errorf("database: PostgreSQL %s is too old; 13 or later is needed", v))
 	}
-	if !strings.EqualFold(s["server_encoding"], "UTF8") {
-		errs = append(errs, fmt.Errorf("database: its encoding is %s; create it with ENCODING 'UTF8'", s["server_encoding"]))
+	if !strings.EqualFold(settings["server_encoding"], "UTF8") {
+		errs = append(errs, fmt.Errorf("database: its encoding is %s; create it with ENCODING 'UTF8'", settings["server_encoding"]))
 	}
 	for _, name := range []string{"fsync", "full_page_writes", "synchronous_commit"} {
-		if s[name] == "off" {
+		if settings[name] == "off" {
 			errs = append(errs, fmt.Errorf("database: %s is off, which loses what was acknowledged when the server crashes; set it to on", name))
 		}
 	}
-	if s["transaction_read_only"] == "on" {
+	if settings["transaction_read_only"] == "on" {
 		errs = append(errs, errors.New("database: this PostgreSQL is a read-only standby; database.url must reach the primary"))
 	}
-	return errors.Join(errs...)
+	return d.withHost(errors.Join(errs...))
 }
 
 // Engine names the engine: sqlite or postgresql.
@@ -261,9 +257,7 @@ func (d *DB) Close() error {
 		d.writer.close()
 	}
 	if d.progress != nil {
-		if err := d.progress.Close(); !errors.Is(err, os.ErrClosed) { // closing twice does nothing
-			errs = append(errs, err)
-		}
+		errs = append(errs, d.progress.Close())
 	}
 	d.stmts.Range(func(_, stmt any) bool {
 		errs = append(errs, stmt.(*sql.Stmt).Close())

@@ -30,7 +30,15 @@ func (d *DB) openPostgres(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.servers = newServers(cfg, d.o, d.checkConnection)
+	d.servers = newServers(cfg, d.o, func(ctx context.Context, conn *pgx.Conn) error {
+		check := d.onConnect.Load()
+		if check == nil {
+			return nil
+		}
+		return (*check)(ctx, func(ctx context.Context, query string, args []any, dest ...any) error {
+			return conn.QueryRow(ctx, query, args...).Scan(dest...)
+		})
+	})
 	d.read = sql.OpenDB(d.servers)
 	d.write = d.read
 	n := cmp.Or(max(d.o.MaxConns, 0), 16)
@@ -45,17 +53,6 @@ func (d *DB) openPostgres(ctx context.Context) error {
 	return Wrap("database", d.explain(d.read.PingContext(ctx)))
 }
 
-// checkConnection calls the check of OnConnect, if there is one.
-func (d *DB) checkConnection(ctx context.Context, conn *pgx.Conn) error {
-	check := d.onConnect.Load()
-	if check == nil {
-		return nil
-	}
-	return (*check)(ctx, func(ctx context.Context, query string, args []any, dest ...any) error {
-		return conn.QueryRow(ctx, query, args...).Scan(dest...)
-	})
-}
-
 // CheckURL returns the error of Open for a URL that it cannot use; nil for an empty one. It
 // connects to nothing.
 func CheckURL(raw string) error {
@@ -66,14 +63,23 @@ func CheckURL(raw string) error {
 	return err
 }
 
+const wantURL = "want postgres://user:password@host:5432/database"
+
 // parseURL reads where PostgreSQL is. An error never shows the password.
 func parseURL(raw string) (*pgx.ConnConfig, error) {
 	if !strings.HasPrefix(raw, "postgres://") && !strings.HasPrefix(raw, "postgresql://") {
-		return nil, relay.Invalid("database.url", "want postgres://user:password@host:5432/database")
+		return nil, relay.Invalid("database.url", wantURL)
 	}
 	cfg, err := pgx.ParseConfig(raw)
 	if err != nil {
-		return nil, relay.Invalid("database.url", "it does not parse: "+withoutSecrets(err))
+		reason := wantURL
+		for cause := err; cause != nil; cause = errors.Unwrap(cause) {
+			if u, ok := errors.AsType[*url.Error](cause); ok {
+				reason = u.Err.Error() // without the URL
+				break
+			}
+		}
+		return nil, relay.Invalid("database.url", "it does not parse: "+reason)
 	}
 	if len(hostsOf(cfg)) > 1 || cfg.ValidateConnect != nil { // the latter by target_session_attrs
 		cfg.ValidateConnect = refuseStandby
@@ -81,16 +87,6 @@ func parseURL(raw string) (*pgx.ConnConfig, error) {
 	cfg.RuntimeParams["application_name"] = "penstock"
 	cfg.RuntimeParams["timezone"] = "UTC"
 	return cfg, nil
-}
-
-// withoutSecrets is the reason of a URL's error, without the URL.
-func withoutSecrets(err error) string {
-	for cause := err; cause != nil; cause = errors.Unwrap(cause) {
-		if u, ok := errors.AsType[*url.Error](cause); ok {
-			return u.Err.Error()
-		}
-	}
-	return "want postgres://user:password@host:5432/database"
 }
 
 // servers connects to the hosts of the URL. It is the driver.Connector of the pool.

@@ -43,15 +43,16 @@ func columnNumber(v any) (n int64, ok bool) {
 	case int64:
 		return v, true
 	case bool:
-		return truth(v), true
+		if v {
+			n = 1
+		}
+		return n, true
 	case *bool:
-		return truth(*v), true
+		return columnNumber(*v)
 	case time.Time:
 		return Millis(v), true
-	case *timeColumn:
-		return Millis(time.Time(*v)), true
-	case *nanoColumn:
-		return Nanos(time.Time(*v)), true
+	case timeColumn:
+		return v.number(*v.time), true
 	case time.Duration:
 		return v.Milliseconds(), true
 	}
@@ -62,13 +63,6 @@ func columnNumber(v any) (n int64, ok bool) {
 		return int64(r.Uint()), true
 	}
 	return 0, false
-}
-
-func truth(v bool) int64 {
-	if v {
-		return 1
-	}
-	return 0
 }
 
 // argument is a parameter as the drivers take it. One that is Sealed is sealed, and added
@@ -124,12 +118,7 @@ func Moment(ms int64) time.Time {
 }
 
 // Time is a column of milliseconds, see Millis, read to or taken from a time.
-func Time(t *time.Time) sql.Scanner { return (*timeColumn)(t) }
-
-type timeColumn time.Time
-
-// Scan reads the column.
-func (t *timeColumn) Scan(column any) error { return scanTime((*time.Time)(t), column, time.UnixMilli) }
+func Time(t *time.Time) sql.Scanner { return timeColumn{t, Millis, time.UnixMilli} }
 
 // Nanos is a time as some columns keep it: nanoseconds since 1970, 0 for the zero time. A
 // time before 1678 or after 2261 is the least or the greatest number.
@@ -146,24 +135,26 @@ func Nanos(t time.Time) int64 {
 }
 
 // NanoTime is Time for a column of nanoseconds.
-func NanoTime(t *time.Time) sql.Scanner { return (*nanoColumn)(t) }
-
-type nanoColumn time.Time
-
-// Scan reads the column.
-func (t *nanoColumn) Scan(column any) error {
-	return scanTime((*time.Time)(t), column, func(ns int64) time.Time { return time.Unix(0, ns) })
+func NanoTime(t *time.Time) sql.Scanner {
+	return timeColumn{t, Nanos, func(ns int64) time.Time { return time.Unix(0, ns) }}
 }
 
-// scanTime reads a column with a number that moment converts, 0 for the zero time.
-func scanTime(t *time.Time, column any, moment func(int64) time.Time) error {
+// timeColumn is a column with a number for a time, 0 for the zero time.
+type timeColumn struct {
+	time   *time.Time
+	number func(time.Time) int64
+	moment func(int64) time.Time
+}
+
+// Scan reads the column.
+func (c timeColumn) Scan(column any) error {
 	n, ok := column.(int64)
 	if !ok {
 		return fmt.Errorf("%T is not a time", column)
 	}
-	*t = time.Time{}
+	*c.time = time.Time{}
 	if n != 0 {
-		*t = moment(n).UTC()
+		*c.time = c.moment(n).UTC()
 	}
 	return nil
 }

@@ -186,6 +186,9 @@ func newWriter(d *DB) *writer {
 // run; once it has begun, do waits for its end, since it writes its caller's
 // variables.
 func (w *writer) do(ctx context.Context, do work) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	p := &pendingWrite{ctx: ctx, do: do, answer: make(chan error, 1)}
 	closed := relay.Errorf(relay.KindUnavailable, "the database is closed")
 	select {
@@ -217,7 +220,14 @@ func (w *writer) close() {
 
 func (w *writer) run() {
 	defer close(w.done)
-	defer w.closeConn()
+	defer func() {
+		for _, stmt := range w.stmts {
+			_ = stmt.Close()
+		}
+		if w.conn != nil {
+			_ = w.conn.Close()
+		}
+	}()
 	for {
 		select {
 		case p := <-w.queue:
@@ -231,37 +241,46 @@ func (w *writer) run() {
 	}
 }
 
-func (w *writer) closeConn() {
-	for _, stmt := range w.stmts {
-		_ = stmt.Close()
-	}
-	if w.conn != nil {
-		_ = w.conn.Close()
-	}
-}
-
-// runBatch runs a transaction and those that wait behind it, and commits them.
+// runBatch runs a transaction and those that wait behind it, and commits them with the
+// progress of the database.
 func (w *writer) runBatch(p *pendingWrite) {
 	// Statements are not cancelled: that would roll back the other transactions of the
 	// same commit.
 	ctx := context.Background()
-	if err := w.begin(ctx); err != nil {
+	var err error
+	if w.conn == nil {
+		w.conn, err = w.db.write.Conn(ctx)
+	}
+	if err == nil {
+		_, err = w.conn.ExecContext(ctx, "BEGIN IMMEDIATE")
+	}
+	if err != nil {
 		p.answer <- err
 		return
 	}
 	var batch []*pendingWrite
 	began := time.Now()
-	for ; p != nil; p = w.waiting(len(batch), began) {
+	for p != nil {
 		batch = append(batch, p)
-		if err := w.runOne(ctx, p); err != nil {
-			w.abandon(ctx, batch, err)
-			return
+		if err = w.runOne(ctx, p); err != nil {
+			break
 		}
+		p = w.waiting(len(batch), began)
 	}
-	if err := w.commit(ctx); err != nil {
-		w.abandon(ctx, batch, err)
+	if err == nil {
+		err = w.db.progress.Record(ctx, w)
+	}
+	if err == nil {
+		_, err = w.conn.ExecContext(ctx, "COMMIT")
+	}
+	if err != nil {
+		_, _ = w.conn.ExecContext(ctx, "ROLLBACK") // fails if the engine did so already
+		for _, p := range batch {
+			p.answer <- err
+		}
 		return
 	}
+	w.db.progress.Committed()
 	// A transaction may have failed because of an earlier one in the same commit. Its
 	// caller learns of it after the commit, when other connections can read both.
 	for _, p := range batch {
@@ -283,30 +302,8 @@ func (w *writer) waiting(n int, began time.Time) *pendingWrite {
 	}
 }
 
-func (w *writer) begin(ctx context.Context) (err error) {
-	if w.conn == nil {
-		if w.conn, err = w.db.write.Conn(ctx); err != nil {
-			return err
-		}
-	}
-	_, err = w.conn.ExecContext(ctx, "BEGIN IMMEDIATE")
-	return err
-}
-
-// commit commits with the progress of the database.
-func (w *writer) commit(ctx context.Context) error {
-	if err := w.db.progress.Record(ctx, w); err != nil {
-		return err
-	}
-	if _, err := w.conn.ExecContext(ctx, "COMMIT"); err != nil {
-		return err
-	}
-	w.db.progress.Committed()
-	return nil
-}
-
-// runOne runs one transaction under its savepoint. An error reports that the engine gave up
-// the whole commit.
+// runOne runs one transaction under its savepoint. An error says that the engine gave
+// up the whole commit.
 func (w *writer) runOne(ctx context.Context, p *pendingWrite) error {
 	if !p.begun.CompareAndSwap(false, true) {
 		p.err = p.ctx.Err()
@@ -331,14 +328,6 @@ func (w *writer) runSafely(ctx context.Context, p *pendingWrite) (err error) {
 		}
 	}()
 	return p.do(ctx, &Tx{db: w.db, run: w})
-}
-
-// abandon rolls back a commit and returns the error to all its transactions.
-func (w *writer) abandon(ctx context.Context, batch []*pendingWrite, err error) {
-	_, _ = w.conn.ExecContext(ctx, "ROLLBACK") // fails if the engine did so already
-	for _, p := range batch {
-		p.answer <- err
-	}
 }
 
 func (w *writer) exec(ctx context.Context, query string) error {
