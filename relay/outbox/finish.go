@@ -184,13 +184,21 @@ func (s *Store) move(ctx context.Context, tx *db.Tx, round []ending) error {
 			continue
 		}
 		due, waits, endpoint := e.NextAttemptAt, Wait(""), ""
+		var expires time.Time // zero: never
 		if e.State.Ended() {
 			due = time.Time{}
+			retention := s.db.Retention()
+			if e.State == Dead {
+				retention = s.db.DeadRetention()
+			}
+			if retention != 0 {
+				expires = now.Add(retention)
+			}
 		}
 		if !e.ParkedUntil.IsZero() {
 			waits, endpoint = WaitsForBreaker, e.Endpoint
 		}
-		rows.Add(e.ID, e.Account, e.State, e.Reason, due, waits, endpoint, e.ParkedUntil, !e.Uncounted, s.expires(e.State, now))
+		rows.Add(e.ID, e.Account, e.State, e.Reason, due, waits, endpoint, e.ParkedUntil, !e.Uncounted, expires)
 	}
 	moved, err := db.List(ctx, tx, finishLabel, update, (*member).fields, rows)
 	members := db.By(moved, func(m member) Ref { return m.ref })
@@ -200,16 +208,4 @@ func (s *Store) move(ctx context.Context, tx *db.Tx, round []ending) error {
 		}
 	}
 	return err
-}
-
-// expires returns when a delivery that comes to a state now is deleted; zero is never.
-func (s *Store) expires(state State, now time.Time) time.Time {
-	retention := s.db.Retention()
-	if state == Dead {
-		retention = s.db.DeadRetention()
-	}
-	if retention == 0 || !state.Ended() {
-		return time.Time{}
-	}
-	return now.Add(retention)
 }

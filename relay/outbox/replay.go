@@ -49,14 +49,6 @@ func (s *Store) Replay(ctx context.Context, refs []Ref, now time.Time, includeDe
 	return replayed, nil
 }
 
-// endedMember is a delivery that has ended, with its ordered queue if it has one.
-type endedMember struct {
-	member
-	state State
-}
-
-func (e *endedMember) fields() []any { return append(e.member.fields(), &e.state) }
-
 func replay(ctx context.Context, tx *db.Tx, refs []Ref, now time.Time, includeDelivered bool) ([]Ref, error) {
 	const label = "deliveries: replay"
 	const lock = `
@@ -73,7 +65,12 @@ func replay(ctx context.Context, tx *db.Tx, refs []Ref, now time.Time, includeDe
 		  waits = '', endpoint = '', held_until = 0, expires = 0
 		FROM batch AS b
 		WHERE delivery.id = b.id AND delivery.account = b.account`
-	ended, err := db.List(ctx, tx, label, lock, (*endedMember).fields, includeDelivered, tx.Now(), keys(refs))
+	type endedMember struct {
+		member
+		state State
+	}
+	endedFields := func(e *endedMember) []any { return append(e.member.fields(), &e.state) }
+	ended, err := db.List(ctx, tx, label, lock, endedFields, includeDelivered, tx.Now(), keys(refs))
 	if err != nil {
 		return nil, err
 	}
