@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"github.com/penstock/penstock/relay/gateway"
 )
 
 // Reconciler schedules due records that have no worker, for example after a crash, or
@@ -13,7 +15,7 @@ type Reconciler[R comparable] struct {
 	// Due lists at most limit records that are due.
 	Due   func(ctx context.Context, cutoff time.Time, limit int) ([]R, error)
 	Limit int
-	Gate  Gate // nil means always open
+	Gate  *gateway.Gate
 	// Schedule is called with each of them and the time that it returned in the previous
 	// pass; the zero time if there is none.
 	Schedule func(ctx context.Context, ref R, lastAttempt time.Time) time.Time
@@ -26,7 +28,7 @@ type Reconciler[R comparable] struct {
 // Pass schedules the records that are due, once, and returns how many there were. It does
 // nothing while the gate is closed.
 func (r *Reconciler[R]) Pass(ctx context.Context) int {
-	if OrOpen(r.Gate).Closed() {
+	if r.Gate.Closed() {
 		return 0
 	}
 	refs, err := r.Due(ctx, r.Now(), r.Limit)
@@ -47,4 +49,18 @@ func (r *Reconciler[R]) Pass(ctx context.Context) int {
 	}
 	r.attempts = now
 	return len(refs)
+}
+
+// Every calls do each interval until ctx ends.
+func Every(ctx context.Context, interval time.Duration, do func(context.Context)) {
+	t := time.NewTicker(interval)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+			do(ctx)
+		}
+	}
 }

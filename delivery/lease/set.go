@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/gateway"
 )
 
 // maxMoved is the largest number of leases moved in one call of the store.
@@ -41,10 +42,10 @@ func (h *Hold[R]) lease() relay.Lease[R] {
 	return relay.Lease[R]{Ref: h.Ref, End: h.end}
 }
 
-// Options configures a Set; all fields but Gate are needed.
+// Options configures a Set; all fields but Gate are required.
 type Options[R comparable] struct {
 	Store    Store[R]
-	Gate     Gate          // nil means always open
+	Gate     *gateway.Gate
 	Duration time.Duration // of a lease
 	Now      func() time.Time
 	Log      *slog.Logger
@@ -63,7 +64,7 @@ type Set[R comparable] struct {
 
 // NewSet returns an empty Set.
 func NewSet[R comparable](o Options[R]) *Set[R] {
-	o.Gate = OrOpen(o.Gate)
+
 	return &Set[R]{o: o, holds: make(map[R]*Hold[R]), reserved: make(map[R]struct{})}
 }
 
@@ -161,14 +162,34 @@ func (s *Set[R]) Extending(h *Hold[R], until time.Time) {
 	h.latest = until
 }
 
-// Renew renews the leases that end soon, once.
+// Renew renews the leases that end soon, once. While a lease is valid, no other process can
+// move its end as far as this call, whose response may be lost.
 func (s *Set[R]) Renew(ctx context.Context) {
-	until := s.o.Now().Add(s.o.Duration)
-	for ls := range slices.Chunk(s.expiringBefore(until.Add(-s.o.Duration/3), until), maxMoved) {
+	now := s.o.Now()
+	until := now.Add(s.o.Duration)
+	var leases []relay.Lease[R]
+	s.mu.Lock()
+	for _, h := range s.holds {
+		if !h.end.Before(until.Add(-s.o.Duration / 3)) {
+			continue
+		}
+		leases = append(leases, h.lease())
+		if now.Before(h.end) {
+			h.latest = until
+		}
+	}
+	s.mu.Unlock()
+	for ls := range slices.Chunk(leases, maxMoved) {
 		callCtx, cancel := context.WithTimeout(ctx, storeTimeout)
 		renewed, err := s.o.Store.Renew(callCtx, ls, until)
 		cancel()
-		s.setEnd(renewed, until)
+		s.mu.Lock()
+		for _, ref := range renewed {
+			if h := s.holds[ref]; h != nil {
+				h.end = until
+			}
+		}
+		s.mu.Unlock()
 		if err != nil {
 			s.o.Log.WarnContext(ctx, "leases not renewed", "count", len(ls), "error", err)
 			return
@@ -178,35 +199,6 @@ func (s *Set[R]) Renew(ctx context.Context) {
 
 // RenewEvery renews leases until ctx ends.
 func (s *Set[R]) RenewEvery(ctx context.Context) { Every(ctx, s.o.Duration/3, s.Renew) }
-
-// expiringBefore returns the leases that end before the given time, to be renewed until
-// another. The response may be lost; while a lease is valid, no other process can move
-// its end that far.
-func (s *Set[R]) expiringBefore(cutoff, until time.Time) (ls []relay.Lease[R]) {
-	now := s.o.Now()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, h := range s.holds {
-		if !h.end.Before(cutoff) {
-			continue
-		}
-		ls = append(ls, h.lease())
-		if now.Before(h.end) {
-			h.latest = until
-		}
-	}
-	return ls
-}
-
-func (s *Set[R]) setEnd(refs []R, until time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, ref := range refs {
-		if h := s.holds[ref]; h != nil {
-			h.end = until
-		}
-	}
-}
 
 // Release releases leases: the records are due at the given time. Those that fail to be
 // released expire.

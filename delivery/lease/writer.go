@@ -106,7 +106,12 @@ func (w *Writer[O, R]) run() {
 		}
 		select {
 		case <-w.added:
-			w.collectBatch()
+			select { // the batch may grow
+			case <-w.batchFull:
+			case <-time.After(batchDelay):
+			case <-w.drain:
+			case <-w.ctx.Done():
+			}
 		case <-w.drain:
 			if w.pendingCount() == 0 {
 				return
@@ -114,16 +119,6 @@ func (w *Writer[O, R]) run() {
 		case <-w.ctx.Done():
 			return
 		}
-	}
-}
-
-// collectBatch waits up to batchDelay for the batch to grow.
-func (w *Writer[O, R]) collectBatch() {
-	select {
-	case <-w.batchFull:
-	case <-time.After(batchDelay):
-	case <-w.drain:
-	case <-w.ctx.Done():
 	}
 }
 
@@ -152,10 +147,13 @@ func (w *Writer[O, R]) nextBatch() []O {
 
 // save retries until the batch is saved. It waits while the store is
 // unavailable. If the store refuses the batch, its outcomes are saved one by
-// one, so that one bad outcome does not block the others.
+// one, so that one bad outcome does not block the others. An outcome that is refused by
+// itself is saved later, or dropped.
 func (w *Writer[O, R]) save(batch []O) {
 	for pause := minRetryDelay; ; pause = min(2*pause, maxRetryDelay) {
-		result, err := w.saveOnce(batch)
+		ctx, cancel := context.WithTimeout(w.ctx, storeTimeout)
+		result, err := w.outcomes.Save(ctx, batch)
+		cancel()
 		switch {
 		case err == nil:
 			w.markSaved(batch, result)
@@ -166,7 +164,16 @@ func (w *Writer[O, R]) save(batch []O) {
 			}
 			return
 		case relay.KindOf(err) != relay.KindUnavailable:
-			w.refuse(batch, err)
+			wait := w.outcomes.Refused(&batch[0], err)
+			if wait == 0 {
+				w.markSaved(batch, result)
+				return
+			}
+			time.AfterFunc(wait, func() {
+				if w.ctx.Err() == nil {
+					w.enqueue(batch[0], 0)
+				}
+			})
 			return
 		}
 		w.outcomes.Log.Warn("outcomes not saved; trying again", "count", w.Unsaved(), "error", err)
@@ -176,30 +183,9 @@ func (w *Writer[O, R]) save(batch []O) {
 	}
 }
 
-func (w *Writer[O, R]) saveOnce(batch []O) (R, error) {
-	ctx, cancel := context.WithTimeout(w.ctx, storeTimeout)
-	defer cancel()
-	return w.outcomes.Save(ctx, batch)
-}
-
 func (w *Writer[O, R]) markSaved(batch []O, result R) {
 	w.mu.Lock()
 	w.unsaved -= len(batch)
 	w.mu.Unlock()
 	w.outcomes.Saved(batch, result)
-}
-
-// refuse saves an outcome that the store refused again later, or drops it.
-func (w *Writer[O, R]) refuse(batch []O, err error) {
-	wait := w.outcomes.Refused(&batch[0], err)
-	if wait == 0 {
-		var zero R
-		w.markSaved(batch, zero)
-		return
-	}
-	time.AfterFunc(wait, func() {
-		if w.ctx.Err() == nil {
-			w.enqueue(batch[0], 0)
-		}
-	})
 }

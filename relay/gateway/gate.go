@@ -7,7 +7,8 @@ import (
 
 // Gate stops the work of a gateway whose database is in an unknown state. Loops that
 // process records either run under Run, or ask Closed before they lease a record and
-// before they begin to work on one. A new Gate is closed. It is safe for concurrent use.
+// before they begin to work on one. A new Gate is closed; a nil one is open. It is safe for
+// concurrent use.
 type Gate struct {
 	mu     sync.Mutex
 	opened chan struct{} // closed while the gate is open
@@ -43,6 +44,9 @@ func (g *Gate) Open() {
 
 // Closed reports whether no work may begin.
 func (g *Gate) Closed() bool {
+	if g == nil {
+		return false
+	}
 	_, closed := g.channels()
 	return isDone(closed)
 }
