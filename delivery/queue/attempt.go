@@ -13,39 +13,45 @@ import (
 	"github.com/penstock/penstock/relay/tracing"
 )
 
-// attemptLeased attempts an item in flight. An item whose lease has expired,
-// because the database was unavailable, is skipped, and so is each while the gate is
-// closed: the next process that leases due deliveries attempts it.
-func (q *Queue) attemptLeased(item *item) {
+// attempt sends the delivery of an item in flight, unless a breaker parks it, and passes the
+// outcome to the outcome writer. An item whose lease has expired, because the database was
+// unavailable, is skipped, and so is each while the gate is closed: the next process that
+// leases due deliveries attempts it. A delivery whose record does not open is dead; a replay
+// attempts it once the record opens. attempt uses the queue's own context, because a sent
+// request cannot be recalled.
+func (q *Queue) attempt(item *item) {
 	if !q.leases.MayBegin(&item.Hold) {
 		q.leases.Drop(item.Ref)
 		return
 	}
-	q.attempt(item)
-}
-
-// attempt sends the delivery, unless a breaker parks it, and passes the outcome
-// to the outcome writer. It uses the queue's own context, because a sent request
-// cannot be recalled.
-func (q *Queue) attempt(item *item) {
-	p, reason, d := permitAttempt, "", &item.delivery
+	d := &item.delivery
+	o := outbox.Outcome{ID: d.ID, Account: d.Account, Endpoint: d.EndpointName()}
 	if d.Unopened {
-		q.refuseUnopened(d)
+		o.State, o.Reason = outbox.Dead, outbox.UnopenedReason
+		o.Attempt = outbox.Attempt{At: q.deps.Now(), Reason: o.Reason}
+		q.count(o)
+		q.deps.Logger.Error("delivery dead: its record does not open", "account", d.Account, "delivery_id", d.ID, "kind", string(d.Kind), "reason", o.Reason)
+		q.deps.Observe(*d, o)
+		q.outcomes.Add(o)
 		return
 	}
-	if !q.parkExpired(d) {
+	// Breakers hold a delivery only until a time.
+	p, reason := permitAttempt, ""
+	if d.ParkedUntil.IsZero() || q.deps.Now().Before(d.ParkedUntil) {
 		p, reason = q.breakers.acquire(d)
 	}
 	if p == permitNone {
-		q.outcomes.Add(q.parkedOutcome(d, reason))
+		o.State, o.Reason = d.State, "its endpoint fails: "+reason
+		q.park(d, &o)
+		q.outcomes.Add(o)
 		return
 	}
-	ctx, cancel := context.WithTimeout(q.attemptCtx, q.opts.AttemptTimeout)
+	ctx, cancel := context.WithTimeout(q.attemptCtx, attemptTimeout)
 	defer cancel()
 	span := q.span(d)
 	r := q.send(tracing.NewContext(ctx, span.Parent()), *d)
 	q.breakers.record(d, p, r)
-	o := q.classify(d, p, r)
+	o = q.classify(d, p, r)
 	endSpan(span, &o)
 	q.count(o)
 	if o.State == outbox.Dead {
@@ -58,31 +64,6 @@ func (q *Queue) attempt(item *item) {
 		o.Attempt = outbox.Attempt{}
 	}
 	q.outcomes.Add(o)
-}
-
-// refuseUnopened ends a delivery that cannot be attempted without what is sealed of its
-// record. A replay attempts it once that opens.
-func (q *Queue) refuseUnopened(d *outbox.Delivery) {
-	o := outbox.Outcome{
-		ID: d.ID, Account: d.Account, Endpoint: d.EndpointName(), State: outbox.Dead, Reason: outbox.UnopenedReason,
-		Attempt: outbox.Attempt{At: q.deps.Now(), Reason: outbox.UnopenedReason},
-	}
-	q.count(o)
-	q.deps.Logger.Error("delivery dead: its record does not open", "account", d.Account, "delivery_id", d.ID, "kind", string(d.Kind), "reason", o.Reason)
-	q.deps.Observe(*d, o)
-	q.outcomes.Add(o)
-}
-
-// parkExpired reports whether breakers have held a delivery for as long as they may.
-func (q *Queue) parkExpired(d *outbox.Delivery) bool {
-	return !d.ParkedUntil.IsZero() && !q.deps.Now().Before(d.ParkedUntil)
-}
-
-// parkedOutcome returns the outcome of a delivery that a breaker parks.
-func (q *Queue) parkedOutcome(d *outbox.Delivery, reason string) outbox.Outcome {
-	o := outbox.Outcome{ID: d.ID, Account: d.Account, Endpoint: d.EndpointName(), State: d.State, Reason: "its endpoint fails: " + reason}
-	q.park(d, &o)
-	return o
 }
 
 // park makes an outcome wait for the endpoint's breaker.
@@ -112,6 +93,7 @@ func (q *Queue) send(ctx context.Context, d outbox.Delivery) (r attempt.Result) 
 
 // classify converts the result of an attempt into an outcome.
 func (q *Queue) classify(d *outbox.Delivery, p permit, r attempt.Result) outbox.Outcome {
+	now := q.deps.Now()
 	o := outbox.Outcome{ID: d.ID, Account: d.Account, Endpoint: d.EndpointName(), Attempt: r.Attempt, Reason: r.Verdict.PublicReason()}
 	switch r.Verdict.Class {
 	case delivery.Delivered:
@@ -122,36 +104,26 @@ func (q *Queue) classify(d *outbox.Delivery, p permit, r attempt.Result) outbox.
 	case delivery.Dead:
 		o.State = outbox.Dead
 	case delivery.Retry:
-		q.classifyRetry(d, p, r, &o)
+		o.State = outbox.Retrying
+		wait, ok := q.deps.Schedule.Next(d.Tries+1, r.Verdict.RetryAfter, q.deps.Rand())
+		switch {
+		case p == permitProbe:
+			q.park(d, &o)
+		case ok:
+			o.NextAttemptAt = now.Add(wait)
+		default:
+			o.State, o.Reason = outbox.Dead, fmt.Sprintf("no attempt left after %d: %s", d.Tries+1, o.Reason)
+		}
 	default:
 		o.State, o.Uncounted = outbox.Retrying, true
-		o.NextAttemptAt = q.deps.Now().Add(max(q.faultDelay(), r.Verdict.RetryAfter))
+		wait := r.Verdict.RetryAfter
+		if q.attemptCtx.Err() == nil { // else a shutdown interrupted it: due for the next start
+			jitter := 0.8 + 0.4*q.deps.Rand()
+			wait = max(time.Duration(float64(faultDelay)*jitter), wait)
+		}
+		o.NextAttemptAt = now.Add(wait)
 	}
 	return o
-}
-
-func (q *Queue) classifyRetry(d *outbox.Delivery, p permit, r attempt.Result, o *outbox.Outcome) {
-	wait, ok := q.deps.Schedule.Next(d.Tries+1, r.Verdict.RetryAfter, q.deps.Rand())
-	switch {
-	case p == permitProbe:
-		o.State = outbox.Retrying
-		q.park(d, o)
-	case !ok:
-		o.State = outbox.Dead
-		o.Reason = fmt.Sprintf("no attempt left after %d: %s", d.Tries+1, r.Verdict.PublicReason())
-	default:
-		o.State = outbox.Retrying
-		o.NextAttemptAt = q.deps.Now().Add(wait)
-	}
-}
-
-// faultDelay returns the delay after an internal fault, with a jitter of ±20 %.
-// An attempt that a shutdown interrupted is due at once, for the next start.
-func (q *Queue) faultDelay() time.Duration {
-	if q.attemptCtx.Err() != nil {
-		return 0
-	}
-	return time.Duration(float64(q.opts.FaultDelay) * (0.8 + 0.4*q.deps.Rand()))
 }
 
 func (q *Queue) count(o outbox.Outcome) {
@@ -174,11 +146,6 @@ const (
 	maxBatch     = 256
 	refusedDelay = 10 * time.Second
 )
-
-func (q *Queue) outcomeRefused(o *outbox.Outcome, err error) time.Duration {
-	q.deps.Logger.Error("outcome refused by the store", "account", o.Account, "delivery_id", o.ID, "error", err)
-	return refusedDelay
-}
 
 // span begins the span of an attempt; nil if the delivery has no trace.
 func (q *Queue) span(d *outbox.Delivery) *tracing.Active {

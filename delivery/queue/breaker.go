@@ -106,9 +106,19 @@ func (b *breakers) record(d *outbox.Delivery, p permit, r attempt.Result) {
 	case br == nil && v.Class == delivery.Retry:
 		count := b.failures[endpoint].count + 1
 		b.failures[endpoint] = failures{count, b.now()}
-		if b.opts.BreakAfter > 0 && count >= b.opts.BreakAfter {
-			b.trip(d, v)
+		if count < breakAfter {
+			break
 		}
+		delete(b.failures, endpoint)
+		delete(b.closed, endpoint)
+		now := b.now()
+		br = &openBreaker{unsaved: true, Breaker: outbox.Breaker{
+			Endpoint: endpoint, Account: d.Account, Relay: d.Relay, Target: redactedTarget(d), Reason: v.PublicReason(),
+			OpenedAt: now.UTC(), ProbeAt: now.Add(b.probeDelay(0, v.RetryAfter)).UTC(),
+		}}
+		b.open[endpoint] = br
+		b.opened++
+		b.log.Warn("breaker opened", "account", d.Account, "relay", d.Relay, "endpoint", endpoint, "target", br.Target, "reason", v.Reason)
 	case br != nil && p == permitProbe:
 		br.probing = false
 		if v.Class == delivery.Retry {
@@ -117,19 +127,6 @@ func (b *breakers) record(d *outbox.Delivery, p permit, r attempt.Result) {
 		}
 		br.ProbeAt = b.now().Add(b.probeDelay(br.Probes, v.RetryAfter)).UTC()
 	}
-}
-
-func (b *breakers) trip(d *outbox.Delivery, v delivery.Verdict) {
-	endpoint, now := d.EndpointName(), b.now()
-	delete(b.failures, endpoint)
-	delete(b.closed, endpoint)
-	br := &openBreaker{unsaved: true, Breaker: outbox.Breaker{
-		Endpoint: endpoint, Account: d.Account, Relay: d.Relay, Target: redactedTarget(d), Reason: v.PublicReason(),
-		OpenedAt: now.UTC(), ProbeAt: now.Add(b.probeDelay(0, v.RetryAfter)).UTC(),
-	}}
-	b.open[endpoint] = br
-	b.opened++
-	b.log.Warn("breaker opened", "account", d.Account, "relay", d.Relay, "endpoint", endpoint, "target", br.Target, "reason", v.Reason)
 }
 
 func (b *breakers) close(br *openBreaker) {

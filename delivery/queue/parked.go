@@ -36,50 +36,38 @@ func (q *Queue) startDueParked(ctx context.Context) {
 	}
 	q.breakers.closeIdle(endpoints)
 	for _, parked := range endpoints {
-		q.startEndpoint(ctx, parked)
+		now := q.deps.Now()
+		open, due := q.breakers.state(parked.Endpoint)
+		if !open {
+			q.startParked(ctx, parked, maxParkedPerPass, time.Time{})
+			continue
+		}
+		if !parked.First.After(now) { // parked for as long as they may be
+			q.startParked(ctx, parked, maxParkedPerPass, now)
+		}
+		if due {
+			q.startParked(ctx, parked, 1, time.Time{})
+		}
 	}
-	q.countParked(ctx, len(endpoints))
-}
 
-// countParked counts the parked deliveries for Stats. That reads all of them: it takes
-// one percent of the time at most.
-func (q *Queue) countParked(ctx context.Context, endpoints int) {
-	if endpoints == 0 {
+	// Count the parked deliveries for Stats. That reads all of them: it takes one percent of
+	// the time at most.
+	began := q.deps.Now()
+	switch {
+	case len(endpoints) == 0:
 		q.parked.Store(0)
 		q.nextCount = time.Time{}
-		return
-	}
-	began := q.deps.Now()
-	if began.Before(q.nextCount) {
-		return
-	}
-	counts, err := q.deps.Store.CountParked(ctx)
-	if err != nil {
-		return // the next pass counts
-	}
-	total := 0
-	for _, n := range counts {
-		total += n
-	}
-	q.parked.Store(int64(total))
-	q.nextCount = began.Add(100 * q.deps.Now().Sub(began))
-}
-
-// startEndpoint starts the parked deliveries of an endpoint that need not wait:
-// all of them once its breaker is closed; while it is open, those parked for
-// long enough and one as a probe.
-func (q *Queue) startEndpoint(ctx context.Context, parked outbox.ParkedEndpoint) {
-	now := q.deps.Now()
-	open, due := q.breakers.state(parked.Endpoint)
-	if !open {
-		q.startParked(ctx, parked, maxParkedPerPass, time.Time{})
-		return
-	}
-	if !parked.First.After(now) {
-		q.startParked(ctx, parked, maxParkedPerPass, now)
-	}
-	if due {
-		q.startParked(ctx, parked, 1, time.Time{})
+	case !began.Before(q.nextCount):
+		counts, err := q.deps.Store.CountParked(ctx)
+		if err != nil {
+			return // the next pass counts
+		}
+		total := 0
+		for _, n := range counts {
+			total += n
+		}
+		q.parked.Store(int64(total))
+		q.nextCount = began.Add(100 * q.deps.Now().Sub(began))
 	}
 }
 
@@ -93,10 +81,7 @@ func (q *Queue) startParked(ctx context.Context, parked outbox.ParkedEndpoint, n
 		if err != nil {
 			return // leased deliveries are due when their lease ends
 		}
-		if _, complete := q.admitAll(ds, now.Add(q.opts.Lease)); !complete {
-			return
-		}
-		if len(ds) < limit {
+		if _, complete := q.admitAll(ds, now.Add(q.opts.Lease)); !complete || len(ds) < limit {
 			return
 		}
 		n -= len(ds)

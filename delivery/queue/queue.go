@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"github.com/penstock/penstock/delivery/lease"
 	"github.com/penstock/penstock/delivery/queue/timer"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/tracing"
 )
@@ -48,7 +51,7 @@ type Deps struct {
 	Now      func() time.Time
 	Rand     func() float64  // in [0, 1)
 	Tracer   *tracing.Tracer // of attempts; nil begins no spans
-	Gate     lease.Gate      // while it is closed, nothing is attempted; nil means always open
+	Gate     *gateway.Gate   // while it is closed, nothing is attempted
 	Logger   *slog.Logger
 	// Observe is called with every outcome before it is saved; it must return
 	// quickly.
@@ -57,31 +60,34 @@ type Deps struct {
 
 // Options configures a queue; the zero value works.
 type Options struct {
-	Attempts        int           // maximum concurrent attempts; 0 means 1024
-	PerEndpoint     int           // of these, to one endpoint without a limit of its own; 0 means 32
-	Backlog         int           // maximum deliveries waiting in memory; 0 means 16384
-	EndpointBacklog int           // of these, for one endpoint; 0 means 4096
-	AttemptTimeout  time.Duration // 0 means 2 min; HTTP requests end after httpout's timeout, 10 s
-	// Lease is the time for which the deliveries of a crashed process stay leased; 0 means 30
-	// s.
+	Attempts        int // maximum concurrent attempts; 0 means 1024
+	PerEndpoint     int // of these, to one endpoint without a limit of its own; 0 means 32
+	Backlog         int // maximum deliveries waiting in memory; 0 means 16384
+	EndpointBacklog int // of these, for one endpoint; 0 means 4096
+
+	// Lease is how long the deliveries of a crashed process stay leased; 0 means
+	// 30 s.
 	Lease time.Duration
-	// FaultDelay is the delay after an internal fault; 0 means 10 s.
-	FaultDelay time.Duration
-	// BreakAfter is the number of consecutive failures that open an endpoint's breaker; 0
-	// means 10, a negative value disables it. Probe is the delay before the first probe, 0
+	// Probe is the delay before the first probe of an endpoint whose breaker is open, 0
 	// means 5 s; it doubles up to ProbeMax, 0 means 1 min.
-	BreakAfter      int
 	Probe, ProbeMax time.Duration
 	// Servers is the number of asynq servers, each of which takes at most one
 	// task per round trip; 0 means 1. Tasks is the concurrency of each; 0 means
 	// 256.
 	Servers, Tasks int
-	// Name is the name of asynq's queue; empty means deliveries.
-	Name string
-	// Poll is the interval at which asynq looks for tasks; 0 means 1 s.
 	// Reconcile is the interval at which due deliveries are listed; 0 means 1 s.
-	Poll, Reconcile time.Duration
+	Reconcile time.Duration
 }
+
+const (
+	asynqQueue = "deliveries"
+	asynqPoll  = time.Second // how often asynq looks for tasks
+	// attemptTimeout bounds an attempt; HTTP requests end after httpout's timeout, 10 s.
+	attemptTimeout = 2 * time.Minute
+	faultDelay     = 10 * time.Second // after an internal fault
+	// breakAfter is how many consecutive failures open an endpoint's breaker.
+	breakAfter = 10
+)
 
 // Stats are the queue's current load and its counters since the start.
 type Stats struct {
@@ -129,17 +135,21 @@ func New(deps Deps, o Options) (*Queue, error) {
 	q.attemptCtx, q.cancelAttempts = context.WithCancel(context.Background())
 	q.retries = make(chan retry, 4096)
 	q.leases = lease.NewSet(lease.Options[outbox.Ref]{Store: q.deps.Store, Gate: q.deps.Gate, Duration: q.opts.Lease, Now: q.deps.Now, Log: q.deps.Logger})
-	q.inFlight = newInFlight(q.opts, q.leases, q.deps.Now, q.attemptLeased)
+	q.inFlight = newInFlight(q.opts, q.leases, q.deps.Now, q.attempt)
 	q.breakers = newBreakers(q.deps, q.opts)
 	q.outcomes = lease.NewWriter(lease.Outcomes[outbox.Outcome, []outbox.Ref]{
-		Save: q.deps.Store.Finish, Saved: q.outcomesSaved, Refused: q.outcomeRefused, Batch: maxBatch, Log: q.deps.Logger,
+		Save: q.deps.Store.Finish, Saved: q.outcomesSaved, Batch: maxBatch, Log: q.deps.Logger,
+		Refused: func(o *outbox.Outcome, err error) time.Duration {
+			q.deps.Logger.Error("outcome refused by the store", "account", o.Account, "delivery_id", o.ID, "error", err)
+			return refusedDelay
+		},
 	})
 	q.due = lease.Reconciler[outbox.Ref]{
-		Due: q.deps.Store.Due, Limit: maxDue, Gate: q.deps.Gate, Schedule: q.attemptSoon, Now: q.deps.Now, Log: q.deps.Logger.With("queue", q.opts.Name),
+		Due: q.deps.Store.Due, Limit: maxDue, Gate: q.deps.Gate, Schedule: q.attemptSoon, Now: q.deps.Now, Log: q.deps.Logger.With("queue", asynqQueue),
 	}
 	q.timer = timer.New(timer.Options{
-		Redis: q.deps.Redis, Queue: q.opts.Name, Task: "delivery", Servers: q.opts.Servers, Concurrency: q.opts.Tasks, Poll: q.opts.Poll,
-		Longest: q.opts.AttemptTimeout, Now: q.deps.Now, Log: q.deps.Logger, Level: slog.LevelWarn,
+		Redis: q.deps.Redis, Queue: asynqQueue, Task: "delivery", Servers: q.opts.Servers, Concurrency: q.opts.Tasks, Poll: asynqPoll,
+		Longest: attemptTimeout, Now: q.deps.Now, Log: q.deps.Logger, Level: slog.LevelWarn,
 	})
 	return q, nil
 }
@@ -165,11 +175,9 @@ func withDefaults(o Options) Options {
 	o.Attempts, o.PerEndpoint = cmp.Or(o.Attempts, 1024), cmp.Or(o.PerEndpoint, 32)
 	o.Backlog, o.EndpointBacklog = cmp.Or(o.Backlog, 16384), cmp.Or(o.EndpointBacklog, 4096)
 	o.Servers, o.Tasks = cmp.Or(o.Servers, 1), cmp.Or(o.Tasks, 256)
-	o.AttemptTimeout, o.Lease = cmp.Or(o.AttemptTimeout, 2*time.Minute), cmp.Or(o.Lease, 30*time.Second)
-	o.FaultDelay, o.BreakAfter = cmp.Or(o.FaultDelay, 10*time.Second), cmp.Or(o.BreakAfter, 10)
+	o.Lease = cmp.Or(o.Lease, 30*time.Second)
 	o.Probe, o.ProbeMax = cmp.Or(o.Probe, 5*time.Second), cmp.Or(o.ProbeMax, time.Minute)
-	o.Poll, o.Reconcile = cmp.Or(o.Poll, time.Second), cmp.Or(o.Reconcile, time.Second)
-	o.Name = cmp.Or(o.Name, "deliveries")
+	o.Reconcile = cmp.Or(o.Reconcile, time.Second)
 	return o
 }
 
@@ -185,5 +193,133 @@ func (q *Queue) Stats() Stats {
 		Parked: int(q.parked.Load()), Open: open, Opened: opened, Probed: probed,
 		Running: running, Waiting: waiting, Unsaved: q.outcomes.Unsaved(),
 		Delivered: q.delivered.Load(), Retried: q.retried.Load(), Dead: q.dead.Load(), Faults: q.faults.Load(),
+	}
+}
+
+// enqueueWorkers is how many goroutines enqueue retries in asynq and lease due
+// deliveries; each call takes a round trip.
+const enqueueWorkers = 8
+
+// Start begins to process tasks and to schedule due deliveries, and has a sender make the
+// attempts. Redis need not be available yet. A sender may send messages whose reports are
+// deliveries, so it is made with the queue.
+func (q *Queue) Start(sender Sender) error {
+	q.sender = sender
+	q.inFlight.open()
+	upkeep, cancel := context.WithCancel(context.Background())
+	q.stopLoops = cancel
+	q.outcomes.Start()
+	for range enqueueWorkers {
+		q.enqueuing.Go(q.scheduleLoop)
+	}
+	if err := q.timer.Start(q.onTimer); err != nil {
+		return fmt.Errorf("queue: start: %w", err)
+	}
+	q.loops.Go(func() { q.reconcileLoop(upkeep) })
+	q.loops.Go(func() { q.startDueParked(upkeep); lease.Every(upkeep, q.opts.Reconcile, q.startDueParked) })
+	q.loops.Go(func() { q.leases.RenewEvery(upkeep) })
+	return nil
+}
+
+// Stop admits nothing more, releases the deliveries waiting in memory, lets
+// running attempts finish and saves their outcomes. Shortly before ctx ends, it
+// cancels the remaining attempts, which count as internal faults. The error says
+// how many outcomes are not saved.
+func (q *Queue) Stop(ctx context.Context) error {
+	q.stopLoops()
+	q.loops.Wait()
+	q.leases.Release(ctx, q.inFlight.stop(), q.deps.Now())
+
+	grace := time.Hour // for attempts, so that their outcomes can be saved before ctx ends
+	if deadline, ok := ctx.Deadline(); ok {
+		remaining := time.Until(deadline)
+		grace = remaining - min(remaining/4, 3*time.Second)
+	}
+	broken := time.AfterFunc(grace, q.cancelAttempts)
+	defer broken.Stop()
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		q.timer.Shutdown()
+	}()
+	relay.Wait(ctx, q.inFlight.drained)
+	relay.Wait(ctx, served)
+	q.cancelAttempts()
+	unsaved := q.outcomes.Stop(ctx)
+	if _, err := q.breakers.share(ctx); err != nil {
+		q.deps.Logger.WarnContext(ctx, "cannot synchronize breakers", "error", err)
+	}
+	close(q.retries)
+	q.enqueuing.Wait()
+	err := q.timer.Close()
+	if unsaved > 0 {
+		err = errors.Join(err, fmt.Errorf("queue: stop: %d outcomes not saved", unsaved))
+	}
+	return err
+}
+
+// maxDispatchWait bounds how long Dispatch waits for capacity in queues that
+// drain quickly. Going through the store costs far more than that.
+const maxDispatchWait = 500 * time.Millisecond
+
+// Dispatch makes the first attempts of deliveries that were just created with
+// the queue's lease. It returns soon; deliveries without capacity are released
+// and due at once. It waits for capacity only if all of them go to one endpoint,
+// so that it delays no other, and never for rules: frames of other accounts would
+// wait as well.
+func (q *Queue) Dispatch(ds []outbox.Delivery) {
+	var refused []*item
+	anyAdmitted := false
+	for i := range ds {
+		if ds[i].Waits != "" {
+			continue
+		}
+		leaseEnd := ds[i].NextAttemptAt
+		if leaseEnd.IsZero() {
+			leaseEnd = ds[i].CreatedAt.Add(q.opts.Lease)
+		}
+		item := newItem(ds[i], leaseEnd)
+		if q.inFlight.admit(item) == admitted {
+			anyAdmitted = true
+			continue
+		}
+		refused = append(refused, item)
+	}
+	otherQueue := func(d outbox.Delivery) bool { return queueName(&d) != queueName(&ds[0]) }
+	if len(refused) > 0 && ds[0].Kind != outbox.KindRule && (!anyAdmitted || !slices.ContainsFunc(ds, otherQueue)) {
+		refused = q.awaitAdmission(refused)
+	}
+	var remainingLeases []outbox.Lease
+	for _, item := range refused {
+		remainingLeases = append(remainingLeases, q.leases.Lease(&item.Hold))
+	}
+	q.leases.Release(q.attemptCtx, remainingLeases, q.deps.Now())
+}
+
+// awaitAdmission waits for capacity in queues that drain quickly and returns the
+// items that found none.
+func (q *Queue) awaitAdmission(items []*item) (refused []*item) {
+	ctx, cancel := context.WithTimeout(q.attemptCtx, maxDispatchWait)
+	defer cancel()
+	for _, item := range items {
+		a := q.inFlight.admit(item)
+		for a == full && q.inFlight.drainsSoon(&item.delivery) && q.awaitCapacity(ctx) {
+			a = q.inFlight.admit(item)
+		}
+		if a != admitted {
+			refused = append(refused, item)
+		}
+	}
+	return refused
+}
+
+// awaitCapacity waits until a waiting item has started, or returns false if ctx
+// ends first.
+func (q *Queue) awaitCapacity(ctx context.Context) bool {
+	select {
+	case <-q.inFlight.capacityFreed:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/penstock/penstock/delivery"
 	"github.com/penstock/penstock/delivery/email"
 	"github.com/penstock/penstock/delivery/httpout"
-	"github.com/penstock/penstock/delivery/lease"
 	"github.com/penstock/penstock/delivery/worker"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/cache"
 	"github.com/penstock/penstock/relay/cache/redistest"
+	"github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/recordstest"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -105,8 +105,8 @@ func (noMail) Send(context.Context, outbox.Mail) (email.Result, error) {
 type base struct {
 	records *recordstest.Records
 	redis   *cache.DB
-	store   Store      // of the queue; a test may replace that of records
-	gate    lease.Gate // nil is always open
+	store   Store // of the queue; a test may replace that of records
+	gate    *gateway.Gate
 }
 
 // onRedis returns a base with new records and a Redis.

@@ -13,6 +13,7 @@ import (
 	"github.com/penstock/penstock/delivery/lease"
 	"github.com/penstock/penstock/delivery/queue/timer"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/job"
 )
 
@@ -20,7 +21,7 @@ import (
 type Deps struct {
 	Store  *job.Store
 	Redis  timer.Redis
-	Gate   lease.Gate // while it is closed, no job is run; nil means always open
+	Gate   *gateway.Gate // while it is closed, no job is run
 	Now    func() time.Time
 	Logger *slog.Logger
 }
@@ -35,24 +36,28 @@ type Work struct {
 	OnEnd func(ctx context.Context, j job.Job, o job.Outcome) (finish func(), err error)
 }
 
+const (
+	asynqQueue    = "jobs"
+	asynqPoll     = 500 * time.Millisecond // how often asynq looks for tasks
+	maxRunning    = 64                     // jobs at the same time
+	maxRetryDelay = time.Minute
+)
+
 // Options configures Jobs; the zero value works.
 type Options struct {
-	// Concurrency is the maximum number of concurrent jobs; 0 means 64.
-	Concurrency int
-	// Timeout bounds one run; 0 means 10 s. Lease is the time for which the jobs of a crashed
-	// process stay leased, and must exceed Timeout; 0 means 1.5 times Timeout.
+	// Timeout bounds one run; 0 means 10 s. Lease is how long the jobs of a
+	// crashed process stay leased, and must exceed Timeout; 0 means 1.5 times
+	// Timeout.
 	Timeout, Lease time.Duration
-	// RetryDelay is the delay after a failed run, which doubles up to
-	// MaxRetryDelay; 0 means 1 s and 1 min.
-	RetryDelay, MaxRetryDelay time.Duration
-	// MaxTries is the number of runs of a job with unexpected errors before it fails; 0 means
-	// 20. While a back end is unavailable a job is retried without limit.
+	// RetryDelay is the delay after a failed run, which doubles up to a minute; 0
+	// means 1 s.
+	RetryDelay time.Duration
+	// MaxTries is how often a job with an unexpected error is run before it
+	// fails; 0 means 20. While a back end is unavailable a job is retried
+	// without limit.
 	MaxTries int
-	// Name is the name of asynq's queue; empty means jobs.
-	Name string
-	// Poll is the interval at which asynq looks for tasks; 0 means 500 ms.
 	// Reconcile is the interval at which due jobs are listed; 0 means 1 s.
-	Poll, Reconcile time.Duration
+	Reconcile time.Duration
 }
 
 // Jobs implements job.Submitter and runs the jobs.
@@ -78,31 +83,24 @@ func New(deps Deps, o Options) (*Jobs, error) {
 	if deps.Now == nil {
 		deps.Now = time.Now
 	}
-	deps.Logger, deps.Gate = cmp.Or(deps.Logger, slog.Default()), lease.OrOpen(deps.Gate)
-	j := &Jobs{deps: deps, opts: withDefaults(o)}
+	deps.Logger = cmp.Or(deps.Logger, slog.Default())
+	o.Timeout, o.MaxTries = cmp.Or(o.Timeout, 10*time.Second), cmp.Or(o.MaxTries, 20)
+	o.Lease = cmp.Or(o.Lease, o.Timeout+o.Timeout/2)
+	o.RetryDelay, o.Reconcile = cmp.Or(o.RetryDelay, time.Second), cmp.Or(o.Reconcile, time.Second)
+	j := &Jobs{deps: deps, opts: o}
 	if j.opts.Lease <= j.opts.Timeout {
 		return nil, fmt.Errorf("jobs: a lease of %s ends before a run of %s", j.opts.Lease, j.opts.Timeout)
 	}
-	j.slots = make(chan struct{}, j.opts.Concurrency)
+	j.slots = make(chan struct{}, maxRunning)
 	j.runCtx, j.cancelRuns = context.WithCancel(context.Background())
 	j.due = lease.Reconciler[job.Ref]{
-		Due: deps.Store.Due, Limit: maxDue, Gate: deps.Gate, Schedule: j.scheduleDue, Now: deps.Now, Log: deps.Logger.With("queue", j.opts.Name),
+		Due: deps.Store.Due, Limit: maxDue, Gate: deps.Gate, Schedule: j.scheduleDue, Now: deps.Now, Log: deps.Logger.With("queue", asynqQueue),
 	}
 	j.timer = timer.New(timer.Options{
-		Redis: deps.Redis, Queue: j.opts.Name, Task: "job", Servers: 1, Concurrency: j.opts.Concurrency, Poll: j.opts.Poll,
+		Redis: deps.Redis, Queue: asynqQueue, Task: "job", Servers: 1, Concurrency: maxRunning, Poll: asynqPoll,
 		Longest: j.opts.Lease, Now: deps.Now, Log: deps.Logger, Level: slog.LevelDebug,
 	})
 	return j, nil
-}
-
-func withDefaults(o Options) Options {
-	o.Concurrency, o.MaxTries = cmp.Or(o.Concurrency, 64), cmp.Or(o.MaxTries, 20)
-	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
-	o.Lease = cmp.Or(o.Lease, o.Timeout+o.Timeout/2)
-	o.RetryDelay, o.MaxRetryDelay = cmp.Or(o.RetryDelay, time.Second), cmp.Or(o.MaxRetryDelay, time.Minute)
-	o.Name = cmp.Or(o.Name, "jobs")
-	o.Poll, o.Reconcile = cmp.Or(o.Poll, 500*time.Millisecond), cmp.Or(o.Reconcile, time.Second)
-	return o
 }
 
 // Submit saves a job and schedules it. A job whose id exists is left unchanged.
@@ -236,7 +234,7 @@ func (j *Jobs) classify(jb job.Job, result any, err error) job.Outcome {
 
 // backoff returns the delay before the next run, which doubles with every try.
 func (j *Jobs) backoff(tries int) time.Duration {
-	return relay.Backoff(j.opts.RetryDelay, j.opts.MaxRetryDelay, tries-1)
+	return relay.Backoff(j.opts.RetryDelay, maxRetryDelay, tries-1)
 }
 
 // process is called when a job is due. Its task lives until the job has ended.

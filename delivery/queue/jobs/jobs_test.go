@@ -182,7 +182,7 @@ func TestAJobWithoutARunnerAndInvalidOptionsAreRefused(t *testing.T) {
 	if _, err := New(Deps{}, Options{}); err == nil {
 		t.Error("missing dependencies were accepted")
 	}
-	relaytest.Equal(t, "the longest backoff", (&Jobs{opts: withDefaults(Options{})}).backoff(1000), time.Minute)
+	relaytest.Equal(t, "the longest backoff", (&Jobs{opts: Options{RetryDelay: time.Second}}).backoff(1000), time.Minute)
 }
 
 func TestNoJobRunsWhileTheGateIsClosed(t *testing.T) {

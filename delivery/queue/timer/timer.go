@@ -11,7 +11,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -64,24 +66,22 @@ type Timer struct {
 func New(o Options) *Timer {
 	t := &Timer{o: o, client: asynq.NewClient(o.Redis)}
 	for range o.Servers {
-		t.servers = append(t.servers, t.newServer())
+		t.servers = append(t.servers, asynq.NewServer(o.Redis, asynq.Config{
+			Concurrency:              o.Concurrency,
+			Queues:                   map[string]int{o.Queue: 1},
+			RetryDelayFunc:           retryDelay,
+			IsFailure:                func(error) bool { return false },
+			TaskCheckInterval:        o.Poll,
+			DelayedTaskCheckInterval: max(o.Poll, 500*time.Millisecond),
+			// Handlers end by themselves; this is only a safety net.
+			ShutdownTimeout: o.Longest + 10*time.Second,
+			Logger: &asynqLog{
+				log: o.Log, level: o.Level, now: o.Now, loggedAt: make(map[slog.Level]time.Time), suppressed: make(map[slog.Level]int),
+			},
+			LogLevel: asynq.WarnLevel,
+		}))
 	}
 	return t
-}
-
-func (t *Timer) newServer() *asynq.Server {
-	return asynq.NewServer(t.o.Redis, asynq.Config{
-		Concurrency:              t.o.Concurrency,
-		Queues:                   map[string]int{t.o.Queue: 1},
-		RetryDelayFunc:           retryDelay,
-		IsFailure:                func(error) bool { return false },
-		TaskCheckInterval:        t.o.Poll,
-		DelayedTaskCheckInterval: max(t.o.Poll, 500*time.Millisecond),
-		// Handlers end by themselves; this is only a safety net.
-		ShutdownTimeout: t.o.Longest + 10*time.Second,
-		Logger:          newAsynqLog(t.o.Log, t.o.Level, t.o.Now),
-		LogLevel:        asynq.WarnLevel,
-	})
 }
 
 // retryDelay returns the delay of an Again, and 1 s for errors of asynq itself,
@@ -143,3 +143,45 @@ func (t *Timer) Shutdown() {
 
 // Close closes the connection that Schedule uses.
 func (t *Timer) Close() error { return t.client.Close() }
+
+// asynqLog forwards asynq's log messages. While Redis is unavailable asynq
+// repeats them several times a second, so at most one per level is forwarded
+// within logEvery.
+type asynqLog struct {
+	log   *slog.Logger
+	level slog.Level // of warnings and errors
+	now   func() time.Time
+
+	mu         sync.Mutex
+	loggedAt   map[slog.Level]time.Time
+	suppressed map[slog.Level]int
+}
+
+const logEvery = 10 * time.Second
+
+func (l *asynqLog) forward(level slog.Level, args []any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	if t, ok := l.loggedAt[level]; ok && now.Sub(t) < logEvery {
+		l.suppressed[level]++
+		return
+	}
+	l.log.Log(context.Background(), level, "asynq", "detail", fmt.Sprint(args...), "suppressed", l.suppressed[level])
+	l.loggedAt[level], l.suppressed[level] = now, 0
+}
+
+// Debug drops messages for asynq's developers.
+func (l *asynqLog) Debug(...any) {}
+
+// Info drops asynq's start and stop messages.
+func (l *asynqLog) Info(...any) {}
+
+// Warn forwards a warning.
+func (l *asynqLog) Warn(args ...any) { l.forward(l.level, args) }
+
+// Error forwards an error like a warning: the reconcilers compensate for it.
+func (l *asynqLog) Error(args ...any) { l.forward(l.level, args) }
+
+// Fatal forwards the message and does not exit, as asynq would.
+func (l *asynqLog) Fatal(args ...any) { l.forward(slog.LevelError, args) }
