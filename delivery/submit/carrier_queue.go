@@ -50,7 +50,7 @@ func newCarrierQueue(w *Worker, route Route) *carrierQueue {
 		q.connections = append(q.connections, &connection{Connection: c, rate: rateLimit{perSecond: c.PerSecond}})
 	}
 	q.capacity = cmp.Or(w.opts.Backlog, max(256, 8*window))
-	q.throttle = throttle{window: window, allowed: window, minPause: w.opts.FirstPause, maxPause: w.opts.LongestPause}
+	q.throttle = throttle{window: window, allowed: window}
 	return q
 }
 
@@ -248,15 +248,32 @@ func (q *carrierQueue) pickParts(n int) (batch []partBatch) {
 	return batch
 }
 
-// submitBatch marks parts as being sent in the store and submits them.
+// submitBatch marks parts as being sent in the store and submits them. It drops the
+// messages whose lease has expired, since the store was unavailable, and all while the gate
+// is closed: they are due for the next process that leases them.
 func (q *carrierQueue) submitBatch(batch []partBatch) {
-	now := q.worker.deps.Now()
-	if batch = q.discardUnheld(batch); len(batch) == 0 {
+	batch = slices.DeleteFunc(batch, func(p partBatch) bool {
+		mayBegin := q.worker.leases.MayBegin(&p.item.Hold)
+		if !mayBegin {
+			q.discard(p.item, len(p.parts))
+		}
+		return !mayBegin
+	})
+	if len(batch) == 0 {
 		return
 	}
+	now := q.worker.deps.Now()
+	until := now.Add(leaseTime)
 	starts := make([]message.Start, len(batch))
 	for i, p := range batch {
-		starts[i] = q.start(p, now)
+		q.worker.leases.Extending(&p.item.Hold, until)
+		starts[i] = message.Start{
+			Ref: p.item.Ref, Parts: p.parts, Carrier: q.route.Name, Now: now, Until: until,
+			// Parts that are marked as being sent are submitted again if a crashed process
+			// may have submitted them to an idempotent carrier, or if the store may have
+			// marked them for this worker.
+			Again: p.item.resubmit && q.route.Idempotent || p.item.maybeMarked,
+		}
 	}
 	ctx, cancel := context.WithTimeout(q.worker.submitCtx, storeTimeout)
 	begun, err := q.worker.deps.Work.Begin(ctx, starts)
@@ -271,32 +288,6 @@ func (q *carrierQueue) submitBatch(batch []partBatch) {
 		for _, part := range begun[i] {
 			q.submitPart(p.item, part)
 		}
-	}
-}
-
-// discardUnheld drops the messages whose lease has expired, since the store was
-// unavailable, and all while the gate is closed: they are due for the next process that
-// leases them.
-func (q *carrierQueue) discardUnheld(batch []partBatch) (valid []partBatch) {
-	for _, p := range batch {
-		if !q.worker.leases.MayBegin(&p.item.Hold) {
-			q.discard(p.item, len(p.parts))
-			continue
-		}
-		valid = append(valid, p)
-	}
-	return valid
-}
-
-// start returns what is to be begun. Begin may also return parts that are marked as
-// being sent: parts that a crashed process may have submitted to an idempotent
-// carrier, or parts that the store may have marked for this worker.
-func (q *carrierQueue) start(p partBatch, now time.Time) message.Start {
-	until := now.Add(q.worker.opts.Lease)
-	q.worker.leases.Extending(&p.item.Hold, until)
-	return message.Start{
-		Ref: p.item.Ref, Parts: p.parts, Carrier: q.route.Name, Now: now, Until: until,
-		Again: p.item.resubmit && q.route.Idempotent || p.item.maybeMarked,
 	}
 }
 
@@ -317,7 +308,7 @@ func (q *carrierQueue) requeue(batch []partBatch) {
 		delete(q.busy, p.item)
 	}
 	q.waiting = append(head, q.waiting...)
-	q.throttle.pausedUntil = q.worker.deps.Now().Add(q.worker.opts.FirstPause)
+	q.throttle.pausedUntil = q.worker.deps.Now().Add(minPause)
 }
 
 // discard drops parts that another process has or that were deleted.
@@ -343,27 +334,4 @@ func (q *carrierQueue) complete(item *item, n int, conn *connection) {
 	if q.inFlight == 0 {
 		relay.Notify(q.idle)
 	}
-}
-
-// waitIdle waits until nothing is in flight.
-func (q *carrierQueue) waitIdle(ctx context.Context) {
-	for q.snapshot().UnderWay > 0 {
-		select {
-		case <-q.idle:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// drain empties the queue and returns the leases of its messages.
-func (q *carrierQueue) drain() []message.Lease {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	leases := make([]message.Lease, len(q.waiting))
-	for i, item := range q.waiting {
-		leases[i] = q.worker.leases.Lease(&item.Hold)
-	}
-	q.waiting, q.waitingParts = nil, 0
-	return leases
 }

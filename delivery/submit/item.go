@@ -2,7 +2,6 @@ package submit
 
 import (
 	"context"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -60,7 +59,10 @@ func (w *Worker) accept(m *message.Message, end time.Time) bool {
 		return true
 	}
 	item.unfinished.Store(int32(n))
-	if !w.enqueue(q, item) {
+	w.mu.Lock()
+	added := !w.stopped && (len(item.queued) == 0 || q.add(item))
+	w.mu.Unlock()
+	if !added {
 		w.leases.Drop(item.Ref)
 		return false
 	}
@@ -70,23 +72,16 @@ func (w *Worker) accept(m *message.Message, end time.Time) bool {
 	return true
 }
 
-// enqueue adds an item to its queue, or returns false if that is full or the worker
-// stops. An item without parts to submit needs no queue.
-func (w *Worker) enqueue(q *carrierQueue, item *item) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return !w.stopped && (q == nil || len(item.queued) == 0 || q.add(item))
-}
-
 // classifyParts queues the parts to submit, and returns the outcomes of those
 // that cannot be submitted.
 func (w *Worker) classifyParts(item *item, q *carrierQueue) (outcomes []message.Outcome) {
 	now := w.deps.Now()
+	isIdempotent := func(carrier string) bool { return q != nil && q.route.Name == carrier && q.route.Idempotent }
 	for n := range item.msg.Parts {
 		p := &item.msg.Parts[n]
 		o := message.Outcome{PartRef: item.ref(n), Carrier: p.Carrier, At: now}
 		switch {
-		case p.State == message.Sending && !w.isIdempotent(p.Carrier, q):
+		case p.State == message.Sending && !isIdempotent(p.Carrier):
 			o.State, o.Reason = message.Unknown, "the gateway ended, or lost the database, before the outcome was saved"
 			outcomes = append(outcomes, o)
 		case p.State == message.Sending:
@@ -102,12 +97,6 @@ func (w *Worker) classifyParts(item *item, q *carrierQueue) (outcomes []message.
 	return outcomes
 }
 
-// isIdempotent reports whether the queue's carrier is the one that the part was
-// submitted to, and recognizes duplicates.
-func (w *Worker) isIdempotent(carrier string, q *carrierQueue) bool {
-	return q != nil && q.route.Name == carrier && q.route.Idempotent
-}
-
 // partsDone records that n parts of an item are done, and ends the hold on it once
 // none is left.
 func (w *Worker) partsDone(item *item, n int) {
@@ -121,8 +110,9 @@ const (
 	maxLeased = 500
 	// storeTimeout bounds a call of the store.
 	storeTimeout = 5 * time.Second
-	// congestedDelay is the time for which a message is released for if its carrier's queue
-	// is full and not sending.
+	// fullDelay is how long a message is released for if its carrier's queue is full;
+	// congestedDelay is the same if the queue does not send either.
+	fullDelay      = 250 * time.Millisecond
 	congestedDelay = 5 * time.Second
 )
 
@@ -156,40 +146,33 @@ func (w *Worker) leaseBatch() bool {
 	if now.Before(w.leaveUntil) {
 		return false
 	}
-	until := now.Add(w.opts.Lease)
+	until := now.Add(leaseTime)
 	ms, err := w.deps.Work.LeaseDue(ctx, now, until, limit)
 	if err != nil && w.runCtx.Err() == nil {
 		w.log.Warn("cannot lease due messages", "error", err)
 	}
-	full := w.acceptAll(ms, until)
-	if len(ms) > 0 && !slices.ContainsFunc(ms, w.mayAccept) {
+	full := make(lease.Unplaced[message.Ref]) // by how long the messages are released for
+	sentElsewhere := 0                        // by another gateway
+	for i := range ms {
+		q := w.router.queueFor(ms[i].Destination)
+		isElsewhere := q != nil && q.heldElsewhere()
+		if isElsewhere {
+			sentElsewhere++
+		}
+		if w.accept(&ms[i], until) {
+			continue
+		}
+		delay := fullDelay
+		if q != nil && !isElsewhere && !q.sending() {
+			delay = congestedDelay
+		}
+		full[delay] = append(full[delay], message.Lease{Ref: ms[i].Ref(), End: until})
+	}
+	if len(ms) > 0 && sentElsewhere == len(ms) {
 		w.leaveUntil = now.Add(congestedDelay)
 	}
 	w.leases.ReleaseAfter(w.runCtx, full)
 	return err == nil && len(ms) == limit && len(full) == 0
-}
-
-// acceptAll accepts messages that are leased until end, and returns those without
-// capacity, by how long they are released for.
-func (w *Worker) acceptAll(ms []message.Message, end time.Time) lease.Unplaced[message.Ref] {
-	full := make(lease.Unplaced[message.Ref])
-	for i := range ms {
-		if w.accept(&ms[i], end) {
-			continue
-		}
-		after := w.opts.Poll
-		if q := w.router.queueFor(ms[i].Destination); q != nil && !q.sending() && !q.heldElsewhere() {
-			after = congestedDelay
-		}
-		full[after] = append(full[after], message.Lease{Ref: ms[i].Ref(), End: end})
-	}
-	return full
-}
-
-// mayAccept reports whether no other gateway sends the messages of the carrier of a message.
-func (w *Worker) mayAccept(m message.Message) bool {
-	q := w.router.queueFor(m.Destination)
-	return q == nil || !q.heldElsewhere()
 }
 
 // freeCapacity returns how many parts fit in the queues. Without a carrier, messages

@@ -3,6 +3,7 @@ package submit
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -60,7 +61,9 @@ func (q *carrierQueue) recordAnswer(o *carrier.Outcome) {
 	}
 }
 
-// outcome converts a carrier's outcome into the one that the store records.
+// outcome converts a carrier's outcome into the one that the store records. A part that
+// failed is retried, or rejected once giveUpAfter has passed since it was to be sent, or was
+// resent.
 func (q *carrierQueue) outcome(item *item, part int, o carrier.Outcome) message.Outcome {
 	now := q.worker.deps.Now()
 	out := message.Outcome{PartRef: item.ref(part), Carrier: q.route.Name, CarrierID: o.ID, Reason: o.Reason, At: now}
@@ -72,7 +75,20 @@ func (q *carrierQueue) outcome(item *item, part int, o carrier.Outcome) message.
 	case carrier.Unknown:
 		out.State = message.Unknown
 	default:
-		q.retryOrReject(item, &out, o, now)
+		out.State = message.Pending
+		if o.PauseQueue || o.Unsent { // the queue waits, not the message
+			q.mu.Lock()
+			pauseLeft := q.throttle.pausedUntil.Sub(now)
+			q.mu.Unlock()
+			out.Again = now.Add(max(time.Millisecond, pauseLeft))
+			break
+		}
+		waited := now.Sub(laterOf(item.msg.ScheduledFor, item.msg.Parts[part].ResentAt))
+		out.Again = now.Add(max(minRetryWait, min(waited, maxRetryWait), o.After))
+		if waited >= giveUpAfter {
+			out.State, out.Again, out.Refund = message.Rejected, time.Time{}, true
+			out.Reason = "given up after " + giveUpAfter.String() + ": " + o.Reason
+		}
 	}
 	return out
 }
@@ -82,30 +98,6 @@ const (
 	minRetryWait = 5 * time.Second
 	maxRetryWait = time.Hour
 )
-
-// retryOrReject schedules a retry of a part, or rejects it once GiveUp has passed
-// since it was to be sent, or was resent.
-func (q *carrierQueue) retryOrReject(item *item, out *message.Outcome, o carrier.Outcome, now time.Time) {
-	out.State = message.Pending
-	if o.PauseQueue || o.Unsent { // the queue waits, not the message
-		out.Again = now.Add(max(time.Millisecond, q.pauseLeft(now)))
-		return
-	}
-	waited := now.Sub(laterOf(item.msg.ScheduledFor, item.msg.Parts[out.Part].ResentAt))
-	if waited >= q.worker.opts.GiveUp {
-		out.State, out.Refund = message.Rejected, true
-		out.Reason = "given up after " + q.worker.opts.GiveUp.String() + ": " + o.Reason
-		return
-	}
-	out.Again = now.Add(max(minRetryWait, min(waited, maxRetryWait), o.After))
-}
-
-// pauseLeft returns how long the queue stays paused.
-func (q *carrierQueue) pauseLeft(now time.Time) time.Duration {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.throttle.pausedUntil.Sub(now)
-}
 
 // span begins the span of a submission; nil if the message has no trace.
 func (q *carrierQueue) span(item *item, part int, conn *connection) *tracing.Active {
@@ -153,8 +145,21 @@ func (w *Worker) saveOutcomes(ctx context.Context, batch []pendingOutcome) (none
 	outcomes := make([]message.Outcome, len(batch))
 	var bindings []message.Binding
 	for i := range batch {
-		outcomes[i] = batch[i].outcome
-		bindings = append(bindings, w.bindingsOf(batch[i].item, &batch[i].outcome)...)
+		// Receipts name the part by the carrier's id, or by our reference if the carrier's
+		// answer was lost.
+		o, destination := &batch[i].outcome, batch[i].item.msg.Destination
+		outcomes[i] = *o
+		var id string
+		switch q := w.queueNamed(o.Carrier); {
+		case q == nil || !q.route.ReceiptsByCarrierID:
+		case o.State == message.Unknown:
+			id = smpp.UnansweredID(smpp.ReferenceOf(o.PartRef.String()), destination)
+		case o.CarrierID != "":
+			id = smpp.CanonicalID(o.CarrierID)
+		}
+		if id != "" {
+			bindings = append(bindings, message.Binding{Carrier: o.Carrier, IDs: []string{id}, Part: o.PartRef, Number: destination})
+		}
 	}
 	if len(bindings) > 0 {
 		if err := w.deps.Reporter.Bind(ctx, bindings); err != nil {
@@ -171,45 +176,10 @@ func (w *Worker) saveOutcomes(ctx context.Context, batch []pendingOutcome) (none
 	return none, nil
 }
 
-// bindingsOf returns the binding of the id that receipts name the part by: the
-// carrier's id, or our reference if the carrier's answer was lost.
-func (w *Worker) bindingsOf(item *item, o *message.Outcome) []message.Binding {
-	q := w.queueNamed(o.Carrier)
-	if q == nil || !q.route.ReceiptsByCarrierID {
-		return nil
-	}
-	var id string
-	switch {
-	case o.State == message.Unknown:
-		id = smpp.UnansweredID(smpp.ReferenceOf(o.PartRef.String()), item.msg.Destination)
-	case o.CarrierID != "":
-		id = smpp.CanonicalID(o.CarrierID)
-	default:
-		return nil
-	}
-	return []message.Binding{{Carrier: o.Carrier, IDs: []string{id}, Part: o.PartRef, Number: item.msg.Destination}}
-}
-
 func (w *Worker) queueNamed(carrier string) *carrierQueue {
-	for _, q := range w.queues {
-		if q.route.Name == carrier {
-			return q
-		}
+	i := slices.IndexFunc(w.queues, func(q *carrierQueue) bool { return q.route.Name == carrier })
+	if i < 0 {
+		return nil
 	}
-	return nil
-}
-
-func (w *Worker) outcomesSaved(batch []pendingOutcome, _ struct{}) {
-	for i := range batch {
-		if !batch[i].correction {
-			w.partsDone(batch[i].item, 1)
-		}
-	}
-}
-
-// outcomeRefused drops an outcome that the store refuses: the part stays marked as
-// being sent, as after a crash.
-func (w *Worker) outcomeRefused(o *pendingOutcome, err error) time.Duration {
-	w.log.Error("outcome refused by the store", "account", o.outcome.Account, "msg_id", o.outcome.ID, "outcome", o.outcome.State, "error", err)
-	return 0
+	return w.queues[i]
 }

@@ -62,21 +62,16 @@ type prefix struct {
 func newRouter(queues []*carrierQueue) router {
 	var r router
 	for _, q := range queues {
-		for _, digits := range prefixesOrAny(q.route.Prefixes) {
+		prefixes := q.route.Prefixes
+		if len(prefixes) == 0 {
+			prefixes = []string{""} // every number
+		}
+		for _, digits := range prefixes {
 			r.byPrefix = append(r.byPrefix, prefix{digits, q})
 		}
 	}
 	slices.SortStableFunc(r.byPrefix, func(a, b prefix) int { return cmp.Compare(len(b.digits), len(a.digits)) })
 	return r
-}
-
-// prefixesOrAny returns the prefixes, or the empty one, which matches every
-// number.
-func prefixesOrAny(prefixes []string) []string {
-	if len(prefixes) == 0 {
-		return []string{""}
-	}
-	return prefixes
 }
 
 // queueFor returns the queue of the longest prefix of a number, or nil.
@@ -93,10 +88,9 @@ func (r router) queueFor(number string) *carrierQueue {
 // is longer than the one before; after it, one part may be in flight, and twice
 // as many with each answer that is not throttled.
 type throttle struct {
-	window, allowed    int
-	minPause, maxPause time.Duration
-	pause              time.Duration // the latest one
-	pausedUntil        time.Time
+	window, allowed int
+	pause           time.Duration // the latest one
+	pausedUntil     time.Time
 }
 
 // slowDown pauses the queue after a throttled answer. Answers that arrive during
@@ -106,7 +100,7 @@ func (t *throttle) slowDown(now time.Time, requested time.Duration) {
 		t.pausedUntil = laterOf(t.pausedUntil, now.Add(min(requested, maxRequestedPause)))
 		return
 	}
-	t.pause = min(max(2*t.pause, t.minPause), t.maxPause)
+	t.pause = min(max(2*t.pause, minPause), maxPause)
 	t.pausedUntil = now.Add(max(t.pause, min(requested, maxRequestedPause)))
 	t.allowed = 1
 }
@@ -141,7 +135,6 @@ func (r *rateLimit) allowed(now time.Time, n int) (int, time.Duration) {
 	if r.perSecond <= 0 || n <= 0 {
 		return n, 0
 	}
-
 	if r.next.Before(now) {
 		r.next = now
 	}

@@ -11,45 +11,26 @@ import (
 
 	"github.com/penstock/penstock/delivery/lease"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/tracing"
 )
 
-// Store is the store of messages for submitters; *message.Store implements it. It is an
+// Store is the part of *message.Store that a worker uses; see its methods. It is an
 // interface because the tests of the worker run in the time of a synctest bubble, with a
 // store that is slow, down, or loses answers.
 type Store interface {
-	// LeaseDue leases messages of all accounts that are due, oldest first. A part
-	// that is Sending was submitted to its Carrier by a process that stopped
-	// before it saved the outcome. Reason and Report are left out.
 	LeaseDue(ctx context.Context, now, until time.Time, limit int) ([]message.Message, error)
-
-	// Begin sets the state of parts to Sending before they are submitted. It
-	// returns for each Start the parts that may be submitted: those that were
-	// Pending, or with Again also those that were Sending. Other parts were
-	// deleted or are leased elsewhere.
 	Begin(ctx context.Context, starts []message.Start) ([][]int, error)
-
-	// Settle records the outcomes of submissions, each message's parts in one step,
-	// with refunds. It returns the messages to report, in their new states.
 	Settle(ctx context.Context, outcomes []message.Outcome) ([]message.Message, error)
-
-	// Renew extends leases and returns the messages of which the caller still has the
-	// lease. Release ends leases, the messages are due at the given time. Neither
-	// changes messages without waiting parts, or those that another process has
-	// leased since.
 	Renew(ctx context.Context, ls []message.Lease, until time.Time) ([]message.Ref, error)
 	Release(ctx context.Context, ls []message.Lease, due time.Time) error
 }
 
 // Reporter learns which parts the carriers' ids name, and reports the states of messages
-// to accounts; *message.ReceiptHandler implements it.
+// to accounts, as the methods of *message.ReceiptHandler say.
 type Reporter interface {
-	// Bind saves which parts the ids name, and applies receipts that arrived
-	// before.
 	Bind(ctx context.Context, bindings []message.Binding) error
-	// SendReports sends the delivery reports of messages; it retries failed ones
-	// later.
 	SendReports(ctx context.Context, ms []message.Message) error
 }
 
@@ -58,7 +39,7 @@ type Deps struct {
 	Work     Store
 	Reporter Reporter
 	Routes   []Route
-	Gate     lease.Gate       // while it is closed, nothing is submitted; nil means always open
+	Gate     *gateway.Gate    // while it is closed, nothing is submitted
 	Tracer   *tracing.Tracer  // of submissions; nil begins no spans
 	Logger   *slog.Logger     // nil means slog.Default
 	Now      func() time.Time // nil means time.Now
@@ -66,29 +47,23 @@ type Deps struct {
 
 // Options tune a worker; the zero value works.
 type Options struct {
-	// Lease is the duration of a message's lease, and so how long the messages
-	// of a crashed process wait; 0 means 15 s. Leases of messages in memory are
-	// renewed.
-	Lease time.Duration
 	// Poll is the interval at which due messages are leased; 0 means 250 ms.
 	Poll time.Duration
 	// Backlog is the largest number of parts that may wait in a carrier's queue; 0 means
 	// eight times the carrier's window, and at least 256.
 	Backlog int
-	// GiveUp is the time for which a message is retried while its carrier fails; 0 means a
-	// day.
-	GiveUp time.Duration
-	// FirstPause and LongestPause bound the pause after a carrier throttles; 0
-	// means 250 ms and 30 s.
-	FirstPause, LongestPause time.Duration
 }
 
-func (o *Options) setDefaults() {
-	o.Lease = cmp.Or(o.Lease, 15*time.Second)
-	o.Poll = cmp.Or(o.Poll, 250*time.Millisecond)
-	o.GiveUp = cmp.Or(o.GiveUp, 24*time.Hour)
-	o.FirstPause, o.LongestPause = cmp.Or(o.FirstPause, 250*time.Millisecond), cmp.Or(o.LongestPause, 30*time.Second)
-}
+const (
+	// leaseTime is the duration of a message's lease, and so how long the messages of a
+	// crashed process wait. Leases of messages in memory are renewed.
+	leaseTime = 15 * time.Second
+	// giveUpAfter is how long a message is retried while its carrier fails.
+	giveUpAfter = 24 * time.Hour
+	// minPause and maxPause bound the pause after a carrier throttles.
+	minPause = 250 * time.Millisecond
+	maxPause = 30 * time.Second
+)
 
 // Worker submits messages to carriers. It implements message.Submitter.
 type Worker struct {
@@ -120,14 +95,14 @@ func New(deps Deps, o Options) (*Worker, error) {
 	if deps.Work == nil || deps.Reporter == nil {
 		return nil, errors.New("submit: Work and Reporter are required")
 	}
-	o.setDefaults()
+	o.Poll = cmp.Or(o.Poll, 250*time.Millisecond)
 	deps.Logger = cmp.Or(deps.Logger, slog.Default())
 	if deps.Now == nil {
 		deps.Now = time.Now
 	}
 	w := &Worker{
 		deps: deps, opts: o, log: deps.Logger, capacityFreed: make(chan struct{}, 1),
-		leases: lease.NewSet(lease.Options[message.Ref]{Store: deps.Work, Gate: deps.Gate, Duration: o.Lease, Now: deps.Now, Log: deps.Logger}),
+		leases: lease.NewSet(lease.Options[message.Ref]{Store: deps.Work, Gate: deps.Gate, Duration: leaseTime, Now: deps.Now, Log: deps.Logger}),
 	}
 	w.runCtx, w.stopRun = context.WithCancel(context.Background())
 	w.submitCtx, w.cancelSubmits = context.WithCancel(context.Background())
@@ -136,13 +111,26 @@ func New(deps Deps, o Options) (*Worker, error) {
 	}
 	w.router = newRouter(w.queues)
 	w.outcomes = lease.NewWriter(lease.Outcomes[pendingOutcome, struct{}]{
-		Save: w.saveOutcomes, Saved: w.outcomesSaved, Refused: w.outcomeRefused, Batch: maxBatch, Log: w.log,
+		Save: w.saveOutcomes, Batch: maxBatch, Log: w.log,
+		Saved: func(batch []pendingOutcome, _ struct{}) {
+			for i := range batch {
+				if !batch[i].correction {
+					w.partsDone(batch[i].item, 1)
+				}
+			}
+		},
+		// The part of an outcome that the store refuses stays marked as being sent, as after
+		// a crash.
+		Refused: func(o *pendingOutcome, err error) time.Duration {
+			w.log.Error("outcome refused by the store", "account", o.outcome.Account, "msg_id", o.outcome.ID, "outcome", o.outcome.State, "error", err)
+			return 0
+		},
 	})
 	return w, nil
 }
 
 // Lease returns the lease that dispatched messages must have.
-func (w *Worker) Lease() time.Duration { return w.opts.Lease }
+func (w *Worker) Lease() time.Duration { return leaseTime }
 
 // Start begins to lease and submit messages.
 func (w *Worker) Start() {
@@ -220,7 +208,12 @@ func (w *Worker) Stop(ctx context.Context) error {
 	w.waitIdle(ctx, time.Second)
 	var leases []message.Lease
 	for _, q := range w.queues {
-		leases = append(leases, q.drain()...)
+		q.mu.Lock()
+		for _, item := range q.waiting {
+			leases = append(leases, w.leases.Lease(&item.Hold))
+		}
+		q.waiting, q.waitingParts = nil, 0
+		q.mu.Unlock()
 	}
 	w.leases.Release(ctx, leases, w.deps.Now())
 	if n := w.outcomes.Stop(ctx); n > 0 {
@@ -237,7 +230,12 @@ func (w *Worker) waitIdle(ctx context.Context, atMost time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
 	for _, q := range w.queues {
-		q.waitIdle(ctx)
+		for q.snapshot().UnderWay > 0 && ctx.Err() == nil {
+			select {
+			case <-q.idle:
+			case <-ctx.Done():
+			}
+		}
 	}
 }
 
@@ -254,9 +252,9 @@ type Stats struct {
 
 // Stats returns the counters of each carrier, in the order of the routes.
 func (w *Worker) Stats() []Stats {
-	all := make([]Stats, len(w.queues))
+	stats := make([]Stats, len(w.queues))
 	for i, q := range w.queues {
-		all[i] = q.snapshot()
+		stats[i] = q.snapshot()
 	}
-	return all
+	return stats
 }
