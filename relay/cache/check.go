@@ -1,10 +1,12 @@
 package cache
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,33 +19,31 @@ import (
 
 // Check reports whether Redis can be used: version 6.2 or later, and
 // maxmemory-policy noeviction, since any other policy drops parts of asynq's
-// tasks when memory is short. Persistence is not needed. On a cluster every
-// master is looked at. A policy that the server does not report is only logged.
+// tasks when memory is short. Persistence is not needed. On a cluster it checks every
+// master. A policy that the server does not report is only logged.
 // At last it writes a key, which a replica, a server without memory and a user
 // without rights refuse.
 func (d *DB) Check(ctx context.Context) error {
-	err := d.checkServers(ctx)
+	var err error
+	if cluster, ok := d.rdb.(*redis.ClusterClient); ok {
+		var mu sync.Mutex
+		var errs []error
+		err = cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error {
+			if err := d.checkServer(ctx, c); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, fmt.Errorf("%s: %w", c.Options().Addr, err))
+			}
+			return nil
+		})
+		err = errors.Join(append(errs, wrap("", err))...)
+	} else {
+		err = d.checkServer(ctx, d.rdb)
+	}
 	if relay.KindOf(err) == relay.KindUnavailable {
 		return err
 	}
 	return errors.Join(err, wrap("write", d.rdb.Set(ctx, keyCheck(), "1", time.Minute).Err()))
-}
-
-func (d *DB) checkServers(ctx context.Context) error {
-	if cluster, ok := d.rdb.(*redis.ClusterClient); ok {
-		var mu sync.Mutex
-		var found []error
-		err := cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error {
-			if err := d.checkServer(ctx, c); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				found = append(found, fmt.Errorf("%s: %w", c.Options().Addr, err))
-			}
-			return nil
-		})
-		return errors.Join(append(found, wrap("", err))...)
-	}
-	return d.checkServer(ctx, d.rdb)
 }
 
 func (d *DB) checkServer(ctx context.Context, c redis.Cmdable) error {
@@ -51,26 +51,25 @@ func (d *DB) checkServer(ctx context.Context, c redis.Cmdable) error {
 	if err != nil {
 		return wrap("", err)
 	}
-	info := parseInfo(text)
+	info := make(map[string]string) // the lines "key:value"
+	for line := range strings.Lines(text) {
+		if k, v, ok := strings.Cut(line, ":"); ok {
+			info[k] = strings.TrimSpace(v)
+		}
+	}
 	policy := info["maxmemory_policy"]
 	if result, err := c.ConfigGet(ctx, "maxmemory-policy").Result(); err == nil && result["maxmemory-policy"] != "" {
 		policy = result["maxmemory-policy"]
 	}
-	if policy == "" {
+	err = checkVersion(info["redis_version"])
+	switch policy {
+	case "noeviction":
+	case "":
 		d.log.WarnContext(ctx, "Redis does not report its maxmemory-policy; it must be noeviction")
+	default:
+		err = errors.Join(err, fmt.Errorf("Redis maxmemory-policy is %s, which drops queued tasks when memory is short; set it to noeviction", policy))
 	}
-	return errors.Join(checkVersion(info["redis_version"]), checkPolicy(policy))
-}
-
-// parseInfo reads the "key:value" lines of INFO.
-func parseInfo(text string) map[string]string {
-	info := make(map[string]string)
-	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
-		if k, v, ok := strings.Cut(lines.Text(), ":"); ok {
-			info[k] = strings.TrimSpace(v)
-		}
-	}
-	return info
+	return err
 }
 
 func checkVersion(version string) error {
@@ -87,9 +86,57 @@ func checkVersion(version string) error {
 	return nil
 }
 
-func checkPolicy(policy string) error {
-	if policy != "" && policy != "noeviction" {
-		return fmt.Errorf("Redis maxmemory-policy is %s, which drops queued tasks when memory is short; set it to noeviction", policy)
+// wrap puts a label before the error of a call, if it is not empty, and gives the error its
+// kind: Unavailable, or unexpected. It returns nil for nil.
+func wrap(label string, err error) error {
+	if err == nil {
+		return nil
 	}
-	return nil
+	if label != "" {
+		label += ": "
+	}
+	if unavailable(err) {
+		return relay.Errorf(relay.KindUnavailable, "%sRedis unavailable: %s%w", label, advice(err), err)
+	}
+	return relay.Errorf(relay.KindOf(err), "%s%w", label, err)
+}
+
+// unavailable reports whether the server is down or full, as opposed to having refused what
+// was asked. It is also unavailable while it starts or fails over, is out of memory or out
+// of connections, or cannot save its snapshot (MISCONF), while Sentinels have no master or
+// cannot be reached, and until the operator corrects a password or the rights of a user.
+func unavailable(err error) bool {
+	if _, ok := errors.AsType[net.Error](err); ok {
+		return true
+	}
+	for _, cause := range []error{
+		io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, net.ErrClosed, os.ErrDeadlineExceeded,
+		context.DeadlineExceeded, context.Canceled, redis.ErrClosed, redis.ErrPoolTimeout, redis.ErrPoolExhausted,
+	} {
+		if errors.Is(err, cause) {
+			return true
+		}
+	}
+	return redis.IsAuthError(err) || redis.IsPermissionError(err) ||
+		redis.IsLoadingError(err) || redis.IsReadOnlyError(err) || redis.IsClusterDownError(err) ||
+		redis.IsTryAgainError(err) || redis.IsMasterDownError(err) || redis.IsMaxClientsError(err) ||
+		redis.IsOOMError(err) || redis.IsNoReplicasError(err) || redis.HasErrorPrefix(err, "MISCONF") ||
+		err.Error() == "redis: all sentinels specified in configuration are unreachable"
+}
+
+// advice adds the remedy to a server error that does not name it.
+func advice(err error) string {
+	switch {
+	case redis.IsAuthError(err):
+		return "it asks for a password, or refused the user or password of redis.url: "
+	case redis.IsPermissionError(err):
+		return "the user of redis.url lacks a right, it needs all commands on all keys and channels: "
+	case redis.IsReadOnlyError(err):
+		return "it is a read-only replica, redis.url must name the master or its Sentinels: "
+	case redis.IsLoadingError(err):
+		return "it is still loading its data: "
+	case redis.IsOOMError(err):
+		return "out of memory, raise its maxmemory: "
+	}
+	return ""
 }

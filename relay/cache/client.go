@@ -1,17 +1,16 @@
-// Package cache keeps in Redis what can be rebuilt, and is the only door to
-// go-redis: marks of frames seen, posts of one frame, latest
-// values and when devices were heard (IoT), breakers that are open (Breakers).
-// asynq gets its own connections from DB.MakeRedisClient.
+// Package cache stores data in Redis that can be rebuilt: for IoT marks of frames seen,
+// posts of one frame, the latest values and when devices were heard last, and the open
+// breakers (Breakers). It is the only package that uses go-redis; asynq gets its own
+// connections from DB.MakeRedisClient.
 //
-// Redis may be emptied, fail over or be replaced at any moment, so nothing here
-// is a record: callers go on without it, and what they read may be missing. All
-// of it expires.
+// Redis may be emptied, fail over or be replaced at any moment. Callers continue without it,
+// and any value may be missing. All keys but one expire.
 //
-// One code path serves Redis 6.2 and later, Sentinel, Cluster and the embedded
-// server: plain commands in pipelines, no scripts. Where two gateways change the
-// same thing at once, it is written so that the order does not matter: a field
-// for each value, of which readers take the newest, or a sorted set whose scores
-// only grow. The hash tag of an account's keys puts them into one slot.
+// The same commands serve Redis 6.2 and later, Sentinel, Cluster and the embedded server:
+// plain commands in pipelines, no scripts. Where two gateways change the same thing at once,
+// the order of the changes does not matter: each value has a field of its own, of which
+// readers take the newest, or a score that only grows. The hash tag of an account's keys
+// puts them into one slot.
 package cache
 
 import (
@@ -73,30 +72,26 @@ type DB struct {
 	link redis.UniversalOptions
 	log  *slog.Logger
 	now  func() time.Time
-	seen *turns
+	seen *spanLimit
 }
 
-// Open prepares the connection to a Redis. It fails only for a URL that makes
-// no sense: a server that does not answer is no error, since the gateway
-// accepts while Redis is down.
+// Open prepares the connection to a Redis. It fails only for an invalid URL: a server that
+// does not answer is not an error, because the gateway accepts while Redis is down.
 func Open(o Options) (*DB, error) {
 	link, err := ParseURL(o.URL)
 	if err != nil {
 		return nil, err
 	}
 	link.Dialer = o.Dialer
-	link.PoolSize = o.PoolSize
-	if link.PoolSize <= 0 {
-		link.PoolSize = 10 * runtime.GOMAXPROCS(0)
-	}
-	timeout := o.Timeout
-	if timeout <= 0 {
-		timeout = 3 * time.Second
-	}
+	link.PoolSize = cmp.Or(max(o.PoolSize, 0), 10*runtime.GOMAXPROCS(0))
+	timeout := cmp.Or(max(o.Timeout, 0), 3*time.Second)
 	link.DialTimeout, link.ReadTimeout, link.WriteTimeout = timeout, timeout, timeout
 	link.ContextTimeoutEnabled = true
-	setMinimalProtocol(link)
-	db := &DB{rdb: redis.NewUniversalClient(link), link: *link, log: cmp.Or(o.Logger, slog.Default()), now: o.Now, seen: &turns{limit: o.MaxMarks / 2}}
+	// The client uses nothing that an older server, a proxy or the embedded server does not
+	// know, and fails quickly: callers wait and try again on their own.
+	link.Protocol, link.DisableIdentity, link.DialerRetries = 2, true, 1
+	link.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	db := &DB{rdb: redis.NewUniversalClient(link), link: *link, log: cmp.Or(o.Logger, slog.Default()), now: o.Now, seen: &spanLimit{limit: o.MaxMarks / 2}}
 	if db.now == nil {
 		db.now = time.Now
 	}
@@ -104,15 +99,6 @@ func Open(o Options) (*DB, error) {
 		db.rdb.AddHook(timed{o.Observe})
 	}
 	return db, nil
-}
-
-// setMinimalProtocol asks for nothing that an older server, a proxy or the embedded server
-// would not know, and fails quickly: callers wait and try again on their own.
-func setMinimalProtocol(link *redis.UniversalOptions) {
-	link.Protocol = 2
-	link.DisableIdentity = true
-	link.DialerRetries = 1
-	link.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 }
 
 // MakeRedisClient returns a go-redis client of its own to the same Redis, which
@@ -130,69 +116,64 @@ func (d *DB) Ping(ctx context.Context) error {
 // Close closes every connection; calls under way fail.
 func (d *DB) Close() error { return d.rdb.Close() }
 
-// ID names this Redis: a random text that is kept in it, so that gateways see
+// ID identifies this Redis by a random text that is stored in it, so that gateways see
 // whether they share one. An emptied Redis is another one.
 func (d *DB) ID(ctx context.Context) (string, error) {
-	id := rand.Text()
-	set, err := d.rdb.SetNX(ctx, keyID(), id, 0).Result()
-	if err != nil {
+	if err := d.rdb.SetNX(ctx, keyID(), rand.Text(), 0).Err(); err != nil {
 		return "", wrap("redis id", err)
 	}
-	if set {
-		return id, nil
-	}
-	id, err = d.rdb.Get(ctx, keyID()).Result()
+	id, err := d.rdb.Get(ctx, keyID()).Result()
 	return id, wrap("redis id", err)
 }
 
 // Databases notes that gateways on a database use this Redis now, and returns the
 // other databases whose gateways did so within the given time.
-func (d *DB) Databases(ctx context.Context, database string, now time.Time, duration time.Duration) (otherTexts []string, err error) {
+func (d *DB) Databases(ctx context.Context, database string, now time.Time, duration time.Duration) (otherDatabases []string, err error) {
 	pipe := d.rdb.Pipeline()
 	pipe.ZAdd(ctx, keyDatabases(), redis.Z{Score: float64(now.UnixMilli()), Member: database})
 	pipe.ZRemRangeByScore(ctx, keyDatabases(), "-inf", strconv.FormatInt(now.Add(-duration).UnixMilli(), 10))
-	stringSliceCmd := pipe.ZRange(ctx, keyDatabases(), 0, -1)
+	databases := pipe.ZRange(ctx, keyDatabases(), 0, -1)
 	pipe.Expire(ctx, keyDatabases(), time.Hour)
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, wrap("redis databases", err)
 	}
-	return slices.DeleteFunc(stringSliceCmd.Val(), func(text string) bool { return text == database }), nil
+	return slices.DeleteFunc(databases.Val(), func(name string) bool { return name == database }), nil
 }
 
-// atOnce is the number of records in one round trip, which has to be answered within one
-// timeout.
-const atOnce = 1000
+// maxPipelined is the largest number of records in one round trip, which has to be answered
+// within one timeout.
+const maxPipelined = 1000
 
-// pipeline runs commands in one round trip. A key or field that is not there is
-// no error.
-func (d *DB) pipeline(ctx context.Context, noun string, queue func(p redis.Pipeliner)) error {
+// pipeline runs commands in one round trip, none if there are no commands. A missing key or
+// field is not an error.
+func (d *DB) pipeline(ctx context.Context, label string, queue func(p redis.Pipeliner)) error {
 	cmds, err := d.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		queue(p)
 		return nil
 	})
 	for _, c := range cmds {
 		if err := c.Err(); err != nil && !errors.Is(err, redis.Nil) {
-			return wrap(noun, err)
+			return wrap(label, err)
 		}
 	}
 	if errors.Is(err, redis.Nil) {
 		return nil
 	}
-	return wrap(noun, err) // of a new connection that was refused
+	return wrap(label, err) // of a new connection that was refused
 }
 
-// inChunks runs do for at most atOnce items at a time and returns all results, in their
-// order.
+// inChunks runs do for at most maxPipelined records at a time and returns all results, in
+// their order.
 func inChunks[T, R any](records []T, do func(chunk []T) ([]R, error)) ([]R, error) {
-	out := make([]R, 0, len(records))
-	for chunk := range slices.Chunk(records, atOnce) {
-		results, err := do(chunk)
+	results := make([]R, 0, len(records))
+	for chunk := range slices.Chunk(records, maxPipelined) {
+		found, err := do(chunk)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, results...)
+		results = append(results, found...)
 	}
-	return out, nil
+	return results, nil
 }
 
 // timed reports the time of each command and pipeline.
@@ -201,23 +182,23 @@ type timed struct {
 }
 
 // DialHook implements redis.Hook.
-func (timed) DialHook(nextDialHook redis.DialHook) redis.DialHook { return nextDialHook }
+func (timed) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 // ProcessHook implements redis.Hook.
-func (t timed) ProcessHook(nextProcessHook redis.ProcessHook) redis.ProcessHook {
+func (t timed) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		began := time.Now()
-		err := nextProcessHook(ctx, cmd)
+		err := next(ctx, cmd)
 		t.observe("command", time.Since(began))
 		return err
 	}
 }
 
 // ProcessPipelineHook implements redis.Hook.
-func (t timed) ProcessPipelineHook(nextProcessPipelineHook redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (t timed) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		began := time.Now()
-		err := nextProcessPipelineHook(ctx, cmds)
+		err := next(ctx, cmds)
 		t.observe("pipeline", time.Since(began))
 		return err
 	}

@@ -14,68 +14,67 @@ import (
 // heardKept is the time that an account's times are kept after the last change.
 const heardKept = 7 * 24 * time.Hour
 
-// SetHeard keeps when devices were heard last; scores only grow.
+const heardLabel = "when devices were heard"
+
+// SetHeard stores when devices were heard last; the times only grow.
 func (c *IoT) SetHeard(ctx context.Context, times map[relay.AccountID]map[string]time.Time) error {
-	var sets []raised
+	var sets []scoreSet
 	for acct, devices := range times {
-		sets = append(sets, raised{keyHeard(acct), scores(devices)})
+		sets = append(sets, scoreSet{keyHeard(acct), scores(devices)})
 	}
 	return c.raise(ctx, sets)
 }
 
 // FillHeard caches the reading store's result and the time of the query.
 func (c *IoT) FillHeard(ctx context.Context, acct relay.AccountID, timesByID map[string]time.Time, asOf time.Time) error {
-	if err := c.raise(ctx, []raised{{keyHeard(acct), scores(timesByID)}}); err != nil {
+	if err := c.raise(ctx, []scoreSet{{keyHeard(acct), scores(timesByID)}}); err != nil {
 		return err
 	}
 	times := make(map[string]time.Time, len(timesByID))
 	for id := range timesByID {
 		times[id] = asOf
 	}
-	return c.raise(ctx, []raised{{keyHeardFilled(acct), scores(times)}})
+	return c.raise(ctx, []scoreSet{{keyHeardFilled(acct), scores(times)}})
 }
 
-// raised are scores of a sorted set that are to be raised.
-type raised struct {
+// scoreSet is members of a sorted set whose scores are to be raised.
+type scoreSet struct {
 	key     string
 	members []redis.Z
 }
 
-func (c *IoT) raise(ctx context.Context, sets []raised) error {
-	var raiseds []raised // members of a set in one round trip
+// raise raises scores. It sends the members of small sets in one round trip.
+func (c *IoT) raise(ctx context.Context, sets []scoreSet) error {
+	var chunks []scoreSet
 	for _, set := range sets {
-		for members := range slices.Chunk(set.members, atOnce) {
-			raiseds = append(raiseds, raised{set.key, members})
+		for members := range slices.Chunk(set.members, maxPipelined) {
+			chunks = append(chunks, scoreSet{set.key, members})
 		}
 	}
-	for len(raiseds) > 0 {
+	for len(chunks) > 0 {
 		n, members := 0, 0
-		for n < len(raiseds) && members < atOnce {
-			members, n = members+len(raiseds[n].members), n+1
+		for n < len(chunks) && members < maxPipelined {
+			members, n = members+len(chunks[n].members), n+1
 		}
-		err := c.db.pipeline(ctx, "when devices were heard", func(p redis.Pipeliner) {
-			for _, r := range raiseds[:n] {
-				p.ZAddGT(ctx, r.key, r.members...)
-				p.Expire(ctx, r.key, heardKept)
+		err := c.db.pipeline(ctx, heardLabel, func(p redis.Pipeliner) {
+			for _, chunk := range chunks[:n] {
+				p.ZAddGT(ctx, chunk.key, chunk.members...)
+				p.Expire(ctx, chunk.key, heardKept)
 			}
 		})
-		raiseds = raiseds[n:]
 		if err != nil {
 			return err
 		}
+		chunks = chunks[n:]
 	}
 	return nil
 }
 
-// scores are microseconds since 1970, which a score holds exactly.
+// scores returns times as scores: microseconds since 1970, which a score holds exactly.
 func scores(timesByID map[string]time.Time) []redis.Z {
 	members := make([]redis.Z, 0, len(timesByID))
 	for id, t := range timesByID {
-		z := redis.Z{Member: id}
-		if !t.IsZero() {
-			z.Score = float64(max(0, t.UnixMicro()))
-		}
-		members = append(members, z)
+		members = append(members, redis.Z{Member: id, Score: float64(max(0, t.UnixMicro()))}) // 0 for the zero time
 	}
 	return members
 }
@@ -83,16 +82,16 @@ func scores(timesByID map[string]time.Time) []redis.Z {
 // Heard returns when devices were heard last.
 func (c *IoT) Heard(ctx context.Context, acct relay.AccountID, deviceIDs []string) (map[string]iot.Heard, error) {
 	lastHeard := make(map[string]iot.Heard, len(deviceIDs))
-	for chunk := range slices.Chunk(deviceIDs, 10*atOnce) {
-		var floatSliceCmd, filled *redis.FloatSliceCmd
-		err := c.db.pipeline(ctx, "when devices were heard", func(p redis.Pipeliner) {
-			floatSliceCmd, filled = p.ZMScore(ctx, keyHeard(acct), chunk...), p.ZMScore(ctx, keyHeardFilled(acct), chunk...)
+	for chunk := range slices.Chunk(deviceIDs, 10*maxPipelined) {
+		var heardAt, filledAt *redis.FloatSliceCmd
+		err := c.db.pipeline(ctx, heardLabel, func(p redis.Pipeliner) {
+			heardAt, filledAt = p.ZMScore(ctx, keyHeard(acct), chunk...), p.ZMScore(ctx, keyHeardFilled(acct), chunk...)
 		})
 		if err != nil {
 			return nil, err
 		}
 		for i, id := range chunk {
-			h := iot.Heard{At: micros(floatSliceCmd.Val()[i]), Filled: micros(filled.Val()[i])}
+			h := iot.Heard{At: timeOf(heardAt.Val()[i]), Filled: timeOf(filledAt.Val()[i])}
 			if h != (iot.Heard{}) {
 				lastHeard[id] = h
 			}
@@ -101,8 +100,8 @@ func (c *IoT) Heard(ctx context.Context, acct relay.AccountID, deviceIDs []strin
 	return lastHeard, nil
 }
 
-// micros is the time of a score; a missing one is 0.
-func micros(score float64) time.Time {
+// timeOf returns the time of a score; a missing score is 0.
+func timeOf(score float64) time.Time {
 	if score == 0 {
 		return time.Time{}
 	}

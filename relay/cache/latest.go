@@ -19,15 +19,17 @@ import (
 // latestKept is the time that the latest values of a device are kept after the last one came.
 const latestKept = 24 * time.Hour
 
-// Each value is a field of its own, named after sensor and time, so that setting
-// them needs no comparison and the order of two gateways does not matter: the
-// newest counts. A hash with more than spareFields besides those that were just
-// set is rid of the older ones.
+const latestLabel = "latest values"
+
+// spareFields is the number of fields that a hash may have besides those that were just set;
+// the older ones of a longer hash are deleted. Each value is a field of its own, named after
+// sensor and time, so that setting it needs no comparison and the order of two gateways does
+// not matter: the newest counts.
 const spareFields = 24
 
-// SetLatest keeps the points; of each sensor the newest counts.
+// SetLatest stores the newest point of each sensor.
 func (c *IoT) SetLatest(ctx context.Context, points []iot.Point) error {
-	for chunk := range slices.Chunk(byDevice(points), atOnce) {
+	for chunk := range slices.Chunk(byDevice(points), maxPipelined) {
 		if err := c.setLatest(ctx, chunk); err != nil {
 			return err
 		}
@@ -35,9 +37,11 @@ func (c *IoT) SetLatest(ctx context.Context, points []iot.Point) error {
 	return nil
 }
 
+// setLatest sets the fields of devices, and removes all but the newest value of each sensor
+// from hashes that have become long.
 func (c *IoT) setLatest(ctx context.Context, devices []device) error {
 	lengths := make([]*redis.IntCmd, len(devices))
-	err := c.db.pipeline(ctx, "latest values", func(p redis.Pipeliner) {
+	err := c.db.pipeline(ctx, latestLabel, func(p redis.Pipeliner) {
 		for i, d := range devices {
 			p.HSet(ctx, d.key, d.fields)
 			p.Expire(ctx, d.key, latestKept)
@@ -47,32 +51,20 @@ func (c *IoT) setLatest(ctx context.Context, devices []device) error {
 	if err != nil {
 		return err
 	}
-	var long []string
-	for i, d := range devices {
-		if int(lengths[i].Val()) > len(d.fields)/2+spareFields {
-			long = append(long, d.key)
-		}
-	}
-	return c.shorten(ctx, long)
-}
-
-// shorten removes all but the newest value of each sensor from hashes.
-func (c *IoT) shorten(ctx context.Context, keys []string) error {
-	if len(keys) == 0 {
-		return nil
-	}
-	names := make([]*redis.StringSliceCmd, len(keys))
-	err := c.db.pipeline(ctx, "latest values", func(p redis.Pipeliner) {
-		for i, key := range keys {
-			names[i] = p.HKeys(ctx, key)
+	fields := make(map[string]*redis.StringSliceCmd)
+	err = c.db.pipeline(ctx, latestLabel, func(p redis.Pipeliner) {
+		for i, d := range devices {
+			if int(lengths[i].Val()) > len(d.fields)/2+spareFields {
+				fields[d.key] = p.HKeys(ctx, d.key)
+			}
 		}
 	})
 	if err != nil {
 		return err
 	}
-	return c.db.pipeline(ctx, "latest values", func(p redis.Pipeliner) {
-		for i, key := range keys {
-			if old := outdated(names[i].Val()); len(old) > 0 {
+	return c.db.pipeline(ctx, latestLabel, func(p redis.Pipeliner) {
+		for key, names := range fields {
+			if old := outdated(names.Val()); len(old) > 0 {
 				p.HDel(ctx, key, old...)
 			}
 		}
@@ -103,7 +95,7 @@ func outdated(fields []string) (old []string) {
 // missing.
 func (c *IoT) FillLatest(ctx context.Context, acct relay.AccountID, deviceID string, points []iot.Point, asOf time.Time) error {
 	key := keyLatest(acct, deviceID)
-	return c.db.pipeline(ctx, "latest values of "+deviceID, func(p redis.Pipeliner) {
+	return c.db.pipeline(ctx, latestLabel+" of "+deviceID, func(p redis.Pipeliner) {
 		for i := range points {
 			p.HSetNX(ctx, key, latestField(&points[i]), latestValue(&points[i]))
 		}
@@ -114,13 +106,14 @@ func (c *IoT) FillLatest(ctx context.Context, acct relay.AccountID, deviceID str
 
 // Latest returns a device's newest point per sensor.
 func (c *IoT) Latest(ctx context.Context, acct relay.AccountID, deviceID string) ([]iot.Point, time.Time, error) {
+	label := latestLabel + " of " + deviceID
 	fields, err := c.db.rdb.HGetAll(ctx, keyLatest(acct, deviceID)).Result()
 	if err != nil {
-		return nil, time.Time{}, wrap("latest values of "+deviceID, err)
+		return nil, time.Time{}, wrap(label, err)
 	}
 	points, filled, err := latestOf(fields)
 	if err != nil {
-		return nil, time.Time{}, fmt.Errorf("latest values of %s: %w", deviceID, err)
+		return nil, time.Time{}, fmt.Errorf("%s: %w", label, err)
 	}
 	for i := range points {
 		points[i].Account, points[i].DeviceID = acct, deviceID
@@ -137,14 +130,14 @@ func (c *IoT) ForgetDevice(ctx context.Context, acct relay.AccountID, deviceID s
 	})
 }
 
-// device has the values of one device in a batch.
+// device is the new fields of a device's hash.
 type device struct {
 	key    string
 	fields []string // names and values in turns
 }
 
-// byDevice writes the newest point of each sensor as a field. Of the same sensor and
-// time the last counts.
+// byDevice returns the newest point of each sensor as fields. Of points with the same sensor
+// and time the last counts.
 func byDevice(points []iot.Point) []device {
 	newest := make(map[iot.Ref]*iot.Point, len(points)) // by sensor
 	for i := range points {
@@ -154,7 +147,7 @@ func byDevice(points []iot.Point) []device {
 			newest[sensor] = p
 		}
 	}
-	result := make(map[iot.Ref]int, len(newest)) // indexes of devices in out
+	indexes := make(map[iot.Ref]int, len(newest)) // of devices
 	var devices []device
 	for i := range points {
 		p := &points[i]
@@ -162,10 +155,10 @@ func byDevice(points []iot.Point) []device {
 			continue
 		}
 		ref := iot.Ref{Account: p.Account, ID: p.DeviceID}
-		n, ok := result[ref]
+		n, ok := indexes[ref]
 		if !ok {
 			n = len(devices)
-			result[ref] = n
+			indexes[ref] = n
 			devices = append(devices, device{key: keyLatest(p.Account, p.DeviceID)})
 		}
 		devices[n].fields = append(devices[n].fields, latestField(p), latestValue(p))
@@ -178,10 +171,7 @@ func byDevice(points []iot.Point) []device {
 func latestField(p *iot.Point) string {
 	var digits [20]byte
 	ns := strconv.AppendInt(digits[:0], max(0, p.Time.UnixNano()), 10)
-	b := make([]byte, 0, len(p.SensorID)+1+len(digits))
-	b = append(append(b, p.SensorID...), '|')
-	b = append(b, "00000000000000000000"[len(ns):]...)
-	return string(append(b, ns...))
+	return p.SensorID + "|" + "00000000000000000000"[len(ns):] + string(ns)
 }
 
 func latestValue(p *iot.Point) string {

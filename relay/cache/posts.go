@@ -24,22 +24,30 @@ func (c *IoT) MergeParts(ctx context.Context, acct relay.AccountID, parts []iot.
 	return inChunks(parts, func(chunk []iot.FramePart) ([]iot.MergedFrame, error) { return c.merge(ctx, acct, chunk, ttl) })
 }
 
-// postFields are the fields of a device: of the span before, and of this one.
-type postFields [2]*redis.MapStringStringCmd
-
 func (c *IoT) merge(ctx context.Context, acct relay.AccountID, parts []iot.FramePart, ttl time.Duration) ([]iot.MergedFrame, error) {
 	now := c.db.now()
 	current := spanAt(now, ttl)
-	devices := make(map[string]*postFields)
+	type deviceFields struct{ before, current *redis.MapStringStringCmd } // of two spans
+	devices := make(map[string]*deviceFields)
 	err := c.db.pipeline(ctx, "posts of frames", func(p redis.Pipeliner) {
 		for i := range parts {
-			setPart(ctx, p, keyPosts(acct, parts[i].Device, current), &parts[i])
-			devices[parts[i].Device] = &postFields{}
+			part := &parts[i]
+			key, frame := keyPosts(acct, part.Device, current), frameOf(part.Dedup)
+			devices[part.Device] = &deviceFields{}
+			if !part.At.IsZero() {
+				p.HSetNX(ctx, key, frame+"at", part.At.UnixNano())
+			}
+			if position := part.Position; position != nil {
+				p.HSet(ctx, key, frame+"position", float(&position.Latitude)+"|"+float(&position.Longitude))
+			}
+			for _, g := range part.Gateways {
+				p.HSet(ctx, key, frame+"g:"+float(g.SNR)+"|"+float(g.RSSI)+"|"+g.ID, "")
+			}
 		}
-		for device, t := range devices {
+		for device, fields := range devices {
 			key := keyPosts(acct, device, current)
 			p.PExpire(ctx, key, current.ends().Sub(now))
-			t[0], t[1] = p.HGetAll(ctx, keyPosts(acct, device, current.before())), p.HGetAll(ctx, key)
+			fields.before, fields.current = p.HGetAll(ctx, keyPosts(acct, device, current.before())), p.HGetAll(ctx, key)
 		}
 	})
 	if err != nil {
@@ -47,8 +55,8 @@ func (c *IoT) merge(ctx context.Context, acct relay.AccountID, parts []iot.Frame
 	}
 	mergedFrames := make([]iot.MergedFrame, len(parts))
 	for i, part := range parts {
-		t := devices[part.Device]
-		if mergedFrames[i], err = mergedFrom(frameOf(part.Dedup), t[0].Val(), t[1].Val()); err != nil {
+		fields := devices[part.Device]
+		if mergedFrames[i], err = mergedFrom(frameOf(part.Dedup), fields.before.Val(), fields.current.Val()); err != nil {
 			return nil, fmt.Errorf("posts of a frame of %s: %w", part.Device, err)
 		}
 	}
@@ -58,21 +66,6 @@ func (c *IoT) merge(ctx context.Context, acct relay.AccountID, parts []iot.Frame
 // frameOf is the prefix of the fields of a frame.
 func frameOf(dedup string) string { return strconv.Itoa(len(dedup)) + ":" + dedup + ":" }
 
-// setPart writes the data of a frame from one post.
-func setPart(ctx context.Context, p redis.Pipeliner, key string, part *iot.FramePart) {
-	frame := frameOf(part.Dedup)
-	if !part.At.IsZero() {
-		p.HSetNX(ctx, key, frame+"at", part.At.UnixNano())
-	}
-	if position := part.Position; position != nil {
-		p.HSet(ctx, key, frame+"position", float(&position.Latitude)+"|"+float(&position.Longitude))
-	}
-	for i := range part.Gateways {
-		g := &part.Gateways[i]
-		p.HSet(ctx, key, frame+"g:"+float(g.SNR)+"|"+float(g.RSSI)+"|"+g.ID, "")
-	}
-}
-
 func float(v *float64) string {
 	if v == nil {
 		return ""
@@ -80,7 +73,8 @@ func float(v *float64) string {
 	return strconv.FormatFloat(*v, 'g', -1, 64)
 }
 
-// mergedFrom reads the fields of a frame, those of the earlier span first.
+// mergedFrom reads the fields of a frame, those of the earlier span first. Of each gateway
+// the best reception remains, by SNR, else by RSSI.
 func mergedFrom(frame string, spans ...map[string]string) (w iot.MergedFrame, err error) {
 	for _, fields := range spans {
 		for field, text := range fields {
@@ -91,7 +85,10 @@ func mergedFrom(frame string, spans ...map[string]string) (w iot.MergedFrame, er
 			}
 		}
 	}
-	w.Gateways = strongest(w.Gateways)
+	slices.SortFunc(w.Gateways, func(a, b decoders.Gateway) int {
+		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(level(b.SNR), level(a.SNR)), cmp.Compare(level(b.RSSI), level(a.RSSI)))
+	})
+	w.Gateways = slices.CompactFunc(w.Gateways, func(a, b decoders.Gateway) bool { return a.ID == b.ID })
 	return w, nil
 }
 
@@ -129,15 +126,6 @@ func number(text string) (*float64, error) {
 	}
 	v, err := strconv.ParseFloat(text, 64)
 	return &v, err
-}
-
-// strongest leaves the best reception of each gateway, in order of its id: by
-// SNR, else by RSSI.
-func strongest(gateways []decoders.Gateway) []decoders.Gateway {
-	slices.SortFunc(gateways, func(a, b decoders.Gateway) int {
-		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(level(b.SNR), level(a.SNR)), cmp.Compare(level(b.RSSI), level(a.RSSI)))
-	})
-	return slices.CompactFunc(gateways, func(a, b decoders.Gateway) bool { return a.ID == b.ID })
 }
 
 // level is a signal's level; a missing one is below all others.

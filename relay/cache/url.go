@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"crypto/tls"
 	"net/url"
 	"strconv"
@@ -43,74 +44,47 @@ func ParseURL(raw string) (*redis.UniversalOptions, error) {
 	if err != nil {
 		return nil, badURL("user, password, path or query is not a URL's")
 	}
-	return options(scheme, strings.Split(hosts, ","), u)
-}
-
-func options(scheme string, hosts []string, u *url.URL) (*redis.UniversalOptions, error) {
-	name, q := strings.Trim(u.Path, "/"), u.Query()
+	name, q, port := strings.Trim(u.Path, "/"), u.Query(), "6379"
 	o := &redis.UniversalOptions{Username: u.User.Username()}
 	o.Password, _ = u.User.Password()
-	var err error
-	switch scheme {
-	case "redis", "rediss":
-		err = single(o, hosts, name, q)
-	case "redis+sentinel":
-		err = sentinel(o, hosts, name, q)
-	case "redis+cluster":
-		o.IsClusterMode = true
-		o.Addrs, err = addresses(hosts, "6379")
+	db := q.Get("db")
+	switch {
+	case (scheme == "redis" || scheme == "rediss") && strings.Contains(hosts, ","):
+		return nil, badURL("several hosts need redis+sentinel:// or redis+cluster://")
+	case scheme == "redis" || scheme == "rediss":
+		db = cmp.Or(name, db)
+	case scheme == "redis+sentinel" && (name == "" || strings.Contains(name, "/")):
+		return nil, badURL("the path must be the master's name, as in redis+sentinel://host/mymaster")
+	case scheme == "redis+sentinel":
+		port, o.MasterName = "26379", name
+		o.SentinelUsername, o.SentinelPassword = q.Get("sentinel_username"), q.Get("sentinel_password")
+	case scheme == "redis+cluster":
+		db, o.IsClusterMode = "", true
 	default:
-		err = badURL("unknown scheme " + strconv.Quote(scheme))
+		return nil, badURL("unknown scheme " + strconv.Quote(scheme))
 	}
-	if err != nil {
+	if db != "" {
+		n, err := strconv.ParseUint(db, 10, 16)
+		if err != nil {
+			return nil, badURL("the database must be a number")
+		}
+		o.DB = int(n)
+	}
+	if o.Addrs, err = addresses(strings.Split(hosts, ","), port); err != nil {
 		return nil, err
 	}
 	if scheme == "rediss" || q.Get("tls") == "1" {
-		o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: serverName(o.Addrs)}
+		o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+		if len(o.Addrs) == 1 { // with several, each connection's own host is expected
+			o.TLSConfig.ServerName = (&url.URL{Host: o.Addrs[0]}).Hostname()
+		}
 	}
 	return o, nil
 }
 
-func single(o *redis.UniversalOptions, hosts []string, db string, q url.Values) (err error) {
-	if len(hosts) != 1 {
-		return badURL("several hosts need redis+sentinel:// or redis+cluster://")
-	}
-	if db == "" {
-		db = q.Get("db")
-	}
-	if o.DB, err = database(db); err != nil {
-		return err
-	}
-	o.Addrs, err = addresses(hosts, "6379")
-	return err
-}
-
-func sentinel(o *redis.UniversalOptions, hosts []string, master string, q url.Values) (err error) {
-	if master == "" || strings.Contains(master, "/") {
-		return badURL("the path must be the master's name, as in redis+sentinel://host/mymaster")
-	}
-	o.MasterName = master
-	o.SentinelUsername, o.SentinelPassword = q.Get("sentinel_username"), q.Get("sentinel_password")
-	if o.DB, err = database(q.Get("db")); err != nil {
-		return err
-	}
-	o.Addrs, err = addresses(hosts, "26379")
-	return err
-}
-
-func database(s string) (int, error) {
-	if s == "" {
-		return 0, nil
-	}
-	n, err := strconv.ParseUint(s, 10, 16)
-	if err != nil {
-		return 0, badURL("the database must be a number")
-	}
-	return int(n), nil
-}
-
+// addresses adds the port to hosts without one.
 func addresses(hosts []string, port string) ([]string, error) {
-	texts := make([]string, 0, len(hosts))
+	addrs := make([]string, 0, len(hosts))
 	for _, h := range hosts {
 		u, err := url.Parse("redis://" + h)
 		if err != nil || u.Host != h || u.Hostname() == "" {
@@ -119,21 +93,9 @@ func addresses(hosts []string, port string) ([]string, error) {
 		if u.Port() == "" {
 			h = strings.TrimSuffix(h, ":") + ":" + port
 		}
-		texts = append(texts, h)
+		addrs = append(addrs, h)
 	}
-	return texts, nil
+	return addrs, nil
 }
 
-// serverName is the name to expect in the certificate of a single server; with
-// several, each connection's own host is expected.
-func serverName(addrs []string) string {
-	if len(addrs) != 1 {
-		return ""
-	}
-	u := url.URL{Host: addrs[0]}
-	return u.Hostname()
-}
-
-func badURL(label string) error {
-	return relay.Invalid("redis.url", label)
-}
+func badURL(reason string) error { return relay.Invalid("redis.url", reason) }
