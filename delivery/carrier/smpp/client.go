@@ -1,11 +1,20 @@
 package smpp
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
+	"fmt"
+	"net"
 	"sync/atomic"
 	"time"
 
+	"github.com/linxGnu/gosmpp/data"
+	"github.com/linxGnu/gosmpp/pdu"
+
+	"github.com/penstock/penstock/decoders/smpp"
 	"github.com/penstock/penstock/relay"
 )
 
@@ -80,8 +89,97 @@ func (c *Client) bindAndServe(ctx context.Context) error {
 // wrong credentials, because carriers lock out clients that retry too often.
 func (c *Client) backoff(failures int, err error) time.Duration {
 	pause := relay.Backoff(c.o.FirstPause, c.o.LongestPause, failures)
-	if refused, ok := errors.AsType[*bindError](err); ok && refused.wrongCredentials() {
-		pause = c.o.LongestPause
+	if refused, ok := errors.AsType[bindError](err); ok {
+		switch data.CommandStatusType(refused) {
+		case data.ESME_RBINDFAIL, data.ESME_RINVPASWD, data.ESME_RINVSYSID:
+			pause = c.o.LongestPause
+		}
 	}
 	return pause - time.Duration(c.o.Rand()*float64(pause)/2)
+}
+
+// bindError is the status with which the SMSC refused a bind.
+type bindError data.CommandStatusType
+
+func (e bindError) Error() string {
+	return fmt.Sprintf("the SMSC refused the bind with 0x%02X, %s", uint32(e), data.CommandStatusType(e).Desc())
+}
+
+// link is a bound connection.
+type link struct {
+	conn     net.Conn
+	reader   *bufio.Reader
+	systemID string // of the SMSC
+}
+
+// bind connects and binds, within twice the timeout.
+func (c *Client) bind(ctx context.Context) (*link, error) {
+	dialing, cancel := context.WithTimeout(ctx, c.o.Timeout)
+	defer cancel()
+	dial := new(net.Dialer).DialContext
+	if c.o.TLS != nil {
+		dial = (&tls.Dialer{Config: c.o.TLS}).DialContext
+	}
+	conn, err := dial(dialing, "tcp", c.o.Addr)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	abort := context.AfterFunc(ctx, func() { conn.Close() })
+	defer abort()
+	l := &link{conn: conn, reader: bufio.NewReaderSize(conn, 64<<10)}
+	if err := c.sendBind(l); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("bind: %w", err)
+	}
+	if err := conn.SetDeadline(time.Time{}); err != nil || !abort() {
+		conn.Close()
+		return nil, errors.Join(errors.New("bind: interrupted"), err)
+	}
+	return l, nil
+}
+
+// sendBind sends the bind request and reads its response. It skips PDUs that
+// arrive before the response, such as an outbind.
+func (c *Client) sendBind(l *link) error {
+	kinds := map[Bind]pdu.BindingType{Transceiver: pdu.Transceiver, Receiver: pdu.Receiver, Transmitter: pdu.Transmitter}
+	p := pdu.NewBindRequest(kinds[c.o.Bind])
+	p.SystemID, p.Password, p.SystemType = c.o.SystemID, c.o.Password, c.o.SystemType
+	p.AddressRange.AddressRange = c.o.AddressRange
+	if err := l.conn.SetDeadline(time.Now().Add(c.o.Timeout)); err != nil {
+		return err
+	}
+	if _, err := l.conn.Write(marshal(p)); err != nil {
+		return err
+	}
+	for {
+		raw, err := readPDU(l.reader)
+		if err != nil {
+			return err
+		}
+		h, err := smpp.ParseHeader(raw)
+		if err != nil {
+			return err
+		}
+		if h.Sequence != uint32(p.SequenceNumber) || !h.Command.Response() {
+			continue
+		}
+		if h.Status != 0 {
+			return bindError(h.Status)
+		}
+		if h.Command == smpp.GenericNack {
+			return errors.New("the SMSC did not understand the bind")
+		}
+		response, err := pdu.Parse(bytes.NewReader(raw))
+		if answer, ok := response.(*pdu.BindResp); ok && err == nil {
+			l.systemID = answer.SystemID // not all responses have one
+		}
+		return nil
+	}
+}
+
+// marshal returns the wire format of a PDU.
+func marshal(p pdu.PDU) []byte {
+	b := pdu.NewBuffer(make([]byte, 0, 64))
+	p.Marshal(b)
+	return b.Bytes()
 }

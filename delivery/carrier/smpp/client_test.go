@@ -92,7 +92,7 @@ func TestBackoff(t *testing.T) {
 		relaytest.Equal(t, fmt.Sprintf("the pause after %d failures", failures), c.backoff(failures, errors.New("x")), want*time.Millisecond)
 	}
 	relaytest.Equal(t, "the pause after a thousand failures", c.backoff(1000, nil), 45*time.Second)
-	relaytest.Equal(t, "the pause after a wrong password", c.backoff(0, &bindError{status: 0x0E}), 45*time.Second)
+	relaytest.Equal(t, "the pause after a wrong password", c.backoff(0, bindError(0x0E)), 45*time.Second)
 	c.o.Rand = func() float64 { return 0 }
 	relaytest.Equal(t, "the pause without jitter", c.backoff(0, nil), time.Second)
 }

@@ -2,9 +2,19 @@ package smpp
 
 import (
 	"context"
+	cryptorand "crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
-	"fmt"
+	"hash/maphash"
+	"strconv"
+	"strings"
+	"time"
 
+	"github.com/linxGnu/gosmpp/data"
+	"github.com/linxGnu/gosmpp/pdu"
+
+	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/smpp"
 )
 
@@ -24,22 +34,14 @@ func (s *session) handle(ctx context.Context, h smpp.Header, raw []byte) error {
 	case smpp.Unbind.Answer():
 		return errUnbound
 	case smpp.SubmitSM.Answer(), smpp.GenericNack:
-		s.handleResponse(h, raw)
+		if r := s.outstanding.resolve(h.Sequence); r != nil { // else of an enquire_link, or unknown
+			r.done(outcomeOf(h, raw))
+		}
 	case smpp.AlertNotification: // unused, and has no response
 	default:
 		if !h.Command.Response() {
 			s.accept(ctx, h, raw)
 		}
-	}
-	return nil
-}
-
-// acceptBadLength accepts a PDU with an invalid length.
-func (s *session) acceptBadLength(ctx context.Context, h smpp.Header, raw []byte, err error) error {
-	s.badLengths++
-	s.accept(ctx, h, raw)
-	if errors.Is(err, errFraming) || s.badLengths > maxBadLengths {
-		return fmt.Errorf("read: %w", err)
 	}
 	return nil
 }
@@ -102,4 +104,113 @@ func (s *session) responseStatus(a Arrival, fault, err error) uint32 {
 		s.status.messages.Add(1)
 	}
 	return statusOK
+}
+
+// The statuses of answers (5.1.3).
+const (
+	statusOK        = uint32(data.ESME_ROK)
+	statusTemporary = uint32(data.ESME_RX_T_APPN)
+)
+
+// errorStatus returns the status for a PDU that cannot be parsed.
+func errorStatus(err error) uint32 {
+	e, ok := errors.AsType[*decoders.Error](err)
+	if !ok {
+		return uint32(data.ESME_RSYSERR)
+	}
+	switch {
+	case e.Field == "command_id":
+		return uint32(data.ESME_RINVCMDID)
+	case e.Field == "service_type":
+		return uint32(data.ESME_RINVSERTYP)
+	case strings.HasPrefix(e.Field, "source_addr"):
+		return uint32(data.ESME_RINVSRCADR)
+	case strings.HasPrefix(e.Field, "destination_addr"):
+		return uint32(data.ESME_RINVDSTADR)
+	case e.Field == "schedule_delivery_time":
+		return uint32(data.ESME_RINVSCHED)
+	case e.Field == "validity_period":
+		return uint32(data.ESME_RINVEXPIRY)
+	case e.Field == "short_message", e.Field == "sm_length":
+		return uint32(data.ESME_RINVMSGLEN)
+	case e.Field == "tlv":
+		return uint32(data.ESME_RINVOPTPARSTREAM)
+	}
+	return uint32(data.ESME_RINVCMDLEN)
+}
+
+// responsePDU returns the response to a PDU: the command's own, or generic_nack
+// for an unsupported command or an invalid length.
+func responsePDU(h smpp.Header, status uint32) []byte {
+	p := pdu.NewGenericNack()
+	if h.Length >= smpp.HeaderLen && h.Length <= maxPDU {
+		switch h.Command {
+		case smpp.DeliverSM:
+			p = pdu.NewDeliverSMResp()
+		case smpp.DataSM:
+			p = pdu.NewDataSMResp()
+		case smpp.EnquireLink:
+			p = pdu.NewEnquireLinkResp()
+		case smpp.Unbind:
+			p = pdu.NewUnbindResp()
+		}
+	}
+	p.SetSequenceNumber(int32(h.Sequence))
+	raw := marshal(p)
+	binary.BigEndian.PutUint32(raw[8:], status) // command_status
+	return raw
+}
+
+const (
+	// duplicateWindow is how long after a PDU an identical one is a duplicate.
+	duplicateWindow = 5 * time.Minute
+	// minRemembered is the minimum number of PDUs remembered.
+	minRemembered = 10_000
+)
+
+// duplicates assigns ids to the PDUs of a session. A PDU with the same sequence
+// number and the same octets as a recent one is a duplicate from an SMSC that
+// did not receive our response. An SMSC that reuses sequence numbers takes
+// longer than duplicateWindow to do so for the same content.
+type duplicates struct {
+	session       string
+	seed          maphash.Seed
+	count         uint64
+	recent, older map[uint32]seenPDU // two generations bound the memory used
+	limit         int
+	now           func() time.Time
+}
+
+// seenPDU is a remembered PDU.
+type seenPDU struct {
+	digest     uint64
+	n          uint64
+	receivedAt time.Time
+}
+
+func newDuplicates(now func() time.Time) *duplicates {
+	var name [8]byte
+	_, _ = cryptorand.Read(name[:]) // never fails
+	return &duplicates{
+		session: hex.EncodeToString(name[:]), seed: maphash.MakeSeed(), recent: make(map[uint32]seenPDU),
+		limit: minRemembered, now: now,
+	}
+}
+
+// id returns the id of a PDU. Not safe for concurrent use.
+func (d *duplicates) id(sequence uint32, pdu []byte) string {
+	digest, now := maphash.Bytes(d.seed, pdu), d.now()
+	earlier, known := d.recent[sequence]
+	if !known {
+		earlier, known = d.older[sequence]
+	}
+	if !known || earlier.digest != digest || now.Sub(earlier.receivedAt) > duplicateWindow {
+		d.count++
+		earlier = seenPDU{digest: digest, n: d.count, receivedAt: now}
+		if len(d.recent) >= d.limit {
+			d.older, d.recent = d.recent, make(map[uint32]seenPDU, d.limit)
+		}
+		d.recent[sequence] = earlier
+	}
+	return d.session + "-" + strconv.FormatUint(earlier.n, 10)
 }

@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/penstock/penstock/decoders/smpp"
 	"github.com/penstock/penstock/delivery/carrier"
 	"github.com/penstock/penstock/relay"
 )
@@ -31,8 +30,13 @@ const (
 	abandoned
 )
 
-// write reports whether a request may be written: it is not abandoned.
-func (r *pendingRequest) write() bool { return r.fate.CompareAndSwap(queued, written) }
+// appendTo appends the PDU of a request to buf, unless it is abandoned.
+func (r *pendingRequest) appendTo(buf []byte) []byte {
+	if !r.fate.CompareAndSwap(queued, written) {
+		return buf
+	}
+	return append(buf, r.raw...)
+}
 
 // abandon reports whether a request was not written, and keeps it from being written.
 func (r *pendingRequest) abandon() bool { return r.fate.CompareAndSwap(queued, abandoned) }
@@ -139,14 +143,8 @@ func (o *outstanding) close() []*pendingRequest {
 	return remaining
 }
 
-// handleResponse resolves the request of a response.
-func (s *session) handleResponse(h smpp.Header, raw []byte) {
-	r := s.outstanding.resolve(h.Sequence)
-	if r == nil {
-		return // of an enquire_link, or unknown
-	}
-	r.done(outcomeOf(h, raw))
-}
+// lateFactor is for how many timeouts a late response is still used.
+const lateFactor = 20
 
 // expirePending completes requests that timed out: those not written are sent over
 // another bind, the others are Unknown, because the messages may have been accepted.
@@ -165,9 +163,6 @@ func (s *session) expirePending() {
 func unsent(reason string) carrier.Outcome {
 	return carrier.Outcome{Verdict: carrier.Later, Unsent: true, Reason: reason}
 }
-
-// lateFactor is for how many timeouts a late response is still used.
-const lateFactor = 20
 
 // failPending completes the pending requests of an ended session: those not
 // written may be retried, the others are Unknown.

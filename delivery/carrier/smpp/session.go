@@ -1,7 +1,9 @@
 package smpp
 
 import (
+	"bufio"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -119,13 +121,24 @@ func (s *session) waitAccepted() {
 // read handles PDUs until one ends the session, and returns its header.
 func (s *session) read(ctx context.Context) (smpp.Header, error) {
 	for {
-		raw, err := s.readNext()
+		// A link without traffic for the time of an enquire_link and its response is dead.
+		if !s.unbinding.Load() {
+			if err := s.conn.SetReadDeadline(time.Now().Add(s.o.EnquireLink + s.o.Timeout)); err != nil {
+				return smpp.Header{}, s.readError(err)
+			}
+			if s.unbinding.Load() { // set concurrently: keep the shorter deadline
+				s.setUnbindDeadline()
+			}
+		}
+		raw, err := readPDU(s.reader)
 		h, _ := smpp.ParseHeader(raw) // zero if incomplete
 		_, badLength := errors.AsType[*lengthError](err)
 		switch {
 		case badLength:
-			if err := s.acceptBadLength(ctx, h, raw, err); err != nil {
-				return h, err
+			s.badLengths++
+			s.accept(ctx, h, raw)
+			if errors.Is(err, errFraming) || s.badLengths > maxBadLengths {
+				return h, fmt.Errorf("read: %w", err)
 			}
 			continue
 		case err != nil:
@@ -136,20 +149,6 @@ func (s *session) read(ctx context.Context) (smpp.Header, error) {
 			return h, err
 		}
 	}
-}
-
-// readNext reads a PDU. A link without traffic for the time of an enquire_link
-// and its response is dead.
-func (s *session) readNext() ([]byte, error) {
-	if !s.unbinding.Load() {
-		if err := s.conn.SetReadDeadline(time.Now().Add(s.o.EnquireLink + s.o.Timeout)); err != nil {
-			return nil, err
-		}
-		if s.unbinding.Load() { // set concurrently: keep the shorter deadline
-			s.setUnbindDeadline()
-		}
-	}
-	return readPDU(s.reader)
 }
 
 // readError converts a read error into the reason that the session ended.
@@ -220,14 +219,6 @@ func (s *session) write() {
 	}
 }
 
-// appendTo appends the PDU of a request to buf, unless it is abandoned.
-func (r *pendingRequest) appendTo(buf []byte) []byte {
-	if !r.write() {
-		return buf
-	}
-	return append(buf, r.raw...)
-}
-
 func (s *session) appendQueued(buf []byte) []byte {
 	for len(buf) < maxWrite {
 		select {
@@ -243,4 +234,63 @@ func (s *session) appendQueued(buf []byte) []byte {
 		}
 	}
 	return buf
+}
+
+const (
+	// maxPDU is the largest PDU accepted: a message_payload of 64 KiB, the other
+	// fields, and some optional parameters.
+	maxPDU = 72 << 10
+	// maxDiscard is the largest PDU that is discarded without ending the
+	// session.
+	maxDiscard = 1 << 20
+)
+
+// lengthError is an invalid command_length. The next PDU still begins where this
+// one says that it ends.
+type lengthError struct{ length uint32 }
+
+func (e *lengthError) Error() string {
+	return fmt.Sprintf("a command_length of %d", e.length)
+}
+
+// errFraming means that the start of the next PDU is unknown.
+var errFraming = errors.New("lost track of where a PDU begins")
+
+// readPDU reads the next PDU. If its length is invalid, it returns up to maxPDU
+// octets of it and a *lengthError.
+func readPDU(r *bufio.Reader) ([]byte, error) {
+	var head [4]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return nil, err
+	}
+	length := binary.BigEndian.Uint32(head[:])
+	size := max(4, min(int64(length), maxPDU))
+	if length > maxDiscard {
+		size = smpp.HeaderLen
+	}
+	raw := make([]byte, size)
+	copy(raw, head[:])
+	if _, err := io.ReadFull(r, raw[4:]); err != nil {
+		return nil, unexpectedEOF(err)
+	}
+	switch {
+	case length > maxDiscard:
+		return raw, errors.Join(&lengthError{length}, errFraming)
+	case length > maxPDU:
+		if _, err := r.Discard(int(length) - len(raw)); err != nil {
+			return nil, unexpectedEOF(err)
+		}
+		return raw, &lengthError{length}
+	case length < smpp.HeaderLen:
+		return raw, &lengthError{length}
+	}
+	return raw, nil
+}
+
+// unexpectedEOF converts the error of a stream that ends within a PDU.
+func unexpectedEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }

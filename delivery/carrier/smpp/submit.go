@@ -3,6 +3,7 @@ package smpp
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
@@ -47,9 +48,11 @@ func (c *Client) submitSM(m *carrier.Submission) (*pdu.SubmitSM, error) {
 		return nil, err
 	}
 	p := pdu.NewSubmitSM().(*pdu.SubmitSM)
-	originator, err := c.encodeSender(m.From)
+	// One character per octet: in ASCII, as addresses are written in SMPP (2.7.1), and
+	// further characters in Latin-1. The carrier's alphabet is that of texts.
+	originator, err := latin1(m.From)
 	if err != nil {
-		return nil, err
+		return nil, errors.New("smpp: source_addr: the originator has characters beyond Latin-1")
 	}
 	if err := setAddress(&p.SourceAddr, originator); err != nil {
 		return nil, fmt.Errorf("smpp: source_addr: %w", err)
@@ -64,10 +67,17 @@ func (c *Client) submitSM(m *carrier.Submission) (*pdu.SubmitSM, error) {
 	if m.Replace {
 		p.ProtocolID, p.ReplaceIfPresentFlag = replaceType1, 1
 	}
-	if err := setText(p, coding, append(bytes.Clone(m.UDH), text...)); err != nil {
+	message := append(bytes.Clone(m.UDH), text...)
+	if len(message) > maxShortMessage {
+		p.RegisterOptionalParam(pdu.Field{Tag: pdu.TagMessagePayload, Data: message})
+		message = nil
+	}
+	if err := p.Message.SetMessageDataWithEncoding(message, data.NewCustomEncoding(coding, data.BINARY8BIT2)); err != nil {
 		return nil, err
 	}
-	p.RegisterOptionalParam(pdu.Field{Tag: pdu.TagUserMessageReference, Data: userReference(m.ID)})
+	// Some SMSCs return the user_message_reference in receipts.
+	reference := binary.BigEndian.AppendUint16(nil, smpp.ReferenceOf(m.ID))
+	p.RegisterOptionalParam(pdu.Field{Tag: pdu.TagUserMessageReference, Data: reference})
 	return p, nil
 }
 
@@ -85,27 +95,11 @@ const (
 	maxAddress = 20
 )
 
-// userReference returns the user_message_reference, which some SMSCs return in
-// receipts.
-func userReference(id string) []byte {
-	n := smpp.ReferenceOf(id)
-	return []byte{byte(n >> 8), byte(n)}
-}
-
-// encodeSender encodes an originator, one character per octet: in ASCII, as addresses are
-// written in SMPP (2.7.1), and further characters in Latin-1. The carrier's alphabet is that
-// of texts.
-func (c *Client) encodeSender(originator string) (string, error) {
-	octets, err := charmap.ISO8859_1.NewEncoder().String(originator)
-	if err != nil {
-		return "", errors.New("smpp: source_addr: the originator has characters beyond Latin-1")
-	}
-	return octets, nil
-}
+func latin1(text string) (string, error) { return charmap.ISO8859_1.NewEncoder().String(text) }
 
 // AcceptsOriginator reports whether source_addr can represent an originator.
 func (c *Client) AcceptsOriginator(originator string) bool {
-	octets, err := c.encodeSender(originator)
+	octets, err := latin1(originator)
 	return err == nil && len(octets) <= maxAddress
 }
 
@@ -124,26 +118,25 @@ func setAddress(a *pdu.Address, s string) error {
 	return a.SetAddress(s)
 }
 
-func setText(p *pdu.SubmitSM, coding byte, text []byte) error {
-	enc := data.NewCustomEncoding(coding, data.BINARY8BIT2)
-	if len(text) <= maxShortMessage {
-		return p.Message.SetMessageDataWithEncoding(text, enc)
-	}
-	p.RegisterOptionalParam(pdu.Field{Tag: pdu.TagMessagePayload, Data: text})
-	return p.Message.SetMessageDataWithEncoding(nil, enc)
-}
-
-// encodeText returns the data_coding and the text of a message as the SMSC takes
-// it. For a flash message the data_coding includes the message class (TS 23.038,
-// 4).
+// encodeText returns the data_coding and the text of a message as the SMSC takes it: text of
+// the GSM alphabet in the SMSC's default alphabet, or in UCS-2 if that cannot represent it.
+// Texts are split accordingly; one that was split for another carrier is sent if it fits.
+// For a flash message the data_coding includes the message class (TS 23.038, 4).
 func (c *Client) encodeText(m *carrier.Submission) (coding byte, text []byte, err error) {
 	text = m.Data
-	switch m.Coding {
-	case 7:
-		coding, text, err = c.encodeDefault(m)
-	case 8:
+	switch {
+	case m.Coding == 7 && c.o.Alphabet == smpp.AlphabetPacked:
+		text = sms.Pack(m.Data, len(m.UDH))
+	case m.Coding == 7 && c.o.Alphabet == smpp.AlphabetLatin1:
+		if octets, err := latin1(m.Text); err == nil {
+			text = []byte(octets)
+		} else if coding, text = 0x08, sms.EncodeUCS2(m.Text); len(m.UDH)+len(text) > sms.MaxOctets {
+			return 0, nil, fmt.Errorf("smpp: the alphabet of %s, latin1, cannot write the text, and in UCS-2 it does not fit a message", c.o.Carrier)
+		}
+	case m.Coding == 7:
+	case m.Coding == 8:
 		coding = 0x04
-	case 16:
+	case m.Coding == 16:
 		coding = 0x08
 	default:
 		return 0, nil, fmt.Errorf("smpp: coding %d is not 7, 8 or 16", m.Coding)
@@ -151,26 +144,7 @@ func (c *Client) encodeText(m *carrier.Submission) (coding byte, text []byte, er
 	if m.Flash {
 		coding |= 0x10
 	}
-	return coding, text, err
-}
-
-// encodeDefault encodes text of the GSM alphabet in the SMSC's default alphabet,
-// or in UCS-2 if that cannot represent it. Texts are split accordingly; one that
-// was split for another carrier is sent if it fits.
-func (c *Client) encodeDefault(m *carrier.Submission) (coding byte, text []byte, err error) {
-	switch c.o.Alphabet {
-	case smpp.AlphabetPacked:
-		return 0, sms.Pack(m.Data, len(m.UDH)), nil
-	case smpp.AlphabetLatin1:
-		if text, err := charmap.ISO8859_1.NewEncoder().String(m.Text); err == nil {
-			return 0, []byte(text), nil
-		}
-		if text = sms.EncodeUCS2(m.Text); len(m.UDH)+len(text) > sms.MaxOctets {
-			return 0, nil, fmt.Errorf("smpp: the alphabet of %s, latin1, cannot write the text, and in UCS-2 it does not fit a message", c.o.Carrier)
-		}
-		return 0x08, text, nil
-	}
-	return 0, m.Data, nil
+	return coding, text, nil
 }
 
 // FitsSevenBit reports whether the SMSC's default alphabet can represent a text of the
@@ -179,7 +153,7 @@ func (c *Client) FitsSevenBit(text string) bool {
 	if c.o.Alphabet != smpp.AlphabetLatin1 {
 		return true
 	}
-	_, err := charmap.ISO8859_1.NewEncoder().String(text)
+	_, err := latin1(text)
 	return err == nil
 }
 
