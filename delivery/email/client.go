@@ -70,27 +70,23 @@ func (c *Client) Send(ctx context.Context, m outbox.Mail) (Result, error) {
 	result, err := s.transact(c.sender.Address, mailbox, raw)
 	if !stop() {
 		s.broken = true
-		err = interrupted(ctx, err)
+		if err != nil { // "use of closed connection", unless the reply came first
+			err = fmt.Errorf("mail server: %w", context.Cause(ctx))
+		}
 	}
 	c.pool.put(s)
 	return result, err
 }
 
-// interrupted returns the context's cause instead of "use of closed connection",
-// unless the reply came first.
-func interrupted(ctx context.Context, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("mail server: %w", context.Cause(ctx))
-}
-
 // transact runs one mail transaction (RFC 5321, section 3.3). It marks the
 // session broken unless it is ready for the next one.
 func (s *session) transact(sender, recipient string, raw []byte) (Result, error) {
-	opts := mailOptions(sender, recipient)
-	if supported, _ := s.client.Extension("SMTPUTF8"); opts != nil && !supported {
-		return Result{}, delivery.Unsendable(errors.New("mail server: takes no address outside ASCII"))
+	var opts *smtp.MailOptions
+	if strings.ContainsFunc(sender+recipient, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		if supported, _ := s.client.Extension("SMTPUTF8"); !supported {
+			return Result{}, delivery.Unsendable(errors.New("mail server: takes no address outside ASCII"))
+		}
+		opts = &smtp.MailOptions{UTF8: true}
 	}
 	s.broken = true
 	if err := s.client.Mail(sender, opts); err != nil {
@@ -135,11 +131,4 @@ func resultOf(reply *smtp.SMTPError) Result {
 		text = fmt.Sprintf("%d.%d.%d %s", e[0], e[1], e[2], text)
 	}
 	return Result{Status: reply.Code, Response: text}
-}
-
-func mailOptions(addresses ...string) *smtp.MailOptions {
-	if strings.ContainsFunc(strings.Join(addresses, ""), func(r rune) bool { return r >= utf8.RuneSelf }) {
-		return &smtp.MailOptions{UTF8: true}
-	}
-	return nil
 }

@@ -3,6 +3,7 @@ package email
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"net/mail"
 	"slices"
 	"strings"
@@ -35,11 +36,15 @@ func Compose(sender mail.Address, m outbox.Mail, date time.Time) ([]byte, error)
 	if err != nil {
 		return nil, err
 	}
+	// Fields are written in the reverse order of being set. The further ones are sorted, so
+	// that a retry writes the same bytes.
 	var h message.Header
-	if err := addExtra(&h, m.Header); err != nil {
-		return nil, err
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(m.Header))) {
+		if !isAllowed(name) {
+			return nil, fmt.Errorf("mail: header %q is not allowed", name)
+		}
+		h.SetText(name, fieldText(m.Header[name]))
 	}
-	// Fields are written in the reverse order of being set.
 	h.Set("Content-Transfer-Encoding", "quoted-printable")
 	h.SetContentType("text/plain", map[string]string{"charset": "utf-8"})
 	h.Set("MIME-Version", "1.0")
@@ -48,16 +53,12 @@ func Compose(sender mail.Address, m outbox.Mail, date time.Time) ([]byte, error)
 	h.SetSubject(fieldText(m.Subject))
 	h.SetAddressList("To", []*message.Address{{Address: mailbox}})
 	h.SetAddressList("From", []*message.Address{{Name: fieldText(sender.Name), Address: sender.Address}})
-	return write(h, m.Text)
-}
-
-func write(h message.Header, text string) ([]byte, error) {
 	var buf bytes.Buffer
 	w, err := message.CreateSingleInlineWriter(&buf, h)
 	if err != nil {
 		return nil, fmt.Errorf("mail: header: %w", err)
 	}
-	if _, err := w.Write([]byte(bodyText(text))); err != nil {
+	if _, err := w.Write([]byte(bodyText(m.Text))); err != nil {
 		return nil, fmt.Errorf("mail: text: %w", err)
 	}
 	if err := w.Close(); err != nil {
@@ -100,40 +101,19 @@ func messageID(id, sender string) (string, error) {
 	return local + "@" + domain, nil
 }
 
-// addExtra adds the mail's own header fields, sorted so that a retry writes the
-// same bytes.
-func addExtra(h *message.Header, fields map[string]string) error {
-	names := make([]string, 0, len(fields))
-	for name := range fields {
-		if !validName(name) || isReserved(name) {
-			return fmt.Errorf("mail: header %q is not allowed", name)
-		}
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range slices.Backward(names) {
-		h.SetText(name, fieldText(fields[name]))
-	}
-	return nil
-}
-
-// validName is a field name of RFC 5322, section 2.2, as a token.
-func validName(name string) bool {
+// isAllowed reports whether a further header may have a name: a token (RFC 5322, section
+// 2.2) that neither Compose nor the mail transport sets.
+func isAllowed(name string) bool {
 	const extra = "!#$%&'*+-.^_`|~"
-	token := func(r rune) bool {
+	isToken := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(extra, r)
 	}
-	return name != "" && len(name) <= 70 && !strings.ContainsFunc(name, func(r rune) bool { return !token(r) })
-}
-
-// isReserved reports whether Compose or the mail transport sets a field.
-func isReserved(name string) bool {
 	switch strings.ToLower(name) {
-	case "from", "to", "cc", "bcc", "sender", "subject", "date", "message-id", "mime-version",
+	case "", "from", "to", "cc", "bcc", "sender", "subject", "date", "message-id", "mime-version",
 		"content-type", "content-transfer-encoding", "content-disposition", "received", "return-path":
-		return true
+		return false
 	}
-	return false
+	return len(name) <= 70 && !strings.ContainsFunc(name, func(r rune) bool { return !isToken(r) })
 }
 
 // fieldText makes text safe for a header value.

@@ -3,7 +3,6 @@ package email
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -55,9 +54,10 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	o.TLS, o.MaxConns = cmp.Or(o.TLS, STARTTLS), cmp.Or(o.MaxConns, 4)
-	if o.Hello == "" {
-		o.Hello = hostname()
+	if name, err := os.Hostname(); o.Hello == "" && err == nil && validHello(name) {
+		o.Hello = name
 	}
+	o.Hello = cmp.Or(o.Hello, "localhost")
 	o.CommandTimeout, o.SubmissionTimeout = cmp.Or(o.CommandTimeout, 30*time.Second), cmp.Or(o.SubmissionTimeout, 2*time.Minute)
 	o.IdleTimeout = cmp.Or(o.IdleTimeout, 30*time.Second)
 	if o.Dial == nil {
@@ -67,13 +67,6 @@ func (o Options) withDefaults() Options {
 		o.Now = time.Now
 	}
 	return o
-}
-
-func hostname() string {
-	if name, err := os.Hostname(); err == nil && validHello(name) {
-		return name
-	}
-	return "localhost"
 }
 
 func validHello(name string) bool {
@@ -93,24 +86,15 @@ func (o Options) check() (sender *mail.Address, host string, err error) {
 	if err := o.DKIM.check(); err != nil {
 		return nil, "", err
 	}
+	addr, err := netip.ParseAddr(host)
+	isRemote := err == nil && !addr.Unmap().IsLoopback() // a name is checked after connecting
 	switch {
 	case o.TLS != STARTTLS && o.TLS != TLS && o.TLS != None:
 		return nil, "", fmt.Errorf("email: tls %q is not starttls, tls or none", o.TLS)
 	case !validHello(o.Hello):
 		return nil, "", errors.New("email: hello name is not valid")
-	case o.Username != "" && o.TLS == None && !mayBeLoopback(host):
+	case o.Username != "" && o.TLS == None && isRemote:
 		return nil, "", errors.New("email: credentials need tls starttls or tls, as the server is not on this machine")
 	}
 	return sender, host, nil
-}
-
-// mayBeLoopback is false for a literal address that is not loopback; a name is checked
-// after connecting.
-func mayBeLoopback(host string) bool {
-	addr, err := netip.ParseAddr(host)
-	return err != nil || addr.Unmap().IsLoopback()
-}
-
-func (c *Client) tlsConfig() *tls.Config {
-	return &tls.Config{ServerName: c.host, RootCAs: c.opts.RootCAs, MinVersion: tls.VersionTLS12}
 }

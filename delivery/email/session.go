@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/emersion/go-sasl"
@@ -56,8 +57,20 @@ func (c *Client) connect(ctx context.Context) (*session, error) {
 	return &session{client: client, conn: conn}, nil
 }
 
-func (c *Client) prepare(ctx context.Context, conn net.Conn) (*smtp.Client, error) {
-	client, err := c.secure(ctx, conn)
+// prepare secures a connection, greets and authenticates.
+func (c *Client) prepare(ctx context.Context, conn net.Conn) (client *smtp.Client, err error) {
+	config := &tls.Config{ServerName: c.host, RootCAs: c.opts.RootCAs, MinVersion: tls.VersionTLS12}
+	switch c.opts.TLS {
+	case TLS:
+		secured := tls.Client(conn, config)
+		err = secured.HandshakeContext(ctx)
+		client = smtp.NewClient(secured)
+	case STARTTLS:
+		// Greets once as localhost, in plain; the greeting that counts follows.
+		client, err = smtp.NewClientStartTLS(conn, config)
+	default:
+		client = smtp.NewClient(conn)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("secure: %w", err)
 	}
@@ -72,27 +85,12 @@ func (c *Client) prepare(ctx context.Context, conn net.Conn) (*smtp.Client, erro
 	return client, nil
 }
 
-func (c *Client) secure(ctx context.Context, conn net.Conn) (*smtp.Client, error) {
-	switch c.opts.TLS {
-	case TLS:
-		secured := tls.Client(conn, c.tlsConfig())
-		if err := secured.HandshakeContext(ctx); err != nil {
-			return nil, err
-		}
-		return smtp.NewClient(secured), nil
-	case STARTTLS:
-		// Greets once as localhost, in plain; the greeting that counts follows.
-		return smtp.NewClientStartTLS(conn, c.tlsConfig())
-	}
-	return smtp.NewClient(conn), nil
-}
-
 // authenticate uses a mechanism that the server offers, PLAIN before LOGIN.
 func (c *Client) authenticate(client *smtp.Client, conn net.Conn) error {
 	if c.opts.Username == "" {
 		return nil
 	}
-	if c.opts.TLS == None && !isLoopback(conn.RemoteAddr()) {
+	if tcp, ok := conn.RemoteAddr().(*net.TCPAddr); c.opts.TLS == None && (!ok || !tcp.IP.IsLoopback()) {
 		return errors.New("the connection is plain and leaves this machine")
 	}
 	switch {
@@ -102,11 +100,6 @@ func (c *Client) authenticate(client *smtp.Client, conn net.Conn) error {
 		return client.Auth(&login{c.opts.Username, c.opts.Password})
 	}
 	return errors.New("the server offers neither PLAIN nor LOGIN")
-}
-
-func isLoopback(addr net.Addr) bool {
-	tcp, ok := addr.(*net.TCPAddr)
-	return ok && tcp.IP.IsLoopback()
 }
 
 // login implements AUTH LOGIN: it sends name and password when the server asks for them.
@@ -125,4 +118,77 @@ func (l *login) Next(challenge []byte) ([]byte, error) {
 		return []byte(l.password), nil
 	}
 	return nil, sasl.ErrUnexpectedServerChallenge
+}
+
+// pool holds idle sessions and limits how many are connected.
+type pool struct {
+	slots   chan struct{}
+	idleFor time.Duration
+	now     func() time.Time
+	connect func(context.Context) (*session, error)
+
+	mu     sync.Mutex
+	idle   []*session
+	closed bool
+}
+
+func newPool(limit int, idleFor time.Duration, now func() time.Time, connect func(context.Context) (*session, error)) *pool {
+	return &pool{slots: make(chan struct{}, limit), idleFor: idleFor, now: now, connect: connect}
+}
+
+// get returns a working session and waits for a slot. The caller must return it
+// with put.
+func (p *pool) get(ctx context.Context) (*session, error) {
+	select {
+	case p.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	for s := p.pop(); s != nil; s = p.pop() {
+		if p.now().Sub(s.idleAt) < p.idleFor && s.alive(ctx) {
+			return s, nil
+		}
+		s.conn.Close()
+	}
+	s, err := p.connect(ctx)
+	if err != nil {
+		<-p.slots
+		return nil, err
+	}
+	return s, nil
+}
+
+func (p *pool) pop() *session {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := len(p.idle)
+	if n == 0 {
+		return nil
+	}
+	s := p.idle[n-1]
+	p.idle = p.idle[:n-1]
+	return s
+}
+
+// put returns a session to the pool, or closes it.
+func (p *pool) put(s *session) {
+	defer func() { <-p.slots }()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.broken || p.closed {
+		s.conn.Close()
+		return
+	}
+	s.idleAt = p.now()
+	p.idle = append(p.idle, s)
+}
+
+func (p *pool) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	for _, s := range p.idle {
+		s.conn.Close()
+	}
+	p.idle = nil
 }
