@@ -231,7 +231,10 @@ func (d *decoder) DecodeBatch(ctx context.Context, owner int64, frames []*decode
 			if f.Encrypted {
 				break
 			}
-			req.Frames = append(req.Frames, newFrame(f))
+			req.Frames = append(req.Frames, frame{
+				Payload: f.Payload, FPort: f.FPort, FCnt: f.FCnt, Identifier: f.Identifier, Name: f.Name,
+				Params: f.Params, NetworkTime: f.NetworkTime, SampleTime: f.SampleTime,
+			})
 		}
 		resp, err := d.call(ctx, owner, req, d.source)
 		// 2. A worker that ended: send the frames one by one, to find the one that ends it. A

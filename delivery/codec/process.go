@@ -100,27 +100,23 @@ func (p *process) exchange(req request) (resp response, err error) {
 
 // endReason ends the process and returns why it ended.
 func (p *process) endReason(err error) error {
-	state := p.end()
+	state, stderr := p.end(), p.stderr.String()
+	// An allocation of the Go runtime failed, or in tests of the race detector.
+	lacksMemory := slices.ContainsFunc([]string{"out of memory", "cannot allocate memory", "failed to allocate"}, func(text string) bool {
+		return strings.Contains(stderr, text)
+	})
 	switch code := p.cmd.ProcessState.ExitCode(); {
 	case code == exitTime:
 		return &endedError{outOfTime, true}
 	case code == exitCompile:
 		return &endedError{compilesLate, true}
-	case code == exitMemory || p.lacksMemory():
+	case code == exitMemory || lacksMemory:
 		return &endedError{fmt.Sprintf("the codec used more than %d MiB of memory", memoryLimit>>20), true}
-	case strings.Contains(p.stderr.String(), "stack exceeds"):
+	case strings.Contains(stderr, "stack exceeds"):
 		return &endedError{"the codec's code or values are nested too deep", true}
 	}
-	line, _, _ := strings.Cut(p.stderr.String(), "\n")
+	line, _, _ := strings.Cut(stderr, "\n")
 	return &endedError{reason: strings.TrimSpace(fmt.Sprintf("the codec worker failed: %v (%s) %s", err, state, line))}
-}
-
-// lacksMemory reports whether an allocation failed: of the Go runtime, or of the race
-// detector in tests.
-func (p *process) lacksMemory() bool {
-	return slices.ContainsFunc([]string{"out of memory", "cannot allocate memory", "failed to allocate"}, func(text string) bool {
-		return strings.Contains(p.stderr.String(), text)
-	})
 }
 
 // end kills the process if it runs, and waits until it has ended.

@@ -42,20 +42,6 @@ type frame struct {
 	SampleTime  time.Time      `json:"sample,omitzero"`
 }
 
-func newFrame(f *decoders.Frame) frame {
-	return frame{
-		Payload: f.Payload, FPort: f.FPort, FCnt: f.FCnt, Identifier: f.Identifier, Name: f.Name,
-		Params: f.Params, NetworkTime: f.NetworkTime, SampleTime: f.SampleTime,
-	}
-}
-
-func (f frame) decoded() *decoders.Frame {
-	return &decoders.Frame{
-		Payload: f.Payload, FPort: f.FPort, FCnt: f.FCnt, Identifier: f.Identifier, Name: f.Name,
-		Params: f.Params, NetworkTime: f.NetworkTime, SampleTime: f.SampleTime,
-	}
-}
-
 // response answers a request. Results has the results of the first frames; frames
 // that are missing at its end were not run.
 type response struct {
@@ -114,10 +100,10 @@ func refused(field, reason string) error {
 	return &decoders.Error{Format: "javascript", Field: field, Offset: -1, Reason: reason}
 }
 
-func newResult(res decoders.Result, err error, took time.Duration) result {
+func newResult(res decoders.Result, err error) result {
 	r := result{
 		Readings: make([]reading, len(res.Readings)), Warnings: res.Warnings, Errors: res.Errors,
-		Excess: res.Excess, Exceeded: res.LimitExceeded, Failure: newFailure(err), Took: took,
+		Excess: res.Excess, Exceeded: res.LimitExceeded, Failure: newFailure(err),
 	}
 	for i, v := range res.Readings {
 		r.Readings[i] = reading{Key: v.Key, Value: v.Value, Time: v.Time}

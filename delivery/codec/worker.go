@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/script/javascript"
 )
 
@@ -166,8 +167,11 @@ func (w *worker) serve(req request) (resp response) {
 		}
 		var r result
 		took := w.limited(callLimit, func() {
-			res, err := codec.DecodeUntil(f.decoded(), &w.interrupter)
-			r = newResult(res, err, 0)
+			res, err := codec.DecodeUntil(&decoders.Frame{
+				Payload: f.Payload, FPort: f.FPort, FCnt: f.FCnt, Identifier: f.Identifier, Name: f.Name,
+				Params: f.Params, NetworkTime: f.NetworkTime, SampleTime: f.SampleTime,
+			}, &w.interrupter)
+			r = newResult(res, err)
 		})
 		r.Took = took
 		used += took

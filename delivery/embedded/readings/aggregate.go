@@ -33,29 +33,23 @@ func (s *Store) aggregate(ctx context.Context, q iot.AggregateQuery, scaled bool
 	text, args := aggregateQuery(q, scaled)
 	finite = true
 	err = s.eachRow(ctx, func(rows *sql.Rows) error {
-		b, ok, err := bucket(rows, q.Statistic)
-		finite = finite && ok
+		var b iot.Bucket
+		var start int64
+		var value sql.NullFloat64 // NULL: infinities that cancel out
+		columns := []any{&b.Type, &b.SensorID, &start, &value}
+		switch q.Statistic {
+		case iot.MinAveMax:
+			columns = append(columns, &b.Min, &b.Max)
+		case iot.First:
+			columns = append(columns, new(int64)) // its time
+		}
+		err := rows.Scan(columns...)
+		b.Start, b.Value = time.Unix(0, start).UTC(), value.Float64
+		finite = finite && value.Valid && !math.IsInf(b.Value, 0)
 		buckets = append(buckets, b)
 		return err
 	}, text, args...)
 	return buckets, finite, err
-}
-
-// bucket reads a row: type, sensor, start, value, and the further columns of some
-// statistics.
-func bucket(rows *sql.Rows, statistic iot.Statistic) (b iot.Bucket, finite bool, err error) {
-	var start int64
-	var value sql.NullFloat64 // NULL: infinities that cancel out
-	columns := []any{&b.Type, &b.SensorID, &start, &value}
-	switch statistic {
-	case iot.MinAveMax:
-		columns = append(columns, &b.Min, &b.Max)
-	case iot.First:
-		columns = append(columns, new(int64)) // its time
-	}
-	err = rows.Scan(columns...)
-	b.Start, b.Value = time.Unix(0, start).UTC(), value.Float64
-	return b, value.Valid && !math.IsInf(b.Value, 0), err
 }
 
 // aggregateQuery returns the statement of a query and its arguments.

@@ -31,37 +31,30 @@ func (s *Store) Forget(ctx context.Context, acct relay.AccountID, old []iot.Expi
 	return nil
 }
 
+// forgetDevice deletes the readings of a device, from the earliest on.
 func (s *Store) forgetDevice(ctx context.Context, acct relay.AccountID, old []iot.Expired) error {
-	start := place{ns: math.MinInt64}
-	for {
-		found, err := s.outlived(ctx, acct, old, start)
-		if err != nil || len(found) == 0 {
+	for start, n := (place{ns: math.MinInt64}), forgetAtOnce; n == forgetAtOnce; {
+		var found []place
+		text, args := outlivedQuery(acct, old, start)
+		err := s.eachRow(ctx, func(rows *sql.Rows) error {
+			var p place
+			err := rows.Scan(&p.device, &p.ns, &p.sensor)
+			found = append(found, p)
+			return err
+		}, text, args...)
+		if n = len(found); err != nil || n == 0 {
 			return err
 		}
 		if err := s.delete(ctx, found); err != nil {
 			return err
 		}
-		if len(found) < forgetAtOnce {
-			return nil
-		}
-		start = found[len(found)-1]
+		start = found[n-1]
 	}
+	return nil
 }
 
 // place is the key of a reading.
 type place struct{ device, ns, sensor int64 }
-
-// outlived lists the readings of a device to delete, from a place on.
-func (s *Store) outlived(ctx context.Context, acct relay.AccountID, old []iot.Expired, start place) (found []place, err error) {
-	text, args := outlivedQuery(acct, old, start)
-	err = s.eachRow(ctx, func(rows *sql.Rows) error {
-		var p place
-		err := rows.Scan(&p.device, &p.ns, &p.sensor)
-		found = append(found, p)
-		return err
-	}, text, args...)
-	return found, err
-}
 
 // outlivedQuery scans the primary key from a place up to the latest time before which
 // any of the sensors loses readings.
@@ -91,20 +84,16 @@ func (s *Store) delete(ctx context.Context, found []place) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }()
-	for part := range slices.Chunk(found, 100) {
-		if err := deleteRows(ctx, tx, part); err != nil {
+	for chunk := range slices.Chunk(found, 100) {
+		args := make([]any, 0, 3*len(chunk))
+		for _, p := range chunk {
+			args = append(args, p.device, p.ns, p.sensor)
+		}
+		_, err := tx.ExecContext(ctx, "DELETE FROM reading WHERE (device, at, sensor) IN (VALUES (?, ?, ?)"+
+			strings.Repeat(", (?, ?, ?)", len(chunk)-1)+")", args...)
+		if err != nil {
 			return err
 		}
 	}
 	return s.commit(ctx, tx)
-}
-
-func deleteRows(ctx context.Context, tx *sql.Tx, part []place) error {
-	args := make([]any, 0, 3*len(part))
-	for _, p := range part {
-		args = append(args, p.device, p.ns, p.sensor)
-	}
-	_, err := tx.ExecContext(ctx, "DELETE FROM reading WHERE (device, at, sensor) IN (VALUES (?, ?, ?)"+
-		strings.Repeat(", (?, ?, ?)", len(part)-1)+")", args...)
-	return err
 }

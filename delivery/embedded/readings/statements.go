@@ -66,7 +66,7 @@ func prepare(db *sql.DB) (*statements, error) {
 	return s, errors.Join(errs...)
 }
 
-// within returns the statements as part of a transaction, which closes them.
+// inTx returns the statements as part of a transaction, which closes them.
 func (s *statements) inTx(ctx context.Context, tx *sql.Tx) *statements {
 	stmt := func(st *sql.Stmt) *sql.Stmt { return tx.StmtContext(ctx, st) }
 	return &statements{

@@ -2,6 +2,9 @@ package readings
 
 import (
 	"context"
+	"database/sql"
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -40,8 +43,10 @@ func (s *Store) batch(ctx context.Context, b iot.Batch) ([]iot.Refused, error) {
 			return nil, err
 		}
 	}
-	if err := w.flush(ctx); err != nil {
-		return nil, err
+	for row := w.rows; len(row) > 0; row = row[rowColumns:] { // fewer than insertReadings takes
+		if _, err := w.insertReading.ExecContext(ctx, row[:rowColumns]...); err != nil {
+			return nil, err
+		}
 	}
 	return w.refused, s.commit(ctx, tx)
 }
@@ -76,8 +81,11 @@ func (w *writing) point(ctx context.Context, p *iot.Point, i int) error {
 		value, text = nil, p.Text
 	}
 	ns := p.Time.UnixNano()
-	if err := w.raise(ctx, sensor, ns); err != nil {
-		return err
+	if noted, ok := w.newest[sensor]; !ok || ns-noted >= int64(newestSpan) { // it may be the newest
+		w.newest[sensor] = ns // at most what is in the table
+		if _, err := w.raiseNewest.ExecContext(ctx, sensor, ns); err != nil {
+			return err
+		}
 	}
 	if w.rows = append(w.rows, device, ns, sensor, label, value, text); len(w.rows) == rowsAtOnce*rowColumns {
 		_, err = w.insertReadings.ExecContext(ctx, w.rows...)
@@ -86,29 +94,9 @@ func (w *writing) point(ctx context.Context, p *iot.Point, i int) error {
 	return err
 }
 
-// flush inserts the readings that are fewer than a statement takes.
-func (w *writing) flush(ctx context.Context) error {
-	for row := w.rows; len(row) > 0; row = row[rowColumns:] {
-		if _, err := w.insertReading.ExecContext(ctx, row[:rowColumns]...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// newestSpan is the largest time between the row of the table newest and a sensor's newest
-// reading: the table is written once a day, not with every reading.
+// newestSpan is how much later than the time in the table newest a sensor's newest
+// reading may be: the table is written once a day, not with every reading.
 const newestSpan = 24 * time.Hour
-
-// raise records the time of a reading if it may be the newest of its sensor.
-func (w *writing) raise(ctx context.Context, sensor, ns int64) error {
-	if noted, ok := w.newest[sensor]; ok && ns-noted < int64(newestSpan) {
-		return nil
-	}
-	w.newest[sensor] = ns // at most what is in the table
-	_, err := w.raiseNewest.ExecContext(ctx, sensor, ns)
-	return err
-}
 
 func (w *writing) device(ctx context.Context, acct relay.AccountID, name string) (int64, error) {
 	return lookup(ctx, w.devices, deviceName{acct, name}, w.findDevice, w.insertDevice, int64(acct), name)
@@ -139,4 +127,56 @@ func null[T int64 | float64](v *T) any {
 		return nil
 	}
 	return *v
+}
+
+// maxIDs is the maximum number of cached names; beyond it the cache is cleared.
+const maxIDs = 200_000
+
+type (
+	deviceName struct {
+		account relay.AccountID
+		name    string
+	}
+	sensorName struct {
+		device int64
+		name   string
+	}
+	labelName struct{ kind, identifier, key string }
+)
+
+// ids caches the numbers of names, and the time of each sensor's newest reading. After a
+// transaction was rolled back, its entries are wrong and must be cleared.
+type ids struct {
+	devices map[deviceName]int64
+	sensors map[sensorName]int64
+	labels  map[labelName]int64
+	newest  map[int64]int64 // sensor → at most the time in the table
+}
+
+func (i *ids) clear() {
+	*i = ids{map[deviceName]int64{}, map[sensorName]int64{}, map[labelName]int64{}, map[int64]int64{}}
+}
+
+// shrink clears a cache that is full.
+func (i *ids) shrink() {
+	if len(i.devices)+len(i.sensors)+len(i.labels) > maxIDs {
+		i.clear()
+	}
+}
+
+// lookup returns the number of a name, from the cache or the table; a new name is inserted.
+func lookup[K comparable](ctx context.Context, known map[K]int64, name K, find, insert *sql.Stmt, args ...any) (int64, error) {
+	if id, ok := known[name]; ok {
+		return id, nil
+	}
+	var id int64
+	err := find.QueryRowContext(ctx, args...).Scan(&id)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = insert.QueryRowContext(ctx, args...).Scan(&id)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("number of a name: %w", err)
+	}
+	known[name] = id
+	return id, nil
 }
