@@ -196,7 +196,7 @@ func (q *Queue) Stats() Stats {
 	}
 }
 
-// enqueueWorkers is how many goroutines enqueue retries in asynq and lease due
+// enqueueWorkers is the number of goroutines that enqueue retries in asynq and lease due
 // deliveries; each call takes a round trip.
 const enqueueWorkers = 8
 
@@ -221,10 +221,10 @@ func (q *Queue) Start(sender Sender) error {
 	return nil
 }
 
-// Stop admits nothing more, releases the deliveries waiting in memory, lets
-// running attempts finish and saves their outcomes. Shortly before ctx ends, it
-// cancels the remaining attempts, which count as internal faults. The error says
-// how many outcomes are not saved.
+// Stop admits nothing more, releases the deliveries waiting in memory, lets running attempts
+// finish and saves their outcomes. Shortly before ctx ends, it cancels the remaining
+// attempts, which count as internal faults. The error has the number of outcomes that are
+// not saved.
 func (q *Queue) Stop(ctx context.Context) error {
 	q.stopLoops()
 	q.loops.Wait()

@@ -108,8 +108,8 @@ func StatusOf(udh []byte) Status {
 	return Normal
 }
 
-// PartKind is how a part refers to its message. References of different kinds never
-// refer to the same message.
+// PartKind is the kind of a part's reference to its message. References of different kinds
+// never refer to the same message.
 type PartKind string
 
 // The kinds of reference.
@@ -123,7 +123,7 @@ const (
 // rather than a number; Part.Reference is 0.
 func NamedReference(name string) PartKind { return PartKind("carrier " + strconv.Quote(name)) }
 
-// Part says which part of which message a short message is.
+// Part is the place of a short message in a message of several parts.
 type Part struct {
 	Kind      PartKind
 	Reference uint16

@@ -135,7 +135,7 @@ const (
 	maxDestinations = 1000
 	maxOrderParts   = 10_000
 	maxKey          = 255
-	// maxAhead is how far ahead a message may be scheduled.
+	// maxAhead is the largest time until a scheduled message.
 	maxAhead = 366 * 24 * time.Hour
 )
 

@@ -252,7 +252,8 @@ type Breaker struct {
 	Relay    string          `json:"relay,omitempty"`
 	// Target is the target of the last attempt, without secrets.
 	Target string `json:"target"`
-	// Reason says why the last attempt failed, in words that users of the account may read.
+	// Reason explains why the last attempt failed, in words that users of the account may
+	// read.
 	Reason   string    `json:"reason"`
 	OpenedAt time.Time `json:"opened_at"`
 	// Probes counts the attempts since OpenedAt; the next may be made at ProbeAt.
