@@ -10,16 +10,12 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// parseChirpStackV3 reads the events of ChirpStack v3's HTTP integration
+// chirpStackV3Frame reads the events of ChirpStack v3's HTTP integration
 // (chirpstack-application-server internal/integration/marshaler): the JSON
 // marshaler, whose EUIs are base64 and whose decoded object is a string, and
 // JSON_V3, whose EUIs are hex. LoRaServer and Milesight's gateways post the
 // latter with names of their own for the radio's part.
-func parseChirpStackV3(p Post) ([]decoders.Frame, error) {
-	return oneFrame(ChirpStackV3, p.Body, func(d document, f *decoders.Frame) { chirpStackV3Frame(d, f, p.Query.Get("event")) })
-}
-
-func chirpStackV3Frame(d document, f *decoders.Frame, event string) {
+func chirpStackV3Frame(d document, f *decoders.Frame) {
 	v := d.Value("devEUI")
 	f.Identifier, f.IsDevEUI = decoders.NormalizeDevEUI(eui(v))
 	switch {
@@ -47,7 +43,7 @@ func chirpStackV3Frame(d document, f *decoders.Frame, event string) {
 	}
 	f.Position = d.Position("location")
 	uplinkID := chirpStackV3Radio(d, f)
-	chirpStackV3Event(d, f, event)
+	chirpStackV3Event(d, f)
 	f.Margin, f.Battery = chirpStackV3Status(d, f.Kind)
 	if f.Kind == decoders.TxAck && d.IsPresent("gatewayID") {
 		f.Gateways = []decoders.Gateway{{ID: eui(d.Value("gatewayID"))}}
@@ -130,7 +126,8 @@ func chirpStackV3Radio(d document, f *decoders.Frame) (uplinkID string) {
 }
 
 // chirpStackV3Event takes the event from the query or else from the keys of the body.
-func chirpStackV3Event(d document, f *decoders.Frame, name string) {
+func chirpStackV3Event(d document, f *decoders.Frame) {
+	name := d.notes.post.Query.Get("event")
 	failure, reason := d.Text("type"), d.Text("error")
 	integration, kind := d.Text("integrationName"), d.Text("eventType")
 	acknowledged := d.Bool("acknowledged")

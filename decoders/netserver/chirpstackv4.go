@@ -8,18 +8,14 @@ import (
 	"github.com/penstock/penstock/decoders"
 )
 
-// parseChirpStackV4 reads the events of ChirpStack v4's HTTP integration
+// chirpStackV4Frame reads the events of ChirpStack v4's HTTP integration
 // (chirpstack api/proto/integration/integration.proto as protobuf JSON, which
 // leaves out what is zero, false or empty). Hosted Helium posts the same.
-func parseChirpStackV4(p Post) ([]decoders.Frame, error) {
-	return oneFrame(ChirpStackV4, p.Body, func(d document, f *decoders.Frame) { chirpStackV4Frame(d, f, p.Query.Get("event")) })
-}
-
-func chirpStackV4Frame(d document, f *decoders.Frame, event string) {
+func chirpStackV4Frame(d document, f *decoders.Frame) {
 	device := d.In("deviceInfo")
 	device.DevEUI(f, "devEui")
 	f.Name = device.Text("deviceName")
-	chirpStackV4Event(d, f, event)
+	chirpStackV4Event(d, f)
 	f.FCnt, f.HasFCnt = d.FCnt("fCnt")
 	f.FPort, f.HasFPort = d.FPort("fPort")
 	if f.Kind == decoders.Uplink {
@@ -71,7 +67,8 @@ func chirpStackV4Frame(d document, f *decoders.Frame, event string) {
 }
 
 // chirpStackV4Event takes the event from the query or else from the keys of the body.
-func chirpStackV4Event(d document, f *decoders.Frame, name string) {
+func chirpStackV4Event(d document, f *decoders.Frame) {
+	name := d.notes.post.Query.Get("event")
 	switch f.Kind = chirpStackEvent(name); {
 	case name == "":
 		f.Kind = chirpStackV4Implied(d)

@@ -1,10 +1,12 @@
 package netserver
 
 import (
+	"errors"
 	"iter"
 	"math"
 	"strings"
 
+	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
@@ -60,7 +62,11 @@ func readPart(body []byte, depth, limit int) (document, error) {
 	m := &members{body: body, list: make([]member, 0, min(len(body)/bytesPerMember+1, usual)), depth: depth, limit: limit}
 	r := jsonbody.New(body)
 	m.add(&r, member{}, 0, depth)
-	return document{members: m}, syntaxError(r.Close())
+	err := r.Close()
+	if e, ok := errors.AsType[*jsonbody.SyntaxError](err); ok {
+		err = &decoders.Error{Format: formatJSON, Offset: e.Offset, Reason: e.Reason}
+	}
+	return document{members: m}, err
 }
 
 // add adds the next value and, if it is an object, its fields down to a depth; x has its

@@ -18,7 +18,7 @@ import (
 func reads(t *testing.T, body string, read func(d document, f *decoders.Frame) any) (got any, notes string) {
 	t.Helper()
 	var f decoders.Frame
-	_, err := oneFrame("s", []byte(body), func(d document, into *decoders.Frame) {
+	_, err := eachFrame("s", new(Post), []byte(body), func(d document, into *decoders.Frame) {
 		got = read(d, into)
 		_ = d.notes.write(&f)
 	})
@@ -203,21 +203,24 @@ func TestItemsThatAreRefusedLeaveTheOthers(t *testing.T) {
 		}
 	}
 	several := func(body string) ([]decoders.Frame, error) {
-		return severalFrames("s", []byte(body), func(b *frames, d document) {
-			d.Each("l", func(d document) { b.item(d, item) })
-		})
+		d, err := readDocument([]byte(body))
+		relaytest.NoError(t, err)
+		d.notes = new(notes)
+		b := frames{sender: "s"}
+		d.Each("l", func(d document) { b.item(d, item) })
+		return b.list, b.err
 	}
 	const list = `[{"a":"1"},{"a":"passed over"},{"b":{}},7,{"a":"2"}]`
-	if frames, err := eachFrame("s", []byte(list), item); len(frames) != 2 || fmt.Sprint(err) != "s: 2.a: is missing" {
+	if frames, err := eachFrame("s", new(Post), []byte(list), item); len(frames) != 2 || fmt.Sprint(err) != "s: 2.a: is missing" {
 		t.Errorf("a list: %d frames, %v", len(frames), err)
 	}
 	if frames, err := several(`{"l":` + list + `}`); len(frames) != 2 || fmt.Sprint(err) != "s: 2.l.a: is missing" {
 		t.Errorf("a list in the body: %d frames, %v", len(frames), err)
 	}
-	if frames, err := eachFrame("s", []byte(`{"a":"1"}`), item); len(frames) != 1 || err != nil {
+	if frames, err := eachFrame("s", new(Post), []byte(`{"a":"1"}`), item); len(frames) != 1 || err != nil {
 		t.Errorf("one in the list's place: %d frames, %v", len(frames), err)
 	}
-	if frames, err := eachFrame("s", []byte(`[{"a":"1"},{]`), item); len(frames) > 0 || !isSyntax(err) {
+	if frames, err := eachFrame("s", new(Post), []byte(`[{"a":"1"},{]`), item); len(frames) > 0 || !isSyntax(err) {
 		t.Errorf("a list cut off: %d frames, %v", len(frames), err)
 	}
 }
@@ -231,7 +234,7 @@ func FuzzDocument(f *testing.F) {
 	f.Add([]byte(`{"a":[`), "a")
 	f.Fuzz(func(t *testing.T, body []byte, path string) {
 		var found any
-		_, err := oneFrame("s", body, func(d document, into *decoders.Frame) {
+		_, err := eachFrame("s", new(Post), body, func(d document, into *decoders.Frame) {
 			v := d.Value(path)
 			if v.Kind != jsonbody.Missing {
 				found = v

@@ -94,38 +94,14 @@ func within(v jsonbody.Value) (object map[string]any, ok bool) {
 // interest and is passed over.
 type readFrame func(d document, f *decoders.Frame)
 
-// oneFrame reads a body that is an object.
-func oneFrame(s Sender, body []byte, read readFrame) ([]decoders.Frame, error) {
-	d, err := readDocument(body)
-	if err != nil {
-		return nil, err
-	}
-	b := frames{sender: s}
-	err = b.add(d, read)
-	return b.list, err
-}
-
-// severalFrames reads a body that is an object and holds several messages, each
-// of which becomes a frame by item.
-func severalFrames(s Sender, body []byte, read func(b *frames, d document)) ([]decoders.Frame, error) {
-	d, err := readDocument(body)
-	if err != nil {
-		return nil, err
-	}
-	d.notes = &notes{sender: s} // each item has its own
-	b := frames{sender: s}
-	read(&b, d)
-	return b.list, b.err
-}
-
 // eachFrame reads every item of a list as a frame of its own, or the one object
-// that stands in the list's place.
-func eachFrame(s Sender, body []byte, read readFrame) ([]decoders.Frame, error) {
+// that stands in the list's place. The body is that of the post, or stands within it.
+func eachFrame(s Sender, p *Post, body []byte, read readFrame) ([]decoders.Frame, error) {
 	d, err := readDocument(body)
 	if err != nil {
 		return nil, err
 	}
-	b := frames{sender: s}
+	b := frames{sender: s, post: p}
 	if d.kind() != jsonbody.Array {
 		err = b.add(d, read)
 		return b.list, err
@@ -137,6 +113,7 @@ func eachFrame(s Sender, body []byte, read readFrame) ([]decoders.Frame, error) 
 // frames are the frames that were made of one body so far.
 type frames struct {
 	sender Sender
+	post   *Post
 	list   []decoders.Frame
 	notes  notes // of the frame being made
 	items  int
@@ -145,7 +122,7 @@ type frames struct {
 
 // add makes a frame of a document, unless it is refused.
 func (b *frames) add(d document, read readFrame) error {
-	b.notes = notes{sender: b.sender}
+	b.notes = notes{sender: b.sender, post: b.post}
 	d.notes = &b.notes
 	n := len(b.list)
 	b.list = append(b.list, decoders.Frame{Sender: string(b.sender)})

@@ -14,16 +14,6 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// parseGeneric reads the generic format: an object of values, or a
-// list of such objects, each one frame. The device is named by the address or
-// else by one of the keys deviceId, device_id, deviceEUI, devEUI, another spelling of
-// the latter with an EUI, id; the time of the sample stands under time or timestamp.
-// These keys are no values. An id that is rather the message's (isMessageID) names no
-// device: each message would create one.
-func parseGeneric(p Post) ([]decoders.Frame, error) {
-	return eachFrame(Generic, p.Body, func(d document, f *decoders.Frame) { genericFrame(d, f, p) })
-}
-
 // identifierRank is the order in which a generic body's keys name its device.
 func identifierRank(key string) int {
 	switch key {
@@ -47,7 +37,14 @@ const (
 	idRank  = 6
 )
 
-func genericFrame(d document, f *decoders.Frame, p Post) {
+// genericFrame reads the generic format: an object of values, or a
+// list of such objects, each one frame. The device is named by the address or
+// else by one of the keys deviceId, device_id, deviceEUI, devEUI, another spelling of
+// the latter with an EUI, id; the time of the sample stands under time or timestamp.
+// These keys are no values. An id that is rather the message's (isMessageID) names no
+// device: each message would create one.
+func genericFrame(d document, f *decoders.Frame) {
+	p := d.notes.post
 	f.Kind, f.Object = decoders.Uplink, map[string]any{}
 	if d.kind() != jsonbody.Object {
 		d.Refuse("", "must be an object of values")

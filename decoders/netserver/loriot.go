@@ -14,7 +14,7 @@ func parseCRA(p Post) ([]decoders.Frame, error) {
 	if err != nil {
 		return nil, err
 	}
-	frames, err := oneFrame(CRA, []byte(d.Value("data").String()), loriotFrame)
+	frames, err := eachFrame(CRA, &p, []byte(d.Value("data").String()), loriotFrame)
 	if isSyntax(err) {
 		err = &decoders.Error{Format: string(CRA), Field: "data", Offset: -1, Reason: "is not valid JSON: " + err.Error()}
 	}

@@ -18,28 +18,32 @@ import (
 // in the account's, are not read.
 func parseMonnit(p Post) ([]decoders.Frame, error) {
 	var gateway string
-	frames, err := severalFrames(Monnit, p.Body, func(b *frames, d document) {
-		d.All(func(key string, _ jsonbody.Value, message document) {
-			switch {
-			case key == "gatewayMessage" && d.Kind(key) == jsonbody.Object:
-				gateway = message.Text("gatewayID")
-				b.item(message, func(message document, f *decoders.Frame) {
-					monnitGateway(message, f)
-					if !d.Has("sensorMessages") {
-						message.As("sensorMessages").Warn("sensorMessages", "is missing")
-					}
-				})
-			case key == "sensorMessages":
-				d.Each(key, func(message document) { b.item(message, monnitSensor) })
-			}
-		})
+	d, err := readDocument(p.Body)
+	if err != nil {
+		return nil, err
+	}
+	d.notes = &notes{sender: Monnit} // each message has its own
+	b := frames{sender: Monnit, post: &p}
+	d.All(func(key string, _ jsonbody.Value, message document) {
+		switch {
+		case key == "gatewayMessage" && d.Kind(key) == jsonbody.Object:
+			gateway = message.Text("gatewayID")
+			b.item(message, func(message document, f *decoders.Frame) {
+				monnitGateway(message, f)
+				if !d.Has("sensorMessages") {
+					message.As("sensorMessages").Warn("sensorMessages", "is missing")
+				}
+			})
+		case key == "sensorMessages":
+			d.Each(key, func(message document) { b.item(message, monnitSensor) })
+		}
 	})
-	for i := range frames {
-		if f := &frames[i]; gateway != "" && f.Kind == decoders.Uplink {
+	for i := range b.list {
+		if f := &b.list[i]; gateway != "" && f.Kind == decoders.Uplink {
 			f.Gateways = []decoders.Gateway{{ID: gateway}}
 		}
 	}
-	return frames, err
+	return b.list, b.err
 }
 
 func monnitGateway(d document, f *decoders.Frame) {

@@ -14,6 +14,7 @@ import (
 // body, since a parser reads its fields in an order of its own.
 type notes struct {
 	sender   Sender
+	post     *Post // that the frame came with
 	err      error
 	errAt    int
 	warnings []note
@@ -31,10 +32,6 @@ func (n *notes) refuse(offset int, field, reason string) {
 		n.err = &decoders.Error{Format: string(n.sender), Field: field, Offset: -1, Reason: reason}
 		n.errAt = offset
 	}
-}
-
-func (n *notes) warn(offset int, field, reason string) {
-	n.warnings = append(n.warnings, note{offset, field + ": " + reason})
 }
 
 func (n *notes) untimed(offset int, field, reason string) {
@@ -66,7 +63,7 @@ func (d document) Refuse(path, reason string) {
 
 // Warn notes what is wrong with a field that the frame can do without.
 func (d document) Warn(path, reason string) {
-	d.notes.warn(d.at(path), d.field(path), reason)
+	d.notes.warnings = append(d.notes.warnings, note{d.at(path), d.field(path) + ": " + reason})
 }
 
 // RefuseField notes that a field which the frame cannot do without is there and

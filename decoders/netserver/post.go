@@ -25,7 +25,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders"
-	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
 // Post is one request of a sender, as far as it matters here. Body is neither
@@ -121,14 +120,6 @@ func Parse(p Post) ([]decoders.Frame, error) {
 
 // formatJSON is the Format of errors about bodies that are not JSON.
 const formatJSON = "json"
-
-// syntaxError returns the error of a reader of JSON as a *decoders.Error.
-func syntaxError(err error) error {
-	if e, ok := errors.AsType[*jsonbody.SyntaxError](err); ok {
-		return &decoders.Error{Format: formatJSON, Offset: e.Offset, Reason: e.Reason}
-	}
-	return err
-}
 
 // isSyntax reports whether err is that of a body that is not JSON.
 func isSyntax(err error) bool {

@@ -59,8 +59,8 @@ type essentials struct{ payload, port, time string }
 // shapes are contained in earlier ones. A sender with several shapes has several.
 func table() [26]row {
 	return [...]row{
-		{sender: ChirpStackV4, parse: parseChirpStackV4, text: "deviceInfo.devEui", always: essentials{"data, object", "fPort", "time, rxInfo"}},
-		{sender: ChirpStackV3, parse: parseChirpStackV3, text: "applicationID devEUI", always: essentials{"data, object, objectJSON", "fPort", "rxInfo.time, publishedAt"}},
+		{sender: ChirpStackV4, frame: chirpStackV4Frame, text: "deviceInfo.devEui", always: essentials{"data, object", "fPort", "time, rxInfo"}},
+		{sender: ChirpStackV3, frame: chirpStackV3Frame, text: "applicationID devEUI", always: essentials{"data, object, objectJSON", "fPort", "rxInfo.time, publishedAt"}},
 		{sender: TheThingsStack, frame: theThingsStackFrame, text: "end_device_ids", always: essentials{"uplink_message.frm_payload, decoded_payload", "uplink_message.f_port", "uplink_message.received_at"}},
 		{sender: TTNv2, frame: ttnV2Frame, text: "dev_id hardware_serial|payload_raw", always: essentials{"payload_raw, payload_fields", "port", "metadata.time"}},
 		{sender: Helium, frame: heliumFrame, text: "dev_eui app_eui hotspots|reported_at|uuid", always: essentials{"payload, decoded.payload", "port", "reported_at"}},
@@ -78,14 +78,14 @@ func table() [26]row {
 		{sender: MilesightDP, frame: milesightFrame, text: "eventVersion", also: isWebhookTest, always: essentials{"data.payload", "", "eventCreatedTime"}},
 		{sender: AWSIoTCore, text: "WirelessDeviceId PayloadData"},
 		{sender: Sigfox, parse: parseSigfox, text: "seqNumber device|deviceId|id", always: essentials{"data", "", "time"}},
-		{sender: Generic, parse: parseGeneric},
+		{sender: Generic, frame: genericFrame},
 
 		{sender: Netmore, frame: netmoreFrame, list: true, text: "devEui sensorType|messageType", always: essentials{"payload", "fPort", "timestamp"}},
 		{sender: KPN, parse: parseKPN, list: true, also: namesDevEUI, always: essentials{"payload", "port", "bt"}},
 		{sender: SenML, parse: parseSenML, list: true, text: "bn"},
 		{sender: SenML, parse: parseSenML, list: true, text: "n v|vs|vb|vd|s"},
 		{sender: MilesightDP, frame: milesightFrame, list: true, text: "eventType data.deviceProfile", always: essentials{"data.payload", "", "eventCreatedTime"}},
-		{sender: Generic, parse: parseGeneric, list: true},
+		{sender: Generic, frame: genericFrame, list: true},
 	}
 }
 
@@ -142,5 +142,5 @@ func (r *row) read(p Post) ([]decoders.Frame, error) {
 	if r.parse != nil {
 		return r.parse(p)
 	}
-	return eachFrame(r.sender, p.Body, r.frame)
+	return eachFrame(r.sender, &p, p.Body, r.frame)
 }

@@ -19,7 +19,7 @@ import (
 // as a query, mostly all strings. What is no name of Sigfox's is a value of
 // the customer's own, of use where the callback carries no data.
 func parseSigfox(p Post) ([]decoders.Frame, error) {
-	return oneFrame(Sigfox, sigfoxBody(p), sigfoxFrame)
+	return eachFrame(Sigfox, &p, sigfoxBody(p), sigfoxFrame)
 }
 
 // sigfoxBody gives a form or a query the form of JSON.

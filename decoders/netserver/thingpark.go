@@ -20,7 +20,7 @@ func parseThingPark(p Post) ([]decoders.Frame, error) {
 	if err != nil {
 		return nil, err
 	}
-	return oneFrame(ThingPark, body, thingParkFrame)
+	return eachFrame(ThingPark, &p, body, thingParkFrame)
 }
 
 // thingParkDocument makes the fields within the wrappers those of the body, and
@@ -115,7 +115,13 @@ func thingParkDecoded(d document) map[string]any {
 			points[name] = record
 		} else if records, isList := point["records"].([]any); isList {
 			delete(points, name)
-			history = append(history, thingParkHistory(name, records)...)
+			// Name the values, so that each becomes a reading at its time under the point's name.
+			for _, r := range records {
+				if record, _ := r.(map[string]any); record != nil {
+					r = map[string]any{"variable": name, "value": record["value"], "time": record["eventTime"]}
+				}
+				history = append(history, r)
+			}
 		} else {
 			d.Warn("points."+name, "has neither record nor records")
 		}
@@ -124,17 +130,6 @@ func thingParkDecoded(d document) map[string]any {
 		points["records"] = history
 	}
 	return points
-}
-
-// thingParkHistory names the values of a point's records, {eventTime, value}, so that
-// each becomes a reading at its time under the point's name.
-func thingParkHistory(name string, records []any) []any {
-	for i, r := range records {
-		if record, _ := r.(map[string]any); record != nil {
-			records[i] = map[string]any{"variable": name, "value": record["value"], "time": record["eventTime"]}
-		}
-	}
-	return records
 }
 
 // isGiven reports whether a value is neither missing nor null nor an empty text.
