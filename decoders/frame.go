@@ -1,6 +1,11 @@
 package decoders
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
 
 // FrameKind is the kind of a sender's report about a device.
 type FrameKind string
@@ -122,18 +127,11 @@ func (f *Frame) BestGateway() (Gateway, bool) {
 		if g.RSSI == nil && g.SNR == nil {
 			continue
 		}
-		if !found || stronger(g, best) {
+		if !found || cmp.Or(compare(g.SNR, best.SNR), compare(g.RSSI, best.RSSI)) > 0 {
 			best, found = g, true
 		}
 	}
 	return best, found
-}
-
-func stronger(a, b Gateway) bool {
-	if c := compare(a.SNR, b.SNR); c != 0 {
-		return c > 0
-	}
-	return compare(a.RSSI, b.RSSI) > 0
 }
 
 // compare orders nil below every number.
@@ -149,4 +147,40 @@ func compare(a, b *float64) int {
 		return -1
 	}
 	return 0
+}
+
+// NormalizeDevEUI gives a devEUI as 16 lower-case hex digits. It takes any case, with
+// the separators of HexDigits, and refuses anything else.
+func NormalizeDevEUI(s string) (string, bool) { return HexDigits(s, 16) }
+
+// HexDigits gives the hex digits of an address of n digits in lower case. It takes any
+// case, with colons, hyphens or spaces between the digits, or with dots between groups
+// of two or four, so that "192.168.100.101" is not an address of 12 digits.
+func HexDigits(s string, n int) (string, bool) {
+	if !isPlainHex(s, n) {
+		if groups := strings.Split(strings.TrimSpace(s), "."); len(groups) > 1 {
+			size := len(groups[0])
+			if size != 2 && size != 4 || slices.ContainsFunc(groups, func(group string) bool { return len(group) != size }) {
+				return "", false
+			}
+			s = strings.Join(groups, "")
+		}
+		s = strings.ToLower(strings.NewReplacer(":", "", "-", "", " ", "").Replace(s))
+	}
+	if !isPlainHex(s, n) {
+		return "", false
+	}
+	return s, true
+}
+
+func isPlainHex(s string, n int) bool {
+	if len(s) != n {
+		return false
+	}
+	for i := range n {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
 }

@@ -50,7 +50,22 @@ func (c Catalog) Compile(codec, source string, useRawPayload bool) (decoders.Dec
 	if source != "" && !TakesSource(codec) && slices.Contains(Names(), codec) {
 		return nil, refused(codec, "source", "is not taken by this codec")
 	}
-	d, err := c.construct(codec, source)
+	var d decoders.Decoder
+	var err error
+	switch codec {
+	case JSON:
+		d = jsonvalues.New()
+	case CayenneLPP:
+		d = cayenne.New()
+	case SenML:
+		d = senml.New()
+	case Expr:
+		d, err = script.Compile(source)
+	case JavaScript:
+		d, err = c.JavaScript(source)
+	default:
+		err = refused(codec, "codec", "is unknown; there are "+strings.Join(Names(), ", "))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -63,23 +78,6 @@ func (c Catalog) Compile(codec, source string, useRawPayload bool) (decoders.Dec
 
 // TakesSource reports whether a codec runs a source.
 func TakesSource(codec string) bool { return codec == Expr || codec == JavaScript }
-
-// construct is the map from name to codec.
-func (c Catalog) construct(codec, source string) (decoders.Decoder, error) {
-	switch codec {
-	case JSON:
-		return jsonvalues.New(), nil
-	case CayenneLPP:
-		return cayenne.New(), nil
-	case SenML:
-		return senml.New(), nil
-	case Expr:
-		return script.Compile(source)
-	case JavaScript:
-		return c.JavaScript(source)
-	}
-	return nil, refused(codec, "codec", "is unknown; there are "+strings.Join(Names(), ", "))
-}
 
 func refused(codec, field, reason string) error {
 	return &decoders.Error{Format: codec, Field: field, Offset: -1, Reason: reason}
@@ -171,3 +169,40 @@ func (c chosenBatch) DecodeBatch(ctx context.Context, owner int64, frames []*dec
 	}
 	return results, err
 }
+
+// Template is a decoder to begin with.
+type Template struct {
+	ID            string
+	Name          string
+	Description   string
+	Codec         string
+	Source        string
+	UseRawPayload bool
+}
+
+// Templates returns a template for each way to decode. Each source compiles.
+func Templates() []Template {
+	return []Template{
+		{ID: "json", Name: "Decoded values", Codec: "json", Description: "Takes the values that the network server or the sender has decoded."},
+		{ID: "cayenne_lpp", Name: "Cayenne LPP", Codec: "cayenne_lpp", UseRawPayload: true, Description: "Decodes Cayenne Low Power Payload; keys are a type and a channel, such as temperature_3."},
+		{ID: "senml", Name: "SenML", Codec: "senml", UseRawPayload: true, Description: "Decodes sensor measurement lists in JSON (RFC 8428)."},
+		{ID: "expr", Name: "Expressions", Codec: "expr", UseRawPayload: true, Description: "Computes each key from the octets of the payload.", Source: exprTemplate},
+		{ID: "javascript", Name: "JavaScript", Codec: "javascript", UseRawPayload: true, Description: "Runs a codec with decodeUplink, as device vendors publish them.", Source: javascriptTemplate},
+	}
+}
+
+const exprTemplate = `# One line for each key. bytes has the payload.
+temperature = (bytes[0] * 256 + bytes[1]) / 100
+humidity = bytes[2] / 2
+`
+
+const javascriptTemplate = `function decodeUplink(input) {
+  var b = input.bytes;
+  return {
+    data: {
+      temperature: ((b[0] << 24 >> 16) | b[1]) / 100,
+      humidity: b[2] / 2
+    }
+  };
+}
+`

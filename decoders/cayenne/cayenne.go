@@ -38,36 +38,26 @@ func (Decoder) Decode(f *decoders.Frame) (decoders.Result, error) {
 func Parse(payload []byte) ([]decoders.Reading, error) {
 	readings := make([]decoders.Reading, 0, len(payload)/3+1)
 	for offset := 0; offset < len(payload); {
-		n, err := appendField(&readings, payload, offset)
-		if err != nil {
-			return readings, err
+		if offset+2 > len(payload) {
+			return readings, &decoders.Error{Format: format, Offset: offset, Reason: "the payload ends within a channel and type"}
 		}
-		offset += n
+		channel, code := strconv.Itoa(int(payload[offset])), payload[offset+1]
+		k, ok := kindOf(code)
+		if !ok {
+			return readings, &decoders.Error{Format: format, Field: "channel_" + channel, Offset: offset + 1, Reason: fmt.Sprintf("unknown type %d", code)}
+		}
+		key := k.name + "_" + channel
+		offset += 2
+		if k.size() > len(payload)-offset {
+			return readings, &decoders.Error{Format: format, Field: key, Offset: offset,
+				Reason: fmt.Sprintf("the payload ends within a value of %d bytes", k.size())}
+		}
+		for _, f := range k.fields {
+			readings = append(readings, decoders.Reading{Key: f.key(key), Value: f.value(payload[offset : offset+f.size])})
+			offset += f.size
+		}
 	}
 	return readings, nil
-}
-
-// next reads the value that begins at an offset and returns its length.
-func appendField(readings *[]decoders.Reading, payload []byte, offset int) (int, error) {
-	if offset+2 > len(payload) {
-		return 0, &decoders.Error{Format: format, Offset: offset, Reason: "the payload ends within a channel and type"}
-	}
-	channel := strconv.Itoa(int(payload[offset]))
-	k, ok := kindOf(payload[offset+1])
-	if !ok {
-		return 0, &decoders.Error{Format: format, Field: "channel_" + channel, Offset: offset + 1, Reason: fmt.Sprintf("unknown type %d", payload[offset+1])}
-	}
-	key := k.name + "_" + channel
-	if k.size() > len(payload)-offset-2 {
-		return 0, &decoders.Error{Format: format, Field: key, Offset: offset + 2,
-			Reason: fmt.Sprintf("the payload ends within a value of %d bytes", k.size())}
-	}
-	i := offset + 2
-	for _, f := range k.fields {
-		*readings = append(*readings, decoders.Reading{Key: f.key(key), Value: f.value(payload[i : i+f.size])})
-		i += f.size
-	}
-	return i - offset, nil
 }
 
 func (k kind) size() int {
@@ -96,4 +86,93 @@ func (f field) value(b []byte) float64 {
 		n -= 1 << bits
 	}
 	return float64(n) / f.scale
+}
+
+// kind describes the encoding of the values of one Cayenne type: fields of big-endian
+// integers, each divided by a scale, so that a value is exact to its resolution.
+type kind struct {
+	name   string
+	fields []field
+}
+
+type field struct {
+	name   string // "" for the only value of a type
+	size   int    // bytes
+	signed bool
+	scale  float64
+}
+
+func scalar(name string, size int, signed bool, scale float64) kind {
+	return kind{name, []field{{"", size, signed, scale}}}
+}
+
+func axes(name string, scale float64) kind {
+	return kind{name, []field{{"x", 2, true, scale}, {"y", 2, true, scale}, {"z", 2, true, scale}}}
+}
+
+// kindOf is the table of types: those of the Cayenne Low Power Payload and the
+// extensions that devices send with it.
+func kindOf(t byte) (kind, bool) {
+	switch t {
+	case 0:
+		return scalar("digital_in", 1, false, 1), true
+	case 1:
+		return scalar("digital_out", 1, false, 1), true
+	case 2:
+		return scalar("analog_in", 2, true, 100), true
+	case 3:
+		return scalar("analog_out", 2, true, 100), true
+	case 101:
+		return scalar("luminosity", 2, false, 1), true // lux
+	case 102:
+		return scalar("presence", 1, false, 1), true
+	case 103:
+		return scalar("temperature", 2, true, 10), true // °C
+	case 104:
+		return scalar("relative_humidity", 1, false, 2), true // %
+	case 113:
+		return axes("accelerometer", 1000), true // G
+	case 115:
+		return scalar("barometric_pressure", 2, false, 10), true // hPa
+	case 134:
+		return axes("gyrometer", 100), true // °/s
+	case 136:
+		return kind{"gps", []field{{"latitude", 3, true, 1e4}, {"longitude", 3, true, 1e4}, {"altitude", 3, true, 100}}}, true
+	}
+	return extension(t)
+}
+
+// extension is the part of the table that Cayenne's own document lacks.
+func extension(t byte) (kind, bool) {
+	switch t {
+	case 100:
+		return scalar("generic", 4, false, 1), true
+	case 116:
+		return scalar("voltage", 2, false, 100), true // V
+	case 117:
+		return scalar("current", 2, false, 1000), true // A
+	case 118:
+		return scalar("frequency", 4, false, 1), true // Hz
+	case 120:
+		return scalar("percentage", 1, false, 1), true
+	case 121:
+		return scalar("altitude", 2, true, 1), true // m
+	case 125:
+		return scalar("concentration", 2, false, 1), true // ppm
+	case 128:
+		return scalar("power", 2, false, 1), true // W
+	case 130:
+		return scalar("distance", 4, false, 1000), true // m
+	case 131:
+		return scalar("energy", 4, false, 1000), true // kWh
+	case 132:
+		return scalar("direction", 2, false, 1), true // °
+	case 133:
+		return scalar("unixtime", 4, false, 1), true // s since 1970
+	case 135:
+		return kind{"colour", []field{{"r", 1, false, 1}, {"g", 1, false, 1}, {"b", 1, false, 1}}}, true
+	case 142:
+		return scalar("switch", 1, false, 1), true
+	}
+	return kind{}, false
 }

@@ -42,7 +42,6 @@ func asteriskLines(r *records[Call]) {
 	}
 }
 
-// asterisk reads one line.
 func asterisk(row []string, offset int) (Call, error) {
 	if len(row) < leastColumns || len(row) > mostColumns {
 		return Call{}, reject("asterisk", "line", offset, "has "+strconv.Itoa(len(row))+" columns, want 16 to 21")
@@ -71,20 +70,16 @@ func asterisk(row []string, offset int) (Call, error) {
 	if len(row) > colUniqueID {
 		c.ID = strings.TrimSpace(row[colUniqueID])
 	}
-	c.Key = digest(row)
-	if c.ID == "" {
-		c.ID = c.Key // loguniqueid=no: the line itself is all there is
-	}
-	return finish(c, "asterisk", offset)
-}
-
-// digest identifies a line: one call may have several with the same uniqueid.
-func digest(row []string) string {
+	// One call may have several lines with the same uniqueid.
 	h := fnv.New128a()
 	for _, cell := range row {
 		_, _ = h.Write([]byte(cell + "\x00"))
 	}
-	return hex.EncodeToString(h.Sum(nil))
+	c.Key = hex.EncodeToString(h.Sum(nil))
+	if c.ID == "" {
+		c.ID = c.Key // loguniqueid=no: the line itself is all there is
+	}
+	return finish(c, "asterisk", offset)
 }
 
 // peer is the trunk in a channel's name: PJSIP/carrier-0000002a → carrier.

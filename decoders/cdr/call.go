@@ -35,7 +35,6 @@ const (
 	wantSeconds = "want a number of seconds from 0 to 1,000,000,000"
 )
 
-// reject makes the error of a record.
 func reject(format, field string, offset int, reason string) error {
 	return &decoders.Error{Format: format, Field: field, Offset: offset, Reason: reason}
 }

@@ -2,6 +2,7 @@ package cdr
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -45,11 +46,11 @@ func freeSWITCH(raw json.RawMessage, offset int, notes *decoders.Notes) (Call, e
 	}
 	v := variables{values: doc.Variables, offset: offset, notes: notes}
 	c := Call{
-		ID: or(v.text("uuid"), unescapePercent(l.Profile.UUID)), From: unescapePercent(or(l.Profile.From, l.Profile.ANI)), To: unescapePercent(l.Profile.To),
+		ID: cmp.Or(v.text("uuid"), unescapePercent(l.Profile.UUID)), From: unescapePercent(cmp.Or(l.Profile.From, l.Profile.ANI)), To: unescapePercent(l.Profile.To),
 		Start:       v.moment("start", l.Times.Created),
 		Answer:      v.moment("answer", l.Times.Answered),
 		End:         v.moment("end", l.Times.Hangup),
-		Disposition: v.text("hangup_cause"), Trunk: or(v.text("sip_gateway_name"), or(v.text("sip_gateway"), unescapePercent(l.Profile.Source))),
+		Disposition: v.text("hangup_cause"), Trunk: cmp.Or(v.text("sip_gateway_name"), v.text("sip_gateway"), unescapePercent(l.Profile.Source)),
 	}
 	c.Duration, c.Billsec = v.integer("duration", seconds(c.Start, c.End)), v.integer("billsec", seconds(c.Answer, c.End))
 	return finish(c, "freeswitch", offset)
@@ -130,11 +131,4 @@ func unescapePercent(s string) string {
 		return p
 	}
 	return s
-}
-
-func or(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/penstock/penstock/decoders/iso8601"
 )
 
-// generic reads a record of our own form.
 func generic(fields map[string]json.RawMessage, offset int, notes *decoders.Notes) (c Call, err error) {
 	r := reading{fields: fields, offset: offset}
 	noteUnknown(notes, fields, offset, []string{"id", "from", "to", "disposition", "trunk", "start", "answer", "end", "duration", "billsec"})
@@ -27,7 +26,6 @@ func generic(fields map[string]json.RawMessage, offset int, notes *decoders.Note
 	return finish(c, "json", offset)
 }
 
-// noteUnknown notes the fields of a record that are not known.
 func noteUnknown(notes *decoders.Notes, fields map[string]json.RawMessage, offset int, known []string) {
 	var unknown []string
 	for name := range fields {

@@ -113,7 +113,11 @@ func (r *records[T]) json(object readObject[T]) {
 			r.value(raw, offset, object)
 			continue
 		}
-		r.fail(reject("json", "body", offset, syntax(err)))
+		reason := "is no JSON"
+		if s, ok := errors.AsType[*json.SyntaxError](err); ok {
+			reason = s.Error()
+		}
+		r.fail(reject("json", "body", offset, reason))
 		length := bytes.IndexByte(r.body[offset:], '\n')
 		if length < 0 || len(r.errs) == maxErrors {
 			return
@@ -144,11 +148,4 @@ func object(raw json.RawMessage, offset int, notes *decoders.Notes) (Call, error
 		return freeSWITCH(raw, offset, notes)
 	}
 	return generic(fields, offset, notes)
-}
-
-func syntax(err error) string {
-	if s, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return s.Error()
-	}
-	return "is no JSON"
 }

@@ -87,7 +87,6 @@ func ParseUses(body []byte) ([]Use, decoders.Notes, []error) {
 	return read(stripped(body), useObject, useLines)
 }
 
-// useObject reads a record in JSON.
 func useObject(raw json.RawMessage, offset int, notes *decoders.Notes) (Use, error) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil || fields == nil {
@@ -126,12 +125,13 @@ func use(format string, cells []string, offset int) (Use, error) {
 	u := Use{ID: strings.TrimSpace(strings.ToValidUTF8(cells[0], "")), ICCID: cells[1], Type: cells[3]}
 	start, ok := iso8601.Parse(cells[2])
 	u.Start = start.Truncate(time.Microsecond)
+	const alphanumeric = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	switch {
 	case u.ID == "":
 		return u, reject(format, "id", offset, "is missing")
 	case len(u.ID) > maxText:
 		return u, reject(format, "id", offset, "is longer than 255 bytes")
-	case !isICCID(u.ICCID):
+	case u.ICCID == "" || len(u.ICCID) > maxICCID || strings.Trim(u.ICCID, alphanumeric) != "":
 		return u, reject(format, "iccid", offset, "want 1 to 32 digits or letters")
 	case cells[2] == "":
 		return u, reject(format, "start_time", offset, "is missing")
@@ -167,10 +167,6 @@ func amount(text string) (int64, bool) {
 	return n, err == nil || errors.Is(err, strconv.ErrRange)
 }
 
-func isICCID(s string) bool {
-	return s != "" && len(s) <= maxICCID && strings.Trim(s, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
-}
-
 // useLines reads CSV whose header has the names of UseHeader, in any order. What
 // Inert made of a cell is undone: a file that was handed out may be posted. After
 // a line that is broken it goes on with the next.
@@ -178,8 +174,15 @@ func useLines(r *records[Use]) {
 	lines := csv.NewReader(bytes.NewReader(r.body))
 	lines.FieldsPerRecord, lines.ReuseRecord = -1, true
 	head, err := lines.Read()
-	places, ok := columns(head)
-	if err != nil || !ok {
+	// Find each name of UseHeader in the header, which must have all once and no other.
+	for i := range head {
+		head[i] = strings.ToLower(strings.TrimSpace(head[i]))
+	}
+	var places []int
+	for _, name := range UseHeader() {
+		places = append(places, slices.Index(head, name))
+	}
+	if err != nil || len(head) != len(places) || slices.Contains(places, -1) {
 		r.fail(reject("csv", "header", 0, "want "+strings.Join(UseHeader(), ",")))
 		return
 	}
@@ -202,20 +205,4 @@ func useLines(r *records[Use]) {
 		}
 		r.add(use("csv", cells, offset))
 	}
-}
-
-// columns returns where each name of UseHeader stands in a header that has them
-// all once and no other.
-func columns(head []string) (places []int, ok bool) {
-	for i := range head {
-		head[i] = strings.ToLower(strings.TrimSpace(head[i]))
-	}
-	for _, name := range UseHeader() {
-		place := slices.Index(head, name)
-		if place < 0 {
-			return nil, false
-		}
-		places = append(places, place)
-	}
-	return places, len(head) == len(places)
 }

@@ -72,7 +72,6 @@ func (s *scanner) number(digits int) (n int, ok bool) {
 	return n, true
 }
 
-// day takes a day.
 func (s *scanner) day() (time.Time, bool) {
 	year, ok := s.number(4)
 	if !ok {
@@ -83,7 +82,9 @@ func (s *scanner) day() (time.Time, bool) {
 	case s.skip("W"):
 		return s.ofWeek(year, extended)
 	case s.digits() == 3:
-		return s.ofYear(year)
+		value, _ := s.number(3)
+		t := time.Date(year, time.January, value, 0, 0, 0, 0, time.UTC)
+		return t, t.Year() == year && value > 0
 	}
 	month, ok := s.number(2)
 	if !ok || extended && !s.skip("-") || s.digits() != 2 {
@@ -92,13 +93,6 @@ func (s *scanner) day() (time.Time, bool) {
 	value, _ := s.number(2)
 	t := time.Date(year, time.Month(month), value, 0, 0, 0, 0, time.UTC)
 	return t, int(t.Month()) == month && t.Day() == value
-}
-
-// ofYear takes the number of a day within a year.
-func (s *scanner) ofYear(year int) (time.Time, bool) {
-	value, _ := s.number(3)
-	t := time.Date(year, time.January, value, 0, 0, 0, 0, time.UTC)
-	return t, t.Year() == year && value > 0
 }
 
 // ofWeek takes a week and a day in it, 1 being Monday. The first week of a year is

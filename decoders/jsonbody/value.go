@@ -81,29 +81,11 @@ func (v Value) Float() (float64, bool) {
 // Int returns a whole number, given as a number or as a string of one. A
 // fraction or a number beyond 2^53 is none.
 func (v Value) Int() (int64, bool) {
-	if n, ok := smallInt(v.raw); ok && (v.Kind == Number || v.Kind == String) {
-		return n, true
-	}
 	f, ok := v.Float()
 	if !ok || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
 		return 0, false
 	}
 	return int64(f), true
-}
-
-// smallInt reads up to 15 digits without a sign, which is nearly every number
-// that a sender counts with.
-func smallInt(raw []byte) (n int64, ok bool) {
-	if len(raw) == 0 || len(raw) > 15 {
-		return 0, false
-	}
-	for _, c := range raw {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		n = n*10 + int64(c-'0')
-	}
-	return n, true
 }
 
 // Bool returns true and false, given as such or as a string.

@@ -1,10 +1,10 @@
 package senml
 
 import (
+	"cmp"
 	"encoding/hex"
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/penstock/penstock/decoders"
 )
@@ -25,7 +25,7 @@ func (Decoder) Decode(f *decoders.Frame) (decoders.Result, error) {
 	if f.Encrypted {
 		return decoders.Result{}, &decoders.Error{Format: format, Field: "payload", Offset: -1, Reason: "is encrypted"}
 	}
-	records, err := Parse(f.Payload, frameTime(f))
+	records, err := Parse(f.Payload, cmp.Or(f.SampleTime, f.NetworkTime))
 	var res decoders.Result
 	for _, r := range records {
 		_, key := SplitName(r.Name)
@@ -43,13 +43,6 @@ func (Decoder) Decode(f *decoders.Frame) (decoders.Result, error) {
 
 // NotUsed ends the note about a member that is not known.
 const NotUsed = ": is not known and is not used"
-
-func frameTime(f *decoders.Frame) time.Time {
-	if !f.SampleTime.IsZero() {
-		return f.SampleTime
-	}
-	return f.NetworkTime
-}
 
 // AppendReadings adds the record's readings under the key given. Binary data
 // become the text of their hex digits.

@@ -9,7 +9,9 @@
 package senml
 
 import (
+	"cmp"
 	"errors"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -166,18 +168,13 @@ func (p *parser) field(key string, f *fields) {
 	case "ut": // when the next value is expected
 		p.r.Skip()
 	default:
-		p.skip(key)
-	}
-}
-
-// skip skips a field that is not known; one whose name ends in "_" must be understood.
-func (p *parser) skip(key string) {
-	p.r.Skip()
-	if len(p.unknown) < maxUnknown {
-		p.unknown = append(p.unknown, strconv.Itoa(p.index)+"."+key)
-	}
-	if key != "" && key[len(key)-1] == '_' {
-		p.fail(key, "must be understood and is not known")
+		p.r.Skip()
+		if len(p.unknown) < maxUnknown {
+			p.unknown = append(p.unknown, strconv.Itoa(p.index)+"."+key)
+		}
+		if strings.HasSuffix(key, "_") {
+			p.fail(key, "must be understood and is not known")
+		}
 	}
 }
 
@@ -192,11 +189,19 @@ func (p *parser) value(key string, f *fields) {
 		v.Kind, v.Text = Text, p.text(key)
 	case "vb":
 		v.Kind = Bool
-		if p.boolean(key) {
+		x := p.r.Value()
+		b, ok := x.Bool()
+		if !ok || x.Kind != jsonbody.Bool {
+			p.fail(key, "is not true or false")
+		} else if b {
 			v.Value = 1
 		}
 	case "vd":
-		v.Kind, v.Data = Data, p.data(key)
+		var ok bool
+		v.Kind = Data
+		if v.Data, ok = p.r.Value().Base64(); !ok {
+			p.fail(key, "is not base64")
+		}
 	}
 }
 
@@ -217,19 +222,67 @@ func (p *parser) text(field string) string {
 	return v.String()
 }
 
-func (p *parser) boolean(field string) bool {
-	v := p.r.Value()
-	b, ok := v.Bool()
-	if !ok || v.Kind != jsonbody.Bool {
-		p.fail(field, "is not true or false")
+// resolve makes a record of one record's own fields and the base.
+func (p *parser) resolve(f fields) {
+	record := f.value
+	record.Name = p.base.name + f.name
+	record.Unit = cmp.Or(f.unit, p.base.unit)
+	// Add the base value and the base sum; where only one of the two is there, the other is
+	// zero (section 4.1).
+	switch {
+	case p.base.value == nil:
+	case record.Kind == Number:
+		record.Value += *p.base.value
+	case record.Kind == None && f.sum == nil && f.name != "":
+		record.Kind, record.Value = Number, *p.base.value
 	}
-	return b
+	switch {
+	case p.base.sum == nil || f.sum == nil && record.Kind == None && f.name == "":
+		record.Sum = f.sum
+	case f.sum == nil:
+		record.Sum = p.base.sum
+	default:
+		record.Sum = new(*f.sum + *p.base.sum)
+	}
+	if math.IsInf(record.Value, 0) || record.Sum != nil && math.IsInf(*record.Sum, 0) {
+		p.fail("v", "is beyond what a number can hold")
+	}
+	if record.Kind == None && record.Sum == nil {
+		if f.name != "" {
+			p.fail("v", "is missing, and so are vs, vb, vd and s")
+		}
+		return // a record of base fields alone sets the base
+	}
+	if record.Name == "" {
+		p.fail("n", "is missing, and so is bn")
+		return
+	}
+	record.Time = p.timeOf(p.base.time + f.time)
+	if len(p.records) >= maxRecords {
+		p.fail("", tooMany)
+	}
+	if p.err == nil {
+		record.Unknown, p.unknown = p.unknown, nil
+		p.records = append(p.records, record)
+	}
 }
 
-func (p *parser) data(field string) []byte {
-	b, ok := p.r.Value().Base64()
-	if !ok {
-		p.fail(field, "is not base64")
+// at resolves a time: absolute from 2^28 on, else relative to the reference.
+// Zero is the moment of sending, which is the frame's own time.
+func (p *parser) timeOf(seconds float64) time.Time {
+	const maxSeconds = 253402300799 // the year 9999
+	switch {
+	case seconds == 0:
+		return time.Time{}
+	case seconds > maxSeconds, seconds < -relative:
+		p.fail("t", "is no time")
+		return time.Time{}
+	case seconds >= relative:
+		integer, frac := math.Modf(seconds)
+		return time.Unix(int64(integer), int64(math.Round(frac*1e6))*1e3).UTC()
+	case p.reference.IsZero():
+		return time.Time{}
 	}
-	return b
+	integer, frac := math.Modf(seconds)
+	return p.reference.Add(time.Duration(integer)*time.Second + time.Duration(math.Round(frac*1e6))*time.Microsecond).UTC()
 }

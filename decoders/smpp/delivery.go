@@ -2,7 +2,10 @@ package smpp
 
 import (
 	"encoding/binary"
+	"fmt"
 	"strconv"
+
+	"github.com/penstock/penstock/decoders"
 )
 
 // The longest values of C-octet strings, with their end. deliver_sm allows 21
@@ -57,15 +60,26 @@ func ParseDelivery(pdu []byte) (*Delivery, error) {
 	if int64(h.Length) != int64(len(pdu)) {
 		return nil, fault("command_length", 0, "is "+strconv.FormatUint(uint64(h.Length), 10)+" for a PDU of "+strconv.Itoa(len(pdu))+" octets")
 	}
+	if h.Command != DeliverSM && h.Command != DataSM {
+		return nil, fault("command_id", 4, h.Command.String()+" does not carry a message")
+	}
 	r := reader{pdu: pdu, offset: HeaderLen}
 	d := &Delivery{Header: h}
-	switch h.Command {
-	case DeliverSM:
-		r.deliverSM(d)
-	case DataSM:
-		r.dataSM(d)
-	default:
-		return nil, fault("command_id", 4, h.Command.String()+" does not carry a message")
+	d.ServiceType = r.text("service_type", maxService)
+	d.Source, d.Destination = r.address("source"), r.address("destination")
+	d.ESMClass = r.octet("esm_class")
+	if h.Command == DataSM {
+		d.RegisteredDelivery, d.DataCoding = r.octet("registered_delivery"), r.octet("data_coding")
+	} else {
+		d.ProtocolID = r.octet("protocol_id")
+		r.octet("priority_flag")
+		r.text("schedule_delivery_time", maxTime)
+		r.text("validity_period", maxTime)
+		d.RegisteredDelivery = r.octet("registered_delivery")
+		r.octet("replace_if_present_flag")
+		d.DataCoding = r.octet("data_coding")
+		r.octet("sm_default_msg_id")
+		d.ShortMessage = r.octets("short_message", int(r.octet("sm_length")))
 	}
 	if r.err == nil {
 		r.parameters(d)
@@ -74,26 +88,6 @@ func ParseDelivery(pdu []byte) (*Delivery, error) {
 		return nil, r.err
 	}
 	return d, nil
-}
-
-func (r *reader) deliverSM(d *Delivery) {
-	d.ServiceType = r.text("service_type", maxService)
-	d.Source, d.Destination = r.address("source"), r.address("destination")
-	d.ESMClass, d.ProtocolID = r.octet("esm_class"), r.octet("protocol_id")
-	r.octet("priority_flag")
-	r.text("schedule_delivery_time", maxTime)
-	r.text("validity_period", maxTime)
-	d.RegisteredDelivery = r.octet("registered_delivery")
-	r.octet("replace_if_present_flag")
-	d.DataCoding = r.octet("data_coding")
-	r.octet("sm_default_msg_id")
-	d.ShortMessage = r.octets("short_message", int(r.octet("sm_length")))
-}
-
-func (r *reader) dataSM(d *Delivery) {
-	d.ServiceType = r.text("service_type", maxService)
-	d.Source, d.Destination = r.address("source"), r.address("destination")
-	d.ESMClass, d.RegisteredDelivery, d.DataCoding = r.octet("esm_class"), r.octet("registered_delivery"), r.octet("data_coding")
 }
 
 // reader reads the fields of a PDU and keeps the first error.
@@ -185,4 +179,58 @@ func (r *reader) list() (list []Parameter) {
 		list = append(list, p)
 	}
 	return list
+}
+
+// HeaderLen is the length of a PDU's header, in octets.
+const HeaderLen = 16
+
+// Command is a command_id (5.1.2.1).
+type Command uint32
+
+// The commands between an SMSC and an ESME. An answer has the highest bit set.
+const (
+	GenericNack       Command = 0x80000000
+	BindReceiver      Command = 0x00000001
+	BindTransmitter   Command = 0x00000002
+	SubmitSM          Command = 0x00000004
+	Unbind            Command = 0x00000006
+	DeliverSM         Command = 0x00000005
+	BindTransceiver   Command = 0x00000009
+	EnquireLink       Command = 0x00000015
+	AlertNotification Command = 0x00000102
+	DataSM            Command = 0x00000103
+)
+
+// Response reports whether the command answers another.
+func (c Command) Response() bool { return c&0x80000000 != 0 }
+
+// Answer is the command that answers this one.
+func (c Command) Answer() Command { return c | 0x80000000 }
+
+func (c Command) String() string { return fmt.Sprintf("0x%08X", uint32(c)) }
+
+// Header is the beginning of every PDU.
+type Header struct {
+	Length   uint32 // of the whole PDU, in octets
+	Command  Command
+	Status   uint32
+	Sequence uint32
+}
+
+// ParseHeader reads the first 16 octets of a PDU. Whether its length is the
+// PDU's is for who knows where the PDU ends.
+func ParseHeader(pdu []byte) (Header, error) {
+	if len(pdu) < HeaderLen {
+		return Header{}, fault("command_length", len(pdu), "ends within the header")
+	}
+	return Header{
+		Length:   binary.BigEndian.Uint32(pdu),
+		Command:  Command(binary.BigEndian.Uint32(pdu[4:])),
+		Status:   binary.BigEndian.Uint32(pdu[8:]),
+		Sequence: binary.BigEndian.Uint32(pdu[12:]),
+	}, nil
+}
+
+func fault(field string, offset int, reason string) error {
+	return &decoders.Error{Format: "smpp", Field: field, Offset: offset, Reason: reason}
 }

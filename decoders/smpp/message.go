@@ -121,3 +121,50 @@ func (d *Delivery) Segment() (Segment, bool) {
 	}
 	return Segment{Reference: binary.BigEndian.Uint16(reference), Total: total, Number: number}, true
 }
+
+// Coding is the encoding of a text.
+type Coding int
+
+// The codings. Default is the SMSC's own alphabet, which the carrier says
+// outside the protocol.
+const (
+	Default Coding = iota
+	ASCII
+	Latin1   // ISO 8859-1
+	Cyrillic // ISO 8859-5
+	Hebrew   // ISO 8859-8
+	UCS2
+	Octets // data, or text in a coding that is not known
+)
+
+// CodingOf reads a data_coding: SMPP's own values (5.2.19), and those of a
+// handset's data coding scheme (TS 23.038, 4) that SMSCs pass on: 0x10 to 0x1F
+// with a message class, 0xC0 to 0xEF waiting messages, 0xF0 to 0xFF classes.
+func CodingOf(dataCoding byte) Coding {
+	switch {
+	case dataCoding < 0x09:
+		return [...]Coding{Default, ASCII, Octets, Latin1, Octets, Octets, Cyrillic, Hebrew, UCS2}[dataCoding]
+	case dataCoding < 0x10:
+		return Octets
+	case dataCoding < 0x20: // bits 3 and 2
+		return [...]Coding{Default, Octets, UCS2, Octets}[dataCoding>>2&3]
+	case dataCoding >= 0xF0 && dataCoding&0x04 != 0:
+		return Octets
+	case dataCoding >= 0xF0, dataCoding >= 0xC0 && dataCoding < 0xE0:
+		return Default
+	case dataCoding >= 0xE0:
+		return UCS2
+	}
+	return Octets
+}
+
+// Alphabet is the encoding of an SMSC for text of data_coding 0, its default alphabet. It is
+// agreed with the carrier, outside the protocol. Empty means AlphabetGSM7.
+type Alphabet string
+
+// The default alphabets of SMSCs.
+const (
+	AlphabetGSM7   Alphabet = "gsm7"        // a septet in each octet, as nearly all do
+	AlphabetPacked Alphabet = "gsm7-packed" // septets packed as on the air
+	AlphabetLatin1 Alphabet = "latin1"      // ISO 8859-1
+)

@@ -2,6 +2,7 @@ package sms
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/penstock/penstock/decoders"
@@ -38,20 +39,15 @@ func NewAlphabet() *Alphabet {
 		}
 		code++
 	}
-	for code, r := range extension() {
+	for code, r := range map[byte]rune{ // the extension table; page break is a form feed
+		0x0A: '\f', 0x14: '^', 0x28: '{', 0x29: '}', 0x2F: '\\',
+		0x3C: '[', 0x3D: '~', 0x3E: ']', 0x40: '|', 0x65: '€',
+	} {
 		a.ext[code] = r
 		a.codes[r] = []byte{escape, code}
 	}
 	a.national = newNational(&a.char, &a.ext)
 	return a
-}
-
-// extension is the extension table; page break is a form feed.
-func extension() map[byte]rune {
-	return map[byte]rune{
-		0x0A: '\f', 0x14: '^', 0x28: '{', 0x29: '}', 0x2F: '\\',
-		0x3C: '[', 0x3D: '~', 0x3E: ']', 0x40: '|', 0x65: '€',
-	}
 }
 
 // Decode reads 7-bit text, one septet per octet. An escape before a character
@@ -122,3 +118,81 @@ func (a *Alphabet) Fits(text string) bool {
 	}
 	return true
 }
+
+// Unpack spreads packed 7-bit text (TS 23.038, 6.1.2.1) to one septet per octet. before is
+// the number of octets of user data header before data: the text begins at the next septet's
+// border behind them.
+//
+// The number of septets follows from the octets only. Where seven bits are
+// left over, they are taken for padding if they are zero, which could also be
+// the character @, or a carriage return, as 6.1.2.3.1 pads.
+func Unpack(data []byte, headerOctets int) []byte {
+	const bits = 7
+	offset := (bits - headerOctets*8%bits) % bits // the fill bits
+	if offset > len(data)*8 {
+		return nil
+	}
+	buf := make([]byte, 0, (len(data)*8-offset)/bits)
+	for ; offset+bits <= len(data)*8; offset += bits {
+		v := uint16(data[offset/8])
+		if offset/8+1 < len(data) {
+			v |= uint16(data[offset/8+1]) << 8
+		}
+		buf = append(buf, byte(v>>(offset%8))&0x7F)
+	}
+	if lastIndex := len(buf) - 1; offset == len(data)*8 && lastIndex >= 0 && (buf[lastIndex] == 0 || buf[lastIndex] == '\r') {
+		buf = buf[:lastIndex]
+	}
+	return buf
+}
+
+// Pack packs septets, one in each octet, as on the air (TS 23.038, 6.1.2.1). before is the
+// number of octets of user data header before them. Seven bits that are left over are a
+// carriage return (6.1.2.3.1): zeros would be an @.
+func Pack(septets []byte, headerOctets int) []byte {
+	const bits = 7
+	offset := (bits - headerOctets*8%bits) % bits // the fill bits
+	end := offset + bits*len(septets)
+	if end%8 == 1 && len(septets) > 0 {
+		septets = append(septets[:len(septets):len(septets)], '\r')
+	}
+	buf := make([]byte, (end+7)/8)
+	for _, c := range septets {
+		v := uint16(c&0x7F) << (offset % 8)
+		buf[offset/8] |= byte(v)
+		if offset/8+1 < len(buf) {
+			buf[offset/8+1] |= byte(v >> 8)
+		}
+		offset += bits
+	}
+	return buf
+}
+
+// Limits of an originator (TS 23.040, 9.1.2.5): digits of a number, characters of
+// a name.
+const (
+	maxOriginatorDigits = 15
+	maxOriginatorName   = 11
+)
+
+// IsOriginator reports whether phones can show a text as the originator of a
+// message: 1 to 15 digits, with or without a plus sign, or 1 to 11 characters of the
+// alphabet.
+func (a *Alphabet) IsOriginator(text string) bool {
+	if digits := NormalizeOriginator(text); digits != "" && isDigits(digits) {
+		return len(digits) <= maxOriginatorDigits
+	}
+	return utf8.RuneCountInString(text) <= maxOriginatorName && strings.TrimSpace(text) != "" &&
+		!strings.ContainsFunc(text, unicode.IsControl) && a.Fits(text)
+}
+
+// NormalizeOriginator returns a number without its plus sign, and any other
+// originator as it is.
+func NormalizeOriginator(originator string) string {
+	if digits, ok := strings.CutPrefix(originator, "+"); ok && digits != "" && isDigits(digits) {
+		return digits
+	}
+	return originator
+}
+
+func isDigits(s string) bool { return strings.Trim(s, "0123456789") == "" }

@@ -36,7 +36,10 @@ func ParseHex(data, udh string, encoding int) (Octets, error) {
 		return Octets{}, err
 	}
 	if o.Header, err = ParseUDH(raw); err != nil {
-		return Octets{}, inField("udh", err)
+		if e, ok := errors.AsType[*decoders.Error](err); ok {
+			err = refuse("udh", e.Offset, e.Reason)
+		}
+		return Octets{}, err
 	}
 	if o.Data, err = unhex("data", data); err != nil {
 		return Octets{}, err
@@ -73,33 +76,21 @@ func (o Octets) check() error {
 	if len(o.Data) == 0 && len(o.Header) == 0 {
 		return refuse("data", 0, "is empty")
 	}
-	if err := o.checkData(); err != nil {
-		return err
-	}
-	return o.checkRoom()
-}
-
-// checkData refuses octets that the coding does not define. An escape before an escape is
-// reserved for a further table (TS 23.038, 6.2.1.1) that is not defined yet.
-func (o Octets) checkData() error {
+	// Refuse octets that the coding does not define. An escape before an escape is reserved
+	// for a further table (TS 23.038, 6.2.1.1) that is not defined yet.
 	if o.Coding == UCS2 && len(o.Data)%2 != 0 {
 		return refuse("data", len(o.Data)-1, "has an odd number of octets")
 	}
-	if o.Coding != GSM {
-		return nil
+	if o.Coding == GSM {
+		if i := slices.IndexFunc(o.Data, func(c byte) bool { return c > 0x7F }); i >= 0 {
+			return refuse("data", i, "octet above 0x7F in 7-bit text")
+		}
+		if i := bytes.Index(o.Data, []byte{escape, escape}); i >= 0 {
+			return refuse("data", i, "escape before an escape")
+		}
 	}
-	if i := slices.IndexFunc(o.Data, func(c byte) bool { return c > 0x7F }); i >= 0 {
-		return refuse("data", i, "octet above 0x7F in 7-bit text")
-	}
-	if i := bytes.Index(o.Data, []byte{escape, escape}); i >= 0 {
-		return refuse("data", i, "escape before an escape")
-	}
-	return nil
-}
-
-// checkRoom finds a header that is too long for the data to go beside it, each
-// part with at least one character.
-func (o Octets) checkRoom() error {
+	// Refuse a header that is too long for the data to go beside it, each part with at least
+	// one character.
 	const character = 4 // octets of a surrogate pair, the longest
 	header := len(o.Header.Append(nil))
 	if len(o.Data) <= room(o.Coding, header) {
@@ -127,12 +118,4 @@ func unhex(field, s string) ([]byte, error) {
 		return nil, refuse(field, start+len(digits)-1, "odd number of hexadecimal digits")
 	}
 	return hex.DecodeString(digits)
-}
-
-// within puts an error of the header's reader under this package's field.
-func inField(field string, err error) error {
-	if e, ok := errors.AsType[*decoders.Error](err); ok {
-		return refuse(field, e.Offset, e.Reason)
-	}
-	return err
 }

@@ -72,20 +72,12 @@ func (s *Segmenter) encode(text string, fitsSevenBit func(string) bool) ([]byte,
 	if code, err := s.alphabet.Encode(text); err == nil && (fitsSevenBit == nil || fitsSevenBit(text)) {
 		return code, GSM, nil
 	}
-	if i := broken(text); i >= 0 {
-		return nil, 0, refuse("message", i, "is not UTF-8")
-	}
-	return EncodeUCS2(text), UCS2, nil
-}
-
-// broken returns the offset of the first invalid UTF-8, -1 if there is none.
-func broken(text string) int {
 	for i, r := range text {
 		if r == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD") {
-			return i
+			return nil, 0, refuse("message", i, "is not UTF-8")
 		}
 	}
-	return -1
+	return EncodeUCS2(text), UCS2, nil
 }
 
 // read gives parts of text the text that their data is.

@@ -99,7 +99,8 @@ func history(v any) ([]sample, bool) {
 	named := map[string]bool{} // those without a time
 	for _, element := range list {
 		m, _ := element.(map[string]any)
-		s, ok := sampled(m)
+		t, timed, ok := CutTime(m)
+		s := sample{t, timed}
 		if name := variable(m); !ok && name != "" && !named[name] {
 			named[name] = true
 			s, ok = sample{values: byVariable(m)}, true
@@ -110,12 +111,6 @@ func history(v any) ([]sample, bool) {
 		samples = append(samples, s)
 	}
 	return samples, len(samples) > 0
-}
-
-// sampled takes the time out of an object.
-func sampled(m map[string]any) (sample, bool) {
-	t, remaining, ok := CutTime(m)
-	return sample{t, remaining}, ok
 }
 
 // timeNames returns the members of an object that hold its time.

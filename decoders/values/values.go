@@ -8,7 +8,9 @@
 package values
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -37,15 +39,8 @@ func Append(res *decoders.Result, key string, v any) {
 	w := walk{res: res, visits: maxVisits}
 	w.value(key, v, 0)
 	if w.visits < 0 {
-		res.Excess = fmt.Sprintf("%s: a frame may give %d readings, the rest is left out", orTop(key), MaxReadings)
+		res.Excess = fmt.Sprintf("%s: a frame may give %d readings, the rest is left out", cmp.Or(key, "the object"), MaxReadings)
 	}
-}
-
-func orTop(key string) string {
-	if key == "" {
-		return "the object"
-	}
-	return key
 }
 
 type walk struct {
@@ -68,7 +63,11 @@ func (w *walk) value(key string, v any, depth int) {
 	case string:
 		w.text(key, v)
 	case bool:
-		w.number(key, truth(v))
+		n := 0.0
+		if v {
+			n = 1
+		}
+		w.number(key, n)
 	case map[string]any:
 		w.object(key, v, depth)
 	case []any:
@@ -92,12 +91,7 @@ func (w *walk) object(key string, m map[string]any, depth int) {
 	if !w.deeper(key, depth) {
 		return
 	}
-	names := make([]string, 0, len(m))
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(m)) {
 		w.value(join(key, name), m[name], depth+1)
 	}
 }
@@ -162,13 +156,6 @@ func (w *walk) add(r decoders.Reading) {
 	default:
 		w.res.Readings = append(w.res.Readings, r)
 	}
-}
-
-func truth(b bool) float64 {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 func number(v any) (float64, bool) {

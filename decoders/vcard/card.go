@@ -76,7 +76,11 @@ func (c Card) Encode(v Version) ([]byte, error) {
 	w.phone("work", c.Work)
 	w.phone("fax", c.Fax)
 	w.email(c.Email)
-	w.birthDate(c.BirthDate)
+	if date, ok := parseDate(c.BirthDate); ok && v == V40 {
+		w.line("BDAY:" + date.Format("20060102")) // 4.0 has the basic format only
+	} else if ok {
+		w.line("BDAY:" + date.Format(time.DateOnly))
+	}
 	w.text("NOTE", c.Note)
 	w.line("END:VCARD")
 	return w.buf, nil

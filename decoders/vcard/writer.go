@@ -3,7 +3,6 @@ package vcard
 import (
 	"fmt"
 	"strings"
-	"time"
 	"unicode/utf8"
 )
 
@@ -61,23 +60,18 @@ func escaped(text string) string {
 // phone writes a number of one type. 4.0 wants a URI where the number is global
 // (RFC 3966: + and digits, with separators); others stay text.
 func (w *writer) phone(kind, number string) {
+	digits, isGlobal := strings.CutPrefix(number, "+")
 	switch {
 	case number == "":
 	case w.version == V21:
 		w.old("TEL;"+strings.ToUpper(kind), number)
 	case w.version == V30:
 		w.line("TEL;TYPE=" + strings.ToUpper(kind) + ":" + escaped(number))
-	case global(number):
+	case isGlobal && digits != "" && strings.Trim(digits, "0123456789-.() ") == "" && digits[0] >= '0' && digits[0] <= '9':
 		w.line("TEL;VALUE=uri;TYPE=" + kind + ":tel:" + strings.ReplaceAll(number, " ", "-"))
 	default:
 		w.line("TEL;TYPE=" + kind + ":" + escaped(number))
 	}
-}
-
-// global reports a number that can be written as a tel URI.
-func global(number string) bool {
-	digits, found := strings.CutPrefix(number, "+")
-	return found && digits != "" && strings.Trim(digits, "0123456789-.() ") == "" && digits[0] >= '0' && digits[0] <= '9'
 }
 
 func (w *writer) email(address string) {
@@ -89,18 +83,6 @@ func (w *writer) email(address string) {
 		w.line("EMAIL;TYPE=INTERNET:" + escaped(address))
 	default:
 		w.line("EMAIL:" + escaped(address))
-	}
-}
-
-// birthDate writes a date that was checked: 4.0 has the basic format only.
-func (w *writer) birthDate(s string) {
-	date, ok := parseDate(s)
-	switch {
-	case !ok:
-	case w.version == V40:
-		w.line("BDAY:" + date.Format("20060102"))
-	default:
-		w.line("BDAY:" + date.Format(time.DateOnly))
 	}
 }
 

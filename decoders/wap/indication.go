@@ -33,70 +33,40 @@ const (
 // contentTypeSI is application/vnd.wap.sic as a well-known value.
 const contentTypeSI = 0x2E | 0x80
 
-// beginnings of href have tokens of their own, the longest first.
-func beginnings() []token {
-	return []token{{"https://www.", 0x0F}, {"http://www.", 0x0D}, {"https://", 0x0E}, {"http://", 0x0C}, {"", 0x0B}}
-}
-
-// endings are the attribute values that a token stands for.
-func endings() []token {
-	return []token{{".com/", 0x85}, {".edu/", 0x86}, {".net/", 0x87}, {".org/", 0x88}}
-}
-
-type token struct {
-	text string
-	code byte
-}
-
 // Message is the indication as a push to port 2948; transaction is an id that
 // the phone does not use.
 //
 // It returns a decoders.Error with format "si" and field "url" or "title".
 func (s Indication) Message(transaction byte) (sms.Octets, error) {
-	body, err := s.wbxml()
-	if err != nil {
+	if err := checkAddress("si", "url", s.URL); err != nil {
 		return sms.Octets{}, err
 	}
-	return push(transaction, []byte{contentTypeSI}, body), nil
-}
-
-func (s Indication) wbxml() ([]byte, error) {
-	if err := checkAddress("si", "url", s.URL); err != nil {
-		return nil, err
-	}
 	if err := checkText("si", "title", s.Title, true); err != nil {
-		return nil, err
+		return sms.Octets{}, err
 	}
-	buf := []byte{wbxmlVersion, publicID, charsetUTF8, 0, tagSI, tagIndication}
-	buf = appendHref(buf, s.URL)
-	buf = append(buf, end)
-	if s.Title != "" {
-		buf = appendString(buf, s.Title)
+	type token struct {
+		text string
+		code byte
 	}
-	return append(buf, end, end), nil
-}
-
-// appendHref writes the attribute with the tokens that shorten it.
-func appendHref(dst []byte, url string) []byte {
-	for _, b := range beginnings() {
-		if remaining, ok := strings.CutPrefix(url, b.text); ok {
-			return appendValue(append(dst, b.code), remaining)
+	body := []byte{wbxmlVersion, publicID, charsetUTF8, 0, tagSI, tagIndication}
+	// Write the attribute href with the tokens that shorten it: for its beginning, the
+	// longest first, and for its first ending of a host.
+	address := s.URL
+	for _, t := range []token{{"https://www.", 0x0F}, {"http://www.", 0x0D}, {"https://", 0x0E}, {"http://", 0x0C}, {"", 0x0B}} {
+		if remaining, ok := strings.CutPrefix(address, t.text); ok {
+			body, address = append(body, t.code), remaining
+			break
 		}
 	}
-	return dst // not reached: the last beginning is empty
-}
-
-// appendValue writes a value, with a token for its first ending of a host.
-func appendValue(dst []byte, value string) []byte {
-	for _, e := range endings() {
-		prefix, suffix, found := strings.Cut(value, e.text)
-		if !found {
-			continue
+	for _, t := range []token{{".com/", 0x85}, {".edu/", 0x86}, {".net/", 0x87}, {".org/", 0x88}} {
+		if host, path, found := strings.Cut(address, t.text); found {
+			body, address = append(appendString(body, host), t.code), path
+			break
 		}
-		dst = append(appendString(dst, prefix), e.code)
-		return appendString(dst, suffix)
 	}
-	return appendString(dst, value)
+	body = append(appendString(body, address), end)
+	body = append(appendString(body, s.Title), end, end)
+	return push(transaction, []byte{contentTypeSI}, body), nil
 }
 
 // appendString writes an inline string; nothing for an empty one.

@@ -60,10 +60,6 @@ const (
 	lengthQuote     = 0x1F
 )
 
-// mmsHeaders are the push's: the content type application/vnd.wap.mms-message
-// and X-Wap-Application-Id mms.ua, as well-known values.
-func mmsHeaders() []byte { return []byte{0x3E | 0x80, 0x2F | 0x80, 0x04 | 0x80} }
-
 // Message is the notification as a push to port 2948; transaction is the push's
 // own id, which the phone does not use.
 //
@@ -73,7 +69,10 @@ func (n Notification) Message(transaction byte) (sms.Octets, error) {
 	if err := n.check(); err != nil {
 		return sms.Octets{}, err
 	}
-	return push(transaction, mmsHeaders(), n.body()), nil
+	// The content type application/vnd.wap.mms-message and X-Wap-Application-Id mms.ua, as
+	// well-known values.
+	headers := []byte{0x3E | 0x80, 0x2F | 0x80, 0x04 | 0x80}
+	return push(transaction, headers, n.body()), nil
 }
 
 func (n Notification) check() error {

@@ -1,11 +1,15 @@
 package javascript
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"reflect"
+	"regexp"
 	"strings"
 
 	"github.com/dop251/goja/ast"
+	"github.com/dop251/goja/file"
 	"github.com/dop251/goja/parser"
 )
 
@@ -93,4 +97,127 @@ func offsetOf(text []byte, line, column int) int {
 		}
 	}
 	return -1
+}
+
+// propertyEscape matches \p{…} and \P{…} behind an even number of backslashes.
+var propertyEscape = regexp.MustCompile(`(?:^|[^\\])(?:\\\\)*\\[pP]\{`)
+
+// unsupported refuses regular expressions with Unicode property escapes: the interpreter
+// reads \p{L} as the letters p{L}, so that the codec would give wrong values. Patterns
+// that a codec builds at run time are not seen here (docs/decoders.md).
+func unsupported(tree *ast.Program) error {
+	var err error
+	visit(reflect.ValueOf(tree.Body), map[any]bool{}, func(literal *ast.RegExpLiteral) {
+		if err == nil && strings.ContainsAny(literal.Flags, "uv") && propertyEscape.MatchString(literal.Pattern) {
+			p := tree.File.Position(int(literal.Idx) - tree.File.Base())
+			err = errorAt(p.Line, p.Column, `Unicode property escapes (\p{…}) are not supported in regular expressions`)
+		}
+	})
+	return err
+}
+
+// visit calls found with each regular expression below a node. The parser has no visitor
+// of its own; seen holds the nodes that stand in more than one list.
+func visit(v reflect.Value, seen map[any]bool, found func(*ast.RegExpLiteral)) {
+	switch v.Kind() {
+	case reflect.Interface:
+		visit(v.Elem(), seen, found)
+	case reflect.Pointer:
+		if v.IsNil() || v.Type() == reflect.TypeFor[*file.File]() || seen[v.Interface()] {
+			return
+		}
+		seen[v.Interface()] = true
+		if literal, ok := v.Interface().(*ast.RegExpLiteral); ok {
+			found(literal)
+		}
+		visit(v.Elem(), seen, found)
+	case reflect.Slice:
+		for i := range v.Len() {
+			visit(v.Index(i), seen, found)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				visit(v.Field(i), seen, found)
+			}
+		}
+	}
+}
+
+// maxKeywords is the largest number of imports and exports of a module; each costs a run of
+// the parser, which together may read maxParsed bytes.
+const (
+	maxKeywords = 40
+	maxParsed   = 10 << 20
+)
+
+// esm is a place in the text of an ES module.
+type esm struct {
+	text    []byte
+	offset  int
+	aliases map[string]string
+}
+
+func (e *esm) word(w string) bool {
+	remaining := e.text[e.offset:]
+	return bytes.HasPrefix(remaining, []byte(w)) && (len(remaining) == len(w) || !identifierByte(remaining[len(w)]))
+}
+
+func identifierByte(c byte) bool {
+	return c == '_' || c == '$' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c >= 0x80
+}
+
+// blank writes spaces, which keep every place in the source as it was.
+func (e *esm) blank(length int) {
+	for i := e.offset; i < e.offset+length; i++ {
+		if e.text[i] != '\n' && e.text[i] != '\r' {
+			e.text[i] = ' '
+		}
+	}
+}
+
+// defaulted is the variable for the value of "export default"; it is as long as the words it
+// stands for.
+const (
+	defaulted     = "exports.d="
+	defaultMember = "d"
+)
+
+// export blanks the keyword, the list of "export {…}", or turns the value of
+// "export default" into a member of exports.
+func (e *esm) export() {
+	remaining := string(e.text[e.offset:])
+	if named := regexp.MustCompile(`^export\s+default\s+((async\s+)?function\s*\*?\s*[\w$]+|class\s+[\w$]+)`).FindString(remaining); named != "" {
+		name := named[strings.LastIndexAny(named, " \t\r\n*")+1:]
+		e.aliases["default"] = name
+		e.blank(strings.Index(named, "default") + len("default"))
+		return
+	}
+	if value := regexp.MustCompile(`^export\s+default\b`).FindString(remaining); value != "" {
+		e.blank(len(value))
+		copy(e.text[e.offset+len(value)-len(defaulted):], defaulted)
+		return
+	}
+	if list := regexp.MustCompile(`^export\s*\{([^{}]*)\}[ \t]*;?`).FindStringSubmatch(remaining); list != nil {
+		e.list(list[1])
+		e.blank(len(list[0]))
+		return
+	}
+	e.blank(len("export"))
+}
+
+// list keeps the names that "a as b" gives.
+func (e *esm) list(names string) {
+	for name := range strings.SplitSeq(names, ",") {
+		if words := strings.Fields(name); len(words) == 3 && words[1] == "as" {
+			e.aliases[words[2]] = words[0]
+		}
+	}
+}
+
+// imports blanks an import of the module buffer, whose Buffer is there anyway.
+func (e *esm) imports() bool {
+	line := regexp.MustCompile(`^import\b[^;'"]*['"](node:)?buffer['"][ \t]*;?`).FindString(string(e.text[e.offset:]))
+	e.blank(len(line))
+	return line != ""
 }
