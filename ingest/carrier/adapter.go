@@ -40,7 +40,9 @@ func Adapters() map[string]Adapter {
 		})
 	}
 	return map[string]Adapter{
-		"json":    {Parse: read(parseJSON), Answer: answerID},
+		"json": {Parse: read(parseJSON), Answer: func(c *fiber.Ctx, id string) error {
+			return c.JSON(fiber.Map{"data": fiber.Map{"id": id}}) // of the event
+		}},
 		"kannel":  {Parse: read(parseKannel), Answer: empty},
 		"twilio":  {Parse: fields(parseTwilio), Verify: verifyTwilio, Answer: answerXML("text/xml; charset=utf-8")},
 		"vonage":  {Parse: fields(parseVonage), Verify: verifyVonage, Answer: empty},
@@ -49,11 +51,6 @@ func Adapters() map[string]Adapter {
 		"sinch":   {Parse: fields(parseSinch), Verify: verifySinch, Answer: empty},
 		"android": {Parse: read(parseAndroid), Verify: verifyAndroid, Answer: empty},
 	}
-}
-
-// answerID answers with the id of the event.
-func answerID(c *fiber.Ctx, id string) error {
-	return c.JSON(fiber.Map{"data": fiber.Map{"id": id}})
 }
 
 // empty answers 200 without a body; SendStatus would write "OK", which Kannel would send

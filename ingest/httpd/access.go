@@ -45,7 +45,6 @@ func (r *requestContext) extend(d time.Duration) {
 	r.timer.Reset(d)
 }
 
-// end ends the context.
 func (r *requestContext) end() {
 	r.timer.Stop()
 	r.cancel()
@@ -81,7 +80,6 @@ func RequestID(ctx context.Context) string {
 	return id
 }
 
-// nextID returns a new request id.
 func (o *Options) nextID() string { return o.Seed + strconv.FormatUint(o.count.Add(1), 36) }
 
 // maxRequestID is the length of the longest id that is taken from a request.

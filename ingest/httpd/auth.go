@@ -86,7 +86,6 @@ func NewAuth(d AuthDeps) *Auth {
 // their own.
 func (a *Auth) Guesses() *Guesses { return a.guesses }
 
-// forget clears the token cache.
 func (a *Auth) forget() {
 	a.cache.Store(new(sync.Map))
 	a.size.Store(0)
@@ -209,7 +208,6 @@ func admit(c *fiber.Ctx, scope account.Scope, s Style, token account.Token, err 
 // adminKey marks a request of the administrator.
 type adminKey struct{}
 
-// authenticated reports whether a request is authenticated.
 func authenticated(c *fiber.Ctx) bool {
 	return c.Locals(principalKey{}) != nil || c.Locals(adminKey{}) != nil
 }
@@ -234,7 +232,6 @@ func byTokenText(text string) credential {
 	return credential{sum: sha256.Sum256([]byte(text)), text: text}
 }
 
-// find looks up the token in the store.
 func (t credential) find(ctx context.Context, tokens Tokens) (account.Token, error) {
 	if t.source != "" {
 		return tokens.TokenBySource(ctx, t.source)

@@ -90,7 +90,6 @@ func (r *requestState) enter(k Kind) {
 	}
 }
 
-// setDeadline has the context of the request end after a time from now on.
 func (r *requestState) setDeadline(d time.Duration) {
 	r.lasts = d
 	r.ctx.extend(d)
@@ -104,7 +103,6 @@ func (r *requestState) end() {
 	}
 }
 
-// release returns what the request used.
 func (r *requestState) release() {
 	r.releaseSlot()
 	if !r.streamed {

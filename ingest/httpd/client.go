@@ -24,7 +24,6 @@ func ClientAddr(c *fiber.Ctx) netip.Addr {
 // ClientIP returns the address that a request comes from, as text.
 func ClientIP(c *fiber.Ctx) string { return clientIP(c).String() }
 
-// clientIP is the address that a request comes from.
 func clientIP(c *fiber.Ctx) netip.Addr {
 	addr, _ := netip.AddrFromSlice(c.Context().RemoteIP())
 	addr = addr.Unmap()

@@ -174,7 +174,6 @@ func Waiting(c *fiber.Ctx) {
 	}
 }
 
-// acquire takes a slot for the request.
 func (r *requestState) acquire(c *fiber.Ctx) error {
 	if reason := r.limits.kinds[r.kind].acquire(r.account); reason != "" {
 		return r.refuse(c, r.kind.String(), reason)

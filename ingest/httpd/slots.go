@@ -162,7 +162,6 @@ func (s *slots) reserve(acct relay.AccountID, n int64) reason {
 	return cause
 }
 
-// unreserve gives n bytes back.
 func (s *slots) unreserve(acct relay.AccountID, n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

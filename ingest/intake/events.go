@@ -179,7 +179,6 @@ func (i *Intake) scan(ctx context.Context, s Search, read func(context.Context, 
 	}
 }
 
-// event returns the event of a record.
 func (i *Intake) event(r journal.Record, m event.Status) (event.Event, Item) {
 	it, err := i.item(r)
 	e := event.Event{

@@ -70,7 +70,6 @@ func (i *Intake) parse(items []Item) (parsed []Item, keys []uint64, unread []Ite
 	return parsed, keys, unread, statuses
 }
 
-// process calls the processor.
 func (i *Intake) process(ctx context.Context, items []Item) (statuses []event.Status, err error) {
 	err = i.recovered(func() (err error) {
 		statuses, err = i.processor.process(ctx, items)
@@ -165,7 +164,6 @@ func (i *Intake) recordOutage(err error) {
 	}
 }
 
-// quarantine returns the status of an item that failed.
 func quarantine(it Item, err error) event.Status {
 	return it.Status(event.Quarantined, ClipReason(err.Error()))
 }
@@ -244,7 +242,6 @@ func (i *Intake) completeFinal(ctx context.Context, earlier []*batch, items []It
 	return i.processAll(ctx, nil, provisional)
 }
 
-// beginSpans begins the spans of entries that are processed.
 func (i *Intake) beginSpans(items []Item) {
 	if i.options.Tracer == nil {
 		return

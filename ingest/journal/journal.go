@@ -112,7 +112,6 @@ func (o Options) withDefaults() (Options, error) {
 // deleted a segment at a time, so it is the time by which one may be deleted earlier.
 func (o Options) segmentAge() time.Duration { return o.Retention / 10 }
 
-// sweepInterval is the time between two calls of Sweep.
 func (o Options) sweepInterval() time.Duration {
 	return min(time.Minute, max(o.Retention/20, time.Millisecond))
 }

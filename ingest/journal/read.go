@@ -1,10 +1,12 @@
 package journal
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 )
 
@@ -83,4 +85,178 @@ func (l *Log) indexedBefore(seq uint64) (uint64, bool) {
 		}
 	}
 	return 0, false
+}
+
+// window is the number of bytes that a cursor reads at once.
+const window = 64 << 10
+
+func isEOF(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
+
+// cursor reads durable records in order, with its own file descriptor. Not safe for
+// concurrent use.
+type cursor struct {
+	log *Log
+	seq uint64 // the next record returned has this sequence or a later one
+
+	seg      *segment
+	f        file
+	off, end int64 // the position in seg, and the end of its durable data
+	win      []byte
+	winOff   int64
+	expect   uint64 // the sequence that must come next; 0 after a bad range
+}
+
+func (c *cursor) close() {
+	if c.f != nil {
+		_ = c.f.Close()
+	}
+	c.f, c.seg, c.win = nil, nil, c.win[:0]
+}
+
+func (c *cursor) moveTo(seq uint64) {
+	if seq != c.seq {
+		c.close()
+		c.seq, c.off, c.end = seq, 0, 0
+	}
+}
+
+// next returns the next durable record; io.EOF means that there is none yet.
+// It skips damaged ranges and reports them as gaps.
+func (c *cursor) readNext() (Record, error) {
+	for examined := false; ; {
+		if c.seg == nil || c.off >= c.end {
+			if err := c.locate(); err != nil {
+				return Record{}, err
+			}
+		}
+		rec, n, err := c.parse()
+		if bad := damage(""); errors.As(err, &bad) {
+			if err := c.skipDamaged(bad, &examined); err != nil {
+				return Record{}, err
+			}
+			continue
+		}
+		if err != nil {
+			return Record{}, fmt.Errorf("journal: read segment: %w", err)
+		}
+		c.off, c.expect = c.off+int64(n), rec.Seq+1
+		if rec.Seq < c.seq {
+			continue
+		}
+		c.seq = rec.Seq + 1
+		rec.Payload = bytes.Clone(rec.Payload)
+		return rec, nil
+	}
+}
+
+// locate finds the segment that holds c.seq, or the next record there is.
+func (c *cursor) locate() error {
+	for {
+		s, entry, end, err := c.log.find(c.seq)
+		if err != nil {
+			return err
+		}
+		if s == c.seg {
+			if c.end = end; c.off >= end {
+				return fmt.Errorf("journal: read segment %s: no record %d", s, c.seq)
+			}
+			return nil
+		}
+		f, err := c.log.o.disk.Open(c.log.path(s), os.O_RDONLY)
+		if errors.Is(err, os.ErrNotExist) && c.log.dropped(s) {
+			continue // the retention deleted it meanwhile
+		}
+		if err != nil {
+			return fmt.Errorf("journal: open segment: %w", err)
+		}
+		c.close()
+		c.seg, c.f, c.off, c.expect, c.end = s, f, entry.off, entry.seq, end
+		return nil
+	}
+}
+
+// find returns the first segment with seq or a later record, the position at which to
+// begin reading, and the end of its durable data.
+func (l *Log) find(seq uint64) (s *segment, entry indexEntry, end int64, err error) {
+	l.state.RLock()
+	defer l.state.RUnlock()
+	i, _ := slices.BinarySearchFunc(l.segments, seq, func(s *segment, seq uint64) int {
+		if s.lastSeq < seq {
+			return -1
+		}
+		return 1
+	})
+	for ; i < len(l.segments); i++ {
+		if s := l.segments[i]; !s.empty() && s.lastSeq >= seq {
+			return s, s.seek(seq), s.size, nil
+		}
+	}
+	return nil, indexEntry{}, 0, io.EOF
+}
+
+// dropped reports whether the retention has removed the segment from the log.
+func (l *Log) dropped(s *segment) bool {
+	l.state.RLock()
+	defer l.state.RUnlock()
+	return !slices.Contains(l.segments, s)
+}
+
+// parse reads the record at c.off. It verifies the record and its sequence, like
+// recovery.
+func (c *cursor) parse() (Record, int, error) {
+	head, err := c.peek(headerSize)
+	if err != nil {
+		return Record{}, 0, err
+	}
+	size, err := recordSize(head)
+	if err != nil {
+		return Record{}, 0, err
+	}
+	b, err := c.peek(size)
+	if err != nil {
+		return Record{}, 0, err
+	}
+	rec, n, err := parseRecord(b, c.seg.salt)
+	if err == nil && c.expect != 0 && rec.Seq != c.expect {
+		return Record{}, 0, damage("record out of sequence")
+	}
+	return rec, n, err
+}
+
+// peek returns the n bytes at c.off, or fewer at the end of the durable data.
+func (c *cursor) peek(n int) ([]byte, error) {
+	n = int(min(int64(n), c.end-c.off))
+	offset := c.off - c.winOff
+	if offset < 0 || offset+int64(n) > int64(len(c.win)) {
+		size := int(min(int64(max(n, window)), c.end-c.off))
+		c.win = slices.Grow(c.win[:0], size)[:size]
+		got, err := c.f.ReadAt(c.win, c.off)
+		c.win, c.winOff, offset = c.win[:got], c.off, 0
+		if err != nil && !isEOF(err) { // a file shorter than the durable data is reported by parsing
+			return nil, err
+		}
+	}
+	return c.win[offset:min(offset+int64(n), int64(len(c.win)))], nil
+}
+
+// skipDamaged moves past the bad range at c.off. If none is known there, it scans
+// the segment again: the disk lost data since the log was opened.
+func (c *cursor) skipDamaged(bad damage, examined *bool) error {
+	for {
+		c.log.state.RLock()
+		badRanges := c.seg.badRanges
+		c.log.state.RUnlock()
+		i := slices.IndexFunc(badRanges, func(h badRange) bool { return c.off >= h.off && c.off < h.end })
+		if i >= 0 {
+			c.off, c.expect = badRanges[i].end, 0
+			return nil
+		}
+		if *examined {
+			return fmt.Errorf("journal: read segment %s at %d: %w", c.seg, c.off, bad)
+		}
+		*examined = true
+		if err := c.log.reexamine(c.seg, false); err != nil {
+			return fmt.Errorf("journal: %w", err)
+		}
+	}
 }

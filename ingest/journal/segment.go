@@ -140,7 +140,6 @@ func (l *Log) create(firstSeq, follows uint64) (*segment, file, error) {
 	return s, f, nil
 }
 
-// empty reports whether the segment has no valid record.
 func (s *segment) empty() bool { return len(s.index) == 0 }
 
 // seek returns the last index entry at or before seq.

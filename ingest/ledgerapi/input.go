@@ -24,14 +24,12 @@ type input struct {
 	body map[string]json.RawMessage
 }
 
-// queryOf returns the input of an operation without a body.
 func queryOf(c *fiber.Ctx) *input {
 	i := &input{c: c}
 	i.Input = params.OfRequest(c, i.decoded, relay.FieldWords)
 	return i
 }
 
-// listInput returns the input of a list.
 func listInput(c *fiber.Ctx) *input { return &input{c: c, Input: params.OfList(c, relay.FieldWords)} }
 
 // read reads the body, if there is one, and copies it out of the request.

@@ -7,6 +7,8 @@ import (
 
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/ledger"
 )
 
 func (s *Surface) list(c *fiber.Ctx) error {
@@ -51,4 +53,129 @@ func (s *Surface) export(c *fiber.Ctx) error {
 		return err
 	})
 	return nil
+}
+
+func (s *Surface) generate(c *fiber.Ctx) error {
+	i, err := read(c)
+	if err != nil {
+		return err
+	}
+	n := ledger.NewToken{
+		Metadata: i.object("metadata"), PrivateMetadata: i.object("private_metadata"), CSR: i.Text("csr"),
+		RedirectURL: i.Text("redirect_url"), RedirectMeta: i.object("redirect_meta"),
+	}
+	if err := i.Err(); err != nil {
+		return err
+	}
+	id, err := s.ledgers.Generate(c.UserContext(), httpd.AccountOf(c), params.Path(c, "ledgerId"), n)
+	if err != nil {
+		return err
+	}
+	return c.JSON(id)
+}
+
+func (s *Surface) annotate(c *fiber.Ctx) error {
+	i, err := read(c)
+	if err != nil {
+		return err
+	}
+	token, metadata := i.Text("token"), i.object("metadata")
+	if err := i.Err(); err != nil {
+		return err
+	}
+	id, err := s.ledgers.Annotate(c.UserContext(), httpd.AccountOf(c), token, metadata)
+	return submitted(c, id, err)
+}
+
+func (s *Surface) claim(c *fiber.Ctx) error {
+	i, err := read(c)
+	if err != nil {
+		return err
+	}
+	token, tokens, private := i.Text("token"), i.list("tokens"), i.private()
+	if err := i.Err(); err != nil {
+		return err
+	}
+	id, err := s.ledgers.Claim(c.UserContext(), httpd.AccountOf(c), token, tokens, private)
+	return submitted(c, id, err)
+}
+
+func submitted(c *fiber.Ctx, id string, err error) error {
+	if err != nil {
+		return err
+	}
+	return c.JSON(fiber.Map{"jobid": id})
+}
+
+func (s *Surface) validate(c *fiber.Ctx) error {
+	i, err := read(c)
+	if err != nil {
+		return err
+	}
+	v := ledger.Validation{
+		Token: i.Text("token"), Tokens: i.list("tokens"), Private: i.private(), PrivateMetadata: i.object("private_metadata"),
+	}
+	if err := i.Err(); err != nil {
+		return err
+	}
+	found, err := s.ledgers.Validate(c.UserContext(), httpd.AccountOf(c), v)
+	if err != nil {
+		return err
+	}
+	now := s.ledgers.Now()
+	if len(v.Tokens) == 0 {
+		return data(c, validityOf(found[0], now))
+	}
+	listedValidities := make([]listedValidity, len(found))
+	for i, validity := range found {
+		listedValidities[i] = listedValidity{validity.Text, validityOf(validity, now)}
+	}
+	return data(c, listedValidities)
+}
+
+func (s *Surface) history(c *fiber.Ctx) error {
+	i := listInput(c)
+	credential := ledger.Credential{Token: params.Path(c, "token"), Private: i.private()}
+	if err := i.Err(); err != nil {
+		return err
+	}
+	h, err := s.ledgers.History(c.UserContext(), httpd.AccountOf(c), credential)
+	if err != nil {
+		return err
+	}
+	return c.JSON(h.Document())
+}
+
+func (s *Surface) job(c *fiber.Ctx) error {
+	st, err := s.ledgers.Job(c.UserContext(), httpd.AccountOf(c), params.Path(c, "jobId"))
+	if err != nil {
+		return err
+	}
+	switch {
+	case st.Claims != nil:
+		return data(c, fiber.Map{"status": st.State, "claims": st.Claims})
+	case st.Token != nil:
+		if !httpd.SeesSecrets(c) {
+			st.Token.Private = ""
+		}
+		return data(c, s.detailsOf(*st.Token, st.State))
+	}
+	return data(c, statusJSON{st.State, httpd.OrNull(st.Error)})
+}
+
+// follow leads a browser on. Whatever is wrong with the token, it leads nowhere.
+func (s *Surface) follow(c *fiber.Ctx) error {
+	if err := httpd.Admit(c, httpd.API, 0); err != nil {
+		return err
+	}
+	i := queryOf(c)
+	dst, err := s.ledgers.Follow(c.UserContext(), ledger.Credential{Token: params.Path(c, "token"), Private: i.private()})
+	if relay.KindOf(err) == relay.KindNotFound {
+		return httpd.NotFound(c)
+	}
+	if err != nil {
+		return err
+	}
+	c.Set(fiber.HeaderReferrerPolicy, "no-referrer") // the link is a secret
+	return c.Redirect(dst, fiber.StatusFound)
 }

@@ -21,7 +21,6 @@ type element struct {
 	children []element // of an element that holds elements
 }
 
-// many is the maximum number of occurrences.
 func (e element) many() int { return max(e.limit, 1) }
 
 // operation is a request element and how its order is read.
@@ -32,10 +31,8 @@ type operation struct {
 	read     orderReader
 }
 
-// answerName is the element that answers.
 func (o operation) answerName() string { return o.name + "Response" }
 
-// soapAction is the whole SOAPAction.
 func (o operation) soapAction() string { return Namespace + "#" + o.action }
 
 // operations lists the four, in the specification's order.

@@ -44,7 +44,6 @@ func open(raw []byte, contentType string) (envelope, error) {
 	return e, e.fill(root)
 }
 
-// fill finds the parts of the envelope.
 func (e *envelope) fill(root *node) error {
 	bodies := 0
 	for i, part := range root.children {
@@ -84,7 +83,6 @@ func (e *envelope) header(h *node) error {
 	return nil
 }
 
-// sender returns a fault with the code for the sender.
 func (e *envelope) sender(reason string) *fault {
 	return &fault{version: e.version, code: senderFault, reason: reason}
 }
@@ -134,7 +132,6 @@ const (
 	soap12
 )
 
-// namespace is that of the envelope.
 func (v version) namespace() string {
 	if v == soap12 {
 		return "http://www.w3.org/2003/05/soap-envelope"
@@ -142,7 +139,6 @@ func (v version) namespace() string {
 	return "http://schemas.xmlsoap.org/soap/envelope/"
 }
 
-// contentType is the content type of answers.
 func (v version) contentType() string {
 	if v == soap12 {
 		return "application/soap+xml; charset=utf-8"

@@ -28,7 +28,6 @@ type node struct {
 	offset   int64 // bytes before its tag, in UTF-8
 }
 
-// is reports whether an element has a name.
 func (n *node) is(space, local string) bool { return n.name.Space == space && n.name.Local == local }
 
 // attr returns an attribute, "" if there is none.

@@ -67,7 +67,6 @@ type waiters struct {
 	open map[string]chan answer
 }
 
-// add registers a request under a unique name.
 func (w *waiters) add(name string) <-chan answer {
 	w.mu.Lock()
 	defer w.mu.Unlock()
