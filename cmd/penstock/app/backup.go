@@ -229,8 +229,8 @@ func lockJournals(dataDir string) (unlock func(), err error) {
 	return unlock, nil
 }
 
-// restoreFile copies a file of a backup to its place, and removes SQLite's files
-// beside the one that it replaces.
+// restoreFile copies a file of a backup to its place, and removes SQLite's files next to the
+// one that it replaces.
 func restoreFile(src, dst, name string) error {
 	if _, err := os.Stat(filepath.Join(src, name)); errors.Is(err, fs.ErrNotExist) {
 		return nil

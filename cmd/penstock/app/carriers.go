@@ -134,7 +134,7 @@ func alphabets(carriers []config.Carrier) map[string]pdu.Alphabet {
 }
 
 // otherHolder returns the name of the other gateway that holds the binds of a carrier; empty
-// if this one does, or if no gateway is known to.
+// if this one does, or if no known gateway does.
 func (c *carriers) otherHolder(carrier string) string {
 	h := c.holders[carrier]
 	if h == nil {

@@ -1,6 +1,6 @@
-// Package app is the gateway and its tools: one file per subcommand that is no client of
-// a running gateway, and wire.go, core.go and surfaces.go, which put the parts of the
-// gateway together. Command penstock and the end-to-end tests run it.
+// Package app is the gateway and its tools: one file per subcommand that is not a client of a
+// running gateway, and wire.go, core.go and surfaces.go, which put the parts of the gateway
+// together. Command penstock and the end-to-end tests run it.
 package app
 
 import (
@@ -30,7 +30,7 @@ type commands struct {
 	Apply       client.Apply       `cmd:"" help:"Apply an inventory to a running gateway."`
 	Export      client.Export      `cmd:"" help:"Print the present state of a running gateway as an inventory."`
 	Schema      schemaCommand      `cmd:"" help:"Print the JSON Schema of inventories, for editors."`
-	Status      client.Status      `cmd:"" help:"Show the back ends of a running gateway, and the gateways beside it."`
+	Status      client.Status      `cmd:"" help:"Show the back ends of a running gateway, and the other gateways."`
 	Tail        client.Tail        `cmd:"" help:"Print the events of a running gateway as they arrive."`
 	Send        client.Send        `cmd:"" help:"Send an SMS through a running gateway."`
 	Replay      client.Replay      `cmd:"" help:"Replay events or deliveries of a running gateway."`

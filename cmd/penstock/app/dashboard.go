@@ -18,7 +18,7 @@ type dashboardCommand struct {
 	client.Flags
 }
 
-// Run asks the gateway for the decoder's sensors and prints the dashboard.
+// Run queries the gateway for the decoder's sensors and prints the dashboard.
 func (d dashboardCommand) Run(w client.Environment) error {
 	target := "/admin/decoders/" + url.PathEscape(d.Decoder)
 	if d.Account != "" {

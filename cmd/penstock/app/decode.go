@@ -72,7 +72,7 @@ func (d decodeCommand) Run(w client.Environment) error {
 	return err
 }
 
-// try asks the gateway if a flag names an object of it, and decodes locally otherwise.
+// try queries the gateway if a flag names an object of it, and decodes locally otherwise.
 func (d decodeCommand) try(w client.Environment, body []byte) (answer admin.TryAnswer, err error) {
 	if d.Decoder != "" || d.Device != "" || d.Server != "" {
 		label := "decode"

@@ -16,9 +16,9 @@ import (
 // one that has not renewed its hold.
 const holdPeriod = 15 * time.Second
 
-// holder runs the binds of a carrier whose SMSC allows one connection: one gateway holds
-// them at a time, and another takes over when it stops, or has not renewed for holdPeriod.
-// While the holder cannot reach the database it keeps its binds: it cannot tell whether
+// holder runs the binds of a carrier whose SMSC allows one connection: one gateway holds them
+// at a time, and another takes over when it stops, or has not renewed for holdPeriod. While
+// the holder cannot reach the database it keeps its binds: it cannot determine whether
 // another gateway can, and the SMSC refuses a second connection.
 type holder struct {
 	carrier string
@@ -49,7 +49,7 @@ func (h *holder) run(ctx context.Context) {
 		switch {
 		case err != nil:
 			if ctx.Err() == nil {
-				h.log.WarnContext(ctx, "cannot tell which gateway holds the binds", "carrier", h.carrier, "error", err)
+				h.log.WarnContext(ctx, "cannot determine which gateway holds the binds", "carrier", h.carrier, "error", err)
 			}
 		case node == h.node && unbind == nil:
 			var life context.Context

@@ -29,9 +29,9 @@ import (
 // databaseFile is the file of the witness.
 const databaseFile = "database"
 
-// witness is the state that the database has acknowledged to this gateway. A database
-// that knows less is another one, or was restored to an earlier state: processing
-// must stop, or the entries that were processed into the later state would be lost.
+// witness is the state that the database has acknowledged to this gateway. A database with
+// less is another one, or was restored to an earlier state: processing must stop, or the
+// entries that were processed into the later state would be lost.
 type witness struct {
 	Node     string    `json:"node,omitempty"` // the gateway's
 	Database string    `json:"database"`
@@ -69,7 +69,7 @@ type membership struct {
 
 	watchFor time.Duration // how long a registered gateway is watched
 
-	beating  sync.Mutex // guards what follows, and the database against two that look at it
+	beating  sync.Mutex // guards what follows, and the database against two that examine it
 	claimed  bool       // this process has registered
 	endedAt  time.Time  // last heartbeat of a process of this name that has ended
 	database string     // the one that answers now; "" if it is empty
@@ -95,7 +95,7 @@ func (d *Gateway) openMembership(ctx context.Context, stores backends, intakes m
 	}
 	m.self.Facts[registry.Incarnation] = rand.Text()
 	if m.self.Facts[registry.Place], err = placeOf(d.cfg.DataDir); err != nil {
-		d.log.Warn("cannot tell this data directory from a copy; a start after a kill takes longer", "error", err)
+		d.log.Warn("cannot distinguish this data directory from a copy; a start after a kill takes longer", "error", err)
 	}
 	d.check(admin.Backend{Name: "gateways", Note: "node " + d.node, Check: m.check})
 	if err := m.load(); err != nil {
@@ -170,8 +170,8 @@ func (m *membership) save(seen witness) error {
 	return durable.WriteFile(filepath.Join(m.dir, databaseFile), append(b, '\n'), 0o600)
 }
 
-// compare closes the gate if the database knows less than a witness. An empty id is that
-// of an empty database.
+// compare closes the gate if the database has less than a witness. An empty id is that of an
+// empty database.
 func (m *membership) compare(seen witness, id string, beats uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -203,9 +203,9 @@ func (m *membership) verifyConnection(ctx context.Context, read func(context.Con
 	return err
 }
 
-// verify compares the database with the witness, closes the gate if it knows less, and
-// opens it otherwise. The gateways on a database that was restored stop together: the
-// first that finds it saves a halt.
+// verify compares the database with the witness, closes the gate if it has less, and opens it
+// otherwise. The gateways on a database that was restored stop together: the first that finds
+// it saves a halt.
 func (m *membership) verify(ctx context.Context) error {
 	seen := m.witness()
 	if seen.Database == "" {
@@ -314,7 +314,7 @@ func (m *membership) haltLocked(reason string) {
 	m.forgetKeys()
 	m.haltedAt = time.Now()
 	m.halted = reason + ". Processing has stopped; what arrives is kept in the journal. " +
-		"`penstock recover` processes the journal again from what the database knows, and goes on"
+		"`penstock recover` processes the journal again from the state of the database, and continues"
 	m.log.Error("processing has stopped", "error", m.halted)
 }
 
@@ -382,7 +382,7 @@ func (m *membership) beat(ctx context.Context) error {
 	halted := m.halted != ""
 	m.mu.Unlock()
 	if halted {
-		return nil // the database must not be told of what it does not have
+		return nil // the database must not get positions of data that it does not have
 	}
 	return m.acknowledge(ctx)
 }
@@ -390,9 +390,9 @@ func (m *membership) beat(ctx context.Context) error {
 // redisCheckTime bounds the check of Redis in a heartbeat.
 const redisCheckTime = time.Second
 
-// checkRedis registers this database in Redis and reports gateways on another
-// database that use the same Redis. Errors of Redis are reported elsewhere; a Redis that
-// hangs must not delay the heartbeat, by which others know that this gateway lives.
+// checkRedis registers this database in Redis and reports gateways on another database that
+// use the same Redis. Errors of Redis are reported elsewhere; a Redis that hangs must not
+// delay the heartbeat, which shows others that this gateway lives.
 func (m *membership) checkRedis(ctx context.Context) (conflicts []string) {
 	ctx, cancel := context.WithTimeout(ctx, redisCheckTime)
 	defer cancel()

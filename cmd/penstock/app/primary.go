@@ -25,8 +25,8 @@ import (
 // other gateways about it while that server is down.
 const primaryFile = "postgresql"
 
-// exchangeEvery is the interval at which gateways tell each other their servers and try the
-// hosts of the database's URL.
+// exchangeEvery is the interval at which gateways exchange their servers and try the hosts of
+// the database's URL.
 const exchangeEvery = 5 * time.Second
 
 // exchangeTime bounds how long a gateway waits for another one's server.
@@ -42,7 +42,7 @@ type primary struct {
 
 	mu     sync.Mutex
 	stored storedPrimary
-	// changed has an element while other gateways have not been told of a new server.
+	// changed has an element while other gateways have not received a new server.
 	changed chan struct{}
 }
 
@@ -52,7 +52,7 @@ type storedPrimary struct {
 	Peers []string `json:"peers"` // internal URLs
 }
 
-// openPrimary reads which server was used last and asks the other gateways.
+// openPrimary reads which server was used last and queries the other gateways.
 func openPrimary(ctx context.Context, cfg config.Config, node string, log *slog.Logger) (*primary, error) {
 	p := &primary{node: node, log: log, changed: make(chan struct{}, 1)}
 	keys, err := masterKeys(cfg)
@@ -76,7 +76,7 @@ func openPrimary(ctx context.Context, cfg config.Config, node string, log *slog.
 
 // admit refuses a server that is older than the newest one, and stores a newer one.
 func (p *primary) admit(found db.Server) error {
-	if found.System == "" { // it does not tell its identity
+	if found.System == "" { // it does not report its identity
 		return nil
 	}
 	p.mu.Lock()
@@ -153,7 +153,7 @@ func (p *primary) save(nextStoredPrimary storedPrimary) error {
 	return durable.WriteFile(p.path, append(text, '\n'), 0o600)
 }
 
-// exchange tells the other gateways the server, and takes over a newer one of theirs.
+// exchange sends the server to the other gateways, and takes over a newer one of theirs.
 func (p *primary) exchange(ctx context.Context) {
 	p.mu.Lock()
 	stored := p.stored
@@ -175,7 +175,7 @@ func (p *primary) exchange(ctx context.Context) {
 	requests.Wait()
 }
 
-// watch tries the hosts of the database's URL and asks the other gateways until ctx ends.
+// watch tries the hosts of the database's URL and queries the other gateways until ctx ends.
 func (p *primary) watch(ctx context.Context, db *db.DB) {
 	logged := fmt.Sprint(db.HostErrors())
 	for ctx.Err() == nil {

@@ -49,7 +49,7 @@ func (d *Gateway) openProcessing(stores backends, senders outbound, receipts *me
 		return p, err
 	}
 	d.whileOpen(p.inbound.Run)
-	var rules *rule.Service // look at devices, and devices' frames are evaluated by them
+	var rules *rule.Service // examine devices, and devices' frames are evaluated by them
 	p.devices = iot.New(stores.records.Devices, stores.cache.IoT(), stores.readings, catalog.Catalog{JavaScript: d.codecs.Compile}.Compile, iot.Options{
 		Logger: d.log, Radio: iot.RadioDetail(d.cfg.Readings.RadioData), Now: func() time.Time { return d.clock.now() },
 		Evaluate: func(ctx context.Context, acct relay.AccountID, v iot.Version, frames []iot.Stored) error {

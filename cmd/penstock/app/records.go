@@ -127,7 +127,7 @@ func (b *backends) openRecords(ctx context.Context, cfg config.Config, log *slog
 		b.embedded = append(b.embedded, embeddedStore{b.records.DB, db.File, event.Kinds(), "changes over REST, SOAP and the admin API, and results of what was sent"})
 	}
 	if err := b.records.DB.Unidentified(); err != nil {
-		note += "; an old primary would not be recognised, since the server does not tell its timeline"
+		note += "; an old primary would not be recognised, since the server does not report its timeline"
 		log.Warn("an old primary of PostgreSQL would not be recognised", "error", err)
 	}
 	b.list = append(b.list, admin.Backend{Name: "records", Note: note, Check: b.records.DB.Check})

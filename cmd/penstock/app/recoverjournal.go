@@ -146,7 +146,7 @@ func (r *recovery) reportDamage() error {
 			}
 		}
 		if n := r.intakes[kind].Status().Journal.Cut; n > 0 {
-			if err := r.print("%s: the last %d bytes are no whole entry: a request that was not acknowledged; they were cut off\n", dir, n); err != nil {
+			if err := r.print("%s: the last %d bytes are an incomplete entry: a request that was not acknowledged; they were cut off\n", dir, n); err != nil {
 				return err
 			}
 		}

@@ -29,7 +29,7 @@ const drainTime = 20 * time.Second
 const idleGrace = time.Second
 
 // lastRequests is the time for which clients that keep connections have to send one more
-// request, whose response tells them to close.
+// request, whose response makes them close.
 const lastRequests = 500 * time.Millisecond
 
 type serveCommand struct {

@@ -209,7 +209,7 @@ func (d *Gateway) start() error {
 	for _, run := range d.runners {
 		d.running.Go(func() { run(ctx) })
 	}
-	// The other gateways must know this one before it acknowledges an event.
+	// The other gateways must have a record of this one before it acknowledges an event.
 	d.membership.beatOrWarn(ctx, d.log)
 	d.running.Go(func() { d.membership.run(ctx, d.log) })
 	d.submit.Start()

@@ -11,12 +11,12 @@ import (
 	"github.com/penstock/penstock/config"
 )
 
-// Healthcheck is the command that containers run to learn whether the gateway is alive.
+// Healthcheck is the command that containers run to check whether the gateway is alive.
 type Healthcheck struct {
 	Server string `aliases:"url" help:"The gateway's URL; default: the listen address of the configuration." placeholder:"URL"`
 }
 
-// Run asks /healthz; it fails unless the gateway is alive.
+// Run requests /healthz; it fails unless the gateway is alive.
 func (h Healthcheck) Run(w Environment) error {
 	client := http.DefaultClient
 	if h.Server == "" {
@@ -26,9 +26,9 @@ func (h Healthcheck) Run(w Environment) error {
 		}
 		h.Server = "http://" + c.Listen
 		if c.TLS.CertFile != "" {
-			// The certificate is for the public name; this asks the address itself.
+			// The certificate is for the public name; this requests the address itself.
 			h.Server = "https://" + c.Listen
-			client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // of this machine, and the answer is no secret
+			client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // of this machine, and the answer is not secret
 		}
 	}
 	ctx, cancel := context.WithTimeout(w.Context, 3*time.Second)

@@ -41,7 +41,7 @@ type replayEventsCommand struct {
 	Relay   string `help:"Only messages that this relay takes." placeholder:"ID"`
 	Reason  string `help:"A part of the reason." placeholder:"TEXT"`
 	DryRun  bool   `help:"Show what would change, and change nothing."`
-	Rules   bool   `help:"Have rules look at the frames again; without it a replay raises no alarm and forwards nothing."`
+	Rules   bool   `help:"Evaluate rules on the frames again; without it a replay raises no alarm and forwards nothing."`
 }
 
 type replayDeliveriesCommand struct {
@@ -67,7 +67,7 @@ func (r replayDeliveriesCommand) Run(w Environment) error {
 	})
 }
 
-// replay asks the gateway to replay what the common filters and more fields select, and
+// replay makes the gateway replay what the common filters and more fields select, and
 // prints its count; one is the singular of what.
 func (f selectFlags) replay(w Environment, label, text string, fields map[string]any) error {
 	if f.Last != 0 && f.From != "" {
@@ -142,7 +142,7 @@ func printDryRun(writer io.Writer, r dryRun) error {
 		b.WriteString("rules would look at the frames\n")
 	}
 	if r.SearchedTo != "" {
-		fmt.Fprintf(&b, "those before %s were not looked at: narrow the selection\n", r.SearchedTo)
+		fmt.Fprintf(&b, "those before %s were not examined: narrow the selection\n", r.SearchedTo)
 	}
 	if r.Examined > 0 {
 		fmt.Fprintf(&b, "%d examined: %d would be stored, %d quarantined; %d differ\n", r.Examined, r.Events.Done, r.Events.Quarantined, r.Events.Differ)

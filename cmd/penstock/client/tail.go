@@ -79,12 +79,12 @@ func (c Tail) Run(w Environment) error {
 	}
 }
 
-// follower remembers which events have been printed, in which state.
+// follower stores which events have been printed, in which state.
 type follower struct {
 	Tail
 	Environment
 	start     time.Time         // of the newest event when it began
-	fetchFrom time.Time         // what is asked for
+	fetchFrom time.Time         // what is requested
 	seen      map[string]string // state by id
 }
 
@@ -130,8 +130,8 @@ func (f *follower) since() ([]tailEvent, error) {
 	}
 }
 
-// print prints the events that are new or have another state, oldest first. It asks
-// for those again that are young or may still change.
+// print prints the events that are new or have another state, oldest first. It requests those
+// again that are young or may still change.
 func (f *follower) print(found []tailEvent) {
 	slices.Reverse(found)
 	seen := make(map[string]string, len(found))
@@ -181,7 +181,7 @@ func (f *follower) filters() url.Values {
 	})
 }
 
-// page asks for a page of events.
+// page requests a page of events.
 func (f *follower) page(query url.Values) ([]tailEvent, string, error) {
 	body, err := f.Ask(f.Environment, "events", http.MethodGet, "/admin/events?"+query.Encode(), nil)
 	if err != nil {

@@ -29,7 +29,7 @@ type tokenAddCommand struct {
 	Account string   `required:"" help:"The account's name or id." placeholder:"ACCOUNT"`
 	Scopes  []string `help:"Of messaging, cellular, iot, ledger, webhook and carrier; default: the first four." placeholder:"SCOPE"`
 	Source  string   `help:"Names the token in the path, for senders that only sign." placeholder:"NAME"`
-	Secret  bool     `help:"Verify signatures with a secret, read from standard input or asked for on a terminal."`
+	Secret  bool     `help:"Verify signatures with a secret, read from standard input or entered at a prompt."`
 	Flags
 }
 

@@ -15,7 +15,7 @@ import (
 
 // User manages who may sign in to the console and the admin API.
 type User struct {
-	Add    userAddCommand    `cmd:"" help:"Add a user. The password is read from standard input, or asked for on a terminal."`
+	Add    userAddCommand    `cmd:"" help:"Add a user. The password is read from standard input, or entered at a prompt."`
 	List   userListCommand   `cmd:"" help:"List the users."`
 	Set    userSetCommand    `cmd:"" help:"Change a user, which ends its sessions."`
 	Remove userRemoveCommand `cmd:"" help:"Remove a user, which ends its sessions."`
@@ -80,7 +80,7 @@ type userSetCommand struct {
 	Name     string `arg:"" help:"The user's name."`
 	Role     string `help:"viewer, operator, admin or account." placeholder:"ROLE"`
 	Account  string `help:"The account's name or id, for the role account." placeholder:"ACCOUNT"`
-	Password bool   `help:"Set a new password, read from standard input or asked for on a terminal."`
+	Password bool   `help:"Set a new password, read from standard input or entered at a prompt."`
 	Disable  bool   `help:"Let the user sign in no more." xor:"state"`
 	Enable   bool   `help:"Let a disabled user sign in again." xor:"state"`
 	Flags
@@ -122,8 +122,8 @@ func (u userRemoveCommand) Run(w Environment) error {
 	return printLine(w, "user %s removed", u.Name)
 }
 
-// readPassword reads a password: twice from a terminal, without showing it, else the
-// first line of standard input. It is no argument, because those are visible to others.
+// readPassword reads a password: twice from a terminal, without showing it, else the first
+// line of standard input. It is not an argument, because arguments are visible to others.
 func readPassword(w Environment, prompt string) (string, error) {
 	if file, ok := w.Stdin.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 		head, err := askHidden(w, file, prompt+": ")

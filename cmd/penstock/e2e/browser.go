@@ -137,7 +137,7 @@ func (b *Browser) Set(selector, value string) {
 // Open goes to an address.
 func (b *Browser) Open(url string) { b.T.Helper(); b.Do(chromedp.Navigate(url)) }
 
-// SignIn writes the admin token into the page of the console that asks for it.
+// SignIn writes the admin token into the page of the console that requests it.
 func (b *Browser) SignIn() { b.T.Helper(); b.Write("#token", AdminToken+kb.Enter) }
 
 // Press clicks a button, a link or a summary by what it says.

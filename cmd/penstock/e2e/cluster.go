@@ -41,10 +41,9 @@ func clusteredSite(t *testing.T) *Site {
 	return s
 }
 
-// OnOneAndOnThree runs a test on one gateway with the embedded back ends, and again
-// on three behind a balancer. There each request goes to the next gateway, so that
-// what one remembers for itself would show; /metrics and /readyz are those of the
-// gateway that is asked.
+// OnOneAndOnThree runs a test on one gateway with the embedded back ends, and again on three
+// behind a balancer. There each request goes to the next gateway, so that what one stores for
+// itself would show; /metrics and /readyz are those of the gateway that is asked.
 func OnOneAndOnThree(t *testing.T, test func(t *testing.T, s *Site)) {
 	t.Run("one gateway", func(t *testing.T) { test(t, Embedded()) })
 	t.Run("three gateways", func(t *testing.T) { test(t, clusteredSite(t)) })

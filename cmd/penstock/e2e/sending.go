@@ -27,13 +27,13 @@ type PendingMessage struct {
 	OriginalScheduledDelivery           string `json:"original_scheduled_delivery"`
 }
 
-// SentParts is a sent message as the operator sees it, with its parts.
+// SentParts is a sent message in the form for the operator, with its parts.
 type SentParts struct {
 	ID    int64
 	Parts []struct{ Data, State string }
 }
 
-// CreditHistory is an account's credit as the operator sees it.
+// CreditHistory is an account's credit in the form for the operator.
 type CreditHistory struct {
 	Data []struct {
 		Credits, Balance  int64

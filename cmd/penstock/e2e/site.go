@@ -136,7 +136,7 @@ func Embedded() *Site { return &Site{Name: "embedded"} }
 // Suites are tests, by name, that run on every site.
 type Suites map[string]func(*testing.T, *Site)
 
-// Soak reports whether PENSTOCK_TEST_SOAK=1 asks for what takes long: faults strike more
+// Soak reports whether PENSTOCK_TEST_SOAK=1 requests what takes long: faults strike more
 // often, loads are larger, and every suite runs on real servers, too.
 func Soak() bool { return os.Getenv("PENSTOCK_TEST_SOAK") == "1" }
 

@@ -15,8 +15,8 @@ const Window = 10 * time.Second
 // maxFaults bounds the faults that are remembered; beyond, lines are written.
 const maxFaults = 10_000
 
-// repeats remembers the faults of the last Window. When the window of a fault that was
-// repeated ends, its last line is written, and another window begins.
+// repeats stores the faults of the last Window. When the window of a fault that was repeated
+// ends, its last line is written, and another window begins.
 type repeats struct {
 	seed maphash.Seed
 
@@ -36,14 +36,15 @@ type fault struct {
 	requests   []string // the ids of the first requests among the suppressed lines
 }
 
-// maxRequests bounds the request ids that a line has beside its own: users quote them.
+// maxRequests bounds the request ids that a line has in addition to its own: users quote
+// them.
 const maxRequests = 20
 
 func newRepeats() *repeats {
 	return &repeats{seed: maphash.MakeSeed(), faults: make(map[uint64]*fault)}
 }
 
-// suppress reports whether a line must not be written now, and remembers it.
+// suppress reports whether a line must not be written now, and stores it.
 func (r *repeats) suppress(identity uint64, handler slog.Handler, record slog.Record) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -96,7 +97,7 @@ func (r *repeats) expire() {
 	}
 }
 
-// flush writes what is suppressed, and forgets all faults.
+// flush writes the suppressed lines, and drops all faults.
 func (r *repeats) flush() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -228,7 +228,7 @@ func TestRulesThatAreRefused(t *testing.T) {
 	for action, want := range map[string][2]string{
 		`{"action":"http_post","parameters":["https://example.com/","http://10.1.2.3/%state"]}`:               {"actions[0].parameters[1]", "10.1.2.3"},
 		`{"action":"http_get","parameters":["http://localhost/?t=%key:t"]}`:                                   {"actions[0].parameters[0]", "this machine"},
-		`{"action":"http_get","parameters":["https://example.com/?t=%temperature"]}`:                          {"actions[0].parameters[0]", "is no placeholder here"},
+		`{"action":"http_get","parameters":["https://example.com/?t=%temperature"]}`:                          {"actions[0].parameters[0]", "is not a placeholder here"},
 		`{"action":"email","parameters":["nobody"]}`:                                                          {"actions[0].parameters[0]", "is not an e-mail address"},
 		`{"action":"sms","parameters":["+447700900123"]}`:                                                     {"actions[0].parameters[0]", "is not a number"},
 		`{"action":"sms","parameters":["447700900123"],"originator":"longer than phones show"}`:               {"actions[0].originator", "1 to 11 characters"},
