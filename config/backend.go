@@ -9,14 +9,14 @@ import (
 	"github.com/penstock/penstock/config/strict"
 )
 
-// HTTP is the type of back end that is asked over HTTP.
+// HTTP is the type of back end with an HTTP interface.
 const HTTP = "http"
 
 // Lookup is the service that returns the network of a number, and how long the answer is
 // remembered.
 type Lookup struct {
 	Type string `json:"type" strict:"scalar"` // simulator or http
-	// URL is asked with a GET; %number stands for the number.
+	// URL gets a GET; %number stands for the number.
 	URL   string `json:"url" secret:"url"`
 	Token string `json:"token" secret:"yes"` // sent as Authorization: Bearer
 	// Timeout bounds a request to the back end.

@@ -75,7 +75,7 @@ type Bind struct {
 // Sends reports whether messages can go over the bind.
 func (b *Bind) Sends() bool { return b.Type != Receiver }
 
-// The types of carrier beside Simulator, and the values of Carrier's settings.
+// The types of carrier other than Simulator, and the values of Carrier's settings.
 const (
 	SMPP        = "smpp"
 	Transceiver = "transceiver"

@@ -212,7 +212,7 @@ func TestParseNamesEveryMistake(t *testing.T) {
 		"a session without end":        {"users: {session: 9000h}", "", `users.session (PENSTOCK_USERS_SESSION): expected 5m to 720h, got "9000h0m0s"`},
 		"a client without an issuer":   {"oidc: {client_id: penstock}", "", "oidc.issuer (PENSTOCK_OIDC_ISSUER): expected the provider's URL, because the client is set"},
 		"an issuer without TLS":        {"oidc: {issuer: 'http://idp.example.com', client_id: penstock, viewer: [all]}", "", `oidc.issuer (PENSTOCK_OIDC_ISSUER): expected an https URL without a query, got "http://idp.example.com"`},
-		"an issuer without a client":   {"oidc: {issuer: 'https://idp.example.com', viewer: [all]}", "", "oidc.client_id (PENSTOCK_OIDC_CLIENT_ID): expected the id under which the provider knows the gateway"},
+		"an issuer without a client":   {"oidc: {issuer: 'https://idp.example.com', viewer: [all]}", "", "oidc.client_id (PENSTOCK_OIDC_CLIENT_ID): expected the id of the gateway at the provider"},
 		"a provider without roles":     {"oidc: {issuer: 'https://idp.example.com', client_id: penstock}", "", "oidc.role_claim (PENSTOCK_OIDC_ROLE_CLAIM): expected a claim, and values of it for oidc.admin, oidc.operator or oidc.viewer; or oidc.account_claim"},
 		"a DKIM selector alone":        {"smtp: {addr: 'mx:25', dkim: {selector: gw1}}", "", "smtp.dkim.key_file (PENSTOCK_SMTP_DKIM_KEY_FILE): expected a file, because the domain or selector is set"},
 		"a DKIM key alone":             {"smtp: {addr: 'mx:25', dkim: {key_file: k.pem}}", "", `smtp.dkim.selector (PENSTOCK_SMTP_DKIM_SELECTOR): expected the name under which the key is published, got ""`},

@@ -160,7 +160,7 @@ func (c *Config) validateSignIn(m *strict.Mistakes) {
 	if err != nil || !web(u) || u.RawQuery != "" || u.User != nil || u.Scheme != "https" && !loopback(u.Hostname()) {
 		m.Add("oidc.issuer", "expected an https URL without a query, got %q", o.Issuer)
 	}
-	m.AddIf(o.ClientID == "", "oidc.client_id", "expected the id under which the provider knows the gateway")
+	m.AddIf(o.ClientID == "", "oidc.client_id", "expected the id of the gateway at the provider")
 	m.AddIf(o.NameClaim == "", "oidc.name_claim", "expected a claim that names the user")
 	if o.RoleClaim == "" || len(o.Admin)+len(o.Operator)+len(o.Viewer) == 0 && o.AccountClaim == "" {
 		m.Add("oidc.role_claim", "expected a claim, and values of it for oidc.admin, oidc.operator or oidc.viewer; or oidc.account_claim")

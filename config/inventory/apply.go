@@ -48,7 +48,7 @@ type Applied struct {
 	// AllowRemovals is the number of removals that the prune needs; 0: none.
 	AllowRemovals int
 	// Before and After are the declared records, with every secret masked, and with only
-	// those SIMs that the document concerns; empty unless Mode.Compare asks for them.
+	// those SIMs that the document concerns; empty unless Mode.Compare requests them.
 	Before, After Document
 }
 

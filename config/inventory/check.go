@@ -15,7 +15,7 @@ import (
 type checker struct {
 	Options
 	known    known // all that earlier inventories declared
-	standing known // what stays beside the document
+	standing known // what stays in addition to the document
 	mistakes *strict.Mistakes
 	claims   map[string]string // what only one may have → the first place that took it
 	types    []string          // the ids of the sensor types

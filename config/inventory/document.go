@@ -9,7 +9,7 @@ import (
 
 // Document is an inventory. Slices without entries are nil.
 type Document struct {
-	// Name tells documents apart: each owns what it declares. Empty: Default.
+	// Name distinguishes documents: each owns what it declares. Empty: Default.
 	Name        string       `json:"document,omitempty" check:"id"`
 	SensorTypes []SensorType `json:"sensor_types,omitempty"`
 	Networks    []Network    `json:"networks,omitempty"`
@@ -153,7 +153,7 @@ type Rule struct {
 	Actions   []RuleAction `json:"actions"`
 }
 
-// RuleDevices selects the devices that a rule looks at; zero: all.
+// RuleDevices selects the devices that a rule evaluates; zero: all.
 type RuleDevices struct {
 	DecoderID  string   `json:"decoder_id,omitempty"`
 	LocationID string   `json:"location_id,omitempty"`

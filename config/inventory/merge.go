@@ -109,7 +109,7 @@ func omittedOf(old, fresh Account) Account {
 	return old
 }
 
-// holdsRecords reports whether the account has records besides its settings.
+// holdsRecords reports whether the account has records in addition to its settings.
 func (a Account) holdsRecords() bool {
 	a = a.bare()
 	a.ID, a.Name = 0, ""

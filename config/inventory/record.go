@@ -36,7 +36,7 @@ func named[O, T any](kind, path string, records func(*O) *[]T, key func(T) strin
 	return list(kind, path, records, key, key, func(_, fresh T) T { return fresh })
 }
 
-// recordsOfDocument are the records beside those of accounts.
+// recordsOfDocument are the records other than those of accounts.
 func recordsOfDocument() []recordList[Document] {
 	return []recordList[Document]{
 		named("sensor type", "sensor_types", func(d *Document) *[]SensorType { return &d.SensorTypes }, func(s SensorType) string { return s.ID }),
@@ -105,7 +105,7 @@ type Thing struct {
 	Account string // the account's name; empty: the record belongs to none
 	Name    string // as people know the record
 	Path    string // of the record in its document
-	key     string // what tells records of a kind apart
+	key     string // what distinguishes records of a kind
 }
 
 // String names the thing: "account acme: decoder d1", "sensor type temperature".
