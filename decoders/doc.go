@@ -1,6 +1,6 @@
-// Package decoders holds what every translator speaks: the Frame that a
-// network server or sensor vendor posted, the Readings that a codec makes of
-// it, and the Error that names the place where bytes could not be read.
+// Package decoders holds the common types of every translator: the Frame that a network
+// server or sensor vendor posted, the Readings that a codec makes of it, and the Error that
+// names the place where bytes could not be read.
 //
 // The packages below it translate and do nothing else: netserver turns a
 // posted body into Frames, cayenne, senml, script and jsonvalues turn a Frame

@@ -43,9 +43,9 @@ type Frame struct {
 	// frames of one device.
 	Name string
 
-	// DedupID is equal in two posts of the same frame and differs between
-	// frames of one sender, apart from those that DedupSpan is about. Empty means
-	// that this cannot be told.
+	// DedupID is equal in two posts of the same frame and differs between frames of one
+	// sender, apart from those that DedupSpan is about. Empty means that this cannot be
+	// determined.
 	DedupID string
 	// DedupSpan is set where the DedupID comes again in other frames, since it
 	// is made of a counter that may begin anew: posts whose frames lie further

@@ -17,7 +17,7 @@ type Reading struct {
 }
 
 // Result holds the readings that a codec made of a frame. Warnings and Errors are the codec's
-// own remarks, kept beside the readings it gave nevertheless.
+// own remarks, kept with the readings it gave nevertheless.
 type Result struct {
 	Readings []Reading
 	Warnings []string

@@ -1,6 +1,5 @@
-// Package catalog makes a decoder of a codec's name and its source. It is the
-// one place that knows all codecs; an unknown name is refused with the names
-// that there are.
+// Package catalog makes a decoder of a codec's name and its source. It is the one place with
+// all codecs; an unknown name is refused with the names that there are.
 package catalog
 
 import (
@@ -114,12 +113,14 @@ func (c chosen) runs(f *decoders.Frame) bool {
 	return len(f.Payload) > 0 && !(f.HasFPort && f.FPort == 0)
 }
 
-// addsObject reports whether a frame has values beside a payload that the codec decodes.
+// addsObject reports whether a frame has values in addition to a payload that the codec
+// decodes.
 func (c chosen) addsObject(f *decoders.Frame) bool {
 	return f.BesidePayload && f.Object != nil && !c.isJSON && len(f.Payload) > 0
 }
 
-// addObject adds the values beside the payload, except those whose key the codec gave too.
+// addObject adds the values that come with the payload, except those whose key the codec gave
+// too.
 func (c chosen) addObject(res *decoders.Result, f *decoders.Frame) {
 	if !c.addsObject(f) {
 		return

@@ -23,7 +23,7 @@ type Call struct {
 	From, To          string // as the switch has them
 	// Disposition is the result of the call, in the switch's words.
 	Disposition string
-	Trunk       string // the way it took; empty if that is not told
+	Trunk       string // the way it took; empty if that is not reported
 }
 
 const (

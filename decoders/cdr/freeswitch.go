@@ -38,7 +38,7 @@ func freeSWITCH(raw json.RawMessage, offset int, notes *decoders.Notes) (Call, e
 		Callflow  json.RawMessage `json:"callflow"`
 	}
 	if err := json.Unmarshal(raw, &doc); err != nil {
-		return Call{}, reject("freeswitch", "variables", offset, "is no object")
+		return Call{}, reject("freeswitch", "variables", offset, "is not an object")
 	}
 	l, err := firstLeg(doc.Callflow)
 	if err != nil {

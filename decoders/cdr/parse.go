@@ -142,7 +142,7 @@ func (r *records[T]) value(raw json.RawMessage, offset int, object readObject[T]
 func object(raw json.RawMessage, offset int, notes *decoders.Notes) (Call, error) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil || fields == nil {
-		return Call{}, reject("json", "record", offset, "is no object")
+		return Call{}, reject("json", "record", offset, "is not an object")
 	}
 	if fields["variables"] != nil || fields["callflow"] != nil {
 		return freeSWITCH(raw, offset, notes)

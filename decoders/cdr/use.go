@@ -90,7 +90,7 @@ func ParseUses(body []byte) ([]Use, decoders.Notes, []error) {
 func useObject(raw json.RawMessage, offset int, notes *decoders.Notes) (Use, error) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil || fields == nil {
-		return Use{}, reject("json", "record", offset, "is no object")
+		return Use{}, reject("json", "record", offset, "is not an object")
 	}
 	r := reading{fields: fields, offset: offset}
 	header := UseHeader()

@@ -69,7 +69,7 @@ func TestParseUses(t *testing.T) {
 		"half a byte":                   {with("bytes", "0.5"), nil, []string{"json: bytes: offset 0: want a whole number from 0 to 2^40"}},
 		"a duration that is no number":  {with("duration", `"1m"`), nil, []string{"json: duration: offset 0: want a whole number of seconds"}},
 		"a field that is an object":     {with("bytes", "{}"), nil, []string{"json: bytes: offset 0: want a string"}},
-		"a number in an array":          {"[7]", nil, []string{"json: record: offset 0: is no object"}},
+		"a number in an array":          {"[7]", nil, []string{"json: record: offset 0: is not an object"}},
 		"nothing":                       {" \n", nil, []string{"cdr: body: offset 0: is empty"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,5 +1,5 @@
 // Package decimal reads numbers as JSON writes them (RFC 8259, section 6): digits with an
-// optional minus sign, fraction and exponent. It refuses what strconv accepts besides: a
+// optional minus sign, fraction and exponent. It refuses what strconv accepts in addition: a
 // plus sign, underscores, hexadecimal digits, Inf and NaN.
 package decimal
 

@@ -2,12 +2,11 @@
 // parsers that must be quick and must not lose a message over a field they
 // could do without.
 //
-// It is strict about syntax and forgiving about types: a value of an
-// unexpected kind is passed over and reported as absent, of duplicate keys the
-// last counts, keys are case-sensitive, broken UTF-8 becomes U+FFFD. It
-// refuses what nests deeper than MaxDepth. It uses no reflection, so a hostile
-// body can make it neither recurse without bound nor allocate more than the
-// values it is asked for.
+// It is strict about syntax and forgiving about types: a value of an unexpected kind is
+// passed over and reported as absent, of duplicate keys the last counts, keys are
+// case-sensitive, broken UTF-8 becomes U+FFFD. It refuses what nests deeper than MaxDepth. It
+// uses no reflection, so a hostile body can make it neither recurse without bound nor
+// allocate more than the requested values.
 //
 // It imports no other package of the program: a decoder that reports a SyntaxError
 // returns it as a decoders.Error.
@@ -36,8 +35,8 @@ const (
 	Object
 )
 
-// Reader walks a JSON text. After the first syntax error every method returns
-// its zero result; Err and Close tell.
+// Reader walks a JSON text. After the first syntax error every method returns its zero
+// result; Err and Close report the error.
 //
 //	for key := range r.Fields() {
 //		switch string(key) {

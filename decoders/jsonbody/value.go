@@ -102,8 +102,8 @@ func (v Value) Bool() (value, ok bool) {
 	return false, false
 }
 
-// Base64 decodes a string, in the standard or the URL alphabet, padded or
-// not. Null and the empty string are no bytes and no failure.
+// Base64 decodes a string, in the standard or the URL alphabet, padded or not. Null and the
+// empty string mean no bytes, without a failure.
 func (v Value) Base64() ([]byte, bool) {
 	if v.Kind == Null {
 		return nil, true

@@ -117,7 +117,7 @@ func chirpStackV3Radio(d document, f *decoders.Frame) (uplinkID string) {
 		}
 		g := decoders.Gateway{ID: eui(d.Value("gatewayID|mac")), RSSI: d.Number("rssi"), SNR: d.Number("loRaSNR"), Time: d.Time("time")}
 		if g.Position = d.Position("location"); g.Position == nil {
-			g.Position = d.Place("latitude", "longitude") // LoRaServer puts it beside the gateway's name
+			g.Position = d.Place("latitude", "longitude") // LoRaServer puts it next to the gateway's name
 		}
 		return g
 	})

@@ -117,7 +117,7 @@ func unknownEvent(name string) string {
 	return "is unknown: " + strconv.Quote(name[:min(len(name), 40)])
 }
 
-// chirpStackV4Implied takes the first kind of event that a key speaks for. A null says
+// chirpStackV4Implied takes the first kind of event that a key indicates. A null says
 // nothing: some servers write the members of all events.
 func chirpStackV4Implied(d document) decoders.FrameKind {
 	switch {

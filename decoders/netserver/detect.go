@@ -33,11 +33,10 @@ func Detect(p Post) Sender {
 	return sender
 }
 
-// recognise finds the sender of a body by its first values, and counts the items of its
-// list, or of the list that Monnit posts within an object. Of a body that is cut off, it
-// looks at the beginning.
-// An object of unknown shape is Sigfox's if it names a device and came where Sigfox's
-// callbacks are sent: they have no seqNumber where they report an error.
+// recognise finds the sender of a body by its first values, and counts the items of its list,
+// or of the list that Monnit posts within an object. Of a body that is cut off, it examines
+// the beginning. An object of unknown shape is Sigfox's if it names a device and came where
+// Sigfox's callbacks are sent: they have no seqNumber where they report an error.
 func recognise(p Post) (sender Sender, items int, err error) {
 	if s, ok := detectOther(p); ok {
 		return s, 0, nil

@@ -83,7 +83,7 @@ func TestFieldsAreReadByTheirPaths(t *testing.T) {
 		{"a text within objects", `{"a":{"b":{"c":"x"}}}`, at("a.b.c"), "x", ""},
 		{"the digits of a number are a text", `{"a":1.50}`, at("a"), "1.50", ""},
 		{"a field that is missing", `{"a":{}}`, at("a.b"), "", ""},
-		{"a field within what is no object", `{"a":[1]}`, at("a.b"), "", ""},
+		{"a field within what is not an object", `{"a":[1]}`, at("a.b"), "", ""},
 		{"null is nothing", `{"a":null}`, at("a"), "", ""},
 		{"an object is no text", `{"a":{"b":{}}}`, at("a.b"), "", "a.b: " + text},
 		{"a name that comes twice: the last", `{"a":1,"a":2}`, at("a"), "2", ""},
@@ -91,7 +91,7 @@ func TestFieldsAreReadByTheirPaths(t *testing.T) {
 		{"alternatives: the last", `{"a":{"y":1,"x":2}}`, at("a.x|y"), "2", ""},
 		{"alternatives: the note names the one that is there", `{"a":{"y":[]}}`, at("a.x|y"), "", "a.y: " + text},
 		{"a name with an escape", `{"\u0061":"x"}`, at("a"), "x", ""},
-		{"a body that is no object", `[1]`, at("a"), "", ""},
+		{"a body that is not an object", `[1]`, at("a"), "", ""},
 		{"a name that begins alike", `{"ab":1}`, at("a"), "", ""},
 
 		{"a whole number", `{"a":{"n":9}}`, integer, "9 true", ""},
@@ -129,7 +129,7 @@ func TestFieldsAreReadByTheirPaths(t *testing.T) {
 		{"a port and a counter beyond their bounds", `{"p":256,"n":4294967296}`, ports, "0 false 0 false", "p: is not a whole number from 0 to 255; n: is not a whole number from 0 to 4294967295"},
 		{"a position", `{"at":{"lat":1.5,"lng":2.5,"altitude":3}}`, position, "1.5 2.5", ""},
 		{"a position that is unknown", `{"at":{"lat":0,"lng":0}}`, position, "none", ""},
-		{"a position that is no object", `{"at":"here"}`, position, "none", ""},
+		{"a position that is not an object", `{"at":"here"}`, position, "none", ""},
 		{"JSON in a text", `{"a":"{\"b\":[\"x\"]}"}`, func(d document, _ *decoders.Frame) any {
 			return fmt.Sprint(d.Unquote("a").Kind("b") == jsonbody.Array)
 		}, "true", ""},

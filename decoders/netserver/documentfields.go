@@ -129,8 +129,8 @@ func (d document) Hex(path string) []byte {
 	return b
 }
 
-// Time reads an optional time in any form that a sender is known to use. One
-// that does not parse is noted.
+// Time reads an optional time in any form that a known sender uses. One that does not parse
+// is noted.
 func (d document) Time(path string) time.Time {
 	v := d.Value(path)
 	t, ok := anyTime(v)
@@ -140,8 +140,8 @@ func (d document) Time(path string) time.Time {
 	return t
 }
 
-// Timestamp reads an optional time of senders that speak protobuf: RFC 3339. One that
-// does not parse is noted.
+// Timestamp reads an optional time of senders that use protobuf: RFC 3339. One that does not
+// parse is noted.
 func (d document) Timestamp(path string) time.Time {
 	v := d.Value(path)
 	if !isPresent(v) || len(v.Raw()) == 0 {
@@ -218,8 +218,8 @@ func (d document) Place(lat, lon string) *decoders.Position {
 	return place(d.coordinate(lat), d.coordinate(lon))
 }
 
-// coordinate reads degrees; senders write "unknown", "" or null for
-// what they do not know, and none of these is worth a warning.
+// coordinate reads degrees; senders write "unknown", "" or null for what they lack, and none
+// of these is worth a warning.
 func (d document) coordinate(path string) *float64 {
 	n, ok := d.Value(path).Float()
 	if !ok {
@@ -276,8 +276,8 @@ func (d document) reception(id string) decoders.Gateway {
 // maxGateways bounds the receptions that a hostile body can give a frame.
 const maxGateways = 100
 
-// protobufGateways is Gateways for senders that speak protobuf, which name the members of
-// a reception alike and leave out an SNR of 0 dB. read reads the others.
+// protobufGateways is Gateways for senders that use protobuf, which name the members of a
+// reception alike and leave out an SNR of 0 dB. read reads the others.
 func (d document) protobufGateways(path string, read func(document) decoders.Gateway) []decoders.Gateway {
 	gateways := d.Gateways(path, func(d document) decoders.Gateway {
 		g := read(d)
@@ -297,9 +297,8 @@ func fillSNR(gateways []decoders.Gateway) {
 	}
 }
 
-// protobufPosition reads latitude and longitude of senders that speak protobuf.
-// They leave zeros out and give an empty object for no position, so one of the first two
-// must be there.
+// protobufPosition reads latitude and longitude of senders that use protobuf. They leave
+// zeros out and give an empty object for no position, so one of the first two must be there.
 func (d document) protobufPosition() *decoders.Position {
 	lat, lon := d.Number("latitude"), d.Number("longitude")
 	if lat == nil && lon == nil {
@@ -308,7 +307,7 @@ func (d document) protobufPosition() *decoders.Position {
 	return &decoders.Position{Latitude: *cmp.Or(lat, new(float64)), Longitude: *cmp.Or(lon, new(float64))}
 }
 
-// setBestGateway takes the reception that a sender names beside the list of all for
+// setBestGateway takes the reception that a sender names in addition to the list of all for
 // one of the list where that is empty.
 func setBestGateway(f *decoders.Frame, best decoders.Gateway) {
 	if len(f.Gateways) == 0 && (best.ID != "" || best.RSSI != nil) {

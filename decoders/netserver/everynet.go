@@ -11,7 +11,7 @@ import (
 // posts the payload as encrypted_payload, which is ciphertext.
 func everynetFrame(d document, f *decoders.Frame) {
 	kind := d.Required("type")
-	// Map the type; Text tells apart those that share a kind.
+	// Map the type; Text distinguishes those that share a kind.
 	f.Text = d.Text("params.message|error")
 	switch kind {
 	case "uplink":

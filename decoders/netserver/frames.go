@@ -25,9 +25,9 @@ func excess(f *decoders.Frame, key string) {
 	f.Excess = fmt.Sprintf("%s: a frame may carry %d samples, the rest is left out", key, maxSamples)
 }
 
-// addSample adds a value that the sender decoded. A string that is a number is
-// taken for one only when the sender is known to write all values as strings. It
-// reports whether it was a value: lists, objects and null are not.
+// addSample adds a value that the sender decoded. A string that is a number is taken for one
+// only when the sender writes all values as strings. It reports whether it was a value:
+// lists, objects and null are not.
 func addSample(f *decoders.Frame, key string, v jsonbody.Value, t time.Time, strings bool) bool {
 	r := decoders.Reading{Key: key, Time: t}
 	n, number := v.Float()

@@ -37,12 +37,11 @@ const (
 	idRank  = 6
 )
 
-// genericFrame reads the generic format: an object of values, or a
-// list of such objects, each one frame. The device is named by the address or
-// else by one of the keys deviceId, device_id, deviceEUI, devEUI, another spelling of
-// the latter with an EUI, id; the time of the sample stands under time or timestamp.
-// These keys are no values. An id that is rather the message's (isMessageID) names no
-// device: each message would create one.
+// genericFrame reads the generic format: an object of values, or a list of such objects, each
+// one frame. The device is named by the address or else by one of the keys deviceId,
+// device_id, deviceEUI, devEUI, another spelling of the latter with an EUI, id; the time of
+// the sample stands under time or timestamp. These keys are not values. An id that is rather
+// the message's (isMessageID) names no device: each message would create one.
 func genericFrame(d document, f *decoders.Frame) {
 	p := d.notes.post
 	f.Kind, f.Object = decoders.Uplink, map[string]any{}
@@ -121,8 +120,8 @@ func euiWithin(v any) string {
 	return ""
 }
 
-// isMessageID reports whether the id of a body is rather that of the message: a time, an
-// id in a body that has the members of a network server's frame, or a UUID or ULID beside
+// isMessageID reports whether the id of a body is rather that of the message: a time, an id
+// in a body that has the members of a network server's frame, or a UUID or ULID next to
 // another name of the device.
 func isMessageID(id string, object map[string]any, received time.Time) bool {
 	if isMoment(id, received) {

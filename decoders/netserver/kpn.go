@@ -50,7 +50,7 @@ func parseKPN(p Post) ([]decoders.Frame, error) {
 		if f.Position != nil && f.Payload == nil && len(f.Samples) == 0 {
 			f.Kind = decoders.Location
 		}
-		// The time is to the second at times, so the content tells as well.
+		// The time is to the second at times, so the content distinguishes as well.
 		if !f.NetworkTime.IsZero() {
 			f.DedupID = timed(f) + ":" + strconv.Itoa(f.FPort) + ":" + hex.EncodeToString(f.Payload)
 			if len(f.Samples) > 0 {

@@ -13,8 +13,8 @@
 //
 // Every sender's fields are read by their paths (document).
 //
-// What senders sign is checked by VerifyThingPark, VerifyDisruptive and
-// VerifyKPN, which the receiver of a post calls before it believes it.
+// What senders sign is checked by VerifyThingPark, VerifyDisruptive and VerifyKPN, which the
+// receiver of a post calls before it accepts it.
 package netserver
 
 import (

@@ -43,7 +43,7 @@ type row struct {
 	sender Sender
 	frame  readFrame                            // of an object, or of each item of a list
 	parse  func(Post) ([]decoders.Frame, error) // of a body of another form
-	list   bool                                 // of a list the first item is looked at
+	list   bool                                 // of a list the first item is examined
 	text   string                               // the paths that the body has, separated by blanks
 	also   func(document) bool                  // nil: no more is needed
 	// always are the members that the sender writes in each uplink.

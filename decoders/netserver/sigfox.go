@@ -14,10 +14,10 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// parseSigfox reads Sigfox's callbacks (support.sigfox.com, callbacks): the
-// customer writes the template, so the same names come as JSON, as a form or
-// as a query, mostly all strings. What is no name of Sigfox's is a value of
-// the customer's own, of use where the callback carries no data.
+// parseSigfox reads Sigfox's callbacks (support.sigfox.com, callbacks): the customer writes
+// the template, so the same names come as JSON, as a form or as a query, mostly all strings.
+// A name that is not Sigfox's is a value of the customer's own, of use where the callback
+// carries no data.
 func parseSigfox(p Post) ([]decoders.Frame, error) {
 	return eachFrame(Sigfox, &p, sigfoxBody(p), sigfoxFrame)
 }
@@ -93,7 +93,8 @@ func sigfoxID(id string) string {
 	return id
 }
 
-// measures reports whether there is a number, true or false beside the excepted names.
+// measures reports whether there is a number, true or false under other names than the
+// excepted ones.
 func measures(custom map[string]any, except ...string) bool {
 	for name, v := range custom {
 		switch v.(type) {

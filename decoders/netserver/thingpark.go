@@ -10,11 +10,11 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// parseThingPark reads the documents of Actility's ThingPark (LRC-AS tunnel
-// interface), in JSON, in JSON whose values are all strings, and in XML, and
-// the forms that KPN (without a wrapper) and Swisscom (under data and
-// uplinkMetrics) make of them. A payload beside AppSKey or PayloadEncryption
-// is ciphertext. The downlinkUrl is a credential and is never kept.
+// parseThingPark reads the documents of Actility's ThingPark (LRC-AS tunnel interface), in
+// JSON, in JSON whose values are all strings, and in XML, and the forms that KPN (without a
+// wrapper) and Swisscom (under data and uplinkMetrics) make of them. A payload together with
+// AppSKey or PayloadEncryption is ciphertext. The downlinkUrl is a credential and is never
+// kept.
 func parseThingPark(p Post) ([]decoders.Frame, error) {
 	body, err := thingParkJSON(p.Body)
 	if err != nil {

@@ -24,7 +24,7 @@ func ubibotFrame(d document, f *decoders.Frame) {
 		sum.Write(d.Value("feeds").Raw())
 		f.DedupID = strconv.FormatUint(sum.Sum64(), 16)
 		if f.SampleTime.IsZero() {
-			f.DedupSpan = repeatSpan // equal values of another day are no repetition
+			f.DedupSpan = repeatSpan // equal values of another day are not a repetition
 		}
 	}
 }

@@ -60,9 +60,8 @@ func functions() []expr.Option {
 	)
 }
 
-// builtins are expr's own functions that give no more than they are given.
-// The parser knows those with predicates even when they are disabled, so the
-// rules look here too.
+// builtins are expr's own functions that give no more than they are given. The parser accepts
+// those with predicates even when they are disabled, so the rules look here too.
 func builtins() []string {
 	return []string{
 		"all", "none", "any", "one", "filter", "map", "find", "findIndex", "findLast", "findLastIndex", "count", "sum",

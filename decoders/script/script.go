@@ -6,10 +6,9 @@
 //	humidity    = uint16be(bytes, 2) == 0xffff ? nil : uint16be(bytes, 2) / 100
 //	door.open   = bit(bytes, 4, 0)
 //
-// An expression sees bytes (the payload, a list of integers), fPort, fCnt,
-// object (what the network server decoded) and params (the device's own
-// parameters). A key whose expression gives nil is left out. The functions to
-// read bytes are listed at functions.
+// An expression can read bytes (the payload, a list of integers), fPort, fCnt, object (what
+// the network server decoded) and params (the device's own parameters). A key whose
+// expression gives nil is left out. The functions to read bytes are listed at functions.
 //
 // An expression can neither loop without bound nor see anything but the frame:
 // a source is at most 4 KB, an expression at most 200 nodes, predicates do not

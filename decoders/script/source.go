@@ -20,8 +20,8 @@ type statement struct {
 	line, column    int // where the expression begins, from 1
 }
 
-// parse reads lines of "key = expression". A line that is no such line goes on
-// with the expression above it; a line that begins with # is a comment.
+// parse reads lines of "key = expression". Another line continues with the expression above
+// it; a line that begins with # is a comment.
 func parse(source string) ([]statement, error) {
 	if len(source) > maxSource {
 		return nil, sourceError("", 1, 1, fmt.Sprintf("the source is longer than %d bytes", maxSource))

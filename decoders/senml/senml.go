@@ -3,9 +3,8 @@
 // after them, times relative to now are counted from a reference that the
 // caller gives. CBOR, XML and EXI are not read.
 //
-// It refuses a pack whose version it does not know (section 4.4), fields that
-// must be understood and are not (names ending in "_"), records without a
-// name, and records without a value.
+// It refuses a pack of an unknown version (section 4.4), fields that must be understood and
+// are not (names ending in "_"), records without a name, and records without a value.
 package senml
 
 import (
@@ -275,7 +274,7 @@ func (p *parser) timeOf(seconds float64) time.Time {
 	case seconds == 0:
 		return time.Time{}
 	case seconds > maxSeconds, seconds < -relative:
-		p.fail("t", "is no time")
+		p.fail("t", "is not a time")
 		return time.Time{}
 	case seconds >= relative:
 		integer, frac := math.Modf(seconds)

@@ -217,8 +217,8 @@ type Header struct {
 	Sequence uint32
 }
 
-// ParseHeader reads the first 16 octets of a PDU. Whether its length is the
-// PDU's is for who knows where the PDU ends.
+// ParseHeader reads the first 16 octets of a PDU. Whether its length is the PDU's is for
+// callers that have the end of the PDU.
 func ParseHeader(pdu []byte) (Header, error) {
 	if len(pdu) < HeaderLen {
 		return Header{}, fault("command_length", len(pdu), "ends within the header")

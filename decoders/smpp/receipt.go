@@ -176,7 +176,7 @@ func ParseMessageID(pdu []byte) (string, error) {
 		return "", err
 	}
 	if h.Command != SubmitSM.Answer() && h.Command != DataSM.Answer() {
-		return "", fault("command_id", 4, h.Command.String()+" is no answer to a message")
+		return "", fault("command_id", 4, h.Command.String()+" is not an answer to a message")
 	}
 	if len(pdu) == HeaderLen {
 		return "", nil

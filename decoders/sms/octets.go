@@ -23,9 +23,9 @@ type Octets struct {
 // The header begins with its length octet; "" is none. Blanks around either are
 // ignored, as xs:hexBinary has it.
 //
-// It returns a decoders.Error with the field ("data", "udh" or "encoding") and
-// the offset: in characters of the field where it is no hexadecimal, in octets
-// where these cannot be what they should.
+// It returns a decoders.Error with the field ("data", "udh" or "encoding") and the offset: in
+// characters of the field where it is not hexadecimal, in octets where these cannot be what
+// they should.
 func ParseHex(data, udh string, encoding int) (Octets, error) {
 	o := Octets{Coding: Coding(encoding)}
 	if encoding == 0 {
@@ -50,11 +50,10 @@ func ParseHex(data, udh string, encoding int) (Octets, error) {
 // Split makes the parts of a message. What does not fit one part is
 // concatenated with the reference, behind the elements of the header.
 //
-// It returns a decoders.Error with format "sms" and field "data" when there is
-// nothing to send, when the data cannot be what the coding says or needs more
-// than 255 parts; "udh" when the header leaves no room, or has a concatenation
-// of its own and the data does not fit beside it; "encoding" for one that is
-// not 7, 8 or 16.
+// It returns a decoders.Error with format "sms" and field "data" when there is nothing to
+// send, when the data cannot be what the coding says or needs more than 255 parts; "udh" when
+// the header leaves no room, or has a concatenation of its own and the data does not fit with
+// it; "encoding" for one that is not 7, 8 or 16.
 func (o Octets) Split(reference byte) (Message, error) {
 	if err := o.check(); err != nil {
 		return Message{}, err
@@ -89,7 +88,7 @@ func (o Octets) check() error {
 			return refuse("data", i, "escape before an escape")
 		}
 	}
-	// Refuse a header that is too long for the data to go beside it, each part with at least
+	// Refuse a header that is too long for the data to fit with it, each part with at least
 	// one character.
 	const character = 4 // octets of a surrogate pair, the longest
 	header := len(o.Header.Append(nil))
@@ -112,7 +111,7 @@ func unhex(field, s string) ([]byte, error) {
 	start := strings.Index(s, digits)
 	i := strings.IndexFunc(digits, func(r rune) bool { return !strings.ContainsRune("0123456789abcdefABCDEF", r) })
 	if i >= 0 {
-		return nil, refuse(field, start+i, "is no hexadecimal digit")
+		return nil, refuse(field, start+i, "is not a hexadecimal digit")
 	}
 	if len(digits)%2 != 0 {
 		return nil, refuse(field, start+len(digits)-1, "odd number of hexadecimal digits")

@@ -10,14 +10,13 @@ import (
 	"github.com/penstock/penstock/decoders/iso8601"
 )
 
-// AppendTimed adds the values within v to a result like Append, and knows histories.
+// AppendTimed adds the values within v to a result like Append, and supports histories.
 //
-// A list whose elements are all objects with a time of their own (a member
-// time, timestamp or date) is a history: each element's values become readings
-// at its time, under the keys they would have beside the list, or below the
-// list's name when that says no more than that it is a list of samples. One that
-// names what it measures, {variable, value}, gives the value under that name; a
-// list of such elements needs no times, if each has another name.
+// A list whose elements are all objects with a time of their own (a member time, timestamp or
+// date) is a history: each element's values become readings at its time, under the keys they
+// would have next to the list, or below the list's name when that says no more than that it
+// is a list of samples. One that names what it measures, {variable, value}, gives the value
+// under that name; a list of such elements needs no times, if each has another name.
 func AppendTimed(res *decoders.Result, key string, v any) { AppendAt(res, key, v, time.Time{}) }
 
 // AppendAt is AppendTimed for values that have a time of their own unless it is zero.

@@ -79,7 +79,7 @@ func (w *walk) value(key string, v any, depth int) {
 	default:
 		n, ok := number(v)
 		if !ok {
-			w.warn(fmt.Sprintf("%s: is no value: %T", key, v))
+			w.warn(fmt.Sprintf("%s: is not a value: %T", key, v))
 			return
 		}
 		w.number(key, n)

@@ -57,8 +57,8 @@ func escaped(text string) string {
 	return strings.NewReplacer(`\`, `\\`, ",", `\,`, ";", `\;`, "\n", `\n`).Replace(text)
 }
 
-// phone writes a number of one type. 4.0 wants a URI where the number is global
-// (RFC 3966: + and digits, with separators); others stay text.
+// phone writes a number of one type. 4.0 requires a URI where the number is global (RFC 3966:
+// + and digits, with separators); others stay text.
 func (w *writer) phone(kind, number string) {
 	digits, isGlobal := strings.CutPrefix(number, "+")
 	switch {

@@ -34,7 +34,7 @@ func TestResultsThatAreRefused(t *testing.T) {
 		{"a text", "return 'text'", "gave no object"},
 		{"a function", "return () => 1", "gave no object"},
 		{"nothing", "", "gave no object"},
-		{"data that is a text", "return {data: 'text'}", "gave data that is no object"},
+		{"data that is a text", "return {data: 'text'}", "gave data that is not an object"},
 		{"require of an unknown module", "return require('fs')", "require: there is no module fs; only buffer can be required"},
 		{"an exception", "null.x", "line 2, column 6: TypeError: Cannot read property 'x' of undefined"},
 		{"an exception that is a text", "throw 'bad frame'", "decodeUplink: line 2, column 1: bad frame"},

@@ -11,10 +11,10 @@
 // They may be global functions, members of exports or module.exports, or the
 // exports of an ES module. The first of that list that there is decodes.
 //
-// A codec sees its frame and nothing else. Each call has a realm of its own,
-// made from the compiled program, so that nothing lasts from one call to the
-// next. Its clock stands at the time of the frame, its time zone is UTC and
-// Math.random repeats itself, so that a replay gives the same values.
+// A codec can read its frame and nothing else. Each call has a realm of its own, made from
+// the compiled program, so that nothing lasts from one call to the next. Its clock stands at
+// the time of the frame, its time zone is UTC and Math.random repeats itself, so that a
+// replay gives the same values.
 //
 // The interpreter has no limit of memory, and it cannot end a function of its own
 // that runs long. This package has no guards against that: delivery/codec runs codecs

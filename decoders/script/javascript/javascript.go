@@ -55,8 +55,8 @@ func (c *Codec) Check(i *Interrupter) error {
 	return err
 }
 
-// Decode runs the codec on a frame, without limits of time and memory: the caller
-// either trusts the source, or bounds its own process and uses DecodeUntil.
+// Decode runs the codec on a frame, without limits of time and memory: the caller either runs
+// trusted sources, or bounds its own process and uses DecodeUntil.
 func (c *Codec) Decode(f *decoders.Frame) (decoders.Result, error) {
 	return c.DecodeUntil(f, &Interrupter{})
 }

@@ -30,8 +30,8 @@ type exporter struct {
 	excess string
 }
 
-// envelope takes {data, errors, warnings} apart; the older forms give the
-// values themselves. Data that is nil, with no error, is no readings.
+// envelope takes {data, errors, warnings} apart; the older forms give the values themselves.
+// Data that is nil, with no error, means no readings.
 func (x *exporter) envelope(name string, v goja.Value, res *decoders.Result) (goja.Value, error) {
 	obj, ok := v.(*goja.Object)
 	if !ok || obj.ClassName() == "Function" {
@@ -53,7 +53,7 @@ func (x *exporter) envelope(name string, v goja.Value, res *decoders.Result) (go
 	case isObject:
 		return data, nil
 	case data != nil && !goja.IsNull(data):
-		return nil, refused(name, "gave data that is no object")
+		return nil, refused(name, "gave data that is not an object")
 	case len(res.Errors) > 0:
 		return nil, refused(name, clipText(res.Errors[0]))
 	}
