@@ -73,7 +73,7 @@ type Outcome struct {
 	// message: the carrier's rate limit, or that it cannot be reached. The message
 	// does not fail because of it; the whole queue waits.
 	PauseQueue bool
-	// After is the delay that the carrier asks for; 0 if it asks for none.
+	// After is the delay that the carrier requests; 0 if it requests none.
 	After time.Duration
 }
 

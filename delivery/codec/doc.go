@@ -22,5 +22,5 @@
 //
 // Requests and responses are JSON behind a length of four octets, big-endian. The parent
 // checks every length, since the child is not trusted. A request names the codec by the hash
-// of its source, and has the source only if the worker does not know it yet.
+// of its source, and has the source only if the worker does not have it yet.
 package codec

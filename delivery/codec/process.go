@@ -33,7 +33,7 @@ type process struct {
 	known  map[string]bool // hashes of the sources that were sent
 }
 
-// startProcess starts a worker without environment and without descriptors besides its
+// startProcess starts a worker without environment and without descriptors other than its
 // three pipes.
 func startProcess(program string) (*process, error) {
 	p := &process{cmd: exec.CommandContext(context.Background(), program, WorkerCommand), known: make(map[string]bool)}

@@ -22,7 +22,7 @@ const (
 	maxResults = 1 << 20
 )
 
-// request asks a worker to run a codec on frames. Without frames, it checks the source.
+// request makes a worker run a codec on frames. Without frames, it checks the source.
 type request struct {
 	Hash   string        `json:"hash"`
 	Source string        `json:"source,omitempty"`
@@ -30,7 +30,7 @@ type request struct {
 	Budget time.Duration `json:"budget,omitempty"` // CPU time after which no other frame begins
 }
 
-// frame is the part of decoders.Frame that a codec sees.
+// frame is the part of decoders.Frame that a codec can read.
 type frame struct {
 	Payload     []byte         `json:"payload,omitempty"`
 	FPort       int            `json:"port,omitempty"`

@@ -87,8 +87,8 @@ func recipient(text string) (string, error) {
 	return a.Address, nil
 }
 
-// messageID adds the sender's domain where the id has none, as RFC 5322 wants
-// both sides of an "@".
+// messageID adds the sender's domain where the id has none, as RFC 5322 requires both sides
+// of an "@".
 func messageID(id, sender string) (string, error) {
 	bad := func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`<>()[]\,;:"`, r) }
 	local, domain, found := strings.Cut(id, "@")

@@ -102,8 +102,8 @@ func (c *Client) authenticate(client *smtp.Client, conn net.Conn) error {
 	return errors.New("the server offers neither PLAIN nor LOGIN")
 }
 
-// login implements AUTH LOGIN: it sends name and password when the server asks for them.
-// The client of go-sasl sends the name unasked and accepts one spelling only.
+// login implements AUTH LOGIN: it sends name and password when the server requests them. The
+// client of go-sasl sends the name unasked and accepts one spelling only.
 type login struct{ username, password string }
 
 // Start begins without an initial response.

@@ -43,7 +43,7 @@ func (r Response) Excerpt() string {
 	return strings.ReplaceAll(text, "\x00", "")
 }
 
-// JSONRequest returns a request to a back end that speaks JSON. The token is sent as
+// JSONRequest returns a request to a back end with JSON bodies. The token is sent as
 // Authorization: Bearer, unless it is empty; a nil body is none.
 func JSONRequest(method, url, token string, body []byte) outbox.Request {
 	req := outbox.Request{Method: method, URL: url, Headers: map[string]string{"Accept": "application/json"}, Body: body}

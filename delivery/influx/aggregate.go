@@ -44,9 +44,9 @@ func (s *Store) Aggregate(ctx context.Context, q iot.AggregateQuery) ([]iot.Buck
 	return buckets, nil
 }
 
-// errInfinite says that an average has left the range of floats, which the
-// server cannot put into JSON: it is asked again for averages of value / scale.
-// Dividing by a power of two loses nothing of a number that is not tiny.
+// errInfinite reports that an average has left the range of floats, which the server cannot
+// put into JSON: it is asked again for averages of value / scale. Dividing by a power of two
+// loses nothing of a number that is not tiny.
 var errInfinite = errors.New("an average is infinite")
 
 const scale = 1 << 64
@@ -67,7 +67,7 @@ func (s *Store) aggregateInfluxQL(ctx context.Context, q iot.AggregateQuery, sca
 	return appendBuckets(nil, found[0], q.Statistic, scaled, func(t time.Time) time.Time { return t })
 }
 
-// monthsAtOnce is how many months one request covers: ten years.
+// monthsAtOnce is the number of months that one request covers: ten years.
 const monthsAtOnce = 120
 
 // aggregateMonths uses one statement per month, because InfluxQL cannot group by
@@ -271,8 +271,8 @@ func (s *Store) aggregateScript(q iot.AggregateQuery, scaled bool) string {
 		window = fmt.Sprintf("every: %ds, offset: %ds", int64(width/time.Second), int64(offset/time.Second))
 	}
 	fmt.Fprintf(&b, "  |> window(%s)\n", window)
-	// What becomes of the windows is put into one table again, as aggregateWindow
-	// does; that of 1.8 knows no offset.
+	// What becomes of the windows is put into one table again, as aggregateWindow does; that
+	// of 1.8 has no offset.
 	for _, function := range functionsOf(q.Statistic) {
 		grouping := ""
 		if scaled && function == "mean" {

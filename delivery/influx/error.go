@@ -44,7 +44,7 @@ func (e *Error) Unwrap() []error {
 	return []error{kind, e.cause}
 }
 
-// RetryAfter returns the delay that the server asked for; 0 if none.
+// RetryAfter returns the delay that the server requested; 0 if none.
 func (e *Error) RetryAfter() time.Duration { return e.retryAfter }
 
 // Paused reports that a retry does not help until the operator changes the

@@ -12,9 +12,9 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// readFlux asks for the newest points of each series and field of the device. Servers push
+// readFlux requests the newest points of each series and field of the device. Servers push
 // down range and filter to storage. The end of a range is exclusive in Flux, but 1.8 includes
-// it: one point more is asked for, and what is outside is dropped here.
+// it: one point more is requested, and what is outside is dropped here.
 func (s *Store) readFlux(ctx context.Context, q iot.Query) ([]iot.Point, error) {
 	var points []iot.Point
 	script := s.fluxDevice(q, `r._field == "value" or r._field == "text"`) + fmt.Sprintf("  |> tail(n: %d)\n", q.Limit+1)

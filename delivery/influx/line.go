@@ -79,8 +79,8 @@ func appendField(b []byte, start int, name string, v *float64) []byte {
 	return appendFloat(b, *v)
 }
 
-// appendFloat writes the shortest digits that read back as v; without a suffix
-// a number is a float to the line protocol, so 21 is no integer.
+// appendFloat writes the shortest digits that read back as v; without a suffix a number is a
+// float to the line protocol, so 21 is not an integer.
 func appendFloat(b []byte, v float64) []byte {
 	return strconv.AppendFloat(b, v, 'g', -1, 64)
 }

@@ -14,7 +14,7 @@ import (
 // Language is the query language that readings are read with.
 type Language string
 
-// The languages. Auto asks the server for its version.
+// The languages. Auto queries the server for its version.
 const (
 	Auto     Language = ""
 	InfluxQL Language = "influxql"
@@ -24,20 +24,20 @@ const (
 // Options says where the server is. Only URL and Bucket are required.
 type Options struct {
 	URL string // http:// or https://, with or without a path
-	// Token is an API token, or "user:password" for InfluxDB 1.8; it may be
-	// empty where the server asks for none.
+	// Token is an API token, or "user:password" for InfluxDB 1.8; it may be empty where the
+	// server requests none.
 	Token  string
 	Org    string // of InfluxDB 2; 1.8 ignores it
 	Bucket string // a bucket, or "database" or "database/retention-policy" for 1.8
 
-	// Language forces a query language; the zero value asks the server.
+	// Language forces a query language; the zero value queries the server.
 	Language Language
 	// MaxLines is the most lines of one write call; 0 means 5,000.
 	MaxLines int
 	// Timeout bounds one call to the server; 0 means 30 s.
 	Timeout time.Duration
-	// NoGzip sends bodies, and asks for answers, as they are; to and from this
-	// host itself they are never compressed, because that costs more than it saves.
+	// NoGzip sends bodies, and requests answers, as they are; to and from this host itself
+	// they are never compressed, because that costs more than it saves.
 	NoGzip bool
 
 	Transport http.RoundTripper // nil means a transport of its own
@@ -78,6 +78,6 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// idleConns is the number of connections that are kept for the next calls: a dashboard asks
-// for many panels at once.
+// idleConns is the number of connections that are kept for the next calls: a dashboard
+// requests many panels at once.
 const idleConns = 32

@@ -20,11 +20,11 @@
 //     only then, so that no other attempt is made while an outcome is not saved.
 //  5. Or released: at shutdown, records whose work has not begun are due at once.
 //
-// The end of the lease is its fence: a lease in the store that ends later than this
-// process can have asked for belongs to another process, and is neither renewed nor
-// released. The response to a call that moves the end may be lost. So the Set keeps two
-// times: the end that the store has confirmed, which bounds the work, and the latest end
-// that the store may have, which is the fence.
+// The end of the lease is its fence: a lease in the store that ends later than this process
+// can have requested belongs to another process, and is neither renewed nor released. The
+// response to a call that moves the end may be lost. So the Set keeps two times: the end that
+// the store has confirmed, which bounds the work, and the latest end that the store may have,
+// which is the fence.
 //
 // The Gate stops all workers: while it is closed, nothing is leased and no work begins.
 // Outcomes of work that had begun are saved.

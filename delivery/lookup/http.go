@@ -24,7 +24,7 @@ type HTTPOptions struct {
 	Token string
 }
 
-// HTTP asks a back end over HTTP.
+// HTTP queries a back end over HTTP.
 type HTTP struct {
 	client httpout.Doer
 	opts   HTTPOptions
@@ -38,8 +38,7 @@ func NewHTTP(c httpout.Doer, o HTTPOptions) (*HTTP, error) {
 	return &HTTP{client: c, opts: o}, nil
 }
 
-// Find asks the back end. Anything but 200 with a lookup result is
-// relay.KindUnavailable.
+// Find queries the back end. Anything but 200 with a lookup result is relay.KindUnavailable.
 func (h *HTTP) Find(ctx context.Context, number relay.MSISDN) (lookup.Result, error) {
 	resp, err := h.client.Do(ctx, httpout.JSONRequest(http.MethodGet, h.url(number), h.opts.Token, nil))
 	if err != nil {

@@ -32,7 +32,7 @@ type Options struct {
 	Issuer, ClientID, ClientSecret string
 	// RedirectURL is the URL to which the provider redirects the browser.
 	RedirectURL string
-	// Scopes are asked for beside openid.
+	// Scopes are requested in addition to openid.
 	Scopes []string
 	// NameClaim is the claim that names the user.
 	NameClaim string
@@ -154,7 +154,7 @@ func (p *Provider) foreign(token *oidc.IDToken, claims map[string]any) string {
 	return ""
 }
 
-// exchangeError tells a provider that refuses a code from one that does not answer.
+// exchangeError distinguishes a provider that refuses a code from one that does not answer.
 func exchangeError(err error) error {
 	refused, answered := errors.AsType[*oauth2.RetrieveError](err)
 	_, unreachable := errors.AsType[*url.Error](err)

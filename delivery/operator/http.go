@@ -58,8 +58,7 @@ func NewHTTP(c httpout.Doer, o HTTPOptions) (*HTTP, error) {
 	return &HTTP{client: c, opts: o, slots: make(chan struct{}, o.MaxConcurrent)}, nil
 }
 
-// Ready asks whether the back end accepts commands, unless it responded within
-// ReadyTTL.
+// Ready checks whether the back end accepts commands, unless it responded within ReadyTTL.
 func (h *HTTP) Ready(ctx context.Context, _ string) error {
 	if h.opts.Now().Sub(time.Unix(0, h.lastResponse.Load())) < h.opts.ReadyTTL {
 		return nil

@@ -135,8 +135,8 @@ func (b *breakers) close(br *openBreaker) {
 	b.log.Info("breaker closed", "account", br.Account, "relay", br.Relay, "endpoint", br.Endpoint, "target", br.Target)
 }
 
-// probeDelay returns the delay before the next probe: it doubles with every
-// failed probe, and is at least what the target asked for.
+// probeDelay returns the delay before the next probe: it doubles with every failed probe, and
+// is at least what the target requested.
 func (b *breakers) probeDelay(probes int, retryAfter time.Duration) time.Duration {
 	wait := relay.Backoff(b.opts.Probe, b.opts.ProbeMax, probes)
 	return max(time.Duration(float64(wait)*(0.8+0.4*b.random())), retryAfter)
@@ -280,9 +280,9 @@ const (
 	forgetAfter = 72 * time.Hour
 )
 
-// closeIdle closes breakers that have had no parked deliveries for idleAfter
-// since their probe was due, for example those of endpoints that were removed. It
-// forgets the failures of endpoints that were not called again.
+// closeIdle closes breakers that have had no parked deliveries for idleAfter since their
+// probe was due, for example those of endpoints that were removed. It drops the failures of
+// endpoints that were not called again.
 func (b *breakers) closeIdle(endpoints []outbox.ParkedEndpoint) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -15,8 +15,8 @@ const (
 	maxParkedPerPass = 2000
 )
 
-// startDueParked shares the states of the breakers and starts parked deliveries.
-// While Redis is down, it goes by the states that this process knows.
+// startDueParked shares the states of the breakers and starts parked deliveries. While Redis
+// is down, it uses the states in this process.
 func (q *Queue) startDueParked(ctx context.Context) {
 	lost, err := q.breakers.share(ctx)
 	if err != nil && ctx.Err() == nil {

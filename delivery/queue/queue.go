@@ -65,8 +65,8 @@ type Options struct {
 	Backlog         int // maximum deliveries waiting in memory; 0 means 16384
 	EndpointBacklog int // of these, for one endpoint; 0 means 4096
 
-	// Lease is how long the deliveries of a crashed process stay leased; 0 means
-	// 30 s.
+	// Lease is the time for which the deliveries of a crashed process stay leased; 0 means 30
+	// s.
 	Lease time.Duration
 	// Probe is the delay before the first probe of an endpoint whose breaker is open, 0
 	// means 5 s; it doubles up to ProbeMax, 0 means 1 min.
@@ -85,7 +85,7 @@ const (
 	// attemptTimeout bounds an attempt; HTTP requests end after httpout's timeout, 10 s.
 	attemptTimeout = 2 * time.Minute
 	faultDelay     = 10 * time.Second // after an internal fault
-	// breakAfter is how many consecutive failures open an endpoint's breaker.
+	// breakAfter is the number of consecutive failures that open an endpoint's breaker.
 	breakAfter = 10
 )
 

@@ -110,8 +110,8 @@ const (
 	maxLeased = 500
 	// storeTimeout bounds a call of the store.
 	storeTimeout = 5 * time.Second
-	// fullDelay is how long a message is released for if its carrier's queue is full;
-	// congestedDelay is the same if the queue does not send either.
+	// fullDelay is the time for which a message is released for if its carrier's queue is
+	// full; congestedDelay is the same if the queue does not send either.
 	fullDelay      = 250 * time.Millisecond
 	congestedDelay = 5 * time.Second
 )

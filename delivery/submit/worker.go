@@ -27,8 +27,8 @@ type Store interface {
 	Release(ctx context.Context, ls []message.Lease, due time.Time) error
 }
 
-// Reporter learns which parts the carriers' ids name, and reports the states of messages
-// to accounts, as the methods of *message.ReceiptHandler say.
+// Reporter stores which parts the carriers' ids name, and reports the states of messages to
+// accounts, as the methods of *message.ReceiptHandler say.
 type Reporter interface {
 	Bind(ctx context.Context, bindings []message.Binding) error
 	SendReports(ctx context.Context, ms []message.Message) error
@@ -58,7 +58,7 @@ const (
 	// leaseTime is the duration of a message's lease, and so how long the messages of a
 	// crashed process wait. Leases of messages in memory are renewed.
 	leaseTime = 15 * time.Second
-	// giveUpAfter is how long a message is retried while its carrier fails.
+	// giveUpAfter is the time for which a message is retried while its carrier fails.
 	giveUpAfter = 24 * time.Hour
 	// minPause and maxPause bound the pause after a carrier throttles.
 	minPause = 250 * time.Millisecond

@@ -162,7 +162,7 @@ func responsePDU(h smpp.Header, status uint32) []byte {
 }
 
 const (
-	// duplicateWindow is how long after a PDU an identical one is a duplicate.
+	// duplicateWindow is the time after a PDU within which an identical one is a duplicate.
 	duplicateWindow = 5 * time.Minute
 	// minRemembered is the minimum number of PDUs remembered.
 	minRemembered = 10_000

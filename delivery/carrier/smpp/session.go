@@ -245,8 +245,8 @@ const (
 	maxDiscard = 1 << 20
 )
 
-// lengthError is an invalid command_length. The next PDU still begins where this
-// one says that it ends.
+// lengthError is an invalid command_length. The next PDU still begins where this one reports
+// that it ends.
 type lengthError struct{ length uint32 }
 
 func (e *lengthError) Error() string {

@@ -124,7 +124,7 @@ SELECT device.name, max(
 FROM device
 WHERE device.account = ? AND device.name IN `
 
-// devicesAtOnce is how many devices one statement names.
+// devicesAtOnce is the number of devices that one statement names.
 const devicesAtOnce = 500
 
 // LastStored returns the time of each device's newest point or uplink.

@@ -22,8 +22,8 @@ const File = "readings.db"
 type Options struct {
 	// Readers is the number of queries that run at the same time; 0 means 4.
 	Readers int
-	// Commits is the file with the number of transactions, see db.Progress; empty
-	// means beside the database.
+	// Commits is the file with the number of transactions, see db.Progress; empty means next
+	// to the database.
 	Commits string
 }
 

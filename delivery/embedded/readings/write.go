@@ -94,8 +94,8 @@ func (w *writing) point(ctx context.Context, p *iot.Point, i int) error {
 	return err
 }
 
-// newestSpan is how much later than the time in the table newest a sensor's newest
-// reading may be: the table is written once a day, not with every reading.
+// newestSpan is the largest time between the row of the table newest and a sensor's newest
+// reading: the table is written once a day, not with every reading.
 const newestSpan = 24 * time.Hour
 
 func (w *writing) device(ctx context.Context, acct relay.AccountID, name string) (int64, error) {

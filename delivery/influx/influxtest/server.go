@@ -27,7 +27,7 @@ import (
 
 // Options changes how the server runs.
 type Options struct {
-	// Auth asks for credentials and makes the administrator "admin".
+	// Auth requests credentials and makes the administrator "admin".
 	Auth bool
 }
 

@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// The client that the provider knows.
+// The client that is registered at the provider.
 const (
 	ClientID     = "penstock"
 	ClientSecret = "client-secret-0123"
@@ -65,7 +65,7 @@ func newKey(t testing.TB) *rsa.PrivateKey {
 	return key
 }
 
-// Vouch sets the claims of the next ID tokens, beside those that every one has.
+// Vouch sets the claims of the next ID tokens, in addition to those that every one has.
 func (p *Provider) Vouch(claims map[string]any) { p.Tamper(claims, nil) }
 
 // Tamper is Vouch with a last change of all claims.

@@ -45,16 +45,14 @@ const (
 
 // Options configures Jobs; the zero value works.
 type Options struct {
-	// Timeout bounds one run; 0 means 10 s. Lease is how long the jobs of a
-	// crashed process stay leased, and must exceed Timeout; 0 means 1.5 times
-	// Timeout.
+	// Timeout bounds one run; 0 means 10 s. Lease is the time for which the jobs of a crashed
+	// process stay leased, and must exceed Timeout; 0 means 1.5 times Timeout.
 	Timeout, Lease time.Duration
 	// RetryDelay is the delay after a failed run, which doubles up to a minute; 0
 	// means 1 s.
 	RetryDelay time.Duration
-	// MaxTries is how often a job with an unexpected error is run before it
-	// fails; 0 means 20. While a back end is unavailable a job is retried
-	// without limit.
+	// MaxTries is the number of runs of a job with unexpected errors before it fails; 0 means
+	// 20. While a back end is unavailable a job is retried without limit.
 	MaxTries int
 	// Reconcile is the interval at which due jobs are listed; 0 means 1 s.
 	Reconcile time.Duration

@@ -1,10 +1,10 @@
 // Package timer schedules work on records with asynq. It is the only package that
 // uses asynq.
 //
-// A task carries a record's name only, is named after the record, and says when it
-// is looked at next. The record decides what is done then: a task that runs twice,
-// late or never does no harm. asynq never counts failures and never archives a
-// task; its tasks may be lost at any time.
+// A task carries a record's name only, is named after the record, and says when it is
+// examined next. The record decides what is done then: a task that runs twice, late or never
+// does no harm. asynq never counts failures and never archives a task; its tasks may be lost
+// at any time.
 package timer
 
 import (
