@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/relay/audit"
 )
 
-// auditJSON is a change as an admin sees it.
+// auditJSON is a change in the form for the admin.
 type auditJSON struct {
 	ID        string          `json:"id"`
 	At        string          `json:"at"`

@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// breakerJSON is an open breaker as the operator sees it.
+// breakerJSON is an open breaker in the form for the operator.
 type breakerJSON struct {
 	Endpoint string          `json:"endpoint"`
 	Account  relay.AccountID `json:"account"`

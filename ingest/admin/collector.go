@@ -25,7 +25,7 @@ type metric[S any] struct {
 // emit adds a value to a metric, with the values of its labels.
 type emit func(value float64, labels ...string)
 
-// collector reads numbers whenever their metrics are asked for.
+// collector reads numbers whenever their metrics are requested.
 type collector[S any] struct {
 	read    func() S
 	metrics []metric[S]

@@ -27,7 +27,7 @@ func (s *Surface) setSession(c *fiber.Ctx, session user.SignedIn) {
 	c.Cookie(&k)
 }
 
-// clearSession has the browser forget its session.
+// clearSession makes the browser delete its session.
 func (s *Surface) clearSession(c *fiber.Ctx) {
 	s.expire(c, httpd.SessionCookie, fiber.CookieSameSiteStrictMode)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/relay/credit"
 )
 
-// creditJSON is a change of an account's credit as the operator sees it.
+// creditJSON is a change of an account's credit in the form for the operator.
 type creditJSON struct {
 	Sequence  uint64        `json:"sequence"`
 	ID        string        `json:"id"`

@@ -42,7 +42,7 @@ func (s *Surface) listDecoders(c *fiber.Ctx, sel *selection) error {
 	return sendPage(c, views, nextCursor)
 }
 
-// DecoderView is a decoder as the operator sees it.
+// DecoderView is a decoder in the form for the operator.
 type DecoderView struct {
 	Account       relay.AccountID `json:"account"`
 	ID            string          `json:"id"`

@@ -8,7 +8,7 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// deliveryJSON is a delivery as the operator sees it.
+// deliveryJSON is a delivery in the form for the operator.
 type deliveryJSON struct {
 	ID            string          `json:"id"`
 	Account       relay.AccountID `json:"account"`

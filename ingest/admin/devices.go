@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// deviceJSON is a device as the operator sees it.
+// deviceJSON is a device in the form for the operator.
 type deviceJSON struct {
 	ID           string          `json:"id"`
 	Account      relay.AccountID `json:"account"`

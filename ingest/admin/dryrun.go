@@ -22,7 +22,7 @@ type DryRun struct {
 	// Examined is the number of examined events: frames, at most 10,000, and for no longer
 	// than 20 seconds.
 	Examined int            `json:"examined"`
-	Rules    bool           `json:"rules"` // rules would look at the frames
+	Rules    bool           `json:"rules"` // rules would examine the frames
 	Events   EventTally     `json:"events"`
 	Readings ReadingTally   `json:"readings"`
 	Data     []EventPreview `json:"data"` // the first that differ, in the order of arrival
@@ -89,8 +89,8 @@ type ReadingDelta struct {
 	Latest       bool       `json:"latest"` // it is, or would be, the sensor's latest
 }
 
-// dryRun answers a dry run. Of messages it only counts: what becomes of one is
-// told by the operation that explains.
+// dryRun answers a dry run. Of messages it only counts: what becomes of one is explained by
+// the operation that explains.
 func (s *Surface) dryRun(c *fiber.Ctx, intakes []*intake.Intake, f event.Filter, rules bool, limit int, otherGateways []gateway.Gateway) error {
 	if err := httpd.AdmitTo(c, httpd.Searches, principalOf(c).SearchAccount()); err != nil {
 		return err

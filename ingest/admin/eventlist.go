@@ -53,7 +53,7 @@ type eventSource struct {
 	head *eventJSON // the newest that was not taken; nil if there is none
 
 	// Valid when there is no head:
-	goOn       position // where the events go on that were not looked at; nil if there are none
+	goOn       position // where the events go on that were not examined; nil if there are none
 	searchedTo string   // when the one was received at which the search stopped
 	err        error
 }
@@ -137,7 +137,7 @@ func readEvents(r io.Reader, yield func(eventJSON) bool) (meta eventsMeta, err e
 	return meta, d.Decode(&meta)
 }
 
-// events asks other gateways for their events, all at the same time.
+// events queries other gateways for their events, all at the same time.
 func (p *Peers) events(ctx context.Context, who principal, gateways []gateway.Gateway, request func(gateway.Gateway) peerRequest) (found eventSources, views []awayJSON) {
 	var mu sync.Mutex
 	var wait sync.WaitGroup

@@ -16,7 +16,7 @@ import (
 	"github.com/penstock/penstock/relay/gateway"
 )
 
-// eventJSON is an event as the operator sees it.
+// eventJSON is an event in the form for the operator.
 type eventJSON struct {
 	ID         string          `json:"id"`
 	ReceivedAt string          `json:"received_at"`

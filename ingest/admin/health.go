@@ -52,8 +52,8 @@ func (s *Surface) ready(c *fiber.Ctx) error {
 	return c.Status(status).JSON(fiber.Map{"status": word, "backends": backends})
 }
 
-// Down asks every back end whether it works and returns the errors of those that do
-// not, by name.
+// Down checks every back end and returns the errors of those that do not,
+// by name.
 func Down(ctx context.Context, backends []Backend) map[string]error {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// claimJSON is a claimed identifier as the operator sees it.
+// claimJSON is a claimed identifier in the form for the operator.
 type claimJSON struct {
 	Identifier  string          `json:"identifier"`
 	Account     relay.AccountID `json:"account"`

@@ -19,7 +19,7 @@ type Jobs interface {
 	Find(ctx context.Context, f job.Search) ([]job.Found, error)
 }
 
-// jobJSON is a job as the operator sees it.
+// jobJSON is a job in the form for the operator.
 type jobJSON struct {
 	ID          string          `json:"id"`
 	Account     relay.AccountID `json:"account"`

@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/relay/ledger/merkle"
 )
 
-// ledgerJSON is a ledger as the operator sees it.
+// ledgerJSON is a ledger in the form for the operator.
 type ledgerJSON struct {
 	ID          string          `json:"id"`
 	Account     relay.AccountID `json:"account"`
@@ -85,7 +85,7 @@ func (s *Surface) listLedgerEntries(c *fiber.Ctx, sel *selection) error {
 	return sendPage(c, views, nextCursor)
 }
 
-// ledgerTokenJSON is a token as the operator sees it, with the proof of its history.
+// ledgerTokenJSON is a token in the form for the operator, with the proof of its history.
 type ledgerTokenJSON struct {
 	ID           string          `json:"id"`
 	Account      relay.AccountID `json:"account"`

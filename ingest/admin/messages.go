@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// messageJSON is a message of an account as the operator sees it.
+// messageJSON is a message of an account in the form for the operator.
 type messageJSON struct {
 	ID           message.ID      `json:"id"`
 	Account      relay.AccountID `json:"account"`

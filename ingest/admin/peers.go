@@ -38,8 +38,8 @@ const (
 // trace. Events are read one by one.
 const maxPeerAnswer = 16 << 20
 
-// Peers asks the other gateways of the database for what only they have: their
-// journals. A nil Peers has none.
+// Peers queries the other gateways of the database for their journals. A
+// nil Peers has none.
 type Peers struct {
 	node     string
 	keys     gateway.Keys
@@ -48,8 +48,8 @@ type Peers struct {
 	now      func() time.Time
 }
 
-// NewPeers returns the peers of a gateway. An answer may take as long as the request for
-// which it is asked for.
+// NewPeers returns the peers of a gateway. An answer may take as long as the request that
+// needs it.
 func NewPeers(node string, keys gateway.Keys, registry *gateway.Store, now func() time.Time) *Peers {
 	return &Peers{node: node, keys: keys, registry: registry, client: &http.Client{}, now: now}
 }
@@ -80,8 +80,8 @@ func (p *Peers) others(c *fiber.Ctx) ([]gateway.Gateway, error) {
 	return out, err
 }
 
-// each asks every one of the gateways at the same time and reads the answers
-// into a value each. It names those that did not answer.
+// each queries every one of the gateways at the same time and reads the answers into a value
+// each. It names those that did not answer.
 func each[T any](c *fiber.Ctx, p *Peers, gateways []gateway.Gateway, request func(gateway.Gateway) peerRequest) (answers map[string]T, views []awayJSON) {
 	answers = make(map[string]T, len(gateways))
 	ctx, who := c.UserContext(), principalOf(c)
@@ -180,7 +180,7 @@ func (p *Peers) send(ctx context.Context, gatewayURL string, r peerRequest) (pee
 	return peerAnswer{resp.StatusCode, resp.Body}, nil
 }
 
-// ExchangeServer tells the gateway at a URL which PostgreSQL server this one used last,
+// ExchangeServer sends to the gateway at a URL the PostgreSQL server that this one used last,
 // and returns the newer of that and its own.
 func (p *Peers) ExchangeServer(ctx context.Context, gatewayURL string, server db.Server) (newer db.Server, err error) {
 	body, err := json.Marshal(server)
@@ -235,8 +235,8 @@ func (s *Surface) exchangeServer(c *fiber.Ctx) error {
 	return c.JSON(s.NewerServer(theirs))
 }
 
-// tracedAt asks the gateway that a node names for an event; found is false if there is
-// no such gateway, or it has no such event.
+// tracedAt queries the gateway that a node names for an event; found is false if there is no
+// such gateway, or it has no such event.
 func (p *Peers) tracedAt(c *fiber.Ctx, node string) (t tracedJSON, found bool, err error) {
 	gateways, err := p.others(c)
 	if err != nil {
@@ -278,7 +278,7 @@ func nodeOf(id string) string {
 	return id
 }
 
-// gatewayJSON is a gateway as the operator sees it.
+// gatewayJSON is a gateway in the form for the operator.
 type gatewayJSON struct {
 	Node      string `json:"node"`
 	URL       string `json:"url"`

@@ -17,13 +17,14 @@ import (
 	"github.com/penstock/penstock/relay/replay"
 )
 
-// maxCounted is how many events of a replay are examined for what it changed.
+// maxCounted is the largest number of events of a replay that are examined for what it
+// changed.
 const maxCounted = 1000
 
 // replayedJSON is the answer of a replay.
 type replayedJSON struct {
 	Count int `json:"count"`
-	// Examined is how many of the events Readings, Deliveries and Alarms are about.
+	// Examined is the number of events that Readings, Deliveries and Alarms are about.
 	Examined   int          `json:"examined"`
 	Rules      bool         `json:"rules"`
 	Readings   ReadingTally `json:"readings"`

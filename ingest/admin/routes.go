@@ -42,7 +42,7 @@ type Deps struct {
 	Credit     *credit.Store
 	Messages   *message.Store
 	// Waits explains why nothing leaves for a number at the moment, "" where nothing is in
-	// the way; nil knows of nothing.
+	// the way; nil has no reasons.
 	Waits func(number string) string
 	// ReadMessage reads a message to explain from a request's body; a mistake is
 	// relay.KindInvalid and names the field.
@@ -51,8 +51,8 @@ type Deps struct {
 	Explain func(ctx context.Context, m inbound.Message) (inbound.Explanation, error)
 	// Trace says what became of an event of this gateway.
 	Trace func(ctx context.Context, id string) (inbound.Trace, error)
-	// IoT tries decoders, Inspector looks at journalled frames, Types names what
-	// sensors measure.
+	// IoT tries decoders, Inspector examines journalled frames, Types names what sensors
+	// measure.
 	IoT       *iot.Service
 	Inspector Inspector
 	Types     Types
@@ -108,7 +108,7 @@ type Breakers interface {
 	Close(ctx context.Context, endpoint string) error
 }
 
-// Inspector looks at journalled frames and stores nothing.
+// Inspector examines journalled frames and stores nothing.
 type Inspector interface {
 	replay.Posts
 	// Recent returns the last frames of a device, newest first.

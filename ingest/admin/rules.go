@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/relay/rule"
 )
 
-// ruleJSON is a rule of an account as the operator sees it.
+// ruleJSON is a rule of an account in the form for the operator.
 type ruleJSON struct {
 	rule.Document
 	Account   relay.AccountID   `json:"account"`
@@ -33,7 +33,7 @@ func ruleOf(owned rule.Owned[rule.Rule]) ruleJSON {
 	}
 }
 
-// alarmJSON is an alarm of an account as the operator sees it.
+// alarmJSON is an alarm of an account in the form for the operator.
 type alarmJSON struct {
 	ID         string          `json:"id"`
 	Account    relay.AccountID `json:"account"`

@@ -34,7 +34,7 @@ type Usage interface {
 	Steps(ctx context.Context, acct relay.AccountID, iccid string, span usage.Span, step time.Duration) ([]usage.StepSum, error)
 }
 
-// simJSON is a SIM as the operator sees it, without the codes that unlock it.
+// simJSON is a SIM in the form for the operator, without the codes that unlock it.
 type simJSON struct {
 	ICCID          sim.ICCID       `json:"iccid"`
 	Account        relay.AccountID `json:"account"`

@@ -86,8 +86,8 @@ func (m *messageJSON) hideText(c *fiber.Ctx) {
 	}
 }
 
-// refuseTextSearch refuses the filters that search the texts of messages to who must
-// not see these: what a search finds tells what it looked for.
+// refuseTextSearch refuses the filters that search the texts of messages to who must not see
+// these: the results of a search reveal its text.
 func (s *selection) refuseTextSearch(filters ...string) {
 	if !hidesTexts(s.c) {
 		return

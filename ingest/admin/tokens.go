@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// tokenJSON is a token as an admin sees it: without its text, which is not kept.
+// tokenJSON is a token in the form for the admin: without its text, which is not kept.
 type tokenJSON struct {
 	ID        string          `json:"id"`
 	Account   relay.AccountID `json:"account"`

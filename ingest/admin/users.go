@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/relay/user"
 )
 
-// userJSON is a user as an admin sees it.
+// userJSON is a user in the form for the admin.
 type userJSON struct {
 	Name       string           `json:"name"`
 	Role       user.Role        `json:"role"`

@@ -24,7 +24,7 @@ type BackendState struct {
 	LastErrAt time.Time
 }
 
-// watch asks the back ends whether they work and remembers since when.
+// watch checks the back ends and stores the start of each state.
 type watch struct {
 	backends []Backend
 	now      func() time.Time
@@ -44,8 +44,8 @@ func newWatch(backends []Backend, now func() time.Time) *watch {
 	return w
 }
 
-// check asks all of them at the same time, each for at most checkTime, and
-// returns how they do, in their order.
+// check queries all of them at the same time, each for at most checkTime, and returns how
+// they do, in their order.
 func (w *watch) check(ctx context.Context) []BackendState {
 	down := Down(ctx, w.backends)
 	w.mu.Lock()
@@ -64,8 +64,8 @@ func (w *watch) check(ctx context.Context) []BackendState {
 	return append([]BackendState(nil), w.states...)
 }
 
-// Watch asks the back ends every five seconds until the context ends, so that the
-// status says since when one is down even if nobody was looking.
+// Watch queries the back ends every five seconds until the context ends, so that the status
+// says since when one is down even if nobody was looking.
 func (s *Surface) Watch(ctx context.Context) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()

@@ -32,7 +32,7 @@ func parseAndroid(f *form, e *intake.Entry) ([]inbound.Message, error) {
 	case kind == "sms:sent" || kind == "sms:delivered" || kind == "sms:failed":
 		return nil, receiptOf(o.object("payload").text("messageId"), kind[len("sms:"):])
 	case kind != "sms:received" && kind != "sms:data-received":
-		return nil, notMessage("the event " + clipValue(kind) + ", which is no message")
+		return nil, notMessage("the event " + clipValue(kind) + ", which is not a message")
 	}
 	p := o.object("payload")
 	fields := object{

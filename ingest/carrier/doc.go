@@ -19,9 +19,9 @@
 // and is answered with an empty body, because Kannel sends a body to the sender as an
 // SMS; with max-messages = 0, it sends none about failures either.
 //
-// twilio, vonage, infobip, plivo, sinch and android take the posts of these providers,
-// as publicly documented. If a provider signs, the signature is verified with the secret
-// of the token that the source in the path names, and an unsigned request is refused. Receipts belong to /inbound/dlr, which applies them; a receipt that is posted
-// to /inbound/sms, or another post that is no message, is only journalled and
-// acknowledged.
+// twilio, vonage, infobip, plivo, sinch and android take the posts of these providers, as publicly
+// documented. If a provider signs, the signature is verified with the secret of the token that the
+// source in the path names, and an unsigned request is refused. Receipts belong to /inbound/dlr,
+// which applies them; a receipt that is posted to /inbound/sms, or another post that is not a
+// message, is only journalled and acknowledged.
 package carrier

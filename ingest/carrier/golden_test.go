@@ -149,7 +149,7 @@ func FuzzParse(f *testing.F) {
 		found, err := a.Parse(&intake.Entry{Query: query, ContentType: contentType, Body: body})
 		switch n, no := errors.AsType[notMessage](err); {
 		case no && n == "":
-			t.Fatal("a post that is no message does not say what it is")
+			t.Fatal("a post that is not a message does not say what it is")
 		case err != nil && !no && !errors.Is(err, params.ErrSyntax) && len(relay.FieldsOf(err)) == 0:
 			t.Fatalf("%v names no field", err)
 		case err == nil && len(found) == 0:

@@ -96,7 +96,7 @@ func sortedPairs(v url.Values, equals, between string) string {
 // repeated post is recognized by its message id.
 const maxNonces = 100_000
 
-// nonces remembers the request of each nonce.
+// nonces stores the request of each nonce.
 type nonces struct {
 	mu        sync.Mutex
 	used      map[string][sha256.Size]byte

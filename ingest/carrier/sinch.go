@@ -27,7 +27,7 @@ func parseSinch(f *form, o object) ([]inbound.Message, error) {
 		r := o.object("message_delivery_report")
 		return nil, receiptOf(r.text("message_id"), r.text("status"))
 	case o.has("app_id"):
-		return nil, notMessage("an event of the Conversation API that is no message")
+		return nil, notMessage("an event of the Conversation API that is not a message")
 	}
 	f.Add("type", "The type must be mo_text, mo_binary or mo_media.")
 	return nil, f.Err()

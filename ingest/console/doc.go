@@ -20,7 +20,7 @@
 //     call("operationId", {path, query, body, as, signal}); as is the account to act as.
 //  4. Most views are a listing({…}) (core/list.js: columns that sort and are exported,
 //     filters in the address, rows that open; its filters stand in core/filters.js).
-//     editor({…}) is a form that saves and shows refusals beside its inputs, editIn the
+//     editor({…}) is a form that saves and shows refusals next to its inputs, editIn the
 //     same in a dialog, pick a list of records by name, asking a form with an answer below
 //     it (core/form.js). For the rest: h, table, pairs, when, state (core/dom.js), during
 //     for buttons that act, ask for confirmations (core/form.js), section for a part that

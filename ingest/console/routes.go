@@ -59,9 +59,9 @@ func load() map[string]*file {
 	return files
 }
 
-// serve sends a file; without one the request goes on to what answers unknown
-// paths. A browser asks each time whether a file has changed, so that a new
-// version shows at once, and is answered 304 if not.
+// serve sends a file; without one the request goes on to what answers unknown paths. A
+// browser checks each time whether a file has changed, so that a new version shows at once,
+// and is answered 304 if not.
 func serve(c *fiber.Ctx, f *file) error {
 	if f == nil {
 		return c.Next()

@@ -141,7 +141,7 @@ func (o *Options) reported(handler fasthttp.RequestHandler) fasthttp.RequestHand
 	}
 }
 
-// span begins the span of a request, unless it only asks how the gateway does.
+// span begins the span of a request, unless it is a health check.
 func (o *Options) span(c *fiber.Ctx, began time.Time) *tracing.Active {
 	if o.Tracer == nil {
 		return nil

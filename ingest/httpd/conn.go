@@ -132,10 +132,9 @@ func (l *Listener) CloseIdle() {
 	}
 }
 
-// Drain refuses new connections, and has each open one end with its next response,
-// until none is left or ctx is done. A client that keeps connections learns of the
-// shutdown from a response then, and not from a connection that ends while its next
-// request is on the way.
+// Drain refuses new connections, and has each open one end with its next response, until none
+// is left or ctx is done. A client that keeps connections is notified of the shutdown from a
+// response then, and not from a connection that ends while its next request is on the way.
 func (l *Listener) Drain(ctx context.Context) {
 	l.draining.Store(true)
 	_ = l.Close()
@@ -155,7 +154,7 @@ func (l *Listener) Drain(ctx context.Context) {
 	}
 }
 
-// Close refuses new connections. Closing again is no error.
+// Close refuses new connections. Closing again is not an error.
 func (l *Listener) Close() error {
 	if err := l.Listener.Close(); !errors.Is(err, net.ErrClosed) {
 		return err

@@ -143,9 +143,9 @@ func (f *framing) takeHead(line []byte) {
 func (f *framing) end() { *f = framing{line: f.line, complete: f.complete + 1} }
 
 // ambiguity explains why two parsers could read a request in two ways, "" if they could not.
-// It looks at the head as it was sent: the library joins folded lines, takes lines without a
-// CR, reads "Transfer-Encoding: identity" as no body, and drops a Content-Length beside a
-// Transfer-Encoding (RFC 9112, 2.2, 5.1, 5.2, 6.1).
+// It examines the head as it was sent: the library joins folded lines, takes lines without a
+// CR, reads "Transfer-Encoding: identity" as no body, and drops a Content-Length that comes
+// with a Transfer-Encoding (RFC 9112, 2.2, 5.1, 5.2, 6.1).
 func ambiguity(h *fasthttp.RequestHeader) string {
 	length, chunked := false, false
 	for line := range bytes.Lines(h.RawHeaders()) {

@@ -108,7 +108,7 @@ func (g *Guesses) Counts() (wrong, refused map[string]uint64) {
 
 // Unsure returns why a credential that is found wrong from now on may be right soon, nil if
 // it may not be. It is called before the credential is looked up. All wrong credentials get
-// this answer, so that it does not tell which of them exist.
+// this answer, so that it does not reveal which of them exist.
 func (g *Guesses) Unsure() error {
 	if g.Undeclared == nil || !g.Undeclared() {
 		return nil

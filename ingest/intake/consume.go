@@ -218,7 +218,7 @@ const (
 	largeReason   = "waits for its turn: the post is large, and other accounts send too"
 )
 
-// neighbours remembers of which two accounts the last entries are.
+// neighbours has the two accounts of the last entries.
 type neighbours struct {
 	mu   sync.Mutex
 	last [2]sighting

@@ -32,7 +32,7 @@ type Search struct {
 	JournalOnly bool
 }
 
-// Reached is the position that a search reached: everything from a sequence on was looked at.
+// Reached is the position that a search reached: everything from a sequence on was examined.
 // It is zero if that is everything there is.
 type Reached struct {
 	Seq  uint64

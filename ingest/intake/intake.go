@@ -27,7 +27,7 @@ type Item struct {
 	Entry Entry
 	// NoDefer means that the entry is not deferred, since no other entries wait behind it.
 	NoDefer bool
-	// NoRules means that rules do not look at the entry: it is replayed.
+	// NoRules means that rules do not examine the entry: it is replayed.
 	NoRules bool
 	// WaitForEarlier waits until the batches that were read before this one are done, for
 	// effects that depend on the order; nil if there are none.

@@ -177,7 +177,7 @@ func ClipReason(s string) string {
 	return decoders.Clip(strings.ToValidUTF8(s, "\uFFFD"), maxReason)
 }
 
-// retryAfter returns the delay that a back end asked for.
+// retryAfter returns the delay that a back end requested.
 func retryAfter(err error) time.Duration {
 	if e, ok := errors.AsType[interface {
 		error

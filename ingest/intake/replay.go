@@ -15,9 +15,9 @@ import (
 // replayBatch is the number of events that are processed again at a time.
 const replayBatch = 500
 
-// Replay processes the events that a filter selects again, in order of arrival, and
-// returns their number. The statuses of events that succeed are cleared. Rules look at
-// the frames only if rules says so.
+// Replay processes the events that a filter selects again, in order of arrival, and returns
+// their number. The statuses of events that succeed are cleared. Rules evaluate the frames
+// only if rules says so.
 func (i *Intake) Replay(ctx context.Context, f event.Filter, rules bool) (int, error) {
 	seqs, _, err := i.selected(ctx, f, time.Time{})
 	if err != nil {
@@ -31,9 +31,9 @@ func (i *Intake) Replay(ctx context.Context, f event.Filter, rules bool) (int, e
 	return len(seqs), nil
 }
 
-// Reprocess processes the entries from a sequence up to the checkpoint again, in order
-// of arrival, and returns their number. It restores a database that has lost their
-// effects; rules look at the frames as they did the first time.
+// Reprocess processes the entries from a sequence up to the checkpoint again, in order of
+// arrival, and returns their number. It restores a database that has lost their effects;
+// rules evaluate the frames as they did the first time.
 func (i *Intake) Reprocess(ctx context.Context, firstSeq uint64) (int, error) {
 	count := 0
 	var seqs []uint64
@@ -65,7 +65,7 @@ func (i *Intake) selected(ctx context.Context, f event.Filter, until time.Time) 
 	return seqs, reached, err
 }
 
-// Count returns how many events a filter selects, of those that it could look at until a
+// Count returns how many events a filter selects, of those that it could examine until a
 // time, and how far back that was.
 func (i *Intake) Count(ctx context.Context, f event.Filter, until time.Time) (int, Reached, error) {
 	seqs, reached, err := i.selected(ctx, f, until)
@@ -100,8 +100,8 @@ func (i *Intake) Batches(ctx context.Context, f event.Filter, until time.Time, l
 	return len(seqs), reached, nil
 }
 
-// selection returns the first events of seqs, as many as make up a batch, and how many
-// of seqs it has looked at.
+// selection returns the first events of seqs, as many as make up a batch, and how many of
+// seqs it has examined.
 func (i *Intake) selection(ctx context.Context, seqs []uint64) (s Selection, count int, err error) {
 	statuses, err := i.statuses.Get(ctx, i.kind, seqs[0], seqs[len(seqs)-1])
 	if err != nil {

@@ -58,8 +58,8 @@ const (
 	maxIgnored = 10      // the most unknown fields that warnings name
 )
 
-// decodeRule decodes a rule and names the fields that it ignores: a condition that
-// is misspelt would otherwise be no condition.
+// decodeRule decodes a rule and names the fields that it ignores: a condition that is
+// misspelt would otherwise not be a condition.
 func decodeRule(c *fiber.Ctx, target *rule.Change) (warnings []string, err error) {
 	raw, err := decodeBody(c, target)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 const damagedSuffix = ".bad"
 
 // Gap is a range of a segment without a valid record that valid records follow. The bytes
-// stay in the segment and are copied to a file beside it.
+// stay in the segment and are copied to a file next to it.
 type Gap struct {
 	Segment     string // file name
 	Offset      int64  // bytes from the segment's start
@@ -43,8 +43,8 @@ func (l *Log) reportGap(s *segment, h badRange, data []byte) {
 		"length", g.Length, "first_missing", g.First, "last_missing", g.Last, "reason", g.Reason)
 }
 
-// saveDamaged writes damaged bytes to a file beside their segment and reports
-// whether it existed already. A failure is only logged: the log works without.
+// saveDamaged writes damaged bytes to a file next to their segment and reports whether it
+// existed already. A failure is only logged: the log works without.
 func (l *Log) saveDamaged(s *segment, off int64, bad []byte) (known bool) {
 	path := fmt.Sprintf("%s.%d%s", l.path(s), off, damagedSuffix)
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o640)

@@ -76,8 +76,8 @@ type Options struct {
 	CommitWindow time.Duration    // how long a commit waits for appenders seen to be concurrent; 0 is 0.7 ms, negative is none
 	Now          func() time.Time // stamps records and ages segments; nil is time.Now
 	Logger       *slog.Logger     // nil is slog.Default
-	// Need says what processed records of a range are still needed for, or an error if
-	// that is not known now; nil: nothing. It is asked by Sweep, not while room is made.
+	// Need says what processed records of a range are still needed for, or an error if that
+	// is not known now; nil: nothing. Sweep calls it, not the code that makes room.
 	Need func(firstSeq, lastSeq uint64) (Need, error)
 	// KeepAll reports that no segment may be deleted for its age now; nil never does.
 	KeepAll func() bool

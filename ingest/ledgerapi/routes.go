@@ -33,8 +33,8 @@ func New(s *ledger.Service, o Options) *Surface {
 	return &Surface{s, o}
 }
 
-// Mount adds the operations to the app, in the specification's order, then what
-// it calls for beside them.
+// Mount adds the operations to the app, in the specification's order, then what it calls in
+// addition to them.
 func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r := app.Group("/ledgers", auth.Require(account.Ledger, httpd.APIStyle(httpd.Bearer)), answers().Handler)
 

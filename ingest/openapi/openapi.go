@@ -1,9 +1,9 @@
 // Package openapi serves the contract of every surface as one OpenAPI 3.0
 // document, and as a page to read.
 //
-// Each surface keeps its own document beside its handlers; here they become one.
-// Two documents may share a component of the same name only when it says the
-// same in both; a path belongs to one of them. Anything else is an error. The page is rendered from the document and fetches nothing.
+// Each surface keeps its own document next to its handlers; here they become one. Two documents may
+// share a component of the same name only when it says the same in both; a path belongs to one of
+// them. Anything else is an error. The page is rendered from the document and fetches nothing.
 package openapi
 
 import (

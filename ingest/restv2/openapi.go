@@ -1,6 +1,6 @@
 package restv2
 
-import _ "embed" // the document beside the handlers
+import _ "embed" // the document next to the handlers
 
 //go:embed openapi.yaml
 var contract []byte

@@ -32,7 +32,7 @@ type Deps struct {
 	CDRReady   func(ctx context.Context, acct relay.AccountID, handle string) (bool, error)
 	// OpenCDR opens an archive that was made; relay.KindNotFound if there is none.
 	OpenCDR func(ctx context.Context, handle string) (file io.ReadCloser, size int64, err error)
-	// Trunks tells where an account's calls come from.
+	// Trunks lists the sources of an account's calls.
 	Trunks func(ctx context.Context, acct relay.AccountID) ([]sip.Trunk, error)
 }
 

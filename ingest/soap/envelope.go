@@ -18,8 +18,8 @@ type envelope struct {
 	request *node // the element in the Body
 }
 
-// open reads an envelope. The error is a *fault in the envelope's version, or
-// in the one given where the body tells none.
+// open reads an envelope. The error is a *fault in the envelope's version, or in the
+// requested one where the body names none.
 func open(raw []byte, contentType string) (envelope, error) {
 	e := envelope{version: versionOf(contentType)}
 	utf8, err := asUTF8(raw, contentType)

@@ -2,7 +2,7 @@ package soap
 
 import (
 	"bytes"
-	_ "embed" // the documents beside the handlers
+	_ "embed" // the documents next to the handlers
 )
 
 //go:embed openapi.yaml

@@ -85,5 +85,5 @@ func readNotification(s *Surface, v values, o *message.Order) error {
 	return nil
 }
 
-// transaction is the id of a push; it tells apart pushes that follow each other.
+// transaction is the id of a push; it distinguishes pushes that follow each other.
 func transaction() byte { return byte(rand.Uint32()) }

@@ -196,7 +196,7 @@ func (r *postResult) outcome(device string, outcome iot.Outcome) {
 	}
 }
 
-// answerNotes returns what the sender of the post is told: why it, or a part of it, is
+// answerNotes returns the notes for the sender of the post: why it, or a part of it, is
 // quarantined or repeats another, followed by the notes.
 func (r *postResult) answerNotes() (notes decoders.Notes) {
 	notes.Add(r.reasons...)

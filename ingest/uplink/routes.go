@@ -26,8 +26,8 @@ type Surface struct {
 // vendorWebhooks are the webhooks that take what a network server or a vendor posts.
 func vendorWebhooks() []string { return []string{"lorawan", "community", "lpwan", "sensor-vendor"} }
 
-// Mount adds the webhooks to the app, in the specification's order. Sigfox also
-// calls with GET and PUT; Everynet asks with OPTIONS, without a token.
+// Mount adds the webhooks to the app, in the specification's order. Sigfox also calls with
+// GET and PUT; Everynet sends OPTIONS, without a token.
 func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	for _, name := range append([]string{"generic"}, vendorWebhooks()...) {
 		app.Options("/webhooks/"+name, s.options)

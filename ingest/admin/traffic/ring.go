@@ -2,9 +2,8 @@
 // a file of fixed size, so that an installation without a metrics server has
 // charts of its traffic, also after a restart.
 //
-// The counts are for people who look at charts. Nothing else depends on them: a
-// damaged file is replaced by a new one, and a gateway that cannot write it works
-// on.
+// The counts are for charts. Nothing else depends on them: a damaged file
+// is replaced by a new one, and a gateway that cannot write it works on.
 package traffic
 
 import (
@@ -111,8 +110,8 @@ func (r *Ring) format() error {
 	return err
 }
 
-// read fills the ring from the file. A record whose sum is wrong, as a power cut
-// leaves it, is left out; a file that is no ring of these series is an error.
+// read fills the ring from the file. A record whose sum is wrong, as a power cut leaves it,
+// is left out; a file that is not a ring of these series is an error.
 func (r *Ring) read() error {
 	content, err := io.ReadAll(io.LimitReader(r.file, int64(headSize+Minutes*r.recordSize()+1)))
 	switch {

@@ -18,7 +18,7 @@ type Example struct {
 }
 
 const (
-	mostBytes    = 16 << 10 // of a body; a longer one is no example
+	mostBytes    = 16 << 10 // of a body; a longer one is not an example
 	mostElements = 3        // of a list in an example
 )
 
@@ -43,7 +43,7 @@ func (c *Checker) remember(operation, status string, x Exchange) {
 	}
 }
 
-// keep adds a body unless there is one of its media type, or it is no example to read.
+// keep adds a body unless there is one of its media type, or it is not an example to read.
 func keep(stored map[string]any, h http.Header, body []byte) {
 	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
 	if err != nil || len(body) == 0 || len(body) > mostBytes || stored[kind] != nil {

@@ -33,8 +33,8 @@ type Exchange struct {
 	AnswerBody  []byte
 }
 
-// Checker compares exchanges with a document and remembers which answers it has
-// seen. It is for one goroutine.
+// Checker compares exchanges with a document and stores which answers it has seen. It is for
+// one goroutine.
 type Checker struct {
 	doc  *openapi3.T
 	seen map[string]bool // "operationId status"

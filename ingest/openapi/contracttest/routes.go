@@ -34,9 +34,9 @@ func Surface(t testing.TB, contract []byte, mount func(*fiber.App, *httpd.Auth))
 	}
 }
 
-// Routes returns how the routes of an app differ from the operations of a
-// document. Middleware is no route; HEAD, which fiber adds to every GET, and what
-// gateways ask each other for do not count.
+// Routes returns how the routes of an app differ from the operations of a document.
+// Middleware is not a route; HEAD, which fiber adds to every GET, and what gateways ask each
+// other for do not count.
 func Routes(app *fiber.App, doc *openapi3.T) []string {
 	mounted := make(map[string]bool)
 	for _, r := range app.GetRoutes(true) {
