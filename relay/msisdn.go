@@ -14,9 +14,9 @@ func ParseMSISDN(s string) (MSISDN, error) {
 	return MSISDN(s), nil
 }
 
-// NumberFrom tidies a number as carriers write it (+44…, 0044…, blanks, dashes)
-// to digits. What is no number, for example an alphanumeric originator, is
-// returned as it came, with ok false.
+// NumberFrom tidies a number as carriers write it (+44…, 0044…, blanks, dashes) to digits. A
+// text that is not a number, for example an alphanumeric originator, is returned as it came,
+// with ok false.
 func NumberFrom(s string) (number string, ok bool) {
 	trimmed, plus := strings.CutPrefix(strings.Map(separator, strings.TrimSpace(s)), "+")
 	if !plus {

@@ -5,7 +5,7 @@ import "math"
 // MaxPerPage is the most records a page of any list holds.
 const MaxPerPage = 500
 
-// Page is a page of a list that was asked for; numbers start at 1.
+// Page is a page of a list that was requested; numbers start at 1.
 type Page struct {
 	Number  int
 	PerPage int

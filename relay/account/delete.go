@@ -19,8 +19,8 @@ type ownedTable struct {
 	condition string
 }
 
-// ownedTables returns the tables with rows of accounts. Those without a holding have rows
-// beside those of others, settings, or caches.
+// ownedTables returns the tables with rows of accounts. Those without a holding have rows in
+// addition to those of others, settings, or caches.
 //
 // An account is deleted only without entries in its ledgers. Its keys (ledger_sealed) and
 // the empty logs (ledger_log) stay: gateways hold keys in memory, and report a log that is

@@ -33,7 +33,7 @@ func (s *Breakers) Open(ctx context.Context, b outbox.Breaker) error {
 	})
 }
 
-// Close forgets a breaker.
+// Close removes a breaker.
 func (s *Breakers) Close(ctx context.Context, endpoint string) error {
 	return wrap("breaker "+endpoint, s.db.rdb.HDel(ctx, keyBreakers(), endpoint).Err())
 }

@@ -11,8 +11,8 @@ import (
 // Every key of the cache is named here and nowhere else; asynq's own begin with
 // "asynq:". Keys of an account carry its hash tag, {a<account id>}. All expire but one.
 //
-// Names are few and come again: a frame is a field of a hash and not a key, since
-// the embedded server never forgets a name.
+// Names are few and come again: a frame is a field of a hash and not a key, since the
+// embedded server never drops a name.
 
 // tag is the hash tag of an account, alone in braces.
 func tag(acct relay.AccountID) string { return "{a" + acct.String() + "}:" }

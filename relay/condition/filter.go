@@ -22,7 +22,7 @@ const (
 	conditionNodes  = 100
 	maxPatterns     = 8
 	maxPattern      = 200  // instructions of all patterns together
-	maxConditionRun = 2000 // characters of a text that a condition sees
+	maxConditionRun = 2000 // characters of a text that a condition can read
 	maxMemory       = 5000 // elements of lists that one run may make
 )
 
@@ -61,11 +61,10 @@ type Filter struct {
 //	originator startsWith "447" and text matches "(?i)^stop\\b"
 //	weekday <= 5 and time >= "09:00" and time < "17:30"
 //
-// It sees originator, destination, text, coding (7, 8, 16), network, date
-// ("2026-01-31"), time ("09:05") and weekday (1 Monday to 7 Sunday), and may
-// call len, trim, upper, lower, indexOf, hasPrefix and hasSuffix. Nothing in it
-// loops: predicates, ranges and let are refused, and so are patterns that are no
-// literals or cost too much. The error says where.
+// It can read originator, destination, text, coding (7, 8, 16), network, date ("2026-01-31"),
+// time ("09:05") and weekday (1 Monday to 7 Sunday), and may call len, trim, upper, lower,
+// indexOf, hasPrefix and hasSuffix. Nothing in it loops: predicates, ranges and let are
+// refused, and so are patterns that are not literals or cost too much. The error says where.
 func CompileFilter(source string) (*Filter, error) {
 	limits := &visitor{name: "condition", calls: conditionCalls(), operators: []string{"..", "+", "**", "^", "*"}}
 	code, err := compileBounded(source, maxCondition, limits, expr.Env(messageEnv{}), expr.AsBool(), expr.MaxNodes(conditionNodes), expr.Patch(limits))

@@ -31,12 +31,12 @@ type Rule struct{ ruleProgram }
 //	values["air.humidity"] - previous["air.humidity"] > 5
 //	event.type == "join" or uplink.rssi < -115
 //
-// It sees values and previous (readings by key), device {id, identifier, name,
-// decoder_id, location_id, last_seen_at, longitude, latitude}, uplink {f_cnt,
-// f_port, rssi, snr, gateways, time}, event, hour, weekday (1 Monday to 7 Sunday)
-// and now. It may call what the conditions of relays may, and abs, ceil, floor,
-// round, int, float, string, min, max and duration. A + between texts joins them. Its
-// cost is bounded like theirs. The error has the line and the column.
+// It can read values and previous (readings by key), device {id, identifier, name,
+// decoder_id, location_id, last_seen_at, longitude, latitude}, uplink {f_cnt, f_port, rssi,
+// snr, gateways, time}, event, hour, weekday (1 Monday to 7 Sunday) and now. It may call what
+// the conditions of relays may, and abs, ceil, floor, round, int, float, string, min, max and
+// duration. A + between texts joins them. Its cost is bounded like theirs. The error has the
+// line and the column.
 func CompileRule(source string) (*Rule, error) {
 	rules := newRuleVisitor("condition", false)
 	program, err := compileProgram(source, maxCondition, conditionNodes, rules, expr.AsBool())
@@ -46,9 +46,9 @@ func CompileRule(source string) (*Rule, error) {
 	return &Rule{program}, nil
 }
 
-// Holds reports whether the condition is true of a frame. If it looks at a value
-// that is missing, it does not hold and the error is a *MissingKey; any other
-// error is a fault of the expression.
+// Holds reports whether the condition is true of a frame. If it examines a value that is
+// missing, it does not hold and the error is a *MissingKey; any other error is a fault of the
+// expression.
 func (c *Rule) Holds(s *Subject) (bool, error) {
 	v, err := c.run(s, nil)
 	if err != nil {
@@ -70,11 +70,11 @@ type ruleProgram struct {
 // Keys returns the keys of values and previous that the expression names, sorted.
 func (p *ruleProgram) Keys() []string { return slices.Clone(p.keys) }
 
-// UsesPrevious reports whether the expression looks at the readings before.
+// UsesPrevious reports whether the expression examines the readings before.
 func (p *ruleProgram) UsesPrevious() bool { return p.previous }
 
-// filledSlot is a slot with the names under which the code knows it, and the
-// error when it is required and missing.
+// filledSlot is a slot with the names under which the code names it, and the error when it is
+// required and missing.
 type filledSlot struct {
 	ruleSlot
 	required, optional string
@@ -230,7 +230,7 @@ type Body struct{ ruleProgram }
 //
 //	{"text": device.name + ": " + round(values.temperature) + " °C", "raised": state == "raised"}
 //
-// It sees what a condition sees, and rule {id, name}, state and alarm_id. A value
+// It can read what a condition can read, and rule {id, name}, state and alarm_id. A value
 // that is missing is nil. The error has the line and the column.
 func CompileBody(source string) (*Body, error) {
 	rules := newRuleVisitor("body", true)

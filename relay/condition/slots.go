@@ -23,11 +23,11 @@ const (
 	maxString = 1 << 10
 )
 
-// ruleVisitor is the visitor of a rule's expressions. Beyond what visitor
-// refuses, it turns values.temperature and its like into slots, which cost no
-// reflection, and sees to it that a condition never holds because of a value that
-// is missing: one that every run looks at is required before the run, any other
-// is refused where it stands, unless ?? or a comparison with nil looks after it.
+// ruleVisitor is the visitor of a rule's expressions. Beyond what visitor refuses, it turns
+// values.temperature and its like into slots, which cost no reflection, and sees to it that a
+// condition never holds because of a value that is missing: one that every run examines is
+// required before the run, any other is refused where it stands, unless ?? or a comparison
+// with nil looks after it.
 type ruleVisitor struct {
 	visitor
 	known types.Map
@@ -163,7 +163,7 @@ func (r *ruleVisitor) isSlot(name string) bool {
 	return ok
 }
 
-// sometimes has what not every run looks at refuse its missing values itself.
+// sometimes has what not every run examines refuse its missing values itself.
 func (r *ruleVisitor) sometimes(node *ast.Node) { ast.Walk(node, presence{r}) }
 
 type presence struct{ rules *ruleVisitor }

@@ -34,8 +34,8 @@ type Uplink struct {
 	Time                  time.Time
 }
 
-// MissingKey is the error of a condition that looks at a value that is not there.
-// The condition does not hold, and nothing is wrong with it.
+// MissingKey is the error of a condition that examines a value that is not there. The
+// condition does not hold, and nothing is wrong with it.
 type MissingKey struct {
 	Name string // values.temperature
 }
@@ -56,7 +56,7 @@ const (
 // optionalMark begins the name of a slot that may be nil.
 const optionalMark = "?"
 
-// subjectTypes are the names that an expression sees, with their types.
+// subjectTypes are the names that an expression can read, with their types.
 func subjectTypes() types.Map {
 	object := types.TypeOf(map[string]any{})
 	timeType := types.TypeOf(time.Time{})
@@ -119,7 +119,7 @@ func (s *Subject) slot(root, key string) any {
 	return s.Uplink.field(key)
 }
 
-// clipped bounds a text, since patterns look at all of it.
+// clipped bounds a text, since patterns examine all of it.
 func clipped(v any) any {
 	if text, ok := v.(string); ok && len(text) > maxConditionRun {
 		return firstCharacters(text, maxConditionRun)

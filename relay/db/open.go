@@ -185,8 +185,8 @@ func OpenSQLite(ctx context.Context, path string, readers int) (read, write *sql
 	return read, write, nil
 }
 
-// OpenSQLiteCopy opens a copy of a SQLite database, which nobody writes to, for reading.
-// It leaves the file as it is, and creates none beside it.
+// OpenSQLiteCopy opens a copy of a SQLite database, which nobody writes to, for reading. It
+// leaves the file as it is, and creates none next to it.
 func OpenSQLiteCopy(path string) (*sql.DB, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {

@@ -226,12 +226,12 @@ type session struct {
 // sessionKey is the key of a connection's session in its custom data.
 const sessionKey = "penstock"
 
-// prepare checks which server a new connection has reached, and tells its planner that
-// rows in memory are as near as their neighbours, not to compile what takes milliseconds,
-// and to plan each batch by its size: a plan that was kept since the table was small took
-// 20 s for 5,000 outcomes, one of their own 0.2 s. Every join here is of a few rows with
-// an index, by nested loops, which is all that SQLite has; without statistics, PostgreSQL
-// would hash a whole table for a batch of keys.
+// prepare checks which server a new connection has reached, and informs its planner that rows
+// in memory are as near as their neighbours, not to compile what takes milliseconds, and to
+// plan each batch by its size: a plan that was kept since the table was small took 20 s for
+// 5,000 outcomes, one of their own 0.2 s. Every join here is of a few rows with an index, by
+// nested loops, which is all that SQLite has; without statistics, PostgreSQL would hash a
+// whole table for a batch of keys.
 func (s *servers) prepare(ctx context.Context, conn *pgconn.PgConn) error {
 	server, err := s.identify(ctx, conn)
 	if err != nil {
@@ -336,7 +336,7 @@ func (s *servers) reuse(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// Probe connects to each host of the URL, so that HostErrors knows how they are and no
+// Probe connects to each host of the URL, so that HostErrors has their state and no
 // connection is tried first to a host that does not answer.
 func (d *DB) Probe(ctx context.Context) {
 	if d.servers == nil {

@@ -41,8 +41,8 @@ type Progress struct {
 
 // Loss names which transactions a database lacks at its start.
 type Loss struct {
-	// Found means that the database has fewer transactions than it had. Unknown means
-	// that this cannot be told, since the file with the number is missing or damaged.
+	// Found means that the database has fewer transactions than it had. Unknown means that
+	// this cannot be determined, since the file with the number is missing or damaged.
 	Found, Unknown bool
 	// Since is the time of the last transaction that the database has; zero if it has
 	// none. Until is the time of the last one that it had; zero if that is unknown.

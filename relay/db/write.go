@@ -281,8 +281,8 @@ func (w *writer) runBatch(p *pendingWrite) {
 		return
 	}
 	w.db.progress.Committed()
-	// A transaction may have failed because of an earlier one in the same commit. Its
-	// caller learns of it after the commit, when other connections can read both.
+	// A transaction may have failed because of an earlier one in the same commit. Its caller
+	// is notified after the commit, when other connections can read both.
 	for _, p := range batch {
 		p.answer <- p.err
 	}
@@ -302,8 +302,8 @@ func (w *writer) waiting(n int, began time.Time) *pendingWrite {
 	}
 }
 
-// runOne runs one transaction under its savepoint. An error says that the engine gave
-// up the whole commit.
+// runOne runs one transaction under its savepoint. An error reports that the engine gave up
+// the whole commit.
 func (w *writer) runOne(ctx context.Context, p *pendingWrite) error {
 	if !p.begun.CompareAndSwap(false, true) {
 		p.err = p.ctx.Err()

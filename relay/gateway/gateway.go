@@ -51,7 +51,7 @@ const (
 	PublicURL  Fact = "public_url"  // the beginning of links
 )
 
-// Facts that tell two processes of one name apart.
+// Facts that distinguish two processes of one name.
 const (
 	Incarnation Fact = "incarnation" // random, of the process
 	Place       Fact = "place"       // the host, its boot, and the data directory on it

@@ -96,8 +96,8 @@ type Route struct {
 	broken error // why it cannot take any
 }
 
-// Compile readies a relay. One that cannot be performed is no error here: its
-// messages are quarantined with that reason, never dropped.
+// Compile readies a relay. One that cannot be performed is not an error here: its messages
+// are quarantined with that reason, never dropped.
 func Compile(r Relay) *Route {
 	route := &Route{Relay: r}
 	if r.Unopened {

@@ -146,7 +146,7 @@ func oneLine(s string, limit int) string {
 // shows as that the subject.
 const maxOutlookSubject = 40
 
-// gatewayMessage is what inbound_gw posts to another gateway. Ours takes it at
+// gatewayMessage is the body of inbound_gw's post to another gateway. Ours takes it at
 // /inbound/sms/json as it is.
 type gatewayMessage struct {
 	ID         string     `json:"id"`

@@ -17,6 +17,6 @@
 //
 // Store keeps the relays, the carriers' ids seen, the inboxes of desktopsms relays, and the
 // parts of messages until all have come. The rules by which parts make a message are in
-// group.go and know no SQL; partstore.go loads the groups of a batch under their locks,
+// group.go and have no SQL; partstore.go loads the groups of a batch under their locks,
 // applies the rules and writes what they changed.
 package inbound

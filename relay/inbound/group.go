@@ -151,8 +151,7 @@ func (g *group) dropRepetition(t groupTimes) (dropped ReassembledMessage, err er
 	return dropped, nil
 }
 
-// expire forgets the last message when it need not be known any more, and what
-// is left of others.
+// expire drops the last message when it is no longer needed, and what is left of others.
 func (g *group) expire(t groupTimes) {
 	if g.expires <= t.now {
 		g.tail = ""

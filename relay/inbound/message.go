@@ -41,7 +41,7 @@ type Message struct {
 	Text      string // for GSM and Unicode
 	Data      []byte // for Binary
 	UDH       []byte // with its length octet
-	// Part is set by carriers that say so beside the UDH; see PartOf.
+	// Part is set by carriers that report it outside the UDH; see PartOf.
 	Part *Part `json:",omitempty"`
 	// Octets are a part's text as it was on the air, if the carrier gave it so:
 	// septets one per octet, or UTF-16. A character may go on in the next part.

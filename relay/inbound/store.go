@@ -104,7 +104,7 @@ func (s *Store) Read(ctx context.Context, acct relay.AccountID, relayID string, 
 	return messages, total, err
 }
 
-// Acknowledge removes a message from an inbox and remembers its id for a while;
+// Acknowledge removes a message from an inbox and stores its id for a while;
 // relay.KindNotFound if there is none.
 func (s *Store) Acknowledge(ctx context.Context, acct relay.AccountID, relayID, id string, remember time.Duration) error {
 	// The sum keeps the engine from the index of all messages of the relay.

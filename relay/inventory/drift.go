@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// maxAudited is the largest number of of an account's newest entries of the audit log
+	// maxAudited is the largest number of newest entries of an account in the audit log
 	// that are searched for who changed a record.
 	maxAudited = 1000
 	// auditLead is the time for which before a change is saved its entry may have begun.

@@ -32,7 +32,7 @@ func (a *apply) planPrune(context.Context) error {
 	return refusal
 }
 
-// Up to one record in usualShare may go without being asked for.
+// Up to one record in usualShare may go without being requested.
 const usualShare = 10
 
 // removalsToAllow is the number of removals that have to be allowed: none if they are few,

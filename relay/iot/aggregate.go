@@ -42,7 +42,7 @@ type AggregateQuery struct {
 type Bucket struct {
 	Type, SensorID string
 	Start          time.Time // UTC
-	Value          float64   // what was asked for; of MinAveMax the average
+	Value          float64   // what was requested; of MinAveMax the average
 	Min, Max       float64   // of MinAveMax only
 }
 

@@ -141,9 +141,8 @@ type DecoderChange struct {
 	Source        *string     `json:"source"`
 }
 
-// ChangeDecoder applies a change, which the next frame follows. A source
-// belongs to its codec: a change of the codec without a source forgets the one
-// that was there.
+// ChangeDecoder applies a change, which the next frame follows. A source belongs to its
+// codec: a change of the codec without a source drops the one that was there.
 //
 // It returns Invalid if what results could not be used, and NotFound if the
 // account has no such decoder.

@@ -34,10 +34,10 @@ type Arrival struct {
 	// NoDefer means that the frame is never deferred, however long its decoder
 	// takes, since no other account's frames wait behind it.
 	NoDefer bool
-	// NoRules means that rules do not look at the frame: it is replayed.
+	// NoRules means that rules do not examine the frame: it is replayed.
 	NoRules bool
 	// WaitForEarlier waits until the batches before this one are done; nil if none are under
-	// way. Rules look at the frames of a device in their order.
+	// way. Rules evaluate the frames of a device in their order.
 	WaitForEarlier func(ctx context.Context) error
 }
 

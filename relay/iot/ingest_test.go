@@ -260,7 +260,7 @@ func TestPointsThatTheStoreRefusesAreLostAndNotLatest(t *testing.T) {
 func TestReadingsHaveTheirOwnTimesWhereTheyArePlausible(t *testing.T) {
 	g := newGateway(t)
 	a := g.frame("n1-u1", nil)
-	a.Frame.TimeNote, a.Frame.Warnings = "time: is no time", []string{"rxInfo: is no list"}
+	a.Frame.TimeNote, a.Frame.Warnings = "time: is not a time", []string{"rxInfo: is no list"}
 	a.Frame.Samples = []decoders.Reading{
 		{Key: "temperature", Value: 1, Time: g.now.Add(-time.Hour)},
 		{Key: "temperature", Value: 2},
@@ -268,7 +268,7 @@ func TestReadingsHaveTheirOwnTimesWhereTheyArePlausible(t *testing.T) {
 	}
 	out := g.stored(a)[0]
 	relaytest.Equal(t, "the notes", out.Notes, decoders.Notes{
-		"time: is no time; the time of receipt is used", "rxInfo: is no list",
+		"time: is not a time; the time of receipt is used", "rxInfo: is no list",
 		"humidity: time 1970-01-01T00:00:05Z is not plausible; the frame's time is used",
 	})
 	var times []time.Time

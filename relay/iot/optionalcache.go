@@ -80,9 +80,9 @@ func (c *optionalCache) fresh(filled time.Time, maxAge time.Duration) bool {
 	return filled.After(c.missed) && c.now().Sub(filled) < maxAge
 }
 
-// Cache holds data whose loss is harmless: it is read again from the reading store, or
-// a repeated frame is stored over itself. It may be emptied at any time, and does not
-// know which devices exist.
+// Cache holds data whose loss is harmless: it is read again from the reading store, or a
+// repeated frame is stored over itself. It may be emptied at any time, and does not have the
+// existing devices.
 type Cache interface {
 	// Claim claims frames for the given time. It returns for each the
 	// record that claimed it first: the frame's own record if it is new. A claim
@@ -104,8 +104,8 @@ type Cache interface {
 	// FillHeard does the same for an account with times read from the reading store at
 	// asOf. The zero time is that of a device that has never been heard.
 	FillHeard(ctx context.Context, acct relay.AccountID, heard map[string]time.Time, asOf time.Time) error
-	// Heard returns when devices were heard last, by device id, without those
-	// that the cache does not know.
+	// Heard returns when devices were heard last, by device id, without those that the cache
+	// does not have.
 	Heard(ctx context.Context, acct relay.AccountID, deviceIDs []string) (map[string]Heard, error)
 
 	// SetLatest keeps those points that are not older than the cached ones.

@@ -33,7 +33,7 @@ type PreviewedFrame struct {
 	Device   Device
 	Decoder  Decoder
 	Readings []Difference
-	// Stored is the frame as rules would see it; nil if they would not look at it.
+	// Stored is the frame as rules would see it; nil if they would not examine it.
 	Stored *Stored
 }
 

@@ -51,7 +51,7 @@ type RadioData struct {
 	// Frame means that this is an uplink of the device itself, as opposed to data of
 	// other posts about it, or other data of the device.
 	Frame bool
-	Name  string // the device's, beside a Frame
+	Name  string // the device's, with a Frame
 }
 
 // RadioDetail selects the radio data of frames that is stored. Rules and raw frames have all
@@ -61,8 +61,8 @@ type RadioDetail string
 // The details; "" is RadioFull.
 const (
 	RadioFull RadioDetail = "full"
-	// RadioBasic leaves out what neither loss nor reception nor the state of a device
-	// needs: port, number of gateways, margin, and the name beside each frame.
+	// RadioBasic leaves out what neither loss nor reception nor the state of a device needs:
+	// port, number of gateways, margin, and the name with each frame.
 	RadioBasic RadioDetail = "basic"
 	RadioOff   RadioDetail = "off"
 )
@@ -161,9 +161,9 @@ type ReadingStore interface {
 	// the store: oldest first, at the same time in order of sensor id and type.
 	Aggregate(ctx context.Context, q AggregateQuery) ([]Bucket, error)
 
-	// Forget deletes the points of sensors, numbers and texts of any type, that
-	// are older than each one's time, in steps between which others may write.
-	// Points that are already deleted are no error.
+	// Forget deletes the points of sensors, numbers and texts of any type, that are older
+	// than each one's time, in steps between which others may write. Points that are already
+	// deleted are not an error.
 	Forget(ctx context.Context, acct relay.AccountID, old []Expired) error
 
 	// Latest returns the newest point of each of a device's sensors, in order of

@@ -180,10 +180,9 @@ func (s *Service) ChangeDevice(ctx context.Context, acct relay.AccountID, id str
 	return s.oneSeen(ctx, acct, d, err)
 }
 
-// DeleteDevice forgets a device with its sensors, latest values, event markers
-// and raw frames, and lets go of its identifier. Its readings stay where they
-// are stored, under an id that no other device will have, until they are older
-// than their sensor's retention_days.
+// DeleteDevice deletes a device with its sensors, latest values, event markers and raw
+// frames, and lets go of its identifier. Its readings stay where they are stored, under an id
+// that no other device will have, until they are older than their sensor's retention_days.
 //
 // It returns NotFound if the account has no such device.
 func (s *Service) DeleteDevice(ctx context.Context, acct relay.AccountID, id string) error {

@@ -116,7 +116,7 @@ func (s *Service) evaluateRules(ctx context.Context, b *batch) error {
 		if len(frames) == 0 {
 			continue
 		}
-		if wait := group[0].WaitForEarlier; wait != nil { // rules look at frames in their order
+		if wait := group[0].WaitForEarlier; wait != nil { // rules evaluate frames in their order
 			if err := wait(ctx); err != nil {
 				return err
 			}

@@ -31,8 +31,8 @@ func NewStore(database *db.DB, onDevice OnDevice) *Store {
 	return &Store{db: database, onDevice: onDevice}
 }
 
-// OnDevice returns statements that the transaction of a device's event runs besides its own;
-// relay/rule implements it.
+// OnDevice returns statements that the transaction of a device's event runs in addition to
+// its own; relay/rule implements it.
 type OnDevice func(tx *db.Tx, acct relay.AccountID, deviceID string, e DeviceEvent) []db.Statement
 
 // DeviceEvent is a change of a device in a transaction.
@@ -53,7 +53,7 @@ func versionOf(acct relay.AccountID) string { return "iot/" + acct.String() }
 // RulesVersionOf names the version of an account's rules.
 func RulesVersionOf(acct relay.AccountID) string { return "rules/" + acct.String() }
 
-// Versions returns the versions of the records and rules that each account sees. A version
+// Versions returns the versions of the records and rules that each account uses. A version
 // changes with every decoder, device, sensor, location, sensor type or rule: cached records
 // are stale then.
 func (s *Store) Versions(ctx context.Context, accts []relay.AccountID) (map[relay.AccountID]Version, error) {

@@ -40,7 +40,7 @@ type Job struct {
 	// Keep is the time for which the record is kept after the end of the job; 0 means
 	// permanently.
 	Keep time.Duration `json:"keep,omitempty"`
-	// List is the list in which the account sees the job; empty means no list.
+	// List is the list in which the account finds the job; empty means no list.
 	List string `json:"list,omitempty"`
 	// Name is the account's name for the job; it may be empty.
 	Name string `json:"name,omitempty"`

@@ -82,7 +82,7 @@ func (s *Service) runAnnotate(ctx context.Context, j job.Job) (any, error) {
 
 // Annotation is metadata that one job appends to one token.
 type Annotation struct {
-	Token    Token // only what never changes is looked at
+	Token    Token // only what never changes is examined
 	JobID    string
 	Metadata []byte // a JSON object
 	Entry    []byte

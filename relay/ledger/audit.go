@@ -129,8 +129,8 @@ func (t *table[K, V]) all() map[K]V {
 	return maps.Clone(t.rows)
 }
 
-// alarms are the faults of the store that were found and are not known to be
-// repaired, by ledger or token.
+// alarms are the faults of the store that were found and are not yet repaired, by ledger or
+// token.
 type alarms struct{ table[string, string] }
 
 // maxAlarms is the number of alarms that are kept in addition to those about ledgers: every

@@ -137,7 +137,7 @@ func outcomes(texts []string, results []ClaimResult) []ClaimOutcome {
 
 // Claim is one claim of one token by one job.
 type Claim struct {
-	Token         Token // only what never changes is looked at
+	Token         Token // only what never changes is examined
 	JobID         string
 	Now           time.Time
 	Before, After string

@@ -70,7 +70,7 @@ func (s *Service) examine(ctx context.Context, p Place, log Log) (merkle.Head, e
 		if wrong != "" {
 			return head, s.alarm(p, "%s", wrong)
 		}
-		// A head that could not be published is published when the ledger is looked at next. Its
+		// A head that could not be published is published when the ledger is examined next. Its
 		// event is sent once among all gateways.
 		if log.Head != lastHead && s.deps.Events != nil && s.opts.NotifyHeads {
 			err := s.deps.Events.Notify(ctx, p.Account, outbox.Event{
@@ -189,10 +189,10 @@ func wrongHash(hash, head string) string {
 	return "its hash was changed: its head is of " + origin
 }
 
-// Lost looks at the head of every ledger and lists the ledgers that are gone:
-// those without a declaration that have entries, those of which a head was kept
-// outside the store and no log is in it, and those with the hash of another. It keeps the
-// heads that other gateways have signed, so that each gateway notices a missing head.
+// Lost examines the head of every ledger and lists the ledgers that are gone: those without a
+// declaration that have entries, those of which a head was kept outside the store and no log
+// is in it, and those with the hash of another. It keeps the heads that other gateways have
+// signed, so that each gateway notices a missing head.
 func (s *Service) Lost(ctx context.Context) (lost []string, err error) {
 	logs, err := s.deps.Store.Logs(ctx)
 	if err != nil {
@@ -298,8 +298,8 @@ func (s *Service) goneBack(ctx context.Context, p Place, lastHead string) (strin
 type Heads interface {
 	// Last returns the head that was kept last; empty: none.
 	Last(p Place) string
-	// Keep keeps a head; it is kept for good when Keep returns nil. An empty one
-	// forgets the ledger.
+	// Keep keeps a head; it is kept for good when Keep returns nil. An empty one drops the
+	// ledger.
 	Keep(p Place, signed string) error
 	// All returns the last head of every ledger.
 	All() map[Place]string

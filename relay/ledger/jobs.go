@@ -85,7 +85,7 @@ type Details struct {
 	Token
 	Text       string
 	LedgerHash string
-	Private    string // for a day after the generation was asked for
+	Private    string // for a day after the generation was requested
 }
 
 // Job returns the status of a token's job; NotFound if the account has no such job.

@@ -187,7 +187,7 @@ type Options struct {
 	// KeepJobs is the time for which a job is known after its end; 0 means 30 days.
 	KeepJobs time.Duration
 	// ShowPrivate is the time for which a private token is shown after its generation was
-	// asked for; 0 means 24 h.
+	// requested; 0 means 24 h.
 	ShowPrivate time.Duration
 	// NotifyHeads sends each new head of a ledger to the account's callback.
 	NotifyHeads bool

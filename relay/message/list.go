@@ -88,9 +88,9 @@ func pageStatement(f *Filter) string {
 		  WHERE account = $1
 		    AND id < $2
 		    AND `
-	// Each part reads no more than a page from the index of its column. CROSS JOIN has
-	// SQLite look up the states of the number's messages; PostgreSQL may begin with the
-	// index of the state, whose size it knows.
+	// Each part reads no more than a page from the index of its column. CROSS JOIN has SQLite
+	// look up the states of the number's messages; PostgreSQL may begin with the index of the
+	// state, whose size it has.
 	const selectByNumber = `
 		  SELECT id
 		  FROM (

@@ -60,7 +60,7 @@ type Message struct {
 	Trace tracing.Parent `json:"trace,omitempty"`
 
 	ReceivedAt time.Time `json:"received_at"`
-	// ScheduledFor is the time of sending that the order asked for.
+	// ScheduledFor is the time of sending that the order requested.
 	ScheduledFor time.Time `json:"scheduled_for"`
 
 	Parts []Part `json:"parts"` // never empty, in order

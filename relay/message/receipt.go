@@ -33,8 +33,8 @@ type Receipt struct {
 	// Numbers are those that the receipt is from and to, one of them the message's
 	// destination; none agrees with all.
 	Numbers []string `json:"numbers,omitempty"`
-	// Destination is the number that is the message's destination by the protocol; empty
-	// if the protocol does not tell.
+	// Destination is the number that is the message's destination by the protocol; empty if
+	// the protocol does not report it.
 	Destination string `json:"names,omitempty"`
 	// Addresses are those that the receipt is from and to, as they are written. One of
 	// two is the message's originator.

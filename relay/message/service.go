@@ -19,7 +19,7 @@ import (
 	"github.com/penstock/penstock/relay/tracing"
 )
 
-// Submitter submits messages to carriers and knows the capabilities of the carrier that a
+// Submitter submits messages to carriers and has the capabilities of the carrier that a
 // number's messages are sent over; delivery/submit implements it.
 type Submitter interface {
 	// Lease is the duration of the lease that dispatched messages must have.

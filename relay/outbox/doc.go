@@ -26,10 +26,9 @@
 // writes; rare values have partial ones, see the migration. The deliveries that have
 // ended are counted when they end, because there are too many to count for each request.
 //
-// A statement with a batch must find its rows by their keys. PostgreSQL chooses
-// by its statistics, which know nothing of a burst, so conditions on columns with an
-// index of their own (state, due, place) are written so that no index is read for
-// them.
+// A statement with a batch must find its rows by their keys. PostgreSQL chooses by its
+// statistics, which do not include a burst, so conditions on columns with an index of their
+// own (state, due, place) are written so that no index is read for them.
 //
 // # Ordered endpoints
 //

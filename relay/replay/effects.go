@@ -19,8 +19,8 @@ type Store struct{ db *db.DB }
 // NewStore returns the store in a database.
 func NewStore(database *db.DB) *Store { return &Store{db: database} }
 
-// maxRecords is how many records of an event are counted: the frames or messages of one
-// post have the event's id with a number.
+// maxRecords is the largest number of records of an event that are counted: the frames or
+// messages of one post have the event's id with a number.
 const maxRecords = 10
 
 // Count returns what events have led to until now, all together.

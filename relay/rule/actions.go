@@ -33,7 +33,7 @@ type Settings struct {
 // actions are the compiled actions of a rule. They are read-only.
 type actions struct {
 	actions []action
-	// named are the keys of readings that the rule's conditions look at, sorted.
+	// named are the keys of readings that the rule's conditions examine, sorted.
 	named []string
 }
 
@@ -114,8 +114,8 @@ func (a *action) take(parameter string) error {
 	return t.Check()
 }
 
-// checkURLs asks whether the gateway may call the URLs of the actions, which are
-// given with samples in the place of placeholders.
+// checkURLs checks whether the gateway may call the URLs of the actions, which are given with
+// samples in the place of placeholders.
 func (a *actions) checkURLs(check func(string) error) error {
 	p := relay.Problems{}
 	for i, act := range a.actions {

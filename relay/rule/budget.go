@@ -80,7 +80,7 @@ func (b *budget) grant(o *Occurrence, n int) (granted int, reason error) {
 	return reserved, reason
 }
 
-// rollback forgets what was granted since the last commit.
+// rollback drops what was granted since the last commit.
 func (b *budget) rollback() {
 	b.s.limiter.release(b.acct, b.reserved, b.minute)
 	b.reserved, b.resetDone = 0, false

@@ -60,8 +60,8 @@ func (d *pendingDecision) record(p *Program, st *PairState, v verdict, newOccurr
 
 // deliver makes the deliveries of all that fired, except those that a mute suppresses because
 // it was in force at the time. That an alarm was cleared is delivered unless the alarm was also
-// raised during a mute: the receiver knows of the alarm. The mutes are those of the rules that
-// were read last.
+// raised during a mute: the receiver was notified of the alarm. The mutes are those of the
+// rules that were read last.
 func (d *pendingDecision) deliver(b *budget) {
 	b.s.mu.Lock()
 	var mutes []Mute

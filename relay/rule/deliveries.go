@@ -140,7 +140,7 @@ type payload struct {
 	Device   payloadDevice        `json:"device"`
 	Time     string               `json:"time"` // RFC 3339, UTC
 	Readings map[string]ValueText `json:"readings"`
-	// Previous and Event are left out if the rule does not look at them.
+	// Previous and Event are left out if the rule does not examine them.
 	Previous map[string]ValueText `json:"previous,omitempty"`
 	Event    map[string]any       `json:"event,omitempty"`
 	Links    map[string]string    `json:"links,omitempty"`

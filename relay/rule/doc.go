@@ -1,7 +1,7 @@
 // Package rule raises and clears alarms for the frames of devices, and forwards readings. It
 // stores rules, alarms and mutes, and creates the deliveries of their actions.
 //
-// A rule looks at the uplinks, the events or the silence of some devices of its account. Its
+// A rule evaluates the uplinks, the events or the silence of some devices of its account. Its
 // conditions are expressions of package relay/condition. The state of a rule for a device
 // (PairState) changes with each frame (Program.step) or with the time (evaluateDue, silence):
 //

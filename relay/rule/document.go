@@ -32,7 +32,7 @@ type BatchText struct {
 	Every string `json:"every,omitempty"`
 }
 
-// The words that a repeat may be besides a duration.
+// The words that a repeat may be instead of a duration.
 const (
 	repeatNever  = "never"
 	repeatAlways = "always"
@@ -74,8 +74,8 @@ type Change struct {
 	Actions   *[]Action  `json:"actions"`
 }
 
-// Apply sets the fields that the change has. It returns Invalid, by field, for
-// texts that are no durations; Compile checks everything else.
+// Apply sets the fields that the change has. It returns Invalid, by field, for texts that are
+// not durations; Compile checks everything else.
 func (c Change) Apply(r *Rule) error {
 	p := relay.Problems{}
 	relay.Assign(&r.Name, c.Name)

@@ -24,7 +24,7 @@ func (s *Service) Evaluate(ctx context.Context, acct relay.AccountID, v iot.Vers
 	s.counted.mu.Unlock()
 	h := &evaluation{s: s, acct: acct, set: set, budget: s.newBudget(acct)}
 
-	// 1. Group the frames that rules look at by device.
+	// 1. Group the frames that rules evaluate by device.
 	byID := make(map[string]*seenDevice, len(frames))
 	for i := range frames {
 		f := &frames[i]
@@ -41,7 +41,7 @@ func (s *Service) Evaluate(ctx context.Context, acct relay.AccountID, v iot.Vers
 		d.frames = append(d.frames, newRuleFrame(f, s.o.Settings.Zone))
 	}
 
-	// 2. Order them, and set the readings before each if a rule looks at them.
+	// 2. Order them, and set the readings before each if a rule evaluates them.
 	var stateful []string // devices for which a rule has a state
 	for _, d := range h.devices {
 		slices.SortStableFunc(d.frames, func(a, b *ruleFrame) int { return cmp.Or(a.heard.Compare(b.heard), a.frameAt.Compare(b.frameAt)) })
@@ -82,8 +82,8 @@ type seenDevice struct {
 	frames   []*ruleFrame
 }
 
-// looksAt reports whether the rule looks at frames of a trigger; all that the device
-// has sent end its silence.
+// looksAt reports whether the rule evaluates frames of a trigger; all that the device has
+// sent end its silence.
 func (p *Program) looksAt(on Trigger, sent bool) bool {
 	return p.Rule.On == on || p.Rule.On == OnSilent && sent
 }

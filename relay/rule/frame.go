@@ -29,8 +29,8 @@ type ruleFrame struct {
 	types    map[string]iot.SensorType // for units; nil while nothing has happened
 }
 
-// triggerOf returns which rules look at a frame: those on readings at uplinks, those
-// on events at all else.
+// triggerOf returns which rules evaluate a frame: those on readings at uplinks, those on
+// events at all else.
 func triggerOf(f *decoders.Frame) Trigger {
 	if f.Kind == decoders.Uplink {
 		return OnReading

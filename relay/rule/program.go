@@ -29,7 +29,7 @@ type Program struct {
 	Rule        Rule
 	rule, clear *condition.Rule // nil without a condition
 	actions     *actions
-	previous    bool // a condition or a body looks at the readings before
+	previous    bool // a condition or a body examines the readings before
 	selected    selection
 }
 
@@ -218,7 +218,7 @@ func (p *pattern) matches(text string) bool {
 type holding int
 
 const (
-	unknown holding = iota // it looks at a value that is missing
+	unknown holding = iota // it examines a value that is missing
 	yes
 	no
 )

@@ -46,8 +46,8 @@ type Rule struct {
 	UpdatedAt time.Time `json:"updated_at,omitzero"`
 	// Failures are kept apart and looked up with the rule.
 	Failures Failures `json:"-"`
-	// Unopened means that the record does not open: only the id, the time of creation and
-	// the failures are known. It does not look at frames.
+	// Unopened means that the record does not open: only the id, the time of creation and the
+	// failures are known. It does not examine frames.
 	Unopened bool `json:"-"`
 }
 
@@ -156,7 +156,7 @@ type Occurrence struct {
 	Record   string
 	Time     time.Time // of the uplink, or the time that passed
 	Readings map[string]Value
-	Previous map[string]Value // the readings before, if the rule asks for them
+	Previous map[string]Value // the readings before, if the rule requests them
 	Radio    *iot.RadioData   `json:"Uplink"` // nil if there is none; batches and states are stored under the name Uplink
 	Event    map[string]any
 	// Trace is the span of the frame's processing; empty for none.

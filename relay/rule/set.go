@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// ruleSet is the compiled rules of an account, and which of them look at a device.
-// A set is replaced when a rule changes.
+// ruleSet is the compiled rules of an account, and which of them examine a device. A set is
+// replaced when a rule changes.
 type ruleSet struct {
 	version  int64
 	programs map[string]*Program // enabled ones by id
@@ -28,13 +28,13 @@ type ruleSet struct {
 	types         map[string]iot.SensorType
 }
 
-// look is the rules that look at a device, until its decoder, location or name changes.
+// look is the rules that examine a device, until its decoder, location or name changes.
 type look struct {
 	decoder, location, name string
 	programs                []*Program
 }
 
-// maxLooks bounds how many devices a set remembers its rules of.
+// maxLooks is the largest number of devices whose rules a set stores.
 const maxLooks = 200_000
 
 // reopenEvery is the interval at which a set with rules that do not open is read again: they

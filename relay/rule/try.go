@@ -26,7 +26,7 @@ const lastProblem = "The last must be between 1 and 100."
 
 // Trial is a rule, or the id of a stored one, to run on the last frames of a device.
 type Trial struct {
-	Rule     Rule // looked at if RuleID is empty
+	Rule     Rule // examined if RuleID is empty
 	RuleID   string
 	DeviceID string
 	Last     int // frames, at most 100; 0 means 10

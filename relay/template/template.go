@@ -1,9 +1,9 @@
 // Package template holds the URLs that account holders give for calls to their
 // servers, with placeholders in them (specification 1, events 1, 3 and 4).
 //
-// It refuses placeholders in the scheme, user, host or port, fragments, and
-// percent signs in the path that mean nothing. Values are escaped for where they
-// stand and never looked at again.
+// It refuses placeholders in the scheme, user, host or port, fragments, and percent signs in
+// the path that mean nothing. Values are escaped for where they stand and never examined
+// again.
 package template
 
 import (
@@ -175,7 +175,7 @@ func (t *Template) Check() error {
 	if t.unknown == "" {
 		return nil
 	}
-	return t.refuse("%q is no placeholder here", "%"+t.unknown)
+	return t.refuse("%q is not a placeholder here", "%"+t.unknown)
 }
 
 // refuse returns the error that lists the placeholders and how to write a percent sign.

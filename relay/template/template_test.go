@@ -68,7 +68,7 @@ func TestUnknownPlaceholdersInTheQuery(t *testing.T) {
 		if unknown == "" && err != nil {
 			t.Errorf("%s: %v", raw, err)
 		}
-		want := strconv.Quote(unknown) + " is no placeholder here; known are %d, %dest, and %25 for a percent sign"
+		want := strconv.Quote(unknown) + " is not a placeholder here; known are %d, %dest, and %25 for a percent sign"
 		if unknown != "" && (err == nil || err.Error() != want) {
 			t.Errorf("%s: %v, want %s", raw, err, want)
 		}

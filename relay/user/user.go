@@ -14,9 +14,9 @@ import (
 // Role says what a user may do.
 type Role string
 
-// The roles. A viewer sees everything but the texts of messages and secrets; an
-// operator also sees these, replays and acknowledges; an admin also applies
-// inventories and manages users; an account user sees the records of one account.
+// The roles. A viewer reads everything but the texts of messages and secrets; an operator
+// also reads these, replays and acknowledges; an admin also applies inventories and manages
+// users; an account user reads the records of one account.
 const (
 	Viewer   Role = "viewer"
 	Operator Role = "operator"
@@ -49,7 +49,7 @@ type User struct {
 	// Name is unique, in lower case.
 	Name string `json:"name"`
 	Role Role   `json:"role"`
-	// Account is the account that a user of the role Account sees; otherwise 0.
+	// Account is the account that a user of the role Account reads; otherwise 0.
 	Account  relay.AccountID `json:"account,omitempty"`
 	Provider Provider        `json:"provider"`
 	// Subject identifies a user of a provider: the issuer, a blank and the subject.

@@ -54,8 +54,7 @@ func (p *Proxy) Mend() {
 	}()
 }
 
-// Cut closes every connection. What the server was told it knows; what it
-// answered may be lost.
+// Cut closes every connection. The server has what it received; what it answered may be lost.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

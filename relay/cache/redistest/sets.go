@@ -69,8 +69,8 @@ type Sentinels struct {
 	set *servers.Sentinels
 }
 
-// StartSentinels starts a master, a replica and a Sentinel, and waits until the
-// Sentinel knows both.
+// StartSentinels starts a master, a replica and a Sentinel, and waits until the Sentinel has
+// both.
 func StartSentinels(t testing.TB) *Sentinels {
 	t.Helper()
 	for _, program := range []string{"redis-server", "redis-sentinel", "redis-cli"} {

@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// aggregate asks a store for an aggregate of acme's, of temperatures if the
-// query names no type.
+// aggregate queries a store for an aggregate of acme's, of temperatures if the query names no
+// type.
 func aggregate(t *testing.T, s iot.ReadingStore, q iot.AggregateQuery) []iot.Bucket {
 	t.Helper()
 	if q.Account == 0 {

@@ -24,9 +24,8 @@ func (f Fault) String() string {
 	return fmt.Sprintf("entry %d %s", f.Sequence, f.Problem)
 }
 
-// Checker verifies the entries of a whole ledger, given in order, against what
-// is kept beside them and against signed heads. A fault does not hide those
-// behind it.
+// Checker verifies the entries of a whole ledger, given in order, against what is stored with
+// them and against signed heads. A fault does not hide those behind it.
 type Checker struct {
 	heads    []Head // the last is that of the whole
 	fold     Fold
