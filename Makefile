@@ -22,7 +22,7 @@ GOTEST = go run ./deploy/testservers "$(PKG)" go test -p 4
 CHAOS    ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help build run deps test race soak check arch docs golden fuzz bench chaos cover vuln release image
+.PHONY: help build run deps test race soak check arch docs golden fuzz bench chaos cover vuln release man image
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -97,6 +97,10 @@ vuln: ## known vulnerabilities that the program or its tests can reach (asks vul
 
 release: .tools/bin/nfpm-$(NFPM_VERSION) ## build bin/release: binaries for amd64 and arm64, Debian packages, SBOMs, SHA256SUMS
 	NFPM=$< deploy/release/release.sh
+
+man: ## write the manual page bin/penstock.1; man -l shows it
+	@mkdir -p bin
+	go run ./cmd/penstock man > bin/penstock.1
 
 image: ## build the container image penstock
 	docker build -f deploy/Dockerfile --build-arg VERSION=$(VERSION) -t penstock .

@@ -60,12 +60,16 @@ func readEnvironment(c *Config, environ []string, mistakes *strict.Mistakes) {
 	}
 }
 
+// ServerVariable is the variable with the URL of the gateway that client commands ask. It is
+// not a setting of the gateway.
+const ServerVariable = "PENSTOCK_SERVER"
+
 // UnknownVariables describes each variable of the environment that begins as those of
 // settings do and is none: "PENSTOCK_LISTN: unknown; did you mean PENSTOCK_LISTEN?". It
 // leaves out variables without a value and those of the project's tests.
 func UnknownVariables(environ []string) (warnings []string) {
 	var blank Config
-	var names []string
+	names := []string{ServerVariable}
 	for _, s := range settings(&blank) {
 		if s.variable != "" {
 			names = append(names, s.variable)

@@ -186,13 +186,21 @@ func (c *Config) validateOverload(m *strict.Mistakes) {
 	m.AddIf(o.Connections < 10, "overload.connections", "expected at least 10, got %d", o.Connections)
 }
 
+// escapes returns the advice for a URL that has a character which ends its password.
+func escapes(raw string) string {
+	if strings.ContainsAny(raw, "#%") || strings.Count(raw, "@") > 1 {
+		return "; in a password write # as %23, % as %25, @ as %40 and / as %2F"
+	}
+	return ""
+}
+
 func (c *Config) validateStores(m *strict.Mistakes) {
 	// None of these repeats the value: a URL may hold a password.
 	if c.Database.URL != "" && !severalHosts(c.Database.URL, nil, []string{"postgres", "postgresql"}) {
-		m.Add("database.url", "expected a URL such as postgres://user:password@host:5432/database")
+		m.Add("database.url", "expected a URL such as postgres://user:password@host:5432/database%s", escapes(c.Database.URL))
 	}
 	redis := severalHosts(c.Redis.URL, []string{"redis", "rediss"}, []string{"redis+sentinel", "redis+cluster"})
-	m.AddIf(c.Redis.URL != "" && !redis, "redis.url", "expected a URL such as redis://host:6379/0, rediss://…, redis+sentinel://… or redis+cluster://…")
+	m.AddIf(c.Redis.URL != "" && !redis, "redis.url", "expected a URL such as redis://host:6379/0, rediss://…, redis+sentinel://… or redis+cluster://…%s", escapes(c.Redis.URL))
 	if u, err := url.Parse(c.Influx.URL); c.Influx.URL != "" && (err != nil || !web(u)) {
 		m.Add("influx.url", "expected an http or https URL")
 	}

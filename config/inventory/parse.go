@@ -36,6 +36,14 @@ type Options struct {
 	AllowHTTPCallback bool
 }
 
+// Recognises reports whether a file is an inventory, by its top-level fields: a
+// configuration file has none of them.
+func Recognises(data []byte) bool {
+	return slices.ContainsFunc(strict.Keys(data), func(key string) bool {
+		return slices.Contains([]string{"document", "sensor_types", "networks", "accounts"}, key)
+	})
+}
+
 // Parse reads a document from YAML or JSON, at most 8 MiB, and fills in the
 // defaults. Its error is strict.Mistakes, with every mistake, or that of Load or HasDecoder.
 func Parse(data []byte, o Options) (*Document, error) {

@@ -33,6 +33,19 @@ func parse(data []byte) (*yaml.Node, error) {
 	return doc.Content[0], nil
 }
 
+// Keys returns the keys of a document that is a mapping, in its order; none for any other
+// document, or one with a mistake in its syntax.
+func Keys(data []byte) (keys []string) {
+	root, err := parse(data)
+	if err != nil || root == nil || root.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i < len(root.Content); i += 2 {
+		keys = append(keys, root.Content[i].Value)
+	}
+	return keys
+}
+
 func syntax(err error) error {
 	return errors.New("expected YAML or JSON: " + strings.TrimPrefix(err.Error(), "yaml: "))
 }

@@ -249,7 +249,7 @@ func (s *Surface) findAccount(ctx context.Context, r AccountRef) (relay.AccountI
 	}
 	a, err := s.Accounts.AccountByName(ctx, string(r))
 	if relay.KindOf(err) == relay.KindNotFound {
-		return 0, relay.Invalid("account", fmt.Sprintf("want an account's name or id, got %q", string(r)))
+		return 0, relay.Invalid("account", fmt.Sprintf("There is no account named %q.", string(r)))
 	}
 	return a.ID, err
 }

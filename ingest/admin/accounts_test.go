@@ -36,7 +36,7 @@ func TestAccountsAreNamedOrNumbered(t *testing.T) {
 			}
 			unknown := ask("nobody")
 			answertest.Begins(t, "the answer for an unknown name", unknown, "422 ")
-			answertest.Contains(t, "the answer for an unknown name", unknown, `"account":["want an account's name or id, got \"nobody\""]`)
+			answertest.Contains(t, "the answer for an unknown name", unknown, `"account":["There is no account named \"nobody\"."]`)
 		})
 	}
 }

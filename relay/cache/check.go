@@ -137,6 +137,8 @@ func advice(err error) string {
 		return "it is still loading its data: "
 	case redis.IsOOMError(err):
 		return "out of memory, raise its maxmemory: "
+	case errors.Is(err, io.EOF):
+		return "the server closed the connection; it may expect TLS (rediss://), or be another kind of server: "
 	}
 	return ""
 }

@@ -102,12 +102,32 @@ func (b *backends) openReadings(_ context.Context, cfg config.Config, log *slog.
 		if err != nil {
 			return err
 		}
-		b.readings, note = store, "influxdb"
+		b.readings, note = advisedReadings{store}, "influxdb"
 		b.closers = append(b.closers, store.Close)
 	}
 	b.readings = timedReadings{b.readings, b.timings.Backend("readings")}
 	b.list = append(b.list, admin.Backend{Name: "readings", Note: note, Check: b.readings.Ping})
 	return nil
+}
+
+// advisedReadings names the setting that InfluxDB refuses.
+type advisedReadings struct{ *influx.Store }
+
+// Ping reports whether InfluxDB can be used.
+func (r advisedReadings) Ping(ctx context.Context) error {
+	err := r.Store.Ping(ctx)
+	if err == nil {
+		return nil
+	}
+	for status, setting := range map[string]string{
+		" 401 ": "influx.token (PENSTOCK_INFLUX_TOKEN)", " 403 ": "influx.token (PENSTOCK_INFLUX_TOKEN), which may not use the bucket",
+		" 404 ": "influx.bucket (PENSTOCK_INFLUX_BUCKET) or influx.org (PENSTOCK_INFLUX_ORG)",
+	} {
+		if strings.Contains(err.Error(), status) {
+			return fmt.Errorf("check %s: %w", setting, err)
+		}
+	}
+	return err
 }
 
 func newInflux(c config.Influx, log *slog.Logger) (*influx.Store, error) {

@@ -20,12 +20,25 @@ import (
 )
 
 type checkConfigCommand struct {
-	File string `arg:"" help:"The configuration file."`
+	File string `arg:"" help:"The configuration file, or an inventory."`
 }
 
 // Run checks a configuration file together with the environment, the files that it names,
-// and its inventory. It warns of unknown variables.
+// and its inventory. It warns of unknown variables. Of an inventory it checks all that does
+// not depend on a gateway.
 func (c checkConfigCommand) Run(w client.Environment) error {
+	if data, err := os.ReadFile(c.File); err == nil && document.Recognises(data) {
+		cfg, err := config.Load("", w.Variables)
+		if err != nil {
+			return err
+		}
+		d, err := checkInventory(cfg, c.File, data)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(w.Stdout, "ok: an inventory, document %s, accounts: %d\n", d.Owner(), len(d.Accounts))
+		return err
+	}
 	cfg, err := config.Load(c.File, w.Variables)
 	if err != nil {
 		return err
@@ -43,17 +56,25 @@ func (c checkConfigCommand) Run(w client.Environment) error {
 		if err != nil {
 			return fmt.Errorf("inventory: %w", err)
 		}
-		pool := codec.New(slog.New(slog.DiscardHandler))
-		defer func() { _ = pool.Close() }()
-		_, err = inventory.Parse(data, document.Options{
-			CheckURL: guard.New(cfg.Egress.Allow).CheckURL, CheckSource: checkSource(pool), AllowHTTPCallback: cfg.Egress.AllowHTTPCallback,
-		})
-		if err != nil {
-			return fmt.Errorf("inventory %s:\n%w", cfg.Inventory, err)
+		if _, err := checkInventory(cfg, cfg.Inventory, data); err != nil {
+			return err
 		}
 	}
 	_, err = fmt.Fprintln(w.Stdout, "ok")
 	return err
+}
+
+// checkInventory checks an inventory as a gateway with these settings does.
+func checkInventory(cfg config.Config, path string, data []byte) (*document.Document, error) {
+	pool := codec.New(slog.New(slog.DiscardHandler))
+	defer func() { _ = pool.Close() }()
+	d, err := inventory.Parse(data, document.Options{
+		CheckURL: guard.New(cfg.Egress.Allow).CheckURL, CheckSource: checkSource(pool), AllowHTTPCallback: cfg.Egress.AllowHTTPCallback,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("inventory %s:\n%w", path, err)
+	}
+	return d, nil
 }
 
 // checkSettings returns an error that names each setting with which a gateway does not

@@ -91,3 +91,30 @@ func TestCheckConfigWarnsOfUnknownVariables(t *testing.T) {
 	relaytest.Equal(t, "the exit code, and what was printed", []any{code, stdout.String(), stderr.String()},
 		[]any{exitDone, "ok\n", "penstock: warning: PENSTOCK_LISTN: unknown; did you mean PENSTOCK_LISTEN?\n"})
 }
+
+func TestCheckConfigChecksAnInventory(t *testing.T) {
+	for name, tc := range map[string]struct {
+		text string
+		code int
+		want string
+	}{
+		"an inventory":               {"document: site-a\naccounts: [{name: acme}, {name: globex}]", exitDone, "ok: an inventory, document site-a, accounts: 2\n"},
+		"an inventory as JSON":       {`{"accounts": []}`, exitDone, "ok: an inventory, document default, accounts: 0\n"},
+		"one with a mistake":         {"accounts: [{name: acme, credit: many}]", exitFailed, "accounts[0].credit: expected a whole number, got \"many\"\n"},
+		"one whose source is broken": {"accounts: [{name: a, decoders: [{id: d, name: D, type: other, codec: javascript, source: 'function ('}]}]", exitFailed, "accounts[0].decoders[0].source: "},
+		"a configuration":            {"log: {format: json}", exitDone, "ok\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "file.yaml")
+			relaytest.NoError(t, os.WriteFile(file, []byte(tc.text), 0o600))
+			var output strings.Builder
+			code := Run([]string{"check-config", file}, client.Environment{
+				Context: t.Context(), Variables: []string{"PENSTOCK_DATA_DIR=" + t.TempDir()}, Stdout: &output, Stderr: &output,
+			})
+			relaytest.Equal(t, "the exit code", code, tc.code)
+			if !strings.Contains(output.String(), tc.want) {
+				t.Errorf("it prints %q, want %q", output.String(), tc.want)
+			}
+		})
+	}
+}

@@ -30,6 +30,7 @@ type commands struct {
 	Apply       client.Apply       `cmd:"" help:"Apply an inventory to a running gateway."`
 	Export      client.Export      `cmd:"" help:"Print the present state of a running gateway as an inventory."`
 	Schema      schemaCommand      `cmd:"" help:"Print the JSON Schema of inventories, for editors."`
+	Get         client.Get         `cmd:"" aliases:"list" help:"List records of a running gateway, or show one: devices, rules, relays, sims, messages, credit and others."`
 	Status      client.Status      `cmd:"" help:"Show the back ends of a running gateway, and the other gateways."`
 	Tail        client.Tail        `cmd:"" help:"Print the events of a running gateway as they arrive."`
 	Send        client.Send        `cmd:"" help:"Send an SMS through a running gateway."`
@@ -40,12 +41,14 @@ type commands struct {
 	Restore     restoreCommand     `cmd:"" help:"Restore a backup into the data directory of a stopped gateway."`
 	Recover     recoverCommand     `cmd:"" help:"Process the journal again after the database was restored, then continue."`
 	Migrate     migrateCommand     `cmd:"" help:"Migrate the database schema to this version; --status lists the migrations."`
-	CheckConfig checkConfigCommand `cmd:"" name:"check-config" help:"Check a configuration file, and the inventory it names."`
+	CheckConfig checkConfigCommand `cmd:"" name:"check-config" help:"Check a configuration file with the inventory it names, or an inventory."`
 	Healthcheck client.Healthcheck `cmd:"" help:"Ask a running gateway whether it is alive."`
 	User        client.User        `cmd:"" help:"Manage who may sign in to the console and the admin API."`
 	Token       client.Token       `cmd:"" help:"Manage the tokens of accounts."`
 	Ledger      ledgerCommand      `cmd:"" help:"Verify ledgers and exports of them."`
 	Completion  completionCommand  `cmd:"" help:"Print a script that completes commands and options in bash, zsh or fish."`
+	Help        helpCommand        `cmd:"" help:"Print the help of a command."`
+	Man         manCommand         `cmd:"" hidden:"" help:"Print the manual page."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`
 
 	PrintVersion kong.VersionFlag `name:"version" help:"Print the version."`
@@ -102,9 +105,19 @@ func Run(args []string, w client.Environment) int {
 		if !errors.Is(err, errReported) {
 			_, _ = fmt.Fprintln(w.Stderr, "penstock:", err)
 		}
+		if _, wrong := errors.AsType[usageError](err); wrong {
+			return exitUsage
+		}
 		return exitFailed
 	}
 	return exitDone
+}
+
+// usageError means that the command line is wrong.
+type usageError struct{ error }
+
+func usageErrorf(format string, args ...any) error {
+	return usageError{fmt.Errorf(format, args...)}
 }
 
 // errReported fails a command that has already printed its error.

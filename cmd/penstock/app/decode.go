@@ -39,7 +39,6 @@ type decodeCommand struct {
 	Path        string   `help:"The last element of the webhook's path, which selects the format of the bodies; default: lorawan." placeholder:"WORD"`
 	PostQuery   string   `help:"The query of the webhook's URL, for example event=up." placeholder:"QUERY"`
 
-	JSON bool `name:"json" help:"Print the result as JSON."`
 	client.Flags
 }
 

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/penstock/penstock/cmd/penstock/app/logs"
@@ -53,6 +55,12 @@ func (s serveCommand) Run(w client.Environment) error {
 	for _, warning := range config.UnknownVariables(w.Variables) {
 		log.Warn("an environment variable is not a setting", "variable", warning)
 	}
+	// An address that is taken ends the start before it creates anything.
+	probe, err := listen(w.Context, cfg.Listen)
+	if err != nil {
+		return err
+	}
+	_ = probe.Close()
 	d, err := Open(w.Context, cfg, log, w.Version)
 	if err != nil {
 		return err
@@ -61,11 +69,19 @@ func (s serveCommand) Run(w client.Environment) error {
 		load: func() (config.Config, error) { return config.Load(s.Config, w.Variables) }, level: level, certificate: d.certificate, log: d.log,
 	}
 	d.running.Go(func() { reload.run(d.life, signals) })
-	listener, err := new(net.ListenConfig).Listen(w.Context, "tcp", cfg.Listen)
+	listener, err := listen(w.Context, cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("%w%s", err, d.Abandon())
 	}
 	return d.Serve(w.Context, listener)
+}
+
+func listen(ctx context.Context, addr string) (net.Listener, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		err = fmt.Errorf("another program listens on %s: stop it, or choose another address: %w", addr, err)
+	}
+	return listener, ofSetting("listen (PENSTOCK_LISTEN)", err)
 }
 
 // NewLog returns the log of the program, and its level.

@@ -17,7 +17,6 @@ type Apply struct {
 	Prune         bool     `help:"Remove what an earlier document of this name declared and this one omits."`
 	AllowRemovals int      `help:"With --prune: remove up to this many records, also if they are many." placeholder:"N"`
 	Adopt         bool     `help:"Take over what the document declares from the documents that own it."`
-	JSON          bool     `name:"json" help:"Print the gateway's answer as JSON."`
 	Flags
 }
 

@@ -39,14 +39,31 @@ const (
 	DemoTokenFile  = "demo-token"
 )
 
-// Flags select the running gateway and the credentials of a command.
+// Flags select the running gateway, the credentials of a command and its output.
 type Flags struct {
-	Server     string `aliases:"url" help:"The gateway's URL; default: the listen address of the configuration." placeholder:"URL"`
-	AdminToken string `help:"The admin token; default: the configuration's, or the one in the data directory." placeholder:"T"`
+	Server     string `aliases:"url" help:"The gateway's URL; default: PENSTOCK_SERVER, else the listen address of the configuration." placeholder:"URL"`
+	AdminToken string `help:"The admin token; default: PENSTOCK_ADMIN_TOKEN, else the configuration's, or the one in the data directory." placeholder:"T"`
+	JSON       bool   `name:"json" help:"Print JSON, for scripts."`
+}
+
+// serverURL returns the URL of the gateway that a command asks: that of its flag, else that
+// of PENSTOCK_SERVER, else local. http is assumed if it has no scheme.
+func serverURL(w Environment, flag, local string) string {
+	server := flag
+	for _, v := range w.Variables {
+		if value, ok := strings.CutPrefix(v, config.ServerVariable+"="); ok && server == "" {
+			server = value
+		}
+	}
+	server = strings.TrimRight(cmp.Or(server, local), "/")
+	if !strings.Contains(server, "://") {
+		server = "http://" + server
+	}
+	return server
 }
 
 // Ask makes a request to the gateway's admin API and returns the body of a success.
-// An error begins with what and lists the invalid fields; also may be further codes of
+// An error begins with label and lists the invalid fields; also may be further codes of
 // a success.
 func (a Flags) Ask(w Environment, label, method, target string, data []byte, also ...int) ([]byte, error) {
 	c, err := config.Load("", w.Variables)
@@ -59,19 +76,22 @@ func (a Flags) Ask(w Environment, label, method, target string, data []byte, als
 			return nil, fmt.Errorf("no admin token: give --admin-token or PENSTOCK_ADMIN_TOKEN (%w)", err)
 		}
 	}
-	server := cmp.Or(a.Server, c.LocalURL())
+	server := serverURL(w, a.Server, c.LocalURL())
 	status, body, err := do(w, label, method, server, target, data, http.Header{"Authorization": {"Bearer " + a.AdminToken}})
 	if err != nil {
 		return nil, err
 	}
 	if status == http.StatusUnauthorized {
-		return nil, fmt.Errorf("%s: 401 Unauthorized: the gateway at %s has another admin token: give its token with --admin-token, or run the command with its settings and data directory", label, server)
+		return nil, fmt.Errorf("%s: %w: the gateway at %s has another admin token: give its token with --admin-token, or run the command with its settings and data directory", label, errToken, server)
 	}
 	if status != http.StatusOK && !slices.Contains(also, status) {
 		return nil, refusal(label, status, body)
 	}
 	return body, nil
 }
+
+// errToken means that the gateway refuses the admin token.
+var errToken = errors.New("401 Unauthorized")
 
 // tokenFile reads a token from the data directory.
 func tokenFile(c config.Config, name string) (string, error) {
@@ -84,7 +104,7 @@ func tokenFile(c config.Config, name string) (string, error) {
 func do(w Environment, label, method, server, target string, data []byte, header http.Header) (status int, body []byte, err error) {
 	ctx, cancel := context.WithTimeout(w.Context, 10*time.Minute)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(server, "/")+target, bytes.NewReader(data))
+	req, err := http.NewRequestWithContext(ctx, method, server+target, bytes.NewReader(data))
 	if err != nil {
 		return 0, nil, err
 	}
@@ -111,6 +131,7 @@ func unreachable(server string, err error) error {
 
 // refusal lists what the gateway found wrong, one line per field.
 func refusal(label string, code int, body []byte) error {
+	const notFound = "Not found." // the message of every record that is missing
 	status := fmt.Sprintf("%d %s", code, http.StatusText(code))
 	var answer struct {
 		Message string              `json:"message"`
@@ -119,13 +140,16 @@ func refusal(label string, code int, body []byte) error {
 	if json.Unmarshal(body, &answer) != nil || answer.Message == "" {
 		return fmt.Errorf("%s: %s: %s", label, status, body)
 	}
+	if code == http.StatusNotFound && answer.Message == notFound {
+		return fmt.Errorf("%s: not found", label)
+	}
 	if len(answer.Errors) == 0 {
 		return fmt.Errorf("%s: %s: %s", label, status, answer.Message)
 	}
 	lines := []string{label + " was refused:"}
 	for _, path := range slices.Sorted(maps.Keys(answer.Errors)) {
 		for _, text := range answer.Errors[path] {
-			lines = append(lines, "  "+path+": "+text)
+			lines = append(lines, "  "+strings.TrimPrefix(path+": "+text, ": "))
 		}
 	}
 	return fmt.Errorf("%s", strings.Join(lines, "\n"))
@@ -143,7 +167,7 @@ func dataOf[T any](label string, answer []byte) (T, error) {
 }
 
 // ask makes a request to the gateway's admin API, with fields as its body unless they are
-// nil, and returns the data of the answer.
+// nil, and returns the data of the answer. It prints the data if the output is JSON.
 func ask[T any](a Flags, w Environment, label, method, target string, fields map[string]any, also ...int) (data T, err error) {
 	var body []byte
 	if fields != nil {
@@ -154,6 +178,15 @@ func ask[T any](a Flags, w Environment, label, method, target string, fields map
 	answer, err := a.Ask(w, label, method, target, body, also...)
 	if err != nil {
 		return data, err
+	}
+	if a.JSON {
+		raw, err := dataOf[json.RawMessage](label, answer)
+		if err != nil {
+			return data, err
+		}
+		if err := printLine(w, "%s", raw); err != nil {
+			return data, err
+		}
 	}
 	return dataOf[T](label, answer)
 }

@@ -12,7 +12,6 @@ import (
 type Export struct {
 	Document string `help:"The document; needed if there are several." placeholder:"NAME"`
 	Secrets  bool   `help:"Show secrets instead of masks, for another gateway. Tokens and passwords are hashes."`
-	JSON     bool   `name:"json" help:"Print JSON instead of YAML."`
 	Flags
 }
 

@@ -13,13 +13,14 @@ import (
 
 // Healthcheck is the command that containers run to check whether the gateway is alive.
 type Healthcheck struct {
-	Server string `aliases:"url" help:"The gateway's URL; default: the listen address of the configuration." placeholder:"URL"`
+	Server string `aliases:"url" help:"The gateway's URL; default: PENSTOCK_SERVER, else the listen address of the configuration." placeholder:"URL"`
+	JSON   bool   `name:"json" help:"Print JSON, for scripts; the answer is JSON in any case."`
 }
 
 // Run requests /healthz; it fails unless the gateway is alive.
 func (h Healthcheck) Run(w Environment) error {
 	client := http.DefaultClient
-	if h.Server == "" {
+	if h.Server = serverURL(w, h.Server, "-"); h.Server == "http://-" {
 		c, err := config.Load("", w.Variables)
 		if err != nil {
 			return err

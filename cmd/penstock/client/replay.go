@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -18,17 +19,33 @@ type Replay struct {
 	Deliveries replayDeliveriesCommand `cmd:"" help:"Attempt dead deliveries again."`
 }
 
+// span is a duration that may be in days.
+type span time.Duration
+
+// UnmarshalText reads a positive span such as 90m, 24h or 7d.
+func (s *span) UnmarshalText(text []byte) error {
+	days, inDays := strings.CutSuffix(string(text), "d")
+	d, err := time.ParseDuration(string(text))
+	if n, err2 := strconv.ParseUint(days, 10, 16); inDays && err2 == nil {
+		d, err = time.Duration(n)*24*time.Hour, nil
+	}
+	if err != nil || d <= 0 {
+		return fmt.Errorf("must be a span such as 90m, 24h or 7d, not %q", text)
+	}
+	*s = span(d)
+	return nil
+}
+
 // selectFlags are the filters that events and deliveries have in common.
 type selectFlags struct {
-	IDs     []string      `arg:"" optional:"" name:"id" help:"Ids; with filters, only those that match both."`
-	State   string        `help:"The state." placeholder:"STATE"`
-	Account string        `help:"The account's name or id." placeholder:"ACCOUNT"`
-	Kind    string        `help:"The kind: uplink, sms, receipt or cdr for events; relay, receipt or callback for deliveries." placeholder:"KIND"`
-	From    string        `help:"Start of the time range, RFC 3339 or YYYY-MM-DD HH:MM:SS in UTC." placeholder:"TIME"`
-	To      string        `help:"End of the time range, inclusive." placeholder:"TIME"`
-	Last    time.Duration `help:"Instead of --from: start of the time range before now, for example 24h." placeholder:"SPAN"`
-	Query   string        `short:"q" name:"q" help:"A text that it contains." placeholder:"TEXT"`
-	JSON    bool          `name:"json" help:"Print the gateway's answer as JSON."`
+	IDs     []string `arg:"" optional:"" name:"id" help:"Ids; with filters, only those that match both."`
+	State   string   `help:"The state." placeholder:"STATE"`
+	Account string   `help:"The account's name or id." placeholder:"ACCOUNT"`
+	Kind    string   `help:"The kind: uplink, sms, receipt or cdr for events; relay, receipt or callback for deliveries." placeholder:"KIND"`
+	From    string   `help:"Start of the time range, RFC 3339 or YYYY-MM-DD HH:MM:SS in UTC." placeholder:"TIME"`
+	To      string   `help:"End of the time range, inclusive." placeholder:"TIME"`
+	Last    span     `help:"Instead of --from: start of the time range before now, for example 24h or 7d." placeholder:"SPAN"`
+	Query   string   `short:"q" name:"q" help:"A text that it contains." placeholder:"TEXT"`
 	Flags
 }
 
@@ -73,11 +90,8 @@ func (f selectFlags) replay(w Environment, label, text string, fields map[string
 	if f.Last != 0 && f.From != "" {
 		return errors.New("--last and --from exclude each other")
 	}
-	if f.Last < 0 {
-		return fmt.Errorf("--last must be positive, not %s", f.Last)
-	}
 	if f.Last > 0 {
-		f.From = time.Now().UTC().Add(-f.Last).Format(time.RFC3339)
+		f.From = time.Now().UTC().Add(-time.Duration(f.Last)).Format(time.RFC3339)
 	}
 	maps.Copy(fields, map[string]any{"state": f.State, "account": f.Account, "kind": f.Kind, "from": f.From, "to": f.To, "q": f.Query})
 	if len(f.IDs) > 0 {

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -19,7 +18,7 @@ type Send struct {
 	Preview bool     `help:"Print parts and cost, and send nothing."`
 	Token   string   `help:"A token of the account with the scope messaging; default: the demo account's, in the data directory." placeholder:"T"`
 	JSON    bool     `name:"json" help:"Print the gateway's answer as JSON."`
-	Server  string   `aliases:"url" help:"The gateway's URL; default: the listen address of the configuration." placeholder:"URL"`
+	Server  string   `aliases:"url" help:"The gateway's URL; default: PENSTOCK_SERVER, else the listen address of the configuration." placeholder:"URL"`
 }
 
 // Run sends the message and prints the id of each part's entry, or with --preview what
@@ -67,7 +66,7 @@ func (s Send) post(w Environment, target string, body []byte) ([]byte, error) {
 			return nil, fmt.Errorf("no token: give --token (%w)", err)
 		}
 	}
-	status, answer, err := do(w, "the message", http.MethodPost, cmp.Or(s.Server, c.LocalURL()), target, body,
+	status, answer, err := do(w, "the message", http.MethodPost, serverURL(w, s.Server, c.LocalURL()), target, body,
 		http.Header{"Content-Type": {"application/json"}, "X-Auth-Token": {s.Token}})
 	if err != nil {
 		return nil, err

@@ -11,10 +11,7 @@ import (
 )
 
 // Status shows how a running gateway does.
-type Status struct {
-	JSON bool `name:"json" help:"Print the gateway's answers as JSON."`
-	Flags
-}
+type Status struct{ Flags }
 
 // readyAnswer is the answer of /readyz.
 type readyAnswer struct {
@@ -50,6 +47,9 @@ func (s Status) Run(w Environment) error {
 	}
 	// The registry is in the database, which may be what is down.
 	registry, unlisted := s.Ask(w, "the gateways", http.MethodGet, "/admin/gateways", nil)
+	if errors.Is(unlisted, errToken) {
+		return unlisted
+	}
 	var answer gatewaysAnswer
 	if unlisted == nil {
 		unlisted = json.Unmarshal(registry, &answer)

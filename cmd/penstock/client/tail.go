@@ -22,7 +22,6 @@ type Tail struct {
 	Device  string `help:"The device, or another part of what was posted." placeholder:"TEXT"`
 	Query   string `short:"q" name:"q" help:"A text that it contains." placeholder:"TEXT"`
 	Last    int    `short:"n" help:"Begin with the last N events." placeholder:"N"`
-	JSON    bool   `name:"json" help:"Print each event as a line of JSON."`
 	Flags
 }
 

@@ -47,6 +47,9 @@ func (a tokenAddCommand) Run(w Environment) error {
 	if err != nil {
 		return err
 	}
+	if a.JSON {
+		return nil
+	}
 	_, _ = fmt.Fprintf(w.Stderr, "token %s of account %s may use %s; it is not shown again:\n", made.ID, a.Account, strings.Join(made.Scopes, ", "))
 	return printLine(w, "%s", made.Token)
 }
@@ -58,11 +61,14 @@ type tokenListCommand struct {
 
 // Run prints a table.
 func (l tokenListCommand) Run(w Environment) error {
-	names, err := l.accountNames(w)
+	list, err := ask[[]shownToken](l.Flags, w, "list tokens", http.MethodGet, "/admin/tokens?"+url.Values{"account": {l.Account}}.Encode(), nil)
 	if err != nil {
 		return err
 	}
-	list, err := ask[[]shownToken](l.Flags, w, "list tokens", http.MethodGet, "/admin/tokens?"+url.Values{"account": {l.Account}}.Encode(), nil)
+	if l.JSON {
+		return nil
+	}
+	names, err := l.accountNames(w)
 	if err != nil {
 		return err
 	}
@@ -105,6 +111,9 @@ func (r tokenRevokeCommand) Run(w Environment) error {
 	}
 	if oldShownToken.Document != nil {
 		_, _ = fmt.Fprintf(w.Stderr, "the document %s declared it: remove it there too, or the next apply brings it back\n", *oldShownToken.Document)
+	}
+	if r.JSON {
+		return nil
 	}
 	return printLine(w, "token %s revoked", oldShownToken.ID)
 }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -39,6 +40,9 @@ func (u userAddCommand) Run(w Environment) error {
 	if err != nil {
 		return err
 	}
+	if u.JSON {
+		return nil
+	}
 	return printLine(w, "user %s added as %s", made.Name, made.Role)
 }
 
@@ -59,6 +63,9 @@ func (u userListCommand) Run(w Environment) error {
 	list, err := ask[[]shownUser](u.Flags, w, "list users", http.MethodGet, "/admin/users", nil)
 	if err != nil {
 		return err
+	}
+	if u.JSON {
+		return nil
 	}
 	const none = "there are no users; add one with: penstock user add NAME --role admin"
 	return printRecords(w, list, none, []string{"NAME", "ROLE", "ACCOUNT", "PROVIDER", "STATE", "LAST SIGN-IN"}, func(one shownUser) []string {
@@ -106,6 +113,9 @@ func (u userSetCommand) Run(w Environment) error {
 	if err != nil {
 		return err
 	}
+	if u.JSON {
+		return nil
+	}
 	return printLine(w, "user %s changed; its sessions have ended", newShownUser.Name)
 }
 
@@ -118,6 +128,9 @@ type userRemoveCommand struct {
 func (u userRemoveCommand) Run(w Environment) error {
 	if _, err := u.Ask(w, "user "+u.Name, http.MethodDelete, "/admin/users/"+url.PathEscape(u.Name), nil, http.StatusNoContent); err != nil {
 		return err
+	}
+	if u.JSON {
+		return json.NewEncoder(w.Stdout).Encode(map[string]string{"removed": u.Name})
 	}
 	return printLine(w, "user %s removed", u.Name)
 }

@@ -99,7 +99,7 @@ func testDocuments(t *testing.T, s *e2e.Site) {
 			got.Mentions(t, 0)
 			relaytest.Equal(t, "the output of the replay of "+name, got.Stdout, "0 events\n")
 		}
-		g.RunCommand("", "replay", "events", "--account", "nobody").Mentions(t, 1, `account: want an account's name or id, got "nobody"`)
+		g.RunCommand("", "replay", "events", "--account", "nobody").Mentions(t, 1, `account: There is no account named "nobody".`)
 	})
 	t.Run("an export is applied again without a change", func(t *testing.T) {
 		v2.Do("PATCH", "/v2/sms-relay/vmn/v-a", `{"action": "inactive"}`).Mentions(t, 200)

@@ -41,7 +41,7 @@ func TestUsersFromTheShell(t *testing.T) {
 		{"another password", "set anna --password", "user anna changed", 0},
 		{"", "list", "carl  viewer  -        password  disabled  never", 0},
 		{"", "remove carl", "user carl removed", 0},
-		{"", "remove carl", "Not found.", 1},
+		{"", "remove carl", "user carl: not found", 1},
 		{"", "add", "missing flags: --role", 2},
 	})
 	body, _ := json.Marshal(map[string]string{"name": "anna", "password": "another password"})
@@ -63,7 +63,7 @@ func TestTokensFromTheShell(t *testing.T) {
 	declared := account.HashToken("acme-all-0123456")[:12]
 	runCommands(t, g, "token", []commandCase{
 		{"", "add", "missing flags: --account", 2},
-		{"", "add --account nobody", "account: want an account's name or id", 1},
+		{"", "add --account nobody", "account: There is no account named", 1},
 		{"", "add --account acme --scopes root --source a/b", "scopes[0]: expected messaging, cellular, iot, ledger, webhook or carrier", 1},
 		{"", "add --account acme --source s1 --secret", "nothing on standard input: write the password or secret to it", 1},
 		{"shared\n", "add --account acme --source s1 --scopes carrier --secret", "may use carrier", 0},
@@ -71,7 +71,7 @@ func TestTokensFromTheShell(t *testing.T) {
 		{"", "list --account acme", id + "  acme     webhook,iot", 0},
 		{"", "list", "  default", 0},
 		{"", "revoke " + id, "token " + id + " revoked", 0},
-		{"", "revoke " + id, "Not found.", 1},
+		{"", "revoke " + id, ": not found", 1},
 		{"", "revoke " + declared, "the document default declared it: remove it there too", 0},
 	})
 	for _, gone := range []string{token, "acme-all-0123456"} {

@@ -72,7 +72,7 @@ func TestDashboardsShowWhatTheGatewayWrites(t *testing.T) {
 	})
 	for name, tc := range map[string]struct{ args, said string }{
 		"a decoder that two accounts have":           {"--decoder lpp", "name the account"},
-		"a decoder that nobody has":                  {"--decoder none", "Not found."},
+		"a decoder that nobody has":                  {"--decoder none", "decoder none: not found"},
 		"a decoder of the account that is named":     {"--decoder lpp --account 1", `"title": "Penstock: Field tester"`},
 		"a decoder of the other account":             {"--decoder lpp --account 2", `"title": "Penstock: Globex's own"`},
 		"units of the decoder's sensors":             {"--decoder sent", `"unit": "celsius"`},

@@ -1,0 +1,90 @@
+package app
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/penstock/penstock/cmd/penstock/client"
+)
+
+// helpCommand prints the help of penstock or of a command.
+type helpCommand struct {
+	Command []string `arg:"" optional:"" help:"The command, for example apply or token add."`
+}
+
+// Run prints what the command prints for --help.
+func (h helpCommand) Run(k *kong.Kong) error {
+	node := k.Model.Node
+	for _, word := range h.Command {
+		child := childOf(node, word)
+		if child == nil {
+			return usageErrorf("there is no command %q: penstock help lists all", strings.Join(h.Command, " "))
+		}
+		node = child
+	}
+	_, _ = k.Parse(append(h.Command, "--help")) // prints it, and ends the program with 0
+	return nil
+}
+
+func childOf(n *kong.Node, name string) *kong.Node {
+	for _, child := range n.Children {
+		if child.Name == name {
+			return child
+		}
+	}
+	return nil
+}
+
+// manCommand prints the manual page, of the same texts as the help.
+type manCommand struct{}
+
+// Run prints the page in the man macros of roff.
+func (manCommand) Run(k *kong.Kong, w client.Environment) error {
+	var b strings.Builder
+	b.WriteString(".TH PENSTOCK 1 \"\" \"penstock " + roff(w.Version) + "\" \"User Commands\"\n" +
+		".SH NAME\npenstock \\- " + roff(k.Model.Help) + "\n.SH SYNOPSIS\n.B penstock\n.I command\n[\\fIargument\\fR ...] [\\fIoption\\fR ...]\n.SH COMMANDS\n")
+	manNode(&b, k.Model.Node, "")
+	b.WriteString(".SH ENVIRONMENT\nEach setting of the configuration file has a variable; see the documentation of the configuration.\n" +
+		".TP\n.B PENSTOCK_SERVER\nURL of the gateway that client commands ask.\n.TP\n.B PENSTOCK_ADMIN_TOKEN\nThe admin token.\n" +
+		".SH EXIT STATUS\n0 done, 1 failed, 2 wrong usage.\n")
+	_, err := io.WriteString(w.Stdout, b.String())
+	return err
+}
+
+// manNode writes the commands below a node, each with its arguments and options.
+func manNode(b *strings.Builder, n *kong.Node, parent string) {
+	for _, child := range n.Children {
+		if child.Hidden {
+			continue
+		}
+		name := strings.TrimSpace(parent + " " + child.Name)
+		if len(child.Children) > 0 {
+			manNode(b, child, name)
+			continue
+		}
+		fmt.Fprintf(b, ".SS penstock %s", roff(name))
+		for _, argument := range child.Positional {
+			b.WriteString(" " + roff(argument.Summary()))
+		}
+		b.WriteString("\n" + roff(child.Help) + "\n")
+		for _, argument := range child.Positional {
+			fmt.Fprintf(b, ".TP\n.I %s\n%s\n", roff(argument.Summary()), roff(argument.Help))
+		}
+		for _, flag := range child.Flags {
+			fmt.Fprintf(b, ".TP\n.B %s\n%s\n", roff(flag.String()), roff(flag.Help))
+		}
+	}
+}
+
+// roff escapes a text: backslashes, hyphens that are minus signs, and a control character
+// at the beginning of a line.
+func roff(text string) string {
+	text = strings.NewReplacer("\\", "\\e", "-", "\\-", "\n", " ").Replace(text)
+	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {
+		text = "\\&" + text
+	}
+	return text
+}

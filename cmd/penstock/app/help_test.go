@@ -1,0 +1,77 @@
+package app
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/cmd/penstock/client"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// ran is the exit code of a command and what it printed.
+func ran(t *testing.T, variables []string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var output, errs strings.Builder
+	code = Run(args, client.Environment{Context: t.Context(), Variables: variables, Stdout: &output, Stderr: &errs, Version: "v1.2.3"})
+	return code, output.String(), errs.String()
+}
+
+func TestHelpIsThatOfTheCommand(t *testing.T) {
+	for _, words := range []string{"", "apply", "token add"} {
+		code, help, _ := ran(t, nil, append([]string{"help"}, strings.Fields(words)...)...)
+		_, want, _ := ran(t, nil, append(strings.Fields(words), "--help")...)
+		relaytest.Equal(t, "the exit code of help "+words, code, exitDone)
+		relaytest.Equal(t, "help "+words, help, want)
+	}
+	code, _, stderr := ran(t, nil, "help", "token", "lend")
+	relaytest.Equal(t, "the exit code for an unknown command", code, exitUsage)
+	relaytest.Equal(t, "the error", stderr, "penstock: there is no command \"token lend\": penstock help lists all\n")
+}
+
+// The manual page has every command and renders without a warning.
+func TestTheManualPageRenders(t *testing.T) {
+	code, page, _ := ran(t, nil, "man")
+	relaytest.Equal(t, "the exit code", code, exitDone)
+	for _, words := range []string{".TH PENSTOCK 1", `.SS penstock check\-config <file>`, ".SS penstock token revoke", `.B \-\-allow\-removals=N`, "PENSTOCK_SERVER"} {
+		if !strings.Contains(page, words) {
+			t.Errorf("the page lacks %q", words)
+		}
+	}
+	man, err := exec.LookPath("man")
+	if err != nil {
+		t.Skip("SKIPPED: man is missing")
+	}
+	file := filepath.Join(t.TempDir(), "penstock.1")
+	relaytest.NoError(t, os.WriteFile(file, []byte(page), 0o600))
+	command := exec.CommandContext(t.Context(), man, "--warnings", "-l", file)
+	command.Env = append(os.Environ(), "MANWIDTH=100", "MANPAGER=cat", "LC_ALL=C.UTF-8")
+	var warnings strings.Builder
+	command.Stderr = &warnings
+	rendered, err := command.Output()
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the warnings", warnings.String(), "")
+	if !strings.Contains(string(rendered), "penstock token add") {
+		t.Errorf("it renders as %s", rendered)
+	}
+}
+
+// An address that another program has ends the start before anything is created.
+func TestServeNamesTheAddressThatIsTaken(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test ends it
+	relaytest.NoError(t, err)
+	defer func() { _ = listener.Close() }()
+	dir := filepath.Join(t.TempDir(), "data")
+	code, _, stderr := ran(t, []string{"PENSTOCK_LISTEN=" + listener.Addr().String(), "PENSTOCK_DATA_DIR=" + dir}, "serve")
+	relaytest.Equal(t, "the exit code", code, exitFailed)
+	want := "penstock: listen (PENSTOCK_LISTEN): another program listens on " + listener.Addr().String() + ": stop it, or choose another address: "
+	if !strings.HasPrefix(stderr, want) {
+		t.Errorf("it prints %q, want %q", stderr, want)
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("the data directory: %v, want none", err)
+	}
+}

@@ -1,0 +1,165 @@
+package client
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/penstock/penstock/config/strict"
+)
+
+// Get lists records of a running gateway, or shows one.
+type Get struct {
+	Kind    string `arg:"" enum:"accounts,alarms,credit,decoders,devices,messages,relays,rules,sims" help:"accounts, alarms, credit, decoders, devices, messages, relays, rules or sims."`
+	ID      string `arg:"" optional:"" help:"The id of one record, which is shown with all its fields; of credit the account, whose changes are listed."`
+	Account string `help:"The account's name or id; needed for messages." placeholder:"ACCOUNT"`
+	State   string `help:"The state, of alarms, messages and sims." placeholder:"STATE"`
+	Query   string `short:"q" name:"q" help:"A text that the record contains, of devices, relays and sims; the number, of messages." placeholder:"TEXT"`
+	Limit   int    `default:"100" help:"How many records to list." placeholder:"N"`
+	Flags
+}
+
+// collection is where the admin API has records of a kind, and how they are shown.
+type collection struct {
+	path    string
+	columns []string // fields of a row
+	query   string   // the parameter for --q; "" for none
+	single  bool     // path/id has one record; otherwise it is found in the list
+	states  bool     // the list takes a state
+}
+
+func collections() map[string]collection {
+	return map[string]collection{
+		"accounts": {path: "/admin/accounts", columns: []string{"id", "name", "credit", "permissions", "document"}, single: true},
+		"alarms":   {path: "/admin/alarms", columns: []string{"id", "account", "rule_id", "device_id", "state", "raised_at", "acknowledged_by"}, states: true},
+		"credit":   {path: "/admin/balances", columns: []string{"account", "account_name", "balance"}},
+		"decoders": {path: "/admin/decoders", columns: []string{"id", "account_name", "name", "type", "codec", "keys"}, single: true},
+		"devices":  {path: "/admin/devices", columns: []string{"id", "account_name", "identifier", "name", "decoder_id", "last_seen_at", "alarms"}, query: "q", single: true},
+		"messages": {path: "/admin/messages", columns: []string{"id", "originator", "destination", "received_at", "code"}, query: "number", states: true},
+		"relays":   {path: "/admin/relays", columns: []string{"id", "account_name", "kind", "number", "action", "parameters"}, query: "q"},
+		"rules":    {path: "/admin/rules", columns: []string{"id", "account", "name", "enabled", "on", "when"}},
+		"sims":     {path: "/admin/sims", columns: []string{"iccid", "account_name", "msisdn", "state", "pool_id", "month_bytes"}, query: "q", single: true, states: true},
+	}
+}
+
+// Run prints a table of the records, or all fields of one.
+func (g Get) Run(w Environment) error {
+	kind, query := collections()[g.Kind], given(map[string]string{"account": g.Account})
+	label := "get " + g.Kind
+	if g.Kind == "credit" && g.ID != "" {
+		kind = collection{path: "/admin/credit", columns: []string{"sequence", "at", "credits", "balance", "reason", "reference"}}
+		query.Set("account", g.ID)
+		g.ID = ""
+	}
+	for flag, parameter := range map[string]struct {
+		value, name string
+		taken       bool
+	}{"--state": {g.State, "state", kind.states}, "--q": {g.Query, kind.query, kind.query != ""}} {
+		switch {
+		case parameter.value == "":
+		case !parameter.taken:
+			return fmt.Errorf("%s takes no %s", label, flag)
+		default:
+			query.Set(parameter.name, parameter.value)
+		}
+	}
+	if g.ID != "" && kind.single {
+		return g.one(w, label+" "+g.ID, kind.path+"/"+url.PathEscape(g.ID)+"?"+query.Encode())
+	}
+	if g.Kind == "messages" && g.ID != "" {
+		query.Set("ids", g.ID)
+	}
+	if g.Kind != "accounts" {
+		query.Set("limit", strconv.Itoa(g.Limit))
+	}
+	answer, err := g.Ask(w, label, http.MethodGet, kind.path+"?"+query.Encode(), nil)
+	if err != nil {
+		return err
+	}
+	var page struct {
+		Data []map[string]any
+		Meta struct{ Next any }
+	}
+	if err := json.Unmarshal(answer, &page); err != nil {
+		return fmt.Errorf("%s: the answer is not that of a gateway: %w", label, err)
+	}
+	if g.ID != "" {
+		i := slices.IndexFunc(page.Data, func(record map[string]any) bool { return fmt.Sprint(record["id"]) == g.ID })
+		if i < 0 {
+			return fmt.Errorf("%s: there is no %s among the first %d", label, g.ID, len(page.Data))
+		}
+		return g.print(w, page.Data[i])
+	}
+	if g.JSON {
+		return printLine(w, "%s", answer)
+	}
+	heads := make([]string, len(kind.columns))
+	for i, column := range kind.columns {
+		heads[i] = strings.ToUpper(strings.ReplaceAll(column, "_", " "))
+	}
+	err = printRecords(w, page.Data, "no "+g.Kind, heads, func(record map[string]any) []string {
+		cells := make([]string, len(kind.columns))
+		for i, column := range kind.columns {
+			cells[i] = cellOf(record[column])
+		}
+		return cells
+	})
+	if next := page.Meta.Next; err == nil && next != nil && next != "" {
+		_, err = fmt.Fprintf(w.Stderr, "there are more than these %d: use --limit or filters\n", len(page.Data))
+	}
+	return err
+}
+
+// one shows one record.
+func (g Get) one(w Environment, label, target string) error {
+	answer, err := g.Ask(w, label, http.MethodGet, target, nil)
+	if err != nil {
+		return err
+	}
+	var record map[string]any
+	if err := json.Unmarshal(answer, &record); err != nil {
+		return fmt.Errorf("%s: the answer is not that of a gateway: %w", label, err)
+	}
+	if data, ok := record["data"].(map[string]any); ok {
+		record = data
+	}
+	return g.print(w, record)
+}
+
+// print prints a record as YAML or JSON.
+func (g Get) print(w Environment, record map[string]any) error {
+	text, err := json.Marshal(record)
+	if err != nil {
+		return err
+	}
+	if g.JSON {
+		return printLine(w, "%s", text)
+	}
+	if text, err = strict.YAML(text); err == nil {
+		_, err = w.Stdout.Write(text)
+	}
+	return err
+}
+
+// cellOf returns a JSON value as the text of a cell.
+func cellOf(value any) string {
+	switch v := value.(type) {
+	case nil:
+		return "-"
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	case []any:
+		texts := make([]string, len(v))
+		for i := range v {
+			texts[i] = cellOf(v[i])
+		}
+		return cellOf(strings.Join(texts, ","))
+	case string:
+		return orDash(&v)
+	}
+	return fmt.Sprint(value)
+}
