@@ -60,8 +60,8 @@ func readEnvironment(c *Config, environ []string, mistakes *strict.Mistakes) {
 	}
 }
 
-// ServerVariable is the variable with the URL of the gateway that client commands ask. It is
-// not a setting of the gateway.
+// ServerVariable is the variable with the URL of the gateway for client commands. It is not a
+// setting of the gateway.
 const ServerVariable = "PENSTOCK_SERVER"
 
 // UnknownVariables describes each variable of the environment that begins as those of

@@ -7,7 +7,7 @@
 //
 //   - 3xx is dead at once, as other misconfigurations of an endpoint are: the
 //     same request will be redirected tomorrow as well. The reason says where to.
-//   - 408 and 425 retry: they ask for the same request again.
+//   - 408 and 425 retry: they mean that the same request may be repeated.
 //   - An answer outside 200 to 599 is classified as 5xx (RFC 9110, section 15).
 //   - An endpoint whose address is not public is dead at once.
 //   - Own faults are a cancelled context, a resolver that does not answer at

@@ -42,8 +42,8 @@ func (s Schedule) Next(tries int, retryAfter time.Duration, random float64) (tim
 	return max(time.Duration(float64(s[i])*factor), retryAfter), true
 }
 
-// MaxRetryAfter caps the delay that a target may ask for, so that a mistake on
-// its side does not delay a delivery for years.
+// MaxRetryAfter caps the delay that a target may request, so that a mistake on its side does
+// not delay a delivery for years.
 const MaxRetryAfter = 24 * time.Hour
 
 // ParseRetryAfter parses a Retry-After header (RFC 9110, section 10.2.3): whole

@@ -152,7 +152,7 @@ func (c *checker) guard(origin, path string) {
 	}
 }
 
-// claim takes a value for the place, or says who has it.
+// claim takes a value for the place, or names its owner.
 func (c *checker) claim(kind, value, path string) {
 	key := kind + " " + value
 	head, taken := c.claims[key]

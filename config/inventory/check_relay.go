@@ -51,7 +51,7 @@ func (c *checker) relays(a *Account, at string) {
 	}
 }
 
-// The most a pace may ask for; the least is one request in an hour.
+// The largest pace; the least is one request in an hour.
 const (
 	maxConcurrency = 1000
 	maxPerSecond   = 10_000

@@ -103,7 +103,7 @@ func mergeSIM(old, fresh SIM) SIM {
 type Thing struct {
 	Kind    string // sensor type, decoder, SIM and so on
 	Account string // the account's name; empty: the record belongs to none
-	Name    string // as people know the record
+	Name    string // the record's name for people
 	Path    string // of the record in its document
 	key     string // what distinguishes records of a kind
 }

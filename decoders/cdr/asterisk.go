@@ -23,8 +23,8 @@ const (
 	leastColumns, mostColumns     = 16, 21
 )
 
-// asteriskLines reads the lines of Asterisk's cdr_csv. After one that is broken it
-// goes on with the next.
+// asteriskLines reads the lines of Asterisk's cdr_csv. After one that is broken it continues
+// with the next.
 func asteriskLines(r *records[Call]) {
 	for offset := 0; offset < len(r.body); {
 		line := csv.NewReader(bytes.NewReader(r.body[offset:]))

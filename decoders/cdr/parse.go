@@ -97,8 +97,8 @@ func (r *records[T]) add(record T, err error) {
 	r.found = append(r.found, record)
 }
 
-// json reads objects one after another, or in an array. After one that is broken
-// it goes on with the next line, until too many are.
+// json reads objects one after another, or in an array. After one that is broken it continues
+// with the next line, until too many are.
 func (r *records[T]) json(object readObject[T]) {
 	begin, d := 0, json.NewDecoder(bytes.NewReader(r.body))
 	for {

@@ -167,9 +167,9 @@ func amount(text string) (int64, bool) {
 	return n, err == nil || errors.Is(err, strconv.ErrRange)
 }
 
-// useLines reads CSV whose header has the names of UseHeader, in any order. What
-// Inert made of a cell is undone: a file that was handed out may be posted. After
-// a line that is broken it goes on with the next.
+// useLines reads CSV whose header has the names of UseHeader, in any order. What Inert made
+// of a cell is undone: a file that was handed out may be posted. After a line that is broken
+// it continues with the next.
 func useLines(r *records[Use]) {
 	lines := csv.NewReader(bytes.NewReader(r.body))
 	lines.FieldsPerRecord, lines.ReuseRecord = -1, true

@@ -10,12 +10,11 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// document is an object of a body whose syntax has been checked. Its fields
-// are read by their paths: "params.radio.freq" is freq within radio within
-// params. A problem is noted under the same path, so that a parser needs no
-// error handling of its own: an optional field that cannot be read becomes a
-// warning, an essential one refuses the frame, and the first refusal in the
-// body is the one that is returned.
+// document is an object of a body whose syntax has been checked. Its fields are read by their
+// paths: "params.radio.freq" is freq within radio within params. A problem is noted under the
+// same path, so that a parser needs no error handling of its own: an optional field that
+// cannot be read becomes a warning, an essential one refuses the frame, and the first refusal
+// in the body is returned.
 //
 // A path may have alternatives, "location|position". Of these,
 // and of a name that the body has twice, the last in the body counts; an

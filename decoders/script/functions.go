@@ -16,7 +16,7 @@ const joinName = "join_"
 // maxString bounds what + makes.
 const maxString = 1 << 10
 
-// functions are those that an expression may call: a choice of expr's own, none of
+// functions are the functions that an expression may call: a choice of expr's own, none of
 // which builds more than it is given, and those that read bytes:
 //
 //	uint8 int8 uint16be uint16le int16be int16le uint24be uint24le int24be
@@ -110,7 +110,7 @@ func window(list, offset any, size int) ([]int, error) {
 	at, isInt := offset.(int)
 	switch {
 	case !isBytes || !isInt:
-		return nil, bounds(-1, "wants bytes and a whole number")
+		return nil, bounds(-1, "needs bytes and a whole number")
 	case at < 0 || size < 0 || size > len(b) || at > len(b)-size:
 		return nil, bounds(at, fmt.Sprintf("%d of the bytes are wanted, there are %d", size, max(0, len(b)-max(at, 0))))
 	}
@@ -125,7 +125,7 @@ func bits(args ...any) (any, error) {
 	start, ok1 := args[1].(int)
 	count, ok2 := args[2].(int)
 	if !ok1 || !ok2 || start < 0 || count < 1 || count > 32 {
-		return nil, bounds(-1, "bits wants a bit from 0 on and a count from 1 to 32")
+		return nil, bounds(-1, "bits needs a bit from 0 on and a count from 1 to 32")
 	}
 	b, err := window(args[0], start/8, (start%8+count+7)/8)
 	if err != nil {
@@ -142,7 +142,7 @@ func bits(args ...any) (any, error) {
 func bit(args ...any) (any, error) {
 	n, ok := args[2].(int)
 	if !ok || n < 0 || n > 7 {
-		return nil, bounds(-1, "bit wants a number from 0 to 7")
+		return nil, bounds(-1, "bit needs a number from 0 to 7")
 	}
 	b, err := window(args[0], args[1], 1)
 	if err != nil {
@@ -162,7 +162,7 @@ func truth(args ...any) (any, error) {
 func bcd(args ...any) (any, error) {
 	size, ok := args[2].(int)
 	if !ok || size < 1 || size > 7 {
-		return nil, bounds(-1, "bcd wants 1 to 7 bytes")
+		return nil, bounds(-1, "bcd needs 1 to 7 bytes")
 	}
 	b, err := window(args[0], args[1], size)
 	if err != nil {
@@ -200,7 +200,7 @@ func ascii(args ...any) (any, error) {
 func raw(args []any) ([]byte, error) {
 	size, ok := args[2].(int)
 	if !ok {
-		return nil, bounds(-1, "wants a whole number of bytes")
+		return nil, bounds(-1, "needs a whole number of bytes")
 	}
 	b, err := window(args[0], args[1], size)
 	buf := make([]byte, len(b))

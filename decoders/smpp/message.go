@@ -67,7 +67,7 @@ func (d *Delivery) MessageID() string {
 // some SMSCs give back in its receipts (5.3.2.17).
 func (d *Delivery) Reference() (int, bool) { return d.number(tagReference) }
 
-// IsReceipt reports whether the SMSC reports on a message of ours: esm_class says so, or the
+// IsReceipt reports whether the SMSC reports on a message of ours: esm_class marks it, or the
 // optional parameters of receipts do, which some SMSCs send with an esm_class of 0.
 // Acknowledgements by the handset or its user are messages.
 func (d *Delivery) IsReceipt() bool {

@@ -92,7 +92,7 @@ const (
 type Message struct {
 	Coding    Coding
 	Parts     []Part // never empty; in order
-	Truncated bool   // text was left out, as Options.MaxParts asked
+	Truncated bool   // text was left out, as Options.MaxParts requires
 }
 
 // Text is the whole message's text as it was cut; empty for Binary.

@@ -16,10 +16,10 @@ import (
 const maxURL = 8 << 10
 
 // CheckURL reports whether a URL may be saved as a target. It refuses an invalid URL, a
-// scheme other than http and https, a literal address that is not public, names of the
-// local host, and addresses in unusual spellings (2130706433, 0177.0.0.1, 0x7f.1, 127.1,
-// a zone), public or not: nobody writes them by accident. It accepts user information,
-// which endpoints with Basic authentication need; Redact masks it.
+// scheme other than http and https, a literal address that is not public, names of the local
+// host, and addresses in unusual spellings (2130706433, 0177.0.0.1, 0x7f.1, 127.1, a zone),
+// public or not: such forms are never written by accident. It accepts user information, which
+// endpoints with Basic authentication need; Redact masks it.
 //
 // A name is not resolved here: its addresses are checked at every dial. Placeholders
 // must be replaced before, because they look like invalid escapes. Errors never contain

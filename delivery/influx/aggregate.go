@@ -45,8 +45,8 @@ func (s *Store) Aggregate(ctx context.Context, q iot.AggregateQuery) ([]iot.Buck
 }
 
 // errInfinite reports that an average has left the range of floats, which the server cannot
-// put into JSON: it is asked again for averages of value / scale. Dividing by a power of two
-// loses nothing of a number that is not tiny.
+// put into JSON: it gets another query for averages of value / scale. Dividing by a power of
+// two loses nothing of a number that is not tiny.
 var errInfinite = errors.New("an average is infinite")
 
 const scale = 1 << 64
@@ -271,7 +271,7 @@ func (s *Store) aggregateScript(q iot.AggregateQuery, scaled bool) string {
 		window = fmt.Sprintf("every: %ds, offset: %ds", int64(width/time.Second), int64(offset/time.Second))
 	}
 	fmt.Fprintf(&b, "  |> window(%s)\n", window)
-	// What becomes of the windows is put into one table again, as aggregateWindow does; that
+	// The results of the windows are put into one table again, as aggregateWindow does; that
 	// of 1.8 has no offset.
 	for _, function := range functionsOf(q.Statistic) {
 		grouping := ""

@@ -13,10 +13,10 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// Forget deletes points that are older than their sensors keep them: on 1.x by
-// one DELETE for all sensors of one age, on 2.x by a call of its delete API for
-// each sensor that has such points. Retention policies and buckets know no
-// sensors; one that is shorter than a sensor's retention wins.
+// Forget deletes points that are older than their sensors keep them: on 1.x by one DELETE for
+// all sensors of one age, on 2.x by a call of its delete API for each sensor that has such
+// points. Retention policies and buckets have no sensors; one that is shorter than a sensor's
+// retention wins.
 func (s *Store) Forget(ctx context.Context, acct relay.AccountID, old []iot.Expired) error {
 	sv, err := s.server(ctx)
 	if err != nil {

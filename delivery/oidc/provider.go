@@ -138,7 +138,7 @@ func (p *Provider) Finish(ctx context.Context, a user.Attempt, code string) (use
 	return p.identity(token.Issuer+" "+token.Subject, claims)
 }
 
-// foreign returns why an ID token names nobody or was issued for another client, ""
+// foreign returns why an ID token has no subject or was issued for another client, ""
 // otherwise (OpenID Connect Core 1.0, 2 and 3.1.3.7). The library checks only that this
 // client is among the audiences.
 func (p *Provider) foreign(token *oidc.IDToken, claims map[string]any) string {

@@ -112,7 +112,7 @@ func (r response) reason() string {
 	return cmp.Or(delivery.ClipReason(text), "no reason was given")
 }
 
-// maxRetryAfter caps the delay that the back end may ask for.
+// maxRetryAfter caps the delay that the back end may request.
 const maxRetryAfter = time.Hour
 
 func (r response) report(retryAfter time.Duration) provisioning.Report {

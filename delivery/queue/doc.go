@@ -1,7 +1,7 @@
 // Package queue delivers the records of the outbox: it makes first attempts at once, in
-// process, and retries when package timer says so or a reconciler finds that one is due. Each
-// attempt requires the record's lease (package lease). Attempts, delays and final states are
-// the record's; the timer has none of them.
+// process, and retries when package timer requests it or a reconciler finds that one is due.
+// Each attempt requires the record's lease (package lease). Attempts, delays and final states
+// are the record's; the timer has none of them.
 //
 // A delivery comes to its endpoint's queue (inFlight.admit) in four ways:
 //

@@ -12,8 +12,8 @@ import (
 // Route is a carrier and the numbers that it serves.
 type Route struct {
 	Name string
-	// Connections are those that the carrier takes parts over, at least one. When one is
-	// lost, the others take its parts.
+	// Connections are the connections over which the carrier takes parts, at least one. When
+	// one is lost, the others take its parts.
 	Connections []Connection
 	// Prefixes are the prefixes of the numbers it serves; empty means all
 	// numbers.
@@ -93,8 +93,8 @@ type throttle struct {
 	pausedUntil     time.Time
 }
 
-// slowDown pauses the queue after a throttled answer. Answers that arrive during
-// a pause belong to earlier submissions and extend it only if they ask for more.
+// slowDown pauses the queue after a throttled answer. Answers that arrive during a pause
+// belong to earlier submissions and extend it only if they require more.
 func (t *throttle) slowDown(now time.Time, requested time.Duration) {
 	if now.Before(t.pausedUntil) {
 		t.pausedUntil = laterOf(t.pausedUntil, now.Add(min(requested, maxRequestedPause)))

@@ -119,8 +119,8 @@ func (e *Exporter) send(ctx context.Context, batch []tracing.Span) bool {
 	return true
 }
 
-// post makes the request, again if the collector says so or cannot be reached. The
-// last spans are sent although ctx is done, once.
+// post makes the request, again if the collector requests it or cannot be reached. The last
+// spans are sent although ctx is done, once.
 func (e *Exporter) post(ctx context.Context, body []byte) error {
 	pause := e.o.FirstPause
 	for attempt := 1; ; attempt++ {

@@ -89,8 +89,8 @@ type ReadingDelta struct {
 	Latest       bool       `json:"latest"` // it is, or would be, the sensor's latest
 }
 
-// dryRun answers a dry run. Of messages it only counts: what becomes of one is explained by
-// the operation that explains.
+// dryRun answers a dry run. Of messages it only counts: the result of one is explained by the
+// operation that explains.
 func (s *Surface) dryRun(c *fiber.Ctx, intakes []*intake.Intake, f event.Filter, rules bool, limit int, otherGateways []gateway.Gateway) error {
 	if err := httpd.AdmitTo(c, httpd.Searches, principalOf(c).SearchAccount()); err != nil {
 		return err

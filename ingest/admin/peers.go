@@ -173,7 +173,7 @@ func (p *Peers) send(ctx context.Context, gatewayURL string, r peerRequest) (pee
 	} {
 		req.Header.Set(name, value)
 	}
-	resp, err := p.client.Do(req) //nolint:bodyclose // whoever has the answer closes it
+	resp, err := p.client.Do(req) //nolint:bodyclose // the receiver of the answer closes it
 	if err != nil {
 		return peerAnswer{}, err
 	}
@@ -383,7 +383,7 @@ func (s *Surface) recover(c *fiber.Ctx) error {
 // acceptedKey is the key of the accepted server in a request's locals.
 type acceptedKey struct{}
 
-// acceptServer accepts the PostgreSQL server that was refused if the request says so,
+// acceptServer accepts the PostgreSQL server that was refused if the request names it,
 // because the audit log cannot be written without a server.
 func (s *Surface) acceptServer(c *fiber.Ctx) error {
 	var request struct {

@@ -38,7 +38,7 @@ type relayView struct {
 	relayJSON
 	// Document is the inventory document that declared it, empty if none has.
 	Document string `json:"document"`
-	// Actions are those that the account may set.
+	// Actions are the actions that the account may set.
 	Actions []actionJSON `json:"actions"`
 }
 
@@ -63,7 +63,7 @@ func relayOf(c *fiber.Ctx, r inbound.Relay, accountName string) relayJSON {
 	return view
 }
 
-// holds reports whether the relay, as the caller sees it, has a text, in any case.
+// holds reports whether the relay, in its form for the caller, has a text, in any case.
 func (r *relayJSON) holds(text string) bool {
 	seen := append([]string{r.AccountName, r.ID, r.Number, r.Action, r.Filter, r.ICCID}, r.Parameters...)
 	return slices.ContainsFunc(seen, func(s string) bool { return strings.Contains(strings.ToLower(s), strings.ToLower(text)) })

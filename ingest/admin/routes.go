@@ -49,7 +49,7 @@ type Deps struct {
 	ReadMessage func(body []byte) (inbound.Message, error)
 	// Explain says what would become of a message.
 	Explain func(ctx context.Context, m inbound.Message) (inbound.Explanation, error)
-	// Trace says what became of an event of this gateway.
+	// Trace returns the path of an event of this gateway.
 	Trace func(ctx context.Context, id string) (inbound.Trace, error)
 	// IoT tries decoders, Inspector examines journalled frames, Types names what sensors
 	// measure.
@@ -122,7 +122,7 @@ type Types interface {
 	Devices(ctx context.Context, acct relay.AccountID) ([]iot.Device, error)
 }
 
-// Backend is something the gateway needs, and how to ask whether it works.
+// Backend is something the gateway needs, and the check whether it works.
 type Backend struct {
 	Name string
 	// Note says what kind it is: embedded, simulator, redis 7.0.15.
@@ -167,7 +167,7 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 		}
 	}
 
-	// What gateways ask each other for: it is answered from this gateway's journals alone.
+	// Requests between gateways are answered from this gateway's journals alone.
 	internal := app.Group("/internal", s.authorizePeer, answers().Handler)
 	internal.Post("/server", s.exchangeServer)
 	internal.Get("/events", s.withSelection(s.listEvents))

@@ -35,8 +35,8 @@ func tracedOf(t *inbound.Trace) tracedJSON {
 	}
 }
 
-// getEvent shows one event with its trace. That of another gateway is asked of
-// that one.
+// getEvent shows one event with its trace. That of another gateway is requested from that
+// one.
 func (s *Surface) getEvent(c *fiber.Ctx) error {
 	id := strings.Clone(c.Params("event"))
 	t, err := s.traced(c, id)

@@ -98,8 +98,8 @@ func (r *TryRequest) arrivals(now time.Time) ([]iot.Arrival, error) {
 	return arrivals, nil
 }
 
-// frames makes frames of what is given. Those that a body holds may be fewer
-// than its sender posted; the warning says so.
+// frames makes frames of what is given. Those that a body holds may be fewer than its sender
+// posted; the warning reports that.
 func (f *TryFrame) frames(t time.Time) ([]decoders.Frame, error) {
 	if len(f.Body) > 0 {
 		return f.posted(t)

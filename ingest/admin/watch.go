@@ -65,7 +65,7 @@ func (w *watch) check(ctx context.Context) []BackendState {
 }
 
 // Watch queries the back ends every five seconds until the context ends, so that the status
-// says since when one is down even if nobody was looking.
+// has the start of an outage even without requests for it.
 func (s *Surface) Watch(ctx context.Context) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()

@@ -180,7 +180,7 @@ func keepOctets(m *inbound.Message, octets []byte) {
 }
 
 // septetText decodes 7-bit text with the language tables that its header names. For an
-// unknown table it uses the default alphabet, and %stat says so.
+// unknown table it uses the default alphabet, and %stat reports that.
 func septetText(alphabet *sms.Alphabet, m *inbound.Message, octets []byte) (string, error) {
 	l := inbound.LanguagesOf(m)
 	if l != l.Known() {

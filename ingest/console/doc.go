@@ -16,7 +16,7 @@
 //  2. Register it in the table of web/app.js: name, title, group, load, and needs, the
 //     operation without which a reader is not offered the view. Its address is
 //     #NAME, and link("NAME", params, text) of core/address.js refers to it.
-//  3. Add the operations that it uses to the table of core/api.js, and ask with
+//  3. Add the operations that it uses to the table of core/api.js, and request with
 //     call("operationId", {path, query, body, as, signal}); as is the account to act as.
 //  4. Most views are a listing({…}) (core/list.js: columns that sort and are exported,
 //     filters in the address, rows that open; its filters stand in core/filters.js).

@@ -17,7 +17,7 @@ const replayBatch = 500
 
 // Replay processes the events that a filter selects again, in order of arrival, and returns
 // their number. The statuses of events that succeed are cleared. Rules evaluate the frames
-// only if rules says so.
+// only if rules is set.
 func (i *Intake) Replay(ctx context.Context, f event.Filter, rules bool) (int, error) {
 	seqs, _, err := i.selected(ctx, f, time.Time{})
 	if err != nil {

@@ -50,7 +50,7 @@ func (s *Surface) listAlarms(c *fiber.Ctx) error {
 	return c.JSON(fiber.Map{"data": httpd.Each(list, alarmOf), "meta": fiber.Map{"next": nextCursor}})
 }
 
-// defaultAlarms is the number of alarms that a list has unless asked otherwise.
+// defaultAlarms is the number of alarms that a list has unless requested otherwise.
 const defaultAlarms = 100
 
 func (s *Surface) patchAlarm(c *fiber.Ctx) (rule.Alarm, error) {

@@ -61,9 +61,9 @@ func (l *Log) saveDamaged(s *segment, off int64, bad []byte) (known bool) {
 	return false
 }
 
-// reexamine scans a segment again in which a reader found damage or whose last sync
-// failed, and reports its gaps. With uncached it first asks the kernel to drop its
-// pages, which after a failed sync can hold data that the disk does not.
+// reexamine scans a segment again in which a reader found damage or whose last sync failed,
+// and reports its gaps. With uncached it first makes the kernel drop its pages, which after a
+// failed sync can hold data that the disk does not.
 func (l *Log) reexamine(s *segment, uncached bool) error {
 	l.state.Lock()
 	defer l.state.Unlock()

@@ -122,7 +122,7 @@ func (s *Surface) readRequest(c *fiber.Ctx) (request, error) {
 	r.entry.Source = string(r.sender)
 	switch {
 	case errors.Is(err, netserver.ErrProtobuf):
-		// Journal the body all the same, so that the operator sees why nothing arrives: the
+		// Journal the body all the same, so that the operator can find the reason: the
 		// sender's log is usually not accessible.
 		r.entry.Source = "protobuf"
 		if _, err := s.intake.Accept(c.UserContext(), &r.entry); err != nil {

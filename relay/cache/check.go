@@ -102,7 +102,7 @@ func wrap(label string, err error) error {
 }
 
 // unavailable reports whether the server is down or full, as opposed to having refused what
-// was asked. It is also unavailable while it starts or fails over, is out of memory or out
+// was called. It is also unavailable while it starts or fails over, is out of memory or out
 // of connections, or cannot save its snapshot (MISCONF), while Sentinels have no master or
 // cannot be reached, and until the operator corrects a password or the rights of a user.
 func unavailable(err error) bool {
@@ -128,7 +128,7 @@ func unavailable(err error) bool {
 func advice(err error) string {
 	switch {
 	case redis.IsAuthError(err):
-		return "it asks for a password, or refused the user or password of redis.url: "
+		return "it requires a password, or refused the user or password of redis.url: "
 	case redis.IsPermissionError(err):
 		return "the user of redis.url lacks a right, it needs all commands on all keys and channels: "
 	case redis.IsReadOnlyError(err):

@@ -170,7 +170,7 @@ func TestAServerThatDoesNotLetUsWorkIsUnavailableAndSaysWhy(t *testing.T) {
 	replica := after(replicaOf)
 	locked := after([]any{"CONFIG", "SET", "requirepass", "right"})
 	for name, c := range map[string]struct{ url, says string }{
-		"no password":           {locked.URL, "asks for a password"},
+		"no password":           {locked.URL, "requires a password"},
 		"a wrong password":      {"redis://:wrong@" + locked.Addr, "refused the user or password"},
 		"a user without rights": {"redis://reader:right@" + limited.Addr, "lacks a right"},
 		"a replica":             {replica.URL, "read-only replica"},

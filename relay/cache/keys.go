@@ -39,8 +39,8 @@ const fieldFilled = "filled"
 // was heard last, 0 for never.
 func keyHeard(acct relay.AccountID) string { return tag(acct) + "heard" }
 
-// keyHeardFilled is a sorted set of device ids; score: µs since 1970 when the
-// reading store was asked when the device was heard last.
+// keyHeardFilled is a sorted set of device ids; score: µs since 1970 when the reading store
+// was queried for the device's last frame.
 func keyHeardFilled(acct relay.AccountID) string { return tag(acct) + "heard:filled" }
 
 // keySeen is a hash, frames seen in a span of time: "<device>|<dedup>" → the

@@ -21,10 +21,10 @@ const latestKept = 24 * time.Hour
 
 const latestLabel = "latest values"
 
-// spareFields is the number of fields that a hash may have besides those that were just set;
-// the older ones of a longer hash are deleted. Each value is a field of its own, named after
-// sensor and time, so that setting it needs no comparison and the order of two gateways does
-// not matter: the newest counts.
+// spareFields is the number of fields that a hash may have in addition to those that were
+// just set; the older ones of a longer hash are deleted. Each value is a field of its own,
+// named after sensor and time, so that setting it needs no comparison and the order of two
+// gateways does not matter: the newest counts.
 const spareFields = 24
 
 // SetLatest stores the newest point of each sensor.

@@ -179,7 +179,7 @@ func asText(args ...any) (any, error) { return clipped(args[0]), nil }
 func scalarText(args ...any) (any, error) {
 	switch args[0].(type) {
 	case map[string]any, []any:
-		return nil, errors.New("string wants a text, a number, a time, true or false")
+		return nil, errors.New("string needs a text, a number, a time, true or false")
 	}
 	return textOf(args[0]), nil
 }

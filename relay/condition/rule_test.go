@@ -213,7 +213,7 @@ func TestRuleBodiesThatAreRefused(t *testing.T) {
 func TestBodiesThatCannotBeMade(t *testing.T) {
 	for source, says := range map[string]string{
 		`values.window * 2`: "line 1, column 15: invalid operation: <nil> * int",
-		`string(values)`:    "string wants a text",
+		`string(values)`:    "string needs a text",
 		`values.count / 0`:  "the body is no JSON",
 		`values.long + "b"`: "a text would be longer than 1024 bytes",
 		`[values,values,values,values,values,values,values,values,values,values,values,values,values,values]`: "the body is longer than 65536 bytes",

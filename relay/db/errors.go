@@ -38,8 +38,8 @@ func Wrap(label string, err error) error {
 	return relay.Errorf(relay.KindUnexpected, "%s: %w", label, err)
 }
 
-// unavailable reports whether the database cannot do what was asked now, as
-// opposed to having refused it, and what to do about it.
+// unavailable reports whether the database cannot do the operation now, as opposed to having
+// refused it, and what to do about it.
 func unavailable(err error) (advice string, down bool) {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return postgresDown(pg)

@@ -44,7 +44,7 @@ func (d *DB) Migrate(ctx context.Context) error {
 	}
 	sources := p.ListSources()
 	if newest := sources[len(sources)-1].Version; version > newest {
-		return relay.Errorf(relay.KindUnexpected, "database: its schema has version %d, this program knows %d: use a newer program", version, newest)
+		return relay.Errorf(relay.KindUnexpected, "database: its schema has version %d, this program supports %d: use a newer program", version, newest)
 	}
 	_, err = p.Up(ctx)
 	return Wrap("database: schema", err)

@@ -185,7 +185,7 @@ func OpenSQLite(ctx context.Context, path string, readers int) (read, write *sql
 	return read, write, nil
 }
 
-// OpenSQLiteCopy opens a copy of a SQLite database, which nobody writes to, for reading. It
+// OpenSQLiteCopy opens a copy of a SQLite database, that is not written, for reading. It
 // leaves the file as it is, and creates none next to it.
 func OpenSQLiteCopy(path string) (*sql.DB, error) {
 	path, err := filepath.Abs(path)

@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// Gate stops the work of a gateway whose database is in an unknown state. Loops that
-// process records either run under Run, or ask Closed before they lease a record and
-// before they begin to work on one. A new Gate is closed; a nil one is open. It is safe for
-// concurrent use.
+// Gate stops the work of a gateway whose database is in an unknown state. Loops that process
+// records either run under Run, or check Closed before they lease a record and before they
+// begin to work on one. A new Gate is closed; a nil one is open. It is safe for concurrent
+// use.
 type Gate struct {
 	mu     sync.Mutex
 	opened chan struct{} // closed while the gate is open

@@ -108,7 +108,7 @@ type Halt struct {
 // Holds reports whether the halt is not recovered.
 func (h *Halt) Holds() bool { return !h.Since.IsZero() && h.RecoveredAt.IsZero() }
 
-// Reason explains why it is unknown what became of a message that was due before the halt.
+// Reason explains why the outcome of a message is unknown that was due before the halt.
 func (h *Halt) Reason() string {
 	return fmt.Sprintf("the database was put back to its state of %s: whether the message was sent or deleted from then until %s is unknown",
 		h.LastWrite.UTC().Format(time.RFC3339), h.Since.UTC().Format(time.RFC3339))

@@ -11,7 +11,7 @@ import (
 )
 
 // Keys sign and verify the requests that gateways make to each other. They are derived from
-// the master keys, which all gateways have and their database has not, so that nobody who
+// the master keys, which all gateways have and their database has not, so that no one who
 // reads the database can make such a request.
 type Keys [][]byte
 

@@ -134,8 +134,8 @@ type Considered struct {
 	ID      string          `json:"id"`
 	Account relay.AccountID `json:"account"`
 	Why     string          `json:"why"`
-	// Filter is the relay's condition, Holds its verdict; nil if it has none, or
-	// if it was not asked.
+	// Filter is the relay's condition, Holds its verdict; nil if it has none, or if it was
+	// not called.
 	Filter string `json:"filter,omitempty"`
 	Holds  *bool  `json:"holds,omitempty"`
 }

@@ -103,9 +103,9 @@ func form(fields []placeholder, v view) []byte {
 }
 
 // mailOf returns the mail of an action to one of its addresses: with the sender and the
-// number in the subject, the text in the body. A mail that Outlook's mobile service
-// reads as a text message has the text in its subject; its class says so, and an answer
-// goes to the sender's number.
+// number in the subject, the text in the body. A mail that Outlook's mobile service reads as
+// a text message has the text in its subject, as its class declares, and an answer goes to
+// the sender's number.
 func mailOf(action, recipient, messageID string, v view) *outbox.Mail {
 	mail := &outbox.Mail{To: recipient, Text: strings.ToValidUTF8(v.Body(), "\uFFFD"), MessageID: messageID}
 	sender := oneLine(v.From, maxInSubject)

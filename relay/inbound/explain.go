@@ -62,7 +62,7 @@ type Trial struct {
 }
 
 // Try passes a message to a relay as if it had come to its number, whichever relay else
-// matches, and returns what comes of it.
+// matches, and returns the result.
 func (s *Service) Try(ctx context.Context, r Relay, t Trial) (Explanation, error) {
 	now := s.o.Now().UTC()
 	m := Message{

@@ -30,9 +30,9 @@ const (
 )
 
 // accounts applies the accounts, each with its records, and then their tokens, so that
-// nobody uses what is only half there. What one account may give up for another, numbers
-// and SIMs, is applied in the order of the document. In a dry run a new account has no
-// id: no record is found with it.
+// nothing uses an incomplete account. What one account may give up for another, numbers and
+// SIMs, is applied in the order of the document. In a dry run a new account has no id: no
+// record is found with it.
 func (a *apply) accounts(ctx context.Context) error {
 	accountApplies, err := a.settings(ctx)
 	if err != nil {
@@ -314,9 +314,9 @@ func (a *apply) before(want document.Account) document.Account {
 	return document.Account{}
 }
 
-// record is the account as it shall be saved: what only an inventory sets is
-// replaced where it is given; the callback, which REST can change, only while
-// it is still what the last inventory said.
+// record is the account as it shall be saved: what only an inventory sets is replaced where
+// it is given; the callback, which REST can change, only while it still has the value of the
+// last inventory.
 func record(rec account.Account, want, oldAccount document.Account) account.Account {
 	if rec.CallbackURL == oldAccount.CallbackURL {
 		rec.CallbackURL = cmp.Or(want.CallbackURL, rec.CallbackURL)
@@ -331,9 +331,9 @@ func record(rec account.Account, want, oldAccount document.Account) account.Acco
 	return rec
 }
 
-// decoder saves a decoder that is new or that nobody changed over REST since
-// the last inventory. Keys that the document maps anew are added in any case;
-// one that REST has deleted or given another type since stays as REST left it.
+// decoder saves a decoder that is new or was not changed over REST since the last inventory.
+// Keys that the document maps anew are added in any case; one that REST has deleted or given
+// another type since stays as REST left it.
 func (a *accountApply) decoder(ctx context.Context, want document.Decoder) error {
 	target := decoderOf(want)
 	label := a.path + "decoder " + want.ID
@@ -396,9 +396,9 @@ func (a *accountApply) keepDecoder(ctx context.Context, nextDecoder, target iot.
 	return nil
 }
 
-// rule saves a rule that is new or that nobody changed over REST since the last
-// inventory, unless rules are reset. One that REST deleted stays deleted while the
-// document says of it what it said.
+// rule saves a rule that is new or was not changed over REST since the last inventory, unless
+// rules are reset. One that REST deleted stays deleted while the document has the same values
+// for it.
 func (a *accountApply) rule(ctx context.Context, want document.Rule) error {
 	target, err := ruleOf(want)
 	if err != nil {

@@ -42,7 +42,7 @@ func (s *Service) Drift(ctx context.Context, name string) (fields []document.Dri
 		return nil, nil, err
 	}
 	for _, name := range names {
-		// What a dry run of the same document keeps or adds is what has changed since.
+		// A dry run of the same document keeps or adds the records that have changed since.
 		a := apply{Service: s, notes: notes{mode: document.Mode{DryRun: true}}, oldStanding: st, set: st.set, fresh: st.set.Part(name)}
 		if err := a.run(ctx); err != nil {
 			return nil, nil, err

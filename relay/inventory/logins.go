@@ -45,7 +45,7 @@ func (a *apply) login(ctx context.Context, want *document.Account) error {
 }
 
 // password is the stored form of a declared password. One that has not changed stays as it
-// was kept, salt and all, so that who was verified stays so.
+// was kept, salt and all, so that a verified login stays valid.
 func password(want, oldSoap *document.SOAP) (string, error) {
 	if account.IsPasswordHash(want.Password) {
 		return want.Password, nil

@@ -103,9 +103,8 @@ func (a *apply) needed(label string, part document.Document, acct document.Accou
 	return offset >= 0
 }
 
-// prune removes what an earlier document of this name declared and this one omits.
-// Accounts stay: they may hold messages, history or credit; without their tokens
-// nobody can use them.
+// prune removes what an earlier document of this name declared and this one omits. Accounts
+// stay: they may hold messages, history or credit; without their tokens they cannot be used.
 func (a *apply) prune(ctx context.Context) error {
 	if !a.mode.Prune {
 		return nil

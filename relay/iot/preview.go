@@ -22,14 +22,14 @@ type Preview struct {
 // PreviewedFrame is the expected result of ingesting a frame, compared with the
 // stored readings.
 type PreviewedFrame struct {
-	// Outcome is the one that Ingest would return. Its Points have no sensor and no
+	// Outcome is the outcome that Ingest would return. Its Points have no sensor and no
 	// device if the device would have to be created first.
 	Outcome
 	Identifier string
 	Kind       decoders.FrameKind
 	Time       time.Time // of the readings; zero for a frame that is not read
-	// Device is the one that sent it; without an ID it would have to be created, and
-	// without an identifier none was found. Decoder is the one that reads it.
+	// Device is the sender; without an ID it would have to be created, and without an
+	// identifier none was found. Decoder is the decoder that reads it.
 	Device   Device
 	Decoder  Decoder
 	Readings []Difference

@@ -26,7 +26,7 @@ type Trial struct {
 
 // TrialResult is the result for one frame.
 type TrialResult struct {
-	// Outcome is the one that Ingest would return: Points are the readings of the
+	// Outcome is the outcome that Ingest would return: Points are the readings of the
 	// device's sensors, Refused is the reason why nothing would be stored.
 	Outcome
 	At time.Time // the frame's

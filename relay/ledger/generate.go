@@ -179,7 +179,7 @@ func (s *Service) generate(ctx context.Context, j job.Job, l Ledger, csr string,
 	return s.mismatch(s.deps.Store.Generate(ctx, j.Account, Generation{t, entry, a}))
 }
 
-// Generation is a new token and the entry that says so.
+// Generation is a new token and its entry.
 type Generation struct {
 	Token         Token
 	Entry         []byte

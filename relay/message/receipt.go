@@ -30,14 +30,14 @@ type Receipt struct {
 	// other messages.
 	OtherBases []string `json:"other_bases,omitempty"`
 	State      State    `json:"state"`
-	// Numbers are those that the receipt is from and to, one of them the message's
-	// destination; none agrees with all.
+	// Numbers are the numbers of the receipt's sender and recipient, one of them the
+	// message's destination; none agrees with all.
 	Numbers []string `json:"numbers,omitempty"`
 	// Destination is the number that is the message's destination by the protocol; empty if
 	// the protocol does not report it.
 	Destination string `json:"names,omitempty"`
-	// Addresses are those that the receipt is from and to, as they are written. One of
-	// two is the message's originator.
+	// Addresses are the addresses of the receipt's sender and recipient, as they are written.
+	// One of two is the message's originator.
 	Addresses []string `json:"addresses,omitempty"`
 	// Event is the event of the receipt's arrival.
 	Event string    `json:"event,omitempty"`

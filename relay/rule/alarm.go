@@ -273,7 +273,7 @@ func (s *Service) Alarm(ctx context.Context, acct relay.AccountID, id string) (A
 // maxNote is the most bytes of a note.
 const maxNote = 4096
 
-// Acknowledge records who has seen an alarm. The first time stays; the note and the
+// Acknowledge records the acknowledgement of an alarm. The first time stays; the note and the
 // name are replaced. It returns relay.KindNotFound if there is no such alarm.
 func (s *Service) Acknowledge(ctx context.Context, acct relay.AccountID, id, user, note string) (Alarm, error) {
 	if len(note) > maxNote {

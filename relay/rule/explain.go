@@ -23,7 +23,7 @@ type Explanation struct {
 }
 
 // Explain returns which rules evaluate a stored frame, as they are now and without regard to
-// earlier frames, and what became of it. Frames that no rule examined have no State.
+// earlier frames, and the result. Frames that no rule examined have no State.
 func (s *Service) Explain(ctx context.Context, acct relay.AccountID, f iot.Stored) ([]Explanation, error) {
 	set, err := s.current(ctx, acct)
 	if err != nil {

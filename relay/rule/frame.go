@@ -21,7 +21,7 @@ type ruleFrame struct {
 	trigger  Trigger
 	sent     bool // by the device, not by a network about it
 	points   []iot.Point
-	previous []iot.Point // the readings before, the newest of each key; only if a rule asks
+	previous []iot.Point // the readings before, the newest of each key; only if a rule requires them
 	radio    *iot.RadioData
 	event    map[string]any
 	subject  condition.Subject

@@ -51,7 +51,7 @@ func (m *Meter) notify(ctx context.Context, l limited, event string, bytes int64
 	text := fmt.Sprintf("%s %s.\n\nUsed in %s (UTC): %d bytes\nMark that was passed: %d bytes\nMonthly limit: %s\n",
 		l.title(), label, l.subject.Month, bytes, threshold, amount(l.limit.Monthly))
 	if event == LimitReached && l.limit.Cap == sim.Block {
-		text += "\nThe limit is set to block: the operator is asked to suspend what uses it.\n"
+		text += "\nThe limit is set to block: its SIMs are suspended.\n"
 	}
 	mails := make([]outbox.Notice, len(l.recipients))
 	for i, recipient := range l.recipients {

@@ -11,7 +11,7 @@ import (
 // Record is one use of a SIM of an account.
 type Record struct {
 	Account relay.AccountID
-	// Pool is the one that the SIM is in; empty: none. The Meter finds it.
+	// Pool is the pool of the SIM; empty: none. The Meter finds it.
 	Pool string
 	Use  cdr.Use
 }

@@ -122,7 +122,7 @@ func (s *Service) SignOut(ctx context.Context, token string) error {
 	return s.store.DeleteSession(ctx, account.HashToken(token))
 }
 
-// SetOwnPassword changes the password of a user who knows the current one, and ends the
+// SetOwnPassword changes the password of a user who gives the current one, and ends the
 // user's sessions. The error of a wrong field is relay.KindInvalid.
 func (s *Service) SetOwnPassword(ctx context.Context, name, current, password string) error {
 	if _, err := s.verify(ctx, name, current); relay.KindOf(err) == relay.KindUnauthenticated {

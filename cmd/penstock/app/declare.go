@@ -30,7 +30,7 @@ func (d *Gateway) declare(ctx context.Context, known *account.Store, inv *invent
 	}
 	accounts, err := known.Accounts(ctx)
 	if relay.KindOf(err) == relay.KindUnavailable {
-		return nil // the back end's check says so
+		return nil // the back end's check reports that
 	}
 	if err == nil && len(accounts) == 0 {
 		d.log.Warn("no account is declared; declare one with: penstock apply -f inventory.yaml", "documentation", "docs/inventory.md", "example", "deploy/inventory.example.yaml")

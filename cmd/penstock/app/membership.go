@@ -140,7 +140,7 @@ func (m *membership) load() error {
 		err = json.Unmarshal(b, &m.seen)
 	}
 	if err != nil {
-		return fmt.Errorf("%s is damaged: if the database is the one that this gateway used last, remove the file: %w", filepath.Join(m.dir, databaseFile), err)
+		return fmt.Errorf("%s is damaged: if this gateway used the same database last, remove the file: %w", filepath.Join(m.dir, databaseFile), err)
 	}
 	if node := m.self.Node; node != "" && m.seen.Node != "" && node != m.seen.Node {
 		return fmt.Errorf("%s says that this is the gateway %s, but %s was written by the gateway %s: if the file was lost or damaged, write %s to it",

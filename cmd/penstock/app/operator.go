@@ -31,7 +31,7 @@ func (d *Gateway) openOperator() (simOperator, error) {
 		if err != nil {
 			return nil, err
 		}
-		to, backend.Note = http, "http" // each command that cannot be given says so
+		to, backend.Note = http, "http" // each command that cannot be given reports that
 	}
 	d.checkAndLog(backend)
 	return to, nil
@@ -50,7 +50,7 @@ func (d *Gateway) openLookup(records *recordStores) (*lookup.Service, error) {
 		if back, err = ask.NewHTTP(client, ask.HTTPOptions{URL: c.URL, Token: c.Token}); err != nil {
 			return nil, err
 		}
-		one.Note = "http" // each lookup that cannot be made says so
+		one.Note = "http" // each lookup that cannot be made reports that
 	}
 	d.checkAndLog(one)
 	return lookup.New(

@@ -10,9 +10,9 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// previewer shows requests as the ways out would make them: signed, with every
-// header, and whether the address in the URL would be refused. What a name
-// resolves to is not asked: nothing leaves the gateway.
+// previewer shows requests as the ways out would make them: signed, with every header, and
+// whether the address in the URL would be refused. What a name resolves to is not looked up:
+// nothing leaves the gateway.
 func previewer(send *worker.Worker, http *httpout.Client, g *guard.Guard) outbox.Previewer {
 	return func(ctx context.Context, d outbox.Delivery) (outbox.Request, string, error) {
 		signed, err := send.Preview(ctx, d)

@@ -21,7 +21,7 @@ import (
 	registry "github.com/penstock/penstock/relay/gateway"
 )
 
-// primaryFile stores which PostgreSQL server the gateways used last, and where to ask the
+// primaryFile stores which PostgreSQL server the gateways used last, and the addresses of the
 // other gateways about it while that server is down.
 const primaryFile = "postgresql"
 
@@ -115,7 +115,7 @@ func (p *primary) setServer(server db.Server) {
 	relay.Notify(p.changed)
 }
 
-// setPeers stores where to ask the other gateways.
+// setPeers stores the addresses of the other gateways.
 func (p *primary) setPeers(gateways []registry.Gateway) {
 	var peers []string
 	for i := range gateways {

@@ -106,7 +106,7 @@ func (d *Gateway) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if d.cfg.Database.URL != "" { // else nobody shares the database
+	if d.cfg.Database.URL != "" { // else no other gateway shares the database
 		// If the database is down now, the first heartbeat checks the name.
 		taken, err := c.membership.checkName(ctx)
 		if err != nil && relay.KindOf(err) != relay.KindUnavailable {

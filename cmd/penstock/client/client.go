@@ -46,8 +46,8 @@ type Flags struct {
 	JSON       bool   `name:"json" help:"Print JSON, for scripts."`
 }
 
-// serverURL returns the URL of the gateway that a command asks: that of its flag, else that
-// of PENSTOCK_SERVER, else local. http is assumed if it has no scheme.
+// serverURL returns the URL of the gateway for a command: that of its flag, else that of
+// PENSTOCK_SERVER, else local. http is assumed if it has no scheme.
 func serverURL(w Environment, flag, local string) string {
 	server := flag
 	for _, v := range w.Variables {

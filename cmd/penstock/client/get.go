@@ -23,7 +23,7 @@ type Get struct {
 	Flags
 }
 
-// collection is where the admin API has records of a kind, and how they are shown.
+// collection is the path of a kind's records in the admin API, with their columns.
 type collection struct {
 	path    string
 	columns []string // fields of a row

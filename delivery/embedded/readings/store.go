@@ -189,7 +189,7 @@ func migrate(ctx context.Context, db *sql.DB, steps []string) error {
 	case err != nil:
 		return err
 	case version > len(steps):
-		return fmt.Errorf("schema version %d: this program knows %d; use a newer one", version, len(steps))
+		return fmt.Errorf("schema version %d: this program supports %d; use a newer one", version, len(steps))
 	case version == len(steps):
 		return nil
 	}

@@ -86,8 +86,8 @@ func (c *Checker) fault(n int64, problem string) {
 	}
 }
 
-// Faults ends the check and returns what is wrong, in order, and how many there
-// are; a hundred at most are named. Entries that only changed places are said to.
+// Faults ends the check and returns what is wrong, in order, and how many there are; a
+// hundred at most are named. Entries that only changed places are reported as such.
 func (c *Checker) Faults() ([]Fault, int) {
 	for _, h := range c.heads {
 		if h.Size > c.fold.Size() {
