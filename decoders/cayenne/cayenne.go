@@ -42,7 +42,7 @@ func Parse(payload []byte) ([]decoders.Reading, error) {
 			return readings, &decoders.Error{Format: format, Offset: offset, Reason: "the payload ends within a channel and type"}
 		}
 		channel, code := strconv.Itoa(int(payload[offset])), payload[offset+1]
-		k, ok := kindOf(code)
+		k, ok := kinds[code]
 		if !ok {
 			return readings, &decoders.Error{Format: format, Field: "channel_" + channel, Offset: offset + 1, Reason: fmt.Sprintf("unknown type %d", code)}
 		}
@@ -110,69 +110,33 @@ func axes(name string, scale float64) kind {
 	return kind{name, []field{{"x", 2, true, scale}, {"y", 2, true, scale}, {"z", 2, true, scale}}}
 }
 
-// kindOf is the table of types: those of the Cayenne Low Power Payload and the
-// extensions that devices send with it.
-func kindOf(t byte) (kind, bool) {
-	switch t {
-	case 0:
-		return scalar("digital_in", 1, false, 1), true
-	case 1:
-		return scalar("digital_out", 1, false, 1), true
-	case 2:
-		return scalar("analog_in", 2, true, 100), true
-	case 3:
-		return scalar("analog_out", 2, true, 100), true
-	case 101:
-		return scalar("luminosity", 2, false, 1), true // lux
-	case 102:
-		return scalar("presence", 1, false, 1), true
-	case 103:
-		return scalar("temperature", 2, true, 10), true // °C
-	case 104:
-		return scalar("relative_humidity", 1, false, 2), true // %
-	case 113:
-		return axes("accelerometer", 1000), true // G
-	case 115:
-		return scalar("barometric_pressure", 2, false, 10), true // hPa
-	case 134:
-		return axes("gyrometer", 100), true // °/s
-	case 136:
-		return kind{"gps", []field{{"latitude", 3, true, 1e4}, {"longitude", 3, true, 1e4}, {"altitude", 3, true, 100}}}, true
-	}
-	return extension(t)
-}
-
-// extension is the part of the table that Cayenne's own document lacks.
-func extension(t byte) (kind, bool) {
-	switch t {
-	case 100:
-		return scalar("generic", 4, false, 1), true
-	case 116:
-		return scalar("voltage", 2, false, 100), true // V
-	case 117:
-		return scalar("current", 2, false, 1000), true // A
-	case 118:
-		return scalar("frequency", 4, false, 1), true // Hz
-	case 120:
-		return scalar("percentage", 1, false, 1), true
-	case 121:
-		return scalar("altitude", 2, true, 1), true // m
-	case 125:
-		return scalar("concentration", 2, false, 1), true // ppm
-	case 128:
-		return scalar("power", 2, false, 1), true // W
-	case 130:
-		return scalar("distance", 4, false, 1000), true // m
-	case 131:
-		return scalar("energy", 4, false, 1000), true // kWh
-	case 132:
-		return scalar("direction", 2, false, 1), true // °
-	case 133:
-		return scalar("unixtime", 4, false, 1), true // s since 1970
-	case 135:
-		return kind{"colour", []field{{"r", 1, false, 1}, {"g", 1, false, 1}, {"b", 1, false, 1}}}, true
-	case 142:
-		return scalar("switch", 1, false, 1), true
-	}
-	return kind{}, false
+// kinds is the table of types: those of the Cayenne Low Power Payload and the extensions
+// that devices send with it.
+var kinds = map[byte]kind{ //nolint:gochecknoglobals // read-only
+	0:   scalar("digital_in", 1, false, 1),
+	1:   scalar("digital_out", 1, false, 1),
+	2:   scalar("analog_in", 2, true, 100),
+	3:   scalar("analog_out", 2, true, 100),
+	100: scalar("generic", 4, false, 1),
+	101: scalar("luminosity", 2, false, 1), // lux
+	102: scalar("presence", 1, false, 1),
+	103: scalar("temperature", 2, true, 10),          // °C
+	104: scalar("relative_humidity", 1, false, 2),    // %
+	113: axes("accelerometer", 1000),                 // G
+	115: scalar("barometric_pressure", 2, false, 10), // hPa
+	116: scalar("voltage", 2, false, 100),            // V
+	117: scalar("current", 2, false, 1000),           // A
+	118: scalar("frequency", 4, false, 1),            // Hz
+	120: scalar("percentage", 1, false, 1),
+	121: scalar("altitude", 2, true, 1),       // m
+	125: scalar("concentration", 2, false, 1), // ppm
+	128: scalar("power", 2, false, 1),         // W
+	130: scalar("distance", 4, false, 1000),   // m
+	131: scalar("energy", 4, false, 1000),     // kWh
+	132: scalar("direction", 2, false, 1),     // °
+	133: scalar("unixtime", 4, false, 1),      // s since 1970
+	134: axes("gyrometer", 100),               // °/s
+	135: {"colour", []field{{"r", 1, false, 1}, {"g", 1, false, 1}, {"b", 1, false, 1}}},
+	136: {"gps", []field{{"latitude", 3, true, 1e4}, {"longitude", 3, true, 1e4}, {"altitude", 3, true, 100}}},
+	142: scalar("switch", 1, false, 1),
 }

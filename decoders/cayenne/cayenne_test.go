@@ -79,7 +79,7 @@ func encode(t *testing.T, payload []byte, readings []decoders.Reading) (out []by
 	for len(readings) > 0 {
 		channel, typ := payload[len(out)], payload[len(out)+1]
 		out = append(out, channel, typ)
-		k, ok := kindOf(typ)
+		k, ok := kinds[typ]
 		if !ok {
 			t.Fatalf("type %d was read", typ)
 		}
