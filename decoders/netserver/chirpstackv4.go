@@ -71,7 +71,28 @@ func chirpStackV4Event(d document, f *decoders.Frame) {
 	name := d.notes.post.Query.Get("event")
 	switch f.Kind = chirpStackEvent(name); {
 	case name == "":
-		f.Kind = chirpStackV4Implied(d)
+		// Take the first kind that a key speaks for. A null says nothing: some servers write
+		// the members of all events.
+		switch {
+		case d.IsPresent("fPort"), d.IsPresent("data"):
+			f.Kind = decoders.Uplink
+		case d.IsPresent("acknowledged"):
+			f.Kind = decoders.Ack
+		case d.IsPresent("batteryLevel"), d.IsPresent("margin"):
+			f.Kind = decoders.Status
+		case d.IsPresent("code"):
+			f.Kind = decoders.Log
+		case d.IsPresent("location"):
+			f.Kind = decoders.Location
+		case d.IsPresent("downlinkId"):
+			f.Kind = decoders.TxAck
+		case d.IsPresent("integrationName"):
+			f.Kind = decoders.Service
+		case d.Text("queueItemId") != "":
+			f.Kind = decoders.Ack
+		default:
+			f.Kind = decoders.Join
+		}
 	case name == "log":
 		f.Kind = decoders.Log
 	case f.Kind == "":
@@ -115,28 +136,4 @@ func chirpStackEvent(name string) decoders.FrameKind {
 
 func unknownEvent(name string) string {
 	return "is unknown: " + strconv.Quote(name[:min(len(name), 40)])
-}
-
-// chirpStackV4Implied takes the first kind of event that a key indicates. A null says
-// nothing: some servers write the members of all events.
-func chirpStackV4Implied(d document) decoders.FrameKind {
-	switch {
-	case d.IsPresent("fPort"), d.IsPresent("data"):
-		return decoders.Uplink
-	case d.IsPresent("acknowledged"):
-		return decoders.Ack
-	case d.IsPresent("batteryLevel"), d.IsPresent("margin"):
-		return decoders.Status
-	case d.IsPresent("code"):
-		return decoders.Log
-	case d.IsPresent("location"):
-		return decoders.Location
-	case d.IsPresent("downlinkId"):
-		return decoders.TxAck
-	case d.IsPresent("integrationName"):
-		return decoders.Service
-	case d.Text("queueItemId") != "":
-		return decoders.Ack
-	}
-	return decoders.Join
 }

@@ -28,13 +28,19 @@ const (
 // isPresent reports whether a value is neither missing nor null.
 func isPresent(v jsonbody.Value) bool { return v.Kind > jsonbody.Null }
 
+// optional reads the value at a path; one that is there and cannot be read is noted.
+func optional[T any](d document, path, problem string, read func(jsonbody.Value) (T, bool)) (T, bool) {
+	v := d.Value(path)
+	x, ok := read(v)
+	if !ok && isPresent(v) {
+		d.Warn(path, problem)
+	}
+	return x, ok
+}
+
 // Text reads an optional string; a number is taken by its digits.
 func (d document) Text(path string) string {
-	v := d.Value(path)
-	s, ok := v.Text()
-	if !ok && isPresent(v) {
-		d.Warn(path, notText)
-	}
+	s, _ := optional(d, path, notText, jsonbody.Value.Text)
 	return s
 }
 
@@ -49,14 +55,11 @@ func (d document) Required(path string) string {
 
 // Number reads an optional number; nil when there is none.
 func (d document) Number(path string) *float64 {
-	v := d.Value(path)
-	if n, ok := v.Float(); ok {
-		return new(n)
+	n, ok := optional(d, path, notNumber, jsonbody.Value.Float)
+	if !ok {
+		return nil
 	}
-	if isPresent(v) {
-		d.Warn(path, notNumber)
-	}
-	return nil
+	return new(n)
 }
 
 // Int reads an optional whole number within bounds.
@@ -82,11 +85,7 @@ func (d document) FCnt(path string) (n int64, ok bool) { return d.Int(path, 0, 1
 
 // Bool reads an optional true or false.
 func (d document) Bool(path string) bool {
-	v := d.Value(path)
-	b, ok := v.Bool()
-	if !ok && isPresent(v) {
-		d.Warn(path, notBoolean)
-	}
+	b, _ := optional(d, path, notBoolean, jsonbody.Value.Bool)
 	return b
 }
 
@@ -157,11 +156,10 @@ func (d document) Timestamp(path string) time.Time {
 
 // Object reads an optional object of decoded values.
 func (d document) Object(path string) map[string]any {
-	v := d.Value(path)
-	object, ok := v.Any().(map[string]any)
-	if !ok && isPresent(v) {
-		d.Warn(path, notObject)
-	}
+	object, _ := optional(d, path, notObject, func(v jsonbody.Value) (map[string]any, bool) {
+		object, ok := v.Any().(map[string]any)
+		return object, ok
+	})
 	return object
 }
 

@@ -45,9 +45,19 @@ func (s *Segmenter) Text(text string, o Options) (Message, error) {
 	if o.MaxParts < 0 || o.MaxParts > MaxParts {
 		return Message{}, refuse("max_parts", -1, "is not 1 to 255")
 	}
-	code, coding, err := s.encode(text, o.FitsSevenBit)
-	if err != nil {
-		return Message{}, err
+	if text == "" {
+		return Message{}, refuse("message", 0, "is empty")
+	}
+	// Pick the coding: what the alphabet has, and the carrier writes, is GSM, all else UCS-2.
+	coding := GSM
+	code, err := s.alphabet.Encode(text)
+	if err != nil || o.FitsSevenBit != nil && !o.FitsSevenBit(text) {
+		for i, r := range text {
+			if r == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD") {
+				return Message{}, refuse("message", i, "is not UTF-8")
+			}
+		}
+		code, coding = EncodeUCS2(text), UCS2
 	}
 	limit := o.MaxParts
 	if limit == 0 {
@@ -61,23 +71,6 @@ func (s *Segmenter) Text(text string, o Options) (Message, error) {
 	m.Parts = parts(fitted, coding, nil, o.Reference)
 	s.read(m.Parts)
 	return m, nil
-}
-
-// encode picks the coding: what the alphabet has, and the carrier writes, is GSM,
-// all else UCS-2.
-func (s *Segmenter) encode(text string, fitsSevenBit func(string) bool) ([]byte, Coding, error) {
-	if text == "" {
-		return nil, 0, refuse("message", 0, "is empty")
-	}
-	if code, err := s.alphabet.Encode(text); err == nil && (fitsSevenBit == nil || fitsSevenBit(text)) {
-		return code, GSM, nil
-	}
-	for i, r := range text {
-		if r == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD") {
-			return nil, 0, refuse("message", i, "is not UTF-8")
-		}
-	}
-	return EncodeUCS2(text), UCS2, nil
 }
 
 // read gives parts of text the text that their data is.

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -159,23 +160,13 @@ func (w *walk) add(r decoders.Reading) {
 }
 
 func number(v any) (float64, bool) {
-	switch n := v.(type) {
-	case float64:
-		return n, true
-	case float32:
-		return float64(n), true
-	case int:
-		return float64(n), true
-	case int64:
-		return float64(n), true
-	case int32:
-		return float64(n), true
-	case uint8:
-		return float64(n), true
-	case uint32:
-		return float64(n), true
-	case uint64:
-		return float64(n), true
+	switch n := reflect.ValueOf(v); {
+	case n.CanFloat():
+		return n.Float(), true
+	case n.CanInt():
+		return float64(n.Int()), true
+	case n.CanUint():
+		return float64(n.Uint()), true
 	}
 	return 0, false
 }

@@ -62,8 +62,25 @@ func (c Card) Encode(v Version) ([]byte, error) {
 	if v != V21 && v != V30 && v != V40 {
 		return nil, refuse("version", -1, "is not 2.1, 3.0 or 4.0")
 	}
-	if err := c.check(); err != nil {
-		return nil, err
+	for _, f := range []struct {
+		name, text       string
+		required, breaks bool
+	}{
+		{"first_name", c.FirstName, true, false}, {"last_name", c.LastName, true, false},
+		{"phone.mobile", c.Mobile, false, false}, {"phone.home", c.Home, false, false},
+		{"phone.work", c.Work, false, false}, {"phone.fax", c.Fax, false, false},
+		{"email", c.Email, false, false}, {"note", c.Note, false, true},
+	} {
+		if f.required && strings.TrimSpace(f.text) == "" {
+			return nil, refuse(f.name, 0, "is empty")
+		}
+		if err := checkText(f.name, f.text, f.breaks); err != nil {
+			return nil, err
+		}
+	}
+	date, hasDate := parseDate(c.BirthDate)
+	if !hasDate && c.BirthDate != "" {
+		return nil, refuse("birth_date", 0, "is not YYYY-MM-DD or YYYYMMDD")
 	}
 	c.Note = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(c.Note)
 	w := writer{version: v}
@@ -76,37 +93,14 @@ func (c Card) Encode(v Version) ([]byte, error) {
 	w.phone("work", c.Work)
 	w.phone("fax", c.Fax)
 	w.email(c.Email)
-	if date, ok := parseDate(c.BirthDate); ok && v == V40 {
+	if hasDate && v == V40 {
 		w.line("BDAY:" + date.Format("20060102")) // 4.0 has the basic format only
-	} else if ok {
+	} else if hasDate {
 		w.line("BDAY:" + date.Format(time.DateOnly))
 	}
 	w.text("NOTE", c.Note)
 	w.line("END:VCARD")
 	return w.buf, nil
-}
-
-func (c Card) check() error {
-	for _, f := range []struct {
-		name, text       string
-		required, breaks bool
-	}{
-		{"first_name", c.FirstName, true, false}, {"last_name", c.LastName, true, false},
-		{"phone.mobile", c.Mobile, false, false}, {"phone.home", c.Home, false, false},
-		{"phone.work", c.Work, false, false}, {"phone.fax", c.Fax, false, false},
-		{"email", c.Email, false, false}, {"note", c.Note, false, true},
-	} {
-		if f.required && strings.TrimSpace(f.text) == "" {
-			return refuse(f.name, 0, "is empty")
-		}
-		if err := checkText(f.name, f.text, f.breaks); err != nil {
-			return err
-		}
-	}
-	if _, ok := parseDate(c.BirthDate); !ok && c.BirthDate != "" {
-		return refuse("birth_date", 0, "is not YYYY-MM-DD or YYYYMMDD")
-	}
-	return nil
 }
 
 // checkText refuses what the formats have no way to write.

@@ -50,7 +50,9 @@ func parse(source string) (module, error) {
 		case e.offset >= 0 && e.word("export"):
 			e.export()
 		case e.offset >= 0 && e.word("import"):
-			if !e.imports() {
+			// Blank an import of the module buffer, whose Buffer is there anyway.
+			line := regexp.MustCompile(`^import\b[^;'"]*['"](node:)?buffer['"][ \t]*;?`).Find(text[e.offset:])
+			if e.blank(len(line)); line == nil {
 				return module{}, errorAt(place.Line, place.Column, "there is nothing to import but buffer")
 			}
 		default:
@@ -159,12 +161,11 @@ type esm struct {
 }
 
 func (e *esm) word(w string) bool {
+	isIdentifier := func(c byte) bool {
+		return c == '_' || c == '$' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c >= 0x80
+	}
 	remaining := e.text[e.offset:]
-	return bytes.HasPrefix(remaining, []byte(w)) && (len(remaining) == len(w) || !identifierByte(remaining[len(w)]))
-}
-
-func identifierByte(c byte) bool {
-	return c == '_' || c == '$' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c >= 0x80
+	return bytes.HasPrefix(remaining, []byte(w)) && (len(remaining) == len(w) || !isIdentifier(remaining[len(w)]))
 }
 
 // blank writes spaces, which keep every place in the source as it was.
@@ -213,11 +214,4 @@ func (e *esm) list(names string) {
 			e.aliases[words[2]] = words[0]
 		}
 	}
-}
-
-// imports blanks an import of the module buffer, whose Buffer is there anyway.
-func (e *esm) imports() bool {
-	line := regexp.MustCompile(`^import\b[^;'"]*['"](node:)?buffer['"][ \t]*;?`).FindString(string(e.text[e.offset:]))
-	e.blank(len(line))
-	return line != ""
 }
