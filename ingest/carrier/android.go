@@ -73,23 +73,19 @@ func (f *form) forwarded(e *intake.Entry, o, ownObject object) ([]inbound.Messag
 	f.Get = fields.get
 	sum := sha256.Sum256(append([]byte(e.Query+"\x00"), e.Body...))
 	var m inbound.Message
-	setSentAt(&m, "sentStamp", o.text("sentStamp"), milliseconds)
+	setSentAt(&m, "sentStamp", o.text("sentStamp"), func(s string) time.Time {
+		n, err := decimal.Digits(s)
+		if err != nil || n <= 0 || n > 1<<48 {
+			return time.Time{}
+		}
+		return time.UnixMilli(n).UTC()
+	})
 	if o.has("receivedStamp") {
 		m.CarrierID = hex.EncodeToString(sum[:16])
 	}
 	f.addresses(&m, "from", "to")
 	f.whole(&m, "text", nil)
 	return f.one(m)
-}
-
-// milliseconds parses a number of milliseconds since 1970; the zero time if it is
-// invalid.
-func milliseconds(s string) time.Time {
-	n, err := decimal.Digits(s)
-	if err != nil || n <= 0 || n > 1<<48 {
-		return time.Time{}
-	}
-	return time.UnixMilli(n).UTC()
 }
 
 // verifyAndroid checks X-Signature: the hex of an HMAC-SHA256 with the app's signing key

@@ -41,7 +41,18 @@ func parseKannel(f *form, e *intake.Entry) ([]inbound.Message, error) {
 	case "1":
 		m.Coding, m.Data = sms.Binary, []byte(text)
 	case "2":
-		m.Coding, m.Text = sms.UCS2, unicodeText(&m, text, charset)
+		// The text is big-endian UTF-16, unless the charset says that Kannel has recoded it
+		// (alt-charset, mo-recode) or it is not valid UTF-16.
+		m.Coding = sms.UCS2
+		_, isPart := inbound.PartOf(&m)
+		switch {
+		case charset != "" && !strings.HasPrefix(charset, "utf-16") && !strings.HasPrefix(charset, "ucs-2"):
+			m.Text = octetText(text, charset)
+		case len(text)%2 != 0 && !isPart && !strings.HasSuffix(text, "\x00"):
+			m.Text = octetText(text, "")
+		default:
+			m.Text = wideText(&m, []byte(text))
+		}
 	default:
 		f.Add("coding", "The coding must be 0, 1 or 2.")
 	}
@@ -81,17 +92,4 @@ func octetText(s, charset string) string {
 		runes = append(runes, rune(c))
 	}
 	return string(runes)
-}
-
-// unicodeText decodes big-endian UTF-16, unless the charset reports that Kannel has recoded
-// it (alt-charset, mo-recode) or it is not valid UTF-16.
-func unicodeText(m *inbound.Message, s, charset string) string {
-	ok := charset == "" || strings.HasPrefix(charset, "utf-16") || strings.HasPrefix(charset, "ucs-2")
-	if !ok {
-		return octetText(s, charset)
-	}
-	if _, part := inbound.PartOf(m); len(s)%2 != 0 && !part && !strings.HasSuffix(s, "\x00") {
-		return octetText(s, "")
-	}
-	return wideText(m, []byte(s))
 }

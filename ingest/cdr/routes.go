@@ -69,7 +69,14 @@ func (s *Surface) take(c *fiber.Ctx, f form) error {
 	}
 	records, problems := f.count(body)
 	if records == 0 && !slices.ContainsFunc(problems, cdr.IsImpossible) {
-		return refuse(c, problems)
+		texts := make([]string, len(problems))
+		for i, problem := range problems {
+			texts[i] = problem.Error()
+		}
+		if len(texts) == 0 {
+			texts = []string{"cdr: body: offset 0: holds no records"}
+		}
+		return httpd.Invalid(c, map[string][]string{"body": texts})
 	}
 	entry := intake.Entry{
 		Account: httpd.AccountOf(c), Source: f.source(body), Path: f.path,
@@ -80,16 +87,4 @@ func (s *Surface) take(c *fiber.Ctx, f form) error {
 		return httpd.NotAccepted(c, s.logger, "call records not accepted", err)
 	}
 	return c.JSON(fiber.Map{"data": fiber.Map{"id": id, "records": records, "refused": len(problems)}})
-}
-
-// refuse answers with the positions of the errors.
-func refuse(c *fiber.Ctx, problems []error) error {
-	texts := make([]string, len(problems))
-	for i, p := range problems {
-		texts[i] = p.Error()
-	}
-	if len(texts) == 0 {
-		texts = []string{"cdr: body: offset 0: holds no records"}
-	}
-	return httpd.Invalid(c, map[string][]string{"body": texts})
 }

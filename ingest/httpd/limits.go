@@ -223,21 +223,17 @@ func (l *Limits) Stats() LimitStats {
 		{"unauthenticated", string(byBytes)}: l.unknown.Load(),
 	}}
 	for k, s := range l.kinds {
-		s.stats(Kind(k), &stats)
+		s.mu.Lock()
+		name, reasons := Kind(k).String(), []reason{byBytes, byBytesOfShare}
+		if Kind(k) != Operator {
+			reasons = append(reasons, byRequests, byShare)
+			stats.InFlight[name], stats.Waiting[name] = s.used, s.waiting
+		}
+		stats.Bytes[name] = s.bytes
+		for _, reason := range reasons {
+			stats.Refused[[2]string{name, string(reason)}] = s.refused[reason]
+		}
+		s.mu.Unlock()
 	}
 	return stats
-}
-
-func (s *slots) stats(k Kind, totals *LimitStats) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	name, reasons := k.String(), []reason{byBytes, byBytesOfShare}
-	if k != Operator {
-		reasons = append(reasons, byRequests, byShare)
-		totals.InFlight[name], totals.Waiting[name] = s.used, s.waiting
-	}
-	totals.Bytes[name] = s.bytes
-	for _, reason := range reasons {
-		totals.Refused[[2]string{name, string(reason)}] = s.refused[reason]
-	}
 }

@@ -68,7 +68,9 @@ func parseEntry(b []byte, previous *Entry) (Entry, error) {
 	if v := r.byte("version"); v != entryVersion && r.err == nil {
 		r.fail("version", "unknown version")
 	}
-	e := Entry{Account: relay.AccountID(r.varint("account"))}
+	account, n := binary.Varint(r.remaining)
+	r.skip("account", n)
+	e := Entry{Account: relay.AccountID(account)}
 	e.Source, e.Path = r.string("source", previous.Source), r.string("path", previous.Path)
 	e.Query, e.ContentType = r.string("query", previous.Query), r.string("content_type", previous.ContentType)
 	e.Waiter = r.string("waiter", "")
@@ -111,12 +113,6 @@ func (r *reader) byte(field string) byte {
 	b := r.remaining[0]
 	r.remaining = r.remaining[1:]
 	return b
-}
-
-func (r *reader) varint(field string) int64 {
-	v, n := binary.Varint(r.remaining)
-	r.skip(field, n)
-	return v
 }
 
 func (r *reader) uvarint(field string) uint64 {

@@ -136,7 +136,12 @@ func (i *Intake) saveStatuses(ctx context.Context, statuses []event.Status) erro
 		case event.Done: // with an outcome
 		default:
 			quarantined++
-			i.logQuarantined(m)
+			attrs := []any{"event", m.ID, "account", m.Account, "source", m.Source, "reason", m.Reason}
+			if m.State == event.Unrouted {
+				i.logger.Info("event unrouted", attrs...)
+			} else {
+				i.logger.Warn("event quarantined", attrs...)
+			}
 		}
 	}
 	i.quarantined.Add(uint64(quarantined))
@@ -145,16 +150,6 @@ func (i *Intake) saveStatuses(ctx context.Context, statuses []event.Status) erro
 		relay.Notify(i.deferredReady)
 	}
 	return nil
-}
-
-// logQuarantined logs that an event was quarantined, or that nothing takes it.
-func (i *Intake) logQuarantined(m event.Status) {
-	attrs := []any{"event", m.ID, "account", m.Account, "source", m.Source, "reason", m.Reason}
-	if m.State == event.Unrouted {
-		i.logger.Info("event unrouted", attrs...)
-		return
-	}
-	i.logger.Warn("event quarantined", attrs...)
 }
 
 // recordOutage records why processing is blocked, and logs it once.

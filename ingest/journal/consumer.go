@@ -83,8 +83,14 @@ func (c *Consumer) Next(ctx context.Context, limit int) ([]Record, error) {
 			c.cur.close()
 			return nil, err
 		}
-		if !c.advance(pos, c.cur.seq) {
-			continue // Rewind came in between
+		c.mu.Lock()
+		rewound := c.pos != pos
+		if !rewound {
+			c.pos = c.cur.seq
+		}
+		c.mu.Unlock()
+		if rewound {
+			continue
 		}
 		if len(batch) > 0 {
 			return batch, nil
@@ -118,16 +124,6 @@ func (c *Consumer) position() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.pos
-}
-
-func (c *Consumer) advance(fromSeq, toSeq uint64) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.pos != fromSeq {
-		return false
-	}
-	c.pos = toSeq
-	return true
 }
 
 // Commit records that all records up to and including seq are processed. A seq below the

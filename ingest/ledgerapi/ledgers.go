@@ -19,11 +19,9 @@ func (s *Surface) list(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	views := make([]ledgerJSON, len(found))
-	for i, l := range found {
-		views[i] = ledgerJSON{Name: l.Name, Description: l.Description, Hash: l.Hash}
-	}
-	return c.JSON(views)
+	return c.JSON(httpd.Each(found, func(l ledger.Ledger) ledgerJSON {
+		return ledgerJSON{Name: l.Name, Description: l.Description, Hash: l.Hash}
+	}))
 }
 
 func (s *Surface) authority(c *fiber.Ctx) error {
@@ -126,11 +124,7 @@ func (s *Surface) validate(c *fiber.Ctx) error {
 	if len(v.Tokens) == 0 {
 		return data(c, validityOf(found[0], now))
 	}
-	listedValidities := make([]listedValidity, len(found))
-	for i, validity := range found {
-		listedValidities[i] = listedValidity{validity.Text, validityOf(validity, now)}
-	}
-	return data(c, listedValidities)
+	return data(c, httpd.Each(found, func(v ledger.Validity) listedValidity { return listedValidity{v.Text, validityOf(v, now)} }))
 }
 
 func (s *Surface) history(c *fiber.Ctx) error {

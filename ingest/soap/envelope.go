@@ -41,31 +41,28 @@ func open(raw []byte, contentType string) (envelope, error) {
 	default:
 		return e, &fault{version: soap11, code: versionMismatch, reason: fmt.Sprintf("The namespace of the Envelope is %s, neither that of SOAP 1.1 nor 1.2.", quoteClipped(root.name.Space))}
 	}
-	return e, e.fill(root)
-}
-
-func (e *envelope) fill(root *node) error {
+	// Find the parts of the envelope.
 	bodies := 0
 	for i, part := range root.children {
 		switch {
 		case part.is(e.version.namespace(), "Header") && i == 0:
 			if err := e.header(part); err != nil {
-				return err
+				return e, err
 			}
 		case part.is(e.version.namespace(), "Body") && bodies == 0:
 			bodies++
 			if len(part.children) != 1 {
-				return e.sender(fmt.Sprintf("The Body has %d elements, not one (byte %d).", len(part.children), part.offset))
+				return e, e.sender(fmt.Sprintf("The Body has %d elements, not one (byte %d).", len(part.children), part.offset))
 			}
 			e.request = part.children[0]
 		default:
-			return e.sender(fmt.Sprintf("The Envelope must hold a Header and a Body, not %s (byte %d).", quoteClipped(part.name.Local), part.offset))
+			return e, e.sender(fmt.Sprintf("The Envelope must hold a Header and a Body, not %s (byte %d).", quoteClipped(part.name.Local), part.offset))
 		}
 	}
 	if e.request == nil {
-		return e.sender("The Envelope has no Body.")
+		return e, e.sender("The Envelope has no Body.")
 	}
-	return nil
+	return e, nil
 }
 
 // header finds the credentials and refuses unknown blocks with mustUnderstand.

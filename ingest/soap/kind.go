@@ -55,7 +55,19 @@ func (k kind) read(s string) (any, error) {
 		}
 		return b, nil
 	case "dateTime":
-		return dateTime(s)
+		day, zone, endOfDay := strings.Cut(s, "T24:00:00")
+		if endOfDay {
+			s = day + "T00:00:00" + zone
+		}
+		for _, layout := range []string{"2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05"} { // without a zone UTC
+			if t, err := time.Parse(layout, s); err == nil {
+				if endOfDay {
+					t = t.AddDate(0, 0, 1)
+				}
+				return t.UTC(), nil
+			}
+		}
+		return nil, fmt.Errorf("expected a time like 2026-01-31T12:00:00Z, got %s", quoteClipped(s))
 	}
 	if len(k.enumerated) > 0 && !slices.Contains(k.enumerated, s) {
 		return nil, fmt.Errorf("expected %s, got %s", k, quoteClipped(s))
@@ -78,23 +90,6 @@ func (k kind) String() string {
 		return fmt.Sprintf("a whole number of %d or more", *k.least)
 	}
 	return "an xs:" + k.xsd
-}
-
-// dateTime reads an xs:dateTime. One without a zone is UTC, as send_time is.
-func dateTime(s string) (any, error) {
-	day, zone, endOfDay := strings.Cut(s, "T24:00:00")
-	if endOfDay {
-		s = day + "T00:00:00" + zone
-	}
-	for _, layout := range []string{"2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05"} {
-		if t, err := time.Parse(layout, s); err == nil {
-			if endOfDay {
-				t = t.AddDate(0, 0, 1)
-			}
-			return t.UTC(), nil
-		}
-	}
-	return nil, fmt.Errorf("expected a time like 2026-01-31T12:00:00Z, got %s", quoteClipped(s))
 }
 
 // quoteClipped quotes the first 40 characters of a client's text.

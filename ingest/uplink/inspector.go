@@ -102,7 +102,12 @@ func (i *Inspector) Recent(ctx context.Context, acct relay.AccountID, d iot.Devi
 	remaining := maxScanned
 	search := intake.Search{Filter: event.Filter{Account: acct}, Until: time.Now().Add(maxScanTime)}
 	_, err := i.intake.Search(ctx, search, func(_ event.Event, it *intake.Item) bool {
-		for _, a := range uplinksOf(it, d.Identifier) {
+		frames := readPost(&it.Entry, "").frames
+		for n, f := range slices.Backward(frames) { // the last one first
+			if id, _ := iot.NormalizeIdentifier(f.Identifier); id != d.Identifier || f.Kind != decoders.Uplink {
+				continue
+			}
+			a := arrival(it, f, n, len(frames))
 			if !slices.ContainsFunc(arrivals, func(otherArrival iot.Arrival) bool { return a.Repeats(&otherArrival) }) {
 				arrivals = append(arrivals, a)
 			}
@@ -119,19 +124,6 @@ func (i *Inspector) Recent(ctx context.Context, acct relay.AccountID, d iot.Devi
 		}
 	}
 	return arrivals[:min(limit, len(arrivals))], nil
-}
-
-// uplinksOf returns the uplinks of a device in a post, the last one first.
-func uplinksOf(it *intake.Item, identifier string) []iot.Arrival {
-	frames := readPost(&it.Entry, "").frames
-	var uplinks []iot.Arrival
-	for n, f := range frames {
-		if id, _ := iot.NormalizeIdentifier(f.Identifier); id == identifier && f.Kind == decoders.Uplink {
-			uplinks = append(uplinks, arrival(it, f, n, len(frames)))
-		}
-	}
-	slices.Reverse(uplinks)
-	return uplinks
 }
 
 // addLogged adds logged raw frames of a device that are not among the given ones.

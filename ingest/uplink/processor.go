@@ -102,7 +102,15 @@ func (p *Processor) Process(ctx context.Context, posts []intake.Parsed[*post]) (
 	}
 	for i := range posts { // requests that wait for the result of their post
 		if name := posts[i].Entry.Waiter; name != "" {
-			p.waiters.notify(name, answer{points: points[i], notes: results[i].answerNotes()})
+			// Begin with why the post, or a part of it, is quarantined or repeats another.
+			r, notes := &results[i], decoders.Notes(nil)
+			notes.Add(r.reasons...)
+			notes.Add(r.repeated...)
+			if r.deferred {
+				notes.Add(deferredReason)
+			}
+			notes.Add(r.notes...)
+			p.waiters.notify(name, answer{points: points[i], notes: notes})
 		}
 	}
 	p.logNotes(arrivals, outcomes)
@@ -194,18 +202,6 @@ func (r *postResult) outcome(device string, outcome iot.Outcome) {
 	for _, lost := range outcome.Lost {
 		r.add(device, lost)
 	}
-}
-
-// answerNotes returns the notes for the sender of the post: why it, or a part of it, is
-// quarantined or repeats another, followed by the notes.
-func (r *postResult) answerNotes() (notes decoders.Notes) {
-	notes.Add(r.reasons...)
-	notes.Add(r.repeated...)
-	if r.deferred {
-		notes.Add(deferredReason)
-	}
-	notes.Add(r.notes...)
-	return notes
 }
 
 // addDuplicate notes that a frame was dropped as a duplicate of an earlier event.
