@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // FrameKind is the kind of a sender's report about a device.
@@ -165,7 +166,13 @@ func HexDigits(s string, n int) (string, bool) {
 			}
 			s = strings.Join(groups, "")
 		}
-		s = strings.ToLower(strings.NewReplacer(":", "", "-", "", " ", "").Replace(s))
+		s = strings.Map(func(r rune) rune {
+			switch r {
+			case ':', '-', ' ':
+				return -1
+			}
+			return unicode.ToLower(r)
+		}, s)
 	}
 	if !isPlainHex(s, n) {
 		return "", false

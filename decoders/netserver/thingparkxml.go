@@ -111,6 +111,13 @@ func (x *xmlBody) key(name string) {
 }
 
 func (x *xmlBody) string(s []byte) {
+	isEscaped := func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }
+	if !bytes.ContainsFunc(s, isEscaped) { // nearly always: nothing is copied
+		x.buffer.WriteByte('"')
+		x.buffer.Write(s)
+		x.buffer.WriteByte('"')
+		return
+	}
 	quoted, _ := json.Marshal(string(s)) // strings always marshal
 	x.buffer.Write(quoted)
 }
