@@ -1,6 +1,10 @@
 package admin
 
 import (
+	"maps"
+	"slices"
+	"strings"
+
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
@@ -105,4 +109,30 @@ func viewOf(acct relay.AccountID, d iot.Decoder, types map[string]iot.SensorType
 			return SensorView{Key: m.Key, SensorTypeID: m.SensorTypeID, Name: t.Name, MetricUnits: t.MetricUnits, ImperialUnits: t.ImperialUnits}
 		}),
 	}
+}
+
+// listSensorTypes lists what sensors may measure, by id.
+func (s *Surface) listSensorTypes(c *fiber.Ctx, sel *selection) error {
+	if err := sel.Err(); err != nil {
+		return err
+	}
+	types, err := s.Types.SensorTypes(c.UserContext())
+	if err != nil {
+		return err
+	}
+	sorted := slices.SortedFunc(maps.Values(types), func(a, b iot.SensorType) int { return strings.Compare(a.ID, b.ID) })
+	return c.JSON(fiber.Map{"data": append([]iot.SensorType{}, sorted...)})
+}
+
+// addSensorType adds a sensor type, which decoders of all accounts may use.
+func (s *Surface) addSensorType(c *fiber.Ctx) error {
+	var t iot.SensorType
+	if err := readJSON(c, maxForm, &t); err != nil {
+		return err
+	}
+	if err := s.IoT.AddSensorType(c.UserContext(), t); err != nil {
+		return err
+	}
+	httpd.NoteOf(c).Target = t.ID
+	return c.Status(fiber.StatusCreated).JSON(fiber.Map{"data": t})
 }

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"maps"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -228,16 +229,29 @@ func (e *eventJSON) sequence() uint64 {
 // listEvents lists the events of all gateways, newest first, as they are found.
 func (s *Surface) listEvents(c *fiber.Ctx, sel *selection) error {
 	intakes, f := s.events(sel)
-	list := &eventList{node: s.Node, limit: sel.limit(), hidden: hidesTexts(c), p: principalOf(c)}
-	for _, intake := range intakes {
-		list.kinds = append(list.kinds, intake.Kind())
-	}
-	var ok bool
-	if list.at, ok = parsePositions(sel.cursor(), s.Node); !ok {
+	limit := sel.limit()
+	at, ok := parsePositions(sel.cursor(), s.Node)
+	if !ok {
 		sel.Add("cursor", "want the next of an earlier page")
 	}
 	if err := sel.Err(); err != nil {
 		return err
+	}
+	list, err := s.findEvents(c, intakes, f, at, limit, passedOn(c))
+	if err != nil {
+		return err
+	}
+	c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
+	httpd.Write(c, list.write)
+	return nil
+}
+
+// findEvents begins a list of the events of all gateways that a filter selects. query is the
+// filter, for the other gateways.
+func (s *Surface) findEvents(c *fiber.Ctx, intakes []*intake.Intake, f event.Filter, at positions, limit int, query url.Values) (*eventList, error) {
+	list := &eventList{node: s.Node, limit: limit, hidden: hidesTexts(c), p: principalOf(c), at: at}
+	for _, intake := range intakes {
+		list.kinds = append(list.kinds, intake.Kind())
 	}
 	// 1. The journals of this gateway, as far as their first events.
 	ctx, search := c.UserContext(), intake.Search{Filter: f, Until: time.Now().Add(searchTime)}
@@ -251,10 +265,9 @@ func (s *Surface) listEvents(c *fiber.Ctx, sel *selection) error {
 		list.sources, err = s.journalSources(ctx, intakes, search, list.at[s.Node])
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	// 2. Those of others, each below the place to which the list has come there.
-	query := passedOn(c)
 	if f.Account != 0 { // which a user of one account need not name
 		query.Set("account", f.Account.String())
 	}
@@ -263,16 +276,13 @@ func (s *Surface) listEvents(c *fiber.Ctx, sel *selection) error {
 		query := maps.Clone(query)
 		query.Set("limit", strconv.Itoa(min(list.limit+1, maxLimit)))
 		query.Set("cursor", list.at[g.Node].String())
-		return passOn(c, query)
+		return peerRequest{method: http.MethodGet, path: "/internal/events", query: query, p: list.p}
 	})
 	for _, src := range found {
 		src.advance()
 	}
 	list.sources, list.meta.Away = append(list.sources, found...), views
-	// 3. The answer, merged from these.
-	c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
-	httpd.Write(c, list.write)
-	return nil
+	return list, nil
 }
 
 // eventList is a list of events that is being written.
@@ -288,16 +298,29 @@ type eventList struct {
 	meta    eventsMeta
 }
 
+// newest returns the source of the newest event, nil if the list ends here or the search
+// stopped.
+func (l *eventList) newest() *eventSource {
+	src, stopped := l.sources.newest()
+	if src == nil && stopped != nil {
+		l.meta.SearchedTo = stopped.searchedTo
+	}
+	return src
+}
+
+// pass moves the list behind the head of a source.
+func (l *eventList) pass(src *eventSource) {
+	l.at.set(src.node, src.head.Kind, src.head.sequence())
+	src.advance()
+}
+
 // write writes a page.
 func (l *eventList) write(w *bufio.Writer) error {
 	defer l.sources.stop()
 	_, _ = w.WriteString(`{"data":[`) // an error stays
 	for count, size := 0, 0; count < l.limit && size < pageBytes; count++ {
-		src, stopped := l.sources.newest()
+		src := l.newest()
 		if src == nil {
-			if stopped != nil {
-				l.meta.SearchedTo = stopped.searchedTo
-			}
 			break
 		}
 		e := src.head
@@ -313,8 +336,7 @@ func (l *eventList) write(w *bufio.Writer) error {
 			return err
 		}
 		size += len(text)
-		l.at.set(src.node, e.Kind, e.sequence())
-		src.advance()
+		l.pass(src)
 	}
 	if err := l.end(); err != nil {
 		return err

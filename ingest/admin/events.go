@@ -50,6 +50,7 @@ func (s *Surface) events(sel *selection) ([]*intake.Intake, event.Filter) {
 	f.State = oneOf(sel, "state", event.Done, event.Quarantined, event.Unrouted, event.Pending)
 	f.Account, f.Source, f.Device = sel.account(), sel.text("source"), sel.text("device")
 	f.From, f.To, f.Query = sel.moment("from"), sel.moment("to"), sel.text("q")
+	f.Number = sel.number()
 	if kind == "" || hasTexts(kind) {
 		sel.refuseTextSearch("q", "device")
 	}

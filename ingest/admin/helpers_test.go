@@ -43,7 +43,13 @@ type picky struct {
 
 func (p *picky) Parse(*intake.Item) (struct{}, []uint64, error) { return struct{}{}, nil, nil }
 
-func (p *picky) Describe(intake.Parsed[struct{}]) string { return "" }
+// Describe describes messages: bodies that begin with their numbers.
+func (p *picky) Describe(it intake.Parsed[struct{}]) string {
+	if text := string(it.Entry.Body); strings.HasPrefix(text, "from ") {
+		return text
+	}
+	return ""
+}
 
 func (p *picky) Process(_ context.Context, items []intake.Parsed[struct{}]) ([]event.Status, error) {
 	p.mu.Lock()

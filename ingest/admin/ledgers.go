@@ -3,6 +3,7 @@ package admin
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -83,6 +84,35 @@ func (s *Surface) listLedgerEntries(c *fiber.Ctx, sel *selection) error {
 		nextCursor = strconv.FormatInt(found[n-1].Sequence, 10)
 	}
 	return sendPage(c, views, nextCursor)
+}
+
+// generatedTokenJSON is a token of a ledger's list.
+type generatedTokenJSON struct {
+	Sequence    int64   `json:"sequence"` // of its first entry
+	ID          string  `json:"id"`
+	GeneratedAt string  `json:"generated_at"`
+	ExpiresAt   *string `json:"expires_at"` // null: never
+	Claimed     int64   `json:"claimed"`
+	Remaining   *int64  `json:"remaining"` // null: any number
+}
+
+// listLedgerTokens lists the tokens of a ledger, the latest generated first.
+func (s *Surface) listLedgerTokens(c *fiber.Ctx, sel *selection) error {
+	acct, prefix, limit, beforeSeq := sel.requiredAccount(), strings.ToLower(sel.text("q")), sel.limit(), sel.before()
+	if strings.Trim(prefix, "0123456789abcdef") != "" {
+		sel.Add("q", "want the beginning of an id in hexadecimal")
+	}
+	if err := sel.Err(); err != nil {
+		return err
+	}
+	found, err := s.Ledgers.Tokens(c.UserContext(), acct, params.Path(c, "ledger_id"), prefix, int64(beforeSeq), limit+1) //nolint:gosec // a sequence
+	if err != nil {
+		return err
+	}
+	page, nextCursor := cut(found, limit, func(t ledger.ListedToken) string { return strconv.FormatInt(t.Sequence, 10) })
+	return sendPage(c, httpd.Each(page, func(t ledger.ListedToken) generatedTokenJSON {
+		return generatedTokenJSON{t.Sequence, t.ID, formatTime(t.CreatedAt), formatTimeOrNil(t.ExpiresAt), t.Claimed, t.Remaining()}
+	}), nextCursor)
 }
 
 // ledgerTokenJSON is a token in the form for the operator, with the proof of its history.

@@ -2,10 +2,13 @@ package admin
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/relaytest"
 )
@@ -72,7 +75,7 @@ func TestMessagesAreListed(t *testing.T) {
 	all := o.sent("447700900123", "447700900124", "447700900123")
 	o.settle(all[0], "smsc-1", message.Accepted, message.Unknown)
 	o.settle(all[1], message.Simulator, message.Accepted, message.Accepted)
-	want := `200 {"data":[{"id":3,"account":1,"originator":"Shop","destination":"447700900124","coding":7,"flash":false,"replace":false,` +
+	want := `200 {"data":[{"direction":"out","id":3,"account":1,"originator":"Shop","destination":"447700900124","coding":7,"flash":false,"replace":false,` +
 		`"report_to":"https://u:***@example.com/?key=***\u0026c=***","origin":"rest","ip":"192.0.2.1","received_at":"2026-03-01T12:00:00Z","scheduled_for":"2026-03-01T12:00:00Z","code":8,"parts":[` +
 		`{"id":3,"state":"accepted","simulated":true,"carrier":"simulator","carrier_id":"r0","reason":"because","report":"","data":"one","scheduled_at":"2026-03-01T12:00:00Z","changed_at":"2026-03-01T12:00:00Z"},` +
 		`{"id":4,"state":"accepted","simulated":true,"carrier":"simulator","carrier_id":"r1","reason":"because","report":"","data":"two","scheduled_at":"2026-03-01T12:00:00Z","changed_at":"2026-03-01T12:00:00Z"}]}],"meta":{"next":""}}`
@@ -82,30 +85,77 @@ func TestMessagesAreListed(t *testing.T) {
 	for query, ids := range map[string]string{
 		"":                             "[5 3 1]",
 		"&limit=2":                     "[5 3]",
-		"&limit=2&cursor=3":            "[1]",
+		"&limit=2&cursor=" + o.next(2): "[1]",
 		"&state=unknown":               "[1]",
 		"&state=pending":               "[5]",
 		"&number=Shop&state=accepted":  "[3 1]",
 		"&number=447700900":            "[]",
 		"&state=removed":               "[]",
-		"&cursor=1":                    "[]",
+		"&direction=in":                "[]",
 		"&number=447700900123&limit=1": "[5]",
 	} {
 		if got := o.list("GET /admin/messages?account=1" + query).ids(); fmt.Sprint(got) != ids {
 			t.Errorf("%s: %s, want %s", query, got, ids)
 		}
 	}
-	if next := o.list("GET /admin/messages?account=1&limit=2").Meta.Next; next != "3" {
-		t.Errorf("next %q", next)
-	}
 	if got := o.list("GET /admin/messages?account=2").ids(); len(got) > 0 {
 		t.Errorf("of another account: %s", got)
 	}
-	for _, bad := range []string{"", "?account=x", "?account=1&state=lost", "?account=1&limit=0", "?account=1&cursor=x"} {
+	for _, bad := range []string{"?account=x", "?account=1&state=lost", "?account=1&limit=0", "?account=1&cursor=x", "?direction=in&state=unknown", "?direction=up"} {
 		if got := o.ask("GET /admin/messages"+bad, ""); !strings.HasPrefix(got, "422") {
 			t.Errorf("%s: %s", bad, got)
 		}
 	}
+}
+
+// next is the cursor behind the newest messages of account 1.
+func (o *office) next(limit int) string {
+	o.t.Helper()
+	return o.list(fmt.Sprintf("GET /admin/messages?account=1&limit=%d", limit)).Meta.Next
+}
+
+// Sent and received messages of all accounts stand in one list.
+func TestSentAndReceivedMessagesAreMerged(t *testing.T) {
+	o := newOffice(t)
+	o.applied("accounts: [{name: acme, credit: 100}, {name: globex, credit: 100}]", "")
+	var want []string
+	for n := range 5 {
+		o.accept(event.SMS, fmt.Sprintf("from 44770090012%d to 4490", n%2))
+		want = append(want, fmt.Sprintf("in 44770090012%d 4490", n%2))
+		o.now = o.now.Add(time.Second)
+		acct := relay.AccountID(1 + n%2)
+		id := relaytest.Must(o.db.Messages.Reserve(t.Context(), 1))(t)
+		m := message.Message{
+			ID: id, Account: acct, Originator: "Shop", Destination: "447700900121", Coding: message.GSM, Origin: "rest",
+			ReceivedAt: o.now, ScheduledFor: o.now, Parts: []message.Part{{Data: []byte("one"), Text: "one"}},
+		}
+		_, err := o.db.Messages.Save(t.Context(), message.Batch{Account: acct, Messages: []message.Message{m}, Now: o.now})
+		relaytest.NoError(t, err)
+		want = append(want, "out Shop 447700900121")
+	}
+	o.process()
+	slices.Reverse(want)
+	read := func(query string) (got []string) {
+		t.Helper()
+		for cursor := ""; ; {
+			page := o.list("GET /admin/messages?limit=3&cursor=" + cursor + query)
+			for _, m := range page.Data {
+				got = append(got, fmt.Sprint(m["direction"], " ", m["originator"], " ", m["destination"]))
+			}
+			if cursor = page.Meta.Next; cursor == "" {
+				return got
+			}
+		}
+	}
+	relaytest.Equal(t, "all", read(""), want)
+	selected := func(part string) []string {
+		return slices.DeleteFunc(slices.Clone(want), func(m string) bool { return !strings.Contains(m, part) })
+	}
+	relaytest.Equal(t, "those sent", read("&direction=out"), selected("out "))
+	relaytest.Equal(t, "those received", read("&direction=in"), selected("in "))
+	relaytest.Equal(t, "those of a number", read("&number=447700900121"), selected("447700900121"))
+	relaytest.Equal(t, "those of a number that is a part of others", len(read("&number=44770090012")), 0)
+	relaytest.Equal(t, "those in a state", read("&state=pending"), selected("out "))
 }
 
 func TestOnlyPartsInStateUnknownAreSentAgain(t *testing.T) {

@@ -91,7 +91,7 @@ func rolesOf() map[string]string {
 		"listRelaysOfAccounts": "aovc", "showRelay": "aovc",
 		"listDevicesOfAccounts": "aovc", "showDevice": "aovc", "aggregateDeviceOfAccount": "aovc",
 		"listSIMsOfAccounts": "aovc", "showSIM": "aovc", "usageOfSIM": "aovc", "listJobsOfAccounts": "aovc",
-		"listLedgersOfAccounts": "aovc", "listEntriesOfLedger": "aovc", "showLedgerToken": "aovc", "listBalances": "aovc",
+		"listLedgersOfAccounts": "aovc", "listEntriesOfLedger": "aovc", "listTokensOfLedger": "aovc", "listSensorTypes": "aov", "addSensorType": "ao", "showLedgerToken": "aovc", "listBalances": "aovc",
 		"listIdentifiers": "aov", "releaseIdentifier": "ao",
 		"listDecodersOfAccounts": "aovc",
 		"listRulesOfAccount":     "aoc", "listAlarmsOfAccount": "aovc", "muteAlarmsOfAccount": "ao", "unmuteAlarmsOfAccount": "ao",

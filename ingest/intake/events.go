@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/penstock/penstock/ingest/journal"
 	"github.com/penstock/penstock/relay"
@@ -214,10 +216,31 @@ func (i *Intake) selects(f *event.Filter, e *event.Event, it *Item) bool {
 	if e.Outcome == "" {
 		e.Outcome = i.describe(*it)
 	}
-	if f.Match != nil && !f.Match(e) {
+	if f.Number != "" && !i.names(it, f.Number) || f.Match != nil && !f.Match(e) {
 		return false
 	}
 	return f.Query == "" || it.holds(e, f.Query) || contains([]byte(e.ID+"\n"+e.Reason+"\n"+e.Outcome+"\n"+strings.Join(e.Notes, "\n")), f.Query)
+}
+
+// names reports whether the description of an item has a number, or a sender, as a whole.
+func (i *Intake) names(it *Item, number string) bool {
+	// Parsing costs more than a search of the bytes, in which digits stand as they are.
+	if strings.Trim(number, "0123456789") == "" && !bytes.Contains(it.Entry.Body, []byte(number)) && !strings.Contains(it.Entry.Query, number) {
+		return false
+	}
+	isPart := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+	for rest := i.describe(*it); ; {
+		before, after, found := strings.Cut(rest, number)
+		if !found {
+			return false
+		}
+		last, _ := utf8.DecodeLastRuneInString(before)
+		next, _ := utf8.DecodeRuneInString(after)
+		if !isPart(last) && !isPart(next) {
+			return true
+		}
+		rest = after
+	}
 }
 
 // describe describes the content of an item; empty if it cannot be read. A panic must not

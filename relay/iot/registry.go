@@ -129,6 +129,35 @@ func (s *Service) CreateLocation(ctx context.Context, acct relay.AccountID, l Lo
 	return l, s.store.CreateLocation(ctx, acct, l)
 }
 
+// AddSensorType adds a sensor type of the whole gateway. It returns a Conflict error if there
+// is one with the id.
+func (s *Service) AddSensorType(ctx context.Context, t SensorType) error {
+	p := relay.Problems{}
+	for name, text := range map[string]string{"id": t.ID, "name": t.Name} {
+		p.Require(name, text)
+		p.Limit(name, text, maxName)
+	}
+	for name, text := range map[string]string{"id": t.ID, "name": t.Name, "metric_units": t.MetricUnits, "imperial_units": t.ImperialUnits} {
+		if !isOneLine(text) {
+			p.Add(name, "The "+name+" must be one line of text.")
+		}
+	}
+	if t.ImperialSlope < 0 {
+		p.Add("imperial_slope", "The imperial_slope must be a number above 0.")
+	}
+	if err := p.Err(); err != nil {
+		return err
+	}
+	types, err := s.SensorTypes(ctx)
+	if err != nil {
+		return err
+	}
+	if _, exists := types[t.ID]; exists {
+		return relay.Errorf(relay.KindConflict, "There is a sensor type %s.", t.ID)
+	}
+	return s.store.PutSensorType(ctx, t)
+}
+
 func (s *Service) checkLocation(ctx context.Context, acct relay.AccountID, p relay.Problems, id string) error {
 	locations, err := s.store.Locations(ctx, acct)
 	if err != nil {

@@ -171,6 +171,16 @@ func (s *Service) Overviews(ctx context.Context, acct relay.AccountID) ([]Overvi
 	return overviews, nil
 }
 
+// Tokens returns tokens of a ledger whose ids begin with a text, the latest generated first,
+// below a sequence (0 for all). It returns NotFound if the account has no such ledger.
+func (s *Service) Tokens(ctx context.Context, acct relay.AccountID, ledgerID, idPrefix string, beforeSeq int64, limit int) ([]ListedToken, error) {
+	tokens, err := s.deps.Store.TokensOf(ctx, acct, ledgerID, idPrefix, beforeSeq, limit)
+	if err == nil && len(tokens) == 0 {
+		_, err = s.Ledger(ctx, acct, ledgerID)
+	}
+	return tokens, err
+}
+
 // Logged is an entry of a ledger and the id of the token that it is about.
 type Logged struct {
 	Entry

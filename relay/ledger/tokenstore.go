@@ -3,6 +3,7 @@ package ledger
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"strconv"
 
@@ -31,6 +32,33 @@ func (s *Store) Token(ctx context.Context, acct relay.AccountID, tokenID string)
 	const query = "SELECT doc, claimed FROM ledger_token WHERE account = $1 AND id = $2"
 	fields := func(t *Token) []any { return []any{db.JSON(t), &t.Claimed} } // the column overwrites the document
 	return db.One(ctx, s.db, "token "+tokenID, query, fields, acct, tokenID)
+}
+
+// TokensOf lists up to limit tokens of a ledger whose ids begin with a text, the latest
+// generated first, below a sequence (0 for all), without their appended metadata.
+func (s *Store) TokensOf(ctx context.Context, acct relay.AccountID, ledgerID, idPrefix string, beforeSeq int64, limit int) ([]ListedToken, error) {
+	const query = `
+		SELECT e.sequence, t.doc, t.claimed
+		FROM ledger_entry e
+		JOIN ledger_token t ON t.account = e.account AND t.id = e.token
+		WHERE e.account = $1
+		  AND e.ledger = $2
+		  AND e.job = ''
+		  AND e.sequence < $3
+		  AND e.token >= $4
+		  AND e.token < $5
+		ORDER BY e.sequence DESC
+		LIMIT $6`
+	fields := func(t *ListedToken) []any { return []any{&t.Sequence, db.JSON(&t.Token), &t.Claimed} }
+	afterPrefix := idPrefix + "g" // ids are hex
+	return db.List(ctx, s.db, "ledger "+ledgerID+": tokens", query, fields,
+		acct, ledgerID, cmp.Or(beforeSeq, math.MaxInt64), idPrefix, afterPrefix, limit)
+}
+
+// ListedToken is a token with the sequence of its first entry.
+type ListedToken struct {
+	Token
+	Sequence int64
 }
 
 // Annotations lists the entries that append metadata to a token, in order.

@@ -8,12 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
 )
 
 func TestList(t *testing.T) {
 	onEvery(t, []testCase{
 		{"lists have what the filter selects, page by page", 100_000, listsAreSelected},
+		{"lists of all accounts have what the filter selects, page by page", 100_000, listsOfAllAccounts},
 		{"named messages are listed in the order of their names", 10, namedMessages},
 	})
 }
@@ -48,6 +50,52 @@ func listsAreSelected(p fixture) {
 			p.same(fmt.Sprintf("%+v", f), p.listed(f), selected(all, f))
 		}
 	}
+}
+
+// listsOfAllAccounts compares lists of several accounts with a look at every message.
+func listsOfAllAccounts(p fixture) {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	var ms []Message
+	accounts := []relay.AccountID{1, 2, 3}
+	for _, acct := range accounts[1:] {
+		p.must(p.credit.Open(p.Context(), acct, 100_000, at(0)))
+	}
+	for range 900 {
+		m := p.message(1 + rnd.IntN(3))
+		m.Account = accounts[rnd.IntN(len(accounts))]
+		m.Originator, m.Destination = fmt.Sprintf("S%d", rnd.IntN(3)), fmt.Sprintf("44770%d", rnd.IntN(100))
+		ms = append(ms, m)
+	}
+	for _, acct := range accounts {
+		owned := slices.DeleteFunc(slices.Clone(ms), func(m Message) bool { return m.Account != acct })
+		_, err := p.Save(p.Context(), Batch{Account: acct, Messages: owned, Now: at(0)})
+		p.must(err)
+	}
+	p.settleAtRandom(rnd, ms)
+	all, _, err := p.ListNewest(p.Context(), accounts, Filter{Limit: len(ms)})
+	p.must(err)
+	p.same("all", len(all), len(ms))
+	for _, state := range append(States(), "") {
+		for _, number := range []string{"", "S1", "447707", "none"} {
+			f := Filter{State: state, Number: number, Limit: 1 + rnd.IntN(300)}
+			var got []ID
+			for {
+				page, next, err := p.ListNewest(p.Context(), accounts, f)
+				p.must(err)
+				for _, m := range page {
+					got = append(got, m.ID)
+				}
+				if f.Before = next; next == 0 {
+					break
+				}
+			}
+			f.Before = 0
+			p.same(fmt.Sprintf("%+v", f), got, selected(all, f))
+		}
+	}
+	none, next, err := p.ListNewest(p.Context(), nil, Filter{Limit: 10})
+	p.must(err)
+	p.same("of no account", len(none)+int(next), 0)
 }
 
 // settleAtRandom gives parts states, most of them accepted.

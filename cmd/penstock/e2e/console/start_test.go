@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -10,9 +11,9 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestConsoleLeadsAnEmptyGatewayToItsFirstReading begins without an account and ends with a
-// reading, with the values that the page shows.
-func TestConsoleLeadsAnEmptyGatewayToItsFirstReading(t *testing.T) {
+// TestConsoleLeadsAnEmptyGatewayToItsFirstChart begins without an account and ends with a
+// reading in a chart, sent with the values that the page shows.
+func TestConsoleLeadsAnEmptyGatewayToItsFirstChart(t *testing.T) {
 	t.Parallel()
 	g := e2e.Start(t, e2e.Embedded(), "accounts: []")
 	w := &worker{Browser: e2e.NewBrowser(t)}
@@ -40,5 +41,9 @@ func TestConsoleLeadsAnEmptyGatewayToItsFirstReading(t *testing.T) {
 	w.AwaitText("Received from my-device.")
 	w.Press("my-device")
 	w.AwaitText("21.5 °C")
+	w.AwaitCondition("the reading is in a chart", e2e.ChartDrawn)
+	if declared := g.Admin().Get("/admin/inventory").Body; strings.Contains(declared, "acme") || strings.Contains(declared, "temperature") {
+		t.Errorf("the page declares an inventory: %s", declared)
+	}
 	w.ExpectNoComplaints()
 }

@@ -147,7 +147,7 @@ func mistakes(g *e2e.Gateway) {
 		{sample{"", "GET", "/admin/traffic?range=year", "", ""}, 422},
 		{sample{"", "GET", "/console/nothing.js", "", ""}, 404},
 		{sample{"", "GET", "/console/core/nothing.js", "", ""}, 404},
-		{sample{"", "GET", "/admin/inventory?document=none", "", ""}, 404},
+		{sample{"", "GET", "/admin/inventory?document=none", "", ""}, 404}, {sample{"", "GET", "/admin/inventory/drift?document=none", "", ""}, 404},
 		{sample{"", "GET", "/admin/inventory?present=perhaps", "", ""}, 422},
 		{sample{"", "POST", "/admin/recover", "", ""}, 409},
 		{sample{"", "POST", "/admin/recover", js, `{"accept_server":7}`}, 422},

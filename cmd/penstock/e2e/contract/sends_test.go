@@ -27,7 +27,7 @@ func sendSamples(pending string) []sample {
 		{"sendCard", "POST", "/v2/sms/send-vcard?destinations=447700900123&first_name=Ada&last_name=Lovelace&phone.mobile=447700900123", "", ""},
 		{"listPending", "GET", "/v2/sms/pending?page=1&per_page=1", "", ""},
 		{"listMessages", "GET", "/admin/messages?account=1", "", ""},
-		{"listMessages", "GET", "/admin/messages?account=1&state=removed&number=447700900123&limit=1&cursor=900", "", ""},
+		{"listMessages", "GET", "/admin/messages?account=1&state=removed&number=447700900123&limit=1&cursor=OTAwIA", "", ""},
 		{"resendMessages", "POST", "/admin/messages/resend", js, `{"account":1,"ids":["` + pending + `"]}`},
 	}
 }

@@ -125,7 +125,7 @@ func openToAccounts(operation string) bool {
 	return slices.Contains([]string{
 		"showSession", "listEvents", "listDeliveries", "tryDecoder", "showDecoder", "listRulesOfAccount", "listAlarmsOfAccount", "listCredit", "listMessages",
 		"listDevicesOfAccounts", "showDevice", "aggregateDeviceOfAccount", "listDecodersOfAccounts",
-		"listSIMsOfAccounts", "showSIM", "usageOfSIM", "listJobsOfAccounts", "listLedgersOfAccounts", "listEntriesOfLedger", "showLedgerToken", "listBalances",
+		"listSIMsOfAccounts", "showSIM", "usageOfSIM", "listJobsOfAccounts", "listLedgersOfAccounts", "listEntriesOfLedger", "listTokensOfLedger", "showLedgerToken", "listBalances",
 		"listRelaysOfAccounts", "showRelay",
 	}, operation)
 }
@@ -153,7 +153,7 @@ func sessions(g *e2e.Gateway) {
 		{who, "GET", "/admin/sims?account=999", "", 403}, {who, "GET", "/admin/sims/" + e2e.ActiveSIM + "?account=999", "", 403}, {who, "GET", "/admin/sims/" + e2e.ActiveSIM + "/usage?account=999", "", 403},
 		{who, "GET", "/admin/relays?account=999", "", 403}, {who, "GET", "/admin/relays/geo/g1?account=999", "", 403},
 		{who, "GET", "/admin/jobs?account=999", "", 403}, {who, "GET", "/admin/ledgers?account=999", "", 403}, {who, "GET", "/admin/ledgers/l1/entries?account=999", "", 403},
-		{who, "GET", "/admin/ledger-tokens/none?account=999", "", 403}, {who, "GET", "/admin/balances?account=999", "", 403},
+		{who, "GET", "/admin/ledgers/l1/tokens?account=999", "", 403}, {who, "GET", "/admin/ledger-tokens/none?account=999", "", 403}, {who, "GET", "/admin/balances?account=999", "", 403},
 		{who, "POST", "/admin/recover", "", 403}, {who, "GET", "/admin/session", "", 200}, {who, "GET", "/admin/decoders/lpp", "", 200},
 		{g.As("").With("Content-Encoding", "gzip"), "POST", "/admin/session", "no gzip", 400},
 		{g.As(""), "POST", "/admin/session", `{"name":"viewer-of-acme","password":"another one 12"}`, 401},

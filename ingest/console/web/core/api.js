@@ -94,9 +94,15 @@ export const api = {
   "listJobsOfAccounts": "GET /admin/jobs",
   "listLedgersOfAccounts": "GET /admin/ledgers",
   "listEntriesOfLedger": "GET /admin/ledgers/{ledger_id}/entries",
+  "listTokensOfLedger": "GET /admin/ledgers/{ledger_id}/tokens",
+  "generateToken": "POST /ledgers/{ledgerId}/tokens",
+  "claimToken": "POST /ledgers/tokens/claim",
+  "appendMetadata": "POST /ledgers/tokens/metadata",
+  "tokenJob": "GET /ledgers/jobs/{jobId}",
   "showLedgerToken": "GET /admin/ledger-tokens/{token_id}",
-  "getInventory": "GET /admin/inventory",
-  "putInventory": "PUT /admin/inventory"
+  "listSensorTypes": "GET /admin/sensor-types",
+  "addSensorType": "POST /admin/sensor-types",
+  "getInventory": "GET /admin/inventory"
 };
 
 // The headers that sign a request in, and what to do when the gateway refuses

@@ -9,6 +9,7 @@ export const filters = {
     "account": "account",
     "source": "text",
     "device": "text",
+    "number": "text",
     "from": "time",
     "to": "time"
   },
@@ -27,6 +28,7 @@ export const filters = {
   },
   "listMessages": {
     "number": "text",
+    "direction": ["in", "out"],
     "state": [
       "pending",
       "sending",

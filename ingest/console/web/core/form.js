@@ -228,6 +228,17 @@ export function editIn(title, o, done) {
   ]);
 }
 
+// copyButton copies a text to the clipboard.
+export const copyButton = (text) =>
+  button(
+    "Copy",
+    (e) => {
+      navigator.clipboard?.writeText(text);
+      e.target.textContent = "Copied";
+    },
+    { class: "main" }
+  );
+
 export const confirmLoss = () => ask("Leave without saving?", "Your changes are not saved.", "Leave");
 
 // ask has the operator confirm; it holds true only after the button was pressed.

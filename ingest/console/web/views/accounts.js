@@ -4,7 +4,7 @@ import { forget } from "../core/accounts.js";
 import { address, go, link } from "../core/address.js";
 import { all, call } from "../core/api.js";
 import { button, code, h, pairs, state, table, told, when } from "../core/dom.js";
-import { ask, during, editIn, field, overlay } from "../core/form.js";
+import { ask, copyButton, during, editIn, field, overlay } from "../core/form.js";
 import { plural } from "../core/format.js";
 import { section } from "../core/section.js";
 import { may, mayAdmin, ownAccount } from "../core/session.js";
@@ -39,18 +39,7 @@ export function showToken(made) {
   overlay("New token", () => [
     h("p", null, "Copy it now. It is not shown again."),
     h("pre", { tabindex: 0, id: "new-token" }, made.token),
-    h(
-      "p",
-      { class: "bar" },
-      button(
-        "Copy",
-        (e) => {
-          navigator.clipboard?.writeText(made.token);
-          e.target.textContent = "Copied";
-        },
-        { class: "main" }
-      )
-    )
+    h("p", { class: "bar" }, copyButton(made.token))
   ]);
 }
 

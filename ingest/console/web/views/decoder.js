@@ -227,10 +227,9 @@ function replayForm(d, devices, params, signal) {
   return [form, note];
 }
 
-// keysForm shows the keys that a decoder maps, and maps others.
-function keysForm(d, again) {
-  const note = told(),
-    acct = String(d.account),
+// keysForm shows the keys that a decoder maps, and maps others. note outlives a reload.
+function keysForm(d, note, again) {
+  const acct = String(d.account),
     path = { decoder_id: d.id };
   const remove = (key) =>
     button(
@@ -268,7 +267,7 @@ function keysForm(d, again) {
     editor({
       label: "Map a key",
       go: "Map key",
-      more: may("putInventory") && button("New sensor type", newType),
+      more: may("addSensorType") && button("New sensor type", newType),
       fields: [
         field("key", "Key", "text", unmapped.length ? unmapped[0].key : "", { required: true, list: "unmapped" }),
         h(
@@ -280,8 +279,9 @@ function keysForm(d, again) {
       ],
       save: async (v) => {
         await call("addDecoderSensor", { path, body: v, as: acct });
+        const text = v.key + " is mapped. New frames store it; replay to store it for earlier ones.";
+        note.replaceChildren(h("p", { class: "said" }, text));
         again();
-        return v.key + " is mapped. New frames store it; replay to store it for earlier ones.";
       }
     });
   return [
@@ -337,11 +337,12 @@ export async function showDecoder(main, params, signal) {
     ? "the payload, even if the network decoded it"
     : "what the network decoded, else the payload";
   const count = plural(devices.length, "device") + (devices.length === 50 ? " or more" : "");
+  const keysNote = told();
   const keys = section(
     "Keys",
     async () => {
       d = await load();
-      return keysForm(d, () => keys.again());
+      return keysForm(d, keysNote, () => keys.again());
     },
     { signal }
   );

@@ -1,7 +1,7 @@
 // Ledgers, their entries, and tokens whose history is proven in the reader's browser.
 
 import { account, accountNames } from "../core/accounts.js";
-import { go, link } from "../core/address.js";
+import { address, go, link } from "../core/address.js";
 import { call } from "../core/api.js";
 import { code, h, long, pairs, pre, stamp, state, table, told, when } from "../core/dom.js";
 import { during, field, pick } from "../core/form.js";
@@ -9,6 +9,7 @@ import { cut, duration, json, plural } from "../core/format.js";
 import { climb, idOf, possible, rootOf, signedBy } from "../core/proof.js";
 import { section } from "../core/section.js";
 import { ownAccount } from "../core/session.js";
+import { generateButton, tokenButtons } from "./ledgeractions.js";
 
 const words = { generated: "token generated", claimed: "claimed", metadata: "metadata added" };
 const tokenLink = (acct, id, text) => link("ledgers", { token: id, account: String(acct) }, text || cut(id, 16));
@@ -82,13 +83,11 @@ function list(main, params, signal) {
   );
 }
 
-// entries lists a ledger's entries. With a search it goes through all pages for tokens whose
-// id begins with it.
-function entries(main, params, signal) {
-  const path = { ledger_id: params.ledger },
-    query = { account: params.account },
-    here = { ledger: params.ledger, account: params.account };
-  const title = h("h1", null, "Ledger " + params.ledger);
+// idOrPrefix is a search for a token: the id of its text, or the start of an id as it stands.
+const idOrPrefix = (text) => (/^[0-9a-f]{1,64}$/.test(text) || !possible() ? text : idOf(text));
+
+// tokens lists the tokens of a ledger, the latest first.
+function tokens(params, signal, here) {
   const search = h(
     "form",
     {
@@ -103,78 +102,114 @@ function entries(main, params, signal) {
     h("p", { class: "bar" }, h("button", { type: "submit" }, "Show"), params.q && link("ledgers", here, "Clear"))
   );
   const load = async () => {
-    if (!params.q)
-      return call("listEntriesOfLedger", { path, query: { ...query, cursor: params.cursor, limit: 50 }, signal });
-    const wanted = /^[0-9a-f]{4,64}$/.test(params.q) || !possible() ? params.q : await idOf(params.q),
-      data = [];
-    for (let cursor = ""; ;) {
-      const found = await call("listEntriesOfLedger", { path, query: { ...query, cursor, limit: 1000 }, signal });
-      data.push(...found.data.filter((e) => e.token.startsWith(wanted)));
-      cursor = found.meta.next;
-      if (!cursor) return { data, meta: {} };
-    }
+    const found = await call("listTokensOfLedger", {
+      path: { ledger_id: params.ledger },
+      query: { account: params.account, q: params.q && (await idOrPrefix(params.q)), cursor: params.cursor, limit: 50 },
+      signal
+    });
+    const rows = found.data.map((t) => [
+      tokenLink(params.account, t.id),
+      when(t.generated_at),
+      t.expires_at ? when(t.expires_at) : "never",
+      t.claimed,
+      t.remaining ?? "any number"
+    ]);
+    return [
+      table(
+        "Tokens",
+        ["Token", "Generated", "Expires", "Claimed#", "Claims left#"],
+        rows,
+        params.q ? "No tokens match." : "No tokens yet."
+      ),
+      h(
+        "p",
+        { class: "bar" },
+        params.cursor && link("ledgers", here, "First page"),
+        found.meta.next && link("ledgers", { ...here, q: params.q, cursor: found.meta.next }, "Older")
+      )
+    ];
   };
+  return [search, section("", load, { signal, every: params.cursor ? 0 : 10_000 })];
+}
+
+// entries lists the entries of a ledger, newest first.
+function entries(params, signal, here) {
+  const load = async () => {
+    const found = await call("listEntriesOfLedger", {
+      path: { ledger_id: params.ledger },
+      query: { account: params.account, cursor: params.cursor, limit: 50 },
+      signal
+    });
+    const rows = found.data.map((e) => [
+      tokenLink(params.account, e.token),
+      words[e.type] || e.type,
+      when(e.at),
+      e.sequence,
+      long(cut(e.hash, 16))
+    ]);
+    return [
+      table("Entries", ["Token", "Entry", "Time", "No.#", "Leaf hash"], rows, "No entries yet."),
+      h(
+        "p",
+        { class: "bar" },
+        params.cursor && link("ledgers", here, "First page"),
+        found.meta.next && link("ledgers", { ...here, cursor: found.meta.next }, "Older")
+      )
+    ];
+  };
+  return section("", load, { signal, every: params.cursor ? 0 : 10_000 });
+}
+
+// head shows the signed head of a ledger, and writes the ledger's name into title.
+const head = (params, signal, title) =>
+  section(
+    "",
+    async () => {
+      const { data } = await call("listLedgersOfAccounts", { query: { account: params.account, limit: 1000 }, signal });
+      const ledger = data.find((l) => l.id === params.ledger);
+      if (!ledger) return h("p", { class: "empty" }, "The account has no such ledger.");
+      title.replaceChildren(ledger.name || ledger.id);
+      return h(
+        "details",
+        null,
+        h("summary", null, "Signed head"),
+        pairs([
+          ["Account", account(ledger.account)],
+          ["Hash", code(ledger.hash)],
+          ["Entries", ledger.entries],
+          ["Signed", ledger.signed]
+        ]),
+        ledger.checkpoint
+          ? pre(ledger.checkpoint)
+          : h("p", { class: "hint" }, "Not signed yet. Opening a token signs it."),
+        h(
+          "p",
+          { class: "hint" },
+          "Keep a copy of the checkpoint elsewhere: penstock ledger verify --head compares the ledger with it."
+        )
+      );
+    },
+    { signal }
+  );
+
+// ledgerPage shows one ledger: its tokens, or all entries, and its signed head.
+function ledgerPage(main, params, signal) {
+  const here = { ledger: params.ledger, account: params.account, tab: params.tab };
+  const title = h("h1", null, "Ledger " + params.ledger);
+  const shown = params.tab === "entries" ? "entries" : "";
+  const tab = (name, text) =>
+    h(
+      "a",
+      { href: address("ledgers", { ...here, tab: name }), "aria-current": name === shown && "page" },
+      text
+    );
+  const lists = [shown ? entries(params, signal, here) : tokens(params, signal, here)].flat();
   main.append(
     h("p", { class: "back" }, link("ledgers", {}, "← Ledgers")),
-    title,
-    search,
-    section(
-      "Entries",
-      async () => {
-        const found = await load();
-        const rows = found.data.map((e) => [
-          tokenLink(params.account, e.token),
-          words[e.type] || e.type,
-          when(e.at),
-          e.sequence,
-          long(cut(e.hash, 16))
-        ]);
-        return [
-          table(
-            "Entries",
-            ["Token", "Entry", "Time", "No.#", "Leaf hash"],
-            rows,
-            params.q ? "No entries of such a token." : "No entries yet."
-          ),
-          h(
-            "p",
-            { class: "bar" },
-            params.cursor && link("ledgers", here, "First page"),
-            found.meta.next && link("ledgers", { ...here, cursor: found.meta.next }, "Older")
-          )
-        ];
-      },
-      { signal, every: params.cursor || params.q ? 0 : 10_000 }
-    ),
-    section(
-      "Signed head",
-      async () => {
-        const ledger = (await call("listLedgersOfAccounts", { query: { ...query, limit: 1000 }, signal })).data.find(
-          (l) => l.id === params.ledger
-        );
-        if (!ledger) return h("p", { class: "empty" }, "The account has no such ledger.");
-        title.replaceChildren(ledger.name || ledger.id);
-        return [
-          h(
-            "div",
-            { class: "sheet" },
-            pairs([
-              ["Account", account(ledger.account)],
-              ["Hash", code(ledger.hash)],
-              ["Entries", ledger.entries],
-              ["Signed", ledger.signed]
-            ])
-          ),
-          ledger.checkpoint
-            ? pre(ledger.checkpoint)
-            : h("p", { class: "hint" }, "Not signed yet. Opening a token signs it.")
-        ];
-      },
-      {
-        signal,
-        hint: "Keep a copy of the checkpoint elsewhere: penstock ledger verify --head compares the ledger with it."
-      }
-    )
+    h("div", { class: "heading" }, title, generateButton(params, () => lists.at(-1).again())),
+    head(params, signal, title),
+    h("nav", { class: "tabs", "aria-label": "Ledger" }, tab("", "Tokens"), tab("entries", "All entries")),
+    ...lists
   );
 }
 
@@ -273,41 +308,49 @@ function proofs(t) {
 }
 
 function token(main, params, signal) {
+  const note = told();
+  const page = section(
+    "",
+    async () => {
+      const { data: t } = await call("showLedgerToken", {
+        path: { token_id: params.token },
+        query: { account: params.account },
+        signal
+      });
+      return [
+        h(
+          "div",
+          { class: "sheet" },
+          pairs([
+            ["Id", code(t.id)],
+            ["Ledger", link("ledgers", { ledger: t.ledger, account: String(t.account) }, t.ledger)],
+            ["Account", account(t.account)],
+            ["Generated", [stamp(t.created_at), " UTC"]],
+            ["Expires", t.expires_at ? [stamp(t.expires_at), " UTC"] : "never"],
+            ["Claimed", plural(t.claimed, "time")],
+            ["Claims left", t.remaining === null ? "any number" : String(t.remaining)],
+            ["Private token", t.needs_private ? "needed for claims" : "not needed"],
+            ["Metadata", t.metadata && pre(json(t.metadata))]
+          ])
+        ),
+        h("h2", null, "History, with its proofs"),
+        proofs(t)
+      ];
+    },
+    { signal }
+  );
   main.append(
     h("p", { class: "back" }, link("ledgers", {}, "← Ledgers")),
-    h("h1", null, "Token " + cut(params.token, 16)),
-    section(
-      "",
-      async () => {
-        const { data: t } = await call("showLedgerToken", {
-          path: { token_id: params.token },
-          query: { account: params.account },
-          signal
-        });
-        return [
-          h(
-            "div",
-            { class: "sheet" },
-            pairs([
-              ["Id", code(t.id)],
-              ["Ledger", link("ledgers", { ledger: t.ledger, account: String(t.account) }, t.ledger)],
-              ["Account", account(t.account)],
-              ["Generated", [stamp(t.created_at), " UTC"]],
-              ["Expires", t.expires_at ? [stamp(t.expires_at), " UTC"] : "never"],
-              ["Claimed", plural(t.claimed, "time")],
-              ["Claims left", t.remaining === null ? "any number" : String(t.remaining)],
-              ["Private token", t.needs_private ? "needed for claims" : "not needed"],
-              ["Metadata", t.metadata && pre(json(t.metadata))]
-            ])
-          ),
-          h("h2", null, "History, with its proofs"),
-          proofs(t)
-        ];
-      },
-      { signal }
-    )
+    h(
+      "div",
+      { class: "heading" },
+      h("h1", null, "Token " + cut(params.token, 16)),
+      tokenButtons(params, note, () => page.again())
+    ),
+    note,
+    page
   );
 }
 
 export const show = (main, params, signal) =>
-  (params.token ? token : params.ledger ? entries : list)(main, params, signal);
+  (params.token ? token : params.ledger ? ledgerPage : list)(main, params, signal);

@@ -1,6 +1,6 @@
 // Messages of all accounts, sent and received, newest first.
 
-import { account, accounts } from "../core/accounts.js";
+import { account } from "../core/accounts.js";
 import { link } from "../core/address.js";
 import { call } from "../core/api.js";
 import { button, code, h, long, pairs, pre, stamp, state, table, when } from "../core/dom.js";
@@ -13,7 +13,6 @@ import { eventDetail } from "./events.js";
 const lost = (m) => (m.parts || []).filter((p) => p.state === "unknown").length;
 const failedStates = ["undelivered", "rejected"];
 const failed = (m) => (m.parts || []).some((p) => failedStates.includes(p.state));
-const textOf = (m) => m.parts.map((p) => p.data).join("");
 
 async function resend(clicked, ctx, chosen) {
   const parts = chosen.reduce((n, m) => n + lost(m), 0);
@@ -47,7 +46,7 @@ async function repeat(clicked, ctx, m) {
       as: String(m.account),
       body: {
         destinations: [m.destination],
-        message: textOf(m),
+        message: messageText(m),
         ...(m.originator ? { originator: m.originator } : {})
       }
     });
@@ -104,8 +103,17 @@ function outboundDetail(m, ctx) {
     h(
       "p",
       { class: "bar" },
-      lost(m) > 0 && may("resendMessages") && button("Send the lost parts again", (x) => resend(x.target, ctx, [m])),
-      failed(m) && mayChange() && !m.hidden && button("Send again as a new message", (x) => repeat(x.target, ctx, m))
+      lost(m) > 0 &&
+        may("resendMessages") && [
+          button("Send the lost parts again", (x) => resend(x.target, ctx, [m])),
+          h("span", { class: "hint" }, "Nothing is charged. The phone may receive them twice.")
+        ],
+      failed(m) &&
+        mayChange() &&
+        !m.hidden && [
+          button("Send again as a new message", (x) => repeat(x.target, ctx, m)),
+          h("span", { class: "hint" }, "It is sent as a new message and charged.")
+        ]
     )
   ];
 }
@@ -118,59 +126,23 @@ function states(m) {
   return [...counts].map(([s, n]) => [state(s), counts.size > 1 ? " " + n + " of " + m.parts.length + " " : " "]);
 }
 const stateText = (m) => (m.event ? m.event.state : [...new Set(m.parts.map((p) => p.state))].join(" "));
+// reasonOf is why a message is in its state. The outcome of most received ones only repeats
+// the numbers.
 const reasonOf = (m) =>
-  m.event ? m.event.reason || m.event.outcome : m.parts.map((p) => p.reason).find(Boolean) || "";
+  m.event
+    ? m.event.reason || (m.event.outcome.startsWith("from ") ? "" : m.event.outcome)
+    : m.parts.map((p) => p.reason).find(Boolean) || "";
 
-// numbersOf reads originator, destination and text of the body of an inbound event.
-function numbersOf(raw) {
+// messageText is the text of a message; of a received one as its body has it.
+function messageText(m) {
+  if (!m.event) return m.parts.map((p) => p.data).join("");
   let body = {};
   try {
-    body = JSON.parse(raw);
+    body = JSON.parse(m.event.raw);
   } catch {
-    body = Object.fromEntries(new URLSearchParams(raw || ""));
+    body = Object.fromEntries(new URLSearchParams(m.event.raw || ""));
   }
-  const value = (...names) =>
-    String(names.map((name) => body[name]).find((v) => typeof v === "string" || typeof v === "number") ?? "");
-  return {
-    originator: value("from", "From", "msisdn", "sender"),
-    destination: value("to", "To", "receiver"),
-    text: value("text", "Body", "body", "message", "content")
-  };
-}
-
-const inbound = (e) => ({
-  id: e.id,
-  account: e.account,
-  received_at: e.received_at,
-  event: e,
-  parts: [],
-  ...numbersOf(e.raw)
-});
-
-const perAccount = 20; // accounts that are asked for their newest messages
-
-// load merges the newest messages of the accounts with the inbound ones.
-async function load(query, signal) {
-  const { direction, cursor, ...filter } = query,
-    paged = filter.account && direction === "out";
-  if (paged) return call("listMessages", { query: { ...filter, cursor }, signal });
-  const eventQuery = {
-    kind: "sms",
-    account: filter.account,
-    q: filter.number,
-    limit: filter.limit,
-    cursor: direction === "in" ? cursor : ""
-  };
-  const wantIn = direction !== "out" && (!filter.state || filter.state === "unknown") && may("listEvents");
-  const received = wantIn ? await call("listEvents", { query: eventQuery, signal }) : { data: [], meta: {} };
-  if (direction === "in") return { data: received.data.map(inbound), meta: received.meta };
-  const owners = filter.account ? [{ id: filter.account }] : (await accounts()).slice(0, perAccount);
-  const sent = await Promise.all(
-    owners.map((a) => call("listMessages", { query: { ...filter, account: String(a.id) }, signal }))
-  );
-  const merged = [...received.data.map(inbound), ...sent.flatMap((found) => found.data)];
-  merged.sort((a, b) => (a.received_at < b.received_at ? 1 : -1));
-  return { data: merged.slice(0, filter.limit), meta: { next: "", away: (received.meta || {}).away } };
+  return String(["text", "Body", "body", "message", "content"].map((name) => body?.[name]).find(Boolean) ?? "");
 }
 
 // balance shows what an account has left.
@@ -192,8 +164,7 @@ export const show = listing({
   view: "messages",
   op: "listMessages",
   title: "Messages",
-  filters: { direction: ["in", "out"] },
-  load,
+  key: (m) => (m.event ? m.event.id : m.id),
   head: balance,
   intro: "Messages in the state “unknown” need a decision. Rejected messages are not resent.",
   empty: "No messages match the filters.",
@@ -210,8 +181,8 @@ export const show = listing({
     { head: "Reason", value: reasonOf, cell: (m) => long(cut(reasonOf(m), 100)) },
     {
       head: "Text",
-      value: (m) => (m.event ? m.text : textOf(m)),
-      cell: (m) => long(cut(m.event ? m.text : textOf(m), 80)),
+      value: messageText,
+      cell: (m) => long(cut(messageText(m), 80)),
       rest: true
     },
     { head: "Account", value: (m) => m.account, cell: (m) => account(m.account), rest: true }

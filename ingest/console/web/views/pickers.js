@@ -26,19 +26,18 @@ export const subscribersOf = async (acct) =>
 
 // sensorTypes are those of the gateway, with their units.
 export const sensorTypes = async () =>
-  ((await call("getInventory")).sensor_types || []).map((t) => [
+  (await call("listSensorTypes")).data.map((t) => [
     t.id,
     t.name + (t.metric_units ? " (" + t.metric_units + ")" : "")
   ]);
 
-// addSensorType declares what a sensor measures, and returns its id.
+// addSensorType adds what a sensor measures, unless it exists, and returns its id.
 export async function addSensorType({ name, units }) {
   const id = name
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, "_")
     .replace(/^_|_$/g, "");
-  const known = ((await call("getInventory")).sensor_types || []).some((t) => t.id === id);
   const type = { id, name, metric_units: units, imperial_units: units };
-  if (!known) await call("putInventory", { body: { document: "console", sensor_types: [type] } });
+  await call("addSensorType", { body: type, accept: [409] });
   return id;
 }
