@@ -283,3 +283,22 @@ func TestTheScriptMakesNoMarkupAndKeepsNoSecret(t *testing.T) {
 		t.Errorf("the script fetches in %d places, want 1", n)
 	}
 }
+
+// quoted are the texts of a module: its string literals, without the addresses of imports.
+var quoted = regexp.MustCompile("\"(?:[^\"\\\\\n]|\\\\.)*\"|`(?:[^`\\\\]|\\\\.)*`")
+
+// A reader of the page needs no method and no path. core/api.js asks, core/snippets.js has
+// what is made for copying.
+func TestTextsNameNoRequest(t *testing.T) {
+	request := regexp.MustCompile(`\b(GET|POST|PUT|PATCH|DELETE|HEAD)\b|(^|[\s(])/(admin|iot|v2|v3|ledgers|inbound|webhooks|events|soap|readyz|healthz|metrics)\b|would be here`)
+	for name, f := range load() {
+		if !strings.HasSuffix(name, ".js") || strings.HasPrefix(name, "uplot-") || name == "core/api.js" || name == "core/snippets.js" {
+			continue
+		}
+		for _, text := range quoted.FindAllString(string(f.content), -1) {
+			if text = strings.Trim(text, "\"`"); request.MatchString(text) {
+				t.Errorf("%s: %q names a request", name, text)
+			}
+		}
+	}
+}

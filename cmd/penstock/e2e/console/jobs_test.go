@@ -117,6 +117,16 @@ func TestConsoleDoesTheJobsOfAnOperator(t *testing.T) {
 			return list, len(list) == 1
 		})
 	})
+	w.do(t, 0, "replay the frames of a decoder", func(w *worker) {
+		w.Press("Events")
+		w.Press("Replay by cause…")
+		w.AwaitCondition("decoders are offered", `(document.querySelector("dialog select[name=decoder]")?.options.length ?? 0) > 1`)
+		w.choose("dialog select[name=decoder]", "per-key")
+		w.submit()
+		w.AwaitText("Replay 1 event?", "Readings: 1 unchanged.", "Run rules")
+		w.confirm()
+		w.AwaitText("1 event is processed again.", "Readings: 1 unchanged.")
+	})
 	w.do(t, 10, "create a user with a role", func(w *worker) {
 		w.Press("Users")
 		w.Press("Add user")
@@ -172,6 +182,14 @@ func TestConsoleDoesTheJobsOfAnOperator(t *testing.T) {
 		w.Write("dialog input[name=reason]", "invoice 17")
 		w.submit()
 		w.AwaitText("+250", "changed by an admin", "invoice 17")
+	})
+	w.do(t, 0, "see what differs from the inventory", func(w *worker) {
+		w.Press("Inventory")
+		w.AwaitText("Changed since it was declared", "credit", "1250", "--reset credit")
+		w.Press("Accounts")
+		w.Press("acme")
+		w.Press("Settings")
+		w.AwaitText("Changed since it was declared", "1250")
 	})
 	w.do(t, 3, "add a device", func(w *worker) {
 		w.Press("Devices")

@@ -116,3 +116,57 @@ func used(g *e2e.Gateway) {
 	}
 	g.As("acme-all-0123456").With("Content-Type", "text/csv").Post("/inbound/cdr/sim", strings.Join(lines, "\n")+"\n").Mentions(g.T, 200, `"refused":0`)
 }
+
+// maxPhonePage is the largest height of a page on a phone, in pixels.
+const maxPhonePage = 6000
+
+// TestPhonePagesAreShort opens every list with 100 records on a phone.
+func TestPhonePagesAreShort(t *testing.T) {
+	t.Parallel()
+	const rows = 100
+	repeat := func(format string) string {
+		var lines strings.Builder
+		for n := range rows {
+			fmt.Fprintf(&lines, format, n)
+		}
+		return lines.String()
+	}
+	g := e2e.Start(t, e2e.Embedded(), `
+sensor_types: [{id: temperature, name: Temperature, metric_units: "°C"}]
+accounts:
+  - name: acme
+    credit: 1000
+    tokens: [{token: acme-all-0123456, scopes: [messaging, cellular, iot, ledger, webhook, carrier]}]
+    locations: [{id: main, name: Main, imported: true}]
+    relays:
+      geo: [`+repeat(`{id: g%[1]d, prefix: "4478%03[1]d", action: email, parameters: ["desk@example.com"]}, `)+`]
+    decoders: [{id: sent, name: Sent, type: other, codec: json, sensors: [{sensor_type_id: temperature, key: temperature}]}, `+
+		repeat(`{id: d%[1]d, name: Decoder %[1]d, type: other, codec: json}, `)+`]
+    rules: [{id: warm, name: Too warm, on: reading, when: "values.temperature > 30", actions: [{action: email, parameters: ["ops@example.com"]}]}, `+
+		repeat(`{id: r%[1]d, name: Rule %[1]d, on: reading, when: "values.temperature > 90", actions: [{action: email, parameters: ["ops@example.com"]}]}, `)+`]
+    sims: [`+repeat(`{iccid: "8944%015[1]d", current_state: active}, `)+`]
+    ledgers: [`+repeat(`{id: l%[1]d, name: Ledger %[1]d}, `)+`]
+`+repeat("  - {name: customer-%d}\n"))
+	acme := g.As("acme-all-0123456")
+	for n := range rows {
+		acme.Post(fmt.Sprintf("/webhooks/generic/device-%d?decoder_id=sent", n), `{"temperature":31}`).Mentions(t, 200, "31")
+		acme.Post("/inbound/sms/json", fmt.Sprintf(`{"id":"m%[1]d","from":"447700900123","to":"4478%03[1]d","text":"Hello"}`, n)).Mentions(t, 200, "id")
+		if n%4 == 0 { // hashing their passwords takes long
+			g.AddUser(fmt.Sprintf("user-%d", n), "viewer", "")
+		}
+	}
+	g.AwaitProcessed()
+	b := e2e.NewBrowser(t)
+	b.Open(g.URL() + "/console")
+	b.SignIn()
+	b.AwaitText("Back ends ready")
+	b.Do(chromedp.EmulateViewport(390, 844))
+	for _, view := range []string{
+		"events", "deliveries", "devices", "alarms", "rules", "decoders", "messages", "relays", "sims", "ledgers", "accounts", "users", "inventory", "audit",
+	} {
+		b.Open(g.URL() + "/console#" + view)
+		b.AwaitCondition(view+" is shown in full", `document.querySelectorAll("main tbody tr, main details").length > 10 && !document.body.innerText.includes("Loading…")`)
+		b.AwaitCondition(fmt.Sprintf("%s is at most %d pixels high", view, maxPhonePage), fmt.Sprintf("document.documentElement.scrollHeight <= %d", maxPhonePage))
+	}
+	b.ExpectNoComplaints()
+}

@@ -102,6 +102,7 @@ export const api = {
   "showLedgerToken": "GET /admin/ledger-tokens/{token_id}",
   "listSensorTypes": "GET /admin/sensor-types",
   "addSensorType": "POST /admin/sensor-types",
+  "getInventoryDrift": "GET /admin/inventory/drift",
   "getInventory": "GET /admin/inventory"
 };
 

@@ -97,6 +97,25 @@ export function cell(content, head, kind) {
   return h("td", { role: "cell", class: kind, "data-label": head }, inside.firstChild && inside);
 }
 
+// narrow reports whether the page is a phone's.
+export const narrow = () => matchMedia("(max-width: 48rem)").matches;
+
+const foldedRows = 25, // parts of a long list that a phone shows at first
+  unfolded = new Set(); // the lists of which it shows all
+
+// fold shows the first parts of a long list on a phone, and all of them on demand. wrap makes
+// the element that shows some of them.
+export function fold(label, parts, wrap) {
+  const key = location.hash + " " + label;
+  if (!narrow() || parts.length <= foldedRows || unfolded.has(key)) return wrap(parts);
+  const unfold = () => {
+    unfolded.add(key);
+    place.replaceChildren(wrap(parts));
+  };
+  const place = h("div", null, wrap(parts.slice(0, foldedRows)), button("Show all " + parts.length, unfold));
+  return place;
+}
+
 // table makes one with headers; a head that ends in # is of numbers. The roles
 // stay what they are when a phone shows rows as cards.
 export function table(label, heads, rows, empty) {
@@ -112,7 +131,7 @@ export function table(label, heads, rows, empty) {
           { role: "row" },
           cells.map((c, i) => cell(c, name(i), kind(i)))
         );
-  return frame(label, head, rows.map(line));
+  return fold(label, rows.map(line), (shown) => frame(label, head, shown));
 }
 
 // frame is a table of finished header cells and rows.

@@ -251,7 +251,7 @@ export function ask(title, text, yes) {
       "form",
       { method: "dialog" },
       h("h2", { id: "question" }, title),
-      [text].flat().map((t) => h("p", null, t)),
+      [text].flat().map((t) => (t instanceof Node ? t : h("p", null, t))),
       h(
         "p",
         { class: "bar" },

@@ -4,7 +4,7 @@
 import { accountNames } from "./accounts.js";
 import { address, go, link } from "./address.js";
 import { all, call } from "./api.js";
-import { button, cell, frame, h, reading, redraw, stamp, told, wrong } from "./dom.js";
+import { button, cell, frame, h, narrow, reading, redraw, stamp, told, wrong } from "./dom.js";
 import { filters, foremost, labels, optionTexts } from "./filters.js";
 import { field, pick, valuesOf } from "./form.js";
 import { clock } from "./format.js";
@@ -12,7 +12,8 @@ import { poll } from "./live.js";
 import { stale } from "./section.js";
 import { may, ownAccount } from "./session.js";
 
-const pageSize = 50;
+// pageSize is the number of rows of a page: fewer on a phone.
+const pageSize = () => (narrow() ? 25 : 50);
 const liveEvery = 5000; // milliseconds between two reads of the first page
 const newFor = 30_000; // how long a row that came meanwhile is marked
 const exportLimit = 10_000; // rows of a file
@@ -134,7 +135,7 @@ export function listing(o) {
     const load = async () => {
       const number = ++requested;
       try {
-        const found = await fetchPage({ ...query, cursor: params.cursor, limit: pageSize }, signal);
+        const found = await fetchPage({ ...query, cursor: params.cursor, limit: pageSize() }, signal);
         if (number < drawn || signal.aborted) return; // a later request was answered before
         drawn = number;
         since = new Date();
@@ -224,7 +225,7 @@ function headCells(state) {
   const { o, params } = state,
     current = (params.sort || "").replace(/^-/, ""),
     descends = (params.sort || "").startsWith("-");
-  const cells = o.columns.map((c) => {
+  const cells = state.columns.map((c) => {
     const attributes = { scope: "col", role: "columnheader", class: c.number ? "number" : false };
     if (!c.value) return h("th", attributes, c.head);
     const active = c.head === current;
@@ -245,6 +246,8 @@ function headCells(state) {
 function drawPage(state) {
   const { o, ctx, params, found } = state;
   const records = sorted(o, o.group ? o.group(found.data) : found.data, params.sort);
+  // A column without a value on this page gives its room to the others.
+  state.columns = o.columns.filter((c, i) => i === 0 || !c.value || records.some((x) => (c.value(x) ?? "") !== ""));
   state.picking = picks(o) && records.some((x) => o.selectable(x));
   const present = new Map(records.map((x) => [keyOf(o, x), x]));
   for (const id of ctx.chosen.keys()) {
@@ -307,7 +310,7 @@ function drawRow(state, x, boxes) {
   }
   const toggle = o.detail && button(o.name(x), () => unfold(), { class: "open", id: "open-" + id, title: id });
   const mark = fresh && h("span", { class: "state good" }, "new");
-  const cells = o.columns.map((c, i) =>
+  const cells = state.columns.map((c, i) =>
     cell(
       i === 0 ? [toggle, " ", c.cell(x), mark] : c.cell(x),
       c.head,
@@ -319,7 +322,7 @@ function drawRow(state, x, boxes) {
   if (!o.detail) return [row];
   const below = h("tr", { class: "detail", role: "row", hidden: !opened.has(id), id: "of-" + id });
   const fill = () => {
-    const span = o.columns.length + (state.picking ? 1 : 0);
+    const span = state.columns.length + (state.picking ? 1 : 0);
     below.replaceChildren(h("td", { colspan: span, role: "cell" }, o.detail(x, ctx)));
   };
   const unfold = () => {

@@ -8,6 +8,7 @@ import { ask, copyButton, during, editIn, field, overlay } from "../core/form.js
 import { plural } from "../core/format.js";
 import { section } from "../core/section.js";
 import { may, mayAdmin, ownAccount } from "../core/session.js";
+import { drift } from "./drift.js";
 import { addLocation } from "./pickers.js";
 
 // reasons say what changed a balance.
@@ -330,7 +331,7 @@ async function one(main, params, signal) {
     "": () => tokens(id, signal),
     credit: () => [credit(id, params, signal)],
     users: () => [users(id, signal)],
-    settings: () => settings(found, told())
+    settings: () => [drift(signal, found.name), ...settings(found, told())].filter(Boolean)
   };
   main.append(...(parts[tab] || parts[""])());
 }

@@ -79,9 +79,9 @@ async function groupsOf(name, signal) {
   return [...groups.values()].map((g) => ({ ...g, more: Boolean(found.meta.next) }));
 }
 
-// causes makes a part of a view with the failures of some kinds. It is empty if nothing failed;
-// none is shown in its place.
-export function causes(names, signal, none = "") {
+// causes makes a part of a view with the failures of some kinds, limit groups at first. It is
+// empty if nothing failed; none is shown in its place.
+export function causes(names, signal, { none = "", limit = 12 } = {}) {
   const note = told();
   const retry = (g) => (e) =>
     during(e.target, note, async () => {
@@ -122,12 +122,16 @@ export function causes(names, signal, none = "") {
         .flat()
         .sort((a, b) => b.records.length - a.records.length);
       if (!groups.length) return none && h("p", { class: "empty" }, none);
-      return table(
-        "Failures by cause",
-        ["Failures", "Account", "Of", "Cause", "Newest", "Action"],
-        groups.slice(0, 12).map(row),
-        ""
-      );
+      const heads = ["Failures", "Account", "Of", "Cause", "Newest", "Action"];
+      const unfold = () => {
+        limit = groups.length;
+        place.again();
+      };
+      return [
+        table("Failures by cause", heads, groups.slice(0, limit).map(row), ""),
+        groups.length > limit &&
+          h("p", { class: "bar" }, button("Show all " + groups.length + " causes", unfold, { class: "quiet" }))
+      ];
     },
     { signal, every: 15_000 }
   );

@@ -222,7 +222,8 @@ function replayForm(d, devices, params, signal) {
   );
   const selection = () => {
     const { device: identifier, ...v } = valuesOf(form);
-    return { ...v, ...(identifier ? { q: identifier } : {}), kind: "uplink", account: String(d.account) };
+    const limits = { decoder: d.id, kind: "uplink", account: String(d.account) };
+    return { ...v, ...(identifier ? { q: identifier } : {}), ...limits };
   };
   return [form, note];
 }

@@ -116,7 +116,7 @@ export const show = listing({
   empty: "No deliveries match the filters.",
   act: "replayDeliveries",
   selectable: (d) => d.state === "dead" || arrived(d),
-  head: (filter, signal) => (filter.state || filter.q || filter.relay ? "" : causes(["dead"], signal)),
+  head: (filter, signal) => (filter.state || filter.q || filter.relay ? "" : causes(["dead"], signal, { limit: 3 })),
   name: (d) => kinds[d.kind] || d.kind,
   detail: deliveryDetail,
   columns: [

@@ -9,11 +9,12 @@ import { button, code, h, long, pairs, pre, stamp, state, table, told, when } fr
 import { ask, during, editor, field, pick, valuesOf } from "../core/form.js";
 import { cut, iso, json, number } from "../core/format.js";
 import { section } from "../core/section.js";
-import { mayChange } from "../core/session.js";
+import { may, mayChange } from "../core/session.js";
 import { acknowledgeIn } from "./alarmparts.js";
 import { battery, deviceState, seen, strength, typeName } from "./deviceparts.js";
 import { decodersOf, locationsOf } from "./pickers.js";
 import { valueOf } from "./try.js";
+import { replayEvents } from "./events.js";
 
 const spans = { hour: 3600, day: 86400, week: 7 * 86400, month: 30 * 86400 };
 
@@ -369,6 +370,12 @@ export function showDevice(main, params, signal) {
       })
     ).data;
   if (tab === "events") {
+    const replay = async (e) => {
+      const d = await current();
+      const selection = { kind: "uplink", account: params.account, q: d.identifier };
+      replayEvents(e.target, { said: note, signal, again: () => {} }, selection);
+    };
+    if (may("replayEvents")) main.append(h("p", { class: "bar" }, button("Replay its frames", replay)));
     main.append(
       section(
         "Events",

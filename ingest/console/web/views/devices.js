@@ -26,6 +26,8 @@ import { addLocation, decodersOf, locationsOf } from "./pickers.js";
 
 const shownValues = 2; // of a row
 
+const isBattery = (s) => /^battery|^vbat/i.test(s.key);
+
 // values asks for the newest values of the devices of a page, one device at a time, and
 // writes them into their places.
 function values(signal) {
@@ -48,6 +50,7 @@ function values(signal) {
           d.id,
           data.sensors
             .filter((s) => s.at)
+            .sort((a, b) => isBattery(a) - isBattery(b))
             .slice(0, shownValues)
             .map(
               (s) => (s.name || s.key) + " " + (s.value === null ? s.text : number(s.value) + " " + s.metric_units)
@@ -173,7 +176,7 @@ function list(main, params, signal) {
     intro: "All devices, longest silent first. Devices not heard for 24 hours are marked.",
     adapt: (query) => ({ order: "silent", ...query }),
     load: async (query, stop) => {
-      const found = await call("listDevicesOfAccounts", { query: { ...query, limit: 100 }, signal: stop });
+      const found = await call("listDevicesOfAccounts", { query, signal: stop });
       place.replaceChildren(...[map(found.data)].filter(Boolean));
       if (found.meta.missing)
         place.prepend(h("p", { class: "note" }, "Battery and signal are missing: " + found.meta.missing));

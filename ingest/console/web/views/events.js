@@ -2,27 +2,90 @@
 
 import { account } from "../core/accounts.js";
 import { link } from "../core/address.js";
-import { call } from "../core/api.js";
+import { all, call } from "../core/api.js";
 import { button, code, h, long, pairs, pre, stamp, state, table, when } from "../core/dom.js";
-import { ask, during } from "../core/form.js";
+import { ask, during, editIn, field, pick } from "../core/form.js";
 import { cut, plural } from "../core/format.js";
 import { listing, onAll, onSelected } from "../core/list.js";
 import { may } from "../core/session.js";
 import { causes } from "./causes.js";
 
-export async function replayEvents(clicked, ctx, selection, n) {
+// tallies are numbers with their nouns, as "2 added, 1 changed".
+const tallies = (numbers) =>
+  Object.entries(numbers)
+    .filter(([, n]) => n > 0)
+    .map(([text, n]) => n + " " + text)
+    .join(", ");
+
+// replayed says what a replay has changed.
+function replayed(r) {
+  const effects = [
+    r.readings && tallies(r.readings) && "Readings: " + tallies(r.readings) + ".",
+    r.deliveries > 0 && plural(r.deliveries, "delivery", "deliveries") + " created.",
+    r.alarms > 0 && plural(r.alarms, "alarm") + " raised.",
+    r.rules && "Rules looked at the frames.",
+    r.examined < r.count && "The numbers are of the newest " + plural(r.examined, "event") + "."
+  ];
+  return [plural(r.count, "event is", "events are") + " processed again.", ...effects.filter(Boolean)].join(" ");
+}
+
+// replayEvents replays events after a question that says how many they are, what would change
+// and whether rules run, and reports what has changed.
+export async function replayEvents(clicked, ctx, selection) {
   await during(clicked, ctx.said, async () => {
-    if (n === undefined) {
-      n = (await call("replayEvents", { body: { ...selection, dry_run: true, limit: 1 }, signal: ctx.signal })).count;
-    }
+    const preview = await call("replayEvents", { body: { ...selection, dry_run: true, limit: 1 }, signal: ctx.signal });
+    const n = preview.count;
     if (n === 0) return "No event matches.";
-    const text =
-      "Each is processed again as if it had just arrived. Readings are overwritten; existing deliveries stay.";
-    if (!(await ask("Replay " + plural(n, "event") + "?", text, "Replay " + n))) return "";
-    const { count } = await call("replayEvents", { body: selection });
+    const rules =
+      preview.events && field("rules", "Run rules: they may raise alarms and send notifications", "check", false);
+    const texts = [
+      "Each is processed again as if it had just arrived. Readings are overwritten; existing deliveries stay.",
+      preview.events &&
+        (tallies(preview.readings) ? "Readings: " + tallies(preview.readings) + "." : "No reading changes."),
+      rules
+    ];
+    if (!(await ask("Replay " + plural(n, "event") + "?", texts.filter(Boolean), "Replay " + n))) return "";
+    const body = { ...selection, ...(rules && rules.querySelector("input").checked ? { rules: true } : {}) };
+    const done = await call("replayEvents", { body });
     ctx.again();
-    return plural(count, "event is", "events are") + " processed again.";
+    return replayed(done);
   });
+}
+
+// replayBy asks for what limits a replay: a decoder, a device, a relay or a reason.
+export function replayBy(ctx, presets = {}) {
+  const acct = presets.account;
+  const picked = (name, text, load) => pick(name, text, load, presets[name] || "", { blank: "Any" });
+  const named = (op, nameOf) => async () => (await all(op, { query: { account: acct } })).map((x) => [x.id, nameOf(x)]);
+  editIn(
+    "Replay events",
+    {
+      go: "Continue",
+      intro: "Choose what limits the replay. The next step says how many events there are.",
+      free: true,
+      fields: [
+        picked(
+          "decoder",
+          "Decoder",
+          named("listDecodersOfAccounts", (d) => d.name || d.id)
+        ),
+        field("device", "Device (identifier)", "text", presets.device),
+        picked(
+          "relay",
+          "Relay",
+          named("listRelaysOfAccounts", (r) => r.number + " (" + r.id + ")")
+        ),
+        field("reason", "Reason (a part of it)", "text", presets.reason),
+        field("state", "State", ["", "quarantined", "unrouted", "done"], presets.state),
+        field("from", "From (UTC)", "time", presets.from)
+      ],
+      save: async (v) => {
+        if (!Object.keys(v).length) throw new Error("Choose at least one limit.");
+        return { ...v, ...(acct ? { account: acct } : {}) };
+      }
+    },
+    (selection) => replayEvents(document.getElementById("replay-by"), ctx, selection)
+  );
 }
 
 // foretell shows what a replay would change, without changing it.
@@ -104,7 +167,7 @@ export function eventDetail(e, ctx) {
     h(
       "p",
       { class: "bar" },
-      mayReplay && button("Replay this event", (x) => replayEvents(x.target, ctx, selection, 1)),
+      mayReplay && button("Replay this event", (x) => replayEvents(x.target, ctx, selection)),
       mayReplay && button("Preview a replay", (x) => foretell(x.target, ctx, selection)),
       ctx && link("trace", { id: e.id }, "Timeline")
     )
@@ -121,7 +184,7 @@ export const show = listing({
   selectable: () => true,
   name: eventTitle,
   detail: eventDetail,
-  head: (filter, signal) => (filter.state || filter.q ? "" : causes(["quarantined", "unrouted"], signal)),
+  head: (filter, signal) => (filter.state || filter.q ? "" : causes(["quarantined", "unrouted"], signal, { limit: 3 })),
   columns: [
     { head: "Event", cell: () => "", value: (e) => e.id },
     { head: "Received", cell: (e) => when(e.received_at), value: (e) => e.received_at },
@@ -138,10 +201,10 @@ export const show = listing({
     }
   ],
   actions: (ctx) => [
-    onSelected(ctx, "replayEvents", "Replay selected", (b) =>
-      replayEvents(b, ctx, { ids: [...ctx.chosen.keys()] }, ctx.chosen.size)
-    ),
+    onSelected(ctx, "replayEvents", "Replay selected", (b) => replayEvents(b, ctx, { ids: [...ctx.chosen.keys()] })),
     onAll(ctx, "replayEvents", "Replay all that match", (b) => replayEvents(b, ctx, ctx.filter)),
-    onAll(ctx, "replayEvents", "Preview", (b) => foretell(b, ctx, ctx.filter))
+    onAll(ctx, "replayEvents", "Preview", (b) => foretell(b, ctx, ctx.filter)),
+    may("replayEvents") &&
+      button("Replay by cause…", () => replayBy(ctx, { account: ctx.filter.account }), { id: "replay-by" })
   ]
 });

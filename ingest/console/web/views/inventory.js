@@ -2,8 +2,9 @@
 
 import { link } from "../core/address.js";
 import { call } from "../core/api.js";
-import { code, h, pre, table, wrong } from "../core/dom.js";
+import { code, fold, h, pre, table, wrong } from "../core/dom.js";
 import { json, plural } from "../core/format.js";
+import { drift } from "./drift.js";
 
 const rowLimit = 200;
 
@@ -93,8 +94,9 @@ export async function show(main, params, signal) {
       "Read only. Change it with ",
       code("penstock apply"),
       "; a document with an error is rejected completely. ",
-      "Values changed in the console or over the API differ from those declared."
+      "Below, values that the console or the API has changed stand beside those declared."
     ),
+    drift(signal),
     body
   );
   try {
@@ -103,7 +105,7 @@ export async function show(main, params, signal) {
     const types = (found.sensor_types || []).map((s) => [s.id, s.name, s.metric_units, s.imperial_units]);
     body.replaceChildren(
       h("h2", null, "Accounts"),
-      ...declared.map(accountSheet),
+      fold("Accounts", declared.map(accountSheet), (shown) => h("div", null, shown)),
       ...(declared.length
         ? []
         : [

@@ -222,7 +222,7 @@ export function show(main, params, signal) {
     part("", 5000, async () => strip((await call("getStatus", { signal })).data)),
     part("", 30_000, async () => h("div", { class: "tiles" }, (await figures(signal)).map(tile))),
     h("h2", null, "Failures"),
-    causes(["dead", "quarantined", "unrouted", "failed"], signal, "No failures."),
+    causes(["dead", "quarantined", "unrouted", "failed"], signal, { none: "No failures." }),
     paused,
     part("Traffic", 15_000, async () =>
       drawTraffic(range, (await call("getTraffic", { query: { range }, signal })).data, drawn)

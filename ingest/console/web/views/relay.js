@@ -8,6 +8,7 @@ import { ask, during, editIn, editor, field, linesOf, pick, valuesOf } from "../
 import { section } from "../core/section.js";
 import { may, mayChange, ownAccount } from "../core/session.js";
 import { explained } from "./explain.js";
+import { replayEvents } from "./events.js";
 
 const takes = { geo: "prefix", vmn: "number" };
 const wants = { urls: "URLs, one a line", addresses: "Mail addresses, one a line", labels: "Labels, one a line" };
@@ -278,6 +279,13 @@ export function showRelay(main, params, signal) {
         go("relays", {});
       });
   };
+  const replayNote = told();
+  const replay = (e) =>
+    replayEvents(
+      e.target,
+      { said: replayNote, signal, again: () => {} },
+      { kind: "sms", state: "unrouted", account: params.account, relay: params.id }
+    );
   main.append(
     h("p", { class: "back" }, link("relays", {}, "← Relays")),
     h("h1", null, "Relay " + params.id),
@@ -291,6 +299,12 @@ export function showRelay(main, params, signal) {
           sheet,
           mayChange() && [h("h2", null, "Change it"), change(r, again)],
           may("explainRelay") && trial(r, signal),
+          may("replayEvents") && [
+            h("h2", null, "Replay"),
+            h("p", { class: "hint" }, "Messages that arrived without a relay and that this one takes now."),
+            h("p", { class: "bar" }, button("Replay unrouted messages", replay)),
+            replayNote
+          ],
           may("deleteNumberRelay") && [
             h("h2", null, "Delete"),
             h("p", { class: "bar" }, button("Delete relay", remove, { class: "danger" })),

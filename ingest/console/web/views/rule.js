@@ -26,8 +26,8 @@ const triggers = [
 ];
 const actionNames = [
   ["email", "Send an e-mail"],
-  ["http_post", "HTTP POST"],
-  ["http_get", "HTTP GET"],
+  ["http_post", "HTTP request, fields in its body"],
+  ["http_get", "HTTP request, fields in its URL"],
   ["sms", "Send an SMS"]
 ];
 const targets = {

@@ -1,0 +1,49 @@
+// Drift: what differs from the inventory documents, because the console or the API changed it.
+
+import { call } from "../core/api.js";
+import { code, h, state, table, when } from "../core/dom.js";
+import { cut } from "../core/format.js";
+import { section } from "../core/section.js";
+import { may } from "../core/session.js";
+
+// text writes a value of a document.
+const text = (value) =>
+  value === null ? "nothing" : code(cut(typeof value === "object" ? JSON.stringify(value) : String(value), 120));
+
+const row = (d, single) => [
+  ...(single ? [] : [d.account]),
+  code(d.path),
+  d.deleted ? state("changed", "deleted") : text(d.declared),
+  d.deleted ? "" : text(d.present),
+  [d.changed_at && when(d.changed_at), d.changed_by && " by " + d.changed_by],
+  d.reset && code("--reset " + d.reset)
+];
+
+// drift shows the fields that differ from their documents, of one account or all; nothing if
+// the reader may not see them.
+export function drift(signal, account) {
+  if (!may("getInventoryDrift")) return "";
+  return section(
+    "Changed since it was declared",
+    async () => {
+      const found = await call("getInventoryDrift", { signal }),
+        rows = found.data.filter((d) => !account || d.account === account),
+        missing = found.missing.filter((m) => !account || m.startsWith("account " + account + ":"));
+      const heads = ["Field", "Declared", "Now", "Changed", "Taken back by"];
+      return [
+        table(
+          "Drift",
+          account ? heads : ["Account", ...heads],
+          rows.map((d) => row(d, account)),
+          "Everything is as it was declared."
+        ),
+        missing.length > 0 && [
+          h("h3", null, "Missing"),
+          h("p", { class: "hint" }, "Declared, but gone. The next apply creates them again."),
+          h("ul", null, missing.map((m) => h("li", null, m)))
+        ]
+      ];
+    },
+    { signal, hint: "An apply keeps these values unless it resets them." }
+  );
+}
