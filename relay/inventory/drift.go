@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +11,9 @@ import (
 	document "github.com/penstock/penstock/config/inventory"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/audit"
+	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/rule"
 )
 
 const (
@@ -105,4 +109,198 @@ func (a *accountApply) keep(ctx context.Context, d document.Drift, target string
 	}
 	a.done.Drift, a.done.Kept = append(a.done.Drift, d), append(a.done.Kept, d.String())
 	return nil
+}
+
+// decoder saves a decoder that is new or was not changed over REST since the last inventory.
+// Keys that the document maps anew are added in any case; one that REST has deleted or given
+// another type since stays as REST left it.
+func (a *accountApply) decoder(ctx context.Context, want document.Decoder) error {
+	target := decoderOf(want)
+	label := a.path + "decoder " + want.ID
+	stored, err := a.Devices.Decoder(ctx, a.id, want.ID)
+	if relay.KindOf(err) == relay.KindNotFound {
+		return a.put(label, false, false, func() error { return a.Devices.CreateDecoder(ctx, a.id, target) })
+	}
+	if err != nil {
+		return err
+	}
+	var oldDecoder iot.Decoder
+	declared := find(a.oldAccount.Decoders, func(d document.Decoder) bool { return d.ID == want.ID })
+	if declared != nil {
+		oldDecoder = decoderOf(*declared)
+	}
+	oldSensors := oldDecoder.Sensors
+	change := func(stored *iot.Decoder) error {
+		sensors := joined(stored.Sensors, target.Sensors, oldSensors)
+		bare := *stored // beside its sensors
+		bare.Sensors, oldDecoder.Sensors = nil, nil
+		if declared != nil && reflect.DeepEqual(bare, oldDecoder) {
+			*stored = target
+		}
+		stored.Sensors = sensors
+		return nil
+	}
+	nextDecoder := stored
+	if err := change(&nextDecoder); err != nil {
+		return err
+	}
+	if err := a.keepDecoder(ctx, nextDecoder, target); err != nil {
+		return err
+	}
+	return a.put(label, true, reflect.DeepEqual(nextDecoder, stored), func() error {
+		_, err := a.Devices.ChangeDecoder(ctx, a.id, want.ID, change)
+		return err
+	})
+}
+
+// keepDecoder notes the fields of a decoder that stay as REST has set them, and the keys
+// that stay deleted or mapped to another type.
+func (a *accountApply) keepDecoder(ctx context.Context, nextDecoder, target iot.Decoder) error {
+	var fields []document.Drift
+	path := "decoders." + target.ID
+	for _, m := range target.Sensors {
+		if slices.Contains(nextDecoder.Sensors, m) {
+			continue
+		}
+		d := document.Drift{Path: path + ".sensors." + m.Key, Declared: m.SensorTypeID}
+		if have := find(nextDecoder.Sensors, func(have iot.Mapping) bool { return have.Key == m.Key }); have != nil {
+			d.Present = have.SensorTypeID
+		}
+		fields = append(fields, d)
+	}
+	nextDecoder.Sensors, target.Sensors = nil, nil
+	fields = append(fields, differing(path, declaredDecoder(nextDecoder), declaredDecoder(target))...)
+	for _, d := range fields {
+		d.OverAPI = true
+		if err := a.keep(ctx, d, target.ID, "Decoder"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rule saves a rule that is new or was not changed over REST since the last inventory, unless
+// rules are reset. One that REST deleted stays deleted while the document has the same values
+// for it.
+func (a *accountApply) rule(ctx context.Context, want document.Rule) error {
+	target, err := ruleOf(want)
+	if err != nil {
+		return err
+	}
+	var declared *rule.Rule // by the last inventory
+	if oldRule := find(a.oldAccount.Rules, func(d document.Rule) bool { return d.ID == want.ID }); oldRule != nil && !a.resets("rules") {
+		r, err := ruleOf(*oldRule)
+		if err != nil {
+			return err
+		}
+		declared = &r
+	}
+	keep := func(stored *rule.Rule) bool {
+		switch {
+		case stored == nil:
+			return declared != nil && sameRule(*declared, target)
+		case sameRule(*stored, target):
+			return true
+		}
+		return declared != nil && !sameRule(*stored, *declared)
+	}
+	var stored *rule.Rule
+	r, err := a.Rules.Rule(ctx, a.id, want.ID)
+	a.didRead("rule " + want.ID)
+	if err == nil {
+		stored = &r
+	} else if relay.KindOf(err) != relay.KindNotFound {
+		return a.keepUnopened(a.path+"rules."+want.ID, err)
+	}
+	if keep(stored) {
+		return a.keepRule(ctx, stored, target)
+	}
+	return a.put(a.path+"rule "+want.ID, stored != nil, false, func() error { return a.Rules.Declare(ctx, a.id, target, keep) })
+}
+
+// keepRule notes the fields of a rule that stay as REST has set them; stored is nil for a
+// rule that stays deleted.
+func (a *accountApply) keepRule(ctx context.Context, stored *rule.Rule, target rule.Rule) error {
+	path := "rules." + target.ID
+	if stored == nil {
+		return a.keep(ctx, document.Drift{Path: path, Deleted: true, Reset: "rules"}, target.ID, "Rule")
+	}
+	have, err := declaredRule(*stored)
+	if err != nil {
+		return err
+	}
+	declared, err := declaredRule(target)
+	if err != nil {
+		return err
+	}
+	for _, d := range differing(path, have, declared) {
+		d.OverAPI, d.ChangedAt, d.Reset = true, stored.UpdatedAt, "rules"
+		if err := a.keep(ctx, d, target.ID, "Rule"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// relay saves a relay. REST may change its action and its filter: an existing relay
+// keeps them, unless relays are reset.
+func (a *accountApply) relay(ctx context.Context, want inbound.Relay) error {
+	merge := func(stored inbound.Relay) inbound.Relay {
+		merged := want
+		if !a.resets("relays") {
+			merged.Action, merged.Filter, merged.ChangedAt = stored.Action, stored.Filter, stored.ChangedAt
+		}
+		merged.UpdatedAt = stored.UpdatedAt
+		if !reflect.DeepEqual(merged, stored) {
+			merged.UpdatedAt = a.Now().UTC()
+		}
+		return merged
+	}
+	stored, err := a.Relays.Get(ctx, want.Account, want.Kind, want.ID)
+	a.didRead("relay " + want.ID)
+	if err != nil && relay.KindOf(err) != relay.KindNotFound {
+		return a.keepUnopened(a.path+"relays."+want.ID, err)
+	}
+	exists := err == nil
+	if exists && !a.resets("relays") {
+		if err := a.keepRelay(ctx, stored, want); err != nil {
+			return err
+		}
+	}
+	if exists && reflect.DeepEqual(merge(stored), stored) {
+		return nil
+	}
+	want.UpdatedAt = a.Now().UTC()
+	return a.put(a.path+want.String(), exists, false, func() error { return a.Relays.Declare(ctx, want, merge) })
+}
+
+// keepRelay notes the fields of a relay that stay as they are stored.
+func (a *accountApply) keepRelay(ctx context.Context, stored, want inbound.Relay) error {
+	fields := func(r inbound.Relay) document.NumberRelay {
+		return document.NumberRelay{Action: r.Action.Name, Parameters: slices.Concat(r.Action.Parameters), Filter: r.Filter}
+	}
+	for _, d := range differing("relays."+want.ID, fields(stored), fields(want)) {
+		d.ChangedAt, d.Reset = stored.ChangedAt, "relays"
+		if err := a.keep(ctx, d, want.ID, "Relay"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// joined maps the keys of a and of b, whose types win, except that what was
+// declared before stands as a has it.
+func joined(a, b, oldMappings []iot.Mapping) []iot.Mapping {
+	mappings := slices.Clone(a)
+	for _, m := range b {
+		if slices.Contains(oldMappings, m) {
+			continue
+		}
+		if have := find(mappings, func(have iot.Mapping) bool { return have.Key == m.Key }); have != nil {
+			*have = m
+		} else {
+			mappings = append(mappings, m)
+		}
+	}
+	return mappings
 }

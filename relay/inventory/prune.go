@@ -195,7 +195,13 @@ func (a *apply) pruneAccount(ctx context.Context, lost document.Account, undecla
 func (a *apply) pruneLedger(ctx context.Context, acct relay.AccountID, path, id string) error {
 	remove := func() error { return a.Ledgers.Delete(ctx, acct, id) }
 	if a.mode.DryRun {
-		remove = func() error { return a.unwritten(ctx, acct, id) }
+		remove = func() error {
+			log, err := a.Ledgers.Log(ctx, acct, id)
+			if err == nil && log.Entries > 0 {
+				err = relay.Errorf(relay.KindConflict, "ledger %s: it has a history", id) // as its deletion does
+			}
+			return err
+		}
 	}
 	err := remove()
 	if relay.KindOf(err) == relay.KindConflict {
@@ -203,15 +209,6 @@ func (a *apply) pruneLedger(ctx context.Context, acct relay.AccountID, path, id 
 		return nil
 	}
 	return a.removed(path+"ledger "+id, err)
-}
-
-// unwritten returns relay.KindConflict if a ledger has a history, as its deletion does.
-func (a *apply) unwritten(ctx context.Context, acct relay.AccountID, id string) error {
-	log, err := a.Ledgers.Log(ctx, acct, id)
-	if err == nil && log.Entries > 0 {
-		err = relay.Errorf(relay.KindConflict, "ledger %s: it has a history", id)
-	}
-	return err
 }
 
 // removed notes what is gone; what was gone already is fine.

@@ -1,7 +1,6 @@
 package inventory
 
 import (
-	"cmp"
 	"reflect"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/iot"
-	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/rule"
 	"github.com/penstock/penstock/relay/sim"
@@ -77,17 +75,6 @@ func tokensOf(id relay.AccountID, a document.Account) []account.Token {
 	return tokens
 }
 
-// withSecrets gives tokens whose secret the document omits the one they had.
-func withSecrets(tokens, oldTokens []account.Token) []account.Token {
-	for i := range tokens {
-		t := &tokens[i]
-		if oldToken := find(oldTokens, func(b account.Token) bool { return b.Hash == t.Hash }); oldToken != nil {
-			t.Secret = cmp.Or(t.Secret, oldToken.Secret)
-		}
-	}
-	return tokens
-}
-
 func decoderOf(d document.Decoder) iot.Decoder {
 	decoder := iot.Decoder{
 		ID: d.ID, Name: d.Name, Description: d.Description, Type: iot.DeviceType(d.Type),
@@ -130,12 +117,4 @@ func CheckRule(d document.Rule) map[string][]string {
 // sameRule reports whether two rules say the same, whenever they were saved.
 func sameRule(a, b rule.Rule) bool {
 	return reflect.DeepEqual(rule.DocumentOf(a), rule.DocumentOf(b))
-}
-
-// ledgerOf is a ledger as it is declared; one that is there keeps its hash.
-func ledgerOf(l document.Ledger) ledger.Ledger {
-	return ledger.Ledger{
-		ID: l.ID, Name: l.Name, Description: l.Description, Hash: ledger.NewHash(), Claims: l.Claims,
-		Expiry: time.Duration(l.Expiry), PrivateKeyRequired: l.PrivateKeyRequired, Metadata: l.Metadata, Certificates: l.Certificates,
-	}
 }

@@ -117,7 +117,13 @@ func (s *Service) parse(ctx context.Context, data []byte, st *standing, m docume
 			return st.set, err
 		},
 		CheckURL: s.CheckURL, CheckSource: s.CheckSource, AllowHTTPCallback: s.AllowHTTPCallback, Prune: m.Prune,
-		HasDecoder: func(a document.Account, id string) (bool, error) { return s.hasDecoder(ctx, a.Name, id) },
+		HasDecoder: func(a document.Account, id string) (bool, error) {
+			acct, err := s.Accounts.AccountByName(ctx, a.Name)
+			if err == nil {
+				_, err = s.Devices.Decoder(ctx, acct.ID, id)
+			}
+			return err == nil, ignoreMissing(err)
+		},
 	}
 	if m.Trusted {
 		o.CheckURL = nil
@@ -135,15 +141,6 @@ func Parse(data []byte, o document.Options) (*document.Document, error) {
 	return d, checkActions(d)
 }
 
-// hasDecoder reports whether the account of a name has a decoder.
-func (s *Service) hasDecoder(ctx context.Context, name, id string) (bool, error) {
-	acct, err := s.Accounts.AccountByName(ctx, name)
-	if err == nil {
-		_, err = s.Devices.Decoder(ctx, acct.ID, id)
-	}
-	return err == nil, ignoreMissing(err)
-}
-
 // checkActions refuses the actions that REST refuses, too.
 func checkActions(d *document.Document) error {
 	var mistakes document.Mistakes
@@ -154,7 +151,11 @@ func checkActions(d *document.Document) error {
 				if r.Kind == inbound.VirtualNumber {
 					kind, n = "vmn", j-len(a.Relays.Geo)
 				}
-				mistakes.Add(fmt.Sprintf("accounts[%d].relays.%s[%d].action", i, kind, n), "%s", problemOf(err))
+				text := err.Error()
+				for _, problems := range relay.FieldsOf(err) {
+					text = problems[0]
+				}
+				mistakes.Add(fmt.Sprintf("accounts[%d].relays.%s[%d].action", i, kind, n), "%s", text)
 			}
 		}
 	}
@@ -178,12 +179,4 @@ func (s *Service) Declared(ctx context.Context) (document.Document, error) {
 func (s *Service) Empty(ctx context.Context) (bool, error) {
 	b, err := s.Store.Merged(ctx)
 	return b == nil, err
-}
-
-// problemOf is the text of the first field of an error about fields.
-func problemOf(err error) string {
-	for _, problems := range relay.FieldsOf(err) {
-		return problems[0]
-	}
-	return err.Error()
 }

@@ -113,7 +113,9 @@ func (s *Service) revoke(ctx context.Context, t account.Token) error {
 		return err
 	}
 	return s.redeclare(ctx, func(a *document.Account) error {
-		if !withoutToken(a, t.Hash) || a.SOAP == nil {
+		declared := len(a.Tokens)
+		a.Tokens = slices.DeleteFunc(a.Tokens, func(d document.Token) bool { return d.Hash() == t.Hash })
+		if len(a.Tokens) == declared || a.SOAP == nil {
 			return nil
 		}
 		same, err := account.VerifyPassword(a.SOAP.Password, t.Hash)
@@ -123,13 +125,6 @@ func (s *Service) revoke(ctx context.Context, t account.Token) error {
 		}
 		return err
 	})
-}
-
-// withoutToken removes a token from an account and reports whether it declared it.
-func withoutToken(a *document.Account, hash string) bool {
-	declared := len(a.Tokens)
-	a.Tokens = slices.DeleteFunc(a.Tokens, func(t document.Token) bool { return t.Hash() == hash })
-	return len(a.Tokens) < declared
 }
 
 // redeclare changes each account of every document as it is kept.

@@ -39,8 +39,13 @@ func (b backupCommand) Run(w client.Environment) error {
 	if err != nil {
 		return err
 	}
-	if err := emptyDir(b.Dir); err != nil {
+	if err := os.MkdirAll(b.Dir, 0o700); err != nil {
 		return err
+	}
+	if entries, err := os.ReadDir(b.Dir); err != nil {
+		return err
+	} else if len(entries) > 0 {
+		return fmt.Errorf("backup: %s is not empty: name a directory that is missing or empty", b.Dir)
 	}
 	if err := checkDatabases(cfg); err != nil {
 		return fmt.Errorf("backup: %w", err)
@@ -57,17 +62,13 @@ func (b backupCommand) Run(w client.Environment) error {
 	if err := copyFile(filepath.Join(cfg.DataDir, nodeFile), filepath.Join(b.Dir, nodeFile)); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	_, err = fmt.Fprintf(w.Stdout, "backed up %s to %s, without the journal, keys and tokens\n%s%s", cfg.DataDir, b.Dir, keyAdvice(cfg), otherBackups(cfg))
-	return err
-}
-
-// keyAdvice names the master key, which a backup does not include.
-func keyAdvice(cfg config.Config) string {
-	place := masterKeyPath(cfg)
+	key := masterKeyPath(cfg)
 	if len(cfg.Ledger.MasterKeys()) > 0 {
-		place = "ledger.master_key (PENSTOCK_LEDGER_MASTER_KEY)"
+		key = "ledger.master_key (PENSTOCK_LEDGER_MASTER_KEY)"
 	}
-	return "the records cannot be read without the master key: copy " + place + " separately, to a place where the backup is not\n"
+	_, err = fmt.Fprintf(w.Stdout, "backed up %s to %s, without the journal, keys and tokens\n"+
+		"the records cannot be read without the master key: copy %s separately, to a place where the backup is not\n%s", cfg.DataDir, b.Dir, key, otherBackups(cfg))
+	return err
 }
 
 // checkMasterKey returns an error that names the master key which sealed the records of a
@@ -108,17 +109,6 @@ func otherBackups(cfg config.Config) string {
 		builder.WriteString("the readings are in InfluxDB: back them up with influxd backup -portable, or influx backup\n")
 	}
 	return builder.String()
-}
-
-func emptyDir(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	entries, err := os.ReadDir(dir)
-	if err == nil && len(entries) > 0 {
-		return fmt.Errorf("backup: %s is not empty: name a directory that is missing or empty", dir)
-	}
-	return err
 }
 
 // copyDatabase makes a consistent copy of a SQLite database, also while others

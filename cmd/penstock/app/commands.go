@@ -9,11 +9,14 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/penstock/penstock/cmd/penstock/client"
+	document "github.com/penstock/penstock/config/inventory"
 	"github.com/penstock/penstock/delivery/codec"
 )
 
@@ -116,9 +119,36 @@ func Run(args []string, w client.Environment) int {
 // usageError means that the command line is wrong.
 type usageError struct{ error }
 
-func usageErrorf(format string, args ...any) error {
-	return usageError{fmt.Errorf(format, args...)}
-}
-
 // errReported fails a command that has already printed its error.
 var errReported = errors.New("told")
+
+type versionCommand struct{}
+
+// Run prints the version, the commit and the Go it was built with.
+func (versionCommand) Run(w client.Environment) error {
+	_, err := fmt.Fprintln(w.Stdout, versionText(w.Version))
+	return err
+}
+
+func versionText(version string) string {
+	commit := "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				commit = s.Value
+			}
+		}
+	}
+	return fmt.Sprintf("penstock %s (commit %s, %s)", version, commit, runtime.Version())
+}
+
+type schemaCommand struct{}
+
+// Run prints the JSON Schema of inventories, for editors.
+func (schemaCommand) Run(w client.Environment) error {
+	text, err := document.Schema()
+	if err == nil {
+		_, err = w.Stdout.Write(text)
+	}
+	return err
+}

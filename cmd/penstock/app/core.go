@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"github.com/penstock/penstock/delivery"
@@ -14,9 +15,11 @@ import (
 	"github.com/penstock/penstock/delivery/worker"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/rule"
 	"github.com/penstock/penstock/relay/sip"
+	"github.com/penstock/penstock/relay/usage"
 )
 
 // core has the services that process traffic, without the surfaces that accept it.
@@ -64,7 +67,13 @@ func (d *Gateway) openCore(ctx context.Context, stores backends) (c core, err er
 		return c, err
 	}
 	d.queue, d.sender = senders.queue, senders.worker.WithMessages(sends.messages, sends.submit.Simulated)
-	d.jobs, d.work = run.jobs, jobs.Work{Runners: runnersOf(run.ledgers.Service, run.sims, run.calls), OnEnd: run.sims.actions.Ending}
+	runners := run.ledgers.Runners()
+	maps.Copy(runners, run.sims.actions.Runners(run.sims.meter))
+	runners[sip.Kind] = job.RunnerFunc(func(ctx context.Context, j job.Job) (any, error) { return run.calls.Run(ctx, j) })
+	runners[usage.CDRKind] = job.RunnerFunc(func(ctx context.Context, j job.Job) (any, error) { return run.sims.usage.RunCDR(ctx, j) })
+	runners[usage.ReportKind] = job.RunnerFunc(func(ctx context.Context, j job.Job) (any, error) { return run.sims.usage.RunReport(ctx, j) })
+	runners[usage.BlockKind] = job.RunnerFunc(func(ctx context.Context, j job.Job) (any, error) { return run.sims.meter.RunBlock(ctx, j) })
+	d.jobs, d.work = run.jobs, jobs.Work{Runners: runners, OnEnd: run.sims.actions.Ending}
 	d.intakes, d.devices, d.membership = proc.intakes, proc.devices, members
 	d.submit, d.carriers = sends.submit, sends.carriers
 	return core{services: run, stores: stores, senders: senders, proc: proc, rules: proc.rules, membership: members, sending: sends}, nil
@@ -84,7 +93,9 @@ func (d *Gateway) openServices(ctx context.Context, stores backends, senders out
 	if err != nil {
 		return s, err
 	}
-	files := d.openArchive(stores.records)
+	records := stores.records
+	files := archive.New(records.Files, records.Calls, archive.Options{})
+	d.onClose(files.Close)
 	ledgers, err := d.openLedgers(ctx, stores.records, senders.events, run)
 	if err != nil {
 		return s, err
@@ -93,7 +104,7 @@ func (d *Gateway) openServices(ctx context.Context, stores backends, senders out
 	if err != nil {
 		return s, err
 	}
-	calls, err := d.newSIP(stores.records, files, senders.mails, run)
+	calls, err := sip.New(sip.Deps{Jobs: records.Jobs, Submit: run, Archives: files, Mails: senders.mails}, sip.Options{PublicURL: d.cfg.PublicURL})
 	if err != nil {
 		return s, err
 	}
@@ -120,7 +131,15 @@ func (d *Gateway) openOutbound(stores backends) (senders outbound, err error) {
 	if senders.operator, err = d.openOperator(); err != nil {
 		return senders, err
 	}
-	sims, err := operator.New(senders.operator, servedBy(stores.records))
+	// A delivery goes to its SIM while the relay that routed it still names the SIM.
+	serves := func(ctx context.Context, delivery outbox.Delivery) (bool, error) {
+		r, err := stores.records.Inbound.Get(ctx, delivery.Account, inbound.Geographic, delivery.Relay)
+		if relay.KindOf(err) == relay.KindNotFound {
+			return false, nil
+		}
+		return r.Action.Name == inbound.MVNO && r.ICCID == delivery.SIM.ICCID, err
+	}
+	sims, err := operator.New(senders.operator, serves)
 	if err != nil {
 		return senders, err
 	}
@@ -157,17 +176,5 @@ func (d *Gateway) openOutbound(stores backends) (senders outbound, err error) {
 func (d *Gateway) observeDelivery(delivery outbox.Delivery, o outbox.Outcome) {
 	if o.State == outbox.Delivered || o.State == outbox.Simulated {
 		d.timings.Delivered(string(delivery.Kind), time.Since(delivery.CreatedAt))
-	}
-}
-
-// servedBy reports whether the relay that routed a delivery still exists and still
-// delivers to the same SIM.
-func servedBy(records *recordStores) operator.Serves {
-	return func(ctx context.Context, delivery outbox.Delivery) (bool, error) {
-		r, err := records.Inbound.Get(ctx, delivery.Account, inbound.Geographic, delivery.Relay)
-		if relay.KindOf(err) == relay.KindNotFound {
-			return false, nil
-		}
-		return r.Action.Name == inbound.MVNO && r.ICCID == delivery.SIM.ICCID, err
 	}
 }

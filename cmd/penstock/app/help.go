@@ -3,6 +3,7 @@ package app
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -19,22 +20,13 @@ type helpCommand struct {
 func (h helpCommand) Run(k *kong.Kong) error {
 	node := k.Model.Node
 	for _, word := range h.Command {
-		child := childOf(node, word)
-		if child == nil {
-			return usageErrorf("there is no command %q: penstock help lists all", strings.Join(h.Command, " "))
+		i := slices.IndexFunc(node.Children, func(child *kong.Node) bool { return child.Name == word })
+		if i < 0 {
+			return usageError{fmt.Errorf("there is no command %q: penstock help lists all", strings.Join(h.Command, " "))}
 		}
-		node = child
+		node = node.Children[i]
 	}
 	_, _ = k.Parse(append(h.Command, "--help")) // prints it, and ends the program with 0
-	return nil
-}
-
-func childOf(n *kong.Node, name string) *kong.Node {
-	for _, child := range n.Children {
-		if child.Name == name {
-			return child
-		}
-	}
 	return nil
 }
 

@@ -66,26 +66,21 @@ func (d *Gateway) watchSizes() func() map[string]int64 {
 	lastPointer.Store(new(map[string]int64))
 	d.onStart(func(ctx context.Context) {
 		for wait := 10 * time.Second; relay.Sleep(ctx, wait); wait = time.Hour {
-			if now, err := d.sizes(ctx); err != nil {
-				d.log.Warn("cannot read the size of the records", "error", err)
-			} else {
-				lastPointer.Store(&now)
+			sizes, err := d.records.DB.Sizes(ctx)
+			if err == nil && d.cfg.Influx.URL == "" {
+				var file os.FileInfo
+				if file, err = os.Stat(filepath.Join(d.cfg.DataDir, readingsDir, readings.File)); err == nil {
+					sizes["readings"] = file.Size()
+				}
 			}
+			if err != nil {
+				d.log.Warn("cannot read the size of the records", "error", err)
+				continue
+			}
+			lastPointer.Store(&sizes)
 		}
 	})
 	return func() map[string]int64 { return *lastPointer.Load() }
-}
-
-func (d *Gateway) sizes(ctx context.Context) (map[string]int64, error) {
-	result, err := d.records.DB.Sizes(ctx)
-	if err != nil || d.cfg.Influx.URL != "" {
-		return result, err
-	}
-	file, err := os.Stat(filepath.Join(d.cfg.DataDir, readingsDir, readings.File))
-	if err == nil {
-		result["readings"] = file.Size()
-	}
-	return result, err
 }
 
 // expireEvery is the interval at which readings that sensors no longer keep are deleted. A

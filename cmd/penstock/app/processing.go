@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders/catalog"
+	pdu "github.com/penstock/penstock/decoders/smpp"
 	"github.com/penstock/penstock/ingest/carrier"
 	"github.com/penstock/penstock/ingest/cdr"
 	"github.com/penstock/penstock/ingest/intake"
@@ -59,7 +60,11 @@ func (d *Gateway) openProcessing(stores backends, senders outbound, receipts *me
 	d.whileOpen(p.devices.Run)
 	p.frames = uplink.NewProcessor(p.devices, d.log)
 	p.messages = carrier.NewProcessor(p.inbound)
-	p.messages.Add(carrier.SMPP, carrier.NewSMPP(alphabets(d.cfg.Carriers)))
+	alphabets := make(map[string]pdu.Alphabet, len(d.cfg.Carriers)) // the default of each SMSC
+	for _, c := range d.cfg.Carriers {
+		alphabets[c.Name] = pdu.Alphabet(c.Alphabet)
+	}
+	p.messages.Add(carrier.SMPP, carrier.NewSMPP(alphabets))
 	p.intakes = make(map[event.Kind]*intake.Intake)
 	var errs [4]error
 	p.intakes[event.Uplink], errs[0] = openIntake(d, event.Uplink, p.frames, stores.records.statuses(d.node))

@@ -137,17 +137,29 @@ func (d *router) complete(r *submit.Route, c config.Carrier) error {
 		}
 		return nil
 	case config.Simulator:
-		r.Connections, r.Idempotent = []submit.Connection{{Carrier: simulator.New(d.reportSimulated), Window: c.Window}}, true
+		// The reports go to the journal of receipts.
+		report := func(ctx context.Context, ref, state string) (func(context.Context) error, error) {
+			entry := carrier.SimulatedReceipt(ref, state)
+			staged, err := d.receiptIntake.Stage(ctx, &entry)
+			return func(ctx context.Context) error { _, err := staged.Wait(ctx); return err }, err
+		}
+		r.Connections, r.Idempotent = []submit.Connection{{Carrier: simulator.New(report), Window: c.Window}}, true
 		d.check(admin.Backend{Name: "carrier simulator", Note: "simulated", Check: always})
 		d.log.Info("back end", "name", "carrier simulator", "kind", "simulated")
 		return nil
 	}
 	r.InTurn = true
-	client, err := httpout.New(httpout.Options{Allow: everywhere(), Timeout: c.AnswerTimeout, OneShot: c.Type == config.Kannel})
+	// The configuration names carriers, so that requests to all addresses are permitted.
+	everywhere := []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
+	client, err := httpout.New(httpout.Options{Allow: everywhere, Timeout: c.AnswerTimeout, OneShot: c.Type == config.Kannel})
 	if err != nil {
 		return err
 	}
-	report := func(ref string) string { return d.signer.ReceiptURL(d.cfg.PublicURL, reportKind(c.Type), c.Name, ref) }
+	format := "json" // of receipts
+	if c.Type == config.Kannel {
+		format = "kannel"
+	}
+	report := func(ref string) string { return d.signer.ReceiptURL(d.cfg.PublicURL, format, c.Name, ref) }
 	var way interface {
 		outcarrier.Carrier
 		Check(context.Context) error
@@ -164,27 +176,6 @@ func (d *router) complete(r *submit.Route, c config.Carrier) error {
 	r.Connections = []submit.Connection{{Carrier: way, Window: c.Window}}
 	d.check(admin.Backend{Name: "carrier " + c.Name, Note: c.Type, Check: way.Check, Optional: true})
 	return nil
-}
-
-// reportKind returns the format of receipts of a type of carrier.
-func reportKind(kind string) string {
-	if kind == config.Kannel {
-		return "kannel"
-	}
-	return "json"
-}
-
-// everywhere permits requests to all addresses: carriers are named by the operator's
-// configuration, not by a customer.
-func everywhere() []netip.Prefix {
-	return []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
-}
-
-// reportSimulated writes the simulator's reports to the journal of receipts.
-func (d *router) reportSimulated(ctx context.Context, ref, state string) (func(context.Context) error, error) {
-	entry := carrier.SimulatedReceipt(ref, state)
-	staged, err := d.receiptIntake.Stage(ctx, &entry)
-	return func(ctx context.Context) error { _, err := staged.Wait(ctx); return err }, err
 }
 
 // clientsOf returns the clients of a carrier's binds, in the order of the configuration.

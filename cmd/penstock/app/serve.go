@@ -9,6 +9,10 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"net/http"
+	"net/http/pprof"
+	"os"
+	"os/signal"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -45,8 +49,9 @@ func (s serveCommand) Run(w client.Environment) error {
 	if err != nil {
 		return err
 	}
-	signals, release := hangups()
-	defer release()
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP) // which ends the program no more
+	defer signal.Stop(hangups)
 	handler, level := NewLog(w.Stderr, cfg.Log)
 	defer handler.Close()
 	log := slog.New(handler)
@@ -68,7 +73,7 @@ func (s serveCommand) Run(w client.Environment) error {
 	reload := reloader{
 		load: func() (config.Config, error) { return config.Load(s.Config, w.Variables) }, level: level, certificate: d.certificate, log: d.log,
 	}
-	d.running.Go(func() { reload.run(d.life, signals) })
+	d.running.Go(func() { reload.run(d.life, hangups) })
 	listener, err := listen(w.Context, cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("%w%s", err, d.Abandon())
@@ -107,16 +112,6 @@ func setGCPercent(environ []string) {
 		}
 	}
 	debug.SetGCPercent(200)
-}
-
-// limitOptions are the bounds that are configured.
-func limitOptions(o config.Overload, log *slog.Logger) httpd.LimitOptions {
-	return httpd.LimitOptions{
-		Webhooks:     httpd.Bound{Requests: o.Webhooks.Requests, Bytes: int64(o.Webhooks.Bytes)},
-		API:          httpd.Bound{Requests: o.API.Requests, Bytes: int64(o.API.Bytes)},
-		Searches:     o.Searches,
-		AccountShare: o.AccountShare, Wait: o.Wait, Connections: o.Connections, Logger: log,
-	}
 }
 
 // Abandon closes the back ends after a failed start and adds errors of closing.
@@ -186,4 +181,78 @@ func (d *Gateway) Serve(ctx context.Context, listener net.Listener) error {
 		d.log.Info("stopped")
 	}
 	return err
+}
+
+// serveProfiles serves Go's profiles at /debug/pprof/ on a listener of their own, if one
+// is configured, until ctx ends.
+func (d *Gateway) serveProfiles(ctx context.Context) error {
+	if d.cfg.Debug.Listen == "" {
+		return nil
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", d.cfg.Debug.Listen)
+	if err != nil {
+		return fmt.Errorf("debug.listen (PENSTOCK_DEBUG_LISTEN): %w", err)
+	}
+	routes := http.NewServeMux()
+	routes.HandleFunc("/debug/pprof/", pprof.Index)
+	routes.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	routes.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	routes.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	routes.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	server := &http.Server{Handler: routes, ReadHeaderTimeout: 10 * time.Second}
+	d.running.Go(func() {
+		<-ctx.Done()
+		_ = server.Close()
+	})
+	d.running.Go(func() { _ = server.Serve(listener) }) // ends when it is closed
+	d.log.Info("profiles are served", "url", "http://"+listener.Addr().String()+"/debug/pprof/")
+	return nil
+}
+
+// reloader applies what may change while the gateway runs: the level of the log, and
+// the certificate.
+type reloader struct {
+	load        func() (config.Config, error)
+	level       *slog.LevelVar
+	certificate *httpd.Certificate // nil without TLS
+	log         *slog.Logger
+}
+
+// run reloads at every signal until ctx ends.
+func (r reloader) run(ctx context.Context, signals <-chan os.Signal) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-signals:
+			r.reload()
+		}
+	}
+}
+
+// reload applies what is right, and keeps what is wrong as it was.
+func (r reloader) reload() {
+	cfg, err := r.load()
+	if err != nil {
+		r.log.Error("configuration not reloaded: it has mistakes; the present one stays", "error", err)
+	} else {
+		r.level.Set(cfg.Log.Level)
+		r.log.Info("configuration reloaded: the log level; other settings need a restart", "log_level", cfg.Log.Level.String())
+	}
+	if r.certificate == nil {
+		return
+	}
+	if err := r.certificate.Reload(); err != nil {
+		r.log.Error("certificate not reloaded; the present one stays", "expires", r.certificate.Expires(), "error", err)
+		return
+	}
+	r.log.Info("certificate reloaded", "expires", r.certificate.Expires())
+}
+
+// openCertificate reads the certificate, if one is configured.
+func openCertificate(c config.TLS) (*httpd.Certificate, error) {
+	if c.CertFile == "" {
+		return nil, nil
+	}
+	return httpd.LoadCertificate(c.CertFile, c.KeyFile)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/penstock/penstock/delivery/archive"
 	"github.com/penstock/penstock/delivery/worker"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/job"
@@ -29,7 +30,10 @@ func (d *Gateway) openSIMs(r *recordStores, senders outbound, run job.Submitter)
 	if err != nil {
 		return s, err
 	}
-	if s.meter, err = d.newMeter(r, senders, s.actions, run); err != nil {
+	s.meter, err = usage.NewMeter(usage.MeterDeps{
+		Counters: r.Usage, SIMs: r.SIMs, Pools: r.Pools, Events: senders.events, Mails: senders.mails, Suspender: s.actions, Jobs: run,
+	})
+	if err != nil {
 		return s, err
 	}
 	s.sims, err = sim.New(sim.Deps{
@@ -38,7 +42,13 @@ func (d *Gateway) openSIMs(r *recordStores, senders outbound, run job.Submitter)
 	if err != nil {
 		return s, err
 	}
-	s.usage, err = d.openUsage(r, run)
+	files := archive.NewFileStore(r.Files, "exports", usage.FileLife, 0)
+	running := archive.NewExports(0)
+	d.onClose(running.Close)
+	d.onClose(files.Close)
+	s.usage, err = usage.New(usage.Deps{
+		Records: r.Usage, Reports: r.Usage, SIMs: r.SIMs, Subscribers: r.Subscribers, Jobs: submitted{run, r.Jobs}, Files: files, Exports: running,
+	}, usage.Options{List: provisioning.List})
 	return s, err
 }
 
@@ -66,4 +76,28 @@ func (p prober) Probe(ctx context.Context, acct relay.AccountID, url string) err
 		return errors.New(r.Verdict.Public)
 	}
 	return nil
+}
+
+// declaredSIMs saves the SIMs of inventories and enforces their limits.
+type declaredSIMs struct {
+	*sim.SIMs
+	limits sim.LimitEnforcer
+}
+
+// Declare saves the SIMs of an inventory.
+func (s declaredSIMs) Declare(ctx context.Context, acct relay.AccountID, sims []sim.SIM, reset bool) error {
+	if err := s.SIMs.Declare(ctx, acct, sims, reset); err != nil || !reset {
+		return err
+	}
+	iccids := make([]sim.ICCID, len(sims))
+	for i, sim := range sims {
+		iccids[i] = sim.ICCID
+	}
+	return s.limits.EnforceSIMs(ctx, acct, iccids)
+}
+
+// submitted submits jobs and loads them.
+type submitted struct {
+	job.Submitter
+	*job.Store
 }

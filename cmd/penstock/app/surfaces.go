@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"runtime"
 	"strconv"
@@ -11,14 +12,17 @@ import (
 
 	"github.com/penstock/penstock/config"
 	"github.com/penstock/penstock/delivery/guard"
+	"github.com/penstock/penstock/delivery/httpout"
 	"github.com/penstock/penstock/delivery/oidc"
 	"github.com/penstock/penstock/delivery/telemetry"
+	"github.com/penstock/penstock/delivery/worker"
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/admin/traffic"
 	"github.com/penstock/penstock/ingest/carrier"
 	"github.com/penstock/penstock/ingest/cdr"
 	"github.com/penstock/penstock/ingest/console"
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/ingest/iotapi"
 	"github.com/penstock/penstock/ingest/ledgerapi"
 	"github.com/penstock/penstock/ingest/openapi"
@@ -31,6 +35,7 @@ import (
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/inventory"
 	"github.com/penstock/penstock/relay/lookup"
+	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/replay"
 	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/user"
@@ -38,7 +43,13 @@ import (
 
 // openSurfaces makes the app and mounts every surface. spans is nil unless spans are sent.
 func (d *Gateway) openSurfaces(c core, spans *telemetry.Exporter, lookups *lookup.Service, inventories *inventory.Service) error {
-	d.limits = httpd.NewLimits(limitOptions(d.cfg.Overload, d.log))
+	o := d.cfg.Overload
+	d.limits = httpd.NewLimits(httpd.LimitOptions{
+		Webhooks:     httpd.Bound{Requests: o.Webhooks.Requests, Bytes: int64(o.Webhooks.Bytes)},
+		API:          httpd.Bound{Requests: o.API.Requests, Bytes: int64(o.API.Bytes)},
+		Searches:     o.Searches,
+		AccountShare: o.AccountShare, Wait: o.Wait, Connections: o.Connections, Logger: d.log,
+	})
 	d.app = httpd.New(httpd.Options{
 		Logger: d.log, Seed: d.node + strconv.FormatInt(time.Now().Unix(), 36) + "-", TrustedProxies: d.cfg.TrustedProxies, Limits: d.limits,
 		TLS: d.certificate != nil, AccessLog: d.cfg.Log.Access, Observe: d.timings.Request, Tracer: d.tracer,
@@ -159,4 +170,52 @@ func providerOf(c config.Config) admin.Provider {
 		Scopes: c.OIDC.Scopes, NameClaim: c.OIDC.NameClaim, RoleClaim: c.OIDC.RoleClaim, AccountClaim: c.OIDC.AccountClaim,
 		Roles: map[user.Role][]string{user.Admin: c.OIDC.Admin, user.Operator: c.OIDC.Operator, user.Viewer: c.OIDC.Viewer},
 	})
+}
+
+// previewer shows requests as the ways out would make them: signed, with every header, and
+// whether the address in the URL would be refused. What a name resolves to is not looked up:
+// nothing leaves the gateway.
+func previewer(send *worker.Worker, http *httpout.Client, g *guard.Guard) outbox.Previewer {
+	return func(ctx context.Context, d outbox.Delivery) (outbox.Request, string, error) {
+		signed, err := send.Preview(ctx, d)
+		if err != nil {
+			return outbox.Request{}, "", err
+		}
+		req, unsendable := http.Preview(ctx, signed)
+		return req, errorText(cmp.Or(unsendable, g.CheckURL(signed.URL))), nil
+	}
+}
+
+// errorText returns the text of an error, "" for nil.
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// posts finds events in the journals of this gateway. Messages are read from
+// them as the processor reads them.
+type posts struct {
+	intakes  map[event.Kind]*intake.Intake
+	messages *carrier.Processor
+	frames   func(ctx context.Context, acct relay.AccountID, it *intake.Item) ([]inbound.Step, []inbound.FrameTrace, error)
+}
+
+// Post returns an event and the body of its post.
+func (p posts) Post(ctx context.Context, id string) (inbound.Post, error) {
+	for _, kind := range event.Kinds() {
+		e, it, err := p.intakes[kind].Event(ctx, id)
+		if relay.KindOf(err) == relay.KindNotFound {
+			continue
+		}
+		return inbound.Post{
+			Event: e, By: it.Entry.Account,
+			Messages: func() ([]inbound.Message, string, error) { return p.messages.Messages(&it) },
+			Frames: func(ctx context.Context) ([]inbound.Step, []inbound.FrameTrace, error) {
+				return p.frames(ctx, it.Entry.Account, &it)
+			},
+		}, err
+	}
+	return inbound.Post{}, relay.Errorf(relay.KindNotFound, "event %s", id)
 }
