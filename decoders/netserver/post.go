@@ -2,8 +2,9 @@
 // makes Frames of it.
 //
 // The sender is found by the shape of the body (Detect); only for Sigfox does the
-// webhook that it was posted to count as well. Each sender has a row in the table of senders and one file
-// that follows its own published format. Bodies are read tolerantly: an
+// webhook that it was posted to count as well. Each sender has a row in the table of
+// senders (senders.go) and a file that follows its own published format; the two versions
+// of The Things Network share tts.go, and what senders sign is in signature.go. Bodies are read tolerantly: an
 // optional field of the wrong kind becomes a warning, an unknown field nothing.
 // What a frame cannot do without, who sent it and what it carries, is a
 // decoders.Error naming the field when it cannot be read. Protobuf is refused

@@ -119,26 +119,18 @@ func (i *Inspector) Recent(ctx context.Context, acct relay.AccountID, d iot.Devi
 		return nil, err
 	}
 	if len(arrivals) < limit {
-		if arrivals, err = i.addLogged(ctx, acct, d, arrivals); err != nil {
+		frames, err := i.iot.Frames(ctx, acct, d.ID)
+		if err != nil {
 			return nil, err
 		}
+		for _, r := range frames {
+			a, ok := r.Arrival(acct)
+			isKnown := slices.ContainsFunc(arrivals, func(known iot.Arrival) bool { return known.Record == r.ID })
+			if ok && !isKnown && a.Frame.Kind == decoders.Uplink {
+				arrivals = append(arrivals, a)
+			}
+		}
+		slices.SortStableFunc(arrivals, func(x, y iot.Arrival) int { return y.ReceivedAt.Compare(x.ReceivedAt) })
 	}
 	return arrivals[:min(limit, len(arrivals))], nil
-}
-
-// addLogged adds logged raw frames of a device that are not among the given ones.
-func (i *Inspector) addLogged(ctx context.Context, acct relay.AccountID, d iot.Device, have []iot.Arrival) ([]iot.Arrival, error) {
-	frames, err := i.iot.Frames(ctx, acct, d.ID)
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range frames {
-		a, ok := r.Arrival(acct)
-		known := slices.ContainsFunc(have, func(h iot.Arrival) bool { return h.Record == r.ID })
-		if ok && !known && a.Frame.Kind == decoders.Uplink {
-			have = append(have, a)
-		}
-	}
-	slices.SortStableFunc(have, func(x, y iot.Arrival) int { return y.ReceivedAt.Compare(x.ReceivedAt) })
-	return have, nil
 }
