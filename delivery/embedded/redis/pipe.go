@@ -16,18 +16,62 @@ import (
 type pipe struct{ incoming, outgoing *stream }
 
 func newPipe() (client, server *pipe) {
-	a, b := newStream(), newStream()
+	a, b := &stream{}, &stream{}
+	a.changed, b.changed = sync.NewCond(&a.mu), sync.NewCond(&b.mu)
 	return &pipe{incoming: a, outgoing: b}, &pipe{incoming: b, outgoing: a}
 }
 
-func (p *pipe) Read(b []byte) (int, error)     { return p.incoming.read(b) }
-func (p *pipe) Write(b []byte) (int, error)    { return p.outgoing.write(b) }
 func (p *pipe) SetDeadline(t time.Time) error  { return p.SetReadDeadline(t) }
 func (*pipe) SetWriteDeadline(time.Time) error { return nil }
 func (*pipe) LocalAddr() net.Addr              { return address{} }
 func (*pipe) RemoteAddr() net.Addr             { return address{} }
+
+// Read waits for data, the end of the connection or the deadline.
+func (p *pipe) Read(b []byte) (int, error) {
+	s := p.incoming
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.data.Len() == 0 {
+		if s.closed {
+			return 0, io.EOF
+		}
+		if !s.deadline.IsZero() && !time.Now().Before(s.deadline) {
+			return 0, os.ErrDeadlineExceeded
+		}
+		s.changed.Wait()
+	}
+	n, err := s.data.Read(b)
+	if s.data.Len() == 0 && s.data.Cap() > keptBuffer {
+		s.data = bytes.Buffer{}
+	}
+	return n, err
+}
+
+// Write appends to the data that the other end reads.
+func (p *pipe) Write(b []byte) (int, error) {
+	s := p.outgoing
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return 0, io.ErrClosedPipe
+	}
+	s.changed.Signal()
+	return s.data.Write(b)
+}
+
+// SetReadDeadline ends reads at a time; the zero time is none.
 func (p *pipe) SetReadDeadline(t time.Time) error {
-	p.incoming.setDeadline(t)
+	s := p.incoming
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.deadline = t
+	if s.timer != nil {
+		s.timer.Stop()
+		s.timer = nil
+	}
+	if !t.IsZero() {
+		s.timer = time.AfterFunc(time.Until(t), s.changed.Broadcast)
+	}
 	return nil
 }
 
@@ -54,54 +98,6 @@ type stream struct {
 	closed   bool
 	deadline time.Time
 	timer    *time.Timer
-}
-
-func newStream() *stream {
-	s := &stream{}
-	s.changed = sync.NewCond(&s.mu)
-	return s
-}
-
-func (s *stream) read(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for s.data.Len() == 0 {
-		if s.closed {
-			return 0, io.EOF
-		}
-		if !s.deadline.IsZero() && !time.Now().Before(s.deadline) {
-			return 0, os.ErrDeadlineExceeded
-		}
-		s.changed.Wait()
-	}
-	n, err := s.data.Read(b)
-	if s.data.Len() == 0 && s.data.Cap() > keptBuffer {
-		s.data = bytes.Buffer{}
-	}
-	return n, err
-}
-
-func (s *stream) write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return 0, io.ErrClosedPipe
-	}
-	s.changed.Signal()
-	return s.data.Write(b)
-}
-
-func (s *stream) setDeadline(t time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.deadline = t
-	if s.timer != nil {
-		s.timer.Stop()
-		s.timer = nil
-	}
-	if !t.IsZero() {
-		s.timer = time.AfterFunc(time.Until(t), s.changed.Broadcast)
-	}
 }
 
 func (s *stream) close() {

@@ -204,3 +204,27 @@ func TestItBeginsAnewAfterManyTasks(t *testing.T) {
 	}
 	enqueue(t, db, 0)
 }
+
+// TestScriptsThatFindNoTasksAreAnsweredWithoutLua: the server does not know the scripts by
+// these hashes, so an answer is one without Lua.
+func TestScriptsThatFindNoTasksAreAnsweredWithoutLua(t *testing.T) {
+	c := client(t, open(t, redis.Options{}))
+	take := func() error {
+		return c.EvalSha(t.Context(), "dequeue", []string{"asynq:{q}:pending", "asynq:{q}:paused", "asynq:{q}:active", "asynq:{q}:lease"}).Err()
+	}
+	move := func(set string) (any, error) {
+		return c.EvalSha(t.Context(), "forward", []string{"asynq:{q}:" + set, "asynq:{q}:pending"}).Result()
+	}
+	relaytest.Equal(t, "the answer of an empty queue", fmt.Sprint(take()), "redis: nil")
+	for _, set := range []string{"scheduled", "retry"} {
+		relaytest.Equal(t, "the number of tasks that are due in "+set, relaytest.Must(move(set))(t), any(int64(0)))
+		relaytest.NoError(t, c.ZAdd(t.Context(), "asynq:{q}:"+set, goredis.Z{Member: "a"}).Err())
+		if _, err := move(set); err == nil {
+			t.Errorf("a task in %s was not looked at by the script", set)
+		}
+	}
+	relaytest.NoError(t, c.RPush(t.Context(), "asynq:{q}:pending", "a").Err())
+	if err := take(); err == nil || errors.Is(err, goredis.Nil) {
+		t.Errorf("a pending task was not looked at by the script: %v", err)
+	}
+}
