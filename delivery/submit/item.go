@@ -118,33 +118,38 @@ const (
 
 // leaseLoop leases due messages while the queues have capacity.
 func (w *Worker) leaseLoop() {
-	tick := time.NewTicker(w.opts.Poll)
-	defer tick.Stop()
 	for w.runCtx.Err() == nil {
-		if w.leaseBatch() {
+		leased, hasMore := w.leaseBatch()
+		if hasMore {
 			continue
 		}
+		wait := w.opts.Poll
+		if leased > 0 { // others may be due behind those without capacity
+			wait /= 4
+		}
+		timer := time.NewTimer(wait)
 		select {
-		case <-tick.C:
+		case <-timer.C:
 		case <-w.capacityFreed:
 		case <-w.runCtx.Done():
 		}
+		timer.Stop()
 	}
 }
 
-// leaseBatch leases one batch, and reports whether there may be more and
-// capacity for it.
-func (w *Worker) leaseBatch() bool {
+// leaseBatch leases one batch. It returns the number of messages, and whether there may be
+// more and capacity for them.
+func (w *Worker) leaseBatch() (leased int, hasMore bool) {
 	w.leases.ReleaseSpare(w.runCtx)
 	limit := min(maxLeased, w.freeCapacity())
 	if limit <= 0 || w.leases.Closed() {
-		return false
+		return 0, false
 	}
 	ctx, cancel := context.WithTimeout(w.runCtx, storeTimeout)
 	defer cancel()
 	now := w.deps.Now()
 	if now.Before(w.leaveUntil) {
-		return false
+		return 0, false
 	}
 	until := now.Add(leaseTime)
 	ms, err := w.deps.Work.LeaseDue(ctx, now, until, limit)
@@ -172,7 +177,7 @@ func (w *Worker) leaseBatch() bool {
 		w.leaveUntil = now.Add(congestedDelay)
 	}
 	w.leases.ReleaseAfter(w.runCtx, full)
-	return err == nil && len(ms) == limit && len(full) == 0
+	return len(ms), err == nil && len(ms) == limit && len(full) == 0
 }
 
 // freeCapacity returns how many parts fit in the queues. Without a carrier, messages

@@ -47,7 +47,9 @@ type Deps struct {
 
 // Options tune a worker; the zero value works.
 type Options struct {
-	// Poll is the interval at which due messages are leased; 0 means 250 ms.
+	// Poll is the interval at which messages are leased that became due: those that were
+	// scheduled, or are retried, and those of other gateways. 0 means 1 s. After a poll that
+	// leased some it is a quarter of that.
 	Poll time.Duration
 	// Backlog is the largest number of parts that may wait in a carrier's queue; 0 means
 	// eight times the carrier's window, and at least 256.
@@ -82,7 +84,7 @@ type Worker struct {
 	mu      sync.Mutex
 	stopped bool
 
-	capacityFreed chan struct{} // notified when a queue has capacity, or on overflow
+	capacityFreed chan struct{} // notified when a queue has capacity or a message is due
 	runCtx        context.Context
 	stopRun       context.CancelFunc // ends the lease loop and the queues
 	submitCtx     context.Context    // context of submissions
@@ -95,7 +97,7 @@ func New(deps Deps, o Options) (*Worker, error) {
 	if deps.Work == nil || deps.Reporter == nil {
 		return nil, errors.New("submit: Work and Reporter are required")
 	}
-	o.Poll = cmp.Or(o.Poll, 250*time.Millisecond)
+	o.Poll = cmp.Or(o.Poll, time.Second)
 	deps.Logger = cmp.Or(deps.Logger, slog.Default())
 	if deps.Now == nil {
 		deps.Now = time.Now
@@ -114,8 +116,13 @@ func New(deps Deps, o Options) (*Worker, error) {
 		Save: w.saveOutcomes, Batch: maxBatch, Log: w.log,
 		Saved: func(batch []pendingOutcome, _ struct{}) {
 			for i := range batch {
-				if !batch[i].correction {
-					w.partsDone(batch[i].item, 1)
+				if batch[i].correction {
+					continue
+				}
+				w.partsDone(batch[i].item, 1)
+				o := &batch[i].outcome
+				if wait := o.Again.Sub(deps.Now()); o.State == message.Pending && wait < w.opts.Poll {
+					time.AfterFunc(wait, func() { relay.Notify(w.capacityFreed) }) // it is due before the next poll
 				}
 			}
 		},
