@@ -2,14 +2,21 @@ package delivery
 
 import (
 	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/delivery/guard"
 )
 
 // Class classifies the result of an attempt.
@@ -69,20 +76,12 @@ func Classify(status int, header http.Header, err error, now time.Time) Verdict 
 		return Verdict{Class: Delivered}
 	case status >= 300 && status <= 399:
 		return Verdict{Class: Dead, Reason: redirectReason(status, header)}
-	case status >= 400 && status <= 499 && !isRetryable(status):
+	case status == http.StatusRequestTimeout || status == http.StatusTooEarly || status == http.StatusTooManyRequests: // temporary
+	case status >= 400 && status <= 499:
 		return Verdict{Class: Dead, Reason: statusReason(status)}
 	}
 	retryAfter := ParseRetryAfter(header.Get("Retry-After"), now)
 	return Verdict{Class: Retry, Reason: statusReason(status), RetryAfter: retryAfter}
-}
-
-// isRetryable reports whether a 4xx status is temporary.
-func isRetryable(status int) bool {
-	switch status {
-	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
-		return true
-	}
-	return false
 }
 
 func statusReason(status int) string {
@@ -136,4 +135,82 @@ func ClassifyMail(code int, text string, err error) Verdict {
 		return Verdict{Class: Dead, Reason: reason}
 	}
 	return Verdict{Class: Retry, Reason: reason}
+}
+
+type ownFault struct{ error }
+
+func (f ownFault) Unwrap() error { return f.error }
+
+// OwnFault marks an error as the gateway's or the operator's, not the
+// customer's.
+func OwnFault(err error) error { return ownFault{err} }
+
+type unsendable struct{ error }
+
+func (u unsendable) Unwrap() error { return u.error }
+
+// Unsendable marks an error that every further attempt would have too, for
+// example an invalid header.
+func Unsendable(err error) error { return unsendable{err} }
+
+// classifyError classifies an attempt without a response. Reasons are stored and
+// shown, so senders must return errors without secrets.
+func classifyError(err error) Verdict {
+	v := Verdict{Class: Retry, Reason: ClipReason(err.Error()), Public: PublicReason(err)}
+	if _, refused := errors.AsType[*guard.Error](err); refused {
+		v.Class = Dead
+	} else if _, ok := errors.AsType[unsendable](err); ok {
+		v.Class = Dead
+	} else if isOwnFault(err) {
+		v.Class = Fault
+	}
+	return v
+}
+
+// PublicReason returns why there was no response, for the users of an account: without
+// hosts, addresses, resolvers and paths. The text of an error that is Unsendable is about
+// what was to be sent, and is returned as it is.
+func PublicReason(err error) string {
+	if unsendableErr, ok := errors.AsType[unsendable](err); ok {
+		return ClipReason(unsendableErr.Error())
+	}
+	if _, ok := errors.AsType[ownFault](err); ok {
+		return "a fault of the gateway, which its operator can see"
+	}
+	if _, refused := errors.AsType[*guard.Error](err); refused {
+		return "the address is not public"
+	}
+	if dns, ok := errors.AsType[*net.DNSError](err); ok {
+		if dns.IsNotFound {
+			return "unknown host name"
+		}
+		return "the host name cannot be resolved now"
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return "the certificate is not valid"
+	}
+	if network, ok := errors.AsType[net.Error](err); ok && network.Timeout() || errors.Is(err, context.DeadlineExceeded) {
+		return "no answer in time"
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return "connection refused"
+	}
+	return "no connection"
+}
+
+// isOwnFault reports whether an error is the gateway's or the operator's: also if a resolver
+// is down or unreachable, as opposed to one that answered about the name. net.DNSError has
+// the cause as text only.
+func isOwnFault(err error) bool {
+	if _, ok := errors.AsType[ownFault](err); ok || errors.Is(err, context.Canceled) {
+		return true
+	}
+	exhausted := []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EADDRNOTAVAIL}
+	if slices.ContainsFunc(exhausted, func(e syscall.Errno) bool { return errors.Is(err, e) }) {
+		return true
+	}
+	silent := []string{"connection refused", "unreachable", "no route to host", "no DNS servers"}
+	dns, ok := errors.AsType[*net.DNSError](err)
+	return ok && !dns.IsNotFound &&
+		(dns.IsTimeout || slices.ContainsFunc(silent, func(text string) bool { return strings.Contains(dns.Err, text) }))
 }

@@ -81,23 +81,19 @@ func (f *filler) writeAll(ctx context.Context, source Calls, page int) error {
 			return err
 		}
 		for _, c := range calls {
-			if err := f.add(c); err != nil {
+			if name := f.order.File(c); name != f.file {
+				if err := f.begin(name); err != nil {
+					return err
+				}
+			}
+			f.calls++
+			if err := f.csv.Write(sip.Row(c)); err != nil {
 				return err
 			}
 		}
 		lastCall := calls[len(calls)-1]
 		cursor = sip.Cursor{Start: lastCall.Start, Key: lastCall.Key}
 	}
-}
-
-func (f *filler) add(c cdr.Call) error {
-	if name := f.order.File(c); name != f.file {
-		if err := f.begin(name); err != nil {
-			return err
-		}
-	}
-	f.calls++
-	return f.csv.Write(sip.Row(c))
 }
 
 // begin completes the current file and begins the next.

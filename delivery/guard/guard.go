@@ -15,10 +15,14 @@
 package guard
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"syscall"
+	"time"
 
 	"code.dny.dev/ssrf"
 )
@@ -32,7 +36,10 @@ type Guard struct {
 func New(allow []netip.Prefix) *Guard {
 	g := &Guard{}
 	for _, p := range allow {
-		g.allow = append(g.allow, unmap(p))
+		if p.Addr().Is4In6() && p.Bits() >= 96 { // its IPv4 prefix
+			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+		}
+		g.allow = append(g.allow, p.Masked())
 	}
 	return g
 }
@@ -96,10 +103,28 @@ func public(addr netip.Addr) bool {
 	}
 }
 
-// unmap converts a prefix within ::ffff:0:0/96 to its IPv4 prefix.
-func unmap(p netip.Prefix) netip.Prefix {
-	if p.Addr().Is4In6() && p.Bits() >= 96 {
-		return netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96).Masked()
+// Dialer makes TCP connections that a guard allows.
+type Dialer struct{ dialer net.Dialer }
+
+// NewDialer returns a dialer. The timeout bounds name resolution and connecting
+// together; 0 means no timeout. A nil resolver means the system's.
+func NewDialer(g *Guard, timeout time.Duration, resolver *net.Resolver) *Dialer {
+	return &Dialer{dialer: net.Dialer{Timeout: timeout, Resolver: resolver, Control: g.Control}}
+}
+
+// DialContext connects to host:port. It returns an *Error that names the host if the
+// first address tried is not allowed and no allowed one answers.
+func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := d.dialer.DialContext(ctx, network, address)
+	if err == nil {
+		return conn, nil
 	}
-	return p.Masked()
+	refused, ok := errors.AsType[*Error](err)
+	if !ok {
+		return nil, err
+	}
+	if host, _, err := net.SplitHostPort(address); err == nil && host != refused.Addr.String() {
+		return nil, &Error{Addr: refused.Addr, Host: host}
+	}
+	return nil, refused
 }

@@ -25,15 +25,10 @@ func Redact(raw string) string {
 	if user {
 		redacted = strings.Replace(redacted, "//", "//"+mask+"@", 1)
 	}
-	if query != "" {
-		redacted += "?" + maskValues(query)
+	if query == "" {
+		return redacted
 	}
-	return redacted
-}
-
-// maskValues keeps the names and their order; a pair without "=" is masked as a whole.
-func maskValues(query string) string {
-	pairs := strings.Split(query, "&")
+	pairs := strings.Split(query, "&") // the names and their order stay
 	for i, pair := range pairs {
 		name, _, found := strings.Cut(pair, "=")
 		if found {
@@ -42,5 +37,5 @@ func maskValues(query string) string {
 			pairs[i] = mask
 		}
 	}
-	return strings.Join(pairs, "&")
+	return redacted + "?" + strings.Join(pairs, "&")
 }

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/net/idna"
 )
@@ -25,48 +27,27 @@ const maxURL = 8 << 10
 // must be replaced before, because they look like invalid escapes. Errors never contain
 // the URL, which may contain secrets.
 func (g *Guard) CheckURL(raw string) error {
-	u, err := parseURL(raw)
-	if err != nil {
-		return err
-	}
-	if err := checkPort(u.Port()); err != nil {
-		return err
-	}
-	host := u.Hostname()
-	if strings.HasPrefix(u.Host, "[") {
-		return g.checkIPv6(host)
-	}
-	return g.checkName(host)
-}
-
-func parseURL(raw string) (*url.URL, error) {
 	if len(raw) > maxURL {
-		return nil, fmt.Errorf("is longer than %d bytes", maxURL)
+		return fmt.Errorf("is longer than %d bytes", maxURL)
 	}
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil:
-		return nil, errors.New("is not a valid URL")
+		return errors.New("is not a valid URL")
 	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, errors.New("must begin with http:// or https://")
+		return errors.New("must begin with http:// or https://")
 	case u.Hostname() == "" || u.Opaque != "":
-		return nil, errors.New("has no host")
+		return errors.New("has no host")
 	}
-	return u, nil
-}
-
-func checkPort(port string) error {
-	if port == "" {
-		return nil
+	if port := u.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return errors.New("has a port outside 1 to 65535")
+		}
 	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return errors.New("has a port outside 1 to 65535")
+	if !strings.HasPrefix(u.Host, "[") {
+		return g.checkName(u.Hostname())
 	}
-	return nil
-}
-
-func (g *Guard) checkIPv6(host string) error {
-	addr, err := netip.ParseAddr(host)
+	addr, err := netip.ParseAddr(u.Hostname())
 	switch {
 	case err != nil || !addr.Is6():
 		return errors.New("has no valid IPv6 address between the brackets")
@@ -85,10 +66,13 @@ func (g *Guard) checkName(host string) error {
 		return g.Check(addr)
 	}
 	labels := strings.Split(name, ".")
-	switch tail := labels[len(labels)-1]; {
-	case isNumber(tail):
+	localNames := []string{"localhost", "localhost.localdomain", "localhost6", "localhost6.localdomain6", "ip6-localhost", "ip6-loopback"}
+	isLocal := strings.HasSuffix(name, ".localhost") || slices.Contains(localNames, name)
+	allowsLocal := g.allowed(netip.AddrFrom4([4]byte{127, 0, 0, 1})) || g.allowed(netip.IPv6Loopback())
+	switch {
+	case isNumber(labels[len(labels)-1]):
 		return errors.New("has an address in an unusual spelling; write four decimal numbers")
-	case isLocal(name) && !g.allowsLoopback():
+	case isLocal && !allowsLocal:
 		return fmt.Errorf("host %s is this machine", name)
 	}
 	return nil
@@ -98,25 +82,20 @@ func (g *Guard) checkName(host string) error {
 // ASCII before they are checked.
 func canonical(host string) (string, error) {
 	name := host
-	if !isASCII(host) {
+	if strings.ContainsFunc(host, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		var err error
 		if name, err = idna.Lookup.ToASCII(host); err != nil {
 			return "", errors.New("has no valid host name")
 		}
 	}
 	name = strings.ToLower(strings.TrimSuffix(name, "."))
-	if name == "" || len(name) > 253 || strings.Contains(name, "..") || strings.HasPrefix(name, ".") || strings.ContainsFunc(name, notHostByte) {
+	invalid := func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '.' || r == '_')
+	}
+	if name == "" || len(name) > 253 || strings.Contains(name, "..") || strings.HasPrefix(name, ".") || strings.ContainsFunc(name, invalid) {
 		return "", errors.New("has no valid host name")
 	}
 	return name, nil
-}
-
-func notHostByte(r rune) bool {
-	return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '.' || r == '_')
-}
-
-func isASCII(s string) bool {
-	return !strings.ContainsFunc(s, func(r rune) bool { return r >= 0x80 })
 }
 
 // isNumber reports whether a last label is a number, with which resolvers parse the
@@ -127,16 +106,4 @@ func isNumber(label string) bool {
 		label, digits = hex, "0123456789abcdef"
 	}
 	return strings.Trim(label, digits) == ""
-}
-
-func isLocal(name string) bool {
-	switch name {
-	case "localhost", "localhost.localdomain", "localhost6", "localhost6.localdomain6", "ip6-localhost", "ip6-loopback":
-		return true
-	}
-	return strings.HasSuffix(name, ".localhost")
-}
-
-func (g *Guard) allowsLoopback() bool {
-	return g.allowed(netip.AddrFrom4([4]byte{127, 0, 0, 1})) || g.allowed(netip.IPv6Loopback())
 }

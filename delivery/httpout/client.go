@@ -18,7 +18,6 @@ package httpout
 
 import (
 	"cmp"
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -55,12 +54,6 @@ type Options struct {
 	RootCAs *x509.CertPool
 }
 
-func (o Options) withDefaults() Options {
-	o.Timeout, o.MaxResponse = cmp.Or(o.Timeout, 10*time.Second), cmp.Or(o.MaxResponse, 64<<10)
-	o.UserAgent = cmp.Or(o.UserAgent, "Penstock")
-	return o
-}
-
 // Client makes requests. Safe for concurrent use.
 type Client struct {
 	opts      Options
@@ -75,18 +68,15 @@ func New(opts Options) (*Client, error) {
 			return nil, fmt.Errorf("httpout: allowed network %d is not valid", i+1)
 		}
 	}
-	opts = opts.withDefaults()
+	opts.Timeout, opts.MaxResponse = cmp.Or(opts.Timeout, 10*time.Second), cmp.Or(opts.MaxResponse, 64<<10)
+	opts.UserAgent = cmp.Or(opts.UserAgent, "Penstock")
 	g := guard.New(opts.Allow)
 	// The dial times out before the exchange, so that an unresponsive resolver is not
 	// reported as an unresponsive target.
 	dialer := guard.NewDialer(g, opts.Timeout*3/4, opts.Resolver)
-	return &Client{opts: opts, guard: g, transport: transport(opts, dialer.DialContext)}, nil
-}
-
-func transport(opts Options, dial func(context.Context, string, string) (net.Conn, error)) *http.Transport {
-	return &http.Transport{
+	return &Client{opts: opts, guard: g, transport: &http.Transport{
 		Proxy:                  nil,
-		DialContext:            dial,
+		DialContext:            dialer.DialContext,
 		TLSClientConfig:        &tls.Config{RootCAs: opts.RootCAs, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:    opts.Timeout,
 		DisableCompression:     true,
@@ -98,7 +88,7 @@ func transport(opts Options, dial func(context.Context, string, string) (net.Con
 		MaxResponseHeaderBytes: 64 << 10,
 		WriteBufferSize:        4 << 10,
 		ReadBufferSize:         4 << 10,
-	}
+	}}, nil
 }
 
 // CheckURL reports whether a URL may be saved as a target; see guard.CheckURL.

@@ -74,10 +74,21 @@ func (c *Client) Do(ctx context.Context, req outbox.Request) (Response, error) {
 	}
 	answer, err := c.transport.RoundTrip(hr)
 	if err != nil {
-		return Response{}, c.describeError(err)
+		// The transport's errors name hosts and addresses, never the URL, because
+		// http.Client, which adds it, is not used. A resolver that fails is not the target's
+		// fault.
+		if _, isDNS := errors.AsType[*net.DNSError](err); !isDNS && errors.Is(err, context.DeadlineExceeded) {
+			err = fmt.Errorf("no answer within %s: %w", c.opts.Timeout, context.DeadlineExceeded)
+		}
+		return Response{}, err
 	}
 	defer answer.Body.Close()
-	return c.readResponse(answer), nil
+	r := Response{Status: answer.StatusCode, Header: answer.Header}
+	r.Body, r.BodyErr = io.ReadAll(io.LimitReader(answer.Body, c.opts.MaxResponse+1))
+	if int64(len(r.Body)) > c.opts.MaxResponse {
+		r.Body, r.Truncated = r.Body[:c.opts.MaxResponse], true
+	}
+	return r, nil
 }
 
 // build builds the request; its errors contain no secret.
@@ -86,7 +97,11 @@ func (c *Client) build(ctx context.Context, req outbox.Request) (*http.Request, 
 	if err != nil {
 		return nil, fmt.Errorf("request: %w", err)
 	}
-	hr, err := http.NewRequestWithContext(ctx, req.Method, "", bodyOf(req))
+	var body io.Reader
+	if len(req.Body) > 0 {
+		body = bytes.NewReader(req.Body)
+	}
+	hr, err := http.NewRequestWithContext(ctx, req.Method, "", body)
 	if err != nil {
 		return nil, fmt.Errorf("request: method %q is not valid", req.Method)
 	}
@@ -128,13 +143,6 @@ func ValidURL(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-func bodyOf(req outbox.Request) io.Reader {
-	if len(req.Body) == 0 {
-		return nil
-	}
-	return bytes.NewReader(req.Body)
-}
-
 func (c *Client) setHeader(hr *http.Request, req outbox.Request) error {
 	hr.Header.Set("User-Agent", c.opts.UserAgent)
 	if req.ContentType != "" {
@@ -156,29 +164,4 @@ func (c *Client) setHeader(hr *http.Request, req outbox.Request) error {
 		hr.Header["X-Idempotency-Key"] = append([]string{}, hr.Header["X-Idempotency-Key"]...)
 	}
 	return nil
-}
-
-// describeError makes an error of the transport readable. The transport's errors
-// name hosts and addresses, never the URL, because http.Client, which adds it,
-// is not used.
-func (c *Client) describeError(err error) error {
-	if errors.Is(err, context.DeadlineExceeded) && !isDNS(err) {
-		return fmt.Errorf("no answer within %s: %w", c.opts.Timeout, context.DeadlineExceeded)
-	}
-	return err
-}
-
-// isDNS reports whether the resolver failed, which is not the target's fault.
-func isDNS(err error) bool {
-	_, ok := errors.AsType[*net.DNSError](err)
-	return ok
-}
-
-func (c *Client) readResponse(answer *http.Response) Response {
-	r := Response{Status: answer.StatusCode, Header: answer.Header}
-	r.Body, r.BodyErr = io.ReadAll(io.LimitReader(answer.Body, c.opts.MaxResponse+1))
-	if int64(len(r.Body)) > c.opts.MaxResponse {
-		r.Body, r.Truncated = r.Body[:c.opts.MaxResponse], true
-	}
-	return r
 }

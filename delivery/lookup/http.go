@@ -40,7 +40,11 @@ func NewHTTP(c httpout.Doer, o HTTPOptions) (*HTTP, error) {
 
 // Find queries the back end. Anything but 200 with a lookup result is relay.KindUnavailable.
 func (h *HTTP) Find(ctx context.Context, number relay.MSISDN) (lookup.Result, error) {
-	resp, err := h.client.Do(ctx, httpout.JSONRequest(http.MethodGet, h.url(number), h.opts.Token, nil))
+	url := strings.ReplaceAll(h.opts.URL, placeholder, string(number))
+	if !strings.Contains(h.opts.URL, placeholder) {
+		url = strings.TrimRight(h.opts.URL, "/") + "/" + string(number)
+	}
+	resp, err := h.client.Do(ctx, httpout.JSONRequest(http.MethodGet, url, h.opts.Token, nil))
 	if err != nil {
 		return lookup.Result{}, relay.Errorf(relay.KindUnavailable, "lookup: %w", err)
 	}
@@ -53,13 +57,6 @@ func (h *HTTP) Find(ctx context.Context, number relay.MSISDN) (lookup.Result, er
 	}
 	r.Number = number
 	return r, nil
-}
-
-func (h *HTTP) url(number relay.MSISDN) string {
-	if strings.Contains(h.opts.URL, placeholder) {
-		return strings.ReplaceAll(h.opts.URL, placeholder, string(number))
-	}
-	return strings.TrimRight(h.opts.URL, "/") + "/" + string(number)
 }
 
 // answer is a lookup result as the specification shows it.

@@ -2,6 +2,7 @@ package lookup
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/penstock/penstock/relay"
@@ -26,10 +27,6 @@ func (s *Simulator) Find(ctx context.Context, number relay.MSISDN) (lookup.Resul
 	if err != nil {
 		return lookup.Result{}, err
 	}
-	return simulate(number, networks)
-}
-
-func simulate(number relay.MSISDN, networks []lookup.Network) (lookup.Result, error) {
 	r := lookup.Result{Number: number}
 	suffix := string(number[len(number)-4:])
 	home, found := longest(string(number), networks)
@@ -47,11 +44,14 @@ func simulate(number relay.MSISDN, networks []lookup.Network) (lookup.Result, er
 	}
 	r.Ported = suffix == "9005" || suffix == "9007"
 	r.Roaming = suffix == "9006" || suffix == "9007"
-	if r.Ported {
-		home = another(home, networks)
+	// A ported number is in the first other network of the country, if the table has one.
+	ported := slices.IndexFunc(networks, func(n lookup.Network) bool { return n.MCC == home.MCC && n.MNC != home.MNC })
+	if r.Ported && ported >= 0 {
+		home = networks[ported]
 	}
 	r.MCC, r.MNC, r.Network, r.Country = home.MCC, home.MNC, home.Name, home.Country
-	r.IMSI = imsi(home, string(number))
+	head, tail := home.MCC+home.MNC, strings.Repeat("0", 15)+string(number)
+	r.IMSI = head + tail[len(tail)-(15-len(head)):] // 15 digits
 	return r, nil
 }
 
@@ -63,22 +63,4 @@ func longest(number string, networks []lookup.Network) (best lookup.Network, fou
 		}
 	}
 	return best, found
-}
-
-// another returns the network of a ported number: the first other network of the country, if
-// the table has one.
-func another(home lookup.Network, networks []lookup.Network) lookup.Network {
-	for _, n := range networks {
-		if n.MCC == home.MCC && n.MNC != home.MNC {
-			return n
-		}
-	}
-	return home
-}
-
-// imsi is made of the network's codes and the end of the number; 15 digits.
-func imsi(n lookup.Network, number string) string {
-	head := n.MCC + n.MNC
-	tail := strings.Repeat("0", 15) + number
-	return head + tail[len(tail)-(15-len(head)):]
 }

@@ -3,6 +3,7 @@ package operator
 import (
 	"cmp"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -85,7 +86,10 @@ func (h *HTTP) request(method, path, key string, body []byte) outbox.Request {
 // Command sends a command. A response that does not follow the protocol is
 // relay.KindUnavailable.
 func (h *HTTP) Command(ctx context.Context, c provisioning.Command) (provisioning.Report, error) {
-	body, err := json.Marshal(commandOf(c))
+	body, err := json.Marshal(commandJSON{
+		ID: c.ID, Action: string(c.Action), ICCID: c.ICCID, IMSI: c.IMSI, MSISDN: c.MSISDN,
+		Services: c.Services, Subscriber: c.Subscriber, RequestedAt: c.At.UTC().Format(time.RFC3339),
+	})
 	if err != nil {
 		return provisioning.Report{}, fmt.Errorf("operator: command %s: encode: %w", c.ID, err)
 	}
@@ -98,7 +102,14 @@ func (h *HTTP) Command(ctx context.Context, c provisioning.Command) (provisionin
 	if err != nil {
 		return provisioning.Report{}, relay.Errorf(relay.KindUnavailable, "operator: command %s: %w", c.ID, err)
 	}
-	return h.reportOf(c, resp)
+	retryAfter := delivery.ParseRetryAfter(resp.Header.Get("Retry-After"), h.opts.Now())
+	a, err := responseOf(resp)
+	if err != nil {
+		cause := fmt.Errorf("operator: command %s: %w", c.ID, err)
+		return provisioning.Report{}, &provisioning.Unavailable{After: retryAfter, Cause: cause}
+	}
+	h.lastResponse.Store(h.opts.Now().UnixNano())
+	return a.report(retryAfter), nil
 }
 
 // acquireSlot waits for a slot to send a command.
@@ -114,21 +125,12 @@ func (h *HTTP) acquireSlot(ctx context.Context) (release func(), err error) {
 	return nil, &provisioning.Unavailable{After: time.Second, Cause: errors.New("operator: too many commands are under way")}
 }
 
-// reportOf converts a response to a command.
-func (h *HTTP) reportOf(c provisioning.Command, resp httpout.Response) (provisioning.Report, error) {
-	retryAfter := delivery.ParseRetryAfter(resp.Header.Get("Retry-After"), h.opts.Now())
-	a, err := responseOf(resp)
-	if err != nil {
-		cause := fmt.Errorf("operator: command %s: %w", c.ID, err)
-		return provisioning.Report{}, &provisioning.Unavailable{After: retryAfter, Cause: cause}
-	}
-	h.lastResponse.Store(h.opts.Now().UnixNano())
-	return a.report(retryAfter), nil
-}
-
 // Deliver delivers a message to a SIM.
 func (h *HTTP) Deliver(ctx context.Context, id string, m outbox.SIM) (attempt.SIMResult, error) {
-	body, err := json.Marshal(messageOf(id, m))
+	body, err := json.Marshal(messageJSON{
+		ID: id, ICCID: m.ICCID, From: m.From, To: m.To, Text: m.Text,
+		Data: hex.EncodeToString(m.Data), UDH: hex.EncodeToString(m.UDH), Coding: m.Coding,
+	})
 	if err != nil {
 		return attempt.SIMResult{}, delivery.Unsendable(fmt.Errorf("operator: message %s: encode: %w", id, err))
 	}

@@ -2,7 +2,6 @@ package operator
 
 import (
 	"cmp"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/penstock/penstock/delivery"
 	"github.com/penstock/penstock/delivery/httpout"
-	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/provisioning"
 	"github.com/penstock/penstock/relay/sim"
 )
@@ -30,13 +28,6 @@ type commandJSON struct {
 	RequestedAt string   `json:"requested_at"`
 }
 
-func commandOf(c provisioning.Command) commandJSON {
-	return commandJSON{
-		ID: c.ID, Action: string(c.Action), ICCID: c.ICCID, IMSI: c.IMSI, MSISDN: c.MSISDN,
-		Services: c.Services, Subscriber: c.Subscriber, RequestedAt: c.At.UTC().Format(time.RFC3339),
-	}
-}
-
 // messageJSON is the wire format of a message to a SIM.
 type messageJSON struct {
 	ID     string `json:"id"`
@@ -47,13 +38,6 @@ type messageJSON struct {
 	Data   string `json:"data,omitempty"` // hex
 	UDH    string `json:"udh,omitempty"`  // hex
 	Coding int    `json:"coding"`
-}
-
-func messageOf(id string, m outbox.SIM) messageJSON {
-	return messageJSON{
-		ID: id, ICCID: m.ICCID, From: m.From, To: m.To, Text: m.Text,
-		Data: hex.EncodeToString(m.Data), UDH: hex.EncodeToString(m.UDH), Coding: m.Coding,
-	}
 }
 
 // The statuses of a response.

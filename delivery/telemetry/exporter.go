@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,6 +16,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	collector "go.opentelemetry.io/proto/slim/otlp/collector/trace/v1"
+	common "go.opentelemetry.io/proto/slim/otlp/common/v1"
+	resource "go.opentelemetry.io/proto/slim/otlp/resource/v1"
+	trace "go.opentelemetry.io/proto/slim/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/penstock/penstock/relay/tracing"
 )
@@ -70,7 +77,8 @@ func (e *Exporter) Export(s tracing.Span) {
 // Stats returns how many spans the collector took, and how many were dropped.
 func (e *Exporter) Stats() (sent, dropped uint64) { return e.sent.Load(), e.discarded.Load() }
 
-// Run sends spans until ctx is done, and then what is queued, once.
+// Run sends spans until ctx is done, and then what is queued, until the collector does not
+// take it.
 func (e *Exporter) Run(ctx context.Context) {
 	tick := time.NewTicker(e.o.Every)
 	defer tick.Stop()
@@ -87,13 +95,8 @@ func (e *Exporter) Run(ctx context.Context) {
 		e.send(ctx, batch)
 		batch = batch[:0]
 	}
-	e.flush(ctx)
-}
-
-// flush sends what is queued, until the collector does not take it.
-func (e *Exporter) flush(ctx context.Context) {
-	for taken := true; taken && len(e.spans) > 0; {
-		batch := make([]tracing.Span, 0, e.o.Batch)
+	for taken := true; taken && len(e.spans) > 0; { // what is queued
+		batch = batch[:0]
 		for len(batch) < e.o.Batch && len(e.spans) > 0 {
 			batch = append(batch, <-e.spans)
 		}
@@ -161,3 +164,38 @@ func (e *Exporter) try(ctx context.Context, body []byte) (retry bool, wait time.
 	seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
 	return retry, min(time.Duration(seconds)*time.Second, time.Minute), fmt.Errorf("%s: %q", resp.Status, answer)
 }
+
+// encode returns an ExportTraceServiceRequest.
+func encode(process []tracing.Attribute, spans []tracing.Span) ([]byte, error) {
+	encoded := make([]*trace.Span, len(spans))
+	for i, s := range spans {
+		encoded[i] = &trace.Span{
+			TraceId: id(s.TraceID), SpanId: id(s.SpanID), ParentSpanId: id(s.ParentID), Flags: 1,
+			Name: valid(s.Name), Kind: trace.Span_SpanKind(s.Kind), Attributes: attributes(s.Attributes),
+			StartTimeUnixNano: uint64(s.Start.UnixNano()), EndTimeUnixNano: uint64(s.End.UnixNano()),
+		}
+		if s.Failed != "" {
+			encoded[i].Status = &trace.Status{Code: trace.Status_STATUS_CODE_ERROR, Message: valid(s.Failed)}
+		}
+	}
+	return proto.Marshal(&collector.ExportTraceServiceRequest{ResourceSpans: []*trace.ResourceSpans{{
+		Resource:   &resource.Resource{Attributes: attributes(process)},
+		ScopeSpans: []*trace.ScopeSpans{{Scope: &common.InstrumentationScope{Name: "penstock"}, Spans: encoded}},
+	}}})
+}
+
+func id(digits string) []byte {
+	b, _ := hex.DecodeString(digits) // tracing makes and checks them
+	return b
+}
+
+func attributes(list []tracing.Attribute) []*common.KeyValue {
+	encoded := make([]*common.KeyValue, len(list))
+	for i, a := range list {
+		encoded[i] = &common.KeyValue{Key: a.Key, Value: &common.AnyValue{Value: &common.AnyValue_StringValue{StringValue: valid(a.Value)}}}
+	}
+	return encoded
+}
+
+// valid makes a text fit for protobuf, which refuses invalid UTF-8.
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

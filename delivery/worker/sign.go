@@ -62,11 +62,7 @@ type keys struct {
 	loadedAt time.Time
 }
 
-func newKeyring(load func(context.Context, relay.AccountID) ([]string, error), ttl time.Duration, now func() time.Time) *keyring {
-	return &keyring{load: load, ttl: ttl, now: now, cache: make(map[relay.AccountID]keys)}
-}
-
-// of returns an account's keys. A failure to load them is delivery.OwnFault; an invalid
+// keysOf returns an account's keys. A failure to load them is delivery.OwnFault; an invalid
 // secret would fail every attempt, so it is delivery.Unsendable.
 func (k *keyring) keysOf(ctx context.Context, acct relay.AccountID) ([][]byte, error) {
 	if k.load == nil {
@@ -83,22 +79,19 @@ func (k *keyring) keysOf(ctx context.Context, acct relay.AccountID) ([][]byte, e
 		return nil, delivery.OwnFault(fmt.Errorf("webhook secret: %w", err))
 	}
 	if err == nil {
-		known = parseKeys(secrets)
+		known = keys{}
+		for _, secret := range secrets {
+			key, err := parseSecret(secret)
+			if err != nil {
+				known = keys{err: delivery.Unsendable(err)}
+				break
+			}
+			known.keys = append(known.keys, key)
+		}
 	}
 	known.loadedAt = k.now()
 	k.mu.Lock()
 	k.cache[acct] = known
 	k.mu.Unlock()
 	return known.keys, known.err
-}
-
-func parseKeys(secrets []string) (k keys) {
-	for _, s := range secrets {
-		key, err := parseSecret(s)
-		if err != nil {
-			return keys{err: delivery.Unsendable(err)}
-		}
-		k.keys = append(k.keys, key)
-	}
-	return k
 }

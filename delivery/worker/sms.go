@@ -32,19 +32,36 @@ const (
 //
 // A message without credit is retried until there is credit, and uses up no attempt.
 func (w *Worker) sms(ctx context.Context, d outbox.Delivery, now time.Time) (r attempt.Result) {
+	// The idempotency key is the same until the delivery is recorded as delivered: a retry
+	// after a lost response and a replay of a dead delivery send nothing twice. A replay of a
+	// delivered one sends another message.
+	delivered := 0
+	for _, a := range d.Attempts {
+		if a.Error == "" {
+			delivered++
+		}
+	}
 	sent, err := w.deps.Messages.Send(ctx, message.Order{
 		Account: d.Account, Destinations: []string{d.SMS.To}, Originator: d.SMS.Originator,
-		Body: w.deps.Messages.Text(d.SMS.Text, maxSMSParts), Origin: smsOrigin, Key: smsKey(&d), KeepKey: keepKey,
+		Body: w.deps.Messages.Text(d.SMS.Text, maxSMSParts), Origin: smsOrigin, Key: d.ID + " " + strconv.Itoa(delivered), KeepKey: keepKey,
 	})
+	fields := relay.FieldsOf(err)
 	switch {
 	case err == nil && len(sent.Messages) > 0:
 		r.Attempt.Response = fmt.Sprintf("message %s, %d credits", sent.Messages[0].ID, sent.Cost)
-	case sentBefore(err):
+	case len(fields["Idempotency-Key"]) > 0:
+		// The message was split otherwise, because another carrier served the number then.
 		r.Attempt.Response = "sent before"
 	case relay.KindOf(err) == relay.KindNoCredit:
-		r.Verdict = delivery.Verdict{Class: delivery.Fault, Reason: noCredit, RetryAfter: creditWait(&d, now)}
+		// It is retried after a tenth of the delivery's age.
+		wait := min(max(now.Sub(d.CreatedAt)/10, 10*time.Second), 15*time.Minute)
+		r.Verdict = delivery.Verdict{Class: delivery.Fault, Reason: noCredit, RetryAfter: wait}
 	case relay.KindOf(err) == relay.KindInvalid:
-		r.Verdict = delivery.Classify(0, nil, delivery.Unsendable(errors.New(reasons(err))), now)
+		var reasons []string
+		for _, name := range slices.Sorted(maps.Keys(fields)) {
+			reasons = append(reasons, fields[name]...)
+		}
+		r.Verdict = delivery.Classify(0, nil, delivery.Unsendable(errors.New(strings.Join(reasons, " "))), now)
 	default:
 		r.Verdict = delivery.Classify(0, nil, delivery.OwnFault(fmt.Errorf("sms: %w", err)), now)
 	}
@@ -58,39 +75,3 @@ func (w *Worker) sms(ctx context.Context, d outbox.Delivery, now time.Time) (r a
 
 // noCredit is the same for each attempt, so that a waiting delivery does not grow.
 const noCredit = "the account has not enough credit for this message; it is sent when there is enough"
-
-// creditWait returns the delay until a retry without credit: a tenth of the delivery's
-// age, between 10 seconds and 15 minutes.
-func creditWait(d *outbox.Delivery, now time.Time) time.Duration {
-	return min(max(now.Sub(d.CreatedAt)/10, 10*time.Second), 15*time.Minute)
-}
-
-// smsKey returns the idempotency key of a delivery's message. It is the same until the
-// delivery is recorded as delivered: a retry after a lost response and a replay of a
-// dead delivery send nothing twice. A replay of a delivered one sends another message.
-func smsKey(d *outbox.Delivery) string {
-	delivered := 0
-	for _, a := range d.Attempts {
-		if a.Error == "" {
-			delivered++
-		}
-	}
-	return d.ID + " " + strconv.Itoa(delivered)
-}
-
-// sentBefore reports whether the key was used for a message that was split otherwise,
-// because another carrier served the number then. It is the same message, since a
-// delivery never changes.
-func sentBefore(err error) bool {
-	return len(relay.FieldsOf(err)["Idempotency-Key"]) > 0
-}
-
-// reasons joins the texts of an Invalid error, in the order of the fields.
-func reasons(err error) string {
-	fields := relay.FieldsOf(err)
-	var headers []string
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		headers = append(headers, fields[name]...)
-	}
-	return strings.Join(headers, " ")
-}

@@ -67,7 +67,8 @@ func New(deps Deps, o Options) (*Worker, error) {
 	if deps.Now == nil {
 		deps.Now = time.Now
 	}
-	return &Worker{deps: deps, keys: newKeyring(deps.Secrets, cmp.Or(o.Remember, 30*time.Second), deps.Now)}, nil
+	keys := &keyring{load: deps.Secrets, ttl: cmp.Or(o.Remember, 30*time.Second), now: deps.Now, cache: make(map[relay.AccountID]keys)}
+	return &Worker{deps: deps, keys: keys}, nil
 }
 
 // WithMessages returns the worker with a service that sends SMS, and with Simulated of Deps.
@@ -103,8 +104,11 @@ func (w *Worker) Send(ctx context.Context, d outbox.Delivery) attempt.Result {
 func (w *Worker) request(ctx context.Context, d outbox.Delivery, now time.Time) (r attempt.Result) {
 	req, err := w.signed(ctx, d, now)
 	var resp httpout.Response
+	if parent := tracing.FromContext(ctx); parent != "" {
+		req = withHeaders(req, map[string]string{tracing.Header: string(parent)})
+	}
 	if err == nil {
-		resp, err = w.deps.HTTP.Do(ctx, traced(ctx, req))
+		resp, err = w.deps.HTTP.Do(ctx, req)
 	}
 	r.Verdict = delivery.Classify(resp.Status, resp.Header, err, w.deps.Now())
 	r.Attempt.Status, r.Attempt.Response = resp.Status, resp.Excerpt()
@@ -112,15 +116,6 @@ func (w *Worker) request(ctx context.Context, d outbox.Delivery, now time.Time) 
 		r.Attempt.Error, r.Attempt.Reason = r.Verdict.Reason, r.Verdict.PublicReason()
 	}
 	return r
-}
-
-// traced returns the request with the traceparent of the attempt, if it has one.
-func traced(ctx context.Context, req outbox.Request) outbox.Request {
-	parent := tracing.FromContext(ctx)
-	if parent == "" {
-		return req
-	}
-	return withHeaders(req, map[string]string{tracing.Header: string(parent)})
 }
 
 // withHeaders returns the request with more headers. The headers of the delivery are not

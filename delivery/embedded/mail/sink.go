@@ -72,17 +72,9 @@ func New(dataDir string, opts Options) (*Sink, error) {
 		return nil, fmt.Errorf("mail sink: %w", err)
 	}
 	s := &Sink{dir: dir, sender: sender, maxMails: cmp.Or(opts.MaxMails, 10_000), maxBytes: cmp.Or(opts.MaxBytes, 100<<20), now: opts.Now}
-	if err := s.list(); err != nil {
-		return nil, fmt.Errorf("mail sink: %w", err)
-	}
-	return s, nil
-}
-
-// list finds the mails of the directory, oldest first, and removes those beyond the limits.
-func (s *Sink) list() error {
-	entries, err := os.ReadDir(s.dir)
+	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("mail sink: %w", err)
 	}
 	var files []fs.FileInfo
 	for _, e := range entries {
@@ -95,7 +87,10 @@ func (s *Sink) list() error {
 		s.stored = append(s.stored, storedMail{info.Name(), info.Size()})
 		s.bytes += info.Size()
 	}
-	return s.removeOldest()
+	if err := s.removeOldest(); err != nil {
+		return nil, fmt.Errorf("mail sink: %w", err)
+	}
+	return s, nil
 }
 
 // add notes a mail that was written, and removes the oldest ones beyond the limits. The mail
