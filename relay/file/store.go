@@ -22,6 +22,9 @@ const (
 	chunkSize = 256 << 10
 	// grace is the time that a content without a file is kept after its last change.
 	grace = time.Hour
+	// discardTime bounds the discarding of an incomplete content. The sweep also deletes
+	// contents that were not discarded.
+	discardTime = 5 * time.Second
 	// maxSwept is the largest number of chunks that one transaction deletes, 16 MiB.
 	maxSwept = 64
 )
@@ -162,8 +165,10 @@ func (s *Store) Write(ctx context.Context, name string, ttl time.Duration, fill 
 	if err == nil {
 		err = w.flush()
 	}
-	if err != nil {
-		return errors.Join(err, w.discard())
+	if err != nil { // leave the incomplete content to the next sweep
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTime)
+		defer cancel()
+		return errors.Join(err, s.db.Run(ctx, w.label, expireContent, s.db.Now(), w.content))
 	}
 	return w.commit(ttl) // its answer can be lost, so that an error does not discard the content
 }
@@ -274,14 +279,4 @@ func (w *writer) commit(ttl time.Duration) error {
 			w.renew(tx, contentExpires),
 			db.Do(expireContent, tx.Now().Add(grace), oldContent))
 	})
-}
-
-// discardTime bounds discard. The sweep also deletes contents that were not discarded.
-const discardTime = 5 * time.Second
-
-// discard leaves an incomplete content to the next sweep.
-func (w *writer) discard() error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), discardTime)
-	defer cancel()
-	return w.db.Run(ctx, w.label, expireContent, w.db.Now(), w.content)
 }

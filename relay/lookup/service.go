@@ -76,24 +76,20 @@ func (s *Service) Lookup(ctx context.Context, acct relay.AccountID, number relay
 	if err != nil || r.Code == NoAnswer {
 		return r, err
 	}
-	if err := s.charge(ctx, acct, number); err != nil {
-		return Result{}, err
-	}
-	return r, nil
-}
-
-// charge deducts the credit. It is tried again once if the response may have been
-// lost; the change's id prevents charging twice.
-func (s *Service) charge(ctx context.Context, acct relay.AccountID, number relay.MSISDN) error {
+	// The charge is tried again once if the response may have been lost; the change's id
+	// prevents charging twice.
 	now := s.deps.Now()
 	change := credit.Change{
 		ID: relay.NewID(now), Account: acct, Credits: -cost, Reason: credit.Lookup, Reference: string(number), At: now,
 	}
-	_, err := s.deps.Credit.Apply(ctx, change)
+	_, err = s.deps.Credit.Apply(ctx, change)
 	if relay.KindOf(err) == relay.KindUnavailable {
 		_, err = s.deps.Credit.Apply(ctx, change)
 	}
-	return err
+	if err != nil {
+		return Result{}, err
+	}
+	return r, nil
 }
 
 // find returns the cached result or queries the back end. Concurrent lookups of the

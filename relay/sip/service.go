@@ -56,7 +56,17 @@ func New(d Deps, o Options) (*Service, error) {
 // parameters for a range that ends before it starts, an unknown format, or an
 // invalid mail address.
 func (s *Service) Request(ctx context.Context, acct relay.AccountID, a Request) (Order, error) {
-	if err := a.check(); err != nil {
+	p := relay.Problems{}
+	if a.To.Before(a.From) {
+		p.Add("to_date", "The to_date must not be before the from_date.")
+	}
+	if a.Format != "" && a.Format != UKv3a {
+		p.Add("format", "The format must be UKv3a.")
+	}
+	if a.Email != "" && relay.CheckAddress(a.Email) != nil {
+		p.Add("email", "The email must be one mail address.")
+	}
+	if err := p.Err(); err != nil {
 		return Order{}, err
 	}
 	now := s.deps.Now().UTC()
@@ -115,23 +125,50 @@ func (s *Service) Run(ctx context.Context, j job.Job) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.notify(ctx, o, calls); err != nil {
-		return nil, err
+	if o.Email != "" {
+		// The mail is sent once: its id derives from the handle.
+		err = s.deps.Mails.Send(ctx, o.Account, o.Handle, outbox.Notice{
+			ID: o.Handle + "-ready", To: o.Email, Subject: "Your call records are ready",
+			Text: fmt.Sprintf("The call records from %s to %s (UTC) are ready: %d calls.\n\n"+
+				"Fetch them with your API token before %s UTC from\n%s/v2/sip/cdr/%s/download\n",
+				o.From.Format(time.DateTime), o.To.Add(-time.Second).Format(time.DateTime), calls,
+				o.ExpiresAt().Format(time.DateTime), s.opts.PublicURL, o.Handle),
+		})
 	}
-	return map[string]int64{"calls": calls}, nil
+	return map[string]int64{"calls": calls}, err
 }
 
-// notify sends a mail that the archive is ready, once: its id derives from the
-// handle.
-func (s *Service) notify(ctx context.Context, o Order, calls int64) error {
-	if o.Email == "" {
-		return nil
-	}
-	return s.deps.Mails.Send(ctx, o.Account, o.Handle, outbox.Notice{
-		ID: o.Handle + "-ready", To: o.Email, Subject: "Your call records are ready",
-		Text: fmt.Sprintf("The call records from %s to %s (UTC) are ready: %d calls.\n\n"+
-			"Fetch them with your API token before %s UTC from\n%s/v2/sip/cdr/%s/download\n",
-			o.From.Format(time.DateTime), o.To.Add(-time.Second).Format(time.DateTime), calls,
-			o.ExpiresAt().Format(time.DateTime), s.opts.PublicURL, o.Handle),
-	})
+const (
+	// Kind is the kind of the jobs that make archives.
+	Kind job.Kind = "sip.cdr"
+	// Life is the time for which a handle is valid after the request.
+	Life = 2 * time.Hour
+)
+
+// Request describes an archive of an account's calls.
+type Request struct {
+	// From and To bound the starts of the calls; the second of To is included.
+	From, To time.Time
+	Email    string // gets a mail when the archive is ready; may be empty
+	Format   string // empty means UKv3a
+	Single   bool   // one file instead of one for each day
+}
+
+// Order is a requested archive.
+type Order struct {
+	Handle  string          `json:"handle"`
+	Account relay.AccountID `json:"account"`
+	From    time.Time       `json:"from"`
+	To      time.Time       `json:"to"` // exclusive
+	Email   string          `json:"email,omitempty"`
+	Single  bool            `json:"single,omitempty"`
+	AskedAt time.Time       `json:"asked_at"`
+}
+
+// ExpiresAt returns when the handle becomes invalid.
+func (o Order) ExpiresAt() time.Time { return o.AskedAt.Add(Life) }
+
+// Trunk lists the source addresses of an account's calls.
+type Trunk struct {
+	SourceIPs []string `json:"source_ips"`
 }

@@ -43,12 +43,16 @@ type part struct {
 // URL cannot hold are escaped. Placeholders in the scheme, user, host or port are refused,
 // and so is a fragment, which no server would see.
 func Compile(raw string, names []string) (*Template, error) {
-	head, err := headLength(raw)
-	if err != nil {
-		return nil, err
+	scheme, remaining, ok := strings.Cut(raw, "://")
+	if !ok || !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https") {
+		return nil, errors.New("want an http:// or https:// URL")
+	}
+	authority := len(remaining)
+	if end := strings.IndexAny(remaining, "/?#"); end >= 0 {
+		authority = end
 	}
 	c := compiler{raw: raw, compiled: Template{names: names}}
-	if err := c.head(head); err != nil {
+	if err := c.head(len(scheme) + len("://") + authority); err != nil {
 		return nil, err
 	}
 	for c.offset < len(raw) {
@@ -57,20 +61,14 @@ func Compile(raw string, names []string) (*Template, error) {
 		}
 	}
 	c.flush()
-	return &c.compiled, c.compiled.check()
-}
-
-// headLength returns the length of scheme and authority.
-func headLength(raw string) (int, error) {
-	scheme, remaining, ok := strings.Cut(raw, "://")
-	if !ok || !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https") {
-		return 0, errors.New("want an http:// or https:// URL")
+	u, err := url.Parse(c.compiled.Expand(func(string) string { return "" })) // with nothing in its placeholders
+	switch {
+	case err != nil:
+		err = errors.New("the URL does not parse")
+	case u.Hostname() == "":
+		err = errors.New("the URL has no host")
 	}
-	end := strings.IndexAny(remaining, "/?#")
-	if end < 0 {
-		end = len(remaining)
-	}
-	return len(scheme) + len("://") + end, nil
+	return &c.compiled, err
 }
 
 type compiler struct {
@@ -82,6 +80,7 @@ type compiler struct {
 	compiled Template
 }
 
+// head takes the scheme and the authority, n bytes.
 func (c *compiler) head(n int) error {
 	for i := range n {
 		if c.raw[i] != '%' {
@@ -97,7 +96,7 @@ func (c *compiler) head(n int) error {
 	return nil
 }
 
-// next takes one character, escape or placeholder of the path or query.
+// step takes one character, escape or placeholder of the path or query.
 func (c *compiler) step() error {
 	b := c.raw[c.offset]
 	switch {
@@ -132,7 +131,11 @@ func (c *compiler) percent() error {
 		return nil
 	}
 	escape := isEscape(remaining)
-	if word := wordOf(remaining); word != "" && (!escape || c.misread(word)) && c.compiled.unknown == "" {
+	// An escape may rather be a word: %date would be an octet and a rest that no UTF-8 has,
+	// unless an escape stands before or behind it. In capitals it is an escape.
+	word := wordOf(remaining)
+	misread := len(word) > 2 && word[0] >= 'a' && word[1] >= 'a' && c.escaped != c.offset
+	if word != "" && (!escape || misread) && c.compiled.unknown == "" {
 		c.compiled.unknown = word
 	}
 	if escape {
@@ -151,13 +154,6 @@ func (c *compiler) percent() error {
 
 // isEscape reports whether s begins with the digits of an escape.
 func isEscape(s string) bool { return len(s) >= 2 && isHex(s[0]) && isHex(s[1]) }
-
-// misread reports whether an escape is rather a word: %date would be an octet and
-// a rest that no UTF-8 has, unless an escape stands before or behind it. In
-// capitals it is an escape.
-func (c *compiler) misread(word string) bool {
-	return len(word) > 2 && word[0] >= 'a' && word[1] >= 'a' && c.escaped != c.offset
-}
 
 // wordOf is the name that s begins with: a letter, then letters, digits and
 // underscores.
@@ -243,18 +239,6 @@ func (c *compiler) flush() {
 	}
 }
 
-// check has net/url read the template with nothing in its placeholders.
-func (t *Template) check() error {
-	u, err := url.Parse(t.Expand(func(string) string { return "" }))
-	if err != nil {
-		return errors.New("the URL does not parse")
-	}
-	if u.Hostname() == "" {
-		return errors.New("the URL has no host")
-	}
-	return nil
-}
-
 // Sample returns the URL with a sample in the place of every placeholder, for
 // checks of where it leads.
 func (t *Template) Sample() string {
@@ -268,8 +252,9 @@ func (t *Template) Expand(value func(name string) string) string {
 		switch {
 		case p.name == "":
 			buf = append(buf, p.literal...)
-		case p.path:
-			buf = appendSegment(buf, value(p.name))
+		case p.path && strings.Trim(value(p.name), ".") == "":
+			// A segment of dots alone would be a step up for whoever cleans paths.
+			buf = append(buf, strings.Repeat("%2E", len(value(p.name)))...)
 		default:
 			buf = AppendEscaped(buf, value(p.name))
 		}
@@ -277,24 +262,12 @@ func (t *Template) Expand(value func(name string) string) string {
 	return string(buf)
 }
 
-// appendSegment escapes a value for a path. One of dots alone would be a step
-// up for whoever cleans paths, so that its dots are escaped as well.
-func appendSegment(dst []byte, s string) []byte {
-	if strings.Trim(s, ".") != "" {
-		return AppendEscaped(dst, s)
-	}
-	for range s {
-		dst = append(dst, "%2E"...)
-	}
-	return dst
-}
-
 // AppendEscaped appends a value with all escaped but the unreserved characters (RFC 3986, 2.3),
 // which is right in a path segment, in a query and in a form.
 func AppendEscaped(dst []byte, s string) []byte {
 	const digits = "0123456789ABCDEF"
 	for _, c := range []byte(s) {
-		if unreserved(c) {
+		if isLetter(c) || c >= '0' && c <= '9' || c == '-' || c == '.' || c == '_' || c == '~' {
 			dst = append(dst, c)
 		} else {
 			dst = append(dst, '%', digits[c>>4], digits[c&15])
@@ -304,10 +277,6 @@ func AppendEscaped(dst []byte, s string) []byte {
 }
 
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
-
-func unreserved(c byte) bool {
-	return isLetter(c) || c >= '0' && c <= '9' || c == '-' || c == '.' || c == '_' || c == '~'
-}
 
 func isHex(c byte) bool {
 	return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'f'

@@ -106,9 +106,24 @@ func (m *Meter) RunBlock(ctx context.Context, j job.Job) (any, error) {
 	if err := json.Unmarshal(j.Input, &b); err != nil {
 		return nil, job.Fail("The request cannot be read.")
 	}
-	iccids, err := m.nextSIMs(ctx, j.Account, b)
-	if err != nil {
-		return nil, err
+	iccids := b.ICCIDs
+	if b.Pool != "" {
+		over, err := m.poolOver(ctx, j.Account, b.Pool)
+		if err != nil {
+			return nil, err
+		}
+		iccids = nil
+		if over {
+			if iccids, err = m.deps.SIMs.Scan(ctx, j.Account, sim.Scope{Pool: b.Pool}, b.After, pageSize); err != nil {
+				return nil, err
+			}
+		}
+		if len(iccids) == pageSize {
+			b.After = iccids[pageSize-1]
+			if err := m.submit(ctx, j.Account, b.Scan+"-"+string(b.After), b, scanLife); err != nil {
+				return nil, err
+			}
+		}
 	}
 	found, err := m.overLimit(ctx, j.Account, iccids)
 	if err != nil {
@@ -121,23 +136,6 @@ func (m *Meter) RunBlock(ctx context.Context, j job.Job) (any, error) {
 		}
 	}
 	return map[string]int{"sims": len(found)}, errors.Join(errs...)
-}
-
-// nextSIMs returns the SIMs of one job.
-func (m *Meter) nextSIMs(ctx context.Context, acct relay.AccountID, b blocking) ([]sim.ICCID, error) {
-	if b.Pool == "" {
-		return b.ICCIDs, nil
-	}
-	over, err := m.poolOver(ctx, acct, b.Pool)
-	if err != nil || !over {
-		return nil, err
-	}
-	iccids, err := m.deps.SIMs.Scan(ctx, acct, sim.Scope{Pool: b.Pool}, b.After, pageSize)
-	if err == nil && len(iccids) == pageSize {
-		b.After = iccids[pageSize-1]
-		err = m.submit(ctx, acct, b.Scan+"-"+string(b.After), b, scanLife)
-	}
-	return iccids, err
 }
 
 // poolOver reports whether a pool has reached a limit that blocks. If not, it

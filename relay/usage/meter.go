@@ -50,12 +50,12 @@ func (m *Meter) Take(ctx context.Context, records []Record) (unknown []int, err 
 	}
 	known := make([]Record, 0, len(records))
 	for i, r := range records {
-		one, ok := sims[r.Account][sim.ICCID(r.Use.ICCID)]
+		stored, ok := sims[r.Account][sim.ICCID(r.Use.ICCID)]
 		if !ok {
 			unknown = append(unknown, i)
 			continue
 		}
-		r.Pool = one.Pool
+		r.Pool = stored.Pool
 		known = append(known, r)
 	}
 	if err := m.deps.Counters.Put(ctx, known); err != nil {
@@ -95,13 +95,20 @@ func (m *Meter) findSIMs(ctx context.Context, records []Record) (map[relay.Accou
 // sent once. A limit that blocks is enforced whenever it is reached, but for the
 // current month only: late records of last month must not suspend a SIM now.
 func (m *Meter) enforce(ctx context.Context, records []Record, sims map[relay.AccountID]map[sim.ICCID]sim.SIM) error {
-	all, err := m.limited(ctx, records, sims)
+	limits, err := m.limited(ctx, records, sims)
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(all, before)
+	slices.SortFunc(limits, func(a, b limited) int {
+		return cmp.Or(
+			cmp.Compare(a.account, b.account),
+			cmp.Compare(b.subject.Scope, a.subject.Scope), // those of SIMs before those of pools
+			cmp.Compare(a.subject.ID, b.subject.ID),
+			cmp.Compare(a.subject.Month, b.subject.Month),
+		)
+	})
 	reached := make(map[counter]bool)
-	for _, l := range all {
+	for _, l := range limits {
 		totals, err := m.deps.Counters.Totals(ctx, l.account, []Subject{l.subject})
 		if err != nil {
 			return err
@@ -120,11 +127,8 @@ func (m *Meter) enforce(ctx context.Context, records []Record, sims map[relay.Ac
 			}
 		}
 	}
-	return m.enforceReached(ctx, records, reached)
-}
 
-// enforceReached suspends the SIMs of records whose limits are reached.
-func (m *Meter) enforceReached(ctx context.Context, records []Record, reached map[counter]bool) error {
+	// Suspend the SIMs of records whose limits are reached.
 	iccids := make(map[relay.AccountID][]sim.ICCID)
 	seen := make(map[counter]bool)
 	for _, r := range records {
@@ -135,22 +139,12 @@ func (m *Meter) enforceReached(ctx context.Context, records []Record, reached ma
 		seen[c] = true
 		iccids[r.Account] = append(iccids[r.Account], sim.ICCID(r.Use.ICCID))
 	}
-	for acct, some := range iccids {
-		if err := m.blockSIMs(ctx, acct, some); err != nil {
+	for acct, accountICCIDs := range iccids {
+		if err := m.blockSIMs(ctx, acct, accountICCIDs); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// before orders the limits of SIMs before those of pools.
-func before(a, b limited) int {
-	return cmp.Or(
-		cmp.Compare(a.account, b.account),
-		cmp.Compare(b.subject.Scope, a.subject.Scope), // sim, pool
-		cmp.Compare(a.subject.ID, b.subject.ID),
-		cmp.Compare(a.subject.Month, b.subject.Month),
-	)
 }
 
 // counter names a total that a record adds to.
@@ -169,28 +163,28 @@ func (r Record) counters() (c, pool counter) {
 // limited finds the subjects of records that have a limit.
 func (m *Meter) limited(ctx context.Context, records []Record, sims map[relay.AccountID]map[sim.ICCID]sim.SIM) ([]limited, error) {
 	seen := make(map[counter]bool)
-	var all []limited
+	var limits []limited
 	for _, r := range records {
-		c, of := r.counters()
+		c, poolCounter := r.counters()
 		if !seen[c] {
 			seen[c] = true
-			if one := sims[r.Account][sim.ICCID(r.Use.ICCID)]; one.Limit.IsSet() {
-				all = append(all, limited{counter: c, limit: one.Limit, recipients: one.Recipients})
+			if s := sims[r.Account][sim.ICCID(r.Use.ICCID)]; s.Limit.IsSet() {
+				limits = append(limits, limited{counter: c, limit: s.Limit, recipients: s.Recipients})
 			}
 		}
-		if r.Pool == "" || seen[of] {
+		if r.Pool == "" || seen[poolCounter] {
 			continue
 		}
-		seen[of] = true
+		seen[poolCounter] = true
 		pool, err := m.pool(ctx, r.Account, r.Pool)
 		if err != nil {
 			return nil, err
 		}
 		if pool.Limit.IsSet() {
-			all = append(all, limited{counter: of, name: pool.Name, limit: pool.Limit, recipients: pool.Recipients})
+			limits = append(limits, limited{counter: poolCounter, name: pool.Name, limit: pool.Limit, recipients: pool.Recipients})
 		}
 	}
-	return all, nil
+	return limits, nil
 }
 
 // limited is a subject whose limit may have been crossed.

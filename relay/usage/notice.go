@@ -42,14 +42,27 @@ func (m *Meter) notifyDue(ctx context.Context, l limited, bytes int64, due Steps
 
 // notify sends an event to the callback and mails to the recipients.
 func (m *Meter) notify(ctx context.Context, l limited, event string, bytes int64, label string, threshold int64) error {
-	id := fmt.Sprintf("%s-%s", event, l.key())
+	id := fmt.Sprintf("%s-%d-%s-%s-%s", event, l.account, l.subject.Scope, l.subject.ID, l.subject.Month)
+	data := map[string]any{
+		"month": l.subject.Month.String(), "usage": bytes, "unit": "bytes", "cap_limit_type": string(l.limit.Cap),
+		"monthly_usage_limit": orNull(l.limit.Monthly), "monthly_usage_limit_warning": orNull(l.limit.Warning),
+	}
+	if l.subject.Scope == OfPool {
+		data["pool_id"], data["pool_name"] = l.subject.ID, l.name
+	} else {
+		data["iccid"] = l.subject.ID
+	}
 	if err := m.deps.Events.Notify(ctx, l.account, outbox.Event{
-		ID: id, Type: event, CreatedAt: m.deps.Now(), About: l.subject.ID, Data: l.data(bytes),
+		ID: id, Type: event, CreatedAt: m.deps.Now(), About: l.subject.ID, Data: data,
 	}); err != nil {
 		return err
 	}
+	monthlyLimit := "none"
+	if l.limit.Monthly > 0 {
+		monthlyLimit = fmt.Sprintf("%d bytes", l.limit.Monthly)
+	}
 	text := fmt.Sprintf("%s %s.\n\nUsed in %s (UTC): %d bytes\nMark that was passed: %d bytes\nMonthly limit: %s\n",
-		l.title(), label, l.subject.Month, bytes, threshold, amount(l.limit.Monthly))
+		l.title(), label, l.subject.Month, bytes, threshold, monthlyLimit)
 	if event == LimitReached && l.limit.Cap == sim.Block {
 		text += "\nThe limit is set to block: its SIMs are suspended.\n"
 	}
@@ -60,22 +73,10 @@ func (m *Meter) notify(ctx context.Context, l limited, event string, bytes int64
 	return m.deps.Mails.Send(ctx, l.account, l.subject.ID, mails...)
 }
 
-func amount(bytes int64) string {
-	if bytes == 0 {
-		return "none"
-	}
-	return fmt.Sprintf("%d bytes", bytes)
-}
-
 // hashOf identifies an address without revealing it.
 func hashOf(address string) string {
 	sum := sha256.Sum256([]byte(address))
 	return hex.EncodeToString(sum[:8])
-}
-
-// key identifies a subject across all accounts.
-func (l limited) key() string {
-	return fmt.Sprintf("%d-%s-%s-%s", l.account, l.subject.Scope, l.subject.ID, l.subject.Month)
 }
 
 // title is the subject's name in a mail.
@@ -84,20 +85,6 @@ func (l limited) title() string {
 		return fmt.Sprintf("SIM pool %s (%s)", l.name, l.subject.ID)
 	}
 	return "SIM " + l.subject.ID
-}
-
-// data is that of an event.
-func (l limited) data(bytes int64) map[string]any {
-	d := map[string]any{
-		"month": l.subject.Month.String(), "usage": bytes, "unit": "bytes", "cap_limit_type": string(l.limit.Cap),
-		"monthly_usage_limit": orNull(l.limit.Monthly), "monthly_usage_limit_warning": orNull(l.limit.Warning),
-	}
-	if l.subject.Scope == OfPool {
-		d["pool_id"], d["pool_name"] = l.subject.ID, l.name
-	} else {
-		d["iccid"] = l.subject.ID
-	}
-	return d
 }
 
 func orNull(bytes int64) any {

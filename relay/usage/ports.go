@@ -10,39 +10,26 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// Counters stores records and their totals.
+// Counters stores records and their totals, as the methods of *Store say.
 type Counters interface {
-	// Put saves records durably, all or none, and adds each to the totals of its SIM
-	// and its pool. A record whose id the account has already is unchanged and adds
-	// nothing. The error is relay.KindUnavailable if a retry may succeed.
 	Put(ctx context.Context, records []Record) error
-	// Totals returns those of an account's subjects, in their order.
 	Totals(ctx context.Context, acct relay.AccountID, subjects []Subject) ([]Total, error)
-
 	AddSteps(ctx context.Context, acct relay.AccountID, s Subject, steps Steps) error
-	// RemoveSteps removes steps of a subject that used less than below, in bytes.
-	RemoveSteps(ctx context.Context, acct relay.AccountID, s Subject, steps Steps, n int64) error
+	RemoveSteps(ctx context.Context, acct relay.AccountID, s Subject, steps Steps, limitBytes int64) error
 }
 
-// Records reads stored records.
+// Records reads stored records, as the methods of *Store say.
 type Records interface {
-	// Any reports whether there are records in a time, of the given SIMs only
-	// unless iccids is nil.
 	Any(ctx context.Context, acct relay.AccountID, span Span, iccids []sim.ICCID) (bool, error)
-	// Read returns records in the order of their starts, behind a place, at most
-	// limit; of one SIM only unless iccid is empty.
 	Read(ctx context.Context, acct relay.AccountID, iccid sim.ICCID, span Span, cursor Cursor, limit int) ([]StoredRecord, error)
-	// Sums adds up the usage of each SIM in a period and passes it on step by step.
 	Sums(ctx context.Context, acct relay.AccountID, span Span, visit func([]Sum) error) error
 }
 
-// Reports keeps the rows of usage reports, ordered by subscriber and SIM.
+// Reports stores the rows of usage reports, as the methods of *Store say.
 type Reports interface {
-	// Begin makes an empty report, also of one that was begun before.
 	Begin(ctx context.Context, id string, t time.Time) error
 	Add(ctx context.Context, id string, rows []Row) error
 	Rows(ctx context.Context, id string, offset, limit int) ([]Row, error)
-	// Sweep removes reports that were begun ReportLife before now.
 	Sweep(ctx context.Context, now time.Time) error
 }
 

@@ -45,8 +45,8 @@ func (s *Service) each(ctx context.Context, acct relay.AccountID, o order, do fu
 	if o.Subscriber == "" {
 		return s.eachOf(ctx, acct, "", o.span(), do)
 	}
-	for newIccid := sim.ICCID(""); ; {
-		iccids, err := s.deps.SIMs.Scan(ctx, acct, sim.Scope{Subscriber: o.Subscriber}, newIccid, pageSize)
+	for lastICCID := sim.ICCID(""); ; {
+		iccids, err := s.deps.SIMs.Scan(ctx, acct, sim.Scope{Subscriber: o.Subscriber}, lastICCID, pageSize)
 		if err != nil || len(iccids) == 0 {
 			return err
 		}
@@ -55,7 +55,7 @@ func (s *Service) each(ctx context.Context, acct relay.AccountID, o order, do fu
 				return err
 			}
 		}
-		newIccid = iccids[len(iccids)-1]
+		lastICCID = iccids[len(iccids)-1]
 	}
 }
 
@@ -115,28 +115,23 @@ func (s *Service) rows(ctx context.Context, acct relay.AccountID, sums []Sum, co
 	}
 	rows := make([]Row, len(sums))
 	for i, sum := range sums {
-		rows[i] = Row{ICCID: sum.ICCID, Subscriber: sims[iccids[i]].Subscriber, Bytes: sum.Bytes}
-		if rows[i].Company, err = s.company(ctx, acct, rows[i].Subscriber, companies); err != nil {
-			return nil, err
+		id := sims[iccids[i]].Subscriber
+		name, known := companies[id]
+		if !known && id != "" {
+			found, err := s.deps.Subscribers.Get(ctx, acct, id)
+			if err != nil && relay.KindOf(err) != relay.KindNotFound {
+				return nil, err
+			}
+			if len(companies) >= maxCompanies {
+				clear(companies)
+			}
+			name = found.CompanyName
+			companies[id] = name
 		}
+		rows[i] = Row{ICCID: sum.ICCID, Subscriber: id, Company: name, Bytes: sum.Bytes}
 	}
 	return rows, nil
 }
 
 // maxCompanies is the maximum number of names cached for a report.
 const maxCompanies = 10_000
-
-func (s *Service) company(ctx context.Context, acct relay.AccountID, id string, known map[string]string) (string, error) {
-	if name, ok := known[id]; ok || id == "" {
-		return name, nil
-	}
-	found, err := s.deps.Subscribers.Get(ctx, acct, id)
-	if err != nil && relay.KindOf(err) != relay.KindNotFound {
-		return "", err
-	}
-	if len(known) >= maxCompanies {
-		clear(known)
-	}
-	known[id] = found.CompanyName
-	return found.CompanyName, nil
-}

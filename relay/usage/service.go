@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"time"
+	"unicode/utf8"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/job"
@@ -96,8 +97,8 @@ func (s *Service) present(ctx context.Context, acct relay.AccountID, a Request) 
 		}
 		return err
 	}
-	for newIccid := sim.ICCID(""); ; {
-		iccids, err := s.deps.SIMs.Scan(ctx, acct, sim.Scope{Subscriber: a.Subscriber}, newIccid, pageSize)
+	for lastICCID := sim.ICCID(""); ; {
+		iccids, err := s.deps.SIMs.Scan(ctx, acct, sim.Scope{Subscriber: a.Subscriber}, lastICCID, pageSize)
 		if err != nil {
 			return err
 		}
@@ -108,7 +109,7 @@ func (s *Service) present(ctx context.Context, acct relay.AccountID, a Request) 
 		if ok || err != nil {
 			return err
 		}
-		newIccid = iccids[len(iccids)-1]
+		lastICCID = iccids[len(iccids)-1]
 	}
 }
 
@@ -183,4 +184,62 @@ func (s *Service) Usage(ctx context.Context, acct relay.AccountID, id string, of
 	}
 	rows, err := s.deps.Reports.Rows(ctx, id, offset, limit)
 	return Report{Span: o.span(), Rows: rows, Total: int(n)}, err
+}
+
+// The kinds of jobs that an account requests. They are listed with those of its SIMs,
+// as cdr_report and usage_report.
+const (
+	CDRKind    job.Kind = "sim.cdr_report"
+	ReportKind job.Kind = "sim.usage_report"
+)
+
+const (
+	// MaxSpan is the longest time that may be asked for.
+	MaxSpan = 31 * 24 * time.Hour
+	// ReportLife is the time for which a report can be read, from when it was asked for.
+	ReportLife = 30 * 24 * time.Hour
+	// jobLife is the time for which a job is listed after its end, as those of SIMs are.
+	jobLife = 90 * 24 * time.Hour
+	// FileLife is the time for which a CDR file can be fetched, from when it was made.
+	FileLife = 7 * 24 * time.Hour
+)
+
+// maxName is the largest length of a job's name, in characters.
+const maxName = 255
+
+// Request asks for an export of an account's usage.
+type Request struct {
+	// Start and End bound the records by their start; End does not belong to them.
+	Start, End time.Time
+	Subscriber string // of CDRs: only of the SIMs of one; empty: of all
+	Name       string // of a report
+}
+
+// check returns the invalid fields of a request.
+func (a Request) check() error {
+	p := relay.Problems{}
+	switch {
+	case !a.End.After(a.Start):
+		p.Add("end_time", "The end time must be a date after start time.")
+	case a.End.Sub(a.Start) > MaxSpan:
+		p.Add("end_time", "The end time must be at most 31 days after start time.")
+	}
+	if utf8.RuneCountInString(a.Name) > maxName {
+		p.Add("name", "The name must be at most 255 characters.")
+	}
+	return p.Err()
+}
+
+// order is the input of a job.
+type order struct {
+	From       time.Time `json:"from"`
+	To         time.Time `json:"to"` // not within
+	Subscriber string    `json:"subscriber,omitempty"`
+}
+
+func (o order) span() Span { return Span{o.From, o.To} }
+
+// counted is the result of a job.
+type counted struct {
+	Count int64 `json:"count"` // of records or rows
 }

@@ -72,10 +72,6 @@ type totalKey struct {
 	Subject
 }
 
-func compareTotalKeys(a, b totalKey) int {
-	return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Month, b.Month))
-}
-
 // totalsOf returns the additions of new records to totals, in the order of their keys.
 func totalsOf(records []added) *db.Batch {
 	sums := make(map[totalKey]int64)
@@ -91,7 +87,10 @@ func totalsOf(records []added) *db.Batch {
 		}
 	}
 	b := db.NewBatch("account, scope, subject, month, bytes")
-	for _, key := range slices.SortedFunc(maps.Keys(sums), compareTotalKeys) {
+	sorted := slices.SortedFunc(maps.Keys(sums), func(a, b totalKey) int {
+		return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Month, b.Month))
+	})
+	for _, key := range sorted {
 		b.Add(key.account, key.Scope, key.ID, key.Month, sums[key])
 	}
 	return b
