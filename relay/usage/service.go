@@ -194,9 +194,9 @@ const (
 )
 
 const (
-	// MaxSpan is the longest time that may be asked for.
+	// MaxSpan is the longest time that may be requested.
 	MaxSpan = 31 * 24 * time.Hour
-	// ReportLife is the time for which a report can be read, from when it was asked for.
+	// ReportLife is the time for which a report can be read, from when it was requested.
 	ReportLife = 30 * 24 * time.Hour
 	// jobLife is the time for which a job is listed after its end, as those of SIMs are.
 	jobLife = 90 * 24 * time.Hour
@@ -207,7 +207,7 @@ const (
 // maxName is the largest length of a job's name, in characters.
 const maxName = 255
 
-// Request asks for an export of an account's usage.
+// Request requests an export of an account's usage.
 type Request struct {
 	// Start and End bound the records by their start; End does not belong to them.
 	Start, End time.Time
