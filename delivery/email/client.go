@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/mail"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/emersion/go-smtp"
@@ -40,7 +41,7 @@ func New(opts Options) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{opts: opts, sender: sender, host: host}
-	c.pool = newPool(opts.MaxConns, opts.IdleTimeout, opts.Now, c.connect)
+	c.pool = &pool{slots: make(chan struct{}, maxConns), connect: c.connect}
 	return c, nil
 }
 
@@ -51,7 +52,7 @@ func (c *Client) Close() { c.pool.close() }
 // delivery.ClassifyMail; the error explains why there is none. If an address is not ASCII the
 // server must support SMTPUTF8. When ctx ends the connection is closed at once.
 func (c *Client) Send(ctx context.Context, m outbox.Mail) (Result, error) {
-	raw, err := Compose(*c.sender, m, c.opts.Now())
+	raw, err := Compose(*c.sender, m, time.Now())
 	if err != nil {
 		return Result{}, delivery.Unsendable(err)
 	}

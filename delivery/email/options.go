@@ -38,33 +38,21 @@ type Options struct {
 	Hello string
 	// CommandTimeout bounds connecting and each answer; 30 s.
 	CommandTimeout time.Duration
-	// SubmissionTimeout bounds the answer to the final dot; 2 min.
-	SubmissionTimeout time.Duration
-	// MaxConns bounds connections at once; 4.
-	MaxConns int
-	// IdleTimeout is the time for which a connection is kept unused; 30 s.
-	IdleTimeout time.Duration
 	// Dial replaces a plain dialer.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	// RootCAs replaces the system's trusted roots.
 	RootCAs *x509.CertPool
-	// Now replaces the clock.
-	Now func() time.Time
 }
 
 func (o Options) withDefaults() Options {
-	o.TLS, o.MaxConns = cmp.Or(o.TLS, STARTTLS), cmp.Or(o.MaxConns, 4)
+	o.TLS, o.CommandTimeout = cmp.Or(o.TLS, STARTTLS), cmp.Or(o.CommandTimeout, 30*time.Second)
 	if name, err := os.Hostname(); o.Hello == "" && err == nil && validHello(name) {
 		o.Hello = name
 	}
 	o.Hello = cmp.Or(o.Hello, "localhost")
-	o.CommandTimeout, o.SubmissionTimeout = cmp.Or(o.CommandTimeout, 30*time.Second), cmp.Or(o.SubmissionTimeout, 2*time.Minute)
-	o.IdleTimeout = cmp.Or(o.IdleTimeout, 30*time.Second)
+
 	if o.Dial == nil {
 		o.Dial = new(net.Dialer).DialContext
-	}
-	if o.Now == nil {
-		o.Now = time.Now
 	}
 	return o
 }

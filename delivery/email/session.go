@@ -29,13 +29,6 @@ func (s *session) closeWith(ctx context.Context) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { s.conn.Close() })
 }
 
-// alive reports whether an idle session still works.
-func (s *session) alive(ctx context.Context) bool {
-	stop := s.closeWith(ctx)
-	err := s.client.Noop()
-	return stop() && err == nil
-}
-
 // connect dials, secures, greets and authenticates, within CommandTimeout.
 func (c *Client) connect(ctx context.Context) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.CommandTimeout)
@@ -75,7 +68,7 @@ func (c *Client) prepare(ctx context.Context, conn net.Conn) (client *smtp.Clien
 		return nil, fmt.Errorf("secure: %w", err)
 	}
 	client.CommandTimeout = c.opts.CommandTimeout
-	client.SubmissionTimeout = c.opts.SubmissionTimeout
+	client.SubmissionTimeout = submissionTimeout
 	if err := client.Hello(c.opts.Hello); err != nil {
 		return nil, fmt.Errorf("hello: %w", err)
 	}
@@ -120,20 +113,20 @@ func (l *login) Next(challenge []byte) ([]byte, error) {
 	return nil, sasl.ErrUnexpectedServerChallenge
 }
 
+const (
+	maxConns          = 4                // connections at the same time
+	idleTimeout       = 30 * time.Second // after which an unused connection is closed
+	submissionTimeout = 2 * time.Minute  // of the answer to the final dot
+)
+
 // pool holds idle sessions and limits how many are connected.
 type pool struct {
 	slots   chan struct{}
-	idleFor time.Duration
-	now     func() time.Time
 	connect func(context.Context) (*session, error)
 
 	mu     sync.Mutex
 	idle   []*session
 	closed bool
-}
-
-func newPool(limit int, idleFor time.Duration, now func() time.Time, connect func(context.Context) (*session, error)) *pool {
-	return &pool{slots: make(chan struct{}, limit), idleFor: idleFor, now: now, connect: connect}
 }
 
 // get returns a working session and waits for a slot. The caller must return it
@@ -145,8 +138,11 @@ func (p *pool) get(ctx context.Context) (*session, error) {
 		return nil, context.Cause(ctx)
 	}
 	for s := p.pop(); s != nil; s = p.pop() {
-		if p.now().Sub(s.idleAt) < p.idleFor && s.alive(ctx) {
-			return s, nil
+		if time.Since(s.idleAt) < idleTimeout {
+			stop := s.closeWith(ctx)
+			if err := s.client.Noop(); stop() && err == nil {
+				return s, nil
+			}
 		}
 		s.conn.Close()
 	}
@@ -179,7 +175,7 @@ func (p *pool) put(s *session) {
 		s.conn.Close()
 		return
 	}
-	s.idleAt = p.now()
+	s.idleAt = time.Now()
 	p.idle = append(p.idle, s)
 }
 

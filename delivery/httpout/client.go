@@ -39,15 +39,9 @@ type Options struct {
 	// MaxResponse is the maximum number of bytes read from a body; 0 means 64
 	// KiB.
 	MaxResponse int64
-	// MaxConnsPerHost is the maximum number of connections to one host; 0 means
-	// no limit, because callers limit each endpoint and endpoints share hosts.
-	// Further exchanges wait for a connection, within their timeout.
-	MaxConnsPerHost int
 	// OneShot uses a new connection for every exchange, so that net/http never
 	// repeats one, whatever its method.
 	OneShot bool
-	// UserAgent is the User-Agent header; empty means "Penstock".
-	UserAgent string
 	// Resolver resolves host names; nil means the system's.
 	Resolver *net.Resolver
 	// RootCAs are the trusted roots; nil means the system's.
@@ -69,21 +63,23 @@ func New(opts Options) (*Client, error) {
 		}
 	}
 	opts.Timeout, opts.MaxResponse = cmp.Or(opts.Timeout, 10*time.Second), cmp.Or(opts.MaxResponse, 64<<10)
-	opts.UserAgent = cmp.Or(opts.UserAgent, "Penstock")
+
 	g := guard.New(opts.Allow)
 	// The dial times out before the exchange, so that an unresponsive resolver is not
 	// reported as an unresponsive target.
 	dialer := guard.NewDialer(g, opts.Timeout*3/4, opts.Resolver)
 	return &Client{opts: opts, guard: g, transport: &http.Transport{
-		Proxy:                  nil,
-		DialContext:            dialer.DialContext,
-		TLSClientConfig:        &tls.Config{RootCAs: opts.RootCAs, MinVersion: tls.VersionTLS12},
-		TLSHandshakeTimeout:    opts.Timeout,
-		DisableCompression:     true,
-		DisableKeepAlives:      opts.OneShot,
-		MaxIdleConns:           4096,
-		MaxIdleConnsPerHost:    64,
-		MaxConnsPerHost:        max(opts.MaxConnsPerHost, 0),
+		Proxy:               nil,
+		DialContext:         dialer.DialContext,
+		TLSClientConfig:     &tls.Config{RootCAs: opts.RootCAs, MinVersion: tls.VersionTLS12},
+		TLSHandshakeTimeout: opts.Timeout,
+		DisableCompression:  true,
+		DisableKeepAlives:   opts.OneShot,
+		// Connections to a host have no limit: callers limit each endpoint, and endpoints
+		// share hosts.
+		MaxIdleConns:        4096,
+		MaxIdleConnsPerHost: 64,
+
 		IdleConnTimeout:        60 * time.Second,
 		MaxResponseHeaderBytes: 64 << 10,
 		WriteBufferSize:        4 << 10,

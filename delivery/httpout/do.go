@@ -144,7 +144,7 @@ func ValidURL(raw string) (*url.URL, error) {
 }
 
 func (c *Client) setHeader(hr *http.Request, req outbox.Request) error {
-	hr.Header.Set("User-Agent", c.opts.UserAgent)
+	hr.Header.Set("User-Agent", "Penstock")
 	if req.ContentType != "" {
 		hr.Header.Set("Content-Type", req.ContentType)
 	}

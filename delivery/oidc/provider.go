@@ -115,7 +115,17 @@ func (p *Provider) Finish(ctx context.Context, a user.Attempt, code string) (use
 	defer cancel()
 	tokens, err := p.config(provider).Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
 	if err != nil {
-		return user.Identity{}, exchangeError(err)
+		refused, answered := errors.AsType[*oauth2.RetrieveError](err)
+		_, unreachable := errors.AsType[*url.Error](err)
+		switch {
+		case unreachable, answered && refused.Response.StatusCode >= 500:
+			err = relay.Errorf(relay.KindUnavailable, "OpenID Connect provider: %w", err)
+		case answered:
+			err = relay.Errorf(relay.KindForbidden, "the provider refused the code: %s", cmp.Or(refused.ErrorCode, refused.Response.Status))
+		default:
+			err = relay.Errorf(relay.KindForbidden, "the provider's answer is refused: %w", err)
+		}
+		return user.Identity{}, err
 	}
 	raw, ok := tokens.Extra("id_token").(string)
 	if !ok {
@@ -152,19 +162,6 @@ func (p *Provider) foreign(token *oidc.IDToken, claims map[string]any) string {
 		return "it has several audiences and no azp"
 	}
 	return ""
-}
-
-// exchangeError distinguishes a provider that refuses a code from one that does not answer.
-func exchangeError(err error) error {
-	refused, answered := errors.AsType[*oauth2.RetrieveError](err)
-	_, unreachable := errors.AsType[*url.Error](err)
-	switch {
-	case unreachable, answered && refused.Response.StatusCode >= 500:
-		return relay.Errorf(relay.KindUnavailable, "OpenID Connect provider: %w", err)
-	case answered:
-		return relay.Errorf(relay.KindForbidden, "the provider refused the code: %s", cmp.Or(refused.ErrorCode, refused.Response.Status))
-	}
-	return relay.Errorf(relay.KindForbidden, "the provider's answer is refused: %w", err)
 }
 
 // identity reads who it is from the claims.

@@ -71,14 +71,6 @@ func (i *inFlight) canStart(q *endpointQueue) bool {
 	return remaining > 0 && q.running < min(i.maxRunning(q), max(1, remaining/2)) && !q.nextStart.After(i.now())
 }
 
-// canEnqueue reports whether another item may wait in a queue. A queue's share
-// shrinks with the free capacity, and no queue holds more than it can send
-// within maxQueueDelay.
-func (i *inFlight) canEnqueue(q *endpointQueue) bool {
-	share := max(minQueueShare, (i.opts.Backlog-i.waiting)/2)
-	return len(q.waiting) < min(i.opts.EndpointBacklog, share) && i.drainTime(q) <= maxQueueDelay
-}
-
 // drainTime estimates the time until all waiting items of a queue were
 // attempted.
 func (i *inFlight) drainTime(q *endpointQueue) time.Duration {
@@ -107,16 +99,6 @@ func (i *inFlight) start(q *endpointQueue, item *item) {
 		q.nextStart = q.nextStart.Add(interval(q.pace))
 		i.scheduleNext(q)
 	}
-}
-
-func (i *inFlight) enqueue(q *endpointQueue, item *item) {
-	item.queue = q
-	if len(q.waiting) == 0 {
-		i.backlogged = append(i.backlogged, q)
-	}
-	q.waiting = append(q.waiting, item)
-	i.waiting++
-	i.scheduleNext(q)
 }
 
 // scheduleNext resumes a queue when its rate allows the next attempt.

@@ -74,12 +74,21 @@ func (i *inFlight) admit(item *item) admission {
 		return admitted
 	}
 	q := i.queueFor(&item.delivery)
+	// A queue's share shrinks with the free capacity, and no queue holds more than it can
+	// send within maxQueueDelay.
+	share := max(minQueueShare, (i.opts.Backlog-i.waiting)/2)
 	switch {
 	case len(q.waiting) == 0 && i.canStart(q):
 		i.start(q, item)
 		go i.runFrom(item)
-	case i.canEnqueue(q):
-		i.enqueue(q, item)
+	case len(q.waiting) < min(i.opts.EndpointBacklog, share) && i.drainTime(q) <= maxQueueDelay:
+		item.queue = q
+		if len(q.waiting) == 0 {
+			i.backlogged = append(i.backlogged, q)
+		}
+		q.waiting = append(q.waiting, item)
+		i.waiting++
+		i.scheduleNext(q)
 	default:
 		i.leases.Drop(item.Ref)
 		i.removeIfEmpty(q)

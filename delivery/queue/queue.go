@@ -113,8 +113,9 @@ type Queue struct {
 	parked    atomic.Int64
 	nextCount time.Time // of parked deliveries; used by startDueParked only
 
-	timer   *timer.Timer
-	due     lease.Reconciler[outbox.Ref]
+	timer *timer.Timer
+	due   lease.Reconciler[outbox.Ref]
+
 	retries chan retry // retries to enqueue
 
 	attemptCtx     context.Context // ends when attempts must end
@@ -144,8 +145,17 @@ func New(deps Deps, o Options) (*Queue, error) {
 			return refusedDelay
 		},
 	})
+
 	q.due = lease.Reconciler[outbox.Ref]{
-		Due: q.deps.Store.Due, Limit: maxDue, Gate: q.deps.Gate, Schedule: q.attemptSoon, Now: q.deps.Now, Log: q.deps.Logger.With("queue", asynqQueue),
+		Due: q.deps.Store.Due, Limit: maxDue, Gate: q.deps.Gate, Now: q.deps.Now, Log: q.deps.Logger.With("queue", asynqQueue),
+		Schedule: func(_ context.Context, ref outbox.Ref, lastAttempt time.Time) time.Time {
+			now := q.deps.Now()
+			if q.leases.Has(ref) || now.Sub(lastAttempt) < rescheduleAfter {
+				return lastAttempt
+			}
+			q.schedule(retry{ref: ref})
+			return now
+		},
 	}
 	q.timer = timer.New(timer.Options{
 		Redis: q.deps.Redis, Queue: asynqQueue, Task: "delivery", Servers: q.opts.Servers, Concurrency: q.opts.Tasks, Poll: asynqPoll,
@@ -303,23 +313,16 @@ func (q *Queue) awaitAdmission(items []*item) (refused []*item) {
 	defer cancel()
 	for _, item := range items {
 		a := q.inFlight.admit(item)
-		for a == full && q.inFlight.drainsSoon(&item.delivery) && q.awaitCapacity(ctx) {
-			a = q.inFlight.admit(item)
+		for a == full && ctx.Err() == nil && q.inFlight.drainsSoon(&item.delivery) {
+			select {
+			case <-q.inFlight.capacityFreed:
+				a = q.inFlight.admit(item)
+			case <-ctx.Done():
+			}
 		}
 		if a != admitted {
 			refused = append(refused, item)
 		}
 	}
 	return refused
-}
-
-// awaitCapacity waits until a waiting item has started, or returns false if ctx
-// ends first.
-func (q *Queue) awaitCapacity(ctx context.Context) bool {
-	select {
-	case <-q.inFlight.capacityFreed:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -182,13 +182,3 @@ func (q *Queue) reconcileLoop(ctx context.Context) {
 		}
 	}
 }
-
-// attemptSoon has a delivery that is due attempted, and returns when that was scheduled.
-func (q *Queue) attemptSoon(_ context.Context, ref outbox.Ref, lastAttempt time.Time) time.Time {
-	now := q.deps.Now()
-	if q.leases.Has(ref) || now.Sub(lastAttempt) < rescheduleAfter {
-		return lastAttempt
-	}
-	q.schedule(retry{ref: ref})
-	return now
-}

@@ -20,7 +20,6 @@ import (
 	"github.com/penstock/penstock/delivery"
 	"github.com/penstock/penstock/delivery/carrier"
 	"github.com/penstock/penstock/delivery/httpout"
-	"github.com/penstock/penstock/relay/outbox"
 )
 
 // Options configures a client. URL and Report are required.
@@ -75,18 +74,6 @@ func (c *Client) Submit(ctx context.Context, s carrier.Submission, done func(car
 }
 
 func (c *Client) post(ctx context.Context, s *carrier.Submission) carrier.Outcome {
-	req, err := c.request(s)
-	if err != nil {
-		return carrier.Outcome{Verdict: carrier.Rejected, Unsent: true, Reason: "carrier: encode: " + err.Error()}
-	}
-	resp, err := c.http.Do(ctx, req)
-	if err != nil {
-		return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "the carrier has not answered: " + delivery.PublicReason(err), Cause: "the carrier has not answered: " + err.Error()}
-	}
-	return outcomeOf(resp)
-}
-
-func (c *Client) request(s *carrier.Submission) (outbox.Request, error) {
 	m := message{
 		ID: s.ID, From: s.From, To: s.To, Coding: s.Coding, Text: s.Text, UDH: hex.EncodeToString(s.UDH),
 		Flash: s.Flash, Replace: s.Replace, ReportURL: c.o.Report(s.ID),
@@ -95,9 +82,16 @@ func (c *Client) request(s *carrier.Submission) (outbox.Request, error) {
 		m.Data = hex.EncodeToString(s.Data)
 	}
 	body, err := json.Marshal(m)
+	if err != nil {
+		return carrier.Outcome{Verdict: carrier.Rejected, Unsent: true, Reason: "carrier: encode: " + err.Error()}
+	}
 	req := httpout.JSONRequest(http.MethodPost, c.o.URL, c.o.Token, body)
 	req.Headers["Idempotency-Key"] = s.ID
-	return req, err
+	resp, err := c.http.Do(ctx, req)
+	if err != nil {
+		return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "the carrier has not answered: " + delivery.PublicReason(err), Cause: "the carrier has not answered: " + err.Error()}
+	}
+	return outcomeOf(resp)
 }
 
 // outcomeOf converts a response. A status about the message rejects it; a status

@@ -79,7 +79,8 @@ func (c *Client) send(ctx context.Context, s *carrier.Submission) carrier.Outcom
 // outcomeOf converts a response: 202 means accepted, 403 bad credentials, 503
 // that bearerbox is unavailable.
 func outcomeOf(r httpout.Response) carrier.Outcome {
-	reason := fmt.Sprintf("kannel answered with %d: %s", r.Status, firstLine(r.Excerpt()))
+	firstLine, _, _ := strings.Cut(r.Excerpt(), "\n")
+	reason := fmt.Sprintf("kannel answered with %d: %s", r.Status, strings.TrimSpace(firstLine))
 	switch {
 	case r.OK():
 		return carrier.Outcome{Verdict: carrier.Accepted}
@@ -90,11 +91,6 @@ func outcomeOf(r httpout.Response) carrier.Outcome {
 	}
 	retryAfter := delivery.ParseRetryAfter(r.Header.Get("Retry-After"), time.Now())
 	return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: reason, After: retryAfter}
-}
-
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(s, "\n")
-	return strings.TrimSpace(line)
 }
 
 // url returns the request URL of a message.

@@ -22,6 +22,9 @@ import (
 // length.
 const maxBadLengths = 10
 
+// acceptTimeout bounds the acceptance of a PDU.
+const acceptTimeout = 10 * time.Second
+
 // handle responds to a PDU or starts its acceptance. An error ends the session.
 func (s *session) handle(ctx context.Context, h smpp.Header, raw []byte) error {
 	switch h.Command {
@@ -66,7 +69,7 @@ func (s *session) accept(ctx context.Context, h smpp.Header, raw []byte) {
 	d, fault := smpp.ParseDelivery(raw)
 	a.Receipt = fault == nil && d.IsReceipt()
 	// PDUs in flight get a response even if the client is stopped meanwhile.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.o.AcceptTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), acceptTimeout)
 	wait, err := s.o.Accept(ctx, a)
 	go func() {
 		defer func() { cancel(); s.status.inFlight.Add(-1); <-s.slots }()

@@ -63,8 +63,7 @@ type Options struct {
 	// Timeout bounds a connect, a bind, an unbind, an enquire_link and a write;
 	// 0 means 10 s.
 	Timeout time.Duration
-	// AcceptTimeout bounds the acceptance of a PDU; 0 means 10 s.
-	AcceptTimeout time.Duration
+
 	// AnswerTimeout bounds the wait for a submit_sm_resp; 0 means 30 s.
 	AnswerTimeout time.Duration
 	// Window is the maximum number of submissions that wait to be written; 0 means 10.
@@ -95,7 +94,7 @@ func (o *Options) setDefaults() error {
 	o.Bind = cmp.Or(o.Bind, Transceiver)
 	o.EnquireLink = cmp.Or(o.EnquireLink, 30*time.Second)
 	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
-	o.AcceptTimeout = cmp.Or(o.AcceptTimeout, 10*time.Second)
+
 	o.AnswerTimeout = cmp.Or(o.AnswerTimeout, 30*time.Second)
 	o.Window = cmp.Or(o.Window, 10)
 	o.InFlight = cmp.Or(o.InFlight, 1000)

@@ -109,13 +109,6 @@ func (o *outstanding) expire(cutoff, forgetBefore time.Time) (expired []*pending
 	return expired
 }
 
-// closeToNew makes add return false.
-func (o *outstanding) closeToNew() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.closed = true
-}
-
 // count returns the number of requests that have not timed out.
 func (o *outstanding) count() (n int) {
 	o.mu.Lock()

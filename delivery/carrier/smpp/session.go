@@ -79,13 +79,25 @@ func (s *session) run(ctx context.Context) error {
 	return err
 }
 
-// shutdown ends the session from our side: it accepts and submits nothing more,
-// waits for PDUs in flight, and unbinds.
+// shutdown ends the session from our side: it accepts and submits nothing more, waits for
+// PDUs in flight and, for as long as an unbind may take, for pending responses, and unbinds.
 func (s *session) shutdown() {
 	close(s.stopping)
-	s.outstanding.closeToNew()
+	s.outstanding.mu.Lock()
+	s.outstanding.closed = true
+	s.outstanding.mu.Unlock()
 	s.waitAccepted()
-	s.waitResponses()
+	late := time.NewTimer(s.o.Timeout / 2)
+	defer late.Stop()
+	for waits := true; waits && s.outstanding.count() > 0; {
+		select {
+		case <-s.outstanding.resolved:
+		case <-s.ended:
+			waits = false
+		case <-late.C:
+			waits = false
+		}
+	}
 	s.unbinding.Store(true)
 	s.send(marshal(pdu.NewUnbind()))
 	s.setUnbindDeadline()
@@ -94,21 +106,6 @@ func (s *session) shutdown() {
 // setUnbindDeadline bounds the wait for the unbind response.
 func (s *session) setUnbindDeadline() {
 	_ = s.conn.SetReadDeadline(time.Now().Add(s.o.Timeout / 2))
-}
-
-// waitResponses waits for pending responses, for as long as an unbind may take.
-func (s *session) waitResponses() {
-	late := time.NewTimer(s.o.Timeout / 2)
-	defer late.Stop()
-	for s.outstanding.count() > 0 {
-		select {
-		case <-s.outstanding.resolved:
-		case <-s.ended:
-			return
-		case <-late.C:
-			return
-		}
-	}
 }
 
 // waitAccepted waits until no PDU is being accepted, and prevents new ones.

@@ -23,16 +23,6 @@ const (
 // uplinkFields are the fields of an uplink, in the order in which they are written.
 const uplinkFields = "f_cnt, f_port, rssi, snr, gateways, battery, margin, latitude, longitude"
 
-// overwriteFields keeps the fields that a later write omits, as InfluxDB does: a network
-// may report one frame in two posts.
-func overwriteFields() string {
-	var set []string
-	for _, name := range strings.Split(uplinkFields, ", ") {
-		set = append(set, name+" = coalesce(excluded."+name+", "+name+")")
-	}
-	return strings.Join(set, ", ")
-}
-
 // statements are the prepared statements of a write.
 type statements struct {
 	findDevice, insertDevice      *sql.Stmt // account, name
@@ -50,6 +40,12 @@ func prepare(db *sql.DB) (*statements, error) {
 		errs = append(errs, err)
 		return st
 	}
+	// A later write that omits a field keeps it, as InfluxDB does: a network may report one
+	// frame in two posts.
+	var overwriteFields []string
+	for _, name := range strings.Split(uplinkFields, ", ") {
+		overwriteFields = append(overwriteFields, name+" = coalesce(excluded."+name+", "+name+")")
+	}
 	s := &statements{
 		raiseNewest:    stmt("INSERT INTO newest (sensor, at) VALUES (?, ?) ON CONFLICT DO UPDATE SET at = excluded.at WHERE excluded.at > at"),
 		findDevice:     stmt("SELECT id FROM device WHERE account = ? AND name = ?"),
@@ -61,7 +57,7 @@ func prepare(db *sql.DB) (*statements, error) {
 		insertReading:  stmt(insertInto + insertRow + overwrite),
 		insertReadings: stmt(insertInto + strings.Repeat(insertRow+", ", rowsAtOnce-1) + insertRow + overwrite),
 		insertUplink: stmt("INSERT INTO uplink (device, at, identifier, " + uplinkFields + ")" +
-			" VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET identifier = excluded.identifier, " + overwriteFields()),
+			" VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET identifier = excluded.identifier, " + strings.Join(overwriteFields, ", ")),
 	}
 	return s, errors.Join(errs...)
 }

@@ -20,12 +20,13 @@ const File = "readings.db"
 
 // Options tunes a store; the zero value works.
 type Options struct {
-	// Readers is the number of queries that run at the same time; 0 means 4.
-	Readers int
 	// Commits is the file with the number of transactions, see db.Progress; empty means next
 	// to the database.
 	Commits string
 }
+
+// readers is the number of queries that run at the same time.
+const readers = 4
 
 // Store implements iot.ReadingStore on SQLite. Safe for concurrent use.
 type Store struct {
@@ -41,7 +42,7 @@ type Store struct {
 // Open opens the database in a directory, and creates both if they are missing. It
 // returns an error if the file is another kind of database or that of a newer version.
 func Open(dir string, o Options) (*Store, error) {
-	o.Readers = cmp.Or(o.Readers, 4)
+
 	s := &Store{}
 	s.ids.clear()
 	if err := s.open(filepath.Join(dir, File), o); err != nil {
@@ -51,7 +52,7 @@ func Open(dir string, o Options) (*Store, error) {
 }
 
 func (s *Store) open(path string, o Options) (err error) {
-	if s.read, s.write, err = db.OpenSQLite(context.Background(), path, o.Readers); err != nil {
+	if s.read, s.write, err = db.OpenSQLite(context.Background(), path, readers); err != nil {
 		return err
 	}
 	if s.health, err = db.NewHealth(path); err != nil {
