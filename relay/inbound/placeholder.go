@@ -43,8 +43,18 @@ func placeholders(k Kind) []placeholder {
 		{"dest", "dest", recipient},
 		{"msg", "msg", body},
 		{"time", "time", func(v view) string { return clock(v.ReceivedAt, v.zone) }},
-		{"timeZone", "timeZone", timeZone},
-		{"smsTime", "smsTime", smsTime},
+		{"timeZone", "timeZone", func(v view) string {
+			// The offset from UTC at receipt in whole hours, those of half an hour rounded
+			// toward zero.
+			_, seconds := v.ReceivedAt.In(v.zone).Zone()
+			return strconv.Itoa(seconds / 3600)
+		}},
+		{"smsTime", "smsTime", func(v view) string { // of receipt if the carrier is silent
+			if v.SentAt.IsZero() {
+				return clock(v.ReceivedAt, v.zone)
+			}
+			return clock(v.SentAt, v.zone)
+		}},
 		{"netw", "netw", network},
 		{"code", "code", func(v view) string { return strconv.Itoa(int(v.Coding)) }},
 		{"udh", "udh", udh},
@@ -58,22 +68,6 @@ func body(v view) string      { return v.Body() }
 func udh(v view) string       { return hex.EncodeToString(v.UDH) }
 
 func clock(t time.Time, zone *time.Location) string { return t.In(zone).Format(time.DateTime) }
-
-// timeZone is the zone's offset from UTC at receipt in whole hours, those of
-// half an hour rounded toward zero.
-func timeZone(v view) string {
-	_, seconds := v.ReceivedAt.In(v.zone).Zone()
-	return strconv.Itoa(seconds / 3600)
-}
-
-// smsTime returns the time at which the message was sent, or received if the carrier does not
-// report that.
-func smsTime(v view) string {
-	if v.SentAt.IsZero() {
-		return clock(v.ReceivedAt, v.zone)
-	}
-	return clock(v.SentAt, v.zone)
-}
 
 func network(v view) string {
 	if v.Network != "" {

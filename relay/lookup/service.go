@@ -98,7 +98,7 @@ func (s *Service) find(ctx context.Context, number relay.MSISDN) (Result, error)
 	done := s.requests.DoChan(string(number), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.Timeout)
 		defer cancel()
-		return s.ask(ctx, number)
+		return s.query(ctx, number)
 	})
 	select {
 	case <-ctx.Done():
@@ -109,8 +109,8 @@ func (s *Service) find(ctx context.Context, number relay.MSISDN) (Result, error)
 	}
 }
 
-// ask queries the cache, then the back end. A cache that is down is not an error.
-func (s *Service) ask(ctx context.Context, number relay.MSISDN) (Result, error) {
+// query queries the cache, then the back end. A cache that is down is not an error.
+func (s *Service) query(ctx context.Context, number relay.MSISDN) (Result, error) {
 	if s.opts.CacheTTL > 0 {
 		r, err := s.deps.Cache.Get(ctx, number)
 		if err == nil {
