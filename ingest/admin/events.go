@@ -60,6 +60,9 @@ func (s *Surface) events(sel *selection) ([]*intake.Intake, event.Filter) {
 			intakes = append(intakes, intake)
 		}
 	}
+	if f.Number != "" { // only messages have one, and the journal of frames may be long
+		intakes = ofKind(intakes, event.SMS)
+	}
 	return intakes, f
 }
 

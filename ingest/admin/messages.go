@@ -12,7 +12,6 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
-	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
@@ -153,7 +152,7 @@ func (s *Surface) listMessages(c *fiber.Ctx, sel *selection) error {
 	}
 	// 2. The received ones, from the journals.
 	if list.events = (&eventList{at: at}); direction != sent && f.State == "" {
-		intakes := slices.DeleteFunc(slices.Clone(s.Intakes), func(in *intake.Intake) bool { return in.Kind() != event.SMS })
+		intakes := ofKind(s.Intakes, event.SMS)
 		query := url.Values{"kind": {string(event.SMS)}}
 		if f.Number != "" {
 			query.Set("number", f.Number)

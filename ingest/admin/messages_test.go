@@ -133,6 +133,7 @@ func TestSentAndReceivedMessagesAreMerged(t *testing.T) {
 		relaytest.NoError(t, err)
 		want = append(want, "out Shop 447700900121")
 	}
+	o.accept(event.Uplink, "from 447700900121 to a device")
 	o.process()
 	slices.Reverse(want)
 	read := func(query string) (got []string) {
@@ -156,6 +157,7 @@ func TestSentAndReceivedMessagesAreMerged(t *testing.T) {
 	relaytest.Equal(t, "those of a number", read("&number=447700900121"), selected("447700900121"))
 	relaytest.Equal(t, "those of a number that is a part of others", len(read("&number=44770090012")), 0)
 	relaytest.Equal(t, "those in a state", read("&state=pending"), selected("out "))
+	relaytest.Equal(t, "the events of a number", o.list("GET /admin/events?number=447700900121").ids(), []string{"s4", "s2"})
 }
 
 func TestOnlyPartsInStateUnknownAreSentAgain(t *testing.T) {

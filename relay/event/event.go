@@ -76,7 +76,7 @@ type Filter struct {
 	Device  string // a part of the body, the path or the query, any case
 	Query   string // likewise; also a part of the id, the reason, the outcome or a note
 	Reason  string // a part of the reason, any case
-	Number  string // a whole number or sender in the description of the event
+	Number  string // a whole number or sender in the description of the event, such as "from 447700900123 to 4490"
 	From    time.Time
 	To      time.Time
 	// Match selects among the events that all other fields select; nil selects all. The
