@@ -3,9 +3,13 @@ package influx
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/influxdata/influxdb-client-go/v2/api/query"
+
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -60,4 +64,101 @@ func textRank(p iot.Point) int {
 		return 1
 	}
 	return 0
+}
+
+// Latest returns the newest point of each of a device's sensors. It reads one
+// point of each series.
+func (s *Store) Latest(ctx context.Context, acct relay.AccountID, deviceID string, types []string) ([]iot.Point, error) {
+	q := withBounds(iot.Query{Account: acct, DeviceID: deviceID, Types: types, Limit: 1})
+	points, err := s.read(ctx, q)
+	return latest(points), err
+}
+
+// latest returns the newest points of each sensor, one of each type.
+func latest(points []iot.Point) []iot.Point {
+	slices.SortStableFunc(points, func(a, b iot.Point) int {
+		return cmp.Or(cmp.Compare(a.SensorID, b.SensorID), b.Time.Compare(a.Time), cmp.Compare(a.Type, b.Type), textRank(a)-textRank(b))
+	})
+	var newest []iot.Point
+	for _, p := range points {
+		if n := len(newest); n > 0 && newest[n-1].SensorID == p.SensorID && (newest[n-1].Time.After(p.Time) || newest[n-1].Type == p.Type) {
+			continue
+		}
+		newest = append(newest, p)
+	}
+	return newest
+}
+
+// maxNamedDevices is the largest number of devices that a query names; for more
+// it queries all devices of the account.
+const maxNamedDevices = 100
+
+// recentWindow is the range that is queried first. Most devices report every
+// day, and a server reads a day much faster than years.
+const recentWindow = 24 * time.Hour
+
+// LastStored returns the time of each device's newest point or uplink. It reads
+// the newest point of each measurement.
+func (s *Store) LastStored(ctx context.Context, acct relay.AccountID, deviceIDs []string) (map[string]time.Time, error) {
+	search, err := forLanguage(ctx, s, s.storedFlux, s.storedInfluxQL)
+	if err != nil {
+		return nil, err
+	}
+	latest := make(map[string]time.Time, len(deviceIDs))
+	for _, start := range []time.Time{s.opts.Now().Add(-recentWindow), {}} {
+		missing := make(map[string]bool)
+		for _, id := range deviceIDs {
+			if latest[id].IsZero() {
+				missing[id] = true
+			}
+		}
+		if len(missing) == 0 {
+			break
+		}
+		found := func(tag string, t time.Time) {
+			if id := unclean(tag); missing[id] && (latest[id].IsZero() || t.After(latest[id])) {
+				latest[id] = t
+			}
+		}
+		var names []string // none: all devices
+		if len(missing) <= maxNamedDevices {
+			names = slices.Collect(maps.Keys(missing))
+		}
+		if err := search(ctx, withBounds(iot.Query{Account: acct, From: start}), names, found); err != nil {
+			return nil, s.wrapError("query", err)
+		}
+	}
+	return latest, nil
+}
+
+func (s *Store) storedInfluxQL(ctx context.Context, q iot.Query, names []string, found func(tag string, t time.Time)) error {
+	params, devices := tagIn(q.Account, "device_id", names)
+	condition := "account = $account" + timeCondition(q)
+	if devices != "" {
+		condition += " AND (" + devices + ")"
+	}
+	rows, err := s.influxQL(ctx, s.statement(params,
+		"SELECT *::field FROM /.*/ WHERE "+condition+" GROUP BY device_id ORDER BY time DESC LIMIT 1"))
+	if err != nil {
+		return err
+	}
+	return eachRow(rows, func(s *series, t time.Time, _ row) error {
+		found(s.Tags["device_id"], t)
+		return nil
+	})
+}
+
+// storedFlux reads the last value of each series and field and keeps only its
+// time, because values of several types do not fit in one table.
+func (s *Store) storedFlux(ctx context.Context, q iot.Query, names []string, found func(tag string, t time.Time)) error {
+	condition := "r.account == " + quoteFlux(q.Account.String())
+	if len(names) > 0 {
+		condition += " and (" + fluxIn("device_id", names) + ")"
+	}
+	script := s.fluxRange(q.From, q.To) + "  |> filter(fn: (r) => " + condition + ")\n  |> last()\n" +
+		"  |> keep(columns: [\"device_id\", \"_time\"])\n  |> group(columns: [\"device_id\"])\n  |> max(column: \"_time\")\n"
+	return s.flux(ctx, script, func(r *query.FluxRecord) error {
+		found(fluxTag(r, "device_id"), r.Time().UTC())
+		return nil
+	})
 }

@@ -142,26 +142,22 @@ func (p *Provider) Finish(ctx context.Context, a user.Attempt, code string) (use
 	if err := token.Claims(&claims); err != nil {
 		return user.Identity{}, relay.Errorf(relay.KindForbidden, "the ID token is refused: %w", err)
 	}
-	if problem := p.foreign(token, claims); problem != "" {
-		return user.Identity{}, relay.Errorf(relay.KindForbidden, "the ID token is refused: %s", problem)
-	}
-	return p.identity(token.Issuer+" "+token.Subject, claims)
-}
-
-// foreign returns why an ID token has no subject or was issued for another client, ""
-// otherwise (OpenID Connect Core 1.0, 2 and 3.1.3.7). The library checks only that this
-// client is among the audiences.
-func (p *Provider) foreign(token *oidc.IDToken, claims map[string]any) string {
+	// The library checks only that this client is among the audiences (OpenID Connect Core
+	// 1.0, 2 and 3.1.3.7).
+	problem := ""
 	party, present := claims["azp"]
 	switch {
 	case strings.TrimSpace(token.Subject) == "":
-		return "it has no subject"
+		problem = "it has no subject"
 	case present && party != p.o.ClientID:
-		return fmt.Sprintf("it is for another client, azp is %q", party)
+		problem = fmt.Sprintf("it is for another client, azp is %q", party)
 	case !present && len(token.Audience) > 1:
-		return "it has several audiences and no azp"
+		problem = "it has several audiences and no azp"
 	}
-	return ""
+	if problem != "" {
+		return user.Identity{}, relay.Errorf(relay.KindForbidden, "the ID token is refused: %s", problem)
+	}
+	return p.identity(token.Issuer+" "+token.Subject, claims)
 }
 
 // identity reads who it is from the claims.

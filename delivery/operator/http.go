@@ -140,20 +140,18 @@ func (h *HTTP) Deliver(ctx context.Context, id string, m outbox.SIM) (attempt.SI
 		// dead, but here it is a mistake in the operator's own settings.
 		return attempt.SIMResult{}, delivery.OwnFault(errors.New("operator: " + err.Error()))
 	}
-	return attempt.SIMResult{Response: resp.Excerpt()}, classifyMessage(resp)
-}
-
-// classifyMessage classifies the response to a message: a refusal ends the
-// delivery; an overloaded back end uses up an attempt, wrong credentials do not.
-func classifyMessage(resp httpout.Response) error {
+	// A refusal ends the delivery; an overloaded back end uses up an attempt, wrong
+	// credentials do not.
 	a, err := responseOf(resp)
 	switch {
 	case err == nil && a.Status == refused:
-		return delivery.Unsendable(errors.New("the operator refuses the message: " + a.reason()))
+		err = delivery.Unsendable(errors.New("the operator refuses the message: " + a.reason()))
 	case resp.OK():
-		return nil
+		err = nil
 	case resp.Status >= 500 || resp.Status == http.StatusTooManyRequests || resp.Status == http.StatusRequestTimeout:
-		return fmt.Errorf("the operator answered with status %d", resp.Status)
+		err = fmt.Errorf("the operator answered with status %d", resp.Status)
+	default:
+		err = delivery.OwnFault(fmt.Errorf("operator: the back end answered with status %d", resp.Status))
 	}
-	return delivery.OwnFault(fmt.Errorf("operator: the back end answered with status %d", resp.Status))
+	return attempt.SIMResult{Response: resp.Excerpt()}, err
 }

@@ -86,21 +86,6 @@ func (q *carrierQueue) ready() bool {
 	return slices.ContainsFunc(q.connections, func(c *connection) bool { return c.Carrier.Ready() })
 }
 
-// room returns how many parts the connections take now, or how long until they may take one.
-func (q *carrierQueue) room(now time.Time) (n int, wait time.Duration) {
-	wait = idleWait
-	for _, c := range q.connections {
-		if !c.Carrier.Ready() {
-			continue
-		}
-		k, untilNext := c.rate.allowed(now, c.Window-c.inFlight)
-		n += max(0, k)
-		wait = min(wait, cmp.Or(untilNext, idleWait))
-	}
-	n, untilNext := q.rate.allowed(now, min(n, q.throttle.allowed-q.inFlight))
-	return n, cmp.Or(untilNext, wait)
-}
-
 // connect chooses the connection with the most room in its window for a part; nil if none
 // has room, because one was lost since the part was taken from the queue.
 func (q *carrierQueue) connect(now time.Time) (best *connection) {
@@ -201,9 +186,19 @@ func (q *carrierQueue) nextBatch() ([]partBatch, time.Duration) {
 	if q.waitingParts == 0 {
 		return nil, idleWait
 	}
-	n, wait := q.room(now)
+	// How many parts the connections take now, or how long until they may take one.
+	n, wait := 0, idleWait
+	for _, c := range q.connections {
+		if !c.Carrier.Ready() {
+			continue
+		}
+		k, untilNext := c.rate.allowed(now, c.Window-c.inFlight)
+		n += max(0, k)
+		wait = min(wait, cmp.Or(untilNext, idleWait))
+	}
+	n, untilNext := q.rate.allowed(now, min(n, q.throttle.allowed-q.inFlight))
 	if n <= 0 {
-		return nil, wait
+		return nil, cmp.Or(untilNext, wait)
 	}
 	batch := q.pickParts(n)
 	for _, p := range batch {

@@ -131,7 +131,10 @@ func (d *DB) openSQLite(ctx context.Context) (err error) {
 	if err != nil {
 		return Wrap(File, err)
 	}
-	d.writer = newWriter(d)
+	d.writer = &writer{
+		db: d, queue: make(chan *pendingWrite, maxJoined), quit: make(chan struct{}), done: make(chan struct{}), stmts: make(map[string]*sql.Stmt),
+	}
+	go d.writer.run()
 	d.health, err = NewHealth(filepath.Join(d.o.Dir, File))
 	return err
 }

@@ -176,12 +176,6 @@ type pendingWrite struct {
 	begun atomic.Bool
 }
 
-func newWriter(d *DB) *writer {
-	w := &writer{db: d, queue: make(chan *pendingWrite, maxJoined), quit: make(chan struct{}), done: make(chan struct{}), stmts: make(map[string]*sql.Stmt)}
-	go w.run()
-	return w
-}
-
 // do queues a transaction and waits for it. If ctx ends before it begins, it does not
 // run; once it has begun, do waits for its end, since it writes its caller's
 // variables.

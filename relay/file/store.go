@@ -72,30 +72,23 @@ func (r *reader) Read(b []byte) (int, error) {
 		if r.unread == 0 {
 			return 0, io.EOF
 		}
-		if err := r.load(); err != nil {
+		const query = `
+			SELECT bytes
+			FROM file_chunk
+			WHERE content = $1
+			  AND idx = $2`
+		chunk, err := db.Value[[]byte](r.ctx, r.db, "file "+r.name, query, r.content, r.index)
+		if db.IsNotFound(err) || err == nil && (len(chunk) == 0 || int64(len(chunk)) > r.unread) {
+			return 0, relay.Errorf(relay.KindUnexpected, "file %s: chunk %d: %w", r.name, r.index, io.ErrUnexpectedEOF)
+		}
+		if err != nil {
 			return 0, err
 		}
+		r.chunk, r.index, r.unread = chunk, r.index+1, r.unread-int64(len(chunk))
 	}
 	n := copy(b, r.chunk)
 	r.chunk = r.chunk[n:]
 	return n, nil
-}
-
-func (r *reader) load() error {
-	const query = `
-		SELECT bytes
-		FROM file_chunk
-		WHERE content = $1
-		  AND idx = $2`
-	chunk, err := db.Value[[]byte](r.ctx, r.db, "file "+r.name, query, r.content, r.index)
-	if db.IsNotFound(err) || err == nil && (len(chunk) == 0 || int64(len(chunk)) > r.unread) {
-		return relay.Errorf(relay.KindUnexpected, "file %s: chunk %d: %w", r.name, r.index, io.ErrUnexpectedEOF)
-	}
-	if err != nil {
-		return err
-	}
-	r.chunk, r.index, r.unread = chunk, r.index+1, r.unread-int64(len(chunk))
-	return nil
 }
 
 // Close does nothing: the reader holds no connection between two chunks.
