@@ -149,7 +149,7 @@ func prepareSearches(ctx context.Context, s *site) error {
 			return err
 		}
 	}
-	return servers.Until(ctx, time.Minute, "everything processed", func() bool { return s.metric(ctx, `penstock_lag{kind="uplink"}`) == 0 })
+	return servers.Until(ctx, time.Minute, "everything processed", func() bool { return s.metric(ctx, `penstock_entries_pending{kind="uplink"}`) == 0 })
 }
 
 // search looks for what is nowhere, or lists all.

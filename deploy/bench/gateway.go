@@ -153,7 +153,7 @@ const (
 // settle waits until everything that was accepted is processed.
 func (g *gateway) settle(ctx context.Context) error {
 	return servers.UntilEvery(ctx, metricsEvery, storedPatience, "every frame processed", func() bool {
-		return g.metric(ctx, `penstock_processed_total{kind="uplink"}`) == g.accepted.Load()
+		return g.metric(ctx, `penstock_entries_processed_total{kind="uplink"}`) == g.accepted.Load()
 	})
 }
 
@@ -170,9 +170,9 @@ func (b *bench) storing(name string, g *gateway, s *sender) *subject {
 
 // reconcileFrames compares the frames that were accepted with those that are stored.
 func (b *bench) reconcileFrames(ctx context.Context, label string, g *gateway) (err error) {
-	quarantined := g.metric(ctx, `penstock_quarantined_total{kind="uplink"}`)
+	quarantined := g.metric(ctx, `penstock_entries_quarantined_total{kind="uplink"}`)
 	// Nothing but the gateway reads its file while it runs.
-	stored := g.metric(ctx, `penstock_processed_total{kind="uplink"}`) - quarantined
+	stored := g.metric(ctx, `penstock_entries_processed_total{kind="uplink"}`) - quarantined
 	if g.influx != nil {
 		stored, err = countPoints(ctx, g.influx, "bench", "SELECT count(value) FROM temperature")
 	}

@@ -88,7 +88,7 @@ func sends(ctx context.Context, b *bench) error {
 		return err
 	}
 	submitted := func(ctx context.Context) int64 {
-		return g.metric(ctx, `penstock_carrier_sending_accepted_total{carrier="far"}`)
+		return g.metric(ctx, `penstock_carrier_parts_accepted_total{carrier="far"}`)
 	}
 	client := newClient(b.conns)
 	measured := b.sending("gateway", g.cpu, submitted, func(ctx context.Context, numbers []string) error {

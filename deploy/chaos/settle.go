@@ -111,7 +111,7 @@ func lag(ctx context.Context, g *gateway) int {
 	}
 	sum := 0
 	for line := range strings.Lines(string(text)) {
-		if name, value, _ := strings.Cut(strings.TrimSpace(line), " "); strings.HasPrefix(name, "penstock_lag{") {
+		if name, value, _ := strings.Cut(strings.TrimSpace(line), " "); strings.HasPrefix(name, "penstock_entries_pending{") {
 			n, _ := strconv.ParseFloat(value, 64)
 			sum += int(n)
 		}

@@ -105,22 +105,22 @@ func NewJournalCollector(intakes []*intake.Intake) prometheus.Collector {
 		return httpd.Each(intakes, func(in *intake.Intake) journal { return journal{in.Status(), string(in.Kind())} })
 	}
 	return newListCollector(read, []string{"kind"}, func(j journal) []string { return []string{j.kind} }, []column[journal]{
-		{"accepted_total", "Entries written to the journal since the start.", func(j journal) float64 { return float64(j.Accepted) }},
-		{"processed_total", "Entries processed since the start.", func(j journal) float64 { return float64(j.Processed) }},
-		{"quarantined_total", "Entries quarantined or unrouted since the start.", func(j journal) float64 { return float64(j.Quarantined) }},
-		{"deferred_total", "Entries deferred since the start: their account's codecs had used up their time or exceeded a limit, or the post was large.", func(j journal) float64 { return float64(j.Deferred) }},
-		{"lag", "Entries accepted and not processed yet.", func(j journal) float64 { return float64(j.Lag) }},
-		{"waiting", "1 while processing waits for a back end.", func(j journal) float64 { return flag(j.Waiting != "") }},
-		{"journal_bytes", "Bytes of the journal's segments.", func(j journal) float64 { return float64(j.Journal.Bytes) }},
-		{"journal_gaps", "Ranges of the journal that could not be read at the start.", func(j journal) float64 { return float64(j.Journal.Gaps) }},
-		{"journal_fsyncs_total", "Commits of the journal since the start.", func(j journal) float64 { return float64(j.Journal.Fsyncs) }},
+		{"entries_accepted_total", "Entries written to the journal.", func(j journal) float64 { return float64(j.Accepted) }},
+		{"entries_processed_total", "Entries processed.", func(j journal) float64 { return float64(j.Processed) }},
+		{"entries_quarantined_total", "Entries quarantined or unrouted.", func(j journal) float64 { return float64(j.Quarantined) }},
+		{"entries_deferred_total", "Entries deferred because the account's codecs used up their time or exceeded a limit, or the post was large.", func(j journal) float64 { return float64(j.Deferred) }},
+		{"entries_pending", "Entries accepted and not yet processed.", func(j journal) float64 { return float64(j.Lag) }},
+		{"processing_stalled", "1 while processing waits for a back end, else 0.", func(j journal) float64 { return flag(j.Waiting != "") }},
+		{"journal_bytes", "Size of the journal on disk.", func(j journal) float64 { return float64(j.Journal.Bytes) }},
+		{"journal_gaps", "Unreadable ranges of the journal, as found at the start.", func(j journal) float64 { return float64(j.Journal.Gaps) }},
+		{"journal_fsyncs_total", "Syncs of the journal to disk.", func(j journal) float64 { return float64(j.Journal.Fsyncs) }},
 	}...)
 }
 
 // NewStoredCollector returns the metric of how many bytes the records of each kind take.
 func NewStoredCollector(stored func() map[string]int64) prometheus.Collector {
 	return newCollector(stored, metric[map[string]int64]{
-		"stored_bytes", "Bytes that records take on disk with their indexes, as of the last hour.", []string{"kind"}, perLabel[int64],
+		"stored_bytes", "Disk usage of the records with their indexes, measured once an hour.", []string{"kind"}, perLabel[int64],
 	})
 }
 
@@ -135,17 +135,17 @@ type Deliveries struct {
 // NewDeliveryCollector returns the metrics of the delivery queue.
 func NewDeliveryCollector(deliveries func() Deliveries) prometheus.Collector {
 	return newCollector(deliveries, []metric[Deliveries]{
-		{"deliveries_running", "Attempts under way.", nil, func(d Deliveries, emit emit) { emit(float64(d.Running)) }},
-		{"deliveries_waiting", "Deliveries that wait in memory for an attempt.", nil, func(d Deliveries, emit emit) { emit(float64(d.Waiting)) }},
-		{"deliveries_unsaved", "Outcomes that could not be saved yet.", nil, func(d Deliveries, emit emit) { emit(float64(d.Unsaved)) }},
-		{"deliveries_delivered_total", "Deliveries that arrived since the start.", nil, func(d Deliveries, emit emit) { emit(float64(d.Delivered)) }},
-		{"deliveries_retried_total", "Attempts that will be made again, since the start.", nil, func(d Deliveries, emit emit) { emit(float64(d.Retried)) }},
-		{"deliveries_dead_total", "Deliveries given up since the start.", nil, func(d Deliveries, emit emit) { emit(float64(d.Dead)) }},
-		{"deliveries_faults_total", "Attempts that failed through a fault of our own, since the start.", nil, func(d Deliveries, emit emit) { emit(float64(d.Faults)) }},
-		{"deliveries_parked", "Deliveries that wait for a breaker, in all gateways.", nil, func(d Deliveries, emit emit) { emit(float64(d.Parked)) }},
-		{"breakers_open", "Endpoints whose breaker is open.", nil, func(d Deliveries, emit emit) { emit(float64(d.Open)) }},
-		{"breakers_opened_total", "Breakers opened by this gateway since the start.", nil, func(d Deliveries, emit emit) { emit(float64(d.Opened)) }},
-		{"breakers_probes_total", "Probes of open breakers since the start.", nil, func(d Deliveries, emit emit) { emit(float64(d.Probed)) }},
+		{"deliveries_in_flight", "Attempts in progress.", nil, func(d Deliveries, emit emit) { emit(float64(d.Running)) }},
+		{"deliveries_queued", "Deliveries in memory that wait for an attempt.", nil, func(d Deliveries, emit emit) { emit(float64(d.Waiting)) }},
+		{"deliveries_unsaved", "Outcomes of deliveries that are not saved yet.", nil, func(d Deliveries, emit emit) { emit(float64(d.Unsaved)) }},
+		{"deliveries_delivered_total", "Deliveries completed.", nil, func(d Deliveries, emit emit) { emit(float64(d.Delivered)) }},
+		{"deliveries_retried_total", "Failed attempts that will be repeated.", nil, func(d Deliveries, emit emit) { emit(float64(d.Retried)) }},
+		{"deliveries_dead_total", "Deliveries given up.", nil, func(d Deliveries, emit emit) { emit(float64(d.Dead)) }},
+		{"deliveries_faults_total", "Attempts that failed because of a fault of the gateway.", nil, func(d Deliveries, emit emit) { emit(float64(d.Faults)) }},
+		{"deliveries_parked", "Deliveries that wait for a breaker, of all gateways.", nil, func(d Deliveries, emit emit) { emit(float64(d.Parked)) }},
+		{"breakers_open", "Endpoints with an open breaker, of all gateways.", nil, func(d Deliveries, emit emit) { emit(float64(d.Open)) }},
+		{"breakers_opened_total", "Breakers opened by this gateway.", nil, func(d Deliveries, emit emit) { emit(float64(d.Opened)) }},
+		{"breakers_probes_total", "Probes of open breakers.", nil, func(d Deliveries, emit emit) { emit(float64(d.Probed)) }},
 	}...)
 }
 
@@ -170,12 +170,12 @@ type Bind struct {
 func NewBindCollector(binds func() []Bind) prometheus.Collector {
 	return newListCollector(binds, []string{"carrier", "bind"}, func(b Bind) []string { return []string{b.Carrier, b.Name} }, []column[Bind]{
 		{"carrier_bound", "1 while the bind to the carrier is established.", func(b Bind) float64 { return flag(b.Bound) }},
-		{"carrier_binds_total", "How often the bind was established since the start.", func(b Bind) float64 { return float64(b.Binds) }},
-		{"carrier_messages_total", "Messages accepted since the start.", func(b Bind) float64 { return float64(b.Messages) }},
-		{"carrier_receipts_total", "Receipts accepted since the start.", func(b Bind) float64 { return float64(b.Receipts) }},
-		{"carrier_malformed_total", "PDUs that could not be read, since the start.", func(b Bind) float64 { return float64(b.Malformed) }},
-		{"carrier_refused_total", "PDUs that could not be written to the journal, since the start.", func(b Bind) float64 { return float64(b.Refused) }},
-		{"carrier_in_flight", "PDUs on their way to the journal.", func(b Bind) float64 { return float64(b.InFlight) }},
+		{"carrier_binds_total", "Binds established.", func(b Bind) float64 { return float64(b.Binds) }},
+		{"carrier_messages_total", "Inbound messages accepted.", func(b Bind) float64 { return float64(b.Messages) }},
+		{"carrier_receipts_total", "Receipts accepted.", func(b Bind) float64 { return float64(b.Receipts) }},
+		{"carrier_pdus_malformed_total", "Unreadable PDUs.", func(b Bind) float64 { return float64(b.Malformed) }},
+		{"carrier_pdus_refused_total", "PDUs refused because the journal could not be written.", func(b Bind) float64 { return float64(b.Refused) }},
+		{"carrier_pdus_in_flight", "PDUs that are being written to the journal.", func(b Bind) float64 { return float64(b.InFlight) }},
 	}...)
 }
 
@@ -193,20 +193,20 @@ type Sending struct {
 // NewSendingCollector returns the metrics of messages submitted to carriers.
 func NewSendingCollector(sending func() []Sending) prometheus.Collector {
 	return newListCollector(sending, []string{"carrier"}, func(s Sending) []string { return []string{s.Carrier} }, []column[Sending]{
-		{"carrier_sending_waiting", "Parts of messages that wait in the carrier's queue.", func(s Sending) float64 { return float64(s.Waiting) }},
-		{"carrier_sending_under_way", "Parts that the carrier owes an answer to.", func(s Sending) float64 { return float64(s.UnderWay) }},
-		{"carrier_sending_accepted_total", "Parts that the carrier took, since the start.", func(s Sending) float64 { return float64(s.Accepted) }},
-		{"carrier_sending_rejected_total", "Parts that it refused for good, since the start.", func(s Sending) float64 { return float64(s.Rejected) }},
-		{"carrier_sending_throttled_total", "Answers that throttle, or that the carrier is unavailable.", func(s Sending) float64 { return float64(s.Throttled) }},
-		{"carrier_sending_unknown_total", "Parts whose answer was lost, since the start.", func(s Sending) float64 { return float64(s.Unknown) }},
+		{"carrier_parts_queued", "Message parts in the carrier's queue.", func(s Sending) float64 { return float64(s.Waiting) }},
+		{"carrier_parts_in_flight", "Message parts submitted and not yet answered by the carrier.", func(s Sending) float64 { return float64(s.UnderWay) }},
+		{"carrier_parts_accepted_total", "Message parts accepted by the carrier.", func(s Sending) float64 { return float64(s.Accepted) }},
+		{"carrier_parts_rejected_total", "Message parts rejected by the carrier.", func(s Sending) float64 { return float64(s.Rejected) }},
+		{"carrier_parts_throttled_total", "Submissions throttled by the carrier, or answered that it is unavailable.", func(s Sending) float64 { return float64(s.Throttled) }},
+		{"carrier_parts_unknown_total", "Message parts whose answer was lost.", func(s Sending) float64 { return float64(s.Unknown) }},
 	}...)
 }
 
 // NewCodecCollector returns the metrics of the accounts' codecs.
 func NewCodecCollector(read func() iot.Codecs) prometheus.Collector {
 	return newCollector(read, []metric[iot.Codecs]{
-		{"decoders_suspended", "Decoders that are not run at the moment: their codecs kept running out of time.", nil, func(c iot.Codecs, emit emit) { emit(float64(c.Suspended)) }},
-		{"decoder_suspensions_total", "Suspensions of decoders since the start.", nil, func(c iot.Codecs, emit emit) { emit(float64(c.Suspensions)) }},
+		{"decoders_suspended", "Decoders suspended because their codecs kept exceeding their time limit.", nil, func(c iot.Codecs, emit emit) { emit(float64(c.Suspended)) }},
+		{"decoder_suspensions_total", "Suspensions of decoders.", nil, func(c iot.Codecs, emit emit) { emit(float64(c.Suspensions)) }},
 	}...)
 }
 
@@ -218,26 +218,26 @@ func NewAttemptCollector(counts func() (wrong, refused map[string]uint64)) prome
 		return a
 	}
 	return newCollector(read, []metric[attempts]{
-		{"credentials_wrong_total", "Tokens, passwords and signatures that were wrong, since the start, by surface: the first part of the path.", []string{"surface"}, func(a attempts, emit emit) { perLabel(a.wrong, emit) }},
-		{"credentials_limited_total", "Attempts refused with 429 without a look at the credential, since the start, by surface.", []string{"surface"}, func(a attempts, emit emit) { perLabel(a.refused, emit) }},
+		{"credentials_wrong_total", "Wrong tokens, passwords and signatures, by the first part of the path.", []string{"surface"}, func(a attempts, emit emit) { perLabel(a.wrong, emit) }},
+		{"credentials_limited_total", "Requests answered 429 before their credential was checked, by the first part of the path.", []string{"surface"}, func(a attempts, emit emit) { perLabel(a.refused, emit) }},
 	}...)
 }
 
 // NewRuleCollector returns the metrics of rules.
 func NewRuleCollector(stats func() rule.Stats) prometheus.Collector {
 	return newCollector(stats, []metric[rule.Stats]{
-		{"rules_frames_total", "Frames of accounts with rules that were evaluated, since the start.", nil, func(s rule.Stats, emit emit) { emit(float64(s.Frames)) }},
-		{"rules_outcomes_total", "What rules did, since the start: raised, cleared, repeated and forwarded; failed: an expression failed at a frame, or actions were omitted.", []string{"outcome"}, func(s rule.Stats, emit emit) {
+		{"rules_frames_total", "Frames evaluated by rules.", nil, func(s rule.Stats, emit emit) { emit(float64(s.Frames)) }},
+		{"rules_outcomes_total", "Outcomes of rules: raised, cleared, repeated, forwarded, or failed (an expression failed, or actions were omitted).", []string{"outcome"}, func(s rule.Stats, emit emit) {
 			perLabel(map[string]int64{"raised": s.Raised, "cleared": s.Cleared, "repeated": s.Repeated, "forwarded": s.Forwarded, "failed": s.Failed}, emit)
 		}},
-		{"rules_omitted_actions_total", "Actions that were not performed because the frame or the account had too many, since the start.", nil, func(s rule.Stats, emit emit) { emit(float64(s.Omitted)) }},
+		{"rules_omitted_actions_total", "Actions omitted because the frame or the account had too many.", nil, func(s rule.Stats, emit emit) { emit(float64(s.Omitted)) }},
 	}...)
 }
 
 // NewLedgerCollector returns the metric of the audit of ledgers.
 func NewLedgerCollector(faults func() int64) prometheus.Collector {
 	return newCollector(faults, metric[int64]{
-		"ledger_audit_faults", "Faults that the last audit of the ledgers found.", nil, func(n int64, emit emit) { emit(float64(n)) },
+		"ledger_audit_faults", "Faults found by the last audit of the ledgers.", nil, func(n int64, emit emit) { emit(float64(n)) },
 	})
 }
 
@@ -245,10 +245,10 @@ func NewLedgerCollector(faults func() int64) prometheus.Collector {
 func NewLimitCollector(stats func() httpd.LimitStats) prometheus.Collector {
 	kind := []string{"kind"}
 	return newCollector(stats, []metric[httpd.LimitStats]{
-		{"requests_in_flight", "Requests that are worked on.", kind, func(s httpd.LimitStats, emit emit) { perLabel(s.InFlight, emit) }},
-		{"requests_waiting", "Requests that wait until they are worked on.", kind, func(s httpd.LimitStats, emit emit) { perLabel(s.Waiting, emit) }},
-		{"requests_body_bytes", "Memory of the bodies of requests, in bytes.", kind, func(s httpd.LimitStats, emit emit) { perLabel(s.Bytes, emit) }},
-		{"requests_refused_total", "Requests answered 503, and connections closed, because the gateway was overloaded, since the start.", []string{"kind", "reason"}, func(s httpd.LimitStats, emit emit) {
+		{"requests_in_flight", "Requests in progress.", kind, func(s httpd.LimitStats, emit emit) { perLabel(s.InFlight, emit) }},
+		{"requests_waiting", "Requests that wait to be processed.", kind, func(s httpd.LimitStats, emit emit) { perLabel(s.Waiting, emit) }},
+		{"requests_body_bytes", "Memory held by request bodies.", kind, func(s httpd.LimitStats, emit emit) { perLabel(s.Bytes, emit) }},
+		{"requests_refused_total", "Requests answered 503 and connections closed because of overload.", []string{"kind", "reason"}, func(s httpd.LimitStats, emit emit) {
 			for labels, n := range s.Refused {
 				emit(float64(n), labels[0], labels[1])
 			}
@@ -263,7 +263,7 @@ func NewSpanCollector(stats func() (sent, dropped uint64)) prometheus.Collector 
 		return map[string]uint64{"sent": sent, "dropped": dropped}
 	}
 	return newCollector(read, metric[map[string]uint64]{
-		"spans_total", "Spans that the collector took, and that were dropped, since the start.", []string{"outcome"}, perLabel[uint64],
+		"spans_total", "Trace spans sent to the collector, and dropped.", []string{"outcome"}, perLabel[uint64],
 	})
 }
 

@@ -64,8 +64,8 @@ func TestMetricsCountWhatArrives(t *testing.T) {
 	o := arrive(t)
 	got := o.ask("GET /metrics", "")
 	for _, line := range []string{
-		`penstock_accepted_total{kind="sms"} 3`, `penstock_processed_total{kind="uplink"} 4`, `penstock_quarantined_total{kind="uplink"} 1`,
-		`penstock_lag{kind="sms"} 1`, `penstock_waiting{kind="sms"} 0`, `penstock_deliveries_running 3`, `penstock_deliveries_dead_total 4`,
+		`penstock_entries_accepted_total{kind="sms"} 3`, `penstock_entries_processed_total{kind="uplink"} 4`, `penstock_entries_quarantined_total{kind="uplink"} 1`,
+		`penstock_entries_pending{kind="sms"} 1`, `penstock_processing_stalled{kind="sms"} 0`, `penstock_deliveries_in_flight 3`, `penstock_deliveries_dead_total 4`,
 	} {
 		if !strings.Contains(got, line+"\n") {
 			t.Errorf("no %s", line)

@@ -22,11 +22,11 @@ func NewTimings() *Timings {
 	short := []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
 	long := []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 10800, 43200}
 	return &Timings{
-		requests:   histogram("penstock_http_request_duration_seconds", "Requests by method, route, and class of the status, from the head of the request to its answer.", short, "method", "route", "code"),
-		fsyncs:     histogram("penstock_journal_fsync_duration_seconds", "Syncs of the journal to disk, each for all entries that waited for it.", short, "kind"),
-		stored:     histogram("penstock_entry_duration_seconds", "From accepting an entry, which is then on disk, until it is first processed: its effects are stored, or it is quarantined or deferred.", long, "kind"),
-		deliveries: histogram("penstock_delivery_duration_seconds", "From the creation of a delivery, when its message was read from the journal, to the end of the attempt that delivered it.", long, "kind"),
-		backends:   histogram("penstock_backend_call_duration_seconds", "Calls of back ends by operation.", short, "backend", "operation"),
+		requests:   histogram("penstock_http_request_duration_seconds", "Duration of requests by method, route and status class.", short, "method", "route", "code"),
+		fsyncs:     histogram("penstock_journal_fsync_duration_seconds", "Duration of syncs of the journal to disk. A sync covers all entries that wait for it.", short, "kind"),
+		stored:     histogram("penstock_entry_duration_seconds", "Time from the acceptance of an entry until it is stored, quarantined or deferred.", long, "kind"),
+		deliveries: histogram("penstock_delivery_duration_seconds", "Time from the creation of a delivery until it is delivered.", long, "kind"),
+		backends:   histogram("penstock_backend_call_duration_seconds", "Duration of calls of back ends by operation.", short, "backend", "operation"),
 	}
 }
 
@@ -80,6 +80,6 @@ func NewBuildInfo(version, goVersion string) prometheus.Collector {
 // NewCertificateMetric returns the metric of when the certificate expires.
 func NewCertificateMetric(expires func() time.Time) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "penstock_tls_certificate_expiry_timestamp_seconds", Help: "When the certificate of the listener expires, in seconds since 1970.",
+		Name: "penstock_tls_certificate_expiry_timestamp_seconds", Help: "Expiry of the listener's certificate, in seconds since 1970.",
 	}, func() float64 { return float64(expires().Unix()) })
 }

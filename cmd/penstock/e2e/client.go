@@ -230,7 +230,7 @@ func (g *Gateway) AwaitProcessed() {
 		text := g.As("").Get("/metrics").Body
 		var lag []string
 		for _, kind := range []string{"uplink", "sms", "cdr"} {
-			if metric := `penstock_lag{kind="` + kind + `"} `; !strings.Contains(text, metric+"0\n") {
+			if metric := `penstock_entries_pending{kind="` + kind + `"} `; !strings.Contains(text, metric+"0\n") {
 				_, remaining, _ := strings.Cut(text, metric)
 				value, _, _ := strings.Cut(remaining, "\n")
 				lag = append(lag, metric+value)

@@ -135,7 +135,7 @@ func TestRefusedFramesAreNotStored(t *testing.T) {
 	}
 	wg.Wait()
 	m := e2e.Metrics(t, g.As("").Get("/metrics").Body)
-	if got := int64(m[`penstock_accepted_total{kind="uplink"}`]); got != accepted.Load() {
+	if got := int64(m[`penstock_entries_accepted_total{kind="uplink"}`]); got != accepted.Load() {
 		t.Errorf("%d are journalled, %d were answered with 200", got, accepted.Load())
 	}
 	if got := int64(refusedOf(g, t, "webhooks")); got != refused.Load() || got == 0 {

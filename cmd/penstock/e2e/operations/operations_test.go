@@ -45,8 +45,8 @@ func testOperations(t *testing.T, s *e2e.Site) {
 		g.AwaitProcessed()
 		relaytest.Eventually(t, "the numbers are right", func() (any, bool) {
 			m := e2e.Metrics(t, g.As("").Get("/metrics").Body)
-			return m, m[`penstock_accepted_total{kind="uplink"}`] == 2 && m[`penstock_processed_total{kind="uplink"}`] == 2 &&
-				m[`penstock_quarantined_total{kind="uplink"}`] == 1 && m[`penstock_lag{kind="uplink"}`] == 0 && m["go_goroutines"] > 0
+			return m, m[`penstock_entries_accepted_total{kind="uplink"}`] == 2 && m[`penstock_entries_processed_total{kind="uplink"}`] == 2 &&
+				m[`penstock_entries_quarantined_total{kind="uplink"}`] == 1 && m[`penstock_entries_pending{kind="uplink"}`] == 0 && m["go_goroutines"] > 0
 		})
 	})
 	t.Run("every answer has a request id of its own", func(t *testing.T) {

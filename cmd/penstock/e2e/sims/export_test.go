@@ -90,7 +90,7 @@ func postUses(g *e2e.Gateway, count int) {
 func counted(g *e2e.Gateway, most time.Duration) {
 	g.T.Helper()
 	for until := time.Now().Add(most); ; <-time.After(100 * time.Millisecond) {
-		lag := e2e.Metrics(g.T, g.As("").Get("/metrics").Body)[`penstock_lag{kind="cdr"}`]
+		lag := e2e.Metrics(g.T, g.As("").Get("/metrics").Body)[`penstock_entries_pending{kind="cdr"}`]
 		if lag == 0 {
 			return
 		}
