@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"context"
+	_ "embed" // the introduction
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -10,14 +11,20 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// Merge makes one document of this package's own and those of the surfaces. The
-// security that a document names for all its operations is written into each, and
-// bodies and answers get names (see suitGenerators) and examples.
+// chapters is the introduction of the merged document, in Markdown.
+//
+//go:embed chapters.md
+var chapters string
+
+// Merge makes one document of this package's own and those of the surfaces. The security
+// that a document states for all its operations is written into each. Bodies and answers
+// get names (see suitGenerators) and examples, and operations a sample in TypeScript.
 func Merge(surfaces ...[]byte) (*openapi3.T, error) {
 	document, err := Load(head)
 	if err != nil {
 		return nil, err
 	}
+	document.Info.Description = chapters
 	for _, source := range surfaces {
 		part, err := Load(source)
 		if err != nil {
@@ -38,7 +45,10 @@ func Merge(surfaces ...[]byte) (*openapi3.T, error) {
 	if err != nil {
 		return nil, err
 	}
-	return merged, exemplify(merged)
+	if err := exemplify(merged); err != nil {
+		return nil, err
+	}
+	return merged, addSamples(merged)
 }
 
 // Load reads and checks one document, YAML or JSON. Examples are checked too.

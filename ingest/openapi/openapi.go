@@ -1,16 +1,21 @@
-// Package openapi serves the contract of every surface as one OpenAPI 3.0
-// document, and as a page to read.
+// Package openapi serves the contract of every surface as one OpenAPI 3.0 document at
+// /openapi.json, and a page to read it at /docs.
 //
-// Each surface keeps its own document next to its handlers; here they become one. Two documents may
-// share a component of the same name only when it says the same in both; a path belongs to one of
-// them. Anything else is an error. The page is rendered from the document and fetches nothing.
+// Each surface keeps its own document beside its handlers; Merge makes one of them. Two
+// documents may share a component of the same name only if it is equal in both; a path
+// belongs to one of them. Anything else is an error. chapters.md is the introduction.
+//
+// The page is Scalar's API reference as published (docs/adr/0028). It loads its script and
+// the document from the gateway and nothing from other hosts.
 package openapi
 
 import (
 	"bytes"
+	"compress/gzip"
 	_ "embed" // the documents' head and the page
 	"encoding/json"
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
 	"sync"
@@ -23,48 +28,75 @@ import (
 //go:embed openapi.yaml
 var head []byte
 
-// Mount adds /openapi.json and /docs to the app, made of the documents of the
-// surfaces, in YAML, in the order the page has them. Neither takes a token.
+//go:embed page.html
+var page []byte
+
+// script is standalone.js of @scalar/api-reference, compressed with gzip.
 //
-// The documents are merged at the first request for either: that takes 110 MB and most
-// of a start, and few ask. They are part of the program, so a test finds what is wrong
-// with them; an invalid one answers 500.
+//go:embed scalar-1.76.0/standalone.js.gz
+var script []byte
+
+// policy is the Content-Security-Policy of the page. The renderer inserts its style sheet
+// and style attributes, hence 'unsafe-inline' for styles alone. Scripts, and the requests
+// that a reader sends, are limited to the gateway. Since the page takes a token, no other
+// page may frame it.
+const policy = "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// Mount adds /openapi.json, /docs and the page's script to the app. surfaces are the
+// documents of the surfaces in YAML, in the order in which the page shows them. None of the
+// routes takes a token.
+//
+// The documents are merged at the first request, because that takes 110 MB and most of a
+// start, and few need it. They are part of the program, so a test finds an invalid one; it
+// would answer 500.
 func Mount(app fiber.Router, surfaces ...[]byte) {
-	merged := sync.OnceValues(func() (contract, error) { return newContract(surfaces) })
+	merged := sync.OnceValues(func() ([]byte, error) {
+		doc, err := Merge(surfaces...)
+		if err != nil {
+			return nil, err
+		}
+		encoded, err := json.Marshal(doc)
+		if err != nil {
+			return nil, fmt.Errorf("openapi: encode: %w", err)
+		}
+		return encoded, nil
+	})
 	app.Get("/openapi.json", func(c *fiber.Ctx) error {
-		made, err := merged()
+		document, err := merged()
 		if err != nil {
 			return err
 		}
 		c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
-		return c.Send(made.document)
+		return c.Send(document)
 	})
 	app.Get("/docs", func(c *fiber.Ctx) error {
-		made, err := merged()
-		if err != nil {
-			return err
-		}
 		c.Set(fiber.HeaderContentType, fiber.MIMETextHTMLCharsetUTF8)
-		c.Set(fiber.HeaderContentSecurityPolicy, policy())
-		return c.Send(made.page)
+		c.Set(fiber.HeaderContentSecurityPolicy, policy)
+		c.Set(fiber.HeaderReferrerPolicy, "no-referrer")
+		return c.Send(page)
 	})
+	app.Get("/docs/reference.js", sendScript)
 }
 
-// contract is the merged document in JSON, and the page made of it.
-type contract struct{ document, page []byte }
-
-func newContract(surfaces [][]byte) (contract, error) {
-	doc, err := Merge(surfaces...)
-	if err != nil {
-		return contract{}, err
+// sendScript sends the page's script, decompressed if the client does not accept gzip.
+func sendScript(c *fiber.Ctx) error {
+	c.Set(fiber.HeaderContentType, fiber.MIMETextJavaScriptCharsetUTF8)
+	c.Set(fiber.HeaderVary, fiber.HeaderAcceptEncoding)
+	c.Set(fiber.HeaderCacheControl, "max-age=3600")
+	if c.AcceptsEncodings("gzip") == "gzip" {
+		c.Set(fiber.HeaderContentEncoding, "gzip")
+		return c.Send(script)
 	}
-	document, err := json.Marshal(doc)
+	r, err := gzip.NewReader(bytes.NewReader(script))
 	if err != nil {
-		return contract{}, fmt.Errorf("openapi: encode: %w", err)
+		return fmt.Errorf("openapi: script: %w", err)
 	}
-	var page bytes.Buffer
-	err = render(&page, doc)
-	return contract{document, page.Bytes()}, err
+	plain, err := io.ReadAll(r)
+	if err != nil {
+		return fmt.Errorf("openapi: script: %w", err)
+	}
+	return c.Send(plain)
 }
 
 // OpenAPI returns the document of the two operations of this package, without

@@ -75,7 +75,7 @@ func TestOnlyPublicOperationsTakeNoToken(t *testing.T) {
 	slices.Sort(open)
 	want := []string{
 		"GET /", "GET /admin/oidc", "GET /admin/oidc/callback", "GET /admin/oidc/start", // the way to a session
-		"GET /console", "GET /console/{file}", "GET /console/{folder}/{file}", "GET /docs", "GET /healthz", "GET /metrics", "GET /openapi.json", "GET /readyz",
+		"GET /console", "GET /console/{file}", "GET /console/{folder}/{file}", "GET /docs", "GET /docs/reference.js", "GET /healthz", "GET /metrics", "GET /openapi.json", "GET /readyz",
 		"GET /soap", "GET /t/{token}",
 		"OPTIONS /webhooks/community", "OPTIONS /webhooks/community/{rest}", "OPTIONS /webhooks/generic", "OPTIONS /webhooks/generic/{deviceId}",
 		"OPTIONS /webhooks/lorawan", "OPTIONS /webhooks/lorawan/{rest}", "OPTIONS /webhooks/lpwan", "OPTIONS /webhooks/lpwan/{rest}",

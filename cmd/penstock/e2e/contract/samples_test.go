@@ -95,7 +95,7 @@ func samples(of sampleIDs) []sample {
 		{"ready", "GET", "/readyz", "", ""},
 		{"metrics", "GET", "/metrics", "", ""},
 		{"document", "GET", "/openapi.json", "", ""},
-		{"page", "GET", "/docs", "", ""},
+		{"page", "GET", "/docs", "", ""}, {"pageScript", "GET", "/docs/reference.js", "", ""},
 		{"root", "GET", "/", "", ""}, {"console", "GET", "/console", "", ""},
 		{"consoleFile", "GET", "/console/app.js", "", ""},
 		{"consoleModule", "GET", "/console/core/dom.js", "", ""},

@@ -1,6 +1,7 @@
 package documents
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -94,70 +95,78 @@ func TestAPIPagesKeepTheirPromises(t *testing.T) {
 	}
 }
 
-// TestDocumentationSendsRequests opens /docs as somebody does who tries operations there.
-// Loading the page and opening an operation send none of them; Send does, and shows the
-// answer.
-func TestDocumentationSendsRequests(t *testing.T) {
+// sendMessage selects the section of an operation on the page of the API reference.
+const sendMessage = `section[id$="POST/v2/sms/send"]`
+
+// TestReferenceHasNavigationSearchAndSamples reads the API reference as a developer does who
+// looks for an operation.
+func TestReferenceHasNavigationSearchAndSamples(t *testing.T) {
 	t.Parallel()
 	b := e2e.NewBrowser(t)
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"))
-	b.Open(g.URL() + "/docs#sendMessage")
-	b.Write("#token", "acme-all-0123456")
-	tries(b, "sendMessage", "POST")
-	fetched(b, "openapi.json")
-	b.AwaitCondition("the body is that of the example", `document.querySelector("#sendMessage textarea").value.includes('"destinations": [')`)
-	b.Set("#sendMessage textarea", `{"destinations":["447700900123"],"message":"From the page"}`)
-	b.Click("#sendMessage .try > button")
-	b.AwaitText("POST /v2/sms/send 200 OK", "x-request-id: ", `"data": "From the page"`)
-	fetched(b, "openapi.json", "send")
+	b.Open(g.URL() + "/docs")
+	b.AwaitText("Authentication", "Errors", "Pagination", "Webhooks", "Messaging", "SIMs", "Devices", "Ledgers", "Operation")
 
-	visits(b, "getDecoder")
-	tries(b, "getDecoder", "GET")
-	b.Click("#getDecoder .try > button")
-	b.AwaitText("Nothing was answered: decoder_id is required.")
-	b.Write("#getDecoder input[name=decoder_id]", "lpp/../sent")
-	b.Click("#getDecoder .try > button")
-	b.AwaitText("GET /iot/decoders/lpp%2F..%2Fsent 404 Not Found")
-	b.Set("#getDecoder input[name=decoder_id]", "lpp")
-	b.Click("#getDecoder .try > button")
-	b.AwaitText("GET /iot/decoders/lpp 200 OK")
-	b.AwaitCondition("the answer's body is shown", `document.querySelector("#getDecoder .answer").textContent.includes('"name": "Field tester"')`)
-
-	b.Set("#token", "nobody")
-	visits(b, "listGeographicRelays")
-	tries(b, "listGeographicRelays", "GET")
-	b.Set("#listGeographicRelays input[name=per_page]", "2")
-	b.Click("#listGeographicRelays .try > button")
-	b.AwaitText("per_page=2 401 Unauthorized", "Unauthenticated.")
-
-	if !b.Holds(`localStorage.length + sessionStorage.length === 0 && document.cookie === ""`) {
-		t.Error("the page keeps something")
+	press(b, "aside button, aside a", "Messages")
+	press(b, "aside a", "Send a message")
+	b.AwaitCondition("the operation is shown", `document.querySelector('`+sendMessage+`')?.getBoundingClientRect().top < innerHeight`)
+	for option, want := range map[string]string{
+		"Curl": "--header 'Authorization: Bearer ", "NewRequest": "http.NewRequest(", "Requests": "requests.post(",
+		"TypeScript": "const response = await fetch(gateway",
+	} {
+		b.Click(sendMessage + ` button[aria-label^="Change code sample language"]`)
+		press(b, `[role="option"]`, option)
+		b.AwaitCondition("the sample in "+option, fmt.Sprintf("document.querySelector('%s').textContent.includes(%q)", sendMessage, want))
 	}
-	b.Inspect("docs", e2e.Axe(t))
+
+	press(b, "aside button", "Search")
+	b.Write(`input[role="combobox"]`, "replay events")
+	b.AwaitCondition("the first result", `document.querySelector('[role="listbox"] a')?.textContent.includes("Replay events")`)
+	press(b, `[role="dialog"] button`, "Clear Search")
+	b.Write(`input[role="combobox"]`, "8944500000000000017") // an ICCID of the examples
+	b.AwaitText("No results found")
+
 	b.Do(chromedp.Reload())
-	b.AwaitCondition("the token is gone after the page was loaded again", `document.getElementById("token")?.value === ""`)
-	b.ExpectNoComplaints("404 (Not Found)", "401 (Unauthorized)")
+	b.AwaitText("Authentication")
+	b.Inspect("docs", e2e.Axe(t))
+	staysAtHome(b)
 }
 
-// visits goes to an operation on the page.
-func visits(b *e2e.Browser, id string) {
-	b.T.Helper()
-	b.Do(chromedp.Evaluate[chromedp.Void](`location.hash = "` + id + `"; undefined`))
-}
-
-// tries opens the fields of an operation.
-func tries(b *e2e.Browser, id, method string) {
-	b.T.Helper()
-	b.Click("#" + id + " details > button")
-	b.AwaitText("Send " + method)
-}
-
-// fetched holds which addresses the page has sent requests to.
-func fetched(b *e2e.Browser, names ...string) {
-	b.T.Helper()
-	got, err := chromedp.Run(b.Ctx, chromedp.Evaluate[string](`performance.getEntriesByType("resource").map((e) => e.name.split("/").at(-1)).join(" ")`))
-	relaytest.NoError(b.T, err)
-	if got != strings.Join(names, " ") {
-		b.T.Errorf("the page has asked for %q, want %q", got, names)
+// TestReferenceSendsRequests tries an operation on the page of the API reference.
+func TestReferenceSendsRequests(t *testing.T) {
+	t.Parallel()
+	const token = "acme-all-0123456"
+	b := e2e.NewBrowser(t)
+	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"))
+	b.Open(g.URL() + "/docs#tag/messages/POST/v2/sms/send")
+	b.Click(sendMessage + " .show-api-client-button")
+	press(b, `[role="dialog"] button`, "Authentication")
+	b.Write(`[role="dialog"] input[placeholder="Token"]`, token)
+	press(b, `[role="dialog"] button`, "Send post request")
+	b.AwaitText("200 OK", `"destination"`)
+	if b.Holds(`JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie]).includes("` + token + `")`) {
+		t.Error("the page stores the token")
 	}
+	staysAtHome(b)
+}
+
+// press clicks the first of some elements that contains a text.
+func press(b *e2e.Browser, selector, text string) {
+	b.T.Helper()
+	b.AwaitCondition("there is "+text+" to press", fmt.Sprintf(`(() => {
+		const found = [...document.querySelectorAll(%q)].find((e) => e.textContent.includes(%q) && e.checkVisibility());
+		found?.click();
+		return found !== undefined;
+	})()`, selector, text))
+}
+
+// staysAtHome holds that the page asked no other host for anything and that the browser
+// complained of nothing, such as a violation of the content security policy.
+func staysAtHome(b *e2e.Browser) {
+	b.T.Helper()
+	names, err := chromedp.Run(b.Ctx, chromedp.Evaluate[string](
+		`performance.getEntriesByType("resource").map((e) => e.name).filter((n) => !n.startsWith(location.origin + "/") && !n.startsWith("data:")).join(" ")`))
+	relaytest.NoError(b.T, err)
+	relaytest.Equal(b.T, "the addresses at other hosts", names, "")
+	b.ExpectNoComplaints("console.info") // the name of the renderer
 }
