@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// DatasourceUID is the uid that datasource.yaml gives to the readings.
-const DatasourceUID = "penstock"
-
 // schemaVersion is that of Grafana 10 and 11.
 const schemaVersion = 39
 
-// Dashboard is a dashboard as Grafana reads it from a file.
+// Dashboard is a dashboard as Grafana reads it from a file, and as its form for importing one
+// does. The data sources are variables, so that a form has no inputs to ask for.
 type Dashboard struct {
+	Inputs        []struct{} `json:"__inputs"`
+	Requires      []Required `json:"__requires"`
 	UID           string     `json:"uid"`
 	Title         string     `json:"title"`
 	Description   string     `json:"description,omitempty"`
@@ -26,9 +26,38 @@ type Dashboard struct {
 	Refresh       string     `json:"refresh"`
 	GraphTooltip  int        `json:"graphTooltip"` // 1: one crosshair on all panels
 	Time          TimeRange  `json:"time"`
+	Links         []Link     `json:"links"`
 	Templating    Templating `json:"templating"`
 	Annotations   List       `json:"annotations"`
 	Panels        []Panel    `json:"panels"`
+}
+
+// Required is what a dashboard needs: Grafana itself, or a kind of data source.
+type Required struct {
+	Type    string `json:"type"`
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// Link leads to the other dashboards with a tag.
+type Link struct {
+	Type        string   `json:"type"`
+	Title       string   `json:"title"`
+	Icon        string   `json:"icon"`
+	Tags        []string `json:"tags"`
+	AsDropdown  bool     `json:"asDropdown"`
+	IncludeVars bool     `json:"includeVars"`
+	KeepTime    bool     `json:"keepTime"`
+	TargetBlank bool     `json:"targetBlank"`
+	Tooltip     string   `json:"tooltip"`
+	URL         string   `json:"url"`
+}
+
+// DataLink leads from a value to an address.
+type DataLink struct {
+	Title string `json:"title"`
+	URL   string `json:"url"`
 }
 
 // TimeRange is the time that a dashboard shows first: "now-24h" to "now".
@@ -47,12 +76,13 @@ type Templating struct {
 	List []Variable `json:"list"`
 }
 
-// Variable is a choice at the top of a dashboard, filled by a query.
+// Variable is a choice at the top of a dashboard, filled by a query, or with the data sources
+// of a kind.
 type Variable struct {
 	Name       string     `json:"name"`
 	Label      string     `json:"label"`
-	Type       string     `json:"type"`
-	Datasource Datasource `json:"datasource"`
+	Type       string     `json:"type"` // query, or datasource
+	Datasource Datasource `json:"datasource,omitzero"`
 	Query      string     `json:"query"`
 	Definition string     `json:"definition"`
 	Refresh    int        `json:"refresh"` // 2: whenever the time range changes
@@ -60,6 +90,13 @@ type Variable struct {
 	Multi      bool       `json:"multi"`
 	IncludeAll bool       `json:"includeAll"`
 	AllValue   string     `json:"allValue,omitempty"`
+	Current    *Choice    `json:"current,omitempty"`
+}
+
+// Choice is the value that a variable has first.
+type Choice struct {
+	Text  string `json:"text"`
+	Value string `json:"value"`
 }
 
 // Datasource refers to one.
@@ -104,6 +141,8 @@ type Target struct {
 	// Of a Prometheus instead:
 	Expr         string `json:"expr,omitempty"`
 	LegendFormat string `json:"legendFormat,omitempty"`
+	Format       string `json:"format,omitempty"`
+	Instant      bool   `json:"instant,omitempty"`
 }
 
 // Transform is a step between the answers and the panel.
@@ -124,6 +163,7 @@ type FieldDefaults struct {
 	Min    *float64       `json:"min,omitempty"`
 	Max    *float64       `json:"max,omitempty"`
 	Custom map[string]any `json:"custom,omitempty"`
+	Links  []DataLink     `json:"links,omitempty"`
 }
 
 // Encode writes a dashboard as a file of Grafana's.
@@ -138,7 +178,7 @@ func Encode(d Dashboard) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-func datasource() Datasource { return Datasource{Type: "influxdb", UID: DatasourceUID} }
+func datasource() Datasource { return Datasource{Type: "influxdb", UID: "${datasource}"} }
 
 // newDashboard places panels from left to right, a new row where one does not
 // fit, and numbers them.
@@ -152,10 +192,20 @@ func newDashboard(uid, title, description string, variables []Variable, panels [
 		p.ID, p.GridPos.X, p.GridPos.Y = i+1, x, y
 		x, high = x+p.GridPos.W, max(high, p.GridPos.H)
 	}
+	readings := Variable{
+		Name: "datasource", Label: "Readings", Type: "datasource", Query: "influxdb", Refresh: 1,
+		Current: &Choice{Text: "Penstock", Value: "penstock"}, // as in datasource.yaml
+	}
 	return Dashboard{
+		Inputs:   []struct{}{},
+		Requires: []Required{{"grafana", "grafana", "Grafana", "10.0.0"}, {"datasource", "influxdb", "InfluxDB", "1.0.0"}},
+		Links: []Link{{
+			Type: "dashboards", Title: "Penstock", Icon: "dashboard", Tags: []string{"penstock"}, AsDropdown: true, IncludeVars: true, KeepTime: true,
+			Tooltip: "The other dashboards",
+		}},
 		UID: uid, Title: title, Description: description, Tags: []string{"penstock"}, Timezone: "browser",
 		SchemaVersion: schemaVersion, Version: 1, Editable: true, Refresh: "1m", GraphTooltip: 1,
-		Time: TimeRange{From: "now-24h", To: "now"}, Templating: Templating{List: append([]Variable{}, variables...)},
+		Time: TimeRange{From: "now-24h", To: "now"}, Templating: Templating{List: append([]Variable{readings}, variables...)},
 		Annotations: List{List: []struct{}{}}, Panels: panels,
 	}
 }

@@ -192,6 +192,10 @@ func variables(d Dashboard) (wrong []string) {
 		}
 	}
 	for _, v := range d.Templating.List {
+		if v.Type == "datasource" && v.Name != "" && v.Current != nil && (v.Query == "influxdb" || v.Query == "prometheus") {
+			defined[v.Name], used[v.Name] = true, true // see origins
+			continue
+		}
 		if v.Name == "" || defined[v.Name] || v.Type != "query" || v.Refresh != 2 || v.Query != v.Definition {
 			wrong = append(wrong, fmt.Sprintf("variable %q is incomplete, or has another's name: type %q, refresh %d, query %q, definition %q", v.Name, v.Type, v.Refresh, v.Query, v.Definition))
 		}
@@ -204,7 +208,7 @@ func variables(d Dashboard) (wrong []string) {
 			look("$" + p.Repeat)
 		}
 		for _, q := range p.Targets {
-			look(q.Query)
+			look(q.Query, q.Expr)
 			if rest := strings.NewReplacer("$measurement", "", "$tag_", "").Replace(q.Alias); strings.Contains(rest, "$") {
 				wrong = append(wrong, "an alias knows measurement and tags only: "+q.Alias)
 			}
@@ -218,15 +222,31 @@ func variables(d Dashboard) (wrong []string) {
 	return wrong
 }
 
-// origins lists what refers to a data source that is not provisioned.
+// origins lists what does not refer to a variable for a data source of its kind, and such
+// variables whose first value is not provisioned.
 func origins(d Dashboard, sources map[string]string) (wrong []string) {
+	kinds := make(map[string]string)
+	for _, v := range d.Templating.List {
+		if v.Type != "datasource" {
+			continue
+		}
+		kinds["${"+v.Name+"}"] = v.Query
+		if kind := sources[v.Current.Value]; kind != v.Query {
+			wrong = append(wrong, fmt.Sprintf("variable %s: no data source %q of type %q is provisioned", v.Name, v.Current.Value, v.Query))
+		}
+		if !slices.ContainsFunc(d.Requires, func(r Required) bool { return r.ID == v.Query }) {
+			wrong = append(wrong, "the dashboard does not require "+v.Query)
+		}
+	}
 	check := func(of string, s Datasource) {
-		if kind, ok := sources[s.UID]; !ok || kind != s.Type {
-			wrong = append(wrong, fmt.Sprintf("%s: no data source %q of type %q is provisioned", of, s.UID, s.Type))
+		if kinds[s.UID] != s.Type {
+			wrong = append(wrong, fmt.Sprintf("%s: no variable %q for a data source of type %q", of, s.UID, s.Type))
 		}
 	}
 	for _, v := range d.Templating.List {
-		check("variable "+v.Name, v.Datasource)
+		if v.Type != "datasource" {
+			check("variable "+v.Name, v.Datasource)
+		}
 	}
 	for _, p := range d.Panels {
 		check("panel "+p.Title, p.Datasource)

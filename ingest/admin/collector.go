@@ -10,8 +10,10 @@ import (
 
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/rule"
+	"github.com/penstock/penstock/relay/sim"
 )
 
 // metric is a metric of numbers that are read together. It is a counter if its name ends
@@ -112,6 +114,7 @@ func NewJournalCollector(intakes []*intake.Intake) prometheus.Collector {
 		{"entries_pending", "Entries accepted and not yet processed.", func(j journal) float64 { return float64(j.Lag) }},
 		{"processing_stalled", "1 while processing waits for a back end, else 0.", func(j journal) float64 { return flag(j.Waiting != "") }},
 		{"journal_bytes", "Size of the journal on disk.", func(j journal) float64 { return float64(j.Journal.Bytes) }},
+		{"journal_limit_bytes", "Size at which the journal accepts no more entries.", func(j journal) float64 { return float64(j.Journal.MaxBytes) }},
 		{"journal_gaps", "Unreadable ranges of the journal, as found at the start.", func(j journal) float64 { return float64(j.Journal.Gaps) }},
 		{"journal_fsyncs_total", "Syncs of the journal to disk.", func(j journal) float64 { return float64(j.Journal.Fsyncs) }},
 	}...)
@@ -122,6 +125,51 @@ func NewStoredCollector(stored func() map[string]int64) prometheus.Collector {
 	return newCollector(stored, metric[map[string]int64]{
 		"stored_bytes", "Disk usage of the records with their indexes, measured once an hour.", []string{"kind"}, perLabel[int64],
 	})
+}
+
+// AccountFigures are counts of the records of an account.
+type AccountFigures struct {
+	ID              relay.AccountID
+	Name            string
+	Credits         *int64 // nil: the account never had credit
+	Devices, Silent int    // Silent: not heard for a day
+	RaisedAlarms    int64
+	SIMs            map[sim.State]int64
+	SIMsAtLimit     int64
+	UsageBytes      float64 // of SIMs in this month
+}
+
+// NewAccountCollector returns the metrics of accounts. All gateways report the same figures.
+func NewAccountCollector(figures func() []AccountFigures) prometheus.Collector {
+	labels := []string{"account", "name"}
+	column := func(name, help string, value func(AccountFigures) float64) metric[[]AccountFigures] {
+		return metric[[]AccountFigures]{name, help, labels, func(accounts []AccountFigures, emit emit) {
+			for _, a := range accounts {
+				emit(value(a), a.ID.String(), a.Name)
+			}
+		}}
+	}
+	return newCollector(figures,
+		metric[[]AccountFigures]{"account_credits", "Credits left, of accounts that had credit.", labels, func(accounts []AccountFigures, emit emit) {
+			for _, a := range accounts {
+				if a.Credits != nil {
+					emit(float64(*a.Credits), a.ID.String(), a.Name)
+				}
+			}
+		}},
+		column("account_devices", "Devices.", func(a AccountFigures) float64 { return float64(a.Devices) }),
+		column("account_devices_silent", "Devices not heard for 24 hours.", func(a AccountFigures) float64 { return float64(a.Silent) }),
+		column("account_alarms_raised", "Raised alarms.", func(a AccountFigures) float64 { return float64(a.RaisedAlarms) }),
+		column("account_sims_at_limit", "SIMs that reached their monthly limit.", func(a AccountFigures) float64 { return float64(a.SIMsAtLimit) }),
+		column("account_sim_usage_bytes", "Usage of SIMs in the current month.", func(a AccountFigures) float64 { return a.UsageBytes }),
+		metric[[]AccountFigures]{"account_sims", "SIMs by state.", append(labels, "state"), func(accounts []AccountFigures, emit emit) {
+			for _, a := range accounts {
+				for state, n := range a.SIMs {
+					emit(float64(n), a.ID.String(), a.Name, string(state))
+				}
+			}
+		}},
+	)
 }
 
 // Deliveries holds the queue's counters, named like the metrics.

@@ -2,16 +2,24 @@ package admin
 
 import (
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Timings are the histograms of the gateway, in seconds. A nil *Timings measures
-// nothing.
+// Timings are the histograms of the gateway, in seconds, and its counters of parts and
+// attempts. A nil *Timings measures nothing.
 type Timings struct {
 	requests, fsyncs, stored, deliveries, backends *prometheus.HistogramVec
+	parts, attempts                                *prometheus.CounterVec
+
+	mu    sync.Mutex
+	hosts map[string]bool // the hosts that have a label of their own
 }
+
+// maxHosts is the largest number of hosts with a label of their own.
+const maxHosts = 200
 
 // NewTimings returns the histograms.
 func NewTimings() *Timings {
@@ -27,12 +35,20 @@ func NewTimings() *Timings {
 		stored:     histogram("penstock_entry_duration_seconds", "Time from the acceptance of an entry until it is stored, quarantined or deferred.", long, "kind"),
 		deliveries: histogram("penstock_delivery_duration_seconds", "Time from the creation of a delivery until it is delivered.", long, "kind"),
 		backends:   histogram("penstock_backend_call_duration_seconds", "Duration of calls of back ends by operation.", short, "backend", "operation"),
+
+		parts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "penstock_sms_parts_total", Help: "Outcomes of message parts by carrier, account and state.",
+		}, []string{"carrier", "account", "state"}),
+		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "penstock_delivery_attempts_total", Help: "Attempts of deliveries by host and the state that follows. The host is \"other\" above 200 hosts.",
+		}, []string{"host", "state"}),
+		hosts: make(map[string]bool),
 	}
 }
 
 // Collectors returns what is registered.
 func (t *Timings) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{t.requests, t.fsyncs, t.stored, t.deliveries, t.backends}
+	return []prometheus.Collector{t.requests, t.fsyncs, t.stored, t.deliveries, t.backends, t.parts, t.attempts}
 }
 
 // Request measures a request by its method, the route as it was registered, and its
@@ -56,6 +72,24 @@ func (t *Timings) Completed(kind string) func(took time.Duration) {
 // Delivered measures a delivery of a kind that arrived.
 func (t *Timings) Delivered(kind string, took time.Duration) {
 	t.deliveries.WithLabelValues(kind).Observe(took.Seconds())
+}
+
+// Part counts the outcome of a message part.
+func (t *Timings) Part(carrier, account, state string) {
+	t.parts.WithLabelValues(carrier, account, state).Inc()
+}
+
+// Attempt counts an attempt of a delivery to a host, and the state that follows.
+func (t *Timings) Attempt(host, state string) {
+	t.mu.Lock()
+	if !t.hosts[host] && len(t.hosts) < maxHosts {
+		t.hosts[host] = true
+	}
+	if !t.hosts[host] {
+		host = "other"
+	}
+	t.mu.Unlock()
+	t.attempts.WithLabelValues(host, state).Inc()
 }
 
 // Backend returns what measures the calls of a back end.

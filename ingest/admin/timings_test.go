@@ -3,6 +3,7 @@ package admin_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -81,4 +82,23 @@ func BenchmarkRequest(b *testing.B) {
 		timings.Request("POST", "/webhooks/lorawan", 200, time.Millisecond)
 		stored(time.Millisecond)
 	}
+}
+
+func TestHostsBeyondTheLimitShareALabel(t *testing.T) {
+	timings := admin.NewTimings()
+	for i := range 202 {
+		timings.Attempt(fmt.Sprint("host-", i), "delivered")
+	}
+	timings.Attempt("host-0", "delivered")
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(timings.Collectors()...)
+	families, err := registry.Gather()
+	relaytest.NoError(t, err)
+	got := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			got[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
+		}
+	}
+	relaytest.Equal(t, "attempts at host-0, host-199, host-200 and others", []float64{got["host-0"], got["host-199"], got["host-200"], got["other"]}, []float64{2, 1, 0, 2})
 }

@@ -220,6 +220,7 @@ type Stats struct {
 	First     uint64 // the oldest record's sequence; 0 when there is none
 	Last      uint64 // the last durable sequence
 	Bytes     int64  // of all segments, without space that is only reserved
+	MaxBytes  int64  // the quota, as in Options
 	Segments  int
 	Gaps      int   // damaged ranges found since Open
 	Cut       int64 // bytes cut from the tail by Open
@@ -243,7 +244,7 @@ func (l *Log) Stats() Stats {
 	l.state.RLock()
 	defer l.state.RUnlock()
 	st := Stats{
-		Last: l.durable, Segments: len(l.segments), Gaps: len(l.gaps), Err: l.lastErr,
+		Last: l.durable, MaxBytes: l.o.MaxBytes, Segments: len(l.segments), Gaps: len(l.gaps), Err: l.lastErr,
 		Cut: l.cut.Load(), Appends: l.appends.Load(), Failed: l.failed.Load(), Fsyncs: l.fsyncs.Load(),
 	}
 	for _, s := range l.segments {

@@ -306,3 +306,46 @@ func (s *Store) RaisedAlarms(ctx context.Context, devices []Ref) (map[Ref]int, e
 	}
 	return raised, err
 }
+
+// DeviceCount is how many devices an account has, and how many of them are silent.
+type DeviceCount struct{ Devices, Silent int }
+
+// CountDevices counts the devices of each account. A device is silent if it was neither
+// heard nor created since a time.
+func (s *Service) CountDevices(ctx context.Context, since time.Time) (map[relay.AccountID]DeviceCount, error) {
+	counts := make(map[relay.AccountID]DeviceCount)
+	for ref := (Ref{}); ; {
+		chunk, err := s.store.ScanDevices(ctx, 0, ref, false, scanChunk)
+		if err != nil {
+			return nil, err
+		}
+		ids := make(map[relay.AccountID][]string)
+		for i := range chunk {
+			ids[chunk[i].Account] = append(ids[chunk[i].Account], chunk[i].ID)
+		}
+		heardAt := make(map[Ref]time.Time, len(chunk))
+		for acct := range ids {
+			heard, err := s.heardLast(ctx, acct, ids[acct])
+			if err != nil {
+				return nil, err
+			}
+			for id, t := range heard {
+				heardAt[Ref{acct, id}] = t
+			}
+		}
+		for i := range chunk {
+			d := &chunk[i]
+			count := counts[d.Account]
+			count.Devices++
+			if heardAt[Ref{d.Account, d.ID}].Before(since) && d.CreatedAt.Before(since) {
+				count.Silent++
+			}
+			counts[d.Account] = count
+		}
+		if len(chunk) < scanChunk {
+			return counts, nil
+		}
+		last := &chunk[len(chunk)-1]
+		ref = Ref{last.Account, last.ID}
+	}
+}

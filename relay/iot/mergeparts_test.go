@@ -11,6 +11,7 @@ import (
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/netserver"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/relaytest"
 )
@@ -215,6 +216,14 @@ func TestADeviceIsLastSeenWhenItsNetworkHeardIt(t *testing.T) {
 		t.Fatalf("%d devices, want 1", len(all))
 	}
 	relaytest.Equal(t, "the time at which the device was last seen", all[0].LastSeen.Format("15:04:05"), "12:01:05")
+	for _, tc := range []struct {
+		since  time.Time
+		silent int
+	}{{all[0].LastSeen, 0}, {all[0].LastSeen.Add(time.Nanosecond), 1}} {
+		counts, err := g.CountDevices(t.Context(), tc.since)
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, "the devices of the account", counts, map[relay.AccountID]iot.DeviceCount{1: {Devices: 1, Silent: tc.silent}})
+	}
 }
 
 // A JavaScript codec is told when the frame was received, also when its sender

@@ -290,3 +290,13 @@ func (s *Service) Acknowledge(ctx context.Context, acct relay.AccountID, id, use
 	a.dropPastMute(now)
 	return a, err
 }
+
+// CountRaised counts the raised alarms of each account.
+func (s *Store) CountRaised(ctx context.Context) (map[relay.AccountID]int64, error) {
+	const statement = `
+		SELECT account, COUNT(*)
+		FROM alarm
+		WHERE state = 'raised'
+		GROUP BY account`
+	return db.Map[relay.AccountID, int64](ctx, s.db, "raised alarms", statement)
+}

@@ -305,6 +305,9 @@ func alarmsAreListed(t *testing.T, s storeRig) {
 		})
 		relaytest.NoError(t, err)
 	}
+	raised, err := s.CountRaised(t.Context())
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "raised alarms by account", raised, map[relay.AccountID]int64{1: 5})
 	ids := func(f rule.AlarmFilter) (out []string, next string) {
 		f.Limit = max(f.Limit, 2)
 		all, next, err := s.Alarms(t.Context(), 1, f)

@@ -315,3 +315,20 @@ func update(ctx context.Context, tx *db.Tx, acct relay.AccountID, changes []chan
 	}
 	return tx.Run(ctx, "SIMs", updateFields+updateMoved+updateMatched, batchOf(acct, move))
 }
+
+// StateCount is how many SIMs of an account are in a state.
+type StateCount struct {
+	Account relay.AccountID
+	State   State
+	SIMs    int64
+}
+
+// CountByState counts the SIMs of all accounts.
+func (s *SIMs) CountByState(ctx context.Context) ([]StateCount, error) {
+	const statement = `
+		SELECT account, state, COUNT(*)
+		FROM sim
+		GROUP BY account, state`
+	fields := func(c *StateCount) []any { return []any{&c.Account, &c.State, &c.SIMs} }
+	return db.List(ctx, s.db, "SIMs by state", statement, fields)
+}

@@ -70,6 +70,9 @@ func recordsOfSIMs(t *testing.T, open func(t *testing.T) *db.DB) {
 	want := declared(firstSIM)
 	want.Requested, want.Limit.Cap = Pending, NoCap
 	relaytest.Equal(t, "result of Get", relaytest.Must(s.Get(ctx, 1, firstSIM))(t), want)
+	counts, err := s.CountByState(ctx)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "SIMs by state", counts, []StateCount{{Account: 1, State: Pending, SIMs: 2}})
 	if _, err := s.Get(ctx, 2, firstSIM); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("another account's: %v", err)
 	}

@@ -160,3 +160,28 @@ func (s *Store) Sums(ctx context.Context, acct relay.AccountID, span Span, add f
 		cursor = page[sumPage-1].iccid
 	}
 }
+
+// MonthOfAccount is what the SIMs of an account used in a month, and how many of them
+// reached their monthly limit.
+type MonthOfAccount struct {
+	Account relay.AccountID
+	Bytes   float64
+	AtLimit int64
+}
+
+// Months returns the usage of all accounts with usage in a month.
+func (s *Store) Months(ctx context.Context, month Month) ([]MonthOfAccount, error) {
+	const statement = `
+		SELECT t.account,
+		  SUM(CAST(t.bytes AS DOUBLE PRECISION)),
+		  COUNT(CASE WHEN sim.monthly > 0 AND t.bytes >= sim.monthly THEN 1 END)
+		FROM usage_total t
+		JOIN sim
+		  ON sim.account = t.account
+		  AND sim.iccid = t.subject
+		WHERE t.scope = 'sim'
+		  AND t.month = $1
+		GROUP BY t.account`
+	fields := func(m *MonthOfAccount) []any { return []any{&m.Account, &m.Bytes, &m.AtLimit} }
+	return db.List(ctx, s.db, "usage of accounts", statement, fields, month)
+}

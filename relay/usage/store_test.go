@@ -25,6 +25,7 @@ func TestUsage(t *testing.T) {
 		"Any says whether there are records":      testAny,
 		"sums are those of the records":           testSums,
 		"steps are those of a SIM's records":      testSteps,
+		"the usage of accounts in a month":        testMonths,
 		"a total stays a number":                  testATotalStaysANumber,
 		"reports are kept for a time":             testReportsAreKeptForATime,
 		"what cannot be kept comes again":         testWhatCannotBeKept,
@@ -145,6 +146,17 @@ func testARecordAddsOnce(t *testing.T, s *Store) {
 	} else {
 		relaytest.Equal(t, "result of Totals, [0].Bytes", got[0].Bytes, 24)
 	}
+}
+
+func testMonths(t *testing.T, s *Store) {
+	limited := func(iccid sim.ICCID, bytes int64) sim.SIM {
+		return sim.SIM{ICCID: iccid, State: sim.Active, Limit: sim.Limit{Monthly: bytes}}
+	}
+	relaytest.NoError(t, sim.NewSIMs(s.db).Declare(t.Context(), 1, []sim.SIM{limited("A", 10), limited("B", 11), limited("C", 0)}, false))
+	put(t, s, record(1, "a", "A", 0, 10), record(1, "b", "B", 0, 10), record(1, "c", "C", 0, 5), record(1, "d", "A", 15*86400, 99))
+	got, err := s.Months(t.Context(), 202611)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the usage in November", got, []MonthOfAccount{{Account: 1, Bytes: 25, AtLimit: 1}})
 }
 
 func testAny(t *testing.T, s *Store) {

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"maps"
+	"net/url"
 	"time"
 
 	"github.com/penstock/penstock/delivery"
@@ -172,8 +173,16 @@ func (d *Gateway) openOutbound(stores backends) (senders outbound, err error) {
 	return senders, nil
 }
 
-// observeDelivery measures a delivery that arrived.
+// observeDelivery counts an attempt by the host of its request, or by the kind of a delivery
+// without one, and measures a delivery that arrived.
 func (d *Gateway) observeDelivery(delivery outbox.Delivery, o outbox.Outcome) {
+	host := string(delivery.Kind)
+	if delivery.Request != nil {
+		if u, err := url.Parse(delivery.Request.URL); err == nil {
+			host = u.Host
+		}
+	}
+	d.timings.Attempt(host, string(o.State))
 	if o.State == outbox.Delivered || o.State == outbox.Simulated {
 		d.timings.Delivered(string(delivery.Kind), time.Since(delivery.CreatedAt))
 	}

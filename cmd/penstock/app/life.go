@@ -9,8 +9,12 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/delivery/embedded/readings"
+	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/sim"
+	"github.com/penstock/penstock/relay/usage"
 )
 
 // run processes one kind of traffic until ctx ends. An earlier end is a fault of the
@@ -59,28 +63,91 @@ func (d *Gateway) sweepRecords(ctx context.Context) error {
 	return d.records.sweep(ctx, d.clock.now())
 }
 
-// watchSizes has the disk usage of the records measured each hour, and soon after the
-// start, and returns a function that returns the bytes by kind that were measured last.
-func (d *Gateway) watchSizes() func() map[string]int64 {
-	var lastPointer atomic.Pointer[map[string]int64]
-	lastPointer.Store(new(map[string]int64))
+// measure calls read soon after the start and then at an interval, and returns a function
+// that returns the last result.
+func measure[T any](d *Gateway, label string, interval time.Duration, read func(context.Context) (T, error)) func() T {
+	var last atomic.Pointer[T]
+	last.Store(new(T))
 	d.onStart(func(ctx context.Context) {
-		for wait := 10 * time.Second; relay.Sleep(ctx, wait); wait = time.Hour {
-			sizes, err := d.records.DB.Sizes(ctx)
-			if err == nil && d.cfg.Influx.URL == "" {
-				var file os.FileInfo
-				if file, err = os.Stat(filepath.Join(d.cfg.DataDir, readingsDir, readings.File)); err == nil {
-					sizes["readings"] = file.Size()
-				}
+		for wait := 10 * time.Second; relay.Sleep(ctx, wait); wait = interval {
+			if result, err := read(ctx); err != nil {
+				d.log.Warn("cannot read "+label, "error", err)
+			} else {
+				last.Store(&result)
 			}
-			if err != nil {
-				d.log.Warn("cannot read the size of the records", "error", err)
-				continue
-			}
-			lastPointer.Store(&sizes)
 		}
 	})
-	return func() map[string]int64 { return *lastPointer.Load() }
+	return func() T { return *last.Load() }
+}
+
+// accountFigures counts the records of every account.
+func (d *Gateway) accountFigures(devices *iot.Service) func(context.Context) ([]admin.AccountFigures, error) {
+	return func(ctx context.Context) ([]admin.AccountFigures, error) {
+		accounts, err := d.records.Accounts.Accounts(ctx)
+		if err != nil {
+			return nil, err
+		}
+		ids := make([]relay.AccountID, len(accounts))
+		for i := range accounts {
+			ids[i] = accounts[i].ID
+		}
+		credits, err := d.records.Credit.Balances(ctx, ids)
+		if err != nil {
+			return nil, err
+		}
+		alarms, err := d.records.Rules.CountRaised(ctx)
+		if err != nil {
+			return nil, err
+		}
+		simCounts, err := d.records.SIMs.CountByState(ctx)
+		if err != nil {
+			return nil, err
+		}
+		now := time.Now()
+		months, err := d.records.Usage.Months(ctx, usage.MonthOf(now))
+		if err != nil {
+			return nil, err
+		}
+		deviceCounts, err := devices.CountDevices(ctx, now.Add(-24*time.Hour))
+		if err != nil {
+			return nil, err
+		}
+		sims := make(map[relay.AccountID]map[sim.State]int64)
+		for _, c := range simCounts {
+			if sims[c.Account] == nil {
+				sims[c.Account] = make(map[sim.State]int64)
+			}
+			sims[c.Account][c.State] = c.SIMs
+		}
+		monthOf := make(map[relay.AccountID]usage.MonthOfAccount, len(months))
+		for _, m := range months {
+			monthOf[m.Account] = m
+		}
+		figures := make([]admin.AccountFigures, len(accounts))
+		for i, a := range accounts {
+			figures[i] = admin.AccountFigures{
+				ID: a.ID, Name: a.Name, Devices: deviceCounts[a.ID].Devices, Silent: deviceCounts[a.ID].Silent,
+				RaisedAlarms: alarms[a.ID], SIMs: sims[a.ID], SIMsAtLimit: monthOf[a.ID].AtLimit, UsageBytes: monthOf[a.ID].Bytes,
+			}
+			if balance, known := credits[a.ID]; known {
+				figures[i].Credits = &balance
+			}
+		}
+		return figures, nil
+	}
+}
+
+// sizes returns the disk usage of the records by kind, in bytes.
+func (d *Gateway) sizes(ctx context.Context) (map[string]int64, error) {
+	sizes, err := d.records.DB.Sizes(ctx)
+	if err != nil || d.cfg.Influx.URL != "" {
+		return sizes, err
+	}
+	file, err := os.Stat(filepath.Join(d.cfg.DataDir, readingsDir, readings.File))
+	if err == nil {
+		sizes["readings"] = file.Size()
+	}
+	return sizes, err
 }
 
 // expireEvery is the interval at which readings that sensors no longer keep are deleted. A

@@ -93,7 +93,7 @@ func (d *Gateway) openSubmit(records *recordStores, r receipts, binds *carriers,
 		routes = append(routes, route)
 	}
 	work, err := submit.New(submit.Deps{
-		Work: records.Messages, Reporter: r.handler, Routes: routes, Gate: d.gate, Logger: d.log, Tracer: d.tracer,
+		Work: countedOutcomes{records.Messages, d.timings}, Reporter: r.handler, Routes: routes, Gate: d.gate, Logger: d.log, Tracer: d.tracer,
 	}, submit.Options{})
 	if err != nil {
 		return nil, err
@@ -107,6 +107,26 @@ func (d *Gateway) openSubmit(records *recordStores, r receipts, binds *carriers,
 		h.resume = func() { work.Resume(name) }
 	}
 	return work, nil
+}
+
+// countedOutcomes counts the outcomes of parts that are saved.
+type countedOutcomes struct {
+	*message.Store
+	timings *admin.Timings
+}
+
+// Settle saves outcomes and counts those that are final for the carrier.
+func (c countedOutcomes) Settle(ctx context.Context, outcomes []message.Outcome) ([]message.Message, error) {
+	messages, err := c.Store.Settle(ctx, outcomes)
+	if err != nil {
+		return messages, err
+	}
+	for _, o := range outcomes {
+		if !o.State.Waiting() {
+			c.timings.Part(o.Carrier, o.Account.String(), string(o.State))
+		}
+	}
+	return messages, nil
 }
 
 // router completes routes with their carriers.

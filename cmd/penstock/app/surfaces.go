@@ -65,7 +65,7 @@ func (d *Gateway) openSurfaces(c core, spans *telemetry.Exporter, lookups *looku
 	d.onStart(func(ctx context.Context) { c.stores.records.Accounts.Changes(ctx, auth.Changed) })
 	d.checks = append(d.checks, journals(c.proc.inOrder())...)
 	program := admin.Program{
-		Version: d.version, Queue: func() admin.Deliveries { return admin.Deliveries(c.senders.queue.Stats()) }, Stored: d.watchSizes(),
+		Version: d.version, Queue: func() admin.Deliveries { return admin.Deliveries(c.senders.queue.Stats()) }, Stored: measure(d, "the size of the records", time.Hour, d.sizes),
 		Binds: c.sending.carriers.status, Sending: c.sending.stats,
 	}
 	metrics := d.newMetrics(c, program, auth, spans)
@@ -109,6 +109,7 @@ func (d *Gateway) newMetrics(c core, p admin.Program, auth *httpd.Auth, spans *t
 	metrics.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		admin.NewJournalCollector(c.proc.inOrder()), admin.NewDeliveryCollector(p.Queue), admin.NewStoredCollector(p.Stored),
+		admin.NewAccountCollector(measure(d, "the figures of accounts", 5*time.Minute, d.accountFigures(c.proc.devices))),
 		admin.NewBindCollector(p.Binds), admin.NewSendingCollector(p.Sending),
 		admin.NewAttemptCollector(auth.Guesses().Counts), admin.NewRuleCollector(c.rules.Stats), admin.NewLedgerCollector(c.ledgers.faults.Load), admin.NewCodecCollector(c.proc.devices.Codecs),
 		admin.NewLimitCollector(d.limits.Stats), admin.NewUpCollector(d.checks, time.Now), admin.NewBuildInfo(d.version, runtime.Version()),

@@ -89,15 +89,21 @@ func TestPrometheusReadsWhatTheGatewayTells(t *testing.T) {
 		}
 		return len(answer.Data.Result), answer.Error
 	}
-	for _, p := range shippedDashboard(t, "gateway").Panels {
+	panels := shippedDashboard(t, "gateway").Panels
+	shown := len(panels) // the others need carriers, SIMs and rules, too: their queries have no errors
+	for _, name := range []string{"sms", "sims", "alarms", "deliveries"} {
+		panels = append(panels, shippedDashboard(t, name).Panels...)
+	}
+	every := strings.NewReplacer("$__rate_interval", "1m", "$__range", "1m", "$account", ".*", "$carrier", ".*", "$host", ".*")
+	for i, p := range panels {
 		for _, q := range p.Targets {
-			expr := strings.ReplaceAll(q.Expr, "$__rate_interval", "1m")
+			expr := every.Replace(q.Expr)
 			relaytest.Eventually(t, p.Title+": "+expr, func() (any, bool) {
 				n++
 				e2e.PostWebhook(t, acme, "/webhooks/lpwan", fmt.Sprintf(`{"deviceId": "watched", "temperature": %d}`, n))
 				acme.PostInboundText(fmt.Sprint("watched-", n), "447800015555", "watched")
 				rows, said := ask(expr)
-				return said + logs.Tail(3), rows > 0
+				return said + logs.Tail(3), rows > 0 || i >= shown && said == ""
 			})
 		}
 	}
