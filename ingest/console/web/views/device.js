@@ -7,7 +7,7 @@ import { call } from "../core/api.js";
 import { chart } from "../core/chart.js";
 import { button, code, h, long, pairs, pre, stamp, state, table, told, when } from "../core/dom.js";
 import { ask, during, editor, field, pick, valuesOf } from "../core/form.js";
-import { cut, iso, json, number } from "../core/format.js";
+import { cut, iso, json, number, plural } from "../core/format.js";
 import { section } from "../core/section.js";
 import { may, mayChange } from "../core/session.js";
 import { acknowledgeIn } from "./alarmparts.js";
@@ -66,7 +66,7 @@ function about(d) {
       ["Last heard", d.last_seen_at && [stamp(d.last_seen_at), " UTC"]],
       ["Battery", battery(d.radio)],
       ["Signal", strength(d.radio)],
-      ["Received by", d.radio && d.radio.gateways !== null && d.radio.gateways + " LoRaWAN gateways"],
+      ["Received by", d.radio && d.radio.gateways !== null && plural(d.radio.gateways, "LoRaWAN gateway")],
       [
         "Position",
         d.position &&

@@ -5,7 +5,7 @@ import { go, link } from "../core/address.js";
 import { call } from "../core/api.js";
 import { button, code, h, state, when } from "../core/dom.js";
 import { during } from "../core/form.js";
-import { cut } from "../core/format.js";
+import { cut, plural } from "../core/format.js";
 import { listing } from "../core/list.js";
 import { mayChange } from "../core/session.js";
 import { showRule } from "./rule.js";
@@ -86,7 +86,8 @@ function list(main, params, signal) {
       {
         head: "Failures",
         value: (r) => r.failures.count,
-        cell: (r) => r.failures.count > 0 && [state("fails", r.failures.count + " failures"), " ", r.failures.last],
+        cell: (r) =>
+          r.failures.count > 0 && [state("fails", plural(r.failures.count, "failure")), " ", r.failures.last],
         rest: true
       }
     ],
