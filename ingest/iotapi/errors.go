@@ -40,8 +40,6 @@ func decodeRequest(c *fiber.Ctx, target any) error {
 	return fromQuery(c, target)
 }
 
-// decodeBody decodes the JSON body of an operation that takes no query parameters, and
-// returns the body.
 func decodeBody(c *fiber.Ctx, target any) ([]byte, error) {
 	raw, err := httpd.Body(c, maxRule)
 	if err != nil {

@@ -168,13 +168,10 @@ func data[A, B any](status int, handle func(*fiber.Ctx) (A, error), render func(
 // same is for what is shown as it is.
 func same[T any](v T) T { return v }
 
-// ofAccount returns a function that reads something of the account.
 func ofAccount[A any](read func(context.Context, relay.AccountID) (A, error)) func(*fiber.Ctx) (A, error) {
 	return func(c *fiber.Ctx) (A, error) { return read(c.UserContext(), httpd.AccountOf(c)) }
 }
 
-// ofRecord returns a function that reads the record, or something of it, that a path parameter
-// names.
 func ofRecord[A any](name string, read func(context.Context, relay.AccountID, string) (A, error)) func(*fiber.Ctx) (A, error) {
 	return func(c *fiber.Ctx) (A, error) {
 		return read(c.UserContext(), httpd.AccountOf(c), params.Path(c, name))

@@ -9,132 +9,124 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-func listActions(k inbound.Kind) fiber.Handler {
-	return func(c *fiber.Ctx) error {
-		page, err := pageOf(c)
-		if err != nil {
-			return err
-		}
-		return list(c, page, inbound.Actions(k))
-	}
+// relayHandlers has the handlers of one kind of relay.
+type relayHandlers struct {
+	*Surface
+	kind inbound.Kind
 }
 
-func (s *Surface) listRelays(k inbound.Kind) fiber.Handler {
-	return func(c *fiber.Ctx) error {
-		i := listInput(c)
-		number, page := i.Text(inbound.NumberField(k)), i.page()
-		if err := i.Err(); err != nil {
-			return err
-		}
-		found, err := s.deps.Relays.List(c.UserContext(), httpd.AccountOf(c), k, number)
-		if err != nil {
-			return err
-		}
-		return list(c, page, httpd.Each(found, func(r inbound.Relay) relayJSON { return relayOf(c, r) }))
+func (s relayHandlers) actions(c *fiber.Ctx) error {
+	page, err := pageOf(c)
+	if err != nil {
+		return err
 	}
+	return list(c, page, inbound.Actions(s.kind))
 }
 
-func (s *Surface) getRelay(k inbound.Kind) fiber.Handler {
-	return func(c *fiber.Ctx) error {
-		r, err := s.deps.Relays.Get(c.UserContext(), httpd.AccountOf(c), k, params.Path(c, "relay"))
-		if err != nil {
-			return err
-		}
-		return data(c, relayOf(c, r))
+func (s relayHandlers) list(c *fiber.Ctx) error {
+	i := listInput(c)
+	number, page := i.Text(inbound.NumberField(s.kind)), i.page()
+	if err := i.Err(); err != nil {
+		return err
 	}
+	found, err := s.deps.Relays.List(c.UserContext(), httpd.AccountOf(c), s.kind, number)
+	if err != nil {
+		return err
+	}
+	return list(c, page, httpd.Each(found, func(r inbound.Relay) relayJSON { return relayOf(c, r) }))
 }
 
-func (s *Surface) patchRelay(k inbound.Kind) fiber.Handler {
-	return func(c *fiber.Ctx) error {
-		// action and parameters are from the body or the query. filter is an extension; null and
-		// "" remove it.
-		i, err := inputOf(c)
-		if err != nil {
-			return err
-		}
-		change := inbound.Change{Action: inbound.Action{Name: i.Required("action"), Parameters: i.Texts("parameters")}}
-		if _, present := i.Get("filter"); present {
-			change.Filter = new(i.Text("filter"))
-		}
-		if err := i.Err(); err != nil {
-			return err
-		}
-		oldRelay, err := s.deps.Relays.Get(c.UserContext(), httpd.AccountOf(c), k, params.Path(c, "relay"))
-		if err != nil {
-			return err
-		}
-		r, err := s.deps.Relays.Change(c.UserContext(), httpd.AccountOf(c), k, oldRelay.ID, change)
-		if err != nil {
-			return err
-		}
-		n := httpd.NoteOf(c)
-		n.Before, n.After = relayOf(c, oldRelay), relayOf(c, r)
-		return data(c, relayOf(c, r))
+func (s relayHandlers) get(c *fiber.Ctx) error {
+	r, err := s.deps.Relays.Get(c.UserContext(), httpd.AccountOf(c), s.kind, params.Path(c, "relay"))
+	if err != nil {
+		return err
 	}
+	return data(c, relayOf(c, r))
 }
 
-func (s *Surface) createRelay(k inbound.Kind) fiber.Handler {
-	return func(c *fiber.Ctx) error {
-		i, err := inputOf(c)
-		if err != nil {
-			return err
-		}
-		r := inbound.Relay{
-			Account: httpd.AccountOf(c), Kind: k, Number: i.Required(inbound.NumberField(k)), Filter: i.Text("filter"),
-			Action: inbound.Action{Name: i.Required("action"), Parameters: i.Texts("parameters")},
-		}
-		if k == inbound.Geographic {
-			r.ICCID = i.Text("iccid")
-		}
-		if err := i.Err(); err != nil {
-			return err
-		}
-		if r, err = s.deps.Relays.Create(c.UserContext(), r); err != nil {
-			return err
-		}
-		httpd.NoteOf(c).Target = r.ID
-		return data(c.Status(fiber.StatusCreated), relayOf(c, r))
+func (s relayHandlers) patch(c *fiber.Ctx) error {
+	// action and parameters are from the body or the query. filter is an extension; null and
+	// "" remove it.
+	i, err := inputOf(c)
+	if err != nil {
+		return err
 	}
+	change := inbound.Change{Action: inbound.Action{Name: i.Required("action"), Parameters: i.Texts("parameters")}}
+	if _, present := i.Get("filter"); present {
+		change.Filter = new(i.Text("filter"))
+	}
+	if err := i.Err(); err != nil {
+		return err
+	}
+	oldRelay, err := s.deps.Relays.Get(c.UserContext(), httpd.AccountOf(c), s.kind, params.Path(c, "relay"))
+	if err != nil {
+		return err
+	}
+	r, err := s.deps.Relays.Change(c.UserContext(), httpd.AccountOf(c), s.kind, oldRelay.ID, change)
+	if err != nil {
+		return err
+	}
+	n := httpd.NoteOf(c)
+	n.Before, n.After = relayOf(c, oldRelay), relayOf(c, r)
+	return data(c, relayOf(c, r))
 }
 
-func (s *Surface) deleteRelay(k inbound.Kind) fiber.Handler {
-	return func(c *fiber.Ctx) error {
-		acct, id := httpd.AccountOf(c), params.Path(c, "relay")
-		r, err := s.deps.Relays.Get(c.UserContext(), acct, k, id)
-		if err != nil {
-			return err
-		}
-		httpd.NoteOf(c).Before = relayOf(c, r)
-		if err := s.deps.Relays.Delete(c.UserContext(), acct, k, id); err != nil {
-			return err
-		}
-		return c.SendStatus(fiber.StatusNoContent)
+func (s relayHandlers) create(c *fiber.Ctx) error {
+	i, err := inputOf(c)
+	if err != nil {
+		return err
 	}
+	r := inbound.Relay{
+		Account: httpd.AccountOf(c), Kind: s.kind, Number: i.Required(inbound.NumberField(s.kind)), Filter: i.Text("filter"),
+		Action: inbound.Action{Name: i.Required("action"), Parameters: i.Texts("parameters")},
+	}
+	if s.kind == inbound.Geographic {
+		r.ICCID = i.Text("iccid")
+	}
+	if err := i.Err(); err != nil {
+		return err
+	}
+	if r, err = s.deps.Relays.Create(c.UserContext(), r); err != nil {
+		return err
+	}
+	httpd.NoteOf(c).Target = r.ID
+	return data(c.Status(fiber.StatusCreated), relayOf(c, r))
 }
 
-// tryRelay answers with the requests of a relay for a message, or sends the message.
-func (s *Surface) tryRelay(k inbound.Kind) fiber.Handler {
-	return func(c *fiber.Ctx) error {
-		i, err := inputOf(c)
-		if err != nil {
-			return err
-		}
-		t := inbound.Trial{From: i.Required("from"), Text: i.Required("text"), Send: i.flag("send")}
-		n := httpd.NoteOf(c)
-		n.Request, n.After = map[string]any{"from": t.From}, map[string]any{"sent": t.Send} // without the text
-		if err := i.Err(); err != nil {
-			return err
-		}
-		r, err := s.deps.Relays.Get(c.UserContext(), httpd.AccountOf(c), k, params.Path(c, "relay"))
-		if err != nil {
-			return err
-		}
-		e, err := s.deps.TryRelay(c.UserContext(), r, t)
-		if err != nil {
-			return err
-		}
-		return data(c, trialJSON{string(e.State), e.Reason, e.Outcome, t.Send, append([]outbox.Outgoing{}, e.Outgoing...)})
+func (s relayHandlers) delete(c *fiber.Ctx) error {
+	acct, id := httpd.AccountOf(c), params.Path(c, "relay")
+	r, err := s.deps.Relays.Get(c.UserContext(), acct, s.kind, id)
+	if err != nil {
+		return err
 	}
+	httpd.NoteOf(c).Before = relayOf(c, r)
+	if err := s.deps.Relays.Delete(c.UserContext(), acct, s.kind, id); err != nil {
+		return err
+	}
+	return c.SendStatus(fiber.StatusNoContent)
+}
+
+// try answers with the requests of a relay for a message, or sends the message.
+func (s relayHandlers) try(c *fiber.Ctx) error {
+	i, err := inputOf(c)
+	if err != nil {
+		return err
+	}
+	t := inbound.Trial{From: i.Required("from"), Text: i.Required("text"), Send: i.flag("send")}
+	n := httpd.NoteOf(c)
+	n.Request, n.After = map[string]any{"from": t.From}, map[string]any{"sent": t.Send} // without the text
+	if err := i.Err(); err != nil {
+		return err
+	}
+	r, err := s.deps.Relays.Get(c.UserContext(), httpd.AccountOf(c), s.kind, params.Path(c, "relay"))
+	if err != nil {
+		return err
+	}
+	e, err := s.deps.TryRelay(c.UserContext(), r, t)
+	if err != nil {
+		return err
+	}
+	return data(c, trialJSON{string(e.State), e.Reason, e.Outcome, t.Send, append([]outbox.Outgoing{}, e.Outgoing...)})
 }
 
 func (s *Surface) readInbox(c *fiber.Ctx) error {

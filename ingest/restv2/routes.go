@@ -42,7 +42,8 @@ type Surface struct{ deps Deps }
 // New returns the surface over the use cases.
 func New(d Deps) *Surface { return &Surface{d} }
 
-// Mount adds the operations to the app, in the specification's order.
+// Mount adds the operations to the app, in the specification's order; those of both kinds of
+// relay together.
 func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r := app.Group("/v2", auth.Require(account.Messaging, httpd.APIStyle(httpd.XAuthTokenOrBearer)), httpd.ErrorsOf(httpd.Errors{
 		relay.KindInvalid:  invalid,
@@ -57,19 +58,14 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r.Post("/sms/send", s.sendMessage)
 	r.Post("/sms/send-vcard", s.sendCard)
 	r.Get("/network-lookup/:number", s.lookUp)
-	r.Get("/sms-relay/geo/actions", listActions(inbound.Geographic))
-	r.Get("/sms-relay/geo", s.listRelays(inbound.Geographic))
-	r.Get("/sms-relay/geo/:relay", s.getRelay(inbound.Geographic))
-	r.Patch("/sms-relay/geo/:relay", s.patchRelay(inbound.Geographic))
-	r.Get("/sms-relay/vmn/actions", listActions(inbound.VirtualNumber))
-	r.Get("/sms-relay/vmn", s.listRelays(inbound.VirtualNumber))
-	r.Get("/sms-relay/vmn/:relay", s.getRelay(inbound.VirtualNumber))
-	r.Patch("/sms-relay/vmn/:relay", s.patchRelay(inbound.VirtualNumber))
-
-	for path, k := range map[string]inbound.Kind{"/sms-relay/geo": inbound.Geographic, "/sms-relay/vmn": inbound.VirtualNumber} {
-		r.Post(path, s.createRelay(k))
-		r.Delete(path+"/:relay", params.WithoutQuery(s.deleteRelay(k)))
-		r.Post(path+"/:relay/try", s.tryRelay(k))
+	for path, relays := range map[string]relayHandlers{"/sms-relay/geo": {s, inbound.Geographic}, "/sms-relay/vmn": {s, inbound.VirtualNumber}} {
+		r.Get(path+"/actions", relays.actions)
+		r.Get(path, relays.list)
+		r.Get(path+"/:relay", relays.get)
+		r.Patch(path+"/:relay", relays.patch)
+		r.Post(path, relays.create)
+		r.Delete(path+"/:relay", params.WithoutQuery(relays.delete))
+		r.Post(path+"/:relay/try", relays.try)
 	}
 
 	r.Post("/sip/cdr/request", s.requestCDR)

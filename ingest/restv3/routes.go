@@ -75,7 +75,7 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 
 	r.Get("/subscriber", httpd.Search, list("Subscribers found.", subscribers, subscribers[1:], find(s.SIMs.ListSubscribers), subscriberOf))
 	r.Get("/subscriber/:subscriber", httpd.Search, list("SIMs found.", sims, sims, withoutCodes(findIn("subscriber", s.SIMs.SubscriberSIMs)), simOf))
-	r.Post("/subscriber/register", record(fiber.StatusCreated, "Subscriber registered.", create(input.subscriber, s.register), subscriberOf))
+	r.Post("/subscriber/register", record(fiber.StatusCreated, "Subscriber registered.", create(input.subscriber, s.SIMs.Register), subscriberOf))
 
 	r.Put("/callback", s.setCallback)
 

@@ -1,14 +1,12 @@
 package restv3
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
-	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/sim"
 )
 
@@ -46,10 +44,6 @@ func (i input) limit() sim.LimitChange {
 
 func (i input) recipient() sim.Recipient {
 	return sim.Recipient{Email: i.Text("email"), Number: i.Text("number")}
-}
-
-func (s *Surface) register(ctx context.Context, acct relay.AccountID, subscriber sim.Subscriber) (sim.Subscriber, error) {
-	return s.SIMs.Register(ctx, acct, subscriber, sim.Required())
 }
 
 func (i input) subscriber() (subscriber sim.Subscriber) {

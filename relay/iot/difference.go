@@ -76,8 +76,6 @@ type pointID struct {
 	ns     int64
 }
 
-// history reads the stored readings of a device for the time ranges that its
-// frames cover.
 func (s *Service) history(ctx context.Context, acct relay.AccountID, device string, works []*work) (*history, error) {
 	o, err := s.store.Overview(ctx, acct, device)
 	if relay.KindOf(err) == relay.KindNotFound {

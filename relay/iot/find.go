@@ -122,8 +122,6 @@ func (s *Service) scanned(ctx context.Context, f *DeviceFilter, ref Ref, limit i
 	}
 }
 
-// silent returns the devices after a place in the order of their silence, one more
-// than a page.
 func (s *Service) silent(ctx context.Context, f *DeviceFilter, place devicePlace) ([]devicePlace, error) {
 	places, err := s.scanned(ctx, f, Ref{}, maxRanked+1)
 	if err != nil {

@@ -199,8 +199,6 @@ const (
 	maxDedup      = 128
 )
 
-// check refuses frames without an account or a valid device identifier, and
-// normalizes the identifiers.
 func (s *Service) check(_ context.Context, b *batch) error {
 	for _, w := range b.frames {
 		f := &w.Frame

@@ -3,7 +3,6 @@ package iot
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -212,11 +211,7 @@ func (s *Service) Points(ctx context.Context, acct relay.AccountID, deviceID str
 
 // SensorTypes returns the sensor types by id.
 func (s *Service) SensorTypes(ctx context.Context) (map[string]SensorType, error) {
-	types, err := s.store.SensorTypes(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("iot: sensor types: %w", err)
-	}
-	return types, nil
+	return s.store.SensorTypes(ctx)
 }
 
 // latest returns the newest point of each of a device's sensors from the cache,

@@ -162,8 +162,6 @@ func (s *Store) RetypeSensors(ctx context.Context, acct relay.AccountID, deviceI
 	})
 }
 
-// editSensors saves the sensors of a device that have one of the keys as modified by edit,
-// and returns them.
 func editSensors(ctx context.Context, tx *db.Tx, acct relay.AccountID, deviceID string, keys []string, edit func(*Sensor) error) (sensors []Sensor, changed bool, err error) {
 	label := "sensors of " + deviceID
 	const query = `

@@ -66,29 +66,6 @@ type Mismatch struct {
 // Error names the token and the problem.
 func (m *Mismatch) Error() string { return aboutToken(m.Token) + ": " + m.Problem }
 
-// Check returns a Mismatch if the stored entries of a token are not as gateways wrote them,
-// or, if the token is being generated, there are any.
-func (a Authenticator) Check(token string, c Chain, generated bool) error {
-	wrong := ""
-	if !generated {
-		wrong = a.wrongChain(c)
-	} else if c.Entries > 0 {
-		wrong = fmt.Sprintf("it has %d entries before its generation", c.Entries)
-	}
-	if wrong != "" {
-		return &Mismatch{a.place, token, wrong}
-	}
-	return nil
-}
-
-// Append completes a new entry of a token, of which the sequence, the token, the event, the
-// number of claims and the bytes are set, so that it follows a chain that was checked.
-func (a Authenticator) Append(c Chain, r Row) Row {
-	r.Position, r.Previous = c.Entries, c.Last.MAC
-	r.MAC = a.mac(r)
-	return r
-}
-
 // wrongChain describes how the last entry of a token differs from what a gateway wrote,
 // and its number from the entries and claims that are stored.
 func (a Authenticator) wrongChain(c Chain) string {

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -239,10 +240,7 @@ func (s *Service) look(ctx context.Context, p Place) error {
 }
 
 func comparePlaces(a, b Place) int {
-	if a.Account != b.Account {
-		return int(a.Account - b.Account)
-	}
-	return strings.Compare(a.Ledger, b.Ledger)
+	return cmp.Or(cmp.Compare(a.Account, b.Account), strings.Compare(a.Ledger, b.Ledger))
 }
 
 // Accept takes the stored head of each ledger for its last one, after an operator

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/ledger/merkle"
 )
 
@@ -160,10 +161,7 @@ func (s *Service) Overviews(ctx context.Context, acct relay.AccountID) ([]Overvi
 			if err != nil {
 				return nil, err
 			}
-			declared[log.Account] = make(map[string]Ledger, len(ledgers))
-			for _, l := range ledgers {
-				declared[log.Account][l.ID] = l
-			}
+			declared[log.Account] = db.By(ledgers, func(l Ledger) string { return l.ID })
 		}
 		overviews = append(overviews, Overview{log, declared[log.Account][log.Place.Ledger]})
 	}

@@ -67,7 +67,8 @@ func addEntry(ctx context.Context, tx *db.Tx, acct relay.AccountID, t Token, a A
 		return err
 	}
 	r.Token, r.Sequence = t.ID, entries-1
-	r = a.Append(c, r)
+	r.Position, r.Previous = c.Entries, c.Last.MAC
+	r.MAC = a.mac(r)
 	return tx.Run(ctx, label, insert,
 		acct, t.Ledger, r.Sequence, r.Token, r.Job, r.Metadata, r.Position, r.Claims, append([]byte{}, r.Bytes...), r.MAC)
 }

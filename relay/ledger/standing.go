@@ -145,8 +145,6 @@ func (s *Service) mustBeProven(ctx context.Context, p Place, label string, e Row
 	return s.alarmAbout(p, label, "%s: its entry %d is not the one that was signed", label, e.Sequence)
 }
 
-// appended returns the metadata that was appended to a token, as its signed entries
-// say.
 func (s *Service) appended(ctx context.Context, acct relay.AccountID, t Token) (metadata []json.RawMessage, err error) {
 	rows, err := s.deps.Store.Annotations(ctx, acct, t.ID)
 	if err != nil {

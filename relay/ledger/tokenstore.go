@@ -3,6 +3,7 @@ package ledger
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -212,8 +213,9 @@ func (s *Store) Annotate(ctx context.Context, acct relay.AccountID, a Annotation
 	})
 }
 
-// lockToken locks a token, checks its entries, and returns them. done reports whether the
-// job has added one of them; the empty job is the token's generation.
+// lockToken locks a token and returns its entries. done reports whether the job has added one
+// of them; the empty job is the token's generation. It returns a Mismatch if the entries are not
+// as gateways wrote them, or if there are any before the generation.
 func lockToken(ctx context.Context, tx *db.Tx, acct relay.AccountID, t Token, a Authenticator, job string) (chain Chain, done bool, err error) {
 	const lock = "SELECT claimed FROM ledger_token WHERE account = $1 AND id = $2 {for update}"
 	// A statement of its own, which sees what was committed while the lock was awaited.
@@ -248,5 +250,14 @@ func lockToken(ctx context.Context, tx *db.Tx, acct relay.AccountID, t Token, a 
 		return chain, false, err
 	}
 	chain.Claimed = claimed
-	return chain, done, a.Check(t.ID, chain, job == "")
+	wrong := ""
+	if job != "" {
+		wrong = a.wrongChain(chain)
+	} else if chain.Entries > 0 {
+		wrong = fmt.Sprintf("it has %d entries before its generation", chain.Entries)
+	}
+	if wrong != "" {
+		err = &Mismatch{a.place, t.ID, wrong}
+	}
+	return chain, done, err
 }

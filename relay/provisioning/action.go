@@ -68,22 +68,22 @@ func orderOf(j job.Job) (o Order, err error) {
 }
 
 // begin reserves a SIM for a job. It returns a Refusal if the SIM is not eligible.
-func (o Order) begin(one *sim.SIM, a Action, id string) error {
+func (o Order) begin(card *sim.SIM, a Action, id string) error {
 	e := a.effect()
 	switch {
-	case one.Job == id:
+	case card.Job == id:
 		return nil // it is reserved already
-	case one.Job != "":
+	case card.Job != "":
 		return sim.Refuse(relay.KindInvalid, "SIM is not eligible for "+e.noun+": another job of it is in progress.")
-	case !slices.Contains(e.states, one.State):
-		return sim.Refuse(relay.KindInvalid, "SIM is not eligible for "+e.noun+": it is "+string(one.State)+".")
+	case !slices.Contains(e.states, card.State):
+		return sim.Refuse(relay.KindInvalid, "SIM is not eligible for "+e.noun+": it is "+string(card.State)+".")
 	}
 	for _, s := range o.Services {
-		if ok := one.HasService(s); a == AddService && ok || a == RemoveService && !ok {
+		if ok := card.HasService(s); a == AddService && ok || a == RemoveService && !ok {
 			return badService()
 		}
 	}
-	one.Job, one.Requested = id, cmp.Or(e.state, one.State)
+	card.Job, card.Requested = id, cmp.Or(e.state, card.State)
 	return nil
 }
 
@@ -102,28 +102,28 @@ type Settled struct {
 }
 
 // settle releases a SIM and changes it as the operator reports.
-func (o Order) settle(one *sim.SIM, a Action, r Report, now time.Time) Settled {
-	s := Settled{From: one.State, At: now, Error: r.Refused, Simulated: r.Simulated}
-	want := cmp.Or(a.effect().state, one.State)
+func (o Order) settle(card *sim.SIM, a Action, r Report, now time.Time) Settled {
+	s := Settled{From: card.State, At: now, Error: r.Refused, Simulated: r.Simulated}
+	want := cmp.Or(a.effect().state, card.State)
 	if r.Refused == "" {
-		one.State = want
+		card.State = want
 		switch a {
 		case Activate:
-			one.Service4G, one.Service5G = slices.Contains(o.Services, sim.Service4G), slices.Contains(o.Services, sim.Service5G)
-			one.Subscriber = o.Subscriber
+			card.Service4G, card.Service5G = slices.Contains(o.Services, sim.Service4G), slices.Contains(o.Services, sim.Service5G)
+			card.Subscriber = o.Subscriber
 		case AddService, RemoveService:
 			for _, s := range o.Services {
-				one.SetService(s, a == AddService)
+				card.SetService(s, a == AddService)
 			}
 		}
 	}
 	if r.State != "" {
-		one.State = r.State
+		card.State = r.State
 		if r.Refused == "" && r.State != want {
 			s.Error = "The operator reports the SIM as " + string(r.State) + "."
 		}
 	}
-	one.Job, one.Requested, s.To = "", one.State, one.State
+	card.Job, card.Requested, s.To = "", card.State, card.State
 	return s
 }
 

@@ -69,11 +69,11 @@ type Activation struct {
 // not pending or has a job in progress, and KindUnavailable if the operator takes no commands
 // now. It changes nothing then.
 func (a *Actions) Activate(ctx context.Context, acct relay.AccountID, iccid string, activation Activation) (string, error) {
-	one, err := sim.Load(ctx, a.deps.SIMs, acct, iccid)
+	card, err := sim.Load(ctx, a.deps.SIMs, acct, iccid)
 	if err != nil {
 		return "", err
 	}
-	o := Order{ICCID: one.ICCID, Services: activation.Services, Subscriber: activation.Subscriber}
+	o := Order{ICCID: card.ICCID, Services: activation.Services, Subscriber: activation.Subscriber}
 	if activation.New != nil {
 		subscriber := *activation.New
 		p := relay.Problems{}
@@ -86,7 +86,7 @@ func (a *Actions) Activate(ctx context.Context, acct relay.AccountID, iccid stri
 	} else if err := a.subscriber(ctx, acct, "subscriber", activation.Subscriber); err != nil {
 		return "", err
 	}
-	return a.order(ctx, acct, one, Activate, o)
+	return a.order(ctx, acct, card, Activate, o)
 }
 
 // subscriber checks that a parameter names a subscriber of the account.
@@ -104,11 +104,11 @@ func (a *Actions) subscriber(ctx context.Context, acct relay.AccountID, field, i
 // Change requests an action, which is Suspend, Unsuspend or Terminate, from the operator and
 // returns the job that tracks it. Its errors are those of Activate.
 func (a *Actions) Change(ctx context.Context, acct relay.AccountID, iccid string, do Action) (string, error) {
-	one, err := sim.Load(ctx, a.deps.SIMs, acct, iccid)
+	card, err := sim.Load(ctx, a.deps.SIMs, acct, iccid)
 	if err != nil {
 		return "", err
 	}
-	return a.order(ctx, acct, one, do, Order{ICCID: one.ICCID})
+	return a.order(ctx, acct, card, do, Order{ICCID: card.ICCID})
 }
 
 // SetService requests an action, which is AddService or RemoveService, from the operator and
@@ -116,7 +116,7 @@ func (a *Actions) Change(ctx context.Context, acct relay.AccountID, iccid string
 // unknown, or if the SIM has the service already or lacks it. Its other errors are those of
 // Activate.
 func (a *Actions) SetService(ctx context.Context, acct relay.AccountID, iccid string, do Action, service string) (string, error) {
-	one, err := sim.Load(ctx, a.deps.SIMs, acct, iccid)
+	card, err := sim.Load(ctx, a.deps.SIMs, acct, iccid)
 	if err != nil {
 		return "", err
 	}
@@ -126,12 +126,12 @@ func (a *Actions) SetService(ctx context.Context, acct relay.AccountID, iccid st
 	if service != sim.Service4G && service != sim.Service5G {
 		return "", badService()
 	}
-	return a.order(ctx, acct, one, do, Order{ICCID: one.ICCID, Services: []string{service}})
+	return a.order(ctx, acct, card, do, Order{ICCID: card.ICCID, Services: []string{service}})
 }
 
 // order reserves a SIM and saves the job in one transaction, and submits the job.
-func (a *Actions) order(ctx context.Context, acct relay.AccountID, one sim.SIM, do Action, o Order) (string, error) {
-	if err := o.begin(&one, do, "asked"); err != nil { // before the operator is called
+func (a *Actions) order(ctx context.Context, acct relay.AccountID, card sim.SIM, do Action, o Order) (string, error) {
+	if err := o.begin(&card, do, "asked"); err != nil { // before the operator is called
 		return "", err
 	}
 	if err := a.deps.Operator.Ready(ctx, string(o.ICCID)); err != nil {
@@ -141,7 +141,7 @@ func (a *Actions) order(ctx context.Context, acct relay.AccountID, one sim.SIM, 
 	if err != nil {
 		return "", err
 	}
-	err = a.deps.SIMs.Begin(ctx, j, o.ICCID, func(one *sim.SIM) error { return o.begin(one, do, j.ID) })
+	err = a.deps.SIMs.Begin(ctx, j, o.ICCID, func(card *sim.SIM) error { return o.begin(card, do, j.ID) })
 	if err != nil {
 		return "", sim.Missing(err, sim.NoSIM())
 	}
@@ -167,18 +167,18 @@ func (a *Actions) job(acct relay.AccountID, do Action, input any) (job.Job, erro
 // KindUnavailable while another job of the SIM is in progress or the operator is
 // unavailable.
 func (a *Actions) Suspend(ctx context.Context, acct relay.AccountID, iccid sim.ICCID) error {
-	one, err := a.deps.SIMs.Get(ctx, acct, iccid)
+	card, err := a.deps.SIMs.Get(ctx, acct, iccid)
 	switch {
 	case relay.KindOf(err) == relay.KindNotFound:
 		return nil
 	case err != nil:
 		return err
-	case one.Requested != sim.Active: // without a job, Requested is State
+	case card.Requested != sim.Active: // without a job, Requested is State
 		return nil
-	case one.Job != "":
+	case card.Job != "":
 		return relay.Errorf(relay.KindUnavailable, "SIM %s: another job is in progress", iccid)
 	}
-	_, err = a.order(ctx, acct, one, Suspend, Order{ICCID: one.ICCID})
+	_, err = a.order(ctx, acct, card, Suspend, Order{ICCID: card.ICCID})
 	if relay.KindOf(err) == relay.KindInvalid {
 		return relay.Errorf(relay.KindUnavailable, "SIM %s: another request reserved it first: %w", iccid, err)
 	}

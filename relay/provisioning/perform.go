@@ -112,11 +112,11 @@ func (p performer) settle(ctx context.Context, j job.Job, o Order, r Report) (an
 
 // save changes the SIM as reported. It returns and saves the outcome, Settled as JSON.
 func (a *Actions) save(ctx context.Context, j job.Job, o Order, r Report) (json.RawMessage, error) {
-	return a.deps.SIMs.Settle(ctx, j, o.ICCID, func(one *sim.SIM) (json.RawMessage, error) {
-		if one.Job != j.ID {
+	return a.deps.SIMs.Settle(ctx, j, o.ICCID, func(card *sim.SIM) (json.RawMessage, error) {
+		if card.Job != j.ID {
 			return nil, job.Fail(simReset)
 		}
-		return json.Marshal(o.settle(one, ActionOf(j.Kind), r, a.opts.Now().UTC()))
+		return json.Marshal(o.settle(card, ActionOf(j.Kind), r, a.opts.Now().UTC()))
 	})
 }
 

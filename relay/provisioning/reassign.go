@@ -129,9 +129,9 @@ func (a *Actions) assign(ctx context.Context, acct relay.AccountID, iccids []sim
 		wg.Go(func() {
 			defer func() { <-slots }()
 			err := relay.Recovered("reassignment of SIM "+string(iccid), func() error {
-				_, err := a.deps.SIMs.Change(ctx, acct, iccid, func(one *sim.SIM) error {
-					if r.Source == "" || one.Subscriber == r.Source {
-						one.Subscriber = r.Target
+				_, err := a.deps.SIMs.Change(ctx, acct, iccid, func(card *sim.SIM) error {
+					if r.Source == "" || card.Subscriber == r.Source {
+						card.Subscriber = r.Target
 					}
 					return nil
 				})

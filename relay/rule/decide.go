@@ -174,7 +174,7 @@ func (p *Program) step(acct relay.AccountID, st *PairState, g *ruleFrame) verdic
 	case st.AlarmID != "":
 		return p.stepRaised(st, g)
 	}
-	holds, reason, err := p.askWhen(&g.subject)
+	holds, reason, err := ask("when", p.rule, &g.subject)
 	v := verdict{Why: reason, err: err, matched: holds == yes}
 	switch {
 	case holds == unknown || holds == no && st.Since.IsZero():
@@ -202,11 +202,11 @@ func (p *Program) step(acct relay.AccountID, st *PairState, g *ruleFrame) verdic
 }
 
 func (p *Program) stepRaised(st *PairState, g *ruleFrame) verdict {
-	holds, reason, err := p.askWhen(&g.subject)
+	holds, reason, err := ask("when", p.rule, &g.subject)
 	v := verdict{Why: reason, err: err, matched: holds == yes}
 	cleared := holds == no
 	if p.clear != nil {
-		holds, clearWhy, clearErr := question{"clear", "clear holds", "clear does not hold"}.ask(p.clear, &g.subject)
+		holds, clearWhy, clearErr := ask("clear", p.clear, &g.subject)
 		cleared, v.err, v.Why = holds == yes, clearErr, clearWhy
 	}
 	repeat := p.Rule.Repeat
@@ -250,7 +250,7 @@ func (p *Program) evaluateDue(acct relay.AccountID, st *PairState, now time.Time
 	return verdict{changed: true}
 }
 
-// silence evaluates a device that was heard last at a time, zero for never; from is the time
+// silence evaluates a device that was heard last at a time, zero for never; start is the time
 // from which its silence counts.
 func (p *Program) silence(acct relay.AccountID, st *PairState, heard, start, now time.Time) verdict {
 	if st.AlarmID != "" {

@@ -22,7 +22,7 @@ func (s *Service) Evaluate(ctx context.Context, acct relay.AccountID, v iot.Vers
 	s.counted.mu.Lock()
 	s.counted.Frames += int64(len(frames))
 	s.counted.mu.Unlock()
-	h := &evaluation{s: s, acct: acct, set: set, budget: s.newBudget(acct)}
+	e := &evaluation{s: s, acct: acct, set: set, budget: s.newBudget(acct)}
 
 	// 1. Group the frames that rules evaluate by device.
 	byID := make(map[string]*seenDevice, len(frames))
@@ -36,14 +36,14 @@ func (s *Service) Evaluate(ctx context.Context, acct relay.AccountID, v iot.Vers
 		if d == nil {
 			d = &seenDevice{device: f.Device, programs: programs}
 			byID[f.Device.ID] = d
-			h.devices = append(h.devices, d)
+			e.devices = append(e.devices, d)
 		}
 		d.frames = append(d.frames, newRuleFrame(f, s.o.Settings.Zone))
 	}
 
 	// 2. Order them, and set the readings before each if a rule evaluates them.
 	var stateful []string // devices for which a rule has a state
-	for _, d := range h.devices {
+	for _, d := range e.devices {
 		slices.SortStableFunc(d.frames, func(a, b *ruleFrame) int { return cmp.Or(a.heard.Compare(b.heard), a.frameAt.Compare(b.frameAt)) })
 		if slices.ContainsFunc(d.programs, func(p *Program) bool { return p.previous }) {
 			previous, err := s.readingsBefore(ctx, acct, d.device.ID, d.frames[0].frameAt)
@@ -59,11 +59,11 @@ func (s *Service) Evaluate(ctx context.Context, acct relay.AccountID, v iot.Vers
 
 	// 3. Read the states in one round trip, without a lock. Most pairs have none.
 	if len(stateful) > 0 {
-		if h.states, err = s.pairStates(ctx, acct, stateful); err != nil {
+		if e.states, err = s.pairStates(ctx, acct, stateful); err != nil {
 			return err
 		}
 	}
-	return h.decide(ctx)
+	return e.decide(ctx)
 }
 
 type evaluation struct {
@@ -131,21 +131,21 @@ type ruleDevice struct {
 const maxDecided = 500
 
 // decidedTogether is the number of rules that fire in one transaction.
-func (h *evaluation) decidedTogether() int {
+func (e *evaluation) decidedTogether() int {
 	limit := 1
-	for _, p := range h.set.programs {
+	for _, p := range e.set.programs {
 		limit = max(limit, p.Rule.fanOut())
 	}
 	return max(1, maxDecided/limit)
 }
 
-func (h *evaluation) decide(ctx context.Context) error {
+func (e *evaluation) decide(ctx context.Context) error {
 	var changes, forwards []ruleDevice
-	for _, d := range h.devices {
+	for _, d := range e.devices {
 		for _, p := range d.programs {
 			if p.forwards() {
 				forwards = append(forwards, ruleDevice{p, d})
-			} else if h.changes(p, d) {
+			} else if e.changes(p, d) {
 				changes = append(changes, ruleDevice{p, d})
 			}
 		}
@@ -153,19 +153,19 @@ func (h *evaluation) decide(ctx context.Context) error {
 	if len(changes)+len(forwards) == 0 {
 		return nil
 	}
-	for chunk := range slices.Chunk(changes, h.decidedTogether()) {
-		if err := h.change(ctx, chunk); err != nil {
+	for chunk := range slices.Chunk(changes, e.decidedTogether()) {
+		if err := e.change(ctx, chunk); err != nil {
 			return err
 		}
 	}
-	return h.forward(ctx, forwards)
+	return e.forward(ctx, forwards)
 }
 
 // changes reports whether frames change the state of a rule for their device, as it was
 // read without a lock.
-func (h *evaluation) changes(p *Program, d *seenDevice) bool {
+func (e *evaluation) changes(p *Program, d *seenDevice) bool {
 	pair := Pair{p.Rule.ID, d.device.ID}
-	st, known := h.states[pair]
+	st, known := e.states[pair]
 	if !known {
 		st.Pair = pair
 	}
@@ -177,31 +177,29 @@ func (h *evaluation) changes(p *Program, d *seenDevice) bool {
 		if !p.looksAt(g.trigger, g.sent) {
 			continue
 		}
-		v := p.step(h.acct, &st, g)
+		v := p.step(e.acct, &st, g)
 		if v.err != nil {
-			h.s.failed.add(h.acct, p.Rule.ID, v.err, h.s.o.Now())
+			e.s.failed.add(e.acct, p.Rule.ID, v.err, e.s.o.Now())
 		}
 		changed = changed || v.changed
 	}
 	return changed
 }
 
-// setTypes gives the frames of devices the units of their readings. The set caches the sensor
-// types.
-func (h *evaluation) setTypes(ctx context.Context) error {
-	h.set.mu.Lock()
-	types := h.set.types
-	h.set.mu.Unlock()
+func (e *evaluation) setTypes(ctx context.Context) error {
+	e.set.mu.Lock()
+	types := e.set.types
+	e.set.mu.Unlock()
 	if types == nil {
 		var err error
-		if types, err = h.s.deps.Fleet.SensorTypes(ctx); err != nil {
+		if types, err = e.s.deps.Fleet.SensorTypes(ctx); err != nil {
 			return fmt.Errorf("sensor types: %w", err)
 		}
-		h.set.mu.Lock()
-		h.set.types = types
-		h.set.mu.Unlock()
+		e.set.mu.Lock()
+		e.set.types = types
+		e.set.mu.Unlock()
 	}
-	for _, d := range h.devices {
+	for _, d := range e.devices {
 		for _, g := range d.frames {
 			g.types = types
 		}
@@ -210,8 +208,8 @@ func (h *evaluation) setTypes(ctx context.Context) error {
 }
 
 // change evaluates frames again on states that are locked, and saves what changes.
-func (h *evaluation) change(ctx context.Context, ruleDevices []ruleDevice) error {
-	if err := h.setTypes(ctx); err != nil {
+func (e *evaluation) change(ctx context.Context, ruleDevices []ruleDevice) error {
+	if err := e.setTypes(ctx); err != nil {
 		return err
 	}
 	devices := make(map[Pair]ruleDevice, len(ruleDevices))
@@ -220,11 +218,11 @@ func (h *evaluation) change(ctx context.Context, ruleDevices []ruleDevice) error
 		pairs[i] = Pair{c.program.Rule.ID, c.device.device.ID}
 		devices[pairs[i]] = c
 	}
-	return h.s.decideLocked(ctx, h.budget, pairs, nil, func(d *pendingDecision, st *PairState) {
+	return e.s.decideLocked(ctx, e.budget, pairs, nil, func(d *pendingDecision, st *PairState) {
 		c := devices[st.Pair]
 		for _, g := range c.device.frames {
 			if c.program.looksAt(g.trigger, g.sent) {
-				d.record(c.program, st, c.program.step(h.acct, st, g), func() Occurrence { return g.occurrence(c.program, "") })
+				d.record(c.program, st, c.program.step(e.acct, st, g), func() Occurrence { return g.occurrence(c.program, "") })
 			}
 		}
 	})
@@ -238,11 +236,11 @@ type firing struct {
 }
 
 // forward creates the deliveries of frames, or collects them for batches.
-func (h *evaluation) forward(ctx context.Context, programs []ruleDevice) error {
+func (e *evaluation) forward(ctx context.Context, programs []ruleDevice) error {
 	if len(programs) == 0 {
 		return nil
 	}
-	if err := h.setTypes(ctx); err != nil {
+	if err := e.setTypes(ctx); err != nil {
 		return err
 	}
 	// The occurrences of all rules together would take much memory: each holds the values
@@ -250,12 +248,12 @@ func (h *evaluation) forward(ctx context.Context, programs []ruleDevice) error {
 	var now []firing
 	var deferred []Item
 	fire := func() error {
-		err := h.s.decideLocked(ctx, h.budget, nil, func(d *pendingDecision) { d.fired = now }, nil)
+		err := e.s.decideLocked(ctx, e.budget, nil, func(d *pendingDecision) { d.fired = now }, nil)
 		now = nil // stays with what was dispatched
 		return err
 	}
 	collect := func() error {
-		err := h.s.collect(ctx, h.acct, h.set, deferred)
+		err := e.s.collect(ctx, e.acct, e.set, deferred)
 		deferred = deferred[:0]
 		return err
 	}
@@ -267,12 +265,12 @@ func (h *evaluation) forward(ctx context.Context, programs []ruleDevice) error {
 			var err error
 			f := firing{program: c.program, Occurrence: g.occurrence(c.program, Forwarded)}
 			if c.program.Rule.Batch == (Batch{}) {
-				if now = append(now, f); len(now) == h.decidedTogether() {
+				if now = append(now, f); len(now) == e.decidedTogether() {
 					err = fire()
 				}
 			} else {
 				f.Rule = nil
-				deferred = append(deferred, Item{RuleID: c.program.Rule.ID, Occurrence: f.Occurrence, Batch: c.program.Rule.Batch, At: h.s.o.Now()})
+				deferred = append(deferred, Item{RuleID: c.program.Rule.ID, Occurrence: f.Occurrence, Batch: c.program.Rule.Batch, At: e.s.o.Now()})
 				if len(deferred) == maxDecided {
 					err = collect()
 				}

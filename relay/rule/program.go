@@ -223,27 +223,18 @@ const (
 	no
 )
 
-// question is a condition with its name and answers, which are made once.
-type question struct {
-	name, holds, not string
-}
-
-func (p *Program) askWhen(s *condition.Subject) (holding, string, error) {
-	return question{"when", "when holds", "when does not hold"}.ask(p.rule, s)
-}
-
-// ask evaluates a condition. An error is a fault of the expression.
-func (q question) ask(c *condition.Rule, s *condition.Subject) (holding, string, error) {
+// ask evaluates a condition of a rule, when or clear. An error is a fault of the expression.
+func ask(name string, c *condition.Rule, s *condition.Subject) (holding, string, error) {
 	holds, err := c.Holds(s)
-	if err != nil {
-		reason := q.name + ": " + err.Error()
+	switch {
+	case err != nil:
+		reason := name + ": " + err.Error()
 		if _, missing := errors.AsType[*condition.MissingKey](err); missing {
 			return unknown, reason, nil
 		}
-		return unknown, reason, fmt.Errorf("%s: %w", q.name, err)
+		return unknown, reason, fmt.Errorf("%s: %w", name, err)
+	case holds:
+		return yes, name + " holds", nil
 	}
-	if holds {
-		return yes, q.holds, nil
-	}
-	return no, q.not, nil
+	return no, name + " does not hold", nil
 }

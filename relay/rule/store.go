@@ -26,8 +26,6 @@ const enrolAfter = 3 * time.Second
 
 func ruleFields(r *Rule) []any { return ownedRuleFields(new(relay.AccountID), r) }
 
-// ownedRuleFields returns pointers to the account and to the fields of r in the order of
-// ruleColumns.
 func ownedRuleFields(acct *relay.AccountID, r *Rule) []any {
 	doc := db.SealedOr(&r.Unopened, db.JSON(r), "rule", acct)
 	return []any{acct, doc, &r.ID, db.NanoTime(&r.CreatedAt), &r.Failures.Count, db.Time(&r.Failures.LastAt), &r.Failures.Last}

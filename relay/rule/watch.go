@@ -152,8 +152,6 @@ func (s *Service) current(ctx context.Context, acct relay.AccountID) (*ruleSet, 
 	return s.set(ctx, acct, v)
 }
 
-// checkDueWatches checks up to maxDue devices that may be silent by now, and returns how
-// many.
 func (s *Service) checkDueWatches(ctx context.Context) (int, error) {
 	now := s.o.Now()
 	leased := now.Add(dueLease)

@@ -186,10 +186,9 @@ func (s *Service) SetCallback(ctx context.Context, acct relay.AccountID, url str
 	return s.Callbacks.SetCallback(ctx, acct, url)
 }
 
-// Register saves a new subscriber. required names the fields that must not be empty, see
-// Required.
-func (s *Service) Register(ctx context.Context, acct relay.AccountID, subscriber Subscriber, required []string) (Subscriber, error) {
-	if err := subscriber.Check(required); err != nil {
+// Register saves a new subscriber, which must have the Required fields.
+func (s *Service) Register(ctx context.Context, acct relay.AccountID, subscriber Subscriber) (Subscriber, error) {
+	if err := subscriber.Check(Required()); err != nil {
 		return subscriber, err
 	}
 	subscriber.ID = s.newID()
