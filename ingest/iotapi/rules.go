@@ -1,6 +1,9 @@
 package iotapi
 
 import (
+	"strings"
+	"time"
+
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
@@ -8,6 +11,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/rule"
+	"github.com/penstock/penstock/relay/user"
 )
 
 type ruleJSON struct {
@@ -95,4 +99,105 @@ func (s *Surface) tryRule(c *fiber.Ctx) ([]rule.TrialText, error) {
 		}
 	}
 	return trialTexts, nil
+}
+
+type alarmJSON struct {
+	ID       string `json:"id"`
+	RuleID   string `json:"rule_id"`
+	DeviceID string `json:"device_id"`
+	rule.AlarmText
+}
+
+func alarmOf(a rule.Alarm) alarmJSON {
+	return alarmJSON{ID: a.ID, RuleID: a.RuleID, DeviceID: a.DeviceID, AlarmText: rule.AlarmTextOf(a, iot.TimeFormat)}
+}
+
+// listAlarms lists alarms, newest first. Times are to the second, so the whole last
+// second of to is included.
+func (s *Surface) listAlarms(c *fiber.Ctx) error {
+	i := listInput(c)
+	f := rule.AlarmFilter{
+		State: rule.State(i.Text("state")), RuleID: i.Text("rule_id"), DeviceID: i.Text("device_id"),
+		From: i.time("from"), To: i.time("to"),
+		Limit: i.int("limit", defaultAlarms, relay.MaxPerPage), Cursor: i.Text("cursor"),
+	}
+	if f.State != "" && f.State != rule.Raised && f.State != rule.Cleared {
+		i.Add("state", "The selected state is invalid.")
+	}
+	if !f.To.IsZero() {
+		f.To = f.To.Truncate(time.Second).Add(time.Second - 1)
+	}
+	if err := i.Err(); err != nil {
+		return err
+	}
+	list, nextCursor, err := s.Rules.Alarms(c.UserContext(), httpd.AccountOf(c), f)
+	if err != nil {
+		return err
+	}
+	return c.JSON(fiber.Map{"data": httpd.Each(list, alarmOf), "meta": fiber.Map{"next": nextCursor}})
+}
+
+// defaultAlarms is the number of alarms that a list has unless requested otherwise.
+const defaultAlarms = 100
+
+func (s *Surface) patchAlarm(c *fiber.Ctx) (rule.Alarm, error) {
+	var in struct {
+		Acknowledged *bool  `json:"acknowledged"`
+		Note         string `json:"note"`
+	}
+	if _, err := decodeBody(c, &in); err != nil {
+		return rule.Alarm{}, err
+	}
+	p := relay.Problems{}
+	switch {
+	case in.Acknowledged == nil:
+		p.Require("acknowledged", "")
+	case !*in.Acknowledged:
+		p.Add("acknowledged", "The acknowledged must be true.")
+	}
+	p.Limit("note", in.Note, mostNote)
+	if err := p.Err(); err != nil {
+		return rule.Alarm{}, err
+	}
+	return s.Rules.Acknowledge(c.UserContext(), httpd.AccountOf(c), params.Path(c, "alarm_id"), actor(c), in.Note)
+}
+
+func (s *Surface) muteAlarms(c *fiber.Ctx) (rule.Mute, error) {
+	var muteRequest rule.MuteRequest
+	if _, err := decodeBody(c, &muteRequest); err != nil {
+		return rule.Mute{}, err
+	}
+	return s.Rules.Mute(c.UserContext(), httpd.AccountOf(c), muteRequest, actor(c))
+}
+
+func muteOf(m rule.Mute) rule.MuteText { return rule.MuteTextOf(m, iot.TimeFormat) }
+
+func (s *Surface) unmuteAlarms(c *fiber.Ctx) error {
+	i := listInput(c)
+	ruleID, deviceID := i.Text("rule_id"), i.Text("device_id")
+	if err := i.Err(); err != nil {
+		return err
+	}
+	if err := s.Rules.Unmute(c.UserContext(), httpd.AccountOf(c), ruleID, deviceID); err != nil {
+		return err
+	}
+	return c.SendStatus(fiber.StatusNoContent)
+}
+
+// mostNote is the longest note, in bytes.
+const mostNote = 2000
+
+// actor names who acknowledges an alarm: a user by its name, the admin token as operator, a
+// token by its source, else by the digits of its hash that masks of the inventory show.
+func actor(c *fiber.Ctx) string {
+	principal, t := httpd.PrincipalOf(c), httpd.TokenOf(c)
+	switch {
+	case principal.Session != nil:
+		return principal.Name
+	case principal.Role != "":
+		return string(user.Operator)
+	case t.Source != "":
+		return t.Source
+	}
+	return "token " + strings.ToLower(t.ID())
 }
