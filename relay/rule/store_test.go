@@ -55,6 +55,7 @@ func TestStore(t *testing.T) {
 			"rules and devices that are gone": goneAreNotDecided, "deliveries of a decision are created once": deliveriesOnce,
 			"alarms are listed": alarmsAreListed, "an alarm is acknowledged": alarmIsAcknowledged, "rules and alarms of all accounts": rulesAndAlarmsOfAll,
 			"due states are leased": dueIsLeased, "devices are watched": devicesAreWatched, "watches are leased": watchesAreLeased,
+			"mutes are kept":                         mutesAreKept,
 			"a rule that does not open":              unopenedRule,
 			"what is deleted takes its states along": deletions,
 			"a batch by count":                       batchByCount, "a batch by time": batchByTime, "a frame is in a batch once": batchOnce,
@@ -66,6 +67,25 @@ func TestStore(t *testing.T) {
 	}
 	t.Run("on SQLite", func(t *testing.T) { suite(t, func(testing.TB) string { return "" }) })
 	t.Run("on PostgreSQL", func(t *testing.T) { suite(t, dbtest.Shared(t).NewDatabase) })
+}
+
+func mutesAreKept(t *testing.T, s storeRig) {
+	const day = 24 * 3600
+	first := rule.Mute{RuleID: "r1", Since: at(10), Until: at(70), By: "Ann"}
+	prolonged := rule.Mute{RuleID: "r1", Since: at(60), Until: at(120), By: "Bob"}
+	second := rule.Mute{RuleID: "r1", Since: at(200), Until: at(260), By: "Ann"}
+	device := rule.Mute{DeviceID: "d", Since: at(20), Until: at(30), By: "Ann"}
+	for _, m := range []rule.Mute{first, prolonged, second, device} {
+		relaytest.NoError(t, s.PutMute(t.Context(), 1, m))
+	}
+	relaytest.NoError(t, s.PutMute(t.Context(), 2, first), s.EndMute(t.Context(), 1, "r1", "", at(210)))
+	dbtest.WantKind(t, s.EndMute(t.Context(), 1, "r1", "", at(220)), relay.KindNotFound)
+	relaytest.NoError(t, s.Sweep(t.Context(), at(30*day)), s.Sweep(t.Context(), at(30*day+100)))
+	mutes := relaytest.Must(s.Mutes(t.Context(), 1))(t)
+	slices.SortFunc(mutes, func(a, b rule.Mute) int { return a.Since.Compare(b.Since) })
+	relaytest.Equal(t, "the mutes", mutes, []rule.Mute{
+		{RuleID: "r1", Since: at(10), Until: at(120), By: "Bob"}, {RuleID: "r1", Since: at(200), Until: at(210), By: "Ann"},
+	})
 }
 
 func unopenedRule(t *testing.T, s storeRig) {
