@@ -43,17 +43,17 @@ func (s *Surface) getDevice(c *fiber.Ctx) error {
 }
 
 func (s *Surface) patchSensor(c *fiber.Ctx) (iot.Sensor, error) {
-	var in struct {
+	var request struct {
 		Name          *string  `json:"name"`
 		Slope         *number  `json:"slope"`
 		Offset        *number  `json:"offset"`
 		RetentionDays *integer `json:"retention_days"`
 	}
-	if err := decodeRequest(c, &in); err != nil {
+	if err := decodeRequest(c, &request); err != nil {
 		return iot.Sensor{}, err
 	}
 	return s.IoT.ChangeSensor(c.UserContext(), httpd.AccountOf(c), params.Path(c, "sensor_id"), iot.SensorChange{
-		Name: in.Name, Slope: (*float64)(in.Slope), Offset: (*float64)(in.Offset), RetentionDays: (*int)(in.RetentionDays),
+		Name: request.Name, Slope: (*float64)(request.Slope), Offset: (*float64)(request.Offset), RetentionDays: (*int)(request.RetentionDays),
 	})
 }
 
@@ -72,27 +72,27 @@ type newDevice struct {
 
 func (s *Surface) createDevice(kind iot.DeviceType) func(*fiber.Ctx) (iot.Device, error) {
 	return func(c *fiber.Ctx) (iot.Device, error) {
-		var in newDevice
-		if err := decodeRequest(c, &in); err != nil {
+		var request newDevice
+		if err := decodeRequest(c, &request); err != nil {
 			return iot.Device{}, err
 		}
-		identifier := in.Identifier
+		identifier := request.Identifier
 		if kind == iot.Bluetooth {
-			identifier = in.MACAddress
+			identifier = request.MACAddress
 		}
 		return s.IoT.CreateDevice(c.UserContext(), httpd.AccountOf(c), iot.NewDevice{
-			Type: kind, Identifier: identifier, LocationID: in.LocationID,
+			Type: kind, Identifier: identifier, LocationID: request.LocationID,
 			DeviceChange: iot.DeviceChange{
-				Name: in.Name, Comment: in.Comment, DecoderID: in.DecoderID,
-				Longitude: (*string)(in.Longitude), Latitude: (*string)(in.Latitude), Altitude: (*string)(in.Altitude),
-				ParserParams: (*string)(in.ParserParams),
+				Name: request.Name, Comment: request.Comment, DecoderID: request.DecoderID,
+				Longitude: (*string)(request.Longitude), Latitude: (*string)(request.Latitude), Altitude: (*string)(request.Altitude),
+				ParserParams: (*string)(request.ParserParams),
 			},
 		})
 	}
 }
 
 func (s *Surface) patchDevice(c *fiber.Ctx) (iot.Device, error) {
-	var in struct {
+	var request struct {
 		Name         *string      `json:"name"`
 		Comment      *string      `json:"comment"`
 		Longitude    *decimalText `json:"longitude"`
@@ -103,13 +103,13 @@ func (s *Surface) patchDevice(c *fiber.Ctx) (iot.Device, error) {
 		FrameLogging *string      `json:"frame_logging"`
 		ParserParams *document    `json:"parser_params"`
 	}
-	if err := decodeRequest(c, &in); err != nil {
+	if err := decodeRequest(c, &request); err != nil {
 		return iot.Device{}, err
 	}
 	return s.IoT.ChangeDevice(c.UserContext(), httpd.AccountOf(c), params.Path(c, "device_id"), iot.DeviceChange{
-		Name: in.Name, Comment: in.Comment, DecoderID: in.DecoderID, LocationID: in.LocationID, FrameLogging: in.FrameLogging,
-		Longitude: (*string)(in.Longitude), Latitude: (*string)(in.Latitude), Altitude: (*string)(in.Altitude),
-		ParserParams: (*string)(in.ParserParams),
+		Name: request.Name, Comment: request.Comment, DecoderID: request.DecoderID, LocationID: request.LocationID, FrameLogging: request.FrameLogging,
+		Longitude: (*string)(request.Longitude), Latitude: (*string)(request.Latitude), Altitude: (*string)(request.Altitude),
+		ParserParams: (*string)(request.ParserParams),
 	})
 }
 
@@ -122,14 +122,14 @@ type locationJSON struct {
 func locationOf(l iot.Location) locationJSON { return locationJSON(l) }
 
 func (s *Surface) createLocation(c *fiber.Ctx) (iot.Location, error) {
-	var in struct {
+	var request struct {
 		Name     string `json:"name"`
 		Imported bool   `json:"imported"`
 	}
-	if err := decodeRequest(c, &in); err != nil {
+	if err := decodeRequest(c, &request); err != nil {
 		return iot.Location{}, err
 	}
-	return s.IoT.CreateLocation(c.UserContext(), httpd.AccountOf(c), iot.Location{Name: in.Name, Imported: in.Imported})
+	return s.IoT.CreateLocation(c.UserContext(), httpd.AccountOf(c), iot.Location{Name: request.Name, Imported: request.Imported})
 }
 
 // createdJSON is a device in responses of create operations: with numbers where get
@@ -151,17 +151,17 @@ func createdOf(d iot.Device) createdJSON {
 }
 
 func (s *Surface) addEventMarker(c *fiber.Ctx) error {
-	var in struct {
+	var request struct {
 		ID            string `json:"event_marker_id"`
 		Comment       string `json:"comment"`
 		DatePublished string `json:"date_published"`
 	}
-	if err := decodeRequest(c, &in); err != nil {
+	if err := decodeRequest(c, &request); err != nil {
 		return err
 	}
-	m := iot.Marker{ID: in.ID, Comment: in.Comment}
+	m := iot.Marker{ID: request.ID, Comment: request.Comment}
 	p := relay.Problems{}
-	m.CreatedAt = parseMarkerTime(p, in.DatePublished)
+	m.CreatedAt = parseMarkerTime(p, request.DatePublished)
 	if err := p.Err(); err != nil {
 		return err
 	}

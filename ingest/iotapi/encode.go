@@ -53,17 +53,17 @@ func records[T any](c *fiber.Ctx, list []T, encode func([]byte, *T) ([]byte, err
 
 // cachedMembers holds the encoded members that rows of one sensor share.
 type cachedMembers struct {
-	of         [6]string
+	values     [6]string
 	head, tail []byte
 }
 
 // unchanged reports whether the previous row had the same values; if not, it resets the
 // cache.
-func (k *cachedMembers) unchanged(of [6]string) bool {
-	if k.head != nil && k.of == of {
+func (k *cachedMembers) unchanged(values [6]string) bool {
+	if k.head != nil && k.values == values {
 		return true
 	}
-	k.of, k.head, k.tail = of, k.head[:0], k.tail[:0]
+	k.values, k.head, k.tail = values, k.head[:0], k.tail[:0]
 	return false
 }
 

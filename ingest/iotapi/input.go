@@ -20,13 +20,13 @@ import (
 
 // unknownFields returns the paths of the fields of a JSON value that its type does not
 // have, in order. Names are the same regardless of case, as for encoding/json.
-func unknownFields(raw []byte, t reflect.Type, at string) (paths []string) {
+func unknownFields(raw []byte, t reflect.Type, parent string) (paths []string) {
 	switch t = baseType(t); t.Kind() {
 	case reflect.Struct:
 		var members map[string]json.RawMessage
 		_ = json.Unmarshal(raw, &members) // a value of another type has been refused
 		for name, value := range members {
-			path := strings.TrimPrefix(at+"."+name, ".")
+			path := strings.TrimPrefix(parent+"."+name, ".")
 			fields := reflect.VisibleFields(t)
 			i := slices.IndexFunc(fields, func(f reflect.StructField) bool {
 				known, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -42,7 +42,7 @@ func unknownFields(raw []byte, t reflect.Type, at string) (paths []string) {
 		var list []json.RawMessage
 		_ = json.Unmarshal(raw, &list)
 		for i, value := range list {
-			paths = append(paths, unknownFields(value, t.Elem(), fmt.Sprintf("%s[%d]", at, i))...)
+			paths = append(paths, unknownFields(value, t.Elem(), fmt.Sprintf("%s[%d]", parent, i))...)
 		}
 	}
 	slices.Sort(paths)

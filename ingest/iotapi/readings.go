@@ -103,11 +103,11 @@ type Submitter interface {
 }
 
 func (s *Surface) addReadings(c *fiber.Ctx) error {
-	var in struct {
+	var request struct {
 		Reading  json.RawMessage `json:"reading,omitempty"`
 		Readings json.RawMessage `json:"readings,omitempty"`
 	}
-	if err := decodeRequest(c, &in); err != nil {
+	if err := decodeRequest(c, &request); err != nil {
 		return err
 	}
 	acct := httpd.AccountOf(c)
@@ -115,7 +115,7 @@ func (s *Surface) addReadings(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	data, err := json.Marshal(in) // also of parameters of the query
+	data, err := json.Marshal(request) // also of parameters of the query
 	if err != nil {
 		return err
 	}

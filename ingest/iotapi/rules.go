@@ -141,25 +141,25 @@ func (s *Surface) listAlarms(c *fiber.Ctx) error {
 const defaultAlarms = 100
 
 func (s *Surface) patchAlarm(c *fiber.Ctx) (rule.Alarm, error) {
-	var in struct {
+	var request struct {
 		Acknowledged *bool  `json:"acknowledged"`
 		Note         string `json:"note"`
 	}
-	if _, err := decodeBody(c, &in); err != nil {
+	if _, err := decodeBody(c, &request); err != nil {
 		return rule.Alarm{}, err
 	}
 	p := relay.Problems{}
 	switch {
-	case in.Acknowledged == nil:
+	case request.Acknowledged == nil:
 		p.Require("acknowledged", "")
-	case !*in.Acknowledged:
+	case !*request.Acknowledged:
 		p.Add("acknowledged", "The acknowledged must be true.")
 	}
-	p.Limit("note", in.Note, mostNote)
+	p.Limit("note", request.Note, mostNote)
 	if err := p.Err(); err != nil {
 		return rule.Alarm{}, err
 	}
-	return s.Rules.Acknowledge(c.UserContext(), httpd.AccountOf(c), params.Path(c, "alarm_id"), actor(c), in.Note)
+	return s.Rules.Acknowledge(c.UserContext(), httpd.AccountOf(c), params.Path(c, "alarm_id"), actor(c), request.Note)
 }
 
 func (s *Surface) muteAlarms(c *fiber.Ctx) (rule.Mute, error) {

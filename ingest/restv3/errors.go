@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-const later = "Service temporarily unavailable. Please try again later."
+const unavailableText = "Service temporarily unavailable. Please try again later."
 
 // problems answers the errors of the handlers after it. It also comes before the check of the
 // credentials, in which the store may fail.
@@ -21,8 +21,8 @@ func problems() fiber.Handler {
 		relay.KindUnauthenticated: refusal(fiber.StatusUnauthorized, "Unauthenticated."),
 		relay.KindForbidden:       refusal(fiber.StatusForbidden, "This action is unauthorised."),
 		relay.KindConflict:        refusal(fiber.StatusUnprocessableEntity, "The record was changed by another request."),
-		relay.KindUnavailable:     refusal(fiber.StatusFailedDependency, later),
-		relay.KindNoCredit:        refusal(fiber.StatusFailedDependency, later),
+		relay.KindUnavailable:     refusal(fiber.StatusFailedDependency, unavailableText),
+		relay.KindNoCredit:        refusal(fiber.StatusFailedDependency, unavailableText),
 	}
 	return func(c *fiber.Ctx) error {
 		err := answers.Handler(c)

@@ -147,9 +147,9 @@ func (i input) filters(query url.Values, filterable []string) (filters []sim.Fil
 		}
 		// The name is filters[field][operator] or filters[field][value]. Errors name it with dots.
 		inner, closed := strings.CutSuffix(strings.TrimPrefix(name, "filters["), "]")
-		field, text, both := strings.Cut(inner, "][")
+		field, text, hasPart := strings.Cut(inner, "][")
 		switch {
-		case !closed || !both || text != "operator" && text != "value" || !slices.Contains(filterable, field):
+		case !closed || !hasPart || text != "operator" && text != "value" || !slices.Contains(filterable, field):
 			dotted := strings.TrimSuffix(strings.NewReplacer("][", ".", "[", ".").Replace(name), "]")
 			i.Add(dotted, unknownField(filterable))
 		case text == "operator":

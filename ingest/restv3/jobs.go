@@ -104,13 +104,13 @@ func (i input) moment(name string) time.Time {
 	return i.Time(name, "an ISO 8601 date and time, like 2026-01-31T12:00:00Z")
 }
 
-// unready returns the refusal of a report that is not completed, or none if it is missing.
-func unready(err, none error) error {
+// unready returns the refusal of a report that is not completed, and missing if there is none.
+func unready(err, missing error) error {
 	switch {
 	case errors.Is(err, usage.ErrNotCompleted):
 		return sim.Refuse(relay.KindInvalid, "Job is not completed.")
 	case relay.KindOf(err) == relay.KindNotFound:
-		return none
+		return missing
 	}
 	return err
 }

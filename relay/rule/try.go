@@ -240,17 +240,17 @@ func (t *trial) forwarded(batch []firing) {
 	lastResult.Requests, lastResult.Why = t.requests(occurrences, lastResult.Why)
 }
 
-func (t *trial) passed(at time.Time) {
+func (t *trial) passed(moment time.Time) {
 	began := t.st.Began
-	v := t.program.evaluateDue(t.acct, &t.st, at)
+	v := t.program.evaluateDue(t.acct, &t.st, moment)
 	if v.State != "" {
-		t.add(at, v, func() Occurrence { return t.program.dueOccurrence(began, &t.st, *t.device, at) })
+		t.add(moment, v, func() Occurrence { return t.program.dueOccurrence(began, &t.st, *t.device, moment) })
 	}
 }
 
 // add adds the verdict of the rule at a time.
-func (t *trial) add(at time.Time, v verdict, newOccurrence func() Occurrence) {
-	r := TrialResult{Time: at, Matched: v.matched, State: v.State, Why: v.Why}
+func (t *trial) add(moment time.Time, v verdict, newOccurrence func() Occurrence) {
+	r := TrialResult{Time: moment, Matched: v.matched, State: v.State, Why: v.Why}
 	if v.State != "" {
 		d := &pendingDecision{}
 		d.record(t.program, &t.st, v, newOccurrence)

@@ -25,7 +25,7 @@ type list struct {
 // lastText sorts after every text.
 const lastText = "\U0010ffff"
 
-func (l list) where(filters []Filter) *db.Where {
+func (l list) conditions(filters []Filter) *db.Where {
 	var w db.Where
 	w.And("account = ?", l.account)
 	w.AndSet("pool = ? AND pool <> ''", l.scope.Pool) // the second part is the condition of the index
@@ -47,19 +47,19 @@ func (l list) where(filters []Filter) *db.Where {
 
 // readPage returns a page of a list and how many records the list has.
 func readPage[T any](ctx context.Context, database *db.DB, l list, q Query, fields string, read func(*T) []any) ([]T, int, error) {
-	where := l.where(q.Filters)
-	total, err := l.total(ctx, database, q.Filters, where)
+	conditions := l.conditions(q.Filters)
+	total, err := l.total(ctx, database, q.Filters, conditions)
 	if err != nil || q.Offset() >= total {
 		return nil, total, err
 	}
-	statement := l.pageOf(q, fields, where)
-	records, err := db.List(ctx, database, l.table+" list", statement, read, where.Args()...)
+	statement := l.pageOf(q, fields, conditions)
+	records, err := db.List(ctx, database, l.table+" list", statement, read, conditions.Args()...)
 	return records, total, err
 }
 
 // pageOf returns the statement that reads a page. It finds the ids first: OFFSET skips
 // entries of an index then, not records.
-func (l list) pageOf(q Query, fields string, where *db.Where) string {
+func (l list) pageOf(q Query, fields string, conditions *db.Where) string {
 	const statement = `
 		SELECT %[1]s
 		FROM (
@@ -83,12 +83,12 @@ func (l list) pageOf(q Query, fields string, where *db.Where) string {
 	if i := q.Order(l.columns); i > 0 {
 		order = l.columns[i] + direction + ", " + order
 	}
-	return fmt.Sprintf(statement, fields, id, l.table, where, order, where.Arg(q.PerPage), where.Arg(q.Offset()))
+	return fmt.Sprintf(statement, fields, id, l.table, conditions, order, conditions.Arg(q.PerPage), conditions.Arg(q.Offset()))
 }
 
 // total returns the number of records of a list. The list of a whole account has a counter;
 // for others, total counts the entries of an index.
-func (l list) total(ctx context.Context, database *db.DB, filters []Filter, where *db.Where) (int, error) {
+func (l list) total(ctx context.Context, database *db.DB, filters []Filter, conditions *db.Where) (int, error) {
 	label := l.table + " count"
 	if len(filters) == 0 && l.scope == (Scope{}) {
 		const statement = `
@@ -98,7 +98,7 @@ func (l list) total(ctx context.Context, database *db.DB, filters []Filter, wher
 			  AND list = $2`
 		return db.OrZero(db.Value[int](ctx, database, label, statement, l.account, l.table))
 	}
-	return db.Value[int](ctx, database, label, "SELECT count(*) FROM "+l.table+where.String(), where.Args()...)
+	return db.Value[int](ctx, database, label, "SELECT count(*) FROM "+l.table+conditions.String(), conditions.Args()...)
 }
 
 // addToCount changes the number of an account's records in a table. It locks the counter

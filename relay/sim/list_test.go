@@ -221,7 +221,7 @@ func TestPagesReadIndexes(t *testing.T) {
 				"a filter that excludes a SIM": {{Column: "imsi", Match: Differs, Value: "4"}},
 			} {
 				l, q := simsOf(1, scope), Query{OrderBy: column, Filters: filters, Page: relay.Page{Number: 1, PerPage: 100}}
-				where := l.where(filters)
+				where := l.conditions(filters)
 				plan := explain(t, database, l.pageOf(q, "iccid", where), where.Args())
 				if !slices.ContainsFunc(plan, func(step string) bool {
 					return strings.Contains(step, "COVERING INDEX sim_by_") || strings.Contains(step, "PRIMARY KEY (account=?") && column == "iccid"

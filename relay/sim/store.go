@@ -80,9 +80,9 @@ func (s *SIMs) List(ctx context.Context, acct relay.AccountID, scope Scope, q Qu
 
 // Scan returns up to limit ICCIDs of a scope after iccid.
 func (s *SIMs) Scan(ctx context.Context, acct relay.AccountID, scope Scope, iccid ICCID, limit int) ([]ICCID, error) {
-	where := simsOf(acct, scope).where(nil)
-	where.And("iccid > ?", iccid)
-	return db.Page(ctx, s.db, "SIMs", "SELECT iccid FROM sim", where, "iccid", limit, db.Self[ICCID])
+	conditions := simsOf(acct, scope).conditions(nil)
+	conditions.And("iccid > ?", iccid)
+	return db.Page(ctx, s.db, "SIMs", "SELECT iccid FROM sim", conditions, "iccid", limit, db.Self[ICCID])
 }
 
 // Ref names a SIM of an account.
