@@ -33,18 +33,18 @@ type carriers struct {
 }
 
 // openCarriers makes a client for each bind to an SMSC; start binds.
-func (d *Gateway) openCarriers(in smppIntake, store *gateway.Store) (*carriers, error) {
+func (g *Gateway) openCarriers(in smppIntake, store *gateway.Store) (*carriers, error) {
 	all := &carriers{holders: make(map[string]*holder)}
 	all.life, all.stop = context.WithCancel(context.Background())
-	for _, c := range d.cfg.Carriers {
+	for _, c := range g.cfg.Carriers {
 		if c.Type != config.SMPP {
 			continue
 		}
 		if c.Gateways == config.One {
-			all.holders[c.Name] = &holder{carrier: c.Name, node: d.node, store: store, log: d.log}
+			all.holders[c.Name] = &holder{carrier: c.Name, node: g.node, store: store, log: g.log}
 		}
 		for i, b := range c.Connections() {
-			client, err := d.newSMPP(c, b, i, in)
+			client, err := g.newSMPP(c, b, i, in)
 			if err != nil {
 				all.stop()
 				return nil, err
@@ -60,7 +60,7 @@ func (d *Gateway) openCarriers(in smppIntake, store *gateway.Store) (*carriers, 
 				}
 				return client.Check(ctx)
 			}
-			d.check(admin.Backend{Name: backend, Note: "smpp", Check: check, Optional: true})
+			g.check(admin.Backend{Name: backend, Note: "smpp", Check: check, Optional: true})
 		}
 		if h := all.holders[c.Name]; h != nil {
 			h.clients = all.clientsOf(c.Name)
@@ -70,9 +70,9 @@ func (d *Gateway) openCarriers(in smppIntake, store *gateway.Store) (*carriers, 
 }
 
 // newSMPP makes the client of a carrier's bind; index is its place in the configuration.
-func (d *Gateway) newSMPP(c config.Carrier, b config.Bind, index int, i smppIntake) (*smpp.Client, error) {
+func (g *Gateway) newSMPP(c config.Carrier, b config.Bind, index int, i smppIntake) (*smpp.Client, error) {
 	o := smpp.Options{
-		Carrier: c.Name, Name: fmt.Sprintf("%d-%s", index+1, b.Type), Addr: b.Addr, Accept: i.take, Logger: d.log,
+		Carrier: c.Name, Name: fmt.Sprintf("%d-%s", index+1, b.Type), Addr: b.Addr, Accept: i.take, Logger: g.log,
 		SystemID: b.SystemID, Password: b.Password, SystemType: c.SystemType, AddressRange: c.AddressRange,
 		Bind: smpp.Bind(b.Type), Alphabet: pdu.Alphabet(c.Alphabet), EnquireLink: c.EnquireLink, Window: b.Window, InFlight: c.InFlight,
 		AnswerTimeout: c.AnswerTimeout,

@@ -35,48 +35,48 @@ type core struct {
 }
 
 // openCore makes the services behind the journals, and the journals.
-func (d *Gateway) openCore(ctx context.Context, stores backends) (c core, err error) {
-	senders, err := d.openOutbound(stores)
+func (g *Gateway) openCore(ctx context.Context, stores backends) (c core, err error) {
+	senders, err := g.openOutbound(stores)
 	if err != nil {
 		return c, err
 	}
-	run, err := d.openServices(ctx, stores, senders)
+	run, err := g.openServices(ctx, stores, senders)
 	if err != nil {
 		return c, err
 	}
-	reports, err := d.openReceipts(ctx, stores.records, senders.sender)
+	reports, err := g.openReceipts(ctx, stores.records, senders.sender)
 	if err != nil {
 		return c, err
 	}
-	proc, err := d.openProcessing(stores, senders, reports.handler, run.sims.meter)
+	proc, err := g.openProcessing(stores, senders, reports.handler, run.sims.meter)
 	if err != nil {
 		return c, err
 	}
-	members, err := d.openMembership(ctx, stores, proc.intakes, run.ledgers)
+	members, err := g.openMembership(ctx, stores, proc.intakes, run.ledgers)
 	if err != nil {
 		return c, err
 	}
-	if err := members.catchUp(ctx, stores.embedded, d.log); err != nil {
+	if err := members.catchUp(ctx, stores.embedded, g.log); err != nil {
 		return c, err
 	}
 	follow(stores.embedded, proc.intakes)
 	for _, store := range stores.embedded {
-		d.onStart(func(ctx context.Context) { store.watchIntegrity(ctx, d.log) })
+		g.onStart(func(ctx context.Context) { store.watchIntegrity(ctx, g.log) })
 	}
-	sends, err := d.openSending(stores.records, reports, proc.intakes)
+	sends, err := g.openSending(stores.records, reports, proc.intakes)
 	if err != nil {
 		return c, err
 	}
-	d.queue, d.sender = senders.queue, senders.worker.WithMessages(sends.messages, sends.submit.Simulated)
+	g.queue, g.attempter = senders.queue, senders.worker.WithMessages(sends.messages, sends.submit.Simulated)
 	runners := run.ledgers.Runners()
 	maps.Copy(runners, run.sims.actions.Runners(run.sims.meter))
 	runners[sip.Kind] = job.RunnerFunc(func(ctx context.Context, j job.Job) (any, error) { return run.calls.Run(ctx, j) })
 	runners[usage.CDRKind] = job.RunnerFunc(func(ctx context.Context, j job.Job) (any, error) { return run.sims.usage.RunCDR(ctx, j) })
 	runners[usage.ReportKind] = job.RunnerFunc(func(ctx context.Context, j job.Job) (any, error) { return run.sims.usage.RunReport(ctx, j) })
 	runners[usage.BlockKind] = job.RunnerFunc(func(ctx context.Context, j job.Job) (any, error) { return run.sims.meter.RunBlock(ctx, j) })
-	d.jobs, d.work = run.jobs, jobs.Work{Runners: runners, OnEnd: run.sims.actions.Ending}
-	d.intakes, d.devices, d.membership = proc.intakes, proc.devices, members
-	d.submit, d.carriers = sends.submit, sends.carriers
+	g.jobs, g.work = run.jobs, jobs.Work{Runners: runners, OnEnd: run.sims.actions.Ending}
+	g.intakes, g.devices, g.membership = proc.intakes, proc.devices, members
+	g.submit, g.carriers = sends.submit, sends.carriers
 	return core{services: run, stores: stores, senders: senders, proc: proc, rules: proc.rules, membership: members, sending: sends}, nil
 }
 
@@ -89,23 +89,23 @@ type services struct {
 	jobs    *jobs.Jobs
 }
 
-func (d *Gateway) openServices(ctx context.Context, stores backends, senders outbound) (s services, err error) {
-	run, err := jobs.New(jobs.Deps{Store: stores.records.Jobs, Redis: stores.cache, Gate: d.gate, Logger: d.log}, jobs.Options{})
+func (g *Gateway) openServices(ctx context.Context, stores backends, senders outbound) (s services, err error) {
+	run, err := jobs.New(jobs.Deps{Store: stores.records.Jobs, Redis: stores.cache, Gate: g.gate, Logger: g.log}, jobs.Options{})
 	if err != nil {
 		return s, err
 	}
 	records := stores.records
 	files := archive.New(records.Files, records.Calls, archive.Options{})
-	d.onClose(files.Close)
-	ledgers, err := d.openLedgers(ctx, stores.records, senders.events, run)
+	g.onClose(files.Close)
+	ledgers, err := g.openLedgers(ctx, stores.records, senders.events, run)
 	if err != nil {
 		return s, err
 	}
-	sims, err := d.openSIMs(stores.records, senders, run)
+	sims, err := g.openSIMs(stores.records, senders, run)
 	if err != nil {
 		return s, err
 	}
-	calls, err := sip.New(sip.Deps{Jobs: records.Jobs, Submit: run, Archives: files, Mails: senders.mails}, sip.Options{PublicURL: d.cfg.PublicURL})
+	calls, err := sip.New(sip.Deps{Jobs: records.Jobs, Submit: run, Archives: files, Mails: senders.mails}, sip.Options{PublicURL: g.cfg.PublicURL})
 	if err != nil {
 		return s, err
 	}
@@ -124,12 +124,12 @@ type outbound struct {
 	mails    outbox.Mailer
 }
 
-func (d *Gateway) openOutbound(stores backends) (senders outbound, err error) {
-	http, err := httpout.New(httpout.Options{Allow: d.cfg.Egress.Allow})
+func (g *Gateway) openOutbound(stores backends) (senders outbound, err error) {
+	http, err := httpout.New(httpout.Options{Allow: g.cfg.Egress.Allow})
 	if err != nil {
 		return senders, err
 	}
-	if senders.operator, err = d.openOperator(); err != nil {
+	if senders.operator, err = g.openOperator(); err != nil {
 		return senders, err
 	}
 	// A delivery goes to its SIM while the relay that routed it still names the SIM.
@@ -155,10 +155,10 @@ func (d *Gateway) openOutbound(stores backends) (senders outbound, err error) {
 		return senders, err
 	}
 	senders.prober = prober{senders.worker, secrets}
-	senders.preview = previewer(senders.worker, http, guard.New(d.cfg.Egress.Allow))
+	senders.preview = previewer(senders.worker, http, guard.New(g.cfg.Egress.Allow))
 	senders.queue, err = queue.New(queue.Deps{
 		Store: stores.records.Deliveries, Breakers: stores.cache.Breakers(), Redis: stores.cache,
-		Schedule: delivery.Schedule(d.cfg.Delivery.Schedule), Gate: d.gate, Logger: d.log, Observe: d.observeDelivery, Tracer: d.tracer,
+		Schedule: delivery.Schedule(g.cfg.Delivery.Schedule), Gate: g.gate, Logger: g.log, Observe: g.observeDelivery, Tracer: g.tracer,
 	}, queue.Options{})
 	if err != nil {
 		return senders, err
@@ -169,21 +169,21 @@ func (d *Gateway) openOutbound(stores backends) (senders outbound, err error) {
 	}
 	senders.sender = outbox.Sender{Store: stores.records.Deliveries, Dispatcher: senders.queue, Lease: senders.queue.Lease(), Now: time.Now}
 	senders.events = outbox.Caller{Sender: senders.sender, CallbackURL: callbackURL}
-	senders.mails = outbox.Mailer{Sender: senders.sender, Domain: mailDomain(d.cfg.SMTP.From)}
+	senders.mails = outbox.Mailer{Sender: senders.sender, Domain: mailDomain(g.cfg.SMTP.From)}
 	return senders, nil
 }
 
 // observeDelivery counts an attempt by the host of its request, or by the kind of a delivery
 // without one, and measures a delivery that arrived.
-func (d *Gateway) observeDelivery(delivery outbox.Delivery, o outbox.Outcome) {
+func (g *Gateway) observeDelivery(delivery outbox.Delivery, o outbox.Outcome) {
 	host := string(delivery.Kind)
 	if delivery.Request != nil {
 		if u, err := url.Parse(delivery.Request.URL); err == nil {
 			host = u.Host
 		}
 	}
-	d.timings.Attempt(host, string(o.State))
+	g.timings.Attempt(host, string(o.State))
 	if o.State == outbox.Delivered || o.State == outbox.Simulated {
-		d.timings.Delivered(string(delivery.Kind), time.Since(delivery.CreatedAt))
+		g.timings.Delivered(string(delivery.Kind), time.Since(delivery.CreatedAt))
 	}
 }

@@ -21,11 +21,11 @@ import (
 // declare applies the configured inventory, or the demo if there is none. While the
 // database is down it is retried in the background: known senders are served
 // meanwhile.
-func (d *Gateway) declare(ctx context.Context, known *account.Store, inv *inventory.Service) error {
-	if err := d.keepDemo(ctx, inv); err != nil {
+func (g *Gateway) declare(ctx context.Context, known *account.Store, inv *inventory.Service) error {
+	if err := g.keepDemo(ctx, inv); err != nil {
 		return fmt.Errorf("demo account: %w", err)
 	}
-	if err := d.declareConfigured(ctx, inv); err != nil {
+	if err := g.declareConfigured(ctx, inv); err != nil {
 		return err
 	}
 	accounts, err := known.Accounts(ctx)
@@ -33,52 +33,52 @@ func (d *Gateway) declare(ctx context.Context, known *account.Store, inv *invent
 		return nil // the back end's check reports that
 	}
 	if err == nil && len(accounts) == 0 {
-		d.log.Warn("no account is declared; declare one with: penstock apply -f inventory.yaml", "documentation", "docs/inventory.md", "example", "deploy/inventory.example.yaml")
+		g.log.Warn("no account is declared; declare one with: penstock apply -f inventory.yaml", "documentation", "docs/inventory.md", "example", "deploy/inventory.example.yaml")
 	}
 	return err
 }
 
 // declareConfigured applies the configured inventory, or the demo.
-func (d *Gateway) declareConfigured(ctx context.Context, inv *inventory.Service) error {
-	if d.cfg.Inventory == "" {
-		return d.declareDemo(ctx, inv)
+func (g *Gateway) declareConfigured(ctx context.Context, inv *inventory.Service) error {
+	if g.cfg.Inventory == "" {
+		return g.declareDemo(ctx, inv)
 	}
-	data, err := os.ReadFile(d.cfg.Inventory)
+	data, err := os.ReadFile(g.cfg.Inventory)
 	if err != nil {
 		return fmt.Errorf("inventory: %w", err)
 	}
-	err = d.apply(ctx, inv, data)
+	err = g.apply(ctx, inv, data)
 	if relay.KindOf(err) != relay.KindUnavailable {
 		return err
 	}
-	d.log.Error("inventory not applied yet: database unavailable", "error", err)
-	d.undeclared.Store(true)
-	d.running.Go(func() { d.applyLater(d.life, inv, data) })
+	g.log.Error("inventory not applied yet: database unavailable", "error", err)
+	g.undeclared.Store(true)
+	g.running.Go(func() { g.applyLater(g.life, inv, data) })
 	return nil
 }
 
-func (d *Gateway) apply(ctx context.Context, inv *inventory.Service, data []byte) error {
+func (g *Gateway) apply(ctx context.Context, inv *inventory.Service, data []byte) error {
 	done, err := inv.Apply(ctx, data, document.Mode{})
 	if err != nil {
-		return fmt.Errorf("inventory %s:\n%w", d.cfg.Inventory, err)
+		return fmt.Errorf("inventory %s:\n%w", g.cfg.Inventory, err)
 	}
-	d.log.Info("inventory applied", "path", d.cfg.Inventory, "accounts", len(done.Accounts))
+	g.log.Info("inventory applied", "path", g.cfg.Inventory, "accounts", len(done.Accounts))
 	if len(done.Kept) > 0 {
-		d.log.Info("inventory not taken everywhere", "path", d.cfg.Inventory, "count", len(done.Kept), "kept", document.FirstNames(done.Kept))
+		g.log.Info("inventory not taken everywhere", "path", g.cfg.Inventory, "count", len(done.Kept), "kept", document.FirstNames(done.Kept))
 	}
 	return nil
 }
 
-func (d *Gateway) applyLater(ctx context.Context, inv *inventory.Service, data []byte) {
+func (g *Gateway) applyLater(ctx context.Context, inv *inventory.Service, data []byte) {
 	for relay.Sleep(ctx, 2*time.Second) {
-		err := d.apply(ctx, inv, data)
+		err := g.apply(ctx, inv, data)
 		if err == nil {
-			d.undeclared.Store(false)
+			g.undeclared.Store(false)
 			return
 		}
 		if relay.KindOf(err) != relay.KindUnavailable {
-			d.log.Error("inventory refused", "error", err)
-			d.undeclared.Store(false) // its senders stay unknown until it is corrected
+			g.log.Error("inventory refused", "error", err)
+			g.undeclared.Store(false) // its senders stay unknown until it is corrected
 			return
 		}
 	}
@@ -86,14 +86,14 @@ func (d *Gateway) applyLater(ctx context.Context, inv *inventory.Service, data [
 
 // declareDemo fills an empty SQLite database of a gateway that listens on a loopback
 // address.
-func (d *Gateway) declareDemo(ctx context.Context, inv *inventory.Service) error {
-	if d.cfg.Database.URL != "" || !loopback(d.cfg.Listen) {
+func (g *Gateway) declareDemo(ctx context.Context, inv *inventory.Service) error {
+	if g.cfg.Database.URL != "" || !loopback(g.cfg.Listen) {
 		return nil
 	}
-	tokenPath := filepath.Join(d.cfg.DataDir, client.DemoTokenFile)
+	tokenPath := filepath.Join(g.cfg.DataDir, client.DemoTokenFile)
 	empty, err := inv.Empty(ctx)
 	if relay.KindOf(err) == relay.KindUnavailable {
-		d.log.Error("cannot read the inventory", "error", err)
+		g.log.Error("cannot read the inventory", "error", err)
 		return nil
 	}
 	if err != nil {
@@ -102,14 +102,14 @@ func (d *Gateway) declareDemo(ctx context.Context, inv *inventory.Service) error
 	if !empty {
 		return nil
 	}
-	token, err := keptToken(d.cfg.DataDir, client.DemoTokenFile)
+	token, err := keptToken(g.cfg.DataDir, client.DemoTokenFile)
 	if err != nil {
 		return err
 	}
 	if err := applyDemo(ctx, inv, demoOf(token)); err != nil {
 		return fmt.Errorf("demo inventory: %w", err)
 	}
-	d.log.Info("no inventory is configured: created a demo account and saved its token to a file", "path", tokenPath)
+	g.log.Info("no inventory is configured: created a demo account and saved its token to a file", "path", tokenPath)
 	return nil
 }
 
@@ -134,35 +134,35 @@ func applyDemo(ctx context.Context, inv *inventory.Service, demo document.Docume
 // demo account of an earlier start; a missing or empty file gets a new token. On a public
 // address it revokes both for good, because the token has all scopes and is in scripts and
 // shell histories. A token that was revoked stays revoked.
-func (d *Gateway) keepDemo(ctx context.Context, inv *inventory.Service) error {
-	if d.cfg.Database.URL != "" {
+func (g *Gateway) keepDemo(ctx context.Context, inv *inventory.Service) error {
+	if g.cfg.Database.URL != "" {
 		return nil // there is no demo
 	}
-	path := filepath.Join(d.cfg.DataDir, client.DemoTokenFile)
+	path := filepath.Join(g.cfg.DataDir, client.DemoTokenFile)
 	login, found, err := inv.GeneratedLogin(ctx)
-	if relay.KindOf(err) == relay.KindUnavailable && loopback(d.cfg.Listen) {
-		d.log.Error("cannot read the inventory", "error", err)
+	if relay.KindOf(err) == relay.KindUnavailable && loopback(g.cfg.Listen) {
+		g.log.Error("cannot read the inventory", "error", err)
 		return nil
 	}
 	if err != nil || !found {
 		return err
 	}
-	if !loopback(d.cfg.Listen) {
+	if !loopback(g.cfg.Listen) {
 		if err := inv.Revoke(ctx, login.TokenHash); err != nil {
 			return fmt.Errorf("it must not be served on a public address: %w", err)
 		}
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		d.log.Warn("the demo account's token and SOAP password were revoked, because the gateway listens on a public address; declare accounts of your own", "listen", d.cfg.Listen)
+		g.log.Warn("the demo account's token and SOAP password were revoked, because the gateway listens on a public address; declare accounts of your own", "listen", g.cfg.Listen)
 		return nil
 	}
-	token, err := keptToken(d.cfg.DataDir, client.DemoTokenFile)
+	token, err := keptToken(g.cfg.DataDir, client.DemoTokenFile)
 	if err != nil {
 		return err
 	}
 	if account.HashToken(token) == login.TokenHash {
-		d.log.Info("the demo account's token is kept in a file", "path", path)
+		g.log.Info("the demo account's token is kept in a file", "path", path)
 		return nil
 	}
 	demo := demoOf(token).Accounts[0]
@@ -174,7 +174,7 @@ func (d *Gateway) keepDemo(ctx context.Context, inv *inventory.Service) error {
 	if err := inv.Revoke(ctx, login.TokenHash); err != nil {
 		return err
 	}
-	d.log.Warn("the demo account has another token: that of the file", "path", path)
+	g.log.Warn("the demo account has another token: that of the file", "path", path)
 	return nil
 }
 

@@ -155,26 +155,26 @@ type ledgerService struct {
 	log       *slog.Logger
 }
 
-func (d *Gateway) openLedgers(ctx context.Context, records *recordStores, events outbox.Notifier, run job.Submitter) (*ledgerService, error) {
-	keys, err := masterKeys(d.cfg)
+func (g *Gateway) openLedgers(ctx context.Context, records *recordStores, events outbox.Notifier, run job.Submitter) (*ledgerService, error) {
+	keys, err := masterKeys(g.cfg)
 	if err != nil {
 		return nil, err
 	}
-	heads, err := checkpoints.Open(filepath.Join(d.cfg.DataDir, headsFile), checkpoints.Options{PublishDir: d.cfg.Ledger.CheckpointDir})
+	heads, err := checkpoints.Open(filepath.Join(g.cfg.DataDir, headsFile), checkpoints.Options{PublishDir: g.cfg.Ledger.CheckpointDir})
 	if err != nil {
 		return nil, err
 	}
-	d.onClose(heads.Close)
-	service, keyVault, err := newLedgers(records, keys, heads, events, run, ledger.Options{NotifyHeads: d.cfg.Ledger.CheckpointCallback})
+	g.onClose(heads.Close)
+	service, keyVault, err := newLedgers(records, keys, heads, events, run, ledger.Options{NotifyHeads: g.cfg.Ledger.CheckpointCallback})
 	if err != nil {
 		return nil, err
 	}
 	if err := makeGatewayKey(ctx, keyVault); err != nil {
 		return nil, err
 	}
-	l := &ledgerService{Service: service, vault: keyVault, accounts: records.Accounts, masterKey: keys[0], log: d.log}
-	d.check(admin.Backend{Name: "ledgers", Note: "heads sealed by the master key", Check: l.check})
-	d.onStart(l.renewKeys, l.watch, l.audit)
+	l := &ledgerService{Service: service, vault: keyVault, accounts: records.Accounts, masterKey: keys[0], log: g.log}
+	g.check(admin.Backend{Name: "ledgers", Note: "heads sealed by the master key", Check: l.check})
+	g.onStart(l.renewKeys, l.watch, l.audit)
 	return l, nil
 }
 

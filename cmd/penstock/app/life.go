@@ -19,21 +19,21 @@ import (
 
 // run processes one kind of traffic until ctx ends. An earlier end is a fault of the
 // journal, which is logged before processing starts again.
-func (d *Gateway) run(ctx context.Context, in *intake.Intake) {
+func (g *Gateway) run(ctx context.Context, in *intake.Intake) {
 	for ctx.Err() == nil {
-		if err := d.gate.Run(ctx, in.Run); err != nil {
-			d.log.Error("processing stopped, starting again", "kind", string(in.Kind()), "error", err)
+		if err := g.gate.Run(ctx, in.Run); err != nil {
+			g.log.Error("processing stopped, starting again", "kind", string(in.Kind()), "error", err)
 			relay.Sleep(ctx, time.Second)
 		}
 	}
 }
 
 // housekeeping deletes the states of events whose journal records are gone.
-func (d *Gateway) housekeeping(ctx context.Context) {
+func (g *Gateway) housekeeping(ctx context.Context) {
 	for relay.Sleep(ctx, time.Hour) {
-		for _, intake := range d.intakes {
+		for _, intake := range g.intakes {
 			if err := intake.Trim(ctx); err != nil {
-				d.log.Warn("event states of deleted journal entries were not deleted", "kind", string(intake.Kind()), "error", err)
+				g.log.Warn("event states of deleted journal entries were not deleted", "kind", string(intake.Kind()), "error", err)
 			}
 		}
 	}
@@ -43,24 +43,24 @@ func (d *Gateway) housekeeping(ctx context.Context) {
 const sweepEvery = 5 * time.Minute
 
 // sweep deletes records that have expired, at one of the gateways.
-func (d *Gateway) sweep(ctx context.Context) {
+func (g *Gateway) sweep(ctx context.Context) {
 	for relay.Sleep(ctx, sweepEvery/5) {
-		mine, err := d.records.Gateways.Turn(ctx, "sweep", sweepEvery)
+		mine, err := g.records.Gateways.Turn(ctx, "sweep", sweepEvery)
 		if err == nil && mine {
-			err = d.sweepRecords(ctx)
+			err = g.sweepRecords(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
-			d.log.Warn("expired records were not deleted", "error", err)
+			g.log.Warn("expired records were not deleted", "error", err)
 		}
 	}
 }
 
 // sweepRecords deletes records that have expired, unless the clock has jumped.
-func (d *Gateway) sweepRecords(ctx context.Context) error {
-	if d.clock.jumps() {
+func (g *Gateway) sweepRecords(ctx context.Context) error {
+	if g.clock.jumps() {
 		return nil
 	}
-	return d.records.sweep(ctx, d.clock.now())
+	return g.records.sweep(ctx, g.clock.now())
 }
 
 // measure calls read soon after the start and then at an interval, and returns a function
@@ -81,9 +81,9 @@ func measure[T any](d *Gateway, label string, interval time.Duration, read func(
 }
 
 // accountFigures counts the records of every account.
-func (d *Gateway) accountFigures(devices *iot.Service) func(context.Context) ([]admin.AccountFigures, error) {
+func (g *Gateway) accountFigures(devices *iot.Service) func(context.Context) ([]admin.AccountFigures, error) {
 	return func(ctx context.Context) ([]admin.AccountFigures, error) {
-		accounts, err := d.records.Accounts.Accounts(ctx)
+		accounts, err := g.records.Accounts.Accounts(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -91,20 +91,20 @@ func (d *Gateway) accountFigures(devices *iot.Service) func(context.Context) ([]
 		for i := range accounts {
 			ids[i] = accounts[i].ID
 		}
-		credits, err := d.records.Credit.Balances(ctx, ids)
+		credits, err := g.records.Credit.Balances(ctx, ids)
 		if err != nil {
 			return nil, err
 		}
-		alarms, err := d.records.Rules.CountRaised(ctx)
+		alarms, err := g.records.Rules.CountRaised(ctx)
 		if err != nil {
 			return nil, err
 		}
-		simCounts, err := d.records.SIMs.CountByState(ctx)
+		simCounts, err := g.records.SIMs.CountByState(ctx)
 		if err != nil {
 			return nil, err
 		}
 		now := time.Now()
-		months, err := d.records.Usage.Months(ctx, usage.MonthOf(now))
+		months, err := g.records.Usage.Months(ctx, usage.MonthOf(now))
 		if err != nil {
 			return nil, err
 		}
@@ -138,12 +138,12 @@ func (d *Gateway) accountFigures(devices *iot.Service) func(context.Context) ([]
 }
 
 // sizes returns the disk usage of the records by kind, in bytes.
-func (d *Gateway) sizes(ctx context.Context) (map[string]int64, error) {
-	sizes, err := d.records.DB.Sizes(ctx)
-	if err != nil || d.cfg.Influx.URL != "" {
+func (g *Gateway) sizes(ctx context.Context) (map[string]int64, error) {
+	sizes, err := g.records.DB.Sizes(ctx)
+	if err != nil || g.cfg.Influx.URL != "" {
 		return sizes, err
 	}
-	file, err := os.Stat(filepath.Join(d.cfg.DataDir, readingsDir, readings.File))
+	file, err := os.Stat(filepath.Join(g.cfg.DataDir, readingsDir, readings.File))
 	if err == nil {
 		sizes["readings"] = file.Size()
 	}
@@ -158,53 +158,53 @@ const expireEvery = time.Hour
 // another gateway did so recently, since a gateway may never run for an hour, and
 // then each hour, or a minute after a failure. Accounts that one pass does not reach are
 // next in the following.
-func (d *Gateway) expire(ctx context.Context) {
+func (g *Gateway) expire(ctx context.Context) {
 	due := true
 	for pause := time.Duration(0); relay.Sleep(ctx, pause); {
 		pause = expireEvery
-		mine, err := d.records.Gateways.Turn(ctx, "expire readings", expireEvery/2)
+		mine, err := g.records.Gateways.Turn(ctx, "expire readings", expireEvery/2)
 		if err == nil && !mine && !due {
 			continue
 		}
 		due = false
-		if err := d.expireReadings(ctx); err != nil && ctx.Err() == nil {
-			d.log.Warn("old readings were not deleted, trying again in a minute", "error", err)
+		if err := g.expireReadings(ctx); err != nil && ctx.Err() == nil {
+			g.log.Warn("old readings were not deleted, trying again in a minute", "error", err)
 			pause, due = time.Minute, true
 		}
 	}
 }
 
 // expireReadings deletes expired readings of all accounts, unless the clock has jumped.
-func (d *Gateway) expireReadings(ctx context.Context) error {
-	if d.clock.jumps() {
+func (g *Gateway) expireReadings(ctx context.Context) error {
+	if g.clock.jumps() {
 		return nil
 	}
-	accounts, err := d.records.Accounts.Accounts(ctx)
+	accounts, err := g.records.Accounts.Accounts(ctx)
 	for _, a := range accounts {
-		err = errors.Join(err, d.devices.Expire(ctx, a.ID))
+		err = errors.Join(err, g.devices.Expire(ctx, a.ID))
 	}
 	return err
 }
 
 // close drains: it unbinds from SMSCs, stops accepting, ends processing, lets attempts in
 // flight finish, and closes the back ends.
-func (d *Gateway) close(ctx context.Context) error {
+func (g *Gateway) close(ctx context.Context) error {
 	var errs []error
-	d.carriers.unbind()
-	if d.app != nil {
-		errs = append(errs, d.app.ShutdownWithContext(ctx))
+	g.carriers.unbind()
+	if g.app != nil {
+		errs = append(errs, g.app.ShutdownWithContext(ctx))
 	}
-	errs = append(errs, d.carriers.close(ctx))
-	if d.started {
-		errs = append(errs, d.submit.Stop(ctx))
+	errs = append(errs, g.carriers.close(ctx))
+	if g.started {
+		errs = append(errs, g.submit.Stop(ctx))
 	}
-	d.stop()
-	d.running.Wait()
-	if d.started {
-		errs = append(errs, d.jobs.Stop(ctx), d.queue.Stop(ctx))
+	g.stop()
+	g.running.Wait()
+	if g.started {
+		errs = append(errs, g.jobs.Stop(ctx), g.queue.Stop(ctx))
 	}
-	for i := len(d.closers) - 1; i >= 0; i-- {
-		errs = append(errs, d.closers[i]())
+	for i := len(g.closers) - 1; i >= 0; i-- {
+		errs = append(errs, g.closers[i]())
 	}
 	return errors.Join(errs...)
 }

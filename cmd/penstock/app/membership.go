@@ -87,26 +87,26 @@ type membership struct {
 }
 
 // openMembership creates the membership; start registers the gateway.
-func (d *Gateway) openMembership(ctx context.Context, stores backends, intakes map[event.Kind]*intake.Intake, ledgers *ledgerService) (m *membership, err error) {
+func (g *Gateway) openMembership(ctx context.Context, stores backends, intakes map[event.Kind]*intake.Intake, ledgers *ledgerService) (m *membership, err error) {
 	m = &membership{
-		store: stores.records.Gateways, dir: d.cfg.DataDir, cache: stores.cache, primary: stores.primary, keys: stores.primary.keys, intakes: intakes, gate: d.gate, log: d.log, watchFor: registry.WatchFor,
+		store: stores.records.Gateways, dir: g.cfg.DataDir, cache: stores.cache, primary: stores.primary, keys: stores.primary.keys, intakes: intakes, gate: g.gate, log: g.log, watchFor: registry.WatchFor,
 		afterRestore: stores.records.afterRestore, forgetKeys: ledgers.vault.Forget, accept: ledgers.Accept,
-		self: registry.Gateway{Node: d.node, URL: d.cfg.InternalURL, Version: d.version, StartedAt: time.Now(), Facts: d.facts(ledgers.masterKey)},
+		self: registry.Gateway{Node: g.node, URL: g.cfg.InternalURL, Version: g.version, StartedAt: time.Now(), Facts: g.facts(ledgers.masterKey)},
 	}
 	m.self.Facts[registry.Incarnation] = rand.Text()
-	if m.self.Facts[registry.Place], err = placeOf(d.cfg.DataDir); err != nil {
-		d.log.Warn("cannot distinguish this data directory from a copy; a start after a kill takes longer", "error", err)
+	if m.self.Facts[registry.Place], err = placeOf(g.cfg.DataDir); err != nil {
+		g.log.Warn("cannot distinguish this data directory from a copy; a start after a kill takes longer", "error", err)
 	}
-	d.check(admin.Backend{Name: "gateways", Note: "node " + d.node, Check: m.check})
+	g.check(admin.Backend{Name: "gateways", Note: "node " + g.node, Check: m.check})
 	if err := m.load(); err != nil {
 		return nil, err
 	}
-	if d.cfg.Database.URL == "" {
+	if g.cfg.Database.URL == "" {
 		if err := m.acceptEarlier(ctx, stores.records.DB); err != nil {
 			return nil, err
 		}
 	}
-	m.store.OnConnect(d.node, m.verifyConnection)
+	m.store.OnConnect(g.node, m.verifyConnection)
 	// A database that is down now is checked by the next heartbeat.
 	if err := m.verify(ctx); err != nil && relay.KindOf(err) != relay.KindUnavailable {
 		return nil, err
@@ -115,12 +115,12 @@ func (d *Gateway) openMembership(ctx context.Context, stores backends, intakes m
 }
 
 // facts are the settings that must be the same at all gateways.
-func (d *Gateway) facts(masterKey string) registry.Facts {
-	readings := registry.Embedded + d.node
-	if d.cfg.Influx.URL != "" {
-		readings = "influxdb " + config.Config{Influx: d.cfg.Influx}.Redacted().Influx.URL + " " + d.cfg.Influx.Bucket
+func (g *Gateway) facts(masterKey string) registry.Facts {
+	readings := registry.Embedded + g.node
+	if g.cfg.Influx.URL != "" {
+		readings = "influxdb " + config.Config{Influx: g.cfg.Influx}.Redacted().Influx.URL + " " + g.cfg.Influx.Bucket
 	}
-	return registry.Facts{registry.Readings: readings, registry.LedgerKey: fingerprint(masterKey), registry.AdminToken: fingerprint(masterKey + " " + d.cfg.AdminToken), registry.PublicURL: d.cfg.PublicURL}
+	return registry.Facts{registry.Readings: readings, registry.LedgerKey: fingerprint(masterKey), registry.AdminToken: fingerprint(masterKey + " " + g.cfg.AdminToken), registry.PublicURL: g.cfg.PublicURL}
 }
 
 // fingerprint identifies a secret without revealing it, if it cannot be guessed. An admin

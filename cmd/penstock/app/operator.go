@@ -18,12 +18,12 @@ type simOperator interface {
 }
 
 // openOperator creates the client of the SIM operator.
-func (d *Gateway) openOperator() (simOperator, error) {
-	c := d.cfg.Operator
+func (g *Gateway) openOperator() (simOperator, error) {
+	c := g.cfg.Operator
 	var to simOperator = simulated.Simulator{}
 	backend := admin.Backend{Name: "operator", Note: "simulator, simulated", Check: always}
 	if c.Type == config.HTTP {
-		client, err := httpout.New(httpout.Options{Allow: d.cfg.Egress.Allow, Timeout: c.Timeout})
+		client, err := httpout.New(httpout.Options{Allow: g.cfg.Egress.Allow, Timeout: c.Timeout})
 		if err != nil {
 			return nil, err
 		}
@@ -33,17 +33,17 @@ func (d *Gateway) openOperator() (simOperator, error) {
 		}
 		to, backend.Note = http, "http" // each command that cannot be given reports that
 	}
-	d.checkAndLog(backend)
+	g.checkAndLog(backend)
 	return to, nil
 }
 
 // openLookup opens the service for number lookups.
-func (d *Gateway) openLookup(records *recordStores) (*lookup.Service, error) {
-	store, c := records.Lookups, d.cfg.Lookup
+func (g *Gateway) openLookup(records *recordStores) (*lookup.Service, error) {
+	store, c := records.Lookups, g.cfg.Lookup
 	var back lookup.Backend = ask.NewSimulator(store)
 	one := admin.Backend{Name: "lookup", Note: "simulator, simulated", Check: always}
 	if c.Type == config.HTTP {
-		client, err := httpout.New(httpout.Options{Allow: d.cfg.Egress.Allow, Timeout: c.Timeout})
+		client, err := httpout.New(httpout.Options{Allow: g.cfg.Egress.Allow, Timeout: c.Timeout})
 		if err != nil {
 			return nil, err
 		}
@@ -52,14 +52,14 @@ func (d *Gateway) openLookup(records *recordStores) (*lookup.Service, error) {
 		}
 		one.Note = "http" // each lookup that cannot be made reports that
 	}
-	d.checkAndLog(one)
+	g.checkAndLog(one)
 	return lookup.New(
-		lookup.Deps{Backend: back, Cache: store, Credit: records.Credit, Logger: d.log},
+		lookup.Deps{Backend: back, Cache: store, Credit: records.Credit, Logger: g.log},
 		lookup.Options{CacheTTL: c.Cache, Timeout: c.Timeout + c.Timeout/2})
 }
 
 // checkAndLog adds a back end that is not one of the stores.
-func (d *Gateway) checkAndLog(backend admin.Backend) {
-	d.check(backend)
-	d.log.Info("back end", "name", backend.Name, "kind", backend.Note)
+func (g *Gateway) checkAndLog(backend admin.Backend) {
+	g.check(backend)
+	g.log.Info("back end", "name", backend.Name, "kind", backend.Note)
 }

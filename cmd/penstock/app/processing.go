@@ -37,44 +37,44 @@ func (p processing) inOrder() []*intake.Intake {
 	return []*intake.Intake{p.intakes[event.Uplink], p.intakes[event.SMS], p.intakes[event.Receipt], p.intakes[event.CDR]}
 }
 
-func (d *Gateway) openProcessing(stores backends, senders outbound, receipts *message.ReceiptHandler, meter *usage.Meter) (p processing, err error) {
+func (g *Gateway) openProcessing(stores backends, senders outbound, receipts *message.ReceiptHandler, meter *usage.Meter) (p processing, err error) {
 	p.inbound, err = inbound.New(inbound.Deps{
 		Store: stores.records.Inbound, Deliveries: senders.sender,
 		LateStatuses: carrier.NewLateStatuses(stores.records.statuses), Preview: senders.preview,
 	}, inbound.Options{
-		Settings: inbound.Settings{Zone: d.cfg.TimeZone, MailDomain: mailDomain(d.cfg.SMTP.From)},
-		Lease:    senders.queue.Lease(), Remember: max(d.cfg.Journal.Retention, 7*24*time.Hour), Logger: d.log,
-		JoinWait: d.cfg.Inbound.JoinWait,
+		Settings: inbound.Settings{Zone: g.cfg.TimeZone, MailDomain: mailDomain(g.cfg.SMTP.From)},
+		Lease:    senders.queue.Lease(), Remember: max(g.cfg.Journal.Retention, 7*24*time.Hour), Logger: g.log,
+		JoinWait: g.cfg.Inbound.JoinWait,
 	})
 	if err != nil {
 		return p, err
 	}
-	d.whileOpen(p.inbound.Run)
-	var rules *rule.Service // examine devices, and devices' frames are evaluated by them
-	p.devices = iot.New(stores.records.Devices, stores.cache.IoT(), stores.readings, catalog.Catalog{JavaScript: d.codecs.Compile}.Compile, iot.Options{
-		Logger: d.log, Radio: iot.RadioDetail(d.cfg.Readings.RadioData), Now: func() time.Time { return d.clock.now() },
+	g.whileOpen(p.inbound.Run)
+	var rules *rule.Service // set below: rules read p.devices, and p.devices calls rules for stored frames
+	p.devices = iot.New(stores.records.Devices, stores.cache.IoT(), stores.readings, catalog.Catalog{JavaScript: g.codecs.Compile}.Compile, iot.Options{
+		Logger: g.log, Radio: iot.RadioDetail(g.cfg.Readings.RadioData), Now: func() time.Time { return g.clock.now() },
 		Evaluate: func(ctx context.Context, acct relay.AccountID, v iot.Version, frames []iot.Stored) error {
 			return rules.Evaluate(ctx, acct, v, frames)
 		},
 	})
-	d.whileOpen(p.devices.Run)
-	p.frames = uplink.NewProcessor(p.devices, d.log)
+	g.whileOpen(p.devices.Run)
+	p.frames = uplink.NewProcessor(p.devices, g.log)
 	p.messages = carrier.NewProcessor(p.inbound)
-	alphabets := make(map[string]pdu.Alphabet, len(d.cfg.Carriers)) // the default of each SMSC
-	for _, c := range d.cfg.Carriers {
+	alphabets := make(map[string]pdu.Alphabet, len(g.cfg.Carriers)) // the default of each SMSC
+	for _, c := range g.cfg.Carriers {
 		alphabets[c.Name] = pdu.Alphabet(c.Alphabet)
 	}
 	p.messages.Add(carrier.SMPP, carrier.NewSMPP(alphabets))
 	p.intakes = make(map[event.Kind]*intake.Intake)
 	var errs [4]error
-	p.intakes[event.Uplink], errs[0] = openIntake(d, event.Uplink, p.frames, stores.records.statuses(d.node))
-	p.intakes[event.SMS], errs[1] = openIntake(d, event.SMS, p.messages, stores.records.statuses(d.node))
-	p.intakes[event.Receipt], errs[2] = openIntake(d, event.Receipt, carrier.NewReceiptProcessor(receipts), stores.records.statuses(d.node))
-	p.intakes[event.CDR], errs[3] = openIntake(d, event.CDR, cdr.NewProcessor(stores.records.Calls, meter), stores.records.statuses(d.node))
+	p.intakes[event.Uplink], errs[0] = openIntake(g, event.Uplink, p.frames, stores.records.statuses(g.node))
+	p.intakes[event.SMS], errs[1] = openIntake(g, event.SMS, p.messages, stores.records.statuses(g.node))
+	p.intakes[event.Receipt], errs[2] = openIntake(g, event.Receipt, carrier.NewReceiptProcessor(receipts), stores.records.statuses(g.node))
+	p.intakes[event.CDR], errs[3] = openIntake(g, event.CDR, cdr.NewProcessor(stores.records.Calls, meter), stores.records.statuses(g.node))
 	if err := errors.Join(errs[:]...); err != nil {
 		return p, err
 	}
-	rules, err = d.openRules(stores.records, senders.sender, p)
+	rules, err = g.openRules(stores.records, senders.sender, p)
 	p.rules = rules
 	return p, err
 }

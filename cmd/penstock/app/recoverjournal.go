@@ -79,33 +79,33 @@ func recoverable(dir string, cfg config.Config) error {
 }
 
 // openForRecovery opens what processes a journal, and nothing that accepts traffic.
-func (d *Gateway) openForRecovery(ctx context.Context) error {
-	if err := d.openDataDir(); err != nil {
+func (g *Gateway) openForRecovery(ctx context.Context) error {
+	if err := g.openDataDir(); err != nil {
 		return err
 	}
-	stores, err := d.openBackends(ctx)
+	stores, err := g.openBackends(ctx)
 	if err != nil {
 		return err
 	}
-	if err := d.checkOwnerIsAway(ctx); err != nil {
+	if err := g.checkOwnerIsAway(ctx); err != nil {
 		return err
 	}
-	_, err = d.openCore(ctx, stores)
+	_, err = g.openCore(ctx, stores)
 	return err
 }
 
 // checkOwnerIsAway fails while the gateway that owns the data directory sends
 // heartbeats: it may run on the disk that this directory was copied from.
-func (d *Gateway) checkOwnerIsAway(ctx context.Context) error {
-	gateways, err := d.records.Gateways.Gateways(ctx)
+func (g *Gateway) checkOwnerIsAway(ctx context.Context) error {
+	gateways, err := g.records.Gateways.Gateways(ctx)
 	if err != nil {
 		return err
 	}
 	now := time.Now()
-	for _, g := range gateways {
-		if g.Node == d.node && !g.Away(now) {
+	for _, owner := range gateways {
+		if owner.Node == g.node && !owner.Away(now) {
 			return fmt.Errorf("gateway %s sent a heartbeat %s ago: stop it, or wait until it has sent none for %s",
-				g.Node, now.Sub(g.SeenAt).Round(time.Second), registry.AwayAfter)
+				owner.Node, now.Sub(owner.SeenAt).Round(time.Second), registry.AwayAfter)
 		}
 	}
 	return nil
@@ -119,7 +119,7 @@ func (r *recovery) run(ctx context.Context) error {
 	if reason := r.membership.Halted(); reason != "" {
 		return fmt.Errorf("gateway %s: %s: start a gateway with data_dir %s for that", r.node, reason, r.cfg.DataDir)
 	}
-	if err := r.queue.Start(r.sender); err != nil {
+	if err := r.queue.Start(r.attempter); err != nil {
 		return err
 	}
 	for kind, intake := range r.intakes {

@@ -18,29 +18,30 @@ import (
 )
 
 // openRules opens the service for rules, which evaluates stored frames.
-func (d *Gateway) openRules(r *recordStores, sender outbox.Sender, proc processing) (*rule.Service, error) {
-	frames := &backlog{fn: proc.intakes[event.Uplink].Status, now: time.Now, ok: true}
+func (g *Gateway) openRules(r *recordStores, sender outbox.Sender, proc processing) (*rule.Service, error) {
+	frames := &backlog{status: proc.intakes[event.Uplink].Status, now: time.Now, behind: true}
 	rules, err := rule.New(rule.Deps{
-		Store: r.Rules, Fleet: proc.devices, Deliveries: sender, CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL, Behind: frames.Behind,
+		Store: r.Rules, Fleet: proc.devices, Deliveries: sender, CheckURL: guard.New(g.cfg.Egress.Allow).CheckURL, Behind: frames.Behind,
 	}, rule.Options{
-		Settings: rule.Settings{Zone: d.cfg.TimeZone, MailDomain: mailDomain(d.cfg.SMTP.From), PublicURL: d.cfg.PublicURL}, Logger: d.log,
-		ActionsPerFrame: d.cfg.Rules.ActionsPerFrame, ActionsPerMinute: d.cfg.Rules.ActionsPerMinute,
+		Settings: rule.Settings{Zone: g.cfg.TimeZone, MailDomain: mailDomain(g.cfg.SMTP.From), PublicURL: g.cfg.PublicURL}, Logger: g.log,
+		ActionsPerFrame: g.cfg.Rules.ActionsPerFrame, ActionsPerMinute: g.cfg.Rules.ActionsPerMinute,
 	})
 	if err != nil {
 		return nil, err
 	}
-	d.whileOpen(rules.Run)
+	g.whileOpen(rules.Run)
 	return rules, nil
 }
 
 // backlog reports whether frames wait to be processed, so that a device that seems to be
 // silent may have been heard: while a back end is down, and until that has been made up for.
 type backlog struct {
-	fn    func() intake.Status
-	now   func() time.Time
-	mu    sync.Mutex
-	ok    bool
-	until time.Time
+	status func() intake.Status
+	now    func() time.Time
+
+	mu          sync.Mutex
+	behind      bool
+	settleUntil time.Time
 }
 
 // A gateway with more entries in its journal than behindAbove is behind, until
@@ -53,16 +54,16 @@ const (
 
 // Behind reports whether the gateway is behind.
 func (b *backlog) Behind() bool {
-	s := b.fn()
+	s := b.status()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch now := b.now(); {
 	case s.Waiting != "" || s.Lag > behindAbove:
-		b.ok = true
-	case b.ok && s.Lag < caughtUpBelow:
-		b.ok, b.until = false, now.Add(settleTime)
+		b.behind = true
+	case b.behind && s.Lag < caughtUpBelow:
+		b.behind, b.settleUntil = false, now.Add(settleTime)
 	}
-	return b.ok || b.now().Before(b.until)
+	return b.behind || b.now().Before(b.settleUntil)
 }
 
 // frameTracer explains how the frames of a post are read and stored, and what the rules

@@ -30,8 +30,8 @@ type receipts struct {
 	signer  carrier.Signer
 }
 
-func (d *Gateway) openReceipts(ctx context.Context, records *recordStores, sender outbox.Sender) (r receipts, err error) {
-	secret := d.cfg.ReceiptSecret
+func (g *Gateway) openReceipts(ctx context.Context, records *recordStores, sender outbox.Sender) (r receipts, err error) {
+	secret := g.cfg.ReceiptSecret
 	if secret == "" {
 		if secret, err = records.Gateways.Setting(ctx, "receipt_secret", rand.Text); err != nil {
 			return r, err
@@ -39,10 +39,10 @@ func (d *Gateway) openReceipts(ctx context.Context, records *recordStores, sende
 	}
 	r.signer = carrier.NewSigner(secret)
 	r.handler, err = message.NewReceiptHandler(message.ReceiptHandlerDeps{
-		Store: records.Messages, Deliveries: sender, Logger: d.log, Events: carrier.NewLateStatuses(records.statuses),
+		Store: records.Messages, Deliveries: sender, Logger: g.log, Events: carrier.NewLateStatuses(records.statuses),
 	})
 	if err == nil {
-		d.whileOpen(r.handler.Run)
+		g.whileOpen(r.handler.Run)
 	}
 	return r, err
 }
@@ -55,16 +55,16 @@ type sending struct {
 	signer   carrier.Signer
 }
 
-func (d *Gateway) openSending(records *recordStores, r receipts, intakes map[event.Kind]*intake.Intake) (s sending, err error) {
+func (g *Gateway) openSending(records *recordStores, r receipts, intakes map[event.Kind]*intake.Intake) (s sending, err error) {
 	s.signer = r.signer
-	if s.carriers, err = d.openCarriers(smppIntake{intakes, d.tracer}, records.Gateways); err != nil {
+	if s.carriers, err = g.openCarriers(smppIntake{intakes, g.tracer}, records.Gateways); err != nil {
 		return s, err
 	}
-	if s.submit, err = d.openSubmit(records, r, s.carriers, intakes[event.Receipt]); err != nil {
+	if s.submit, err = g.openSubmit(records, r, s.carriers, intakes[event.Receipt]); err != nil {
 		return s, err
 	}
 	s.messages, err = message.New(message.Deps{
-		Store: records.Messages, Credit: records.Credit, Submitter: s.submit, CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL,
+		Store: records.Messages, Credit: records.Credit, Submitter: s.submit, CheckURL: guard.New(g.cfg.Egress.Allow).CheckURL,
 	})
 	return s, err
 }
@@ -79,10 +79,10 @@ func (s sending) stats() []admin.Sending {
 }
 
 // openSubmit opens the worker that submits messages to carriers.
-func (d *Gateway) openSubmit(records *recordStores, r receipts, binds *carriers, receiptIntake *intake.Intake) (*submit.Worker, error) {
+func (g *Gateway) openSubmit(records *recordStores, r receipts, binds *carriers, receiptIntake *intake.Intake) (*submit.Worker, error) {
 	var routes []submit.Route
-	rt := router{Gateway: d, binds: binds, signer: r.signer, receiptIntake: receiptIntake}
-	for _, c := range d.cfg.Carriers {
+	rt := router{Gateway: g, binds: binds, signer: r.signer, receiptIntake: receiptIntake}
+	for _, c := range g.cfg.Carriers {
 		if !c.Sends() {
 			continue
 		}
@@ -93,7 +93,7 @@ func (d *Gateway) openSubmit(records *recordStores, r receipts, binds *carriers,
 		routes = append(routes, route)
 	}
 	work, err := submit.New(submit.Deps{
-		Work: countedOutcomes{records.Messages, d.timings}, Reporter: r.handler, Routes: routes, Gate: d.gate, Logger: d.log, Tracer: d.tracer,
+		Work: countedOutcomes{records.Messages, g.timings}, Reporter: r.handler, Routes: routes, Gate: g.gate, Logger: g.log, Tracer: g.tracer,
 	}, submit.Options{})
 	if err != nil {
 		return nil, err

@@ -115,10 +115,10 @@ func setGCPercent(environ []string) {
 }
 
 // Abandon closes the back ends after a failed start and adds errors of closing.
-func (d *Gateway) Abandon() string {
+func (g *Gateway) Abandon() string {
 	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
-	if err := d.close(ctx); err != nil {
+	if err := g.close(ctx); err != nil {
 		return "; " + err.Error()
 	}
 	return ""
@@ -126,17 +126,17 @@ func (d *Gateway) Abandon() string {
 
 // logReady logs once when every back end works, as /readyz says it, and before that
 // why the gateway is not ready.
-func (d *Gateway) logReady(ctx context.Context) {
-	needed := slices.DeleteFunc(slices.Clone(d.checks), func(b admin.Backend) bool { return b.Optional })
+func (g *Gateway) logReady(ctx context.Context) {
+	needed := slices.DeleteFunc(slices.Clone(g.checks), func(b admin.Backend) bool { return b.Optional })
 	for ctx.Err() == nil {
 		down := admin.Down(ctx, needed)
 		if len(down) == 0 {
-			d.log.Info("penstock is ready")
+			g.log.Info("penstock is ready")
 			return
 		}
 		for _, name := range slices.Sorted(maps.Keys(down)) {
 			if ctx.Err() == nil {
-				d.log.Warn("penstock is not ready: a back end is down", "name", name, "error", down[name])
+				g.log.Warn("penstock is not ready: a back end is down", "name", name, "error", down[name])
 			}
 		}
 		relay.Sleep(ctx, time.Second)
@@ -144,29 +144,29 @@ func (d *Gateway) logReady(ctx context.Context) {
 }
 
 // Serve answers requests until ctx is done, then drains and closes.
-func (d *Gateway) Serve(ctx context.Context, listener net.Listener) error {
-	if err := d.start(); err != nil {
-		return fmt.Errorf("%w%s", err, d.Abandon())
+func (g *Gateway) Serve(ctx context.Context, listener net.Listener) error {
+	if err := g.start(); err != nil {
+		return fmt.Errorf("%w%s", err, g.Abandon())
 	}
-	if err := d.serveProfiles(d.life); err != nil {
-		return fmt.Errorf("%w%s", err, d.Abandon())
+	if err := g.serveProfiles(g.life); err != nil {
+		return fmt.Errorf("%w%s", err, g.Abandon())
 	}
 	var secure *tls.Config
 	url := "http://" + listener.Addr().String()
-	if d.certificate != nil {
-		secure = d.certificate.Config()
+	if g.certificate != nil {
+		secure = g.certificate.Config()
 		url = "https://" + listener.Addr().String()
 	}
-	d.log.Info("penstock is listening", "listen", url, "data_dir", d.cfg.DataDir)
-	d.running.Go(func() { d.logReady(d.life) })
+	g.log.Info("penstock is listening", "listen", url, "data_dir", g.cfg.DataDir)
+	g.running.Go(func() { g.logReady(g.life) })
 	failed := make(chan error, 1)
-	conns := httpd.Listen(listener, secure, d.limits)
-	go func() { failed <- d.app.Listener(conns) }()
+	conns := httpd.Listen(listener, secure, g.limits)
+	go func() { failed <- g.app.Listener(conns) }()
 	var err error
 	select {
 	case err = <-failed:
 	case <-ctx.Done():
-		d.log.Info("draining")
+		g.log.Info("draining")
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastRequests)
 		conns.Drain(grace)
 		cancel()
@@ -174,22 +174,22 @@ func (d *Gateway) Serve(ctx context.Context, listener net.Listener) error {
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	defer cancel()
 	defer time.AfterFunc(idleGrace, conns.CloseIdle).Stop()
-	if stopped := d.close(drain); err == nil {
+	if stopped := g.close(drain); err == nil {
 		err = stopped
 	}
 	if err == nil {
-		d.log.Info("stopped")
+		g.log.Info("stopped")
 	}
 	return err
 }
 
 // serveProfiles serves Go's profiles at /debug/pprof/ on a listener of their own, if one
 // is configured, until ctx ends.
-func (d *Gateway) serveProfiles(ctx context.Context) error {
-	if d.cfg.Debug.Listen == "" {
+func (g *Gateway) serveProfiles(ctx context.Context) error {
+	if g.cfg.Debug.Listen == "" {
 		return nil
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", d.cfg.Debug.Listen)
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", g.cfg.Debug.Listen)
 	if err != nil {
 		return fmt.Errorf("debug.listen (PENSTOCK_DEBUG_LISTEN): %w", err)
 	}
@@ -200,12 +200,12 @@ func (d *Gateway) serveProfiles(ctx context.Context) error {
 	routes.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	routes.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	server := &http.Server{Handler: routes, ReadHeaderTimeout: 10 * time.Second}
-	d.running.Go(func() {
+	g.running.Go(func() {
 		<-ctx.Done()
 		_ = server.Close()
 	})
-	d.running.Go(func() { _ = server.Serve(listener) }) // ends when it is closed
-	d.log.Info("profiles are served", "url", "http://"+listener.Addr().String()+"/debug/pprof/")
+	g.running.Go(func() { _ = server.Serve(listener) }) // ends when it is closed
+	g.log.Info("profiles are served", "url", "http://"+listener.Addr().String()+"/debug/pprof/")
 	return nil
 }
 

@@ -23,10 +23,10 @@ type simServices struct {
 	usage   *usage.Service
 }
 
-func (d *Gateway) openSIMs(r *recordStores, senders outbound, run job.Submitter) (s simServices, err error) {
+func (g *Gateway) openSIMs(r *recordStores, senders outbound, run job.Submitter) (s simServices, err error) {
 	s.actions, err = provisioning.New(provisioning.Deps{
 		SIMs: r.SIMs, Subscribers: r.Subscribers, Jobs: r.Jobs, Operator: senders.operator, Events: senders.events, Submit: run,
-	}, provisioning.Options{ReportWithin: d.cfg.Operator.ReportWithin, Now: time.Now})
+	}, provisioning.Options{ReportWithin: g.cfg.Operator.ReportWithin, Now: time.Now})
 	if err != nil {
 		return s, err
 	}
@@ -38,14 +38,14 @@ func (d *Gateway) openSIMs(r *recordStores, senders outbound, run job.Submitter)
 	}
 	s.sims, err = sim.New(sim.Deps{
 		SIMs: r.SIMs, Pools: r.Pools, Subscribers: r.Subscribers, Callbacks: r.Accounts, Prober: senders.prober, Limits: s.meter,
-	}, sim.Options{AllowHTTP: d.cfg.Egress.AllowHTTPCallback})
+	}, sim.Options{AllowHTTP: g.cfg.Egress.AllowHTTPCallback})
 	if err != nil {
 		return s, err
 	}
 	files := archive.NewFileStore(r.Files, "exports", usage.FileLife, 0)
 	running := archive.NewExports(0)
-	d.onClose(running.Close)
-	d.onClose(files.Close)
+	g.onClose(running.Close)
+	g.onClose(files.Close)
 	s.usage, err = usage.New(usage.Deps{
 		Records: r.Usage, Reports: r.Usage, SIMs: r.SIMs, Subscribers: r.Subscribers, Jobs: submitted{run, r.Jobs}, Files: files, Exports: running,
 	}, usage.Options{List: provisioning.List})

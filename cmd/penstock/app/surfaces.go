@@ -42,35 +42,35 @@ import (
 )
 
 // openSurfaces makes the app and mounts every surface. spans is nil unless spans are sent.
-func (d *Gateway) openSurfaces(c core, spans *telemetry.Exporter, lookups *lookup.Service, inventories *inventory.Service) error {
-	o := d.cfg.Overload
-	d.limits = httpd.NewLimits(httpd.LimitOptions{
+func (g *Gateway) openSurfaces(c core, spans *telemetry.Exporter, lookups *lookup.Service, inventories *inventory.Service) error {
+	o := g.cfg.Overload
+	g.limits = httpd.NewLimits(httpd.LimitOptions{
 		Webhooks:     httpd.Bound{Requests: o.Webhooks.Requests, Bytes: int64(o.Webhooks.Bytes)},
 		API:          httpd.Bound{Requests: o.API.Requests, Bytes: int64(o.API.Bytes)},
 		Searches:     o.Searches,
-		AccountShare: o.AccountShare, Wait: o.Wait, Connections: o.Connections, Logger: d.log,
+		AccountShare: o.AccountShare, Wait: o.Wait, Connections: o.Connections, Logger: g.log,
 	})
-	d.app = httpd.New(httpd.Options{
-		Logger: d.log, Seed: d.node + strconv.FormatInt(time.Now().Unix(), 36) + "-", TrustedProxies: d.cfg.TrustedProxies, Limits: d.limits,
-		TLS: d.certificate != nil, AccessLog: d.cfg.Log.Access, Observe: d.timings.Request, Tracer: d.tracer,
+	g.app = httpd.New(httpd.Options{
+		Logger: g.log, Seed: g.node + strconv.FormatInt(time.Now().Unix(), 36) + "-", TrustedProxies: g.cfg.TrustedProxies, Limits: g.limits,
+		TLS: g.certificate != nil, AccessLog: g.cfg.Log.Access, Observe: g.timings.Request, Tracer: g.tracer,
 	})
-	users := user.New(c.stores.records.Users, user.Options{SessionTime: d.cfg.Users.Session})
+	users := user.New(c.stores.records.Users, user.Options{SessionTime: g.cfg.Users.Session})
 	auth := httpd.NewAuth(httpd.AuthDeps{
-		Tokens: c.stores.records.Accounts, AdminToken: d.cfg.AdminToken, Now: time.Now, Sessions: users, Accounts: c.stores.records.Accounts,
+		Tokens: c.stores.records.Accounts, AdminToken: g.cfg.AdminToken, Now: time.Now, Sessions: users, Accounts: c.stores.records.Accounts,
 		Operations: openapi.Operations(restv2.OpenAPI(), restv3.OpenAPI(), iotapi.OpenAPI(), ledgerapi.OpenAPI()),
-		Audit:      c.stores.records.Audit, PublicURL: d.cfg.PublicURL, Logger: d.log,
+		Audit:      c.stores.records.Audit, PublicURL: g.cfg.PublicURL, Logger: g.log,
 	})
-	auth.Guesses().Undeclared = d.undeclared.Load
-	auth.Guesses().Logger = d.log
-	d.onStart(func(ctx context.Context) { c.stores.records.Accounts.Changes(ctx, auth.Changed) })
-	d.checks = append(d.checks, journals(c.proc.inOrder())...)
+	auth.Guesses().Undeclared = g.undeclared.Load
+	auth.Guesses().Logger = g.log
+	g.onStart(func(ctx context.Context) { c.stores.records.Accounts.Changes(ctx, auth.Changed) })
+	g.checks = append(g.checks, journals(c.proc.inOrder())...)
 	program := admin.Program{
-		Version: d.version, Queue: func() admin.Deliveries { return admin.Deliveries(c.senders.queue.Stats()) }, Stored: measure(d, "the size of the records", time.Hour, d.sizes),
+		Version: g.version, Queue: func() admin.Deliveries { return admin.Deliveries(c.senders.queue.Stats()) }, Stored: measure(g, "the size of the records", time.Hour, g.sizes),
 		Binds: c.sending.carriers.status, Sending: c.sending.stats,
 	}
-	metrics := d.newMetrics(c, program, auth, spans)
+	metrics := g.newMetrics(c, program, auth, spans)
 	relays, err := inbound.NewRelayService(inbound.RelayServiceDeps{
-		Store: c.stores.records.Inbound, Accounts: c.stores.records.Accounts, CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL,
+		Store: c.stores.records.Inbound, Accounts: c.stores.records.Accounts, CheckURL: guard.New(g.cfg.Egress.Allow).CheckURL,
 		HasSIM: func(ctx context.Context, acct relay.AccountID, iccid string) (bool, error) {
 			_, err := c.stores.records.SIMs.Get(ctx, acct, sim.ICCID(iccid))
 			if relay.KindOf(err) == relay.KindNotFound {
@@ -82,61 +82,61 @@ func (d *Gateway) openSurfaces(c core, spans *telemetry.Exporter, lookups *looku
 	if err != nil {
 		return err
 	}
-	frames := d.mountWebhooks(c, auth)
-	iotapi.New(iotapi.Deps{IoT: c.proc.devices, Submit: frames, Rules: c.rules, Preview: c.senders.preview}).Mount(d.app, auth)
+	frames := g.mountWebhooks(c, auth)
+	iotapi.New(iotapi.Deps{IoT: c.proc.devices, Submit: frames, Rules: c.rules, Preview: c.senders.preview}).Mount(g.app, auth)
 	// Mount what accounts use for messages, SIMs and ledgers.
 	records := c.stores.records
 	restv2.New(restv2.Deps{
 		Messages: c.sending.messages, Relays: relays, TryRelay: c.proc.inbound.Try, Lookup: lookups.Lookup, Balance: records.Credit.Balance,
 		RequestCDR: c.calls.Request, CDRReady: c.calls.Archive, OpenCDR: c.archive.Open, Trunks: records.Trunks.Trunks,
-	}).Mount(d.app, auth)
-	restv3.New(restv3.Deps{SIMs: c.sims.sims, Actions: c.sims.actions, Usage: c.sims.usage}).Mount(d.app, auth)
-	soap.New(soap.Deps{Messages: c.sending.messages, Logins: records.Accounts, Guesses: auth.Guesses()}, soap.Options{PublicURL: d.cfg.PublicURL, Logger: d.log}).Mount(d.app)
-	ledgerapi.New(c.ledgers.Service, ledgerapi.Options{PublicURL: d.cfg.PublicURL, Logger: d.log}).Mount(d.app, auth)
-	ring := d.openTraffic(c, program)
-	surface := d.newAdmin(c, program, metrics, users, relays, inventories, ring)
-	surface.Mount(d.app, auth)
-	d.onStart(surface.Watch)
-	console.Mount(d.app)
-	openapi.Mount(d.app, restv2.OpenAPI(), soap.OpenAPI(), restv3.OpenAPI(), iotapi.OpenAPI(), ledgerapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(), cdr.OpenAPI(), admin.OpenAPI(), console.OpenAPI())
-	d.app.Use(httpd.NotFound)
+	}).Mount(g.app, auth)
+	restv3.New(restv3.Deps{SIMs: c.sims.sims, Actions: c.sims.actions, Usage: c.sims.usage}).Mount(g.app, auth)
+	soap.New(soap.Deps{Messages: c.sending.messages, Logins: records.Accounts, Guesses: auth.Guesses()}, soap.Options{PublicURL: g.cfg.PublicURL, Logger: g.log}).Mount(g.app)
+	ledgerapi.New(c.ledgers.Service, ledgerapi.Options{PublicURL: g.cfg.PublicURL, Logger: g.log}).Mount(g.app, auth)
+	ring := g.openTraffic(c, program)
+	surface := g.newAdmin(c, program, metrics, users, relays, inventories, ring)
+	surface.Mount(g.app, auth)
+	g.onStart(surface.Watch)
+	console.Mount(g.app)
+	openapi.Mount(g.app, restv2.OpenAPI(), soap.OpenAPI(), restv3.OpenAPI(), iotapi.OpenAPI(), ledgerapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(), cdr.OpenAPI(), admin.OpenAPI(), console.OpenAPI())
+	g.app.Use(httpd.NotFound)
 	return nil
 }
 
 // newMetrics returns what /metrics shows.
-func (d *Gateway) newMetrics(c core, p admin.Program, auth *httpd.Auth, spans *telemetry.Exporter) *prometheus.Registry {
+func (g *Gateway) newMetrics(c core, p admin.Program, auth *httpd.Auth, spans *telemetry.Exporter) *prometheus.Registry {
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		admin.NewJournalCollector(c.proc.inOrder()), admin.NewDeliveryCollector(p.Queue), admin.NewStoredCollector(p.Stored),
-		admin.NewAccountCollector(measure(d, "the figures of accounts", 5*time.Minute, d.accountFigures(c.proc.devices))),
+		admin.NewAccountCollector(measure(g, "the figures of accounts", 5*time.Minute, g.accountFigures(c.proc.devices))),
 		admin.NewBindCollector(p.Binds), admin.NewSendingCollector(p.Sending),
 		admin.NewAttemptCollector(auth.Guesses().Counts), admin.NewRuleCollector(c.rules.Stats), admin.NewLedgerCollector(c.ledgers.faults.Load), admin.NewCodecCollector(c.proc.devices.Codecs),
-		admin.NewLimitCollector(d.limits.Stats), admin.NewUpCollector(d.checks, time.Now), admin.NewBuildInfo(d.version, runtime.Version()),
+		admin.NewLimitCollector(g.limits.Stats), admin.NewUpCollector(g.checks, time.Now), admin.NewBuildInfo(g.version, runtime.Version()),
 	)
-	metrics.MustRegister(d.timings.Collectors()...)
+	metrics.MustRegister(g.timings.Collectors()...)
 	if spans != nil {
 		metrics.MustRegister(admin.NewSpanCollector(spans.Stats))
 	}
-	if d.certificate != nil {
-		metrics.MustRegister(admin.NewCertificateMetric(d.certificate.Expires))
+	if g.certificate != nil {
+		metrics.MustRegister(admin.NewCertificateMetric(g.certificate.Expires))
 	}
 	return metrics
 }
 
 // mountWebhooks mounts what networks, carriers and switches post to.
-func (d *Gateway) mountWebhooks(c core, auth *httpd.Auth) *uplink.Surface {
-	frames := uplink.New(c.proc.intakes[event.Uplink], c.proc.frames, c.stores.records.Devices, uplink.Options{AnswerTimeout: d.cfg.Inbound.AnswerWait, Logger: d.log})
-	frames.Mount(d.app, auth)
-	inbox := carrier.New(c.proc.intakes[event.SMS], carrier.Options{PublicURL: d.cfg.PublicURL, Logger: d.log})
-	inbox.Mount(d.app, auth)
-	inbox.MountReceipts(d.app, auth, c.proc.intakes[event.Receipt], c.sending.signer)
-	cdr.New(c.proc.intakes[event.CDR], cdr.Options{Logger: d.log}).Mount(d.app, auth)
+func (g *Gateway) mountWebhooks(c core, auth *httpd.Auth) *uplink.Surface {
+	frames := uplink.New(c.proc.intakes[event.Uplink], c.proc.frames, c.stores.records.Devices, uplink.Options{AnswerTimeout: g.cfg.Inbound.AnswerWait, Logger: g.log})
+	frames.Mount(g.app, auth)
+	inbox := carrier.New(c.proc.intakes[event.SMS], carrier.Options{PublicURL: g.cfg.PublicURL, Logger: g.log})
+	inbox.Mount(g.app, auth)
+	inbox.MountReceipts(g.app, auth, c.proc.intakes[event.Receipt], c.sending.signer)
+	cdr.New(c.proc.intakes[event.CDR], cdr.Options{Logger: g.log}).Mount(g.app, auth)
 	return frames
 }
 
 // newAdmin returns the operator's surface.
-func (d *Gateway) newAdmin(c core, p admin.Program, metrics *prometheus.Registry, users *user.Service, relays *inbound.RelayService, inventories *inventory.Service, ring *traffic.Ring) *admin.Surface {
+func (g *Gateway) newAdmin(c core, p admin.Program, metrics *prometheus.Registry, users *user.Service, relays *inbound.RelayService, inventories *inventory.Service, ring *traffic.Ring) *admin.Surface {
 	records := c.stores.records
 	frames := uplink.NewInspector(c.proc.intakes[event.Uplink], c.proc.devices)
 	tracer := &inbound.Tracer{
@@ -144,22 +144,22 @@ func (d *Gateway) newAdmin(c core, p admin.Program, metrics *prometheus.Registry
 		Service: c.proc.inbound, Deliveries: records.Deliveries, Accounts: records.Accounts,
 	}
 	return admin.New(admin.Deps{
-		Node: d.node, Peers: admin.NewPeers(d.node, c.membership.keys, records.Gateways, time.Now), Recover: c.membership.Recover,
+		Node: g.node, Peers: admin.NewPeers(g.node, c.membership.keys, records.Gateways, time.Now), Recover: c.membership.Recover,
 		AcceptServer: func(ctx context.Context) (string, error) { return c.stores.primary.accept(ctx, records.DB) }, NewerServer: c.stores.primary.newestServer,
 		Accounts: records.Accounts, Inventory: inventories, Intakes: c.proc.inOrder(), Deliveries: records.Deliveries, Breakers: c.stores.cache.Breakers(), Credit: records.Credit,
 		Messages: records.Messages, Waits: c.sending.submit.Waits, Relays: relays,
 		ReadMessage: carrier.ReadJSON, Explain: c.proc.inbound.Explain, Trace: tracer.Trace,
 		IoT: c.proc.devices, Rules: c.rules, Inspector: frames, Types: records.Devices, Effects: replay.NewStore(records.DB),
 		SIMs: records.SIMs, Pools: records.Pools, Usage: records.Usage, Jobs: records.Jobs, Ledgers: c.ledgers.Service,
-		Backends: d.checks, Metrics: metrics, Now: time.Now, Logger: d.log,
-		Users: users, Provider: providerOf(d.cfg), Audit: records.Audit,
-		PublicURL: d.cfg.PublicURL, Program: p, Traffic: ring,
+		Backends: g.checks, Metrics: metrics, Now: time.Now, Logger: g.log,
+		Users: users, Provider: providerOf(g.cfg), Audit: records.Audit,
+		PublicURL: g.cfg.PublicURL, Program: p, Traffic: ring,
 	})
 }
 
 // Routes returns the HTTP application of the gateway; a test compares its routes with
 // the contract.
-func (d *Gateway) Routes() *httpd.App { return d.app }
+func (g *Gateway) Routes() *httpd.App { return g.app }
 
 // providerOf returns the OpenID Connect provider; nil if none is configured.
 func providerOf(c config.Config) admin.Provider {

@@ -21,10 +21,10 @@ func trafficSeries() []traffic.Series {
 }
 
 // openTraffic opens the file of the last day's traffic.
-func (d *Gateway) openTraffic(c core, p admin.Program) *traffic.Ring {
-	ring := traffic.Open(filepath.Join(d.cfg.DataDir, trafficFile), trafficSeries(), d.log)
-	d.onClose(ring.Close)
-	d.onStart(traffic.NewSampler(ring, func() []uint64 { return countTraffic(c.proc.inOrder(), p) }).Run)
+func (g *Gateway) openTraffic(c core, p admin.Program) *traffic.Ring {
+	ring := traffic.Open(filepath.Join(g.cfg.DataDir, trafficFile), trafficSeries(), g.log)
+	g.onClose(ring.Close)
+	g.onStart(traffic.NewSampler(ring, func() []uint64 { return countTraffic(c.proc.inOrder(), p) }).Run)
 	return ring
 }
 

@@ -47,7 +47,7 @@ type Gateway struct {
 
 	records    *recordStores
 	queue      *queue.Queue
-	sender     queue.Sender // makes the attempts of queue
+	attempter  queue.Sender // makes the attempts of queue
 	jobs       *jobs.Jobs
 	work       jobs.Work // of jobs
 	intakes    map[event.Kind]*intake.Intake
@@ -86,28 +86,28 @@ func assemble(ctx context.Context, cfg config.Config, log *slog.Logger, version 
 	return d, nil
 }
 
-func (d *Gateway) open(ctx context.Context) (err error) {
-	if err := checkSettings(d.cfg); err != nil {
+func (g *Gateway) open(ctx context.Context) (err error) {
+	if err := checkSettings(g.cfg); err != nil {
 		return err
 	}
-	if d.certificate, err = openCertificate(d.cfg.TLS); err != nil {
+	if g.certificate, err = openCertificate(g.cfg.TLS); err != nil {
 		return err
 	}
-	if err := d.openDataDir(); err != nil {
+	if err := g.openDataDir(); err != nil {
 		return err
 	}
-	d.codecs = codec.New(d.log)
-	d.onClose(d.codecs.Close)
-	spans := d.openTracing()
-	stores, err := d.openBackends(ctx)
+	g.codecs = codec.New(g.log)
+	g.onClose(g.codecs.Close)
+	spans := g.openTracing()
+	stores, err := g.openBackends(ctx)
 	if err != nil {
 		return err
 	}
-	c, err := d.openCore(ctx, stores)
+	c, err := g.openCore(ctx, stores)
 	if err != nil {
 		return err
 	}
-	if d.cfg.Database.URL != "" { // else no other gateway shares the database
+	if g.cfg.Database.URL != "" { // else no other gateway shares the database
 		// If the database is down now, the first heartbeat checks the name.
 		taken, err := c.membership.checkName(ctx)
 		if err != nil && relay.KindOf(err) != relay.KindUnavailable {
@@ -117,126 +117,126 @@ func (d *Gateway) open(ctx context.Context) (err error) {
 			return errors.New(c.membership.Halted())
 		}
 	}
-	lookups, err := d.openLookup(stores.records)
+	lookups, err := g.openLookup(stores.records)
 	if err != nil {
 		return err
 	}
-	inventories := d.newInventory(stores.records, c.sims.meter, c.rules)
-	if err := d.openSurfaces(c, spans, lookups, inventories); err != nil {
+	inventories := g.newInventory(stores.records, c.sims.meter, c.rules)
+	if err := g.openSurfaces(c, spans, lookups, inventories); err != nil {
 		return err
 	}
-	d.onStart(d.clock.watch)
-	d.whileOpen(d.housekeeping, d.sweep, d.expire)
-	if d.cfg.Database.URL != "" {
-		d.onStart(func(ctx context.Context) { stores.primary.watch(ctx, stores.records.DB) })
+	g.onStart(g.clock.watch)
+	g.whileOpen(g.housekeeping, g.sweep, g.expire)
+	if g.cfg.Database.URL != "" {
+		g.onStart(func(ctx context.Context) { stores.primary.watch(ctx, stores.records.DB) })
 	}
-	return d.declare(ctx, stores.records.Accounts, inventories)
+	return g.declare(ctx, stores.records.Accounts, inventories)
 }
 
 // check adds a back end to those that /readyz reports.
-func (d *Gateway) check(b admin.Backend) { d.checks = append(d.checks, b) }
+func (g *Gateway) check(b admin.Backend) { g.checks = append(g.checks, b) }
 
 // onClose has close called when the gateway ends, after what is added later.
-func (d *Gateway) onClose(closer func() error) { d.closers = append(d.closers, closer) }
+func (g *Gateway) onClose(closer func() error) { g.closers = append(g.closers, closer) }
 
 // onStart has each of run started with the gateway; it returns when its context ends.
-func (d *Gateway) onStart(run ...func(context.Context)) { d.runners = append(d.runners, run...) }
+func (g *Gateway) onStart(run ...func(context.Context)) { g.runners = append(g.runners, run...) }
 
 // whileOpen has each of run started with the gateway and whenever the gate opens; it returns
 // when its context ends, that is, when the gate closes.
-func (d *Gateway) whileOpen(run ...func(context.Context)) {
+func (g *Gateway) whileOpen(run ...func(context.Context)) {
 	for _, run := range run {
-		d.onStart(func(ctx context.Context) {
-			_ = d.gate.Run(ctx, func(ctx context.Context) error { run(ctx); return nil })
+		g.onStart(func(ctx context.Context) {
+			_ = g.gate.Run(ctx, func(ctx context.Context) error { run(ctx); return nil })
 		})
 	}
 }
 
 // openDataDir makes the data directory and what identifies this node.
-func (d *Gateway) openDataDir() (err error) {
-	if err := os.MkdirAll(d.cfg.DataDir, 0o700); err != nil {
+func (g *Gateway) openDataDir() (err error) {
+	if err := os.MkdirAll(g.cfg.DataDir, 0o700); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
-	if d.node, err = kept(d.cfg.DataDir, nodeFile, 6); err != nil {
+	if g.node, err = kept(g.cfg.DataDir, nodeFile, 6); err != nil {
 		return err
 	}
-	if err := checkDatabases(d.cfg); err != nil {
+	if err := checkDatabases(g.cfg); err != nil {
 		return err
 	}
-	if d.cfg.AdminToken == "" {
-		if d.cfg.AdminToken, err = keptToken(d.cfg.DataDir, client.AdminTokenFile); err != nil {
+	if g.cfg.AdminToken == "" {
+		if g.cfg.AdminToken, err = keptToken(g.cfg.DataDir, client.AdminTokenFile); err != nil {
 			return err
 		}
-		d.log.Info("the admin token is kept in a file", "path", filepath.Join(d.cfg.DataDir, client.AdminTokenFile))
+		g.log.Info("the admin token is kept in a file", "path", filepath.Join(g.cfg.DataDir, client.AdminTokenFile))
 	}
-	return makeMasterKey(d.cfg, d.log)
+	return makeMasterKey(g.cfg, g.log)
 }
 
-func (d *Gateway) openBackends(ctx context.Context) (backends, error) {
+func (g *Gateway) openBackends(ctx context.Context) (backends, error) {
 	var stores backends
-	server, err := openPrimary(ctx, d.cfg, d.node, d.log)
+	server, err := openPrimary(ctx, g.cfg, g.node, g.log)
 	if err != nil {
 		return stores, err
 	}
-	stores, err = openBackends(ctx, d.cfg, d.log, d.timings, server)
-	d.onClose(stores.close)
-	d.records, d.checks = stores.records, append(d.checks, stores.list...)
-	d.check(admin.Backend{Name: "clock", Check: d.clock.check, Optional: true})
+	stores, err = openBackends(ctx, g.cfg, g.log, g.timings, server)
+	g.onClose(stores.close)
+	g.records, g.checks = stores.records, append(g.checks, stores.list...)
+	g.check(admin.Backend{Name: "clock", Check: g.clock.check, Optional: true})
 	return stores, err
 }
 
-func (d *Gateway) newInventory(records *recordStores, limits sim.LimitEnforcer, rules *rule.Service) *inventory.Service {
+func (g *Gateway) newInventory(records *recordStores, limits sim.LimitEnforcer, rules *rule.Service) *inventory.Service {
 	return inventory.New(inventory.Deps{
 		Store: inventory.NewStore(records.DB), Accounts: records.Accounts, Devices: records.Devices, Relays: records.Inbound, Ledgers: records.Ledgers,
 		Networks: records.Lookups, Credit: records.Credit, Trunks: records.Trunks, SIMs: declaredSIMs{records.SIMs, limits}, Rules: rules, Audit: records.Audit,
-		CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL, CheckSource: checkSource(d.codecs),
-		AllowHTTPCallback: d.cfg.Egress.AllowHTTPCallback, Now: time.Now,
+		CheckURL: guard.New(g.cfg.Egress.Allow).CheckURL, CheckSource: checkSource(g.codecs),
+		AllowHTTPCallback: g.cfg.Egress.AllowHTTPCallback, Now: time.Now,
 	})
 }
 
 // start begins to process; the app is served by the caller.
-func (d *Gateway) start() error {
-	ctx := d.life
-	if err := d.queue.Start(d.sender); err != nil {
+func (g *Gateway) start() error {
+	ctx := g.life
+	if err := g.queue.Start(g.attempter); err != nil {
 		return err
 	}
-	if err := d.jobs.Start(d.work); err != nil {
+	if err := g.jobs.Start(g.work); err != nil {
 		return err
 	}
-	d.started = true
-	for _, intake := range d.intakes {
-		d.running.Go(func() { d.run(ctx, intake) })
+	g.started = true
+	for _, intake := range g.intakes {
+		g.running.Go(func() { g.run(ctx, intake) })
 	}
-	for _, run := range d.runners {
-		d.running.Go(func() { run(ctx) })
+	for _, run := range g.runners {
+		g.running.Go(func() { run(ctx) })
 	}
 	// The other gateways must have a record of this one before it acknowledges an event.
-	d.membership.beatOrWarn(ctx, d.log)
-	d.running.Go(func() { d.membership.run(ctx, d.log) })
-	d.submit.Start()
-	d.carriers.start()
+	g.membership.beatOrWarn(ctx, g.log)
+	g.running.Go(func() { g.membership.run(ctx, g.log) })
+	g.submit.Start()
+	g.carriers.start()
 	return nil
 }
 
 // openTracing makes the tracer, if a collector is configured. It is closed last, so that
 // it sends the spans of the end too.
-func (d *Gateway) openTracing() *telemetry.Exporter {
-	o := d.cfg.Tracing
+func (g *Gateway) openTracing() *telemetry.Exporter {
+	o := g.cfg.Tracing
 	if o.URL == "" {
 		return nil
 	}
 	spans := telemetry.New(telemetry.Options{
-		URL: o.URL, Headers: o.HeaderFields(), Logger: d.log,
-		About: []tracing.Attribute{{Key: "service.name", Value: "penstock"}, {Key: "service.version", Value: d.version}, {Key: "service.instance.id", Value: d.node}},
+		URL: o.URL, Headers: o.HeaderFields(), Logger: g.log,
+		About: []tracing.Attribute{{Key: "service.name", Value: "penstock"}, {Key: "service.version", Value: g.version}, {Key: "service.instance.id", Value: g.node}},
 	})
-	d.tracer = tracing.New(o.Sample, spans.Export)
+	g.tracer = tracing.New(o.Sample, spans.Export)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		spans.Run(ctx)
 	}()
-	d.onClose(func() error {
+	g.onClose(func() error {
 		stop()
 		<-ended
 		return nil
