@@ -71,7 +71,7 @@ func measure[T any](d *Gateway, label string, interval time.Duration, read func(
 	d.onStart(func(ctx context.Context) {
 		for wait := 10 * time.Second; relay.Sleep(ctx, wait); wait = interval {
 			if result, err := read(ctx); err != nil {
-				d.log.Warn("cannot read "+label, "error", err)
+				d.log.Warn("measurement failed", "subject", label, "error", err)
 			} else {
 				last.Store(&result)
 			}
