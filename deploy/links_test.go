@@ -28,6 +28,87 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
+// Every folder and Go file that a table of docs/architecture.md names exists. A file is named
+// by its path, or after its folder in the same row.
+func TestTheTablesOfTheArchitectureNameFiles(t *testing.T) {
+	raw, err := os.ReadFile("../docs/architecture.md")
+	relaytest.NoError(t, err)
+	missing, n := missingInTables(string(raw), "..")
+	for _, name := range missing {
+		t.Errorf("docs/architecture.md: %s does not exist", name)
+	}
+	if n < 50 {
+		t.Errorf("only %d files were found in its tables", n)
+	}
+}
+
+// missingInTables lists the files and folders of tables that do not exist below root, and
+// returns the number of files that the tables name.
+func missingInTables(text, root string) (missing []string, files int) {
+	exists := func(path string) bool {
+		_, err := os.Stat(filepath.Join(root, path))
+		return err == nil
+	}
+	for _, row := range regexp.MustCompile(`(?m)^\|.*\|$`).FindAllString(text, -1) {
+		folder := ""
+		for _, m := range regexp.MustCompile("`([a-z0-9_./]+)`").FindAllStringSubmatch(row, -1) {
+			name, isFile := m[1], strings.HasSuffix(m[1], ".go")
+			inFolder := folder != "" && exists(filepath.Join(folder, name))
+			switch {
+			case isFile:
+				files++
+				if !inFolder && !(strings.Contains(name, "/") && exists(name)) {
+					missing = append(missing, filepath.Join(folder, name))
+				}
+			case exists(name) && !inFolder:
+				folder = name
+			case strings.Contains(name, "/") && !inFolder:
+				missing = append(missing, name)
+			}
+		}
+	}
+	return missing, files
+}
+
+func TestMissingFilesOfTablesAreFound(t *testing.T) {
+	root := t.TempDir()
+	for _, name := range []string{"a/b/x.go", "a/c/y.go"} {
+		relaytest.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700))
+		relaytest.NoError(t, os.WriteFile(filepath.Join(root, name), nil, 0o600))
+	}
+	for row, want := range map[string]string{
+		"| read | `a/b`: `x.go`; `a/c`: `y.go` |": "",
+		"| read | `a/b`: `x.go`, `y.go` |":        "a/b/y.go",
+		"| `a/c` | `x.go` |":                      "a/c/x.go",
+		"| read | `a/b/x.go`, `a/b/y.go` |":       "a/b/y.go",
+		"| read | `x.go` |":                       "x.go",
+		"| `a` | `b`, `c/y.go`, `d/y.go` |":       "a/d/y.go",
+		"| `a/d` | a folder |":                    "a/d",
+	} {
+		missing, _ := missingInTables(row, root)
+		relaytest.Equal(t, row, strings.Join(missing, " "), want)
+	}
+}
+
+// Every path of a Go file that a Markdown file names exists.
+func TestDocumentsNameGoFilesThatExist(t *testing.T) {
+	path := regexp.MustCompile("`((?:cmd|config|decoders|delivery|deploy|ingest|relay)/[^`\\s]+\\.go)`")
+	n := 0
+	for _, file := range markdown(t, "..") {
+		raw, err := os.ReadFile(file)
+		relaytest.NoError(t, err)
+		for _, m := range path.FindAllStringSubmatch(string(raw), -1) {
+			n++
+			if _, err := os.Stat(filepath.Join("..", m[1])); err != nil {
+				t.Errorf("%s: %s does not exist", file, m[1])
+			}
+		}
+	}
+	if n < 10 {
+		t.Errorf("only %d paths were found", n)
+	}
+}
+
 // markdown lists the Markdown files below a folder, without what is installed or built.
 func markdown(t *testing.T, root string) (files []string) {
 	t.Helper()
