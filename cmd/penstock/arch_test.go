@@ -54,7 +54,7 @@ func directions() map[string][]string {
 		"relay/user":      {"relay", "relay/account", "relay/db"},
 		"relay/audit":     {"relay", "relay/account", "relay/db", "relay/outbox"},
 		"relay/template":  {},
-		"relay/condition": {"decoders"}, // expressions of relays and rules
+		"relay/condition": {"config/strict", "decoders"}, // expressions of relays and rules; the former suggests names
 		"relay/tracing":   {},
 		"relay/message":   domain(),
 		"relay/inbound":   domain(),

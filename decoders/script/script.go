@@ -98,7 +98,11 @@ func compile(st statement) (*vm.Program, error) {
 	if e.Line > 1 {
 		line, column = st.line+e.Line-1, e.Column+1
 	}
-	return nil, sourceError(st.key, line, column, e.Message)
+	reason := e.Message
+	if reason == "unexpected token EOF" { // EOF is the name of a token of expr
+		reason = "unexpected end of the expression"
+	}
+	return nil, sourceError(st.key, line, column, reason)
 }
 
 // Decode gives the values of all keys. A key whose expression cannot be

@@ -66,6 +66,7 @@ func TestSourcesThatDoNotCompile(t *testing.T) {
 	for _, c := range []struct{ name, source, want string }{
 		{"an unknown name has its line and column", "a = 1\n b = bytes[0] + nosuch", "expr: b: line 2, column 17: unknown name nosuch"},
 		{"an unknown name on a later line", "a = 1 +\n  nosuch", "expr: a: line 2, column 3: unknown name nosuch"},
+		{"an expression that breaks off", "a = bytes[1 +", "expr: a: line 1, column 13: unexpected end of the expression"},
 		{"nothing", " \n# only\n", "expr: line 1, column 1: the source holds no expression"},
 		{"no key", "bytes[0]", `expr: line 1, column 1: a line "key = expression" was expected`},
 		{"no expression", "a =", "expr: a: line 1, column 4: the expression is missing"},

@@ -163,7 +163,7 @@ func TestTheFilterOfARelay(t *testing.T) {
 	a.is("acme", "PATCH", target, `{"action":"inactive","filter":"text contains \"STOP\""}`, 200, one(set))
 	a.is("acme", "PATCH", target, `{"action":"inactive"}`, 200, one(set))
 	a.is("acme", "PATCH", target, `{"action":"inactive","filter":"text contains"}`, 422,
-		`{"message":"The filter is not valid: line 1, column 13: unexpected token EOF.","errors":"filter"}`)
+		`{"message":"The filter is not valid: line 1, column 13: unexpected end of the expression.","errors":"filter"}`)
 	a.is("acme", "PATCH", target, `{"action":"inactive","filter":7}`, 422, `{"message":"The filter must be a string.","errors":"filter"}`)
 	a.is("acme", "PATCH", target, `{"action":"inactive","filter":"all([1], # > 0)"}`, 422,
 		`{"message":"The filter is not valid: a condition has no predicates and no let.","errors":"filter"}`)

@@ -104,7 +104,11 @@ func compileBounded(source string, size int, limits *visitor, options ...expr.Op
 // located writes an error of expr with its line and column, both from 1.
 func located(err error) error {
 	if fileErr, ok := errors.AsType[*file.Error](err); ok {
-		return fmt.Errorf("line %d, column %d: %s", fileErr.Line, fileErr.Column+1, fileErr.Message)
+		reason := fileErr.Message
+		if reason == "unexpected token EOF" { // EOF is the name of a token of expr
+			reason = "unexpected end of the expression"
+		}
+		return fmt.Errorf("line %d, column %d: %s", fileErr.Line, fileErr.Column+1, reason)
 	}
 	return err
 }
@@ -145,7 +149,8 @@ type visitor struct {
 	located          bool     // reasons have the line and the column
 
 	reason                 string
-	location               file.Location
+	refused                ast.Node // the node of the reason
+	meant                  string   // the name that was probably meant by an unknown one
 	patterns, instructions int
 }
 
@@ -171,15 +176,19 @@ func (r *visitor) Visit(node *ast.Node) {
 
 func (r *visitor) refuse(n ast.Node, reason string) {
 	if r.reason == "" {
-		r.reason, r.location = reason, n.Location()
+		r.reason, r.refused, r.meant = reason, n, ""
 	}
 }
 
 func (r *visitor) refusal(source string) error {
-	if !r.located {
-		return errors.New(r.reason)
+	reason := r.reason
+	if r.meant != "" {
+		reason += "; did you mean " + r.meant + "?"
 	}
-	return located((&file.Error{Location: r.location, Message: r.reason}).Bind(file.NewSource(source)))
+	if !r.located {
+		return errors.New(reason)
+	}
+	return located((&file.Error{Location: r.refused.Location(), Message: reason}).Bind(file.NewSource(source)))
 }
 
 // pattern adds the cost of a pattern for each character that it is matched with.

@@ -47,7 +47,7 @@ func TestConditions(t *testing.T) {
 
 func TestConditionsThatAreRefused(t *testing.T) {
 	for name, tc := range map[string]struct{ source, says string }{
-		"nothing":                         {"", "unexpected token EOF"},
+		"nothing":                         {"", "line 1, column 1: unexpected end of the expression"},
 		"text":                            {"text", "expected bool"},
 		"a name that is not there":        {"orignator == \"1\"", "line 1, column 1: unknown name orignator"},
 		"a number for a text":             {"text == 1", "mismatched types"},

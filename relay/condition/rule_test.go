@@ -117,11 +117,18 @@ func TestFaultsOfAConditionAreNamed(t *testing.T) {
 
 func TestRuleConditionsThatAreRefused(t *testing.T) {
 	for name, tc := range map[string]struct{ source, says string }{
-		"nothing":                       {"", "line 1, column 1: unexpected token EOF"},
+		"nothing":                       {"", "line 1, column 1: unexpected end of the expression"},
+		"an expression that breaks off": {"values.a >", "line 1, column 10: unexpected end of the expression"},
 		"a number":                      {"hour", "expected bool"},
-		"a name that is not there":      {"valeus.a == 1", "line 1, column 1: unknown name valeus"},
-		"another line":                  {"hour == 7 and\n  colour == 1", "line 2, column 3: unknown name colour"},
-		"a field that is not there":     {"hour == 7 and device.nmae == \"\"", "line 1, column 22: unknown name device.nmae"},
+		"a name that is not there":      {"valeus.a == 1", "line 1, column 1: unknown name valeus; did you mean values?"},
+		"another line":                  {"hour == 7 and\n  colour == 1", "line 2, column 3: unknown name colour; did you mean values.colour?"},
+		"a reading without its root":    {"temperature > 30", "line 1, column 1: unknown name temperature; did you mean values.temperature?"},
+		"a key with dots":               {"air.temperature > 30", `line 1, column 1: unknown name air; did you mean values["air.temperature"]?`},
+		"radio data without its root":   {"rssi < -115", "line 1, column 1: unknown name rssi; did you mean uplink.rssi?"},
+		"a device without its root":     {"decoder_id == \"\"", "line 1, column 1: unknown name decoder_id; did you mean device.decoder_id?"},
+		"a method of an unknown name":   {"foo.Bar() == 1", "line 1, column 1: unknown name foo"},
+		"a misspelt function":           {"ruond(values.a) == 1", "line 1, column 1: unknown name ruond; did you mean round?"},
+		"a field that is not there":     {"hour == 7 and device.nmae == \"\"", "line 1, column 22: unknown name device.nmae; did you mean device.name?"},
 		"radio data that is not there":  {"uplink.freq > 1", "unknown name uplink.freq"},
 		"a name of a slot":              {"$env[\"values.a\"] == 1", "unknown name $env"},
 		"a key that is computed":        {"values[device.name] == 1", "line 1, column 15: the name after values must be a literal"},
@@ -201,7 +208,7 @@ func TestRuleBodiesThatAreRefused(t *testing.T) {
 		`map([1], #)`:                         "a body has no predicates and no let",
 		`rule.colour`:                         "line 1, column 6: unknown field colour",
 		`1..9`:                                "a body has no ..",
-		"{\n  \"a\": vlaues.a}":               "line 2, column 8: unknown name vlaues",
+		"{\n  \"a\": vlaues.a}":               "line 2, column 8: unknown name vlaues; did you mean values?",
 		`"` + strings.Repeat("x", 5000) + `"`: "longer than 4096 bytes",
 	} {
 		if _, err := CompileBody(source); err == nil || !strings.Contains(err.Error(), says) {

@@ -1,12 +1,17 @@
 package condition
 
 import (
+	"cmp"
+	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/types"
+
+	"github.com/penstock/penstock/config/strict"
 )
 
 const (
@@ -60,20 +65,31 @@ func (r *ruleVisitor) Visit(node *ast.Node) {
 			r.uncalled[n] = true
 		case !known || strings.Contains(n.Value, ".") || n.Value == types.Extra:
 			r.refuse(n, "unknown name "+n.Value)
+			if r.refused == n && !strings.HasPrefix(n.Value, "$") { // $env is expr's
+				r.meant = r.nearest(n.Value, cmp.Or(r.fieldNamed(n.Value), rootValues+"."+n.Value))
+			}
 		default:
 			r.bare[n.Value]++
 		}
 	case *ast.MemberNode:
 		r.member(node, n)
 	case *ast.CallNode:
-		if name, ok := n.Callee.(*ast.IdentifierNode); ok && name.Value == stringName {
-			delete(r.uncalled, name)
-			return
+		if name, ok := n.Callee.(*ast.IdentifierNode); ok {
+			if name.Value == stringName {
+				delete(r.uncalled, name)
+				return
+			}
+			if r.refused == name {
+				r.meant, _ = strict.Nearest(name.Value, r.calls)
+			}
 		}
 		if method, ok := n.Callee.(*ast.MemberNode); ok { // of a time or a duration
 			methods := []string{"Hours", "Minutes", "Seconds", "Unix", "Year", "YearDay", "Day", "Hour", "Minute"}
 			if name, ok := method.Property.(*ast.StringNode); ok && slices.Contains(methods, name.Value) {
 				return
+			}
+			if r.refused == method.Node {
+				r.meant = ""
 			}
 		}
 		r.refuse(n, "unknown function")
@@ -91,6 +107,9 @@ func (r *ruleVisitor) member(node *ast.Node, n *ast.MemberNode) {
 		r.optional(&n.Node)
 	}
 	base, ok := n.Node.(*ast.IdentifierNode)
+	if key, isText := n.Property.(*ast.StringNode); ok && isText && r.refused == base && r.meant != "" {
+		r.meant = r.nearest(base.Value, fmt.Sprintf("%s[%q]", rootValues, base.Value+"."+key.Value))
+	}
 	if !ok || !slices.Contains([]string{rootValues, rootPrevious, rootDevice, rootUplink, rootEvent}, base.Value) {
 		return
 	}
@@ -102,6 +121,9 @@ func (r *ruleVisitor) member(node *ast.Node, n *ast.MemberNode) {
 	name := base.Value + "." + key.Value
 	if _, ok := r.known[name]; !ok && (base.Value == rootDevice || base.Value == rootUplink) {
 		r.refuse(n, "unknown name "+name)
+		if field, ok := strict.Nearest(key.Value, r.fields(base.Value)); ok && r.refused == n {
+			r.meant = base.Value + "." + field
+		}
 		return
 	}
 	r.bare[base.Value]--
@@ -111,6 +133,40 @@ func (r *ruleVisitor) member(node *ast.Node, n *ast.MemberNode) {
 		name = optionalMark + name
 	}
 	ast.Patch(node, &ast.IdentifierNode{Value: name})
+}
+
+// nearest returns the root whose name is nearly that of an unknown one, else fallback.
+func (r *ruleVisitor) nearest(name, fallback string) string {
+	var roots []string
+	for _, root := range slices.Sorted(maps.Keys(r.known)) {
+		if !strings.Contains(root, ".") && root != types.Extra {
+			roots = append(roots, root)
+		}
+	}
+	if root, ok := strict.Nearest(name, roots); ok {
+		return root
+	}
+	return fallback
+}
+
+// fieldNamed returns the field of device or uplink that has a name: uplink.rssi for rssi.
+func (r *ruleVisitor) fieldNamed(name string) string {
+	for _, root := range []string{rootDevice, rootUplink} {
+		if slices.Contains(r.fields(root), name) {
+			return root + "." + name
+		}
+	}
+	return ""
+}
+
+// fields returns the names of the fields of device or uplink, sorted.
+func (r *ruleVisitor) fields(root string) (fields []string) {
+	for _, name := range slices.Sorted(maps.Keys(r.known)) {
+		if field, ok := strings.CutPrefix(name, root+"."); ok {
+			fields = append(fields, field)
+		}
+	}
+	return fields
 }
 
 func (r *ruleVisitor) operator(node *ast.Node, n *ast.BinaryNode) {

@@ -115,7 +115,7 @@ func (r *Rule) check(p relay.Problems) {
 			p.Add("repeat", "The repeat of a rule on silent must be never or a duration.")
 		}
 	default:
-		p.Add("on", "The on must be reading, silent or event.")
+		p.Add("on", "on must be reading, silent or event.")
 	}
 	if every := r.Repeat.Every; every < 0 || every > maxDuration || every != 0 && every < time.Second {
 		p.Add("repeat", "The repeat must be never, always or a duration between 1 second and 366 days.")
