@@ -109,6 +109,27 @@ func TestDocumentsNameGoFilesThatExist(t *testing.T) {
 	}
 }
 
+// Every row of a table has as many cells as the row above it: GitHub drops or shifts others.
+func TestRowsHaveTheCellsOfTheirTable(t *testing.T) {
+	code := regexp.MustCompile("(?ms)^ *```.*?^ *```")
+	for _, file := range markdown(t, "..") {
+		raw, err := os.ReadFile(file)
+		relaytest.NoError(t, err)
+		cells := 0
+		for line := range strings.Lines(code.ReplaceAllString(string(raw), "")) {
+			if !strings.HasPrefix(strings.TrimSpace(line), "|") {
+				cells = 0
+				continue
+			}
+			n := strings.Count(line, "|") - strings.Count(line, `\|`)
+			if cells != 0 && n != cells {
+				t.Errorf("%s: %d bars, above %d: %s", file, n, cells, line)
+			}
+			cells = n
+		}
+	}
+}
+
 // markdown lists the Markdown files below a folder, without what is installed or built.
 func markdown(t *testing.T, root string) (files []string) {
 	t.Helper()
