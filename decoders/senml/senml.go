@@ -266,7 +266,7 @@ func (p *parser) resolve(f fields) {
 	}
 }
 
-// at resolves a time: absolute from 2^28 on, else relative to the reference.
+// timeOf resolves a time: absolute from 2^28 on, else relative to the reference.
 // Zero is the moment of sending, which is the frame's own time.
 func (p *parser) timeOf(seconds float64) time.Time {
 	const maxSeconds = 253402300799 // the year 9999

@@ -146,8 +146,8 @@ func Unpack(data []byte, headerOctets int) []byte {
 	return buf
 }
 
-// Pack packs septets, one in each octet, as on the air (TS 23.038, 6.1.2.1). before is the
-// number of octets of user data header before them. Seven bits that are left over are a
+// Pack packs septets, one in each octet, as on the air (TS 23.038, 6.1.2.1).
+// headerOctets is the number of octets of user data header before them. Seven bits that are left over are a
 // carriage return (6.1.2.3.1): zeros would be an @.
 func Pack(septets []byte, headerOctets int) []byte {
 	const bits = 7

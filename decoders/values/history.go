@@ -76,7 +76,8 @@ func holds(v any) bool {
 	return false
 }
 
-// below is the key of what a name holds.
+// childKey returns the key of the value v of a name in an object with a key. A list of
+// samples adds nothing to the key if its name only says that it is one.
 func childKey(key, name string, v any) string {
 	if _, ok := history(v); ok && slices.Contains([]string{"history", "samples", "measurements", "records", "readings", "datalog"}, name) {
 		return key

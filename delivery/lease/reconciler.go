@@ -38,16 +38,16 @@ func (r *Reconciler[R]) Pass(ctx context.Context) int {
 		}
 		return 0
 	}
-	now := make(map[R]time.Time, len(refs))
+	attempts := make(map[R]time.Time, len(refs))
 	for _, ref := range refs {
 		if ctx.Err() != nil {
 			break
 		}
 		if t := r.Schedule(ctx, ref, r.attempts[ref]); !t.IsZero() {
-			now[ref] = t
+			attempts[ref] = t
 		}
 	}
-	r.attempts = now
+	r.attempts = attempts
 	return len(refs)
 }
 

@@ -88,7 +88,7 @@ func (q *Queue) send(ctx context.Context, d outbox.Delivery) (r attempt.Result) 
 			}
 		}
 	}()
-	return q.sender.Send(ctx, d)
+	return q.attempter.Send(ctx, d)
 }
 
 // classify converts the result of an attempt into an outcome.

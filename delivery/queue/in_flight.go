@@ -130,7 +130,7 @@ func (i *inFlight) finish(item *item, duration time.Duration) *item {
 	return item1
 }
 
-// next starts a waiting item: of queue q if its limits allow it, else of the
+// takeNext starts a waiting item and returns it: of queue q if its limits allow it, else of the
 // next backlogged queue that may start one.
 func (i *inFlight) takeNext(q *endpointQueue) *item {
 	if len(q.waiting) > 0 && i.canStart(q) {

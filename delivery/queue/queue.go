@@ -22,8 +22,8 @@ import (
 	"github.com/penstock/penstock/relay/tracing"
 )
 
-// Sender makes one attempt. It honours ctx.
-type Sender interface {
+// Attempter makes one attempt. It honours ctx.
+type Attempter interface {
 	Send(ctx context.Context, d outbox.Delivery) attempt.Result
 }
 
@@ -102,12 +102,12 @@ type Stats struct {
 
 // Queue implements outbox.Dispatcher.
 type Queue struct {
-	deps     Deps
-	sender   Sender // set by Start
-	opts     Options
-	leases   *lease.Set[outbox.Ref]
-	inFlight *inFlight
-	outcomes *lease.Writer[outbox.Outcome, []outbox.Ref]
+	deps      Deps
+	attempter Attempter // set by Start
+	opts      Options
+	leases    *lease.Set[outbox.Ref]
+	inFlight  *inFlight
+	outcomes  *lease.Writer[outbox.Outcome, []outbox.Ref]
 
 	breakers  *breakers
 	parked    atomic.Int64
@@ -210,11 +210,11 @@ func (q *Queue) Stats() Stats {
 // deliveries; each call takes a round trip.
 const enqueueWorkers = 8
 
-// Start begins to process tasks and to schedule due deliveries, and has a sender make the
-// attempts. Redis need not be available yet. A sender may send messages whose reports are
-// deliveries, so it is made with the queue.
-func (q *Queue) Start(sender Sender) error {
-	q.sender = sender
+// Start begins to process tasks and to schedule due deliveries, and has an attempter make
+// the attempts. Redis need not be available yet. An attempter may send messages whose reports
+// are deliveries, so it is made with the queue.
+func (q *Queue) Start(attempter Attempter) error {
+	q.attempter = attempter
 	q.inFlight.open()
 	upkeep, cancel := context.WithCancel(context.Background())
 	q.stopLoops = cancel

@@ -142,8 +142,8 @@ func (q *Queue) onTimer(ctx context.Context, due timer.Ref) error {
 }
 
 // admitAll admits deliveries that were leased until leaseEnd. Those without capacity
-// are postponed, so that they do not block others that are due. all is true if every
-// delivery was admitted; otherwise wait is the delay of the last one that was not.
+// are postponed, so that they do not block others that are due. complete means that
+// every delivery was admitted; otherwise wait is the delay of the last one that was not.
 func (q *Queue) admitAll(ds []outbox.Delivery, leaseEnd time.Time) (wait time.Duration, complete bool) {
 	unplaced := make(lease.Unplaced[outbox.Ref])
 	for i := range ds {

@@ -19,7 +19,8 @@ type answer struct {
 
 func (a answer) done() bool { return a.status >= 200 && a.status <= 299 }
 
-// away reports whether something is away for now: no answer, or one that says so.
+// unavailable reports whether the gateway, or a back end of it, is unavailable for now:
+// there was no answer, or one that says so.
 func (a answer) unavailable() bool {
 	switch a.status {
 	case 0, http.StatusServiceUnavailable, http.StatusFailedDependency, http.StatusRequestTimeout, http.StatusTooManyRequests:
@@ -81,7 +82,7 @@ func ask(ctx context.Context, client *http.Client, g *gateway, method, path, bod
 	return a, nil
 }
 
-// once makes a request that a second one would do twice, and notes an answer that
+// callOnce makes a request that a second one would do twice, and notes an answer that
 // nothing explains, or a lost one.
 func (s *site) callOnce(ctx context.Context, kind, method, path, body string, headers ...string) answer {
 	a := s.call(ctx, method, path, body, headers...)

@@ -74,7 +74,7 @@ func (l *ledger) judge(kind string, a answer) {
 	}
 }
 
-// of is what was sent of a kind.
+// sent returns the items of a kind that were sent.
 func (l *ledger) sent(kind string) map[string]item {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -118,7 +118,7 @@ func (s *site) restored(ctx context.Context, server *servers.Server, lasts time.
 	})
 }
 
-// each waits until something holds of each gateway.
+// awaitEach waits until holds is true of each gateway.
 func (s *site) awaitEach(ctx context.Context, label string, holds func(*gateway) bool) error {
 	for _, g := range s.gateways {
 		if err := servers.Until(ctx, servers.StartTime, g.name+" "+label, func() bool { return holds(g) }); err != nil {
@@ -163,7 +163,7 @@ func (s *site) awaitDirect(ctx context.Context) error {
 	return nil
 }
 
-// left is the number of messages and deliveries that have left the gateways.
+// departures is the number of messages and deliveries that have left the gateways.
 func (s *site) departures() int {
 	s.smsc.mu.Lock()
 	n := s.smsc.taken

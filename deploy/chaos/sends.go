@@ -30,13 +30,13 @@ func sending(kind string, n int) (text, number string) {
 	return text, fmt.Sprintf("%s%07d", sendBlocks()[kind], n)
 }
 
-// order sends a text over REST, once however often it is asked; at is when, or zero. A
+// order sends a text over REST, once however often it is asked; sendAt is when, zero for now. A
 // message of any kind but those that are deleted is acknowledged thereby.
-func (s *site) order(ctx context.Context, kind string, n int, sampledAt time.Time) (id string) {
+func (s *site) order(ctx context.Context, kind string, n int, sendAt time.Time) (id string) {
 	text, number := sending(kind, n)
 	order := map[string]any{"destinations": []string{number}, "message": text, "dlr_url": "http://" + s.sink.addr + "/dlr?id=%msgid&code=%code"}
-	if !sampledAt.IsZero() {
-		order["send_time"] = sampledAt.UTC().Format(time.RFC3339)
+	if !sendAt.IsZero() {
+		order["send_time"] = sendAt.UTC().Format(time.RFC3339)
 	}
 	body, err := json.Marshal(order)
 	if err != nil {

@@ -181,7 +181,7 @@ func (c *RedisCluster) Roles(ctx context.Context) (replicas map[*Server]*Server,
 	})
 }
 
-// at is the node at a port.
+// node returns the node at a port; nil if there is none.
 func (c *RedisCluster) node(port string) *Server {
 	for _, server := range c.Nodes {
 		if strings.HasSuffix(server.Addr, ":"+port) {

@@ -120,7 +120,7 @@ func (c *cursor) moveTo(seq uint64) {
 	}
 }
 
-// next returns the next durable record; io.EOF means that there is none yet.
+// readNext returns the next durable record; io.EOF means that there is none yet.
 // It skips damaged ranges and reports them as gaps.
 func (c *cursor) readNext() (Record, error) {
 	for examined := false; ; {

@@ -98,21 +98,21 @@ func (g *GroupCommit[K, In, Out]) commit(ctx context.Context, key K) {
 		}
 		n++
 	}
-	now := queue[:n:n]
+	taken := queue[:n:n]
 	g.queues[key] = queue[n:]
 	g.mu.Unlock()
 
 	inputs := make([]In, n)
-	for i := range now {
-		inputs[i] = now[i].input
+	for i := range taken {
+		inputs[i] = taken[i].input
 	}
 	answers := make([]Answer[Out], n)
 	for i := range answers { // of a panic
 		answers[i].Err = relay.Errorf(relay.KindUnexpected, "the transaction was not run")
 	}
 	defer func() {
-		for i := range now {
-			now[i].answer <- answers[i]
+		for i := range taken {
+			taken[i].answer <- answers[i]
 		}
 		g.mu.Lock()
 		defer g.mu.Unlock()

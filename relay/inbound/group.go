@@ -50,9 +50,9 @@ type group struct {
 // groupRow is the row of a group; times are milliseconds.
 type groupRow struct {
 	due int64 // when the parts that wait go on without the others; 0: none waits
-	// last is the message made last. The same parts, the first of which came
+	// lastMessage is the message made last. The same parts, the first of which came
 	// until repeatsUntil, repeat it. It is remembered until expires.
-	tail         string
+	lastMessage  string
 	repeatsUntil int64
 	expires      int64
 }
@@ -107,7 +107,7 @@ func (g *group) add(p *part, total int, t groupTimes) (added Added, err error) {
 func (g *group) close(t groupTimes, due int64) (id string) {
 	id = g.waiting()[0].id
 	g.assign(id)
-	g.tail, g.repeatsUntil, g.expires = id, t.now+2*t.wait, t.expires()
+	g.lastMessage, g.repeatsUntil, g.expires = id, t.now+2*t.wait, t.expires()
 	g.ready[id] = true
 	g.made = append(g.made, readyRow{g.name, id, due})
 	g.forget()
@@ -128,13 +128,13 @@ func (g *group) assign(message string) {
 // message and they began soon after it. They are not all of a message, for that would
 // have gone on: the sender repeats a part whose answer it did not get.
 func (g *group) dropRepetition(t groupTimes) (dropped ReassembledMessage, err error) {
-	if g.tail == "" || g.due-t.wait > g.repeatsUntil {
+	if g.lastMessage == "" || g.due-t.wait > g.repeatsUntil {
 		return dropped, nil
 	}
 	waiting := g.waiting()
 	for _, w := range waiting {
 		same := func(p *part) bool {
-			return p.message == g.tail && p.doc != "" && p.number == w.number && p.digest == w.digest
+			return p.message == g.lastMessage && p.doc != "" && p.number == w.number && p.digest == w.digest
 		}
 		if g.find(same) == nil {
 			return dropped, nil
@@ -143,18 +143,18 @@ func (g *group) dropRepetition(t groupTimes) (dropped ReassembledMessage, err er
 	if dropped, err = g.reassembled(""); err != nil {
 		return dropped, err
 	}
-	dropped.Repeats = g.tail
+	dropped.Repeats = g.lastMessage
 	for _, p := range waiting {
 		p.doc = ""
 	}
-	g.assign(g.tail)
+	g.assign(g.lastMessage)
 	return dropped, nil
 }
 
 // expire drops the last message when it is no longer needed, and what is left of others.
 func (g *group) expire(t groupTimes) {
 	if g.expires <= t.now {
-		g.tail = ""
+		g.lastMessage = ""
 	}
 	g.forget()
 }
@@ -162,7 +162,7 @@ func (g *group) expire(t groupTimes) {
 // forget drops the parts of messages that have gone on, except for the last.
 func (g *group) forget() {
 	g.parts = slices.DeleteFunc(g.parts, func(p *part) bool {
-		gone := p.message != "" && p.message != g.tail && !g.ready[p.message]
+		gone := p.message != "" && p.message != g.lastMessage && !g.ready[p.message]
 		if gone {
 			g.forgotten = append(g.forgotten, p.id)
 		}

@@ -195,7 +195,7 @@ func (s groupSet) batch() *db.Batch {
 // The functions fields return pointers to the columns of a group, a part and a message that
 // is ready.
 func (g *group) fields() []any {
-	return []any{&g.name, &g.due, &g.tail, &g.repeatsUntil, &g.expires}
+	return []any{&g.name, &g.due, &g.lastMessage, &g.repeatsUntil, &g.expires}
 }
 
 func (p *part) fields() []any {

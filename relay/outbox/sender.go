@@ -144,9 +144,9 @@ type Notice struct {
 	To, Subject, Text string
 }
 
-// Send sends notices of an account; about is their subject, for searches of
-// deliveries. A notice whose id was saved before is not sent again.
-func (m Mailer) Send(ctx context.Context, acct relay.AccountID, subject string, notices ...Notice) error {
+// Send sends notices of an account. about is the object of the notices, for searches of
+// deliveries: a SIM's ICCID, for example. A notice whose id was saved before is not sent again.
+func (m Mailer) Send(ctx context.Context, acct relay.AccountID, about string, notices ...Notice) error {
 	if len(notices) == 0 {
 		return nil
 	}
@@ -154,7 +154,7 @@ func (m Mailer) Send(ctx context.Context, acct relay.AccountID, subject string, 
 	mails := make([]Delivery, len(notices))
 	for i, n := range notices {
 		mails[i] = Delivery{
-			ID: n.ID, Account: acct, Kind: KindNotice, MessageID: subject, CreatedAt: now.Add(time.Duration(i)),
+			ID: n.ID, Account: acct, Kind: KindNotice, MessageID: about, CreatedAt: now.Add(time.Duration(i)),
 			Mail: &Mail{To: n.To, Subject: n.Subject, Text: n.Text, MessageID: n.ID + "@" + cmp.Or(m.Domain, "localhost")},
 		}
 	}

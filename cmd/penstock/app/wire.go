@@ -47,7 +47,7 @@ type Gateway struct {
 
 	records    *recordStores
 	queue      *queue.Queue
-	attempter  queue.Sender // makes the attempts of queue
+	attempter  queue.Attempter // makes the attempts of queue
 	jobs       *jobs.Jobs
 	work       jobs.Work // of jobs
 	intakes    map[event.Kind]*intake.Intake
