@@ -16,7 +16,7 @@ func TestOnlyMustNameAPart(t *testing.T) {
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "all parts", len(chosen), len(parts()))
 	_, err = selected("frame")
-	if err == nil || !strings.Contains(err.Error(), "frames, overload, rules, scripts, relayed, idle, sims, sends") {
+	if err == nil || !strings.Contains(err.Error(), "frames, overload, rules, scripts, relayed, idle, sims, sends, console") {
 		t.Errorf("an unknown part: %v, want the names of all parts", err)
 	}
 }

@@ -40,9 +40,9 @@ type options struct {
 }
 
 // gateway starts a gateway with fresh back ends.
-func (b *bench) gateway(ctx context.Context, o options) (*gateway, error) {
+func (b *bench) gateway(ctx context.Context, o options) (g *gateway, err error) {
 	b.gateways++
-	g := &gateway{dir: filepath.Join(b.Dir, "gateway"+strconv.Itoa(b.gateways))}
+	g = &gateway{dir: filepath.Join(b.Dir, "gateway"+strconv.Itoa(b.gateways))}
 	g.addr, g.base = servers.FreeAddr(), time.Now().Add(-6*time.Hour)
 	inventory, config := filepath.Join(g.dir, "inventory.yaml"), filepath.Join(g.dir, "penstock.yaml")
 	if o.sink == "" {
@@ -57,13 +57,18 @@ func (b *bench) gateway(ctx context.Context, o options) (*gateway, error) {
 		"PENSTOCK_ADMIN_TOKEN=" + adminToken, "PENSTOCK_EGRESS_ALLOW=127.0.0.1/32",
 	}, o.env...)
 	if !b.embedded {
-		backends, err := g.startBackends(ctx, b)
-		if err != nil {
+		if g.postgres, err = b.Postgres(ctx); err != nil {
 			return nil, err
 		}
-		env = append(env, backends...)
+		if g.redis, err = b.Redis(ctx, g.dir, "--appendonly", "yes"); err != nil { // synced every second
+			return nil, err
+		}
+		if g.influx, err = b.Influx(ctx, g.dir); err != nil {
+			return nil, err
+		}
+		env = append(env, "PENSTOCK_DATABASE_URL="+servers.PostgresURL(g.postgres.Addr), "PENSTOCK_REDIS_URL=redis://"+g.redis.Addr,
+			"PENSTOCK_INFLUX_URL=http://"+g.influx.Addr, "PENSTOCK_INFLUX_BUCKET=bench")
 	}
-	var err error
 	if g.cmd, err = b.Start(ctx, "penstock", env, b.binary, "serve", "--config", config); err != nil {
 		return nil, err
 	}
@@ -83,7 +88,7 @@ sensor_types: [{id: temperature, name: Temperature, metric_units: "°C"}, {id: h
 accounts:
   - name: bench
     credit: 1000000000
-    tokens: [{token: bench-token-0123456, scopes: [webhook, carrier, iot, cellular, messaging]}]
+    tokens: [{token: bench-token-0123456, scopes: [webhook, carrier, iot, cellular, messaging, ledger]}]
     locations: [{id: imported, name: Imported, imported: true}]
     decoders:
       - {id: bench, name: Bench, type: lorawan, codec: cayenne_lpp, useRawPayload: true, sensors: [{sensor_type_id: temperature, key: temperature_1}, {sensor_type_id: humidity, key: relative_humidity_2}]}
@@ -94,24 +99,6 @@ accounts:
     decoders:
       - {id: bench, name: Bench, type: lorawan, codec: cayenne_lpp, useRawPayload: true, sensors: [{sensor_type_id: temperature, key: temperature_1}, {sensor_type_id: humidity, key: relative_humidity_2}]}
 `
-
-// startBackends starts a PostgreSQL, a Redis that syncs every second, as it comes, and an
-// influxd, and returns the settings that name them.
-func (g *gateway) startBackends(ctx context.Context, b *bench) (env []string, err error) {
-	if g.postgres, err = b.Postgres(ctx); err != nil {
-		return nil, err
-	}
-	if g.redis, err = b.Redis(ctx, g.dir, "--appendonly", "yes"); err != nil {
-		return nil, err
-	}
-	if g.influx, err = b.Influx(ctx, g.dir); err != nil {
-		return nil, err
-	}
-	return []string{
-		"PENSTOCK_DATABASE_URL=" + servers.PostgresURL(g.postgres.Addr), "PENSTOCK_REDIS_URL=redis://" + g.redis.Addr,
-		"PENSTOCK_INFLUX_URL=http://" + g.influx.Addr, "PENSTOCK_INFLUX_BUCKET=bench",
-	}, nil
-}
 
 func (g *gateway) pid() int { return g.cmd.Process.Pid }
 

@@ -15,6 +15,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -53,24 +54,19 @@ type part struct {
 func parts() []part {
 	return []part{
 		{"frames", frames}, {"overload", overload}, {"rules", rules}, {"scripts", scripts},
-		{"relayed", relayed}, {"idle", idle}, {"sims", sims}, {"sends", sends},
+		{"relayed", relayed}, {"idle", idle}, {"sims", sims}, {"sends", sends}, {"console", console},
 	}
-}
-
-// partNames lists the names of all parts.
-func partNames() string {
-	var names []string
-	for _, p := range parts() {
-		names = append(names, p.name)
-	}
-	return strings.Join(names, ", ")
 }
 
 // selected returns the part with a name, or all parts if the name is empty.
 func selected(name string) ([]part, error) {
 	chosen := slices.DeleteFunc(parts(), func(p part) bool { return name != "" && p.name != name })
 	if len(chosen) == 0 {
-		return nil, fmt.Errorf("-only %q is unknown: want one of %s", name, partNames())
+		var names []string
+		for _, p := range parts() {
+			names = append(names, p.name)
+		}
+		return nil, fmt.Errorf("-only %q is unknown: want one of %s", name, strings.Join(names, ", "))
 	}
 	return chosen, nil
 }
@@ -86,7 +82,7 @@ func main() {
 	flag.IntVar(&s.sims, "sims", 1_000_000, "SIMs of the account whose lists are read, a power of ten from 100,000")
 	flag.IntVar(&s.sends, "sends", 150_000, "messages sent, over all rounds")
 	flag.BoolVar(&s.embedded, "embedded", false, "measure the embedded back ends instead of PostgreSQL, Redis and InfluxDB")
-	only := flag.String("only", "", "measure only one of "+partNames())
+	only := flag.String("only", "", "measure only one part; an unknown name has the error list all parts")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -107,8 +103,9 @@ func measure(ctx context.Context, w io.Writer, s settings, chosen []part) error 
 	if s.embedded {
 		backends = "embedded back ends"
 	}
-	fmt.Fprintf(w, "machine: %s\nload: %d connections, %d devices, %d rounds of %v, %s; everything on this machine\n",
-		machine(), s.conns, s.devices, s.rounds, s.seconds, backends)
+	cpuinfo, _ := os.ReadFile("/proc/cpuinfo")
+	fmt.Fprintf(w, "machine: %d cores, %s, %s/%s, %s\nload: %d connections, %d devices, %d rounds of %v, %s; everything on this machine\n",
+		runtime.NumCPU(), lineValue(string(cpuinfo), "model name"), runtime.GOOS, runtime.GOARCH, runtime.Version(), s.conns, s.devices, s.rounds, s.seconds, backends)
 	var errs []error
 	for _, p := range chosen {
 		if err := p.measure(ctx, w, s); err != nil {

@@ -4,8 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/penstock/penstock/deploy/servers"
 )
 
 // How overload is measured.
@@ -52,13 +58,20 @@ func overload(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	for _, stage := range []func() error{
-		func() error { return s.floodAll(ctx, peak) },
-		func() error { return s.floodOfOne(ctx) },
-	} {
-		if err := errors.Join(stage(), s.settle(ctx)); err != nil {
-			return err
-		}
+	if err := errors.Join(s.floodAll(ctx, peak), s.settle(ctx)); err != nil {
+		return err
+	}
+	var wg sync.WaitGroup
+	var flood outcome
+	var floodErr error
+	wg.Go(func() { flood, floodErr = s.loud.with(floodConns, 0).run(ctx, s.seconds) })
+	o, err := s.quiet.run(ctx, s.seconds)
+	wg.Wait()
+	s.row(fmt.Sprintf("p99 of the quiet account beside one that floods over %d connections", floodConns), o.quantile(0.99), "≤ 100ms")
+	s.row("of the quiet account refused", o.refused, 0)
+	s.row("of the other accepted a second, refused", fmt.Sprintf("%.0f, %d", flood.acceptedRate(), flood.refused), "")
+	if err := errors.Join(err, floodErr, s.settle(ctx)); err != nil {
+		return err
 	}
 	s.row("the most memory of all stages, MiB", peakMemory(s.pid())>>20, "")
 	s.Flush()
@@ -127,16 +140,161 @@ func (s *site) floodAll(ctx context.Context, peak float64) error {
 	return err
 }
 
-// floodOfOne has one account flood beside the quiet one.
-func (s *site) floodOfOne(ctx context.Context) error {
+// How one account at its worst is measured.
+const (
+	postConns     = 30
+	postSize      = 813_000
+	searchConns   = 50
+	searchedPosts = 200 // of postSize
+	refusedPause  = 20 * time.Millisecond
+	rulesOfOne    = 60
+	rulesConns    = 8
+)
+
+// attack is the load by one account: it prepares, and then sends one request after the other
+// on each of some connections.
+type attack struct {
+	name    string
+	conns   int
+	prepare func(context.Context, *site) error
+	request func(ctx context.Context, s *site, conn, n int) (*http.Request, error)
+}
+
+// attacks measures what one account at its worst does to a quiet one, each attack on a
+// gateway of its own.
+func (b *bench) attacks(ctx context.Context) error {
+	for _, a := range []attack{
+		{"posts", postConns, nil, largePost},
+		{"searches", searchConns, prepareSearches, func(ctx context.Context, s *site, conn, _ int) (*http.Request, error) {
+			query := []string{"/admin/events?kind=uplink&q=absent", "/admin/events?limit=1000", "/admin/deliveries?q=absent&limit=1000"}[conn%3]
+			return newRequest(ctx, http.MethodGet, s.url(query), adminToken, "")
+		}},
+		{"rules", rulesConns, prepareRules, func(ctx context.Context, s *site, _, _ int) (*http.Request, error) {
+			return newRequest(ctx, http.MethodPost, s.url("/webhooks/lorawan?event=up&decoder_id=bench"), accountToken, s.loud.body(s.counter.Add(1)))
+		}},
+	} {
+		b.Stop()
+		s, err := b.site(ctx, "one account at its worst: "+a.name, "found", "aim")
+		if err != nil {
+			return err
+		}
+		if err := s.attacked(ctx, a); err != nil {
+			return fmt.Errorf("%s: %w", a.name, err)
+		}
+		s.Flush()
+	}
+	return nil
+}
+
+// attacked runs an attack beside the quiet account.
+func (s *site) attacked(ctx context.Context, a attack) error {
+	if a.prepare != nil {
+		if err := a.prepare(ctx, s); err != nil {
+			return err
+		}
+	}
+	var alone outcome
+	for range 2 { // the devices are known from the first time on
+		var err error
+		if alone, err = s.quiet.run(ctx, s.seconds); err != nil {
+			return err
+		}
+	}
+	attacked, stop := context.WithTimeout(ctx, 3*s.seconds)
+	defer stop()
 	var wg sync.WaitGroup
-	var flood outcome
-	var err error
-	wg.Go(func() { flood, err = s.loud.with(floodConns, 0).run(ctx, s.seconds) })
-	o, quietErr := s.quiet.run(ctx, s.seconds)
+	var served, refused atomic.Int64
+	var memory int64
+	errs := make([]error, a.conns+1)
+	wg.Go(func() { memory = maxResident(attacked, s.pid()) })
+	client := newClient(a.conns)
+	for conn := range a.conns {
+		wg.Go(func() {
+			for n := 0; attacked.Err() == nil && errs[conn] == nil; n++ {
+				errs[conn] = s.attack(attacked, client, a, conn, n, &served, &refused)
+			}
+		})
+	}
+	var o outcome
+	o, errs[a.conns] = s.quiet.run(attacked, 3*s.seconds)
 	wg.Wait()
-	s.row(fmt.Sprintf("p99 of the quiet account beside one that floods over %d connections", floodConns), o.quantile(0.99), "≤ 100ms")
-	s.row("of the quiet account refused", o.refused, 0)
-	s.row("of the other accepted a second, refused", fmt.Sprintf("%.0f, %d", flood.acceptedRate(), flood.refused), "")
-	return errors.Join(err, quietErr)
+	s.row("p99 of a quiet account from post to 200", o.quantile(0.99), "≤ 100ms")
+	s.row("the same alone", alone.quantile(0.99), "")
+	s.row("of it refused", o.refused, 0)
+	s.row("the most memory of gateway and workers, MiB", memory>>20, fmt.Sprintf("≤ %d", maxLoadedMemory))
+	s.row("requests of the other served, refused", fmt.Sprint(served.Load(), ", ", refused.Load()), "")
+	return errors.Join(errs...)
+}
+
+// attack makes one request; one that is refused comes again after a moment.
+func (s *site) attack(ctx context.Context, client *http.Client, a attack, conn, n int, served, refused *atomic.Int64) error {
+	req, err := a.request(ctx, s, conn, n)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err == nil {
+		_, err = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+	}
+	switch {
+	case ctx.Err() != nil:
+		err = nil // the attack has ended
+	case err != nil:
+	case resp.StatusCode/100 == 2:
+		served.Add(1)
+	case resp.StatusCode == http.StatusServiceUnavailable:
+		refused.Add(1)
+		sleep(ctx, refusedPause)
+	default:
+		err = fmt.Errorf("%s answered %d", req.URL.Path, resp.StatusCode)
+	}
+	return err
+}
+
+// largePost posts as many readings, or as many objects, as fit.
+func largePost(ctx context.Context, s *site, conn, n int) (*http.Request, error) {
+	members := largeMembers()[conn%2]
+	return newRequest(ctx, http.MethodPost, s.url("/webhooks/lorawan"), accountToken, fmt.Sprintf(`{"deviceId":"large-%d","n":%d`, conn, n)+members+"}")
+}
+
+// largeMembers are made once: the client shares the processors with the gateway.
+var largeMembers = sync.OnceValue(func() [2]string {
+	var readings, objects strings.Builder
+	for key := 0; readings.Len() < postSize; key++ {
+		fmt.Fprintf(&readings, `,"k%d":%d`, key, key)
+	}
+	for key := 0; objects.Len() < postSize; key++ {
+		fmt.Fprintf(&objects, `,"o%d":{"a":{}}`, key)
+	}
+	return [2]string{readings.String(), objects.String()}
+})
+
+// prepareSearches has the journal hold frames and large posts.
+func prepareSearches(ctx context.Context, s *site) error {
+	if _, err := s.loud.run(ctx, s.seconds); err != nil {
+		return err
+	}
+	text := strings.Repeat("z", postSize)
+	for n := range searchedPosts {
+		body := fmt.Sprintf(`{"devEUI":"%016x","text":%q}`, n, text)
+		if err := call(ctx, http.DefaultClient, http.MethodPost, s.url("/webhooks/lorawan"), accountToken, body, nil); err != nil {
+			return err
+		}
+	}
+	return servers.Until(ctx, time.Minute, "everything processed", func() bool { return s.metric(ctx, `penstock_entries_pending{kind="uplink"}`) == 0 })
+}
+
+// prepareRules creates rules each of which acts on every frame.
+func prepareRules(ctx context.Context, s *site) error {
+	for n := range rulesOfOne {
+		var endpoints []string
+		for i := range 10 {
+			endpoints = append(endpoints, fmt.Sprintf("http://127.0.0.1:9/%d/%d", n, i))
+		}
+		if err := s.createRule(ctx, map[string]any{"name": fmt.Sprintf("Rule %d", n), "on": "reading"}, endpoints...); err != nil {
+			return err
+		}
+	}
+	return nil
 }

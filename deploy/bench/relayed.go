@@ -80,10 +80,21 @@ func (r *relaying) await(ctx context.Context) error {
 // relayed measures inbound messages from the carrier's post to the sink, in turns
 // with Kannel.
 func relayed(ctx context.Context, b *bench) error {
-	measured, err := b.gatewayRelaying(ctx)
+	endpoint, err := newSink()
 	if err != nil {
 		return err
 	}
+	g, err := b.gateway(ctx, options{sink: endpoint.addr})
+	if err != nil {
+		return err
+	}
+	client := newClient(b.conns)
+	measured := b.relaying("gateway", endpoint, g.cpu, func(ctx context.Context, start, end int64) error {
+		return b.spread(start, end, func(n int64) error {
+			body := fmt.Sprintf(`{"id":"b%d","from":"447700900123","to":"447800012345","text":%q}`, n, messageText(n))
+			return call(ctx, client, http.MethodPost, g.url("/inbound/sms/json"), accountToken, body, nil)
+		})
+	})
 	subjects := []*subject{&measured.subject}
 	var kannel *subject
 	if r, err := b.kannelRelaying(ctx); err != nil {
@@ -107,25 +118,6 @@ func relayed(ctx context.Context, b *bench) error {
 
 // messageText identifies the n-th message at the sink.
 func messageText(n int64) string { return fmt.Sprintf("message %d & more", n) }
-
-// gatewayRelaying starts a gateway that relays what a carrier posts.
-func (b *bench) gatewayRelaying(ctx context.Context) (*relaying, error) {
-	endpoint, err := newSink()
-	if err != nil {
-		return nil, err
-	}
-	g, err := b.gateway(ctx, options{sink: endpoint.addr})
-	if err != nil {
-		return nil, err
-	}
-	client := newClient(b.conns)
-	return b.relaying("gateway", endpoint, g.cpu, func(ctx context.Context, start, end int64) error {
-		return b.spread(start, end, func(n int64) error {
-			body := fmt.Sprintf(`{"id":"b%d","from":"447700900123","to":"447800012345","text":%q}`, n, messageText(n))
-			return call(ctx, client, http.MethodPost, g.url("/inbound/sms/json"), accountToken, body, nil)
-		})
-	}), nil
-}
 
 // kannelRelaying starts a Kannel whose smsbox makes the same GETs as a relay. A simulated
 // carrier, fakesmsc, hands it messages as fast as they are taken.

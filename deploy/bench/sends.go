@@ -78,22 +78,10 @@ func (s *smsc) talk(conn net.Conn) {
 // sends measures messages from the order to the answer of an SMSC that does nothing but
 // answer, in turns with Kannel, which takes as many numbers in an order.
 func sends(ctx context.Context, b *bench) error {
-	far, err := newSMSC()
+	g, measured, err := b.gatewaySending(ctx, options{})
 	if err != nil {
 		return err
 	}
-	g, err := b.gateway(ctx, options{carriers: fmt.Sprintf(
-		"carriers:\n  - {type: smpp, name: far, addr: %q, system_id: bench, password: secret, window: %d}\n", far.addr, smppWindow)})
-	if err != nil {
-		return err
-	}
-	submitted := func(ctx context.Context) int64 {
-		return g.metric(ctx, `penstock_carrier_parts_accepted_total{carrier="far"}`)
-	}
-	client := newClient(b.conns)
-	measured := b.sending("gateway", g.cpu, submitted, func(ctx context.Context, numbers []string) error {
-		return postJSON(ctx, client, g.url("/v2/sms/send"), accountToken, map[string]any{"destinations": numbers, "message": sentText, "originator": "Bench"}, nil)
-	})
 	subjects := []*subject{measured}
 	kannel, err := b.kannelSending(ctx)
 	if err != nil {
@@ -109,8 +97,29 @@ func sends(ctx context.Context, b *bench) error {
 	t.compare(measured, kannel, "accepted", outcome.acceptedRate, "≥ 4")
 	t.compare(measured, kannel, "submitted", outcome.doneRate, "≥ 4")
 	t.Flush()
-	b.reconcile("submissions", b.ordersEach()*perOrder*int64(b.rounds+1), submitted(ctx), 0)
+	b.reconcile("submissions", b.ordersEach()*perOrder*int64(b.rounds+1), g.submitted(ctx), 0)
 	return nil
+}
+
+// gatewaySending starts a gateway that submits what is ordered to an SMSC of its own.
+func (b *bench) gatewaySending(ctx context.Context, o options) (*gateway, *subject, error) {
+	far, err := newSMSC()
+	if err != nil {
+		return nil, nil, err
+	}
+	o.carriers = fmt.Sprintf("carriers:\n  - {type: smpp, name: far, addr: %q, system_id: bench, password: secret, window: %d}\n", far.addr, smppWindow)
+	g, err := b.gateway(ctx, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	client := newClient(b.conns)
+	return g, b.sending("gateway", g.cpu, g.submitted, func(ctx context.Context, numbers []string) error {
+		return postJSON(ctx, client, g.url("/v2/sms/send"), accountToken, map[string]any{"destinations": numbers, "message": sentText, "originator": "Bench"}, nil)
+	}), nil
+}
+
+func (g *gateway) submitted(ctx context.Context) int64 {
+	return g.metric(ctx, `penstock_carrier_parts_accepted_total{carrier="far"}`)
 }
 
 // ordersEach is the number of orders a round has.

@@ -10,10 +10,8 @@ import (
 	"net/url"
 	"path/filepath"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 	_ "modernc.org/sqlite"             // the driver "sqlite"
@@ -28,12 +26,6 @@ const (
 	lastPage    = 0 // stands for the number of the last page
 )
 
-// simCount is the number of SIMs an account has.
-type simCount int
-
-// imsi is the IMSI of the i-th SIM. fill orders ICCIDs, IMSIs and MSISDNs differently.
-func (c simCount) imsi(i int) string { return fmt.Sprintf("23415%010d", i*7919%int(c)) }
-
 // sims measures pages of an account's SIMs.
 func sims(ctx context.Context, b *bench) error {
 	g, err := b.gateway(ctx, options{})
@@ -46,14 +38,14 @@ func sims(ctx context.Context, b *bench) error {
 	if err := postJSON(ctx, http.DefaultClient, g.url("/v3/mno/pool"), accountToken, map[string]string{"name": "bench"}, &pool); err != nil {
 		return err
 	}
-	count, id := simCount(b.sims), strings.Trim(string(pool.Data.ID), `"`)
-	if err := g.fill(ctx, count, id); err != nil {
+	id := strings.Trim(string(pool.Data.ID), `"`)
+	if err := g.fill(ctx, b.sims, id); err != nil {
 		return err
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(1000)) // what this program collects is not measured
 	t := b.table(fmt.Sprintf("pages of %d of %d SIMs, over HTTP, medians", pageSize, b.sims), "p50", "p99", "aim")
 	defer t.Flush()
-	for _, l := range lists(count, id) {
+	for _, l := range lists(b.sims, id) {
 		for _, number := range l.pages {
 			label, aim := fmt.Sprint(l.name, ", page ", number), "≤ 100ms"
 			if number == lastPage {
@@ -78,32 +70,27 @@ type list struct {
 }
 
 // lists are those of the account, and of a pool that has all its SIMs.
-func lists(count simCount, pool string) (all []list) {
+func lists(total int, pool string) (all []list) {
 	add := func(name string, query func(n int) (string, int), pages ...int) {
 		all = append(all, list{name, query, pages})
 	}
-	total := int(count)
 	for _, column := range []string{"iccid", "imsi", "msisdn"} {
 		add("all by "+column, func(n int) (string, int) {
 			return "?order_by=" + column + "&order_direction=" + []string{"asc", "desc"}[n%2], total
 		}, 1, farPage, lastPage)
 	}
 	add("of a pool with all, by msisdn", func(int) (string, int) { return "/pool/" + pool + "/iccid?order_by=msisdn", total }, 1, farPage, lastPage)
-	imsi := func(n int) string { return count.imsi(n * 7 % total) }
+	// fill orders ICCIDs, IMSIs and MSISDNs differently.
+	imsi := func(n int) string { return fmt.Sprintf("23415%010d", n*7%total*7919%total) }
 	add("imsi =", func(n int) (string, int) { return "?" + filtered("imsi", "=", imsi(n)), 1 }, 1)
 	add("imsi starts_with, 100 found", func(n int) (string, int) { return "?" + filtered("imsi", "starts_with", imsi(n)[:13]), 100 }, 1)
+	tenth := "23415" + strings.Repeat("0", 10-len(strconv.Itoa(total-1))) + "4" // begins a tenth of the IMSIs
 	add("imsi starts_with, a tenth found, by msisdn", func(int) (string, int) {
-		return "?order_by=msisdn&" + filtered("imsi", "starts_with", count.tenth("23415", 10)), total / 10
+		return "?order_by=msisdn&" + filtered("imsi", "starts_with", tenth), total / 10
 	}, 1, 1+total/10/pageSize/2, lastPage)
 	add("imsi like, all found, by msisdn", func(int) (string, int) { return "?order_by=msisdn&" + filtered("imsi", "like", "234%"), total }, 1, farPage, lastPage)
 	add("imsi !=", func(n int) (string, int) { return "?" + filtered("imsi", "!=", imsi(n)), total - 1 }, 1, farPage, lastPage)
 	return all
-}
-
-// tenth is what a tenth of the values of a column begin with: those are a head and
-// a number of so many digits.
-func (c simCount) tenth(head string, digits int) string {
-	return head + strings.Repeat("0", digits-len(strconv.Itoa(int(c)-1))) + "4"
 }
 
 func filtered(column, operator, value string) string {
@@ -112,10 +99,10 @@ func filtered(column, operator, value string) string {
 
 // fill writes the SIMs of the first account, all of them in a pool, as the store declares
 // them: an import of the store would be against the picture of docs/architecture.md.
-func (g *gateway) fill(ctx context.Context, count simCount, pool string) error {
+func (g *gateway) fill(ctx context.Context, count int, pool string) error {
 	driver, url, tidy := "sqlite", filepath.Join(g.dir, "penstock.db")+"?_pragma=busy_timeout(60000)", "PRAGMA wal_checkpoint"
 	if g.postgres != nil { // as its housekeeping leaves the tables
-		driver, url, tidy = "pgx", servers.PostgresURL(g.postgres.Addr), "VACUUM (ANALYZE) sim"
+		driver, url, tidy = "pgx", servers.PostgresURL(g.postgres.Addr), "VACUUM (ANALYZE)"
 	}
 	db, err := sql.Open(driver, url)
 	if err != nil {
@@ -150,34 +137,22 @@ func (g *gateway) fill(ctx context.Context, count simCount, pool string) error {
 	return nil
 }
 
-// pages requests a page of a list many times.
-func (g *gateway) pages(ctx context.Context, l list, number int) (o outcome, err error) {
-	for n := range pagesARound {
+// pages requests a page of a list many times and checks the total and the count.
+func (g *gateway) pages(ctx context.Context, l list, number int) (outcome, error) {
+	return timed(pagesARound, func(n int) error {
 		query, total := l.query(n)
 		page := number
 		if page == lastPage {
 			page = (total + pageSize - 1) / pageSize
 		}
 		query = fmt.Sprintf("%s&page=%d&per_page=%d", query, page, pageSize)
-		began := time.Now()
-		if err := g.page(ctx, query, total, min(pageSize, total-(page-1)*pageSize)); err != nil {
-			return o, err
+		var answer json.RawMessage
+		if err := call(ctx, http.DefaultClient, http.MethodGet, g.url("/v3/mno"+query), accountToken, "", &answer); err != nil {
+			return err
 		}
-		o.latencies = append(o.latencies, time.Since(began))
-	}
-	slices.Sort(o.latencies)
-	o.count = pagesARound
-	return o, nil
-}
-
-// page requests a page and checks the total and the count.
-func (g *gateway) page(ctx context.Context, query string, total, count int) error {
-	var answer json.RawMessage
-	if err := call(ctx, http.DefaultClient, http.MethodGet, g.url("/v3/mno"+query), accountToken, "", &answer); err != nil {
-		return err
-	}
-	if want := fmt.Appendf(nil, `"total":%d,"count":%d}}`, total, count); !bytes.HasSuffix(answer, want) {
-		return fmt.Errorf("%s: %.200s … %s, want %s", query, answer, answer[max(0, len(answer)-100):], want)
-	}
-	return nil
+		if want := fmt.Appendf(nil, `"total":%d,"count":%d}}`, total, min(pageSize, total-(page-1)*pageSize)); !bytes.HasSuffix(answer, want) {
+			return fmt.Errorf("%s: %.200s … %s, want %s", query, answer, answer[max(0, len(answer)-100):], want)
+		}
+		return nil
+	})
 }

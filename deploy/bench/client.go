@@ -2,8 +2,10 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -40,7 +42,7 @@ func (b *bench) sender(t *target) *sender {
 	return &sender{target: t, token: accountToken, decoder: "bench", conns: b.conns, devices: int64(b.devices)}
 }
 
-// at is the sender with other connections, at a rate.
+// with returns the sender with other connections, at a rate.
 func (s *sender) with(conns int, rate float64) *sender {
 	otherSender := *s
 	otherSender.conns, otherSender.rate = conns, rate
@@ -176,3 +178,75 @@ const frameBody = `{"deduplicationId":"3ac7e3c4-4401-4b8d-9386-%012d","time":"%s
 	`"confirmed":false,"data":"%s","object":{"temperature_1":%.1f,"relative_humidity_2":%.1f},"rxInfo":[{"gatewayId":"0016c001f153a14c","uplinkId":4217106255,"rssi":-36,"snr":10.5,"context":"E3OWOQ==",` +
 	`"metadata":{"region_name":"eu868","region_common_name":"EU868"}}],"txInfo":{"frequency":867100000,"modulation":{"lora":{"bandwidth":125000,` +
 	`"spreadingFactor":11,"codeRate":"CR_4_5"}}}}`
+
+// newClient is a client that keeps so many connections.
+func newClient(conns int) *http.Client {
+	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: conns, DisableCompression: true}}
+}
+
+// newRequest is a request whose body, if it is not empty, is JSON. A token is sent in both
+// of the headers that the interfaces want.
+func newRequest(ctx context.Context, method, url, token, body string) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err == nil && body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if err == nil && token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+		req.Header.Set("X-Auth-Token", token)
+	}
+	return req, err
+}
+
+// postJSON posts a value.
+func postJSON(ctx context.Context, client *http.Client, url, token string, value, answer any) error {
+	body, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return call(ctx, client, http.MethodPost, url, token, string(body), answer)
+}
+
+// call makes a request, whose answer must have a status of success, and reads the answer
+// as JSON unless answer is nil.
+func call(ctx context.Context, client *http.Client, method, url, token, body string, answer any) error {
+	req, err := newRequest(ctx, method, url, token, body)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var text bytes.Buffer
+	if _, err := text.ReadFrom(resp.Body); err != nil {
+		return err
+	}
+	if resp.StatusCode/100 != 2 {
+		return fmt.Errorf("%s answered %d %.1000s", req.URL.Path, resp.StatusCode, text.String())
+	}
+	if answer == nil {
+		return nil
+	}
+	return json.Unmarshal(text.Bytes(), answer)
+}
+
+// spread calls do with the numbers from first to end, over all connections.
+func (b *bench) spread(start, end int64, do func(n int64) error) error {
+	var counter atomic.Int64
+	counter.Store(start)
+	errs := make([]error, b.conns)
+	var wg sync.WaitGroup
+	for i := range errs {
+		wg.Go(func() {
+			for n := counter.Add(1) - 1; n < end; n = counter.Add(1) - 1 {
+				if errs[i] = do(n); errs[i] != nil {
+					counter.Store(end) // ends the others
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}

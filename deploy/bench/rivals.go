@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -67,7 +68,17 @@ func (b *bench) telegrafs(ctx context.Context, g *gateway) (telegrafs []*telegra
 		t.cpu = func() usage {
 			return usage{cpuProgram: cpu(t.proc.Process.Pid), cpuInflux: cpu(t.influx.Cmd.Process.Pid)}
 		}
-		t.round = func(ctx context.Context) (outcome, error) { return t.store(ctx, b) }
+		t.round = func(ctx context.Context) (outcome, error) {
+			base, err := t.pointsWritten(ctx)
+			if err != nil {
+				return outcome{}, err
+			}
+			o, err := b.sender(&t.target).run(ctx, b.seconds)
+			return o, errors.Join(err, servers.UntilEvery(ctx, metricsEvery, storedPatience, "every frame of Telegraf stored", func() bool {
+				written, err := t.pointsWritten(ctx)
+				return err == nil && written >= base+o.count
+			}))
+		}
 		config, buffer := filepath.Join(g.dir, t.database+".conf"), filepath.Join(g.dir, t.database)
 		text := fmt.Appendf(nil, telegrafConfig, strategy, buffer, t.addr, g.influx.Addr, t.database)
 		if err := os.WriteFile(config, text, 0o600); err != nil {
@@ -136,19 +147,6 @@ const telegrafConfig = `
   database = "%s"
 `
 
-// store loads Telegraf as a gateway is, and waits for the last frame to be stored.
-func (t *telegraf) store(ctx context.Context, b *bench) (outcome, error) {
-	base, err := t.pointsWritten(ctx)
-	if err != nil {
-		return outcome{}, err
-	}
-	o, err := b.sender(&t.target).run(ctx, b.seconds)
-	return o, errors.Join(err, servers.UntilEvery(ctx, metricsEvery, storedPatience, "every frame of Telegraf stored", func() bool {
-		written, err := t.pointsWritten(ctx)
-		return err == nil && written >= base+o.count
-	}))
-}
-
 // pointsWritten is the number of points written to InfluxDB since its start.
 func (t *telegraf) pointsWritten(ctx context.Context) (int64, error) {
 	var vars map[string]json.RawMessage
@@ -167,9 +165,99 @@ func (t *telegraf) pointsWritten(ctx context.Context) (int64, error) {
 	return 0, errors.New("influxd does not count what it is written")
 }
 
-// reportLost prints how many frames are missing: Telegraf promises nothing.
-func (t *telegraf) reportLost(ctx context.Context, b *bench) error {
-	stored, err := countPoints(ctx, t.influx, t.database, "SELECT count(temperature_1) FROM uplink")
-	fmt.Fprintf(b.w, "%s: frames acknowledged and not stored: %d\n", t.name, t.accepted.Load()-stored)
-	return err
+// Kannel's programs, which deploy/test-deps.sh installs outside the PATH.
+const (
+	kannelBearerbox = "/usr/sbin/bearerbox"
+	kannelSMSBox    = "/usr/sbin/smsbox"
+	kannelFakeSMSC  = "/usr/lib/kannel/test/fakesmsc"
+)
+
+// kannel is a bearerbox with a spool on disk and a smsbox.
+type kannel struct {
+	bearerbox, smsbox *exec.Cmd
+	sendSMS           string // the address for orders
 }
+
+func port(addr string) string {
+	_, port, _ := net.SplitHostPort(addr)
+	return port
+}
+
+// kannel starts both boxes; groups are further groups of their configuration.
+func (b *bench) kannel(ctx context.Context, groups string) (*kannel, error) {
+	if _, err := exec.LookPath(kannelFakeSMSC); err != nil { // of the package that is missing most often
+		return nil, err
+	}
+	k := &kannel{sendSMS: servers.FreeAddr()}
+	boxes, spool, config := servers.FreeAddr(), filepath.Join(b.Dir, "spool"), filepath.Join(b.Dir, "kannel.conf")
+	if err := os.Mkdir(spool, 0o700); err != nil {
+		return nil, err
+	}
+	text := fmt.Sprintf(kannelConfig, port(servers.FreeAddr()), port(boxes), spool, port(k.sendSMS)) + groups
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		return nil, err
+	}
+	var err error
+	if k.bearerbox, err = b.Start(ctx, "bearerbox", nil, kannelBearerbox, config); err != nil {
+		return nil, err
+	}
+	if err := servers.Explain(k.bearerbox, servers.Reachable(ctx, boxes)); err != nil {
+		return nil, err
+	}
+	if k.smsbox, err = b.Start(ctx, "smsbox", nil, kannelSMSBox, config); err != nil {
+		return nil, err
+	}
+	return k, servers.Explain(k.bearerbox, servers.Until(ctx, servers.StartTime, "the smsbox at the bearerbox", func() bool {
+		return strings.Contains(servers.Said(k.bearerbox), "Client connected from <127.0.0.1>")
+	}))
+}
+
+func (k *kannel) cpu() usage {
+	return usage{cpuProgram: cpu(k.bearerbox.Process.Pid, k.smsbox.Process.Pid)}
+}
+
+const kannelConfig = `group = core
+admin-port = %s
+admin-password = secret
+smsbox-port = %s
+store-type = spool
+store-location = %q
+log-level = 1
+
+group = smsbox
+bearerbox-host = 127.0.0.1
+sendsms-port = %s
+log-level = 3
+
+`
+
+// kannelRelay takes messages from fakesmsc and makes a GET of each.
+const kannelRelay = `group = smsc
+smsc = fake
+smsc-id = fake
+port = %s
+connect-allow-ip = 127.0.0.1
+
+group = sms-service
+keyword = default
+get-url = "http://%s/sms?m=%%a&o=%%p&d=%%P"
+max-messages = 0
+`
+
+// kannelSend takes orders over HTTP and submits their messages to an SMSC.
+const kannelSend = `group = smsc
+smsc = smpp
+smsc-id = far
+host = 127.0.0.1
+port = %s
+smsc-username = bench
+smsc-password = secret
+system-type = ""
+transceiver-mode = true
+max-pending-submits = %d
+
+group = sendsms-user
+username = bench
+password = secret
+max-messages = 10
+`

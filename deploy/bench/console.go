@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// The records that the views of the console are measured with. Each device has one alarm.
+const (
+	consoleDevices  = 10_000
+	consoleMessages = 100_000 // sent
+	consoleInbound  = 10_000  // messages received, whose relay does not answer
+	consoleTokens   = 1000    // of a ledger, each with a job
+	consoleSIMs     = 100_000
+	viewsARound     = 20
+)
+
+// consoleRequests are views of the console and the requests that each makes when it opens:
+// those of ingest/console/web/views, with 50 rows a page. DEVICE is the id of a device, DAY
+// and NOW are a range, and what follows "#" is posted.
+const consoleRequests = `
+Overview: /status /devices?limit=1000 /traffic?range=day /balances?limit=1000 /sims?limit=1000 /alarms?state=raised&limit=500 /breakers
+Overview: /deliveries?state=dead&limit=500 /events?state=quarantined&limit=500 /events?state=unrouted&limit=500 /jobs?state=failed&limit=500
+Devices: /devices?order=silent&limit=50 /devices?order=silent&q=Test+device+77&limit=50
+Device: /devices/DEVICE?account=1 /devices/DEVICE/readings/aggregate?account=1&from=DAY&to=NOW /alarms?account=1&device_id=DEVICE&limit=50
+Device: /decoders/try#{"account":"1","device_id":"DEVICE","last":20}
+Alarms: /alarms?limit=50 /alarms?state=cleared&limit=50
+Messages: /messages?limit=50 /messages?direction=out&limit=50 /messages?state=unknown&limit=50
+Messages: /messages?number=447705000000&limit=50 /messages?number=447700900123&limit=50
+Events: /events?limit=50 /events?q=a840416b2c000103&limit=50 /events?q=absent&limit=50
+Deliveries: /deliveries?limit=50 /deliveries?q=absent&limit=50
+Jobs: /jobs?limit=50
+Rules: /alarms?limit=500 /rules?limit=50
+Decoders: /decoders?limit=50 /devices?account=1&decoder=bench&limit=1
+Relays: /relays?limit=50
+SIMs: /sims?limit=50 /sims?q=8944000000000000777&limit=50
+Credit: /credit?account=1&limit=50
+Ledgers: /ledgers?limit=100 /ledgers/assets/tokens?account=1&limit=50 /ledgers/assets/entries?account=1&limit=50
+Accounts: /accounts /tokens?account=1`
+
+// console measures the requests of each view of the console.
+func console(ctx context.Context, b *bench) error {
+	b.devices, b.sends = consoleDevices, consoleMessages*(b.rounds+1) // all of them in the first round
+	g, sending, err := b.gatewaySending(ctx, options{
+		decoders: "    ledgers: [{id: assets, name: Assets}]\n", env: []string{"PENSTOCK_RULES_ACTIONS_PER_MINUTE=1000000"},
+	})
+	if err != nil {
+		return err
+	}
+	if err := g.createRule(ctx, map[string]any{"name": "Warm", "on": "reading", "when": "values.temperature_1 > 0"}, "http://127.0.0.1:9/alarm"); err != nil {
+		return err
+	}
+	for _, s := range []*subject{b.storing("devices", g, b.sender(&g.target)), sending} {
+		if _, err := s.round(ctx); err != nil {
+			return err
+		}
+	}
+	client := newClient(b.conns)
+	if err := b.spread(0, consoleInbound+consoleTokens, func(n int64) error {
+		path, body := "/ledgers/assets/tokens", `{}`
+		if n < consoleInbound {
+			path, body = "/inbound/sms/json", fmt.Sprintf(`{"id":"c%d","from":"447700900123","to":"447800012345","text":"a message"}`, n)
+		}
+		return call(ctx, client, http.MethodPost, g.url(path), accountToken, body, nil)
+	}); err != nil {
+		return err
+	}
+	if err := g.fill(ctx, consoleSIMs, ""); err != nil {
+		return err
+	}
+	var device string
+	var alarms int64
+	var page struct {
+		Data []struct {
+			DeviceID string `json:"device_id"`
+		}
+		Meta struct{ Next string }
+	}
+	for more := true; more; more = page.Meta.Next != "" {
+		url := g.url("/admin/alarms?limit=1000&cursor=" + page.Meta.Next)
+		page.Meta.Next = ""
+		if err := call(ctx, client, http.MethodGet, url, adminToken, "", &page); err != nil {
+			return err
+		}
+		for _, a := range page.Data {
+			device = a.DeviceID
+			alarms++
+		}
+	}
+	b.reconcile("alarms", consoleDevices, alarms, 0)
+	now := time.Now().UTC()
+	texts := strings.NewReplacer("DEVICE", device, "DAY", now.Add(-24*time.Hour).Format(time.RFC3339), "NOW", now.Format(time.RFC3339))
+	var subjects []*subject
+	for line := range strings.Lines(strings.TrimSpace(consoleRequests)) {
+		view, requests, _ := strings.Cut(line, ": ")
+		for _, request := range strings.Fields(requests) {
+			path, body, posted := strings.Cut(texts.Replace(request), "#")
+			method := map[bool]string{false: http.MethodGet, true: http.MethodPost}[posted]
+			subjects = append(subjects, &subject{name: view + ": " + request, cpu: g.cpu, round: func(ctx context.Context) (outcome, error) {
+				return timed(viewsARound, func(int) error {
+					return call(ctx, client, method, g.url("/admin"+path), adminToken, body, nil)
+				})
+			}})
+		}
+	}
+	if err := b.inTurns(ctx, subjects...); err != nil {
+		return err
+	}
+	t := b.table("requests of the console, medians", "CPU of gateway and PostgreSQL", "p50", "p95", "aim")
+	defer t.Flush()
+	for _, s := range subjects {
+		used := s.median(func(o outcome) float64 { return float64(o.cpu[cpuProgram] + o.cpu[cpuPostgres]) })
+		t.row(s.name, time.Duration(used/viewsARound), s.quantile(0.5), s.quantile(0.95), "≤ 300ms")
+	}
+	return nil
+}
