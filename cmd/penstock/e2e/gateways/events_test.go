@@ -62,9 +62,9 @@ func testSplitEvents(t *testing.T, s *e2e.Site) {
 	lastOfA, lastOfC := ids[2], ids[0]
 	relaytest.Equal(t, "the trace of A's event at B", c.Gateways[1].Trace(lastOfA), c.Gateways[0].Trace(lastOfA))
 	c.Gateways[2].Admin().Put("/admin/inventory", `{"accounts": [{"name": "acme", "relays": {"geo": [{"id": "g-new", "prefix": "33", "action": "http_get", "parameters": ["`+k.URL+`/new?m=%m&i=%i"]}]}}]}`).Mentions(t, 200, `"acme"`)
-	c.Gateways[1].Admin().Post("/admin/events/replay", `{"ids": ["`+lastOfA+`"]}`).Is(t, 200, `{"count": 1}`)
+	c.Gateways[1].Admin().Post("/admin/events/replay", `{"ids": ["`+lastOfA+`"]}`).Mentions(t, 200, `"count":1,`)
 	e2e.SameValues(t, k.Await(t, "/new", 1).Query, map[string]string{"m": "nobody takes 3", "i": lastOfA})
-	c.Gateways[1].Admin().Post("/admin/events/replay", `{"state": "unrouted"}`).Is(t, 200, fmt.Sprintf(`{"count": %d}`, len(ids)-1))
+	c.Gateways[1].Admin().Post("/admin/events/replay", `{"state": "unrouted"}`).Mentions(t, 200, fmt.Sprintf(`"count":%d,`, len(ids)-1))
 	k.Await(t, "/new", len(ids))
 	relaytest.Eventually(t, "every delivery has ended", func() (any, bool) {
 		all := c.Gateways[0].Deliveries("relay=g-new&state=delivered")
