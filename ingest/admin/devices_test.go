@@ -134,28 +134,9 @@ func TestADeviceIsShownWithItsState(t *testing.T) {
 	one = o.ask("GET /admin/devices/a2?account=acme", "")
 	answertest.Begins(t, "the device without the reading store", one, "200 ")
 	answertest.Contains(t, "the device without the reading store", one, "signal and battery: ")
-	for _, path := range []string{"none", "a2?account=globex", "none/frames", "none/markers", "none/readings/aggregate"} {
+	for _, path := range []string{"none", "a2?account=globex", "none/frames", "none/markers"} {
 		if got := o.ask("GET /admin/devices/"+path, ""); !strings.HasPrefix(got, "404 ") {
 			t.Errorf("%s: %s", path, got)
 		}
 	}
-}
-
-func TestReadingsOfADeviceOverTime(t *testing.T) {
-	o, s := fleet(t)
-	at := o.now.Truncate(time.Hour).UTC()
-	s.buckets = []iot.Bucket{{Type: "temperature", SensorID: iot.SensorID("a1", "t"), Start: at, Value: 2, Min: 1, Max: 3}}
-	want := fmt.Sprintf(`{"sensor_id":"%s","key":"t","name":"Temperature","metric_units":"°C","buckets":[{"at":"%s","min":1,"mean":2,"max":3}]}`, iot.SensorID("a1", "t"), at.Format(time.RFC3339))
-	if got := o.ask("GET /admin/devices/a1/readings/aggregate", ""); !strings.Contains(got, want) {
-		t.Errorf("got %s\nwant %s", got, want)
-	}
-	relaytest.Equal(t, "the granularity of a day", s.asked.Granularity, iot.TenMinutes)
-	relaytest.Equal(t, "the range without parameters", s.asked.To.Sub(s.asked.From), 24*time.Hour)
-	for span, want := range map[time.Duration]iot.Granularity{time.Hour: iot.HalfMinute, time.Minute: iot.HalfMinute, 7 * 24 * time.Hour: iot.Hour, 30 * 24 * time.Hour: iot.SixHours, 3 * 365 * 24 * time.Hour: iot.Week} {
-		if got := granularityOf(span); got != want {
-			t.Errorf("%v is divided into %s, want %s", span, got, want)
-		}
-	}
-	got := o.ask("GET /admin/devices/a1/readings/aggregate?from=2026-03-02T00:00:00Z&to=2026-03-01T00:00:00Z&granularity=blink", "")
-	answertest.Contains(t, "the answer to an invalid range", got, "want a time before to", "granularity")
 }

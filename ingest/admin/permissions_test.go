@@ -89,12 +89,12 @@ func rolesOf() map[string]string {
 		"listEvents": "aovc", "getEvent": "aovc", "replayEvents": "ao",
 		"listDeliveries": "aovc", "replayDeliveries": "ao", "tryDecoder": "aovc", "showDecoder": "aovc", "explainRelay": "ao",
 		"listRelaysOfAccounts": "aovc", "showRelay": "aovc",
-		"listDevicesOfAccounts": "aovc", "showDevice": "aovc", "aggregateDeviceOfAccount": "aovc",
+		"listDevicesOfAccounts": "aovc", "showDevice": "aovc",
 		"listSIMsOfAccounts": "aovc", "showSIM": "aovc", "usageOfSIM": "aovc", "listJobsOfAccounts": "aovc",
 		"listLedgersOfAccounts": "aovc", "listEntriesOfLedger": "aovc", "listTokensOfLedger": "aovc", "listSensorTypes": "aov", "addSensorType": "ao", "showLedgerToken": "aovc", "listBalances": "aovc",
 		"listIdentifiers": "aov", "releaseIdentifier": "ao",
 		"listDecodersOfAccounts": "aovc",
-		"listRulesOfAccount":     "aoc", "listAlarmsOfAccount": "aovc", "muteAlarmsOfAccount": "ao", "unmuteAlarmsOfAccount": "ao",
+		"listRulesOfAccount":     "aoc", "listAlarmsOfAccount": "aovc",
 		"listBreakers": "aovc", "closeBreaker": "ao", "listCredit": "aovc", "listMessages": "aovc", "resendMessages": "ao",
 	}
 }

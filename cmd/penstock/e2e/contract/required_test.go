@@ -90,7 +90,6 @@ func conditional(operation string) []string {
 		"jsonPost":              {"text"},                              // or data
 		"createRule":            {"silent_for"},                        // of silence
 		"muteAlarms":            {"rule_id"},                           // or device_id
-		"muteAlarmsOfAccount":   {"rule_id"},                           // or device_id
 		"tryRule":               {"rule"},                              // or rule_id
 		"validateToken":         {"token"},                             // or tokens
 		"reassignSIMs":          {"iccids"},                            // or source_subscriber

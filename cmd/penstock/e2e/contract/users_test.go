@@ -124,7 +124,7 @@ func userMistakes() []refusedSample {
 func openToAccounts(operation string) bool {
 	return slices.Contains([]string{
 		"showSession", "listEvents", "listDeliveries", "tryDecoder", "showDecoder", "listRulesOfAccount", "listAlarmsOfAccount", "listCredit", "listMessages",
-		"listDevicesOfAccounts", "showDevice", "aggregateDeviceOfAccount", "listDecodersOfAccounts",
+		"listDevicesOfAccounts", "showDevice", "listDecodersOfAccounts",
 		"listSIMsOfAccounts", "showSIM", "usageOfSIM", "listJobsOfAccounts", "listLedgersOfAccounts", "listEntriesOfLedger", "listTokensOfLedger", "showLedgerToken", "listBalances",
 		"listRelaysOfAccounts", "showRelay",
 	}, operation)
@@ -148,7 +148,7 @@ func sessions(g *e2e.Gateway) {
 		{who, "GET", "/admin/rules?account=999", "", 403}, {who, "GET", "/admin/alarms?account=999", "", 403}, {who, "GET", "/admin/credit?account=999", "", 403},
 		{who, "GET", "/admin/decoders/lpp?account=999", "", 403},
 		{who, "POST", "/admin/decoders/try", `{"account":999,"codec":"json","frames":[{"hex":"01"}]}`, 403},
-		{who, "GET", "/admin/devices?account=999", "", 403}, {who, "GET", "/admin/devices/none?account=999", "", 403}, {who, "GET", "/admin/devices/none/readings/aggregate?account=999", "", 403},
+		{who, "GET", "/admin/devices?account=999", "", 403}, {who, "GET", "/admin/devices/none?account=999", "", 403},
 		{who, "GET", "/admin/decoders?account=999", "", 403},
 		{who, "GET", "/admin/sims?account=999", "", 403}, {who, "GET", "/admin/sims/" + e2e.ActiveSIM + "?account=999", "", 403}, {who, "GET", "/admin/sims/" + e2e.ActiveSIM + "/usage?account=999", "", 403},
 		{who, "GET", "/admin/relays?account=999", "", 403}, {who, "GET", "/admin/relays/geo/g1?account=999", "", 403},

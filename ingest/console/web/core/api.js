@@ -62,7 +62,7 @@ export const api = {
   "createLocation": "POST /iot/locations",
   "listDevicesOfAccounts": "GET /admin/devices",
   "showDevice": "GET /admin/devices/{device_id}",
-  "aggregateDeviceOfAccount": "GET /admin/devices/{device_id}/readings/aggregate",
+  "aggregateReadings": "GET /iot/devices/{device_id}/readings/aggregate",
   "listFrames": "GET /iot/devices/{device_id}/frames",
   "listEventMarkers": "GET /iot/devices/{device_id}/event-markers",
   "createLorawanDevice": "POST /iot/devices/lorawan",
