@@ -27,13 +27,6 @@ type auditJSON struct {
 	After     json.RawMessage `json:"after"`
 }
 
-func auditOf(e audit.Entry) auditJSON {
-	return auditJSON{
-		ID: e.ID, At: formatTime(e.At), Actor: e.Actor, Role: e.Role, Address: e.Address, Operation: e.Operation, Target: e.Target,
-		Account: e.Account, Outcome: e.Outcome, Status: e.Status, Request: e.Request, Before: e.Before, After: e.After,
-	}
-}
-
 // listAudit lists changes, newest first.
 func (s *Surface) listAudit(c *fiber.Ctx, sel *selection) error {
 	f := audit.Filter{
@@ -54,5 +47,29 @@ func (s *Surface) listAudit(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	return sendPage(c, httpd.Each(found, auditOf), f.Cursor)
+	views := httpd.Each(found, func(e audit.Entry) auditJSON {
+		return auditJSON{
+			ID: e.ID, At: formatTime(e.At), Actor: e.Actor, Role: e.Role, Address: e.Address, Operation: e.Operation, Target: e.Target,
+			Account: e.Account, Outcome: e.Outcome, Status: e.Status, Request: e.Request, Before: e.Before, After: e.After,
+		}
+	})
+	return sendPage(c, views, f.Cursor)
+}
+
+// record makes a change and records it in the audit log.
+func (s *Surface) record(c *fiber.Ctx) error {
+	o, p := s.operationOf(c), principalOf(c)
+	if !o.change {
+		return c.Next()
+	}
+	if o.prepare != nil {
+		if err := o.prepare(c); err != nil {
+			return err
+		}
+	}
+	role := p.Role
+	if p.peer != "" {
+		role = p.peerRole
+	}
+	return s.auth.Record(c, audit.Entry{Actor: p.Name, Role: string(role), Operation: o.id, Target: httpd.RouteTarget(c, o.path)})
 }

@@ -94,21 +94,16 @@ func (s *Surface) getDecoder(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	view := viewOf(acct, d, types)
-	view.Unmapped = httpd.Each(unmapped, func(k iot.UnmappedKey) UnmappedView {
-		return UnmappedView{Key: k.Key, LastSeen: formatTime(k.LastSeen), Count: k.Count}
-	})
-	return c.JSON(view)
-}
-
-func viewOf(acct relay.AccountID, d iot.Decoder, types map[string]iot.SensorType) DecoderView {
-	return DecoderView{
+	return c.JSON(DecoderView{
 		Account: acct, ID: d.ID, Name: d.Name, Description: d.Description, Type: d.Type, Codec: d.Codec, Source: d.Source, UseRawPayload: d.UseRawPayload,
 		Sensors: httpd.Each(d.Sensors, func(m iot.Mapping) SensorView {
 			t := types[m.SensorTypeID]
 			return SensorView{Key: m.Key, SensorTypeID: m.SensorTypeID, Name: t.Name, MetricUnits: t.MetricUnits, ImperialUnits: t.ImperialUnits}
 		}),
-	}
+		Unmapped: httpd.Each(unmapped, func(k iot.UnmappedKey) UnmappedView {
+			return UnmappedView{Key: k.Key, LastSeen: formatTime(k.LastSeen), Count: k.Count}
+		}),
+	})
 }
 
 // listSensorTypes lists what sensors may measure, by id.

@@ -69,25 +69,24 @@ func deviceOf(d iot.FoundDevice, names map[relay.AccountID]string, radio map[str
 // maxDevices is the most devices of a page.
 const maxDevices = 500
 
-// deviceFilter reads the filters of a list of devices.
-func (s *Surface) deviceFilter(sel *selection) iot.DeviceFilter {
-	return iot.DeviceFilter{
-		Account: sel.account(), Text: sel.text("q"), Decoder: sel.text("decoder"), Alarmed: sel.flag("alarmed"),
-		Order: oneOf(sel, "order", iot.ByAccount, iot.SilentFirst),
-		Limit: min(sel.limit(), maxDevices), Cursor: sel.cursor(),
-	}
-}
-
 // listDevices lists devices of one or all accounts. Without the reading store the list has no
 // radio data, and meta.missing explains why.
 func (s *Surface) listDevices(c *fiber.Ctx, sel *selection) error {
 	ctx := c.UserContext()
-	f := s.deviceFilter(sel)
+	f := iot.DeviceFilter{
+		Account: sel.account(), Text: sel.text("q"), Decoder: sel.text("decoder"), Alarmed: sel.flag("alarmed"),
+		Order: oneOf(sel, "order", iot.ByAccount, iot.SilentFirst),
+		Limit: min(sel.limit(), maxDevices), Cursor: sel.cursor(),
+	}
 	names, err := s.checkedNames(sel)
 	if err != nil {
 		return err
 	}
-	f.Named = namedLike(names, f.Text)
+	for id, name := range names {
+		if f.Text != "" && strings.Contains(strings.ToLower(name), strings.ToLower(f.Text)) {
+			f.Named = append(f.Named, id)
+		}
+	}
 	found, nextCursor, err := s.IoT.FindDevices(ctx, f)
 	if err != nil {
 		return err
@@ -143,19 +142,13 @@ type deviceSensorJSON struct {
 	At            *string  `json:"at"` // of the newest reading; null: there is none
 }
 
-// ofDevice reads the account and the device of a request. A device's id is found
-// without its account if only one account has it.
-func (s *Surface) ofDevice(c *fiber.Ctx, sel *selection) (relay.AccountID, iot.Device, error) {
-	acct, id := sel.account(), params.Path(c, "device_id")
-	if err := sel.Err(); err != nil {
-		return 0, iot.Device{}, err
-	}
-	return s.findDevice(c.UserContext(), acct, id)
-}
-
+// getDevice returns a device. Its id is found without its account if only one account has it.
 func (s *Surface) getDevice(c *fiber.Ctx, sel *selection) error {
-	ctx := c.UserContext()
-	acct, d, err := s.ofDevice(c, sel)
+	ctx, acct := c.UserContext(), sel.account()
+	if err := sel.Err(); err != nil {
+		return err
+	}
+	acct, d, err := s.findDevice(ctx, acct, params.Path(c, "device_id"))
 	if err != nil {
 		return err
 	}
@@ -226,3 +219,39 @@ func (s *Surface) sensorsOf(c *fiber.Ctx, acct relay.AccountID, id string) (view
 
 // rfc3339 rewrites a time of iot.TimeFormat or ledger.TimeFormat.
 func rfc3339(date string) *string { return new(strings.Replace(date, " ", "T", 1) + "Z") }
+
+// claimJSON is a claimed identifier in the form for the operator.
+type claimJSON struct {
+	Identifier  string          `json:"identifier"`
+	Account     relay.AccountID `json:"account"`
+	AccountName string          `json:"account_name"`
+	DeviceID    string          `json:"device_id"`
+}
+
+// listIdentifiers lists which account holds device EUIs and MAC addresses.
+func (s *Surface) listIdentifiers(c *fiber.Ctx, sel *selection) error {
+	prefix, cursor, limit := sel.text("q"), sel.cursor(), sel.limit()
+	names, err := s.checkedNames(sel)
+	if err != nil {
+		return err
+	}
+	claims, nextCursor, err := s.IoT.Claims(c.UserContext(), prefix, cursor, limit)
+	if err != nil {
+		return err
+	}
+	return sendPage(c, httpd.Each(claims, func(claim iot.Claim) claimJSON {
+		return claimJSON{claim.Identifier, claim.Account, names[claim.Account], claim.DeviceID}
+	}), nextCursor)
+}
+
+// releaseIdentifier lets another account claim an identifier.
+func (s *Surface) releaseIdentifier(c *fiber.Ctx) error {
+	claim, err := s.IoT.ReleaseClaim(c.UserContext(), params.Path(c, "identifier"))
+	if err != nil {
+		return err
+	}
+	n := httpd.NoteOf(c)
+	n.Target, n.Account = claim.Identifier, claim.Account
+	n.Before = fiber.Map{"identifier": claim.Identifier, "account": claim.Account, "device_id": claim.DeviceID}
+	return c.SendStatus(fiber.StatusNoContent)
+}

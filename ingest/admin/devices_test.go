@@ -25,8 +25,6 @@ type fixedReadings struct {
 	iot.ReadingStore
 	stored  map[string]time.Time
 	uplinks map[string]iot.RadioData
-	buckets []iot.Bucket
-	asked   iot.AggregateQuery
 	down    error
 }
 
@@ -46,11 +44,6 @@ func (s *fixedReadings) Radio(context.Context, relay.AccountID, []string, time.T
 
 func (s *fixedReadings) Latest(context.Context, relay.AccountID, string, []string) ([]iot.Point, error) {
 	return nil, s.down
-}
-
-func (s *fixedReadings) Aggregate(_ context.Context, q iot.AggregateQuery) ([]iot.Bucket, error) {
-	s.asked = q
-	return s.buckets, s.down
 }
 
 // fleet is an office with devices: a1, a2 … of account 1, b1 of account 2.

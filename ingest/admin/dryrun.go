@@ -122,7 +122,13 @@ func (s *Surface) dryRun(c *fiber.Ctx, intakes []*intake.Intake, f event.Filter,
 func dryRunOf(run replay.DryRun) DryRun {
 	return DryRun{
 		SearchedTo: timeOrNone(run.BackTo), Count: run.Count, Examined: run.Examined, Events: EventTally(run.Events), Readings: ReadingTally(run.Readings),
-		Data: httpd.Each(run.Differ, eventPreviewOf), More: run.More,
+		Data: httpd.Each(run.Differ, func(d replay.PreviewedEvent) EventPreview {
+			return EventPreview{
+				ID: d.Event.ID, ReceivedAt: formatTime(d.Event.ReceivedAt), Account: d.Event.Account, State: d.Event.State, Reason: d.Event.Reason,
+				NewState: d.Preview.State, NewReason: d.Preview.Reason, Devices: httpd.Each(d.Preview.Frames, deviceDeltaOf),
+			}
+		}),
+		More: run.More,
 	}
 }
 
@@ -146,13 +152,6 @@ func (r *DryRun) join(otherDryRun DryRun, limit int) {
 	room := min(limit-len(r.Data), len(otherDryRun.Data))
 	r.Data = append(r.Data, otherDryRun.Data[:room]...)
 	r.More = r.More || otherDryRun.More || room < len(otherDryRun.Data)
-}
-
-func eventPreviewOf(d replay.PreviewedEvent) EventPreview {
-	return EventPreview{
-		ID: d.Event.ID, ReceivedAt: formatTime(d.Event.ReceivedAt), Account: d.Event.Account, State: d.Event.State, Reason: d.Event.Reason,
-		NewState: d.Preview.State, NewReason: d.Preview.Reason, Devices: httpd.Each(d.Preview.Frames, deviceDeltaOf),
-	}
 }
 
 func deviceDeltaOf(f iot.PreviewedFrame) DeviceDelta {

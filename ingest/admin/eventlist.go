@@ -368,7 +368,11 @@ func (l *eventList) end() error {
 				l.at.set(src.node, kind, seq)
 			}
 		default:
-			l.complete(src)
+			for _, kind := range l.kinds { // it has no more events
+				if src.kind == "" || src.kind == kind {
+					l.at.set(src.node, kind, 1)
+				}
+			}
 			continue
 		}
 		hasMore = true
@@ -381,13 +385,4 @@ func (l *eventList) end() error {
 		l.meta.Next = l.at[l.node].String()
 	}
 	return nil
-}
-
-// complete notes that a source has no more events.
-func (l *eventList) complete(src *eventSource) {
-	for _, kind := range l.kinds {
-		if src.kind == "" || src.kind == kind {
-			l.at.set(src.node, kind, 1)
-		}
-	}
 }

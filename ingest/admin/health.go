@@ -7,16 +7,12 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/gofiber/fiber/v2/middleware/adaptor"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/penstock/penstock/relay"
 )
 
 // checkTime is the time that a back end may take to answer for itself.
 const checkTime = 2 * time.Second
-
-func (s *Surface) alive(c *fiber.Ctx) error { return c.JSON(fiber.Map{"status": "alive"}) }
 
 // Reason is the reason why a back end is down, in a public text: it names no address and no
 // path.
@@ -43,7 +39,18 @@ func (s *Surface) ready(c *fiber.Ctx) error {
 	inFull := s.seesBackends(c)
 	backends := make(map[string]backendJSON, len(states))
 	for i := range states {
-		backends[states[i].Name] = backendOf(&states[i], inFull)
+		s := &states[i]
+		view := backendJSON{Status: "ok", Note: s.Note}
+		if s.Err != nil {
+			view.Status, view.Error = "down", hiddenReason
+			if reason, public := errors.AsType[Reason](s.Err); public {
+				view.Error = string(reason)
+			}
+			if inFull {
+				view.Error = s.Err.Error()
+			}
+		}
+		backends[s.Name] = view
 	}
 	status, word := fiber.StatusOK, "ready"
 	if !ready(states) {
@@ -74,21 +81,75 @@ func Down(ctx context.Context, backends []Backend) map[string]error {
 	return out
 }
 
-func backendOf(s *BackendState, inFull bool) backendJSON {
-	view := backendJSON{Status: "ok", Note: s.Note}
-	if s.Err == nil {
-		return view
-	}
-	view.Status, view.Error = "down", hiddenReason
-	if reason, public := errors.AsType[Reason](s.Err); public {
-		view.Error = string(reason)
-	}
-	if inFull {
-		view.Error = s.Err.Error()
-	}
-	return view
+// watchEvery is the interval at which the back ends are checked without requests for their
+// state.
+const watchEvery = 5 * time.Second
+
+// BackendState is the state of a back end, with the start of that state.
+type BackendState struct {
+	Backend
+	// Err is the reason why it is down; nil if it works.
+	Err error
+	// Since is the time of the first check with the present result: at the start, or at a
+	// change.
+	Since time.Time
+	// LastErr is the last error it had, at LastErrAt; nil if it had none since the
+	// start.
+	LastErr   error
+	LastErrAt time.Time
 }
 
-func (s *Surface) metrics() fiber.Handler {
-	return adaptor.HTTPHandler(promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{}))
+// watch checks the back ends and stores the start of each state.
+type watch struct {
+	backends []Backend
+	now      func() time.Time
+
+	mu     sync.Mutex
+	states []BackendState
+}
+
+func newWatch(backends []Backend, now func() time.Time) *watch {
+	if now == nil {
+		now = time.Now
+	}
+	w := &watch{backends: backends, now: now, states: make([]BackendState, len(backends))}
+	for i, b := range backends {
+		w.states[i].Backend = b
+	}
+	return w
+}
+
+// check queries all of them at the same time, each for at most checkTime, and returns how
+// they do, in their order.
+func (w *watch) check(ctx context.Context) []BackendState {
+	down := Down(ctx, w.backends)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.now()
+	for i := range w.states {
+		s := &w.states[i]
+		err := down[s.Name]
+		if s.Since.IsZero() || (s.Err == nil) != (err == nil) {
+			s.Since = t
+		}
+		if s.Err = err; err != nil {
+			s.LastErr, s.LastErrAt = err, t
+		}
+	}
+	return append([]BackendState(nil), w.states...)
+}
+
+// Watch queries the back ends every five seconds until the context ends, so that the status
+// has the start of an outage even without requests for it.
+func (s *Surface) Watch(ctx context.Context) {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		s.watch.check(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
 }

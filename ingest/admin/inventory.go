@@ -67,15 +67,6 @@ type appliedAccountJSON struct {
 	Name string `json:"name"`
 }
 
-func appliedOf(a inventory.Applied) appliedJSON {
-	return appliedJSON{
-		Document: a.Document, DryRun: a.DryRun, Added: a.Added, Changed: a.Changed, Removed: a.Removed, Kept: a.Kept, AllowRemovals: a.AllowRemovals,
-		Accounts: httpd.Each(a.Accounts, func(appliedAccount inventory.AppliedAccount) appliedAccountJSON {
-			return appliedAccountJSON(appliedAccount)
-		}),
-	}
-}
-
 // getInventory returns everything that is declared, or one document of it: what it
 // declares, or with present=true how its records are now. Only an admin may see secrets.
 func (s *Surface) getInventory(c *fiber.Ctx, sel *selection) error {
@@ -164,7 +155,10 @@ func (s *Surface) putInventory(c *fiber.Ctx) error {
 	} else {
 		n.Target = done.Document
 	}
-	return c.JSON(fiber.Map{"data": appliedOf(done)})
+	return c.JSON(fiber.Map{"data": appliedJSON{
+		Document: done.Document, DryRun: done.DryRun, Added: done.Added, Changed: done.Changed, Removed: done.Removed, Kept: done.Kept, AllowRemovals: done.AllowRemovals,
+		Accounts: httpd.Each(done.Accounts, func(a inventory.AppliedAccount) appliedAccountJSON { return appliedAccountJSON(a) }),
+	}})
 }
 
 // logApplied logs what an apply did, what its prune removed, and what it kept.

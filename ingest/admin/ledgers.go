@@ -29,17 +29,6 @@ type ledgerJSON struct {
 	Checkpoint  string          `json:"checkpoint"` // the signed head; "": none yet
 }
 
-func ledgerOf(o ledger.Overview, names map[relay.AccountID]string) ledgerJSON {
-	view := ledgerJSON{
-		ID: o.Place.Ledger, Account: o.Account, AccountName: names[o.Account], Name: o.Ledger.Name, Declared: o.Declared, Hash: o.Hash,
-		Claims: o.Ledger.Claims, Entries: o.Log.Entries, Signed: o.Log.Signed, Checkpoint: o.Log.Head,
-	}
-	if o.Ledger.Expiry > 0 {
-		view.Expiry = o.Ledger.Expiry.String()
-	}
-	return view
-}
-
 // listLedgers lists the ledgers of one or all accounts. The cursor is the number of entries
 // before the page.
 func (s *Surface) listLedgers(c *fiber.Ctx, sel *selection) error {
@@ -50,7 +39,16 @@ func (s *Surface) listLedgers(c *fiber.Ctx, sel *selection) error {
 	}
 	start := int(min(beforeSeq, uint64(len(overviews)))) //nolint:gosec // at most the length
 	page := overviews[start:min(start+limit, len(overviews))]
-	views, nextCursor := httpd.Each(page, func(o ledger.Overview) ledgerJSON { return ledgerOf(o, names) }), ""
+	views, nextCursor := httpd.Each(page, func(o ledger.Overview) ledgerJSON {
+		view := ledgerJSON{
+			ID: o.Place.Ledger, Account: o.Account, AccountName: names[o.Account], Name: o.Ledger.Name, Declared: o.Declared, Hash: o.Hash,
+			Claims: o.Ledger.Claims, Entries: o.Log.Entries, Signed: o.Log.Signed, Checkpoint: o.Log.Head,
+		}
+		if o.Ledger.Expiry > 0 {
+			view.Expiry = o.Ledger.Expiry.String()
+		}
+		return view
+	}), ""
 	if start+limit < len(overviews) {
 		nextCursor = strconv.Itoa(start + limit)
 	}

@@ -65,7 +65,8 @@ type partJSON struct {
 	ChangedAt   string        `json:"changed_at"`
 }
 
-func messageOf(m *message.Message) messageJSON {
+// messageOf is a message whose parts that are due say what holds them up now.
+func (s *Surface) messageOf(m *message.Message) messageJSON {
 	view := messageJSON{
 		Direction: sent, ID: m.ID, Account: m.Account, Originator: m.Originator, Destination: m.Destination, Coding: m.Coding,
 		Unopened: m.Unopened, Flash: m.Flash, Replace: m.Replace, ReportTo: outbox.MaskTarget(m.Report.URL), Origin: m.Origin, IP: m.IP,
@@ -79,12 +80,6 @@ func messageOf(m *message.Message) messageJSON {
 			Reason: p.Reason, Report: p.Report, Data: m.Body(n), ScheduledAt: formatTime(p.ScheduledAt), ChangedAt: formatTime(p.ChangedAt),
 		}
 	}
-	return view
-}
-
-// waiting is a message whose parts that are due say what holds them up now.
-func (s *Surface) waiting(m *message.Message) messageJSON {
-	view := messageOf(m)
 	due := func(p message.Part) bool { return p.State == message.Pending && !p.ScheduledAt.After(s.Now()) }
 	if s.Waits == nil || !slices.ContainsFunc(m.Parts, due) {
 		return view
@@ -189,7 +184,7 @@ func (s *Surface) findSent(c *fiber.Ctx, list *messageList, f message.Filter) er
 		return found, list.hasMore, err
 	})
 	for i := range messages {
-		view := s.waiting(&messages[i])
+		view := s.messageOf(&messages[i])
 		view.hideText(c)
 		list.sent = append(list.sent, view)
 	}

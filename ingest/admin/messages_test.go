@@ -61,7 +61,7 @@ func TestAMessageThatWaitsSaysWhy(t *testing.T) {
 	for number, want := range map[string]string{"44": why + ", later, no", "49": "slow, later, no"} {
 		var got []string
 		m.Destination = number
-		for _, p := range s.waiting(&m).Parts {
+		for _, p := range s.messageOf(&m).Parts {
 			got = append(got, p.Reason)
 		}
 		if strings.Join(got, ", ") != want {

@@ -1,14 +1,15 @@
 package admin
 
 import (
+	"encoding/hex"
 	"slices"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/outbox"
 )
@@ -97,42 +98,106 @@ func (s *Surface) listRelays(c *fiber.Ctx, sel *selection) error {
 	return sendPage(c, views, nextCursor)
 }
 
-// namedRelay finds the relay of a path; the account is named in the query or the body.
-func (s *Surface) namedRelay(c *fiber.Ctx, sel *selection) (inbound.Relay, error) {
-	acct := sel.requiredAccount()
-	if err := sel.Err(); err != nil {
-		return inbound.Relay{}, err
-	}
-	return s.Relays.Get(c.UserContext(), acct, inbound.Kind(params.Path(c, "kind")), params.Path(c, "relay_id"))
-}
-
-// getRelay returns a relay with its document and the actions that it may have.
+// getRelay returns a relay of an account with its document and the actions that it may have.
 func (s *Surface) getRelay(c *fiber.Ctx, sel *selection) error {
-	r, err := s.namedRelay(c, sel)
+	ctx, acct := c.UserContext(), sel.requiredAccount()
+	if err := sel.Err(); err != nil {
+		return err
+	}
+	r, err := s.Relays.Get(ctx, acct, inbound.Kind(params.Path(c, "kind")), params.Path(c, "relay_id"))
 	if err != nil {
 		return err
 	}
-	return s.answerRelay(c, r)
-}
-
-func (s *Surface) answerRelay(c *fiber.Ctx, r inbound.Relay) error {
-	owner, document, err := s.relayOwner(c, r)
+	owner, err := s.Accounts.Account(ctx, r.Account)
 	if err != nil {
 		return err
 	}
-	out := relayView{relayJSON: relayOf(c, r, owner.Name), Document: document, Actions: []actionJSON{}}
+	document, err := s.Inventory.Owner(ctx, "account "+owner.Name+": "+r.String())
+	if err != nil {
+		return err
+	}
+	view := relayView{relayJSON: relayOf(c, r, owner.Name), Document: document, Actions: []actionJSON{}}
 	for _, a := range inbound.ActionsOf(r.Kind, owner.May) {
-		out.Actions = append(out.Actions, actionJSON{a.Name, a.Description, string(a.Takes)})
+		view.Actions = append(view.Actions, actionJSON{a.Name, a.Description, string(a.Takes)})
 	}
-	return c.JSON(fiber.Map{"data": out})
+	return c.JSON(fiber.Map{"data": view})
 }
 
-// relayOwner returns the account of a relay and the name of the inventory document that
-// declared it.
-func (s *Surface) relayOwner(c *fiber.Ctx, r inbound.Relay) (owner account.Account, document string, err error) {
-	if owner, err = s.Accounts.Account(c.UserContext(), r.Account); err != nil {
-		return owner, "", err
+// explainedJSON is the predicted outcome of a message.
+type explainedJSON struct {
+	State      string               `json:"state"`
+	Reason     string               `json:"reason"`
+	Outcome    string               `json:"outcome"`
+	Message    routedJSON           `json:"message"`
+	Joined     *joinedJSON          `json:"joined"`
+	Matched    *matchedJSON         `json:"matched"`
+	Considered []inbound.Considered `json:"considered"`
+	Requests   []outbox.Outgoing    `json:"requests"`
+}
+
+// routedJSON is the message as the relay has it.
+type routedJSON struct {
+	outbox.Content
+	Stat int `json:"stat"`
+}
+
+// joinedJSON lists the missing parts of a concatenated message.
+type joinedJSON struct {
+	Part    int   `json:"part"`
+	Total   int   `json:"total"`
+	Missing []int `json:"missing"`
+}
+
+type matchedJSON struct {
+	Kind       inbound.Kind    `json:"kind"`
+	ID         string          `json:"id"`
+	Account    relay.AccountID `json:"account"`
+	Why        string          `json:"why"`
+	Action     string          `json:"action"`
+	Parameters []string        `json:"parameters"`
+	Filter     string          `json:"filter,omitempty"`
+}
+
+// explainRelay names which relay takes a message and why, why every other candidate does not,
+// and what would go out. Nothing is saved or sent.
+func (s *Surface) explainRelay(c *fiber.Ctx, sel *selection) error {
+	acct := sel.account()
+	if err := sel.Err(); err != nil {
+		return err
 	}
-	document, err = s.Inventory.Owner(c.UserContext(), "account "+owner.Name+": "+r.String())
-	return owner, document, err
+	body, err := httpd.Body(c, maxBody)
+	if err != nil {
+		return err
+	}
+	m, err := s.ReadMessage(body)
+	if err != nil {
+		return err
+	}
+	m.Account, m.Carrier = acct, "json"
+	e, err := s.Explain(c.UserContext(), m)
+	if err != nil {
+		return err
+	}
+	routed := &e.Message
+	view := explainedJSON{
+		State: string(e.State), Reason: e.Reason, Outcome: e.Outcome,
+		Message: routedJSON{
+			outbox.Content{
+				From: routed.From, To: routed.To, Text: routed.Text, Data: hex.EncodeToString(routed.Data),
+				UDH: hex.EncodeToString(routed.UDH), Coding: int(routed.Coding),
+			},
+			int(routed.Status),
+		},
+		Considered: append([]inbound.Considered{}, e.Considered...), Requests: append([]outbox.Outgoing{}, e.Outgoing...),
+	}
+	if e.Part != nil {
+		view.Joined = &joinedJSON{Part: e.Part.Number, Total: e.Part.Total, Missing: e.Part.Missing}
+	}
+	if r := e.Matched; r != nil {
+		view.Matched = &matchedJSON{
+			Kind: r.Kind, ID: r.ID, Account: r.Account, Why: e.Why, Action: r.Action.Name,
+			Parameters: append([]string{}, r.Action.Parameters...), Filter: r.Filter,
+		}
+	}
+	return c.JSON(view)
 }

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/gofiber/fiber/v2/middleware/adaptor"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/penstock/penstock/ingest/admin/traffic"
 	"github.com/penstock/penstock/ingest/httpd"
@@ -153,9 +155,9 @@ func New(d Deps) *Surface {
 // Mount adds the operations to the app.
 func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	s.auth = auth
-	app.Get("/healthz", s.alive)
+	app.Get("/healthz", func(c *fiber.Ctx) error { return c.JSON(fiber.Map{"status": "alive"}) })
 	app.Get("/readyz", s.ready)
-	app.Get("/metrics", httpd.NoBody, s.metrics())
+	app.Get("/metrics", httpd.NoBody, adaptor.HTTPHandler(promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{})))
 
 	// Errors of a handler become answers before they are recorded, errors of the record after.
 	r := app.Group("/admin", s.authorize, answers().Handler, s.record, answers().Handler)
@@ -173,4 +175,24 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	internal.Get("/events", s.withSelection(s.listEvents))
 	internal.Get("/events/:event", s.getEvent)
 	internal.Post("/events/replay", s.record, answers().Handler, s.withSelection(s.replayEvents))
+}
+
+// answers has the surface's texts of errors: to those who run the gateway, more than the
+// others do.
+func answers() httpd.Errors {
+	return httpd.ErrorsOf(httpd.Errors{
+		relay.KindForbidden: httpd.Verbatim(fiber.StatusForbidden),
+		relay.KindConflict:  httpd.Verbatim(fiber.StatusConflict),
+		relay.KindNoCredit:  httpd.Verbatim(fiber.StatusPaymentRequired),
+		relay.KindUnavailable: func(c *fiber.Ctx, err error) error {
+			c.Set(fiber.HeaderRetryAfter, "5")
+			if c.UserContext().Err() != nil {
+				return httpd.Message(c, fiber.StatusServiceUnavailable, "The request takes longer than it may: name an account or a shorter time.")
+			}
+			if !principalOf(c).Role.SeesFaults() {
+				return httpd.Unavailable(c)
+			}
+			return httpd.Message(c, fiber.StatusServiceUnavailable, err.Error())
+		},
+	})
 }

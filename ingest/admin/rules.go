@@ -26,13 +26,6 @@ type ruleJSON struct {
 	Unopened bool `json:"unopened,omitempty"`
 }
 
-func ruleOf(owned rule.Owned[rule.Rule]) ruleJSON {
-	r := owned.Of
-	return ruleJSON{
-		rule.DocumentOf(r), owned.Account, rule.FailuresTextOf(r.Failures, time.RFC3339Nano), formatTime(r.CreatedAt), formatTime(r.UpdatedAt), r.Unopened,
-	}
-}
-
 // alarmJSON is an alarm of an account in the form for the operator.
 type alarmJSON struct {
 	ID         string          `json:"id"`
@@ -41,12 +34,6 @@ type alarmJSON struct {
 	DeviceID   string          `json:"device_id"`
 	DeviceName string          `json:"device_name"` // its identifier if it has none; empty: it is gone
 	rule.AlarmText
-}
-
-func alarmOf(acct relay.AccountID, a rule.Alarm) alarmJSON {
-	return alarmJSON{
-		ID: a.ID, Account: acct, RuleID: a.RuleID, DeviceID: a.DeviceID, AlarmText: rule.AlarmTextOf(a, time.RFC3339Nano),
-	}
 }
 
 // alarmsOf are alarms with the names of their devices.
@@ -65,9 +52,11 @@ func (s *Surface) alarmsOf(ctx context.Context, found []rule.Owned[rule.Alarm]) 
 	}
 	views := make([]alarmJSON, len(found))
 	for i, a := range found {
-		views[i] = alarmOf(a.Account, a.Of)
 		d := devices[a.Account][a.Of.DeviceID]
-		views[i].DeviceName = cmp.Or(d.Name, d.Identifier)
+		views[i] = alarmJSON{
+			ID: a.Of.ID, Account: a.Account, RuleID: a.Of.RuleID, DeviceID: a.Of.DeviceID, DeviceName: cmp.Or(d.Name, d.Identifier),
+			AlarmText: rule.AlarmTextOf(a.Of, time.RFC3339Nano),
+		}
 	}
 	return views, nil
 }
@@ -91,7 +80,13 @@ func (s *Surface) listRules(c *fiber.Ctx, sel *selection) error {
 	found, nextCursor := cut(found, limit, func(r rule.Owned[rule.Rule]) string {
 		return placeCursor("%d %d %s", r.Account, r.Of.CreatedAt.UnixNano(), r.Of.ID)
 	})
-	return sendPage(c, httpd.Each(found, ruleOf), nextCursor)
+	views := httpd.Each(found, func(owned rule.Owned[rule.Rule]) ruleJSON {
+		r := owned.Of
+		return ruleJSON{
+			rule.DocumentOf(r), owned.Account, rule.FailuresTextOf(r.Failures, time.RFC3339Nano), formatTime(r.CreatedAt), formatTime(r.UpdatedAt), r.Unopened,
+		}
+	})
+	return sendPage(c, views, nextCursor)
 }
 
 // mustExist returns relay.KindNotFound for an account that does not exist; 0 stands for

@@ -159,9 +159,14 @@ func (s *Surface) getSIM(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	subjects := s.lastMonths(string(one.ICCID))
+	now := s.Now().UTC()
+	thisMonth := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC)
+	subjects := make([]usage.Subject, monthsShown)
+	for i := range subjects {
+		subjects[i] = usage.Subject{Scope: usage.OfSIM, ID: string(one.ICCID), Month: usage.MonthOf(thisMonth.AddDate(0, i-monthsShown+1, 0))}
+	}
 	if one.Pool != "" {
-		subjects = append(subjects, usage.Subject{Scope: usage.OfPool, ID: one.Pool, Month: usage.MonthOf(s.Now())})
+		subjects = append(subjects, usage.Subject{Scope: usage.OfPool, ID: one.Pool, Month: usage.MonthOf(now)})
 	}
 	totals, err := s.Usage.Totals(ctx, acct, subjects)
 	if err != nil {
@@ -179,17 +184,6 @@ func (s *Surface) getSIM(c *fiber.Ctx, sel *selection) error {
 		view.Pool = &poolJSON{one.Pool, pool.Name, limitOf(pool.Limit), totals[monthsShown].Bytes}
 	}
 	return c.JSON(fiber.Map{"data": view})
-}
-
-// lastMonths are the usage of a SIM in the last months, oldest first.
-func (s *Surface) lastMonths(iccid string) []usage.Subject {
-	now := s.Now().UTC()
-	earliest := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC)
-	subjects := make([]usage.Subject, monthsShown)
-	for i := range subjects {
-		subjects[i] = usage.Subject{Scope: usage.OfSIM, ID: iccid, Month: usage.MonthOf(earliest.AddDate(0, i-monthsShown+1, 0))}
-	}
-	return subjects
 }
 
 // ofSIM reads the account and the SIM of a request. An ICCID is found without its

@@ -5,6 +5,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/admin/traffic"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
 )
@@ -107,9 +108,25 @@ func (s *Surface) status(c *fiber.Ctx) error {
 	states := s.watch.check(c.UserContext())
 	view := statusJSON{
 		At: formatTime(s.Now()), Node: s.Node, Version: s.Program.Version, StartedAt: formatTime(s.startedAt), Ready: ready(states),
-		Backends: httpd.Each(states, backendStatusOf), Journals: httpd.Each(s.Intakes, journalOf), Carriers: s.carriers(),
-		StoredBytes: map[string]int64{}, Gateways: []gatewayJSON{},
+		Carriers: s.carriers(), StoredBytes: map[string]int64{}, Gateways: []gatewayJSON{},
 	}
+	view.Backends = httpd.Each(states, func(b BackendState) backendStatusJSON {
+		view := backendStatusJSON{Name: b.Name, Note: b.Note, Status: "ok", Since: formatTime(b.Since), Optional: b.Optional, LastErrorAt: formatTimeOrNil(b.LastErrAt)}
+		if b.Err != nil {
+			view.Status, view.Error = "down", b.Err.Error()
+		}
+		if b.LastErr != nil {
+			view.LastError = b.LastErr.Error()
+		}
+		return view
+	})
+	view.Journals = httpd.Each(s.Intakes, func(in *intake.Intake) journalJSON {
+		st := in.Status()
+		return journalJSON{
+			Kind: string(in.Kind()), Accepted: st.Accepted, Processed: st.Processed, Quarantined: st.Quarantined, Deferred: st.Deferred,
+			Lag: st.Lag, Waiting: st.Waiting, Bytes: st.Journal.Bytes, Gaps: st.Journal.Gaps,
+		}
+	})
 	if s.Program.Stored != nil {
 		if sizes := s.Program.Stored(); sizes != nil {
 			view.StoredBytes = sizes
@@ -131,28 +148,9 @@ func (s *Surface) status(c *fiber.Ctx) error {
 	return c.JSON(fiber.Map{"data": view})
 }
 
-func backendStatusOf(b BackendState) backendStatusJSON {
-	view := backendStatusJSON{Name: b.Name, Note: b.Note, Status: "ok", Since: formatTime(b.Since), Optional: b.Optional, LastErrorAt: formatTimeOrNil(b.LastErrAt)}
-	if b.Err != nil {
-		view.Status, view.Error = "down", b.Err.Error()
-	}
-	if b.LastErr != nil {
-		view.LastError = b.LastErr.Error()
-	}
-	return view
-}
-
 // ready reports whether every back end that the gateway needs works.
 func ready(states []BackendState) bool {
 	return !slices.ContainsFunc(states, func(b BackendState) bool { return b.Err != nil && !b.Optional })
-}
-
-func journalOf(in *intake.Intake) journalJSON {
-	st := in.Status()
-	return journalJSON{
-		Kind: string(in.Kind()), Accepted: st.Accepted, Processed: st.Processed, Quarantined: st.Quarantined, Deferred: st.Deferred,
-		Lag: st.Lag, Waiting: st.Waiting, Bytes: st.Journal.Bytes, Gaps: st.Journal.Gaps,
-	}
 }
 
 // carriers joins what is known of a carrier's binds and of what is sent to it.
@@ -185,4 +183,40 @@ func (s *Surface) carriers() []carrierJSON {
 		}
 	}
 	return carriers
+}
+
+// trafficJSON is the traffic of this gateway over a range, in steps.
+type trafficJSON struct {
+	Node   string       `json:"node"`
+	From   string       `json:"from"` // the begin of the first step
+	Step   int          `json:"step"` // in seconds
+	Series []seriesJSON `json:"series"`
+}
+
+// seriesJSON is one thing that was counted: a value for each step, null where the
+// gateway did not run.
+type seriesJSON struct {
+	Name   string    `json:"name"`
+	Values []*uint64 `json:"values"`
+}
+
+// getTraffic answers with what this gateway counted in the last hour, by minute,
+// or the last day, by five minutes.
+func (s *Surface) getTraffic(c *fiber.Ctx, sel *selection) error {
+	lastIndex, step := 60, 1
+	if oneOf(sel, "range", "hour", "day") == "day" {
+		lastIndex, step = traffic.Minutes, 5
+	}
+	if err := sel.Err(); err != nil {
+		return err
+	}
+	view := trafficJSON{Node: s.Node, From: formatTime(s.Now()), Step: step * 60, Series: []seriesJSON{}}
+	if s.Traffic != nil {
+		chart := s.Traffic.Read(s.Now(), lastIndex, step)
+		view.From = formatTime(chart.From)
+		for i, series := range s.Traffic.Series() {
+			view.Series = append(view.Series, seriesJSON{Name: series.Name, Values: chart.Values[i]})
+		}
+	}
+	return c.JSON(fiber.Map{"data": view})
 }

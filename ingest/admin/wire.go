@@ -42,13 +42,18 @@ type selection struct {
 	failed error
 }
 
-// selectionOf reads a request whose account may be named.
+// selectionOf reads a request whose account may be named. Its body, if there is one, is a JSON
+// object.
 func (s *Surface) selectionOf(c *fiber.Ctx) (*selection, error) {
-	sel, err := selectionOf(c)
-	if err == nil {
-		sel.find = func(r AccountRef) (relay.AccountID, error) { return s.accountID(c, r) }
+	sel := &selection{c: c, Problems: relay.Problems{}, find: func(r AccountRef) (relay.AccountID, error) { return s.accountID(c, r) }}
+	raw, err := httpd.Body(c, maxBody)
+	if err != nil {
+		return nil, err
 	}
-	return sel, err
+	if len(raw) > 0 && json.Unmarshal(raw, &sel.body) != nil {
+		return nil, fiber.NewError(fiber.StatusUnprocessableEntity, "Invalid JSON.")
+	}
+	return sel, nil
 }
 
 // withSelection passes the fields of a request to a handler.
@@ -94,19 +99,6 @@ func decodeStrictly(raw []byte, v any) error {
 		return relay.Invalid(strings.Trim(name, `"`), "is not known")
 	}
 	return fiber.NewError(fiber.StatusUnprocessableEntity, "Invalid JSON.")
-}
-
-// selectionOf reads the body, if there is one, as a JSON object.
-func selectionOf(c *fiber.Ctx) (*selection, error) {
-	s := &selection{c: c, Problems: relay.Problems{}}
-	raw, err := httpd.Body(c, maxBody)
-	if err != nil {
-		return nil, err
-	}
-	if len(raw) > 0 && json.Unmarshal(raw, &s.body) != nil {
-		return nil, fiber.NewError(fiber.StatusUnprocessableEntity, "Invalid JSON.")
-	}
-	return s, nil
 }
 
 // Err returns what is wrong with the fields, or why an account could not be looked up. A
