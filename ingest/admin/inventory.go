@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,40 +13,9 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	domain "github.com/penstock/penstock/relay/inventory"
 	"github.com/penstock/penstock/relay/user"
 )
-
-// Inventory applies the documents that declare accounts and what they have, and says
-// what they declare; relay/inventory has it.
-type Inventory interface {
-	// Apply applies a document; its error is inventory.Mistakes if the document is wrong.
-	Apply(ctx context.Context, document []byte, m inventory.Mode) (inventory.Applied, error)
-	// Declared returns what all documents declare, with every secret masked.
-	Declared(ctx context.Context) (inventory.Document, error)
-	// Document returns one document as it was declared, or the records that it owns as they
-	// are, with masked secrets or with secrets.
-	Document(ctx context.Context, name string, v domain.View) (inventory.Document, error)
-	// Drift returns the fields that differ from what a document declares, of all documents if
-	// the name is empty, and the records that are missing.
-	Drift(ctx context.Context, name string) (fields []inventory.Drift, missing []string, err error)
-	// Owner returns the name of the document that declares a record, empty if none does.
-	Owner(ctx context.Context, thing string) (string, error)
-	// Owners returns which documents accounts belong to.
-	Owners(ctx context.Context) (inventory.Owners, error)
-	// AddAccount makes an account with its first credit, ChangeAccount changes its settings,
-	// and RemoveAccount deletes it unless it holds anything; see inventory.Service.
-	AddAccount(ctx context.Context, a account.Account, credits int64) (account.Account, error)
-	ChangeAccount(ctx context.Context, id relay.AccountID, change func(*account.Account)) (oldAccount, newAccount account.Account, err error)
-	RemoveAccount(ctx context.Context, id relay.AccountID) (account.Account, error)
-	// Tokens returns the tokens of an account, of all accounts if it is 0.
-	Tokens(ctx context.Context, acct relay.AccountID) ([]account.DeclaredToken, error)
-	// AddToken returns the text of a new token, which is not kept.
-	AddToken(ctx context.Context, acct relay.AccountID, scopes []string, source, secret string) (text string, made account.Token, err error)
-	// RevokeToken returns the token as it was; relay.KindNotFound if there is none.
-	RevokeToken(ctx context.Context, id string) (account.DeclaredToken, error)
-}
 
 // appliedJSON lists the changes that an apply made, or in a dry run would make.
 type appliedJSON struct {

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -13,11 +12,6 @@ import (
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/ledger"
 )
-
-// Jobs finds jobs.
-type Jobs interface {
-	Find(ctx context.Context, f job.Search) ([]job.Found, error)
-}
 
 // jobJSON is a job in the form for the operator.
 type jobJSON struct {

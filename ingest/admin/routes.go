@@ -17,15 +17,20 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/audit"
+	"github.com/penstock/penstock/relay/cache"
 	"github.com/penstock/penstock/relay/credit"
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/inventory"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/replay"
 	"github.com/penstock/penstock/relay/rule"
+	"github.com/penstock/penstock/relay/sim"
+	"github.com/penstock/penstock/relay/usage"
 	"github.com/penstock/penstock/relay/user"
 )
 
@@ -36,10 +41,10 @@ type Deps struct {
 	Node       string
 	Peers      *Peers
 	Accounts   Accounts
-	Inventory  Inventory
+	Inventory  *inventory.Service
 	Intakes    []*intake.Intake
 	Deliveries *outbox.Store
-	Breakers   Breakers
+	Breakers   *cache.Breakers
 	Relays     *inbound.RelayService
 	Credit     *credit.Store
 	Messages   *message.Store
@@ -57,16 +62,16 @@ type Deps struct {
 	// measure.
 	IoT       *iot.Service
 	Inspector Inspector
-	Types     Types
+	Types     *iot.Store
 	// Effects counts what replayed events have led to.
 	Effects *replay.Store
 	// Rules are the rules and alarms of accounts.
 	Rules *rule.Service
 	// SIMs, their pools and what they used; jobs, and ledgers with their tokens.
-	SIMs    SIMs
-	Pools   Pools
-	Usage   Usage
-	Jobs    Jobs
+	SIMs    *sim.SIMs
+	Pools   *sim.Pools
+	Usage   *usage.Store
+	Jobs    *job.Store
 	Ledgers *ledger.Service
 	// Recover processes the journal again for a database that was restored, and
 	// returns how many events that were.
@@ -104,24 +109,11 @@ type Accounts interface {
 	Accounts(ctx context.Context) ([]account.Account, error)
 }
 
-// Breakers lists the breakers that are open, and closes them.
-type Breakers interface {
-	List(ctx context.Context) ([]outbox.Breaker, error)
-	Close(ctx context.Context, endpoint string) error
-}
-
 // Inspector examines journalled frames and stores nothing.
 type Inspector interface {
 	replay.Posts
 	// Recent returns the last frames of a device, newest first.
 	Recent(ctx context.Context, acct relay.AccountID, d iot.Device, limit int) ([]iot.Arrival, error)
-}
-
-// Types returns the sensor types.
-type Types interface {
-	SensorTypes(ctx context.Context) (map[string]iot.SensorType, error)
-	// Devices returns the devices of an account.
-	Devices(ctx context.Context, acct relay.AccountID) ([]iot.Device, error)
 }
 
 // Backend is something the gateway needs, and the check whether it works.

@@ -14,26 +14,6 @@ import (
 	"github.com/penstock/penstock/relay/usage"
 )
 
-// SIMs finds SIMs and their pools.
-type SIMs interface {
-	// Find returns SIMs of one or all accounts, by account and ICCID.
-	Find(ctx context.Context, f sim.Search) ([]sim.Found, error)
-	Get(ctx context.Context, acct relay.AccountID, iccid sim.ICCID) (sim.SIM, error)
-}
-
-// Pools loads pools of SIMs.
-type Pools interface {
-	Get(ctx context.Context, acct relay.AccountID, id string) (sim.Pool, error)
-}
-
-// Usage returns what SIMs used.
-type Usage interface {
-	Totals(ctx context.Context, acct relay.AccountID, subjects []usage.Subject) ([]usage.Total, error)
-	// Steps adds up what one SIM used in each step of a time, by type, in the order of
-	// time; steps begin at multiples of their length since 1970.
-	Steps(ctx context.Context, acct relay.AccountID, iccid string, span usage.Span, step time.Duration) ([]usage.StepSum, error)
-}
-
 // simJSON is a SIM in the form for the operator, without the codes that unlock it.
 type simJSON struct {
 	ICCID          sim.ICCID       `json:"iccid"`

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/delivery/guard"
-	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/ingest/uplink"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/rule"
 )
@@ -70,7 +70,7 @@ func (b *backlog) Behind() bool {
 // of their account say of them.
 type frameTracer struct {
 	frames *uplink.Inspector
-	types  admin.Types
+	types  *iot.Store
 	rules  *rule.Service
 }
 
