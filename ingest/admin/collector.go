@@ -172,12 +172,20 @@ func NewAccountCollector(figures func() []AccountFigures) prometheus.Collector {
 	)
 }
 
-// Deliveries holds the queue's counters, named like the metrics.
+// Deliveries holds the queue's counters since the start, named like the metrics. The status
+// shows those with a name in JSON.
 type Deliveries struct {
-	Running, Waiting, Unsaved        int
-	Delivered, Retried, Dead, Faults int64
-	Parked, Open                     int
-	Opened, Probed                   int64
+	Running   int   `json:"running"`
+	Waiting   int   `json:"waiting"`
+	Unsaved   int   `json:"unsaved"`
+	Delivered int64 `json:"delivered"`
+	Retried   int64 `json:"retried"`
+	Dead      int64 `json:"dead"`
+	Faults    int64 `json:"-"`
+	Parked    int   `json:"parked"`
+	Open      int   `json:"open_breakers"`
+	Opened    int64 `json:"-"`
+	Probed    int64 `json:"-"`
 }
 
 // NewDeliveryCollector returns the metrics of the delivery queue.

@@ -121,10 +121,11 @@ func parsePosition(cursor string) (p position, ok bool) {
 		return p, true
 	}
 	for part := range strings.SplitSeq(cursor, ".") {
-		k := kindOf(part)
-		if k == "" {
+		i := slices.IndexFunc(event.Kinds(), func(k event.Kind) bool { return strings.HasPrefix(part, string(k[:1])) })
+		if i < 0 {
 			return nil, false
 		}
+		k := event.Kinds()[i]
 		seq, err := strconv.ParseUint(part[1:], 10, 63)
 		if _, twice := p[k]; err != nil || seq == 0 || twice {
 			return nil, false
@@ -132,16 +133,6 @@ func parsePosition(cursor string) (p position, ok bool) {
 		p[k] = seq
 	}
 	return p, p.String() == cursor
-}
-
-// kindOf returns the kind that a part of a cursor begins with, "" for none.
-func kindOf(part string) event.Kind {
-	for _, k := range event.Kinds() {
-		if strings.HasPrefix(part, string(k[:1])) {
-			return k
-		}
-	}
-	return ""
 }
 
 func (p position) String() string {

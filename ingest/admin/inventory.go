@@ -112,7 +112,13 @@ func (s *Surface) putInventory(c *fiber.Ctx) error {
 		s.Logger.WarnContext(c.UserContext(), "inventory refused", "address", httpd.ClientIP(c), "error", err)
 	}
 	if mistakes, ok := errors.AsType[inventory.Mistakes](err); ok {
-		return refused(c, mistakes)
+		byPath := make(map[string][]string, len(mistakes))
+		for _, m := range mistakes {
+			byPath[m.Path] = append(byPath[m.Path], m.Text)
+		}
+		return c.Status(fiber.StatusUnprocessableEntity).JSON(fiber.Map{
+			"message": "The inventory was refused: " + mistakes[0].String(), "errors": byPath,
+		})
 	}
 	if err != nil {
 		return err
@@ -176,15 +182,4 @@ func modeOf(c *fiber.Ctx) (m inventory.Mode, err error) {
 	unknown := relay.Problems{}
 	params.RefuseUnknown(c, unknown, []string{"dry_run", "prune", "allow_removals", "adopt", "reset", "account"})
 	return m, unknown.Err()
-}
-
-// refused answers with every mistake by its path.
-func refused(c *fiber.Ctx, mistakes inventory.Mistakes) error {
-	byPath := make(map[string][]string, len(mistakes))
-	for _, m := range mistakes {
-		byPath[m.Path] = append(byPath[m.Path], m.Text)
-	}
-	return c.Status(fiber.StatusUnprocessableEntity).JSON(fiber.Map{
-		"message": "The inventory was refused: " + mistakes[0].String(), "errors": byPath,
-	})
 }

@@ -90,7 +90,19 @@ func each[T any](c *fiber.Ctx, p *Peers, gateways []gateway.Gateway, request fun
 	for _, g := range gateways {
 		wait.Go(func() {
 			var answer T
-			err := relay.Recovered("request to gateway "+g.Node, func() error { return p.decode(ctx, &g, request(g), &answer) })
+			err := relay.Recovered("request to gateway "+g.Node, func() error {
+				resp, err := p.ask(ctx, &g, request(g))
+				if err == nil && resp.status != http.StatusOK {
+					err = resp.refusal()
+				}
+				if err != nil {
+					return err
+				}
+				if err := resp.decode(&answer); err != nil {
+					return fmt.Errorf("its answer is not that of a gateway: %w", err)
+				}
+				return nil
+			})
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -110,20 +122,6 @@ type peerRequest struct {
 	query        url.Values
 	body         []byte
 	p            principal // whose request is passed on
-}
-
-func (p *Peers) decode(ctx context.Context, g *gateway.Gateway, r peerRequest, answer any) error {
-	resp, err := p.ask(ctx, g, r)
-	switch {
-	case err != nil:
-		return err
-	case resp.status != http.StatusOK:
-		return resp.refusal()
-	}
-	if err := resp.decode(answer); err != nil {
-		return fmt.Errorf("its answer is not that of a gateway: %w", err)
-	}
-	return nil
 }
 
 // peerAnswer is the answer of another gateway. Whoever has it closes the body.

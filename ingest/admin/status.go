@@ -20,7 +20,7 @@ type statusJSON struct {
 	Ready     bool                `json:"ready"`
 	Backends  []backendStatusJSON `json:"backends"`
 	Journals  []journalJSON       `json:"journals"`
-	Queue     queueJSON           `json:"queue"`
+	Queue     Deliveries          `json:"queue"`
 	Carriers  []carrierJSON       `json:"carriers"`
 	// StoredBytes are the bytes of each kind of records; empty until they were measured.
 	StoredBytes map[string]int64 `json:"stored_bytes"`
@@ -53,18 +53,6 @@ type journalJSON struct {
 	Waiting     string `json:"waiting"` // the back end's error that processing waits for
 	Bytes       int64  `json:"bytes"`
 	Gaps        int    `json:"gaps"`
-}
-
-// queueJSON is this gateway's delivery queue. The counters are since the start.
-type queueJSON struct {
-	Running      int   `json:"running"`
-	Waiting      int   `json:"waiting"`
-	Parked       int   `json:"parked"`
-	Unsaved      int   `json:"unsaved"`
-	OpenBreakers int   `json:"open_breakers"`
-	Delivered    int64 `json:"delivered"`
-	Retried      int64 `json:"retried"`
-	Dead         int64 `json:"dead"`
 }
 
 // carrierJSON is a carrier with its binds. Bound reports whether one of them is established;
@@ -133,11 +121,7 @@ func (s *Surface) status(c *fiber.Ctx) error {
 		}
 	}
 	if s.Program.Queue != nil {
-		q := s.Program.Queue()
-		view.Queue = queueJSON{
-			Running: q.Running, Waiting: q.Waiting, Parked: q.Parked, Unsaved: q.Unsaved, OpenBreakers: q.Open,
-			Delivered: q.Delivered, Retried: q.Retried, Dead: q.Dead,
-		}
+		view.Queue = s.Program.Queue()
 	}
 	// The registry of gateways is in the database, which may be what is down.
 	if views, err := s.gateways(c.UserContext()); err != nil {

@@ -68,31 +68,28 @@ type Complaint struct {
 func answerOf(r TryRequest, arrivals []iot.Arrival, tried []iot.TrialResult) TryAnswer {
 	tryAnswer := TryAnswer{Account: r.owner, DecoderID: r.DecoderID, DeviceID: r.DeviceID, Data: make([]TriedFrame, len(tried))}
 	for i, t := range tried {
-		tryAnswer.Data[i] = triedFrame(&arrivals[i], t)
+		a := &arrivals[i]
+		frame := TriedFrame{
+			Event: a.Record, Identifier: a.Frame.Identifier, Sender: a.Frame.Sender, Time: formatTime(t.At),
+			Payload: hex.EncodeToString(a.Frame.Payload), TookUS: float64(t.Took) / float64(time.Microsecond),
+			Values: httpd.Each(t.Values, valueOf), Readings: httpd.Each(t.Points, readingOf), Stored: []TriedReading{},
+			Errors: httpd.Each(t.Errors, complaintOf), Warnings: append([]string{}, t.Warnings...),
+			Refused: t.Refused, Notes: append([]string{}, t.Notes...),
+		}
+		if a.Frame.HasFPort {
+			frame.FPort = new(a.Frame.FPort)
+		}
+		for n, d := range t.Readings {
+			if d.New != nil && n < len(frame.Readings) { // the points come first
+				frame.Readings[n].Effect = d.Effect
+			}
+			if d.Old != nil {
+				frame.Stored = append(frame.Stored, readingOf(*d.Old))
+			}
+		}
+		tryAnswer.Data[i] = frame
 	}
 	return tryAnswer
-}
-
-func triedFrame(a *iot.Arrival, t iot.TrialResult) TriedFrame {
-	out := TriedFrame{
-		Event: a.Record, Identifier: a.Frame.Identifier, Sender: a.Frame.Sender, Time: formatTime(t.At),
-		Payload: hex.EncodeToString(a.Frame.Payload), TookUS: float64(t.Took) / float64(time.Microsecond),
-		Values: httpd.Each(t.Values, valueOf), Readings: httpd.Each(t.Points, readingOf), Stored: []TriedReading{},
-		Errors: httpd.Each(t.Errors, complaintOf), Warnings: append([]string{}, t.Warnings...),
-		Refused: t.Refused, Notes: append([]string{}, t.Notes...),
-	}
-	if a.Frame.HasFPort {
-		out.FPort = new(a.Frame.FPort)
-	}
-	for i, d := range t.Readings {
-		if d.New != nil && i < len(out.Readings) { // the points come first
-			out.Readings[i].Effect = d.Effect
-		}
-		if d.Old != nil {
-			out.Stored = append(out.Stored, readingOf(*d.Old))
-		}
-	}
-	return out
 }
 
 func valueOf(r decoders.Reading) TriedValue {
