@@ -68,9 +68,10 @@ type Outcome struct {
 	Reason  string // human-readable, also for users of the account
 	// Cause is Reason with hosts and addresses, for operators; empty if it has none.
 	Cause string
-	// Unsent means that no carrier has received the message: the gateway itself rejected
-	// it, or, if the verdict is Later, the bind ended before the message was written, and
-	// another bind may send it at once.
+	// Unsent means that no carrier has received the message. With Rejected, the gateway
+	// itself refused it, and its credit is refunded. With Later, the bind ended before the
+	// message was written: another bind may send it at once, and the message is
+	// not given up because of it. With other verdicts it is false.
 	Unsent bool
 	// PauseQueue means that the verdict is Later for a reason that concerns every
 	// message: the carrier's rate limit, or that it cannot be reached. The message

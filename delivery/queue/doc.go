@@ -11,8 +11,9 @@
 //	                is the next one of an ordered queue
 //	startParked     its endpoint's breaker has closed, or a probe is due
 //
-// Each endpoint has a queue of its own, with the pace that its relay configures,
-// so that an endpoint that hangs delays no other. Deliveries that do not fit in
-// memory stay in the store. Consecutive failures of an endpoint open its
-// breaker: its deliveries are parked in the store until a probe succeeds.
+// Each HTTP endpoint, and each endpoint with a pace, has a queue of its own, so that an
+// endpoint that hangs delays no other. Mails without a pace share the queue "mail", because
+// they go to the operator's mail server; SMS without a pace share the queue "sms".
+// Deliveries that do not fit in memory stay in the store. Consecutive failures of an
+// endpoint open its breaker, also in a shared queue: its deliveries are parked in the store until a probe succeeds.
 package queue

@@ -221,8 +221,9 @@ func (q *carrierQueue) pickParts(n int) (batch []partBatch) {
 			break
 		}
 		k := min(n, len(item.queued))
-		if _, isBusy := q.busy[item]; q.route.InTurn {
-			if k = min(k, 1); isBusy {
+		if q.route.InTurn {
+			k = min(k, 1)
+			if _, isBusy := q.busy[item]; isBusy {
 				k = 0
 			}
 		}
@@ -259,19 +260,19 @@ func (q *carrierQueue) submitBatch(batch []partBatch) {
 	}
 	now := q.worker.deps.Now()
 	until := now.Add(leaseTime)
-	starts := make([]message.Start, len(batch))
+	beginnings := make([]message.Beginning, len(batch))
 	for i, p := range batch {
 		q.worker.leases.Extending(&p.item.Hold, until)
-		starts[i] = message.Start{
+		beginnings[i] = message.Beginning{
 			Ref: p.item.Ref, Parts: p.parts, Carrier: q.route.Name, Now: now, Until: until,
 			// Parts that are marked as being sent are submitted again if a crashed process
 			// may have submitted them to an idempotent carrier, or if the store may have
 			// marked them for this worker.
-			Again: p.item.resubmit && q.route.Idempotent || p.item.maybeMarked,
+			AlsoSending: p.item.resubmit && q.route.Idempotent || p.item.maybeMarked,
 		}
 	}
 	ctx, cancel := context.WithTimeout(q.worker.submitCtx, storeTimeout)
-	begun, err := q.worker.deps.Work.Begin(ctx, starts)
+	begun, err := q.worker.deps.Work.Begin(ctx, beginnings)
 	cancel()
 	if err != nil {
 		q.worker.log.Warn("cannot mark messages as sending", "carrier", q.route.Name, "error", err)

@@ -29,7 +29,7 @@ type store struct {
 	lostRenewal bool
 	// onReports is called once, between Settle and the end of the outcome's item.
 	onReports func()
-	bound     []message.Binding
+	bound     []message.CarrierIDs
 	reported  []string
 	refunds   int
 	begins    int // calls
@@ -80,7 +80,7 @@ func copied(m *message.Message) message.Message {
 	return out
 }
 
-func (s *store) Begin(_ context.Context, starts []message.Start) ([][]int, error) {
+func (s *store) Begin(_ context.Context, starts []message.Beginning) ([][]int, error) {
 	time.Sleep(s.latency)
 	if err := s.lock(); err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (s *store) Begin(_ context.Context, starts []message.Start) ([][]int, error
 		m := s.all[st.Ref]
 		for _, n := range st.Parts {
 			p := &m.Parts[n]
-			if p.State == message.Pending || p.State == message.Sending && st.Again {
+			if p.State == message.Pending || p.State == message.Sending && st.AlsoSending {
 				p.State, p.Carrier = message.Sending, st.Carrier
 				s.next[st.Ref] = st.Until
 				out[i] = append(out[i], n)
@@ -120,7 +120,7 @@ func (s *store) Settle(_ context.Context, outcomes []message.Outcome) (settled [
 		m := s.all[o.PartRef.Ref]
 		p := &m.Parts[o.Part]
 		if o.CarrierID != "" {
-			p.Ref = o.CarrierID
+			p.CarrierID = o.CarrierID
 		}
 		if !slices.Contains(o.State.From(), p.State) {
 			continue
@@ -130,7 +130,7 @@ func (s *store) Settle(_ context.Context, outcomes []message.Outcome) (settled [
 			s.refunds++
 		}
 		if o.State == message.Pending {
-			p.ScheduledAt = o.Again
+			p.ScheduledAt = o.RetryAt
 		}
 		if o.Resent {
 			p.ResentAt = o.At
@@ -181,12 +181,12 @@ func (s *store) Release(ctx context.Context, ls []message.Lease, due time.Time) 
 	return err
 }
 
-func (s *store) Bind(_ context.Context, bindings []message.Binding) error {
+func (s *store) SaveCarrierIDs(_ context.Context, ids []message.CarrierIDs) error {
 	if err := s.lock(); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
-	s.bound = append(s.bound, bindings...)
+	s.bound = append(s.bound, ids...)
 	return nil
 }
 
@@ -228,7 +228,7 @@ func (s *store) part(id message.ID, n int) message.Part {
 
 // counts are the calls and writes of a store.
 type counts struct {
-	bound                    []message.Binding
+	bound                    []message.CarrierIDs
 	reported                 []string
 	refunds, begins, settles int
 }

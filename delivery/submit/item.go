@@ -42,8 +42,9 @@ func (item *item) submission(part int) carrier.Submission {
 }
 
 // accept puts a message that is leased until end into its carrier's queue. It returns
-// false only if that is full, another gateway sends the carrier's messages, the worker stops or
-// the gate is closed: a message that is held already, or has nothing to do, needs no place.
+// false if the caller must release the lease: the queue is full, another gateway sends the
+// carrier's messages, the worker stops or the gate is closed. It returns true without
+// queueing the message if this worker has it already, or if it has no part to submit.
 func (w *Worker) accept(m *message.Message, end time.Time) bool {
 	if w.leases.Closed() {
 		return false

@@ -80,13 +80,13 @@ func (q *carrierQueue) outcome(item *item, part int, o carrier.Outcome) message.
 			q.mu.Lock()
 			pauseLeft := q.throttle.pausedUntil.Sub(now)
 			q.mu.Unlock()
-			out.Again = now.Add(max(time.Millisecond, pauseLeft))
+			out.RetryAt = now.Add(max(time.Millisecond, pauseLeft))
 			break
 		}
 		waited := now.Sub(laterOf(item.msg.ScheduledFor, item.msg.Parts[part].ResentAt))
-		out.Again = now.Add(max(minRetryWait, min(waited, maxRetryWait), o.After))
+		out.RetryAt = now.Add(max(minRetryWait, min(waited, maxRetryWait), o.After))
 		if waited >= giveUpAfter {
-			out.State, out.Again, out.Refund = message.Rejected, time.Time{}, true
+			out.State, out.RetryAt, out.Refund = message.Rejected, time.Time{}, true
 			out.Reason = "given up after " + giveUpAfter.String() + ": " + o.Reason
 		}
 	}
@@ -139,11 +139,11 @@ type pendingOutcome struct {
 	correction bool
 }
 
-// saveOutcomes binds the carriers' ids before it records the outcomes, so that a
+// saveOutcomes saves the carriers' ids before it records the outcomes, so that a
 // receipt always finds its part.
 func (w *Worker) saveOutcomes(ctx context.Context, batch []pendingOutcome) (none struct{}, err error) {
 	outcomes := make([]message.Outcome, len(batch))
-	var bindings []message.Binding
+	var carrierIDs []message.CarrierIDs
 	for i := range batch {
 		// Receipts name the part by the carrier's id, or by our reference if the carrier's
 		// answer was lost.
@@ -158,11 +158,11 @@ func (w *Worker) saveOutcomes(ctx context.Context, batch []pendingOutcome) (none
 			id = smpp.CanonicalID(o.CarrierID)
 		}
 		if id != "" {
-			bindings = append(bindings, message.Binding{Carrier: o.Carrier, IDs: []string{id}, Part: o.PartRef, Number: destination})
+			carrierIDs = append(carrierIDs, message.CarrierIDs{Carrier: o.Carrier, IDs: []string{id}, Part: o.PartRef, Number: destination})
 		}
 	}
-	if len(bindings) > 0 {
-		if err := w.deps.Reporter.Bind(ctx, bindings); err != nil {
+	if len(carrierIDs) > 0 {
+		if err := w.deps.Reporter.SaveCarrierIDs(ctx, carrierIDs); err != nil {
 			return none, err
 		}
 	}

@@ -46,7 +46,7 @@ func TestDispatchedMessagesAreSubmittedAtOnce(t *testing.T) {
 		settle(10 * time.Millisecond)
 		relaytest.Equal(t, "the submissions", n.all(), "7-1-0")
 		p := s.part(1, 0)
-		relaytest.Equal(t, "the part", message.Part{State: p.State, Ref: p.Ref, Carrier: p.Carrier}, message.Part{State: message.Accepted, Ref: "M7-1-0", Carrier: "one"})
+		relaytest.Equal(t, "the part", message.Part{State: p.State, CarrierID: p.CarrierID, Carrier: p.Carrier}, message.Part{State: message.Accepted, CarrierID: "M7-1-0", Carrier: "one"})
 		relaytest.Equal(t, "the bound ids", firstIDs(s), []string{"m7-1-0"})
 		relaytest.Equal(t, "the reports", s.count().reported, []string{"1 accepted"})
 		stop(t, w)
@@ -298,7 +298,7 @@ func TestRetriesOfAResentPartCountFromTheResend(t *testing.T) {
 			}
 		})
 		resent := time.Now()
-		_, err := s.Settle(t.Context(), []message.Outcome{{PartRef: message.PartRef{Ref: m.Ref()}, State: message.Pending, Again: resent, Resent: true, At: resent}})
+		_, err := s.Settle(t.Context(), []message.Outcome{{PartRef: message.PartRef{Ref: m.Ref()}, State: message.Pending, RetryAt: resent, Resent: true, At: resent}})
 		relaytest.NoError(t, err)
 		settle(23 * time.Hour)
 		checkPart(t, "the part 23 hours after the resend", s, message.Pending, "system error")

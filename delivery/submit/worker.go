@@ -21,7 +21,7 @@ import (
 // store that is slow, down, or loses answers.
 type Store interface {
 	LeaseDue(ctx context.Context, now, until time.Time, limit int) ([]message.Message, error)
-	Begin(ctx context.Context, starts []message.Start) ([][]int, error)
+	Begin(ctx context.Context, beginnings []message.Beginning) ([][]int, error)
 	Settle(ctx context.Context, outcomes []message.Outcome) ([]message.Message, error)
 	Renew(ctx context.Context, ls []message.Lease, until time.Time) ([]message.Ref, error)
 	Release(ctx context.Context, ls []message.Lease, due time.Time) error
@@ -30,7 +30,7 @@ type Store interface {
 // Reporter stores which parts the carriers' ids name, and reports the states of messages to
 // accounts, as the methods of *message.ReceiptHandler say.
 type Reporter interface {
-	Bind(ctx context.Context, bindings []message.Binding) error
+	SaveCarrierIDs(ctx context.Context, ids []message.CarrierIDs) error
 	SendReports(ctx context.Context, ms []message.Message) error
 }
 
@@ -121,7 +121,7 @@ func New(deps Deps, o Options) (*Worker, error) {
 				}
 				w.partsDone(batch[i].item, 1)
 				o := &batch[i].outcome
-				if wait := o.Again.Sub(deps.Now()); o.State == message.Pending && wait < w.opts.Poll {
+				if wait := o.RetryAt.Sub(deps.Now()); o.State == message.Pending && wait < w.opts.Poll {
 					time.AfterFunc(wait, func() { relay.Notify(w.capacityFreed) }) // it is due before the next poll
 				}
 			}

@@ -34,7 +34,7 @@ func (o *office) sent(numbers ...string) (all []message.Message) {
 // settle hands a message's parts to a carrier and says what became of them.
 func (o *office) settle(m message.Message, carrier string, states ...message.State) {
 	o.t.Helper()
-	_, err := o.db.Messages.Begin(o.t.Context(), []message.Start{{Ref: m.Ref(), Parts: []int{0, 1}, Carrier: carrier, Now: o.now, Until: o.now}})
+	_, err := o.db.Messages.Begin(o.t.Context(), []message.Beginning{{Ref: m.Ref(), Parts: []int{0, 1}, Carrier: carrier, Now: o.now, Until: o.now}})
 	relaytest.NoError(o.t, err)
 	var outcomes []message.Outcome
 	for n, s := range states {

@@ -25,19 +25,19 @@ type Adapter struct {
 // Adapters returns the adapters by their name in the path.
 func Adapters() map[string]Adapter {
 	alphabet := sms.NewAlphabet()
-	// read passes a parser a form without fields, fields one with the fields of the post.
-	read := func(parse func(*form, *intake.Entry) ([]inbound.Message, error)) func(*intake.Entry) ([]inbound.Message, error) {
-		return func(e *intake.Entry) ([]inbound.Message, error) { return parse(newForm(alphabet, nil), e) }
+	// read is for parsers that choose the fields of their form, fields for those whose form
+	// has the fields of the post.
+	read := func(parse func(*sms.Alphabet, *intake.Entry) ([]inbound.Message, error)) func(*intake.Entry) ([]inbound.Message, error) {
+		return func(e *intake.Entry) ([]inbound.Message, error) { return parse(alphabet, e) }
 	}
 	fields := func(parse func(*form, object) ([]inbound.Message, error)) func(*intake.Entry) ([]inbound.Message, error) {
-		return read(func(f *form, e *intake.Entry) ([]inbound.Message, error) {
+		return func(e *intake.Entry) ([]inbound.Message, error) {
 			o, err := fieldsOf(e)
 			if err != nil {
 				return nil, err
 			}
-			f.Get = o.get
-			return parse(f, o)
-		})
+			return parse(newForm(alphabet, o.get), o)
+		}
 	}
 	return map[string]Adapter{
 		"json": {Parse: read(parseJSON), Answer: func(c *fiber.Ctx, id string) error {

@@ -17,7 +17,7 @@ import (
 // sentStamp, receivedStamp, sim}. The phone has joined the parts. Not every phone sends
 // its own number: if the post has no recipient, the query has it, as to1 and to2 for the
 // SIMs, or as to.
-func parseAndroid(f *form, e *intake.Entry) ([]inbound.Message, error) {
+func parseAndroid(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, error) {
 	o, err := fieldsOf(e)
 	if err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func parseAndroid(f *form, e *intake.Entry) ([]inbound.Message, error) {
 	}
 	switch kind := o.text("event"); {
 	case kind == "":
-		return f.forwarded(e, o, ownObject)
+		return parseForwarded(alphabet, e, o, ownObject)
 	case kind == "sms:sent" || kind == "sms:delivered" || kind == "sms:failed":
 		return nil, receiptOf(o.object("payload").text("messageId"), kind[len("sms:"):])
 	case kind != "sms:received" && kind != "sms:data-received":
@@ -39,7 +39,7 @@ func parseAndroid(f *form, e *intake.Entry) ([]inbound.Message, error) {
 		"id": o["id"], "payload.message": p["message"], "payload.data": p["data"], "payload.phoneNumber": p.first("sender", "phoneNumber"),
 		"to": ownNumber(p.text("recipient"), p.text("simNumber"), ownObject),
 	}
-	f.Get = fields.get
+	f := newForm(alphabet, fields.get)
 	m := inbound.Message{CarrierID: f.required("id", maxName)}
 	setSentAt(&m, "payload.receivedAt", p.text("receivedAt"), when)
 	f.addresses(&m, "payload.phoneNumber", "to")
@@ -62,15 +62,15 @@ func ownNumber(recipient, sim string, ownObject object) string {
 	return ownObject.text("to")
 }
 
-// forwarded parses the template of forwarders. It has no id: the hash of the post
+// parseForwarded parses the template of forwarders. It has no id: the hash of the post
 // identifies repetitions.
-func (f *form) forwarded(e *intake.Entry, o, ownObject object) ([]inbound.Message, error) {
+func parseForwarded(alphabet *sms.Alphabet, e *intake.Entry, o, ownObject object) ([]inbound.Message, error) {
 	sim := o.text("sim")
 	if n := len(sim); n > 0 { // "sim1", or the number alone
 		sim = sim[n-1:]
 	}
 	fields := object{"from": o["from"], "text": o["text"], "to": ownNumber(o.text("to"), sim, ownObject)}
-	f.Get = fields.get
+	f := newForm(alphabet, fields.get)
 	sum := sha256.Sum256(append([]byte(e.Query+"\x00"), e.Body...))
 	var m inbound.Message
 	setSentAt(&m, "sentStamp", o.text("sentStamp"), func(s string) time.Time {

@@ -19,7 +19,7 @@ import (
 
 // parseJSON parses one message as JSON, or as query parameters with the same names if
 // there is no body.
-func parseJSON(f *form, e *intake.Entry) ([]inbound.Message, error) {
+func parseJSON(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, error) {
 	o, err := queryObject(e.Query)
 	if len(e.Body) > 0 || e.Query == "" {
 		o, err = jsonObject(e.Body)
@@ -27,7 +27,7 @@ func parseJSON(f *form, e *intake.Entry) ([]inbound.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.Get = params.OfObject(o)
+	f := newForm(alphabet, params.OfObject(o))
 	m := f.json()
 	m.Notes.Add(unknownFields(o,
 		"id", "network", "from", "to", "udh", "sar_msg_ref_num", "sar_total_segments", "sar_segment_seqnum", "sent_at", "text", "data", "coding",

@@ -14,12 +14,12 @@ import (
 // parseKannel parses the parameters of Kannel's get-url, see the package comment, or of a
 // form in the body. Kannel has joined the parts of a message, and sends text, data and
 // UDH as URL-encoded octets.
-func parseKannel(f *form, e *intake.Entry) ([]inbound.Message, error) {
+func parseKannel(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, error) {
 	o, err := kannelParameters(e)
 	if err != nil {
 		return nil, err
 	}
-	f.Get = o.get
+	f := newForm(alphabet, o.get)
 	m := inbound.Message{
 		CarrierID: f.optional("id", maxName), Reference: f.optional("smsc", maxName), Network: f.optional("network", maxName),
 		UDH: []byte(f.optional("udh", maxUDH)),

@@ -22,7 +22,7 @@ func parseSinch(f *form, o object) ([]inbound.Message, error) {
 	case strings.Contains(kind, "delivery_report"):
 		return nil, receiptOf(o.first("batch_id", "id"), o.first("status", "type"))
 	case o.has("message"):
-		return parseSinchConversation(f, o.object("message"))
+		return parseSinchConversation(f.alphabet, o.object("message"))
 	case o.has("message_delivery_report"):
 		r := o.object("message_delivery_report")
 		return nil, receiptOf(r.text("message_id"), r.text("status"))
@@ -44,7 +44,7 @@ func parseSinchSMS(f *form, o object, kind string) ([]inbound.Message, error) {
 		m.UDH, m.Coding, m.Data = f.hex("udh", maxUDH), sms.Binary, f.base64("body")
 		m.Status = statusOf(&m)
 	case "mo_media":
-		f.Get = object{"message": o.object("body").first("message", "subject")}.get
+		o["message"] = o.object("body").first("message", "subject")
 		f.whole(&m, "message", urlsOf(o.object("body").list("media")))
 	default:
 		f.whole(&m, "body", nil)
@@ -63,16 +63,16 @@ func urlsOf(media []object) (urls []string) {
 
 // parseSinchConversation parses the message of a MESSAGE_INBOUND. Its sender_id is the
 // number that received it.
-func parseSinchConversation(f *form, o object) ([]inbound.Message, error) {
+func parseSinchConversation(alphabet *sms.Alphabet, o object) ([]inbound.Message, error) {
 	from := o.object("channel_identity")
 	if channel := from.text("channel"); channel != "SMS" && channel != "MMS" {
 		return nil, notMessage("a message by the channel " + clipValue(strings.ToValidUTF8(channel, "\uFFFD")) + ", not by SMS")
 	}
 	contact := o.object("contact_message")
-	f.Get = object{
+	f := newForm(alphabet, object{
 		"id": o["id"], "identity": from["identity"], "sender_id": o["sender_id"],
 		"text": contact.object("text_message").text("text"),
-	}.get
+	}.get)
 	m := inbound.Message{CarrierID: f.required("id", maxName)}
 	setSentAt(&m, "accept_time", o.text("accept_time"), when)
 	f.addresses(&m, "identity", "sender_id")

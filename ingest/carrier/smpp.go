@@ -57,7 +57,7 @@ func carrierAndBind(e *intake.Entry) (carrier, bind string) {
 func NewSMPP(defaults map[string]smpp.Alphabet) Adapter {
 	alphabet := sms.NewAlphabet()
 	return Adapter{Parse: func(e *intake.Entry) ([]inbound.Message, error) {
-		_, carrier, _ := strings.Cut(carrierOf(e), "/")
+		carrier, _ := carrierAndBind(e)
 		m, err := parseSMPP(e, carrier, defaults[carrier], alphabet)
 		if err != nil {
 			return nil, err

@@ -36,7 +36,7 @@ type batch struct {
 	took    time.Duration // valid once ended is closed
 	err     error         // valid once ended is closed; nil when every effect is durable
 	earlier []*batch      // the batches that had not ended when this one was read
-	noted   chan struct{} // closed once neighbours has its entries
+	noted   chan struct{} // closed once takeLarge has noted its entries among the neighbours of later ones
 	keyed   chan struct{}
 	keys    map[uint64]struct{} // valid once keyed is closed
 }
@@ -111,7 +111,8 @@ func (i *Intake) work(ctx context.Context, b *batch, records []journal.Record) {
 	defer i.memory.Release(b.memory)
 	start := time.Now()
 	items, unsaved := i.items(ctx, records)
-	for _, e := range b.earlier { // whose entries are the neighbours of these
+	// takeLarge compares each entry with those before it, also those of earlier batches.
+	for _, e := range b.earlier {
 		relay.Wait(ctx, e.noted)
 	}
 	items, deferred, statuses := i.takeLarge(items)

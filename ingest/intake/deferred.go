@@ -37,7 +37,7 @@ func (i *Intake) processDeferred(ctx context.Context) {
 			backoff = minBackoff
 		}
 		if turnAccount == noAccount && lastAccount == noAccount { // there are no deferred entries
-			i.caughtUp.Store(deferred + 1)
+			i.caughtUp.Store(&deferred)
 			relay.Wait(ctx, i.deferredReady)
 		}
 		lastAccount = turnAccount

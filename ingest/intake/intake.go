@@ -35,7 +35,7 @@ type Item struct {
 	// Trace is the span of its processing; empty for none.
 	Trace tracing.Parent
 
-	content any // of the Processor's type, after Intake.parse
+	content any // what Processor.Parse returned, a T of Processor[T]
 	span    *tracing.Active
 }
 
@@ -74,9 +74,9 @@ type Processor[T any] interface {
 	Describe(it Parsed[T]) string
 }
 
-// processor is a Processor whose type of content is hidden. parse sets Item.content, which
-// the other functions read.
-type processor struct {
+// erasedProcessor is a Processor[T] without its type parameter, which Intake would need too.
+// parse sets Item.content, which the other functions read.
+type erasedProcessor struct {
 	parse    func(it *Item) (keys []uint64, err error)
 	process  func(ctx context.Context, items []Item) ([]event.Status, error)
 	describe func(it *Item) string
@@ -112,7 +112,7 @@ type Intake struct {
 	log         *journal.Log
 	consumer    *journal.Consumer
 	statuses    *event.Statuses
-	processor   processor
+	processor   erasedProcessor
 	options     Options
 	logger      *slog.Logger
 	buffers     sync.Pool
@@ -122,9 +122,9 @@ type Intake struct {
 	processed   atomic.Uint64
 	quarantined atomic.Uint64
 	deferred    atomic.Uint64
-	caughtUp    atomic.Uint64       // 1 + the value of deferred when no deferred entry was left; 0: not yet
-	memory      *semaphore.Weighted // of the batches of Run, by weight
-	large       *semaphore.Weighted // bytes of large entries that are being written
+	caughtUp    atomic.Pointer[uint64] // the value of deferred when no deferred entry was left last; nil: not yet
+	memory      *semaphore.Weighted    // of the batches of Run, by weight
+	large       *semaphore.Weighted    // bytes of large entries that are being written
 	neighbours  neighbours
 	reread      atomic.Uint64 // the last entry that may have been processed before the start
 	// deferredReady is signalled when entries were deferred.
@@ -144,7 +144,7 @@ func New[T any](kind event.Kind, node string, log *journal.Log, statuses *event.
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	processor := processor{
+	erased := erasedProcessor{
 		parse: func(it *Item) ([]uint64, error) {
 			content, keys, err := p.Parse(it)
 			it.content = content
@@ -160,7 +160,7 @@ func New[T any](kind event.Kind, node string, log *journal.Log, statuses *event.
 		describe: func(it *Item) string { return p.Describe(Parsed[T]{it, it.content.(T)}) },
 	}
 	return &Intake{
-		kind: kind, node: node, log: log, consumer: consumer, statuses: statuses, processor: processor, options: o,
+		kind: kind, node: node, log: log, consumer: consumer, statuses: statuses, processor: erased, options: o,
 		logger:        o.Logger.With("kind", string(kind)),
 		memory:        semaphore.NewWeighted(maxWeight),
 		large:         semaphore.NewWeighted(maxLarge),
@@ -299,7 +299,8 @@ func (i *Intake) Committed() uint64 { return i.consumer.Committed() }
 // entries are left, or may be.
 func (i *Intake) Complete() (seq uint64, ok bool) {
 	seq = i.consumer.Committed() // first: an entry is deferred before the checkpoint passes it
-	return seq, i.caughtUp.Load() == i.deferred.Load()+1
+	deferred := i.caughtUp.Load()
+	return seq, deferred != nil && *deferred == i.deferred.Load()
 }
 
 // Revert moves the checkpoint back to a sequence, so that Run processes the entries behind

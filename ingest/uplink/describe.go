@@ -14,7 +14,7 @@ const maxDescribed = 5
 
 // Describe describes a post: the kind, device and content of each frame. Only
 // uplinks become readings; the content of other events is visible only here.
-func (p *Processor) Describe(it intake.Parsed[*post]) string {
+func (p *Processor) Describe(it intake.Parsed[*parsedPost]) string {
 	frames := it.Content.frames
 	if len(frames) == 0 && it.Content.err == nil {
 		return "no frames" // a sender's test, a command of no interest

@@ -111,7 +111,7 @@ type request struct {
 // readRequest validates a post as far as the response requires and builds its entry.
 func (s *Surface) readRequest(c *fiber.Ctx) (request, error) {
 	query := string(c.Request().URI().QueryString())
-	post, err := s.post(c, query)
+	post, err := s.postOf(c, query)
 	if err != nil {
 		return request{}, err
 	}
@@ -137,8 +137,8 @@ func (s *Surface) readRequest(c *fiber.Ctx) (request, error) {
 	return r, nil
 }
 
-// post extracts the parts of a request that identify its sender.
-func (s *Surface) post(c *fiber.Ctx, query string) (netserver.Post, error) {
+// postOf extracts the parts of a request that identify its sender.
+func (s *Surface) postOf(c *fiber.Ctx, query string) (netserver.Post, error) {
 	body, err := httpd.Body(c, s.bodyLimit)
 	q, _ := url.ParseQuery(query) // without the malformed parameters
 	return netserver.Post{

@@ -37,8 +37,8 @@ func NewProcessor(i Ingester, logger *slog.Logger) *Processor {
 	return &Processor{iot: i, waiters: &waiters{open: make(map[string]chan answer)}, logger: cmp.Or(logger, slog.Default()), seed: maphash.MakeSeed()}
 }
 
-// post is the content of a journalled post.
-type post struct {
+// parsedPost is the content of a journalled post.
+type parsedPost struct {
 	decoderID string
 	frames    []decoders.Frame
 	notes     decoders.Notes // about the post itself
@@ -46,17 +46,17 @@ type post struct {
 }
 
 // readPost reads a journalled post. An empty sender is detected from the body.
-func readPost(e *intake.Entry, sender netserver.Sender) *post {
+func readPost(e *intake.Entry, sender netserver.Sender) *parsedPost {
 	if e.Source == string(netserver.Submission) {
 		frames, err := submitted(e)
-		return &post{frames: frames, err: err}
+		return &parsedPost{frames: frames, err: err}
 	}
 	query, _ := url.ParseQuery(e.Query) // without the malformed parameters
 	frames, err := netserver.Parse(netserver.Post{
 		Path: webhookName(e.Path), Query: query, ContentType: e.ContentType, Sender: sender,
 		DeviceID: deviceOf(e.Path, query), Body: e.Body, ReceivedAt: e.ReceivedAt,
 	})
-	content := &post{decoderID: query.Get("decoder_id"), frames: frames, err: err, notes: unknownParameters(e, query)}
+	content := &parsedPost{decoderID: query.Get("decoder_id"), frames: frames, err: err, notes: unknownParameters(e, query)}
 	if len(frames) == 0 && err == nil {
 		content.notes.Add("the post has no frame that is read")
 	}
@@ -65,7 +65,7 @@ func readPost(e *intake.Entry, sender netserver.Sender) *post {
 
 // Parse reads the frames of a post. Each has a key, so that two posts of the same frame are
 // processed in order. A part that cannot be read is quarantined by Process.
-func (p *Processor) Parse(it *intake.Item) (content *post, keys []uint64, err error) {
+func (p *Processor) Parse(it *intake.Item) (content *parsedPost, keys []uint64, err error) {
 	sender := netserver.Sender(it.Entry.Source)
 	if it.NoDefer {
 		sender = "" // the entry is processed again, and this version may detect another sender
@@ -87,7 +87,7 @@ func (p *Processor) Parse(it *intake.Item) (content *post, keys []uint64, err er
 }
 
 // Process ingests the frames of the posts in one batch.
-func (p *Processor) Process(ctx context.Context, posts []intake.Parsed[*post]) ([]event.Status, error) {
+func (p *Processor) Process(ctx context.Context, posts []intake.Parsed[*parsedPost]) ([]event.Status, error) {
 	arrivals, origins, results := arrivalsOf(posts)
 	outcomes, err := p.iot.Ingest(ctx, arrivals)
 	if err != nil {
@@ -119,7 +119,7 @@ func (p *Processor) Process(ctx context.Context, posts []intake.Parsed[*post]) (
 
 // arrivalsOf returns the frames of posts, the index of each frame's post, and a result for
 // each post.
-func arrivalsOf(posts []intake.Parsed[*post]) (arrivals []iot.Arrival, origins []int, results []postResult) {
+func arrivalsOf(posts []intake.Parsed[*parsedPost]) (arrivals []iot.Arrival, origins []int, results []postResult) {
 	arrivals, origins = make([]iot.Arrival, 0, len(posts)), make([]int, 0, len(posts))
 	results = make([]postResult, len(posts))
 	for i, it := range posts {
@@ -229,7 +229,7 @@ const deferredReason = "waits for its turn: the account's codecs need more time 
 
 // statuses defers posts with a deferred frame, quarantines posts with errors, and
 // returns what is noted about the others: notes, and which events they repeat.
-func (p *Processor) statuses(posts []intake.Parsed[*post], results []postResult) []event.Status {
+func (p *Processor) statuses(posts []intake.Parsed[*parsedPost], results []postResult) []event.Status {
 	var statuses []event.Status
 	for i, r := range results {
 		it := posts[i]

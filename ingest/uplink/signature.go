@@ -59,7 +59,7 @@ func (s *Surface) signature(c *fiber.Ctx, secret string) error {
 		return netserver.ErrUnsigned
 	}
 	// A Token covers only ThingPark's documents: any other body counts as unsigned.
-	post, err := s.post(c, raw)
+	post, err := s.postOf(c, raw)
 	if err != nil {
 		return err
 	}

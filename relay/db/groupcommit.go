@@ -36,10 +36,10 @@ type request[In, Out any] struct {
 	lead   chan struct{} // closed when this caller runs the next transaction
 }
 
-// Submit queues a request and waits for its answer. If ctx ends before the request's
+// Commit has Do run a request in a transaction and waits for its answer. If ctx ends before the request's
 // transaction begins, the request is withdrawn; a transaction that has begun is waited
 // for.
-func (g *GroupCommit[K, In, Out]) Submit(ctx context.Context, key K, input In) (Out, error) {
+func (g *GroupCommit[K, In, Out]) Commit(ctx context.Context, key K, input In) (Out, error) {
 	r := &request[In, Out]{input: input, answer: make(chan Answer[Out], 1), lead: make(chan struct{})}
 	g.mu.Lock()
 	if g.queues == nil {
@@ -63,7 +63,7 @@ func (g *GroupCommit[K, In, Out]) Submit(ctx context.Context, key K, input In) (
 	}
 	select {
 	case <-r.lead:
-		g.commit(ctx, key)
+		g.lead(ctx, key)
 	default: // its transaction runs
 	}
 	a := <-r.answer
@@ -87,8 +87,8 @@ func (g *GroupCommit[K, In, Out]) withdraw(key K, r *request[In, Out]) bool {
 	return true
 }
 
-// commit runs the waiting requests and passes the lead to the next that waits.
-func (g *GroupCommit[K, In, Out]) commit(ctx context.Context, key K) {
+// lead runs the waiting requests and passes the lead to the next that waits.
+func (g *GroupCommit[K, In, Out]) lead(ctx context.Context, key K) {
 	g.mu.Lock()
 	queue := g.queues[key]
 	n, size := 0, 0

@@ -37,7 +37,7 @@ func testGroupCommit(t *testing.T) {
 	var asked sync.WaitGroup
 	ask := func(key string, n int, fails bool) {
 		asked.Go(func() {
-			got, err := j.Submit(t.Context(), key, n)
+			got, err := j.Commit(t.Context(), key, n)
 			if got != fmt.Sprint(key, n) || (err != nil) != fails {
 				t.Errorf("input %s %d is answered %q, %v", key, n, got, err)
 			}
@@ -84,7 +84,7 @@ func TestGroupCommitReturnsAnErrorAfterAPanic(t *testing.T) {
 					t.Errorf("the one who asked for all sees %v, want its panic", r)
 				}
 			}()
-			_, _ = j.Submit(t.Context(), 1, 1)
+			_, _ = j.Commit(t.Context(), 1, 1)
 			t.Error("a panic has got lost")
 		}()
 	}
@@ -106,7 +106,7 @@ func TestGroupCommitWithdrawsRequestsOfEndedContexts(t *testing.T) {
 		submit := func(ctx context.Context, n int) {
 			errs[n] = make(chan error, 1)
 			go func(done chan<- error) {
-				_, err := j.Submit(ctx, 1, n)
+				_, err := j.Commit(ctx, 1, n)
 				done <- err
 			}(errs[n])
 			synctest.Wait()

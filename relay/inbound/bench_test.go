@@ -26,7 +26,7 @@ func benchmarkParts(b *testing.B, db *db.DB) {
 	b.ReportAllocs()
 	for round := 0; b.Loop(); round++ {
 		for number := 1; number <= 2; number++ {
-			batch, ended := make([]Arrival, n), make([]ReassembledMessage, 0, n)
+			batch, ended := make([]PartArrival, n), make([]ReassembledMessage, 0, n)
 			for i := range batch {
 				batch[i] = arrival(fmt.Sprintf("%016x%016x", i*0x9e3779b9, round), number, 2, fmt.Sprintf("n1-s%d.%d-%d", round, i, number), text)
 			}

@@ -67,7 +67,7 @@ func request(k Kind, action string, t *Template, v view) *outbox.Request {
 	r := &outbox.Request{Method: "GET", URL: t.expand(v)}
 	switch action {
 	case HTTPPost:
-		r.Method, r.ContentType, r.Body = "POST", "application/x-www-form-urlencoded", form(placeholders(k), v)
+		r.Method, r.ContentType, r.Body = "POST", "application/x-www-form-urlencoded", form(postFields(k), v)
 	case DialoguePost:
 		r.Method, r.ContentType, r.Body = "POST", "application/x-www-form-urlencoded", form(dialogue(v), v)
 	case DialogueGet:
@@ -89,14 +89,14 @@ func request(k Kind, action string, t *Template, v view) *outbox.Request {
 	return r
 }
 
-// form encodes the values of placeholders under the names of their form fields.
-func form(fields []placeholder, v view) []byte {
+// form encodes fields of a form with their values for a message.
+func form(fields []formField, v view) []byte {
 	var body []byte
 	for _, f := range fields {
 		if len(body) > 0 {
 			body = append(body, '&')
 		}
-		body = append(append(body, f.field...), '=')
+		body = append(append(body, f.name...), '=')
 		body = template.AppendEscaped(body, f.value(v))
 	}
 	return body
@@ -164,21 +164,21 @@ const dialogueTime = "2006-01-02 15:04:05.000000"
 
 // dialogue lists the fields of dialogue_post and dialogue_get: the names are
 // those of the X-E3 interface, in which a message is either text or octets.
-func dialogue(v view) []placeholder {
+func dialogue(v view) []formField {
 	// The general data coding scheme without class or compression (TS 23.038, 4).
 	schemes := map[sms.Coding]int{sms.GSM: 0x00, sms.Binary: 0x04, sms.UCS2: 0x08}
-	fields := []placeholder{
-		{"", "X-E3-ID", id},
-		{"", "X-E3-Originating-Address", sender},
-		{"", "X-E3-Destination-Address", recipient},
-		{"", "X-E3-Timestamp", func(v view) string { return v.ReceivedAt.In(time.UTC).Format(dialogueTime) }},
-		{"", "X-E3-Data-Coding-Scheme", func(v view) string { return fmt.Sprintf("%02x", schemes[v.Coding]) }},
-		{"", "X-E3-User-Data-Header", udh},
+	fields := []formField{
+		{"X-E3-ID", id},
+		{"X-E3-Originating-Address", sender},
+		{"X-E3-Destination-Address", recipient},
+		{"X-E3-Timestamp", func(v view) string { return v.ReceivedAt.In(time.UTC).Format(dialogueTime) }},
+		{"X-E3-Data-Coding-Scheme", func(v view) string { return fmt.Sprintf("%02x", schemes[v.Coding]) }},
+		{"X-E3-User-Data-Header", udh},
 	}
 	if v.Coding == sms.Binary {
-		return append(fields, placeholder{"", "X-E3-Hex-Message", func(v view) string { return hex.EncodeToString(v.Data) }})
+		return append(fields, formField{"X-E3-Hex-Message", func(v view) string { return hex.EncodeToString(v.Data) }})
 	}
-	return append(fields, placeholder{"", "X-E3-Message", body})
+	return append(fields, formField{"X-E3-Message", body})
 }
 
 // addQuery adds parameters to the query of a URL.

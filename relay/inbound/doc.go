@@ -13,7 +13,9 @@
 //
 //	message ─ claim ─┬─ whole ──────────────────────▶ route ─┬─▶ deliveries, inbox
 //	                 └─ part ─ waits ─┬─ all parts ────▶ route │
-//	                    5 minutes     └─ some parts ───▶ route └─▶ unrouted; parts are parked
+//	                    JoinWait      └─ some parts ───▶ route └─▶ unrouted; parts are parked
+//
+// Options.JoinWait is five minutes unless it is configured.
 //
 // Store keeps the relays, the carriers' ids seen, the inboxes of desktopsms relays, and the
 // parts of messages until all have come. The rules by which parts make a message are in

@@ -32,8 +32,8 @@ func (b *partsDriver) times() Times {
 	return Times{Now: b.r.now(), Wait: 300 * time.Second, Lease: 60 * time.Second}
 }
 
-func arrival(group string, number, total int, id, content string) Arrival {
-	return Arrival{
+func arrival(group string, number, total int, id, content string) PartArrival {
+	return PartArrival{
 		Group: group, Number: number, Total: total, Digest: fmt.Sprintf("%x", content),
 		Message: Message{ID: id, Text: content + "\"é\n|", ReceivedAt: dbtest.At(0)},
 	}
@@ -42,7 +42,7 @@ func arrival(group string, number, total int, id, content string) Arrival {
 // add takes one part in and says what became of it: "state holder texts".
 func (b *partsDriver) add(group string, number, total int, id, content string) string {
 	b.Helper()
-	got, err := b.s.Add(b.Context(), []Arrival{arrival(group, number, total, id, content)}, b.times())
+	got, err := b.s.Add(b.Context(), []PartArrival{arrival(group, number, total, id, content)}, b.times())
 	if err != nil {
 		b.Error(err)
 		return err.Error()
@@ -130,7 +130,7 @@ func partCases() cases {
 
 func partsMany(b *partsDriver) {
 	const n = 150
-	var all []Arrival
+	var all []PartArrival
 	for number := range 2 {
 		for i := range n {
 			group, id := fmt.Sprintf("%032x", i), fmt.Sprintf("e%d-%d", number, i)
@@ -153,7 +153,7 @@ func partsMany(b *partsDriver) {
 }
 
 func partsInOneBatch(b *partsDriver) {
-	all := []Arrival{
+	all := []PartArrival{
 		arrival(groupA, 1, 2, "e1", "a"), arrival(groupA, 2, 2, "e2", "b"), arrival(groupA, 2, 2, "e3", "b"), arrival(groupA, 1, 2, "e4", "a"),
 		arrival(groupA, 1, 2, "e5", "x"), arrival(groupA, 1, 2, "e5", "x"), arrival(groupA, 1, 2, "e6", "x"), arrival(groupA, 2, 2, "e7", "y"),
 		arrival(groupA, 2, 2, "e2", "b"), arrival(groupA, 1, 2, "e4", "a"),
@@ -362,7 +362,7 @@ func partsOrders(b *partsDriver) {
 	stores := []*Store{b.s, b.r.second(b.T)}
 	var completed atomic.Int64
 	dbtest.Together(gateways, func(n int) {
-		var batch []Arrival
+		var batch []PartArrival
 		for i := range groups {
 			i = (i*7 + n*11) % groups
 			batch = append(batch, arrival(fmt.Sprintf("%032x", i), n+1, gateways, fmt.Sprintf("e%d-%d", i, n), "x"))
@@ -397,7 +397,7 @@ func partsSwept(b *partsDriver) {
 			})
 		}
 		for n := range 2 {
-			var batch []Arrival
+			var batch []PartArrival
 			for i := range groups {
 				batch = append(batch, arrival(fmt.Sprintf("%032x", i), n+1, 2, fmt.Sprintf("e%d-%d-%d", day, i, n), "x"))
 			}

@@ -22,7 +22,7 @@ func parkedFields(g *ReassembledMessage) []any {
 
 // Add adds parts in order, in one transaction, and returns the result of each. All gateways
 // share the parts.
-func (s *Store) Add(ctx context.Context, arrivals []Arrival, t Times) ([]Added, error) {
+func (s *Store) Add(ctx context.Context, arrivals []PartArrival, t Times) ([]Added, error) {
 	const selectParked = `
 		SELECT grp, event, id, doc
 		FROM part_parked
@@ -39,7 +39,7 @@ func (s *Store) Add(ctx context.Context, arrivals []Arrival, t Times) ([]Added, 
 		}
 		docs[i], names[i] = doc, arrivals[i].Group
 	}
-	events := db.BatchOf("grp, event", arrivals, func(a *Arrival) []any { return []any{a.Group, a.Message.ID} })
+	events := db.BatchOf("grp, event", arrivals, func(a *PartArrival) []any { return []any{a.Group, a.Message.ID} })
 	times := groupTimesOf(t)
 	return db.Transact(ctx, s.db, partsLabel, func(ctx context.Context, tx *db.Tx) ([]Added, error) {
 		messages, err := db.List(ctx, tx, partsLabel, selectParked, parkedFields, tx.Now(), events)

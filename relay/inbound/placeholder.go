@@ -17,8 +17,14 @@ type view struct {
 // placeholder is one name that a relay's endpoint may contain after a percent
 // sign, and the form field that http_post sends for it.
 type placeholder struct {
-	name  string // empty: only the form field
+	name  string
 	field string
+	value func(view) string
+}
+
+// formField is a field of a form, with its value for a message.
+type formField struct {
+	name  string
 	value func(view) string
 }
 
@@ -59,6 +65,14 @@ func placeholders(k Kind) []placeholder {
 		{"code", "code", func(v view) string { return strconv.Itoa(int(v.Coding)) }},
 		{"udh", "udh", udh},
 	}
+}
+
+// postFields lists the fields of http_post's form: one for each placeholder.
+func postFields(k Kind) (fields []formField) {
+	for _, p := range placeholders(k) {
+		fields = append(fields, formField{p.field, p.value})
+	}
+	return fields
 }
 
 func id(v view) string        { return v.ID }

@@ -20,8 +20,8 @@ type Times struct {
 	Lease time.Duration
 }
 
-// Arrival is a part that was received.
-type Arrival struct {
+// PartArrival is a part that was received.
+type PartArrival struct {
 	Group  string // the same for all parts of a message
 	Digest string // the same for a part that is received twice
 	Number int
@@ -77,17 +77,17 @@ type LateStatuses interface {
 type endedGroup struct {
 	group  ReassembledMessage
 	result int
-	ended  bool // the group had ended before
+	again  bool // the group had ended before, and is routed again
 }
 
 // addParts adds the parts among new messages to their groups and returns the
 // result of each, by the message's index.
 func (s *Service) addParts(ctx context.Context, msgs []Message, holders []string) (map[int]Added, error) {
-	var arrivals []Arrival
+	var arrivals []PartArrival
 	var index []int
 	for i := range msgs {
 		if p, ok := PartOf(&msgs[i]); ok && holders[i] == msgs[i].ID {
-			arrivals = append(arrivals, Arrival{
+			arrivals = append(arrivals, PartArrival{
 				Group: groupKey(&msgs[i], p), Digest: digest(&msgs[i]), Number: p.Number, Total: p.Total, Message: msgs[i],
 			})
 			index = append(index, i)
@@ -162,15 +162,16 @@ func (s *Service) times() Times {
 	return Times{Now: s.o.Now(), Wait: s.o.JoinWait, Lease: s.o.Lease}
 }
 
-// planReassembled plans for a reassembled message.
-func (s *Service) planReassembled(p *plan, i int, g ReassembledMessage, routes []*Route) {
+// planReassembled plans for a reassembled message; again means that its group had ended
+// before.
+func (s *Service) planReassembled(p *plan, i int, g ReassembledMessage, routes []*Route, again bool) {
 	m, missing := s.assembler.assemble(g.Parts)
 	m.ID = g.ID
 	p.add(i, &m, Decide(&m, routes, s.o.Settings))
 	if len(missing) > 0 {
 		p.results[i].Outcome = fmt.Sprintf("joined of %d parts, without %s", len(g.Parts), strings.Trim(fmt.Sprint(missing), "[]"))
 	}
-	p.endedGroups = append(p.endedGroups, endedGroup{group: g, result: i})
+	p.endedGroups = append(p.endedGroups, endedGroup{group: g, result: i, again: again})
 }
 
 // end removes the groups that have been routed and parks those that no relay
@@ -183,13 +184,13 @@ func (s *Service) end(ctx context.Context, p *plan) error {
 		switch {
 		case !routed:
 			err = s.deps.Store.Park(ctx, e.group, s.o.Remember)
-		case e.ended:
+		case e.again:
 			err = s.deps.Store.Unpark(ctx, e.group)
 		}
 		if err != nil {
 			return fmt.Errorf("inbound: parts: %w", err)
 		}
-		if !e.ended {
+		if !e.again {
 			done = append(done, e.group)
 		}
 	}
@@ -259,7 +260,7 @@ func (s *Service) RouteDue(ctx context.Context) (int, error) {
 	p := plan{results: make([]Result, len(due))}
 	for i, g := range due {
 		g.Event = g.ID
-		s.planReassembled(&p, i, g, routes[targets[i]])
+		s.planReassembled(&p, i, g, routes[targets[i]], false)
 	}
 	if err := s.perform(ctx, &p); err != nil {
 		return 0, err

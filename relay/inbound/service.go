@@ -120,8 +120,7 @@ func (s *Service) Receive(ctx context.Context, msgs []Message) ([]Result, error)
 			p.add(i, m, Decide(m, routes[m.To], s.o.Settings))
 		case part.State == Completed || part.State == Again:
 			part.Group.Event = m.ID
-			s.planReassembled(&p, i, part.Group, routes[m.To])
-			p.endedGroups[len(p.endedGroups)-1].ended = part.State == Again
+			s.planReassembled(&p, i, part.Group, routes[m.To], part.State == Again)
 		default: // it waits
 			result.Notes = NotesOf(m)
 			if part.State == Repeated {

@@ -101,7 +101,7 @@ func TestWithoutTheDatabaseAllIsUnavailable(t *testing.T) {
 	}
 	_, candidates := s.Candidates(t.Context(), []string{"44"})
 	_, claim := s.Claim(t.Context(), []Claim{{Key: "a", Holder: "b"}}, time.Hour)
-	_, add := s.Add(t.Context(), []Arrival{arrival(groupA, 1, 2, "e1", "a")}, Times{Now: s.now()})
+	_, add := s.Add(t.Context(), []PartArrival{arrival(groupA, 1, 2, "e1", "a")}, Times{Now: s.now()})
 	put := s.Put(t.Context(), relayOf(1, VirtualNumber, "v1", "44"))
 	for name, err := range map[string]error{"version": version, "candidates": candidates, "claim": claim, "add": add, "put": put} {
 		if relay.KindOf(err) != relay.KindUnavailable {

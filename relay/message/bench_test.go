@@ -141,7 +141,7 @@ func handOverBatch(ctx context.Context, s *Store, ms []Message) error {
 }
 
 func beginBatch(ctx context.Context, s *Store, ms []Message) error {
-	starts := make([]Start, len(ms))
+	starts := make([]Beginning, len(ms))
 	for i, m := range ms {
 		starts[i] = startOf(m, "carrier", 1, false)
 	}

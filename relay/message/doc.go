@@ -5,7 +5,7 @@
 //
 // Service has the operations of accounts (Send, Preview, Pending, Delete), Store those of
 // the submitter (LeaseDue, Begin, Settle) and of operators (List, Resend), ReceiptHandler
-// those of receipts (Receive, Bind) and the delivery reports.
+// those of receipts (Receive, SaveCarrierIDs) and the delivery reports.
 //
 // A Message goes to one destination and has one or more parts; a part costs one credit, is
 // an entry of the pending list and has a state of its own. An order is saved, charged and

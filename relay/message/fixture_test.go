@@ -183,13 +183,13 @@ func (p fixture) renew(until, end float64, ms ...Message) []Ref {
 // handOver begins all parts of a message.
 func (p fixture) handOver(m Message, now float64, again bool) []int {
 	p.Helper()
-	begun, err := p.Begin(p.Context(), []Start{startOf(m, "c1", now, again)})
+	begun, err := p.Begin(p.Context(), []Beginning{startOf(m, "c1", now, again)})
 	p.must(err)
 	return begun[0]
 }
 
-func startOf(m Message, carrier string, now float64, again bool) Start {
-	s := Start{Ref: m.Ref(), Carrier: carrier, Now: at(now), Until: at(now + 10), Again: again}
+func startOf(m Message, carrier string, now float64, again bool) Beginning {
+	s := Beginning{Ref: m.Ref(), Carrier: carrier, Now: at(now), Until: at(now + 10), AlsoSending: again}
 	for n := range m.Parts {
 		s.Parts = append(s.Parts, n)
 	}

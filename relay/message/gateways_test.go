@@ -105,7 +105,7 @@ func begunByOne(g gateways) {
 	ms := g.save(200)
 	var begun counter
 	g.together(func(p fixture, gateway, worker int) {
-		starts := make([]Start, len(ms))
+		starts := make([]Beginning, len(ms))
 		for i := range ms { // each in another order
 			starts[i] = startOf(ms[(i*7+worker*31+gateway*101)%len(ms)], fmt.Sprint("c", worker), 1, false)
 		}

@@ -101,13 +101,13 @@ func listsOfAllAccounts(p fixture) {
 // settleAtRandom gives parts states, most of them accepted.
 func (p fixture) settleAtRandom(rnd *rand.Rand, ms []Message) {
 	p.Helper()
-	var starts []Start
+	var starts []Beginning
 	var first, then []Outcome
 	for _, m := range ms {
 		for n := range m.Parts {
 			ref := PartRef{Ref: m.Ref(), Part: n}
 			if rnd.IntN(20) > 0 {
-				starts = append(starts, Start{Ref: m.Ref(), Parts: []int{n}, Carrier: "c", Now: at(1), Until: at(9)})
+				starts = append(starts, Beginning{Ref: m.Ref(), Parts: []int{n}, Carrier: "c", Now: at(1), Until: at(9)})
 			}
 			first = append(first, Outcome{PartRef: ref, State: Accepted, At: at(2)})
 			then = append(then, Outcome{PartRef: ref, State: States()[rnd.IntN(8)], At: at(3)})

@@ -104,14 +104,14 @@ func indexBoundIDs(ids []boundID, err error) (map[carrierID]*boundID, error) {
 	return db.Index(ids, err, func(b *boundID) carrierID { return b.key })
 }
 
-// Bind saves which parts carriers' ids name and returns the receipts that arrived for any
-// of them before: those that are Found, and those that are Held. Several ids of one binding
-// are notations of one id. An id that is bound again names both parts.
-func (s *Store) Bind(ctx context.Context, bindings []Binding) ([]Receipt, error) {
+// SaveCarrierIDs saves which parts carriers' ids name and returns the receipts that arrived
+// for any of them before: those that are Found, and those that are Held. An id that is bound
+// again names both parts.
+func (s *Store) SaveCarrierIDs(ctx context.Context, parts []CarrierIDs) ([]Receipt, error) {
 	var ids []boundID
-	for _, b := range bindings {
-		for _, id := range b.IDs {
-			ids = append(ids, boundID{key: carrierIDOf(b.Carrier, id), boundPart: boundPart{b.Part, b.Number}})
+	for _, p := range parts {
+		for _, id := range p.IDs {
+			ids = append(ids, boundID{key: carrierIDOf(p.Carrier, id), boundPart: boundPart{p.Part, p.Number}})
 		}
 	}
 	rounds := db.Rounds(ids, func(b *boundID) carrierID { return b.key })
@@ -207,7 +207,7 @@ func (b *boundID) appendEarly(early []Receipt) ([]Receipt, error) {
 // base counts for a part that has not ended, whose message was sent to the receipt's number
 // from its originator. While another such part waits for its answer, the receipt is Held,
 // and the caller matches it again later. A receipt about an unknown part is stored until
-// Bind, for a day, and Found is false.
+// SaveCarrierIDs, for a day, and Found is false.
 func (s *Store) Match(ctx context.Context, receipts []Receipt) ([]Receipt, error) {
 	// 1. Match by the ids as the receipts have them, then by those in other bases.
 	boundIDs, err := s.boundIDs(ctx, receipts)

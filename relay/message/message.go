@@ -91,10 +91,10 @@ type Part struct {
 	State State `json:"-"`
 	// ScheduledAt is the time at which it is due: later than ScheduledFor when it is retried.
 	ScheduledAt time.Time `json:"-"`
-	// Carrier is the name of the carrier that it was submitted to, Ref the
+	// Carrier is the name of the carrier that it was submitted to, CarrierID the
 	// carrier's id of it.
-	Carrier string `json:"-"`
-	Ref     string `json:"-"`
+	Carrier   string `json:"-"`
+	CarrierID string `json:"-"`
 	// Reason explains a rejection, a retry or an unknown outcome.
 	Reason string `json:"-"`
 	// Report is the carrier's receipt as a line of key:value pairs, the placeholder %dlr.

@@ -13,8 +13,8 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// Binding is the ids that a carrier gave a part.
-type Binding struct {
+// CarrierIDs are the ids that a carrier gave a part: notations of one id.
+type CarrierIDs struct {
 	Carrier string
 	IDs     []string
 	Part    PartRef
@@ -105,7 +105,7 @@ func NewReceiptHandler(deps ReceiptHandlerDeps) (*ReceiptHandler, error) {
 
 // Receive records receipts in order and sends the delivery reports. Receipts that
 // name their Part are not matched. It returns the receipts with Found set; a
-// receipt that is not Found waits for Bind, because it may arrive before the
+// receipt that is not Found waits for SaveCarrierIDs, because it may arrive before the
 // carrier's answer.
 func (h *ReceiptHandler) Receive(ctx context.Context, receipts []Receipt) ([]Receipt, error) {
 	var unnamed []Receipt
@@ -133,9 +133,9 @@ func (h *ReceiptHandler) Receive(ctx context.Context, receipts []Receipt) ([]Rec
 	return receipts, nil
 }
 
-// Bind saves the ids of parts and applies the receipts that arrived before them.
-func (h *ReceiptHandler) Bind(ctx context.Context, bindings []Binding) error {
-	early, err := h.deps.Store.Bind(ctx, bindings)
+// SaveCarrierIDs saves the ids of parts and applies the receipts that arrived before them.
+func (h *ReceiptHandler) SaveCarrierIDs(ctx context.Context, ids []CarrierIDs) error {
+	early, err := h.deps.Store.SaveCarrierIDs(ctx, ids)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ func TestOnlyUnknownPartsAreSentAgain(t *testing.T) {
 		p.settlePart(two, n, Outcome{State: s, At: at(2)})
 	}
 	for n, s := range []State{Unknown, Pending, Rejected} {
-		p.settlePart(three, n, Outcome{State: s, At: at(2), Again: at(50)})
+		p.settlePart(three, n, Outcome{State: s, At: at(2), RetryAt: at(50)})
 	}
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()

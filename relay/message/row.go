@@ -16,7 +16,7 @@ type row struct {
 	report          bool
 	parts           []partState
 	due             int64
-	unreportedSince int64
+	unreportedSince int64 // the column untold: the time of the first change that is not reported; 0 if there is none
 	expires         int64
 	version         int64
 	changed         bool // since it was read
@@ -30,11 +30,11 @@ type partState struct {
 	// Changed is the time at which its state changed; 0 means when the message was received.
 	Changed int64 `json:"changed,omitempty"`
 	// Call is the call of Begin that set the part to Sending last.
-	Call    string `json:"call,omitempty"`
-	Carrier string `json:"carrier,omitempty"`
-	Ref     string `json:"ref,omitempty"`
-	Reason  string `json:"reason,omitempty"`
-	Report  string `json:"report,omitempty"`
+	Call      string `json:"call,omitempty"`
+	Carrier   string `json:"carrier,omitempty"`
+	CarrierID string `json:"ref,omitempty"`
+	Reason    string `json:"reason,omitempty"`
+	Report    string `json:"report,omitempty"`
 	// Buffered is the time at which the network buffered it last.
 	Buffered int64 `json:"buffered,omitempty"`
 	// Resent is the time at which an operator resent it last.
@@ -47,7 +47,7 @@ const rowColumns = `s.account, s.id, s.part_count, s.scheduled, s.report, s.part
 func rowFields(r *row) []any {
 	return []any{
 		&r.Account, &r.ID, &r.partCount, &r.scheduled, &r.report, db.JSON(&r.parts), &r.due, &r.unreportedSince, &r.expires, &r.version,
-		func() {
+		func() { // called after the row has been read, see db.List
 			for len(r.parts) < r.partCount { // unchanged since the message was saved
 				r.parts = append(r.parts, partState{State: Pending})
 			}
@@ -78,6 +78,18 @@ func rowKeys(rows []row) *db.Batch {
 
 func refFields(r *Ref) []any { return []any{&r.Account, &r.ID} }
 
+// distinctRefs returns the messages of items, each once.
+func distinctRefs[T any](items []T, ref func(*T) Ref) (refs []Ref) {
+	seen := make(map[Ref]bool, len(items))
+	for i := range items {
+		if r := ref(&items[i]); !seen[r] {
+			seen[r] = true
+			refs = append(refs, r)
+		}
+	}
+	return refs
+}
+
 // saveRows saves the rows that have changed.
 func saveRows(ctx context.Context, tx *db.Tx, label string, rows map[Ref]*row) error {
 	const statement = `
@@ -85,7 +97,7 @@ func saveRows(ctx context.Context, tx *db.Tx, label string, rows map[Ref]*row) e
 		SET parts = batch.parts,
 		  pending = batch.pending,
 		  states = batch.states,
-		  settled = batch.states & 508,
+		  settled = batch.states & ` + settledStates + `,
 		  due = batch.due,
 		  untold = batch.untold,
 		  expires = batch.expires,
@@ -109,6 +121,9 @@ func saveRows(ctx context.Context, tx *db.Tx, label string, rows map[Ref]*row) e
 	}
 	return tx.Run(ctx, label, statement, b)
 }
+
+// settledStates is the bits of all states but Pending and Sending, see stateBit.
+const settledStates = "508"
 
 // stateBit returns a state's bit in message_state.states, and in settled, which is states
 // without the bits of Pending and Sending. The schema has the bits in its indexes.
@@ -183,7 +198,7 @@ func (r *row) fill(m *Message) {
 			continue
 		}
 		state := &r.parts[n]
-		p.State, p.Carrier, p.Ref, p.Reason, p.Report = state.State, state.Carrier, state.Ref, state.Reason, state.Report
+		p.State, p.Carrier, p.CarrierID, p.Reason, p.Report = state.State, state.Carrier, state.CarrierID, state.Reason, state.Report
 		p.ScheduledAt, p.ChangedAt = moment(state.Due, m.ScheduledFor), moment(state.Changed, m.ReceivedAt)
 		p.BufferedAt, p.ResentAt = moment(state.Buffered, time.Time{}), moment(state.Resent, time.Time{})
 	}

@@ -3,9 +3,7 @@ package message
 import (
 	"cmp"
 	"context"
-	"math/rand/v2"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/penstock/penstock/relay"
@@ -13,97 +11,17 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// Start is parts of one message that are about to be submitted to a carrier.
-type Start struct {
-	Ref
-	Parts   []int // from 0
-	Carrier string
-	Now     time.Time
-	Until   time.Time // the end of the lease from now on
-	// Again includes parts that are Sending: for carriers that recognise a repeated
-	// part.
-	Again bool
-}
-
-// Begin sets the state of parts to Sending before they are submitted. It returns for each
-// Start the parts that may be submitted: those that were Pending, or with Again also those
-// that were Sending. The other parts were deleted or are leased elsewhere.
-func (s *Store) Begin(ctx context.Context, starts []Start) ([][]int, error) {
-	return s.begin(ctx, strconv.FormatUint(rand.Uint64(), 36), starts)
-}
-
-// begin is Begin with the id of the call. A call that is repeated because its answer was
-// lost returns the same parts; one that arrives too late takes no part that was released
-// since.
-func (s *Store) begin(ctx context.Context, call string, starts []Start) ([][]int, error) {
-	const label = "messages: begin"
-	if len(starts) == 0 {
-		return nil, nil
-	}
-	refs := distinctRefs(starts, func(s *Start) Ref { return s.Ref })
-	return db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) ([][]int, error) {
-		rows, err := lockRows(ctx, tx, label, refs)
-		if err != nil {
-			return nil, err
-		}
-		begun := make([][]int, len(starts))
-		for i := range starts {
-			if r := rows[starts[i].Ref]; r != nil {
-				begun[i] = r.begin(call, &starts[i])
-			}
-		}
-		return begun, saveRows(ctx, tx, label, rows)
-	})
-}
-
-// begin sets parts to Sending and returns those that may be submitted.
-func (r *row) begin(call string, start *Start) (begun []int) {
-	for _, n := range start.Parts {
-		if n < 0 || n >= len(r.parts) {
-			continue
-		}
-		p := &r.parts[n]
-		switch {
-		case p.State == Sending && p.Call == call:
-		case p.State == Pending && p.Call != call, p.State == Sending && start.Again:
-			p.State, p.Call, p.Carrier, p.Changed = Sending, call, start.Carrier, db.Millis(start.Now)
-		default:
-			continue
-		}
-		begun = append(begun, n)
-		r.changed = true
-		// A lease of which half is left is not moved: on PostgreSQL an update that changes
-		// no indexed column adds no entry to any index.
-		if duration := start.Until.Sub(start.Now) / 2; r.due < db.Millis(start.Now.Add(duration)) {
-			r.due = db.Millis(start.Until)
-		}
-	}
-	return begun
-}
-
-// distinctRefs returns the messages of items, each once.
-func distinctRefs[T any](items []T, ref func(*T) Ref) (refs []Ref) {
-	seen := make(map[Ref]bool, len(items))
-	for i := range items {
-		if r := ref(&items[i]); !seen[r] {
-			seen[r] = true
-			refs = append(refs, r)
-		}
-	}
-	return refs
-}
-
 // Outcome is the result of submitting one part.
 type Outcome struct {
 	PartRef
-	// State is Accepted, Rejected or Unknown; or Pending for a retry at Again. A
+	// State is Accepted, Rejected or Unknown; or Pending for a retry at RetryAt. A
 	// state that cannot follow the part's current state changes nothing, but the
 	// Carrier and CarrierID of an Accepted part are saved in any case.
 	State     State
 	Carrier   string
 	CarrierID string // the carrier's id of the part
 	Reason    string
-	Again     time.Time
+	RetryAt   time.Time
 	// Resent records At as the part's ResentAt.
 	Resent bool
 	// Refund returns the credit: for a Rejected part that no carrier has accepted.
@@ -200,15 +118,15 @@ func (r *row) settle(c *change) bool {
 		return false
 	}
 	p := &r.parts[c.Part]
-	if carrier, ref := cmp.Or(c.Carrier, p.Carrier), cmp.Or(c.CarrierID, p.Ref); carrier != p.Carrier || ref != p.Ref {
-		p.Carrier, p.Ref, r.changed = carrier, ref, true
+	if carrier, id := cmp.Or(c.Carrier, p.Carrier), cmp.Or(c.CarrierID, p.CarrierID); carrier != p.Carrier || id != p.CarrierID {
+		p.Carrier, p.CarrierID, r.changed = carrier, id, true
 	}
 	if !r.transition(c.Part, c.State, c.At) {
 		return false
 	}
 	p.Reason, p.Report = cmp.Or(c.Reason, p.Reason), cmp.Or(c.report, p.Report)
 	if c.State == Pending {
-		p.Due = db.Millis(c.Again)
+		p.Due = db.Millis(c.RetryAt)
 	}
 	if c.Resent {
 		p.Resent = db.Millis(c.At)

@@ -165,7 +165,7 @@ func (s *Store) Save(ctx context.Context, b Batch) (answer []byte, err error) {
 	if len(b.Messages) == 0 {
 		return nil, relay.Errorf(relay.KindInvalid, "messages: none to save")
 	}
-	return s.saving.Submit(ctx, b.Account, &b)
+	return s.saving.Commit(ctx, b.Account, &b) // runs saveGroup
 }
 
 // saveGroup saves batches of one account. If they cannot be saved together, each is saved

@@ -114,7 +114,7 @@ func (s *Store) Resend(ctx context.Context, f Filter, now time.Time) (int, error
 			if messages[i].Parts[n].State == Unknown {
 				outcomes = append(outcomes, Outcome{
 					PartRef: PartRef{Ref: messages[i].Ref(), Part: n}, State: Pending,
-					Reason: "sent again by the operator", Again: now, Resent: true, At: now,
+					Reason: "sent again by the operator", RetryAt: now, Resent: true, At: now,
 				})
 			}
 		}

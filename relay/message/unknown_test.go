@@ -12,13 +12,13 @@ func TestMessagesThatWereDueBecomeUnknown(t *testing.T) {
 		later.ScheduledFor = at(3600)
 		later.Parts[0].ScheduledAt = at(3600)
 		p.save(due, later, retried, sent, removed)
-		begun, err := p.Begin(p.Context(), []Start{
+		begun, err := p.Begin(p.Context(), []Beginning{
 			{Ref: retried.Ref(), Parts: []int{0}, Carrier: "c", Now: at(1), Until: at(20)}, {Ref: sent.Ref(), Parts: []int{0}, Carrier: "c", Now: at(1), Until: at(20)},
 		})
 		p.must(err)
 		p.same("parts that are sent", begun, [][]int{{0}, {0}})
 		_, err = p.Settle(p.Context(), []Outcome{
-			{PartRef: PartRef{Ref: retried.Ref()}, State: Pending, Again: at(7200), At: at(2)},
+			{PartRef: PartRef{Ref: retried.Ref()}, State: Pending, RetryAt: at(7200), At: at(2)},
 			{PartRef: PartRef{Ref: sent.Ref()}, State: Accepted, Carrier: "c", At: at(2)},
 		})
 		p.must(err)

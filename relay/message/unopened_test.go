@@ -78,7 +78,7 @@ func unopenedIsReportedLater(p fixture) {
 	restore := dbtest.Tamper(p, p.db, "message", "doc", fmt.Sprintf("id = %d", b.ID))
 	var outcomes []Outcome
 	for _, m := range []Message{a, b} {
-		_, err := p.Begin(p.Context(), []Start{{Ref: m.Ref(), Parts: []int{0}, Carrier: "c", Now: at(1), Until: at(15)}})
+		_, err := p.Begin(p.Context(), []Beginning{{Ref: m.Ref(), Parts: []int{0}, Carrier: "c", Now: at(1), Until: at(15)}})
 		p.must(err)
 		outcomes = append(outcomes, Outcome{PartRef: PartRef{Ref: m.Ref()}, State: Accepted, Carrier: "c", CarrierID: "x" + m.ID.String(), At: at(2)})
 	}

@@ -118,15 +118,15 @@ func handedOverOnce(p fixture) {
 	p.same("due", p.claim(1000, 10), []ID{})
 	got, err := p.Get(p.Context(), 1, m.ID)
 	p.must(err)
-	relaytest.Equal(p, "got.Parts[0].Ref", got.Parts[0].Ref, "r0")
+	relaytest.Equal(p, "got.Parts[0].CarrierID", got.Parts[0].CarrierID, "r0")
 	relaytest.Equal(p, "got.Parts[1].Reason", got.Parts[1].Reason, "the answer was lost")
 	relaytest.Equal(p, "got.Version", got.Version, 2)
 	// The account's operator decides that the unknown one is sent again.
-	p.settlePart(m, 1, Outcome{State: Pending, Again: at(1000), Resent: true, At: at(1000)})
+	p.settlePart(m, 1, Outcome{State: Pending, RetryAt: at(1000), Resent: true, At: at(1000)})
 	p.same("pending", p.pendingIDs(), []ID{m.ID + 1})
 	p.same("due", p.claim(1000, 10), []ID{m.ID})
 	p.same("begun again", p.handOver(m, 1000, false), []int{1})
-	p.settlePart(m, 1, Outcome{State: Pending, Again: at(2000), At: at(1001)})
+	p.settlePart(m, 1, Outcome{State: Pending, RetryAt: at(2000), At: at(1001)})
 	list, err = p.LeaseDue(p.Context(), at(2000), at(2010), 10)
 	p.must(err)
 	p.same("messages leased for the retry", len(list), 1)
@@ -145,7 +145,7 @@ func usualIsLikeAny(p fixture) {
 			{State: Accepted, Carrier: "c1", CarrierID: "r", Reason: "fine", At: at(2)},
 			{State: Accepted, At: at(2)},
 			{State: Rejected, Carrier: "c1", Refund: true, At: at(2)},
-			{State: Pending, Again: at(9), At: at(2)},
+			{State: Pending, RetryAt: at(9), At: at(2)},
 		} {
 			var rows, settled [2]string
 			var got [2]Message
@@ -155,7 +155,7 @@ func usualIsLikeAny(p fixture) {
 				p.save(m)
 				start, o := startOf(m, "c1", 1, false), outcome
 				o.PartRef = PartRef{Ref: m.Ref()}
-				begun, err := p.Begin(p.Context(), slices.Repeat([]Start{start}, 1+times))
+				begun, err := p.Begin(p.Context(), slices.Repeat([]Beginning{start}, 1+times))
 				p.must(err)
 				p.same("begun", begun[0], []int{0})
 				rows[times] = p.row(m)
@@ -189,7 +189,7 @@ func twoCarriers(p fixture) {
 	p.save(m)
 	one, two, gone := startOf(m, "c1", 1, false), startOf(m, "c2", 1, false), startOf(newMessage(1, m.ID+9, 1), "c2", 1, false)
 	one.Parts, two.Parts = []int{0}, []int{2, 1, 3, -1}
-	begun, err := p.Begin(p.Context(), []Start{one, gone, two})
+	begun, err := p.Begin(p.Context(), []Beginning{one, gone, two})
 	p.must(err)
 	p.same("begun", begun, [][]int{{0}, {}, {2, 1}})
 	p.settlePart(m, 2, Outcome{State: Accepted, Carrier: "c2", CarrierID: "x", At: at(2)})
@@ -205,7 +205,7 @@ func beginIsRepeated(p fixture) {
 	m := p.message(2)
 	p.save(m)
 	p.same("by another", p.handOver(m, 1, false), []int{0, 1})
-	again := Outcome{State: Pending, Again: at(1), At: at(1)}
+	again := Outcome{State: Pending, RetryAt: at(1), At: at(1)}
 	p.settlePart(m, 0, again)
 	start := startOf(m, "c1", 1, false)
 	start.Parts = []int{0}
@@ -213,7 +213,7 @@ func beginIsRepeated(p fixture) {
 		if i == 2 {
 			p.settlePart(m, 0, again)
 		}
-		begun, err := p.begin(p.Context(), "call", []Start{start})
+		begun, err := p.begin(p.Context(), "call", []Beginning{start})
 		p.must(err)
 		p.same("taken", len(begun[0]), want)
 	}
@@ -228,7 +228,7 @@ func failureIsTriedAgain(p fixture) {
 	p.handOver(m, 1, false)
 	settle := func(part int, state State, again float64, refund bool) {
 		p.Helper()
-		p.settlePart(m, part, Outcome{State: state, Again: at(again), Refund: refund, At: at(2)})
+		p.settlePart(m, part, Outcome{State: state, RetryAt: at(again), Refund: refund, At: at(2)})
 	}
 	settle(0, Pending, 60, false)
 	settle(1, Pending, 90, false)
@@ -314,7 +314,7 @@ func callersGiveUp(p fixture) {
 		}
 		m := newMessage(1, id, 1)
 		_, err = p.Save(ctx, Batch{Account: 1, Messages: []Message{m}, Now: at(0), Once: Once{Key: "k" + id.String()}})
-		_, err2 := p.Begin(ctx, []Start{startOf(m, "c1", 1, false)})
+		_, err2 := p.Begin(ctx, []Beginning{startOf(m, "c1", 1, false)})
 		_, err3 := p.Settle(ctx, []Outcome{{PartRef: PartRef{Ref: m.Ref()}, State: Rejected, Refund: true, At: at(1)}})
 		_, err4 := p.LeaseDue(ctx, at(1), at(2), 10)
 		_, err5 := p.Match(ctx, []Receipt{{Carrier: "c1", IDs: []string{"a"}}})

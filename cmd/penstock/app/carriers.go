@@ -98,7 +98,7 @@ type smppIntake struct {
 }
 
 // take writes what an SMSC sent to the journal of messages, or of receipts.
-func (s smppIntake) take(ctx context.Context, a smpp.Arrival) (smpp.Wait, error) {
+func (s smppIntake) take(ctx context.Context, a smpp.ReceivedPDU) (smpp.Wait, error) {
 	kind, entry := event.SMS, carrier.SMPPEntry(a.Carrier, a.Bind, a.ID, a.PDU)
 	if a.Receipt {
 		kind, entry = event.Receipt, carrier.SMPPReceiptEntry(a.Carrier, a.Bind, a.ID, a.PDU)

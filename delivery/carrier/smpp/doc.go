@@ -16,5 +16,5 @@
 //
 // PDUs are marshalled with gosmpp. Its session is not used: it drops the bind at
 // the first PDU that it cannot parse, closes without waiting for PDUs in flight,
-// and retries without jitter (see docs/adr).
+// and retries without jitter (docs/adr/0008-smpp-session-of-our-own.md).
 package smpp

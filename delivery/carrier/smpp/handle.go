@@ -65,7 +65,7 @@ func (s *session) accept(ctx context.Context, h smpp.Header, raw []byte) {
 		return
 	}
 	s.status.inFlight.Add(1)
-	a := Arrival{Carrier: s.o.Carrier, Bind: s.o.Name, ID: s.duplicates.id(h.Sequence, raw), PDU: raw}
+	a := ReceivedPDU{Carrier: s.o.Carrier, Bind: s.o.Name, ID: s.duplicates.id(h.Sequence, raw), PDU: raw}
 	d, fault := smpp.ParseDelivery(raw)
 	a.Receipt = fault == nil && d.IsReceipt()
 	// PDUs in flight get a response even if the client is stopped meanwhile.
@@ -81,7 +81,7 @@ func (s *session) accept(ctx context.Context, h smpp.Header, raw []byte) {
 }
 
 // responseStatus counts an arrival and returns the status of its response.
-func (s *session) responseStatus(a Arrival, fault, err error) uint32 {
+func (s *session) responseStatus(a ReceivedPDU, fault, err error) uint32 {
 	if fault != nil {
 		s.status.malformed.Add(1)
 		if !s.malformedLogged.Swap(true) { // the others are recorded as events

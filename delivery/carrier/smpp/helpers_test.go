@@ -150,20 +150,20 @@ const (
 // store keeps what a client has accepted.
 type store struct {
 	mu       sync.Mutex
-	staged   []Arrival // in order
-	arrivals []Arrival // accepted
+	staged   []ReceivedPDU // in order
+	arrivals []ReceivedPDU // accepted
 	refuse   error
-	answer   func(context.Context, Arrival) error // its error refuses the arrival; nil accepts all
+	answer   func(context.Context, ReceivedPDU) error // its error refuses the arrival; nil accepts all
 }
 
-func (l *store) accept(_ context.Context, a Arrival) (Wait, error) {
+func (l *store) accept(_ context.Context, a ReceivedPDU) (Wait, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.staged = append(l.staged, a)
 	return func(ctx context.Context) error { return l.wait(ctx, a) }, l.refuse
 }
 
-func (l *store) wait(ctx context.Context, a Arrival) error {
+func (l *store) wait(ctx context.Context, a ReceivedPDU) error {
 	if l.answer != nil {
 		if err := l.answer(ctx, a); err != nil {
 			return err
@@ -175,10 +175,10 @@ func (l *store) wait(ctx context.Context, a Arrival) error {
 	return nil
 }
 
-func (l *store) all() []Arrival {
+func (l *store) all() []ReceivedPDU {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return append([]Arrival(nil), l.arrivals...)
+	return append([]ReceivedPDU(nil), l.arrivals...)
 }
 
 // start runs a client against the SMSC until the test ends. The function that it

@@ -14,9 +14,9 @@ import (
 	"github.com/penstock/penstock/decoders/smpp"
 )
 
-// Arrival is a PDU from an SMSC that must be stored: a message, a receipt, or a
+// ReceivedPDU is a PDU from an SMSC that must be stored: a message, a receipt, or a
 // PDU that cannot be parsed.
-type Arrival struct {
+type ReceivedPDU struct {
 	Carrier string // the client's carrier
 	Bind    string // the client's bind
 	// ID is the same for a PDU that the SMSC repeats within a session, with the
@@ -38,7 +38,7 @@ const (
 
 // Accept enqueues an arrival to be stored, in the order of the calls. It is on
 // disk when the returned function has returned nil.
-type Accept func(ctx context.Context, a Arrival) (Wait, error)
+type Accept func(ctx context.Context, a ReceivedPDU) (Wait, error)
 
 // Wait waits until an arrival is on disk.
 type Wait func(ctx context.Context) error

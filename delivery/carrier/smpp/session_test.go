@@ -17,7 +17,7 @@ import (
 
 func TestAMessageIsAnsweredOnceItIsAccepted(t *testing.T) {
 	release := make(chan struct{})
-	l := &store{answer: func(context.Context, Arrival) error { <-release; return nil }}
+	l := &store{answer: func(context.Context, ReceivedPDU) error { <-release; return nil }}
 	c, p, _ := startBound(t, l)
 	raw, other := frameOf(t, deliverSM, 0, 41, message("hello")), frameOf(t, deliverSM, 0, 42, message("other"))
 	p.write(raw)
@@ -33,20 +33,20 @@ func TestAMessageIsAnsweredOnceItIsAccepted(t *testing.T) {
 	}
 	relaytest.Equal(t, "the answers", answers, []received{{command: deliverSMResp, sequence: 41}, {command: deliverSMResp, sequence: 42}})
 	got := l.all()
-	slices.SortFunc(got, func(a, b Arrival) int { return bytes.Compare(a.PDU, b.PDU) })
+	slices.SortFunc(got, func(a, b ReceivedPDU) int { return bytes.Compare(a.PDU, b.PDU) })
 	if len(got) == 2 && got[0].ID == got[1].ID {
 		t.Errorf("both messages have the id %q", got[0].ID)
 	}
 	for i := range got {
 		got[i].ID = ""
 	}
-	relaytest.Equal(t, "the accepted PDUs", got, []Arrival{{Carrier: "one", Bind: "1-transceiver", PDU: raw}, {Carrier: "one", Bind: "1-transceiver", PDU: other}})
+	relaytest.Equal(t, "the accepted PDUs", got, []ReceivedPDU{{Carrier: "one", Bind: "1-transceiver", PDU: raw}, {Carrier: "one", Bind: "1-transceiver", PDU: other}})
 	relaytest.Equal(t, "the state", c.Status().State, Bound)
 	checkCounters(t, c, counters{Binds: 1, Messages: 2})
 }
 
 func TestAPDUThatCannotBeAcceptedIsRefused(t *testing.T) {
-	l := &store{answer: func(context.Context, Arrival) error { return errors.New("disk full") }}
+	l := &store{answer: func(context.Context, ReceivedPDU) error { return errors.New("disk full") }}
 	c, p, _ := startBound(t, l)
 	p.send(deliverSM, 0, 1, message("hello"))
 	p.expect(deliverSMResp, 0x64, 1)
@@ -203,7 +203,7 @@ func TestASilentLinkIsReplaced(t *testing.T) {
 
 func TestTheSMSCUnbinds(t *testing.T) {
 	release := make(chan struct{})
-	l := &store{answer: func(context.Context, Arrival) error { <-release; return nil }}
+	l := &store{answer: func(context.Context, ReceivedPDU) error { <-release; return nil }}
 	c, p, _ := startBound(t, l)
 	p.send(deliverSM, 0, 1, message("in flight"))
 	p.send(unbind, 0, 2, "")
@@ -216,7 +216,7 @@ func TestTheSMSCUnbinds(t *testing.T) {
 
 func TestStopAnswersPDUsInFlight(t *testing.T) {
 	release := make(chan struct{})
-	l := &store{answer: func(context.Context, Arrival) error { <-release; return nil }}
+	l := &store{answer: func(context.Context, ReceivedPDU) error { <-release; return nil }}
 	c, p, stop := startBound(t, l)
 	p.send(deliverSM, 0, 1, message("in flight"))
 	await(t, c, "the message is in flight", func(s Status) bool { return s.InFlight == 1 })
@@ -264,7 +264,7 @@ func TestMessagesAreEnqueuedInOrderWithABoundInFlight(t *testing.T) {
 	s := newSMSC(t)
 	var most, now atomic.Int64
 	gate := make(chan struct{})
-	l := &store{answer: func(context.Context, Arrival) error {
+	l := &store{answer: func(context.Context, ReceivedPDU) error {
 		for n, m := now.Add(1), most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
 		}
 		<-gate

@@ -354,7 +354,7 @@ func TestStopWaitsForAnswers(t *testing.T) {
 // TestALostBindGivesItsMessagesBackAtOnce has the disk hang as the link ends.
 func TestALostBindGivesItsMessagesBackAtOnce(t *testing.T) {
 	hanging, release := make(chan struct{}), make(chan struct{})
-	l := &store{answer: func(context.Context, Arrival) error { close(hanging); <-release; return nil }}
+	l := &store{answer: func(context.Context, ReceivedPDU) error { close(hanging); <-release; return nil }}
 	c, p, _ := startBound(t, l)
 	defer close(release)
 	ready(t, c)

@@ -195,8 +195,8 @@ func deletePiece(id message.ID, n, part int, acct relay.AccountID, now float64) 
 // beginMissive begins to submit parts; with again, also those that were being sent
 // when a gateway was lost.
 func beginMissive(t *rapid.T, m missive, n int, acct relay.AccountID, now float64) op[missives] {
-	start := message.Start{
-		Ref: message.Ref{Account: acct, ID: m.ID}, Carrier: "one", Now: dbtest.At(now), Until: dbtest.At(now + 10), Again: rapid.Bool().Draw(t, "again"),
+	start := message.Beginning{
+		Ref: message.Ref{Account: acct, ID: m.ID}, Carrier: "one", Now: dbtest.At(now), Until: dbtest.At(now + 10), AlsoSending: rapid.Bool().Draw(t, "again"),
 	}
 	for part := range m.Parts {
 		if rapid.IntRange(0, 3).Draw(t, "with part") > 0 {
@@ -204,13 +204,13 @@ func beginMissive(t *rapid.T, m missive, n int, acct relay.AccountID, now float6
 		}
 	}
 	return does[missives](
-		fmt.Sprintf("begin parts %v of %d, again %v", start.Parts, m.ID, start.Again),
+		fmt.Sprintf("begin parts %v of %d, again %v", start.Parts, m.ID, start.AlsoSending),
 		func(s *missives) string {
 			m := &s.All[n]
 			keeps := m.Due >= now+5 // a lease of which half is left is not moved
 			var begun []int
 			for _, part := range start.Parts {
-				if p := &m.Parts[part]; m.Saved && (p.State == message.Pending || p.State == message.Sending && start.Again) {
+				if p := &m.Parts[part]; m.Saved && (p.State == message.Pending || p.State == message.Sending && start.AlsoSending) {
 					p.State = message.Sending
 					begun = append(begun, part)
 				}
@@ -221,7 +221,7 @@ func beginMissive(t *rapid.T, m missive, n int, acct relay.AccountID, now float6
 			return fmt.Sprint(begun)
 		},
 		func(ctx context.Context, r *recordstest.Records) (string, error) {
-			begun, err := r.Messages.Begin(ctx, []message.Start{start})
+			begun, err := r.Messages.Begin(ctx, []message.Beginning{start})
 			if err != nil {
 				return "", err
 			}
@@ -243,7 +243,7 @@ func settlePiece(t *rapid.T, id message.ID, n, part int, acct relay.AccountID, n
 	case message.Rejected:
 		o.Reason, o.Refund = "refused", true
 	case message.Pending:
-		o.Again = dbtest.At(again)
+		o.RetryAt = dbtest.At(again)
 	}
 	return does[missives](
 		fmt.Sprintf("settle part %d of %d: %s", part, id, o.State),

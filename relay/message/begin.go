@@ -1,0 +1,79 @@
+package message
+
+import (
+	"context"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/penstock/penstock/relay/db"
+)
+
+// Beginning is the beginning of a submission: parts of one message that are about to be
+// submitted to a carrier.
+type Beginning struct {
+	Ref
+	Parts   []int // from 0
+	Carrier string
+	Now     time.Time
+	Until   time.Time // the end of the lease from now on
+	// AlsoSending includes parts that are Sending: for carriers that recognise a repeated
+	// part.
+	AlsoSending bool
+}
+
+// Begin sets the state of parts to Sending before they are submitted. It returns for each
+// Beginning the parts that may be submitted: those that were Pending, or with AlsoSending
+// also those that were Sending. The other parts were deleted or are leased elsewhere.
+func (s *Store) Begin(ctx context.Context, beginnings []Beginning) ([][]int, error) {
+	return s.begin(ctx, strconv.FormatUint(rand.Uint64(), 36), beginnings)
+}
+
+// begin is Begin with the id of the call. A call that is repeated because its answer was
+// lost returns the same parts; one that arrives too late takes no part that was released
+// since.
+func (s *Store) begin(ctx context.Context, call string, beginnings []Beginning) ([][]int, error) {
+	const label = "messages: begin"
+	if len(beginnings) == 0 {
+		return nil, nil
+	}
+	refs := distinctRefs(beginnings, func(b *Beginning) Ref { return b.Ref })
+	return db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) ([][]int, error) {
+		rows, err := lockRows(ctx, tx, label, refs)
+		if err != nil {
+			return nil, err
+		}
+		begun := make([][]int, len(beginnings))
+		for i := range beginnings {
+			if r := rows[beginnings[i].Ref]; r != nil {
+				begun[i] = r.begin(call, &beginnings[i])
+			}
+		}
+		return begun, saveRows(ctx, tx, label, rows)
+	})
+}
+
+// begin sets parts to Sending and returns those that may be submitted.
+func (r *row) begin(call string, b *Beginning) (begun []int) {
+	for _, n := range b.Parts {
+		if n < 0 || n >= len(r.parts) {
+			continue
+		}
+		p := &r.parts[n]
+		switch {
+		case p.State == Sending && p.Call == call:
+		case p.State == Pending && p.Call != call, p.State == Sending && b.AlsoSending:
+			p.State, p.Call, p.Carrier, p.Changed = Sending, call, b.Carrier, db.Millis(b.Now)
+		default:
+			continue
+		}
+		begun = append(begun, n)
+		r.changed = true
+		// A lease of which half is left is not moved: on PostgreSQL an update that changes
+		// no indexed column adds no entry to any index.
+		if duration := b.Until.Sub(b.Now) / 2; r.due < db.Millis(b.Now.Add(duration)) {
+			r.due = db.Millis(b.Until)
+		}
+	}
+	return begun
+}
