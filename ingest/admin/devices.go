@@ -235,23 +235,23 @@ func (s *Surface) listIdentifiers(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	claims, nextCursor, err := s.IoT.Claims(c.UserContext(), prefix, cursor, limit)
+	ownerships, nextCursor, err := s.IoT.Ownerships(c.UserContext(), prefix, cursor, limit)
 	if err != nil {
 		return err
 	}
-	return sendPage(c, httpd.Each(claims, func(claim iot.Claim) claimJSON {
-		return claimJSON{claim.Identifier, claim.Account, names[claim.Account], claim.DeviceID}
+	return sendPage(c, httpd.Each(ownerships, func(o iot.Ownership) claimJSON {
+		return claimJSON{o.Identifier, o.Account, names[o.Account], o.DeviceID}
 	}), nextCursor)
 }
 
 // releaseIdentifier lets another account claim an identifier.
 func (s *Surface) releaseIdentifier(c *fiber.Ctx) error {
-	claim, err := s.IoT.ReleaseClaim(c.UserContext(), params.Path(c, "identifier"))
+	owner, err := s.IoT.ReleaseOwnership(c.UserContext(), params.Path(c, "identifier"))
 	if err != nil {
 		return err
 	}
 	n := httpd.NoteOf(c)
-	n.Target, n.Account = claim.Identifier, claim.Account
-	n.Before = fiber.Map{"identifier": claim.Identifier, "account": claim.Account, "device_id": claim.DeviceID}
+	n.Target, n.Account = owner.Identifier, owner.Account
+	n.Before = fiber.Map{"identifier": owner.Identifier, "account": owner.Account, "device_id": owner.DeviceID}
 	return c.SendStatus(fiber.StatusNoContent)
 }

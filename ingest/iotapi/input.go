@@ -123,7 +123,7 @@ func (i input) page() relay.Page {
 	return relay.Page{Number: i.int("page", 1, math.MaxInt32), PerPage: i.int("per_page", relay.MaxPerPage, relay.MaxPerPage)}
 }
 
-// int returns an integer from 1 to most; fallback is its value if it is absent.
+// int returns an integer from 1 to limit; fallback is its value if it is absent.
 func (i input) int(name string, fallback, limit int) int {
 	return i.Int(name, fallback, limit, "between 1 and")
 }

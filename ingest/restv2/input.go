@@ -87,24 +87,14 @@ func unpaired(raw []byte) bool {
 
 const perPage = 50
 
-// maxPage keeps the offset of a page within an integer.
-const maxPage = 1_000_000_000
-
 func listInput(c *fiber.Ctx) input {
 	return input{params.OfList(c, parameterName)}
-}
-
-func (i input) page() relay.Page {
-	return relay.Page{
-		Number:  i.Int("page", 1, maxPage, "a number from 1 to"),
-		PerPage: i.Int("per_page", perPage, relay.MaxPerPage, "a number from 1 to"),
-	}
 }
 
 // pageOf reads the parameters of a list that has no others than page and per_page.
 func pageOf(c *fiber.Ctx) (relay.Page, error) {
 	i := listInput(c)
-	page := i.page()
+	page := i.Page(perPage)
 	return page, i.Err()
 }
 

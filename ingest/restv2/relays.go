@@ -25,7 +25,7 @@ func (s relayHandlers) actions(c *fiber.Ctx) error {
 
 func (s relayHandlers) list(c *fiber.Ctx) error {
 	i := listInput(c)
-	number, page := i.Text(inbound.NumberField(s.kind)), i.page()
+	number, page := i.Text(inbound.NumberField(s.kind)), i.Page(perPage)
 	if err := i.Err(); err != nil {
 		return err
 	}

@@ -110,20 +110,10 @@ func findIn[A any](name string, do func(context.Context, relay.AccountID, string
 
 const perPage = 25
 
-// maxPage keeps the offset of a page within an integer.
-const maxPage = 1_000_000_000
-
 // listInput returns the parameters of a list, and its query, which must be URL-encoded.
 func listInput(c *fiber.Ctx) (i input, query url.Values, err error) {
 	query, err = queryOf(c)
 	return input{params.OfList(c, relay.FieldWords)}, query, err
-}
-
-func (i input) page() relay.Page {
-	return relay.Page{
-		Number:  i.Int("page", 1, maxPage, "a number from 1 to"),
-		PerPage: i.Int("per_page", perPage, relay.MaxPerPage, "a number from 1 to"),
-	}
 }
 
 func (i input) descending() bool {
@@ -191,7 +181,7 @@ func list[A, B any](message string, columns, filterable []string, find func(*fib
 		if err != nil {
 			return err
 		}
-		q := sim.Query{Page: i.page(), OrderBy: i.Text("order_by"), Descending: i.descending(), Filters: i.filters(query, filterable)}
+		q := sim.Query{Page: i.Page(perPage), OrderBy: i.Text("order_by"), Descending: i.descending(), Filters: i.filters(query, filterable)}
 		if q.OrderBy != "" && !slices.Contains(columns, q.OrderBy) {
 			i.AddNamed("order_by", "The %s must be one of: "+strings.Join(columns, ", ")+".")
 		}

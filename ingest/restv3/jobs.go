@@ -34,7 +34,7 @@ func (s *Surface) listJobs(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	page := i.page()
+	page := i.Page(perPage)
 	f := provisioning.JobFilter{
 		State: job.State(i.Text("status")), Action: provisioning.Action(i.Text("action")), Name: i.Text("name"), Newest: i.descending(),
 	}
@@ -141,7 +141,7 @@ func (s *Surface) usageReport(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	page := i.page()
+	page := i.Page(perPage)
 	if err := i.Err(); err != nil {
 		return err
 	}

@@ -127,7 +127,7 @@ func (s *Service) decodeFrame(ctx context.Context, t *scheduler, w *work, follow
 			t.total += took
 		}
 	}
-	s.recordCall(w)
+	s.recordRun(w)
 	w.recordResult(w.decoded.Result, w.decoded.Err)
 	if !w.open() {
 		return nil

@@ -110,24 +110,24 @@ func claimIsReleased(t *testing.T, s *Store) {
 			relaytest.NoError(t, s.CreateDevice(t.Context(), acct, d, nil))
 		}
 	}
-	list := func(prefix, after string, limit int) []Claim {
-		return relaytest.Must(s.Claims(t.Context(), prefix, after, limit))(t)
+	list := func(prefix, after string, limit int) []Ownership {
+		return relaytest.Must(s.Ownerships(t.Context(), prefix, after, limit))(t)
 	}
-	first, second, third := Claim{Identifier: "70b3d5000001", Account: 2, DeviceID: "d4"},
-		Claim{Identifier: eui, Account: 1, DeviceID: "d1"}, Claim{Identifier: "a84041d2c5182f02", Account: 1, DeviceID: "d2"}
-	relaytest.Equal(t, "all claims", list("", "", 10), []Claim{first, second, third})
-	relaytest.Equal(t, "the claims of a prefix", list("a84041", "", 10), []Claim{second, third})
-	relaytest.Equal(t, "a page", list("a84041", eui, 1), []Claim{third})
-	relaytest.Equal(t, "a whole identifier", list(eui, "", 10), []Claim{second})
+	first, second, third := Ownership{Identifier: "70b3d5000001", Account: 2, DeviceID: "d4"},
+		Ownership{Identifier: eui, Account: 1, DeviceID: "d1"}, Ownership{Identifier: "a84041d2c5182f02", Account: 1, DeviceID: "d2"}
+	relaytest.Equal(t, "all claims", list("", "", 10), []Ownership{first, second, third})
+	relaytest.Equal(t, "the claims of a prefix", list("a84041", "", 10), []Ownership{second, third})
+	relaytest.Equal(t, "a page", list("a84041", eui, 1), []Ownership{third})
+	relaytest.Equal(t, "a whole identifier", list(eui, "", 10), []Ownership{second})
 
-	released, err := s.ReleaseClaim(t.Context(), eui)
+	released, err := s.ReleaseOwnership(t.Context(), eui)
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the released claim", released, second)
-	if _, err := s.ReleaseClaim(t.Context(), eui); relay.KindOf(err) != relay.KindNotFound {
+	if _, err := s.ReleaseOwnership(t.Context(), eui); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("released again: %v", err)
 	}
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 2, testDevice("d5", eui), nil))
-	relaytest.Equal(t, "the new claim", list(eui, "", 10), []Claim{{Identifier: eui, Account: 2, DeviceID: "d5"}})
+	relaytest.Equal(t, "the new claim", list(eui, "", 10), []Ownership{{Identifier: eui, Account: 2, DeviceID: "d5"}})
 	relaytest.Equal(t, "the device of the first holder", relaytest.Must(s.DeviceByIdentifier(t.Context(), 1, eui))(t).ID, "d1")
 	relaytest.NoError(t, s.DeleteDevice(t.Context(), 1, "d1")) // which leaves the claim of the other account
 	relaytest.Equal(t, "the claim after the deletion", len(list(eui, "", 10)), 1)

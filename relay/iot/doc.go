@@ -3,12 +3,13 @@
 //
 // Ingest lists the processing steps of a frame:
 //
-//	refresh → check → claim → identify → mergeParts → decode → save → keepFrames → rules
+//	refresh → check → claim → identify → mergeParts → decode → save → keepFrames →
+//	evaluateRules → countUnmapped
 //
 // A frame ends as one of these:
 //
 //	stored      its readings are in the reading store
-//	refused     nothing is stored; its event is quarantined with the reason
+//	refused     no readings are stored, radio data may be; its event is quarantined with the reason
 //	duplicate   an earlier record brought the same frame; it can add radio data only
 //	deferred    the batch had no time left for its codec; it is processed again
 //

@@ -43,7 +43,8 @@ type Arrival struct {
 
 // Outcome is the result of processing an Arrival.
 type Outcome struct {
-	// Refused is the reason why nothing was stored; empty on success.
+	// Refused is the reason why no readings were stored; empty on success. Radio data
+	// may have been.
 	Refused string
 	// Provisional reports that a concurrent frame may change the outcome: an
 	// acknowledgement can arrive before its device's first uplink.
@@ -108,7 +109,7 @@ func Plausible(t, received time.Time) bool {
 }
 
 // Ingest processes a batch of frames and returns the outcome of each. It is
-// idempotent: duplicates are dropped, and points of a record that is processed
+// idempotent: no readings of duplicates are stored, and points of a record that is processed
 // again overwrite themselves. The arrivals are its own: it normalizes their frames.
 //
 // An error, mostly of relay.KindUnavailable, means that a back end did not answer
@@ -227,10 +228,10 @@ func boundedDedup(f *decoders.Frame) string {
 	return f.DedupID
 }
 
-// claim drops the frames that an earlier record brought.
+// claim marks the frames that an earlier record brought as duplicates.
 func (s *Service) claim(ctx context.Context, b *batch) error {
 	return b.markDuplicates(func(frames []Seen) (records []string, err error) {
-		ok, err := s.safeCache.call(ctx, func() (err error) {
+		ok, err := s.optional.call(ctx, func() (err error) {
 			records, err = s.cache.Claim(ctx, frames, s.options.DedupWindow)
 			return err
 		})
@@ -295,7 +296,7 @@ func (s *Service) save(ctx context.Context, b *batch) error {
 	write := Batch{Points: make([]Point, 0, n), Radio: make([]RadioData, 0, len(b.frames))}
 	points, radio := make([]*work, 0, n), make([]*work, 0, len(b.frames))
 	for _, w := range b.frames {
-		if u := s.options.Radio.stored(w.radio); u != nil { // also of a frame that could not be decoded
+		if u := s.options.Radio.reduce(w.radio); u != nil { // also of a frame that could not be decoded
 			write.Radio, radio = append(write.Radio, *u), append(radio, w)
 		}
 		if !w.open() {
@@ -331,14 +332,14 @@ func (s *Service) save(ctx context.Context, b *batch) error {
 	if len(latest) > 0 {
 		g.Go(func() error {
 			return relay.Recovered("latest values", func() error {
-				return s.safeCache.change(ctx, func() error { return s.cache.SetLatest(ctx, latest) })
+				return s.optional.change(ctx, func() error { return s.cache.SetLatest(ctx, latest) })
 			})
 		})
 	}
 	if heard := lastHeard(b); len(heard) > 0 {
 		g.Go(func() error {
 			return relay.Recovered("times of the last frames", func() error {
-				return s.safeCache.change(ctx, func() error { return s.cache.SetHeard(ctx, heard) })
+				return s.optional.change(ctx, func() error { return s.cache.SetHeard(ctx, heard) })
 			})
 		})
 	}

@@ -68,7 +68,7 @@ func (p *Preview) Frames(ctx context.Context, arrivals []Arrival) ([]PreviewedFr
 			}
 		}
 		if w.seenByRules() && w.device.Device.ID != "" {
-			stored := w.stored()
+			stored := w.storedFrame()
 			previews[i].Stored = &stored
 		}
 	}

@@ -196,8 +196,9 @@ func (s *Service) run(ctx context.Context, w *work, following []*work, budget ti
 	return took, nil
 }
 
-// recordCall records the duration of the call that decoded a frame.
-func (s *Service) recordCall(w *work) {
+// recordRun records the duration of the call that decoded a frame with its program, and logs
+// a suspension.
+func (s *Service) recordRun(w *work) {
 	now, c := s.options.Now(), w.device.decoder
 	if !w.preview && c.program.recordCall(now, w.decoded.Took, w.decoded.LimitExceeded) {
 		s.suspensions.Add(1)

@@ -204,7 +204,7 @@ func (s *Service) mergeParts(ctx context.Context, b *batch) error {
 			continue
 		}
 		var merged []MergedFrame
-		ok, err := s.safeCache.call(ctx, func() (err error) {
+		ok, err := s.optional.call(ctx, func() (err error) {
 			merged, err = s.cache.MergeParts(ctx, acct, parts, s.options.DedupWindow)
 			return err
 		})

@@ -67,8 +67,8 @@ const (
 	RadioOff   RadioDetail = "off"
 )
 
-// stored returns the part of the radio data of a frame that is stored; nil for nothing.
-func (d RadioDetail) stored(u *RadioData) *RadioData {
+// reduce returns the part of the radio data of a frame that is stored; nil for nothing.
+func (d RadioDetail) reduce(u *RadioData) *RadioData {
 	switch {
 	case u == nil || d == RadioOff:
 		return nil
@@ -267,7 +267,7 @@ func (t SensorType) ToImperial(v float64) float64 {
 	return rounded(v*slope + t.ImperialOffset)
 }
 
-// of converts a metric value to the units and reports whether it is finite.
+// convert converts a metric value to the units and reports whether it is finite.
 func (u Units) convert(t SensorType, v float64) (converted float64, finite bool) {
 	if u == Imperial {
 		v = t.ToImperial(v)
@@ -275,7 +275,7 @@ func (u Units) convert(t SensorType, v float64) (converted float64, finite bool)
 	return v, !math.IsNaN(v) && !math.IsInf(v, 0)
 }
 
-// average is of, rounded to 12 digits: the stores add in different orders, which
+// average is convert, rounded to 12 digits: the stores add in different orders, which
 // changes the last digits.
 func (u Units) average(t SensorType, v float64) (converted float64, finite bool) {
 	v, finite = u.convert(t, v)

@@ -224,16 +224,16 @@ func (s *Service) latest(ctx context.Context, acct relay.AccountID, deviceID str
 	asOf := s.options.Now()
 	var points []Point
 	var filled time.Time
-	ok, err := s.safeCache.call(ctx, func() (err error) {
+	ok, err := s.optional.call(ctx, func() (err error) {
 		points, filled, err = s.cache.Latest(ctx, acct, deviceID)
 		return err
 	})
-	if err != nil || ok && s.safeCache.fresh(filled, latestFresh) {
+	if err != nil || ok && s.optional.fresh(filled, latestFresh) {
 		return points, err
 	}
 	stored, err := s.readings.Latest(ctx, acct, deviceID, typesOf(sensors))
 	if err != nil {
-		if ok && s.safeCache.fresh(filled, latestKept) {
+		if ok && s.optional.fresh(filled, latestKept) {
 			return points, nil
 		}
 		return nil, relay.Errorf(relay.KindUnavailable, "iot: device %s: latest values: %w", deviceID, err)
@@ -254,7 +254,7 @@ func (s *Service) latest(ctx context.Context, acct relay.AccountID, deviceID str
 		return cmp.Or(cmp.Compare(a.SensorID, b.SensorID), b.Time.Compare(a.Time), former(a)-former(b))
 	})
 	stored = slices.CompactFunc(stored, func(a, b Point) bool { return a.SensorID == b.SensorID })
-	_, err = s.safeCache.call(ctx, func() error { return s.cache.FillLatest(ctx, acct, deviceID, stored, asOf) })
+	_, err = s.optional.call(ctx, func() error { return s.cache.FillLatest(ctx, acct, deviceID, stored, asOf) })
 	return stored, err
 }
 

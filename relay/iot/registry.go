@@ -232,7 +232,7 @@ func (s *Service) DeleteDevice(ctx context.Context, acct relay.AccountID, id str
 	if err := s.store.DeleteDevice(ctx, acct, id); err != nil {
 		return err
 	}
-	return s.safeCache.change(ctx, func() error { return s.cache.ForgetDevice(ctx, acct, id) })
+	return s.optional.change(ctx, func() error { return s.cache.ForgetDevice(ctx, acct, id) })
 }
 
 func (c DeviceChange) apply(p relay.Problems, d *Device) {

@@ -40,14 +40,14 @@ type Options struct {
 
 // Service implements the use cases of devices, decoders and readings.
 type Service struct {
-	store     *Store
-	cache     Cache
-	safeCache *optionalCache
-	readings  ReadingStore
-	compile   Compiler
-	options   Options
-	accounts  *recordCache
-	types     atomic.Pointer[sensorTypes]
+	store    *Store
+	cache    Cache
+	optional *optionalCache
+	readings ReadingStore
+	compile  Compiler
+	options  Options
+	accounts *recordCache
+	types    atomic.Pointer[sensorTypes]
 	// sensorTypesOf is used to prefetch readings.
 	sensorTypesOf typeCache
 	// suspensions counts suspended programs since the start.
@@ -68,7 +68,7 @@ func New(store *Store, cache Cache, readings ReadingStore, compile Compiler, o O
 	}
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	return &Service{
-		store: store, cache: cache, safeCache: &optionalCache{cache: cache, now: o.Now, log: o.Logger},
+		store: store, cache: cache, optional: &optionalCache{cache: cache, now: o.Now, log: o.Logger},
 		readings: readings, compile: compile, options: o, accounts: &recordCache{accounts: make(map[relay.AccountID]*accountCache)},
 	}
 }
@@ -111,7 +111,7 @@ func (s *Service) evaluateRules(ctx context.Context, b *batch) error {
 		frames := make([]Stored, 0, len(group))
 		for _, w := range group {
 			if w.seenByRules() {
-				frames = append(frames, w.stored())
+				frames = append(frames, w.storedFrame())
 			}
 		}
 		if len(frames) == 0 {
@@ -135,7 +135,7 @@ func (w *work) seenByRules() bool {
 		(!f.Supplement || f.Kind == decoders.Uplink)
 }
 
-func (w *work) stored() Stored {
+func (w *work) storedFrame() Stored {
 	return Stored{
 		Record: w.Record, Device: &w.device.Device, Frame: &w.Frame, Time: w.time, Heard: w.heard(),
 		Points: w.outcome.Points, Radio: w.radio, Trace: w.Trace,
@@ -209,7 +209,7 @@ func (s *Service) oneSeen(ctx context.Context, acct relay.AccountID, d Device, e
 func (s *Service) heardLast(ctx context.Context, acct relay.AccountID, ids []string) (map[string]time.Time, error) {
 	asOf := s.options.Now()
 	var known map[string]Heard
-	if _, err := s.safeCache.call(ctx, func() (err error) {
+	if _, err := s.optional.call(ctx, func() (err error) {
 		known, err = s.cache.Heard(ctx, acct, ids)
 		return err
 	}); err != nil {
@@ -219,7 +219,7 @@ func (s *Service) heardLast(ctx context.Context, acct relay.AccountID, ids []str
 	var missing []string
 	for _, id := range ids {
 		heardAt[id] = known[id].At
-		if !s.safeCache.fresh(known[id].Filled, heardFresh) {
+		if !s.optional.fresh(known[id].Filled, heardFresh) {
 			missing = append(missing, id)
 		}
 	}
@@ -228,7 +228,7 @@ func (s *Service) heardLast(ctx context.Context, acct relay.AccountID, ids []str
 	}
 	stored, err := s.readings.LastStored(ctx, acct, missing)
 	if err != nil {
-		s.safeCache.log.WarnContext(ctx, "reading store unavailable; devices may show an older last contact", "account", acct, "error", err)
+		s.optional.log.WarnContext(ctx, "reading store unavailable; devices may show an older last contact", "account", acct, "error", err)
 		return heardAt, ctx.Err()
 	}
 	fill := make(map[string]time.Time, len(missing))
@@ -241,6 +241,6 @@ func (s *Service) heardLast(ctx context.Context, acct relay.AccountID, ids []str
 			heardAt[id] = fill[id]
 		}
 	}
-	_, err = s.safeCache.call(ctx, func() error { return s.cache.FillHeard(ctx, acct, fill, asOf) })
+	_, err = s.optional.call(ctx, func() error { return s.cache.FillHeard(ctx, acct, fill, asOf) })
 	return heardAt, err
 }

@@ -100,22 +100,33 @@ func (d *pendingDecision) create(b *budget, p *Program, occurrences []Occurrence
 }
 
 // decideLocked evaluates pairs of a rule and a device while they are locked, and saves what
-// is decided in one transaction; then deliveries are dispatched. begin and evaluate may
-// be called more than once, each time with an empty pendingDecision; either may be nil.
-func (s *Service) decideLocked(ctx context.Context, b *budget, pairs []Pair, begin func(*pendingDecision), evaluate func(*pendingDecision, *PairState)) error {
-	var d *pendingDecision
-	created, err := s.deps.Transactions.Decide(ctx, b.acct, pairs, s.deps.Deliveries.LeaseUntil(), func(locked []PairState) (Decision, error) {
-		b.rollback()
-		d = &pendingDecision{}
-		if begin != nil {
-			begin(d)
-		}
+// is decided. evaluate may be called more than once for a pair, each time with the state that
+// is stored.
+func (s *Service) decideLocked(ctx context.Context, b *budget, pairs []Pair, evaluate func(*pendingDecision, *PairState)) error {
+	return s.saveDecision(ctx, b, pairs, func(d *pendingDecision, locked []PairState) {
 		for i := range locked {
 			oldState := locked[i]
 			if evaluate(d, &locked[i]); locked[i] != oldState {
 				d.decision.States = append(d.decision.States, locked[i])
 			}
 		}
+	})
+}
+
+// saveFired saves the deliveries of rules that forward frames, which have no state to lock.
+func (s *Service) saveFired(ctx context.Context, b *budget, fired []firing) error {
+	return s.saveDecision(ctx, b, nil, func(d *pendingDecision, _ []PairState) { d.fired = fired })
+}
+
+// saveDecision locks pairs of a rule and a device and saves what decide decides for them, in
+// one transaction; then deliveries are dispatched. decide may be called more than once, each
+// time with an empty pendingDecision.
+func (s *Service) saveDecision(ctx context.Context, b *budget, pairs []Pair, decide func(*pendingDecision, []PairState)) error {
+	var d *pendingDecision
+	created, err := s.deps.Transactions.Decide(ctx, b.acct, pairs, s.deps.Deliveries.LeaseUntil(), func(locked []PairState) (Decision, error) {
+		b.rollback()
+		d = &pendingDecision{}
+		decide(d, locked)
 		d.deliver(b)
 		return d.decision, nil
 	})
@@ -159,66 +170,66 @@ type verdict struct {
 // step evaluates one frame by a rule with a condition, and changes the state of the
 // rule for the device accordingly. It is the only place where that is decided: for live
 // frames, replays and trials.
-func (p *Program) step(acct relay.AccountID, st *PairState, g *ruleFrame) verdict {
+func (p *Program) step(acct relay.AccountID, st *PairState, frame *ruleFrame) verdict {
 	switch {
-	case !st.precedes(g):
+	case !st.precedes(frame):
 		return verdict{Why: "a frame received at the same time or later has already been evaluated"}
 	case p.Rule.On == OnSilent:
 		if st.AlarmID == "" {
 			return verdict{Why: "the device is not silent"}
 		}
 		v := verdict{State: Cleared, changed: true, Why: "the device was heard again", ended: *st}
-		st.mark(g)
+		st.mark(frame)
 		st.clear()
 		return v
 	case st.AlarmID != "":
-		return p.stepRaised(st, g)
+		return p.stepRaised(st, frame)
 	}
-	holds, reason, err := ask("when", p.rule, &g.subject)
+	holds, reason, err := ask("when", p.rule, &frame.subject)
 	v := verdict{Why: reason, err: err, matched: holds == yes}
 	switch {
 	case holds == unknown || holds == no && st.Since.IsZero():
 		return v
 	case holds == no:
-		st.mark(g)
+		st.mark(frame)
 		st.Since, st.Began, st.Due = time.Time{}, nil, time.Time{}
 		v.changed, v.Why = true, reason+" any longer"
 		return v
 	case p.Rule.For > 0 && st.Since.IsZero():
-		st.mark(g)
-		began := g.occurrence(p, Raised)
+		st.mark(frame)
+		began := frame.occurrence(p, Raised)
 		began.Rule = nil // it is kept with the state
-		st.Since, st.Began, st.Due = g.heard, &began, g.heard.Add(p.Rule.For+grace)
+		st.Since, st.Began, st.Due = frame.heard, &began, frame.heard.Add(p.Rule.For+grace)
 		v.changed, v.Why = true, fmt.Sprintf("when holds from now on, and must for %s", p.Rule.For)
 		return v
-	case g.heard.Sub(st.Since) < p.Rule.For && p.Rule.For > 0:
+	case frame.heard.Sub(st.Since) < p.Rule.For && p.Rule.For > 0:
 		v.Why = fmt.Sprintf("when holds since %s, and must for %s", st.Since.UTC().Format(time.RFC3339), p.Rule.For)
 		return v
 	}
-	st.mark(g)
-	st.raise(acct, g.frameAt, g.heard, g.record)
+	st.mark(frame)
+	st.raise(acct, frame.frameAt, frame.heard, frame.record)
 	v.State, v.changed = Raised, true
 	return v
 }
 
-func (p *Program) stepRaised(st *PairState, g *ruleFrame) verdict {
-	holds, reason, err := ask("when", p.rule, &g.subject)
+func (p *Program) stepRaised(st *PairState, frame *ruleFrame) verdict {
+	holds, reason, err := ask("when", p.rule, &frame.subject)
 	v := verdict{Why: reason, err: err, matched: holds == yes}
 	cleared := holds == no
 	if p.clear != nil {
-		holds, clearWhy, clearErr := ask("clear", p.clear, &g.subject)
+		holds, clearWhy, clearErr := ask("clear", p.clear, &frame.subject)
 		cleared, v.err, v.Why = holds == yes, clearErr, clearWhy
 	}
 	repeat := p.Rule.Repeat
 	switch {
 	case cleared:
 		v.State, v.changed, v.ended = Cleared, true, *st
-		st.mark(g)
+		st.mark(frame)
 		st.clear()
-	case v.matched && (repeat.Always || repeat.Every > 0 && g.heard.Sub(st.RanAt) >= repeat.Every):
+	case v.matched && (repeat.Always || repeat.Every > 0 && frame.heard.Sub(st.RanAt) >= repeat.Every):
 		v.State, v.Repeat, v.changed = Raised, true, true
-		st.mark(g)
-		st.RanAt, st.Repeats = g.heard, st.Repeats+1
+		st.mark(frame)
+		st.RanAt, st.Repeats = frame.heard, st.Repeats+1
 		v.Why += "; the actions run again"
 	default:
 		v.Why += "; the alarm is raised already"
@@ -250,9 +261,9 @@ func (p *Program) evaluateDue(acct relay.AccountID, st *PairState, now time.Time
 	return verdict{changed: true}
 }
 
-// silence evaluates a device that was heard last at a time, zero for never; start is the time
-// from which its silence counts.
-func (p *Program) silence(acct relay.AccountID, st *PairState, heard, start, now time.Time) verdict {
+// silence evaluates a device that was heard last at a time, zero for never; silentSince is the
+// time from which its silence counts, unless the state has a later one.
+func (p *Program) silence(acct relay.AccountID, st *PairState, heard, silentSince, now time.Time) verdict {
 	if st.AlarmID != "" {
 		if !heard.After(st.At) {
 			return verdict{matched: true, Why: "the alarm is raised already"}
@@ -262,7 +273,7 @@ func (p *Program) silence(acct relay.AccountID, st *PairState, heard, start, now
 		st.clear()
 		return v
 	}
-	start = st.silentFrom(start)
+	start := st.silentFrom(silentSince)
 	until := start.Add(p.Rule.SilentFor)
 	if now.Before(until) {
 		return verdict{Why: "the device was heard less than " + p.Rule.SilentFor.String() + " ago"}
@@ -287,16 +298,18 @@ func (st *PairState) silentFrom(heard time.Time) time.Time {
 // precedes reports whether the frame that last changed the state precedes this one.
 // Frames of the same times, from networks that report whole seconds, are ordered by
 // their journal records.
-func (st *PairState) precedes(g *ruleFrame) bool {
-	c := cmp.Or(st.At.Compare(g.heard), st.FrameAt.Compare(g.frameAt))
+func (st *PairState) precedes(frame *ruleFrame) bool {
+	c := cmp.Or(st.At.Compare(frame.heard), st.FrameAt.Compare(frame.frameAt))
 	if c == 0 && st.Record != "" {
-		c = cmp.Or(cmp.Compare(len(st.Record), len(g.record)), cmp.Compare(st.Record, g.record))
+		c = cmp.Or(cmp.Compare(len(st.Record), len(frame.record)), cmp.Compare(st.Record, frame.record))
 	}
 	return c < 0
 }
 
 // mark records the frame as the last that changed the state.
-func (st *PairState) mark(g *ruleFrame) { st.At, st.FrameAt, st.Record = g.heard, g.frameAt, g.record }
+func (st *PairState) mark(frame *ruleFrame) {
+	st.At, st.FrameAt, st.Record = frame.heard, frame.frameAt, frame.record
+}
 
 // raise gives the state an alarm. Its id derives from what raised it, so that the
 // same again is the same alarm.

@@ -29,7 +29,7 @@ func (s *Service) Evaluate(ctx context.Context, acct relay.AccountID, v iot.Vers
 	for i := range frames {
 		f := &frames[i]
 		programs, on, sent := set.programsFor(f.Device), triggerOf(f.Frame), iot.FromDevice(f.Frame.Kind)
-		if !slices.ContainsFunc(programs, func(p *Program) bool { return p.looksAt(on, sent) }) {
+		if !slices.ContainsFunc(programs, func(p *Program) bool { return p.evaluates(on, sent) }) {
 			continue
 		}
 		d := byID[f.Device.ID]
@@ -82,9 +82,9 @@ type seenDevice struct {
 	frames   []*ruleFrame
 }
 
-// looksAt reports whether the rule evaluates frames of a trigger; all that the device has
+// evaluates reports whether the rule evaluates frames of a trigger; all that the device has
 // sent end its silence.
-func (p *Program) looksAt(on Trigger, sent bool) bool {
+func (p *Program) evaluates(on Trigger, sent bool) bool {
 	return p.Rule.On == on || p.Rule.On == OnSilent && sent
 }
 
@@ -101,10 +101,10 @@ func (s *Service) readingsBefore(ctx context.Context, acct relay.AccountID, devi
 
 // follow gives each frame the readings of those before it.
 func follow(frames []*ruleFrame, previous []iot.Point, zone *time.Location) {
-	for _, g := range frames {
-		g.previous = previous
-		g.prepare(zone)
-		previous = latestOf(slices.Concat(previous, g.points))
+	for _, frame := range frames {
+		frame.previous = previous
+		frame.prepare(zone)
+		previous = latestOf(slices.Concat(previous, frame.points))
 	}
 }
 
@@ -173,11 +173,11 @@ func (e *evaluation) changes(p *Program, d *seenDevice) bool {
 		return false
 	}
 	changed := false
-	for _, g := range d.frames {
-		if !p.looksAt(g.trigger, g.sent) {
+	for _, frame := range d.frames {
+		if !p.evaluates(frame.trigger, frame.sent) {
 			continue
 		}
-		v := p.step(e.acct, &st, g)
+		v := p.step(e.acct, &st, frame)
 		if v.err != nil {
 			e.s.failed.add(e.acct, p.Rule.ID, v.err, e.s.o.Now())
 		}
@@ -200,8 +200,8 @@ func (e *evaluation) setTypes(ctx context.Context) error {
 		e.set.mu.Unlock()
 	}
 	for _, d := range e.devices {
-		for _, g := range d.frames {
-			g.types = types
+		for _, frame := range d.frames {
+			frame.types = types
 		}
 	}
 	return nil
@@ -218,11 +218,11 @@ func (e *evaluation) change(ctx context.Context, ruleDevices []ruleDevice) error
 		pairs[i] = Pair{c.program.Rule.ID, c.device.device.ID}
 		devices[pairs[i]] = c
 	}
-	return e.s.decideLocked(ctx, e.budget, pairs, nil, func(d *pendingDecision, st *PairState) {
+	return e.s.decideLocked(ctx, e.budget, pairs, func(d *pendingDecision, st *PairState) {
 		c := devices[st.Pair]
-		for _, g := range c.device.frames {
-			if c.program.looksAt(g.trigger, g.sent) {
-				d.record(c.program, st, c.program.step(e.acct, st, g), func() Occurrence { return g.occurrence(c.program, "") })
+		for _, frame := range c.device.frames {
+			if c.program.evaluates(frame.trigger, frame.sent) {
+				d.record(c.program, st, c.program.step(e.acct, st, frame), func() Occurrence { return frame.occurrence(c.program, "") })
 			}
 		}
 	})
@@ -245,11 +245,11 @@ func (e *evaluation) forward(ctx context.Context, programs []ruleDevice) error {
 	}
 	// The occurrences of all rules together would take much memory: each holds the values
 	// of its frame.
-	var now []firing
+	var ready []firing
 	var deferred []Item
 	fire := func() error {
-		err := e.s.decideLocked(ctx, e.budget, nil, func(d *pendingDecision) { d.fired = now }, nil)
-		now = nil // stays with what was dispatched
+		err := e.s.saveFired(ctx, e.budget, ready)
+		ready = nil // stays with what was dispatched
 		return err
 	}
 	collect := func() error {
@@ -258,14 +258,14 @@ func (e *evaluation) forward(ctx context.Context, programs []ruleDevice) error {
 		return err
 	}
 	for _, c := range programs {
-		for _, g := range c.device.frames {
-			if c.program.Rule.On != g.trigger {
+		for _, frame := range c.device.frames {
+			if c.program.Rule.On != frame.trigger {
 				continue
 			}
 			var err error
-			f := firing{program: c.program, Occurrence: g.occurrence(c.program, Forwarded)}
+			f := firing{program: c.program, Occurrence: frame.occurrence(c.program, Forwarded)}
 			if c.program.Rule.Batch == (Batch{}) {
-				if now = append(now, f); len(now) == e.decidedTogether() {
+				if ready = append(ready, f); len(ready) == e.decidedTogether() {
 					err = fire()
 				}
 			} else {
@@ -280,7 +280,7 @@ func (e *evaluation) forward(ctx context.Context, programs []ruleDevice) error {
 			}
 		}
 	}
-	if len(now) > 0 {
+	if len(ready) > 0 {
 		if err := fire(); err != nil {
 			return err
 		}

@@ -30,13 +30,13 @@ func (s *Service) Explain(ctx context.Context, acct relay.AccountID, f iot.Store
 		return nil, err
 	}
 	programs := set.match(f.Device)
-	g := newRuleFrame(&f, s.o.Settings.Zone)
+	frame := newRuleFrame(&f, s.o.Settings.Zone)
 	if slices.ContainsFunc(programs, func(p *Program) bool { return p.previous }) {
-		previous, err := s.readingsBefore(ctx, acct, f.Device.ID, g.frameAt)
+		previous, err := s.readingsBefore(ctx, acct, f.Device.ID, frame.frameAt)
 		if err != nil {
 			return nil, err
 		}
-		follow([]*ruleFrame{g}, previous, s.o.Settings.Zone)
+		follow([]*ruleFrame{frame}, previous, s.o.Settings.Zone)
 	}
 	alarms, err := s.deps.Store.OfRecord(ctx, acct, f.Device.ID, f.Record)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Service) Explain(ctx context.Context, acct relay.AccountID, f iot.Store
 	}
 	var explanations []Explanation
 	for _, p := range programs {
-		if !p.looksAt(g.trigger, g.sent) {
+		if !p.evaluates(frame.trigger, frame.sent) {
 			continue
 		}
 		e := Explanation{RuleID: p.Rule.ID, Name: p.Rule.Name}
@@ -54,8 +54,8 @@ func (s *Service) Explain(ctx context.Context, acct relay.AccountID, f iot.Store
 		case p.Rule.On == OnSilent:
 			e.Why = "a frame ends the silence of its device"
 		default:
-			st := PairState{Pair: Pair{p.Rule.ID, g.device.ID}}
-			v := p.step(acct, &st, g)
+			st := PairState{Pair: Pair{p.Rule.ID, frame.device.ID}}
+			v := p.step(acct, &st, frame)
 			e.Matched, e.Why = v.matched, v.Why
 		}
 		if i := slices.IndexFunc(alarms, func(a Alarm) bool { return a.RuleID == e.RuleID }); i >= 0 {

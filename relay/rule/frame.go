@@ -39,20 +39,20 @@ func triggerOf(f *decoders.Frame) Trigger {
 }
 
 func newRuleFrame(f *iot.Stored, zone *time.Location) *ruleFrame {
-	g := &ruleFrame{
+	frame := &ruleFrame{
 		record: f.Record, device: f.Device, frameAt: f.Time, heard: f.Heard, trigger: triggerOf(f.Frame), sent: iot.FromDevice(f.Frame.Kind), points: f.Points, radio: f.Radio, trace: f.Trace,
 	}
-	if g.trigger == OnEvent {
-		g.event = eventOf(f.Frame)
+	if frame.trigger == OnEvent {
+		frame.event = eventOf(f.Frame)
 	}
-	g.prepare(zone)
-	return g
+	frame.prepare(zone)
+	return frame
 }
 
 // prepare makes the subject of expressions.
-func (g *ruleFrame) prepare(zone *time.Location) {
-	g.subject = subjectOf(g.device, g.heard, g.frameAt, zone, g.radio)
-	g.subject.Values, g.subject.Previous, g.subject.Event = subjectValues(g.points), subjectValues(g.previous), g.event
+func (f *ruleFrame) prepare(zone *time.Location) {
+	f.subject = subjectOf(f.device, f.heard, f.frameAt, zone, f.radio)
+	f.subject.Values, f.subject.Previous, f.subject.Event = subjectValues(f.points), subjectValues(f.previous), f.event
 }
 
 // subjectOf returns what expressions see of a device, a time, and the radio data of a
@@ -141,16 +141,16 @@ func eventOf(f *decoders.Frame) map[string]any {
 	return values
 }
 
-func (g *ruleFrame) occurrence(p *Program, state State) Occurrence {
+func (f *ruleFrame) occurrence(p *Program, state State) Occurrence {
 	o := Occurrence{
-		Rule: &p.Rule, State: state, Device: *g.device, Record: g.record, Time: g.frameAt,
-		Readings: valuesOf(g.points, g.types), Radio: g.radio, Event: maps.Clone(g.event), Trace: g.trace,
+		Rule: &p.Rule, State: state, Device: *f.device, Record: f.record, Time: f.frameAt,
+		Readings: valuesOf(f.points, f.types), Radio: f.radio, Event: maps.Clone(f.event), Trace: f.trace,
 	}
-	if g.sent {
-		o.Device.LastSeen = g.heard
+	if f.sent {
+		o.Device.LastSeen = f.heard
 	}
 	if p.previous {
-		o.Previous = valuesOf(g.previous, g.types)
+		o.Previous = valuesOf(f.previous, f.types)
 	}
 	return o
 }

@@ -23,19 +23,19 @@ type ruleSet struct {
 	named         map[string][]*Program
 	otherPrograms []*Program // that do not name their devices
 	mu            sync.Mutex
-	looks         map[string]look // by device
-	records       int64           // the version of types
+	matches       map[string]deviceMatch // by device
+	records       int64                  // the version of types
 	types         map[string]iot.SensorType
 }
 
-// look is the rules that examine a device, until its decoder, location or name changes.
-type look struct {
+// deviceMatch is the rules that examine a device, until its decoder, location or name changes.
+type deviceMatch struct {
 	decoder, location, name string
 	programs                []*Program
 }
 
-// maxLooks is the largest number of devices whose rules a set stores.
-const maxLooks = 200_000
+// maxMatches is the largest number of devices whose rules a set stores.
+const maxMatches = 200_000
 
 // reopenEvery is the interval at which a set with rules that do not open is read again: they
 // may open without another version.
@@ -64,7 +64,7 @@ func (s *Service) set(ctx context.Context, acct relay.AccountID, v iot.Version) 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now := s.sets[acct]; now == nil || now.version <= set.version {
+	if current := s.sets[acct]; current == nil || current.version <= set.version {
 		s.sets[acct] = set
 	}
 	return set, nil
@@ -74,7 +74,7 @@ func (s *Service) set(ctx context.Context, acct relay.AccountID, v iot.Version) 
 func (s *Service) newSet(acct relay.AccountID, old *ruleSet, rules []Rule, v iot.Version) *ruleSet {
 	set := &ruleSet{
 		version: v.Rules, records: v.Records, programs: make(map[string]*Program), named: make(map[string][]*Program),
-		looks: make(map[string]look), unopened: make(map[string]bool), readAt: s.o.Now(),
+		matches: make(map[string]deviceMatch), unopened: make(map[string]bool), readAt: s.o.Now(),
 	}
 	if old == nil {
 		old = &ruleSet{}
@@ -117,15 +117,15 @@ func (s *Service) newSet(acct relay.AccountID, old *ruleSet, rules []Rule, v iot
 func (set *ruleSet) programsFor(d *iot.Device) []*Program {
 	set.mu.Lock()
 	defer set.mu.Unlock()
-	l, known := set.looks[d.ID]
+	l, known := set.matches[d.ID]
 	if known && l.decoder == d.DecoderID && l.location == d.LocationID && l.name == d.Name {
 		return l.programs
 	}
-	if len(set.looks) >= maxLooks {
-		clear(set.looks)
+	if len(set.matches) >= maxMatches {
+		clear(set.matches)
 	}
-	l = look{d.DecoderID, d.LocationID, d.Name, set.match(d)}
-	set.looks[d.ID] = l
+	l = deviceMatch{d.DecoderID, d.LocationID, d.Name, set.match(d)}
+	set.matches[d.ID] = l
 	return l.programs
 }
 

@@ -127,8 +127,8 @@ func (s *Service) Try(ctx context.Context, acct relay.AccountID, t Trial) ([]Tri
 		return nil, fmt.Errorf("sensor types: %w", err)
 	}
 	frames := rebuildFrames(&device, p.Rule.On, raw, points)
-	for _, g := range frames {
-		g.types = types
+	for _, frame := range frames {
+		frame.types = types
 	}
 	slices.SortStableFunc(frames, func(a, b *ruleFrame) int { return a.frameAt.Compare(b.frameAt) })
 	follow(frames, nil, s.o.Settings.Zone)
@@ -140,13 +140,13 @@ func (s *Service) Try(ctx context.Context, acct relay.AccountID, t Trial) ([]Tri
 		trial.frames(frames)
 		return trial.results, nil
 	}
-	for i, g := range frames {
-		trial.add(g.frameAt, p.step(acct, &trial.st, g), func() Occurrence { return g.occurrence(p, "") })
+	for i, frame := range frames {
+		trial.add(frame.frameAt, p.step(acct, &trial.st, frame), func() Occurrence { return frame.occurrence(p, "") })
 		until := s.o.Now()
 		if i+1 < len(frames) {
 			until = frames[i+1].heard
 		}
-		if v := p.silence(acct, &trial.st, g.heard, g.heard, until); v.changed {
+		if v := p.silence(acct, &trial.st, frame.heard, frame.heard, until); v.changed {
 			raisedAt := trial.st.RaisedAt
 			trial.add(raisedAt, v, func() Occurrence { return Occurrence{Device: device, Time: raisedAt} })
 		}
@@ -157,18 +157,18 @@ func (s *Service) Try(ctx context.Context, acct relay.AccountID, t Trial) ([]Tri
 func rebuildFrames(d *iot.Device, on Trigger, raw []iot.RawFrame, points []iot.Point) (frames []*ruleFrame) {
 	byTime := make(map[int64]*ruleFrame)
 	frameAt := func(t time.Time) *ruleFrame {
-		g := byTime[t.UnixNano()]
-		if g == nil {
-			g = &ruleFrame{device: d, frameAt: t, heard: t, trigger: OnReading, sent: true}
-			byTime[t.UnixNano()] = g
-			frames = append(frames, g)
+		frame := byTime[t.UnixNano()]
+		if frame == nil {
+			frame = &ruleFrame{device: d, frameAt: t, heard: t, trigger: OnReading, sent: true}
+			byTime[t.UnixNano()] = frame
+			frames = append(frames, frame)
 		}
-		return g
+		return frame
 	}
 	if on != OnEvent {
 		for _, p := range points {
-			g := frameAt(p.Time)
-			g.points = append(g.points, p)
+			frame := frameAt(p.Time)
+			frame.points = append(frame.points, p)
 		}
 	}
 	for i := range raw {
@@ -177,17 +177,17 @@ func rebuildFrames(d *iot.Device, on Trigger, raw []iot.RawFrame, points []iot.P
 		if f.Time.IsZero() || f.Refused != "" || uplink == (on == OnEvent) {
 			continue
 		}
-		g := frameAt(f.Time)
-		g.record = f.ID
+		frame := frameAt(f.Time)
+		frame.record = f.ID
 		if uplink {
-			g.radio = &iot.RadioData{DeviceID: f.DeviceID, Time: f.Time, FCnt: f.FCnt, FPort: f.FPort, RSSI: f.RSSI, SNR: f.SNR, Frame: true}
+			frame.radio = &iot.RadioData{DeviceID: f.DeviceID, Time: f.Time, FCnt: f.FCnt, FPort: f.FPort, RSSI: f.RSSI, SNR: f.SNR, Frame: true}
 			if f.Gateways > 0 {
-				g.radio.Gateways = new(int64(f.Gateways))
+				frame.radio.Gateways = new(int64(f.Gateways))
 			}
 		} else {
-			g.trigger, g.event, g.sent = OnEvent, map[string]any{"type": f.Kind}, iot.FromDevice(decoders.FrameKind(f.Kind))
+			frame.trigger, frame.event, frame.sent = OnEvent, map[string]any{"type": f.Kind}, iot.FromDevice(decoders.FrameKind(f.Kind))
 			if a, ok := f.Arrival(0); ok {
-				g.event = eventOf(&a.Frame)
+				frame.event = eventOf(&a.Frame)
 			}
 		}
 	}
@@ -206,10 +206,10 @@ type trial struct {
 // frames evaluates frames in their order, and what would have happened between them.
 func (t *trial) frames(frames []*ruleFrame) {
 	batch := []firing{}
-	for i, g := range frames {
+	for i, frame := range frames {
 		switch {
 		case t.program.forwards():
-			batch = append(batch, firing{program: t.program, Occurrence: g.occurrence(t.program, Forwarded)})
+			batch = append(batch, firing{program: t.program, Occurrence: frame.occurrence(t.program, Forwarded)})
 			// A batch ends with its last frame, and before a frame that comes too late for it.
 			b, n := t.program.Rule.Batch, len(batch)
 			if b == (Batch{}) || i+1 == len(frames) || b.Count > 0 && n >= b.Count ||
@@ -218,11 +218,11 @@ func (t *trial) frames(frames []*ruleFrame) {
 				batch = batch[:0]
 			}
 			continue
-		case !t.st.Due.IsZero() && t.st.Due.Before(g.heard):
+		case !t.st.Due.IsZero() && t.st.Due.Before(frame.heard):
 			t.passed(t.st.Due)
 		}
-		v := t.program.step(t.acct, &t.st, g)
-		t.add(g.frameAt, v, func() Occurrence { return g.occurrence(t.program, "") })
+		v := t.program.step(t.acct, &t.st, frame)
+		t.add(frame.frameAt, v, func() Occurrence { return frame.occurrence(t.program, "") })
 	}
 	if !t.st.Due.IsZero() && t.st.Due.Before(t.s.o.Now()) {
 		t.passed(t.st.Due)

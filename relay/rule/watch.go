@@ -111,7 +111,7 @@ func (s *Service) evaluateDueStates(ctx context.Context) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		err = s.decideLocked(ctx, s.newBudget(acct), pairs[acct], nil, func(d *pendingDecision, st *PairState) {
+		err = s.decideLocked(ctx, s.newBudget(acct), pairs[acct], func(d *pendingDecision, st *PairState) {
 			p := set.programs[st.RuleID]
 			if set.unopened[st.RuleID] {
 				return // it is due again when the lease ends
@@ -225,7 +225,7 @@ func (w *silenceCheck) check(ctx context.Context, watches []Watch) (moved []Watc
 		}
 		maps.Copy(sure, heard)
 	}
-	return watches, w.s.decideLocked(ctx, w.s.newBudget(w.acct), pairs, nil, func(d *pendingDecision, st *PairState) {
+	return watches, w.s.decideLocked(ctx, w.s.newBudget(w.acct), pairs, func(d *pendingDecision, st *PairState) {
 		p, device := w.set.programs[st.RuleID], w.devices[st.DeviceID]
 		heard := sure[st.DeviceID]
 		v := p.silence(w.acct, st, heard, p.silenceBegan(&device, heard), w.now)

@@ -194,7 +194,7 @@ func (i *Input) Time(name, form string) time.Time {
 	return time.Time{}
 }
 
-// Int returns a whole number from 1 to most, fallback if it is missing. form describes the
+// Int returns a whole number from 1 to limit, fallback if it is missing. form describes the
 // range in texts, before its end.
 func (i *Input) Int(name string, fallback, limit int, form string) int {
 	text := i.Text(name)
@@ -206,4 +206,16 @@ func (i *Input) Int(name string, fallback, limit int, form string) int {
 		i.Wrong(name, "The %s must be "+form+" "+strconv.Itoa(limit)+".")
 	}
 	return int(n)
+}
+
+// maxPage keeps the offset of a page within an integer.
+const maxPage = 1_000_000_000
+
+// Page returns the page that page and per_page name: without them the first, with perPage
+// records.
+func (i *Input) Page(perPage int) relay.Page {
+	return relay.Page{
+		Number:  i.Int("page", 1, maxPage, "a number from 1 to"),
+		PerPage: i.Int("per_page", perPage, relay.MaxPerPage, "a number from 1 to"),
+	}
 }

@@ -9,19 +9,19 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// Claim is a devEUI or MAC address that belongs to an account, with the account's device.
-type Claim struct {
+// Ownership is a devEUI or MAC address that belongs to an account, with the account's device.
+type Ownership struct {
 	Identifier string
 	Account    relay.AccountID
 	DeviceID   string
 }
 
-// Claims returns a page of the claims of all accounts whose identifier begins with
+// Ownerships returns a page of the ownerships of all accounts whose identifier begins with
 // prefix, by identifier, and the cursor of the next page, empty on the last one. A prefix
 // is written in any case, with or without colons, hyphens and blanks.
 //
 // It returns Invalid for a prefix or a cursor that is not hexadecimal.
-func (s *Service) Claims(ctx context.Context, prefix, cursor string, limit int) ([]Claim, string, error) {
+func (s *Service) Ownerships(ctx context.Context, prefix, cursor string, limit int) ([]Ownership, string, error) {
 	limit = cmp.Or(limit, 100)
 	prefix = strings.ToLower(strings.NewReplacer(":", "", "-", "", " ", "").Replace(prefix))
 	if !isHex(prefix) {
@@ -30,32 +30,32 @@ func (s *Service) Claims(ctx context.Context, prefix, cursor string, limit int) 
 	if !isHex(cursor) {
 		return nil, "", relay.Invalid("cursor", "This is not a cursor of this list.")
 	}
-	claims, err := s.store.Claims(ctx, prefix, cursor, limit+1)
-	if err != nil || len(claims) <= limit {
-		return claims, "", err
+	ownerships, err := s.store.Ownerships(ctx, prefix, cursor, limit+1)
+	if err != nil || len(ownerships) <= limit {
+		return ownerships, "", err
 	}
-	return claims[:limit], claims[limit-1].Identifier, nil
+	return ownerships[:limit], ownerships[limit-1].Identifier, nil
 }
 
 func isHex(text string) bool { return strings.Trim(text, "0123456789abcdef") == "" }
 
-// ReleaseClaim lets the next account that sends a frame with the identifier, or creates
+// ReleaseOwnership lets the next account that sends a frame with the identifier, or creates
 // its device, claim it. The device of the present holder stays with its readings and goes
 // on receiving what its account sends, but it does not claim the identifier again: a
 // holder that sends on cannot forestall the owner.
 //
 // It returns NotFound if no account has claimed the identifier.
-func (s *Service) ReleaseClaim(ctx context.Context, identifier string) (Claim, error) {
+func (s *Service) ReleaseOwnership(ctx context.Context, identifier string) (Ownership, error) {
 	identifier, _ = NormalizeIdentifier(identifier)
-	return s.store.ReleaseClaim(ctx, identifier)
+	return s.store.ReleaseOwnership(ctx, identifier)
 }
 
-func claimFields(c *Claim) []any { return []any{&c.Identifier, &c.Account, &c.DeviceID} }
+func ownershipFields(o *Ownership) []any { return []any{&o.Identifier, &o.Account, &o.DeviceID} }
 
-// Claims lists up to limit claims of all accounts whose identifier begins with prefix and
+// Ownerships lists up to limit ownerships of all accounts whose identifier begins with prefix and
 // comes behind cursor, by identifier. Identifiers have only hexadecimal digits, which stand
 // before "g" in every collation.
-func (s *Store) Claims(ctx context.Context, prefix, cursor string, limit int) ([]Claim, error) {
+func (s *Store) Ownerships(ctx context.Context, prefix, cursor string, limit int) ([]Ownership, error) {
 	const query = `
 		SELECT device_claim.identifier, device_claim.account, device.id
 		FROM device_claim
@@ -65,24 +65,24 @@ func (s *Store) Claims(ctx context.Context, prefix, cursor string, limit int) ([
 		  AND device_claim.identifier > $3
 		ORDER BY device_claim.identifier
 		LIMIT $4`
-	return db.List(ctx, s.db, "claims", query, claimFields, prefix, prefix+"g", cursor, limit)
+	return db.List(ctx, s.db, "claims", query, ownershipFields, prefix, prefix+"g", cursor, limit)
 }
 
-// ReleaseClaim deletes the claim of an identifier and returns it; its device stays. It
+// ReleaseOwnership deletes the ownership of an identifier and returns it; its device stays. It
 // returns relay.KindNotFound if there is none.
-func (s *Store) ReleaseClaim(ctx context.Context, identifier string) (Claim, error) {
+func (s *Store) ReleaseOwnership(ctx context.Context, identifier string) (Ownership, error) {
 	const query = `
 		SELECT device_claim.identifier, device_claim.account, device.id
 		FROM device_claim
 		JOIN device ON device.account = device_claim.account AND device.identifier = device_claim.identifier
 		WHERE device_claim.identifier = $1`
 	label := "claim " + identifier
-	return db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) (Claim, error) {
-		claim, err := db.One(ctx, tx, label, query, claimFields, identifier)
+	return db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) (Ownership, error) {
+		owner, err := db.One(ctx, tx, label, query, ownershipFields, identifier)
 		if err != nil {
-			return claim, err
+			return owner, err
 		}
 		// Another gateway may have released it since it was read.
-		return claim, db.MustChange(ctx, tx, label, "DELETE FROM device_claim WHERE identifier = $1 AND account = $2", identifier, claim.Account)
+		return owner, db.MustChange(ctx, tx, label, "DELETE FROM device_claim WHERE identifier = $1 AND account = $2", identifier, owner.Account)
 	})
 }
