@@ -31,7 +31,7 @@ type Carrier struct {
 	// Originators are the originators that the carrier accepts: text, alphanumeric or
 	// numeric; empty: text.
 	Originators string `json:"originators"`
-	// The tag "of" names the types of carrier that have a setting; without it all have it.
+	// The tag "of" names the types of carrier that have a setting; without it all types have it, except enquire_link and in_flight, which only smpp uses.
 	Addr         string `json:"addr" of:"smpp"` // host:port of the SMSC
 	SystemID     string `json:"system_id" of:"smpp"`
 	Password     string `json:"password" of:"smpp kannel" secret:"yes"`
@@ -75,7 +75,7 @@ type Bind struct {
 // Sends reports whether messages can go over the bind.
 func (b *Bind) Sends() bool { return b.Type != Receiver }
 
-// The types of carrier other than Simulator, and the values of Carrier's settings.
+// Types of carriers and binds, and values of Carrier.Gateways.
 const (
 	SMPP        = "smpp"
 	Transceiver = "transceiver"
@@ -147,11 +147,11 @@ func (c *Carrier) validate(m *strict.Mistakes, path string) {
 		foreign := len(types) > 0 && !slices.Contains(types, c.Type) && !v.Field(i).IsZero()
 		m.AddIf(foreign, path+tag.Get("json"), "expected nothing, because a carrier of the type %s has none", c.Type)
 	}
-	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
+	const nameChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
 	switch {
 	case c.Type == Simulator:
 		m.AddIf(c.Name != Simulator, path+"name", "expected none, or simulator, got %q", c.Name)
-	case c.Name == "" || len(c.Name) > 40 || strings.Trim(c.Name, letters) != "":
+	case c.Name == "" || len(c.Name) > 40 || strings.Trim(c.Name, nameChars) != "":
 		m.Add(path+"name", "expected a name of 1 to 40 letters, digits, dots, dashes and underscores, got %q", c.Name)
 	case c.Name == Simulator:
 		m.Add(path+"name", "expected another name than simulator, which stands for none")
@@ -181,11 +181,11 @@ func (c *Carrier) validate(m *strict.Mistakes, path string) {
 }
 
 func (c *Carrier) validateSMPP(m *strict.Mistakes, at string) {
-	for i, b := range c.Connections() { // a bind with what it has from its carrier
+	for i, b := range c.Connections() { // with the carrier's defaults
 		path := at
 		if len(c.Binds) > 0 {
 			path += "binds[" + strconv.Itoa(i) + "]."
-			window := c.Binds[i].Window // 0: the carrier's
+			window := c.Binds[i].Window // 0 means the carrier's
 			m.AddIf(window < 0 || window > maxWindow, path+"window", "expected 1 to %d, got %d", maxWindow, window)
 		}
 		m.AddIf(!hostPort(b.Addr, false), path+"addr", "expected host:port, got %q", b.Addr)
@@ -221,7 +221,7 @@ const (
 	maxPerSecond = 100_000 // of a bind or carrier
 )
 
-// asciiField checks what goes into a C-octet string. The value may be secret and
+// asciiField checks a value of printable ASCII without spaces. The value may be secret and
 // is not repeated.
 func asciiField(m *strict.Mistakes, key, value string, limit int) {
 	odd := strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' })

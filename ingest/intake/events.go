@@ -34,8 +34,8 @@ type Search struct {
 	JournalOnly bool
 }
 
-// Reached is the position that a search reached: everything from a sequence on was examined.
-// It is zero if that is everything there is.
+// Reached is the position that a search reached. Seq is the lowest sequence that was
+// examined. Reached is zero if the search was not stopped early, or looked for an id.
 type Reached struct {
 	Seq  uint64
 	Time time.Time // of the record with that sequence

@@ -2,7 +2,7 @@
 // the specification: the account's credit (endpoint 1), sending, previewing, listing
 // and deleting messages (2 to 6), network lookup (7), the relays of inbound messages
 // (8 to 15), SIP records (16 to 18), and the inbox of desktopsms, which the
-// specification does not name. The token is in X-Auth-Token.
+// specification does not name. The token is in X-Auth-Token or Authorization: Bearer.
 //
 // Records are in data, and lists have meta.pagination. Invalid parameters are answered with
 // 422, the reasons in message and the names of the parameters in errors, one string. A body

@@ -39,7 +39,7 @@ type program struct {
 	mean     time.Duration // moving average of a call
 	overruns int           // consecutive
 	lost     time.Duration // in consecutive overruns
-	until    time.Time     // end of the suspension; zero if there is none
+	until    time.Time     // end of the last suspension; zero after a successful call
 	hasRun   bool
 }
 
@@ -99,7 +99,7 @@ type programs struct {
 
 func newPrograms() *programs { return &programs{byDecoder: make(map[string]*program)} }
 
-// reuse returns the existing program of a decoder if its source is the same.
+// reuse returns the existing program of a decoder if its codec, source and payload format are the same.
 // Otherwise it stores and returns the new one, which may be nil.
 func (ps *programs) reuse(d Decoder, fresh *program, now time.Time) *program {
 	ps.mu.Lock()
@@ -123,7 +123,7 @@ func (ps *programs) sweep(now time.Time) {
 	maps.DeleteFunc(ps.byDecoder, func(_ string, p *program) bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return now.Sub(p.lastUsed) > suspension && p.until.IsZero()
+		return now.Sub(p.lastUsed) > suspension && !p.until.After(now)
 	})
 }
 

@@ -39,7 +39,7 @@ func (manCommand) Run(k *kong.Kong, w client.Environment) error {
 	b.WriteString(".TH PENSTOCK 1 \"\" \"penstock " + roff(w.Version) + "\" \"User Commands\"\n" +
 		".SH NAME\npenstock \\- " + roff(k.Model.Help) + "\n.SH SYNOPSIS\n.B penstock\n.I command\n[\\fIargument\\fR ...] [\\fIoption\\fR ...]\n.SH COMMANDS\n")
 	manNode(&b, k.Model.Node, "")
-	b.WriteString(".SH ENVIRONMENT\nEach setting of the configuration file has a variable; see the documentation of the configuration.\n" +
+	b.WriteString(".SH ENVIRONMENT\nMost settings of the configuration file have a variable; see the documentation of the configuration.\n" +
 		".TP\n.B PENSTOCK_SERVER\nURL of the gateway that client commands ask.\n.TP\n.B PENSTOCK_ADMIN_TOKEN\nThe admin token.\n" +
 		".SH EXIT STATUS\n0 done, 1 failed, 2 wrong usage.\n")
 	_, err := io.WriteString(w.Stdout, b.String())

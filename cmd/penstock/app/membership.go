@@ -399,15 +399,15 @@ func (m *membership) checkRedis(ctx context.Context) (conflicts []string) {
 	if id, err := m.cache.ID(ctx); err == nil {
 		m.self.Facts[registry.Redis] = id
 	}
-	otherTexts, err := m.cache.Databases(ctx, m.database, time.Now(), registry.AwayAfter)
-	if err == nil && len(otherTexts) > 0 {
+	otherDatabases, err := m.cache.Databases(ctx, m.database, time.Now(), registry.AwayAfter)
+	if err == nil && len(otherDatabases) > 0 {
 		conflicts = []string{"gateways on another database use the same Redis: give all of them the same database.url, or redis.url a Redis of its own"}
 	}
 	return conflicts
 }
 
-// acknowledgedBeats is the number of heartbeats within which some gateway finds that the
-// database was restored.
+// acknowledgedBeats is the number of acknowledged heartbeats that are kept: a restored
+// database is found within so many.
 const acknowledgedBeats = 5
 
 // acknowledge saves the checkpoints of the journals in the database, and then the

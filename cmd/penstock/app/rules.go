@@ -44,7 +44,7 @@ type backlog struct {
 	settleUntil time.Time
 }
 
-// A gateway with more entries in its journal than behindAbove is behind, until
+// A gateway with more than behindAbove unprocessed entries in its journal is behind, until
 // settleTime after there are fewer than caughtUpBelow.
 const (
 	behindAbove   = 20_000

@@ -136,7 +136,7 @@ func (g *Gateway) open(ctx context.Context) (err error) {
 // check adds a back end to those that /readyz reports.
 func (g *Gateway) check(b admin.Backend) { g.checks = append(g.checks, b) }
 
-// onClose has close called when the gateway ends, after what is added later.
+// onClose registers closer. Closers run in reverse order when the gateway ends.
 func (g *Gateway) onClose(closer func() error) { g.closers = append(g.closers, closer) }
 
 // onStart has each of run started with the gateway; it returns when its context ends.
@@ -218,8 +218,8 @@ func (g *Gateway) start() error {
 	return nil
 }
 
-// openTracing makes the tracer, if a collector is configured. It is closed last, so that
-// it sends the spans of the end too.
+// openTracing makes the tracer, if a collector is configured. It is closed after everything that makes
+// spans, so that it sends those of the shutdown.
 func (g *Gateway) openTracing() *telemetry.Exporter {
 	o := g.cfg.Tracing
 	if o.URL == "" {

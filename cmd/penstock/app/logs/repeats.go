@@ -36,8 +36,7 @@ type fault struct {
 	requests   []string // the ids of the first requests among the suppressed lines
 }
 
-// maxRequests bounds the request ids that a line has in addition to its own: users quote
-// them.
+// maxRequests limits the request ids of a line, its own included: users quote them.
 const maxRequests = 20
 
 func newRepeats() *repeats {
