@@ -136,7 +136,7 @@ func TestDeliveriesOfACrashedProcessAreSentOnceTheirLeaseEnds(t *testing.T) {
 func TestAnEndpointThatHangsDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, onRedis(t, redistest.Shared(t).NewDatabase(t)), Options{Attempts: 16, PerEndpoint: 4, EndpointBacklog: 20}, nil)
-	hanging := newHangingSink(t)
+	hanging, start := newHangingSink(t), time.Now()
 
 	r.send(r.deliveries(100, hanging.URL))
 	redistest.Await(t, "the endpoint hangs", func(context.Context) bool {
@@ -155,8 +155,9 @@ func TestAnEndpointThatHangsDelaysNoOther(t *testing.T) {
 			return different == 10
 		})
 	}
-	if _, total := hanging.count(); total != 4 {
-		t.Errorf("the hanging endpoint has %d attempts in flight, want 4", total)
+	// Each of its four places is free again when a request has timed out, after 10 s.
+	if _, total := hanging.count(); total > 4*(1+int(time.Since(start)/(10*time.Second))) {
+		t.Errorf("the hanging endpoint got %d requests within %s, want at most 4 in 10s", total, time.Since(start))
 	}
 	r.await(outbox.Delivered, 200)
 }

@@ -25,7 +25,7 @@ const consoleRequests = `
 Overview: /status /devices?limit=1000 /traffic?range=day /balances?limit=1000 /sims?limit=1000 /alarms?state=raised&limit=500 /breakers
 Overview: /deliveries?state=dead&limit=500 /events?state=quarantined&limit=500 /events?state=unrouted&limit=500 /jobs?state=failed&limit=500
 Devices: /devices?order=silent&limit=50 /devices?order=silent&q=Test+device+77&limit=50
-Device: /devices/DEVICE?account=1 /devices/DEVICE/readings/aggregate?account=1&from=DAY&to=NOW /alarms?account=1&device_id=DEVICE&limit=50
+Device: /devices/DEVICE?account=1 /alarms?account=1&device_id=DEVICE&limit=50
 Device: /decoders/try#{"account":"1","device_id":"DEVICE","last":20}
 Alarms: /alarms?limit=50 /alarms?state=cleared&limit=50
 Messages: /messages?limit=50 /messages?direction=out&limit=50 /messages?state=unknown&limit=50

@@ -117,40 +117,38 @@ func TestEventsAreReplayed(t *testing.T) {
 	}
 }
 
-// Events are selected by what their description names: the devices of a decoder, and the
-// numbers that a relay takes.
+// Events are selected by their subjects: the devices of a decoder, and the numbers that a
+// relay takes.
 func TestAReplayIsLimitedToADecoderOrARelay(t *testing.T) {
 	o, ctx := newOffice(t), t.Context()
 	o.applied(acme+"  - {name: globex, relays: {geo: [{id: wide, prefix: \"44\", action: black_hole}]}}\n", "")
 	relaytest.NoError(t, o.db.Devices.CreateDevice(ctx, 1, iot.Device{ID: "dev1", Identifier: "24e124136b502217", DecoderID: "d1"}, nil))
 	readBy, err := o.surface.readBy(ctx, 0, "d1")
 	relaytest.NoError(t, err)
-	for description, want := range map[string]bool{
-		"uplink of 24e124136b502217: f_port 2, 7 bytes":                true,
-		"join of 24e124136b502217":                                     true,
-		"uplink of 24e1: 1 bytes; uplink of 24e124136b502217: 7 bytes": true,
-		"uplink of 24e124136b502218: 7 bytes":                          false,
-		"no frames":                                                    false,
+	for identifiers, want := range map[string]bool{
+		"24e124136b502217":             true,
+		"a b c d e f 24e124136b502217": true,
+		"24e124136b502218":             false,
+		"":                             false,
 	} {
-		relaytest.Equal(t, description, readBy(&event.Event{Account: 1, Outcome: description}), want)
+		relaytest.Equal(t, identifiers, readBy(1, strings.Fields(identifiers)), want)
 	}
-	relaytest.Equal(t, "the device of another account", readBy(&event.Event{Account: 2, Outcome: "join of 24e124136b502217"}), false)
+	relaytest.Equal(t, "the device of another account", readBy(2, []string{"24e124136b502217"}), false)
 	for _, tc := range []struct {
-		relay, description string
-		want               bool
+		relay, destinations string
+		want                bool
 	}{
-		{"v1", "from 33 to 447860000001", true},
-		{"v1", "part 1 of 2, delivered with the others, from 33 to 447860000001 over bind b of carrier c", true},
-		{"v1", "from 447860000001 to 33", false},
-		{"g1", "from 33 to 447800012345", true},
-		{"g1", "from 33 to 447860000001", false}, // the number's relay takes it
-		{"wide", "from 33 to 447800012345", false},
-		{"wide", "from 33 to 447800012345; from 33 to 4490", true},
-		{"wide", "from 33 to 33", false},
+		{"v1", "447860000001", true},
+		{"v1", "33", false},
+		{"g1", "447800012345", true},
+		{"g1", "447860000001", false}, // the number's relay takes it
+		{"wide", "447800012345", false},
+		{"wide", "447800012345 4490", true},
+		{"wide", "33", false},
 	} {
 		takenBy, err := o.surface.takenBy(ctx, 0, tc.relay)
 		relaytest.NoError(t, err)
-		relaytest.Equal(t, tc.relay+" takes "+tc.description, takenBy(&event.Event{Outcome: tc.description}), tc.want)
+		relaytest.Equal(t, tc.relay+" takes "+tc.destinations, takenBy(1, strings.Fields(tc.destinations)), tc.want)
 	}
 }
 

@@ -2,10 +2,10 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -44,26 +44,20 @@ func (s *Surface) replayEvents(c *fiber.Ctx, sel *selection) error {
 	if err := sel.Err(); err != nil {
 		return err
 	}
-	// 1. A decoder and a relay select by what the events are about.
-	var matches []func(*event.Event) bool
+	// 1. A decoder and a relay select by what the events are about. Nothing is about both.
 	if decoder != "" {
 		match, err := s.readBy(ctx, f.Account, decoder)
 		if err != nil {
 			return err
 		}
-		matches, intakes = append(matches, match), ofKind(intakes, event.Uplink)
+		f.Match, intakes = match, ofKind(intakes, event.Uplink)
 	}
 	if relayID != "" {
 		match, err := s.takenBy(ctx, f.Account, relayID)
 		if err != nil {
 			return err
 		}
-		matches, intakes = append(matches, match), ofKind(intakes, event.SMS)
-	}
-	if len(matches) > 0 {
-		f.Match = func(e *event.Event) bool {
-			return !slices.ContainsFunc(matches, func(match func(*event.Event) bool) bool { return !match(e) })
-		}
+		f.Match, intakes = match, ofKind(intakes, event.SMS)
 	}
 	otherGateways, err := s.Peers.others(c)
 	if err != nil {
@@ -91,7 +85,8 @@ func (s *Surface) replayEvents(c *fiber.Ctx, sel *selection) error {
 }
 
 // replayOf replays events of one journal and adds what that changed. The readings are those
-// of a preview: what processing writes does not say what was there before.
+// of a preview: what processing writes does not say what was there before. A replay is made
+// even if its effects cannot be counted.
 func (s *Surface) replayOf(ctx context.Context, in *intake.Intake, f event.Filter, done *replayedJSON) error {
 	var ids []string
 	err := in.Events(ctx, f, 0, func(e event.Event, _ uint64) bool {
@@ -101,16 +96,13 @@ func (s *Surface) replayOf(ctx context.Context, in *intake.Intake, f event.Filte
 	if err != nil {
 		return err
 	}
-	oldCounts, err := s.Effects.Count(ctx, ids)
-	if err != nil {
-		return err
-	}
+	oldCounts, countErr := s.Effects.Count(ctx, ids)
 	if len(ids) > 0 && in.Kind() == event.Uplink && s.Inspector != nil {
 		preview, err := replay.Preview(ctx, s.Inspector, event.Filter{IDs: ids}, 0, s.Now)
-		if err != nil {
-			return err
+		if err == nil {
+			done.Readings.add(ReadingTally(preview.Readings))
 		}
-		done.Readings.add(ReadingTally(preview.Readings))
+		countErr = errors.Join(countErr, err)
 	}
 	n, err := in.Replay(ctx, f, done.Rules)
 	done.Count, done.Examined = done.Count+n, done.Examined+len(ids)
@@ -118,9 +110,13 @@ func (s *Surface) replayOf(ctx context.Context, in *intake.Intake, f event.Filte
 		return err
 	}
 	counts, err := s.Effects.Count(ctx, ids)
+	if countErr = errors.Join(countErr, err); countErr != nil {
+		s.Logger.WarnContext(ctx, "effects of a replay not counted", "error", countErr)
+		return nil
+	}
 	done.Deliveries += max(0, counts.Deliveries-oldCounts.Deliveries) // old ones may have expired
 	done.Alarms += max(0, counts.Alarms-oldCounts.Alarms)
-	return err
+	return nil
 }
 
 // ofKind returns the intake of a kind among others.
@@ -128,9 +124,8 @@ func ofKind(intakes []*intake.Intake, kind event.Kind) []*intake.Intake {
 	return slices.DeleteFunc(slices.Clone(intakes), func(in *intake.Intake) bool { return in.Kind() != kind })
 }
 
-// readBy returns a function that selects the frames of devices with a decoder, by the
-// description of their events.
-func (s *Surface) readBy(ctx context.Context, acct relay.AccountID, decoder string) (func(*event.Event) bool, error) {
+// readBy returns a function that selects posts with frames of devices with a decoder.
+func (s *Surface) readBy(ctx context.Context, acct relay.AccountID, decoder string) (func(relay.AccountID, []string) bool, error) {
 	type owned struct {
 		account    relay.AccountID
 		identifier string
@@ -157,18 +152,14 @@ func (s *Surface) readBy(ctx context.Context, acct relay.AccountID, decoder stri
 	if len(devices) == 0 {
 		return nil, relay.Invalid("decoder", fmt.Sprintf("There is no device with the decoder %q.", decoder))
 	}
-	return func(e *event.Event) bool {
-		return slices.ContainsFunc(strings.Split(e.Outcome, "; "), func(part string) bool {
-			_, identifier, _ := strings.Cut(part, " of ")
-			identifier, _, _ = strings.Cut(identifier, ": ")
-			return devices[owned{e.Account, identifier}]
-		})
+	return func(acct relay.AccountID, identifiers []string) bool {
+		return slices.ContainsFunc(identifiers, func(identifier string) bool { return devices[owned{acct, identifier}] })
 	}, nil
 }
 
 // takenBy returns a function that selects the messages that a relay takes: those to its
 // number, or those whose longest prefix is the relay's.
-func (s *Surface) takenBy(ctx context.Context, acct relay.AccountID, id string) (func(*event.Event) bool, error) {
+func (s *Surface) takenBy(ctx context.Context, acct relay.AccountID, id string) (func(relay.AccountID, []string) bool, error) {
 	numbers, prefixes, known := make(map[string]bool), make(map[string]bool), false
 	_, err := s.Relays.Find(ctx, 0, inbound.Ref{}, math.MaxInt, func(r inbound.Relay) bool {
 		named := r.ID == id && (acct == 0 || r.Account == acct)
@@ -194,11 +185,5 @@ func (s *Surface) takenBy(ctx context.Context, acct relay.AccountID, id string) 
 		}
 		return false
 	}
-	return func(e *event.Event) bool {
-		return slices.ContainsFunc(strings.Split(e.Outcome, "; "), func(part string) bool {
-			_, number, _ := strings.Cut(part, " to ")
-			number, _, _ = strings.Cut(number, " ")
-			return takes(number)
-		})
-	}, err
+	return func(_ relay.AccountID, destinations []string) bool { return slices.ContainsFunc(destinations, takes) }, err
 }

@@ -128,6 +128,15 @@ func (p *Processor) Describe(it intake.Parsed[post]) string {
 	return description
 }
 
+// Subjects returns the numbers that the messages of a post are for.
+func (p *Processor) Subjects(it intake.Parsed[post]) []string {
+	var numbers []string
+	for i := range it.Content.messages {
+		numbers = append(numbers, it.Content.messages[i].To)
+	}
+	return numbers
+}
+
 // messages parses a journalled post. Several messages of a post get ids with their
 // index.
 func (p *Processor) messages(it *intake.Item) ([]inbound.Message, error) {

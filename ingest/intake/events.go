@@ -216,7 +216,7 @@ func (i *Intake) selects(f *event.Filter, e *event.Event, it *Item) bool {
 	if e.Outcome == "" {
 		e.Outcome = i.describe(*it)
 	}
-	if f.Number != "" && !i.names(it, f.Number) || f.Match != nil && !f.Match(e) {
+	if f.Number != "" && !i.names(it, f.Number) || f.Match != nil && !f.Match(e.Account, i.subjects(*it)) {
 		return false
 	}
 	return f.Query == "" || it.holds(e, f.Query) || contains([]byte(e.ID+"\n"+e.Reason+"\n"+e.Outcome+"\n"+strings.Join(e.Notes, "\n")), f.Query)
@@ -256,6 +256,21 @@ func (i *Intake) describe(it Item) (text string) {
 		text = "cannot be described: " + err.Error()
 	}
 	return ClipReason(text)
+}
+
+// subjects returns the subjects of an item; none if it cannot be read.
+func (i *Intake) subjects(it Item) (subjects []string) {
+	err := i.recovered(func() error {
+		_, err := i.processor.parse(&it)
+		if err == nil {
+			subjects = i.processor.subjects(&it)
+		}
+		return err
+	})
+	if err != nil {
+		return nil
+	}
+	return subjects
 }
 
 // matches checks the fields that need no description.

@@ -74,12 +74,19 @@ type Processor[T any] interface {
 	Describe(it Parsed[T]) string
 }
 
+// Subjecter is a Processor that names the subjects of an entry; see event.Filter.Match.
+// Entries of other processors have none.
+type Subjecter[T any] interface {
+	Subjects(it Parsed[T]) []string
+}
+
 // erasedProcessor is a Processor[T] without its type parameter, which Intake would need too.
 // parse sets Item.content, which the other functions read.
 type erasedProcessor struct {
 	parse    func(it *Item) (keys []uint64, err error)
 	process  func(ctx context.Context, items []Item) ([]event.Status, error)
 	describe func(it *Item) string
+	subjects func(it *Item) []string
 }
 
 // Options configures an Intake; the zero value works.
@@ -158,6 +165,10 @@ func New[T any](kind event.Kind, node string, log *journal.Log, statuses *event.
 			return p.Process(ctx, parsed)
 		},
 		describe: func(it *Item) string { return p.Describe(Parsed[T]{it, it.content.(T)}) },
+		subjects: func(*Item) []string { return nil },
+	}
+	if s, ok := p.(Subjecter[T]); ok {
+		erased.subjects = func(it *Item) []string { return s.Subjects(Parsed[T]{it, it.content.(T)}) }
 	}
 	return &Intake{
 		kind: kind, node: node, log: log, consumer: consumer, statuses: statuses, processor: erased, options: o,

@@ -30,6 +30,15 @@ func (p *Processor) Describe(it intake.Parsed[*parsedPost]) string {
 	return strings.Join(parts, "; ")
 }
 
+// Subjects returns the identifiers of the devices of all frames.
+func (p *Processor) Subjects(it intake.Parsed[*parsedPost]) []string {
+	var identifiers []string
+	for i := range it.Content.frames {
+		identifiers = append(identifiers, it.Content.frames[i].Identifier)
+	}
+	return identifiers
+}
+
 // describe describes one frame, as "status of 24e1…: battery 88 %".
 func describe(f *decoders.Frame) string {
 	var facts []string

@@ -79,7 +79,8 @@ type Filter struct {
 	Number  string // a whole number or sender in the description of the event, such as "from 447700900123 to 4490"
 	From    time.Time
 	To      time.Time
-	// Match selects among the events that all other fields select; nil selects all. The
-	// event has its Outcome: what it led to, else the description of its content.
-	Match func(*Event) bool
+	// Match selects among the events that all other fields select, by the account and the
+	// subjects: the identifiers of the devices of a post of frames, or the numbers that its
+	// messages are for. nil selects all.
+	Match func(acct relay.AccountID, subjects []string) bool
 }
