@@ -108,12 +108,8 @@ func (s *Store) DeleteAccount(ctx context.Context, id relay.AccountID) error {
 		if _, err := db.Value[relay.AccountID](ctx, tx, label, lockAccount, id); err != nil {
 			return err
 		}
-		found, err := holdings(ctx, tx, id)
-		if err != nil {
+		if err := refuseHoldings(ctx, tx, id); err != nil {
 			return err
-		}
-		if len(found) > 0 {
-			return relay.Invalid("account", "The account holds "+strings.Join(found, ", ")+".")
 		}
 
 		// 2. Delete logins and tokens: their account is in their documents.
@@ -139,10 +135,32 @@ func (s *Store) DeleteAccount(ctx context.Context, id relay.AccountID) error {
 		// 3. Delete all other rows. The version without a name is part of every version.
 		statements := []db.Statement{db.Do(deleteTokens, hashes), db.Do(keepID, id), db.Do(deleteAccount, id), db.Bump("")}
 		for _, t := range ownedTables() {
-			statements = append(statements, db.Do("DELETE FROM "+t.name+" WHERE account = $1", id))
+			deleteRows := "DELETE FROM " + t.name + " WHERE account = $1"
+			if t.holding != "" {
+				deleteRows += " AND NOT (" + t.condition + ")"
+			}
+			statements = append(statements, db.Do(deleteRows, id))
 		}
-		return tx.RunAll(ctx, label, statements...)
+		if err := tx.RunAll(ctx, label, statements...); err != nil {
+			return err
+		}
+
+		// 4. Refuse if something has arrived since 1: it is not locked out, and not deleted.
+		return refuseHoldings(ctx, tx, id)
 	})
+}
+
+// refuseHoldings returns relay.KindInvalid if an account holds anything that its deletion
+// would lose.
+func refuseHoldings(ctx context.Context, tx *db.Tx, id relay.AccountID) error {
+	found, err := holdings(ctx, tx, id)
+	if err != nil {
+		return err
+	}
+	if len(found) > 0 {
+		return relay.Invalid("account", "The account holds "+strings.Join(found, ", ")+".")
+	}
+	return nil
 }
 
 // holdings returns what the deletion of an account would lose. Users, and parts of inbound

@@ -160,6 +160,23 @@ func insertOf(t *testing.T, s *Store, table string) string {
 	return "INSERT INTO " + table + " (" + strings.Join(columns, ", ") + ") VALUES (" + strings.Join(values, ", ") + ")"
 }
 
+// A message that arrives while its account is being deleted keeps the account. The trigger
+// stands for a transaction that saves the message between the check and the deletion.
+func TestWhatArrivesDuringADeletionKeepsTheAccount(t *testing.T) {
+	ctx := t.Context()
+	s := NewStore(dbtest.Open(t, db.Options{}))
+	for _, trigger := range []string{"credit", "alarm_mute"} { // deleted before and after messages
+		id := relaytest.Must(s.AddAccount(ctx, Account{Name: trigger}, withCredit(0)))(t)
+		if trigger != "credit" {
+			relaytest.NoError(t, s.db.Run(ctx, "test", insertOf(t, s, trigger), id))
+		}
+		insert := strings.ReplaceAll(insertOf(t, s, "message"), "$1", "OLD.account")
+		relaytest.NoError(t, s.db.Run(ctx, "test", "CREATE TRIGGER arrival AFTER DELETE ON "+trigger+" BEGIN "+insert+"; END"))
+		dbtest.WantKind(t, s.DeleteAccount(ctx, id), relay.KindInvalid)
+		relaytest.NoError(t, s.db.Run(ctx, "test", "DROP TRIGGER arrival"), s.DeleteAccount(ctx, id))
+	}
+}
+
 // jsonKeepsAccount puts the account into the JSON of rows without a column for it.
 func jsonKeepsAccount(t *testing.T, s *Store) {
 	ctx := t.Context()
