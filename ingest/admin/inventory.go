@@ -13,6 +13,7 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/audit"
 	domain "github.com/penstock/penstock/relay/inventory"
 	"github.com/penstock/penstock/relay/user"
 )
@@ -58,7 +59,14 @@ func (s *Surface) getInventory(c *fiber.Ctx, sel *selection) error {
 		return err
 	}
 	if v.Secrets {
-		s.Logger.WarnContext(c.UserContext(), "inventory exported with its secrets", "document", d.Owner(), "user", p.Name, "address", httpd.ClientIP(c))
+		now := s.Now().UTC()
+		err := s.Audit.Begin(c.UserContext(), audit.Entry{
+			ID: relay.NewID(now), At: now, Actor: p.Name, Role: string(p.Role), Address: httpd.ClientIP(c), Operation: "getInventory",
+			Target: d.Owner(), Outcome: audit.Done, Status: fiber.StatusOK, Request: audit.Document(map[string]any{"secrets": true}),
+		})
+		if err != nil {
+			return err
+		}
 	}
 	return c.JSON(d)
 }
