@@ -40,7 +40,7 @@ wanted=(
   promtool:prometheus='deploy/prometheus|cmd/penstock/e2e/operations' tshark:tshark='decoders/sms|decoders/sms/smstest|decoders/wap'
   wbxml2xml:libwbxml2-utils=decoders/wap php:php-cli=cmd/penstock/e2e/sending
   '/usr/lib/php/*/soap.so:php-soap=cmd/penstock/e2e/sending'
-  chromium:chromium=cmd/penstock/e2e zsh:zsh=cmd/penstock/app fish:fish=cmd/penstock/app
+  chromium:chromium=cmd/penstock/e2e zsh:zsh=cmd/penstock/app fish:fish=cmd/penstock/app man:man-db=cmd/penstock/app
   "$site_packages/vobject:python3-vobject=decoders/vcard" "$site_packages/zeep:python3-zeep=cmd/penstock/e2e/sending"
   "$site_packages/six*:python3-six=cmd/penstock/e2e/documents" "$site_packages/dateutil:python3-dateutil=cmd/penstock/e2e/documents"
   "$site_packages/certifi:python3-certifi=cmd/penstock/e2e/documents" "$site_packages/urllib3:python3-urllib3=cmd/penstock/e2e/documents"
