@@ -77,7 +77,7 @@ func TestParse(t *testing.T) {
 		},
 		"an array of them":                      {`[{"id":"a","start":"2026-11-20T00:00:00Z"}, 7]`, []string{"a 20T00:00:00 - - 0/0 >  "}, []string{"json: record: offset 0: is not an object"}},
 		"one after another without lines":       {`{"id":"a","start":"2026-11-20T00:00:00Z"}{"id":"b","start":"2026-11-20 00:00:01"}`, []string{"a 20T00:00:00 - - 0/0 >  ", "b 20T00:00:01 - - 0/0 >  "}, nil},
-		"a broken line among others":            {"{\"id\":\"a\",\"start\":\"2026-11-20T00:00:00Z\"}\n{\"id\":\n{\"id\":\"b\",\"start\":\"2026-11-20T00:00:00Z\"}", []string{"a 20T00:00:00 - - 0/0 >  ", "b 20T00:00:00 - - 0/0 >  "}, []string{"json: body: offset 42: is no JSON"}},
+		"a broken line among others":            {"{\"id\":\"a\",\"start\":\"2026-11-20T00:00:00Z\"}\n{\"id\":\n{\"id\":\"b\",\"start\":\"2026-11-20T00:00:00Z\"}", []string{"a 20T00:00:00 - - 0/0 >  ", "b 20T00:00:00 - - 0/0 >  "}, []string{"json: body: offset 42: is not valid JSON"}},
 		"no id":                                 {`{"start":"2026-11-20T00:00:00Z"}`, nil, []string{"json: id: offset 0: is missing"}},
 		"no start":                              {`{"id":"a"}`, nil, []string{"json: start: offset 0: is missing"}},
 		"a start that is none":                  {`{"id":"a","start":"2026-13-20T00:00:00Z"}`, nil, []string{"json: start: offset 0: want a time like 2026-01-31T12:00:00Z"}},

@@ -113,7 +113,7 @@ func (r *records[T]) json(object readObject[T]) {
 			r.value(raw, offset, object)
 			continue
 		}
-		reason := "is no JSON"
+		reason := "is not valid JSON"
 		if s, ok := errors.AsType[*json.SyntaxError](err); ok {
 			reason = s.Error()
 		}

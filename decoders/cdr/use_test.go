@@ -44,7 +44,7 @@ func TestParseUses(t *testing.T) {
 		"CSV with a byte order mark":    {"\ufeff" + fixture(t, "uses.csv"), three, nil},
 		"CSV with CR LF":                {strings.ReplaceAll(fixture(t, "uses.csv"), "\n", "\r\n"), three, nil},
 		"an array":                      {"[" + good + "," + good + "]", []string{a, a}, nil},
-		"a broken line among others":    {good + "\n{\"id\":\n" + good, []string{a, a}, []string{"json: body: offset 91: is no JSON"}},
+		"a broken line among others":    {good + "\n{\"id\":\n" + good, []string{a, a}, []string{"json: body: offset 91: is not valid JSON"}},
 		"another order of columns":      {"type,duration,bytes,id,iccid,start_time\ndata,1,2,a,8944500000000000017,2026-11-20T00:00:00Z", []string{"a 17 20T00:00:00 data 2/1"}, nil},
 		"CSV without a header":          {"u-1,8944500000000000017,2026-11-20T09:34:15Z,data,1,1", nil, []string{"csv: header: offset 0: want id,iccid,start_time,type,bytes,duration"}},
 		"cells that were neutralised":   {"id,iccid,start_time,type,bytes,duration\n'=x1,8944500000000000017,2026-11-20T00:00:00Z,data,,", []string{"=x1 17 20T00:00:00 data 0/0"}, nil},

@@ -64,7 +64,6 @@ type Set[R comparable] struct {
 
 // NewSet returns an empty Set.
 func NewSet[R comparable](o Options[R]) *Set[R] {
-
 	return &Set[R]{o: o, holds: make(map[R]*Hold[R]), reserved: make(map[R]struct{})}
 }
 

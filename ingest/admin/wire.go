@@ -84,7 +84,7 @@ func readJSON(c *fiber.Ctx, limit int, v any) error {
 }
 
 // decodeStrictly decodes JSON; a field that v lacks is refused. A mistake is
-// relay.KindInvalid and names the field, unless the text is no JSON.
+// relay.KindInvalid and names the field, unless the text is not valid JSON.
 func decodeStrictly(raw []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
