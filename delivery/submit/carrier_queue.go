@@ -5,23 +5,25 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/penstock/penstock/delivery/carrier"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/message"
 )
 
-// carrierQueue holds the messages waiting for one carrier and tracks its parts
-// in flight, at most the windows of its connections.
+// carrierQueue has the messages that wait for a carrier and counts its parts in flight, which
+// the windows of its connections limit.
 type carrierQueue struct {
-	worker      *Worker
+	submitter   *Submitter
 	route       Route
 	connections []*connection
 
 	mu           sync.Mutex
 	waiting      []*item
-	waitingParts int // parts in waiting
-	capacity     int // parts that may wait
+	waitingParts int // number of parts of the items in waiting
+	capacity     int // number of parts that may wait
 	inFlight     int
 	busy         map[*item]struct{} // items with a part in flight, if route.InTurn
 	throttle     throttle
@@ -38,9 +40,9 @@ type connection struct {
 	rate     rateLimit
 }
 
-func newCarrierQueue(w *Worker, route Route) *carrierQueue {
+func newCarrierQueue(s *Submitter, route Route) *carrierQueue {
 	q := &carrierQueue{
-		worker: w, route: route, busy: make(map[*item]struct{}),
+		submitter: s, route: route, busy: make(map[*item]struct{}),
 		rate: rateLimit{perSecond: route.PerSecond}, notify: make(chan struct{}, 1), idle: make(chan struct{}, 1),
 	}
 	window := 0
@@ -49,7 +51,7 @@ func newCarrierQueue(w *Worker, route Route) *carrierQueue {
 		window += c.Window
 		q.connections = append(q.connections, &connection{Connection: c, rate: rateLimit{perSecond: c.PerSecond}})
 	}
-	q.capacity = cmp.Or(w.opts.Backlog, max(256, 8*window))
+	q.capacity = cmp.Or(s.opts.Backlog, max(256, 8*window))
 	q.throttle = throttle{window: window, allowed: window}
 	return q
 }
@@ -59,8 +61,8 @@ func (q *carrierQueue) heldElsewhere() bool {
 	return q.route.HeldElsewhere != nil && q.route.HeldElsewhere()
 }
 
-// handOver empties the queue for another gateway. A message of which nothing is in flight is
-// due at once; one with parts in flight is due when its lease ends.
+// handOver empties the queue for the gateway that holds the binds. A message without parts in
+// flight is due at once, one with parts in flight when its lease ends.
 func (q *carrierQueue) handOver() {
 	q.mu.Lock()
 	items := q.waiting
@@ -72,13 +74,13 @@ func (q *carrierQueue) handOver() {
 	q.mu.Unlock()
 	var leases []message.Lease
 	for i, item := range items {
-		l := q.worker.leases.Lease(&item.Hold)
+		l := q.submitter.leases.Lease(&item.Hold)
 		if int(item.unfinished.Load()) == parts[i] {
 			leases = append(leases, l)
 		}
-		q.worker.partsDone(item, parts[i])
+		q.submitter.partsDone(item, parts[i])
 	}
-	q.worker.leases.Release(q.worker.runCtx, leases, q.worker.deps.Now())
+	q.submitter.leases.Release(q.submitter.runCtx, leases, q.submitter.deps.Now())
 }
 
 // ready reports whether a connection takes parts.
@@ -86,8 +88,8 @@ func (q *carrierQueue) ready() bool {
 	return slices.ContainsFunc(q.connections, func(c *connection) bool { return c.Carrier.Ready() })
 }
 
-// connect chooses the connection with the most room in its window for a part; nil if none
-// has room, because one was lost since the part was taken from the queue.
+// connect returns the connection with the most room in its window, and counts a part on it.
+// It returns nil if none has room, because one was lost since the part left the queue.
 func (q *carrierQueue) connect(now time.Time) (best *connection) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -133,7 +135,7 @@ func (q *carrierQueue) freeCapacity() int {
 func (q *carrierQueue) sending() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.ready() && !q.throttle.pausedUntil.After(q.worker.deps.Now())
+	return q.ready() && !q.throttle.pausedUntil.After(q.submitter.deps.Now())
 }
 
 func (q *carrierQueue) snapshot() Stats {
@@ -146,7 +148,7 @@ func (q *carrierQueue) snapshot() Stats {
 
 // run submits until the worker stops.
 func (q *carrierQueue) run() {
-	for q.worker.runCtx.Err() == nil {
+	for q.submitter.runCtx.Err() == nil {
 		if q.heldElsewhere() {
 			q.handOver()
 		}
@@ -159,7 +161,7 @@ func (q *carrierQueue) run() {
 		select {
 		case <-q.notify:
 		case <-timer.C:
-		case <-q.worker.runCtx.Done():
+		case <-q.submitter.runCtx.Done():
 		}
 		timer.Stop()
 	}
@@ -168,16 +170,16 @@ func (q *carrierQueue) run() {
 // idleWait is the time for which the queue sleeps without a notification.
 const idleWait = time.Second
 
-// partBatch is a set of parts of one message.
-type partBatch struct {
+// itemParts are parts of one message.
+type itemParts struct {
 	item  *item
 	parts []int
 }
 
-// nextBatch removes the parts that may be submitted now, or returns how long to
-// wait.
-func (q *carrierQueue) nextBatch() ([]partBatch, time.Duration) {
-	now := q.worker.deps.Now()
+// nextBatch removes the parts that may be submitted now from the queue. If there are none, it
+// returns the time to wait.
+func (q *carrierQueue) nextBatch() ([]itemParts, time.Duration) {
+	now := q.submitter.deps.Now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if wait := q.throttle.pausedUntil.Sub(now); wait > 0 {
@@ -186,7 +188,7 @@ func (q *carrierQueue) nextBatch() ([]partBatch, time.Duration) {
 	if q.waitingParts == 0 {
 		return nil, idleWait
 	}
-	// How many parts the connections take now, or how long until they may take one.
+	// n is the number of parts that may be submitted now, wait the time until the next one.
 	n, wait := 0, idleWait
 	for _, c := range q.connections {
 		if !c.Carrier.Ready() {
@@ -207,17 +209,17 @@ func (q *carrierQueue) nextBatch() ([]partBatch, time.Duration) {
 		q.rate.consume(len(p.parts))
 	}
 	if q.waitingParts < q.capacity/2 {
-		relay.Notify(q.worker.capacityFreed)
+		relay.Notify(q.submitter.capacityFreed)
 	}
 	return batch, idleWait
 }
 
 // pickParts removes up to n parts from the queue, in order.
-func (q *carrierQueue) pickParts(n int) (batch []partBatch) {
-	rest := q.waiting[:0]
+func (q *carrierQueue) pickParts(n int) (batch []itemParts) {
+	remaining := q.waiting[:0]
 	for i, item := range q.waiting {
 		if n == 0 {
-			rest = append(rest, q.waiting[i:]...)
+			remaining = append(remaining, q.waiting[i:]...)
 			break
 		}
 		k := min(n, len(item.queued))
@@ -228,7 +230,7 @@ func (q *carrierQueue) pickParts(n int) (batch []partBatch) {
 			}
 		}
 		if k > 0 {
-			batch = append(batch, partBatch{item, item.queued[:k:k]})
+			batch = append(batch, itemParts{item, item.queued[:k:k]})
 			item.queued = item.queued[k:]
 			n -= k
 			if q.route.InTurn {
@@ -236,20 +238,20 @@ func (q *carrierQueue) pickParts(n int) (batch []partBatch) {
 			}
 		}
 		if len(item.queued) > 0 {
-			rest = append(rest, item)
+			remaining = append(remaining, item)
 		}
 	}
-	clear(q.waiting[len(rest):])
-	q.waiting = rest
+	clear(q.waiting[len(remaining):])
+	q.waiting = remaining
 	return batch
 }
 
-// submitBatch marks parts as being sent in the store and submits them. It drops the
-// messages whose lease has expired, since the store was unavailable, and all while the gate
-// is closed: they are due for the next process that leases them.
-func (q *carrierQueue) submitBatch(batch []partBatch) {
-	batch = slices.DeleteFunc(batch, func(p partBatch) bool {
-		mayBegin := q.worker.leases.MayBegin(&p.item.Hold)
+// submitBatch sets parts to the state sending in the store and submits them. It drops messages
+// whose lease has expired because the store was unavailable, and all messages while the gate is
+// closed: the next process leases them.
+func (q *carrierQueue) submitBatch(batch []itemParts) {
+	batch = slices.DeleteFunc(batch, func(p itemParts) bool {
+		mayBegin := q.submitter.leases.MayBegin(&p.item.Hold)
 		if !mayBegin {
 			q.discard(p.item, len(p.parts))
 		}
@@ -258,24 +260,24 @@ func (q *carrierQueue) submitBatch(batch []partBatch) {
 	if len(batch) == 0 {
 		return
 	}
-	now := q.worker.deps.Now()
+	now := q.submitter.deps.Now()
 	until := now.Add(leaseTime)
 	beginnings := make([]message.Beginning, len(batch))
 	for i, p := range batch {
-		q.worker.leases.Extending(&p.item.Hold, until)
+		q.submitter.leases.Extending(&p.item.Hold, until)
 		beginnings[i] = message.Beginning{
 			Ref: p.item.Ref, Parts: p.parts, Carrier: q.route.Name, Now: now, Until: until,
-			// Parts that are marked as being sent are submitted again if a crashed process
-			// may have submitted them to an idempotent carrier, or if the store may have
-			// marked them for this worker.
-			AlsoSending: p.item.resubmit && q.route.Idempotent || p.item.maybeMarked,
+			// Parts in the state sending are submitted again if a crashed process may have
+			// submitted them to an idempotent carrier, or if a call of Begin by this process
+			// may have set the state.
+			AlsoSending: p.item.resubmit && q.route.Idempotent || p.item.maybeBegun,
 		}
 	}
-	ctx, cancel := context.WithTimeout(q.worker.submitCtx, storeTimeout)
-	begun, err := q.worker.deps.Work.Begin(ctx, beginnings)
+	ctx, cancel := context.WithTimeout(q.submitter.submitCtx, storeTimeout)
+	begun, err := q.submitter.deps.Store.Begin(ctx, beginnings)
 	cancel()
 	if err != nil {
-		q.worker.log.Warn("cannot mark messages as sending", "carrier", q.route.Name, "error", err)
+		q.submitter.log.Warn("cannot mark messages as sending", "carrier", q.route.Name, "error", err)
 		q.requeue(batch)
 		return
 	}
@@ -287,14 +289,13 @@ func (q *carrierQueue) submitBatch(batch []partBatch) {
 	}
 }
 
-// requeue returns parts to the head of the queue after the store failed. The
-// store may have marked them as being sent.
-func (q *carrierQueue) requeue(batch []partBatch) {
+// requeue returns parts to the head of the queue after Begin has failed.
+func (q *carrierQueue) requeue(batch []itemParts) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	head := make([]*item, 0, len(batch)+len(q.waiting))
 	for _, p := range batch {
-		p.item.maybeMarked = true
+		p.item.maybeBegun = true
 		if len(p.item.queued) == 0 {
 			head = append(head, p.item)
 		}
@@ -304,20 +305,44 @@ func (q *carrierQueue) requeue(batch []partBatch) {
 		delete(q.busy, p.item)
 	}
 	q.waiting = append(head, q.waiting...)
-	q.throttle.pausedUntil = q.worker.deps.Now().Add(minPause)
+	q.throttle.pausedUntil = q.submitter.deps.Now().Add(minPause)
 }
 
-// discard drops parts that another process has or that were deleted.
+// discard drops parts that another process has leased or that were deleted.
 func (q *carrierQueue) discard(item *item, n int) {
-	if n == 0 {
+	if n > 0 {
+		q.complete(item, n, nil)
+		q.submitter.partsDone(item, n)
+	}
+}
+
+// submitPart submits a part to the carrier and queues its outcome to be saved. The part stays
+// in flight until its outcome is queued: Stop waits for the parts in flight and then saves the
+// queued outcomes.
+func (q *carrierQueue) submitPart(item *item, part int) {
+	conn := q.connect(q.submitter.deps.Now())
+	if conn == nil {
+		o := carrier.Outcome{Verdict: carrier.Later, Unsent: true, Reason: "no bind had room when the message was to be sent"}
+		q.submitter.outcomes.Add(pendingOutcome{item: item, outcome: q.outcome(item, part, o)})
+		q.complete(item, 1, nil)
 		return
 	}
-	q.complete(item, n, nil)
-	q.worker.partsDone(item, n)
+	var answered atomic.Bool
+	span := q.span(item, part, conn)
+	conn.Carrier.Submit(q.submitter.submitCtx, item.submission(part), func(o carrier.Outcome) {
+		if answered.Swap(true) { // a late answer after Unknown
+			q.submitter.outcomes.Add(pendingOutcome{item: item, outcome: q.outcome(item, part, o), correction: true})
+			return
+		}
+		endSpan(span, &o)
+		q.recordAnswer(&o)
+		q.submitter.outcomes.Add(pendingOutcome{item: item, outcome: q.outcome(item, part, o)})
+		q.complete(item, 1, conn)
+	})
 }
 
-// complete removes parts from those in flight, in the queue and on their connection. conn
-// is nil if the parts were not submitted.
+// complete removes n parts from the number in flight, of the queue and of their connection,
+// which is nil if they were not submitted.
 func (q *carrierQueue) complete(item *item, n int, conn *connection) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -16,7 +16,7 @@ func (n *network) count() int { return len(n.tried()) }
 
 func TestPartsAreSpreadOverTheConnectionsWithinTheirWindows(t *testing.T) {
 	a, b, receiver := &network{}, &network{}, &network{notReady: true}
-	bubble(t, []Route{{Name: "one", Connections: []Connection{{Carrier: a, Window: 3}, {Carrier: b, Window: 5}, {Carrier: receiver}}}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: []Connection{{Carrier: a, Window: 3}, {Carrier: b, Window: 5}, {Carrier: receiver}}}}, Options{}, func(t *testing.T, w *Submitter, s *store) {
 		s.save(1, "1", 20, time.Now())
 		w.Start()
 		settle(time.Second)
@@ -35,7 +35,7 @@ func TestPartsAreSpreadOverTheConnectionsWithinTheirWindows(t *testing.T) {
 
 func TestOtherConnectionsTakeThePartsOfALostOneAtOnce(t *testing.T) {
 	a, b := &network{}, &network{answer: accept}
-	bubble(t, []Route{{Name: "one", Connections: []Connection{{Carrier: a}, {Carrier: b}}}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: []Connection{{Carrier: a}, {Carrier: b}}}}, Options{}, func(t *testing.T, w *Submitter, s *store) {
 		b.set(func() { b.notReady = true })
 		s.dispatch(w, s.save(1, "1", 2, time.Now().Add(time.Minute)))
 		w.Start()
@@ -56,7 +56,7 @@ func TestOtherConnectionsTakeThePartsOfALostOneAtOnce(t *testing.T) {
 
 func TestPartsWaitWhileEveryConnectionIsLost(t *testing.T) {
 	a, b := &network{}, &network{notReady: true}
-	bubble(t, []Route{{Name: "one", Connections: []Connection{{Carrier: a}, {Carrier: b}}}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: []Connection{{Carrier: a}, {Carrier: b}}}}, Options{}, func(t *testing.T, w *Submitter, s *store) {
 		s.dispatch(w, s.save(1, "1", 1, time.Now().Add(time.Minute)))
 		w.Start()
 		settle(time.Second)
@@ -84,7 +84,7 @@ func TestTheRatesOfConnectionsAndCarrierAreKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a, b := &network{answer: accept}, &network{answer: accept}
 			conns := []Connection{{Carrier: a, Window: 100, PerSecond: tc.ofA}, {Carrier: b, Window: 100, PerSecond: tc.ofB}}
-			bubble(t, []Route{{Name: "one", PerSecond: tc.ofCarrier, Connections: conns}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+			bubble(t, []Route{{Name: "one", PerSecond: tc.ofCarrier, Connections: conns}}, Options{}, func(t *testing.T, w *Submitter, s *store) {
 				s.save(1, "1", 1000, time.Now())
 				w.Start()
 				settle(10 * time.Second)
@@ -107,7 +107,7 @@ func TestMessagesAreLeftToTheGatewayThatHoldsTheBinds(t *testing.T) {
 	routes := []Route{
 		{Name: "one", Prefixes: []string{"44"}, Connections: []Connection{{Carrier: a, Window: 1}}, HeldElsewhere: elsewhere.Load}, {Name: "other", Connections: over(other)},
 	}
-	bubble(t, routes, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, routes, Options{}, func(t *testing.T, w *Submitter, s *store) {
 		first, second := s.save(1, "44", 2, time.Now().Add(time.Minute)), s.save(2, "44", 1, time.Now().Add(time.Minute))
 		s.dispatch(w, first, second)
 		w.Start()

@@ -2,26 +2,27 @@
 // are due, routes each by the longest prefix of its number, and keeps as many
 // parts in flight as the windows of the carrier's connections allow (specification 1,
 // "States and transitions"; relay/message defines the records). A carrier may have several
-// connections, the binds of one account at an SMSC: each part goes over the one with the
-// most room. When one is lost, the others take the parts that it has not sent.
+// connections, the binds of one account at an SMSC: each part is submitted over the one with
+// the most room in its window. When one is lost, its unsent parts are submitted over the others.
 //
-// Before a part is submitted, the store marks it as being sent; its outcome is
-// saved in batches. A part that a crash left marked may have been accepted: it
-// is submitted again only to a carrier that recognizes duplicates. For any other
-// carrier its outcome is unknown, and only an operator can resend it.
+// Before a part is submitted, its state becomes sending in the store; outcomes are saved in
+// batches. After a crash, a part in the state sending may have been accepted: it is submitted
+// again only to a carrier that recognizes duplicates. For any other carrier its outcome is
+// unknown, and only an operator can resend it.
 //
-// A carrier that throttles or is unavailable never makes a message fail: its queue
-// pauses, longer each time, and then submits one part. A message that fails otherwise
-// is retried, after as long as it has waited so far, until a day after it was to be
-// sent or was resent. A message to a number without a carrier is rejected and refunded.
+// A message does not fail because its carrier throttles or is unavailable: the queue of the
+// carrier pauses, longer each time, and then submits one part. A part that fails otherwise is
+// retried when its age has doubled, and is rejected after a day. The age counts from the
+// scheduled time or from the last resend. A message to a number without a carrier is rejected
+// and refunded.
 //
-// Who has a part, and what follows if the gateway is killed then, or cannot reach the
-// database:
+// For each step, the state of a part and the consequences of a crash and of an unavailable
+// database are:
 //
-//	step                        row of the part       killed                         database down
+//	step                        row of the part       crash                          database unavailable
 //	order saved, Dispatch       pending, leased       leased again after 15 s        the order is answered 503
 //	waiting in a carrier queue  pending, leased       the same                       leases expire, parts are dropped and leased again
-//	Begin marked it             sending, leased       unknown, or submitted again    parts return to the queue
+//	Begin has returned          sending, leased       unknown, or submitted again    parts return to the queue
 //	                                                  if the carrier is idempotent
 //	submitted, no answer yet    sending, leased       the same                       the outcome waits in memory
 //	outcome saved (Settle)      accepted, rejected,   nothing is lost                -

@@ -29,7 +29,7 @@ type store struct {
 	lostRenewal bool
 	// onReports is called once, between Settle and the end of the outcome's item.
 	onReports func()
-	bound     []message.CarrierIDs
+	bound     []message.CarrierID
 	reported  []string
 	refunds   int
 	begins    int // calls
@@ -107,7 +107,7 @@ func (s *store) Begin(_ context.Context, starts []message.Beginning) ([][]int, e
 }
 
 // dispatch dispatches messages under the lease that the store has.
-func (s *store) dispatch(w *Worker, ms ...message.Message) { w.Dispatch(ms, s.due(ms[0].ID)) }
+func (s *store) dispatch(w *Submitter, ms ...message.Message) { w.Dispatch(ms, s.due(ms[0].ID)) }
 
 func (s *store) Settle(_ context.Context, outcomes []message.Outcome) (settled []message.Message, err error) {
 	time.Sleep(s.latency)
@@ -181,7 +181,7 @@ func (s *store) Release(ctx context.Context, ls []message.Lease, due time.Time) 
 	return err
 }
 
-func (s *store) SaveCarrierIDs(_ context.Context, ids []message.CarrierIDs) error {
+func (s *store) SaveCarrierIDs(_ context.Context, ids []message.CarrierID) error {
 	if err := s.lock(); err != nil {
 		return err
 	}
@@ -228,7 +228,7 @@ func (s *store) part(id message.ID, n int) message.Part {
 
 // counts are the calls and writes of a store.
 type counts struct {
-	bound                    []message.CarrierIDs
+	bound                    []message.CarrierID
 	reported                 []string
 	refunds, begins, settles int
 }
@@ -335,11 +335,11 @@ func accept(s carrier.Submission) carrier.Outcome {
 }
 
 // bubble runs a test with a worker in a synctest bubble.
-func bubble(t *testing.T, routes []Route, o Options, f func(t *testing.T, w *Worker, s *store)) {
+func bubble(t *testing.T, routes []Route, o Options, f func(t *testing.T, w *Submitter, s *store)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
-		f(t, relaytest.Must(New(Deps{Work: s, Reporter: s, Routes: routes, Logger: slog.New(slog.DiscardHandler)}, o))(t), s)
+		f(t, relaytest.Must(New(Deps{Store: s, Reporter: s, Routes: routes, Logger: slog.New(slog.DiscardHandler)}, o))(t), s)
 	})
 }
 
@@ -350,7 +350,7 @@ func settle(d time.Duration) {
 }
 
 // stop stops a worker that has nothing in flight.
-func stop(t *testing.T, w *Worker) {
+func stop(t *testing.T, w *Submitter) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

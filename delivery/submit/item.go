@@ -11,16 +11,15 @@ import (
 	"github.com/penstock/penstock/relay/message"
 )
 
-// item is a message held by the worker.
+// item is a leased message and its parts to submit.
 type item struct {
 	lease.Hold[message.Ref]
 	msg      message.Message
-	queued   []int // parts to submit, in order; protected by the queue's lock
-	resubmit bool  // some were being sent when a process crashed
-	// maybeMarked means that the store may have marked parts as being sent that
-	// were not submitted, because its answer was lost. Only the queue's goroutine
-	// uses it.
-	maybeMarked bool
+	queued   []int // the parts to submit, in order; protected by the queue's lock
+	resubmit bool  // parts were in the state sending when a process crashed
+	// maybeBegun means that parts that were not submitted may be in the state sending, because
+	// the answer of a Begin was lost. Only the queue's goroutine uses it.
+	maybeBegun bool
 	// unfinished counts the parts that are queued, in flight, or have an outcome
 	// that is not saved.
 	unfinished atomic.Int32
@@ -31,7 +30,7 @@ func (item *item) ref(part int) message.PartRef {
 	return message.PartRef{Ref: item.Ref, Part: part}
 }
 
-// submission returns a part as carriers take it.
+// submission returns the request for a part.
 func (item *item) submission(part int) carrier.Submission {
 	m, p := &item.msg, &item.msg.Parts[part]
 	return carrier.Submission{
@@ -42,41 +41,41 @@ func (item *item) submission(part int) carrier.Submission {
 }
 
 // accept puts a message that is leased until end into its carrier's queue. It returns
-// false if the caller must release the lease: the queue is full, another gateway sends the
-// carrier's messages, the worker stops or the gate is closed. It returns true without
-// queueing the message if this worker has it already, or if it has no part to submit.
-func (w *Worker) accept(m *message.Message, end time.Time) bool {
-	if w.leases.Closed() {
+// false if the caller must release the lease: the queue is full, another gateway holds the
+// carrier's binds, the Submitter stops or the gate is closed. It returns true without queueing
+// the message if the message is in memory already or has no part to submit.
+func (s *Submitter) accept(m *message.Message, end time.Time) bool {
+	if s.leases.Closed() {
 		return false
 	}
-	q := w.router.queueFor(m.Destination)
+	q := s.queueFor(m.Destination)
 	if q != nil && q.heldElsewhere() {
 		return false
 	}
 	item := &item{Hold: lease.NewHold(m.Ref(), end), msg: *m}
-	outcomes := w.classifyParts(item, q)
+	outcomes := s.classifyParts(item, q)
 	n := len(item.queued) + len(outcomes)
-	if n == 0 || !w.leases.Add(&item.Hold) { // nothing to do, or its outcome is not saved yet
+	if n == 0 || !s.leases.Add(&item.Hold) { // no parts, or the message is in memory already
 		return true
 	}
 	item.unfinished.Store(int32(n))
-	w.mu.Lock()
-	added := !w.stopped && (len(item.queued) == 0 || q.add(item))
-	w.mu.Unlock()
+	s.mu.Lock()
+	added := !s.stopped && (len(item.queued) == 0 || q.add(item))
+	s.mu.Unlock()
 	if !added {
-		w.leases.Drop(item.Ref)
+		s.leases.Drop(item.Ref)
 		return false
 	}
 	for _, o := range outcomes {
-		w.outcomes.Add(pendingOutcome{item, o, false})
+		s.outcomes.Add(pendingOutcome{item: item, outcome: o})
 	}
 	return true
 }
 
-// classifyParts queues the parts to submit, and returns the outcomes of those
+// classifyParts sets item.queued to the parts to submit, and returns the outcomes of the parts
 // that cannot be submitted.
-func (w *Worker) classifyParts(item *item, q *carrierQueue) (outcomes []message.Outcome) {
-	now := w.deps.Now()
+func (s *Submitter) classifyParts(item *item, q *carrierQueue) (outcomes []message.Outcome) {
+	now := s.deps.Now()
 	isIdempotent := func(carrier string) bool { return q != nil && q.route.Name == carrier && q.route.Idempotent }
 	for n := range item.msg.Parts {
 		p := &item.msg.Parts[n]
@@ -98,11 +97,10 @@ func (w *Worker) classifyParts(item *item, q *carrierQueue) (outcomes []message.
 	return outcomes
 }
 
-// partsDone records that n parts of an item are done, and ends the hold on it once
-// none is left.
-func (w *Worker) partsDone(item *item, n int) {
-	if item.unfinished.Add(int32(-n)) == 0 && w.leases.Drop(item.Ref) {
-		relay.Notify(w.capacityFreed)
+// partsDone records that n parts of an item are finished. It drops the item after the last one.
+func (s *Submitter) partsDone(item *item, n int) {
+	if item.unfinished.Add(int32(-n)) == 0 && s.leases.Drop(item.Ref) {
+		relay.Notify(s.capacityFreed)
 	}
 }
 
@@ -111,83 +109,83 @@ const (
 	maxLeased = 500
 	// storeTimeout bounds a call of the store.
 	storeTimeout = 5 * time.Second
-	// fullDelay is the time for which a message is released for if its carrier's queue is
-	// full; congestedDelay is the same if the queue does not send either.
+	// fullDelay is the time after which a message is due again if the queue of its carrier was
+	// full, congestedDelay if the queue also does not send.
 	fullDelay      = 250 * time.Millisecond
 	congestedDelay = 5 * time.Second
 )
 
 // leaseLoop leases due messages while the queues have capacity.
-func (w *Worker) leaseLoop() {
-	for w.runCtx.Err() == nil {
-		leased, hasMore := w.leaseBatch()
+func (s *Submitter) leaseLoop() {
+	for s.runCtx.Err() == nil {
+		leased, hasMore := s.leaseBatch()
 		if hasMore {
 			continue
 		}
-		wait := w.opts.Poll
-		if leased > 0 { // others may be due behind those without capacity
+		wait := s.opts.Poll
+		if leased > 0 { // messages behind those of full queues may be due
 			wait /= 4
 		}
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
-		case <-w.capacityFreed:
-		case <-w.runCtx.Done():
+		case <-s.capacityFreed:
+		case <-s.runCtx.Done():
 		}
 		timer.Stop()
 	}
 }
 
-// leaseBatch leases one batch. It returns the number of messages, and whether there may be
-// more and capacity for them.
-func (w *Worker) leaseBatch() (leased int, hasMore bool) {
-	w.leases.ReleaseSpare(w.runCtx)
-	limit := min(maxLeased, w.freeCapacity())
-	if limit <= 0 || w.leases.Closed() {
+// leaseBatch leases a batch of messages. It returns their number, and whether there may be more
+// and the queues have capacity for them.
+func (s *Submitter) leaseBatch() (leased int, hasMore bool) {
+	s.leases.ReleaseSpare(s.runCtx)
+	limit := min(maxLeased, s.freeCapacity())
+	if limit <= 0 || s.leases.Closed() {
 		return 0, false
 	}
-	ctx, cancel := context.WithTimeout(w.runCtx, storeTimeout)
+	ctx, cancel := context.WithTimeout(s.runCtx, storeTimeout)
 	defer cancel()
-	now := w.deps.Now()
-	if now.Before(w.leaveUntil) {
+	now := s.deps.Now()
+	if now.Before(s.noLeaseBefore) {
 		return 0, false
 	}
 	until := now.Add(leaseTime)
-	ms, err := w.deps.Work.LeaseDue(ctx, now, until, limit)
-	if err != nil && w.runCtx.Err() == nil {
-		w.log.Warn("cannot lease due messages", "error", err)
+	messages, err := s.deps.Store.LeaseDue(ctx, now, until, limit)
+	if err != nil && s.runCtx.Err() == nil {
+		s.log.Warn("cannot lease due messages", "error", err)
 	}
-	full := make(lease.Unplaced[message.Ref]) // by how long the messages are released for
-	sentElsewhere := 0                        // by another gateway
-	for i := range ms {
-		q := w.router.queueFor(ms[i].Destination)
+	unplaced := make(lease.Unplaced[message.Ref]) // leases by the time after which they are due
+	heldElsewhere := 0
+	for i := range messages {
+		q := s.queueFor(messages[i].Destination)
 		isElsewhere := q != nil && q.heldElsewhere()
 		if isElsewhere {
-			sentElsewhere++
+			heldElsewhere++
 		}
-		if w.accept(&ms[i], until) {
+		if s.accept(&messages[i], until) {
 			continue
 		}
 		delay := fullDelay
 		if q != nil && !isElsewhere && !q.sending() {
 			delay = congestedDelay
 		}
-		full[delay] = append(full[delay], message.Lease{Ref: ms[i].Ref(), End: until})
+		unplaced[delay] = append(unplaced[delay], message.Lease{Ref: messages[i].Ref(), End: until})
 	}
-	if len(ms) > 0 && sentElsewhere == len(ms) {
-		w.leaveUntil = now.Add(congestedDelay)
+	if len(messages) > 0 && heldElsewhere == len(messages) {
+		s.noLeaseBefore = now.Add(congestedDelay)
 	}
-	w.leases.ReleaseAfter(w.runCtx, full)
-	return len(ms), err == nil && len(ms) == limit && len(full) == 0
+	s.leases.ReleaseAfter(s.runCtx, unplaced)
+	return len(messages), err == nil && len(messages) == limit && len(unplaced) == 0
 }
 
-// freeCapacity returns how many parts fit in the queues. Without a carrier, messages
-// are leased to be rejected.
-func (w *Worker) freeCapacity() (n int) {
-	if len(w.queues) == 0 {
+// freeCapacity returns the number of parts for which the queues have capacity. Without a
+// carrier, messages are leased to be rejected.
+func (s *Submitter) freeCapacity() (n int) {
+	if len(s.queues) == 0 {
 		return maxLeased
 	}
-	for _, q := range w.queues {
+	for _, q := range s.queues {
 		n += q.freeCapacity()
 	}
 	return n

@@ -1,8 +1,6 @@
 package submit
 
 import (
-	"cmp"
-	"slices"
 	"strings"
 	"time"
 
@@ -12,25 +10,23 @@ import (
 // Route is a carrier and the numbers that it serves.
 type Route struct {
 	Name string
-	// Connections are the connections over which the carrier takes parts, at least one. When
-	// one is lost, the others take its parts.
+	// Connections are the connections to the carrier, at least one. When one is lost, its parts
+	// are submitted over the others.
 	Connections []Connection
-	// Prefixes are the prefixes of the numbers it serves; empty means all
-	// numbers.
+	// Prefixes are the prefixes of the carrier's numbers; empty means all numbers.
 	Prefixes []string
 	// PerSecond is the maximum number of parts per second over all connections; 0 means no
 	// limit.
 	PerSecond float64
-	// HeldElsewhere reports whether another gateway sends the carrier's messages, which this
-	// one does not send then. nil means never.
+	// HeldElsewhere reports whether another gateway holds the carrier's binds: then only that
+	// gateway sends the carrier's messages. nil means never.
 	HeldElsewhere func() bool
 	// Idempotent means that the carrier recognizes a part that is submitted twice.
 	Idempotent bool
-	// InTurn submits the parts of a message one at a time, because the carrier
+	// InTurn means that the parts of a message are submitted one at a time, because the carrier
 	// does not keep their order.
 	InTurn bool
-	// ReceiptsByCarrierID means that receipts name a part by the id that the carrier
-	// returned.
+	// ReceiptsByCarrierID means that receipts name a part by the id that the carrier returned.
 	ReceiptsByCarrierID bool
 	// FitsSevenBit reports whether the carrier encodes a text of the GSM alphabet in 7
 	// bits; other texts are sent as UCS-2. nil means all texts.
@@ -39,7 +35,7 @@ type Route struct {
 	AcceptsOriginator func(originator string) bool
 }
 
-// Connection is one way to a carrier: a bind to its SMSC, or its HTTP interface.
+// Connection is a connection to a carrier: a bind to its SMSC, or its HTTP interface.
 type Connection struct {
 	Name    string // of the bind; empty for an HTTP carrier
 	Carrier carrier.Carrier
@@ -49,52 +45,36 @@ type Connection struct {
 	PerSecond float64
 }
 
-// router selects the carrier queue of a number by its longest prefix.
-type router struct{ byPrefix []prefix }
-
-type prefix struct {
-	digits string
-	queue  *carrierQueue
-}
-
-// newRouter returns a router over queues; of two with the same prefix the first
-// wins.
-func newRouter(queues []*carrierQueue) router {
-	var r router
-	for _, q := range queues {
+// queueFor returns the queue of the route with the longest prefix of a number, nil if there is
+// none. Of two routes with this prefix the first wins.
+func (s *Submitter) queueFor(number string) (selected *carrierQueue) {
+	longest := -1
+	for _, q := range s.queues {
 		prefixes := q.route.Prefixes
 		if len(prefixes) == 0 {
 			prefixes = []string{""} // every number
 		}
-		for _, digits := range prefixes {
-			r.byPrefix = append(r.byPrefix, prefix{digits, q})
+		for _, prefix := range prefixes {
+			if len(prefix) > longest && strings.HasPrefix(number, prefix) {
+				selected, longest = q, len(prefix)
+			}
 		}
 	}
-	slices.SortStableFunc(r.byPrefix, func(a, b prefix) int { return cmp.Compare(len(b.digits), len(a.digits)) })
-	return r
+	return selected
 }
 
-// queueFor returns the queue of the longest prefix of a number, or nil.
-func (r router) queueFor(number string) *carrierQueue {
-	for _, p := range r.byPrefix {
-		if strings.HasPrefix(number, p.digits) {
-			return p.queue
-		}
-	}
-	return nil
-}
-
-// throttle pauses a queue whose carrier throttles or is unavailable. Each pause
-// is longer than the one before; after it, one part may be in flight, and twice
-// as many with each answer that is not throttled.
+// throttle pauses a queue whose carrier throttles or is unavailable. Each pause is longer than
+// the one before. After a pause one part may be in flight, and twice as many after each answer
+// that is not throttled.
 type throttle struct {
-	window, allowed int
+	window, allowed int           // the most parts in flight, at full speed and now
 	pause           time.Duration // the latest one
 	pausedUntil     time.Time
 }
 
-// slowDown pauses the queue after a throttled answer. Answers that arrive during a pause
-// belong to earlier submissions and extend it only if they require more.
+// slowDown pauses the queue after a throttled answer, for at least the requested time. Answers
+// that arrive during a pause belong to earlier submissions: they extend the pause only if they
+// request more.
 func (t *throttle) slowDown(now time.Time, requested time.Duration) {
 	if now.Before(t.pausedUntil) {
 		t.pausedUntil = laterOf(t.pausedUntil, now.Add(min(requested, maxRequestedPause)))
@@ -129,8 +109,8 @@ type rateLimit struct {
 	next      time.Time
 }
 
-// allowed returns how many of n parts may be submitted now, or how long until
-// one may be. A burst of a tenth of a second is allowed.
+// allowed returns how many of n parts may be submitted now, or the time until one may be
+// submitted. A burst may have the parts of a tenth of a second.
 func (r *rateLimit) allowed(now time.Time, n int) (int, time.Duration) {
 	if r.perSecond <= 0 || n <= 0 {
 		return n, 0

@@ -1,7 +1,6 @@
 package submit
 
 import (
-	"cmp"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -22,7 +21,7 @@ func TestTheLongestPrefixChoosesTheCarrier(t *testing.T) {
 	} {
 		queues = append(queues, &carrierQueue{route: r})
 	}
-	all := newRouter(queues)
+	all := &Submitter{queues: queues}
 	for number, want := range map[string]string{
 		"447700900123": "mobile", "442079460000": "britain", "353123": "britain", "3532": "world", "49170": "world",
 	} {
@@ -32,14 +31,14 @@ func TestTheLongestPrefixChoosesTheCarrier(t *testing.T) {
 		}
 		relaytest.Equal(t, "the carrier for "+number, got.route.Name, want)
 	}
-	if got := newRouter(queues[1:]).queueFor("49170"); got != nil {
+	if got := (&Submitter{queues: queues[1:]}).queueFor("49170"); got != nil {
 		t.Errorf("got the carrier %s for a number without one", got.route.Name)
 	}
 }
 
 func TestDispatchedMessagesAreSubmittedAtOnce(t *testing.T) {
 	n := &network{answer: accept}
-	bubble(t, []Route{{Name: "one", Connections: over(n), ReceiptsByCarrierID: true}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: over(n), ReceiptsByCarrierID: true}}, Options{}, func(t *testing.T, w *Submitter, s *store) {
 		w.Start()
 		s.dispatch(w, s.save(1, "447700900123", 1, time.Now().Add(time.Minute)))
 		synctest.Wait()
@@ -56,7 +55,7 @@ func TestDispatchedMessagesAreSubmittedAtOnce(t *testing.T) {
 // firstIDs returns the first id of each binding.
 func firstIDs(s *store) (ids []string) {
 	for _, b := range s.count().bound {
-		ids = append(ids, cmp.Or(b.IDs...))
+		ids = append(ids, b.ID)
 	}
 	return ids
 }
@@ -75,7 +74,7 @@ func TestARejectedMessageIsRefundedIfNoCarrierHasHadIt(t *testing.T) {
 		n := &network{answer: func(carrier.Submission) carrier.Outcome {
 			return carrier.Outcome{Verdict: carrier.Rejected, Unsent: unsent, Reason: "no"}
 		}}
-		bubble(t, []Route{{Name: "one", Connections: over(n)}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+		bubble(t, []Route{{Name: "one", Connections: over(n)}}, Options{}, func(t *testing.T, w *Submitter, s *store) {
 			w.Start()
 			s.dispatch(w, s.save(1, "447700900123", 1, time.Now().Add(time.Minute)))
 			settle(10 * time.Millisecond)
@@ -88,7 +87,7 @@ func TestARejectedMessageIsRefundedIfNoCarrierHasHadIt(t *testing.T) {
 
 func TestFitsSevenBitDependsOnTheNumbersCarrier(t *testing.T) {
 	ascii := func(text string) bool { return text == "a" }
-	w := relaytest.Must(New(Deps{Work: newStore(), Reporter: newStore(), Routes: []Route{
+	w := relaytest.Must(New(Deps{Store: newStore(), Reporter: newStore(), Routes: []Route{
 		{Name: "latin", Prefixes: []string{"44"}, Connections: over(&network{}), FitsSevenBit: ascii}, {Name: "all", Prefixes: []string{"49"}, Connections: over(&network{})},
 	}}, Options{}))(t)
 	for number, want := range map[string]bool{"447700900123": false, "49170": true, "1212": true} {
@@ -98,7 +97,7 @@ func TestFitsSevenBitDependsOnTheNumbersCarrier(t *testing.T) {
 }
 
 func TestAcceptsOriginatorDependsOnTheNumbersCarrier(t *testing.T) {
-	w := relaytest.Must(New(Deps{Work: newStore(), Reporter: newStore(), Routes: []Route{
+	w := relaytest.Must(New(Deps{Store: newStore(), Reporter: newStore(), Routes: []Route{
 		{Name: "numbers", Prefixes: []string{"44"}, Connections: over(&network{}), AcceptsOriginator: func(o string) bool { return o == "1" }}, {Name: "all", Connections: over(&network{})},
 	}}, Options{}))(t)
 	relaytest.Equal(t, "the first carrier accepts A&B", w.AcceptsOriginator("447700900123", "A&B"), false)
@@ -107,7 +106,7 @@ func TestAcceptsOriginatorDependsOnTheNumbersCarrier(t *testing.T) {
 }
 
 func TestSimulatedReportsNumbersOfTheSimulator(t *testing.T) {
-	w := relaytest.Must(New(Deps{Work: newStore(), Reporter: newStore(), Routes: []Route{
+	w := relaytest.Must(New(Deps{Store: newStore(), Reporter: newStore(), Routes: []Route{
 		{Name: "one", Prefixes: []string{"44"}, Connections: over(&network{})}, {Name: message.Simulator, Prefixes: []string{"49"}, Connections: over(&network{})},
 	}}, Options{}))(t)
 	for number, want := range map[string]bool{"447700900123": false, "491701234567": true, "33612345678": false} {
@@ -119,7 +118,7 @@ func TestWaitsGivesTheReason(t *testing.T) {
 	n := &network{notReady: true}
 	bubble(t, []Route{{Name: "one", Prefixes: []string{"44"}, Connections: over(n)}, {Name: "two", Prefixes: []string{"49"}, Connections: over(&network{answer: func(carrier.Submission) carrier.Outcome {
 		return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "slow"}
-	}})}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	}})}}, Options{}, func(t *testing.T, w *Submitter, s *store) {
 		w.Start()
 		check := func(number, want string) {
 			t.Helper()
@@ -139,7 +138,7 @@ func TestWaitsGivesTheReason(t *testing.T) {
 
 func TestMessagesAreLeasedWhenTheyAreDue(t *testing.T) {
 	n := &network{answer: accept}
-	bubble(t, []Route{{Name: "one", Connections: over(n)}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: over(n)}}, Options{}, func(t *testing.T, w *Submitter, s *store) {
 		s.save(1, "447700900123", 1, time.Now())
 		m := s.save(2, "447700900123", 1, time.Now().Add(time.Hour))
 		s.all[m.Ref()].Parts[0].ScheduledAt = time.Now().Add(time.Hour)
@@ -155,7 +154,7 @@ func TestMessagesAreLeasedWhenTheyAreDue(t *testing.T) {
 
 func TestTheWindowBoundsPartsInFlightAndKeepsTheirOrder(t *testing.T) {
 	n := &network{}
-	bubble(t, []Route{{Name: "one", Connections: []Connection{{Carrier: n, Window: 4}}}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: []Connection{{Carrier: n, Window: 4}}}}, Options{}, func(t *testing.T, w *Submitter, s *store) {
 		w.Start()
 		s.dispatch(w, s.save(1, "447700900123", 6, time.Now().Add(time.Minute)), s.save(11, "447700900124", 2, time.Now().Add(time.Minute)))
 		var want []string
@@ -183,7 +182,7 @@ func TestTheWindowBoundsPartsInFlightAndKeepsTheirOrder(t *testing.T) {
 
 func TestInTurnEachPartWaitsForTheOutcomeOfTheOneBefore(t *testing.T) {
 	n := &network{}
-	bubble(t, []Route{{Name: "one", Connections: over(n), InTurn: true}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: over(n), InTurn: true}}, Options{}, func(t *testing.T, w *Submitter, s *store) {
 		w.Start()
 		s.dispatch(w, s.save(1, "447700900123", 2, time.Now().Add(time.Minute)), s.save(11, "447700900124", 1, time.Now().Add(time.Minute)))
 		synctest.Wait()
@@ -199,7 +198,7 @@ func TestInTurnEachPartWaitsForTheOutcomeOfTheOneBefore(t *testing.T) {
 
 func TestTheRateIsKept(t *testing.T) {
 	n := &network{answer: accept}
-	bubble(t, []Route{{Name: "one", Connections: []Connection{{Carrier: n, Window: 1000}}, PerSecond: 50}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: []Connection{{Carrier: n, Window: 1000}}, PerSecond: 50}}, Options{}, func(t *testing.T, w *Submitter, s *store) {
 		for i := range 200 {
 			s.save(message.ID(i+1), "447700900123", 1, time.Now())
 		}
@@ -226,7 +225,7 @@ func TestThrottlingBacksOffAndFailsNothing(t *testing.T) {
 		}
 		return carrier.Outcome{Verdict: carrier.Accepted}
 	}}
-	bubble(t, []Route{{Name: "one", Connections: []Connection{{Carrier: n, Window: 8}}}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: []Connection{{Carrier: n, Window: 8}}}}, Options{}, func(t *testing.T, w *Submitter, s *store) {
 		for i := range 60 {
 			s.save(message.ID(i+1), "447700900123", 1, time.Now())
 		}
@@ -251,7 +250,7 @@ func TestTheDelayThatTheCarrierAsksForIsKept(t *testing.T) {
 		}
 		return carrier.Outcome{Verdict: carrier.Accepted}
 	}}
-	bubble(t, []Route{{Name: "one", Connections: over(n)}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: over(n)}}, Options{}, func(t *testing.T, w *Submitter, s *store) {
 		s.save(1, "447700900123", 1, time.Now())
 		w.Start()
 		settle(2 * time.Minute)
@@ -270,7 +269,7 @@ func TestAFailingMessageIsRetriedForADayAndThenRefunded(t *testing.T) {
 	n := &network{answer: func(carrier.Submission) carrier.Outcome {
 		return carrier.Outcome{Verdict: carrier.Later, Reason: "system error"}
 	}}
-	bubble(t, []Route{{Name: "one", Connections: over(n)}}, Options{Poll: 10 * time.Second}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: over(n)}}, Options{Poll: 10 * time.Second}, func(t *testing.T, w *Submitter, s *store) {
 		s.save(1, "447700900123", 1, time.Now())
 		w.Start()
 		settle(23 * time.Hour)
@@ -287,7 +286,7 @@ func TestAFailingMessageIsRetriedForADayAndThenRefunded(t *testing.T) {
 
 func TestRetriesOfAResentPartCountFromTheResend(t *testing.T) {
 	n := &network{answer: func(carrier.Submission) carrier.Outcome { return carrier.Outcome{Verdict: carrier.Unknown} }}
-	bubble(t, []Route{{Name: "one", Connections: over(n)}}, Options{Poll: 10 * time.Second}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: over(n)}}, Options{Poll: 10 * time.Second}, func(t *testing.T, w *Submitter, s *store) {
 		m := s.save(1, "447700900123", 1, time.Now())
 		w.Start()
 		settle(48 * time.Hour)
@@ -319,7 +318,7 @@ func checkPart(t *testing.T, what string, s *store, state message.State, reason 
 }
 
 func TestANumberWithoutACarrierIsRefunded(t *testing.T) {
-	bubble(t, []Route{{Name: "one", Connections: over(&network{}), Prefixes: []string{"44"}}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: over(&network{}), Prefixes: []string{"44"}}}, Options{}, func(t *testing.T, w *Submitter, s *store) {
 		s.save(1, "49170", 2, time.Now())
 		w.Start()
 		settle(time.Second)
@@ -332,7 +331,7 @@ func TestANumberWithoutACarrierIsRefunded(t *testing.T) {
 
 func TestAnUnknownOutcomeIsNotRetriedAndALateAnswerCorrectsIt(t *testing.T) {
 	n := &network{}
-	bubble(t, []Route{{Name: "one", Connections: over(n), ReceiptsByCarrierID: true}}, Options{Poll: 10 * time.Second}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: over(n), ReceiptsByCarrierID: true}}, Options{Poll: 10 * time.Second}, func(t *testing.T, w *Submitter, s *store) {
 		s.save(1, "447700900123", 1, time.Now())
 		w.Start()
 		time.Sleep(time.Second)
@@ -368,7 +367,7 @@ func TestPartsBeingSentWhenTheProcessCrashed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := &network{answer: accept}
 			tc.route.Connections = over(n)
-			bubble(t, []Route{tc.route}, Options{}, func(t *testing.T, w *Worker, s *store) {
+			bubble(t, []Route{tc.route}, Options{}, func(t *testing.T, w *Submitter, s *store) {
 				m := s.save(1, "447700900123", 2, time.Now())
 				p := &s.all[m.Ref()].Parts[0]
 				p.State, p.Carrier = message.Sending, tc.was
@@ -384,7 +383,7 @@ func TestPartsBeingSentWhenTheProcessCrashed(t *testing.T) {
 
 func TestWhileTheStoreIsDownNothingIsLostOrSentTwice(t *testing.T) {
 	n := &network{}
-	bubble(t, []Route{{Name: "one", Connections: over(n)}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: over(n)}}, Options{}, func(t *testing.T, w *Submitter, s *store) {
 		w.Start()
 		m, later := s.save(1, "447700900123", 1, time.Now().Add(w.Lease())), s.save(2, "447700900123", 1, time.Now().Add(w.Lease()))
 		s.dispatch(w, m)
@@ -408,7 +407,7 @@ func TestWhileTheStoreIsDownNothingIsLostOrSentTwice(t *testing.T) {
 // than the lease: another gateway leases the message and submits it.
 func TestAMessageThatAnotherGatewayHasIsNotSubmitted(t *testing.T) {
 	n := &network{answer: accept}
-	bubble(t, []Route{{Name: "one", Connections: over(n)}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: over(n)}}, Options{}, func(t *testing.T, w *Submitter, s *store) {
 		w.Start()
 		s.change(func() { s.down = true })
 		s.dispatch(w, s.save(1, "447700900123", 1, time.Now().Add(w.Lease())))
@@ -432,7 +431,7 @@ func TestAMessageThatAnotherGatewayHasIsNotSubmitted(t *testing.T) {
 // the message.
 func TestAMessageWhoseLeaseEndedWhileItWasSavedIsNotSubmitted(t *testing.T) {
 	n := &network{answer: accept}
-	bubble(t, []Route{{Name: "one", Connections: over(n)}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: over(n)}}, Options{}, func(t *testing.T, w *Submitter, s *store) {
 		w.Start()
 		m, ended := s.save(1, "447700900123", 1, time.Now().Add(time.Hour)), time.Now().Add(w.Lease())
 		settle(w.Lease() + time.Second)
@@ -445,7 +444,7 @@ func TestAMessageWhoseLeaseEndedWhileItWasSavedIsNotSubmitted(t *testing.T) {
 
 func TestALeaseIsRenewedAfterALostAnswer(t *testing.T) {
 	n := &network{}
-	bubble(t, []Route{{Name: "one", Connections: over(n)}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: over(n)}}, Options{}, func(t *testing.T, w *Submitter, s *store) {
 		w.Start()
 		s.lostRenewal = true
 		s.dispatch(w, s.save(1, "447700900123", 1, time.Now().Add(w.Lease())))
@@ -460,7 +459,7 @@ func TestAMessageThatIsLeasedWhileItsOutcomeIsSavedIsRetriedSoon(t *testing.T) {
 	n := &network{answer: func(carrier.Submission) carrier.Outcome {
 		return carrier.Outcome{Verdict: carrier.Later, Reason: "busy"}
 	}}
-	bubble(t, []Route{{Name: "one", Connections: over(n)}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: over(n)}}, Options{}, func(t *testing.T, w *Submitter, s *store) {
 		w.Start()
 		m := s.save(1, "447700900123", 1, time.Now().Add(w.Lease()))
 		s.onReports = func() {
@@ -479,7 +478,7 @@ func TestAMessageThatIsLeasedWhileItsOutcomeIsSavedIsRetriedSoon(t *testing.T) {
 }
 
 func TestWithoutACarrierAScheduledMessageIsRefunded(t *testing.T) {
-	bubble(t, nil, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, nil, Options{}, func(t *testing.T, w *Submitter, s *store) {
 		w.Start()
 		s.save(1, "447700900123", 1, time.Now().Add(time.Minute))
 		settle(2 * time.Minute)
@@ -491,7 +490,7 @@ func TestWithoutACarrierAScheduledMessageIsRefunded(t *testing.T) {
 
 func TestAWaitingMessageKeepsItsLease(t *testing.T) {
 	n := &network{notReady: true}
-	bubble(t, []Route{{Name: "one", Connections: over(n)}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: over(n)}}, Options{}, func(t *testing.T, w *Submitter, s *store) {
 		w.Start()
 		s.dispatch(w, s.save(1, "447700900123", 1, time.Now().Add(time.Minute)))
 		settle(10 * time.Minute)
@@ -509,7 +508,7 @@ func TestAWaitingMessageKeepsItsLease(t *testing.T) {
 func TestMessagesBeyondTheBacklogAreReleasedAndLeasedLater(t *testing.T) {
 	n, other := &network{notReady: true}, &network{answer: accept}
 	routes := []Route{{Name: "one", Connections: over(n), Prefixes: []string{"44"}}, {Name: "other", Connections: over(other)}}
-	bubble(t, routes, Options{Backlog: 3}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, routes, Options{Backlog: 3}, func(t *testing.T, w *Submitter, s *store) {
 		w.Start()
 		var all []message.Message
 		for i := range 20 {
@@ -531,7 +530,7 @@ func TestMessagesBeyondTheBacklogAreReleasedAndLeasedLater(t *testing.T) {
 
 func TestStopWaitsForOutcomesAndReleasesTheRest(t *testing.T) {
 	n := &network{}
-	bubble(t, []Route{{Name: "one", Connections: []Connection{{Carrier: n, Window: 1}}}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: []Connection{{Carrier: n, Window: 1}}}}, Options{}, func(t *testing.T, w *Submitter, s *store) {
 		w.Start()
 		s.dispatch(w, s.save(1, "447700900123", 1, time.Now().Add(w.Lease())), s.save(2, "447700900123", 1, time.Now().Add(w.Lease())))
 		synctest.Wait()
@@ -549,7 +548,7 @@ func TestStopWaitsForOutcomesAndReleasesTheRest(t *testing.T) {
 
 func TestStartsAndOutcomesAreSavedInBatches(t *testing.T) {
 	n := &network{answer: accept}
-	bubble(t, []Route{{Name: "one", Connections: []Connection{{Carrier: n, Window: 100}}}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: []Connection{{Carrier: n, Window: 100}}}}, Options{}, func(t *testing.T, w *Submitter, s *store) {
 		s.latency = time.Millisecond // without it, the order of goroutines decides the size of a batch
 		for i := range 1000 {
 			s.save(message.ID(i+1), "447700900123", 1, time.Now())
@@ -568,7 +567,7 @@ func TestNothingIsSubmittedWhileTheGateIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, s, gate := &network{answer: accept, notReady: true}, newStore(), gateway.NewGate()
 		gate.Open()
-		w := relaytest.Must(New(Deps{Work: s, Reporter: s, Routes: []Route{{Name: "one", Connections: over(n)}}, Gate: gate, Logger: slog.New(slog.DiscardHandler)}, Options{}))(t)
+		w := relaytest.Must(New(Deps{Store: s, Reporter: s, Routes: []Route{{Name: "one", Connections: over(n)}}, Gate: gate, Logger: slog.New(slog.DiscardHandler)}, Options{}))(t)
 		w.Start()
 		s.dispatch(w, s.save(1, "447700900123", 1, time.Now().Add(w.Lease()))) // waits for the carrier
 		gate.Close()

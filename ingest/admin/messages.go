@@ -76,7 +76,7 @@ func (s *Surface) messageOf(m *message.Message) messageJSON {
 	for n := range m.Parts {
 		p := &m.Parts[n]
 		view.Parts[n] = partJSON{
-			ID: m.EntryID(n), State: p.State, Simulated: p.Simulated(), Carrier: p.Carrier, CarrierID: p.CarrierID,
+			ID: m.PartID(n), State: p.State, Simulated: p.Simulated(), Carrier: p.Carrier, CarrierID: p.CarrierID,
 			Reason: p.Reason, Report: p.Report, Data: m.Body(n), ScheduledAt: formatTime(p.ScheduledAt), ChangedAt: formatTime(p.ChangedAt),
 		}
 	}

@@ -26,7 +26,7 @@ func (o *office) sent(numbers ...string) (all []message.Message) {
 			Parts: []message.Part{{Data: []byte("one"), Text: "one"}, {Data: []byte("two"), Text: "two"}},
 		})
 	}
-	_, err := o.db.Messages.Save(o.t.Context(), message.Batch{Account: 1, Messages: all, Now: o.now})
+	_, err := o.db.Messages.Save(o.t.Context(), message.OrderRecords{Account: 1, Messages: all, Now: o.now})
 	relaytest.NoError(o.t, err)
 	return all
 }
@@ -129,7 +129,7 @@ func TestSentAndReceivedMessagesAreMerged(t *testing.T) {
 			ID: id, Account: acct, Originator: "Shop", Destination: "447700900121", Coding: message.GSM, Origin: "rest",
 			ReceivedAt: o.now, ScheduledFor: o.now, Parts: []message.Part{{Data: []byte("one"), Text: "one"}},
 		}
-		_, err := o.db.Messages.Save(t.Context(), message.Batch{Account: acct, Messages: []message.Message{m}, Now: o.now})
+		_, err := o.db.Messages.Save(t.Context(), message.OrderRecords{Account: acct, Messages: []message.Message{m}, Now: o.now})
 		relaytest.NoError(t, err)
 		want = append(want, "out Shop 447700900121")
 	}

@@ -81,7 +81,7 @@ func (s *Surface) send(c *fiber.Ctx, o message.Order) error {
 		c.Set("Idempotency-Replayed", "true")
 	}
 	views := httpd.Each(sent.Messages, pendingOf)
-	httpd.NoteOf(c).After = httpd.Each(sent.Messages, func(m message.Entry) fiber.Map {
+	httpd.NoteOf(c).After = httpd.Each(sent.Messages, func(m message.PendingMessage) fiber.Map {
 		return fiber.Map{"id": m.ID, "destination": m.Destination} // without the text
 	})
 	return paged(c, relay.Page{Number: 1, PerPage: len(views)}, views, len(views))

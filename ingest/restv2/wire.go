@@ -111,7 +111,7 @@ type pendingJSON struct {
 	Data                      string     `json:"data"`
 }
 
-func pendingOf(e message.Entry) pendingJSON {
+func pendingOf(e message.PendingMessage) pendingJSON {
 	return pendingJSON{
 		ID: e.ID, Source: e.Source, Destination: e.Destination, Received: formatTime(e.Received),
 		ScheduledDelivery: formatTime(e.Scheduled), OriginalScheduledDelivery: formatTime(e.OriginalScheduled), Data: e.Data,

@@ -47,7 +47,7 @@ func (d *messageService) Send(_ context.Context, o message.Order) (sent message.
 	}
 	d.orders = append(d.orders, o)
 	for i, number := range o.Destinations {
-		sent.Messages = append(sent.Messages, message.Entry{ID: message.ID(100 + i), Destination: number})
+		sent.Messages = append(sent.Messages, message.PendingMessage{ID: message.ID(100 + i), Destination: number})
 		sent.Cost++
 	}
 	return sent, nil

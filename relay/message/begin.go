@@ -13,11 +13,11 @@ import (
 // submitted to a carrier.
 type Beginning struct {
 	Ref
-	Parts   []int // from 0
+	Parts   []int // counted from 0
 	Carrier string
 	Now     time.Time
-	Until   time.Time // the end of the lease from now on
-	// AlsoSending includes parts that are Sending: for carriers that recognise a repeated
+	Until   time.Time // the new end of the lease
+	// AlsoSending includes parts that are Sending, for a carrier that recognises a repeated
 	// part.
 	AlsoSending bool
 }
@@ -29,9 +29,8 @@ func (s *Store) Begin(ctx context.Context, beginnings []Beginning) ([][]int, err
 	return s.begin(ctx, strconv.FormatUint(rand.Uint64(), 36), beginnings)
 }
 
-// begin is Begin with the id of the call. A call that is repeated because its answer was
-// lost returns the same parts; one that arrives too late takes no part that was released
-// since.
+// begin is Begin with an id of the call. If the call is repeated because its answer was lost,
+// it returns the same parts, except those that were released in between.
 func (s *Store) begin(ctx context.Context, call string, beginnings []Beginning) ([][]int, error) {
 	const label = "messages: begin"
 	if len(beginnings) == 0 {
@@ -53,7 +52,6 @@ func (s *Store) begin(ctx context.Context, call string, beginnings []Beginning) 
 	})
 }
 
-// begin sets parts to Sending and returns those that may be submitted.
 func (r *row) begin(call string, b *Beginning) (begun []int) {
 	for _, n := range b.Parts {
 		if n < 0 || n >= len(r.parts) {
@@ -69,8 +67,8 @@ func (r *row) begin(call string, b *Beginning) (begun []int) {
 		}
 		begun = append(begun, n)
 		r.changed = true
-		// A lease of which half is left is not moved: on PostgreSQL an update that changes
-		// no indexed column adds no entry to any index.
+		// A lease with more than half of its time left is not moved: on PostgreSQL an update
+		// that changes no indexed column adds no entry to any index.
 		if duration := b.Until.Sub(b.Now) / 2; r.due < db.Millis(b.Now.Add(duration)) {
 			r.due = db.Millis(b.Until)
 		}

@@ -60,7 +60,7 @@ func saveBatch(ctx context.Context, s *Store, acct relay.AccountID, n int) ([]Me
 		m.Parts[0].Data, m.Report.URL = []byte(m.Parts[0].Text), "https://example.com/dlr?id=%msgid&code=%code"
 		ms[i] = m
 	}
-	_, err = s.Save(ctx, Batch{Account: acct, Messages: ms, Now: at(0), Lease: at(60)})
+	_, err = s.Save(ctx, OrderRecords{Account: acct, Messages: ms, Now: at(0), Lease: at(60)})
 	return ms, err
 }
 

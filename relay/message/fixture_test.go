@@ -97,7 +97,7 @@ func (p fixture) same(what string, got, want any) {
 // save saves messages of account 1.
 func (p fixture) save(ms ...Message) {
 	p.Helper()
-	_, err := p.Save(p.Context(), Batch{Account: 1, Messages: ms, Now: at(0)})
+	_, err := p.Save(p.Context(), OrderRecords{Account: 1, Messages: ms, Now: at(0)})
 	p.must(err)
 }
 

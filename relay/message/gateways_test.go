@@ -127,9 +127,9 @@ func oneOrder(g gateways) {
 	g.together(func(p fixture, _, _ int) {
 		for k := range 10 {
 			answer := fmt.Sprint("answer ", k)
-			saved, err := p.Save(p.Context(), Batch{
+			saved, err := p.Save(p.Context(), OrderRecords{
 				Account: 1, Messages: []Message{p.message(1)}, Now: at(0),
-				Once: Once{Key: fmt.Sprint("key ", k), Order: "o", Answer: []byte(answer), Keep: time.Hour},
+				Key: IdempotencyKey{Hash: fmt.Sprint("key ", k), OrderHash: "o", Answer: []byte(answer), Keep: time.Hour},
 			})
 			if err != nil {
 				p.Error(err)

@@ -17,10 +17,11 @@ type Lease = relay.Lease[Ref]
 
 const (
 	leaseLabel = "messages: lease"
-	// maxSharing is the number of accounts that share a lease if they have enough due.
+	// maxSharing is the largest number of accounts that share a call of LeaseDue if they have
+	// enough messages due.
 	maxSharing = 50
-	// countedShares is the number of equal shares up to which an account's due messages
-	// are counted.
+	// countedShares bounds the count of an account's due messages, in equal shares of the
+	// limit.
 	countedShares = 2
 )
 
@@ -28,20 +29,20 @@ const (
 type dueCount struct {
 	account relay.AccountID
 	n       int
-	minimum bool // there may be more
+	minimum bool // n is the limit, because the count stopped early
 }
 
-// LeaseDue leases messages of all accounts that are due, each account's oldest first; the
-// accounts share the limit. It reads about as many messages as it leases, however many are
-// due. A part that is Sending was submitted to its Carrier by a process that stopped before
-// it saved the outcome. Reason and Report are left out.
+// LeaseDue leases due messages of all accounts, the oldest of each account first. The
+// accounts share the limit. The number of messages that LeaseDue reads depends on the limit,
+// not on the number that is due. A part that is Sending was submitted to its Carrier by a
+// process that stopped before it saved the outcome.
 //
-// Messages that do not open are not returned: their parts that are due become Unknown, so
-// that an operator can resend them when they open again, and LeaseDue returns an error in
-// addition to the other messages.
+// Messages that do not open are not returned. Their due parts become Unknown, so that an
+// operator can resend them when they open again, and LeaseDue returns an error together with
+// the other messages.
 func (s *Store) LeaseDue(ctx context.Context, now, until time.Time, limit int) ([]Message, error) {
-	// The first statement reads all that the accounts have due, the second the share of an
-	// account with more than that, which it reads in the order of the index.
+	// lockAll reads all due messages of the accounts whose messages fit into the limit,
+	// lockShare those of one account with more, in the order of the index.
 	const lockAll = `
 		SELECT ` + rowColumns + `
 		FROM batch
@@ -102,8 +103,8 @@ const lockShare = `
 	ORDER BY s.due, s.id
 	LIMIT $3 {skip locked}`
 
-// countDue returns the accounts with messages that are due, and counts the messages. It
-// finds the accounts by one step in the index each.
+// countDue counts the due messages of each account that has some. It finds each account by
+// one step in the index.
 func (s *Store) countDue(ctx context.Context, now time.Time, limit int) ([]dueCount, error) {
 	const selectAccounts = `
 		WITH RECURSIVE waiting(account) AS (
@@ -155,9 +156,9 @@ func (s *Store) countDue(ctx context.Context, now time.Time, limit int) ([]dueCo
 // equalShare returns a limit divided by n accounts, rounded up.
 func equalShare(limit, n int) int { return (limit + n - 1) / n }
 
-// share divides a limit among the accounts. It returns those that get all that they have
-// due, and those that get a share of it. If many accounts have enough due, most of them, at
-// random, wait for a later lease.
+// share divides a limit among the accounts. It returns the accounts of which all due messages
+// are leased, and those of which only a share is. If more than maxSharing accounts have
+// enough due messages, those that share are chosen at random.
 func share(counts []dueCount, limit int) (whole, shares []dueCount) {
 	rand.Shuffle(len(counts), func(i, j int) { counts[i], counts[j] = counts[j], counts[i] })
 	sharing, sum := 0, 0
@@ -166,7 +167,7 @@ func share(counts []dueCount, limit int) (whole, shares []dueCount) {
 		sharing++
 	}
 	counts = counts[:sharing]
-	// Accounts with little due come first, because the others share what they leave.
+	// Accounts with few due messages come first, because the others share the remaining limit.
 	slices.SortFunc(counts, func(a, b dueCount) int { return a.n - b.n })
 	for i, c := range counts {
 		n := equalShare(limit, len(counts)-i)
@@ -183,9 +184,9 @@ func share(counts []dueCount, limit int) (whole, shares []dueCount) {
 	return whole, shares
 }
 
-// Renew extends leases and returns the messages of which the caller still has the lease.
-// Neither Renew nor Release changes messages without waiting parts, or messages that
-// another process has leased since.
+// Renew extends leases and returns the messages whose lease the caller still has. Neither
+// Renew nor Release changes a message without waiting parts, or one that another process has
+// leased since.
 func (s *Store) Renew(ctx context.Context, leases []Lease, until time.Time) ([]Ref, error) {
 	return s.moveDue(ctx, "messages: renew", leases, until)
 }
@@ -196,10 +197,9 @@ func (s *Store) Release(ctx context.Context, leases []Lease, due time.Time) erro
 	return err
 }
 
-// moveLeases sets the due time of messages of which the caller still has the lease: another
-// process that has leased a message has a later end. With due + 0, SQLite finds the messages
-// by their keys; otherwise it would read, for each of them, all that the account has queued
-// in the index of due.
+// moveLeases sets the due time of messages whose lease the caller still has: a lease of another
+// process ends later. Because of due + 0, SQLite finds the messages by their keys; otherwise it
+// would read all queued messages of the account in the index of due for each of them.
 const moveLeases = `
 	WITH leased AS MATERIALIZED (
 	  SELECT s.account, s.id

@@ -18,7 +18,7 @@ type Filter struct {
 	IDs     []ID
 	State   State  // of any part
 	Number  string // the whole originator or destination
-	Before  ID     // those with a lower id
+	Before  ID     // messages with a lower id
 	Limit   int
 }
 
@@ -53,16 +53,56 @@ func (s *Store) List(ctx context.Context, f Filter) ([]Message, ID, error) {
 	if f.Number != "" {
 		args = append(args, f.Number)
 	}
-	messages, err := db.List(ctx, s.db, label, pageStatement(&f), messageFields, args...)
+	statement := f.pageStatement(selectAll, selectInState, selectByNumber)
+	messages, err := db.List(ctx, s.db, label, statement, messageFields, args...)
 	if err != nil || len(messages) < f.Limit || len(messages) == 0 {
 		return messages, 0, err
 	}
 	return messages, messages[len(messages)-1].ID, nil
 }
 
-// pageStatement returns the statement that reads a page. It finds the ids first: in the index of
-// a number and of a state if the filter has one, else by the key.
-func pageStatement(f *Filter) string {
+const (
+	selectAll = `
+		  SELECT account, id
+		  FROM message
+		  WHERE account = $1
+		    AND id < $2`
+	selectInState = `
+		  SELECT account, id
+		  FROM message_state s
+		  WHERE account = $1
+		    AND id < $2
+		    AND `
+	// Each part reads no more than a page from the index of its column. CROSS JOIN makes
+	// SQLite look up the states of the number's messages; PostgreSQL may begin with the index
+	// of the state, whose size it knows.
+	selectByNumber = `
+		  SELECT account, id
+		  FROM (
+		    SELECT m.account, m.id
+		    FROM message m%[1]s
+		    WHERE m.account = $1
+		      AND m.destination = $4
+		      AND m.id < $2%[2]s
+		    ORDER BY m.id DESC
+		    LIMIT $3
+		  ) AS addressed
+		  UNION
+		  SELECT account, id
+		  FROM (
+		    SELECT m.account, m.id
+		    FROM message m%[1]s
+		    WHERE m.account = $1
+		      AND m.originator = $4
+		      AND m.id < $2%[2]s
+		    ORDER BY m.id DESC
+		    LIMIT $3
+		  ) AS sent`
+)
+
+// pageStatement returns the statement that reads a page. It first finds the ids with one of
+// the statements, by the indexes of a number and of a state if the filter has them.
+func (f *Filter) pageStatement(selectAll, selectInState, selectByNumber string) string {
 	const selectPage = `
 		WITH page AS MATERIALIZED (%s
 		  ORDER BY id DESC
@@ -72,47 +112,11 @@ func pageStatement(f *Filter) string {
 		FROM page
 		CROSS JOIN message m
 		CROSS JOIN message_state s
-		WHERE m.account = $1
+		WHERE m.account = page.account
 		  AND m.id = page.id
-		  AND s.account = $1
+		  AND s.account = page.account
 		  AND s.id = page.id
 		ORDER BY page.id DESC`
-	const selectAll = `
-		  SELECT id
-		  FROM message
-		  WHERE account = $1
-		    AND id < $2`
-	const selectInState = `
-		  SELECT id
-		  FROM message_state s
-		  WHERE account = $1
-		    AND id < $2
-		    AND `
-	// Each part reads no more than a page from the index of its column. CROSS JOIN has SQLite
-	// look up the states of the number's messages; PostgreSQL may begin with the index of the
-	// state, whose size it has.
-	const selectByNumber = `
-		  SELECT id
-		  FROM (
-		    SELECT m.id
-		    FROM message m%[1]s
-		    WHERE m.account = $1
-		      AND m.destination = $4
-		      AND m.id < $2%[2]s
-		    ORDER BY m.id DESC
-		    LIMIT $3
-		  ) AS addressed
-		  UNION
-		  SELECT id
-		  FROM (
-		    SELECT m.id
-		    FROM message m%[1]s
-		    WHERE m.account = $1
-		      AND m.originator = $4
-		      AND m.id < $2%[2]s
-		    ORDER BY m.id DESC
-		    LIMIT $3
-		  ) AS sent`
 	const joinState = `
 		    CROSS JOIN message_state s`
 	const andInState = `
@@ -131,7 +135,7 @@ func pageStatement(f *Filter) string {
 	return fmt.Sprintf(selectPage, ids)
 }
 
-// stateCondition returns the condition of a state in the words of its partial index.
+// stateCondition returns the condition of a state as its partial index has it.
 func stateCondition(s State) string {
 	bit := stateBit(s)
 	if s.Waiting() {
@@ -140,7 +144,7 @@ func stateCondition(s State) string {
 	return fmt.Sprintf("(s.settled & %[1]d) = %[1]d", bit)
 }
 
-// Get loads a message by its id; relay.KindNotFound if the account has none.
+// Get returns a message by its id. It returns relay.KindNotFound if the account has none.
 func (s *Store) Get(ctx context.Context, acct relay.AccountID, id ID) (Message, error) {
 	const statement = `
 		SELECT ` + messageColumns + `
@@ -151,8 +155,8 @@ func (s *Store) Get(ctx context.Context, acct relay.AccountID, id ID) (Message, 
 	return db.One(ctx, s.db, "message "+id.String(), statement, messageFields, acct, id)
 }
 
-// Pending lists the pending parts of an account by id, and how many there are.
-func (s *Store) Pending(ctx context.Context, acct relay.AccountID, offset, limit int) ([]Entry, int, error) {
+// Pending returns a page of the pending parts of an account, by id, and their total.
+func (s *Store) Pending(ctx context.Context, acct relay.AccountID, offset, limit int) ([]PendingMessage, int, error) {
 	const label = "messages: pending"
 	const count = `
 		SELECT CAST(COALESCE(SUM(pending), 0) AS BIGINT)
@@ -199,26 +203,26 @@ func (s *Store) Pending(ctx context.Context, acct relay.AccountID, offset, limit
 	}
 	fields := func(n *numbered) []any { return append([]any{&n.preceding}, messageFields(&n.m)...) }
 	page, err := db.List(ctx, s.db, label, selectPage, fields, acct, offset, limit, offset+limit)
-	var entries []Entry
+	var parts []PendingMessage
 	for i := range page {
 		m, index := &page[i].m, page[i].preceding
 		for n := range m.Parts {
 			if m.Parts[n].State != Pending {
 				continue
 			}
-			if index >= offset && len(entries) < limit {
-				entries = append(entries, m.EntryOf(n))
+			if index >= offset && len(parts) < limit {
+				parts = append(parts, m.PendingMessage(n))
 			}
 			index++
 		}
 	}
-	return entries, total, err
+	return parts, total, err
 }
 
-// Unreported returns messages whose changes are unreported since before a time, oldest
-// first. Settle and Receive make a message with a Report unreported; it stays so until
-// MarkReported, so that a crash loses no report. Messages that do not open are listed again
-// later, behind the others.
+// Unreported returns messages with changes that have been unreported since cutoff or longer,
+// oldest first. Settle and Receive mark a message with a Report as unreported until
+// MarkReported, so that a crash loses no report. Messages that do not open are skipped and
+// move behind the others.
 func (s *Store) Unreported(ctx context.Context, cutoff time.Time, limit int) ([]Message, error) {
 	const label = "messages: list unreported"
 	const selectUnreported = `
@@ -244,7 +248,8 @@ func (s *Store) Unreported(ctx context.Context, cutoff time.Time, limit int) ([]
 	return opened, s.db.Run(ctx, label, postpone, s.db.Now(), refBatch(distinctRefs(unopened, (*Message).Ref)))
 }
 
-// MarkReported marks messages as reported unless their Version has changed.
+// MarkReported marks messages as reported unless their Version has changed since they were
+// read.
 func (s *Store) MarkReported(ctx context.Context, messages []Message) error {
 	const statement = `
 		WITH reported AS MATERIALIZED (
@@ -286,8 +291,8 @@ func messageFields(m *Message) []any {
 	})
 }
 
-// messagesOf loads the messages of rows, in the states of the rows, and separates those
-// that do not open.
+// messagesOf loads the messages of rows, with the states of the rows, and separates the
+// messages that do not open.
 func (s *Store) messagesOf(ctx context.Context, label string, rows []row) (opened, unopened []Message, err error) {
 	const statement = `
 		SELECT ` + sealedColumns + `, batch.n
@@ -308,7 +313,6 @@ func (s *Store) messagesOf(ctx context.Context, label string, rows []row) (opene
 	return opened, unopened, err
 }
 
-// separate separates the messages that open from those that do not.
 func separate(messages []Message) (opened, unopened []Message) {
 	for i := range messages {
 		if messages[i].Unopened {

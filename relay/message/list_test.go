@@ -36,7 +36,7 @@ func listsAreSelected(p fixture) {
 	p.settleAtRandom(rnd, ms)
 	other := newMessage(2, ms[0].ID+1, 1)
 	p.must(p.credit.Open(p.Context(), 2, 100, at(0)))
-	_, err := p.Save(p.Context(), Batch{Account: 2, Messages: []Message{other}, Now: at(0)})
+	_, err := p.Save(p.Context(), OrderRecords{Account: 2, Messages: []Message{other}, Now: at(0)})
 	p.must(err)
 	all, _, err := p.List(p.Context(), Filter{Account: 1, Limit: len(ms)})
 	p.must(err)
@@ -68,7 +68,7 @@ func listsOfAllAccounts(p fixture) {
 	}
 	for _, acct := range accounts {
 		owned := slices.DeleteFunc(slices.Clone(ms), func(m Message) bool { return m.Account != acct })
-		_, err := p.Save(p.Context(), Batch{Account: acct, Messages: owned, Now: at(0)})
+		_, err := p.Save(p.Context(), OrderRecords{Account: acct, Messages: owned, Now: at(0)})
 		p.must(err)
 	}
 	p.settleAtRandom(rnd, ms)
@@ -170,7 +170,7 @@ func TestEachStateHasAnIndex(t *testing.T) {
 	p := newFixture(t, "", 0)
 	for _, state := range States() {
 		f := Filter{Account: 1, State: state}
-		plan, err := db.List(t.Context(), p.db, "test", "EXPLAIN QUERY PLAN "+pageStatement(&f), func(v *string) []any {
+		plan, err := db.List(t.Context(), p.db, "test", "EXPLAIN QUERY PLAN "+f.pageStatement(selectAll, selectInState, selectByNumber), func(v *string) []any {
 			var skip any
 			return []any{&skip, &skip, &skip, v}
 		}, int64(1), int64(math.MaxInt64), int64(50))

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// boundTime is the time for which a carrier's id of a part is known: longer than networks
-	// try to reach a phone.
+	// boundTime is the time for which a carrier's id of a part is stored. It is longer than
+	// networks try to reach a phone.
 	boundTime = 14 * 24 * time.Hour
 	// earlyTime is the time for which a receipt that arrived before its id was bound is
 	// stored.
@@ -25,26 +25,27 @@ const (
 	maxClockSkew = time.Minute
 )
 
-// carrierID is a carrier's id of a part.
-type carrierID struct{ carrier, id string }
+// idKey is the key of a carrier's id in the database.
+type idKey struct{ carrier, id string }
 
-// carrierIDOf returns the id as the database stores it, see db.Batch.
-func carrierIDOf(carrier, id string) carrierID {
-	return carrierID{carrier, strings.ReplaceAll(strings.ToValidUTF8(id, "\ufffd"), "\x00", "\ufffd")}
+// idKeyOf returns the key of an id, in which the database replaces characters that it cannot
+// store, see db.Batch.
+func idKeyOf(carrier, id string) idKey {
+	return idKey{carrier, strings.ReplaceAll(strings.ToValidUTF8(id, "\ufffd"), "\x00", "\ufffd")}
 }
 
-// boundPart is a part that an id names, and its message's destination.
+// boundPart is a part to which an id is bound.
 type boundPart struct {
 	part   PartRef
-	number string
+	number string // the message's destination
 }
 
-// boundID is a row of message_ref: the part that an id was bound to last (message 0 if it
-// was not), and the parts before, because an SMSC may use an id twice.
+// boundID is a row of message_ref: the part to which an id was bound last, with message 0 if
+// the id is not bound, and the parts before, because an SMSC may use an id twice.
 type boundID struct {
-	key carrierID
+	key idKey
 	boundPart
-	early   string // receipts that arrived before, as JSON, with a comma behind each
+	early   string // receipts that arrived before the id was bound, as JSON, each with a comma after it
 	earlier string // "account message part number,", the latest first; the last may be cut off
 }
 
@@ -52,7 +53,7 @@ func (b *boundID) fields() []any {
 	return []any{&b.key.carrier, &b.key.id, &b.part.Account, &b.part.ID, &b.part.Part, &b.number, &b.early, &b.earlier}
 }
 
-// parts returns the parts that the id names, the latest first.
+// parts returns the parts to which the id was bound, the latest first.
 func (b *boundID) parts() []boundPart {
 	if b == nil || b.part.ID == 0 {
 		return nil
@@ -69,9 +70,9 @@ func (b *boundID) parts() []boundPart {
 	return parts
 }
 
-// agrees reports whether a receipt may be about the part. The receipt's first id is in
-// the notation of the network: it counts unless the receipt names another number. Another
-// id may be that of another message.
+// agrees reports whether a receipt may be about the part. If the numbers differ, it may be so
+// only by the receipt's first id, which is the carrier's, and unless the receipt names its
+// Destination. Its other ids may belong to other messages.
 func (b *boundID) agrees(p *boundPart, r *Receipt) bool {
 	if p.number == "" || len(r.Numbers) == 0 {
 		return true
@@ -79,16 +80,16 @@ func (b *boundID) agrees(p *boundPart, r *Receipt) bool {
 	if slices.ContainsFunc(r.Numbers, func(number string) bool { return suffix(number) == suffix(p.number) }) {
 		return true
 	}
-	return r.Destination == "" && (len(r.IDs) == 0 || b.key == carrierIDOf(r.Carrier, r.IDs[0]))
+	return r.Destination == "" && (len(r.IDs) == 0 || b.key == idKeyOf(r.Carrier, r.IDs[0]))
 }
 
-// suffix returns the part of a number or a name that all notations share.
+// suffix returns the end of a number or a name, which all notations share.
 func suffix(address string) string {
 	const subscriber = 7
 	return strings.ToLower(address[max(0, len(address)-subscriber):])
 }
 
-// match sets the part of a receipt that has none yet: the latest that agrees.
+// match sets the Part of a receipt that is not Found to the latest part that agrees.
 func (b *boundID) match(r *Receipt) {
 	if r.Found {
 		return
@@ -100,21 +101,19 @@ func (b *boundID) match(r *Receipt) {
 }
 
 // indexBoundIDs indexes the ids that db.List has returned.
-func indexBoundIDs(ids []boundID, err error) (map[carrierID]*boundID, error) {
-	return db.Index(ids, err, func(b *boundID) carrierID { return b.key })
+func indexBoundIDs(ids []boundID, err error) (map[idKey]*boundID, error) {
+	return db.Index(ids, err, func(b *boundID) idKey { return b.key })
 }
 
-// SaveCarrierIDs saves which parts carriers' ids name and returns the receipts that arrived
-// for any of them before: those that are Found, and those that are Held. An id that is bound
-// again names both parts.
-func (s *Store) SaveCarrierIDs(ctx context.Context, parts []CarrierIDs) ([]Receipt, error) {
-	var ids []boundID
-	for _, p := range parts {
-		for _, id := range p.IDs {
-			ids = append(ids, boundID{key: carrierIDOf(p.Carrier, id), boundPart: boundPart{p.Part, p.Number}})
-		}
+// SaveCarrierIDs binds carriers' ids to parts and returns the receipts that arrived for any
+// of the ids before, if they are Found or Held. An id that was bound to another part is then
+// bound to both.
+func (s *Store) SaveCarrierIDs(ctx context.Context, ids []CarrierID) ([]Receipt, error) {
+	bindings := make([]boundID, len(ids))
+	for i, id := range ids {
+		bindings[i] = boundID{key: idKeyOf(id.Carrier, id.ID), boundPart: boundPart{id.Part, id.Number}}
 	}
-	rounds := db.Rounds(ids, func(b *boundID) carrierID { return b.key })
+	rounds := db.Rounds(bindings, func(b *boundID) idKey { return b.key })
 	early, err := db.Transact(ctx, s.db, "messages: bind", func(ctx context.Context, tx *db.Tx) (early []Receipt, err error) {
 		for _, round := range rounds {
 			receipts, err := bind(ctx, tx, round)
@@ -136,8 +135,8 @@ func (s *Store) SaveCarrierIDs(ctx context.Context, parts []CarrierIDs) ([]Recei
 
 // bind binds distinct ids and returns the receipts that arrived before.
 func bind(ctx context.Context, tx *db.Tx, ids []boundID) (early []Receipt, err error) {
-	// The part that was bound before goes to the front of earlier. The early receipts stay,
-	// to be read again if the binding is repeated.
+	// The part to which the id was bound moves to the front of earlier. The early receipts
+	// stay, so that a repeated binding returns them again.
 	const statement = `
 		INSERT INTO message_ref (carrier, ref, account, message, part, number, early, earlier, expires)
 		SELECT carrier, ref, account, message, part, number, '', '', $1
@@ -178,9 +177,9 @@ func bind(ctx context.Context, tx *db.Tx, ids []boundID) (early []Receipt, err e
 	return early, err
 }
 
-// appendEarly appends the early receipts that are about the part that is bound now: if a
-// receipt agrees with several parts, it is about the first that was bound. A receipt with
-// the id in another base is not Found yet.
+// appendEarly appends the early receipts that are about the part that is bound now. A receipt
+// that agrees with several parts is about the first that was bound. A receipt that has the id
+// only in another base is not Found yet.
 func (b *boundID) appendEarly(early []Receipt) ([]Receipt, error) {
 	var receipts []Receipt
 	if err := json.Unmarshal([]byte("["+strings.TrimSuffix(b.early, ",")+"]"), &receipts); err != nil {
@@ -193,7 +192,7 @@ func (b *boundID) appendEarly(early []Receipt) ([]Receipt, error) {
 		if i < 0 || parts[i].part != b.part {
 			continue
 		}
-		if r.Found = slices.ContainsFunc(r.IDs, func(id string) bool { return b.key == carrierIDOf(r.Carrier, id) }); r.Found {
+		if r.Found = slices.ContainsFunc(r.IDs, func(id string) bool { return b.key == idKeyOf(r.Carrier, id) }); r.Found {
 			r.Part = b.part
 		}
 		early = append(early, r)
@@ -201,30 +200,30 @@ func (b *boundID) appendEarly(early []Receipt) ([]Receipt, error) {
 	return early, nil
 }
 
-// Match finds the part of each receipt by the first of its ids that is known, and sets its
-// Part. Where an id names several parts, the last whose number agrees counts. The first id
-// also counts where no number agrees, unless the receipt names another. An id in another
-// base counts for a part that has not ended, whose message was sent to the receipt's number
-// from its originator. While another such part waits for its answer, the receipt is Held,
-// and the caller matches it again later. A receipt about an unknown part is stored until
-// SaveCarrierIDs, for a day, and Found is false.
+// Match sets the Part of each receipt that is not Found, by the first of its ids that is
+// bound. If the id is bound to several parts, the latest one that agrees is set.
+//
+// An id in another base counts only for a part that has not ended and whose message has the
+// addresses of the receipt. While another such part waits for the carrier's answer, the
+// receipt is Held, and the caller matches it again later. A receipt that matches nothing is
+// stored for a day, until SaveCarrierIDs, and Found stays false.
 func (s *Store) Match(ctx context.Context, receipts []Receipt) ([]Receipt, error) {
 	// 1. Match by the ids as the receipts have them, then by those in other bases.
 	boundIDs, err := s.boundIDs(ctx, receipts)
 	if err != nil {
 		return nil, err
 	}
-	otherBase := false
-	stored := make([]bool, len(receipts)) // held before, and stored then
+	hasOtherBase := false
+	stored := make([]bool, len(receipts)) // receipts that were Held, which an earlier call stored
 	for i := range receipts {
 		r := &receipts[i]
 		stored[i], r.Held = r.Held, false
 		for _, id := range r.IDs {
-			boundIDs[carrierIDOf(r.Carrier, id)].match(r)
+			boundIDs[idKeyOf(r.Carrier, id)].match(r)
 		}
-		otherBase = otherBase || !r.Found && slices.ContainsFunc(r.OtherBases, func(id string) bool { return boundIDs[carrierIDOf(r.Carrier, id)] != nil })
+		hasOtherBase = hasOtherBase || !r.Found && slices.ContainsFunc(r.OtherBases, func(id string) bool { return boundIDs[idKeyOf(r.Carrier, id)] != nil })
 	}
-	if otherBase {
+	if hasOtherBase {
 		if err := s.matchOtherBases(ctx, receipts); err != nil {
 			return nil, err
 		}
@@ -243,7 +242,7 @@ func (s *Store) Match(ctx context.Context, receipts []Receipt) ([]Receipt, error
 		}
 		for n, id := range slices.Concat(r.IDs, r.OtherBases) {
 			// The first id may be bound to another part too, if the carrier uses it twice.
-			if key := carrierIDOf(r.Carrier, id); n == 0 || boundIDs[key] == nil {
+			if key := idKeyOf(r.Carrier, id); n == 0 || boundIDs[key] == nil {
 				unmatched = append(unmatched, earlyReceipt{key, doc + ",", r})
 			}
 		}
@@ -251,9 +250,9 @@ func (s *Store) Match(ctx context.Context, receipts []Receipt) ([]Receipt, error
 	if len(unmatched) == 0 {
 		return receipts, nil
 	}
-	rounds := db.Rounds(unmatched, func(e *earlyReceipt) carrierID { return e.key })
-	found, err := db.Transact(ctx, s.db, matchLabel, func(ctx context.Context, tx *db.Tx) ([]map[carrierID]*boundID, error) {
-		found := make([]map[carrierID]*boundID, len(rounds))
+	rounds := db.Rounds(unmatched, func(e *earlyReceipt) idKey { return e.key })
+	found, err := db.Transact(ctx, s.db, matchLabel, func(ctx context.Context, tx *db.Tx) ([]map[idKey]*boundID, error) {
+		found := make([]map[idKey]*boundID, len(rounds))
 		for i, round := range rounds {
 			if found[i], err = storeEarly(ctx, tx, round); err != nil {
 				return nil, err
@@ -268,7 +267,7 @@ func (s *Store) Match(ctx context.Context, receipts []Receipt) ([]Receipt, error
 	// 3. Match those whose ids were bound in the meantime.
 	for i, round := range rounds {
 		for _, e := range round {
-			if slices.ContainsFunc(e.receipt.IDs, func(id string) bool { return e.key == carrierIDOf(e.receipt.Carrier, id) }) {
+			if slices.ContainsFunc(e.receipt.IDs, func(id string) bool { return e.key == idKeyOf(e.receipt.Carrier, id) }) {
 				found[i][e.key].match(e.receipt)
 			} else if len(found[i][e.key].parts()) > 0 {
 				e.receipt.Held = true
@@ -283,8 +282,8 @@ func (s *Store) Match(ctx context.Context, receipts []Receipt) ([]Receipt, error
 
 const matchLabel = "messages: receipts"
 
-// boundIDs returns what is stored of the receipts' ids.
-func (s *Store) boundIDs(ctx context.Context, receipts []Receipt) (map[carrierID]*boundID, error) {
+// boundIDs returns the bound ones of the receipts' ids.
+func (s *Store) boundIDs(ctx context.Context, receipts []Receipt) (map[idKey]*boundID, error) {
 	const statement = `
 		SELECT r.carrier, r.ref, r.account, r.message, r.part, r.number, '', r.earlier
 		FROM batch
@@ -294,9 +293,12 @@ func (s *Store) boundIDs(ctx context.Context, receipts []Receipt) (map[carrierID
 		  AND r.message > 0
 		  AND r.expires > $1`
 	ids := db.NewBatch("carrier, ref")
-	for i := range receipts {
-		for _, id := range slices.Concat(receipts[i].IDs, receipts[i].OtherBases) {
-			ids.Add(receipts[i].Carrier, id)
+	for _, r := range receipts {
+		if r.Found {
+			continue
+		}
+		for _, id := range slices.Concat(r.IDs, r.OtherBases) {
+			ids.Add(r.Carrier, id)
 		}
 	}
 	return indexBoundIDs(db.List(ctx, s.db, matchLabel, statement, (*boundID).fields, s.db.Now(), ids))
@@ -304,15 +306,14 @@ func (s *Store) boundIDs(ctx context.Context, receipts []Receipt) (map[carrierID
 
 // earlyReceipt is a receipt that arrived before its id was bound.
 type earlyReceipt struct {
-	key     carrierID
+	key     idKey
 	doc     string
 	receipt *Receipt
 }
 
-// storeEarly stores receipts until their ids are bound, and returns what is stored of the
-// ids.
-func storeEarly(ctx context.Context, tx *db.Tx, receipts []earlyReceipt) (map[carrierID]*boundID, error) {
-	// An id that was bound in the meantime keeps its part. An expired row counts as absent.
+// storeEarly stores receipts until their ids are bound, and returns the rows of the ids.
+func storeEarly(ctx context.Context, tx *db.Tx, receipts []earlyReceipt) (map[idKey]*boundID, error) {
+	// An id that was bound in the meantime keeps its part. An expired row counts as missing.
 	const statement = `
 		INSERT INTO message_ref (carrier, ref, account, message, part, number, early, earlier, expires)
 		SELECT carrier, ref, 0, 0, 0, '', receipt, '', $1

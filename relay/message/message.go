@@ -11,21 +11,20 @@ import (
 	"github.com/penstock/penstock/relay/tracing"
 )
 
-// ID numbers an entry: a part of a message. It is positive, below 2^53, unique
-// in the whole gateway and grows with time. The parts of a message have ids in a
-// row; the first one's is the message's.
+// ID is the number of a part. It is positive, below 2^53, unique among all gateways and grows
+// with time. The parts of a message have consecutive ids; the first is also the message's.
 type ID int64
 
 // String returns the number in decimal.
 func (id ID) String() string { return strconv.FormatInt(int64(id), 10) }
 
-// ParseID parses the format of String; false for anything else.
+// ParseID parses the format of String and reports whether s has it.
 func ParseID(s string) (ID, bool) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	return ID(n), err == nil && n > 0 && n < maxID && s == ID(n).String()
 }
 
-// maxID is the largest integer that a client which reads numbers as doubles reads exactly.
+// maxID is 2^53: clients that read JSON numbers as doubles read all ids below it exactly.
 const maxID = 1 << 53
 
 // Coding is the encoding of a message on the air.
@@ -65,13 +64,11 @@ type Message struct {
 
 	Parts []Part `json:"parts"` // never empty, in order
 
-	// Unopened means that what is sealed of its record does not open, and is left out: all
-	// but the numbers and the states of the parts.
+	// Unopened means that the sealed part of the record does not open. Only the ids, the
+	// addresses and the states of the parts are known.
 	Unopened bool `json:"-"`
 
-	// What changes.
-
-	// Version counts the changes to the states of parts; see Reports.
+	// Version counts the changes to the states of parts; see MarkReported.
 	Version int64 `json:"-"`
 }
 
@@ -80,39 +77,36 @@ type Part struct {
 	// UDH is the user data header with its length octet; empty for none. It has
 	// the concatenation when the message has several parts.
 	UDH []byte `json:"udh,omitempty"`
-	// Data is the content behind the header: for GSM unpacked, one septet an octet; else the
-	// octets.
+	// Data is the content after the header: for GSM one septet per octet, otherwise the octets.
 	Data []byte `json:"data,omitempty"`
 	// Text is the part's text in UTF-8; empty for Binary.
 	Text string `json:"text,omitempty"`
 
-	// What changes.
-
+	// The fields below change while the part is sent.
 	State State `json:"-"`
-	// ScheduledAt is the time at which it is due: later than ScheduledFor when it is retried.
+	// ScheduledAt is the time at which the part is due: after Message.ScheduledFor for a retry.
 	ScheduledAt time.Time `json:"-"`
-	// Carrier is the name of the carrier that it was submitted to, CarrierID the
-	// carrier's id of it.
+	// Carrier is the name of the carrier that the part was submitted to, CarrierID the id
+	// that the carrier returned.
 	Carrier   string `json:"-"`
 	CarrierID string `json:"-"`
 	// Reason explains a rejection, a retry or an unknown outcome.
 	Reason string `json:"-"`
 	// Report is the carrier's receipt as a line of key:value pairs, the placeholder %dlr.
 	Report string `json:"-"`
-	// ChangedAt is the time at which its state changed last; of a receipt, the time of its
-	// arrival.
+	// ChangedAt is the time of the last change of State: for a change by a receipt, the time
+	// at which the receipt arrived.
 	ChangedAt time.Time `json:"-"`
-	// BufferedAt is the time at which the network buffered it last; zero if it never did.
+	// BufferedAt is the time at which the network last buffered the part; zero if it never did.
 	BufferedAt time.Time `json:"-"`
-	// ResentAt is the time at which an operator resent it last; zero if none did.
+	// ResentAt is the time at which an operator last resent the part; zero if none did.
 	ResentAt time.Time `json:"-"`
 }
 
-// EntryID is the id of the message's n-th part, from 0.
-func (m *Message) EntryID(n int) ID { return m.ID + ID(n) }
+// PartID is the id of the message's n-th part, from 0.
+func (m *Message) PartID(n int) ID { return m.ID + ID(n) }
 
-// Body returns the content of a part for the pending list: its text, or its
-// octets in lower-case hex.
+// Body returns the content of the n-th part: its text, or its octets in lower-case hex.
 func (m *Message) Body(n int) string {
 	if m.Coding == Binary {
 		return hex.EncodeToString(m.Parts[n].Data)
@@ -129,7 +123,7 @@ func (m *Message) Text() string {
 	return b.String()
 }
 
-// Simulated reports whether the simulator, and no network, had a part.
+// Simulated reports whether the part was submitted to the simulator.
 func (p *Part) Simulated() bool { return p.Carrier == Simulator }
 
 // Simulator is the name of the simulated carrier.
@@ -141,7 +135,7 @@ type Ref struct {
 	ID      ID              `json:"id"`
 }
 
-// Ref returns the message's name.
+// Ref returns the account and the id of the message.
 func (m *Message) Ref() Ref { return Ref{m.Account, m.ID} }
 
 // PartRef names a part of a message; Part counts from 0.
@@ -150,13 +144,13 @@ type PartRef struct {
 	Part int `json:"part"`
 }
 
-// String names the part for carriers: the account, the message and the part,
-// with dashes between.
+// String returns the account, the message and the part with dashes between: our reference
+// for the part at carriers.
 func (p PartRef) String() string {
 	return p.Account.String() + "-" + p.ID.String() + "-" + strconv.Itoa(p.Part)
 }
 
-// ParsePartRef parses the format of String; false for anything else.
+// ParsePartRef parses the format of String and reports whether s has it.
 func ParsePartRef(s string) (PartRef, bool) {
 	fields := strings.Split(s, "-")
 	if len(fields) != 3 {
@@ -166,8 +160,8 @@ func ParsePartRef(s string) (PartRef, bool) {
 	if err != nil {
 		return PartRef{}, false
 	}
-	id, known := ParseID(fields[1])
+	id, validID := ParseID(fields[1])
 	part, err := strconv.Atoi(fields[2])
 	p := PartRef{Ref: Ref{Account: relay.AccountID(acct), ID: id}, Part: part}
-	return p, known && err == nil && part >= 0 && part < 255 && p.String() == s
+	return p, validID && err == nil && part >= 0 && part < 255 && p.String() == s
 }

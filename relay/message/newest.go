@@ -3,15 +3,14 @@ package message
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
 )
 
-// firstWidth is the number of ids that ListNewest looks at first, per account at most; each
-// further range is widthFactor times as wide.
+// firstWidth is the number of ids in the first range that ListNewest reads; each further
+// range is widthFactor times as wide.
 const (
 	firstWidth  ID = 1000
 	widthFactor ID = 4
@@ -31,7 +30,7 @@ func (s *Store) ListNewest(ctx context.Context, accounts []relay.AccountID, f Fi
 	}
 	end := min(cmp.Or(f.Before, math.MaxInt64), lastID+1)
 	var messages []Message
-	statement := newestStatement(&f)
+	statement := f.pageStatement(selectAllInRange, selectInStateAndRange, selectByNumberInRange)
 	for width := firstWidth; end > 0; width *= widthFactor {
 		start := max(0, end-width)
 		args := []any{start, end, f.Limit - len(messages)}
@@ -51,30 +50,15 @@ func (s *Store) ListNewest(ctx context.Context, accounts []relay.AccountID, f Fi
 	return messages, 0, nil
 }
 
-// newestStatement returns the statement that reads the newest messages of a range of ids.
-func newestStatement(f *Filter) string {
-	const selectPage = `
-		WITH page AS MATERIALIZED (%s
-		  ORDER BY id DESC
-		  LIMIT $3
-		)
-		SELECT ` + messageColumns + `
-		FROM page
-		CROSS JOIN message m
-		CROSS JOIN message_state s
-		WHERE m.account = page.account
-		  AND m.id = page.id
-		  AND s.account = page.account
-		  AND s.id = page.id
-		ORDER BY page.id DESC`
-	const selectAll = `
+const (
+	selectAllInRange = `
 		  SELECT m.account AS account, m.id AS id
 		  FROM batch
 		  CROSS JOIN message m
 		  WHERE m.account = batch.account
 		    AND m.id >= $1
 		    AND m.id < $2`
-	const selectInState = `
+	selectInStateAndRange = `
 		  SELECT s.account AS account, s.id AS id
 		  FROM batch
 		  CROSS JOIN message_state s
@@ -82,7 +66,7 @@ func newestStatement(f *Filter) string {
 		    AND s.id >= $1
 		    AND s.id < $2
 		    AND `
-	const selectByNumber = `
+	selectByNumberInRange = `
 		  SELECT m.account AS account, m.id AS id
 		  FROM batch
 		  CROSS JOIN message m%[1]s
@@ -98,20 +82,4 @@ func newestStatement(f *Filter) string {
 		    AND m.originator = $4
 		    AND m.id >= $1
 		    AND m.id < $2%[2]s`
-	const joinState = `
-		  CROSS JOIN message_state s`
-	const andInState = `
-		    AND s.account = m.account
-		    AND s.id = m.id
-		    AND `
-	ids := selectAll
-	switch {
-	case f.Number != "" && f.State != "":
-		ids = fmt.Sprintf(selectByNumber, joinState, andInState+stateCondition(f.State))
-	case f.Number != "":
-		ids = fmt.Sprintf(selectByNumber, "", "")
-	case f.State != "":
-		ids = selectInState + stateCondition(f.State)
-	}
-	return fmt.Sprintf(selectPage, ids)
-}
+)

@@ -28,7 +28,7 @@ type Order struct {
 	IP     string
 	// Key is the client's idempotency key; empty disables it.
 	Key string
-	// KeepKey is the time for which the key is known; 0 means a day.
+	// KeepKey is the time for which Key is stored; 0 means a day.
 	KeepKey time.Duration
 }
 
@@ -42,17 +42,17 @@ type Preview struct {
 
 // Sent is the result of an order.
 type Sent struct {
-	// Messages has one entry for each destination, in their order: the id is that
-	// of the message, the body the whole one.
-	Messages []Entry `json:"messages"`
-	Cost     int64   `json:"cost"`
-	// Repeated is set if the client's key was used before for the same order: the
-	// result is that order's, and nothing was charged now.
+	// Messages has one item for each destination, in their order, with the id and the whole
+	// text of its message.
+	Messages []PendingMessage `json:"messages"`
+	Cost     int64            `json:"cost"`
+	// Repeated means that the client's key was used before for the same order: the result is
+	// that of the first request, and nothing was charged now.
 	Repeated bool `json:"-"`
 }
 
-// Entry is a pending message as interfaces show it.
-type Entry struct {
+// PendingMessage is a pending part as the lists of interfaces show it.
+type PendingMessage struct {
 	ID                ID        `json:"id"`
 	Source            string    `json:"source"`
 	Destination       string    `json:"destination"`
@@ -62,10 +62,10 @@ type Entry struct {
 	Data              string    `json:"data"`
 }
 
-// EntryOf is a part, from 0, as the pending list shows it.
-func (m *Message) EntryOf(part int) Entry {
-	return Entry{
-		ID: m.EntryID(part), Source: m.Originator, Destination: m.Destination, Received: m.ReceivedAt,
+// PendingMessage returns a part, counted from 0, as the lists of interfaces show it.
+func (m *Message) PendingMessage(part int) PendingMessage {
+	return PendingMessage{
+		ID: m.PartID(part), Source: m.Originator, Destination: m.Destination, Received: m.ReceivedAt,
 		Scheduled: m.Parts[part].ScheduledAt, OriginalScheduled: m.ScheduledFor, Data: m.Body(part),
 	}
 }
@@ -85,31 +85,31 @@ type Encoded struct {
 	Parts  []Part
 }
 
+// Text returns a text body that is truncated to at most maxParts parts, 1 to 255; 0 does not
+// truncate it. A leading byte order mark is removed.
+func (s *Service) Text(text string, maxParts int) Body {
+	text = strings.TrimPrefix(text, "\ufeff")
+	return encoder(func(reference byte, fitsSevenBit func(string) bool) (sms.Message, error) {
+		return s.segmenter.Text(text, sms.Options{MaxParts: maxParts, Reference: reference, FitsSevenBit: fitsSevenBit})
+	})
+}
+
 // Octets returns a binary body: a binary message, a WAP push, a contact card.
-func Octets(o sms.Octets) Body { return octetsBody{o} }
-
-type textBody struct {
-	segmenter *sms.Segmenter
-	text      string
-	maxParts  int
+func Octets(o sms.Octets) Body {
+	return encoder(func(reference byte, fitsSevenBit func(string) bool) (sms.Message, error) {
+		m, err := o.Split(reference)
+		if err == nil && m.Coding == sms.GSM && fitsSevenBit != nil && !fitsSevenBit(m.Text()) {
+			m, err = sms.Octets{Coding: sms.UCS2, Header: o.Header, Data: sms.EncodeUCS2(m.Text())}.Split(reference)
+		}
+		return m, err
+	})
 }
 
-func (b textBody) Encode(reference byte, fitsSevenBit func(string) bool) (Encoded, error) {
-	return encodedOf(b.segmenter.Text(b.text, sms.Options{MaxParts: b.maxParts, Reference: reference, FitsSevenBit: fitsSevenBit}))
-}
+// encoder implements Body by a function that splits a body into short messages.
+type encoder func(reference byte, fitsSevenBit func(text string) bool) (sms.Message, error)
 
-type octetsBody struct{ octets sms.Octets }
-
-func (b octetsBody) Encode(reference byte, fitsSevenBit func(string) bool) (Encoded, error) {
-	m, err := b.octets.Split(reference)
-	if err == nil && m.Coding == sms.GSM && fitsSevenBit != nil && !fitsSevenBit(m.Text()) {
-		m, err = sms.Octets{Coding: sms.UCS2, Header: b.octets.Header, Data: sms.EncodeUCS2(m.Text())}.Split(reference)
-	}
-	return encodedOf(m, err)
-}
-
-// encodedOf converts an encoder's message.
-func encodedOf(m sms.Message, err error) (Encoded, error) {
+func (split encoder) Encode(reference byte, fitsSevenBit func(string) bool) (Encoded, error) {
+	m, err := split(reference, fitsSevenBit)
 	if err != nil {
 		return Encoded{}, Unencodable(err)
 	}
@@ -134,14 +134,14 @@ func Unencodable(err error) error {
 const (
 	maxDestinations = 1000
 	maxOrderParts   = 10_000
-	maxKey          = 255
-	// maxAhead is the largest time until a scheduled message.
+	maxKey          = 255 // characters
+	// maxAhead is the longest time from an order to the sending of its messages.
 	maxAhead = 366 * 24 * time.Hour
 )
 
-// Check returns the errors of an order by parameter: destinations, originator,
-// message or the Body's own names, send_time, dlr_url, replace, Idempotency-Key.
-// A nil Body is not checked.
+// Check returns the errors of an order by parameter: destinations, originator, send_time,
+// dlr_url, replace, Idempotency-Key, and message or the parameters that Body.Encode names.
+// It does not check a nil Body.
 func (s *Service) Check(o Order) map[string][]string {
 	_, p := s.check(o)
 	return p
@@ -156,9 +156,11 @@ func (s *Service) check(o Order) (encoded Encoded, p relay.Problems) {
 	case len(o.Destinations) > maxDestinations:
 		p.Add("destinations", fmt.Sprintf("The destinations may not have more than %d items.", maxDestinations))
 	}
-	wrong := slices.IndexFunc(o.Destinations, func(number string) bool { _, err := relay.ParseMSISDN(number); return err != nil })
-	if wrong >= 0 {
-		p.Add("destinations", fmt.Sprintf("destinations.%d: %.40q is not a number of 7 to 15 digits, country code first, without a plus sign or leading zeros.", wrong, o.Destinations[wrong]))
+	for i, number := range o.Destinations {
+		if _, err := relay.ParseMSISDN(number); err != nil {
+			p.Add("destinations", fmt.Sprintf("destinations.%d: %.40q is not a number of 7 to 15 digits, country code first, without a plus sign or leading zeros.", i, number))
+			break
+		}
 	}
 	s.checkOriginator(p, o)
 	if o.SendAt.After(s.deps.Now().Add(maxAhead)) {
@@ -189,8 +191,8 @@ func (s *Service) check(o Order) (encoded Encoded, p relay.Problems) {
 	return encoded, p
 }
 
-// fitsSevenBit returns a function that reports whether the carriers of all numbers
-// encode a text in 7 bits: an order is split alike for all of its destinations.
+// fitsSevenBit returns a function that reports whether the carriers of all numbers encode a
+// text in 7 bits. The messages to all destinations of an order have the same parts.
 func (s *Service) fitsSevenBit(numbers []string) func(text string) bool {
 	if s.deps.Submitter == nil {
 		return nil

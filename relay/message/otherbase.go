@@ -8,8 +8,8 @@ import (
 )
 
 // matchOtherBases matches the receipts that are not Found by their ids in other bases. A
-// receipt may arrive before the answer with its id, so it is Held if it may be about a part
-// without an answer.
+// receipt may arrive before the answer that has its id, so a receipt is Held if it may be
+// about a part without an answer.
 func (s *Store) matchOtherBases(ctx context.Context, receipts []Receipt) error {
 	const selectUnanswered = `
 		SELECT ` + sentColumns + `
@@ -23,8 +23,8 @@ func (s *Store) matchOtherBases(ctx context.Context, receipts []Receipt) error {
 		JOIN message m ON m.account = s.account AND m.id = s.id
 		WHERE s.account = batch.account
 		  AND s.id = batch.id`
-	// The ids are looked up after the parts without an answer: one that is answered in
-	// between is bound.
+	// The parts without an answer are read first: the id of a part that is answered in
+	// between is then found.
 	unanswered, err := db.List(ctx, s.db, "messages: unanswered", selectUnanswered, sentFields)
 	if err != nil {
 		return err
@@ -45,18 +45,17 @@ func (s *Store) matchOtherBases(ctx context.Context, receipts []Receipt) error {
 	for i := range receipts {
 		r := &receipts[i]
 		for _, id := range r.IDs {
-			boundIDs[carrierIDOf(r.Carrier, id)].match(r)
+			boundIDs[idKeyOf(r.Carrier, id)].match(r)
 		}
 		if r.Found {
 			continue
 		}
 		for _, id := range r.OtherBases {
-			parts := boundIDs[carrierIDOf(r.Carrier, id)].parts()
+			parts := boundIDs[idKeyOf(r.Carrier, id)].parts()
 			n := slices.IndexFunc(parts, func(p boundPart) bool { return sent[p.part.Ref].awaits(p.part.Part, r) })
 			if n < 0 {
 				continue
 			}
-			// Held, if it may be about another part that waits for the carrier's answer.
 			r.Held = slices.ContainsFunc(unanswered, func(m sentMessage) bool {
 				for index, p := range m.parts {
 					if p.State == Sending && p.Carrier == r.Carrier && m.agrees(r, p.Changed) && (PartRef{Ref: m.Ref, Part: index}) != parts[n].part {
@@ -87,19 +86,19 @@ func sentFields(m *sentMessage) []any {
 	return append([]any{&m.originator, &m.number}, rowFields(&m.row)...)
 }
 
-// agrees reports whether the addresses of a receipt are those of the message, and the
-// receipt arrived after a time in milliseconds. A missing address agrees with all.
+// agrees reports whether the message has the addresses of a receipt, and the receipt arrived
+// after a time in milliseconds. A missing address agrees with any.
 func (m *sentMessage) agrees(r *Receipt, since int64) bool {
-	fn := func(addresses []string, address string) bool {
+	has := func(addresses []string, address string) bool {
 		return address == "" || slices.ContainsFunc(addresses, func(a string) bool { return suffix(a) == suffix(address) })
 	}
 	return since <= db.Millis(r.At.Add(maxClockSkew)) &&
-		(len(r.Numbers) == 0 || fn(r.Numbers, m.number)) &&
-		(len(r.Addresses) < 2 || fn(r.Addresses, m.originator))
+		(len(r.Numbers) == 0 || has(r.Numbers, m.number)) &&
+		(len(r.Addresses) < 2 || has(r.Addresses, m.originator))
 }
 
-// awaits reports whether a part of the message has not ended, or has ended by this very
-// receipt, and the receipt agrees with the message.
+// awaits reports whether the receipt agrees with the message, and the part has not ended or
+// has ended by this very receipt.
 func (m *sentMessage) awaits(part int, r *Receipt) bool {
 	if m == nil || part >= len(m.parts) || !m.agrees(r, m.scheduled) {
 		return false

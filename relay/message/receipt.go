@@ -13,46 +13,45 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// CarrierIDs are the ids that a carrier gave a part: notations of one id.
-type CarrierIDs struct {
+// CarrierID is the id that a carrier returned for a part.
+type CarrierID struct {
 	Carrier string
-	IDs     []string
+	ID      string
 	Part    PartRef
-	Number  string // the message's destination; empty agrees with all
+	Number  string // the message's destination; empty matches receipts about any number
 }
 
 // Receipt is a network's report about a part.
 type Receipt struct {
 	Carrier string `json:"carrier"`
-	// IDs are the carrier's id and our reference. The carrier's id is first.
+	// IDs are the carrier's id, which comes first, and our reference.
 	IDs []string `json:"ids"`
-	// OtherBases are the ids with the same value in another base. They may be the ids of
-	// other messages.
+	// OtherBases are the carrier's id, written in another base. Other messages may have these
+	// ids.
 	OtherBases []string `json:"other_bases,omitempty"`
 	State      State    `json:"state"`
-	// Numbers are the numbers of the receipt's sender and recipient, one of them the
-	// message's destination; none agrees with all.
+	// Numbers are the numbers of the receipt's sender and recipient. One of them is the
+	// message's destination; an empty list matches any destination.
 	Numbers []string `json:"numbers,omitempty"`
-	// Destination is the number that is the message's destination by the protocol; empty if
-	// the protocol does not report it.
+	// Destination is the message's destination if the protocol reports it.
 	Destination string `json:"names,omitempty"`
-	// Addresses are the addresses of the receipt's sender and recipient, as they are written.
-	// One of two is the message's originator.
+	// Addresses are the addresses of the receipt's sender and recipient as received. If there
+	// are two, one is the message's originator.
 	Addresses []string `json:"addresses,omitempty"`
-	// Event is the event of the receipt's arrival.
+	// Event is the id of the receipt's event.
 	Event string    `json:"event,omitempty"`
-	Line  string    `json:"line,omitempty"` // %dlr
-	At    time.Time `json:"at"`
+	Line  string    `json:"line,omitempty"` // the carrier's receipt, see Part.Report
+	At    time.Time `json:"at"`             // when the receipt arrived
 	Part  PartRef   `json:"part,omitzero"`
-	Found bool      `json:"-"`
-	// Held means that the receipt matches a part by another base, but may belong to a part
-	// that is not answered yet.
+	Found bool      `json:"-"` // Part is known
+	// Held means that the receipt matches a part only by OtherBases, and may be about another
+	// part, for which the carrier has not yet returned an id.
 	Held bool `json:"-"`
 }
 
-// Events changes the status of receipts' events after they were journalled.
+// Events changes the statuses of journalled events.
 type Events interface {
-	// Applied clears the unrouted state of receipts that have matched since.
+	// Applied clears the state unrouted of receipts that have matched a message since.
 	Applied(ctx context.Context, events []string) error
 }
 
@@ -67,7 +66,7 @@ type ReceiptHandlerDeps struct {
 }
 
 const (
-	// sweepInterval is the interval of the sweep for changes that a crash left unreported.
+	// sweepInterval is the interval at which Run repeats its work.
 	sweepInterval = 10 * time.Second
 	// sweepBatch is the number of messages that a sweep reads at a time.
 	sweepBatch = 500
@@ -81,14 +80,11 @@ type ReceiptHandler struct {
 	deps ReceiptHandlerDeps
 
 	mu sync.Mutex
-	// appliedNow are the events of early receipts that were applied since the last
-	// sweep, appliedBefore those of the interval before it. An event may be marked as
-	// unrouted shortly after its receipt was applied, so the mark is cleared once more
-	// at the next sweep.
+	// appliedNow are the events of early receipts that were applied since the last sweep,
+	// appliedBefore those of the previous interval. An event may become unrouted shortly
+	// after its receipt was applied, so a sweep clears that state once more.
 	appliedNow, appliedBefore []string
-	// held are the receipts that were Held, at most maxHeld. They are matched again at
-	// the next sweep.
-	receipts []Receipt
+	held                      []Receipt // at most maxHeld; the next sweep matches them again
 }
 
 // NewReceiptHandler returns a ReceiptHandler. Run sends reports that a crash left unsent.
@@ -103,27 +99,17 @@ func NewReceiptHandler(deps ReceiptHandlerDeps) (*ReceiptHandler, error) {
 	return &ReceiptHandler{deps: deps}, nil
 }
 
-// Receive records receipts in order and sends the delivery reports. Receipts that
-// name their Part are not matched. It returns the receipts with Found set; a
-// receipt that is not Found waits for SaveCarrierIDs, because it may arrive before the
-// carrier's answer.
+// Receive records receipts in order and sends the delivery reports. It matches those that
+// do not name their Part, and returns the receipts with Found set. A receipt that is not
+// Found waits for SaveCarrierIDs, because it may arrive before the carrier's answer.
 func (h *ReceiptHandler) Receive(ctx context.Context, receipts []Receipt) ([]Receipt, error) {
-	var unnamed []Receipt
-	var indices []int
 	for i := range receipts {
-		if receipts[i].Part.ID != 0 {
-			receipts[i].Found = true
-			continue
-		}
-		unnamed, indices = append(unnamed, receipts[i]), append(indices, i)
+		receipts[i].Found = receipts[i].Part.ID != 0
 	}
-	if len(unnamed) > 0 {
-		matched, err := h.deps.Store.Match(ctx, unnamed)
-		if err != nil {
+	if slices.ContainsFunc(receipts, func(r Receipt) bool { return !r.Found }) {
+		var err error
+		if receipts, err = h.deps.Store.Match(ctx, receipts); err != nil {
 			return nil, err
-		}
-		for k, i := range indices {
-			receipts[i] = matched[k]
 		}
 	}
 	if err := h.apply(ctx, receipts); err != nil {
@@ -134,7 +120,7 @@ func (h *ReceiptHandler) Receive(ctx context.Context, receipts []Receipt) ([]Rec
 }
 
 // SaveCarrierIDs saves the ids of parts and applies the receipts that arrived before them.
-func (h *ReceiptHandler) SaveCarrierIDs(ctx context.Context, ids []CarrierIDs) error {
+func (h *ReceiptHandler) SaveCarrierIDs(ctx context.Context, ids []CarrierID) error {
 	early, err := h.deps.Store.SaveCarrierIDs(ctx, ids)
 	if err != nil {
 		return err
@@ -217,23 +203,19 @@ func (h *ReceiptHandler) Run(ctx context.Context) {
 	}
 }
 
-// sweep does everything that Run repeats, once.
 func (h *ReceiptHandler) sweep(ctx context.Context) {
 	h.mu.Lock()
-	events, held := h.appliedBefore, h.receipts
-	h.appliedNow, h.appliedBefore, h.receipts = nil, h.appliedNow, nil
+	events, held := h.appliedBefore, h.held
+	h.appliedNow, h.appliedBefore, h.held = nil, h.appliedNow, nil
 	h.mu.Unlock()
 	h.markApplied(ctx, events)
 
 	// Match the held receipts again and apply those that are found.
 	if len(held) > 0 {
 		receipts, err := h.Receive(ctx, slices.Clone(held))
-		if err != nil {
-			h.hold(held)
-		} else {
+		if err == nil {
 			h.markFound(ctx, receipts)
-		}
-		if err != nil && ctx.Err() == nil {
+		} else if h.hold(held); ctx.Err() == nil {
 			h.deps.Logger.Warn("cannot match receipts that were held; trying again", "error", err)
 		}
 	}
@@ -255,13 +237,13 @@ func (h *ReceiptHandler) sweep(ctx context.Context) {
 	}
 }
 
-// hold keeps receipts that are Held for the next sweep.
+// hold keeps the receipts that are Held for the next sweep.
 func (h *ReceiptHandler) hold(receipts []Receipt) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := range receipts {
-		if receipts[i].Held && len(h.receipts) < maxHeld {
-			h.receipts = append(h.receipts, receipts[i])
+		if receipts[i].Held && len(h.held) < maxHeld {
+			h.held = append(h.held, receipts[i])
 		}
 	}
 }
@@ -281,12 +263,11 @@ func (h *ReceiptHandler) markFound(ctx context.Context, receipts []Receipt) {
 	h.appliedNow = append(h.appliedNow, events...)
 }
 
-// markApplied marks events as applied.
 func (h *ReceiptHandler) markApplied(ctx context.Context, events []string) {
 	if len(events) == 0 || h.deps.Events == nil {
 		return
 	}
 	if err := h.deps.Events.Applied(ctx, events); err != nil {
-		h.deps.Logger.Warn("cannot remove the unrouted state of applied receipts", "count", len(events), "error", err)
+		h.deps.Logger.Warn("cannot clear the unrouted state of applied receipts", "count", len(events), "error", err)
 	}
 }

@@ -44,7 +44,7 @@ func newExchange(t *testing.T, parts int, url string) (*ReceiptHandler, *exchang
 		part := PartRef{Ref: x.m.Ref(), Part: n}
 		relaytest.Must(x.store.Settle(t.Context(), []Outcome{{PartRef: part, State: Accepted, Carrier: "one", At: seconds(10)}}))(t)
 	}
-	relaytest.Must(x.store.SaveCarrierIDs(t.Context(), []CarrierIDs{{Carrier: "one", IDs: []string{"known"}, Part: PartRef{Ref: x.m.Ref()}}}))(t)
+	relaytest.Must(x.store.SaveCarrierIDs(t.Context(), []CarrierID{{Carrier: "one", ID: "known", Part: PartRef{Ref: x.m.Ref()}}}))(t)
 	h, err := NewReceiptHandler(ReceiptHandlerDeps{
 		Store: x.store, Deliveries: outbox.Sender{Store: outbox.NewStore(database), Dispatcher: x}, Logger: slog.New(slog.DiscardHandler),
 		Now: func() time.Time { return seconds(60) },
@@ -56,7 +56,7 @@ func newExchange(t *testing.T, parts int, url string) (*ReceiptHandler, *exchang
 // submit saves a message and sets its parts to Sending.
 func (x *exchange) submit(t *testing.T, m *Message) {
 	t.Helper()
-	relaytest.Must(x.store.Save(t.Context(), Batch{Account: m.Account, Messages: []Message{*m}, Now: seconds(0)}))(t)
+	relaytest.Must(x.store.Save(t.Context(), OrderRecords{Account: m.Account, Messages: []Message{*m}, Now: seconds(0)}))(t)
 	start := Beginning{Ref: m.Ref(), Carrier: "one", Now: seconds(5), Until: seconds(30)}
 	for n := range m.Parts {
 		start.Parts = append(start.Parts, n)
@@ -153,7 +153,7 @@ func receivesEarly(t *testing.T, h *ReceiptHandler) {
 	early := Receipt{Carrier: "one", IDs: []string{"late"}, State: Delivered, At: seconds(60), Event: "n1-r5"}
 	found := relaytest.Must(h.Receive(t.Context(), []Receipt{early}))(t)
 	relaytest.Equal(t, "whether the early receipt is found", found[0].Found, false)
-	relaytest.NoError(t, h.SaveCarrierIDs(t.Context(), []CarrierIDs{{Carrier: "one", IDs: []string{"late"}, Part: PartRef{Ref: Ref{Account: 7, ID: 1001}}}}))
+	relaytest.NoError(t, h.SaveCarrierIDs(t.Context(), []CarrierID{{Carrier: "one", ID: "late", Part: PartRef{Ref: Ref{Account: 7, ID: 1001}}}}))
 }
 
 func TestAReceiptThatCameBeforeItsIDIsFound(t *testing.T) {
@@ -202,7 +202,7 @@ func TestAHeldReceiptIsMatchedAgain(t *testing.T) {
 			found := relaytest.Must(h.Receive(t.Context(), []Receipt{held}))(t)
 			relaytest.Equal(t, "whether it is found at once", found[0].Found, false)
 			if early {
-				relaytest.NoError(t, h.SaveCarrierIDs(t.Context(), []CarrierIDs{{Carrier: "one", IDs: []string{"16"}, Part: PartRef{Ref: x.m.Ref()}}}))
+				relaytest.NoError(t, h.SaveCarrierIDs(t.Context(), []CarrierID{{Carrier: "one", ID: "16", Part: PartRef{Ref: x.m.Ref()}}}))
 			}
 			relaytest.Equal(t, "the codes before", codes(x), "")
 			relaytest.Must(x.store.Settle(t.Context(), []Outcome{{PartRef: PartRef{Ref: unanswered.Ref()}, State: Accepted, Carrier: "one", At: seconds(60)}}))(t)
@@ -243,7 +243,7 @@ func TestReceiptsFailWhileTheStoreIsDown(t *testing.T) {
 	if _, err := h.Receive(canceled(t), []Receipt{receipt(0, Delivered)}); err == nil {
 		t.Error("a receipt was received")
 	}
-	if err := h.SaveCarrierIDs(canceled(t), []CarrierIDs{{Carrier: "one", IDs: []string{"x"}, Part: PartRef{Ref: x.m.Ref()}}}); err == nil {
+	if err := h.SaveCarrierIDs(canceled(t), []CarrierID{{Carrier: "one", ID: "x", Part: PartRef{Ref: x.m.Ref()}}}); err == nil {
 		t.Error("an id was bound")
 	}
 	m := relaytest.Must(x.store.Get(t.Context(), 7, x.m.ID))(t)

@@ -39,7 +39,7 @@ func receiptsFindTheirParts(p fixture) {
 	if got := p.match(early); got.Found {
 		p.Fatal("found before it was bound")
 	}
-	bound, err := p.SaveCarrierIDs(p.Context(), []CarrierIDs{{Carrier: "c1", IDs: []string{"A1", "161"}, Part: part}})
+	bound, err := p.SaveCarrierIDs(p.Context(), []CarrierID{{Carrier: "c1", ID: "A1", Part: part}, {Carrier: "c1", ID: "161", Part: part}})
 	p.must(err)
 	if len(bound) != 1 {
 		p.Fatalf("bound: %d results, want %d", len(bound), 1)
@@ -88,7 +88,11 @@ func (p fixture) match(r Receipt) Receipt {
 // bind binds one id of carrier c1 to the first part of a message of account 1.
 func (p fixture) bind(id ID, number string, refs ...string) []Receipt {
 	p.Helper()
-	early, err := p.SaveCarrierIDs(p.Context(), []CarrierIDs{{Carrier: "c1", IDs: refs, Part: partOf(id), Number: number}})
+	ids := make([]CarrierID, len(refs))
+	for i, ref := range refs {
+		ids[i] = CarrierID{Carrier: "c1", ID: ref, Part: partOf(id), Number: number}
+	}
+	early, err := p.SaveCarrierIDs(p.Context(), ids)
 	p.must(err)
 	return early
 }
@@ -317,8 +321,8 @@ func idTwiceInABatch(p fixture) {
 	got, err := p.Match(p.Context(), []Receipt{r, r})
 	p.must(err)
 	p.same("found", got[0].Found || got[1].Found, false)
-	early, err := p.SaveCarrierIDs(p.Context(), []CarrierIDs{
-		{Carrier: "c1", IDs: []string{"a"}, Part: partOf(7)}, {Carrier: "c1", IDs: []string{"b"}, Part: partOf(7)}, {Carrier: "c1", IDs: []string{"a"}, Part: partOf(8)},
+	early, err := p.SaveCarrierIDs(p.Context(), []CarrierID{
+		{Carrier: "c1", ID: "a", Part: partOf(7)}, {Carrier: "c1", ID: "b", Part: partOf(7)}, {Carrier: "c1", ID: "a", Part: partOf(8)},
 	})
 	p.must(err)
 	p.same("early", len(early), 6)

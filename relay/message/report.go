@@ -16,11 +16,11 @@ import (
 // Report is the address for delivery reports. The zero value disables them
 // (SOAP's callbacktype NONE).
 type Report struct {
-	// URL gets a GET, with placeholders in it (specification 1, event 1).
+	// URL is requested with GET and may have placeholders (specification 1, event 1).
 	URL string `json:"url,omitempty"`
 }
 
-// Type is the report's type as preview and SOAP name it.
+// Type returns the name of the report's type in previews and SOAP.
 func (r Report) Type() string {
 	if r.URL == "" {
 		return "NONE"
@@ -31,12 +31,11 @@ func (r Report) Type() string {
 // maxURL is the longest URL of a report, in bytes.
 const maxURL = 2048
 
-// placeholders lists the names that a report's URL may have after a percent
-// sign.
+// placeholders returns the placeholders of a report's URL.
 func placeholders() []string { return []string{"msgid", "dest", "code", "dlr", "timestamp"} }
 
-// check validates the URL. checkURL gets the URL with sample values for the
-// placeholders and returns why the gateway may not call it; nil allows all.
+// check validates the URL. checkURL is called with sample values for the placeholders and
+// returns an error if the gateway may not call the URL; nil allows all.
 func (r Report) check(checkURL func(string) error) error {
 	if r.URL == "" {
 		return nil
@@ -57,14 +56,13 @@ func (r Report) check(checkURL func(string) error) error {
 // DeliveryReport is one delivery report of a message.
 type DeliveryReport struct {
 	Code Code
-	// Line is the carrier's receipt: key:value pairs, %dlr.
+	// Line is the carrier's receipt as key:value pairs, the placeholder %dlr.
 	Line string
 	At   time.Time
 }
 
-// Expand returns the URL to call for a report, with every placeholder replaced
-// and escaped for its position. It returns relay.KindInvalid for an invalid URL,
-// which Check refuses.
+// Expand returns the URL of a report with its placeholders replaced and escaped. It returns
+// relay.KindInvalid for an invalid URL, which Service.Check refuses.
 func (m *Message) Expand(report DeliveryReport) (string, error) {
 	t, err := template.Compile(m.Report.URL, placeholders())
 	if err != nil {
@@ -85,9 +83,9 @@ func (m *Message) Expand(report DeliveryReport) (string, error) {
 	}), nil
 }
 
-// deliveries returns the deliveries that report a message's state and those before it: the
+// deliveries returns the deliveries that report a message's code and the codes before it: a
 // receipt may arrive before the carrier's answer, and a crash may have prevented an earlier
-// report. Each code is reported once: it is part of the delivery's id.
+// report. Each code is reported once, because it is part of the delivery's id.
 func (m *Message) deliveries(now time.Time) ([]outbox.Delivery, error) {
 	code, part := m.Code()
 	if code == 0 || m.Report.URL == "" {
@@ -131,10 +129,10 @@ func (m *Message) deliveries(now time.Time) ([]outbox.Delivery, error) {
 	return deliveries, nil
 }
 
-// receiptLine is the value of %dlr if the network sent none, in the format of
-// SMPP 3.4, appendix B, with our id and the first 20 characters of the text.
+// receiptLine returns the value of %dlr for a report without a carrier's receipt, in the format
+// of SMPP 3.4, appendix B, with our id and the first 20 characters of the text.
 func (m *Message) receiptLine(c Code, part string, done time.Time) string {
-	const stamp = "0601021504"
+	const timeFormat = "0601021504"
 	status := map[Code]string{
 		CodeDelivered: "DELIVRD", CodeUndelivered: "UNDELIV", CodeBuffered: "ENROUTE", CodeAccepted: "ACCEPTD", CodeRejected: "REJECTD",
 	}
@@ -148,7 +146,7 @@ func (m *Message) receiptLine(c Code, part string, done time.Time) string {
 	text := []rune(part)
 	return strings.Join([]string{
 		"id:" + m.ID.String(), "sub:001", "dlvrd:" + delivered,
-		"submit date:" + m.ReceivedAt.UTC().Format(stamp), "done date:" + done.UTC().Format(stamp),
+		"submit date:" + m.ReceivedAt.UTC().Format(timeFormat), "done date:" + done.UTC().Format(timeFormat),
 		"stat:" + status[c], "err:" + fault, "text:" + string(text[:min(20, len(text))]),
 	}, " ")
 }

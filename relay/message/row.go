@@ -16,28 +16,30 @@ type row struct {
 	report          bool
 	parts           []partState
 	due             int64
-	unreportedSince int64 // the column untold: the time of the first change that is not reported; 0 if there is none
+	unreportedSince int64 // the column untold: the time of the first unreported change; 0 if there is none
 	expires         int64
 	version         int64
-	changed         bool // since it was read
+	changed         bool // since the row was read
 }
 
 // partState is the variable state of a part. Its times are in milliseconds.
 type partState struct {
 	State State `json:"state"`
-	// Due is the time of the next attempt; 0 means when the message is scheduled.
+	// Due is the time of the next submission; 0 means the time for which the message is
+	// scheduled.
 	Due int64 `json:"due,omitempty"`
-	// Changed is the time at which its state changed; 0 means when the message was received.
+	// Changed is the time of the last change of State; 0 means the time at which the message
+	// was received.
 	Changed int64 `json:"changed,omitempty"`
-	// Call is the call of Begin that set the part to Sending last.
+	// Call is the id of the call of Begin that last set the part to Sending.
 	Call      string `json:"call,omitempty"`
 	Carrier   string `json:"carrier,omitempty"`
 	CarrierID string `json:"ref,omitempty"`
 	Reason    string `json:"reason,omitempty"`
 	Report    string `json:"report,omitempty"`
-	// Buffered is the time at which the network buffered it last.
+	// Buffered is the time at which the network last buffered the part.
 	Buffered int64 `json:"buffered,omitempty"`
-	// Resent is the time at which an operator resent it last.
+	// Resent is the time at which an operator last resent the part.
 	Resent int64 `json:"resent,omitempty"`
 }
 
@@ -48,14 +50,14 @@ func rowFields(r *row) []any {
 	return []any{
 		&r.Account, &r.ID, &r.partCount, &r.scheduled, &r.report, db.JSON(&r.parts), &r.due, &r.unreportedSince, &r.expires, &r.version,
 		func() { // called after the row has been read, see db.List
-			for len(r.parts) < r.partCount { // unchanged since the message was saved
+			for len(r.parts) < r.partCount { // the column is empty until the first change
 				r.parts = append(r.parts, partState{State: Pending})
 			}
 		},
 	}
 }
 
-// lockRows locks the rows of messages and returns those that exist.
+// lockRows locks the rows of messages and returns the rows that exist.
 func lockRows(ctx context.Context, tx *db.Tx, label string, refs []Ref) (map[Ref]*row, error) {
 	const statement = `
 		SELECT ` + rowColumns + `
@@ -68,10 +70,8 @@ func lockRows(ctx context.Context, tx *db.Tx, label string, refs []Ref) (map[Ref
 	return db.Index(rows, err, func(r *row) Ref { return r.Ref })
 }
 
-// refBatch is a batch of the keys of messages.
 func refBatch(refs []Ref) *db.Batch { return db.BatchOf("account, id", refs, refFields) }
 
-// rowKeys is a batch of the keys of rows.
 func rowKeys(rows []row) *db.Batch {
 	return db.BatchOf("account, id", rows, func(r *row) []any { return refFields(&r.Ref) })
 }
@@ -90,7 +90,6 @@ func distinctRefs[T any](items []T, ref func(*T) Ref) (refs []Ref) {
 	return refs
 }
 
-// saveRows saves the rows that have changed.
 func saveRows(ctx context.Context, tx *db.Tx, label string, rows map[Ref]*row) error {
 	const statement = `
 		UPDATE message_state
@@ -125,8 +124,8 @@ func saveRows(ctx context.Context, tx *db.Tx, label string, rows map[Ref]*row) e
 // settledStates is the bits of all states but Pending and Sending, see stateBit.
 const settledStates = "508"
 
-// stateBit returns a state's bit in message_state.states, and in settled, which is states
-// without the bits of Pending and Sending. The schema has the bits in its indexes.
+// stateBit returns the bit of a state in the columns states and settled of message_state.
+// settled lacks the bits of Pending and Sending. The schema's indexes contain the bits.
 func stateBit(s State) int64 {
 	order := []State{Pending, Sending, Accepted, Buffered, Delivered, Undelivered, Rejected, Unknown, Removed}
 	if bit := slices.Index(order, s); bit >= 0 {
@@ -135,8 +134,8 @@ func stateBit(s State) int64 {
 	return 0
 }
 
-// transition changes the state of a part if that may follow its present state, and
-// reports whether it did.
+// transition changes the state of a part if the new state may follow the present one, and
+// reports whether it has.
 func (r *row) transition(part int, state State, now time.Time) bool {
 	p := &r.parts[part]
 	if !slices.Contains(state.From(), p.State) {
@@ -151,8 +150,8 @@ func (r *row) transition(part int, state State, now time.Time) bool {
 	return true
 }
 
-// schedule sets when the message is due next, or when it expires if no part of it
-// waits. If a part is due now or being sent, an existing lease is kept.
+// schedule sets the time at which the message is due next, or at which it expires if no part
+// waits. While a part is due or being sent, an existing lease is kept.
 func (r *row) schedule(now time.Time, retention time.Duration) {
 	leased, nextDue := false, int64(0)
 	for i := range r.parts {
@@ -179,8 +178,8 @@ func (r *row) schedule(now time.Time, retention time.Duration) {
 	}
 }
 
-// fill sets the variable fields of a message from its row. A message that does not open
-// gets parts without content.
+// fill sets the variable fields of a message. A message that does not open gets parts without
+// content.
 func (r *row) fill(m *Message) {
 	if m.Unopened {
 		m.Parts, m.ScheduledFor = make([]Part, r.partCount), db.Moment(r.scheduled)

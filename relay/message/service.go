@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -19,8 +18,8 @@ import (
 	"github.com/penstock/penstock/relay/tracing"
 )
 
-// Submitter submits messages to carriers and has the capabilities of the carrier that a
-// number's messages are sent over; delivery/submit implements it.
+// Submitter submits messages to carriers and reports the capabilities of the carrier that
+// serves a number. *submit.Submitter implements it.
 type Submitter interface {
 	// Lease is the duration of the lease that dispatched messages must have.
 	Lease() time.Duration
@@ -46,8 +45,7 @@ type Deps struct {
 	Now      func() time.Time // nil means time.Now
 }
 
-// keyTime is the time for which a client's key for an order is known, unless the order says
-// so.
+// keyTime is the default of Order.KeepKey.
 const keyTime = 24 * time.Hour
 
 // Service accepts orders and manages pending messages. It is safe for concurrent
@@ -56,8 +54,8 @@ type Service struct {
 	deps      Deps
 	alphabet  *sms.Alphabet
 	segmenter *sms.Segmenter
-	// reference counts orders, so that the parts of two messages to a number
-	// differ in it.
+	// reference is the last reference of concatenated messages, which increases so that
+	// consecutive messages to a number have different references.
 	reference atomic.Uint32
 }
 
@@ -74,12 +72,6 @@ func New(d Deps) (*Service, error) {
 	return s, nil
 }
 
-// Text returns a text body that is truncated to at most maxParts parts, 1 to 255;
-// 0 sends all of it. A leading byte order mark is removed.
-func (s *Service) Text(text string, maxParts int) Body {
-	return textBody{segmenter: s.segmenter, text: strings.TrimPrefix(text, "\ufeff"), maxParts: maxParts}
-}
-
 // Preview returns the parts and the cost of an order. It returns
 // relay.KindInvalid with the parameters for an order that Send would refuse.
 func (s *Service) Preview(ctx context.Context, o Order) (Preview, error) {
@@ -93,10 +85,10 @@ func (s *Service) Preview(ctx context.Context, o Order) (Preview, error) {
 
 // Send charges for an order and queues it durably.
 //
-// It returns relay.KindInvalid with the parameters for an order that breaks a
-// rule or repeats another's key, relay.KindNoCredit for one that the credit does
-// not pay for, and relay.KindUnavailable if it is not known whether it was saved:
-// an order with a Key can be repeated.
+// Send returns relay.KindInvalid with the parameters for an order that breaks a rule or has
+// the key of another order, relay.KindNoCredit if the account has too little credit, and
+// relay.KindUnavailable if the order may or may not have been saved: an order with a Key can
+// be repeated.
 func (s *Service) Send(ctx context.Context, o Order) (Sent, error) {
 	// 1. Validate the order.
 	encoded, p := s.check(o)
@@ -106,29 +98,29 @@ func (s *Service) Send(ctx context.Context, o Order) (Sent, error) {
 	o.Originator = sms.NormalizeOriginator(o.Originator)
 
 	// 2. Make the records.
-	b := Batch{Account: o.Account, Now: s.deps.Now()}
+	records := OrderRecords{Account: o.Account, Now: s.deps.Now()}
 	if s.deps.Submitter != nil {
-		b.Lease = b.Now.Add(s.deps.Submitter.Lease())
+		records.Lease = records.Now.Add(s.deps.Submitter.Lease())
 	}
 	var err error
-	if b.Messages, err = s.messages(ctx, o, encoded, b.Now); err != nil {
+	if records.Messages, err = s.messages(ctx, o, encoded, records.Now); err != nil {
 		return Sent{}, err
 	}
-	sent := Sent{Messages: make([]Entry, len(b.Messages)), Cost: b.Credits()}
-	for i := range b.Messages {
-		m := &b.Messages[i]
-		sent.Messages[i] = m.EntryOf(0)
+	sent := Sent{Messages: make([]PendingMessage, len(records.Messages)), Cost: records.Credits()}
+	for i := range records.Messages {
+		m := &records.Messages[i]
+		sent.Messages[i] = m.PendingMessage(0)
 		sent.Messages[i].Data = m.Text()
 	}
-	if b.Once, err = onceOf(o, encoded, sent); err != nil {
+	if records.Key, err = idempotencyKey(o, encoded, sent); err != nil {
 		return Sent{}, err
 	}
 
-	// 3. Save, charge and queue them. If the answer may have been lost, save them again: the
-	// ids of the messages keep that from charging twice.
-	answer, err := s.deps.Store.Save(ctx, b)
+	// 3. Save, charge and queue them. If the answer of the database may have been lost, save
+	// them again: messages whose ids exist are not charged twice.
+	answer, err := s.deps.Store.Save(ctx, records)
 	if relay.KindOf(err) == relay.KindUnavailable && ctx.Err() == nil {
-		answer, err = s.deps.Store.Save(ctx, b)
+		answer, err = s.deps.Store.Save(ctx, records)
 	}
 	switch {
 	case relay.KindOf(err) == relay.KindConflict:
@@ -144,8 +136,8 @@ func (s *Service) Send(ctx context.Context, o Order) (Sent, error) {
 	}
 
 	// 4. Submit them, if they are due now.
-	if s.deps.Submitter != nil && !b.Messages[0].ScheduledFor.After(b.Now) {
-		s.deps.Submitter.Dispatch(b.Messages, b.Lease)
+	if s.deps.Submitter != nil && !records.Messages[0].ScheduledFor.After(records.Now) {
+		s.deps.Submitter.Dispatch(records.Messages, records.Lease)
 	}
 	return sent, nil
 }
@@ -156,7 +148,7 @@ func (s *Service) messages(ctx context.Context, o Order, encoded Encoded, now ti
 	if err != nil {
 		return nil, err
 	}
-	// A message of several parts to a number that the order names again is encoded with
+	// If the order names a number several times, each of its messages of several parts gets
 	// another reference: the phone must not join parts of two messages.
 	maxRepeats, seen := 1, make(map[string]int, len(o.Destinations))
 	for _, number := range o.Destinations {
@@ -174,10 +166,10 @@ func (s *Service) messages(ctx context.Context, o Order, encoded Encoded, now ti
 		}
 	}
 
-	received := now.UTC().Truncate(time.Millisecond)
-	scheduled := received
-	if o.SendAt.After(received) {
-		scheduled = o.SendAt.UTC()
+	receivedAt := now.UTC().Truncate(time.Millisecond)
+	scheduledFor := receivedAt
+	if o.SendAt.After(receivedAt) {
+		scheduledFor = o.SendAt.UTC()
 	}
 	clear(seen)
 	messages := make([]Message, len(o.Destinations))
@@ -187,10 +179,10 @@ func (s *Service) messages(ctx context.Context, o Order, encoded Encoded, now ti
 		messages[i] = Message{
 			ID: id, Account: o.Account, Originator: o.Originator, Destination: number, Coding: e.Coding,
 			Flash: o.Flash, Replace: o.Replace, Report: o.Report, Origin: o.Origin, IP: o.IP, Trace: tracing.FromContext(ctx),
-			ReceivedAt: received, ScheduledFor: scheduled, Parts: make([]Part, len(e.Parts)),
+			ReceivedAt: receivedAt, ScheduledFor: scheduledFor, Parts: make([]Part, len(e.Parts)),
 		}
 		for n, part := range e.Parts {
-			part.State, part.ScheduledAt, part.ChangedAt = Pending, scheduled, received
+			part.State, part.ScheduledAt, part.ChangedAt = Pending, scheduledFor, receivedAt
 			messages[i].Parts[n] = part
 		}
 		id += ID(len(e.Parts))
@@ -198,35 +190,35 @@ func (s *Service) messages(ctx context.Context, o Order, encoded Encoded, now ti
 	return messages, nil
 }
 
-// onceOf returns the idempotency key of an order with its answer.
-func onceOf(o Order, encoded Encoded, sent Sent) (Once, error) {
+// idempotencyKey returns the idempotency key of an order, with sent as the answer to store.
+func idempotencyKey(o Order, encoded Encoded, sent Sent) (IdempotencyKey, error) {
 	if o.Key == "" {
-		return Once{}, nil
+		return IdempotencyKey{}, nil
 	}
 	answer, err := json.Marshal(sent)
 	if err != nil {
-		return Once{}, fmt.Errorf("message: encode: %w", err)
+		return IdempotencyKey{}, fmt.Errorf("message: encode: %w", err)
 	}
 	order, err := json.Marshal([]any{
 		o.Destinations, o.Originator, encoded.Coding, encoded.Parts, o.SendAt.UnixMilli(), o.Report, o.Replace, o.Flash, o.Origin,
 	})
 	if err != nil {
-		return Once{}, fmt.Errorf("message: encode: %w", err)
+		return IdempotencyKey{}, fmt.Errorf("message: encode: %w", err)
 	}
 	hash := func(b []byte) string {
 		sum := sha256.Sum256(b)
 		return hex.EncodeToString(sum[:])
 	}
-	return Once{Key: hash([]byte(o.Key)), Order: hash(order), Answer: answer, Keep: cmp.Or(o.KeepKey, keyTime)}, nil
+	return IdempotencyKey{Hash: hash([]byte(o.Key)), OrderHash: hash(order), Answer: answer, Keep: cmp.Or(o.KeepKey, keyTime)}, nil
 }
 
-// Pending lists the pending parts of an account by id, and how many there are.
-func (s *Service) Pending(ctx context.Context, acct relay.AccountID, offset, limit int) ([]Entry, int, error) {
+// Pending returns a page of the pending parts of an account, by id, and their total.
+func (s *Service) Pending(ctx context.Context, acct relay.AccountID, offset, limit int) ([]PendingMessage, int, error) {
 	return s.deps.Store.Pending(ctx, acct, offset, limit)
 }
 
-// Delete removes a pending part and refunds it. It returns relay.KindNotFound
-// for one that the account does not have or that is not pending any more.
-func (s *Service) Delete(ctx context.Context, acct relay.AccountID, entry ID) error {
-	return s.deps.Store.Delete(ctx, acct, entry, s.deps.Now())
+// Delete removes a pending part and refunds it. It returns relay.KindNotFound if the account
+// has no pending part with the id.
+func (s *Service) Delete(ctx context.Context, acct relay.AccountID, part ID) error {
+	return s.deps.Store.Delete(ctx, acct, part, s.deps.Now())
 }

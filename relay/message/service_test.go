@@ -22,7 +22,7 @@ import (
 type desk struct {
 	store      *Store
 	credit     *credit.Store
-	batches    []Batch
+	batches    []OrderRecords
 	dispatched []Message
 	lost       []error // of the next saves: each is saved, and its answer lost
 }
@@ -33,7 +33,7 @@ func newDesk(t *testing.T) *desk {
 	d := &desk{store: NewStore(database), credit: credit.NewStore(database)}
 	relaytest.NoError(t, d.credit.Open(t.Context(), 1, 1_000_000, now()))
 	save := d.store.saving.Do
-	d.store.saving.Do = func(ctx context.Context, acct relay.AccountID, batches []*Batch) []db.Answer[[]byte] {
+	d.store.saving.Do = func(ctx context.Context, acct relay.AccountID, batches []*OrderRecords) []db.Answer[[]byte] {
 		answers := save(ctx, acct, batches)
 		for _, b := range batches {
 			d.batches = append(d.batches, *b)
@@ -120,7 +120,7 @@ func TestAnOrderIsSavedAsOneMessagePerDestination(t *testing.T) {
 	b := d.batches[0]
 	relaytest.Equal(t, "the end of the lease", b.Lease, now().Add(time.Minute))
 	relaytest.Equal(t, "the number of dispatched messages", len(d.dispatched), 3)
-	relaytest.Equal(t, "the idempotency key", b.Once.Key, "")
+	relaytest.Equal(t, "the idempotency key", b.Key.Hash, "")
 	references := make(map[byte]bool)
 	for i, m := range b.Messages {
 		want := Message{
@@ -130,8 +130,8 @@ func TestAnOrderIsSavedAsOneMessagePerDestination(t *testing.T) {
 		relaytest.Equal(t, fmt.Sprint("message ", i), m, want)
 		relaytest.Equal(t, "the id in the answer", sent.Messages[i].ID, m.ID)
 		relaytest.Equal(t, "the state of the second part", m.Parts[1].State, Pending)
-		relaytest.Equal(t, "the id of the second part", m.EntryOf(1).ID, m.ID+1)
-		relaytest.Equal(t, "the text of the second part", m.EntryOf(1).Data, strings.Repeat("a", 47))
+		relaytest.Equal(t, "the id of the second part", m.PendingMessage(1).ID, m.ID+1)
+		relaytest.Equal(t, "the text of the second part", m.PendingMessage(1).Data, strings.Repeat("a", 47))
 		if m.Destination == "447700900123" {
 			references[m.Parts[0].UDH[3]] = true
 		}
@@ -355,7 +355,7 @@ func TestOctetsAreShownInHex(t *testing.T) {
 func TestAKeyIsBoundToItsOrder(t *testing.T) {
 	d := newDesk(t)
 	s := newService(t, d)
-	onceOf := func(change func(*Order)) Once {
+	idempotencyKey := func(change func(*Order)) IdempotencyKey {
 		t.Helper()
 		o := order(s, strings.Repeat("é", 200), "447700900123")
 		o.Key = "k"
@@ -363,14 +363,14 @@ func TestAKeyIsBoundToItsOrder(t *testing.T) {
 		if _, err := s.Send(t.Context(), o); err != nil && relay.FieldsOf(err)["Idempotency-Key"] == nil {
 			t.Fatal(err)
 		}
-		return d.batches[len(d.batches)-1].Once
+		return d.batches[len(d.batches)-1].Key
 	}
-	first, again := onceOf(func(*Order) {}), onceOf(func(o *Order) { o.IP = "192.0.2.7" })
-	relaytest.Equal(t, "the key of the same order", again.Key, first.Key)
-	relaytest.Equal(t, "the hash of the same order", again.Order, first.Order)
-	relaytest.Equal(t, "the time that the key is kept", first.Keep, 24*time.Hour)
-	if strings.Contains(first.Key, "k") && len(first.Key) < 64 {
-		t.Errorf("the key %q is not hashed", first.Key)
+	first, again := idempotencyKey(func(*Order) {}), idempotencyKey(func(o *Order) { o.IP = "192.0.2.7" })
+	relaytest.Equal(t, "the key of the same order", again.Hash, first.Hash)
+	relaytest.Equal(t, "the hash of the same order", again.OrderHash, first.OrderHash)
+	relaytest.Equal(t, "the time for which the key is stored", first.Keep, 24*time.Hour)
+	if strings.Contains(first.Hash, "k") && len(first.Hash) < 64 {
+		t.Errorf("the key %q is not hashed", first.Hash)
 	}
 	for name, change := range map[string]func(*Order){
 		"destinations": func(o *Order) { o.Destinations[0] += "4" },
@@ -382,12 +382,12 @@ func TestAKeyIsBoundToItsOrder(t *testing.T) {
 		"flash":        func(o *Order) { o.Flash = true },
 		"interface":    func(o *Order) { o.Origin = "soap" },
 	} {
-		if other := onceOf(change); other.Order == first.Order || other.Key != first.Key {
+		if other := idempotencyKey(change); other.OrderHash == first.OrderHash || other.Hash != first.Hash {
 			t.Errorf("with another %s it is the same order", name)
 		}
 	}
-	short := onceOf(func(o *Order) { o.Body = s.Text("x", 0) })
-	if other := onceOf(func(o *Order) { o.Replace, o.Body = true, s.Text("x", 0) }); other.Order == short.Order {
+	short := idempotencyKey(func(o *Order) { o.Body = s.Text("x", 0) })
+	if other := idempotencyKey(func(o *Order) { o.Replace, o.Body = true, s.Text("x", 0) }); other.OrderHash == short.OrderHash {
 		t.Error("with another replace it is the same order")
 	}
 }

@@ -14,9 +14,9 @@ import (
 // Outcome is the result of submitting one part.
 type Outcome struct {
 	PartRef
-	// State is Accepted, Rejected or Unknown; or Pending for a retry at RetryAt. A
-	// state that cannot follow the part's current state changes nothing, but the
-	// Carrier and CarrierID of an Accepted part are saved in any case.
+	// State is Accepted, Rejected or Unknown, or Pending for a retry at RetryAt. A state that
+	// cannot follow the part's current state is ignored, but Carrier and CarrierID are saved
+	// in any case.
 	State     State
 	Carrier   string
 	CarrierID string // the carrier's id of the part
@@ -33,11 +33,11 @@ type Outcome struct {
 type change struct {
 	Outcome
 	report string
-	now    time.Time // when it is recorded; At is the time at which the answer or the receipt arrived
+	now    time.Time // of the record; At is the time at which the answer or the receipt arrived
 }
 
-// Settle records the outcomes of submissions, each message's parts in one step, with
-// refunds. It returns the messages to report, in their new states.
+// Settle records the outcomes of submissions and refunds in one transaction. It returns the
+// messages to report, with their new states.
 func (s *Store) Settle(ctx context.Context, outcomes []Outcome) ([]Message, error) {
 	changes := make([]change, len(outcomes))
 	for i, o := range outcomes {
@@ -47,7 +47,7 @@ func (s *Store) Settle(ctx context.Context, outcomes []Outcome) ([]Message, erro
 }
 
 // Receive records receipts of parts and skips those that are not Found. It returns the
-// messages to report, in their new states.
+// messages to report, with their new states.
 func (s *Store) Receive(ctx context.Context, receipts []Receipt, now time.Time) ([]Message, error) {
 	var changes []change
 	for i := range receipts {
@@ -58,7 +58,6 @@ func (s *Store) Receive(ctx context.Context, receipts []Receipt, now time.Time) 
 	return s.settle(ctx, "messages: receive", changes)
 }
 
-// settle records changes and returns the messages to report.
 func (s *Store) settle(ctx context.Context, label string, changes []change) ([]Message, error) {
 	if len(changes) == 0 {
 		return nil, nil
@@ -111,8 +110,7 @@ func (s *Store) settle(ctx context.Context, label string, changes []change) ([]M
 	return messages, err
 }
 
-// settle records a change of a part and reports whether its state has changed. The
-// carrier's id is recorded in any case.
+// settle records a change of a part and reports whether the part's state has changed.
 func (r *row) settle(c *change) bool {
 	if c.Part < 0 || c.Part >= len(r.parts) {
 		return false
@@ -134,13 +132,13 @@ func (r *row) settle(c *change) bool {
 	return true
 }
 
-func refundOf(acct relay.AccountID, entry ID, now time.Time) credit.Change {
+func refundOf(acct relay.AccountID, part ID, now time.Time) credit.Change {
 	return credit.Change{
-		ID: "refund-" + entry.String(), Account: acct, Credits: 1, Reason: credit.Refund, Reference: entry.String(), At: now,
+		ID: "refund-" + part.String(), Account: acct, Credits: 1, Reason: credit.Refund, Reference: part.String(), At: now,
 	}
 }
 
-// refund returns credits, account by account in their order.
+// refund applies refunds, in the order of the accounts.
 func refund(ctx context.Context, tx *db.Tx, refunds []credit.Change) error {
 	slices.SortStableFunc(refunds, func(a, b credit.Change) int { return cmp.Compare(a.Account, b.Account) })
 	for len(refunds) > 0 {
@@ -158,7 +156,7 @@ func refund(ctx context.Context, tx *db.Tx, refunds []credit.Change) error {
 
 // Delete removes a pending part and refunds it. It returns relay.KindNotFound if the
 // account has no pending part with that id.
-func (s *Store) Delete(ctx context.Context, acct relay.AccountID, entry ID, now time.Time) error {
+func (s *Store) Delete(ctx context.Context, acct relay.AccountID, id ID, now time.Time) error {
 	const statement = `
 		SELECT ` + rowColumns + `
 		FROM message_state s
@@ -166,13 +164,13 @@ func (s *Store) Delete(ctx context.Context, acct relay.AccountID, entry ID, now 
 		  AND s.id <= $2
 		ORDER BY s.id DESC
 		LIMIT 1 {for update}`
-	label := "message " + entry.String()
+	label := "message " + id.String()
 	return s.db.Write(ctx, label, func(ctx context.Context, tx *db.Tx) error {
-		r, err := db.One(ctx, tx, label, statement, rowFields, acct, entry)
+		r, err := db.One(ctx, tx, label, statement, rowFields, acct, id)
 		if err != nil {
 			return err
 		}
-		part := entry - r.ID
+		part := id - r.ID
 		if part >= ID(len(r.parts)) || !r.transition(int(part), Removed, now) {
 			return relay.Errorf(relay.KindNotFound, "%s: not pending", label)
 		}
@@ -180,6 +178,6 @@ func (s *Store) Delete(ctx context.Context, acct relay.AccountID, entry ID, now 
 		if err := saveRows(ctx, tx, label, map[Ref]*row{r.Ref: &r}); err != nil {
 			return err
 		}
-		return refund(ctx, tx, []credit.Change{refundOf(acct, entry, now)})
+		return refund(ctx, tx, []credit.Change{refundOf(acct, id, now)})
 	})
 }

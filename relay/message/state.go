@@ -5,39 +5,38 @@ import "slices"
 // State is the state of a part.
 type State string
 
-// The states. Pending is the specification's; the others follow the delivery
-// report codes.
+// The states. Delivered, Undelivered, Rejected and Removed are final. Pending is the
+// specification's; the others follow the delivery report codes.
 const (
-	// Pending is registered and paid for, and not yet sent.
+	// Pending means that the part is paid for and not yet sent.
 	Pending State = "pending"
-	// Sending is handed to a carrier that has not answered. After a crash it is
-	// not known whether the carrier has it.
+	// Sending means that the part was submitted to a carrier that has not answered. After a
+	// crash the carrier may or may not have accepted it.
 	Sending State = "sending"
-	// Accepted is taken by the carrier.
+	// Accepted means that the carrier has accepted the part.
 	Accepted State = "accepted"
-	// Buffered waits in the network for the phone.
+	// Buffered means that the network stores the part until the phone can be reached.
 	Buffered State = "buffered"
-	// Delivered has reached the phone. An end.
+	// Delivered means that the phone has received the part.
 	Delivered State = "delivered"
-	// Undelivered was refused by the phone, expired or was dropped on the way. An
-	// end.
+	// Undelivered means that the phone refused the part, or that it expired or was dropped.
 	Undelivered State = "undelivered"
-	// Rejected was refused by the carrier, or no carrier would take it. An end.
+	// Rejected means that the carrier refused the part, or that no carrier accepted it.
 	Rejected State = "rejected"
-	// Unknown was submitted to a carrier whose answer was lost, or was due when the
-	// database was put back to an earlier state, or when its record did not open. It is not
-	// retried automatically; a receipt or an operator resolves it.
+	// Unknown means that the carrier's answer was lost, or that the part was due when the
+	// database was restored to an earlier state or when its record did not open. The part is
+	// not retried automatically; a receipt or an operator resolves it.
 	Unknown State = "unknown"
-	// Removed was deleted by the account while pending, and refunded. An end.
+	// Removed means that the account deleted the pending part, which was refunded.
 	Removed State = "removed"
 )
 
-// States lists them all, in the order of a message's life.
+// States returns all states in the order of a message's life.
 func States() []State {
 	return []State{Pending, Sending, Accepted, Buffered, Delivered, Undelivered, Rejected, Unknown, Removed}
 }
 
-// Ended reports whether nothing changes the state any more.
+// Ended reports whether the state is final.
 func (s State) Ended() bool {
 	return slices.Contains([]State{Delivered, Undelivered, Rejected, Removed}, s)
 }
@@ -84,15 +83,15 @@ func (c Code) State() (State, bool) {
 	return "", false
 }
 
-// From lists the states that s may follow. Receipts come in any order: a final state
-// stays, and a message in the network is not accepted again.
+// From returns the states that s may follow. Receipts arrive in any order: a final state
+// stays, and a part that the network has buffered does not become Accepted.
 func (s State) From() []State {
 	switch s {
 	case Removed, Sending:
 		return []State{Pending}
 	case Unknown:
 		return []State{Sending}
-	case Pending: // a retry; for an unknown part the operator's decision
+	case Pending: // a retry, or for an Unknown part a resend by an operator
 		return []State{Sending, Unknown}
 	case Accepted:
 		return []State{Sending, Unknown}
@@ -102,11 +101,11 @@ func (s State) From() []State {
 	return []State{Pending, Sending, Unknown, Accepted, Buffered} // the ends
 }
 
-// Code is the code that a message is reported with, and the part that decided it:
-// a message fails with its first failed part and succeeds when all parts have.
-// Removed parts do not count. 0 while there is nothing to report.
+// Code returns the code that a message is reported with, and the part that decides it: the
+// first failed part, otherwise the part with the lowest rank. Removed parts do not count. The
+// code is 0 if there is nothing to report.
 func (m *Message) Code() (code Code, part int) {
-	minimum := -1 // the part that is least far
+	minimum := -1 // the part with the lowest rank
 	for n := range m.Parts {
 		switch s := m.Parts[n].State; {
 		case s == Removed:
@@ -122,9 +121,8 @@ func (m *Message) Code() (code Code, part int) {
 	return m.Parts[minimum].State.Code(), minimum
 }
 
-// rank orders the successful states; the part with the lowest rank decides for the message.
-// Buffered is below Accepted although it follows it: the delivery report names one part that
-// waits for the phone.
+// rank orders the states without a failure. Buffered is below Accepted although it follows
+// Accepted, so that a message is reported as buffered while any part waits for the phone.
 func rank(s State) int {
 	return slices.Index([]State{Pending, Sending, Unknown, Buffered, Accepted, Delivered}, s)
 }

@@ -15,21 +15,21 @@ import (
 // gateways on one database.
 type Store struct {
 	db     *db.DB
-	ids    chan idBlock // has the reserved ids; empty while a call takes some
-	saving *db.GroupCommit[relay.AccountID, *Batch, []byte]
+	ids    chan idBlock // has the block of reserved ids; empty while a call of Reserve uses it
+	saving *db.GroupCommit[relay.AccountID, *OrderRecords, []byte]
 }
 
 // NewStore returns the store of messages.
 func NewStore(database *db.DB) *Store {
 	s := &Store{db: database, ids: make(chan idBlock, 1)}
 	s.ids <- idBlock{}
-	s.saving = &db.GroupCommit[relay.AccountID, *Batch, []byte]{
-		Most: maxSavedTogether, Size: func(b *Batch) int { return len(b.Messages) }, Do: s.saveGroup,
+	s.saving = &db.GroupCommit[relay.AccountID, *OrderRecords, []byte]{
+		Most: maxSavedTogether, Size: func(o *OrderRecords) int { return len(o.Messages) }, Do: s.saveGroup,
 	}
 	return s
 }
 
-// Sweep deletes the keys of orders and the ids of carriers that have expired.
+// Sweep deletes expired keys of orders and expired ids of carriers.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	return errors.Join(
 		s.db.SweepExpired(ctx, "messages: expired orders", "message_order", "account, client_key", "expires", now),
@@ -37,8 +37,8 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	)
 }
 
-// Forget deletes the messages of which no part has waited to be sent for the retention,
-// also accepted and unknown ones.
+// Forget deletes the messages without a pending or sending part for the retention, whatever
+// the states of their parts.
 func (s *Store) Forget(ctx context.Context, now time.Time) error {
 	const label = "messages: forget"
 	const deleteStates = `
@@ -67,21 +67,21 @@ func (s *Store) Forget(ctx context.Context, now time.Time) error {
 
 // Ids are reserved in blocks, so that one commit serves many orders.
 const (
-	// blockTime is the time for which a block is used, so that ids grow with time even if
-	// another gateway reserves many.
+	// blockTime is the time for which a block is used. It is short so that ids grow with time
+	// even if another gateway reserves many.
 	blockTime    = time.Second
 	maxBlockSize = 4096
 )
 
 // idBlock is a sequence of ids that are reserved and not used.
 type idBlock struct {
-	nextId, end ID
+	nextID, end ID
 	size        int // when it was reserved
 	reservedAt  time.Time
 }
 
-// Reserve reserves n ids in a row and returns the first. The ids of one gateway grow
-// strictly, those of several to the second.
+// Reserve reserves n consecutive ids and returns the first. Each gateway reserves increasing
+// ids; those of several gateways are in the order of time to the second.
 func (s *Store) Reserve(ctx context.Context, n int) (ID, error) {
 	const label = "messages: reserve"
 	const statement = `
@@ -97,48 +97,46 @@ func (s *Store) Reserve(ctx context.Context, n int) (ID, error) {
 	}
 	now := s.db.Now()
 	fresh := now.Sub(block.reservedAt) < blockTime
-	if !fresh || block.end-block.nextId < ID(n) {
+	if !fresh || block.end-block.nextID < ID(n) {
 		size := n
 		if fresh { // blocks grow while they are used up within blockTime
 			size = max(n, min(2*block.size, maxBlockSize))
 		}
-		lastId, err := db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) (ID, error) {
+		lastID, err := db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) (ID, error) {
 			return db.Value[ID](ctx, tx, label, statement, size)
 		})
 		if err != nil {
 			return 0, err
 		}
-		block = idBlock{nextId: lastId + 1 - ID(size), end: lastId + 1, size: size, reservedAt: now}
+		block = idBlock{nextID: lastID + 1 - ID(size), end: lastID + 1, size: size, reservedAt: now}
 	}
-	block.nextId += ID(n)
-	return block.nextId - ID(n), nil
+	block.nextID += ID(n)
+	return block.nextID - ID(n), nil
 }
 
-// Batch is the records of one order.
-type Batch struct {
+// OrderRecords are the records of one order, which Save saves together.
+type OrderRecords struct {
 	Account  relay.AccountID
 	Messages []Message
 	// Lease is the end of the caller's lease on the messages that are due now; zero
 	// leaves them to the first LeaseDue.
 	Lease time.Time
 	Now   time.Time
-	Once  Once
+	Key   IdempotencyKey
 }
 
-// Credits is the cost of the batch: one credit per part.
-func (b *Batch) Credits() (n int64) {
-	for i := range b.Messages {
-		n += int64(len(b.Messages[i].Parts))
+// Credits returns the cost of the order: one credit per part.
+func (o *OrderRecords) Credits() (n int64) {
+	for i := range o.Messages {
+		n += int64(len(o.Messages[i].Parts))
 	}
 	return n
 }
 
-// Once is the idempotency key of an order.
-type Once struct {
-	// Key is the hash of the client's key; empty disables it.
-	Key string
-	// Order is the hash of the order.
-	Order string
+// IdempotencyKey is the client's key for an order.
+type IdempotencyKey struct {
+	Hash      string // of the key; empty disables it
+	OrderHash string
 	// Answer is stored and returned when the order is repeated.
 	Answer []byte
 	// Keep is the time for which the key is stored.
@@ -147,67 +145,67 @@ type Once struct {
 
 const (
 	saveLabel = "messages: save"
-	// maxSavedTogether is the largest number of messages of one account that a
-	// transaction saves, unless they are of one order.
+	// maxSavedTogether is the largest number of messages that a transaction saves for several
+	// orders of an account. A single order may have more.
 	maxSavedTogether = 2000
 )
 
-// Save charges for a batch, saves its messages and queues them, all in one transaction.
+// Save charges for an order, saves its messages and queues them, all in one transaction.
 // Orders of one account that arrive at the same time share a transaction, because each
 // changes the account's credit.
 //
-// Save returns relay.KindNoCredit, with nothing changed, if the credit does not pay for
-// all of the batch. A batch whose messages exist already is left unchanged, without an
-// error, so that a save without an answer may be repeated. For a known key of the same
-// order Save returns the Answer of that order, and saves nothing; for a known key of
-// another order it returns relay.KindConflict.
-func (s *Store) Save(ctx context.Context, b Batch) (answer []byte, err error) {
-	if len(b.Messages) == 0 {
-		return nil, relay.Errorf(relay.KindInvalid, "messages: none to save")
+// Save returns relay.KindNoCredit, with nothing changed, if the credit does not pay for the
+// whole order. It leaves messages that exist unchanged, without an error, so that a save
+// whose answer was lost can be repeated. For a stored key of the same order Save returns the
+// Answer of that order and saves nothing; for a stored key of another order it returns
+// relay.KindConflict.
+func (s *Store) Save(ctx context.Context, o OrderRecords) (answer []byte, err error) {
+	if len(o.Messages) == 0 {
+		return nil, relay.Errorf(relay.KindInvalid, "messages: the order has no messages")
 	}
-	return s.saving.Commit(ctx, b.Account, &b) // runs saveGroup
+	return s.saving.Commit(ctx, o.Account, &o) // runs saveGroup
 }
 
-// saveGroup saves batches of one account. If they cannot be saved together, each is saved
-// by itself, unless the database is down.
-func (s *Store) saveGroup(ctx context.Context, acct relay.AccountID, batches []*Batch) []db.Answer[[]byte] {
-	results := make([]db.Answer[[]byte], len(batches))
-	keys, sameKey := make(map[string]bool, len(batches)), false
-	for _, b := range batches {
-		sameKey = sameKey || b.Once.Key != "" && keys[b.Once.Key]
-		keys[b.Once.Key] = true
+// saveGroup saves orders of one account: together, or one by one if that fails or two have
+// the same key. It does not try again while the database is unavailable.
+func (s *Store) saveGroup(ctx context.Context, acct relay.AccountID, orders []*OrderRecords) []db.Answer[[]byte] {
+	results := make([]db.Answer[[]byte], len(orders))
+	keys, sameKey := make(map[string]bool, len(orders)), false
+	for _, o := range orders {
+		sameKey = sameKey || o.Key.Hash != "" && keys[o.Key.Hash]
+		keys[o.Key.Hash] = true
 	}
 	if !sameKey {
-		answers, err := s.saveTogether(ctx, acct, batches)
-		for i := range batches {
+		answers, err := s.saveTogether(ctx, acct, orders)
+		for i := range orders {
 			results[i].Err = err
 			if err == nil {
 				results[i].Value = answers[i]
 			}
 		}
-		if err == nil || len(batches) == 1 || relay.KindOf(err) == relay.KindUnavailable {
+		if err == nil || len(orders) == 1 || relay.KindOf(err) == relay.KindUnavailable {
 			return results
 		}
 	}
-	for i := range batches {
-		copy(results[i:], s.saveGroup(ctx, acct, batches[i:i+1]))
+	for i := range orders {
+		copy(results[i:], s.saveGroup(ctx, acct, orders[i:i+1]))
 	}
 	return results
 }
 
-// saveTogether saves batches of one account, all or none.
-func (s *Store) saveTogether(ctx context.Context, acct relay.AccountID, batches []*Batch) ([][]byte, error) {
+// saveTogether saves orders of one account, all or none.
+func (s *Store) saveTogether(ctx context.Context, acct relay.AccountID, orders []*OrderRecords) ([][]byte, error) {
 	return db.Transact(ctx, s.db, saveLabel, func(ctx context.Context, tx *db.Tx) ([][]byte, error) {
 		// 1. Claim the clients' keys, in the order in which every transaction locks them.
-		answers := make([][]byte, len(batches))
-		var claimed []*Batch
-		for _, i := range db.PlacesInOrder(batches, func(a, b *Batch) int { return strings.Compare(a.Once.Key, b.Once.Key) }) {
-			answer, ok, err := claimKey(ctx, tx, batches[i])
+		answers := make([][]byte, len(orders))
+		var claimed []*OrderRecords
+		for _, i := range db.PlacesInOrder(orders, func(a, b *OrderRecords) int { return strings.Compare(a.Key.Hash, b.Key.Hash) }) {
+			answer, ok, err := claimKey(ctx, tx, orders[i])
 			if err != nil {
 				return nil, err
 			}
 			if answers[i] = answer; ok {
-				claimed = append(claimed, batches[i])
+				claimed = append(claimed, orders[i])
 			}
 		}
 
@@ -219,14 +217,14 @@ func (s *Store) saveTogether(ctx context.Context, acct relay.AccountID, batches 
 
 		// 3. Charge for them; the credit is locked last.
 		charges := make([]credit.Change, len(inserted))
-		for i, b := range inserted {
-			first, lastMessage := b.Messages[0].ID, &b.Messages[len(b.Messages)-1]
+		for i, o := range inserted {
+			first, lastMessage := o.Messages[0].ID, &o.Messages[len(o.Messages)-1]
 			reference := first.String()
-			if id := lastMessage.EntryID(len(lastMessage.Parts) - 1); id != first {
+			if id := lastMessage.PartID(len(lastMessage.Parts) - 1); id != first {
 				reference += "-" + id.String()
 			}
 			charges[i] = credit.Change{
-				ID: "sent-" + first.String(), Account: acct, Credits: -b.Credits(), Reason: credit.Sent, Reference: reference, At: b.Now,
+				ID: "sent-" + first.String(), Account: acct, Credits: -o.Credits(), Reason: credit.Sent, Reference: reference, At: o.Now,
 			}
 		}
 		_, err = credit.Apply(ctx, tx, charges)
@@ -234,9 +232,9 @@ func (s *Store) saveTogether(ctx context.Context, acct relay.AccountID, batches 
 	})
 }
 
-// claimKey claims the client's key for an order. If the key belongs to an order already,
-// ok is false, and answer is that order's, unless it is this very order, repeated.
-func claimKey(ctx context.Context, tx *db.Tx, b *Batch) (answer []byte, ok bool, err error) {
+// claimKey claims the client's key for an order. If the key is stored, ok is false, and answer
+// is the answer of its order, or nil if that is this order, saved before.
+func claimKey(ctx context.Context, tx *db.Tx, o *OrderRecords) (answer []byte, ok bool, err error) {
 	// An expired key counts as unused. While another transaction claims the key, the
 	// statement waits for its end.
 	const insertKey = `
@@ -253,36 +251,35 @@ func claimKey(ctx context.Context, tx *db.Tx, b *Batch) (answer []byte, ok bool,
 		FROM message_order
 		WHERE account = $1
 		  AND client_key = $2`
-	if b.Once.Key == "" {
+	if o.Key.Hash == "" {
 		return nil, true, nil
 	}
-	id := b.Messages[0].ID
+	id := o.Messages[0].ID
 	n, err := tx.Exec(ctx, saveLabel, insertKey,
-		b.Account, b.Once.Key, b.Once.Order, id, append([]byte{}, b.Once.Answer...), b.Now.Add(b.Once.Keep), b.Now)
+		o.Account, o.Key.Hash, o.Key.OrderHash, id, append([]byte{}, o.Key.Answer...), o.Now.Add(o.Key.Keep), o.Now)
 	if err != nil || n > 0 {
 		return nil, err == nil, err
 	}
-	type order struct {
+	type keyOwner struct {
 		hash   string
 		id     ID
 		answer []byte
 	}
 	owner, err := db.One(ctx, tx, saveLabel, selectKey,
-		func(o *order) []any { return []any{&o.hash, &o.id, &o.answer} }, b.Account, b.Once.Key)
+		func(k *keyOwner) []any { return []any{&k.hash, &k.id, &k.answer} }, o.Account, o.Key.Hash)
 	switch {
 	case err != nil:
 		return nil, false, err
 	case owner.id == id:
 		return nil, false, nil
-	case owner.hash != b.Once.Order:
+	case owner.hash != o.Key.OrderHash:
 		return nil, false, relay.Errorf(relay.KindConflict, "messages: the key belongs to another order")
 	}
 	return append([]byte{}, owner.answer...), false, nil
 }
 
-// insert inserts the messages of batches and returns the batches that were not saved
-// before.
-func insert(ctx context.Context, tx *db.Tx, acct relay.AccountID, batches []*Batch) (inserted []*Batch, err error) {
+// insert inserts the messages of orders and returns the orders that were not saved before.
+func insert(ctx context.Context, tx *db.Tx, acct relay.AccountID, orders []*OrderRecords) (inserted []*OrderRecords, err error) {
 	const insertMessages = `
 		INSERT INTO message (account, id, originator, destination, doc)
 		SELECT $1, id, originator, destination, doc
@@ -295,9 +292,9 @@ func insert(ctx context.Context, tx *db.Tx, acct relay.AccountID, batches []*Bat
 		SELECT $1, id, part_count, scheduled, report, '', part_count, 1, due, 0, 0, 0
 		FROM batch`
 	messages := db.NewBatch("id, originator, destination, doc")
-	for _, b := range batches {
-		for i := range b.Messages {
-			m := &b.Messages[i]
+	for _, o := range orders {
+		for i := range o.Messages {
+			m := &o.Messages[i]
 			messages.Add(m.ID, m.Originator, m.Destination, db.Sealed(db.JSON(m), "message", acct))
 		}
 	}
@@ -310,26 +307,26 @@ func insert(ctx context.Context, tx *db.Tx, acct relay.AccountID, batches []*Bat
 		isInserted[id] = true
 	}
 	states := db.NewBatch("id, part_count, scheduled, report, due")
-	for _, b := range batches {
+	for _, o := range orders {
 		n := 0
-		for i := range b.Messages {
-			m := &b.Messages[i]
+		for i := range o.Messages {
+			m := &o.Messages[i]
 			if !isInserted[m.ID] {
 				continue
 			}
 			n++
 			due := m.ScheduledFor
-			if !b.Lease.IsZero() && !m.ScheduledFor.After(b.Now) { // leased by the caller
-				due = b.Lease
+			if !o.Lease.IsZero() && !m.ScheduledFor.After(o.Now) { // leased by the caller
+				due = o.Lease
 			}
 			states.Add(m.ID, len(m.Parts), m.ScheduledFor, m.Report.URL != "", due)
 		}
 		switch n {
-		case len(b.Messages):
-			inserted = append(inserted, b)
+		case len(o.Messages):
+			inserted = append(inserted, o)
 		case 0: // saved before
 		default:
-			return nil, relay.Errorf(relay.KindUnexpected, "messages: ids from %s on belong to other messages", b.Messages[0].ID)
+			return nil, relay.Errorf(relay.KindUnexpected, "messages: ids from %s on belong to other messages", o.Messages[0].ID)
 		}
 	}
 	return inserted, tx.Run(ctx, saveLabel, insertStates, acct, states)

@@ -41,16 +41,16 @@ func messagesAreSavedAndCharged(p fixture) {
 		Reference: m.ID.String() + "-" + other.ID.String(),
 	})
 	dear := p.message(3)
-	_, err = p.Save(p.Context(), Batch{Account: 1, Messages: []Message{dear}, Now: at(1), Once: Once{Key: "k", Keep: time.Hour}})
+	_, err = p.Save(p.Context(), OrderRecords{Account: 1, Messages: []Message{dear}, Now: at(1), Key: IdempotencyKey{Hash: "k", Keep: time.Hour}})
 	p.kind(err, relay.KindNoCredit)
 	p.same("keys", p.rows("message_order"), 0)
 	_, err = p.Get(p.Context(), 1, dear.ID)
 	p.kind(err, relay.KindNotFound)
 	_, err = p.Get(p.Context(), 2, m.ID)
 	p.kind(err, relay.KindNotFound)
-	_, err = p.Save(p.Context(), Batch{Account: 1, Now: at(1)})
+	_, err = p.Save(p.Context(), OrderRecords{Account: 1, Now: at(1)})
 	p.kind(err, relay.KindInvalid)
-	_, err = p.Save(p.Context(), Batch{Account: 1, Messages: []Message{dear, other}, Now: at(1)})
+	_, err = p.Save(p.Context(), OrderRecords{Account: 1, Messages: []Message{dear, other}, Now: at(1)})
 	p.kind(err, relay.KindUnexpected)
 	p.hasCredit(2)
 }
@@ -66,7 +66,7 @@ func idsGrow(p fixture) {
 		last = first + ID(n) - 1
 	}
 	b := <-p.ids
-	if b.nextId >= b.end {
+	if b.nextID >= b.end {
 		p.Errorf("after %d ids none is left of a block: each order would take a commit", last)
 	}
 	p.ids <- b
@@ -132,17 +132,17 @@ func pendingPages(p fixture) {
 	p.must(err)
 	list, _, err := p.Pending(p.Context(), 1, 1, 1)
 	p.must(err)
-	p.same("a page of it", list, []Entry{m.EntryOf(1)})
+	p.same("a page of it", list, []PendingMessage{m.PendingMessage(1)})
 }
 
 func keyMakesOneOrder(p fixture) {
-	save := func(b Batch) (string, error) {
+	save := func(b OrderRecords) (string, error) {
 		saved, err := p.Save(p.Context(), b)
 		return string(saved), err
 	}
-	once := Once{Key: "k", Order: "o", Answer: []byte(`{"a":"|"}`), Keep: time.Hour}
-	batch := func() Batch {
-		return Batch{Account: 1, Messages: []Message{p.message(1)}, Now: at(0), Once: once}
+	once := IdempotencyKey{Hash: "k", OrderHash: "o", Answer: []byte(`{"a":"|"}`), Keep: time.Hour}
+	batch := func() OrderRecords {
+		return OrderRecords{Account: 1, Messages: []Message{p.message(1)}, Now: at(0), Key: once}
 	}
 	first := batch()
 	for i, want := range []string{"", `{"a":"|"}`, `{"a":"|"}`} {
@@ -158,10 +158,10 @@ func keyMakesOneOrder(p fixture) {
 		p.Fatalf("the order itself, repeated: %+v, %v", saved, err)
 	}
 	p.hasCredit(9)
-	once.Order = "another"
+	once.OrderHash = "another"
 	_, err := save(batch())
 	p.kind(err, relay.KindConflict)
-	once.Key = "another"
+	once.Hash = "another"
 	if got, err := save(batch()); err != nil || got != "" {
 		p.Fatalf("%q, %v", got, err)
 	}
@@ -171,9 +171,9 @@ func keyMakesOneOrder(p fixture) {
 
 func keyExpires(p fixture) {
 	save := func(now float64, order string) []byte {
-		saved, err := p.Save(p.Context(), Batch{
+		saved, err := p.Save(p.Context(), OrderRecords{
 			Account: 1, Messages: []Message{p.message(1)}, Now: at(now),
-			Once: Once{Key: "k", Order: order, Keep: time.Minute},
+			Key: IdempotencyKey{Hash: "k", OrderHash: order, Keep: time.Minute},
 		})
 		p.must(err)
 		return saved
@@ -195,9 +195,9 @@ func manyOrdersAtATime(p fixture) {
 	dbtest.Together(40, func(i int) {
 		ctx := context.WithoutCancel(p.Context())
 		for n := range 3 {
-			b := Batch{Account: 1, Messages: []Message{p.message(2)}, Now: at(0)}
+			b := OrderRecords{Account: 1, Messages: []Message{p.message(2)}, Now: at(0)}
 			if n == 0 {
-				b.Once = Once{Key: "k", Order: "o", Answer: []byte("a"), Keep: time.Hour}
+				b.Key = IdempotencyKey{Hash: "k", OrderHash: "o", Answer: []byte("a"), Keep: time.Hour}
 			}
 			saved, err := p.Save(ctx, b)
 			switch {

@@ -8,8 +8,8 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// skippedIDs is the number of ids that are skipped when the database was put back to an
-// earlier state: receipts of messages that it lacks must not find other messages. It is
+// skippedIDs is the number of ids that are skipped after the database was restored to an
+// earlier state: receipts of messages that it has lost must not match other messages. It is
 // more than a gateway uses between two backups.
 const skippedIDs = 10_000_000
 
@@ -19,8 +19,8 @@ func (s *Store) SkipIDs(ctx context.Context) error {
 }
 
 // MarkUnknown sets the pending parts that were due by a time to Unknown, with a reason, and
-// returns their number. It is for a database that was put back to an earlier state: the
-// parts may have been submitted, or deleted, since.
+// returns their number. It is called after the database was restored to an earlier state:
+// the parts may have been submitted or deleted after that state.
 func (s *Store) MarkUnknown(ctx context.Context, dueBy, now time.Time, reason string) (count int, err error) {
 	const label = "messages: mark unknown"
 	const statement = `
@@ -59,8 +59,6 @@ func (s *Store) MarkUnknown(ctx context.Context, dueBy, now time.Time, reason st
 	}
 }
 
-// markUnknown sets the pending parts that were due by a time to Unknown and returns their
-// number.
 func (r *row) markUnknown(dueBy, now time.Time, reason string) (count int) {
 	for i := range r.parts {
 		p := &r.parts[i]
@@ -76,10 +74,10 @@ func (r *row) markUnknown(dueBy, now time.Time, reason string) (count int) {
 	return count
 }
 
-// unopenedReason is the reason of Unknown parts of a message that does not open.
+// unopenedReason is the Reason of parts that are Unknown because their message does not open.
 const unopenedReason = relay.UnopenedReason + ", then resend the message"
 
-// markUnopened sets the parts that are due of messages that do not open to Unknown.
+// markUnopened sets the due and the sending parts of messages that do not open to Unknown.
 func (s *Store) markUnopened(ctx context.Context, unopened []Message, now time.Time) error {
 	refs := distinctRefs(unopened, (*Message).Ref)
 	return s.db.Write(ctx, leaseLabel, func(ctx context.Context, tx *db.Tx) error {
@@ -100,9 +98,9 @@ func (s *Store) markUnopened(ctx context.Context, unopened []Message, now time.T
 	})
 }
 
-// Resend schedules the parts in the state Unknown of the messages that a filter selects,
-// and returns their number. The decision is the operator's, because the phone may receive
-// them twice. Retries of these parts count from now.
+// Resend schedules the Unknown parts of the messages that a filter selects, and returns their
+// number. An operator decides it, because the phone may receive the parts twice. The time
+// limit for retries of these parts starts now.
 func (s *Store) Resend(ctx context.Context, f Filter, now time.Time) (int, error) {
 	messages, _, err := s.List(ctx, f)
 	if err != nil {

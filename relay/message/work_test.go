@@ -35,7 +35,7 @@ func claimedWhenDue(p fixture) {
 	later.ScheduledFor = at(100)
 	p.save(soon, later)
 	leased := p.message(1)
-	_, err := p.Save(p.Context(), Batch{Account: 1, Messages: []Message{leased}, Now: at(0), Lease: at(20)})
+	_, err := p.Save(p.Context(), OrderRecords{Account: 1, Messages: []Message{leased}, Now: at(0), Lease: at(20)})
 	p.must(err)
 	p.same("at once", p.claim(1, 10), []ID{soon.ID})
 	p.same("under a lease", p.claim(2, 10), []ID{})
@@ -78,7 +78,7 @@ func accountsShare(p fixture) {
 			}
 			ms = append(ms, m)
 		}
-		_, err := p.Save(p.Context(), Batch{Account: acct, Messages: ms, Now: at(0)})
+		_, err := p.Save(p.Context(), OrderRecords{Account: acct, Messages: ms, Now: at(0)})
 		p.must(err)
 	}
 	for i, want := range []map[relay.AccountID]int{{1: 4, 2: 3, 3: 4}, {1: 6, 3: 5}, {1: 10}, {}} {
@@ -261,7 +261,7 @@ func outcomesAreRepeated(p fixture) {
 	other := newMessage(2, id, 1)
 	mine.Report.URL = "https://example.com/"
 	p.save(mine)
-	_, err = p.Save(p.Context(), Batch{Account: 2, Messages: []Message{other}, Now: at(0)})
+	_, err = p.Save(p.Context(), OrderRecords{Account: 2, Messages: []Message{other}, Now: at(0)})
 	p.must(err)
 	outcomes := []Outcome{
 		{PartRef: PartRef{Ref: other.Ref()}, State: Rejected, Reason: "no carrier", Refund: true, At: at(1)},
@@ -313,7 +313,7 @@ func callersGiveUp(p fixture) {
 			id = ID(1_000_000 + i)
 		}
 		m := newMessage(1, id, 1)
-		_, err = p.Save(ctx, Batch{Account: 1, Messages: []Message{m}, Now: at(0), Once: Once{Key: "k" + id.String()}})
+		_, err = p.Save(ctx, OrderRecords{Account: 1, Messages: []Message{m}, Now: at(0), Key: IdempotencyKey{Hash: "k" + id.String()}})
 		_, err2 := p.Begin(ctx, []Beginning{startOf(m, "c1", 1, false)})
 		_, err3 := p.Settle(ctx, []Outcome{{PartRef: PartRef{Ref: m.Ref()}, State: Rejected, Refund: true, At: at(1)}})
 		_, err4 := p.LeaseDue(ctx, at(1), at(2), 10)

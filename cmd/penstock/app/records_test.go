@@ -22,7 +22,7 @@ func TestRecordsArePreparedAfterARestore(t *testing.T) {
 		ID: ref, Account: 1, Originator: "Shop", Destination: "447700900123", Coding: message.GSM, ReceivedAt: now, ScheduledFor: now,
 		Parts: []message.Part{{Data: []byte("hi"), Text: "hi", State: message.Pending, ScheduledAt: now, ChangedAt: now}},
 	}
-	relaytest.Must(r.Messages.Save(ctx, message.Batch{Account: 1, Messages: []message.Message{due}, Now: now}))(t)
+	relaytest.Must(r.Messages.Save(ctx, message.OrderRecords{Account: 1, Messages: []message.Message{due}, Now: now}))(t)
 	restored := func(halt registry.Halt, want int) {
 		t.Helper()
 		version := relaytest.Must(db.Version(ctx, r.DB, "accounts"))(t)

@@ -50,7 +50,7 @@ func (g *Gateway) openReceipts(ctx context.Context, records *recordStores, sende
 // sending has the services that send messages of accounts to carriers.
 type sending struct {
 	carriers *carriers
-	submit   *submit.Worker
+	submit   *submit.Submitter
 	messages *message.Service
 	signer   carrier.Signer
 }
@@ -78,8 +78,8 @@ func (s sending) stats() []admin.Sending {
 	return sendings
 }
 
-// openSubmit opens the worker that submits messages to carriers.
-func (g *Gateway) openSubmit(records *recordStores, r receipts, binds *carriers, receiptIntake *intake.Intake) (*submit.Worker, error) {
+// openSubmit opens the Submitter of messages to carriers.
+func (g *Gateway) openSubmit(records *recordStores, r receipts, binds *carriers, receiptIntake *intake.Intake) (*submit.Submitter, error) {
 	var routes []submit.Route
 	rt := router{Gateway: g, binds: binds, signer: r.signer, receiptIntake: receiptIntake}
 	for _, c := range g.cfg.Carriers {
@@ -92,21 +92,21 @@ func (g *Gateway) openSubmit(records *recordStores, r receipts, binds *carriers,
 		}
 		routes = append(routes, route)
 	}
-	work, err := submit.New(submit.Deps{
-		Work: countedOutcomes{records.Messages, g.timings}, Reporter: r.handler, Routes: routes, Gate: g.gate, Logger: g.log, Tracer: g.tracer,
+	submitter, err := submit.New(submit.Deps{
+		Store: countedOutcomes{records.Messages, g.timings}, Reporter: r.handler, Routes: routes, Gate: g.gate, Logger: g.log, Tracer: g.tracer,
 	}, submit.Options{})
 	if err != nil {
 		return nil, err
 	}
-	// The worker submits to the binds, and a bind that is established resumes the worker.
+	// A bind that is established resumes the Submitter.
 	for _, client := range binds.clients {
 		name := client.Status().Carrier
-		client.OnBound(func() { work.Resume(name) })
+		client.OnBound(func() { submitter.Resume(name) })
 	}
 	for name, h := range binds.holders {
-		h.resume = func() { work.Resume(name) }
+		h.resume = func() { submitter.Resume(name) }
 	}
-	return work, nil
+	return submitter, nil
 }
 
 // countedOutcomes counts the outcomes of parts that are saved.

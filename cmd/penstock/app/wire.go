@@ -54,7 +54,7 @@ type Gateway struct {
 	devices    *iot.Service
 	codecs     *codec.Pool
 	membership *membership
-	submit     *submit.Worker
+	submit     *submit.Submitter
 	carriers   *carriers
 	limits     *httpd.Limits
 	app        *httpd.App

@@ -140,7 +140,7 @@ func drawMissive(t *rapid.T, s missives, acct relay.AccountID, now float64) op[m
 
 // saveMissive saves an order of one message; one that was saved before stays as it is.
 func saveMissive(m missive, n int, acct relay.AccountID, now float64, leased bool) op[missives] {
-	b := message.Batch{Account: acct, Now: dbtest.At(now), Messages: []message.Message{{
+	b := message.OrderRecords{Account: acct, Now: dbtest.At(now), Messages: []message.Message{{
 		ID: m.ID, Account: acct, Originator: "Shop", Destination: "447700900123", Coding: message.GSM, ReceivedAt: dbtest.At(now), ScheduledFor: dbtest.At(now),
 	}}}
 	due := now
@@ -355,7 +355,7 @@ func readMissives(ctx context.Context, r *recordstest.Records, s missives, acct 
 		for part := range m.Parts {
 			s.All[n].Parts[part].State = m.Parts[part].State
 			if m.Parts[part].State == message.Pending {
-				pending = append(pending, m.EntryID(part))
+				pending = append(pending, m.PartID(part))
 			}
 		}
 	}
