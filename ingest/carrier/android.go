@@ -14,63 +14,62 @@ import (
 
 // parseAndroid parses posts of apps that turn a phone into a gateway: SMS Gateway for
 // Android (docs.sms-gate.app, webhooks), and forwarders with the template {from, text,
-// sentStamp, receivedStamp, sim}. The phone has joined the parts. Not every phone sends
-// its own number: if the post has no recipient, the query has it, as to1 and to2 for the
-// SIMs, or as to.
+// sentStamp, receivedStamp, sim}. The phone has joined the parts. If the post lacks the
+// phone's own number, the query has it: as to1 and to2 for the SIMs, or as to.
 func parseAndroid(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, error) {
 	o, err := fieldsOf(e)
 	if err != nil {
 		return nil, err
 	}
-	ownObject, err := queryObject(e.Query)
+	query, err := queryObject(e.Query)
 	if err != nil {
 		return nil, err
 	}
 	switch kind := o.text("event"); {
 	case kind == "":
-		return parseForwarded(alphabet, e, o, ownObject)
+		return parseForwarded(alphabet, e, o, query)
 	case kind == "sms:sent" || kind == "sms:delivered" || kind == "sms:failed":
-		return nil, receiptOf(o.object("payload").text("messageId"), kind[len("sms:"):])
+		return nil, receiptOf(o.child("payload").text("messageId"), kind[len("sms:"):])
 	case kind != "sms:received" && kind != "sms:data-received":
 		return nil, notMessage("the event " + clipValue(kind) + ", which is not a message")
 	}
-	p := o.object("payload")
+	p := o.child("payload")
 	fields := object{
 		"id": o["id"], "payload.message": p["message"], "payload.data": p["data"], "payload.phoneNumber": p.first("sender", "phoneNumber"),
-		"to": ownNumber(p.text("recipient"), p.text("simNumber"), ownObject),
+		"to": ownNumber(p.text("recipient"), p.text("simNumber"), query),
 	}
-	f := newForm(alphabet, fields.get)
+	f := newForm(alphabet, fields)
 	m := inbound.Message{CarrierID: f.required("id", maxName)}
-	setSentAt(&m, "payload.receivedAt", p.text("receivedAt"), when)
+	setSentAt(&m, "payload.receivedAt", p.text("receivedAt"), parseTime)
 	f.addresses(&m, "payload.phoneNumber", "to")
 	if o.text("event") == "sms:data-received" {
 		m.Coding, m.Data = sms.Binary, f.base64("payload.data")
 	} else {
 		f.whole(&m, "payload.message", nil)
 	}
-	return f.one(m)
+	return f.message(m)
 }
 
 // ownNumber returns the number of the phone that received a message.
-func ownNumber(recipient, sim string, ownObject object) string {
+func ownNumber(recipient, sim string, query object) string {
 	if recipient != "" {
 		return recipient
 	}
-	if sim != "" && ownObject.has("to"+sim) {
-		return ownObject.text("to" + sim)
+	if sim != "" && query.has("to"+sim) {
+		return query.text("to" + sim)
 	}
-	return ownObject.text("to")
+	return query.text("to")
 }
 
 // parseForwarded parses the template of forwarders. It has no id: the hash of the post
 // identifies repetitions.
-func parseForwarded(alphabet *sms.Alphabet, e *intake.Entry, o, ownObject object) ([]inbound.Message, error) {
+func parseForwarded(alphabet *sms.Alphabet, e *intake.Entry, o, query object) ([]inbound.Message, error) {
 	sim := o.text("sim")
 	if n := len(sim); n > 0 { // "sim1", or the number alone
 		sim = sim[n-1:]
 	}
-	fields := object{"from": o["from"], "text": o["text"], "to": ownNumber(o.text("to"), sim, ownObject)}
-	f := newForm(alphabet, fields.get)
+	fields := object{"from": o["from"], "text": o["text"], "to": ownNumber(o.text("to"), sim, query)}
+	f := newForm(alphabet, fields)
 	sum := sha256.Sum256(append([]byte(e.Query+"\x00"), e.Body...))
 	var m inbound.Message
 	setSentAt(&m, "sentStamp", o.text("sentStamp"), func(s string) time.Time {
@@ -85,18 +84,18 @@ func parseForwarded(alphabet *sms.Alphabet, e *intake.Entry, o, ownObject object
 	}
 	f.addresses(&m, "from", "to")
 	f.whole(&m, "text", nil)
-	return f.one(m)
+	return f.message(m)
 }
 
 // verifyAndroid checks X-Signature: the hex of an HMAC-SHA256 with the app's signing key
 // over the body and X-Timestamp, without a separator.
 func verifyAndroid(r *Signed, secret string) error {
-	sent, path := r.Header("X-Signature"), r.Header("X-Timestamp")
-	if sent == "" || path == "" {
+	sent, timestamp := r.Header("X-Signature"), r.Header("X-Timestamp")
+	if sent == "" || timestamp == "" {
 		return httpd.ErrUnsigned
 	}
-	if !sameHex(sent, mac(sha256.New, secret, string(r.Body)+path)) {
+	if !sameHex(sent, mac(sha256.New, secret, string(r.Body)+timestamp)) {
 		return errSignature
 	}
-	return recent(path, r.Now)
+	return recent(timestamp, r.Now)
 }

@@ -2,6 +2,8 @@ package carrier
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -17,11 +19,10 @@ import (
 	"github.com/penstock/penstock/relay/inbound"
 )
 
-// notMessage is the error for a post that is not a message but is acknowledged; the text
-// says what it is.
+// notMessage is the error of a valid post that is not a message: it is journalled and
+// acknowledged like one, so that the carrier does not repeat it. The text describes the post.
 type notMessage string
 
-// Error describes the post.
 func (n notMessage) Error() string { return string(n) }
 
 // receiptOf returns the error for the post of a delivery receipt.
@@ -34,7 +35,7 @@ func clipValue(s string) string { return decoders.Clip(s, 80) }
 // object is the fields of a post: those of its JSON body, its form, or its query.
 type object map[string]any
 
-// fieldsOf returns the fields of a post. A form's fields override the query's.
+// fieldsOf returns the fields of a post. The fields of a form override those of the query.
 func fieldsOf(e *intake.Entry) (object, error) {
 	if len(e.Body) == 0 || isForm(e.ContentType) {
 		raw := e.Query
@@ -46,7 +47,8 @@ func fieldsOf(e *intake.Entry) (object, error) {
 	return jsonObject(e.Body)
 }
 
-// queryObject parses a query, of a name its first value; the error names the field query.
+// queryObject parses a query and keeps the first value of each name. The error names the field
+// query.
 func queryObject(raw string) (object, error) {
 	q, err := url.ParseQuery(raw)
 	if err != nil {
@@ -68,29 +70,35 @@ func jsonObject(body []byte) (object, error) {
 	return o, err
 }
 
-// get returns a field as a form reads it; a boolean as text.
-func (o object) get(name string) (any, bool) {
-	v, present := o[name]
-	if b, ok := v.(bool); ok {
-		return strconv.FormatBool(b), true
+// textOf returns a text, the digits of a number, or a boolean as text; empty for nil. For other
+// values ok is false.
+func textOf(v any) (text string, ok bool) {
+	switch v := v.(type) {
+	case nil:
+		return "", true
+	case string:
+		return v, true
+	case json.Number:
+		return v.String(), true
+	case bool:
+		return strconv.FormatBool(v), true
 	}
-	return v, present
+	return "", false
 }
 
-// text returns a text or a number; empty for other fields.
+// text returns a field as text; empty if it is missing, a list or an object.
 func (o object) text(name string) string {
-	v, _ := o.get(name)
-	text, _ := textOf(v)
+	text, _ := textOf(o[name])
 	return text
 }
 
-// has reports whether a field is given and not null.
+// has reports whether a field exists and is not null.
 func (o object) has(name string) bool { return o[name] != nil }
 
-// object returns a field that is an object; nil for other fields.
-func (o object) object(name string) object {
-	inner, _ := o[name].(map[string]any)
-	return inner
+// child returns a field that is an object; nil for other fields.
+func (o object) child(name string) object {
+	child, _ := o[name].(map[string]any)
+	return child
 }
 
 // list returns the objects of a field that is a list.
@@ -103,27 +111,25 @@ func (o object) list(name string) []object {
 	return objects
 }
 
-// first returns the first of some fields that is not empty.
-func (o object) first(names ...string) string {
-	for _, n := range names {
-		if s := o.text(n); s != "" {
-			return s
-		}
+// first returns the text of the first of several fields that is not empty.
+func (o object) first(names ...string) (text string) {
+	for _, name := range names {
+		text = cmp.Or(text, o.text(name))
 	}
-	return ""
+	return text
 }
 
-// setSentAt sets the time of sending from a field. A message is not refused for its date:
-// a time that cannot be read is noted.
+// setSentAt sets the time of sending from a field. A message with an invalid time is not
+// refused but gets a note.
 func setSentAt(m *inbound.Message, field, text string, parse func(string) time.Time) {
 	if m.SentAt = parse(text); text != "" && m.SentAt.IsZero() {
 		m.Notes.Add(fmt.Sprintf("%s: the time %.40q was not understood; the message has no time of sending", field, text))
 	}
 }
 
-// when parses a time in the formats of carriers; without a zone it is UTC. It returns the
-// zero time if the text is none.
-func when(s string) time.Time {
+// parseTime parses a time in the formats of carriers; without a zone it is UTC. It returns the
+// zero time if the text is invalid.
+func parseTime(s string) time.Time {
 	if t, ok := iso8601.Parse(s); ok {
 		return t
 	}

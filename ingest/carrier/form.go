@@ -2,56 +2,41 @@ package carrier
 
 import (
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/penstock/penstock/decoders/decimal"
 	"github.com/penstock/penstock/decoders/sms"
-	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/inbound"
 )
 
-// The maximum sizes of fields, in bytes. A text of 255 parts fits.
+// The maximum sizes of fields, in bytes. maxText is more than 255 parts can have.
 const (
 	maxName = 255
 	maxText = 64 << 10
 	maxUDH  = 256
 )
 
-// form is the fields of a post, with their problems.
+// form has the fields of a post and the problems found in them.
 type form struct {
-	*params.Input
-	alphabet *sms.Alphabet // of the texts of messages; not used for receipts
+	relay.Problems
+	object
+	alphabet *sms.Alphabet // of the texts of messages; nil for receipts
+	strict   bool          // refuses booleans instead of reading them as text
 }
 
-func newForm(alphabet *sms.Alphabet, get params.Source) *form {
-	return &form{params.New(get, func(name string) string { return name }), alphabet}
+func newForm(alphabet *sms.Alphabet, o object) *form {
+	return &form{Problems: relay.Problems{}, object: o, alphabet: alphabet}
 }
 
-func (f *form) has(name string) bool { return f.Value(name) != nil }
-
-// textOf returns a text, or the digits of a number; empty if the field is missing.
-func textOf(v any) (text string, ok bool) {
-	switch v := v.(type) {
-	case nil:
-		return "", true
-	case string:
-		return v, true
-	case json.Number:
-		return v.String(), true
-	}
-	return "", false
-}
-
-// optional returns a text of at most limit bytes, empty if it is not there.
+// optional returns a text of at most limit bytes; empty if the field is missing.
 func (f *form) optional(name string, limit int) string {
-	text, ok := textOf(f.Value(name))
+	text, ok := textOf(f.object[name])
+	_, isBool := f.object[name].(bool)
 	switch {
-	case !ok:
+	case !ok || f.strict && isBool:
 		f.Add(name, "The "+name+" must be a string.")
 	case len(text) > limit:
 		f.Add(name, fmt.Sprintf("The %s may not be longer than %d bytes.", name, limit))
@@ -61,7 +46,7 @@ func (f *form) optional(name string, limit int) string {
 	return ""
 }
 
-// required is optional for a field that must be there and not be empty.
+// required is optional for a field that must not be empty.
 func (f *form) required(name string, limit int) string {
 	oldCount := len(f.Problems)
 	s := f.optional(name, limit)
@@ -71,7 +56,6 @@ func (f *form) required(name string, limit int) string {
 	return s
 }
 
-// hex returns octets written in hex.
 func (f *form) hex(name string, limit int) []byte {
 	b, err := hex.DecodeString(f.optional(name, 2*limit))
 	if err != nil {
@@ -81,7 +65,6 @@ func (f *form) hex(name string, limit int) []byte {
 	return b
 }
 
-// addresses reads the sender and the recipient from the fields with these names.
 func (f *form) addresses(m *inbound.Message, originator, destination string) {
 	m.From, m.To = f.required(originator, maxName), f.required(destination, maxName)
 	if !utf8.ValidString(m.From) {
@@ -100,18 +83,7 @@ func (f *form) addresses(m *inbound.Message, originator, destination string) {
 	m.To = number
 }
 
-// id checks an id that may have one of several names.
-func (f *form) id(name, id string) string {
-	switch {
-	case id == "":
-		f.Add(name, "The "+name+" field is required.")
-	case len(id) > maxName:
-		f.Add(name, fmt.Sprintf("The %s may not be longer than %d bytes.", name, maxName))
-	}
-	return id
-}
-
-// plain returns a required text as UTF-8; it may be empty.
+// plain returns a required text, which may be empty, as valid UTF-8.
 func (f *form) plain(name string) string {
 	if !f.has(name) {
 		f.Add(name, "The "+name+" field is required.")
@@ -123,23 +95,23 @@ func (f *form) plain(name string) string {
 // its media follow the text.
 func (f *form) whole(m *inbound.Message, name string, media []string) {
 	var text []string
-	if f.has(name) && f.Value(name) != "" || len(media) == 0 {
+	if f.has(name) && f.object[name] != "" || len(media) == 0 {
 		text = []string{f.plain(name)}
 	}
 	m.Text = strings.ToValidUTF8(strings.Join(append(text, media...), "\n"), "\uFFFD")
 	m.Coding = codingOf(f.alphabet, m.Text)
 }
 
-// one returns the message, or the problems of its fields.
-func (f *form) one(m inbound.Message) ([]inbound.Message, error) {
+// message returns the message, or the problems of its fields.
+func (f *form) message(m inbound.Message) ([]inbound.Message, error) {
 	if err := f.Err(); err != nil {
 		return nil, err
 	}
 	return []inbound.Message{m}, nil
 }
 
-// sar reads the segmentation parameters of SMPP (3.4, 5.3.2.22 to 5.3.2.24), which have
-// their names from there; nil if there are none.
+// sar reads the segmentation parameters of SMPP (3.4, 5.3.2.22 to 5.3.2.24). It returns nil if
+// there are none.
 func (f *form) sar() *inbound.Part {
 	const reference, total, number = "sar_msg_ref_num", "sar_total_segments", "sar_segment_seqnum"
 	if !f.has(reference) && !f.has(total) && !f.has(number) {
@@ -153,17 +125,17 @@ func (f *form) sar() *inbound.Part {
 	return p
 }
 
-// integer returns a required number within bounds.
-func (f *form) integer(name string, start, end int) int {
+// integer returns a required number from minimum to maximum.
+func (f *form) integer(name string, minimum, maximum int) int {
 	n, err := decimal.Digits(f.optional(name, maxName))
-	if err != nil || n < int64(start) || n > int64(end) {
-		f.Add(name, "The "+name+" must be a number from "+strconv.Itoa(start)+" to "+strconv.Itoa(end)+".")
+	if err != nil || n < int64(minimum) || n > int64(maximum) {
+		f.Add(name, fmt.Sprintf("The %s must be a number from %d to %d.", name, minimum, maximum))
 		return 0
 	}
 	return int(n)
 }
 
-// statusOf returns %stat of a message whose parts have not been joined.
+// statusOf returns the Status of a message whose parts have not been joined.
 func statusOf(m *inbound.Message) inbound.Status {
 	if m.Part != nil && m.Part.Total > 0 {
 		return inbound.Concatenated
@@ -179,8 +151,8 @@ func keepOctets(m *inbound.Message, octets []byte) {
 	}
 }
 
-// septetText decodes 7-bit text with the language tables that its header names. For an
-// unknown table it uses the default alphabet, and %stat reports that.
+// septetText decodes 7-bit text with the language tables that its header names. For an unknown
+// table it uses the default alphabet and sets Status to Indecipherable.
 func septetText(alphabet *sms.Alphabet, m *inbound.Message, octets []byte) (string, error) {
 	l := inbound.LanguagesOf(m)
 	if l != l.Known() {

@@ -11,14 +11,13 @@ import (
 // maxResults is the maximum number of messages of a post.
 const maxResults = 1000
 
-// parseInfobip parses the messages of Infobip's forwarding in the format MO_JSON_2: a
-// list, results. The fields of a single message in the query or the body count as a list
-// of one. Infobip has joined the parts, and does not sign. An invalid message does not
-// affect the others.
-func parseInfobip(f *form, o object) ([]inbound.Message, error) {
-	results := []object{o}
-	if o.has("results") {
-		results = o.list("results")
+// parseInfobip parses messages that Infobip forwards in the format MO_JSON_2: the list results,
+// or the fields of a single message in the query or the body. Infobip has joined the parts and
+// does not sign. An invalid message does not affect the others.
+func parseInfobip(f *form) ([]inbound.Message, error) {
+	results := []object{f.object}
+	if f.has("results") {
+		results = f.list("results")
 	}
 	if len(results) == 0 || len(results) > maxResults {
 		f.Add("results", fmt.Sprintf("The results must be a list of 1 to %d messages.", maxResults))
@@ -26,11 +25,11 @@ func parseInfobip(f *form, o object) ([]inbound.Message, error) {
 	var msgs []inbound.Message
 	var receipt error
 	for i, result := range results[:min(len(results), maxResults)] {
-		m, err := infobipMessage(newForm(f.alphabet, result.get), result)
+		m, err := infobipMessage(newForm(f.alphabet, result))
 		switch {
-		case isNoMessage(err):
+		case isNotMessage(err):
 			receipt = err
-		case err != nil && o.has("results"):
+		case err != nil && f.has("results"):
 			for name, texts := range relay.FieldsOf(err) {
 				for _, text := range texts {
 					f.Add(fmt.Sprintf("results.%d.%s", i, name), text)
@@ -48,23 +47,23 @@ func parseInfobip(f *form, o object) ([]inbound.Message, error) {
 	return nil, receipt
 }
 
-func infobipMessage(f *form, o object) (inbound.Message, error) {
-	if o.has("status") && !o.has("text") {
-		s := o.object("status")
-		return inbound.Message{}, receiptOf(o.text("messageId"), s.first("groupName", "name"))
+func infobipMessage(f *form) (inbound.Message, error) {
+	if f.has("status") && !f.has("text") {
+		s := f.child("status")
+		return inbound.Message{}, receiptOf(f.text("messageId"), s.first("groupName", "name"))
 	}
 	m := inbound.Message{CarrierID: f.required("messageId", maxName)}
-	setSentAt(&m, "receivedAt", o.text("receivedAt"), when)
+	setSentAt(&m, "receivedAt", f.text("receivedAt"), parseTime)
 	f.addresses(&m, "from", "to")
 	var urls, texts []string
-	for _, part := range o.list("message") { // of an MMS
+	for _, part := range f.list("message") { // of an MMS
 		if text := part.text("value"); text != "" && strings.HasPrefix(part.text("contentType"), "text/") {
 			texts = append(texts, text)
 		}
-		urls = append(urls, urlsOf([]object{part})...)
+		urls = append(urls, urlsOf(part)...)
 	}
-	if len(texts) > 0 && !o.has("text") {
-		o["text"] = strings.Join(texts, "\n")
+	if len(texts) > 0 && !f.has("text") {
+		f.object["text"] = strings.Join(texts, "\n")
 	}
 	f.whole(&m, "text", urls)
 	return m, f.Err()

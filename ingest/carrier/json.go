@@ -27,16 +27,17 @@ func parseJSON(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, erro
 	if err != nil {
 		return nil, err
 	}
-	f := newForm(alphabet, params.OfObject(o))
+	f := newForm(alphabet, o)
+	f.strict = true
 	m := f.json()
 	m.Notes.Add(unknownFields(o,
 		"id", "network", "from", "to", "udh", "sar_msg_ref_num", "sar_total_segments", "sar_segment_seqnum", "sent_at", "text", "data", "coding",
-		"received_at", // of the gateway that passes a message on
+		"received_at", // set by another gateway that forwards a message
 	)...)
-	return f.one(m)
+	return f.message(m)
 }
 
-// unknownFields notes the fields of a post that are not among the known ones.
+// unknownFields returns notes about the fields of a post that are not among the known ones.
 func unknownFields(o object, known ...string) (notes decoders.Notes) {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		if !slices.Contains(known, name) {
@@ -52,7 +53,7 @@ func (f *form) json() inbound.Message {
 	m.UDH = f.hex("udh", maxUDH)
 	m.Part = f.sar()
 	m.Status = statusOf(&m)
-	m.SentAt = f.moment("sent_at")
+	m.SentAt = f.time("sent_at")
 	f.content(&m)
 	return m
 }
@@ -71,15 +72,15 @@ func ReadJSON(body []byte) (m inbound.Message, err error) {
 	if !o.has("id") {
 		o["id"] = "example"
 	}
-	f := newForm(sms.NewAlphabet(), o.get)
+	f := newForm(sms.NewAlphabet(), o)
 	m = f.json()
 	inbound.TrimText(&m)
-	m.ReceivedAt = f.moment("received_at")
+	m.ReceivedAt = f.time("received_at")
 	return m, f.Err()
 }
 
-// moment returns the time of an optional field.
-func (f *form) moment(name string) time.Time {
+// time returns the time of an optional field.
+func (f *form) time(name string) time.Time {
 	text := f.optional(name, maxName)
 	t, ok := iso8601.Parse(text)
 	if text != "" && !ok {
@@ -88,7 +89,6 @@ func (f *form) moment(name string) time.Time {
 	return t
 }
 
-// content reads text, or data in its coding.
 func (f *form) content(m *inbound.Message) {
 	var coding sms.Coding // 0 if the field is missing
 	if s := f.optional("coding", maxName); s != "" {
@@ -114,7 +114,7 @@ func (f *form) content(m *inbound.Message) {
 			coding, m.Data = sms.Binary, data
 		}
 		if err != nil {
-			f.Add("data", "The data is not in the coding given: "+err.Error()+".")
+			f.Add("data", "The data is not valid in its coding: "+err.Error()+".")
 		}
 		m.Coding = coding
 	case !f.has("text"):
@@ -129,7 +129,7 @@ func (f *form) content(m *inbound.Message) {
 	}
 }
 
-// codingOf returns the coding with which a text must have been sent.
+// codingOf returns the coding of a text whose carrier does not report it: GSM if the text fits.
 func codingOf(alphabet *sms.Alphabet, text string) sms.Coding {
 	if alphabet.Fits(text) {
 		return sms.GSM

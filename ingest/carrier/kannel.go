@@ -19,7 +19,7 @@ func parseKannel(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, er
 	if err != nil {
 		return nil, err
 	}
-	f := newForm(alphabet, o.get)
+	f := newForm(alphabet, o)
 	m := inbound.Message{
 		CarrierID: f.optional("id", maxName), Reference: f.optional("smsc", maxName), Network: f.optional("network", maxName),
 		UDH: []byte(f.optional("udh", maxUDH)),
@@ -27,11 +27,11 @@ func parseKannel(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, er
 	f.addresses(&m, "from", "to")
 	m.Status = inbound.StatusOf(m.UDH)
 	setSentAt(&m, "time", f.optional("time", maxName), kannelTime)
-	// Read the text in the coding of %c: 0 is 7-bit, and so is -1, for unknown; 1 is binary,
-	// 2 Unicode. With mo-recode, Kannel reports Unicode that it has recoded to UTF-8 as 7-bit.
+	// Read the text in the coding of %c: 0 and -1 (unknown) are 7-bit, 1 is binary, 2 Unicode.
+	// With mo-recode, Kannel reports Unicode that it has recoded to UTF-8 as 7-bit.
 	if !f.has("text") {
 		f.Add("text", "The text field is required.")
-		return f.one(m)
+		return f.message(m)
 	}
 	text, charset := f.optional("text", maxText), strings.ToLower(f.optional("charset", maxName))
 	switch f.optional("coding", maxName) {
@@ -56,7 +56,7 @@ func parseKannel(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, er
 	default:
 		f.Add("coding", "The coding must be 0, 1 or 2.")
 	}
-	return f.one(m)
+	return f.message(m)
 }
 
 func kannelParameters(e *intake.Entry) (object, error) {
@@ -67,8 +67,8 @@ func kannelParameters(e *intake.Entry) (object, error) {
 	return queryObject(raw)
 }
 
-// kannelTime parses %T, seconds since 1970, or %t, a date and time in UTC. Kannel
-// generates both; anything else is ignored.
+// kannelTime parses %T, seconds since 1970, or %t, a date and time in UTC. It returns the zero
+// time for other texts.
 func kannelTime(s string) time.Time {
 	if seconds, err := decimal.Digits(s); err == nil && seconds > 0 && seconds < 1<<38 {
 		return time.Unix(seconds, 0).UTC()
@@ -80,11 +80,11 @@ func kannelTime(s string) time.Time {
 	return t
 }
 
-// octetText returns text that Kannel has recoded: UTF-8, or Latin-1 if the charset says
-// so or it is not valid UTF-8.
+// octetText decodes a text as UTF-8, or as Latin-1 if that is the charset or the text is not
+// valid UTF-8.
 func octetText(s, charset string) string {
-	latin := charset == "iso-8859-1" || charset == "latin1"
-	if !latin && utf8.ValidString(s) {
+	isLatin1 := charset == "iso-8859-1" || charset == "latin1"
+	if !isLatin1 && utf8.ValidString(s) {
 		return s
 	}
 	runes := make([]rune, 0, len(s))

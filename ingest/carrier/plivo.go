@@ -15,28 +15,28 @@ import (
 // parsePlivo parses the parameters of Plivo's message_url ("Handling incoming SMS/MMS"):
 // a form, a query or JSON. Plivo has joined the parts; the addresses of media follow the
 // text.
-func parsePlivo(f *form, o object) ([]inbound.Message, error) {
-	urls := media(o, "Media", "MediaUrl")
-	if status := o.text("Status"); status != "" && !o.has("Text") && !o.has("Body") && len(urls) == 0 {
-		return nil, receiptOf(o.text("MessageUUID"), status)
+func parsePlivo(f *form) ([]inbound.Message, error) {
+	urls := media(f.object, "Media", "MediaUrl")
+	if status := f.text("Status"); status != "" && !f.has("Text") && !f.has("Body") && len(urls) == 0 {
+		return nil, receiptOf(f.text("MessageUUID"), status)
 	}
 	m := inbound.Message{CarrierID: f.required("MessageUUID", maxName)}
 	f.addresses(&m, "From", "To")
 	text := "Text"
-	if !o.has(text) && o.has("Body") {
+	if !f.has(text) && f.has("Body") {
 		text = "Body" // of an MMS
 	}
 	f.whole(&m, text, urls)
-	return f.one(m)
+	return f.message(m)
 }
 
-// verifyPlivo checks X-Plivo-Signature-V3, or V2 if there is no other: the base64 of an
+// verifyPlivo checks X-Plivo-Signature-V3, or V2 if V3 is missing: the base64 of an
 // HMAC-SHA256 with the auth token over the URL and a nonce, and in V3 the parameters. The
-// fields named Ma have the signature of a subaccount's main account. V2 does not cover
-// the parameters, so a nonce is accepted with one body only.
+// headers named Ma have the signature of a subaccount's main account. V2 does not cover the
+// parameters, so a nonce is accepted with one body only.
 func (n *nonces) verifyPlivo(r *Signed, secret string) error {
 	for _, account := range []string{"", "Ma-"} {
-		if err := verifyPlivoV3(r, account, secret); err != httpd.ErrUnsigned { //nolint:errorlint // its own
+		if err := verifyPlivoV3(r, account, secret); err != httpd.ErrUnsigned { //nolint:errorlint // verifyPlivoV3 does not wrap it
 			return err
 		}
 	}
@@ -45,9 +45,9 @@ func (n *nonces) verifyPlivo(r *Signed, secret string) error {
 		switch {
 		case sent == "" || nonce == "":
 			continue
-		case !believed(sent, mac(sha256.New, secret, r.base()+nonce)):
+		case !anySameBase64(sent, mac(sha256.New, secret, r.base()+nonce)):
 			return errSignature
-		case !n.first(nonce, r):
+		case !n.accept(nonce, r):
 			return errStale
 		}
 		return nil
@@ -65,10 +65,10 @@ func verifyPlivoV3(r *Signed, account, secret string) error {
 		return err
 	}
 	if fields == nil && len(r.Body) > 0 {
-		return errUnread // nothing would cover it
+		return errUnread // the signature would not cover it
 	}
-	// The text is the URL with its parameters in order, followed by those of the form, with
-	// decoded names and values.
+	// The signed text is the URL with its parameters, followed by those of the form. They are
+	// sorted, with decoded names and values.
 	text, query := r.base(), sortedPairs(r.query(), "=", "&")
 	if query != "" || len(fields) > 0 {
 		text += "?" + query
@@ -76,24 +76,24 @@ func verifyPlivoV3(r *Signed, account, secret string) error {
 	if query != "" && len(fields) > 0 {
 		text += "."
 	}
-	if !believed(sent, mac(sha256.New, secret, text+sortedPairs(fields, "", "")+"."+nonce)) {
+	if !anySameBase64(sent, mac(sha256.New, secret, text+sortedPairs(fields, "", "")+"."+nonce)) {
 		return errSignature
 	}
 	return nil
 }
 
-func sortedPairs(v url.Values, equals, between string) string {
+func sortedPairs(v url.Values, equals, separator string) string {
 	var pairs []string
 	for _, name := range slices.Sorted(maps.Keys(v)) {
 		for _, text := range slices.Sorted(slices.Values(v[name])) {
 			pairs = append(pairs, name+equals+text)
 		}
 	}
-	return strings.Join(pairs, between)
+	return strings.Join(pairs, separator)
 }
 
-// maxNonces is the number of nonces that are remembered, the latest ones. After that a
-// repeated post is recognized by its message id.
+// maxNonces is the number of nonces that are stored, the latest ones. A repeated post with an
+// older nonce is recognized by its message id.
 const maxNonces = 100_000
 
 // nonces stores the request of each nonce.
@@ -106,16 +106,16 @@ type nonces struct {
 
 func newNonces() *nonces { return &nonces{used: make(map[string][sha256.Size]byte)} }
 
-// first reports whether a nonce is used for the first time, or again for the same
-// request: a carrier without an answer repeats its request.
-func (n *nonces) first(nonce string, r *Signed) bool {
+// accept reports whether a nonce is used for the first time or again for the same request,
+// which a carrier repeats if it got no answer.
+func (n *nonces) accept(nonce string, r *Signed) bool {
 	sum := sha256.Sum256(append([]byte(r.URL+"\x00"), r.Body...))
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if before, found := n.used[nonce]; found {
-		return before == sum
+	if known, found := n.used[nonce]; found {
+		return known == sum
 	}
-	nonce = string([]byte(nonce)) // the request's memory is used again
+	nonce = strings.Clone(nonce) // fiber reuses the memory of the request
 	if len(n.ring) < maxNonces {
 		n.ring = append(n.ring, nonce)
 	} else {

@@ -40,11 +40,11 @@ func (p *Processor) Add(source string, a Adapter) { p.adapters[source] = a }
 // post is the content of a journalled post.
 type post struct {
 	messages []inbound.Message
-	err      error // why it, or a part of it, is not a message
+	err      error // of Adapter.Parse
 }
 
-// Parse reads the messages of a post. Each carrier message id is a key, so that posts with
-// the same id are processed in order: the first is the message.
+// Parse parses a post. The carrier's id of each message is a key, so that posts with the same id
+// are processed in order: the later ones are duplicates.
 func (p *Processor) Parse(it *intake.Item) (content post, keys []uint64, err error) {
 	content.messages, content.err = p.messages(it)
 	for i := range content.messages {
@@ -55,7 +55,6 @@ func (p *Processor) Parse(it *intake.Item) (content post, keys []uint64, err err
 	return content, keys, nil
 }
 
-// hashKey returns the hash of a formatted key.
 func hashKey(seed maphash.Seed, format string, values ...any) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
@@ -67,14 +66,14 @@ func hashKey(seed maphash.Seed, format string, values ...any) uint64 {
 func (p *Processor) Process(ctx context.Context, posts []intake.Parsed[post]) ([]event.Status, error) {
 	msgs := make([]inbound.Message, 0, len(posts)) // most posts have one
 	origins := make([]int, 0, len(posts))          // the post of each message
-	statuses := make(map[int]event.Status)
+	statuses := make([]event.Status, len(posts))   // without an id for posts that need none
 	for i, it := range posts {
 		if notice, ok := errors.AsType[notMessage](it.Content.err); ok {
 			done := it.Status(event.Done, "")
 			done.Notes.Add(string(notice))
 			statuses[i] = done
 		} else if it.Content.err != nil {
-			statuses[i] = it.Status(event.Quarantined, why(it.Content.err))
+			statuses[i] = it.Status(event.Quarantined, errorLine(it.Content.err))
 		}
 		for range it.Content.messages {
 			origins = append(origins, i)
@@ -93,11 +92,11 @@ func (p *Processor) Process(ctx context.Context, posts []intake.Parsed[post]) ([
 			statuses[i] = merge(statuses[i], m)
 		}
 	}
-	return inOrder(statuses, len(posts)), nil
+	return withID(statuses), nil
 }
 
-// Messages parses a journalled post like Process. notice describes a post without
-// messages, for example a carrier's test.
+// Messages parses a journalled post as Process does. notice describes a post without messages,
+// for example a carrier's test.
 func (p *Processor) Messages(it *intake.Item) (found []inbound.Message, notice string, err error) {
 	found, err = p.messages(it)
 	if n, ok := errors.AsType[notMessage](err); ok {
@@ -106,8 +105,8 @@ func (p *Processor) Messages(it *intake.Item) (found []inbound.Message, notice s
 	return found, "", err
 }
 
-// Describe returns the numbers of the messages of a post, and which parts they are,
-// without their texts: lists show it to users who may not read messages.
+// Describe returns the numbers of the messages of a post and their places in messages of several
+// parts. It omits texts, because lists show it to users who may not read messages.
 func (p *Processor) Describe(it intake.Parsed[post]) string {
 	if notice, ok := errors.AsType[notMessage](it.Content.err); ok {
 		return string(notice)
@@ -128,7 +127,7 @@ func (p *Processor) Describe(it intake.Parsed[post]) string {
 	return description
 }
 
-// Subjects returns the numbers that the messages of a post are for.
+// Subjects returns the recipients of the messages of a post.
 func (p *Processor) Subjects(it intake.Parsed[post]) []string {
 	var numbers []string
 	for i := range it.Content.messages {
@@ -137,8 +136,7 @@ func (p *Processor) Subjects(it intake.Parsed[post]) []string {
 	return numbers
 }
 
-// messages parses a journalled post. Several messages of a post get ids with their
-// index.
+// messages parses a journalled post. If it has several messages, their ids end with their index.
 func (p *Processor) messages(it *intake.Item) ([]inbound.Message, error) {
 	a, ok := p.adapters[it.Entry.Source]
 	if !ok {
@@ -159,12 +157,11 @@ func (p *Processor) messages(it *intake.Item) ([]inbound.Message, error) {
 
 // carrierOf returns the sender of a post: the adapter, and the source in the path.
 func carrierOf(e *intake.Entry) string {
-	_, source, _ := strings.Cut(e.Path, "/inbound/sms/"+e.Source+"/")
+	_, source, _ := strings.Cut(e.Path, messagePath+e.Source+"/")
 	return strings.TrimSuffix(e.Source+"/"+source, "/")
 }
 
-// merge merges the statuses of several messages of a post: the state is the most severe
-// one.
+// merge merges the statuses of several messages of a post. The state is the most severe one.
 func merge(a, b event.Status) event.Status {
 	if a.ID == "" {
 		return b
@@ -184,18 +181,13 @@ func join(a, b string) string {
 	return a + "; " + b
 }
 
-func inOrder(statuses map[int]event.Status, n int) []event.Status {
-	var ordered []event.Status
-	for i := range n {
-		if m, ok := statuses[i]; ok {
-			ordered = append(ordered, m)
-		}
-	}
-	return ordered
+// withID returns the statuses that have an id.
+func withID(statuses []event.Status) []event.Status {
+	return slices.DeleteFunc(statuses, func(s event.Status) bool { return s.ID == "" })
 }
 
-// why returns an error in one line, with its fields.
-func why(err error) string {
+// errorLine returns an error and its fields in one line.
+func errorLine(err error) string {
 	parts, fields := []string{err.Error()}, relay.FieldsOf(err)
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		parts = append(parts, fields[name]...)

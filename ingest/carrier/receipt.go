@@ -40,11 +40,11 @@ type parsedReceipt struct {
 	notes decoders.Notes
 }
 
-// Parse reads a receipt. Each of its ids is a key, so that the receipts of a part are
-// applied in order: one that is overtaken by the final one is not reported.
+// Parse parses a receipt. Each of its ids is a key, so that the receipts of a part are applied in
+// order: a receipt that is applied after the final one would not be reported.
 func (r *ReceiptProcessor) Parse(it *intake.Item) (receipt parsedReceipt, keys []uint64, err error) {
-	if receipt, err = readReceipt(&it.Entry); err != nil {
-		return receipt, nil, errors.New(why(err))
+	if receipt, err = parseReceipt(&it.Entry); err != nil {
+		return receipt, nil, errors.New(errorLine(err))
 	}
 	receipt.Event = it.ID
 	for _, id := range slices.Concat(receipt.IDs, receipt.OtherBases) {
@@ -55,7 +55,7 @@ func (r *ReceiptProcessor) Parse(it *intake.Item) (receipt parsedReceipt, keys [
 
 // Process passes on all receipts in one batch.
 func (r *ReceiptProcessor) Process(ctx context.Context, items []intake.Parsed[parsedReceipt]) ([]event.Status, error) {
-	statuses := make(map[int]event.Status)
+	statuses := make([]event.Status, len(items)) // without an id for receipts that need none
 	receipts := make([]message.Receipt, len(items))
 	for i, it := range items {
 		receipts[i] = it.Content.Receipt
@@ -77,7 +77,7 @@ func (r *ReceiptProcessor) Process(ctx context.Context, items []intake.Parsed[pa
 			statuses[i] = unrouted
 		}
 	}
-	return inOrder(statuses, len(items)), nil
+	return withID(statuses), nil
 }
 
 // Describe returns the state of a receipt and the message that it names.
@@ -89,7 +89,7 @@ func (r *ReceiptProcessor) Describe(it intake.Parsed[parsedReceipt]) string {
 	return description
 }
 
-// messageOf names the message of a receipt as its carrier does.
+// messageOf describes the message of a receipt by its ids.
 func messageOf(r *message.Receipt) string {
 	name := fmt.Sprintf("message %q", strings.Join(slices.Concat(r.IDs, r.OtherBases), " or "))
 	if r.Carrier != "" {
@@ -98,27 +98,28 @@ func messageOf(r *message.Receipt) string {
 	return name
 }
 
-// readReceipt parses a journalled receipt.
-func readReceipt(e *intake.Entry) (parsed parsedReceipt, err error) {
-	r := &parsed.Receipt
-	_, path, _ := strings.Cut(e.Path, receiptPath)
-	_, r.Carrier, _ = strings.Cut(path, "/")
-	r.At = e.ReceivedAt
-	switch e.Source {
-	case SMPP:
-		parsed.notes, err = smppReceipt(r, e)
-	case "kannel":
-		err = kannelReceipt(r, e)
-	case "json", Simulator:
-		parsed.notes, err = jsonReceipt(r, e)
-	default:
-		err = relay.Errorf(relay.KindInvalid, "no adapter for the receipts of %q", e.Source)
+// receiptParsers returns the parsers of receipts by the source of the entry.
+func receiptParsers() map[string]func(*message.Receipt, *intake.Entry) (decoders.Notes, error) {
+	return map[string]func(*message.Receipt, *intake.Entry) (decoders.Notes, error){
+		SMPP: smppReceipt, "kannel": kannelReceipt, "json": jsonReceipt, Simulator: jsonReceipt,
 	}
+}
+
+// parseReceipt parses a journalled receipt.
+func parseReceipt(e *intake.Entry) (parsed parsedReceipt, err error) {
+	parse, ok := receiptParsers()[e.Source]
+	if !ok {
+		return parsed, relay.Errorf(relay.KindInvalid, "no adapter for the receipts of %q", e.Source)
+	}
+	_, path, _ := strings.Cut(e.Path, receiptPath)
+	_, parsed.Carrier, _ = strings.Cut(path, "/")
+	parsed.At = e.ReceivedAt
+	parsed.notes, err = parse(&parsed.Receipt, e)
 	return parsed, err
 }
 
-// smppReceipt parses a deliver_sm or data_sm: the optional parameters, or the text if
-// they are missing. The time is that of arrival, because the text's time has no zone.
+// smppReceipt parses a deliver_sm or data_sm: the optional parameters, or the text if they are
+// missing. It ignores the time in the text, which lacks a time zone.
 func smppReceipt(r *message.Receipt, e *intake.Entry) (notes decoders.Notes, err error) {
 	d, err := smpp.ParseDelivery(e.Body)
 	if err != nil {
@@ -135,10 +136,10 @@ func smppReceipt(r *message.Receipt, e *intake.Entry) (notes decoders.Notes, err
 		}
 	}
 	r.Addresses = slices.DeleteFunc([]string{d.Source.Digits, d.Destination.Digits}, func(a string) bool { return a == "" })
-	if number, ok := relay.NumberFrom(d.Source.Digits); ok && len(number) >= leastSubscriber {
+	if number, ok := relay.NumberFrom(d.Source.Digits); ok && len(number) >= minSubscriber {
 		r.Destination = number
 	}
-	if reference, ok := d.Reference(); ok { // of one whose answer was lost
+	if reference, ok := d.Reference(); ok { // the id of a part whose answer was lost
 		number, _ := relay.NumberFrom(d.Source.Digits)
 		r.IDs = append(r.IDs, smpp.UnansweredID(uint16(reference), number))
 	}
@@ -152,9 +153,9 @@ func smppReceipt(r *message.Receipt, e *intake.Entry) (notes decoders.Notes, err
 	return smppNotes(d), err
 }
 
-// leastSubscriber is the minimum length of a subscriber's number, in digits: shorter
-// numbers are short codes, to which no message is sent.
-const leastSubscriber = 7
+// minSubscriber is the minimum length of a subscriber's number, in digits. Shorter numbers are
+// short codes, to which messages are not sent.
+const minSubscriber = 7
 
 // stateNamed returns the state for a receipt's stat (SMPP 3.4, appendix B, and the
 // spellings of SMSCs). ACCEPTD is Buffered: message.Accepted is the state after the
@@ -177,18 +178,18 @@ func stateNamed(stat string) (message.State, error) {
 
 // kannelReceipt parses the parameters that Kannel adds to the dlr-url of a message: %d as
 // type, %A as answer.
-func kannelReceipt(r *message.Receipt, e *intake.Entry) error {
+func kannelReceipt(r *message.Receipt, e *intake.Entry) (decoders.Notes, error) {
 	o, err := kannelParameters(e)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	f := newForm(nil, o.get)
+	f := newForm(nil, o)
 	f.part(r, e)
 	r.State = f.code("type")
 	if answer := f.optional("answer", maxText); strings.Contains(answer, "stat:") {
 		r.Line = readable(answer)
 	}
-	return f.Err()
+	return nil, f.Err()
 }
 
 // jsonReceipt parses {ref, state or code, text}, or a query of these. The ref in the
@@ -207,7 +208,7 @@ func jsonReceipt(r *message.Receipt, e *intake.Entry) (notes decoders.Notes, err
 			o[name] = value
 		}
 	}
-	f := newForm(nil, o.get)
+	f := newForm(nil, o)
 	f.part(r, e)
 	r.Line = f.optional("text", maxText)
 	notes = unknownFields(o, "ref", "sig", "state", "code", "text")
@@ -221,8 +222,8 @@ func jsonReceipt(r *message.Receipt, e *intake.Entry) (notes decoders.Notes, err
 	return notes, f.Err()
 }
 
-// part reads the reference of the message part. A token of an account can only report
-// about messages of that account.
+// part reads the reference of a part. A token of an account can report only about messages of
+// that account.
 func (f *form) part(r *message.Receipt, e *intake.Entry) {
 	ref := f.required("ref", maxName)
 	p, ok := message.ParsePartRef(ref)
@@ -231,13 +232,12 @@ func (f *form) part(r *message.Receipt, e *intake.Entry) {
 	case !ok:
 		f.Add("ref", "The ref is unknown.")
 	case e.Account != 0 && e.Account != p.Account:
-		r.IDs = []string{ref} // an id that no message has
+		r.IDs = []string{ref} // matches no message
 	default:
 		r.IDs, r.Part = []string{ref}, p
 	}
 }
 
-// code reads a delivery report code.
 func (f *form) code(name string) message.State {
 	code := f.integer(name, 1, 16)
 	state, ok := message.Code(code).State()

@@ -58,35 +58,35 @@ func TestReceiptsAreRead(t *testing.T) {
 		want  message.Receipt
 	}{
 		"an SMSC's text": {
-			SMPPReceiptEntry("one", "1-transceiver", "s-1", deliver{from: "447700900123", class: 4, text: "id:001A sub:001 stat:DELIVRD err:000 text:\xe9"}.pdu(t)),
+			SMPPEntry(event.Receipt, "one", "1-transceiver", "s-1", deliver{from: "447700900123", class: 4, text: "id:001A sub:001 stat:DELIVRD err:000 text:\xe9"}.pdu(t)),
 			message.Receipt{Carrier: "one", Numbers: []string{"447700900123", "447800000001"}, Addresses: []string{"447700900123", "447800000001"}, Destination: "447700900123", IDs: []string{"1a"}, OtherBases: []string{"26"}, State: message.Delivered, Line: "id:001A sub:001 stat:DELIVRD err:000 text:é"},
 		},
 		"an SMSC's parameters before its text": {
-			SMPPReceiptEntry("one", "1-transceiver", "s-1", deliver{from: "447700900123", class: 4, text: "id:9 stat:DELIVRD", tlvs: "001E 0003 374100 0427 0001 05"}.pdu(t)),
+			SMPPEntry(event.Receipt, "one", "1-transceiver", "s-1", deliver{from: "447700900123", class: 4, text: "id:9 stat:DELIVRD", tlvs: "001E 0003 374100 0427 0001 05"}.pdu(t)),
 			message.Receipt{Carrier: "one", Numbers: []string{"447700900123", "447800000001"}, Addresses: []string{"447700900123", "447800000001"}, Destination: "447700900123", IDs: []string{"7a"}, OtherBases: []string{"122"}, State: message.Undelivered, Line: "id:9 stat:DELIVRD"},
 		},
 		"parameters and a text that is no receipt": {
-			SMPPReceiptEntry("one", "1-transceiver", "s-1", deliver{from: "447700900123", text: "delivered", tlvs: "001E 0003 783100 0427 0001 01"}.pdu(t)),
+			SMPPEntry(event.Receipt, "one", "1-transceiver", "s-1", deliver{from: "447700900123", text: "delivered", tlvs: "001E 0003 783100 0427 0001 01"}.pdu(t)),
 			message.Receipt{Carrier: "one", Numbers: []string{"447700900123", "447800000001"}, Addresses: []string{"447700900123", "447800000001"}, Destination: "447700900123", IDs: []string{"x1"}, State: message.Buffered},
 		},
 		"in UCS-2, a field a line": {
-			SMPPReceiptEntry("one", "1-transceiver", "s-1", deliver{from: "447700900123", class: 4, coding: 8, text: string(sms.EncodeUCS2("\ufeffid:x\r\nstat:DELIVRD\r\ntext:Привет\r\n"))}.pdu(t)),
+			SMPPEntry(event.Receipt, "one", "1-transceiver", "s-1", deliver{from: "447700900123", class: 4, coding: 8, text: string(sms.EncodeUCS2("\ufeffid:x\r\nstat:DELIVRD\r\ntext:Привет\r\n"))}.pdu(t)),
 			message.Receipt{Carrier: "one", Numbers: []string{"447700900123", "447800000001"}, Addresses: []string{"447700900123", "447800000001"}, Destination: "447700900123", IDs: []string{"x"}, State: message.Delivered, Line: "id:x stat:DELIVRD text:Привет"},
 		},
 		"ASCII that is declared as UCS-2": {
-			SMPPReceiptEntry("one", "1-transceiver", "s-1", deliver{from: "447700900123", class: 4, coding: 8, text: "id:x stat:BUFFRED "}.pdu(t)),
+			SMPPEntry(event.Receipt, "one", "1-transceiver", "s-1", deliver{from: "447700900123", class: 4, coding: 8, text: "id:x stat:BUFFRED "}.pdu(t)),
 			message.Receipt{Carrier: "one", Numbers: []string{"447700900123", "447800000001"}, Addresses: []string{"447700900123", "447800000001"}, Destination: "447700900123", IDs: []string{"x"}, State: message.Buffered, Line: "id:x stat:BUFFRED"},
 		},
 		"a message_state of SMPP 5.0": {
-			SMPPReceiptEntry("one", "1-transceiver", "s-1", deliver{from: "447700900123", class: 4, tlvs: "001E 0002 7800 0427 0001 09"}.pdu(t)),
+			SMPPEntry(event.Receipt, "one", "1-transceiver", "s-1", deliver{from: "447700900123", class: 4, tlvs: "001E 0002 7800 0427 0001 09"}.pdu(t)),
 			message.Receipt{Carrier: "one", Numbers: []string{"447700900123", "447800000001"}, Addresses: []string{"447700900123", "447800000001"}, Destination: "447700900123", IDs: []string{"x"}, State: message.Undelivered},
 		},
 		"from a service's number, which is no phone's": {
-			SMPPReceiptEntry("one", "1-transceiver", "s-1", deliver{from: "66777", class: 4, text: "id:x stat:DELIVRD"}.pdu(t)),
+			SMPPEntry(event.Receipt, "one", "1-transceiver", "s-1", deliver{from: "66777", class: 4, text: "id:x stat:DELIVRD"}.pdu(t)),
 			message.Receipt{Carrier: "one", Numbers: []string{"66777", "447800000001"}, Addresses: []string{"66777", "447800000001"}, IDs: []string{"x"}, State: message.Delivered, Line: "id:x stat:DELIVRD"},
 		},
 		"our own reference": {
-			SMPPReceiptEntry("one", "1-transceiver", "s-1", deliver{from: "+447700900123", class: 4, text: "id:x stat:EXPIRED", tlvs: "0204 0002 0102"}.pdu(t)),
+			SMPPEntry(event.Receipt, "one", "1-transceiver", "s-1", deliver{from: "+447700900123", class: 4, text: "id:x stat:EXPIRED", tlvs: "0204 0002 0102"}.pdu(t)),
 			message.Receipt{Carrier: "one", Numbers: []string{"447700900123", "447800000001"}, Addresses: []string{"+447700900123", "447800000001"}, Destination: "447700900123", IDs: []string{"x", "ref 258 447700900123"}, State: message.Undelivered, Line: "id:x stat:EXPIRED"},
 		},
 		"Kannel's": {
@@ -153,7 +153,7 @@ func TestStatesOfReceipts(t *testing.T) {
 
 func TestAReceiptWithOctetsBehindItIsNoted(t *testing.T) {
 	p := NewReceiptProcessor(&receipted{known: map[string]bool{"x": true}})
-	it := intake.Item{ID: "n-r1", Seq: 1, Entry: SMPPReceiptEntry("one", "1-transceiver", "s-1", deliver{from: "1", class: 4, text: "id:x stat:DELIVRD", tlvs: "00"}.pdu(t))}
+	it := intake.Item{ID: "n-r1", Seq: 1, Entry: SMPPEntry(event.Receipt, "one", "1-transceiver", "s-1", deliver{from: "1", class: 4, text: "id:x stat:DELIVRD", tlvs: "00"}.pdu(t))}
 	statuses, err := intaketest.Process(t.Context(), p, it)
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the statuses", statuses, []event.Status{{
@@ -169,13 +169,13 @@ func TestReceiptsThatCannotBeApplied(t *testing.T) {
 		reason string
 	}{
 		"an id that nobody knows": {
-			SMPPReceiptEntry("one", "1-transceiver", "s-1", deliver{from: "1", class: 4, text: "id:77 stat:DELIVRD"}.pdu(t)),
+			SMPPEntry(event.Receipt, "one", "1-transceiver", "s-1", deliver{from: "1", class: 4, text: "id:77 stat:DELIVRD"}.pdu(t)),
 			event.Unrouted, `receipt delivered: unknown message "77 or 4d or 119" of carrier one`,
 		},
 		"another account's message":  {other, event.Unrouted, `receipt delivered: unknown message "7-1001-0"`},
-		"a state that there is not":  {SMPPReceiptEntry("one", "1-transceiver", "s-1", deliver{from: "1", class: 4, text: "id:1 stat:PERHAPS"}.pdu(t)), event.Quarantined, `a receipt whose state is "PERHAPS"`},
-		"a receipt that says naught": {SMPPReceiptEntry("one", "1-transceiver", "s-1", deliver{from: "1", class: 4, text: "hello"}.pdu(t)), event.Quarantined, "smpp: a receipt without the id of a message"},
-		"no receipt":                 {SMPPReceiptEntry("one", "1-transceiver", "s-1", []byte("x")), event.Quarantined, "smpp: command_length: offset 1: ends within the header"},
+		"a state that there is not":  {SMPPEntry(event.Receipt, "one", "1-transceiver", "s-1", deliver{from: "1", class: 4, text: "id:1 stat:PERHAPS"}.pdu(t)), event.Quarantined, `a receipt whose state is "PERHAPS"`},
+		"a receipt that says naught": {SMPPEntry(event.Receipt, "one", "1-transceiver", "s-1", deliver{from: "1", class: 4, text: "hello"}.pdu(t)), event.Quarantined, "smpp: a receipt without the id of a message"},
+		"no receipt":                 {SMPPEntry(event.Receipt, "one", "1-transceiver", "s-1", []byte("x")), event.Quarantined, "smpp: command_length: offset 1: ends within the header"},
 		"one of an unknown carrier":  {intake.Entry{Source: "pigeon"}, event.Quarantined, `no adapter for the receipts of "pigeon"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -265,7 +265,7 @@ func FuzzReceipt(f *testing.F) {
 	f.Add("json", "ref=7-1001-0", []byte(`{"code":4}`))
 	f.Fuzz(func(t *testing.T, source, query string, body []byte) {
 		e := intake.Entry{Source: source, Path: receiptPath + source + "/k", Query: query, Body: body}
-		r, err := readReceipt(&e)
+		r, err := parseReceipt(&e)
 		if err != nil {
 			return
 		}

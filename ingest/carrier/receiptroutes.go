@@ -15,7 +15,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// Simulator is the source of the receipts of the simulated carrier.
+// Simulator is the source of receipts of the simulated carrier.
 const Simulator = "simulator"
 
 // Signer signs the URLs for delivery receipts, so that carriers need no token of an
@@ -25,7 +25,6 @@ type Signer struct{ key []byte }
 // NewSigner returns a Signer with a key, which must be the same for all gateways.
 func NewSigner(key string) Signer { return Signer{key: []byte(key)} }
 
-// sign returns the signature of a path and a part's reference.
 func (s Signer) sign(path, ref string) string {
 	mac := hmac.New(sha256.New, s.key)
 	mac.Write([]byte(path + "\x00" + ref))
@@ -41,7 +40,7 @@ func (s Signer) ReceiptURL(publicURL, kind, name, ref string) string {
 
 // SimulatedReceipt returns the journal entry of a receipt of the simulator.
 func SimulatedReceipt(ref, state string) intake.Entry {
-	body, _ := json.Marshal(map[string]string{"ref": ref, "state": state}) // of text only
+	body, _ := json.Marshal(map[string]string{"ref": ref, "state": state}) // texts never fail
 	return intake.Entry{Source: Simulator, Path: receiptPath + Simulator, ContentType: "application/json", Body: body}
 }
 
@@ -50,12 +49,14 @@ func SimulatedReceipt(ref, state string) intake.Entry {
 func (s *Surface) MountReceipts(app *fiber.App, auth *httpd.Auth, receipts Intake, signer Signer) {
 	group := app.Group(strings.TrimSuffix(receiptPath, "/"))
 	parse := func(e *intake.Entry) error {
-		_, err := readReceipt(e)
+		_, err := parseReceipt(e)
 		return err
 	}
-	for _, kind := range []string{"json", "kannel"} {
-		admit := signed(signer, auth.Require(account.Carrier, style()))
-		mount(group, kind, admit, s.take(receipts, kind, s.adapters[kind], parse)) // answered as to a message
+	for kind := range receiptParsers() {
+		if a, ok := s.adapters[kind]; ok {
+			admit := signed(signer, auth.Require(account.Carrier, style()))
+			mount(group, kind, admit, s.take(receipts, kind, a, parse)) // with the answer to a message
+		}
 	}
 	group.Use(auth.Require(account.Carrier, style()))
 }

@@ -25,43 +25,37 @@ type Intake interface {
 
 // Options are optional settings; the zero value works.
 type Options struct {
-	BodyLimit int // bytes, also of an inflated body; 0 means 1 MiB
-	// PublicURL is the URL at which carriers reach the gateway, without a slash at the
-	// end: some sign the URL that they call.
+	BodyLimit int // bytes, also of a decompressed body; 0 means 1 MiB
+	// PublicURL is the URL at which carriers reach the gateway, without a slash at the end.
+	// Signatures of some carriers cover the URL.
 	PublicURL string
-	Logger    *slog.Logger
+	Logger    *slog.Logger     // nil means slog.Default
 	Now       func() time.Time // nil means time.Now
 }
 
 // Surface is the HTTP interface for carriers.
 type Surface struct {
-	intake    Intake
-	adapters  map[string]Adapter
-	bodyLimit int
-	publicURL string
-	logger    *slog.Logger
-	now       func() time.Time
+	intake   Intake
+	adapters map[string]Adapter
+	opts     Options
 }
 
 // New returns the surface over the intake of messages.
 func New(intake Intake, o Options) *Surface {
-	s := &Surface{
-		intake: intake, adapters: Adapters(), publicURL: o.PublicURL,
-		bodyLimit: cmp.Or(o.BodyLimit, 1<<20), logger: cmp.Or(o.Logger, slog.Default()), now: o.Now,
+	o.BodyLimit, o.Logger = cmp.Or(o.BodyLimit, 1<<20), cmp.Or(o.Logger, slog.Default())
+	if o.Now == nil {
+		o.Now = time.Now
 	}
-	if s.now == nil {
-		s.now = time.Now
-	}
-	return s
+	return &Surface{intake: intake, adapters: Adapters(), opts: o}
 }
 
-// Mount adds the paths to the app: one per adapter, with an optional source, which names
-// a token.
+// Mount adds the paths of the adapters to the app. A path may end with a source, which names a
+// token.
 func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	inbound := app.Group("/inbound/sms")
 	for name, a := range s.adapters {
 		parse := func(e *intake.Entry) error {
-			if messages, err := a.Parse(e); len(messages) == 0 && !isNoMessage(err) {
+			if messages, err := a.Parse(e); len(messages) == 0 && !isNotMessage(err) {
 				return err
 			}
 			return nil
@@ -77,7 +71,7 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 					}
 					return a.Verify(signed, secret)
 				},
-				Logger: s.logger,
+				Logger: s.opts.Logger,
 			})
 		}
 		mount(inbound, name, admit, s.take(s.intake, name, a, parse))
@@ -100,8 +94,7 @@ func mount(group fiber.Router, kind string, admit, handler fiber.Handler) {
 	}
 }
 
-// style returns WebhookStyle with a Basic challenge, without which Twilio sends no
-// credentials.
+// style returns WebhookStyle with a Basic challenge, which Twilio needs to send credentials.
 func style() httpd.Style {
 	s := httpd.WebhookStyle()
 	refuse := s.Unauthenticated
@@ -116,21 +109,21 @@ func style() httpd.Style {
 // Authorization, which is not a credential of the gateway.
 func signedStyle() httpd.Style {
 	s := style()
-	known := s.Credential
+	credential := s.Credential
 	s.Credential = func(c *fiber.Ctx) string {
 		if isJWT(httpd.Bearer(c)) {
 			return ""
 		}
-		return known(c)
+		return credential(c)
 	}
 	return s
 }
 
-// take returns a handler that validates a post with parse, journals it in posts and answers
-// as the adapter of the carrier.
-func (s *Surface) take(posts Intake, name string, a Adapter, parse func(*intake.Entry) error) fiber.Handler {
+// take returns a handler that validates a post with parse, writes it to the journal and answers
+// with the carrier's adapter.
+func (s *Surface) take(journal Intake, name string, a Adapter, parse func(*intake.Entry) error) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		body, err := httpd.Body(c, s.bodyLimit)
+		body, err := httpd.Body(c, s.opts.BodyLimit)
 		if err != nil {
 			return err
 		}
@@ -149,17 +142,15 @@ func (s *Surface) take(posts Intake, name string, a Adapter, parse func(*intake.
 		case err != nil:
 			return err
 		}
-		id, err := posts.Accept(c.UserContext(), &entry)
+		id, err := journal.Accept(c.UserContext(), &entry)
 		if err != nil {
-			return httpd.NotAccepted(c, s.logger, "message not accepted", err)
+			return httpd.NotAccepted(c, s.opts.Logger, "message not accepted", err)
 		}
 		return a.Answer(c, id)
 	}
 }
 
-// isNoMessage reports whether a valid post is not a message: it is journalled and
-// acknowledged like one, so that the carrier does not repeat it.
-func isNoMessage(err error) bool {
+func isNotMessage(err error) bool {
 	_, ok := errors.AsType[notMessage](err)
 	return ok
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,25 +23,24 @@ import (
 var (
 	errSignature = errors.New("carrier: the signature does not match")
 	errStale     = errors.New("carrier: the signature has expired")
-	errUnread    = errors.New("carrier: what is signed cannot be read")
+	errUnread    = errors.New("carrier: the signed content cannot be parsed")
 )
 
-// maxAge is the maximum age of a signature. Carriers repeat a post for a day or two with
-// the first signature; a repetition is recognized by its id, which is kept for a week at
-// least.
+// maxAge is the maximum age of a signature. Carriers repeat a post with its first signature for a
+// day or two. A repetition is recognized by its id, which is stored for at least a week.
 const maxAge = 48 * time.Hour
 
 // maxSkew is the largest time by which a carrier's clock may be ahead of ours.
 const maxSkew = 5 * time.Minute
 
-// Signed is the parts of a request that are signed.
+// Signed has the parts of a request that a signature may cover.
 type Signed struct {
 	Method string
 	// URL is the URL that the carrier called: the public URL of the gateway, which a
 	// proxy may have changed, with the path and query as sent.
 	URL         string
 	ContentType string
-	// Header returns a header field, "" if there is none.
+	// Header returns a header field; "" if it is missing.
 	Header func(name string) string
 	Body   []byte // as it was sent
 	Now    time.Time
@@ -48,33 +48,33 @@ type Signed struct {
 
 // signedOf returns a request's Signed, which shares memory with the request.
 func (s *Surface) signedOf(c *fiber.Ctx) (*Signed, error) {
-	body, err := httpd.RawBody(c, s.bodyLimit)
+	body, err := httpd.RawBody(c, s.opts.BodyLimit)
 	if err != nil {
 		return nil, err
 	}
 	uri := c.Request().URI()
-	address := s.publicURL + string(uri.PathOriginal())
+	address := s.opts.PublicURL + string(uri.PathOriginal())
 	if query := uri.QueryString(); len(query) > 0 {
 		address += "?" + string(query)
 	}
 	return &Signed{
 		Method: c.Method(), URL: address, ContentType: c.Get(fiber.HeaderContentType),
-		Header: func(name string) string { return c.Get(name) }, Body: body, Now: s.now(),
+		Header: func(name string) string { return c.Get(name) }, Body: body, Now: s.opts.Now(),
 	}, nil
 }
 
 // base returns the URL without its query.
 func (s *Signed) base() string {
-	prefix, _, _ := strings.Cut(s.URL, "?")
-	return prefix
+	base, _, _ := strings.Cut(s.URL, "?")
+	return base
 }
 
-// query returns the URL's query without invalid parameters; if there are any, the
-// signature does not match.
+// query returns the parameters of the URL without the invalid ones, with which the signature does
+// not match.
 func (s *Signed) query() url.Values {
-	_, cursor, _ := strings.Cut(s.URL, "?")
-	q, _ := url.ParseQuery(cursor)
-	return q
+	_, query, _ := strings.Cut(s.URL, "?")
+	values, _ := url.ParseQuery(query)
+	return values
 }
 
 // form returns the fields of a form; nil for another body.
@@ -97,7 +97,6 @@ func isForm(contentType string) bool {
 // isJWT reports whether a credential is a signed JSON Web Token.
 func isJWT(text string) bool { return strings.Count(text, ".") == 2 && strings.HasPrefix(text, "eyJ") }
 
-// mac returns the HMAC of a text.
 func mac(h func() hash.Hash, secret, text string) []byte {
 	m := hmac.New(h, []byte(secret))
 	m.Write([]byte(text))
@@ -116,15 +115,9 @@ func sameHex(sent string, digest []byte) bool {
 	return err == nil && subtle.ConstantTimeCompare(b, digest) == 1
 }
 
-// believed reports whether one of the signatures in a comma-separated list is the
-// digest.
-func believed(list string, digest []byte) bool {
-	for text := range strings.SplitSeq(list, ",") {
-		if sameBase64(text, digest) {
-			return true
-		}
-	}
-	return false
+// anySameBase64 is sameBase64 for a comma-separated list of signatures.
+func anySameBase64(list string, digest []byte) bool {
+	return slices.ContainsFunc(strings.Split(list, ","), func(sent string) bool { return sameBase64(sent, digest) })
 }
 
 // recent checks that a time, in seconds since 1970, is close enough to now.

@@ -194,12 +194,12 @@ func TestANonceIsAcceptedForOneBody(t *testing.T) {
 func TestNoncesAreForgottenInOrder(t *testing.T) {
 	n := newNonces()
 	for i := range maxNonces + 2 {
-		n.first(fmt.Sprint(i), &Signed{Body: []byte("a")})
+		n.accept(fmt.Sprint(i), &Signed{Body: []byte("a")})
 	}
 	other := &Signed{Body: []byte("b")}
 	relaytest.Equal(t, "the number of nonces kept", len(n.used), maxNonces)
-	relaytest.Equal(t, "the oldest nonce is accepted again", n.first("0", other), true)
-	relaytest.Equal(t, "a nonce that is kept is accepted again", n.first("5", other), false)
+	relaytest.Equal(t, "the oldest nonce is accepted again", n.accept("0", other), true)
+	relaytest.Equal(t, "a nonce that is kept is accepted again", n.accept("5", other), false)
 }
 
 func TestSendersThatOnlySign(t *testing.T) {

@@ -15,44 +15,42 @@ import (
 // parseSinch parses an incoming message of Sinch's SMS API (Webhooks, mo_text, mo_binary
 // and mo_media), or an SMS of its Conversation API (MESSAGE_INBOUND). Only the latter is
 // signed.
-func parseSinch(f *form, o object) ([]inbound.Message, error) {
-	switch kind := o.text("type"); {
+func parseSinch(f *form) ([]inbound.Message, error) {
+	switch kind := f.text("type"); {
 	case strings.HasPrefix(kind, "mo_"):
-		return parseSinchSMS(f, o, kind)
+		return parseSinchSMS(f, kind)
 	case strings.Contains(kind, "delivery_report"):
-		return nil, receiptOf(o.first("batch_id", "id"), o.first("status", "type"))
-	case o.has("message"):
-		return parseSinchConversation(f.alphabet, o.object("message"))
-	case o.has("message_delivery_report"):
-		r := o.object("message_delivery_report")
+		return nil, receiptOf(f.first("batch_id", "id"), f.first("status", "type"))
+	case f.has("message"):
+		return parseSinchConversation(f.alphabet, f.child("message"))
+	case f.has("message_delivery_report"):
+		r := f.child("message_delivery_report")
 		return nil, receiptOf(r.text("message_id"), r.text("status"))
-	case o.has("app_id"):
+	case f.has("app_id"):
 		return nil, notMessage("an event of the Conversation API that is not a message")
 	}
 	f.Add("type", "The type must be mo_text, mo_binary or mo_media.")
 	return nil, f.Err()
 }
 
-func parseSinchSMS(f *form, o object, kind string) ([]inbound.Message, error) {
-	m := inbound.Message{
-		CarrierID: f.required("id", maxName), Network: f.optional("operator_id", maxName),
-	}
-	setSentAt(&m, "sent_at", o.first("sent_at", "received_at"), when)
+func parseSinchSMS(f *form, kind string) ([]inbound.Message, error) {
+	m := inbound.Message{CarrierID: f.required("id", maxName), Network: f.optional("operator_id", maxName)}
+	setSentAt(&m, "sent_at", f.first("sent_at", "received_at"), parseTime)
 	f.addresses(&m, "from", "to")
 	switch kind {
 	case "mo_binary":
 		m.UDH, m.Coding, m.Data = f.hex("udh", maxUDH), sms.Binary, f.base64("body")
 		m.Status = statusOf(&m)
 	case "mo_media":
-		o["message"] = o.object("body").first("message", "subject")
-		f.whole(&m, "message", urlsOf(o.object("body").list("media")))
+		f.object["message"] = f.child("body").first("message", "subject")
+		f.whole(&m, "message", urlsOf(f.child("body").list("media")...))
 	default:
 		f.whole(&m, "body", nil)
 	}
-	return f.one(m)
+	return f.message(m)
 }
 
-func urlsOf(media []object) (urls []string) {
+func urlsOf(media ...object) (urls []string) {
 	for _, o := range media {
 		if u := o.text("url"); u != "" {
 			urls = append(urls, u)
@@ -64,23 +62,22 @@ func urlsOf(media []object) (urls []string) {
 // parseSinchConversation parses the message of a MESSAGE_INBOUND. Its sender_id is the
 // number that received it.
 func parseSinchConversation(alphabet *sms.Alphabet, o object) ([]inbound.Message, error) {
-	from := o.object("channel_identity")
-	if channel := from.text("channel"); channel != "SMS" && channel != "MMS" {
+	identity := o.child("channel_identity")
+	if channel := identity.text("channel"); channel != "SMS" && channel != "MMS" {
 		return nil, notMessage("a message by the channel " + clipValue(strings.ToValidUTF8(channel, "\uFFFD")) + ", not by SMS")
 	}
-	contact := o.object("contact_message")
+	contact := o.child("contact_message")
 	f := newForm(alphabet, object{
-		"id": o["id"], "identity": from["identity"], "sender_id": o["sender_id"],
-		"text": contact.object("text_message").text("text"),
-	}.get)
+		"id": o["id"], "identity": identity["identity"], "sender_id": o["sender_id"],
+		"text": contact.child("text_message").text("text"),
+	})
 	m := inbound.Message{CarrierID: f.required("id", maxName)}
-	setSentAt(&m, "accept_time", o.text("accept_time"), when)
+	setSentAt(&m, "accept_time", o.text("accept_time"), parseTime)
 	f.addresses(&m, "identity", "sender_id")
-	f.whole(&m, "text", urlsOf([]object{contact.object("media_message")}))
-	return f.one(m)
+	f.whole(&m, "text", urlsOf(contact.child("media_message")))
+	return f.message(m)
 }
 
-// base64 returns octets written in base64.
 func (f *form) base64(name string) []byte {
 	b, err := base64.StdEncoding.DecodeString(f.optional(name, 2*maxText))
 	if err != nil || len(b) > maxText {
@@ -95,13 +92,13 @@ func (f *form) base64(name string) []byte {
 // The SMS API does not sign; it uses Basic authentication.
 func verifySinch(r *Signed, secret string) error {
 	const name = "X-Sinch-Webhook-Signature"
-	sent, nonce, path := r.Header(name), r.Header(name+"-Nonce"), r.Header(name+"-Timestamp")
-	if sent == "" || nonce == "" || path == "" {
+	sent, nonce, timestamp := r.Header(name), r.Header(name+"-Nonce"), r.Header(name+"-Timestamp")
+	if sent == "" || nonce == "" || timestamp == "" {
 		return httpd.ErrUnsigned
 	}
 	h := map[string]func() hash.Hash{"": sha256.New, "HmacSHA256": sha256.New, "HmacSHA512": sha512.New}[r.Header(name+"-Algorithm")]
-	if h == nil || !sameBase64(sent, mac(h, secret, string(r.Body)+"."+nonce+"."+path)) {
+	if h == nil || !sameBase64(sent, mac(h, secret, string(r.Body)+"."+nonce+"."+timestamp)) {
 		return errSignature
 	}
-	return recent(path, r.Now)
+	return recent(timestamp, r.Now)
 }

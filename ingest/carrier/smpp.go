@@ -14,22 +14,12 @@ import (
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/inbound"
 )
 
 // SMPP is the name of the adapter of SMPP binds, and the source of their events.
 const SMPP = "smpp"
-
-// SMPPEntry returns the journal entry of a PDU from a bind of a carrier. The id is the same
-// for a PDU that the SMSC repeats within a session.
-func SMPPEntry(carrier, bind, id string, pdu []byte) intake.Entry {
-	return smppEntry(messagePath, carrier, bind, id, pdu)
-}
-
-// SMPPReceiptEntry is SMPPEntry for a delivery receipt.
-func SMPPReceiptEntry(carrier, bind, id string, pdu []byte) intake.Entry {
-	return smppEntry(receiptPath, carrier, bind, id, pdu)
-}
 
 // The prefixes of the paths of messages and receipts.
 const (
@@ -37,23 +27,29 @@ const (
 	receiptPath = "/inbound/dlr/"
 )
 
-// smppEntry returns an entry with a path like those of HTTP carriers.
-func smppEntry(folder, carrier, bind, id string, pdu []byte) intake.Entry {
+// SMPPEntry returns the journal entry of a PDU of the kind event.SMS or event.Receipt from a
+// bind of a carrier, with a path like those of HTTP carriers. The id is the same for a PDU that
+// the SMSC repeats within a session.
+func SMPPEntry(kind event.Kind, carrier, bind, id string, pdu []byte) intake.Entry {
+	path := messagePath
+	if kind == event.Receipt {
+		path = receiptPath
+	}
 	return intake.Entry{
-		Source: SMPP, Path: folder + SMPP + "/" + carrier,
+		Source: SMPP, Path: path + SMPP + "/" + carrier,
 		Query: url.Values{"bind": {bind}, "id": {id}}.Encode(), Body: pdu,
 	}
 }
 
-// carrierAndBind returns the carrier of an SMPP entry and the bind that it arrived over, which
-// is empty in entries of earlier versions.
+// carrierAndBind returns the carrier and the bind of an SMPP entry. Entries of earlier versions
+// have no bind.
 func carrierAndBind(e *intake.Entry) (carrier, bind string) {
 	q, _ := url.ParseQuery(e.Query)
 	return e.Path[strings.LastIndexByte(e.Path, '/')+1:], q.Get("bind")
 }
 
-// NewSMPP returns the adapter that parses deliver_sm and data_sm. It has no HTTP path;
-// defaults is the default alphabet of each carrier.
+// NewSMPP returns the adapter that parses deliver_sm and data_sm, without an HTTP path. defaults
+// are the default alphabets by carrier.
 func NewSMPP(defaults map[string]smpp.Alphabet) Adapter {
 	alphabet := sms.NewAlphabet()
 	return Adapter{Parse: func(e *intake.Entry) ([]inbound.Message, error) {
@@ -100,8 +96,8 @@ func parseSMPP(e *intake.Entry, carrier string, defaultAlphabet smpp.Alphabet, g
 		return m, err
 	}
 
-	// 3. The SMSC's id, or the entry's if there is none. The parts of a message have the
-	// same id but are not repetitions.
+	// 3. The id of the SMSC, or else of the entry. The parts of a message have the same id, so
+	// the number of the part is appended.
 	if m.CarrierID = d.MessageID(); m.CarrierID == "" {
 		q, err := queryObject(e.Query)
 		m.CarrierID = q.text("id")
@@ -113,7 +109,7 @@ func parseSMPP(e *intake.Entry, carrier string, defaultAlphabet smpp.Alphabet, g
 	return m, nil
 }
 
-// smppNotes says what of a PDU was ignored.
+// smppNotes returns a note about octets of a PDU that were ignored.
 func smppNotes(d *smpp.Delivery) (notes decoders.Notes) {
 	if d.Ignored > 0 {
 		notes.Add(fmt.Sprintf("smpp: octets behind the message that are not optional parameters, ignored: %d", d.Ignored))

@@ -114,7 +114,7 @@ func TestSMPPMessages(t *testing.T) {
 		})},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := SMPPEntry("one", "1-transceiver", "s-1", tc.pdu(t))
+			e := SMPPEntry(event.SMS, "one", "1-transceiver", "s-1", tc.pdu(t))
 			got, err := NewSMPP(map[string]smpp.Alphabet{"one": tc.charset}).Parse(&e)
 			relaytest.NoError(t, err)
 			relaytest.Equal(t, "the messages", got, []inbound.Message{tc.want}, emptyHeaderIsNone)
@@ -140,7 +140,7 @@ func TestSMPPMessagesThatAreQuarantined(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := NewProcessor(&receiver{})
 			p.Add(SMPP, NewSMPP(nil))
-			it := intake.Item{ID: "n-s1", Seq: 1, Entry: SMPPEntry("one", "1-transceiver", "s-1", tc.pdu)}
+			it := intake.Item{ID: "n-s1", Seq: 1, Entry: SMPPEntry(event.SMS, "one", "1-transceiver", "s-1", tc.pdu)}
 			statuses, err := intaketest.Process(t.Context(), p, it)
 			want := []event.Status{{ID: "n-s1", Seq: 1, State: event.Quarantined, Reason: tc.want, Source: "smpp"}}
 			relaytest.NoError(t, err)
@@ -155,7 +155,7 @@ func FuzzSMPP(f *testing.F) {
 	f.Add(deliver{from: "Bank", class: 0x40, text: "\x05\x00\x03\x2a\x02\x01a\x1b"}.pdu(f), "gsm7-packed")
 	f.Add(deliver{from: "1", coding: 8, tlvs: "0424 0002 0041 020C 0002 0102 020E 0001 03 020F 0001 02"}.pdu(f), "latin1")
 	f.Fuzz(func(t *testing.T, pdu []byte, charset string) {
-		e := SMPPEntry("one", "1-transceiver", "s-1", pdu)
+		e := SMPPEntry(event.SMS, "one", "1-transceiver", "s-1", pdu)
 		got, err := NewSMPP(map[string]smpp.Alphabet{"one": smpp.Alphabet(charset)}).Parse(&e)
 		if err != nil {
 			return

@@ -10,10 +10,9 @@ import (
 	"github.com/penstock/penstock/relay/inbound"
 )
 
-// LateStatuses sets the statuses of events, also of another gateway's, after their
-// journal records were processed: that of the first part of a message that was
-// reassembled, and that of a receipt that matched its message later. It implements
-// inbound.LateStatuses and message.Events.
+// LateStatuses sets the statuses of events of all gateways after their journal records were
+// processed: of the first part of a reassembled message, and of a receipt that matched its
+// message later. It implements inbound.LateStatuses and message.Events.
 type LateStatuses struct {
 	statuses func(node string) *event.Statuses
 }
@@ -36,8 +35,7 @@ func (l *LateStatuses) Put(ctx context.Context, m *inbound.Message, r inbound.Re
 	}})
 }
 
-// Applied clears the unrouted state of receipts that have matched. It is a
-// message.Events.
+// Applied clears the state unrouted of receipts that have matched a message since.
 func (l *LateStatuses) Applied(ctx context.Context, events []string) error {
 	byNode := make(map[string][]event.Status)
 	for _, id := range events {

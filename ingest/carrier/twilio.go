@@ -18,19 +18,20 @@ import (
 // parseTwilio parses the parameters of Twilio's webhook for incoming messages (Messaging
 // webhooks, "Parameters in Twilio's request"): a form or a query. Twilio has joined the
 // parts; the addresses of media follow the text.
-func parseTwilio(f *form, o object) ([]inbound.Message, error) {
-	id := o.first("MessageSid", "SmsMessageSid", "SmsSid")
-	if status := o.first("MessageStatus", "SmsStatus"); !o.has("Body") && status != "" && !strings.HasPrefix(status, "receiv") {
+func parseTwilio(f *form) ([]inbound.Message, error) {
+	id := f.first("MessageSid", "SmsMessageSid", "SmsSid")
+	f.object["MessageSid"] = id
+	if status := f.first("MessageStatus", "SmsStatus"); !f.has("Body") && status != "" && !strings.HasPrefix(status, "receiv") {
 		return nil, receiptOf(id, status)
 	}
-	m := inbound.Message{CarrierID: f.id("MessageSid", id), Reference: f.optional("AccountSid", maxName)}
+	m := inbound.Message{CarrierID: f.required("MessageSid", maxName), Reference: f.optional("AccountSid", maxName)}
 	f.addresses(&m, "From", "To")
-	f.whole(&m, "Body", media(o, "MediaUrl"))
-	return f.one(m)
+	f.whole(&m, "Body", media(f.object, "MediaUrl"))
+	return f.message(m)
 }
 
-// media lists the addresses of a message's media, whose names are numbered. Vendors begin
-// with 0 or with 1, and their documents differ from what they send; the count is not needed.
+// media returns the addresses of a message's media, from fields with numbered names. Providers
+// begin with 0 or with 1, not always as they document.
 func media(o object, names ...string) (urls []string) {
 	for i := range 101 {
 		for _, name := range names {
@@ -42,8 +43,7 @@ func media(o object, names ...string) (urls []string) {
 	return urls
 }
 
-// noInstructions is the answer without instructions, in the XML that Twilio and Plivo
-// share.
+// noInstructions is the answer without instructions in the XML of Twilio and Plivo.
 const noInstructions = `<?xml version="1.0" encoding="UTF-8"?><Response></Response>`
 
 func answerXML(mime string) func(c *fiber.Ctx, id string) error {
@@ -54,9 +54,9 @@ func answerXML(mime string) func(c *fiber.Ctx, id string) error {
 }
 
 // verifyTwilio checks X-Twilio-Signature: the base64 of an HMAC-SHA1 with the account's
-// auth token over the URL and the names and values of a form, ordered by name. Another
-// body is covered by its SHA-256 in the query, bodySHA256. There is no time: a repetition
-// is recognized by its MessageSid.
+// auth token over the URL and the names and values of a form, ordered by name. The query
+// parameter bodySHA256 has the SHA-256 of any other body. The signature does not cover a time:
+// a repetition is recognized by its MessageSid.
 func verifyTwilio(r *Signed, secret string) error {
 	sent := r.Header("X-Twilio-Signature")
 	if sent == "" {

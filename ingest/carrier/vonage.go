@@ -6,7 +6,6 @@ import (
 	"crypto/sha1" //nolint:gosec // likewise
 	"crypto/sha256"
 	"crypto/sha512"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
@@ -19,46 +18,44 @@ import (
 	"github.com/penstock/penstock/decoders/jwt"
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/inbound"
 )
 
 // parseVonage parses an inbound message of Vonage's SMS API (formerly Nexmo), as a query,
 // a form or JSON, or of its Messages API. The SMS API passes on the parts of a message
 // separately, in any order.
-func parseVonage(f *form, o object) ([]inbound.Message, error) {
-	if status := o.text("status"); status != "" && !o.has("text") && !o.has("data") {
-		return nil, receiptOf(o.first("messageId", "message_uuid"), status)
+func parseVonage(f *form) ([]inbound.Message, error) {
+	if status := f.text("status"); status != "" && !f.has("text") && !f.has("data") {
+		return nil, receiptOf(f.first("messageId", "message_uuid"), status)
 	}
-	if o.has("message_uuid") {
+	if f.has("message_uuid") {
 		m := inbound.Message{CarrierID: f.required("message_uuid", maxName)}
-		setSentAt(&m, "timestamp", o.text("timestamp"), when)
+		setSentAt(&m, "timestamp", f.text("timestamp"), parseTime)
 		f.addresses(&m, "from", "to")
 		var urls, captions []string
 		for _, kind := range []string{"image", "audio", "video", "file", "vcard"} { // of an MMS
-			urls = append(urls, urlsOf([]object{o.object(kind)})...)
-			if caption := o.object(kind).text("caption"); caption != "" {
+			urls = append(urls, urlsOf(f.child(kind))...)
+			if caption := f.child(kind).text("caption"); caption != "" {
 				captions = append(captions, caption)
 			}
 		}
-		if len(captions) > 0 && !o.has("text") {
-			o["text"] = strings.Join(captions, "\n")
+		if len(captions) > 0 && !f.has("text") {
+			f.object["text"] = strings.Join(captions, "\n")
 		}
 		f.whole(&m, "text", urls)
-		return f.one(m)
+		return f.message(m)
 	}
-	m := inbound.Message{
-		CarrierID: f.required("messageId", maxName), UDH: f.hex("udh", maxUDH),
-	}
-	setSentAt(&m, "message-timestamp", o.text("message-timestamp"), when)
+	m := inbound.Message{CarrierID: f.required("messageId", maxName), UDH: f.hex("udh", maxUDH)}
+	setSentAt(&m, "message-timestamp", f.text("message-timestamp"), parseTime)
 	f.addresses(&m, "msisdn", "to")
-	// Read the part's number in its message. The reference is the carrier's and may be any
-	// text.
+	// Read which part of a message this is. The reference may be any text.
 	if f.optional("concat", maxName) == "true" {
 		m.Part = &inbound.Part{Kind: inbound.NamedReference(f.required("concat-ref", maxName)), Total: f.integer("concat-total", 1, 255)}
 		m.Part.Number = f.integer("concat-part", 1, max(m.Part.Total, 1))
 	}
 	m.Status = statusOf(&m)
-	switch o.text("type") {
+	switch f.text("type") {
 	case "binary":
 		m.Coding, m.Data = sms.Binary, f.hex("data", maxText)
 	case "unicode":
@@ -66,7 +63,7 @@ func parseVonage(f *form, o object) ([]inbound.Message, error) {
 	default:
 		f.whole(&m, "text", nil)
 	}
-	return f.one(m)
+	return f.message(m)
 }
 
 // verifyVonage checks the JWT in Authorization, or the parameter sig.
@@ -103,9 +100,9 @@ func verifyVonage(r *Signed, secret string) error {
 	}
 	delete(fields, "sig")
 	var b strings.Builder
-	plain := strings.NewReplacer("&", "_", "=", "_")
+	escaper := strings.NewReplacer("&", "_", "=", "_")
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		b.WriteString("&" + plain.Replace(name) + "=" + plain.Replace(fields[name]))
+		b.WriteString("&" + escaper.Replace(name) + "=" + escaper.Replace(fields[name]))
 	}
 	text := b.String()
 	h := map[int]func() hash.Hash{2 * md5.Size: md5.New, 2 * sha1.Size: sha1.New, 2 * sha256.Size: sha256.New, 2 * sha512.Size: sha512.New}[len(sent)]
@@ -113,14 +110,14 @@ func verifyVonage(r *Signed, secret string) error {
 	if h == nil || !sameHex(sent, mac(h, secret, text)) && !sameHex(sent, sum[:]) {
 		return errSignature
 	}
-	path := fields["timestamp"]
-	if t := when(path); !t.IsZero() {
-		path = strconv.FormatInt(t.Unix(), 10)
+	timestamp := fields["timestamp"]
+	if t := parseTime(timestamp); !t.IsZero() {
+		timestamp = strconv.FormatInt(t.Unix(), 10)
 	}
-	return recent(path, r.Now)
+	return recent(timestamp, r.Now)
 }
 
-// vonagePayload checks the hash of a post: of the body, or of the parameters as a JSON
+// vonagePayload checks the hash of a post, which covers the body, or the parameters as a JSON
 // object in their order.
 func vonagePayload(r *Signed, want string) error {
 	raw := sha256.Sum256(r.Body)
@@ -150,25 +147,24 @@ func orderedObject(text string) ([]byte, error) {
 	for pair := range strings.SplitSeq(text, "&") {
 		name, value, _ := strings.Cut(pair, "=")
 		for i, s := range []string{name, value} {
-			plain, err := url.QueryUnescape(s)
+			decoded, err := url.QueryUnescape(s)
+			if err != nil {
+				return nil, fmt.Errorf("%w: the parameters", errUnread)
+			}
+			quoted, err := relay.EncodeJSON(decoded)
 			if err != nil {
 				return nil, fmt.Errorf("%w: the parameters", errUnread)
 			}
 			b.WriteString([]string{",", ":"}[i])
-			e := json.NewEncoder(&b)
-			e.SetEscapeHTML(false)
-			if err := e.Encode(plain); err != nil {
-				return nil, fmt.Errorf("%w: the parameters", errUnread)
-			}
-			b.Truncate(b.Len() - 1) // the encoder's line end
+			b.Write(quoted)
 		}
 	}
 	b.WriteByte('}')
 	return bytes.Replace(b.Bytes(), []byte("{,"), []byte("{"), 1), nil
 }
 
-// vonageParameters returns the parameters of the query, the form or the JSON body; none
-// if they are invalid.
+// vonageParameters returns the parameters of the query, the form or the JSON body; empty if they
+// are invalid.
 func vonageParameters(r *Signed) map[string]string {
 	parameters := make(map[string]string)
 	if len(r.Body) > 0 && !isForm(r.ContentType) {

@@ -99,10 +99,11 @@ type smppIntake struct {
 
 // take writes what an SMSC sent to the journal of messages, or of receipts.
 func (s smppIntake) take(ctx context.Context, a smpp.ReceivedPDU) (smpp.Wait, error) {
-	kind, entry := event.SMS, carrier.SMPPEntry(a.Carrier, a.Bind, a.ID, a.PDU)
+	kind := event.SMS
 	if a.Receipt {
-		kind, entry = event.Receipt, carrier.SMPPReceiptEntry(a.Carrier, a.Bind, a.ID, a.PDU)
+		kind = event.Receipt
 	}
+	entry := carrier.SMPPEntry(kind, a.Carrier, a.Bind, a.ID, a.PDU)
 	span := s.tracer.Receive("", "receive smpp", time.Now())
 	span.Set("penstock.carrier", a.Carrier)
 	span.Set("penstock.bind", a.Bind)
