@@ -1,8 +1,8 @@
-// Package carrier defines the interface between the gateway and its carriers:
-// each takes a short message and returns its outcome, immediately or later.
+// Package carrier defines the interface of carriers, to which the gateway submits short
+// messages.
 //
 // The packages below implement it: smpp maintains binds to SMSCs, kannel calls a
-// Kannel's sendsms, httpsms posts JSON, and simulator reports like a network.
+// Kannel's sendsms, httpsms posts JSON, and simulator simulates a network.
 package carrier
 
 import (
@@ -15,8 +15,8 @@ import (
 
 // Submission is one short message to one number: a single part.
 type Submission struct {
-	// ID is assigned by the gateway and the same for all attempts: letters,
-	// digits and dashes.
+	// ID is assigned by the gateway and is the same for repeated submissions: letters, digits
+	// and dashes.
 	ID string
 	// From is a number in digits, a short code, or an alphanumeric originator in
 	// the GSM alphabet; empty uses the carrier's default.
@@ -47,35 +47,21 @@ const (
 	Unknown
 )
 
-func (v Verdict) String() string {
-	switch v {
-	case Accepted:
-		return "accepted"
-	case Rejected:
-		return "rejected"
-	case Later:
-		return "later"
-	case Unknown:
-		return "unknown"
-	}
-	return "none"
-}
-
 // Outcome is a verdict with its details.
 type Outcome struct {
 	Verdict Verdict
 	ID      string // assigned by the carrier on acceptance; may be empty
 	Reason  string // human-readable, also for users of the account
-	// Cause is Reason with hosts and addresses, for operators; empty if it has none.
+	// Cause is Reason with hosts and addresses, for operators; empty if Reason is complete.
 	Cause string
-	// Unsent means that no carrier has received the message. With Rejected, the gateway
-	// itself refused it, and its credit is refunded. With Later, the bind ended before the
-	// message was written: another bind may send it at once, and the message is
-	// not given up because of it. With other verdicts it is false.
+	// Unsent means that the carrier has not received the message. With Rejected, the client
+	// refused the message, and its credit is refunded. With Later, the bind ended before the
+	// message was written: another bind may send it at once, and the retry has no time limit.
+	// With other verdicts it is false.
 	Unsent bool
-	// PauseQueue means that the verdict is Later for a reason that concerns every
-	// message: the carrier's rate limit, or that it cannot be reached. The message
-	// does not fail because of it; the whole queue waits.
+	// PauseQueue means that the verdict is Later for a reason that concerns every message: the
+	// carrier throttles or cannot be reached. The whole queue waits, and the message does not
+	// fail.
 	PauseQueue bool
 	// After is the delay that the carrier requests; 0 if it requests none.
 	After time.Duration
@@ -83,19 +69,18 @@ type Outcome struct {
 
 // Carrier submits messages.
 type Carrier interface {
-	// Submit submits a message. It calls done with the outcome in any case, from
-	// another goroutine or before it returns; HTTP carriers end with ctx, a bind
-	// ends its submissions itself when it is closed. After an Unknown
-	// outcome it may call done once more with the final one.
+	// Submit submits a message. It always calls done with the outcome, before it returns or
+	// from another goroutine, and may call done once more with the final outcome after an
+	// Unknown one. The end of ctx cancels the submission of an HTTP carrier; the end of a
+	// bind completes its submissions.
 	Submit(ctx context.Context, s Submission, done func(Outcome))
 
-	// Ready reports whether the carrier takes submissions: false while a bind is
-	// down.
+	// Ready reports whether the carrier accepts submissions: false while a bind is down.
 	Ready() bool
 }
 
-// Health keeps the last error of a carrier that is called over HTTP. Clients embed
-// it. It is safe for concurrent use; the zero value has no error.
+// Health has the last error of a carrier that is called over HTTP. Clients embed it. It is safe for
+// concurrent use; the zero value has no error.
 type Health struct {
 	lastError atomic.Pointer[string]
 }
@@ -111,9 +96,8 @@ func (h *Health) Check(context.Context) error {
 	return nil
 }
 
-// Go makes a submission in the background and passes its outcome to done. It records the
-// error of an outcome that pauses the queue; other outcomes clear it, except Unknown
-// ones.
+// Go calls submit in the background and passes its outcome to done. It records the error of an
+// outcome that pauses the queue. Other outcomes, except Unknown, clear the error.
 func (h *Health) Go(submit func() Outcome, done func(Outcome)) {
 	go func() {
 		o := submit()

@@ -56,29 +56,29 @@ const (
 type ActionInfo struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
-	// Takes is the kind of the action's parameters; empty if it takes none.
+	// Takes is the kind of the action's parameters; empty if it has none.
 	Takes ParameterKind `json:"-"`
 
-	unlisted bool // may be set only with the permission of its name
+	unlisted bool // requires a permission with the name of the action
 }
 
 // Actions lists the actions of a kind of relay in the specification's order.
 func Actions(k Kind) []ActionInfo { return ActionsOf(k, func(string) bool { return false }) }
 
-// ActionsOf lists the actions that an account may set; isPermitted reports whether it has a
-// permission.
+// ActionsOf lists the actions that an account may set. isPermitted reports whether the account
+// has a permission.
 func ActionsOf(k Kind, isPermitted func(permission string) bool) []ActionInfo {
 	return slices.DeleteFunc(actions(k), func(a ActionInfo) bool { return a.unlisted && !isPermitted(a.Name) })
 }
 
-// Describe returns the description of an action, empty for an unknown one.
+// Describe returns the description of an action; empty if the action is unknown.
 func Describe(k Kind, name string) string {
 	a, _ := actionOf(k, name)
 	return a.Description
 }
 
-// NeedsPermission reports whether an account needs the permission of the
-// action's name to set it.
+// NeedsPermission reports whether an account may set an action only with the permission of the
+// same name.
 func NeedsPermission(k Kind, name string) bool {
 	a, ok := actionOf(k, name)
 	return ok && a.unlisted
@@ -126,11 +126,10 @@ const (
 	maxLabel      = 255
 )
 
-// Validate checks an action for a kind of relay: that there is such an action
-// and that its parameters are given and good.
-// checkURL checks whether the gateway may call a URL, which it gets with sample
-// values in the place of the placeholders; nil allows all. The fields of the
-// relay.KindInvalid error are action and parameters.
+// Validate checks that a kind of relay has the action and that the parameters are valid.
+// checkURL is called with each URL, with sample values for the placeholders, and returns an
+// error if the gateway may not call it; nil allows all. The fields of the relay.KindInvalid
+// error are action and parameters.
 func (a Action) Validate(k Kind, checkURL func(string) error) error {
 	return a.validate(k, func(t *Template) error {
 		if err := t.url.Check(); err != nil || checkURL == nil {
@@ -140,17 +139,16 @@ func (a Action) Validate(k Kind, checkURL func(string) error) error {
 	})
 }
 
-// validate checks an action, and the URLs that can be read with check.
+// validate is Validate with a check of each compiled URL.
 func (a Action) validate(k Kind, check func(*Template) error) error {
 	info, ok := actionOf(k, a.Name)
-	if !ok {
+	switch {
+	case !ok:
 		var names []string
 		for _, known := range actions(k) {
 			names = append(names, known.Name)
 		}
 		return relay.Invalid("action", fmt.Sprintf("The action must be one of %s.", strings.Join(names, ", ")))
-	}
-	switch {
 	case info.Takes == noParameters:
 		return nil
 	case len(a.Parameters) == 0:
@@ -166,7 +164,7 @@ func (a Action) validate(k Kind, check func(*Template) error) error {
 		case info.Takes == addresses:
 			err = relay.CheckAddress(p)
 		case p == "" || !utf8.ValidString(p):
-			err = errors.New("want a label in UTF-8")
+			err = errors.New("the label must be UTF-8 and not empty")
 		case len(p) > maxLabel:
 			err = fmt.Errorf("the label may not be longer than %d bytes", maxLabel)
 		}
@@ -177,8 +175,8 @@ func (a Action) validate(k Kind, check func(*Template) error) error {
 	return nil
 }
 
-// CheckEndpoint returns an error if a relay of a kind does not accept raw as a URL. It
-// does not check the address.
+// CheckEndpoint returns an error if raw is not a valid URL for a kind of relay. It does not
+// check whether the gateway may call the URL.
 func CheckEndpoint(kind, raw string) error {
 	return checkEndpoint(Kind(kind), raw, func(t *Template) error { return t.url.Check() })
 }

@@ -8,18 +8,18 @@ import (
 	"github.com/penstock/penstock/decoders/sms"
 )
 
-// gap replaces missing parts in a text.
+// gap stands for missing parts in a text.
 const gap = "[…]"
 
-// assembler makes one message of parts.
+// assembler joins the parts of messages.
 type assembler struct{ alphabet *sms.Alphabet }
 
-// assemble joins the parts of a message, in any order, and returns the numbers
-// of those that are missing. The parts are those of one group, each once.
+// assemble joins distinct parts of one group, in any order, and returns the message and the
+// numbers of missing parts.
 //
-// Octets of neighbours are decoded together, so that an escape or a surrogate
-// pair may lie across their border. Text has a mark for each gap; data cannot
-// have one. If any part is binary all are taken as octets.
+// The octets of consecutive parts are decoded together, because an escape sequence or a
+// surrogate pair may be split between them. Text has a mark for missing parts; binary data has
+// none. If any part is binary, the message is.
 func (a assembler) assemble(parts []Message) (m Message, missing []int) {
 	parts = slices.SortedFunc(slices.Values(parts), func(x, y Message) int { return numberOf(&x) - numberOf(&y) })
 	m = parts[0]
@@ -40,7 +40,7 @@ func (a assembler) assemble(parts []Message) (m Message, missing []int) {
 		if p.ReceivedAt.After(m.ReceivedAt) {
 			m.ReceivedAt = p.ReceivedAt
 		}
-		if p.Coding == sms.Binary || p.Coding == sms.UCS2 && m.Coding == sms.GSM { // the widest
+		if p.Coding == sms.Binary || p.Coding == sms.UCS2 && m.Coding == sms.GSM { // the widest coding
 			m.Coding = p.Coding
 		}
 	}
@@ -72,8 +72,8 @@ func numberOf(m *Message) int {
 	return p.Number
 }
 
-// text joins the texts of sorted parts. It decodes the octets of neighbours as one where
-// both have some in the same coding and languages.
+// text joins the texts of sorted parts. It decodes the octets of consecutive parts together if
+// they have the same coding and languages.
 func (a assembler) text(parts []Message, total int) string {
 	decodedTogether := func(a, b *Message) bool {
 		return numberOf(b) == numberOf(a)+1 && a.Coding == b.Coding && len(a.Octets) > 0 && len(b.Octets) > 0 &&
@@ -89,7 +89,7 @@ func (a assembler) text(parts []Message, total int) string {
 		for end < len(parts) && decodedTogether(&parts[end-1], &parts[end]) {
 			end++
 		}
-		b.WriteString(a.run(parts[i:end]))
+		b.WriteString(a.decodeTogether(parts[i:end]))
 		number, i = numberOf(&parts[end-1])+1, end
 	}
 	if number <= total {
@@ -98,9 +98,9 @@ func (a assembler) text(parts []Message, total int) string {
 	return b.String()
 }
 
-// run decodes parts that follow one another. Octets that the coding does not
-// have, which no adapter lets pass, leave each part its own text.
-func (a assembler) run(parts []Message) string {
+// decodeTogether decodes the octets of consecutive parts as one text. Without octets, or if
+// some are invalid in the coding, which adapters refuse, it joins the texts of the parts.
+func (a assembler) decodeTogether(parts []Message) string {
 	var octets [][]byte
 	text := ""
 	for i := range parts {

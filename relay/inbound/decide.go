@@ -25,15 +25,15 @@ type Settings struct {
 
 // Decision is the routing decision for a message, with its reason.
 type Decision struct {
-	// State is Done, Unrouted (no relay takes it) or Quarantined (a relay does,
-	// but cannot be performed, or the message makes no sense).
+	// State is Done, Unrouted (no relay matches) or Quarantined (the message or the action of
+	// the relay is invalid).
 	State  event.State
 	Reason string // of Unrouted and Quarantined
-	// Outcome is, for Done, the relay and what it leads to. Explain and a trace show it;
-	// it is not stored with the event.
+	// Outcome describes the relay and its action if the State is Done. Explain and traces
+	// have it; it is not stored with the event.
 	Outcome    string
-	Matched    *Relay // nil when none is
-	Why        string // it matched
+	Matched    *Relay // nil if no relay matches
+	Why        string // why Matched matches
 	Considered []Considered
 	Deliveries []outbox.Delivery
 	// InboxMessage is set if the message goes to an inbox.
@@ -84,20 +84,20 @@ func Decide(m *Message, routes []*Route, s Settings) Decision {
 	return d
 }
 
-// Route is a relay that is ready to take messages: its endpoints are compiled.
+// Route is a relay with its compiled endpoints and filter.
 type Route struct {
 	Relay
 	takes     ParameterKind // of the action
 	endpoints []*Template
-	// filter is a condition on the messages that it takes: originator, text, time of
-	// day (condition.CompileFilter); nil for none. It is an extension. A message that
-	// does not meet it goes to the next relay that its number has.
+	// filter is an extension of the specification: a condition on messages, see
+	// condition.CompileFilter; nil for none. A message that does not meet it goes to the next
+	// matching relay.
 	filter *condition.Filter
-	broken error // why it cannot take any
+	broken error // why the relay is invalid; its messages are quarantined
 }
 
-// Compile readies a relay. One that cannot be performed is not an error here: its messages
-// are quarantined with that reason, never dropped.
+// Compile compiles a relay. Messages of a relay that is not valid any more are quarantined with
+// the reason.
 func Compile(r Relay) *Route {
 	route := &Route{Relay: r}
 	if r.Unopened {
@@ -111,9 +111,9 @@ func Compile(r Relay) *Route {
 			return route
 		}
 	}
-	// The URLs of earlier versions are accepted, which did not refuse unknown placeholders
-	// in a query.
-	if err := cmp.Or(r.Action.validate(r.Kind, func(*Template) error { return nil }), r.servesSIM()); err != nil {
+	// Unknown placeholders in a query are accepted, because earlier versions did not refuse
+	// them.
+	if err := cmp.Or(r.Action.validate(r.Kind, func(*Template) error { return nil }), r.checkSIM()); err != nil {
 		fields := relay.FieldsOf(err)
 		route.broken = fmt.Errorf("%s cannot be performed: %s", r, strings.Join(slices.Concat(fields["action"], fields["parameters"]), " "))
 		return route
@@ -134,16 +134,15 @@ type Considered struct {
 	ID      string          `json:"id"`
 	Account relay.AccountID `json:"account"`
 	Why     string          `json:"why"`
-	// Filter is the relay's condition, Holds its verdict; nil if it has none, or if it was
-	// not called.
+	// Filter is the relay's filter, Holds its result; nil if there is no filter or it was not
+	// evaluated.
 	Filter string `json:"filter,omitempty"`
 	Holds  *bool  `json:"holds,omitempty"`
 }
 
-// match picks the route of a message: the exact virtual number, else the longest prefix,
-// among those that the account may reach and whose filter it meets. It sets what was
-// considered and why the route matched. A filter that fails on the message is an error,
-// with the route that has it.
+// match selects the route of a message: the exact virtual number, otherwise the longest prefix,
+// among the routes of the message's account whose filter the message meets. It sets Considered
+// and Why. If the evaluation of a filter fails, match returns its route and the error.
 func (d *Decision) match(m *Message, routes []*Route, zone *time.Location) (matched *Route, err error) {
 	sorted := slices.SortedFunc(slices.Values(routes), func(a, b *Route) int {
 		return cmp.Or(
@@ -167,8 +166,7 @@ func (d *Decision) match(m *Message, routes []*Route, zone *time.Location) (matc
 		case r.filter == nil:
 			matched, d.Why = r, match
 		default:
-			// The hours and days are those of the receipt, so that a replay decides as
-			// the first time.
+			// The filter gets the time of receipt, so that a replay decides as the first time.
 			holds, filterErr := r.filter.Holds(condition.Message{
 				Originator: m.From, Destination: m.To, Text: m.Body(), Coding: int(m.Coding), Network: network(view{m, zone}), At: m.ReceivedAt.In(zone),
 			})

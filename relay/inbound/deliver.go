@@ -16,8 +16,8 @@ import (
 	"github.com/penstock/penstock/relay/template"
 )
 
-// deliveries returns one delivery per parameter, and none for an action that
-// discards messages or puts them into an inbox.
+// deliveries returns one delivery per parameter, and none for an action that discards messages
+// or puts them into an inbox.
 func (r *Route) deliveries(m *Message, s Settings) []outbox.Delivery {
 	if r.Action.Name == MVNO { // to the operator, for the SIM that the relay names
 		d := r.delivery(m, "sim:"+r.ICCID, 0)
@@ -41,10 +41,10 @@ func (r *Route) deliveries(m *Message, s Settings) []outbox.Delivery {
 	return ds
 }
 
-// delivery returns the delivery of a message to one target, without its content; index
-// is that of the parameter. Its id derives from the message and the parameter: a journal
-// record that is processed twice sends once, and a corrected parameter gives another id,
-// so that a replay sends.
+// delivery returns the delivery of a message to one target, without its content; index is that
+// of the parameter. The id derives from the message and the parameter: a message that is
+// processed twice is delivered once, and a replay after the parameter was corrected delivers it
+// to the new one.
 func (r *Route) delivery(m *Message, target string, index int) outbox.Delivery {
 	h := sha256.New()
 	var n [8]byte
@@ -67,7 +67,7 @@ func request(k Kind, action string, t *Template, v view) *outbox.Request {
 	r := &outbox.Request{Method: "GET", URL: t.expand(v)}
 	switch action {
 	case HTTPPost:
-		r.Method, r.ContentType, r.Body = "POST", "application/x-www-form-urlencoded", form(postFields(k), v)
+		r.Method, r.ContentType, r.Body = "POST", "application/x-www-form-urlencoded", form(placeholders(k), v)
 	case DialoguePost:
 		r.Method, r.ContentType, r.Body = "POST", "application/x-www-form-urlencoded", form(dialogue(v), v)
 	case DialogueGet:
@@ -89,23 +89,22 @@ func request(k Kind, action string, t *Template, v view) *outbox.Request {
 	return r
 }
 
-// form encodes fields of a form with their values for a message.
-func form(fields []formField, v view) []byte {
+// form encodes the form fields of placeholders with their values for a message.
+func form(placeholders []placeholder, v view) []byte {
 	var body []byte
-	for _, f := range fields {
+	for _, f := range placeholders {
 		if len(body) > 0 {
 			body = append(body, '&')
 		}
-		body = append(append(body, f.name...), '=')
+		body = append(append(body, f.field...), '=')
 		body = template.AppendEscaped(body, f.value(v))
 	}
 	return body
 }
 
-// mailOf returns the mail of an action to one of its addresses: with the sender and the
-// number in the subject, the text in the body. A mail that Outlook's mobile service reads as
-// a text message has the text in its subject, as its class declares, and an answer goes to
-// the sender's number.
+// mailOf returns the mail of an action to one of its addresses, with the text in the body. The
+// subject has the sender and the number, or for ms_outlook the text, because Outlook's mobile
+// service shows such a mail as a text message and sends an answer to X-MS-Reply-To-Mobile.
 func mailOf(action, recipient, messageID string, v view) *outbox.Mail {
 	mail := &outbox.Mail{To: recipient, Text: strings.ToValidUTF8(v.Body(), "\uFFFD"), MessageID: messageID}
 	sender := oneLine(v.From, maxInSubject)
@@ -123,11 +122,11 @@ func mailOf(action, recipient, messageID string, v view) *outbox.Mail {
 	return mail
 }
 
-// maxInSubject is the largest number of characters of a sender that a subject shows.
+// maxInSubject is the largest number of characters of a sender in a subject.
 const maxInSubject = 64
 
-// oneLine makes a name fit for a header: line ends, control and invisible
-// characters are dropped, and what is too long is cut.
+// oneLine returns a text for a header: without line ends, control and invisible characters, and
+// cut after limit characters.
 func oneLine(s string, limit int) string {
 	runes := make([]rune, 0, limit)
 	for _, r := range s {
@@ -142,12 +141,12 @@ func oneLine(s string, limit int) string {
 	return string(runes)
 }
 
-// maxOutlookSubject is the largest number of characters of a text Outlook's mobile service
-// shows as that the subject.
+// maxOutlookSubject is the largest number of characters of a subject that Outlook's mobile
+// service shows.
 const maxOutlookSubject = 40
 
-// gatewayMessage is the body of inbound_gw's post to another gateway. Ours takes it at
-// /inbound/sms/json as it is.
+// gatewayMessage is the body of inbound_gw's post to another gateway, in the format of
+// /inbound/sms/json.
 type gatewayMessage struct {
 	ID         string     `json:"id"`
 	From       string     `json:"from"`
@@ -159,29 +158,25 @@ type gatewayMessage struct {
 	ReceivedAt string     `json:"received_at"` // RFC 3339, UTC
 }
 
-// dialogueTime is date and time with microseconds, in UTC.
-const dialogueTime = "2006-01-02 15:04:05.000000"
-
-// dialogue lists the fields of dialogue_post and dialogue_get: the names are
-// those of the X-E3 interface, in which a message is either text or octets.
-func dialogue(v view) []formField {
+// dialogue returns the form fields of dialogue_post and dialogue_get. The names are those of the
+// X-E3 interface, in which a message is either text or octets.
+func dialogue(v view) []placeholder {
 	// The general data coding scheme without class or compression (TS 23.038, 4).
 	schemes := map[sms.Coding]int{sms.GSM: 0x00, sms.Binary: 0x04, sms.UCS2: 0x08}
-	fields := []formField{
-		{"X-E3-ID", id},
-		{"X-E3-Originating-Address", sender},
-		{"X-E3-Destination-Address", recipient},
-		{"X-E3-Timestamp", func(v view) string { return v.ReceivedAt.In(time.UTC).Format(dialogueTime) }},
-		{"X-E3-Data-Coding-Scheme", func(v view) string { return fmt.Sprintf("%02x", schemes[v.Coding]) }},
-		{"X-E3-User-Data-Header", udh},
+	fields := []placeholder{
+		{field: "X-E3-ID", value: id},
+		{field: "X-E3-Originating-Address", value: sender},
+		{field: "X-E3-Destination-Address", value: recipient},
+		{field: "X-E3-Timestamp", value: func(v view) string { return v.ReceivedAt.UTC().Format("2006-01-02 15:04:05.000000") }},
+		{field: "X-E3-Data-Coding-Scheme", value: func(v view) string { return fmt.Sprintf("%02x", schemes[v.Coding]) }},
+		{field: "X-E3-User-Data-Header", value: udh},
 	}
 	if v.Coding == sms.Binary {
-		return append(fields, formField{"X-E3-Hex-Message", func(v view) string { return hex.EncodeToString(v.Data) }})
+		return append(fields, placeholder{field: "X-E3-Hex-Message", value: func(v view) string { return hex.EncodeToString(v.Data) }})
 	}
-	return append(fields, formField{"X-E3-Message", body})
+	return append(fields, placeholder{field: "X-E3-Message", value: body})
 }
 
-// addQuery adds parameters to the query of a URL.
 func addQuery(url string, query []byte) string {
 	_, params, found := strings.Cut(url, "?")
 	switch {

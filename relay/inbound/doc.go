@@ -1,15 +1,15 @@
-// Package inbound decides where a received short message goes.
+// Package inbound joins the parts of received short messages, selects a relay for each
+// message and creates its deliveries.
 //
 // A relay belongs to a virtual number or to a geographic prefix and has one
 // action (specification 1, relay objects and events 3 to 5). An exact virtual
-// number wins over the longest prefix; each parameter of the action becomes one
-// delivery, whose placeholders are replaced in one pass and escaped for where
-// they stand. Decide is a pure function; Service saves the decision.
+// number takes precedence over the longest prefix. Each parameter of the action becomes one
+// delivery, whose placeholders are replaced in one pass and escaped for their position.
+// Decide is a pure function; Service saves the decision.
 //
-// It refuses an action that it cannot perform, rather than accept it and drop its
-// messages. A message that no relay takes is unrouted, with the reason, and can be
-// processed again: every id derives from the message, so that a second time changes
-// nothing.
+// An invalid action is refused when it is saved, so that no messages are lost to it. A
+// message without a matching relay is unrouted, with the reason. Every message can be
+// processed again: ids derive from the message, so that repeating it changes nothing.
 //
 //	message ─ claim ─┬─ whole ──────────────────────▶ route ─┬─▶ deliveries, inbox
 //	                 └─ part ─ waits ─┬─ all parts ────▶ route │
@@ -17,8 +17,7 @@
 //
 // Options.JoinWait is five minutes unless it is configured.
 //
-// Store keeps the relays, the carriers' ids seen, the inboxes of desktopsms relays, and the
-// parts of messages until all have come. The rules by which parts make a message are in
-// group.go and have no SQL; partstore.go loads the groups of a batch under their locks,
-// applies the rules and writes what they changed.
+// Store has the relays, the carriers' ids of messages, the inboxes of desktopsms relays, and
+// the parts of incomplete messages. group.go has the rules for joining parts, without SQL;
+// partstore.go locks and loads the groups of a batch, applies the rules and saves the changes.
 package inbound

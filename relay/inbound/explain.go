@@ -1,6 +1,7 @@
 package inbound
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -9,34 +10,23 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// exampleID replaces the id that a message would get.
-const exampleID = "example"
-
 // Explanation is the predicted outcome of a message, with reasons.
 type Explanation struct {
 	Decision
-	// Message is the message that would be relayed: a part as it goes on when the others
-	// never come.
+	// Message is the message that would be relayed. For a part it is the message that is made
+	// if the other parts do not arrive.
 	Message Message
-	// Part describes a part and those that are missing; nil for a whole message.
-	Part *PartExplained
-	// Outgoing are the deliveries as they would go out, in their order.
+	// Part is set for a part, Missing are the numbers of the other parts.
+	Part    *Part
+	Missing []int
+	// Outgoing are the deliveries as they would be sent, in their order.
 	Outgoing []outbox.Outgoing
 }
 
-// PartExplained is a part of a message that waits for the others.
-type PartExplained struct {
-	Number, Total int
-	Missing       []int // the numbers of the others
-}
-
-// Explain says what would become of a message without doing any of it: nothing
-// is saved, counted or sent. A message without an id gets an example, one
-// without a time of receipt has it now.
+// Explain predicts the outcome of a message and saves or sends nothing. It completes a missing
+// id with an example, and a missing time of receipt with the current time.
 func (s *Service) Explain(ctx context.Context, m Message) (Explanation, error) {
-	if m.ID == "" {
-		m.ID = exampleID
-	}
+	m.ID = cmp.Or(m.ID, "example")
 	if m.ReceivedAt.IsZero() {
 		m.ReceivedAt = s.o.Now().UTC()
 	}
@@ -46,23 +36,23 @@ func (s *Service) Explain(ctx context.Context, m Message) (Explanation, error) {
 	}
 	e := Explanation{Message: m}
 	if p, ok := PartOf(&m); ok {
-		e.Part = &PartExplained{Number: p.Number, Total: p.Total}
-		e.Message, e.Part.Missing = s.assembler.assemble([]Message{m})
+		e.Part = &p
+		e.Message, e.Missing = s.assembler.assemble([]Message{m})
 	}
 	e.Decision = Decide(&e.Message, routes[m.To], s.o.Settings)
 	e.Outgoing, err = outbox.Preview(ctx, e.Deliveries, s.deps.Preview)
 	return e, err
 }
 
-// Trial is a message by which a relay is tried.
+// Trial is a message for a trial of a relay.
 type Trial struct {
 	From, Text string
-	// Send delivers the message; otherwise nothing is saved or sent.
+	// Send means that the message is delivered; otherwise nothing is saved or sent.
 	Send bool
 }
 
-// Try passes a message to a relay as if it had come to its number, whichever relay else
-// matches, and returns the result.
+// Try passes a message to a relay as if the message had arrived for the number of the relay, and
+// returns the result. Other relays are ignored.
 func (s *Service) Try(ctx context.Context, r Relay, t Trial) (Explanation, error) {
 	now := s.o.Now().UTC()
 	m := Message{

@@ -9,8 +9,8 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// minRemembered is the time that the parts of the last message of a group are kept: a gateway
-// that died processes some of them again when it is back, and an operator may replay them.
+// minRemembered is the shortest time for which the parts of the last message of a group are
+// stored: a restarted gateway processes some of them again, and an operator may replay them.
 const minRemembered = 24 * time.Hour
 
 // groupTimes is Times in milliseconds.
@@ -20,7 +20,7 @@ func groupTimesOf(t Times) groupTimes {
 	return groupTimes{now: db.Millis(t.Now), leased: db.Millis(t.Now.Add(t.Lease)), wait: t.Wait.Milliseconds()}
 }
 
-// expires is the time at which the parts of a message that is made now expire.
+// expires returns the time at which the parts of a message that is made now expire.
 func (t groupTimes) expires() int64 { return t.now + max(2*t.wait, minRemembered.Milliseconds()) }
 
 // part is one arrival of a part.
@@ -29,17 +29,17 @@ type part struct {
 	id      string
 	number  int
 	digest  string
-	message string // that it became part of; "" while it waits
-	doc     string // JSON of Message; "" for one that repeats a part
+	message string // the id of its message; "" while it waits
+	doc     string // JSON of Message; "" for a repeated part
 	changed bool
 }
 
-// group has the parts with one reference: parts that wait for the others, the last message
-// that was joined of such parts, and messages that have not been routed yet.
+// group has the parts with one reference: parts that wait for others, and the parts of the last
+// message and of messages that have not been routed yet.
 type group struct {
 	name  string
 	parts []*part
-	ready map[string]bool // messages that have not gone on
+	ready map[string]bool // the ids of messages that have not been routed
 	groupRow
 
 	loaded    groupRow
@@ -47,26 +47,26 @@ type group struct {
 	forgotten []string   // ids of parts
 }
 
-// groupRow is the row of a group; times are milliseconds.
+// groupRow is the row of a group; times are in milliseconds.
 type groupRow struct {
-	due int64 // when the parts that wait go on without the others; 0: none waits
-	// lastMessage is the message made last. The same parts, the first of which came
-	// until repeatsUntil, repeat it. It is remembered until expires.
+	due int64 // when the waiting parts are routed without the others; 0 if none waits
+	// lastMessage is the id of the last message, which is stored until expires. The same
+	// parts repeat the message if the first of them arrives before repeatsUntil.
 	lastMessage  string
 	repeatsUntil int64
 	expires      int64
 }
 
-// readyRow is a message that has not gone on, and when its lease ends.
+// readyRow is a message that has not been routed.
 type readyRow struct {
 	group, id string
-	due       int64
+	due       int64 // the end of its lease
 }
 
-// add adds a part and returns its state, and its message. A different part in the place of
-// one that waits means that the reference is used again: the waiting parts are routed at
-// once without the missing ones, or are dropped and returned if they repeat the message
-// before, and the part begins a new message.
+// add adds a part and returns its state and its message. If another part with the same number
+// waits, the carrier uses the reference again: the waiting parts are routed at once without the
+// missing ones, or are dropped and returned if they repeat the last message, and the part begins
+// a new message.
 func (g *group) add(p *part, total int, t groupTimes) (added Added, err error) {
 	if known := g.find(func(k *part) bool { return k.id == p.id && k.message != "" }); known != nil {
 		if g.ready[known.message] {
@@ -74,7 +74,7 @@ func (g *group) add(p *part, total int, t groupTimes) (added Added, err error) {
 		}
 		return Added{State: Again, Holder: known.message}, nil
 	}
-	// Copies of a part that waits have no doc.
+	// Repeated parts have no doc.
 	if w := g.find(func(w *part) bool { return w.message == "" && w.doc != "" && w.number == p.number }); w != nil {
 		if w.id == p.id {
 			return Added{State: Waiting}, nil
@@ -102,8 +102,8 @@ func (g *group) add(p *part, total int, t groupTimes) (added Added, err error) {
 	return added, nil
 }
 
-// close makes a message of the parts that wait, which is due at a time, and
-// returns its id: that of the part with the lowest number.
+// close makes a message of the waiting parts, which is due at a time, and returns its id: that of
+// the part with the lowest number.
 func (g *group) close(t groupTimes, due int64) (id string) {
 	id = g.waiting()[0].id
 	g.assign(id)
@@ -114,7 +114,7 @@ func (g *group) close(t groupTimes, due int64) (id string) {
 	return id
 }
 
-// assign makes the parts that wait parts of a message.
+// assign assigns the waiting parts to a message.
 func (g *group) assign(message string) {
 	for _, p := range g.parts {
 		if p.message == "" {
@@ -124,9 +124,8 @@ func (g *group) assign(message string) {
 	g.due = 0
 }
 
-// dropRepetition drops the parts that wait and returns them, if each is one of the last
-// message and they began soon after it. They are not all of a message, for that would
-// have gone on: the sender repeats a part whose answer it did not get.
+// dropRepetition drops the waiting parts and returns them if they repeat parts of the last
+// message soon after it. A carrier repeats a part if it got no answer.
 func (g *group) dropRepetition(t groupTimes) (dropped ReassembledMessage, err error) {
 	if g.lastMessage == "" || g.due-t.wait > g.repeatsUntil {
 		return dropped, nil
@@ -151,7 +150,7 @@ func (g *group) dropRepetition(t groupTimes) (dropped ReassembledMessage, err er
 	return dropped, nil
 }
 
-// expire drops the last message when it is no longer needed, and what is left of others.
+// expire drops the parts of the last message when it has expired, and of other routed messages.
 func (g *group) expire(t groupTimes) {
 	if g.expires <= t.now {
 		g.lastMessage = ""
@@ -159,14 +158,14 @@ func (g *group) expire(t groupTimes) {
 	g.forget()
 }
 
-// forget drops the parts of messages that have gone on, except for the last.
+// forget drops the parts of routed messages except for the last one.
 func (g *group) forget() {
 	g.parts = slices.DeleteFunc(g.parts, func(p *part) bool {
-		gone := p.message != "" && p.message != g.lastMessage && !g.ready[p.message]
-		if gone {
+		isForgotten := p.message != "" && p.message != g.lastMessage && !g.ready[p.message]
+		if isForgotten {
 			g.forgotten = append(g.forgotten, p.id)
 		}
-		return gone
+		return isForgotten
 	})
 }
 
@@ -177,16 +176,16 @@ func (g *group) find(matches func(*part) bool) *part {
 	return nil
 }
 
-// put adds a part in the place of one with its id, if there is one.
+// put adds a part, or replaces the part with its id.
 func (g *group) put(p *part) {
 	p.changed = true
 	g.parts = append(slices.DeleteFunc(g.parts, func(old *part) bool { return old.id == p.id }), p)
 }
 
-// waiting is the parts that wait, by number.
+// waiting returns the parts that wait, by number.
 func (g *group) waiting() []*part { return g.partsOf("") }
 
-// partsOf is the parts of a message by number, without those that repeat one.
+// partsOf returns the parts of a message by number, without repeated ones.
 func (g *group) partsOf(message string) (parts []*part) {
 	for _, p := range g.parts {
 		if p.message == message && p.doc != "" {
@@ -197,7 +196,6 @@ func (g *group) partsOf(message string) (parts []*part) {
 	return parts
 }
 
-// reassembled returns a message of the group with its parts.
 func (g *group) reassembled(id string) (ReassembledMessage, error) {
 	message := ReassembledMessage{Group: g.name, ID: id}
 	for _, p := range g.partsOf(id) {

@@ -17,51 +17,49 @@ import (
 // Status is the value of the placeholder %stat.
 type Status int
 
-// The statuses. Concatenated is a message joined from parts, or a single part.
+// The statuses. Concatenated is the status of a joined message and of a single part.
 const (
 	Normal         Status = 0
 	Concatenated   Status = 1
-	Indecipherable Status = 2 // the UDH cannot be read, or names an unknown language table
+	Indecipherable Status = 2 // the UDH is invalid or names an unknown language table
 )
 
 // Message is a short message as a carrier delivered it.
 type Message struct {
-	// ID is ours and derives from the journal's record, so that processing the
-	// record again is idempotent.
+	// ID is assigned by the gateway and derives from the journal record, so that processing
+	// the record again is idempotent.
 	ID string
-	// Account is the one whose token handed it over; 0 for carriers configured
-	// in the file, which route over all accounts.
+	// Account is the account of the carrier's token; 0 for configured carriers, whose messages
+	// may match relays of all accounts.
 	Account relay.AccountID
-	// Carrier names the carrier that delivered it; CarrierID is the carrier's id of
-	// the message, empty if it gives none. Together they identify the message.
+	// Carrier is the carrier that delivered the message, CarrierID its id of the message;
+	// empty if it has none. Together they identify the message.
 	Carrier   string
 	CarrierID string
-	From      string // digits, or an alphanumeric sender as it came
+	From      string // digits, or an alphanumeric sender as received
 	To        string // digits
 	Text      string // for GSM and Unicode
 	Data      []byte // for Binary
 	UDH       []byte // with its length octet
-	// Part is set by carriers that report it outside the UDH; see PartOf.
+	// Part is set if the carrier reports it outside the UDH; see PartOf.
 	Part *Part `json:",omitempty"`
-	// Octets are a part's text as it was on the air, if the carrier gave it so:
-	// septets one per octet, or UTF-16. A character may go on in the next part.
+	// Octets are the encoded text of a part, if the carrier provides it: one septet per octet,
+	// or UTF-16. A character may continue in the next part.
 	Octets []byte `json:",omitempty"`
 	Coding sms.Coding
 	Status Status
-	// Notes say what of the message was accepted but not used.
+	// Notes describe content of the message that was accepted but not used.
 	Notes  decoders.Notes `json:",omitempty"`
-	SentAt time.Time      // zero when the carrier does not say
-	// ReceivedAt is the time at which the gateway took it.
+	SentAt time.Time      // zero if the carrier does not report it
+	// ReceivedAt is the time at which the gateway received the message.
 	ReceivedAt time.Time
-	// Network is the originating network's name, Reference the
-	// carrier's name of the connection.
-	Network   string
-	Reference string
-	// Trace is the span of its processing; empty for none.
+	Network    string // the name of the originating network
+	Reference  string // the carrier's name of the connection
+	// Trace is the span of the message's processing; empty for none.
 	Trace tracing.Parent `json:",omitempty"`
 }
 
-// Body is the message as text: a binary one in lower-case hex.
+// Body returns the text of the message, or its data in lower-case hex.
 func (m *Message) Body() string {
 	if m.Coding == sms.Binary {
 		return hex.EncodeToString(m.Data)
@@ -69,9 +67,8 @@ func (m *Message) Body() string {
 	return m.Text
 }
 
-// TrimText removes what is not part of a message's text: a byte order mark in front, which
-// describes how the text was coded, and NULs behind, with which some senders end it. A part
-// that is not the first keeps its mark.
+// TrimText removes a byte order mark at the start of a message's text and NULs at its end. A part
+// that is not the first keeps the mark.
 func TrimText(m *Message) {
 	m.Text = strings.TrimRight(m.Text, "\x00")
 	if p, ok := PartOf(m); !ok || p.Number == 1 {
@@ -79,13 +76,13 @@ func TrimText(m *Message) {
 	}
 }
 
-// LanguagesOf are the national language tables of a 7-bit text, off its UDH.
+// LanguagesOf returns the national language tables that a message's UDH names.
 func LanguagesOf(m *Message) sms.Languages {
-	header, _ := sms.ParseUDH(m.UDH) // one that cannot be read names none
+	header, _ := sms.ParseUDH(m.UDH) // an invalid header names no tables
 	return header.Languages()
 }
 
-// NotesOf returns the notes of a message, first about its UDH.
+// NotesOf returns notes about a message's UDH, followed by its own Notes.
 func NotesOf(m *Message) (notes decoders.Notes) {
 	if _, err := sms.ParseUDH(m.UDH); err != nil {
 		notes.Add("its user data header cannot be read: " + err.Error())
@@ -96,7 +93,7 @@ func NotesOf(m *Message) (notes decoders.Notes) {
 	return notes
 }
 
-// StatusOf reads the status of a message that was not joined off its UDH.
+// StatusOf returns the status of a message that was not joined, by its UDH.
 func StatusOf(udh []byte) Status {
 	header, err := sms.ParseUDH(udh)
 	if err != nil {
@@ -119,11 +116,11 @@ const (
 	ReferenceSAR PartKind = "sar"   // SMPP 3.4, 5.3.2.22 to 5.3.2.24
 )
 
-// NamedReference is the kind of a reference that is a name of the carrier's own
-// rather than a number; Part.Reference is 0.
+// NamedReference returns the kind of a reference that is a text of the carrier instead of a
+// number. Part.Reference is 0.
 func NamedReference(name string) PartKind { return PartKind("carrier " + strconv.Quote(name)) }
 
-// Part is the place of a short message in a message of several parts.
+// Part describes a short message that is a part of a longer one.
 type Part struct {
 	Kind      PartKind
 	Reference uint16
@@ -131,8 +128,8 @@ type Part struct {
 	Number    int // 1 to Total
 }
 
-// PartOf returns which part a message is: as the carrier says (Message.Part),
-// else as its UDH does. A message of one part is whole and is none.
+// PartOf returns Message.Part or, without it, the part that the UDH describes. It returns false
+// for a message of one part.
 func PartOf(m *Message) (Part, bool) {
 	if m.Part != nil {
 		return *m.Part, m.Part.Total > 1
@@ -149,14 +146,14 @@ func PartOf(m *Message) (Part, bool) {
 	return Part{Kind: kind, Reference: c.Reference, Total: c.Total, Number: c.Part}, ok && c.Total > 1
 }
 
-// groupKey is the same for all parts of a message and for no others: the
-// account, the carrier, both numbers, the reference with its width, the total.
+// groupKey returns a hash of what all parts of a message have in common: the account, the
+// carrier, both numbers, the reference with its kind, and the total.
 func groupKey(m *Message, p Part) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %q %q %q %s %d %d", m.Account, m.Carrier, m.From, m.To, p.Kind, p.Reference, p.Total))
 	return hex.EncodeToString(sum[:16])
 }
 
-// digest is the same for a part that comes twice.
+// digest returns a hash of a part's content, by which a repeated part is recognised.
 func digest(m *Message) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %q %x %x %x", m.Coding, m.Text, m.Octets, m.Data, m.UDH))
 	return hex.EncodeToString(sum[:8])

@@ -12,10 +12,10 @@ import (
 
 const partsLabel = "parts"
 
-// eventKey names the event of a message that no relay takes.
+// eventKey identifies a parked message.
 type eventKey struct{ group, event string }
 
-// parkedFields returns pointers to the columns of a message that is parked.
+// parkedFields returns pointers to the fields of a parked message.
 func parkedFields(g *ReassembledMessage) []any {
 	return []any{&g.Group, &g.Event, &g.ID, db.JSON(&g.Parts)}
 }
@@ -74,9 +74,9 @@ func (s *Store) Add(ctx context.Context, arrivals []PartArrival, t Times) ([]Add
 	})
 }
 
-// Due leases messages that are due: those whose lease expired before End, then those that
-// have waited too long for missing parts. A lease has one holder. Due also returns, once,
-// the groups that were dropped because they repeat a message.
+// Due leases messages that are due: those whose lease expired before End, then those that have
+// waited too long for missing parts. Due also returns, once, parts that were dropped because they
+// repeat a message.
 func (s *Store) Due(ctx context.Context, t Times, limit int) ([]ReassembledMessage, error) {
 	const leaseReady = `
 		WITH found AS (
@@ -124,8 +124,8 @@ func (s *Store) Due(ctx context.Context, t Times, limit int) ([]ReassembledMessa
 	})
 }
 
-// closeGroups makes messages of the parts that wait in locked groups, or drops those that
-// repeat the message before.
+// closeGroups makes messages of the waiting parts of locked groups, or drops parts that repeat the
+// last message.
 func closeGroups(ctx context.Context, tx *db.Tx, heads []group, times groupTimes) (messages []ReassembledMessage, err error) {
 	groups, err := loadGroups(ctx, tx, heads, times)
 	if err != nil {
@@ -149,17 +149,16 @@ func closeGroups(ctx context.Context, tx *db.Tx, heads []group, times groupTimes
 	return messages, groups.save(ctx, tx)
 }
 
-// End removes messages that have been routed. The parts of the last message of a group
-// stay known until it expires; those of others are deleted with the next change of the group.
+// End removes messages that have been routed. The parts of the last message of a group are stored
+// until it expires; those of others are deleted with the next change of the group.
 func (s *Store) End(ctx context.Context, routed []ReassembledMessage) error {
 	const deleteReady = "DELETE FROM part_ready WHERE (grp, id) IN (SELECT grp, id FROM batch)"
 	return s.db.Run(ctx, partsLabel, deleteReady,
 		db.BatchOf("grp, id", routed, func(g *ReassembledMessage) []any { return []any{g.Group, g.ID} }))
 }
 
-// Park stores a message that no relay takes under g.Event, so that adding that event's part
-// again returns the whole message. For a day after a message has ended, adding any of its
-// parts again returns it with the state Again.
+// Park stores a message without a relay under g.Event, so that adding the part of that event again
+// returns the whole message.
 func (s *Store) Park(ctx context.Context, g ReassembledMessage, keep time.Duration) error {
 	const upsert = `
 		INSERT INTO part_parked (grp, event, id, doc, expires)
@@ -173,8 +172,8 @@ func (s *Store) Unpark(ctx context.Context, g ReassembledMessage) error {
 	return s.db.Run(ctx, "parts of "+g.ID, "DELETE FROM part_parked WHERE grp = $1 AND event = $2", g.Group, g.Event)
 }
 
-// MessageOf returns the id of the reassembled message that a part belongs to, ""
-// while parts are missing or if the part is not stored any more.
+// MessageOf returns the id of the reassembled message that a part belongs to; "" while parts are
+// missing or if the part is not stored any more.
 func (s *Store) MessageOf(ctx context.Context, group, part string) (string, error) {
 	const query = `
 		SELECT part.message
@@ -192,8 +191,7 @@ func (s groupSet) batch() *db.Batch {
 	return db.Column("grp", slices.Collect(maps.Keys(s)))
 }
 
-// The functions fields return pointers to the columns of a group, a part and a message that
-// is ready.
+// The methods fields return pointers to the fields of a row.
 func (g *group) fields() []any {
 	return []any{&g.name, &g.due, &g.lastMessage, &g.repeatsUntil, &g.expires}
 }
@@ -204,8 +202,7 @@ func (p *part) fields() []any {
 
 func (r *readyRow) fields() []any { return []any{&r.group, &r.id, &r.due} }
 
-// lockGroups loads groups under their locks, in the order of their names, and adds missing
-// ones.
+// lockGroups adds missing groups, locks all in the order of their names, and loads them.
 func lockGroups(ctx context.Context, tx *db.Tx, names []string, times groupTimes) (groupSet, error) {
 	const insert = `
 		INSERT INTO part_group (grp, due, message, repeats_until, expires)
@@ -220,7 +217,7 @@ func lockGroups(ctx context.Context, tx *db.Tx, names []string, times groupTimes
 		ORDER BY grp {for update}`
 	rows := db.Column("grp", slices.Compact(slices.Sorted(slices.Values(names))))
 	var heads []group
-	for len(heads) < rows.Len() { // a sweep may delete one before it is locked
+	for len(heads) < rows.Len() { // a sweep may delete a group before it is locked
 		if err := tx.Run(ctx, partsLabel, insert, times.expires(), rows); err != nil {
 			return nil, err
 		}
@@ -270,8 +267,8 @@ func (s groupSet) loadParts(ctx context.Context, tx *db.Tx) error {
 	return err
 }
 
-// save writes the changes. It deletes forgotten parts first, because a part of the same id
-// may have come since.
+// save saves the changes. It deletes forgotten parts first, because a part with the same id may
+// have arrived since.
 func (s groupSet) save(ctx context.Context, tx *db.Tx) error {
 	const deleteParts = "DELETE FROM part WHERE (grp, id) IN (SELECT grp, id FROM batch)"
 	const upsertParts = `

@@ -1,6 +1,7 @@
 package inbound
 
 import (
+	"cmp"
 	"encoding/hex"
 	"strconv"
 	"time"
@@ -8,27 +9,20 @@ import (
 	"github.com/penstock/penstock/relay/template"
 )
 
-// view is a message with the further values of its placeholders.
+// view is a message with the time zone of its placeholders.
 type view struct {
 	*Message
 	zone *time.Location
 }
 
-// placeholder is one name that a relay's endpoint may contain after a percent
-// sign, and the form field that http_post sends for it.
+// placeholder is a placeholder of endpoints and the form field with the same value.
 type placeholder struct {
-	name  string
-	field string
+	name  string // after the percent sign; empty for a field without a placeholder
+	field string // of the form that http_post sends
 	value func(view) string
 }
 
-// formField is a field of a form, with its value for a message.
-type formField struct {
-	name  string
-	value func(view) string
-}
-
-// placeholders lists those of a kind of relay in the order of the form
+// placeholders returns the placeholders of a kind of relay, in the order of the form
 // (specification 1, events 3 and 4).
 func placeholders(k Kind) []placeholder {
 	if k == Geographic {
@@ -50,12 +44,11 @@ func placeholders(k Kind) []placeholder {
 		{"msg", "msg", body},
 		{"time", "time", func(v view) string { return clock(v.ReceivedAt, v.zone) }},
 		{"timeZone", "timeZone", func(v view) string {
-			// The offset from UTC at receipt in whole hours, those of half an hour rounded
-			// toward zero.
+			// The offset from UTC at the time of receipt in hours, rounded toward zero.
 			_, seconds := v.ReceivedAt.In(v.zone).Zone()
 			return strconv.Itoa(seconds / 3600)
 		}},
-		{"smsTime", "smsTime", func(v view) string { // of receipt if the carrier is silent
+		{"smsTime", "smsTime", func(v view) string { // the time of receipt if the carrier sends no time
 			if v.SentAt.IsZero() {
 				return clock(v.ReceivedAt, v.zone)
 			}
@@ -67,14 +60,6 @@ func placeholders(k Kind) []placeholder {
 	}
 }
 
-// postFields lists the fields of http_post's form: one for each placeholder.
-func postFields(k Kind) (fields []formField) {
-	for _, p := range placeholders(k) {
-		fields = append(fields, formField{p.field, p.value})
-	}
-	return fields
-}
-
 func id(v view) string        { return v.ID }
 func sender(v view) string    { return v.From }
 func recipient(v view) string { return v.To }
@@ -83,20 +68,15 @@ func udh(v view) string       { return hex.EncodeToString(v.UDH) }
 
 func clock(t time.Time, zone *time.Location) string { return t.In(zone).Format(time.DateTime) }
 
-func network(v view) string {
-	if v.Network != "" {
-		return v.Network
-	}
-	return v.Reference
-}
+func network(v view) string { return cmp.Or(v.Network, v.Reference) }
 
-// Template is a relay's endpoint, compiled. It is read-only.
+// Template is a compiled endpoint of a relay. It is read-only.
 type Template struct {
 	url    *template.Template
 	values map[string]func(view) string
 }
 
-// CompileURL reads an endpoint of a kind of relay; see template.Compile.
+// CompileURL compiles an endpoint of a kind of relay; see template.Compile.
 func CompileURL(k Kind, raw string) (*Template, error) {
 	t := &Template{values: make(map[string]func(view) string)}
 	var names []string
@@ -109,11 +89,9 @@ func CompileURL(k Kind, raw string) (*Template, error) {
 	return t, err
 }
 
-// Sample returns the URL with a sample in the place of every placeholder, for
-// checks of where it leads.
+// Sample returns the URL with sample values for the placeholders.
 func (t *Template) Sample() string { return t.url.Sample() }
 
-// expand replaces every placeholder by its value, escaped.
 func (t *Template) expand(v view) string {
 	return t.url.Expand(func(name string) string { return t.values[name](v) })
 }

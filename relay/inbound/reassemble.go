@@ -13,10 +13,10 @@ import (
 // Times are the clock and the time limits of a store of parts.
 type Times struct {
 	Now time.Time
-	// Wait is the time for which a message waits for missing parts, from its first part on. A
+	// Wait is the time for which a message waits for missing parts after its first part. A
 	// repeated part is recognised for twice as long.
 	Wait time.Duration
-	// Lease is the time for which a caller has to route a group.
+	// Lease is the time that a caller has for routing a message.
 	Lease time.Duration
 }
 
@@ -36,9 +36,9 @@ type PartState string
 // The results of adding a part.
 const (
 	Waiting   PartState = "waiting"   // for the others
-	Repeated  PartState = "duplicate" // of Added.Holder
-	Completed PartState = "complete"  // the caller routes the group and ends it
-	Again     PartState = "again"     // the group has ended; the caller routes it again
+	Repeated  PartState = "duplicate" // of the part Added.Holder
+	Completed PartState = "complete"  // the caller routes the message and calls End
+	Again     PartState = "again"     // the message was routed before; the caller routes it again
 )
 
 // Added is the result of adding a part.
@@ -46,42 +46,42 @@ type Added struct {
 	State  PartState
 	Holder string // a message's id
 	Group  ReassembledMessage
-	// Dropped is the parts that waited and Repeat others, if another message with
-	// their reference has begun.
+	// Dropped has the waiting parts that were dropped, because they repeat a message and
+	// another message with their reference has begun.
 	Dropped ReassembledMessage
 }
 
-// ReassembledMessage is the parts of a concatenated message that is ready to be
-// routed: all of them, or those that arrived in time.
+// ReassembledMessage has the parts of a concatenated message: all, or those that arrived in
+// time.
 type ReassembledMessage struct {
 	Group string
-	ID    string // of the message: that of its first part present
-	// Event is the id of the part whose event is marked if no relay takes the
-	// message.
+	ID    string // the id of the first part that is present
+	// Event is the id of the part whose event gets the status of the message if no relay
+	// matches.
 	Event string
 	Parts []Message
-	// Repeats is the id of the message before, if the wait for the rest of a repeated
-	// message ended: all its parts are parts of that one. It goes nowhere and has no ID.
+	// Repeats is the id of the last message if all parts repeat parts of it. Such parts are
+	// not routed and have no ID.
 	Repeats string
 }
 
-// LateStatuses sets the statuses of events, also of another gateway's, after their
-// journal records were processed.
+// LateStatuses sets the statuses of events of all gateways after their journal records were
+// processed.
 type LateStatuses interface {
 	// Put sets the status of a message's event: unrouted, quarantined, or done with
 	// an outcome or notes.
 	Put(ctx context.Context, m *Message, r Result) error
 }
 
-// endedGroup is a group that a plan routes, with the index of its result.
+// endedGroup is a reassembled message that a plan routes, with the index of its result.
 type endedGroup struct {
 	group  ReassembledMessage
 	result int
-	again  bool // the group had ended before, and is routed again
+	again  bool // the message was routed before
 }
 
-// addParts adds the parts among new messages to their groups and returns the
-// result of each, by the message's index.
+// addParts adds the parts among new messages to their groups and returns their results by the
+// index of the message.
 func (s *Service) addParts(ctx context.Context, msgs []Message, holders []string) (map[int]Added, error) {
 	var arrivals []PartArrival
 	var index []int
@@ -109,12 +109,11 @@ func (s *Service) addParts(ctx context.Context, msgs []Message, holders []string
 	return byIndex, nil
 }
 
-// maxDropped bounds the repetitions that wait for their note while the store of the
-// statuses is down.
+// maxDropped bounds the dropped parts in memory while statuses cannot be saved.
 const maxDropped = 1000
 
-// keepDropped keeps parts that were dropped because they repeat others until noteDropped
-// has noted that, since the store of parts returns them once.
+// keepDropped keeps dropped parts until noteDropped has set their statuses: Store returns them
+// only once.
 func (s *Service) keepDropped(g ReassembledMessage) {
 	if len(g.Parts) == 0 {
 		return
@@ -125,8 +124,7 @@ func (s *Service) keepDropped(g ReassembledMessage) {
 	s.dropped = s.dropped[max(0, len(s.dropped)-maxDropped):]
 }
 
-// noteDropped sets the statuses of the events of parts that were dropped because they
-// repeat others. After an error they are kept.
+// noteDropped sets the statuses of the events of dropped parts. After an error it keeps them.
 func (s *Service) noteDropped(ctx context.Context) error {
 	s.mu.Lock()
 	groups := s.dropped
@@ -147,7 +145,6 @@ func (s *Service) noteDropped(ctx context.Context) error {
 	return nil
 }
 
-// setStatus sets the status of a message's event.
 func (s *Service) setStatus(ctx context.Context, m *Message, r Result) error {
 	if s.deps.LateStatuses == nil {
 		return nil
@@ -162,7 +159,7 @@ func (s *Service) times() Times {
 	return Times{Now: s.o.Now(), Wait: s.o.JoinWait, Lease: s.o.Lease}
 }
 
-// planReassembled plans for a reassembled message; again means that its group had ended
+// planReassembled adds a reassembled message to a plan. again means that the message was routed
 // before.
 func (s *Service) planReassembled(p *plan, i int, g ReassembledMessage, routes []*Route, again bool) {
 	m, missing := s.assembler.assemble(g.Parts)
@@ -174,8 +171,8 @@ func (s *Service) planReassembled(p *plan, i int, g ReassembledMessage, routes [
 	p.endedGroups = append(p.endedGroups, endedGroup{group: g, result: i, again: again})
 }
 
-// end removes the groups that have been routed and parks those that no relay
-// takes for a replay.
+// end removes the reassembled messages that have been routed, and parks those without a relay for
+// a replay.
 func (s *Service) end(ctx context.Context, p *plan) error {
 	var done []ReassembledMessage
 	for _, e := range p.endedGroups {
@@ -204,12 +201,12 @@ func (s *Service) end(ctx context.Context, p *plan) error {
 }
 
 const (
-	dueBatch   = 200 // the number of groups that RouteDue routes
+	dueBatch   = 200 // the largest number of messages that RouteDue routes
 	sweepEvery = 5 * time.Second
 )
 
-// Run routes messages whose wait for missing parts has ended and groups whose
-// lease expired, until ctx is done. Messages that are complete do not wait for it.
+// Run routes messages whose wait for missing parts has ended and messages whose lease expired,
+// until ctx is done. Complete messages do not wait for Run.
 func (s *Service) Run(ctx context.Context) {
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
@@ -231,8 +228,8 @@ func (s *Service) Run(ctx context.Context) {
 	}
 }
 
-// RouteDue routes the groups that are due, at most 200, and returns their number.
-// After an error they are due again when their lease expires.
+// RouteDue routes the messages that are due, at most 200, and returns their number. After an
+// error they are due again when their lease expires.
 func (s *Service) RouteDue(ctx context.Context) (int, error) {
 	found, err := s.deps.Store.Due(ctx, s.times(), dueBatch)
 	if err != nil {
@@ -267,7 +264,7 @@ func (s *Service) RouteDue(ctx context.Context) (int, error) {
 	}
 	for i, r := range p.results {
 		if r.State == event.Done && r.Outcome == "" && len(r.Notes) == 0 {
-			continue // a relay took the whole message
+			continue // the whole message was relayed
 		}
 		if err := s.setStatus(ctx, &due[i].Parts[0], r); err != nil {
 			return 0, err

@@ -11,36 +11,35 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// Relay is the rule for the messages to a number or a prefix.
+// Relay forwards the messages to a number or a prefix.
 type Relay struct {
 	ID      string          `json:"id"` // unique among the account's relays of a kind
 	Account relay.AccountID `json:"account"`
 	Kind    Kind            `json:"kind"`
-	// Number is the whole number of a virtual number, the prefix of a
-	// geographic relay. It belongs to one relay of its kind in the gateway.
+	// Number is the whole number of a virtual number, or the prefix of a geographic relay. It
+	// is unique among the relays of a kind of all accounts.
 	Number string `json:"number"`
 	Action Action `json:"action"`
-	// Filter is a condition that messages must meet, see CheckFilter; empty: none.
+	// Filter is a condition that messages must meet, see CheckFilter; empty for none.
 	Filter string `json:"filter,omitempty"`
-	// ICCID names the SIM that a geographic relay's mvno action serves.
+	// ICCID is the SIM to which the action mvno of a geographic relay delivers.
 	ICCID string `json:"iccid,omitempty"`
 	// Pace limits the requests to each endpoint of the relay.
 	Pace      outbox.Pace `json:"pace,omitzero"`
 	UpdatedAt time.Time   `json:"updated_at"`
-	// ChangedAt is the time at which RelayService changed the action or the filter last;
-	// zero: not since an inventory set them.
+	// ChangedAt is the time at which RelayService last changed the action or the filter; zero
+	// if it has not since an inventory set them.
 	ChangedAt time.Time `json:"changed_at,omitzero"`
 	// Unopened means that the record does not open: only the account, the kind, the id and
 	// the number are known.
 	Unopened bool `json:"-"`
 }
 
-// String names the relay in reasons: "vmn relay v1".
+// String returns the kind and the id: "vmn relay v1".
 func (r Relay) String() string { return string(r.Kind) + " relay " + r.ID }
 
-// Validate checks a relay before it is saved. The fields of a
-// relay.KindInvalid error are named as in the inventory: id, number or prefix,
-// action, parameters, filter.
+// Validate checks a relay before it is saved. The fields of the relay.KindInvalid error are
+// named as in the inventory: id, number or prefix, action, parameters, filter.
 func (r Relay) Validate(checkURL func(string) error) error {
 	invalid := func(c rune) bool {
 		letter := c|0x20 >= 'a' && c|0x20 <= 'z'
@@ -59,10 +58,10 @@ func (r Relay) Validate(checkURL func(string) error) error {
 	if err := r.Action.Validate(r.Kind, checkURL); err != nil {
 		return err
 	}
-	return r.servesSIM()
+	return r.checkSIM()
 }
 
-// NumberField returns what interfaces call the number of a kind of relay.
+// NumberField returns the name that interfaces use for the number of a kind of relay.
 func NumberField(k Kind) string {
 	if k == Geographic {
 		return "prefix"
@@ -70,19 +69,19 @@ func NumberField(k Kind) string {
 	return "number"
 }
 
-// servesSIM checks that a relay whose messages go to a SIM names one.
-func (r *Relay) servesSIM() error {
+// checkSIM checks that a relay with the action mvno has a SIM.
+func (r *Relay) checkSIM() error {
 	if r.Action.Name == MVNO && r.ICCID == "" {
 		return relay.Invalid("action", "The action mvno needs a relay that names a SIM.")
 	}
 	return nil
 }
 
-// maxDigits is the longest number there is (E.164).
+// maxDigits is the length of the longest numbers (E.164).
 const maxDigits = 15
 
-// CheckFilter refuses a filter that does not compile or costs too much; the
-// empty one is none.
+// CheckFilter returns an error if a filter does not compile or costs too much. An empty filter is
+// valid.
 func CheckFilter(source string) error {
 	if source == "" {
 		return nil

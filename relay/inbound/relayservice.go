@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +17,7 @@ import (
 type RelayServiceDeps struct {
 	Store    *Store
 	Accounts *account.Store
-	// CheckURL reports why the gateway may not call a URL; nil allows all URLs.
+	// CheckURL returns an error if the gateway may not call a URL; nil allows all.
 	CheckURL func(string) error
 	// HasSIM reports whether an account has a SIM; nil means that no account has one.
 	HasSIM func(ctx context.Context, acct relay.AccountID, iccid string) (bool, error)
@@ -38,19 +39,18 @@ func NewRelayService(d RelayServiceDeps) (*RelayService, error) {
 	return &RelayService{d}, nil
 }
 
-// List returns an account's relays of a kind whose number or prefix matches a
-// pattern, sorted by number. In the pattern * matches any digits, including none;
-// an empty pattern matches all relays.
+// List returns an account's relays of a kind whose number or prefix matches a pattern, sorted by
+// number. In the pattern * matches any digits, including none. An empty pattern matches all
+// relays.
 func (s *RelayService) List(ctx context.Context, acct relay.AccountID, k Kind, pattern string) ([]Relay, error) {
 	relays, err := s.Store.List(ctx, acct, k)
 	if err != nil {
 		return nil, fmt.Errorf("inbound: list: %w", err)
 	}
-	return slices.DeleteFunc(relays, func(r Relay) bool { return pattern != "" && !fits(pattern, r.Number) }), nil
+	return slices.DeleteFunc(relays, func(r Relay) bool { return pattern != "" && !matchesPattern(pattern, r.Number) }), nil
 }
 
-// Get returns a relay; relay.KindNotFound if the account has none of that kind
-// and id.
+// Get returns a relay. It returns relay.KindNotFound if the account has none with the kind and id.
 func (s *RelayService) Get(ctx context.Context, acct relay.AccountID, k Kind, id string) (Relay, error) {
 	return s.Store.Get(ctx, acct, k, id)
 }
@@ -62,12 +62,12 @@ type Change struct {
 	Filter *string
 }
 
-// Change sets a relay's action, which applies from the next message on. It drops
-// the parameters of an action that takes none.
+// Change sets a relay's action, which applies from the next message on. It drops the parameters of
+// an action that has none.
 //
-// It returns relay.KindNotFound as Get does, relay.KindForbidden for an action
-// that the account has no permission for, and relay.KindInvalid with the field
-// action, parameters or filter.
+// Change returns relay.KindNotFound as Get does, relay.KindForbidden for an action that requires
+// a permission which the account does not have, and relay.KindInvalid with the field action,
+// parameters or filter.
 func (s *RelayService) Change(ctx context.Context, acct relay.AccountID, k Kind, id string, c Change) (Relay, error) {
 	a := c.Action
 	if _, err := s.Store.Get(ctx, acct, k, id); err != nil {
@@ -90,7 +90,7 @@ func (s *RelayService) Change(ctx context.Context, acct relay.AccountID, k Kind,
 	return s.Store.Change(ctx, acct, k, id, func(r *Relay) error {
 		r.Action, r.UpdatedAt = a, s.Now().UTC()
 		r.ChangedAt = r.UpdatedAt
-		if err := r.servesSIM(); err != nil {
+		if err := r.checkSIM(); err != nil {
 			return err
 		}
 		if c.Filter != nil {
@@ -100,10 +100,10 @@ func (s *RelayService) Change(ctx context.Context, acct relay.AccountID, k Kind,
 	})
 }
 
-// Create saves a new relay under an id of its own and returns it. It returns a Forbidden
-// error as Change does, and an Invalid error with the field prefix or number (also if it
-// overlaps with another relay, see Store.Create), action, parameters, filter or iccid (also
-// if the account has no such SIM).
+// Create saves a new relay under a new id and returns it. It returns relay.KindForbidden as
+// Change does, and relay.KindInvalid with the field prefix or number (also if it overlaps with
+// another relay, see Store.Create), action, parameters, filter or iccid (also if the account
+// does not have the SIM).
 func (s *RelayService) Create(ctx context.Context, r Relay) (Relay, error) {
 	r.UpdatedAt = s.Now().UTC()
 	r.ID, r.ChangedAt = relay.NewID(r.UpdatedAt), r.UpdatedAt
@@ -156,28 +156,13 @@ func (s *RelayService) permitted(ctx context.Context, acct relay.AccountID, k Ki
 	return nil
 }
 
-// fits reports whether a number matches a pattern with asterisks.
-func fits(pattern, number string) bool {
-	parts := strings.Split(pattern, "*")
-	head, tail := parts[0], parts[len(parts)-1]
-	if len(parts) == 1 {
-		return pattern == number
-	}
-	remaining, ok := strings.CutPrefix(number, head)
-	if !ok {
-		return false
-	}
-	for _, middle := range parts[1 : len(parts)-1] {
-		index := strings.Index(remaining, middle)
-		if index < 0 {
-			return false
-		}
-		remaining = remaining[index+len(middle):]
-	}
-	return strings.HasSuffix(remaining, tail)
+// matchesPattern reports whether a number matches a pattern of digits and asterisks.
+func matchesPattern(pattern, number string) bool {
+	ok, err := path.Match(pattern, number)
+	return ok && err == nil && strings.Trim(pattern, "0123456789*") == ""
 }
 
-// Ref names a relay among those of all accounts.
+// Ref identifies a relay among those of all accounts.
 type Ref struct {
 	Account relay.AccountID
 	Kind    Kind
@@ -187,16 +172,16 @@ type Ref struct {
 // scanPage is the number of relays that Find reads at a time.
 const scanPage = 500
 
-// Find returns at most limit relays of an account, 0 for all accounts, that keep
-// accepts, by account, kind and id, beginning after one.
-func (s *RelayService) Find(ctx context.Context, acct relay.AccountID, cursor Ref, limit int, keep func(Relay) bool) (found []Relay, err error) {
+// Find returns at most limit relays of an account, 0 for all accounts, for which selects returns
+// true. They are sorted by account, kind and id, and begin after cursor.
+func (s *RelayService) Find(ctx context.Context, acct relay.AccountID, cursor Ref, limit int, selects func(Relay) bool) (found []Relay, err error) {
 	for {
 		page, err := s.Store.Scan(ctx, acct, cursor, scanPage)
 		if err != nil {
 			return nil, fmt.Errorf("inbound: find: %w", err)
 		}
 		for _, r := range page {
-			if keep(r) {
+			if selects(r) {
 				found = append(found, r)
 			}
 			if len(found) == limit {
@@ -210,17 +195,17 @@ func (s *RelayService) Find(ctx context.Context, acct relay.AccountID, cursor Re
 	}
 }
 
-// Ref names the relay.
+// Ref returns the Ref of the relay.
 func (r Relay) Ref() Ref { return Ref{r.Account, r.Kind, r.ID} }
 
-// rememberAcknowledged is the time for which acknowledged ids are remembered, so that
-// processing a journal record again does not restore its message. It exceeds the default
-// retention of the journal.
+// rememberAcknowledged is the time for which acknowledged ids are stored, so that processing a
+// journal record again does not restore its message. It exceeds the default retention of the
+// journal.
 const rememberAcknowledged = 8 * 24 * time.Hour
 
-// ReadInbox returns a page of the messages in a virtual number's inbox, oldest
-// first, and the total; relay.KindNotFound if the account has no such relay.
-// Messages stay in the inbox until acknowledged, also when the action changes.
+// ReadInbox returns a page of the messages in a virtual number's inbox, oldest first, and their
+// total. It returns relay.KindNotFound if the account does not have the relay. Messages stay in
+// the inbox until they are acknowledged, even if the action changes.
 func (s *RelayService) ReadInbox(ctx context.Context, acct relay.AccountID, id string, offset, limit int) ([]InboxMessage, int, error) {
 	if _, err := s.Store.Get(ctx, acct, VirtualNumber, id); err != nil {
 		return nil, 0, err
@@ -228,8 +213,8 @@ func (s *RelayService) ReadInbox(ctx context.Context, acct relay.AccountID, id s
 	return s.Store.Read(ctx, acct, id, offset, limit)
 }
 
-// Acknowledge removes a message from a virtual number's inbox;
-// relay.KindNotFound if there is no such relay or message.
+// Acknowledge removes a message from a virtual number's inbox. It returns relay.KindNotFound if
+// the relay or the message does not exist.
 func (s *RelayService) Acknowledge(ctx context.Context, acct relay.AccountID, id, message string) error {
 	if _, err := s.Store.Get(ctx, acct, VirtualNumber, id); err != nil {
 		return err

@@ -26,7 +26,7 @@ func TestPatterns(t *testing.T) {
 		"the last part wants its own end": {"*4*4", "4", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			relaytest.Equal(t, "whether the number fits", fits(tc.pattern, tc.number), tc.want)
+			relaytest.Equal(t, "whether the number fits", matchesPattern(tc.pattern, tc.number), tc.want)
 		})
 	}
 }

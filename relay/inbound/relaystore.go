@@ -8,9 +8,9 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// relaysVersion is incremented by every change to any relay. Its row is locked
-// first: changes to relays run one after another, so that the check of a number
-// holds until the commit.
+// relaysVersion is the name of a version that every change of a relay increments. A change locks
+// its row first, so that changes run one after another and the check of a number holds until the
+// commit.
 const relaysVersion = "relays"
 
 // relayFields returns pointers to the columns account and doc.
@@ -30,15 +30,14 @@ const selectRelay = `
 
 func labelOf(k Kind, id string) string { return Relay{Kind: k, ID: id}.String() }
 
-// Put saves a relay. It returns relay.KindConflict, with the field number or
-// prefix in the message, if another relay has the number or prefix.
+// Put saves a relay. It returns relay.KindConflict if another relay has the number or prefix.
 func (s *Store) Put(ctx context.Context, r Relay) error {
 	return s.Declare(ctx, r, func(Relay) Relay { return r })
 }
 
-// Create saves a new relay. It returns relay.KindConflict if a relay of any account has the
-// number or prefix. It does so as well if the number or prefix of a relay of another account
-// begins with that of the new one or the reverse: messages would change their account.
+// Create saves a new relay. It returns relay.KindConflict if a relay of any account has the number
+// or prefix. It also does so if, of the new relay and a relay of another account, the number or
+// prefix of one begins with the prefix of the other: messages would change their account.
 func (s *Store) Create(ctx context.Context, r Relay) error {
 	const (
 		countOverlaps = `
@@ -67,8 +66,8 @@ func (s *Store) Create(ctx context.Context, r Relay) error {
 	})
 }
 
-// Declare saves a relay as Put does, or the result of merge if the relay exists.
-// No other change of the relay comes between.
+// Declare saves a relay as Put does. If the relay exists, it saves the result of merge instead,
+// in the transaction that has read the stored relay.
 func (s *Store) Declare(ctx context.Context, r Relay, merge func(stored Relay) Relay) error {
 	const countOthers = `
 		SELECT COUNT(*)
@@ -102,7 +101,7 @@ func (s *Store) Declare(ctx context.Context, r Relay, merge func(stored Relay) R
 	})
 }
 
-// Delete deletes a relay; relay.KindNotFound if there is none.
+// Delete deletes a relay. It returns relay.KindNotFound if the relay does not exist.
 func (s *Store) Delete(ctx context.Context, acct relay.AccountID, k Kind, id string) error {
 	label := labelOf(k, id)
 	return s.db.RunAll(ctx, label,
@@ -110,8 +109,7 @@ func (s *Store) Delete(ctx context.Context, acct relay.AccountID, k Kind, id str
 		db.Do("DELETE FROM relay WHERE account = $1 AND kind = $2 AND id = $3", acct, k, id).Or(db.NotFound(label)))
 }
 
-// Get loads a relay; relay.KindNotFound if the account has none of that kind
-// and id.
+// Get returns a relay. It returns relay.KindNotFound if the account has none with the kind and id.
 func (s *Store) Get(ctx context.Context, acct relay.AccountID, k Kind, id string) (Relay, error) {
 	return db.One(ctx, s.db, labelOf(k, id), selectRelay, relayFields, acct, k, id)
 }
@@ -121,8 +119,8 @@ func (s *Store) List(ctx context.Context, acct relay.AccountID, k Kind) ([]Relay
 	return db.List(ctx, s.db, "relays", selectRelays+" WHERE account = $1 AND kind = $2 ORDER BY number, id", listedFields, acct, k)
 }
 
-// Scan returns at most limit relays of an account, 0 for all accounts, after one,
-// by account, kind and id.
+// Scan returns at most limit relays of an account, 0 for all accounts, sorted by account, kind and
+// id, that follow cursor.
 func (s *Store) Scan(ctx context.Context, acct relay.AccountID, cursor Ref, limit int) ([]Relay, error) {
 	var w db.Where
 	w.AndSet("account = ?", acct)
@@ -130,8 +128,8 @@ func (s *Store) Scan(ctx context.Context, acct relay.AccountID, cursor Ref, limi
 	return db.Page(ctx, s.db, "relays", selectRelays, &w, "account, kind, id", limit, listedFields)
 }
 
-// Change applies change to a relay and saves the result; its number stays. It calls change
-// again after a concurrent update and returns its errors unwrapped.
+// Change applies change to a relay and saves the result. The number of the relay does not change.
+// Change may call change again, and returns its errors unwrapped.
 func (s *Store) Change(ctx context.Context, acct relay.AccountID, k Kind, id string, change func(*Relay) error) (Relay, error) {
 	const lock = "SELECT n FROM version WHERE name = $1 {for update}"
 	const update = "UPDATE relay SET doc = $1 WHERE account = $2 AND kind = $3 AND id = $4"
@@ -163,7 +161,7 @@ func (s *Store) Change(ctx context.Context, acct relay.AccountID, k Kind, id str
 	return r, err
 }
 
-// refusal marks an error of the caller, which a transaction would wrap.
+// refusal is an error of a caller's function, which a transaction would wrap.
 type refusal struct{ error }
 
 // Version changes with every change to any relay.
@@ -171,8 +169,8 @@ func (s *Store) Version(ctx context.Context) (int64, error) {
 	return db.Version(ctx, s.db, relaysVersion)
 }
 
-// Candidates returns for each number, in the numbers' order, the virtual number that it is
-// and the geographic relays whose prefix it begins with, of all accounts.
+// Candidates returns for each number the relays of all accounts that match it: the virtual number
+// and the geographic relays with a prefix of the number.
 func (s *Store) Candidates(ctx context.Context, numbers []string) ([][]Relay, error) {
 	const query = `
 		SELECT relay.account, relay.doc, relay.kind, relay.id, relay.number

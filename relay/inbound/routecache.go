@@ -22,10 +22,10 @@ type routeCache struct {
 	compiled map[Ref]*Route
 }
 
-// routes returns the routes of numbers; an invalid number has none.
+// routes returns the routes of numbers. An invalid number has no routes.
 func (c *routeCache) routes(ctx context.Context, numbers []string) (map[string][]*Route, error) {
-	// The version is read before the relays: entries cached under it are never
-	// older than it.
+	// The version is read before the relays, so that relays that are cached under a version
+	// are never older.
 	version, err := c.store.Version(ctx)
 	if err != nil {
 		return nil, err
@@ -42,8 +42,8 @@ func (c *routeCache) routes(ctx context.Context, numbers []string) (map[string][
 	return routes, nil
 }
 
-// lookup returns the cached routes under a version, and the numbers that are not
-// cached.
+// lookup returns the routes that are cached under a version, and the numbers without cached
+// routes.
 func (c *routeCache) lookup(version int64, numbers []string) (known map[string][]*Route, missing []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,8 +64,8 @@ func (c *routeCache) lookup(version int64, numbers []string) (known map[string][
 	return known, missing
 }
 
-// add compiles relays and caches their routes, unless the version has changed
-// meanwhile, or one does not open, which may change without a version.
+// add compiles relays and adds their routes to known. It caches them unless the version has
+// changed in the meantime, or a relay does not open, which may change without a new version.
 func (c *routeCache) add(version int64, numbers []string, found [][]Relay, known map[string][]*Route) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -23,27 +23,25 @@ import (
 type Deps struct {
 	Store      *Store
 	Deliveries outbox.Sender
-	// LateStatuses sets the statuses of the events of reassembled messages, for
-	// example that no relay takes one; nil disables it.
+	// LateStatuses sets the statuses of the events of reassembled messages; nil disables it.
 	LateStatuses LateStatuses
-	// Preview shows what Explain would send; nil shows requests as they are saved.
+	// Preview completes the requests that Explain returns; nil returns them as they are saved.
 	Preview outbox.Previewer
 }
 
 // Options has the settings of Service; the zero value works.
 type Options struct {
 	Settings
-	// Lease is the time for which a message that was joined of parts is leased until it is
-	// routed; 0 means one minute.
+	// Lease is the duration of the lease on a reassembled message while it is routed; 0 means
+	// one minute.
 	Lease time.Duration
-	// Remember is the time for which a carrier's id is remembered; 0 means seven days.
+	// Remember is the time for which a carrier's id is stored; 0 means seven days.
 	Remember time.Duration
-	// JoinWait is the time for which a message waits for its missing parts, counted from the
-	// first that came; 0 means five minutes.
+	// JoinWait is the time for which a message waits for missing parts after its first part;
+	// 0 means five minutes.
 	JoinWait time.Duration
-	Logger   *slog.Logger // nil means slog.Default
-	// Now is the clock; nil means time.Now.
-	Now func() time.Time
+	Logger   *slog.Logger     // nil means slog.Default
+	Now      func() time.Time // nil means time.Now
 }
 
 // Service routes received messages.
@@ -55,7 +53,7 @@ type Service struct {
 	assembler assembler
 
 	mu      sync.Mutex
-	dropped []ReassembledMessage // repetitions whose events have no note yet
+	dropped []ReassembledMessage // see keepDropped
 }
 
 // New returns a Service.
@@ -76,20 +74,18 @@ func New(d Deps, o Options) (*Service, error) {
 // Result is the result of routing one message.
 type Result struct {
 	MessageID string
-	// Account is the relay's, or the message's own when none matched.
+	// Account is the account of the relay, or of the message if no relay matches.
 	Account relay.AccountID
 	State   event.State
 	Reason  string
-	// Outcome is shown with the event of a message: the message of which it is a
-	// duplicate, or the parts that are missing.
+	// Outcome names the original of a duplicate message, or missing parts.
 	Outcome string
 	Notes   decoders.Notes
 }
 
-// Receive routes a batch of messages and returns the result of each, in order.
-// An error means that a back end failed and the batch may be saved in part; the
-// caller repeats it, which adds only what is missing. An invalid message is
-// reported in its Result.
+// Receive routes a batch of messages and returns the result of each, in order. After an error of a
+// back end the batch may be saved in part; the caller repeats it, which adds the missing records.
+// The Result of an invalid message reports the problem.
 func (s *Service) Receive(ctx context.Context, msgs []Message) ([]Result, error) {
 	numbers := make([]string, len(msgs))
 	for i := range msgs {
@@ -135,8 +131,8 @@ func (s *Service) Receive(ctx context.Context, msgs []Message) ([]Result, error)
 	return p.results, s.end(ctx, &p)
 }
 
-// claim returns for each message the id of the message that holds its carrier id:
-// its own, unless the carrier delivered it before.
+// claim returns for each message the id of the first message with its carrier id: its own id,
+// unless the carrier has delivered the message before.
 func (s *Service) claim(ctx context.Context, msgs []Message) ([]string, error) {
 	holders := make([]string, len(msgs))
 	var claims []Claim
@@ -160,13 +156,13 @@ func (s *Service) claim(ctx context.Context, msgs []Message) ([]string, error) {
 	return holders, nil
 }
 
-// claimKey names a carrier's message: the account, the carrier and its id.
+// claimKey returns a hash of the account, the carrier and the carrier's id of a message.
 func claimKey(m *Message) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %q %q", m.Account, m.Carrier, m.CarrierID))
 	return hex.EncodeToString(sum[:16])
 }
 
-// plan is the results of a batch of messages and the records to save for them.
+// plan has the results of a batch of messages and the records to save for them.
 type plan struct {
 	results       []Result
 	deliveries    []outbox.Delivery
@@ -174,7 +170,6 @@ type plan struct {
 	endedGroups   []endedGroup
 }
 
-// add adds the decision about a message.
 func (p *plan) add(i int, m *Message, d Decision) {
 	r := Result{MessageID: m.ID, Account: m.Account, State: d.State, Reason: d.Reason, Notes: NotesOf(m)}
 	if d.Matched != nil {

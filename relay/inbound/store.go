@@ -9,10 +9,10 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// Claim is a carrier's id that one of our messages claims.
+// Claim assigns a carrier's id to a message.
 type Claim struct {
-	Key    string
-	Holder string // the message's id
+	Key    string // see claimKey
+	Holder string // the id of the message
 }
 
 // InboxMessage is a message in the inbox of a relay.
@@ -24,8 +24,8 @@ type InboxMessage struct {
 	Message Message  `json:"message"`
 }
 
-// Store keeps relays, the carriers' ids seen, inboxes and parts. All gateways on one database
-// share it.
+// Store stores relays, carriers' ids of messages, inboxes and parts. All gateways on one database
+// share them.
 type Store struct{ db *db.DB }
 
 // NewStore returns the store of a database.
@@ -35,8 +35,7 @@ func NewStore(database *db.DB) *Store { return &Store{db: database} }
 // deletes.
 const maxSweptGroups = 1000
 
-// Sweep deletes what has expired: carriers' ids, acknowledgements, parked
-// messages, and groups of parts whose last message need not be remembered.
+// Sweep deletes expired carriers' ids, acknowledgements, parked messages and groups of parts.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	const label = "sweep of inbound messages"
 	const selectGroups = `
@@ -63,8 +62,8 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	})
 }
 
-// Keep saves messages in the inboxes of their relays. It skips those that are already stored
-// and those whose acknowledgement is remembered.
+// Keep saves messages in the inboxes of their relays. It skips messages that are in the inbox and
+// messages whose acknowledgement is stored.
 func (s *Store) Keep(ctx context.Context, messages []InboxMessage) error {
 	const upsert = `
 		INSERT INTO inbox (account, relay, id, received, doc, expires)
@@ -104,10 +103,10 @@ func (s *Store) Read(ctx context.Context, acct relay.AccountID, relayID string, 
 	return messages, total, err
 }
 
-// Acknowledge removes a message from an inbox and stores its id for a while;
-// relay.KindNotFound if there is none.
+// Acknowledge removes a message from an inbox and stores its id for a time. It returns
+// relay.KindNotFound if the inbox does not have the message.
 func (s *Store) Acknowledge(ctx context.Context, acct relay.AccountID, relayID, id string, remember time.Duration) error {
-	// The sum keeps the engine from the index of all messages of the relay.
+	// With expires + 0 the engine does not use the index of all messages of the relay.
 	const update = `
 		UPDATE inbox
 		SET doc = '', expires = $1
@@ -116,9 +115,9 @@ func (s *Store) Acknowledge(ctx context.Context, acct relay.AccountID, relayID, 
 	return db.MustChange(ctx, s.db, "message "+id, update, s.db.Now().Add(remember), acct, relayID, id)
 }
 
-// Claim assigns each key to its holder, unless another has it, for at least ttl from now,
-// and returns the holder of each, in order. A holder that claims again gets its key, so that
-// a message that a crash interrupted is completed instead of dropped.
+// Claim assigns each key to its holder for ttl, unless another holder has the key, and returns the
+// holder of each key, in order. A holder may claim its key again, so that a message that a crash
+// interrupted is completed and not dropped.
 func (s *Store) Claim(ctx context.Context, claims []Claim, ttl time.Duration) ([]string, error) {
 	const label = "carrier ids"
 	const upsert = `
@@ -143,11 +142,11 @@ func (s *Store) Claim(ctx context.Context, claims []Claim, ttl time.Duration) ([
 	for _, c := range unique {
 		holderByKey[c.Key] = c.Holder
 	}
-	if int(n) < len(unique) { // rarely: other holders have some
+	if int(n) < len(unique) { // rarely: other holders have some keys
 		if holderByKey, err = db.Map[string, string](ctx, s.db, label, query, rows); err != nil {
 			return nil, err
 		}
-		if len(holderByKey) < len(unique) { // one has expired since
+		if len(holderByKey) < len(unique) { // a key has expired since
 			return s.Claim(ctx, claims, ttl)
 		}
 	}
@@ -158,7 +157,7 @@ func (s *Store) Claim(ctx context.Context, claims []Claim, ttl time.Duration) ([
 	return holders, nil
 }
 
-// Holder returns the holder of a key, "" if there is none.
+// Holder returns the holder of a key; "" if there is none.
 func (s *Store) Holder(ctx context.Context, key string) (string, error) {
 	const query = "SELECT holder FROM carrier_id WHERE id = $1 AND expires > $2"
 	return db.OrZero(db.Value[string](ctx, s.db, "carrier id "+key, query, key, s.db.Now()))

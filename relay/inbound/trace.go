@@ -15,8 +15,8 @@ import (
 
 // Posts finds events with their request bodies.
 type Posts interface {
-	// Post returns an event's request; relay.KindNotFound if this gateway has no
-	// event of the id.
+	// Post returns an event and its request. It returns relay.KindNotFound if this gateway
+	// does not have the event.
 	Post(ctx context.Context, id string) (Post, error)
 }
 
@@ -25,18 +25,18 @@ type Post struct {
 	event.Event
 	// By is the account of the request's token; 0 for none.
 	By relay.AccountID
-	// Messages parses the messages of the request. For a request without messages
-	// it returns a description of the content.
-	Messages func() (found []Message, status string, err error)
-	// Frames explains a request with frames, and each of its frames.
+	// Messages parses the messages of the request. description describes a request without
+	// messages.
+	Messages func() (found []Message, description string, err error)
+	// Frames returns the steps of a request with frames, and of each frame.
 	Frames func(ctx context.Context) (post []Step, frames []FrameTrace, err error)
 }
 
 // FrameTrace is the evaluation of a frame by rules.
 type FrameTrace struct {
-	ID   string // of its journal record
-	Text string // what it is
-	// Steps are the steps in which it was read and stored, in their order.
+	ID   string // the id of its journal record
+	Text string // a description
+	// Steps are the steps in which the frame was parsed and stored, in order.
 	Steps []Step
 	Rules []RuleTrace
 }
@@ -45,7 +45,8 @@ type FrameTrace struct {
 type RuleTrace struct {
 	RuleID string
 	Text   string
-	// About is the subject of its deliveries: an alarm or the frame; empty if there are none.
+	// About is the id of the alarm or the frame that the deliveries are about; empty if there
+	// are no deliveries.
 	About string
 }
 
@@ -62,20 +63,19 @@ type Tracer struct {
 type Trace struct {
 	event.Event
 	Steps      []Step
-	Deliveries []outbox.Delivery // the oldest first
+	Deliveries []outbox.Delivery // oldest first
 }
 
 // Step is one step in the processing of an event or of one of its messages.
 type Step struct {
 	At      time.Time // zero if the time is not stored
 	Name    string    // received, read, duplicate, joined, routed, attempt, …
-	Message string    // its id; empty for the whole event
+	Message string    // the id of the message; empty for the whole event
 	Text    string
 }
 
-// Trace traces an event; relay.KindNotFound if this gateway has none of the id.
-// For a message without deliveries the trace has the decision under the current
-// relays.
+// Trace traces an event. It returns relay.KindNotFound if this gateway does not have the event. For
+// a message without deliveries the trace has the decision under the current relays.
 func (t *Tracer) Trace(ctx context.Context, id string) (Trace, error) {
 	p, err := t.Posts.Post(ctx, id)
 	if err != nil {
@@ -98,7 +98,6 @@ func (t *traceBuilder) add(at time.Time, name, message, text string) {
 	t.trace.Steps = append(t.trace.Steps, Step{At: at, Name: name, Message: message, Text: text})
 }
 
-// event adds the receipt of an event and the steps of its messages.
 func (t *traceBuilder) event(ctx context.Context, p *Post) error {
 	origin := "from " + p.Source
 	if p.By != 0 {
@@ -122,9 +121,9 @@ func (t *traceBuilder) event(ctx context.Context, p *Post) error {
 	default:
 		return nil
 	}
-	found, status, err := p.Messages()
-	if status != "" {
-		t.add(time.Time{}, "read", "", status)
+	found, description, err := p.Messages()
+	if description != "" {
+		t.add(time.Time{}, "read", "", description)
 	}
 	if relay.KindOf(err) == relay.KindUnavailable {
 		return err
@@ -138,7 +137,7 @@ func (t *traceBuilder) event(ctx context.Context, p *Post) error {
 	return nil
 }
 
-// notes adds the notes of the event that no message or frame has.
+// notes adds the notes of the event that the steps do not have yet.
 func (t *traceBuilder) notes() {
 	for _, note := range t.trace.Notes {
 		if !slices.ContainsFunc(t.trace.Steps, func(s Step) bool { return s.Name == "note" && s.Text == note }) {
@@ -147,7 +146,7 @@ func (t *traceBuilder) notes() {
 	}
 }
 
-// frames adds the evaluation of the frames of a post by rules.
+// frames adds the steps of the frames of a post and their evaluation by rules.
 func (t *traceBuilder) frames(ctx context.Context, p *Post) error {
 	if p.Frames == nil {
 		return nil
@@ -186,7 +185,6 @@ func (t *traceBuilder) frames(ctx context.Context, p *Post) error {
 	return nil
 }
 
-// message adds the steps of a message.
 func (t *traceBuilder) message(ctx context.Context, m Message) error {
 	text := fmt.Sprintf("from %s to %s, coding %d", m.From, m.To, m.Coding)
 	t.add(time.Time{}, "read", m.ID, text)
@@ -209,8 +207,8 @@ func (t *traceBuilder) message(ctx context.Context, m Message) error {
 	return t.routed(ctx, cmp.Or(traced.MessageID, m.ID), traced)
 }
 
-// routed adds the deliveries of a message or, if there are none, the decision
-// under the current relays.
+// routed adds the deliveries of a message or, without deliveries, the decision under the current
+// relays.
 func (t *traceBuilder) routed(ctx context.Context, id string, traced MessageTrace) error {
 	if slices.Contains(t.seen, id) {
 		return nil
@@ -230,7 +228,6 @@ func (t *traceBuilder) routed(ctx context.Context, id string, traced MessageTrac
 	return nil
 }
 
-// delivery adds the attempts and the state of a delivery.
 func (t *traceBuilder) delivery(id string, d *outbox.Delivery) {
 	match := "relay"
 	if d.Kind == outbox.KindRule {
@@ -255,22 +252,20 @@ func (t *traceBuilder) delivery(id string, d *outbox.Delivery) {
 	t.add(time.Time{}, "state", id, text)
 }
 
-// MessageTrace is the path of one message through the gateway, as far as it is stored.
+// MessageTrace has what is stored about the processing of a message.
 type MessageTrace struct {
-	// DuplicateOf is the id of the message that the carrier delivered before under
-	// the same id.
+	// DuplicateOf is the id of an earlier message with the same carrier id.
 	DuplicateOf string
 	// Part is set for a part of a concatenated message.
 	Part *Part
-	// MessageID is the id of the reassembled message that the part belongs to, ""
-	// while parts are missing. For a message of one part it is the message's own.
+	// MessageID is the id of the reassembled message to which the part belongs; "" while parts
+	// are missing. For a message of one part it is the message's own id.
 	MessageID string
-	// Decision is the routing decision under the current relays; zero for a
-	// duplicate or a part.
+	// Decision is the decision under the current relays; zero for a duplicate or a part.
 	Decision Decision
 }
 
-// TraceMessage traces a message that was received. It changes nothing.
+// TraceMessage traces a received message. It changes nothing.
 func (s *Service) TraceMessage(ctx context.Context, m Message) (MessageTrace, error) {
 	if m.CarrierID != "" {
 		holder, err := s.deps.Store.Holder(ctx, claimKey(&m))

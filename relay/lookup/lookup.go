@@ -13,28 +13,21 @@ type Code int
 
 // The codes.
 const (
-	Delivered Code = 0 // the network answered, the subscriber can be reached
+	Delivered Code = 0 // the subscriber can be reached
 	Absent    Code = 1
-	Unknown   Code = 2 // no network has such a subscriber
-	NoAnswer  Code = 3 // from the network; not charged
+	Unknown   Code = 2 // the number has no subscriber
+	NoAnswer  Code = 3 // the network did not answer; not charged
 )
 
 // Known reports whether the code is one of the codes above.
 func (c Code) Known() bool { return c >= Delivered && c <= NoAnswer }
 
-// String returns the code in words, as answers describe it.
+// String returns the description of the code in responses.
 func (c Code) String() string {
-	switch c {
-	case Delivered:
-		return "Delivered by the network"
-	case Absent:
-		return "Absent subscriber"
-	case Unknown:
-		return "Unknown subscriber"
-	case NoAnswer:
-		return "No answer from the network"
+	if !c.Known() {
+		return "Unknown code"
 	}
-	return "Unknown code"
+	return [...]string{"Delivered by the network", "Absent subscriber", "Unknown subscriber", "No answer from the network"}[c]
 }
 
 // Result is the answer about a number.
@@ -51,7 +44,7 @@ type Result struct {
 	Roaming bool         `json:"roaming,omitempty"`
 }
 
-// Network is a row of the table that the simulator answers from.
+// Network is a row of the simulator's table.
 type Network struct {
 	Prefix  string `json:"prefix"` // digits, country code first
 	MCC     string `json:"mcc"`
@@ -62,8 +55,8 @@ type Network struct {
 
 // Backend queries the networks.
 type Backend interface {
-	// Find queries one number. A network that does not answer is a result of
-	// NoAnswer; relay.KindUnavailable means that no query could be made.
+	// Find queries one number. If the network does not answer, the Code is NoAnswer. Find
+	// returns relay.KindUnavailable if no query could be made.
 	Find(ctx context.Context, number relay.MSISDN) (Result, error)
 }
 
@@ -74,7 +67,7 @@ type Store struct{ db *db.DB }
 // NewStore returns the store of lookups.
 func NewStore(database *db.DB) *Store { return &Store{db: database} }
 
-// Get returns the cached result of a number; relay.KindNotFound if there is none.
+// Get returns the cached result of a number. It returns relay.KindNotFound if there is none.
 func (s *Store) Get(ctx context.Context, number relay.MSISDN) (Result, error) {
 	const query = `
 		SELECT doc
@@ -89,7 +82,7 @@ func (s *Store) Put(ctx context.Context, r Result, ttl time.Duration) error {
 	return s.db.Run(ctx, "lookup", db.Upsert("lookup", "number", "doc, expires"), r.Number, db.JSON(r), s.db.Now().Add(ttl))
 }
 
-// Sweep deletes the results that have expired.
+// Sweep deletes expired results.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	return s.db.SweepExpired(ctx, "lookup", "lookup", "number", "expires", now)
 }
@@ -101,7 +94,7 @@ func (s *Store) PutNetwork(ctx context.Context, n Network) error {
 	return networks.Put(ctx, s.db, 0, n.Prefix, n)
 }
 
-// DeleteNetwork deletes a row of the simulator's table; relay.KindNotFound if there is none.
+// DeleteNetwork deletes a row of the simulator's table. It returns relay.KindNotFound if there is none.
 func (s *Store) DeleteNetwork(ctx context.Context, prefix string) error {
 	return networks.Delete(ctx, s.db, 0, prefix)
 }

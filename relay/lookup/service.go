@@ -16,9 +16,9 @@ import (
 // cost is the price of a lookup, in credits.
 const cost = 1
 
-// Purse pays for lookups; credit.Store implements it. It is an interface so that tests can
-// lose the answer to a charge.
-type Purse interface {
+// Credit charges for lookups. *credit.Store implements it. It is an interface because tests lose the
+// answer to a charge.
+type Credit interface {
 	Balance(ctx context.Context, acct relay.AccountID) (int64, error)
 	Apply(ctx context.Context, c credit.Change) (credit.Entry, error)
 }
@@ -27,7 +27,7 @@ type Purse interface {
 type Deps struct {
 	Backend Backend
 	Cache   *Store
-	Credit  Purse
+	Credit  Credit
 	Now     func() time.Time
 	Logger  *slog.Logger
 }
@@ -50,7 +50,7 @@ type Service struct {
 // New returns a Service.
 func New(d Deps, o Options) (*Service, error) {
 	if d.Backend == nil || d.Cache == nil || d.Credit == nil {
-		return nil, errors.New("lookup: backend, cache and credit are needed")
+		return nil, errors.New("lookup: Backend, Cache and Credit are required")
 	}
 	if d.Now == nil {
 		d.Now = time.Now
@@ -92,8 +92,8 @@ func (s *Service) Lookup(ctx context.Context, acct relay.AccountID, number relay
 	return r, nil
 }
 
-// find returns the cached result or queries the back end. Concurrent lookups of the
-// same number share one request, which continues when any of them is cancelled.
+// find returns the cached result or queries the back end. Concurrent lookups of the same number share
+// one request, which continues if one of them is cancelled.
 func (s *Service) find(ctx context.Context, number relay.MSISDN) (Result, error) {
 	done := s.requests.DoChan(string(number), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.Timeout)

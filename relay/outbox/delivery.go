@@ -14,17 +14,14 @@ import (
 // State is the state of a delivery.
 type State string
 
-// The states. A delivery starts queued; retrying, it waits for NextAttemptAt;
-// delivered, simulated and dead are ends. Only a replay leaves an end.
+// The states. A new delivery is queued. Delivered, simulated and dead are final unless the
+// delivery is replayed.
 const (
 	Queued    State = "queued"
-	Retrying  State = "retrying"
+	Retrying  State = "retrying" // waits for NextAttemptAt
 	Delivered State = "delivered"
-	// Simulated is delivered to a simulator or the mail sink.
-	Simulated State = "simulated"
-	// Dead is final unless replayed: no attempts are left, or the target refused
-	// permanently.
-	Dead State = "dead"
+	Simulated State = "simulated" // delivered to a simulator or the mail sink
+	Dead      State = "dead"      // no attempts are left, or the target refused permanently
 )
 
 // States lists all states.
@@ -48,7 +45,7 @@ const (
 // Kinds lists all kinds.
 func Kinds() []Kind { return []Kind{KindRelay, KindReport, KindCallback, KindNotice, KindRule} }
 
-// Delivery is one request, mail or message to one target.
+// Delivery is a request, mail or message to one target.
 type Delivery struct {
 	ID        string          `json:"id"`
 	Account   relay.AccountID `json:"account"`
@@ -63,7 +60,7 @@ type Delivery struct {
 	// Originator and Destination are those of an inbound message, or of SMS.
 	Originator  string `json:"originator,omitempty"`
 	Destination string `json:"destination,omitempty"`
-	// Endpoint names the endpoint of the relay; see EndpointName. The deliveries to one
+	// Endpoint is the id of the relay's endpoint; see EndpointName. The deliveries to one
 	// endpoint share its pace and its breaker.
 	Endpoint string `json:"endpoint,omitempty"`
 	Pace     Pace   `json:"pace,omitzero"`
@@ -79,12 +76,12 @@ type Delivery struct {
 	// may read.
 	Reason        string    `json:"reason,omitempty"`
 	NextAttemptAt time.Time `json:"next_attempt_at,omitzero"`
-	// Waits is the condition that the delivery waits for while it has no due time.
+	// Waits is the condition for which a delivery without a due time waits.
 	Waits Wait `json:"waits_for,omitempty"`
-	// ParkedUntil is the time at which the delivery is attempted although its breaker is
-	// open; zero if no breaker has parked it since its creation or the last replay.
+	// ParkedUntil is the time at which the delivery is attempted even if its breaker is open;
+	// zero if no breaker has parked it since its creation or the last replay.
 	ParkedUntil time.Time `json:"held_until,omitzero"`
-	// Tries counts attempts since creation or the last replay; Attempts has all of them,
+	// Tries counts the attempts since creation or the last replay; Attempts has all attempts,
 	// oldest first.
 	Tries    int       `json:"tries"`
 	Attempts []Attempt `json:"attempts,omitempty"`
@@ -105,7 +102,7 @@ type Mail struct {
 	To      string `json:"to"`
 	Subject string `json:"subject"`
 	Text    string `json:"text"`
-	// MessageID is without angle brackets and stays the same over retries.
+	// MessageID has no angle brackets and is the same in all attempts.
 	MessageID string `json:"message_id"`
 	// Header holds further header fields, for example Content-class.
 	Header map[string]string `json:"header,omitempty"`
@@ -124,16 +121,15 @@ type SIM struct {
 
 // SMS is a message that the account sends to one number.
 type SMS struct {
-	Originator string `json:"originator,omitempty"` // empty: the carrier's own
+	Originator string `json:"originator"` // empty: the carrier's own
 	To         string `json:"to"`
 	Text       string `json:"text"`
 }
 
-// UnopenedReason is the reason of a dead delivery that is Unopened.
+// UnopenedReason is the Reason of a dead delivery that is Unopened.
 const UnopenedReason = relay.UnopenedReason + ", then replay the delivery"
 
-// Target is the delivery's target: the URL, the address, "sim:" and the ICCID, or "sms:" and
-// the number.
+// Target returns the URL, the address, "sim:" and the ICCID, or "sms:" and the number.
 func (d *Delivery) Target() string {
 	switch {
 	case d.Request != nil:
@@ -148,41 +144,40 @@ func (d *Delivery) Target() string {
 	return ""
 }
 
-// Attempt is the stored log entry of one attempt.
+// Attempt is the record of one attempt.
 type Attempt struct {
 	At       time.Time     `json:"at"`
 	Duration time.Duration `json:"duration"` // ns
 	Status   int           `json:"status,omitempty"`
-	// Error explains why there was no answer, in the words of the network; it may name hosts
-	// and addresses that only operators may see. Reason is its form for users of the account.
+	// Error explains why there was no answer. It may contain hosts and addresses, which only
+	// operators may see. Reason is its form for users of the account.
 	Error  string `json:"error,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	// Response is the start of the answer, at most 1 KiB of valid UTF-8.
 	Response string `json:"response,omitempty"`
 }
 
-// Outcome is the result of an attempt, or of parking without one: the log entry, and the
-// delivery's new state.
+// Outcome is the result of an attempt, or of parking a delivery without an attempt.
 type Outcome struct {
 	ID      string
 	Account relay.AccountID
-	// Attempt is zero if no attempt was made. It is also zero if neither this nor an earlier
-	// attempt with the same reason counts: only the earlier one is stored.
+	// Attempt is zero if no attempt was made, or if the attempt is not stored: it is uncounted
+	// and repeats an earlier uncounted attempt with the same reason.
 	Attempt       Attempt
 	State         State
 	Reason        string
 	NextAttemptAt time.Time // only while retrying
-	// Uncounted is set for faults of the gateway and the probes of a breaker, which do
-	// not count as attempts.
+	// Uncounted means that the attempt does not count in Tries: it failed by a fault of the
+	// gateway, or was a probe of a breaker.
 	Uncounted bool
 	// Endpoint is the delivery's EndpointName.
 	Endpoint string
-	// ParkedUntil is set if the delivery now waits for its endpoint's breaker, until then at
-	// most.
+	// ParkedUntil is set if the delivery now waits for the breaker of its endpoint. It is the
+	// end of that wait.
 	ParkedUntil time.Time
 }
 
-// Ref names a delivery.
+// Ref identifies a delivery.
 type Ref struct {
 	Account relay.AccountID
 	ID      string
@@ -208,14 +203,13 @@ type Wait string
 
 // The conditions that a delivery may wait for.
 const (
-	// WaitsForBreaker means that the endpoint fails, and its breaker is open.
+	// WaitsForBreaker means that the breaker of the endpoint is open.
 	WaitsForBreaker Wait = "breaker"
 	// WaitsForTurn means that an earlier delivery to the same ordered endpoint has not ended.
 	WaitsForTurn Wait = "turn"
 )
 
-// EndpointName names the endpoint of a delivery: Endpoint if it is set, else a hash of
-// account, kind and host.
+// EndpointName returns Endpoint if it is set, otherwise a hash of account, kind and host.
 func (d *Delivery) EndpointName() string {
 	if d.Endpoint != "" {
 		return d.Endpoint

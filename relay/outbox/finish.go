@@ -11,13 +11,13 @@ import (
 
 const finishLabel = "deliveries: finish"
 
-// Finish records outcomes, each in one atomic step, in one round trip. An outcome whose
-// attempt is recorded already, by the attempt's time, changes nothing; one for a delivery
-// that ended meanwhile only adds its attempt. Finish returns the deliveries whose turn has
-// come; they are due now.
+// Finish records outcomes in one transaction. An outcome whose attempt was recorded before, which
+// the attempt's time shows, changes nothing. An outcome of a delivery that has ended in the
+// meantime only adds its attempt. Finish returns the deliveries of ordered endpoints that are due
+// now because a delivery before them has ended.
 func (s *Store) Finish(ctx context.Context, outcomes []Outcome) (turns []Ref, err error) {
-	// Each round has a delivery once, in the order of the keys, so that two gateways lock rows
-	// in the same order.
+	// Each round has a delivery only once, and is sorted by keys, so that two gateways lock
+	// rows in the same order.
 	endings := make([]ending, len(outcomes))
 	for i := range outcomes {
 		endings[i].Outcome = &outcomes[i]
@@ -43,12 +43,12 @@ func (s *Store) Finish(ctx context.Context, outcomes []Outcome) (turns []Ref, er
 	})
 }
 
-// ending is an outcome and its effect: whether it was skipped, whether it moved the
-// delivery, and the ordered queue of the delivery.
+// ending is an outcome and its effect.
 type ending struct {
 	*Outcome
-	skipped, moved bool
-	queue          string
+	skipped bool   // the outcome was recorded before, or the delivery does not exist
+	moved   bool   // the delivery has the outcome's state
+	queue   string // the ordered queue of the delivery
 }
 
 func (e *ending) ref() Ref { return Ref{Account: e.Account, ID: e.ID} }
@@ -59,8 +59,8 @@ func (s *Store) finish(ctx context.Context, tx *db.Tx, round []ending) (turns []
 	if err := saveAttempts(ctx, tx, round); err != nil {
 		return nil, err
 	}
-	// 2. Move the deliveries that have not ended. Those that ended and were replayed since are
-	// moved once they are locked.
+	// 2. Move the deliveries that have not ended. Try again after locking the others, because a
+	// delivery may have been replayed in between.
 	if err := s.move(ctx, tx, round); err != nil {
 		return nil, err
 	}
@@ -70,8 +70,8 @@ func (s *Store) finish(ctx context.Context, tx *db.Tx, round []ending) (turns []
 	if err := s.move(ctx, tx, round); err != nil {
 		return nil, err
 	}
-	// 3. Index the texts of dead deliveries, give turns to those behind the ended ones of
-	// ordered queues, and count.
+	// 3. Save the texts of dead deliveries, give turns to the next deliveries of ordered queues,
+	// and count the ended deliveries.
 	var dead []Ref
 	counts := make(map[State]int64)
 	turnTimes := make(map[queueKey]int64)
@@ -100,8 +100,8 @@ func (s *Store) finish(ctx context.Context, tx *db.Tx, round []ending) (turns []
 	return turns, addEnded(ctx, tx, counts)
 }
 
-// saveAttempts saves the attempts of a round, and skips the outcomes whose attempts
-// were saved before: they have been recorded.
+// saveAttempts saves the attempts of a round, and skips the outcomes whose attempts were saved
+// before.
 func saveAttempts(ctx context.Context, tx *db.Tx, round []ending) error {
 	const insert = `
 		INSERT INTO delivery_attempt (delivery, account, at, duration, status, error, reason, response)
@@ -127,8 +127,8 @@ func saveAttempts(ctx context.Context, tx *db.Tx, round []ending) error {
 	return err
 }
 
-// skipMissing locks the deliveries of the outcomes that moved nothing. It skips the
-// outcomes of those that are gone, and deletes their attempts.
+// skipMissing locks the deliveries that were not moved. It skips the outcomes of deliveries that do
+// not exist, and deletes their attempts.
 func skipMissing(ctx context.Context, tx *db.Tx, round []ending) error {
 	const lock = `
 		SELECT d.id, d.account
@@ -153,17 +153,17 @@ func skipMissing(ctx context.Context, tx *db.Tx, round []ending) error {
 	for i := range round {
 		if e := &round[i]; !e.moved && !e.skipped && !exists[e.ref()] {
 			missing.Add(e.ID, e.Account, db.Nanos(e.Attempt.At))
-			e.skipped = true // also if the delivery is created after this look
+			e.skipped = true // also if the delivery is created after this query
 		}
 	}
 	return tx.Run(ctx, finishLabel, deleteAttempts, missing)
 }
 
-// move moves the deliveries that have not ended, once each.
+// move sets the states of the deliveries that have not ended and were not moved before.
 func (s *Store) move(ctx context.Context, tx *db.Tx, round []ending) error {
 	// A delivery that a second breaker parks keeps the deadline of the first. States are
-	// compared by NOT IN so that no index is read for them: PostgreSQL would read all
-	// deliveries under way when its statistics say that there are none.
+	// compared with NOT IN, which cannot use the index of states: PostgreSQL would read all
+	// deliveries under way if its statistics have none.
 	const update = `
 		UPDATE delivery
 		SET state = b.state, reason = b.reason, due = b.due, leased = 0,
@@ -184,7 +184,7 @@ func (s *Store) move(ctx context.Context, tx *db.Tx, round []ending) error {
 			continue
 		}
 		due, waits, endpoint := e.NextAttemptAt, Wait(""), ""
-		var expires time.Time // zero: never
+		var expires time.Time // zero means never
 		if e.State.Ended() {
 			due = time.Time{}
 			retention := s.db.Retention()

@@ -10,8 +10,8 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// Due returns deliveries of all accounts whose next attempt or lease lies at or before the
-// given time, oldest first.
+// Due returns deliveries of all accounts whose next attempt is due, or whose lease ends, at cutoff
+// or before, oldest first.
 func (s *Store) Due(ctx context.Context, cutoff time.Time, limit int) ([]Ref, error) {
 	const query = `
 		SELECT id, account
@@ -22,10 +22,10 @@ func (s *Store) Due(ctx context.Context, cutoff time.Time, limit int) ([]Ref, er
 	return db.List(ctx, s.db, "due deliveries", query, refFields, cutoff, limit)
 }
 
-// Lease takes the right to make the next attempt until the given time. It returns false if
-// the delivery has ended, is not due, or is leased.
+// Lease leases a delivery for the next attempt. leased is false if the delivery has ended, is not
+// due, or is leased.
 func (s *Store) Lease(ctx context.Context, acct relay.AccountID, id string, now, until time.Time) (d Delivery, leased bool, err error) {
-	// The sum keeps the engine from the index of due deliveries.
+	// With due + 0 the engine does not use the index of due deliveries.
 	const update = `
 		UPDATE delivery AS d
 		SET due = $1, leased = 1
@@ -43,7 +43,7 @@ func (s *Store) Lease(ctx context.Context, acct relay.AccountID, id string, now,
 	return d, leased && err == nil, err
 }
 
-// LeaseDue leases those of the deliveries that are due, and returns them.
+// LeaseDue leases the deliveries among refs that are due, and returns them.
 func (s *Store) LeaseDue(ctx context.Context, refs []Ref, now, until time.Time) ([]Delivery, error) {
 	const label = "deliveries: lease"
 	const update = `
@@ -62,21 +62,21 @@ func (s *Store) LeaseDue(ctx context.Context, refs []Ref, now, until time.Time) 
 	})
 }
 
-// Renew moves the end of leases and returns the deliveries of which the caller still has
-// the lease. One that has ended, or that another process has leased since, is unchanged.
+// Renew extends leases and returns the deliveries whose lease the caller still has. A delivery that
+// has ended, or that another process has leased since, is unchanged.
 func (s *Store) Renew(ctx context.Context, leases []Lease, until time.Time) ([]Ref, error) {
 	return s.moveLeases(ctx, "deliveries: renew", leases, until, true)
 }
 
-// Release gives leases back unused: the next attempt is due at the given time. A delivery
-// that is not leased is unchanged.
+// Release ends leases without an attempt: the next attempt is due at due. A delivery that is not
+// leased is unchanged.
 func (s *Store) Release(ctx context.Context, leases []Lease, due time.Time) error {
 	_, err := s.moveLeases(ctx, "deliveries: release", leases, due, false)
 	return err
 }
 
 func (s *Store) moveLeases(ctx context.Context, label string, leases []Lease, due time.Time, leased bool) (moved []Ref, err error) {
-	// A process that takes over an expired lease makes it end later.
+	// The lease of another process ends later.
 	const update = `
 		UPDATE delivery
 		SET due = $1, leased = $2

@@ -5,10 +5,9 @@ import (
 	"strings"
 )
 
-// MaskTarget hides the parts of a URL that may be secret: the password, the values of the
-// query and the fragment. Names and order stay. A target that is not a URL, such as an
-// address, is unchanged. MaskTarget works on the text, because a URL that does not
-// parse has secrets too.
+// MaskTarget hides the parts of a URL that may be secret: the password, the values of the query and
+// the fragment. A target that is not a URL, such as an address, is unchanged. MaskTarget does not
+// parse the URL, because an invalid URL may contain secrets too.
 func MaskTarget(target string) string {
 	scheme, location, ok := strings.Cut(target, "://")
 	if !ok {
@@ -26,8 +25,8 @@ func MaskTarget(target string) string {
 	return masked
 }
 
-// MaskPath hides of a URL the password, the path and what follows it. Anything else is
-// returned as it is.
+// MaskPath hides the password and the path of a URL, with its query and fragment. A target that is
+// not a URL is unchanged.
 func MaskPath(target string) string {
 	scheme, remaining, ok := strings.Cut(target, "://")
 	if !ok {
@@ -40,10 +39,9 @@ func MaskPath(target string) string {
 	return scheme + "://" + maskUser(authority) + "/…"
 }
 
-// SearchableTarget returns the part of a target that is stored in plain text for searches:
-// the host of a URL, and its query, because it may have the text of a message, without the
-// values of parameters that are named like credentials. The path and the user name may be
-// secret.
+// SearchableTarget returns the part of a target that is stored unencrypted for searches: the host of
+// a URL and its query, which may have the text of a message, without the values of parameters that
+// are named like credentials. It omits the path and the user name, which may be secret.
 func SearchableTarget(target string) string {
 	scheme, location, ok := strings.Cut(target, "://")
 	if !ok {
@@ -79,7 +77,7 @@ func maskUser(location string) string {
 	return host
 }
 
-// maskQuery hides the values of a query whose names hidden selects, and parts without a
+// maskQuery hides the values of the parameters for which hidden returns true, and parts without a
 // name.
 func maskQuery(query string, hidden func(name string) bool) string {
 	parts := strings.Split(query, "&")

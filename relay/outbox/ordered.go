@@ -28,8 +28,8 @@ func (m *member) key() queueKey { return queueKey{m.ref.Account, m.queue} }
 
 func (m *member) fields() []any { return []any{&m.ref.ID, &m.ref.Account, &m.queue} }
 
-// enqueue puts deliveries at the ends of their queues, in the order of members, and
-// returns those that wait for their turn.
+// enqueue appends deliveries to their queues, in the order of members, and returns those that wait
+// for their turn.
 func enqueue(ctx context.Context, tx *db.Tx, members []member) (waiting map[Ref]bool, err error) {
 	const lastPlaces = `
 		SELECT b.account, b.queue, COALESCE((
@@ -78,8 +78,8 @@ func enqueue(ctx context.Context, tx *db.Tx, members []member) (waiting map[Ref]
 	return waiting, tx.Run(ctx, queueLabel, update, rows)
 }
 
-// advance makes the first delivery of each queue due at the time of the queue, if it waits
-// for its turn, and returns those.
+// advance gives the turn to the first delivery of each queue that waits for it: the delivery is due
+// at the time of the queue. advance returns these deliveries.
 func advance(ctx context.Context, tx *db.Tx, turnTimes map[queueKey]int64) ([]Ref, error) {
 	const update = `
 		UPDATE delivery
@@ -101,9 +101,9 @@ func advance(ctx context.Context, tx *db.Tx, turnTimes map[queueKey]int64) ([]Re
 	return db.List(ctx, tx, queueLabel, update, refFields, queues)
 }
 
-// lockQueues locks queues until the transaction ends, so that each of several gateways
-// sees the places that the others gave. It adds missing ones, and returns the queues as a
-// batch with their numbers in the column due.
+// lockQueues adds missing queues and locks all until the transaction ends, so that each gateway
+// reads the places that others have assigned. It returns the queues as a batch with their numbers in
+// the column due.
 func lockQueues(ctx context.Context, tx *db.Tx, numbers map[queueKey]int64) (*db.Batch, error) {
 	const upsert = `
 		INSERT INTO delivery_queue (account, queue)

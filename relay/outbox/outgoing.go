@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// Outgoing is a delivery as the API shows what would go out.
+// Outgoing describes in the API what would be sent for a delivery.
 type Outgoing struct {
 	DeliveryID string            `json:"delivery_id"`
 	Method     string            `json:"method,omitempty"`
 	URL        string            `json:"url,omitempty"`
 	Headers    map[string]string `json:"headers,omitempty"`
 	Body       string            `json:"body,omitempty"`    // valid UTF-8
-	Refused    string            `json:"refused,omitempty"` // why it would not be made
+	Refused    string            `json:"refused,omitempty"` // why the request would not be made
 	Mail       *OutgoingMail     `json:"mail,omitempty"`
 	SIM        *OutgoingSIM      `json:"sim,omitempty"`
-	SMS        *OutgoingSMS      `json:"sms,omitempty"`
+	SMS        *SMS              `json:"sms,omitempty"`
 }
 
 // OutgoingMail is an e-mail with all its further headers.
@@ -45,17 +45,10 @@ type Content struct {
 	Coding int    `json:"coding"`
 }
 
-// OutgoingSMS is a message that the account sends.
-type OutgoingSMS struct {
-	Originator string `json:"originator"` // empty: the carrier's own
-	To         string `json:"to"`
-	Text       string `json:"text"`
-}
-
-// OutgoingOf returns what would go out for a delivery; refused explains why its request would
-// not be made, "" if it would.
+// OutgoingOf returns the Outgoing of a delivery. refused is the reason why its request would not be
+// made; "" if it would be.
 func OutgoingOf(d *Delivery, refused string) Outgoing {
-	o := Outgoing{DeliveryID: d.ID}
+	o := Outgoing{DeliveryID: d.ID, SMS: d.SMS}
 	switch {
 	case d.Mail != nil:
 		headers := maps.Clone(d.Mail.Header)
@@ -66,8 +59,6 @@ func OutgoingOf(d *Delivery, refused string) Outgoing {
 	case d.SIM != nil:
 		m := d.SIM
 		o.SIM = &OutgoingSIM{m.ICCID, Content{m.From, m.To, m.Text, hex.EncodeToString(m.Data), hex.EncodeToString(m.UDH), m.Coding}}
-	case d.SMS != nil:
-		o.SMS = &OutgoingSMS{d.SMS.Originator, d.SMS.To, d.SMS.Text}
 	case d.Request != nil:
 		o.Method, o.URL, o.Headers, o.Refused = d.Request.Method, d.Request.URL, d.Request.Headers, refused
 		o.Body = strings.ToValidUTF8(string(d.Request.Body), "\uFFFD")
@@ -75,12 +66,12 @@ func OutgoingOf(d *Delivery, refused string) Outgoing {
 	return o
 }
 
-// Previewer returns the request of a delivery as it would go out now, signed and with
-// every header, and why it would not be made, "" if it would.
+// Previewer returns the request of a delivery as it would be sent now, signed and with all headers.
+// refused is the reason why it would not be made; "" if it would be.
 type Previewer func(ctx context.Context, d Delivery) (req Request, refused string, err error)
 
-// Preview returns what would go out for deliveries that are not saved. A nil Previewer
-// shows requests as they are.
+// Preview returns the Outgoing of deliveries that are not saved. A nil Previewer leaves requests as
+// they are.
 func Preview(ctx context.Context, ds []Delivery, preview Previewer) ([]Outgoing, error) {
 	list := make([]Outgoing, len(ds))
 	for i, d := range ds {

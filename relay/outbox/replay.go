@@ -9,9 +9,9 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// ReplayAll queues the deliveries of a filter again that have ended, a chunk at a time, and
-// returns their number. Only dead ones, unless includeDelivered; the filter's
-// Limit and Cursor are ignored. After an error, the previous chunks stay queued.
+// ReplayAll queues the ended deliveries that a filter selects again, a chunk at a time, and returns
+// their number. It replays only dead deliveries unless includeDelivered is set. The filter's Limit
+// and Cursor are ignored. After an error, the previous chunks stay queued.
 func (s *Store) ReplayAll(ctx context.Context, f Filter, includeDelivered bool, now func() time.Time) (int, error) {
 	if f.State == "" && !includeDelivered {
 		f.State = Dead
@@ -34,8 +34,8 @@ func (s *Store) ReplayAll(ctx context.Context, f Filter, includeDelivered bool, 
 	}
 }
 
-// Replay queues deliveries again that have ended, due now, with Tries 0, and returns those
-// that it changed, in the order of refs. Only dead ones, unless includeDelivered.
+// Replay queues ended deliveries again, due now and with Tries 0, and returns those that it changed,
+// in the order of refs. It replays only dead deliveries unless includeDelivered is set.
 func (s *Store) Replay(ctx context.Context, refs []Ref, now time.Time, includeDelivered bool) (replayed []Ref, err error) {
 	for chunk := range slices.Chunk(refs, chunkSize) {
 		changed, err := db.Transact(ctx, s.db, "deliveries: replay", func(ctx context.Context, tx *db.Tx) ([]Ref, error) {

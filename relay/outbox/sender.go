@@ -11,20 +11,20 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Dispatcher makes first attempts at once. Deliveries that it cannot take now stay
-// due in the store and are picked up from there.
+// Dispatcher makes first attempts at once. Deliveries for which it has no capacity stay due in the
+// store.
 type Dispatcher interface {
 	Dispatch(ds []Delivery)
 }
 
-// Creator saves new deliveries. *Store implements it; tests of other domains note what is
-// created.
+// Creator saves new deliveries. *Store implements it. It is an interface for the tests of other
+// domains.
 type Creator interface {
 	Create(ctx context.Context, ds []Delivery, leaseUntil time.Time) (created []Delivery, err error)
 }
 
-// Sender saves deliveries under a lease and has their first attempts made at once. If the
-// process dies in between, they are attempted when the lease expires.
+// Sender saves deliveries under a lease and dispatches their first attempts. After a crash in
+// between, they are attempted when the lease expires.
 type Sender struct {
 	Store      Creator
 	Dispatcher Dispatcher
@@ -44,8 +44,8 @@ func (s Sender) Send(ctx context.Context, ds []Delivery) error {
 	return nil
 }
 
-// Dispatch has the first attempts made of deliveries that were created under a lease until
-// LeaseUntil, for example by the function Create in a transaction that has committed.
+// Dispatch dispatches the first attempts of deliveries that were created under a lease until
+// LeaseUntil, for example by the function Create in a transaction that has been committed.
 func (s Sender) Dispatch(created []Delivery) {
 	if len(created) > 0 {
 		s.Dispatcher.Dispatch(created)
@@ -53,11 +53,13 @@ func (s Sender) Dispatch(created []Delivery) {
 }
 
 // LeaseUntil returns the end of the lease of deliveries that are created now.
-func (s Sender) LeaseUntil() time.Time {
+func (s Sender) LeaseUntil() time.Time { return s.now().Add(s.Lease) }
+
+func (s Sender) now() time.Time {
 	if s.Now == nil {
-		return time.Now().Add(s.Lease)
+		return time.Now()
 	}
-	return s.Now().Add(s.Lease)
+	return s.Now()
 }
 
 // Notifier sends events to accounts' callback URLs.
@@ -67,8 +69,7 @@ type Notifier interface {
 	Notify(ctx context.Context, acct relay.AccountID, e Event) error
 }
 
-// Caller sends events to accounts' callback URLs as deliveries: retried, signed
-// and listed. It implements Notifier.
+// Caller sends events to accounts' callback URLs as deliveries. It implements Notifier.
 type Caller struct {
 	Sender
 	// CallbackURL returns an account's callback URL, empty if it has none.
@@ -84,9 +85,8 @@ func (c Caller) Notify(ctx context.Context, acct relay.AccountID, e Event) error
 	return err
 }
 
-// Prepare saves an event like Notify and returns the function that dispatches it,
-// nil if there is nothing to send. If send is not called, the event is sent when
-// the lease expires.
+// Prepare saves an event as Notify does and returns a function that dispatches it; nil if there is
+// nothing to send. If the function is not called, the event is sent when the lease expires.
 func (c Caller) Prepare(ctx context.Context, acct relay.AccountID, e Event) (send func(), err error) {
 	url, err := c.CallbackURL(ctx, acct)
 	if err != nil || url == "" {
@@ -108,12 +108,13 @@ func (c Caller) Prepare(ctx context.Context, acct relay.AccountID, e Event) (sen
 
 // Event is an event of an account, sent to its callback URL.
 type Event struct {
-	// ID identifies the event. It is also the delivery's id, and so the webhook-id,
-	// which is the same in all attempts.
+	// ID is the id of the event and of its delivery. The header webhook-id has it in all
+	// attempts.
 	ID        string
 	Type      string // for example token.claimed
 	CreatedAt time.Time
-	// About is the object of the event, for searches of deliveries: a job's id.
+	// About is the id of the event's object, for example of a job. Deliveries can be searched
+	// by it.
 	About string
 	Data  any
 }
@@ -132,7 +133,7 @@ func Callback(acct relay.AccountID, url string, e Event) (Delivery, error) {
 	}, nil
 }
 
-// Mailer sends notices by e-mail as deliveries: retried and listed.
+// Mailer sends notices by e-mail as deliveries.
 type Mailer struct {
 	Sender
 	Domain string // the right side of Message-IDs; empty means localhost
@@ -140,17 +141,17 @@ type Mailer struct {
 
 // Notice is a mail to one address.
 type Notice struct {
-	ID                string // the delivery's
+	ID                string // of the delivery
 	To, Subject, Text string
 }
 
-// Send sends notices of an account. about is the object of the notices, for searches of
-// deliveries: a SIM's ICCID, for example. A notice whose id was saved before is not sent again.
+// Send sends notices of an account. about is the id of their object, for example the ICCID of a
+// SIM, by which deliveries can be searched. A notice whose id was saved before is not sent again.
 func (m Mailer) Send(ctx context.Context, acct relay.AccountID, about string, notices ...Notice) error {
 	if len(notices) == 0 {
 		return nil
 	}
-	now := m.Now()
+	now := m.now()
 	mails := make([]Delivery, len(notices))
 	for i, n := range notices {
 		mails[i] = Delivery{

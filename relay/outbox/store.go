@@ -11,19 +11,16 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// chunkSize is the number of deliveries that one statement changes or loads unless a caller
-// sets a bound.
+// chunkSize is the largest number of deliveries that a statement changes or loads, unless the caller
+// sets a limit.
 const chunkSize = 500
 
-// Store keeps deliveries. It is safe for concurrent use.
+// Store stores deliveries. It is safe for concurrent use.
 type Store struct {
 	db *db.DB
-	// maxScanned is the largest number of deliveries that one page of a list reads for texts
-	// without an index.
-	maxScanned int
-	// maxCompared is the largest number of deliveries that one page compares with a filter
-	// without an index, and step the number that one statement compares.
-	maxCompared, step int
+	// The limits of a page of List: maxScanned deliveries are loaded to match texts,
+	// maxCompared are compared with the filter, at most step by one statement.
+	maxScanned, maxCompared, step int
 }
 
 // NewStore returns the store of deliveries in a database.
@@ -34,8 +31,8 @@ func NewStore(db *db.DB) *Store {
 const columns = `d.account, d.doc, d.id, d.created, d.kind, d.relay, d.message_id, d.originator, d.destination,
 		  d.state, d.reason, d.due, d.waits, d.held_until, d.tries`
 
-// fields returns pointers to the fields of d in the order of columns. The fields after doc
-// replace what it says.
+// fields returns pointers to the fields of d in the order of columns. The columns after doc replace
+// fields of doc.
 func fields(d *Delivery) []any {
 	doc := db.SealedOr(&d.Unopened, db.JSON(d), "delivery", &d.Account)
 	return []any{
@@ -50,7 +47,7 @@ const selectByKeys = `
 		JOIN delivery AS d ON d.id = b.id AND d.account = b.account
 		WHERE d.expires = 0 OR d.expires > $1`
 
-// Get loads one delivery; relay.KindNotFound if there is none.
+// Get returns a delivery. It returns relay.KindNotFound if the account does not have it.
 func (s *Store) Get(ctx context.Context, acct relay.AccountID, id string) (Delivery, error) {
 	return readOne(ctx, s.db, "delivery "+id, acct, id, s.db.Now())
 }
@@ -69,7 +66,6 @@ func (s *Store) OfMessage(ctx context.Context, messageID string) ([]Delivery, er
 	return ds, err
 }
 
-// readOne loads a delivery with its attempts.
 func readOne(ctx context.Context, c db.Conn, label string, acct relay.AccountID, id string, now time.Time) (Delivery, error) {
 	const query = `
 		SELECT ` + columns + `
@@ -86,8 +82,8 @@ func readOne(ctx context.Context, c db.Conn, label string, acct relay.AccountID,
 	return ds[0], nil
 }
 
-// read runs a query for the columns of deliveries, and loads their attempts. An attempt that
-// ends meanwhile may be included although its outcome is not.
+// read runs a query for the columns of deliveries and loads their attempts. It may return an attempt
+// without the change of state by its outcome, if that is recorded in the meantime.
 func read(ctx context.Context, c db.Conn, label, query string, args ...any) ([]Delivery, error) {
 	const attempts = `
 		SELECT a.delivery, a.account, a.at, a.duration, a.status, a.error, a.reason, a.response
@@ -126,10 +122,8 @@ func refSet(refs []Ref) map[Ref]bool {
 	return set
 }
 
-// refFields returns pointers to the columns id and account of a delivery.
 func refFields(r *Ref) []any { return []any{&r.ID, &r.Account} }
 
-// keys returns a batch of the keys of deliveries.
 func keys(refs []Ref) *db.Batch { return db.BatchOf("id, account", refs, refFields) }
 
 func keysOf(ds []Delivery) *db.Batch {
@@ -139,9 +133,8 @@ func keysOf(ds []Delivery) *db.Batch {
 // countParts is the number of rows over which the count of a state is spread.
 const countParts = 64
 
-// Counts returns how many deliveries there are by state. Those under way are few
-// enough to be counted; those that have ended are counted when they end, and
-// until they are swept.
+// Counts returns the number of deliveries in each state. Deliveries that have not ended are counted
+// now; the counts of the others change when they end and when they are swept.
 func (s *Store) Counts(ctx context.Context) (map[State]int, error) {
 	const query = `
 		SELECT state, CAST(SUM(ended) AS BIGINT)
@@ -159,8 +152,8 @@ func (s *Store) Counts(ctx context.Context) (map[State]int, error) {
 	return counts, err
 }
 
-// addEnded adds to the counts of deliveries that have ended. It is the last of a
-// transaction, because others may wait for its row.
+// addEnded changes the counts of ended deliveries. It comes last in a transaction, because other
+// transactions may wait for its row.
 func addEnded(ctx context.Context, tx *db.Tx, counts map[State]int64) error {
 	const upsert = `
 		INSERT INTO delivery_count (part, state, ended)
@@ -186,8 +179,8 @@ func (s *Store) Sweep(ctx context.Context) error {
 		WHERE state = 'dead' AND expires > 0 AND expires <= $1
 		ORDER BY expires
 		LIMIT $2 {skip locked}`
-	// The time of creation finds these without a further index: what was created later than
-	// the retention has not expired.
+	// The index of the time of creation finds these: deliveries that are younger than the
+	// retention have not expired.
 	const expired = `
 		SELECT id, account
 		FROM delivery
@@ -250,10 +243,10 @@ func (s *Store) Create(ctx context.Context, ds []Delivery, leaseUntil time.Time)
 	})
 }
 
-// Create saves deliveries, queued and leased until a time, because the caller has the first
-// attempts made at once. It returns those that are new, and sets their State and
-// NextAttemptAt. A delivery that has to wait for its turn gets no lease: its Waits is set,
-// and Dispatch passes over it. One whose id exists is unchanged and not returned.
+// Create saves deliveries under a lease until a time, because the caller dispatches their first
+// attempts. It returns the new deliveries and sets their State and NextAttemptAt. A delivery that
+// waits for its turn has no lease: its Waits is set, and Dispatch skips it. Deliveries whose id
+// exists are unchanged and not returned.
 func Create(ctx context.Context, tx *db.Tx, ds []Delivery, leaseUntil time.Time) (created []Delivery, err error) {
 	const insert = `
 		INSERT INTO delivery (id, account, created, kind, relay, message_id, originator, destination, doc, state, due, leased)

@@ -1,10 +1,8 @@
-// Package httpsms submits messages to a carrier that accepts JSON over HTTP,
-// with the protocol that docs/api/messaging.md describes for implementers of the
-// carrier's side.
+// Package httpsms submits messages to a carrier that accepts JSON over HTTP, with the protocol
+// that docs/api/messaging.md describes for implementers of the carrier's side.
 //
-// Each request has an Idempotency-Key: the carrier accepts one message for it,
-// however often it is sent. A request whose response was lost is therefore
-// retried, and no outcome stays unknown.
+// The carrier accepts repeated requests with the same Idempotency-Key only once. A request whose
+// response was lost is therefore retried, and no outcome stays unknown.
 package httpsms
 
 import (
@@ -43,7 +41,7 @@ func New(d httpout.Doer, o Options) (*Client, error) {
 		return nil, errors.New("carrier: the URL must be http or https with a host")
 	}
 	if o.Report == nil {
-		return nil, errors.New("carrier: there is nowhere to report to")
+		return nil, errors.New("carrier: Report is required")
 	}
 	return &Client{http: d, o: o}, nil
 }
@@ -89,13 +87,14 @@ func (c *Client) post(ctx context.Context, s *carrier.Submission) carrier.Outcom
 	req.Headers["Idempotency-Key"] = s.ID
 	resp, err := c.http.Do(ctx, req)
 	if err != nil {
-		return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "the carrier has not answered: " + delivery.PublicReason(err), Cause: "the carrier has not answered: " + err.Error()}
+		const reason = "the carrier has not answered: "
+		return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: reason + delivery.PublicReason(err), Cause: reason + err.Error()}
 	}
 	return outcomeOf(resp)
 }
 
-// outcomeOf converts a response. A status about the message rejects it; a status
-// about us (credentials, address, credit) throttles the queue.
+// outcomeOf converts a response. A status that concerns the message rejects it; one that concerns
+// the gateway (credentials, address, credit) pauses the queue.
 func outcomeOf(r httpout.Response) carrier.Outcome {
 	var a response
 	_ = json.Unmarshal(r.Body, &a) // a body that is not JSON is ignored
@@ -116,7 +115,7 @@ func outcomeOf(r httpout.Response) carrier.Outcome {
 	return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: reason, After: retryAfter}
 }
 
-// idOf returns an id given as a string or a number, of at most 64 characters.
+// idOf returns an id that is a string or a number of at most 64 characters; otherwise "".
 func idOf(raw json.RawMessage) string {
 	var s string
 	if err := json.Unmarshal(raw, &s); err != nil {

@@ -1,13 +1,12 @@
 // Package kannel submits messages to a Kannel's smsbox: a GET to sendsms (Kannel
 // 1.4.5 User's Guide, "Using the HTTP interface to send SMS messages").
 //
-// Messages are already split into parts; a part of several has its user data
-// header, which Kannel leaves unchanged. Every message requests all five kinds
-// of reports (dlr-mask 31), at a URL that names it.
+// Each request has one part of a message, with its user data header, which Kannel leaves
+// unchanged, and requests all five kinds of reports (dlr-mask 31) at a URL with the part's id.
 //
-// Kannel does not recognize duplicates. A request whose response was lost has an
-// unknown outcome; one that was never written may be retried. Each request has a
-// connection of its own, because net/http may repeat a GET on a kept-alive one.
+// Kannel does not recognize duplicates. A request whose response was lost has an unknown
+// outcome; one that was not written may be retried. Each request has its own connection,
+// because net/http may repeat a GET on a kept-alive one.
 package kannel
 
 import (
@@ -32,7 +31,7 @@ import (
 type Options struct {
 	URL                string // of sendsms, for example http://127.0.0.1:13013/cgi-bin/sendsms
 	Username, Password string // of a sendsms-user
-	SMSC               string // the smsc-id to send over; empty lets Kannel route
+	SMSC               string // the smsc-id; if it is empty, Kannel selects the SMSC
 	// Report returns the URL at which Kannel reports about a submission, without
 	// a fragment and without a percent sign, which Kannel would replace.
 	Report func(id string) string
@@ -50,10 +49,10 @@ type Client struct {
 func New(d httpout.Doer, o Options) (*Client, error) {
 	u, err := httpout.ValidURL(o.URL)
 	if err != nil || u.RawQuery != "" {
-		return nil, errors.New("kannel: the address of sendsms is no URL, or has a query")
+		return nil, errors.New("kannel: the address of sendsms must be a URL without a query")
 	}
 	if o.Report == nil {
-		return nil, errors.New("kannel: there is nowhere to report to")
+		return nil, errors.New("kannel: Report is required")
 	}
 	return &Client{http: d, o: o, base: u}, nil
 }
@@ -76,8 +75,8 @@ func (c *Client) send(ctx context.Context, s *carrier.Submission) carrier.Outcom
 	return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "kannel cannot be reached: " + delivery.PublicReason(err), Cause: "kannel cannot be reached: " + err.Error()}
 }
 
-// outcomeOf converts a response: 202 means accepted, 403 bad credentials, 503
-// that bearerbox is unavailable.
+// outcomeOf converts a response: 202 means accepted, 403 invalid credentials, 503 that bearerbox is
+// unavailable.
 func outcomeOf(r httpout.Response) carrier.Outcome {
 	firstLine, _, _ := strings.Cut(r.Excerpt(), "\n")
 	reason := fmt.Sprintf("kannel answered with %d: %s", r.Status, strings.TrimSpace(firstLine))

@@ -1,7 +1,6 @@
-// Package simulator is a carrier for tests and trials: it accepts every message
-// and reports like a network. Its reports take the path of every receipt,
-// through the journal, before the message counts as accepted, so that a crash
-// loses no report.
+// Package simulator is a carrier for tests and trials: it accepts messages and reports about
+// them as a network does. The reports are written to the journal, as all receipts are, before
+// the message is accepted, so that a crash loses no report.
 //
 // The last four digits of the number select the outcome (docs/simulators.md):
 // 9001 is rejected, 9002 buffered and then delivered, 9003 never reported, 9004
@@ -29,8 +28,7 @@ func New(report Report) *Simulator { return &Simulator{report: report} }
 // Ready always returns true.
 func (*Simulator) Ready() bool { return true }
 
-// Submit accepts a message, unless its number selects another outcome. See
-// carrier.Carrier.
+// Submit accepts a message, unless its number selects another outcome. See carrier.Carrier.
 func (s *Simulator) Submit(ctx context.Context, m carrier.Submission, done func(carrier.Outcome)) {
 	states, rejected := statesFor(m.To)
 	if rejected {
@@ -58,10 +56,10 @@ func (s *Simulator) Submit(ctx context.Context, m carrier.Submission, done func(
 }
 
 func reportFailed(err error) carrier.Outcome {
-	return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "simulator: the report was not written down", Cause: "simulator: the report was not written down: " + err.Error()}
+	return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "simulator: cannot write the report to the journal", Cause: "simulator: cannot write the report to the journal: " + err.Error()}
 }
 
-// statesFor returns the receipt states that a number selects, or rejected.
+// statesFor returns the states of the reports about a number.
 func statesFor(number string) (states []string, rejected bool) {
 	switch {
 	case strings.HasSuffix(number, "9001"):

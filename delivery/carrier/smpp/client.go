@@ -19,11 +19,11 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Client maintains one bind to a carrier, which may have several.
+// Client maintains one bind to a carrier.
 type Client struct {
 	o       Options
 	status  status
-	current atomic.Pointer[session] // the bound session that may send; nil if there is none
+	current atomic.Pointer[session] // the bound session, if it may send; otherwise nil
 	onBound func()
 }
 
@@ -33,12 +33,13 @@ func New(o Options) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{o: o}
+	c.status.current = Status{Carrier: o.Carrier, Name: o.Name, Type: o.Bind, Addr: o.Addr}
 	c.status.set(Waiting, o.Now(), nil)
 	return c, nil
 }
 
-// OnBound sets a function that is called whenever submissions are possible
-// again. It must be called before Run.
+// OnBound sets a function that is called whenever the client is bound and may send. It must be
+// called before Run.
 func (c *Client) OnBound(f func()) { c.onBound = f }
 
 // stableAfter is the duration of a bind after which the backoff is reset.
@@ -72,7 +73,7 @@ func (c *Client) bindAndServe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.status.binds.Add(1)
+	c.status.update(func(s *Status) { s.Binds++ })
 	c.status.set(Bound, c.o.Now(), nil)
 	c.o.Logger.Info("bind is up", "address", c.o.Addr, "smsc", l.systemID)
 	s := newSession(c, l)
@@ -86,8 +87,8 @@ func (c *Client) bindAndServe(ctx context.Context) error {
 	return s.run(ctx)
 }
 
-// backoff returns the delay after so many failures. It is the longest one after
-// wrong credentials, because carriers lock out clients that retry too often.
+// backoff returns the delay before the next bind. After invalid credentials it is the longest one,
+// because carriers lock out clients that retry too often.
 func (c *Client) backoff(failures int, err error) time.Duration {
 	pause := relay.Backoff(c.o.FirstPause, c.o.LongestPause, failures)
 	if refused, ok := errors.AsType[bindError](err); ok {
@@ -171,8 +172,8 @@ func (c *Client) sendBind(l *link) error {
 			return errors.New("the SMSC did not understand the bind")
 		}
 		response, err := pdu.Parse(bytes.NewReader(raw))
-		if answer, ok := response.(*pdu.BindResp); ok && err == nil {
-			l.systemID = answer.SystemID // not all responses have one
+		if response, ok := response.(*pdu.BindResp); ok && err == nil {
+			l.systemID = response.SystemID // empty in some responses
 		}
 		return nil
 	}
@@ -208,49 +209,47 @@ type Status struct {
 	Binds     int64
 	Messages  int64 // accepted
 	Receipts  int64 // accepted
-	Malformed int64 // PDUs that could not be parsed, accepted or not
+	Malformed int64 // PDUs that could not be parsed, whether accepted or not
 	Refused   int64 // PDUs that could not be accepted
 	InFlight  int64 // PDUs being accepted
 }
 
-// status holds the values of Status.
+// status is a Status that several goroutines update.
 type status struct {
-	mu    sync.Mutex
-	state State
-	since time.Time
-	err   error
-
+	mu       sync.Mutex
+	current  Status
 	refusing atomic.Bool // the last PDU was not accepted
+}
 
-	binds, messages, receipts, malformed, refused, inFlight atomic.Int64
+// update changes counters.
+func (s *status) update(change func(*Status)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(&s.current)
 }
 
 // set changes the state. Connecting keeps the last error.
 func (s *status) set(state State, now time.Time, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if state != Connecting {
-		s.err = err
-	}
-	if s.since.IsZero() || (state == Bound) != (s.state == Bound) {
-		s.since = now
-	}
-	s.state = state
+	s.update(func(current *Status) {
+		switch {
+		case state == Connecting:
+		case err != nil:
+			current.Error = err.Error()
+		default:
+			current.Error = ""
+		}
+		if current.Since.IsZero() || (state == Bound) != (current.State == Bound) {
+			current.Since = now
+		}
+		current.State = state
+	})
 }
 
 // Status returns the state of the bind.
 func (c *Client) Status() Status {
-	s := &c.status
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	status := Status{
-		Carrier: c.o.Carrier, Name: c.o.Name, Type: c.o.Bind, Addr: c.o.Addr, State: s.state, Since: s.since, Binds: s.binds.Load(), Messages: s.messages.Load(),
-		Receipts: s.receipts.Load(), Malformed: s.malformed.Load(), Refused: s.refused.Load(), InFlight: s.inFlight.Load(),
-	}
-	if s.err != nil {
-		status.Error = s.err.Error()
-	}
-	return status
+	c.status.mu.Lock()
+	defer c.status.mu.Unlock()
+	return c.status.current
 }
 
 // Check returns nil if the client is bound, else its state and error.

@@ -4,14 +4,14 @@
 // A carrier may have several binds; each has a Client, and package submit spreads the
 // messages over them. A Client binds as transceiver, receiver or transmitter, binds
 // again when the link breaks, with exponential backoff and jitter, and checks the link
-// with enquire_link. It answers a deliver_sm or data_sm with ESME_ROK only once it is
-// accepted, which means on disk, and with ESME_RX_T_APPN if that failed: then
-// the SMSC keeps it and retries. Many are in flight at once, so that one group
-// commit of the journal serves many.
+// with enquire_link. It answers a deliver_sm or data_sm with ESME_ROK after the PDU was
+// accepted, that is, written to disk, and with ESME_RX_T_APPN if that failed: then
+// the SMSC retries. Many PDUs are in flight at once, so that they share group commits of
+// the journal.
 //
-// A PDU that cannot be parsed is accepted as it is and answered with the status
-// that names the error; the bind stays up as long as the start of the next PDU
-// is known. A PDU longer than 1 MiB, or more than ten consecutive ones with an
+// A PDU that cannot be parsed is accepted unchanged and answered with the status
+// of the error; the bind stays up as long as the start of the next PDU
+// is known. A PDU longer than 1 MiB, or more than ten consecutive PDUs with an
 // invalid length, end the session, and the client binds again.
 //
 // PDUs are marshalled with gosmpp. Its session is not used: it drops the bind at

@@ -49,8 +49,8 @@ func (s *session) handle(ctx context.Context, h smpp.Header, raw []byte) error {
 	return nil
 }
 
-// accept accepts PDUs in order and responds in the background. It blocks while
-// too many are in flight.
+// accept accepts PDUs in order and responds in the background. It blocks while too many PDUs are in
+// flight.
 func (s *session) accept(ctx context.Context, h smpp.Header, raw []byte) {
 	select {
 	case <-s.stopping:
@@ -64,15 +64,15 @@ func (s *session) accept(ctx context.Context, h smpp.Header, raw []byte) {
 		s.send(responsePDU(h, statusTemporary))
 		return
 	}
-	s.status.inFlight.Add(1)
+	s.status.update(func(s *Status) { s.InFlight++ })
 	a := ReceivedPDU{Carrier: s.o.Carrier, Bind: s.o.Name, ID: s.duplicates.id(h.Sequence, raw), PDU: raw}
 	d, fault := smpp.ParseDelivery(raw)
 	a.Receipt = fault == nil && d.IsReceipt()
-	// PDUs in flight get a response even if the client is stopped meanwhile.
+	// PDUs in flight get a response even if the client is stopped in the meantime.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), acceptTimeout)
 	wait, err := s.o.Accept(ctx, a)
 	go func() {
-		defer func() { cancel(); s.status.inFlight.Add(-1); <-s.slots }()
+		defer func() { cancel(); s.status.update(func(s *Status) { s.InFlight-- }); <-s.slots }()
 		if err == nil {
 			err = wait(ctx)
 		}
@@ -83,13 +83,13 @@ func (s *session) accept(ctx context.Context, h smpp.Header, raw []byte) {
 // responseStatus counts an arrival and returns the status of its response.
 func (s *session) responseStatus(a ReceivedPDU, fault, err error) uint32 {
 	if fault != nil {
-		s.status.malformed.Add(1)
+		s.status.update(func(s *Status) { s.Malformed++ })
 		if !s.malformedLogged.Swap(true) { // the others are recorded as events
 			s.o.Logger.Warn("cannot parse PDU", "error", fault)
 		}
 	}
 	if err != nil {
-		s.status.refused.Add(1)
+		s.status.update(func(s *Status) { s.Refused++ })
 		if !s.status.refusing.Swap(true) { // the SMSC retries repeatedly
 			s.o.Logger.Error("inbound PDUs are refused", "error", err)
 		}
@@ -102,9 +102,9 @@ func (s *session) responseStatus(a ReceivedPDU, fault, err error) uint32 {
 	case fault != nil:
 		return errorStatus(fault)
 	case a.Receipt:
-		s.status.receipts.Add(1)
+		s.status.update(func(s *Status) { s.Receipts++ })
 	default:
-		s.status.messages.Add(1)
+		s.status.update(func(s *Status) { s.Messages++ })
 	}
 	return statusOK
 }
@@ -121,23 +121,15 @@ func errorStatus(err error) uint32 {
 	if !ok {
 		return uint32(data.ESME_RSYSERR)
 	}
-	switch {
-	case e.Field == "command_id":
-		return uint32(data.ESME_RINVCMDID)
-	case e.Field == "service_type":
-		return uint32(data.ESME_RINVSERTYP)
-	case strings.HasPrefix(e.Field, "source_addr"):
-		return uint32(data.ESME_RINVSRCADR)
-	case strings.HasPrefix(e.Field, "destination_addr"):
-		return uint32(data.ESME_RINVDSTADR)
-	case e.Field == "schedule_delivery_time":
-		return uint32(data.ESME_RINVSCHED)
-	case e.Field == "validity_period":
-		return uint32(data.ESME_RINVEXPIRY)
-	case e.Field == "short_message", e.Field == "sm_length":
-		return uint32(data.ESME_RINVMSGLEN)
-	case e.Field == "tlv":
-		return uint32(data.ESME_RINVOPTPARSTREAM)
+	for prefix, status := range map[string]data.CommandStatusType{
+		"command_id": data.ESME_RINVCMDID, "service_type": data.ESME_RINVSERTYP,
+		"source_addr": data.ESME_RINVSRCADR, "destination_addr": data.ESME_RINVDSTADR,
+		"schedule_delivery_time": data.ESME_RINVSCHED, "validity_period": data.ESME_RINVEXPIRY,
+		"short_message": data.ESME_RINVMSGLEN, "sm_length": data.ESME_RINVMSGLEN, "tlv": data.ESME_RINVOPTPARSTREAM,
+	} {
+		if strings.HasPrefix(e.Field, prefix) {
+			return uint32(status)
+		}
 	}
 	return uint32(data.ESME_RINVCMDLEN)
 }
@@ -167,14 +159,13 @@ func responsePDU(h smpp.Header, status uint32) []byte {
 const (
 	// duplicateWindow is the time after a PDU within which an identical one is a duplicate.
 	duplicateWindow = 5 * time.Minute
-	// minRemembered is the minimum number of PDUs remembered.
+	// minRemembered is the minimum number of PDUs that are remembered.
 	minRemembered = 10_000
 )
 
-// duplicates assigns ids to the PDUs of a session. A PDU with the same sequence
-// number and the same octets as a recent one is a duplicate from an SMSC that
-// did not receive our response. An SMSC that reuses sequence numbers takes
-// longer than duplicateWindow to do so for the same content.
+// duplicates assigns ids to the PDUs of a session. A PDU with the same sequence number and the same
+// octets as a recent one is a duplicate: the SMSC did not receive the response. It is assumed that
+// an SMSC does not reuse a sequence number for the same content within duplicateWindow.
 type duplicates struct {
 	session       string
 	seed          maphash.Seed

@@ -14,13 +14,12 @@ import (
 	"github.com/penstock/penstock/decoders/smpp"
 )
 
-// ReceivedPDU is a PDU from an SMSC that must be stored: a message, a receipt, or a
-// PDU that cannot be parsed.
+// ReceivedPDU is a PDU from an SMSC that must be stored: a message, a receipt, or an invalid PDU.
 type ReceivedPDU struct {
 	Carrier string // the client's carrier
 	Bind    string // the client's bind
-	// ID is the same for a PDU that the SMSC repeats within a session, with the
-	// same sequence number and the same octets, and for no other.
+	// ID is unique, but the same for a PDU that the SMSC repeats within a session with the
+	// same sequence number and the same octets.
 	ID      string
 	Receipt bool
 	PDU     []byte // not retained by the client
@@ -29,18 +28,18 @@ type ReceivedPDU struct {
 // Bind is the type of a bind.
 type Bind string
 
-// The types of bind. What a transmitter's SMSC reports comes over another bind.
+// The types of bind. Receipts of messages over a transmitter arrive over another bind.
 const (
 	Transceiver Bind = "transceiver"
 	Receiver    Bind = "receiver"
 	Transmitter Bind = "transmitter"
 )
 
-// Accept enqueues an arrival to be stored, in the order of the calls. It is on
-// disk when the returned function has returned nil.
-type Accept func(ctx context.Context, a ReceivedPDU) (Wait, error)
+// Accept enqueues a PDU to be stored, in the order of the calls. The PDU is on disk when the
+// returned function has returned nil.
+type Accept func(ctx context.Context, p ReceivedPDU) (Wait, error)
 
-// Wait waits until an arrival is on disk.
+// Wait waits until a PDU is on disk.
 type Wait func(ctx context.Context) error
 
 // Options configures a client. Carrier, Name, Addr and Accept are required.

@@ -15,15 +15,13 @@ type pendingRequest struct {
 	sequence    uint32
 	submittedAt time.Time // when Submit was called
 	done        func(carrier.Outcome)
-	fate        atomic.Int32 // queued, written or abandoned
-	// timedOut means that the outcome is Unknown; a late response still corrects
-	// it.
+	progress    atomic.Int32 // queued, written or abandoned
+	// timedOut means that the outcome is Unknown. A late response corrects it.
 	timedOut bool
 }
 
-// The fates of a request. It leaves the first one once: either octets of it may have been
-// sent, so that the SMSC may have the message even if the connection breaks, or it is
-// never written.
+// The progress of a request. A queued request changes once: it is written, so that the SMSC may
+// have the message even if the connection breaks, or it is abandoned and never written.
 const (
 	queued int32 = iota
 	written
@@ -32,14 +30,15 @@ const (
 
 // appendTo appends the PDU of a request to buf, unless it is abandoned.
 func (r *pendingRequest) appendTo(buf []byte) []byte {
-	if !r.fate.CompareAndSwap(queued, written) {
+	if !r.progress.CompareAndSwap(queued, written) {
 		return buf
 	}
 	return append(buf, r.raw...)
 }
 
-// abandon reports whether a request was not written, and keeps it from being written.
-func (r *pendingRequest) abandon() bool { return r.fate.CompareAndSwap(queued, abandoned) }
+// abandon prevents a queued request from being written. It returns false if the request was
+// written.
+func (r *pendingRequest) abandon() bool { return r.progress.CompareAndSwap(queued, abandoned) }
 
 // outstanding tracks the submissions of a session that have no response yet. Package
 // submit limits their number.
@@ -57,8 +56,8 @@ func newOutstanding(window int) *outstanding {
 	}
 }
 
-// add adds a request, which is then written. It returns false if no more are taken, or
-// if a window of requests waits to be written because the SMSC does not read.
+// add adds a request, which is then written. It returns false if outstanding is closed, or if a
+// window of requests waits to be written because the SMSC does not read.
 func (o *outstanding) add(r *pendingRequest) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -74,7 +73,7 @@ func (o *outstanding) add(r *pendingRequest) bool {
 	}
 }
 
-// open reports whether requests are taken.
+// open reports whether add accepts a request.
 func (o *outstanding) open() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -91,9 +90,8 @@ func (o *outstanding) resolve(sequence uint32) *pendingRequest {
 	return r
 }
 
-// expire marks the requests submitted before the given time as timed out and
-// returns them. It drops those that timed out earlier and were submitted before
-// forgetBefore.
+// expire marks the requests that were submitted before cutoff as timed out and returns them. It
+// drops requests that timed out earlier and were submitted before forgetBefore.
 func (o *outstanding) expire(cutoff, forgetBefore time.Time) (expired []*pendingRequest) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -121,7 +119,7 @@ func (o *outstanding) count() (n int) {
 	return n
 }
 
-// close takes no more requests, and returns those that are left.
+// close refuses further requests and returns those without a response that have not timed out.
 func (o *outstanding) close() []*pendingRequest {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -136,11 +134,11 @@ func (o *outstanding) close() []*pendingRequest {
 	return remaining
 }
 
-// lateFactor is for how many timeouts a late response is still used.
+// lateFactor is the number of timeouts after which a late response is ignored.
 const lateFactor = 20
 
-// expirePending completes requests that timed out: those not written are sent over
-// another bind, the others are Unknown, because the messages may have been accepted.
+// expirePending completes requests that timed out. Requests that were not written are sent over
+// another bind; the others are Unknown, because their messages may have been accepted.
 func (s *session) expirePending() {
 	now := s.o.Now()
 	for _, r := range s.outstanding.expire(now.Add(-s.o.AnswerTimeout), now.Add(-lateFactor*s.o.AnswerTimeout)) {
@@ -157,8 +155,8 @@ func unsent(reason string) carrier.Outcome {
 	return carrier.Outcome{Verdict: carrier.Later, Unsent: true, Reason: reason}
 }
 
-// failPending completes the pending requests of an ended session: those not
-// written may be retried, the others are Unknown.
+// failPending completes the requests of an ended session: those that were not written may be
+// retried, the others are Unknown.
 func (s *session) failPending(cause error) {
 	for _, r := range s.outstanding.close() {
 		if r.abandon() {

@@ -17,8 +17,8 @@ import (
 	"github.com/penstock/penstock/decoders/smpp"
 )
 
-// session serves one bound connection. One goroutine reads, one writes, one
-// sends enquire_link, and each PDU being accepted has its own.
+// session serves one bound connection. It has a goroutine that reads, one that writes, one that
+// sends enquire_link, and one for each PDU that is being accepted.
 type session struct {
 	*link
 	o           *Options
@@ -26,11 +26,11 @@ type session struct {
 	duplicates  *duplicates
 	outgoing    chan []byte // PDUs to be written other than submissions
 	outstanding *outstanding
-	// slots holds one value for each PDU being accepted.
+	// slots has one value for each PDU that is being accepted.
 	slots chan struct{}
-	// stopping is closed when no more PDUs are accepted.
+	// stopping is closed when the session begins to refuse PDUs.
 	stopping chan struct{}
-	// unbinding means that an unbind was sent and its response is awaited.
+	// unbinding means that an unbind was sent.
 	unbinding atomic.Bool
 	// malformedLogged means that a PDU that cannot be parsed was logged.
 	malformedLogged atomic.Bool
@@ -63,7 +63,7 @@ func (s *session) run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { defer close(drained); s.shutdown() })
 	header, err := s.read(ctx)
 	close(s.ended)
-	s.failPending(err) // at once, so that other binds send what was not written
+	s.failPending(err) // at once, so that other binds send the requests that were not written
 	if stop() {
 		s.waitAccepted()
 	} else {
@@ -79,8 +79,8 @@ func (s *session) run(ctx context.Context) error {
 	return err
 }
 
-// shutdown ends the session from our side: it accepts and submits nothing more, waits for
-// PDUs in flight and, for as long as an unbind may take, for pending responses, and unbinds.
+// shutdown refuses further PDUs and submissions, waits for PDUs in flight and, for half of the
+// timeout, for pending responses, and unbinds.
 func (s *session) shutdown() {
 	close(s.stopping)
 	s.outstanding.mu.Lock()
@@ -108,7 +108,7 @@ func (s *session) setUnbindDeadline() {
 	_ = s.conn.SetReadDeadline(time.Now().Add(s.o.Timeout / 2))
 }
 
-// waitAccepted waits until no PDU is being accepted, and prevents new ones.
+// waitAccepted waits until no PDU is being accepted. It occupies all slots.
 func (s *session) waitAccepted() {
 	for range cap(s.slots) {
 		s.slots <- struct{}{}
@@ -186,8 +186,8 @@ const maxWrite = 32 << 10
 // send enqueues a PDU to be written. It must not be called after run has ended.
 func (s *session) send(p []byte) { s.outgoing <- p }
 
-// write writes enqueued PDUs, as many at once as there are. After an error it
-// closes the connection and discards the rest, so that send never blocks.
+// write writes enqueued PDUs, several at once if there are. After an error it closes the connection
+// and discards further PDUs, so that send does not block.
 func (s *session) write() {
 	broken := false
 	var buf []byte
@@ -234,16 +234,14 @@ func (s *session) appendQueued(buf []byte) []byte {
 }
 
 const (
-	// maxPDU is the largest PDU accepted: a message_payload of 64 KiB, the other
-	// fields, and some optional parameters.
+	// maxPDU is the size of the largest PDU that is accepted, in octets: a message_payload of
+	// 64 KiB, the other fields, and some optional parameters.
 	maxPDU = 72 << 10
-	// maxDiscard is the largest PDU that is discarded without ending the
-	// session.
+	// maxDiscard is the size of the largest PDU that is discarded without ending the session.
 	maxDiscard = 1 << 20
 )
 
-// lengthError is an invalid command_length. The next PDU still begins where this one reports
-// that it ends.
+// lengthError is an invalid command_length. The next PDU begins after that length.
 type lengthError struct{ length uint32 }
 
 func (e *lengthError) Error() string {
@@ -251,7 +249,7 @@ func (e *lengthError) Error() string {
 }
 
 // errFraming means that the start of the next PDU is unknown.
-var errFraming = errors.New("lost track of where a PDU begins")
+var errFraming = errors.New("the start of the next PDU is unknown")
 
 // readPDU reads the next PDU. If its length is invalid, it returns up to maxPDU
 // octets of it and a *lengthError.

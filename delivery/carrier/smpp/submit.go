@@ -35,7 +35,7 @@ func (c *Client) Submit(_ context.Context, m carrier.Submission, done func(carri
 	}
 }
 
-// Ready reports whether there is a session to submit over.
+// Ready reports whether there is a session that accepts submissions.
 func (c *Client) Ready() bool {
 	s := c.current.Load()
 	return s != nil && s.outstanding.open()
@@ -48,8 +48,8 @@ func (c *Client) submitSM(m *carrier.Submission) (*pdu.SubmitSM, error) {
 		return nil, err
 	}
 	p := pdu.NewSubmitSM().(*pdu.SubmitSM)
-	// One character per octet: in ASCII, as addresses are written in SMPP (2.7.1), and
-	// further characters in Latin-1. The carrier's alphabet is that of texts.
+	// An address has one character per octet: ASCII (SMPP 3.4, 2.7.1), and Latin-1 for other
+	// characters. The carrier's alphabet applies to texts only.
 	originator, err := latin1(m.From)
 	if err != nil {
 		return nil, errors.New("smpp: source_addr: the originator has characters beyond Latin-1")
@@ -118,10 +118,10 @@ func setAddress(a *pdu.Address, s string) error {
 	return a.SetAddress(s)
 }
 
-// encodeText returns the data_coding and the text of a message as the SMSC takes it: text of
-// the GSM alphabet in the SMSC's default alphabet, or in UCS-2 if that cannot represent it.
-// Texts are split accordingly; one that was split for another carrier is sent if it fits.
-// For a flash message the data_coding includes the message class (TS 23.038, 4).
+// encodeText returns the data_coding and the encoded text of a message: text of the GSM alphabet in
+// the SMSC's default alphabet, or in UCS-2 if that cannot represent the text. Messages are split
+// accordingly; a text that was split for another carrier is sent if it fits. For a flash message
+// the data_coding includes the message class (TS 23.038, 4).
 func (c *Client) encodeText(m *carrier.Submission) (coding byte, text []byte, err error) {
 	text = m.Data
 	switch {
@@ -131,7 +131,7 @@ func (c *Client) encodeText(m *carrier.Submission) (coding byte, text []byte, er
 		if octets, err := latin1(m.Text); err == nil {
 			text = []byte(octets)
 		} else if coding, text = 0x08, sms.EncodeUCS2(m.Text); len(m.UDH)+len(text) > sms.MaxOctets {
-			return 0, nil, fmt.Errorf("smpp: the alphabet of %s, latin1, cannot write the text, and in UCS-2 it does not fit a message", c.o.Carrier)
+			return 0, nil, fmt.Errorf("smpp: the alphabet latin1 of %s cannot represent the text, and in UCS-2 the text does not fit in a message", c.o.Carrier)
 		}
 	case m.Coding == 7:
 	case m.Coding == 8:
@@ -157,15 +157,15 @@ func (c *Client) FitsSevenBit(text string) bool {
 	return err == nil
 }
 
-// outcomeOf converts a response. Errors of the SMSC and a bind that may not send
-// are retried; throttled and queue full pause the queue.
+// outcomeOf converts a response. A throttled response or a full message queue pauses the queue;
+// errors of the SMSC and an invalid bind status are retried.
 func outcomeOf(h smpp.Header, raw []byte) carrier.Outcome {
 	status := data.CommandStatusType(h.Status)
 	switch {
 	case h.Status == statusOK && h.Command == smpp.SubmitSM.Answer():
 		id, err := smpp.ParseMessageID(raw)
 		if err != nil {
-			return carrier.Outcome{Verdict: carrier.Accepted, Reason: "without an id that can be read: " + err.Error()}
+			return carrier.Outcome{Verdict: carrier.Accepted, Reason: "the response has no readable id: " + err.Error()}
 		}
 		return carrier.Outcome{Verdict: carrier.Accepted, ID: id}
 	case status == data.ESME_RTHROTTLED, status == data.ESME_RMSGQFUL:

@@ -139,7 +139,7 @@ func TestTheSMSCsAnswerIsTheOutcome(t *testing.T) {
 		"accepted":                             {submitSMResp, 0, "616200", carrier.Outcome{Verdict: carrier.Accepted, ID: "ab"}},
 		"accepted without an id":               {submitSMResp, 0, "00", carrier.Outcome{Verdict: carrier.Accepted}},
 		"accepted without a body":              {submitSMResp, 0, "", carrier.Outcome{Verdict: carrier.Accepted}},
-		"accepted with an unterminated id":     {submitSMResp, 0, "6162", carrier.Outcome{Verdict: carrier.Accepted, Reason: "without an id that can be read: smpp: message_id: offset 16: does not end within 65 octets"}},
+		"accepted with an unterminated id":     {submitSMResp, 0, "6162", carrier.Outcome{Verdict: carrier.Accepted, Reason: "the response has no readable id: smpp: message_id: offset 16: does not end within 65 octets"}},
 		"throttled":                            {submitSMResp, 0x58, "", carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "the SMSC answered with 0x58, Throttling error (ESME has exceeded allowed message limits)"}},
 		"its queue is full":                    {submitSMResp, 0x14, "00", carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "the SMSC answered with 0x14, Message Queue Full"}},
 		"a system error":                       {submitSMResp, 0x08, "", carrier.Outcome{Verdict: carrier.Later, Reason: "the SMSC answered with 0x08, System Error"}},
@@ -387,6 +387,6 @@ func TestABindIsLostSinceItWasLost(t *testing.T) {
 		since int
 	}{{Waiting, 0}, {Connecting, 0}, {Bound, 2}, {Waiting, 3}, {Connecting, 3}, {Waiting, 3}} {
 		s.set(step.state, at(i), nil)
-		relaytest.Equal(t, fmt.Sprint("since after step ", i), s.since, at(step.since))
+		relaytest.Equal(t, fmt.Sprint("since after step ", i), s.current.Since, at(step.since))
 	}
 }
