@@ -1,7 +1,5 @@
-// Package relay is the kernel of the domain: the kinds of error a caller must
-// react to, the identifiers that every part shares, pages of lists.
+// Package relay is the kernel of the domain: kinds of errors, identifiers, and pages of lists.
 //
-// It has no transport, no store and no clock of its own. Packages below this folder hold the
-// rules an operator would argue about; they import relay and the decoders, never ingest or
-// delivery.
+// It has no transport, store or clock. The packages below it have the rules, records and states
+// of the domain. They import relay and the decoders, never ingest or delivery.
 package relay

@@ -8,18 +8,18 @@ import (
 // UnopenedReason explains why a record does not open, and the remedy.
 const UnopenedReason = "the record does not open: it was changed, or its key is missing; restore the record or the key from a backup"
 
-// ErrUnopened means that what is sealed of a record does not open: the record was changed,
-// or was sealed with a key that is missing.
+// ErrUnopened means that the sealed part of a record does not open: the record was changed, or its
+// key is missing.
 var ErrUnopened = errors.New(UnopenedReason)
 
-// Kind describes how a caller has to react to an error. Each surface maps every kind to one
-// answer, in one table.
+// Kind determines how a caller reacts to an error. Each HTTP interface has a table of the responses to
+// the kinds.
 type Kind int
 
 // The kinds. An error without a kind is unexpected and means 500.
 const (
 	KindUnexpected Kind = iota
-	// KindInvalid is a request that breaks a rule; Fields names the parameters.
+	// KindInvalid is an invalid request; Fields has the parameters.
 	KindInvalid
 	// KindNotFound is a record that does not exist or belongs to another account.
 	KindNotFound
@@ -27,7 +27,7 @@ const (
 	KindUnauthenticated
 	// KindForbidden is a known credential without the scope or permission.
 	KindForbidden
-	// KindConflict is a record that another holder already has.
+	// KindConflict is a record or a key that belongs to another holder.
 	KindConflict
 	// KindUnavailable is a back end that is down or full: try again later.
 	KindUnavailable
@@ -48,24 +48,24 @@ func (k Kind) String() string {
 type Error struct {
 	Kind    Kind
 	Message string
-	// Fields maps a parameter to its problems; only for KindInvalid.
+	// Fields has the problems by parameter, for KindInvalid.
 	Fields map[string][]string
 	cause  error
 }
 
-// Error returns the message; what was wrapped is part of it.
+// Error returns the message, which includes that of the wrapped error.
 func (e *Error) Error() string { return e.Message }
 
-// Unwrap returns what the message wrapped with %w, if anything.
+// Unwrap returns the error that Errorf wrapped with %w, or nil.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Errorf makes an error of a kind. A %w in the format keeps the cause reachable.
+// Errorf returns an error of a kind. It wraps the operand of %w in the format.
 func Errorf(kind Kind, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
 	return &Error{Kind: kind, Message: err.Error(), cause: errors.Unwrap(err)}
 }
 
-// Invalid makes a KindInvalid error about one field.
+// Invalid returns a KindInvalid error about one field.
 func Invalid(field, message string) *Error {
 	return &Error{Kind: KindInvalid, Message: "invalid " + field, Fields: map[string][]string{field: {message}}}
 }

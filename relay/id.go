@@ -10,26 +10,22 @@ import (
 	"time"
 )
 
-// AccountID is an account's number, as message_meta.account_id shows it.
+// AccountID is the number of an account, which message_meta.account_id has.
 type AccountID int64
 
 // String returns the number in decimal.
 func (id AccountID) String() string { return strconv.FormatInt(int64(id), 10) }
 
 // NewID returns an unguessable identifier of 26 lower-case letters and digits.
-// Identifiers made later sort later: those of one process strictly, unless its clock is
-// set back by more than maxStepBack, those of several to the millisecond.
+// Later identifiers sort later: strictly those of one process, unless its clock is set back by more
+// than maxStepBack; to the millisecond those of several processes.
 func NewID(now time.Time) string {
 	b := newID(now)
-	return idEncoding().EncodeToString(b[:])
+	return base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding).EncodeToString(b[:])
 }
 
-func idEncoding() *base32.Encoding {
-	return base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
-}
-
-// NewUUID returns an unguessable UUID of version 7 (RFC 9562, section 5.7). UUIDs made
-// later sort later, as those of NewID do.
+// NewUUID returns an unguessable UUID of version 7 (RFC 9562, section 5.7). Later UUIDs sort later, as
+// those of NewID do.
 func NewUUID(now time.Time) string {
 	b := newID(now)
 	// The version takes the place of four bits of the tick, which follow it.
@@ -47,16 +43,14 @@ func newID(now time.Time) (b [16]byte) {
 }
 
 const (
-	// ticksPerMilli is the number of identifiers that one millisecond orders; those that
-	// follow are of the next one.
+	// ticksPerMilli is the number of identifiers in the order of one millisecond; further ones
+	// have the next millisecond.
 	ticksPerMilli = 1 << 16
-	// maxStepBack is the largest step back of the clock after which identifiers stay in
-	// order.
+	// maxStepBack is the largest step back of the clock after which identifiers stay sorted.
 	maxStepBack = time.Second
 )
 
-// ticks orders the identifiers of this process. It is a global because the order is
-// one of all callers, whichever service they belong to.
+// ticks orders the identifiers of this process. It is a global because all callers share the order.
 var ticks ticker //nolint:gochecknoglobals // see above
 
 // ticker returns increasing numbers: the parts of a millisecond since 1970. It is safe

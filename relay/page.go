@@ -2,17 +2,16 @@ package relay
 
 import "math"
 
-// MaxPerPage is the most records a page of any list holds.
+// MaxPerPage is the largest number of records on a page of a list.
 const MaxPerPage = 500
 
-// Page is a page of a list that was requested; numbers start at 1.
+// Page is a requested page of a list. Numbers start at 1.
 type Page struct {
 	Number  int
 	PerPage int
 }
 
-// Offset returns the index of the page's first record. A page beyond what an
-// int can count begins at the end of every list.
+// Offset returns the index of the page's first record, or the largest int if the index exceeds it.
 func (p Page) Offset() int {
 	skipped, per := max(0, p.Number-1), max(1, p.PerPage)
 	if skipped > math.MaxInt/per {
@@ -21,12 +20,5 @@ func (p Page) Offset() int {
 	return skipped * per
 }
 
-// Pages returns how many pages a list of total records has, at least 1.
-func (p Page) Pages(total int) int {
-	per := max(1, p.PerPage)
-	pages := total / per
-	if total%per > 0 {
-		pages++
-	}
-	return max(1, pages)
-}
+// Pages returns the number of pages of a list of total records, at least 1.
+func (p Page) Pages(total int) int { return max(1, (total-1)/max(1, p.PerPage)+1) }

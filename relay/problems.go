@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// Problems collects what is wrong with the parameters of a request, by parameter.
+// Problems has the problems of a request by parameter.
 type Problems map[string][]string
 
 // Add adds a problem of a parameter.
 func (p Problems) Add(field, text string) { p[field] = append(p[field], text) }
 
-// AddNamed adds a problem; %s in the text becomes the parameter's name in words.
+// AddNamed adds a problem. It replaces %s in the text by FieldWords of the parameter.
 func (p Problems) AddNamed(field, text string) {
 	p.Add(field, strings.ReplaceAll(text, "%s", FieldWords(field)))
 }
 
-// AddAll adds the problems of other parameters, whose names get a prefix.
+// AddAll adds the problems of other parameters. It prepends prefix to their names.
 func (p Problems) AddAll(prefix string, fields map[string][]string) {
 	for field, texts := range fields {
 		p[prefix+field] = append(p[prefix+field], texts...)
@@ -30,21 +30,21 @@ func (p Problems) Require(field, value string) {
 	}
 }
 
-// Limit adds a problem for a text that is longer than most bytes.
+// Limit adds a problem for a text that is longer than limit bytes.
 func (p Problems) Limit(field, value string, limit int) {
 	if len(value) > limit {
 		p.AddNamed(field, fmt.Sprintf("The %%s must not be longer than %d bytes.", limit))
 	}
 }
 
-// Assign sets a field to the value that a request has for it; nil leaves the field.
+// Assign sets a field to a value unless the value is nil.
 func Assign[T any](field, value *T) {
 	if value != nil {
 		*field = *value
 	}
 }
 
-// Problem returns the error of one problem, worded as AddNamed does.
+// Problem returns the error of one problem that AddNamed adds.
 func Problem(field, text string) error {
 	p := Problems{}
 	p.AddNamed(field, text)
@@ -59,6 +59,5 @@ func (p Problems) Err() error {
 	return &Error{Kind: KindInvalid, Message: "The given data was invalid.", Fields: p}
 }
 
-// FieldWords returns a parameter's name as texts have it: location id, not
-// location_id.
+// FieldWords returns a parameter's name in words: location id for location_id.
 func FieldWords(field string) string { return strings.ReplaceAll(field, "_", " ") }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Sleep waits, and returns false if ctx ends first.
+// Sleep waits for d. It returns false if ctx ends first.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -17,7 +17,7 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Wait waits until done is closed, and returns false if ctx ends first.
+// Wait waits until done is closed or receives a value. It returns false if ctx ends first.
 func Wait(ctx context.Context, done <-chan struct{}) bool {
 	select {
 	case <-done:
@@ -38,7 +38,7 @@ func Notify(c chan struct{}) {
 // Backoff returns a delay that doubles with every failure, up to limit.
 func Backoff(initial, limit time.Duration, failures int) time.Duration {
 	delay := initial << min(max(failures, 0), 20)
-	if delay < initial || delay > limit { // < first: an overflow
+	if delay < initial || delay > limit { // < initial: an overflow
 		return limit
 	}
 	return delay

@@ -157,13 +157,9 @@ func (q *carrierQueue) run() {
 			q.submitBatch(batch)
 			continue
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-q.notify:
-		case <-timer.C:
-		case <-q.submitter.runCtx.Done():
-		}
-		timer.Stop()
+		ctx, cancel := context.WithTimeout(q.submitter.runCtx, wait)
+		relay.Wait(ctx, q.notify)
+		cancel()
 	}
 }
 
@@ -334,7 +330,12 @@ func (q *carrierQueue) submitPart(item *item, part int) {
 			q.submitter.outcomes.Add(pendingOutcome{item: item, outcome: q.outcome(item, part, o), correction: true})
 			return
 		}
-		endSpan(span, &o)
+		failed := ""
+		if o.Verdict != carrier.Accepted {
+			failed = cmp.Or(o.Cause, o.Reason)
+		}
+		span.Set("penstock.carrier_id", o.ID)
+		span.End(time.Now(), failed)
 		q.recordAnswer(&o)
 		q.submitter.outcomes.Add(pendingOutcome{item: item, outcome: q.outcome(item, part, o)})
 		q.complete(item, 1, conn)

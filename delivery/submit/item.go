@@ -126,13 +126,9 @@ func (s *Submitter) leaseLoop() {
 		if leased > 0 { // messages behind those of full queues may be due
 			wait /= 4
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-s.capacityFreed:
-		case <-s.runCtx.Done():
-		}
-		timer.Stop()
+		ctx, cancel := context.WithTimeout(s.runCtx, wait)
+		relay.Wait(ctx, s.capacityFreed)
+		cancel()
 	}
 }
 

@@ -1,7 +1,6 @@
 package submit
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -73,33 +72,14 @@ const (
 	maxRetryWait = time.Hour
 )
 
-// span begins the span of a submission; nil if the message has no trace.
+// span begins the span of a submission.
 func (q *carrierQueue) span(item *item, part int, conn *connection) *tracing.Active {
-	m := &item.msg
-	if q.submitter.deps.Tracer == nil || m.Trace == "" {
-		return nil
-	}
-	span := q.submitter.deps.Tracer.Continue(m.Trace, "submit", tracing.Client, time.Now())
+	span := q.submitter.deps.Tracer.Continue(item.msg.Trace, "submit", tracing.Client, time.Now())
 	span.Set("penstock.message_id", item.ref(part).String())
-	span.Set("penstock.account", m.Account.String())
+	span.Set("penstock.account", item.Ref.Account.String())
 	span.Set("penstock.carrier", q.route.Name)
-	if conn.Name != "" {
-		span.Set("penstock.bind", conn.Name)
-	}
+	span.Set("penstock.bind", conn.Name)
 	return span
-}
-
-// endSpan ends the span of a submission, unless it is nil, with the carrier's first answer.
-func endSpan(span *tracing.Active, o *carrier.Outcome) {
-	if span == nil {
-		return
-	}
-	span.Set("penstock.carrier_id", o.ID)
-	failed := ""
-	if o.Verdict != carrier.Accepted {
-		failed = cmp.Or(o.Cause, o.Reason)
-	}
-	span.End(time.Now(), failed)
 }
 
 // maxBatch is the largest number of outcomes saved at a time.

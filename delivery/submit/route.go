@@ -88,7 +88,6 @@ func (t *throttle) slowDown(now time.Time, requested time.Duration) {
 // maxRequestedPause caps the pause that a carrier may request.
 const maxRequestedPause = 10 * time.Minute
 
-// speedUp raises the limit after an answer that was not throttled.
 func (t *throttle) speedUp() {
 	t.allowed = min(2*t.allowed, t.window)
 	if t.allowed == t.window {
@@ -125,7 +124,6 @@ func (r *rateLimit) allowed(now time.Time, n int) (int, time.Duration) {
 	return min(n, max(1, int(ahead))), 0
 }
 
-// consume records that n parts are submitted.
 func (r *rateLimit) consume(n int) {
 	if r.perSecond > 0 {
 		r.next = r.next.Add(time.Duration(float64(n) / r.perSecond * float64(time.Second)))

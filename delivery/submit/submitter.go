@@ -233,11 +233,7 @@ func (s *Submitter) waitIdle(ctx context.Context, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	for _, q := range s.queues {
-		for q.snapshot().UnderWay > 0 && ctx.Err() == nil {
-			select {
-			case <-q.idle:
-			case <-ctx.Done():
-			}
+		for q.snapshot().UnderWay > 0 && relay.Wait(ctx, q.idle) {
 		}
 	}
 }

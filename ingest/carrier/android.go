@@ -50,7 +50,6 @@ func parseAndroid(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, e
 	return f.message(m)
 }
 
-// ownNumber returns the number of the phone that received a message.
 func ownNumber(recipient, sim string, query object) string {
 	if recipient != "" {
 		return recipient

@@ -25,7 +25,6 @@ type notMessage string
 
 func (n notMessage) Error() string { return string(n) }
 
-// receiptOf returns the error for the post of a delivery receipt.
 func receiptOf(id, status string) error {
 	return notMessage(strings.ToValidUTF8("a delivery receipt: "+clipValue(id)+" is "+clipValue(status), "\uFFFD"))
 }
@@ -61,7 +60,6 @@ func queryObject(raw string) (object, error) {
 	return o, nil
 }
 
-// jsonObject parses a body that is one JSON object.
 func jsonObject(body []byte) (object, error) {
 	o, err := params.Object(bytes.TrimPrefix(body, []byte("\ufeff")))
 	if errors.Is(err, params.ErrNotObject) {
@@ -101,7 +99,6 @@ func (o object) child(name string) object {
 	return child
 }
 
-// list returns the objects of a field that is a list.
 func (o object) list(name string) []object {
 	values, _ := o[name].([]any)
 	objects := make([]object, len(values))

@@ -102,7 +102,6 @@ func (f *form) whole(m *inbound.Message, name string, media []string) {
 	m.Coding = codingOf(f.alphabet, m.Text)
 }
 
-// message returns the message, or the problems of its fields.
 func (f *form) message(m inbound.Message) ([]inbound.Message, error) {
 	if err := f.Err(); err != nil {
 		return nil, err

@@ -37,7 +37,6 @@ func parseJSON(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, erro
 	return f.message(m)
 }
 
-// unknownFields returns notes about the fields of a post that are not among the known ones.
 func unknownFields(o object, known ...string) (notes decoders.Notes) {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		if !slices.Contains(known, name) {
@@ -79,7 +78,6 @@ func ReadJSON(body []byte) (m inbound.Message, err error) {
 	return m, f.Err()
 }
 
-// time returns the time of an optional field.
 func (f *form) time(name string) time.Time {
 	text := f.optional(name, maxName)
 	t, ok := iso8601.Parse(text)

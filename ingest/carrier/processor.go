@@ -181,12 +181,10 @@ func join(a, b string) string {
 	return a + "; " + b
 }
 
-// withID returns the statuses that have an id.
 func withID(statuses []event.Status) []event.Status {
 	return slices.DeleteFunc(statuses, func(s event.Status) bool { return s.ID == "" })
 }
 
-// errorLine returns an error and its fields in one line.
 func errorLine(err error) string {
 	parts, fields := []string{err.Error()}, relay.FieldsOf(err)
 	for _, name := range slices.Sorted(maps.Keys(fields)) {

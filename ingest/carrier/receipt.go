@@ -89,7 +89,6 @@ func (r *ReceiptProcessor) Describe(it intake.Parsed[parsedReceipt]) string {
 	return description
 }
 
-// messageOf describes the message of a receipt by its ids.
 func messageOf(r *message.Receipt) string {
 	name := fmt.Sprintf("message %q", strings.Join(slices.Concat(r.IDs, r.OtherBases), " or "))
 	if r.Carrier != "" {

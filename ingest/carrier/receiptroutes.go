@@ -44,8 +44,8 @@ func SimulatedReceipt(ref, state string) intake.Entry {
 	return intake.Entry{Source: Simulator, Path: receiptPath + Simulator, ContentType: "application/json", Body: body}
 }
 
-// MountReceipts adds the paths for delivery receipts. They accept signed URLs and tokens
-// of carriers.
+// MountReceipts adds the paths for delivery receipts, one for each parser with an adapter. They accept
+// signed URLs and tokens of carriers.
 func (s *Surface) MountReceipts(app *fiber.App, auth *httpd.Auth, receipts Intake, signer Signer) {
 	group := app.Group(strings.TrimSuffix(receiptPath, "/"))
 	parse := func(e *intake.Entry) error {

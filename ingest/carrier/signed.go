@@ -63,7 +63,6 @@ func (s *Surface) signedOf(c *fiber.Ctx) (*Signed, error) {
 	}, nil
 }
 
-// base returns the URL without its query.
 func (s *Signed) base() string {
 	base, _, _ := strings.Cut(s.URL, "?")
 	return base
@@ -77,7 +76,6 @@ func (s *Signed) query() url.Values {
 	return values
 }
 
-// form returns the fields of a form; nil for another body.
 func (s *Signed) form() (url.Values, error) {
 	if len(s.Body) == 0 || !isForm(s.ContentType) {
 		return nil, nil
@@ -94,7 +92,6 @@ func isForm(contentType string) bool {
 	return strings.EqualFold(strings.TrimSpace(media), fiber.MIMEApplicationForm)
 }
 
-// isJWT reports whether a credential is a signed JSON Web Token.
 func isJWT(text string) bool { return strings.Count(text, ".") == 2 && strings.HasPrefix(text, "eyJ") }
 
 func mac(h func() hash.Hash, secret, text string) []byte {

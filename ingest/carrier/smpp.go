@@ -109,7 +109,6 @@ func parseSMPP(e *intake.Entry, carrier string, defaultAlphabet smpp.Alphabet, g
 	return m, nil
 }
 
-// smppNotes returns a note about octets of a PDU that were ignored.
 func smppNotes(d *smpp.Delivery) (notes decoders.Notes) {
 	if d.Ignored > 0 {
 		notes.Add(fmt.Sprintf("smpp: octets behind the message that are not optional parameters, ignored: %d", d.Ignored))

@@ -62,7 +62,6 @@ func (r *Route) delivery(m *Message, target string, index int) outbox.Delivery {
 	}
 }
 
-// request returns the request of an action to one of its URLs.
 func request(k Kind, action string, t *Template, v view) *outbox.Request {
 	r := &outbox.Request{Method: "GET", URL: t.expand(v)}
 	switch action {
@@ -89,7 +88,6 @@ func request(k Kind, action string, t *Template, v view) *outbox.Request {
 	return r
 }
 
-// form encodes the form fields of placeholders with their values for a message.
 func form(placeholders []placeholder, v view) []byte {
 	var body []byte
 	for _, f := range placeholders {

@@ -114,7 +114,6 @@ func (g *group) close(t groupTimes, due int64) (id string) {
 	return id
 }
 
-// assign assigns the waiting parts to a message.
 func (g *group) assign(message string) {
 	for _, p := range g.parts {
 		if p.message == "" {
@@ -176,13 +175,11 @@ func (g *group) find(matches func(*part) bool) *part {
 	return nil
 }
 
-// put adds a part, or replaces the part with its id.
 func (g *group) put(p *part) {
 	p.changed = true
 	g.parts = append(slices.DeleteFunc(g.parts, func(old *part) bool { return old.id == p.id }), p)
 }
 
-// waiting returns the parts that wait, by number.
 func (g *group) waiting() []*part { return g.partsOf("") }
 
 // partsOf returns the parts of a message by number, without repeated ones.

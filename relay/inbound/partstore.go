@@ -15,7 +15,6 @@ const partsLabel = "parts"
 // eventKey identifies a parked message.
 type eventKey struct{ group, event string }
 
-// parkedFields returns pointers to the fields of a parked message.
 func parkedFields(g *ReassembledMessage) []any {
 	return []any{&g.Group, &g.Event, &g.ID, db.JSON(&g.Parts)}
 }
@@ -229,7 +228,6 @@ func lockGroups(ctx context.Context, tx *db.Tx, names []string, times groupTimes
 	return loadGroups(ctx, tx, heads, times)
 }
 
-// loadGroups loads the parts and messages of locked groups.
 func loadGroups(ctx context.Context, tx *db.Tx, heads []group, times groupTimes) (groupSet, error) {
 	const selectReady = `
 		SELECT grp, id, due

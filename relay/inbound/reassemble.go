@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/event"
 )
 
@@ -201,15 +202,13 @@ func (s *Service) end(ctx context.Context, p *plan) error {
 }
 
 const (
-	dueBatch   = 200 // the largest number of messages that RouteDue routes
-	sweepEvery = 5 * time.Second
+	dueBatch      = 200 // the largest number of messages that RouteDue routes
+	sweepInterval = 5 * time.Second
 )
 
 // Run routes messages whose wait for missing parts has ended and messages whose lease expired,
 // until ctx is done. Complete messages do not wait for Run.
 func (s *Service) Run(ctx context.Context) {
-	ticker := time.NewTicker(sweepEvery)
-	defer ticker.Stop()
 	failing := false
 	for {
 		n, err := s.RouteDue(ctx)
@@ -220,10 +219,8 @@ func (s *Service) Run(ctx context.Context) {
 			s.o.Logger.Warn("incomplete messages were not forwarded; trying again", "error", err)
 		}
 		failing = err != nil
-		select {
-		case <-ctx.Done():
+		if !relay.Sleep(ctx, sweepInterval) {
 			return
-		case <-ticker.C:
 		}
 	}
 }

@@ -69,7 +69,6 @@ func NumberField(k Kind) string {
 	return "number"
 }
 
-// checkSIM checks that a relay with the action mvno has a SIM.
 func (r *Relay) checkSIM() error {
 	if r.Action.Name == MVNO && r.ICCID == "" {
 		return relay.Invalid("action", "The action mvno needs a relay that names a SIM.")
@@ -90,7 +89,6 @@ func CheckFilter(source string) error {
 	return err
 }
 
-// validateFilter is CheckFilter with the field named.
 func validateFilter(source string) error {
 	if err := CheckFilter(source); err != nil {
 		return relay.Invalid("filter", fmt.Sprintf("The filter is not valid: %v.", err))

@@ -13,12 +13,10 @@ import (
 // commit.
 const relaysVersion = "relays"
 
-// relayFields returns pointers to the columns account and doc.
 func relayFields(r *Relay) []any { return db.SealedDoc(r, "relay") }
 
 const selectRelays = "SELECT account, doc, kind, id, number FROM relay"
 
-// listedFields returns pointers to the columns of selectRelays.
 func listedFields(r *Relay) []any {
 	return []any{&r.Account, db.SealedOr(&r.Unopened, db.JSON(r), "relay", &r.Account), &r.Kind, &r.ID, &r.Number}
 }

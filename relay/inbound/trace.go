@@ -146,7 +146,6 @@ func (t *traceBuilder) notes() {
 	}
 }
 
-// frames adds the steps of the frames of a post and their evaluation by rules.
 func (t *traceBuilder) frames(ctx context.Context, p *Post) error {
 	if p.Frames == nil {
 		return nil

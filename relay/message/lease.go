@@ -153,7 +153,6 @@ func (s *Store) countDue(ctx context.Context, now time.Time, limit int) ([]dueCo
 	return slices.DeleteFunc(counts, func(c dueCount) bool { return c.n == 0 }), err
 }
 
-// equalShare returns a limit divided by n accounts, rounded up.
 func equalShare(limit, n int) int { return (limit + n - 1) / n }
 
 // share divides a limit among the accounts. It returns the accounts of which all due messages

@@ -2,6 +2,7 @@ package message
 
 import (
 	"encoding/hex"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -152,16 +153,8 @@ func (p PartRef) String() string {
 
 // ParsePartRef parses the format of String and reports whether s has it.
 func ParsePartRef(s string) (PartRef, bool) {
-	fields := strings.Split(s, "-")
-	if len(fields) != 3 {
-		return PartRef{}, false
-	}
-	acct, err := strconv.ParseInt(fields[0], 10, 64)
-	if err != nil {
-		return PartRef{}, false
-	}
-	id, validID := ParseID(fields[1])
-	part, err := strconv.Atoi(fields[2])
-	p := PartRef{Ref: Ref{Account: relay.AccountID(acct), ID: id}, Part: part}
-	return p, validID && err == nil && part >= 0 && part < 255 && p.String() == s
+	var p PartRef
+	_, err := fmt.Sscanf(s, "%d-%d-%d", &p.Account, &p.ID, &p.Part)
+	valid := err == nil && p.Account >= 0 && p.ID > 0 && p.ID < maxID && p.Part >= 0 && p.Part < 255
+	return p, valid && p.String() == s
 }

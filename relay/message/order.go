@@ -203,14 +203,11 @@ func (s *Service) fitsSevenBit(numbers []string) func(text string) bool {
 }
 
 func (s *Service) checkOriginator(p relay.Problems, o Order) {
-	if o.Originator == "" {
-		return
-	}
-	if !s.alphabet.IsOriginator(o.Originator) {
+	switch {
+	case o.Originator != "" && !s.alphabet.IsOriginator(o.Originator):
 		p.Add("originator", "The originator must be 1 to 15 digits, with or without a plus sign, or 1 to 11 characters of the GSM alphabet.")
 		return
-	}
-	if s.deps.Submitter == nil {
+	case o.Originator == "" || s.deps.Submitter == nil:
 		return
 	}
 	for _, number := range o.Destinations {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/outbox"
 )
 
@@ -191,13 +192,9 @@ func (h *ReceiptHandler) SendReports(ctx context.Context, messages []Message) er
 // Run sends reports that a crash left unsent and deletes messages whose retention
 // has ended, until ctx is done.
 func (h *ReceiptHandler) Run(ctx context.Context) {
-	tick := time.NewTicker(sweepInterval)
-	defer tick.Stop()
 	for {
 		h.sweep(ctx)
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
+		if !relay.Sleep(ctx, sweepInterval) {
 			return
 		}
 	}
@@ -237,7 +234,6 @@ func (h *ReceiptHandler) sweep(ctx context.Context) {
 	}
 }
 
-// hold keeps the receipts that are Held for the next sweep.
 func (h *ReceiptHandler) hold(receipts []Receipt) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -61,7 +61,6 @@ func SearchableTarget(target string) string {
 	})
 }
 
-// maskUser hides the password before the host of a URL without its scheme.
 func maskUser(location string) string {
 	host, path, hasPath := strings.Cut(location, "/")
 	if i := strings.LastIndexByte(host, '@'); i >= 0 {

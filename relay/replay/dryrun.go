@@ -13,8 +13,8 @@ const (
 	// maxExamined is the largest number of events that a dry run examines: the newest of the
 	// selected ones.
 	maxExamined = 10_000
-	// maxSelecting limits the time in which events are selected, maxDryRun that of the whole
-	// dry run: the request times out after half a minute.
+	// maxSelecting limits the time for selecting events, maxDryRun the time for the whole dry
+	// run: the request times out after half a minute.
 	maxSelecting = 10 * time.Second
 	maxDryRun    = 20 * time.Second
 )
@@ -28,24 +28,24 @@ type PreviewedPost struct {
 
 // Posts previews the effect of processing posts again.
 type Posts interface {
-	// Preview calls fn with the posts that a filter selects, in the order of
-	// arrival, and returns how many are selected. It selects until a time, and returns back
-	// to when it came by then, zero for the beginning. If more than most are selected, fn
-	// gets the newest only. Preview stops once stop reports true.
+	// Preview calls fn with the posts that a filter selects, in the order of arrival, and
+	// returns their number. It searches backwards until the time until; backTo is the oldest
+	// time that it reached, zero for the beginning. It calls fn with the newest posts only if
+	// there are more than limit, and stops when stop returns true.
 	Preview(ctx context.Context, f event.Filter, until time.Time, limit int, stop func() bool, fn func(*event.Event, *PreviewedPost)) (count int, backTo time.Time, err error)
 }
 
 // DryRun summarizes the changes that a replay would make.
 type DryRun struct {
-	Count int // of the events selected
-	// BackTo is the time back to which events were selected; zero for the beginning.
+	Count int // the number of selected events
+	// BackTo is the time of the oldest event that was searched; zero for the beginning.
 	BackTo time.Time
-	// Examined is the number of examined events: at most 10,000, and for at most 20 seconds.
+	// Examined is the number of examined events: at most 10,000 in at most 20 seconds.
 	Examined int
 	Events   EventTally
 	Readings ReadingTally
-	Differ   []PreviewedEvent // the first that differ, in the order of arrival
-	More     bool             // there are more than Differ has
+	Differ   []PreviewedEvent // the first events that differ, in the order of arrival
+	More     bool             // more events differ
 }
 
 // EventTally counts the examined events by their expected state.

@@ -7,23 +7,23 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// Counts are the records that events have led to.
+// Counts are the numbers of records that events have caused.
 type Counts struct {
-	Deliveries int64 // of the events themselves, and of alarms that they raised or cleared
+	Deliveries int64 // of the events, and of alarms that they raised or cleared
 	Alarms     int64 // raised
 }
 
-// Store counts what events have led to.
+// Store counts the records that events have caused.
 type Store struct{ db *db.DB }
 
 // NewStore returns the store in a database.
 func NewStore(database *db.DB) *Store { return &Store{db: database} }
 
-// maxRecords is the largest number of records of an event that are counted: the frames or
-// messages of one post have the event's id with a number.
+// maxRecords is the largest number of frames or messages of an event whose records are counted. Their
+// ids are the event's id with a number.
 const maxRecords = 10
 
-// Count returns what events have led to until now, all together.
+// Count returns the total numbers of records that events have caused until now.
 func (s *Store) Count(ctx context.Context, ids []string) (counts Counts, err error) {
 	const (
 		countAlarms = `

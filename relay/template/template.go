@@ -1,9 +1,8 @@
-// Package template holds the URLs that account holders give for calls to their
-// servers, with placeholders in them (specification 1, events 1, 3 and 4).
+// Package template compiles the URLs with placeholders at which the gateway calls the servers of
+// account holders (specification 1, events 1, 3 and 4).
 //
-// It refuses placeholders in the scheme, user, host or port, fragments, and percent signs in
-// the path that mean nothing. Values are escaped for where they stand and never examined
-// again.
+// It refuses placeholders in the scheme, user, host or port, fragments, and invalid percent signs
+// in the path. Values are escaped for their position; percent signs in them are not placeholders.
 package template
 
 import (
@@ -15,11 +14,10 @@ import (
 	"unicode/utf8"
 )
 
-// Template is a URL, compiled: what is literal and where the placeholders
-// stand. It is read-only.
+// Template is a compiled URL. It is read-only.
 type Template struct {
 	parts []part
-	// unknown is a text in the query that looks like a placeholder but is not one.
+	// unknown is the first text that looks like a placeholder but is not one.
 	unknown string
 	names   []string
 }
@@ -27,25 +25,23 @@ type Template struct {
 type part struct {
 	literal string
 	name    string // of a placeholder; empty for a literal
-	path    bool   // stands in the path
+	path    bool   // the placeholder is in the path
 }
 
-// Compile reads a URL whose placeholders have the given names. A name that ends in a
-// colon, such as "key:", takes what follows it: %key:temperature is the placeholder
-// "key:temperature", see keyLength.
+// Compile compiles a URL whose placeholders have the given names. A name that ends in a colon, such as
+// "key:", includes the key after it: %key:temperature is the placeholder "key:temperature", see
+// keyLength.
 //
-// A percent sign before a known name is a placeholder, before two hex digits an
-// escape (%25 is a percent sign); the longest name counts, and names come first,
-// so that an escape whose first digit is a name, %d0 where there is a %d, is
-// written in capitals. Check refuses a name that a letter continues.
-// Any other percent sign stands for itself in the query, where Check refuses one
-// before a name that is not known, and is refused in the path. Literal characters that a
-// URL cannot hold are escaped. Placeholders in the scheme, user, host or port are refused,
-// and so is a fragment, which no server would see.
+// A percent sign before a name is a placeholder, of the longest name that matches. Otherwise, before
+// two hex digits, it is an escape: %25 is a percent sign. An escape that begins like a placeholder,
+// such as %d0 if there is a placeholder %d, must have capitals: %D0. Any other percent sign is
+// literal in the query and an error in the path. Check refuses texts that look like unknown
+// placeholders. Literal characters that are invalid in a URL are escaped. Placeholders in the
+// scheme, user, host or port are refused, and so is a fragment, which servers do not receive.
 func Compile(raw string, names []string) (*Template, error) {
 	scheme, remaining, ok := strings.Cut(raw, "://")
 	if !ok || !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https") {
-		return nil, errors.New("want an http:// or https:// URL")
+		return nil, errors.New("the URL must begin with http:// or https://")
 	}
 	authority := len(remaining)
 	if end := strings.IndexAny(remaining, "/?#"); end >= 0 {
@@ -61,10 +57,10 @@ func Compile(raw string, names []string) (*Template, error) {
 		}
 	}
 	c.flush()
-	u, err := url.Parse(c.compiled.Expand(func(string) string { return "" })) // with nothing in its placeholders
+	u, err := url.Parse(c.compiled.Expand(func(string) string { return "" }))
 	switch {
 	case err != nil:
-		err = errors.New("the URL does not parse")
+		err = errors.New("the URL is not valid")
 	case u.Hostname() == "":
 		err = errors.New("the URL has no host")
 	}
@@ -80,7 +76,7 @@ type compiler struct {
 	compiled Template
 }
 
-// head takes the scheme and the authority, n bytes.
+// head reads the scheme and the authority, n bytes.
 func (c *compiler) head(n int) error {
 	for i := range n {
 		if c.raw[i] != '%' {
@@ -88,7 +84,7 @@ func (c *compiler) head(n int) error {
 		}
 		remaining := c.raw[i+1 : n]
 		if name := longest(remaining, c.compiled.names); len(name) > 1 || name != "" && !isEscape(remaining) {
-			return fmt.Errorf("the placeholder %%%s may stand in the path or the query only", name)
+			return fmt.Errorf("the placeholder %%%s is allowed in the path and the query only", name)
 		}
 	}
 	c.literal.WriteString(c.raw[:n])
@@ -96,14 +92,14 @@ func (c *compiler) head(n int) error {
 	return nil
 }
 
-// step takes one character, escape or placeholder of the path or query.
+// step reads one character, escape or placeholder of the path or query.
 func (c *compiler) step() error {
 	b := c.raw[c.offset]
 	switch {
 	case b == '%':
 		return c.percent()
 	case b == '#':
-		return errors.New("a fragment (#) never reaches the server; write %23 for a hash")
+		return errors.New("a fragment (#) is not sent to the server; write %23 for a hash")
 	case b < ' ' || b == 0x7F:
 		return fmt.Errorf("control character at offset %d", c.offset)
 	case b == '?':
@@ -124,15 +120,15 @@ func (c *compiler) percent() error {
 		c.flush()
 		c.compiled.parts = append(c.compiled.parts, part{name: name, path: !c.query})
 		c.offset += 1 + len(name)
-		// A letter behind a name makes another word of it: %msg where there is only %m.
+		// A letter after the name continues it: %msg is not %m.
 		if len(remaining) > len(name) && isLetter(remaining[len(name)]) && c.compiled.unknown == "" {
 			c.compiled.unknown = wordOf(remaining)
 		}
 		return nil
 	}
 	escape := isEscape(remaining)
-	// An escape may rather be a word: %date would be an octet and a rest that no UTF-8 has,
-	// unless an escape stands before or behind it. In capitals it is an escape.
+	// Two lower-case hex digits may be the beginning of a word: %date. They are an escape after
+	// another escape, or in capitals.
 	word := wordOf(remaining)
 	misread := len(word) > 2 && word[0] >= 'a' && word[1] >= 'a' && c.escaped != c.offset
 	if word != "" && (!escape || misread) && c.compiled.unknown == "" {
@@ -155,8 +151,7 @@ func (c *compiler) percent() error {
 // isEscape reports whether s begins with the digits of an escape.
 func isEscape(s string) bool { return len(s) >= 2 && isHex(s[0]) && isHex(s[1]) }
 
-// wordOf is the name that s begins with: a letter, then letters, digits and
-// underscores.
+// wordOf returns the word at the start of s: a letter, then letters, digits and underscores.
 func wordOf(s string) string {
 	n := 0
 	for n < len(s) && (isLetter(s[n]) || n > 0 && (s[n] >= '0' && s[n] <= '9' || s[n] == '_')) {
@@ -165,8 +160,8 @@ func wordOf(s string) string {
 	return s[:n]
 }
 
-// Check refuses a placeholder in the query that is not known, and a known name in path or
-// query that a letter continues: the server would get what nobody meant.
+// Check returns an error if the URL has a text that looks like an unknown placeholder, also if that
+// begins with a known name.
 func (t *Template) Check() error {
 	if t.unknown == "" {
 		return nil
@@ -174,14 +169,13 @@ func (t *Template) Check() error {
 	return t.refuse("%q is not a placeholder here", "%"+t.unknown)
 }
 
-// refuse returns the error that lists the placeholders and how to write a percent sign.
+// refuse returns an error that lists the placeholders and the escape of a percent sign.
 func (t *Template) refuse(format string, args ...any) error {
 	known := strings.ReplaceAll(strings.Join(t.names, ", %")+",", ":,", ":NAME,")
 	return fmt.Errorf(format+"; known are %%%s and %%25 for a percent sign", append(args, known)...)
 }
 
-// longest returns the longest placeholder that s begins with: %timeZone is never
-// taken for %time and a rest.
+// longest returns the longest placeholder at the start of s: %timeZone is not %time.
 func longest(s string, names []string) (found string) {
 	for _, name := range names {
 		remaining, ok := strings.CutPrefix(s, name)
@@ -196,9 +190,8 @@ func longest(s string, names []string) (found string) {
 	return found
 }
 
-// keyLength returns how many bytes of s belong to a key that it begins with: letters
-// and digits, and between them also underscores, full stops and hyphens, so that a
-// sentence may end with a key.
+// keyLength returns the length of the key at the start of s, in bytes: letters, digits and
+// underscores, and between them also full stops and hyphens, so that a sentence may end with a key.
 func keyLength(s string) int {
 	length := 0
 	for i, r := range s {
@@ -212,8 +205,8 @@ func keyLength(s string) int {
 	return length
 }
 
-// ExpandText replaces the placeholders of a text by their values, as they are. Names
-// are those of Compile; any other percent sign stands for itself.
+// ExpandText replaces the placeholders of a text by their values without escaping. names is as in
+// Compile; any other percent sign is literal.
 func ExpandText(text string, names []string, value func(name string) string) string {
 	var b strings.Builder
 	for {
@@ -239,13 +232,10 @@ func (c *compiler) flush() {
 	}
 }
 
-// Sample returns the URL with a sample in the place of every placeholder, for
-// checks of where it leads.
-func (t *Template) Sample() string {
-	return t.Expand(func(string) string { return "0" })
-}
+// Sample returns the URL with sample values for the placeholders, for a check of its address.
+func (t *Template) Sample() string { return t.Expand(func(string) string { return "0" }) }
 
-// Expand replaces every placeholder by its value, escaped.
+// Expand replaces the placeholders by their escaped values.
 func (t *Template) Expand(value func(name string) string) string {
 	buf := make([]byte, 0, 256)
 	for _, p := range t.parts {
@@ -253,7 +243,7 @@ func (t *Template) Expand(value func(name string) string) string {
 		case p.name == "":
 			buf = append(buf, p.literal...)
 		case p.path && strings.Trim(value(p.name), ".") == "":
-			// A segment of dots alone would be a step up for whoever cleans paths.
+			// Dots are escaped, because servers resolve the segments "." and "..".
 			buf = append(buf, strings.Repeat("%2E", len(value(p.name)))...)
 		default:
 			buf = AppendEscaped(buf, value(p.name))
@@ -262,8 +252,8 @@ func (t *Template) Expand(value func(name string) string) string {
 	return string(buf)
 }
 
-// AppendEscaped appends a value with all escaped but the unreserved characters (RFC 3986, 2.3),
-// which is right in a path segment, in a query and in a form.
+// AppendEscaped appends a value and escapes all but the unreserved characters (RFC 3986, 2.3). The
+// result is valid in a path segment, in a query and in a form.
 func AppendEscaped(dst []byte, s string) []byte {
 	const digits = "0123456789ABCDEF"
 	for _, c := range []byte(s) {

@@ -98,7 +98,7 @@ type smppIntake struct {
 }
 
 // take writes what an SMSC sent to the journal of messages, or of receipts.
-func (s smppIntake) take(ctx context.Context, a smpp.ReceivedPDU) (smpp.Wait, error) {
+func (s smppIntake) take(ctx context.Context, a smpp.ReceivedPDU) (func(context.Context) error, error) {
 	kind := event.SMS
 	if a.Receipt {
 		kind = event.Receipt

@@ -92,7 +92,6 @@ func outcomeOf(r httpout.Response) carrier.Outcome {
 	return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: reason, After: retryAfter}
 }
 
-// url returns the request URL of a message.
 func (c *Client) url(s *carrier.Submission) string {
 	q := url.Values{
 		"username": {c.o.Username}, "password": {c.o.Password}, "to": {s.To},

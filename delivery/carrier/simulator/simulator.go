@@ -59,7 +59,6 @@ func reportFailed(err error) carrier.Outcome {
 	return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "simulator: cannot write the report to the journal", Cause: "simulator: cannot write the report to the journal: " + err.Error()}
 }
 
-// statesFor returns the states of the reports about a number.
 func statesFor(number string) (states []string, rejected bool) {
 	switch {
 	case strings.HasSuffix(number, "9001"):

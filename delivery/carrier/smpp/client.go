@@ -66,7 +66,6 @@ func (c *Client) Run(ctx context.Context) {
 	c.o.Logger.Info("bind is closed")
 }
 
-// bindAndServe binds and serves the session until it ends.
 func (c *Client) bindAndServe(ctx context.Context) error {
 	c.status.set(Connecting, c.o.Now(), nil)
 	l, err := c.bind(ctx)
@@ -179,7 +178,6 @@ func (c *Client) sendBind(l *link) error {
 	}
 }
 
-// marshal returns the wire format of a PDU.
 func marshal(p pdu.PDU) []byte {
 	b := pdu.NewBuffer(make([]byte, 0, 64))
 	p.Marshal(b)
@@ -221,7 +219,6 @@ type status struct {
 	refusing atomic.Bool // the last PDU was not accepted
 }
 
-// update changes counters.
 func (s *status) update(change func(*Status)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -115,7 +115,6 @@ const (
 	statusTemporary = uint32(data.ESME_RX_T_APPN)
 )
 
-// errorStatus returns the status for a PDU that cannot be parsed.
 func errorStatus(err error) uint32 {
 	e, ok := errors.AsType[*decoders.Error](err)
 	if !ok {

@@ -156,7 +156,7 @@ type store struct {
 	answer   func(context.Context, ReceivedPDU) error // its error refuses the arrival; nil accepts all
 }
 
-func (l *store) accept(_ context.Context, a ReceivedPDU) (Wait, error) {
+func (l *store) accept(_ context.Context, a ReceivedPDU) (func(context.Context) error, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.staged = append(l.staged, a)

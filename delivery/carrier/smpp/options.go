@@ -37,10 +37,7 @@ const (
 
 // Accept enqueues a PDU to be stored, in the order of the calls. The PDU is on disk when the
 // returned function has returned nil.
-type Accept func(ctx context.Context, p ReceivedPDU) (Wait, error)
-
-// Wait waits until a PDU is on disk.
-type Wait func(ctx context.Context) error
+type Accept func(ctx context.Context, p ReceivedPDU) (wait func(context.Context) error, err error)
 
 // Options configures a client. Carrier, Name, Addr and Accept are required.
 type Options struct {

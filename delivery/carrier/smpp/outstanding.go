@@ -28,7 +28,6 @@ const (
 	abandoned
 )
 
-// appendTo appends the PDU of a request to buf, unless it is abandoned.
 func (r *pendingRequest) appendTo(buf []byte) []byte {
 	if !r.progress.CompareAndSwap(queued, written) {
 		return buf
@@ -107,7 +106,6 @@ func (o *outstanding) expire(cutoff, forgetBefore time.Time) (expired []*pending
 	return expired
 }
 
-// count returns the number of requests that have not timed out.
 func (o *outstanding) count() (n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -150,7 +148,6 @@ func (s *session) expirePending() {
 	}
 }
 
-// unsent is the outcome of a message that was not written to the SMSC.
 func unsent(reason string) carrier.Outcome {
 	return carrier.Outcome{Verdict: carrier.Later, Unsent: true, Reason: reason}
 }

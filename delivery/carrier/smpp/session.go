@@ -103,7 +103,6 @@ func (s *session) shutdown() {
 	s.setUnbindDeadline()
 }
 
-// setUnbindDeadline bounds the wait for the unbind response.
 func (s *session) setUnbindDeadline() {
 	_ = s.conn.SetReadDeadline(time.Now().Add(s.o.Timeout / 2))
 }
@@ -115,7 +114,6 @@ func (s *session) waitAccepted() {
 	}
 }
 
-// read handles PDUs until one ends the session, and returns its header.
 func (s *session) read(ctx context.Context) (smpp.Header, error) {
 	for {
 		// A link without traffic for the time of an enquire_link and its response is dead.
@@ -148,7 +146,6 @@ func (s *session) read(ctx context.Context) (smpp.Header, error) {
 	}
 }
 
-// readError converts a read error into the reason that the session ended.
 func (s *session) readError(err error) error {
 	if s.unbinding.Load() {
 		return errUnbound // the response is pending and not needed
@@ -162,7 +159,6 @@ func (s *session) readError(err error) error {
 	return fmt.Errorf("read: %w", err)
 }
 
-// keepAlive sends enquire_link periodically and expires pending requests.
 func (s *session) keepAlive() {
 	tick := time.NewTicker(s.o.EnquireLink)
 	defer tick.Stop()
@@ -282,7 +278,6 @@ func readPDU(r *bufio.Reader) ([]byte, error) {
 	return raw, nil
 }
 
-// unexpectedEOF converts the error of a stream that ends within a PDU.
 func unexpectedEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

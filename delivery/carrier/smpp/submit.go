@@ -41,7 +41,6 @@ func (c *Client) Ready() bool {
 	return s != nil && s.outstanding.open()
 }
 
-// submitSM builds the PDU of a message.
 func (c *Client) submitSM(m *carrier.Submission) (*pdu.SubmitSM, error) {
 	coding, text, err := c.encodeText(m)
 	if err != nil {
