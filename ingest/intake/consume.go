@@ -30,13 +30,13 @@ const (
 type batch struct {
 	lastSeq uint64
 	size    int
-	memory  int64  // of Intake.memory
+	memory  int64  // acquired from Intake.memory
 	arrived uint64 // entries accepted since the previous batch was read
 	ended   chan struct{}
 	took    time.Duration // valid once ended is closed
 	err     error         // valid once ended is closed; nil when every effect is durable
 	earlier []*batch      // the batches that had not ended when this one was read
-	noted   chan struct{} // closed once takeLarge has noted its entries among the neighbours of later ones
+	noted   chan struct{} // closed once takeLarge has recorded the accounts of its entries
 	keyed   chan struct{}
 	keys    map[uint64]struct{} // valid once keyed is closed
 }
@@ -72,7 +72,7 @@ func (i *Intake) Run(ctx context.Context) error {
 func (i *Intake) dispatch(ctx context.Context, started chan<- *batch) error {
 	var newest *batch
 	var open []*batch
-	var records []journal.Record // that were read and are not in a batch yet
+	var records []journal.Record // that are not in a batch yet
 	for accepted := i.accepted.Load(); i.throttle(ctx, newest); {
 		if len(records) == 0 {
 			var err error
@@ -128,16 +128,17 @@ func (i *Intake) work(ctx context.Context, b *batch, records []journal.Record) {
 		}
 	}
 	i.beginSpans(items)
-	items, keys, unread, statuses := i.parse(items)
+	items, keys, invalid, statuses := i.parse(items)
 	b.keys = make(map[uint64]struct{}, len(keys))
 	for _, k := range keys {
 		b.keys[k] = struct{}{}
 	}
 	close(b.keyed)
-	if len(unread) > 0 {
-		unsaved = errors.Join(unsaved, i.complete(ctx, unread, statuses))
+	if len(invalid) > 0 {
+		unsaved = errors.Join(unsaved, i.complete(ctx, invalid, statuses))
 	}
-	for _, e := range b.earlier { // with one of the keys
+	// Wait for the earlier batches that have one of the keys.
+	for _, e := range b.earlier {
 		shared := func(k uint64) bool { _, ok := e.keys[k]; return ok }
 		if relay.Wait(ctx, e.keyed) && slices.ContainsFunc(keys, shared) {
 			relay.Wait(ctx, e.ended)
@@ -169,8 +170,8 @@ func (i *Intake) throttle(ctx context.Context, newest *batch) bool {
 	}
 }
 
-// commit advances the checkpoint after each batch that is done. After a batch that
-// failed, it stops dispatch and only waits for the others to end.
+// commit advances the checkpoint after each batch. After a batch that
+// failed, it stops dispatch and waits for the remaining batches to end.
 func (i *Intake) commit(started <-chan *batch, stop func()) error {
 	var failed error
 	for b := range started {
@@ -210,16 +211,16 @@ func (i *Intake) items(ctx context.Context, records []journal.Record) (items []I
 	return items, err
 }
 
-// Entries of more than largeWeight are deferred if another account has sent entries in
-// the time of neighbourTime before: entries of that account would wait for them. Deferred
-// entries are processed in turns of accounts.
+// An entry of more than largeWeight is deferred if another account has sent an entry in the
+// last neighbourTime, because that account's entries would wait for it. Deferred entries of
+// the accounts are processed in turns.
 const (
 	largeWeight   = 1 << 20
 	neighbourTime = 10 * time.Second
 	largeReason   = "waits for its turn: the post is large, and other accounts send too"
 )
 
-// neighbours has the two accounts of the last entries.
+// neighbours records the last entries of the two accounts that sent last.
 type neighbours struct {
 	mu   sync.Mutex
 	last [2]sighting
@@ -231,8 +232,8 @@ type sighting struct {
 	t       time.Time
 }
 
-// note notes an entry of an account, and reports whether another account has sent one
-// shortly before.
+// note records an entry of an account, and reports whether another account has sent an entry
+// in the last neighbourTime.
 func (n *neighbours) note(acct relay.AccountID, receivedAt time.Time) (crowded bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -258,22 +259,21 @@ func (i *Intake) takeLarge(items []Item) (small, deferred []Item, statuses []eve
 	return small, deferred, statuses
 }
 
-// The bounds of the memory that entries take while they are processed. An entry beyond
-// a bound is processed alone.
+// The limits of the weight of entries that are processed together. An entry above a limit
+// is processed alone.
 const (
 	maxBatchWeight = 12 << 20
 	maxWeight      = 24 << 20 // of all batches of Run that are processed at the same time
 )
 
 // weight estimates the memory, in bytes, of an entry that is being processed. A decoded
-// value takes many times its text: the object {"a":1} takes about 350 bytes.
+// value takes many times the memory of its JSON: the object {"a":1} takes about 350 bytes.
 func weight(payload []byte) int {
 	const object, value = 350, 64
 	return len(payload) + object*bytes.Count(payload, []byte("{")) + value*bytes.Count(payload, []byte(","))
 }
 
-// nextBatch returns how many of records, which are not empty, make up the next batch,
-// and their weight.
+// nextBatch returns the number of records in the next batch, at least 1, and their weight.
 func nextBatch(records []journal.Record) (count, sum int) {
 	for _, r := range records {
 		w := weight(r.Payload)

@@ -18,7 +18,7 @@ const deferredBatch = 16
 const noAccount = relay.AccountID(-1)
 
 // processDeferred processes deferred entries in turns: the oldest of one account,
-// then those of the next. It includes entries deferred before a restart.
+// then the oldest of the next account. It includes entries deferred before a restart.
 func (i *Intake) processDeferred(ctx context.Context) {
 	backoff, lastAccount := minBackoff, noAccount
 	for ctx.Err() == nil {
@@ -44,7 +44,7 @@ func (i *Intake) processDeferred(ctx context.Context) {
 	}
 }
 
-// deferredTurn processes deferred entries of the accounts after the given one. It
+// deferredTurn processes deferred entries of the accounts after lastAccount. It
 // returns the last account of the turn, or noAccount if there are no such entries.
 func (i *Intake) deferredTurn(ctx context.Context, lastAccount relay.AccountID) (relay.AccountID, error) {
 	statuses, err := i.statuses.Deferred(ctx, i.kind, lastAccount, deferredBatch)
@@ -54,21 +54,21 @@ func (i *Intake) deferredTurn(ctx context.Context, lastAccount relay.AccountID) 
 	var items []Item
 	var ended []event.Status // entries that can no longer be processed
 	sum, account := 0, lastAccount
-	for _, m := range statuses {
-		r, err := i.log.Read(m.Seq)
+	for _, status := range statuses {
+		r, err := i.log.Read(status.Seq)
 		w := weight(r.Payload)
 		if len(items) > 0 && sum+w > maxBatchWeight {
 			break
 		}
-		account, sum = m.Account, sum+w
+		account, sum = status.Account, sum+w
 		if errors.Is(err, journal.ErrNotFound) {
-			i.logger.Error("deferred event lost: its record is damaged or was removed", "event", m.ID)
-			m.State = event.Done
-			ended = append(ended, m)
+			i.logger.Error("deferred event lost: its record is damaged or was removed", "event", status.ID)
+			status.State = event.Done
+			ended = append(ended, status)
 			continue
 		}
 		if err != nil {
-			return noAccount, fmt.Errorf("event %s: %w", m.ID, err)
+			return noAccount, fmt.Errorf("event %s: %w", status.ID, err)
 		}
 		it, err := i.item(r)
 		if err != nil {
@@ -84,15 +84,15 @@ func (i *Intake) deferredTurn(ctx context.Context, lastAccount relay.AccountID) 
 	return account, i.reprocess(ctx, items)
 }
 
-// needWithin bounds the query of the statuses for a journal.
-const needWithin = 2 * time.Second
+// needTimeout limits the query of the statuses for a journal.
+const needTimeout = 2 * time.Second
 
-// Need returns the Need option of a journal: it reports which records are needed although
-// they are before the checkpoint. Deferred events are still to be processed, and
-// quarantined events can be replayed.
+// Need returns the Need option of a journal. The option reports whether records before the
+// checkpoint are needed: those of deferred events, which are not processed yet, and of
+// quarantined events, which can be replayed.
 func Need(kind event.Kind, statuses *event.Statuses) func(firstSeq, lastSeq uint64) (journal.Need, error) {
 	return func(firstSeq, lastSeq uint64) (journal.Need, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), needWithin)
+		ctx, cancel := context.WithTimeout(context.Background(), needTimeout)
 		defer cancel()
 		for _, check := range []struct {
 			state event.State

@@ -9,11 +9,11 @@ import (
 	"github.com/penstock/penstock/relay/tracing"
 )
 
-// entryVersion is the first byte of every record; another one is refused.
+// entryVersion is the first byte of every record. Other versions are refused.
 const entryVersion = 1
 
-// Entry is an accepted request with all that is needed to process it, also
-// repeatedly. It never includes credentials.
+// Entry is an accepted request with everything that processing and replaying it need. It
+// never includes credentials.
 type Entry struct {
 	// Account is the account of the request's token; 0 for carriers in the
 	// configuration file.
@@ -27,8 +27,8 @@ type Entry struct {
 	Waiter  string
 	Headers map[string]string
 	Body    []byte
-	// Trace is the span that journalled it; empty for none. It is encoded as a header,
-	// which gateways without tracing pass over.
+	// Trace is the span in which it was journalled; empty for none. It is encoded as a
+	// header, which gateways without tracing ignore.
 	Trace tracing.Parent
 	// ReceivedAt is the time at which the journal accepted it. It is not part of the
 	// encoding.
@@ -60,9 +60,9 @@ func appendString(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// parseEntry decodes an entry encoded by Append. The body shares memory with b. Texts
-// that are the same in the entry before it share that one's memory: the entries of a
-// batch are mostly of few senders.
+// parseEntry decodes an entry encoded by Append. The body shares memory with b. Strings that
+// equal those of the previous entry share their memory, because the entries of a batch are
+// mostly of few senders.
 func parseEntry(b []byte, previous *Entry) (Entry, error) {
 	r := reader{data: b, remaining: b}
 	if v := r.byte("version"); v != entryVersion && r.err == nil {
@@ -92,7 +92,7 @@ func parseEntry(b []byte, previous *Entry) (Entry, error) {
 	return e, nil
 }
 
-// reader reads the parts of an entry and keeps the first error.
+// reader reads the parts of an entry and records the first error.
 type reader struct {
 	data, remaining []byte
 	err             error
@@ -107,7 +107,7 @@ func (r *reader) fail(field, reason string) {
 
 func (r *reader) byte(field string) byte {
 	if len(r.remaining) == 0 {
-		r.fail(field, "ends too early")
+		r.fail(field, "truncated")
 		return 0
 	}
 	b := r.remaining[0]
@@ -123,17 +123,17 @@ func (r *reader) uvarint(field string) uint64 {
 
 func (r *reader) skip(field string, n int) {
 	if n <= 0 {
-		r.fail(field, "not a number")
+		r.fail(field, "invalid varint")
 		return
 	}
 	r.remaining = r.remaining[n:]
 }
 
-// string returns a text, or known if that is the same.
+// string reads a string. It returns known if they are equal, without allocating.
 func (r *reader) string(field, known string) string {
 	n := r.uvarint(field)
 	if n > uint64(len(r.remaining)) {
-		r.fail(field, "ends too early")
+		r.fail(field, "truncated")
 		return ""
 	}
 	b := r.remaining[:n]

@@ -18,7 +18,8 @@ import (
 	"github.com/penstock/penstock/relay/event"
 )
 
-// The most records, and bytes of them, that are read before their statuses are fetched.
+// The largest number of records, and of their bytes, that are read before their statuses are
+// fetched.
 const (
 	scanChunk = 500
 	scanBytes = 1 << 20
@@ -28,14 +29,18 @@ const (
 type Search struct {
 	Filter event.Filter
 	Below  uint64    // only events with a lower sequence; 0 for all
-	Until  time.Time // when it stops, at the next record; zero for never
-	// JournalOnly is for when the stored states cannot be read: the state of what is
-	// processed is event.Unknown then.
+	Until  time.Time // the search stops at the first record it examines later; zero for no limit
+	// MaxExamined is the number of records after which the search stops; 0 for no limit.
+	MaxExamined int
+	// JournalOnly is for an outage of the database: the state of every processed event is
+	// event.Unknown.
 	JournalOnly bool
+
+	examined int
 }
 
-// Reached is the position that a search reached. Seq is the lowest sequence that was
-// examined. Reached is zero if the search was not stopped early, or looked for an id.
+// Reached is the position at which a search stopped: the lowest sequence that it examined.
+// Reached is zero if the search examined everything, or searched for ids.
 type Reached struct {
 	Seq  uint64
 	Time time.Time // of the record with that sequence
@@ -48,8 +53,8 @@ func (i *Intake) Events(ctx context.Context, f event.Filter, limitSeq uint64, fn
 	return err
 }
 
-// Search calls fn with the events that are found and their items, until fn returns false
-// or the search stops.
+// Search calls fn with the selected events and their items, newest first, until fn returns
+// false or the search reaches a limit.
 func (i *Intake) Search(ctx context.Context, s Search, fn func(event.Event, *Item) bool) (Reached, error) {
 	if s.Below == 0 {
 		s.Below = math.MaxInt64
@@ -65,10 +70,13 @@ func (i *Intake) Search(ctx context.Context, s Search, fn func(event.Event, *Ite
 	return i.scan(ctx, s, i.statuses.Get, fn)
 }
 
-// over reports whether the search has used its time.
-func (s *Search) over() bool { return !s.Until.IsZero() && time.Now().After(s.Until) }
+// countExamined counts a record and reports whether the search has reached a limit.
+func (s *Search) countExamined() (isOver bool) {
+	s.examined++
+	return s.MaxExamined > 0 && s.examined >= s.MaxExamined || !s.Until.IsZero() && time.Now().After(s.Until)
+}
 
-// unreadStatuses stands in for the stored statuses when they cannot be read.
+// unreadStatuses returns statuses in place of the stored ones when these cannot be read.
 func (i *Intake) unreadStatuses(_ context.Context, _ event.Kind, start, end uint64) (map[uint64]event.Status, error) {
 	statuses := make(map[uint64]event.Status)
 	for seq := start; seq <= min(end, i.consumer.Committed()); seq++ {
@@ -77,12 +85,12 @@ func (i *Intake) unreadStatuses(_ context.Context, _ event.Kind, start, end uint
 	return statuses, nil
 }
 
-// Event returns one event with its item; relay.KindNotFound if this intake did
-// not assign the id or the record is deleted.
+// Event returns the event with an id and its item. The error is of relay.KindNotFound if
+// the id is not of this intake or the record is deleted.
 func (i *Intake) Event(ctx context.Context, id string) (event.Event, Item, error) {
 	seq, ok := i.Sequence(id)
 	if !ok {
-		return event.Event{}, Item{}, relay.Errorf(relay.KindNotFound, "event %s: not of this journal", id)
+		return event.Event{}, Item{}, relay.Errorf(relay.KindNotFound, "event %s: not an id of this journal", id)
 	}
 	statuses, err := i.statuses.Get(ctx, i.kind, seq, seq)
 	if err != nil {
@@ -90,7 +98,7 @@ func (i *Intake) Event(ctx context.Context, id string) (event.Event, Item, error
 	}
 	r, err := i.log.Read(seq)
 	if errors.Is(err, journal.ErrNotFound) {
-		return event.Event{}, Item{}, relay.Errorf(relay.KindNotFound, "event %s: gone", id)
+		return event.Event{}, Item{}, relay.Errorf(relay.KindNotFound, "event %s: its record is deleted", id)
 	}
 	if err != nil {
 		return event.Event{}, Item{}, fmt.Errorf("event %s: %w", id, err)
@@ -100,7 +108,6 @@ func (i *Intake) Event(ctx context.Context, id string) (event.Event, Item, error
 }
 
 func (i *Intake) eventsByID(ctx context.Context, f event.Filter, limitSeq uint64, fn func(event.Event, *Item) bool) error {
-	// Find the ids that this intake assigned, newest first and without duplicates.
 	var seqs []uint64
 	for _, id := range f.IDs {
 		if seq, ok := i.Sequence(id); ok {
@@ -125,7 +132,7 @@ func (i *Intake) eventsByID(ctx context.Context, f event.Filter, limitSeq uint64
 
 // visit calls fn with an event if the filter selects it and its record still
 // exists. It returns the record, and whether to continue.
-func (i *Intake) visit(f event.Filter, seq uint64, m event.Status, fn func(event.Event, *Item) bool) (r journal.Record, goOn bool, err error) {
+func (i *Intake) visit(f event.Filter, seq uint64, status event.Status, fn func(event.Event, *Item) bool) (r journal.Record, goOn bool, err error) {
 	r, err = i.log.Read(seq)
 	if errors.Is(err, journal.ErrNotFound) {
 		return r, true, nil
@@ -133,7 +140,7 @@ func (i *Intake) visit(f event.Filter, seq uint64, m event.Status, fn func(event
 	if err != nil {
 		return r, false, fmt.Errorf("event %s: %w", i.id(seq), err)
 	}
-	e, it := i.event(r, m)
+	e, it := i.event(r, status)
 	return r, !i.selects(&f, &e, &it) || fn(e, &it), nil
 }
 
@@ -144,20 +151,20 @@ func (i *Intake) listByState(ctx context.Context, s Search, fn func(event.Event,
 		if err != nil || len(statuses) == 0 {
 			return Reached{}, err
 		}
-		for _, m := range statuses {
-			s.Below = m.Seq
-			r, goOn, err := i.visit(s.Filter, m.Seq, m, fn)
+		for _, status := range statuses {
+			s.Below = status.Seq
+			r, goOn, err := i.visit(s.Filter, status.Seq, status, fn)
 			if err != nil {
 				return Reached{}, err
 			}
-			if !goOn || s.over() {
-				return Reached{m.Seq, r.Time}, nil
+			if !goOn || s.countExamined() {
+				return Reached{status.Seq, r.Time}, nil
 			}
 		}
 	}
 }
 
-// scan reads the journal backwards; read returns the statuses of a range of sequences.
+// scan reads the journal backwards. read returns the statuses of a range of sequences.
 func (i *Intake) scan(ctx context.Context, s Search, read func(context.Context, event.Kind, uint64, uint64) (map[uint64]event.Status, error), fn func(event.Event, *Item) bool) (Reached, error) {
 	f := &s.Filter
 	for limitSeq := s.Below; ; {
@@ -174,32 +181,32 @@ func (i *Intake) scan(ctx context.Context, s Search, read func(context.Context, 
 			if !f.From.IsZero() && r.Time.Before(f.From) {
 				return Reached{}, nil
 			}
-			if e, it := i.event(r, statuses[r.Seq]); i.selects(f, &e, &it) && !fn(e, &it) || s.over() {
+			if e, it := i.event(r, statuses[r.Seq]); i.selects(f, &e, &it) && !fn(e, &it) || s.countExamined() {
 				return Reached{r.Seq, r.Time}, nil
 			}
 		}
 	}
 }
 
-func (i *Intake) event(r journal.Record, m event.Status) (event.Event, Item) {
+func (i *Intake) event(r journal.Record, status event.Status) (event.Event, Item) {
 	it, err := i.item(r)
 	e := event.Event{
 		ID: it.ID, ReceivedAt: r.Time, Kind: i.kind, Source: it.Entry.Source, Account: it.Entry.Account,
-		State: m.State, Reason: m.Reason, Outcome: m.Outcome, Notes: m.Notes, Raw: it.Entry.Body,
+		State: status.State, Reason: status.Reason, Outcome: status.Outcome, Notes: status.Notes, Raw: it.Entry.Body,
 	}
 	if len(e.Raw) == 0 {
 		e.Raw = []byte(it.Entry.Query)
 	}
-	if m.Source != "" {
-		e.Source = m.Source
+	if status.Source != "" {
+		e.Source = status.Source
 	}
-	if m.Account != 0 {
-		e.Account = m.Account
+	if status.Account != 0 {
+		e.Account = status.Account
 	}
 	switch {
 	case err != nil:
 		e.State, e.Reason, e.Raw = event.Quarantined, err.Error(), r.Payload
-	case m.State != "":
+	case status.State != "":
 	case r.Seq > i.consumer.Committed():
 		e.State = event.Pending
 	default:
@@ -208,23 +215,29 @@ func (i *Intake) event(r journal.Record, m event.Status) (event.Event, Item) {
 	return e, it
 }
 
-// selects reports whether a filter selects an event, and describes the event.
+// selects reports whether a filter selects an event, and describes the event if it does.
 func (i *Intake) selects(f *event.Filter, e *event.Event, it *Item) bool {
-	if !matches(f, e, it) {
+	if !matches(f, e, it) || f.Number != "" && !i.names(it, f.Number) || f.Match != nil && !f.Match(e.Account, i.subjects(*it)) {
+		return false
+	}
+	contains := f.Query == "" || it.contains(e, f.Query) ||
+		containsFold([]byte(e.ID+"\n"+e.Reason+"\n"+e.Outcome+"\n"+strings.Join(e.Notes, "\n")), f.Query)
+	// Bodies can hold the text of a message in hexadecimal or percent-encoded. The values that
+	// describe an uplink stand in its body, and parsing thousands of bodies takes a second.
+	isUplink := i.kind == event.Uplink
+	if !contains && isUplink {
 		return false
 	}
 	if e.Outcome == "" {
 		e.Outcome = i.describe(*it)
 	}
-	if f.Number != "" && !i.names(it, f.Number) || f.Match != nil && !f.Match(e.Account, i.subjects(*it)) {
-		return false
-	}
-	return f.Query == "" || it.holds(e, f.Query) || contains([]byte(e.ID+"\n"+e.Reason+"\n"+e.Outcome+"\n"+strings.Join(e.Notes, "\n")), f.Query)
+	return contains || containsFold([]byte(e.Outcome), f.Query)
 }
 
-// names reports whether the description of an item has a number, or a sender, as a whole.
+// names reports whether the description of an item contains a number, or the name of a
+// sender, as a whole word.
 func (i *Intake) names(it *Item, number string) bool {
-	// Parsing costs more than a search of the bytes, in which digits stand as they are.
+	// A search of the bytes, in which digits are not encoded, is cheaper than parsing.
 	if strings.Trim(number, "0123456789") == "" && !bytes.Contains(it.Entry.Body, []byte(number)) && !strings.Contains(it.Entry.Query, number) {
 		return false
 	}
@@ -243,8 +256,8 @@ func (i *Intake) names(it *Item, number string) bool {
 	}
 }
 
-// describe describes the content of an item; empty if it cannot be read. A panic must not
-// hide the event.
+// describe describes the content of an item. The text is empty if the item cannot be parsed.
+// A panic must not hide the event.
 func (i *Intake) describe(it Item) (text string) {
 	err := i.recovered(func() error {
 		if _, err := i.processor.parse(&it); err == nil {
@@ -258,7 +271,7 @@ func (i *Intake) describe(it Item) (text string) {
 	return ClipReason(text)
 }
 
-// subjects returns the subjects of an item; none if it cannot be read.
+// subjects returns the subjects of an item, or none if it cannot be parsed.
 func (i *Intake) subjects(it Item) (subjects []string) {
 	err := i.recovered(func() error {
 		_, err := i.processor.parse(&it)
@@ -273,23 +286,36 @@ func (i *Intake) subjects(it Item) (subjects []string) {
 	return subjects
 }
 
-// matches checks the fields that need no description.
+// matches reports whether an event agrees with the fields of a filter that need no
+// description.
 func matches(f *event.Filter, e *event.Event, it *Item) bool {
 	return (f.State == "" || f.State == e.State) &&
 		(f.Account == 0 || f.Account == e.Account) &&
 		(f.Source == "" || f.Source == e.Source) &&
 		(f.From.IsZero() || !e.ReceivedAt.Before(f.From)) &&
 		(f.To.IsZero() || !e.ReceivedAt.After(f.To)) &&
-		(f.Reason == "" || contains([]byte(e.Reason), f.Reason)) &&
-		(f.Device == "" || it.holds(e, f.Device))
+		(f.Reason == "" || containsFold([]byte(e.Reason), f.Reason)) &&
+		(f.Device == "" || it.contains(e, f.Device) || bytes.Contains(withoutSeparators(e.Raw), withoutSeparators([]byte(f.Device))))
 }
 
-// holds reports whether the posted data contains a text.
-func (it *Item) holds(e *event.Event, text string) bool {
+// contains reports whether the posted data contains a text, in any case.
+func (it *Item) contains(e *event.Event, text string) bool {
 	path, _ := url.PathUnescape(it.Entry.Path)
-	return contains(e.Raw, text) || contains([]byte(path+"\n"+it.Entry.Query), text)
+	return containsFold(e.Raw, text) || containsFold([]byte(path+"\n"+it.Entry.Query), text)
 }
 
-func contains(text []byte, part string) bool {
+// withoutSeparators returns a text in lower case without the separators of devEUIs and MAC
+// addresses.
+func withoutSeparators(text []byte) []byte {
+	stripped := make([]byte, 0, len(text))
+	for _, c := range bytes.ToLower(text) {
+		if c != '-' && c != ':' {
+			stripped = append(stripped, c)
+		}
+	}
+	return stripped
+}
+
+func containsFold(text []byte, part string) bool {
 	return bytes.Contains(bytes.ToLower(text), bytes.ToLower([]byte(part)))
 }

@@ -25,21 +25,21 @@ type Item struct {
 	ID    string // "<node>-<first letter of the kind><sequence>"
 	Seq   uint64
 	Entry Entry
-	// NoDefer means that the entry is not deferred, since no other entries wait behind it.
+	// NoDefer means that the entry must not be deferred: no other entries wait for it.
 	NoDefer bool
-	// NoRules means that rules do not examine the entry: it is replayed.
+	// NoRules means that rules do not evaluate the entry, because it is replayed.
 	NoRules bool
-	// WaitForEarlier waits until the batches that were read before this one are done, for
+	// WaitForEarlier waits until the batches that were read before this one have ended, for
 	// effects that depend on the order; nil if there are none.
 	WaitForEarlier func(ctx context.Context) error
 	// Trace is the span of its processing; empty for none.
 	Trace tracing.Parent
 
-	content any // what Processor.Parse returned, a T of Processor[T]
+	content any // the T that Processor[T].Parse returned
 	span    *tracing.Active
 }
 
-// Status returns a status of the item's event.
+// Status returns a status for the item's event.
 func (it *Item) Status(s event.State, reason string) event.Status {
 	return event.Status{ID: it.ID, Seq: it.Seq, State: s, Reason: reason, Account: it.Entry.Account, Source: it.Entry.Source}
 }
@@ -53,15 +53,15 @@ type Parsed[T any] struct {
 // Processor reads entries as values of type T, and processes them.
 type Processor[T any] interface {
 	// Parse reads an entry, once before it is processed and once for each description. Of
-	// two entries with the same key, the later is processed when the earlier is done. Keys
-	// are hashes; a collision only costs a wait. An error, or a panic, quarantines the entry.
+	// two entries with a common key, the later is processed after the earlier. Keys are
+	// hashes; a collision only delays an entry. An error, or a panic, quarantines the entry.
 	Parse(it *Item) (content T, keys []uint64, err error)
 
 	// Process processes entries.
 	//
 	// The entries of one call are in journal order. Calls may overlap, and repeat
-	// after a crash or in a replay. Process returns a status for each entry that is not
-	// simply done: quarantined, unrouted, pending, or done with an outcome to show. An entry
+	// after a crash or in a replay. Process returns the status of each entry that is
+	// quarantined, unrouted or pending, or done with an outcome or notes. An entry
 	// without a status is done. A Provisional status may be caused by an earlier entry that
 	// is still being processed; its entry is then processed again. An event.Pending status
 	// defers its entry: the entry is processed again with NoDefer, alternating with entries
@@ -70,18 +70,18 @@ type Processor[T any] interface {
 	// bisected, and the entries that fail are quarantined.
 	Process(ctx context.Context, items []Parsed[T]) ([]event.Status, error)
 
-	// Describe describes an entry in one line; empty if there is nothing to say.
+	// Describe describes an entry in one line; the description may be empty.
 	Describe(it Parsed[T]) string
 }
 
-// Subjecter is a Processor that names the subjects of an entry; see event.Filter.Match.
-// Entries of other processors have none.
+// Subjecter is a Processor that returns the subjects of an entry; see event.Filter.Match.
+// Entries of other processors have no subjects.
 type Subjecter[T any] interface {
 	Subjects(it Parsed[T]) []string
 }
 
-// erasedProcessor is a Processor[T] without its type parameter, which Intake would need too.
-// parse sets Item.content, which the other functions read.
+// erasedProcessor is a Processor[T] without its type parameter, so that Intake needs none.
+// parse sets Item.content; the other functions read it.
 type erasedProcessor struct {
 	parse    func(it *Item) (keys []uint64, err error)
 	process  func(ctx context.Context, items []Item) ([]event.Status, error)
@@ -103,8 +103,8 @@ type Options struct {
 	// MaxAttempts is the number of attempts of an entry that fails by itself before it is
 	// quarantined; 0 means 3.
 	MaxAttempts int
-	// Completed is called for every entry that was processed, quarantined or deferred,
-	// with the time since it was accepted; nil is not called.
+	// Completed, if not nil, is called for every entry that was processed, quarantined or
+	// deferred, with the time since it was accepted.
 	Completed func(took time.Duration)
 	// Tracer begins the spans of entries; nil begins none.
 	Tracer *tracing.Tracer
@@ -123,18 +123,18 @@ type Intake struct {
 	options     Options
 	logger      *slog.Logger
 	buffers     sync.Pool
-	outage      atomic.Pointer[error]  // why processing is blocked; nil if it is not
-	refusal     atomic.Pointer[string] // why nothing is accepted any more; nil if it is
+	outage      atomic.Pointer[error]  // the reason why processing is blocked; nil if it is not
+	refusal     atomic.Pointer[string] // the reason why entries are refused; nil if they are accepted
 	accepted    atomic.Uint64
 	processed   atomic.Uint64
 	quarantined atomic.Uint64
 	deferred    atomic.Uint64
-	caughtUp    atomic.Pointer[uint64] // the value of deferred when no deferred entry was left last; nil: not yet
+	caughtUp    atomic.Pointer[uint64] // the value of deferred when all deferred entries had last been processed; nil if never
 	memory      *semaphore.Weighted    // of the batches of Run, by weight
-	large       *semaphore.Weighted    // bytes of large entries that are being written
+	large       *semaphore.Weighted    // bytes of the large entries that are being written
 	neighbours  neighbours
-	reread      atomic.Uint64 // the last entry that may have been processed before the start
-	// deferredReady is signalled when entries were deferred.
+	reread      atomic.Uint64 // the sequence of the last entry that may have been processed before the start
+	// deferredReady receives a signal when entries were deferred.
 	deferredReady chan struct{}
 }
 
@@ -186,9 +186,9 @@ var ErrFull = journal.ErrFull
 // ErrTooLarge is returned by Accept for an entry that exceeds the journal's limit.
 var ErrTooLarge = journal.ErrTooLarge
 
-// An entry with a body above largeBody is written to the journal together with others up
-// to maxLarge bytes. Small entries, which do not wait for these, share the disk with no
-// more than that.
+// Entries with a body above largeBody are written to the journal while their sizes add up to
+// at most maxLarge bytes, the others wait. Small entries do not wait, and share the disk with
+// at most that much.
 const (
 	largeBody = 64 << 10
 	maxLarge  = 1 << 20
@@ -217,7 +217,8 @@ type Staged struct {
 	span    *tracing.Active
 }
 
-// Refuse has every later entry refused with an error of relay.KindUnavailable.
+// Refuse makes Accept and Stage refuse every later entry with an error of
+// relay.KindUnavailable.
 func (i *Intake) Refuse(reason string) { i.refusal.Store(&reason) }
 
 // Stage is the first half of Accept, for callers that accept many entries
@@ -258,7 +259,7 @@ func (s Staged) Wait(ctx context.Context) (string, error) {
 }
 
 func (i *Intake) id(seq uint64) string {
-	var space [48]byte // of most ids, so that the text is all that is allocated
+	var space [48]byte // enough for most ids, so that only the string is allocated
 	b := append(append(space[:0], i.node...), '-', i.kind[0])
 	return string(strconv.AppendUint(b, seq, 10))
 }
@@ -280,7 +281,7 @@ func (i *Intake) Kind() event.Kind { return i.kind }
 type Status struct {
 	Journal     journal.Stats
 	Lag         uint64 // entries accepted and not processed yet
-	Waiting     string // why processing is blocked; empty if it is not
+	Waiting     string // the reason why processing is blocked; empty if it is not
 	Accepted    uint64 // since the start
 	Processed   uint64
 	Quarantined uint64
@@ -293,8 +294,8 @@ func (i *Intake) Status() Status {
 		Journal: i.log.Stats(), Accepted: i.accepted.Load(),
 		Processed: i.processed.Load(), Quarantined: i.quarantined.Load(), Deferred: i.deferred.Load(),
 	}
-	if lastSeq, done := s.Journal.Last, i.consumer.Committed(); lastSeq > done {
-		s.Lag = lastSeq - done
+	if lastSeq, committed := s.Journal.Last, i.consumer.Committed(); lastSeq > committed {
+		s.Lag = lastSeq - committed
 	}
 	if err := i.outage.Load(); err != nil {
 		s.Waiting = (*err).Error()
@@ -305,9 +306,8 @@ func (i *Intake) Status() Status {
 // Committed returns the sequence up to which all entries are processed.
 func (i *Intake) Committed() uint64 { return i.consumer.Committed() }
 
-// Complete returns the sequence up to which all entries have ended, also those that were
-// deferred: their effects are durable in every back end. ok is false while deferred
-// entries are left, or may be.
+// Complete returns the sequence up to which the effects of all entries, including deferred
+// ones, are durable in every back end. ok is false while deferred entries may remain.
 func (i *Intake) Complete() (seq uint64, ok bool) {
 	seq = i.consumer.Committed() // first: an entry is deferred before the checkpoint passes it
 	deferred := i.caughtUp.Load()
@@ -315,8 +315,8 @@ func (i *Intake) Complete() (seq uint64, ok bool) {
 }
 
 // Revert moves the checkpoint back to a sequence, so that Run processes the entries behind
-// it again, and returns their number and the sequence of the first that the journal still
-// has. It is for an Intake that does not run.
+// it again. It returns their number and the sequence of the first that the journal still
+// has. It must not be called while Run runs.
 func (i *Intake) Revert(seq uint64) (count, firstSeq uint64, err error) {
 	committed := i.consumer.Committed()
 	if seq >= committed {
@@ -326,16 +326,15 @@ func (i *Intake) Revert(seq uint64) (count, firstSeq uint64, err error) {
 	return committed - min(committed, firstSeq-1), firstSeq, i.consumer.Revert(seq)
 }
 
-// Gaps returns the damaged ranges of the journal, which are passed over.
+// Gaps returns the damaged ranges of the journal, which processing skips.
 func (i *Intake) Gaps() []journal.Gap { return i.log.Gaps() }
 
-// Drained reports whether every entry that can be read is processed and none is
-// deferred. There may be a lag even so: of damaged entries at the end of the journal.
+// Drained reports whether every readable entry is processed and none is deferred. The lag
+// may still be above zero if entries at the end of the journal are damaged.
 func (i *Intake) Drained(ctx context.Context) (bool, error) {
-	lastSeq, done := i.log.Stats().Last, i.consumer.Committed()
-	errLeft := errors.New("an entry is left")
-	err := i.log.Range(ctx, done+1, lastSeq, func(journal.Record) error { return errLeft })
-	if errors.Is(err, errLeft) {
+	errFound := errors.New("unprocessed entry")
+	err := i.log.Range(ctx, i.consumer.Committed()+1, i.log.Stats().Last, func(journal.Record) error { return errFound })
+	if errors.Is(err, errFound) {
 		return false, nil
 	}
 	if err != nil {
@@ -353,11 +352,11 @@ func (i *Intake) Trim(ctx context.Context) error {
 	return i.statuses.Trim(ctx, i.kind, i.log.Stats().First)
 }
 
-// item decodes a record. A record that cannot be decoded was written by another
-// version and is quarantined.
+// item decodes a record. A record that cannot be decoded, because another version wrote it,
+// is quarantined.
 func (i *Intake) item(r journal.Record) (Item, error) { return i.itemAfter(r, &Entry{}) }
 
-// itemAfter is item for a record behind the one of an entry.
+// itemAfter decodes the record behind an entry; see parseEntry.
 func (i *Intake) itemAfter(r journal.Record, previous *Entry) (Item, error) {
 	it := Item{ID: i.id(r.Seq), Seq: r.Seq}
 	e, err := parseEntry(r.Payload, previous)
@@ -366,7 +365,7 @@ func (i *Intake) itemAfter(r journal.Record, previous *Entry) (Item, error) {
 	return it, err
 }
 
-// stopping reports whether an error only means that the program stops.
+// stopping reports whether an error is due to the end of the program.
 func stopping(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || errors.Is(err, journal.ErrClosed)
 }

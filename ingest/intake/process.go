@@ -50,9 +50,9 @@ func (i *Intake) processAll(ctx context.Context, earlier []*batch, items []Item)
 	}
 }
 
-// parse reads the content of items. It returns those that can be processed with the keys
-// that they wait for, and those that are quarantined with their statuses.
-func (i *Intake) parse(items []Item) (parsed []Item, keys []uint64, unread []Item, statuses []event.Status) {
+// parse reads the content of items. It returns the items that can be processed and the keys
+// of all of them, and the items that are quarantined and their statuses.
+func (i *Intake) parse(items []Item) (parsed []Item, keys []uint64, invalid []Item, statuses []event.Status) {
 	parsed = items[:0]
 	for n := range items {
 		it := items[n]
@@ -62,12 +62,12 @@ func (i *Intake) parse(items []Item) (parsed []Item, keys []uint64, unread []Ite
 			return err
 		})
 		if err != nil {
-			unread, statuses = append(unread, it), append(statuses, quarantine(it, err))
+			invalid, statuses = append(invalid, it), append(statuses, quarantine(it, err))
 			continue
 		}
 		parsed, keys = append(parsed, it), append(keys, itemKeys...)
 	}
-	return parsed, keys, unread, statuses
+	return parsed, keys, invalid, statuses
 }
 
 func (i *Intake) process(ctx context.Context, items []Item) (statuses []event.Status, err error) {
@@ -129,15 +129,15 @@ func (i *Intake) saveStatuses(ctx context.Context, statuses []event.Status) erro
 		}
 	}
 	deferred, quarantined := 0, 0
-	for _, m := range statuses {
-		switch m.State {
+	for _, status := range statuses {
+		switch status.State {
 		case event.Pending:
 			deferred++
 		case event.Done: // with an outcome
 		default:
 			quarantined++
-			attrs := []any{"event", m.ID, "account", m.Account, "source", m.Source, "reason", m.Reason}
-			if m.State == event.Unrouted {
+			attrs := []any{"event", status.ID, "account", status.Account, "source", status.Source, "reason", status.Reason}
+			if status.State == event.Unrouted {
 				i.logger.Info("event unrouted", attrs...)
 			} else {
 				i.logger.Warn("event quarantined", attrs...)
@@ -195,7 +195,7 @@ func unfinished(batches []*batch) []*batch {
 	})
 }
 
-// waitAll waits until batches have ended; the error is that of ctx.
+// waitAll waits until batches have ended. Its error is that of ctx.
 func waitAll(ctx context.Context, batches []*batch) error {
 	for _, b := range batches {
 		if !relay.Wait(ctx, b.ended) {
@@ -210,11 +210,11 @@ func waitAll(ctx context.Context, batches []*batch) error {
 func (i *Intake) completeFinal(ctx context.Context, earlier []*batch, items []Item, statuses []event.Status) error {
 	isProvisional := make(map[uint64]bool)
 	var finalStatuses []event.Status
-	for _, m := range statuses {
-		if m.Provisional {
-			isProvisional[m.Seq] = true
+	for _, status := range statuses {
+		if status.Provisional {
+			isProvisional[status.Seq] = true
 		} else {
-			finalStatuses = append(finalStatuses, m)
+			finalStatuses = append(finalStatuses, status)
 		}
 	}
 	if len(earlier) == 0 || len(isProvisional) == 0 {
@@ -254,8 +254,8 @@ func (i *Intake) beginSpans(items []Item) {
 	}
 }
 
-// endSpans ends the spans of entries that were processed; statuses are those with another
-// end than done.
+// endSpans ends the spans of entries that were processed. Entries without one of the statuses
+// are done.
 func (i *Intake) endSpans(items []Item, statuses []event.Status) {
 	if i.options.Tracer == nil {
 		return
@@ -267,10 +267,10 @@ func (i *Intake) endSpans(items []Item, statuses []event.Status) {
 	now := i.options.Now()
 	for n := range items {
 		span, state, failed := items[n].span, event.Done, ""
-		if m := ends[items[n].ID]; m != nil {
-			state = m.State
+		if status := ends[items[n].ID]; status != nil {
+			state = status.State
 			if state == event.Quarantined {
-				failed = m.Reason
+				failed = status.Reason
 			}
 		}
 		span.Set("penstock.state", string(state))

@@ -54,8 +54,8 @@ func (i *Intake) Reprocess(ctx context.Context, firstSeq uint64) (int, error) {
 	return count, err
 }
 
-// selected returns the sequences that a filter selects, in the order of arrival. It stops
-// at a time, unless that is zero.
+// selected returns the sequences that a filter selects, in the order of arrival. A search
+// with a time until ends then.
 func (i *Intake) selected(ctx context.Context, f event.Filter, until time.Time) (seqs []uint64, reached Reached, err error) {
 	reached, err = i.Search(ctx, Search{Filter: f, Until: until}, func(_ event.Event, it *Item) bool {
 		seqs = append(seqs, it.Seq)
@@ -65,8 +65,8 @@ func (i *Intake) selected(ctx context.Context, f event.Filter, until time.Time) 
 	return seqs, reached, err
 }
 
-// Count returns how many events a filter selects, of those that it could examine until a
-// time, and how far back that was.
+// Count returns the number of events that a filter selects, and the position at which the
+// search stopped if it lasted until the time given.
 func (i *Intake) Count(ctx context.Context, f event.Filter, until time.Time) (int, Reached, error) {
 	seqs, reached, err := i.selected(ctx, f, until)
 	return len(seqs), reached, err
@@ -79,8 +79,8 @@ type Selection struct {
 }
 
 // Batches calls fn with batches of the events that a filter selects, in order of
-// arrival, and returns what Count does. If there are more than limit, fn gets the newest
-// only.
+// arrival, and returns the results of Count. Of more than limit events, fn receives the
+// newest.
 func (i *Intake) Batches(ctx context.Context, f event.Filter, until time.Time, limit int, fn func(Selection) error) (int, Reached, error) {
 	seqs, reached, err := i.selected(ctx, f, until)
 	if err != nil {
@@ -100,8 +100,8 @@ func (i *Intake) Batches(ctx context.Context, f event.Filter, until time.Time, l
 	return len(seqs), reached, nil
 }
 
-// selection returns the first events of seqs, as many as make up a batch, and how many of
-// seqs it has examined.
+// selection returns the first events of seqs, up to the size of a batch, and the number of
+// sequences that it examined.
 func (i *Intake) selection(ctx context.Context, seqs []uint64) (s Selection, count int, err error) {
 	statuses, err := i.statuses.Get(ctx, i.kind, seqs[0], seqs[len(seqs)-1])
 	if err != nil {
@@ -152,21 +152,21 @@ func (i *Intake) reprocessSeqs(ctx context.Context, seqs []uint64, rules bool) e
 		sum += w
 		it, err := i.item(r)
 		if err != nil {
-			continue // it stays quarantined
+			continue // the event stays quarantined
 		}
-		// An entry that was deferred has not been seen by rules yet.
+		// Rules have not evaluated a deferred entry yet.
 		it.NoDefer, it.NoRules = true, !rules && statuses[seq].State != event.Pending
 		items = append(items, it)
 	}
 	return i.reprocess(ctx, items)
 }
 
-// reprocess processes items once more. An item that fails by itself is quarantined;
-// a back end that is down ends the replay.
+// reprocess processes items once more. An item that fails by itself is quarantined.
+// A back end that is down ends the replay.
 func (i *Intake) reprocess(ctx context.Context, items []Item) error {
 	i.beginSpans(items)
-	items, _, unread, statuses := i.parse(items)
-	i.endSpans(unread, statuses)
+	items, _, invalid, statuses := i.parse(items)
+	i.endSpans(invalid, statuses)
 	if err := i.statuses.Set(ctx, i.kind, statuses); err != nil {
 		return err
 	}
@@ -197,8 +197,8 @@ func (i *Intake) reprocessParsed(ctx context.Context, items []Item) error {
 // withDone adds a clearing status for every item that has none.
 func withDone(items []Item, statuses []event.Status) []event.Status {
 	known := make(map[uint64]bool, len(statuses))
-	for _, m := range statuses {
-		known[m.Seq] = true
+	for _, status := range statuses {
+		known[status.Seq] = true
 	}
 	for _, it := range items {
 		if !known[it.Seq] {

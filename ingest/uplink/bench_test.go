@@ -3,26 +3,34 @@ package uplink
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/decoders/catalog/catalogtest"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/ingest/intake/intaketest"
+	"github.com/penstock/penstock/ingest/journal"
+	"github.com/penstock/penstock/relay/cache/cachetest"
+	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/recordstest"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
-type nowhere struct{}
+// discard is an Ingester that stores nothing.
+type discard struct{}
 
-func (nowhere) Ingest(_ context.Context, a []iot.Arrival) ([]iot.Outcome, error) {
+func (discard) Ingest(_ context.Context, a []iot.Arrival) ([]iot.Outcome, error) {
 	return make([]iot.Outcome, len(a)), nil
 }
 
-// BenchmarkProcess measures what reading a batch costs.
+// BenchmarkProcess parses a batch of posts.
 func BenchmarkProcess(b *testing.B) {
 	items := uplinks(b, 1000)
-	p := NewProcessor(nowhere{}, nil)
+	p := NewProcessor(discard{}, nil)
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := intaketest.Process(b.Context(), p, items...); err != nil {
@@ -32,7 +40,7 @@ func BenchmarkProcess(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(items)), "ns/frame")
 }
 
-// uplinks are posts of as many devices.
+// uplinks returns n posts, each of another device.
 func uplinks(tb testing.TB, n int) []intake.Item {
 	tb.Helper()
 	body, err := os.ReadFile("testdata/chirpstack-v4-up.json")
@@ -41,24 +49,65 @@ func uplinks(tb testing.TB, n int) []intake.Item {
 	}
 	items := make([]intake.Item, n)
 	for i := range items {
-		one := strings.Replace(string(body), "24e124136b502217", fmt.Sprintf("24e12413%08x", i), 1)
-		items[i] = intake.Item{Seq: uint64(i), Entry: intake.Entry{Account: 1, Source: "chirpstack-v4", Path: "/webhooks/lorawan", Query: "event=up", Body: []byte(one), ReceivedAt: time.Now()}}
+		post := strings.Replace(string(body), "24e124136b502217", fmt.Sprintf("24e12413%08x", i), 1)
+		items[i] = intake.Item{Seq: uint64(i), Entry: intake.Entry{Account: 1, Source: "chirpstack-v4", Path: "/webhooks/lorawan", Query: "event=up", Body: []byte(post), ReceivedAt: time.Now()}}
 	}
 	return items
 }
 
-// TestAFrameAllocatesLittle holds what reading a batch allocates. Most of it is the
-// frame and its texts.
+// TestAFrameAllocatesLittle limits the allocations of a frame, most of which are the frame and
+// its strings.
 func TestAFrameAllocatesLittle(t *testing.T) {
-	const frames, most = 100, 54
-	items, p := uplinks(t, frames), NewProcessor(nowhere{}, nil)
+	const frames, maxAllocs = 100, 54
+	items, p := uplinks(t, frames), NewProcessor(discard{}, nil)
 	allocs := testing.AllocsPerRun(20, func() {
 		if _, err := intaketest.Process(t.Context(), p, items...); err != nil {
 			t.Fatal(err)
 		}
 	})
-	if per := allocs / frames; per > most {
-		t.Errorf("%.1f allocations for a frame, want at most %d", per, most)
+	if per := allocs / frames; per > maxAllocs {
+		t.Errorf("%.1f allocations for a frame, want at most %d", per, maxAllocs)
 	}
 	t.Logf("%.1f allocations for a frame", allocs/frames)
+}
+
+// BenchmarkSearch searches 20,000 posts for texts that no post contains, and for the frames of
+// a device with one post, the newest.
+func BenchmarkSearch(b *testing.B) {
+	const posts = 20_000
+	logger, db := slog.New(slog.DiscardHandler), recordstest.Open(b)
+	log, err := journal.Open(b.TempDir(), journal.Options{Logger: logger})
+	relaytest.NoError(b, err)
+	b.Cleanup(func() { _ = log.Close(); _ = db.Close() })
+	in, err := intake.New(event.Uplink, "n1", log, db.Statuses("n1"), NewProcessor(discard{}, logger), intake.Options{Logger: logger})
+	relaytest.NoError(b, err)
+	var pending []journal.Pending
+	for _, it := range uplinks(b, posts) {
+		p, err := log.Stage(b.Context(), it.Entry.Append(nil))
+		relaytest.NoError(b, err)
+		pending = append(pending, p)
+	}
+	for _, p := range pending {
+		_, err := p.Wait(b.Context())
+		relaytest.NoError(b, err)
+	}
+	for _, query := range []string{"absent", "a840416b2c000103"} {
+		b.Run(query, func(b *testing.B) {
+			for b.Loop() {
+				relaytest.NoError(b, in.Events(b.Context(), event.Filter{Query: query}, 0, func(event.Event, uint64) bool { return true }))
+			}
+		})
+	}
+	b.Run("frames of a device", func(b *testing.B) {
+		inspector := NewInspector(in, iot.New(db.Devices, cachetest.Open(b).IoT(), &readings{}, catalogtest.Compile, iot.Options{}))
+		device := iot.Device{ID: "d1", Identifier: "24e1241300004e1f"}
+		relaytest.NoError(b, db.Devices.CreateDevice(b.Context(), 1, device, nil))
+		for b.Loop() {
+			arrivals, err := inspector.Recent(b.Context(), 1, device, 20)
+			relaytest.NoError(b, err)
+			if len(arrivals) != 1 {
+				b.Fatalf("%d frames, want 1", len(arrivals))
+			}
+		}
+	})
 }

@@ -44,13 +44,13 @@ func TestEventsAreDescribed(t *testing.T) {
 	}
 }
 
-func TestTheOperatorFindsEventsByWhatTheyAre(t *testing.T) {
+func TestTheOperatorFindsEventsByTheirBodyOrQuery(t *testing.T) {
 	f := newFlow(t)
 	f.run()
 	f.post("/webhooks/lorawan?event=join", "hook-1", `{"deviceInfo":{"devEui":"a84041d2c5182f01"}}`)
 	f.post("/webhooks/lorawan?event=status", "hook-1", `{"deviceInfo":{"devEui":"a84041d2c5182f01"},"batteryLevel":55,"margin":9}`)
 	f.settled()
-	for query, want := range map[string]string{"battery 55 %": "status of a84041d2c5182f01: battery 55 %, margin 9 dB", "JOIN OF": "join of a84041d2c5182f01", "alert of": ""} {
+	for query, want := range map[string]string{`"BATTERYLEVEL":55`: "status of a84041d2c5182f01: battery 55 %, margin 9 dB", "event=join": "join of a84041d2c5182f01", "alert": ""} {
 		var got []string
 		relaytest.NoError(t, f.in.Events(t.Context(), event.Filter{Query: query}, 0, func(e event.Event, _ uint64) bool {
 			got = append(got, e.Outcome)

@@ -120,9 +120,9 @@ func TestTheGenericWebhookSaysWhyNoSensorIsUpdated(t *testing.T) {
 		"no device":                     {"?decoder_id=d1", "", `{"temperature":1}`, "generic: deviceId: is missing, and so are device_id, deviceEUI, devEUI, id and a device in the address"},
 		"an item that is not an object": {"?decoder_id=d1", "", `[1]`, "generic: 0: must be an object of values"},
 		"an unknown decoder":            {"/other?decoder_id=d9", "", `{"temperature":1}`, "decoder d9 is not known"},
-		"a misspelt parameter":          {"/third?decoder=d1", "", `{"temperature":1}`, `the URL's parameter "decoder" is not known and is not used; known are decoder_id, event and, at the generic webhook, deviceId`},
+		"a misspelt parameter":          {"/third?decoder=d1", "", `{"temperature":1}`, `the URL's parameter "decoder" is unknown and is ignored; valid are decoder_id, event and, at the generic webhook, deviceId`},
 		"a form":                        {"/fourth?decoder_id=d1", form, `temperature=1`, `netserver: bodies of sender "form" have no parser: of forms only Sigfox's are read`},
-		"an empty list":                 {"?decoder_id=d1", "", `[]`, "the post has no frame that is read"},
+		"an empty list":                 {"?decoder_id=d1", "", `[]`, "the post has no frames"},
 		"an object for a number":        {"/fifth?decoder_id=d1", "", `{"temperature":{"value":1}}`, "no sensor is mapped to any key of the frame: temperature.value"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestNotesStandInTheAnswerAndInTheEvent(t *testing.T) {
 			[]string{`time: is neither ISO 8601 nor seconds or milliseconds since 1970: "26/11/2026 12:00"; the time of receipt is used`}},
 		{"a number in a text", "/webhooks/generic/shed?decoder_id=d1", `{"temperature":"-1.6"}`, []string{`temperature: the text "-1.6" is stored as the number -1.6`}},
 		{"a parameter that does not exist", "/webhooks/generic/shed?decoder_id=d1&n=1", `{"temperature":1}`,
-			[]string{`the URL's parameter "n" is not known and is not used; known are decoder_id, event and, at the generic webhook, deviceId`}},
+			[]string{`the URL's parameter "n" is unknown and is ignored; valid are decoder_id, event and, at the generic webhook, deviceId`}},
 		{"nothing to note", "/webhooks/generic/shed?decoder_id=d1", `{"temperature":1}`, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestNothingIsDoneWithoutAReadingOrANote(t *testing.T) {
 	for _, tc := range []struct{ name, target, body, note string }{
 		{"a join", "/webhooks/lorawan?event=join", `{` + device + `}`, "frames of the kind join have no readings"},
 		{"an uplink without data", "/webhooks/lorawan?event=up", `{` + device + `,"fPort":2}`, "the frame has no readings: it has neither a payload on a port of the application nor decoded values"},
-		{"a post without frames", "/webhooks/lorawan", `[]`, "the post has no frame that is read"},
+		{"a post without frames", "/webhooks/lorawan", `[]`, "the post has no frames"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f.post(tc.target, "hook-1", tc.body)

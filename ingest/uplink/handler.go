@@ -51,10 +51,15 @@ func (s *Surface) acceptPost(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
+	return s.acceptRequest(c, &r)
+}
+
+// acceptRequest writes a request to the journal and answers it as its sender expects.
+func (s *Surface) acceptRequest(c *fiber.Ctx, r *request) error {
 	if _, err := s.intake.Accept(c.UserContext(), &r.entry); err != nil {
 		return httpd.NotAccepted(c, s.logger, "frame not accepted", err)
 	}
-	return reply(c, &r)
+	return reply(c, r)
 }
 
 // generic handles a post and answers with the sensors it updated and the notes about it,
@@ -66,10 +71,7 @@ func (s *Surface) generic(c *fiber.Ctx) error {
 		return err
 	}
 	if needsOwnReply(&r) {
-		if _, err := s.intake.Accept(c.UserContext(), &r.entry); err != nil {
-			return httpd.NotAccepted(c, s.logger, "frame not accepted", err)
-		}
-		return reply(c, &r)
+		return s.acceptRequest(c, &r)
 	}
 	r.entry.Waiter = relay.NewID(time.Now())
 	result := s.waiters.add(r.entry.Waiter)
@@ -153,26 +155,19 @@ func webhookName(path string) string {
 	return name
 }
 
-// deviceOf returns the device named by a URL of the generic webhook: in its path, or
-// else in the query parameter deviceId.
+// deviceOf returns the device, not normalized, in a URL of the generic webhook: in its path,
+// or else in the query parameter deviceId.
 func deviceOf(path string, query url.Values) string {
-	id := deviceIn(path)
-	if id == "" && webhookName(path) == "generic" {
-		id = query.Get("deviceId")
+	const prefix = "/webhooks/generic/"
+	if len(path) > len(prefix) && strings.EqualFold(path[:len(prefix)], prefix) {
+		device := path[len(prefix):]
+		if id, err := url.PathUnescape(device); err == nil {
+			return id
+		}
+		return device
 	}
-	return id
-}
-
-// deviceIn returns the device id in the path of the generic webhook, not
-// normalized.
-func deviceIn(path string) string {
-	const before = "/webhooks/generic/"
-	if len(path) < len(before) || !strings.EqualFold(path[:len(before)], before) {
-		return ""
+	if webhookName(path) == "generic" {
+		return query.Get("deviceId")
 	}
-	device := path[len(before):]
-	if id, err := url.PathUnescape(device); err == nil {
-		return id
-	}
-	return device
+	return ""
 }

@@ -88,49 +88,57 @@ func (i *Inspector) Frames(ctx context.Context, it *intake.Item) ([]iot.Previewe
 	return previews[0].Frames, nil
 }
 
-// How many posts are searched for frames of a device, and for how long.
+// The limits of a search for frames of a device: the number of posts, and its duration.
 const (
 	maxScanned  = 20_000
 	maxScanTime = 5 * time.Second
 )
 
-// Recent returns the last frames of a device that carry data, newest first:
-// from the journal of this gateway, and if that has fewer, from the logged
-// raw frames of the device.
+// Recent returns the last uplinks of a device, newest first: from the journal of this
+// gateway, and if that has fewer than limit, from the logged raw frames of the device.
 func (i *Inspector) Recent(ctx context.Context, acct relay.AccountID, d iot.Device, limit int) ([]iot.Arrival, error) {
-	var arrivals []iot.Arrival
-	remaining := maxScanned
-	search := intake.Search{Filter: event.Filter{Account: acct}, Until: time.Now().Add(maxScanTime)}
-	_, err := i.intake.Search(ctx, search, func(_ event.Event, it *intake.Item) bool {
-		frames := readPost(&it.Entry, "").frames
-		for n, f := range slices.Backward(frames) { // the last one first
-			if id, _ := iot.NormalizeIdentifier(f.Identifier); id != d.Identifier || f.Kind != decoders.Uplink {
-				continue
-			}
-			a := arrival(it, f, n, len(frames))
-			if !slices.ContainsFunc(arrivals, func(otherArrival iot.Arrival) bool { return a.Repeats(&otherArrival) }) {
-				arrivals = append(arrivals, a)
-			}
-		}
-		remaining--
-		return len(arrivals) < limit && remaining > 0
-	})
+	// 1. Posts that contain the identifier as it is stored. Only if there are none, the
+	// device's network server writes it in another form, and every post is parsed.
+	arrivals, err := i.search(ctx, event.Filter{Account: acct, Device: d.Identifier}, d.Identifier, limit)
+	if err == nil && len(arrivals) == 0 {
+		arrivals, err = i.search(ctx, event.Filter{Account: acct}, d.Identifier, limit)
+	}
+	if err != nil || len(arrivals) == limit {
+		return arrivals, err
+	}
+	// 2. The frame log.
+	frames, err := i.iot.Frames(ctx, acct, d.ID)
 	if err != nil {
 		return nil, err
 	}
-	if len(arrivals) < limit {
-		frames, err := i.iot.Frames(ctx, acct, d.ID)
-		if err != nil {
-			return nil, err
+	for _, r := range frames {
+		a, ok := r.Arrival(acct)
+		isKnown := slices.ContainsFunc(arrivals, func(known iot.Arrival) bool { return known.Record == r.ID })
+		if ok && !isKnown && a.Frame.Kind == decoders.Uplink {
+			arrivals = append(arrivals, a)
 		}
-		for _, r := range frames {
-			a, ok := r.Arrival(acct)
-			isKnown := slices.ContainsFunc(arrivals, func(known iot.Arrival) bool { return known.Record == r.ID })
-			if ok && !isKnown && a.Frame.Kind == decoders.Uplink {
+	}
+	slices.SortStableFunc(arrivals, func(x, y iot.Arrival) int { return y.ReceivedAt.Compare(x.ReceivedAt) })
+	return arrivals[:min(limit, len(arrivals))], nil
+}
+
+// search returns up to limit uplinks of a device from the last posts that a filter selects,
+// newest first.
+func (i *Inspector) search(ctx context.Context, f event.Filter, identifier string, limit int) ([]iot.Arrival, error) {
+	var arrivals []iot.Arrival
+	search := intake.Search{Filter: f, Until: time.Now().Add(maxScanTime), MaxExamined: maxScanned}
+	_, err := i.intake.Search(ctx, search, func(_ event.Event, it *intake.Item) bool {
+		frames := readPost(&it.Entry, "").frames
+		for n, f := range slices.Backward(frames) {
+			if id, _ := iot.NormalizeIdentifier(f.Identifier); id != identifier || f.Kind != decoders.Uplink {
+				continue
+			}
+			a := arrival(it, f, n, len(frames))
+			if !slices.ContainsFunc(arrivals, func(known iot.Arrival) bool { return a.Repeats(&known) }) {
 				arrivals = append(arrivals, a)
 			}
 		}
-		slices.SortStableFunc(arrivals, func(x, y iot.Arrival) int { return y.ReceivedAt.Compare(x.ReceivedAt) })
-	}
-	return arrivals[:min(limit, len(arrivals))], nil
+		return len(arrivals) < limit
+	})
+	return arrivals[:min(limit, len(arrivals))], err
 }

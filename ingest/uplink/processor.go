@@ -42,7 +42,7 @@ type parsedPost struct {
 	decoderID string
 	frames    []decoders.Frame
 	notes     decoders.Notes // about the post itself
-	err       error          // why it, or a part of it, cannot be read
+	err       error          // of the post or a part of it
 }
 
 // readPost reads a journalled post. An empty sender is detected from the body.
@@ -58,13 +58,13 @@ func readPost(e *intake.Entry, sender netserver.Sender) *parsedPost {
 	})
 	content := &parsedPost{decoderID: query.Get("decoder_id"), frames: frames, err: err, notes: unknownParameters(e, query)}
 	if len(frames) == 0 && err == nil {
-		content.notes.Add("the post has no frame that is read")
+		content.notes.Add("the post has no frames")
 	}
 	return content
 }
 
 // Parse reads the frames of a post. Each has a key, so that two posts of the same frame are
-// processed in order. A part that cannot be read is quarantined by Process.
+// processed in order. Process quarantines posts with an invalid part.
 func (p *Processor) Parse(it *intake.Item) (content *parsedPost, keys []uint64, err error) {
 	sender := netserver.Sender(it.Entry.Source)
 	if it.NoDefer {
@@ -100,9 +100,9 @@ func (p *Processor) Process(ctx context.Context, posts []intake.Parsed[*parsedPo
 		results[i].outcome(arrivals[n].Frame.Identifier, outcome)
 		results[i].addDuplicate(&arrivals[n], outcome)
 	}
-	for i := range posts { // requests that wait for the result of their post
-		if name := posts[i].Entry.Waiter; name != "" {
-			// Begin with why the post, or a part of it, is quarantined or repeats another.
+	for i := range posts {
+		if name := posts[i].Entry.Waiter; name != "" { // a request waits for the result
+			// The reasons of a quarantine and the repetitions come first.
 			r, notes := &results[i], decoders.Notes(nil)
 			notes.Add(r.reasons...)
 			notes.Add(r.repeated...)
@@ -175,13 +175,13 @@ func RecordOf(it *intake.Item, n, count int) string {
 	return it.ID
 }
 
-// postResult collects why a post, or a part of it, was quarantined or dropped.
+// postResult collects the outcomes of the frames of a post.
 type postResult struct {
 	device      string
 	reasons     []string
 	notes       decoders.Notes
 	provisional bool
-	repeated    []string // the events that its frames repeat
+	repeated    []string // notes that name the events its frames repeat
 	deferred    bool
 }
 
@@ -225,10 +225,10 @@ func eventOf(record string) string {
 }
 
 // deferredReason is the reason of a pending event whose frames were deferred.
-const deferredReason = "waits for its turn: the account's codecs need more time than is their share, or exceed a limit"
+const deferredReason = "waits for its turn: the account's codecs exceed their share of time, or a limit"
 
-// statuses defers posts with a deferred frame, quarantines posts with errors, and
-// returns what is noted about the others: notes, and which events they repeat.
+// statuses returns the statuses of posts: pending with a deferred frame, quarantined with an
+// error, and done with notes or with the events that the post repeats.
 func (p *Processor) statuses(posts []intake.Parsed[*parsedPost], results []postResult) []event.Status {
 	var statuses []event.Status
 	for i, r := range results {
@@ -240,21 +240,21 @@ func (p *Processor) statuses(posts []intake.Parsed[*parsedPost], results []postR
 		if len(r.reasons)+len(r.repeated)+len(r.notes) == 0 {
 			continue
 		}
-		m := it.Status(event.Quarantined, intake.ClipReason(strings.Join(r.reasons, "; ")))
-		m.Device, m.Provisional, m.Notes = intake.ClipReason(r.device), r.provisional, r.notes
+		status := it.Status(event.Quarantined, intake.ClipReason(strings.Join(r.reasons, "; ")))
+		status.Device, status.Provisional, status.Notes = intake.ClipReason(r.device), r.provisional, r.notes
 		if len(r.reasons) == 0 {
-			m.State = event.Done
+			status.State = event.Done
 		}
 		if len(r.repeated) > 0 {
-			m.Outcome = intake.ClipReason(strings.Join(r.repeated, "; ") + "; " + p.Describe(it))
+			status.Outcome = intake.ClipReason(strings.Join(r.repeated, "; ") + "; " + p.Describe(it))
 		}
-		statuses = append(statuses, m)
+		statuses = append(statuses, status)
 	}
 	return statuses
 }
 
-// unknownParameters notes the parameters of a webhook's URL that nothing reads. The
-// query of a post without a body is its data and is read by the sender's parser.
+// unknownParameters returns a note for each unknown parameter of a webhook's URL. The query of
+// a post without a body is the sender's data.
 func unknownParameters(e *intake.Entry, query url.Values) (notes decoders.Notes) {
 	if len(e.Body) == 0 {
 		return nil
@@ -274,7 +274,7 @@ func unknownParameters(e *intake.Entry, query url.Values) (notes decoders.Notes)
 	}
 	slices.Sort(unknown)
 	for _, name := range unknown {
-		notes.Add(fmt.Sprintf("the URL's parameter %.40q is not known and is not used; known are decoder_id, event and, at the generic webhook, deviceId", name))
+		notes.Add(fmt.Sprintf("the URL's parameter %.40q is unknown and is ignored; valid are decoder_id, event and, at the generic webhook, deviceId", name))
 	}
 	return notes
 }

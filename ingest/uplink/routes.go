@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// Surface is the webhooks.
+// Surface serves the webhooks.
 type Surface struct {
 	intake        *intake.Intake
 	waiters       *waiters
@@ -23,7 +23,7 @@ type Surface struct {
 	logger        *slog.Logger
 }
 
-// vendorWebhooks are the webhooks that take what a network server or a vendor posts.
+// vendorWebhooks returns the names of the webhooks of network servers and vendors.
 func vendorWebhooks() []string { return []string{"lorawan", "community", "lpwan", "sensor-vendor"} }
 
 // Mount adds the webhooks to the app, in the specification's order. Sigfox also calls with
@@ -55,9 +55,9 @@ func refuseHead(c *fiber.Ctx) error {
 	return nil
 }
 
-// needsOwnReply reports whether a sender cannot handle the usual response body:
-// Helium and Everynet treat it as a downlink, so does Sigfox if it requests one, and
-// UbiBot retries until it receives its text.
+// needsOwnReply reports whether a sender cannot handle the usual response body. Helium and
+// Everynet treat it as a downlink, and Sigfox does if it requests one. UbiBot repeats a post
+// until the body is "SUCCESS".
 func needsOwnReply(r *request) bool {
 	switch r.sender {
 	case netserver.Helium, netserver.Everynet, netserver.UbiBot:
@@ -68,8 +68,8 @@ func needsOwnReply(r *request) bool {
 	return false
 }
 
-// reply sends the success response of a sender: an empty body, UbiBot's text, or
-// 204 for a Sigfox device that requests a downlink, as there is none to send.
+// reply sends the success response of a sender: an empty body, UbiBot's "SUCCESS", or
+// 204 (no downlink) for a Sigfox device that requests a downlink.
 func reply(c *fiber.Ctx, r *request) error {
 	switch r.sender {
 	case netserver.UbiBot:

@@ -180,7 +180,7 @@ func FuzzSource(f *testing.F) {
 		if got != "" && !strings.Contains(path, "/"+got) {
 			t.Fatalf("the source %q is no segment of %q", got, path)
 		}
-		if _, err := url.PathUnescape(deviceIn(path)); err == nil && got != "" && deviceIn(path) != "" {
+		if _, err := url.PathUnescape(deviceOf(path, nil)); err == nil && got != "" && deviceOf(path, nil) != "" {
 			t.Fatalf("%q names a source and a device", path)
 		}
 	})

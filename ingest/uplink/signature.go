@@ -18,8 +18,8 @@ const (
 	kpnHeader        = "Things-Message-Token"
 )
 
-// sourceIn returns the last path segment below one of the four webhooks. Below the
-// generic webhook, the segment is a device.
+// sourceIn returns the last path segment below one of the vendors' webhooks. Below the
+// generic webhook, that segment is a device.
 func sourceIn(path string) string {
 	path = strings.TrimSuffix(path, "/")
 	i := strings.LastIndexByte(path, '/')
@@ -29,8 +29,8 @@ func sourceIn(path string) string {
 	return path[i+1:]
 }
 
-// verify checks a post's signature: Disruptive Technologies and KPN sign the
-// body as it was sent, ThingPark parts of its documents and its query.
+// verify checks a post's signature. Disruptive Technologies and KPN sign the body as it was
+// sent, ThingPark signs parts of its documents and its query.
 func (s *Surface) verify(c *fiber.Ctx, secret string) error {
 	err := s.signature(c, secret)
 	if errors.Is(err, netserver.ErrUnsigned) {
@@ -40,25 +40,22 @@ func (s *Surface) verify(c *fiber.Ctx, secret string) error {
 }
 
 func (s *Surface) signature(c *fiber.Ctx, secret string) error {
-	if token := c.Get(disruptiveHeader); token != "" {
+	disruptive, kpn := c.Get(disruptiveHeader), c.Get(kpnHeader)
+	if disruptive != "" || kpn != "" {
 		body, err := httpd.RawBody(c, s.bodyLimit)
 		if err != nil {
 			return err
 		}
-		return netserver.VerifyDisruptive(token, body, secret, s.now())
-	}
-	if token := c.Get(kpnHeader); token != "" {
-		body, err := httpd.RawBody(c, s.bodyLimit)
-		if err != nil {
-			return err
+		if disruptive != "" {
+			return netserver.VerifyDisruptive(disruptive, body, secret, s.now())
 		}
-		return netserver.VerifyKPN(token, body, secret)
+		return netserver.VerifyKPN(kpn, body, secret)
 	}
 	raw := string(c.Request().URI().QueryString())
 	if !strings.Contains(raw, "Token=") {
 		return netserver.ErrUnsigned
 	}
-	// A Token covers only ThingPark's documents: any other body counts as unsigned.
+	// A Token covers ThingPark's documents only. Any other body counts as unsigned.
 	post, err := s.postOf(c, raw)
 	if err != nil {
 		return err

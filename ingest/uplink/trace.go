@@ -18,7 +18,7 @@ func SenderStep(source string, frames int) inbound.Step {
 	text := "as a post of " + source + " with "
 	switch frames {
 	case 0:
-		text += "no frame that is read"
+		text += "no frames"
 	case 1:
 		text += "1 frame"
 	default:
@@ -44,7 +44,7 @@ func Steps(f *iot.PreviewedFrame, types map[string]iot.SensorType) []inbound.Ste
 		return s.steps
 	}
 	if f.Kind != decoders.Uplink {
-		s.add("decoder", "is not asked: only uplinks have readings, this is a frame of kind "+string(f.Kind))
+		s.add("decoder", "not used: only uplinks have readings, and this frame is of kind "+string(f.Kind))
 		s.notes()
 		return s.steps
 	}
@@ -85,7 +85,7 @@ func (s *frameSteps) device() {
 	case d.ID != "":
 		s.add("device", s.frame.Identifier+" is the device "+d.ID)
 	case d.Identifier != "":
-		s.add("device", s.frame.Identifier+" is not known; a frame would create it")
+		s.add("device", s.frame.Identifier+" is unknown; a frame would create it")
 	}
 }
 
@@ -111,18 +111,18 @@ func (s *frameSteps) readings() {
 	}
 	switch {
 	case n == 0:
-		s.add("stored", "no readings: no sensor takes a value of this frame")
+		s.add("stored", "no readings: no sensor uses a value of this frame")
 	case stored == 0:
-		s.add("stored", "none of its readings is in the store")
+		s.add("stored", "the store has none of its readings")
 	default:
 		if sampleTime.IsZero() {
 			sampleTime = s.frame.Time
 		}
-		s.steps = append(s.steps, inbound.Step{At: sampleTime, Name: "stored", Text: fmt.Sprintf("readings in the store under this time of the frame: %d of %d", stored, n)})
+		s.steps = append(s.steps, inbound.Step{At: sampleTime, Name: "stored", Text: fmt.Sprintf("the store has %d of %d readings, at this time of the frame", stored, n)})
 	}
 }
 
-// reading describes one reading against what is stored.
+// reading describes a reading and its difference from the stored one.
 func (s *frameSteps) reading(r *iot.Difference) string {
 	point := r.New
 	if point == nil {
@@ -138,7 +138,7 @@ func (s *frameSteps) reading(r *iot.Difference) string {
 	case iot.Changed:
 		return text + "; the store has " + s.value(r.Old) + ": a replay would change it"
 	case iot.Stays:
-		return text + "; in the store, and no longer in the frame as it is decoded now"
+		return text + "; in the store, but the decoder no longer returns it"
 	default:
 		return text
 	}

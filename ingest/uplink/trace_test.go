@@ -25,7 +25,7 @@ func TestStepsSayHowAFrameIsReadAndStored(t *testing.T) {
 			{Effect: iot.Unchanged, Key: "t", SensorTypeID: "temperature", Time: at, New: point(21.5), Old: point(21.5)},
 		}}, []string{
 			`device: shed is the device d1, "The shed"`, `decoder: lpp, "LPP", codec cayenne_lpp`, "reading: t = 21.5 °C (temperature)",
-			"stored at 12:00:00: readings in the store under this time of the frame: 1 of 1",
+			"stored at 12:00:00: the store has 1 of 1 readings, at this time of the frame",
 		}},
 		{"one that a changed decoder reads otherwise", iot.PreviewedFrame{Identifier: "shed", Kind: decoders.Uplink, Device: known, Decoder: sent, Readings: []iot.Difference{
 			{Effect: iot.Changed, Key: "t", Time: at, New: point(2), Old: point(20)},
@@ -34,21 +34,21 @@ func TestStepsSayHowAFrameIsReadAndStored(t *testing.T) {
 		}}, []string{
 			`device: shed is the device d1, "The shed"`, `decoder: lpp, "LPP", codec cayenne_lpp`,
 			"reading: t = 2 °C; the store has 20 °C: a replay would change it", `reading: u = "open"; not in the store: a replay would add it`,
-			"reading: v = 7 °C; in the store, and no longer in the frame as it is decoded now",
-			"stored at 12:00:00: readings in the store under this time of the frame: 2 of 3",
+			"reading: v = 7 °C; in the store, but the decoder no longer returns it",
+			"stored at 12:00:00: the store has 2 of 3 readings, at this time of the frame",
 		}},
 		{"a duplicate", iot.PreviewedFrame{Outcome: iot.Outcome{Duplicate: true, Repeats: "n1-u3.1"}, Identifier: "shed", Kind: decoders.Uplink, Device: known}, []string{
 			`device: shed is the device d1, "The shed"`, "duplicate: the same frame as event n1-u3, which came first; this one is dropped",
 		}},
 		{"a frame of an unknown device", iot.PreviewedFrame{Outcome: iot.Outcome{Refused: "the account has no location"}, Identifier: "shed", Device: iot.Device{Identifier: "shed"}}, []string{
-			"device: shed is not known; a frame would create it", "refused: nothing is stored: the account has no location",
+			"device: shed is unknown; a frame would create it", "refused: nothing is stored: the account has no location",
 		}},
 		{"a join", iot.PreviewedFrame{Identifier: "shed", Kind: decoders.Join, Device: known}, []string{
-			`device: shed is the device d1, "The shed"`, "decoder: is not asked: only uplinks have readings, this is a frame of kind join",
+			`device: shed is the device d1, "The shed"`, "decoder: not used: only uplinks have readings, and this frame is of kind join",
 		}},
 		{"a frame that no sensor takes", iot.PreviewedFrame{Outcome: iot.Outcome{Notes: decoders.Notes{"payload is empty"}}, Identifier: "shed", Kind: decoders.Uplink, Device: iot.Device{ID: "d1"}}, []string{
 			"device: shed is the device d1", "decoder: the device has none; nothing is decoded", "note: payload is empty",
-			"stored: no readings: no sensor takes a value of this frame",
+			"stored: no readings: no sensor uses a value of this frame",
 		}},
 	} {
 		var got []string

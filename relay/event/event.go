@@ -73,8 +73,8 @@ type Filter struct {
 	State   State
 	Account relay.AccountID
 	Source  string
-	Device  string // a part of the body, the path or the query, any case
-	Query   string // likewise; also a part of the id, the reason, the outcome or a note
+	Device  string // a part of the body, the path or the query, any case; separators in identifiers do not matter
+	Query   string // likewise; also a part of the id, the reason, a note or the outcome, of uplinks only if it is stored
 	Reason  string // a part of the reason, any case
 	Number  string // a whole number or sender in the description of the event, such as "from 447700900123 to 4490"
 	From    time.Time

@@ -25,7 +25,7 @@ type Store struct {
 
 // NewStore returns the store of deliveries in a database.
 func NewStore(db *db.DB) *Store {
-	return &Store{db: db, maxScanned: 20_000, maxCompared: 50_000, step: 10_000}
+	return &Store{db: db, maxScanned: 10_000, maxCompared: 50_000, step: 10_000}
 }
 
 const columns = `d.account, d.doc, d.id, d.created, d.kind, d.relay, d.message_id, d.originator, d.destination,

@@ -98,7 +98,7 @@ func TestTheTraceOfAFrame(t *testing.T) {
 	// Rules are listed by id: those made within one millisecond in any order.
 	first := g.Trace(hot)
 	says(t, "the frame that raised an alarm", first, "received", "recognised : as a post of generic with 1 frame", "read : uplink of device shed; readings: 1",
-		"device : shed is the device ", `decoder : sent, "Decoded by the sender", codec json`, "reading : temperature = 31 °C", "stored : readings in the store under this time of the frame: 1 of 1",
+		"device : shed is the device ", `decoder : sent, "Decoded by the sender", codec json`, "reading : temperature = 31 °C", "stored : the store has 1 of 1 readings, at this time of the frame",
 		"rule : rule "+warm+`: "Warm" raised the alarm `, "when holds", "routed : rule "+warm+": delivery ", "/warm", "attempt 1: answered 200", "is delivered", "2 deliveries")
 	says(t, "the rule that lacks a value", first, "stored", "rule : rule "+wet+`: "Wet" did not fire: when: values.humidity is missing`)
 	says(t, "the rule without a condition", first, "stored", "rule : rule "+forward+`: "Forward" forwards it: the rule has no when`, "/forward", "is delivered", "2 deliveries")
