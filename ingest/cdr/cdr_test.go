@@ -25,7 +25,7 @@ import (
 	"github.com/penstock/penstock/relay/usage"
 )
 
-// tokens knows a switch and a customer.
+// tokens has the tokens of a switch and of a customer.
 type tokens struct{}
 
 func (tokens) Token(_ context.Context, hash string) (account.Token, error) {
@@ -42,7 +42,7 @@ func (tokens) TokenBySource(context.Context, string) (account.Token, error) {
 	return account.Token{}, relay.Errorf(relay.KindNotFound, "source")
 }
 
-// log is a journal.
+// log records the accepted entries.
 type log struct {
 	entries []intake.Entry
 	err     error
@@ -109,7 +109,7 @@ func TestRecordsAreJournalledAsTheyCame(t *testing.T) {
 	}
 }
 
-// keeper keeps records.
+// keeper records the saved calls.
 type keeper struct {
 	kept []sip.Record
 	puts int
@@ -172,7 +172,7 @@ func TestRecordsOfSIMsAreJournalledUnderTheirPath(t *testing.T) {
 	}
 }
 
-// counted is a meter to which some SIMs are strange.
+// counted is a meter that does not know some SIMs.
 type counted struct {
 	taken []usage.Record
 	takes int

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// acceptOf writes n entries of an account.
+// acceptOf accepts n entries of an account.
 func (r *rig) acceptOf(acct relay.AccountID, n int) {
 	r.t.Helper()
 	for range n {
@@ -21,7 +21,7 @@ func (r *rig) acceptOf(acct relay.AccountID, n int) {
 	}
 }
 
-// busyWith puts off the entries of an account until they are NoDefer.
+// busyWith defers the entries of an account until they are NoDefer.
 func (r *rig) busyWith(acct relay.AccountID) {
 	r.p.set(nil, func(it Item) (*event.Status, error) {
 		if it.Entry.Account != acct || it.NoDefer {
@@ -50,8 +50,8 @@ func TestDeferredEntriesAreProcessedAgain(t *testing.T) {
 	relaytest.Equal(t, "the number of entries quarantined", s.Quarantined, 0)
 }
 
-// Others do not wait: the checkpoint passes entries that were deferred, and the
-// event says why it is pending.
+// The checkpoint passes deferred entries, so that other entries do not wait. The event has the
+// reason why it is pending.
 func TestDeferredEntriesDelayNoOthers(t *testing.T) {
 	r := newRig(t, Options{Batch: 10})
 	release := make(chan struct{})
@@ -81,7 +81,7 @@ func TestDeferredEntriesDelayNoOthers(t *testing.T) {
 	stop()
 }
 
-// A turn is not for one account alone, however much of it waits.
+// A turn has entries of several accounts, however many of one account wait.
 func TestAccountsTakeTurnsWithDeferredEntries(t *testing.T) {
 	r := newRig(t, Options{})
 	r.acceptOf(7, 3*deferredBatch)
@@ -111,8 +111,8 @@ func TestAccountsTakeTurnsWithDeferredEntries(t *testing.T) {
 	}
 }
 
-// What was deferred before a crash is taken up again, and what the journal has no
-// longer is forgotten.
+// Entries deferred before a crash are processed after it, except those whose records are
+// deleted.
 func TestDeferredEntriesSurviveARestart(t *testing.T) {
 	r := newRig(t, Options{})
 	r.acceptOf(7, 2)
@@ -143,8 +143,8 @@ func TestDeferredEntriesWaitForABackEnd(t *testing.T) {
 	r.await("it is processed", func() bool { return r.p.ended(1) == 2 && len(r.statuses.reasons()) == 0 && !r.Blocked() })
 }
 
-// A back end that lost its newest writes is complete up to the entries that are deferred,
-// and the journal is processed again from there.
+// After a back end lost its newest writes, the journal is processed again from the first
+// entry whose effects may be missing.
 func TestTheJournalIsProcessedAgainFromWhereABackEndIsComplete(t *testing.T) {
 	r := newRig(t, Options{})
 	release := make(chan struct{})

@@ -13,18 +13,18 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func list(t *testing.T, r *rig, f event.Filter, below uint64) (out []event.Event) {
+func list(t *testing.T, r *rig, f event.Filter, below uint64) (events []event.Event) {
 	t.Helper()
 	err := r.Events(t.Context(), f, below, func(e event.Event, _ uint64) bool {
-		out = append(out, e)
+		events = append(events, e)
 		return true
 	})
 	relaytest.NoError(t, err)
-	return out
+	return events
 }
 
-// processed is a rig with ten entries that ended, 3 quarantined, 5 unrouted, and
-// two that wait.
+// processed returns a rig with ten processed entries, of which number 3 is quarantined and
+// number 5 unrouted, and two pending ones.
 func processed(t *testing.T) *rig {
 	r := newRig(t, Options{})
 	r.p.set(nil, func(it Item) (*event.Status, error) {
@@ -183,8 +183,7 @@ func TestReasonsAreBounded(t *testing.T) {
 	}
 }
 
-// A search without time looks at one record at least, so that whoever goes on where it
-// stopped comes to the end.
+// A search whose time is over examines one record, so that repeated searches reach the end.
 func TestASearchThatStopsGoesOn(t *testing.T) {
 	r := processed(t)
 	for _, tc := range []struct {

@@ -16,7 +16,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// testStatuses are statuses in SQLite that can be down.
+// testStatuses is a store of statuses in SQLite that a test can make unavailable.
 type testStatuses struct {
 	*event.Statuses
 	t  *testing.T
@@ -28,7 +28,7 @@ func newStatuses(t *testing.T) *testStatuses {
 	return &testStatuses{event.NewStatuses(database, "n1"), t, database}
 }
 
-// setDown takes the table away or puts it back.
+// setDown renames the table, or restores its name.
 func (s *testStatuses) setDown(down bool) {
 	s.t.Helper()
 	statement := "ALTER TABLE event_mark_away RENAME TO event_mark"
@@ -38,7 +38,7 @@ func (s *testStatuses) setDown(down bool) {
 	relaytest.NoError(s.t, s.db.Run(s.t.Context(), "test", statement))
 }
 
-// reasons are the statuses by sequence, as "state: reason".
+// reasons returns the statuses by sequence, as "state: reason".
 func (s *testStatuses) reasons() map[uint64]string {
 	s.t.Helper()
 	statuses := relaytest.Must(s.Get(s.t.Context(), event.Uplink, 0, math.MaxUint64))(s.t)
@@ -49,7 +49,7 @@ func (s *testStatuses) reasons() map[uint64]string {
 	return reasons
 }
 
-// script is a processor whose answer to each item is written by the test.
+// script is a processor whose result for each item is set by the test.
 type script struct {
 	key   func(it *Item) uint64 // nil: no keys
 	mu    sync.Mutex
@@ -58,13 +58,13 @@ type script struct {
 	calls int
 	busy  int
 	most  int // calls at a time
-	// before may fail a whole call.
+	// before may return an error for a whole call.
 	before func(ctx context.Context, items []Item) error
-	// each may fail, panic over or mark one item.
+	// each may return an error or a status for an item, or panic.
 	each func(it Item) (*event.Status, error)
 }
 
-// Parse returns the content "seen" and the key that the test gives.
+// Parse returns the content "seen" and the key that the test set.
 func (p *script) Parse(it *Item) (content string, keys []uint64, err error) {
 	if p.key != nil {
 		keys = []uint64{p.key(it)}
@@ -131,7 +131,7 @@ func (p *script) ended(seq uint64) int {
 	return p.seen[seq]
 }
 
-// rig is an intake over a journal in the test's directory.
+// rig is an intake with a journal in the test's directory.
 type rig struct {
 	*Intake
 	t        *testing.T
@@ -164,7 +164,7 @@ func (r *rig) open(o Options) {
 	}
 }
 
-// accept writes n entries, whose bodies say their number.
+// accept accepts n entries, whose bodies contain their number.
 func (r *rig) accept(n int) {
 	r.t.Helper()
 	for k := range n {
@@ -175,7 +175,7 @@ func (r *rig) accept(n int) {
 	}
 }
 
-// run processes until the returned function is called, or the test ends.
+// run processes entries until stop is called or the test ends.
 func (r *rig) run() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// newOrderly is a rig whose batches have one entry each.
+// newOrderly returns a rig whose batches have one entry each.
 func newOrderly(t *testing.T, workers int, key func(*Item) uint64) *rig {
 	t.Helper()
 	r := newRig(t, Options{Batch: 1, Workers: workers})
@@ -80,8 +80,8 @@ func TestAPanicOfParseIsLogged(t *testing.T) {
 	}
 }
 
-// Without order the later of two with one key ends first now and then: the first
-// is held up until it would have.
+// The processing of the first of two entries with one key is delayed until the second would
+// have ended if it did not wait.
 func TestTheOrderOfAKeyHoldsUnderLoad(t *testing.T) {
 	const n = 300
 	r := newOrderly(t, 4, func(it *Item) uint64 { return it.Seq % 3 })
@@ -167,7 +167,7 @@ func TestAStopEndsEntriesThatWaitForTheirTurn(t *testing.T) {
 	}
 }
 
-// An entry may be processed while earlier ones are, and waits for them by itself.
+// An entry may be processed at the same time as earlier ones, and can wait for them.
 func TestAnEntryCanWaitForTheEarlierOnes(t *testing.T) {
 	r := newOrderly(t, 2, func(it *Item) uint64 { return it.Seq })
 	release, both := make(chan struct{}), make(chan struct{})

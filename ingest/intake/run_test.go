@@ -256,8 +256,8 @@ func TestEntriesThatTheJournalRefusesAreNotAccepted(t *testing.T) {
 	}
 }
 
-// The process is killed after it has quarantined an entry and before the checkpoint
-// moves; meanwhile the cause is mended.
+// The process is killed after it has quarantined an entry and before it has saved the
+// checkpoint. Before the restart, the cause of the quarantine is corrected.
 func TestTheStatusOfAnEntryThatSucceedsAfterACrashIsCleared(t *testing.T) {
 	r := newRig(t, Options{Batch: 2, Workers: 1})
 	r.accept(3)

@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// acceptBody writes an entry of an account.
+// acceptBody accepts an entry of an account.
 func (r *rig) acceptBody(acct relay.AccountID, body []byte) {
 	r.t.Helper()
 	if _, err := r.Accept(r.t.Context(), &Entry{Account: acct, Source: "generic", Body: body}); err != nil {
@@ -18,7 +18,7 @@ func (r *rig) acceptBody(acct relay.AccountID, body []byte) {
 	}
 }
 
-// Large entries of an account that take long do not delay those of another account.
+// Large entries of an account do not delay those of another account.
 func TestLargeEntriesDoNotDelayOtherAccounts(t *testing.T) {
 	r := newRig(t, Options{})
 	release := make(chan struct{})
@@ -64,7 +64,7 @@ func TestNeighboursAreAccountsThatSendAtTheSameTime(t *testing.T) {
 	}
 }
 
-// Large entries are written one after the other, and small ones pass them.
+// Large entries are written one after the other, and small entries do not wait for them.
 func TestSmallEntriesPassLargeOnes(t *testing.T) {
 	r := newRig(t, Options{})
 	relaytest.NoError(t, r.large.Acquire(t.Context(), maxLarge)) // another large entry is being written

@@ -11,10 +11,10 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// severalObjects is a post whose values take more memory than a third of a batch may.
+// severalObjects is a post whose decoded values take more than a third of the memory of a batch.
 var severalObjects = []byte("[" + strings.Repeat(`{"a":1},`, maxBatchWeight/(3*350)) + "{}]")
 
-// acceptLarge writes n large entries of account 7.
+// acceptLarge accepts n large entries of account 7.
 func (r *rig) acceptLarge(n int) {
 	r.t.Helper()
 	for range n {

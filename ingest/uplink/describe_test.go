@@ -12,7 +12,6 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// The operator reads every event as what it is: only uplinks become readings.
 func TestEventsAreDescribed(t *testing.T) {
 	received := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	const of = `"deviceInfo":{"devEui":"a84041d2c5182f01"}`
@@ -62,8 +61,8 @@ func TestTheOperatorFindsEventsByTheirBodyOrQuery(t *testing.T) {
 	}
 }
 
-// FuzzEntry holds that whatever was accepted can be read, keyed and described,
-// each time alike.
+// FuzzEntry checks that every accepted entry can be parsed and described, with the same result
+// each time.
 func FuzzEntry(f *testing.F) {
 	f.Add("/webhooks/lorawan", "event=up", "application/json", []byte(`{"deviceInfo":{"devEui":"a84041d2c5182f01"},"deduplicationId":"x","data":"AQ=="}`))
 	f.Add("/webhooks/generic/x", "decoder_id=%zz", "", []byte(`[{"t":1},7]`))

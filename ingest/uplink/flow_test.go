@@ -62,7 +62,7 @@ func TestPostsAreAnswered(t *testing.T) {
 		})
 	}
 	f.settled()
-	if got := f.out.stored(); !slices.Equal(got, []string{"24e124136b502217 temperature"}) {
+	if got := f.readings.stored(); !slices.Equal(got, []string{"24e124136b502217 temperature"}) {
 		t.Errorf("stored %q: three posts of one frame are one", got)
 	}
 	var reasons []string
@@ -212,7 +212,7 @@ func TestPostsAreAcceptedWhileTheDatabaseIsDown(t *testing.T) {
 		return err == nil
 	})
 	f.settled()
-	if got := f.out.stored(); len(got) != 7 {
+	if got := f.readings.stored(); len(got) != 7 {
 		t.Errorf("stored %q", got)
 	}
 	relaytest.Equal(t, "the events that are quarantined", len(f.events(event.Quarantined)), 0)
@@ -233,7 +233,7 @@ func TestTheReadableElementsOfAListAreStored(t *testing.T) {
 	f.run()
 	f.post("/webhooks/generic?decoder_id=d1", "hook-1", `[{"temperature":1,"id":"one"},7,{"temperature":2}, {"temperature":3,"id":"three"}]`)
 	f.settled()
-	if got := f.out.stored(); !slices.Equal(got, []string{"one temperature", "three temperature"}) {
+	if got := f.readings.stored(); !slices.Equal(got, []string{"one temperature", "three temperature"}) {
 		t.Errorf("stored %q", got)
 	}
 	got := f.events(event.Quarantined)
@@ -243,8 +243,8 @@ func TestTheReadableElementsOfAListAreStored(t *testing.T) {
 	answertest.Contains(t, "the reason", got[0].Reason, "1: must be an object of values")
 }
 
-// Fiber uses a request's memory again: what was accepted must not change when
-// other requests follow.
+// Fiber reuses the memory of a request: accepted entries must not change when other requests
+// follow.
 func TestRequestsDoNotMix(t *testing.T) {
 	f := newFlow(t)
 	const each = 40
@@ -272,7 +272,7 @@ func TestRequestsDoNotMix(t *testing.T) {
 		relaytest.Equal(t, "the account of "+e.ID, int(e.Account), 1+n%2)
 		relaytest.Equal(t, "the state of "+e.ID, e.State, event.Done)
 	}
-	if got := f.out.stored(); len(slices.Compact(got)) != 4*each {
+	if got := f.readings.stored(); len(slices.Compact(got)) != 4*each {
 		t.Errorf("%d readings", len(got))
 	}
 }

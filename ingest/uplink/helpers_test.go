@@ -34,26 +34,26 @@ import (
 // readings is a store of readings in memory.
 type readings struct{ iottest.Memory }
 
-// stored is what was stored, as "identifier key", sorted.
-func (r *readings) stored() (out []string) {
+// stored returns the stored points as "identifier key", sorted.
+func (r *readings) stored() (points []string) {
 	for _, p := range r.Points() {
-		out = append(out, p.Identifier+" "+p.Key)
+		points = append(points, p.Identifier+" "+p.Key)
 	}
-	slices.Sort(out)
-	return out
+	slices.Sort(points)
+	return points
 }
 
-// flow is the way of a post from the request to the readings.
+// flow runs posts from the request to the readings.
 type flow struct {
-	t       *testing.T
-	app     *fiber.App
-	surface *Surface
-	in      *intake.Intake
-	log     *journal.Log
-	db      *recordstest.Records
-	cache   iot.Cache
-	out     *readings
-	run     func()
+	t        *testing.T
+	app      *fiber.App
+	surface  *Surface
+	in       *intake.Intake
+	log      *journal.Log
+	db       *recordstest.Records
+	cache    iot.Cache
+	readings *readings
+	run      func()
 }
 
 func newFlow(t *testing.T) *flow {
@@ -61,13 +61,13 @@ func newFlow(t *testing.T) *flow {
 	return newFlowOn(t, recordstest.Open(t))
 }
 
-// newFlowOn is a flow over a database.
+// newFlowOn returns a flow that uses a database.
 func newFlowOn(t *testing.T, db *recordstest.Records) *flow {
 	t.Helper()
-	f := &flow{t: t, db: db, cache: cachetest.Open(t).IoT(), out: &readings{}}
+	f := &flow{t: t, db: db, cache: cachetest.Open(t).IoT(), readings: &readings{}}
 	var err error
 	f.records()
-	service := iot.New(f.db.Devices, f.cache, f.out, catalogtest.Compile, iot.Options{})
+	service := iot.New(f.db.Devices, f.cache, f.readings, catalogtest.Compile, iot.Options{})
 	quiet := slog.New(slog.DiscardHandler)
 	p := NewProcessor(service, quiet)
 	f.log, err = journal.Open(t.TempDir(), journal.Options{Logger: quiet})
@@ -114,7 +114,7 @@ func (f *flow) records() {
 	}))
 }
 
-// post returns the status and the body of the answer.
+// post sends a post and returns the status and the body of the response.
 func (f *flow) post(target, token, body string, headers ...string) (int, string) {
 	f.t.Helper()
 	status, got, _ := f.ask(http.MethodPost, target, token, body, headers...)
@@ -145,7 +145,7 @@ func (f *flow) settled() {
 	redistest.Await(f.t, "all is processed", func(context.Context) bool { return f.in.Status().Lag == 0 })
 }
 
-// lastEvent is the event that came last.
+// lastEvent returns the newest event.
 func (f *flow) lastEvent() (last event.Event) {
 	f.t.Helper()
 	relaytest.NoError(f.t, f.in.Events(f.t.Context(), event.Filter{}, 0, func(e event.Event, _ uint64) bool {
@@ -155,13 +155,13 @@ func (f *flow) lastEvent() (last event.Event) {
 	return last
 }
 
-// events are those in a state, oldest first.
-func (f *flow) events(s event.State) (out []event.Event) {
+// events returns the events in a state, oldest first.
+func (f *flow) events(s event.State) (events []event.Event) {
 	f.t.Helper()
 	relaytest.NoError(f.t, f.in.Events(f.t.Context(), event.Filter{State: s}, 0, func(e event.Event, _ uint64) bool {
-		out = append(out, e)
+		events = append(events, e)
 		return true
 	}))
-	slices.SortFunc(out, func(a, b event.Event) int { return cmp.Compare(len(a.ID), len(b.ID))*2 + cmp.Compare(a.ID, b.ID) })
-	return out
+	slices.SortFunc(events, func(a, b event.Event) int { return cmp.Compare(len(a.ID), len(b.ID))*2 + cmp.Compare(a.ID, b.ID) })
+	return events
 }

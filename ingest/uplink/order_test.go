@@ -9,9 +9,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// Several batches are in the works at once. An acknowledgement right behind its
-// device's first frame is known all the same, and of two posts of one frame the
-// first counts.
+// Several batches are processed at the same time. An acknowledgement directly after the first
+// frame of a device finds the device, and of two posts of one frame the first is stored.
 func TestAnAcknowledgementFindsTheDeviceOfTheFrameBefore(t *testing.T) {
 	const devices = 150
 	f := newFlow(t)
@@ -40,7 +39,7 @@ func TestAnAcknowledgementFindsTheDeviceOfTheFrameBefore(t *testing.T) {
 		t.Errorf("%s: %s", e.ID, e.Reason)
 	}
 	seen := make(map[string]bool)
-	for _, p := range f.out.Points() {
+	for _, p := range f.readings.Points() {
 		relaytest.Equal(t, "the value of "+p.Identifier, p.Value, 1)
 		if seen[p.Identifier] {
 			t.Errorf("%s was stored twice", p.Identifier)

@@ -14,9 +14,9 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// bench is over the flow's records, with a service of its own.
+// bench returns an inspector over the flow's records, and its service.
 func (f *flow) bench() (*Inspector, *iot.Service) {
-	s := iot.New(f.db.Devices, f.cache, f.out, catalogtest.Compile, iot.Options{})
+	s := iot.New(f.db.Devices, f.cache, f.readings, catalogtest.Compile, iot.Options{})
 	return NewInspector(f.in, s), s
 }
 
@@ -28,12 +28,12 @@ func TestPostsArePreviewed(t *testing.T) {
 	}
 	f.settled()
 	b, _ := f.bench()
-	before := f.out.stored()
+	before := f.readings.stored()
 	var got []string
 	n, _, err := f.in.Batches(t.Context(), event.Filter{}, time.Time{}, 3, func(sel intake.Selection) error {
-		told, err := b.NewPreview().Posts(t.Context(), sel.Items)
+		previews, err := b.NewPreview().Posts(t.Context(), sel.Items)
 		relaytest.NoError(t, err)
-		for i, p := range told {
+		for i, p := range previews {
 			var frames []string
 			for _, frame := range p.Frames {
 				frames = append(frames, fmt.Sprint(frame.Identifier, len(frame.Readings)))
@@ -47,7 +47,7 @@ func TestPostsArePreviewed(t *testing.T) {
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the number of events read", n, 4)
 	relaytest.Equal(t, "the newest three", got, want)
-	if after := f.out.stored(); !slices.Equal(after, before) {
+	if after := f.readings.stored(); !slices.Equal(after, before) {
 		t.Errorf("a rehearsal has stored %q", after)
 	}
 }
@@ -64,11 +64,11 @@ func TestTheLastFramesOfADeviceAreFound(t *testing.T) {
 	b, s := f.bench()
 	d, err := s.DeviceByIdentifier(t.Context(), 1, "a84041d2c5182f01")
 	relaytest.NoError(t, err)
-	for most, want := range map[int]int{1: 1, 3: 3, 100: 5} {
-		got, err := b.Recent(t.Context(), 1, d, most)
+	for limit, want := range map[int]int{1: 1, 3: 3, 100: 5} {
+		got, err := b.Recent(t.Context(), 1, d, limit)
 		relaytest.NoError(t, err)
 		if len(got) != want {
-			t.Fatalf("%d frames of at most %d, want %d", len(got), most, want)
+			t.Fatalf("%d frames of at most %d, want %d", len(got), limit, want)
 		}
 		relaytest.Equal(t, "the sender of the newest frame", got[0].Frame.Sender, "chirpstack-v4")
 		if want > 1 {

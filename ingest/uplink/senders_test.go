@@ -18,10 +18,10 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// signedAt is when all of them are signed.
+// signedAt is the time of all signatures.
 func signedAt() time.Time { return time.Date(2021, 4, 7, 8, 49, 52, 0, time.UTC) }
 
-// disruptive is the token of Disruptive Technologies over a body.
+// disruptive returns the token of Disruptive Technologies for a body.
 func disruptive(body, secret string, expires time.Time) string {
 	sum := sha1.Sum([]byte(body))
 	part := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
@@ -32,7 +32,7 @@ func disruptive(body, secret string, expires time.Time) string {
 	return signed + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// kpn is the token of KPN Things over a body.
+// kpn returns the token of KPN Things for a body.
 func kpn(body, secret string) string {
 	sum := sha256.Sum256([]byte(body + secret))
 	return hex.EncodeToString(sum[:])
@@ -168,8 +168,7 @@ func TestRefusedProtobufIsSeenByTheOperator(t *testing.T) {
 	relaytest.Equal(t, "the bytes", string(got[0].Raw), "\x0a\x02hi")
 }
 
-// FuzzSource holds that only what stands below a sender's webhook is a source,
-// and that it is one segment.
+// FuzzSource checks that a source is one path segment below a sender's webhook.
 func FuzzSource(f *testing.F) {
 	for _, path := range []string{"/webhooks/lorawan", "/webhooks/lorawan/hq", "/webhooks/lpwan/a/b/", "/webhooks/generic/x", "", "/", "//", "/WEBHOOKS/LoRaWAN//"} {
 		f.Add(path)

@@ -10,20 +10,19 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// submit adds readings to account 1's device with an identifier and returns the
-// keys and values that were updated.
-func (f *flow) submit(identifier, body string) (out []string) {
+// submit adds readings to a device of account 1 and returns the updated keys and values.
+func (f *flow) submit(identifier, body string) (readings []string) {
 	f.t.Helper()
 	updated, err := f.surface.Submit(f.t.Context(), 1, "/iot/devices/x/readings", identifier, []byte(body))
 	relaytest.NoError(f.t, err)
 	for _, r := range updated.Sensors {
 		if r.Value == nil {
-			out = append(out, r.Key+" "+*r.Text)
+			readings = append(readings, r.Key+" "+*r.Text)
 		} else {
-			out = append(out, r.Key)
+			readings = append(readings, r.Key)
 		}
 	}
-	return out
+	return readings
 }
 
 func TestSubmittedReadingsAreProcessedLikeFrames(t *testing.T) {
@@ -43,7 +42,7 @@ func TestSubmittedReadingsAreProcessedLikeFrames(t *testing.T) {
 		t.Errorf("bytes for a decoder of values: %q", got)
 	}
 	f.settled()
-	if got := f.out.stored(); len(got) != 5 {
+	if got := f.readings.stored(); len(got) != 5 {
 		t.Errorf("stored %q", got)
 	}
 	var reasons []string

@@ -1,4 +1,4 @@
-// Package intaketest gives tests what an intake does with the entries of a processor.
+// Package intaketest calls a processor in tests as an intake does.
 package intaketest
 
 import (
