@@ -49,8 +49,8 @@ func lines(r *http.Request) []string {
 	return strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
 }
 
-func batch(n int) iot.Batch {
-	var b iot.Batch
+func batch(n int) iot.Readings {
+	var b iot.Readings
 	for i := range n {
 		b.Points = append(b.Points, reading(i, fmt.Sprintf("kind%d", i%7)))
 	}

@@ -18,8 +18,8 @@ func BenchmarkEncode5000Points(b *testing.B) {
 }
 
 // uplinks are the radio data of 5,000 frames as ChirpStack reports it.
-func uplinks(at time.Time) iot.Batch {
-	var b iot.Batch
+func uplinks(at time.Time) iot.Readings {
+	var b iot.Readings
 	rssi, snr := -97.0, 7.25
 	for i := range 5000 {
 		b.Radio = append(b.Radio, iot.RadioData{
@@ -34,7 +34,7 @@ func BenchmarkEncode5000Uplinks(b *testing.B) {
 	benchEncode(b, uplinks(time.Unix(1740830400, 123456789)))
 }
 
-func benchEncode(b *testing.B, batch iot.Batch) {
+func benchEncode(b *testing.B, batch iot.Readings) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if e := encode(batch, nil); len(e.lines) != 5000 {
@@ -46,7 +46,7 @@ func benchEncode(b *testing.B, batch iot.Batch) {
 // TestEncodingAllocatesABatch holds that lines are written into one buffer and one body.
 func TestEncodingAllocatesABatch(t *testing.T) {
 	at := time.Unix(1740830400, 123456789)
-	for name, batch := range map[string]iot.Batch{"points": iottest.Load(at), "uplinks": uplinks(at)} {
+	for name, batch := range map[string]iot.Readings{"points": iottest.Load(at), "uplinks": uplinks(at)} {
 		allocs := testing.AllocsPerRun(10, func() {
 			e := encode(batch, nil)
 			if e.body(e.lines) == "" {
@@ -87,7 +87,7 @@ func BenchmarkReadings(b *testing.B) {
 	for name, accept := range map[string]string{"msgpack": msgpackType, "json": "application/json"} {
 		b.Run(name, func(b *testing.B) {
 			s := relaytest.Must(New(Options{URL: server.URL, Bucket: server.NewDatabase(b), Transport: accepts(accept)}))(b)
-			var all iot.Batch
+			var all iot.Readings
 			for i := range 5 * query.Limit {
 				all.Points = append(all.Points, iot.Point{
 					Account: 1, Type: "temperature", DeviceID: "d", Identifier: "24e124136b502217", SensorID: fmt.Sprintf("d.%d", i%5),

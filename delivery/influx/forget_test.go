@@ -119,7 +119,7 @@ func TestInfluxDB2DeletesTheNumberThatATextIsWrittenOver(t *testing.T) {
 			server := httptest.NewServer(fake)
 			defer server.Close()
 			s := open(t, influx.Options{URL: server.URL, Bucket: "b", Org: "o"})
-			if _, err := s.Write(t.Context(), iot.Batch{Points: []iot.Point{word, later}}); (err != nil) != tc.err {
+			if _, err := s.Write(t.Context(), iot.Readings{Points: []iot.Point{word, later}}); (err != nil) != tc.err {
 				t.Fatal(err)
 			}
 			checkQuery(t, fake, `r.account == "7" and (r.sensor_id == "d1.a" or r.sensor_id == "d1.b")`,
@@ -157,7 +157,7 @@ func TestInfluxDB2KeepsANumberThatIsWrittenBetweenOverwrittenOnes(t *testing.T) 
 		texts = append(texts, iot.Point{Account: 7, Type: "state", DeviceID: "d1", SensorID: "d1.a", Key: "door",
 			Time: relaytest.Must(time.Parse(time.RFC3339, at))(t), Text: "open", IsText: true})
 	}
-	relaytest.Must(s.Write(t.Context(), iot.Batch{Points: texts}))(t)
+	relaytest.Must(s.Write(t.Context(), iot.Readings{Points: texts}))(t)
 	stored := []string{first, between, last}
 	for _, d := range fake.deletes {
 		stored = slices.DeleteFunc(stored, func(at string) bool { return d["start"] <= at && at <= d["stop"] })

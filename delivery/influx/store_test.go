@@ -40,7 +40,7 @@ func readWithAPolicy(t *testing.T, server *influxtest.Server) {
 	first, second := reading(1, "good"), reading(2, "good")
 	write := func(points ...iot.Point) {
 		t.Helper()
-		relaytest.Equal(t, "the refused points", relaytest.Must(s.Write(t.Context(), iot.Batch{Points: points}))(t), nil)
+		relaytest.Equal(t, "the refused points", relaytest.Must(s.Write(t.Context(), iot.Readings{Points: points}))(t), nil)
 	}
 	write(first, second)
 	second.Value, second.Text, second.IsText = 0, "off", true
@@ -64,12 +64,12 @@ func TestARealServerRefusesBadLinesOnly(t *testing.T) {
 	server := influxtest.Shared(t)
 	db := server.NewDatabase(t)
 	s := open(t, influx.Options{URL: server.URL, Bucket: db})
-	relaytest.Must(s.Write(t.Context(), iot.Batch{}))(t)
+	relaytest.Must(s.Write(t.Context(), iot.Readings{}))(t)
 	relaytest.NoError(t, s.Ping(t.Context()))
 	server.Query(t, db, `CREATE RETENTION POLICY "tenyears" ON "`+db+`" DURATION 520w REPLICATION 1 DEFAULT`)
 	seedInteger(t, server, db)
 
-	var b iot.Batch
+	var b iot.Readings
 	for i := range 1000 {
 		p := reading(i, "good")
 		switch {
@@ -111,7 +111,7 @@ func TestAMissingDatabaseIsCreatedAgain(t *testing.T) {
 	server := influxtest.Start(t, influxtest.Options{})
 	s := open(t, influx.Options{URL: server.URL, Bucket: "db"})
 	write := func() error {
-		_, err := s.Write(t.Context(), iot.Batch{Points: []iot.Point{reading(1, "good")}})
+		_, err := s.Write(t.Context(), iot.Readings{Points: []iot.Point{reading(1, "good")}})
 		return err
 	}
 	relaytest.NoError(t, write())
@@ -149,7 +149,7 @@ func TestCredentialsOfARealServer(t *testing.T) {
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			s := open(t, influx.Options{URL: server.URL, Token: tc.token, Bucket: tc.bucket})
-			_, err := s.Write(t.Context(), iot.Batch{Points: []iot.Point{reading(1, "good")}})
+			_, err := s.Write(t.Context(), iot.Readings{Points: []iot.Point{reading(1, "good")}})
 			pinged := s.Ping(t.Context())
 			if tc.status == 0 {
 				relaytest.NoError(t, err, pinged)

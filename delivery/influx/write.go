@@ -14,7 +14,7 @@ import (
 // Write stores a batch in calls of at most Options.MaxLines lines. Each point is
 // either in a call that the server answered with 204, or refused with a reason.
 // After an error the result is unknown; writing again overwrites.
-func (s *Store) Write(ctx context.Context, b iot.Batch) ([]iot.Refused, error) {
+func (s *Store) Write(ctx context.Context, b iot.Readings) ([]iot.Refused, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, s.wrapError("write", err)
 	}
@@ -94,7 +94,7 @@ type encodedBatch struct {
 const lineBytes = 200
 
 // encode encodes a batch without the numbers that its texts overwrite.
-func encode(b iot.Batch, texts map[pointKey]int) *encodedBatch {
+func encode(b iot.Readings, texts map[pointKey]int) *encodedBatch {
 	n := len(b.Points) + len(b.Radio)
 	e := &encodedBatch{buf: make([]byte, 0, n*lineBytes), lines: make([]line, 0, n)}
 	for i := range b.Points {

@@ -12,21 +12,20 @@ import (
 
 // recordCache caches devices and compiled decoders by account, so that a frame of
 // a known device needs no query. An entry is valid for one version of the
-// account's records: a change takes effect with the next batch.
+// account's records: a change of a record takes effect with the next batch.
 type recordCache struct {
 	mu       sync.Mutex
 	accounts map[relay.AccountID]*accountCache
 }
 
-// accountCache caches the records of one account. It is replaced, never emptied,
-// so that a batch in flight keeps a consistent view.
+// accountCache caches the records of one account. It is replaced, never emptied, so that a
+// batch in progress has consistent records.
 type accountCache struct {
 	version  int64
 	mu       sync.Mutex
 	devices  map[string]*cachedDevice // by identifier
-	decoders map[string]*compiled     // nil for one that does not exist: creating it changes the version
+	decoders map[string]*compiled     // nil for a decoder that does not exist: creating it changes the version
 	programs *programs                // shared by all versions
-	types    map[string]SensorType    // nil until a text is decoded
 }
 
 // cachedDevice is a device with its decoder and sensors. Sensors are only added.
@@ -35,9 +34,9 @@ type cachedDevice struct {
 	decoder *compiled // nil if the device has none
 	params  map[string]any
 	sensors atomic.Pointer[map[string]*Sensor] // by key; the map is replaced, never modified
-	// mapped holds the sensors that the decoder maps; nil before fit.
+	// mapped holds the sensors that the decoder maps; nil before fitSensors.
 	mapped atomic.Pointer[map[string]*Sensor]
-	// limitReached is set if the series limit prevented missing sensors.
+	// limitReached is set if the device lacks sensors because of the series limit.
 	limitReached atomic.Bool
 }
 
@@ -48,31 +47,28 @@ type compiled struct {
 	broken  error
 }
 
-// Limits of the cache of one account. It includes decoders that frames name but
+// Limits of the cache of one account. maxCachedDecoders includes decoders that frames name but
 // that do not exist.
 const (
 	maxCachedDevices  = 200_000
 	maxCachedDecoders = 10_000
 )
 
+// account returns the cache of an account of a batch; refresh has created it.
 func (c *recordCache) account(acct relay.AccountID) *accountCache {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a, ok := c.accounts[acct]
-	if !ok {
-		a = newAccountCache(-1, newPrograms())
-		c.accounts[acct] = a
-	}
-	return a
+	return c.accounts[acct]
 }
 
 func newAccountCache(version int64, p *programs) *accountCache {
 	return &accountCache{version: version, devices: make(map[string]*cachedDevice), decoders: make(map[string]*compiled), programs: p}
 }
 
-// retryIfGone returns an error of relay.KindUnavailable if a store has not found a cached
-// device (relay.KindNotFound) or decoder (relay.KindInvalid), because it was deleted meanwhile
-// or the database went back. The batch is then processed again without the cache.
+// retryIfGone returns an error of relay.KindUnavailable if err means that a cached device
+// (relay.KindNotFound) or decoder (relay.KindInvalid) is missing in the database: it was
+// deleted meanwhile, or the database was restored from a backup. The batch is then processed
+// again without the cache.
 func (s *Service) retryIfGone(acct relay.AccountID, err error) error {
 	if kind := relay.KindOf(err); kind != relay.KindNotFound && kind != relay.KindInvalid {
 		return err
@@ -89,7 +85,7 @@ func (c *recordCache) forget(acct relay.AccountID) {
 	}
 }
 
-// refresh replaces the caches of accounts that have changed since the last batch.
+// refresh replaces the caches of accounts whose records have changed since the last batch.
 func (s *Service) refresh(ctx context.Context, b *batch) error {
 	accts := make([]relay.AccountID, 0, len(b.groups))
 	for acct := range b.groups {
@@ -107,7 +103,7 @@ func (s *Service) refresh(ctx context.Context, b *batch) error {
 		version := versions[acct].Records
 		a, ok := c.accounts[acct]
 		if !ok {
-			c.accounts[acct] = newAccountCache(version, newPrograms())
+			c.accounts[acct] = newAccountCache(version, &programs{byDecoder: make(map[string]*program)})
 			continue
 		}
 		a.mu.Lock()

@@ -9,8 +9,7 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Statistic is computed by an aggregate from the numbers in a bucket. Texts are
-// ignored.
+// Statistic is a statistic of the numbers in a bucket. Texts are ignored.
 type Statistic string
 
 // The types of the specification.
@@ -22,10 +21,10 @@ const (
 	MinAveMax Statistic = "min_ave_max" // all three
 )
 
-// Statistics lists them.
+// Statistics lists the statistics.
 func Statistics() []Statistic { return []Statistic{First, Least, Most, Average, MinAveMax} }
 
-// MaxBuckets is the most rows one aggregate has.
+// MaxBuckets is the largest number of rows of an aggregate.
 const MaxBuckets = 100_000
 
 // AggregateQuery selects the numbers of a device's readings, as Query does, and the
@@ -42,8 +41,8 @@ type AggregateQuery struct {
 type Bucket struct {
 	Type, SensorID string
 	Start          time.Time // UTC
-	Value          float64   // what was requested; of MinAveMax the average
-	Min, Max       float64   // of MinAveMax only
+	Value          float64   // the statistic; for MinAveMax the average
+	Min, Max       float64   // for MinAveMax only
 }
 
 // AggregateRow is a bucket as the API lists it. A value that is not finite in
@@ -64,25 +63,26 @@ type AggregateRow struct {
 // Aggregate returns the buckets of a device's readings, oldest first; at the same
 // time in order of sensor id. Buckets without readings are omitted.
 //
-// It returns Invalid if a parameter is, or if there are more than MaxBuckets
-// rows.
+// It returns Invalid if a parameter is invalid, or if there are more than MaxBuckets rows.
 func (s *Service) Aggregate(ctx context.Context, q AggregateQuery, u Units) ([]AggregateRow, error) {
 	p := relay.Problems{}
 	if q.Check(p); len(p) > 0 {
 		return nil, p.Err()
 	}
-	q.Limit = MaxBuckets + 1
-	buckets, o, types, err := withRecords(ctx, s, q.Account, q.DeviceID, func(ctx context.Context, types []string) ([]Bucket, error) {
-		return s.readings.Aggregate(ctx, AggregateQuery{q.ofTypes(types), q.Statistic, q.Granularity})
-	})
+	sensors, types, err := s.sensorsAndTypes(ctx, q.Account, q.DeviceID)
+	if err != nil || len(sensors) == 0 {
+		return []AggregateRow{}, err
+	}
+	q.Limit, q.Types = MaxBuckets+1, typesOf(sensors)
+	buckets, err := s.readings.Aggregate(ctx, q)
 	if err != nil {
 		return nil, err
 	}
 	if len(buckets) > MaxBuckets {
 		return nil, relay.Invalid("granularity", fmt.Sprintf("The readings make more than %d rows: choose a wider granularity or a shorter time.", MaxBuckets))
 	}
-	keys := make(map[string]string, len(o.Sensors))
-	for _, sensor := range o.Sensors {
+	keys := make(map[string]string, len(sensors))
+	for _, sensor := range sensors {
 		keys[sensor.ID] = sensor.Key
 	}
 	rows := make([]AggregateRow, len(buckets))
@@ -106,7 +106,7 @@ func (s *Service) Aggregate(ctx context.Context, q AggregateQuery, u Units) ([]A
 	return rows, nil
 }
 
-// Check returns the problems of a query's type and granularity.
+// Check adds the problems of the query's type and granularity.
 func (q AggregateQuery) Check(p relay.Problems) {
 	p.Require("type", string(q.Statistic))
 	if q.Statistic != "" && !slices.Contains(Statistics(), q.Statistic) {
@@ -117,8 +117,8 @@ func (q AggregateQuery) Check(p relay.Problems) {
 	}
 }
 
-// Granularity is the width of the buckets of an aggregate. Buckets are of UTC: weeks begin on
-// Monday, months on the first, all others are counted from 1970-01-01.
+// Granularity is the width of the buckets of an aggregate. In UTC, weeks begin on Monday, months
+// on the first day, and the first bucket of all others begins at 1970-01-01 00:00:00.
 type Granularity string
 
 // The granularities of the specification.
@@ -141,7 +141,7 @@ const (
 	Month       Granularity = "month"
 )
 
-// Granularities lists them, the narrowest first.
+// Granularities lists the granularities, the narrowest first.
 func Granularities() []Granularity {
 	return []Granularity{
 		HalfMinute, Minute, FiveMinutes, TenMinutes, QuarterHour, HalfHour, Hour, ThreeHours,
@@ -151,9 +151,9 @@ func Granularities() []Granularity {
 
 const day = 24 * time.Hour
 
-// Width is the length of a bucket, and the time by which the first one after 1970-01-01
-// 00:00:00 UTC begins later: 1970 began on a Thursday, weeks begin on Monday. The width is 0
-// for months, which differ, and for an invalid granularity.
+// Width returns the width of a bucket, and the offset of the first bucket from 1970-01-01
+// 00:00:00 UTC, which was a Thursday. The width is 0 for months and for an invalid
+// granularity.
 func (g Granularity) Width() (width, offset time.Duration) {
 	if g == Week {
 		return 7 * day, 4 * day
@@ -166,21 +166,21 @@ func (g Granularity) Width() (width, offset time.Duration) {
 	}[g], 0
 }
 
-// Start returns the beginning of the bucket that holds t, in UTC.
+// Start returns the beginning of the bucket that contains t, in UTC.
 func (g Granularity) Start(t time.Time) time.Time {
 	t = t.UTC()
 	width, offset := g.Width()
 	if width == 0 {
 		return time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC)
 	}
-	into := (t.UnixNano() - int64(offset)) % int64(width)
-	if into < 0 {
-		into += int64(width)
+	elapsed := (t.UnixNano() - int64(offset)) % int64(width)
+	if elapsed < 0 {
+		elapsed += int64(width)
 	}
-	return t.Add(-time.Duration(into))
+	return t.Add(-time.Duration(elapsed))
 }
 
-// Next returns the beginning of the bucket after the one that holds t.
+// Next returns the beginning of the bucket after the one that contains t.
 func (g Granularity) Next(t time.Time) time.Time {
 	start := g.Start(t)
 	if width, _ := g.Width(); width > 0 {

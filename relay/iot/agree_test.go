@@ -29,7 +29,7 @@ func TestSQLiteAndInfluxDBAgree(t *testing.T) {
 	points := iottest.Random("d1", n, 42)
 	stores := map[string]iot.ReadingStore{"SQLite": embedded, "InfluxDB": remote}
 	for _, s := range stores {
-		refused, err := s.Write(t.Context(), iot.Batch{Points: points})
+		refused, err := s.Write(t.Context(), iot.Readings{Points: points})
 		if err != nil || len(refused) > 0 {
 			t.Fatal(refused, err)
 		}

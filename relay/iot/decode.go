@@ -1,6 +1,7 @@
 package iot
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -13,12 +14,12 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// decode decodes every uplink into calibrated points, and adds the sensors that a
-// decoder maps and the device lacks. Accounts and their devices
-// share the decoding time of a batch; frames beyond it are deferred.
+// decode decodes every uplink into calibrated points, and adds the sensors that a decoder maps
+// and the device lacks. Accounts and their devices share the decoding time of a batch; frames
+// for which no time is left are deferred.
 func (s *Service) decode(ctx context.Context, b *batch) error {
-	// 1. Determine the time of each frame, and which are to be decoded.
-	var ready []*work
+	// 1. Determine the time of each frame, and select the frames to decode.
+	var ready []*workItem
 	for _, w := range b.frames {
 		if w.device == nil {
 			continue
@@ -26,7 +27,7 @@ func (s *Service) decode(ctx context.Context, b *batch) error {
 		if w.outcome.Duplicate {
 			w.radio = w.supplement()
 			if w.Frame.Supplement {
-				w.note("its readings came with event %s; of this one, only what it adds about receptions and the position is used", w.outcome.Repeats)
+				w.note("the frame's readings came with event %s; this event adds only receptions and the position", w.outcome.Repeats)
 			}
 			continue
 		}
@@ -36,7 +37,7 @@ func (s *Service) decode(ctx context.Context, b *batch) error {
 			w.note("simulated by the network server's console: not stored")
 			continue
 		}
-		w.radio = radioDataOf(w) // also of a frame that is refused
+		w.radio = radioDataOf(w) // refused frames have radio data, too
 		switch {
 		case !w.open():
 		case w.Frame.Kind != decoders.Uplink:
@@ -47,11 +48,11 @@ func (s *Service) decode(ctx context.Context, b *batch) error {
 			ready = append(ready, w)
 		}
 	}
-	// 2. Decode them in order, except those that wait for frames of others.
+	// 2. Decode them in order, except those that must wait for frames of other accounts.
 	t := &scheduler{spent: make(map[relay.AccountID]time.Duration, 1)}
 	for i, w := range ready {
 		if w.decoded == nil && !w.NoDefer {
-			if _, overruns := w.device.decoder.program.load(); overruns > 0 { // others would wait for it
+			if _, overruns := w.device.decoder.program.stats(); overruns > 0 { // it would delay other frames
 				w.outcome.Deferred = true
 				continue
 			}
@@ -59,16 +60,16 @@ func (s *Service) decode(ctx context.Context, b *batch) error {
 				continue
 			}
 		}
-		if err := s.decodeFrame(ctx, t, w, ready[i+1:]); err != nil {
+		if err := s.decodeFrame(ctx, b, t, w, ready[i+1:]); err != nil {
 			return err
 		}
 	}
-	// 3. Decode those that waited, and defer those that are left when the time of the batch is
-	// over.
+	// 3. Decode the waiting frames, and defer those that remain when the time of the batch is
+	// used up.
 	for w := t.next(); w != nil; w = t.next() {
 		if t.total >= batchTime {
 			w.outcome.Deferred = true
-		} else if err := s.decodeFrame(ctx, t, w, nil); err != nil {
+		} else if err := s.decodeFrame(ctx, b, t, w, nil); err != nil {
 			return err
 		}
 	}
@@ -76,7 +77,7 @@ func (s *Service) decode(ctx context.Context, b *batch) error {
 	return nil
 }
 
-func (w *work) setTime() {
+func (w *workItem) setTime() {
 	sampleTime, notes := SampleTime(&w.Frame, w.ReceivedAt)
 	w.time = sampleTime
 	w.outcome.Notes.Add(notes...)
@@ -92,7 +93,7 @@ func hasNoData(f *decoders.Frame) bool {
 }
 
 // decodable reports whether an uplink can be decoded, and refuses it otherwise.
-func (w *work) decodable(now time.Time) bool {
+func (w *workItem) decodable(now time.Time) bool {
 	d := w.device
 	switch {
 	case w.Frame.Encrypted:
@@ -104,21 +105,21 @@ func (w *work) decodable(now time.Time) bool {
 	case d.decoder.broken != nil:
 		w.refuse("decoder %s: %v", d.decoder.ID, d.decoder.broken)
 	default:
-		if reason := d.decoder.program.suspended(now); reason != "" {
+		if reason := d.decoder.program.suspensionReason(now); reason != "" {
 			w.refuse("decoder %s %s", d.decoder.ID, reason)
 		}
 	}
 	return w.open()
 }
 
-// decodeFrame decodes one uplink, unless that was done with an earlier one, and maps its
-// keys to sensors. With it, frames of following may be decoded.
-func (s *Service) decodeFrame(ctx context.Context, t *scheduler, w *work, following []*work) error {
+// decodeFrame decodes an uplink, unless it was decoded together with an earlier one, and maps
+// its keys to sensors. A codec that takes batches may decode frames of following as well.
+func (s *Service) decodeFrame(ctx context.Context, b *batch, t *scheduler, w *workItem, following []*workItem) error {
 	if w.decoded == nil {
 		if !w.decodable(s.options.Now()) { // the decoder may have been suspended meanwhile
 			return nil
 		}
-		took, err := s.run(ctx, w, following, t.budget(w))
+		took, err := s.runProgram(ctx, w, following, t.budget(w))
 		if err != nil {
 			return fmt.Errorf("iot: decoder %s: %w", w.device.decoder.ID, err)
 		}
@@ -127,46 +128,35 @@ func (s *Service) decodeFrame(ctx context.Context, t *scheduler, w *work, follow
 			t.total += took
 		}
 	}
-	s.recordRun(w)
+	s.recordCall(w)
 	w.recordResult(w.decoded.Result, w.decoded.Err)
 	if !w.open() {
 		return nil
 	}
 	// A cached device is fitted once: every change that requires fitting again changes the
-	// account's version and thus replaces the cached device.
+	// account's version and so replaces the cached device.
 	if w.device.mapped.Load() == nil {
-		if err := s.fit(ctx, w.Account, w.device); err != nil {
+		if err := s.fitSensors(ctx, w.Account, w.device); err != nil {
 			return err
 		}
 	}
 	if w.device.limitReached.Load() {
 		w.limitReason = s.seriesLimitReason()
 	}
-	// Only texts need the sensor types, which are loaded once: a change of one changes the version
-	// of the account's records.
-	var types map[string]SensorType
-	if slices.ContainsFunc(w.decoded.Readings, func(r decoders.Reading) bool { return r.IsText }) {
-		a := s.accounts.account(w.Account)
-		a.mu.Lock()
-		types = a.types
-		a.mu.Unlock()
-		if types == nil {
-			var err error
-			if types, err = s.SensorTypes(ctx); err != nil {
-				return err
-			}
-			a.mu.Lock()
-			a.types = types
-			a.mu.Unlock()
+	// Only texts need the sensor types. They are loaded once per batch.
+	if b.types == nil && slices.ContainsFunc(w.decoded.Readings, func(r decoders.Reading) bool { return r.IsText }) {
+		var err error
+		if b.types, err = s.SensorTypes(ctx); err != nil {
+			return err
 		}
 	}
-	w.mapReadings(w.decoded.Readings, types)
+	w.mapReadings(w.decoded.Readings, b.types)
 	return nil
 }
 
-// decoderInput returns the frame for the codec, with the device's parameters. If the
-// network gives no plausible time of receipt, it is the frame's own time.
-func (w *work) decoderInput() *decoders.Frame {
+// decoderInput returns the frame for the codec, with the device's parameters. If its
+// NetworkTime is not plausible, the codec gets the frame's own time as NetworkTime.
+func (w *workItem) decoderInput() *decoders.Frame {
 	w.Frame.Params = w.device.params
 	if Plausible(w.Frame.NetworkTime, w.ReceivedAt) {
 		return &w.Frame
@@ -176,7 +166,7 @@ func (w *work) decoderInput() *decoders.Frame {
 	return &f
 }
 
-func (w *work) recordResult(result decoders.Result, err error) {
+func (w *workItem) recordResult(result decoders.Result, err error) {
 	if err != nil {
 		w.noteOrRefuse(len(result.Readings) > 0, err.Error())
 	}
@@ -193,9 +183,9 @@ func (w *work) recordResult(result decoders.Result, err error) {
 	}
 }
 
-// noteOrRefuse records a problem: as a note if the frame has readings all the same,
-// otherwise as the reason why nothing is stored.
-func (w *work) noteOrRefuse(hasReadings bool, text string) {
+// noteOrRefuse records a problem: as a note if the frame has readings, else as the reason why
+// it is refused.
+func (w *workItem) noteOrRefuse(hasReadings bool, text string) {
 	if hasReadings {
 		w.note("%s", text)
 		return
@@ -205,7 +195,7 @@ func (w *work) noteOrRefuse(hasReadings bool, text string) {
 
 // mapReadings converts the readings whose keys have a sensor to points. The types are
 // needed for texts only.
-func (w *work) mapReadings(readings []decoders.Reading, types map[string]SensorType) {
+func (w *workItem) mapReadings(readings []decoders.Reading, types map[string]SensorType) {
 	sensors := *w.device.mapped.Load()
 	for i := range readings {
 		r := &readings[i]
@@ -219,7 +209,7 @@ func (w *work) mapReadings(readings []decoders.Reading, types map[string]SensorT
 		}
 		p := w.point(sensor, r)
 		if math.IsNaN(p.Value) || math.IsInf(p.Value, 0) {
-			w.outcome.Lost = append(w.outcome.Lost, p.Key+": slope and offset make no finite number of it")
+			w.outcome.Lost = append(w.outcome.Lost, p.Key+": the value with slope and offset is not a finite number")
 			continue
 		}
 		w.points = append(w.points, p)
@@ -238,13 +228,13 @@ func (w *work) mapReadings(readings []decoders.Reading, types map[string]SensorT
 	w.refuse("no sensor is mapped to any key of the frame: %s", decoders.Clip(strings.Join(keys, ", "), 300))
 }
 
-// numberOf returns a text reading of a sensor type that has units as the number that the
-// text spells, with a note. Another text stays text.
-func (w *work) numberOf(r *decoders.Reading, t SensorType) *decoders.Reading {
+// numberOf converts a text that spells a number to a number, with a note, if the sensor type
+// has units. It returns other texts unchanged.
+func (w *workItem) numberOf(r *decoders.Reading, t SensorType) *decoders.Reading {
 	if !t.MeasuresNumber() {
 		return r
 	}
-	// Of the forms of strconv.ParseFloat, only decimal numbers count: no "0x10", no "inf".
+	// strconv.ParseFloat also accepts "0x10" and "inf", which are not decimal numbers.
 	text := strings.TrimSpace(r.Text)
 	number, err := strconv.ParseFloat(text, 64)
 	if err != nil || strings.Trim(text, "+-.eE0123456789") != "" {
@@ -256,7 +246,7 @@ func (w *work) numberOf(r *decoders.Reading, t SensorType) *decoders.Reading {
 }
 
 // point calibrates one reading: value × slope + offset.
-func (w *work) point(sensor *Sensor, r *decoders.Reading) Point {
+func (w *workItem) point(sensor *Sensor, r *decoders.Reading) Point {
 	p := Point{
 		Account: w.Account, Type: sensor.SensorTypeID, DeviceID: sensor.DeviceID, Identifier: w.device.Device.Identifier,
 		SensorID: sensor.ID, Key: sensor.Key, Time: w.time, Text: r.Text, IsText: r.IsText,
@@ -274,60 +264,29 @@ func (w *work) point(sensor *Sensor, r *decoders.Reading) Point {
 	return p
 }
 
-// pointKey identifies a point in a reading store: a sensor and a time. The store
-// keeps one value for each.
-type pointKey struct {
-	identifier, key string
-	ns              int64
-}
-
-// uniqueTimes makes the times of a post's readings unique within each sensor. If a
-// codec returns a key twice, or a sender reports several values for one second,
-// the later value is stored a nanosecond after the earlier one instead of
-// overwriting it. The same post always gets the same times.
+// uniqueTimes makes the times of a post's readings unique within each sensor. If a codec
+// returns a key twice, or a sender reports several values for one second, the later value is
+// stored a nanosecond after the earlier one instead of overwriting it. Processing a post
+// again gives the same times.
 func (b *batch) uniqueTimes() {
-	seen := make(map[pointKey]bool)
 	for start, end := 0, 0; start < len(b.frames); start = end {
 		for end = start + 1; end < len(b.frames) && b.frames[start].Post != "" && b.frames[end].Post == b.frames[start].Post; {
 			end++
 		}
-		post := b.frames[start:end]
-		if len(post) == 1 && len(post[0].points) < 2 {
-			continue
-		}
-		clear(seen)
-		if !hasCollision(post, seen) {
-			continue
-		}
-		sensors := make(map[pointKey][]*Point)
-		for _, w := range post {
+		var points []*Point
+		for _, w := range b.frames[start:end] {
 			for i := range w.points {
-				p := &w.points[i]
-				sensor := pointKey{identifier: p.Identifier, key: p.Key}
-				sensors[sensor] = append(sensors[sensor], p)
+				points = append(points, &w.points[i])
 			}
 		}
-		for _, points := range sensors {
-			slices.SortStableFunc(points, func(a, b *Point) int { return a.Time.Compare(b.Time) })
-			for i, p := range points[1:] {
-				if previous := points[i].Time; !p.Time.After(previous) {
-					p.Time = previous.Add(1)
-				}
+		bySensor := func(a, b *Point) int {
+			return cmp.Or(strings.Compare(a.Identifier, b.Identifier), strings.Compare(a.Key, b.Key))
+		}
+		slices.SortStableFunc(points, func(a, b *Point) int { return cmp.Or(bySensor(a, b), a.Time.Compare(b.Time)) })
+		for i := 1; i < len(points); i++ {
+			if previous := points[i-1]; bySensor(previous, points[i]) == 0 && !points[i].Time.After(previous.Time) {
+				points[i].Time = previous.Time.Add(1)
 			}
 		}
 	}
-}
-
-func hasCollision(post []*work, seen map[pointKey]bool) bool {
-	for _, w := range post {
-		for i := range w.points {
-			p := &w.points[i]
-			key := pointKey{p.Identifier, p.Key, p.Time.UnixNano()}
-			if seen[key] {
-				return true
-			}
-			seen[key] = true
-		}
-	}
-	return false
 }

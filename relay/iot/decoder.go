@@ -11,8 +11,7 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// CreateDecoder saves a new decoder and returns it with its id. Its codec is
-// json when none is named.
+// CreateDecoder saves a new decoder and returns it with its id. The default codec is json.
 //
 // It returns Invalid if a field is missing or the source does not compile.
 func (s *Service) CreateDecoder(ctx context.Context, acct relay.AccountID, c DecoderChange) (Decoder, error) {
@@ -37,9 +36,8 @@ func (s *Service) CreateDecoder(ctx context.Context, acct relay.AccountID, c Dec
 	return d, nil
 }
 
-// checkSource notes why a codec or its source cannot be used; of a source that does not
-// compile, the line and the column. It returns an Unavailable error if that could not be
-// found out.
+// checkSource adds a problem if the codec does not exist or its source does not compile. It
+// returns an Unavailable error if the source could not be compiled now.
 func (s *Service) checkSource(p relay.Problems, d Decoder) error {
 	_, err := s.compile(d.Codec, d.Source, d.UseRawPayload)
 	if relay.KindOf(err) == relay.KindUnavailable {
@@ -68,9 +66,8 @@ func (s *Service) Decoders(ctx context.Context, acct relay.AccountID) ([]Decoder
 	return s.store.Decoders(ctx, acct)
 }
 
-// AddSensor maps a key of a decoder to a sensor type; a key that is mapped
-// already gets the new type. Devices get the sensor, or the type, with their
-// next frame.
+// AddSensor maps a key of a decoder to a sensor type, or changes the type of a mapped key. Each
+// device gets the sensor, or its new type, with its next frame.
 func (s *Service) AddSensor(ctx context.Context, acct relay.AccountID, decoderID string, m Mapping) (Decoder, error) {
 	p := relay.Problems{}
 	p.Require("sensor_type_id", m.SensorTypeID)
@@ -90,12 +87,12 @@ func (s *Service) AddSensor(ctx context.Context, acct relay.AccountID, decoderID
 		return Decoder{}, err
 	}
 	return s.store.ChangeDecoder(ctx, acct, decoderID, func(d *Decoder) error {
-		i := slices.IndexFunc(d.Sensors, func(have Mapping) bool { return have.Key == m.Key })
+		i := slices.IndexFunc(d.Sensors, func(stored Mapping) bool { return stored.Key == m.Key })
 		switch {
 		case i >= 0:
 			d.Sensors[i] = m
 		case len(d.Sensors) >= maxMappings:
-			return relay.Invalid("key", fmt.Sprintf("The decoder has %d sensors, the most there may be.", maxMappings))
+			return relay.Invalid("key", fmt.Sprintf("The decoder has %d sensors, the largest number allowed.", maxMappings))
 		default:
 			d.Sensors = append(d.Sensors, m)
 		}
@@ -114,20 +111,20 @@ type FoundDecoder struct {
 // means 100. It returns Invalid for a cursor of another list.
 func (s *Service) FindDecoders(ctx context.Context, acct relay.AccountID, cursor string, limit int) ([]FoundDecoder, string, error) {
 	limit = cmp.Or(limit, 100)
-	place, err := parseDevicePlace(cursor)
+	start, err := parsePosition(cursor)
 	if err != nil {
 		return nil, "", err
 	}
-	found, err := s.store.ScanDecoders(ctx, acct, place.Ref, limit+1)
+	found, err := s.store.ScanDecoders(ctx, acct, start.Ref, limit+1)
 	if err != nil || len(found) <= limit {
 		return found, "", err
 	}
 	lastDecoder := found[limit-1]
-	return found[:limit], devicePlace{Ref: Ref{lastDecoder.Account, lastDecoder.ID}}.String(), nil
+	return found[:limit], position{Ref: Ref{lastDecoder.Account, lastDecoder.ID}}.String(), nil
 }
 
-// DecoderChange has the fields of a new decoder, or the changes to a decoder; nil fields do not
-// change.
+// DecoderChange has the fields of a new decoder, or the changes to a decoder; nil fields do
+// not change.
 type DecoderChange struct {
 	Name          *string     `json:"name"`
 	Description   *string     `json:"description"`
@@ -141,13 +138,13 @@ type DecoderChange struct {
 	Source        *string     `json:"source"`
 }
 
-// ChangeDecoder applies a change, which the next frame follows. A source belongs to its
-// codec: a change of the codec without a source drops the one that was there.
+// ChangeDecoder applies a change. It takes effect with the next frame. A change of the codec
+// without a source removes the source, which belonged to the old codec.
 //
-// It returns Invalid if what results could not be used, and NotFound if the
-// account has no such decoder.
+// It returns Invalid if the changed decoder is invalid, and NotFound if the account has no
+// such decoder.
 func (s *Service) ChangeDecoder(ctx context.Context, acct relay.AccountID, id string, c DecoderChange) (Decoder, error) {
-	// A codec runs elsewhere and may take long, so it is checked before the transaction.
+	// Compiling may take long, so the source is checked before the transaction.
 	checked, err := s.store.Decoder(ctx, acct, id)
 	if err != nil {
 		return checked, err
@@ -165,7 +162,7 @@ func (s *Service) ChangeDecoder(ctx context.Context, acct relay.AccountID, id st
 		return oldDecoder, err
 	}
 	return s.store.ChangeDecoder(ctx, acct, id, func(d *Decoder) error {
-		// A change that names what is stored already may meet another change of the codec.
+		// The codec or the source may have been changed since the check.
 		if c.apply(d); (c.Codec != nil || c.Source != nil || c.UseRawPayload != nil) && !d.sameCodec(checked) {
 			return relay.Errorf(relay.KindConflict, "decoder %s was changed at the same time", id)
 		}
@@ -192,7 +189,7 @@ func (c DecoderChange) apply(d *Decoder) {
 	relay.Assign(&d.Source, c.Source)
 }
 
-// check checks only the fields that change: a decoder of the inventory may have no
+// check checks only the fields that change, because decoders of an inventory may lack a
 // description.
 func (c DecoderChange) check(p relay.Problems) {
 	if c.Name != nil {
@@ -208,23 +205,22 @@ func (c DecoderChange) check(p relay.Problems) {
 	}
 }
 
-// RemoveSensor takes a key out of a decoder's mapping. Frames feed it no more;
-// the sensors that devices have of it keep their readings and their
-// calibration, and go on where they ended if the key is mapped again.
+// RemoveSensor removes a key from a decoder's mapping. The sensors of devices with this key
+// keep their readings and calibration, and get new readings if the key is mapped again.
 //
-// It returns NotFound if there is no such decoder, or no such key in it.
+// It returns NotFound if the account has no such decoder or the decoder does not map the key.
 func (s *Service) RemoveSensor(ctx context.Context, acct relay.AccountID, decoderID, key string) (Decoder, error) {
 	return s.store.ChangeDecoder(ctx, acct, decoderID, func(d *Decoder) error {
 		i := slices.IndexFunc(d.Sensors, func(m Mapping) bool { return m.Key == key })
 		if i < 0 {
-			return relay.Errorf(relay.KindNotFound, "decoder %s maps no key %s", decoderID, decoders.Clip(key, maxKey))
+			return relay.Errorf(relay.KindNotFound, "decoder %s does not map the key %s", decoderID, decoders.Clip(key, maxKey))
 		}
 		d.Sensors = slices.Delete(d.Sensors, i, i+1)
 		return nil
 	})
 }
 
-// The limits of an account's records, in bytes, and of the keys that a decoder maps.
+// The limits of texts, in bytes, and of the number of keys that a decoder maps.
 const (
 	maxComment  = 2000
 	maxKey      = 200

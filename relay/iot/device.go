@@ -25,14 +25,14 @@ const (
 	Other     DeviceType = "other"
 )
 
-// DeviceTypes lists them.
+// DeviceTypes lists the types.
 func DeviceTypes() []DeviceType { return []DeviceType{Bluetooth, LoRaWAN, Serial, Other} }
 
-// Device is something that sends frames.
+// Device is a device that sends frames.
 type Device struct {
 	ID         string     `json:"id"`
 	Name       string     `json:"name"`
-	Identifier string     `json:"identifier"` // as NormalizeIdentifier leaves it
+	Identifier string     `json:"identifier"` // normalized, see NormalizeIdentifier
 	Comment    string     `json:"comment,omitempty"`
 	Longitude  *float64   `json:"longitude,omitempty"` // degrees
 	Latitude   *float64   `json:"latitude,omitempty"`  // degrees
@@ -41,19 +41,19 @@ type Device struct {
 	DecoderID  string     `json:"decoder_id,omitempty"`
 	GatewayID  string     `json:"gateway_id,omitempty"`
 	LocationID string     `json:"location_id,omitempty"`
-	// FrameLogging keeps the device's raw frames readable over REST.
+	// FrameLogging means that the device's raw frames are stored.
 	FrameLogging bool      `json:"frame_logging,omitempty"`
 	Parameters   string    `json:"parameters,omitempty"` // a JSON document for the decoder
 	CreatedAt    time.Time `json:"created_at"`
 	UpdatedAt    time.Time `json:"updated_at"`
-	// LastSeen is the time at which the network last received a frame of the device, zero if
-	// it never did. It is kept apart and looked up with the device.
+	// LastSeen is the time at which the network last received a frame of the device; zero for
+	// never. It is stored separately.
 	LastSeen time.Time `json:"-"`
 }
 
-// NormalizeIdentifier writes devEUIs and MAC addresses in lower case without separators;
-// anything else only loses its blanks at the ends. unique reports that the identifier belongs
-// to one account in the whole gateway.
+// NormalizeIdentifier converts devEUIs and MAC addresses to lower case without separators, and
+// removes white space around other identifiers. unique reports that only one account can have
+// a device with the identifier.
 func NormalizeIdentifier(s string) (identifier string, unique bool) {
 	if eui, ok := decoders.NormalizeDevEUI(s); ok {
 		return eui, true
@@ -64,7 +64,7 @@ func NormalizeIdentifier(s string) (identifier string, unique bool) {
 	return strings.TrimSpace(s), false
 }
 
-// normalizeMAC gives a MAC address as 12 lower-case hex digits.
+// normalizeMAC converts a MAC address to 12 lower-case hex digits.
 func normalizeMAC(s string) (string, bool) { return decoders.HexDigits(s, 12) }
 
 // isOneLine reports whether a text is UTF-8 without control characters.
@@ -76,7 +76,7 @@ func isOneLine(text string) bool {
 type Location struct {
 	ID       string `json:"id"`
 	Name     string `json:"name"`
-	Imported bool   `json:"imported,omitempty"` // takes devices that import themselves
+	Imported bool   `json:"imported,omitempty"` // gets the devices that frames create
 }
 
 // SensorType is a quantity that sensors measure, with its units.
@@ -89,7 +89,7 @@ type SensorType struct {
 	ImperialOffset float64 `json:"imperial_offset,omitempty"`
 }
 
-// MeasuresNumber reports whether the readings of the type are numbers: it has units.
+// MeasuresNumber reports whether the readings of the type are numbers: the type has units.
 func (t SensorType) MeasuresNumber() bool { return t.MetricUnits != "" || t.ImperialUnits != "" }
 
 // Decoder converts the frames of a kind of device to readings.
@@ -101,7 +101,7 @@ type Decoder struct {
 	Codec         string     `json:"codec"` // a name of decoders/catalog
 	Source        string     `json:"source,omitempty"`
 	UseRawPayload bool       `json:"use_raw_payload,omitempty"`
-	// What LoRaWAN decoders are created with; kept, not used.
+	// The fields of LoRaWAN decoders. They are stored and not used.
 	MACVersion string `json:"lorawan_mac_version,omitempty"`
 	Revision   string `json:"lorawan_revision,omitempty"`
 	ClassB     bool   `json:"lora_class_b,omitempty"`
@@ -118,23 +118,22 @@ type Mapping struct {
 
 // Sensor is one series of a device: stored = decoded × Slope + Offset.
 type Sensor struct {
-	ID            string  `json:"id"` // as SensorID makes it
+	ID            string  `json:"id"` // see SensorID
 	DeviceID      string  `json:"device_id"`
 	Key           string  `json:"key"`
 	Name          string  `json:"name"`
 	Slope         float64 `json:"slope"`
 	Offset        float64 `json:"offset"`
-	RetentionDays int     `json:"retention_days,omitempty"` // 0 = for good
+	RetentionDays int     `json:"retention_days,omitempty"` // 0 means no limit
 	SensorTypeID  string  `json:"sensor_type_id"`
-	// Former are the types that the sensor had before; readings of that time
-	// are kept under them.
+	// Former are the types that the sensor had before. Its older readings are stored under them.
 	Former    []string  `json:"former_types,omitempty"`
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
-// SensorID names the sensor of a key of a device: "<device id>.<hash>". Two
-// gateways that add the same sensor at once give it the same id.
+// SensorID returns the id of a device's sensor: "<device id>.<hash of the key>". Gateways that
+// add the same sensor concurrently give it the same id.
 func SensorID(deviceID, key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return deviceID + "." + hex.EncodeToString(sum[:6])
@@ -155,16 +154,16 @@ const deviceTable db.Documents[Device] = "device"
 
 // CreateDevice saves a device and its sensors. It returns relay.KindConflict if the
 // identifier is taken in this account or claimed by another, and relay.KindInvalid if its
-// decoder is missing. It leaves the version as it is: no gateway caches that a device is
-// missing.
+// decoder is missing. The version does not change, because gateways do not cache that a device
+// is missing.
 func (s *Store) CreateDevice(ctx context.Context, acct relay.AccountID, d Device, sensors []Sensor) error {
 	return s.CreateDevices(ctx, acct, []Known{{Device: d, Sensors: sensors}})
 }
 
-// CreateDevices saves devices and their sensors, all or none, as CreateDevice does.
+// CreateDevices saves all devices with their sensors or none, as CreateDevice does.
 func (s *Store) CreateDevices(ctx context.Context, acct relay.AccountID, devices []Known) error {
-	// The claim changes no row if another account has the identifier. The row is locked in any
-	// case, so that the transaction waits for a deletion of the device that had the claim.
+	// If another account has the identifier, the statement changes no row but locks it, so that
+	// the transaction waits for a concurrent deletion of the device that has the claim.
 	const claim = `
 		INSERT INTO device_claim (identifier, account)
 		VALUES ($1, $2)
@@ -203,8 +202,9 @@ func (s *Store) CreateDevices(ctx context.Context, acct relay.AccountID, devices
 	})
 }
 
-// ChangeDevice saves a device as modified by change, as ChangeDecoder does. The identifier
-// never changes. It returns relay.KindInvalid if the device's new decoder is missing.
+// ChangeDevice calls change with a device and saves the result, as ChangeDecoder does. change
+// must not change the identifier. It returns relay.KindInvalid if the device's new decoder is
+// missing.
 func (s *Store) ChangeDevice(ctx context.Context, acct relay.AccountID, id string, change func(*Device) error) (Device, error) {
 	label := "device " + id
 	return db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) (Device, error) {
@@ -226,7 +226,7 @@ func (s *Store) ChangeDevice(ctx context.Context, acct relay.AccountID, id strin
 }
 
 // DeleteDevice deletes a device with its sensors, event markers and raw frames, and releases
-// its identifier. Batches in flight do not restore it.
+// its identifier. Batches in progress do not restore it.
 func (s *Store) DeleteDevice(ctx context.Context, acct relay.AccountID, id string) error {
 	label := "device " + id
 	return s.write(ctx, label, versionOf(acct), func(ctx context.Context, tx *db.Tx) error {
@@ -236,7 +236,7 @@ func (s *Store) DeleteDevice(ctx context.Context, acct relay.AccountID, id strin
 		}
 		return tx.RunAll(ctx, label, append([]db.Statement{
 			db.Do("DELETE FROM device_claim WHERE identifier = $1 AND account = $2", identifier, acct),
-			// Another gateway may have deleted it since it was read.
+			// Another gateway may have deleted the device since its identifier was read.
 			db.Do("DELETE FROM device WHERE account = $1 AND id = $2", acct, id).Or(db.NotFound(label)),
 			db.Do("DELETE FROM sensor WHERE account = $1 AND device = $2", acct, id),
 			db.Do("DELETE FROM marker WHERE account = $1 AND device = $2", acct, id),
@@ -245,8 +245,8 @@ func (s *Store) DeleteDevice(ctx context.Context, acct relay.AccountID, id strin
 	})
 }
 
-// lockDevice keeps a device from being deleted until the transaction ends. It returns
-// relay.KindNotFound if there is no such device.
+// lockDevice locks a device, so that it cannot be deleted before the transaction ends. It
+// returns relay.KindNotFound if there is no such device.
 func lockDevice(ctx context.Context, tx *db.Tx, acct relay.AccountID, id string) error {
 	_, err := db.Value[string](ctx, tx, "device "+id, "SELECT id FROM device WHERE account = $1 AND id = $2 {for update}", acct, id)
 	return err
@@ -257,7 +257,7 @@ func (s *Store) Device(ctx context.Context, acct relay.AccountID, id string) (De
 	return deviceTable.Get(ctx, s.db, acct, id)
 }
 
-// DeviceByIdentifier loads a device by its normalised identifier.
+// DeviceByIdentifier loads a device by its normalized identifier.
 func (s *Store) DeviceByIdentifier(ctx context.Context, acct relay.AccountID, identifier string) (Device, error) {
 	const query = "SELECT doc FROM device WHERE account = $1 AND identifier = $2"
 	return db.One(ctx, s.db, "device "+identifier, query, db.Doc[Device], acct, identifier)

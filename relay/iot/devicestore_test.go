@@ -27,7 +27,7 @@ func TestDevices(t *testing.T) {
 		"a sensor keeps its key when it is added again":            sensorAddedAgain,
 		"devices load by identifier with their sensors":            devicesLoad,
 		"every change counts the version up":                       versionsCount,
-		"what is known of a device's readings comes in one go":     overviews,
+		"what is known of a device's readings comes in one go":     sensorsOfADevice,
 		"unmapped keys of a decoder are counted":                   unmappedAreCounted,
 		"unmapped keys that are stored alike are counted together": unmappedKeysThatAreStoredAlike,
 		"sensor types and locations come, go and are listed":       typesAndLocations,
@@ -174,17 +174,17 @@ func accountsAreApart(t *testing.T, s *Store) {
 	_, decoder := s.Decoder(t.Context(), 2, "x")
 	_, changed := s.ChangeDecoder(t.Context(), 2, "x", func(*Decoder) error { return nil })
 	_, sensor := s.ChangeSensor(t.Context(), 2, "d1", "a", func(*Sensor) error { return nil })
-	for _, err := range []error{byID, byName, decoder, changed, sensor} {
+	_, sensors := s.Sensors(t.Context(), 2, "d1")
+	for _, err := range []error{byID, byName, decoder, changed, sensor, sensors} {
 		dbtest.WantKind(t, err, relay.KindNotFound)
 	}
 	devices, e1 := s.Devices(t.Context(), 2)
 	decoders, e2 := s.Decoders(t.Context(), 2)
 	locations, e3 := s.Locations(t.Context(), 2)
-	sensors, e4 := s.Sensors(t.Context(), 2, "d1")
-	loaded, e5 := s.Load(t.Context(), 2, []string{eui})
-	relaytest.NoError(t, e1, e2, e3, e4, e5)
-	if len(devices)+len(decoders)+len(locations)+len(sensors)+len(loaded) > 0 {
-		t.Error(devices, decoders, locations, sensors, loaded)
+	loaded, e4 := s.Load(t.Context(), 2, []string{eui})
+	relaytest.NoError(t, e1, e2, e3, e4)
+	if len(devices)+len(decoders)+len(locations)+len(loaded) > 0 {
+		t.Error(devices, decoders, locations, loaded)
 	}
 }
 
@@ -308,23 +308,15 @@ func versionsCount(t *testing.T, s *Store) {
 	}
 }
 
-func overviews(t *testing.T, s *Store) {
+func sensorsOfADevice(t *testing.T, s *Store) {
 	sensor := Sensor{ID: SensorID("d", "a"), DeviceID: "d", Key: "a", Slope: 2, RetentionDays: 3, SensorTypeID: "t"}
-	if _, err := s.Overview(t.Context(), 1, "d"); relay.KindOf(err) != relay.KindNotFound {
-		t.Fatalf("a device that is not there: %v", err)
+	if _, err := s.Sensors(t.Context(), 1, "d"); relay.KindOf(err) != relay.KindNotFound {
+		t.Fatalf("a missing device: %v", err)
 	}
-	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d", eui), []Sensor{sensor}))
-	before, err := s.Overview(t.Context(), 1, "d")
-	relaytest.NoError(t, err, s.PutSensorType(t.Context(), SensorType{ID: "t"}))
-	after, err := s.Overview(t.Context(), 1, "d")
-	if err != nil || after.TypesVersion == before.TypesVersion {
-		t.Errorf("a new sensor type left version %d: %v", after.TypesVersion, err)
-	}
-	if len(after.Sensors) != 1 {
-		t.Fatalf("after.Sensors: %d results, want %d", len(after.Sensors), 1)
-	}
-	relaytest.Equal(t, "after.Sensors[0]", after.Sensors[0], sensor)
-	if _, err := s.Overview(t.Context(), 2, "d"); relay.KindOf(err) != relay.KindNotFound {
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d", eui), []Sensor{sensor}), s.CreateDevice(t.Context(), 1, testDevice("e", "without sensors"), nil))
+	relaytest.Equal(t, "sensors", relaytest.Must(s.Sensors(t.Context(), 1, "d"))(t), []Sensor{sensor})
+	relaytest.Equal(t, "sensors of a device without any", relaytest.Must(s.Sensors(t.Context(), 1, "e"))(t), []Sensor{})
+	if _, err := s.Sensors(t.Context(), 2, "d"); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("another account's device: %v", err)
 	}
 }

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 )
 
-// Effect is the change that storing a reading again makes to the history.
+// Effect is how storing a reading again would change the stored readings.
 type Effect string
 
-// The effects. Stays is a reading that is stored at the frame's time but that
-// the frame no longer contains: nothing overwrites it.
+// The effects. Stays is the effect on a reading that is stored with the frame's time but that
+// the frame no longer contains: it is not overwritten.
 const (
 	Added     Effect = "added"
 	Changed   Effect = "changed"
@@ -29,8 +30,8 @@ type Difference struct {
 	SensorID, SensorTypeID string
 	Time                   time.Time
 	Old, New               *Point // nil if there is none
-	// Latest reports that no newer reading of the sensor is known, so that the
-	// new one would become its latest value.
+	// Latest reports that no newer reading of the sensor is stored: this one would become, or
+	// is, its latest value.
 	Latest bool
 }
 
@@ -40,7 +41,7 @@ func (s *Service) differences(ctx context.Context, b *batch, previews []Previewe
 		switch {
 		case w.device == nil || w.outcome.Duplicate:
 		case w.device.Device.ID == "":
-			for j := range w.points { // all readings of a new device are added
+			for j := range w.points { // a device that does not exist yet has no readings
 				previews[i].Readings = append(previews[i].Readings, diffPoint(&w.points[j], nil, true))
 			}
 		default:
@@ -49,11 +50,11 @@ func (s *Service) differences(ctx context.Context, b *batch, previews []Previewe
 		}
 	}
 	for device, indexes := range frames {
-		var works []*work
+		var items []*workItem
 		for _, i := range indexes {
-			works = append(works, b.frames[i])
+			items = append(items, b.frames[i])
 		}
-		h, err := s.history(ctx, device.Account, device.ID, works)
+		h, err := s.history(ctx, device.Account, device.ID, items)
 		if err != nil {
 			return err
 		}
@@ -76,29 +77,26 @@ type pointID struct {
 	ns     int64
 }
 
-func (s *Service) history(ctx context.Context, acct relay.AccountID, device string, works []*work) (*history, error) {
-	o, err := s.store.Overview(ctx, acct, device)
-	if relay.KindOf(err) == relay.KindNotFound {
-		return &history{}, nil // deleted meanwhile
-	}
+func (s *Service) history(ctx context.Context, acct relay.AccountID, device string, items []*workItem) (*history, error) {
+	sensors, err := db.OrZero(s.store.Sensors(ctx, acct, device)) // the device may have been deleted
 	if err != nil {
 		return nil, fmt.Errorf("iot: device %s: %w", device, err)
 	}
 	h := &history{stored: make(map[pointID]Point), byTime: make(map[int64][]pointID), latest: make(map[string]time.Time)}
-	latest, err := s.latest(ctx, acct, device, o.Sensors)
+	latest, err := s.latest(ctx, acct, device, sensors)
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range latest {
 		h.latest[p.SensorID] = p.Time
 	}
-	q := Query{Account: acct, DeviceID: device, Types: typesOf(o.Sensors), Limit: MaxReadings}
+	q := Query{Account: acct, DeviceID: device, Types: typesOf(sensors), Limit: MaxReadings}
 	if len(q.Types) == 0 {
 		return h, nil
 	}
-	for _, r := range timeRanges(works) {
-		// Page by page, newest first. Pages overlap by the last timestamp, unless a page has only
-		// one timestamp.
+	for _, r := range timeRanges(items) {
+		// Read page by page, newest first. Pages overlap by one timestamp, unless all readings of a
+		// page have the same.
 		for q.From, q.To = r.start, r.end; !q.To.Before(q.From); {
 			points, err := s.readings.Readings(ctx, q)
 			if err != nil {
@@ -125,13 +123,13 @@ func (s *Service) history(ctx context.Context, acct relay.AccountID, device stri
 
 type timeRange struct{ start, end time.Time }
 
-// maxGap is the largest gap between two times of one range. Frames further apart
-// are read separately, so that a few frames of a week do not load the whole week.
+// maxGap is the largest gap between two times of one range. Readings of frames further apart
+// are read separately, so that the preview of a few frames does not read a whole week.
 const maxGap = 10 * time.Minute
 
-func timeRanges(works []*work) []timeRange {
+func timeRanges(items []*workItem) []timeRange {
 	var times []time.Time
-	for _, w := range works {
+	for _, w := range items {
 		if !w.time.IsZero() {
 			times = append(times, w.time)
 		}
@@ -153,25 +151,25 @@ func timeRanges(works []*work) []timeRange {
 
 // compare lists the readings of a frame in their order, followed by the stored
 // readings of its time that it no longer contains.
-func (h *history) compare(w *work) []Difference {
+func (h *history) compare(w *workItem) []Difference {
 	var differences []Difference
 	contained := make(map[pointID]bool, len(w.points))
 	for i := range w.points {
 		p := &w.points[i]
-		m := pointID{p.SensorID, p.Time.UnixNano()}
-		contained[m] = true
+		id := pointID{p.SensorID, p.Time.UnixNano()}
+		contained[id] = true
 		latest, known := h.latest[p.SensorID]
 		var old *Point
-		if stored, ok := h.stored[m]; ok {
+		if stored, ok := h.stored[id]; ok {
 			old = &stored
 		}
 		differences = append(differences, diffPoint(p, old, !known || !p.Time.Before(latest)))
 	}
-	for _, m := range h.byTime[w.time.UnixNano()] {
-		if contained[m] {
+	for _, id := range h.byTime[w.time.UnixNano()] {
+		if contained[id] {
 			continue
 		}
-		p := h.stored[m]
+		p := h.stored[id]
 		differences = append(differences, Difference{
 			Effect: Stays, Key: p.Key, SensorID: p.SensorID, SensorTypeID: p.Type, Time: p.Time,
 			Old: &p, Latest: p.Time.Equal(h.latest[p.SensorID]),

@@ -19,24 +19,22 @@ type DeviceOrder string
 
 // The orders of lists of devices.
 const (
-	// ByAccount lists devices by account, then in order of creation.
+	// ByAccount lists devices by account and, within an account, by id.
 	ByAccount DeviceOrder = "account"
-	// SilentFirst lists devices that were never heard first, then those that have
-	// been silent longest.
+	// SilentFirst lists devices by the time of their last frame, the oldest first. Devices that
+	// have sent no frame come before all others.
 	SilentFirst DeviceOrder = "silent"
 )
 
 // DeviceFilter selects devices of one or all accounts; empty fields select all.
 type DeviceFilter struct {
 	Account relay.AccountID
-	// Text is a part of a device's identifier or name, in any case. Devices of the
-	// accounts in Named match as well.
-	Text  string
-	Named []relay.AccountID
-	// Decoder is the id of the device's decoder.
-	Decoder string
-	// Alarmed selects devices with a raised alarm.
-	Alarmed bool
+	// Text is a part of a device's identifier or name, in any case. All devices of the accounts
+	// in Named match, too.
+	Text    string
+	Named   []relay.AccountID
+	Decoder string // the id of the device's decoder
+	Alarmed bool   // selects devices with a raised alarm
 	Order   DeviceOrder
 	Limit   int // of the page; 0 means 100
 	Cursor  string
@@ -64,22 +62,22 @@ const maxRanked = 200_000
 
 const scanChunk = 1000
 
-// FindDevices returns a page of devices with the time that each was heard, and the
-// cursor of the next page, empty on the last one.
+// FindDevices returns a page of devices with the time of their last frame, and the cursor of
+// the next page, empty on the last one.
 //
-// It returns Invalid for a cursor of another list, and if more devices match than can
-// be ordered by their silence.
+// It returns Invalid for a cursor of another list, and if more than maxRanked devices match
+// with the order SilentFirst.
 func (s *Service) FindDevices(ctx context.Context, f DeviceFilter) ([]FoundDevice, string, error) {
 	f.Limit = cmp.Or(f.Limit, 100)
-	place, err := parseDevicePlace(f.Cursor)
+	start, err := parsePosition(f.Cursor)
 	if err != nil {
 		return nil, "", err
 	}
-	var page []devicePlace
+	var page []position
 	if f.Order == SilentFirst {
-		page, err = s.silent(ctx, &f, place)
-	} else {
-		page, err = s.scanned(ctx, &f, place.Ref, f.Limit+1)
+		page, err = s.scanSilent(ctx, &f, start)
+	} else if page, err = s.scan(ctx, &f, start.Ref, f.Limit+1); err == nil {
+		err = s.setHeard(ctx, page)
 	}
 	if err != nil {
 		return nil, "", err
@@ -89,12 +87,27 @@ func (s *Service) FindDevices(ctx context.Context, f DeviceFilter) ([]FoundDevic
 		page = page[:f.Limit]
 		cursor = page[f.Limit-1].String()
 	}
-	found, err := s.found(ctx, page, f.Order != SilentFirst)
-	return found, cursor, err
+	refs := make([]Ref, len(page))
+	for i := range page {
+		refs[i] = page[i].Ref
+	}
+	devices, err := s.store.DevicesWithAlarms(ctx, refs)
+	if err != nil {
+		return nil, "", err
+	}
+	found := make([]FoundDevice, 0, len(page))
+	for i, d := range devices {
+		if d.ID == "" || f.Alarmed && d.Alarms == 0 { // it has changed since the scan
+			continue
+		}
+		d.LastSeen = page[i].heard
+		found = append(found, d)
+	}
+	return found, cursor, nil
 }
 
-// scanned returns up to limit of the devices that match, by account and id.
-func (s *Service) scanned(ctx context.Context, f *DeviceFilter, ref Ref, limit int) (places []devicePlace, err error) {
+// scan returns up to limit of the devices that match, by account and id, behind ref.
+func (s *Service) scan(ctx context.Context, f *DeviceFilter, ref Ref, limit int) (positions []position, err error) {
 	text := strings.ToLower(strings.TrimSpace(f.Text))
 	identifier, _ := NormalizeIdentifier(f.Text)
 	for {
@@ -111,114 +124,74 @@ func (s *Service) scanned(ctx context.Context, f *DeviceFilter, ref Ref, limit i
 				!strings.Contains(strings.ToLower(d.Identifier), text) && !strings.Contains(strings.ToLower(d.Name), text) {
 				continue
 			}
-			if places = append(places, devicePlace{Ref: Ref{d.Account, d.ID}}); len(places) == limit {
-				return places, nil
+			if positions = append(positions, position{Ref: Ref{d.Account, d.ID}}); len(positions) == limit {
+				return positions, nil
 			}
 		}
 		if len(chunk) < scanChunk {
-			return places, nil
+			return positions, nil
 		}
 		ref = Ref{chunk[len(chunk)-1].Account, chunk[len(chunk)-1].ID}
 	}
 }
 
-func (s *Service) silent(ctx context.Context, f *DeviceFilter, place devicePlace) ([]devicePlace, error) {
-	places, err := s.scanned(ctx, f, Ref{}, maxRanked+1)
+// scanSilent returns a page of the devices that match, the longest silent first, and the
+// position after it.
+func (s *Service) scanSilent(ctx context.Context, f *DeviceFilter, start position) ([]position, error) {
+	positions, err := s.scan(ctx, f, Ref{}, maxRanked+1)
 	if err != nil {
 		return nil, err
 	}
-	if len(places) > maxRanked {
+	if len(positions) > maxRanked {
 		return nil, relay.Invalid("order", fmt.Sprintf("More than %d devices match; name an account or search for a text to order them by silence.", maxRanked))
 	}
-	for i := 0; i < len(places); {
-		end := i
-		for end < len(places) && end-i < scanChunk && places[end].Account == places[i].Account {
-			end++
-		}
-		if err := s.rank(ctx, places[i:end]); err != nil {
+	for chunk := range slices.Chunk(positions, scanChunk) {
+		if err := s.setHeard(ctx, chunk); err != nil {
 			return nil, err
 		}
-		i = end
 	}
-	slices.SortFunc(places, devicePlace.compare)
+	slices.SortFunc(positions, position.compare)
 	if f.Cursor != "" {
-		i, same := slices.BinarySearchFunc(places, place, devicePlace.compare)
-		if same {
+		i, found := slices.BinarySearchFunc(positions, start, position.compare)
+		if found {
 			i++
 		}
-		places = places[i:]
+		positions = positions[i:]
 	}
-	return places[:min(len(places), f.Limit+1)], nil
+	return positions[:min(len(positions), f.Limit+1)], nil
 }
 
-func (s *Service) rank(ctx context.Context, places []devicePlace) error {
-	heard, err := s.heardLast(ctx, places[0].Account, idsOf(places))
-	for i := range places {
-		places[i].heard = heard[places[i].ID]
+// setHeard sets the times at which devices were heard last.
+func (s *Service) setHeard(ctx context.Context, positions []position) error {
+	ids := make(map[relay.AccountID][]string)
+	for _, p := range positions {
+		ids[p.Account] = append(ids[p.Account], p.ID)
 	}
-	return err
+	heard := make(map[relay.AccountID]map[string]time.Time, len(ids))
+	for acct := range ids {
+		var err error
+		if heard[acct], err = s.heardLast(ctx, acct, ids[acct]); err != nil {
+			return err
+		}
+	}
+	for i := range positions {
+		positions[i].heard = heard[positions[i].Account][positions[i].ID]
+	}
+	return nil
 }
 
-func idsOf(places []devicePlace) []string {
-	ids := make([]string, len(places))
-	for i := range places {
-		ids[i] = places[i].ID
-	}
-	return ids
-}
-
-// found loads the devices of a page. A device that was deleted meanwhile is left out.
-func (s *Service) found(ctx context.Context, page []devicePlace, rank bool) ([]FoundDevice, error) {
-	found := make([]FoundDevice, 0, len(page))
-	if len(page) == 0 {
-		return found, nil
-	}
-	byAccount := make(map[relay.AccountID][]devicePlace)
-	refs := make([]Ref, len(page))
-	for i, p := range page {
-		byAccount[p.Account], refs[i] = append(byAccount[p.Account], p), p.Ref
-	}
-	alarms, err := s.store.RaisedAlarms(ctx, refs)
-	if err != nil {
-		return nil, err
-	}
-	loaded := make(map[Ref]FoundDevice, len(page))
-	for acct, places := range byAccount {
-		if rank {
-			if err := s.rank(ctx, places); err != nil {
-				return nil, err
-			}
-		}
-		devices, err := s.DevicesByID(ctx, acct, idsOf(places))
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range places {
-			if d, ok := devices[p.ID]; ok {
-				d.LastSeen = p.heard
-				loaded[p.Ref] = FoundDevice{Account: acct, Device: d, Alarms: alarms[p.Ref]}
-			}
-		}
-	}
-	for _, ref := range refs {
-		if d, ok := loaded[ref]; ok {
-			found = append(found, d)
-		}
-	}
-	return found, nil
-}
-
-type devicePlace struct {
+// position is the position of a device in a list; heard orders lists by silence.
+type position struct {
 	heard time.Time
 	Ref
 }
 
-func (p devicePlace) compare(otherDevicePlace devicePlace) int {
-	return cmp.Or(p.heard.Compare(otherDevicePlace.heard), p.Ref.compare(otherDevicePlace.Ref))
+func (p position) compare(otherPosition position) int {
+	return cmp.Or(p.heard.Compare(otherPosition.heard), p.Ref.compare(otherPosition.Ref))
 }
 
-// String returns the place as a cursor.
-func (p devicePlace) String() string {
+// String returns the position as a cursor.
+func (p position) String() string {
 	var heard int64
 	if !p.heard.IsZero() {
 		heard = p.heard.UnixNano()
@@ -226,17 +199,17 @@ func (p devicePlace) String() string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %d %s", heard, p.Account, p.ID))
 }
 
-// parseDevicePlace reads a cursor; the empty one is the beginning.
-func parseDevicePlace(cursor string) (p devicePlace, err error) {
+// parsePosition reads a cursor; the empty one is the beginning.
+func parsePosition(cursor string) (p position, err error) {
 	if cursor == "" {
 		return p, nil
 	}
 	b, err := base64.RawURLEncoding.DecodeString(cursor)
 	parts := strings.SplitN(string(b), " ", 3)
 	if err == nil && len(parts) == 3 {
-		heard, err1 := strconv.ParseInt(parts[0], 10, 64)
-		acct, err2 := strconv.ParseInt(parts[1], 10, 64)
-		if err1 == nil && err2 == nil {
+		heard, heardErr := strconv.ParseInt(parts[0], 10, 64)
+		acct, acctErr := strconv.ParseInt(parts[1], 10, 64)
+		if heardErr == nil && acctErr == nil {
 			if heard != 0 {
 				p.heard = time.Unix(0, heard).UTC()
 			}
@@ -249,21 +222,20 @@ func parseDevicePlace(cursor string) (p devicePlace, err error) {
 
 // RaisedAlarms counts the raised alarms of a device.
 func (s *Service) RaisedAlarms(ctx context.Context, acct relay.AccountID, id string) (int, error) {
-	ref := Ref{acct, id}
-	counts, err := s.store.RaisedAlarms(ctx, []Ref{ref})
-	return counts[ref], err
+	devices, err := s.store.DevicesWithAlarms(ctx, []Ref{{acct, id}})
+	return devices[0].Alarms, err
 }
 
-// recordsAfter selects the records behind one in the order of account and id, of an account,
-// 0 for all accounts.
+// recordsAfter selects the records of an account, 0 for all accounts, that come after ref in
+// the order of account and id.
 func recordsAfter(acct relay.AccountID, ref Ref) (w db.Where) {
 	w.AndSet("account = ?", acct)
 	w.And("(account, id) > (?, ?)", ref.Account, ref.ID)
 	return w
 }
 
-// ScanDevices returns up to limit devices of an account, 0 for all accounts, behind ref in
-// the order of account and id; with alarmed set, those with a raised alarm.
+// ScanDevices returns up to limit devices of an account, 0 for all accounts, that come after
+// ref in the order of account and id. With alarmed, it omits devices without a raised alarm.
 func (s *Store) ScanDevices(ctx context.Context, acct relay.AccountID, ref Ref, alarmed bool, limit int) ([]FoundDevice, error) {
 	w := recordsAfter(acct, ref)
 	if alarmed {
@@ -273,39 +245,35 @@ func (s *Store) ScanDevices(ctx context.Context, acct relay.AccountID, ref Ref, 
 	return db.Page(ctx, s.db, "devices", "SELECT account, doc FROM device", &w, "account, id", limit, fields)
 }
 
-// ScanDecoders returns up to limit decoders of an account, 0 for all accounts, behind ref in
-// the order of account and id.
+// ScanDecoders returns up to limit decoders of an account, 0 for all accounts, that come after
+// ref in the order of account and id.
 func (s *Store) ScanDecoders(ctx context.Context, acct relay.AccountID, ref Ref, limit int) ([]FoundDecoder, error) {
 	w := recordsAfter(acct, ref)
 	fields := func(d *FoundDecoder) []any { return []any{&d.Account, db.JSON(&d.Decoder)} }
 	return db.Page(ctx, s.db, "decoders", "SELECT account, doc FROM decoder", &w, "account, id", limit, fields)
 }
 
-// raisedAlarms has a subquery for each device. In a join, PostgreSQL reads all raised alarms
-// first if it estimates that there are none.
-const raisedAlarms = `
-	SELECT n, (
+// devicesWithAlarms has a subquery for each device. With a join, PostgreSQL reads all raised
+// alarms first if it estimates that there are none.
+const devicesWithAlarms = `
+	SELECT batch.n, device.account, device.doc, (
 		SELECT count(*)
 		FROM alarm
 		WHERE alarm.account = batch.account
-		  AND alarm.device = batch.device
+		  AND alarm.device = batch.id
 		  AND alarm.state = 'raised')
-	FROM batch`
+	FROM batch
+	JOIN device ON device.account = batch.account AND device.id = batch.id`
 
-// RaisedAlarms counts the raised alarms of devices. It omits devices that have none.
-func (s *Store) RaisedAlarms(ctx context.Context, devices []Ref) (map[Ref]int, error) {
-	batch := db.BatchOf("account, device", devices, func(d *Ref) []any { return []any{d.Account, d.ID} })
-	counts, err := db.Map[int, int](ctx, s.db, "alarms of devices", raisedAlarms, batch)
-	raised := make(map[Ref]int, len(counts))
-	for n, count := range counts {
-		if count > 0 {
-			raised[devices[n-1]] = count
-		}
-	}
-	return raised, err
+// DevicesWithAlarms loads devices and the numbers of their raised alarms. The device of a ref
+// that does not exist has no ID.
+func (s *Store) DevicesWithAlarms(ctx context.Context, refs []Ref) ([]FoundDevice, error) {
+	rows := db.BatchOf("account, id", refs, func(r *Ref) []any { return []any{r.Account, r.ID} })
+	fields := func(d *FoundDevice) []any { return []any{&d.Account, db.JSON(&d.Device), &d.Alarms} }
+	return db.Numbered(ctx, s.db, "devices", devicesWithAlarms, len(refs), fields, rows)
 }
 
-// DeviceCount is how many devices an account has, and how many of them are silent.
+// DeviceCount is the number of devices of an account, and of the silent ones among them.
 type DeviceCount struct{ Devices, Silent int }
 
 // CountDevices counts the devices of each account. A device is silent if it was neither
@@ -317,25 +285,19 @@ func (s *Service) CountDevices(ctx context.Context, since time.Time) (map[relay.
 		if err != nil {
 			return nil, err
 		}
-		ids := make(map[relay.AccountID][]string)
+		positions := make([]position, len(chunk))
 		for i := range chunk {
-			ids[chunk[i].Account] = append(ids[chunk[i].Account], chunk[i].ID)
+			ref = Ref{chunk[i].Account, chunk[i].ID}
+			positions[i].Ref = ref
 		}
-		heardAt := make(map[Ref]time.Time, len(chunk))
-		for acct := range ids {
-			heard, err := s.heardLast(ctx, acct, ids[acct])
-			if err != nil {
-				return nil, err
-			}
-			for id, t := range heard {
-				heardAt[Ref{acct, id}] = t
-			}
+		if err := s.setHeard(ctx, positions); err != nil {
+			return nil, err
 		}
 		for i := range chunk {
 			d := &chunk[i]
 			count := counts[d.Account]
 			count.Devices++
-			if heardAt[Ref{d.Account, d.ID}].Before(since) && d.CreatedAt.Before(since) {
+			if positions[i].heard.Before(since) && d.CreatedAt.Before(since) {
 				count.Silent++
 			}
 			counts[d.Account] = count
@@ -343,7 +305,5 @@ func (s *Service) CountDevices(ctx context.Context, since time.Time) (map[relay.
 		if len(chunk) < scanChunk {
 			return counts, nil
 		}
-		last := &chunk[len(chunk)-1]
-		ref = Ref{last.Account, last.ID}
 	}
 }

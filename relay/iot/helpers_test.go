@@ -80,14 +80,14 @@ type switched struct {
 	radio     []iot.RadioData // as they were written
 }
 
-func (s *switched) Write(ctx context.Context, b iot.Batch) ([]iot.Refused, error) {
+func (s *switched) Write(ctx context.Context, b iot.Readings) ([]iot.Refused, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.down != nil {
 		return nil, s.down
 	}
 	var refused []iot.Refused
-	kept := iot.Batch{Radio: b.Radio}
+	kept := iot.Readings{Radio: b.Radio}
 	for i, p := range b.Points {
 		if reason, no := s.refuse[p.Key]; no {
 			refused = append(refused, iot.Refused{Point: i, Radio: -1, Reason: reason})

@@ -10,24 +10,24 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
+// accountBatch has the cached records of an account for one batch. The limits and the location
+// of new devices are loaded when a frame creates a device.
 type accountBatch struct {
-	acct  relay.AccountID
-	cache *accountCache
-	// The limits for creating devices are loaded once per batch, and only if a
-	// frame needs them.
+	acct         relay.AccountID
+	cache        *accountCache
 	limitsLoaded bool
 	devicesLeft  int
 	seriesLeft   int
-	location     string // of the devices that are created
+	location     string
 }
 
-// identify finds the device of every frame and creates those that are new.
+// identify finds the device of every frame, and creates missing devices.
 func (s *Service) identify(ctx context.Context, b *batch) error {
 	for acct, group := range b.groups {
 		ab := &accountBatch{acct: acct, cache: s.accounts.account(acct)}
 		uncached, err := s.load(ctx, ab, group)
 		if err == nil && uncached {
-			err = s.importFleet(ctx, ab, group)
+			err = s.createDevices(ctx, ab, group)
 		}
 		if err != nil {
 			return err
@@ -36,17 +36,17 @@ func (s *Service) identify(ctx context.Context, b *batch) error {
 			id := w.Frame.Identifier
 			w.device = ab.cache.device(id)
 			switch creates := createsDevice(w.Frame.Kind); {
-			case !w.open(): // a duplicate may supplement the stored frame
+			case !w.open(): // it needs no device, except as a duplicate that adds radio data
 				continue
 			case w.device == nil && !creates && w.Frame.Supplement:
-				w.note("device %s is not known; what the post adds is used if the frame itself arrives", id)
+				w.note("device %s is not known; the data of the post is used if the frame itself arrives", id)
 				continue
 			case w.device == nil && !creates:
 				w.refuse("device %s is not known", id)
 				w.outcome.Provisional = true
 				continue
 			case w.device == nil:
-				if err := s.importDevice(ctx, ab, w); err != nil {
+				if err := s.createDevice(ctx, ab, w); err != nil {
 					return err
 				}
 			}
@@ -60,22 +60,22 @@ func (s *Service) identify(ctx context.Context, b *batch) error {
 	return nil
 }
 
-// load fetches the devices of a group that are not in the cache, in one query, and
-// reports whether there were any.
-func (s *Service) load(ctx context.Context, ab *accountBatch, group []*work) (uncached bool, err error) {
+// load loads the devices of a group that are not in the cache, in one query. It reports whether
+// the cache lacked any.
+func (s *Service) load(ctx context.Context, ab *accountBatch, group []*workItem) (uncached bool, err error) {
 	missing := make(map[string]bool)
-	var names []string
+	var identifiers []string
 	for _, w := range group {
 		id := w.Frame.Identifier
 		if (w.open() || w.merges()) && !missing[id] && ab.cache.device(id) == nil {
 			missing[id] = true
-			names = append(names, id)
+			identifiers = append(identifiers, id)
 		}
 	}
-	if len(names) == 0 {
+	if len(identifiers) == 0 {
 		return false, nil
 	}
-	found, err := s.store.Load(ctx, ab.acct, names)
+	found, err := s.store.Load(ctx, ab.acct, identifiers)
 	if err != nil {
 		return true, fmt.Errorf("iot: load devices: %w", err)
 	}
@@ -95,7 +95,7 @@ func createsDevice(k decoders.FrameKind) bool {
 }
 
 // assignDecoder assigns the webhook's decoder to a device without one.
-func (s *Service) assignDecoder(ctx context.Context, ab *accountBatch, w *work) error {
+func (s *Service) assignDecoder(ctx context.Context, ab *accountBatch, w *workItem) error {
 	if w.DecoderID == "" || w.device.Device.DecoderID != "" {
 		return nil
 	}
@@ -103,14 +103,13 @@ func (s *Service) assignDecoder(ctx context.Context, ab *accountBatch, w *work) 
 		return err
 	}
 	d, err := s.store.ChangeDevice(ctx, ab.acct, w.device.Device.ID, func(d *Device) error {
-		if d.DecoderID == "" { // it has not changed since it was read
+		if d.DecoderID == "" { // else it was changed meanwhile
 			d.DecoderID, d.UpdatedAt = w.DecoderID, s.options.Now().UTC()
 		}
 		return nil
 	})
 	if err != nil {
-		err = s.retryIfGone(ab.acct, err)
-		return fmt.Errorf("iot: device %s: set its decoder: %w", w.device.Device.ID, err)
+		return fmt.Errorf("iot: device %s: set its decoder: %w", w.device.Device.ID, s.retryIfGone(ab.acct, err))
 	}
 	c, _, err := s.decoder(ctx, ab, d.DecoderID)
 	if err != nil {
@@ -123,9 +122,9 @@ func (s *Service) assignDecoder(ctx context.Context, ab *accountBatch, w *work) 
 	return nil
 }
 
-// namedDecoder returns the decoder that the webhook names, nil if it names none. It
-// refuses the frame if the decoder does not exist.
-func (s *Service) namedDecoder(ctx context.Context, ab *accountBatch, w *work) (*compiled, error) {
+// namedDecoder returns the decoder that the webhook named, or nil. It refuses the frame if the
+// decoder does not exist.
+func (s *Service) namedDecoder(ctx context.Context, ab *accountBatch, w *workItem) (*compiled, error) {
 	c, missing, err := s.decoder(ctx, ab, w.DecoderID)
 	if missing {
 		w.refuse("decoder %s is not known", w.DecoderID)
@@ -133,49 +132,82 @@ func (s *Service) namedDecoder(ctx context.Context, ab *accountBatch, w *work) (
 	return c, err
 }
 
-func (s *Service) importDevice(ctx context.Context, ab *accountBatch, w *work) error {
-	if err := s.loadLimits(ctx, ab); err != nil {
+// createDevice creates the device of a frame, or finds the one that another gateway has
+// created. It refuses the frame if the device cannot be created.
+func (s *Service) createDevice(ctx context.Context, ab *accountBatch, w *workItem) error {
+	known, c, refusal, err := s.planDevice(ctx, ab, w, 0, 0)
+	if err != nil {
 		return err
 	}
-	if ab.devicesLeft <= 0 {
-		w.refuse("the account has %d devices, the most that frames may create", s.options.MaxDevices)
+	if refusal != "" {
+		w.refuse("%s", refusal)
 		return nil
 	}
-	c, err := s.namedDecoder(ctx, ab, w)
-	if err != nil || !w.open() {
-		return err
-	}
-	d := s.newDevice(w, ab.location)
-	sensors := s.sensorsFor(d, c, nil)
-	if len(sensors) > ab.seriesLeft {
-		w.refuse("%s", s.seriesLimitReason())
-		return nil
-	}
-	// A device of this account with that identifier may be deleted before it is loaded.
+	identifier := w.Frame.Identifier
+	// If the device exists already, it may be deleted before it is loaded.
 	for range 3 {
-		err = s.store.CreateDevice(ctx, ab.acct, d, sensors)
+		err = s.store.CreateDevice(ctx, ab.acct, known.Device, known.Sensors)
 		if err == nil {
-			ab.devicesLeft--
-			ab.seriesLeft -= len(sensors)
-			w.device = newCachedDevice(d, sensors, c)
-			ab.cache.putDevice(d.Identifier, w.device)
+			w.device = ab.addDevice(known, c)
 			return nil
 		}
 		if relay.KindOf(err) != relay.KindConflict {
-			return fmt.Errorf("iot: import device %s: %w", d.Identifier, s.retryIfGone(ab.acct, err))
+			return fmt.Errorf("iot: create device %s: %w", identifier, s.retryIfGone(ab.acct, err))
 		}
-		if _, err := s.load(ctx, ab, []*work{w}); err != nil {
+		if _, err := s.load(ctx, ab, []*workItem{w}); err != nil {
 			return err
 		}
-		if w.device = ab.cache.device(d.Identifier); w.device != nil {
-			return nil // another gateway has created it
+		if w.device = ab.cache.device(identifier); w.device != nil {
+			return nil
 		}
 	}
-	w.refuse("device %s has already been claimed by another account", d.Identifier)
+	w.refuse("device %s has already been claimed by another account", identifier)
 	return nil
 }
 
-// loadLimits loads, once per batch, the limits and the location for new devices.
+// planDevice returns the device that a frame creates, with its sensors and decoder, or the
+// reason why the frame cannot create one. The limits include devices and series that are
+// planned already.
+func (s *Service) planDevice(ctx context.Context, ab *accountBatch, w *workItem, devices, series int) (known Known, c *compiled, refusal string, err error) {
+	if err := s.loadLimits(ctx, ab); err != nil {
+		return known, nil, "", err
+	}
+	if devices >= ab.devicesLeft {
+		return known, nil, fmt.Sprintf("the account has %d devices, the most that frames may create", s.options.MaxDevices), nil
+	}
+	c, missing, err := s.decoder(ctx, ab, w.DecoderID)
+	if err != nil {
+		return known, nil, "", err
+	}
+	if missing {
+		return known, nil, fmt.Sprintf("decoder %s is not known", w.DecoderID), nil
+	}
+	now := s.options.Now().UTC()
+	d := Device{
+		ID: s.options.NewID(), Identifier: w.Frame.Identifier, Type: Other,
+		Name: cmp.Or(w.Frame.Name, w.Frame.Identifier), DecoderID: w.DecoderID, LocationID: ab.location,
+		CreatedAt: now, UpdatedAt: now,
+	}
+	if w.Frame.IsDevEUI {
+		d.Type = LoRaWAN
+	}
+	known = Known{Device: d, Sensors: s.sensorsFor(d, c, nil)}
+	if series+len(known.Sensors) > ab.seriesLeft {
+		refusal = s.seriesLimitReason()
+	}
+	return known, c, refusal, nil
+}
+
+// addDevice adds a new device to the cache, and subtracts it from the limits.
+func (ab *accountBatch) addDevice(known Known, c *compiled) *cachedDevice {
+	ab.devicesLeft--
+	ab.seriesLeft -= len(known.Sensors)
+	cd := newCachedDevice(known.Device, known.Sensors, c)
+	ab.cache.putDevice(known.Device.Identifier, cd)
+	return cd
+}
+
+// loadLimits loads the limits and the location for new devices, once per batch.
 func (s *Service) loadLimits(ctx context.Context, ab *accountBatch) error {
 	if ab.limitsLoaded {
 		return nil
@@ -200,28 +232,15 @@ func (s *Service) loadLimits(ctx context.Context, ab *accountBatch) error {
 	return nil
 }
 
-func (s *Service) newDevice(w *work, location string) Device {
-	now := s.options.Now().UTC()
-	d := Device{
-		ID: s.options.NewID(), Identifier: w.Frame.Identifier, Type: Other,
-		Name: cmp.Or(w.Frame.Name, w.Frame.Identifier), DecoderID: w.DecoderID, LocationID: location,
-		CreatedAt: now, UpdatedAt: now,
-	}
-	if w.Frame.IsDevEUI {
-		d.Type = LoRaWAN
-	}
-	return d
-}
-
-// sensorsFor returns new sensors for the keys that a decoder maps and a device lacks.
-func (s *Service) sensorsFor(d Device, c *compiled, have map[string]*Sensor) []Sensor {
+// sensorsFor returns new sensors for the keys that a decoder maps and that have no sensor yet.
+func (s *Service) sensorsFor(d Device, c *compiled, existing map[string]*Sensor) []Sensor {
 	if c == nil {
 		return nil
 	}
 	now := s.options.Now().UTC()
 	var sensors []Sensor
 	for _, m := range c.Sensors {
-		if have[m.Key] != nil {
+		if existing[m.Key] != nil {
 			continue
 		}
 		sensors = append(sensors, Sensor{
@@ -232,18 +251,17 @@ func (s *Service) sensorsFor(d Device, c *compiled, have map[string]*Sensor) []S
 	return sensors
 }
 
-// importedAtOnce is the number of devices that one transaction creates. The disk is synced
-// once for all of them: a fleet that moves here would otherwise wait for a sync a device.
-const importedAtOnce = 100
+// createdAtOnce is the number of devices that one transaction creates. With a transaction for
+// each device, a fleet of new devices would wait for a sync of the disk per device.
+const createdAtOnce = 100
 
-// importFleet creates the new devices of a group's frames, many in one transaction. A
-// device that cannot be created so (a limit, a missing decoder, an identifier that is
-// taken) is left to importDevice.
-func (s *Service) importFleet(ctx context.Context, ab *accountBatch, group []*work) error {
-	// 1. Find the first frame of each unknown device. A device whose first frame creates none
-	// is left out, since its frames are refused.
+// createDevices creates the devices of a group's frames, several in one transaction. It skips
+// devices that cannot be created: createDevice refuses their frames, or finds the devices.
+func (s *Service) createDevices(ctx context.Context, ab *accountBatch, group []*workItem) error {
+	// 1. Select the first frame of each unknown device. If that frame cannot create the device,
+	// later ones of the batch do not either.
 	seen := make(map[string]bool)
-	var newFrames []*work
+	var newFrames []*workItem
 	for _, w := range group {
 		id := w.Frame.Identifier
 		if !w.open() || seen[id] || ab.cache.device(id) != nil {
@@ -259,46 +277,34 @@ func (s *Service) importFleet(ctx context.Context, ab *accountBatch, group []*wo
 	}
 
 	// 2. Plan the devices, up to the limits of the account.
-	if err := s.loadLimits(ctx, ab); err != nil {
-		return err
-	}
 	var fleet []Known
 	decoders := make(map[string]*compiled) // by identifier
 	series := 0
 	for _, w := range newFrames {
-		c, missing, err := s.decoder(ctx, ab, w.DecoderID)
+		known, c, refusal, err := s.planDevice(ctx, ab, w, len(fleet), series)
 		if err != nil {
 			return err
 		}
-		if missing {
-			continue
+		if refusal == "" {
+			series += len(known.Sensors)
+			decoders[known.Device.Identifier] = c
+			fleet = append(fleet, known)
 		}
-		d := s.newDevice(w, ab.location)
-		sensors := s.sensorsFor(d, c, nil)
-		if len(fleet) >= ab.devicesLeft || series+len(sensors) > ab.seriesLeft {
-			continue
-		}
-		series += len(sensors)
-		decoders[d.Identifier] = c
-		fleet = append(fleet, Known{Device: d, Sensors: sensors})
 	}
 
-	// 3. Create them. The order is the same everywhere: gateways that create the same devices
-	// wait for one another and do not deadlock.
+	// 3. Create them in the order of their identifiers, so that gateways that create the same
+	// devices do not deadlock.
 	slices.SortFunc(fleet, func(a, b Known) int { return cmp.Compare(a.Device.Identifier, b.Device.Identifier) })
-	for part := range slices.Chunk(fleet, importedAtOnce) {
+	for part := range slices.Chunk(fleet, createdAtOnce) {
 		err := s.store.CreateDevices(ctx, ab.acct, part)
 		if relay.KindOf(err) == relay.KindConflict {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("iot: import %d devices: %w", len(part), s.retryIfGone(ab.acct, err))
+			return fmt.Errorf("iot: create %d devices: %w", len(part), s.retryIfGone(ab.acct, err))
 		}
 		for _, known := range part {
-			ab.devicesLeft--
-			ab.seriesLeft -= len(known.Sensors)
-			cd := newCachedDevice(known.Device, known.Sensors, decoders[known.Device.Identifier])
-			ab.cache.putDevice(known.Device.Identifier, cd)
+			ab.addDevice(known, decoders[known.Device.Identifier])
 		}
 	}
 	return nil

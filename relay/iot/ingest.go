@@ -17,34 +17,33 @@ import (
 
 // Arrival is a received frame.
 type Arrival struct {
-	// Record is the id of the event that brought it, with .n if its post has several
-	// frames; it makes processing idempotent.
+	// Record is the id of the event that brought the frame, with the suffix .n if its post has
+	// several frames. Processing the same record again has the same result.
 	Record string
-	// Post is the same for the frames of one post, which are consecutive and in
-	// order; empty for a single frame.
+	// Post is the same for the frames of one post, which are consecutive; empty for the only
+	// frame of a post.
 	Post      string
 	Account   relay.AccountID
 	DecoderID string // from the webhook's decoder_id; may be empty
-	// ReceivedAt differs between the frames of one post: it is the time of those
-	// that have none of their own.
+	// ReceivedAt is the time of frames that have no time of their own. It differs between the
+	// frames of one post.
 	ReceivedAt time.Time
 	Frame      decoders.Frame
-	// Trace is the span of its processing; empty for none.
-	Trace tracing.Parent
-	// NoDefer means that the frame is never deferred, however long its decoder
-	// takes, since no other account's frames wait behind it.
+	Trace      tracing.Parent // the span of the frame's processing; may be empty
+	// NoDefer means that the frame is never deferred, however long its decoder takes, because
+	// it delays no frames of other accounts.
 	NoDefer bool
-	// NoRules means that rules do not examine the frame: it is replayed.
+	// NoRules means that rules do not evaluate the frame, because it is replayed.
 	NoRules bool
-	// WaitForEarlier waits until the batches before this one are done; nil if none are under
-	// way. Rules evaluate the frames of a device in their order.
+	// WaitForEarlier waits until earlier batches are processed, because rules evaluate the
+	// frames of a device in order; nil if no earlier batch is in progress.
 	WaitForEarlier func(ctx context.Context) error
 }
 
 // Outcome is the result of processing an Arrival.
 type Outcome struct {
-	// Refused is the reason why no readings were stored; empty on success. Radio data
-	// may have been.
+	// Refused is the reason why no readings were stored; empty on success. Radio data may have
+	// been stored.
 	Refused string
 	// Provisional reports that a concurrent frame may change the outcome: an
 	// acknowledgement can arrive before its device's first uplink.
@@ -53,15 +52,15 @@ type Outcome struct {
 	// batch was used up or the last call of its codec exceeded a limit: it must be
 	// processed again with NoDefer.
 	Deferred bool
-	// Notes say what of the frame was accepted but not used: values and times that could
-	// not be read, warnings of the codec, and why an accepted frame has no readings.
+	// Notes lists the parts of an accepted frame that were not used: values and times that could
+	// not be read. It also has the codec's warnings and the reason why a frame has no readings.
 	Notes    decoders.Notes
 	DeviceID string
 	// Duplicate is set if an earlier record, Repeats, brought the same frame.
 	Duplicate bool
 	Repeats   string
-	// Lost lists values of the frame that were not stored although others may have been,
-	// with reasons: refused by the store, beyond a limit, or not a finite number.
+	// Lost lists the values of the frame that were not stored, with reasons: refused by the
+	// store, beyond a limit, or not a finite number.
 	Lost []string
 	// Points are the readings that were stored.
 	Points []Point
@@ -73,9 +72,8 @@ const (
 	newestSample = 24 * time.Hour
 )
 
-// SampleTime returns the time of a frame: the device's, else the network's, else
-// the receipt; the first that lies between 10 years before and 24 hours after the
-// receipt. The notes name the times that could not be used.
+// SampleTime returns the time of a frame: the device's time or else the network's time, if it is
+// plausible, or else the time of receipt. The notes name the times that could not be used.
 func SampleTime(f *decoders.Frame, received time.Time) (sampleTime time.Time, notes decoders.Notes) {
 	sampleTime = received.UTC()
 	used := "the time of receipt is used"
@@ -103,21 +101,21 @@ func implausibleNote(t time.Time) string {
 	return "time " + t.UTC().Format(time.RFC3339) + " is not plausible"
 }
 
-// Plausible reports whether t is a valid sample time.
+// Plausible reports whether t is less than 10 years before and less than 24 hours after the
+// receipt.
 func Plausible(t, received time.Time) bool {
 	return t.After(received.Add(-oldestSample)) && t.Before(received.Add(newestSample))
 }
 
-// Ingest processes a batch of frames and returns the outcome of each. It is
-// idempotent: no readings of duplicates are stored, and points of a record that is processed
-// again overwrite themselves. The arrivals are its own: it normalizes their frames.
+// Ingest processes a batch of frames and returns the outcome of each. It is idempotent: it
+// stores no readings of duplicates, and the points of a record that is processed again
+// overwrite themselves. It normalizes the frames of arrivals in place.
 //
-// An error, mostly of relay.KindUnavailable, means that a back end did not answer
-// and that the whole batch must be retried.
+// After an error, mostly of relay.KindUnavailable, the whole batch must be processed again.
 func (s *Service) Ingest(ctx context.Context, arrivals []Arrival) ([]Outcome, error) {
 	b := newBatch(arrivals)
 	for _, step := range [...]func(context.Context, *batch) error{
-		s.refresh, s.check, s.claim, s.identify, s.mergeParts, s.decode, s.save, s.keepFrames, s.evaluateRules, s.countUnmapped,
+		s.refresh, s.check, s.claim, s.identify, s.mergeParts, s.decode, s.save, s.logFrames, s.evaluateRules, s.countUnmapped,
 	} {
 		if err := step(ctx, b); err != nil {
 			return nil, err
@@ -130,15 +128,16 @@ func (s *Service) Ingest(ctx context.Context, arrivals []Arrival) ([]Outcome, er
 	return outcomes, nil
 }
 
-// batch is the frames of one call, grouped by account.
+// batch is the frames of one call of Ingest, in order and by account.
 type batch struct {
-	frames []*work
-	groups map[relay.AccountID][]*work
-	// versions are those of the accounts' records as refresh has found them.
-	versions map[relay.AccountID]Version
+	frames   []*workItem
+	groups   map[relay.AccountID][]*workItem
+	versions map[relay.AccountID]Version // of the accounts' records, read by refresh
+	types    map[string]SensorType       // nil until a text is decoded
 }
 
-type work struct {
+// workItem is a frame in process.
+type workItem struct {
 	*Arrival
 	outcome     Outcome
 	device      *cachedDevice
@@ -146,54 +145,44 @@ type work struct {
 	points      []Point
 	radio       *RadioData
 	firstRecord string       // the record that brought the frame first, if known
-	merged      *MergedFrame // the data of several posts about the frame; nil if there is one
+	merged      *MergedFrame // the data of all posts about the frame; nil if they were not merged
 	unmapped    []string     // keys that the decoder does not map
-	// limitReason is set if the series limit prevented missing sensors of the device.
+	// limitReason is set if the device lacks sensors because of the series limit.
 	limitReason string
-	// decoded is the codec's result, if the frame was decoded with others of its batch
-	// before its turn.
-	decoded *decoders.Decoded
-	// preview means that the frame is not stored and changes nothing.
-	preview bool
+	decoded     *decoders.Decoded // the codec's result; nil until the frame is decoded
+	preview     bool              // the frame is not stored and changes nothing
 }
 
 func newBatch(arrivals []Arrival) *batch {
-	b := &batch{frames: make([]*work, len(arrivals)), groups: make(map[relay.AccountID][]*work, 1)}
-	items := make([]work, len(arrivals))
+	b := &batch{frames: make([]*workItem, len(arrivals)), groups: make(map[relay.AccountID][]*workItem)}
 	for i := range arrivals {
-		w := &items[i]
-		w.Arrival = &arrivals[i]
+		w := &workItem{Arrival: &arrivals[i]}
 		b.frames[i] = w
-	}
-	for _, w := range b.frames {
-		group := b.groups[w.Account]
-		if len(b.groups) == 0 {
-			group = make([]*work, 0, len(b.frames)) // most batches are of one account
-		}
-		b.groups[w.Account] = append(group, w)
+		b.groups[w.Account] = append(b.groups[w.Account], w)
 	}
 	return b
 }
 
 // open reports whether the frame is neither refused nor a duplicate.
-func (w *work) open() bool { return w.outcome.Refused == "" && !w.outcome.Duplicate }
+func (w *workItem) open() bool { return w.outcome.Refused == "" && !w.outcome.Duplicate }
 
-func (w *work) refuse(format string, args ...any) {
+func (w *workItem) refuse(format string, args ...any) {
 	w.outcome.Refused = fmt.Sprintf(format, args...)
 }
 
-// lost records a point that the store refuses for good.
-func (w *work) lost(p Point, reason string) {
+// recordLost records a point that the store refuses.
+func (w *workItem) recordLost(p Point, reason string) {
 	w.outcome.Lost = append(w.outcome.Lost, p.Key+": "+reason)
 	w.outcome.Points = slices.DeleteFunc(w.outcome.Points, func(q Point) bool {
 		return q.SensorID == p.SensorID && q.Time.Equal(p.Time)
 	})
 }
 
-func (w *work) note(format string, args ...any) { w.outcome.Notes.Add(fmt.Sprintf(format, args...)) }
+func (w *workItem) note(format string, args ...any) {
+	w.outcome.Notes.Add(fmt.Sprintf(format, args...))
+}
 
-// Limits of a frame's texts, in bytes. Identifiers are tags of the reading stores
-// and parts of keys.
+// Limits of a frame's texts, in bytes.
 const (
 	maxIdentifier = 255
 	maxName       = 255
@@ -219,7 +208,7 @@ func (s *Service) check(_ context.Context, b *batch) error {
 	return nil
 }
 
-// boundedDedup is a frame's DedupID in bounded length.
+// boundedDedup returns a frame's DedupID, or its hash if it is longer than maxDedup.
 func boundedDedup(f *decoders.Frame) string {
 	if len(f.DedupID) > maxDedup {
 		sum := sha256.Sum256([]byte(f.DedupID))
@@ -228,7 +217,7 @@ func boundedDedup(f *decoders.Frame) string {
 	return f.DedupID
 }
 
-// claim marks the frames that an earlier record brought as duplicates.
+// claim marks the frames as duplicates that an earlier record brought.
 func (s *Service) claim(ctx context.Context, b *batch) error {
 	return b.markDuplicates(func(frames []Seen) (records []string, err error) {
 		ok, err := s.optional.call(ctx, func() (err error) {
@@ -245,13 +234,13 @@ func (s *Service) claim(ctx context.Context, b *batch) error {
 	})
 }
 
-// markDuplicates marks the frames that another record brought first. firstRecords
-// returns for each frame the record that did.
+// markDuplicates marks the frames that another record brought first. firstRecords returns the
+// record that first brought each frame.
 func (b *batch) markDuplicates(firstRecords func([]Seen) ([]string, error)) error {
-	frames, works := make([]Seen, 0, len(b.frames)), make([]*work, 0, len(b.frames))
+	frames, items := make([]Seen, 0, len(b.frames)), make([]*workItem, 0, len(b.frames))
 	for _, w := range b.frames {
 		if w.Frame.DedupID != "" && w.open() {
-			frames, works = append(frames, w.seen()), append(works, w)
+			frames, items = append(frames, w.seen()), append(items, w)
 		}
 	}
 	if len(frames) == 0 {
@@ -261,7 +250,7 @@ func (b *batch) markDuplicates(firstRecords func([]Seen) ([]string, error)) erro
 	if err != nil {
 		return fmt.Errorf("iot: check for duplicates: %w", err)
 	}
-	for i, w := range works {
+	for i, w := range items {
 		if w.firstRecord = records[i]; records[i] != w.Record {
 			w.outcome.Duplicate, w.outcome.Repeats = true, records[i]
 		}
@@ -278,53 +267,49 @@ func (a *Arrival) seen() Seen {
 	return s
 }
 
-// Repeats reports whether an arrival is the same frame as another one of its
-// device.
+// Repeats reports whether an arrival is the same frame as another one of its device.
 func (a *Arrival) Repeats(otherArrival *Arrival) bool {
-	s, o := a.seen(), otherArrival.seen()
-	return a.Frame.DedupID != "" && s.Dedup == o.Dedup && s.Near(o.At)
+	seen, otherSeen := a.seen(), otherArrival.seen()
+	return a.Frame.DedupID != "" && seen.Dedup == otherSeen.Dedup && seen.Near(otherSeen.At)
 }
 
-// save writes to the reading store, and then updates the latest values. After an
-// error of the store the whole batch is written again later.
+// save writes to the reading store, and then updates the cache of latest values.
 func (s *Service) save(ctx context.Context, b *batch) error {
-	// 1. Collect the points and the radio data, and the frame of each.
-	n := 0
+	// 1. Collect the points and the radio data, and the frame of each. Frames that could not be
+	// decoded have radio data, too.
+	var readings Readings
+	var pointFrames, radioFrames []*workItem
 	for _, w := range b.frames {
-		n += len(w.points)
-	}
-	write := Batch{Points: make([]Point, 0, n), Radio: make([]RadioData, 0, len(b.frames))}
-	points, radio := make([]*work, 0, n), make([]*work, 0, len(b.frames))
-	for _, w := range b.frames {
-		if u := s.options.Radio.reduce(w.radio); u != nil { // also of a frame that could not be decoded
-			write.Radio, radio = append(write.Radio, *u), append(radio, w)
+		if u := s.options.Radio.reduce(w.radio); u != nil {
+			readings.Radio, radioFrames = append(readings.Radio, *u), append(radioFrames, w)
 		}
 		if !w.open() {
 			continue
 		}
 		for _, p := range w.points {
-			write.Points, points = append(write.Points, p), append(points, w)
+			readings.Points, pointFrames = append(readings.Points, p), append(pointFrames, w)
 		}
 		w.outcome.Points = w.points
 	}
 
 	// 2. Write them, and remove the points that the store refuses.
-	if len(write.Points)+len(write.Radio) > 0 {
-		refused, err := s.readings.Write(ctx, write)
+	if len(readings.Points)+len(readings.Radio) > 0 {
+		refused, err := s.readings.Write(ctx, readings)
 		if err != nil {
 			return relay.Errorf(relay.KindUnavailable, "iot: store readings: %w", err)
 		}
 		for _, r := range refused {
 			if r.Point >= 0 {
-				points[r.Point].lost(write.Points[r.Point], r.Reason)
+				pointFrames[r.Point].recordLost(readings.Points[r.Point], r.Reason)
 			} else {
-				radio[r.Radio].outcome.Lost = append(radio[r.Radio].outcome.Lost, "uplink: "+r.Reason)
+				outcome := &radioFrames[r.Radio].outcome
+				outcome.Lost = append(outcome.Lost, "uplink: "+r.Reason)
 			}
 		}
 	}
 
 	// 3. Cache the stored points as the latest values, and the time each device was last heard.
-	latest := make([]Point, 0, n)
+	var latest []Point
 	for _, w := range b.frames {
 		latest = append(latest, w.outcome.Points...)
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// Marker is an event in a device's life that a user recorded.
+// Marker is an event of a device that a user recorded.
 type Marker struct {
-	ID        string    `json:"id"` // the caller's
+	ID        string    `json:"id"` // chosen by the caller
 	Comment   string    `json:"comment"`
 	CreatedAt time.Time `json:"created_at"` // when it happened
 }
@@ -19,9 +19,9 @@ type Marker struct {
 // MaxMarkers is the largest number of event markers that a device may have.
 const MaxMarkers = 10_000
 
-// AddMarker saves an event marker; one of the same id gets the new comment, and the new time
-// if one is given. created reports that it is a new one, which gets the time now if none is
-// given.
+// AddMarker saves an event marker and reports whether it is new. A stored marker with the same
+// id gets the new comment, and the new time unless CreatedAt is zero. A new marker without a
+// time gets the present time.
 //
 // It returns Invalid if a field is missing or the device has MaxMarkers, and
 // NotFound if the account has no such device.
@@ -52,10 +52,9 @@ func (s *Service) Markers(ctx context.Context, acct relay.AccountID, deviceID st
 	return s.store.Markers(ctx, acct, deviceID)
 }
 
-// PutMarker saves an event marker of a device and returns it. A stored marker of that id gets
-// the new comment, and the new time unless CreatedAt is zero; a new one without a time gets
-// now. It returns relay.KindNotFound if there is no such device, and relay.KindInvalid if the
-// device has MaxMarkers.
+// PutMarker saves an event marker of a device as AddMarker describes, and returns it. It returns
+// relay.KindNotFound if there is no such device, and relay.KindInvalid if the device has
+// MaxMarkers.
 func (s *Store) PutMarker(ctx context.Context, acct relay.AccountID, deviceID string, m Marker, now time.Time) (saved Marker, created bool, err error) {
 	const query = "SELECT doc FROM marker WHERE account = $1 AND device = $2 AND id = $3"
 	const count = "SELECT count(*) FROM marker WHERE account = $1 AND device = $2"

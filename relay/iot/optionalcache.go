@@ -9,39 +9,39 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// How long cached values are valid after they were read from the reading store. Redis loses
-// acknowledged writes in a failover, or restarts from an old snapshot, and reports neither;
-// so a value may be outdated for this time then.
+// latestFresh and heardFresh are the times for which cached values are valid after they were
+// read from the reading store. In a failover or a restart from an old snapshot, Redis loses
+// acknowledged writes without an error: values may be outdated for these times.
 const (
 	latestFresh = time.Minute
 	heardFresh  = time.Hour
 )
 
-// latestKept is the largest age of cached values while the reading store is down.
+// latestKept is the largest age of cached values that are used while the reading store is down.
 const latestKept = 24 * time.Hour
 
-// cachePause is the time for which the cache is not called after a failure, so that neither
-// frames nor answers wait for a server that does not answer.
+// cachePause is the time for which the cache is not called after a failure, so that frames and
+// requests do not wait for the timeout of each call.
 const cachePause = 5 * time.Second
 
-// optionalCache calls the cache and goes on without it: its errors are logged.
+// optionalCache calls the cache. It logs errors instead of returning them: without the cache,
+// frames are processed, and duplicates overwrite themselves.
 //
-// Frames are processed while the cache is down: a duplicate is stored over
-// itself. The cache misses changes then, so that this gateway reads everything
-// filled before the last missed change from the reading store again; other
-// gateways do so when latestFresh and heardFresh are over.
+// A cache that missed changes has outdated values. This gateway does not use values that were
+// filled before the last missed change; other gateways may use them until latestFresh or
+// heardFresh has passed.
 type optionalCache struct {
 	cache Cache
 	now   func() time.Time
 	log   *slog.Logger
 
 	mu      sync.Mutex
-	retryAt time.Time // no calls before
+	retryAt time.Time // the cache is not called before
 	missed  time.Time // when the last change failed
 }
 
-// call makes a call to the cache and reports whether it succeeded. The only error
-// is that of the context.
+// call calls do, which calls the cache, and reports whether it succeeded. It only returns the
+// error of the context.
 func (c *optionalCache) call(ctx context.Context, do func() error) (bool, error) {
 	c.mu.Lock()
 	pausing := c.now().Before(c.retryAt)
@@ -55,14 +55,14 @@ func (c *optionalCache) call(ctx context.Context, do func() error) (bool, error)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := c.now(); !now.Before(c.retryAt) { // else another call failed at the same time
+	if now := c.now(); !now.Before(c.retryAt) { // else a concurrent call has failed, too
 		c.retryAt = now.Add(cachePause)
 		c.log.WarnContext(ctx, "cache unavailable; frames and readings are processed without it", "error", err)
 	}
 	return false, nil
 }
 
-// change makes a call whose failure leaves outdated values in the cache.
+// change is call for a change of cached values: a failure leaves outdated values.
 func (c *optionalCache) change(ctx context.Context, do func() error) error {
 	ok, err := c.call(ctx, do)
 	if !ok {
@@ -80,50 +80,48 @@ func (c *optionalCache) fresh(filled time.Time, maxAge time.Duration) bool {
 	return filled.After(c.missed) && c.now().Sub(filled) < maxAge
 }
 
-// Cache holds data whose loss is harmless: it is read again from the reading store, or a
-// repeated frame is stored over itself. It may be emptied at any time, and does not have the
-// existing devices.
+// Cache stores data whose loss is harmless: lost values are read from the reading store again,
+// and repeated frames overwrite themselves. It may be emptied at any time.
 type Cache interface {
-	// Claim claims frames for the given time. It returns for each the
-	// record that claimed it first: the frame's own record if it is new. A claim
-	// whose time is not Near is replaced.
+	// Claim claims frames for the time ttl. It returns for each frame the record that claimed it
+	// first: the frame's own record if the frame is new. It replaces a claim of the same key
+	// whose frame is not Near.
 	Claim(ctx context.Context, frames []Seen, ttl time.Duration) ([]string, error)
-	// Claimed returns for each frame the record that claimed it, empty for none,
-	// and claims nothing.
+	// Claimed returns for each frame the record that claimed it, empty for none. It claims
+	// nothing.
 	Claimed(ctx context.Context, frames []Seen, ttl time.Duration) ([]string, error)
 
-	// MergeParts merges parts of frames with those of earlier posts, each
-	// atomically, and returns the merged frames: of two receptions by one gateway
-	// the stronger, of two positions the later. Parts are kept for the given time.
-	// The same part again changes nothing.
+	// MergeParts merges each part atomically with the stored parts of the same frame, and returns
+	// the merged frames. Of two receptions by one gateway it uses the stronger, of two positions
+	// the later. Parts are stored for the time ttl. Merging a part again changes nothing.
 	MergeParts(ctx context.Context, acct relay.AccountID, parts []FramePart, ttl time.Duration) ([]MergedFrame, error)
 
-	// SetHeard keeps when devices of accounts were heard last, by device id; an
-	// earlier time changes nothing.
+	// SetHeard stores when devices were heard last, by account and device id. It ignores times
+	// that are earlier than the stored ones.
 	SetHeard(ctx context.Context, heard map[relay.AccountID]map[string]time.Time) error
-	// FillHeard does the same for an account with times read from the reading store at
-	// asOf. The zero time is that of a device that has never been heard.
+	// FillHeard does the same for devices of an account with times that were read from the
+	// reading store at asOf. The zero time means that the device was never heard.
 	FillHeard(ctx context.Context, acct relay.AccountID, heard map[string]time.Time, asOf time.Time) error
-	// Heard returns when devices were heard last, by device id, without those that the cache
-	// does not have.
+	// Heard returns when devices were heard last, by device id. It omits devices that are not in
+	// the cache.
 	Heard(ctx context.Context, acct relay.AccountID, deviceIDs []string) (map[string]Heard, error)
 
-	// SetLatest keeps those points that are not older than the cached ones.
+	// SetLatest stores points, except those that are older than the cached point of the sensor.
 	SetLatest(ctx context.Context, points []Point) error
-	// FillLatest adds the newest points of a device, as read from the reading
-	// store at asOf; a cached point that is newer stays.
+	// FillLatest does the same with the newest points of a device, as read from the reading store
+	// at asOf.
 	FillLatest(ctx context.Context, acct relay.AccountID, deviceID string, points []Point, asOf time.Time) error
-	// Latest returns a device's newest cached point per sensor, in order of sensor
-	// id, without key and identifier. They are complete as of the time filled; a
-	// device that was never filled has the zero time.
+	// Latest returns a device's newest cached point per sensor, in order of sensor id, without
+	// key and identifier, and the time asOf of the last FillLatest, zero for none. The cache has
+	// all points that were stored until then.
 	Latest(ctx context.Context, acct relay.AccountID, deviceID string) (points []Point, filled time.Time, err error)
 
 	// ForgetDevice deletes the cached data of a device.
 	ForgetDevice(ctx context.Context, acct relay.AccountID, deviceID string) error
 }
 
-// Heard is the time of a device's last frame, zero for none, and of the last query of the
-// reading store about it.
+// Heard is the time of a device's last frame, zero for none, and the time asOf of its last
+// FillHeard.
 type Heard struct {
 	At, Filled time.Time
 }
@@ -135,11 +133,9 @@ type Seen struct {
 	Device  string
 	Dedup   string
 	Record  string
-	// Span is decoders.Frame's DedupSpan; if there is one, At is the frame's time.
-	Span time.Duration
-	At   time.Time
+	Span    time.Duration // see decoders.Frame.DedupSpan; 0 for none
+	At      time.Time     // of the frame, with a Span
 }
 
-// Near reports whether a frame with the same key and the given time is the same
-// frame.
+// Near reports whether a frame with the same key and the time t is the same frame.
 func (s Seen) Near(t time.Time) bool { return s.Span == 0 || s.At.Sub(t).Abs() <= s.Span }

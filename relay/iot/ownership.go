@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// Ownership is a devEUI or MAC address that belongs to an account, with the account's device.
+// Ownership is a devEUI or MAC address that an account has claimed, with the account's device.
 type Ownership struct {
 	Identifier string
 	Account    relay.AccountID
@@ -17,8 +17,8 @@ type Ownership struct {
 }
 
 // Ownerships returns a page of the ownerships of all accounts whose identifier begins with
-// prefix, by identifier, and the cursor of the next page, empty on the last one. A prefix
-// is written in any case, with or without colons, hyphens and blanks.
+// prefix, by identifier, and the cursor of the next page, empty on the last one. The prefix may
+// be in any case and contain colons, hyphens and blanks.
 //
 // It returns Invalid for a prefix or a cursor that is not hexadecimal.
 func (s *Service) Ownerships(ctx context.Context, prefix, cursor string, limit int) ([]Ownership, string, error) {
@@ -39,10 +39,10 @@ func (s *Service) Ownerships(ctx context.Context, prefix, cursor string, limit i
 
 func isHex(text string) bool { return strings.Trim(text, "0123456789abcdef") == "" }
 
-// ReleaseOwnership lets the next account that sends a frame with the identifier, or creates
-// its device, claim it. The device of the present holder stays with its readings and goes
-// on receiving what its account sends, but it does not claim the identifier again: a
-// holder that sends on cannot forestall the owner.
+// ReleaseOwnership deletes the claim of an identifier. The next account that sends a frame with
+// the identifier, or creates a device with it, claims it. The device of the former holder and
+// its readings stay, and it gets further frames of its account, but these do not claim the
+// identifier again.
 //
 // It returns NotFound if no account has claimed the identifier.
 func (s *Service) ReleaseOwnership(ctx context.Context, identifier string) (Ownership, error) {
@@ -53,7 +53,7 @@ func (s *Service) ReleaseOwnership(ctx context.Context, identifier string) (Owne
 func ownershipFields(o *Ownership) []any { return []any{&o.Identifier, &o.Account, &o.DeviceID} }
 
 // Ownerships lists up to limit ownerships of all accounts whose identifier begins with prefix and
-// comes behind cursor, by identifier. Identifiers have only hexadecimal digits, which stand
+// comes after cursor, by identifier. Identifiers have only hexadecimal digits, which come
 // before "g" in every collation.
 func (s *Store) Ownerships(ctx context.Context, prefix, cursor string, limit int) ([]Ownership, error) {
 	const query = `
@@ -82,7 +82,7 @@ func (s *Store) ReleaseOwnership(ctx context.Context, identifier string) (Owners
 		if err != nil {
 			return owner, err
 		}
-		// Another gateway may have released it since it was read.
+		// Another gateway may have released the claim since it was read.
 		return owner, db.MustChange(ctx, tx, label, "DELETE FROM device_claim WHERE identifier = $1 AND account = $2", identifier, owner.Account)
 	})
 }

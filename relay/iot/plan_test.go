@@ -1,6 +1,7 @@
 package iot
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -25,14 +26,22 @@ SELECT 1, $1 || CAST(i AS TEXT), 'r', 'd' || CAST(i % 50 AS TEXT), $2, i, '', '{
 		relaytest.NoError(t, database.Run(t.Context(), "test", "ANALYZE alarm"))
 		alarms("r", "raised")
 		of := func(acct relay.AccountID, id string) Ref { return Ref{Account: acct, ID: id} }
-		got, err := newStore(database).RaisedAlarms(t.Context(), []Ref{of(1, "d1"), of(1, "none"), of(2, "d1"), of(1, "d2")})
+		s := newStore(database)
+		for i, id := range []string{"d1", "d2", "calm"} {
+			relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice(id, fmt.Sprint("device ", i)), nil))
+		}
+		found, err := s.DevicesWithAlarms(t.Context(), []Ref{of(1, "d1"), of(1, "none"), of(2, "d1"), of(1, "d2"), of(1, "calm")})
 		relaytest.NoError(t, err)
-		relaytest.Equal(t, "raised alarms", got, map[Ref]int{of(1, "d1"): 100, of(1, "d2"): 100})
+		var got []string
+		for _, d := range found {
+			got = append(got, fmt.Sprint(d.Account, d.ID, " ", d.Alarms))
+		}
+		relaytest.Equal(t, "devices and their raised alarms", got, []string{"1d1 100", "0 0", "0 0", "1d2 100", "1calm 0"})
 		if database.Engine() == "sqlite" {
 			return
 		}
-		rows := "FROM unnest($1::bigint[], $2::text[]) WITH ORDINALITY AS batch(account, device, n)"
-		statement := strings.Replace(raisedAlarms, "FROM batch", rows, 1)
+		rows := "FROM unnest($1::bigint[], $2::text[]) WITH ORDINALITY AS batch(account, id, n)"
+		statement := strings.Replace(devicesWithAlarms, "FROM batch", rows, 1)
 		plan := dbtest.Plan(t, database, statement, "{1,1}", "{d1,d2}")
 		if !strings.Contains(plan, "(device = ") {
 			t.Errorf("all raised alarms are read:\n%s", plan)

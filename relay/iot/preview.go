@@ -2,7 +2,6 @@ package iot
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"time"
 
@@ -10,13 +9,12 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Preview computes the changes that ingesting frames again would make, without
-// storing anything. Frames must be passed in the order of their arrival. Not safe
-// for concurrent use.
+// Preview computes the changes that ingesting frames again would make, and stores nothing.
+// Frames must be passed in the order of their arrival. Not safe for concurrent use.
 type Preview struct {
 	s *Service
-	// firstByKey holds the first frame of each deduplication key.
-	firstByKey map[string][]Seen
+	// seenByKey holds the frames of the preview by deduplication key, one for each span.
+	seenByKey map[string][]Seen
 }
 
 // PreviewedFrame is the expected result of ingesting a frame, compared with the
@@ -27,29 +25,28 @@ type PreviewedFrame struct {
 	Outcome
 	Identifier string
 	Kind       decoders.FrameKind
-	Time       time.Time // of the readings; zero for a frame that is not read
-	// Device is the sender; without an ID it would have to be created, and without an
-	// identifier none was found. Decoder is the decoder that reads it.
+	Time       time.Time // of the readings; zero for a frame that is not decoded
+	// Device sent the frame. It has no ID if Ingest would create it, and no identifier if
+	// there is no device.
 	Device   Device
-	Decoder  Decoder
+	Decoder  Decoder // of the device
 	Readings []Difference
-	// Stored is the frame as rules would see it; nil if they would not examine it.
-	Stored *Stored
+	Stored   *Stored // for rules; nil if rules would not evaluate the frame
 }
 
 // NewPreview returns an empty preview.
 func (s *Service) NewPreview() *Preview {
-	return &Preview{s: s, firstByKey: make(map[string][]Seen)}
+	return &Preview{s: s, seenByKey: make(map[string][]Seen)}
 }
 
-// Frames previews a batch. An error means that a back end did not answer.
+// Frames previews a batch. An error means that a back end is unavailable.
 func (p *Preview) Frames(ctx context.Context, arrivals []Arrival) ([]PreviewedFrame, error) {
 	b := newBatch(arrivals)
 	for _, w := range b.frames {
 		w.preview, w.NoDefer = true, true
 	}
 	for _, step := range [...]func(context.Context, *batch) error{
-		p.s.refresh, p.s.check, p.claimed, p.identify, p.s.decode,
+		p.s.refresh, p.s.check, p.markDuplicates, p.identify, p.s.decode,
 	} {
 		if err := step(ctx, b); err != nil {
 			return nil, err
@@ -75,9 +72,9 @@ func (p *Preview) Frames(ctx context.Context, arrivals []Arrival) ([]PreviewedFr
 	return previews, p.s.differences(ctx, b, previews)
 }
 
-// claimed marks duplicates as claim does, but claims nothing: a frame belongs to the record
-// that claimed it, else to the first one of this preview.
-func (p *Preview) claimed(ctx context.Context, b *batch) error {
+// markDuplicates marks duplicates as claim does, and claims nothing: it marks a frame that
+// another record has claimed, or that came earlier in this preview.
+func (p *Preview) markDuplicates(ctx context.Context, b *batch) error {
 	return b.markDuplicates(func(frames []Seen) ([]string, error) {
 		records, err := p.s.cache.Claimed(ctx, frames, p.s.options.DedupWindow)
 		for i, f := range frames[:len(records)] {
@@ -85,11 +82,11 @@ func (p *Preview) claimed(ctx context.Context, b *batch) error {
 				continue
 			}
 			key := f.Account.String() + "\x00" + f.Device + "\x00" + f.Dedup
-			if n := slices.IndexFunc(p.firstByKey[key], func(seen Seen) bool { return f.Near(seen.At) }); n >= 0 {
-				records[i] = p.firstByKey[key][n].Record
+			if n := slices.IndexFunc(p.seenByKey[key], func(seen Seen) bool { return f.Near(seen.At) }); n >= 0 {
+				records[i] = p.seenByKey[key][n].Record
 				continue
 			}
-			p.firstByKey[key] = append(p.firstByKey[key], f)
+			p.seenByKey[key] = append(p.seenByKey[key], f)
 			records[i] = f.Record
 		}
 		return records, err
@@ -123,12 +120,12 @@ func (p *Preview) identify(ctx context.Context, b *batch) error {
 	return nil
 }
 
-// provisionalDevices resolves frames to the devices that Ingest would find or
-// create, without creating any.
+// provisionalDevices finds the devices of frames, or those that Ingest would create, and
+// creates none.
 type provisionalDevices struct {
 	s       *Service
-	fitted  map[*cachedDevice]*cachedDevice
-	created map[string]*cachedDevice // devices that do not exist yet, by decoder and identifier
+	fitted  map[*cachedDevice]*cachedDevice // see fit
+	created map[string]*cachedDevice        // devices that do not exist yet, by decoder and identifier
 }
 
 func (s *Service) newProvisionalDevices() *provisionalDevices {
@@ -136,7 +133,7 @@ func (s *Service) newProvisionalDevices() *provisionalDevices {
 }
 
 // device returns the frame's device, or the one that Ingest would create.
-func (pd *provisionalDevices) device(ctx context.Context, ab *accountBatch, w *work) (*cachedDevice, error) {
+func (pd *provisionalDevices) device(ctx context.Context, ab *accountBatch, w *workItem) (*cachedDevice, error) {
 	id := w.Frame.Identifier
 	cd := ab.cache.device(id)
 	if cd != nil && (w.DecoderID == "" || cd.Device.DecoderID != "") {
@@ -164,7 +161,7 @@ func (pd *provisionalDevices) device(ctx context.Context, ab *accountBatch, w *w
 	return device, nil
 }
 
-// fit returns a device with the sensors that Service.fit would give it.
+// fit returns a device with the sensors that fitSensors would give it.
 func (pd *provisionalDevices) fit(ctx context.Context, acct relay.AccountID, cd *cachedDevice) (*cachedDevice, error) {
 	if cd.decoder == nil {
 		return cd, nil
@@ -172,12 +169,11 @@ func (pd *provisionalDevices) fit(ctx context.Context, acct relay.AccountID, cd 
 	if device := pd.fitted[cd]; device != nil {
 		return device, nil
 	}
-	have := *cd.sensors.Load()
-	missing := pd.s.sensorsFor(cd.Device, cd.decoder, have)
+	sensors := *cd.sensors.Load()
+	missing := pd.s.sensorsFor(cd.Device, cd.decoder, sensors)
 	fitted := &cachedDevice{Device: cd.Device, decoder: cd.decoder, params: cd.params}
-	fitted.sensors.Store(&have)
-	trial := cd.Device.ID == "" && cd.decoder.ID == "" // a source without records
-	if !trial {
+	fitted.sensors.Store(&sensors)
+	if cd.Device.ID != "" || cd.decoder.ID != "" { // else the trial of a source, without a store
 		room, err := pd.s.roomForSensors(ctx, acct, len(missing))
 		if err != nil {
 			return nil, err
@@ -187,15 +183,7 @@ func (pd *provisionalDevices) fit(ctx context.Context, acct relay.AccountID, cd 
 			missing = nil
 		}
 	}
-	// The sensors that the decoder maps, with the types it maps them to.
-	sensors := make(map[string]*Sensor, len(have)+len(missing))
-	maps.Copy(sensors, have)
-	for i := range missing {
-		if cd.Device.ID == "" {
-			missing[i].ID = "" // the device has no id yet
-		}
-		sensors[missing[i].Key] = &missing[i]
-	}
+	// Select the sensors that the decoder maps, with the types to which it maps them.
 	mapped := make(map[string]*Sensor, len(cd.decoder.Sensors))
 	for _, m := range cd.decoder.Sensors {
 		if sensor := sensors[m.Key]; sensor != nil {
@@ -203,6 +191,12 @@ func (pd *provisionalDevices) fit(ctx context.Context, acct relay.AccountID, cd 
 			typed.SensorTypeID = m.SensorTypeID
 			mapped[m.Key] = &typed
 		}
+	}
+	for i := range missing {
+		if cd.Device.ID == "" {
+			missing[i].ID = "" // it derives from the id of the device
+		}
+		mapped[missing[i].Key] = &missing[i]
 	}
 	fitted.mapped.Store(&mapped)
 	pd.fitted[cd] = fitted

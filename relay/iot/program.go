@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -13,49 +12,49 @@ import (
 )
 
 // A program is suspended after maxOverruns consecutive calls that exceeded a limit of
-// time or memory, or once such calls took maxOverrun in total.
+// time or memory, or once such calls took maxOverrunTime in total.
 const (
-	maxOverruns = 5
-	maxOverrun  = time.Second
+	maxOverruns    = 5
+	maxOverrunTime = time.Second
 )
 
-// suspension is the time for which a suspended program is not run. The next call then decides
-// whether it is suspended again.
+// suspension is the time for which a suspended program is not run. The call after that decides
+// whether the program is suspended again.
 const suspension = 10 * time.Minute
 
-// slowCall is the average call time from which frames wait for those of other
-// accounts.
+// slowCall is the average time of a program's calls from which its frames wait for frames of
+// other accounts.
 const slowCall = 20 * time.Millisecond
 
-// program is a compiled source with its run-time statistics. It is kept until the
-// source changes, not replaced when other records change.
+// program is a compiled codec of a decoder with its run-time statistics. It is replaced only
+// when the decoder's codec, source or payload format changes.
 type program struct {
-	codec, source string
-	raw           bool
-	decoder       decoders.Decoder
-	lastUsed      time.Time // by a batch; guarded by programs.mu
+	codecName, source string
+	rawPayload        bool
+	codec             decoders.Decoder
+	lastUsed          time.Time // by a batch; guarded by programs.mu
 
-	mu       sync.Mutex
-	mean     time.Duration // moving average of a call
-	overruns int           // consecutive
-	lost     time.Duration // in consecutive overruns
-	until    time.Time     // end of the last suspension; zero after a successful call
-	hasRun   bool
+	mu          sync.Mutex
+	mean        time.Duration // moving average of a call
+	overruns    int           // consecutive
+	overrunTime time.Duration // of consecutive overruns
+	resumesAt   time.Time     // end of the last suspension; zero after a successful call
+	hasRun      bool
 }
 
-// suspended returns why the program is suspended, "" if it is not.
-func (p *program) suspended(now time.Time) string {
+// suspensionReason returns why the program is suspended, "" if it is not.
+func (p *program) suspensionReason(now time.Time) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !now.Before(p.until) {
+	if !now.Before(p.resumesAt) {
 		return ""
 	}
-	return fmt.Sprintf("is suspended until %s, or until its source is changed: it exceeded its limits %d times in succession", p.until.UTC().Format(time.RFC3339), p.overruns)
+	return fmt.Sprintf("is suspended until %s, or until its source is changed: it exceeded its limits %d times in succession", p.resumesAt.UTC().Format(time.RFC3339), p.overruns)
 }
 
-// load returns the moving average of the time of a call, and how many of the last calls
-// exceeded a limit.
-func (p *program) load() (mean time.Duration, overruns int) {
+// stats returns the moving average of the time of a call, and the number of consecutive calls
+// up to the last that exceeded a limit.
+func (p *program) stats() (mean time.Duration, overruns int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.mean, p.overruns
@@ -70,15 +69,15 @@ func (p *program) recordCall(now time.Time, took time.Duration, overrun bool) (s
 		p.mean, p.hasRun = took, true
 	}
 	if !overrun {
-		p.overruns, p.lost, p.until = 0, 0, time.Time{}
+		p.overruns, p.overrunTime, p.resumesAt = 0, 0, time.Time{}
 		return false
 	}
 	p.overruns++
-	p.lost += took
-	if now.Before(p.until) || p.overruns < maxOverruns && p.lost < maxOverrun {
+	p.overrunTime += took
+	if now.Before(p.resumesAt) || p.overruns < maxOverruns && p.overrunTime < maxOverrunTime {
 		return false
 	}
-	p.until = now.Add(suspension)
+	p.resumesAt = now.Add(suspension)
 	return true
 }
 
@@ -87,43 +86,41 @@ func (s *Service) newProgram(d Decoder) (*program, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &program{codec: d.Codec, source: d.Source, raw: d.UseRawPayload, decoder: codec}, nil
+	return &program{codecName: d.Codec, source: d.Source, rawPayload: d.UseRawPayload, codec: codec}, nil
 }
 
-// programs holds the programs of an account by decoder. All versions of its records
+// programs holds the programs of an account by decoder. All versions of the account's cache
 // share them, so that concurrent batches count overruns together.
 type programs struct {
 	mu        sync.Mutex
 	byDecoder map[string]*program
 }
 
-func newPrograms() *programs { return &programs{byDecoder: make(map[string]*program)} }
-
-// reuse returns the existing program of a decoder if its codec, source and payload format are the same.
-// Otherwise it stores and returns the new one, which may be nil.
-func (ps *programs) reuse(d Decoder, fresh *program, now time.Time) *program {
+// reuse returns the existing program of a decoder if its codec, source and payload format are
+// the same. Otherwise it stores and returns newProgram, which may be nil.
+func (ps *programs) reuse(d Decoder, newProgram *program, now time.Time) *program {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	if p := ps.byDecoder[d.ID]; p != nil && p.codec == d.Codec && p.source == d.Source && p.raw == d.UseRawPayload {
-		p.lastUsed = now
-		return p
+	p := ps.byDecoder[d.ID]
+	if p == nil || p.codecName != d.Codec || p.source != d.Source || p.rawPayload != d.UseRawPayload {
+		if p = newProgram; p == nil {
+			return nil
+		}
+		ps.byDecoder[d.ID] = p
 	}
-	if fresh != nil {
-		fresh.lastUsed = now
-		ps.byDecoder[d.ID] = fresh
-	}
-	return fresh
+	p.lastUsed = now
+	return p
 }
 
-// sweep removes programs that no batch has used for the duration of a suspension,
-// except suspended ones.
+// sweep removes programs that no batch has used for longer than a suspension, except suspended
+// ones.
 func (ps *programs) sweep(now time.Time) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	maps.DeleteFunc(ps.byDecoder, func(_ string, p *program) bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return now.Sub(p.lastUsed) > suspension && !p.until.After(now)
+		return now.Sub(p.lastUsed) > suspension && !p.resumesAt.After(now)
 	})
 }
 
@@ -139,9 +136,9 @@ func (s *Service) program(ps *programs, d Decoder) (*program, error) {
 	return ps.reuse(d, p, s.options.Now()), nil
 }
 
-// Codecs counts suspended codecs of all accounts.
+// Codecs counts the suspensions of codecs of all accounts.
 type Codecs struct {
-	Suspended   int   // at the moment
+	Suspended   int   // now
 	Suspensions int64 // since the start
 }
 
@@ -149,12 +146,11 @@ type Codecs struct {
 func (s *Service) Codecs() Codecs {
 	now, codecs := s.options.Now(), Codecs{Suspensions: s.suspensions.Load()}
 	s.accounts.mu.Lock()
-	accounts := slices.Collect(maps.Values(s.accounts.accounts))
-	s.accounts.mu.Unlock()
-	for _, a := range accounts {
+	defer s.accounts.mu.Unlock()
+	for _, a := range s.accounts.accounts {
 		a.programs.mu.Lock()
 		for _, p := range a.programs.byDecoder {
-			if p.suspended(now) != "" {
+			if p.suspensionReason(now) != "" {
 				codecs.Suspended++
 			}
 		}
@@ -163,27 +159,28 @@ func (s *Service) Codecs() Codecs {
 	return codecs
 }
 
-// run decodes a frame and returns the time of the codec. If the codec takes batches, run
-// also decodes those of the following frames that have the same codec, until the budget is
-// used. It sets the field decoded of each. An error means that the codec could not be run.
-func (s *Service) run(ctx context.Context, w *work, following []*work, budget time.Duration) (took time.Duration, err error) {
+// runProgram decodes a frame and returns the time that the codec took. If the codec takes
+// batches, it also decodes those of the following frames that have the same program, until the
+// budget is used up. It sets the field decoded of each. An error means that the codec could
+// not be run.
+func (s *Service) runProgram(ctx context.Context, w *workItem, following []*workItem, budget time.Duration) (took time.Duration, err error) {
 	program := w.device.decoder.program
-	batch, ok := program.decoder.(decoders.BatchDecoder)
+	batchDecoder, ok := program.codec.(decoders.BatchDecoder)
 	if !ok {
 		started := s.options.Now()
-		result, err := program.decoder.Decode(w.decoderInput())
+		result, err := program.codec.Decode(w.decoderInput())
 		took = s.options.Now().Sub(started)
 		w.decoded = &decoders.Decoded{Result: result, Err: err, Took: took}
 		return took, nil
 	}
-	group := []*work{w}
+	group := []*workItem{w}
 	frames := []*decoders.Frame{w.decoderInput()}
-	for _, f := range following {
-		if f.device.decoder.program == program && f.NoDefer == w.NoDefer && f.decoded == nil {
-			group, frames = append(group, f), append(frames, f.decoderInput())
+	for _, next := range following {
+		if next.device.decoder.program == program && next.NoDefer == w.NoDefer && next.decoded == nil {
+			group, frames = append(group, next), append(frames, next.decoderInput())
 		}
 	}
-	decoded, err := batch.DecodeBatch(ctx, int64(w.Account), frames, budget)
+	decoded, err := batchDecoder.DecodeBatch(ctx, int64(w.Account), frames, budget)
 	if err != nil {
 		return 0, err
 	}
@@ -196,9 +193,8 @@ func (s *Service) run(ctx context.Context, w *work, following []*work, budget ti
 	return took, nil
 }
 
-// recordRun records the duration of the call that decoded a frame with its program, and logs
-// a suspension.
-func (s *Service) recordRun(w *work) {
+// recordCall records the duration of the call that decoded a frame, and logs a suspension.
+func (s *Service) recordCall(w *workItem) {
 	now, c := s.options.Now(), w.device.decoder
 	if !w.preview && c.program.recordCall(now, w.decoded.Took, w.decoded.LimitExceeded) {
 		s.suspensions.Add(1)
@@ -207,9 +203,9 @@ func (s *Service) recordRun(w *work) {
 	}
 }
 
-// Limits on the decoding time of one batch: accountTime is the time of one account
-// after which its frames wait for those of other accounts, batchTime the total
-// after which waiting frames are deferred. A running call is not interrupted.
+// Limits on the decoding time of one batch. After accountTime, frames of an account wait for
+// frames of other accounts. After batchTime in total, waiting frames are deferred. A running
+// call is not interrupted.
 const (
 	accountTime = 100 * time.Millisecond
 	batchTime   = time.Second
@@ -218,23 +214,23 @@ const (
 // scheduler shares the decoding time of one batch among accounts and devices.
 type scheduler struct {
 	spent     map[relay.AccountID]time.Duration
-	total     time.Duration
+	total     time.Duration // of all accounts
 	queues    []*accountQueue
 	byAccount map[relay.AccountID]*accountQueue
 }
 
-// accountQueue holds the waiting frames of an account by device, which take turns:
-// each device's first frame comes before any device's second.
+// accountQueue holds the waiting frames of an account by device. Devices take turns: each
+// device's first frame comes before any device's second.
 type accountQueue struct {
 	acct    relay.AccountID
-	devices [][]*work
+	devices [][]*workItem
 	index   map[*cachedDevice]int
 }
 
-// enqueue queues a frame that must wait, and reports whether it does: its codec is
-// slow, or its account or the batch has used up its time.
-func (s *scheduler) enqueue(w *work) bool {
-	if mean, _ := w.device.decoder.program.load(); mean < slowCall && s.spent[w.Account] < accountTime && s.total < batchTime {
+// enqueue queues a frame if its codec is slow or the time of its account or of the batch is
+// used up, and reports whether it did.
+func (s *scheduler) enqueue(w *workItem) bool {
+	if mean, _ := w.device.decoder.program.stats(); mean < slowCall && s.spent[w.Account] < accountTime && s.total < batchTime {
 		return false
 	}
 	q := s.byAccount[w.Account]
@@ -254,17 +250,17 @@ func (s *scheduler) enqueue(w *work) bool {
 	return true
 }
 
-// budget is the time that is left before frames of the account must wait; 0 means no limit.
-func (s *scheduler) budget(w *work) time.Duration {
+// budget returns the time after which frames of the account must wait; 0 means no limit.
+func (s *scheduler) budget(w *workItem) time.Duration {
 	if w.NoDefer {
 		return 0
 	}
 	return max(time.Nanosecond, min(accountTime-s.spent[w.Account], batchTime-s.total))
 }
 
-// next removes the next frame from the queues: that of the device waiting longest,
-// in the account that has used the least time. It returns nil if none waits.
-func (s *scheduler) next() *work {
+// next removes and returns the frame that is next: that of the device waiting longest, in the
+// account that has used the least time. It returns nil if no frame waits.
+func (s *scheduler) next() *workItem {
 	if len(s.queues) == 0 {
 		return nil
 	}

@@ -10,21 +10,21 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// radioDataOf returns the radio data of a frame: all of it for an uplink, battery and
-// margin for a status, the position for a location.
-func radioDataOf(w *work) *RadioData {
+// radioDataOf returns the radio data of a frame, nil for none: all data of an uplink, battery
+// and margin of a status, the position of a location.
+func radioDataOf(w *workItem) *RadioData {
 	f := &w.Frame
 	switch {
 	case f.Supplement && f.Kind != decoders.Uplink:
 		return w.supplement()
 	case f.Kind == decoders.Location:
-		u := w.bare(w.time)
-		u.place(f.Position)
+		u := w.newRadioData(w.time)
+		u.setPosition(f.Position)
 		return u.orNil()
 	case f.Kind != decoders.Uplink && f.Kind != decoders.Status:
 		return nil
 	}
-	u := w.bare(w.time)
+	u := w.newRadioData(w.time)
 	u.Battery, u.Margin = f.Battery, f.Margin
 	if f.Kind == decoders.Uplink {
 		u.Frame, u.Name = true, w.device.Device.Name
@@ -39,19 +39,18 @@ func radioDataOf(w *work) *RadioData {
 	if w.merged != nil {
 		gateways, position = w.merged.receptions(), w.merged.Position
 	}
-	u.receptions(gateways)
-	u.place(position)
+	u.setReceptions(gateways)
+	u.setPosition(position)
 	return u.orNil()
 }
 
-// bare returns RadioData of the frame's device without values.
-func (w *work) bare(t time.Time) *RadioData {
+func (w *workItem) newRadioData(t time.Time) *RadioData {
 	return &RadioData{Account: w.Account, DeviceID: w.device.Device.ID, Identifier: w.device.Device.Identifier, Time: t}
 }
 
-// receptions sets the number of gateways that received the frame, and the signal
-// of the best one.
-func (u *RadioData) receptions(gateways []decoders.Gateway) {
+// setReceptions sets the number of gateways that received the frame, and RSSI and SNR of the
+// best one.
+func (u *RadioData) setReceptions(gateways []decoders.Gateway) {
 	if n := len(gateways); n > 0 {
 		u.Gateways = new(int64(n))
 	}
@@ -61,13 +60,13 @@ func (u *RadioData) receptions(gateways []decoders.Gateway) {
 	}
 }
 
-func (u *RadioData) place(p *decoders.Position) {
+func (u *RadioData) setPosition(p *decoders.Position) {
 	if p != nil {
 		u.Latitude, u.Longitude = new(p.Latitude), new(p.Longitude)
 	}
 }
 
-// orNil returns nil if there is nothing to store: no frame, and no data but a port.
+// orNil returns u, or nil if u is not an uplink and has no data except a port.
 func (u *RadioData) orNil() *RadioData {
 	if !u.Frame && u.FCnt == nil && u.Battery == nil && u.Margin == nil && u.Gateways == nil && u.Latitude == nil {
 		return nil
@@ -75,9 +74,9 @@ func (u *RadioData) orNil() *RadioData {
 	return u
 }
 
-// heard returns the network server's time of receipt if it is plausible, else the
-// time at which this program received the post; never later than that.
-func (w *work) heard() time.Time {
+// heard returns when the network received the frame, if that time is plausible and not later
+// than the gateway's receipt, else the time of the gateway's receipt.
+func (w *workItem) heard() time.Time {
 	heardAt := w.Frame.NetworkTime
 	if !Plausible(heardAt, w.ReceivedAt) || heardAt.After(w.ReceivedAt) {
 		heardAt = w.ReceivedAt
@@ -85,7 +84,7 @@ func (w *work) heard() time.Time {
 	return heardAt.UTC()
 }
 
-// lastHeard returns when each device of a group was last heard, by device id.
+// lastHeard returns when the devices of a batch were heard last, by account and device id.
 func lastHeard(b *batch) map[relay.AccountID]map[string]time.Time {
 	heardByAccount := make(map[relay.AccountID]map[string]time.Time)
 	for acct, group := range b.groups {
@@ -105,15 +104,15 @@ func lastHeard(b *batch) map[relay.AccountID]map[string]time.Time {
 	return heardByAccount
 }
 
-// FromDevice reports whether an event of this kind was sent by the device.
+// FromDevice reports whether the device itself sends frames of this kind.
 func FromDevice(k decoders.FrameKind) bool { return createsDevice(k) || k == decoders.Ack }
 
 // RadioDetail returns how much radio data of frames is stored.
 func (s *Service) RadioDetail() RadioDetail { return s.options.Radio }
 
-// Radio returns battery, signal and position from the last frames of devices, by
-// device id, without devices that have no radio data of the last year. It returns
-// relay.KindUnavailable if the reading store does not answer.
+// Radio returns battery, signal and position from the last frames of devices, by device id. It
+// omits devices without radio data of the last year. It returns relay.KindUnavailable if the
+// reading store is unavailable.
 func (s *Service) Radio(ctx context.Context, acct relay.AccountID, ids []string) (map[string]RadioData, error) {
 	radio, err := s.readings.Radio(ctx, acct, ids, s.options.Now().Add(-radioWindow))
 	if err != nil {
@@ -122,15 +121,14 @@ func (s *Service) Radio(ctx context.Context, acct relay.AccountID, ids []string)
 	return radio, nil
 }
 
-// radioWindow is the time for which radio data is read, and RadioFrames the number of frames
-// of a device: a battery is not reported with every frame.
+// Radio data is read of the last RadioFrames frames of a device within radioWindow, because
+// devices do not report the battery with every frame.
 const (
 	radioWindow = 366 * 24 * time.Hour
 	RadioFrames = 20
 )
 
-// Complete sets the values that u lacks to those of an earlier uplink. The time is
-// that of the first.
+// Complete sets the values that u lacks to those of an earlier uplink. Its time does not change.
 func (u *RadioData) Complete(earlier RadioData) {
 	if u.DeviceID == "" {
 		*u = earlier
@@ -150,22 +148,22 @@ func (u *RadioData) Complete(earlier RadioData) {
 // FramePart is the data of one post about a frame that several posts describe.
 type FramePart struct {
 	Device, Dedup string
-	// At is the time under which the frame is stored; zero for a post that only
-	// supplements the frame.
+	// At is the time with which the frame is stored; zero for a post that only supplements the
+	// frame.
 	At       time.Time
 	Gateways []decoders.Gateway
 	Position *decoders.Position
 }
 
-// MergedFrame merges the data of all posts about a frame so far.
+// MergedFrame is the merged data of all posts about a frame so far.
 type MergedFrame struct {
 	At       time.Time          // zero until the frame itself arrives
 	Gateways []decoders.Gateway // with identifier, RSSI and SNR only
 	Position *decoders.Position
 }
 
-// receptions returns the gateways that received the frame. One without an id is
-// the best of those that the network names later, so it counts only until then.
+// receptions returns the gateways that received the frame. A gateway without an id counts only
+// if no gateway has one: it is the best of those that the network names in a later post.
 func (m *MergedFrame) receptions() []decoders.Gateway {
 	named := slices.DeleteFunc(slices.Clone(m.Gateways), func(g decoders.Gateway) bool { return g.ID == "" })
 	if len(named) > 0 {
@@ -174,18 +172,18 @@ func (m *MergedFrame) receptions() []decoders.Gateway {
 	return m.Gateways
 }
 
-// merges reports whether a post is merged with other posts about the same frame,
-// even if the frame itself is a duplicate.
-func (w *work) merges() bool {
+// merges reports whether a post is merged with other posts about the same frame. Duplicates are
+// merged, too.
+func (w *workItem) merges() bool {
 	f := &w.Frame
 	return w.outcome.Refused == "" && f.DedupID != "" && (f.Supplement || f.Extensible) && !f.Simulated
 }
 
-// mergeParts merges the data of several posts about a frame, in any order.
+// mergeParts merges the data of posts about the same frame. They may arrive in any order.
 func (s *Service) mergeParts(ctx context.Context, b *batch) error {
 	for acct, group := range b.groups {
 		var parts []FramePart
-		var works []*work
+		var items []*workItem
 		for _, w := range group {
 			if !w.merges() {
 				continue
@@ -193,12 +191,12 @@ func (s *Service) mergeParts(ctx context.Context, b *batch) error {
 			f := &w.Frame
 			p := FramePart{Device: f.Identifier, Dedup: boundedDedup(f), Gateways: f.Gateways, Position: f.Position}
 			if f.DedupSpan > 0 {
-				p.Dedup += "@" + w.firstRecord // another frame may have the same key
+				p.Dedup += "@" + w.firstRecord // the key is unique only within DedupSpan
 			}
 			if f.Kind == decoders.Uplink && w.open() {
 				p.At, _ = SampleTime(f, w.ReceivedAt)
 			}
-			parts, works = append(parts, p), append(works, w)
+			parts, items = append(parts, p), append(items, w)
 		}
 		if len(parts) == 0 {
 			continue
@@ -211,22 +209,21 @@ func (s *Service) mergeParts(ctx context.Context, b *batch) error {
 		if err != nil {
 			return fmt.Errorf("iot: merge posts of a frame: %w", err)
 		}
-		if !ok { // without a cache, each post counts alone
+		if !ok { // without a cache, posts are not merged
 			continue
 		}
 		for i := range merged {
-			works[i].merged = &merged[i]
+			items[i].merged = &merged[i]
 		}
 	}
 	return nil
 }
 
-// supplement returns the radio data that a post adds to a frame, or nil. It is
-// stored under the frame's time. If that time is unknown, because the frame has not
-// arrived or the cache has lost it, a post without the payload is stored under its
-// own time, which is the same in the networks; a post with the payload is stored as
-// the frame itself.
-func (w *work) supplement() *RadioData {
+// supplement returns the radio data that a post adds to a frame, or nil. It has the frame's
+// time. If that time is unknown, because the frame has not arrived or the cache has lost it,
+// the data of a post without the payload has the post's own time, which networks set to the
+// frame's time; a post with the payload is stored as the frame itself.
+func (w *workItem) supplement() *RadioData {
 	frame := MergedFrame{Gateways: w.Frame.Gateways, Position: w.Frame.Position}
 	if w.merged != nil {
 		frame = *w.merged
@@ -237,8 +234,8 @@ func (w *work) supplement() *RadioData {
 		}
 		frame.At, _ = SampleTime(&w.Frame, w.ReceivedAt)
 	}
-	u := w.bare(frame.At)
-	u.receptions(frame.receptions())
-	u.place(frame.Position)
+	u := w.newRadioData(frame.At)
+	u.setReceptions(frame.receptions())
+	u.setPosition(frame.Position)
 	return u.orNil()
 }

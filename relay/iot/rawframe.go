@@ -16,33 +16,32 @@ import (
 
 // RawFrame is a logged frame of a device whose frame logging is on.
 type RawFrame struct {
-	ID         string    `json:"id"` // the journal record that brought it
+	ID         string    `json:"id"` // the journal record that brought the frame
 	DeviceID   string    `json:"device_id"`
 	ReceivedAt time.Time `json:"received_at"`
-	Time       time.Time `json:"time,omitzero"` // as SampleTime; zero in frames logged by earlier versions
+	Time       time.Time `json:"time,omitzero"` // see SampleTime; zero in frames that earlier versions logged
 	Sender     string    `json:"sender"`
 	Kind       string    `json:"kind"` // a decoders.FrameKind
 	FCnt       *int64    `json:"f_cnt,omitempty"`
 	FPort      *int64    `json:"f_port,omitempty"`
 	Payload    string    `json:"payload,omitempty"` // hex
 	Encrypted  bool      `json:"encrypted,omitempty"`
-	// Object holds values decoded by the sender; Samples likewise, with times.
-	Object  json.RawMessage `json:"object,omitempty"`
-	Samples json.RawMessage `json:"samples,omitempty"`
-	// BesidePayload is that of the frame.
-	BesidePayload bool `json:"beside_payload,omitempty"`
+	// Object and Samples are the values that the sender decoded; samples have times.
+	Object        json.RawMessage `json:"object,omitempty"`
+	Samples       json.RawMessage `json:"samples,omitempty"`
+	BesidePayload bool            `json:"beside_payload,omitempty"` // see decoders.Frame
 	// Truncated reports that the payload or the decoded values are omitted because
 	// they are too long or cannot be encoded as JSON.
 	Truncated bool     `json:"truncated,omitempty"`
 	RSSI      *float64 `json:"rssi,omitempty"` // dBm, of the best gateway
 	SNR       *float64 `json:"snr,omitempty"`  // dB, of the best gateway
 	Gateways  int      `json:"gateways,omitempty"`
-	Refused   string   `json:"refused,omitempty"` // why nothing was stored
+	Refused   string   `json:"refused,omitempty"` // why no readings were stored
 	Note      string   `json:"note,omitempty"`
 }
 
-// MaxFrames is the number of raw frames that are stored of a device, and FrameRetention the
-// time for which they are stored.
+// MaxFrames is the largest number of raw frames that are stored of a device. FrameRetention is
+// the time for which they are stored.
 const (
 	MaxFrames      = 100
 	FrameRetention = 7 * 24 * time.Hour
@@ -55,7 +54,7 @@ const (
 	maxRawText    = 500
 )
 
-// Frames lists the raw frames kept of a device, newest first.
+// Frames lists the stored raw frames of a device, newest first.
 func (s *Service) Frames(ctx context.Context, acct relay.AccountID, deviceID string) ([]RawFrame, error) {
 	if _, err := s.store.Device(ctx, acct, deviceID); err != nil {
 		return nil, err
@@ -63,13 +62,13 @@ func (s *Service) Frames(ctx context.Context, acct relay.AccountID, deviceID str
 	return s.store.Frames(ctx, acct, deviceID, s.options.Now().Add(-FrameRetention))
 }
 
-// keepFrames saves the raw frames of devices whose frame logging is on, with their
-// outcome. Processing a record again replaces its frames.
-func (s *Service) keepFrames(ctx context.Context, b *batch) error {
+// logFrames saves the raw frames of devices whose frame logging is on, with their outcome.
+// Processing a record again replaces its frames.
+func (s *Service) logFrames(ctx context.Context, b *batch) error {
 	framesByAccount := make(map[relay.AccountID][]RawFrame)
 	for _, w := range b.frames {
 		if w.device != nil && w.device.Device.FrameLogging && !w.outcome.Duplicate && !w.outcome.Deferred {
-			framesByAccount[w.Account] = append(framesByAccount[w.Account], w.raw())
+			framesByAccount[w.Account] = append(framesByAccount[w.Account], w.rawFrame())
 		}
 	}
 	for acct, frames := range framesByAccount {
@@ -80,8 +79,8 @@ func (s *Service) keepFrames(ctx context.Context, b *batch) error {
 	return nil
 }
 
-// raw returns the frame as it is logged, with values up to the limits.
-func (w *work) raw() RawFrame {
+// rawFrame returns the frame as it is logged. It omits values beyond the limits.
+func (w *workItem) rawFrame() RawFrame {
 	f := &w.Frame
 	r := RawFrame{
 		ID: w.Record, DeviceID: w.device.Device.ID, ReceivedAt: w.ReceivedAt.UTC(), Time: w.time,
@@ -136,7 +135,7 @@ type sample struct {
 	Time  time.Time `json:"time,omitzero"`
 }
 
-// Arrival returns the received frame; ok is false if the raw frame is incomplete.
+// Arrival converts the raw frame to a received frame; ok is false if the raw frame is incomplete.
 func (r RawFrame) Arrival(acct relay.AccountID) (a Arrival, ok bool) {
 	if r.Truncated {
 		return a, false
@@ -174,8 +173,9 @@ func (r RawFrame) Arrival(acct relay.AccountID) (a Arrival, ok bool) {
 	return Arrival{Record: r.ID, Account: acct, ReceivedAt: r.ReceivedAt, Frame: f}, true
 }
 
-// KeepFrames saves raw frames of devices, except of deleted ones: the newest MaxFrames of
-// each device, for FrameRetention. A frame whose id is stored is replaced.
+// KeepFrames saves raw frames of devices, and deletes frames of these devices beyond MaxFrames
+// and FrameRetention. It replaces frames with the same id, and ignores frames of deleted
+// devices.
 func (s *Store) KeepFrames(ctx context.Context, acct relay.AccountID, frames []RawFrame) error {
 	if len(frames) == 0 {
 		return nil
@@ -194,9 +194,9 @@ func (s *Store) KeepFrames(ctx context.Context, acct relay.AccountID, frames []R
 		ON CONFLICT (account, device, id) DO UPDATE
 		SET received = excluded.received,
 		    doc = excluded.doc`
-	// The frames beyond MaxFrames, and those beyond the retention. The retention counts from
-	// the newest frame of the device, so that a replay does not restore a deleted frame. More
-	// than MaxFrames of one nanosecond may stay; Frames lists no more.
+	// surplus selects the frames beyond MaxFrames, and those beyond the retention, which ends
+	// before the newest frame of the device, so that a replay does not restore deleted frames.
+	// It does not select frames with the time of the oldest that stays; Frames has a limit.
 	const surplus = `
 		WITH edge AS MATERIALIZED (
 			SELECT batch.account, batch.device, {greatest}(
@@ -214,7 +214,7 @@ func (s *Store) KeepFrames(ctx context.Context, acct relay.AccountID, frames []R
 		FROM edge
 		JOIN raw_frame AS f ON f.account = edge.account AND f.device = edge.device AND f.received < edge.oldest`
 
-	// Each frame once, as it comes last, and each device once.
+	// Each frame once, its last version, and each device once.
 	byDevice := func(a, b RawFrame) int { return cmp.Compare(a.DeviceID, b.DeviceID) }
 	frames = db.LastOfEach(frames, func(a, b RawFrame) int { return cmp.Or(byDevice(a, b), cmp.Compare(a.ID, b.ID)) })
 	rows := db.BatchOf("account, device, id, received, doc", frames, func(f *RawFrame) []any {
@@ -271,7 +271,7 @@ func (s *Store) Frames(ctx context.Context, acct relay.AccountID, deviceID strin
 // sweepAtOnce is the largest number of frames that one transaction of Sweep deletes.
 const sweepAtOnce = 1000
 
-// Sweep deletes the raw frames beyond FrameRetention, also of devices that send no more.
+// Sweep deletes the raw frames of all devices that are older than FrameRetention.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	const expired = `
 		SELECT account, device, id

@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Point is one reading of one sensor, as the reading stores keep it. The same
-// account, sensor and time again overwrites.
+// Point is one reading of one sensor, as it is stored. A point with the same account, sensor and
+// time overwrites it.
 //
 // In InfluxDB it is a point of the measurement named after the sensor type,
 // with the tags account, device_id, identifier, sensor_id and key and one
@@ -48,21 +48,20 @@ type RadioData struct {
 	Margin     *float64 // dB, of the last downlink
 	Latitude   *float64 // degrees, where the network found the device
 	Longitude  *float64 // degrees
-	// Frame means that this is an uplink of the device itself, as opposed to data of
-	// other posts about it, or other data of the device.
+	// Frame means that this is the radio data of an uplink, not the data of another post about
+	// an uplink, of a status or of a location.
 	Frame bool
-	Name  string // the device's, with a Frame
+	Name  string // of the device, with a Frame
 }
 
-// RadioDetail selects the radio data of frames that is stored. Rules and raw frames have all
-// of it in any case.
+// RadioDetail selects the radio data that the reading store gets. Rules and raw frames get all
+// radio data in any case.
 type RadioDetail string
 
 // The details; "" is RadioFull.
 const (
 	RadioFull RadioDetail = "full"
-	// RadioBasic leaves out what neither loss nor reception nor the state of a device needs:
-	// port, number of gateways, margin, and the name with each frame.
+	// RadioBasic omits port, number of gateways, margin and name.
 	RadioBasic RadioDetail = "basic"
 	RadioOff   RadioDetail = "off"
 )
@@ -81,21 +80,21 @@ func (d RadioDetail) reduce(u *RadioData) *RadioData {
 	}
 }
 
-// Batch is one write to a reading store.
-type Batch struct {
+// Readings are the points and radio data of one write to a reading store.
+type Readings struct {
 	Points []Point
 	Radio  []RadioData
 }
 
-// Refused is a point that a store will never take, and its reason.
+// Refused is a point or radio data that a store refuses for good, and the reason.
 type Refused struct {
-	// Point is an index into Batch.Points, or -1; Radio likewise.
+	// Point is an index into Readings.Points, or -1; Radio likewise.
 	Point, Radio int
 	Reason       string
 }
 
 // Query selects readings of one device. From and To are inclusive and may be
-// zero; Limit 0 means 1000, which is also the most.
+// zero; Limit 0 means 1000, which is also the largest.
 type Query struct {
 	Account  relay.AccountID
 	DeviceID string
@@ -105,13 +104,8 @@ type Query struct {
 	Limit    int
 }
 
-func (q Query) ofTypes(types []string) Query {
-	q.Types = types
-	return q
-}
-
-// Invalid returns why no store accepts a point, or an empty string: it has no sensor
-// type, its value is not finite, or its time is not in the years 1678 to 2261.
+// Invalid returns why stores refuse a point, or an empty string: it has no sensor type, its
+// value is not finite, or its time is not in the years 1678 to 2261.
 func (p *Point) Invalid() string {
 	switch {
 	case p.Type == "":
@@ -122,8 +116,8 @@ func (p *Point) Invalid() string {
 	return invalidTime(p.Time)
 }
 
-// Invalid returns why no store accepts radio data, or an empty string: a value is not
-// finite, or the time is not in the years 1678 to 2261.
+// Invalid returns why stores refuse radio data, or an empty string: a value is not finite, or
+// the time is not in the years 1678 to 2261.
 func (u *RadioData) Invalid() string {
 	for _, v := range []*float64{u.RSSI, u.SNR, u.Battery, u.Margin, u.Latitude, u.Longitude} {
 		if !finiteOrNil(v) {
@@ -145,13 +139,13 @@ func invalidTime(t time.Time) string {
 	return ""
 }
 
-// ReadingStore keeps readings: InfluxDB, or SQLite in the data directory. Both
-// pass the same suite, package iottest.
+// ReadingStore stores readings in InfluxDB, or in SQLite in the data directory. Both
+// implementations pass the test suite of package iottest.
 type ReadingStore interface {
-	// Write stores a batch. It returns the points that the store refuses
-	// individually; the others are stored. After an error the whole batch may be
+	// Write stores readings. It returns the points that the store refuses
+	// individually; the others are stored. After an error all of them may be
 	// written again.
-	Write(ctx context.Context, b Batch) ([]Refused, error)
+	Write(ctx context.Context, r Readings) ([]Refused, error)
 
 	// Readings returns a device's points, newest first; at the same time in
 	// order of sensor id.
@@ -161,26 +155,25 @@ type ReadingStore interface {
 	// the store: oldest first, at the same time in order of sensor id and type.
 	Aggregate(ctx context.Context, q AggregateQuery) ([]Bucket, error)
 
-	// Forget deletes the points of sensors, numbers and texts of any type, that are older
-	// than each one's time, in steps between which others may write. Points that are already
-	// deleted are not an error.
+	// Forget deletes the points of sensors, of any type, that are older than Expired.Before.
+	// Other writes may come between its steps. It may delete the same points again.
 	Forget(ctx context.Context, acct relay.AccountID, old []Expired) error
 
-	// Latest returns the newest point of each of a device's sensors, in order of
-	// sensor id. Where a sensor has points of several types at that time, all of
-	// them may come. types are those that the device's points may have.
+	// Latest returns the newest point of each of a device's sensors, in order of sensor id. If a
+	// sensor has points of several types at that time, Latest may return all of them. types are
+	// the types that the device's points may have.
 	Latest(ctx context.Context, acct relay.AccountID, deviceID string, types []string) ([]Point, error)
 
-	// LastStored returns the time of each device's newest point or uplink, by
-	// device id, without devices that have none.
+	// LastStored returns the time of each device's newest point or uplink, by device id. It
+	// omits devices without points and uplinks.
 	LastStored(ctx context.Context, acct relay.AccountID, deviceIDs []string) (map[string]time.Time, error)
 
-	// Radio returns the newest radio data of each device since a time, by device id,
-	// without devices that have none: of the last RadioFrames, each value that the
-	// newest lacks comes from an earlier one (RadioData.Complete).
+	// Radio returns the newest radio data of each device since a time, by device id. Values that
+	// it lacks come from earlier ones of the last RadioFrames (RadioData.Complete). It omits
+	// devices without radio data.
 	Radio(ctx context.Context, acct relay.AccountID, deviceIDs []string, since time.Time) (map[string]RadioData, error)
 
-	// Ping reports whether the store can be written to, and why not.
+	// Ping returns an error if the store cannot be written to.
 	Ping(ctx context.Context) error
 }
 
@@ -203,12 +196,11 @@ type ReadingRow struct {
 // Updated is the answer to a post of readings.
 type Updated struct {
 	Sensors []ReadingRow `json:"data"` // those that were updated
-	// Notes say what of the post was not used, and why a sensor was not updated.
+	// Notes lists the data of the post that was not used, and why a sensor was not updated.
 	Notes decoders.Notes `json:"notes,omitempty"`
 }
 
-// ReadingRows describes points with the names and units of their sensor types. A text
-// has no value.
+// ReadingRows converts points to rows with the names and units of their sensor types.
 func ReadingRows(points []Point, types map[string]SensorType, u Units) []ReadingRow {
 	rows := make([]ReadingRow, len(points))
 	for i := range points {
@@ -234,9 +226,8 @@ func numberOrNil(v float64, finite bool) *float64 {
 	return &v
 }
 
-// Units are the units of returned values. Readings are kept in metric units; a sensor type
-// that has imperial units describes how its values become imperial, all other values are the
-// same in both.
+// Units are the units of returned values. Readings are stored in metric units. A sensor type
+// with imperial units has the conversion; values of other types are the same in both.
 type Units string
 
 // The units.
@@ -256,9 +247,9 @@ func ParseUnits(s string) (Units, bool) {
 	return Metric, false
 }
 
-// ToImperial converts a value: metric × ImperialSlope + ImperialOffset, where no
-// slope stands for 1, to 12 digits. A type that has no imperial units, or whose
-// values are the same in both, has the same numbers in both.
+// ToImperial converts a value, metric × ImperialSlope + ImperialOffset, and rounds it to 12
+// digits. A slope of 0 means 1. It does not change values of a type without imperial units or
+// without a conversion.
 func (t SensorType) ToImperial(v float64) float64 {
 	slope := cmp.Or(t.ImperialSlope, 1)
 	if t.ImperialUnits == "" || slope == 1 && t.ImperialOffset == 0 {
@@ -275,25 +266,19 @@ func (u Units) convert(t SensorType, v float64) (converted float64, finite bool)
 	return v, !math.IsNaN(v) && !math.IsInf(v, 0)
 }
 
-// average is convert, rounded to 12 digits: the stores add in different orders, which
-// changes the last digits.
+// average converts an average and rounds it to 12 digits: the last digits depend on the order
+// in which a store adds.
 func (u Units) average(t SensorType, v float64) (converted float64, finite bool) {
 	v, finite = u.convert(t, v)
 	return rounded(v), finite
 }
 
+// rounded rounds a number to 12 digits. It does not change a number that would become infinite.
 func rounded(v float64) float64 {
-	if size := math.Abs(v); size >= 1 && size < 1e9 {
-		scale := 1e11
-		for limit := 10.0; size >= limit; limit *= 10 {
-			scale /= 10 // a power of ten up to 1e22 is exact, so the quotient is the nearest number
-		}
-		return math.Round(v*scale) / scale
-	}
 	if r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', 11, 64), 64); err == nil {
 		return r
 	}
-	return v // one that would be rounded up beyond the largest
+	return v
 }
 
 // sensorTypeOf returns a sensor type; the name of an unknown one is its id.

@@ -16,22 +16,22 @@ import (
 
 // NewDevice is a request to create a device over REST.
 type NewDevice struct {
-	// Type determines the form of the identifier: a devEUI for LoRaWAN, a MAC address
-	// for Bluetooth, else any line of text.
+	// Type determines the form of the identifier: a devEUI for LoRaWAN, a MAC address for
+	// Bluetooth, else one line of text.
 	Type       DeviceType
 	Identifier string
 	LocationID string
 	DeviceChange
 }
 
-// DeviceChange has the changeable fields of a device; nil fields stay. Numbers come as text,
-// and an empty text takes the value away.
+// DeviceChange has the changeable fields of a device; nil fields do not change. Numbers are
+// texts; an empty text removes the value.
 type DeviceChange struct {
 	Name, Comment       *string
 	Longitude, Latitude *string // degrees, WGS 84
 	Altitude            *string // metres
 	DecoderID           *string
-	LocationID          *string // of a device that exists
+	LocationID          *string // for ChangeDevice; NewDevice has its own
 	FrameLogging        *string // enabled or disabled
 	ParserParams        *string // a JSON object
 }
@@ -39,11 +39,10 @@ type DeviceChange struct {
 // maxParams is the largest length of a device's parser parameters, in bytes of JSON.
 const maxParams = 16 << 10
 
-// CreateDevice makes a device and its sensors and returns it.
+// CreateDevice creates a device with its sensors and returns it.
 //
-// It returns Invalid if a field is missing or wrong or the account has as many
-// series as it may, and Conflict if the identifier is taken in this account or
-// claimed by another.
+// It returns Invalid if a field is missing or invalid or the account would have too many
+// series, and Conflict if the identifier is taken in this account or claimed by another.
 func (s *Service) CreateDevice(ctx context.Context, acct relay.AccountID, n NewDevice) (Device, error) {
 	now := s.options.Now().UTC()
 	d := Device{ID: s.options.NewID(), Type: n.Type, LocationID: n.LocationID, CreatedAt: now, UpdatedAt: now}
@@ -112,9 +111,9 @@ func (s *Service) Locations(ctx context.Context, acct relay.AccountID) ([]Locati
 	return s.store.Locations(ctx, acct)
 }
 
-// CreateLocation saves a new location under an id of its own and returns it. It returns an
-// Invalid error if the name is missing or too long, or if another location takes the
-// devices that import themselves.
+// CreateLocation saves a new location and returns it with its id. It returns an Invalid error if
+// the name is missing or too long, or if another location is for the devices that frames
+// create and this one is, too.
 func (s *Service) CreateLocation(ctx context.Context, acct relay.AccountID, l Location) (Location, error) {
 	p := relay.Problems{}
 	p.Require("name", l.Name)
@@ -129,8 +128,8 @@ func (s *Service) CreateLocation(ctx context.Context, acct relay.AccountID, l Lo
 	return l, s.store.CreateLocation(ctx, acct, l)
 }
 
-// AddSensorType adds a sensor type of the whole gateway. It returns a Conflict error if there
-// is one with the id.
+// AddSensorType adds a sensor type for all accounts. It returns a Conflict error if the id is
+// taken.
 func (s *Service) AddSensorType(ctx context.Context, t SensorType) error {
 	p := relay.Problems{}
 	for name, text := range map[string]string{"id": t.ID, "name": t.Name} {
@@ -181,10 +180,9 @@ func (s *Service) selectedDecoder(ctx context.Context, acct relay.AccountID, p r
 	return decoder, err
 }
 
-// ChangeDevice applies a change, which the device's next frame follows.
+// ChangeDevice applies a change. It takes effect with the device's next frame.
 //
-// It returns Invalid if a field is wrong, and NotFound if the account has no
-// such device.
+// It returns Invalid if a field is invalid, and NotFound if the account has no such device.
 func (s *Service) ChangeDevice(ctx context.Context, acct relay.AccountID, id string, c DeviceChange) (Device, error) {
 	p := relay.Problems{}
 	c.apply(p, &Device{})
@@ -206,28 +204,30 @@ func (s *Service) ChangeDevice(ctx context.Context, acct relay.AccountID, id str
 		d.UpdatedAt = s.options.Now().UTC()
 		return nil
 	})
-	return s.oneSeen(ctx, acct, d, err)
+	return s.withLastSeen(ctx, acct, d, err)
 }
 
 // DeleteDevice deletes a device with its sensors, latest values, event markers and raw
-// frames, and lets go of its identifier. Its readings stay where they are stored, under an id
-// that no other device will have, until they are older than their sensor's retention_days.
+// frames, and releases its identifier. Its readings stay in the reading store until they are
+// older than their sensor's retention_days.
 //
 // It returns NotFound if the account has no such device.
 func (s *Service) DeleteDevice(ctx context.Context, acct relay.AccountID, id string) error {
-	// The sensors that have a retention are saved first.
 	sensors, err := s.store.Sensors(ctx, acct, id)
+	if err != nil {
+		return err
+	}
+	// The retention of the sensors is saved first: Expire needs it after the deletion.
 	var retired []Retired
 	for _, sensor := range sensors {
 		if sensor.RetentionDays > 0 {
 			retired = append(retired, Retired{SensorID: sensor.ID, RetentionDays: sensor.RetentionDays, DeletedAt: s.options.Now().UTC()})
 		}
 	}
-	if err == nil && len(retired) > 0 {
-		err = s.store.Retire(ctx, acct, retired)
-	}
-	if err != nil {
-		return fmt.Errorf("iot: device %s: keep its retention: %w", id, err)
+	if len(retired) > 0 {
+		if err := s.store.Retire(ctx, acct, retired); err != nil {
+			return fmt.Errorf("iot: device %s: save its retention: %w", id, err)
+		}
 	}
 	if err := s.store.DeleteDevice(ctx, acct, id); err != nil {
 		return err
@@ -264,14 +264,15 @@ func (c DeviceChange) apply(p relay.Problems, d *Device) {
 			p.Add("parser_params", "The parser params must be a JSON object.")
 		} else {
 			var compact bytes.Buffer
-			_ = json.Compact(&compact, []byte(text)) // it was read above
+			_ = json.Compact(&compact, []byte(text)) // it is valid JSON
 			d.Parameters = compact.String()
 			p.Limit("parser_params", d.Parameters, maxParams)
 		}
 	}
 }
 
-// assignNumber reads a decimal number of at most this size, either side of zero.
+// assignNumber sets value to a decimal number between -limit and limit, or to nil for an empty
+// text. A nil text changes nothing.
 func assignNumber(p relay.Problems, field string, text *string, limit float64, value **float64) {
 	if text == nil {
 		return

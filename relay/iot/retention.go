@@ -25,15 +25,15 @@ func (s Sensor) Since(now time.Time) time.Time {
 	return now.UTC().AddDate(0, 0, -s.RetentionDays)
 }
 
-// How many devices are loaded, and how many sensors expired, in one step.
+// The numbers of devices that Expire loads, and of sensors that it expires, in one step.
 const (
 	devicesAtOnce = 500
 	sensorsAtOnce = 100
 )
 
-// Expire deletes the readings of an account's sensors, including those of deleted
-// devices, that are older than their retention_days. It works in small steps, so it
-// may run while frames arrive, and may be interrupted and run again at any time.
+// Expire deletes the readings of an account's sensors that are older than the sensor's
+// retention_days, including sensors of deleted devices. It works in small steps, so that
+// frames can be stored meanwhile. After an interruption it can run again.
 func (s *Service) Expire(ctx context.Context, acct relay.AccountID) error {
 	fail := func(err error) error { return fmt.Errorf("iot: retention of account %s: %w", acct, err) }
 	// 1. The readings of devices.
@@ -43,17 +43,17 @@ func (s *Service) Expire(ctx context.Context, acct relay.AccountID) error {
 	}
 	now, exists := s.options.Now(), make(map[string]bool, len(devices))
 	for part := range slices.Chunk(devices, devicesAtOnce) {
-		names := make([]string, len(part))
+		identifiers := make([]string, len(part))
 		for i, d := range part {
-			names[i], exists[d.ID] = d.Identifier, true
+			identifiers[i], exists[d.ID] = d.Identifier, true
 		}
-		known, err := s.store.Load(ctx, acct, names)
+		known, err := s.store.Load(ctx, acct, identifiers)
 		if err != nil {
 			return fail(err)
 		}
 		var old []Expired
-		for _, name := range names {
-			for _, sensor := range known[name].Sensors {
+		for _, identifier := range identifiers {
+			for _, sensor := range known[identifier].Sensors {
 				if since := sensor.Since(now); !since.IsZero() {
 					old = append(old, Expired{DeviceID: sensor.DeviceID, SensorID: sensor.ID, Before: since})
 				}
@@ -64,8 +64,8 @@ func (s *Service) Expire(ctx context.Context, acct relay.AccountID) error {
 		}
 	}
 
-	// 2. The readings of deleted devices' sensors, until they have none left. A device whose
-	// deletion failed was among the others.
+	// 2. The readings of deleted devices' sensors, until all of them have expired. Sensors of a
+	// device that exists, because its deletion failed, are not retired.
 	retired, err := s.store.Retired(ctx, acct)
 	if err != nil {
 		return fail(err)
@@ -88,8 +88,7 @@ func (s *Service) Expire(ctx context.Context, acct relay.AccountID) error {
 	return s.store.Unretire(ctx, acct, done)
 }
 
-// Retired is a sensor of a deleted device whose readings have a retention: they are
-// still deleted when it ends.
+// Retired is a sensor of a deleted device. Its readings are deleted when its retention ends.
 type Retired struct {
 	SensorID      string    `json:"sensor_id"`
 	RetentionDays int       `json:"retention_days"` // more than 0
@@ -106,7 +105,7 @@ func (s *Service) deleteExpired(ctx context.Context, acct relay.AccountID, old [
 	return nil
 }
 
-// Retire saves sensors of a device that is deleted next.
+// Retire saves sensors of a device that is about to be deleted.
 func (s *Store) Retire(ctx context.Context, acct relay.AccountID, sensors []Retired) error {
 	const statement = `
 		INSERT INTO retired_sensor (account, id, doc)

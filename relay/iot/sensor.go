@@ -10,17 +10,17 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// fit fits a device's sensors to its decoder's mapping: it adds missing sensors and changes
-// the type of sensors whose key is mapped to another type. Sensors that are no longer mapped
-// stay with the device and get no values.
-func (s *Service) fit(ctx context.Context, acct relay.AccountID, cd *cachedDevice) error {
+// fitSensors adds the sensors that the decoder of a device maps and the device lacks, and
+// changes the type of sensors whose key is mapped to another type. Sensors that are no longer
+// mapped stay with the device and get no values.
+func (s *Service) fitSensors(ctx context.Context, acct relay.AccountID, cd *cachedDevice) error {
 	// 1. Compare the sensors with the mapping.
 	sensors := *cd.sensors.Load()
 	missing := s.sensorsFor(cd.Device, cd.decoder, sensors)
-	types := make(map[string]string) // of the sensors that get another one, by key
+	newTypes := make(map[string]string) // by key
 	for _, m := range cd.decoder.Sensors {
 		if sensor := sensors[m.Key]; sensor != nil && sensor.SensorTypeID != m.SensorTypeID {
-			types[m.Key] = m.SensorTypeID
+			newTypes[m.Key] = m.SensorTypeID
 		}
 	}
 	room, err := s.roomForSensors(ctx, acct, len(missing))
@@ -32,18 +32,17 @@ func (s *Service) fit(ctx context.Context, acct relay.AccountID, cd *cachedDevic
 		missing = nil
 	}
 
-	// 2. Save the differences, and read what is stored now: other gateways save them too.
-	if len(missing)+len(types) > 0 {
+	// 2. Save the differences, and read the sensors again: other gateways may have added them.
+	if len(missing)+len(newTypes) > 0 {
 		if err := s.store.AddSensors(ctx, acct, cd.Device.ID, missing); err != nil {
-			err = s.retryIfGone(acct, err)
-			return fmt.Errorf("iot: device %s: add sensors: %w", cd.Device.ID, err)
+			return fmt.Errorf("iot: device %s: add sensors: %w", cd.Device.ID, s.retryIfGone(acct, err))
 		}
-		if err := s.store.RetypeSensors(ctx, acct, cd.Device.ID, types); err != nil {
+		if err := s.store.RetypeSensors(ctx, acct, cd.Device.ID, newTypes); err != nil {
 			return fmt.Errorf("iot: device %s: types of sensors: %w", cd.Device.ID, err)
 		}
 		stored, err := s.store.Sensors(ctx, acct, cd.Device.ID)
 		if err != nil {
-			return fmt.Errorf("iot: device %s: sensors: %w", cd.Device.ID, err)
+			return fmt.Errorf("iot: device %s: sensors: %w", cd.Device.ID, s.retryIfGone(acct, err))
 		}
 		sensors = maps.Clone(sensors)
 		for i := range stored {
@@ -52,7 +51,7 @@ func (s *Service) fit(ctx context.Context, acct relay.AccountID, cd *cachedDevic
 		cd.sensors.Store(&sensors)
 	}
 
-	// 3. Keep those that are mapped.
+	// 3. Select the sensors that are mapped.
 	mapped := make(map[string]*Sensor, len(cd.decoder.Sensors))
 	for _, m := range cd.decoder.Sensors {
 		if sensor := sensors[m.Key]; sensor != nil {
@@ -91,9 +90,9 @@ func sensorRows(sensors []Sensor) *db.Batch {
 	})
 }
 
-// AddSensors saves sensors whose keys the device lacks; a sensor whose key is stored is left
-// unchanged. It returns relay.KindNotFound if there is no such device. It leaves the version
-// as it is: a gateway that misses a sensor adds it and reads what is stored.
+// AddSensors adds sensors to a device. It does not change sensors whose key the device has. It
+// returns relay.KindNotFound if there is no such device. The version does not change: another
+// gateway that lacks a sensor adds it and reads the stored one.
 func (s *Store) AddSensors(ctx context.Context, acct relay.AccountID, deviceID string, sensors []Sensor) error {
 	if len(sensors) == 0 {
 		return nil
@@ -107,15 +106,22 @@ func (s *Store) AddSensors(ctx context.Context, acct relay.AccountID, deviceID s
 	})
 }
 
-// Sensors lists a device's sensors in order of creation.
+// Sensors lists a device's sensors in order of creation. It returns relay.KindNotFound if
+// there is no such device.
 func (s *Store) Sensors(ctx context.Context, acct relay.AccountID, deviceID string) ([]Sensor, error) {
 	const query = `
-		SELECT doc
-		FROM sensor
-		WHERE account = $1
-		  AND device = $2
-		ORDER BY created, key`
-	return db.List(ctx, s.db, "sensors of "+deviceID, query, db.Doc[Sensor], acct, deviceID)
+		SELECT COALESCE(sensor.doc, '')
+		FROM device
+		LEFT JOIN sensor ON sensor.account = device.account AND sensor.device = device.id
+		WHERE device.account = $1
+		  AND device.id = $2
+		ORDER BY sensor.created, sensor.key`
+	label := "device " + deviceID
+	sensors, err := db.List(ctx, s.db, label, query, db.Doc[Sensor], acct, deviceID)
+	if err == nil && len(sensors) == 0 {
+		return nil, db.NotFound(label)
+	}
+	return slices.DeleteFunc(sensors, func(sensor Sensor) bool { return sensor.ID == "" }), err
 }
 
 // CountSensors counts the sensors of all of an account's devices.
@@ -123,7 +129,7 @@ func (s *Store) CountSensors(ctx context.Context, acct relay.AccountID) (int, er
 	return db.Value[int](ctx, s.db, "sensors", "SELECT count(*) FROM sensor WHERE account = $1", acct)
 }
 
-// ChangeSensor saves a device's sensor as modified by change, as ChangeDecoder does.
+// ChangeSensor calls change with a device's sensor and saves the result, as ChangeDecoder does.
 func (s *Store) ChangeSensor(ctx context.Context, acct relay.AccountID, deviceID, key string, change func(*Sensor) error) (Sensor, error) {
 	label := "sensor " + key + " of " + deviceID
 	return db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) (Sensor, error) {
@@ -141,17 +147,17 @@ func (s *Store) ChangeSensor(ctx context.Context, acct relay.AccountID, deviceID
 	})
 }
 
-// RetypeSensors gives sensors of a device another type, by key, and adds the previous one to
-// Former. Keys without a sensor are ignored. It leaves the version as it is: a gateway that
-// has the sensor with its old type notices that by itself.
-func (s *Store) RetypeSensors(ctx context.Context, acct relay.AccountID, deviceID string, types map[string]string) error {
-	if len(types) == 0 {
+// RetypeSensors gives sensors of a device the types in newTypes, by key, and adds the previous
+// types to Former. Keys without a sensor are ignored. The version does not change: another
+// gateway that has a sensor with its old type retypes it, too.
+func (s *Store) RetypeSensors(ctx context.Context, acct relay.AccountID, deviceID string, newTypes map[string]string) error {
+	if len(newTypes) == 0 {
 		return nil
 	}
-	keys := slices.Collect(maps.Keys(types))
+	keys := slices.Collect(maps.Keys(newTypes))
 	return s.db.Write(ctx, "sensors of "+deviceID, func(ctx context.Context, tx *db.Tx) error {
 		_, _, err := editSensors(ctx, tx, acct, deviceID, keys, func(sensor *Sensor) error {
-			if typeID := types[sensor.Key]; sensor.SensorTypeID != typeID {
+			if typeID := newTypes[sensor.Key]; sensor.SensorTypeID != typeID {
 				former := append(sensor.Former, sensor.SensorTypeID)
 				sensor.Former = slices.DeleteFunc(former, func(t string) bool { return t == typeID })
 				sensor.SensorTypeID = typeID

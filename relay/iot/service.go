@@ -29,13 +29,11 @@ type Options struct {
 	// MaxSeries is the largest number of sensors that an account's devices may have together;
 	// 0 means 1,000,000.
 	MaxSeries int
-	// Radio describes how much radio data is stored; "" means all.
-	Radio  RadioDetail
-	Now    func() time.Time
-	NewID  func() string
-	Logger *slog.Logger // nil means slog.Default
-	// Evaluate evaluates rules; nil: none are evaluated.
-	Evaluate Evaluate
+	Radio     RadioDetail // the radio data that is stored; "" means RadioFull
+	Now       func() time.Time
+	NewID     func() string
+	Logger    *slog.Logger // nil means slog.Default
+	Evaluate  Evaluate     // evaluates rules; may be nil
 }
 
 // Service implements the use cases of devices, decoders and readings.
@@ -47,12 +45,9 @@ type Service struct {
 	compile  Compiler
 	options  Options
 	accounts *recordCache
-	types    atomic.Pointer[sensorTypes]
-	// sensorTypesOf is used to prefetch readings.
-	sensorTypesOf typeCache
-	// suspensions counts suspended programs since the start.
+	unmapped unmappedKeys
+	// suspensions counts suspensions of programs since the start.
 	suspensions atomic.Int64
-	unmapped    unmappedKeys
 }
 
 // New returns a Service.
@@ -69,19 +64,20 @@ func New(store *Store, cache Cache, readings ReadingStore, compile Compiler, o O
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	return &Service{
 		store: store, cache: cache, optional: &optionalCache{cache: cache, now: o.Now, log: o.Logger},
-		readings: readings, compile: compile, options: o, accounts: &recordCache{accounts: make(map[relay.AccountID]*accountCache)},
+		readings: readings, compile: compile, options: o, unmapped: unmappedKeys{byDecoder: make(map[Ref]map[string]UnmappedKey)},
+		accounts: &recordCache{accounts: make(map[relay.AccountID]*accountCache)},
 	}
 }
 
 // Evaluate evaluates the rules of an account for the frames of one batch, in the order of their
-// arrival; relay/rule implements it. The same frames come again after a crash. An error means
-// that the whole batch is processed again.
+// arrival; relay/rule implements it. After an error or a crash, it is called again with the
+// same frames.
 type Evaluate func(ctx context.Context, acct relay.AccountID, v Version, frames []Stored) error
 
-// Version changes with the records that a cache is made of.
+// Version changes when the records of an account change.
 type Version struct {
 	Records int64 // devices, sensors, decoders, locations and sensor types
-	Rules   int64 // 0: the account never had a rule
+	Rules   int64 // 0 means that the account never had a rule
 }
 
 // Stored is a frame that was stored.
@@ -91,14 +87,14 @@ type Stored struct {
 	Device *Device
 	Frame  *decoders.Frame
 	Time   time.Time // of its readings
-	Heard  time.Time // when the network heard the device, never later than the receipt
+	Heard  time.Time // when the network received the frame; not later than the gateway's receipt
 	Points []Point
 	Radio  *RadioData // nil if it has none
 	Trace  tracing.Parent
 }
 
-// evaluateRules passes on the frames that were stored and not evaluated before: no
-// duplicates, no supplements, no simulated frames and none that wait for decoding.
+// evaluateRules evaluates the rules of each account for its frames that were stored and not
+// evaluated before.
 func (s *Service) evaluateRules(ctx context.Context, b *batch) error {
 	if s.options.Evaluate == nil {
 		return nil
@@ -117,7 +113,7 @@ func (s *Service) evaluateRules(ctx context.Context, b *batch) error {
 		if len(frames) == 0 {
 			continue
 		}
-		if wait := group[0].WaitForEarlier; wait != nil { // rules evaluate frames in their order
+		if wait := group[0].WaitForEarlier; wait != nil {
 			if err := wait(ctx); err != nil {
 				return err
 			}
@@ -129,38 +125,37 @@ func (s *Service) evaluateRules(ctx context.Context, b *batch) error {
 	return nil
 }
 
-func (w *work) seenByRules() bool {
+func (w *workItem) seenByRules() bool {
 	f := &w.Frame
 	return !w.NoRules && w.open() && w.device != nil && !w.outcome.Deferred && !f.Simulated &&
 		(!f.Supplement || f.Kind == decoders.Uplink)
 }
 
-func (w *work) storedFrame() Stored {
+func (w *workItem) storedFrame() Stored {
 	return Stored{
 		Record: w.Record, Device: &w.device.Device, Frame: &w.Frame, Time: w.time, Heard: w.heard(),
 		Points: w.outcome.Points, Radio: w.radio, Trace: w.Trace,
 	}
 }
 
-// Version changes with the records and rules of an account.
+// Version returns the present version of the records and rules of an account.
 func (s *Service) Version(ctx context.Context, acct relay.AccountID) (Version, error) {
 	versions, err := s.store.Versions(ctx, []relay.AccountID{acct})
 	return versions[acct], err
 }
 
-// DevicesByID returns those of the devices that are there, without the time that each
-// was heard.
+// DevicesByID returns the devices with these ids by id, without LastSeen. It omits missing ones.
 func (s *Service) DevicesByID(ctx context.Context, acct relay.AccountID, ids []string) (map[string]Device, error) {
 	devices, err := s.store.DevicesByID(ctx, acct, ids)
 	return db.By(devices, func(d Device) string { return d.ID }), err
 }
 
-// HeardLast returns when devices were heard last, by id, zero for never. With sure,
-// the cache is not trusted: it may have missed a frame. It returns
-// relay.KindUnavailable then if the reading store does not answer.
-func (s *Service) HeardLast(ctx context.Context, acct relay.AccountID, ids []string, sure bool) (map[string]time.Time, error) {
+// HeardLast returns when devices were heard last, by id, zero for never. With verify, it reads
+// the reading store even if the cache has the times, because the cache may lack a frame; it
+// returns relay.KindUnavailable if the reading store is unavailable.
+func (s *Service) HeardLast(ctx context.Context, acct relay.AccountID, ids []string, verify bool) (map[string]time.Time, error) {
 	heard, err := s.heardLast(ctx, acct, ids)
-	if err != nil || !sure {
+	if err != nil || !verify {
 		return heard, err
 	}
 	now := s.options.Now()
@@ -179,38 +174,24 @@ func (s *Service) HeardLast(ctx context.Context, acct relay.AccountID, ids []str
 	return heard, nil
 }
 
-func (s *Service) lastSeen(ctx context.Context, acct relay.AccountID, devices []Device) error {
-	ids := make([]string, len(devices))
-	for i := range devices {
-		ids[i] = devices[i].ID
-	}
-	heard, err := s.heardLast(ctx, acct, ids)
-	if err != nil {
-		return err
-	}
-	for i := range devices {
-		devices[i].LastSeen = heard[devices[i].ID]
-	}
-	return nil
-}
-
-func (s *Service) oneSeen(ctx context.Context, acct relay.AccountID, d Device, err error) (Device, error) {
+// withLastSeen returns the device with LastSeen, or the error.
+func (s *Service) withLastSeen(ctx context.Context, acct relay.AccountID, d Device, err error) (Device, error) {
 	if err != nil {
 		return d, err
 	}
-	devices := []Device{d}
-	err = s.lastSeen(ctx, acct, devices)
-	return devices[0], err
+	heard, err := s.heardLast(ctx, acct, []string{d.ID})
+	d.LastSeen = heard[d.ID]
+	return d, err
 }
 
-// heardLast returns when devices were heard last, by device id: from the cache,
-// and for the devices missing there from the reading store. If the reading store
-// is down, cached times of any age count: lists of devices work without readings.
+// heardLast returns when devices were heard last, by device id: from the cache, or from the
+// reading store if the cache has no fresh time. While the reading store is unavailable, it
+// returns cached times of any age.
 func (s *Service) heardLast(ctx context.Context, acct relay.AccountID, ids []string) (map[string]time.Time, error) {
 	asOf := s.options.Now()
-	var known map[string]Heard
+	var cached map[string]Heard
 	if _, err := s.optional.call(ctx, func() (err error) {
-		known, err = s.cache.Heard(ctx, acct, ids)
+		cached, err = s.cache.Heard(ctx, acct, ids)
 		return err
 	}); err != nil {
 		return nil, err
@@ -218,8 +199,8 @@ func (s *Service) heardLast(ctx context.Context, acct relay.AccountID, ids []str
 	heardAt := make(map[string]time.Time, len(ids))
 	var missing []string
 	for _, id := range ids {
-		heardAt[id] = known[id].At
-		if !s.optional.fresh(known[id].Filled, heardFresh) {
+		heardAt[id] = cached[id].At
+		if !s.optional.fresh(cached[id].Filled, heardFresh) {
 			missing = append(missing, id)
 		}
 	}
@@ -228,7 +209,7 @@ func (s *Service) heardLast(ctx context.Context, acct relay.AccountID, ids []str
 	}
 	stored, err := s.readings.LastStored(ctx, acct, missing)
 	if err != nil {
-		s.optional.log.WarnContext(ctx, "reading store unavailable; devices may show an older last contact", "account", acct, "error", err)
+		s.optional.log.WarnContext(ctx, "reading store unavailable; the last contact of devices may be outdated", "account", acct, "error", err)
 		return heardAt, ctx.Err()
 	}
 	fill := make(map[string]time.Time, len(missing))

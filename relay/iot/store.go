@@ -10,20 +10,19 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// Store keeps the records of the domain in SQL: decoders, locations, sensor types, devices
-// with their sensors, event markers and raw frames. Everything is looked up through its
-// account; another account's record is not found.
+// Store stores decoders, locations, sensor types, devices with their sensors, event markers
+// and raw frames. It does not find records of other accounts.
 //
-// Data of a device is written under the lock of the device's row, and deleted with it:
-// work in flight adds nothing to a deleted device. A devEUI or MAC address is claimed by
-// an account before the device is saved, and the claim is locked before the device
-// wherever both change. A released claim leaves its device.
+// A transaction that writes data of a device locks the device's row first, so that no data is
+// added to a deleted device. Before a device is saved, its account claims its devEUI or MAC
+// address. Transactions that change both lock the claim before the device. Releasing a claim
+// does not delete the device.
 type Store struct {
 	db       *db.DB
 	onDevice OnDevice
 }
 
-// NewStore returns the store in a database. Without onDevice, nothing follows the devices.
+// NewStore returns the store in a database. onDevice may be nil.
 func NewStore(database *db.DB, onDevice OnDevice) *Store {
 	if onDevice == nil {
 		onDevice = func(*db.Tx, relay.AccountID, string, DeviceEvent) []db.Statement { return nil }
@@ -31,8 +30,8 @@ func NewStore(database *db.DB, onDevice OnDevice) *Store {
 	return &Store{db: database, onDevice: onDevice}
 }
 
-// OnDevice returns statements that the transaction of a device's event runs in addition to
-// its own; relay/rule implements it.
+// OnDevice returns statements that a transaction which creates, changes or deletes a device
+// runs in addition to its own; relay/rule implements it.
 type OnDevice func(tx *db.Tx, acct relay.AccountID, deviceID string, e DeviceEvent) []db.Statement
 
 // DeviceEvent is a change of a device in a transaction.
@@ -53,9 +52,9 @@ func versionOf(acct relay.AccountID) string { return "iot/" + acct.String() }
 // RulesVersionOf names the version of an account's rules.
 func RulesVersionOf(acct relay.AccountID) string { return "rules/" + acct.String() }
 
-// Versions returns the versions of the records and rules that each account uses. A version
-// changes with every decoder, device, sensor, location, sensor type or rule: cached records
-// are stale then.
+// Versions returns the versions of the records and of the rules of each account. A version
+// changes when a decoder, device, sensor, location, sensor type or rule changes; records that
+// were cached under another version are stale.
 func (s *Store) Versions(ctx context.Context, accts []relay.AccountID) (map[relay.AccountID]Version, error) {
 	names := make([]string, 0, 2*len(accts)+1)
 	for _, acct := range accts {
@@ -104,9 +103,9 @@ func (s *Store) CreateDecoder(ctx context.Context, acct relay.AccountID, d Decod
 	return put(ctx, s, decoderTable, acct, d.ID, d, versionOf(acct))
 }
 
-// ChangeDecoder saves a decoder as modified by change. After a concurrent update, change is
-// called again with the updated decoder. It returns relay.KindNotFound if there is no such
-// decoder, and the error of change.
+// ChangeDecoder calls change with a decoder and saves the result. After a concurrent update,
+// change is called again with the updated decoder. It returns relay.KindNotFound if there is
+// no such decoder, and the error of change.
 func (s *Store) ChangeDecoder(ctx context.Context, acct relay.AccountID, id string, change func(*Decoder) error) (Decoder, error) {
 	return db.Transact(ctx, s.db, decoderTable.Noun(id), func(ctx context.Context, tx *db.Tx) (Decoder, error) {
 		decoder, changed, err := decoderTable.Change(ctx, tx, acct, id, change)
@@ -124,9 +123,9 @@ func (s *Store) DeleteDecoder(ctx context.Context, acct relay.AccountID, id stri
 	})
 }
 
-// DeleteUnusedDecoder deletes a decoder that no device uses, and its unmapped keys. It returns
-// relay.KindNotFound if there is no such decoder, and relay.KindInvalid if devices use it. A
-// device that gets the decoder meanwhile waits for the end of the transaction.
+// DeleteUnusedDecoder deletes a decoder and its unmapped keys. It returns relay.KindNotFound
+// if there is no such decoder, and relay.KindInvalid if devices use it. Concurrent
+// transactions that give a device the decoder wait for the end of this one.
 func (s *Store) DeleteUnusedDecoder(ctx context.Context, acct relay.AccountID, id string) error {
 	const lock = "SELECT id FROM decoder WHERE account = $1 AND id = $2 {for update}"
 	label := decoderTable.Noun(id)
@@ -157,8 +156,8 @@ func deleteDecoder(ctx context.Context, tx *db.Tx, acct relay.AccountID, id stri
 		db.Do("DELETE FROM unmapped_key WHERE account = $1 AND decoder = $2", acct, id))
 }
 
-// lockDecoders keeps the decoders of devices from being deleted until the transaction ends. It
-// returns relay.KindInvalid if one is missing. Empty ids are ignored.
+// lockDecoders locks decoders, so that they cannot be deleted before the transaction ends. It
+// returns relay.KindInvalid if a decoder is missing. Empty ids are ignored.
 func lockDecoders(ctx context.Context, tx *db.Tx, acct relay.AccountID, ids []string) error {
 	const lock = `
 		SELECT decoder.id
@@ -188,11 +187,11 @@ func (s *Store) PutLocation(ctx context.Context, acct relay.AccountID, l Locatio
 	return put(ctx, s, locationTable, acct, l.ID, l, versionOf(acct))
 }
 
-// CreateLocation saves a new location. It returns relay.KindInvalid if both the location and
-// another one of the account take imported devices.
+// CreateLocation saves a new location. It returns relay.KindInvalid if the location is for the
+// devices that frames create and the account has such a location.
 func (s *Store) CreateLocation(ctx context.Context, acct relay.AccountID, l Location) error {
 	return s.db.Write(ctx, locationTable.Noun(l.ID), func(ctx context.Context, tx *db.Tx) error {
-		// The version comes first, because its lock makes others that create a location wait.
+		// Changing the version first makes concurrent calls wait for this transaction.
 		if err := tx.Bump(ctx, versionOf(acct)); err != nil {
 			return err
 		}
@@ -218,7 +217,7 @@ func (s *Store) Locations(ctx context.Context, acct relay.AccountID) ([]Location
 	return locationTable.All(ctx, s.db, acct)
 }
 
-// PutSensorType saves a sensor type of the whole gateway.
+// PutSensorType saves a sensor type. All accounts share the sensor types.
 func (s *Store) PutSensorType(ctx context.Context, t SensorType) error {
 	return put(ctx, s, sensorTypeTable, 0, t.ID, t, typesVersion)
 }
@@ -237,34 +236,34 @@ func (s *Store) SensorTypes(ctx context.Context) (map[string]SensorType, error) 
 // Load returns the devices with these identifiers and their sensors, by identifier, in one
 // round trip. It omits missing devices.
 func (s *Store) Load(ctx context.Context, acct relay.AccountID, identifiers []string) (map[string]Known, error) {
-	// The account is a column of the batch. With the account as a parameter, PostgreSQL would
-	// read all of the account's rows.
+	// The account is a column of the batch: with the account as a parameter, PostgreSQL would
+	// read all rows of the account.
 	const query = `
 		WITH found AS MATERIALIZED (
-			SELECT batch.n AS place, device.account, device.id, device.doc
+			SELECT batch.n AS row_number, device.account, device.id, device.doc
 			FROM batch
 			JOIN device ON device.account = batch.account AND device.identifier = batch.identifier
 		)
-		SELECT place, 0 AS sensor, 0 AS created, '' AS key, doc
+		SELECT row_number, 0 AS sensor, 0 AS created, '' AS key, doc
 		FROM found
 		UNION ALL
-		SELECT found.place, 1, sensor.created, sensor.key, sensor.doc
+		SELECT found.row_number, 1, sensor.created, sensor.key, sensor.doc
 		FROM found
 		JOIN sensor ON sensor.account = found.account AND sensor.device = found.id
 		ORDER BY 1, 2, 3, 4`
-	type row struct { // a device or, after it, one of its sensors
-		place    int
+	type row struct { // a device; the rows of its sensors follow
+		number   int // of the identifier, from 1
 		isSensor bool
 		doc      []byte
 	}
-	fields := func(r *row) []any { return []any{&r.place, &r.isSensor, new(any), new(any), &r.doc} }
+	fields := func(r *row) []any { return []any{&r.number, &r.isSensor, new(any), new(any), &r.doc} }
 	rows, err := db.List(ctx, s.db, "devices", query, fields, db.AccountColumn(acct, "identifier", identifiers))
 	if err != nil {
 		return nil, err
 	}
 	devices := make(map[string]Known, len(identifiers))
 	for _, r := range rows {
-		identifier := identifiers[r.place-1]
+		identifier := identifiers[r.number-1]
 		known := devices[identifier]
 		if r.isSensor {
 			known.Sensors = append(known.Sensors, Sensor{})
@@ -279,27 +278,4 @@ func (s *Store) Load(ctx context.Context, acct relay.AccountID, identifiers []st
 		devices[identifier] = known
 	}
 	return devices, nil
-}
-
-// Overview returns a device's sensors and the version of the sensor types, in one round
-// trip. It returns relay.KindNotFound if there is no such device.
-func (s *Store) Overview(ctx context.Context, acct relay.AccountID, deviceID string) (o Overview, err error) {
-	const query = `
-		SELECT CAST(COALESCE((SELECT SUM(n) FROM version WHERE name IN ('', $1)), 0) AS BIGINT),
-		       COALESCE(sensor.doc, '')
-		FROM device
-		LEFT JOIN sensor ON sensor.account = device.account AND sensor.device = device.id
-		WHERE device.account = $2
-		  AND device.id = $3
-		ORDER BY sensor.created, sensor.key`
-	label := "device " + deviceID
-	fields := func(sensor *Sensor) []any { return []any{&o.TypesVersion, db.JSON(sensor)} }
-	sensors, err := db.List(ctx, s.db, label, query, fields, typesVersion, acct, deviceID)
-	if err == nil && len(sensors) == 0 {
-		err = db.NotFound(label)
-	}
-	if err == nil && sensors[0].ID != "" {
-		o.Sensors = sensors
-	}
-	return o, err
 }

@@ -9,27 +9,26 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Trial selects the decoder to try on frames: a decoder of the account, that of a
-// device, or a codec and its source. A source given with a decoder replaces the
-// decoder's own.
+// Trial selects the decoder to try on frames: a decoder of the account, the decoder of a device,
+// or a codec and its source. With a decoder, Codec and Source replace the decoder's own.
 type Trial struct {
 	Account   relay.AccountID
 	DecoderID string
-	// DeviceID names the device whose sensors get the values; without one they are
-	// mapped as for a new device.
+	// DeviceID names the device whose sensors convert the values; without a device the values
+	// are converted as for a new device.
 	DeviceID      string
 	Codec, Source string
 	UseRawPayload *bool // nil means the decoder's setting
-	// Sensors maps the keys; nil means the decoder's mapping.
+	// Sensors maps keys to sensor types; nil means the decoder's mapping.
 	Sensors []Mapping
 }
 
 // TrialResult is the result for one frame.
 type TrialResult struct {
 	// Outcome is the outcome that Ingest would return: Points are the readings of the
-	// device's sensors, Refused is the reason why nothing would be stored.
+	// device's sensors, Refused is the reason why no readings would be stored.
 	Outcome
-	At time.Time // the frame's
+	At time.Time // the time of the frame
 	// Values are the decoder's results, before they are mapped to sensors.
 	Values           []decoders.Reading
 	Errors, Warnings []string
@@ -41,14 +40,14 @@ type TrialResult struct {
 // Try runs a decoder on frames and stores nothing. The device identifiers of the
 // frames are ignored.
 //
-// It returns Invalid if there is nothing to try or the source does not compile,
-// and NotFound if the account has no such decoder or device.
+// It returns Invalid if the trial names no decoder or the source does not compile, and
+// NotFound if the account has no such decoder or device.
 func (s *Service) Try(ctx context.Context, t Trial, arrivals []Arrival) ([]TrialResult, error) {
-	p, err := s.trialDevice(ctx, t)
+	tried, err := s.trialDevice(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	fitted, err := s.newProvisionalDevices().fit(ctx, t.Account, p)
+	fitted, err := s.newProvisionalDevices().fit(ctx, t.Account, tried)
 	if err != nil {
 		return nil, err
 	}
@@ -126,8 +125,8 @@ func (s *Service) trialDevice(ctx context.Context, t Trial) (*cachedDevice, erro
 	}
 	relay.Assign(&decoder.UseRawPayload, t.UseRawPayload)
 
-	// 3. The program. It is compiled once: on a busy machine a source that compiles may take
-	// too long the next time.
+	// 3. The program. It is compiled once, because on a busy machine the same source may exceed
+	// the time limit the next time.
 	program, err := s.newProgram(decoder)
 	if err != nil && relay.KindOf(err) != relay.KindUnavailable {
 		return nil, relay.Invalid(sourceField(err), err.Error())
@@ -136,7 +135,7 @@ func (s *Service) trialDevice(ctx context.Context, t Trial) (*cachedDevice, erro
 }
 
 // try decodes one frame and maps its values to sensors.
-func (w *work) try(types map[string]SensorType) (t TrialResult) {
+func (w *workItem) try(types map[string]SensorType) (t TrialResult) {
 	w.setTime()
 	defer func() {
 		w.outcome.DeviceID = w.device.Device.ID
@@ -146,7 +145,7 @@ func (w *work) try(types map[string]SensorType) (t TrialResult) {
 	}()
 	switch {
 	case w.Frame.Kind != decoders.Uplink:
-		w.refuse("the frame is %q, only an uplink is decoded", string(w.Frame.Kind))
+		w.refuse("the frame is of kind %q; only uplinks are decoded", string(w.Frame.Kind))
 		return t
 	case w.Frame.Encrypted:
 		w.refuse("the payload is encrypted")
@@ -157,7 +156,7 @@ func (w *work) try(types map[string]SensorType) (t TrialResult) {
 	}
 	c := w.device.decoder
 	started := time.Now()
-	result, err := c.program.decoder.Decode(w.decoderInput())
+	result, err := c.program.codec.Decode(w.decoderInput())
 	t.Took = time.Since(started)
 	t.Values, t.Warnings = result.Readings, result.Warnings
 	if err != nil {
@@ -167,7 +166,7 @@ func (w *work) try(types map[string]SensorType) (t TrialResult) {
 	w.recordResult(result, err)
 	t.Errors = append(t.Errors, w.outcome.Lost...)
 	if !w.open() || c.ID == "" && len(c.Sensors) == 0 {
-		return t // a source alone maps no keys
+		return t // a source without a decoder has no mapping
 	}
 	if w.device.limitReached.Load() {
 		w.limitReason = "the account has no room for all of the decoder's sensors"

@@ -13,22 +13,22 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// UnmappedKey is a key that frames have and their decoder does not map.
+// UnmappedKey is a key of decoded values that the decoder does not map to a sensor type.
 type UnmappedKey struct {
 	Key      string
 	LastSeen time.Time
 	Count    int64 // readings with the key
 }
 
-// MaxUnmappedKeys is the number of unmapped keys that are stored of a decoder, and
-// UnmappedRetention the time for which they are stored after their last frame.
+// MaxUnmappedKeys is the largest number of unmapped keys that are stored of a decoder.
+// UnmappedRetention is the time for which a key is stored after its last frame.
 const (
 	MaxUnmappedKeys   = 100
 	UnmappedRetention = 30 * 24 * time.Hour
 )
 
-// unmappedKeys counts keys without a mapping by decoder, until they are saved. What was
-// not saved is lost with the process.
+// unmappedKeys counts unmapped keys by decoder until they are saved. Unsaved counts are lost when
+// the process ends.
 type unmappedKeys struct {
 	mu        sync.Mutex
 	byDecoder map[Ref]map[string]UnmappedKey
@@ -38,9 +38,6 @@ type unmappedKeys struct {
 func (u *unmappedKeys) add(decoder Ref, k UnmappedKey) {
 	keys := u.byDecoder[decoder]
 	if keys == nil {
-		if u.byDecoder == nil {
-			u.byDecoder = make(map[Ref]map[string]UnmappedKey)
-		}
 		keys = make(map[string]UnmappedKey)
 		u.byDecoder[decoder] = keys
 	}
@@ -55,9 +52,9 @@ func (u *unmappedKeys) add(decoder Ref, k UnmappedKey) {
 	keys[k.Key] = k
 }
 
-// countUnmapped counts the keys of a batch that no decoder maps. Keys are cut to maxKey
-// bytes, because some formats do not bound them. It is the last step, so that a batch that
-// is processed again counts once.
+// countUnmapped counts the unmapped keys of a batch. Keys are cut to maxKey bytes, because some
+// formats have no limit. It is the last step of Ingest, so that a batch that is processed
+// again is counted once.
 func (s *Service) countUnmapped(_ context.Context, b *batch) error {
 	s.unmapped.mu.Lock()
 	defer s.unmapped.mu.Unlock()
@@ -69,12 +66,12 @@ func (s *Service) countUnmapped(_ context.Context, b *batch) error {
 	return nil
 }
 
-// SaveUnmapped saves the keys that were counted since the last call. After an error they
-// are saved with the next call.
+// SaveUnmapped saves the keys that were counted since the last call. After an error, the next
+// call saves them.
 func (s *Service) SaveUnmapped(ctx context.Context) error {
 	s.unmapped.mu.Lock()
 	counted := s.unmapped.byDecoder
-	s.unmapped.byDecoder = nil
+	s.unmapped.byDecoder = make(map[Ref]map[string]UnmappedKey)
 	s.unmapped.mu.Unlock()
 	if len(counted) == 0 {
 		return nil
@@ -93,20 +90,21 @@ func (s *Service) SaveUnmapped(ctx context.Context) error {
 	return fmt.Errorf("iot: unmapped keys: %w", err)
 }
 
-// How often unmapped keys are saved, and how long the last save may take.
+// saveUnmappedEvery is the interval at which unmapped keys are saved, and saveUnmappedLast the
+// time limit of the last save.
 const (
 	saveUnmappedEvery = 5 * time.Second
 	saveUnmappedLast  = 2 * time.Second
 )
 
-// Run saves unmapped keys until ctx is done, and once more then.
+// Run saves unmapped keys periodically until ctx is done, and then a last time.
 func (s *Service) Run(ctx context.Context) {
 	ticker := time.NewTicker(saveUnmappedEvery)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-			_ = s.SaveUnmapped(ctx) // tried again; the outage of the database is reported elsewhere
+			_ = s.SaveUnmapped(ctx) // the next call retries; outages of the database are reported elsewhere
 		case <-ctx.Done():
 			lastCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveUnmappedLast)
 			defer cancel()
@@ -116,8 +114,8 @@ func (s *Service) Run(ctx context.Context) {
 	}
 }
 
-// UnmappedKeys lists the keys that frames have and a decoder does not map, the last seen
-// first.
+// UnmappedKeys lists the unmapped keys of a decoder, the last seen first. It omits keys that were
+// mapped since they were counted.
 func (s *Service) UnmappedKeys(ctx context.Context, acct relay.AccountID, d Decoder) ([]UnmappedKey, error) {
 	keys, err := s.store.Unmapped(ctx, acct, d.ID)
 	return slices.DeleteFunc(keys, func(k UnmappedKey) bool {
@@ -125,10 +123,10 @@ func (s *Service) UnmappedKeys(ctx context.Context, acct relay.AccountID, d Deco
 	}), err
 }
 
-// AddUnmapped adds the counts of unmapped keys to those of existing decoders, at most about
-// MaxUnmappedKeys of each, and deletes the keys of these decoders that were last seen before
-// forgetBefore. Keys that differ only in what the database cannot store (NUL, invalid UTF-8)
-// are counted together.
+// AddUnmapped adds counts of unmapped keys to the stored ones. It adds no new keys to a decoder
+// that has MaxUnmappedKeys, and ignores missing decoders. It deletes keys of these decoders
+// that were last seen before forgetBefore. Keys that differ only in characters that the
+// database cannot store (NUL, invalid UTF-8) are counted together.
 func (s *Store) AddUnmapped(ctx context.Context, keys map[Ref]map[string]UnmappedKey, forgetBefore time.Time) error {
 	const forget = `
 		DELETE FROM unmapped_key
@@ -154,7 +152,7 @@ func (s *Store) AddUnmapped(ctx context.Context, keys map[Ref]map[string]Unmappe
 		    readings = unmapped_key.readings + excluded.readings`
 	refs := slices.SortedFunc(maps.Keys(keys), Ref.compare)
 	decoders := db.BatchOf("account, decoder", refs, func(r *Ref) []any { return []any{r.Account, r.ID} })
-	// In order, so that gateways that add the same keys do not wait for each other.
+	// The rows are sorted, so that gateways that add the same keys do not deadlock.
 	rows := db.NewBatch("account, decoder, key, last_seen, readings")
 	for _, r := range refs {
 		for _, name := range slices.Sorted(maps.Keys(keys[r])) {

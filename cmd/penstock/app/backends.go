@@ -236,7 +236,7 @@ type timedReadings struct {
 	observe observer
 }
 
-func (t timedReadings) Write(ctx context.Context, b iot.Batch) ([]iot.Refused, error) {
+func (t timedReadings) Write(ctx context.Context, b iot.Readings) ([]iot.Refused, error) {
 	defer t.since("write", time.Now())
 	return t.ReadingStore.Write(ctx, b)
 }

@@ -26,8 +26,8 @@ func reading(i int) iot.Point {
 	}
 }
 
-func batch(from, n int) iot.Batch {
-	var b iot.Batch
+func batch(from, n int) iot.Readings {
+	var b iot.Readings
 	for i := range n {
 		b.Points = append(b.Points, reading(from+i))
 	}

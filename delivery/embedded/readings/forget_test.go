@@ -13,7 +13,7 @@ import (
 func TestWritersGoOnWhileMuchIsForgotten(t *testing.T) {
 	s := open(t, t.TempDir())
 	const n = 16_000
-	var b iot.Batch
+	var b iot.Readings
 	for i := range n {
 		p := reading(i)
 		p.DeviceID, p.SensorID = "old", fmt.Sprint("old.", i%2)

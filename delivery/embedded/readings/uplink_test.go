@@ -19,7 +19,7 @@ func TestALaterUplinkAddsToAnEarlierOne(t *testing.T) {
 		of(iot.RadioData{RSSI: new(-90.0), SNR: new(7.5), Gateways: new(int64(3)), Latitude: new(51.5), Longitude: new(-0.1), Margin: new(9.0)}),
 		of(iot.RadioData{}),
 	} {
-		relaytest.Equal(t, "the refused uplinks", relaytest.Must(s.Write(t.Context(), iot.Batch{Radio: []iot.RadioData{u}}))(t), nil)
+		relaytest.Equal(t, "the refused uplinks", relaytest.Must(s.Write(t.Context(), iot.Readings{Radio: []iot.RadioData{u}}))(t), nil)
 	}
 	var got [9]float64
 	row := s.write.QueryRowContext(t.Context(), "SELECT "+uplinkFields+" FROM uplink")

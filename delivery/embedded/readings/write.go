@@ -14,7 +14,7 @@ import (
 
 // Write stores a batch in one transaction: it is on disk when Write returns nil, and
 // nothing of it is stored after an error.
-func (s *Store) Write(ctx context.Context, b iot.Batch) ([]iot.Refused, error) {
+func (s *Store) Write(ctx context.Context, b iot.Readings) ([]iot.Refused, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	refused, err := s.batch(ctx, b)
@@ -26,7 +26,7 @@ func (s *Store) Write(ctx context.Context, b iot.Batch) ([]iot.Refused, error) {
 	return refused, nil
 }
 
-func (s *Store) batch(ctx context.Context, b iot.Batch) ([]iot.Refused, error) {
+func (s *Store) batch(ctx context.Context, b iot.Readings) ([]iot.Refused, error) {
 	tx, err := s.write.BeginTx(ctx, nil)
 	if err != nil {
 		return nil, err

@@ -97,7 +97,7 @@ func lastStored(t *testing.T, s iot.ReadingStore) {
 	rssi := -97.0
 	word := textOf(point("spoke", "2", 30, 0), "open")
 	word.Type = "state"
-	writeBatch(t, s, iot.Batch{
+	writeBatch(t, s, iot.Readings{
 		Points: []iot.Point{point("spoke", "1", 10, 1), word, point("spoke", "1", 20, 1), point("heard", "1", 40, 1)},
 		Radio: []iot.RadioData{
 			{Account: acme, DeviceID: "spoke", Time: start(), RSSI: &rssi},

@@ -27,7 +27,7 @@ func (m *Memory) Points() []iot.Point {
 }
 
 // Write keeps the points of a batch and refuses none.
-func (m *Memory) Write(_ context.Context, b iot.Batch) ([]iot.Refused, error) {
+func (m *Memory) Write(_ context.Context, b iot.Readings) ([]iot.Refused, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.points = append(m.points, b.Points...)

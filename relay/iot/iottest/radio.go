@@ -24,7 +24,7 @@ func radioOfLast(t *testing.T, s iot.ReadingStore) {
 	for i := range iot.RadioFrames + 5 {
 		radio = append(radio, iot.RadioData{Account: acme, DeviceID: "chatty", Time: at(i), RSSI: f(float64(-i))})
 	}
-	writeBatch(t, s, iot.Batch{Radio: radio})
+	writeBatch(t, s, iot.Readings{Radio: radio})
 	got := relaytest.Must(s.Radio(t.Context(), acme, []string{"radio", "quiet radio", "theirs", "chatty", "silent"}, at(-60)))(t)
 	want := map[string]iot.RadioData{
 		"radio":  {Account: acme, DeviceID: "radio", Time: at(60), RSSI: f(-101), SNR: f(-3), Gateways: new(int64(2)), Battery: f(79), Latitude: f(51.5), Longitude: f(-0.1)},

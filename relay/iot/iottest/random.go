@@ -14,8 +14,8 @@ import (
 )
 
 // Load is 5,000 points of 1,000 devices with five sensors each, at a time, for benchmarks.
-func Load(at time.Time) iot.Batch {
-	var b iot.Batch
+func Load(at time.Time) iot.Readings {
+	var b iot.Readings
 	for i := range 5000 {
 		device := fmt.Sprintf("01jd8q9x7v3k5m2n4p6r8%05d", i/5)
 		b.Points = append(b.Points, iot.Point{

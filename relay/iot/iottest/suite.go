@@ -96,10 +96,10 @@ func textOf(p iot.Point, text string) iot.Point {
 
 func write(t *testing.T, s iot.ReadingStore, points ...iot.Point) {
 	t.Helper()
-	writeBatch(t, s, iot.Batch{Points: points})
+	writeBatch(t, s, iot.Readings{Points: points})
 }
 
-func writeBatch(t *testing.T, s iot.ReadingStore, b iot.Batch) {
+func writeBatch(t *testing.T, s iot.ReadingStore, b iot.Readings) {
 	t.Helper()
 	refused, err := s.Write(t.Context(), b)
 	if err != nil || len(refused) > 0 {
@@ -161,7 +161,7 @@ func cancelled(t *testing.T, s iot.ReadingStore) {
 	write(t, s, point("gone", "1", 0, 1))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.Write(ctx, iot.Batch{Points: []iot.Point{point("gone", "1", 1, 2)}}); err == nil {
+	if _, err := s.Write(ctx, iot.Readings{Points: []iot.Point{point("gone", "1", 1, 2)}}); err == nil {
 		t.Error("Write: no error")
 	}
 	if _, err := s.Readings(ctx, iot.Query{Account: acme, DeviceID: "gone", Types: []string{celsius}}); err == nil {
@@ -191,7 +191,7 @@ func refusals(t *testing.T, s iot.ReadingStore) {
 	bad[2].Time = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 	bad[3].Type = ""
 	nan := math.NaN()
-	refused, err := s.Write(t.Context(), iot.Batch{
+	refused, err := s.Write(t.Context(), iot.Readings{
 		Points: []iot.Point{good[0], bad[0], bad[1], good[1], bad[2], bad[3], good[2]},
 		Radio:  []iot.RadioData{{Account: acme, DeviceID: "picky", Time: start(), SNR: &nan}},
 	})
@@ -228,7 +228,7 @@ func bigBatch(t *testing.T, s iot.ReadingStore) {
 
 func radioData(t *testing.T, s iot.ReadingStore) {
 	count, port, rssi, snr, battery := int64(17), int64(85), -97.0, 8.5, 93.0
-	writeBatch(t, s, iot.Batch{Radio: []iot.RadioData{
+	writeBatch(t, s, iot.Readings{Radio: []iot.RadioData{
 		{Account: acme, DeviceID: "radio", Identifier: "a b", Time: start(), FCnt: &count, FPort: &port, RSSI: &rssi, SNR: &snr, Gateways: &count, Battery: &battery},
 		{Account: acme, DeviceID: "radio", Identifier: "a b", Time: start(), RSSI: &snr, Margin: &snr, Latitude: &battery, Longitude: &rssi},
 		{Account: acme, DeviceID: "radio", Time: start().Add(1), RSSI: &rssi},
