@@ -2,7 +2,7 @@
 // filter of a relay, the conditions of a rule and the bodies of its actions, in the
 // language of github.com/expr-lang/expr.
 //
-// expr has no time limit. What could run long or build much is therefore refused when an
-// expression is saved: predicates, let, ranges, patterns that are not literals or cost too
-// much, long sources.
+// expr has no time limit. Expressions that could run long or use much memory are therefore
+// refused when they are compiled: predicates, let, ranges, patterns that are not literals or
+// cost too much, and long sources.
 package condition

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"regexp/syntax"
 	"slices"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -15,15 +14,15 @@ import (
 	"github.com/expr-lang/expr/vm"
 )
 
-// Limits of a condition. Together they keep the costliest one, eight patterns
-// over a text that fits none of them, within some milliseconds.
+// Limits of a condition. With them the costliest condition, eight patterns that do not match a
+// long text, takes some milliseconds.
 const (
 	maxCondition    = 1 << 10 // bytes of source
 	conditionNodes  = 100
 	maxPatterns     = 8
 	maxPattern      = 200  // instructions of all patterns together
 	maxConditionRun = 2000 // characters of a text that a condition can read
-	maxMemory       = 5000 // elements of lists that one run may make
+	maxMemory       = 5000 // elements of lists that one run may create
 )
 
 // Message has the fields of a message that a condition can use.
@@ -33,11 +32,11 @@ type Message struct {
 	Text        string // a binary message in hex; the first 2,000 characters count
 	Coding      int    // 7, 8 or 16
 	Network     string
-	At          time.Time // in the zone of its hours and days
+	At          time.Time // in the zone of date, time and weekday
 }
 
-// messageEnv is the environment of the expression: plain data, since expr would
-// let it call any exported method.
+// messageEnv is the environment of an expression. It has no methods, because an expression could
+// call them.
 type messageEnv struct {
 	Originator  string `expr:"originator"`
 	Destination string `expr:"destination"`
@@ -50,36 +49,34 @@ type messageEnv struct {
 }
 
 // Filter is a compiled condition. It is safe for concurrent use.
-type Filter struct {
-	code     *vm.Program
-	machines sync.Pool
-}
+type Filter struct{ code *vm.Program }
 
-// CompileFilter checks and compiles a condition: one expression that is true
-// or false of a message.
+// CompileFilter checks and compiles a condition: an expression that is true or false for a
+// message.
 //
 //	originator startsWith "447" and text matches "(?i)^stop\\b"
 //	weekday <= 5 and time >= "09:00" and time < "17:30"
 //
 // It can read originator, destination, text, coding (7, 8, 16), network, date ("2026-01-31"),
 // time ("09:05") and weekday (1 Monday to 7 Sunday), and may call len, trim, upper, lower,
-// indexOf, hasPrefix and hasSuffix. Nothing in it loops: predicates, ranges and let are
-// refused, and so are patterns that are not literals or cost too much. The error says where.
+// indexOf, hasPrefix and hasSuffix. Expressions with loops are refused: predicates, ranges and
+// let. So are patterns that are not literals or cost too much. The error of the syntax has
+// the line and the column.
 func CompileFilter(source string) (*Filter, error) {
-	limits := &visitor{name: "condition", calls: conditionCalls(), operators: []string{"..", "+", "**", "^", "*"}}
+	limits := &visitor{name: "condition", calls: conditionCalls(), refusedOperators: []string{"..", "+", "**", "^", "*"}}
 	code, err := compileBounded(source, maxCondition, limits, expr.Env(messageEnv{}), expr.AsBool(), expr.MaxNodes(conditionNodes), expr.Patch(limits))
 	if err != nil {
 		return nil, err
 	}
-	return &Filter{code: code, machines: sync.Pool{New: func() any { return &vm.VM{MemoryBudget: maxMemory} }}}, nil
+	return &Filter{code}, nil
 }
 
 func conditionCalls() []string {
 	return []string{"len", "trim", "upper", "lower", "indexOf", "hasPrefix", "hasSuffix"}
 }
 
-// compileBounded compiles a source of at most size bytes within the limits, which
-// the caller has also given as a patch.
+// compileBounded compiles a source of at most size bytes. The options must have limits as a
+// patch, which collects what is refused.
 func compileBounded(source string, size int, limits *visitor, options ...expr.Option) (*vm.Program, error) {
 	switch {
 	case len(source) > size:
@@ -101,11 +98,11 @@ func compileBounded(source string, size int, limits *visitor, options ...expr.Op
 	return code, nil
 }
 
-// located writes an error of expr with its line and column, both from 1.
+// located adds the line and the column, both from 1, to an error of expr.
 func located(err error) error {
 	if fileErr, ok := errors.AsType[*file.Error](err); ok {
 		reason := fileErr.Message
-		if reason == "unexpected token EOF" { // EOF is the name of a token of expr
+		if reason == "unexpected token EOF" { // expr's name of the end
 			reason = "unexpected end of the expression"
 		}
 		return fmt.Errorf("line %d, column %d: %s", fileErr.Line, fileErr.Column+1, reason)
@@ -113,20 +110,16 @@ func located(err error) error {
 	return err
 }
 
-// Holds reports whether the condition is true of a message.
-func (c *Filter) Holds(s Message) (bool, error) {
+// Holds reports whether the condition is true for a message.
+func (f *Filter) Holds(m Message) (bool, error) {
 	env := messageEnv{
-		Originator: s.Originator, Destination: s.Destination, Text: firstCharacters(s.Text, maxConditionRun), Coding: s.Coding, Network: s.Network,
-		Date: s.At.Format(time.DateOnly), Time: s.At.Format("15:04"), Weekday: (int(s.At.Weekday())+6)%7 + 1,
+		Originator: m.Originator, Destination: m.Destination, Text: firstCharacters(m.Text, maxConditionRun), Coding: m.Coding, Network: m.Network,
+		Date: m.At.Format(time.DateOnly), Time: m.At.Format("15:04"), Weekday: weekday(m.At),
 	}
-	m := c.machines.Get().(*vm.VM)
-	v, err := m.Run(c.code, env)
-	if err != nil {
-		return false, err // a machine that broke is not kept
-	}
-	c.machines.Put(m)
-	holds, _ := v.(bool) // AsBool has seen to it
-	return holds, nil
+	machine := vm.VM{MemoryBudget: maxMemory}
+	v, err := machine.Run(f.code, env)
+	holds, _ := v.(bool) // AsBool lets only booleans compile
+	return holds, err
 }
 
 func firstCharacters(s string, n int) string {
@@ -142,75 +135,76 @@ func firstCharacters(s string, n int) string {
 	return s
 }
 
-// visitor refuses what could loop or cost too much.
+// visitor finds the first node of an expression that could loop or cost too much.
 type visitor struct {
-	name             string   // of the expression, in reasons
-	calls, operators []string // the functions that are known, the operators that are not
-	located          bool     // reasons have the line and the column
+	name             string   // of the kind of expression, in reasons
+	calls            []string // the functions that are allowed
+	refusedOperators []string
+	located          bool // reasons have the line and the column
 
-	reason                 string
+	reason                 string   // why the expression is refused
 	refused                ast.Node // the node of the reason
-	meant                  string   // the name that was probably meant by an unknown one
-	patterns, instructions int
+	suggestion             string   // a known name that is similar to the unknown one
+	patterns, instructions int      // of all patterns so far
 }
 
 // Visit implements ast.Visitor.
-func (r *visitor) Visit(node *ast.Node) {
+func (v *visitor) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.PredicateNode, *ast.VariableDeclaratorNode, *ast.PointerNode:
-		r.reason = "" // says more than that what let names is not known
-		r.refuse(n, "a "+r.name+" has no predicates and no let")
+		v.reason = "" // it replaces the unknown name of a let
+		v.refuse(n, "a "+v.name+" has no predicates and no let")
 	case *ast.BuiltinNode:
-		if !slices.Contains(r.calls, n.Name) {
-			r.refuse(n, "unknown name "+n.Name)
+		if !slices.Contains(v.calls, n.Name) {
+			v.refuse(n, "unknown name "+n.Name)
 		}
 	case *ast.BinaryNode:
-		if slices.Contains(r.operators, n.Operator) {
-			r.refuse(n, "a "+r.name+" has no "+n.Operator)
+		if slices.Contains(v.refusedOperators, n.Operator) {
+			v.refuse(n, "a "+v.name+" has no "+n.Operator)
 		}
 		if n.Operator == "matches" {
-			r.pattern(n.Right)
+			v.pattern(n.Right)
 		}
 	}
 }
 
-func (r *visitor) refuse(n ast.Node, reason string) {
-	if r.reason == "" {
-		r.reason, r.refused, r.meant = reason, n, ""
+func (v *visitor) refuse(n ast.Node, reason string) {
+	if v.reason == "" {
+		v.reason, v.refused, v.suggestion = reason, n, ""
 	}
 }
 
-func (r *visitor) refusal(source string) error {
-	reason := r.reason
-	if r.meant != "" {
-		reason += "; did you mean " + r.meant + "?"
+func (v *visitor) refusal(source string) error {
+	reason := v.reason
+	if v.suggestion != "" {
+		reason += "; did you mean " + v.suggestion + "?"
 	}
-	if !r.located {
+	if !v.located {
 		return errors.New(reason)
 	}
-	return located((&file.Error{Location: r.refused.Location(), Message: reason}).Bind(file.NewSource(source)))
+	return located((&file.Error{Location: v.refused.Location(), Message: reason}).Bind(file.NewSource(source)))
 }
 
-// pattern adds the cost of a pattern for each character that it is matched with.
-func (r *visitor) pattern(n ast.Node) {
+// pattern adds the cost of a pattern, which is the number of its instructions.
+func (v *visitor) pattern(n ast.Node) {
 	literal, ok := n.(*ast.StringNode)
 	if !ok {
-		r.refuse(n, "the pattern of matches must be a literal string")
+		v.refuse(n, "the pattern of matches must be a literal string")
 		return
 	}
 	parsed, err := syntax.Parse(literal.Value, syntax.Perl)
 	if err != nil {
-		r.refuse(n, "the pattern does not parse: "+err.Error())
+		v.refuse(n, "the pattern does not parse: "+err.Error())
 		return
 	}
 	code, err := syntax.Compile(parsed.Simplify())
 	if err != nil {
-		r.refuse(n, "the pattern does not compile: "+err.Error())
+		v.refuse(n, "the pattern does not compile: "+err.Error())
 		return
 	}
-	r.patterns++
-	r.instructions += len(code.Inst)
-	if r.patterns > maxPatterns || r.instructions > maxPattern {
-		r.refuse(n, fmt.Sprintf("the patterns cost too much: at most %d, of %d steps together", maxPatterns, maxPattern))
+	v.patterns++
+	v.instructions += len(code.Inst)
+	if v.patterns > maxPatterns || v.instructions > maxPattern {
+		v.refuse(n, fmt.Sprintf("the patterns cost too much: at most %d, of %d steps together", maxPatterns, maxPattern))
 	}
 }

@@ -24,8 +24,8 @@ import (
 // Rule is a compiled condition of a rule. It is safe for concurrent use.
 type Rule struct{ ruleProgram }
 
-// CompileRule checks and compiles a condition of a rule: one expression
-// that is true or false of a frame.
+// CompileRule checks and compiles a condition of a rule: an expression that is true or false for
+// a frame.
 //
 //	values.temperature > 30 and hour >= 8
 //	values["air.humidity"] - previous["air.humidity"] > 5
@@ -33,10 +33,10 @@ type Rule struct{ ruleProgram }
 //
 // It can read values and previous (readings by key), device {id, identifier, name,
 // decoder_id, location_id, last_seen_at, longitude, latitude}, uplink {f_cnt, f_port, rssi,
-// snr, gateways, time}, event, hour, weekday (1 Monday to 7 Sunday) and now. It may call what
-// the conditions of relays may, and abs, ceil, floor, round, int, float, string, min, max and
-// duration. A + between texts joins them. Its cost is bounded like theirs. The error has the
-// line and the column.
+// snr, gateways, time}, event, hour, weekday (1 Monday to 7 Sunday) and now. It may call the
+// functions of a Filter, and abs, ceil, floor, round, int, float, string, min, max and
+// duration. A + between texts joins them. The limits of a Filter apply. The error has the line
+// and the column.
 func CompileRule(source string) (*Rule, error) {
 	rules := newRuleVisitor("condition", false)
 	program, err := compileProgram(source, maxCondition, conditionNodes, rules, expr.AsBool())
@@ -46,23 +46,18 @@ func CompileRule(source string) (*Rule, error) {
 	return &Rule{program}, nil
 }
 
-// Holds reports whether the condition is true of a frame. If it examines a value that is
-// missing, it does not hold and the error is a *MissingKey; any other error is a fault of the
-// expression.
-func (c *Rule) Holds(s *Subject) (bool, error) {
-	v, err := c.run(s, nil)
-	if err != nil {
-		return false, err
-	}
-	holds, _ := v.(bool) // AsBool has seen to it
-	return holds, nil
+// Holds reports whether the condition is true for a frame. If it examines a missing value, the
+// error is a *MissingKey; any other error is a fault of the expression.
+func (r *Rule) Holds(s *Subject) (bool, error) {
+	v, err := r.run(s, nil)
+	holds, _ := v.(bool) // AsBool lets only booleans compile
+	return holds, err
 }
 
 type ruleProgram struct {
 	code     *vm.Program
-	roots    []string
-	slots    []filledSlot
-	machines *sync.Pool
+	slots    []slot
+	machines *sync.Pool // of *ruleMachine
 	keys     []string
 	previous bool
 }
@@ -70,15 +65,15 @@ type ruleProgram struct {
 // Keys returns the keys of values and previous that the expression names, sorted.
 func (p *ruleProgram) Keys() []string { return slices.Clone(p.keys) }
 
-// UsesPrevious reports whether the expression examines the readings before.
+// UsesPrevious reports whether the expression examines previous.
 func (p *ruleProgram) UsesPrevious() bool { return p.previous }
 
-// filledSlot is a slot with the names under which the code names it, and the error when it is
-// required and missing.
-type filledSlot struct {
-	ruleSlot
-	required, optional string
-	missing            error
+// slot is a value of the subject with the variables that are set to it. The optional variable
+// may be nil; without a value for the required one, the expression is not run.
+type slot struct {
+	value              func(s *Subject) any
+	required, optional string // empty if the code does not have the variable
+	missing            error  // returned if the required variable has no value
 }
 
 type ruleMachine struct {
@@ -87,12 +82,12 @@ type ruleMachine struct {
 }
 
 func compileProgram(source string, size int, nodes uint, rules *ruleVisitor, options ...expr.Option) (ruleProgram, error) {
-	tree := used{}
+	variables := usedVariables{}
 	options = append(options,
-		expr.Env(rules.known), expr.MaxNodes(nodes), expr.Patch(rules), expr.Patch(tree),
+		expr.Env(rules.known), expr.MaxNodes(nodes), expr.Patch(rules), expr.Patch(variables),
 		expr.Function(joinName, join, new(func(any, any) any)),
 		expr.Function(presentName, present, new(func(any, string) any)),
-		expr.Function(textName, asText, new(func(any) any)),
+		expr.Function(textName, clipText, new(func(any) any)),
 		expr.Function(stringName, scalarText, new(func(any) string)),
 	)
 	code, err := compileBounded(source, size, &rules.visitor, options...)
@@ -107,21 +102,21 @@ func compileProgram(source string, size int, nodes uint, rules *ruleVisitor, opt
 		return &ruleMachine{vm: vm.VM{MemoryBudget: maxMemory}, env: map[string]any{}}
 	}}}
 	for _, name := range slices.Sorted(maps.Keys(rules.bare)) {
-		if rules.bare[name] > 0 {
-			p.roots = append(p.roots, name)
+		if f, ok := rules.fields[name]; ok && rules.bare[name] > 0 {
+			p.slots = append(p.slots, slot{value: f.value, optional: name})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(rules.slots)) {
-		f := filledSlot{ruleSlot: rules.slots[name], missing: &MissingKey{Name: name}}
-		if tree[name] {
-			f.required = name
+		s := slot{value: rules.slots[name].value, missing: &MissingKey{Name: name}}
+		if variables[name] {
+			s.required = name
 		}
-		if tree[optionalMark+name] {
-			f.optional = optionalMark + name
+		if variables[optionalMark+name] {
+			s.optional = optionalMark + name
 		}
-		p.slots = append(p.slots, f)
-		if f.root == rootValues || f.root == rootPrevious {
-			p.keys = append(p.keys, f.key)
+		p.slots = append(p.slots, s)
+		if key := rules.slots[name].key; key != "" {
+			p.keys = append(p.keys, key)
 		}
 	}
 	slices.Sort(p.keys)
@@ -129,25 +124,22 @@ func compileProgram(source string, size int, nodes uint, rules *ruleVisitor, opt
 	return p, nil
 }
 
-// run evaluates the expression. A machine whose expression failed is not used again.
+// run evaluates the expression. A machine whose run failed is not used again.
 func (p *ruleProgram) run(s *Subject, extra map[string]any) (any, error) {
 	m := p.machines.Get().(*ruleMachine)
 	for i := range p.slots {
-		f := &p.slots[i]
-		v := s.slot(f.root, f.key)
-		if f.required != "" {
+		slot := &p.slots[i]
+		v := slot.value(s)
+		if slot.required != "" {
 			if v == nil {
 				p.machines.Put(m)
-				return nil, f.missing
+				return nil, slot.missing
 			}
-			m.env[f.required] = v
+			m.env[slot.required] = v
 		}
-		if f.optional != "" {
-			m.env[f.optional] = v
+		if slot.optional != "" {
+			m.env[slot.optional] = v
 		}
-	}
-	for _, name := range p.roots {
-		m.env[name] = s.root(name)
 	}
 	maps.Copy(m.env, extra)
 	v, err := m.vm.Run(p.code, m.env)
@@ -164,6 +156,8 @@ func (p *ruleProgram) run(s *Subject, extra map[string]any) (any, error) {
 	return nil, err
 }
 
+// present returns its first argument. If that is nil, it returns a MissingKey with the name in
+// the second.
 func present(args ...any) (any, error) {
 	if args[0] != nil {
 		return args[0], nil
@@ -172,10 +166,10 @@ func present(args ...any) (any, error) {
 	return nil, &MissingKey{Name: name}
 }
 
-// asText bounds the text that a pattern is matched with.
-func asText(args ...any) (any, error) { return clipped(args[0]), nil }
+// clipText clips the text that a pattern is matched with.
+func clipText(args ...any) (any, error) { return clipped(args[0]), nil }
 
-// scalarText is string(value).
+// scalarText implements string(value).
 func scalarText(args ...any) (any, error) {
 	switch args[0].(type) {
 	case map[string]any, []any:
@@ -184,12 +178,12 @@ func scalarText(args ...any) (any, error) {
 	return textOf(args[0]), nil
 }
 
-// join is + of a rule: as soon as one side is a text, the other becomes one; a
-// missing value is the empty text.
+// join implements + of a rule. If one side is a text, the other is converted to a text; a missing
+// value is the empty text.
 func join(args ...any) (any, error) {
-	_, isText := args[0].(string)
-	_, right := args[1].(string)
-	if !isText && !right {
+	_, leftIsText := args[0].(string)
+	_, rightIsText := args[1].(string)
+	if !leftIsText && !rightIsText {
 		return runtime.Add(args[0], args[1]), nil
 	}
 	text := textOf(args[0]) + textOf(args[1])
@@ -225,13 +219,13 @@ const (
 // Body is a compiled body of a rule's action. It is safe for concurrent use.
 type Body struct{ ruleProgram }
 
-// CompileBody checks and compiles the body of a rule's action: one expression
-// whose result is written as JSON.
+// CompileBody checks and compiles the body of a rule's action: an expression whose result is
+// encoded as JSON.
 //
 //	{"text": device.name + ": " + round(values.temperature) + " °C", "raised": state == "raised"}
 //
-// It can read what a condition can read, and rule {id, name}, state and alarm_id. A value
-// that is missing is nil. The error has the line and the column.
+// It can read the same values as a condition, and rule {id, name}, state and alarm_id. Missing
+// values are nil. The error has the line and the column.
 func CompileBody(source string) (*Body, error) {
 	rules := newRuleVisitor("body", true)
 	rules.known["rule"] = types.Map{"id": types.String, "name": types.String}
@@ -243,8 +237,8 @@ func CompileBody(source string) (*Body, error) {
 	return &Body{program}, nil
 }
 
-// JSON returns the body of an occurrence. extra holds rule, state and alarm_id.
-// A result that JSON cannot hold, or longer than 64 KiB, is an error.
+// JSON returns the body of an occurrence. extra holds rule, state and alarm_id. It returns an
+// error if the result cannot be encoded as JSON or is longer than 64 KiB.
 func (b *Body) JSON(s Subject, extra map[string]any) ([]byte, error) {
 	v, err := b.run(&s, extra)
 	if err != nil {
@@ -257,7 +251,7 @@ func (b *Body) JSON(s Subject, extra map[string]any) ([]byte, error) {
 	encoder := json.NewEncoder(&buf)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(v); err != nil {
-		return nil, fmt.Errorf("the body is no JSON: %w", err)
+		return nil, fmt.Errorf("the body is not valid JSON: %w", err)
 	}
 	if buf.Len() > maxBodyOutput {
 		return nil, fmt.Errorf("the body is longer than %d bytes", maxBodyOutput)

@@ -221,7 +221,7 @@ func TestBodiesThatCannotBeMade(t *testing.T) {
 	for source, says := range map[string]string{
 		`values.window * 2`: "line 1, column 15: invalid operation: <nil> * int",
 		`string(values)`:    "string needs a text",
-		`values.count / 0`:  "the body is no JSON",
+		`values.count / 0`:  "the body is not valid JSON",
 		`values.long + "b"`: "a text would be longer than 1024 bytes",
 		`[values,values,values,values,values,values,values,values,values,values,values,values,values,values]`: "the body is longer than 65536 bytes",
 	} {

@@ -15,43 +15,49 @@ import (
 )
 
 const (
-	// presentName is the function that refuses a missing value.
-	presentName = "present_"
-	// stringName is the function that converts a value to a text, as + does with a text.
-	stringName = "string"
-	// textName is the function that bounds the text of a pattern.
-	textName = "text_"
-	// joinName is + between values that are not known to be numbers.
-	joinName = "join_"
+	presentName = "present_" // see present
+	stringName  = "string"   // see scalarText
+	textName    = "text_"    // see clipText
+	joinName    = "join_"    // see join; replaces + unless both sides are numbers
 
-	// maxString is the length of the longest text that + makes, in bytes.
+	// maxString is the largest length of the result of + between texts, in bytes.
 	maxString = 1 << 10
 )
 
-// ruleVisitor is the visitor of a rule's expressions. Beyond what visitor refuses, it turns
-// values.temperature and its like into slots, which cost no reflection, and sees to it that a
-// condition never holds because of a value that is missing: one that every run examines is
-// required before the run, any other is refused where it stands, unless ?? or a comparison
-// with nil looks after it.
+// ruleVisitor is the visitor of a rule's expressions. It replaces fields such as
+// values.temperature by variables (slots), which need no reflection.
+//
+// It makes sure that a condition does not hold because of a missing value. A value that every
+// run examines is required before the run. A value that not every run examines is an argument
+// of present. Values before ?? and in comparisons with nil may be missing.
 type ruleVisitor struct {
 	visitor
-	known types.Map
-	body  bool // a missing value is nil
+	fields map[string]field
+	known  types.Map // the types of fields, and of the names that only a body has
+	body   bool      // missing values are nil
 
 	slots    map[string]ruleSlot // by their names without a mark
-	bare     map[string]int      // uses of a root by itself
+	bare     map[string]int      // the uses of a root without a field
 	previous bool
-	uncalled map[*ast.IdentifierNode]bool // functions that stand where a value should
+	uncalled map[*ast.IdentifierNode]bool // functions that are not called
 }
 
-type ruleSlot struct{ root, key string }
+type ruleSlot struct {
+	value func(s *Subject) any
+	key   string // of values or previous, else empty
+}
 
 func newRuleVisitor(name string, body bool) *ruleVisitor {
 	calls := append(conditionCalls(), "abs", "ceil", "floor", "round", "int", "float", "min", "max", "duration")
-	return &ruleVisitor{
-		visitor: visitor{name: name, calls: calls, operators: []string{".."}, located: true},
-		known:   subjectTypes(), body: body, slots: map[string]ruleSlot{}, bare: map[string]int{}, uncalled: map[*ast.IdentifierNode]bool{},
+	r := &ruleVisitor{
+		visitor: visitor{name: name, calls: calls, refusedOperators: []string{".."}, located: true},
+		fields:  subjectFields(), known: types.Map{types.Extra: types.Any}, // Extra is the type of slots
+		body: body, slots: map[string]ruleSlot{}, bare: map[string]int{}, uncalled: map[*ast.IdentifierNode]bool{},
 	}
+	for fieldName, f := range r.fields {
+		r.known[fieldName] = f.valueType
+	}
+	return r
 }
 
 // Visit implements ast.Visitor. Children are visited before their parents.
@@ -66,7 +72,7 @@ func (r *ruleVisitor) Visit(node *ast.Node) {
 		case !known || strings.Contains(n.Value, ".") || n.Value == types.Extra:
 			r.refuse(n, "unknown name "+n.Value)
 			if r.refused == n && !strings.HasPrefix(n.Value, "$") { // $env is expr's
-				r.meant = r.nearest(n.Value, cmp.Or(r.fieldNamed(n.Value), rootValues+"."+n.Value))
+				r.suggestion = r.nearest(n.Value, cmp.Or(r.fieldNamed(n.Value), rootValues+"."+n.Value))
 			}
 		default:
 			r.bare[n.Value]++
@@ -80,7 +86,7 @@ func (r *ruleVisitor) Visit(node *ast.Node) {
 				return
 			}
 			if r.refused == name {
-				r.meant, _ = strict.Nearest(name.Value, r.calls)
+				r.suggestion, _ = strict.Nearest(name.Value, r.calls)
 			}
 		}
 		if method, ok := n.Callee.(*ast.MemberNode); ok { // of a time or a duration
@@ -89,13 +95,13 @@ func (r *ruleVisitor) Visit(node *ast.Node) {
 				return
 			}
 			if r.refused == method.Node {
-				r.meant = ""
+				r.suggestion = ""
 			}
 		}
 		r.refuse(n, "unknown function")
 	case *ast.ConditionalNode:
-		r.sometimes(&n.Exp1)
-		r.sometimes(&n.Exp2)
+		r.requireWhenRun(&n.Exp1)
+		r.requireWhenRun(&n.Exp2)
 	case *ast.BinaryNode:
 		r.operator(node, n)
 	}
@@ -104,11 +110,11 @@ func (r *ruleVisitor) Visit(node *ast.Node) {
 func (r *ruleVisitor) member(node *ast.Node, n *ast.MemberNode) {
 	optional := n.Optional
 	if optional {
-		r.optional(&n.Node)
+		r.makeOptional(&n.Node)
 	}
 	base, ok := n.Node.(*ast.IdentifierNode)
-	if key, isText := n.Property.(*ast.StringNode); ok && isText && r.refused == base && r.meant != "" {
-		r.meant = r.nearest(base.Value, fmt.Sprintf("%s[%q]", rootValues, base.Value+"."+key.Value))
+	if key, isText := n.Property.(*ast.StringNode); ok && isText && r.refused == base && r.suggestion != "" {
+		r.suggestion = r.nearest(base.Value, fmt.Sprintf("%s[%q]", rootValues, base.Value+"."+key.Value))
 	}
 	if !ok || !slices.Contains([]string{rootValues, rootPrevious, rootDevice, rootUplink, rootEvent}, base.Value) {
 		return
@@ -121,21 +127,28 @@ func (r *ruleVisitor) member(node *ast.Node, n *ast.MemberNode) {
 	name := base.Value + "." + key.Value
 	if _, ok := r.known[name]; !ok && (base.Value == rootDevice || base.Value == rootUplink) {
 		r.refuse(n, "unknown name "+name)
-		if field, ok := strict.Nearest(key.Value, r.fields(base.Value)); ok && r.refused == n {
-			r.meant = base.Value + "." + field
+		if nearest, ok := strict.Nearest(key.Value, r.fieldsOf(base.Value)); ok && r.refused == n {
+			r.suggestion = base.Value + "." + nearest
 		}
 		return
 	}
 	r.bare[base.Value]--
 	r.previous = r.previous || base.Value == rootPrevious
-	r.slots[name] = ruleSlot{root: base.Value, key: key.Value}
+	s := ruleSlot{value: r.fields[name].value} // of device and uplink
+	if s.value == nil {
+		s.value = keyValue(base.Value, key.Value)
+		if base.Value != rootEvent {
+			s.key = key.Value
+		}
+	}
+	r.slots[name] = s
 	if optional || r.body {
 		name = optionalMark + name
 	}
 	ast.Patch(node, &ast.IdentifierNode{Value: name})
 }
 
-// nearest returns the root whose name is nearly that of an unknown one, else fallback.
+// nearest returns the root whose name is similar to an unknown name, else fallback.
 func (r *ruleVisitor) nearest(name, fallback string) string {
 	var roots []string
 	for _, root := range slices.Sorted(maps.Keys(r.known)) {
@@ -149,18 +162,18 @@ func (r *ruleVisitor) nearest(name, fallback string) string {
 	return fallback
 }
 
-// fieldNamed returns the field of device or uplink that has a name: uplink.rssi for rssi.
+// fieldNamed returns the field of device or uplink with a name: uplink.rssi for rssi.
 func (r *ruleVisitor) fieldNamed(name string) string {
 	for _, root := range []string{rootDevice, rootUplink} {
-		if slices.Contains(r.fields(root), name) {
+		if slices.Contains(r.fieldsOf(root), name) {
 			return root + "." + name
 		}
 	}
 	return ""
 }
 
-// fields returns the names of the fields of device or uplink, sorted.
-func (r *ruleVisitor) fields(root string) (fields []string) {
+// fieldsOf returns the names of the fields of device or uplink, sorted.
+func (r *ruleVisitor) fieldsOf(root string) (fields []string) {
 	for _, name := range slices.Sorted(maps.Keys(r.known)) {
 		if field, ok := strings.CutPrefix(name, root+"."); ok {
 			fields = append(fields, field)
@@ -172,19 +185,19 @@ func (r *ruleVisitor) fields(root string) (fields []string) {
 func (r *ruleVisitor) operator(node *ast.Node, n *ast.BinaryNode) {
 	switch n.Operator {
 	case "and", "&&", "or", "||":
-		r.sometimes(&n.Right)
+		r.requireWhenRun(&n.Right)
 	case "??":
-		r.optional(&n.Left)
-		r.sometimes(&n.Right)
+		r.makeOptional(&n.Left)
+		r.requireWhenRun(&n.Right)
 	case "==", "!=":
 		if _, ok := n.Right.(*ast.NilNode); ok {
-			r.optional(&n.Left)
+			r.makeOptional(&n.Left)
 		}
 		if _, ok := n.Left.(*ast.NilNode); ok {
-			r.optional(&n.Right)
+			r.makeOptional(&n.Right)
 		}
 	case "matches":
-		if _, slot := n.Left.(*ast.IdentifierNode); !slot {
+		if _, isSlot := n.Left.(*ast.IdentifierNode); !isSlot { // slots are clipped
 			wrap(&n.Left, textName)
 		}
 	case "+":
@@ -201,13 +214,15 @@ func numeric(n ast.Node) bool {
 	return t != nil && (t.Kind() == reflect.Int || t.Kind() == reflect.Float64)
 }
 
+// wrap replaces a node by a call of a function with the node as the first argument.
 func wrap(node *ast.Node, function string, args ...ast.Node) {
 	location := (*node).Location()
 	ast.Patch(node, &ast.CallNode{Callee: &ast.IdentifierNode{Value: function}, Arguments: append([]ast.Node{*node}, args...)})
 	(*node).SetLocation(location)
 }
 
-func (r *ruleVisitor) optional(node *ast.Node) {
+// makeOptional lets the value of a slot be missing.
+func (r *ruleVisitor) makeOptional(node *ast.Node) {
 	if n, ok := (*node).(*ast.IdentifierNode); ok && r.isSlot(n.Value) {
 		n.Value = optionalMark + n.Value
 		n.SetType(nil)
@@ -219,8 +234,8 @@ func (r *ruleVisitor) isSlot(name string) bool {
 	return ok
 }
 
-// sometimes has what not every run examines refuse its missing values itself.
-func (r *ruleVisitor) sometimes(node *ast.Node) { ast.Walk(node, presence{r}) }
+// requireWhenRun wraps the slots of a node that not every run evaluates in calls of present.
+func (r *ruleVisitor) requireWhenRun(node *ast.Node) { ast.Walk(node, presence{r}) }
 
 type presence struct{ rules *ruleVisitor }
 
@@ -231,15 +246,15 @@ func (p presence) Visit(node *ast.Node) {
 		return
 	}
 	name := n.Value
-	p.rules.optional(node)
+	p.rules.makeOptional(node)
 	wrap(node, presentName, &ast.StringNode{Value: name})
 }
 
-// used collects the slots of the compiled tree, with their marks.
-type used map[string]bool
+// usedVariables collects the variables of the compiled tree.
+type usedVariables map[string]bool
 
 // Visit implements ast.Visitor.
-func (u used) Visit(node *ast.Node) {
+func (u usedVariables) Visit(node *ast.Node) {
 	if n, ok := (*node).(*ast.IdentifierNode); ok {
 		u[n.Value] = true
 	}

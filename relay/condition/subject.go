@@ -1,6 +1,7 @@
 package condition
 
 import (
+	"strings"
 	"time"
 
 	"github.com/expr-lang/expr/types"
@@ -8,43 +9,40 @@ import (
 
 // Subject has the values that the expressions of a rule can use.
 type Subject struct {
-	// Values are the readings of the uplink and Previous those before it, float64
-	// or string by key.
+	// Values are the readings of the uplink by key, and Previous the readings before it. Each is
+	// a float64 or a string.
 	Values, Previous map[string]any
 	Device           Device
 	Uplink           Uplink
-	// Event holds the data of a device's event and its type.
-	Event map[string]any
-	// At is the time of the frame in the account's zone: now, hour and weekday.
-	At time.Time
+	Event            map[string]any // the type and the data of a device's event
+	At               time.Time      // of the frame, in the zone of hour and weekday
 }
 
-// Device is the device of a frame. A zero time and a nil pointer are missing.
+// Device is the device of a frame. Zero times and nil pointers are missing values.
 type Device struct {
 	ID, Identifier, Name, DecoderID, LocationID string
 	LastSeenAt                                  time.Time
 	Longitude, Latitude                         *float64 // degrees
 }
 
-// Uplink is the radio data of a frame. A zero time and a nil pointer are
-// missing.
+// Uplink is the radio data of a frame. Zero times and nil pointers are missing values.
 type Uplink struct {
 	FCnt, FPort, Gateways *int64
 	RSSI, SNR             *float64 // dBm and dB, of the best gateway
 	Time                  time.Time
 }
 
-// MissingKey is the error of a condition that examines a value that is not there. The
-// condition does not hold, and nothing is wrong with it.
+// MissingKey is the error of a condition that examines a missing value. Such a condition does
+// not hold. The error is not a fault of the condition.
 type MissingKey struct {
-	Name string // values.temperature
+	Name string // such as values.temperature
 }
 
 // Error implements error.
 func (e *MissingKey) Error() string { return e.Name + " is missing" }
 
-// The names that an expression begins with. A name below one of them, such as
-// values.temperature, is a slot: a variable of its own that is filled before a run.
+// The names of objects. A field of one, such as values.temperature, is a slot: a variable that
+// is set before each run.
 const (
 	rootValues   = "values"
 	rootPrevious = "previous"
@@ -53,137 +51,100 @@ const (
 	rootEvent    = "event"
 )
 
-// optionalMark begins the name of a slot that may be nil.
+// optionalMark is the prefix of the variable of a slot whose value may be nil.
 const optionalMark = "?"
 
-// subjectTypes are the names that an expression can read, with their types.
-func subjectTypes() types.Map {
-	object := types.TypeOf(map[string]any{})
-	timeType := types.TypeOf(time.Time{})
-	return types.Map{
-		rootValues: object, rootPrevious: object, rootDevice: object, rootUplink: object, rootEvent: object,
-		"hour": types.Int, "weekday": types.Int, "now": timeType,
-		"device.id": types.String, "device.identifier": types.String, "device.name": types.String,
-		"device.decoder_id": types.String, "device.location_id": types.String, "device.last_seen_at": timeType,
-		"device.longitude": types.Float64, "device.latitude": types.Float64,
-		"uplink.f_cnt": types.Int, "uplink.f_port": types.Int, "uplink.gateways": types.Int,
-		"uplink.rssi": types.Float64, "uplink.snr": types.Float64, "uplink.time": timeType,
-		types.Extra: types.Any, // the slots of keys; visitor refuses unknown names
-	}
+// field is a value of a subject that an expression can read. value returns nil if it is missing.
+type field struct {
+	valueType types.Type
+	value     func(s *Subject) any
 }
 
-func (s *Subject) root(name string) any {
-	switch name {
-	case rootValues:
-		return s.Values
-	case rootPrevious:
-		return s.Previous
-	case rootDevice:
-		return s.object(rootDevice, "id", "identifier", "name", "decoder_id", "location_id", "last_seen_at", "longitude", "latitude")
-	case rootUplink:
-		return s.object(rootUplink, "f_cnt", "f_port", "rssi", "snr", "gateways", "time")
-	case rootEvent:
-		return s.Event
-	case "hour":
-		return s.At.Hour()
-	case "weekday":
-		return (int(s.At.Weekday())+6)%7 + 1
-	case "now":
-		return s.At
+// subjectFields returns the fields of a subject by the names that an expression has for them,
+// except the keys of values, previous and event.
+func subjectFields() map[string]field {
+	object, timeType := types.TypeOf(map[string]any{}), types.TypeOf(time.Time{})
+	fields := map[string]field{
+		rootValues:            {object, func(s *Subject) any { return s.Values }},
+		rootPrevious:          {object, func(s *Subject) any { return s.Previous }},
+		rootEvent:             {object, func(s *Subject) any { return s.Event }},
+		"hour":                {types.Int, func(s *Subject) any { return s.At.Hour() }},
+		"weekday":             {types.Int, func(s *Subject) any { return weekday(s.At) }},
+		"now":                 {timeType, func(s *Subject) any { return s.At }},
+		"device.id":           {types.String, func(s *Subject) any { return s.Device.ID }},
+		"device.identifier":   {types.String, func(s *Subject) any { return s.Device.Identifier }},
+		"device.name":         {types.String, func(s *Subject) any { return s.Device.Name }},
+		"device.decoder_id":   {types.String, func(s *Subject) any { return s.Device.DecoderID }},
+		"device.location_id":  {types.String, func(s *Subject) any { return s.Device.LocationID }},
+		"device.last_seen_at": {timeType, func(s *Subject) any { return timeOrNil(s.Device.LastSeenAt) }},
+		"device.longitude":    {types.Float64, func(s *Subject) any { return floatOrNil(s.Device.Longitude) }},
+		"device.latitude":     {types.Float64, func(s *Subject) any { return floatOrNil(s.Device.Latitude) }},
+		"uplink.f_cnt":        {types.Int, func(s *Subject) any { return intOrNil(s.Uplink.FCnt) }},
+		"uplink.f_port":       {types.Int, func(s *Subject) any { return intOrNil(s.Uplink.FPort) }},
+		"uplink.gateways":     {types.Int, func(s *Subject) any { return intOrNil(s.Uplink.Gateways) }},
+		"uplink.rssi":         {types.Float64, func(s *Subject) any { return floatOrNil(s.Uplink.RSSI) }},
+		"uplink.snr":          {types.Float64, func(s *Subject) any { return floatOrNil(s.Uplink.SNR) }},
+		"uplink.time":         {timeType, func(s *Subject) any { return timeOrNil(s.Uplink.Time) }},
 	}
-	return nil
+	for _, root := range []string{rootDevice, rootUplink} {
+		fields[root] = field{object, func(s *Subject) any {
+			values := make(map[string]any)
+			for name, f := range fields {
+				key, below := strings.CutPrefix(name, root+".")
+				if !below {
+					continue
+				}
+				if v := f.value(s); v != nil {
+					values[key] = v
+				}
+			}
+			return values
+		}}
+	}
+	return fields
 }
 
-func (s *Subject) object(root string, fields ...string) map[string]any {
-	fieldTypes := make(map[string]any, len(fields))
-	for _, f := range fields {
-		if v := s.slot(root, f); v != nil {
-			fieldTypes[f] = v
+// keyValue returns the function that reads the value of a key of values, previous or event.
+func keyValue(root, key string) func(s *Subject) any {
+	return func(s *Subject) any {
+		switch root {
+		case rootValues:
+			return clipped(s.Values[key])
+		case rootPrevious:
+			return clipped(s.Previous[key])
 		}
-	}
-	return fieldTypes
-}
-
-// slot returns a value below a root, nil if it is missing.
-func (s *Subject) slot(root, key string) any {
-	switch root {
-	case rootValues:
-		return clipped(s.Values[key])
-	case rootPrevious:
-		return clipped(s.Previous[key])
-	case rootEvent:
 		return clipped(s.Event[key])
-	case rootDevice:
-		return s.Device.field(key)
 	}
-	return s.Uplink.field(key)
 }
 
-// clipped bounds a text, since patterns examine all of it.
+// clipped clips a text, because patterns examine all of it.
 func clipped(v any) any {
-	if text, ok := v.(string); ok && len(text) > maxConditionRun {
+	if text, ok := v.(string); ok {
 		return firstCharacters(text, maxConditionRun)
 	}
 	return v
 }
 
-func (d *Device) field(key string) any {
-	switch key {
-	case "id":
-		return d.ID
-	case "identifier":
-		return d.Identifier
-	case "name":
-		return d.Name
-	case "decoder_id":
-		return d.DecoderID
-	case "location_id":
-		return d.LocationID
-	case "last_seen_at":
-		return known(d.LastSeenAt)
-	case "longitude":
-		return number(d.Longitude)
-	case "latitude":
-		return number(d.Latitude)
-	}
-	return nil
-}
+// weekday returns the day of the week: 1 for Monday to 7 for Sunday.
+func weekday(t time.Time) int { return (int(t.Weekday())+6)%7 + 1 }
 
-func (u *Uplink) field(key string) any {
-	switch key {
-	case "f_cnt":
-		return intOrNil(u.FCnt)
-	case "f_port":
-		return intOrNil(u.FPort)
-	case "gateways":
-		return intOrNil(u.Gateways)
-	case "rssi":
-		return number(u.RSSI)
-	case "snr":
-		return number(u.SNR)
-	case "time":
-		return known(u.Time)
-	}
-	return nil
-}
-
-func known(t time.Time) any {
+func timeOrNil(t time.Time) any {
 	if t.IsZero() {
 		return nil
 	}
 	return t
 }
 
-func number(n *float64) any {
-	if n == nil {
+func floatOrNil(v *float64) any {
+	if v == nil {
 		return nil
 	}
-	return *n
+	return *v
 }
 
-func intOrNil(n *int64) any {
-	if n == nil {
+func intOrNil(v *int64) any {
+	if v == nil {
 		return nil
 	}
-	return int(*n)
+	return int(*v)
 }
