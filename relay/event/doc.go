@@ -1,8 +1,8 @@
-// Package event describes the records of the journals, and stores the states of those that
-// did not simply succeed.
+// Package event describes the records of the journals (events), and stores the states of events
+// that are not simply done.
 //
 //	pending → done
-//	        → quarantined   failed for a reason of its own; can be replayed
+//	        → quarantined   failed because of its content; can be replayed
 //	        → unrouted      a message without a relay, or a receipt without a message
 //	        → pending       deferred; processed again
 package event

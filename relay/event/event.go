@@ -7,7 +7,7 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Kind is a kind of inbound traffic; each has its own journal and consumer.
+// Kind is a kind of inbound traffic. Each kind has its own journal and consumer.
 type Kind string
 
 // The kinds of inbound traffic.
@@ -18,16 +18,16 @@ const (
 	CDR     Kind = "cdr"
 )
 
-// Kinds lists them all.
+// Kinds lists the kinds.
 func Kinds() []Kind { return []Kind{Uplink, SMS, Receipt, CDR} }
 
 // State is the state of an event.
 type State string
 
-// The states. Pending has two meanings: an event after its journal's checkpoint, for
-// which nothing is stored, and an event that was deferred, for which Pending is stored
-// until the event is processed again. Unknown is the state of an event that was
-// processed while the states cannot be read; it is never stored.
+// The states. Pending is the state of an event after its journal's checkpoint, which has no stored
+// status, and of a deferred event, which has a stored status until it is processed again.
+// Unknown is the state of a processed event while the stored states cannot be read; it is not
+// stored.
 const (
 	Unknown     State = "unknown"
 	Pending     State = "pending"
@@ -36,7 +36,7 @@ const (
 	Unrouted    State = "unrouted"
 )
 
-// Event is a request or message that arrived.
+// Event is a received request or message.
 type Event struct {
 	ID         string // "<node>-<letter of the kind><sequence in its journal>"
 	ReceivedAt time.Time
@@ -45,13 +45,13 @@ type Event struct {
 	Account    relay.AccountID
 	State      State
 	Reason     string // why it is quarantined or unrouted
-	Outcome    string // what it led to
-	// Notes say what of it was accepted but not used.
+	Outcome    string // the result of its processing
+	// Notes lists the data of the event that was accepted but not used.
 	Notes decoders.Notes
 	Raw   []byte
 }
 
-// Status is the stored state of an event that did not simply succeed.
+// Status is the stored state of an event that is not simply done.
 type Status struct {
 	ID      string          `json:"id"`
 	Seq     uint64          `json:"seq"`
@@ -62,8 +62,8 @@ type Status struct {
 	Account relay.AccountID `json:"account,omitempty"`
 	Source  string          `json:"source,omitempty"`
 	Device  string          `json:"device,omitempty"`
-	// Provisional means that the status may change once the entries before have ended.
-	// It is not stored.
+	// Provisional means that the status may change when earlier entries have been processed. It
+	// is not stored.
 	Provisional bool `json:"-"`
 }
 
@@ -73,14 +73,14 @@ type Filter struct {
 	State   State
 	Account relay.AccountID
 	Source  string
-	Device  string // a part of the body, the path or the query, any case; separators in identifiers do not matter
-	Query   string // likewise; also a part of the id, the reason, a note or the outcome, of uplinks only if it is stored
-	Reason  string // a part of the reason, any case
+	Device  string // a part of the body, the path or the query, in any case; separators in identifiers do not matter
+	Query   string // a part of the same, or of the id, the reason, a note or the outcome; of uplinks only a stored outcome
+	Reason  string // a part of the reason, in any case
 	Number  string // a whole number or sender in the description of the event, such as "from 447700900123 to 4490"
 	From    time.Time
 	To      time.Time
 	// Match selects among the events that all other fields select, by the account and the
-	// subjects: the identifiers of the devices of a post of frames, or the numbers that its
-	// messages are for. nil selects all.
+	// subjects of the event: the identifiers of the devices of frames, or the destinations of
+	// messages. nil selects all.
 	Match func(acct relay.AccountID, subjects []string) bool
 }

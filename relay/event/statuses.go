@@ -10,9 +10,9 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// Statuses stores the states of one node's events that did not simply succeed. Every gateway
-// can read and change those of any node. An event without a status is done if its consumer is
-// past it, else pending; one that is stored as pending was deferred and is processed again.
+// Statuses stores the statuses of the events of one node. Every gateway can read and change those
+// of any node. An event without a status is done if it is before the checkpoint of its
+// journal, else pending. An event that is stored as pending was deferred.
 type Statuses struct {
 	db   *db.DB
 	node string
@@ -29,7 +29,7 @@ const trimLimit = 5000
 const label = "statuses"
 
 // Set stores statuses in one transaction. A status with State Done and neither Outcome nor
-// Notes deletes the stored one. Of several for one sequence the last counts.
+// Notes deletes the stored one. Of several statuses with one sequence, the last is stored.
 func (s *Statuses) Set(ctx context.Context, kind Kind, statuses []Status) error {
 	const forget = `
 		DELETE FROM event_mark
@@ -50,19 +50,24 @@ func (s *Statuses) Set(ctx context.Context, kind Kind, statuses []Status) error 
 		    device = excluded.device`
 	done := db.NewBatch("node, kind, seq")
 	changed := db.NewBatch("node, kind, seq, state, id, reason, outcome, notes, account, source, device")
-	for _, m := range db.LastOfEach(statuses, func(a, b Status) int { return cmp.Compare(a.Seq, b.Seq) }) {
-		if m.State == Done && m.Outcome == "" && len(m.Notes) == 0 {
-			done.Add(s.node, kind, column(m.Seq))
+	for _, status := range db.LastOfEach(statuses, func(a, b Status) int { return cmp.Compare(a.Seq, b.Seq) }) {
+		seq := column(status.Seq)
+		if status.State == Done && status.Outcome == "" && len(status.Notes) == 0 {
+			done.Add(s.node, kind, seq)
 			continue
 		}
-		changed.Add(s.node, kind, column(m.Seq), m.State, m.ID, m.Reason, m.Outcome, db.JSON(m.Notes), m.Account, m.Source, m.Device)
+		changed.Add(s.node, kind, seq, status.State, status.ID, status.Reason, status.Outcome, db.JSON(status.Notes),
+			status.Account, status.Source, status.Device)
 	}
 	return s.db.RunAll(ctx, label, db.Do(forget, done), db.Do(put, changed))
 }
 
 // fields returns pointers to the columns of a status.
-func fields(m *Status) []any {
-	return []any{&m.Seq, &m.State, &m.ID, &m.Reason, &m.Outcome, db.JSON(&m.Notes), &m.Account, &m.Source, &m.Device}
+func fields(status *Status) []any {
+	return []any{
+		&status.Seq, &status.State, &status.ID, &status.Reason, &status.Outcome, db.JSON(&status.Notes),
+		&status.Account, &status.Source, &status.Device,
+	}
 }
 
 // Get returns the statuses of a range of sequences, both ends included.
@@ -74,7 +79,7 @@ func (s *Statuses) Get(ctx context.Context, kind Kind, start, end uint64) (map[u
 		  AND kind = $2
 		  AND seq BETWEEN $3 AND $4`
 	statuses, err := db.List(ctx, s.db, label, query, fields, s.node, kind, column(start), column(end))
-	return db.By(statuses, func(m Status) uint64 { return m.Seq }), err
+	return db.By(statuses, func(status Status) uint64 { return status.Seq }), err
 }
 
 // List returns the statuses in a state with a sequence below limitSeq, newest first.
@@ -91,8 +96,8 @@ func (s *Statuses) List(ctx context.Context, kind Kind, state State, limitSeq ui
 	return db.List(ctx, s.db, label, query, fields, s.node, kind, state, column(limitSeq), limit)
 }
 
-// Deferred returns the statuses of pending events of the accounts behind lastAccount, by
-// account, the oldest events of each first.
+// Deferred returns the statuses of deferred events of accounts after lastAccount, by account and
+// sequence.
 func (s *Statuses) Deferred(ctx context.Context, kind Kind, lastAccount relay.AccountID, limit int) ([]Status, error) {
 	const query = `
 		SELECT seq, state, id, reason, outcome, notes, account, source, device
@@ -120,9 +125,11 @@ func (s *Statuses) Counts(ctx context.Context, kind Kind) (map[State]int, error)
 	return counts, err
 }
 
-// Trim deletes the statuses below a sequence, whose records are deleted, trimLimit at a time.
+// Trim deletes the statuses below a sequence, the first that the journal still has. Each
+// transaction deletes up to trimLimit statuses.
 func (s *Statuses) Trim(ctx context.Context, kind Kind, firstSeq uint64) error {
-	// A range, not a list, of sequences: its plan is the same whatever PostgreSQL estimates.
+	// The plan of a range of sequences, unlike that of a list, does not depend on the estimates of
+	// PostgreSQL.
 	const statement = `
 		DELETE FROM event_mark
 		WHERE node = $1
@@ -136,6 +143,6 @@ func (s *Statuses) Trim(ctx context.Context, kind Kind, firstSeq uint64) error {
 	return s.db.Sweep(ctx, label, trimLimit, statement, s.node, kind, column(firstSeq))
 }
 
-// column returns a sequence as it is stored; one beyond the range of the column becomes the
-// largest.
+// column converts a sequence to the type of the column. Sequences beyond its range become the
+// largest value.
 func column(seq uint64) int64 { return int64(min(seq, math.MaxInt64)) }
