@@ -19,13 +19,10 @@ const (
 
 // Settings are the gateway's settings for deliveries of rules. New sets the defaults.
 type Settings struct {
-	// Zone is the time zone of hours and days in expressions, of %time and of the times in
-	// texts; nil means UTC.
-	Zone *time.Location
-	// MailDomain ends the message ids of mails.
-	MailDomain string
-	// PublicURL begins the links of http_post; empty: there are none.
-	PublicURL string
+	// Zone is the time zone of expressions, of %time and of texts; nil means UTC.
+	Zone       *time.Location
+	MailDomain string // of the message ids of mails
+	PublicURL  string // the base of the links of http_post; empty means no links
 	// Now is the time of creation of deliveries; nil means Options.Now.
 	Now func() time.Time
 }
@@ -33,19 +30,19 @@ type Settings struct {
 // actions are the compiled actions of a rule. They are read-only.
 type actions struct {
 	actions []action
-	// named are the keys of readings that the rule's conditions examine, sorted.
+	// named has the keys of readings that the rule's conditions examine, sorted.
 	named []string
 }
 
 type action struct {
 	declared Action
-	body     *condition.Body      // nil: the usual one
+	body     *condition.Body      // nil for the usual body
 	urls     []*template.Template // of http_post and http_get, by parameter
 }
 
-// compileActions checks and compiles the actions of a rule whose conditions name some
-// keys. It returns relay.KindInvalid with the fields that are wrong:
-// actions[0].parameters[1], actions[0].body with line and column.
+// compileActions checks and compiles the actions of a rule. It returns relay.KindInvalid with the
+// invalid fields, such as actions[0].parameters[1]; problems of a body have the line and the
+// column.
 func compileActions(r *Rule, named []string) (*actions, error) {
 	p := relay.Problems{}
 	compiled := &actions{actions: make([]action, len(r.Actions)), named: named}
@@ -71,7 +68,7 @@ func compileActions(r *Rule, named []string) (*actions, error) {
 			add("parameters", "An action has between 1 and %d parameters.", maxParameters)
 		}
 		for j, parameter := range a.Parameters {
-			if err := c.take(parameter); err != nil {
+			if err := c.addParameter(parameter); err != nil {
 				add(fmt.Sprintf("parameters[%d]", j), "%v", err)
 			}
 		}
@@ -93,7 +90,8 @@ func compileActions(r *Rule, named []string) (*actions, error) {
 	return compiled, p.Err()
 }
 
-func (a *action) take(parameter string) error {
+// addParameter checks a parameter, and compiles it if it is a URL.
+func (a *action) addParameter(parameter string) error {
 	switch a.declared.Action {
 	case Email:
 		return relay.CheckAddress(parameter)
@@ -114,8 +112,7 @@ func (a *action) take(parameter string) error {
 	return t.Check()
 }
 
-// checkURLs checks whether the gateway may call the URLs of the actions, which are given with
-// samples in the place of placeholders.
+// checkURLs calls check for the URLs of the actions, with samples instead of placeholders.
 func (a *actions) checkURLs(check func(string) error) error {
 	p := relay.Problems{}
 	for i, act := range a.actions {
@@ -126,13 +123,4 @@ func (a *actions) checkURLs(check func(string) error) error {
 		}
 	}
 	return p.Err()
-}
-
-func (a *actions) keys() (keys []string) {
-	for _, act := range a.actions {
-		if act.body != nil {
-			keys = append(keys, act.body.Keys()...)
-		}
-	}
-	return keys
 }

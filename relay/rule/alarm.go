@@ -43,7 +43,7 @@ func (s *Store) Alarm(ctx context.Context, acct relay.AccountID, id string) (Ala
 	return db.One(ctx, s.db, "alarm "+id, selectAlarm, alarmFields, acct, id)
 }
 
-// ChangeAlarm saves what change makes of an alarm.
+// ChangeAlarm calls change with an alarm and saves the fields that have no column.
 func (s *Store) ChangeAlarm(ctx context.Context, acct relay.AccountID, id string, change func(*Alarm) error) (Alarm, error) {
 	label := "alarm " + id
 	return db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) (Alarm, error) {
@@ -58,8 +58,8 @@ func (s *Store) ChangeAlarm(ctx context.Context, acct relay.AccountID, id string
 	})
 }
 
-// OfRecord returns the alarms that a frame raised or cleared.
-func (s *Store) OfRecord(ctx context.Context, acct relay.AccountID, deviceID, record string) ([]Alarm, error) {
+// AlarmsOfRecord returns the alarms that a frame raised or cleared.
+func (s *Store) AlarmsOfRecord(ctx context.Context, acct relay.AccountID, deviceID, record string) ([]Alarm, error) {
 	const query = `
 		SELECT ` + alarmColumns + `
 		FROM alarm
@@ -69,8 +69,8 @@ func (s *Store) OfRecord(ctx context.Context, acct relay.AccountID, deviceID, re
 	return db.List(ctx, s.db, "alarms of a frame", query, alarmFields, acct, deviceID, record)
 }
 
-// Alarms lists alarms of an account, 0 for all, newest first, and the cursor of the next
-// page, empty at the end.
+// Alarms lists alarms of an account, 0 for all accounts, newest first, and the cursor of the next
+// page, empty on the last one.
 func (s *Store) Alarms(ctx context.Context, acct relay.AccountID, f AlarmFilter) ([]Owned[Alarm], string, error) {
 	raised, id, err := parseCursor(f.Cursor)
 	if err != nil {
@@ -107,15 +107,15 @@ func parseCursor(cursor string) (raised int64, id string, err error) {
 	if err == nil {
 		_, err = fmt.Sscanf(string(text), "%d %s", &raised, &id)
 	}
-	// PostgreSQL takes no NUL in a text, and nothing that is no UTF-8.
+	// PostgreSQL refuses texts with NUL or invalid UTF-8.
 	if err != nil || formatCursor(raised, id) != cursor || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return 0, "", relay.Invalid("cursor", "This is not a cursor of this list.")
 	}
 	return raised, id, nil
 }
 
-// Mute suppresses the actions of alarms from Since until before Until. The alarms are raised
-// and cleared as without it. An empty RuleID or DeviceID stands for every rule or device.
+// Mute suppresses the actions of alarms from Since until Until, exclusively. The alarms are raised
+// and cleared all the same. An empty RuleID or DeviceID means every rule or device.
 type Mute struct {
 	RuleID, DeviceID string
 	Since, Until     time.Time
@@ -125,8 +125,8 @@ type Mute struct {
 const (
 	// maxMute is the longest time for which alarms are muted.
 	maxMute = 30 * 24 * time.Hour
-	// muteRetention is the time for which a mute is stored after its end: frames of its time
-	// may be processed late.
+	// muteRetention is the time for which a mute is stored after its end, because frames of that
+	// time may be processed late.
 	muteRetention = 30 * 24 * time.Hour
 )
 
@@ -137,8 +137,9 @@ type MuteRequest struct {
 	For      string `json:"for"`
 }
 
-// Mute mutes the alarms of a rule, of a device, or of a rule for a device, from now on. If a
-// mute of the same is in force, Mute changes its end. It returns an Invalid error, by field.
+// Mute mutes the alarms of a rule, of a device, or of a rule for a device, from now on. If they
+// are muted already, Mute changes the end of that mute. It returns Invalid if a field is
+// invalid.
 func (s *Service) Mute(ctx context.Context, acct relay.AccountID, r MuteRequest, user string) (Mute, error) {
 	p := relay.Problems{}
 	if r.RuleID == "" && r.DeviceID == "" {
@@ -173,8 +174,8 @@ func (s *Service) Mute(ctx context.Context, acct relay.AccountID, r MuteRequest,
 	return m, s.deps.Store.PutMute(ctx, acct, m)
 }
 
-// Unmute ends the mute that is in force. It returns a NotFound error if there is none of this
-// rule and device.
+// Unmute ends the mute of a rule and a device. It returns a NotFound error if there is none in
+// force.
 func (s *Service) Unmute(ctx context.Context, acct relay.AccountID, ruleID, deviceID string) error {
 	return s.deps.Store.EndMute(ctx, acct, ruleID, deviceID, s.o.Now())
 }
@@ -215,7 +216,7 @@ func (s *Store) EndMute(ctx context.Context, acct relay.AccountID, ruleID, devic
 		db.Bump(iot.RulesVersionOf(acct)))
 }
 
-// Mutes lists the mutes of an account, with those that ended within muteRetention.
+// Mutes lists the mutes of an account, including those that ended less than muteRetention ago.
 func (s *Store) Mutes(ctx context.Context, acct relay.AccountID) ([]Mute, error) {
 	const query = `
 		SELECT rule, device, since, until, muted_by
@@ -226,8 +227,8 @@ func (s *Store) Mutes(ctx context.Context, acct relay.AccountID) ([]Mute, error)
 	}, acct)
 }
 
-// Alarms lists an account's alarms, newest first, and the cursor of the next page, empty
-// at the end.
+// Alarms lists an account's alarms, newest first, and the cursor of the next page, empty on the
+// last one.
 func (s *Service) Alarms(ctx context.Context, acct relay.AccountID, f AlarmFilter) ([]Alarm, string, error) {
 	if acct == 0 {
 		return nil, "", relay.Errorf(relay.KindNotFound, "rule: no account")
@@ -240,13 +241,13 @@ func (s *Service) Alarms(ctx context.Context, acct relay.AccountID, f AlarmFilte
 	return alarms, nextCursor, err
 }
 
-// FindAlarms is Alarms for the operator: of an account, 0 for all.
+// FindAlarms lists alarms of an account, 0 for all accounts, as Alarms does.
 func (s *Service) FindAlarms(ctx context.Context, acct relay.AccountID, f AlarmFilter) ([]Owned[Alarm], string, error) {
 	switch {
 	case f.State != "" && f.State != Raised && f.State != Cleared:
-		return nil, "", relay.Invalid("state", "must be raised or cleared")
+		return nil, "", relay.Invalid("state", fmt.Sprintf("The state must be %s or %s, not %.40q.", Raised, Cleared, f.State))
 	case f.Limit < 0 || f.Limit > relay.MaxPerPage:
-		return nil, "", relay.Invalid("limit", "must be between 1 and 500")
+		return nil, "", relay.Invalid("limit", fmt.Sprintf("The limit must be between 1 and %d.", relay.MaxPerPage))
 	}
 	f.Limit = cmp.Or(f.Limit, 100)
 	found, nextCursor, err := s.deps.Store.Alarms(ctx, acct, f)
@@ -270,14 +271,15 @@ func (s *Service) Alarm(ctx context.Context, acct relay.AccountID, id string) (A
 	return a, err
 }
 
-// maxNote is the most bytes of a note.
+// maxNote is the largest length of a note, in bytes.
 const maxNote = 4096
 
-// Acknowledge records the acknowledgement of an alarm. The first time stays; the note and the
-// name are replaced. It returns relay.KindNotFound if there is no such alarm.
+// Acknowledge records the acknowledgement of an alarm by a user. A second acknowledgement replaces
+// the user and the note but not the time. It returns relay.KindNotFound if there is no such
+// alarm.
 func (s *Service) Acknowledge(ctx context.Context, acct relay.AccountID, id, user, note string) (Alarm, error) {
 	if len(note) > maxNote {
-		return Alarm{}, relay.Invalid("note", "must not be longer than 4096 bytes")
+		return Alarm{}, relay.Invalid("note", fmt.Sprintf("The note must not be longer than %d bytes.", maxNote))
 	}
 	now := s.o.Now().UTC()
 	a, err := s.deps.Store.ChangeAlarm(ctx, acct, id, func(a *Alarm) error {

@@ -30,26 +30,25 @@ func (s *Service) collect(ctx context.Context, acct relay.AccountID, set *ruleSe
 	return nil
 }
 
-// errLater undoes the transaction that takes a batch, which then waits for another minute.
+// errLater rolls back the transaction that takes a batch, so that the batch is sent in a later minute.
 var errLater = errors.New("the actions of the minute are used up")
 
-// sendBatch sends what a rule has collected, in requests of as many frames as the
-// batch counts. It returns errLater if the account's limit of a minute does not allow all of
-// them; the others stay collected.
+// sendBatch sends the frames that a rule has collected, in requests of Batch.Count frames. It returns
+// errLater if the limit of the minute does not allow a request; its frames stay collected.
 func (s *Service) sendBatch(ctx context.Context, ref BatchRef, p *Program) error {
 	if p == nil {
-		return nil // it is disabled or deleted: another look is taken when it is due
+		return nil // the rule is disabled or deleted; sendDueBatches handles its batch
 	}
 	for {
-		d, b := &pendingDecision{}, s.newBudget(ref.Account)
+		d, b := &decisionDraft{}, s.newBudget(ref.Account)
 		created, hasMore, err := s.deps.Transactions.TakeBatch(ctx, ref, p.Rule.Batch, s.o.Now(), s.deps.Deliveries.LeaseUntil(), func(occurrences []Occurrence) ([]outbox.Delivery, error) {
 			b.rollback()
-			d = &pendingDecision{fired: make([]firing, len(occurrences))}
+			d = &decisionDraft{fired: make([]firing, len(occurrences))}
 			for i := range occurrences {
 				occurrences[i].Rule = &p.Rule
 				d.fired[i] = firing{program: p, Occurrence: occurrences[i]}
 			}
-			if p.Rule.Batch == (Batch{}) { // it has none any longer
+			if p.Rule.Batch == (Batch{}) { // the rule no longer has a batch
 				d.deliver(b)
 				return d.decision.Deliveries, nil
 			}
@@ -57,7 +56,7 @@ func (s *Service) sendBatch(ctx context.Context, ref BatchRef, p *Program) error
 				return nil, nil
 			}
 			deliveries := d.create(b, p, occurrences)
-			if b.resetDone {
+			if b.deferrable {
 				return nil, errLater
 			}
 			return deliveries, nil
@@ -74,23 +73,23 @@ func (s *Service) sendBatch(ctx context.Context, ref BatchRef, p *Program) error
 	}
 }
 
-// maxDueBatches is the largest number of batches that a pass sends. It is large because
-// batches of accounts at their limit stay due, and must not hide those of others.
+// maxDueBatches is the largest number of due batches that sendDueBatches reads. It is large because
+// batches of accounts at their limit stay due, and must not delay those of other accounts.
 const maxDueBatches = 1000
 
-// sendDueBatches sends batches whose first frame has waited for long enough.
+// sendDueBatches sends batches whose first frame has waited for Batch.Every.
 func (s *Service) sendDueBatches(ctx context.Context) error {
 	due, err := s.deps.Store.DueBatches(ctx, s.o.Now(), maxDueBatches)
 	if err != nil {
 		return err
 	}
 	var errs []error
-	limited := make(map[relay.AccountID]bool) // accounts that have used up the minute
+	limited := make(map[relay.AccountID]bool) // accounts at the limit of the minute
 	for _, ref := range due {
 		if limited[ref.Account] {
 			continue
 		}
-		// What a disabled rule has collected is sent too.
+		// Frames that a rule collected before it was disabled are sent, too.
 		r, err := s.deps.Store.Rule(ctx, ref.Account, ref.RuleID)
 		if err != nil && !errors.Is(err, relay.ErrUnopened) {
 			errs = append(errs, err)
@@ -114,7 +113,7 @@ func (s *Service) sendDueBatches(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// itemRetention is the time for which a frame that was sent in a batch is remembered.
+// itemRetention is the time for which the key of a frame that was sent in a batch is stored.
 const itemRetention = 24 * time.Hour
 
 const lockBatches = `
@@ -123,6 +122,7 @@ const lockBatches = `
 		JOIN rule_batch AS t ON t.account = b.account AND t.rule = b.rule
 		ORDER BY t.rule {for update}`
 
+// tally counts the frames of a batch that were not sent.
 type tally struct {
 	rule string
 	n    int
@@ -131,8 +131,8 @@ type tally struct {
 
 func (t *tally) fields() []any { return []any{&t.rule, &t.n, db.Time(&t.due)} }
 
-// Collect adds frames to the batches of rules; those that were added before are unchanged.
-// It returns the batches that are full.
+// Collect adds frames to the batches of rules. It ignores frames that were added before. It
+// returns the batches that are full.
 func (s *Store) Collect(ctx context.Context, acct relay.AccountID, items []Item) (full []BatchRef, err error) {
 	const label = "batches: collect"
 	const insertBatches = `
@@ -157,7 +157,7 @@ func (s *Store) Collect(ctx context.Context, acct relay.AccountID, items []Item)
 	}
 	keys := db.AccountColumn(acct, "rule", slices.Sorted(maps.Keys(firstItems)))
 	return db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) (full []BatchRef, err error) {
-		// 1. Lock the batches; those of deleted rules are missing.
+		// 1. Lock the batches. Deleted rules have none.
 		if err := tx.Run(ctx, label, insertBatches, keys); err != nil {
 			return nil, err
 		}
@@ -182,7 +182,7 @@ func (s *Store) Collect(ctx context.Context, acct relay.AccountID, items []Item)
 		for _, id := range ruleIDs {
 			added[id]++
 		}
-		// 3. Count them, and set when the batches are due.
+		// 3. Count them, and set the times at which the batches are due.
 		for i := range tallies {
 			t, item := &tallies[i], firstItems[tallies[i].rule]
 			if t.due.IsZero() && t.n+added[t.rule] > 0 && item.Batch.Every > 0 {
@@ -206,7 +206,7 @@ func saveTallies(ctx context.Context, tx *db.Tx, acct relay.AccountID, tallies [
 		db.BatchOf("account, rule, count, due", tallies, func(t *tally) []any { return []any{acct, t.rule, t.n, t.due} }))
 }
 
-// DueBatches returns batches whose first frame has waited long enough.
+// DueBatches returns up to limit batches that are due.
 func (s *Store) DueBatches(ctx context.Context, now time.Time, limit int) ([]BatchRef, error) {
 	const query = `
 		SELECT account, rule
@@ -225,11 +225,10 @@ type item struct {
 	occurrence Occurrence
 }
 
-// TakeBatch takes the oldest frames of a batch, at most as many as it counts, if there are
-// that many or its time has come. It calls send for their deliveries and saves both in one
-// transaction. It returns the deliveries that are new, and whether the remaining frames fill
-// another batch.
-func (s *Store) TakeBatch(ctx context.Context, ref BatchRef, b Batch, now, until time.Time, send func([]Occurrence) ([]outbox.Delivery, error)) (created []outbox.Delivery, hasMore bool, err error) {
+// TakeBatch takes the oldest frames of a batch, at most Batch.Count, if the batch is full or due. It
+// calls send for their deliveries, and saves the deliveries in the same transaction. It returns
+// the new deliveries, and whether the batch is still full or due.
+func (s *Store) TakeBatch(ctx context.Context, ref BatchRef, b Batch, now, leaseUntil time.Time, send func([]Occurrence) ([]outbox.Delivery, error)) (created []outbox.Delivery, hasMore bool, err error) {
 	const selectItems = `
 		SELECT record, doc
 		FROM rule_item
@@ -267,11 +266,11 @@ func (s *Store) TakeBatch(ctx context.Context, ref BatchRef, b Batch, now, until
 		for i := range items {
 			occurrences[i] = items[i].occurrence
 		}
-		ds, err := send(occurrences)
+		deliveries, err := send(occurrences)
 		if err != nil {
 			return nil, err
 		}
-		return outbox.Create(ctx, tx, ds, until)
+		return outbox.Create(ctx, tx, deliveries, leaseUntil)
 	})
 	return created, hasMore && err == nil, err
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// Stats counts what rules did since the start.
+// Stats counts the results of rules since the start.
 type Stats struct {
 	Frames                               int64 // of accounts with rules
 	Raised, Cleared, Repeated, Forwarded int64
-	Failed                               int64 // frames at which an expression failed or an action was omitted
+	Failed                               int64 // frames for which an expression failed or an action was omitted
 	Omitted                              int64 // actions beyond the limits
 }
 
@@ -25,8 +25,8 @@ type counters struct {
 	Stats
 }
 
-// add counts what was decided and saved.
-func (c *counters) add(d *pendingDecision) {
+// add counts a decision that was saved.
+func (c *counters) add(d *decisionDraft) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	raised, ended, repeated := int64(len(d.decision.Raised)), int64(len(d.decision.Cleared)), int64(d.repeated)
@@ -37,7 +37,7 @@ func (c *counters) add(d *pendingDecision) {
 	c.Forwarded += int64(len(d.fired)) - raised - ended - repeated
 }
 
-// Stats returns what rules did since the start.
+// Stats returns the counts since the start.
 func (s *Service) Stats() Stats {
 	s.counted.mu.Lock()
 	defer s.counted.mu.Unlock()
@@ -53,7 +53,7 @@ type failures struct {
 	total atomic.Int64
 }
 
-// maxReason is the most bytes of a reason that are kept.
+// maxReason is the largest length of a reason that is stored, in bytes.
 const maxReason = 500
 
 func (f *failures) add(acct relay.AccountID, ruleID string, err error, now time.Time) {
@@ -71,38 +71,32 @@ func (f *failures) add(acct relay.AccountID, ruleID string, err error, now time.
 	f.rules[key] = Failures{Count: f.rules[key].Count + 1, LastAt: now.UTC(), Last: reason}
 }
 
-func (f *failures) take() (failed []Failed) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for key, counted := range f.rules {
-		failed = append(failed, Failed{Account: key.Account, RuleID: key.ID, Failures: counted})
-	}
-	f.rules = nil
-	return failed
-}
-
-// SaveFailures logs the rules that failed and saves that with them.
+// SaveFailures logs and saves the failures of rules since the last call.
 func (s *Service) SaveFailures(ctx context.Context) {
-	failed := s.failed.take()
+	s.failed.mu.Lock()
+	failed := s.failed.rules
+	s.failed.rules = nil
+	s.failed.mu.Unlock()
 	if len(failed) == 0 {
 		return
 	}
-	for _, f := range failed {
-		s.o.Logger.WarnContext(ctx, "a rule failed", "account", f.Account, "rule", f.RuleID, "frames", f.Count, "error", f.Last)
+	for ref, f := range failed {
+		s.o.Logger.WarnContext(ctx, "a rule failed", "account", ref.Account, "rule", ref.ID, "frames", f.Count, "error", f.Last)
 	}
 	if err := s.deps.Store.Fail(ctx, failed); err != nil {
-		s.o.Logger.WarnContext(ctx, "failures of rules were not saved", "error", err)
+		s.o.Logger.WarnContext(ctx, "cannot save failures of rules", "error", err)
 	}
 }
 
-// limiter counts the deliveries that rules of accounts create in the present minute.
+// limiter counts the deliveries that the rules of each account create in the present minute.
 type limiter struct {
 	mu      sync.Mutex
 	minute  time.Time
 	created map[relay.AccountID]int
 }
 
-// reserve returns how many of n deliveries an account may create, and in which minute.
+// reserve reserves up to n deliveries of an account in the present minute. It returns the number and
+// the minute.
 func (l *limiter) reserve(acct relay.AccountID, n, limit int, now time.Time) (reserved int, minute time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -114,8 +108,7 @@ func (l *limiter) reserve(acct relay.AccountID, n, limit int, now time.Time) (re
 	return reserved, minute
 }
 
-// release returns deliveries that were reserved in a minute and not created. Those of an
-// earlier minute no longer count.
+// release releases deliveries that were reserved in a minute and not created.
 func (l *limiter) release(acct relay.AccountID, n int, minute time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -124,28 +117,27 @@ func (l *limiter) release(acct relay.AccountID, n int, minute time.Time) {
 	}
 }
 
-// budget bounds the deliveries that rules of an account create for the frames that are
-// evaluated together. It is used by one goroutine.
+// budget limits the deliveries that the rules of an account create for the frames of one batch. Not
+// safe for concurrent use.
 type budget struct {
 	s      *Service
 	acct   relay.AccountID
-	frames map[string]int // deliveries that were created, by frame
-	// What the present transaction creates, and how much of that is reserved in the minute
-	// of the last reservation.
+	frames map[string]int // committed deliveries by frame
+	// pending has the deliveries of the present transaction by frame; reserved of them are in the
+	// minute of the last reservation.
 	pending  map[string]int
 	reserved int
 	minute   time.Time
-	// resetDone is set if the limit of the minute did not allow deliveries that another minute
-	// allows.
-	resetDone bool
+	// deferrable is set if deliveries were not granted that the limit of a later minute allows.
+	deferrable bool
 }
 
 func (s *Service) newBudget(acct relay.AccountID) *budget {
 	return &budget{s: s, acct: acct, frames: make(map[string]int), pending: make(map[string]int)}
 }
 
-// grant returns how many of the n deliveries of an occurrence may be created, and the
-// reason why others may not.
+// grant returns how many of n deliveries of an occurrence may be created, and the reason if that is
+// less than n.
 func (b *budget) grant(o *Occurrence, n int) (granted int, reason error) {
 	frame := cmp.Or(o.FrameKey(), o.AlarmID)
 	limits := &b.s.o
@@ -156,7 +148,7 @@ func (b *budget) grant(o *Occurrence, n int) (granted int, reason error) {
 	reserved, minute := b.s.limiter.reserve(b.acct, granted, limits.ActionsPerMinute, limits.Now())
 	if reserved < granted {
 		reason = fmt.Errorf("an action was not performed: the rules of the account have more than %d in a minute", limits.ActionsPerMinute)
-		b.resetDone = b.resetDone || granted <= limits.ActionsPerMinute
+		b.deferrable = b.deferrable || granted <= limits.ActionsPerMinute
 	}
 	if !minute.Equal(b.minute) {
 		b.minute, b.reserved = minute, 0
@@ -166,15 +158,15 @@ func (b *budget) grant(o *Occurrence, n int) (granted int, reason error) {
 	return reserved, reason
 }
 
-// rollback drops what was granted since the last commit.
+// rollback releases the deliveries that were granted since the last commit.
 func (b *budget) rollback() {
 	b.s.limiter.release(b.acct, b.reserved, b.minute)
-	b.reserved, b.resetDone = 0, false
+	b.reserved, b.deferrable = 0, false
 	clear(b.pending)
 }
 
-// commit ends a transaction that created so many deliveries. Those that were there
-// already do not count for the account.
+// commit ends a transaction that created so many new deliveries. Deliveries that existed already do
+// not count for the minute.
 func (b *budget) commit(created int) {
 	b.s.limiter.release(b.acct, b.reserved-created, b.minute)
 	b.reserved = 0

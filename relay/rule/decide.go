@@ -14,10 +14,11 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-type pendingDecision struct {
+// decisionDraft is a decision that is being made, with the firings that it results from.
+type decisionDraft struct {
 	decision Decision
 	fired    []firing
-	repeated int
+	repeated int // firings of alarms that were raised already
 	omitted  int // actions beyond the budget
 	faults   []fault
 }
@@ -28,8 +29,8 @@ type fault struct {
 	err    error
 }
 
-// record adds a verdict; newOccurrence makes the occurrence if there is one.
-func (d *pendingDecision) record(p *Program, st *PairState, v verdict, newOccurrence func() Occurrence) {
+// record adds a verdict. It calls newOccurrence if the rule fires.
+func (d *decisionDraft) record(p *Program, st *PairState, v verdict, newOccurrence func() Occurrence) {
 	if v.State == "" {
 		return
 	}
@@ -40,13 +41,9 @@ func (d *pendingDecision) record(p *Program, st *PairState, v verdict, newOccurr
 		if p.Rule.On == OnSilent {
 			d.decision.Watch = append(d.decision.Watch, st.DeviceID)
 		}
-		o.AlarmID, raisedAt = v.ended.AlarmID, v.ended.RaisedAt
-		clearedAt := o.Time
-		if clearedAt.Before(raisedAt) {
-			clearedAt = raisedAt
-		}
+		o.AlarmID, raisedAt = v.oldState.AlarmID, v.oldState.RaisedAt
 		d.decision.Cleared = append(d.decision.Cleared, Alarm{
-			ID: o.AlarmID, RuleID: st.RuleID, DeviceID: st.DeviceID, State: Cleared, ClearedAt: clearedAt, ClearedBy: o.Record,
+			ID: o.AlarmID, RuleID: st.RuleID, DeviceID: st.DeviceID, State: Cleared, ClearedAt: later(o.Time, raisedAt), ClearedBy: o.Record,
 		})
 	case v.Repeat:
 		d.repeated++
@@ -58,11 +55,10 @@ func (d *pendingDecision) record(p *Program, st *PairState, v verdict, newOccurr
 	d.fired = append(d.fired, firing{p, o, raisedAt})
 }
 
-// deliver makes the deliveries of all that fired, except those that a mute suppresses because
-// it was in force at the time. That an alarm was cleared is delivered unless the alarm was also
-// raised during a mute: the receiver was notified of the alarm. The mutes are those of the
-// rules that were read last.
-func (d *pendingDecision) deliver(b *budget) {
+// deliver creates the deliveries of the firings, except those that a mute suppresses. A raised
+// alarm is suppressed if it was raised during a mute. A cleared alarm is suppressed if it was
+// raised and cleared during a mute: otherwise the receiver was notified of the alarm.
+func (d *decisionDraft) deliver(b *budget) {
 	b.s.mu.Lock()
 	var mutes []Mute
 	if set := b.s.sets[b.acct]; set != nil {
@@ -83,9 +79,9 @@ func (d *pendingDecision) deliver(b *budget) {
 	}
 }
 
-// create makes the deliveries of a rule that the budget allows. An action that is beyond
-// it, or whose body cannot be made, is a fault of its rule and stops nothing else.
-func (d *pendingDecision) create(b *budget, p *Program, occurrences []Occurrence) []outbox.Delivery {
+// create creates the deliveries of a rule that the budget allows. An action beyond the budget, or
+// an expression that fails, is a fault of the rule and does not prevent other deliveries.
+func (d *decisionDraft) create(b *budget, p *Program, occurrences []Occurrence) []outbox.Delivery {
 	total := p.Rule.fanOut()
 	granted, reason := b.grant(&occurrences[0], total)
 	if reason != nil {
@@ -99,33 +95,27 @@ func (d *pendingDecision) create(b *budget, p *Program, occurrences []Occurrence
 	return created
 }
 
-// decideLocked evaluates pairs of a rule and a device while they are locked, and saves what
-// is decided. evaluate may be called more than once for a pair, each time with the state that
-// is stored.
-func (s *Service) decideLocked(ctx context.Context, b *budget, pairs []Pair, evaluate func(*pendingDecision, *PairState)) error {
-	return s.saveDecision(ctx, b, pairs, func(d *pendingDecision, locked []PairState) {
+// decideLocked locks the states of pairs, evaluates them, and saves the changes. evaluatePair may
+// be called more than once for a pair, each time with the stored state.
+func (s *Service) decideLocked(ctx context.Context, b *budget, pairs []Pair, evaluatePair func(*decisionDraft, *PairState)) error {
+	return s.saveDecision(ctx, b, pairs, func(d *decisionDraft, locked []PairState) {
 		for i := range locked {
 			oldState := locked[i]
-			if evaluate(d, &locked[i]); locked[i] != oldState {
+			if evaluatePair(d, &locked[i]); locked[i] != oldState {
 				d.decision.States = append(d.decision.States, locked[i])
 			}
 		}
 	})
 }
 
-// saveFired saves the deliveries of rules that forward frames, which have no state to lock.
-func (s *Service) saveFired(ctx context.Context, b *budget, fired []firing) error {
-	return s.saveDecision(ctx, b, nil, func(d *pendingDecision, _ []PairState) { d.fired = fired })
-}
-
-// saveDecision locks pairs of a rule and a device and saves what decide decides for them, in
-// one transaction; then deliveries are dispatched. decide may be called more than once, each
-// time with an empty pendingDecision.
-func (s *Service) saveDecision(ctx context.Context, b *budget, pairs []Pair, decide func(*pendingDecision, []PairState)) error {
-	var d *pendingDecision
+// saveDecision locks the states of pairs, calls decide, and saves its decision, in one
+// transaction. Then it dispatches the deliveries. decide may be called more than once, each
+// time with an empty draft.
+func (s *Service) saveDecision(ctx context.Context, b *budget, pairs []Pair, decide func(*decisionDraft, []PairState)) error {
+	var d *decisionDraft
 	created, err := s.deps.Transactions.Decide(ctx, b.acct, pairs, s.deps.Deliveries.LeaseUntil(), func(locked []PairState) (Decision, error) {
 		b.rollback()
-		d = &pendingDecision{}
+		d = &decisionDraft{}
 		decide(d, locked)
 		d.deliver(b)
 		return d.decision, nil
@@ -139,7 +129,8 @@ func (s *Service) saveDecision(ctx context.Context, b *budget, pairs []Pair, dec
 	return nil
 }
 
-func (s *Service) conclude(acct relay.AccountID, d *pendingDecision, created []outbox.Delivery) {
+// conclude counts a saved decision, d may be nil, and dispatches its deliveries.
+func (s *Service) conclude(acct relay.AccountID, d *decisionDraft, created []outbox.Delivery) {
 	if d != nil {
 		for _, f := range d.faults {
 			s.failed.add(acct, f.ruleID, f.err, s.o.Now())
@@ -149,27 +140,23 @@ func (s *Service) conclude(acct relay.AccountID, d *pendingDecision, created []o
 	s.deps.Deliveries.Dispatch(created)
 }
 
-// grace is the delay after which a condition that has held for long enough raises an
-// alarm without a frame: a frame that ends it may be on its way.
+// grace is the time after Rule.For has passed at which an alarm is raised without a frame. A frame
+// at which the condition does not hold may arrive in this time.
 const grace = 2 * time.Second
 
-// verdict is the outcome of a rule for one frame, or for a time that passed.
+// verdict is the result of a rule for a frame, or for a time without a frame.
 type verdict struct {
-	State  State // what happens; empty: nothing
-	Repeat bool  // the actions of a raised alarm run again
-	Why    string
-	// matched reports whether the condition holds, also if nothing happens.
-	matched bool
-	// changed reports whether the state has changed.
-	changed bool
-	// ended is the alarm that was cleared.
-	ended PairState
-	err   error // a fault of an expression
+	State    State // Raised or Cleared; empty if the rule does not fire
+	Repeat   bool  // the actions of a raised alarm run again
+	Why      string
+	matched  bool      // the condition holds
+	changed  bool      // the state has changed
+	oldState PairState // with the alarm that was cleared
+	err      error     // a fault of an expression
 }
 
-// step evaluates one frame by a rule with a condition, and changes the state of the
-// rule for the device accordingly. It is the only place where that is decided: for live
-// frames, replays and trials.
+// step evaluates a frame by a rule with a condition or a rule on silence, and changes the state of
+// the rule for the device. Live frames, replays, trials and explanations use it.
 func (p *Program) step(acct relay.AccountID, st *PairState, frame *ruleFrame) verdict {
 	switch {
 	case !st.precedes(frame):
@@ -178,14 +165,14 @@ func (p *Program) step(acct relay.AccountID, st *PairState, frame *ruleFrame) ve
 		if st.AlarmID == "" {
 			return verdict{Why: "the device is not silent"}
 		}
-		v := verdict{State: Cleared, changed: true, Why: "the device was heard again", ended: *st}
+		v := verdict{State: Cleared, changed: true, Why: "the device was heard again", oldState: *st}
 		st.mark(frame)
 		st.clear()
 		return v
 	case st.AlarmID != "":
 		return p.stepRaised(st, frame)
 	}
-	holds, reason, err := ask("when", p.rule, &frame.subject)
+	holds, reason, err := evaluate("when", p.when, &frame.subject)
 	v := verdict{Why: reason, err: err, matched: holds == yes}
 	switch {
 	case holds == unknown || holds == no && st.Since.IsZero():
@@ -198,7 +185,7 @@ func (p *Program) step(acct relay.AccountID, st *PairState, frame *ruleFrame) ve
 	case p.Rule.For > 0 && st.Since.IsZero():
 		st.mark(frame)
 		began := frame.occurrence(p, Raised)
-		began.Rule = nil // it is kept with the state
+		began.Rule = nil // it is stored with the state
 		st.Since, st.Began, st.Due = frame.heard, &began, frame.heard.Add(p.Rule.For+grace)
 		v.changed, v.Why = true, fmt.Sprintf("when holds from now on, and must for %s", p.Rule.For)
 		return v
@@ -213,17 +200,17 @@ func (p *Program) step(acct relay.AccountID, st *PairState, frame *ruleFrame) ve
 }
 
 func (p *Program) stepRaised(st *PairState, frame *ruleFrame) verdict {
-	holds, reason, err := ask("when", p.rule, &frame.subject)
+	holds, reason, err := evaluate("when", p.when, &frame.subject)
 	v := verdict{Why: reason, err: err, matched: holds == yes}
 	cleared := holds == no
 	if p.clear != nil {
-		holds, clearWhy, clearErr := ask("clear", p.clear, &frame.subject)
-		cleared, v.err, v.Why = holds == yes, clearErr, clearWhy
+		holds, v.Why, v.err = evaluate("clear", p.clear, &frame.subject)
+		cleared = holds == yes
 	}
 	repeat := p.Rule.Repeat
 	switch {
 	case cleared:
-		v.State, v.changed, v.ended = Cleared, true, *st
+		v.State, v.changed, v.oldState = Cleared, true, *st
 		st.mark(frame)
 		st.clear()
 	case v.matched && (repeat.Always || repeat.Every > 0 && frame.heard.Sub(st.RanAt) >= repeat.Every):
@@ -237,8 +224,8 @@ func (p *Program) stepRaised(st *PairState, frame *ruleFrame) verdict {
 	return v
 }
 
-// evaluateDue evaluates that time has passed without a frame: a condition that has held for
-// long enough, or an alarm of silence whose actions run again.
+// evaluateDue evaluates a state that is due without a frame: the condition has held for Rule.For,
+// or the actions of an alarm of silence run again.
 func (p *Program) evaluateDue(acct relay.AccountID, st *PairState, now time.Time) verdict {
 	switch {
 	case !st.Since.IsZero() && st.AlarmID == "":
@@ -261,19 +248,19 @@ func (p *Program) evaluateDue(acct relay.AccountID, st *PairState, now time.Time
 	return verdict{changed: true}
 }
 
-// silence evaluates a device that was heard last at a time, zero for never; silentSince is the
-// time from which its silence counts, unless the state has a later one.
+// silence evaluates the silence of a device that was heard last at the time heard, zero for
+// never. silentSince is the beginning of the silence, unless the state has a later one.
 func (p *Program) silence(acct relay.AccountID, st *PairState, heard, silentSince, now time.Time) verdict {
 	if st.AlarmID != "" {
 		if !heard.After(st.At) {
 			return verdict{matched: true, Why: "the alarm is raised already"}
 		}
-		v := verdict{State: Cleared, changed: true, Why: "the device was heard again", ended: *st}
+		v := verdict{State: Cleared, changed: true, Why: "the device was heard again", oldState: *st}
 		st.At, st.FrameAt, st.Record = heard, heard, ""
 		st.clear()
 		return v
 	}
-	start := st.silentFrom(silentSince)
+	start := later(st.At, silentSince) // the cache may have lost the frame of the state
 	until := start.Add(p.Rule.SilentFor)
 	if now.Before(until) {
 		return verdict{Why: "the device was heard less than " + p.Rule.SilentFor.String() + " ago"}
@@ -286,13 +273,11 @@ func (p *Program) silence(acct relay.AccountID, st *PairState, heard, silentSinc
 	return verdict{State: Raised, changed: true, matched: true, Why: "the device was not heard for " + p.Rule.SilentFor.String()}
 }
 
-// silentFrom returns when the silence of a device began that was heard last at a time:
-// caches keep that less exactly than the state, or have lost it.
-func (st *PairState) silentFrom(heard time.Time) time.Time {
-	if heard.Before(st.At) {
-		return st.At
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
 	}
-	return heard
+	return b
 }
 
 // precedes reports whether the frame that last changed the state precedes this one.
@@ -311,8 +296,8 @@ func (st *PairState) mark(frame *ruleFrame) {
 	st.At, st.FrameAt, st.Record = frame.heard, frame.frameAt, frame.record
 }
 
-// raise gives the state an alarm. Its id derives from what raised it, so that the
-// same again is the same alarm.
+// raise sets an alarm. Its id is a hash of its cause, so that processing a frame again results in
+// the same alarm.
 func (st *PairState) raise(acct relay.AccountID, t, ranAt time.Time, record string) {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %q %q %q %d", acct, st.RuleID, st.DeviceID, record, t.UnixNano()))
 	st.AlarmID = strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:15]))
@@ -320,6 +305,7 @@ func (st *PairState) raise(acct relay.AccountID, t, ranAt time.Time, record stri
 	st.Since, st.Due = time.Time{}, time.Time{}
 }
 
+// clear resets the state, except for the frame that changed it last.
 func (st *PairState) clear() {
 	*st = PairState{Pair: st.Pair, At: st.At, FrameAt: st.FrameAt, Record: st.Record}
 }

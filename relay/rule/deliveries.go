@@ -17,17 +17,17 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// deliveries returns one delivery for each parameter of each action. Several
-// occurrences, of a rule with a batch, share one.
+// deliveries returns a delivery for each parameter of each action, up to limit. Each delivery has all
+// occurrences; only a rule with a batch has several.
 //
-// The deliveries are complete, up to limit, even with an error: it names bodies whose
-// expression failed, in whose place the usual ones are sent.
+// The error has the faults of expressions of bodies. The deliveries of their actions have the
+// usual content.
 func (a *actions) deliveries(occurrences []Occurrence, acct relay.AccountID, s Settings, limit int) ([]outbox.Delivery, error) {
 	if len(occurrences) == 0 || limit == 0 {
 		return nil, nil
 	}
-	earliest, now := &occurrences[0], s.Now()
-	placeholder := func(name string) string { return earliest.placeholder(name, s.Zone) }
+	first, now := &occurrences[0], s.Now()
+	placeholder := func(name string) string { return first.placeholder(name, s.Zone) }
 	var ds []outbox.Delivery
 	var failed []error
 	for i := range a.actions {
@@ -42,10 +42,10 @@ func (a *actions) deliveries(occurrences []Occurrence, acct relay.AccountID, s S
 				return ds, errors.Join(failed...)
 			}
 			d := outbox.Delivery{
-				ID: earliest.deliveryID(acct, i, j), Account: acct, Kind: outbox.KindRule, Relay: earliest.Rule.ID,
-				MessageID: cmp.Or(earliest.AlarmID, earliest.Record), State: outbox.Queued, CreatedAt: now.Add(time.Duration(len(ds))),
-				Trace: earliest.Trace, Pace: outbox.Pace{Ordered: earliest.Rule.Ordered},
-				Endpoint: outbox.EndpointID(acct, string(outbox.KindRule), earliest.Rule.ID, kind, parameter),
+				ID: first.deliveryID(acct, i, j), Account: acct, Kind: outbox.KindRule, Relay: first.Rule.ID,
+				MessageID: cmp.Or(first.AlarmID, first.Record), State: outbox.Queued, CreatedAt: now.Add(time.Duration(len(ds))),
+				Trace: first.Trace, Pace: outbox.Pace{Ordered: first.Rule.Ordered},
+				Endpoint: outbox.EndpointID(acct, string(outbox.KindRule), first.Rule.ID, kind, parameter),
 			}
 			switch kind {
 			case Email:
@@ -64,10 +64,9 @@ func (a *actions) deliveries(occurrences []Occurrence, acct relay.AccountID, s S
 	return ds, errors.Join(failed...)
 }
 
-// FrameKey names the frame of an occurrence, empty if there was none. A frame with a
-// counter has the same key when it is posted again, also after its first post was
-// forgotten, since keys of duplicates are not kept for certain; any other is named by
-// its journal record.
+// FrameKey returns a key of the occurrence's frame; empty without a frame. A frame with a counter
+// has the same key when it is posted again, because the cache may have lost the key by which
+// duplicates are detected. The key of other frames is the journal record.
 func (o *Occurrence) FrameKey() string {
 	if o.Record == "" || o.Radio == nil || o.Radio.FCnt == nil {
 		return o.Record
@@ -82,8 +81,8 @@ type content struct {
 	note note
 }
 
-// content returns what an action sends. The body of http_post is one object, or a list of a
-// rule with a batch.
+// content returns the content of an action. The body of http_post is an object, or a list for a rule
+// with a batch.
 func (a *action) content(occurrences []Occurrence, named []string, s *Settings) (c content, err error) {
 	switch a.declared.Action {
 	case Email:
@@ -114,10 +113,10 @@ func (a *action) content(occurrences []Occurrence, named []string, s *Settings) 
 	return c, failed
 }
 
-// deliveryID names the delivery of an occurrence to one parameter. The same again
-// gives the same id, so that a frame that is processed or posted twice sends once; a batch is
-// named after its first frame, which is in no other. A corrected parameter gives
-// another id.
+// deliveryID returns the id of the delivery of an occurrence to a parameter. It is the same when the
+// frame is processed or posted again, so that the frame is delivered once. The occurrence of a
+// batch is its first frame, which is in no other batch. A changed parameter results in another
+// id.
 func (o *Occurrence) deliveryID(acct relay.AccountID, action, parameter int) string {
 	a := &o.Rule.Actions[action]
 	h := sha256.New()
@@ -140,7 +139,7 @@ type payload struct {
 	Device   payloadDevice        `json:"device"`
 	Time     string               `json:"time"` // RFC 3339, UTC
 	Readings map[string]ValueText `json:"readings"`
-	// Previous and Event are left out if the rule does not examine them.
+	// Previous and Event are omitted if they are empty.
 	Previous map[string]ValueText `json:"previous,omitempty"`
 	Event    map[string]any       `json:"event,omitempty"`
 	Links    map[string]string    `json:"links,omitempty"`
@@ -188,12 +187,12 @@ func payloadTime(t time.Time) string {
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
-// json returns the body of an occurrence as an action shapes it. If its expression
-// fails, the usual body is returned with the error, so that the alarm is sent in any case.
+// json returns the body of http_post. If the action's expression fails, json returns the usual body
+// with the error, so that the alarm is sent in any case.
 func (a *action) json(o *Occurrence, s *Settings) (json.RawMessage, error) {
 	var failed error
 	if a.body != nil {
-		body, err := a.shaped(o, s)
+		body, err := a.bodyJSON(o, s)
 		if err == nil {
 			return body, nil
 		}
@@ -206,7 +205,8 @@ func (a *action) json(o *Occurrence, s *Settings) (json.RawMessage, error) {
 	return body, failed
 }
 
-func (a *action) shaped(o *Occurrence, s *Settings) (json.RawMessage, error) {
+// bodyJSON returns the result of the action's expression.
+func (a *action) bodyJSON(o *Occurrence, s *Settings) (json.RawMessage, error) {
 	return a.body.JSON(o.subject(s.Zone), map[string]any{
 		"rule": map[string]any{"id": o.Rule.ID, "name": o.Rule.Name}, "state": string(o.State), "alarm_id": o.AlarmID,
 	})

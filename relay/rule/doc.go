@@ -22,5 +22,5 @@
 // alarms and deliveries in one transaction. Frames that change no state write nothing.
 //
 // The package refuses rules that do not compile, and URLs that the gateway may not call. It
-// omits actions beyond the limits of a frame and of a minute, and those of muted alarms.
+// omits actions beyond the limits of a frame and of a minute, and actions of muted alarms.
 package rule

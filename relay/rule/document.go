@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// Document is a rule as the API shows it: durations are texts such as "10m".
+// Document is a rule of the API. Durations are texts such as "10m".
 type Document struct {
 	ID        string    `json:"id"`
 	Name      string    `json:"name"`
@@ -26,19 +26,19 @@ type Document struct {
 	Actions   []Action  `json:"actions"`
 }
 
-// BatchText is a Batch whose duration is a text.
+// BatchText is a Batch of the API.
 type BatchText struct {
 	Count int    `json:"count,omitempty"`
 	Every string `json:"every,omitempty"`
 }
 
-// The words that a repeat may be instead of a duration.
+// The values of a repeat that are not durations.
 const (
 	repeatNever  = "never"
 	repeatAlways = "always"
 )
 
-// DocumentOf returns a rule as the API shows it.
+// DocumentOf converts a rule for the API.
 func DocumentOf(r Rule) Document {
 	document := Document{
 		ID: r.ID, Name: r.Name, Enabled: r.Enabled, On: r.On, Devices: r.Devices, When: r.When, Clear: r.Clear,
@@ -57,8 +57,8 @@ func DocumentOf(r Rule) Document {
 	return document
 }
 
-// Change has the fields that a request changes in a rule: nil fields stay. An empty text
-// takes a condition or a duration away, an empty object a selection or a batch.
+// Change has the fields that a request changes in a rule; nil fields do not change. An empty text
+// removes a condition or a duration, an empty object removes a selection or a batch.
 type Change struct {
 	Name      *string    `json:"name"`
 	Enabled   *bool      `json:"enabled"`
@@ -74,8 +74,8 @@ type Change struct {
 	Actions   *[]Action  `json:"actions"`
 }
 
-// Apply sets the fields that the change has. It returns Invalid, by field, for texts that are
-// not durations; Compile checks everything else.
+// Apply sets the fields of the change in a rule. It returns Invalid if a duration or the repeat is
+// invalid; Compile checks all other fields.
 func (c Change) Apply(r *Rule) error {
 	p := relay.Problems{}
 	relay.Assign(&r.Name, c.Name)
@@ -100,7 +100,7 @@ func (c Change) Apply(r *Rule) error {
 	return p.Err()
 }
 
-// New returns the rule that the change creates: enabled unless it says otherwise.
+// New returns the rule that the change creates. It is enabled by default.
 func (c Change) New() (Rule, error) {
 	r := Rule{Enabled: true}
 	err := c.Apply(&r)
@@ -119,7 +119,7 @@ func setDuration(p relay.Problems, name string, field *time.Duration, text *stri
 	*field = d
 }
 
-// parseDuration reads a duration in Go's form; an empty text is none.
+// parseDuration parses a duration in Go's format; an empty text means 0.
 func parseDuration(text string) (time.Duration, bool) {
 	if text == "" {
 		return 0, true
@@ -128,8 +128,8 @@ func parseDuration(text string) (time.Duration, bool) {
 	return d, err == nil && d >= 0
 }
 
-// ParseRepeat reads a repeat: never, always or a duration above zero. It returns
-// Invalid with the field repeat for any other text.
+// ParseRepeat parses a repeat: never, always or a duration above zero. It returns Invalid with the
+// field repeat for other texts.
 func ParseRepeat(text string) (Repeat, error) {
 	p := relay.Problems{}
 	switch text {
@@ -145,8 +145,8 @@ func ParseRepeat(text string) (Repeat, error) {
 	return Repeat{Every: d}, p.Err()
 }
 
-// formatDuration writes a duration without units that are zero: 10m, not 10m0s.
-// None is an empty text.
+// formatDuration formats a duration without units that are zero: 10m, not 10m0s. It returns an
+// empty text for 0.
 func formatDuration(d time.Duration) string {
 	if d == 0 {
 		return ""
@@ -161,21 +161,20 @@ func formatDuration(d time.Duration) string {
 	return text
 }
 
-// FailuresText are the failures of a rule as the API shows them; LastAt is nil for none.
+// FailuresText are Failures of the API; LastAt is nil for none.
 type FailuresText struct {
 	Count  int64   `json:"count"`
 	LastAt *string `json:"last_at"`
 	Last   string  `json:"last"`
 }
 
-// FailuresTextOf returns the failures of a rule as the API shows them, with a UTC time in a
-// layout.
+// FailuresTextOf converts failures for the API, with the time in UTC in a layout.
 func FailuresTextOf(f Failures, layout string) FailuresText {
 	return FailuresText{f.Count, formatTimeOrNil(f.LastAt, layout), f.Last}
 }
 
-// AlarmText is the state of an alarm as the API shows it; ClearedAt, AcknowledgedAt and
-// MutedUntil are nil for none.
+// AlarmText is an Alarm of the API without its ids; ClearedAt, AcknowledgedAt and MutedUntil are
+// nil for none.
 type AlarmText struct {
 	State          State                `json:"state"`
 	RaisedAt       string               `json:"raised_at"`
@@ -187,7 +186,7 @@ type AlarmText struct {
 	MutedUntil     *string              `json:"muted_until"`
 }
 
-// AlarmTextOf returns the state of an alarm as the API shows it, with UTC times in a layout.
+// AlarmTextOf converts an alarm for the API, with times in UTC in a layout.
 func AlarmTextOf(a Alarm, layout string) AlarmText {
 	return AlarmText{
 		State: a.State, RaisedAt: a.RaisedAt.UTC().Format(layout), ClearedAt: formatTimeOrNil(a.ClearedAt, layout), Readings: ValuesOf(a.Readings),
@@ -196,7 +195,7 @@ func AlarmTextOf(a Alarm, layout string) AlarmText {
 	}
 }
 
-// MuteText is a mute as the API shows it.
+// MuteText is a Mute of the API.
 type MuteText struct {
 	RuleID   string `json:"rule_id"`   // empty for every rule
 	DeviceID string `json:"device_id"` // empty for every device
@@ -204,7 +203,7 @@ type MuteText struct {
 	MutedBy  string `json:"muted_by"`
 }
 
-// MuteTextOf returns a mute as the API shows it, with a UTC time in a layout.
+// MuteTextOf converts a mute for the API, with the time in UTC in a layout.
 func MuteTextOf(m Mute, layout string) MuteText {
 	return MuteText{m.RuleID, m.DeviceID, m.Until.UTC().Format(layout), m.By}
 }
@@ -216,8 +215,7 @@ func formatTimeOrNil(t time.Time, layout string) *string {
 	return new(t.UTC().Format(layout))
 }
 
-// TrialText is a TrialResult as the API shows it; State is nil when nothing would have
-// happened.
+// TrialText is a TrialResult of the API; State is nil if the rule would not fire.
 type TrialText struct {
 	Time     string            `json:"time"`
 	Matched  bool              `json:"matched"`
@@ -226,7 +224,7 @@ type TrialText struct {
 	Requests []outbox.Outgoing `json:"requests"`
 }
 
-// TrialTextOf returns a result as the API shows it, with a UTC time in a layout.
+// TrialTextOf converts a result for the API, with the time in UTC in a layout.
 func TrialTextOf(ctx context.Context, r TrialResult, layout string, preview outbox.Previewer) (TrialText, error) {
 	requests, err := outbox.Preview(ctx, r.Requests, preview)
 	text := TrialText{Time: r.Time.UTC().Format(layout), Matched: r.Matched, Why: strings.ToValidUTF8(r.Why, "\uFFFD"), Requests: requests}
@@ -236,14 +234,14 @@ func TrialTextOf(ctx context.Context, r TrialResult, layout string, preview outb
 	return text, err
 }
 
-// ValueText is a reading as the API shows it: either a number or a text.
+// ValueText is a Value of the API: either a number or a text.
 type ValueText struct {
 	Value *float64 `json:"value,omitempty"`
 	Text  *string  `json:"text,omitempty"`
 	Units string   `json:"units"`
 }
 
-// ValuesOf returns readings as the API shows them.
+// ValuesOf converts readings for the API.
 func ValuesOf(readings map[string]Value) map[string]ValueText {
 	valueTexts := make(map[string]ValueText, len(readings))
 	for key, v := range readings {

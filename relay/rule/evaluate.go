@@ -13,7 +13,7 @@ import (
 )
 
 // Evaluate evaluates the rules of an account for stored frames; see iot.Evaluate.
-// Its decisions are on disk when it returns.
+// Its decisions are committed when it returns.
 func (s *Service) Evaluate(ctx context.Context, acct relay.AccountID, v iot.Version, frames []iot.Stored) error {
 	set, err := s.set(ctx, acct, v)
 	if err != nil || len(set.programs) == 0 {
@@ -28,8 +28,8 @@ func (s *Service) Evaluate(ctx context.Context, acct relay.AccountID, v iot.Vers
 	byID := make(map[string]*seenDevice, len(frames))
 	for i := range frames {
 		f := &frames[i]
-		programs, on, sent := set.programsFor(f.Device), triggerOf(f.Frame), iot.FromDevice(f.Frame.Kind)
-		if !slices.ContainsFunc(programs, func(p *Program) bool { return p.evaluates(on, sent) }) {
+		programs, trigger, sent := set.programsFor(f.Device), triggerOf(f.Frame), iot.FromDevice(f.Frame.Kind)
+		if !slices.ContainsFunc(programs, func(p *Program) bool { return p.evaluates(trigger, sent) }) {
 			continue
 		}
 		d := byID[f.Device.ID]
@@ -41,7 +41,7 @@ func (s *Service) Evaluate(ctx context.Context, acct relay.AccountID, v iot.Vers
 		d.frames = append(d.frames, newRuleFrame(f, s.o.Settings.Zone))
 	}
 
-	// 2. Order them, and set the readings before each if a rule evaluates them.
+	// 2. Sort them by time, and set the previous readings of each if a rule examines them.
 	var stateful []string // devices for which a rule has a state
 	for _, d := range e.devices {
 		slices.SortStableFunc(d.frames, func(a, b *ruleFrame) int { return cmp.Or(a.heard.Compare(b.heard), a.frameAt.Compare(b.frameAt)) })
@@ -50,14 +50,14 @@ func (s *Service) Evaluate(ctx context.Context, acct relay.AccountID, v iot.Vers
 			if err != nil {
 				return err
 			}
-			follow(d.frames, previous, s.o.Settings.Zone)
+			setPrevious(d.frames, previous, s.o.Settings.Zone)
 		}
 		if slices.ContainsFunc(d.programs, func(p *Program) bool { return !p.forwards() }) {
 			stateful = append(stateful, d.device.ID)
 		}
 	}
 
-	// 3. Read the states in one round trip, without a lock. Most pairs have none.
+	// 3. Read the states of all pairs in one query, without a lock. Most pairs have no state.
 	if len(stateful) > 0 {
 		if e.states, err = s.pairStates(ctx, acct, stateful); err != nil {
 			return err
@@ -66,6 +66,7 @@ func (s *Service) Evaluate(ctx context.Context, acct relay.AccountID, v iot.Vers
 	return e.decide(ctx)
 }
 
+// evaluation is one call of Evaluate.
 type evaluation struct {
 	s       *Service
 	acct    relay.AccountID
@@ -82,13 +83,13 @@ type seenDevice struct {
 	frames   []*ruleFrame
 }
 
-// evaluates reports whether the rule evaluates frames of a trigger; all that the device has
-// sent end its silence.
-func (p *Program) evaluates(on Trigger, sent bool) bool {
-	return p.Rule.On == on || p.Rule.On == OnSilent && sent
+// evaluates reports whether the rule evaluates frames of a trigger. Rules on silence evaluate all
+// frames that the device has sent.
+func (p *Program) evaluates(trigger Trigger, sent bool) bool {
+	return p.Rule.On == trigger || p.Rule.On == OnSilent && sent
 }
 
-// maxPrevious is the largest number of readings before a frame that are read.
+// maxPrevious is the largest number of previous readings that are read of a device.
 const maxPrevious = 200
 
 func (s *Service) readingsBefore(ctx context.Context, acct relay.AccountID, deviceID string, t time.Time) ([]iot.Point, error) {
@@ -99,8 +100,8 @@ func (s *Service) readingsBefore(ctx context.Context, acct relay.AccountID, devi
 	return latestOf(points), nil
 }
 
-// follow gives each frame the readings of those before it.
-func follow(frames []*ruleFrame, previous []iot.Point, zone *time.Location) {
+// setPrevious sets the previous readings of each frame.
+func setPrevious(frames []*ruleFrame, previous []iot.Point, zone *time.Location) {
 	for _, frame := range frames {
 		frame.previous = previous
 		frame.prepare(zone)
@@ -126,11 +127,11 @@ type ruleDevice struct {
 	device  *seenDevice
 }
 
-// maxDecided is the largest number of deliveries that one transaction creates, as far as the
-// rules have a fixed number.
+// maxDecided is the largest number of deliveries that one transaction creates. A rule with more
+// parameters may exceed it.
 const maxDecided = 500
 
-// decidedTogether is the number of rules that fire in one transaction.
+// decidedTogether returns the number of firings whose deliveries one transaction creates.
 func (e *evaluation) decidedTogether() int {
 	limit := 1
 	for _, p := range e.set.programs {
@@ -153,6 +154,9 @@ func (e *evaluation) decide(ctx context.Context) error {
 	if len(changes)+len(forwards) == 0 {
 		return nil
 	}
+	if err := e.setTypes(ctx); err != nil {
+		return err
+	}
 	for chunk := range slices.Chunk(changes, e.decidedTogether()) {
 		if err := e.change(ctx, chunk); err != nil {
 			return err
@@ -161,8 +165,8 @@ func (e *evaluation) decide(ctx context.Context) error {
 	return e.forward(ctx, forwards)
 }
 
-// changes reports whether frames change the state of a rule for their device, as it was
-// read without a lock.
+// changes reports whether frames change the state of a rule for their device that was read
+// without a lock.
 func (e *evaluation) changes(p *Program, d *seenDevice) bool {
 	pair := Pair{p.Rule.ID, d.device.ID}
 	st, known := e.states[pair]
@@ -187,17 +191,9 @@ func (e *evaluation) changes(p *Program, d *seenDevice) bool {
 }
 
 func (e *evaluation) setTypes(ctx context.Context) error {
-	e.set.mu.Lock()
-	types := e.set.types
-	e.set.mu.Unlock()
-	if types == nil {
-		var err error
-		if types, err = e.s.deps.Fleet.SensorTypes(ctx); err != nil {
-			return fmt.Errorf("sensor types: %w", err)
-		}
-		e.set.mu.Lock()
-		e.set.types = types
-		e.set.mu.Unlock()
+	types, err := e.s.deps.Fleet.SensorTypes(ctx)
+	if err != nil {
+		return fmt.Errorf("sensor types: %w", err)
 	}
 	for _, d := range e.devices {
 		for _, frame := range d.frames {
@@ -207,22 +203,19 @@ func (e *evaluation) setTypes(ctx context.Context) error {
 	return nil
 }
 
-// change evaluates frames again on states that are locked, and saves what changes.
+// change locks the states, evaluates the frames again, and saves the changes.
 func (e *evaluation) change(ctx context.Context, ruleDevices []ruleDevice) error {
-	if err := e.setTypes(ctx); err != nil {
-		return err
-	}
 	devices := make(map[Pair]ruleDevice, len(ruleDevices))
 	pairs := make([]Pair, len(ruleDevices))
-	for i, c := range ruleDevices {
-		pairs[i] = Pair{c.program.Rule.ID, c.device.device.ID}
-		devices[pairs[i]] = c
+	for i, rd := range ruleDevices {
+		pairs[i] = Pair{rd.program.Rule.ID, rd.device.device.ID}
+		devices[pairs[i]] = rd
 	}
-	return e.s.decideLocked(ctx, e.budget, pairs, func(d *pendingDecision, st *PairState) {
-		c := devices[st.Pair]
-		for _, frame := range c.device.frames {
-			if c.program.evaluates(frame.trigger, frame.sent) {
-				d.record(c.program, st, c.program.step(e.acct, st, frame), func() Occurrence { return frame.occurrence(c.program, "") })
+	return e.s.decideLocked(ctx, e.budget, pairs, func(d *decisionDraft, st *PairState) {
+		rd := devices[st.Pair]
+		for _, frame := range rd.device.frames {
+			if rd.program.evaluates(frame.trigger, frame.sent) {
+				d.record(rd.program, st, rd.program.step(e.acct, st, frame), func() Occurrence { return frame.occurrence(rd.program, "") })
 			}
 		}
 	})
@@ -235,55 +228,45 @@ type firing struct {
 	raisedAt time.Time // of the alarm; zero if a frame is forwarded
 }
 
-// forward creates the deliveries of frames, or collects them for batches.
-func (e *evaluation) forward(ctx context.Context, programs []ruleDevice) error {
-	if len(programs) == 0 {
-		return nil
+// forward creates the deliveries of frames, or adds them to batches. It does so in chunks,
+// because each occurrence has the values of its frame.
+func (e *evaluation) forward(ctx context.Context, ruleDevices []ruleDevice) error {
+	type forwarding struct {
+		program *Program
+		frame   *ruleFrame
 	}
-	if err := e.setTypes(ctx); err != nil {
-		return err
-	}
-	// The occurrences of all rules together would take much memory: each holds the values
-	// of its frame.
-	var ready []firing
-	var deferred []Item
-	fire := func() error {
-		err := e.s.saveFired(ctx, e.budget, ready)
-		ready = nil // stays with what was dispatched
-		return err
-	}
-	collect := func() error {
-		err := e.s.collect(ctx, e.acct, e.set, deferred)
-		deferred = deferred[:0]
-		return err
-	}
-	for _, c := range programs {
-		for _, frame := range c.device.frames {
-			if c.program.Rule.On != frame.trigger {
-				continue
-			}
-			var err error
-			f := firing{program: c.program, Occurrence: frame.occurrence(c.program, Forwarded)}
-			if c.program.Rule.Batch == (Batch{}) {
-				if ready = append(ready, f); len(ready) == e.decidedTogether() {
-					err = fire()
-				}
-			} else {
-				f.Rule = nil
-				deferred = append(deferred, Item{RuleID: c.program.Rule.ID, Occurrence: f.Occurrence, Batch: c.program.Rule.Batch, At: e.s.o.Now()})
-				if len(deferred) == maxDecided {
-					err = collect()
-				}
-			}
-			if err != nil {
-				return err
+	var single, batched []forwarding
+	for _, rd := range ruleDevices {
+		for _, frame := range rd.device.frames {
+			switch {
+			case rd.program.Rule.On != frame.trigger:
+			case rd.program.Rule.Batch == (Batch{}):
+				single = append(single, forwarding{rd.program, frame})
+			default:
+				batched = append(batched, forwarding{rd.program, frame})
 			}
 		}
 	}
-	if len(ready) > 0 {
-		if err := fire(); err != nil {
+	for chunk := range slices.Chunk(single, e.decidedTogether()) {
+		fired := make([]firing, len(chunk))
+		for i, f := range chunk {
+			fired[i] = firing{program: f.program, Occurrence: f.frame.occurrence(f.program, Forwarded)}
+		}
+		// Rules that forward frames have no states.
+		if err := e.s.saveDecision(ctx, e.budget, nil, func(d *decisionDraft, _ []PairState) { d.fired = fired }); err != nil {
 			return err
 		}
 	}
-	return collect()
+	for chunk := range slices.Chunk(batched, maxDecided) {
+		items := make([]Item, len(chunk))
+		for i, f := range chunk {
+			occurrence := f.frame.occurrence(f.program, Forwarded)
+			occurrence.Rule = nil // sendBatch sets it
+			items[i] = Item{RuleID: f.program.Rule.ID, Occurrence: occurrence, Batch: f.program.Rule.Batch, At: e.s.o.Now()}
+		}
+		if err := e.s.collect(ctx, e.acct, e.set, items); err != nil {
+			return err
+		}
+	}
+	return nil
 }

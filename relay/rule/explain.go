@@ -10,22 +10,19 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// Explanation is the verdict of a rule on a frame.
+// Explanation is the result of a rule for a frame.
 type Explanation struct {
 	RuleID, Name string
-	// Matched reports that the frame meets the condition, or that there is none.
-	Matched bool
-	// State is the state of the rule's alarm after the frame, or "forwarded"; empty if
-	// nothing.
-	State   State
-	AlarmID string // of an alarm that the frame raised or cleared
-	Why     string
+	Matched      bool   // the condition holds, or the rule has none
+	State        State  // Raised or Cleared if the frame did so, or Forwarded; else empty
+	AlarmID      string // of an alarm that the frame raised or cleared
+	Why          string
 }
 
-// Explain returns which rules evaluate a stored frame, as they are now and without regard to
-// earlier frames, and the result. Frames that no rule examined have no State.
+// Explain evaluates the present rules for a stored frame, without their states from earlier
+// frames, and returns an explanation for each rule that evaluates the frame.
 func (s *Service) Explain(ctx context.Context, acct relay.AccountID, f iot.Stored) ([]Explanation, error) {
-	set, err := s.current(ctx, acct)
+	set, err := s.currentSet(ctx, acct)
 	if err != nil {
 		return nil, err
 	}
@@ -36,9 +33,9 @@ func (s *Service) Explain(ctx context.Context, acct relay.AccountID, f iot.Store
 		if err != nil {
 			return nil, err
 		}
-		follow([]*ruleFrame{frame}, previous, s.o.Settings.Zone)
+		setPrevious([]*ruleFrame{frame}, previous, s.o.Settings.Zone)
 	}
-	alarms, err := s.deps.Store.OfRecord(ctx, acct, f.Device.ID, f.Record)
+	alarms, err := s.deps.Store.AlarmsOfRecord(ctx, acct, f.Device.ID, f.Record)
 	if err != nil {
 		return nil, fmt.Errorf("alarms of a frame: %w", err)
 	}
@@ -64,27 +61,27 @@ func (s *Service) Explain(ctx context.Context, acct relay.AccountID, f iot.Store
 				e.State = Cleared
 			}
 		} else if e.Matched && e.State == "" {
-			e.Why += "; the frame raised no alarm: one was raised already, or must wait"
+			e.Why += "; the frame raised no alarm: the alarm was raised already, or when must hold for longer"
 		}
 		explanations = append(explanations, e)
 	}
 	return explanations, nil
 }
 
-// String returns the outcome for the frame and its reason in one line.
+// String returns the result and its reason in one line.
 func (e *Explanation) String() string {
 	name := strconv.Quote(e.Name)
 	switch e.State {
 	case Raised, Cleared:
 		return fmt.Sprintf("%s %s the alarm %s: %s", name, e.State, e.AlarmID, e.Why)
 	case Forwarded:
-		return name + " forwards it: " + e.Why
+		return name + " forwards the frame: " + e.Why
 	}
 	return name + " did not fire: " + e.Why
 }
 
-// About returns what the rule's deliveries for a frame are about: its alarm, or the
-// frame; empty if it has none.
+// About returns the message id of the rule's deliveries for a frame: the record if the frame is
+// forwarded, else the id of the alarm, empty for none.
 func (e *Explanation) About(record string) string {
 	if e.State == Forwarded {
 		return record

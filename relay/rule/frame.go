@@ -11,26 +11,24 @@ import (
 	"github.com/penstock/penstock/relay/tracing"
 )
 
-// ruleFrame is a frame with the values that the expressions of rules use; it is made
-// once for all rules.
+// ruleFrame is a frame with the values for expressions, which all rules share.
 type ruleFrame struct {
 	record   string
 	device   *iot.Device
 	frameAt  time.Time // the frame's time
-	heard    time.Time // orders the frames of a device
+	heard    time.Time // when the network received it; determines the order of a device's frames
 	trigger  Trigger
-	sent     bool // by the device, not by a network about it
+	sent     bool // by the device itself
 	points   []iot.Point
-	previous []iot.Point // the readings before, the newest of each key; only if a rule requires them
+	previous []iot.Point // the newest previous reading of each key; only if a rule examines them
 	radio    *iot.RadioData
 	event    map[string]any
 	subject  condition.Subject
 	trace    tracing.Parent
-	types    map[string]iot.SensorType // for units; nil while nothing has happened
+	types    map[string]iot.SensorType // for units; set before occurrences are created
 }
 
-// triggerOf returns which rules evaluate a frame: those on readings at uplinks, those on
-// events at all else.
+// triggerOf returns the trigger of a frame: OnReading for uplinks, OnEvent for all others.
 func triggerOf(f *decoders.Frame) Trigger {
 	if f.Kind == decoders.Uplink {
 		return OnReading
@@ -49,14 +47,13 @@ func newRuleFrame(f *iot.Stored, zone *time.Location) *ruleFrame {
 	return frame
 }
 
-// prepare makes the subject of expressions.
+// prepare sets the subject of expressions.
 func (f *ruleFrame) prepare(zone *time.Location) {
 	f.subject = subjectOf(f.device, f.heard, f.frameAt, zone, f.radio)
 	f.subject.Values, f.subject.Previous, f.subject.Event = subjectValues(f.points), subjectValues(f.previous), f.event
 }
 
-// subjectOf returns what expressions see of a device, a time, and the radio data of a
-// frame, nil for none.
+// subjectOf returns a subject with the fields of device and uplink; radio may be nil.
 func subjectOf(d *iot.Device, lastSeen, t time.Time, zone *time.Location, radio *iot.RadioData) condition.Subject {
 	s := condition.Subject{
 		At: t.In(zone),
@@ -72,6 +69,7 @@ func subjectOf(d *iot.Device, lastSeen, t time.Time, zone *time.Location, radio 
 	return s
 }
 
+// newest returns the newest point of each key.
 func newest(points []iot.Point) map[string]*iot.Point {
 	newestPoints := make(map[string]*iot.Point, len(points))
 	for i := range points {
@@ -92,7 +90,7 @@ func subjectValues(points []iot.Point) map[string]any {
 		setValue(values, &points[i])
 	}
 	if len(values) == len(points) {
-		return values // each key once, as in nearly all frames
+		return values // no key occurs twice
 	}
 	for _, p := range newest(points) {
 		setValue(values, p)

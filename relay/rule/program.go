@@ -17,7 +17,7 @@ const (
 	maxName       = 255
 	maxActions    = 10
 	maxDeliveries = 100    // parameters of all actions together
-	maxDevices    = 10_000 // ids that a rule names
+	maxDevices    = 10_000 // ids in Devices.IDs
 	maxDuration   = 366 * 24 * time.Hour
 	minSilence    = time.Minute
 	maxBatch      = 1000
@@ -27,26 +27,25 @@ const (
 // Program is a compiled rule. It is safe for concurrent use.
 type Program struct {
 	Rule        Rule
-	rule, clear *condition.Rule // nil without a condition
+	when, clear *condition.Rule // nil without a condition
 	actions     *actions
-	previous    bool // a condition or a body examines the readings before
+	previous    bool // a condition or a body examines the previous readings
 	selected    selection
 }
 
-// Compile checks and compiles a rule. It returns relay.KindInvalid with the fields
-// that are wrong: "when", "clear", "actions[1].body" …; of a condition with line and
-// column.
+// Compile checks and compiles a rule. It returns relay.KindInvalid with the invalid fields:
+// "when", "clear", "actions[1].body" …. Problems of expressions have the line and the column.
 func Compile(r *Rule) (*Program, error) {
 	p := relay.Problems{}
 	r.check(p)
 	program := &Program{Rule: *r, selected: newSelection(r.Devices)}
-	program.rule = compileCondition(p, "when", r.When)
+	program.when = compileCondition(p, "when", r.When)
 	program.clear = compileCondition(p, "clear", r.Clear)
 	if err := p.Err(); err != nil {
 		return nil, err
 	}
 	var named []string
-	for _, c := range []*condition.Rule{program.rule, program.clear} {
+	for _, c := range []*condition.Rule{program.when, program.clear} {
 		if c != nil {
 			named = append(named, c.Keys()...)
 			program.previous = program.previous || c.UsesPrevious()
@@ -89,7 +88,7 @@ func (r *Rule) check(p relay.Problems) {
 		p.Add("actions", fmt.Sprintf("The actions of a rule have at most %d parameters together.", maxDeliveries))
 	}
 
-	// 2. The fields that depend on the trigger. misplaced are those that it does not have.
+	// 2. The fields that depend on the trigger. misplaced adds a problem for each field that is set.
 	misplaced := func(fields map[string]bool, format string) {
 		for field, set := range fields {
 			if set {
@@ -133,7 +132,7 @@ func (r *Rule) check(p relay.Problems) {
 	}
 }
 
-// fanOut is the number of deliveries that the rule creates each time.
+// fanOut returns the number of deliveries that the rule creates when it fires.
 func (r *Rule) fanOut() (n int) {
 	for _, a := range r.Actions {
 		n += len(a.Parameters)
@@ -142,16 +141,22 @@ func (r *Rule) fanOut() (n int) {
 }
 
 // forwards reports whether the rule forwards frames instead of raising alarms.
-func (p *Program) forwards() bool { return p.rule == nil && p.Rule.On != OnSilent }
+func (p *Program) forwards() bool { return p.when == nil && p.Rule.On != OnSilent }
 
+// keys returns the keys of readings that the conditions and bodies examine, sorted.
 func (p *Program) keys() []string {
-	keys := slices.Concat(p.actions.named, p.actions.keys())
+	keys := slices.Clone(p.actions.named)
+	for _, a := range p.actions.actions {
+		if a.body != nil {
+			keys = append(keys, a.body.Keys()...)
+		}
+	}
 	slices.Sort(keys)
 	return slices.Compact(keys)
 }
 
-// startsAnew reports whether a change of a rule makes its states for devices
-// meaningless, so that they are dropped.
+// startsAnew reports whether the states of a rule are meaningless after a change, so that they are
+// deleted.
 func startsAnew(oldRule, newRule Rule) bool {
 	return oldRule.Enabled && !newRule.Enabled || oldRule.On != newRule.On || oldRule.When != newRule.When || oldRule.Clear != newRule.Clear ||
 		oldRule.For != newRule.For || oldRule.SilentFor != newRule.SilentFor || !slices.Equal(oldRule.Devices.IDs, newRule.Devices.IDs) ||
@@ -160,7 +165,7 @@ func startsAnew(oldRule, newRule Rule) bool {
 
 type selection struct {
 	Devices
-	ids  map[string]bool // nil: any
+	ids  map[string]bool // nil selects all
 	name pattern
 }
 
@@ -182,50 +187,42 @@ func (s *selection) includes(d *iot.Device) bool {
 		(s.Name == "" || s.name.matches(d.Name))
 }
 
-// pattern is a text in which * stands for any characters.
-type pattern struct {
-	prefix, suffix string
-	between        []string
-	star           bool
-}
+// pattern has the parts of a text in which * stands for any characters.
+type pattern []string
 
-func newPattern(text string) pattern {
-	parts := strings.Split(text, "*")
-	n := len(parts) - 1
-	if n == 0 {
-		return pattern{prefix: text}
-	}
-	return pattern{prefix: parts[0], between: parts[1:n], suffix: parts[n], star: true}
-}
+func newPattern(text string) pattern { return strings.Split(text, "*") }
 
-// matches reports whether a text fits the pattern, in time in proportion to both.
-func (p *pattern) matches(text string) bool {
-	text, ok := strings.CutPrefix(text, p.prefix)
-	if !ok || !p.star {
-		return ok && text == ""
+// matches reports whether the pattern matches a text, in time linear in the lengths of both.
+func (p pattern) matches(text string) bool {
+	last := len(p) - 1
+	if last == 0 {
+		return text == p[0]
 	}
-	text, ok = strings.CutSuffix(text, p.suffix)
-	for _, part := range p.between {
-		if !ok {
-			break
+	text, ok := strings.CutPrefix(text, p[0])
+	if ok {
+		text, ok = strings.CutSuffix(text, p[last])
+	}
+	for _, part := range p[1:last] {
+		if ok {
+			_, text, ok = strings.Cut(text, part)
 		}
-		_, text, ok = strings.Cut(text, part)
 	}
 	return ok
 }
 
-// holding is the result of a condition for a frame.
-type holding int
+// truth is the result of a condition for a frame.
+type truth int
 
 const (
-	unknown holding = iota // it examines a value that is missing
+	unknown truth = iota // the condition examines a missing value
 	yes
 	no
 )
 
-// ask evaluates a condition of a rule, when or clear. An error is a fault of the expression.
-func ask(name string, c *condition.Rule, s *condition.Subject) (holding, string, error) {
-	holds, err := c.Holds(s)
+// evaluate evaluates a condition of a rule, when or clear, and returns the reason of the result.
+// An error is a fault of the expression.
+func evaluate(name string, c *condition.Rule, s *condition.Subject) (holds truth, reason string, err error) {
+	result, err := c.Holds(s)
 	switch {
 	case err != nil:
 		reason := name + ": " + err.Error()
@@ -233,7 +230,7 @@ func ask(name string, c *condition.Rule, s *condition.Subject) (holding, string,
 			return unknown, reason, nil
 		}
 		return unknown, reason, fmt.Errorf("%s: %w", name, err)
-	case holds:
+	case result:
 		return yes, name + " holds", nil
 	}
 	return no, name + " does not hold", nil

@@ -20,16 +20,16 @@ const (
 	OnEvent   Trigger = "event"   // a join, a status or another event of a device
 )
 
-// Rule performs actions on the frames of devices of an account.
+// Rule performs actions for the frames, or the silence, of devices of an account.
 type Rule struct {
 	ID      string  `json:"id"`
 	Name    string  `json:"name"`
 	Enabled bool    `json:"enabled"`
 	On      Trigger `json:"on"`
 	Devices Devices `json:"devices,omitzero"`
-	// When is the condition under which an alarm is raised; without one, every
-	// frame is forwarded. Clear is the condition under which it is cleared; without
-	// one, when When no longer holds. Both are expressions.
+	// When is the condition under which an alarm is raised; without When, every frame is
+	// forwarded. Clear is the condition under which the alarm is cleared; without Clear, it is
+	// cleared when When does not hold. Both are expressions.
 	When  string `json:"when,omitempty"`
 	Clear string `json:"clear,omitempty"`
 	// For is the time for which When must hold before the alarm is raised.
@@ -37,31 +37,30 @@ type Rule struct {
 	// SilentFor is the time for which a device may send nothing, with OnSilent.
 	SilentFor time.Duration `json:"silent_for,omitempty"`
 	Repeat    Repeat        `json:"repeat,omitzero"`
-	// Batch collects what a rule without When forwards.
+	// Batch collects the frames that a rule without When forwards.
 	Batch Batch `json:"batch,omitzero"`
 	// Ordered delivers to each endpoint in the order of the frames.
 	Ordered   bool      `json:"ordered,omitempty"`
 	Actions   []Action  `json:"actions"`
 	CreatedAt time.Time `json:"created_at,omitzero"`
 	UpdatedAt time.Time `json:"updated_at,omitzero"`
-	// Failures are kept apart and looked up with the rule.
+	// Failures is stored separately.
 	Failures Failures `json:"-"`
-	// Unopened means that the record does not open: only the id, the time of creation and the
-	// failures are known. It does not examine frames.
+	// Unopened means that the record cannot be decrypted: only ID, CreatedAt and Failures are
+	// set. The rule is not evaluated.
 	Unopened bool `json:"-"`
 }
 
-// Failures counts the frames at which an expression of a rule failed, which then does not
-// fire, and those of which some actions were not performed because of a limit, since the
-// rule was changed last.
+// Failures counts the frames for which an expression of a rule failed, or some actions were not
+// performed because of a limit, since the last change of the rule.
 type Failures struct {
 	Count  int64     `json:"count"`
 	LastAt time.Time `json:"last_at,omitzero"`
 	Last   string    `json:"last,omitempty"` // the reason
 }
 
-// Devices selects devices of the account; the zero value selects all. A device
-// must meet every field that is set.
+// Devices selects devices of the account; the zero value selects all. It selects devices that
+// match all fields that are set.
 type Devices struct {
 	DecoderID  string   `json:"decoder_id,omitempty"`
 	LocationID string   `json:"location_id,omitempty"`
@@ -70,14 +69,14 @@ type Devices struct {
 }
 
 // Repeat controls whether the actions of a raised alarm run again while its condition holds:
-// never (the zero value), with each frame, or at most every so often.
+// never (the zero value), with each frame, or at most once per Every.
 type Repeat struct {
 	Always bool          `json:"always,omitempty"`
 	Every  time.Duration `json:"every,omitempty"`
 }
 
-// Batch collects forwarded frames into one request: until there are Count, or the first has
-// waited for Every. The zero value forwards each by itself.
+// Batch collects forwarded frames into one request, until there are Count frames or the first
+// frame has waited for Every. The zero value forwards each frame in its own request.
 type Batch struct {
 	Count int           `json:"count,omitempty"`
 	Every time.Duration `json:"every,omitempty"`
@@ -91,7 +90,7 @@ const (
 	SMS      = "sms"
 )
 
-// Action is an action of a rule that fires.
+// Action is performed when a rule fires.
 type Action struct {
 	Action string `json:"action"`
 	// Parameters are URLs, e-mail addresses or numbers; each gets a delivery.
@@ -119,20 +118,20 @@ type Alarm struct {
 	RuleID   string `json:"rule_id"`
 	DeviceID string `json:"device_id"`
 	State    State  `json:"state"`
-	// RaisedAt is the time of the frame, or of the end of the wait, that raised it, ClearedAt that of the one
-	// that cleared it, zero while it is raised.
+	// RaisedAt and ClearedAt are the times of the frames that raised and cleared the alarm, or
+	// without a frame the times at which that was due. ClearedAt is zero while it is raised.
 	RaisedAt  time.Time `json:"raised_at"`
 	ClearedAt time.Time `json:"cleared_at,omitzero"`
-	// Readings are those of the uplink that raised it, by key.
+	// Readings are the readings of the uplink that raised the alarm, by key.
 	Readings       map[string]Value `json:"readings,omitempty"`
 	AcknowledgedAt time.Time        `json:"acknowledged_at,omitzero"`
 	AcknowledgedBy string           `json:"acknowledged_by,omitempty"`
 	Note           string           `json:"note,omitempty"`
-	// MutedUntil is the time at which the last mute of its rule and device ends; zero for
+	// MutedUntil is the time at which the last mute of the rule and the device ends; zero for
 	// none.
 	MutedUntil time.Time `json:"-"`
-	// RaisedBy and ClearedBy are the journal records of the frames that did so; empty
-	// if a time that passed did.
+	// RaisedBy and ClearedBy are the journal records of the frames that raised and cleared the
+	// alarm; empty without a frame.
 	RaisedBy  string `json:"raised_by,omitempty"`
 	ClearedBy string `json:"cleared_by,omitempty"`
 }
@@ -147,29 +146,25 @@ type Value struct {
 
 // Occurrence is one firing of a rule for a device.
 type Occurrence struct {
-	Rule    *Rule
-	AlarmID string // empty when a frame is forwarded
-	State   State
-	Device  iot.Device
-	// Record is the journal record of the frame; empty if no frame made the rule
-	// fire but a time that passed. Event is its kind ("join", "status" …) with its data.
-	Record   string
-	Time     time.Time // of the uplink, or the time that passed
+	Rule     *Rule
+	AlarmID  string // empty when a frame is forwarded
+	State    State
+	Device   iot.Device
+	Record   string    // the journal record of the frame; empty without a frame
+	Time     time.Time // of the frame, or the time at which the rule fired without one
 	Readings map[string]Value
-	Previous map[string]Value // the readings before, if the rule requests them
-	Radio    *iot.RadioData   `json:"Uplink"` // nil if there is none; batches and states are stored under the name Uplink
-	Event    map[string]any
-	// Trace is the span of the frame's processing; empty for none.
-	Trace tracing.Parent `json:",omitempty"`
-	// Repeats counts the occurrences of the alarm before this one.
-	Repeats int
+	Previous map[string]Value // the previous readings, if the rule examines them
+	Radio    *iot.RadioData   `json:"Uplink"` // may be nil; stored occurrences have it as Uplink
+	Event    map[string]any   // the type ("join", "status" …) and the data of an event
+	Trace    tracing.Parent   `json:",omitempty"` // the span of the frame's processing; may be empty
+	Repeats  int              // the number of earlier occurrences of the alarm
 }
 
-// Transactions are the changes that a Store makes in one transaction each. Tests let them fail.
+// Transactions are operations of Store that tests replace by failing ones.
 type Transactions interface {
-	Decide(ctx context.Context, acct relay.AccountID, pairs []Pair, until time.Time, decide func([]PairState) (Decision, error)) ([]outbox.Delivery, error)
+	Decide(ctx context.Context, acct relay.AccountID, pairs []Pair, leaseUntil time.Time, decide func([]PairState) (Decision, error)) ([]outbox.Delivery, error)
 	Collect(ctx context.Context, acct relay.AccountID, items []Item) (full []BatchRef, err error)
-	TakeBatch(ctx context.Context, ref BatchRef, b Batch, now, until time.Time, send func([]Occurrence) ([]outbox.Delivery, error)) (created []outbox.Delivery, hasMore bool, err error)
+	TakeBatch(ctx context.Context, ref BatchRef, b Batch, now, leaseUntil time.Time, send func([]Occurrence) ([]outbox.Delivery, error)) (created []outbox.Delivery, hasMore bool, err error)
 }
 
 // Pair is a rule and a device.
@@ -187,41 +182,41 @@ type PairState struct {
 	// AlarmID is the alarm that is raised, empty for none, since RaisedAt.
 	AlarmID  string
 	RaisedAt time.Time
-	// Since is the time at which the condition of a rule with a duration began to hold, zero
-	// otherwise; Began is the frame.
+	// Since is the time at which the condition of a rule with For began to hold, zero otherwise.
+	// Began is the occurrence of that frame.
 	Since time.Time
 	Began *Occurrence
-	// At is the time at which the frame that changed this last was received, FrameAt its own
-	// time and Record its journal record. A frame that is not later was evaluated before.
+	// At, FrameAt and Record are the time of receipt, the time and the journal record of the frame
+	// that changed the state last. Frames that are not later are not evaluated.
 	At, FrameAt time.Time
 	Record      string
-	// Repeats counts the runs of the raised alarm's actions after the first; RanAt is
-	// the time of the last.
+	// Repeats counts the runs of the raised alarm's actions after the first. RanAt is the time of
+	// the last run.
 	Repeats int
 	RanAt   time.Time
 	// Due is the time at which the state is evaluated without a frame, zero for never.
 	Due time.Time
 }
 
-// Decision has the changes of states.
+// Decision has the changes that Store.Decide saves.
 type Decision struct {
 	States     []PairState // those that change
 	Raised     []Alarm
 	Cleared    []Alarm // by id; ClearedAt is set
 	Deliveries []outbox.Delivery
-	// Watch are devices whose silence is checked again.
+	// Watch has the ids of devices to check for silence at once.
 	Watch []string
 }
 
-// Watch is the time from which a device may count as silent.
+// Watch is the time at which a device has to be checked for silence; a zero Due means never.
 type Watch struct {
 	Account  relay.AccountID
 	DeviceID string
 	Due      time.Time
 }
 
-// Enrolment is an account whose devices have to be watched; After is the position at which
-// its list of devices continues.
+// Enrolment is an account for whose devices watches have to be added. After is the id of the last
+// device that has one.
 type Enrolment struct {
 	Account relay.AccountID
 	After   string
@@ -232,7 +227,7 @@ type Item struct {
 	RuleID     string
 	Occurrence Occurrence
 	Batch      Batch
-	At         time.Time // when it came to the batch
+	At         time.Time // when it was collected
 }
 
 // BatchRef names the batch of a rule.
@@ -241,14 +236,7 @@ type BatchRef struct {
 	RuleID  string
 }
 
-// Failed counts frames at which a rule failed.
-type Failed struct {
-	Account relay.AccountID
-	RuleID  string
-	Failures
-}
-
-// Ref is the place of a rule in a list over accounts; the zero Ref is before the first.
+// Ref is the position of a rule in a list over accounts; the zero Ref is before the first rule.
 type Ref struct {
 	Account   relay.AccountID
 	CreatedAt time.Time
@@ -260,8 +248,8 @@ type AlarmFilter struct {
 	State            State
 	RuleID, DeviceID string
 	From, To         time.Time // of RaisedAt, inclusive
-	// Limit is the most alarms to return; Cursor is the position at which to continue: the
-	// one that the page before returned.
+	// Limit is the largest number of alarms to return. Cursor is the cursor that the previous page
+	// returned.
 	Limit  int
 	Cursor string
 }

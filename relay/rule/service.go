@@ -24,21 +24,21 @@ type Deps struct {
 	Transactions Transactions
 	// CheckURL reports why the gateway may not call a URL; nil allows all URLs.
 	CheckURL func(string) error
-	// Behind reports that frames wait to be processed for longer than usual: nothing
-	// is decided by the clock meanwhile. nil: never.
+	// Behind reports that the gateway is behind with the processing of frames. Meanwhile, silence
+	// is not checked and due states are not evaluated. nil means never.
 	Behind func() bool
 }
 
 // Options configures a Service; the zero value works.
 type Options struct {
 	Settings Settings
-	// Tick is the interval at which the clock is read; 0 means 1 s.
+	// Tick is the interval of Service.Tick; 0 means 1 s.
 	Tick time.Duration
 	// MaxRules is the largest number of rules that an account may have; 0 means 2,000.
 	MaxRules int
-	// ActionsPerFrame bounds the deliveries of all rules for one frame, 0 means 100, and
-	// ActionsPerMinute those of an account in a minute, 0 means 6,000. Beyond them alarms
-	// are raised and cleared without actions.
+	// ActionsPerFrame is the largest number of deliveries of all rules for one frame, 0 means 100.
+	// ActionsPerMinute is that of an account in a minute, 0 means 6,000. Beyond these limits,
+	// alarms are raised and cleared without actions.
 	ActionsPerFrame, ActionsPerMinute int
 	Now                               func() time.Time
 	NewID                             func() string
@@ -87,8 +87,8 @@ func New(d Deps, o Options) (*Service, error) {
 	return &Service{deps: d, o: o, sets: make(map[relay.AccountID]*ruleSet)}, nil
 }
 
-// Create saves a new rule under its id, or under a new one if it has none. It returns
-// the rule as it was saved, and warnings: keys that no decoder of its devices maps.
+// Create saves a new rule. If the rule has no id, it gets a new one. Create returns the saved rule,
+// and warnings about missing decoders, locations, devices and keys.
 //
 // It returns relay.KindInvalid with the field ("when", "actions[1].body" …), and
 // relay.KindConflict if the id exists.
@@ -104,7 +104,7 @@ func (s *Service) Create(ctx context.Context, acct relay.AccountID, r Rule) (Rul
 		return Rule{}, nil, err
 	}
 	if n >= s.o.MaxRules {
-		return Rule{}, nil, relay.Invalid("name", "the account has as many rules as it may have")
+		return Rule{}, nil, relay.Invalid("name", fmt.Sprintf("The account has %d rules, the largest number allowed.", n))
 	}
 	if err := s.deps.Store.Create(ctx, acct, r); err != nil {
 		return Rule{}, nil, err
@@ -112,10 +112,10 @@ func (s *Service) Create(ctx context.Context, acct relay.AccountID, r Rule) (Rul
 	return r, s.warnings(ctx, acct, p), nil
 }
 
-// Change saves what change makes of a rule. If its trigger, conditions or devices
-// become others, its alarms are cleared without actions, and it starts anew. It
-// returns relay.KindNotFound if there is no such rule, what change returned, and
-// relay.KindInvalid as Create does.
+// Change calls change with a rule and saves the result. If the trigger, a condition or the devices
+// change, the rule's states are deleted and its alarms are cleared without actions. It returns
+// relay.KindNotFound if there is no such rule, relay.KindInvalid as Create does, and errors of
+// change.
 func (s *Service) Change(ctx context.Context, acct relay.AccountID, id string, change func(*Rule) error) (Rule, []string, error) {
 	var p *Program
 	now := s.o.Now().UTC()
@@ -150,7 +150,8 @@ func (s *Service) Rules(ctx context.Context, acct relay.AccountID) ([]Rule, erro
 	return s.deps.Store.Rules(ctx, acct)
 }
 
-// FindRules returns rules of an account, 0 for all, after one, by account and creation.
+// FindRules returns rules of an account, 0 for all accounts, after cursor, by account and time of
+// creation.
 func (s *Service) FindRules(ctx context.Context, acct relay.AccountID, cursor Ref, limit int) ([]Owned[Rule], error) {
 	return s.deps.Store.FindRules(ctx, acct, cursor, limit)
 }
@@ -166,9 +167,9 @@ func (s *Service) check(r *Rule) (*Program, error) {
 	return p, nil
 }
 
-// warnings names the decoder, the location and the devices of a rule that do not exist,
-// or the keys of its conditions that no decoder of its devices maps. A rule is saved
-// without warnings if they cannot be determined.
+// warnings returns warnings about the decoder, the location and the devices of a rule if they do
+// not exist, and about the keys of its expressions that no decoder of its devices maps. It
+// returns no warnings if the records cannot be read.
 func (s *Service) warnings(ctx context.Context, acct relay.AccountID, p *Program) (warnings []string) {
 	add := func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }
 	d := p.Rule.Devices
@@ -219,14 +220,13 @@ func (s *Service) warnings(ctx context.Context, acct relay.AccountID, p *Program
 
 const maxMissing = 10
 
-// errKept ends a change of a rule that stays as it is.
+// errKept cancels a change of a rule.
 var errKept = errors.New("the stored rule is kept")
 
-// Declare saves a rule under its id: a new one, or in the place of the stored one. If
-// keep returns true for the stored rule, nil for none, nothing is saved; what REST has
-// changed or deleted since the caller looked is seen. Declare does not check that the
-// gateway may call the rule's URLs: an inventory has been checked before. It returns
-// relay.KindInvalid as Create does.
+// Declare creates a rule or replaces the stored one with its id. It calls keep with the present
+// stored rule, nil for none, and saves nothing if keep returns true. It does not check whether
+// the gateway may call the rule's URLs, because the inventory has been checked before. It
+// returns relay.KindInvalid as Create does.
 func (s *Service) Declare(ctx context.Context, acct relay.AccountID, r Rule, keep func(stored *Rule) bool) error {
 	now := s.o.Now().UTC()
 	if _, err := Compile(&r); err != nil {

@@ -11,47 +11,40 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// ruleSet is the compiled rules of an account, and which of them examine a device. A set is
-// replaced when a rule changes.
+// ruleSet has the compiled rules of an account. It is replaced when a rule changes.
 type ruleSet struct {
 	version  int64
-	programs map[string]*Program // enabled ones by id
-	// unopened has the rules whose records do not open. Their states stay as they are.
+	programs map[string]*Program // of enabled rules by id
+	// unopened has the ids of rules whose records cannot be decrypted. Their states do not change.
 	unopened      map[string]bool
 	mutes         []Mute
 	readAt        time.Time
-	named         map[string][]*Program
-	otherPrograms []*Program // that do not name their devices
+	named         map[string][]*Program // by the ids of devices
+	otherPrograms []*Program            // programs whose rules name no devices
 	mu            sync.Mutex
 	matches       map[string]deviceMatch // by device
-	records       int64                  // the version of types
-	types         map[string]iot.SensorType
 }
 
-// deviceMatch is the rules that examine a device, until its decoder, location or name changes.
+// deviceMatch caches the rules that evaluate the frames of a device, until its decoder, location
+// or name changes.
 type deviceMatch struct {
 	decoder, location, name string
 	programs                []*Program
 }
 
-// maxMatches is the largest number of devices whose rules a set stores.
+// maxMatches is the largest number of devices whose rules a set caches.
 const maxMatches = 200_000
 
-// reopenEvery is the interval at which a set with rules that do not open is read again: they
-// may open without another version.
+// reopenEvery is the interval at which a set with unopened rules is read again: with the right
+// key they can be opened, which does not change the version.
 const reopenEvery = 10 * time.Second
 
-// set returns the rules of an account as they are at a version or later.
+// set returns the rules of an account of a version or a later one.
 func (s *Service) set(ctx context.Context, acct relay.AccountID, v iot.Version) (*ruleSet, error) {
 	s.mu.Lock()
 	old := s.sets[acct]
 	s.mu.Unlock()
 	if old != nil && old.version >= v.Rules && (len(old.unopened) == 0 || s.o.Now().Sub(old.readAt) < reopenEvery) {
-		old.mu.Lock()
-		defer old.mu.Unlock()
-		if old.records < v.Records { // the sensor types may have changed
-			old.records, old.types = v.Records, nil
-		}
 		return old, nil
 	}
 	rules, err := s.deps.Store.Rules(ctx, acct)
@@ -70,10 +63,10 @@ func (s *Service) set(ctx context.Context, acct relay.AccountID, v iot.Version) 
 	return set, nil
 }
 
-// newSet compiles rules; unchanged ones are taken from the old set.
+// newSet compiles rules. It reuses the programs of unchanged rules.
 func (s *Service) newSet(acct relay.AccountID, old *ruleSet, rules []Rule, v iot.Version) *ruleSet {
 	set := &ruleSet{
-		version: v.Rules, records: v.Records, programs: make(map[string]*Program), named: make(map[string][]*Program),
+		version: v.Rules, programs: make(map[string]*Program), named: make(map[string][]*Program),
 		matches: make(map[string]deviceMatch), unopened: make(map[string]bool), readAt: s.o.Now(),
 	}
 	if old == nil {
@@ -98,8 +91,8 @@ func (s *Service) newSet(acct relay.AccountID, old *ruleSet, rules []Rule, v iot
 		}
 		if !unchanged {
 			var err error
-			if p, err = Compile(r); err != nil { // it was checked by another version when it was saved
-				s.failed.add(acct, r.ID, fmt.Errorf("the rule is not valid any longer: %w", err), s.o.Now())
+			if p, err = Compile(r); err != nil { // another version of this program saved the rule
+				s.failed.add(acct, r.ID, fmt.Errorf("the rule is no longer valid: %w", err), s.o.Now())
 				continue
 			}
 		}
@@ -114,19 +107,20 @@ func (s *Service) newSet(acct relay.AccountID, old *ruleSet, rules []Rule, v iot
 	return set
 }
 
+// programsFor returns the rules that evaluate the frames of a device, from the cache.
 func (set *ruleSet) programsFor(d *iot.Device) []*Program {
 	set.mu.Lock()
 	defer set.mu.Unlock()
-	l, known := set.matches[d.ID]
-	if known && l.decoder == d.DecoderID && l.location == d.LocationID && l.name == d.Name {
-		return l.programs
+	m, known := set.matches[d.ID]
+	if known && m.decoder == d.DecoderID && m.location == d.LocationID && m.name == d.Name {
+		return m.programs
 	}
 	if len(set.matches) >= maxMatches {
 		clear(set.matches)
 	}
-	l = deviceMatch{d.DecoderID, d.LocationID, d.Name, set.match(d)}
-	set.matches[d.ID] = l
-	return l.programs
+	m = deviceMatch{d.DecoderID, d.LocationID, d.Name, set.match(d)}
+	set.matches[d.ID] = m
+	return m.programs
 }
 
 func (set *ruleSet) match(d *iot.Device) (programs []*Program) {

@@ -31,16 +31,16 @@ func (s *Store) PairStates(ctx context.Context, acct relay.AccountID, deviceIDs 
 	return db.List(ctx, s.db, "rule states", query, stateFields, db.AccountColumn(acct, "device", deviceIDs))
 }
 
-// Decide locks the states of pairs, calls decide for the new ones, and saves the decision in
-// one transaction. It skips pairs whose rule was disabled or deleted. It returns the
-// deliveries that are new, leased until the given time. decide may be called more than once.
-func (s *Store) Decide(ctx context.Context, acct relay.AccountID, pairs []Pair, until time.Time, decide func([]PairState) (Decision, error)) ([]outbox.Delivery, error) {
+// Decide locks the states of pairs, calls decide with them, and saves the decision in one
+// transaction. It skips pairs whose rule was disabled or deleted. It returns the new
+// deliveries, which are leased until leaseUntil. decide may be called more than once.
+func (s *Store) Decide(ctx context.Context, acct relay.AccountID, pairs []Pair, leaseUntil time.Time, decide func([]PairState) (Decision, error)) ([]outbox.Delivery, error) {
 	const lockRules = `
 		SELECT ` + ruleColumns + `
 		FROM rule
 		WHERE (account, id) IN (SELECT account, rule FROM batch)
 		ORDER BY id {for share}`
-	// Rows are inserted so that they can be locked, but not for devices that were deleted.
+	// insert adds missing states, so that they can be locked, except for deleted devices.
 	const insert = `
 		INSERT INTO rule_state (account, device, rule)
 		SELECT b.account, b.device, b.rule
@@ -57,7 +57,7 @@ func (s *Store) Decide(ctx context.Context, acct relay.AccountID, pairs []Pair, 
 		return cmp.Or(strings.Compare(a.DeviceID, b.DeviceID), strings.Compare(a.RuleID, b.RuleID))
 	})
 	return db.Transact(ctx, s.db, "rule states: decide", func(ctx context.Context, tx *db.Tx) ([]outbox.Delivery, error) {
-		// 1. Lock the rules, and leave out the pairs of those that are not enabled.
+		// 1. Lock the rules, and remove the pairs of rules that are not enabled.
 		ruleIDs := db.BatchOf("account, rule", db.FirstOfEach(pairs, func(a, b Pair) int {
 			return strings.Compare(a.RuleID, b.RuleID)
 		}), func(p *Pair) []any { return []any{acct, p.RuleID} })
@@ -78,7 +78,7 @@ func (s *Store) Decide(ctx context.Context, acct relay.AccountID, pairs []Pair, 
 			return nil, err
 		}
 
-		// 3. Save what decide makes of them.
+		// 3. Save the decision.
 		d, err := decide(locked)
 		if err != nil {
 			return nil, err
@@ -86,12 +86,12 @@ func (s *Store) Decide(ctx context.Context, acct relay.AccountID, pairs []Pair, 
 		if err := save(ctx, tx, acct, &d, keys); err != nil {
 			return nil, err
 		}
-		return outbox.Create(ctx, tx, d.Deliveries, until)
+		return outbox.Create(ctx, tx, d.Deliveries, leaseUntil)
 	})
 }
 
-// clearAlarms finds the alarms by their keys: the expression keeps the engine from the index
-// of raised alarms, all of which it would read for each key.
+// clearAlarms compares an expression of state, so that the engine does not use the index of raised
+// alarms: with it, the engine would read all raised alarms for each id.
 const clearAlarms = `
 		UPDATE alarm
 		SET state = 'cleared', cleared = b.cleared, cleared_by = b.cleared_by
@@ -99,7 +99,7 @@ const clearAlarms = `
 		WHERE alarm.account = b.account AND alarm.id = b.id
 		  AND alarm.state || '' = 'raised'`
 
-// save saves a decision without its deliveries. It deletes states without a frame.
+// save saves a decision without its deliveries. It deletes states that no frame has changed.
 func save(ctx context.Context, tx *db.Tx, acct relay.AccountID, d *Decision, keys *db.Batch) error {
 	const updateStates = `
 		UPDATE rule_state
@@ -143,9 +143,9 @@ func save(ctx context.Context, tx *db.Tx, acct relay.AccountID, d *Decision, key
 		db.Do(deleteUnused, keys))
 }
 
-// LeaseDue leases states whose Due has come, the oldest first, and moves it to the given
-// time: until then no other gateway leases them.
-func (s *Store) LeaseDue(ctx context.Context, now, until time.Time, limit int) ([]Owned[PairState], error) {
+// LeaseDue leases states that are due, the oldest first, by setting Due to leaseUntil: before that
+// time, no other gateway leases them.
+func (s *Store) LeaseDue(ctx context.Context, now, leaseUntil time.Time, limit int) ([]Owned[PairState], error) {
 	const update = `
 		UPDATE rule_state
 		SET due = $1
@@ -158,20 +158,21 @@ func (s *Store) LeaseDue(ctx context.Context, now, until time.Time, limit int) (
 		RETURNING account, device, rule`
 	return lease(ctx, s, "rule states: due", "rule_state", update, func(o *Owned[PairState]) []any {
 		return []any{&o.Account, &o.Of.DeviceID, &o.Of.RuleID}
-	}, until, now, limit)
+	}, leaseUntil, now, limit)
 }
 
-// lease runs a statement that leases rows of a table until a time, if one is due.
-func lease[T any](ctx context.Context, s *Store, label, table, statement string, fields func(*T) []any, until, now time.Time, limit int) ([]T, error) {
+// lease runs a statement that leases rows of a table, if the table has a row that is due: the
+// query needs no write transaction.
+func lease[T any](ctx context.Context, s *Store, label, table, statement string, fields func(*T) []any, leaseUntil, now time.Time, limit int) ([]T, error) {
 	due, err := db.Values[int64](ctx, s.db, label, "SELECT due FROM "+table+" WHERE due > 0 AND due <= $1 LIMIT 1", now)
 	if err != nil || len(due) == 0 {
 		return nil, err
 	}
-	return db.Returning(ctx, s.db, label, statement, fields, until, now, limit)
+	return db.Returning(ctx, s.db, label, statement, fields, leaseUntil, now, limit)
 }
 
-// LeaseWatches leases devices that may be silent, as LeaseDue does.
-func (s *Store) LeaseWatches(ctx context.Context, now, until time.Time, limit int) ([]Watch, error) {
+// LeaseWatches leases watches that are due, as LeaseDue does.
+func (s *Store) LeaseWatches(ctx context.Context, now, leaseUntil time.Time, limit int) ([]Watch, error) {
 	const update = `
 		UPDATE rule_watch
 		SET due = $1
@@ -184,28 +185,28 @@ func (s *Store) LeaseWatches(ctx context.Context, now, until time.Time, limit in
 		RETURNING account, device`
 	return lease(ctx, s, "silence: due", "rule_watch", update, func(w *Watch) []any {
 		return []any{&w.Account, &w.DeviceID}
-	}, until, now, limit)
+	}, leaseUntil, now, limit)
 }
 
-// MoveWatches sets when devices may be silent next; zero is never, unless something about
-// the device changes. A watch that has changed since it was leased is unchanged.
-func (s *Store) MoveWatches(ctx context.Context, leased time.Time, watches []Watch) error {
+// MoveWatches sets Due of watches that were leased until leasedUntil; zero means never. It does not
+// change watches that were changed since they were leased.
+func (s *Store) MoveWatches(ctx context.Context, leasedUntil time.Time, watches []Watch) error {
 	const update = `
 		UPDATE rule_watch
 		SET due = b.due
 		FROM batch AS b
 		WHERE rule_watch.account = b.account AND rule_watch.device = b.device
 		  AND rule_watch.due = $1`
-	return s.db.Run(ctx, "silence: next", update, leased,
+	return s.db.Run(ctx, "silence: next", update, leasedUntil,
 		db.BatchOf("account, device, due", watches, func(w *Watch) []any { return []any{w.Account, w.DeviceID, w.Due} }))
 }
 
 // silenceAfter is the age at which a new device is first checked for silence.
 const silenceAfter = time.Minute
 
-// OnDevice returns the statements by which rules follow an event of a device, see
-// iot.OnDevice: a new device is watched if the account has rules for silent devices, one that
-// has changed is checked at once, and the alarms of a deleted one are cleared.
+// OnDevice implements iot.OnDevice. Its statements add a watch for a new device if the account has
+// rules on silence, make the watch of a changed device due, and delete the states of a deleted
+// device and clear its alarms.
 func OnDevice(tx *db.Tx, acct relay.AccountID, deviceID string, e iot.DeviceEvent) []db.Statement {
 	const watch = `
 		INSERT INTO rule_watch (account, device, due)
@@ -233,9 +234,9 @@ func OnDevice(tx *db.Tx, acct relay.AccountID, deviceID string, e iot.DeviceEven
 // maxEnrolments is the largest number of accounts that one call of LeaseEnrolments leases.
 const maxEnrolments = 100
 
-// LeaseEnrolments leases accounts whose devices have to be watched, because a rule for
-// silent devices is new.
-func (s *Store) LeaseEnrolments(ctx context.Context, now, until time.Time) ([]Enrolment, error) {
+// LeaseEnrolments leases accounts with a new rule on silence, for whose devices watches have to be
+// added.
+func (s *Store) LeaseEnrolments(ctx context.Context, now, leaseUntil time.Time) ([]Enrolment, error) {
 	const update = `
 		UPDATE rule_enrolment
 		SET due = $1
@@ -248,13 +249,13 @@ func (s *Store) LeaseEnrolments(ctx context.Context, now, until time.Time) ([]En
 		RETURNING account, after`
 	return lease(ctx, s, "silence: accounts", "rule_enrolment", update, func(e *Enrolment) []any {
 		return []any{&e.Account, &e.After}
-	}, until, now, maxEnrolments)
+	}, leaseUntil, now, maxEnrolments)
 }
 
-// Enrol watches the next devices of an account that was leased until a time, and reports
-// whether there are more. After the last ones the enrolment ends, unless another rule has
-// begun one meanwhile.
-func (s *Store) Enrol(ctx context.Context, e *Enrolment, now, leased time.Time, limit int) (hasMore bool, err error) {
+// Enrol adds watches for the next devices of an account that was leased until leasedUntil, and
+// reports whether there are more devices. After the last device it deletes the enrolment,
+// unless another rule has started it again meanwhile.
+func (s *Store) Enrol(ctx context.Context, e *Enrolment, now, leasedUntil time.Time, limit int) (hasMore bool, err error) {
 	const label = "silence: enrol"
 	const insert = `
 		INSERT INTO rule_watch (account, device, due)
@@ -273,11 +274,11 @@ func (s *Store) Enrol(ctx context.Context, e *Enrolment, now, leased time.Time, 
 			return "", err
 		}
 		if hasMore = len(added) == limit; !hasMore {
-			return e.After, tx.Run(ctx, label, end, e.Account, leased)
+			return e.After, tx.Run(ctx, label, end, e.Account, leasedUntil)
 		}
 		lastID := slices.Max(added)
-		n, err := tx.Exec(ctx, label, proceed, lastID, e.Account, leased)
-		hasMore = n > 0 // else another rule has begun it anew
+		n, err := tx.Exec(ctx, label, proceed, lastID, e.Account, leasedUntil)
+		hasMore = n > 0 // else another rule has started the enrolment again
 		return lastID, err
 	})
 	if err != nil {

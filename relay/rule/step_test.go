@@ -223,7 +223,7 @@ func TestSilence(t *testing.T) {
 
 	v := p.step(1, &st, frameAt(4000, "t", 1))
 	relaytest.Equal(t, "a frame", effectOf(v), cleared)
-	relaytest.Equal(t, "the alarm that the frame ended", v.ended.AlarmID, first)
+	relaytest.Equal(t, "the alarm that the frame ended", v.oldState.AlarmID, first)
 	relaytest.Equal(t, "the state after the frame", briefOf(&st), pairBrief{})
 	relaytest.Equal(t, "silence by a cache that has missed the frame", silence(0, 4050), effect{})
 	// A cache may keep the time of the frame less exactly.
@@ -328,7 +328,7 @@ func FuzzMatches(f *testing.F) {
 
 func TestReadingsBeforeFollowTheFrames(t *testing.T) {
 	frames := []*ruleFrame{frameAt(1, "t", 1), frameAt(2, "h", 5), frameAt(3, "t", 3)}
-	follow(frames, []iot.Point{{Key: "t", Value: 9, Time: second(0)}}, time.UTC)
+	setPrevious(frames, []iot.Point{{Key: "t", Value: 9, Time: second(0)}}, time.UTC)
 	for i, want := range []map[string]any{{"t": 9.0}, {"t": 1.0}, {"t": 1.0, "h": 5.0}} {
 		relaytest.Equal(t, fmt.Sprint("the readings before frame ", i), frames[i].subject.Previous, want)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// Store keeps rules and alarms. It is safe for concurrent use.
+// Store stores rules, their states and batches, alarms and mutes. It is safe for concurrent use.
 type Store struct{ db *db.DB }
 
 // NewStore returns the store in a database.
@@ -20,8 +20,7 @@ func NewStore(database *db.DB) *Store { return &Store{db: database} }
 
 const ruleColumns = `account, doc, id, created, failures, failed_at, failure`
 
-// enrolAfter is the time after which the devices of a new rule for silent devices are
-// watched.
+// enrolAfter is the time after which watches are added for the devices of a new rule on silence.
 const enrolAfter = 3 * time.Second
 
 func ruleFields(r *Rule) []any { return ownedRuleFields(new(relay.AccountID), r) }
@@ -31,7 +30,7 @@ func ownedRuleFields(acct *relay.AccountID, r *Rule) []any {
 	return []any{acct, doc, &r.ID, db.NanoTime(&r.CreatedAt), &r.Failures.Count, db.Time(&r.Failures.LastAt), &r.Failures.Last}
 }
 
-// Create saves a rule; relay.KindConflict if its id exists.
+// Create saves a new rule. It returns relay.KindConflict if the id exists.
 func (s *Store) Create(ctx context.Context, acct relay.AccountID, r Rule) error {
 	const insert = `
 		INSERT INTO rule (account, id, created, silent, doc)
@@ -49,8 +48,8 @@ func (s *Store) Create(ctx context.Context, acct relay.AccountID, r Rule) error 
 	})
 }
 
-// publish enrols the account's devices if a saved rule looks for silent ones, and increments
-// the version of the account's rules, last of all.
+// publish starts an enrolment of the account if the saved rule is on silence, and increments the
+// version of the account's rules. It must be the last step of a transaction.
 func publish(ctx context.Context, tx *db.Tx, acct relay.AccountID, r Rule) error {
 	const enrol = `
 		INSERT INTO rule_enrolment (account, due, after)
@@ -58,8 +57,8 @@ func publish(ctx context.Context, tx *db.Tx, acct relay.AccountID, r Rule) error
 		ON CONFLICT (account) DO UPDATE SET due = excluded.due, after = ''`
 	label := "rule " + r.ID
 	if r.On == OnSilent && r.Enabled {
-		// The enrolment comes a little later than the rule, when devices that were created without
-		// it have been saved.
+		// Concurrent transactions that create devices may not see the rule, and add no watches. The
+		// enrolment is due when they have ended.
 		if err := tx.Run(ctx, label, enrol, acct, tx.Now().Add(enrolAfter)); err != nil {
 			return err
 		}
@@ -67,10 +66,9 @@ func publish(ctx context.Context, tx *db.Tx, acct relay.AccountID, r Rule) error
 	return tx.RunAll(ctx, label, db.Bump(iot.RulesVersionOf(acct)))
 }
 
-// Change applies change to a rule and saves the result. After a concurrent update, it calls
+// Change calls change with a rule and saves the result. After a concurrent update, it calls
 // change again. It returns relay.KindNotFound if there is no such rule, and the error of
-// change. If forget reports that the rule is another one now, the rule's states are deleted
-// and its alarms cleared.
+// change. If forget returns true, it deletes the rule's states and clears its alarms.
 func (s *Store) Change(ctx context.Context, acct relay.AccountID, id string, change func(*Rule) error, forget func(oldRule, newRule Rule) bool, now time.Time) (Rule, error) {
 	const lock = "SELECT account, doc FROM rule WHERE account = $1 AND id = $2 {for update}"
 	const update = `
@@ -106,8 +104,8 @@ func (s *Store) Change(ctx context.Context, acct relay.AccountID, id string, cha
 	})
 }
 
-// Delete deletes a rule with its states and the frames that it has collected for a batch,
-// and clears its alarms, which stay as history.
+// Delete deletes a rule with its states, its batch and its mutes, and clears its alarms. The alarms
+// are not deleted.
 func (s *Store) Delete(ctx context.Context, acct relay.AccountID, id string, now time.Time) error {
 	label := "rule " + id
 	return s.db.RunAll(ctx, label, slices.Concat(
@@ -133,7 +131,7 @@ func forgetRule(acct relay.AccountID, id string, now time.Time) []db.Statement {
 	}
 }
 
-// Rule loads a rule; relay.KindNotFound if there is none.
+// Rule loads a rule. It returns relay.KindNotFound if there is no such rule.
 func (s *Store) Rule(ctx context.Context, acct relay.AccountID, id string) (Rule, error) {
 	const query = "SELECT " + ruleColumns + " FROM rule WHERE account = $1 AND id = $2"
 	r, err := db.One(ctx, s.db, "rule "+id, query, ruleFields, acct, id)
@@ -153,7 +151,8 @@ func (s *Store) Rules(ctx context.Context, acct relay.AccountID) ([]Rule, error)
 	return db.List(ctx, s.db, "rules", query, ruleFields, acct)
 }
 
-// FindRules returns rules of an account, 0 for all, after one, by account and creation.
+// FindRules returns rules of an account, 0 for all accounts, after cursor, by account and time of
+// creation.
 func (s *Store) FindRules(ctx context.Context, acct relay.AccountID, cursor Ref, limit int) ([]Owned[Rule], error) {
 	var w db.Where
 	w.AndSet("account = ?", acct)
@@ -168,19 +167,22 @@ func (s *Store) CountRules(ctx context.Context, acct relay.AccountID) (int, erro
 	return db.Value[int](ctx, s.db, "rules", "SELECT COUNT(*) FROM rule WHERE account = $1", acct)
 }
 
-// Fail adds failures of expressions to those of rules.
-func (s *Store) Fail(ctx context.Context, failed []Failed) error {
+// Fail adds failures to those of rules.
+func (s *Store) Fail(ctx context.Context, failed map[iot.Ref]Failures) error {
 	const update = `
 		UPDATE rule
 		SET failures = rule.failures + b.count, failed_at = b.at, failure = b.reason
 		FROM batch AS b
 		WHERE rule.account = b.account AND rule.id = b.id`
-	return s.db.Run(ctx, "rules: failures", update, db.BatchOf("account, id, count, at, reason", failed, func(f *Failed) []any {
-		return []any{f.Account, f.RuleID, f.Count, f.LastAt, f.Last}
-	}))
+	rows := db.NewBatch("account, id, count, at, reason")
+	for ref, f := range failed {
+		rows.Add(ref.Account, ref.ID, f.Count, f.LastAt, f.Last)
+	}
+	return s.db.Run(ctx, "rules: failures", update, rows)
 }
 
-// Sweep deletes frames of batches that were sent, and mutes that ended, long ago.
+// Sweep deletes frames of batches that were sent before itemRetention, and mutes that ended before
+// muteRetention.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	return errors.Join(
 		s.db.SweepExpired(ctx, "rules: sweep", "rule_item", "account, rule, record", "taken", now.Add(-itemRetention)),

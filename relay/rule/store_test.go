@@ -192,8 +192,8 @@ func versions(t *testing.T, s storeRig) {
 func failuresAdd(t *testing.T, s storeRig) {
 	relaytest.NoError(t, s.Create(t.Context(), 1, ruleOf("r1")))
 	for i := range 2 {
-		relaytest.NoError(t, s.Fail(t.Context(), []rule.Failed{
-			{Account: 1, RuleID: "r1", Failures: rule.Failures{Count: 3, LastAt: at(float64(i)), Last: fmt.Sprint("why ", i)}}, {Account: 2, RuleID: "r1"},
+		relaytest.NoError(t, s.Fail(t.Context(), map[iot.Ref]rule.Failures{
+			{Account: 1, ID: "r1"}: {Count: 3, LastAt: at(float64(i)), Last: fmt.Sprint("why ", i)}, {Account: 2, ID: "r1"}: {},
 		}))
 	}
 	relaytest.Equal(t, "result of Rule, Failures", relaytest.Must(s.Rule(t.Context(), 1, "r1"))(t).Failures, rule.Failures{Count: 6, LastAt: at(1), Last: "why 1"})
@@ -270,7 +270,7 @@ func decisionIsOneStep(t *testing.T, s storeRig) {
 	relaytest.Equal(t, "result of Alarm, ClearedBy", a.ClearedBy, "rec2")
 	relaytest.Equal(t, "result of Alarm, RaisedBy", a.RaisedBy, "rec")
 	relaytest.Equal(t, "result of Alarm, Readings[t].Value", a.Readings["t"].Value, 31)
-	if of, err := s.OfRecord(t.Context(), 1, "d2", "rec2"); err != nil {
+	if of, err := s.AlarmsOfRecord(t.Context(), 1, "d2", "rec2"); err != nil {
 		t.Error(err)
 	} else if len(of) != 1 {
 		t.Errorf("result of OfRecord: %d results, want %d", len(of), 1)

@@ -17,22 +17,20 @@ import (
 )
 
 const (
-	// textTime is the format of times in texts for people.
-	textTime = "2006-01-02 15:04:05 MST"
-	// maxSubject and maxText bound a mail, in characters and bytes.
-	maxSubject = 200
-	maxText    = 256 << 10
-	// maxInSMS is the largest number of readings that an SMS shows.
-	maxInSMS = 3
+	// textTime is the format of times in mails.
+	textTime   = "2006-01-02 15:04:05 MST"
+	maxSubject = 200       // characters of the subject of a mail
+	maxText    = 256 << 10 // bytes of the text of a mail
+	maxInSMS   = 3         // readings in an SMS
 )
 
 type note struct{ subject, text string }
 
-// note returns the subject and the text of an occurrence. If the action's
-// expression fails, they are the usual ones, returned with the error.
+// note returns the subject and the text of an occurrence: the usual ones, unless the action has a
+// body. If the body's expression fails, it returns the usual ones with the error.
 //
-// The expression gives a text, or an object with subject and text; any other value is
-// shown as JSON. Placeholders are replaced in both.
+// The result of the expression is a text, or an object with subject and text. Other results are
+// formatted as JSON. Placeholders are replaced in both.
 func (a *action) note(o *Occurrence, named []string, s *Settings) (note, error) {
 	usual := note{o.subjectLine(), o.text(s.Zone)}
 	if a.declared.Action == SMS {
@@ -41,7 +39,7 @@ func (a *action) note(o *Occurrence, named []string, s *Settings) (note, error) 
 	if a.body == nil {
 		return usual, nil
 	}
-	result, err := a.shaped(o, s)
+	result, err := a.bodyJSON(o, s)
 	if err != nil {
 		return usual, err
 	}
@@ -55,7 +53,7 @@ func (a *action) note(o *Occurrence, named []string, s *Settings) (note, error) 
 	return note{o.expand(n.subject, s.Zone), o.expand(n.text, s.Zone)}, nil
 }
 
-// noteOf reads the result of an expression; what is not given is empty.
+// noteOf converts the result of an expression. The subject or the text may be empty.
 func noteOf(result json.RawMessage) (n note) {
 	var text string
 	if json.Unmarshal(result, &text) == nil {
@@ -80,7 +78,7 @@ func (o *Occurrence) subjectLine() string {
 	return fmt.Sprintf("%s: %s %s", o.Rule.Name, o.deviceName(), o.State)
 }
 
-// text is the usual text of a mail.
+// text returns the usual text of a mail.
 func (o *Occurrence) text(zone *time.Location) string {
 	var b strings.Builder
 	line := func(name, value string) {
@@ -98,24 +96,23 @@ func (o *Occurrence) text(zone *time.Location) string {
 		line("Event", t)
 	}
 	line("Alarm", o.AlarmID)
-	for _, part := range []struct {
-		title    string
-		readings map[string]Value
-	}{{"Readings", o.Readings}, {"Readings before", o.Previous}} {
-		if len(part.readings) > 0 {
-			fmt.Fprintf(&b, "\n%s:\n", part.title)
+	list := func(title string, readings map[string]Value) {
+		if len(readings) > 0 {
+			fmt.Fprintf(&b, "\n%s:\n", title)
 		}
-		for _, key := range slices.Sorted(maps.Keys(part.readings)) {
-			v := part.readings[key]
+		for _, key := range slices.Sorted(maps.Keys(readings)) {
+			v := readings[key]
 			fmt.Fprintf(&b, "  %s: %s\n", key, strings.TrimSpace(v.String()+" "+v.Units))
 		}
 	}
+	list("Readings", o.Readings)
+	list("Readings before", o.Previous)
 	return b.String()
 }
 
-// short is the usual text of an SMS: with the readings that the rule's conditions
-// name, else the first ones. It has no units, since many are not in the GSM alphabet
-// and would double the cost.
+// short returns the usual text of an SMS, with the readings of the keys in named, else the first
+// readings. It has no units, because many units are not in the GSM alphabet and would double
+// the cost.
 func (o *Occurrence) short(named []string, zone *time.Location) string {
 	keys := slices.DeleteFunc(slices.Clone(named), func(key string) bool { _, ok := o.Readings[key]; return !ok })
 	if len(keys) == 0 {
@@ -135,7 +132,7 @@ func (o *Occurrence) short(named []string, zone *time.Location) string {
 	return text
 }
 
-// lastHeard returns the time of a silent device's last frame, empty if that does not matter.
+// lastHeard returns the time of a silent device's last frame; empty if the device is not silent.
 func (o *Occurrence) lastHeard(layout string, zone *time.Location) string {
 	if o.Rule.On != OnSilent || o.State != Raised || o.Device.LastSeen.IsZero() {
 		return ""
@@ -177,13 +174,12 @@ func (n note) clipped() note {
 // keyPrefix begins the placeholders of readings: %key:temperature.
 const keyPrefix = "key:"
 
-// placeholders are the names that URLs and texts may hold after a percent sign.
+// placeholders returns the names that URLs and texts may contain after a percent sign.
 func placeholders() []string {
 	return []string{"rule", "state", "device", "identifier", "time", keyPrefix}
 }
 
-// placeholder returns the value of a placeholder; a reading that is missing is
-// empty.
+// placeholder returns the value of a placeholder; empty for a missing reading.
 func (o *Occurrence) placeholder(name string, zone *time.Location) string {
 	switch name {
 	case "rule":

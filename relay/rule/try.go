@@ -13,20 +13,19 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// Limits of a trial: the most frames, how many unless the request says otherwise, and the
-// most requests that are shown of each.
+// Limits of a trial.
 const (
-	maxTried     = 100
-	defaultTried = 10
-	maxShown     = 10
+	maxTried     = 100 // frames
+	defaultTried = 10  // frames
+	maxShown     = 10  // requests of one frame
 )
 
-// lastProblem is the error for another number than 1 to maxTried.
+// lastProblem is the error of a number of frames that is not between 1 and maxTried.
 const lastProblem = "The last must be between 1 and 100."
 
 // Trial is a rule, or the id of a stored one, to run on the last frames of a device.
 type Trial struct {
-	Rule     Rule // examined if RuleID is empty
+	Rule     Rule // used if RuleID is empty
 	RuleID   string
 	DeviceID string
 	Last     int // frames, at most 100; 0 means 10
@@ -38,11 +37,11 @@ type TrialResult struct {
 	Matched bool
 	State   State
 	Why     string
-	// Requests are the deliveries that would have been created.
+	// Requests are the deliveries that would be created.
 	Requests []outbox.Delivery
 }
 
-// TrialRequest is a trial as requests have it: either a rule or the id of a stored one.
+// TrialRequest is the body of a request for a trial: either a rule or the id of a stored one.
 type TrialRequest struct {
 	Rule     *Change `json:"rule"`
 	RuleID   string  `json:"rule_id"`
@@ -72,7 +71,7 @@ func (q TrialRequest) Trial() (Trial, error) {
 	return t, p.Err()
 }
 
-// Error names the fields of an error of Service.Try as the request has them.
+// Error returns an error of Service.Try with the field names of the request.
 func (q TrialRequest) Error(err error) error {
 	if q.Rule == nil || relay.KindOf(err) != relay.KindInvalid {
 		return err
@@ -87,12 +86,12 @@ func (q TrialRequest) Error(err error) error {
 	return p.Err()
 }
 
-// Try runs a rule on the last frames of a device, oldest first, as if it had been
-// there before them. Nothing is saved or sent. The frames are made of the stored
-// readings; what else was in them is known if the device's frames are logged.
+// Try runs a rule on the last frames of a device, oldest first, as if the rule had existed before
+// them. It saves and sends nothing. It rebuilds the frames from the stored readings, and from
+// the raw frames if the device's frames are logged.
 //
-// It returns relay.KindNotFound if there is no such rule or device, and
-// relay.KindInvalid as Create does, or for a number of frames out of range.
+// It returns relay.KindNotFound if there is no such rule or device, and relay.KindInvalid as
+// Create does or if the number of frames is out of range.
 func (s *Service) Try(ctx context.Context, acct relay.AccountID, t Trial) ([]TrialResult, error) {
 	if t.Last < 0 || t.Last > maxTried {
 		return nil, relay.Invalid("last", lastProblem)
@@ -113,7 +112,7 @@ func (s *Service) Try(ctx context.Context, acct relay.AccountID, t Trial) ([]Tri
 		return nil, err
 	}
 
-	// 1. Rebuild the last frames, with the readings before each.
+	// 1. Rebuild the last frames, with the previous readings of each.
 	raw, err := s.deps.Fleet.Frames(ctx, acct, device.ID)
 	if err != nil {
 		return nil, fmt.Errorf("frames of device %s: %w", device.ID, err)
@@ -131,10 +130,10 @@ func (s *Service) Try(ctx context.Context, acct relay.AccountID, t Trial) ([]Tri
 		frame.types = types
 	}
 	slices.SortStableFunc(frames, func(a, b *ruleFrame) int { return a.frameAt.Compare(b.frameAt) })
-	follow(frames, nil, s.o.Settings.Zone)
+	setPrevious(frames, nil, s.o.Settings.Zone)
 	frames = frames[max(0, len(frames)-cmp.Or(t.Last, defaultTried)):]
 
-	// 2. Evaluate them, or the gaps between them.
+	// 2. Evaluate them, or for a rule on silence the gaps between them.
 	trial := &trial{s: s, acct: acct, program: p, device: &device, st: PairState{Pair: Pair{p.Rule.ID, device.ID}}}
 	if p.Rule.On != OnSilent {
 		trial.frames(frames)
@@ -154,6 +153,7 @@ func (s *Service) Try(ctx context.Context, acct relay.AccountID, t Trial) ([]Tri
 	return trial.results, nil
 }
 
+// rebuildFrames returns frames from points and raw frames, one for each time.
 func rebuildFrames(d *iot.Device, on Trigger, raw []iot.RawFrame, points []iot.Point) (frames []*ruleFrame) {
 	byTime := make(map[int64]*ruleFrame)
 	frameAt := func(t time.Time) *ruleFrame {
@@ -173,13 +173,13 @@ func rebuildFrames(d *iot.Device, on Trigger, raw []iot.RawFrame, points []iot.P
 	}
 	for i := range raw {
 		f := &raw[i]
-		uplink := f.Kind == string(decoders.Uplink)
-		if f.Time.IsZero() || f.Refused != "" || uplink == (on == OnEvent) {
+		isUplink := f.Kind == string(decoders.Uplink)
+		if f.Time.IsZero() || f.Refused != "" || isUplink == (on == OnEvent) {
 			continue
 		}
 		frame := frameAt(f.Time)
 		frame.record = f.ID
-		if uplink {
+		if isUplink {
 			frame.radio = &iot.RadioData{DeviceID: f.DeviceID, Time: f.Time, FCnt: f.FCnt, FPort: f.FPort, RSSI: f.RSSI, SNR: f.SNR, Frame: true}
 			if f.Gateways > 0 {
 				frame.radio.Gateways = new(int64(f.Gateways))
@@ -203,14 +203,14 @@ type trial struct {
 	results []TrialResult
 }
 
-// frames evaluates frames in their order, and what would have happened between them.
+// frames evaluates frames in order, and the state when it is due between them.
 func (t *trial) frames(frames []*ruleFrame) {
 	batch := []firing{}
 	for i, frame := range frames {
 		switch {
 		case t.program.forwards():
 			batch = append(batch, firing{program: t.program, Occurrence: frame.occurrence(t.program, Forwarded)})
-			// A batch ends with its last frame, and before a frame that comes too late for it.
+			// A batch ends with the last frame, when it is full, and before a frame that is too late.
 			b, n := t.program.Rule.Batch, len(batch)
 			if b == (Batch{}) || i+1 == len(frames) || b.Count > 0 && n >= b.Count ||
 				b.Every > 0 && frames[i+1].heard.Sub(frames[i+1-n].heard) >= b.Every {
@@ -219,17 +219,17 @@ func (t *trial) frames(frames []*ruleFrame) {
 			}
 			continue
 		case !t.st.Due.IsZero() && t.st.Due.Before(frame.heard):
-			t.passed(t.st.Due)
+			t.evaluateDue()
 		}
 		v := t.program.step(t.acct, &t.st, frame)
 		t.add(frame.frameAt, v, func() Occurrence { return frame.occurrence(t.program, "") })
 	}
 	if !t.st.Due.IsZero() && t.st.Due.Before(t.s.o.Now()) {
-		t.passed(t.st.Due)
+		t.evaluateDue()
 	}
 }
 
-// forwarded adds the frames of one request; the last of them has the request.
+// forwarded adds the results of the frames of one request. The last result has the request.
 func (t *trial) forwarded(batch []firing) {
 	occurrences := make([]Occurrence, len(batch))
 	for i, f := range batch {
@@ -240,26 +240,26 @@ func (t *trial) forwarded(batch []firing) {
 	lastResult.Requests, lastResult.Why = t.requests(occurrences, lastResult.Why)
 }
 
-func (t *trial) passed(moment time.Time) {
-	began := t.st.Began
-	v := t.program.evaluateDue(t.acct, &t.st, moment)
+func (t *trial) evaluateDue() {
+	began, dueAt := t.st.Began, t.st.Due
+	v := t.program.evaluateDue(t.acct, &t.st, dueAt)
 	if v.State != "" {
-		t.add(moment, v, func() Occurrence { return t.program.dueOccurrence(began, &t.st, *t.device, moment) })
+		t.add(dueAt, v, func() Occurrence { return t.program.dueOccurrence(began, &t.st, *t.device, dueAt) })
 	}
 }
 
-// add adds the verdict of the rule at a time.
-func (t *trial) add(moment time.Time, v verdict, newOccurrence func() Occurrence) {
-	r := TrialResult{Time: moment, Matched: v.matched, State: v.State, Why: v.Why}
+// add adds the result of a verdict.
+func (t *trial) add(resultTime time.Time, v verdict, newOccurrence func() Occurrence) {
+	r := TrialResult{Time: resultTime, Matched: v.matched, State: v.State, Why: v.Why}
 	if v.State != "" {
-		d := &pendingDecision{}
+		d := &decisionDraft{}
 		d.record(t.program, &t.st, v, newOccurrence)
 		r.Requests, r.Why = t.requests([]Occurrence{d.fired[0].Occurrence}, v.Why)
 	}
 	t.results = append(t.results, r)
 }
 
-// requests makes the deliveries of occurrences, and adds to why what was wrong.
+// requests returns the deliveries of occurrences, and the reason with the faults of expressions.
 func (t *trial) requests(occurrences []Occurrence, reason string) ([]outbox.Delivery, string) {
 	for i := range occurrences {
 		occurrences[i].Rule = &t.program.Rule
@@ -269,7 +269,7 @@ func (t *trial) requests(occurrences []Occurrence, reason string) ([]outbox.Deli
 		reason += "; " + err.Error()
 	}
 	if n := len(ds); n > maxShown {
-		ds, reason = ds[:maxShown], fmt.Sprintf("%s; %d requests more are not shown", reason, n-maxShown)
+		ds, reason = ds[:maxShown], fmt.Sprintf("%s; %d more requests are not shown", reason, n-maxShown)
 	}
 	return ds, reason
 }

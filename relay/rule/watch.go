@@ -16,19 +16,19 @@ import (
 const (
 	// maxDue is the largest number of due states, or watches, that are leased at once.
 	maxDue = 500
-	// dueLease is the time for which they are leased: if this gateway ends meanwhile, another
-	// one leases them after that.
+	// dueLease is the time for which they are leased. If this gateway ends meanwhile, another
+	// gateway leases them after that time.
 	dueLease = 8 * time.Second
 	// failuresEvery is the interval at which failures of rules are saved.
 	failuresEvery = 10 * time.Second
-	// maxNamed is the largest number of devices in one query of the reading store: for more,
-	// InfluxDB reads all devices of the account.
+	// maxNamed is the largest number of devices in one query of the reading store. With more,
+	// InfluxDB would read all devices of the account.
 	maxNamed = 100
-	// recheck is the time after an alarm of silence until the device is checked again: a
+	// recheck is the time after an alarm of silence until the device is checked again, because a
 	// frame may have arrived at the same time.
 	recheck = 10 * time.Second
-	// recheckRaised is the interval of the checks after that: rules do not see a frame that
-	// is refused, but the check does.
+	// recheckRaised is the interval of further checks. They clear the alarm after a refused frame,
+	// which rules do not evaluate.
 	recheckRaised = 5 * time.Minute
 )
 
@@ -54,35 +54,35 @@ func (s *Service) Run(ctx context.Context) {
 	}
 }
 
-// Tick sends batches that are due, and evaluates silent devices and conditions that have
-// held for long enough. While frames wait to be processed for long (Deps.Behind), it only
-// sends batches.
+// Tick sends due batches, raises alarms of conditions that have held for Rule.For, and checks due
+// watches. While the gateway is behind (Deps.Behind), it only sends batches.
 func (s *Service) Tick(ctx context.Context) error {
 	errs := []error{s.sendDueBatches(ctx)}
 	if s.deps.Behind() {
 		return errors.Join(errs...)
 	}
 	errs = append(errs, s.enrol(ctx))
-	for _, evaluate := range []func(context.Context) (int, error){s.evaluateDueStates, s.checkDueWatches} {
+	for _, step := range []func(context.Context) (int, error){s.evaluateDueStates, s.checkDueWatches} {
 		for n := maxDue; n == maxDue; {
 			var err error
-			n, err = evaluate(ctx)
+			n, err = step(ctx)
 			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)
 }
 
+// enrol adds watches for the devices of accounts with a new rule on silence.
 func (s *Service) enrol(ctx context.Context) error {
 	now := s.o.Now()
-	leased := now.Add(dueLease)
-	enrolments, err := s.deps.Store.LeaseEnrolments(ctx, now, leased)
+	leasedUntil := now.Add(dueLease)
+	enrolments, err := s.deps.Store.LeaseEnrolments(ctx, now, leasedUntil)
 	if err != nil {
 		return fmt.Errorf("devices to watch: %w", err)
 	}
 	for i := range enrolments {
 		for hasMore := true; hasMore; {
-			if hasMore, err = s.deps.Store.Enrol(ctx, &enrolments[i], s.o.Now(), leased, 5000); err != nil {
+			if hasMore, err = s.deps.Store.Enrol(ctx, &enrolments[i], s.o.Now(), leasedUntil, 5000); err != nil {
 				return fmt.Errorf("watch devices: %w", err)
 			}
 		}
@@ -90,7 +90,7 @@ func (s *Service) enrol(ctx context.Context) error {
 	return nil
 }
 
-// evaluateDueStates evaluates up to maxDue states that are due, and returns how many.
+// evaluateDueStates evaluates up to maxDue due states, and returns their number.
 func (s *Service) evaluateDueStates(ctx context.Context) (int, error) {
 	now := s.o.Now()
 	due, err := s.deps.Store.LeaseDue(ctx, now, now.Add(dueLease), maxDue)
@@ -103,7 +103,7 @@ func (s *Service) evaluateDueStates(ctx context.Context) (int, error) {
 		ids[state.Account] = append(ids[state.Account], state.Of.DeviceID)
 	}
 	for acct := range pairs {
-		set, err := s.current(ctx, acct)
+		set, err := s.currentSet(ctx, acct)
 		if err != nil {
 			return 0, err
 		}
@@ -111,10 +111,10 @@ func (s *Service) evaluateDueStates(ctx context.Context) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		err = s.decideLocked(ctx, s.newBudget(acct), pairs[acct], func(d *pendingDecision, st *PairState) {
+		err = s.decideLocked(ctx, s.newBudget(acct), pairs[acct], func(d *decisionDraft, st *PairState) {
 			p := set.programs[st.RuleID]
 			if set.unopened[st.RuleID] {
-				return // it is due again when the lease ends
+				return // the state is due again when the lease ends
 			}
 			if p == nil {
 				st.Due, st.Since, st.Began = time.Time{}, time.Time{}, nil
@@ -133,8 +133,8 @@ func (s *Service) evaluateDueStates(ctx context.Context) (int, error) {
 	return len(due), nil
 }
 
-// dueOccurrence returns the occurrence of a state that was evaluated without a frame:
-// that of the frame at which its condition began to hold, if there was one.
+// dueOccurrence returns the occurrence of a due state. began is the occurrence of the frame at which
+// the condition began to hold, nil for none.
 func (p *Program) dueOccurrence(began *Occurrence, st *PairState, d iot.Device, t time.Time) Occurrence {
 	if began == nil {
 		return Occurrence{Rule: &p.Rule, Device: d, Time: t}
@@ -144,7 +144,8 @@ func (p *Program) dueOccurrence(began *Occurrence, st *PairState, d iot.Device, 
 	return o
 }
 
-func (s *Service) current(ctx context.Context, acct relay.AccountID) (*ruleSet, error) {
+// currentSet returns the present rules of an account.
+func (s *Service) currentSet(ctx context.Context, acct relay.AccountID) (*ruleSet, error) {
 	v, err := s.deps.Fleet.Version(ctx, acct)
 	if err != nil {
 		return nil, err
@@ -152,10 +153,11 @@ func (s *Service) current(ctx context.Context, acct relay.AccountID) (*ruleSet, 
 	return s.set(ctx, acct, v)
 }
 
+// checkDueWatches checks up to maxDue devices for silence, and returns their number.
 func (s *Service) checkDueWatches(ctx context.Context) (int, error) {
 	now := s.o.Now()
-	leased := now.Add(dueLease)
-	watches, err := s.deps.Store.LeaseWatches(ctx, now, leased, maxDue)
+	leasedUntil := now.Add(dueLease)
+	watches, err := s.deps.Store.LeaseWatches(ctx, now, leasedUntil, maxDue)
 	if err != nil {
 		return 0, fmt.Errorf("silent devices: %w", err)
 	}
@@ -164,18 +166,18 @@ func (s *Service) checkDueWatches(ctx context.Context) (int, error) {
 		byAccount[w.Account] = append(byAccount[w.Account], w)
 	}
 	for acct, watches := range byAccount {
-		w := &silenceCheck{s: s, acct: acct, now: now}
-		moved, err := w.check(ctx, watches)
-		if err != nil {
+		c := &silenceCheck{s: s, acct: acct, now: now}
+		if err := c.check(ctx, watches); err != nil {
 			return 0, err
 		}
-		if err := s.deps.Store.MoveWatches(ctx, leased, moved); err != nil {
+		if err := s.deps.Store.MoveWatches(ctx, leasedUntil, watches); err != nil {
 			return 0, err
 		}
 	}
 	return len(watches), nil
 }
 
+// silenceCheck checks devices of an account for silence.
 type silenceCheck struct {
 	s       *Service
 	acct    relay.AccountID
@@ -186,49 +188,49 @@ type silenceCheck struct {
 	states  map[Pair]PairState
 }
 
-// check raises the alarms of silent devices, clears those of others, and returns the
-// watches with the time of each device's next check.
-func (w *silenceCheck) check(ctx context.Context, watches []Watch) (moved []Watch, err error) {
+// check raises the alarms of silent devices, clears those of other devices, and sets Due of the
+// watches to the next check of the device.
+func (c *silenceCheck) check(ctx context.Context, watches []Watch) (err error) {
 	ids := make([]string, len(watches))
 	for i := range watches {
 		ids[i] = watches[i].DeviceID
 	}
-	if w.set, err = w.s.current(ctx, w.acct); err != nil {
-		return nil, err
+	if c.set, err = c.s.currentSet(ctx, c.acct); err != nil {
+		return err
 	}
-	if w.devices, err = w.s.deps.Fleet.DevicesByID(ctx, w.acct, ids); err != nil {
-		return nil, err
+	if c.devices, err = c.s.deps.Fleet.DevicesByID(ctx, c.acct, ids); err != nil {
+		return err
 	}
-	if w.heard, err = w.s.deps.Fleet.HeardLast(ctx, w.acct, ids, false); err != nil {
-		return nil, err
+	if c.heard, err = c.s.deps.Fleet.HeardLast(ctx, c.acct, ids, false); err != nil {
+		return err
 	}
-	if w.states, err = w.s.pairStates(ctx, w.acct, ids); err != nil {
-		return nil, err
+	if c.states, err = c.s.pairStates(ctx, c.acct, ids); err != nil {
+		return err
 	}
 	var pairs []Pair
-	var doubtful []string
+	var changingIDs []string
 	for i := range watches {
 		var changing []Pair
-		if watches[i].Due, changing = w.nextCheck(watches[i].DeviceID); len(changing) > 0 {
-			pairs, doubtful = append(pairs, changing...), append(doubtful, watches[i].DeviceID)
+		if watches[i].Due, changing = c.nextCheck(watches[i].DeviceID); len(changing) > 0 {
+			pairs, changingIDs = append(pairs, changing...), append(changingIDs, watches[i].DeviceID)
 		}
 	}
 	if len(pairs) == 0 {
-		return watches, nil
+		return nil
 	}
-	// The cache may lack a frame that the reading store has.
-	sure := make(map[string]time.Time, len(doubtful))
-	for part := range slices.Chunk(doubtful, maxNamed) {
-		heard, err := w.s.deps.Fleet.HeardLast(ctx, w.acct, part, true)
+	// Verify the times: the cache may lack a frame that the reading store has.
+	verified := make(map[string]time.Time, len(changingIDs))
+	for part := range slices.Chunk(changingIDs, maxNamed) {
+		heard, err := c.s.deps.Fleet.HeardLast(ctx, c.acct, part, true)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		maps.Copy(sure, heard)
+		maps.Copy(verified, heard)
 	}
-	return watches, w.s.decideLocked(ctx, w.s.newBudget(w.acct), pairs, func(d *pendingDecision, st *PairState) {
-		p, device := w.set.programs[st.RuleID], w.devices[st.DeviceID]
-		heard := sure[st.DeviceID]
-		v := p.silence(w.acct, st, heard, p.silenceBegan(&device, heard), w.now)
+	return c.s.decideLocked(ctx, c.s.newBudget(c.acct), pairs, func(d *decisionDraft, st *PairState) {
+		p, device := c.set.programs[st.RuleID], c.devices[st.DeviceID]
+		heard := verified[st.DeviceID]
+		v := p.silence(c.acct, st, heard, p.silenceBegan(&device, heard), c.now)
 		d.record(p, st, v, func() Occurrence {
 			device.LastSeen = heard
 			o := Occurrence{Rule: &p.Rule, Device: device, Time: st.RaisedAt}
@@ -240,45 +242,42 @@ func (w *silenceCheck) check(ctx context.Context, watches []Watch) (moved []Watc
 	})
 }
 
-// silenceBegan returns when the silence of a device began: when it was heard last, or, if
-// it never was, when the later of device and rule was created.
+// silenceBegan returns when the silence of a device began: when the device was heard last, or if it
+// was never heard, when both the device and the rule existed.
 func (p *Program) silenceBegan(d *iot.Device, heard time.Time) time.Time {
 	if !heard.IsZero() {
 		return heard
 	}
-	if p.Rule.CreatedAt.After(d.CreatedAt) {
-		return p.Rule.CreatedAt
-	}
-	return d.CreatedAt
+	return later(p.Rule.CreatedAt, d.CreatedAt)
 }
 
-// nextCheck returns when a device has to be checked next, zero for never, and its pairs
-// whose states change now.
-func (w *silenceCheck) nextCheck(deviceID string) (nextAt time.Time, changing []Pair) {
-	device, found := w.devices[deviceID]
+// nextCheck returns the time of the next check of a device, zero for never, and the pairs of the
+// device whose states change now.
+func (c *silenceCheck) nextCheck(deviceID string) (nextAt time.Time, changing []Pair) {
+	device, found := c.devices[deviceID]
 	if !found {
 		return time.Time{}, nil
 	}
-	if len(w.set.unopened) > 0 { // which may look for silent devices
-		nextAt = w.now.Add(recheck)
+	if len(c.set.unopened) > 0 { // they may be rules on silence
+		nextAt = c.now.Add(recheck)
 	}
-	for _, p := range w.set.match(&device) {
+	for _, p := range c.set.match(&device) {
 		if p.Rule.On != OnSilent {
 			continue
 		}
 		pair := Pair{p.Rule.ID, deviceID}
-		st := w.states[pair]
-		heard := w.heard[deviceID]
-		v := p.silence(w.acct, &st, heard, p.silenceBegan(&device, heard), w.now)
-		t := st.silentFrom(p.silenceBegan(&device, heard)).Add(p.Rule.SilentFor)
+		st := c.states[pair]
+		heard := c.heard[deviceID]
+		v := p.silence(c.acct, &st, heard, p.silenceBegan(&device, heard), c.now)
+		t := later(st.At, p.silenceBegan(&device, heard)).Add(p.Rule.SilentFor)
 		switch {
 		case v.changed:
 			changing = append(changing, pair)
-			t = w.now.Add(recheck)
-		case st.AlarmID != "" && w.now.Sub(st.RanAt) >= recheck:
-			t = w.now.Add(recheckRaised) // a frame that rules see clears the alarm at once
-		case st.AlarmID != "" || !t.After(w.now):
-			t = w.now.Add(recheck)
+			t = c.now.Add(recheck)
+		case st.AlarmID != "" && c.now.Sub(st.RanAt) >= recheck:
+			t = c.now.Add(recheckRaised)
+		case st.AlarmID != "" || !t.After(c.now):
+			t = c.now.Add(recheck)
 		}
 		if nextAt.IsZero() || t.Before(nextAt) {
 			nextAt = t

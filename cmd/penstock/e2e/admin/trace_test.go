@@ -101,7 +101,7 @@ func TestTheTraceOfAFrame(t *testing.T) {
 		"device : shed is the device ", `decoder : sent, "Decoded by the sender", codec json`, "reading : temperature = 31 °C", "stored : the store has 1 of 1 readings, at this time of the frame",
 		"rule : rule "+warm+`: "Warm" raised the alarm `, "when holds", "routed : rule "+warm+": delivery ", "/warm", "attempt 1: answered 200", "is delivered", "2 deliveries")
 	says(t, "the rule that lacks a value", first, "stored", "rule : rule "+wet+`: "Wet" did not fire: when: values.humidity is missing`)
-	says(t, "the rule without a condition", first, "stored", "rule : rule "+forward+`: "Forward" forwards it: the rule has no when`, "/forward", "is delivered", "2 deliveries")
+	says(t, "the rule without a condition", first, "stored", "rule : rule "+forward+`: "Forward" forwards the frame: the rule has no when`, "/forward", "is delivered", "2 deliveries")
 	second := g.Trace(hotter)
 	says(t, "the frame after it", second, "rule : rule "+warm+`: "Warm" did not fire: `, "one was raised already", "1 deliveries")
 	says(t, "the frame after it, forwarded", second, "stored", "rule : rule "+forward, "1 deliveries")
