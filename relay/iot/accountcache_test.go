@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// later is a frame some minutes after the one before.
+// later returns a frame some minutes after the previous one.
 func (g *gateway) later(n int, v map[string]any) iot.Arrival {
 	g.now = g.now.Add(time.Minute)
 	return g.frame(fmt.Sprint("n1-u", n), v)
@@ -112,8 +112,8 @@ func TestImportingManyAsksOnce(t *testing.T) {
 	relaytest.Equal(t, "the number of reads", g.reads.Load(), 7)
 }
 
-// A transaction syncs the disk: a fleet is not created one by one, and a device that
-// cannot be created does not hold up the others.
+// Each transaction syncs the disk, so several devices are created in one. A device that cannot be
+// created does not prevent the creation of the others.
 func TestAFleetIsCreatedInFewTransactions(t *testing.T) {
 	g := newGateway(t)
 	taken := probe()
@@ -133,8 +133,8 @@ func TestAFleetIsCreatedInFewTransactions(t *testing.T) {
 			t.Errorf("device %d: refused with the reason %q, %d points", i, out.Refused, len(out.Points))
 		}
 	}
-	// Two hundreds at once, the third one refused and done one by one, of which the one
-	// that is taken is tried three times.
+	// Two transactions of 100 devices, then a third one that fails, then one per device. The device
+	// whose identifier is taken is tried three times.
 	if n := g.writes.Load(); n != 2+1+100+2 {
 		t.Errorf("%d transactions", n)
 	}
@@ -179,8 +179,8 @@ func TestTwoGatewaysThatImportTheSameDevicesAgree(t *testing.T) {
 	}
 }
 
-// Mappings, calibrations and deletions in the middle of batches may change what
-// becomes of a frame, never break one.
+// Mappings, calibrations and deletions during a batch may change the outcome of a frame, but cause
+// no error.
 func TestChangesInTheMiddleOfBatches(t *testing.T) {
 	g := newGateway(t)
 	g.stored(g.frame("n1-u0", values("temperature", 1.0)))
@@ -191,7 +191,7 @@ func TestChangesInTheMiddleOfBatches(t *testing.T) {
 			for i := range 30 {
 				a := g.frame(fmt.Sprintf("n1-u%d.%d", n, i), values("temperature", 1.0, fmt.Sprint("k", i%5), 2.0))
 				out, err := g.Ingest(t.Context(), []iot.Arrival{a, a})
-				// A device that was deleted between two steps makes the batch come again.
+				// If a device is deleted between two steps, the batch is processed again.
 				if err != nil && relay.KindOf(err) != relay.KindNotFound && relay.KindOf(err) != relay.KindUnavailable {
 					t.Error(err)
 				}
@@ -240,7 +240,7 @@ func TestTenAddSensorsToOneDecoderAndNoneIsLost(t *testing.T) {
 	}
 }
 
-// loseDevices puts the records of devices back to a state without any, as a backup would.
+// loseDevices deletes all devices, as the restore of an old backup does.
 func (g *gateway) loseDevices() {
 	g.t.Helper()
 	for _, table := range []string{"device", "sensor", "device_claim"} {

@@ -11,9 +11,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestSQLiteAndInfluxDBAgree holds the aggregates of 10,000 random readings
-// against each other and against a plain computation, in every type and
-// granularity.
+// TestSQLiteAndInfluxDBAgree compares the aggregates of 10,000 random readings by both stores with
+// each other and with a simple computation, for every type and granularity.
 func TestSQLiteAndInfluxDBAgree(t *testing.T) {
 	server := influxtest.Shared(t)
 	remote, err := influx.New(influx.Options{URL: server.URL, Bucket: server.NewDatabase(t)})

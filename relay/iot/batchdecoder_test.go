@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// worker decodes batches: each frame takes 40 ms, or 1 s if its payload is 255, and gives
-// its payload as the temperature.
+// worker decodes batches. Each frame takes 40 ms, or 1 s if its payload is 255. The temperature is
+// the payload.
 type worker struct {
 	sizes []int // of the batches
 	down  error
@@ -65,8 +65,8 @@ func TestFramesOfOneDecoderAreDecodedInOneBatch(t *testing.T) {
 	relaytest.Equal(t, "the readings", g.history(1), []string{"temperature=4", "temperature=3", "temperature=2", "temperature=1", "temperature=0"})
 }
 
-// The time of frames that are decoded ahead counts at once: the account's second decoder
-// has none left.
+// The time of frames that are decoded before their turn counts at once: none is left for the
+// account's second decoder.
 func TestTheTimeOfFramesDecodedAheadCounts(t *testing.T) {
 	g, w := newWorkerGateway(t)
 	relaytest.NoError(t, g.records.CreateDecoder(t.Context(), 1, decoder("d2", "temperature")))
@@ -83,8 +83,8 @@ func TestTheTimeOfFramesDecodedAheadCounts(t *testing.T) {
 	relaytest.Equal(t, "the sizes of the batches", w.sizes, []int{3, 1, 1, 1})
 }
 
-// A frame that was decoded with one of its account is stored, although another account has
-// used up the time of the batch since.
+// A frame that was decoded before its turn is stored, although another account has used up the time
+// of the batch since.
 func TestAFrameDecodedAheadIsNotDeferred(t *testing.T) {
 	g, w := newWorkerGateway(t)
 	other := g.payload("b", 255)
@@ -96,7 +96,7 @@ func TestAFrameDecodedAheadIsNotDeferred(t *testing.T) {
 	relaytest.Equal(t, "the sizes of the batches", w.sizes, []int{2, 1})
 }
 
-// A frame that cannot be run is not refused: the batch is tried again.
+// A frame whose codec cannot be run is not refused: the batch is processed again.
 func TestAnUnavailableDecoderRefusesNoFrame(t *testing.T) {
 	g, w := newWorkerGateway(t)
 	w.down = relay.Errorf(relay.KindUnavailable, "codec worker: start: no memory")

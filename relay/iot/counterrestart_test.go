@@ -12,8 +12,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// An ABP device that restarts counts from 0 again in the same session: a frame is
-// a repetition if counter and payload are the same at about the same time.
+// After a restart, an ABP device counts frames from 0 in the same session. A frame is a repetition
+// if counter and payload are the same at about the same time.
 func TestFramesAreNotDroppedWhenTheirCounterBeginsAnew(t *testing.T) {
 	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	rfc := func(at time.Time) string { return at.Format(time.RFC3339Nano) }
@@ -75,7 +75,7 @@ func TestFramesAreNotDroppedWhenTheirCounterBeginsAnew(t *testing.T) {
 	}
 }
 
-// A counter begins anew with another payload at once.
+// The counter restarts, and the payload is another one.
 func TestAnotherPayloadIsAnotherFrame(t *testing.T) {
 	g := newGateway(t)
 	for i, payload := range [][]byte{{1}, {2}, {1}} {
@@ -91,7 +91,7 @@ func TestAnotherPayloadIsAnotherFrame(t *testing.T) {
 	}
 }
 
-// Receptions of a frame are not those of another one under its name.
+// Receptions of a frame are not merged with those of another frame with the same counter.
 func TestPostsAreNotJoinedWhenTheCounterBeginsAnew(t *testing.T) {
 	g := newGateway(t)
 	for i, post := range []struct {

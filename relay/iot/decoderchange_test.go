@@ -54,7 +54,7 @@ func TestADecoderChangesOnlyWhereItIsAskedTo(t *testing.T) {
 	}
 }
 
-// A decoder of an inventory may have no description and keep it so.
+// A decoder of an inventory may lack a description.
 func TestWhatDoesNotChangeIsNotChecked(t *testing.T) {
 	g := newGateway(t)
 	relaytest.NoError(t, g.records.CreateDecoder(t.Context(), 1, iot.Decoder{ID: "torn", Name: "torn", Type: iot.Other, Codec: "expr", Source: "a = ("}))
@@ -124,8 +124,8 @@ func TestADecoderMapsOnlySoManyKeys(t *testing.T) {
 	}
 }
 
-// The change names the source that is stored, which is not compiled again; under the codec
-// that another request has set meanwhile it would be one that nobody has compiled.
+// The change has the stored source, which is not compiled again. A concurrent request sets another
+// codec, for which the source was not compiled.
 func TestAnUnchangedSourceIsNotSavedUnderAnotherCodec(t *testing.T) {
 	g := newGateway(t)
 	made := relaytest.Must(g.CreateDecoder(t.Context(), 1, iot.DecoderChange{Name: new("n"), Description: new("d"), Type: new(iot.LoRaWAN), Codec: new("expr"), Source: new("a = 1.0")}))(t)

@@ -141,7 +141,7 @@ func deviceLetsGo(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 2, testDevice("d2", eui), nil))
 }
 
-// rowsOf counts the rows that are kept of a device.
+// rowsOf counts the stored rows of a device.
 func rowsOf(t *testing.T, s *Store, device string) int {
 	t.Helper()
 	n, err := db.Value[int](t.Context(), s.db, "test", `
@@ -151,7 +151,7 @@ SELECT (SELECT count(*) FROM device WHERE id = $1) + (SELECT count(*) FROM senso
 	return n
 }
 
-// deviceStaysAway holds that work in flight does not bring a deleted device back.
+// deviceStaysAway checks that a batch in progress does not restore a deleted device.
 func deviceStaysAway(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d1", eui), nil), s.DeleteDevice(t.Context(), 1, "d1"),
 		s.KeepFrames(t.Context(), 1, []RawFrame{testFrame("d1", 1)}))
@@ -190,7 +190,7 @@ func accountsAreApart(t *testing.T, s *Store) {
 
 func creationRace(t *testing.T, s *Store) { createAtOnce(t, s, s) }
 
-// createAtOnce creates one device for two accounts, many times at once.
+// createAtOnce creates one device for two accounts, several times concurrently.
 func createAtOnce(t *testing.T, a, b *Store) {
 	t.Helper()
 	var wg sync.WaitGroup

@@ -76,8 +76,8 @@ func TestAReplayUnderANewTypeListsEachReadingOnce(t *testing.T) {
 	}
 }
 
-// A gateway that remembers a sensor by the type of before must not store under
-// it once another gateway has seen the change.
+// A gateway that has cached the former type of a sensor must not store readings under it after
+// another gateway has changed the type.
 func TestTwoGatewaysAgreeOnTheTypeOfASensor(t *testing.T) {
 	g := newGateway(t)
 	g.stored(g.later(1, values("temperature", 1.0)))
@@ -93,9 +93,8 @@ func TestTwoGatewaysAgreeOnTheTypeOfASensor(t *testing.T) {
 	}
 }
 
-// A key whose values change their kind has one series: numbers and truths stand
-// in value, texts in text, nothing is converted between them, and what is
-// neither is another key or nothing.
+// A key with values of several kinds has one series: numbers and booleans are stored in value, texts
+// in text. They are not converted. Objects and lists result in other keys or no values.
 func TestValuesOfAnyKindLeaveTheSeriesWhole(t *testing.T) {
 	g := newGateway(t)
 	steps := []struct {

@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// logged is the raw frames of the device, newest first.
+// logged returns the raw frames of the device, newest first.
 func (g *gateway) logged() []iot.RawFrame {
 	g.t.Helper()
 	frames, err := g.Frames(g.t.Context(), 1, g.device(1).ID)
@@ -92,7 +92,7 @@ func TestARawFrameShowsWhatCame(t *testing.T) {
 	}
 }
 
-// show writes a frame with what its pointers lead to.
+// show formats a frame, with the values of its pointers.
 func show(f iot.RawFrame) string {
 	out := fmt.Sprint(f.ID, f.DeviceID, f.ReceivedAt, f.Time, f.Sender, f.Kind, f.Payload, f.Encrypted, f.Truncated, f.Gateways, f.Refused, f.Note, string(f.Object), string(f.Samples))
 	if f.FCnt != nil {

@@ -28,8 +28,8 @@ func deviceTakesAllWithIt(t *testing.T, s *Store) {
 	}
 }
 
-// deletionOfTheFirst holds that a deletion that comes late does not take the
-// identifier away from the device that has it now.
+// deletionOfTheFirst checks that a late deletion does not release the identifier of the device that
+// has it now.
 func deletionOfTheFirst(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d1", "tank"), nil))
 	var wg sync.WaitGroup
@@ -85,8 +85,7 @@ func sensorsAreRetyped(t *testing.T, s *Store) {
 	relaytest.Equal(t, "result of Sensors", relaytest.Must(s.Sensors(t.Context(), 1, "d1"))(t), got)
 }
 
-// retypeRace holds that nothing is lost when a sensor is calibrated while frames
-// give it another type.
+// retypeRace checks that no change is lost when a sensor is calibrated and retyped concurrently.
 func retypeRace(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d1", "x"), []Sensor{testSensor("d1", "a")}))
 	var wg sync.WaitGroup
@@ -154,7 +153,7 @@ func markersHaveAnEnd(t *testing.T, s *Store) {
 	}
 }
 
-// fillMarkers gives the device d1 so many markers.
+// fillMarkers adds markers to the device d1.
 func fillMarkers(t *testing.T, s *Store, n int) {
 	t.Helper()
 	full := db.NewBatch("id, doc")
@@ -237,7 +236,7 @@ func retiredSensorsAreListed(t *testing.T, s *Store) {
 	}
 }
 
-// framesAreSwept holds that a device that sends no more loses its frames too.
+// framesAreSwept checks that old frames of a device that sends no frames are deleted, too.
 func framesAreSwept(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d1", "x"), nil), s.CreateDevice(t.Context(), 2, testDevice("d2", "x"), nil),
 		s.KeepFrames(t.Context(), 1, []RawFrame{testFrame("d1", 1), testFrame("d1", 2)}), s.KeepFrames(t.Context(), 2, []RawFrame{testFrame("d2", 9)}))
@@ -252,7 +251,7 @@ func framesAreSwept(t *testing.T, s *Store) {
 	}
 }
 
-// manyFramesAreSwept sweeps more than one transaction deletes.
+// manyFramesAreSwept sweeps more frames than one transaction deletes.
 func manyFramesAreSwept(t *testing.T, s *Store) {
 	rows := db.NewBatch("id")
 	for i := range 2*sweepAtOnce + 1 {
@@ -265,7 +264,7 @@ func manyFramesAreSwept(t *testing.T, s *Store) {
 	}
 }
 
-// changesRepeat holds that a change whose answer was lost may be made again.
+// changesRepeat checks that a change can be repeated if its response was lost.
 func changesRepeat(t *testing.T, s *Store) {
 	sensors := []Sensor{testSensor("d1", "a")}
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d1", eui), sensors))
@@ -288,8 +287,7 @@ func changesRepeat(t *testing.T, s *Store) {
 	relaytest.Equal(t, "number of results of Retired", len(relaytest.Must(s.Retired(t.Context(), 1))(t)), 1)
 }
 
-// recordsAreExact holds that a record comes back as it was given, whatever its
-// texts and numbers are.
+// recordsAreExact checks that records are read as they were written, with any texts and numbers.
 func recordsAreExact(t *testing.T, s *Store) {
 	device, sensor := testDevice("d1", "a\x00b <é> ' \U0001F4A7"), testSensor("d1", "k\x00 {for update} $1")
 	sensor.Slope, sensor.Offset, sensor.Name = math.SmallestNonzeroFloat64, -0.1-0.2, "<a&b>\x00"

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestTwoGateways has two gateways work on one PostgreSQL at the same time.
+// TestTwoGateways runs operations of two gateways on one PostgreSQL concurrently.
 func TestTwoGateways(t *testing.T) {
 	for name, test := range map[string]func(t *testing.T, a, b *Store){
 		"of two that create one device one wins":         createAtOnce,
@@ -32,11 +32,11 @@ func TestTwoGateways(t *testing.T) {
 	}
 }
 
-// newStore returns a store whose devices nothing follows.
+// newStore returns a store without OnDevice.
 func newStore(database *db.DB) *Store { return NewStore(database, nil) }
 
-// decoderDeletedInUse deletes decoders while devices are created with them and change to
-// them: each decoder that is gone has no devices.
+// decoderDeletedInUse deletes decoders while devices are created with them or get them. Afterwards no
+// device has a deleted decoder.
 func decoderDeletedInUse(t *testing.T, a, b *Store) {
 	relaytest.NoError(t, a.CreateDevice(t.Context(), 1, testDevice("old", "old"), nil))
 	for round := range 20 {
@@ -66,7 +66,7 @@ func decoderDeletedInUse(t *testing.T, a, b *Store) {
 	}
 }
 
-// importedLocations creates locations that take imported devices at once.
+// importedLocations creates locations for imported devices concurrently.
 func importedLocations(t *testing.T, a, b *Store) {
 	onBoth(a, b, 5, func(s *Store, i int) {
 		_, err := New(s, nil, nil, nil, Options{}).CreateLocation(t.Context(), 1, Location{Name: fmt.Sprint(i), Imported: true})
@@ -75,13 +75,13 @@ func importedLocations(t *testing.T, a, b *Store) {
 	relaytest.Equal(t, "the number of locations", len(relaytest.Must(a.Locations(t.Context(), 1))(t)), 1)
 }
 
-// onBoth runs do n times on each of two gateways, at once.
+// onBoth runs do n times on each of two gateways, concurrently.
 func onBoth(a, b *Store, n int, do func(s *Store, i int)) {
 	stores := []*Store{a, b}
 	dbtest.Together(2*n, func(i int) { do(stores[i%2], i) })
 }
 
-// wantOneOf notes an error that is none of the kinds.
+// wantOneOf reports an error that has none of the kinds.
 func wantOneOf(t *testing.T, err error, kinds ...relay.Kind) {
 	t.Helper()
 	if err == nil {
@@ -96,7 +96,7 @@ func wantOneOf(t *testing.T, err error, kinds ...relay.Kind) {
 }
 
 // identifierChangesHands creates and deletes the device of one devEUI in two
-// accounts. Each device that is left has its claim, and no claim is left alone.
+// accounts. Afterwards each device has its claim, and each claim has a device.
 func identifierChangesHands(t *testing.T, a, b *Store) {
 	onBoth(a, b, 30, func(s *Store, i int) {
 		acct, id := relay.AccountID(1+i%3%2), fmt.Sprint("d", i)
@@ -113,8 +113,7 @@ func identifierChangesHands(t *testing.T, a, b *Store) {
 	}
 }
 
-// deletedUnderWork deletes devices while both gateways write what is kept of
-// them.
+// deletedUnderWork deletes devices while both gateways write their data.
 func deletedUnderWork(t *testing.T, a, b *Store) {
 	const devices = 20
 	for i := range devices {

@@ -22,7 +22,7 @@ import (
 
 const eui = "24e124136b502217"
 
-// gateway is a service over real stores: the embedded records and readings.
+// gateway is a service with real stores: SQLite for records and for readings.
 type gateway struct {
 	*iot.Service
 	t        *testing.T
@@ -67,14 +67,14 @@ func (g *gateway) afterReads(n int, do func()) {
 	}
 }
 
-// switched is the store of readings, which can be down and refuse keys.
+// switched is a reading store that can be down and refuse keys.
 type switched struct {
 	iot.ReadingStore
 	mu      sync.Mutex
 	down    error
 	refuse  map[string]string // key → reason
 	written int
-	asked   int // for latest points and times
+	asked   int // calls of Latest and LastStored
 	// meanwhile runs after the latest points were read.
 	meanwhile func()
 	radio     []iot.RadioData // as they were written
@@ -156,10 +156,10 @@ func newGateway(t *testing.T) *gateway {
 	return g
 }
 
-// start makes a service that remembers nothing, as after a restart.
+// start creates a service with empty caches, as after a restart.
 func (g *gateway) start() { g.Service = iot.New(g.records, g.cache, g.readings, g.compile, g.o) }
 
-// decoder takes posted values; each key is mapped to the type of its name, or to
+// decoder returns a decoder of posted values. Each key is mapped to the type of its name, or to
 // state.
 func decoder(id string, keys ...string) iot.Decoder {
 	d := iot.Decoder{ID: id, Name: id, Type: iot.LoRaWAN, Codec: "json"}
@@ -172,8 +172,7 @@ func decoder(id string, keys ...string) iot.Decoder {
 	return d
 }
 
-// frame is an uplink of the device with values, that account 1 posted with
-// decoder_id d1.
+// frame returns an uplink of the device with values, which account 1 posted with decoder_id d1.
 func (g *gateway) frame(record string, values map[string]any) iot.Arrival {
 	return iot.Arrival{
 		Record: record, Account: 1, DecoderID: "d1", ReceivedAt: g.now,
@@ -191,7 +190,7 @@ func (g *gateway) ingest(arrivals ...iot.Arrival) []iot.Outcome {
 	return out
 }
 
-// stored ingests frames that all have to be stored.
+// stored ingests frames and fails the test unless all are stored.
 func (g *gateway) stored(arrivals ...iot.Arrival) []iot.Outcome {
 	g.t.Helper()
 	out := g.ingest(arrivals...)
@@ -210,7 +209,7 @@ func (g *gateway) device(acct relay.AccountID) iot.Device {
 	return d
 }
 
-// history is a device's readings, newest first, as "key=value".
+// history returns a device's readings, newest first, as "key=value".
 func (g *gateway) history(acct relay.AccountID) (out []string) {
 	g.t.Helper()
 	records, err := g.Readings(g.t.Context(), iot.Query{Account: acct, DeviceID: g.device(acct).ID}, iot.Metric)

@@ -43,7 +43,7 @@ func TestAFrameOfANewDeviceImportsIt(t *testing.T) {
 	})
 }
 
-// A text is taken for the number that it spells if the sensor type has units.
+// A text that spells a number is stored as a number if the sensor type has units.
 func TestNumbersInTexts(t *testing.T) {
 	g := newGateway(t)
 	relaytest.NoError(t, g.records.PutSensorType(t.Context(), iot.SensorType{ID: "plain", Name: "No units"}))

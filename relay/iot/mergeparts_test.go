@@ -16,7 +16,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// What networks tell of one frame in several posts, at noon of 1 March 2026.
+// The posts of networks about one frame, received at noon on 1 March 2026.
 const (
 	loriotRx = `{"cmd":"rx","seqno":7,"EUI":"24E124136B502217","ts":1772366400000,"fcnt":21,"port":2,"rssi":-97,"snr":5,"bat":127,"data":"15"}`
 	loriotGw = `{"cmd":"gw","seqno":7,"EUI":"24E124136B502217","ts":1772366400000,"fcnt":21,"port":2,"bat":127,"data":"15",` +
@@ -33,7 +33,7 @@ func everynetOf(gateway string, rssi int, duplicate bool) string {
 		`"port":2,"counter_up":21,"payload":"FQ==","duplicate":%v,"radio":{"hardware":{"rssi":%d,"snr":4}}}}`, gateway, duplicate, rssi)
 }
 
-// gatewayOf is a gateway to which posts come, in a world of its own each time.
+// gatewayOf returns a new gateway that has processed posts.
 func gatewayOf(t *testing.T, bodies []string) *gateway {
 	t.Helper()
 	g := newGateway(t)
@@ -49,8 +49,7 @@ func gatewayOf(t *testing.T, bodies []string) *gateway {
 	return g
 }
 
-// radio is what a store holds of the radio side, where a field that is not
-// written again stays.
+// radio returns the stored radio data. Fields that are not written again stay.
 func (g *gateway) radio() string {
 	fields := make(map[string]string)
 	put := func(u iot.RadioData, name string, v any, there bool) {
@@ -118,7 +117,7 @@ func TestWhatSeveralPostsTellOfAFrameIsOneFrame(t *testing.T) {
 	}
 }
 
-// orders are the posts in every order, and in their own order twice.
+// orders returns the posts in every order, and in their own order twice.
 func orders(posts []string) [][]string {
 	out := [][]string{slices.Concat(posts, posts)}
 	var walk func(done, left []string)
@@ -134,7 +133,7 @@ func orders(posts []string) [][]string {
 	return out
 }
 
-// A position says nothing of a device that nobody knows, and may come before it.
+// The position of an unknown device is not stored. It may arrive before the frame.
 func TestAPositionBeforeItsFrameMakesNoDevice(t *testing.T) {
 	g := gatewayOf(t, []string{sigfoxPlace})
 	if _, err := g.DeviceByIdentifier(t.Context(), 1, "1CF2A0"); err == nil || g.radio() != "" {
@@ -226,8 +225,7 @@ func TestADeviceIsLastSeenWhenItsNetworkHeardIt(t *testing.T) {
 	}
 }
 
-// A JavaScript codec is told when the frame was received, also when its sender
-// does not say.
+// A JavaScript codec gets the time of receipt, even if the sender does not post it.
 func TestACodecIsToldWhenTheFrameWasReceived(t *testing.T) {
 	g := newGateway(t)
 	d := iot.Decoder{ID: "js", Name: "js", Type: iot.Other, Codec: "javascript", UseRawPayload: true,

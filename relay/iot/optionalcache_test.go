@@ -17,8 +17,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// faulty is a cache that can be down, or lose changes that it acknowledges, as a
-// server does whose replica takes over.
+// faulty is a cache that can be down, or lose changes that it acknowledged, as in a failover.
 type faulty struct {
 	iot.Cache
 	mu    sync.Mutex
@@ -33,7 +32,7 @@ func (c *faulty) set(down error, lossy bool) {
 	c.down, c.lossy = down, lossy
 }
 
-// call reports whether a call is to be passed on.
+// call reports whether to pass on a call.
 func (c *faulty) call(change bool) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,7 +97,7 @@ func (g *gateway) emptied() {
 	g.cache.Cache = embeddedtest.Cache(g.t).IoT()
 }
 
-// seen is when the device was heard last.
+// seen returns when the device was heard last.
 func (g *gateway) seen() string { return g.device(1).LastSeen.Format("15:04:05") }
 
 func errDown() error { return relay.Errorf(relay.KindUnavailable, "Redis unavailable: dial tcp") }
@@ -181,7 +180,7 @@ func TestFramesGoOnWhileTheCacheIsDown(t *testing.T) {
 	relaytest.Equal(t, "whether another record of the frame is a duplicate", g.ingest(again)[0].Duplicate, true)
 }
 
-// A failover loses acknowledged writes without a report.
+// A failover loses acknowledged writes without an error.
 func TestWritesLostInAFailoverAreReadAgain(t *testing.T) {
 	g := newGateway(t)
 	g.stored(g.later(1, values("temperature", 1.0)))
@@ -199,7 +198,7 @@ func TestWritesLostInAFailoverAreReadAgain(t *testing.T) {
 	}
 }
 
-// What a device's cache is filled with may be older than what comes meanwhile.
+// Values that fill the cache may be older than values that are stored meanwhile.
 func TestAFillDoesNotUndoWhatCameMeanwhile(t *testing.T) {
 	g := newGateway(t)
 	g.stored(g.later(1, values("temperature", 1.0)))
@@ -230,7 +229,7 @@ func TestAnswersWhileTheReadingsAreDown(t *testing.T) {
 	}
 }
 
-// Posts that add to a frame count, whatever the cache has forgotten between them.
+// Posts about a frame are stored even if the cache was emptied between them.
 func TestAPositionIsStoredWithoutTheCache(t *testing.T) {
 	for name, lose := range map[string]func(g *gateway){
 		"emptied": func(g *gateway) { g.emptied() },
@@ -280,7 +279,7 @@ func TestACancelledCallIsNoFaultOfTheCache(t *testing.T) {
 	}
 }
 
-// Two gateways over one cache.
+// Two gateways share one cache.
 func TestAnotherGatewayReadsAgainAfterAMinute(t *testing.T) {
 	g := newGateway(t)
 	other := &gateway{t: t, records: g.records, cache: &faulty{Cache: g.cache.Cache}, readings: g.readings, now: g.now, o: g.o}

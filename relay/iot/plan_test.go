@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// The statistics of PostgreSQL are of a time when no alarm was raised.
+// PostgreSQL collected its statistics when no alarm was raised.
 func TestRaisedAlarmsAreCountedByDevice(t *testing.T) {
 	dbtest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *db.DB) {
 		database := open(t)

@@ -2,5 +2,5 @@
 
 package iot_test
 
-// underRace is set where everything takes ten times as long.
+// underRace reports that the race detector is on, which makes tests ten times slower.
 const underRace = true

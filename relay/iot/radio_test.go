@@ -9,8 +9,8 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// Whoever counts what was heard counts frames, not counters or gateways, which
-// not every network tells.
+// Each uplink has radio data, so that uplinks can be counted: not every network posts counters or
+// gateways.
 func TestEveryUplinkIsAFrameOfItsDevice(t *testing.T) {
 	g := newGateway(t)
 	bare := g.frame("r1", values("temperature", 20.0))

@@ -13,7 +13,7 @@ func TestNumbersAreRoundedAsTheirDigitsSay(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 100_000 {
 		v := (r.Float64() - 0.5) * math.Pow(10, float64(r.IntN(30)-10))
-		got := rounded(v) // its digits are twelve, and it lies half a digit off at most
+		got := rounded(v) // has twelve digits, and differs from v by at most half a digit
 		again, err := strconv.ParseFloat(strconv.FormatFloat(got, 'e', 11, 64), 64)
 		if digit := math.Pow(10, math.Floor(math.Log10(math.Abs(v)))-11); err != nil || again != got || math.Abs(got-v) > 0.51*digit {
 			t.Fatalf("%v became %v", v, got)
@@ -29,7 +29,7 @@ func TestNumbersAreRoundedAsTheirDigitsSay(t *testing.T) {
 	}
 }
 
-// One operation is the answer with a thousand readings, without the query of the store.
+// One operation creates the response of a thousand readings, without the query of the store.
 func BenchmarkReadingRows(b *testing.B) {
 	points := make([]Point, 1000)
 	for i := range points {

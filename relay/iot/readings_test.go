@@ -49,7 +49,7 @@ type faultyCache struct{ iot.Cache }
 func (faultyCache) SetLatest(context.Context, []iot.Point) error { panic("a fault of the cache") }
 
 // Latest values are cached in goroutines of their own. A panic there is an error of the
-// batch, so that the frame is quarantined and the gateway items on.
+// batch, so that the frame is quarantined and the gateway continues.
 func TestAPanicOfTheCacheIsAnErrorOfTheBatch(t *testing.T) {
 	g := newGateway(t)
 	service := iot.New(g.records, faultyCache{g.cache}, g.readings, g.compile, g.o)

@@ -12,12 +12,12 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// fieldsOf are the fields with problems, in order.
+// fieldsOf returns the fields with problems, sorted.
 func fieldsOf(err error) string {
 	return strings.Join(slices.Sorted(maps.Keys(relay.FieldsOf(err))), " ")
 }
 
-// probe is a device that can be created.
+// probe returns a valid request for a device.
 func probe() iot.NewDevice {
 	return iot.NewDevice{
 		Type: iot.LoRaWAN, Identifier: eui, LocationID: "here",

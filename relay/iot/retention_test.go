@@ -36,8 +36,8 @@ func TestReadingsAreKeptAsLongAsTheirSensorSays(t *testing.T) {
 	}
 }
 
-// testRetention lets 70 days pass, on each of which a frame comes. The
-// temperature is kept for 30 days, the humidity for good.
+// testRetention ingests a frame on each of 70 days. The temperature has a retention of 30 days, the
+// humidity has none.
 func testRetention(t *testing.T, g *gateway) {
 	g.stored(g.frame("r0", values("temperature", 0, "humidity", 0)))
 	keep := func(days int) {

@@ -35,7 +35,7 @@ func TestReadingsOfADeletedDeviceStillHaveTheirEnd(t *testing.T) {
 	}
 }
 
-// A deletion may end after it was noted which readings have an end.
+// A deletion may fail after the retention of the sensors was saved.
 func TestADeviceThatIsThereAfterAllSpeaksForItself(t *testing.T) {
 	g := newGateway(t)
 	g.stored(g.frame("r1", values("temperature", 1.0)))

@@ -15,7 +15,7 @@ import (
 	"github.com/penstock/penstock/relay/rule"
 )
 
-// recorder is an evaluator that remembers what it was given.
+// recorder is an evaluator that records its arguments.
 type recorder struct {
 	frames []string
 	err    error
@@ -31,7 +31,7 @@ func (r *recorder) Evaluate(_ context.Context, acct relay.AccountID, v iot.Versi
 	return r.err
 }
 
-// newEvaluated is a gateway whose account 1 has a rule.
+// newEvaluated returns a gateway whose account 1 has a rule.
 func newEvaluated(t *testing.T) (*gateway, *recorder) {
 	t.Helper()
 	g, r := newGateway(t), &recorder{}

@@ -14,9 +14,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// timed is a codec whose call takes as long as its source says, by the gateway's
-// clock, and that runs out of time when that is 100 ms or more. It keeps the
-// frames that it was given.
+// timed is a codec whose source is the duration of a call, by the gateway's clock. A call of 100 ms
+// or more exceeds the limit. It records its frames.
 type timed struct {
 	g     *gateway
 	took  time.Duration
@@ -35,11 +34,10 @@ func (c timed) Decode(f *decoders.Frame) (decoders.Result, error) {
 	return decoders.Result{Readings: []decoders.Reading{{Key: "temperature", Value: 1}}}, nil
 }
 
-// quick is a payload that takes no codec long.
+// quick is a payload that every codec decodes at once.
 var quick = []byte{0xff}
 
-// clocked is a gateway whose codecs "expr" are timed; calls are the frames that
-// they were given.
+// clocked is a gateway whose codecs "expr" are timed; calls are their frames.
 func clocked(t *testing.T) (g *gateway, calls *[]string) {
 	t.Helper()
 	g, calls = newGateway(t), new([]string)
@@ -61,7 +59,7 @@ func clocked(t *testing.T) (g *gateway, calls *[]string) {
 	return g, calls
 }
 
-// of is an uplink of a device that an account's decoder reads.
+// of returns an uplink of a device with a decoder of an account.
 func (g *gateway) of(acct relay.AccountID, device, decoderID, record string) iot.Arrival {
 	a := g.payload(record, 1)
 	a.Account, a.DecoderID, a.Frame.Identifier, a.Frame.IsDevEUI = acct, decoderID, fmt.Sprint(device, " of ", acct), false
@@ -163,7 +161,7 @@ func TestOverrunsOfBatchesInFlightCountTogether(t *testing.T) {
 	}
 }
 
-// What runs out of time now and then is not suspended.
+// A codec that exceeds the limit occasionally is not suspended.
 func TestACodecThatSometimesRunsOutOfTimeGoesOn(t *testing.T) {
 	g, calls := clocked(t)
 	for n := range 40 {

@@ -43,8 +43,8 @@ func populated(b *testing.B, o db.Options) *Store {
 	return s
 }
 
-// BenchmarkLoad loads 200 devices with their sensors: a batch of frames of
-// devices that are not in memory.
+// BenchmarkLoad loads 200 devices with their sensors, as for a batch of frames of devices that are
+// not cached.
 func BenchmarkLoad(b *testing.B) {
 	onEach(b, func(b *testing.B, s *Store) {
 		b.ReportAllocs()
@@ -60,8 +60,7 @@ func BenchmarkLoad(b *testing.B) {
 	})
 }
 
-// BenchmarkKeepFrames keeps a frame of each of 200 devices that have as many as
-// they may.
+// BenchmarkKeepFrames saves a frame of each of 200 devices that have MaxFrames.
 func BenchmarkKeepFrames(b *testing.B) {
 	onEach(b, func(b *testing.B, s *Store) {
 		seq := 0

@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// payload is an uplink of bytes on port 2.
+// payload returns an uplink with bytes on port 2.
 func (g *gateway) payload(record string, b ...byte) iot.Arrival {
 	a := g.frame(record, nil)
 	a.Frame.Object, a.Frame.Payload, a.Frame.FPort, a.Frame.HasFPort = nil, b, 2, true
@@ -28,7 +28,7 @@ func (g *gateway) try(t iot.Trial, arrivals ...iot.Arrival) []iot.TrialResult {
 	return out
 }
 
-// differ writes differences as "key effect old>new", a star behind the latest.
+// differ formats differences as "key effect old>new", with a star after the latest.
 func differ(all []iot.Difference) string {
 	var out []string
 	for _, d := range all {
@@ -62,7 +62,7 @@ func TestDecodersAreTried(t *testing.T) {
 		name    string
 		trial   iot.Trial
 		arrival iot.Arrival
-		// values: "key=value"; stored: those of the points; said: what any text has to hold
+		// values and stored are "key=value" of values and points; said is a part of any text
 		values, stored, difference, said string
 	}{
 		{"a stored decoder, as a new device would take it", iot.Trial{DecoderID: "d1"}, g.frame("x", values("temperature", 5.0)), "temperature=5", "temperature=5", "", ""},
@@ -103,8 +103,8 @@ func TestDecodersAreTried(t *testing.T) {
 	}
 }
 
-// A codec's clock stands at the frame's time, wherever the codec runs: as the
-// network tells it, else as the sample does, else that of the receipt.
+// A codec's clock has the frame's time wherever the codec runs: the network's time, or else the
+// device's time, or else the time of receipt.
 func TestCodecsAreToldTheFramesTime(t *testing.T) {
 	const source = "function decodeUplink(input) { return {data: {temperature: input.recvTime.getTime() / 1000, humidity: Date.now() / 1000}} }"
 	g := newGateway(t)
@@ -139,8 +139,7 @@ func TestCodecsAreToldTheFramesTime(t *testing.T) {
 	}
 }
 
-// A compiler has a limit of time, which a busy machine may exceed for a source that
-// compiled before.
+// Compiling has a time limit. On a busy machine a source that was compiled before may exceed it.
 func TestATrialCompilesOnce(t *testing.T) {
 	g := newGateway(t)
 	compiled := 0
@@ -186,7 +185,7 @@ func TestWhatCannotBeTriedIsRefused(t *testing.T) {
 	}
 }
 
-// mended makes account 1's decoder d1 read something else.
+// mended changes account 1's decoder d1.
 func (g *gateway) mended(source string) {
 	g.t.Helper()
 	_, err := g.ChangeDecoder(g.t.Context(), 1, "d1", iot.DecoderChange{Codec: new("expr"), Source: &source})

@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// unmapped lists the keys that a decoder does not map, as "key count time".
+// unmapped returns the unmapped keys of a decoder as "key count time".
 func (g *gateway) unmapped(decoderID string) (list []string) {
 	g.t.Helper()
 	d, err := g.Decoder(g.t.Context(), 1, decoderID)

@@ -43,7 +43,7 @@ func unmappedAreCounted(t *testing.T, s *Store) {
 	relaytest.Equal(t, "the number of keys of a decoder that does not exist", len(gone), 0)
 }
 
-// unmappedKeysThatAreStoredAlike adds two keys that become one, because PostgreSQL cannot
+// unmappedKeysThatAreStoredAlike adds two keys that are stored as one, because PostgreSQL cannot
 // store NUL in a text.
 func unmappedKeysThatAreStoredAlike(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.CreateDecoder(t.Context(), 1, Decoder{ID: "u3"}))

@@ -11,8 +11,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// aggregate queries a store for an aggregate of acme's, of temperatures if the query names no
-// type.
+// aggregate queries an aggregate of the account acme, of temperatures if the query has no type.
 func aggregate(t *testing.T, s iot.ReadingStore, q iot.AggregateQuery) []iot.Bucket {
 	t.Helper()
 	if q.Account == 0 {
@@ -28,7 +27,7 @@ func aggregate(t *testing.T, s iot.ReadingStore, q iot.AggregateQuery) []iot.Buc
 	return buckets
 }
 
-// describe writes buckets as "sensor start value", of min_ave_max with both ends.
+// describe formats buckets as "sensor start value", for min_ave_max with min and max.
 func describe(q iot.AggregateQuery, buckets []iot.Bucket) (out []string) {
 	for _, one := range buckets {
 		text := fmt.Sprintf("%s %s %.12g", one.SensorID, one.Start.Format(time.RFC3339Nano), one.Value)
@@ -45,7 +44,7 @@ func wantBuckets(t *testing.T, s iot.ReadingStore, q iot.AggregateQuery, want ..
 	relaytest.Equal(t, fmt.Sprintf("%s by %s", q.Statistic, q.Granularity), describe(q, aggregate(t, s, q)), want)
 }
 
-// timeOf is a time written as in the API.
+// timeOf parses a time in the format of the API.
 func timeOf(text string) time.Time {
 	t, err := time.Parse(time.DateTime, text)
 	if err != nil {
@@ -54,7 +53,7 @@ func timeOf(text string) time.Time {
 	return t
 }
 
-// pointAt is a reading of a device's first sensor.
+// pointAt returns a reading of a device's first sensor.
 func pointAt(device, text string, value float64) iot.Point {
 	p := point(device, "1", 0, value)
 	p.Time = timeOf(text)

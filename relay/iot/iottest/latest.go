@@ -32,7 +32,7 @@ func latestIsNewest(t *testing.T, s iot.ReadingStore) {
 	expect(t, latest(t, s, acme, "nobody", celsius))
 }
 
-// latestOfDays holds that days between readings, and their order, change nothing.
+// latestOfDays checks that the latest points do not depend on days between readings or their order.
 func latestOfDays(t *testing.T, s iot.ReadingStore) {
 	const day = 24 * 60 * 60
 	last := point("days", "1", 5*day-1, 5)
@@ -53,7 +53,7 @@ func latestOfAll(t *testing.T, s iot.ReadingStore) {
 	}
 	write(t, s, points...)
 	expect(t, latest(t, s, acme, "mixed", "humidity", celsius), stopped, word, after, points[len(points)-1])
-	// A replay that stores what was read as another type before.
+	// A replay stores readings again under another type.
 	again := after
 	again.Type, again.Value = celsius, 5
 	write(t, s, again)

@@ -12,8 +12,8 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// Memory keeps points as they were written, for tests of what stands in front of a store.
-// It finds a device's latest ones, and has neither aggregates nor radio data.
+// Memory stores points in memory, for tests of the users of a store. It has neither aggregates nor
+// radio data.
 type Memory struct {
 	mu     sync.Mutex
 	points []iot.Point
@@ -26,7 +26,7 @@ func (m *Memory) Points() []iot.Point {
 	return slices.Clone(m.points)
 }
 
-// Write keeps the points of a batch and refuses none.
+// Write stores all points.
 func (m *Memory) Write(_ context.Context, b iot.Readings) ([]iot.Refused, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -68,7 +68,7 @@ func (m *Memory) Aggregate(context.Context, iot.AggregateQuery) ([]iot.Bucket, e
 	return nil, nil
 }
 
-// Forget keeps everything.
+// Forget deletes nothing.
 func (m *Memory) Forget(context.Context, relay.AccountID, []iot.Expired) error { return nil }
 
 // Radio returns nothing.

@@ -8,8 +8,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// radioOfLast holds that signal, battery and position come from the newest uplinks
-// that have them, of each device by itself.
+// radioOfLast checks that signal, battery and position come from the newest uplink of the device
+// that has them.
 func radioOfLast(t *testing.T, s iot.ReadingStore) {
 	f := func(v float64) *float64 { return &v }
 	at := func(seconds int) time.Time { return start().Add(time.Duration(seconds) * time.Second) }

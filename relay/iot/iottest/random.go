@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// Load is 5,000 points of 1,000 devices with five sensors each, at a time, for benchmarks.
+// Load returns 5,000 points of 1,000 devices with five sensors each, at a time, for benchmarks.
 func Load(at time.Time) iot.Readings {
 	var b iot.Readings
 	for i := range 5000 {
@@ -27,7 +27,7 @@ func Load(at time.Time) iot.Readings {
 	return b
 }
 
-// Random is n readings of a device with three sensors of two types, over
+// Random returns n readings of a device with three sensors of two types, over
 // sixteen weeks around a leap February: half of them anywhere, a quarter crowded
 // into one day, a quarter on the starts of buckets and a nanosecond before them.
 func Random(device string, n int, seed uint64) []iot.Point {
@@ -54,8 +54,8 @@ func Random(device string, n int, seed uint64) []iot.Point {
 	return points
 }
 
-// Aggregated is the aggregate of one device's points, computed in the simplest way. Points of
-// the same sensor and time overwrite each other.
+// Aggregated computes the aggregate of one device's points in a simple way. Points of the same
+// sensor and time overwrite each other.
 func Aggregated(points []iot.Point, g iot.Granularity, of iot.Statistic) []iot.Bucket {
 	type name struct {
 		sensor, kind string
@@ -84,7 +84,7 @@ func Aggregated(points []iot.Point, g iot.Granularity, of iot.Statistic) []iot.B
 	return out
 }
 
-// summed returns a statistic of the values of a bucket, which are by their times.
+// summed returns a statistic of the values of a bucket, which are sorted by time.
 func summed(values map[int64]float64, of iot.Statistic) (value, least, most float64) {
 	sum, oldest := 0.0, int64(math.MaxInt64)
 	least, most = math.Inf(1), math.Inf(-1)
@@ -103,8 +103,8 @@ func summed(values map[int64]float64, of iot.Statistic) (value, least, most floa
 	return sum / float64(len(values)), least, most
 }
 
-// bucketStart is iot.Granularity.Start in other words: by seconds of the day,
-// by days, and by walking back to a Monday.
+// bucketStart computes iot.Granularity.Start in another way: with seconds of the day, days, and
+// steps back to a Monday.
 func bucketStart(g iot.Granularity, t time.Time) time.Time {
 	t = t.UTC()
 	midnight := time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)

@@ -69,7 +69,7 @@ func numberOverText(t *testing.T, s iot.ReadingStore) {
 	expect(t, read(t, s, iot.Query{DeviceID: "mended", Types: []string{celsius}}), point("mended", "1", 0, 21.5))
 }
 
-// textOverNumber holds that a sensor has one value at a time, a number or a text.
+// textOverNumber checks that a sensor has one value at a time, a number or a text.
 func textOverNumber(t *testing.T, s iot.ReadingStore) {
 	at, before, after := point("turned", "1", 0, 21), point("turned", "1", -1, 20), point("turned", "1", 1, 22)
 	other := point("turned", "2", 0, 5)
@@ -104,8 +104,7 @@ func textOverNumber(t *testing.T, s iot.ReadingStore) {
 	expect(t, read(t, s, iot.Query{Account: globex, DeviceID: "turned"}), theirs)
 }
 
-// textsOverNumbers holds that a point between overwritten ones stays, and what lies
-// beside them.
+// textsOverNumbers checks that overwriting points does not change points between or beside them.
 func textsOverNumbers(t *testing.T, s iot.ReadingStore) {
 	var numbers []iot.Point
 	for i := range 6 {
@@ -146,7 +145,7 @@ func floats(t *testing.T, s iot.ReadingStore) {
 	expect(t, read(t, s, iot.Query{DeviceID: "digits", Types: []string{celsius}}), want...)
 }
 
-// hostile lists names that a careless store would split, quote or drop.
+// hostile returns names that a store with incorrect quoting would split or drop.
 func hostile() []string {
 	return []string{
 		"plain", "with space", "comma,comma", "equals=equals", `"double"`, "'single'", `back\slash`, `ends in\`,

@@ -12,8 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// The accounts and the device of the suite. A store may be reused by several
-// cases, so each case has a device of its own.
+// The accounts of the suite. Several cases may use the same store, so each case has its own device.
 const (
 	acme    relay.AccountID = 1
 	globex  relay.AccountID = 2
@@ -23,8 +22,7 @@ const (
 // start is the time of the first reading; it has nanoseconds on purpose.
 func start() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC) }
 
-// Run runs the suite. open returns an empty store that the test may fill and
-// that goes away with it.
+// Run runs the suite. open returns an empty store, which it closes after the test.
 func Run(t *testing.T, open func(t *testing.T) iot.ReadingStore) {
 	cases := []struct {
 		name string
@@ -79,7 +77,7 @@ func Run(t *testing.T, open func(t *testing.T) iot.ReadingStore) {
 	}
 }
 
-// point is a reading of a device's sensor, some seconds after start.
+// point returns a reading of a device's sensor, some seconds after start.
 func point(device, sensor string, seconds int, value float64) iot.Point {
 	return iot.Point{
 		Account: acme, Type: celsius, DeviceID: device, Identifier: "24e124136b502217",
@@ -88,7 +86,7 @@ func point(device, sensor string, seconds int, value float64) iot.Point {
 	}
 }
 
-// textOf is a point that holds a text.
+// textOf returns a point with a text.
 func textOf(p iot.Point, text string) iot.Point {
 	p.Value, p.Text, p.IsText = 0, text, true
 	return p
