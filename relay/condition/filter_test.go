@@ -81,7 +81,7 @@ func wantError(t *testing.T, err error, says string) {
 	}
 }
 
-// The costliest that is taken, on the text it costs most on.
+// The costliest condition that compiles, with the text for which it takes longest.
 func TestConditionsAreQuick(t *testing.T) {
 	s := someMessage()
 	s.Text = strings.Repeat("a", 40_000)

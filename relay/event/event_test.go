@@ -2,7 +2,7 @@ package event
 
 import "testing"
 
-// The first letter of a kind stands in ids and cursors.
+// Ids and cursors contain the first letter of a kind.
 func TestKindsDifferInTheirFirstLetter(t *testing.T) {
 	seen := map[byte]Kind{}
 	for _, k := range Kinds() {

@@ -170,8 +170,8 @@ func statusesAreTrimmed(t *testing.T, s, _ *Statuses) {
 	}
 }
 
-// statusesCompete has transactions set and forget statuses of the same events in other
-// orders: none fails, and the last word of each is kept whole.
+// statusesCompete sets and deletes statuses of the same events in several orders concurrently. No
+// transaction fails, and the fields of each stored status belong together.
 func statusesCompete(t *testing.T, s, _ *Statuses) {
 	dbtest.Together(8, func(i int) {
 		var statuses []Status

@@ -32,7 +32,7 @@ func testSettings(t *testing.T) Settings {
 	return Settings{Zone: zone, MailDomain: "gw.example", PublicURL: "https://gw.example", Now: func() time.Time { return time.Date(2026, 7, 3, 9, 6, 0, 0, time.UTC) }}
 }
 
-// occurrences are what rules of the golden files say, by name.
+// occurrences returns the occurrences of the golden files, by name.
 func occurrences(r *Rule) map[string][]Occurrence {
 	latitude, rssi, port := 51.5, -97.5, int64(2)
 	at := time.Date(2026, 7, 3, 8, 5, 0, 250e6, time.UTC)
@@ -62,7 +62,7 @@ func occurrences(r *Rule) map[string][]Occurrence {
 	}
 }
 
-// ruleOf reads a rule as the API takes it.
+// ruleOf parses a rule in the format of the API.
 func ruleOf(t *testing.T, document string) Rule {
 	t.Helper()
 	var c Change
@@ -75,7 +75,7 @@ func ruleOf(t *testing.T, document string) Rule {
 	return r
 }
 
-// TestDeliveriesOfActions makes what rules send, and compares it with testdata.
+// TestDeliveriesOfActions compares the deliveries of rules with testdata.
 func TestDeliveriesOfActions(t *testing.T) {
 	files, err := filepath.Glob("testdata/actions/*.txtar")
 	if err != nil || len(files) < 5 {
@@ -111,7 +111,7 @@ func TestDeliveriesOfActions(t *testing.T) {
 	}
 }
 
-// shown writes deliveries for a golden file.
+// shown formats deliveries for a golden file.
 func shown(t *testing.T, ds []outbox.Delivery, failed error) string {
 	t.Helper()
 	var b strings.Builder
@@ -193,7 +193,7 @@ func TestURLsAreGuardedAtSave(t *testing.T) {
 	relaytest.Equal(t, "the URLs that were checked", asked, []string{"https://ok.example/0", "http://10.0.0.1/0?d=0"})
 }
 
-// The same occurrence makes the same deliveries; any other makes others.
+// The same occurrence has the same deliveries; other occurrences have other deliveries.
 func TestDeliveriesAreNamed(t *testing.T) {
 	const document = `{"name": "n", "on": "reading", "when": "values.temperature > 30", "actions": [
 		{"action": "http_get", "parameters": ["https://h/", "https://h/"]}, {"action": "http_post", "parameters": ["https://h/"]}]}`
@@ -244,7 +244,7 @@ func TestDeliveriesAreNamed(t *testing.T) {
 
 func counted(fCnt int64) *iot.RadioData { return &iot.RadioData{FCnt: &fCnt} }
 
-// FuzzPlaceholders holds that what a device sends never leads a request elsewhere.
+// FuzzPlaceholders checks that values of a device cannot change the host of a request.
 func FuzzPlaceholders(f *testing.F) {
 	f.Add("https://u:p@h:1/%device/a?b=%key:t&c=%rule", "../../x", "a\r\nb")
 	f.Add("http://h/%key:t", "..", "@evil.example/")

@@ -13,7 +13,7 @@ import (
 )
 
 // BenchmarkEvaluate evaluates batches of 5,000 frames of 10,000 devices by 1,000 rules, of
-// which ten look at each frame and none fires.
+// which ten evaluate each frame and none fires.
 func BenchmarkEvaluate(b *testing.B) {
 	const devices, rules, batch = 10_000, 1000, 5000
 	store := recordstest.Open(b)
@@ -44,7 +44,7 @@ func BenchmarkEvaluate(b *testing.B) {
 		}
 	}
 	v := iot.Version{Records: 1, Rules: 1}
-	if err := service.Evaluate(b.Context(), 1, v, frames); err != nil { // which rules look at a device is found out once
+	if err := service.Evaluate(b.Context(), 1, v, frames); err != nil { // caches the rules of each device
 		b.Fatal(err)
 	}
 	b.ReportAllocs()

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzParseCursor: a cursor that is taken is one that a list has given, and holds
-// nothing that a database refuses.
+// FuzzParseCursor checks that valid cursors are those of formatCursor, and contain only characters
+// that a database accepts.
 func FuzzParseCursor(f *testing.F) {
 	for _, seed := range []string{"", "!", formatCursor(1, "01J0000000000000000000000A"), formatCursor(-5, "a\x00b"), formatCursor(7, "a b"), formatCursor(7, "\xff")} {
 		f.Add(seed)

@@ -83,7 +83,7 @@ func TestDurationsThatAreNoneAreRefusedByField(t *testing.T) {
 	}
 }
 
-// fields are the problems of an error, by field.
+// fields returns the problems of an error, by field.
 func fields(err error) string {
 	var out []string
 	all := relay.FieldsOf(err)
@@ -99,8 +99,7 @@ func TestReadingsAreNumbersOrTexts(t *testing.T) {
 	relaytest.Equal(t, "the readings", string(got), `{"door":{"text":"","units":""},"n":{"value":1.5,"units":""},"t":{"value":0,"units":"°C"}}`)
 }
 
-// FuzzDuration reads durations and repeats of any kind. What is accepted is shown so
-// that it is read as the same again.
+// FuzzDuration parses durations and repeats. A formatted one must be parsed as the same value.
 func FuzzDuration(f *testing.F) {
 	for _, seed := range []string{"10m", "1h0m0s", "1h0m5s", "90s", "100h", "0.5ms", "never", "always", "-1s", "1e9s", "9223372036854775807ns", "1d", " 1s"} {
 		f.Add(seed)

@@ -9,8 +9,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// PostgreSQL has no statistics of alarms that have just been raised, many thousands when a
-// network fails.
+// When a network fails, many thousands of alarms are raised at once, of which PostgreSQL has no
+// statistics.
 func TestAlarmsAreClearedByTheirKeys(t *testing.T) {
 	database := dbtest.Open(t, db.Options{URL: dbtest.Shared(t).NewDatabase(t)})
 	relaytest.NoError(t, database.Run(t.Context(), "test", `

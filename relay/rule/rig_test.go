@@ -22,18 +22,18 @@ import (
 	"github.com/penstock/penstock/relay/rule"
 )
 
-// base is the time at which the tests begin.
+// base is the start time of the tests.
 func base() time.Time { return time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC) }
 
 // clock is the time of a test.
 type clock struct{ *relaytest.Clock }
 
-// set moves the clock to a number of seconds after base.
+// set sets the clock to a number of seconds after base.
 func (c clock) set(seconds float64) {
 	c.Advance(base().Add(time.Duration(seconds * float64(time.Second))).Sub(c.Now()))
 }
 
-// dispatched are the deliveries that were handed to the queue.
+// dispatched records the dispatched deliveries.
 type dispatched struct {
 	mu  sync.Mutex
 	all []outbox.Delivery
@@ -45,7 +45,7 @@ func (d *dispatched) Dispatch(ds []outbox.Delivery) {
 	d.all = append(d.all, ds...)
 }
 
-// site is the stores that gateways share.
+// site has the stores that gateways share.
 type site struct {
 	t        *testing.T
 	clock    clock
@@ -55,7 +55,7 @@ type site struct {
 	sent     *dispatched
 }
 
-// gateway is a service of rules behind one of devices.
+// gateway has a service of rules and a service of devices.
 type gateway struct {
 	*site
 	iot   *iot.Service
@@ -87,7 +87,7 @@ func newGateway(t *testing.T) *gateway {
 	return newSite(t, func(now func() time.Time) *recordstest.Records { return recordstest.OpenAt(t, now) }).gateway()
 }
 
-// gateway starts one that remembers nothing.
+// gateway starts a gateway with empty caches.
 func (s *site) gateway() *gateway {
 	s.t.Helper()
 	g := &gateway{site: s, store: &faulty{Store: s.records.Rules}}
@@ -103,7 +103,7 @@ func (s *site) gateway() *gateway {
 	return g
 }
 
-// create saves a rule of account 1 that posts.
+// create saves a rule of account 1 with an http_post.
 func (g *gateway) create(r rule.Rule) string {
 	g.t.Helper()
 	r.Name, r.Enabled = "Rule", true
@@ -118,8 +118,7 @@ func (g *gateway) create(r rule.Rule) string {
 	return made.ID
 }
 
-// uplink is a frame of a device, received and measured a number of seconds after the
-// beginning.
+// uplink returns an uplink of a device, whose times are a number of seconds after base.
 func uplink(device string, at float64, values map[string]any) iot.Arrival {
 	when := base().Add(time.Duration(at * float64(time.Second)))
 	return iot.Arrival{
@@ -151,7 +150,7 @@ func (s *site) device(identifier string) string {
 	return d.ID
 }
 
-// alarms are an account's alarms, oldest first, those of one time by their texts, as "raised at–cleared at" in seconds.
+// alarms returns an account's alarms as "raised at–cleared at" in seconds, sorted by these times.
 func (s *site) alarms() (out []string) {
 	s.t.Helper()
 	all, _, err := s.records.Rules.Alarms(s.t.Context(), 1, rule.AlarmFilter{Limit: 500})
@@ -170,7 +169,7 @@ func (s *site) alarms() (out []string) {
 	return out
 }
 
-// deliveries are those of kind rule, oldest first.
+// deliveries returns the deliveries of kind rule, oldest first.
 func (s *site) deliveries() []outbox.Delivery {
 	s.t.Helper()
 	all, _, err := s.records.Deliveries.List(s.t.Context(), outbox.Filter{Kind: outbox.KindRule, Limit: 500})
@@ -185,8 +184,8 @@ func (g *gateway) wants(what string, alarms []string, deliveries int) {
 	relaytest.Equal(g.t, what+": the number of deliveries", len(g.deliveries()), deliveries)
 }
 
-// faulty is a store whose changes fail, before or after they were made, as if the
-// process had died there.
+// faulty is a store whose changes fail before or after they were committed, as in a crash of the
+// process.
 type faulty struct {
 	*rule.Store
 	mu     sync.Mutex
@@ -197,7 +196,7 @@ type faulty struct {
 
 var errDied = errors.New("the process has died")
 
-// change makes a change that may fail.
+// change calls a change of the store, which may fail.
 func (f *faulty) change(do func() error) error {
 	f.mu.Lock()
 	f.calls++

@@ -414,7 +414,7 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// A batch that the account's limit does not allow waits for another minute.
+// A batch beyond the account's limit of the minute is sent in a later minute.
 func TestBatchesBeyondTheLimitOfAMinuteAreSentLater(t *testing.T) {
 	g := newGateway(t)
 	g.rules = relaytest.Must(rule.New(rule.Deps{Store: g.store.Store, Transactions: g.store, Fleet: g.iot, Deliveries: g.sender()}, rule.Options{Now: g.clock.Now, ActionsPerMinute: 1}))(t)
@@ -437,8 +437,7 @@ func TestBatchesBeyondTheLimitOfAMinuteAreSentLater(t *testing.T) {
 	relaytest.Equal(t, "the omitted actions in the statistics", g.rules.Stats().Omitted, 0)
 }
 
-// More due batches than a look once took, of an account at its limit, leave another
-// account's batch in its time.
+// Many due batches of an account at its limit do not delay the batch of another account.
 func TestBatchesAtTheLimitDoNotHideThoseOfOthers(t *testing.T) {
 	g := newGateway(t)
 	g.rules = relaytest.Must(rule.New(rule.Deps{Store: g.store.Store, Transactions: g.store, Fleet: g.iot, Deliveries: g.sender()}, rule.Options{Now: g.clock.Now, ActionsPerMinute: 1}))(t)
@@ -459,9 +458,8 @@ func TestBatchesAtTheLimitDoNotHideThoseOfOthers(t *testing.T) {
 	g.wants("when all are due", nil, 2)
 }
 
-// TestACrashBetweenAnyTwoSteps lets every change of the store fail in turn, before
-// and after it was made, and has the frames come again to a gateway that remembers
-// nothing.
+// TestACrashBetweenAnyTwoSteps lets every change of the store fail in turn, before and after it was
+// committed, and then processes the frames again with empty caches.
 func TestACrashBetweenAnyTwoSteps(t *testing.T) {
 	run := func(t *testing.T, failAt int, after bool) (changes int, died bool) {
 		g := newGateway(t)
@@ -494,8 +492,8 @@ func TestACrashBetweenAnyTwoSteps(t *testing.T) {
 	}
 }
 
-// TestTwoGatewaysEvaluateTheSameFrames has both take every frame at the same time, on
-// each engine.
+// TestTwoGatewaysEvaluateTheSameFrames evaluates every frame on both gateways concurrently, on each
+// engine.
 func TestTwoGatewaysEvaluateTheSameFrames(t *testing.T) {
 	t.Run("on SQLite", func(t *testing.T) {
 		twoGateways(t, newSite(t, func(now func() time.Time) *recordstest.Records { return recordstest.OpenAt(t, now) }))

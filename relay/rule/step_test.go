@@ -11,12 +11,12 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// second is a time of the tests.
+// second returns the time a number of seconds after the start of the tests.
 func second(s float64) time.Time {
 	return time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC).Add(time.Duration(s * float64(time.Second)))
 }
 
-// frameAt is a frame with the reading t; NaN stands for none.
+// frameAt returns an uplink s seconds after the start of the tests. readings are keys and values.
 func frameAt(s float64, readings ...any) *ruleFrame {
 	g := &ruleFrame{
 		record: fmt.Sprint("rec", s), device: &iot.Device{ID: "d1", Name: "Cold room 1"}, frameAt: second(s), heard: second(s), trigger: OnReading, sent: true,
@@ -46,8 +46,7 @@ func compiled(t *testing.T, r Rule) *Program {
 	return p
 }
 
-// TestStep evaluates frames one after another: what is written behind each is what
-// happens at it.
+// TestStep evaluates frames one after another. Each frame is followed by the expected verdict.
 func TestStep(t *testing.T) {
 	hot := Rule{When: "values.t > 30"}
 	hysteresis := Rule{When: "values.t > 30", Clear: "values.t < 28"}
@@ -113,7 +112,7 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// short writes a verdict in one word.
+// short formats a verdict in one word.
 func short(v verdict, was, is *PairState) string {
 	switch {
 	case v.err != nil:
@@ -130,7 +129,7 @@ func short(v verdict, was, is *PairState) string {
 	return ""
 }
 
-// The same frames again, from a state that has seen them, as after a crash.
+// After a crash, the same frames are evaluated again with the state that they resulted in.
 func TestFramesThatComeAgainChangeNothing(t *testing.T) {
 	p, st := compiled(t, Rule{When: "values.t > 30"}), PairState{Pair: Pair{"r1", "d1"}}
 	frames := []*ruleFrame{frameAt(1, "t", 31), frameAt(2, "t", 1), frameAt(3, "t", 31), frameAt(4, "t", 32), frameAt(5, "t", 33)}
@@ -144,7 +143,7 @@ func TestFramesThatComeAgainChangeNothing(t *testing.T) {
 	relaytest.Equal(t, "the state", st, was)
 }
 
-// effect is what a verdict does.
+// effect is the part of a verdict that the tests compare.
 type effect struct {
 	State   State
 	Repeat  bool
@@ -226,7 +225,7 @@ func TestSilence(t *testing.T) {
 	relaytest.Equal(t, "the alarm that the frame ended", v.oldState.AlarmID, first)
 	relaytest.Equal(t, "the state after the frame", briefOf(&st), pairBrief{})
 	relaytest.Equal(t, "silence by a cache that has missed the frame", silence(0, 4050), effect{})
-	// A cache may keep the time of the frame less exactly.
+	// The cache may have a less exact time of the frame.
 	relaytest.Equal(t, "61 s of silence after the frame", silence(3999.9, 4061), raised)
 	relaytest.Equal(t, "the time of the second alarm", st.RaisedAt, second(4060))
 	if st.AlarmID == first {
@@ -334,7 +333,7 @@ func TestReadingsBeforeFollowTheFrames(t *testing.T) {
 	}
 }
 
-// Networks that report whole seconds give two frames one time.
+// With networks that report whole seconds, two frames may have the same time.
 func TestTwoFramesOfOneTimeAreBothEvaluated(t *testing.T) {
 	p, st := compiled(t, Rule{On: OnReading, When: "values.t > 30"}), PairState{Pair: Pair{"r1", "d1"}}
 	frame := func(record string, value int) *ruleFrame {

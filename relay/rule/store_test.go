@@ -20,7 +20,7 @@ import (
 
 func at(s float64) time.Time { return dbtest.At(s) }
 
-// storeRig is the stores over one database.
+// storeRig has the stores of one database.
 type storeRig struct {
 	*rule.Store
 	db         *db.DB
@@ -203,7 +203,7 @@ func failuresAdd(t *testing.T, s storeRig) {
 	}
 }
 
-// raising is a decision that raises the alarm of every state.
+// raising returns a function that raises the alarm of every state.
 func raising(n string) func([]rule.PairState) (rule.Decision, error) {
 	return func(all []rule.PairState) (d rule.Decision, err error) {
 		for _, st := range all {
@@ -299,7 +299,7 @@ func goneAreNotDecided(t *testing.T, s storeRig) {
 	relaytest.NoError(t, s.Create(t.Context(), 1, ruleOf("r1")))
 	pairs := []rule.Pair{{RuleID: "r1", DeviceID: "d2"}, {RuleID: "r2", DeviceID: "d1"}, {RuleID: "r1", DeviceID: "d1"}}
 	relaytest.Equal(t, "number of results of Decide", len(relaytest.Must(s.Decide(t.Context(), 1, pairs, at(80), raising("a")))(t)), 1)
-	// A gateway may still have the rule as it was before.
+	// Another gateway may still have the rule before its change.
 	_, err := s.Change(t.Context(), 1, "r1", func(r *rule.Rule) error { r.Enabled = false; return nil }, func(rule.Rule, rule.Rule) bool { return true }, at(81))
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "of a rule that was disabled: number of results", len(relaytest.Must(s.Decide(t.Context(), 1, pairs, at(90), raising("b")))(t)), 0)
@@ -368,7 +368,7 @@ func alarmsAreListed(t *testing.T, s storeRig) {
 	}
 }
 
-// rulesAndAlarmsOfAll lists what two accounts have, in pages of two.
+// rulesAndAlarmsOfAll lists the rules and alarms of two accounts, in pages of two.
 func rulesAndAlarmsOfAll(t *testing.T, s storeRig) {
 	for _, acct := range []relay.AccountID{1, 2} {
 		s.addDevices(t, acct, "d1")
@@ -532,7 +532,7 @@ func itemOf(record string, s float64, b rule.Batch) rule.Item {
 	return rule.Item{RuleID: "r1", Batch: b, At: at(s), Occurrence: rule.Occurrence{Record: record, Time: at(s), State: rule.Forwarded}}
 }
 
-// take takes a batch and returns its records, in the id of the delivery.
+// take takes a batch, and returns the records of its frames.
 func (r storeRig) take(t *testing.T, b rule.Batch, now float64) (records []string, more bool) {
 	t.Helper()
 	created, more, err := r.TakeBatch(t.Context(), rule.BatchRef{Account: 1, RuleID: "r1"}, b, at(now), at(now+30), func(all []rule.Occurrence) ([]outbox.Delivery, error) {

@@ -10,8 +10,7 @@ import (
 	"github.com/penstock/penstock/relay/rule"
 )
 
-// BenchmarkLeaseWatches takes the 500 devices that may be silent out of a million that
-// are watched, and sets when they may be silent next.
+// BenchmarkLeaseWatches leases 500 due watches of a million, and moves them.
 func BenchmarkLeaseWatches(b *testing.B) {
 	bench := func(b *testing.B, url string) {
 		database := dbtest.Open(b, db.Options{URL: url})
