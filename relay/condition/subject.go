@@ -9,7 +9,7 @@ import (
 
 // Subject has the values that the expressions of a rule can use.
 type Subject struct {
-	// Values are the readings of the uplink by key, and Previous the readings before it. Each is
+	// Values are the readings of the uplink by key, and Previous the previous readings. Each is
 	// a float64 or a string.
 	Values, Previous map[string]any
 	Device           Device

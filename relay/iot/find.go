@@ -106,7 +106,7 @@ func (s *Service) FindDevices(ctx context.Context, f DeviceFilter) ([]FoundDevic
 	return found, cursor, nil
 }
 
-// scan returns up to limit of the devices that match, by account and id, behind ref.
+// scan returns up to limit of the devices that match and come after ref, by account and id.
 func (s *Service) scan(ctx context.Context, f *DeviceFilter, ref Ref, limit int) (positions []position, err error) {
 	text := strings.ToLower(strings.TrimSpace(f.Text))
 	identifier, _ := NormalizeIdentifier(f.Text)
