@@ -1,6 +1,7 @@
 package smpp
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"strconv"
@@ -8,9 +9,9 @@ import (
 	"github.com/penstock/penstock/decoders"
 )
 
-// The longest values of C-octet strings, with their end. deliver_sm allows 21
-// octets of an address and 6 of a service type, data_sm 65; SMSCs do not always
-// keep to the former.
+// The largest lengths of C-octet strings in octets, with the NUL at their end. The limits
+// of data_sm are used for deliver_sm too (which allows 21 octets for an address and 6 for a
+// service type), because some SMSCs exceed those of deliver_sm.
 const (
 	maxAddress = 65
 	maxService = 21
@@ -19,11 +20,11 @@ const (
 
 // Address is a source or a destination.
 type Address struct {
-	TON, NPI byte
-	Digits   string // or an alphanumeric name, in whatever the SMSC writes it
+	TON, NPI byte   // type of number, numbering plan indicator
+	Digits   string // or an alphanumeric name, in the SMSC's encoding
 }
 
-// Alphanumeric is the type of number of a name (5.2.5).
+// Alphanumeric is the TON of an alphanumeric name (5.2.5).
 const Alphanumeric = 5
 
 // Parameter is an optional parameter (TLV).
@@ -35,23 +36,19 @@ type Parameter struct {
 // Delivery is a deliver_sm or a data_sm.
 type Delivery struct {
 	Header
-	ServiceType        string
-	Source             Address
-	Destination        Address
-	ESMClass           byte
-	ProtocolID         byte // 0 in a data_sm
-	RegisteredDelivery byte
-	DataCoding         byte
-	ShortMessage       []byte // nil in a data_sm
-	Parameters         []Parameter
-	// Ignored is the number of octets behind the message that are not optional
-	// parameters.
+	Source       Address
+	Destination  Address
+	ESMClass     byte
+	DataCoding   byte
+	ShortMessage []byte // nil in a data_sm
+	Parameters   []Parameter
+	// Ignored is the number of octets after the message that belong to no field.
 	Ignored int
 }
 
-// ParseDelivery reads a whole deliver_sm or data_sm. What it returns shares
-// memory with pdu. Its error names the field as SMPP does, with tlv for the
-// optional parameters, and command_id for another command.
+// ParseDelivery parses a whole deliver_sm or data_sm. The Delivery shares memory with pdu.
+// The error is a *decoders.Error whose field has its SMPP name, or is tlv for an optional
+// parameter. The field is command_id if the PDU has another command.
 func ParseDelivery(pdu []byte) (*Delivery, error) {
 	h, err := ParseHeader(pdu)
 	if err != nil {
@@ -65,17 +62,18 @@ func ParseDelivery(pdu []byte) (*Delivery, error) {
 	}
 	r := reader{pdu: pdu, offset: HeaderLen}
 	d := &Delivery{Header: h}
-	d.ServiceType = r.text("service_type", maxService)
+	r.text("service_type", maxService)
 	d.Source, d.Destination = r.address("source"), r.address("destination")
 	d.ESMClass = r.octet("esm_class")
 	if h.Command == DataSM {
-		d.RegisteredDelivery, d.DataCoding = r.octet("registered_delivery"), r.octet("data_coding")
+		r.octet("registered_delivery")
+		d.DataCoding = r.octet("data_coding")
 	} else {
-		d.ProtocolID = r.octet("protocol_id")
+		r.octet("protocol_id")
 		r.octet("priority_flag")
 		r.text("schedule_delivery_time", maxTime)
 		r.text("validity_period", maxTime)
-		d.RegisteredDelivery = r.octet("registered_delivery")
+		r.octet("registered_delivery")
 		r.octet("replace_if_present_flag")
 		d.DataCoding = r.octet("data_coding")
 		r.octet("sm_default_msg_id")
@@ -90,15 +88,16 @@ func ParseDelivery(pdu []byte) (*Delivery, error) {
 	return d, nil
 }
 
-// reader reads the fields of a PDU and keeps the first error.
+// reader reads the fields of a PDU in their order. After the first error it is at the end of
+// the PDU.
 type reader struct {
-	pdu    []byte
-	offset int
-	err    error
-	unread int // where the last optional parameter begins
+	pdu       []byte
+	offset    int
+	err       error // the first
+	tlvOffset int   // offset of the optional parameter that was read last
 }
 
-func (r *reader) fail(field string, reason string) {
+func (r *reader) fail(field, reason string) {
 	if r.err == nil {
 		r.err = fault(field, r.offset, reason)
 	}
@@ -107,7 +106,7 @@ func (r *reader) fail(field string, reason string) {
 
 func (r *reader) octet(field string) byte {
 	if r.offset >= len(r.pdu) {
-		r.fail(field, "is not there")
+		r.fail(field, "is missing")
 		return 0
 	}
 	r.offset++
@@ -123,60 +122,64 @@ func (r *reader) octets(field string, n int) []byte {
 	return r.pdu[r.offset-n : r.offset : r.offset]
 }
 
-// text reads a C-octet string of at most limit octets with its end.
+// text reads a C-octet string of at most limit octets, the NUL at its end included.
 func (r *reader) text(field string, limit int) string {
-	for i, c := range r.pdu[r.offset:min(len(r.pdu), r.offset+limit)] {
-		if c == 0 {
-			s := string(r.pdu[r.offset : r.offset+i])
-			r.offset += i + 1
-			return s
-		}
+	remaining := r.pdu[r.offset:min(len(r.pdu), r.offset+limit)]
+	value, _, found := bytes.Cut(remaining, []byte{0})
+	if !found {
+		r.fail(field, "does not end within "+strconv.Itoa(limit)+" octets")
+		return ""
 	}
-	r.fail(field, "does not end within "+strconv.Itoa(limit)+" octets")
-	return ""
+	r.offset += len(value) + 1
+	return string(value)
 }
 
-func (r *reader) address(which string) Address {
+// address reads the three fields of an address; prefix is the beginning of their names.
+func (r *reader) address(prefix string) Address {
 	return Address{
-		TON: r.octet(which + "_addr_ton"), NPI: r.octet(which + "_addr_npi"),
-		Digits: r.text(which+"_addr", maxAddress),
+		TON: r.octet(prefix + "_addr_ton"), NPI: r.octet(prefix + "_addr_npi"),
+		Digits: r.text(prefix+"_addr", maxAddress),
 	}
 }
 
-// parameters reads the optional parameters. Some SMSCs end a message with octets that
-// belong to no field: NULs in front of the parameters, or octets that are none. They are
-// counted, unless the parameters or the text may be among them.
+// parameters reads the optional parameters of d. Some SMSCs add octets that belong to no
+// field: NULs before the parameters, or anything after them. These octets are counted in
+// d.Ignored and cause no error, except where they may be a part of the text or a damaged
+// parameter that this package uses.
 func (r *reader) parameters(d *Delivery) {
 	start := r.offset
-	if d.Parameters = r.list(); r.err == nil {
+	if d.Parameters = r.tlvs(); r.err == nil {
 		return
 	}
+	// 1. Skip NULs before the parameters, as few as make the remaining octets readable.
 	for offset := start; offset < len(r.pdu) && r.pdu[offset] == 0; offset++ {
 		padded := reader{pdu: r.pdu, offset: offset + 1}
-		if list := padded.list(); padded.err == nil {
+		if list := padded.tlvs(); padded.err == nil {
 			r.err, d.Parameters, d.Ignored = nil, list, offset+1-start
 			return
 		}
 	}
-	unread := r.pdu[r.unread:]
+	// 2. Ignore the octets after the last whole parameter.
+	unread := r.pdu[r.tlvOffset:]
 	if len(d.UserData()) > 0 && (len(unread) < 2 || !isUnderstood(binary.BigEndian.Uint16(unread))) {
 		r.err, d.Ignored = nil, len(unread)
 	}
 }
 
-// list reads parameters up to the end of the PDU, or up to the first that does not fit.
-func (r *reader) list() (list []Parameter) {
+// tlvs reads optional parameters up to the end of the PDU, or up to the first one that is
+// incomplete.
+func (r *reader) tlvs() (list []Parameter) {
 	for r.offset < len(r.pdu) {
-		r.unread = r.offset
+		r.tlvOffset = r.offset
 		head := r.octets("tlv", 4)
 		if r.err != nil {
 			return list
 		}
-		p := Parameter{Tag: binary.BigEndian.Uint16(head)}
-		if p.Value = r.octets("tlv", int(binary.BigEndian.Uint16(head[2:]))); r.err != nil {
+		value := r.octets("tlv", int(binary.BigEndian.Uint16(head[2:])))
+		if r.err != nil {
 			return list
 		}
-		list = append(list, p)
+		list = append(list, Parameter{Tag: binary.BigEndian.Uint16(head), Value: value})
 	}
 	return list
 }
@@ -187,24 +190,21 @@ const HeaderLen = 16
 // Command is a command_id (5.1.2.1).
 type Command uint32
 
-// The commands between an SMSC and an ESME. An answer has the highest bit set.
+// The commands that the gateway handles. A response has the highest bit set.
 const (
 	GenericNack       Command = 0x80000000
-	BindReceiver      Command = 0x00000001
-	BindTransmitter   Command = 0x00000002
 	SubmitSM          Command = 0x00000004
-	Unbind            Command = 0x00000006
 	DeliverSM         Command = 0x00000005
-	BindTransceiver   Command = 0x00000009
+	Unbind            Command = 0x00000006
 	EnquireLink       Command = 0x00000015
 	AlertNotification Command = 0x00000102
 	DataSM            Command = 0x00000103
 )
 
-// Response reports whether the command answers another.
+// Response reports whether the command is a response to another one.
 func (c Command) Response() bool { return c&0x80000000 != 0 }
 
-// Answer is the command that answers this one.
+// Answer returns the command of the response to c.
 func (c Command) Answer() Command { return c | 0x80000000 }
 
 func (c Command) String() string { return fmt.Sprintf("0x%08X", uint32(c)) }
@@ -217,8 +217,8 @@ type Header struct {
 	Sequence uint32
 }
 
-// ParseHeader reads the first 16 octets of a PDU. Whether its length is the PDU's is for
-// callers that have the end of the PDU.
+// ParseHeader parses the first 16 octets of a PDU. It does not compare Length with the
+// length of pdu, which may be incomplete.
 func ParseHeader(pdu []byte) (Header, error) {
 	if len(pdu) < HeaderLen {
 		return Header{}, fault("command_length", len(pdu), "ends within the header")

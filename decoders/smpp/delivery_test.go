@@ -20,10 +20,9 @@ func TestParseDelivery(t *testing.T) {
 	}.pdu(t))
 	relaytest.NoError(t, err)
 	want := &Delivery{
-		Header:      Header{Length: d.Length, Command: DeliverSM, Sequence: 7},
-		ServiceType: "CMT",
-		Source:      Address{1, 1, "447700900123"}, Destination: Address{2, 8, "447800000001"},
-		ESMClass: 0x43, ProtocolID: 0x41, RegisteredDelivery: 1, DataCoding: 8,
+		Header: Header{Length: d.Length, Command: DeliverSM, Sequence: 7},
+		Source: Address{1, 1, "447700900123"}, Destination: Address{2, 8, "447800000001"},
+		ESMClass: 0x43, DataCoding: 8,
 		ShortMessage: []byte("\x05\x00\x03\x2a\x02\x01\x00A"),
 		Parameters:   []Parameter{{0x001E, []byte("1001\x00")}, {0x020C, []byte{0xBE, 0xEF}}},
 	}
@@ -33,7 +32,7 @@ func TestParseDelivery(t *testing.T) {
 	relaytest.Equal(t, "the data_sm", d, &Delivery{
 		Header: Header{Length: d.Length, Command: DataSM, Sequence: 7},
 		Source: Address{1, 1, "1"}, Destination: Address{2, 8, "2"},
-		ESMClass: 4, RegisteredDelivery: 1, DataCoding: 3,
+		ESMClass: 4, DataCoding: 3,
 		Parameters: []Parameter{{0x0424, []byte("hi")}},
 	})
 	relaytest.Equal(t, "the user data of the data_sm", string(d.UserData()), "hi")
@@ -46,20 +45,20 @@ func TestParseDeliveryRefuses(t *testing.T) {
 		field  string
 		offset int
 	}{
-		"a command that brings nothing":        {fields{command: EnquireLink, raw: "00"}, "command_id", 4},
-		"a length that is not the PDU's":       {fields{source: "1", dest: "2", stated: 17}, "command_length", 0},
-		"a body that is not there":             {fields{raw: "00"}, "source_addr_ton", 17},
-		"a service type without an end":        {fields{service: strings.Repeat("x", 30), source: "1", dest: "2"}, "service_type", 16},
-		"a source without an end":              {fields{source: long, dest: "2"}, "source_addr", 19},
-		"a destination without an end":         {fields{raw: "00 0000 3100 0000 32323232"}, "destination_addr", 23},
-		"a text that reaches beyond":           {fields{source: "1", dest: "2", text: "abc", length: 4}, "short_message", 35},
-		"no sm_length":                         {fields{raw: "00 0000 00 0000 00 00 00 00 00 00 00 00 00 00"}, "sm_length", 32},
-		"half a head of a parameter":           {fields{source: "1", dest: "2", tlvs: "0424 00"}, "tlv", 35},
-		"a parameter that reaches beyond":      {fields{source: "1", dest: "2", tlvs: "0424 0003 6869"}, "tlv", 39},
-		"a time without an end":                {fields{raw: "00 0000 00 0000 00 00 00 00 31313131313131313131313131313131313131"}, "schedule_delivery_time", 26},
-		"a text that goes on in a cut payload": {fields{source: "1", dest: "2", text: "h", tlvs: "0424 0003 6869"}, "tlv", 40},
-		"a parameter of more than 32 Ki":       {fields{source: "1", dest: "2", tlvs: "0424 FFFF 6869"}, "tlv", 39},
-		"a data_sm that ends in its classes":   {fields{command: DataSM, raw: "00 0000 00 0000 00 04"}, "registered_delivery", 24},
+		"a command without a message":         {fields{command: EnquireLink, raw: "00"}, "command_id", 4},
+		"a length that is not the PDU's":      {fields{source: "1", dest: "2", stated: 17}, "command_length", 0},
+		"an incomplete body":                  {fields{raw: "00"}, "source_addr_ton", 17},
+		"a service type without an end":       {fields{service: strings.Repeat("x", 30), source: "1", dest: "2"}, "service_type", 16},
+		"a source without an end":             {fields{source: long, dest: "2"}, "source_addr", 19},
+		"a destination without an end":        {fields{raw: "00 0000 3100 0000 32323232"}, "destination_addr", 23},
+		"a text longer than the PDU":          {fields{source: "1", dest: "2", text: "abc", length: 4}, "short_message", 35},
+		"a missing sm_length":                 {fields{raw: "00 0000 00 0000 00 00 00 00 00 00 00 00 00 00"}, "sm_length", 32},
+		"an incomplete parameter header":      {fields{source: "1", dest: "2", tlvs: "0424 00"}, "tlv", 35},
+		"a parameter longer than the PDU":     {fields{source: "1", dest: "2", tlvs: "0424 0003 6869"}, "tlv", 39},
+		"a time without an end":               {fields{raw: "00 0000 00 0000 00 00 00 00 31313131313131313131313131313131313131"}, "schedule_delivery_time", 26},
+		"a text continued in a cut payload":   {fields{source: "1", dest: "2", text: "h", tlvs: "0424 0003 6869"}, "tlv", 40},
+		"a parameter of 64 Ki octets":         {fields{source: "1", dest: "2", tlvs: "0424 FFFF 6869"}, "tlv", 39},
+		"a data_sm that ends after esm_class": {fields{command: DataSM, raw: "00 0000 00 0000 00 04"}, "registered_delivery", 24},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ParseDelivery(tc.pdu(t))
@@ -67,11 +66,11 @@ func TestParseDeliveryRefuses(t *testing.T) {
 		})
 	}
 	if _, err := ParseDelivery([]byte{0, 0, 0, 16}); err == nil {
-		t.Error("four octets were taken for a PDU")
+		t.Error("ParseDelivery accepted four octets")
 	}
 }
 
-func TestOctetsBehindTheMessageAreIgnored(t *testing.T) {
+func TestOctetsAfterTheMessageAreIgnored(t *testing.T) {
 	receipted := []Parameter{{0x001E, []byte("1\x00")}}
 	for name, tc := range map[string]struct {
 		fields
@@ -107,17 +106,17 @@ func TestText(t *testing.T) {
 		udh, text string
 		broken    bool
 	}{
-		"a short message":                           {fields{text: "hello"}, "", "hello", false},
-		"a header before it":                        {fields{class: 0x40, text: "\x05\x00\x03\x01\x02\x01hi"}, "\x05\x00\x03\x01\x02\x01", "hi", false},
-		"a header alone":                            {fields{class: 0x40, text: "\x02\x70\x00"}, "\x02\x70\x00", "", false},
-		"a payload":                                 {fields{tlvs: "0424 0002 6869"}, "", "hi", false},
-		"a payload with a header":                   {fields{class: 0x40, tlvs: "0424 0005 0270006869"}, "\x02\x70\x00", "hi", false},
-		"a payload beside its beginning":            {fields{text: "h", tlvs: "0424 0002 6869"}, "", "hi", false},
-		"an empty payload beside a text":            {fields{text: "h", tlvs: "0424 0000"}, "", "h", false},
-		"a header that reaches beyond the text":     {fields{class: 0x40, text: "\x09hi"}, "", "\x09hi", true},
-		"no text where there should be a header":    {fields{class: 0x40}, "", "", true},
-		"a bit of the header in a data_sm's class":  {fields{command: DataSM, class: 0xC3, tlvs: "0424 0003 01FF69"}, "\x01\xff", "i", false},
-		"a header of length zero is one all by law": {fields{class: 0x40, text: "\x00hi"}, "\x00", "hi", false},
+		"a short message":                      {fields{text: "hello"}, "", "hello", false},
+		"a header before it":                   {fields{class: 0x40, text: "\x05\x00\x03\x01\x02\x01hi"}, "\x05\x00\x03\x01\x02\x01", "hi", false},
+		"a header alone":                       {fields{class: 0x40, text: "\x02\x70\x00"}, "\x02\x70\x00", "", false},
+		"a payload":                            {fields{tlvs: "0424 0002 6869"}, "", "hi", false},
+		"a payload with a header":              {fields{class: 0x40, tlvs: "0424 0005 0270006869"}, "\x02\x70\x00", "hi", false},
+		"a payload and a cut short_message":    {fields{text: "h", tlvs: "0424 0002 6869"}, "", "hi", false},
+		"an empty payload and a short_message": {fields{text: "h", tlvs: "0424 0000"}, "", "h", false},
+		"a header longer than the text":        {fields{class: 0x40, text: "\x09hi"}, "", "\x09hi", true},
+		"a missing header":                     {fields{class: 0x40}, "", "", true},
+		"a header in a data_sm":                {fields{command: DataSM, class: 0xC3, tlvs: "0424 0003 01FF69"}, "\x01\xff", "i", false},
+		"a header of length zero":              {fields{class: 0x40, text: "\x00hi"}, "\x00", "hi", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, err := ParseDelivery(tc.pdu(t))
@@ -169,8 +168,7 @@ func TestCodingOf(t *testing.T) {
 	}
 }
 
-// FuzzParseDelivery compares with gosmpp, which must not be able to read what
-// this refuses, nor read something else.
+// FuzzParseDelivery compares the addresses and the ESM class with those that gosmpp parses.
 func FuzzParseDelivery(f *testing.F) {
 	for _, seed := range []fields{
 		{service: "CMT", source: "447700900123", dest: "447800000001", text: "hello"},
@@ -182,14 +180,14 @@ func FuzzParseDelivery(f *testing.F) {
 		f.Add(seed.pdu(f))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		before := bytes.Clone(raw)
+		original := bytes.Clone(raw)
 		d, err := ParseDelivery(raw)
-		if !bytes.Equal(raw, before) {
+		if !bytes.Equal(raw, original) {
 			t.Fatal("the PDU was changed")
 		}
 		if err != nil {
 			if e, ok := errors.AsType[*decoders.Error](err); !ok || e.Offset < 0 || e.Offset > len(raw) {
-				t.Fatalf("an error without a place: %v", err)
+				t.Fatalf("the error has no valid offset: %v", err)
 			}
 			return
 		}
@@ -202,10 +200,10 @@ func FuzzParseDelivery(f *testing.F) {
 		}
 		d.Receipt()
 		other, err := pdu.Parse(bytes.NewReader(raw))
-		if them, same := other.(*pdu.DeliverSM); err == nil && same {
-			relaytest.Equal(t, "the source, as gosmpp reads it,", them.SourceAddr.Address(), d.Source.Digits)
-			relaytest.Equal(t, "the destination, as gosmpp reads it,", them.DestAddr.Address(), d.Destination.Digits)
-			relaytest.Equal(t, "the ESM class, as gosmpp reads it,", them.EsmClass, d.ESMClass)
+		if theirs, isDeliverSM := other.(*pdu.DeliverSM); err == nil && isDeliverSM {
+			relaytest.Equal(t, "the source, as gosmpp reads it,", theirs.SourceAddr.Address(), d.Source.Digits)
+			relaytest.Equal(t, "the destination, as gosmpp reads it,", theirs.DestAddr.Address(), d.Destination.Digits)
+			relaytest.Equal(t, "the ESM class, as gosmpp reads it,", theirs.EsmClass, d.ESMClass)
 		}
 	})
 }

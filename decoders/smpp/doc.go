@@ -1,15 +1,13 @@
-// Package smpp reads what an SMSC sends to us: the header of every PDU, and
-// deliver_sm and data_sm whole (SMPP 3.4, 4.6.1 and 4.7.1), with their optional
-// parameters, the coding of their text and the delivery receipts among them.
+// Package smpp parses the PDUs that an SMSC sends to the gateway (SMPP 3.4): the header of
+// every PDU, deliver_sm and data_sm with their optional parameters (4.6.1, 4.7.1), delivery
+// receipts, and the responses to a submission.
 //
-// It is tolerant where SMSCs are known to be loose: a wrong value of a field
-// that we do not need, longer addresses than deliver_sm allows, receipts with
-// missing, further and differently written fields, octets behind the message that
-// belong to no field (Delivery.Ignored). It refuses a PDU whose
-// fields do not fit its length, with the field and the offset, because what
-// would be read then is not what was sent.
+// It tolerates common deviations: invalid values of unused fields, addresses longer than
+// deliver_sm allows, receipts with missing, additional or reformatted fields, and octets
+// after the message that belong to no field (Delivery.Ignored). It refuses a PDU whose fields
+// do not fit its length, and the error names the field and the offset.
 //
-// The library that speaks the protocol (gosmpp) reads these PDUs too, but drops
-// the connection over a user data header that makes no sense, reads optional
-// parameters above 32,767 octets wrongly, and keeps no octets; we journal them.
+// The gosmpp library, which marshals PDUs, could parse these too. It is not used for that
+// because it drops the connection if a user data header is malformed, misreads optional
+// parameters longer than 32,767 octets, and does not return the octets for the journal.
 package smpp

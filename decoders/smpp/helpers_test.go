@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// fields are a deliver_sm's, with what most have.
+// fields are those of a PDU in a test; those that are zero have usual values.
 type fields struct {
 	command      Command
 	service      string
@@ -17,13 +17,13 @@ type fields struct {
 	class        byte
 	coding       byte
 	text         string // of short_message
-	length       int    // of sm_length, if it is not that of the text
+	length       int    // sm_length, if it differs from the length of the text
 	tlvs         string // in hex
-	raw          string // what follows the header, in hex, instead of all
-	stated       uint32 // command_length, if it is not the PDU's
+	raw          string // the body in hex, instead of the fields above
+	stated       uint32 // command_length, if it differs from the length of the PDU
 }
 
-// pdu writes the octets.
+// pdu returns the PDU.
 func (f fields) pdu(t testing.TB) []byte {
 	t.Helper()
 	body := unhex(t, f.raw)
@@ -39,10 +39,10 @@ func (f fields) pdu(t testing.TB) []byte {
 	if length == 0 {
 		length = uint32(HeaderLen + len(body))
 	}
-	out := binary.BigEndian.AppendUint32(nil, length)
-	out = binary.BigEndian.AppendUint32(out, uint32(command))
-	out = binary.BigEndian.AppendUint32(out, 0)
-	return append(binary.BigEndian.AppendUint32(out, 7), body...)
+	header := binary.BigEndian.AppendUint32(nil, length)
+	header = binary.BigEndian.AppendUint32(header, uint32(command))
+	header = binary.BigEndian.AppendUint32(header, 0)
+	return append(binary.BigEndian.AppendUint32(header, 7), body...)
 }
 
 func (f fields) body() []byte {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The optional parameters that are understood (5.3.2).
+// The optional parameters that this package uses (5.3.2).
 const (
 	tagReceiptedMessageID = 0x001E
 	tagReference          = 0x0204
@@ -16,7 +16,7 @@ const (
 	tagMessageState       = 0x0427
 )
 
-// isUnderstood reports whether the meaning of a message depends on a parameter.
+// isUnderstood reports whether this package uses an optional parameter.
 func isUnderstood(tag uint16) bool {
 	switch tag {
 	case tagReceiptedMessageID, tagReference, tagSARReference, tagSARTotal, tagSARNumber, tagMessagePayload, tagMessageState:
@@ -29,11 +29,11 @@ func isUnderstood(tag uint16) bool {
 const (
 	classReceipt      = 0x04 // SMSC delivery receipt
 	classIntermediate = 0x20 // intermediate delivery notification
-	classUDHI         = 0x40 // the text begins with a user data header
+	classUDHI         = 0x40 // the user data begins with a user data header
 )
 
-// Parameter returns an optional parameter; of several the last counts.
-func (d *Delivery) Parameter(tag uint16) ([]byte, bool) {
+// parameter returns the value of an optional parameter, the last one if it is repeated.
+func (d *Delivery) parameter(tag uint16) ([]byte, bool) {
 	for i := len(d.Parameters) - 1; i >= 0; i-- {
 		if d.Parameters[i].Tag == tag {
 			return d.Parameters[i].Value, true
@@ -42,9 +42,9 @@ func (d *Delivery) Parameter(tag uint16) ([]byte, bool) {
 	return nil, false
 }
 
-// number returns an optional parameter that is an unsigned number.
+// number returns the value of an optional parameter of one or two octets.
 func (d *Delivery) number(tag uint16) (int, bool) {
-	v, ok := d.Parameter(tag)
+	v, ok := d.parameter(tag)
 	if !ok || len(v) == 0 || len(v) > 2 {
 		return 0, false
 	}
@@ -55,41 +55,41 @@ func (d *Delivery) number(tag uint16) (int, bool) {
 	return n, true
 }
 
-// MessageID returns the id that the SMSC gives the message, or, in a receipt,
-// gave the message it is about; empty if there is none.
+// MessageID returns the parameter receipted_message_id, the SMSC's id of a message. It is
+// empty if the parameter is missing.
 func (d *Delivery) MessageID() string {
-	v, _ := d.Parameter(tagReceiptedMessageID)
+	v, _ := d.parameter(tagReceiptedMessageID)
 	id, _, _ := strings.Cut(string(v), "\x00")
 	return strings.TrimSpace(id)
 }
 
-// Reference returns the user_message_reference: our own mark of a message, which
-// some SMSCs give back in its receipts (5.3.2.17).
+// Reference returns the parameter user_message_reference (5.3.2.17). In a receipt it is the
+// ReferenceOf the submitted message, if the SMSC supports it.
 func (d *Delivery) Reference() (int, bool) { return d.number(tagReference) }
 
-// IsReceipt reports whether the SMSC reports on a message of ours: esm_class marks it, or the
-// optional parameters of receipts do, which some SMSCs send with an esm_class of 0.
-// Acknowledgements by the handset or its user are messages.
+// IsReceipt reports whether the PDU is an SMSC's receipt for a submitted message. It has the
+// esm_class of a receipt, or the optional parameters of one: some SMSCs leave esm_class 0.
+// Acknowledgements by the handset or by its user are not receipts.
 func (d *Delivery) IsReceipt() bool {
 	if d.ESMClass&(classReceipt|classIntermediate) != 0 {
 		return true
 	}
-	_, stated := d.Parameter(tagMessageState)
+	_, stated := d.parameter(tagMessageState)
 	return stated && d.MessageID() != ""
 }
 
-// UserData returns the text as it came: the parameter message_payload if it is
-// there, for a text that is in both is complete in it, else short_message.
+// UserData returns the user data header and the text. These are in message_payload or, if
+// that is missing or empty, in short_message. If an SMSC sends both, only message_payload is
+// complete.
 func (d *Delivery) UserData() []byte {
-	if payload, ok := d.Parameter(tagMessagePayload); ok && len(payload) > 0 {
+	if payload, ok := d.parameter(tagMessagePayload); ok && len(payload) > 0 {
 		return payload
 	}
 	return d.ShortMessage
 }
 
-// Split returns the user data header, with its length octet, and the text
-// behind it. It is false when there should be a header that reaches beyond what
-// is there.
+// Split splits the user data into its header, with the length octet, and the text. ok is
+// false if esm_class announces a header and the user data is shorter than the header's length.
 func (d *Delivery) Split() (udh, text []byte, ok bool) {
 	data := d.UserData()
 	if d.ESMClass&classUDHI == 0 {
@@ -109,10 +109,10 @@ type Segment struct {
 	Number    int // 1 to Total
 }
 
-// Segment returns what the sar parameters say. They must all be there and make
-// sense, else they are ignored, as SMPP requires.
+// Segment returns the values of the sar parameters. It returns false if one is missing or
+// invalid, because SMPP requires to ignore all of them.
 func (d *Delivery) Segment() (Segment, bool) {
-	reference, found := d.Parameter(tagSARReference)
+	reference, found := d.parameter(tagSARReference)
 	total, counted := d.number(tagSARTotal)
 	number, numbered := d.number(tagSARNumber)
 	if !found || len(reference) != 2 || !counted || !numbered || number < 1 || number > total || total > 255 {
@@ -124,8 +124,7 @@ func (d *Delivery) Segment() (Segment, bool) {
 // Coding is the encoding of a text.
 type Coding int
 
-// The codings. Default is the SMSC's own alphabet, which the carrier says
-// outside the protocol.
+// The codings. Default is the default alphabet of the SMSC, see Alphabet.
 const (
 	Default Coding = iota
 	ASCII
@@ -133,12 +132,13 @@ const (
 	Cyrillic // ISO 8859-5
 	Hebrew   // ISO 8859-8
 	UCS2
-	Octets // data, or text in a coding that is not known
+	Octets // binary data, or text in an unknown coding
 )
 
-// CodingOf reads a data_coding: SMPP's own values (5.2.19), and those of a
-// handset's data coding scheme (TS 23.038, 4) that SMSCs pass on: 0x10 to 0x1F
-// with a message class, 0xC0 to 0xEF waiting messages, 0xF0 to 0xFF classes.
+// CodingOf returns the coding of a data_coding: one of SMPP (5.2.19) or, because SMSCs
+// forward them, of a handset's data coding scheme (TS 23.038, 4). The latter are 0x10 to 0x1F
+// and 0xF0 to 0xFF for messages with a class, and 0xC0 to 0xEF for message waiting
+// indications.
 func CodingOf(dataCoding byte) Coding {
 	switch {
 	case dataCoding < 0x09:
@@ -157,13 +157,14 @@ func CodingOf(dataCoding byte) Coding {
 	return Octets
 }
 
-// Alphabet is the encoding of an SMSC for text of data_coding 0, its default alphabet. It is
-// agreed with the carrier, outside the protocol. Empty means AlphabetGSM7.
+// Alphabet is the encoding of text with data_coding 0, the default alphabet of an SMSC. The
+// protocol does not transmit it; the operator configures it for each carrier. Empty means
+// AlphabetGSM7.
 type Alphabet string
 
 // The default alphabets of SMSCs.
 const (
-	AlphabetGSM7   Alphabet = "gsm7"        // a septet in each octet, as nearly all do
-	AlphabetPacked Alphabet = "gsm7-packed" // septets packed as on the air
+	AlphabetGSM7   Alphabet = "gsm7"        // one septet in each octet, the usual encoding
+	AlphabetPacked Alphabet = "gsm7-packed" // septets packed as on the radio interface
 	AlphabetLatin1 Alphabet = "latin1"      // ISO 8859-1
 )

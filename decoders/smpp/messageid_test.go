@@ -12,29 +12,29 @@ import (
 
 func TestReceiptIDs(t *testing.T) {
 	for name, tc := range map[string]struct {
-		answered string // the id in the answer to the submission
-		reported string // the same in the receipt
+		answered string // the id in the response to the submission
+		reported string // the id in the receipt
 		want     bool
 	}{
-		"the same":                                    {"1001", "1001", true},
-		"in capitals":                                 {"1a2b", "1A2B", true},
-		"with zeros in front":                         {"1a2b", "00001A2B", true},
-		"without the zeros in front":                  {"0001001", "1001", true},
-		"hexadecimal in the answer, then decimal":     {"1A2B", "6699", true},
-		"with zeros, hexadecimal, then decimal":       {"00001A2B", "0000006699", true},
-		"digits that are hexadecimal, then decimal":   {"1234", "4660", true},
-		"decimal in the answer, then hexadecimal":     {"6699", "1a2b", true},
-		"digits that are decimal, then hexadecimal":   {"4660", "1234", true},
-		"64 bits in decimal":                          {"ffffffffffffffff", "18446744073709551615", true},
-		"an id of other letters":                      {"msg-77_X", "MSG-77_x", true},
-		"a UUID":                                      {"5f0c4a1e-0000-4000-8000-00000000000a", "5F0C4A1E-0000-4000-8000-00000000000A", true},
-		"zeros":                                       {"0", "000", true},
-		"another id":                                  {"1001", "1002", false},
-		"a number with a sign is no number":           {"10", "+16", false},
-		"a number with an underscore is none":         {"1b207", "1_11111", false},
-		"a long number is a name":                     {strings.Repeat("1", 40), strings.Repeat("2", 40), false},
-		"an id in blanks":                             {"77", " 77 ", true},
-		"digits that look alike after zeros are gone": {"10", "100", false},
+		"the same":                                  {"1001", "1001", true},
+		"in capitals":                               {"1a2b", "1A2B", true},
+		"with leading zeros":                        {"1a2b", "00001A2B", true},
+		"without the leading zeros":                 {"0001001", "1001", true},
+		"hexadecimal, then decimal":                 {"1A2B", "6699", true},
+		"with zeros, hexadecimal, then decimal":     {"00001A2B", "0000006699", true},
+		"digits that are hexadecimal, then decimal": {"1234", "4660", true},
+		"decimal, then hexadecimal":                 {"6699", "1a2b", true},
+		"digits that are decimal, then hexadecimal": {"4660", "1234", true},
+		"64 bits in decimal":                        {"ffffffffffffffff", "18446744073709551615", true},
+		"an id of other letters":                    {"msg-77_X", "MSG-77_x", true},
+		"a UUID":                                    {"5f0c4a1e-0000-4000-8000-00000000000a", "5F0C4A1E-0000-4000-8000-00000000000A", true},
+		"zeros":                                     {"0", "000", true},
+		"another id":                                {"1001", "1002", false},
+		"a number with a sign":                      {"10", "+16", false},
+		"a number with an underscore":               {"1b207", "1_11111", false},
+		"numbers of 40 digits":                      {strings.Repeat("1", 40), strings.Repeat("2", 40), false},
+		"an id between blanks":                      {"77", " 77 ", true},
+		"different numbers of trailing zeros":       {"10", "100", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ids := ReceiptIDs(tc.reported)
@@ -42,12 +42,12 @@ func TestReceiptIDs(t *testing.T) {
 				t.Errorf("%q among %q: %v", CanonicalID(tc.answered), ids, got)
 			}
 			if ids[0] != CanonicalID(tc.reported) {
-				t.Errorf("the same is not the likeliest in %q", ids)
+				t.Errorf("the first of %q is not the canonical id", ids)
 			}
 		})
 	}
 	if ids := ReceiptIDs("  "); ids != nil {
-		t.Errorf("of no id: %q", ids)
+		t.Errorf("the ids of a blank id: %q", ids)
 	}
 }
 
@@ -61,9 +61,9 @@ func FuzzReceiptIDs(f *testing.F) {
 		if len(ids) > 3 || slices.Contains(ids, "") {
 			t.Fatalf("%q: %q", id, ids)
 		}
-		for i, one := range ids {
-			if slices.Index(ids, one) != i {
-				t.Fatalf("%q: %q twice", id, one)
+		for i, candidate := range ids {
+			if slices.Index(ids, candidate) != i {
+				t.Fatalf("%q: %q twice", id, candidate)
 			}
 		}
 		if CanonicalID(CanonicalID(id)) != CanonicalID(id) {
@@ -78,16 +78,16 @@ func TestParseMessageID(t *testing.T) {
 		raw, id string
 		field   string // of the error
 	}{
-		"an id":                             {SubmitSM.Answer(), "3161326200", "1a2b", ""},
-		"an id with blanks around it":       {SubmitSM.Answer(), "20314120 00", "1A", ""},
-		"an empty id":                       {SubmitSM.Answer(), "00", "", ""},
-		"no body, as in a refusal":          {SubmitSM.Answer(), "", "", ""},
-		"an id with a parameter behind":     {DataSM.Answer(), "3100 001D 0001 78", "1", ""},
-		"an id without an end":              {SubmitSM.Answer(), "3132", "", "message_id"},
-		"an id of 65 characters":            {SubmitSM.Answer(), strings.Repeat("31", 65) + "00", "", "message_id"},
-		"an answer to something else":       {EnquireLink.Answer(), "", "", "command_id"},
-		"a submit_sm, which is no answer":   {SubmitSM, "3100", "", "command_id"},
-		"an id of the 64 characters it has": {SubmitSM.Answer(), strings.Repeat("31", 64) + "00", strings.Repeat("1", 64), ""},
+		"an id":                       {SubmitSM.Answer(), "3161326200", "1a2b", ""},
+		"an id with blanks around it": {SubmitSM.Answer(), "20314120 00", "1A", ""},
+		"an empty id":                 {SubmitSM.Answer(), "00", "", ""},
+		"no body, as in a refusal":    {SubmitSM.Answer(), "", "", ""},
+		"an id and a parameter":       {DataSM.Answer(), "3100 001D 0001 78", "1", ""},
+		"an id without a NUL":         {SubmitSM.Answer(), "3132", "", "message_id"},
+		"an id of 65 characters":      {SubmitSM.Answer(), strings.Repeat("31", 65) + "00", "", "message_id"},
+		"a response to enquire_link":  {EnquireLink.Answer(), "", "", "command_id"},
+		"a submit_sm":                 {SubmitSM, "3100", "", "command_id"},
+		"an id of 64 characters":      {SubmitSM.Answer(), strings.Repeat("31", 64) + "00", strings.Repeat("1", 64), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := fields{command: tc.command, raw: tc.raw}
@@ -108,7 +108,7 @@ func TestParseMessageID(t *testing.T) {
 		})
 	}
 	if _, err := ParseMessageID([]byte{1}); err == nil {
-		t.Error("an octet was taken for an answer")
+		t.Error("ParseMessageID accepted one octet")
 	}
 }
 

@@ -13,13 +13,13 @@ import (
 
 // Receipt is an SMSC's report about a message that the gateway submitted.
 type Receipt struct {
-	ID    string // the SMSC's id of the message, as it writes it
-	State string // DELIVRD, UNDELIV, …, or message_state 119 for an unknown number; empty if missing
-	Error string // the network's code, as it came; 000 is none
+	ID    string // the SMSC's id of the message, unchanged
+	State string // DELIVRD, UNDELIV, …, or "message_state 119" for an unknown number; empty if missing
+	Error string // the network's error code, unchanged; 000 means no error
 }
 
-// Receipt reads a receipt: from the optional parameters, and what they do not
-// say from the text, which is as appendix B of SMPP 3.4 suggests, or nearly so.
+// Receipt returns the values of a receipt: those of the optional parameters, and those of the
+// text (ParseReceipt) where a parameter is missing.
 func (d *Delivery) Receipt() Receipt {
 	r := ParseReceipt([]byte(d.ReceiptText()))
 	if id := d.MessageID(); id != "" {
@@ -33,10 +33,10 @@ func (d *Delivery) Receipt() Receipt {
 	return r
 }
 
-// ReceiptText is the text of a receipt without a byte order mark. The data_coding may be that
-// of the message instead of the receipt, so the text is the reading that has a receipt's
-// fields: the octets as they are, for fields are ASCII in nearly all codings, UTF-16, or
-// packed septets. Without such fields it is the octets.
+// ReceiptText returns the text of a receipt without a byte order mark. The data_coding is
+// not used, because some SMSCs send that of the message instead. The text is the first of
+// these decodings that has a field id or stat: ASCII (which suits most codings), UTF-16,
+// packed septets. If none has one, the octets are returned unchanged.
 func (d *Delivery) ReceiptText() string {
 	udh, octets, _ := d.Split()
 	for _, text := range []string{string(octets), sms.DecodeUCS2(octets), sms.DecodeUTF16LE(octets), string(sms.Unpack(octets, len(udh)))} {
@@ -47,7 +47,8 @@ func (d *Delivery) ReceiptText() string {
 	return string(octets)
 }
 
-// stateName is a message_state (5.2.28, and SMPP 5.0, 4.7.15) as texts write it.
+// stateName returns the name of a message_state (5.2.28, and SMPP 5.0, 4.7.15) in the text of
+// receipts, or "" if it is unknown.
 func stateName(n int) string {
 	names := [...]string{"SCHEDULED", "ENROUTE", "DELIVRD", "EXPIRED", "DELETED", "UNDELIV", "ACCEPTD", "UNKNOWN", "REJECTD", "SKIPPED"}
 	if n >= len(names) {
@@ -56,12 +57,13 @@ func stateName(n int) string {
 	return names[n]
 }
 
-// ParseReceipt reads the text of a receipt:
+// ParseReceipt parses the text of a receipt (SMPP 3.4, appendix B):
 //
 //	id:1001 sub:001 dlvrd:001 submit date:2601011200 done date:2601011201 stat:DELIVRD err:000 text:hello
 //
-// Fields may be missing, in another order, in any case, and have blanks behind
-// the colon, and line ends or tabs between them. What stands in text: is the message's and says nothing.
+// Fields may be missing or in another order, and their names in any case. They may be
+// separated by line ends or tabs, and blanks may follow a colon. The field text is ignored
+// because it holds the beginning of the message.
 func ParseReceipt(text []byte) Receipt {
 	s := string(text)
 	if offset := field(s, "text:"); offset >= 0 {
@@ -70,10 +72,11 @@ func ParseReceipt(text []byte) Receipt {
 	return Receipt{ID: word(s, "id:"), State: strings.ToUpper(word(s, "stat:")), Error: word(s, "err:")}
 }
 
-// blanks may stand between fields.
+// blanks are the characters that separate fields.
 const blanks = " \t\r\n"
 
-// field returns where a field's name stands as a word of its own, or -1.
+// field returns the offset of a field's name, or -1 if it is missing. The name must follow a
+// blank or begin the text.
 func field(s, name string) int {
 	lower := lowered(s)
 	for start := 0; ; {
@@ -89,8 +92,8 @@ func field(s, name string) int {
 	}
 }
 
-// lowered is s with its ASCII letters in lower case. A text need not be UTF-8,
-// and every octet keeps its place.
+// lowered returns s with its ASCII letters in lower case. It keeps the length of s, which may
+// be invalid UTF-8.
 func lowered(s string) string {
 	b := []byte(s)
 	for i, c := range b {
@@ -108,7 +111,7 @@ func word(s, name string) string {
 		return ""
 	}
 	remaining := strings.TrimLeft(s[offset+len(name):], blanks)
-	// A name behind the colon means that the field has no value.
+	// The field is empty if another one follows its colon.
 	for _, name := range []string{"id:", "sub:", "dlvrd:", "submit date:", "done date:", "stat:", "err:", "text:"} {
 		if strings.HasPrefix(lowered(remaining), name) {
 			return ""
@@ -120,9 +123,9 @@ func word(s, name string) string {
 	return strings.Trim(remaining, "\x00")
 }
 
-// CanonicalID is an SMSC's id of a message as it is compared: SMSCs write one id
-// in capitals or not, and with or without zeros in front. Nothing is left of an
-// id of zeros only but one.
+// CanonicalID returns an SMSC's id of a message in lower case and without leading zeros,
+// because SMSCs write one id differently in a response and in a receipt. An id of zeros
+// becomes "0".
 func CanonicalID(id string) string {
 	id = strings.ToLower(strings.TrimSpace(id))
 	if bare := strings.TrimLeftFunc(id, func(r rune) bool { return r == '0' || unicode.IsSpace(r) }); bare != "" {
@@ -131,22 +134,22 @@ func CanonicalID(id string) string {
 	return id[:min(1, len(id))]
 }
 
-// maxNumeric is the longest id that is taken for a number: 16 hexadecimal digits
-// are 64 bits, 20 decimal ones are no more.
+// maxNumeric is the largest length of an id that may be a number: 64 bits have up to 16
+// hexadecimal or 20 decimal digits.
 const maxNumeric = 20
 
-// ReceiptIDs lists what the id in a receipt may have been in the answer to the
-// submission, likeliest first: the same, else the same number in hexadecimal
-// (where the receipt has it in decimal), or in decimal.
+// ReceiptIDs returns the canonical ids that the response to the submission may have had if
+// the receipt has id, the likeliest first: the same id, then the same number converted from
+// decimal to hexadecimal and from hexadecimal to decimal.
 func ReceiptIDs(id string) []string {
-	same := CanonicalID(id)
-	if same == "" {
+	canonical := CanonicalID(id)
+	if canonical == "" {
 		return nil
 	}
-	ids := []string{same}
+	ids := []string{canonical}
 	for _, base := range [][2]int{{10, 16}, {16, 10}} {
-		n, ok := new(big.Int).SetString(same, base[0])
-		if !ok || len(same) > maxNumeric || strings.Trim(same, "0123456789abcdef") != "" { // big.Int takes signs and underscores too
+		n, ok := new(big.Int).SetString(canonical, base[0])
+		if !ok || len(canonical) > maxNumeric || strings.Trim(canonical, "0123456789abcdef") != "" { // big.Int accepts signs and underscores too
 			continue
 		}
 		if id := n.Text(base[1]); !slices.Contains(ids, id) {
@@ -156,27 +159,28 @@ func ReceiptIDs(id string) []string {
 	return ids
 }
 
-// ReferenceOf is the user_message_reference that we give a message of an id.
+// ReferenceOf returns the user_message_reference of the message with an id of the gateway.
 func ReferenceOf(id string) uint16 { return uint16(crc32.ChecksumIEEE([]byte(id))) }
 
-// UnansweredID stands for the id of a message whose answer was lost: our
-// reference, which some SMSCs give back in receipts, and the number.
+// UnansweredID returns a replacement for the SMSC's id of a message whose response was lost.
+// It is made of the user_message_reference, which some SMSCs repeat in receipts, and of the
+// recipient's number.
 func UnansweredID(reference uint16, number string) string {
 	return fmt.Sprintf("ref %d %s", reference, number)
 }
 
-// maxMessageID is the longest message_id, with its end (4.4.2).
+// maxMessageID is the largest length of message_id in octets, with its NUL (4.4.2).
 const maxMessageID = 65
 
-// ParseMessageID reads the SMSC's id of a message out of its answer to a submit_sm or a
-// data_sm. It is empty in an answer without a body, as SMSCs send it when they refuse.
+// ParseMessageID returns the SMSC's id of a message from the response to a submit_sm or a
+// data_sm. It is empty if the response has no body, which is usual for a refusal.
 func ParseMessageID(pdu []byte) (string, error) {
 	h, err := ParseHeader(pdu)
 	if err != nil {
 		return "", err
 	}
 	if h.Command != SubmitSM.Answer() && h.Command != DataSM.Answer() {
-		return "", fault("command_id", 4, h.Command.String()+" is not an answer to a message")
+		return "", fault("command_id", 4, h.Command.String()+" is not a response to a submission")
 	}
 	if len(pdu) == HeaderLen {
 		return "", nil
