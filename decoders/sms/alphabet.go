@@ -11,56 +11,40 @@ import (
 // escape announces a character of the extension table.
 const escape = 0x1B
 
-// alphabet is the default alphabet in order of its codes; the escape stands at
-// its place and is never looked up.
-const alphabet = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞ\x1bÆæßÉ" +
-	" !\"#¤%&'()*+,-./0123456789:;<=>?" +
-	"¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§" +
-	"¿abcdefghijklmnopqrstuvwxyzäöñüà"
-
 // Alphabet translates between UTF-8 and unpacked 7-bit text. It is read-only
 // and safe for concurrent use.
 type Alphabet struct {
-	char     table
-	ext      table
-	national *national
-	codes    map[rune][]byte
+	tables *tables
+	codes  map[rune][]byte // of the default alphabet and its extension
 }
 
-// NewAlphabet returns the default alphabet with its extension, and the national
-// language tables for what is decoded.
+// NewAlphabet returns the default alphabet and its extension, and the national language
+// tables for decoding.
 func NewAlphabet() *Alphabet {
-	a := &Alphabet{codes: make(map[rune][]byte, 137)}
-	code := byte(0)
-	for _, r := range alphabet {
-		a.char[code] = r
-		if code != escape {
-			a.codes[r] = []byte{code}
+	a := &Alphabet{tables: nationalTables(), codes: make(map[rune][]byte, 137)}
+	for septet, r := range a.tables.locking[0] {
+		if septet != escape {
+			a.codes[r] = []byte{byte(septet)}
 		}
-		code++
 	}
-	for code, r := range map[byte]rune{ // the extension table; page break is a form feed
-		0x0A: '\f', 0x14: '^', 0x28: '{', 0x29: '}', 0x2F: '\\',
-		0x3C: '[', 0x3D: '~', 0x3E: ']', 0x40: '|', 0x65: '€',
-	} {
-		a.ext[code] = r
-		a.codes[r] = []byte{escape, code}
+	for septet, r := range a.tables.single[0] {
+		if r != 0 {
+			a.codes[r] = []byte{escape, byte(septet)}
+		}
 	}
-	a.national = newNational(&a.char, &a.ext)
 	return a
 }
 
-// Decode reads 7-bit text, one septet per octet. An escape before a character
-// that the extension lacks shows that character of the default alphabet, and
-// an escape before an escape or at the end a space (TS 23.038, 6.2.1.1). An
-// octet above 0x7F is an error.
+// Decode decodes 7-bit text, one septet in each octet. An escape before a septet
+// without a character in the extension is ignored. An escape before an escape or at
+// the end is a space (TS 23.038, 6.2.1.1). An octet above 0x7F is an error.
 func (a *Alphabet) Decode(data []byte) (string, error) { return a.DecodeIn(Languages{}, data) }
 
-// DecodeIn is Decode with national language tables. Those that are not known are
-// the default ones; a septet that no table has is U+FFFD.
+// DecodeIn is Decode with national language tables. Unknown tables are replaced by the
+// default ones. A septet without a character becomes U+FFFD.
 func (a *Alphabet) DecodeIn(l Languages, data []byte) (string, error) {
 	l = l.Known()
-	char, ext := &a.national.locking[l.Locking], &a.national.single[l.Single]
+	char, ext := &a.tables.locking[l.Locking], &a.tables.single[l.Single]
 	var b strings.Builder
 	escaped := false
 	for i, c := range data {
@@ -92,8 +76,8 @@ func lookup(char, ext *table, c byte, escaped bool) rune {
 	return char[c]
 }
 
-// Encode writes text as septets, one per octet. A character that the alphabet
-// lacks, or text that is not UTF-8, is an error.
+// Encode encodes text as septets, one in each octet. A character that is missing from the
+// alphabet is an error, and so is invalid UTF-8.
 func (a *Alphabet) Encode(text string) ([]byte, error) {
 	buf := make([]byte, 0, len(text))
 	for i, r := range text {
@@ -108,24 +92,17 @@ func (a *Alphabet) Encode(text string) ([]byte, error) {
 
 // Fits reports whether the alphabet has every character of a text.
 func (a *Alphabet) Fits(text string) bool {
-	if !utf8.ValidString(text) {
-		return false
-	}
-	for _, r := range text {
-		if _, ok := a.codes[r]; !ok {
-			return false
-		}
-	}
-	return true
+	_, err := a.Encode(text)
+	return err == nil
 }
 
-// Unpack spreads packed 7-bit text (TS 23.038, 6.1.2.1) to one septet per octet. before is
-// the number of octets of user data header before data: the text begins at the next septet's
-// border behind them.
+// Unpack converts packed 7-bit text (TS 23.038, 6.1.2.1) to one septet in each octet.
+// headerOctets is the length of the user data header before data. The text begins at the
+// first septet boundary after the header.
 //
-// The number of septets follows from the octets only. Where seven bits are
-// left over, they are taken for padding if they are zero, which could also be
-// the character @, or a carriage return, as 6.1.2.3.1 pads.
+// The number of septets is unknown. If data ends with seven unused bits, a last septet of 0
+// is taken for padding, although it could be the character @, and so is a carriage
+// return (6.1.2.3.1).
 func Unpack(data []byte, headerOctets int) []byte {
 	const bits = 7
 	offset := (bits - headerOctets*8%bits) % bits // the fill bits
@@ -146,9 +123,9 @@ func Unpack(data []byte, headerOctets int) []byte {
 	return buf
 }
 
-// Pack packs septets, one in each octet, as on the air (TS 23.038, 6.1.2.1).
-// headerOctets is the number of octets of user data header before them. Seven bits that are left over are a
-// carriage return (6.1.2.3.1): zeros would be an @.
+// Pack packs septets, one in each octet, for the radio interface (TS 23.038, 6.1.2.1).
+// headerOctets is the length of the user data header before them. Seven unused bits at the
+// end are filled with a carriage return (6.1.2.3.1), because zeros would be an @.
 func Pack(septets []byte, headerOctets int) []byte {
 	const bits = 7
 	offset := (bits - headerOctets*8%bits) % bits // the fill bits
@@ -168,8 +145,7 @@ func Pack(septets []byte, headerOctets int) []byte {
 	return buf
 }
 
-// Limits of an originator (TS 23.040, 9.1.2.5): digits of a number, characters of
-// a name.
+// The largest lengths of an originator (TS 23.040, 9.1.2.5).
 const (
 	maxOriginatorDigits = 15
 	maxOriginatorName   = 11

@@ -25,9 +25,8 @@ type answer struct {
 	Parts  int `json:"parts"`
 }
 
-// Two calculators of others and the segmenter count the texts of the table
-// alike: coding and parts. One of them is quadratic and takes ten seconds for
-// 255 parts, which are therefore left out.
+// Two independent calculators return the same coding and number of parts as the segmenter.
+// Texts of 255 parts are left out because one of the calculators needs ten seconds for them.
 func TestCalculatorsAgree(t *testing.T) {
 	table := slices.DeleteFunc(smstest.Texts(), func(tc smstest.Text) bool { return utf8.RuneCountInString(tc.Text) > 10_000 })
 	if len(table) < 60 {
@@ -44,16 +43,15 @@ func TestCalculatorsAgree(t *testing.T) {
 	}
 }
 
-// The table has no text of this kind: sms-segments-calculator keeps letters
-// with their combining accents, and what Unicode calls a cluster, in one part.
-// TS 23.040 does not ask for that: parts hold code units, the phone joins them
-// before it shows anything. split-sms counts as we do.
+// The table has no text with combining characters at a boundary, because
+// sms-segments-calculator does not split Unicode grapheme clusters. TS 23.040 allows to split
+// them: the phone joins the parts before it shows the text.
 func TestOneCalculatorKeepsClustersWhole(t *testing.T) {
 	text := strings.Repeat("你", 66) + "e\u0301" + strings.Repeat("你", 66)
 	answers := ask(t, []string{text})
 	relaytest.Equal(t, "our count", count(t, text), answer{16, 2})
 	relaytest.Equal(t, "the count of split-sms", answers["split-sms"][0], answer{16, 2})
-	// If this differs one day, the table can have such texts.
+	// If this fails after an update, such texts can be added to the table.
 	relaytest.Equal(t, "the count of sms-segments-calculator", answers["sms-segments-calculator"][0], answer{16, 3})
 }
 
@@ -64,7 +62,7 @@ func count(t *testing.T, text string) answer {
 	return answer{int(m.Coding), len(m.Parts)}
 }
 
-// ask has the calculators count texts.
+// ask runs the calculators on texts.
 func ask(t *testing.T, texts []string) (answers map[string][]answer) {
 	t.Helper()
 	input, err := json.Marshal(texts)
@@ -87,7 +85,7 @@ func ask(t *testing.T, texts []string) (answers map[string][]answer) {
 	return answers
 }
 
-// modules is where deploy/test-deps.sh puts what npm installs.
+// modules returns the folder in which deploy/test-deps.sh installs npm packages.
 func modules(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs(filepath.Join("..", "..", ".tools", "node", "node_modules"))

@@ -10,22 +10,21 @@ import (
 	"github.com/penstock/penstock/decoders"
 )
 
-// Octets is a message that is not given as text: a binary message of a
-// customer's, a WAP push, a contact card.
+// Octets is a message in encoded form: a binary message of a customer, a WAP push, a contact
+// card.
 type Octets struct {
 	Coding Coding
-	Header UDH    // without concatenation unless all fits one part
+	Header UDH    // with a concatenation only if Data fits one part
 	Data   []byte // for GSM unpacked, one septet in each octet
 }
 
-// ParseHex reads a binary message: data and user data header in hexadecimal,
-// and the encoding 7 (unpacked septets), 8 or 16 (big-endian UTF-16); 0 is 8.
-// The header begins with its length octet; "" is none. Blanks around either are
-// ignored, as xs:hexBinary has it.
+// ParseHex parses a binary message: data and user data header in hexadecimal,
+// and the encoding 7 (unpacked septets), 8 or 16 (big-endian UTF-16); 0 means 8.
+// The header begins with its length octet and may be empty. Blanks around data and header
+// are ignored, as for xs:hexBinary.
 //
-// It returns a decoders.Error with the field ("data", "udh" or "encoding") and the offset: in
-// characters of the field where it is not hexadecimal, in octets where these cannot be what
-// they should.
+// It returns a decoders.Error with the field "data", "udh" or "encoding". The offset counts
+// characters if the field is not hexadecimal, else octets.
 func ParseHex(data, udh string, encoding int) (Octets, error) {
 	o := Octets{Coding: Coding(encoding)}
 	if encoding == 0 {
@@ -47,13 +46,15 @@ func ParseHex(data, udh string, encoding int) (Octets, error) {
 	return o, o.check()
 }
 
-// Split makes the parts of a message. What does not fit one part is
-// concatenated with the reference, behind the elements of the header.
+// Split splits a message into parts. If one part is too short, the parts are concatenated
+// with the reference, and the concatenation follows the elements of the header.
 //
-// It returns a decoders.Error with format "sms" and field "data" when there is nothing to
-// send, when the data cannot be what the coding says or needs more than 255 parts; "udh" when
-// the header leaves no room, or has a concatenation of its own and the data does not fit with
-// it; "encoding" for one that is not 7, 8 or 16.
+// It returns a decoders.Error with format "sms" and one of these fields:
+//
+//   - "data": the message is empty, invalid in its coding or needs more than 255 parts;
+//   - "udh": the header leaves no room for data, or has a concatenation although the data
+//     needs several parts;
+//   - "encoding": the coding is not 7, 8 or 16.
 func (o Octets) Split(reference byte) (Message, error) {
 	if err := o.check(); err != nil {
 		return Message{}, err
@@ -105,7 +106,7 @@ func (o Octets) check() error {
 	return nil
 }
 
-// unhex reads hexadecimal; the error has the offset of the first other character.
+// unhex decodes hexadecimal; the error has the offset of the first invalid character.
 func unhex(field, s string) ([]byte, error) {
 	digits := strings.Trim(s, " \t\r\n")
 	start := strings.Index(s, digits)

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// octets is n octets in hexadecimal.
+// octets returns n octets in hexadecimal.
 func octets(n int) string { return strings.Repeat("5A", n) }
 
 func TestParseHexAndSplit(t *testing.T) {
@@ -23,23 +23,23 @@ func TestParseHexAndSplit(t *testing.T) {
 		lengths   []int  // of the parts' data
 		first     string // header of the first part
 	}{
-		"no encoding is octets":                         {"0102", "", 0, sms.Binary, []int{2}, ""},
+		"encoding 0 means octets":                       {"0102", "", 0, sms.Binary, []int{2}, ""},
 		"small letters, blanks around":                  {" 0a0B\n", "\t0605040b8423f0 ", 8, sms.Binary, []int{2}, "0605040b8423f0"},
 		"a header only":                                 {"", ports, 8, sms.Binary, []int{0}, "0605040b8423f0"},
 		"as much as fits without a header":              {octets(140), "", 8, sms.Binary, []int{140}, ""},
 		"an octet more":                                 {octets(141), "", 8, sms.Binary, []int{134, 7}, "050003cc0201"},
-		"as much as fits behind ports":                  {octets(133), ports, 8, sms.Binary, []int{133}, "0605040b8423f0"},
-		"an octet more behind ports":                    {octets(134), ports, 8, sms.Binary, []int{128, 6}, "0b05040b8423f00003cc0201"},
-		"three parts behind ports":                      {octets(257), ports, 8, sms.Binary, []int{128, 128, 1}, "0b05040b8423f00003cc0301"},
+		"as much as fits after ports":                   {octets(133), ports, 8, sms.Binary, []int{133}, "0605040b8423f0"},
+		"an octet more after ports":                     {octets(134), ports, 8, sms.Binary, []int{128, 6}, "0b05040b8423f00003cc0201"},
+		"three parts after ports":                       {octets(257), ports, 8, sms.Binary, []int{128, 128, 1}, "0b05040b8423f00003cc0301"},
 		"a part of the customer's own concatenation":    {octets(134), "050003010201", 8, sms.Binary, []int{134}, "050003010201"},
 		"septets, one an octet":                         {octets(160), "", 7, sms.GSM, []int{160}, ""},
 		"a septet more":                                 {octets(161), "", 7, sms.GSM, []int{153, 8}, "050003cc0201"},
-		"septets behind ports":                          {octets(152), ports, 7, sms.GSM, []int{152}, "0605040b8423f0"},
-		"a septet more behind ports":                    {octets(153), ports, 7, sms.GSM, []int{146, 7}, "0b05040b8423f00003cc0201"},
+		"septets after ports":                           {octets(152), ports, 7, sms.GSM, []int{152}, "0605040b8423f0"},
+		"a septet more after ports":                     {octets(153), ports, 7, sms.GSM, []int{146, 7}, "0b05040b8423f00003cc0201"},
 		"UTF-16":                                        {strings.Repeat("4f60", 70), "", 16, sms.UCS2, []int{140}, ""},
 		"a unit more":                                   {strings.Repeat("4f60", 71), "", 16, sms.UCS2, []int{134, 8}, "050003cc0201"},
 		"a pair that would be split":                    {strings.Repeat("4f60", 66) + "d83cdf89" + strings.Repeat("4f60", 9), "", 16, sms.UCS2, []int{132, 22}, "050003cc0201"},
-		"UTF-16 behind ports leaves an octet empty":     {strings.Repeat("4f60", 66), ports, 16, sms.UCS2, []int{132}, "0605040b8423f0"},
+		"UTF-16 after ports leaves an octet empty":      {strings.Repeat("4f60", 66), ports, 16, sms.UCS2, []int{132}, "0605040b8423f0"},
 		"the longest header with data in several parts": {octets(141), "82" + "7080" + octets(128), 8, sms.Binary, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -80,13 +80,13 @@ func TestParseHexRefuses(t *testing.T) {
 		"a blank within":                        {"01 02", "", 8, "data", 2},
 		"a digit of another script":             {"01٣٣", "", 8, "data", 2},
 		"a header of an odd number of digits":   {"01", "050", 8, "udh", 2},
-		"a header that lies about its length":   {"01", "060003010201", 8, "udh", 0},
+		"a header with a wrong length octet":    {"01", "060003010201", 8, "udh", 0},
 		"an element beyond the header":          {"01", "03000501", 8, "udh", 1},
-		"an encoding that is none":              {"01", "", 9, "encoding", -1},
-		"an octet that is no septet":            {"417F80", "", 7, "data", 2},
+		"an unknown encoding":                   {"01", "", 9, "encoding", -1},
+		"an octet above 0x7F":                   {"417F80", "", 7, "data", 2},
 		"an escape before an escape":            {"411B1B65", "", 7, "data", 1},
-		"half a unit":                           {"4f604f", "", 16, "data", 2},
-		"data beside a concatenation, too long": {octets(135), "050003010201", 8, "udh", 0},
+		"an odd number of octets":               {"4f604f", "", 16, "data", 2},
+		"a concatenation and too much data":     {octets(135), "050003010201", 8, "udh", 0},
 		"a header that is too long":             {"01", "8C" + "708A" + octets(138), 8, "udh", 0},
 		"a header that leaves no room":          {octets(20), "83" + "7081" + octets(129), 8, "udh", 0},
 	} {

@@ -13,14 +13,14 @@ func TestUnpack(t *testing.T) {
 		before int
 		want   string
 	}{
-		"the example everybody knows":               {"e8329bfd4697d9ec37", 0, "hellohello"},
-		"nothing":                                   {"", 0, ""},
-		"a header longer than what is there":        {"", 3, ""},
-		"behind a header of six octets, a fill bit": {"906536fb0d", 6, "Hello"},
-		"behind a header of seven, none":            {"c8329bfd06", 7, "Hello"},
-		"seven bits left over, padded":              {"31d98c56b3dd1a", 0, "1234567"},
-		"seven bits left over, zero":                {"31d98c56b3dd00", 0, "1234567"},
-		"eight characters in seven octets":          {"31d98c56b3dd70", 0, "12345678"},
+		"the usual example":     {"e8329bfd4697d9ec37", 0, "hellohello"},
+		"nothing":               {"", 0, ""},
+		"a header without data": {"", 3, ""},
+		"after a header of six octets, a fill bit": {"906536fb0d", 6, "Hello"},
+		"after a header of seven octets":           {"c8329bfd06", 7, "Hello"},
+		"seven bits left over, padded":             {"31d98c56b3dd1a", 0, "1234567"},
+		"seven bits left over, zero":               {"31d98c56b3dd00", 0, "1234567"},
+		"eight characters in seven octets":         {"31d98c56b3dd70", 0, "12345678"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Unpack(fromHex(t, tc.in), tc.before); string(got) != tc.want {

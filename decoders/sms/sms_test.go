@@ -36,7 +36,7 @@ func joined(m sms.Message) string {
 	return b.String()
 }
 
-// holds says what a message of ours must never be; "" when it is right.
+// holds returns which invariant a message violates, or "".
 func holds(m sms.Message, reference byte) string {
 	if len(m.Parts) < 1 || len(m.Parts) > sms.MaxParts {
 		return "the number of parts"
@@ -69,8 +69,8 @@ func partHolds(m sms.Message, p sms.Part, number int, reference byte) string {
 	return ""
 }
 
-// splits reports a part that ends within a character, after an escape or the
-// high half of a pair.
+// splits reports whether a part ends within a character: after an escape or the first half
+// of a surrogate pair.
 func splits(p sms.Part) bool {
 	switch n := len(p.Data); {
 	case n == 0:
@@ -92,17 +92,17 @@ func TestTextTruncates(t *testing.T) {
 		want      string
 		truncated bool
 	}{
-		"nothing, where it fits":                           {a(160), 1, 1, a(160), false},
-		"to one message without concatenation":             {a(400), 1, 1, a(160), true},
-		"to one message, the euro whole":                   {a(159) + "€" + a(9), 1, 1, a(159), true},
-		"to one message of UCS-2":                          {strings.Repeat("你", 99), 1, 1, strings.Repeat("你", 70), true},
-		"to one message, the emoji whole":                  {a(69) + "🎉", 1, 1, a(69), true},
-		"to two parts":                                     {a(400), 2, 2, a(306), true},
-		"to two parts, the euro whole":                     {a(305) + "€", 2, 2, a(305), true},
-		"to two parts, a septet of the first empty":        {a(152) + "€" + a(152), 2, 2, a(152) + "€" + a(151), true},
-		"to two parts of emoji":                            {strings.Repeat("🎉", 99), 2, 2, strings.Repeat("🎉", 66), true},
-		"to 255 parts, a text of any length":               {a(100_000), 255, 255, a(255 * 153), true},
-		"by the coding of the text as it was, not as left": {a(200) + "你", 1, 1, a(70), true},
+		"nothing, where it fits":                    {a(160), 1, 1, a(160), false},
+		"to one message without concatenation":      {a(400), 1, 1, a(160), true},
+		"to one message, the euro whole":            {a(159) + "€" + a(9), 1, 1, a(159), true},
+		"to one message of UCS-2":                   {strings.Repeat("你", 99), 1, 1, strings.Repeat("你", 70), true},
+		"to one message, the emoji whole":           {a(69) + "🎉", 1, 1, a(69), true},
+		"to two parts":                              {a(400), 2, 2, a(306), true},
+		"to two parts, the euro whole":              {a(305) + "€", 2, 2, a(305), true},
+		"to two parts, a septet of the first empty": {a(152) + "€" + a(152), 2, 2, a(152) + "€" + a(151), true},
+		"to two parts of emoji":                     {strings.Repeat("🎉", 99), 2, 2, strings.Repeat("🎉", 66), true},
+		"to 255 parts, a text of any length":        {a(100_000), 255, 255, a(255 * 153), true},
+		"in the coding of the whole text":           {a(200) + "你", 1, 1, a(70), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, err := sms.New().Text(tc.text, sms.Options{MaxParts: tc.max})
@@ -125,7 +125,7 @@ func TestTextRefuses(t *testing.T) {
 		offset int
 	}{
 		"nothing":                          {"", 0, "message", 0},
-		"text that is not UTF-8":           {"ab\xff", 0, "message", 2},
+		"invalid UTF-8":                    {"ab\xff", 0, "message", 2},
 		"a character that is cut off":      {"ab\xef\xbf", 0, "message", 2},
 		"more than 255 parts":              {strings.Repeat("a", 255*153+1), 0, "message", 255 * 153},
 		"more than 255 parts of UCS-2":     {strings.Repeat("你", 255*67+1), 0, "message", 3 * 255 * 67},

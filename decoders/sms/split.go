@@ -6,34 +6,35 @@ import (
 	"github.com/warthog618/sms/encoding/tpdu"
 )
 
-// highSurrogate begins a pair of UTF-16 (0xD8 to 0xDB, RFC 2781). It is never the last
-// of a part, and neither is escape.
+// highSurrogate is the first octet, without its last two bits, of the first half of a
+// surrogate pair (RFC 2781).
 const highSurrogate = 0xD8
 
 // concatenation is the length in octets that an 8-bit reference adds to a header.
 const concatenation = 5
 
-// fit returns the beginning of code that so many parts hold: all of it, or up
+// fit returns the beginning of code that fits maxParts parts: all of it, or up
 // to the last whole character.
-func fit(code []byte, c Coding, header UDH, limit int) []byte {
-	alone := room(c, len(header.Append(nil)))
+func fit(code []byte, c Coding, header UDH, maxParts int) []byte {
+	single := room(c, len(header.Append(nil)))
 	switch {
-	case len(code) <= alone:
+	case len(code) <= single:
 		return code
-	case limit == 1:
-		return code[:characterBoundary(code, c, alone)]
+	case maxParts == 1:
+		return code[:characterBoundary(code, c, single)]
 	}
-	// A concatenated part holds less than one alone, so that what is left off here
-	// cannot fit, and the boundaries before it stay where they are.
-	chunks := chunksOf(code[:min(len(code), limit*alone)], c, header, 0)
+	// Split only the beginning of a long code. A concatenated part has less room than a
+	// single one, so the code after the beginning cannot fit.
+	chunks := chunksOf(code[:min(len(code), maxParts*single)], c, header, 0)
 	length := 0
-	for _, t := range chunks[:min(limit, len(chunks))] {
+	for _, t := range chunks[:min(maxParts, len(chunks))] {
 		length += len(t.UD)
 	}
 	return code[:length]
 }
 
-// characterBoundary moves a cut in front of the character that it would split.
+// characterBoundary returns the largest offset up to the given one that does not split a
+// character.
 func characterBoundary(code []byte, c Coding, offset int) int {
 	switch {
 	case c == GSM && code[offset-1] == escape:
@@ -44,7 +45,7 @@ func characterBoundary(code []byte, c Coding, offset int) int {
 	return offset
 }
 
-// parts makes the short messages of what fit found to fit 255 of them.
+// parts splits code, which must fit MaxParts parts, into short messages.
 func parts(code []byte, c Coding, header UDH, reference byte) []Part {
 	udh := header.Append(nil)
 	if len(code) <= room(c, len(udh)) {
@@ -62,8 +63,8 @@ func parts(code []byte, c Coding, header UDH, reference byte) []Part {
 	return list
 }
 
-// chunksOf has the library draw the boundaries. The code must need several
-// parts and the header leave room for a character in each.
+// chunksOf splits code with the library. The code must need several parts, and the header
+// must leave room for a character in each.
 func chunksOf(code []byte, c Coding, header UDH, reference byte) []tpdu.TPDU {
 	var t tpdu.TPDU
 	t.SetDCS(map[Coding]byte{GSM: 0x00, Binary: 0x04, UCS2: 0x08}[c])
@@ -72,14 +73,14 @@ func chunksOf(code []byte, c Coding, header UDH, reference byte) []tpdu.TPDU {
 		udh = append(udh, tpdu.InformationElement{ID: e.ID, Data: e.Data})
 	}
 	t.SetUDH(udh)
-	return t.Segment(code, tpdu.WithConcatRef(fixed(reference)))
+	return t.Segment(code, tpdu.WithConcatRef(fixedReference(reference)))
 }
 
-// fixed is a reference that is known, where the library would count.
-type fixed byte
+// fixedReference is a counter for the library that returns the same reference at each call.
+type fixedReference byte
 
-// Count returns the reference.
-func (f fixed) Count() int { return int(f) }
+// Count implements tpdu.Counter.
+func (f fixedReference) Count() int { return int(f) }
 
 // Limits of a message (TS 23.040, 9.2.3.24).
 const (
@@ -87,15 +88,15 @@ const (
 	MaxOctets = 140 // of user data in a part, its header included
 )
 
-// Message goes to one recipient: one part, or several that the phone
+// Message is a message to one recipient: one part, or several that the phone
 // joins. Its cost in credits is the number of its parts.
 type Message struct {
 	Coding    Coding
 	Parts     []Part // never empty; in order
-	Truncated bool   // text was left out, as Options.MaxParts requires
+	Truncated bool   // the text was truncated to Options.MaxParts
 }
 
-// Text is the whole message's text as it was cut; empty for Binary.
+// Text returns the text of all parts; empty for Binary.
 func (m Message) Text() string {
 	var b strings.Builder
 	for _, p := range m.Parts {
@@ -107,18 +108,17 @@ func (m Message) Text() string {
 // Part is one short message.
 type Part struct {
 	Coding Coding
-	// UDH is the user data header with its length octet, nil for none. It has
-	// the concatenation when the message has several parts.
+	// UDH is the user data header with its length octet, or nil. It has
+	// the concatenation if the message has several parts.
 	UDH []byte
-	// Data is the content behind the header: for GSM unpacked, one septet in each octet, as
-	// SMPP and HTTP carriers take it; else the octets.
+	// Data is the content after the header. A GSM text is unpacked, one septet in each octet,
+	// as SMPP and HTTP carriers require.
 	Data []byte
-	// Text is the part's text in UTF-8; empty for Binary. The texts of all parts
-	// joined are the message's text, as far as it was not truncated.
+	// Text is the part's text in UTF-8; empty for Binary.
 	Text string
 }
 
-// Octets is the length of the part's user data on the air, with the header and
+// Octets returns the length of the part's user data with the header and
 // with GSM text packed: at most MaxOctets.
 func (p Part) Octets() int {
 	if p.Coding != GSM {
@@ -127,12 +127,12 @@ func (p Part) Octets() int {
 	return (7*(headerSeptets(len(p.UDH))+len(p.Data)) + 7) / 8
 }
 
-// headerSeptets returns the number of septets of a header with so many octets: text begins at
-// the next septet's border behind it (TS 23.040, 9.2.3.24).
+// headerSeptets returns the number of septets that a header of some octets occupies: the text
+// begins at the next septet boundary (TS 23.040, 9.2.3.24).
 func headerSeptets(octets int) int { return (8*octets + 6) / 7 }
 
-// room returns the number of septets (GSM) or octets of a part behind a header of so many
-// octets; below zero when the header itself is too long.
+// room returns the number of septets (GSM) or octets that fit a part after a header of some
+// octets. It is negative if the header is too long.
 func room(c Coding, header int) int {
 	switch c {
 	case GSM:
@@ -144,13 +144,13 @@ func room(c Coding, header int) int {
 	}
 }
 
-// Coding is the encoding of a message on the air. The values are those of the binary
-// operation's encoding and of the placeholder %code.
+// Coding is the encoding of a message. Its values are those of the field encoding of a binary
+// message and of the placeholder %code.
 type Coding int
 
 // The codings.
 const (
 	GSM    Coding = 7  // 7-bit default alphabet with its extension
-	Binary Coding = 8  // octets that only the receiver understands
+	Binary Coding = 8  // octets in a format of the receiver's application
 	UCS2   Coding = 16 // big-endian UTF-16
 )

@@ -1,6 +1,7 @@
 package sms
 
 import (
+	"cmp"
 	"encoding/binary"
 	"strings"
 	"unicode/utf8"
@@ -8,7 +9,7 @@ import (
 	"github.com/penstock/penstock/decoders"
 )
 
-// Segmenter cuts texts into parts. It is read-only and safe for concurrent use.
+// Segmenter splits texts into parts. It is read-only and safe for concurrent use.
 type Segmenter struct {
 	alphabet *Alphabet
 }
@@ -16,14 +17,13 @@ type Segmenter struct {
 // New returns a segmenter.
 func New() *Segmenter { return &Segmenter{alphabet: NewAlphabet()} }
 
-// Options control the truncation and the numbers of a text's parts; the zero value sends it
-// whole.
+// Options control how a text is encoded and truncated. With the zero value it is sent whole.
 type Options struct {
-	// MaxParts truncates a text that needs more parts: 1 to 255. 0 truncates
-	// nothing; a text that needs more than 255 parts is an error then.
+	// MaxParts, from 1 to 255, truncates a text that needs more parts. With 0, a text that
+	// needs more than 255 parts is an error.
 	MaxParts int
-	// Reference is shared by the parts of one message and differs from those of
-	// the messages that the same sender sent to the same number shortly before.
+	// Reference is the concatenation reference. It must differ from the references of
+	// recent messages from the same sender to the same number.
 	Reference byte
 	// FitsSevenBit reports whether the carrier encodes a text of the GSM alphabet in
 	// 7 bits; other texts are sent as UCS-2. nil means that every text of the GSM
@@ -31,15 +31,13 @@ type Options struct {
 	FitsSevenBit func(text string) bool
 }
 
-// Text cuts a text into parts. The coding is that of the whole text, also when
-// what is left of it after truncation would need less; with MaxParts 1 what is
-// left is one message without concatenation (160 or 70 characters).
+// Text splits a text into parts. The coding is that of the whole text, even if the truncated
+// text could be encoded in GSM 7-bit. With MaxParts 1 the text is truncated to one message
+// without concatenation (160 or 70 characters). The number of parts does not depend on the
+// reference, so that a preview has the same number as the message sent later.
 //
-// Preview and send use the same function, so that they count alike: the number
-// of parts does not depend on the reference.
-//
-// It returns a decoders.Error with format "sms" and field "message" when the
-// text is empty, no UTF-8 or too long, and with field "max_parts" when that is
+// It returns a decoders.Error with format "sms" and field "message" if the
+// text is empty, invalid UTF-8 or too long, and with field "max_parts" if that is
 // out of range.
 func (s *Segmenter) Text(text string, o Options) (Message, error) {
 	if o.MaxParts < 0 || o.MaxParts > MaxParts {
@@ -48,23 +46,19 @@ func (s *Segmenter) Text(text string, o Options) (Message, error) {
 	if text == "" {
 		return Message{}, refuse("message", 0, "is empty")
 	}
-	// Pick the coding: what the alphabet has, and the carrier writes, is GSM, all else UCS-2.
+	// Use GSM 7-bit if the alphabet has the text and the carrier supports it, else UCS-2.
 	coding := GSM
 	code, err := s.alphabet.Encode(text)
 	if err != nil || o.FitsSevenBit != nil && !o.FitsSevenBit(text) {
 		for i, r := range text {
 			if r == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD") {
-				return Message{}, refuse("message", i, "is not UTF-8")
+				return Message{}, refuse("message", i, "is not valid UTF-8")
 			}
 		}
 		code, coding = EncodeUCS2(text), UCS2
 	}
-	limit := o.MaxParts
-	if limit == 0 {
-		limit = MaxParts
-	}
 	m := Message{Coding: coding}
-	fitted := fit(code, coding, nil, limit)
+	fitted := fit(code, coding, nil, cmp.Or(o.MaxParts, MaxParts))
 	if m.Truncated = len(fitted) < len(code); m.Truncated && o.MaxParts == 0 {
 		return Message{}, refuse("message", len(s.decode(fitted, coding)), "needs more than 255 parts")
 	}
@@ -73,15 +67,14 @@ func (s *Segmenter) Text(text string, o Options) (Message, error) {
 	return m, nil
 }
 
-// read gives parts of text the text that their data is.
+// read sets the Text of parts.
 func (s *Segmenter) read(parts []Part) {
 	for i, p := range parts {
 		parts[i].Text = s.decode(p.Data, p.Coding)
 	}
 }
 
-// decode is the text of data that was encoded or checked: there is no error to
-// be had.
+// decode decodes data that is valid in its coding.
 func (s *Segmenter) decode(code []byte, c Coding) string {
 	if c == UCS2 {
 		return decodeUTF16(code, binary.BigEndian)

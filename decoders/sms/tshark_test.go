@@ -9,8 +9,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// tshark joins the parts of the table's texts, in one run for all, and reads the
-// same text in the same parts.
+// tshark joins the parts of each text of the table and decodes the same text.
 func TestTsharkReadsTheTexts(t *testing.T) {
 	segmenter := sms.New()
 	var messages []sms.Message

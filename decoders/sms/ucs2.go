@@ -12,10 +12,9 @@ const (
 	markLE = "\xFF\xFE"
 )
 
-// DecodeUCS2 reads UTF-16 as phones send it: big-endian, unless it begins with the byte
-// order mark of little-endian; a mark is not part of the text. A lone surrogate becomes
-// U+FFFD and takes nothing else with it. An octet that is left over at the end is dropped
-// if it is NUL, which some senders append, else it becomes U+FFFD.
+// DecodeUCS2 decodes UTF-16: big-endian, unless it begins with the byte order mark of
+// little-endian. A byte order mark is not part of the text. A lone surrogate becomes U+FFFD,
+// and so does a single octet at the end unless it is a NUL, which some senders append.
 func DecodeUCS2(data []byte) string {
 	if remaining, ok := bytes.CutPrefix(data, []byte(markLE)); ok {
 		return DecodeUTF16LE(remaining)
@@ -23,7 +22,7 @@ func DecodeUCS2(data []byte) string {
 	return decodeUTF16(bytes.TrimPrefix(data, []byte(markBE)), binary.BigEndian)
 }
 
-// DecodeUTF16LE is DecodeUCS2 for text that is little-endian.
+// DecodeUTF16LE decodes little-endian UTF-16 as DecodeUCS2 does.
 func DecodeUTF16LE(data []byte) string { return decodeUTF16(data, binary.LittleEndian) }
 
 func decodeUTF16(data []byte, order binary.ByteOrder) string {
@@ -37,9 +36,10 @@ func decodeUTF16(data []byte, order binary.ByteOrder) string {
 	return string(utf16.Decode(units))
 }
 
-// JoinUCS2 joins the octets of consecutive parts of a text. A part may end inside a
-// character. What a sender adds to each part is left out: a byte order mark in front, and
-// a NUL behind, which is one if all parts with an odd number of octets end with it.
+// JoinUCS2 joins the octets of consecutive parts of a text. A part may end within a
+// character. JoinUCS2 removes the octets that some senders add to each part: a byte order
+// mark, and a NUL at the end. It removes NULs only if all parts with an odd number of octets
+// end with one.
 func JoinUCS2(parts [][]byte) []byte {
 	padded := true
 	for _, p := range parts {
@@ -58,7 +58,7 @@ func JoinUCS2(parts [][]byte) []byte {
 	return joined
 }
 
-// EncodeUCS2 writes text as big-endian UTF-16.
+// EncodeUCS2 encodes text as big-endian UTF-16.
 func EncodeUCS2(text string) []byte {
 	buf := make([]byte, 0, 2*len(text))
 	for _, unit := range utf16.Encode([]rune(text)) {

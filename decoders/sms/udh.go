@@ -6,13 +6,13 @@ import (
 	"github.com/penstock/penstock/decoders"
 )
 
-// Identifiers of the information elements that are understood (TS 23.040,
+// Identifiers of the information elements that this package uses (TS 23.040,
 // 9.2.3.24).
 const (
 	Concat8  = 0x00 // concatenated message, 8-bit reference
 	Ports16  = 0x05 // application ports, 16 bits each
 	Concat16 = 0x08 // concatenated message, 16-bit reference
-	// The national language tables, see Languages.
+	// National language tables, see Languages.
 	SingleShift  = 0x24
 	LockingShift = 0x25
 )
@@ -26,22 +26,21 @@ type Element struct {
 // UDH is a user data header: its elements in order.
 type UDH []Element
 
-// Ports returns the element that addresses a message to an application
+// Ports returns the element that addresses a message to an application port
 // (TS 23.040, 9.2.3.24.4).
 func Ports(destination, source uint16) Element {
 	data := binary.BigEndian.AppendUint16(nil, destination)
 	return Element{ID: Ports16, Data: binary.BigEndian.AppendUint16(data, source)}
 }
 
-// ParseUDH walks a user data header that begins with its length octet. The
-// elements share memory with data. A length that is not the rest's, or an
-// element that reaches beyond it, is an error; an empty header has no elements.
+// ParseUDH parses a user data header with its length octet; data may be empty. The
+// elements share memory with data. The error is a *decoders.Error with format "udh".
 func ParseUDH(data []byte) (UDH, error) {
 	if len(data) == 0 {
 		return nil, nil
 	}
 	if int(data[0]) != len(data)-1 {
-		return nil, udhError("length", 0, "is not the length of what follows")
+		return nil, udhError("length", 0, "is not the number of octets after it")
 	}
 	var h UDH
 	for offset := 1; offset < len(data); {
@@ -62,8 +61,8 @@ func udhError(field string, offset int, reason string) error {
 	return &decoders.Error{Format: "udh", Field: field, Offset: offset, Reason: reason}
 }
 
-// Append appends the header with its length octet to dst; nothing for a header
-// without elements. The header must have been parsed, or fit 255 octets.
+// Append appends the header with its length octet to dst, or nothing if the header has no
+// elements. The elements must fit 255 octets.
 func (h UDH) Append(dst []byte) []byte {
 	if len(h) == 0 {
 		return dst
@@ -80,13 +79,13 @@ func (h UDH) Append(dst []byte) []byte {
 // Concat identifies a short message as one part of a message.
 type Concat struct {
 	Reference uint16
-	Wide      bool // the reference has 16 bits
+	Wide      bool // Reference has 16 bits, else 8
 	Total     int  // 1 to 255
 	Part      int  // 1 to Total
 }
 
-// Concat returns the header's concatenation. Of several the last counts; one
-// with a part 0 or beyond the total is ignored (TS 23.040, 9.2.3.24.1).
+// Concat returns the header's concatenation, the last one if there are several. It ignores
+// one whose part number is 0 or larger than the total (TS 23.040, 9.2.3.24.1).
 func (h UDH) Concat() (Concat, bool) {
 	var found Concat
 	for _, e := range h {

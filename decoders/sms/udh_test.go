@@ -26,7 +26,7 @@ func TestParseUDH(t *testing.T) {
 		"ports before the concatenation":     {"0B05040B8423F000037F0202", []byte{5, 0}, Concat{Reference: 0x7F, Total: 2, Part: 2}},
 		"the last of two concatenations":     {"0A00030102010003020302", []byte{0, 0}, Concat{Reference: 2, Total: 3, Part: 2}},
 		"ports only":                         {in: "0605040B8423F0", ids: []byte{5}},
-		"part 0 is no concatenation":         {in: "050003CC0200", ids: []byte{0}},
+		"part 0 is ignored":                  {in: "050003CC0200", ids: []byte{0}},
 		"a part beyond the total":            {in: "050003CC0203", ids: []byte{0}},
 		"a concatenation of the wrong width": {in: "040002CC02", ids: []byte{0}},
 	} {

@@ -15,18 +15,18 @@ import (
 	"github.com/penstock/penstock/decoders/sms"
 )
 
-// Missing ends a test that needs what is not installed: it fails, unless
-// PENSTOCK_TEST_SKIP_REAL=1 skips such tests.
-func Missing(t *testing.T, what string) {
+// Missing ends a test because a program is not installed. The test fails, or is skipped if
+// PENSTOCK_TEST_SKIP_REAL=1.
+func Missing(t *testing.T, programs string) {
 	t.Helper()
-	text := what + " are not installed (deploy/test-deps.sh does)"
+	text := programs + " are not installed (run deploy/test-deps.sh)"
 	if os.Getenv("PENSTOCK_TEST_SKIP_REAL") == "1" {
 		t.Skip(text)
 	}
 	t.Fatal(text)
 }
 
-// Dissection holds the fields that tshark reads of a short message.
+// Dissection holds the fields that tshark decodes from a short message.
 type Dissection map[string]any
 
 // All returns the values of a field ("gsm_sms.sms_text"), in order.
@@ -50,9 +50,9 @@ func (d Dissection) All(field string) (values []string) {
 	return values
 }
 
-// Dissect hands messages to tshark, each part as an SMS-DELIVER, and returns
-// what it reads of the last part of each: it joins the parts itself and dissects
-// what they carry. The references of messages with several parts must differ.
+// Dissect passes messages to tshark, each part as an SMS-DELIVER. It returns the dissection of
+// the last part of each message, in which tshark shows the joined content. The references of
+// messages with several parts must differ.
 func Dissect(t *testing.T, messages ...sms.Message) []Dissection {
 	t.Helper()
 	if _, err := exec.LookPath("tshark"); err != nil {
@@ -96,7 +96,7 @@ func tshark(t *testing.T, capture []byte) (frames []Dissection) {
 	return frames
 }
 
-// deliver is a part as the network hands it to a phone (TS 23.040, 9.2.2.1).
+// deliver returns the SMS-DELIVER of a part (TS 23.040, 9.2.2.1).
 func deliver(t *testing.T, p sms.Part) []byte {
 	t.Helper()
 	d, err := tpdu.NewDeliver(tpdu.WithOA(tpdu.NewAddress(tpdu.FromNumber("+447700900123"))))
@@ -119,7 +119,7 @@ func deliver(t *testing.T, p sms.Part) []byte {
 	return octets
 }
 
-// pcapHeader begins a file of packets of DLT_USER0.
+// pcapHeader returns the header of a capture file whose link type is DLT_USER0.
 func pcapHeader() []byte {
 	h := binary.BigEndian.AppendUint32(nil, 0xA1B2C3D4)
 	h = binary.BigEndian.AppendUint16(h, 2)

@@ -1,12 +1,11 @@
-// Package smstest holds texts with their expected number of parts, for the
-// segmenter, preview and send, the daemon, and the independent calculators that the
-// segmenter's tests compare with. The boundaries are those of 3GPP TS 23.040 with
+// Package smstest holds texts with their expected number of parts, for the tests of every
+// package that splits texts. The boundaries are those of 3GPP TS 23.040 with
 // 8-bit references: 160 and 153 septets, 70 and 67 UTF-16 units.
 package smstest
 
 import "strings"
 
-// Text is a text and what it takes to send it.
+// Text is a text with its expected coding and number of parts.
 type Text struct {
 	Name   string
 	Text   string
@@ -16,11 +15,11 @@ type Text struct {
 
 // Texts returns the table: alphabets, boundaries, languages.
 func Texts() []Text {
-	var all []Text
+	var texts []Text
 	for _, list := range [][]Text{septets(), escapes(), units(), pairs(), lookalikes(), gsmWords(), words()} {
-		all = append(all, list...)
+		texts = append(texts, list...)
 	}
-	return all
+	return texts
 }
 
 func a(n int) string { return strings.Repeat("a", n) }
@@ -104,7 +103,7 @@ func pairs() []Text {
 	}
 }
 
-// lookalikes are characters that look as if the alphabet had them.
+// lookalikes returns texts with characters that resemble those of the alphabet.
 func lookalikes() []Text {
 	return []Text{
 		{"a small c with cedilla", "français", 16, 1},
