@@ -10,11 +10,10 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// chirpStackV3Frame reads the events of ChirpStack v3's HTTP integration
-// (chirpstack-application-server internal/integration/marshaler): the JSON
-// marshaler, whose EUIs are base64 and whose decoded object is a string, and
-// JSON_V3, whose EUIs are hex. LoRaServer and Milesight's gateways post the
-// latter with names of their own for the radio's part.
+// chirpStackV3Frame parses the events of ChirpStack v3's HTTP integration
+// (chirpstack-application-server internal/integration/marshaler). The JSON marshaler writes
+// EUIs in base64 and the decoded object in a string. The JSON_V3 marshaler writes EUIs in hex;
+// so do LoRaServer and Milesight's gateways, with other names for the members of a reception.
 func chirpStackV3Frame(d document, f *decoders.Frame) {
 	v := d.Value("devEUI")
 	f.Identifier, f.IsDevEUI = decoders.NormalizeDevEUI(eui(v))
@@ -28,17 +27,17 @@ func chirpStackV3Frame(d document, f *decoders.Frame) {
 	f.FCnt, f.HasFCnt = d.FCnt("fCnt")
 	f.FPort, f.HasFPort = d.FPort("fPort")
 	f.Payload = d.Base64("data")
-	// Take the decoded object, which one of the marshalers puts in a string.
+	// Read the decoded object, also from a string.
 	f.Object = d.Object("object")
 	switch v := d.Value("objectJSON"); v.Kind {
 	case jsonbody.Missing, jsonbody.Null:
 	case jsonbody.Object:
 		f.Object = d.Object("objectJSON")
 	default:
-		if object, ok := within(v); ok {
+		if object, ok := parseObject(v); ok {
 			f.Object = object
 		} else {
-			d.Warn("objectJSON", "holds no object")
+			d.Warn("objectJSON", "is not an object in JSON")
 		}
 	}
 	f.Position = d.Position("location")
@@ -48,14 +47,15 @@ func chirpStackV3Frame(d document, f *decoders.Frame) {
 	if f.Kind == decoders.TxAck && d.IsPresent("gatewayID") {
 		f.Gateways = []decoders.Gateway{{ID: eui(d.Value("gatewayID"))}}
 	}
-	// Take the time of the gateways, or else the server's.
-	server := d.Time("time|publishedAt") // Milesight's gateways write one that is malformed
+	// Use the time of the gateways or, if it is missing, the server's, which Milesight's
+	// gateways write malformed.
+	server := d.Time("time|publishedAt")
 	earliest := gatewayTime(f.Gateways, server)
 	if f.NetworkTime = cmp.Or(believable(f.Gateways, server, earliest), server); !earliest.IsZero() && !f.NetworkTime.Equal(earliest) {
 		disbelieve(f, "rxInfo.time", earliest)
 	}
-	// Take the reception's own identifier, where there is one, else the server's time or
-	// that of the gateways; without any the DedupID is unknown.
+	// Identify the frame by the first identifier of a reception, by the server's time, or by
+	// the time of the gateways.
 	count, serverText := strconv.FormatInt(f.FCnt, 10)+":", string(d.Value("time|publishedAt").Raw())
 	switch {
 	case uplinkID != "":
@@ -67,7 +67,7 @@ func chirpStackV3Frame(d document, f *decoders.Frame) {
 	}
 }
 
-// eui gives an EUI in lower-case hex, whichever of the marshalers wrote it.
+// eui returns an EUI in lower-case hex, from hex or base64.
 func eui(v jsonbody.Value) string {
 	s, _ := v.Text()
 	if id, ok := decoders.NormalizeDevEUI(s); ok {
@@ -79,8 +79,8 @@ func eui(v jsonbody.Value) string {
 	return s
 }
 
-// chirpStackV3Status reads the margin, for which the old server sends 256 if it is not known,
-// and the battery. An uplink has them as deviceStatus… only.
+// chirpStackV3Status reads the margin and the battery. Old servers send 256 for an unknown
+// margin. In an uplink the values are in deviceStatusMargin and deviceStatusBattery only.
 func chirpStackV3Status(d document, kind decoders.FrameKind) (margin, battery *float64) {
 	marginPath, batteryPath := "margin|deviceStatusMargin", "battery|deviceStatusBattery"
 	if kind == decoders.Uplink {
@@ -102,9 +102,8 @@ func chirpStackV3Status(d document, kind decoders.FrameKind) (margin, battery *f
 	return margin, battery
 }
 
-// chirpStackV3Radio reads how the frame was heard and returns the identifier of
-// the first reception that has one: a UUID in base64 or hex. Old gateways have none, which
-// some servers write as zeros.
+// chirpStackV3Radio reads the receptions and returns the first identifier of one, a UUID in
+// base64 or hex. The receptions of old gateways have no identifier or zeros.
 func chirpStackV3Radio(d document, f *decoders.Frame) (uplinkID string) {
 	f.Gateways = d.Gateways("rxInfo", func(d document) decoders.Gateway {
 		v := d.Value("uplinkID")
@@ -117,7 +116,7 @@ func chirpStackV3Radio(d document, f *decoders.Frame) (uplinkID string) {
 		}
 		g := decoders.Gateway{ID: eui(d.Value("gatewayID|mac")), RSSI: d.Number("rssi"), SNR: d.Number("loRaSNR"), Time: d.Time("time")}
 		if g.Position = d.Position("location"); g.Position == nil {
-			g.Position = d.Place("latitude", "longitude") // LoRaServer puts it next to the gateway's name
+			g.Position = d.Place("latitude", "longitude") // as LoRaServer does
 		}
 		return g
 	})
@@ -125,7 +124,8 @@ func chirpStackV3Radio(d document, f *decoders.Frame) (uplinkID string) {
 	return uplinkID
 }
 
-// chirpStackV3Event takes the event from the query or else from the keys of the body.
+// chirpStackV3Event sets the kind of the frame from the event in the query or, if there is
+// none, from the members of the body.
 func chirpStackV3Event(d document, f *decoders.Frame) {
 	name := d.notes.post.Query.Get("event")
 	failure, reason := d.Text("type"), d.Text("error")
@@ -151,30 +151,17 @@ func chirpStackV3Event(d document, f *decoders.Frame) {
 	}
 }
 
-// chirpStackV3Implied takes the kind of event that the first telling key
-// speaks for.
-func chirpStackV3Implied(d document, f *decoders.Frame) (kind decoders.FrameKind) {
+// chirpStackV3Implied returns the kind of event that the first specific member implies.
+func chirpStackV3Implied(d document, f *decoders.Frame) decoders.FrameKind {
 	if d.IsPresent("fPort") || d.IsPresent("data") {
 		return decoders.Uplink
 	}
+	kinds := map[string]decoders.FrameKind{
+		"acknowledged": decoders.Ack, "margin": decoders.Status, "batteryLevel": decoders.Status, "error": decoders.Failure,
+		"location": decoders.Location, "gatewayID": decoders.TxAck, "integrationName": decoders.Service,
+	}
 	for key := range d.Keys() {
-		switch key {
-		case "acknowledged":
-			kind = decoders.Ack
-		case "margin", "batteryLevel":
-			kind = decoders.Status
-		case "error":
-			kind = decoders.Failure
-		case "location":
-			kind = decoders.Location
-		case "gatewayID":
-			kind = decoders.TxAck
-		case "integrationName":
-			kind = decoders.Service
-		default:
-			continue
-		}
-		if d.IsPresent(key) {
+		if kind, ok := kinds[key]; ok && d.IsPresent(key) {
 			return kind
 		}
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/penstock/penstock/decoders"
 )
 
-// chirpStackV4Frame reads the events of ChirpStack v4's HTTP integration
+// chirpStackV4Frame parses the events of ChirpStack v4's HTTP integration
 // (chirpstack api/proto/integration/integration.proto as protobuf JSON, which
-// leaves out what is zero, false or empty). Hosted Helium posts the same.
+// leaves out members that are zero, false or empty). Hosted Helium posts the same format.
 func chirpStackV4Frame(d document, f *decoders.Frame) {
 	device := d.In("deviceInfo")
 	device.DevEUI(f, "devEui")
@@ -24,15 +24,15 @@ func chirpStackV4Frame(d document, f *decoders.Frame) {
 	f.Payload = d.Base64("data")
 	f.Object = d.Object("object")
 	for range d.In("joinServerContext").Keys() {
-		f.Encrypted = true // unless it is empty
+		f.Encrypted = true // an empty context means that the payload is decrypted
 	}
 	f.Position = d.In("location").protobufPosition()
 	f.Margin, f.Battery = d.Number("margin"), d.Number("batteryLevel")
 	if d.Bool("externalPowerSource") || d.Bool("batteryLevelUnavailable") {
 		f.Battery = nil
 	}
-	// Read how the frame was heard. Of a gateway's times gwTime, its own, is preferred;
-	// serverTime is the first of the times at which the server received the frame.
+	// Read the receptions. The gateway's own time, gwTime, is preferred. serverTime is the
+	// earliest time at which the server received the frame.
 	var serverTime time.Time
 	f.Gateways = d.protobufGateways("rxInfo", func(d document) decoders.Gateway {
 		nsTime := d.Timestamp("nsTime")
@@ -44,21 +44,21 @@ func chirpStackV4Frame(d document, f *decoders.Frame) {
 	if id := d.Text("gatewayId"); id != "" && f.Kind == decoders.TxAck {
 		f.Gateways = []decoders.Gateway{{ID: id}}
 	}
-	// Remove from an uplink what only other events report: some servers write the members
-	// of all events, with null or zero in those that do not apply.
+	// Remove values of other events from an uplink: some servers write the members of all
+	// events, with null or zero in those that do not apply.
 	if f.Kind == decoders.Uplink {
 		f.Battery, f.Margin, f.Position = nil, nil, nil
 	}
-	// Correct the time, which the server takes from the first gateway that has a clock: one
-	// whose clock is wrong differs from the times at which the server received the frame.
+	// Correct the time. The server copies it from the first gateway that has a clock, which
+	// may be wrong; the times at which the server received the frame show that.
 	if f.NetworkTime = d.Timestamp("time"); f.NetworkTime.IsZero() {
 		f.NetworkTime = gatewayTime(f.Gateways, serverTime)
 	} else if believed := believable(f.Gateways, serverTime, f.NetworkTime); !believed.Equal(f.NetworkTime) {
 		disbelieve(f, "time", f.NetworkTime)
 		f.NetworkTime = believed
 	}
-	// Make the identifier the event's own: a device's uplink, its status and the log line
-	// about it share one deduplicationId.
+	// Identify the event by its kind too: a device's uplink, its status and the log line about
+	// it have the same deduplicationId.
 	if id := d.Text("deduplicationId"); id != "" {
 		f.DedupID = id + ":" + string(f.Kind)
 	} else if id := d.Text("downlinkId"); id != "" {
@@ -66,33 +66,13 @@ func chirpStackV4Frame(d document, f *decoders.Frame) {
 	}
 }
 
-// chirpStackV4Event takes the event from the query or else from the keys of the body.
+// chirpStackV4Event sets the kind of the frame from the event in the query or, if there is
+// none, from the members of the body.
 func chirpStackV4Event(d document, f *decoders.Frame) {
 	name := d.notes.post.Query.Get("event")
 	switch f.Kind = chirpStackEvent(name); {
 	case name == "":
-		// Take the first kind that a key speaks for. A null says nothing: some servers write
-		// the members of all events.
-		switch {
-		case d.IsPresent("fPort"), d.IsPresent("data"):
-			f.Kind = decoders.Uplink
-		case d.IsPresent("acknowledged"):
-			f.Kind = decoders.Ack
-		case d.IsPresent("batteryLevel"), d.IsPresent("margin"):
-			f.Kind = decoders.Status
-		case d.IsPresent("code"):
-			f.Kind = decoders.Log
-		case d.IsPresent("location"):
-			f.Kind = decoders.Location
-		case d.IsPresent("downlinkId"):
-			f.Kind = decoders.TxAck
-		case d.IsPresent("integrationName"):
-			f.Kind = decoders.Service
-		case d.Text("queueItemId") != "":
-			f.Kind = decoders.Ack
-		default:
-			f.Kind = decoders.Join
-		}
+		f.Kind = chirpStackV4Implied(d)
 	case name == "log":
 		f.Kind = decoders.Log
 	case f.Kind == "":
@@ -113,21 +93,33 @@ func chirpStackV4Event(d document, f *decoders.Frame) {
 	}
 }
 
-// chirpStackEvent is the kind of an event that both versions have.
+// chirpStackV4Implied returns the kind of event that a member implies. A null implies nothing,
+// because some servers write the members of all events.
+func chirpStackV4Implied(d document) decoders.FrameKind {
+	for _, implied := range [...]struct {
+		path string
+		kind decoders.FrameKind
+	}{
+		{"fPort|data", decoders.Uplink}, {"acknowledged", decoders.Ack}, {"batteryLevel|margin", decoders.Status}, {"code", decoders.Log},
+		{"location", decoders.Location}, {"downlinkId", decoders.TxAck}, {"integrationName", decoders.Service},
+	} {
+		if d.IsPresent(implied.path) {
+			return implied.kind
+		}
+	}
+	if d.Text("queueItemId") != "" {
+		return decoders.Ack
+	}
+	return decoders.Join
+}
+
+// chirpStackEvent returns the kind of an event that both versions have, or "".
 func chirpStackEvent(name string) decoders.FrameKind {
 	switch name {
 	case "up":
 		return decoders.Uplink
-	case "join":
-		return decoders.Join
-	case "ack":
-		return decoders.Ack
-	case "txack":
-		return decoders.TxAck
-	case "status":
-		return decoders.Status
-	case "location":
-		return decoders.Location
+	case "join", "ack", "txack", "status", "location":
+		return decoders.FrameKind(name)
 	case "integration":
 		return decoders.Service
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// Inspect checks that the body is complete and detects its sender, without reading
-// its values: what a handler needs to choose its answer. The error is
-// ErrProtobuf, ErrTooMany, or a *decoders.Error of format "json" when the
+// Inspect checks that the body is complete and detects its sender, without parsing
+// its values, for a handler that has to choose its answer. The error is
+// ErrProtobuf, ErrTooMany, or a *decoders.Error of format "json" if the
 // body is neither JSON nor a form nor an XML document.
 func Inspect(p Post) (Sender, error) {
 	if isProtobuf(p) {
@@ -26,22 +26,22 @@ func Inspect(p Post) (Sender, error) {
 	return sender, nil
 }
 
-// Detect returns the sender of a body that Inspect has accepted. A body that it
-// cannot place is Generic.
+// Detect returns the sender of a body that Inspect has accepted: Generic if the shape of the
+// body is unknown.
 func Detect(p Post) Sender {
 	sender, _, _ := recognise(p)
 	return sender
 }
 
-// recognise finds the sender of a body by its first values, and counts the items of its list,
-// or of the list that Monnit posts within an object. Of a body that is cut off, it examines
-// the beginning. An object of unknown shape is Sigfox's if it names a device and came where
-// Sigfox's callbacks are sent: they have no seqNumber where they report an error.
+// recognise detects the sender of a body from its first values, and counts the items of its list,
+// or of the list that Monnit posts within an object. If the body is cut off, it examines
+// the beginning. An object of unknown shape is Sigfox's if it names a device and was posted to
+// the webhook lpwan: Sigfox's callbacks that report an error have no seqNumber.
 func recognise(p Post) (sender Sender, items int, err error) {
 	if s, ok := detectOther(p); ok {
 		return s, 0, nil
 	}
-	const depth, limit = 2, 1000 // few, since requests are inspected concurrently
+	const depth, limit = 2, 1000 // to bound the memory of concurrent requests
 	sender = Generic
 	d, err := readPart(p.Body, depth, limit)
 	if d.kind() == jsonbody.Array {
@@ -59,10 +59,10 @@ func recognise(p Post) (sender Sender, items int, err error) {
 	return sender, items, err
 }
 
-// lpwan is the Path of the low-power wide-area operators.
+// lpwan is the Path of the webhook for low-power wide-area operators.
 const lpwan = "lpwan"
 
-// detectOther finds the senders that do not post JSON: Sigfox's forms and
+// detectOther detects the senders of bodies other than JSON: Sigfox's forms and
 // queries, ThingPark's XML.
 func detectOther(p Post) (Sender, bool) {
 	body := bytes.TrimLeft(p.Body, " \t\r\n\xef\xbb\xbf")
@@ -81,7 +81,7 @@ func detectOther(p Post) (Sender, bool) {
 	form, err := url.ParseQuery(string(body))
 	declared := strings.HasPrefix(p.ContentType, "application/x-www-form-urlencoded")
 	switch {
-	case err == nil && isSigfox(form): // a template may call itself plain text
+	case err == nil && isSigfox(form): // also if the template declares plain text
 		return Sigfox, true
 	case declared && p.Path == lpwan:
 		return Sigfox, true
@@ -95,8 +95,7 @@ func isSigfox(q url.Values) bool {
 	return q.Has("seqNumber") && (q.Has("device") || q.Has("deviceId") || q.Has("id"))
 }
 
-// isProtobuf recognises a protobuf body by its declared type and by not being
-// JSON after all.
+// isProtobuf reports whether a body has a binary content type and does not look like JSON.
 func isProtobuf(p Post) bool {
 	mime, _, _ := strings.Cut(p.ContentType, ";")
 	switch strings.ToLower(strings.TrimSpace(mime)) {

@@ -61,8 +61,8 @@ func TestSendersAreToldByTheShapeOfTheBody(t *testing.T) {
 			}
 			_, err := Parse(p)
 			var unsupported *UnsupportedError
-			if row := rowOf(c.want); errors.As(err, &unsupported) == row.isRead() {
-				t.Errorf("Parse: %v, though it has a parser: %v", err, row.isRead())
+			if row := rowOf(c.want); errors.As(err, &unsupported) == row.hasParser() {
+				t.Errorf("Parse: %v, though it has a parser: %v", err, row.hasParser())
 			}
 		})
 	}

@@ -8,12 +8,12 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// disruptiveFrame reads the events of Disruptive Technologies' data connectors
-// (developer.disruptive-technologies.com, event). A sensor's event becomes Samples with times
-// of their own, each named by its path within the event's data ("humidity.temperature"); an
-// event that only reports that something happened has the value 1 ("touch").
+// disruptiveFrame parses the events of Disruptive Technologies' data connectors
+// (developer.disruptive-technologies.com, event). The values of a sensor's event become
+// Samples, each named by its path within the event's data ("humidity.temperature"). An event
+// without values becomes a sample of 1 ("touch").
 func disruptiveFrame(d document, f *decoders.Frame) {
-	// Name the device: "projects/P/devices/D" by D.
+	// targetName is "projects/P/devices/D", where D is the device.
 	_, device, _ := strings.Cut(strings.TrimPrefix(d.Text("event.targetName"), "projects/"), "/devices/")
 	d.Identifier(f, "event.targetName", cmp.Or(device, d.Text("metadata.deviceId")))
 	f.Kind = decoders.Uplink
@@ -28,14 +28,14 @@ func disruptiveFrame(d document, f *decoders.Frame) {
 	f.DedupID = d.Text("event.eventId")
 	f.NetworkTime = d.Time("event.timestamp")
 	f.Name = d.Text("labels.name")
-	// It holds one object, named as the event's type.
+	// event.data has one object, whose name is the event's type.
 	data := d.In("event.data")
 	if !d.Has("event.data") {
 		d.Warn("event.data", "is missing")
 	}
 	data.All(func(name string, v jsonbody.Value, d document) {
 		if !isPresent(v) {
-			return // of another event
+			return // a null of another event type
 		}
 		switch name {
 		case "networkStatus":
@@ -47,23 +47,23 @@ func disruptiveFrame(d document, f *decoders.Frame) {
 		case "labelsChanged", "connectionStatus", "ethernetStatus", "cellularStatus":
 			f.Object = data.Object(name)
 		default:
-			measured(f, name, d)
+			disruptiveSamples(f, name, d)
 		}
 	})
 }
 
-// measured reads a sensor's values: the samples where there are any, and of
-// the rest what the samples do not hold.
-func measured(f *decoders.Frame, name string, d document) {
+// disruptiveSamples reads the values of a sensor: the samples, and the other values unless the
+// samples have the same keys.
+func disruptiveSamples(f *decoders.Frame, name string, d document) {
 	t := d.Time("updateTime")
 	if !d.Has("updateTime") {
-		d.notes.untimed(d.at("updateTime"), d.field("updateTime"), "is missing")
+		d.WarnTime("updateTime", "is missing")
 	}
-	sampled := make(map[string]bool) // keys that samples hold
+	sampled := make(map[string]bool) // keys of the samples
 	d.Each("samples", func(sample document) {
 		t := sample.Time("sampleTime")
 		if !sample.Has("sampleTime") {
-			sample.notes.untimed(sample.at("sampleTime"), sample.field("sampleTime"), "is missing")
+			sample.WarnTime("sampleTime", "is missing")
 		}
 		sample.All(func(key string, v jsonbody.Value, _ document) {
 			if key == "sampleTime" {
@@ -82,7 +82,7 @@ func measured(f *decoders.Frame, name string, d document) {
 		}
 		key = name + "." + key
 		if n++; n > maxSamples {
-			excess(f, key)
+			setExcess(f, key)
 		} else if !sampled[key] && !addSample(f, key, v, t, false) && isPresent(v) {
 			d.Warn(strings.TrimPrefix(key, name+"."), noValue)
 		}

@@ -10,52 +10,52 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// document is an object of a body whose syntax has been checked. Its fields are read by their
-// paths: "params.radio.freq" is freq within radio within params. A problem is noted under the
-// same path, so that a parser needs no error handling of its own: an optional field that
-// cannot be read becomes a warning, an essential one refuses the frame, and the first refusal
-// in the body is returned.
+// document is a value in a body whose syntax has been checked, usually an object. Its fields
+// have paths: "params.radio.freq" is freq within radio within params. The methods that read a
+// field note a problem under its path, so that parsers need no error handling: an optional
+// field that cannot be read becomes a warning, an essential one refuses the frame. The error
+// is the first refusal in the body.
 //
-// A path may have alternatives, "location|position". Of these,
-// and of a name that the body has twice, the last in the body counts; an
-// alternative that is null counts only if all are.
+// A path may have alternatives, such as "location|position". The last alternative in the body
+// is read, except that null is read only if all alternatives are null. Of repeated names, the
+// last in the body is read.
 //
-// A document is valid until the function that it was given to returns.
+// A document is valid until the function to which it was passed returns.
 type document struct {
 	notes   *notes
 	members *members
-	index   int    // index of the member, or -1
-	name    string // its own path, empty for the body
+	index   int    // index of the member, or -1 if it is missing
+	name    string // path of the document, empty for the body
 	alias   string // replaces the path in notes
 }
 
-// members are the values of a body, each followed by the fields within it. The items of
-// lists are not among them: Items adds each while it is visited, so that a long list takes
-// little memory. A member holds no pointer, since the garbage collector would follow each.
+// members are the values of a body, each followed by the fields within it. The items of a
+// list are not included: Items adds each item during its visit, so that a long list needs
+// little memory. A member has no pointers, which the garbage collector would follow.
 type members struct {
 	body   []byte
-	origin int // of a text within the body: where it begins
+	origin int // offset of body within the body of the post, if it is a string in that
 	list   []member
-	// depth and limit are the depth to which objects are read, and the number of values; the
-	// others are only checked.
+	// depth and limit are the depth to which objects are read, and the number of values. The
+	// syntax of other values is checked only.
 	depth, limit int
 }
 
 type member struct {
-	key, keyEnd int32 // empty for the body itself and for an item of a list
-	start, end  int32 // of the value in the body, without the quotes of a text
-	nextN       int32 // the index of the member after those within this one
+	key, keyEnd int32 // offsets of the key; equal for the body itself and for an item of a list
+	start, end  int32 // offsets of the value, without the quotes of a string
+	next        int32 // index of the member after this one and its fields
 	kind        jsonbody.Kind
 	escaped     bool // the key has escapes
 }
 
-// readDocument reads a body. The error is that of its syntax.
+// readDocument reads a body. The error is about its syntax.
 func readDocument(body []byte) (document, error) {
 	return readPart(body, jsonbody.MaxDepth, math.MaxInt)
 }
 
-// readPart reads the first values of a body, down to a depth. The error is that of the
-// syntax of the whole.
+// readPart reads the first values of a body, down to a depth. The error is about the
+// syntax of the whole body.
 func readPart(body []byte, depth, limit int) (document, error) {
 	const bytesPerMember, usual = 14, 128
 	m := &members{body: body, list: make([]member, 0, min(len(body)/bytesPerMember+1, usual)), depth: depth, limit: limit}
@@ -68,8 +68,8 @@ func readPart(body []byte, depth, limit int) (document, error) {
 	return document{members: m}, err
 }
 
-// add adds the next value and, if it is an object, its fields down to a depth; x has its
-// key. The reader's text begins at base.
+// add adds the next value of r and, if it is an object, its fields down to a depth. x has the
+// key of the value. base is the offset of the reader's text in the body.
 func (m *members) add(r *jsonbody.Reader, x member, base, depth int) {
 	i := len(m.list)
 	x.kind = r.Kind()
@@ -88,16 +88,14 @@ func (m *members) add(r *jsonbody.Reader, x member, base, depth int) {
 	x.end = int32(base + r.Offset())
 	if x.kind == jsonbody.String {
 		x.start++
-		x.end = max(x.start, x.end-1) // it may not end
+		x.end = max(x.start, x.end-1) // the string may be cut off
 	}
-	x.nextN = int32(len(m.list))
+	x.next = int32(len(m.list))
 	m.list[i] = x
 }
 
-// text returns the text of a value, without the quotes of a string.
 func (m *members) text(i int) []byte { return m.body[m.list[i].start:m.list[i].end] }
 
-// key returns the key of a member.
 func (m *members) key(i int) string {
 	x := &m.list[i]
 	if x.escaped {
@@ -106,13 +104,12 @@ func (m *members) key(i int) string {
 	return string(m.body[x.key:x.keyEnd])
 }
 
-// find returns the index of the value at a path within a member, the last of several;
-// -1 if there is none.
+// find returns the index of the value at a path within a member, or -1 if it is missing.
 func (m *members) find(parent int, path string) int {
-	end := 0 // of the first name
+	end := 0 // of the first name in the path
 	for ; end < len(path) && path[end] != '.'; end++ {
 		if path[end] == '|' {
-			// Take the later of the two, but not one that is null if the other has a value.
+			// Return the later alternative, but not null if the other one has a value.
 			i, j := m.find(parent, path[:end]), m.find(parent, path[end+1:])
 			first, last := min(i, j), max(i, j)
 			if first >= 0 && m.list[last].kind == jsonbody.Null && m.list[first].kind != jsonbody.Null {
@@ -122,8 +119,8 @@ func (m *members) find(parent int, path string) int {
 		}
 	}
 	name, found := path[:end], -1
-	lastN := m.list[parent].nextN
-	for i := parent + 1; i < int(lastN); i = int(m.list[i].nextN) {
+	last := m.list[parent].next
+	for i := parent + 1; i < int(last); i = int(m.list[i].next) {
 		switch x := &m.list[i]; {
 		case !x.escaped && string(m.body[x.key:x.keyEnd]) != name, x.escaped && m.key(i) != name:
 		case end == len(path):
@@ -143,40 +140,39 @@ func (d *document) find(path string) int {
 	return d.members.find(d.index, path)
 }
 
-// fields visits the indexes of the fields in the order of the body.
+// fields returns the indexes of the fields in the order of the body.
 func (d *document) fields() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		if d.index < 0 {
 			return
 		}
-		for i := d.index + 1; i < int(d.members.list[d.index].nextN) && yield(i); i = int(d.members.list[i].nextN) {
+		for i := d.index + 1; i < int(d.members.list[d.index].next) && yield(i); i = int(d.members.list[i].next) {
 			continue
 		}
 	}
 }
 
-// at returns where the value at a path begins, the end of everything for one
-// that is missing.
-func (d *document) at(path string) int {
+// offset returns the offset of the value at a path in the body, or MaxInt if it is missing.
+func (d *document) offset(path string) int {
 	if i := d.find(path); i >= 0 {
 		return d.members.origin + int(d.members.list[i].start)
 	}
 	return math.MaxInt
 }
 
-// field is the name of a path in notes. Of alternatives it is the one in the body.
+// field returns the name of a path in notes. It has the alternative that is in the body, or
+// the first one.
 func (d *document) field(path string) string {
 	if d.alias != "" {
 		return d.alias
 	}
 	if strings.Contains(path, "|") {
-		i, nameStart := d.find(path), strings.LastIndexByte(path, '.')+1
-		stem := path[:nameStart]
+		nameStart := strings.LastIndexByte(path, '.') + 1
 		name, _, _ := strings.Cut(path[nameStart:], "|")
-		if i >= 0 {
+		if i := d.find(path); i >= 0 {
 			name = d.members.key(i)
 		}
-		path = stem + name
+		path = path[:nameStart] + name
 	}
 	if d.name == "" {
 		return path
@@ -184,48 +180,47 @@ func (d *document) field(path string) string {
 	return d.name + "." + path
 }
 
-// As has the notes about what is read next name another path, where the usual
-// name of a field is better known than the one in the body.
+// As returns the document with another path for its notes, for a field that is better known
+// under another name.
 func (d document) As(path string) document {
 	d.alias = path
 	return d
 }
 
-// In returns the value at a path, whose fields have paths of their own within it. Only
-// an object has fields.
+// In returns the value at a path as a document, which has no fields unless it is an object.
 func (d document) In(path string) document {
 	return document{notes: d.notes, members: d.members, index: d.find(path), name: d.field(path)}
 }
 
-// Unwrap makes the fields of the objects with some names fields of the document.
+// Unwrap makes the fields of some objects, the wrappers, fields of the document.
 func (d document) Unwrap(isWrapper func(key string) bool) {
-	for i := d.index + 1; i < int(d.members.list[d.index].nextN); {
+	for i := d.index + 1; i < int(d.members.list[d.index].next); {
 		m := &d.members.list[i]
-		nextIndex := int(m.nextN)
+		nextIndex := int(m.next)
 		if m.kind == jsonbody.Object && isWrapper(d.members.key(i)) {
-			m.nextN = int32(i + 1)
+			m.next = int32(i + 1)
 		}
 		i = nextIndex
 	}
 }
 
-// Unquote returns the value at a path as In does or, where a text stands there, the JSON in
-// that text. Of JSON that is cut off, the beginning is read.
+// Unquote returns the value at a path as In does or, if the value is a string, the JSON in
+// that string. If the JSON is cut off, its beginning is read.
 func (d document) Unquote(path string) document {
 	in := d.In(path)
 	if d.Kind(path) != jsonbody.String {
 		return in
 	}
 	text, _ := readDocument([]byte(in.Self().String()))
-	text.members.origin = d.at(path)
+	text.members.origin = d.offset(path)
 	in.members, in.index = text.members, 0
 	return in
 }
 
-// Each visits the items of the list at a path. Only those that are objects have fields.
+// Each visits the items of the list at a path.
 func (d document) Each(path string, visit func(item document)) { d.In(path).Items(visit) }
 
-// Items visits the items of the list that the document is. An item is valid until visit
+// Items visits the items of the document, if that is a list. An item is valid until visit
 // returns.
 func (d document) Items(visit func(item document)) {
 	if d.kind() != jsonbody.Array {
@@ -240,7 +235,7 @@ func (d document) Items(visit func(item document)) {
 	}
 }
 
-// All visits the fields in the order of the body, each with its value and as a document.
+// All visits the fields in the order of the body, each as a value and as a document.
 func (d document) All(visit func(key string, v jsonbody.Value, d document)) {
 	for i := range d.fields() {
 		in := document{notes: d.notes, members: d.members, index: i, name: d.members.key(i)}
@@ -252,7 +247,7 @@ func (d document) All(visit func(key string, v jsonbody.Value, d document)) {
 	}
 }
 
-// Keys are the names of the fields in the order of the body.
+// Keys returns the names of the fields in the order of the body.
 func (d document) Keys() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for i := range d.fields() {
@@ -263,10 +258,10 @@ func (d document) Keys() iter.Seq[string] {
 	}
 }
 
-// Has reports whether there is a field at a path, be it null.
+// Has reports whether there is a field at a path, even if it is null.
 func (d document) Has(path string) bool { return d.find(path) >= 0 }
 
-// Kind returns the kind of the value at a path, Missing where there is none.
+// Kind returns the kind of the value at a path, or Missing.
 func (d document) Kind(path string) jsonbody.Kind {
 	d.index = d.find(path)
 	return d.kind()
@@ -282,13 +277,13 @@ func (d document) kind() jsonbody.Kind {
 // IsPresent reports whether the value at a path is neither missing nor null.
 func (d document) IsPresent(path string) bool { return d.Kind(path) > jsonbody.Null }
 
-// Value returns the value at a path, a Missing one where there is none.
+// Value returns the value at a path, whose kind may be Missing.
 func (d document) Value(path string) jsonbody.Value {
 	d.index = d.find(path)
 	return d.Self()
 }
 
-// Self returns the value that the document is.
+// Self returns the document as a value.
 func (d document) Self() jsonbody.Value {
 	if d.index < 0 {
 		return jsonbody.Value{}

@@ -28,7 +28,7 @@ const (
 // isPresent reports whether a value is neither missing nor null.
 func isPresent(v jsonbody.Value) bool { return v.Kind > jsonbody.Null }
 
-// optional reads the value at a path; one that is there and cannot be read is noted.
+// optional reads the value at a path. It warns if the value is present and cannot be read.
 func optional[T any](d document, path, problem string, read func(jsonbody.Value) (T, bool)) (T, bool) {
 	v := d.Value(path)
 	x, ok := read(v)
@@ -38,13 +38,13 @@ func optional[T any](d document, path, problem string, read func(jsonbody.Value)
 	return x, ok
 }
 
-// Text reads an optional string; a number is taken by its digits.
+// Text reads an optional string. The text of a number is its digits.
 func (d document) Text(path string) string {
 	s, _ := optional(d, path, notText, jsonbody.Value.Text)
 	return s
 }
 
-// Required reads a string that the frame cannot do without.
+// Required reads an essential string.
 func (d document) Required(path string) string {
 	s := d.Text(path)
 	if s == "" {
@@ -53,7 +53,7 @@ func (d document) Required(path string) string {
 	return s
 }
 
-// Number reads an optional number; nil when there is none.
+// Number reads an optional number, or nil.
 func (d document) Number(path string) *float64 {
 	n, ok := optional(d, path, notNumber, jsonbody.Value.Float)
 	if !ok {
@@ -89,8 +89,8 @@ func (d document) Bool(path string) bool {
 	return b
 }
 
-// Flag reads true and false in the forms of senders whose values are all
-// strings or all numbers. Anything else is false.
+// Flag reads true and false from senders whose values are all
+// strings or all numbers. Any other value is false.
 func (d document) Flag(path string) bool {
 	switch string(d.Value(path).Raw()) {
 	case "true", "True", "TRUE", "1":
@@ -99,7 +99,7 @@ func (d document) Flag(path string) bool {
 	return false
 }
 
-// Base64 reads a payload; what is there and cannot be read is essential.
+// Base64 reads a payload. It refuses the frame if the payload is present and cannot be read.
 func (d document) Base64(path string) []byte {
 	v := d.Value(path)
 	if v.Kind == jsonbody.Missing {
@@ -113,8 +113,8 @@ func (d document) Base64(path string) []byte {
 	return b
 }
 
-// Hex reads a payload in hex digits of any case; what is there and cannot be
-// read is essential.
+// Hex reads a payload in hex digits of any case. It refuses the frame if the payload is
+// present and cannot be read.
 func (d document) Hex(path string) []byte {
 	v := d.Value(path)
 	b, err := hex.DecodeString(v.String())
@@ -128,19 +128,18 @@ func (d document) Hex(path string) []byte {
 	return b
 }
 
-// Time reads an optional time in any form that a known sender uses. One that does not parse
-// is noted.
+// Time reads an optional time in any form that a known sender uses. It notes an invalid time.
 func (d document) Time(path string) time.Time {
 	v := d.Value(path)
 	t, ok := anyTime(v)
 	if !ok && isPresent(v) && len(v.Raw()) > 0 {
-		d.notes.untimed(d.at(path), d.field(path), notTime+quoteClipped(v.Raw()))
+		d.WarnTime(path, notTime+quoteClipped(v.Raw()))
 	}
 	return t
 }
 
-// Timestamp reads an optional time of senders that use protobuf: RFC 3339. One that does not
-// parse is noted.
+// Timestamp reads an optional time of senders that use protobuf: RFC 3339. It notes an
+// invalid time.
 func (d document) Timestamp(path string) time.Time {
 	v := d.Value(path)
 	if !isPresent(v) || len(v.Raw()) == 0 {
@@ -148,7 +147,7 @@ func (d document) Timestamp(path string) time.Time {
 	}
 	t, err := time.Parse(time.RFC3339Nano, v.String())
 	if err != nil {
-		d.notes.untimed(d.at(path), d.field(path), "is not an RFC 3339 time: "+quoteClipped(v.Raw()))
+		d.WarnTime(path, "is not an RFC 3339 time: "+quoteClipped(v.Raw()))
 		return time.Time{}
 	}
 	return t.UTC()
@@ -163,8 +162,7 @@ func (d document) Object(path string) map[string]any {
 	return object
 }
 
-// DevEUI gives the frame the devEUI that it is about, which it cannot do
-// without.
+// DevEUI sets the identifier of the frame to an essential devEUI.
 func (d document) DevEUI(f *decoders.Frame, path string) {
 	v := d.Value(path)
 	s, _ := v.Text()
@@ -179,15 +177,15 @@ func (d document) DevEUI(f *decoders.Frame, path string) {
 	}
 }
 
-// Identifier gives the frame an identifier, and refuses it under the path when there
-// is none.
+// Identifier sets the identifier of the frame. It refuses the frame because of the path if id
+// is empty.
 func (d document) Identifier(f *decoders.Frame, path, id string) {
 	if f.Identifier = id; id == "" {
 		d.Refuse(path, noDevice)
 	}
 }
 
-// Device is Identifier for one that may be a devEUI.
+// Device is Identifier for an id that may be a devEUI.
 func (d document) Device(f *decoders.Frame, path, id string) {
 	d.Identifier(f, path, id)
 	if eui, ok := decoders.NormalizeDevEUI(id); ok {
@@ -195,8 +193,8 @@ func (d document) Device(f *decoders.Frame, path, id string) {
 	}
 }
 
-// devEUIOrName names the device by its devEUI, which not every device has, or else by its
-// name within the application; a device without both has an empty Identifier.
+// devEUIOrName sets the identifier of the frame to the devEUI or, if that is missing, to the
+// name of the device within the application. If both are missing, the identifier is empty.
 func (d document) devEUIOrName(f *decoders.Frame, eui, name, application string) {
 	f.Name = d.Text(name)
 	text := d.Text(eui)
@@ -216,8 +214,8 @@ func (d document) Place(lat, lon string) *decoders.Position {
 	return place(d.coordinate(lat), d.coordinate(lon))
 }
 
-// coordinate reads degrees; senders write "unknown", "" or null for what they lack, and none
-// of these is worth a warning.
+// coordinate reads degrees, or nil without a warning: senders write "unknown", "" or null for
+// an unknown position.
 func (d document) coordinate(path string) *float64 {
 	n, ok := d.Value(path).Float()
 	if !ok {
@@ -240,7 +238,7 @@ func (d document) LoRaBattery(path string) *float64 {
 	return loraPercent(new(float64(n)))
 }
 
-// Percent reads a battery in per cent; beyond 100 senders mean a supply.
+// Percent reads a battery in per cent. A larger value means an external supply.
 func (d document) Percent(path string) *float64 {
 	n := d.Number(path)
 	if n == nil || *n < 0 || *n > 100 {
@@ -249,7 +247,7 @@ func (d document) Percent(path string) *float64 {
 	return n
 }
 
-// Gateways reads the list of receptions at a path, or the one that stands in its place.
+// Gateways reads the list of receptions at a path, or the only one if the value is an object.
 func (d document) Gateways(path string, read func(document) decoders.Gateway) []decoders.Gateway {
 	return d.In(path).receptions(read)
 }
@@ -266,16 +264,16 @@ func (d document) receptions(read func(document) decoders.Gateway) (list []decod
 	return list
 }
 
-// reception reads a gateway with an identifier at a path, and how it heard the frame.
+// reception reads a gateway whose identifier is at a path, with RSSI and SNR.
 func (d document) reception(id string) decoders.Gateway {
 	return decoders.Gateway{ID: d.Text(id), RSSI: d.Number("rssi"), SNR: d.Number("snr")}
 }
 
-// maxGateways bounds the receptions that a hostile body can give a frame.
+// maxGateways is the largest number of receptions of a frame.
 const maxGateways = 100
 
-// protobufGateways is Gateways for senders that use protobuf, which name the members of a
-// reception alike and leave out an SNR of 0 dB. read reads the others.
+// protobufGateways is Gateways for senders that use protobuf: the members of a reception have
+// common names, which read does not read, and an SNR of 0 dB is left out.
 func (d document) protobufGateways(path string, read func(document) decoders.Gateway) []decoders.Gateway {
 	gateways := d.Gateways(path, func(d document) decoders.Gateway {
 		g := read(d)
@@ -286,7 +284,7 @@ func (d document) protobufGateways(path string, read func(document) decoders.Gat
 	return gateways
 }
 
-// fillSNR gives receptions with an RSSI the SNR of 0 dB that was left out.
+// fillSNR sets a missing SNR of receptions with an RSSI to 0 dB.
 func fillSNR(gateways []decoders.Gateway) {
 	for i := range gateways {
 		if g := &gateways[i]; g.RSSI != nil && g.SNR == nil {
@@ -295,8 +293,8 @@ func fillSNR(gateways []decoders.Gateway) {
 	}
 }
 
-// protobufPosition reads latitude and longitude of senders that use protobuf. They leave
-// zeros out and give an empty object for no position, so one of the first two must be there.
+// protobufPosition reads the position of senders that use protobuf. They leave out zeros, and
+// an unknown position is an empty object, so latitude or longitude must be present.
 func (d document) protobufPosition() *decoders.Position {
 	lat, lon := d.Number("latitude"), d.Number("longitude")
 	if lat == nil && lon == nil {
@@ -305,15 +303,16 @@ func (d document) protobufPosition() *decoders.Position {
 	return &decoders.Position{Latitude: *cmp.Or(lat, new(float64)), Longitude: *cmp.Or(lon, new(float64))}
 }
 
-// setBestGateway takes the reception that a sender names in addition to the list of all for
-// one of the list where that is empty.
+// setBestGateway adds the best reception, which some senders report in addition to the list of
+// receptions, if the list is empty.
 func setBestGateway(f *decoders.Frame, best decoders.Gateway) {
 	if len(f.Gateways) == 0 && (best.ID != "" || best.RSSI != nil) {
 		f.Gateways = []decoders.Gateway{best}
 	}
 }
 
-// place makes a position of what was given. Senders without a position send zero for both.
+// place returns the position of two coordinates, or nil if one is missing or invalid. Zero for
+// both means that the sender has no position.
 func place(lat, lon *float64) *decoders.Position {
 	if lat == nil || lon == nil || *lat == 0 && *lon == 0 || math.Abs(*lat) > 90 || math.Abs(*lon) > 180 {
 		return nil
@@ -321,8 +320,8 @@ func place(lat, lon *float64) *decoders.Position {
 	return &decoders.Position{Latitude: *lat, Longitude: *lon}
 }
 
-// loraPercent gives a level of LoRaWAN's DevStatusAns in per cent: 1 to 254
-// stand between empty and full, 0 for an external supply, 255 for unknown.
+// loraPercent converts the battery level of LoRaWAN's DevStatusAns to per cent: 1 is empty and
+// 254 is full. It returns nil for an external supply (0) and for an unknown level (255).
 func loraPercent(level *float64) *float64 {
 	if level == nil || *level < 1 || *level > 254 {
 		return nil

@@ -6,12 +6,12 @@ import (
 	"github.com/penstock/penstock/decoders"
 )
 
-// everynetFrame reads the messages of Everynet's HTTP adapter
-// (ns.docs.everynet.io, messages and types). Without the application's key it
-// posts the payload as encrypted_payload, which is ciphertext.
+// everynetFrame parses the messages of Everynet's HTTP adapter
+// (ns.docs.everynet.io, messages and types). If the adapter has no application key, it
+// posts the ciphertext of the payload as encrypted_payload.
 func everynetFrame(d document, f *decoders.Frame) {
 	kind := d.Required("type")
-	// Map the type; Text distinguishes those that share a kind.
+	// Map the type to a kind. Types with a common kind differ in Text.
 	f.Text = d.Text("params.message|error")
 	switch kind {
 	case "uplink":
@@ -32,16 +32,16 @@ func everynetFrame(d document, f *decoders.Frame) {
 	default:
 		f.Kind, f.Text = decoders.Service, kind
 	}
-	// Name the device; a message about a gateway alone is about that.
-	heard := decoders.Gateway{
+	// Identify the device, or the gateway if the message is about a gateway only.
+	reception := decoders.Gateway{
 		ID:       d.Text("meta.gateway"),
 		RSSI:     d.Number("params.radio.hardware.rssi"),
 		SNR:      d.Number("params.radio.hardware.snr"),
 		Time:     d.Time("params.radio.time"),
 		Position: d.Position("params.radio.hardware.gps"),
 	}
-	setBestGateway(f, heard)
-	d.Device(f, "meta.device", cmp.Or(d.Text("meta.device"), heard.ID))
+	setBestGateway(f, reception)
+	d.Device(f, "meta.device", cmp.Or(d.Text("meta.device"), reception.ID))
 	f.FCnt, f.HasFCnt = d.FCnt("params.counter_up")
 	f.FPort, f.HasFPort = d.FPort("params.port")
 	f.Payload = d.Base64("params.payload")
@@ -52,9 +52,9 @@ func everynetFrame(d document, f *decoders.Frame) {
 		f.Battery, f.Margin = d.LoRaBattery("params.battery"), d.Number("params.margin")
 	}
 	f.NetworkTime = cmp.Or(d.Time("params.rx_time"), d.Time("meta.time"))
-	// Prefer the hash, which the copies of a frame from several gateways share, and so does
-	// what a device sends again in the same session after its counter began anew. A
-	// downlink_request concerns the same packet as its uplink.
+	// Prefer the hash, which is equal in the copies of a frame from several gateways. It
+	// recurs if a device restarts its counter in the same session. The kind distinguishes
+	// a downlink_request from the uplink, because both have the id of one packet.
 	hash, id := d.Text("meta.packet_hash"), d.Text("meta.packet_id")
 	switch {
 	case hash != "":

@@ -17,25 +17,25 @@ func tooMany(sender string) error {
 	return &decoders.Error{Format: sender, Offset: -1, Reason: fmt.Sprintf("holds more than %d frames", maxFrames)}
 }
 
-// maxSamples is the largest number of samples of its own that one frame may carry.
+// maxSamples is the largest number of samples of one frame.
 const maxSamples = 10_000
 
-// excess notes that a frame has more samples than it may.
-func excess(f *decoders.Frame, key string) {
+// setExcess notes that a frame has too many samples, from key on.
+func setExcess(f *decoders.Frame, key string) {
 	f.Excess = fmt.Sprintf("%s: a frame may carry %d samples, the rest is left out", key, maxSamples)
 }
 
-// addSample adds a value that the sender decoded. A string that is a number is taken for one
-// only when the sender writes all values as strings. It reports whether it was a value:
-// lists, objects and null are not.
-func addSample(f *decoders.Frame, key string, v jsonbody.Value, t time.Time, strings bool) bool {
+// addSample adds a value that the sender decoded. isText reports whether the sender writes all
+// values as strings; only then a string may be a number, true or false. addSample returns false
+// for lists, objects and null.
+func addSample(f *decoders.Frame, key string, v jsonbody.Value, t time.Time, isText bool) bool {
 	r := decoders.Reading{Key: key, Time: t}
-	n, number := v.Float()
-	b, truth := v.Bool()
+	n, isNumber := v.Float()
+	b, isBool := v.Bool()
 	switch {
-	case number && (strings || v.Kind == jsonbody.Number):
+	case isNumber && (isText || v.Kind == jsonbody.Number):
 		r.Value = n
-	case truth && (strings || v.Kind == jsonbody.Bool):
+	case isBool && (isText || v.Kind == jsonbody.Bool):
 		if b {
 			r.Value = 1
 		}
@@ -45,15 +45,15 @@ func addSample(f *decoders.Frame, key string, v jsonbody.Value, t time.Time, str
 		return false
 	}
 	if len(f.Samples) >= maxSamples {
-		excess(f, key)
+		setExcess(f, key)
 	} else {
 		f.Samples = append(f.Samples, r)
 	}
 	return true
 }
 
-// loosely gives a text that stands for a number or a truth value as that.
-func loosely(s string) any {
+// convertText returns the number or boolean that a string represents, or else the string.
+func convertText(s string) any {
 	switch s {
 	case "True", "true":
 		return true
@@ -66,9 +66,8 @@ func loosely(s string) any {
 	return s
 }
 
-// stringsAsJSON writes values that came as a form, so that one parser reads
-// both.
-func stringsAsJSON(values map[string][]string) []byte {
+// formAsJSON converts a form to JSON, so that both have one parser.
+func formAsJSON(values map[string][]string) []byte {
 	flat := make(map[string]string, len(values))
 	for k, v := range values {
 		if len(v) > 0 {
@@ -79,8 +78,8 @@ func stringsAsJSON(values map[string][]string) []byte {
 	return body
 }
 
-// within reads JSON that stands in a string, as an object.
-func within(v jsonbody.Value) (object map[string]any, ok bool) {
+// parseObject parses a string with a JSON object.
+func parseObject(v jsonbody.Value) (object map[string]any, ok bool) {
 	s := v.String()
 	if s == "" || s == "null" {
 		return nil, true
@@ -90,12 +89,11 @@ func within(v jsonbody.Value) (object map[string]any, ok bool) {
 	return object, r.Close() == nil && object != nil
 }
 
-// readFrame makes the frame of a document. One that it gives no Kind is of no
-// interest and is passed over.
+// readFrame reads a document into a frame. A frame without Kind is discarded.
 type readFrame func(d document, f *decoders.Frame)
 
-// eachFrame reads every item of a list as a frame of its own, or the one object
-// that stands in the list's place. The body is that of the post, or stands within it.
+// eachFrame reads a frame from each item of a list, or the only frame from an object. body may
+// be a part of the post's body.
 func eachFrame(s Sender, p *Post, body []byte, read readFrame) ([]decoders.Frame, error) {
 	d, err := readDocument(body)
 	if err != nil {
@@ -110,17 +108,17 @@ func eachFrame(s Sender, p *Post, body []byte, read readFrame) ([]decoders.Frame
 	return b.list, b.err
 }
 
-// frames are the frames that were made of one body so far.
+// frames collects the frames of one body.
 type frames struct {
 	sender Sender
 	post   *Post
 	list   []decoders.Frame
-	notes  notes // of the frame being made
+	notes  notes // of the frame in progress
 	items  int
-	err    error // the first item that could not be read
+	err    error // about the first item that cannot be read
 }
 
-// add makes a frame of a document, unless it is refused.
+// add reads a frame from a document and adds it unless it is refused.
 func (b *frames) add(d document, read readFrame) error {
 	b.notes = notes{sender: b.sender, post: b.post}
 	d.notes = &b.notes
@@ -135,8 +133,7 @@ func (b *frames) add(d document, read readFrame) error {
 	return err
 }
 
-// item is add for one of several. It keeps what can be read and reports the
-// first item that cannot.
+// item is add for an item of a list. An error, which names the item, is stored in b.err.
 func (b *frames) item(d document, read readFrame) {
 	if len(b.list) >= maxFrames {
 		b.err = tooMany(string(b.sender))
@@ -144,7 +141,7 @@ func (b *frames) item(d document, read readFrame) {
 	}
 	if err := b.add(d, read); err != nil && b.err == nil {
 		if e, ok := errors.AsType[*decoders.Error](err); ok {
-			e.Field = strings.TrimSuffix(strconv.Itoa(b.items)+"."+e.Field, ".") // names the item
+			e.Field = strings.TrimSuffix(strconv.Itoa(b.items)+"."+e.Field, ".")
 		}
 		b.err = err
 	}

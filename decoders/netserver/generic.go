@@ -14,36 +14,20 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// identifierRank is the order in which a generic body's keys name its device.
-func identifierRank(key string) int {
-	switch key {
-	case "deviceId":
-		return 1
-	case "device_id":
-		return 2
-	case "deviceEUI":
-		return 3
-	case "devEUI":
-		return 4
-	case "id":
-		return idRank
-	}
-	return 0
-}
-
-// The ranks below those of the documented keys.
+// The ranks of the keys of a generic body that identify its device, the preferred one first.
+// The documented keys have lower ranks.
 const (
-	euiRank = 5 // another spelling of devEUI
-	idRank  = 6
+	euiRank = 4 + iota // another spelling of devEUI
+	idRank
 )
 
-// genericFrame reads the generic format: an object of values, or a list of such objects, each
-// one frame. The device is named by the address or else by one of the keys deviceId,
-// device_id, deviceEUI, devEUI, another spelling of the latter with an EUI, id; the time of
-// the sample stands under time or timestamp. These keys are not values. An id that is rather
-// the message's (isMessageID) names no device: each message would create one.
+// genericFrame parses the generic format: an object of values, or a list of such objects, each
+// one frame. The device is identified by the address or by one of the keys deviceId,
+// device_id, deviceEUI, devEUI, another spelling of devEUI, id. The time of
+// the sample has the key time or timestamp. Other keys are values. An id that is probably
+// that of the message (isMessageID) is refused, because each message would create a device.
 func genericFrame(d document, f *decoders.Frame) {
-	p := d.notes.post
+	p, keys := d.notes.post, []string{"deviceId", "device_id", "deviceEUI", "devEUI"}
 	f.Kind, f.Object = decoders.Uplink, map[string]any{}
 	if d.kind() != jsonbody.Object {
 		d.Refuse("", "must be an object of values")
@@ -51,14 +35,18 @@ func genericFrame(d document, f *decoders.Frame) {
 	}
 	best := math.MaxInt
 	d.All(func(key string, v jsonbody.Value, _ document) {
-		switch rank := identifierRank(key); {
-		case rank > 0:
+		rank := slices.Index(keys, key)
+		if key == "id" {
+			rank = idRank
+		}
+		switch {
+		case rank >= 0:
 			if id, ok := v.Text(); ok && id != "" && rank < best {
 				f.Identifier, best = id, rank
 			}
 			return
 		case key == "time", key == "timestamp":
-			sampled(f, key, v)
+			setSampleTime(f, key, v)
 			return
 		case isEUIName(key):
 			id, _ := v.Text()
@@ -79,7 +67,7 @@ func genericFrame(d document, f *decoders.Frame) {
 		d.Refuse("id", "seems to be the message's, not the device's: name the device by deviceId or in the address")
 		return
 	}
-	// The device that the address names is preferred.
+	// Prefer the device in the address.
 	if f.Identifier = cmp.Or(p.DeviceID, f.Identifier); f.Identifier == "" {
 		d.Refuse("deviceId", "is missing, and so are device_id, deviceEUI, devEUI, id and a device in the address")
 	}
@@ -88,7 +76,7 @@ func genericFrame(d document, f *decoders.Frame) {
 	}
 }
 
-// bareName is a key in lower case without separators.
+// bareName returns a key in lower case without separators.
 func bareName(key string) string {
 	return strings.Map(func(r rune) rune {
 		switch r {
@@ -107,7 +95,7 @@ func isEUIName(key string) bool {
 	return false
 }
 
-// euiWithin returns the EUI that an object names by a key of isEUIName.
+// euiWithin returns the first EUI in an object under a key of isEUIName, or "".
 func euiWithin(v any) string {
 	object, _ := v.(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(object)) {
@@ -120,11 +108,11 @@ func euiWithin(v any) string {
 	return ""
 }
 
-// isMessageID reports whether the id of a body is rather that of the message: a time, an id
-// in a body that has the members of a network server's frame, or a UUID or ULID next to
+// isMessageID reports whether the id of a body is probably that of the message: a time, any id
+// in a body with the members of a network server's frame, or a UUID or ULID in a body with
 // another name of the device.
 func isMessageID(id string, object map[string]any, received time.Time) bool {
-	if isMoment(id, received) {
+	if isRecentTime(id, received) {
 		return true
 	}
 	var counter, payload, radio, named bool
@@ -149,9 +137,9 @@ func isMessageID(id string, object map[string]any, received time.Time) bool {
 	return (counter || payload) && radio || named && isUUID
 }
 
-// isMoment reports whether digits are a time of the last ten years in milliseconds,
-// microseconds or nanoseconds, or one within a day of the receipt in seconds.
-func isMoment(id string, received time.Time) bool {
+// isRecentTime reports whether digits are a time of the last ten years in milliseconds,
+// microseconds or nanoseconds, or a time within a day of the receipt in seconds.
+func isRecentTime(id string, received time.Time) bool {
 	n, err := strconv.ParseInt(id, 10, 64)
 	if err != nil {
 		return false
@@ -175,8 +163,8 @@ func isMoment(id string, received time.Time) bool {
 	return age > -day && age < 10*365*day
 }
 
-// sampled takes the first of two times that can be read.
-func sampled(f *decoders.Frame, key string, v jsonbody.Value) {
+// setSampleTime sets the time of the sample, unless another key has set it.
+func setSampleTime(f *decoders.Frame, key string, v jsonbody.Value) {
 	t, ok := looseTime(v)
 	switch {
 	case ok && f.SampleTime.IsZero():

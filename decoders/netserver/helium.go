@@ -9,10 +9,10 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// heliumFrame reads what Helium's Console posts (docs.helium.com, HTTP
+// heliumFrame parses the posts of Helium's Console (docs.helium.com, HTTP
 // integration, JSON schema). Its bodies are templates, so numbers may be
 // strings and lists may be missing. The downlink_url is a credential and is
-// never kept.
+// not stored.
 func heliumFrame(d document, f *decoders.Frame) {
 	d.DevEUI(f, "dev_eui")
 	f.Kind = decoders.Uplink
@@ -29,7 +29,7 @@ func heliumFrame(d document, f *decoders.Frame) {
 		return g
 	})
 	f.NetworkTime = cmp.Or(d.Time("reported_at"), gatewayTime(f.Gateways, time.Time{}))
-	// Read what the Console's function made of the payload.
+	// Read the values that the Console's function decoded.
 	if d.Kind("decoded.payload") == jsonbody.Object {
 		f.Object = d.Object("decoded.payload")
 	}

@@ -10,15 +10,15 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// kerlinkFrame reads what Kerlink's Wanesy Management Centre posts: dataUp in
-// any of its three levels of detail, of which the lower ones have no radio data.
+// kerlinkFrame parses the dataUp messages of Kerlink's Wanesy Management Centre, in
+// any of their three levels of detail. Only the highest has radio data.
 func kerlinkFrame(d document, f *decoders.Frame) {
 	d.DevEUI(f, "endDevice.devEui")
 	f.Name = d.Text("endDevice.name")
 	f.FPort, f.HasFPort = d.FPort("fPort")
 	f.FCnt, f.HasFCnt = d.FCnt("fCntUp")
 	f.Encrypted = d.Flag("encrypted")
-	// Read the payload in the encoding that the body names, hex without.
+	// Decode the payload from the encodingType, which is hex by default.
 	if payload := d.Value("payload"); isPresent(payload) {
 		decode := hex.DecodeString
 		if strings.EqualFold(d.Text("encodingType"), "BASE64") {
@@ -39,8 +39,8 @@ func kerlinkFrame(d document, f *decoders.Frame) {
 	})
 	f.NetworkTime = cmp.Or(d.Time("recvTime"), d.Time("gwRecvTime"))
 	f.DedupID = cmp.Or(d.Text("id"), counted(f))
-	// Take a body with a counter or a payload for an uplink; whatever else Wanesy posts
-	// about a device is kept as a downlink or service event.
+	// A body with a counter or a payload is an uplink. Other posts about a device become
+	// downlink or service events.
 	down := d.IsPresent("fCntDown")
 	switch {
 	case f.HasFCnt || d.IsPresent("payload") && !down:

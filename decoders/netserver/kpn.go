@@ -10,33 +10,33 @@ import (
 	"github.com/penstock/penstock/decoders/senml"
 )
 
-// kpn reads KPN Things' packs: SenML whose records payload and port are the
-// frame itself. What else has a value was decoded by KPN and becomes Samples.
-type kpn struct {
+// kpnFrame is the frame of one device in a pack of KPN Things: SenML with the records payload
+// and port. Other records with values were decoded by KPN and become Samples.
+type kpnFrame struct {
 	f        decoders.Frame
 	lat, lon *float64
 	err      error
 }
 
-// parseKPN makes one frame of each device of a pack.
+// parseKPN parses one frame for each device of a pack.
 func parseKPN(p Post) ([]decoders.Frame, error) {
 	records, packErr := senml.Parse(p.Body, p.ReceivedAt)
-	var kpns []*kpn
-	index := make(map[string]*kpn)
+	var devices []*kpnFrame
+	index := make(map[string]*kpnFrame)
 	for _, r := range records {
 		device, key := senml.SplitName(r.Name)
 		k := index[device]
 		if k == nil {
 			f, err := senMLFrame(device)
 			f.Sender = string(KPN)
-			k = &kpn{f: f, err: err}
+			k = &kpnFrame{f: f, err: err}
 			index[device] = k
-			kpns = append(kpns, k)
+			devices = append(devices, k)
 		}
 		k.add(key, r)
 	}
 	var frames []decoders.Frame
-	for _, k := range kpns {
+	for _, k := range devices {
 		if len(frames) >= maxFrames {
 			return frames, tooMany(string(KPN))
 		}
@@ -50,7 +50,7 @@ func parseKPN(p Post) ([]decoders.Frame, error) {
 		if f.Position != nil && f.Payload == nil && len(f.Samples) == 0 {
 			f.Kind = decoders.Location
 		}
-		// The time is to the second at times, so the content distinguishes as well.
+		// Include the content, because some times have a precision of one second only.
 		if !f.NetworkTime.IsZero() {
 			f.DedupID = timed(f) + ":" + strconv.Itoa(f.FPort) + ":" + hex.EncodeToString(f.Payload)
 			if len(f.Samples) > 0 {
@@ -62,8 +62,7 @@ func parseKPN(p Post) ([]decoders.Frame, error) {
 	return frames, packErr
 }
 
-// add takes one record for the part of the frame that it is.
-func (k *kpn) add(key string, r senml.Record) {
+func (k *kpnFrame) add(key string, r senml.Record) {
 	f := &k.f
 	noteUnknown(f, r)
 	if f.NetworkTime.IsZero() {
@@ -79,7 +78,7 @@ func (k *kpn) add(key string, r senml.Record) {
 		}
 	case key == "port" && isWholeNumber(r, 255):
 		f.FPort, f.HasFPort = int(r.Value), true
-	case key == "FCntUp" && isWholeNumber(r, 1<<32-1), key == "fCntUp" && isWholeNumber(r, 1<<32-1):
+	case (key == "FCntUp" || key == "fCntUp") && isWholeNumber(r, 1<<32-1):
 		f.FCnt, f.HasFCnt = int64(r.Value), true
 	case key == "latitude" && r.Kind == senml.Number:
 		k.lat = &r.Value
@@ -87,7 +86,7 @@ func (k *kpn) add(key string, r senml.Record) {
 		k.lon = &r.Value
 	case key == "timeOrigin", key == "locOrigin", key == "radius":
 	default:
-		f.Samples = r.AppendReadings(f.Samples, key) // a pack holds no more than a frame may
+		f.Samples = r.AppendReadings(f.Samples, key) // the limit of a pack is lower than that of a frame
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/penstock/penstock/decoders"
 )
 
-// parseCRA opens the envelope of České Radiokomunikace, which carries a LORIOT
-// message as a string.
+// parseCRA parses the envelope of České Radiokomunikace, whose data is a LORIOT message in a
+// string.
 func parseCRA(p Post) ([]decoders.Frame, error) {
 	d, err := readDocument(p.Body)
 	if err != nil {
@@ -21,10 +21,10 @@ func parseCRA(p Post) ([]decoders.Frame, error) {
 	return frames, err
 }
 
-// loriotFrame reads LORIOT's messages (docs.loriot.io, Uplink Data Message and
-// Gateway Information): rx is the frame at once, gw the same frame later with
-// all its receptions, txd a downlink that was sent. Other commands are passed
-// over. An encdata is ciphertext: LORIOT has no key of the application.
+// loriotFrame parses LORIOT's messages (docs.loriot.io, Uplink Data Message and
+// Gateway Information): rx is a frame, gw the same frame later with
+// all its receptions, txd a downlink that was sent. Other commands are
+// discarded. An encdata is ciphertext, because LORIOT does not have the application's key.
 func loriotFrame(d document, f *decoders.Frame) {
 	f.NetworkTime = d.Time("ts")
 	f.FCnt, f.HasFCnt = d.FCnt("fcnt")
@@ -39,11 +39,11 @@ func loriotFrame(d document, f *decoders.Frame) {
 		g.Time, g.Position = cmp.Or(d.Time("time"), d.Time("ts")), d.Place("lat", "lon")
 		return g
 	})
-	// An rx names no gateway, only how it was heard.
+	// An rx has RSSI and SNR without a gateway.
 	if rssi, snr := d.Number("rssi"), d.Number("snr"); len(f.Gateways) == 0 && (rssi != nil || snr != nil) {
 		f.Gateways = []decoders.Gateway{{RSSI: rssi, SNR: snr}}
 	}
-	// Leave a command that is of no interest without a kind.
+	// Other commands have no kind, so their frames are discarded.
 	switch d.Text("cmd") {
 	case "rx":
 		f.Kind, f.Extensible = decoders.Uplink, true
@@ -54,15 +54,15 @@ func loriotFrame(d document, f *decoders.Frame) {
 	default:
 		return
 	}
-	// Some installations prefix the EUI, so another identifier is kept as it is.
+	// Keep an identifier that is not a devEUI, because some installations prefix the EUI.
 	d.Device(f, "EUI", d.Text("EUI"))
-	// The DedupID is the same for the rx and the gw of a frame: the network's sequence
-	// number with the counter and the port, which may begin anew with the device, or the
-	// time they share.
-	seqno, numbered := d.Int("seqno", 0, 1<<53)
+	// Identify the frame by values that its rx and its gw have in common: the network's
+	// sequence number, the counter and the port, which may recur after the device restarts, or
+	// the time.
+	seqno, hasSeqno := d.Int("seqno", 0, 1<<53)
 	switch {
 	case f.Kind != decoders.Uplink:
-	case numbered:
+	case hasSeqno:
 		f.DedupID = strconv.FormatInt(f.FCnt, 10) + ":" + strconv.FormatInt(seqno, 10) + ":" + strconv.Itoa(f.FPort)
 		f.DedupSpan = repeatSpan
 	default:

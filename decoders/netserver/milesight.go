@@ -6,14 +6,14 @@ import (
 	"github.com/penstock/penstock/decoders"
 )
 
-// milesightFrame reads the webhook of Milesight's Development Platform, one
-// event or a list of them. WEBHOOK_TEST concerns no device and is passed over.
+// milesightFrame parses the webhook of Milesight's Development Platform, one
+// event or a list of events. A WEBHOOK_TEST has no device and is discarded.
 func milesightFrame(d document, f *decoders.Frame) {
 	eventType := d.Text("eventType")
 	if eventType == "WEBHOOK_TEST" {
 		return
 	}
-	// Keep what a device measured or reported as an uplink.
+	// Properties and events of a device are uplinks.
 	data, tsl := d.Text("data.type"), d.Text("data.tslID")
 	switch {
 	case eventType != "DEVICE_DATA":

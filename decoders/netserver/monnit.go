@@ -12,17 +12,17 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// parseMonnit reads what iMonnit posts (imonnit.com, data webhook): one message
+// parseMonnit parses iMonnit's data webhook (imonnit.com): one message
 // of a gateway and those of its sensors, each a device of its own. All values
-// are strings. dataValue is in the sensor's own unit; plotValues, which may be
-// in the account's, are not read.
+// are strings. dataValue is in the sensor's own unit. plotValues are not read, because they
+// may be in the account's unit.
 func parseMonnit(p Post) ([]decoders.Frame, error) {
-	var gateway string
 	d, err := readDocument(p.Body)
 	if err != nil {
 		return nil, err
 	}
-	d.notes = &notes{sender: Monnit} // each message has its own
+	var gateway string
+	d.notes = &notes{sender: Monnit} // discarded: each message has notes of its own
 	b := frames{sender: Monnit, post: &p}
 	d.All(func(key string, _ jsonbody.Value, message document) {
 		switch {
@@ -81,8 +81,8 @@ func monnitSensor(d document, f *decoders.Frame) {
 		}
 	}
 	value := cmp.Or(d.Text("dataValue"), d.Text("rawData"))
-	// Name each part of dataValue by its part of dataType. Where the two do not match, the
-	// whole stands under dataValue.
+	// Name each part of dataValue after its part of dataType. If their numbers differ, use the
+	// whole value under the name dataValue.
 	value = unescapeMonnit(value)
 	types := parts(unescapeMonnit(d.Text("dataType")))
 	values := []string{value}
@@ -94,7 +94,7 @@ func monnitSensor(d document, f *decoders.Frame) {
 		return
 	}
 	for i, name := range types {
-		if _, taken := f.Object[name]; taken {
+		if _, exists := f.Object[name]; exists {
 			name += "_" + strconv.Itoa(i+1)
 		}
 		monnitValue(f, name, values[i])
@@ -115,33 +115,33 @@ func monnitValue(f *decoders.Frame, key, s string) {
 	if f.Object == nil {
 		f.Object = make(map[string]any)
 	}
-	f.Object[key] = loosely(s)
+	f.Object[key] = convertText(s)
 }
 
-// unescapeMonnit undoes the percent-encoding that iMonnit gives to bars and commas.
+// unescapeMonnit decodes the bars and commas that iMonnit percent-encodes.
 func unescapeMonnit(s string) string {
-	if p, err := url.PathUnescape(s); err == nil {
-		return p
+	if decoded, err := url.PathUnescape(s); err == nil {
+		return decoded
 	}
 	return s
 }
 
 // parts splits a list at its bars or commas.
 func parts(s string) []string {
-	const most = 50
+	const maxParts = 50
 	list := strings.FieldsFunc(s, func(r rune) bool { return r == '|' || r == ',' })
-	return list[:min(len(list), most)]
+	return list[:min(len(list), maxParts)]
 }
 
-// monnitRuleFrame reads iMonnit's rule webhook, which posts that a rule was
-// triggered. Its texts are for people; they are kept as an alert and never
-// taken for a reading. The acknowledgeURL is a credential and is not kept.
+// monnitRuleFrame parses iMonnit's rule webhook, which reports that a rule was
+// triggered. Its texts are written for people, so they become an alert and no
+// readings. The acknowledgeURL is a credential and is not stored.
 func monnitRuleFrame(d document, f *decoders.Frame) {
 	f.Kind = decoders.Alert
 	d.Identifier(f, "deviceID", d.Text("deviceID"))
 	f.Text = joinTexts(d.Text("rule"), d.Text("subject"), d.Text("reading"))
-	// Join the date and the time of day, which have no zone and are taken for UTC, as the
-	// data webhook's are.
+	// Join the date and the time of day. They have no zone and are assumed to be UTC, like the
+	// times of the data webhook.
 	day, clock := d.Text("date"), d.Text("time")
 	for _, layout := range []string{"2006-1-2 15:04", "2006-1-2 15:04:05", "1/2/2006 3:04 PM", "1/2/2006 15:04"} {
 		if t, err := time.Parse(layout, day+" "+clock); err == nil && day != "" {
@@ -152,12 +152,12 @@ func monnitRuleFrame(d document, f *decoders.Frame) {
 	if f.NetworkTime.IsZero() && day != "" {
 		f.TimeNote = "date: is not a time: " + quoteClipped([]byte(day+" "+clock))
 	}
-	if path := timed(f); path != "" {
-		f.DedupID = path + ":" + f.Text
+	if id := timed(f); id != "" {
+		f.DedupID = id + ":" + f.Text
 	}
 }
 
-// joinTexts joins those texts that are not empty.
+// joinTexts joins the texts that are not empty.
 func joinTexts(texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), ": ")
 }

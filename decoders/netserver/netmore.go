@@ -6,9 +6,9 @@ import (
 	"github.com/penstock/penstock/decoders"
 )
 
-// netmoreFrame reads an item of the lists that Netmore posts
+// netmoreFrame parses an item of the lists that Netmore posts
 // (netmoregroup/netmore-mqtt-sample). Items whose messageType is not payload
-// are passed over.
+// are discarded.
 func netmoreFrame(d document, f *decoders.Frame) {
 	if kind := d.Text("messageType"); kind != "" && kind != "payload" {
 		return
@@ -28,5 +28,5 @@ func netmoreFrame(d document, f *decoders.Frame) {
 		return g
 	})
 	setBestGateway(f, d.reception("gatewayIdentifier"))
-	f.DedupID = timed(f) // to the millisecond, enough where no counter is given
+	f.DedupID = timed(f) // milliseconds suffice if there is no counter
 }

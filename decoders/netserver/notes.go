@@ -10,15 +10,15 @@ import (
 	"github.com/penstock/penstock/decoders"
 )
 
-// notes are the problems of one frame. They are kept with their places in the
-// body, since a parser reads its fields in an order of its own.
+// notes are the problems of one frame with their offsets in the body. Parsers read fields in
+// any order; the offsets restore the order of the body.
 type notes struct {
-	sender   Sender
-	post     *Post // that the frame came with
-	err      error
-	errAt    int
-	warnings []note
-	time     note // the first time that could not be read
+	sender    Sender
+	post      *Post // the post of the frame
+	err       error
+	errOffset int
+	warnings  []note
+	time      note // the first time in the body that cannot be read
 }
 
 type note struct {
@@ -26,24 +26,18 @@ type note struct {
 	text   string
 }
 
-// refuse keeps the first essential field that could not be read.
+// refuse keeps the error about the first essential field in the body that cannot be read.
 func (n *notes) refuse(offset int, field, reason string) {
-	if n.err == nil || offset < n.errAt {
+	if n.err == nil || offset < n.errOffset {
 		n.err = &decoders.Error{Format: string(n.sender), Field: field, Offset: -1, Reason: reason}
-		n.errAt = offset
-	}
-}
-
-func (n *notes) untimed(offset int, field, reason string) {
-	if n.time.text == "" || offset < n.time.offset {
-		n.time = note{offset, field + ": " + reason}
+		n.errOffset = offset
 	}
 }
 
 // maxWarnings bounds the warnings that a hostile body can give a frame.
 const maxWarnings = 20
 
-// write puts the notes into the frame and returns the refusal, if any.
+// write adds the notes to the frame and returns the error of a refused frame.
 func (n *notes) write(f *decoders.Frame) error {
 	slices.SortStableFunc(n.warnings, func(a, b note) int { return cmp.Compare(a.offset, b.offset) })
 	for _, w := range n.warnings[:min(len(n.warnings), maxWarnings)] {
@@ -55,24 +49,30 @@ func (n *notes) write(f *decoders.Frame) error {
 	return n.err
 }
 
-// Refuse notes that the frame cannot do without a field, once all others were
-// read.
+// Refuse refuses the frame because of an essential field, unless another field is refused by
+// RefuseField.
 func (d document) Refuse(path, reason string) {
 	d.notes.refuse(math.MaxInt, d.field(path), reason)
 }
 
-// Warn notes what is wrong with a field that the frame can do without.
-func (d document) Warn(path, reason string) {
-	d.notes.warnings = append(d.notes.warnings, note{d.at(path), d.field(path) + ": " + reason})
-}
-
-// RefuseField notes that a field which the frame cannot do without is there and
-// cannot be read.
+// RefuseField refuses the frame because an essential field is present and cannot be read.
 func (d document) RefuseField(path, reason string) {
-	d.notes.refuse(d.at(path), d.field(path), reason)
+	d.notes.refuse(d.offset(path), d.field(path), reason)
 }
 
-// joinValues joins the values of those names that are there, as "batt 3.5, temp 21".
+// Warn notes a problem with an optional field.
+func (d document) Warn(path, reason string) {
+	d.notes.warnings = append(d.notes.warnings, note{d.offset(path), d.field(path) + ": " + reason})
+}
+
+// WarnTime notes a problem with a time.
+func (d document) WarnTime(path, reason string) {
+	if offset := d.offset(path); d.notes.time.text == "" || offset < d.notes.time.offset {
+		d.notes.time = note{offset, d.field(path) + ": " + reason}
+	}
+}
+
+// joinValues joins the named values that are present, such as "batt 3.5, temp 21".
 func joinValues(values map[string]any, names ...string) string {
 	var parts []string
 	for _, name := range names {
@@ -81,9 +81,6 @@ func joinValues(values map[string]any, names ...string) string {
 		}
 	}
 	s := strings.Join(parts, ", ")
-	const most = 500
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "")
-	}
-	return s
+	const maxLen = 500
+	return strings.ToValidUTF8(s[:min(len(s), maxLen)], "")
 }

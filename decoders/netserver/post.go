@@ -1,26 +1,24 @@
-// Package netserver reads what network servers and sensor vendors post and
-// makes Frames of it.
+// Package netserver parses the webhooks of network servers and sensor vendors into Frames.
 //
-// The sender is found by the shape of the body (Detect); only for Sigfox does the
-// webhook that it was posted to count as well. Each sender has a row in the table of
-// senders (senders.go) and a file that follows its own published format; the two versions
-// of The Things Network share tts.go, and what senders sign is in signature.go. Bodies are read tolerantly: an
-// optional field of the wrong kind becomes a warning, an unknown field nothing.
-// What a frame cannot do without, who sent it and what it carries, is a
-// decoders.Error naming the field when it cannot be read. Protobuf is refused
-// (ErrProtobuf), and a sender that is recognised but has no parser here is
-// refused by name (UnsupportedError), so that its bodies are quarantined instead
-// of being misread as something else.
+// The sender is detected by the shape of the body (Detect), and for Sigfox also by the
+// address of the webhook. Each sender has a row in the table of senders (senders.go) and a
+// parser in a file of its own, which follows the sender's published format; the two versions
+// of The Things Network share tts.go. Parsers read members by their paths (document).
 //
-// Every sender's fields are read by their paths (document).
+// Parsing is tolerant: an optional member of the wrong kind becomes a warning, and unknown
+// members are ignored. If the device or the payload cannot be read, the error is a
+// decoders.Error that names the member. Protobuf is refused (ErrProtobuf). A sender that is
+// recognised but has no parser is refused by name (UnsupportedError), so that its bodies are
+// quarantined instead of being taken for another sender's.
 //
-// What senders sign is checked by VerifyThingPark, VerifyDisruptive and VerifyKPN, which the
-// receiver of a post calls before it accepts it.
+// VerifyThingPark, VerifyDisruptive and VerifyKPN check signatures. The receiver of a post
+// calls them before it accepts the post.
 package netserver
 
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"time"
@@ -28,69 +26,65 @@ import (
 	"github.com/penstock/penstock/decoders"
 )
 
-// Post is one request of a sender, as far as it matters here. Body is neither
-// changed nor kept.
+// Post is one request of a sender. Body is neither modified nor retained.
 type Post struct {
-	// Path is the name of the webhook, such as "lpwan": a hint for bodies whose shape
+	// Path is the name of the webhook, such as "lpwan". It decides if the shape of the body
 	// is ambiguous.
 	Path        string
 	Query       url.Values
 	ContentType string
-	// DeviceID is the device named by the address; it wins over an
+	// DeviceID is the device in the address. It has precedence over the
 	// identifier in a generic body.
 	DeviceID string
 	Body     []byte
 	// Sender is Inspect's result; empty to detect the sender again.
 	Sender Sender
-	// ReceivedAt is the time from which relative times in the body count.
+	// ReceivedAt is the reference of relative times in the body.
 	ReceivedAt time.Time
 }
 
-// ErrProtobuf is returned for a body in protobuf; the sender can be set to
-// JSON. Its answer is 415.
+// ErrProtobuf is returned for a body in protobuf. The HTTP status is 415.
 var ErrProtobuf = errors.New("netserver: protobuf bodies are not read, set the sender's encoding to JSON")
 
 // UnsupportedError is returned for a body whose sender is recognised but has
 // no parser.
 type UnsupportedError struct{ Sender Sender }
 
-// Error names the sender, and what can be done instead.
+// Error names the sender and, if there is one, an alternative.
 func (e *UnsupportedError) Error() string {
 	text := fmt.Sprintf("netserver: bodies of sender %q have no parser", string(e.Sender))
 	switch e.Sender {
 	case AWSIoTCore:
 		text += ": have the rule select the device and its values and post them to the generic webhook"
 	case unknownForm:
-		text += ": of forms only Sigfox's are read"
+		text += ": only the forms of Sigfox are read"
 	case unknownDocument:
-		text += ": of XML documents only ThingPark's are read"
+		text += ": only the XML documents of ThingPark are read"
 	}
 	return text
 }
 
-// maxFrames is the largest number of frames that one post may hold, or records of a SenML
-// pack.
+// maxFrames is the largest number of frames of one post, and of records of a SenML pack.
 const maxFrames = 1000
 
-// ErrTooMany is returned for a post of more frames than are read. Its answer is
-// 413: what is not read must not be acknowledged.
+// ErrTooMany is returned for a post of too many frames. The HTTP status is
+// 413, because frames that are not read must not be acknowledged.
 var ErrTooMany = fmt.Errorf("a post may hold at most %d frames", maxFrames)
 
-// Parse reads the frames of a post. Frames may come together with an error:
-// they are whole, the error is about the rest of the body.
-//
-// The error is ErrProtobuf, an *UnsupportedError, or a *decoders.Error.
+// Parse parses the frames of a post. The error is ErrProtobuf, an *UnsupportedError, or a
+// *decoders.Error. Frames that are returned with an error are complete; the error is about
+// the other frames of the body.
 func Parse(p Post) ([]decoders.Frame, error) {
 	if isProtobuf(p) {
 		return nil, ErrProtobuf
 	}
 	sender := p.Sender
 	row := rowOf(sender)
-	if !row.isRead() {
+	if !row.hasParser() {
 		sender = Detect(p)
 		row = rowOf(sender)
 	}
-	if !row.isRead() {
+	if !row.hasParser() {
 		return nil, &UnsupportedError{Sender: sender}
 	}
 	frames, err := row.read(p)
@@ -98,7 +92,7 @@ func Parse(p Post) ([]decoders.Frame, error) {
 		return frames, err
 	}
 	for i := range frames {
-		f, always := &frames[i], row.always
+		f, essential := &frames[i], row.essential
 		if len(f.Payload) == 0 && !hasValues(f.Object) {
 			f.Object = nil
 		}
@@ -106,42 +100,35 @@ func Parse(p Post) ([]decoders.Frame, error) {
 		if f.Kind != decoders.Uplink || f.Supplement {
 			continue
 		}
-		if always.payload != "" && len(f.Payload) == 0 && f.Object == nil && len(f.Samples) == 0 {
-			f.Warnings = append(f.Warnings, always.payload+": missing or empty")
+		if essential.payload != "" && len(f.Payload) == 0 && f.Object == nil && len(f.Samples) == 0 {
+			f.Warnings = append(f.Warnings, essential.payload+": missing or empty")
 		}
-		if always.port != "" && len(f.Payload) > 0 && f.FPort == 0 {
-			f.Warnings = append(f.Warnings, always.port+": missing or 0")
+		if essential.port != "" && len(f.Payload) > 0 && f.FPort == 0 {
+			f.Warnings = append(f.Warnings, essential.port+": missing or 0")
 		}
-		if always.time != "" && f.SampleTime.IsZero() && f.NetworkTime.IsZero() && f.TimeNote == "" {
-			f.TimeNote = always.time + ": missing"
+		if essential.time != "" && f.SampleTime.IsZero() && f.NetworkTime.IsZero() && f.TimeNote == "" {
+			f.TimeNote = essential.time + ": missing"
 		}
 	}
 	return frames, err
 }
 
-// formatJSON is the Format of errors about bodies that are not JSON.
+// formatJSON is the Format of errors about bodies that are not valid JSON.
 const formatJSON = "json"
 
-// isSyntax reports whether err is that of a body that is not JSON.
+// isSyntax reports whether err is about a body that is not valid JSON.
 func isSyntax(err error) bool {
 	e, ok := errors.AsType[*decoders.Error](err)
 	return ok && e.Format == formatJSON
 }
 
-// hasValues reports whether there is more than null within objects and lists.
+// hasValues reports whether v has a value other than null within its objects and lists.
 func hasValues(v any) bool {
 	switch v := v.(type) {
-	case nil:
-		return false
 	case map[string]any:
-		for _, x := range v {
-			if hasValues(x) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(slices.Collect(maps.Values(v)), hasValues)
 	case []any:
 		return slices.ContainsFunc(v, hasValues)
 	}
-	return true
+	return v != nil
 }

@@ -10,7 +10,7 @@ import (
 // Sender names the network server or vendor that posted a body.
 type Sender string
 
-// The senders that the table recognises.
+// The senders that Detect recognises.
 const (
 	ChirpStackV4    Sender = "chirpstack-v4"
 	ChirpStackV3    Sender = "chirpstack-v3" // also LoRaServer and Milesight gateways
@@ -37,63 +37,63 @@ const (
 	unknownDocument Sender = "xml"
 )
 
-// row assigns a body to a sender and names what reads it: nothing if the sender is
-// recognised only.
+// row describes one shape of a sender's bodies and has its parser. Exactly one of frame and
+// parse is set, or none if the sender is recognised but its bodies are not read.
 type row struct {
 	sender Sender
-	frame  readFrame                            // of an object, or of each item of a list
-	parse  func(Post) ([]decoders.Frame, error) // of a body of another form
-	list   bool                                 // of a list the first item is examined
-	text   string                               // the paths that the body has, separated by blanks
-	also   func(document) bool                  // nil: no more is needed
-	// always are the members that the sender writes in each uplink.
-	always essentials
+	frame  readFrame                            // parses an object, or each item of a list
+	parse  func(Post) ([]decoders.Frame, error) // parses bodies of any other form
+	// A body has this shape if it has all paths (separated by blanks) and meets the condition
+	// (if that is not nil). isList selects bodies that are lists; their first item is examined.
+	isList    bool
+	paths     string
+	condition func(document) bool
+	essential essentials
 }
 
-// essentials names the members of an uplink without which its readings are lost or
-// different: the payload or what stands for it, the port and the time. An empty name is
-// a member that the sender may leave out.
+// essentials names the members of an uplink whose absence loses or changes readings. A name is
+// empty if the sender may leave the member out.
 type essentials struct{ payload, port, time string }
 
-// table has the rows in the order in which they are tried, which matters: later
-// shapes are contained in earlier ones. A sender with several shapes has several.
+// table returns the rows in the order in which Detect tries them. The order matters because
+// some shapes include others. A sender with several shapes has several rows.
 func table() [26]row {
 	return [...]row{
-		{sender: ChirpStackV4, frame: chirpStackV4Frame, text: "deviceInfo.devEui", always: essentials{"data, object", "fPort", "time, rxInfo"}},
-		{sender: ChirpStackV3, frame: chirpStackV3Frame, text: "applicationID devEUI", always: essentials{"data, object, objectJSON", "fPort", "rxInfo.time, publishedAt"}},
-		{sender: TheThingsStack, frame: theThingsStackFrame, text: "end_device_ids", always: essentials{"uplink_message.frm_payload, decoded_payload", "uplink_message.f_port", "uplink_message.received_at"}},
-		{sender: TTNv2, frame: ttnV2Frame, text: "dev_id hardware_serial|payload_raw", always: essentials{"payload_raw, payload_fields", "port", "metadata.time"}},
-		{sender: Helium, frame: heliumFrame, text: "dev_eui app_eui hotspots|reported_at|uuid", always: essentials{"payload, decoded.payload", "port", "reported_at"}},
-		{sender: ThingPark, parse: parseThingPark, also: isThingPark, always: essentials{"payload_hex, payload, points", "FPort", "Time"}},
-		{sender: ThingPark, parse: parseThingPark, text: "DevEUI payload_hex", always: essentials{"payload_hex, payload, points", "FPort", "Time"}},
-		{sender: LORIOT, frame: loriotFrame, text: "cmd EUI", always: essentials{"data", "port", "ts"}},
-		{sender: CRA, parse: parseCRA, text: "type tech data", also: isEnvelope, always: essentials{"data", "port", "ts"}},
-		{sender: Everynet, frame: everynetFrame, text: "meta params type", always: essentials{"params.payload", "params.port", "params.rx_time"}},
-		{sender: Kerlink, frame: kerlinkFrame, text: "endDevice.devEui", always: essentials{"payload", "fPort", "recvTime, gwRecvTime"}},
-		{sender: Monnit, parse: parseMonnit, text: "sensorMessages|gatewayMessage", always: essentials{"dataValue", "", "messageDate"}},
-		{sender: MonnitRule, frame: monnitRuleFrame, text: "subject rule"},
-		{sender: Disruptive, frame: disruptiveFrame, text: "event.eventType event.targetName", always: essentials{"", "", "event.timestamp"}},
-		{sender: UbiBot, frame: ubibotFrame, text: "channel_id feeds", always: essentials{"", "", "feeds.created_at"}},
-		{sender: MilesightDP, frame: milesightFrame, text: "eventType data.deviceProfile", always: essentials{"data.payload", "", "eventCreatedTime"}},
-		{sender: MilesightDP, frame: milesightFrame, text: "eventVersion", also: isWebhookTest, always: essentials{"data.payload", "", "eventCreatedTime"}},
-		{sender: AWSIoTCore, text: "WirelessDeviceId PayloadData"},
-		{sender: Sigfox, parse: parseSigfox, text: "seqNumber device|deviceId|id", always: essentials{"data", "", "time"}},
+		{sender: ChirpStackV4, frame: chirpStackV4Frame, paths: "deviceInfo.devEui", essential: essentials{"data, object", "fPort", "time, rxInfo"}},
+		{sender: ChirpStackV3, frame: chirpStackV3Frame, paths: "applicationID devEUI", essential: essentials{"data, object, objectJSON", "fPort", "rxInfo.time, publishedAt"}},
+		{sender: TheThingsStack, frame: theThingsStackFrame, paths: "end_device_ids", essential: essentials{"uplink_message.frm_payload, decoded_payload", "uplink_message.f_port", "uplink_message.received_at"}},
+		{sender: TTNv2, frame: ttnV2Frame, paths: "dev_id hardware_serial|payload_raw", essential: essentials{"payload_raw, payload_fields", "port", "metadata.time"}},
+		{sender: Helium, frame: heliumFrame, paths: "dev_eui app_eui hotspots|reported_at|uuid", essential: essentials{"payload, decoded.payload", "port", "reported_at"}},
+		{sender: ThingPark, parse: parseThingPark, condition: isThingPark, essential: essentials{"payload_hex, payload, points", "FPort", "Time"}},
+		{sender: ThingPark, parse: parseThingPark, paths: "DevEUI payload_hex", essential: essentials{"payload_hex, payload, points", "FPort", "Time"}},
+		{sender: LORIOT, frame: loriotFrame, paths: "cmd EUI", essential: essentials{"data", "port", "ts"}},
+		{sender: CRA, parse: parseCRA, paths: "type tech data", condition: isEnvelope, essential: essentials{"data", "port", "ts"}},
+		{sender: Everynet, frame: everynetFrame, paths: "meta params type", essential: essentials{"params.payload", "params.port", "params.rx_time"}},
+		{sender: Kerlink, frame: kerlinkFrame, paths: "endDevice.devEui", essential: essentials{"payload", "fPort", "recvTime, gwRecvTime"}},
+		{sender: Monnit, parse: parseMonnit, paths: "sensorMessages|gatewayMessage", essential: essentials{"dataValue", "", "messageDate"}},
+		{sender: MonnitRule, frame: monnitRuleFrame, paths: "subject rule"},
+		{sender: Disruptive, frame: disruptiveFrame, paths: "event.eventType event.targetName", essential: essentials{"", "", "event.timestamp"}},
+		{sender: UbiBot, frame: ubibotFrame, paths: "channel_id feeds", essential: essentials{"", "", "feeds.created_at"}},
+		{sender: MilesightDP, frame: milesightFrame, paths: "eventType data.deviceProfile", essential: essentials{"data.payload", "", "eventCreatedTime"}},
+		{sender: MilesightDP, frame: milesightFrame, paths: "eventVersion", condition: isWebhookTest, essential: essentials{"data.payload", "", "eventCreatedTime"}},
+		{sender: AWSIoTCore, paths: "WirelessDeviceId PayloadData"},
+		{sender: Sigfox, parse: parseSigfox, paths: "seqNumber device|deviceId|id", essential: essentials{"data", "", "time"}},
 		{sender: Generic, frame: genericFrame},
 
-		{sender: Netmore, frame: netmoreFrame, list: true, text: "devEui sensorType|messageType", always: essentials{"payload", "fPort", "timestamp"}},
-		{sender: KPN, parse: parseKPN, list: true, also: namesDevEUI, always: essentials{"payload", "port", "bt"}},
-		{sender: SenML, parse: parseSenML, list: true, text: "bn"},
-		{sender: SenML, parse: parseSenML, list: true, text: "n v|vs|vb|vd|s"},
-		{sender: MilesightDP, frame: milesightFrame, list: true, text: "eventType data.deviceProfile", always: essentials{"data.payload", "", "eventCreatedTime"}},
-		{sender: Generic, frame: genericFrame, list: true},
+		{sender: Netmore, frame: netmoreFrame, isList: true, paths: "devEui sensorType|messageType", essential: essentials{"payload", "fPort", "timestamp"}},
+		{sender: KPN, parse: parseKPN, isList: true, condition: namesDevEUI, essential: essentials{"payload", "port", "bt"}},
+		{sender: SenML, parse: parseSenML, isList: true, paths: "bn"},
+		{sender: SenML, parse: parseSenML, isList: true, paths: "n v|vs|vb|vd|s"},
+		{sender: MilesightDP, frame: milesightFrame, isList: true, paths: "eventType data.deviceProfile", essential: essentials{"data.payload", "", "eventCreatedTime"}},
+		{sender: Generic, frame: genericFrame, isList: true},
 	}
 }
 
 // senderOf returns the sender of the first row that matches.
-func senderOf(d document, list bool) Sender {
+func senderOf(d document, isList bool) Sender {
 	rows := table()
 	for i := range rows {
-		if r := &rows[i]; r.list == list && r.matches(d) {
+		if r := &rows[i]; r.isList == isList && r.matches(d) {
 			return r.sender
 		}
 	}
@@ -101,15 +101,15 @@ func senderOf(d document, list bool) Sender {
 }
 
 func (r *row) matches(d document) bool {
-	for path := range strings.FieldsSeq(r.text) {
+	for path := range strings.FieldsSeq(r.paths) {
 		if !d.Has(path) {
 			return false
 		}
 	}
-	return r.also == nil || r.also(d)
+	return r.condition == nil || r.condition(d)
 }
 
-// isThingPark recognises a wrapper: a document of any name, or Swisscom's.
+// isThingPark recognises the wrappers of Actility (DevEUI_uplink and others) and of Swisscom.
 func isThingPark(d document) bool {
 	for key := range d.Keys() {
 		if strings.HasPrefix(key, "DevEUI_") {
@@ -125,7 +125,7 @@ func namesDevEUI(d document) bool {
 	return strings.HasPrefix(d.Value("bn").String(), "urn:dev:DEVEUI:")
 }
 
-// rowOf returns the row of a sender, an empty one for a sender that is not known.
+// rowOf returns the first row of a sender, or an empty row if the sender is unknown.
 func rowOf(s Sender) row {
 	rows := table()
 	for i := range rows {
@@ -136,7 +136,7 @@ func rowOf(s Sender) row {
 	return row{}
 }
 
-func (r *row) isRead() bool { return r.frame != nil || r.parse != nil }
+func (r *row) hasParser() bool { return r.frame != nil || r.parse != nil }
 
 func (r *row) read(p Post) ([]decoders.Frame, error) {
 	if r.parse != nil {

@@ -7,9 +7,10 @@ import (
 	"github.com/penstock/penstock/decoders/senml"
 )
 
-// parseSenML reads a SenML pack (RFC 8428) and makes one frame of each device
-// named in it, its measurements as Samples. The first time of a device's records is the frame's. The device is named by the address
-// or else by the records' names. Times relative to now count from the receipt.
+// parseSenML parses a SenML pack (RFC 8428) into one frame for each device, whose measurements
+// are Samples. The time of the frame is the first time of the device's records. The device is
+// identified by the address or by the names of the records. Times relative to now count from
+// ReceivedAt.
 func parseSenML(p Post) ([]decoders.Frame, error) {
 	records, err := senml.Parse(p.Body, p.ReceivedAt)
 	var frames []decoders.Frame
@@ -39,7 +40,7 @@ func parseSenML(p Post) ([]decoders.Frame, error) {
 	return frames, err
 }
 
-// noteUnknown notes the members of a record that are not known.
+// noteUnknown warns of the unknown members of a record.
 func noteUnknown(f *decoders.Frame, r senml.Record) {
 	for _, member := range r.Unknown[:min(len(r.Unknown), max(maxWarnings-len(f.Warnings), 0))] {
 		f.Warnings = append(f.Warnings, member+senml.NotUsed)
@@ -52,7 +53,7 @@ func senMLFrame(device string) (decoders.Frame, error) {
 		return f, &decoders.Error{Format: f.Sender, Field: "bn", Offset: -1,
 			Reason: "is missing, and neither the names nor the address name a device"}
 	}
-	// An EUI-64 is known by its digits, in whatever kind of name they stand.
+	// Recognise an EUI-64 in each form of name.
 	id := strings.TrimPrefix(strings.TrimPrefix(device, "urn:dev:mac:"), "urn:dev:DEVEUI:")
 	if eui, ok := decoders.NormalizeDevEUI(id); ok {
 		f.Identifier, f.IsDevEUI = eui, true

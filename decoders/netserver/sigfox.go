@@ -14,38 +14,37 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// parseSigfox reads Sigfox's callbacks (support.sigfox.com, callbacks): the customer writes
-// the template, so the same names come as JSON, as a form or as a query, mostly all strings.
-// A name that is not Sigfox's is a value of the customer's own, of use where the callback
-// carries no data.
+// parseSigfox parses Sigfox's callbacks (support.sigfox.com, callbacks). The customer writes
+// the template, so the same names are posted as JSON, as a form or as a query, and most values
+// are strings. Other names are values of the customer, which become readings if the callback
+// has no data.
 func parseSigfox(p Post) ([]decoders.Frame, error) {
 	return eachFrame(Sigfox, &p, sigfoxBody(p), sigfoxFrame)
 }
 
-// sigfoxBody gives a form or a query the form of JSON.
+// sigfoxBody returns the body, a form or a query as JSON.
 func sigfoxBody(p Post) []byte {
 	body := bytes.Trim(p.Body, " \t\r\n\xef\xbb\xbf")
 	switch {
 	case len(body) == 0:
-		return stringsAsJSON(p.Query)
+		return formAsJSON(p.Query)
 	case body[0] == '{':
 		return p.Body
 	}
-	form, _ := url.ParseQuery(string(body)) // what can be read of it
-	return stringsAsJSON(form)
+	form, _ := url.ParseQuery(string(body)) // without the malformed pairs
+	return formAsJSON(form)
 }
 
 func sigfoxFrame(d document, f *decoders.Frame) {
 	d.Identifier(f, "device", cmp.Or(d.Text("device"), d.Text("deviceId"), sigfoxID(d.Text("id"))))
 	f.NetworkTime = d.Time("time")
 	f.Payload = d.Hex("data")
-	located, lists := sigfoxHeard(d, f)
-	// It says more about a frame that DATA has brought.
-	advanced := located || lists || d.IsPresent("lqi|linkQuality") || d.Flag("duplicate")
-	// Recognise the callback by its content: none has a name. A position or a list of
-	// stations without data and without measurements of the customer's own is kept apart
-	// from the frame's own kind, so that it cannot be taken for the frame when it comes
-	// first.
+	located, hasStations := sigfoxReceptions(d, f)
+	// An advanced callback adds to a frame of an earlier DATA callback.
+	advanced := located || hasStations || d.IsPresent("lqi|linkQuality") || d.Flag("duplicate")
+	// Recognise the callback by its content, because callbacks have no names. A position or a
+	// list of stations without data and without measurements of the customer is not an uplink,
+	// so that it cannot replace the uplink if it arrives first.
 	custom := sigfoxCustom(d)
 	switch {
 	case d.IsPresent("data"):
@@ -80,12 +79,12 @@ func sigfoxFrame(d document, f *decoders.Frame) {
 	if f.FCnt, f.HasFCnt = d.Int("seqNumber", 0, 1<<53); f.HasFCnt && !f.NetworkTime.IsZero() {
 		f.DedupID = strconv.FormatInt(f.NetworkTime.Unix(), 10) + ":" + strconv.FormatInt(f.FCnt, 10)
 	} else if f.Kind == decoders.Uplink {
-		f.Supplement, f.Extensible = false, false // it cannot be matched to another callback
+		f.Supplement, f.Extensible = false, false // without an identifier, callbacks cannot be matched
 	}
 }
 
-// sigfoxID returns an id that is one of Sigfox's, at most eight hex digits. Another id
-// is that of the message, of a sender that is not Sigfox.
+// sigfoxID returns id if it is the id of a device, at most eight hex digits, or else "". Another
+// id is that of a message from another sender.
 func sigfoxID(id string) string {
 	if _, err := strconv.ParseUint(id, 16, 32); err != nil {
 		return ""
@@ -93,13 +92,13 @@ func sigfoxID(id string) string {
 	return id
 }
 
-// measures reports whether there is a number, true or false under other names than the
-// excepted ones.
-func measures(custom map[string]any, except ...string) bool {
+// measures reports whether the customer's values include a number or a boolean whose name is
+// not excluded.
+func measures(custom map[string]any, excluded ...string) bool {
 	for name, v := range custom {
 		switch v.(type) {
 		case float64, bool, map[string]any, []any:
-			if !slices.Contains(except, name) {
+			if !slices.Contains(excluded, name) {
 				return true
 			}
 		}
@@ -107,8 +106,8 @@ func measures(custom map[string]any, except ...string) bool {
 	return false
 }
 
-// warnUnused notes the customer's own values in an event that has no readings, apart
-// from those that are read.
+// warnUnused warns of the customer's values in an event without readings, except those that
+// are read.
 func warnUnused(d document, custom map[string]any, read ...string) {
 	for _, name := range slices.Sorted(maps.Keys(custom)) {
 		if !slices.Contains(read, name) && custom[name] != nil {
@@ -117,28 +116,28 @@ func warnUnused(d document, custom map[string]any, read ...string) {
 	}
 }
 
-// sigfoxCustom takes the values of the customer's own.
+// sigfoxCustom returns the values of the customer.
 func sigfoxCustom(d document) (custom map[string]any) {
-	// The names of Sigfox's and of the address.
+	// The names of Sigfox's variables and of the parameters in the address.
 	names := []string{
 		"device", "deviceId", "id", "time", "data", "seqNumber", "deviceTypeId", "rssi", "snr", "station",
 		"lat", "lng", "radius", "duplicate", "computedLocation", "duplicates", "reception", "lqi", "linkQuality",
 		"downlinkAck", "ack", "longPolling", "avgSnr", "operatorName", "countryCode", "deviceTypeName", "fixedLat", "fixedLng",
 		"batch", "decoder_id", "token", "event",
 	}
-	const most = 200
+	const maxValues = 200
 	d.All(func(key string, v jsonbody.Value, _ document) {
 		switch {
 		case slices.Contains(names, key) || !isPresent(v):
 			return
-		case len(custom) >= most:
-			d.Warn(key, fmt.Sprintf("is not used: it comes after %d other values", most))
+		case len(custom) >= maxValues:
+			d.Warn(key, fmt.Sprintf("is not used: it comes after %d other values", maxValues))
 			return
 		case custom == nil:
 			custom = make(map[string]any)
 		}
 		if v.Kind == jsonbody.String {
-			custom[key] = loosely(v.String())
+			custom[key] = convertText(v.String())
 			return
 		}
 		custom[key] = v.Any()
@@ -146,12 +145,12 @@ func sigfoxCustom(d document) (custom map[string]any) {
 	return custom
 }
 
-// sigfoxHeard reads which stations heard the frame and where the device is. It
-// reports whether the callback is about a position, known or not, and whether it
-// lists stations.
-func sigfoxHeard(d document, f *decoders.Frame) (located, lists bool) {
+// sigfoxReceptions reads the receiving stations and the position of the device. located reports
+// whether the callback is about a position, even if that is unknown, and hasStations whether it
+// has a list of stations.
+func sigfoxReceptions(d document, f *decoders.Frame) (located, hasStations bool) {
 	station := d.reception("station")
-	// Beside a radius lat and lng are the device's, else the station's, rounded.
+	// With a radius lat and lng are those of the device, else those of the station, rounded.
 	position, computed, radius := d.Place("lat", "lng"), d.IsPresent("computedLocation"), d.IsPresent("radius")
 	if radius && !computed {
 		f.Position = position
@@ -160,13 +159,13 @@ func sigfoxHeard(d document, f *decoders.Frame) (located, lists bool) {
 	}
 	if computed {
 		f.Position = nil
-		// Read the position that the network computed; status 0 means that there is none.
+		// Read the position that the network computed, unless its status is 0.
 		if location := d.Unquote("computedLocation"); !location.IsPresent("status") || location.Flag("status") {
 			f.Position = location.Place("lat", "lng")
 		}
 	}
-	const list = "duplicates|reception" // as the callback and the backend's interface name it
-	if lists = d.IsPresent(list); lists {
+	const list = "duplicates|reception" // the names in the callback and in the backend's API
+	if hasStations = d.IsPresent(list); hasStations {
 		f.Gateways = d.As("duplicates").Unquote(list).receptions(func(d document) decoders.Gateway {
 			return decoders.Gateway{
 				ID:   d.Text("bsId|id"),
@@ -176,12 +175,11 @@ func sigfoxHeard(d document, f *decoders.Frame) (located, lists bool) {
 		})
 	}
 	setBestGateway(f, station)
-	return computed || radius, lists
+	return computed || radius, hasStations
 }
 
-// AwaitsDownlink reports whether a post of Sigfox's waits for a downlink: its
-// template has the variable ack, and that is true. An answer with nothing to
-// send is 204.
+// AwaitsDownlink reports whether a post of Sigfox requests a downlink: its
+// template has the variable ack, and that is true. The status 204 means no downlink.
 func AwaitsDownlink(p Post) bool {
 	d, _ := readDocument(sigfoxBody(p))
 	ack, _ := d.Value("ack").Text()

@@ -14,27 +14,27 @@ import (
 	"github.com/penstock/penstock/decoders/jwt"
 )
 
-// The reasons for which a signed post is not believed. Their text may be
-// shown: none holds a secret or what was expected.
+// The reasons for which a signed post is refused. Their texts may be
+// returned to the sender: they contain neither the secret nor the expected signature.
 var (
 	ErrUnsigned  = errors.New("netserver: the signature is missing")
 	ErrSignature = errors.New("netserver: the signature does not match")
 	ErrStale     = errors.New("netserver: the signature has expired")
 )
 
-// maxSkew is the largest difference between the clocks of a sender and of this machine.
+// maxSkew is the largest accepted difference between the clocks of a sender and of this
+// machine.
 const maxSkew = 5 * time.Minute
 
-// hexEqual compares a digest with the hex digits that were sent, of any case,
-// in constant time.
-func hexEqual(sent string, digest []byte) bool {
-	b, err := hex.DecodeString(sent)
+// hexEqual compares a digest with hex digits of any case in constant time.
+func hexEqual(digits string, digest []byte) bool {
+	b, err := hex.DecodeString(digits)
 	return err == nil && subtle.ConstantTimeCompare(b, digest) == 1
 }
 
 // VerifyKPN checks the header Things-Message-Token of KPN Things: the SHA-256,
-// in hex, of the body as it was sent followed by the secret. It has no time:
-// an intercepted post can be replayed, and only the frame's DedupID detects it.
+// in hex, of the unmodified body followed by the secret. The token has no time, so
+// an intercepted post can be replayed, and only the frame's DedupID detects that.
 func VerifyKPN(token string, body []byte, secret string) error {
 	if token == "" {
 		return ErrUnsigned
@@ -50,40 +50,39 @@ func VerifyKPN(token string, body []byte, secret string) error {
 
 // VerifyThingPark checks the Token in the query of a post from ThingPark: the
 // SHA-256, in hex, of some elements of the body, the query without the Token
-// in the order it was sent, and the tunnel interface authentication key in
-// lower case. The query is the raw one: its order counts, and a plus in Time
-// is one.
+// in its original order, and the tunnel interface authentication key in
+// lower case. rawQuery is the undecoded query, because its order matters and a plus sign in Time
+// is not a blank.
 //
-// The token's Time may lie five minutes from now. The error is ErrUnsigned,
-// ErrSignature, ErrStale or about a body that cannot be read.
+// The token's Time may differ from now by five minutes. The error is ErrUnsigned,
+// ErrSignature, ErrStale, or a *decoders.Error about the body.
 func VerifyThingPark(rawQuery string, body []byte, key string, now time.Time) error {
-	// Part the query into the pairs that are signed, the token and the time.
+	// 1. Split the query into the signed pairs, the token and the time.
 	var token, timeText string
 	var pairs []string
 	for pair := range strings.SplitSeq(rawQuery, "&") {
 		name, value, _ := strings.Cut(pair, "=")
-		// PathUnescape leaves a plus alone, QueryUnescape would not.
-		plain, err := url.PathUnescape(value)
+		decoded, err := url.PathUnescape(value) // QueryUnescape would replace a plus sign
 		if err != nil {
-			plain = value
+			decoded = value
 		}
 		switch name {
 		case "Token":
-			token = plain
+			token = decoded
 			continue
 		case "Time":
-			timeText = plain
+			timeText = decoded
 		case "LrnDevEui", "LrnFPort", "LrnInfos", "AS_ID":
 		default:
-			continue // the receiver's own, as a decoder_id
+			continue // a parameter of the receiver, such as decoder_id
 		}
-		pairs = append(pairs, name+"="+plain)
+		pairs = append(pairs, name+"="+decoded)
 	}
 	if token == "" {
 		return ErrUnsigned
 	}
-	// Read the elements where the parser does: one that is not signed must not stand where
-	// it is read.
+	// 2. Read the signed elements at the same places as the parser, which must not read an
+	// unsigned element instead.
 	body, err := thingParkJSON(body)
 	if err != nil {
 		return err
@@ -97,8 +96,8 @@ func VerifyThingPark(rawQuery string, body []byte, key string, now time.Time) er
 		s, _ := d.Value(path).Text()
 		return s
 	}
-	// Compare the token. In the documents other than an uplink and a downlink only the
-	// device counts, in lower case in some versions.
+	// 3. Compare the token. In documents other than an uplink and a downlink, only the
+	// customer and the device are signed, the device in lower case in some versions.
 	customer, devEUI, remaining := text("CustomerID"), text("DevEUI"), strings.Join(pairs, "&")+strings.ToLower(key)
 	var isSigned bool
 	switch document {
@@ -128,18 +127,16 @@ func sumIs(token, text string) bool {
 }
 
 // VerifyDisruptive checks the header X-Dt-Signature of Disruptive
-// Technologies: a JSON Web Token signed with HMAC SHA-256 over the secret,
-// whose checksum is that of the body as it was sent. No other algorithm is
-// believed, whatever the token says of itself.
-//
-// The error is ErrUnsigned, ErrSignature or ErrStale.
+// Technologies: a JSON Web Token signed with HMAC SHA-256, which has a checksum of the
+// unmodified body. Other algorithms are refused. The error wraps ErrUnsigned, ErrSignature or
+// ErrStale.
 func VerifyDisruptive(token string, body []byte, secret string, now time.Time) error {
 	if token == "" {
 		return ErrUnsigned
 	}
 	var claims struct {
-		Checksum       string  `json:"checksum"`        // SHA-1, as the tokens known have it
-		ChecksumSHA256 string  `json:"checksum_sha256"` // as newer documents name it
+		Checksum       string  `json:"checksum"`        // SHA-1, in current tokens
+		ChecksumSHA256 string  `json:"checksum_sha256"` // the name in newer documentation
 		Expires        float64 `json:"exp"`             // seconds since 1970
 		Issued         float64 `json:"iat"`
 	}
@@ -150,7 +147,7 @@ func VerifyDisruptive(token string, body []byte, secret string, now time.Time) e
 	if claims.Checksum != "" && !hexEqual(claims.Checksum, sha1Sum[:]) || claims.Checksum == "" && !hexEqual(claims.ChecksumSHA256, sha256Sum[:]) {
 		return fmt.Errorf("%w: the checksum is not the body's", ErrSignature)
 	}
-	// Allow for clocks that differ. A token without an end has expired.
+	// Allow for different clocks. A token without an expiry is refused as expired.
 	seconds, skew := float64(now.UnixMilli())/1000, maxSkew.Seconds()
 	switch {
 	case claims.Expires == 0 || seconds > claims.Expires+skew:

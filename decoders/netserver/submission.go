@@ -11,25 +11,24 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// Submission is the sender of readings that a customer adds to a device.
+// Submission is the sender of the readings that a customer adds to a device through the API.
 const Submission Sender = "readings"
 
-// MaxSubmitted is the largest number of frames that the list of a submission may hold.
+// MaxSubmitted is the largest number of frames in the list of a submission.
 const MaxSubmitted = 100
 
-// Fault is a mistake in a field of a submission, in the words of the
-// answer.
+// Fault is an error in a field of a submission. Problem is a sentence for the response.
 type Fault struct{ Field, Problem string }
 
-// ParseSubmission reads what is added to the device with an identifier:
-// {"reading": frame, "readings": [frame, …]}, of which one is required and may
-// be null or empty when the other is given. A frame is an array of byte values,
-// an array that holds one frame object, or the object
+// ParseSubmission parses the readings for the device with an identifier:
+// {"reading": frame, "readings": [frame, …]}. One of the two is required; the other may
+// be missing, null or empty. A frame is an array of byte values,
+// an array with one frame object, or a frame object:
 //
-//	{"hex": text | "base64": text | "values": {key: value, …}, "fPort": 0-255, "time": …}
+//	{"hex": string | "base64": string | "values": {key: value, …}, "fPort": 0-255, "time": …}
 //
-// with exactly one of the first three. It returns the frames that can be read
-// in any case; faults is empty when that is all of them.
+// with exactly one of the first three. ParseSubmission returns the valid frames and the faults
+// of the others.
 func ParseSubmission(identifier string, body []byte) (frames []decoders.Frame, faults []Fault) {
 	s := submission{identifier: identifier}
 	d, err := readDocument(body)
@@ -42,7 +41,7 @@ func ParseSubmission(identifier string, body []byte) (frames []decoders.Frame, f
 	d.All(func(key string, _ jsonbody.Value, d document) {
 		switch key {
 		case "reading":
-			s.one(d, "reading")
+			s.reading(d, "reading")
 		case "readings":
 			s.list(d)
 		}
@@ -53,7 +52,7 @@ func ParseSubmission(identifier string, body []byte) (frames []decoders.Frame, f
 	return s.frames, s.faults
 }
 
-// submission holds the frames and faults so far.
+// submission collects the frames and faults.
 type submission struct {
 	identifier string
 	frames     []decoders.Frame
@@ -64,34 +63,31 @@ func (s *submission) fault(field, problem string) {
 	s.faults = append(s.faults, Fault{field, "The " + field + " " + problem + "."})
 }
 
-func (s *submission) faultIf(wrong bool, field, problem string) {
-	if wrong {
+// check adds a fault unless the field is valid.
+func (s *submission) check(valid bool, field, problem string) {
+	if !valid {
 		s.fault(field, problem)
 	}
 }
 
 func (s *submission) list(d document) {
-	if kind := d.kind(); kind != jsonbody.Array && kind != jsonbody.Null {
-		s.fault("readings", "must be an array")
-	}
+	kind := d.kind()
+	s.check(kind == jsonbody.Array || kind == jsonbody.Null, "readings", "must be an array")
 	n := 0
 	d.Items(func(item document) {
 		if n++; n > MaxSubmitted {
 			return
 		}
 		field := "readings." + strconv.Itoa(n-1)
-		if oldCount := len(s.frames) + len(s.faults); s.one(item, field) == oldCount {
-			s.fault(field, "field is required")
-		}
+		oldCount := len(s.frames) + len(s.faults)
+		s.reading(item, field)
+		s.check(len(s.frames)+len(s.faults) > oldCount, field, "field is required")
 	})
-	if n > MaxSubmitted {
-		s.fault("readings", fmt.Sprintf("may not have more than %d items", MaxSubmitted))
-	}
+	s.check(n <= MaxSubmitted, "readings", fmt.Sprintf("may not have more than %d items", MaxSubmitted))
 }
 
-// one reads a frame in any of its forms; null and an empty array are none. It
-// returns how many frames and faults there are now.
-func (s *submission) one(d document, field string) int {
+// reading reads a frame in any form. Null and an empty array add neither a frame nor a fault.
+func (s *submission) reading(d document, field string) {
 	switch d.kind() {
 	case jsonbody.Null:
 	case jsonbody.Array:
@@ -101,10 +97,9 @@ func (s *submission) one(d document, field string) int {
 	default:
 		s.fault(field, "must be an array")
 	}
-	return len(s.frames) + len(s.faults)
 }
 
-// array reads byte values, or the one object within an array.
+// array reads an array of byte values or of one frame object.
 func (s *submission) array(d document, field string) {
 	oldCount := len(s.faults)
 	var payload []byte
@@ -142,52 +137,51 @@ func (s *submission) frame() decoders.Frame {
 }
 
 func (s *submission) object(d document, field string) {
-	oldCount, f, bodies := len(s.faults), s.frame(), 0
+	oldCount, f, payloads := len(s.faults), s.frame(), 0
 	d.All(func(name string, v jsonbody.Value, _ document) {
 		if v.Kind == jsonbody.Null && slices.Contains([]string{"hex", "base64", "values", "fPort", "time"}, name) {
-			return // as if it were missing
+			return // null means missing
 		}
 		path, ok := field+"."+name, false
 		switch name {
 		case "hex":
 			var err error
 			f.Payload, err = hex.DecodeString(v.String())
-			s.faultIf(err != nil || v.Kind != jsonbody.String, path, "must be bytes in hexadecimal")
+			s.check(err == nil && v.Kind == jsonbody.String, path, "must be bytes in hexadecimal")
 		case "base64":
 			f.Payload, ok = v.Base64()
-			s.faultIf(!ok, path, "must be bytes in base64")
+			s.check(ok, path, "must be bytes in base64")
 		case "values":
 			f.Object, ok = v.Any().(map[string]any)
-			s.faultIf(!ok, path, "must be an object")
+			s.check(ok, path, "must be an object")
 			s.finite(f.Object, path)
 		case "fPort":
 			port, isInt := v.Int()
 			ok = v.Kind == jsonbody.Number && isInt && port >= 0 && port <= math.MaxUint8
-			s.faultIf(!ok, path, "must be an integer between 0 and 255")
+			s.check(ok, path, "must be an integer between 0 and 255")
 			f.FPort, f.HasFPort = int(port), ok
-		case "time": // RFC 3339, YYYY-MM-DD HH:mm:ss in UTC, or a count since 1970
+		case "time": // RFC 3339, YYYY-MM-DD HH:mm:ss in UTC, or a number since 1970
 			f.SampleTime, ok = looseTime(v)
-			s.faultIf(!ok, path, "is not a time")
+			s.check(ok, path, "is not a time")
 		default:
 			if len(f.Warnings) < maxWarnings {
 				f.Warnings = append(f.Warnings, path+": is not known and is not used")
 			}
 		}
 		if name == "hex" || name == "base64" || name == "values" {
-			bodies++
+			payloads++
 		}
 	})
 	switch {
 	case len(s.faults) > oldCount:
-	case bodies != 1:
+	case payloads != 1:
 		s.fault(field, "must have one of hex, base64 and values")
 	default:
 		s.frames = append(s.frames, f)
 	}
 }
 
-// finite refuses numbers that no float holds: NaN and Infinity are not valid JSON, but
-// 1e400 is.
+// finite refuses numbers beyond the range of float64, such as 1e400.
 func (s *submission) finite(v any, field string) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -199,6 +193,6 @@ func (s *submission) finite(v any, field string) {
 			s.finite(member, field+"."+strconv.Itoa(i))
 		}
 	case float64:
-		s.faultIf(math.IsInf(v, 0), field, "must be a number that 64 bits can hold")
+		s.check(!math.IsInf(v, 0), field, "must be a number that 64 bits can hold")
 	}
 }

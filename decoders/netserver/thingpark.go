@@ -10,11 +10,11 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// parseThingPark reads the documents of Actility's ThingPark (LRC-AS tunnel interface), in
-// JSON, in JSON whose values are all strings, and in XML, and the forms that KPN (without a
-// wrapper) and Swisscom (under data and uplinkMetrics) make of them. A payload together with
-// AppSKey or PayloadEncryption is ciphertext. The downlinkUrl is a credential and is never
-// kept.
+// parseThingPark parses the documents of Actility's ThingPark (LRC-AS tunnel interface) in
+// JSON, in JSON whose values are all strings, and in XML. It also parses the variants of KPN
+// (without a wrapper) and of Swisscom (wrapped in data and uplinkMetrics). A payload together
+// with AppSKey or PayloadEncryption is ciphertext. The downlinkUrl is a credential and is not
+// stored.
 func parseThingPark(p Post) ([]decoders.Frame, error) {
 	body, err := thingParkJSON(p.Body)
 	if err != nil {
@@ -23,8 +23,8 @@ func parseThingPark(p Post) ([]decoders.Frame, error) {
 	return eachFrame(ThingPark, &p, body, thingParkFrame)
 }
 
-// thingParkDocument makes the fields within the wrappers those of the body, and
-// returns the name of the document, empty for the forms without one.
+// thingParkDocument removes the wrappers, so that their fields are fields of d. It
+// returns the name of the document, or "" if the document has none.
 func thingParkDocument(d document) (name string) {
 	d.Unwrap(func(key string) bool {
 		named := strings.HasPrefix(key, "DevEUI_") || key == "BS_alarm"
@@ -48,7 +48,7 @@ func thingParkFrame(d document, f *decoders.Frame) {
 	f.FPort, f.HasFPort = d.FPort("FPort")
 	f.FCnt, f.HasFCnt = d.FCnt("FCntUp")
 	f.Payload = d.Hex("payload_hex")
-	f.Encrypted = isGiven(d.Value("AppSKey")) || isGiven(d.Value("PayloadEncryption"))
+	f.Encrypted = isNonEmpty(d.Value("AppSKey")) || isNonEmpty(d.Value("PayloadEncryption"))
 	f.Object = thingParkDecoded(d)
 	f.Position = d.Place("DevLAT", "DevLON")
 	thingParkGateways(d, f)
@@ -80,7 +80,7 @@ func thingParkFrame(d document, f *decoders.Frame) {
 			causes = slices.DeleteFunc(causes, func(s string) bool { return s == "" || s == "00" })
 			f.Kind, f.Text = decoders.Failure, "downlink not sent: "+strings.Join(causes, ", ")
 		}
-		f.FCnt, f.HasFCnt = 0, false // of the uplink before
+		f.FCnt, f.HasFCnt = 0, false // FCntUp is that of the last uplink
 	case "DevEUI_multicast_summary":
 		f.Kind, f.Text = decoders.Downlink, "multicast summary"
 	case "DevEUI_alarm", "BS_alarm":
@@ -92,8 +92,8 @@ func thingParkFrame(d document, f *decoders.Frame) {
 	thingParkDedup(d, f, name, notice)
 }
 
-// thingParkTime names the time of a document. An uplink may also have the time of an
-// earlier position, a document about a position has only that one.
+// thingParkTime returns the name of the time of a document. An uplink may also have
+// DevLocTime, the time of an earlier position; a document about a position has no other time.
 func thingParkTime(d document) string {
 	if d.IsPresent("DevLocTime") && !d.IsPresent("Time") {
 		return "DevLocTime"
@@ -101,8 +101,8 @@ func thingParkTime(d document) string {
 	return "Time"
 }
 
-// thingParkDecoded takes what IoT Flow's driver decoded, if it is an object, else
-// its points by their record: {"t":{"record":21.5}}.
+// thingParkDecoded returns the values that IoT Flow's driver decoded: the object payload or, if
+// that is missing, the records of the points, such as {"t":{"record":21.5}}.
 func thingParkDecoded(d document) map[string]any {
 	points := d.Object("points")
 	if d.Kind("payload") == jsonbody.Object {
@@ -115,7 +115,7 @@ func thingParkDecoded(d document) map[string]any {
 			points[name] = record
 		} else if records, isList := point["records"].([]any); isList {
 			delete(points, name)
-			// Name the values, so that each becomes a reading at its time under the point's name.
+			// Convert the records to {variable, value, time}, a history for package values.
 			for _, r := range records {
 				if record, _ := r.(map[string]any); record != nil {
 					r = map[string]any{"variable": name, "value": record["value"], "time": record["eventTime"]}
@@ -132,37 +132,37 @@ func thingParkDecoded(d document) map[string]any {
 	return points
 }
 
-// isGiven reports whether a value is neither missing nor null nor an empty text.
-func isGiven(v jsonbody.Value) bool { return isPresent(v) && len(v.Raw()) > 0 }
+// isNonEmpty reports whether a value is neither missing nor null nor an empty string.
+func isNonEmpty(v jsonbody.Value) bool { return isPresent(v) && len(v.Raw()) > 0 }
 
-// thingParkGateways reads how the frame was heard. The document itself has the best
-// reception with the gateway's position, Lrrs all of them without positions.
+// thingParkGateways reads the receptions. Lrrs lists all of them without positions. The
+// document itself has the best one, with the gateway's position.
 func thingParkGateways(d document, f *decoders.Frame) {
-	receiver := func(d document) decoders.Gateway {
+	reception := func(d document) decoders.Gateway {
 		return decoders.Gateway{ID: d.Text("Lrrid"), RSSI: d.Number("LrrRSSI"), SNR: d.Number("LrrSNR")}
 	}
-	best := receiver(d)
+	best := reception(d)
 	best.Position = d.Place("LrrLAT", "LrrLON")
-	f.Gateways = d.Gateways("Lrrs.Lrr", receiver)
+	f.Gateways = d.Gateways("Lrrs.Lrr", reception)
 	setBestGateway(f, best)
 	if i := slices.IndexFunc(f.Gateways, func(g decoders.Gateway) bool { return g.ID == best.ID }); i >= 0 {
 		f.Gateways[i].Position = best.Position
 	}
 }
 
-// thingParkDedup sets the DedupID from the counter and the time, which a post that is
-// repeated or that comes late has unchanged.
+// thingParkDedup sets the DedupID from the counter and the time, which are equal in a repeated
+// post.
 func thingParkDedup(d document, f *decoders.Frame, name, notice string) {
-	path, mic := string(d.Value(thingParkTime(d)).Raw()), d.Text("mic_hex")
+	timeText, mic := string(d.Value(thingParkTime(d)).Raw()), d.Text("mic_hex")
 	n, _ := d.FCnt("FCntDn")
 	switch {
-	case path == "" && mic == "":
+	case timeText == "" && mic == "":
 		return
 	case f.Kind != decoders.Downlink && f.Kind != decoders.Failure:
 		n = f.FCnt
 	}
-	if path == "" {
+	if timeText == "" {
 		f.DedupSpan = repeatSpan
 	}
-	f.DedupID = strings.Join([]string{strconv.FormatInt(n, 10), path, mic, name, notice}, ":")
+	f.DedupID = strings.Join([]string{strconv.FormatInt(n, 10), timeText, mic, name, notice}, ":")
 }

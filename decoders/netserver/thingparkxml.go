@@ -11,134 +11,103 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// thingParkJSON returns the body as JSON. An XML document becomes objects and
-// strings, so that one parser reads both: elements with children are objects,
-// the others strings, the children of Lrrs a list.
+// thingParkJSON returns the body as JSON, so that both forms have one parser. In XML, an
+// element with children becomes an object, any other element a string, and the children of
+// Lrrs a list.
 func thingParkJSON(body []byte) ([]byte, error) {
 	trimmed := bytes.TrimLeft(body, " \t\r\n\xef\xbb\xbf")
 	if len(trimmed) == 0 || trimmed[0] != '<' {
 		return body, nil
 	}
-	x := xmlBody{d: xml.NewDecoder(bytes.NewReader(trimmed))}
+	x := xmlConverter{source: trimmed, decoder: xml.NewDecoder(bytes.NewReader(trimmed))}
+	err := x.element("", 0)
+	return x.buffer.Bytes(), err
+}
+
+// lrrs is the element whose children are a list.
+const lrrs = "Lrrs"
+
+// xmlConverter converts an XML document to JSON. It reads raw tokens, because name spaces do
+// not matter, and checks the nesting itself.
+type xmlConverter struct {
+	source  []byte
+	decoder *xml.Decoder
+	buffer  bytes.Buffer
+}
+
+func (x *xmlConverter) fail(reason string) error {
+	return &decoders.Error{Format: string(ThingPark), Offset: int(x.decoder.InputOffset()), Reason: reason}
+}
+
+// element converts the content of an element, up to its end tag. The document itself has the
+// name "".
+func (x *xmlConverter) element(name string, depth int) error {
+	var text []byte
+	children := 0
 	for {
-		start := x.d.InputOffset()
-		tok, err := x.d.RawToken()
+		start := x.decoder.InputOffset()
+		token, err := x.decoder.RawToken()
 		switch {
-		case errors.Is(err, io.EOF) && x.ended:
-			return x.buffer.Bytes(), nil
+		case errors.Is(err, io.EOF) && depth == 0 && children > 0:
+			x.buffer.WriteByte('}')
+			return nil
 		case err != nil:
-			return nil, x.fail("is not an XML document: " + err.Error())
+			return x.fail("is not an XML document: " + err.Error())
 		}
-		if _, comment := tok.(xml.Comment); !comment {
-			if reference := decoders.SurrogateReference(trimmed[start:x.d.InputOffset()]); reference != "" {
-				return nil, x.fail("is not an XML document: the reference " + reference + " is half of a surrogate pair")
+		if _, isComment := token.(xml.Comment); !isComment {
+			if reference := decoders.SurrogateReference(x.source[start:x.decoder.InputOffset()]); reference != "" {
+				return x.fail("is not an XML document: the reference " + reference + " is half of a surrogate pair")
 			}
 		}
-		switch tok := tok.(type) {
+		switch token := token.(type) {
 		case xml.Directive:
-			err = x.fail("has a document type declaration, which is refused")
-		case xml.StartElement:
-			err = x.start(tok.Name.Local)
-		case xml.EndElement:
-			err = x.end(tok.Name.Local)
+			return x.fail("has a document type declaration, which is refused")
 		case xml.CharData:
-			if len(x.open) > 0 {
-				top := &x.open[len(x.open)-1]
-				top.text = append(top.text, tok...)
+			text = append(text, token...)
+		case xml.StartElement:
+			switch children++; {
+			case depth == 0 && children > 1:
+				return x.fail("has more than one root element")
+			case depth >= jsonbody.MaxDepth/2:
+				return x.fail("nested too deep")
+			case children > 1:
+				x.buffer.WriteByte(',')
+			case name == lrrs:
+				x.buffer.WriteString(`{"Lrr":[`)
+			default:
+				x.buffer.WriteByte('{')
 			}
+			if name != lrrs {
+				x.string([]byte(token.Name.Local))
+				x.buffer.WriteByte(':')
+			}
+			if err := x.element(token.Name.Local, depth+1); err != nil {
+				return err
+			}
+		case xml.EndElement:
+			switch {
+			case depth == 0 || token.Name.Local != name:
+				return x.fail("ends an element that is not open: " + token.Name.Local)
+			case children == 0:
+				x.string(bytes.TrimSpace(text))
+			case name == lrrs:
+				x.buffer.WriteString("]}")
+			default:
+				x.buffer.WriteByte('}')
+			}
+			return nil
 		}
-		if err != nil {
-			return nil, err
-		}
 	}
 }
 
-// xmlBody is a document on its way to JSON. Raw tokens are enough: the name
-// space is always the same, and the nesting is checked here.
-type xmlBody struct {
-	d      *xml.Decoder
-	buffer bytes.Buffer
-	open   []xmlElement
-	ended  bool
-}
-
-type xmlElement struct {
-	name     string
-	text     []byte
-	children int
-	list     bool // its children are elements of a list
-}
-
-func (x *xmlBody) fail(reason string) error {
-	return &decoders.Error{Format: string(ThingPark), Offset: int(x.d.InputOffset()), Reason: reason}
-}
-
-func (x *xmlBody) start(name string) error {
-	switch {
-	case x.ended:
-		return x.fail("has more than one root element")
-	case len(x.open) >= jsonbody.MaxDepth/2:
-		return x.fail("nested too deep")
-	case len(x.open) == 0:
-		x.buffer.WriteByte('{')
-		x.key(name)
-	default:
-		x.member(&x.open[len(x.open)-1], name)
+// string writes a JSON string. Most strings need no escapes and no allocation.
+func (x *xmlConverter) string(s []byte) {
+	quoted := s
+	if bytes.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) {
+		quoted, _ = json.Marshal(string(s)) // strings always marshal
+		quoted = quoted[1 : len(quoted)-1]
 	}
-	x.open = append(x.open, xmlElement{name: name, list: name == "Lrrs"})
-	return nil
-}
-
-// member opens a child: of an object under its name, of a list without.
-func (x *xmlBody) member(parent *xmlElement, name string) {
-	parent.children++
-	switch {
-	case parent.children > 1:
-		x.buffer.WriteByte(',')
-	case parent.list:
-		x.buffer.WriteString(`{"Lrr":[`)
-	default:
-		x.buffer.WriteByte('{')
-	}
-	if !parent.list {
-		x.key(name)
-	}
-}
-
-func (x *xmlBody) key(name string) {
-	x.string([]byte(name))
-	x.buffer.WriteByte(':')
-}
-
-func (x *xmlBody) string(s []byte) {
-	isEscaped := func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }
-	if !bytes.ContainsFunc(s, isEscaped) { // nearly always: nothing is copied
-		x.buffer.WriteByte('"')
-		x.buffer.Write(s)
-		x.buffer.WriteByte('"')
-		return
-	}
-	quoted, _ := json.Marshal(string(s)) // strings always marshal
+	x.buffer.WriteByte('"')
 	x.buffer.Write(quoted)
-}
-
-func (x *xmlBody) end(name string) error {
-	if len(x.open) == 0 || x.open[len(x.open)-1].name != name {
-		return x.fail("ends an element that is not open: " + name)
-	}
-	top := x.open[len(x.open)-1]
-	x.open = x.open[:len(x.open)-1]
-	switch {
-	case top.children == 0:
-		x.string(bytes.TrimSpace(top.text))
-	case top.list:
-		x.buffer.WriteString("]}")
-	default:
-		x.buffer.WriteByte('}')
-	}
-	if len(x.open) == 0 {
-		x.buffer.WriteByte('}')
-		x.ended = true
-	}
-	return nil
+	x.buffer.WriteByte('"')
 }

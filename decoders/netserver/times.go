@@ -11,11 +11,11 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// anyTime is looseTime with the forms of ThingPark and Monnit, and the usual
-// one first.
+// anyTime parses a time in the forms of looseTime, ThingPark and Monnit. It tries the usual
+// one, RFC 3339, first.
 func anyTime(v jsonbody.Value) (time.Time, bool) {
-	const shortest = len("2006-01-02T15:04:05Z")
-	if raw := v.Raw(); v.Kind == jsonbody.String && len(raw) >= shortest {
+	const minLen = len("2006-01-02T15:04:05Z")
+	if raw := v.Raw(); v.Kind == jsonbody.String && len(raw) >= minLen {
 		if t, err := time.Parse(time.RFC3339Nano, string(raw)); err == nil {
 			return t.UTC(), true
 		}
@@ -31,41 +31,35 @@ func anyTime(v jsonbody.Value) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// looseTime reads ISO 8601 (without a zone UTC), or a count since 1970: seconds below
-// 10^11 (the year 5138), milliseconds from there on (1973).
+// looseTime parses ISO 8601 (in UTC if there is no zone), or a number since 1970: seconds
+// below 10^11 (the year 5138), else milliseconds (from 1973).
 func looseTime(v jsonbody.Value) (time.Time, bool) {
 	n, isNumber := v.Float()
-	const milliseconds, tooMuch = 1e11, 1e14
+	const minMilliseconds, limit = 1e11, 1e14
 	switch {
 	case !isNumber:
 		return iso8601.Parse(v.String())
-	case n <= 0 || n >= tooMuch:
+	case n <= 0 || n >= limit:
 		return time.Time{}, false
-	case n >= milliseconds:
+	case n >= minMilliseconds:
 		return time.UnixMilli(int64(n)).UTC(), true
 	}
-	// To the microsecond: what a float64 holds of it today.
+	// Round to microseconds, the precision of a float64 for current times.
 	s, frac := math.Modf(n)
 	return time.Unix(int64(s), int64(math.Round(frac*1e6))*1e3).UTC(), true
 }
 
-// quoteClipped shortens what is quoted in a note.
-func quoteClipped(b []byte) string {
-	const most = 40
-	if len(b) > most {
-		b = b[:most]
-	}
-	return strconv.Quote(string(b))
-}
+// quoteClipped quotes the first 40 bytes of a value for a note.
+func quoteClipped(b []byte) string { return strconv.Quote(string(b[:min(len(b), 40)])) }
 
-// clockSpan is the largest difference between the clock of a gateway and another clock;
-// beyond it the gateway's clock is wrong. Gateways that lost their uplink post frames hours
-// later.
+// clockSpan is the largest difference between the clock of a gateway and another clock. If the
+// difference is larger, the gateway's clock is wrong. It is not smaller because a gateway that
+// was offline forwards its frames hours later.
 const clockSpan = 24 * time.Hour
 
-// gatewayTime returns the earliest time that a gateway gave, of those within clockSpan
-// of the reference if there are any. The reference is the server's time or, if that is
-// zero, the median of the gateways': one without a time server begins in the past.
+// gatewayTime returns the earliest time of a gateway within clockSpan of the reference or, if
+// there is none, the earliest one. A zero reference is replaced by the median of the times,
+// because the clock of a gateway without a time server starts in the past.
 func gatewayTime(gateways []decoders.Gateway, reference time.Time) time.Time {
 	var times []time.Time
 	for _, g := range gateways {
@@ -88,8 +82,8 @@ func gatewayTime(gateways []decoders.Gateway, reference time.Time) time.Time {
 	return times[0]
 }
 
-// believable returns a time that came from a gateway or, if it is further than
-// clockSpan from the server's, that of another gateway or else the server's.
+// believable returns t, a time of a gateway. If it differs from the server's by more than
+// clockSpan, it returns the time of another gateway or, if all differ, the server's.
 func believable(gateways []decoders.Gateway, server, t time.Time) time.Time {
 	if server.IsZero() || t.IsZero() || server.Sub(t).Abs() <= clockSpan {
 		return t
@@ -100,20 +94,20 @@ func believable(gateways []decoders.Gateway, server, t time.Time) time.Time {
 	return server
 }
 
-// disbelieve notes that a time is not used, since another clock contradicts it.
+// disbelieve notes that a time is not used because another clock contradicts it.
 func disbelieve(f *decoders.Frame, field string, t time.Time) {
 	if f.TimeNote == "" {
 		f.TimeNote = field + ": " + t.Format(time.RFC3339) + " is not used: the server's or another gateway's clock differs by more than a day"
 	}
 }
 
-// repeatSpan is the time after a frame within which another with the same counter and payload
-// is the same frame, sent again by the device or received by a further gateway. What a
-// network posts again has its first time.
+// repeatSpan is the DedupSpan of frames that are identified by a counter: within it, a frame
+// with the same counter and payload was repeated by the device or received by another
+// gateway. A post that the network repeats has the time of the first.
 const repeatSpan = time.Minute
 
-// counted identifies a frame by its counter and the time of the network; empty if one
-// of them is unknown.
+// counted returns an identifier of a frame made of its counter and its time in the network, or
+// "" if one is unknown.
 func counted(f *decoders.Frame) string {
 	if !f.HasFCnt {
 		return ""
@@ -121,7 +115,7 @@ func counted(f *decoders.Frame) string {
 	return timed(f)
 }
 
-// timed is counted for a sender whose frames need no counter.
+// timed is counted for a sender whose frames may have no counter.
 func timed(f *decoders.Frame) string {
 	if f.NetworkTime.IsZero() {
 		return ""

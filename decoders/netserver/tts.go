@@ -11,10 +11,10 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// theThingsStackFrame reads the messages of The Things Stack v3's webhooks
+// theThingsStackFrame parses the messages of The Things Stack v3's webhooks
 // (lorawan-stack api/ttn/lorawan/v3/messages.proto, ApplicationUp as JSON).
-// A field mask can remove any field, so whatever can be absent may be. The
-// rx_metadata timestamp is a concentrator's counter and is never read.
+// A field mask can remove any field. The rx_metadata timestamp is the counter of a concentrator
+// and is not read.
 func theThingsStackFrame(d document, f *decoders.Frame) {
 	name := theThingsStackEvent(d, f)
 	if name == "" {
@@ -40,13 +40,13 @@ func theThingsStackFrame(d document, f *decoders.Frame) {
 		}
 	}
 	if f.NetworkTime = message.Timestamp("received_at"); f.NetworkTime.IsZero() {
-		f.NetworkTime = d.Timestamp("received_at") // the server's: the network's own is preferred
+		f.NetworkTime = d.Timestamp("received_at") // the application server's, because the network server's is missing
 	}
 	f.NetworkTime = cmp.Or(f.NetworkTime, gatewayTime(f.Gateways, time.Time{}))
-	// Prefer what a retransmission of the same frame shares: session, counter and payload,
-	// at about the same time. An ABP device that restarts counts from 0 again in its one
-	// session (lorawan-stack#4502). Otherwise take the identifier that the application
-	// server gave the message.
+	// Identify the frame by values that do not change if it is transmitted again: session,
+	// counter and payload. They recur if an ABP device restarts, because it counts from 0
+	// in the same session (lorawan-stack#4502). If there is no session, use the identifier that
+	// the application server assigned.
 	correlation := ""
 	d.Each("correlation_ids", func(id document) {
 		if text := id.Self().String(); correlation == "" && len(text) > len("as:up:") && strings.HasPrefix(text, "as:up:") {
@@ -54,11 +54,11 @@ func theThingsStackFrame(d document, f *decoders.Frame) {
 		}
 	})
 	session := d.In(name).Text("session_key_id")
-	numbered := session != "" && f.HasFCnt
+	isCounted := session != "" && f.HasFCnt
 	switch {
-	case correlation != "" && (!numbered || f.NetworkTime.IsZero()):
+	case correlation != "" && (!isCounted || f.NetworkTime.IsZero()):
 		f.DedupID = correlation + ":" + name
-	case numbered:
+	case isCounted:
 		f.DedupID = strings.Join([]string{session, strconv.FormatInt(f.FCnt, 10), name, hex.EncodeToString(f.Payload)}, ":")
 		f.DedupSpan = repeatSpan
 	}
@@ -91,21 +91,21 @@ func theThingsStackEvent(d document, f *decoders.Frame) string {
 	return ""
 }
 
-// theThingsStackUplink reads uplink_message and uplink_normalized, which are the same but
-// for the form of what was decoded: normalized_payload is a list inside uplink_message and
-// says nothing that decoded_payload does not. Absent f_port and f_cnt are zero.
+// theThingsStackUplink parses uplink_message and uplink_normalized, which differ in the field
+// of the decoded values. The normalized_payload of an uplink_message is not read, because it is
+// a list with the values of decoded_payload. Absent f_port and f_cnt are zero.
 func theThingsStackUplink(d document, f *decoders.Frame) {
 	f.FPort, f.HasFPort = d.FPort("f_port")
 	f.FCnt, f.HasFCnt = d.FCnt("f_cnt")
 	f.HasFPort, f.HasFCnt = f.HasFPort || !d.IsPresent("f_port"), f.HasFCnt || !d.IsPresent("f_cnt")
 	f.Payload = d.Base64("frm_payload")
-	f.Encrypted = d.Kind("app_s_key") == jsonbody.Object // sent along only when the payload was left encrypted
+	f.Encrypted = d.Kind("app_s_key") == jsonbody.Object // present only if the payload is encrypted
 	decoded := "decoded_payload"
 	if f.Kind == decoders.Normalized {
 		decoded = "normalized_payload"
 	}
 	f.Object = d.Object(decoded)
-	// Note the warnings of the network's own codec.
+	// Add the warnings of the network's codec.
 	const list = "decoded_payload_warnings"
 	n := 0
 	d.Each(list, func(warning document) {
@@ -118,8 +118,8 @@ func theThingsStackUplink(d document, f *decoders.Frame) {
 		return decoders.Gateway{ID: cmp.Or(d.Text("gateway_ids.gateway_id"), d.Text("gateway_ids.eui")), Time: d.Timestamp("time")}
 	})
 	f.Battery = d.Number("last_battery_percentage.value")
-	// Take one of the device's positions by where they come from: what the payload says is
-	// better than what a user entered.
+	// Use one of the device's positions. The position in the payload is preferred to one that a
+	// user entered.
 	locations := d.In("locations")
 	f.Position = locations.In("frm-payload").protobufPosition()
 	locations.All(func(_ string, _ jsonbody.Value, location document) {
@@ -129,8 +129,8 @@ func theThingsStackUplink(d document, f *decoders.Frame) {
 	})
 }
 
-// ttnV2Frame reads the uplinks of The Things Network's HTTP integration of
-// version 2, which is shut down but lives on in simulators and old stacks.
+// ttnV2Frame parses the uplinks of version 2 of The Things Network's HTTP integration, which
+// is still in use in simulators and old stacks.
 func ttnV2Frame(d document, f *decoders.Frame) {
 	f.Kind = decoders.Uplink
 	if d.devEUIOrName(f, "hardware_serial", "dev_id", "app_id"); f.Identifier == "" {

@@ -9,27 +9,26 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// ubibotFrame reads UbiBot's data forwarding (ubibot.com platform API): a
-// channel is a device, and each feed holds one or more of field1 to field10
-// with the time at which they were measured.
+// ubibotFrame parses UbiBot's data forwarding (ubibot.com platform API). A
+// channel is a device, and each feed has some of the values field1 to field10
+// and their time.
 func ubibotFrame(d document, f *decoders.Frame) {
 	f.Kind = decoders.Uplink
 	d.Identifier(f, "channel_id", d.Text("channel_id"))
 	f.Name = d.Text("serial")
 	d.Each("feeds", func(feed document) { ubibotFeed(feed, f) })
-	// Take the sum of the feeds' text, which holds their times, for the DedupID: a post has
-	// no identifier of its own.
+	// Identify the post, which has no identifier, by a hash of the feeds, which have times.
 	if d.Has("feeds") {
 		sum := fnv.New64a()
 		sum.Write(d.Value("feeds").Raw())
 		f.DedupID = strconv.FormatUint(sum.Sum64(), 16)
 		if f.SampleTime.IsZero() {
-			f.DedupSpan = repeatSpan // equal values of another day are not a repetition
+			f.DedupSpan = repeatSpan // without times, equal feeds may recur
 		}
 	}
 }
 
-// ubibotFeed reads one feed. The latest time is the frame's.
+// ubibotFeed reads one feed. The time of the frame is the latest time of its feeds.
 func ubibotFeed(d document, f *decoders.Frame) {
 	t := d.Time("created_at")
 	d.All(func(key string, v jsonbody.Value, _ document) {
@@ -42,7 +41,7 @@ func ubibotFeed(d document, f *decoders.Frame) {
 			return
 		}
 		if v.Kind == jsonbody.Object {
-			v = d.Value(key + ".value") // the value stands bare or within an object
+			v = d.Value(key + ".value") // some values are within an object
 		}
 		if !addSample(f, key, v, t, true) && v.Kind != jsonbody.Null {
 			d.Warn(key, noValue)
