@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func TestSendersAreToldByTheShapeOfTheBody(t *testing.T) {
+func TestDetectByTheShapeOfTheBody(t *testing.T) {
 	for _, c := range []struct {
 		name, body string
 		want       Sender
@@ -93,15 +93,15 @@ func TestSendersThatDoNotPostJSON(t *testing.T) {
 	}
 }
 
-func TestInspectRefusesWhatIsBroken(t *testing.T) {
+func TestInspectRefusesInvalidBodies(t *testing.T) {
 	for name, body := range map[string]string{
-		"nothing":                         "",
-		"blanks":                          " \n",
-		"a body cut off":                  `{"deviceInfo":{"devEui":"a84041d2c5182f01"},"data":"AQ`,
-		"a fault after the sender's mark": `{"end_device_ids":{}, nonsense}`,
-		"a fault in a list's second item": `[{"bn":"a","n":"b","v":1},{]`,
-		"plain text":                      "temperature=4",
-		"a bomb of brackets":              strings.Repeat(`{"deviceInfo":`, 100000),
+		"nothing":                          "",
+		"blanks":                           " \n",
+		"a body cut off":                   `{"deviceInfo":{"devEui":"a84041d2c5182f01"},"data":"AQ`,
+		"an error after the sender's mark": `{"end_device_ids":{}, nonsense}`,
+		"an error in a list's second item": `[{"bn":"a","n":"b","v":1},{]`,
+		"plain text":                       "temperature=4",
+		"too many brackets":                strings.Repeat(`{"deviceInfo":`, 100000),
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := Post{Body: []byte(body), ContentType: "application/json"}
@@ -115,7 +115,7 @@ func TestInspectRefusesWhatIsBroken(t *testing.T) {
 	}
 }
 
-// Requests are inspected concurrently, so a hostile body must not take many times its size.
+// Requests are inspected concurrently, so a hostile body must not need a multiple of its size.
 func TestInspectTakesLittleMemory(t *testing.T) {
 	for name, body := range map[string]string{
 		"an object of a million members": `{` + strings.Repeat(`"a":1,`, 1e6) + `"b":{}}`,
@@ -136,7 +136,7 @@ func TestInspectTakesLittleMemory(t *testing.T) {
 	}
 }
 
-func TestAListMayHoldAThousandFrames(t *testing.T) {
+func TestAListMayHaveAThousandFrames(t *testing.T) {
 	item := `{"t":1}`
 	p := Post{DeviceID: "d", Body: []byte("[" + strings.Repeat(item+",", maxFrames) + item + "]")}
 	frames, err := Parse(p)

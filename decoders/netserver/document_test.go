@@ -13,8 +13,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// reads gives body to a reader of one value and returns what it read, the
-// warnings, the note about the time and the refusal.
+// reads passes body to a reader of one value. It returns the value, the warnings, the note
+// about the time and the error.
 func reads(t *testing.T, body string, read func(d document, f *decoders.Frame) any) (got any, notes string) {
 	t.Helper()
 	var f decoders.Frame
@@ -176,7 +176,7 @@ func TestListsAndObjectsAreVisitedInTheirOrder(t *testing.T) {
 	relaytest.Equal(t, "the notes", notes, "a.d.x: is not a string")
 }
 
-func TestAReceptionMayStandInTheListsPlace(t *testing.T) {
+func TestAReceptionMayReplaceTheList(t *testing.T) {
 	const many = maxGateways + 5
 	for name, c := range map[string]struct {
 		body string
@@ -196,7 +196,7 @@ func TestAReceptionMayStandInTheListsPlace(t *testing.T) {
 	}
 }
 
-func TestItemsThatAreRefusedLeaveTheOthers(t *testing.T) {
+func TestOtherItemsOfARefusedItemAreRead(t *testing.T) {
 	item := func(d document, f *decoders.Frame) {
 		if f.Text = d.Required("a"); f.Text != "passed over" {
 			f.Kind = decoders.Log
@@ -225,8 +225,8 @@ func TestItemsThatAreRefusedLeaveTheOthers(t *testing.T) {
 	}
 }
 
-// FuzzDocument holds the accessor against encoding/json: it finds at a path
-// what a map has there, and refuses what is not JSON.
+// FuzzDocument compares document with encoding/json: both have the same value at a path and
+// refuse the same bodies.
 func FuzzDocument(f *testing.F) {
 	f.Add([]byte(`{"a":{"b":{"c":"x"},"l":[{"x":1},2]},"d":1}`), "a.b.c")
 	f.Add([]byte(`{"a":{"b":1},"a":2}`), "a.b|c")

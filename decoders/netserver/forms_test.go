@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// frame parses the one frame of a case.
+// frame parses the only frame of a case.
 func frame(t *testing.T, name string) decoders.Frame {
 	t.Helper()
 	a, err := txtar.ParseFile("testdata/" + name + ".txtar")
@@ -48,7 +48,7 @@ func TestASupplementHasTheDedupIDOfItsFrame(t *testing.T) {
 	}
 }
 
-func TestOneFrameInSeveralFormsIsTheSame(t *testing.T) {
+func TestAFrameIsTheSameInEachForm(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		forms []string
@@ -95,9 +95,9 @@ func TestDifferentFramesHaveDifferentDedupIDs(t *testing.T) {
 	}
 }
 
-// Each parser has to be shown by cases: one frame with a time and with what
-// was measured, and from a radio network how it was heard.
-func TestEveryParserIsShownByACase(t *testing.T) {
+// Each parser has a case with a time and with values, and each parser of a radio network a
+// case with receptions.
+func TestEveryParserHasACase(t *testing.T) {
 	shown := map[Sender]bool{}
 	for _, path := range cases(t) {
 		a, err := txtar.ParseFile(path)
@@ -125,7 +125,7 @@ func senders() []Sender {
 		SenML, KPN, Kerlink, Monnit, MonnitRule, Disruptive, UbiBot, MilesightDP, AWSIoTCore, Sigfox, Generic}
 }
 
-// isVendor tells the senders that say nothing of a radio.
+// isVendor reports whether a sender has no radio data.
 func isVendor(s Sender) bool {
 	switch s {
 	case SenML, KPN, Monnit, MonnitRule, Disruptive, UbiBot, MilesightDP, Generic:
@@ -134,7 +134,7 @@ func isVendor(s Sender) bool {
 	return false
 }
 
-func TestTimesOfEveryFormAreRead(t *testing.T) {
+func TestTimesOfEachFormAreRead(t *testing.T) {
 	at := time.Date(2026, 2, 14, 6, 30, 5, 0, time.UTC)
 	for name, c := range map[string]struct {
 		text string
@@ -151,8 +151,8 @@ func TestTimesOfEveryFormAreRead(t *testing.T) {
 		"seconds with a fraction":        {`1771050605.25`, at.Add(250 * time.Millisecond)},
 		"milliseconds":                   {`1771050605250`, at.Add(250 * time.Millisecond)},
 		"milliseconds as a string":       {`"1771050605250"`, at.Add(250 * time.Millisecond)},
-		"a malformed one":                {`"2026-0214T06:30:05Z"`, time.Time{}},
-		"a number that is far off":       {`1e30`, time.Time{}},
+		"a malformed time":               {`"2026-0214T06:30:05Z"`, time.Time{}},
+		"a number out of range":          {`1e30`, time.Time{}},
 		"neither a number nor a string":  {`{}`, time.Time{}},
 		"nothing":                        {`null`, time.Time{}},
 		"a negative count is not a time": {`-5`, time.Time{}},
@@ -166,20 +166,20 @@ func TestTimesOfEveryFormAreRead(t *testing.T) {
 	}
 }
 
-func TestPlacesThatAreNone(t *testing.T) {
+func TestPlace(t *testing.T) {
 	n := func(f float64) *float64 { return &f }
 	for name, c := range map[string]struct {
 		lat, lon *float64
 		known    bool
 	}{
-		"a place":                  {n(51.9), n(4.4), true},
-		"on the equator":           {n(0), n(4.4), true},
-		"zeros":                    {n(0), n(0), false},
-		"half a place":             {n(51.9), nil, false},
-		"beyond the pole":          {n(91), n(4.4), false},
-		"beyond the date line":     {n(51.9), n(-180.5), false},
-		"nothing":                  {nil, nil, false},
-		"the corner of everything": {n(-90), n(180), true},
+		"a place":                    {n(51.9), n(4.4), true},
+		"on the equator":             {n(0), n(4.4), true},
+		"zeros":                      {n(0), n(0), false},
+		"no longitude":               {n(51.9), nil, false},
+		"beyond the pole":            {n(91), n(4.4), false},
+		"beyond the date line":       {n(51.9), n(-180.5), false},
+		"nothing":                    {nil, nil, false},
+		"the pole and the date line": {n(-90), n(180), true},
 	} {
 		if got := place(c.lat, c.lon); (got != nil) != c.known {
 			t.Errorf("%s: got %v", name, got)

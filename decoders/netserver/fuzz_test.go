@@ -10,10 +10,10 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// fuzzParser feeds one parser with any body at all, seeded with its cases. It
-// holds: no panic, bounded frames, each sound and none decoded from
-// ciphertext, only documented errors, and a frame that does not change when
-// the body's buffer is used again.
+// fuzzParser runs one parser on any body, seeded with its cases. It checks that the parser does
+// not panic, that the number of frames is bounded, that each frame is valid and has no values
+// decoded from ciphertext, that errors are documented ones, and that a frame does not change
+// if the body's buffer is reused.
 func fuzzParser(f *testing.F, s Sender) {
 	row := rowOf(s)
 	for _, path := range cases(f) {
@@ -59,7 +59,7 @@ func bounded(t *testing.T, f decoders.Frame) {
 	}
 }
 
-// finite leaves out what JSON cannot show: an object may hold an infinity.
+// finite removes infinities, which JSON cannot represent.
 func finite(frames []decoders.Frame) []decoders.Frame {
 	out := append([]decoders.Frame(nil), frames...)
 	for i := range out {
@@ -88,7 +88,7 @@ func FuzzDisruptive(f *testing.F)     { fuzzParser(f, Disruptive) }
 func FuzzUbiBot(f *testing.F)         { fuzzParser(f, UbiBot) }
 func FuzzMilesight(f *testing.F)      { fuzzParser(f, MilesightDP) }
 
-// FuzzAwaitsDownlink holds that only a post that says so asks for a downlink.
+// FuzzAwaitsDownlink checks that only a post with an ack requests a downlink.
 func FuzzAwaitsDownlink(f *testing.F) {
 	f.Add("device=1A&seqNumber=2&ack=true", []byte(""))
 	f.Add("", []byte(`{"device":"1A","seqNumber":2,"ack":"true"}`))

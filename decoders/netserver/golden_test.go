@@ -19,9 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "write what Parse returns into testdata")
 
-// Each file of testdata is a case: its comment says what is expected, post
-// holds the request's headers and address, body what was posted, frames what
-// comes of it, error the error if there is one.
+// Each file of testdata is a case: its comment describes the case, post has the request's
+// headers and address, body the body, frames the frames, and error the error if there is one.
 func TestPostsBecomeFrames(t *testing.T) {
 	for _, path := range cases(t) {
 		a, err := txtar.ParseFile(path)
@@ -74,7 +73,7 @@ func section(a *txtar.Archive, name string) string {
 	return ""
 }
 
-// post reads the section post: lines "query …", "type …", "path …", "device …".
+// post parses the section post, which has the lines "query …", "type …", "path …", "device …".
 func post(tb testing.TB, a *txtar.Archive) Post {
 	p := Post{Body: []byte(section(a, "body")), ReceivedAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	for line := range strings.Lines(section(a, "post")) {
@@ -114,7 +113,7 @@ func write(t *testing.T, path string, a *txtar.Archive, got map[string]string) {
 	relaytest.NoError(t, os.WriteFile(path, txtar.Format(out), 0o644))
 }
 
-// render gives frames as JSON without what is empty.
+// render returns frames as JSON without empty members.
 func render(t *testing.T, frames []decoders.Frame) string {
 	if len(frames) == 0 {
 		return ""

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// repeated joins n items that are numbered.
+// repeated joins n numbered items.
 func repeated(n int, format string) string {
 	items := make([]string, n)
 	for i := range items {
@@ -16,7 +16,7 @@ func repeated(n int, format string) string {
 	return strings.Join(items, ",")
 }
 
-func TestAPostMayHoldSoManyFrames(t *testing.T) {
+func TestTheNumberOfFramesIsLimited(t *testing.T) {
 	const many = maxFrames + 5
 	for name, body := range map[string]string{
 		"Netmore":    `[` + repeated(many, `{"devEui":"a84041d2c5182f01","messageType":"payload","payload":"01","fCntUp":%d}`) + `]`,
@@ -44,7 +44,7 @@ func TestAPostMayHoldSoManyFrames(t *testing.T) {
 	}
 }
 
-func TestAFrameMayHoldSoManySamples(t *testing.T) {
+func TestTheNumberOfSamplesIsLimited(t *testing.T) {
 	const many = maxSamples + 5
 	for name, body := range map[string]string{
 		"UbiBot":                  `{"channel_id":"1","feeds":[` + repeated(many, `{"created_at":"2026-02-14T06:30:12Z","field1":%d}`) + `]}`,
@@ -62,16 +62,16 @@ func TestAFrameMayHoldSoManySamples(t *testing.T) {
 	}
 }
 
-func TestXMLThatIsNoDocumentIsRefused(t *testing.T) {
+func TestInvalidXMLIsRefused(t *testing.T) {
 	for name, body := range map[string]string{
-		"two roots":               `<DevEUI_uplink><DevEUI>A84041D2C5182F01</DevEUI></DevEUI_uplink><b/>`,
-		"an end without a start":  `<DevEUI_uplink></b></DevEUI_uplink>`,
-		"a start without an end":  `<DevEUI_uplink><DevEUI>A84041D2C5182F01</DevEUI>`,
-		"nothing":                 `<!-- DevEUI_ -->`,
-		"another encoding":        `<?xml version="1.0" encoding="UTF-16"?><DevEUI_uplink><DevEUI>A84041D2C5182F01</DevEUI></DevEUI_uplink>`,
-		"a surrogate reference":   `<DevEUI_uplink><DevEUI>A84041D2C5182F01</DevEUI><DriverCfg>&#xD83D;&#xDE06;</DriverCfg></DevEUI_uplink>`,
-		"a hundred levels":        strings.Repeat("<DevEUI_a>", 100) + strings.Repeat("</DevEUI_a>", 100),
-		"an entity that explodes": `<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><DevEUI_uplink><DevEUI>&b;</DevEUI></DevEUI_uplink>`,
+		"two roots":                     `<DevEUI_uplink><DevEUI>A84041D2C5182F01</DevEUI></DevEUI_uplink><b/>`,
+		"an end without a start":        `<DevEUI_uplink></b></DevEUI_uplink>`,
+		"a start without an end":        `<DevEUI_uplink><DevEUI>A84041D2C5182F01</DevEUI>`,
+		"nothing":                       `<!-- DevEUI_ -->`,
+		"another encoding":              `<?xml version="1.0" encoding="UTF-16"?><DevEUI_uplink><DevEUI>A84041D2C5182F01</DevEUI></DevEUI_uplink>`,
+		"a surrogate reference":         `<DevEUI_uplink><DevEUI>A84041D2C5182F01</DevEUI><DriverCfg>&#xD83D;&#xDE06;</DriverCfg></DevEUI_uplink>`,
+		"a hundred levels":              strings.Repeat("<DevEUI_a>", 100) + strings.Repeat("</DevEUI_a>", 100),
+		"a document type with entities": `<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><DevEUI_uplink><DevEUI>&b;</DevEUI></DevEUI_uplink>`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := Post{Body: []byte(body), ContentType: "application/xml"}

@@ -21,13 +21,12 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestNoMemberIsLostSilently removes and renames each member of each body of testdata in
-// turn, and writes a text and an object where a
-// number or a time belongs. What a reading is made of, and is missing or different then, is named by an error
-// or a note, or stands under the new name. Two things need no note: a value that was
-// removed from those that are decoded, since devices send values in turn, and the member
-// by which a sender is recognised, since the body is another sender's then. Generic bodies and
-// SenML may be without times, and SenML records without a name.
+// TestNoMemberIsLostSilently removes and renames each member of each body of testdata, and
+// replaces numbers and times by a string and an object. If that changes a reading, an error or
+// a note must name the member, unless the value appears under the new name. No note is needed
+// for a removed decoded value, because devices send values in turn, and for the member by which
+// the sender is recognised, because the body is then another sender's. Generic bodies and
+// SenML may have no times, and SenML records no names.
 func TestNoMemberIsLostSilently(t *testing.T) {
 	for _, path := range cases(t) {
 		a, err := txtar.ParseFile(path)
@@ -89,7 +88,7 @@ func (m mutation) String() string { return strings.Join(m.path, ".") + " " + m.c
 
 func (m mutation) name() string { return m.path[len(m.path)-1] }
 
-// explains reports whether the remarks or the values found account for what is lost.
+// explains reports whether the remarks or the new values account for the lost ones.
 func (m mutation) explains(lost string, found, remarks []string) bool {
 	names := append(m.inside, m.name())
 	for _, remark := range remarks {
@@ -179,7 +178,7 @@ func namesWithin(v any) (names []string) {
 	return names
 }
 
-// ingredients lists what the readings of uplinks are made of.
+// ingredients returns the values of which the readings of uplinks are made.
 func ingredients(frames []decoders.Frame) (list []string) {
 	for i := range frames {
 		f := &frames[i]

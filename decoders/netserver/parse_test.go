@@ -10,9 +10,9 @@ import (
 	"github.com/penstock/penstock/decoders"
 )
 
-// FuzzParse holds for every body in every format: no panic, a
-// bounded number of frames, every frame with a sender, a kind and a device,
-// only the documented errors, and the same answer twice.
+// FuzzParse checks for any body in each format that Parse does not panic, that the number of
+// frames is bounded, that each frame has a sender, a kind and a device, that errors are
+// documented ones, and that the result is the same twice.
 func FuzzParse(f *testing.F) {
 	for _, path := range cases(f) {
 		a, err := txtar.ParseFile(path)

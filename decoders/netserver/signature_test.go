@@ -77,7 +77,7 @@ func TestThingParkTokensOfOtherDocuments(t *testing.T) {
 	}
 }
 
-// Tokens made by another implementation of HMAC, over the secret below.
+// Tokens of another implementation of HMAC for the secret below.
 const (
 	disruptiveBody   = `{"event":{"eventId":"c7fa4e34fet12rl64000","eventType":"touch"}}`
 	disruptiveSecret = "quay-secret"
@@ -147,8 +147,8 @@ func TestKPNTokens(t *testing.T) {
 	}
 }
 
-// FuzzVerify holds that no token, query or body makes a check panic, or be
-// believed without the secret.
+// FuzzVerify checks that no token, query or body makes a check panic, or is accepted without
+// the secret.
 func FuzzVerify(f *testing.F) {
 	f.Add(netservertest.ThingParkQuery+"&Token="+netservertest.ThingParkToken, []byte(netservertest.ThingParkBody))
 	f.Add(goodToken, []byte(disruptiveBody))

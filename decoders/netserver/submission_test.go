@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// outline writes frames as "payload or values, port, time".
+// outline returns frames as "payload or values, port, time".
 func outline(t *testing.T, body string) (frames, faults []string) {
 	t.Helper()
 	all, wrong := ParseSubmission("shed", []byte(body))
@@ -84,7 +84,7 @@ func TestParseSubmission(t *testing.T) {
 	}
 }
 
-func TestASubmissionHasAnEnd(t *testing.T) {
+func TestTheNumberOfSubmittedFramesIsLimited(t *testing.T) {
 	for n, want := range map[int]int{100: 0, 101: 1, 5000: 1} {
 		frames, faults := outline(t, `{"readings":[`+strings.TrimSuffix(strings.Repeat("[1],", n), ",")+`]}`)
 		if len(frames) != 100 || len(faults) != want {
@@ -96,8 +96,8 @@ func TestASubmissionHasAnEnd(t *testing.T) {
 	}
 }
 
-// FuzzParseSubmission holds that what is no submission has a fault, and that no
-// frame is made of nothing.
+// FuzzParseSubmission checks that an invalid submission has a fault and that no frame is
+// empty.
 func FuzzParseSubmission(f *testing.F) {
 	for _, s := range []string{`{"reading":[1,2]}`, `{"readings":[{"hex":"01","time":"x"},[{"values":{"a":1e400}}]]}`, `{"reading":{"base64":"AWc","fPort":1}}`, `{`, `[]`, `{"readings":[[[]]]}`} {
 		f.Add([]byte(s))

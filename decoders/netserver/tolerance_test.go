@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// received is when the posts of these tests arrive.
+// received is the time of receipt of the posts in these tests.
 var received = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 
 func parseAt(t *testing.T, path, body string) []decoders.Frame {
@@ -21,7 +21,7 @@ func parseAt(t *testing.T, path, body string) []decoders.Frame {
 	return frames
 }
 
-// brief describes the frames of a body as "kind key=value@time", with notes behind "!".
+// brief describes the frames of a body as "kind key=value@time", with notes after "!".
 func brief(frames []decoders.Frame) string {
 	var parts []string
 	for i := range frames {
@@ -58,7 +58,7 @@ func brief(frames []decoders.Frame) string {
 	return strings.Join(parts, " / ")
 }
 
-func TestValuesBesideTheEnvelopeAreRead(t *testing.T) {
+func TestValuesOutsideTheEnvelopeAreRead(t *testing.T) {
 	for _, c := range []struct{ name, body, want string }{
 		{"Sigfox: values beside the link quality", `{"device":"2D30A3","time":1795694400,"temperature":215,"humidity":40,"lqi":"Good"}`, "uplink humidity=40 temperature=215"},
 		{"Sigfox: values beside a position", `{"device":"2D30A3","time":1795694400,"seqNumber":7,"temperature":215,"computedLocation":{"lat":51.9,"lng":4.4,"radius":100,"status":1}}`, "uplink temperature=215"},
@@ -81,7 +81,7 @@ func TestValuesBesideTheEnvelopeAreRead(t *testing.T) {
 	}
 }
 
-// Every sender that passes on decoded objects gives their histories as the codecs do.
+// Histories in the decoded objects of each sender are read as histories of codecs are.
 func TestHistoriesInDecodedObjectsAreRead(t *testing.T) {
 	const object = `{"temperature":20.5,"history":[{"timestamp":1764150000,"temperature":19.5},{"timestamp":1764150600,"temperature":19.0}]}`
 	const want = "temperature=20.5 temperature=19.5@09:40:00 temperature=19@09:50:00"
@@ -102,13 +102,13 @@ func TestHistoriesInDecodedObjectsAreRead(t *testing.T) {
 	}
 }
 
-func TestAHistoryWhoseTimesCannotBeReadIsNoted(t *testing.T) {
+func TestInvalidTimesInAHistoryAreNoted(t *testing.T) {
 	got := brief(parseAt(t, "generic", `{"deviceId":"d","history":[{"timestamp":"26/11/2026 12:00","t":1}]}`))
 	relaytest.Equal(t, "the frame", got, `uplink history.0.t=1 history.0.timestamp=26/11/2026 12:00 ! history.0.timestamp: is not a time from 2000 to 2099, so the list is not read as a history: "26/11/2026 12:00"`)
 }
 
-// A gateway without a time server begins in the past: another clock is believed.
-func TestTheClockOfOneGatewayIsNotBelievedAlone(t *testing.T) {
+// The clock of a gateway without a time server starts in the past, so another clock is used.
+func TestAWrongClockOfAGatewayIsNotUsed(t *testing.T) {
 	const wrong, right = "2020-01-01T00:07:04Z", "2026-11-26T11:59:58Z"
 	now := time.Date(2026, 11, 26, 11, 59, 58, 0, time.UTC)
 	v3 := `{"applicationID":"1","devEUI":"a84041d2c5182f01","fPort":2,"data":"AQ==",`
@@ -116,14 +116,14 @@ func TestTheClockOfOneGatewayIsNotBelievedAlone(t *testing.T) {
 	tts := `{"end_device_ids":{"dev_eui":"A84041D2C5182F01"},"uplink_message":{"frm_payload":"AQ==",`
 	ttn := `{"dev_id":"d","hardware_serial":"A84041D2C5182F01","port":2,"payload_raw":"AQ==","metadata":{`
 	for name, body := range map[string]string{
-		"ChirpStack v3, the second is right":       v3 + `"publishedAt":"` + right + `","rxInfo":[{"time":"` + wrong + `"},{"time":"` + right + `"}]}`,
-		"ChirpStack v3, no gateway is right":       v3 + `"publishedAt":"` + right + `","rxInfo":[{"time":"` + wrong + `"}]}`,
-		"ChirpStack v3 without the server's time":  v3 + `"rxInfo":[{"time":"` + right + `"},{"time":"` + wrong + `"}]}`,
-		"ChirpStack v4, the server took the wrong": v4 + `"time":"` + wrong + `","rxInfo":[{"gwTime":"` + wrong + `","nsTime":"2026-11-26T11:59:59Z"},{"gwTime":"` + right + `","nsTime":"2026-11-26T11:59:59Z"}]}`,
-		"ChirpStack v4, one gateway":               v4 + `"time":"` + wrong + `","rxInfo":[{"gwTime":"` + wrong + `","nsTime":"` + right + `"}]}`,
-		"ChirpStack v4 without a time":             v4 + `"rxInfo":[{"gwTime":"` + wrong + `"},{"gwTime":"` + right + `"}]}`,
-		"The Things Stack without its time":        tts + `"rx_metadata":[{"time":"` + wrong + `"},{"time":"` + right + `"}]}}`,
-		"The Things Network v2 without its time":   ttn + `"gateways":[{"time":"` + wrong + `"},{"time":"` + right + `"}]}}`,
+		"ChirpStack v3, the second is right":      v3 + `"publishedAt":"` + right + `","rxInfo":[{"time":"` + wrong + `"},{"time":"` + right + `"}]}`,
+		"ChirpStack v3, no gateway is right":      v3 + `"publishedAt":"` + right + `","rxInfo":[{"time":"` + wrong + `"}]}`,
+		"ChirpStack v3 without the server's time": v3 + `"rxInfo":[{"time":"` + right + `"},{"time":"` + wrong + `"}]}`,
+		"ChirpStack v4, the server has the wrong": v4 + `"time":"` + wrong + `","rxInfo":[{"gwTime":"` + wrong + `","nsTime":"2026-11-26T11:59:59Z"},{"gwTime":"` + right + `","nsTime":"2026-11-26T11:59:59Z"}]}`,
+		"ChirpStack v4, one gateway":              v4 + `"time":"` + wrong + `","rxInfo":[{"gwTime":"` + wrong + `","nsTime":"` + right + `"}]}`,
+		"ChirpStack v4 without a time":            v4 + `"rxInfo":[{"gwTime":"` + wrong + `"},{"gwTime":"` + right + `"}]}`,
+		"The Things Stack without its time":       tts + `"rx_metadata":[{"time":"` + wrong + `"},{"time":"` + right + `"}]}}`,
+		"The Things Network v2 without its time":  ttn + `"gateways":[{"time":"` + wrong + `"},{"time":"` + right + `"}]}}`,
 		"Helium without its time": `{"dev_eui":"A84041D2C5182F01","app_eui":"A84041D2C5182F01","uuid":"u","payload":"AQ==",` +
 			`"hotspots":[{"reported_at":1577837224000},{"reported_at":1795694398000}]}`,
 	} {
@@ -133,7 +133,7 @@ func TestTheClockOfOneGatewayIsNotBelievedAlone(t *testing.T) {
 	}
 }
 
-// Some servers write the members of all events, with null or zero in those of others.
+// Some servers write the members of all events, with null or zero in those that do not apply.
 func TestMembersOfOtherEventsChangeNothing(t *testing.T) {
 	for _, c := range []struct{ name, body, want string }{
 		{"ChirpStack v4", `{"deviceInfo":{"devEui":"a84041d2c5182f01"},"queueItemId":null,"acknowledged":null,"batteryLevel":0,"margin":0,"externalPowerSource":false,"gatewayId":null,"downlinkId":null,"level":null,"code":null,"location":null,"integrationName":null,
@@ -158,8 +158,8 @@ func TestMembersOfOtherEventsChangeNothing(t *testing.T) {
 	}
 }
 
-// The id of a message of an unknown sender is not a device: each message would make one.
-func TestMessageIDsAreNoDevices(t *testing.T) {
+// An id of a message is refused, because each message would create a device.
+func TestMessageIDsAreRefused(t *testing.T) {
 	for _, c := range []struct{ name, body, want string }{
 		{"a network server's frame", `{"id":1595970491225,"deveui":"A1B2C3D4E5F60001","timestamp":"2026-11-26T11:00:00Z","fcnt":57,"port":2,"dataFrame":"CK43qhDwDXI=","rssi":-32}`, "a1b2c3d4e5f60001"},
 		{"another spelling", `{"id":"m1","Dev_EUI":"A1-B2-C3-D4-E5-F6-00-01","temperature":21}`, "a1b2c3d4e5f60001"},

@@ -1,5 +1,5 @@
-// Package netservertest has signed posts of network servers, for the tests of those who
-// receive them.
+// Package netservertest has signed posts of network servers, for the tests of packages that
+// receive posts.
 package netservertest
 
 // The key, token and body of the example that Actility publishes with its Python
