@@ -5,61 +5,59 @@ import (
 	"time"
 )
 
-// Reading is one value under the key a codec gave it. Nested keys are joined
+// Reading is one decoded value. The names of nested keys are joined
 // with dots ("air.temperature", "list.0.x").
 type Reading struct {
 	Key    string
-	Value  float64 // finite; 0 or 1 for booleans; meaningless when IsText
-	Text   string
-	IsText bool
-	// Time is the sample's own time; zero means the frame's.
-	Time time.Time
+	Value  float64 // finite; 0 or 1 for booleans; unused if IsText
+	Text   string  `json:",omitempty"`
+	IsText bool    `json:",omitempty"`
+	// Time is the time of the sample; zero means the frame's time.
+	Time time.Time `json:",omitzero"`
 }
 
-// Result holds the readings that a codec made of a frame. Warnings and Errors are the codec's
-// own remarks, kept with the readings it gave nevertheless.
+// Result holds the readings that a codec decoded from a frame. Warnings and Errors are
+// reported by the codec itself.
 type Result struct {
-	Readings []Reading
-	Warnings []string
-	Errors   []string
-	// Excess is set if there were more readings than one frame may give, and names which are
-	// left out; empty when all are there.
-	Excess string
-	// LimitExceeded is set if the codec was ended at its limit of time or memory.
-	LimitExceeded bool
+	Readings []Reading `json:",omitempty"`
+	Warnings []string  `json:",omitempty"`
+	Errors   []string  `json:",omitempty"`
+	// Excess is set if readings are left out because there are too many. It is the reason and
+	// names the first one.
+	Excess string `json:",omitempty"`
+	// LimitExceeded is set if the codec exceeded its limit of time or memory.
+	LimitExceeded bool `json:",omitempty"`
 }
 
 // Decoded is the result for one frame of a batch.
 type Decoded struct {
 	Result
-	Err  error
+	Err  error         `json:"-"`
 	Took time.Duration // CPU time
-	// Skipped is set if the time of the batch was used up before the frame's turn.
-	Skipped bool
+	// Skipped is set if the frame was not decoded because the budget of the batch was used up.
+	Skipped bool `json:",omitempty"`
 }
 
-// Decoder turns a frame into readings. It is safe for concurrent use and does
-// not change the frame.
-//
-// An error may come with a Result: the readings made before the place where
-// decoding stopped are worth keeping.
+// Decoder decodes frames. It is safe for concurrent use and does
+// not modify the frame. A Result that is returned with an error has the readings before the
+// place of the error.
 type Decoder interface {
 	Decode(f *Frame) (Result, error)
 }
 
-// BatchDecoder is implemented by decoders that run elsewhere, where one request for many
-// frames costs little more than one for a single frame.
+// BatchDecoder is implemented by decoders that run in another process, where a request for
+// many frames costs little more than a request for one.
 type BatchDecoder interface {
-	// DecodeBatch decodes the frames in order and returns a Decoded for each. It skips
-	// frames once it has used budget; 0 means no budget. At most one batch of an owner runs
-	// at a time. An error means that the frames could not be run at all: the caller tries
-	// again later.
+	// DecodeBatch decodes the frames in order and returns a Decoded for each. It skips the
+	// remaining frames after it has used budget; 0 means no limit. At most one batch of an
+	// owner runs at a time. An error means that no frame was decoded and that the caller
+	// should retry later.
 	DecodeBatch(ctx context.Context, owner int64, frames []*Frame, budget time.Duration) ([]Decoded, error)
 }
 
-// Elements counts the values of a decoded JSON value, nested ones and one for each 64
-// bytes of a text, and returns what is left of a budget: less than 0 if it does not
-// suffice.
+// Elements subtracts the size of a decoded JSON value from a budget and returns the remaining
+// budget, which is negative if the value is too large. The size counts each nested value and
+// each 64 bytes of a text as 1.
 func Elements(v any, remaining int) int {
 	remaining--
 	switch v := v.(type) {
@@ -71,10 +69,9 @@ func Elements(v any, remaining int) int {
 		}
 	case map[string]any:
 		for _, x := range v {
-			if remaining < 0 {
-				break
+			if remaining >= 0 {
+				remaining = Elements(x, remaining)
 			}
-			remaining = Elements(x, remaining)
 		}
 	}
 	return remaining

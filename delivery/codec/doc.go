@@ -1,26 +1,27 @@
 // Package codec runs JavaScript codecs in worker processes.
 //
 // Customers write codecs, and the interpreter can bound neither their memory nor the time of
-// its built-in functions. So the gateway never runs them: a Pool starts at most two
+// its built-in functions. So the gateway never runs codecs itself: a Pool starts at most two
 // children of the same program (penstock codec-worker), sends them frames over a pipe and
-// reads the results. A child that exceeds a limit ends, and another is started.
+// reads the results. A child that exceeds a limit ends, and the Pool starts another one.
 //
-//	limit                      who enforces it     what follows
+//	limit                      enforced by         consequence
 //	2 s of CPU to compile      the worker          it exits
-//	100 ms of CPU for a call   the worker          the call is interrupted; the worker ends after its answer
+//	100 ms of CPU for a call   the worker          the call is interrupted; the worker exits after its response
 //	200 ms of CPU for a call   the worker          it exits: a built-in function did not return
 //	160 MiB of Go memory       the worker          it exits
 //	192 MiB more of data       the kernel (Linux)  an allocation fails, and the worker exits
-//	30 s for a call            the parent          it kills the worker
+//	30 s for a request         the parent          it kills the worker
 //
-// The CPU clock is the worker's own, so that no codec fails because the machine is busy. For
-// the same reason a worker answers after 5 s and leaves the remaining frames to another request.
+// The CPU time is measured in the worker, so that no codec fails because the machine is busy.
+// For the same reason a worker responds after 5 s and leaves the remaining frames to another
+// request.
 //
-// When a worker ends during a request for several frames, the Pool sends them again, one, two,
-// four and so on, so that only the frame that exceeds the limit is refused. At most one worker is busy
-// for one account.
+// If a worker ends during a request for several frames, the Pool sends the frames again in
+// requests of one, two, four and so on, so that only the frame that exceeds the limit is
+// refused. At most one worker runs codecs of the same account.
 //
-// Requests and responses are JSON behind a length of four octets, big-endian. The parent
-// checks every length, since the child is not trusted. A request names the codec by the hash
-// of its source, and has the source only if the worker does not have it yet.
+// Requests and responses are JSON after a length of four octets, big-endian. The parent
+// checks every length, because the child is not trusted. A request identifies the codec by the
+// hash of its source, and includes the source only if the worker does not have it.
 package codec

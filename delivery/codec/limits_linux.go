@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// niceness of a worker: frames wait for the gateway, not the reverse.
+// niceness lowers the priority of a worker below that of the gateway.
 const niceness = 5
 
-// limitProcess bounds the data segment of this process to what it uses and growth octets
-// more, and lowers its priority.
+// limitProcess limits the data segment of this process to its current size plus growth octets,
+// and lowers the priority of the process.
 func limitProcess(growth uint64) error {
 	statm, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -31,7 +31,7 @@ func limitProcess(growth uint64) error {
 	}
 	limit := pages*uint64(os.Getpagesize()) + growth
 	err = unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: limit, Max: limit})
-	// On Linux, each thread has a priority; threads that begin later inherit it.
+	// On Linux, each thread has a priority, which new threads inherit.
 	threads, readErr := os.ReadDir("/proc/self/task")
 	for _, thread := range threads {
 		if id, parseErr := strconv.Atoi(thread.Name()); parseErr == nil {
@@ -41,7 +41,7 @@ func limitProcess(growth uint64) error {
 	return errors.Join(err, readErr)
 }
 
-// cpuTime is the CPU time that this process has used.
+// cpuTime returns the CPU time of this process.
 func cpuTime() time.Duration {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &t) != nil {

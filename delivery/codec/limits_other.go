@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// limitProcess does nothing: only Linux bounds the data segment in a way that Go survives.
+// limitProcess does nothing, because the limit works with Go programs on Linux only.
 func limitProcess(uint64) error { return nil }
 
-// cpuTime is the CPU time that this process has used.
+// cpuTime returns the CPU time of this process.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

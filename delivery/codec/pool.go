@@ -19,39 +19,39 @@ import (
 // maxWorkers is the largest number of workers of a pool.
 const maxWorkers = 2
 
-// maxDeaths is the number of workers that are killed while they run one frame until the frame
-// is refused.
+// maxDeaths is the number of times that a worker may be killed from outside while it runs the
+// same frame. Then the frame is refused.
 const maxDeaths = 3
 
-// deathTime is counted as the time of a frame that ended its worker.
+// deathTime is the CPU time that is assumed for a frame that ended its worker.
 const deathTime = 2 * callLimit
 
-// Pool runs codecs in workers, which it starts when there is something to run. It is safe
+// Pool runs codecs in workers, which it starts on demand. It is safe
 // for concurrent use.
 type Pool struct {
 	log     *slog.Logger
 	program string
 
 	mu      sync.Mutex
-	free    int        // workers that may be taken
-	idle    []*process // of those, the ones that run
-	busy    map[int64]bool
-	waiting []*waiter // in the order of their arrival
+	free    int            // number of workers that may be acquired
+	idle    []*process     // the running ones of those
+	busy    map[int64]bool // owners that have a worker
+	waiting []*waiter      // in the order of their arrival
 	closed  bool
 }
 
-// waiter is a caller that waits for a worker; ready is closed when it has one.
+// waiter is a caller that waits for a worker; ready is closed when it has acquired one.
 type waiter struct {
 	owner int64
 	ready chan struct{}
 }
 
-// New returns a pool of at most two workers. Close ends them.
+// New returns a pool of at most two workers.
 func New(log *slog.Logger) *Pool {
 	return &Pool{log: log, program: self(), free: min(maxWorkers, runtime.GOMAXPROCS(0)), busy: make(map[int64]bool)}
 }
 
-// self is the running program, also after its file was replaced by another version.
+// self returns the path of the running program, even if its file was replaced.
 func self() string {
 	const link = "/proc/self/exe"
 	if _, err := os.Stat(link); err == nil {
@@ -77,8 +77,8 @@ func (p *Pool) Close() error {
 	return nil
 }
 
-// acquire waits for a worker that may be busy for an owner. The worker is nil if one has
-// to be started. The caller calls release.
+// acquire waits until a worker is free and the owner has no other one. The worker is nil if
+// the caller has to start one. The caller must call release.
 func (p *Pool) acquire(ctx context.Context, owner int64) (*process, error) {
 	p.mu.Lock()
 	if p.free == 0 || p.busy[owner] {
@@ -94,7 +94,7 @@ func (p *Pool) acquire(ctx context.Context, owner int64) (*process, error) {
 				p.waiting = slices.Delete(p.waiting, i, i+1)
 			}
 			p.mu.Unlock()
-			if i < 0 { // it became ready meanwhile
+			if i < 0 { // it has acquired a worker meanwhile
 				p.release(owner, nil)
 			}
 			return nil, ctx.Err()
@@ -113,8 +113,8 @@ func (p *Pool) acquire(ctx context.Context, owner int64) (*process, error) {
 	return nil, nil
 }
 
-// release gives a worker back, or the right to start one if it has ended, and lets callers
-// continue that may have it, the first ones first.
+// release returns a worker to the pool, or the permit for one if worker is nil. The first
+// waiting callers whose owners have no worker acquire it.
 func (p *Pool) release(owner int64, worker *process) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,8 +138,8 @@ func (p *Pool) release(owner int64, worker *process) {
 	}
 }
 
-// call sends a request to a worker. An *endedError means that the worker ended during the
-// request; other errors, that there is no worker.
+// call sends a request to a worker. The error is an *endedError if the worker ended during the
+// request. Other errors mean that the request was not run.
 func (p *Pool) call(ctx context.Context, owner int64, req request, source string) (resp response, err error) {
 	worker, err := p.acquire(ctx, owner)
 	if err != nil {
@@ -180,13 +180,13 @@ func (p *Pool) Compile(source string) (decoders.Decoder, error) {
 		switch {
 		case isEnded && ended.exceeded:
 			return nil, refused("", ended.reason)
-		case isEnded && deaths < maxDeaths: // killed by others
+		case isEnded && deaths < maxDeaths: // killed from outside: retry
 		case isEnded:
 			return nil, relay.Errorf(relay.KindUnavailable, "%s", ended.reason)
 		case err != nil:
 			return nil, err
 		case resp.Invalid != nil:
-			return nil, resp.Invalid.err()
+			return nil, resp.Invalid
 		default:
 			return d, nil
 		}
@@ -225,7 +225,7 @@ func (d *decoder) DecodeBatch(ctx context.Context, owner int64, frames []*decode
 			start++
 			continue
 		}
-		// 1. Send the frames up to the next that is encrypted.
+		// 1. Send the frames before the next encrypted one.
 		req := request{Hash: d.hash, Budget: max(budget-used, 0)}
 		for _, f := range frames[start:min(start+size, len(frames))] {
 			if f.Encrypted {
@@ -237,11 +237,11 @@ func (d *decoder) DecodeBatch(ctx context.Context, owner int64, frames []*decode
 			})
 		}
 		resp, err := d.call(ctx, owner, req, d.source)
-		// 2. A worker that ended: send the frames one by one, to find the one that ends it. A
-		// worker that was killed by others is not the fault of the frame, unless that repeats.
+		// 2. If the worker ended, send the frames one by one to find the one that ends it. If
+		// the worker was killed from outside, retry the frame up to maxDeaths times.
 		if ended, ok := errors.AsType[*endedError](err); ok {
 			if deaths++; len(req.Frames) > 1 {
-				size, deaths = 1, 0 // and twice as many after each answer
+				size, deaths = 1, 0 // doubled after each response
 			} else if ended.exceeded || deaths == maxDeaths {
 				results[start] = decoders.Decoded{Result: decoders.Result{LimitExceeded: true}, Err: refused("", ended.reason), Took: deathTime}
 				used, deaths = used+deathTime, 0
@@ -249,14 +249,13 @@ func (d *decoder) DecodeBatch(ctx context.Context, owner int64, frames []*decode
 			}
 			continue
 		}
-		// 3. Record the results of those that the worker ran. The first one has the time of
-		// compiling the source.
+		// 3. Record the results. The time of the first one includes compiling the source.
 		compiled := min(max(resp.Compiled, 0), callTime)
 		switch {
 		case err != nil:
 			return nil, err
-		case resp.Invalid != nil: // it was valid when it was saved
-			results[start] = decoders.Decoded{Err: resp.Invalid.err(), Took: compiled}
+		case resp.Invalid != nil: // although it was valid when it was saved
+			results[start] = decoders.Decoded{Err: resp.Invalid, Took: compiled}
 			used += compiled
 			start++
 		case len(resp.Results) == 0 || len(resp.Results) > len(req.Frames):

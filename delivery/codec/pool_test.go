@@ -21,7 +21,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// The test binary is the program that the pool starts.
+// TestMain runs a worker if the pool has started the test binary as one.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == WorkerCommand {
 		if err := Work(os.Stdin, os.Stdout); err != nil {
@@ -49,7 +49,7 @@ func compile(t testing.TB, p *Pool, source string) decoders.BatchDecoder {
 	return d.(decoders.BatchDecoder)
 }
 
-// frames have the payloads 0, 1, 2 …
+// frames returns n frames with the payloads 0, 1, 2 …
 func frames(n int) []*decoders.Frame {
 	list := make([]*decoders.Frame, n)
 	for i := range list {
@@ -58,7 +58,7 @@ func frames(n int) []*decoders.Frame {
 	return list
 }
 
-// values shows the reading a of each result, or its error.
+// values returns the only reading of each result, or its error.
 func values(decoded []decoders.Decoded) string {
 	var texts []string
 	for _, d := range decoded {
@@ -81,8 +81,8 @@ const (
 	memory = "the codec used more than 160 MiB of memory"
 )
 
-// bombs are codecs that exceed a limit, with the reasons that may be given: memory may
-// be exceeded before time.
+// bombs are codecs that exceed a limit, with the possible reasons: the limit of memory may be
+// exceeded before that of time.
 var bombs = []struct{ name, code string }{
 	{"an endless loop", "for (;;);"},
 	{"an endless loop that catches everything", "for (;;) try { for (;;); } catch (e) {} finally { for (;;); }"},
@@ -120,7 +120,7 @@ func isLimit(err error) bool {
 	return false
 }
 
-// A codec that exceeds a limit is refused, and the frames beside it are decoded.
+// A frame that exceeds a limit is refused, and the other frames of the request are decoded.
 func TestABombIsRefusedAlone(t *testing.T) {
 	p := newPool(t)
 	for _, bomb := range bombs {
@@ -178,7 +178,7 @@ func TestSourcesThatCannotBeParsedAreRefused(t *testing.T) {
 	}
 }
 
-// A public codec may be as long as a source may be.
+// A codec of the largest permitted length is compiled.
 func TestALongSourceRuns(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("function decodeUplink(input) {\n  var d = {};\n  for (var i = 0; i < input.bytes.length; i++) switch (input.bytes[i]) {\n")
@@ -214,7 +214,7 @@ func TestResultsAreTheSameAsInProcess(t *testing.T) {
 	relaytest.Equal(t, "the result", res, want)
 }
 
-// After a worker has ended, requests become as large again as they were.
+// After a worker has ended, requests grow to their former size.
 func TestRequestsGrowAgainAfterADeath(t *testing.T) {
 	p := newPool(t)
 	d := compile(t, p, body("if (input.bytes[0] === 1) { return Object.entries(new Uint8Array(4194304)) }\nreturn {data: {a: input.bytes[0]}}"))
@@ -260,7 +260,7 @@ func TestAProcessRemembersABoundedNumberOfSources(t *testing.T) {
 	relaytest.Equal(t, "the sources", len(worker.known), 1)
 }
 
-// A worker that someone kills loses no frame.
+// No frame is lost if a worker is killed from outside.
 func TestAKilledWorkerIsReplaced(t *testing.T) {
 	p := newPool(t)
 	d := compile(t, p, body("return {data: {a: input.bytes[0]}}"))
@@ -356,10 +356,9 @@ func TestAWorkerSeesNothingOfTheGateway(t *testing.T) {
 	}
 }
 
-// FuzzReceive holds that no message of a worker breaks the parent: it is read or refused,
-// and no length is believed before it is checked.
+// FuzzReceive checks that the parent accepts or refuses any message of a worker without a panic.
 func FuzzReceive(f *testing.F) {
-	for _, body := range []string{`{"results":[{"readings":[{"k":"a","v":1}],"took":5}]}`, `{"unknown":true}`, `{"results":[{"took":-1,"failure":{}}]}`, "", "[]"} {
+	for _, body := range []string{`{"results":[{"Readings":[{"Key":"a","Value":1}],"Took":5}]}`, `{"unknown":true}`, `{"results":[{"Took":-1,"Failure":{}}]}`, "", "[]"} {
 		f.Add(append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...))
 	}
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, '{'})
@@ -374,8 +373,8 @@ func FuzzReceive(f *testing.F) {
 	})
 }
 
-// FuzzServe holds that no request breaks a worker: it is answered, with at most one result
-// for each frame. The requests run in this process, so their codecs end by themselves.
+// FuzzServe checks that a worker responds to any request, with at most one result for each
+// frame. The requests run in this process, so only codecs that end by themselves are used.
 func FuzzServe(f *testing.F) {
 	const source = `function decodeUplink(input) {
 		if (input.fPort === 2) { throw new Error("port") }

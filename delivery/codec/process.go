@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// callTime is the wall-clock time of a request of one call, or of several that take no
-	// longer than requestTime before the last one begins; then the worker is killed.
+	// callTime is the wall-clock time after which the worker is killed during a request. It
+	// must suffice for one call on a busy machine, because a worker starts no call later than
+	// requestTime.
 	callTime = 30 * time.Second
-	// maxKnown bounds the hashes of a process. A source that is not among them is sent again.
+	// maxKnown is the number of hashes in process.known, after which known is cleared.
 	maxKnown = 1000
-	// maxStderr is the number of bytes that are stored of the beginning of a worker's
-	// standard error.
+	// maxStderr is the number of bytes of a worker's standard error that are stored.
 	maxStderr = 4 << 10
 )
 
@@ -30,11 +30,11 @@ type process struct {
 	stdin  io.WriteCloser
 	stdout *bufio.Reader
 	stderr head
-	known  map[string]bool // hashes of the sources that were sent
+	known  map[string]bool // hashes of the sources that the worker has received
 }
 
-// startProcess starts a worker without environment and without descriptors other than its
-// three pipes.
+// startProcess starts a worker without environment variables and with no file descriptors
+// except its three pipes.
 func startProcess(program string) (*process, error) {
 	p := &process{cmd: exec.CommandContext(context.Background(), program, WorkerCommand), known: make(map[string]bool)}
 	p.cmd.Env = []string{}
@@ -54,13 +54,13 @@ func startProcess(program string) (*process, error) {
 // endedError is returned for a request during which the worker ended.
 type endedError struct {
 	reason   string
-	exceeded bool // a limit of the codec
+	exceeded bool // the codec exceeded a limit
 }
 
 func (e *endedError) Error() string { return e.reason }
 
-// call sends a request and reads the response. The source is sent if the worker does not
-// know it. After an error the process has ended.
+// call sends a request and reads the response. It sends the source if the worker does not
+// have it. After an error the process has ended.
 func (p *process) call(ctx context.Context, req request, source string) (resp response, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -79,7 +79,7 @@ func (p *process) call(ctx context.Context, req request, source string) (resp re
 			clear(p.known)
 		}
 		p.known[req.Hash] = true
-		resp.Ends = resp.Ends || !stop() // killed after its answer
+		resp.Ends = resp.Ends || !stop() // killed after its response
 		return resp, nil
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		p.end()
@@ -101,7 +101,7 @@ func (p *process) exchange(req request) (resp response, err error) {
 // endReason ends the process and returns why it ended.
 func (p *process) endReason(err error) error {
 	state, stderr := p.end(), p.stderr.String()
-	// An allocation of the Go runtime failed, or in tests of the race detector.
+	// The texts of the Go runtime and of the race detector for a failed allocation.
 	lacksMemory := slices.ContainsFunc([]string{"out of memory", "cannot allocate memory", "failed to allocate"}, func(text string) bool {
 		return strings.Contains(stderr, text)
 	})
@@ -119,16 +119,16 @@ func (p *process) endReason(err error) error {
 	return &endedError{reason: strings.TrimSpace(fmt.Sprintf("the codec worker failed: %v (%s) %s", err, state, line))}
 }
 
-// end kills the process if it runs, and waits until it has ended.
+// end kills the process, waits until it has ended and returns its state.
 func (p *process) end() string {
 	_ = p.stdin.Close()
-	_ = p.cmd.Process.Kill() // after an exit code of its own, this does nothing
+	_ = p.cmd.Process.Kill() // does nothing if the process has exited
 	_ = p.cmd.Wait()
 	return p.cmd.ProcessState.String()
 }
 
-// head keeps the beginning of what is written to it, where a Go program explains why it
-// fails. It is safe for concurrent use.
+// head stores the beginning of the data written to it: the first line of a Go program's
+// standard error is the reason of a crash. It is safe for concurrent use.
 type head struct {
 	mu   sync.Mutex
 	text []byte

@@ -14,24 +14,24 @@ import (
 	"github.com/penstock/penstock/decoders/script/javascript"
 )
 
-// WorkerCommand is the hidden command of the program that runs Work.
+// WorkerCommand is the undocumented command of the program that runs Work.
 const WorkerCommand = "codec-worker"
 
 const (
-	// callLimit is the CPU time of a call. A call that takes twice as long is in a built-in
-	// function that does not notice its interruption.
+	// callLimit is the CPU time after which a call is interrupted. After twice that time the
+	// process exits, because a built-in function does not notice the interruption.
 	callLimit = 100 * time.Millisecond
-	// compileLimit is the CPU time for parsing and compiling a source, which cannot be
-	// interrupted.
+	// compileLimit is the CPU time for parsing and compiling a source, after which the process
+	// exits, because compiling cannot be interrupted.
 	compileLimit = 2 * time.Second
-	// requestTime is the time after which a worker answers and leaves the remaining frames to
-	// another request, so that callTime bounds a call also on a busy machine.
+	// requestTime is the time after which a worker responds and leaves the remaining frames to
+	// another request, so that a request takes less than callTime even on a busy machine.
 	requestTime = 5 * time.Second
 	// memoryLimit bounds the memory that the Go runtime holds.
 	memoryLimit = 160 << 20
 	// dataLimit is the largest growth of the data segment (RLIMIT_DATA).
 	dataLimit = 192 << 20
-	// maxSources bounds the sources whose compiled codecs a worker keeps, in octets.
+	// maxSources is the size of the sources, in octets, whose compiled codecs a worker stores.
 	maxSources = 2 << 20
 	// watchEvery is the interval at which the limits are checked while a request is served.
 	watchEvery = 5 * time.Millisecond
@@ -47,12 +47,12 @@ const (
 // worker is the state of a worker process.
 type worker struct {
 	codecs      map[string]*javascript.Codec
-	sources     int // octets of the sources of codecs
+	sources     int // size of the sources of codecs in octets
 	interrupter javascript.Interrupter
 
 	mu sync.Mutex
-	// limit is that of the call in progress, 0 if there is none; began is the CPU time at
-	// which the call began.
+	// limit is the limit of the call in progress, or 0 if there is none. began is the CPU time
+	// at the start of the call.
 	limit, began time.Duration
 	interrupted  bool // a call of this process was interrupted
 }
@@ -81,21 +81,21 @@ func Work(requests io.Reader, responses io.Writer) error {
 		if err := send(responses, resp); err != nil || resp.Ends {
 			return err
 		}
-		if heldMemory() > memoryLimit/3 { // the garbage of a codec must not count for the next one
+		if heldMemory() > memoryLimit/3 { // the next codec must not be charged for this garbage
 			debug.FreeOSMemory()
 		}
 	}
 }
 
-// heldMemory is the memory that the Go runtime holds, in octets.
+// heldMemory returns the size of the memory that the Go runtime holds, in octets.
 func heldMemory() uint64 {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(samples)
 	return samples[0].Value.Uint64() - samples[1].Value.Uint64()
 }
 
-// watch interrupts a call at its limit, which it checks at each tick. It exits the process if the call does not end, or
-// if the process holds too much memory.
+// watch checks the limits at each tick. It interrupts a call at its limit. It exits the process
+// if the call does not end then, or if the process holds too much memory.
 func (w *worker) watch(checks <-chan time.Time) {
 	for range checks {
 		if heldMemory() > memoryLimit {
@@ -115,14 +115,14 @@ func (w *worker) watch(checks <-chan time.Time) {
 	}
 }
 
-// The reasons of a call that exceeded callLimit, and of a source that exceeded compileLimit.
+// The errors of a call that exceeds callLimit and of a source that exceeds compileLimit.
 const (
 	outOfTime    = "the codec did not end within 100 ms"
 	compilesLate = "the source was not compiled within 2 s"
 )
 
-// limited runs a call under a limit of CPU time and returns the time it took. The lock
-// keeps watch from interrupting the next call instead.
+// limited runs a call with a limit of CPU time and returns its CPU time. The lock prevents
+// watch from interrupting the next call instead.
 func (w *worker) limited(limit time.Duration, call func()) time.Duration {
 	began := cpuTime()
 	w.mu.Lock()
