@@ -20,11 +20,10 @@ const (
 	colStart, colAnswer, colEnd   = 9, 10, 11
 	colDuration, colBillsec       = 12, 13
 	colDisposition, colUniqueID   = 14, 16
-	leastColumns, mostColumns     = 16, 21
+	minColumns, maxColumns        = 16, 21
 )
 
-// asteriskLines reads the lines of Asterisk's cdr_csv. After one that is broken it continues
-// with the next.
+// asteriskLines parses the lines of Asterisk's cdr_csv. It continues after an invalid line.
 func asteriskLines(r *records[Call]) {
 	for offset := 0; offset < len(r.body); {
 		line := csv.NewReader(bytes.NewReader(r.body[offset:]))
@@ -34,7 +33,7 @@ func asteriskLines(r *records[Call]) {
 			return
 		}
 		if err != nil {
-			r.fail(reject("asterisk", "line", offset, "is no CSV"))
+			r.fail(reject("asterisk", "line", offset, "is not valid CSV"))
 			return
 		}
 		r.add(asterisk(row, offset))
@@ -43,8 +42,8 @@ func asteriskLines(r *records[Call]) {
 }
 
 func asterisk(row []string, offset int) (Call, error) {
-	if len(row) < leastColumns || len(row) > mostColumns {
-		return Call{}, reject("asterisk", "line", offset, "has "+strconv.Itoa(len(row))+" columns, want 16 to 21")
+	if len(row) < minColumns || len(row) > maxColumns {
+		return Call{}, reject("asterisk", "line", offset, "has "+strconv.Itoa(len(row))+" columns instead of 16 to 21")
 	}
 	c := Call{From: row[colSrc], To: row[colDst], Disposition: row[colDisposition], Trunk: peer(row[colDstChannel])}
 	for _, m := range []struct {
@@ -57,7 +56,7 @@ func asterisk(row []string, offset int) (Call, error) {
 		}
 		t, err := time.Parse(time.DateTime, row[m.column])
 		if err != nil {
-			return c, reject("asterisk", m.name, offset, "want YYYY-MM-DD HH:MM:SS")
+			return c, reject("asterisk", m.name, offset, "must be YYYY-MM-DD HH:MM:SS")
 		}
 		*m.target = t
 	}
@@ -65,24 +64,24 @@ func asterisk(row []string, offset int) (Call, error) {
 	c.Duration, err1 = decimal.Digits(row[colDuration])
 	c.Billsec, err2 = decimal.Digits(row[colBillsec])
 	if err1 != nil || err2 != nil {
-		return c, reject("asterisk", "duration", offset, "want a whole number of seconds")
+		return c, reject("asterisk", "duration", offset, wantWholeSeconds)
 	}
 	if len(row) > colUniqueID {
 		c.ID = strings.TrimSpace(row[colUniqueID])
 	}
-	// One call may have several lines with the same uniqueid.
+	// The key is a hash of the line, because several lines may have the same uniqueid.
 	h := fnv.New128a()
 	for _, cell := range row {
 		_, _ = h.Write([]byte(cell + "\x00"))
 	}
 	c.Key = hex.EncodeToString(h.Sum(nil))
 	if c.ID == "" {
-		c.ID = c.Key // loguniqueid=no: the line itself is all there is
+		c.ID = c.Key // loguniqueid=no
 	}
 	return finish(c, "asterisk", offset)
 }
 
-// peer is the trunk in a channel's name: PJSIP/carrier-0000002a → carrier.
+// peer returns the trunk in a channel's name: carrier for PJSIP/carrier-0000002a.
 func peer(channel string) string {
 	_, name, ok := strings.Cut(channel, "/")
 	if !ok {

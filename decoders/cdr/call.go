@@ -10,50 +10,50 @@ import (
 
 // Call is the record of one call.
 type Call struct {
-	// ID is the switch's own name of the call.
+	// ID is the switch's identifier of the call.
 	ID string
-	// Key identifies a record: two records with one key are one record. It is the
-	// id, and more for Asterisk, which writes several records of one id.
+	// Key identifies the record. It is the ID, except for Asterisk, which writes several
+	// records with the same ID.
 	Key string
-	// Start, Answer and End are UTC, to the millisecond; Answer and End are zero
-	// where the switch gives none.
+	// Start, Answer and End are UTC, to the millisecond. Answer and End are zero
+	// if they are unknown.
 	Start, Answer, End time.Time
-	// Duration is from start to end, Billsec from answer to end, in seconds.
+	// Duration is the time from Start to End, Billsec from Answer to End, in seconds.
 	Duration, Billsec int64
-	From, To          string // as the switch has them
-	// Disposition is the result of the call, in the switch's words.
+	From, To          string // unchanged
+	// Disposition is the result of the call in the switch's terms.
 	Disposition string
-	Trunk       string // the way it took; empty if that is not reported
+	Trunk       string // empty if it is unknown
 }
 
 const (
-	// maxText is the longest text of a record, in bytes.
+	// maxText is the largest length of a text in a record, in bytes.
 	maxText = 255
-	// maxSeconds bounds a call: some 30 years.
+	// maxSeconds is the longest duration of a call, some 30 years.
 	maxSeconds = 1_000_000_000
 
-	wantSeconds = "want a number of seconds from 0 to 1,000,000,000"
+	wantSeconds      = "must be a number of seconds from 0 to 1,000,000,000"
+	wantWholeSeconds = "must be a whole number of seconds"
 )
 
 func reject(format, field string, offset int, reason string) error {
 	return &decoders.Error{Format: format, Field: field, Offset: offset, Reason: reason}
 }
 
-// impossible is the error of a record that was read and cannot be true.
+// impossible is the error of a record that is well-formed and cannot be true.
 type impossible struct{ cause error }
 
 func (i impossible) Error() string { return i.cause.Error() }
 
-// IsImpossible reports whether an error is about a record that was read and cannot be
-// true: an amount below zero or beyond any call, a time that is before 1970 or after
-// another one that it precedes. Such a record is evidence of a fault of the switch, so its
-// post is kept.
+// IsImpossible reports whether an error is about a record that is well-formed and cannot be
+// true: a negative or excessive amount, a time before 1970, times in the wrong order. Posts
+// with such records are stored, because they are evidence of a fault of the switch.
 func IsImpossible(err error) bool {
 	_, ok := errors.AsType[impossible](err)
 	return ok
 }
 
-// finish completes a record, or says what it lacks.
+// finish validates a record and sets its Key.
 func finish(c Call, format string, offset int) (Call, error) {
 	for _, f := range []struct {
 		name string
@@ -88,12 +88,12 @@ func finish(c Call, format string, offset int) (Call, error) {
 	return c, nil
 }
 
-// plausible keeps times within what every store holds.
+// plausible reports whether a time is zero or can be stored in each database.
 func plausible(t time.Time) bool {
 	return t.IsZero() || t.Year() >= 1970 && t.Year() < 2200
 }
 
-// seconds is the time between two moments, 0 where one is not known.
+// seconds returns the time between start and end, or 0 if one is unknown.
 func seconds(start, end time.Time) int64 {
 	if start.IsZero() || end.IsZero() {
 		return 0

@@ -20,7 +20,7 @@ func fixture(t testing.TB, name string) string {
 	return string(b)
 }
 
-// show is a record in one line.
+// show returns a record in one line.
 func show(c Call) string {
 	at := func(t time.Time) string {
 		if t.IsZero() {
@@ -40,15 +40,15 @@ func TestParse(t *testing.T) {
 		want []string
 		errs []string
 	}{
-		"a call of FreeSWITCH":                            {fs, []string{call1}, nil},
-		"the same as a form":                              {"cdr=" + url.QueryEscape(fs), []string{call1}, nil},
-		"the same, not escaped, as some versions post it": {"cdr=" + fs, []string{call1}, nil},
-		"FreeSWITCH without times takes the callflow's": {
+		"a call of FreeSWITCH":               {fs, []string{call1}, nil},
+		"the same as a form":                 {"cdr=" + url.QueryEscape(fs), []string{call1}, nil},
+		"the same as a form without escapes": {"cdr=" + fs, []string{call1}, nil},
+		"FreeSWITCH with the times of the callflow": {
 			`{"variables":{"uuid":"u"},"callflow":{"caller_profile":{"ani":"1","destination_number":"2","network_addr":"192.0.2.9"},"times":{"created_time":"1795253655123456","answered_time":"0","hangup_time":"1795253665123456"}}}`,
 			[]string{"u 21T09:34:15 - 21T09:34:25 10/0 1>2  192.0.2.9"}, nil,
 		},
 		"FreeSWITCH without a uuid": {`{"variables":{"start_epoch":"1795253655"}}`, nil, []string{"freeswitch: id: offset 0: is missing"}},
-		"a callflow that is none":   {`{"callflow":7}`, nil, []string{"freeswitch: callflow: offset 0: holds no caller_profile"}},
+		"an invalid callflow":       {`{"callflow":7}`, nil, []string{"freeswitch: callflow: offset 0: has no caller_profile"}},
 		"lines of Asterisk": {
 			fixture(t, "asterisk.csv"),
 			[]string{
@@ -56,34 +56,34 @@ func TestParse(t *testing.T) {
 				"7c41d2 20T09:40:00 - 20T09:40:09 9/0 447700900124>447860000002 NO ANSWER ",
 			}, nil,
 		},
-		"a line of Asterisk that is short, and one that is fine": {
+		"a short line of Asterisk, and a valid one": {
 			"\"a\",\"b\"\n" + fixture(t, "asterisk.csv"),
 			[]string{
 				"1795253655.41 20T09:34:15 20T09:34:20 20T09:35:12 57/52 447700900123>447860000001 ANSWERED carrier-a",
 				"7c41d2 20T09:40:00 - 20T09:40:09 9/0 447700900124>447860000002 NO ANSWER ",
 			},
-			[]string{"asterisk: line: offset 0: has 2 columns, want 16 to 21"},
+			[]string{"asterisk: line: offset 0: has 2 columns instead of 16 to 21"},
 		},
-		"times of Asterisk that are none": {
+		"an invalid time of Asterisk": {
 			strings.Replace(strings.SplitAfter(fixture(t, "asterisk.csv"), "\n")[0], "2026-11-20 09:34:20", "yesterday", 1), nil,
-			[]string{"asterisk: answer: offset 0: want YYYY-MM-DD HH:MM:SS"},
+			[]string{"asterisk: answer: offset 0: must be YYYY-MM-DD HH:MM:SS"},
 		},
-		"records of our own": {
+		"records in the own format": {
 			fixture(t, "records.jsonl"),
 			[]string{
 				"c1 20T09:34:15 20T09:34:20 20T09:35:12 57/52 447700900123>447860000001 ANSWERED carrier-a",
 				"2 20T09:34:15.25 - 20T09:34:24 8/0 447700900124>sip:desk@example.com  ",
 			}, nil,
 		},
-		"an array of them":                      {`[{"id":"a","start":"2026-11-20T00:00:00Z"}, 7]`, []string{"a 20T00:00:00 - - 0/0 >  "}, []string{"json: record: offset 0: is not an object"}},
+		"an array":                              {`[{"id":"a","start":"2026-11-20T00:00:00Z"}, 7]`, []string{"a 20T00:00:00 - - 0/0 >  "}, []string{"json: record: offset 0: is not an object"}},
 		"one after another without lines":       {`{"id":"a","start":"2026-11-20T00:00:00Z"}{"id":"b","start":"2026-11-20 00:00:01"}`, []string{"a 20T00:00:00 - - 0/0 >  ", "b 20T00:00:01 - - 0/0 >  "}, nil},
 		"a broken line among others":            {"{\"id\":\"a\",\"start\":\"2026-11-20T00:00:00Z\"}\n{\"id\":\n{\"id\":\"b\",\"start\":\"2026-11-20T00:00:00Z\"}", []string{"a 20T00:00:00 - - 0/0 >  ", "b 20T00:00:00 - - 0/0 >  "}, []string{"json: body: offset 42: is not valid JSON"}},
 		"no id":                                 {`{"start":"2026-11-20T00:00:00Z"}`, nil, []string{"json: id: offset 0: is missing"}},
 		"no start":                              {`{"id":"a"}`, nil, []string{"json: start: offset 0: is missing"}},
-		"a start that is none":                  {`{"id":"a","start":"2026-13-20T00:00:00Z"}`, nil, []string{"json: start: offset 0: want a time like 2026-01-31T12:00:00Z"}},
+		"an invalid start":                      {`{"id":"a","start":"2026-13-20T00:00:00Z"}`, nil, []string{"json: start: offset 0: must be a time like 2026-01-31T12:00:00Z"}},
 		"a start before telephones":             {`{"id":"a","start":"1066-10-14T00:00:00Z"}`, nil, []string{"json: start: offset 0: lies outside 1970 to 2200"}},
-		"a negative length":                     {`{"id":"a","start":"2026-11-20T00:00:00Z","billsec":-1}`, nil, []string{"json: billsec: offset 0: want a number of seconds from 0 to 1,000,000,000"}},
-		"a negative length of FreeSWITCH":       {`{"variables":{"uuid":"u","start_epoch":"1795253655","duration":"-5"}}`, nil, []string{"freeswitch: duration: offset 0: want a number of seconds from 0 to 1,000,000,000"}},
+		"a negative length":                     {`{"id":"a","start":"2026-11-20T00:00:00Z","billsec":-1}`, nil, []string{"json: billsec: offset 0: must be a number of seconds from 0 to 1,000,000,000"}},
+		"a negative length of FreeSWITCH":       {`{"variables":{"uuid":"u","start_epoch":"1795253655","duration":"-5"}}`, nil, []string{"freeswitch: duration: offset 0: must be a number of seconds from 0 to 1,000,000,000"}},
 		"an end before the start":               {`{"id":"a","start":"2026-11-20T00:00:01Z","end":"2026-11-20T00:00:00Z"}`, nil, []string{"json: end: offset 0: is before the start"}},
 		"an answer before the start":            {`{"id":"a","start":"2026-11-20T00:00:01Z","answer":"2026-11-20T00:00:00Z"}`, nil, []string{"json: answer: offset 0: is before the start"}},
 		"an end before the answer":              {`{"id":"a","start":"2026-11-20T00:00:00Z","answer":"2026-11-20T00:00:02Z","end":"2026-11-20T00:00:01Z"}`, nil, []string{"json: end: offset 0: is before the answer"}},
@@ -91,12 +91,12 @@ func TestParse(t *testing.T) {
 		"an end before the start of Asterisk": {
 			strings.Replace(strings.SplitAfter(fixture(t, "asterisk.csv"), "\n")[0], "2026-11-20 09:35:12", "2026-11-20 09:34:10", 1), nil, []string{"asterisk: end: offset 0: is before the start"},
 		},
-		"an invalid duration":       {`{"id":"a","start":"2026-11-20T00:00:00Z","duration":1.5}`, nil, []string{"json: duration: offset 0: want a whole number of seconds"}},
-		"a length with a plus sign": {`{"id":"a","start":"2026-11-20T00:00:00Z","duration":"+5"}`, nil, []string{"json: duration: offset 0: want a whole number of seconds"}},
+		"an invalid duration":       {`{"id":"a","start":"2026-11-20T00:00:00Z","duration":1.5}`, nil, []string{"json: duration: offset 0: must be a whole number of seconds"}},
+		"a length with a plus sign": {`{"id":"a","start":"2026-11-20T00:00:00Z","duration":"+5"}`, nil, []string{"json: duration: offset 0: must be a whole number of seconds"}},
 		"a length with a plus sign of Asterisk": {
-			strings.Replace(strings.SplitAfter(fixture(t, "asterisk.csv"), "\n")[0], ",57,52,", ",+57,52,", 1), nil, []string{"asterisk: duration: offset 0: want a whole number of seconds"},
+			strings.Replace(strings.SplitAfter(fixture(t, "asterisk.csv"), "\n")[0], ",57,52,", ",+57,52,", 1), nil, []string{"asterisk: duration: offset 0: must be a whole number of seconds"},
 		},
-		"a number that is an object": {`{"id":"a","start":"2026-11-20T00:00:00Z","from":{}}`, nil, []string{"json: from: offset 0: want a string"}},
+		"a number that is an object": {`{"id":"a","start":"2026-11-20T00:00:00Z","from":{}}`, nil, []string{"json: from: offset 0: must be a string"}},
 		"a text that is too long":    {`{"id":"a","start":"2026-11-20T00:00:00Z","to":"` + strings.Repeat("1", 256) + `"}`, nil, []string{"json: to: offset 0: is longer than 255 bytes"}},
 		"nothing":                    {" \n", nil, []string{"cdr: body: offset 0: is empty"}},
 	} {
@@ -116,7 +116,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestPartsOfRecordsThatAreNotUsedAreNoted(t *testing.T) {
+func TestUnusedFieldsAreNoted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		body string
 		want decoders.Notes
@@ -140,14 +140,14 @@ func TestPartsOfRecordsThatAreNotUsedAreNoted(t *testing.T) {
 }
 
 // texts returns the texts of errors.
-func texts(errs []error) (all []string) {
+func texts(errs []error) (list []string) {
 	for _, err := range errs {
-		all = append(all, err.Error())
+		list = append(list, err.Error())
 	}
-	return all
+	return list
 }
 
-func TestRecordsOfOneCallAreToldApart(t *testing.T) {
+func TestRecordsOfOneCallHaveDifferentKeys(t *testing.T) {
 	line := strings.SplitAfter(fixture(t, "asterisk.csv"), "\n")[0]
 	calls, _, _ := Parse([]byte(line + line + strings.Replace(line, "carrier-a-", "carrier-b-", 1)))
 	if len(calls) != 3 {
@@ -171,14 +171,14 @@ func TestSource(t *testing.T) {
 	}
 }
 
-func TestMistakesAreCounted(t *testing.T) {
+func TestTheNumberOfErrorsIsLimited(t *testing.T) {
 	if calls, _, errs := Parse([]byte(strings.Repeat("{}\n", 1000))); len(calls) != 0 || len(errs) != maxErrors {
 		t.Errorf("%d calls, %d errors", len(calls), len(errs))
 	}
 }
 
-// What never ends must not be read again from every line: this test would take hours.
-func TestABrokenPostIsGivenUp(t *testing.T) {
+// After too many errors the parser stops. Otherwise this test would take hours.
+func TestTheParserStopsAfterTooManyErrors(t *testing.T) {
 	if _, _, errs := Parse([]byte(strings.Repeat("{\n", 2<<20))); len(errs) != maxErrors {
 		t.Errorf("%d errors, want %d", len(errs), maxErrors)
 	}

@@ -1,20 +1,18 @@
 package cdr
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/decimal"
 )
 
-// leg is a part of a callflow: who called whom.
+// leg is a part of a callflow.
 type leg struct {
 	Profile struct {
 		UUID   string `json:"uuid"`
@@ -30,8 +28,8 @@ type leg struct {
 	} `json:"times"`
 }
 
-// freeSWITCH reads a call of mod_json_cdr. Its values are strings, percent
-// encoded in many versions.
+// freeSWITCH parses a call of mod_json_cdr. Its values are strings, which many versions
+// percent-encode.
 func freeSWITCH(raw json.RawMessage, offset int, notes *decoders.Notes) (Call, error) {
 	var doc struct {
 		Variables map[string]any  `json:"variables"`
@@ -42,46 +40,44 @@ func freeSWITCH(raw json.RawMessage, offset int, notes *decoders.Notes) (Call, e
 	}
 	l, err := firstLeg(doc.Callflow)
 	if err != nil {
-		return Call{}, reject("freeswitch", "callflow", offset, "holds no caller_profile")
+		return Call{}, reject("freeswitch", "callflow", offset, "has no caller_profile")
 	}
 	v := variables{values: doc.Variables, offset: offset, notes: notes}
 	c := Call{
 		ID: cmp.Or(v.text("uuid"), unescapePercent(l.Profile.UUID)), From: unescapePercent(cmp.Or(l.Profile.From, l.Profile.ANI)), To: unescapePercent(l.Profile.To),
-		Start:       v.moment("start", l.Times.Created),
-		Answer:      v.moment("answer", l.Times.Answered),
-		End:         v.moment("end", l.Times.Hangup),
+		Start:       v.time("start", l.Times.Created),
+		Answer:      v.time("answer", l.Times.Answered),
+		End:         v.time("end", l.Times.Hangup),
 		Disposition: v.text("hangup_cause"), Trunk: cmp.Or(v.text("sip_gateway_name"), v.text("sip_gateway"), unescapePercent(l.Profile.Source)),
 	}
 	c.Duration, c.Billsec = v.integer("duration", seconds(c.Start, c.End)), v.integer("billsec", seconds(c.Answer, c.End))
 	return finish(c, "freeswitch", offset)
 }
 
-// firstLeg is the newest part of a callflow, which older versions write alone.
-func firstLeg(raw json.RawMessage) (l leg, err error) {
-	raw = bytes.TrimSpace(raw)
-	if len(raw) == 0 {
+// firstLeg returns the newest leg of a callflow, which is a list or, in older versions, one leg.
+func firstLeg(callflow json.RawMessage) (l leg, err error) {
+	var legs []leg
+	switch {
+	case len(callflow) == 0:
 		return l, nil
+	case json.Unmarshal(callflow, &legs) != nil:
+		return l, json.Unmarshal(callflow, &l)
+	case len(legs) > 0:
+		l = legs[0]
 	}
-	if raw[0] == '[' {
-		var many []leg
-		if err = json.Unmarshal(raw, &many); err == nil && len(many) > 0 {
-			l = many[0]
-		}
-		return l, err
-	}
-	return l, json.Unmarshal(raw, &l)
+	return l, nil
 }
 
-// variables are a channel's.
+// variables reads the variables of a channel.
 type variables struct {
 	values map[string]any
 	offset int
 	notes  *decoders.Notes
 }
 
-// ignore notes a variable that cannot be read.
-func (v variables) ignore(name, text, instead string) {
-	v.notes.Add(fmt.Sprintf("freeswitch: %s: offset %d: %.40q is not a whole number; %s", name, v.offset, text, instead))
+// ignore notes a variable that cannot be read, and the replacement.
+func (v variables) ignore(name, text, replacement string) {
+	v.notes.Add(fmt.Sprintf("freeswitch: %s: offset %d: %.40q is not a whole number; %s", name, v.offset, text, replacement))
 }
 
 func (v variables) text(name string) string {
@@ -94,8 +90,9 @@ func (v variables) text(name string) string {
 	return ""
 }
 
-// moment reads <name>_epoch (s), else microseconds of the callflow; 0 is none.
-func (v variables) moment(name, micros string) time.Time {
+// time reads the variable <name>_epoch in seconds or, if it is missing or 0, a time of the
+// callflow in microseconds.
+func (v variables) time(name, micros string) time.Time {
 	text := v.text(name + "_epoch")
 	n, err := decimal.Digits(text)
 	switch {
@@ -110,7 +107,9 @@ func (v variables) moment(name, micros string) time.Time {
 	return time.Time{}
 }
 
-func (v variables) integer(name string, otherwise int64) int64 {
+// integer reads a whole number of seconds. It returns computed if the variable is missing or
+// invalid.
+func (v variables) integer(name string, computed int64) int64 {
 	text := v.text(name)
 	n, err := decimal.Digits(text)
 	switch {
@@ -119,16 +118,13 @@ func (v variables) integer(name string, otherwise int64) int64 {
 	case text != "":
 		v.ignore(name, text, "it is computed from the times")
 	}
-	return otherwise
+	return computed
 }
 
-// unescapePercent undoes percent encoding, where there is any.
+// unescapePercent decodes a percent-encoded string. It returns s if that is not valid.
 func unescapePercent(s string) string {
-	if !strings.Contains(s, "%") {
-		return s
-	}
-	if p, err := url.PathUnescape(s); err == nil {
-		return p
+	if decoded, err := url.PathUnescape(s); err == nil {
+		return decoded
 	}
 	return s
 }

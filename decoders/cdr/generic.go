@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/decoders/iso8601"
 )
 
+// generic parses a record of a call in the gateway's own format.
 func generic(fields map[string]json.RawMessage, offset int, notes *decoders.Notes) (c Call, err error) {
 	r := reading{fields: fields, offset: offset}
 	noteUnknown(notes, fields, offset, []string{"id", "from", "to", "disposition", "trunk", "start", "answer", "end", "duration", "billsec"})
@@ -39,7 +40,7 @@ func noteUnknown(notes *decoders.Notes, fields map[string]json.RawMessage, offse
 	}
 }
 
-// reading reads the fields of one object and keeps the first error.
+// reading reads the fields of one object. err is the first error.
 type reading struct {
 	fields map[string]json.RawMessage
 	offset int
@@ -52,12 +53,10 @@ func (r *reading) fail(name, reason string) {
 	}
 }
 
-// text reads a string, or a number as it is written; null is nothing.
-func (r *reading) text(name string) string { return r.word(name, r.fields[name]) }
-
-// word is the text of a field that stands elsewhere.
-func (r *reading) word(name string, value json.RawMessage) string {
-	raw := strings.TrimSpace(string(value))
+// text returns a string or the text of a number. It returns "" for null and for a missing
+// field.
+func (r *reading) text(name string) string {
+	raw := strings.TrimSpace(string(r.fields[name]))
 	if raw == "" || raw == "null" {
 		return ""
 	}
@@ -68,23 +67,24 @@ func (r *reading) word(name string, value json.RawMessage) string {
 	if raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9' {
 		return raw
 	}
-	r.fail(name, "want a string")
+	r.fail(name, "must be a string")
 	return ""
 }
 
-func (r *reading) integer(name string, otherwise int64) int64 {
+// integer returns a whole number of seconds, or computed if the field is missing.
+func (r *reading) integer(name string, computed int64) int64 {
 	text := r.text(name)
 	if text == "" {
-		return otherwise
+		return computed
 	}
 	n, err := decimal.Digits(text)
 	if err != nil {
-		r.fail(name, "want a whole number of seconds")
+		r.fail(name, wantWholeSeconds)
 	}
 	return n
 }
 
-// time reads ISO 8601, to the millisecond; without a zone it is UTC.
+// time returns a time in ISO 8601, to the millisecond. A time without a zone is UTC.
 func (r *reading) time(name string) time.Time {
 	text := strings.TrimSpace(r.text(name))
 	if text == "" {
@@ -97,4 +97,4 @@ func (r *reading) time(name string) time.Time {
 	return t.Truncate(time.Millisecond)
 }
 
-const wantTime = "want a time like 2026-01-31T12:00:00Z"
+const wantTime = "must be a time like 2026-01-31T12:00:00Z"

@@ -10,11 +10,10 @@ import (
 	"github.com/penstock/penstock/decoders"
 )
 
-// maxErrors is the number of mistakes of a post that are reported.
+// maxErrors is the largest number of errors that are returned for a post.
 const maxErrors = 20
 
-// Source names the kind of switch by the shape of a post: freeswitch, asterisk
-// or json.
+// Source returns the format of a post of calls: freeswitch, asterisk or json.
 func Source(body []byte) string {
 	body = content(body)
 	if !isJSON(body) {
@@ -27,17 +26,17 @@ func Source(body []byte) string {
 	return "json"
 }
 
-// Parse reads every record of a call of a post. Notes say what of the records was not
-// used. Errors are of the records that cannot be read, at most 20; the others are
-// returned.
+// Parse parses the records of calls in a post. The notes are about fields that are not used,
+// and the errors, at most 20, about invalid records. The valid records are returned in any
+// case.
 func Parse(body []byte) ([]Call, decoders.Notes, []error) {
 	return read(content(body), object, asteriskLines)
 }
 
-// readObject reads a record in JSON, and notes what of it is not used.
+// readObject parses a record in JSON and notes the fields that are not used.
 type readObject[T any] func(raw json.RawMessage, offset int, notes *decoders.Notes) (T, error)
 
-// read reads records in JSON by object, and others by lines.
+// read parses records in JSON with object, and in other formats with lines.
 func read[T any](body []byte, object readObject[T], lines func(*records[T])) ([]T, decoders.Notes, []error) {
 	r := records[T]{body: body}
 	switch {
@@ -48,10 +47,10 @@ func read[T any](body []byte, object readObject[T], lines func(*records[T])) ([]
 	default:
 		lines(&r)
 	}
-	return r.found, r.notes, r.errs
+	return r.list, r.notes, r.errs
 }
 
-// content is the body without blanks around it, and out of its form field.
+// content returns the body, or the form field cdr if there is one, without surrounding blanks.
 func content(body []byte) []byte {
 	body = stripped(body)
 	form, ok := bytes.CutPrefix(body, []byte("cdr="))
@@ -62,23 +61,23 @@ func content(body []byte) []byte {
 	if value, _, _ := strings.Cut(text, "&"); strings.HasPrefix(value, "%7B") || strings.HasPrefix(value, "%7b") {
 		text = value
 	}
-	if plain, err := url.QueryUnescape(text); err == nil && !strings.HasPrefix(text, "{") {
-		text = plain
+	if decoded, err := url.QueryUnescape(text); err == nil && !strings.HasPrefix(text, "{") {
+		text = decoded
 	}
 	return bytes.TrimSpace([]byte(text))
 }
 
-// stripped is the body without a byte order mark and blanks around it.
+// stripped returns the body without a byte order mark and surrounding blanks.
 func stripped(body []byte) []byte {
 	return bytes.TrimSpace(bytes.TrimPrefix(body, []byte("\ufeff")))
 }
 
 func isJSON(body []byte) bool { return len(body) > 0 && (body[0] == '{' || body[0] == '[') }
 
-// records gathers what is read of a post.
+// records collects the records of a post.
 type records[T any] struct {
 	body  []byte
-	found []T
+	list  []T
 	notes decoders.Notes
 	errs  []error
 }
@@ -94,15 +93,15 @@ func (r *records[T]) add(record T, err error) {
 		r.fail(err)
 		return
 	}
-	r.found = append(r.found, record)
+	r.list = append(r.list, record)
 }
 
-// json reads objects one after another, or in an array. After one that is broken it continues
-// with the next line, until too many are.
+// json parses objects one after another, or in arrays. After invalid JSON it continues with the
+// next line, unless there are maxErrors errors.
 func (r *records[T]) json(object readObject[T]) {
-	begin, d := 0, json.NewDecoder(bytes.NewReader(r.body))
+	start, d := 0, json.NewDecoder(bytes.NewReader(r.body))
 	for {
-		offset := begin + int(d.InputOffset())
+		offset := start + int(d.InputOffset())
 		offset += len(r.body[offset:]) - len(bytes.TrimLeft(r.body[offset:], " \t\r\n"))
 		if offset == len(r.body) {
 			return
@@ -110,7 +109,13 @@ func (r *records[T]) json(object readObject[T]) {
 		var raw json.RawMessage
 		err := d.Decode(&raw)
 		if err == nil {
-			r.value(raw, offset, object)
+			var items []json.RawMessage
+			if raw[0] != '[' || json.Unmarshal(raw, &items) != nil {
+				items = []json.RawMessage{raw}
+			}
+			for _, item := range items {
+				r.add(object(item, offset, &r.notes))
+			}
 			continue
 		}
 		reason := "is not valid JSON"
@@ -122,23 +127,12 @@ func (r *records[T]) json(object readObject[T]) {
 		if length < 0 || len(r.errs) == maxErrors {
 			return
 		}
-		begin = offset + length + 1
-		d = json.NewDecoder(bytes.NewReader(r.body[begin:]))
+		start = offset + length + 1
+		d = json.NewDecoder(bytes.NewReader(r.body[start:]))
 	}
 }
 
-// value reads an object, or each of an array.
-func (r *records[T]) value(raw json.RawMessage, offset int, object readObject[T]) {
-	var many []json.RawMessage
-	if raw[0] != '[' || json.Unmarshal(raw, &many) != nil {
-		many = []json.RawMessage{raw}
-	}
-	for _, item := range many {
-		r.add(object(item, offset, &r.notes))
-	}
-}
-
-// object reads a FreeSWITCH call or a generic record.
+// object parses a call of FreeSWITCH or in the gateway's own format.
 func object(raw json.RawMessage, offset int, notes *decoders.Notes) (Call, error) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil || fields == nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/penstock/penstock/decoders/iso8601"
 )
 
-// Use is the record of what a SIM used once: a session, a message, a call.
+// Use is a record of usage of a SIM: a data session, a message or a call.
 type Use struct {
-	// ID is the operator's name of the record; two records with one id are one.
+	// ID is the operator's identifier of the record.
 	ID    string
 	ICCID string
 	// Start is UTC, to the microsecond.
@@ -29,19 +29,19 @@ type Use struct {
 	Duration int64
 }
 
-// Types lists what a SIM can use.
+// Types returns the types of use.
 func Types() []string { return []string{"data", "sms", "voice"} }
 
-// UseHeader names the fields of a Use, as the header of a CSV has them.
+// UseHeader returns the names of the fields of a Use, which are the header of a CSV.
 func UseHeader() []string { return []string{"id", "iccid", "start_time", "type", "bytes", "duration"} }
 
 const (
-	// maxBytes bounds one record: a tebibyte, so that millions can be added up.
+	// maxBytes is a tebibyte, so that the sum of millions of records does not overflow.
 	maxBytes = 1 << 40
 	maxICCID = 32
 )
 
-// Row is the record in the order of UseHeader. A spreadsheet runs none of it.
+// Row returns the fields in the order of UseHeader, none of them a formula of spreadsheets.
 func (u Use) Row() []string {
 	return []string{
 		Inert(u.ID), Inert(u.ICCID), u.Start.UTC().Format("2006-01-02T15:04:05.999999Z07:00"), u.Type,
@@ -49,8 +49,9 @@ func (u Use) Row() []string {
 	}
 }
 
-// Inert is a cell of a CSV that a spreadsheet does not run as a formula: one that
-// it would gets an apostrophe before it, and so does one that begins like that.
+// Inert returns a cell of a CSV with an apostrophe before it if a spreadsheet would run it as a
+// formula. A formula that begins with apostrophes gets another one, so that original can
+// reverse Inert.
 func Inert(cell string) string {
 	if isFormula(cell) {
 		return "'" + cell
@@ -58,7 +59,7 @@ func Inert(cell string) string {
 	return cell
 }
 
-// original is the cell that Inert was given.
+// original reverses Inert.
 func original(cell string) string {
 	if formula, quoted := strings.CutPrefix(cell, "'"); quoted && isFormula(formula) {
 		return formula
@@ -66,13 +67,13 @@ func original(cell string) string {
 	return cell
 }
 
-// isFormula reports whether a cell begins like a formula, behind any apostrophes.
+// isFormula reports whether a cell begins like a formula after any apostrophes.
 func isFormula(cell string) bool {
 	cell = strings.TrimLeft(cell, "'")
 	return cell != "" && strings.ContainsRune("=+-@\t\r\n", rune(cell[0]))
 }
 
-// UseSource names the form of a post: json or csv.
+// UseSource returns the format of a post of uses: json or csv.
 func UseSource(body []byte) string {
 	if isJSON(stripped(body)) {
 		return "json"
@@ -80,9 +81,9 @@ func UseSource(body []byte) string {
 	return "csv"
 }
 
-// ParseUses reads every record of what SIMs used of a post. Notes say what of the records
-// was not used. Errors are of the records that cannot be read, at most 20; the others are
-// returned.
+// ParseUses parses the records of SIM usage in a post. The notes are about fields that are not
+// used, and the errors, at most 20, about invalid records. The valid records are returned in
+// any case.
 func ParseUses(body []byte) ([]Use, decoders.Notes, []error) {
 	return read(stripped(body), useObject, useLines)
 }
@@ -97,9 +98,12 @@ func useObject(raw json.RawMessage, offset int, notes *decoders.Notes) (Use, err
 	noteUnknown(notes, fields, offset, header)
 	cells := make([]string, len(header))
 	for i, name := range header {
-		if cells[i] = r.text(name); fields[name] == nil {
-			cells[i] = r.folded(name)
+		for column, value := range fields { // names may be in capitals
+			if fields[name] == nil && strings.EqualFold(column, name) {
+				fields[name] = value
+			}
 		}
+		cells[i] = r.text(name)
 	}
 	if r.err != nil {
 		return Use{}, r.err
@@ -107,17 +111,7 @@ func useObject(raw json.RawMessage, offset int, notes *decoders.Notes) (Use, err
 	return use("json", cells, offset)
 }
 
-// folded is the text of a field whose name is in other letters, as "ICCID".
-func (r *reading) folded(name string) string {
-	for column, value := range r.fields {
-		if strings.EqualFold(column, name) {
-			return r.word(name, value)
-		}
-	}
-	return ""
-}
-
-// use makes a record of its fields, in the order of UseHeader.
+// use returns the record of cells in the order of UseHeader.
 func use(format string, cells []string, offset int) (Use, error) {
 	for i := range cells {
 		cells[i] = strings.TrimSpace(cells[i])
@@ -132,7 +126,7 @@ func use(format string, cells []string, offset int) (Use, error) {
 	case len(u.ID) > maxText:
 		return u, reject(format, "id", offset, "is longer than 255 bytes")
 	case u.ICCID == "" || len(u.ICCID) > maxICCID || strings.Trim(u.ICCID, alphanumeric) != "":
-		return u, reject(format, "iccid", offset, "want 1 to 32 digits or letters")
+		return u, reject(format, "iccid", offset, "must be 1 to 32 digits or letters")
 	case cells[2] == "":
 		return u, reject(format, "start_time", offset, "is missing")
 	case !ok:
@@ -140,14 +134,14 @@ func use(format string, cells []string, offset int) (Use, error) {
 	case !plausible(u.Start):
 		return u, impossible{reject(format, "start_time", offset, "lies outside 1970 to 2200")}
 	case !slices.Contains(Types(), u.Type):
-		return u, reject(format, "type", offset, "want data, sms or voice")
+		return u, reject(format, "type", offset, "must be data, sms or voice")
 	}
-	const wantBytes = "want a whole number from 0 to 2^40"
+	const wantBytes = "must be a whole number from 0 to 2^40"
 	if u.Bytes, ok = amount(cells[4]); !ok {
 		return u, reject(format, "bytes", offset, wantBytes)
 	}
 	if u.Duration, ok = amount(cells[5]); !ok {
-		return u, reject(format, "duration", offset, "want a whole number of seconds")
+		return u, reject(format, "duration", offset, wantWholeSeconds)
 	}
 	switch {
 	case u.Bytes < 0 || u.Bytes > maxBytes:
@@ -158,7 +152,7 @@ func use(format string, cells []string, offset int) (Use, error) {
 	return u, nil
 }
 
-// amount reads a whole number; nothing is 0. One beyond 64 bits is the largest.
+// amount parses a whole number. An empty text is 0, a number beyond 64 bits the nearest int64.
 func amount(text string) (int64, bool) {
 	if text == "" {
 		return 0, true
@@ -167,14 +161,14 @@ func amount(text string) (int64, bool) {
 	return n, err == nil || errors.Is(err, strconv.ErrRange)
 }
 
-// useLines reads CSV whose header has the names of UseHeader, in any order. What Inert made
-// of a cell is undone: a file that was handed out may be posted. After a line that is broken
-// it continues with the next.
+// useLines parses CSV whose header has the names of UseHeader in any order. It reverses Inert,
+// because a file that the gateway has exported may be posted. It continues after an invalid
+// line.
 func useLines(r *records[Use]) {
 	lines := csv.NewReader(bytes.NewReader(r.body))
 	lines.FieldsPerRecord, lines.ReuseRecord = -1, true
 	head, err := lines.Read()
-	// Find each name of UseHeader in the header, which must have all once and no other.
+	// The header must have each name of UseHeader once and no other name.
 	for i := range head {
 		head[i] = strings.ToLower(strings.TrimSpace(head[i]))
 	}
@@ -183,7 +177,7 @@ func useLines(r *records[Use]) {
 		places = append(places, slices.Index(head, name))
 	}
 	if err != nil || len(head) != len(places) || slices.Contains(places, -1) {
-		r.fail(reject("csv", "header", 0, "want "+strings.Join(UseHeader(), ",")))
+		r.fail(reject("csv", "header", 0, "must be "+strings.Join(UseHeader(), ",")))
 		return
 	}
 	cells := make([]string, len(places))
@@ -194,10 +188,10 @@ func useLines(r *records[Use]) {
 		case errors.Is(err, io.EOF):
 			return
 		case err != nil:
-			r.fail(reject("csv", "line", offset, "is no CSV"))
+			r.fail(reject("csv", "line", offset, "is not valid CSV"))
 			continue
 		case len(row) != len(places):
-			r.fail(reject("csv", "line", offset, "has "+strconv.Itoa(len(row))+" columns, want 6"))
+			r.fail(reject("csv", "line", offset, "has "+strconv.Itoa(len(row))+" columns instead of 6"))
 			continue
 		}
 		for i, place := range places {

@@ -12,14 +12,14 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// showUse is a record in one line.
+// showUse returns a record in one line.
 func showUse(u Use) string {
 	return fmt.Sprintf("%s %s %s %s %d/%d", u.ID, u.ICCID[len(u.ICCID)-2:], u.Start.Format("02T15:04:05.999999"), u.Type, u.Bytes, u.Duration)
 }
 
 const good = `{"id":"a","iccid":"8944500000000000017","start_time":"2026-11-20T00:00:00Z","type":"data"}`
 
-// with is a good record in which one field is another.
+// with returns a valid record with another value of a field.
 func with(name, value string) string {
 	if name == "bytes" || name == "duration" {
 		return strings.TrimSuffix(good, "}") + `,"` + name + `":` + value + "}"
@@ -46,29 +46,29 @@ func TestParseUses(t *testing.T) {
 		"an array":                      {"[" + good + "," + good + "]", []string{a, a}, nil},
 		"a broken line among others":    {good + "\n{\"id\":\n" + good, []string{a, a}, []string{"json: body: offset 91: is not valid JSON"}},
 		"another order of columns":      {"type,duration,bytes,id,iccid,start_time\ndata,1,2,a,8944500000000000017,2026-11-20T00:00:00Z", []string{"a 17 20T00:00:00 data 2/1"}, nil},
-		"CSV without a header":          {"u-1,8944500000000000017,2026-11-20T09:34:15Z,data,1,1", nil, []string{"csv: header: offset 0: want id,iccid,start_time,type,bytes,duration"}},
+		"CSV without a header":          {"u-1,8944500000000000017,2026-11-20T09:34:15Z,data,1,1", nil, []string{"csv: header: offset 0: must be id,iccid,start_time,type,bytes,duration"}},
 		"cells that were neutralised":   {"id,iccid,start_time,type,bytes,duration\n'=x1,8944500000000000017,2026-11-20T00:00:00Z,data,,", []string{"=x1 17 20T00:00:00 data 0/0"}, nil},
-		"a column too many":             {"id,iccid,start_time,type,bytes,duration,cost\n", nil, []string{"csv: header: offset 0: want id,iccid,start_time,type,bytes,duration"}},
-		"a column twice":                {"id,iccid,start_time,type,bytes,bytes\n", nil, []string{"csv: header: offset 0: want id,iccid,start_time,type,bytes,duration"}},
-		"a line that is short":          {"id,iccid,start_time,type,bytes,duration\na,b\na,8944500000000000017,2026-11-20T00:00:00Z,data,,", []string{a}, []string{"csv: line: offset 40: has 2 columns, want 6"}},
-		"a quote that never ends":       {"id,iccid,start_time,type,bytes,duration\n\"a,b\n", nil, []string{"csv: line: offset 40: is no CSV"}},
+		"an extra column":               {"id,iccid,start_time,type,bytes,duration,cost\n", nil, []string{"csv: header: offset 0: must be id,iccid,start_time,type,bytes,duration"}},
+		"a repeated column":             {"id,iccid,start_time,type,bytes,bytes\n", nil, []string{"csv: header: offset 0: must be id,iccid,start_time,type,bytes,duration"}},
+		"a line that is short":          {"id,iccid,start_time,type,bytes,duration\na,b\na,8944500000000000017,2026-11-20T00:00:00Z,data,,", []string{a}, []string{"csv: line: offset 40: has 2 columns instead of 6"}},
+		"a quote that never ends":       {"id,iccid,start_time,type,bytes,duration\n\"a,b\n", nil, []string{"csv: line: offset 40: is not valid CSV"}},
 		"no id":                         {with("id", `""`), nil, []string{"json: id: offset 0: is missing"}},
 		"an id that is too long":        {with("id", `"`+strings.Repeat("x", 256)+`"`), nil, []string{"json: id: offset 0: is longer than 255 bytes"}},
-		"no ICCID":                      {with("iccid", "null"), nil, []string{"json: iccid: offset 0: want 1 to 32 digits or letters"}},
-		"an ICCID that is none":         {with("iccid", `"89 44"`), nil, []string{"json: iccid: offset 0: want 1 to 32 digits or letters"}},
+		"no ICCID":                      {with("iccid", "null"), nil, []string{"json: iccid: offset 0: must be 1 to 32 digits or letters"}},
+		"an invalid ICCID":              {with("iccid", `"89 44"`), nil, []string{"json: iccid: offset 0: must be 1 to 32 digits or letters"}},
 		"a start in the basic form":     {with("start_time", `"20261120T0130+0130"`), []string{a}, nil},
 		"a start at the end of a day":   {with("start_time", `"2026-11-19T24:00"`), []string{a}, nil},
 		"no start":                      {with("start_time", "null"), nil, []string{"json: start_time: offset 0: is missing"}},
-		"a start that is none":          {with("start_time", `"yesterday"`), nil, []string{"json: start_time: offset 0: want a time like 2026-01-31T12:00:00Z"}},
+		"an invalid start":              {with("start_time", `"yesterday"`), nil, []string{"json: start_time: offset 0: must be a time like 2026-01-31T12:00:00Z"}},
 		"a start before telephones":     {with("start_time", `"1066-10-14T00:00:00Z"`), nil, []string{"json: start_time: offset 0: lies outside 1970 to 2200"}},
-		"a type that is none":           {with("type", `"DATA"`), nil, []string{"json: type: offset 0: want data, sms or voice"}},
-		"bytes with a plus sign":        {with("bytes", `"+5"`), nil, []string{"json: bytes: offset 0: want a whole number from 0 to 2^40"}},
-		"bytes with a plus sign in CSV": {"id,iccid,start_time,type,bytes,duration\na,8944500000000000017,2026-11-20T00:00:00Z,data,+5,", nil, []string{"csv: bytes: offset 40: want a whole number from 0 to 2^40"}},
-		"fewer bytes than none":         {with("bytes", "-1"), nil, []string{"json: bytes: offset 0: want a whole number from 0 to 2^40"}},
-		"more bytes than anybody sends": {with("bytes", "1099511627777"), nil, []string{"json: bytes: offset 0: want a whole number from 0 to 2^40"}},
-		"half a byte":                   {with("bytes", "0.5"), nil, []string{"json: bytes: offset 0: want a whole number from 0 to 2^40"}},
-		"a duration that is no number":  {with("duration", `"1m"`), nil, []string{"json: duration: offset 0: want a whole number of seconds"}},
-		"a field that is an object":     {with("bytes", "{}"), nil, []string{"json: bytes: offset 0: want a string"}},
+		"an unknown type":               {with("type", `"DATA"`), nil, []string{"json: type: offset 0: must be data, sms or voice"}},
+		"bytes with a plus sign":        {with("bytes", `"+5"`), nil, []string{"json: bytes: offset 0: must be a whole number from 0 to 2^40"}},
+		"bytes with a plus sign in CSV": {"id,iccid,start_time,type,bytes,duration\na,8944500000000000017,2026-11-20T00:00:00Z,data,+5,", nil, []string{"csv: bytes: offset 40: must be a whole number from 0 to 2^40"}},
+		"negative bytes":                {with("bytes", "-1"), nil, []string{"json: bytes: offset 0: must be a whole number from 0 to 2^40"}},
+		"more than 2^40 bytes":          {with("bytes", "1099511627777"), nil, []string{"json: bytes: offset 0: must be a whole number from 0 to 2^40"}},
+		"half a byte":                   {with("bytes", "0.5"), nil, []string{"json: bytes: offset 0: must be a whole number from 0 to 2^40"}},
+		"an invalid duration":           {with("duration", `"1m"`), nil, []string{"json: duration: offset 0: must be a whole number of seconds"}},
+		"a field that is an object":     {with("bytes", "{}"), nil, []string{"json: bytes: offset 0: must be a string"}},
 		"a number in an array":          {"[7]", nil, []string{"json: record: offset 0: is not an object"}},
 		"nothing":                       {" \n", nil, []string{"cdr: body: offset 0: is empty"}},
 	} {
@@ -84,13 +84,13 @@ func TestParseUses(t *testing.T) {
 	}
 }
 
-func TestMistakesAreToldUpToTwenty(t *testing.T) {
+func TestTwentyErrorsAreReturned(t *testing.T) {
 	for name, tc := range map[string]struct {
 		bad  string
-		read int // of the good record behind
+		read int // number of records, with the valid one at the end
 	}{
-		"records that say too little": {`{"id":"x"}`, 1},
-		"lines that are no JSON":      {`{"id":}`, 0},
+		"incomplete records":    {`{"id":"x"}`, 1},
+		"lines of invalid JSON": {`{"id":}`, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			uses, _, errs := ParseUses([]byte(strings.Repeat(tc.bad+"\n", 30) + good))
@@ -109,7 +109,7 @@ func TestUseSource(t *testing.T) {
 	}
 }
 
-func TestNoCellIsAFormula(t *testing.T) {
+func TestInert(t *testing.T) {
 	for cell, want := range map[string]string{"=cmd()": "'=cmd()", "+44": "'+44", "-1": "'-1", "@SUM": "'@SUM", "\tx": "'\tx", "a=b": "a=b", "": "", "'=1": "''=1", "''=1": "'''=1", "'a": "'a", "'": "'"} {
 		if got := Inert(cell); got != want || original(got) != cell {
 			t.Errorf("%q became %q and %q", cell, got, original(got))
@@ -121,7 +121,7 @@ func TestNoCellIsAFormula(t *testing.T) {
 	}
 }
 
-// FuzzParseUses holds that what was read is read the same from its row.
+// FuzzParseUses checks that the row of each record is parsed to the same record.
 func FuzzParseUses(f *testing.F) {
 	for _, name := range []string{"uses.jsonl", "uses.csv"} {
 		f.Add([]byte(fixture(f, name)))

@@ -162,7 +162,7 @@ func TestRecordsOfSIMsAreJournalledUnderTheirPath(t *testing.T) {
 		"CSV":                      {fixture(t, "uses.csv"), "csv", 200, `{"data":{"id":"n1-c1","records":3,"refused":0}}`},
 		"some that cannot be read": {fixture(t, "uses.csv") + "x,y\n", "csv", 200, `{"data":{"id":"n1-c1","records":3,"refused":1}}`},
 		"fewer bytes than none":    {`{"id":"a","iccid":"89","start_time":"2026-11-20T00:00:00Z","type":"data","bytes":-1}`, "json", 200, `{"data":{"id":"n1-c1","records":0,"refused":1}}`},
-		"a call":                   {`{"id":"a","start":"2026-11-20T00:00:00Z"}`, "", 422, `{"errors":{"body":["json: iccid: offset 0: want 1 to 32 digits or letters"]},"message":"The given data was invalid."}`},
+		"a call":                   {`{"id":"a","start":"2026-11-20T00:00:00Z"}`, "", 422, `{"errors":{"body":["json: iccid: offset 0: must be 1 to 32 digits or letters"]},"message":"The given data was invalid."}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			req := httptest.NewRequest("POST", "/Inbound/cdr/sim?x=1", strings.NewReader(tc.body))
