@@ -10,27 +10,27 @@ import (
 	"github.com/penstock/penstock/decoders"
 )
 
-// joinName replaces + between values that are not known to be numbers.
+// joinName is the function that replaces the operator + unless both operands are numbers.
 const joinName = "join_"
 
-// maxString bounds what + makes.
+// maxString is the largest length of a concatenated string in bytes.
 const maxString = 1 << 10
 
-// functions are the functions that an expression may call: a choice of expr's own, none of
-// which builds more than it is given, and those that read bytes:
+// functions returns the functions that an expression may call: some of expr's builtins and the
+// following functions, which read bytes:
 //
 //	uint8 int8 uint16be uint16le int16be int16le uint24be uint24le int24be
 //	int24le uint32be uint32le int32be int32le float32be float32le
 //	                          (bytes, offset)          the number there
-//	bits(bytes, bit, count)   count bits (1-32) from a bit, the highest of the
-//	                          first byte being 0
-//	bit(bytes, offset, n)     whether bit n of a byte is set, 0 the lowest
+//	bits(bytes, bit, count)   count bits (1-32) from a bit; bit 0 is the highest of the
+//	                          first byte
+//	bit(bytes, offset, n)     whether bit n of a byte is set; bit 0 is the lowest
 //	bool(bytes, offset)       whether a byte is not 0
 //	bcd(bytes, offset, n)     n bytes of two decimal digits each
 //	hex(bytes, offset, n)     n bytes as hex digits
 //	ascii(bytes, offset, n)   n bytes as text, up to the first zero byte
 //
-// Each fails with its offset when the bytes end before it.
+// Each returns an error with its offset if bytes is too short.
 func functions() []expr.Option {
 	options := []expr.Option{expr.DisableAllBuiltins()}
 	for _, name := range builtins() {
@@ -60,8 +60,9 @@ func functions() []expr.Option {
 	)
 }
 
-// builtins are expr's own functions that give no more than they are given. The parser accepts
-// those with predicates even when they are disabled, so the rules look here too.
+// builtins returns the builtins of expr whose results are not larger than their arguments. The
+// rules check them too, because the parser accepts builtins with predicates even if they are
+// disabled.
 func builtins() []string {
 	return []string{
 		"all", "none", "any", "one", "filter", "map", "find", "findIndex", "findLast", "findLastIndex", "count", "sum",
@@ -104,20 +105,20 @@ func (w word) float(args ...any) (any, error) {
 	return float64(math.Float32frombits(uint32(n.(int)))), nil
 }
 
-// window returns size elements of a list of bytes.
+// window returns size elements of a list of bytes from an offset on.
 func window(list, offset any, size int) ([]int, error) {
 	b, isBytes := list.([]int)
-	at, isInt := offset.(int)
+	start, isInt := offset.(int)
 	switch {
 	case !isBytes || !isInt:
-		return nil, bounds(-1, "needs bytes and a whole number")
-	case at < 0 || size < 0 || size > len(b) || at > len(b)-size:
-		return nil, bounds(at, fmt.Sprintf("%d of the bytes are wanted, there are %d", size, max(0, len(b)-max(at, 0))))
+		return nil, failure(-1, "needs bytes and a whole number")
+	case start < 0 || size < 0 || size > len(b) || start > len(b)-size:
+		return nil, failure(start, fmt.Sprintf("needs %d bytes, there are %d", size, max(0, len(b)-max(start, 0))))
 	}
-	return b[at : at+size], nil
+	return b[start : start+size], nil
 }
 
-func bounds(offset int, reason string) error {
+func failure(offset int, reason string) error {
 	return &decoders.Error{Format: format, Offset: offset, Reason: reason}
 }
 
@@ -125,7 +126,7 @@ func bits(args ...any) (any, error) {
 	start, ok1 := args[1].(int)
 	count, ok2 := args[2].(int)
 	if !ok1 || !ok2 || start < 0 || count < 1 || count > 32 {
-		return nil, bounds(-1, "bits needs a bit from 0 on and a count from 1 to 32")
+		return nil, failure(-1, "bits needs a bit from 0 on and a count from 1 to 32")
 	}
 	b, err := window(args[0], start/8, (start%8+count+7)/8)
 	if err != nil {
@@ -142,7 +143,7 @@ func bits(args ...any) (any, error) {
 func bit(args ...any) (any, error) {
 	n, ok := args[2].(int)
 	if !ok || n < 0 || n > 7 {
-		return nil, bounds(-1, "bit needs a number from 0 to 7")
+		return nil, failure(-1, "bit needs a number from 0 to 7")
 	}
 	b, err := window(args[0], args[1], 1)
 	if err != nil {
@@ -162,7 +163,7 @@ func truth(args ...any) (any, error) {
 func bcd(args ...any) (any, error) {
 	size, ok := args[2].(int)
 	if !ok || size < 1 || size > 7 {
-		return nil, bounds(-1, "bcd needs 1 to 7 bytes")
+		return nil, failure(-1, "bcd needs 1 to 7 bytes")
 	}
 	b, err := window(args[0], args[1], size)
 	if err != nil {
@@ -172,7 +173,7 @@ func bcd(args ...any) (any, error) {
 	for i, x := range b {
 		high, low := x>>4&0xf, x&0xf
 		if high > 9 || low > 9 {
-			return nil, bounds(args[1].(int)+i, fmt.Sprintf("0x%02x is not two decimal digits", x&0xff))
+			return nil, failure(args[1].(int)+i, fmt.Sprintf("0x%02x is not two decimal digits", x&0xff))
 		}
 		n = n*100 + high*10 + low
 	}
@@ -200,7 +201,7 @@ func ascii(args ...any) (any, error) {
 func raw(args []any) ([]byte, error) {
 	size, ok := args[2].(int)
 	if !ok {
-		return nil, bounds(-1, "needs a whole number of bytes")
+		return nil, failure(-1, "needs a whole number of bytes")
 	}
 	b, err := window(args[0], args[1], size)
 	buf := make([]byte, len(b))
@@ -210,12 +211,12 @@ func raw(args []any) ([]byte, error) {
 	return buf, err
 }
 
-// add is + for what may be strings.
+// add implements + for values that may be strings.
 func add(args ...any) (any, error) {
 	a, isText := args[0].(string)
 	b, ok := args[1].(string)
 	if isText && ok && len(a)+len(b) > maxString {
-		return nil, bounds(-1, fmt.Sprintf("a text would be longer than %d bytes", maxString))
+		return nil, failure(-1, fmt.Sprintf("a text would be longer than %d bytes", maxString))
 	}
 	return runtime.Add(args[0], args[1]), nil
 }

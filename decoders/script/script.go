@@ -1,19 +1,19 @@
-// Package script runs the decoders that a customer writes: the codec expr, one
+// Package script runs the codec expr, whose sources customers write: one
 // expression of github.com/expr-lang/expr for each key.
 //
-//	# comments stand on lines of their own
+//	# comments are on lines of their own
 //	temperature = int16be(bytes, 0) / 10
 //	humidity    = uint16be(bytes, 2) == 0xffff ? nil : uint16be(bytes, 2) / 100
 //	door.open   = bit(bytes, 4, 0)
 //
-// An expression can read bytes (the payload, a list of integers), fPort, fCnt, object (what
-// the network server decoded) and params (the device's own parameters). A key whose
-// expression gives nil is left out. The functions to read bytes are listed at functions.
+// An expression can read bytes (the payload, a list of integers), fPort, fCnt, object (the
+// values that the network server decoded) and params (the device's parameters). A key whose
+// expression returns nil is left out. See functions for the functions that read bytes.
 //
-// An expression can neither loop without bound nor see anything but the frame:
-// a source is at most 4 KB, an expression at most 200 nodes, predicates do not
-// nest, what builds long strings and lists or reads the clock is not there,
-// and lists are capped. expr has no time limit, so these take its place.
+// expr has no limit of time, so expressions are limited instead: a source has at most 4 KB, an
+// expression at most 200 nodes, predicates do not nest, functions that build long strings and
+// lists or read the clock are disabled, and lists are capped. An expression has access to the
+// frame only.
 package script
 
 import (
@@ -34,9 +34,9 @@ import (
 const (
 	format   = "expr"
 	maxNodes = 200
-	// maxMemory is the largest number of list elements that one run may make.
+	// maxMemory is the largest number of list elements that one run may create.
 	maxMemory = 5000
-	// maxBytes and maxElements bound what an expression can walk over.
+	// maxBytes and maxElements limit the payload, and the object and the parameters.
 	maxBytes    = 1024
 	maxElements = 2000
 )
@@ -52,8 +52,8 @@ type program struct {
 	code *vm.Program
 }
 
-// env holds the names of an expression: plain data, since expr would let it call
-// any exported method.
+// env has the variables of an expression. It has no methods, because an expression could call
+// them.
 type env struct {
 	Bytes  []int          `expr:"bytes"`
 	FPort  int            `expr:"fPort"`
@@ -62,7 +62,7 @@ type env struct {
 	Params map[string]any `expr:"params"`
 }
 
-// Compile checks and compiles a source. The error is a *decoders.Error that
+// Compile compiles a source. The error is a *decoders.Error that
 // names the key and, in its reason, the line and the column.
 func Compile(source string) (*Script, error) {
 	statements, err := parse(source)
@@ -99,15 +99,14 @@ func compile(st statement) (*vm.Program, error) {
 		line, column = st.line+e.Line-1, e.Column+1
 	}
 	reason := e.Message
-	if reason == "unexpected token EOF" { // EOF is the name of a token of expr
+	if reason == "unexpected token EOF" { // a term of expr's lexer
 		reason = "unexpected end of the expression"
 	}
 	return nil, sourceError(st.key, line, column, reason)
 }
 
-// Decode gives the values of all keys. A key whose expression cannot be
-// computed does not take the others with it: the first is the error, the rest
-// stand in the result's Errors.
+// Decode evaluates the expressions of all keys. If several fail, the first error is returned
+// and the others are in the result's Errors.
 func (s *Script) Decode(f *decoders.Frame) (decoders.Result, error) {
 	var res decoders.Result
 	e, err := environment(f)
@@ -129,14 +128,14 @@ func (s *Script) Decode(f *decoders.Frame) (decoders.Result, error) {
 	return res, first
 }
 
-// run keeps no machine that an expression broke.
+// run evaluates an expression. A machine is not reused after an error.
 func (s *Script) run(p program, e *env) (any, error) {
 	m := s.machines.Get().(*vm.VM)
 	v, err := m.Run(p.code, e)
 	if err != nil {
-		// The offset is known where a function to read bytes met their end.
-		if bytes, ok := errors.AsType[*decoders.Error](err); ok {
-			return nil, &decoders.Error{Format: format, Field: p.key, Offset: bytes.Offset, Reason: bytes.Reason}
+		// An error of a function that reads bytes has an offset.
+		if e, ok := errors.AsType[*decoders.Error](err); ok {
+			return nil, &decoders.Error{Format: format, Field: p.key, Offset: e.Offset, Reason: e.Reason}
 		}
 		reason := err.Error()
 		if e, ok := errors.AsType[*file.Error](err); ok {
@@ -170,14 +169,14 @@ func refused(field, reason string) error {
 	return &decoders.Error{Format: format, Field: field, Offset: -1, Reason: reason}
 }
 
-// rules is the visitor that refuses expressions whose cost their size does not
-// bound. expr stops neither a long run nor a string that doubles, so:
+// rules is a visitor that refuses expressions whose cost grows faster than their size, because
+// expr limits neither the time of a run nor the length of strings:
 //
-//   - predicates do not nest: each level would multiply the time;
-//   - let stands alone, without predicates, lists, maps and ranges, since a
-//     name used twice in lists of lists doubles what a walk over them visits;
-//   - + on anything but numbers goes through join, which bounds the string;
-//   - the pattern of matches is a literal, compiled once.
+//   - predicates do not nest, because each level would multiply the time;
+//   - let is not allowed together with predicates, lists, maps and ranges, because a list of
+//     lists that uses a name twice doubles with each level;
+//   - + is replaced by joinName, which limits strings, unless both operands are numbers;
+//   - the pattern of matches is a literal, which is compiled once.
 type rules struct {
 	reason                     string
 	lets, lists, hasPredicates bool

@@ -67,10 +67,10 @@ func TestSourcesThatDoNotCompile(t *testing.T) {
 		{"an unknown name has its line and column", "a = 1\n b = bytes[0] + nosuch", "expr: b: line 2, column 17: unknown name nosuch"},
 		{"an unknown name on a later line", "a = 1 +\n  nosuch", "expr: a: line 2, column 3: unknown name nosuch"},
 		{"an expression that breaks off", "a = bytes[1 +", "expr: a: line 1, column 13: unexpected end of the expression"},
-		{"nothing", " \n# only\n", "expr: line 1, column 1: the source holds no expression"},
+		{"nothing", " \n# only\n", "expr: line 1, column 1: the source has no expression"},
 		{"no key", "bytes[0]", `expr: line 1, column 1: a line "key = expression" was expected`},
 		{"no expression", "a =", "expr: a: line 1, column 4: the expression is missing"},
-		{"a key twice", "a=1\na=2", "expr: a: line 2, column 1: the key was given before"},
+		{"a key twice", "a=1\na=2", "expr: a: line 2, column 1: the key is repeated"},
 		{"a source too long", "a=1\n" + strings.Repeat("#", maxSource), "expr: line 1, column 1: the source is longer than 4096 bytes"},
 		{"a predicate within a predicate", "a = count(bytes, count(bytes, # > 1) > 1)", "expr: a: line 1, column 4: a predicate within a predicate is not allowed"},
 		{"let beside a list", "a = let x = 1; [x, x]", "expr: a: line 1, column 4: let cannot stand with lists, maps, ranges or predicates"},
@@ -97,7 +97,7 @@ func TestFunctionsThatAreNotThere(t *testing.T) {
 
 func TestAKeyThatFailsDoesNotTakeTheOthers(t *testing.T) {
 	got, res, err := decode(t, "a = uint16be(bytes, 1)\nb = bytes[0]\nc = bytes[9]\nd = bcd(bytes,0,1)\ne = object.x.y", decoders.Frame{Payload: []byte{0xab, 1}})
-	if want := "expr: a: offset 1: 2 of the bytes are wanted, there are 1"; err == nil || err.Error() != want {
+	if want := "expr: a: offset 1: needs 2 bytes, there are 1"; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 	relaytest.Equal(t, "the readings", got, map[string]any{"b": 171.0})

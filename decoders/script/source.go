@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// maxSource and maxKeys bound what is compiled.
+	// maxSource and maxKeys limit a source.
 	maxSource = 4 << 10
 	maxKeys   = 64
 )
 
-// statement is one key and the expression that gives its value.
+// statement is one key and its expression.
 type statement struct {
 	key, expression string
-	line, column    int // where the expression begins, from 1
+	line, column    int // start of the expression, from 1
 }
 
-// parse reads lines of "key = expression". Another line continues with the expression above
-// it; a line that begins with # is a comment.
+// parse parses lines of "key = expression". Other lines continue the expression of the line
+// before. A line that begins with # is a comment.
 func parse(source string) ([]statement, error) {
 	if len(source) > maxSource {
 		return nil, sourceError("", 1, 1, fmt.Sprintf("the source is longer than %d bytes", maxSource))
@@ -34,7 +34,7 @@ func parse(source string) ([]statement, error) {
 		text := strings.TrimSpace(line)
 		switch {
 		case text == "" || text[0] == '#':
-			line = "" // keeps the count of lines
+			line = "" // added to the expression, so that its lines can be counted
 		case begins:
 			statements = append(statements, s)
 			continue
@@ -46,7 +46,7 @@ func parse(source string) ([]statement, error) {
 		}
 	}
 	if len(statements) == 0 {
-		return nil, sourceError("", 1, 1, "the source holds no expression")
+		return nil, sourceError("", 1, 1, "the source has no expression")
 	}
 	seen := make(map[string]bool, len(statements))
 	for i, s := range statements {
@@ -54,7 +54,7 @@ func parse(source string) ([]statement, error) {
 		case i >= maxKeys:
 			return nil, sourceError(s.key, s.line, 1, fmt.Sprintf("more than %d keys", maxKeys))
 		case seen[s.key]:
-			return nil, sourceError(s.key, s.line, 1, "the key was given before")
+			return nil, sourceError(s.key, s.line, 1, "the key is repeated")
 		case strings.TrimSpace(s.expression) == "":
 			return nil, sourceError(s.key, s.line, s.column, "the expression is missing")
 		}
@@ -63,7 +63,7 @@ func parse(source string) ([]statement, error) {
 	return statements, nil
 }
 
-// begin reads the start of a statement: a key and a single equals sign.
+// begin parses the start of a statement: a key and an equals sign, not ==.
 func begin(line string, number int) (statement, bool) {
 	remaining := strings.TrimLeft(line, " \t")
 	n := 0
@@ -89,7 +89,7 @@ func keyByte(c byte, isFirst bool) bool {
 	return !isFirst && (c >= '0' && c <= '9' || c == '.' || c == '-')
 }
 
-// sourceError names the place in the source, line and column from 1.
+// sourceError returns an error with a position in the source, line and column from 1.
 func sourceError(key string, line, column int, reason string) error {
 	return &decoders.Error{Format: format, Field: key, Offset: -1, Reason: fmt.Sprintf("line %d, column %d: %s", line, column, reason)}
 }

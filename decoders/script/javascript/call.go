@@ -9,15 +9,16 @@ import (
 	"github.com/penstock/penstock/decoders/values"
 )
 
-// entry is the function that decodes.
+// entry is the codec's decoding function.
 type entry struct {
 	name string
 	call goja.Callable
 }
 
-// entry finds the codec's function, the standard form before the older ones.
+// entry finds the codec's decoding function. It prefers the standard form to the older ones.
 func (r *realm) entry(aliases map[string]string) (entry, error) {
-	for _, name := range []string{"decodeUplink", "Decode", "Decoder"} {
+	names := []string{"decodeUplink", "Decode", "Decoder"}
+	for _, name := range names {
 		if f, ok := r.function(name, aliases); ok {
 			return entry{name, f}, nil
 		}
@@ -27,7 +28,7 @@ func (r *realm) entry(aliases map[string]string) (entry, error) {
 			return entry{"decodeUplink", f}, nil
 		}
 	}
-	for _, name := range []string{"decodeUplink", "Decode", "Decoder"} {
+	for _, name := range names {
 		if f, ok := r.wrapped(name, aliases); ok {
 			return entry{name, f}, nil
 		}
@@ -35,7 +36,8 @@ func (r *realm) entry(aliases map[string]string) (entry, error) {
 	return entry{}, refused("", "none of the functions decodeUplink, Decode and Decoder is defined")
 }
 
-// function looks for a name where each kind of module has it.
+// function finds a function by its name: an alias, a global function or a member of what a
+// module exports.
 func (r *realm) function(name string, aliases map[string]string) (goja.Callable, bool) {
 	if local, ok := aliases[name]; ok {
 		if f, ok := goja.AssertFunction(r.vm.Get(local)); ok {
@@ -55,9 +57,8 @@ func (r *realm) function(name string, aliases map[string]string) (goja.Callable,
 	return nil, false
 }
 
-// wrapped looks for a name in the objects that a module exports under names of their
-// own, and in those of the codec's variables: exports.driver = {decodeUplink}, or
-// var driver = {decodeUplink}.
+// wrapped finds a function by its name in objects that a module exports or that the codec
+// declares: exports.driver = {decodeUplink}, or var driver = {decodeUplink}.
 func (r *realm) wrapped(name string, aliases map[string]string) (goja.Callable, bool) {
 	var wrappers []*goja.Object
 	for _, v := range r.modules(aliases) {
@@ -78,8 +79,7 @@ func (r *realm) wrapped(name string, aliases map[string]string) (goja.Callable, 
 	return nil, false
 }
 
-// membersOf returns the objects within an object that is not a list, as far as they
-// have names that say nothing of their own.
+// membersOf returns the objects within an object that have common names.
 func membersOf(obj *goja.Object) []*goja.Object {
 	var members []*goja.Object
 	for _, name := range []string{"driver", "codec", "decoder", "default", "exports", "Driver", "Codec"} {
@@ -90,7 +90,7 @@ func membersOf(obj *goja.Object) []*goja.Object {
 	return members
 }
 
-// method returns a function of an object, which is called with the object as this.
+// method returns a method of an object, bound to the object.
 func method(obj *goja.Object, name string) (goja.Callable, bool) {
 	f, ok := goja.AssertFunction(obj.Get(name))
 	if !ok {
@@ -99,7 +99,7 @@ func method(obj *goja.Object, name string) (goja.Callable, bool) {
 	return func(_ goja.Value, args ...goja.Value) (goja.Value, error) { return f(obj, args...) }, true
 }
 
-// modules are the names that a CommonJS or ES module may export.
+// modules returns the values that a CommonJS or ES module exports.
 func (r *realm) modules(aliases map[string]string) []goja.Value {
 	var values []goja.Value
 	if module, ok := r.vm.Get("module").(*goja.Object); ok {
@@ -114,7 +114,7 @@ func (r *realm) modules(aliases map[string]string) []goja.Value {
 	return slices.DeleteFunc(values, func(v goja.Value) bool { return v == nil })
 }
 
-// decode calls the codec and what normalises its values.
+// decode calls the codec's decoding function and, if there is one, normalizeUplink.
 func (r *realm) decode(aliases map[string]string) (decoders.Result, error) {
 	var res decoders.Result
 	e, err := r.entry(aliases)
@@ -145,7 +145,7 @@ func (r *realm) decode(aliases map[string]string) (decoders.Result, error) {
 	return res, nil
 }
 
-// arguments are those of each form of codec.
+// arguments returns the arguments of the decoding function with a name.
 func (r *realm) arguments(name string) []goja.Value {
 	f := r.frame
 	items := make([]any, len(f.Payload))
@@ -179,7 +179,7 @@ func orEmpty(m map[string]any) map[string]any {
 	return m
 }
 
-// value copies a Go value, so that no codec can reach what another shares.
+// value copies a Go value to JavaScript, so that a codec cannot modify shared data.
 func (r *realm) value(v any) goja.Value {
 	switch v := v.(type) {
 	case map[string]any:

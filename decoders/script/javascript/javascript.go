@@ -23,13 +23,13 @@ type Codec struct {
 	code     *goja.Program
 	preludes []*goja.Program
 	uses     uses
-	// aliases are the names that an ES module gives to its functions.
+	// aliases maps the names that an ES module exports to the names of its functions.
 	aliases map[string]string
-	// variables are the names that the source declares at its top level.
+	// variables are the names of the variables at the top level of the source.
 	variables []string
 }
 
-// Compile parses and compiles a source. It does not run any of it; Check does. The
+// Compile parses and compiles a source without running it. The
 // error is a *decoders.Error whose reason names line and column.
 func Compile(source string) (*Codec, error) {
 	module, err := parse(source)
@@ -45,8 +45,8 @@ func Compile(source string) (*Codec, error) {
 	return c, err
 }
 
-// Check runs the top level once and returns an error if that fails or defines no
-// function that decodes.
+// Check runs the top level once. It returns an error if that fails or if there is no
+// decoding function.
 func (c *Codec) Check(i *Interrupter) error {
 	_, err := c.call(&decoders.Frame{}, i, func(r *realm) (decoders.Result, error) {
 		_, err := r.entry(c.aliases)
@@ -55,14 +55,14 @@ func (c *Codec) Check(i *Interrupter) error {
 	return err
 }
 
-// Decode runs the codec on a frame, without limits of time and memory: the caller either runs
-// trusted sources, or bounds its own process and uses DecodeUntil.
+// Decode runs the codec on a frame without limits of time and memory. It implements
+// decoders.Decoder for trusted sources.
 func (c *Codec) Decode(f *decoders.Frame) (decoders.Result, error) {
 	return c.DecodeUntil(f, &Interrupter{})
 }
 
-// DecodeUntil runs the codec on a frame until the interrupter ends the call. The codec's
-// own errors and warnings are in the Result; the error is an exception, a limit, or
+// DecodeUntil runs the codec on a frame until the interrupter ends the call. The Result has
+// the errors and warnings that the codec returns. The error is an exception, a limit, or
 // the reason of the interrupter.
 func (c *Codec) DecodeUntil(f *decoders.Frame, i *Interrupter) (decoders.Result, error) {
 	switch {
@@ -74,15 +74,15 @@ func (c *Codec) DecodeUntil(f *decoders.Frame, i *Interrupter) (decoders.Result,
 	return c.call(f, i, func(r *realm) (decoders.Result, error) { return r.decode(c.aliases) })
 }
 
-// Interrupter ends the call that it was passed to, from another goroutine. It serves
+// Interrupter ends a call from another goroutine. It can be used for
 // one call at a time.
 type Interrupter struct {
 	vm    atomic.Pointer[goja.Runtime]
 	fired atomic.Bool
 }
 
-// Interrupt ends the running call before its next instruction, and reports whether there
-// is one. The codec cannot catch it. A function of the interpreter itself is one
+// Interrupt ends the call in progress before its next instruction. It returns false if there is
+// no call. The codec cannot catch the interruption. A built-in function is one
 // instruction.
 func (i *Interrupter) Interrupt(reason string) bool {
 	vm := i.vm.Load()
@@ -94,8 +94,8 @@ func (i *Interrupter) Interrupt(reason string) bool {
 	return true
 }
 
-// call runs the codec's top level in a new runtime, and then use. A panic of the
-// interpreter is an error of this call only.
+// call runs the codec's top level in a new realm, and then use. A panic of the
+// interpreter becomes an error of this call.
 func (c *Codec) call(f *decoders.Frame, i *Interrupter, use func(*realm) (decoders.Result, error)) (res decoders.Result, err error) {
 	r := newRealm(f, c.uses)
 	r.variables = c.variables
@@ -103,14 +103,13 @@ func (c *Codec) call(f *decoders.Frame, i *Interrupter, use func(*realm) (decode
 	i.vm.Store(r.vm)
 	defer func() {
 		if x := recover(); x != nil {
-			// Keep what the interpreter's own functions throw apart from what breaks the
-			// interpreter.
-			var own interface{ Stack() []goja.StackFrame }
-			thrown, ok := x.(error)
-			if ok && errors.As(thrown, &own) {
+			// An exception of a built-in function has a stack; other panics are faults of
+			// the interpreter.
+			var exception interface{ Stack() []goja.StackFrame }
+			if thrown, ok := x.(error); ok && errors.As(thrown, &exception) {
 				err = r.failure("", thrown)
 			} else {
-				err = refused("", clipText(fmt.Sprintf("the interpreter broke: %v", x)))
+				err = refused("", clipText(fmt.Sprintf("the interpreter failed: %v", x)))
 			}
 		}
 		i.vm.Store(nil)
@@ -130,47 +129,48 @@ func (c *Codec) call(f *decoders.Frame, i *Interrupter, use func(*realm) (decode
 	return res, err
 }
 
-// maxReason bounds what a codec's own messages add to an error, in bytes.
+// maxReason is the largest length of a codec's message in an error, in bytes.
 const maxReason = 500
 
 func refused(field, reason string) error {
 	return &decoders.Error{Format: format, Field: field, Offset: -1, Reason: reason}
 }
 
-// errorAt names a place in the source, line and column from 1.
+// errorAt returns an error with a position in the source, line and column from 1.
 func errorAt(line, column int, reason string) error {
 	return refused("", fmt.Sprintf("line %d, column %d: %s", line, column, reason))
 }
 
-// compileError reads the place that the compiler puts behind its message.
+// compileError returns the error of the compiler with its position, which is at the end of its
+// message.
 func compileError(err error) error {
 	text := strings.TrimPrefix(err.Error(), "SyntaxError: ")
-	place := regexp.MustCompile(`^(?s)(.*) at ` + origin + `:(\d+):(\d+)$`).FindStringSubmatch(text)
-	if place == nil {
+	position := regexp.MustCompile(`^(?s)(.*) at ` + origin + `:(\d+):(\d+)$`).FindStringSubmatch(text)
+	if position == nil {
 		return refused("", clipText(text))
 	}
-	return refused("", fmt.Sprintf("line %s, column %s: %s", place[2], place[3], clipText(place[1])))
+	return refused("", fmt.Sprintf("line %s, column %s: %s", position[2], position[3], clipText(position[1])))
 }
 
-// failure is the reason that ended a call: an exception, the time limit, a limit of the
-// guards or too deep a recursion, with the place in the codec where it was.
+// failure returns the error of a call: an exception, an interruption or too deep a recursion,
+// with the position in the codec.
 func (r *realm) failure(function string, err error) error {
 	var stopped *goja.InterruptedError
 	var deep *goja.StackOverflowError
 	var thrown *goja.Exception
 	switch {
 	case errors.As(err, &stopped):
-		return refused(function, place(stopped.Stack())+clipText(fmt.Sprint(stopped.Value())))
+		return refused(function, position(stopped.Stack())+clipText(fmt.Sprint(stopped.Value())))
 	case errors.As(err, &deep):
-		return refused(function, place(deep.Stack())+"functions call one another too deep")
+		return refused(function, position(deep.Stack())+"functions call one another too deep")
 	case errors.As(err, &thrown):
-		return refused(function, place(thrown.Stack())+clipText(r.message(thrown.Value())))
+		return refused(function, position(thrown.Stack())+clipText(r.message(thrown.Value())))
 	}
 	return refused(function, clipText(err.Error()))
 }
 
-// place is the innermost position within the codec's own source.
-func place(stack []goja.StackFrame) string {
+// position returns the innermost position in the codec's source, or "".
+func position(stack []goja.StackFrame) string {
 	for _, f := range stack {
 		if f.SrcName() == origin {
 			p := f.Position()
@@ -180,10 +180,10 @@ func place(stack []goja.StackFrame) string {
 	return ""
 }
 
-// message is the text of an exception: the name and message of an error, else its text.
-// To read them may run the codec's own code, within the call's time.
+// message returns the name and message of an exception, or its text. Reading these may run
+// code of the codec, within the call's limit of time.
 func (r *realm) message(thrown goja.Value) (text string) {
-	text = "an object was thrown that has no text"
+	text = "an object without a message was thrown"
 	_ = r.vm.Try(func() {
 		obj, ok := thrown.(*goja.Object)
 		if !ok {

@@ -11,9 +11,8 @@ import (
 	"github.com/penstock/penstock/decoders/values"
 )
 
-// normalize adds the values that normalizeUplink makes of a codec's data. A
-// key that the codec gave already stays as it is. When normalizeUplink fails,
-// the codec's own values are kept.
+// normalize adds the values that normalizeUplink returns for a codec's data, except those whose
+// key the codec has returned. If normalizeUplink fails, the codec's values remain.
 func (r *realm) normalize(f goja.Callable, data goja.Value, res *decoders.Result) {
 	const name = "normalizeUplink"
 	input := r.vm.NewObject()
@@ -25,10 +24,10 @@ func (r *realm) normalize(f goja.Callable, data goja.Value, res *decoders.Result
 	}
 	var ownResult decoders.Result
 	x := exporter{r: r}
-	out, err := x.envelope(name, v, &ownResult)
+	normalized, err := x.envelope(name, v, &ownResult)
 	var value any
-	if err == nil && out != nil {
-		value = x.value(out, 0)
+	if err == nil && normalized != nil {
+		value = x.value(normalized, 0)
 	}
 	switch {
 	case err != nil:
@@ -41,7 +40,7 @@ func (r *realm) normalize(f goja.Callable, data goja.Value, res *decoders.Result
 	res.Warnings = append(res.Warnings, ownResult.Warnings...)
 	res.Errors = append(res.Errors, ownResult.Errors...)
 	res.Excess = cmp.Or(res.Excess, ownResult.Excess)
-	// Add the readings whose key and time are not there yet.
+	// Add the readings with new keys and times.
 	taken := slots(res.Readings)
 	for _, reading := range ownResult.Readings {
 		switch {
@@ -54,10 +53,9 @@ func (r *realm) normalize(f goja.Callable, data goja.Value, res *decoders.Result
 	}
 }
 
-// measurements adds what normalizeUplink gave: one measurement or a list of
-// them. The time of a measurement is that of its readings. Of several without
-// a time, those after the first that give a key again have their place in the
-// list before it.
+// measurements adds the data of normalizeUplink: one measurement or a list of measurements. The
+// readings have the time of their measurement. If measurements without a time have the same
+// key, the index in the list precedes the key of all but the first.
 func measurements(res *decoders.Result, v any) {
 	list, ok := v.([]any)
 	if !ok {

@@ -18,12 +18,12 @@ const (
 	maxBytes = 4096
 	// maxCalls is the largest depth of calls.
 	maxCalls = 400
-	// maxLines and maxLine bound what is kept of a codec's console.
+	// maxLines and maxLine limit the lines that a codec writes to its console.
 	maxLines = 10
 	maxLine  = 200
 )
 
-// The parts of a realm that are written in JavaScript themselves.
+// The parts of a realm that are written in JavaScript.
 var (
 	//go:embed prelude/date.js
 	dateSource string
@@ -31,20 +31,18 @@ var (
 	bufferSource string
 )
 
-// uses are the parts of a realm that cost something and that a source does not
-// get unless it holds their name.
+// uses are the optional parts of a realm. Because they take time, a source has those only whose
+// names it contains.
 type uses struct {
 	date, buffer, module, console bool
 }
 
 func usesOf(source string) uses {
-	fn := func(name string) bool { return strings.Contains(source, name) }
-	return uses{
-		date: fn("Date"), buffer: fn("Buffer") || fn("buffer"), console: fn("console"), module: fn("export") || fn("require"),
-	}
+	has := func(name string) bool { return strings.Contains(source, name) }
+	return uses{date: has("Date"), buffer: has("Buffer") || has("buffer"), console: has("console"), module: has("export") || has("require")}
 }
 
-// preludes are the programs that run before the codec.
+// preludes returns the programs that run before the codec.
 func preludes(u uses) ([]*goja.Program, error) {
 	var programs []*goja.Program
 	for _, p := range []struct {
@@ -63,16 +61,16 @@ func preludes(u uses) ([]*goja.Program, error) {
 	return programs, nil
 }
 
-// realm is the world of one call.
+// realm is the JavaScript environment of one call.
 type realm struct {
 	vm    *goja.Runtime
 	frame *decoders.Frame
 	// variables are the names that the codec declares at its top level.
 	variables []string
-	// lines are the codec's writes to its console.
+	// lines are the lines that the codec has written to its console.
 	lines []string
-	// date and shim (Buffer) are the constructors before the codec could change
-	// them; shim is nil when it is not used.
+	// date and shim (Buffer) are the original constructors, which the codec may replace. shim is
+	// nil if the codec does not use it.
 	date *goja.Object
 	shim goja.Value
 }
@@ -99,8 +97,8 @@ func newRealm(f *decoders.Frame, u uses) *realm {
 	return r
 }
 
-// frameTime is the clock of a call. The time of a frame that has none is the
-// beginning of 1970, for which the receipt stands in later.
+// frameTime returns the time of a frame, which is the clock of its call. It is the start of 1970
+// if the frame has no time. The caller replaces that by the time of receipt.
 func frameTime(f *decoders.Frame) time.Time {
 	switch {
 	case !f.NetworkTime.IsZero():
@@ -111,7 +109,7 @@ func frameTime(f *decoders.Frame) time.Time {
 	return time.Unix(0, 0).UTC()
 }
 
-// console keeps what is written as warnings, as much as fits.
+// console defines a console whose lines become warnings.
 func (r *realm) console() {
 	console := r.vm.NewObject()
 	write := r.vm.ToValue(func(call goja.FunctionCall) goja.Value {
@@ -133,7 +131,7 @@ func (r *realm) console() {
 	_ = r.vm.Set("console", console)
 }
 
-// module gives a CommonJS module what it expects to find.
+// module defines the globals of a CommonJS module.
 func (r *realm) module() {
 	module, exports := r.vm.NewObject(), r.vm.NewObject()
 	_ = module.Set("exports", exports)

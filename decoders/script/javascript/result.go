@@ -13,29 +13,28 @@ import (
 )
 
 const (
-	// maxValues, maxDeep and maxChars bound what a codec may give back.
+	// maxValues, maxDeep and maxChars limit the result of a codec.
 	maxValues = 20_000
 	maxDeep   = 32
 	maxChars  = 256 << 10
-	// maxNotes is the largest number of errors and warnings of a codec that are kept.
+	// maxNotes is the largest number of errors, and of warnings, of a codec.
 	maxNotes = 20
 )
 
-// exporter copies values out of a realm. To read them may run the codec's own
-// code, within the call's time.
+// exporter copies values from a realm. Reading them may run code of the codec, within the
+// call's limit of time.
 type exporter struct {
 	r             *realm
 	values, chars int
-	// excess says what there was too much of.
-	excess string
+	excess        string // which limit was exceeded, or ""
 }
 
-// envelope takes {data, errors, warnings} apart; the older forms give the values themselves.
-// Data that is nil, with no error, means no readings.
+// envelope returns the data of {data, errors, warnings}, or v itself for the older forms. It
+// adds the errors and warnings to res. A nil value without an error means no readings.
 func (x *exporter) envelope(name string, v goja.Value, res *decoders.Result) (goja.Value, error) {
 	obj, ok := v.(*goja.Object)
 	if !ok || obj.ClassName() == "Function" {
-		return nil, refused(name, "gave no object")
+		return nil, refused(name, "did not return an object")
 	}
 	parts := map[string]goja.Value{}
 	for _, part := range []string{"data", "errors", "warnings"} {
@@ -53,14 +52,14 @@ func (x *exporter) envelope(name string, v goja.Value, res *decoders.Result) (go
 	case isObject:
 		return data, nil
 	case data != nil && !goja.IsNull(data):
-		return nil, refused(name, "gave data that is not an object")
+		return nil, refused(name, "returned data that is not an object")
 	case len(res.Errors) > 0:
 		return nil, refused(name, clipText(res.Errors[0]))
 	}
 	return nil, nil
 }
 
-// notes are a codec's errors or warnings: a list of texts, or one text.
+// notes returns a codec's errors or warnings: a list of texts, or one text.
 func (x *exporter) notes(v goja.Value) []string {
 	var texts []string
 	switch v := v.(type) {
@@ -79,14 +78,13 @@ func (x *exporter) notes(v goja.Value) []string {
 	return texts
 }
 
-// value copies one value; what is none (undefined, null, NaN, a function) is
-// nil.
+// value copies one value. It returns nil for undefined, null, NaN and functions.
 func (x *exporter) value(v goja.Value, depth int) any {
 	if x.values++; x.values > maxValues {
-		x.excess = fmt.Sprintf("gave more than %d values", maxValues)
+		x.excess = fmt.Sprintf("returned more than %d values", maxValues)
 	}
 	if depth > maxDeep {
-		x.excess = fmt.Sprintf("gave values that are nested deeper than %d, or within themselves", maxDeep)
+		x.excess = fmt.Sprintf("returned values that are nested deeper than %d, or within themselves", maxDeep)
 	}
 	if x.excess != "" || v == nil {
 		return nil
@@ -96,7 +94,7 @@ func (x *exporter) value(v goja.Value, depth int) any {
 	}
 	if s, ok := v.(goja.String); ok {
 		if x.chars += s.Length(); x.chars > maxChars {
-			x.excess = fmt.Sprintf("gave more than %d characters", maxChars)
+			x.excess = fmt.Sprintf("returned more than %d characters", maxChars)
 			return nil
 		}
 		return s.String()
@@ -127,14 +125,14 @@ func (x *exporter) object(obj *goja.Object, depth int) any {
 	case "Number", "String", "Boolean":
 		return x.value(x.r.vm.ToValue(obj.Export()), depth+1)
 	}
-	// Look at the type alone: to export an object reads all of it.
+	// Typed arrays are lists. ExportType does not copy the object as Export would.
 	if t := obj.ExportType(); t != nil && t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Interface {
 		return x.list(obj, depth)
 	}
 	values := map[string]any{}
 	for _, name := range obj.Keys() {
 		if x.chars += len(name); x.chars > maxChars {
-			x.excess = fmt.Sprintf("gave more than %d characters", maxChars)
+			x.excess = fmt.Sprintf("returned more than %d characters", maxChars)
 		}
 		if x.excess != "" {
 			break
@@ -149,7 +147,7 @@ func (x *exporter) object(obj *goja.Object, depth int) any {
 func (x *exporter) list(obj *goja.Object, depth int) any {
 	n := length(obj)
 	if n > maxValues {
-		x.excess = fmt.Sprintf("gave more than %d values", maxValues)
+		x.excess = fmt.Sprintf("returned more than %d values", maxValues)
 		return nil
 	}
 	values := make([]any, n)

@@ -16,23 +16,20 @@ import (
 // maxSource is the largest length of a source, in bytes.
 const maxSource = 1 << 20
 
-// module is a source as it will be compiled.
+// module is a parsed source.
 type module struct {
 	tree    *ast.Program
 	aliases map[string]string
 }
 
-// parse reads a script, a CommonJS module or an ES module. Of the last, the
-// keywords import and export are blanked where the parser stumbles on them, so
-// that they are never looked for within strings and comments, and places stay.
+// parse parses a script, a CommonJS module or an ES module. The parser does not support the
+// keywords import and export. If it fails at one, parse replaces the keyword by blanks, so that
+// positions do not change, and parses again. So it never replaces words in strings and comments.
 func parse(source string) (module, error) {
 	if len(source) > maxSource {
 		return module{}, errorAt(1, 1, fmt.Sprintf("the source is longer than %d bytes", maxSource))
 	}
-	text := []byte(strings.Replace(source, "\ufeff", "", 1))
-	if !strings.HasPrefix(source, "\ufeff") {
-		text = []byte(source)
-	}
+	text := []byte(strings.TrimPrefix(source, "\ufeff"))
 	m := module{aliases: map[string]string{}}
 	for range min(maxKeywords, maxParsed/(len(text)+1)+1) {
 		tree, err := parser.ParseFile(nil, origin, string(text), 0, parser.WithDisableSourceMaps)
@@ -44,19 +41,19 @@ func parse(source string) (module, error) {
 		if !ok || len(list) == 0 {
 			return module{}, refused("", clipText(err.Error()))
 		}
-		place := list[0].Position
-		e := esm{text: text, offset: offsetOf(text, place.Line, place.Column), aliases: m.aliases}
+		position := list[0].Position
+		e := esm{text: text, offset: offsetOf(text, position.Line, position.Column), aliases: m.aliases}
 		switch {
 		case e.offset >= 0 && e.word("export"):
 			e.export()
 		case e.offset >= 0 && e.word("import"):
-			// Blank an import of the module buffer, whose Buffer is there anyway.
+			// An import of the module buffer is not needed, because Buffer is global.
 			line := regexp.MustCompile(`^import\b[^;'"]*['"](node:)?buffer['"][ \t]*;?`).Find(text[e.offset:])
 			if e.blank(len(line)); line == nil {
-				return module{}, errorAt(place.Line, place.Column, "there is nothing to import but buffer")
+				return module{}, errorAt(position.Line, position.Column, "only buffer can be imported")
 			}
 		default:
-			return module{}, errorAt(place.Line, place.Column, list[0].Message)
+			return module{}, errorAt(position.Line, position.Column, list[0].Message)
 		}
 	}
 	return module{}, errorAt(1, 1, "there are more imports and exports than a source of this length may have")
@@ -82,7 +79,8 @@ func variablesOf(tree *ast.Program) []string {
 	return names
 }
 
-// offsetOf finds a line and column, which counts characters, both from 1.
+// offsetOf returns the offset of a line and a column, which counts characters, both from 1.
+// It returns -1 if they are beyond the end.
 func offsetOf(text []byte, line, column int) int {
 	s := string(text)
 	start := 0
@@ -101,12 +99,12 @@ func offsetOf(text []byte, line, column int) int {
 	return -1
 }
 
-// propertyEscape matches \p{…} and \P{…} behind an even number of backslashes.
+// propertyEscape matches \p{…} and \P{…} after an even number of backslashes.
 var propertyEscape = regexp.MustCompile(`(?:^|[^\\])(?:\\\\)*\\[pP]\{`)
 
 // unsupported refuses regular expressions with Unicode property escapes: the interpreter
-// reads \p{L} as the letters p{L}, so that the codec would give wrong values. Patterns
-// that a codec builds at run time are not seen here (docs/decoders.md).
+// reads \p{L} as the letters p{L}, so that the codec would return wrong values. It does not
+// find patterns that a codec builds at run time (docs/decoders.md).
 func unsupported(tree *ast.Program) error {
 	var err error
 	visit(reflect.ValueOf(tree.Body), map[any]bool{}, func(literal *ast.RegExpLiteral) {
@@ -118,8 +116,8 @@ func unsupported(tree *ast.Program) error {
 	return err
 }
 
-// visit calls found with each regular expression below a node. The parser has no visitor
-// of its own; seen holds the nodes that stand in more than one list.
+// visit calls found with each regular expression below a node, because the parser has no
+// visitor. seen prevents a second visit of a node that is in several lists.
 func visit(v reflect.Value, seen map[any]bool, found func(*ast.RegExpLiteral)) {
 	switch v.Kind() {
 	case reflect.Interface:
@@ -146,14 +144,14 @@ func visit(v reflect.Value, seen map[any]bool, found func(*ast.RegExpLiteral)) {
 	}
 }
 
-// maxKeywords is the largest number of imports and exports of a module; each costs a run of
-// the parser, which together may read maxParsed bytes.
+// maxKeywords is the largest number of imports and exports of a module. Each requires a run of
+// the parser; all runs together may read maxParsed bytes.
 const (
 	maxKeywords = 40
 	maxParsed   = 10 << 20
 )
 
-// esm is a place in the text of an ES module.
+// esm is a position in the text of an ES module.
 type esm struct {
 	text    []byte
 	offset  int
@@ -168,7 +166,7 @@ func (e *esm) word(w string) bool {
 	return bytes.HasPrefix(remaining, []byte(w)) && (len(remaining) == len(w) || !isIdentifier(remaining[len(w)]))
 }
 
-// blank writes spaces, which keep every place in the source as it was.
+// blank replaces text by spaces, except line ends, so that positions do not change.
 func (e *esm) blank(length int) {
 	for i := e.offset; i < e.offset+length; i++ {
 		if e.text[i] != '\n' && e.text[i] != '\r' {
@@ -177,15 +175,15 @@ func (e *esm) blank(length int) {
 	}
 }
 
-// defaulted is the variable for the value of "export default"; it is as long as the words it
-// stands for.
+// defaulted replaces "export default" before a value. It is not longer, so that positions do
+// not change. defaultMember is the name of the member.
 const (
 	defaulted     = "exports.d="
 	defaultMember = "d"
 )
 
-// export blanks the keyword, the list of "export {…}", or turns the value of
-// "export default" into a member of exports.
+// export replaces the keyword or a list "export {…}" by blanks. The value of
+// "export default" becomes a member of exports.
 func (e *esm) export() {
 	remaining := string(e.text[e.offset:])
 	if named := regexp.MustCompile(`^export\s+default\s+((async\s+)?function\s*\*?\s*[\w$]+|class\s+[\w$]+)`).FindString(remaining); named != "" {
@@ -207,7 +205,7 @@ func (e *esm) export() {
 	e.blank(len("export"))
 }
 
-// list keeps the names that "a as b" gives.
+// list adds the aliases "a as b" of an export list.
 func (e *esm) list(names string) {
 	for name := range strings.SplitSeq(names, ",") {
 		if words := strings.Fields(name); len(words) == 3 && words[1] == "as" {
