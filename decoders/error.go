@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// Error is the place where bytes could not be read, and the reason.
+// Error is the reason why bytes cannot be decoded or encoded, with the place.
 type Error struct {
 	Format string // "chirpstack-v4", "cayenne_lpp", "json"
-	Field  string // path of the field, dots between names; empty for the whole
-	Offset int    // bytes from the start of what was read; -1 when unknown
+	Field  string // path of the field, with dots between names; empty for the whole input
+	Offset int    // bytes from the start of the input; -1 if unknown
 	Reason string
 }
 
-// Error gives all parts that are known, as
+// Error returns all known parts, such as
 // "cayenne_lpp: channel_3: offset 4: unknown type 0x99".
 func (e *Error) Error() string {
 	parts := []string{e.Format}

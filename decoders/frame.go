@@ -11,22 +11,21 @@ import (
 // FrameKind is the kind of a sender's report about a device.
 type FrameKind string
 
-// The kinds of event. Only an Uplink is decoded into readings; the others are
-// kept as what they are.
+// The kinds of frames. Only an Uplink is decoded into readings.
 const (
 	Uplink     FrameKind = "uplink"     // a frame with the device's data
-	Normalized FrameKind = "normalized" // an uplink again, in the sender's normalised form
+	Normalized FrameKind = "normalized" // a second copy of an uplink, in the sender's normalised form
 	Join       FrameKind = "join"       // the device joined the network
 	Ack        FrameKind = "ack"        // the device acknowledged a downlink
 	Nack       FrameKind = "nack"       // the device did not acknowledge a downlink
 	TxAck      FrameKind = "txack"      // a gateway sent a downlink
-	Downlink   FrameKind = "downlink"   // a downlink was queued, sent or dropped; Text names which
+	Downlink   FrameKind = "downlink"   // a downlink was queued, sent or dropped, see Text
 	Status     FrameKind = "status"     // Battery and Margin of a device
 	Location   FrameKind = "location"   // the network located the device
-	Log        FrameKind = "log"        // the network server's remark, in Text
-	Failure    FrameKind = "error"      // the network server's error, in Text
+	Log        FrameKind = "log"        // a log entry of the network server, in Text
+	Failure    FrameKind = "error"      // an error of the network server, in Text
 	Service    FrameKind = "service"    // data of an integration or application service
-	Alert      FrameKind = "alert"      // a rule or an alarm of the sender's, in Text
+	Alert      FrameKind = "alert"      // an alarm of the sender, in Text
 )
 
 // Frame is one message of one device, from any network server.
@@ -40,22 +39,20 @@ type Frame struct {
 	// else the sender's own identifier, unchanged.
 	Identifier string
 	IsDevEUI   bool
-	// Name is the sender's name of the device; it may be empty and may change between two
-	// frames of one device.
+	// Name is the sender's name of the device. It may be empty, and it may change.
 	Name string
 
-	// DedupID is equal in two posts of the same frame and differs between frames of one
-	// sender, apart from those that DedupSpan is about. Empty means that this cannot be
-	// determined.
+	// DedupID is equal in all posts of a frame and differs between frames of one
+	// sender, except as DedupSpan allows. Empty means that the frame cannot be identified.
 	DedupID string
-	// DedupSpan is set where the DedupID comes again in other frames, since it
-	// is made of a counter that may begin anew: posts whose frames lie further
-	// apart in time are of different frames. Zero means that it never does.
+	// DedupSpan is set if the DedupID may recur in later frames, because it
+	// includes a counter that may restart: posts with the same DedupID whose times differ by
+	// more are different frames. Zero means that the DedupID does not recur.
 	DedupSpan time.Duration
-	// Supplement marks a copy of a frame that its sender posts in order to add
-	// Gateways or a Position. It has the DedupID of the frame it adds to: when
-	// that frame was seen, only what the copy adds is news; when it was not, a
-	// copy that is an Uplink stands for it.
+	// Supplement marks a copy of a frame that the sender posts to add
+	// Gateways or a Position. It has the DedupID of the frame. If the frame was received
+	// before, only the additions are used. Else a Supplement of the kind Uplink replaces the
+	// frame.
 	Supplement bool
 	// Extensible reports that the sender may post Supplements to this frame.
 	Extensible bool
@@ -65,26 +62,26 @@ type Frame struct {
 	FCnt     int64 // the uplink counter; meaningful when HasFCnt
 	HasFCnt  bool
 
-	// Payload is the FRMPayload in the clear unless Encrypted reports that it is ciphertext,
-	// which no codec may be given.
+	// Payload is the decrypted FRMPayload, or ciphertext if Encrypted is set. No codec may
+	// decode ciphertext.
 	Payload   []byte
 	Encrypted bool
-	// Object has the values that the network server or the poster decoded: nil when it did
-	// not. Numbers are float64; one that float64 cannot hold is an infinity.
+	// Object has the values that the sender decoded, or is nil. Numbers are float64; a number
+	// beyond the range of float64 is an infinity.
 	Object map[string]any
-	// BesidePayload reports that the Object was not decoded from the payload but stands
-	// beside it, so that a codec reads the payload all the same.
+	// BesidePayload reports that the Object was not decoded from the payload, so that
+	// a codec decodes the payload in addition.
 	BesidePayload bool
-	// Samples are values that the sender decoded already and that carry
+	// Samples are values that the sender decoded and that have
 	// times of their own (SenML, histories).
 	Samples []Reading
-	// Params are the device's own parser parameters. The caller sets them
-	// from its records before it decodes; no sender does.
+	// Params are the parameters of the device's codec. The caller sets them
+	// before it decodes the frame.
 	Params map[string]any
 
-	// SampleTime is the time at which the device took the sample and NetworkTime when the
-	// network received it. Each is zero when the sender gave none or when it did not parse;
-	// TimeNote then says what was unreadable.
+	// SampleTime is the time at which the device took the sample, and NetworkTime the time at
+	// which the network received it. They are zero if they are missing or invalid. TimeNote is
+	// the reason why a time was not used.
 	SampleTime  time.Time
 	NetworkTime time.Time
 	TimeNote    string
@@ -95,12 +92,11 @@ type Frame struct {
 	Margin   *float64 // demodulation margin in dB
 	Position *Position
 
-	// Simulated frames come from a sender's console, not from a device.
+	// Simulated reports that the frame is from a sender's console, not from a device.
 	Simulated bool
-	// Warnings say what was wrong with the body without losing the frame.
+	// Warnings are the problems of the body that did not prevent reading the frame.
 	Warnings []string
-	// Excess reports that the body held more samples than a frame may, of which the first
-	// stand in Samples.
+	// Excess is set if the body has too many samples; Samples has the first ones.
 	Excess string
 	// Text is the description of a log, an error or a downlink event.
 	Text string
@@ -112,7 +108,7 @@ type Gateway struct {
 	RSSI     *float64
 	SNR      *float64
 	Position *Position
-	Time     time.Time // zero when the gateway has no clock
+	Time     time.Time // zero if the gateway has no clock
 }
 
 // Position is in degrees (WGS 84).
@@ -120,8 +116,8 @@ type Position struct {
 	Latitude, Longitude float64
 }
 
-// BestGateway returns the reception with the highest SNR, then RSSI, and false
-// when no gateway reported either.
+// BestGateway returns the reception with the highest SNR, then RSSI. It returns false
+// if no gateway reported either.
 func (f *Frame) BestGateway() (Gateway, bool) {
 	best, found := Gateway{}, false
 	for _, g := range f.Gateways {
@@ -150,13 +146,13 @@ func compare(a, b *float64) int {
 	return 0
 }
 
-// NormalizeDevEUI gives a devEUI as 16 lower-case hex digits. It takes any case, with
-// the separators of HexDigits, and refuses anything else.
+// NormalizeDevEUI returns a devEUI as 16 lower-case hex digits. It accepts the separators of
+// HexDigits.
 func NormalizeDevEUI(s string) (string, bool) { return HexDigits(s, 16) }
 
-// HexDigits gives the hex digits of an address of n digits in lower case. It takes any
-// case, with colons, hyphens or spaces between the digits, or with dots between groups
-// of two or four, so that "192.168.100.101" is not an address of 12 digits.
+// HexDigits returns the n hex digits of an address in lower case. It accepts
+// colons, hyphens or spaces between digits, and dots between groups
+// of two or four digits, so that "192.168.100.101" is not an address of 12 digits.
 func HexDigits(s string, n int) (string, bool) {
 	if !isPlainHex(s, n) {
 		if groups := strings.Split(strings.TrimSpace(s), "."); len(groups) > 1 {
@@ -181,13 +177,5 @@ func HexDigits(s string, n int) (string, bool) {
 }
 
 func isPlainHex(s string, n int) bool {
-	if len(s) != n {
-		return false
-	}
-	for i := range n {
-		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
+	return len(s) == n && strings.Trim(s, "0123456789abcdef") == ""
 }

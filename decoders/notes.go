@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Notes say what of a record was accepted but not used, each in one sentence that names
-// the member. Their number and length are bounded.
+// Notes are sentences about the parts of a record that were accepted but not used. Their number
+// and length are limited.
 type Notes []string
 
 const (
@@ -14,8 +14,8 @@ const (
 	maxNote  = 300 // bytes
 )
 
-// Add adds notes, except those that are empty or there already. The last one reports that
-// more are left out.
+// Add adds notes, except empty and repeated ones. If there are too many, the last note reports
+// that.
 func (n *Notes) Add(notes ...string) {
 	for _, text := range notes {
 		text = Clip(strings.ToValidUTF8(text, "\uFFFD"), maxNote)
@@ -29,8 +29,7 @@ func (n *Notes) Add(notes ...string) {
 	}
 }
 
-// Clip shortens a text to n bytes of valid UTF-8 and an ellipsis. A text that is not
-// longer stays as it is.
+// Clip shortens a text that is longer than n bytes to n bytes of valid UTF-8 and an ellipsis.
 func Clip(s string, n int) string {
 	if len(s) <= n {
 		return s

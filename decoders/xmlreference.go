@@ -6,11 +6,11 @@ import (
 )
 
 // SurrogateReference returns the first character reference in the source of an XML token
-// that is half of a surrogate pair, such as &#xD83D; it is empty if there is none. XML
-// forbids these (1.0, 4.1), also as a pair, but encoding/xml reads each as U+FFFD.
+// that is half of a surrogate pair, such as &#xD83D; or "". XML
+// forbids these (1.0, 4.1), even as a pair, but encoding/xml reads each as U+FFFD.
 func SurrogateReference(token []byte) string {
 	if bytes.HasPrefix(token, []byte("<![CDATA[")) {
-		return "" // which has no references
+		return "" // CDATA has no references
 	}
 	for {
 		_, remaining, found := bytes.Cut(token, []byte("&#"))

@@ -1,5 +1,5 @@
-// Package catalog makes a decoder of a codec's name and its source. It is the one place with
-// all codecs; an unknown name is refused with the names that there are.
+// Package catalog returns decoders by the name of the codec. It is the only package that lists
+// all codecs.
 package catalog
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/penstock/penstock/decoders/senml"
 )
 
-// The codecs' names.
+// The names of the codecs.
 const (
 	JSON       = "json"
 	CayenneLPP = "cayenne_lpp"
@@ -24,30 +24,30 @@ const (
 	JavaScript = "javascript"
 )
 
-// Names lists the codecs.
+// Names returns the names of the codecs.
 func Names() []string { return []string{JSON, CayenneLPP, SenML, Expr, JavaScript} }
 
 // Catalog compiles the sources of codecs.
 type Catalog struct {
-	// JavaScript compiles a source of the codec javascript, whose code must not run in the
-	// gateway: delivery/codec runs it in processes of its own.
+	// JavaScript compiles a source of the codec javascript. It is delivery/codec's, because
+	// the code must not run in the gateway's process.
 	JavaScript func(source string) (decoders.Decoder, error)
 }
 
-// Compile returns the decoder of a codec; "" stands for json. Only codecs that
-// run a source (TakesSource) are given one.
+// Compile returns the decoder of a codec; "" means json. Only a codec with
+// TakesSource may have a source.
 //
-// With useRawPayload the codec reads the payload of every frame. Without it, a
-// frame that the network server decoded already gives those values, and only
-// other frames go to the codec. The codec json always takes what was decoded.
+// With useRawPayload the codec decodes the payload of every frame. Without it, the values of
+// a frame that the network server has decoded are returned, and the codec decodes
+// other frames. The codec json always returns the decoded values.
 //
-// The error is a *decoders.Error; that of a source names line and column.
+// The error is a *decoders.Error. An error in the source names line and column.
 func (c Catalog) Compile(codec, source string, useRawPayload bool) (decoders.Decoder, error) {
 	if codec == "" {
 		codec = JSON
 	}
 	if source != "" && !TakesSource(codec) && slices.Contains(Names(), codec) {
-		return nil, refused(codec, "source", "is not taken by this codec")
+		return nil, refused(codec, "source", "is not used by this codec")
 	}
 	var d decoders.Decoder
 	var err error
@@ -63,16 +63,16 @@ func (c Catalog) Compile(codec, source string, useRawPayload bool) (decoders.Dec
 	case JavaScript:
 		d, err = c.JavaScript(source)
 	default:
-		err = refused(codec, "codec", "is unknown; there are "+strings.Join(Names(), ", "))
+		err = refused(codec, "codec", "is unknown; valid are "+strings.Join(Names(), ", "))
 	}
 	if err != nil {
 		return nil, err
 	}
-	choice := chosen{codec: d, raw: useRawPayload, seesObject: codec == JSON || codec == Expr, isJSON: codec == JSON}
+	selected := selector{codec: d, name: codec, raw: useRawPayload}
 	if batch, ok := d.(decoders.BatchDecoder); ok {
-		return chosenBatch{choice, batch}, nil
+		return batchSelector{selected, batch}, nil
 	}
-	return choice, nil
+	return selected, nil
 }
 
 // TakesSource reports whether a codec runs a source.
@@ -82,18 +82,16 @@ func refused(codec, field, reason string) error {
 	return &decoders.Error{Format: codec, Field: field, Offset: -1, Reason: reason}
 }
 
-// chosen decides between what the sender decoded and the codec.
-type chosen struct {
+// selector selects the codec or the values that the sender decoded.
+type selector struct {
 	codec decoders.Decoder
-	raw   bool
-	// seesObject: the codec can work from what the sender decoded alone.
-	seesObject bool
-	isJSON     bool
+	name  string
+	raw   bool // useRawPayload
 }
 
-// Decode implements decoders.Decoder. A frame that holds MAC commands (port 0)
-// or nothing at all has no readings; that is not an error.
-func (c chosen) Decode(f *decoders.Frame) (decoders.Result, error) {
+// Decode implements decoders.Decoder. A frame of MAC commands (port 0) and an empty frame
+// have no readings and no error.
+func (c selector) Decode(f *decoders.Frame) (decoders.Result, error) {
 	if c.runs(f) {
 		res, err := c.codec.Decode(f)
 		c.addObject(&res, f)
@@ -105,23 +103,24 @@ func (c chosen) Decode(f *decoders.Frame) (decoders.Result, error) {
 	return decoders.Result{}, nil
 }
 
-// runs reports whether the codec decodes a frame.
-func (c chosen) runs(f *decoders.Frame) bool {
+// runs reports whether the codec decodes a frame. Only json and expr can read the values that
+// the sender decoded, so other codecs need a payload.
+func (c selector) runs(f *decoders.Frame) bool {
 	if f.Object != nil || len(f.Samples) > 0 {
-		return c.addsObject(f) || c.raw && (c.seesObject || len(f.Payload) > 0)
+		return c.addsObject(f) || c.raw && (c.name == JSON || c.name == Expr || len(f.Payload) > 0)
 	}
 	return len(f.Payload) > 0 && !(f.HasFPort && f.FPort == 0)
 }
 
 // addsObject reports whether a frame has values in addition to a payload that the codec
 // decodes.
-func (c chosen) addsObject(f *decoders.Frame) bool {
-	return f.BesidePayload && f.Object != nil && !c.isJSON && len(f.Payload) > 0
+func (c selector) addsObject(f *decoders.Frame) bool {
+	return f.BesidePayload && f.Object != nil && c.name != JSON && len(f.Payload) > 0
 }
 
-// addObject adds the values that come with the payload, except those whose key the codec gave
-// too.
-func (c chosen) addObject(res *decoders.Result, f *decoders.Frame) {
+// addObject adds the values in addition to the payload, except those whose key the codec has
+// returned too.
+func (c selector) addObject(res *decoders.Result, f *decoders.Frame) {
 	if !c.addsObject(f) {
 		return
 	}
@@ -142,23 +141,23 @@ func (c chosen) addObject(res *decoders.Result, f *decoders.Frame) {
 	}
 }
 
-// chosenBatch is chosen for a codec that decodes batches.
-type chosenBatch struct {
-	chosen
+// batchSelector is a selector for a codec that decodes batches.
+type batchSelector struct {
+	selector
 	batch decoders.BatchDecoder
 }
 
 // DecodeBatch implements decoders.BatchDecoder.
-func (c chosenBatch) DecodeBatch(ctx context.Context, owner int64, frames []*decoders.Frame, budget time.Duration) ([]decoders.Decoded, error) {
+func (c batchSelector) DecodeBatch(ctx context.Context, owner int64, frames []*decoders.Frame, budget time.Duration) ([]decoders.Decoded, error) {
 	results := make([]decoders.Decoded, len(frames))
 	var run []*decoders.Frame
-	var places []int // of the frames in run
+	var indexes []int // of the frames in run
 	for i, f := range frames {
 		if !c.runs(f) {
 			results[i].Result, results[i].Err = c.Decode(f)
 			continue
 		}
-		run, places = append(run, f), append(places, i)
+		run, indexes = append(run, f), append(indexes, i)
 	}
 	if len(run) == 0 {
 		return results, nil
@@ -166,12 +165,12 @@ func (c chosenBatch) DecodeBatch(ctx context.Context, owner int64, frames []*dec
 	decoded, err := c.batch.DecodeBatch(ctx, owner, run, budget)
 	for i, d := range decoded {
 		c.addObject(&d.Result, run[i])
-		results[places[i]] = d
+		results[indexes[i]] = d
 	}
 	return results, err
 }
 
-// Template is a decoder to begin with.
+// Template is an example of a decoder, which a customer can copy.
 type Template struct {
 	ID            string
 	Name          string
@@ -181,7 +180,7 @@ type Template struct {
 	UseRawPayload bool
 }
 
-// Templates returns a template for each way to decode. Each source compiles.
+// Templates returns a template for each codec.
 func Templates() []Template {
 	return []Template{
 		{ID: "json", Name: "Decoded values", Codec: "json", Description: "Takes the values that the network server or the sender has decoded."},

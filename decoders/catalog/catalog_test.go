@@ -67,11 +67,11 @@ func TestWhatIsDecoded(t *testing.T) {
 
 func TestWhatDoesNotCompile(t *testing.T) {
 	for _, c := range []struct{ name, codec, source, want string }{
-		{"an unknown codec is told the known ones", "basic", "10 PRINT", "basic: codec: is unknown; there are json, cayenne_lpp, senml, expr, javascript"},
+		{"an unknown codec is told the known ones", "basic", "10 PRINT", "basic: codec: is unknown; valid are json, cayenne_lpp, senml, expr, javascript"},
 		{"an expression says where it is wrong", Expr, "a = 1 +", "expr: a: line 1, column"},
-		{"an expression needs a source", Expr, "", "expr: line 1, column 1: the source holds no expression"},
+		{"an expression needs a source", Expr, "", "expr: line 1, column 1: the source has no expression"},
 		{"a codec of JavaScript says where it is wrong", JavaScript, "function f() {\n  return 1 +;\n}", "javascript: line 2, column 13: Unexpected token ;"},
-		{"cayenne_lpp takes no source", CayenneLPP, "x", "cayenne_lpp: source: is not taken by this codec"},
+		{"cayenne_lpp takes no source", CayenneLPP, "x", "cayenne_lpp: source: is not used by this codec"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d, err := testCatalog.Compile(c.codec, c.source, false)

@@ -1,12 +1,12 @@
-// Package cayenne is the codec cayenne_lpp: the Cayenne Low Power Payload, a
-// sequence of channel, type and value, with the types that devices have added.
+// Package cayenne has the codec cayenne_lpp: the Cayenne Low Power Payload, a
+// sequence of channel, type and value, with the common extensions of its types.
 //
-// A key is the type's name, an underscore and the channel, as The Things Stack
-// has them ("temperature_3"); a value of several parts has them after a dot
+// A key is the type's name, an underscore and the channel, as in The Things Stack
+// ("temperature_3"). The keys of a value with several parts have a suffix
 // ("accelerometer_5.x", "gps_1.latitude"). Values are exact to the type's
-// resolution: 27.2 and not 27.200000762939453. A type that is not known ends
-// decoding with an error that names its offset, since its length is not known
-// either; what was read before it is kept.
+// resolution: 27.2 and not 27.200000762939453. An unknown type ends
+// decoding with an error that has its offset, because its length is unknown. The readings
+// before it are returned.
 package cayenne
 
 import (
@@ -33,8 +33,8 @@ func (Decoder) Decode(f *decoders.Frame) (decoders.Result, error) {
 	return decoders.Result{Readings: readings}, err
 }
 
-// Parse reads a payload. Readings may come with an error, a *decoders.Error:
-// they stood before its offset.
+// Parse parses a payload. The error is a *decoders.Error. The readings before its offset are
+// returned with it.
 func Parse(payload []byte) ([]decoders.Reading, error) {
 	readings := make([]decoders.Reading, 0, len(payload)/3+1)
 	for offset := 0; offset < len(payload); {
@@ -75,7 +75,7 @@ func (f field) key(prefix string) string {
 	return prefix + "." + f.name
 }
 
-// value divides, which rounds to the nearest number that float64 has for the
+// value returns the value of a field. The division by scale returns the float64 nearest to the
 // decimal; a multiplication by 0.1 would not.
 func (f field) value(b []byte) float64 {
 	var n int64

@@ -1,6 +1,6 @@
-// Package decimal reads numbers as JSON writes them (RFC 8259, section 6): digits with an
-// optional minus sign, fraction and exponent. It refuses what strconv accepts in addition: a
-// plus sign, underscores, hexadecimal digits, Inf and NaN.
+// Package decimal parses numbers in the format of JSON (RFC 8259, section 6): digits with an
+// optional minus sign, fraction and exponent. Unlike strconv, it refuses a plus sign,
+// underscores, hexadecimal digits, Inf and NaN.
 package decimal
 
 import (
@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Float returns a number. ok is false for any other text, and for a number that float64
-// cannot represent: one beyond its range, or one so small that it would become 0.
+// Float parses a number. ok is false for any other text, and for a number beyond the range of
+// float64 or so small that it would become 0.
 func Float(text string) (v float64, ok bool) {
 	digits, _, ok := split(text)
 	if !ok {
@@ -20,7 +20,7 @@ func Float(text string) (v float64, ok bool) {
 	return v, err == nil && (v != 0 || digits == "")
 }
 
-// Int returns a whole number, which may have a fraction of zeros or an exponent: 1.0, 1e16.
+// Int parses a whole number, which may have a fraction of zeros or an exponent: 1.0, 1e16.
 // ok is false for any other text, and for a number beyond 64 bits.
 func Int(text string) (n int64, ok bool) {
 	digits, exponent, ok := split(text)
@@ -37,9 +37,9 @@ func Int(text string) (n int64, ok bool) {
 	return n, err == nil
 }
 
-// Digits returns a whole number that consists of digits alone, as carriers and telephone
-// exchanges write it: it may begin with zeros, and with a minus sign, but not with a plus
-// sign. The error is that of strconv.ParseInt.
+// Digits parses a whole number of digits only, the format of carriers and switches. It may
+// begin with zeros and with a minus sign, but not with a plus
+// sign. The error is a *strconv.NumError.
 func Digits(text string) (int64, error) {
 	if strings.HasPrefix(text, "+") {
 		return 0, &strconv.NumError{Func: "Digits", Num: text, Err: strconv.ErrSyntax}
@@ -51,7 +51,7 @@ func Digits(text string) (int64, error) {
 const maxDigits = 19
 
 // split returns a number without its sign as digits × 10^exponent. The digits neither begin
-// nor end with 0; 0 has none.
+// nor end with 0. They are empty for 0.
 func split(text string) (digits string, exponent int, ok bool) {
 	integer, remaining := leadingDigits(strings.TrimPrefix(text, "-"))
 	if integer == "" || len(integer) > 1 && integer[0] == '0' {

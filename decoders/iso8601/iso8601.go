@@ -1,13 +1,13 @@
-// Package iso8601 reads moments as ISO 8601-1:2019 writes them: a day of a month,
-// of a year or of a week, with or without a time of that day, each in the basic or
-// the extended form:
+// Package iso8601 parses times of ISO 8601-1:2019: a day of a month,
+// of a year or of a week, with or without a time of day, in the basic or
+// the extended format:
 //
 //	2026-11-20T09:34:15.25+01:00   20261120T093415Z   2026-11-20T09:34   2026-324   2026-W47-5
 //
-// A time may leave out its seconds and minutes, or have a fraction in its last
-// part; 24:00 is the end of a day. Without a zone it is UTC, and a day alone is its
-// beginning. As RFC 3339 does, it takes a blank or a small letter for the T and a
-// small z. What names no day, such as 2026-11, durations and intervals are refused.
+// A time may omit seconds and minutes, and may have a fraction in its last
+// part; 24:00 is the end of a day. Without a zone it is UTC. A day without a time is the start
+// of the day. As in RFC 3339, T may be a blank or a small letter, and Z a small letter.
+// Texts without a day, such as 2026-11, durations and intervals are refused.
 package iso8601
 
 import (
@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Parse reads a moment, which it returns in UTC, to the nanosecond.
+// Parse parses a time to the nanosecond and returns it in UTC.
 func Parse(text string) (time.Time, bool) {
 	s := scanner{remaining: text}
 	day, ok := s.day()
@@ -36,17 +36,17 @@ func Parse(text string) (time.Time, bool) {
 	return day.Add(clock - east), true
 }
 
-// ParseDay reads a day alone and returns its beginning in UTC.
+// ParseDay parses a day without a time and returns its start in UTC.
 func ParseDay(text string) (time.Time, bool) {
 	s := scanner{remaining: text}
 	day, ok := s.day()
 	return day, ok && s.remaining == ""
 }
 
-// scanner takes a text apart from its beginning.
+// scanner parses a text from its start.
 type scanner struct{ remaining string }
 
-// skip takes one of some characters, if it is next.
+// skip skips the next character if it is one of chars.
 func (s *scanner) skip(chars string) bool {
 	if s.remaining == "" || strings.IndexByte(chars, s.remaining[0]) < 0 {
 		return false
@@ -55,12 +55,12 @@ func (s *scanner) skip(chars string) bool {
 	return true
 }
 
-// digits counts the digits that are next.
+// digits returns the number of digits at the start.
 func (s *scanner) digits() int {
 	return len(s.remaining) - len(strings.TrimLeft(s.remaining, "0123456789"))
 }
 
-// number takes a number of so many digits; ok is false if there are fewer.
+// number parses a number of some digits. ok is false if there are fewer digits.
 func (s *scanner) number(digits int) (n int, ok bool) {
 	if s.digits() < digits {
 		return 0, false
@@ -80,7 +80,7 @@ func (s *scanner) day() (time.Time, bool) {
 	extended := s.skip("-")
 	switch {
 	case s.skip("W"):
-		return s.ofWeek(year, extended)
+		return s.dayOfWeek(year, extended)
 	case s.digits() == 3:
 		value, _ := s.number(3)
 		t := time.Date(year, time.January, value, 0, 0, 0, 0, time.UTC)
@@ -95,9 +95,8 @@ func (s *scanner) day() (time.Time, bool) {
 	return t, int(t.Month()) == month && t.Day() == value
 }
 
-// ofWeek takes a week and a day in it, 1 being Monday. The first week of a year is
-// the one that 4 January is in.
-func (s *scanner) ofWeek(year int, extended bool) (time.Time, bool) {
+// dayOfWeek parses a week and a day, 1 for Monday. The first week of a year contains 4 January.
+func (s *scanner) dayOfWeek(year int, extended bool) (time.Time, bool) {
 	week, ok := s.number(2)
 	if !ok || extended && !s.skip("-") {
 		return time.Time{}, false
@@ -110,7 +109,7 @@ func (s *scanner) ofWeek(year int, extended bool) (time.Time, bool) {
 	return t, ok && value >= 1 && value <= 7 && inYear == year && inWeek == week
 }
 
-// clock takes a time of day, as what has passed of the day.
+// clock parses a time of day and returns the time since the start of the day.
 func (s *scanner) clock() (time.Duration, bool) {
 	hour, ok := s.number(2)
 	passed, precision := time.Duration(hour)*time.Hour, time.Hour
@@ -120,7 +119,7 @@ func (s *scanner) clock() (time.Duration, bool) {
 			break
 		}
 		n, found := s.number(2)
-		leap := n == 60 && unit == time.Second && passed%time.Hour == 59*time.Minute // it is the next second
+		leap := n == 60 && unit == time.Second && passed%time.Hour == 59*time.Minute // counts as the next second
 		ok = ok && found && (n < 60 || leap)
 		passed, precision = passed+time.Duration(n)*unit, unit
 	}
@@ -129,7 +128,7 @@ func (s *scanner) clock() (time.Duration, bool) {
 	return passed, ok && found && (hour < 24 || passed == 24*time.Hour)
 }
 
-// fraction takes a fraction of a unit, cut off at a nanosecond; there may be none.
+// fraction parses an optional fraction of a unit, rounded down to nanoseconds.
 func (s *scanner) fraction(unit time.Duration) (part time.Duration, ok bool) {
 	if !s.skip(".,") {
 		return 0, true
@@ -143,7 +142,7 @@ func (s *scanner) fraction(unit time.Duration) (part time.Duration, ok bool) {
 	return part, n > 0
 }
 
-// zone takes how far east of UTC a time is; nothing is UTC.
+// zone parses an optional time zone and returns its offset east of UTC.
 func (s *scanner) zone() (time.Duration, bool) {
 	if s.remaining == "" || s.skip("Zz") {
 		return 0, true

@@ -1,10 +1,10 @@
-// Package jsonvalues is the codec json: it takes the values that the network
-// server or the poster decoded already and names each by its path, with dots
+// Package jsonvalues has the codec json: it returns the values that the network
+// server or the sender has decoded. The key of a reading is its path, with dots
 // between the names ("air.temperature", "list.0.x").
 //
 // Numbers become readings, booleans 0 or 1, strings text; null is left out.
-// A string stays a string; its sensor type decides whether a number in it becomes one. A
-// list of samples with times of their own is a history (values.AppendTimed). The bounds are
+// A string remains a string; the sensor type decides whether it is converted to a number. A
+// list of samples with times is a history (values.AppendTimed). The limits are
 // those of package values.
 package jsonvalues
 
@@ -24,28 +24,12 @@ type Decoder struct{}
 // New returns the codec.
 func New() Decoder { return Decoder{} }
 
-// Decode gives the frame's Samples and the values of its Object. A frame with
-// neither has its payload read as JSON; a payload that is not JSON needs
-// another codec.
+// Decode returns the frame's Samples and the values of its Object. If a frame has
+// neither, its payload is parsed as JSON.
 func (Decoder) Decode(f *decoders.Frame) (decoders.Result, error) {
-	if f.Object == nil && len(f.Samples) == 0 {
-		return Payload(f)
+	if f.Object != nil || len(f.Samples) > 0 {
+		return Object(f), nil
 	}
-	return Object(f), nil
-}
-
-// Object gives what the sender decoded: the frame's Samples, then the values
-// of its Object.
-func Object(f *decoders.Frame) decoders.Result {
-	res := decoders.Result{Readings: slices.Clip(f.Samples)}
-	if f.Object != nil {
-		values.AppendTimed(&res, "", f.Object)
-	}
-	return res
-}
-
-// Payload reads the frame's payload as JSON. No payload gives no readings.
-func Payload(f *decoders.Frame) (decoders.Result, error) {
 	var res decoders.Result
 	if len(f.Payload) == 0 {
 		return res, nil
@@ -61,4 +45,14 @@ func Payload(f *decoders.Frame) (decoders.Result, error) {
 	}
 	values.AppendTimed(&res, "", v)
 	return res, nil
+}
+
+// Object returns the values that the sender decoded: the frame's Samples, then the values
+// of its Object.
+func Object(f *decoders.Frame) decoders.Result {
+	res := decoders.Result{Readings: slices.Clip(f.Samples)}
+	if f.Object != nil {
+		values.AppendTimed(&res, "", f.Object)
+	}
+	return res
 }

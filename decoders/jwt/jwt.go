@@ -1,6 +1,6 @@
 // Package jwt verifies JSON Web Tokens (RFC 7519) that senders of webhooks sign with
-// HMAC-SHA256 (HS256). It accepts no other algorithm, whatever the token says of itself,
-// and no empty secret. Whether the claims are current is the caller's decision.
+// HMAC-SHA256 (HS256). It refuses other algorithms and an empty secret. It does not check
+// whether the token has expired.
 package jwt
 
 import (
@@ -16,9 +16,9 @@ import (
 // ErrSignature means that the token was not signed with the secret.
 var ErrSignature = errors.New("the token's signature does not match")
 
-// Verify reads the claims of a token into claims if the token is signed with the secret. The
-// error is ErrSignature or names which part of the token cannot be read; it never holds the
-// secret or the expected signature.
+// Verify unmarshals the claims of a token into claims if the token is signed with the secret.
+// The error is ErrSignature or names the part of the token that cannot be read. It never
+// contains the secret or the expected signature.
 func Verify(token, secret string, claims any) error {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {

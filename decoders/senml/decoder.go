@@ -9,15 +9,15 @@ import (
 	"github.com/penstock/penstock/decoders"
 )
 
-// Decoder is the codec senml: it reads the payload of a frame as a pack.
+// Decoder is the codec senml, which parses the payload of a frame as a pack.
 type Decoder struct{}
 
 // New returns the codec.
 func New() Decoder { return Decoder{} }
 
-// Decode gives one reading per value and one per sum (key plus ".sum"). Times
-// relative to now count from the frame's own time. Records beyond what one pack
-// may hold are the result's Excess.
+// Decode returns a reading for each value and for each sum (key plus ".sum"). Times
+// relative to now count from the frame's time. If the pack has too many records, the first
+// ones are returned and Excess is set.
 func (Decoder) Decode(f *decoders.Frame) (decoders.Result, error) {
 	if len(f.Payload) == 0 {
 		return decoders.Result{}, nil
@@ -31,21 +31,20 @@ func (Decoder) Decode(f *decoders.Frame) (decoders.Result, error) {
 		_, key := SplitName(r.Name)
 		res.Readings = r.AppendReadings(res.Readings, key)
 		for _, member := range r.Unknown {
-			(*decoders.Notes)(&res.Warnings).Add(member + NotUsed) // bounded
+			(*decoders.Notes)(&res.Warnings).Add(member + NotUsed) // limits their number
 		}
 	}
-	var e *decoders.Error
-	if errors.As(err, &e) && e.Reason == tooMany {
+	if e, ok := errors.AsType[*decoders.Error](err); ok && e.Reason == tooMany {
 		res.Excess, err = err.Error(), nil
 	}
 	return res, err
 }
 
-// NotUsed ends the note about a member that is not known.
+// NotUsed is the end of a note about an unknown member.
 const NotUsed = ": is not known and is not used"
 
-// AppendReadings adds the record's readings under the key given. Binary data
-// become the text of their hex digits.
+// AppendReadings adds the record's readings with a key. Binary data
+// become a text of hex digits.
 func (r Record) AppendReadings(readings []decoders.Reading, key string) []decoders.Reading {
 	switch reading := (decoders.Reading{Key: key, Time: r.Time}); r.Kind {
 	case Number, Bool:
@@ -64,38 +63,24 @@ func (r Record) AppendReadings(readings []decoders.Reading, key string) []decode
 	return readings
 }
 
-// SplitName parts a resolved name into the device and the key of one of its measurements. A
-// device URN (RFC 9039) is urn:dev:TYPE:ID, and the key is the text behind it; elsewhere the
-// key is the text behind the last slash or colon. A device alone has the key "value", a key
-// alone the device "".
+// SplitName splits a resolved name into the device and the key of one of its measurements. In a
+// device URN (RFC 9039), urn:dev:TYPE:ID, the key is the text after the ID; in other names, the
+// text after the last slash or colon. The key is "value" if the name has only a device. The
+// device is "" if the name has only a key.
 func SplitName(name string) (device, key string) {
-	if strings.HasPrefix(name, "urn:dev:") {
-		return splitURN(name)
+	end := strings.LastIndexAny(name, "/:") // of the device
+	if urn, ok := strings.CutPrefix(name, "urn:dev:"); ok {
+		end = len(name)
+		_, id, _ := strings.Cut(urn, ":")
+		if i := strings.IndexAny(id, ":;/_"); i >= 0 {
+			end += i - len(id)
+		}
 	}
-	i := strings.LastIndexAny(name, "/:")
-	if i < 0 {
+	switch {
+	case end < 0:
 		return "", name
+	case end >= len(name)-1:
+		return name[:end], "value"
 	}
-	return orValue(name[:i], name[i+1:])
-}
-
-func splitURN(name string) (device, key string) {
-	const prefix = len("urn:dev:")
-	i := strings.IndexByte(name[prefix:], ':')
-	if i < 0 {
-		return name, "value"
-	}
-	start := prefix + i + 1
-	end := strings.IndexAny(name[start:], ":;/_")
-	if end < 0 {
-		return name, "value"
-	}
-	return orValue(name[:start+end], name[start+end+1:])
-}
-
-func orValue(device, key string) (string, string) {
-	if key == "" {
-		key = "value"
-	}
-	return device, key
+	return name[:end], name[end+1:]
 }

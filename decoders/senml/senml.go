@@ -1,10 +1,9 @@
-// Package senml reads Sensor Measurement Lists in JSON (RFC 8428) and resolves
-// them: base names, times, units, values and sums carry over to the records
-// after them, times relative to now are counted from a reference that the
-// caller gives. CBOR, XML and EXI are not read.
+// Package senml parses Sensor Measurement Lists in JSON (RFC 8428) and resolves
+// them: base names, times, units, values and sums apply to the following records, and times
+// relative to now are counted from a reference time. CBOR, XML and EXI are not supported.
 //
-// It refuses a pack of an unknown version (section 4.4), fields that must be understood and
-// are not (names ending in "_"), records without a name, and records without a value.
+// It refuses a pack of an unknown version (section 4.4), unknown fields whose names end in "_",
+// which must be understood, records without a name, and records without a value.
 package senml
 
 import (
@@ -19,22 +18,21 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// Record is one resolved measurement. Kind names which of the values it has; Missing stands
-// for a sum alone.
+// Record is one resolved measurement.
 type Record struct {
 	Name string
 	Unit string
-	Kind Kind
+	Kind Kind // of the value; None if there is only a sum
 
 	Value float64 // Number, and Bool as 0 or 1
 	Text  string  // Text
 	Data  []byte  // Data
-	// Sum is the integral of the value over time, nil when none is kept.
+	// Sum is the integral of the value over time, or nil.
 	Sum *float64
-	// Time is zero when the record is about the moment it was sent.
+	// Time is zero if it is the time at which the record was sent.
 	Time time.Time
-	// Unknown lists the members that are not known and not used, of this record and of
-	// records without a value before it, as "0.x".
+	// Unknown lists the unknown members of this record and of
+	// preceding records without a value, such as "0.x".
 	Unknown []string
 }
 
@@ -54,22 +52,24 @@ const (
 	format = "senml"
 	// version is the highest SenML version read (RFC 8428 section 4.4).
 	version = 10
-	// relative is the first time that is absolute (section 4.5.3).
-	relative = 1 << 28
-	// maxRecords is the most records of one pack; tooMany is the reason beyond.
+	// minAbsolute is the smallest absolute time (section 4.5.3).
+	minAbsolute = 1 << 28
+	// maxRecords is the largest number of records of a pack.
 	maxRecords = 1000
-	maxUnknown = 20 // fields that are noted
-	tooMany    = "is one record too many"
+	// tooMany is the reason of the error for more records.
+	tooMany = "is one record too many"
+	// maxUnknown is the largest number of unknown fields that are noted.
+	maxUnknown = 20
 )
 
-// base holds the fields that carry over to later records.
+// base holds the base fields, which apply to later records.
 type base struct {
 	name, unit string
 	time       float64
 	value, sum *float64
 }
 
-// fields are those of one record.
+// fields are the fields of one record.
 type fields struct {
 	name, unit string
 	time       float64
@@ -77,9 +77,8 @@ type fields struct {
 	sum        *float64
 }
 
-// Parse resolves a pack. Relative times count from reference; while that is
-// zero they are unknown and stay zero. Records may come with an error: they
-// are those before the place it names.
+// Parse parses and resolves a pack. Relative times count from reference; if that is
+// zero, they become zero. The records before the place of an error are returned with it.
 func Parse(pack []byte, reference time.Time) ([]Record, error) {
 	p := parser{r: jsonbody.New(pack), reference: reference}
 	if p.r.Kind() != jsonbody.Array {
@@ -116,7 +115,7 @@ func (p *parser) close() error {
 	return nil
 }
 
-// fail keeps the first error; no record is taken after it.
+// fail records the first error, after which no record is added.
 func (p *parser) fail(field, reason string) {
 	if p.err == nil {
 		p.err = &decoders.Error{Format: format, Field: strings.TrimSuffix(strconv.Itoa(p.index)+"."+field, "."), Offset: p.r.Offset(), Reason: reason}
@@ -152,7 +151,7 @@ func (p *parser) field(key string, f *fields) {
 		p.base.sum = new(p.number(key))
 	case "bver":
 		if p.number(key) > version {
-			p.fail(key, "is a version that is not known")
+			p.fail(key, "is an unknown version")
 		}
 	case "n":
 		f.name = p.text(key)
@@ -172,7 +171,7 @@ func (p *parser) field(key string, f *fields) {
 			p.unknown = append(p.unknown, strconv.Itoa(p.index)+"."+key)
 		}
 		if strings.HasSuffix(key, "_") {
-			p.fail(key, "must be understood and is not known")
+			p.fail(key, "must be understood and is unknown")
 		}
 	}
 }
@@ -221,13 +220,13 @@ func (p *parser) text(field string) string {
 	return v.String()
 }
 
-// resolve makes a record of one record's own fields and the base.
+// resolve adds the record that results from fields and the base.
 func (p *parser) resolve(f fields) {
 	record := f.value
 	record.Name = p.base.name + f.name
 	record.Unit = cmp.Or(f.unit, p.base.unit)
-	// Add the base value and the base sum; where only one of the two is there, the other is
-	// zero (section 4.1).
+	// Add the base value and the base sum. A missing value or sum counts as zero if the base
+	// has one (section 4.1).
 	switch {
 	case p.base.value == nil:
 	case record.Kind == Number:
@@ -244,7 +243,7 @@ func (p *parser) resolve(f fields) {
 		record.Sum = new(*f.sum + *p.base.sum)
 	}
 	if math.IsInf(record.Value, 0) || record.Sum != nil && math.IsInf(*record.Sum, 0) {
-		p.fail("v", "is beyond what a number can hold")
+		p.fail("v", "exceeds the range of a number")
 	}
 	if record.Kind == None && record.Sum == nil {
 		if f.name != "" {
@@ -267,21 +266,22 @@ func (p *parser) resolve(f fields) {
 }
 
 // timeOf resolves a time: absolute from 2^28 on, else relative to the reference.
-// Zero is the moment of sending, which is the frame's own time.
+// Zero is the time of sending, which is the frame's time.
 func (p *parser) timeOf(seconds float64) time.Time {
 	const maxSeconds = 253402300799 // the year 9999
 	switch {
 	case seconds == 0:
 		return time.Time{}
-	case seconds > maxSeconds, seconds < -relative:
+	case seconds > maxSeconds, seconds < -minAbsolute:
 		p.fail("t", "is not a time")
 		return time.Time{}
-	case seconds >= relative:
-		integer, frac := math.Modf(seconds)
-		return time.Unix(int64(integer), int64(math.Round(frac*1e6))*1e3).UTC()
-	case p.reference.IsZero():
+	case seconds < minAbsolute && p.reference.IsZero():
 		return time.Time{}
 	}
 	integer, frac := math.Modf(seconds)
-	return p.reference.Add(time.Duration(integer)*time.Second + time.Duration(math.Round(frac*1e6))*time.Microsecond).UTC()
+	microseconds := time.Duration(math.Round(frac*1e6)) * time.Microsecond
+	if seconds >= minAbsolute {
+		return time.Unix(int64(integer), int64(microseconds)).UTC()
+	}
+	return p.reference.Add(time.Duration(integer)*time.Second + microseconds).UTC()
 }

@@ -12,14 +12,15 @@ import (
 
 // AppendTimed adds the values within v to a result like Append, and supports histories.
 //
-// A list whose elements are all objects with a time of their own (a member time, timestamp or
-// date) is a history: each element's values become readings at its time, under the keys they
-// would have next to the list, or below the list's name when that says no more than that it
-// is a list of samples. One that names what it measures, {variable, value}, gives the value
-// under that name; a list of such elements needs no times, if each has another name.
+// A history is a list of objects that all have a time (a member time, timestamp or date). The
+// values of each object become readings at its time. Their keys do not include the index in the
+// list, nor the name of the list if it is a common name such as "history" (childKey).
+//
+// An object {variable, value} names its value: the value becomes a reading with the key that
+// variable has. A list of such objects with different names is a history even without times.
 func AppendTimed(res *decoders.Result, key string, v any) { AppendAt(res, key, v, time.Time{}) }
 
-// AppendAt is AppendTimed for values that have a time of their own unless it is zero.
+// AppendAt is AppendTimed with the time of the values, which is unknown if it is zero.
 func AppendAt(res *decoders.Result, key string, v any, t time.Time) {
 	if samples, ok := history(v); ok {
 		for _, s := range samples {
@@ -35,7 +36,7 @@ func AppendAt(res *decoders.Result, key string, v any, t time.Time) {
 	remaining := make(map[string]any, len(m))
 	var nested []string
 	for _, name := range slices.Sorted(maps.Keys(m)) {
-		if holds(m[name]) {
+		if hasHistory(m[name]) {
 			nested = append(nested, name)
 			continue
 		}
@@ -50,42 +51,37 @@ func AppendAt(res *decoders.Result, key string, v any, t time.Time) {
 	}
 }
 
-// addAt adds readings and gives them a time.
+// addAt adds readings and sets their time.
 func addAt(res *decoders.Result, key string, v any, t time.Time) {
-	count := len(res.Readings)
+	oldCount := len(res.Readings)
 	Append(res, key, v)
-	if !t.IsZero() {
-		for i := range res.Readings[count:] {
-			res.Readings[count+i].Time = t
-		}
+	for i := range res.Readings[oldCount:] {
+		res.Readings[oldCount+i].Time = t
 	}
 }
 
-// holds reports whether there is a history within a value that can be reached
-// without going through a list.
-func holds(v any) bool {
+// hasHistory reports whether a value is a history or an object that contains one outside other
+// lists.
+func hasHistory(v any) bool {
 	if _, ok := history(v); ok {
 		return true
 	}
 	m, _ := v.(map[string]any)
 	for _, x := range m {
-		if holds(x) {
+		if hasHistory(x) {
 			return true
 		}
 	}
 	return false
 }
 
-// childKey returns the key of the value v of a name in an object with a key. A list of
-// samples adds nothing to the key if its name only says that it is one.
+// childKey returns the key of the member name, with value v, of an object with a key. It is the
+// key of the object if v is a history with a common name.
 func childKey(key, name string, v any) string {
 	if _, ok := history(v); ok && slices.Contains([]string{"history", "samples", "measurements", "records", "readings", "datalog"}, name) {
 		return key
 	}
-	if key == "" {
-		return name
-	}
-	return key + "." + name
+	return join(key, name)
 }
 
 type sample struct {
@@ -93,10 +89,11 @@ type sample struct {
 	values  map[string]any
 }
 
+// history returns the samples of a history, or false if v is not a history.
 func history(v any) ([]sample, bool) {
 	list, _ := v.([]any)
 	samples := make([]sample, 0, len(list))
-	named := map[string]bool{} // those without a time
+	named := map[string]bool{} // names of the objects without a time
 	for _, element := range list {
 		m, _ := element.(map[string]any)
 		t, timed, ok := CutTime(m)
@@ -116,8 +113,8 @@ func history(v any) ([]sample, bool) {
 // timeNames returns the members of an object that hold its time.
 func timeNames() []string { return []string{"time", "timestamp", "date"} }
 
-// CutTime returns the time of an object and its other members, of {variable, value} the
-// value under its name. It returns false if the object has no time.
+// CutTime returns the time of an object and its other members, converted by byVariable. It
+// returns false if the object has no time.
 func CutTime(m map[string]any) (t time.Time, remaining map[string]any, ok bool) {
 	for _, name := range timeNames() {
 		if t, ok := parseTime(m[name]); ok {
@@ -129,8 +126,8 @@ func CutTime(m map[string]any) (t time.Time, remaining map[string]any, ok bool) 
 	return time.Time{}, nil, false
 }
 
-// warnUntimed notes the first text of a list that stands for a time and cannot be read
-// as one: but for it the list would be a history.
+// warnUntimed warns of the first invalid time in a list, which would be a history if the time
+// were valid.
 func warnUntimed(res *decoders.Result, key string, v any) {
 	list, _ := v.([]any)
 	for i, item := range list {
@@ -148,7 +145,7 @@ func warnUntimed(res *decoders.Result, key string, v any) {
 	}
 }
 
-// variable is the name in an object {variable, value}.
+// variable returns the name in an object {variable, value}, or "".
 func variable(m map[string]any) string {
 	name, _ := m["variable"].(string)
 	if _, present := m["value"]; !present {
@@ -157,8 +154,8 @@ func variable(m map[string]any) string {
 	return name
 }
 
-// byVariable brings the value of {variable, value} under its name, and what else
-// there is, as the unit, below that.
+// byVariable converts {variable, value} to {name: value}, and other members such as unit to
+// name.unit. Other objects are returned unchanged.
 func byVariable(m map[string]any) map[string]any {
 	name := variable(m)
 	if name == "" {
@@ -177,8 +174,8 @@ func byVariable(m map[string]any) map[string]any {
 	return flat
 }
 
-// parseTime reads a time from 2000 to 2099: ISO 8601, without a zone UTC, or seconds or
-// milliseconds since 1970.
+// parseTime parses a time from 2000 to 2099: ISO 8601 (in UTC if there is no zone), or seconds
+// or milliseconds since 1970.
 func parseTime(v any) (time.Time, bool) {
 	var t time.Time
 	switch v := v.(type) {

@@ -1,10 +1,10 @@
-// Package values makes readings of decoded values: maps, lists, numbers, booleans
-// and texts, each named by its path, with dots between the names
+// Package values converts decoded values (maps, lists, numbers, booleans and texts) to
+// readings. The key of a reading is its path, with dots between the names
 // ("air.temperature", "list.0.x").
 //
 // Numbers become readings, booleans 0 or 1, strings text; null is left out.
-// A number that is not finite is refused with a warning, and so is a text beyond
-// MaxText. Readings beyond MaxReadings are the result's Excess.
+// A number that is not finite is refused with a warning, and a text longer than
+// MaxText is cut. Readings beyond MaxReadings are the result's Excess.
 package values
 
 import (
@@ -15,27 +15,27 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
-	"unicode/utf8"
+	"strings"
 
 	"github.com/penstock/penstock/decoders"
 )
 
 const (
-	// MaxReadings is the largest number of readings that one frame may give.
+	// MaxReadings is the largest number of readings of one frame.
 	MaxReadings = 10_000
 	// MaxText is the largest length of a text, in bytes.
 	MaxText = 4096
 
-	// maxVisits bounds the walk over values of which few are readings.
+	// maxVisits is the largest number of values, most of which may not be readings.
 	maxVisits = 2 * MaxReadings
-	// maxDepth is twice the nesting that a JSON body may have.
+	// maxDepth is twice the largest depth of a JSON body.
 	maxDepth    = 128
 	maxKey      = 256
 	maxWarnings = 20
 )
 
-// Append adds the values within v to a result, under keys that begin with key.
-// It takes maps and lists of any depth, every Go number, booleans and strings.
+// Append adds the values within v to a result, with keys that begin with key.
+// v may consist of maps, lists, strings, booleans, and numbers of any Go type.
 func Append(res *decoders.Result, key string, v any) {
 	w := walk{res: res, visits: maxVisits}
 	w.value(key, v, 0)
@@ -69,10 +69,12 @@ func (w *walk) value(key string, v any, depth int) {
 			n = 1
 		}
 		w.number(key, n)
-	case map[string]any:
-		w.object(key, v, depth)
-	case []any:
-		w.list(key, v, depth)
+	case map[string]any, []any:
+		if depth >= maxDepth {
+			w.warn(key[:min(len(key), maxKey)] + ": is nested too deep")
+			return
+		}
+		w.members(key, v, depth+1)
 	case []int:
 		for i, n := range v {
 			w.value(join(key, strconv.Itoa(i)), n, depth+1)
@@ -87,34 +89,17 @@ func (w *walk) value(key string, v any, depth int) {
 	}
 }
 
-// object walks by name, so that equal frames give equal results.
-func (w *walk) object(key string, m map[string]any, depth int) {
-	if !w.deeper(key, depth) {
-		return
+// members visits the members of an object by name, so that equal frames have equal results, or
+// the items of a list.
+func (w *walk) members(key string, v any, depth int) {
+	object, _ := v.(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		w.value(join(key, name), object[name], depth)
 	}
-	for _, name := range slices.Sorted(maps.Keys(m)) {
-		w.value(join(key, name), m[name], depth+1)
+	list, _ := v.([]any)
+	for i := 0; i < len(list) && w.visits >= 0; i++ {
+		w.value(join(key, strconv.Itoa(i)), list[i], depth)
 	}
-}
-
-func (w *walk) list(key string, l []any, depth int) {
-	if !w.deeper(key, depth) {
-		return
-	}
-	for i, v := range l {
-		if w.visits < 0 {
-			return
-		}
-		w.value(join(key, strconv.Itoa(i)), v, depth+1)
-	}
-}
-
-func (w *walk) deeper(key string, depth int) bool {
-	if depth >= maxDepth {
-		w.warn(key[:min(len(key), maxKey)] + ": is nested too deep")
-		return false
-	}
-	return true
 }
 
 func join(key, name string) string {
@@ -134,18 +119,10 @@ func (w *walk) number(key string, n float64) {
 
 func (w *walk) text(key, s string) {
 	if len(s) > MaxText {
-		s = cut(s, MaxText)
-		w.warn(key + ": is longer than text may be and was cut")
+		s = strings.ToValidUTF8(s[:MaxText], "")
+		w.warn(fmt.Sprintf("%s: is longer than %d bytes and was cut", key, MaxText))
 	}
 	w.add(decoders.Reading{Key: key, Text: s, IsText: true})
-}
-
-// cut shortens s to at most n bytes and leaves its last character whole.
-func cut(s string, n int) string {
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
 }
 
 func (w *walk) add(r decoders.Reading) {
