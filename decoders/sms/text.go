@@ -86,3 +86,19 @@ func (s *Segmenter) decode(code []byte, c Coding) string {
 func refuse(field string, offset int, reason string) error {
 	return &decoders.Error{Format: "sms", Field: field, Offset: offset, Reason: reason}
 }
+
+// CheckText returns a decoders.Error if a text is not valid UTF-8 or has control characters. A
+// text that isMultiline may have tabs and line breaks.
+func CheckText(format, field, text string, isMultiline bool) error {
+	for i, r := range text {
+		reason := "control character"
+		switch {
+		case r == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD"):
+			reason = "is not valid UTF-8"
+		case isMultiline && (r == '\t' || r == '\n' || r == '\r') || r >= ' ' && r != 0x7F:
+			continue
+		}
+		return &decoders.Error{Format: format, Field: field, Offset: i, Reason: reason}
+	}
+	return nil
+}

@@ -3,26 +3,25 @@ package vcard
 import (
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/sms"
 )
 
-// Port is the port of a phone for cards, without security (WAP-259, 6.5).
+// Port is the port of a phone for vCards, without security (WAP-259, 6.5).
 const Port = 9204
 
 // Version is a version of the format.
 type Version string
 
-// The versions; V30 is the default of the interface.
+// The versions. V30 is the default.
 const (
 	V21 Version = "2.1"
 	V30 Version = "3.0"
 	V40 Version = "4.0"
 )
 
-// ParseVersion reads 2.1, 3.0 or 4.0; "" is 3.0.
+// ParseVersion parses 2.1, 3.0 or 4.0; "" means 3.0.
 //
 // It returns a decoders.Error with format "vcard" and field "version".
 func ParseVersion(s string) (Version, error) {
@@ -35,20 +34,20 @@ func ParseVersion(s string) (Version, error) {
 	return "", refuse("version", -1, "is not 2.1, 3.0 or 4.0")
 }
 
-// Card is a contact. First and last name are required, the rest may be empty.
+// Card is a contact. First and last name are required, other fields may be empty.
 type Card struct {
 	FirstName, LastName     string
-	Mobile, Home, Work, Fax string // as written; in 4.0 a URI where it is + and digits
+	Mobile, Home, Work, Fax string // unchanged, except that + and digits become a URI in 4.0
 	Email                   string
 	BirthDate               string // YYYY-MM-DD or YYYYMMDD
 	Note                    string // may have several lines
 }
 
-// Message is the card as octets to the vCard port: no text, so that the phone
+// Message returns the card as a message to the vCard port, so that the phone
 // offers to store it.
 //
-// It returns a decoders.Error with format "vcard" and the field as the REST
-// interface names it ("first_name", "phone.mobile", "version").
+// It returns a decoders.Error with format "vcard" and the field's name in the REST
+// API ("first_name", "phone.mobile").
 func (c Card) Message(v Version) (sms.Octets, error) {
 	card, err := c.Encode(v)
 	if err != nil {
@@ -57,14 +56,11 @@ func (c Card) Message(v Version) (sms.Octets, error) {
 	return sms.Octets{Coding: sms.Binary, Header: sms.UDH{sms.Ports(Port, 0)}, Data: card}, nil
 }
 
-// Encode is the card in a version; errors as Message has them.
+// Encode returns the card in a version of ParseVersion. It returns the errors of Message.
 func (c Card) Encode(v Version) ([]byte, error) {
-	if v != V21 && v != V30 && v != V40 {
-		return nil, refuse("version", -1, "is not 2.1, 3.0 or 4.0")
-	}
 	for _, f := range []struct {
-		name, text       string
-		required, breaks bool
+		name, text            string
+		required, isMultiline bool
 	}{
 		{"first_name", c.FirstName, true, false}, {"last_name", c.LastName, true, false},
 		{"phone.mobile", c.Mobile, false, false}, {"phone.home", c.Home, false, false},
@@ -74,7 +70,7 @@ func (c Card) Encode(v Version) ([]byte, error) {
 		if f.required && strings.TrimSpace(f.text) == "" {
 			return nil, refuse(f.name, 0, "is empty")
 		}
-		if err := checkText(f.name, f.text, f.breaks); err != nil {
+		if err := sms.CheckText("vcard", f.name, f.text, f.isMultiline); err != nil {
 			return nil, err
 		}
 	}
@@ -101,20 +97,6 @@ func (c Card) Encode(v Version) ([]byte, error) {
 	w.text("NOTE", c.Note)
 	w.line("END:VCARD")
 	return w.buf, nil
-}
-
-// checkText refuses what the formats have no way to write.
-func checkText(field, text string, breaks bool) error {
-	for i, r := range text {
-		switch {
-		case r == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD"):
-			return refuse(field, i, "is not UTF-8")
-		case breaks && (r == '\r' || r == '\n' || r == '\t'):
-		case r < ' ' || r == 0x7F:
-			return refuse(field, i, "control character")
-		}
-	}
-	return nil
 }
 
 func parseDate(s string) (time.Time, bool) {

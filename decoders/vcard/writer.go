@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// longest is the largest number of octets of a line without its end.
-const longest = 75
+// maxLine is the largest number of octets of a line without its end.
+const maxLine = 75
 
 // writer writes the lines of a card in one version.
 type writer struct {
@@ -15,10 +15,10 @@ type writer struct {
 	buf     []byte
 }
 
-// line ends a content line, folded where it is too long: a line end and a blank
+// line writes a content line. A line that is too long is folded by a line end and a blank
 // before a character (RFC 2425, 5.8.1; RFC 6350, 3.2).
 func (w *writer) line(s string) {
-	for room := longest; len(s) > room; room = longest - 1 { // the blank counts
+	for room := maxLine; len(s) > room; room = maxLine - 1 { // the blank counts
 		cut := room
 		for !utf8.RuneStart(s[cut]) {
 			cut--
@@ -29,9 +29,8 @@ func (w *writer) line(s string) {
 	w.buf = append(append(w.buf, s...), "\r\n"...)
 }
 
-// names writes the name in its components. In 2.1 only the semicolon is escaped
-// by the standard; a backslash is doubled all the same, or one before a
-// semicolon would join two components.
+// names writes the components of the name. In 2.1 the standard escapes only the semicolon. A
+// backslash is doubled too, because it would escape a semicolon after it.
 func (w *writer) names(surname, forename string) {
 	if w.version == V21 {
 		escape := strings.NewReplacer(`\`, `\\`, ";", `\;`)
@@ -41,7 +40,7 @@ func (w *writer) names(surname, forename string) {
 	w.line("N:" + escaped(surname) + ";" + escaped(forename) + ";;;")
 }
 
-// text writes a property of one text; nothing for an empty one.
+// text writes a property with one text, unless the text is empty.
 func (w *writer) text(name, text string) {
 	switch {
 	case text == "":
@@ -52,13 +51,13 @@ func (w *writer) text(name, text string) {
 	}
 }
 
-// escaped is a text value (RFC 2426, 2.4.2; RFC 6350, 3.4).
+// escaped returns a text value (RFC 2426, 2.4.2; RFC 6350, 3.4).
 func escaped(text string) string {
 	return strings.NewReplacer(`\`, `\\`, ",", `\,`, ";", `\;`, "\n", `\n`).Replace(text)
 }
 
-// phone writes a number of one type. 4.0 requires a URI where the number is global (RFC 3966:
-// + and digits, with separators); others stay text.
+// phone writes a number of one type. 4.0 requires a URI for a global number (RFC 3966:
+// + and digits, with separators); other numbers are text.
 func (w *writer) phone(kind, number string) {
 	digits, isGlobal := strings.CutPrefix(number, "+")
 	switch {
@@ -86,11 +85,12 @@ func (w *writer) email(address string) {
 	}
 }
 
-// old writes a property of 2.1. What is not printable ASCII on a line that is short enough is
-// quoted-printable, because 2.1 folds at blanks only and has no escape for a line break. So
-// is a text that ends with =, which loose readers take for a soft break on any line.
+// old writes a property of 2.1. A value is quoted-printable unless it is printable ASCII on a
+// line that is short enough, because 2.1 allows folding at blanks only and has no escape for a
+// line break. A value that ends with = is quoted-printable too, because some readers take the =
+// for a soft line break.
 func (w *writer) old(name, value string) {
-	if isPlainText(value) && !strings.HasSuffix(value, "=") && len(name)+1+len(value) <= longest {
+	if isPlainText(value) && !strings.HasSuffix(value, "=") && len(name)+1+len(value) <= maxLine {
 		w.line(name + ":" + value)
 		return
 	}
@@ -100,10 +100,9 @@ func (w *writer) old(name, value string) {
 	w.quoted(name+";ENCODING=QUOTED-PRINTABLE:", strings.ReplaceAll(value, "\n", "\r\n"))
 }
 
-// quoted writes a value as quoted-printable with soft line breaks between its
-// characters (RFC 1521, 5.1): a phone that decodes line by line would show half a
-// character. A line break of the value is one too. A blank at the end is quoted,
-// and one at the beginning of a line, where it would look folded.
+// quoted writes a value as quoted-printable (RFC 1521, 5.1). Soft line breaks do not split
+// characters and CR LF, because some phones decode line by line. A blank is quoted at the end
+// of the value and at the start of a line, where it would mean a folded line.
 func (w *writer) quoted(name, value string) {
 	w.buf = append(w.buf, name...)
 	length := len(name)
@@ -118,7 +117,7 @@ func (w *writer) quoted(name, value string) {
 		if !printable(character[0]) || character == "=" || character == " " && value == "" {
 			code = "=" + strings.ReplaceAll(fmt.Sprintf("% X", character), " ", "=")
 		}
-		if length+len(code) > longest-1 { // the = of the soft break
+		if length+len(code) > maxLine-1 { // the = of the soft break
 			w.buf = append(w.buf, "=\r\n"...)
 			length = 0
 		}

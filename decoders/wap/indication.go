@@ -7,11 +7,11 @@ import (
 )
 
 // Indication is a service indication: the phone shows the title and offers to
-// open the address. What the document leaves optional (times, an id, an action
-// other than the default, signal-medium) is left out.
+// open the address. The optional attributes (times, an id, an action
+// other than the default) are left out.
 type Indication struct {
 	Title string // UTF-8; may be empty
-	URL   string // absolute, percent-encoded where it is not ASCII
+	URL   string // absolute, in ASCII
 }
 
 // The WBXML document: version 1.2, SI 1.0, UTF-8, no string table
@@ -33,8 +33,8 @@ const (
 // contentTypeSI is application/vnd.wap.sic as a well-known value.
 const contentTypeSI = 0x2E | 0x80
 
-// Message is the indication as a push to port 2948; transaction is an id that
-// the phone does not use.
+// Message returns the indication as a push to port 2948. transaction is an id that
+// phones ignore.
 //
 // It returns a decoders.Error with format "si" and field "url" or "title".
 func (s Indication) Message(transaction byte) (sms.Octets, error) {
@@ -49,8 +49,8 @@ func (s Indication) Message(transaction byte) (sms.Octets, error) {
 		code byte
 	}
 	body := []byte{wbxmlVersion, publicID, charsetUTF8, 0, tagSI, tagIndication}
-	// Write the attribute href with the tokens that shorten it: for its beginning, the
-	// longest first, and for its first ending of a host.
+	// Write the attribute href. Tokens shorten its start and its first occurrence of the end of
+	// a host.
 	address := s.URL
 	for _, t := range []token{{"https://www.", 0x0F}, {"http://www.", 0x0D}, {"https://", 0x0E}, {"http://", 0x0C}, {"", 0x0B}} {
 		if remaining, ok := strings.CutPrefix(address, t.text); ok {
@@ -69,7 +69,7 @@ func (s Indication) Message(transaction byte) (sms.Octets, error) {
 	return push(transaction, []byte{contentTypeSI}, body), nil
 }
 
-// appendString writes an inline string; nothing for an empty one.
+// appendString appends an inline string, or nothing for an empty string.
 func appendString(dst []byte, s string) []byte {
 	if s == "" {
 		return dst

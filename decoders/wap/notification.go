@@ -1,7 +1,9 @@
 package wap
 
 import (
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/penstock/penstock/decoders/sms"
 )
@@ -9,8 +11,7 @@ import (
 // Class is the class of a multimedia message (MMS Encapsulation, 7.3.26).
 type Class byte
 
-// The classes. The binary interface's numbers 80 to 83 are these octets, written
-// in hexadecimal.
+// The classes. The numbers 80 to 83 of the API are these octets in hexadecimal.
 const (
 	Personal      Class = 0x80
 	Advertisement Class = 0x81
@@ -18,7 +19,7 @@ const (
 	Auto          Class = 0x83
 )
 
-// ParseClass reads 80, 81, 82 or 83.
+// ParseClass parses 80, 81, 82 or 83.
 //
 // It returns a decoders.Error with format "mms" and field "class".
 func ParseClass(number int) (Class, error) {
@@ -31,12 +32,12 @@ func ParseClass(number int) (Class, error) {
 // Notification announces a multimedia message that a phone may fetch.
 type Notification struct {
 	Transaction string        // id of this notification, printable ASCII, at most 40 octets
-	From        string        // number in digits; empty leaves the sender out
-	Subject     string        // UTF-8, one line; empty leaves it out
-	Class       Class         // zero: Personal
+	From        string        // number in digits, or empty
+	Subject     string        // UTF-8, one line, or empty
+	Class       Class         // 0 means Personal
 	Size        int64         // of the message in octets
 	Expiry      time.Duration // from receipt, whole seconds (X-Mms-Expiry, relative)
-	URL         string        // where the phone fetches the message
+	URL         string        // address from which the phone fetches the message
 }
 
 // Codes of header fields and values (MMS Encapsulation, 7.3 and tables 12, 13).
@@ -60,8 +61,8 @@ const (
 	lengthQuote     = 0x1F
 )
 
-// Message is the notification as a push to port 2948; transaction is the push's
-// own id, which the phone does not use.
+// Message returns the notification as a push to port 2948. transaction is the id of the push,
+// which phones ignore.
 //
 // It returns a decoders.Error with format "mms" and field "transaction", "from",
 // "subject", "class", "size", "expiry" or "url".
@@ -76,9 +77,9 @@ func (n Notification) Message(transaction byte) (sms.Octets, error) {
 }
 
 func (n Notification) check() error {
-	const longestID = 40
-	if len(n.Transaction) > longestID {
-		return refuse("mms", "transaction", longestID, "is longer than 40 octets")
+	const maxID = 40
+	if len(n.Transaction) > maxID {
+		return refuse("mms", "transaction", maxID, "is longer than 40 octets")
 	}
 	if err := checkAddress("mms", "transaction", n.Transaction); err != nil {
 		return err
@@ -102,8 +103,8 @@ func (n Notification) check() error {
 	return checkAddress("mms", "url", n.URL)
 }
 
-// body writes the header fields in the order of the table; the first three must
-// come first.
+// body returns the header fields in the order of the table. The first three must
+// be first.
 func (n Notification) body() []byte {
 	buf := []byte{headerType, notificationInd}
 	buf = appendText(append(buf, headerTransaction), n.Transaction)
@@ -122,8 +123,8 @@ func (n Notification) body() []byte {
 	return appendText(append(buf, headerLocation), n.URL)
 }
 
-// appendText writes a Text-string; a quote stands before a first octet that
-// would be taken for a value of one octet (WAP-230, 8.4.2.1).
+// appendText appends a Text-string, with a quote before a first octet that
+// would mean a value of one octet (WAP-230, 8.4.2.1).
 func appendText(dst []byte, s string) []byte {
 	if s != "" && s[0] >= 0x80 {
 		dst = append(dst, quote)
@@ -131,18 +132,16 @@ func appendText(dst []byte, s string) []byte {
 	return append(append(dst, s...), 0)
 }
 
-// appendEncoded writes an Encoded-string-value: ASCII as it is, all else with
-// its charset (MMS Encapsulation, 7.3.20).
+// appendEncoded appends an Encoded-string-value, which names the charset unless the text is
+// ASCII (MMS Encapsulation, 7.3.20).
 func appendEncoded(dst []byte, s string) []byte {
-	for i := range len(s) {
-		if s[i] >= 0x80 {
-			return appendLengthy(dst, appendText([]byte{utf8MIBenum}, s))
-		}
+	if strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		return appendLengthy(dst, appendText([]byte{utf8MIBenum}, s))
 	}
 	return appendText(dst, s)
 }
 
-// appendLengthy writes a Value-length and the value (WAP-230, 8.4.2.2).
+// appendLengthy appends a Value-length and the value (WAP-230, 8.4.2.2).
 func appendLengthy(dst, value []byte) []byte {
 	if len(value) < lengthQuote {
 		return append(append(dst, byte(len(value))), value...)
@@ -150,7 +149,7 @@ func appendLengthy(dst, value []byte) []byte {
 	return append(appendUintvar(append(dst, lengthQuote), uint64(len(value))), value...)
 }
 
-// appendLong writes a Long-integer: its length, then the fewest octets
+// appendLong appends a Long-integer: the number of octets, and as few octets as possible
 // (WAP-230, 8.4.2.1).
 func appendLong(dst []byte, v uint64) []byte {
 	octets := []byte{byte(v)}
