@@ -1,12 +1,11 @@
-// Package jsonbody reads one JSON text (RFC 8259) front to back, once, for
-// parsers that must be quick and must not lose a message over a field they
-// could do without.
+// Package jsonbody reads a JSON text (RFC 8259) once, from start to end. It is for
+// parsers that must be fast and must not refuse a message because of an optional field.
 //
-// It is strict about syntax and forgiving about types: a value of an unexpected kind is
-// passed over and reported as absent, of duplicate keys the last counts, keys are
-// case-sensitive, broken UTF-8 becomes U+FFFD. It refuses what nests deeper than MaxDepth. It
-// uses no reflection, so a hostile body can make it neither recurse without bound nor
-// allocate more than the requested values.
+// It is strict about syntax and tolerant about types: a value of an unexpected kind is
+// skipped and reported as absent. Of duplicate keys the last one counts, keys are
+// case-sensitive, and invalid UTF-8 becomes U+FFFD. It refuses nesting deeper than MaxDepth. It
+// uses no reflection, so a hostile body can cause neither unlimited recursion nor
+// allocations beyond the requested values.
 //
 // It imports no other package of the program: a decoder that reports a SyntaxError
 // returns it as a decoders.Error.
@@ -24,7 +23,7 @@ const MaxDepth = 64
 // Kind is the kind of a JSON value.
 type Kind uint8
 
-// The kinds of value. Missing is the zero Value's.
+// The kinds of values. Missing is the kind of the zero Value.
 const (
 	Missing Kind = iota
 	Null
@@ -35,8 +34,8 @@ const (
 	Object
 )
 
-// Reader walks a JSON text. After the first syntax error every method returns its zero
-// result; Err and Close report the error.
+// Reader reads a JSON text. After the first syntax error every method returns its zero
+// result, and Close returns the error.
 //
 //	for key := range r.Fields() {
 //		switch string(key) {
@@ -50,15 +49,15 @@ type Reader struct {
 	b       []byte
 	i       int
 	depth   int
-	isFirst bool // a container was just entered: no comma is due
-	unread  bool // Next or More stopped before a value that was not read yet
-	key     int  // where the text of the key that Next read last begins
+	isFirst bool // the next member is the first of its container, so no comma precedes it
+	unread  bool // the value after Next or More has not been read
+	key     int  // offset of the key that Next read last, after its quote
 	keyEnd  int
 	err     error
 }
 
-// New returns a reader of body, which it neither changes nor copies. A byte
-// order mark is passed over.
+// New returns a reader of body, which it neither modifies nor copies. It skips a byte
+// order mark.
 func New(body []byte) Reader {
 	r := Reader{b: body}
 	if bytes.HasPrefix(body, []byte("\xef\xbb\xbf")) {
@@ -67,15 +66,8 @@ func New(body []byte) Reader {
 	return r
 }
 
-// Check returns nil when body is one JSON text and nothing else.
-func Check(body []byte) error {
-	r := New(body)
-	r.Skip()
-	return r.Close()
-}
-
-// Close returns the first syntax error, a *SyntaxError. It is an error if more than white
-// space follows the value.
+// Close returns the first syntax error, a *SyntaxError. Text after the value is an error,
+// except white space.
 func (r *Reader) Close() error {
 	if r.peek() != 0 || r.i < len(r.b) {
 		r.fail("unexpected text after the value")
@@ -83,10 +75,10 @@ func (r *Reader) Close() error {
 	return r.err
 }
 
-// Offset returns how many bytes have been read.
+// Offset returns the number of bytes that have been read.
 func (r *Reader) Offset() int { return r.i }
 
-// Key returns where the text of the key that was read last begins and ends, without its
+// Key returns the offsets of the key that was read last, without its
 // quotes and with its escapes.
 func (r *Reader) Key() (start, end int) { return r.key, r.keyEnd }
 
@@ -111,7 +103,7 @@ func (r *Reader) Kind() Kind {
 	}
 }
 
-// Fields enters the next value when it is an object, as Object does, and gives
+// Fields enters the next value if it is an object, as Object does, and returns
 // its keys.
 func (r *Reader) Fields() iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
@@ -122,12 +114,10 @@ func (r *Reader) Fields() iter.Seq[[]byte] {
 	}
 }
 
-// Object enters the next value when it is an object; any other value it skips
-// and returns false.
+// Object enters the next value if it is an object, or else skips it and returns false.
 func (r *Reader) Object() bool { return r.enter('{') }
 
-// Array enters the next value when it is an array; any other value it skips
-// and returns false.
+// Array enters the next value if it is an array, or else skips it and returns false.
 func (r *Reader) Array() bool { return r.enter('[') }
 
 func (r *Reader) enter(open byte) bool {
@@ -144,8 +134,8 @@ func (r *Reader) enter(open byte) bool {
 	return r.err == nil
 }
 
-// Next reads the next key of the object entered last into key, or leaves the
-// object and returns false. Key aliases the body unless it holds escapes.
+// Next reads the next key of the current object into key, or leaves the
+// object and returns false. key aliases the body unless it has escapes.
 func (r *Reader) Next(key *[]byte) bool {
 	if !r.follow('}') {
 		return false
@@ -170,14 +160,13 @@ func (r *Reader) Next(key *[]byte) bool {
 	return r.unread
 }
 
-// More reports whether the array entered last has another element, or leaves it
-// and returns false.
+// More reports whether the current array has another element. If not, it leaves the array.
 func (r *Reader) More() bool {
 	r.unread = r.follow(']')
 	return r.unread
 }
 
-// follow reads up to the next member of a container, or past its end.
+// follow moves to the next member of a container, or past its end.
 func (r *Reader) follow(end byte) bool {
 	if r.unread {
 		r.Skip()
@@ -201,7 +190,7 @@ func (r *Reader) follow(end byte) bool {
 	return true
 }
 
-// Skip passes over the next value, checking its syntax.
+// Skip skips the next value and checks its syntax.
 func (r *Reader) Skip() {
 	switch r.peek() {
 	case '{':
@@ -218,7 +207,7 @@ func (r *Reader) Skip() {
 	}
 }
 
-// peek passes over white space and returns the next byte, 0 at the end or
+// peek skips white space and returns the next byte, or 0 at the end and
 // after an error.
 func (r *Reader) peek() byte {
 	for r.i < len(r.b) {
@@ -232,7 +221,7 @@ func (r *Reader) peek() byte {
 	return 0
 }
 
-// fail keeps the first error and moves to the end, so that every loop ends.
+// fail records the first error and moves to the end, so that every loop ends.
 func (r *Reader) fail(reason string) {
 	if r.err == nil {
 		r.err = &SyntaxError{Offset: r.i, Reason: reason}
@@ -240,13 +229,13 @@ func (r *Reader) fail(reason string) {
 	r.i = len(r.b)
 }
 
-// SyntaxError is returned for a text that is not JSON.
+// SyntaxError is returned for a text that is not valid JSON.
 type SyntaxError struct {
 	Offset int // bytes from the start of the text
 	Reason string
 }
 
-// Error returns the place and the reason: "json: offset 6: a comma or the end was
+// Error returns the offset and the reason, such as "json: offset 6: a comma or the end was
 // expected".
 func (e *SyntaxError) Error() string {
 	return "json: offset " + strconv.Itoa(e.Offset) + ": " + e.Reason

@@ -2,7 +2,9 @@ package jsonbody
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"math/bits"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -25,8 +27,7 @@ func (r *Reader) scalar() Value {
 	return Value{}
 }
 
-// scanString reads the string that begins here and returns what stands
-// between its quotes.
+// scanString reads a string and returns it without its quotes.
 func (r *Reader) scanString() (raw []byte, escaped bool) {
 	r.i++
 	start := r.i
@@ -54,9 +55,8 @@ func (r *Reader) scanString() (raw []byte, escaped bool) {
 	}
 }
 
-// plain passes over bytes that stand for themselves, eight at a time where it
-// can: the lowest of the high bits that the sums below leave is in the first byte
-// that is a quote, a backslash or below 0x20.
+// plain skips bytes up to the next quote, backslash or byte below 0x20. It examines eight bytes
+// at a time: the lowest bit that is set in special is the high bit of the first such byte.
 func (r *Reader) plain() {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	b, i := r.b, r.i
@@ -74,7 +74,7 @@ func (r *Reader) plain() {
 	r.i = i
 }
 
-// escape passes over one escape sequence.
+// escape skips an escape sequence.
 func (r *Reader) escape() bool {
 	if r.i+1 >= len(r.b) {
 		return false
@@ -149,7 +149,7 @@ func (r *Reader) scanLiteral() Value {
 	return Value{Kind: kind, raw: raw}
 }
 
-// Unescape resolves the escapes of a string whose syntax was checked. Half a
+// Unescape decodes the escapes of a string whose syntax was checked. Half of a
 // surrogate pair becomes U+FFFD.
 func Unescape(raw []byte) []byte {
 	decoded := make([]byte, 0, len(raw))
@@ -172,23 +172,14 @@ func Unescape(raw []byte) []byte {
 }
 
 func plainEscape(c byte) byte {
-	switch c {
-	case 'b':
-		return '\b'
-	case 'f':
-		return '\f'
-	case 'n':
-		return '\n'
-	case 'r':
-		return '\r'
-	case 't':
-		return '\t'
+	if i := strings.IndexByte("bfnrt", c); i >= 0 {
+		return "\b\f\n\r\t"[i]
 	}
 	return c
 }
 
-// unicodeEscape reads \uXXXX, or two of them that are a surrogate pair, and
-// returns how many bytes that took.
+// unicodeEscape decodes \uXXXX, or two of them that are a surrogate pair, and
+// returns the number of bytes that it has read.
 func unicodeEscape(raw []byte) (rune, int) {
 	c, _ := hex4(raw[2:])
 	if !utf16.IsSurrogate(c) {
@@ -205,22 +196,10 @@ func unicodeEscape(raw []byte) (rune, int) {
 }
 
 func hex4(b []byte) (rune, bool) {
+	var octets [2]byte
 	if len(b) < 4 {
 		return 0, false
 	}
-	var n rune
-	for _, c := range b[:4] {
-		switch {
-		case c >= '0' && c <= '9':
-			c -= '0'
-		case c >= 'a' && c <= 'f':
-			c -= 'a' - 10
-		case c >= 'A' && c <= 'F':
-			c -= 'A' - 10
-		default:
-			return 0, false
-		}
-		n = n<<4 | rune(c)
-	}
-	return n, true
+	_, err := hex.Decode(octets[:], b[:4])
+	return rune(binary.BigEndian.Uint16(octets[:])), err == nil
 }

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Value is one value that was read. Of an array or object it holds the text.
+// Value is one value. An array or object is not parsed.
 type Value struct {
 	Kind    Kind
 	raw     []byte
@@ -30,7 +30,7 @@ func (r *Reader) Value() Value {
 	return Value{Kind: kind, raw: r.b[start:r.i]}
 }
 
-// NewValue returns a value of a text whose syntax was checked: without the quotes of a
+// NewValue returns the value of a text whose syntax was checked, without the quotes of a
 // string.
 func NewValue(kind Kind, text []byte) Value {
 	return Value{Kind: kind, raw: text, escaped: kind == String && bytes.IndexByte(text, '\\') >= 0}
@@ -40,8 +40,7 @@ func NewValue(kind Kind, text []byte) Value {
 // the body.
 func (v Value) Raw() []byte { return v.raw }
 
-// Text returns a string's content, or the digits of a number, or true or
-// false. It is a copy.
+// Text returns a copy of a string, or the text of a number, true or false.
 func (v Value) Text() (string, bool) {
 	switch v.Kind {
 	case String, Number, Bool:
@@ -50,7 +49,7 @@ func (v Value) Text() (string, bool) {
 	return "", false
 }
 
-// String returns a string's content and "" for every other kind.
+// String returns a copy of a string, or "" for other kinds.
 func (v Value) String() string {
 	if v.Kind != String {
 		return ""
@@ -69,7 +68,7 @@ func (v Value) text() string {
 	return string(raw)
 }
 
-// Float returns a finite number, given as a number or as a string of one in decimal digits.
+// Float returns a finite number from a number, or from a string of a decimal number.
 func (v Value) Float() (float64, bool) {
 	if v.Kind != Number && v.Kind != String || bytes.ContainsAny(v.raw, "_xX") {
 		return 0, false
@@ -78,8 +77,7 @@ func (v Value) Float() (float64, bool) {
 	return f, err == nil && !math.IsInf(f, 0) && !math.IsNaN(f)
 }
 
-// Int returns a whole number, given as a number or as a string of one. A
-// fraction or a number beyond 2^53 is none.
+// Int returns a whole number up to 2^53 from a number or from a string.
 func (v Value) Int() (int64, bool) {
 	f, ok := v.Float()
 	if !ok || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
@@ -88,7 +86,7 @@ func (v Value) Int() (int64, bool) {
 	return int64(f), true
 }
 
-// Bool returns true and false, given as such or as a string.
+// Bool returns a boolean from true and false or from a string of one.
 func (v Value) Bool() (value, ok bool) {
 	if v.Kind != Bool && v.Kind != String {
 		return false, false
@@ -102,8 +100,8 @@ func (v Value) Bool() (value, ok bool) {
 	return false, false
 }
 
-// Base64 decodes a string, in the standard or the URL alphabet, padded or not. Null and the
-// empty string mean no bytes, without a failure.
+// Base64 decodes a string in the standard or the URL alphabet, padded or not. The result is nil
+// for null and the empty string.
 func (v Value) Base64() ([]byte, bool) {
 	if v.Kind == Null {
 		return nil, true
@@ -128,20 +126,17 @@ func decodeBase64(raw []byte) ([]byte, bool) {
 		return nil, true
 	}
 	enc := base64.RawStdEncoding
-	for _, c := range raw {
-		if c == '-' || c == '_' {
-			enc = base64.RawURLEncoding
-			break
-		}
+	if bytes.ContainsAny(raw, "-_") {
+		enc = base64.RawURLEncoding
 	}
 	decoded := make([]byte, enc.DecodedLen(n))
 	n, err := enc.Decode(decoded, raw)
 	return decoded[:n], err == nil
 }
 
-// Any reads the next value as encoding/json would: map[string]any, []any,
-// string, float64, bool or nil. A number that float64 cannot hold is an
-// infinity, for the reader of the value to refuse by name.
+// Any reads the next value as encoding/json does: map[string]any, []any,
+// string, float64, bool or nil. A number beyond the range of float64 is an
+// infinity, which the caller can refuse.
 func (r *Reader) Any() any {
 	switch r.Kind() {
 	case Object:
@@ -152,7 +147,7 @@ func (r *Reader) Any() any {
 	return r.scalar().decode()
 }
 
-// Map reads the next value, which is nil unless it is an object.
+// Map reads the next value if it is an object, or else returns nil.
 func (r *Reader) Map() map[string]any {
 	var key []byte
 	if !r.Object() {

@@ -249,7 +249,9 @@ func FuzzDocument(f *testing.F) {
 			}
 		})
 		var want map[string]any
-		if checked := jsonbody.Check(body); (checked != nil) != isSyntax(err) {
+		r := jsonbody.New(body)
+		r.Skip()
+		if checked := r.Close(); (checked != nil) != isSyntax(err) {
 			t.Fatalf("read with %v what is checked with %v", err, checked)
 		} else if checked != nil || json.Unmarshal(body, &want) != nil || strings.Contains(path, "|") {
 			return
