@@ -32,7 +32,7 @@ func TestNormalizeDevEUI(t *testing.T) {
 	}
 }
 
-// FuzzNormalizeDevEUI holds that a normal form is its own normal form.
+// FuzzNormalizeDevEUI checks that a normalized devEUI is normalized to itself.
 func FuzzNormalizeDevEUI(f *testing.F) {
 	f.Add("A8:40:41:D2:C5:18:2F:01")
 	f.Fuzz(func(t *testing.T, s string) {
@@ -53,8 +53,8 @@ func TestBestGateway(t *testing.T) {
 	}{
 		{"the highest SNR", []Gateway{gw("a", new(-50.0), new(1.0)), gw("b", new(-90.0), new(7.0))}, "b", true},
 		{"of equal SNR the highest RSSI", []Gateway{gw("a", new(-90.0), new(7.0)), gw("b", new(-50.0), new(7.0))}, "b", true},
-		{"any SNR before none", []Gateway{gw("a", new(-50.0), nil), gw("b", new(-90.0), new(-9.0))}, "b", true},
-		{"one without either is none", []Gateway{gw("a", nil, nil)}, "", false},
+		{"an SNR is preferred to none", []Gateway{gw("a", new(-50.0), nil), gw("b", new(-90.0), new(-9.0))}, "b", true},
+		{"a gateway without either", []Gateway{gw("a", nil, nil)}, "", false},
 		{"none", nil, "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -66,10 +66,10 @@ func TestBestGateway(t *testing.T) {
 	}
 }
 
-func TestErrorNamesWhatIsKnown(t *testing.T) {
+func TestErrorHasAllKnownParts(t *testing.T) {
 	for want, e := range map[string]Error{
 		"cayenne_lpp: channel_3: offset 4: unknown type 153": {"cayenne_lpp", "channel_3", 4, "unknown type 153"},
-		"tts-v3: holds nothing":                              {"tts-v3", "", -1, "holds nothing"},
+		"tts-v3: is empty": {"tts-v3", "", -1, "is empty"},
 	} {
 		relaytest.Equal(t, "the text", e.Error(), want)
 	}

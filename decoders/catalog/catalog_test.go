@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func TestWhatIsDecoded(t *testing.T) {
+func TestDecode(t *testing.T) {
 	lpp := []byte{3, 103, 1, 16}
 	object := map[string]any{"air": map[string]any{"t": 5.0}}
 	samples := []decoders.Reading{{Key: "s", Value: 9}}
@@ -25,26 +25,26 @@ func TestWhatIsDecoded(t *testing.T) {
 		want                map[string]float64
 		err                 bool
 	}{
-		{"what the sender decoded goes before the codec", CayenneLPP, "", false, decoders.Frame{Payload: lpp, Object: object}, map[string]float64{"air.t": 5}, false},
+		{"the sender's values are preferred to the codec", CayenneLPP, "", false, decoders.Frame{Payload: lpp, Object: object}, map[string]float64{"air.t": 5}, false},
 		{"the raw payload goes to the codec when asked for", CayenneLPP, "", true, decoders.Frame{Payload: lpp, Object: object}, map[string]float64{"temperature_3": 27.2}, false},
 		{"without decoded values the codec reads the payload", CayenneLPP, "", false, decoders.Frame{Payload: lpp}, map[string]float64{"temperature_3": 27.2}, false},
-		{"without a payload there is only what was decoded", CayenneLPP, "", true, decoders.Frame{Object: object}, map[string]float64{"air.t": 5}, false},
+		{"without a payload the sender's values are returned", CayenneLPP, "", true, decoders.Frame{Object: object}, map[string]float64{"air.t": 5}, false},
 		{"samples count as decoded", CayenneLPP, "", false, decoders.Frame{Payload: lpp, Samples: samples}, map[string]float64{"s": 9}, false},
 		{"an empty object was decoded too", CayenneLPP, "", false, decoders.Frame{Payload: lpp, Object: map[string]any{}}, map[string]float64{}, false},
-		{"json takes what was decoded, raw payload or not", JSON, "", true, decoders.Frame{Payload: lpp, Object: object}, map[string]float64{"air.t": 5}, false},
-		{"no codec is json", "", "", false, decoders.Frame{Object: object}, map[string]float64{"air.t": 5}, false},
+		{"json returns the sender's values even with useRawPayload", JSON, "", true, decoders.Frame{Payload: lpp, Object: object}, map[string]float64{"air.t": 5}, false},
+		{"the default codec is json", "", "", false, decoders.Frame{Object: object}, map[string]float64{"air.t": 5}, false},
 		{"json cannot read a binary payload", JSON, "", false, decoders.Frame{Payload: lpp}, nil, true},
 		{"senml reads a payload", SenML, "", false, decoders.Frame{Payload: []byte(`[{"n":"t","v":4}]`)}, map[string]float64{"t": 4}, false},
 		{"an expression reads the payload", Expr, "t = bytes[3]", false, decoders.Frame{Payload: lpp}, map[string]float64{"t": 16}, false},
 		{"an expression may work from the object alone", Expr, "t = object.air.t * 2", true, decoders.Frame{Object: object}, map[string]float64{"t": 10}, false},
 		{"port 0 carries no data", CayenneLPP, "", true, decoders.Frame{Payload: []byte{2}, HasFPort: true}, map[string]float64{}, false},
-		{"no payload is no readings", Expr, "t = bytes[3]", true, decoders.Frame{HasFPort: true, FPort: 1}, map[string]float64{}, false},
-		{"ciphertext is decoded by no codec", CayenneLPP, "", false, decoders.Frame{Payload: lpp, Encrypted: true}, nil, true},
-		{"ciphertext is decoded by no expression", Expr, "t = 1", true, decoders.Frame{Payload: lpp, Encrypted: true}, nil, true},
+		{"an empty payload has no readings", Expr, "t = bytes[3]", true, decoders.Frame{HasFPort: true, FPort: 1}, map[string]float64{}, false},
+		{"ciphertext for cayenne_lpp", CayenneLPP, "", false, decoders.Frame{Payload: lpp, Encrypted: true}, nil, true},
+		{"ciphertext for an expression", Expr, "t = 1", true, decoders.Frame{Payload: lpp, Encrypted: true}, nil, true},
 		{"a published codec reads the payload", JavaScript, "function Decode(fPort, bytes) { return {t: bytes[3] / 2}; }", true, decoders.Frame{Payload: lpp, Object: object}, map[string]float64{"t": 8}, false},
-		{"ciphertext is decoded by no published codec", JavaScript, "function Decode(fPort, bytes) { return {t: bytes[3] / 2}; }", true, decoders.Frame{Payload: lpp, Encrypted: true}, nil, true},
-		{"ciphertext is no SenML", SenML, "", false, decoders.Frame{Payload: []byte(`[{"n":"t","v":4}]`), Encrypted: true}, nil, true},
-		{"ciphertext is no JSON", JSON, "", false, decoders.Frame{Payload: []byte(`{"t":4}`), Encrypted: true}, nil, true},
+		{"ciphertext for JavaScript", JavaScript, "function Decode(fPort, bytes) { return {t: bytes[3] / 2}; }", true, decoders.Frame{Payload: lpp, Encrypted: true}, nil, true},
+		{"ciphertext for senml", SenML, "", false, decoders.Frame{Payload: []byte(`[{"n":"t","v":4}]`), Encrypted: true}, nil, true},
+		{"ciphertext for json", JSON, "", false, decoders.Frame{Payload: []byte(`{"t":4}`), Encrypted: true}, nil, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d, err := testCatalog.Compile(c.codec, c.source, c.raw)
@@ -65,13 +65,13 @@ func TestWhatIsDecoded(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotCompile(t *testing.T) {
+func TestCompileRefuses(t *testing.T) {
 	for _, c := range []struct{ name, codec, source, want string }{
-		{"an unknown codec is told the known ones", "basic", "10 PRINT", "basic: codec: is unknown; valid are json, cayenne_lpp, senml, expr, javascript"},
-		{"an expression says where it is wrong", Expr, "a = 1 +", "expr: a: line 1, column"},
+		{"an unknown codec", "basic", "10 PRINT", "basic: codec: is unknown; valid are json, cayenne_lpp, senml, expr, javascript"},
+		{"an invalid expression", Expr, "a = 1 +", "expr: a: line 1, column"},
 		{"an expression needs a source", Expr, "", "expr: line 1, column 1: the source has no expression"},
-		{"a codec of JavaScript says where it is wrong", JavaScript, "function f() {\n  return 1 +;\n}", "javascript: line 2, column 13: Unexpected token ;"},
-		{"cayenne_lpp takes no source", CayenneLPP, "x", "cayenne_lpp: source: is not used by this codec"},
+		{"invalid JavaScript", JavaScript, "function f() {\n  return 1 +;\n}", "javascript: line 2, column 13: Unexpected token ;"},
+		{"cayenne_lpp with a source", CayenneLPP, "x", "cayenne_lpp: source: is not used by this codec"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d, err := testCatalog.Compile(c.codec, c.source, false)
@@ -97,7 +97,7 @@ func TestEveryNameCompiles(t *testing.T) {
 	}
 }
 
-// testCatalog runs JavaScript in the process of the test.
+// testCatalog returns a catalog that runs JavaScript in the process of the test.
 var testCatalog = Catalog{JavaScript: func(source string) (decoders.Decoder, error) {
 	c, err := javascript.Compile(source)
 	if err == nil {
@@ -106,7 +106,7 @@ var testCatalog = Catalog{JavaScript: func(source string) (decoders.Decoder, err
 	return c, err
 }}
 
-func TestValuesBesideThePayloadAreAddedToIt(t *testing.T) {
+func TestValuesInAdditionToThePayloadAreAdded(t *testing.T) {
 	f := decoders.Frame{Payload: []byte{7}, HasFPort: true, FPort: 2, BesidePayload: true, Object: map[string]any{"a": 1.0, "b": 2.0}}
 	for _, c := range []struct {
 		codec, source string
@@ -128,7 +128,7 @@ func TestValuesBesideThePayloadAreAddedToIt(t *testing.T) {
 	}
 }
 
-func TestValuesBesideThePayloadAreAddedInBatches(t *testing.T) {
+func TestValuesInAdditionToThePayloadAreAddedInBatches(t *testing.T) {
 	c := Catalog{JavaScript: func(string) (decoders.Decoder, error) { return payloadBytes{}, nil }}
 	d, err := c.Compile(JavaScript, "source", false)
 	relaytest.NoError(t, err)
@@ -146,7 +146,7 @@ func TestValuesBesideThePayloadAreAddedInBatches(t *testing.T) {
 	relaytest.Equal(t, "readings", got, []string{"b=1", "a=7", "b=2"})
 }
 
-func TestWhatIsLeftOutBesideThePayloadIsReported(t *testing.T) {
+func TestExcessValuesInAdditionToThePayloadAreReported(t *testing.T) {
 	c := Catalog{JavaScript: func(string) (decoders.Decoder, error) { return payloadBytes{}, nil }}
 	d := relaytest.Must(c.Compile(JavaScript, "source", false))(t)
 	object := map[string]any{}
@@ -160,7 +160,7 @@ func TestWhatIsLeftOutBesideThePayloadIsReported(t *testing.T) {
 	}
 }
 
-// payloadBytes gives the first byte of each payload as the reading a.
+// payloadBytes decodes the first byte of each payload as the reading a.
 type payloadBytes struct{ decoders.Decoder }
 
 func (payloadBytes) DecodeBatch(_ context.Context, _ int64, frames []*decoders.Frame, _ time.Duration) ([]decoders.Decoded, error) {

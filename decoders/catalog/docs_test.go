@@ -15,8 +15,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// The examples of the documentation are a source, a payload and the readings
-// that the one gives of the other.
+// The examples of the documentation are a source, a payload and the readings.
 func TestDocumentedExamples(t *testing.T) {
 	page, err := os.ReadFile("../../docs/decoders.md")
 	relaytest.NoError(t, err)
@@ -67,7 +66,7 @@ func lines(res decoders.Result) string {
 	return b.String()
 }
 
-// sorted forgets the order, which is that of the source in expr.
+// sorted sorts the lines, because the order of the readings of expr is that of the source.
 func sorted(text string) string {
 	return strings.Join(slices.Sorted(strings.Lines(text)), "")
 }

@@ -28,7 +28,7 @@ func TestParse(t *testing.T) {
 		{"percentage, altitude, concentration, direction, colour and switch", "0178640279ff38037d0190048401 0e0587ff8000068e01",
 			map[string]float64{"percentage_1": 100, "altitude_2": -200, "concentration_3": 400, "direction_4": 270, "colour_5.r": 255, "colour_5.g": 128, "colour_5.b": 0, "switch_6": 1}, ""},
 		{"nothing", "", map[string]float64{}, ""},
-		{"an unknown type ends decoding and what was read is kept", "0367011001990102", map[string]float64{"temperature_3": 27.2}, "cayenne_lpp: channel_1: offset 5: unknown type 153"},
+		{"an unknown type ends decoding and the readings before it remain", "0367011001990102", map[string]float64{"temperature_3": 27.2}, "cayenne_lpp: channel_1: offset 5: unknown type 153"},
 		{"a value cut off", "03670110056700", map[string]float64{"temperature_3": 27.2}, "cayenne_lpp: temperature_5: offset 6: the payload ends within a value of 2 bytes"},
 		{"a channel without a type", "0367011005", map[string]float64{"temperature_3": 27.2}, "cayenne_lpp: offset 4: the payload ends within a channel and type"},
 	} {
@@ -44,7 +44,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestCiphertextIsNotRead(t *testing.T) {
+func TestCiphertextIsRefused(t *testing.T) {
 	res, err := New().Decode(&decoders.Frame{Payload: []byte{3, 103, 1, 16}, Encrypted: true})
 	decoderstest.Refused(t, err, "cayenne_lpp", "payload", -1)
 	relaytest.Equal(t, "the readings", res.Readings, nil)
@@ -55,8 +55,8 @@ func unhex(t *testing.T, s string) []byte {
 	return relaytest.Must(hex.DecodeString(strings.ReplaceAll(s, " ", "")))(t)
 }
 
-// FuzzParse holds that what was decoded, written again, is the payload that was
-// read: no value is lost to rounding and none is made up.
+// FuzzParse checks that the readings, encoded again, are the payload, so that no value is
+// rounded.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"03670110056700ff", "018806765ff2960a0003e8", "0186007bff850001", "0587ff8000", "0199", "05"} {
 		b, _ := hex.DecodeString(s)
@@ -74,7 +74,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// encode writes readings back, with the channels and types of the payload.
+// encode encodes readings with the channels and types of the payload.
 func encode(t *testing.T, payload []byte, readings []decoders.Reading) (out []byte) {
 	for len(readings) > 0 {
 		channel, typ := payload[len(out)], payload[len(out)+1]

@@ -57,7 +57,7 @@ func TestFloat(t *testing.T) {
 	}
 }
 
-// What strconv accepts beyond the numbers of JSON is refused.
+// Numbers that strconv accepts and JSON does not are refused.
 func TestOtherNotations(t *testing.T) {
 	for _, text := range []string{
 		"", "-", "+5", "0x10", "0x1p4", "0b1", "0o7", "1_0", "1_000.5", "Inf", "-inf", "infinity", "NaN", "1e", "1e+", "1e1.5", ".5", "5.", "007", "-01",

@@ -1,4 +1,4 @@
-// Package decoderstest has the checks that the tests of several decoders share.
+// Package decoderstest has checks for the tests of several decoders.
 package decoderstest
 
 import (
@@ -9,8 +9,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// Refused fails the test, and lets it go on, unless err is a *decoders.Error with
-// this format, field and offset; its reason may be any.
+// Refused reports a test failure, without ending the test, unless err is a *decoders.Error with
+// a format, a field and an offset. It does not check the reason.
 func Refused(t testing.TB, err error, format, field string, offset int) {
 	t.Helper()
 	got, ok := errors.AsType[*decoders.Error](err)

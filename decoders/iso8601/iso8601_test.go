@@ -69,8 +69,8 @@ func TestParseDay(t *testing.T) {
 	}
 }
 
-// FuzzParse holds that what was read is read the same from its RFC 3339 form, and
-// that whatever time.Parse reads of UTC is read alike: of offsets it takes +00:60.
+// FuzzParse checks that each parsed time is parsed again from its RFC 3339 format, and that
+// Parse and time.Parse agree about times in UTC. They differ for offsets such as +00:60.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{"2026-11-20T09:34:15.25+01:00", "20261120T2400", "2026-W47-5T09,5-0530", "2026324"} {
 		f.Add(text)

@@ -29,7 +29,7 @@ func TestCheck(t *testing.T) {
 		{"a bare scalar is JSON", `-0.5`, -1},
 		{"a byte order mark is passed over", "\xef\xbb\xbf{}", -1},
 		{"long strings with escapes are JSON", `"` + strings.Repeat("plain text ", 9) + `\u00e9\n\"end"`, -1},
-		{"nothing is not JSON", "", 0},
+		{"an empty text", "", 0},
 		{"an object that does not end is refused at its end", `{"a":1`, 6},
 		{"a trailing comma in an object is refused", `{"a":1,}`, 7},
 		{"a trailing comma in an array is refused", `[1,]`, 3},
@@ -78,30 +78,30 @@ func TestValueConversions(t *testing.T) {
 	}{
 		{"a number is a float", `1.5`, float, 1.5, true},
 		{"a number in a string is a float", `"-7.25"`, float, -7.25, true},
-		{"a word is no float", `"warm"`, float, 0.0, false},
-		{"a number beyond float64 is no float", `1e400`, float, 0.0, false},
-		{"NaN in a string is no float", `"NaN"`, float, 0.0, false},
-		{"true is no float", `true`, float, 0.0, false},
+		{"a word is not a float", `"warm"`, float, 0.0, false},
+		{"a number beyond float64 is not a float", `1e400`, float, 0.0, false},
+		{"NaN in a string is not a float", `"NaN"`, float, 0.0, false},
+		{"true is not a float", `true`, float, 0.0, false},
 		{"a whole number is an int", `42`, integer, int64(42), true},
 		{"a negative number is an int", `-3`, integer, int64(-3), true},
 		{"an exponent may be whole", `1e3`, integer, int64(1000), true},
-		{"a fraction is no int", `1.5`, integer, int64(0), false},
-		{"a number beyond 2^53 is no int", `99999999999999999999`, integer, int64(0), false},
+		{"a fraction is not an int", `1.5`, integer, int64(0), false},
+		{"a number beyond 2^53 is not an int", `99999999999999999999`, integer, int64(0), false},
 		{"a string of digits is an int", `"868100000"`, integer, int64(868100000), true},
-		{"an object is no int", `{"a":1}`, integer, int64(0), false},
+		{"an object is not an int", `{"a":1}`, integer, int64(0), false},
 		{"a string is text", `"a\u00e9\ud83d\ude00\/"`, text, "aé😀/", true},
 		{"half a surrogate pair is replaced", `"\ud83dx"`, text, "\uFFFDx", true},
 		{"broken UTF-8 is replaced", "\"a\xffb\"", text, "a\uFFFDb", true},
 		{"a number is text too", `17`, text, "17", true},
-		{"null is no text", `null`, text, "", false},
+		{"null is not a text", `null`, text, "", false},
 		{"padded base64", `"ARI="`, b64, []byte{1, 0x12}, true},
 		{"base64 without padding", `"ARI"`, b64, []byte{1, 0x12}, true},
 		{"base64 in the URL alphabet", `"-_8="`, b64, []byte{0xfb, 0xff}, true},
 		{"base64 with an escaped slash", `"\/\/8="`, b64, []byte{0xff, 0xff}, true},
-		{"hex with an odd sign is no base64", `"a!b"`, b64, []byte{}, false},
+		{"base64 with an invalid character is not base64", `"a!b"`, b64, []byte{}, false},
 		{"a string of a hexadecimal number", `"0x1p4"`, float, 0.0, false},
 		{"a string of digits with underscores", `"1_0"`, integer, int64(0), false},
-		{"a number is no base64", `12`, b64, []byte(nil), false},
+		{"a number is not base64", `12`, b64, []byte(nil), false},
 		{"null is empty base64", `null`, b64, []byte(nil), true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -121,13 +121,13 @@ func integer(v Value) (any, bool) { n, ok := v.Int(); return n, ok }
 func text(v Value) (any, bool)    { s, ok := v.Text(); return s, ok }
 func b64(v Value) (any, bool)     { b, ok := v.Base64(); return b, ok }
 
-func TestAnyKeepsTheLastOfDuplicateKeysAndMarksHugeNumbers(t *testing.T) {
+func TestAnyWithDuplicateKeysAndHugeNumbers(t *testing.T) {
 	r := New([]byte(`{"a":1,"a":2,"A":3,"big":1e400,"small":-1e400}`))
 	want := map[string]any{"a": 2.0, "A": 3.0, "big": math.Inf(1), "small": math.Inf(-1)}
 	relaytest.Equal(t, "the object", r.Any(), any(want))
 }
 
-func TestAWrongKindIsSkippedAndReadingGoesOn(t *testing.T) {
+func TestAValueOfAWrongKindIsSkipped(t *testing.T) {
 	r := New([]byte(`{"list":"not a list","object":[1,2],"name":"kept"}`))
 	name := ""
 	for key := range r.Fields() {

@@ -38,7 +38,7 @@ func TestDecode(t *testing.T) {
 			frame: decoders.Frame{Samples: []decoders.Reading{{Key: "a", Value: 2, Time: at}}, Object: map[string]any{"b": 1.0}},
 			want:  []decoders.Reading{{Key: "a", Value: 2, Time: at}, num("b", 1)}},
 		{name: "an empty object is no readings", frame: decoders.Frame{Object: map[string]any{}, Payload: []byte{1}}},
-		{name: "no payload is no readings", frame: decoders.Frame{}},
+		{name: "an empty payload has no readings", frame: decoders.Frame{}},
 		{name: "a payload may be JSON itself", frame: decoders.Frame{Payload: []byte(`{"t":1e1}`)}, want: []decoders.Reading{num("t", 10)}},
 		{name: "a binary payload needs another codec", frame: decoders.Frame{Payload: []byte{1, 2}},
 			err: "json: object: is missing: the sender decoded nothing, and the payload is not JSON"},

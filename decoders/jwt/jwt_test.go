@@ -45,7 +45,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// FuzzVerify holds that no token is accepted that was not signed with the secret.
+// FuzzVerify checks that a token is accepted only if it was signed with the secret.
 func FuzzVerify(f *testing.F) {
 	f.Add(token(`{"alg":"HS256"}`, `{}`, "other"))
 	f.Add("..")

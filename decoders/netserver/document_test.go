@@ -85,7 +85,7 @@ func TestFieldsAreReadByTheirPaths(t *testing.T) {
 		{"a field that is missing", `{"a":{}}`, at("a.b"), "", ""},
 		{"a field within what is not an object", `{"a":[1]}`, at("a.b"), "", ""},
 		{"null is nothing", `{"a":null}`, at("a"), "", ""},
-		{"an object is no text", `{"a":{"b":{}}}`, at("a.b"), "", "a.b: " + text},
+		{"an object is not a text", `{"a":{"b":{}}}`, at("a.b"), "", "a.b: " + text},
 		{"a name that comes twice: the last", `{"a":1,"a":2}`, at("a"), "2", ""},
 		{"an object that comes twice: both", `{"a":{"b":1},"a":{"c":2}}`, at("a.b"), "1", ""},
 		{"alternatives: the last", `{"a":{"y":1,"x":2}}`, at("a.x|y"), "2", ""},

@@ -73,7 +73,7 @@ func TestSourcesThatDoNotCompile(t *testing.T) {
 		{"a key twice", "a=1\na=2", "expr: a: line 2, column 1: the key is repeated"},
 		{"a source too long", "a=1\n" + strings.Repeat("#", maxSource), "expr: line 1, column 1: the source is longer than 4096 bytes"},
 		{"a predicate within a predicate", "a = count(bytes, count(bytes, # > 1) > 1)", "expr: a: line 1, column 4: a predicate within a predicate is not allowed"},
-		{"let beside a list", "a = let x = 1; [x, x]", "expr: a: line 1, column 4: let cannot stand with lists, maps, ranges or predicates"},
+		{"let with a list", "a = let x = 1; [x, x]", "expr: a: line 1, column 4: let cannot stand with lists, maps, ranges or predicates"},
 		{"a pattern that is computed", "a = 'x' matches object.p", "expr: a: line 1, column 4: the pattern of matches must be a literal string"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestSourcesThatDoNotCompile(t *testing.T) {
 	}
 }
 
-func TestFunctionsThatAreNotThere(t *testing.T) {
+func TestDisabledFunctions(t *testing.T) {
 	for _, source := range []string{
 		"repeat('x', 1000)", "now()", "date('2026-01-01')", "replace('a','a','b')", "join(['a'],'b')", "split('a','b')", "concat([1],[2])",
 		"toJSON(object)", "fromJSON('1')", "reduce(bytes, #acc + #)", "flatten([[1]])", "sortBy(bytes, #)", "string(object)", "duration('1h')", "timezone('UTC')",
@@ -95,7 +95,7 @@ func TestFunctionsThatAreNotThere(t *testing.T) {
 	}
 }
 
-func TestAKeyThatFailsDoesNotTakeTheOthers(t *testing.T) {
+func TestOtherKeysOfAFailedKeyAreDecoded(t *testing.T) {
 	got, res, err := decode(t, "a = uint16be(bytes, 1)\nb = bytes[0]\nc = bytes[9]\nd = bcd(bytes,0,1)\ne = object.x.y", decoders.Frame{Payload: []byte{0xab, 1}})
 	if want := "expr: a: offset 1: needs 2 bytes, there are 1"; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
@@ -119,13 +119,13 @@ func TestValuesThatAreNotFiniteAreRefused(t *testing.T) {
 	}
 }
 
-func TestCiphertextIsNotRead(t *testing.T) {
+func TestCiphertextIsRefused(t *testing.T) {
 	if _, _, err := decode(t, "a = 1", decoders.Frame{Payload: []byte{1}, Encrypted: true}); err == nil || err.Error() != "expr: payload: is encrypted" {
 		t.Errorf("error %v", err)
 	}
 }
 
-// What cannot be refused by its form must end soon whatever it is given.
+// Each expression that compiles must end soon for any frame.
 func TestNothingRunsLong(t *testing.T) {
 	list := make([]any, maxElements/2-40)
 	for i := range list {
@@ -140,7 +140,7 @@ func TestNothingRunsLong(t *testing.T) {
 		"a string that doubles":         "a = let b = 'xxxxxxxxxxxxxxxx'; let c = b+b+b+b; let d = c+c+c+c; let e = d+d+d+d; let f = e+e+e+e; f+f",
 		"a string that doubles by any":  "a = let b = object.s; let c = b+b; let d = c+c; let e = d+d; len(e+e)",
 		"a pattern over a long string":  "a = object.s matches '(a*)*b'",
-		"a list given back many times":  "a = map(bytes, object.l)",
+		"a list returned many times":    "a = map(bytes, object.l)",
 		"a power":                       "a = 10 ** 10 ** 10",
 		"a shift":                       "a = bitshl(1, 1000000)",
 		"equality of large lists":       "a = count(bytes, object.l == object.l)",
@@ -173,7 +173,7 @@ func TestAnObjectTooLargeIsRefused(t *testing.T) {
 	}
 }
 
-// FuzzScript holds that any source is either refused or gives bounded, finite
+// FuzzScript checks that any source is refused or returns limited, finite
 // readings, without a panic.
 func FuzzScript(f *testing.F) {
 	for _, s := range []string{"a = uint16be(bytes, 0) / 10", "a = count(bytes, # > 3)\nb = object.x", "a=[1,2]\n#c\nb=let x=1;x+x", "a='x'+object", "a = 1..3", "a = bytes[1:2]", "= 1", "a == 1", "a=map(bytes,{'k':#})"} {

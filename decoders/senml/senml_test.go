@@ -37,7 +37,7 @@ func TestParse(t *testing.T) {
 		{"a fraction of a second is kept to the microsecond", `[{"n":"x","t":1276020076.305,"v":1}]`, []Record{n("x", 1, time.Unix(1276020076, 305000000).UTC())}, ""},
 		{"true, text and data", `[{"n":"a","vb":true},{"n":"b","vb":false},{"n":"c","vs":"on"},{"n":"d","vd":"aGkg"},{"n":"e","vd":"-_8"}]`,
 			[]Record{{Name: "a", Kind: Bool, Value: 1}, {Name: "b", Kind: Bool}, {Name: "c", Kind: Text, Text: "on"}, {Name: "d", Kind: Data, Data: []byte("hi ")}, {Name: "e", Kind: Data, Data: []byte{0xfb, 0xff}}}, ""},
-		{"fields that are not known are passed over", `[{"n":"x","v":1,"ut":5,"label":{"a":[1]}}]`, []Record{{Name: "x", Kind: Number, Value: 1, Unknown: []string{"0.label"}}}, ""},
+		{"unknown fields are skipped", `[{"n":"x","v":1,"ut":5,"label":{"a":[1]}}]`, []Record{{Name: "x", Kind: Number, Value: 1, Unknown: []string{"0.label"}}}, ""},
 		{"an empty pack", `[]`, nil, ""},
 		{"a field that must be understood", `[{"n":"a","v":1},{"n":"x","v":1,"key_":2}]`, []Record{n("a", 1, time.Time{})}, "senml: 1.key_: offset 40: must be understood and is unknown"},
 		{"a version of the future", `[{"bver":11,"n":"x","v":1}]`, nil, "senml: 0.bver: offset 11: is an unknown version"},
@@ -50,7 +50,7 @@ func TestParse(t *testing.T) {
 		{"a time beyond reason", `[{"n":"x","v":1,"t":1e300}]`, nil, "senml: 0.t: offset 26: is not a time"},
 		{"a time long ago", `[{"n":"x","v":1,"t":-1e12}]`, nil, "senml: 0.t: offset 26: is not a time"},
 		{"an object", `{"n":"x","v":1}`, nil, "senml: offset 0: is not a list of records"},
-		{"a record that is none", `[5]`, nil, "senml: 0: offset 1: is not a record"},
+		{"a number instead of a record", `[5]`, nil, "senml: 0: offset 1: is not a record"},
 		{"no JSON", `[{"n":"x"`, nil, "json: offset 9: a comma or the end was expected"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -91,8 +91,8 @@ func TestDecode(t *testing.T) {
 	relaytest.Equal(t, "the readings of ciphertext", res.Readings, nil)
 }
 
-// FuzzParse holds that records are named, finite and bounded, and errors of the
-// documented kind.
+// FuzzParse checks that records are named, finite and limited, and that errors are documented
+// ones.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		`[{"bn":"d:","bt":1276020076,"bu":"A","bver":5,"n":"voltage","u":"V","v":120.1},{"n":"current","t":-5,"v":1.2}]`,

@@ -45,13 +45,13 @@ func TestOutputIsBounded(t *testing.T) {
 	}
 }
 
-func TestAJSONBodyIsNeverTooDeep(t *testing.T) {
+func TestJSONBodiesAreNeverTooDeep(t *testing.T) {
 	if maxDepth != 2*jsonbody.MaxDepth {
 		t.Errorf("%d, of a body at most %d", maxDepth, jsonbody.MaxDepth)
 	}
 }
 
-// FuzzAppend holds that readings are finite, named and bounded, and the same
+// FuzzAppend checks that readings are finite, named and limited, and the same
 // each time.
 func FuzzAppend(f *testing.F) {
 	f.Add([]byte(`{"a":{"b":[1,"x",true,null,1e400]},"":2}`))

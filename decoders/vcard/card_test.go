@@ -28,9 +28,9 @@ func hard() vcard.Card {
 	}
 }
 
-// Each line of a quoted-printable value is whole characters: phones decode line by
-// line.
-func TestSoftBreaksStandBetweenCharacters(t *testing.T) {
+// Each line of a quoted-printable value has whole characters, because some phones decode line
+// by line.
+func TestSoftBreaksDoNotSplitCharacters(t *testing.T) {
 	for shift := range 12 {
 		note := strings.Repeat("x", shift) + strings.Repeat("ö日🎉\n", 20)
 		card, err := vcard.Card{FirstName: "A", LastName: "B", Note: note}.Encode(vcard.V21)
@@ -72,13 +72,13 @@ func TestEncode(t *testing.T) {
 			"TEL;TYPE=home:02079460123", "TEL;VALUE=uri;TYPE=work:tel:+442079460999", "TEL;VALUE=uri;TYPE=fax:tel:+1(212)555-0100",
 			"EMAIL:ada@example.com", "BDAY:18151210", `NOTE:First line\nsecond`, "END:VCARD",
 		}},
-		"what is hard in 2.1": {hard(), vcard.V21, []string{
+		"special characters in 2.1": {hard(), vcard.V21, []string{
 			"BEGIN:VCARD", "VERSION:2.1", `N;CHARSET=UTF-8;ENCODING=QUOTED-PRINTABLE:O\\Neill, Jr.;J=C3=BCrgen\; "Jo"=`, `;;;`,
 			`FN;CHARSET=UTF-8;ENCODING=QUOTED-PRINTABLE:J=C3=BCrgen; "Jo" O\Neill, Jr.`,
 			"EMAIL;INTERNET;CHARSET=UTF-8;ENCODING=QUOTED-PRINTABLE:jo@ex=C3=A4mple.de", "BDAY:1980-02-29",
 			`NOTE;CHARSET=UTF-8;ENCODING=QUOTED-PRINTABLE:a=3Db; c, d\n=0D=0Agr=C3=B6=`,
 		}},
-		"what is hard in 3.0": {hard(), vcard.V30, []string{
+		"special characters in 3.0": {hard(), vcard.V30, []string{
 			"BEGIN:VCARD", "VERSION:3.0", `N:O\\Neill\, Jr.;Jürgen\; "Jo";;;`, `FN:Jürgen\; "Jo" O\\Neill\, Jr.`,
 			"EMAIL;TYPE=INTERNET:jo@exämple.de", "BDAY:1980-02-29",
 			`NOTE:a=b\; c\, d\\n\ngrößer größer größer größer größer größer `, " größer größer",
@@ -96,7 +96,7 @@ func TestEncode(t *testing.T) {
 			"BEGIN:VCARD", "VERSION:4.0", "N:B;A;;;", "FN:A B", "NOTE:" + strings.Repeat("1", 68), " 🎉", "END:VCARD",
 		}},
 		"names only": {vcard.Card{FirstName: "A", LastName: "B"}, vcard.V30, []string{"BEGIN:VCARD", "VERSION:3.0", "N:B;A;;;", "FN:A B", "END:VCARD"}},
-		"a number with an extension is no URI": {vcard.Card{FirstName: "A", LastName: "B", Work: "+44 20 7946 0123 ext 5"}, vcard.V40, []string{
+		"a number with an extension is text": {vcard.Card{FirstName: "A", LastName: "B", Work: "+44 20 7946 0123 ext 5"}, vcard.V40, []string{
 			"BEGIN:VCARD", "VERSION:4.0", "N:B;A;;;", "FN:A B", "TEL;TYPE=work:+44 20 7946 0123 ext 5", "END:VCARD",
 		}},
 	} {
@@ -111,7 +111,7 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// checkLines holds the limits of a line.
+// checkLines checks the length of lines.
 func checkLines(t *testing.T, card string) {
 	t.Helper()
 	if !strings.HasSuffix(card, "\r\nEND:VCARD\r\n") {
@@ -169,7 +169,7 @@ func TestMessageGoesToTheVCardPort(t *testing.T) {
 	relaytest.Equal(t, "the header", hex.EncodeToString(m.Parts[0].UDH), "0b050423f400000003110301")
 }
 
-// FuzzEncode holds that a reader gets back what was written, in each version.
+// FuzzEncode checks that the values of a card can be decoded in each version.
 func FuzzEncode(f *testing.F) {
 	for _, c := range []vcard.Card{full(), hard(), {FirstName: "a", LastName: `b\`}} {
 		f.Add(c.FirstName, c.LastName, c.Mobile, c.Email, c.BirthDate, c.Note)
@@ -194,7 +194,7 @@ func FuzzEncode(f *testing.F) {
 	})
 }
 
-// properties reads a card: each property's value, of N with its escapes.
+// properties returns the values of the properties of a card. The value of N has its escapes.
 func properties(t *testing.T, card string) map[string]string {
 	t.Helper()
 	list := make(map[string]string)
@@ -224,7 +224,7 @@ func unescaped(s string) string {
 	return strings.NewReplacer(`\\`, `\`, `\,`, ",", `\;`, ";", `\n`, "\n").Replace(s)
 }
 
-// components splits a name at what is not escaped.
+// components splits a name at unescaped semicolons.
 func components(value string) []string {
 	list := []string{""}
 	for i := 0; i < len(value); i++ {

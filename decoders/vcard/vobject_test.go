@@ -12,29 +12,29 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// property is what vobject reads of a line.
+// property is a line as vobject decodes it.
 type property struct {
 	Name  string   `json:"name"`
 	Types []string `json:"types"`
 	Value any      `json:"value"` // a text; of N an object
 }
 
-// What vobject reads in a card of 2.1 is unescaped as if it were 3.0, so that
-// this card has no comma, semicolon or backslash outside the name.
+// vobject decodes the escapes of 3.0 in a card of 2.1 too, so this card has no comma, semicolon
+// or backslash outside the name.
 func oldCard() vcard.Card {
 	c := full()
 	c.FirstName, c.LastName, c.Note = `Jürgen; "Jo"`, "Öz", "a=b\n"+strings.Repeat("größer ", 20)+"🎉"
 	return c
 }
 
-// vobject, a parser of others, reads each version as it was meant.
+// vobject, an independent parser, decodes each version.
 func TestVobjectReadsTheCards(t *testing.T) {
 	for name, tc := range map[string]struct {
 		card    vcard.Card
 		version vcard.Version
 	}{
 		"all fields in 2.1": {full(), vcard.V21}, "all fields in 3.0": {full(), vcard.V30}, "all fields in 4.0": {full(), vcard.V40},
-		"what is hard in 2.1": {oldCard(), vcard.V21}, "what is hard in 3.0": {hard(), vcard.V30}, "what is hard in 4.0": {hard(), vcard.V40},
+		"special characters in 2.1": {oldCard(), vcard.V21}, "special characters in 3.0": {hard(), vcard.V30}, "special characters in 4.0": {hard(), vcard.V40},
 	} {
 		t.Run(name, func(t *testing.T) {
 			card, err := tc.card.Encode(tc.version)
@@ -44,7 +44,7 @@ func TestVobjectReadsTheCards(t *testing.T) {
 	}
 }
 
-// expected lists the properties of a card.
+// expected returns the properties of a card.
 func expected(c vcard.Card, v vcard.Version) []property {
 	list := []property{
 		{Name: "VERSION", Value: string(v)},
@@ -72,7 +72,7 @@ func expected(c vcard.Card, v vcard.Version) []property {
 	return append(list, email, property{Name: "BDAY", Value: date}, property{Name: "NOTE", Value: note})
 }
 
-// vobject has Debian's python3-vobject read a card.
+// vobject decodes a card with python3-vobject of Debian.
 func vobject(t *testing.T, card []byte) (list []property) {
 	t.Helper()
 	if err := exec.Command("/usr/bin/python3", "-c", "import vobject").Run(); err != nil {

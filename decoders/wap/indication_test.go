@@ -12,8 +12,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// indications are service indications with their WBXML in hexadecimal; what is
-// between apostrophes is text.
+// indications are service indications with their WBXML in hexadecimal, and text between
+// apostrophes.
 func indications() map[string]struct {
 	in   wap.Indication
 	want string
@@ -45,7 +45,7 @@ func TestIndication(t *testing.T) {
 	}
 }
 
-// equalPush checks the data of a push, and that it goes to the port of WAP Push.
+// equalPush checks the data and the port of a push.
 func equalPush(t *testing.T, got sms.Octets, data []byte) {
 	t.Helper()
 	relaytest.Equal(t, "the data", hex.EncodeToString(got.Data), hex.EncodeToString(data))
@@ -53,7 +53,7 @@ func equalPush(t *testing.T, got sms.Octets, data []byte) {
 	relaytest.Equal(t, "the header", hex.EncodeToString(got.Header.Append(nil)), "0605040b8423f0")
 }
 
-// octets reads hexadecimal with text between apostrophes.
+// octets parses hexadecimal with text between apostrophes.
 func octets(t testing.TB, s string) []byte {
 	t.Helper()
 	var out []byte
@@ -75,14 +75,14 @@ func TestIndicationRefuses(t *testing.T) {
 		field  string
 		offset int
 	}{
-		"no address":                     {wap.Indication{Title: "Hi"}, "url", 0},
-		"an address with a blank":        {wap.Indication{URL: "http://a b"}, "url", 8},
-		"an address that is not ASCII":   {wap.Indication{URL: "http://ä.de"}, "url", 7},
-		"an address that ends a string":  {wap.Indication{URL: "http://a\x00b"}, "url", 8},
-		"a title that ends a string":     {wap.Indication{Title: "a\x00b", URL: "http://a"}, "title", 1},
-		"a title that is not UTF-8":      {wap.Indication{Title: "ab\xff", URL: "http://a"}, "title", 2},
-		"a character that XML has not":   {wap.Indication{Title: "ab\x1b", URL: "http://a"}, "title", 2},
-		"a code point that is no letter": {wap.Indication{Title: "a\uFFFE", URL: "http://a"}, "title", 1},
+		"no address":                    {wap.Indication{Title: "Hi"}, "url", 0},
+		"an address with a blank":       {wap.Indication{URL: "http://a b"}, "url", 8},
+		"an address that is not ASCII":  {wap.Indication{URL: "http://ä.de"}, "url", 7},
+		"an address that ends a string": {wap.Indication{URL: "http://a\x00b"}, "url", 8},
+		"a title that ends a string":    {wap.Indication{Title: "a\x00b", URL: "http://a"}, "title", 1},
+		"a title that is not UTF-8":     {wap.Indication{Title: "ab\xff", URL: "http://a"}, "title", 2},
+		"a character that XML has not":  {wap.Indication{Title: "ab\x1b", URL: "http://a"}, "title", 2},
+		"a noncharacter":                {wap.Indication{Title: "a\uFFFE", URL: "http://a"}, "title", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := tc.in.Message(1)
@@ -115,7 +115,7 @@ func FuzzIndication(f *testing.F) {
 	})
 }
 
-// readWBXML reads the attribute and the content of what follows the tags.
+// readWBXML returns the attribute and the content of a document.
 func readWBXML(t *testing.T, body []byte) (href, content string) {
 	t.Helper()
 	tokens := map[byte]string{

@@ -19,7 +19,7 @@ func example() wap.Notification {
 	}
 }
 
-// changed is the example with a change.
+// changed returns the example with a change.
 func changed(change func(*wap.Notification)) wap.Notification {
 	n := example()
 	change(&n)
@@ -75,7 +75,7 @@ func TestNotificationRefuses(t *testing.T) {
 		"a sender in letters":         {func(n *wap.Notification) { n.From = "44a" }, "from", 2},
 		"a subject of two lines":      {func(n *wap.Notification) { n.Subject = "a\nb" }, "subject", 1},
 		"a subject that is not UTF-8": {func(n *wap.Notification) { n.Subject = "ab\xff" }, "subject", 2},
-		"a class that is none":        {func(n *wap.Notification) { n.Class = 80 }, "class", -1},
+		"an unknown class":            {func(n *wap.Notification) { n.Class = 80 }, "class", -1},
 		"a size below zero":           {func(n *wap.Notification) { n.Size = -1 }, "size", -1},
 		"an expiry below zero":        {func(n *wap.Notification) { n.Expiry = -time.Second }, "expiry", -1},
 		"half a second":               {func(n *wap.Notification) { n.Expiry = time.Second / 2 }, "expiry", -1},
@@ -124,7 +124,7 @@ func FuzzNotification(f *testing.F) {
 	})
 }
 
-// mms reads what a phone reads.
+// mms decodes a notification as a phone does.
 type mms struct {
 	t    *testing.T
 	rest []byte

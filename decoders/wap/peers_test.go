@@ -16,7 +16,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// libwbxml reads the document of each indication as it was meant.
+// libwbxml decodes the document of each indication.
 func TestWBXML2XMLReadsTheIndications(t *testing.T) {
 	if _, err := exec.LookPath("wbxml2xml"); err != nil {
 		smstest.Missing(t, "wbxml2xml (Debian: libwbxml2-utils)")
@@ -48,14 +48,14 @@ func TestWBXML2XMLReadsTheIndications(t *testing.T) {
 	}
 }
 
-// expectation is what tshark must read in fields.
+// expectation has the values that tshark must return for fields.
 type expectation struct {
 	name   string
 	fields map[string]string
 }
 
-// tshark reads pushes in one part and in several: the ports, the push, and what
-// it carries, each field of it.
+// tshark decodes pushes in one part and in several: the ports, the push, and each field of its
+// content.
 func TestTsharkReadsThePushes(t *testing.T) {
 	var messages []sms.Message
 	var want []expectation
@@ -103,7 +103,7 @@ func tsharkIndications() map[string]wap.Indication {
 	}
 }
 
-// What a part holds is exact: 133 octets alone, 128 each of several.
+// A single part holds 133 octets, each of several parts 128.
 func TestIndicationFillsAPart(t *testing.T) {
 	for name, want := range map[string]int{"an indication that just fits": 1, "an indication that just does not": 2} {
 		message, err := tsharkIndications()[name].Message(3)
@@ -114,8 +114,8 @@ func TestIndicationFillsAPart(t *testing.T) {
 	}
 }
 
-// Subjects are ASCII: this tshark shows others octet by octet, with the charset
-// and the quote before it left out.
+// Subjects are ASCII, because this tshark shows other texts octet by octet, without the charset
+// and the quote.
 func tsharkNotifications() map[string]wap.Notification {
 	class := func(n *wap.Notification) { n.Class = wap.Advertisement }
 	long := changed(class)

@@ -12,10 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// BenchmarkDecode decodes a payload of ten values with a codec of 3 KB in the
-// style of the vendors, and with the expressions that say the same. It reports
-// the median and the 99th percentile beside the mean.
-// ambience is a frame for testdata/bench.js.
+// ambience returns a frame for testdata/bench.js.
 func ambience() *decoders.Frame {
 	return &decoders.Frame{FPort: 85, Payload: []byte{
 		0x01, 0x75, 92, 0x03, 0x67, 0x0a, 0x01, 0x04, 0x68, 101, 0x07, 0x7d, 0xe7, 0x04, 0x09, 0x73, 0x6c, 0x27,
@@ -32,14 +29,17 @@ func typicalCodec(t testing.TB) *Codec {
 	return js
 }
 
-// Each call has a fresh realm, and what that takes is most of what a call takes.
-func TestATypicalCodecAllocatesLittle(t *testing.T) {
+// Most of the memory of a call is that of its realm.
+func TestAllocationsOfATypicalCodec(t *testing.T) {
 	js, f := typicalCodec(t), ambience()
 	if n := testing.AllocsPerRun(100, func() { _, _ = js.Decode(f) }); n > 400 {
 		t.Errorf("%v allocations a call, want at most 400", n)
 	}
 }
 
+// BenchmarkDecode decodes a payload of ten values with a codec of 3 KB in the
+// style of the vendors, and with equivalent expressions. It reports
+// the median and the 99th percentile in addition to the mean.
 func BenchmarkDecode(b *testing.B) {
 	js := typicalCodec(b)
 	ex, err := script.Compile(strings.Join([]string{
@@ -74,7 +74,7 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// BenchmarkCompile compiles the same codec, which happens when it is saved.
+// BenchmarkCompile compiles the same codec, as the gateway does when it is saved.
 func BenchmarkCompile(b *testing.B) {
 	source, err := os.ReadFile("testdata/bench.js")
 	if err != nil {

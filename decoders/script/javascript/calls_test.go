@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// body makes a codec of what stands within decodeUplink.
+// body returns a codec whose decodeUplink has a body.
 func body(code string) string { return "function decodeUplink(input) {\n" + code + "\n}" }
 
 func decode(t testing.TB, source string) (decoders.Result, error) {
@@ -29,8 +29,8 @@ func TestResultsThatAreRefused(t *testing.T) {
 		{"a result of many characters", "return {data: Array(60).fill('x'.repeat(1e4))}", "more than 262144 characters"},
 		{"a result that grows when it is read", "let g = () => ({get a() { return g() }}); return {data: g()}", "nested deeper than 32"},
 		{"a result that throws when it is read", "return {data: {get a() { throw new Error('read') }}}", "line 2, column 32: Error: read"},
-		{"a result that says it is a huge list", "let a = []; a.length = 4e9; return {data: a}", "more than 20000 values"},
-		{"an error that cannot be shown", "throw {toString() { throw 1 }}", "an object without a message was thrown"},
+		{"a list with a huge length", "let a = []; a.length = 4e9; return {data: a}", "more than 20000 values"},
+		{"an error without a text", "throw {toString() { throw 1 }}", "an object without a message was thrown"},
 		{"a text", "return 'text'", "did not return an object"},
 		{"a function", "return () => 1", "did not return an object"},
 		{"nothing", "", "did not return an object"},
@@ -114,7 +114,7 @@ func TestConsoleIsBounded(t *testing.T) {
 	}
 }
 
-// An interrupted call says so, wherever it was; a codec that merely fails does not.
+// LimitExceeded is set if a call is interrupted, and not if the codec fails.
 func TestInterruptedCallsExceedTheLimit(t *testing.T) {
 	for _, tt := range []struct {
 		name, source string
@@ -125,9 +125,9 @@ func TestInterruptedCallsExceedTheLimit(t *testing.T) {
 		{"a loop", body("for (;;);"), true},
 		{"a loop that catches everything", body("for (;;) try { for (;;); } catch (e) {} finally { for (;;); }"), true},
 		{"a result that loops when it is read", body("return {data: {get a() { for (;;); }}}"), true},
-		{"an error that loops when it is shown", body("throw {get message() { for (;;); }}"), true},
+		{"an error whose message loops", body("throw {get message() { for (;;); }}"), true},
 		{"a loop at the top level, for some frames", "if (new Date().getTime() > 0) for (;;);\n" + body("return {data: {a: 1}}"), true},
-		{"a loop in what normalises", body("return {data: {a: 1}}") + "\nfunction normalizeUplink(i) { for (;;); }", true},
+		{"a loop in normalizeUplink", body("return {data: {a: 1}}") + "\nfunction normalizeUplink(i) { for (;;); }", true},
 		{"a generator without an end, spread", body("return [...(function* () { for (;;) yield 1 })()]"), true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

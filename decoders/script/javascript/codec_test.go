@@ -16,7 +16,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// fixture is a codec, a frame and what the one makes of the other.
+// fixture is a codec, a frame and the result.
 type fixture struct {
 	name, source, want string
 	frame              decoders.Frame
@@ -67,7 +67,7 @@ func readFrame(t testing.TB, text string) decoders.Frame {
 	return f
 }
 
-// show writes a result as the fixtures hold it.
+// show returns a result in the format of the fixtures.
 func show(res decoders.Result, err error) string {
 	var b strings.Builder
 	for _, r := range res.Readings {
@@ -93,7 +93,7 @@ func show(res decoders.Result, err error) string {
 	return b.String()
 }
 
-func TestPublishedStylesRunUnchanged(t *testing.T) {
+func TestPublishedCodecs(t *testing.T) {
 	for _, f := range fixtures(t) {
 		t.Run(f.name, func(t *testing.T) {
 			c, err := Compile(f.source)

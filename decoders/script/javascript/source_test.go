@@ -90,8 +90,8 @@ func TestCodecsAreSafeForConcurrentUse(t *testing.T) {
 	group.Wait()
 }
 
-// FuzzCodec holds that any source is refused or gives bounded, finite readings, without a
-// panic. The interrupter ends endless ones; memory is bounded where codecs run.
+// FuzzCodec checks that any source is refused or returns limited, finite readings, without a
+// panic. The interrupter ends endless codecs. Memory is not limited.
 func FuzzCodec(f *testing.F) {
 	for _, c := range fixtures(f) {
 		f.Add(c.source, c.frame.Payload)
