@@ -9,11 +9,11 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Scope is a part of the service a token may use.
+// Scope names a part of the service that a token may use.
 type Scope string
 
-// The scopes. A token that is declared without scopes has the first four; webhook and
-// carrier must be named.
+// The scopes. A token that is declared without scopes has DefaultScopes; webhook and
+// carrier must be declared.
 const (
 	Messaging Scope = "messaging"
 	Cellular  Scope = "cellular"
@@ -35,7 +35,7 @@ type Account struct {
 	// several during a rotation, newest first.
 	WebhookSecrets []string `json:"webhook_secrets,omitempty"`
 	CallbackURL    string   `json:"callback_url,omitempty"`
-	// Unopened is set if the record cannot be decrypted: only ID and Name are known.
+	// Unopened is set if the record cannot be decrypted; only ID and Name are set then.
 	Unopened bool `json:"-"`
 }
 
@@ -49,11 +49,12 @@ type Token struct {
 	Hash    string          `json:"hash"` // lower-case hex SHA-256 of the token
 	Account relay.AccountID `json:"account"`
 	Scopes  []Scope         `json:"scopes"`
-	// Secret verifies the signatures of senders that only sign.
+	// Secret verifies the signatures of senders that sign their requests instead of sending
+	// the token.
 	Secret string `json:"secret,omitempty"`
 	// Unopened is set if the secret cannot be decrypted; Secret is empty then.
 	Unopened bool `json:"-"`
-	// Source names this token in the path of such senders.
+	// Source names the token in the URL path of such senders.
 	Source string `json:"source,omitempty"`
 	// CreatedAt is the time at which the admin API made the token; zero if an inventory
 	// declares it.
@@ -66,8 +67,8 @@ type DeclaredToken struct {
 	Document string
 }
 
-// ID identifies the token where its text must not be shown: the first 12 digits of its
-// hash.
+// ID returns the first 12 digits of the hash. It identifies the token where the token itself
+// must not be shown.
 func (t Token) ID() string { return t.Hash[:min(12, len(t.Hash))] }
 
 // Has reports whether the token has a scope.

@@ -3,30 +3,22 @@ package account
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
 )
 
-// ownedTable is a table whose rows belong to the account in their column account.
-type ownedTable struct {
-	name string
-	// holding names what the deletion of the account would lose; "" for rows that may go.
-	holding string
-	// condition selects the rows that are such a holding.
-	condition string
+// holding is a kind of rows that the deletion of their account would lose.
+type holding struct {
+	table     string
+	noun      string // names the rows for the operator
+	condition string // selects them among the rows of the account
 }
 
-// ownedTables returns the tables with rows of accounts. Those without a holding have rows in
-// addition to those of others, settings, or caches.
-//
-// An account is deleted only without entries in its ledgers. Its keys (ledger_sealed) and
-// the empty logs (ledger_log) stay: gateways hold keys in memory, and report a log that is
-// missing. The audit log stays as well.
-func ownedTables() []ownedTable {
-	return []ownedTable{
+// holdings returns the holdings in tables with a column account.
+func holdings() []holding {
+	return []holding{
 		{"credit", "credit", "balance <> 0"},
 		{"credit_entry", "a history of credit", "reason NOT IN ('opened', 'reset', 'adjusted')"}, // not what operators set
 		{"inbox", "unread messages", "expires = 0"},
@@ -43,41 +35,27 @@ func ownedTables() []ownedTable {
 		{"usage_total", "usage", "bytes > 0"},
 		{"ledger_entry", "ledgers with a history", "true"},
 		{"event_mark", "deferred, unrouted or quarantined events", "state <> 'done'"},
+	}
+}
 
-		{"alarm_mute", "", ""},
-		{"decoder", "", ""},
-		{"delivery_attempt", "", ""},
-		{"delivery_dead", "", ""},
-		{"delivery_queue", "", ""},
-		{"device_claim", "", ""},
-		{"ledger", "", ""},
-		{"ledger_home", "", ""},
-		{"ledger_token", "", ""},
-		{"ledger_tree", "", ""},
-		{"location", "", ""},
-		{"marker", "", ""},
-		{"message_order", "", ""},
-		{"message_ref", "", ""},
-		{"message_state", "", ""},
-		{"raw_frame", "", ""},
-		{"relay", "", ""},
-		{"retired_sensor", "", ""},
-		{"rule", "", ""},
-		{"rule_batch", "", ""},
-		{"rule_enrolment", "", ""},
-		{"rule_item", "", ""},
-		{"rule_state", "", ""},
-		{"rule_watch", "", ""},
-		{"sensor", "", ""},
-		{"sim_count", "", ""},
-		{"trunk", "", ""},
-		{"unmapped_key", "", ""},
+// disposableTables returns the other tables with rows of accounts: settings, caches, and rows
+// that belong to rows of a holding.
+//
+// An account is deleted only without entries in its ledgers. Its keys (ledger_sealed) and
+// the empty logs (ledger_log) stay: gateways hold keys in memory, and report a log that is
+// missing. The audit log stays as well.
+func disposableTables() []string {
+	return []string{
+		"alarm_mute", "decoder", "delivery_attempt", "delivery_dead", "delivery_queue", "device_claim", "ledger", "ledger_home",
+		"ledger_token", "ledger_tree", "location", "marker", "message_order", "message_ref", "message_state", "raw_frame", "relay",
+		"retired_sensor", "rule", "rule_batch", "rule_enrolment", "rule_item", "rule_state", "rule_watch", "sensor", "sim_count",
+		"trunk", "unmapped_key",
 	}
 }
 
 // DeleteAccount deletes an account with its tokens, its logins and every row of its own, and
 // empties the caches of all gateways. Its id is not assigned again; a document that declares
-// the id gets an account without anything.
+// the id gets a new account without any records.
 //
 // DeleteAccount returns relay.KindNotFound if there is no such account, and
 // relay.KindInvalid if it holds anything that would be lost.
@@ -88,10 +66,6 @@ func (s *Store) DeleteAccount(ctx context.Context, id relay.AccountID) error {
 			FROM account
 			WHERE id = $1
 			{for update}`
-		keepID = `
-			UPDATE account_id
-			SET last = $1
-			WHERE last < $1`
 		deleteAccount = `
 			DELETE FROM account
 			WHERE id = $1`
@@ -101,110 +75,85 @@ func (s *Store) DeleteAccount(ctx context.Context, id relay.AccountID) error {
 		deleteTokens = `
 			DELETE FROM token
 			WHERE hash IN (SELECT hash FROM batch)`
+		deleteLogins = `
+			DELETE FROM login
+			WHERE account = 0
+			  AND id IN (SELECT id FROM batch)`
 	)
 	label := "account " + id.String()
 	return s.changeTokens(ctx, label, func(ctx context.Context, tx *db.Tx) error {
-		// 1. Refuse if anything would be lost.
+		// 1. Lock the assignment of ids, then the account, in the order of PutAccounts. Refuse if
+		// anything would be lost.
+		lastID, err := db.Value[relay.AccountID](ctx, tx, label, lockIDs)
+		if err != nil {
+			return err
+		}
 		if _, err := db.Value[relay.AccountID](ctx, tx, label, lockAccount, id); err != nil {
 			return err
 		}
-		if err := refuseHoldings(ctx, tx, id); err != nil {
+		if err := refuseHoldings(ctx, tx, label, id); err != nil {
 			return err
 		}
 
-		// 2. Delete logins and tokens: their account is in their documents.
+		// 2. Find the logins and tokens: their account is in their documents.
 		allLogins, err := logins.All(ctx, tx, 0)
 		if err != nil {
 			return err
 		}
+		usernames, hashes := db.NewBatch("id"), db.NewBatch("hash")
 		for _, l := range allLogins {
-			if l.Account != id {
-				continue
-			}
-			if err := logins.Delete(ctx, tx, 0, l.Username); err != nil {
-				return err
+			if l.Account == id {
+				usernames.Add(l.Username)
 			}
 		}
 		tokens, err := db.List(ctx, tx, label, selectTokens, tokenFields)
 		if err != nil {
 			return err
 		}
-		tokens = slices.DeleteFunc(tokens, func(t Token) bool { return t.Account != id })
-		hashes := db.BatchOf("hash", tokens, func(t *Token) []any { return []any{t.Hash} })
-
-		// 3. Delete all other rows. The version without a name is part of every version.
-		statements := []db.Statement{db.Do(deleteTokens, hashes), db.Do(keepID, id), db.Do(deleteAccount, id), db.Bump("")}
-		for _, t := range ownedTables() {
-			deleteRows := "DELETE FROM " + t.name + " WHERE account = $1"
-			if t.holding != "" {
-				deleteRows += " AND NOT (" + t.condition + ")"
+		for _, t := range tokens {
+			if t.Account == id {
+				hashes.Add(t.Hash)
 			}
-			statements = append(statements, db.Do(deleteRows, id))
+		}
+
+		// 3. Delete all rows. The version without a name is part of every version.
+		statements := []db.Statement{
+			db.Do(deleteLogins, usernames), db.Do(deleteTokens, hashes), db.Do(setLastID, max(lastID, id)),
+			db.Do(deleteAccount, id), db.Bump(""),
+		}
+		for _, h := range holdings() {
+			statements = append(statements, db.Do("DELETE FROM "+h.table+" WHERE account = $1 AND NOT ("+h.condition+")", id))
+		}
+		for _, table := range disposableTables() {
+			statements = append(statements, db.Do("DELETE FROM "+table+" WHERE account = $1", id))
 		}
 		if err := tx.RunAll(ctx, label, statements...); err != nil {
 			return err
 		}
 
-		// 4. Refuse if something has arrived since 1: it is not locked out, and not deleted.
-		return refuseHoldings(ctx, tx, id)
+		// 4. Refuse if a record has been added since step 1: holdings are neither locked nor deleted.
+		return refuseHoldings(ctx, tx, label, id)
 	})
 }
 
 // refuseHoldings returns relay.KindInvalid if an account holds anything that its deletion
 // would lose.
-func refuseHoldings(ctx context.Context, tx *db.Tx, id relay.AccountID) error {
-	found, err := holdings(ctx, tx, id)
-	if err != nil {
-		return err
+func refuseHoldings(ctx context.Context, tx *db.Tx, label string, id relay.AccountID) error {
+	// These rows have their account in their JSON only.
+	checks := []string{
+		"SELECT 'parts of messages' WHERE EXISTS (SELECT 1 FROM part WHERE message = '' AND doc LIKE $2)",
+		"SELECT 'parts of messages' WHERE EXISTS (SELECT 1 FROM part_parked WHERE doc LIKE $2)",
+		"SELECT 'users' WHERE EXISTS (SELECT 1 FROM admin_user WHERE doc LIKE $3 OR doc LIKE $4)",
 	}
-	if len(found) > 0 {
-		return relay.Invalid("account", "The account holds "+strings.Join(found, ", ")+".")
+	for _, h := range holdings() {
+		const check = "SELECT '%s' WHERE EXISTS (SELECT 1 FROM %s WHERE account = $1 AND %s)"
+		checks = append(checks, fmt.Sprintf(check, h.noun, h.table, h.condition))
 	}
-	return nil
-}
-
-// holdings returns what the deletion of an account would lose. Users, and parts of inbound
-// messages that wait for the others, have their account in their JSON only.
-func holdings(ctx context.Context, tx *db.Tx, id relay.AccountID) (found []string, err error) {
-	const (
-		ownedRow = `
-			SELECT 1
-			FROM %s
-			WHERE account = $1
-			  AND %s
-			LIMIT 1`
-		waitingPart = `
-			SELECT 1
-			FROM part
-			WHERE message = ''
-			  AND doc LIKE $1
-			UNION ALL
-			SELECT 1
-			FROM part_parked
-			WHERE doc LIKE $1
-			LIMIT 1`
-		boundUser = `
-			SELECT 1
-			FROM admin_user
-			WHERE doc LIKE $1
-			   OR doc LIKE $2
-			LIMIT 1`
-	)
-	look := func(holding, query string, arguments ...any) {
-		if err != nil {
-			return
-		}
-		var rows []int64
-		if rows, err = db.Values[int64](ctx, tx, holding, query, arguments...); len(rows) > 0 {
-			found = append(found, holding)
-		}
+	query := strings.Join(checks, " UNION ") + " ORDER BY 1"
+	found, err := db.Values[string](ctx, tx, label, query,
+		id, fmt.Sprintf(`%%"Account":%d,%%`, id), fmt.Sprintf(`%%"account":%d,%%`, id), fmt.Sprintf(`%%"account":%d}%%`, id))
+	if err == nil && len(found) > 0 {
+		err = relay.Invalid("account", "The account holds "+strings.Join(found, ", ")+".")
 	}
-	for _, t := range ownedTables() {
-		if t.holding != "" {
-			look(t.holding, fmt.Sprintf(ownedRow, t.name, t.condition), id)
-		}
-	}
-	look("parts of messages", waitingPart, fmt.Sprintf(`%%"Account":%d,%%`, id))
-	look("users", boundUser, fmt.Sprintf(`%%"account":%d,%%`, id), fmt.Sprintf(`%%"account":%d}%%`, id))
-	return found, err
+	return err
 }

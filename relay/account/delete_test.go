@@ -131,7 +131,7 @@ func TestEveryTableOfAccountsIsDeleted(t *testing.T) {
 				query = "UPDATE credit SET balance = 1 WHERE account = $1"
 			}
 			relaytest.NoError(t, s.db.Run(ctx, "test", query, id))
-			holds := slices.ContainsFunc(ownedTables(), func(o ownedTable) bool { return o.name == table && o.holding != "" })
+			holds := slices.ContainsFunc(holdings(), func(h holding) bool { return h.table == table })
 			err = s.DeleteAccount(ctx, id)
 			relaytest.Equal(t, "whether the row keeps the account", relay.KindOf(err) == relay.KindInvalid, holds)
 			if holds {
@@ -193,4 +193,37 @@ func jsonKeepsAccount(t *testing.T, s *Store) {
 		relaytest.NoError(t, s.db.Run(ctx, "test", "DELETE FROM "+table))
 	}
 	relaytest.NoError(t, s.DeleteAccount(ctx, id))
+}
+
+// A deletion that waits for the ids' lock has not locked the account. PutAccounts takes these
+// locks in the same order; otherwise the two transactions could deadlock.
+func TestDeletionLocksIDsBeforeTheAccount(t *testing.T) {
+	const (
+		countWaiting = `
+			SELECT COUNT(*)
+			FROM pg_stat_activity
+			WHERE datname = current_database()
+			  AND wait_event_type = 'Lock'`
+		lockAccount = `
+			SELECT id
+			FROM account
+			WHERE id = $1
+			FOR UPDATE NOWAIT`
+	)
+	ctx := t.Context()
+	s := NewStore(dbtest.Open(t, db.Options{URL: dbtest.Shared(t).NewDatabase(t)}))
+	id := relaytest.Must(s.AddAccount(ctx, Account{ID: 9, Name: "acme"}, withCredit(0)))(t) // the deletion changes the last id
+	deleted := make(chan error, 1)
+	relaytest.NoError(t, s.db.Write(ctx, "test", func(ctx context.Context, tx *db.Tx) error {
+		if _, err := db.Value[int64](ctx, tx, "test", lockIDs); err != nil {
+			return err
+		}
+		go func() { deleted <- s.DeleteAccount(t.Context(), id) }()
+		for waiting := 0; waiting == 0; {
+			waiting = relaytest.Must(db.Value[int](ctx, s.db, "test", countWaiting))(t)
+		}
+		_, err := db.Value[int64](ctx, tx, "test", lockAccount, id)
+		return err
+	}))
+	relaytest.NoError(t, <-deleted)
 }

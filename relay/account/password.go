@@ -21,8 +21,8 @@ type Login struct {
 	Password string `json:"password"`
 }
 
-// The cost of a hash. Passwords that people choose can be guessed when a hash is
-// cheap. 19 MiB and two passes take some 30 ms.
+// The parameters of hashes. Hashing must be expensive because passwords that people choose
+// can be guessed: 19 MiB and two passes take some 30 ms.
 const (
 	hashMemory = 19 << 10 // KiB
 	hashPasses = 2
@@ -43,8 +43,8 @@ func HashPassword(sum string) string {
 	return hashPassword(sum, hashMemory, hashPasses)
 }
 
-// HashGenerated is HashPassword for a password of at least 128 random bits. Nobody can
-// guess it, so the hash is cheap.
+// HashGenerated is HashPassword at the lowest cost, for passwords of at least 128 random bits,
+// which cannot be guessed.
 func HashGenerated(sum string) string {
 	return hashPassword(sum, minMemory, 1)
 }
@@ -61,8 +61,8 @@ func hashPassword(sum string, memory, passes uint32) string {
 	return h.String()
 }
 
-// DummyHash returns a hash that no password matches. A caller compares with it if a
-// username is unknown, so that the response takes as long as for a known one.
+// DummyHash returns a hash that no password matches. A caller verifies a password against it
+// if the username is unknown, so that the response takes as long as for a known username.
 func DummyHash() string {
 	return passwordHash{memory: hashMemory, passes: hashPasses, salt: random(saltLength), key: random(keyLength)}.String()
 }
@@ -80,8 +80,8 @@ func IsPasswordHash(text string) bool {
 }
 
 // VerifyPassword reports whether hash was made of sum, the lower-case hex SHA-256 of a
-// password. It takes as long as HashPassword, whichever characters differ. The error reports
-// that the stored hash is invalid.
+// password. The time it takes does not depend on the password. It returns an error if the
+// stored hash is invalid.
 func VerifyPassword(hash, sum string) (bool, error) {
 	h, err := parseHash(hash)
 	if err != nil {
@@ -90,7 +90,6 @@ func VerifyPassword(hash, sum string) (bool, error) {
 	return subtle.ConstantTimeCompare(h.derive(sum), h.key) == 1, nil
 }
 
-// passwordHash is a stored hash.
 type passwordHash struct {
 	memory, passes uint32
 	salt, key      []byte

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"sync"
 	"time"
 
 	"github.com/penstock/penstock/relay"
@@ -13,20 +12,18 @@ import (
 
 // Store stores accounts, tokens, logins and the inventory. It is safe for concurrent use.
 type Store struct {
-	db   *db.DB
-	poll time.Duration // how often Changes looks for changes of other gateways
-
-	mu      sync.Mutex
-	changed chan struct{} // closed by the next change of a token here
+	db      *db.DB
+	poll    time.Duration // interval at which Changes looks for changes by other gateways
+	changed chan struct{} // has an element after a change of a token through this store
 }
 
 // NewStore returns the store of accounts.
 func NewStore(database *db.DB) *Store {
-	return &Store{db: database, poll: time.Second, changed: make(chan struct{})}
+	return &Store{db: database, poll: time.Second, changed: make(chan struct{}, 1)}
 }
 
-// Account loads an account. It returns relay.KindNotFound if there is none, and
-// relay.ErrUnopened, with the id and the name, if the record does not open.
+// Account loads an account. It returns relay.KindNotFound if there is none. If the record
+// cannot be decrypted, it returns the id and the name with relay.ErrUnopened.
 func (s *Store) Account(ctx context.Context, id relay.AccountID) (Account, error) {
 	const query = `
 		SELECT id, doc, name
@@ -52,7 +49,7 @@ func (s *Store) account(ctx context.Context, label, query string, key any) (Acco
 	return a, err
 }
 
-// Accounts lists every account by id, including those that do not open.
+// Accounts lists every account by id, including those that cannot be decrypted.
 func (s *Store) Accounts(ctx context.Context) ([]Account, error) {
 	const query = `
 		SELECT id, doc, name
@@ -66,8 +63,8 @@ func accountFields(a *Account) []any {
 	return []any{&a.ID, db.SealedOr(&a.Unopened, db.JSON(a), "account", &a.ID), &a.Name}
 }
 
-// lockedFields returns pointers for the columns id and doc. A document that does not open
-// is an error, because the caller is about to replace it.
+// lockedFields returns pointers for the columns id and doc. A document that cannot be
+// decrypted is an error, because the caller is about to replace it.
 func lockedFields(a *Account) []any { return db.SealedDoc(a, "account") }
 
 // PutAccount saves one account, see PutAccounts.
@@ -83,9 +80,9 @@ func (s *Store) PutAccount(ctx context.Context, a Account) (relay.AccountID, err
 // order. The id 0 requests the id that the name has, or the next free one. PutAccounts
 // returns relay.KindConflict if an id belongs to another name or a name to another id.
 //
-// loaded holds each account as the caller loaded it before: a callback URL that
-// SetCallback has saved since then is kept. With nil for loaded, PutAccounts saves the
-// accounts as they are.
+// loaded has each account as the caller loaded it: PutAccounts keeps a callback URL that
+// SetCallback has saved since then. With nil for loaded, PutAccounts saves the accounts
+// unchanged.
 func (s *Store) PutAccounts(ctx context.Context, accounts, loaded []Account) ([]relay.AccountID, error) {
 	return db.Transact(ctx, s.db, "accounts", func(ctx context.Context, tx *db.Tx) (ids []relay.AccountID, err error) {
 		ids = make([]relay.AccountID, len(accounts))
@@ -94,7 +91,7 @@ func (s *Store) PutAccounts(ctx context.Context, accounts, loaded []Account) ([]
 			if loaded != nil {
 				old = &loaded[i]
 			}
-			if ids[i], err = putAccount(ctx, tx, a, old); err != nil {
+			if ids[i], _, err = putAccount(ctx, tx, a, old); err != nil {
 				return nil, err
 			}
 		}
@@ -102,45 +99,37 @@ func (s *Store) PutAccounts(ctx context.Context, accounts, loaded []Account) ([]
 	})
 }
 
-// lockIDs locks the assignment of ids: one account is saved at a time.
+// lockIDs locks the assignment of ids, so that one account is saved at a time. A
+// transaction takes this lock before it locks an account.
 const lockIDs = `
 	SELECT last
 	FROM account_id
 	{for update}`
 
+const setLastID = `
+	UPDATE account_id
+	SET last = $1`
+
 // AddAccount saves a new account and returns the id that it assigns. In the same transaction
-// it calls open, which saves what the account begins with; an error of open undoes both.
-// AddAccount returns relay.KindConflict if there is an account of the name, also if another
-// gateway adds it at the same time.
+// it calls open, which saves the initial records of the account; an error of open undoes both.
+// AddAccount returns relay.KindConflict if the name is taken, also if another gateway adds an
+// account of that name at the same time.
 func (s *Store) AddAccount(ctx context.Context, a Account, open func(ctx context.Context, tx *db.Tx, id relay.AccountID) error) (relay.AccountID, error) {
-	const countName = `
-		SELECT COUNT(*)
-		FROM account
-		WHERE name = $1`
-	label := "account " + a.Name
-	return db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) (relay.AccountID, error) {
-		_, err := db.Value[int64](ctx, tx, label, lockIDs)
+	return db.Transact(ctx, s.db, "account "+a.Name, func(ctx context.Context, tx *db.Tx) (relay.AccountID, error) {
+		id, existed, err := putAccount(ctx, tx, a, nil)
 		if err != nil {
 			return 0, err
 		}
-		count, err := db.Value[int64](ctx, tx, label, countName, a.Name)
-		if err != nil {
-			return 0, err
-		}
-		if count > 0 {
+		if existed {
 			return 0, relay.Errorf(relay.KindConflict, "There is an account named %s already.", a.Name)
-		}
-		id, err := putAccount(ctx, tx, a, nil)
-		if err != nil {
-			return 0, err
 		}
 		return id, open(ctx, tx, id)
 	})
 }
 
-// putAccount saves an account. Its lock of account_id excludes other calls of PutAccounts,
-// its lock of the row excludes SetCallback.
-func putAccount(ctx context.Context, tx *db.Tx, a Account, loaded *Account) (relay.AccountID, error) {
+// putAccount saves an account; existed reports whether its name was taken. Its lock of
+// account_id excludes other calls, its lock of the row excludes SetCallback.
+func putAccount(ctx context.Context, tx *db.Tx, a Account, loaded *Account) (id relay.AccountID, existed bool, err error) {
 	const (
 		lockAccount = `
 			SELECT id, doc
@@ -158,49 +147,45 @@ func putAccount(ctx context.Context, tx *db.Tx, a Account, loaded *Account) (rel
 	conflict := relay.Errorf(relay.KindConflict, "account %s: id %d belongs to another account", a.Name, a.ID)
 	lastID, err := db.Value[int64](ctx, tx, label, lockIDs)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	stored, err := db.One(ctx, tx, label, lockAccount, lockedFields, a.Name)
-	exists := err == nil
+	existed = err == nil
 	switch {
 	case err != nil && !db.IsNotFound(err):
-		return 0, err
-	case exists && a.ID == 0:
+		return 0, false, err
+	case existed && a.ID == 0:
 		a.ID = stored.ID
-	case exists && a.ID != stored.ID:
-		return 0, conflict
+	case existed && a.ID != stored.ID:
+		return 0, true, conflict
 	case a.ID == 0:
 		if a.ID, err = nextID(ctx, tx, lastID); err != nil {
-			return 0, err
+			return 0, false, err
 		}
 	}
-	if exists && loaded != nil && stored.CallbackURL != loaded.CallbackURL {
+	if existed && loaded != nil && stored.CallbackURL != loaded.CallbackURL {
 		a.CallbackURL = stored.CallbackURL
 	}
-	return a.ID, db.ChangeOr(ctx, tx, conflict, label, save, a.ID, a.Name, db.Sealed(db.JSON(a), "account", a.ID))
+	err = db.ChangeOr(ctx, tx, conflict, label, save, a.ID, a.Name, db.Sealed(db.JSON(a), "account", a.ID))
+	return a.ID, existed, err
 }
 
 // nextID assigns the next id after lastID that no account has declared for itself. An id
 // is assigned once, even if its account is deleted.
 func nextID(ctx context.Context, tx *db.Tx, lastID int64) (relay.AccountID, error) {
-	const (
-		firstFree = `
-			SELECT MIN(candidate.id)
-			FROM (
-			  SELECT CAST($1 AS BIGINT) AS id
-			  UNION ALL
-			  SELECT id + 1 FROM account WHERE id >= $1 AND id < $2
-			) candidate
-			WHERE NOT EXISTS (SELECT 1 FROM account WHERE account.id = candidate.id)`
-		setLast = `
-			UPDATE account_id
-			SET last = $1`
-	)
+	const firstFree = `
+		SELECT MIN(candidate.id)
+		FROM (
+		  SELECT CAST($1 AS BIGINT) AS id
+		  UNION ALL
+		  SELECT id + 1 FROM account WHERE id >= $1 AND id < $2
+		) candidate
+		WHERE NOT EXISTS (SELECT 1 FROM account WHERE account.id = candidate.id)`
 	id, err := db.Value[relay.AccountID](ctx, tx, "account id", firstFree, lastID+1, math.MaxInt64)
 	if err != nil {
 		return 0, err
 	}
-	return id, tx.Run(ctx, "account id", setLast, id)
+	return id, tx.Run(ctx, "account id", setLastID, id)
 }
 
 // SetCallback saves the callback URL of an account.

@@ -21,7 +21,7 @@ const saveTokens = `
 	SET source = excluded.source, doc = excluded.doc, secret = excluded.secret`
 
 // Token loads a token by its hash. It returns relay.KindNotFound if there is none, and
-// relay.ErrUnopened if its secret does not open.
+// relay.ErrUnopened if its secret cannot be decrypted.
 func (s *Store) Token(ctx context.Context, hash string) (Token, error) {
 	const query = `
 		SELECT doc, secret
@@ -30,8 +30,7 @@ func (s *Store) Token(ctx context.Context, hash string) (Token, error) {
 	return s.token(ctx, "token", query, hash)
 }
 
-// TokenBySource is Token by the source that names it: the last token that was saved with
-// that source.
+// TokenBySource loads the last token that was saved with a source, as Token does.
 func (s *Store) TokenBySource(ctx context.Context, source string) (Token, error) {
 	const query = `
 		SELECT doc, secret
@@ -49,7 +48,7 @@ func (s *Store) token(ctx context.Context, label, query, key string) (Token, err
 	return t, err
 }
 
-// Tokens lists every token by its hash, including those that do not open.
+// Tokens lists every token by its hash, including those whose secret cannot be decrypted.
 func (s *Store) Tokens(ctx context.Context) ([]Token, error) {
 	const query = `
 		SELECT doc, secret
@@ -68,7 +67,7 @@ func sealedSecret(t *Token) any {
 	return db.SealedOr(&t.Unopened, &t.Secret, "token", &t.Account)
 }
 
-// PutTokens saves tokens. A token takes its source from the token that had it.
+// PutTokens saves tokens. A source that another token has moves to the saved token.
 func (s *Store) PutTokens(ctx context.Context, tokens []Token) error {
 	const takeSources = `
 		UPDATE token
@@ -156,24 +155,23 @@ func (s *Store) changeTokens(ctx context.Context, label string, change func(cont
 		}
 		return change(ctx, tx)
 	})
-	// Even if err is set, the change may be committed: its answer can be lost.
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	close(s.changed)
-	s.changed = make(chan struct{})
+	// Report a change even after an error: it may be committed, and the response lost.
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
 	return err
 }
 
-// Changes calls back with all tokens when it begins and whenever one may have changed,
+// Changes calls changed with all tokens when it begins and whenever one may have changed,
 // until ctx is done: at once after a change through this store, within a second after a
-// change by another gateway. Tokens that do not open are left out: they are refused when
-// they are used.
+// change by another gateway. It omits tokens whose secret cannot be decrypted, which are
+// refused. Only one call of Changes may run at a time.
 //
 // An error while Changes reads the version is not a change: a gateway continues with its
 // cached tokens while the database is down. If the tokens cannot be read after a change,
 // Changes tries again.
 func (s *Store) Changes(ctx context.Context, changed func([]Token)) {
-	changedHere := s.nextChange()
 	tick := time.NewTicker(s.poll)
 	defer tick.Stop()
 	report := func() bool {
@@ -192,18 +190,10 @@ func (s *Store) Changes(ctx context.Context, changed func([]Token)) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-		case <-changedHere:
-			changedHere = s.nextChange()
+		case <-s.changed:
 			if !report() {
 				seen = -1
 			}
 		}
 	}
-}
-
-// nextChange returns a channel that the next change of a token through this store closes.
-func (s *Store) nextChange() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.changed
 }

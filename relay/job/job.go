@@ -67,12 +67,12 @@ type Ref struct {
 	ID      string
 }
 
-// Outcome is the result of a run. If Again is set, the job stays processing and runs again
+// Outcome is the result of a run. If RetryAt is set, the job stays processing and runs again
 // at that time. Otherwise it ends, as failed if Error is set.
 type Outcome struct {
-	Result json.RawMessage
-	Error  string
-	Again  time.Time
+	Result  json.RawMessage
+	Error   string
+	RetryAt time.Time
 	// Waits is set if the run does not count as a try, because it only checked whether
 	// other work has ended.
 	Waits bool
@@ -81,7 +81,7 @@ type Outcome struct {
 // State returns the state of the job after the outcome.
 func (o Outcome) State() State {
 	switch {
-	case !o.Again.IsZero():
+	case !o.RetryAt.IsZero():
 		return Processing
 	case o.Error != "":
 		return Failed

@@ -18,7 +18,7 @@ func TestOutcomesLeadToStates(t *testing.T) {
 		{"a result completes", Outcome{Result: []byte(`1`)}, Completed, true},
 		{"nothing at all completes", Outcome{}, Completed, true},
 		{"a reason fails", Outcome{Error: "no"}, Failed, true},
-		{"another try goes on", Outcome{Error: "redis is down", Again: time.Unix(1, 0)}, Processing, false},
+		{"another try goes on", Outcome{Error: "redis is down", RetryAt: time.Unix(1, 0)}, Processing, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if got := tc.o.State(); got != tc.want || got.Ended() != tc.ended {

@@ -49,7 +49,7 @@ func lists(t *testing.T, s *Store) {
 		relaytest.NoError(t, s.Finish(ctx, b, Outcome{Error: "no"}, now))
 	}
 	for range 2 { // the caller repeats a call whose answer was lost
-		relaytest.NoError(t, s.Finish(ctx, c, Outcome{Again: now.Add(time.Hour), Waits: true}, now))
+		relaytest.NoError(t, s.Finish(ctx, c, Outcome{RetryAt: now.Add(time.Hour), Waits: true}, now))
 	}
 	if got, err := s.Get(ctx, 1, "c"); err != nil {
 		t.Error(err)

@@ -144,12 +144,12 @@ func (s *Store) Finish(ctx context.Context, j Job, o Outcome, now time.Time) err
 	if o.Waits {
 		uncountedTry = j.Tries
 	}
-	if o.Again.IsZero() && j.Keep > 0 {
+	if o.RetryAt.IsZero() && j.Keep > 0 {
 		expires = now.Add(j.Keep)
 	}
 	result := string(o.Result)
 	return s.db.Run(ctx, "job "+j.ID+": finish", statement,
-		o.State(), o.Again, o.Error, now, expires, result, result, uncountedTry, j.Account, j.ID)
+		o.State(), o.RetryAt, o.Error, now, expires, result, result, uncountedTry, j.Account, j.ID)
 }
 
 // dueJob is a job that is due, with its position in the order of creation.

@@ -86,7 +86,7 @@ func testLease(t *testing.T, s *Store, made Job) {
 
 func testEnd(t *testing.T, s *Store, made Job) {
 	ctx, ref := t.Context(), Ref{Account: 1, ID: "j1"}
-	relaytest.NoError(t, s.Finish(ctx, made, Outcome{Error: "down", Again: at(30)}, at(20)))
+	relaytest.NoError(t, s.Finish(ctx, made, Outcome{Error: "down", RetryAt: at(30)}, at(20)))
 	if got, err := s.Get(ctx, 1, "j1"); err != nil {
 		t.Error(err)
 	} else {

@@ -114,13 +114,13 @@ func (y *fixture) run(id string) job.Job {
 func (y *fixture) outcome(j job.Job) job.Outcome {
 	result, err := y.a.Runners(y)[j.Kind].Run(y.t.Context(), j)
 	if wait, ok := errors.AsType[job.Pause](err); ok {
-		return job.Outcome{Again: y.clock.Now().Add(time.Duration(wait)), Waits: true}
+		return job.Outcome{RetryAt: y.clock.Now().Add(time.Duration(wait)), Waits: true}
 	}
 	if reason, ok := job.Reason(err); ok {
 		return job.Outcome{Error: reason}
 	}
 	if err != nil {
-		return job.Outcome{Error: err.Error(), Again: y.clock.Now().Add(time.Second)}
+		return job.Outcome{Error: err.Error(), RetryAt: y.clock.Now().Add(time.Second)}
 	}
 	b, err := json.Marshal(result)
 	relaytest.NoError(y.t, err)

@@ -217,17 +217,17 @@ func (j *Jobs) classify(jb job.Job, result any, err error) job.Outcome {
 	}
 	now := j.deps.Now()
 	if wait, ok := errors.AsType[job.Pause](err); ok {
-		return job.Outcome{Again: now.Add(max(0, time.Duration(wait))), Waits: true}
+		return job.Outcome{RetryAt: now.Add(max(0, time.Duration(wait))), Waits: true}
 	}
 	switch {
 	case j.runCtx.Err() != nil:
-		return job.Outcome{Error: "interrupted", Again: now}
+		return job.Outcome{Error: "interrupted", RetryAt: now}
 	case relay.KindOf(err) == relay.KindUnavailable, errors.Is(err, context.DeadlineExceeded):
-		return job.Outcome{Error: "a back end is unavailable", Again: now.Add(j.backoff(jb.Tries))}
+		return job.Outcome{Error: "a back end is unavailable", RetryAt: now.Add(j.backoff(jb.Tries))}
 	case jb.Tries >= j.opts.MaxTries:
 		return job.Outcome{Error: "internal error"}
 	}
-	return job.Outcome{Error: "internal error", Again: now.Add(j.backoff(jb.Tries))}
+	return job.Outcome{Error: "internal error", RetryAt: now.Add(j.backoff(jb.Tries))}
 }
 
 // backoff returns the delay before the next run, which doubles with every try.

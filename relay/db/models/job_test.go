@@ -97,7 +97,7 @@ func drawFinish(t *rapid.T, s errands, n int, acct relay.AccountID, now float64)
 		o.Error = "refused"
 	default:
 		again = now + 3
-		o.Again, o.Waits, o.Error = dbtest.At(again), what == "waits", "not yet"
+		o.RetryAt, o.Waits, o.Error = dbtest.At(again), what == "waits", "not yet"
 	}
 	id := fmt.Sprint("job-", n)
 	return does[errands](
