@@ -8,8 +8,7 @@
 // The record is authoritative. It is saved before its id is returned. A worker leases the
 // job; if the process dies, the lease expires and another worker takes the job. A job may
 // therefore run twice, and a Runner must be idempotent. A temporary fault, such as a back
-// end that is down, never fails a job. A job that has begun stays processing until its end,
-// also between retries.
+// end that is down, never fails a job. Between tries, a job stays in the state processing.
 //
-// A job may be in a list of its account, in the order of creation.
+// An account lists its jobs in the order of their creation. A job may belong to no list.
 package job

@@ -40,21 +40,21 @@ type Job struct {
 	// Keep is the time for which the record is kept after the end of the job; 0 means
 	// permanently.
 	Keep time.Duration `json:"keep,omitempty"`
-	// List is the list in which the account finds the job; empty means no list.
+	// List is the list of the account's jobs that contains the job; empty means none.
 	List string `json:"list,omitempty"`
-	// Name is the account's name for the job; it may be empty.
+	// Name is a name that the account has given to the job; it may be empty.
 	Name string `json:"name,omitempty"`
 
 	// State and the fields below change.
 	State State `json:"state"`
-	// Settled is the job's effect, saved in the same transaction as the effect. A
-	// Runner that finds it repeats only the notifications.
+	// Settled describes the effect of the job. It is saved in the transaction that makes the
+	// effect. A Runner of a job with Settled repeats only the notifications.
 	Settled json.RawMessage `json:"settled,omitempty"`
 	// Result is the Runner's result; only when completed.
 	Result json.RawMessage `json:"result,omitempty"`
-	// Error is the reason for a failure or for another try.
+	// Error is the reason for the failure or for the next try.
 	Error string `json:"error,omitempty"`
-	// Tries counts the runs that began, except those that only waited.
+	// Tries is the number of runs that began, without those that only waited.
 	Tries     int       `json:"tries"`
 	UpdatedAt time.Time `json:"updated_at"`
 	// Due is the time at which a worker may run the job; zero if it has ended.
@@ -99,7 +99,7 @@ func (f *Failure) Error() string { return f.Reason }
 // Fail makes a Failure.
 func Fail(reason string) error { return &Failure{Reason: reason} }
 
-// Reason returns why an error ends a job; ok is false if it does not.
+// Reason returns the reason of a Failure; ok is false for any other error.
 func Reason(err error) (reason string, ok bool) {
 	f, ok := errors.AsType[*Failure](err)
 	if !ok {
@@ -115,21 +115,12 @@ type Pause time.Duration
 // Error returns the delay.
 func (p Pause) Error() string { return "continues in " + time.Duration(p).String() }
 
-// Runner does the work of one kind of job.
-type Runner interface {
-	// Run does the job and returns its result, which is saved as JSON. It may be called
-	// again for a job that it has done. A Failure ends the job. After a Pause or any
-	// other error the job runs again.
-	Run(ctx context.Context, j Job) (result any, err error)
-}
+// Runner does a job of one kind and returns its result, which is saved as JSON. It may be
+// called again for a job that it has done. A Failure ends the job. After a Pause or any other
+// error the job runs again.
+type Runner func(ctx context.Context, j Job) (result any, err error)
 
-// RunnerFunc is a Runner.
-type RunnerFunc func(ctx context.Context, j Job) (any, error)
-
-// Run calls the function.
-func (f RunnerFunc) Run(ctx context.Context, j Job) (any, error) { return f(ctx, j) }
-
-// Submitter takes new jobs.
+// Submitter accepts new jobs.
 type Submitter interface {
 	// Submit saves a job and schedules it. If it returns no error, the job will run.
 	Submit(ctx context.Context, j Job) error
@@ -137,13 +128,6 @@ type Submitter interface {
 
 // Getter loads jobs.
 type Getter interface {
-	// Get loads a job; relay.KindNotFound if the account has none of the id.
+	// Get loads a job. It returns relay.KindNotFound if the account has no job with the id.
 	Get(ctx context.Context, acct relay.AccountID, id string) (Job, error)
-}
-
-// Lister lists the jobs that belong to a list.
-type Lister interface {
-	// List returns jobs in the order of their creation, from an offset on and at
-	// most limit, and how many the filter selects.
-	List(ctx context.Context, acct relay.AccountID, f Filter, offset, limit int) (found []Job, total int, err error)
 }

@@ -12,16 +12,16 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// Store stores jobs. A job is a row, and its lease is the time from which the job is due
-// again, which one conditional UPDATE sets. A transaction that saves something together
-// with a job calls Create, Settled and Settle. A Store is safe for concurrent use.
+// Store stores jobs. A lease sets the time at which the job is due again, in one conditional
+// UPDATE. The functions Create, Settled and Settle are for transactions that also save other
+// records. A Store is safe for concurrent use.
 type Store struct{ db *db.DB }
 
 // NewStore returns the store of jobs.
 func NewStore(database *db.DB) *Store { return &Store{db: database} }
 
-// Create saves a new job, queued and due, in the transaction of the caller. It returns
-// false for a job whose id exists, which is left unchanged.
+// Create saves a new job, queued and due, in the transaction of the caller. If a job with the
+// id exists, Create changes nothing and returns false.
 func Create(ctx context.Context, tx *db.Tx, j Job) (created bool, err error) {
 	const (
 		insert = `
@@ -54,7 +54,7 @@ func Create(ctx context.Context, tx *db.Tx, j Job) (created bool, err error) {
 	return n > 0, err
 }
 
-// Create saves a new job, queued and due. A job whose id exists is left unchanged.
+// Create saves a new job, queued and due. If a job with the id exists, it changes nothing.
 func (s *Store) Create(ctx context.Context, j Job) error {
 	return s.db.Write(ctx, "job "+j.ID+": create", func(ctx context.Context, tx *db.Tx) error {
 		_, err := Create(ctx, tx, j)
@@ -62,8 +62,8 @@ func (s *Store) Create(ctx context.Context, j Job) error {
 	})
 }
 
-// columns are the columns that fields reads. doc is the first one, because the other
-// columns replace values of the document.
+// columns are the columns that fields reads. doc is first because the other columns replace
+// values of the document.
 const columns = "doc, state, due, tries, updated, error, result, settled"
 
 // fields returns pointers for columns.
@@ -89,8 +89,8 @@ func get(ctx context.Context, c db.Conn, r Ref, now time.Time) (Job, error) {
 	return db.One(ctx, c, "job "+r.ID, query, fields, r.Account, r.ID, now)
 }
 
-// leaseOne leases a job. The sum prevents the engine from using the index of due jobs: the
-// key leads to the row.
+// leaseOne leases a job. "due + 0" keeps the engine on the primary key instead of the index of
+// due jobs.
 const leaseOne = `
 	UPDATE job
 	SET state = 'processing', due = $1, updated = $2, tries = tries + 1
@@ -99,9 +99,9 @@ const leaseOne = `
 	  AND due + 0 BETWEEN 1 AND $5
 	RETURNING ` + columns
 
-// Lease takes the right to run a job until a time, and sets its state to processing. It
-// returns false and the current job if the job has ended or is not due, and
-// relay.KindNotFound if there is none.
+// Lease reserves a job for the caller until a time, and sets its state to processing. It
+// returns false and the current job if the job has ended or is not due, and relay.KindNotFound
+// if there is no such job.
 func (s *Store) Lease(ctx context.Context, r Ref, now, until time.Time) (j Job, leased bool, err error) {
 	label := "job " + r.ID + ": lease"
 	j, err = db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) (Job, error) {
@@ -152,10 +152,11 @@ func (s *Store) Finish(ctx context.Context, j Job, o Outcome, now time.Time) err
 		o.State(), o.RetryAt, o.Error, now, expires, result, result, uncountedTry, j.Account, j.ID)
 }
 
-// dueJob is a job that is due, with its position in the order of creation.
+// dueJob is a job that is due.
 type dueJob struct {
 	Ref
-	due, place int64
+	due   int64 // Unix time in milliseconds
+	place int64 // position in the order of creation
 }
 
 const (
@@ -188,8 +189,7 @@ const (
 )
 
 // Due returns the jobs that are due at a time, the oldest first, at most limit of each
-// account. It reads one entry of the index for each account with jobs that have not ended,
-// and the due jobs.
+// account. It reads the due jobs, and one index entry for each account with unfinished jobs.
 func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]Ref, error) {
 	const label = "jobs: due"
 	accounts, err := db.Values[relay.AccountID](ctx, s.db, label, dueAccounts, now)
@@ -219,8 +219,8 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	return s.db.SweepExpired(ctx, "jobs: sweep", "job", "place", "expires", now)
 }
 
-// Settled locks a job in the transaction of the caller and returns its saved effect; nil if
-// no effect is saved or the job does not exist.
+// Settled locks a job in the transaction of the caller and returns its field Settled; nil if
+// the job is not settled or does not exist.
 func Settled(ctx context.Context, tx *db.Tx, r Ref) (json.RawMessage, error) {
 	const query = `
 		SELECT settled
@@ -231,8 +231,8 @@ func Settled(ctx context.Context, tx *db.Tx, r Ref) (json.RawMessage, error) {
 	return db.OrZero(db.One(ctx, tx, "job "+r.ID, query, db.Doc[json.RawMessage], r.Account, r.ID))
 }
 
-// Settle saves the effect of a job in the transaction that makes it and has called Settled.
-// It does nothing if the job does not exist.
+// Settle saves the field Settled of a job in the transaction that has called Settled. It does
+// nothing if the job does not exist.
 func Settle(ctx context.Context, tx *db.Tx, r Ref, settled json.RawMessage) error {
 	const statement = `
 		UPDATE job
@@ -251,8 +251,8 @@ type Filter struct {
 	Newest bool   // the newest first; otherwise the oldest
 }
 
-// List returns jobs of a list in the order of their creation, from an offset on and at most
-// limit, and how many jobs the filter selects.
+// List returns up to limit jobs of a list from an offset, in the order of their creation, and
+// the total number of jobs that the filter selects.
 func (s *Store) List(ctx context.Context, acct relay.AccountID, f Filter, offset, limit int) ([]Job, int, error) {
 	var w db.Where
 	w.And("account = ?", acct)
@@ -261,7 +261,7 @@ func (s *Store) List(ctx context.Context, acct relay.AccountID, f Filter, offset
 	w.And("(expires = 0 OR expires > ?)", s.db.Now())
 	state, kind := "state", "kind"
 	if f.Name != "" {
-		// Few jobs have a name: the expressions keep the engine on the index of names.
+		// Few jobs have a name. The concatenations keep the engine on the index of names.
 		w.And("name <> ''")
 		state, kind = "state || ''", "kind || ''"
 	}
@@ -295,8 +295,7 @@ func (s *Store) List(ctx context.Context, acct relay.AccountID, f Filter, offset
 	return jobs, total, err
 }
 
-// Search selects jobs of one or all accounts, in lists or not; an empty field selects every
-// value.
+// Search selects jobs of one or all accounts; an empty field selects every value.
 type Search struct {
 	Account relay.AccountID
 	State   State

@@ -15,9 +15,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-var (
-	_ Lister = (*Store)(nil)
-)
+var _ Getter = (*Store)(nil)
 
 // at is a time of the tests, s seconds after their beginning.
 func at(s float64) time.Time { return dbtest.At(s) }

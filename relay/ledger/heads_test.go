@@ -85,7 +85,7 @@ func TestAJobOfAnotherKindIsNotRun(t *testing.T) {
 	j, err := st.db.Jobs.Get(t.Context(), 1, id)
 	relaytest.NoError(t, err)
 	j.Kind = ledger.KindAnnotate
-	if _, err := st.s.Runners()[j.Kind].Run(t.Context(), j); err == nil || !strings.Contains(err.Error(), "does not open") {
+	if _, err := st.s.Runners()[j.Kind](t.Context(), j); err == nil || !strings.Contains(err.Error(), "does not open") {
 		t.Errorf("the error of the run: %v", err)
 	}
 	relaytest.Equal(t, "the size of the tree", st.history(ledger.Credential{Token: d.Text}).Head.Size, 2)

@@ -21,9 +21,9 @@ const (
 // Runners returns the runners of the jobs, by kind.
 func (s *Service) Runners() map[job.Kind]job.Runner {
 	return map[job.Kind]job.Runner{
-		KindGenerate: job.RunnerFunc(s.runGenerate),
-		KindClaim:    job.RunnerFunc(s.runClaim),
-		KindAnnotate: job.RunnerFunc(s.runAnnotate),
+		KindGenerate: s.runGenerate,
+		KindClaim:    s.runClaim,
+		KindAnnotate: s.runAnnotate,
 	}
 }
 

@@ -75,7 +75,7 @@ func (st *site) Submit(ctx context.Context, j job.Job) error {
 	var result any
 	for range 2 {
 		var err error
-		if result, err = st.s.Runners()[j.Kind].Run(ctx, j); err != nil {
+		if result, err = st.s.Runners()[j.Kind](ctx, j); err != nil {
 			reason, ok := job.Reason(err)
 			if !ok {
 				return err

@@ -127,12 +127,6 @@ func (o Order) settle(card *sim.SIM, a Action, r Report, now time.Time) Settled 
 	return s
 }
 
-// Jobs loads jobs.
-type Jobs interface {
-	job.Getter
-	job.Lister
-}
-
 // Events sends events to an account's callback URL.
 type Events interface {
 	outbox.Notifier

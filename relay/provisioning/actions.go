@@ -17,7 +17,7 @@ import (
 type Deps struct {
 	SIMs        *sim.SIMs
 	Subscribers *sim.Subscribers
-	Jobs        Jobs
+	Jobs        *job.Store
 	Operator    Operator
 	Events      Events
 	Submit      job.Submitter

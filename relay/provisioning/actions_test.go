@@ -112,7 +112,7 @@ func (y *fixture) run(id string) job.Job {
 }
 
 func (y *fixture) outcome(j job.Job) job.Outcome {
-	result, err := y.a.Runners(y)[j.Kind].Run(y.t.Context(), j)
+	result, err := y.a.Runners(y)[j.Kind](y.t.Context(), j)
 	if wait, ok := errors.AsType[job.Pause](err); ok {
 		return job.Outcome{RetryAt: y.clock.Now().Add(time.Duration(wait)), Waits: true}
 	}

@@ -18,9 +18,9 @@ import (
 // are activated.
 func (a *Actions) Runners(limits sim.LimitEnforcer) map[job.Kind]job.Runner {
 	p := performer{a, limits}
-	runners := map[job.Kind]job.Runner{BulkReassign.Kind(): job.RunnerFunc(a.runReassign)}
+	runners := map[job.Kind]job.Runner{BulkReassign.Kind(): a.runReassign}
 	for _, action := range []Action{Activate, Suspend, Unsuspend, Terminate, AddService, RemoveService} {
-		runners[action.Kind()] = job.RunnerFunc(p.perform)
+		runners[action.Kind()] = p.perform
 	}
 	return runners
 }

@@ -318,7 +318,7 @@ BEGIN SELECT RAISE(ABORT, 'change of %[1]s'); END`, iccid)))
 	}
 	input, err := json.Marshal(provisioning.Reassignment{Target: "anna", ICCIDs: []sim.ICCID{"8944000000000000001", "8944000000000000002"}})
 	relaytest.NoError(t, err)
-	_, err = y.a.Runners(y)[provisioning.BulkReassign.Kind()].Run(t.Context(), job.Job{ID: "j", Account: 1, Input: input, CreatedAt: y.clock.Now()})
+	_, err = y.a.Runners(y)[provisioning.BulkReassign.Kind()](t.Context(), job.Job{ID: "j", Account: 1, Input: input, CreatedAt: y.clock.Now()})
 	if !strings.Contains(fmt.Sprint(err), "change of 8944000000000000001") {
 		t.Errorf("the error is %v", err)
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/penstock/penstock/delivery/worker"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/inbound"
-	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/rule"
 	"github.com/penstock/penstock/relay/sip"
@@ -70,10 +69,10 @@ func (g *Gateway) openCore(ctx context.Context, stores backends) (c core, err er
 	g.queue, g.attempter = senders.queue, senders.worker.WithMessages(sends.messages, sends.submit.Simulated)
 	runners := run.ledgers.Runners()
 	maps.Copy(runners, run.sims.actions.Runners(run.sims.meter))
-	runners[sip.Kind] = job.RunnerFunc(func(ctx context.Context, j job.Job) (any, error) { return run.calls.Run(ctx, j) })
-	runners[usage.CDRKind] = job.RunnerFunc(func(ctx context.Context, j job.Job) (any, error) { return run.sims.usage.RunCDR(ctx, j) })
-	runners[usage.ReportKind] = job.RunnerFunc(func(ctx context.Context, j job.Job) (any, error) { return run.sims.usage.RunReport(ctx, j) })
-	runners[usage.BlockKind] = job.RunnerFunc(func(ctx context.Context, j job.Job) (any, error) { return run.sims.meter.RunBlock(ctx, j) })
+	runners[sip.Kind] = run.calls.Run
+	runners[usage.CDRKind] = run.sims.usage.RunCDR
+	runners[usage.ReportKind] = run.sims.usage.RunReport
+	runners[usage.BlockKind] = run.sims.meter.RunBlock
 	g.jobs, g.work = run.jobs, jobs.Work{Runners: runners, OnEnd: run.sims.actions.Ending}
 	g.intakes, g.devices, g.membership = proc.intakes, proc.devices, members
 	g.submit, g.carriers = sends.submit, sends.carriers

@@ -55,7 +55,7 @@ func TestTheEndOfAJobIsAnnounced(t *testing.T) {
 			s := newSite(t)
 			e := &endings{s: s, fails: tc.fails}
 			pauses := 2
-			run := job.RunnerFunc(func(context.Context, job.Job) (any, error) {
+			run := job.Runner(func(context.Context, job.Job) (any, error) {
 				if pauses > 0 {
 					pauses--
 					return nil, job.Pause(time.Millisecond)

@@ -199,7 +199,7 @@ func (j *Jobs) call(ctx context.Context, jb job.Job) (result any, err error) {
 	if runner == nil {
 		return nil, relay.Errorf(relay.KindUnavailable, "no runner for jobs of kind %s", jb.Kind)
 	}
-	return runner.Run(ctx, jb)
+	return runner(ctx, jb)
 }
 
 // classify converts the result of a run into an outcome. Only a Failure fails

@@ -37,7 +37,7 @@ func newSite(t *testing.T) *site {
 }
 
 // open returns a Jobs, and starts it if start is set.
-func (s *site) open(start bool, o Options, run job.RunnerFunc) *Jobs {
+func (s *site) open(start bool, o Options, run job.Runner) *Jobs {
 	s.t.Helper()
 	o.Reconcile = 20 * time.Millisecond
 	j := relaytest.Must(New(Deps{
