@@ -39,13 +39,13 @@ func (s *Surface) listLedgers(c *fiber.Ctx, sel *selection) error {
 	}
 	start := int(min(beforeSeq, uint64(len(overviews)))) //nolint:gosec // at most the length
 	page := overviews[start:min(start+limit, len(overviews))]
-	views, nextCursor := httpd.Each(page, func(o ledger.Overview) ledgerJSON {
+	views, nextCursor := httpd.Each(page, func(o ledger.LogOf) ledgerJSON {
 		view := ledgerJSON{
-			ID: o.Place.Ledger, Account: o.Account, AccountName: names[o.Account], Name: o.Ledger.Name, Declared: o.Declared, Hash: o.Hash,
-			Claims: o.Ledger.Claims, Entries: o.Log.Entries, Signed: o.Log.Signed, Checkpoint: o.Log.Head,
+			ID: o.Ledger, Account: o.Account, AccountName: names[o.Account], Name: o.Declaration.Name, Declared: o.Declared(), Hash: o.Hash,
+			Claims: o.Declaration.Claims, Entries: o.Log.Entries, Signed: o.Log.Signed, Checkpoint: o.Log.Head,
 		}
-		if o.Ledger.Expiry > 0 {
-			view.Expiry = o.Ledger.Expiry.String()
+		if o.Declaration.Expiry > 0 {
+			view.Expiry = o.Declaration.Expiry.String()
 		}
 		return view
 	}), ""
@@ -164,11 +164,11 @@ func (s *Surface) getLedgerToken(c *fiber.Ctx, sel *selection) error {
 	view := ledgerTokenJSON{
 		ID: t.ID, Account: acct, AccountName: names[acct], Ledger: t.Ledger, CreatedAt: formatTime(t.CreatedAt), ExpiresAt: formatTimeOrNil(t.ExpiresAt),
 		Claimed: t.Claimed, Remaining: t.Remaining(), NeedsPrivate: t.PrivateID != "", Metadata: t.Metadata,
-		Head: headJSON{h.Head.Origin, h.Head.Size, h.Head.Root.String(), h.Signed, h.Key}, All: h.All, Entries: make([]provenJSON, len(h.Entries)),
+		Head: headJSON{h.Head.Origin, h.Head.Size, h.Head.Root.String(), h.Meta.Signature, h.Meta.Key}, All: h.Meta.All, Entries: make([]provenJSON, len(h.Data)),
 	}
-	for i, e := range h.Entries {
+	for i, e := range h.Data {
 		entry := ledgerEntryJSON{e.Sequence, e.Type, *rfc3339(e.At), t.ID, e.Hash, e.Data}
-		view.Entries[i] = provenJSON{entry, string(e.Leaf), httpd.Each(h.Proofs[i], merkle.Hash.String)}
+		view.Entries[i] = provenJSON{entry, string(e.Leaf), httpd.Each(h.Meta.Proof[i], merkle.Hash.String)}
 	}
 	return c.JSON(fiber.Map{"data": view})
 }

@@ -137,7 +137,7 @@ func (s *Surface) history(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(h.Document())
+	return c.JSON(h)
 }
 
 func (s *Surface) job(c *fiber.Ctx) error {

@@ -11,16 +11,16 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Audit verifies every declared ledger as Verify does, and returns the number of faults.
-// It raises an alarm about each ledger that has some, until an audit finds none. The error
-// is of the ledgers that it could not verify; it has verified the others.
+// Audit verifies every declared ledger as Verify does, and returns the number of faults. It
+// raises an alarm for each ledger with faults; the next audit without faults clears the alarm.
+// The error names the ledgers that it could not verify.
 func (s *Service) Audit(ctx context.Context) (faults int, err error) {
 	logs, err := s.deps.Store.Logs(ctx)
 	if err != nil {
 		return 0, err
 	}
 	for _, log := range logs {
-		if !log.Declared { // Lost reports it
+		if !log.Declared() { // Lost reports it
 			continue
 		}
 		r, failed := s.Verify(ctx, log.Account, log.Ledger)
@@ -45,8 +45,8 @@ func (s *Service) Audit(ctx context.Context) (faults int, err error) {
 	return faults, err
 }
 
-// verifyTokens checks that gateways wrote the entries of a ledger, and that the tokens are
-// as their entries say. The log may grow meanwhile.
+// verifyTokens checks that gateways wrote the entries of a ledger, and that the tokens match
+// their entries. The log may grow meanwhile.
 func (s *Service) verifyTokens(ctx context.Context, p Place, entries int64, r *Report) error {
 	if entries == 0 {
 		return nil
@@ -55,8 +55,8 @@ func (s *Service) verifyTokens(ctx context.Context, p Place, entries int64, r *R
 	if err != nil {
 		return err
 	}
-	for start := int64(0); start < entries; start += batch {
-		end := min(start+batch, entries)
+	for start := int64(0); start < entries; start += batchSize {
+		end := min(start+batchSize, entries)
 		rows, err := s.deps.Store.Rows(ctx, p.Account, p.Ledger, start, end)
 		if err != nil {
 			return err
@@ -74,7 +74,7 @@ func (s *Service) verifyTokens(ctx context.Context, p Place, entries int64, r *R
 		}
 	}
 	for lastID := ""; ; {
-		list, err := s.deps.Store.Standings(ctx, p.Account, lastID, batch)
+		list, err := s.deps.Store.Standings(ctx, p.Account, lastID, batchSize)
 		if err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ func (s *Service) verifyTokens(ctx context.Context, p Place, entries int64, r *R
 				r.fault(-1, aboutToken(st.ID)+": its link leads to another account, or nowhere")
 			}
 		}
-		if len(list) < batch {
+		if len(list) < batchSize {
 			return nil
 		}
 	}
@@ -129,12 +129,11 @@ func (t *table[K, V]) all() map[K]V {
 	return maps.Clone(t.rows)
 }
 
-// alarms are the faults of the store that were found and are not yet repaired, by ledger or
-// token.
+// alarms has the faults of the store that were found and are not repaired, by a label that names
+// the ledger or the token.
 type alarms struct{ table[string, string] }
 
-// maxAlarms is the number of alarms that are kept in addition to those about ledgers: every
-// token may be wrong.
+// maxAlarms is the number of alarms above which alarms about further tokens are dropped.
 const maxAlarms = 100
 
 func aboutToken(id string) string { return "token " + id }
@@ -146,8 +145,8 @@ func (a *alarms) raise(label, text string) {
 	}
 }
 
-// alarm raises an alarm about a ledger. Operations on the ledger wait,
-// as for a back end that is down, until its store matches the signed head.
+// alarm raises an alarm about a ledger and returns relay.KindUnavailable: operations on the
+// ledger are retried until its store matches the signed head.
 func (s *Service) alarm(p Place, format string, args ...any) error {
 	return s.alarmAbout(p, p.String(), format, args...)
 }
@@ -166,8 +165,8 @@ func (s *Service) mismatch(err error) error {
 	return err
 }
 
-// corrupt reports whether an error means that stored data are wrong, not that they
-// could not be read.
+// corrupt reports whether an error means that stored data are invalid, rather than that the
+// store is unavailable.
 func corrupt(err error) bool {
 	return err != nil && relay.KindOf(err) == relay.KindUnexpected &&
 		!errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)

@@ -2,9 +2,7 @@ package ledger
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/penstock/penstock/relay"
@@ -16,25 +14,25 @@ import (
 const EventClaimed = "token.claimed"
 
 type claims struct {
-	Tokens []string `json:"tokens"` // their texts
+	Tokens []string `json:"tokens"` // texts
 }
 
 // ClaimOutcome is the result of the claim of one token.
 type ClaimOutcome struct {
 	Token   string `json:"token"`
 	Claimed bool   `json:"claimed"`
-	// Error explains why it was not claimed; nil if it was.
+	// Error is the reason why the token was not claimed; nil if it was claimed.
 	Error *string `json:"error"`
 }
 
-// Claim creates a job that claims tokens, once each, and returns its id. The outcome of
-// each is in the job's result and is sent to the account's callback.
+// Claim creates a job that claims tokens, once each, and returns its id. The outcomes are the
+// result of the job and are sent to the account's callback URL. The job claims no token if one of
+// them has expired or has no claims left.
 //
-// It returns Invalid if a token is not the account's or the private token is
-// wrong. Nothing is claimed then, nor if one of them has expired or has no claims
-// left.
+// Claim returns relay.KindInvalid if the account does not have a token, or the private token is
+// wrong.
 func (s *Service) Claim(ctx context.Context, acct relay.AccountID, token string, tokens []string, private string) (string, error) {
-	texts, err := several(token, tokens)
+	texts, err := uniqueTokens(token, tokens)
 	if err != nil {
 		return "", err
 	}
@@ -64,20 +62,16 @@ func (s *Service) runClaim(ctx context.Context, j job.Job) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		// The claim's number is known where it is counted: it replaces this one.
-		const number = "-987654321"
 		now := s.deps.Now()
-		entry, err := newLeaf(Claimed, now, map[string]any{"token": t.ID, "job": j.ID, "claim": json.Number(number)})
-		if err != nil {
-			return nil, err
+		entry := func(number int64) ([]byte, error) {
+			return newLeaf(Claimed, now, map[string]any{"token": t.ID, "job": j.ID, "claim": number})
 		}
-		prefix, suffix, _ := strings.Cut(string(entry), number)
-		requests[i] = Claim{Token: t, JobID: j.ID, Now: now, Before: prefix, After: suffix, Authenticator: a}
+		requests[i] = Claim{Token: t, JobID: j.ID, Now: now, Entry: entry, Authenticator: a}
 		if !slices.Contains(touched, t.Ledger) {
 			touched = append(touched, t.Ledger)
 		}
 	}
-	for _, id := range touched { // no entry follows one that cannot be signed
+	for _, id := range touched { // an entry that cannot be signed must stay the last one
 		if err := s.signByID(ctx, j.Account, id); err != nil {
 			return nil, err
 		}
@@ -94,14 +88,14 @@ func (s *Service) runClaim(ctx context.Context, j job.Job) (any, error) {
 	if s.deps.Events == nil {
 		return results, nil
 	}
-	// The id of the event derives from the job's, so that it is sent once.
+	// The id of the event derives from the job's id, so that the event is sent once.
 	return results, s.deps.Events.Notify(ctx, j.Account, outbox.Event{
 		ID: "claim-" + j.ID, Type: EventClaimed, CreatedAt: s.deps.Now().UTC(), About: j.ID,
 		Data: map[string]any{"job_id": j.ID, "claims": outcomes(input.Tokens, results)},
 	})
 }
 
-// signByID signs the entries of a ledger unless its declaration is gone.
+// signByID signs the entries of a ledger if it is declared.
 func (s *Service) signByID(ctx context.Context, acct relay.AccountID, id string) error {
 	l, err := s.Ledger(ctx, acct, id)
 	if err == nil {
@@ -137,20 +131,20 @@ func outcomes(texts []string, results []ClaimResult) []ClaimOutcome {
 
 // Claim is one claim of one token by one job.
 type Claim struct {
-	Token         Token // only what never changes is examined
+	Token         Token // its Claimed is ignored
 	JobID         string
 	Now           time.Time
-	Before, After string
+	Entry         func(number int64) ([]byte, error) // returns the entry of the claim with this number
 	Authenticator Authenticator
 }
 
 // ClaimResult is the result of a claim.
 type ClaimResult string
 
-// What may become of a claim.
+// The results of claims.
 const (
 	ClaimCounted   ClaimResult = "claimed"
 	ClaimExhausted ClaimResult = "exhausted"
 	ClaimExpired   ClaimResult = "expired"
-	ClaimWithheld  ClaimResult = "withheld" // another of the job's was refused
+	ClaimWithheld  ClaimResult = "withheld" // another claim of the job was refused
 )

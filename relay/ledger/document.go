@@ -11,8 +11,8 @@ import (
 
 // Document is a history as the API returns it, for verification offline.
 type Document struct {
-	// Data are the entries. An entry's leaf is the canonical JSON of at, data and type;
-	// its place in the tree is its sequence.
+	// Data has the entries. The leaf of an entry is the canonical JSON of at, data and type; its
+	// index in the tree is its sequence.
 	Data []Entry      `json:"data"`
 	Meta DocumentMeta `json:"meta"`
 }
@@ -22,28 +22,17 @@ type DocumentMeta struct {
 	TreeSize  int64           `json:"tree_size"`
 	RootHash  string          `json:"root_hash"`
 	Signature string          `json:"signature"` // the signed checkpoint: origin, size, root, signature
-	Key       string          `json:"key"`       // which verifies it
-	Proof     [][]merkle.Hash `json:"proof"`     // of each entry, in their order
-	// All is signed as well: the entries are all that their token has among the
-	// first tree_size entries of the ledger (merkle.Subset).
+	Key       string          `json:"key"`       // the public key that verifies the signature
+	Proof     [][]merkle.Hash `json:"proof"`     // the inclusion proof of each entry
+	// All is a signed merkle.Subset: the first tree_size entries of the ledger have no other
+	// entries of the token.
 	All string `json:"all"`
 }
 
-// Document returns the history in the form of the API.
-func (h History) Document() Document {
-	d := Document{Data: append([]Entry{}, h.Entries...), Meta: DocumentMeta{
-		TreeSize: h.Head.Size, RootHash: h.Head.Root.String(), Signature: h.Signed, Key: h.Key, Proof: [][]merkle.Hash{}, All: h.All,
-	}}
-	for _, proof := range h.Proofs {
-		d.Meta.Proof = append(d.Meta.Proof, append([]merkle.Hash{}, proof...))
-	}
-	return d
-}
-
-// VerifyHistory checks a history, as the API returned it, by a public key. An empty key
-// stands for the one that the history names, which only shows that it is consistent.
-// It is not whole unless it has every entry that its token had as of its
-// head. An earlier head must be its own: a history does not prove another.
+// VerifyHistory checks a history, as the API returned it, with a public key. Without a key it
+// uses the key in the history, which only shows that the history is consistent. It reports a
+// fault if an entry of the token is missing. An earlier head must equal the head of the history,
+// because a history does not prove that the ledger begins with another head.
 func VerifyHistory(text []byte, key string, earlier ...string) (Report, error) {
 	var d Document
 	if err := decodeJSON(text, &d); err != nil {
@@ -85,17 +74,17 @@ func VerifyHistory(text []byte, key string, earlier ...string) (Report, error) {
 		case e.Sequence < 0 || e.Sequence >= r.Head.Size || merkle.CheckProof(d.Meta.Proof[i], r.Head, e.Sequence, b) != nil:
 			r.fault(e.Sequence, "is not part of the ledger at that place")
 		case i > 0 && e.Sequence <= d.Data[i-1].Sequence:
-			r.fault(e.Sequence, "stands out of order")
+			r.fault(e.Sequence, "is out of order")
 		}
 	}
-	r.all(d)
+	r.checkComplete(d)
 	return r, nil
 }
 
-// all checks that the entries are all of their token.
-func (r *Report) all(d Document) {
+// checkComplete checks that no entry of the token is missing.
+func (r *Report) checkComplete(d Document) {
 	if d.Meta.All == "" {
-		r.fault(-1, "the history does not say that it has every entry of its token: meta.all is missing")
+		r.fault(-1, "meta.all is missing, which proves that the history has every entry of its token")
 		return
 	}
 	subset, err := merkle.OpenSubset(d.Meta.All, r.Key)
@@ -117,12 +106,12 @@ func (r *Report) all(d Document) {
 		}
 	}
 	if subset.Tree != r.Head.Size {
-		r.fault(-1, fmt.Sprintf("meta.all is of another head: it speaks of %d entries", subset.Tree))
+		r.fault(-1, fmt.Sprintf("meta.all is of another head: it covers %d entries", subset.Tree))
 	}
 	if missing := subset.Head.Size - fold.Size(); missing > 0 {
 		r.fault(-1, fmt.Sprintf("the history has %d of the %d entries of its token", fold.Size(), subset.Head.Size))
 	} else if subset.Head.Root != fold.Root() {
-		r.fault(-1, "the entries are not all those of their token")
+		r.fault(-1, "the entries are not all the entries of their token")
 	}
 	r.Scope = fmt.Sprintf("all that %s has among the first %d of the ledger", strings.Replace(subset.Subject, "/", " ", 1), subset.Tree)
 }

@@ -12,11 +12,10 @@ import (
 	"github.com/penstock/penstock/relay/ledger/pki"
 )
 
-// NewToken is a request for a token. The objects are JSON, nil if none
-// was given.
+// NewToken is a request for a token. Absent objects are nil.
 type NewToken struct {
-	Metadata        json.RawMessage // kept if the ledger does
-	PrivateMetadata json.RawMessage // kept sealed
+	Metadata        json.RawMessage // stored if the ledger stores metadata
+	PrivateMetadata json.RawMessage // stored sealed
 	CSR             string          // PKCS #10 in PEM
 	RedirectURL     string
 	RedirectMeta    json.RawMessage
@@ -29,12 +28,12 @@ type generation struct {
 	Prepared Token  `json:"prepared"`
 }
 
-// Generate has a token made on a ledger, by its id or hash, and returns the job
-// that does.
+// Generate creates a job that generates a token on the ledger with an id or a hash, and returns
+// the job's id.
 //
-// It returns NotFound if the account has no such ledger, and Invalid if a field
-// is wrong: metadata that is not an object, a weak CSR or one without proof of
-// possession, a redirect that is not an http or https URL.
+// It returns relay.KindNotFound if the account does not have the ledger, and relay.KindInvalid
+// for metadata that is not an object, a signing request that pki.ParseRequest refuses, or a
+// redirect that is not an http or https URL.
 func (s *Service) Generate(ctx context.Context, acct relay.AccountID, ledgerID string, n NewToken) (string, error) {
 	l, err := s.Ledger(ctx, acct, ledgerID)
 	if err != nil {
@@ -64,7 +63,7 @@ func (s *Service) Generate(ctx context.Context, acct relay.AccountID, ledgerID s
 		return "", err
 	}
 
-	// 2. Make all of the token that needs no certificate.
+	// 2. Make the token, without its certificate.
 	now := s.deps.Now().UTC().Truncate(time.Second)
 	g := generation{Token: newText(), Ledger: l.ID, CSR: n.CSR}
 	t := Token{ID: TokenID(g.Token), Ledger: l.ID, CreatedAt: now, Limit: l.Claims, RedirectURL: n.RedirectURL, RedirectMeta: n.RedirectMeta}
@@ -93,7 +92,7 @@ func (s *Service) Generate(ctx context.Context, acct relay.AccountID, ledgerID s
 		if err != nil {
 			return "", err
 		}
-		if err := s.deps.Store.SetPrivate(ctx, acct, id, sealed, s.opts.ShowPrivate); err != nil {
+		if err := s.deps.Store.SetPrivate(ctx, acct, id, sealed, privateRetention); err != nil {
 			return "", err
 		}
 	}
@@ -113,7 +112,7 @@ func checkObject(p relay.Problems, field string, value json.RawMessage) {
 	}
 }
 
-// runGenerate makes a token, once: this job made a token that exists.
+// runGenerate generates the token of a job unless an earlier run has saved it.
 func (s *Service) runGenerate(ctx context.Context, j job.Job) (any, error) {
 	var g generation
 	if err := s.input(ctx, j, &g); err != nil {
@@ -176,14 +175,7 @@ func (s *Service) generate(ctx context.Context, j job.Job, l Ledger, csr string,
 	if err := s.deps.Store.SetHome(ctx, t.ID, j.Account); err != nil {
 		return err
 	}
-	return s.mismatch(s.deps.Store.Generate(ctx, j.Account, Generation{t, entry, a}))
-}
-
-// Generation is a new token and its entry.
-type Generation struct {
-	Token         Token
-	Entry         []byte
-	Authenticator Authenticator
+	return s.mismatch(s.deps.Store.Generate(ctx, j.Account, t, entry, a))
 }
 
 // authority is a ledger's certificate authority in the form that is sealed.
@@ -192,7 +184,7 @@ type authority struct {
 	Key         []byte `json:"key"`         // PKCS #8
 }
 
-// authorityOf returns the authority of a ledger, made at its first use.
+// authorityOf returns the authority of a ledger. The first call makes it.
 func (s *Service) authorityOf(ctx context.Context, acct relay.AccountID, l Ledger) (a authority, err error) {
 	b, err := s.secret(ctx, acct, "authority "+l.ID, func() ([]byte, error) {
 		certificate, key, err := pki.NewAuthority(l.Name, l.Hash, s.deps.Now())
@@ -210,11 +202,9 @@ func (s *Service) authorityOf(ctx context.Context, acct relay.AccountID, l Ledge
 	return a, nil
 }
 
-// Authority returns the certificate of a ledger's authority in PEM, by which the
-// certificates of its tokens are verified.
-//
-// It returns NotFound if the account has no such ledger or that issues no
-// certificates.
+// Authority returns the certificate of a ledger's authority in PEM, which verifies the
+// certificates of its tokens. It returns relay.KindNotFound if the account does not have the
+// ledger, or the ledger does not issue certificates.
 func (s *Service) Authority(ctx context.Context, acct relay.AccountID, ledgerID string) (string, error) {
 	l, err := s.Ledger(ctx, acct, ledgerID)
 	if err != nil {

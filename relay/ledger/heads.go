@@ -18,7 +18,7 @@ import (
 // EventHead is the type of the event that notifies an account of a ledger's new head.
 const EventHead = "ledger.head"
 
-// HeadsOf returns Heads that begin with some and are forgotten with the program.
+// HeadsOf returns Heads in memory, with initial heads.
 func HeadsOf(known map[Place]string) Heads {
 	return &memory{table[Place, string]{rows: maps.Clone(known)}}
 }
@@ -43,19 +43,17 @@ type trust struct {
 	head merkle.Head
 }
 
-// current returns the head of a log as it was examined before, if the log is as it
-// was then.
+// current returns the last examined head of a ledger; false if the log has changed since.
 func (s *Service) current(p Place, log Log) (merkle.Head, bool) {
 	previous := s.trusted.get(p)
 	return previous.head, log.Head != "" && log.Head == previous.log.Head && log.SealedHead == previous.log.SealedHead &&
 		log.Head == s.deps.Heads.Last(p) && log.Signed == previous.head.Size && log.Entries >= log.Signed
 }
 
-// examine checks the stored head of a ledger and returns it opened: it is signed
-// by the ledger's key, sealed, covers as many entries as it says, and extends the
-// last head that was kept outside the store. Then it is published, and kept there in turn. A log
-// without entries may have no head yet. The ledger's lock must be held: a head that
-// was read before another was kept would go back.
+// examine checks the stored head of a ledger and returns it opened. The head must be signed by
+// the ledger's key, sealed, have the size of the signed part of the log, and extend the last
+// head in Heads. examine then publishes the head and stores it in Heads. A log without entries
+// may have no head yet. The caller holds the ledger's lock, so that heads are stored in order.
 func (s *Service) examine(ctx context.Context, p Place, log Log) (merkle.Head, error) {
 	lastHead := s.deps.Heads.Last(p)
 	if log == (Log{}) && lastHead == "" {
@@ -71,9 +69,9 @@ func (s *Service) examine(ctx context.Context, p Place, log Log) (merkle.Head, e
 		if wrong != "" {
 			return head, s.alarm(p, "%s", wrong)
 		}
-		// A head that could not be published is published when the ledger is examined next. Its
-		// event is sent once among all gateways.
-		if log.Head != lastHead && s.deps.Events != nil && s.opts.NotifyHeads {
+		// If publishing fails, the next examination publishes the head. The id of the event derives
+		// from the head, so that the gateways send it once.
+		if log.Head != lastHead && s.deps.Events != nil && s.deps.NotifyHeads {
 			err := s.deps.Events.Notify(ctx, p.Account, outbox.Event{
 				ID: "head-" + TokenID(log.Head)[:32], Type: EventHead, CreatedAt: s.deps.Now().UTC(), About: p.Ledger,
 				Data: map[string]any{"ledger": p.Ledger, "checkpoint": log.Head},
@@ -84,7 +82,7 @@ func (s *Service) examine(ctx context.Context, p Place, log Log) (merkle.Head, e
 		}
 		if log.Head != lastHead {
 			if err := s.deps.Heads.Keep(p, log.Head); err != nil {
-				return head, relay.Errorf(relay.KindUnavailable, "%s: its head was not kept: %w", p, err)
+				return head, relay.Errorf(relay.KindUnavailable, "%s: its head was not saved: %w", p, err)
 			}
 		}
 		s.trusted.set(p, trust{log, head})
@@ -93,13 +91,13 @@ func (s *Service) examine(ctx context.Context, p Place, log Log) (merkle.Head, e
 	return head, nil
 }
 
-// openHead opens the stored head and compares it with the log, the sealed head and
-// the last one. wrong is the difference, empty if there is none.
+// openHead opens the stored head and compares it with the log, the sealed head and the last
+// head. wrong describes the difference; empty if there is none.
 func (s *Service) openHead(ctx context.Context, p Place, log Log, lastHead string) (head merkle.Head, wrong string, err error) {
 	if log.Head == "" {
 		return head, "its signed head is missing", nil
 	}
-	key, err := s.keyThere(ctx, p)
+	key, err := s.existingKey(ctx, p)
 	if corrupt(err) {
 		return head, "the key that signs its heads does not open: " + err.Error(), nil
 	}
@@ -122,7 +120,7 @@ func (s *Service) openHead(ctx context.Context, p Place, log Log, lastHead strin
 	return head, wrong, err
 }
 
-// wrongSince describes the fault of a head that comes after the last one.
+// wrongSince describes the fault of a head that does not extend the last head; empty if it does.
 func (s *Service) wrongSince(ctx context.Context, p Place, head merkle.Head, lastHead, key string) (string, error) {
 	if lastHead == "" {
 		return "", nil
@@ -141,9 +139,9 @@ func (s *Service) wrongSince(ctx context.Context, p Place, head merkle.Head, las
 	return "", err
 }
 
-// wrongSeal describes how the sealed head differs from the head. A database of an
-// earlier build has none until its next entry, as long as no gateway has kept a
-// head of it.
+// wrongSeal describes how the sealed head differs from the head; empty if it does not. The
+// ledger of an earlier version has no sealed head until its next entry. This is accepted as long
+// as Heads has no head of the ledger.
 func (s *Service) wrongSeal(ctx context.Context, p Place, log Log, lastHead string) (string, error) {
 	if log.SealedHead == "" && lastHead == "" {
 		return "", nil
@@ -162,9 +160,8 @@ func (s *Service) wrongSeal(ctx context.Context, p Place, log Log, lastHead stri
 	return "", err
 }
 
-// Check reports what is wrong with the ledgers: those whose head is missing, goes
-// back or is another one, those that are gone, and tokens that were found to be
-// other than the log says.
+// Check returns an error that lists the faults of all ledgers: missing, older or different
+// heads, missing ledgers, and tokens that differ from their entries.
 func (s *Service) Check(ctx context.Context) error {
 	lost, err := s.Lost(ctx)
 	if err != nil {
@@ -190,10 +187,10 @@ func wrongHash(hash, head string) string {
 	return "its hash was changed: its head is of " + origin
 }
 
-// Lost examines the head of every ledger and lists the ledgers that are gone: those without a
-// declaration that have entries, those of which a head was kept outside the store and no log
-// is in it, and those with the hash of another. It keeps the heads that other gateways have
-// signed, so that each gateway notices a missing head.
+// Lost examines the head of every ledger and lists the lost ledgers: ledgers with entries but
+// without a declaration, ledgers with a head in Heads but without a log, and ledgers with the
+// hash of another ledger. It stores the heads that other gateways have signed in Heads, so that
+// each gateway notices a missing head.
 func (s *Service) Lost(ctx context.Context) (lost []string, err error) {
 	logs, err := s.deps.Store.Logs(ctx)
 	if err != nil {
@@ -203,8 +200,8 @@ func (s *Service) Lost(ctx context.Context) (lost []string, err error) {
 	for _, log := range logs {
 		_, known := heads[log.Place]
 		delete(heads, log.Place)
-		if !log.Declared && log.Log.Entries > 0 {
-			lost = append(lost, fmt.Sprintf("%s: it is declared no more, its log has %d entries", log.Place, log.Log.Entries))
+		if !log.Declared() && log.Log.Entries > 0 {
+			lost = append(lost, fmt.Sprintf("%s: it is no longer declared, its log has %d entries", log.Place, log.Log.Entries))
 		}
 		if wrong := wrongHash(log.Hash, log.Log.Head); wrong != "" {
 			lost = append(lost, log.Place.String()+": "+wrong)
@@ -215,7 +212,7 @@ func (s *Service) Lost(ctx context.Context) (lost []string, err error) {
 		if _, same := s.current(log.Place, log.Log); same && s.alarms.get(log.Place.String()) == "" {
 			continue
 		}
-		if err := s.look(ctx, log.Place); err != nil && s.alarms.get(log.Place.String()) == "" {
+		if err := s.examineIdle(ctx, log.Place); err != nil && s.alarms.get(log.Place.String()) == "" {
 			return nil, err
 		}
 	}
@@ -225,9 +222,9 @@ func (s *Service) Lost(ctx context.Context) (lost []string, err error) {
 	return lost, nil
 }
 
-// look examines a log, unless its entries are being signed.
-func (s *Service) look(ctx context.Context, p Place) error {
-	lock := s.signing.of(p)
+// examineIdle examines a log, unless its entries are being signed.
+func (s *Service) examineIdle(ctx context.Context, p Place) error {
+	lock := s.lockOf(p)
 	if !lock.TryLock() {
 		return nil
 	}
@@ -243,12 +240,12 @@ func comparePlaces(a, b Place) int {
 	return cmp.Or(cmp.Compare(a.Account, b.Account), strings.Compare(a.Ledger, b.Ledger))
 }
 
-// Accept takes the stored head of each ledger for its last one, after an operator
-// has restored the database from a backup, and returns the heads that differed. A
-// head that is not signed, sealed and consistent with its log is not accepted.
+// Accept replaces the heads in Heads by the heads in the store, after an operator has restored
+// the database from a backup. It returns the differences. It does not accept a head that is
+// unsigned, unsealed or inconsistent with its log.
 func (s *Service) Accept(ctx context.Context) (accepted []string, err error) {
 	for p, lastHead := range s.deps.Heads.All() {
-		state, err := s.goneBack(ctx, p, lastHead)
+		state, err := s.acceptOne(ctx, p, lastHead)
 		if err != nil {
 			return accepted, err
 		}
@@ -260,10 +257,10 @@ func (s *Service) Accept(ctx context.Context) (accepted []string, err error) {
 	return accepted, nil
 }
 
-// goneBack accepts a head that does not extend the last one; of a ledger that is
-// not there it takes that for its beginning. Empty: there was nothing to accept.
-func (s *Service) goneBack(ctx context.Context, p Place, lastHead string) (string, error) {
-	lock := s.signing.of(p)
+// acceptOne accepts the stored head of a ledger if it does not extend the last head, or drops
+// the last head if the ledger is missing. It returns the difference; empty if there is none.
+func (s *Service) acceptOne(ctx context.Context, p Place, lastHead string) (string, error) {
+	lock := s.lockOf(p)
 	lock.Lock()
 	defer lock.Unlock()
 	log, err := s.deps.Store.Log(ctx, p.Account, p.Ledger)
@@ -276,7 +273,7 @@ func (s *Service) goneBack(ctx context.Context, p Place, lastHead string) (strin
 		if wrong != "" || err != nil {
 			return "", err
 		}
-		key, err := s.keyThere(ctx, p)
+		key, err := s.existingKey(ctx, p)
 		if err != nil {
 			return "", err
 		}
@@ -291,13 +288,12 @@ func (s *Service) goneBack(ctx context.Context, p Place, lastHead string) (strin
 	return p.String() + ": " + state, nil
 }
 
-// Heads stores the last signed head of each ledger, out of reach of an attacker who
-// can write to the store. It is safe for concurrent use.
+// Heads stores the last signed head of each ledger outside the database, so that an attacker
+// who can write to the database cannot change it. It is safe for concurrent use.
 type Heads interface {
-	// Last returns the head that was kept last; empty: none.
+	// Last returns the last head of a ledger; empty if there is none.
 	Last(p Place) string
-	// Keep keeps a head; it is kept for good when Keep returns nil. An empty one drops the
-	// ledger.
+	// Keep replaces the last head durably. An empty head removes the ledger.
 	Keep(p Place, signed string) error
 	// All returns the last head of every ledger.
 	All() map[Place]string

@@ -197,7 +197,7 @@ func (d *deaf) Notify(ctx context.Context, acct relay.AccountID, e outbox.Event)
 
 func TestHeadsAreSentToTheCallback(t *testing.T) {
 	st := newSite(t)
-	st.options.NotifyHeads = true
+	st.notifyHeads = true
 	events := &deaf{site: st, down: true}
 	st.events = events
 	st.s = st.open()

@@ -7,28 +7,21 @@ import (
 	"slices"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/ledger/merkle"
 )
 
-// History is the events of a token, with their proof.
+// History has the entries of a token with their proofs, as the API returns them, and the
+// opened head.
 type History struct {
-	Entries []Entry
-	Head    merkle.Head
-	Signed  string // the head, as a signed checkpoint
-	Key     string // the public key that verifies it
-	// Proofs are the inclusion proofs of the entries, in their order.
-	Proofs [][]merkle.Hash
-	// All reports that the entries are all that the token has as of the head: a
-	// merkle.Subset, signed by the ledger's key.
-	All string
+	Document
+	Head merkle.Head `json:"-"`
 }
 
-// History returns all entries of a token, oldest first, each with the proof that
-// it is part of the ledger as its head says, and signed that there are no others.
+// History returns all entries of a token, oldest first, with the proofs that they are part of the
+// signed ledger and that there are no others.
 //
-// It returns Invalid if the token is unknown or not the account's, or its private
-// token is wrong.
+// It returns relay.KindInvalid if the account does not have the token, or the private token is
+// wrong.
 func (s *Service) History(ctx context.Context, acct relay.AccountID, c Credential) (History, error) {
 	t, err := s.known(ctx, acct, c)
 	if err != nil {
@@ -37,9 +30,8 @@ func (s *Service) History(ctx context.Context, acct relay.AccountID, c Credentia
 	return s.historyOf(ctx, acct, t)
 }
 
-// Inspect returns a token by its id, with its history, for the operator, who has
-// neither its text nor its private token. It returns NotFound if the account has none
-// of the id.
+// Inspect returns a token by its id, with its history, for operators, who have neither its text
+// nor its private token. It returns relay.KindNotFound if the account does not have the token.
 func (s *Service) Inspect(ctx context.Context, acct relay.AccountID, tokenID string) (Token, History, error) {
 	t, err := s.token(ctx, acct, tokenID)
 	if err != nil {
@@ -54,39 +46,41 @@ func (s *Service) historyOf(ctx context.Context, acct relay.AccountID, t Token) 
 	if err != nil {
 		return History{}, err
 	}
-	h, err := s.headOf(ctx, acct, l)
+	head, signed, key, err := s.headOf(ctx, acct, l)
 	if err != nil {
-		return h, err
+		return History{}, err
 	}
+	h := History{Head: head, Document: Document{Data: []Entry{}, Meta: DocumentMeta{
+		TreeSize: head.Size, RootHash: head.Root.String(), Signature: signed, Key: key, Proof: [][]merkle.Hash{},
+	}}}
 	sequences, err := s.deps.Store.EntriesOf(ctx, acct, t.ID)
 	if err != nil {
 		return h, err
 	}
-	for len(sequences) > 0 && sequences[len(sequences)-1] >= h.Head.Size { // came since
-		sequences = sequences[:len(sequences)-1]
-	}
+	// Omit entries that were added after the head was signed.
+	sequences = slices.DeleteFunc(sequences, func(n int64) bool { return n >= head.Size })
 	err = s.prove(ctx, acct, l, t.ID, sequences, &h)
 	return h, err
 }
 
-// headOf signs a ledger's entries and returns its head, opened.
-func (s *Service) headOf(ctx context.Context, acct relay.AccountID, l Ledger) (h History, err error) {
+// headOf signs a ledger's entries and returns its head, opened and as a signed checkpoint, and
+// the public key that verifies the checkpoint.
+func (s *Service) headOf(ctx context.Context, acct relay.AccountID, l Ledger) (head merkle.Head, signed, key string, err error) {
 	log, err := s.signEntries(ctx, acct, l)
 	if err != nil {
-		return h, err
+		return head, "", "", err
 	}
-	if h.Key, err = s.Key(ctx, acct, l.ID); err != nil {
-		return h, err
+	if key, err = s.Key(ctx, acct, l.ID); err != nil {
+		return head, "", "", err
 	}
-	h.Signed = log.Head
-	if h.Head, err = merkle.Open(log.Head, h.Key); err != nil {
-		return h, fmt.Errorf("ledger %s: %w", l.ID, err)
+	if head, err = merkle.Open(log.Head, key); err != nil {
+		return head, "", "", fmt.Errorf("ledger %s: %w", l.ID, err)
 	}
-	return h, nil
+	return head, log.Head, key, nil
 }
 
-// prove adds the entries of a token with their proofs, and signs that they are all of
-// their token: they begin with its generation, and no claim is left out.
+// prove adds the entries of a token with their proofs. It checks that they begin with the
+// generation and that no claim is missing, and signs that they are complete.
 func (s *Service) prove(ctx context.Context, acct relay.AccountID, l Ledger, tokenID string, sequences []int64, h *History) error {
 	raw, err := s.deps.Store.Entries(ctx, acct, l.ID, sequences)
 	if err != nil {
@@ -113,13 +107,13 @@ func (s *Service) prove(ctx context.Context, acct relay.AccountID, l Ledger, tok
 			return s.alarmAbout(p, aboutToken(tokenID), "token %s: entry %d is not the next of its history", tokenID, n)
 		}
 		fold.Add(merkle.LeafHash(raw[i]))
-		h.Entries, h.Proofs = append(h.Entries, e), append(h.Proofs, proof)
+		h.Data, h.Meta.Proof = append(h.Data, e), append(h.Meta.Proof, append([]merkle.Hash{}, proof...)) // never null in JSON
 	}
 	private, err := s.signer(ctx, acct, l)
 	if err != nil {
 		return err
 	}
-	h.All, err = merkle.SignSubset(merkle.Subset{
+	h.Meta.All, err = merkle.SignSubset(merkle.Subset{
 		Subject: subjectOf(tokenID), Tree: h.Head.Size, Head: merkle.Head{Origin: h.Head.Origin, Size: fold.Size(), Root: fold.Root()},
 	}, private)
 	return err
@@ -138,39 +132,17 @@ func readEntry(n int64, b []byte) (Entry, error) {
 	return Entry{Sequence: n, Type: f.Type, At: f.At, Data: f.Data, Hash: merkle.LeafHash(b).String(), Leaf: b}, nil
 }
 
-// Overview is a ledger of an account with the state of its log.
-type Overview struct {
-	LogOf
-	Ledger Ledger // the zero Ledger if it is declared no more
-}
-
-// Overviews lists the ledgers of an account, 0 for all, by account and id.
-func (s *Service) Overviews(ctx context.Context, acct relay.AccountID) ([]Overview, error) {
+// Overviews lists the ledgers of an account (0 for all accounts) by account and id.
+func (s *Service) Overviews(ctx context.Context, acct relay.AccountID) ([]LogOf, error) {
 	logs, err := s.deps.Store.Logs(ctx)
-	if err != nil {
-		return nil, err
-	}
-	declared := make(map[relay.AccountID]map[string]Ledger)
-	var overviews []Overview
-	for _, log := range logs {
-		if acct != 0 && log.Account != acct {
-			continue
-		}
-		if declared[log.Account] == nil {
-			ledgers, err := s.deps.Store.Ledgers(ctx, log.Account)
-			if err != nil {
-				return nil, err
-			}
-			declared[log.Account] = db.By(ledgers, func(l Ledger) string { return l.ID })
-		}
-		overviews = append(overviews, Overview{log, declared[log.Account][log.Place.Ledger]})
-	}
-	slices.SortFunc(overviews, func(a, b Overview) int { return comparePlaces(a.Place, b.Place) })
-	return overviews, nil
+	logs = slices.DeleteFunc(logs, func(l LogOf) bool { return acct != 0 && l.Account != acct })
+	slices.SortFunc(logs, func(a, b LogOf) int { return comparePlaces(a.Place, b.Place) })
+	return logs, err
 }
 
-// Tokens returns tokens of a ledger whose ids begin with a text, the latest generated first,
-// below a sequence (0 for all). It returns NotFound if the account has no such ledger.
+// Tokens returns the tokens of a ledger whose ids have a prefix, the latest generated first,
+// before a sequence (0 for all). It returns relay.KindNotFound if the account does not have the
+// ledger.
 func (s *Service) Tokens(ctx context.Context, acct relay.AccountID, ledgerID, idPrefix string, beforeSeq int64, limit int) ([]ListedToken, error) {
 	tokens, err := s.deps.Store.TokensOf(ctx, acct, ledgerID, idPrefix, beforeSeq, limit)
 	if err == nil && len(tokens) == 0 {
@@ -179,14 +151,14 @@ func (s *Service) Tokens(ctx context.Context, acct relay.AccountID, ledgerID, id
 	return tokens, err
 }
 
-// Logged is an entry of a ledger and the id of the token that it is about.
+// Logged is an entry of a ledger and the id of its token.
 type Logged struct {
 	Entry
 	Token string
 }
 
-// Recent returns the entries of a ledger before one, newest first, at most limit; 0
-// stands for the newest. It returns NotFound if the account has no such ledger.
+// Recent returns up to limit entries of a ledger before the sequence end (0 for the newest),
+// newest first. It returns relay.KindNotFound if the account does not have the ledger.
 func (s *Service) Recent(ctx context.Context, acct relay.AccountID, ledgerID string, end int64, limit int) ([]Logged, error) {
 	log, err := s.deps.Store.Log(ctx, acct, ledgerID)
 	if err != nil {

@@ -29,7 +29,7 @@ func (s *Service) Runners() map[job.Kind]job.Runner {
 
 func (s *Service) newJobID() string { return relay.NewID(s.deps.Now()) }
 
-// sealedInput is the stored form of a job's input: it holds tokens' texts.
+// sealedInput is the stored form of a job's input. It is sealed because it has texts of tokens.
 type sealedInput struct {
 	Sealed []byte `json:"sealed"`
 }
@@ -48,12 +48,12 @@ func (s *Service) submit(ctx context.Context, acct relay.AccountID, id string, k
 		return fmt.Errorf("job %s: encode: %w", id, err)
 	}
 	return s.deps.Submit.Submit(ctx, job.Job{
-		ID: id, Account: acct, Kind: kind, Input: b, CreatedAt: s.deps.Now(), Keep: s.opts.KeepJobs,
+		ID: id, Account: acct, Kind: kind, Input: b, CreatedAt: s.deps.Now(), Keep: jobRetention,
 	})
 }
 
-// inputOf returns the context for which the input of a job is sealed: its kind, too, because
-// the input of one kind can be read as that of another.
+// inputOf returns the subject with which the input of a job is sealed. It includes the kind,
+// because the input of one kind of job is also valid JSON for another kind.
 func inputOf(kind job.Kind, id string) string { return "job " + id + " " + string(kind) }
 
 func (s *Service) input(ctx context.Context, j job.Job, input any) error {
@@ -71,24 +71,23 @@ func (s *Service) input(ctx context.Context, j job.Job, input any) error {
 	return nil
 }
 
-// Status is the state of a token's job. When it is completed, either Claims or
-// Token is set.
+// Status is the state of a token's job. If the job is completed, either Claims or Token is set.
 type Status struct {
 	State  job.State
-	Error  string // why it failed
+	Error  string // reason for the failure
 	Claims []ClaimOutcome
 	Token  *Details
 }
 
-// Details describe a token in the result of the job that made or annotated it.
+// Details describes a token in the result of the job that generated or annotated it.
 type Details struct {
 	Token
 	Text       string
 	LedgerHash string
-	Private    string // for a day after the generation was requested
+	Private    string // the private token, until privateRetention after the request
 }
 
-// Job returns the status of a token's job; NotFound if the account has no such job.
+// Job returns the status of a token's job; relay.KindNotFound if the account does not have the job.
 func (s *Service) Job(ctx context.Context, acct relay.AccountID, id string) (Status, error) {
 	j, err := s.deps.Jobs.Get(ctx, acct, id)
 	if err != nil {
@@ -142,7 +141,7 @@ func (s *Service) result(ctx context.Context, j job.Job, st *Status) error {
 		return nil
 	}
 	sealed, err := s.deps.Store.Private(ctx, j.Account, j.ID)
-	if err != nil { // it is shown for a time
+	if err != nil { // not found after privateRetention
 		return db.IgnoreNotFound(err)
 	}
 	private, err := s.deps.Vault.Open(ctx, j.Account, sealed, "private token of "+j.ID)
@@ -155,11 +154,10 @@ type annotation struct {
 	Metadata json.RawMessage `json:"metadata"`
 }
 
-// Annotate has metadata, a JSON object, appended to a token and returns the job
-// that does.
+// Annotate creates a job that appends metadata, a JSON object, to a token, and returns its id.
 //
-// It returns Invalid if the token is not the account's, the metadata is no
-// object, or the ledger keeps none.
+// It returns relay.KindInvalid if the account does not have the token, the metadata is not an
+// object, or the ledger does not store metadata.
 func (s *Service) Annotate(ctx context.Context, acct relay.AccountID, text string, metadata json.RawMessage) (string, error) {
 	p := relay.Problems{}
 	if text == "" {
@@ -190,7 +188,6 @@ func (s *Service) Annotate(ctx context.Context, acct relay.AccountID, text strin
 	return id, s.submit(ctx, acct, id, KindAnnotate, annotation{Token: text, Metadata: metadata})
 }
 
-// runAnnotate appends the metadata, once for this job.
 func (s *Service) runAnnotate(ctx context.Context, j job.Job) (any, error) {
 	var input annotation
 	if err := s.input(ctx, j, &input); err != nil {
@@ -204,7 +201,7 @@ func (s *Service) runAnnotate(ctx context.Context, j job.Job) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.signByID(ctx, j.Account, t.Ledger); err != nil { // no entry follows one that cannot be signed
+	if err := s.signByID(ctx, j.Account, t.Ledger); err != nil { // an entry that cannot be signed must stay the last one
 		return nil, err
 	}
 	metadata, err := canonical(input.Metadata)
@@ -224,7 +221,7 @@ func (s *Service) runAnnotate(ctx context.Context, j job.Job) (any, error) {
 
 // Annotation is metadata that one job appends to one token.
 type Annotation struct {
-	Token    Token // only what never changes is examined
+	Token    Token // its Claimed is ignored
 	JobID    string
 	Metadata []byte // a JSON object
 	Entry    []byte

@@ -2,15 +2,14 @@ package ledger
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/penstock/penstock/relay"
@@ -29,20 +28,18 @@ type Ledger struct {
 	Description string `json:"description,omitempty"`
 	// Hash is unique to the ledger and never changes: 64 hex digits.
 	Hash string `json:"-"`
-	// Claims is the number of times that each token may be claimed; 0: without limit.
+	// Claims is the number of times that each token may be claimed; 0 means unlimited.
 	Claims int64 `json:"claims,omitempty"`
-	// Expiry is the time for which a token is valid; 0: for good.
+	// Expiry is the time for which a token is valid; 0 means permanently.
 	Expiry time.Duration `json:"expiry,omitempty"`
-	// PrivateKeyRequired gives each token a private token, which history, claim
-	// and validation demand.
+	// PrivateKeyRequired gives each token a private token, which history, claim and validation
+	// require.
 	PrivateKeyRequired bool `json:"private_key_required,omitempty"`
-	// Metadata reports whether public metadata is kept, Certificates whether certificates are
-	// issued.
-	Metadata     bool `json:"metadata,omitempty"`
-	Certificates bool `json:"certificates,omitempty"`
+	Metadata           bool `json:"metadata,omitempty"`     // public metadata is stored
+	Certificates       bool `json:"certificates,omitempty"` // certificates are issued
 }
 
-// NewHash makes a ledger's hash.
+// NewHash returns a random hash for a new ledger.
 func NewHash() string {
 	b := make([]byte, 32)
 	_, _ = rand.Read(b) // never fails, see crypto/rand
@@ -55,36 +52,35 @@ type Token struct {
 	Ledger    string    `json:"ledger"`
 	CreatedAt time.Time `json:"created_at"`
 	ExpiresAt time.Time `json:"expires_at,omitzero"` // zero: never
-	Limit     int64     `json:"limit,omitempty"`     // of claims; 0: none
-	// PrivateID is the TokenID of the private token, if the ledger demands one.
+	Limit     int64     `json:"limit,omitempty"`     // of claims; 0: unlimited
+	// PrivateID is the TokenID of the private token, if the ledger requires private tokens.
 	PrivateID string          `json:"private_id,omitempty"`
 	Metadata  json.RawMessage `json:"metadata,omitempty"` // a JSON object
-	// Sealed is the private metadata in canonical form, sealed.
+	// Sealed is the sealed private metadata, in canonical JSON.
 	Sealed       []byte          `json:"sealed,omitempty"`
 	Certificate  string          `json:"certificate,omitempty"` // PEM
 	RedirectURL  string          `json:"redirect_url,omitempty"`
 	RedirectMeta json.RawMessage `json:"redirect_meta,omitempty"` // a JSON object
 
-	// What changes.
-	Claimed int64 `json:"-"`
-	// Appended is the metadata added since, oldest first.
-	Appended []json.RawMessage `json:"-"`
+	// Claimed and Appended change.
+	Claimed  int64             `json:"-"` // number of claims
+	Appended []json.RawMessage `json:"-"` // metadata, oldest first
 }
 
-// TokenID returns the id under which a token is stored and looked up: the lower-case
-// hex SHA-256 of its text. It does not reveal the text.
+// TokenID returns the id of a token: the lower-case hex SHA-256 of its text. The id does not
+// reveal the text.
 func TokenID(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])
 }
 
-// newText makes an unguessable text of 26 lower-case letters and digits, 130 bits.
+// newText returns a random token: 26 lower-case letters and digits, 130 bits.
 func newText() string { return strings.ToLower(rand.Text()) }
 
 // Valid reports whether the token has not expired.
 func (t Token) Valid(now time.Time) bool { return t.ExpiresAt.IsZero() || now.Before(t.ExpiresAt) }
 
-// Remaining is the number of claims that are left; nil: any number.
+// Remaining returns the number of claims that are left; nil means unlimited.
 func (t Token) Remaining() *int64 {
 	if t.Limit == 0 {
 		return nil
@@ -92,12 +88,12 @@ func (t Token) Remaining() *int64 {
 	return new(max(0, t.Limit-t.Claimed))
 }
 
-// AllMetadata merges the metadata of the generation with the metadata appended since;
-// a later value of a name replaces an earlier one.
+// AllMetadata merges the metadata of the generation and the appended metadata. A later value
+// of a name replaces an earlier one.
 func (t Token) AllMetadata() map[string]any {
 	metadata := make(map[string]any)
 	for _, object := range append([]json.RawMessage{t.Metadata}, t.Appended...) {
-		_ = decodeJSON(object, &metadata) // it was canonical when it was saved
+		_ = decodeJSON(object, &metadata) // saved metadata is canonical JSON
 	}
 	return metadata
 }
@@ -114,16 +110,15 @@ const (
 
 // Entry is one event of a ledger.
 type Entry struct {
-	Sequence int64           `json:"sequence"` // its place, from 0
+	Sequence int64           `json:"sequence"` // number in the ledger, from 0
 	Type     EntryType       `json:"type"`
 	At       string          `json:"at"`   // in TimeFormat
 	Hash     string          `json:"hash"` // of its leaf, base64
 	Data     json.RawMessage `json:"data"`
-	Leaf     []byte          `json:"-"` // the bytes that are hashed
+	Leaf     []byte          `json:"-"` // the hashed bytes
 }
 
-// leaf is the form of an entry whose bytes are hashed: canonical JSON. Its place
-// in the tree is its sequence.
+// leaf is an entry in the form that is hashed, as canonical JSON.
 type leaf struct {
 	At   string          `json:"at"`
 	Data json.RawMessage `json:"data"`
@@ -138,8 +133,8 @@ func newLeaf(kind EntryType, t time.Time, data any) ([]byte, error) {
 	return canonical(leaf{At: t.UTC().Format(TimeFormat), Data: b, Type: kind})
 }
 
-// canonical is JSON with the names of objects in order, without blanks, numbers
-// as they came, and no character escaped that need not be.
+// canonical returns the JSON of a value with sorted names, without blanks, with unchanged
+// numbers, and with escapes only where JSON requires them.
 func canonical(v any) ([]byte, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -152,72 +147,58 @@ func canonical(v any) ([]byte, error) {
 	return relay.EncodeJSON(plain)
 }
 
-// decodeJSON decodes with numbers as they came.
+// decodeJSON decodes JSON; numbers become json.Number.
 func decodeJSON(b []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()
 	return d.Decode(v)
 }
 
-// Place names a ledger: by the account and the ledger's id.
+// Place identifies a ledger by the account and the ledger's id.
 type Place struct {
 	Account relay.AccountID
 	Ledger  string
 }
 
-// String names it for errors.
+// String names the ledger for errors.
 func (p Place) String() string { return "ledger " + p.Ledger + " of account " + p.Account.String() }
 
-// Deps are the dependencies of a Service; all but Now, Events and Heads are required.
+// Deps are the dependencies of a Service; all but Now and Events are required.
 type Deps struct {
-	Store *Store
-	Vault *vault.Vault
-	// Jobs returns saved jobs, Submit takes new ones.
+	Store  *Store
+	Vault  *vault.Vault
 	Jobs   job.Getter
 	Submit job.Submitter
 	Events outbox.Notifier // nil disables events
-	// Heads keeps the last heads outside the store; nil: in memory, so that what
-	// was changed while the program did not run is not noticed.
-	Heads Heads
-	Now   func() time.Time
-}
-
-// Options are optional settings; the zero value works.
-type Options struct {
-	// KeepJobs is the time for which a job is known after its end; 0 means 30 days.
-	KeepJobs time.Duration
-	// ShowPrivate is the time for which a private token is shown after its generation was
-	// requested; 0 means 24 h.
-	ShowPrivate time.Duration
-	// NotifyHeads sends each new head of a ledger to the account's callback.
+	Heads  Heads
+	// NotifyHeads sends each new head of a ledger to the account's callback URL.
 	NotifyHeads bool
+	Now         func() time.Time
 }
 
-// Service has the use cases of ledgers and tokens.
+const (
+	// jobRetention is the time for which a job is kept after its end.
+	jobRetention = 30 * 24 * time.Hour
+	// privateRetention is the time for which a private token can be read after its generation was
+	// requested.
+	privateRetention = 24 * time.Hour
+)
+
+// Service has the operations on ledgers and tokens.
 type Service struct {
 	deps    Deps
-	opts    Options
-	signing locks
-	// trusted holds the head of each ledger that was examined last, so that one that
-	// has not changed is not examined again.
+	signing sync.Map // Place to *sync.Mutex, see lockOf
+	// trusted has the last examined head of each ledger. An unchanged head is not examined again.
 	trusted table[Place, trust]
 	alarms  alarms
 }
 
 // New returns a Service.
-func New(deps Deps, o Options) (*Service, error) {
-	if deps.Store == nil || deps.Vault == nil || deps.Jobs == nil {
-		return nil, errors.New("ledger: store, vault and jobs are needed")
-	}
+func New(deps Deps) *Service {
 	if deps.Now == nil {
 		deps.Now = time.Now
 	}
-	if deps.Heads == nil {
-		deps.Heads = HeadsOf(nil)
-	}
-	o.KeepJobs = cmp.Or(o.KeepJobs, 30*24*time.Hour)
-	o.ShowPrivate = cmp.Or(o.ShowPrivate, 24*time.Hour)
-	return &Service{deps: deps, opts: o}, nil
+	return &Service{deps: deps}
 }
 
 // Ledgers lists an account's ledgers.
@@ -225,8 +206,8 @@ func (s *Service) Ledgers(ctx context.Context, acct relay.AccountID) ([]Ledger, 
 	return s.deps.Store.Ledgers(ctx, acct)
 }
 
-// Ledger returns a ledger by its id or its hash; NotFound if the account has
-// none.
+// Ledger returns a ledger by its id or its hash; relay.KindNotFound if the account does not
+// have the ledger.
 func (s *Service) Ledger(ctx context.Context, acct relay.AccountID, name string) (Ledger, error) {
 	ledgers, err := s.deps.Store.Ledgers(ctx, acct)
 	if err != nil {
@@ -237,10 +218,4 @@ func (s *Service) Ledger(ctx context.Context, acct relay.AccountID, name string)
 		return Ledger{}, relay.Errorf(relay.KindNotFound, "ledger: the account has none of that name")
 	}
 	return ledgers[i], nil
-}
-
-// RenewKeys wraps an account's keys by the newest master key, if an older one
-// does.
-func (s *Service) RenewKeys(ctx context.Context, acct relay.AccountID) error {
-	return s.deps.Vault.Renew(ctx, acct)
 }

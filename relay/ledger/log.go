@@ -10,23 +10,21 @@ import (
 	"github.com/penstock/penstock/relay/ledger/merkle"
 )
 
-// batch is the number of entries that one step signs or reads.
-const batch = 500
+// batchSize is the largest number of entries that are signed or read at a time.
+const batchSize = 500
 
-// locks lets one goroutine of this process sign a ledger at a time. The entries of
-// waiting goroutines are mostly signed by the time they acquire the lock.
-type locks struct{ byLedger sync.Map } // Place to *sync.Mutex
-
-func (l *locks) of(p Place) *sync.Mutex {
-	lock, _ := l.byLedger.LoadOrStore(p, new(sync.Mutex))
+// lockOf returns the lock that lets one goroutine of this process sign a ledger at a time. When
+// a waiting goroutine acquires the lock, its entries are mostly signed.
+func (s *Service) lockOf(p Place) *sync.Mutex {
+	lock, _ := s.signing.LoadOrStore(p, new(sync.Mutex))
 	return lock.(*sync.Mutex)
 }
 
-// signEntries extends the tree by all entries and signs its head. It signs only if
-// the stored tree is proven to be that of the last head.
+// signEntries extends the tree by all entries and signs its head. It returns an error if the
+// stored tree does not match the last head.
 func (s *Service) signEntries(ctx context.Context, acct relay.AccountID, l Ledger) (Log, error) {
 	p := Place{acct, l.ID}
-	lock := s.signing.of(p)
+	lock := s.lockOf(p)
 	lock.Lock()
 	defer lock.Unlock()
 	for {
@@ -47,8 +45,8 @@ func (s *Service) signEntries(ctx context.Context, acct relay.AccountID, l Ledge
 	}
 }
 
-// signBatch adds entries to the tree of a head, if gateways wrote them. If another gateway
-// extended the tree meanwhile, nothing changes and the caller reads the log again.
+// signBatch adds entries that gateways wrote to the tree and signs the new head. If another
+// gateway has extended the tree meanwhile, it changes nothing, and the caller reads the log again.
 func (s *Service) signBatch(ctx context.Context, p Place, l Ledger, log Log, head merkle.Head) error {
 	private, err := s.signer(ctx, p.Account, l)
 	if err != nil {
@@ -61,7 +59,7 @@ func (s *Service) signBatch(ctx context.Context, p Place, l Ledger, log Log, hea
 	if log.Head != "" && fold.Root() != head.Root {
 		return s.alarmAbout(p, treeOf(p), "its stored tree is not the one of its signed head: entries or hashes were changed")
 	}
-	upTo := min(log.Entries, log.Signed+batch)
+	upTo := min(log.Entries, log.Signed+batchSize)
 	rows, err := s.deps.Store.Rows(ctx, p.Account, l.ID, log.Signed, upTo)
 	if err != nil {
 		return err
@@ -98,8 +96,8 @@ func (s *Service) signBatch(ctx context.Context, p Place, l Ledger, log Log, hea
 
 func treeOf(p Place) string { return p.String() + ": tree" }
 
-// run lists the numbers from a up to, not including, b.
-func run(a, b int64) []int64 {
+// numbersBetween lists the numbers from a up to, not including, b.
+func numbersBetween(a, b int64) []int64 {
 	indexes := make([]int64, 0, max(0, b-a))
 	for n := a; n < b; n++ {
 		indexes = append(indexes, n)
@@ -113,7 +111,7 @@ func (s *Service) reader(ctx context.Context, acct relay.AccountID, ledgerID str
 	}
 }
 
-// signer returns the private key of a ledger's heads, made at its first use.
+// signer returns the private key that signs a ledger's heads. The first call makes it.
 func (s *Service) signer(ctx context.Context, acct relay.AccountID, l Ledger) (string, error) {
 	b, err := s.secret(ctx, acct, signerOf(l.ID), func() ([]byte, error) {
 		private, _, err := merkle.NewKey(merkle.Origin(l.Hash))
@@ -122,13 +120,13 @@ func (s *Service) signer(ctx context.Context, acct relay.AccountID, l Ledger) (s
 	return string(b), err
 }
 
-// secret returns a secret of an account, opened. If there is none it is made, or the
-// error is relay.KindNotFound where make is nil.
-func (s *Service) secret(ctx context.Context, acct relay.AccountID, name string, make func() ([]byte, error)) ([]byte, error) {
+// secret returns an opened secret of an account. If the secret is missing, create makes it;
+// without create, the error is relay.KindNotFound.
+func (s *Service) secret(ctx context.Context, acct relay.AccountID, name string, create func() ([]byte, error)) ([]byte, error) {
 	sealed, err := s.deps.Store.Secret(ctx, acct, name)
-	if relay.KindOf(err) == relay.KindNotFound && make != nil {
+	if relay.KindOf(err) == relay.KindNotFound && create != nil {
 		var fresh []byte
-		if fresh, err = make(); err != nil {
+		if fresh, err = create(); err != nil {
 			return nil, err
 		}
 		if sealed, err = s.deps.Vault.Seal(ctx, acct, fresh, name); err != nil {
@@ -142,7 +140,7 @@ func (s *Service) secret(ctx context.Context, acct relay.AccountID, name string,
 	return s.deps.Vault.Open(ctx, acct, sealed, name)
 }
 
-// Key returns the public key that the heads of a ledger are verified with.
+// Key returns the public key that verifies the heads of a ledger.
 func (s *Service) Key(ctx context.Context, acct relay.AccountID, ledgerID string) (string, error) {
 	l, err := s.Ledger(ctx, acct, ledgerID)
 	if err != nil {
@@ -155,8 +153,8 @@ func (s *Service) Key(ctx context.Context, acct relay.AccountID, ledgerID string
 	return merkle.PublicOf(private)
 }
 
-// keyThere returns the public key of a ledger; empty if it has none.
-func (s *Service) keyThere(ctx context.Context, p Place) (string, error) {
+// existingKey returns the public key of a ledger; empty if the ledger does not have one yet.
+func (s *Service) existingKey(ctx context.Context, p Place) (string, error) {
 	private, err := s.secret(ctx, p.Account, signerOf(p.Ledger), nil)
 	if relay.KindOf(err) == relay.KindNotFound {
 		return "", nil

@@ -10,36 +10,36 @@ import (
 
 // Log is the state of a ledger's log.
 type Log struct {
-	Entries int64 // number of entries
-	Signed  int64 // number of entries that the head covers
-	Head    string
-	// SealedHead is the sealed head in base64, empty if there is none.
-	SealedHead string
+	Entries    int64  // number of entries
+	Signed     int64  // number of entries that the head covers
+	Head       string // signed checkpoint; empty if there is none
+	SealedHead string // the sealed Head in base64; empty if there is none
 }
 
 // LogOf is the log of a ledger of an account.
 type LogOf struct {
 	Place
-	Hash     string // the ledger's
-	Declared bool   // whether the account has such a ledger
-	Log      Log
+	Hash        string // of the ledger
+	Declaration Ledger // without Hash; the zero Ledger if the account does not declare the ledger
+	Log         Log
 }
 
-// Row is a stored entry: its bytes, the columns that it is found by, and its MAC, which
-// covers all of them. Each entry of a token also covers the one before it.
+// Declared reports whether the account declares the ledger.
+func (l LogOf) Declared() bool { return l.Declaration.ID != "" }
+
+// Row is a stored entry. Its MAC covers the other fields except Orphan, and so the token's
+// previous entry.
 type Row struct {
 	Sequence int64
 	Token    string // id
-	Job      string // empty: the token's generation
+	Job      string // empty for the token's generation
 	Metadata string // appended to the token; empty: none
 	Position int64  // among the entries of its token, from 0
-	Claims   int64  // number of the token's claims up to and with this entry
-	Bytes    []byte // nil: there is no such entry
+	Claims   int64  // number of the token's claims, including this entry
+	Bytes    []byte // nil if the entry is missing
 	MAC      []byte
-	// Previous is the MAC of the token's entry before this one; nil: there is none.
-	Previous []byte
-	// Orphan reports that the token is not stored.
-	Orphan bool
+	Previous []byte // MAC of the token's previous entry; nil for the first
+	Orphan   bool   // the token is not stored
 }
 
 // Chain is the stored summary of a token's entries.
@@ -49,8 +49,8 @@ type Chain struct {
 	Last    Row   // the zero Row if there are none
 }
 
-// addEntry numbers an entry, which follows a token's chain, and adds it to the log of its
-// ledger, which it locks.
+// addEntry appends an entry to the chain of a token and to the log of its ledger. It locks the
+// log.
 func addEntry(ctx context.Context, tx *db.Tx, acct relay.AccountID, t Token, a Authenticator, c Chain, r Row) error {
 	const count = `
 		INSERT INTO ledger_log (account, ledger, hash, entries, sealed, head)
@@ -88,18 +88,18 @@ func logFields(l *Log) []any { return []any{&l.Entries, &l.Signed, &l.Head, &l.S
 // Logs returns the states of the logs of all accounts, by account and ledger.
 func (s *Store) Logs(ctx context.Context) ([]LogOf, error) {
 	const query = `
-		SELECT log.account, log.ledger, log.hash, ledger.id IS NOT NULL,
+		SELECT log.account, log.ledger, log.hash, COALESCE(ledger.doc, '{}'),
 		       log.entries, log.sealed, log.head, log.sealed_head
 		FROM ledger_log log
 		LEFT JOIN ledger ON ledger.account = log.account AND ledger.id = log.ledger
 		ORDER BY log.account, log.ledger`
 	return db.List(ctx, s.db, "ledgers: logs", query, func(l *LogOf) []any {
-		return append([]any{&l.Account, &l.Ledger, &l.Hash, &l.Declared}, logFields(&l.Log)...)
+		return append([]any{&l.Account, &l.Ledger, &l.Hash, db.JSON(&l.Declaration)}, logFields(&l.Log)...)
 	})
 }
 
-// Rows loads the entries from the sequence start up to, not including, end, in their order.
-// It omits missing ones.
+// Rows loads the entries from the sequence start up to, not including, end, in order. It omits
+// missing entries.
 func (s *Store) Rows(ctx context.Context, acct relay.AccountID, ledgerID string, start, end int64) ([]Row, error) {
 	const query = `
 		SELECT e.sequence, e.token, e.job, e.metadata, e.position, e.claims, e.entry, e.mac,
@@ -120,13 +120,13 @@ func (s *Store) Rows(ctx context.Context, acct relay.AccountID, ledgerID string,
 	return db.List(ctx, s.db, "ledger "+ledgerID+": entries", query, fields, acct, ledgerID, start, end)
 }
 
-// rowFields returns pointers to the columns of an entry, and to the MAC of the entry of its
-// token before it.
+// rowFields returns pointers to the columns of an entry and to the MAC of the token's previous
+// entry.
 func rowFields(r *Row) []any {
 	return []any{&r.Sequence, &r.Token, &r.Job, &r.Metadata, &r.Position, &r.Claims, &r.Bytes, &r.MAC, &r.Previous}
 }
 
-// Entries loads entries by their sequence; nil for a missing one.
+// Entries loads entries by their sequences; nil for a missing entry.
 func (s *Store) Entries(ctx context.Context, acct relay.AccountID, ledgerID string, sequences []int64) ([][]byte, error) {
 	const query = `
 		SELECT batch.n, ledger_entry.entry
@@ -137,7 +137,7 @@ func (s *Store) Entries(ctx context.Context, acct relay.AccountID, ledgerID stri
 	return s.numbered(ctx, "ledger "+ledgerID+": entries", query, acct, ledgerID, sequences)
 }
 
-// Hashes loads stored hashes by their index; zero for a missing one.
+// Hashes loads hashes of the tree by their indexes; zero for a missing hash.
 func (s *Store) Hashes(ctx context.Context, acct relay.AccountID, ledgerID string, indexes []int64) ([]merkle.Hash, error) {
 	const query = `
 		SELECT batch.n, ledger_tree.hash
@@ -153,7 +153,7 @@ func (s *Store) Hashes(ctx context.Context, acct relay.AccountID, ledgerID strin
 	return hashes, err
 }
 
-// numbered reads rows of a ledger in the order of the given numbers; nil for a missing one.
+// numbered reads rows of a ledger in the order of the numbers; nil for a missing row.
 func (s *Store) numbered(ctx context.Context, label, query string, acct relay.AccountID, ledgerID string, numbers []int64) ([][]byte, error) {
 	if len(numbers) == 0 {
 		return nil, nil
@@ -168,8 +168,8 @@ func (s *Store) EntriesOf(ctx context.Context, acct relay.AccountID, tokenID str
 	return db.Values[int64](ctx, s.db, "token "+tokenID+": entries", query, acct, tokenID)
 }
 
-// Extend adds the hashes of the entries from number size on, and a head that covers them, in
-// one step. It returns false if the signed part of the log has another size.
+// Extend adds the hashes of the entries after the first size, and a head that covers them, in
+// one transaction. It returns false if the signed part of the log does not have that size.
 func (s *Store) Extend(ctx context.Context, acct relay.AccountID, ledgerID string, size int64, log Log, hashes []merkle.Hash) (bool, error) {
 	const create = `
 		INSERT INTO ledger_log (account, ledger, hash, entries, sealed, head)
@@ -183,7 +183,7 @@ func (s *Store) Extend(ctx context.Context, acct relay.AccountID, ledgerID strin
 		WHERE account = $1
 		  AND ledger = $2
 		  AND sealed = $6`
-	// The hashes come as one value, 32 bytes each.
+	// The hashes are one parameter, 32 bytes each.
 	const insertTree = `
 		INSERT INTO ledger_tree (account, ledger, idx, hash)
 		SELECT $1, $2, idx, substr(CAST($3 AS {bytea}), CAST(n * 32 - 31 AS INTEGER), 32)
@@ -192,7 +192,7 @@ func (s *Store) Extend(ctx context.Context, acct relay.AccountID, ledgerID strin
 		ON CONFLICT (account, ledger, idx) DO NOTHING`
 	label := "ledger " + ledgerID + ": tree"
 	return db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) (bool, error) {
-		if size == 0 { // a log without entries has a head too
+		if size == 0 { // a ledger without entries has a head but no log yet
 			if err := tx.Run(ctx, label, create, acct, ledgerID); err != nil {
 				return false, err
 			}

@@ -42,7 +42,7 @@ func TestALifeOfAToken(t *testing.T) {
 	}
 	var types []string
 	h := st.history(ledger.Credential{Token: d.Text})
-	for _, e := range h.Entries {
+	for _, e := range h.Data {
 		types = append(types, string(e.Type))
 	}
 	relaytest.Equal(t, "the types of the entries", types, []string{"generated", "metadata", "claimed", "claimed", "claimed"})
@@ -77,7 +77,7 @@ func TestAClaimOfSeveralTokensIsAtomic(t *testing.T) {
 		st.claim(used.Text, "")
 	}
 	claims := func(d *ledger.Details) (n int) {
-		for _, e := range st.history(ledger.Credential{Token: d.Text}).Entries {
+		for _, e := range st.history(ledger.Credential{Token: d.Text}).Data {
 			if e.Type == ledger.Claimed {
 				n++
 			}
@@ -112,7 +112,7 @@ func TestAClaimOfSeveralTokensIsAtomic(t *testing.T) {
 // documentOf returns the document of a history as the API sends it.
 func documentOf(t *testing.T, h ledger.History) string {
 	t.Helper()
-	b, err := json.Marshal(h.Document())
+	b, err := json.Marshal(h)
 	relaytest.NoError(t, err)
 	return string(b)
 }
@@ -226,7 +226,7 @@ func TestAThousandConcurrentClaims(t *testing.T) {
 	all.Wait()
 	h := st.history(ledger.Credential{Token: d.Text})
 	relaytest.Equal(t, "the number of successful claims", won.Load(), 3)
-	relaytest.Equal(t, "the number of entries", len(h.Entries), 4)
+	relaytest.Equal(t, "the number of entries", len(h.Data), 4)
 }
 
 func TestThePrivateTokenIsShownForADay(t *testing.T) {

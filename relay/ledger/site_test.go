@@ -19,16 +19,16 @@ import (
 // site is the service over real records. Jobs run as soon as they are submitted,
 // twice, since any job may.
 type site struct {
-	t       *testing.T
-	db      *recordstest.Records
-	s       *ledger.Service
-	mu      sync.Mutex
-	clock   *relaytest.Clock
-	sent    []outbox.Event
-	masters []string
-	heads   ledger.Heads
-	events  outbox.Notifier
-	options ledger.Options
+	t           *testing.T
+	db          *recordstest.Records
+	s           *ledger.Service
+	mu          sync.Mutex
+	clock       *relaytest.Clock
+	sent        []outbox.Event
+	masters     []string
+	heads       ledger.Heads
+	events      outbox.Notifier
+	notifyHeads bool
 }
 
 func newSite(t *testing.T) *site {
@@ -52,11 +52,9 @@ func (st *site) open() *ledger.Service {
 	st.t.Helper()
 	v, err := vault.New(st.db.Ledgers, st.masters)
 	relaytest.NoError(st.t, err)
-	s, err := ledger.New(ledger.Deps{
-		Store: st.db.Ledgers, Vault: v, Jobs: st.db.Jobs, Submit: st, Events: st.events, Heads: st.heads, Now: st.clock.Now,
-	}, st.options)
-	relaytest.NoError(st.t, err)
-	return s
+	return ledger.New(ledger.Deps{
+		Store: st.db.Ledgers, Vault: v, Jobs: st.db.Jobs, Submit: st, Events: st.events, Heads: st.heads, NotifyHeads: st.notifyHeads, Now: st.clock.Now,
+	})
 }
 
 // Notify is the account's callback.

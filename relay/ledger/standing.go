@@ -18,8 +18,7 @@ import (
 	"github.com/penstock/penstock/relay/ledger/pki"
 )
 
-// facts returns the data of the entry of a token's generation, without the job. The
-// state of the token follows from them and from its claims.
+// facts returns the data of the entry of a token's generation, without the job.
 func facts(t Token) (map[string]any, error) {
 	data := map[string]any{"token": t.ID, "created_at": t.CreatedAt.UTC().Format(TimeFormat), "claims": t.Limit, "redirect_url": nil}
 	if !t.ExpiresAt.IsZero() {
@@ -51,8 +50,8 @@ func facts(t Token) (map[string]any, error) {
 	return data, nil
 }
 
-// differs names the facts that a token has otherwise than the data of the entry of
-// its generation; empty: none.
+// differs names the facts of a token that differ from the data of the entry of its generation;
+// empty if none differ.
 func differs(t Token, data json.RawMessage) string {
 	tokenFacts, err := facts(t)
 	if err != nil {
@@ -80,7 +79,8 @@ func differs(t Token, data json.RawMessage) string {
 	return strings.Join(wrong, ", ")
 }
 
-// event is the common data of entries, and the number of a claim.
+// event is the data that is read from entries. Claim is the number of a claim, and Metadata is
+// appended; both are empty in other entries.
 type event struct {
 	Token    string          `json:"token"`
 	Job      string          `json:"job"`
@@ -97,8 +97,8 @@ func readEvent(sequence int64, b []byte) (Entry, event, error) {
 	return e, data, err
 }
 
-// token loads a token by its id, whose state is that of its entries; relay.KindNotFound
-// if the account has none.
+// token loads a token by its id and checks it against its entries; relay.KindNotFound if the
+// account does not have the token.
 func (s *Service) token(ctx context.Context, acct relay.AccountID, id string) (Token, error) {
 	st, err := s.deps.Store.Standing(ctx, acct, id)
 	if err != nil {
@@ -107,9 +107,8 @@ func (s *Service) token(ctx context.Context, acct relay.AccountID, id string) (T
 	return st.Token, s.checkStanding(ctx, acct, st)
 }
 
-// checkStanding compares the state of a token with its entries: those of its generation
-// and its last event, which gateways wrote and which are proven to be part of the signed
-// ledger. A token that differs was changed outside the ledger, and is not used.
+// checkStanding raises an alarm unless a token matches its first and its last entry, a gateway
+// wrote both, and both are part of the signed ledger.
 func (s *Service) checkStanding(ctx context.Context, acct relay.AccountID, st Standing) error {
 	p, label := Place{acct, st.Token.Ledger}, aboutToken(st.ID)
 	a, err := s.authenticator(ctx, p)
@@ -128,8 +127,8 @@ func (s *Service) checkStanding(ctx context.Context, acct relay.AccountID, st St
 	return nil
 }
 
-// mustBeProven raises an alarm unless an entry is part of the ledger as it was signed. One
-// that came since the last head has it signed first.
+// mustBeProven raises an alarm unless an entry is part of the signed ledger. It first signs an
+// entry that was added after the last head.
 func (s *Service) mustBeProven(ctx context.Context, p Place, label string, e Row) error {
 	head := s.trusted.get(p).head
 	if e.Sequence >= head.Size {
@@ -188,23 +187,22 @@ func (a Authenticator) wrongStanding(st Standing) string {
 
 // Standing is a token with the entries that determine its state.
 type Standing struct {
-	ID    string // under which it is found
-	Token Token
-	Chain Chain
-	// Generation is the entry of the token's generation.
-	Generation Row
+	ID         string // the key of the row
+	Token      Token
+	Chain      Chain
+	Generation Row             // the entry of the token's generation
 	Home       relay.AccountID // the account of the token's link; 0: none
 }
 
-// Authenticator makes and checks the MACs of a ledger's entries: an HMAC-SHA256 of each
-// stored entry and of the MAC of its token's entry before it. The key derives from the
-// ledger's signing key, which a key of the account seals, so only a gateway can make one.
+// Authenticator computes and checks the MACs of a ledger's entries: an HMAC-SHA256 over the
+// stored entry and the MAC of the token's previous entry. The key derives from the ledger's
+// signing key, which is sealed, so that only a gateway can compute a MAC.
 type Authenticator struct {
 	place Place
 	key   []byte
 }
 
-// NewAuthenticator returns the authenticator of a ledger by its signing key.
+// NewAuthenticator returns the authenticator of a ledger with a signing key.
 func NewAuthenticator(p Place, signer []byte) (Authenticator, error) {
 	key, err := hkdf.Key(sha256.New, signer, nil, "penstock ledger entries", sha256.Size)
 	return Authenticator{p, key}, err
@@ -234,13 +232,13 @@ func (a Authenticator) mac(r Row) []byte {
 	return h.Sum(nil)
 }
 
-// authentic reports whether a row is as a gateway wrote it, and follows the entry of its
-// token that it followed then.
+// authentic reports whether a row, and the MAC of the token's previous entry, are as a gateway
+// wrote them.
 func (a Authenticator) authentic(r Row) bool { return hmac.Equal(r.MAC, a.mac(r)) }
 
 const notAuthentic = "was not written by a gateway: it, or the entry of its token before it, was added, changed or removed in the database"
 
-// Mismatch is the error for a token whose stored entries are not those that gateways
+// Mismatch is the error for a token whose stored entries differ from the entries that gateways
 // wrote.
 type Mismatch struct {
 	Place   Place
@@ -251,8 +249,8 @@ type Mismatch struct {
 // Error names the token and the problem.
 func (m *Mismatch) Error() string { return aboutToken(m.Token) + ": " + m.Problem }
 
-// wrongChain describes how the last entry of a token differs from what a gateway wrote,
-// and its number from the entries and claims that are stored.
+// wrongChain describes the fault of a chain; empty if a gateway wrote the last entry, and its
+// position and claims match the stored numbers.
 func (a Authenticator) wrongChain(c Chain) string {
 	switch row := c.Last; {
 	case c.Entries == 0:

@@ -10,12 +10,12 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// Store keeps ledgers, their tokens, entries and secrets in SQL. It implements vault.Store.
-// It is safe for concurrent use.
+// Store stores ledgers, tokens, entries and secrets. It implements vault.Store. It is safe for
+// concurrent use.
 //
-// An entry is numbered under the lock of its ledger's log, after its token was locked.
-// Because of its unique key (token, job), a job that runs twice adds one entry. The hashes
-// of the tree follow the entries, see docs/adr.
+// A transaction that adds an entry locks the token and then the ledger's log. The unique key
+// (token, job) prevents a job that runs twice from adding two entries. The hashes of the tree are
+// added later, see docs/adr.
 type Store struct{ db *db.DB }
 
 // NewStore returns the store of ledgers in a database.
@@ -23,7 +23,7 @@ func NewStore(database *db.DB) *Store { return &Store{db: database} }
 
 const ledgerTable db.Documents[Ledger] = "ledger"
 
-// Put saves the declaration of a ledger. A ledger keeps its first hash.
+// Put saves the declaration of a ledger. The first hash of a ledger is never replaced.
 func (s *Store) Put(ctx context.Context, acct relay.AccountID, l Ledger) error {
 	const statement = `
 		INSERT INTO ledger_log (account, ledger, hash, entries, sealed, head)
@@ -40,7 +40,7 @@ func (s *Store) Put(ctx context.Context, acct relay.AccountID, l Ledger) error {
 }
 
 // Delete deletes the declaration of a ledger. It returns relay.KindConflict if the ledger has
-// entries, which nothing deletes, and relay.KindNotFound if there is no such ledger.
+// entries, and relay.KindNotFound if there is no such ledger.
 func (s *Store) Delete(ctx context.Context, acct relay.AccountID, id string) error {
 	const query = "SELECT entries FROM ledger_log WHERE account = $1 AND ledger = $2 {for update}"
 	label := "ledger " + id
@@ -81,8 +81,8 @@ const keepSealed = `
 	ON CONFLICT (account, kind, name) DO NOTHING`
 
 // permanent loads a sealed value that does not expire. A row that expires or is empty was
-// changed outside the gateway. The error names the row: a row that were taken for missing
-// would be made anew, and what the old one has sealed would be lost.
+// changed outside the gateway, and is an error. If it counted as missing, a new secret would
+// replace it, and the data sealed with the old secret would be lost.
 func permanent(ctx context.Context, c db.Conn, acct relay.AccountID, kind, name, label string) ([]byte, error) {
 	const query = `
 		SELECT sealed, expires
@@ -112,12 +112,12 @@ func (s *Store) Keyset(ctx context.Context, acct relay.AccountID) ([]byte, error
 	return Keyset(ctx, s.db, acct)
 }
 
-// Keyset loads an account's wrapped keyset, also in a transaction.
+// Keyset is Store.Keyset over a connection or in a transaction.
 func Keyset(ctx context.Context, c db.Conn, acct relay.AccountID) ([]byte, error) {
 	return permanent(ctx, c, acct, kindKeyset, "", "keyset of account "+acct.String())
 }
 
-// KeysetsOf returns the wrapped keysets of a SQLite database that no gateway has open.
+// KeysetsOf returns the wrapped keysets of a SQLite database that is not opened as a db.DB.
 func KeysetsOf(ctx context.Context, db *sql.DB) (keysets [][]byte, err error) {
 	rows, err := db.QueryContext(ctx, "SELECT sealed FROM ledger_sealed WHERE kind = '"+kindKeyset+"'")
 	if err != nil {
@@ -134,8 +134,8 @@ func KeysetsOf(ctx context.Context, db *sql.DB) (keysets [][]byte, err error) {
 	return keysets, rows.Err()
 }
 
-// PutKeyset replaces the stored keyset of an account, nil for none, by a new one. It returns
-// relay.KindConflict if another one is stored.
+// PutKeyset replaces the stored keyset of an account (nil for none) by a fresh one. It returns
+// relay.KindConflict if another keyset is stored.
 func (s *Store) PutKeyset(ctx context.Context, acct relay.AccountID, stored, fresh []byte) error {
 	const replace = `
 		UPDATE ledger_sealed
@@ -152,14 +152,13 @@ func (s *Store) PutKeyset(ctx context.Context, acct relay.AccountID, stored, fre
 	return db.ChangeOr(ctx, s.db, conflict, label, replace, acct, kindKeyset, "", fresh, stored)
 }
 
-// Secret loads a sealed secret of an account by its name; relay.KindNotFound if there is
-// none.
+// Secret loads a sealed secret of an account; relay.KindNotFound if there is no such secret.
 func (s *Store) Secret(ctx context.Context, acct relay.AccountID, name string) ([]byte, error) {
 	return permanent(ctx, s.db, acct, kindSecret, name, "secret "+name)
 }
 
-// KeepSecret saves a sealed secret unless there is one of the name, and returns the stored
-// one.
+// KeepSecret saves a sealed secret unless the account has a secret of that name, and returns the
+// stored secret.
 func (s *Store) KeepSecret(ctx context.Context, acct relay.AccountID, name string, sealed []byte) ([]byte, error) {
 	if err := s.db.Run(ctx, "secret "+name, keepSealed, acct, kindSecret, name, sealed); err != nil {
 		return nil, err
@@ -167,7 +166,7 @@ func (s *Store) KeepSecret(ctx context.Context, acct relay.AccountID, name strin
 	return s.Secret(ctx, acct, name)
 }
 
-// SetPrivate saves a job's sealed private token for a time.
+// SetPrivate saves the sealed private token of a job. It expires after the duration keep.
 func (s *Store) SetPrivate(ctx context.Context, acct relay.AccountID, jobID string, sealed []byte, keep time.Duration) error {
 	const statement = `
 		INSERT INTO ledger_sealed (account, kind, name, sealed, expires)

@@ -128,7 +128,7 @@ func TestTwoGateways(t *testing.T) {
 	var counted, extended atomic.Int32
 	dbtest.Together(120, func(i int) {
 		s, tok := gateways[i%2], tokens[i/2%3]
-		must(t, s.Generate(ctx, 1, newGeneration(tok, []byte("generated"))))
+		must(t, s.generateOne(ctx, tok, []byte("generated")))
 		r, err := s.claimOne(ctx, 1, Claim{Token: tok, JobID: fmt.Sprint("c", i/6), Now: dbtest.At(0)}) // each job on both
 		must(t, err)
 		if r == ClaimCounted {
@@ -242,7 +242,7 @@ func testToken(t *testing.T, s *Store) {
 		Sealed: []byte{0, 255}, Certificate: "-----\n", RedirectURL: "https://example.com/?a=1&b=2", RedirectMeta: []byte(`{"x":1}`),
 	}
 	for range 2 {
-		if err := s.Generate(ctx, 1, newGeneration(tok, []byte("generated t"))); err != nil {
+		if err := s.generateOne(ctx, tok, []byte("generated t")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -275,7 +275,7 @@ func testClaims(t *testing.T, s *Store) {
 	var won atomic.Int32
 	dbtest.Together(100, func(i int) {
 		for range 2 { // each job runs twice and comes to the same
-			r, err := s.claimOne(ctx, 1, Claim{Token: tok, JobID: fmt.Sprint("j", i), Now: dbtest.At(1), Before: "<", After: ">"})
+			r, err := s.claimOne(ctx, 1, Claim{Token: tok, JobID: fmt.Sprint("j", i), Now: dbtest.At(1), Entry: numbered})
 			if err != nil {
 				t.Error(err)
 			}
@@ -306,7 +306,7 @@ func testClaimsOfSeveral(t *testing.T, s *Store) {
 		{ID: "a", Ledger: "l2", Limit: 3, CreatedAt: dbtest.At(0)}, {ID: "b", Ledger: "l1", Limit: 5, CreatedAt: dbtest.At(0)},
 	}
 	for _, tok := range tokens {
-		must(t, s.Generate(ctx, 1, newGeneration(tok, []byte("generated"))))
+		must(t, s.generateOne(ctx, tok, []byte("generated")))
 	}
 	var won atomic.Int32
 	dbtest.Together(20, func(i int) {
@@ -357,11 +357,11 @@ func TestHowTokensStand(t *testing.T) {
 		s, ctx := NewStore(open(t)), t.Context()
 		must(t, s.Put(ctx, 1, Ledger{ID: "l", Hash: "h"}))
 		for _, id := range []string{"a", "b", "c"} {
-			must(t, s.Generate(ctx, 1, newGeneration(Token{ID: id, Ledger: "l"}, []byte("generated "+id))))
+			must(t, s.generateOne(ctx, Token{ID: id, Ledger: "l"}, []byte("generated "+id)))
 		}
 		must(t, s.SetHome(ctx, "b", 7))
 		for i, id := range []string{"b", "a", "b"} {
-			_, err := s.claimOne(ctx, 1, Claim{Token: Token{ID: id, Ledger: "l"}, JobID: fmt.Sprint("j", i), Before: "<", After: ">"})
+			_, err := s.claimOne(ctx, 1, Claim{Token: Token{ID: id, Ledger: "l"}, JobID: fmt.Sprint("j", i), Entry: numbered})
 			must(t, err)
 		}
 		must(t, s.Annotate(ctx, 1, Annotation{Authenticator: authenticator(Token{ID: "b", Ledger: "l"}), Token: Token{ID: "b", Ledger: "l"}, JobID: "m", Metadata: []byte("{}"), Entry: []byte("m")}))
@@ -399,7 +399,7 @@ func TestHowTokensStand(t *testing.T) {
 		logs, err := s.Logs(ctx)
 		relaytest.NoError(t, err)
 		relaytest.Equal(t, "result of Logs", logs, []LogOf{
-			{Place: Place{Account: 1, Ledger: "l"}, Hash: "h", Declared: true, Log: Log{Entries: 7}},
+			{Place: Place{Account: 1, Ledger: "l"}, Hash: "h", Declaration: Ledger{ID: "l", Name: "L"}, Log: Log{Entries: 7}},
 			{Place: Place{Account: 2, Ledger: "gone"}, Log: Log{Head: "head", SealedHead: "sealed"}},
 		})
 	})
@@ -419,7 +419,7 @@ func TestNoEntryFollowsAChainThatWasChanged(t *testing.T) {
 			dbtest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *db.DB) {
 				s, ctx := NewStore(open(t)), t.Context()
 				tok := Token{ID: "t", Ledger: "l"}
-				must(t, s.Generate(ctx, 1, newGeneration(tok, []byte("generated"))))
+				must(t, s.generateOne(ctx, tok, []byte("generated")))
 				for _, job := range []string{"j1", "j2"} {
 					_, err := s.claimOne(ctx, 1, Claim{Token: tok, JobID: job})
 					must(t, err)
@@ -429,7 +429,7 @@ func TestNoEntryFollowsAChainThatWasChanged(t *testing.T) {
 				_, claimed := s.claimOne(ctx, 1, Claim{Token: tok, JobID: "new"})
 				annotated := s.Annotate(ctx, 1, Annotation{Authenticator: authenticator(tok), Token: tok, JobID: "new", Metadata: []byte("{}"), Entry: []byte("m")})
 				must(t, s.db.Run(ctx, "test", "DELETE FROM ledger_token"))
-				generated := s.Generate(ctx, 1, newGeneration(tok, []byte("generated")))
+				generated := s.generateOne(ctx, tok, []byte("generated"))
 				for _, err := range []error{claimed, annotated, generated} {
 					if _, ok := errors.AsType[*Mismatch](err); !ok {
 						t.Errorf("the error is %v, want a mismatch", err)
@@ -451,7 +451,7 @@ func (s *Store) claimOne(ctx context.Context, acct relay.AccountID, c Claim) (Cl
 	return results[0], nil
 }
 
-// authenticator is that of the ledger of a token of account 1.
+// authenticator returns the authenticator of the ledger of a token of account 1.
 func authenticator(t Token) Authenticator {
 	a, err := NewAuthenticator(Place{Account: 1, Ledger: t.Ledger}, []byte("the signing key"))
 	if err != nil {
@@ -460,6 +460,9 @@ func authenticator(t Token) Authenticator {
 	return a
 }
 
-func newGeneration(t Token, entry []byte) Generation {
-	return Generation{Token: t, Entry: entry, Authenticator: authenticator(t)}
+func (s *Store) generateOne(ctx context.Context, t Token, entry []byte) error {
+	return s.Generate(ctx, 1, t, entry, authenticator(t))
 }
+
+// numbered is the entry of a claim in tests.
+func numbered(number int64) ([]byte, error) { return fmt.Appendf(nil, "<%d>", number), nil }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
@@ -27,16 +26,16 @@ func (s *Store) Home(ctx context.Context, tokenID string) (relay.AccountID, erro
 	return db.Value[relay.AccountID](ctx, s.db, "token "+tokenID, "SELECT account FROM ledger_home WHERE token = $1", tokenID)
 }
 
-// Token loads a token without its appended metadata; relay.KindNotFound if the account has
-// none of the id.
+// Token loads a token without its appended metadata; relay.KindNotFound if the account does not
+// have the token.
 func (s *Store) Token(ctx context.Context, acct relay.AccountID, tokenID string) (Token, error) {
 	const query = "SELECT doc, claimed FROM ledger_token WHERE account = $1 AND id = $2"
 	fields := func(t *Token) []any { return []any{db.JSON(t), &t.Claimed} } // the column overwrites the document
 	return db.One(ctx, s.db, "token "+tokenID, query, fields, acct, tokenID)
 }
 
-// TokensOf lists up to limit tokens of a ledger whose ids begin with a text, the latest
-// generated first, below a sequence (0 for all), without their appended metadata.
+// TokensOf lists up to limit tokens of a ledger whose ids have a prefix, the latest generated
+// first, before a sequence (0 for all), without their appended metadata.
 func (s *Store) TokensOf(ctx context.Context, acct relay.AccountID, ledgerID, idPrefix string, beforeSeq int64, limit int) ([]ListedToken, error) {
 	const query = `
 		SELECT e.sequence, t.doc, t.claimed
@@ -75,8 +74,7 @@ func (s *Store) Annotations(ctx context.Context, acct relay.AccountID, tokenID s
 	return db.List(ctx, s.db, "token "+tokenID+": metadata", query, fields, acct, tokenID)
 }
 
-// Standing loads a token as Token does, with the entries that determine its state, of the
-// same moment.
+// Standing loads a token with the entries that determine its state, in one query.
 func (s *Store) Standing(ctx context.Context, acct relay.AccountID, tokenID string) (Standing, error) {
 	const query = selectStandings + `
 		WHERE t.account = $1
@@ -84,7 +82,7 @@ func (s *Store) Standing(ctx context.Context, acct relay.AccountID, tokenID stri
 	return db.One(ctx, s.db, "token "+tokenID, query, standingFields, acct, tokenID)
 }
 
-// Standings lists up to limit tokens of an account behind lastID, by id, as Standing does.
+// Standings loads up to limit tokens of an account after lastID, by id, as Standing does.
 func (s *Store) Standings(ctx context.Context, acct relay.AccountID, lastID string, limit int) ([]Standing, error) {
 	const query = selectStandings + `
 		WHERE t.account = $1
@@ -94,8 +92,8 @@ func (s *Store) Standings(ctx context.Context, acct relay.AccountID, lastID stri
 	return db.List(ctx, s.db, "tokens of account "+acct.String(), query, standingFields, acct, lastID, limit)
 }
 
-// selectStandings selects tokens with their generation, the number of their entries, and
-// their last entry, of one moment. A generation has no entry before it.
+// selectStandings selects tokens with their generation, the number of their entries, and their
+// last entry.
 const selectStandings = `
 		SELECT t.id, t.doc, t.claimed, COALESCE(h.account, 0),
 		       COALESCE(g.sequence, 0), COALESCE(g.token, ''), COALESCE(g.job, ''), COALESCE(g.metadata, ''),
@@ -125,37 +123,38 @@ func standingFields(st *Standing) []any {
 	return append(fields, func() { st.Token.Claimed = st.Chain.Claimed })
 }
 
-// Generate saves a new token and its entry in one step. An existing token stays unchanged.
+// Generate saves a new token and its entry in one transaction. It does not change an existing
+// token.
 //
-// Generate, Claim and Annotate add entries with the MAC of the Authenticator. They return its
-// error, and change nothing, if the entries of a token do not follow from one another.
-func (s *Store) Generate(ctx context.Context, acct relay.AccountID, g Generation) error {
+// Generate, Claim and Annotate add entries with a MAC. They return a Mismatch, and change
+// nothing, if the Authenticator does not accept the stored entries of a token.
+func (s *Store) Generate(ctx context.Context, acct relay.AccountID, t Token, entry []byte, a Authenticator) error {
 	const insert = `
 		INSERT INTO ledger_token (account, id, claimed, doc)
 		VALUES ($1, $2, 0, $3)
 		ON CONFLICT (account, id) DO NOTHING`
-	label := "token " + g.Token.ID
+	label := "token " + t.ID
 	return s.db.Write(ctx, label, func(ctx context.Context, tx *db.Tx) error {
-		added, err := tx.Exec(ctx, label, insert, acct, g.Token.ID, db.JSON(g.Token))
+		added, err := tx.Exec(ctx, label, insert, acct, t.ID, db.JSON(t))
 		if err != nil || added == 0 {
 			return err
 		}
-		chain, _, err := lockToken(ctx, tx, acct, g.Token, g.Authenticator, "")
+		chain, _, err := lockToken(ctx, tx, acct, t, a, "")
 		if err != nil {
 			return err
 		}
-		return addEntry(ctx, tx, acct, g.Token, g.Authenticator, chain, Row{Bytes: g.Entry})
+		return addEntry(ctx, tx, acct, t, a, chain, Row{Bytes: entry})
 	})
 }
 
-// Claim counts a claim of each token and adds their entries, in one step. It counts none if
-// one of the tokens is exhausted or expired. For a job that has claimed a token it returns
-// the same result again: the job's entry is stored, and neither claims nor time come back.
+// Claim counts a claim of each token and adds the entries, in one transaction. It counts none if
+// one of the tokens is exhausted or expired. If the job has claimed the tokens before, Claim
+// returns the same results and changes nothing.
 func (s *Store) Claim(ctx context.Context, acct relay.AccountID, claims []Claim) ([]ClaimResult, error) {
 	const count = "UPDATE ledger_token SET claimed = claimed + 1 WHERE account = $1 AND id = $2"
 	return db.Transact(ctx, s.db, "claim", func(ctx context.Context, tx *db.Tx) ([]ClaimResult, error) {
-		// 1. Lock the tokens, in the order in which every transaction locks tokens and then the
-		// logs of their ledgers, and decide about each claim.
+		// 1. Lock the tokens, and decide about each claim. The order prevents deadlocks: every
+		// transaction locks tokens by ledger and id, and then the logs of the ledgers.
 		results, chains := make([]ClaimResult, len(claims)), make([]Chain, len(claims))
 		order := db.PlacesInOrder(claims, func(a, b Claim) int {
 			return cmp.Or(cmp.Compare(a.Token.Ledger, b.Token.Ledger), cmp.Compare(a.Token.ID, b.Token.ID))
@@ -180,7 +179,7 @@ func (s *Store) Claim(ctx context.Context, acct relay.AccountID, claims []Claim)
 			return results, nil
 		}
 
-		// 2. Count those that were not counted before.
+		// 2. Count the claims that were not counted before.
 		for _, n := range order {
 			if results[n] != ClaimWithheld {
 				continue
@@ -190,8 +189,11 @@ func (s *Store) Claim(ctx context.Context, acct relay.AccountID, claims []Claim)
 				return nil, err
 			}
 			number := chains[n].Claimed + 1
-			entry := c.Before + strconv.FormatInt(number, 10) + c.After
-			row := Row{Job: c.JobID, Claims: number, Bytes: []byte(entry)}
+			entry, err := c.Entry(number)
+			if err != nil {
+				return nil, err
+			}
+			row := Row{Job: c.JobID, Claims: number, Bytes: entry}
 			if err := addEntry(ctx, tx, acct, c.Token, c.Authenticator, chains[n], row); err != nil {
 				return nil, err
 			}
@@ -201,7 +203,7 @@ func (s *Store) Claim(ctx context.Context, acct relay.AccountID, claims []Claim)
 	})
 }
 
-// Annotate appends metadata to a token and adds the entry, in one step, once for a job.
+// Annotate appends metadata to a token and adds the entry, in one transaction, once for a job.
 func (s *Store) Annotate(ctx context.Context, acct relay.AccountID, a Annotation) error {
 	return s.db.Write(ctx, "token "+a.Token.ID, func(ctx context.Context, tx *db.Tx) error {
 		chain, done, err := lockToken(ctx, tx, acct, a.Token, a.Authenticator, a.JobID)
@@ -213,12 +215,12 @@ func (s *Store) Annotate(ctx context.Context, acct relay.AccountID, a Annotation
 	})
 }
 
-// lockToken locks a token and returns its entries. done reports whether the job has added one
-// of them; the empty job is the token's generation. It returns a Mismatch if the entries are not
-// as gateways wrote them, or if there are any before the generation.
+// lockToken locks a token and returns its chain. done reports whether the job has added an entry;
+// the empty job is the token's generation. It returns a Mismatch if gateways did not write the
+// entries, or if there are entries before the generation.
 func lockToken(ctx context.Context, tx *db.Tx, acct relay.AccountID, t Token, a Authenticator, job string) (chain Chain, done bool, err error) {
 	const lock = "SELECT claimed FROM ledger_token WHERE account = $1 AND id = $2 {for update}"
-	// A statement of its own, which sees what was committed while the lock was awaited.
+	// A second statement sees the entries that were committed while the first waited for the lock.
 	const query = `
 		SELECT n.entries, n.done,
 		       COALESCE(e.sequence, 0), COALESCE(e.token, ''), COALESCE(e.job, ''), COALESCE(e.metadata, ''),

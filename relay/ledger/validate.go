@@ -18,20 +18,19 @@ type Validation struct {
 	Token   string
 	Tokens  []string
 	Private string
-	// PrivateMetadata, if given, must be what the token was generated with.
+	// PrivateMetadata, unless nil, must equal the private metadata of the token's generation.
 	PrivateMetadata json.RawMessage
 }
 
-// Validity is the state of a token. An unknown token is not valid, and has no other
-// fields.
+// Validity is the validity of a token.
 type Validity struct {
 	Text  string
 	Valid bool
 	Known bool
-	Token Token // only where known
+	Token Token // only if Known
 }
 
-// Left is the time for which a token is still valid, in whole seconds; nil: for good.
+// Left returns the remaining time of a token in whole seconds; nil if it does not expire.
 func (v Validity) Left(now time.Time) *int64 {
 	if v.Token.ExpiresAt.IsZero() {
 		return nil
@@ -39,13 +38,11 @@ func (v Validity) Left(now time.Time) *int64 {
 	return new(max(0, int64(v.Token.ExpiresAt.Sub(now)/time.Second)))
 }
 
-// Validate reports for each token whether it is valid. A token is valid until it
-// expires, also when it has no claims left.
-//
-// It returns Invalid if there is a single token and that is unknown or not the
-// account's, or its private token is wrong. Of several, such a one is not valid.
+// Validate reports for each token whether it is valid. A token is valid until it expires, even
+// if it has no claims left. In a list of tokens, a token that the account does not have, or whose
+// private token is wrong, is not valid; for a single token, Validate returns relay.KindInvalid.
 func (s *Service) Validate(ctx context.Context, acct relay.AccountID, validation Validation) ([]Validity, error) {
-	texts, err := several(validation.Token, validation.Tokens)
+	texts, err := uniqueTokens(validation.Token, validation.Tokens)
 	if err != nil {
 		return nil, err
 	}
@@ -74,11 +71,11 @@ func (s *Service) Validate(ctx context.Context, acct relay.AccountID, validation
 	return results, nil
 }
 
-// Now is the service's clock.
+// Now returns the time of the service's clock.
 func (s *Service) Now() time.Time { return s.deps.Now() }
 
-// sameMetadata reports whether private metadata is that of a token. Its
-// duration does not depend on the stored metadata.
+// sameMetadata reports whether metadata equals the private metadata of a token. The comparison
+// takes constant time.
 func (s *Service) sameMetadata(ctx context.Context, acct relay.AccountID, t Token, metadata json.RawMessage) (bool, error) {
 	if metadata == nil {
 		return true, nil
@@ -97,11 +94,11 @@ func (s *Service) sameMetadata(ctx context.Context, acct relay.AccountID, t Toke
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1, nil
 }
 
-// Follow returns where the link of a token leads: its redirect URL with the members of
-// redirect_meta as parameters, texts as they are, other values as JSON.
+// Follow returns the target of a token's link: its redirect URL with the members of redirect_meta
+// as query parameters. Values other than strings are JSON.
 //
-// It returns NotFound if the token is not valid, its private token is wrong, or
-// it leads nowhere, all alike.
+// It returns the same relay.KindNotFound if the token is not valid, its private token is wrong,
+// or it does not have a redirect URL.
 func (s *Service) Follow(ctx context.Context, c Credential) (string, error) {
 	acct, err := s.deps.Store.Home(ctx, TokenID(c.Token))
 	if err != nil && relay.KindOf(err) != relay.KindNotFound {
@@ -136,23 +133,22 @@ func (s *Service) Follow(ctx context.Context, c Credential) (string, error) {
 	return u.String(), nil
 }
 
-// InvalidToken is the text for every token that is refused: one that never was,
-// one of another account, one without its private token.
+// InvalidToken is the error text for an unknown token, a token of another account, and a wrong
+// private token.
 const InvalidToken = "The given token was invalid."
 
 func errInvalidToken() error {
 	return &relay.Error{Kind: relay.KindInvalid, Message: InvalidToken, Fields: map[string][]string{"token": {InvalidToken}}}
 }
 
-// Credential names a token and shows that one may use it.
+// Credential is a token with its private token.
 type Credential struct {
 	Token   string
-	Private string // where the ledger demands a private token
+	Private string // required if the ledger gives its tokens private tokens
 }
 
-// known loads the token that a credential opens and checks that it is as the ledger
-// says. Whatever is wrong with the credential, the same is done and the same is
-// answered.
+// known loads the token of a credential and checks it against its entries. For any invalid
+// credential, it does the same work and returns the same error.
 func (s *Service) known(ctx context.Context, acct relay.AccountID, c Credential) (Token, error) {
 	st, err := Standing{}, db.NotFound("token")
 	if c.Token != "" && len(c.Token) <= maxText {
@@ -170,7 +166,7 @@ func (s *Service) known(ctx context.Context, acct relay.AccountID, c Credential)
 	return st.Token, s.checkStanding(ctx, acct, st)
 }
 
-// The most a caller may give.
+// The limits of requests.
 const (
 	maxText     = 200
 	maxTokens   = 100      // in one request
@@ -178,9 +174,8 @@ const (
 	maxURL      = 2048
 )
 
-// several lists the tokens that an operation is about, each once: token first,
-// then tokens.
-func several(token string, tokens []string) ([]string, error) {
+// uniqueTokens returns token and tokens without empty and repeated texts.
+func uniqueTokens(token string, tokens []string) ([]string, error) {
 	var texts []string
 	seen := make(map[string]bool)
 	for _, t := range append([]string{token}, tokens...) {

@@ -19,30 +19,24 @@ import (
 type Report struct {
 	Head    merkle.Head
 	Key     string // the public key the head was verified with
-	Pinned  bool   // whether the key came from elsewhere than what was verified
+	Pinned  bool   // the caller gave the key; otherwise it is the key in the verified document
 	Entries int64
-	// Scope says of what these are all there are, none is missing in it.
-	Scope string
+	Scope   string // describes the verified entries; none is missing if there are no faults
 	// Unsealed is the number of entries that the head does not cover yet.
 	Unsealed int64
-	// Faults are the first hundred faults, in order; Count is the number of all.
-	Faults []merkle.Fault
-	Count  int
+	Faults   []merkle.Fault // the first merkle.MaxFaults
+	Count    int            // of all faults
 }
 
-const maxFaults = 100
-
 func (r *Report) fault(n int64, problem string) {
-	if r.Count++; len(r.Faults) < maxFaults {
+	if r.Count++; len(r.Faults) < merkle.MaxFaults {
 		r.Faults = append(r.Faults, merkle.Fault{Sequence: n, Problem: problem})
 	}
 }
 
-// Verify checks a whole ledger as it is stored: every entry against its stored
-// hash, the tree against its signed head, and against earlier heads, signed
-// checkpoints that were kept elsewhere, among them the last one that this gateway
-// kept. If the log is whole, what the tokens do is computed from it and compared
-// with what is stored of them. It changes nothing.
+// Verify checks a stored ledger: every entry against its stored hash, and the tree against its
+// signed head, the last head in Heads, and earlier signed heads that the caller has. If it
+// finds no fault, it also compares the stored tokens with their entries. It changes nothing.
 func (s *Service) Verify(ctx context.Context, acct relay.AccountID, ledgerID string, earlier ...string) (Report, error) {
 	l, err := s.Ledger(ctx, acct, ledgerID)
 	if err != nil {
@@ -57,7 +51,7 @@ func (s *Service) Verify(ctx context.Context, acct relay.AccountID, ledgerID str
 	r.Unsealed = log.Entries - log.Signed
 
 	// 1. Check the key, the sealed head, the number of entries and the signature of the head.
-	r.Key, err = s.keyThere(ctx, p)
+	r.Key, err = s.existingKey(ctx, p)
 	switch {
 	case corrupt(err):
 		r.fault(-1, "the key that signs the heads does not open: "+err.Error())
@@ -84,14 +78,14 @@ func (s *Service) Verify(ctx context.Context, acct relay.AccountID, ledgerID str
 	}
 
 	// 2. Check every entry, and then the tokens.
-	for start := int64(0); start < r.Head.Size; start += batch {
-		end := min(start+batch, r.Head.Size)
-		entries, err := s.deps.Store.Entries(ctx, acct, l.ID, run(start, end))
+	for start := int64(0); start < r.Head.Size; start += batchSize {
+		end := min(start+batchSize, r.Head.Size)
+		entries, err := s.deps.Store.Entries(ctx, acct, l.ID, numbersBetween(start, end))
 		if err != nil {
 			return r, err
 		}
 		index := merkle.StoredAt(start)
-		hashes, err := s.deps.Store.Hashes(ctx, acct, l.ID, run(index, merkle.StoredAt(end)))
+		hashes, err := s.deps.Store.Hashes(ctx, acct, l.ID, numbersBetween(index, merkle.StoredAt(end)))
 		if err != nil {
 			return r, err
 		}
@@ -107,7 +101,7 @@ func (s *Service) Verify(ctx context.Context, acct relay.AccountID, ledgerID str
 	return r, s.verifyTokens(ctx, p, log.Entries, &r)
 }
 
-// checker opens the heads; nil if the latest head is not signed by the key.
+// checker returns a checker for the heads; nil if the key did not sign the latest head.
 func (r *Report) checker(head string, earlier []string) *merkle.Checker {
 	if !r.open(head, "the ledger has no head that its key has signed: ") {
 		return nil
@@ -115,7 +109,7 @@ func (r *Report) checker(head string, earlier []string) *merkle.Checker {
 	return merkle.NewChecker(r.Head, r.earlier(earlier)...)
 }
 
-// earlier opens signed heads that were kept elsewhere.
+// earlier opens earlier signed heads and reports those that the key did not sign.
 func (r *Report) earlier(signed []string) (heads []merkle.Head) {
 	for _, text := range signed {
 		h, err := merkle.Open(text, r.Key)
@@ -128,7 +122,7 @@ func (r *Report) earlier(signed []string) (heads []merkle.Head) {
 	return heads
 }
 
-// open reads the signed head, or notes that it is none.
+// open opens the signed head. If the key did not sign it, open reports a fault and returns false.
 func (r *Report) open(signed, problem string) bool {
 	var err error
 	if r.Head, err = merkle.Open(signed, r.Key); err != nil {
@@ -158,16 +152,15 @@ type exportHead struct {
 	Head   string `json:"head"` // a checkpoint with the ledger's name
 }
 
-// wrong describes how a first line differs from what its signed head, which the key has
-// signed, says; empty if it does not.
+// wrong describes how the first line differs from its signed head; empty if it does not.
 func (e exportHead) wrong(line []byte, key string) string {
 	origin, _, _ := strings.Cut(e.Head, "\n")
 	want := exportHead{strings.TrimPrefix(origin, merkle.Origin("")), merkle.NameOf(e.Head), strings.TrimSpace(key), e.Head}
 	switch {
 	case e.Ledger != want.Ledger:
-		return "the header has another ledger than the one that is signed, " + want.Ledger
+		return "the header does not have the ledger in the signed head, " + want.Ledger
 	case e.Name != want.Name:
-		return fmt.Sprintf("the header has another name than the one that is signed, %q", want.Name)
+		return fmt.Sprintf("the header does not have the name in the signed head, %q", want.Name)
 	case e.Key != want.Key:
 		return "the header has another key than the one that signed its head"
 	}
@@ -177,17 +170,17 @@ func (e exportHead) wrong(line []byte, key string) string {
 	return ""
 }
 
-// Export writes a whole ledger: a line of JSON with its hash, name, public key and signed
-// head, which has the hash and the name too, then a line for each entry: its sequence, its
-// hash in base64 and its leaf, with blanks between.
+// Export returns a function that writes a whole ledger: first a line of JSON with the hash, the
+// name, the public key and the signed head, which also has the hash and the name; then a line for
+// each entry with the sequence, the hash in base64 and the leaf, separated by blanks.
 //
-// It returns NotFound if the account has no such ledger; nothing is written then.
+// Export returns relay.KindNotFound if the account does not have the ledger.
 func (s *Service) Export(ctx context.Context, acct relay.AccountID, ledgerID string) (func(io.Writer) error, error) {
 	l, err := s.Ledger(ctx, acct, ledgerID)
 	if err != nil {
 		return nil, err
 	}
-	h, err := s.headOf(ctx, acct, l)
+	head, _, key, err := s.headOf(ctx, acct, l)
 	if err != nil {
 		return nil, err
 	}
@@ -195,15 +188,16 @@ func (s *Service) Export(ctx context.Context, acct relay.AccountID, ledgerID str
 	if err != nil {
 		return nil, err
 	}
-	if h.Signed, err = merkle.SignNamed(h.Head, l.Name, private); err != nil {
+	signed, err := merkle.SignNamed(head, l.Name, private)
+	if err != nil {
 		return nil, err
 	}
 	return func(w io.Writer) error {
-		if err := json.NewEncoder(w).Encode(exportHead{l.Hash, l.Name, h.Key, h.Signed}); err != nil {
+		if err := json.NewEncoder(w).Encode(exportHead{l.Hash, l.Name, key, signed}); err != nil {
 			return err
 		}
-		for start := int64(0); start < h.Head.Size; start += batch {
-			entries, err := s.deps.Store.Entries(ctx, acct, l.ID, run(start, min(start+batch, h.Head.Size)))
+		for start := int64(0); start < head.Size; start += batchSize {
+			entries, err := s.deps.Store.Entries(ctx, acct, l.ID, numbersBetween(start, min(start+batchSize, head.Size)))
 			if err != nil {
 				return err
 			}
@@ -220,12 +214,11 @@ func (s *Service) Export(ctx context.Context, acct relay.AccountID, ledgerID str
 	}, nil
 }
 
-// maxLine is the largest length of a line of an export: an entry holds two objects.
+// maxLine is the largest length of a line of an export, in bytes: an entry has two objects.
 const maxLine = 4 * maxMetadata
 
-// VerifyExport checks an exported ledger by a public key; an empty one stands for
-// the one it names itself, which only shows that it is whole. Earlier heads are
-// as in Verify.
+// VerifyExport checks an exported ledger with a public key and earlier heads, as Verify does.
+// Without a key it uses the key in the export, which only shows that the export is consistent.
 func VerifyExport(src io.Reader, key string, earlier ...string) (Report, error) {
 	lines := bufio.NewScanner(src)
 	lines.Buffer(make([]byte, 0, 64<<10), maxLine)
@@ -260,8 +253,8 @@ func VerifyExport(src io.Reader, key string, earlier ...string) (Report, error) 
 	return r, nil
 }
 
-// line checks a line of an export. One that cannot be read is an entry that was
-// changed; one whose number is higher than expected leaves some out.
+// line checks a line of an export. An unreadable line counts as a changed entry. A number that is
+// higher than expected means that entries are missing.
 func (r *Report) line(c *merkle.Checker, line []byte) {
 	number, entry, _ := bytes.Cut(line, []byte(" "))
 	hash, entry, _ := bytes.Cut(entry, []byte(" "))
@@ -270,7 +263,7 @@ func (r *Report) line(c *merkle.Checker, line []byte) {
 		n = c.Size()
 	}
 	if n < c.Size() {
-		r.fault(n, "stands out of order")
+		r.fault(n, "is out of order")
 		return
 	}
 	for c.Size() < min(n, r.Head.Size) {

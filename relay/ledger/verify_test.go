@@ -92,7 +92,7 @@ func TestALedgerWithoutEntriesHasNoFaults(t *testing.T) {
 func TestAHistoryIsVerifiedOffline(t *testing.T) {
 	st, c := filled(t)
 	h := st.history(c)
-	whole, err := json.Marshal(h.Document())
+	whole, err := json.Marshal(h)
 	relaytest.NoError(t, err)
 	var pretty bytes.Buffer
 	relaytest.NoError(t, json.Indent(&pretty, whole, "", "  "))
@@ -102,13 +102,13 @@ func TestAHistoryIsVerifiedOffline(t *testing.T) {
 	for _, tc := range []struct {
 		name, text, key, want string
 	}{
-		{"as it came", string(whole), h.Key, ""},
-		{"written in another way", pretty.String(), h.Key, ""},
+		{"as it came", string(whole), h.Meta.Key, ""},
+		{"written in another way", pretty.String(), h.Meta.Key, ""},
 		{"by the key it names", string(whole), "", ""},
-		{"an entry changed", strings.Replace(string(whole), `"i":1`, `"i":2`, 1), h.Key, "entry 6 was changed: it does not have its hash"},
-		{"an entry put elsewhere", strings.Replace(string(whole), `"sequence":6`, `"sequence":5`, 1), h.Key, "entry 5 is not part of the ledger at that place"},
-		{"a number of the head", strings.Replace(string(whole), `"tree_size":10`, `"tree_size":11`, 1), h.Key, "tree_size and root_hash are not those that were signed"},
-		{"another key in it", strings.Replace(string(whole), `"key":"`+h.Key, `"key":"`+otherKey, 1), h.Key, "meta.key is not the key that signed the history"},
+		{"an entry changed", strings.Replace(string(whole), `"i":1`, `"i":2`, 1), h.Meta.Key, "entry 6 was changed: it does not have its hash"},
+		{"an entry put elsewhere", strings.Replace(string(whole), `"sequence":6`, `"sequence":5`, 1), h.Meta.Key, "entry 5 is not part of the ledger at that place"},
+		{"a number of the head", strings.Replace(string(whole), `"tree_size":10`, `"tree_size":11`, 1), h.Meta.Key, "tree_size and root_hash are not those that were signed"},
+		{"another key in it", strings.Replace(string(whole), `"key":"`+h.Meta.Key, `"key":"`+otherKey, 1), h.Meta.Key, "meta.key is not the key that signed the history"},
 		{"another ledger's key", string(whole), otherKey, "the history is not signed by the key: head: signature: note has no verifiable signatures"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -125,7 +125,7 @@ func TestAHistoryIsVerifiedOffline(t *testing.T) {
 
 func TestAnExportIsVerifiedOffline(t *testing.T) {
 	st, c := filled(t)
-	early := st.history(c).Signed
+	early := st.history(c).Meta.Signature
 	st.generate("plain", ledger.NewToken{})
 	write, err := st.s.Export(t.Context(), 1, "plain")
 	relaytest.NoError(t, err)
@@ -155,8 +155,8 @@ func TestAnExportIsVerifiedOffline(t *testing.T) {
 		{"more in the header", strings.Replace(b.String(), `"name"`, `"title":"Debts","name"`, 1), "the header was changed"},
 		{"a byte changed", strings.Replace(b.String(), `"i":3`, `"i":4`, 1), "entry 8 was changed"},
 		{"a line gone", without, "entry 3 is missing"},
-		{"two lines swapped", swapped, "entry 2 stands out of order; entry 2 is missing"},
-		{"a line more", b.String() + lines[2], "entry 1 stands out of order"},
+		{"two lines swapped", swapped, "entry 2 is out of order; entry 2 is missing"},
+		{"a line more", b.String() + lines[2], "entry 1 is out of order"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r, err := ledger.VerifyExport(strings.NewReader(tc.text), key, early)

@@ -119,14 +119,14 @@ func (s *recordSealer) Verify(ctx context.Context, tx *db.Tx, sealed []byte, own
 
 // newLedgers creates the ledger service over a store. The vault of its secrets also
 // encrypts the records of the database that hold some.
-func newLedgers(r *recordStores, keys []string, heads ledger.Heads, events outbox.Notifier, run job.Submitter, o ledger.Options) (*ledger.Service, *vault.Vault, error) {
+func newLedgers(r *recordStores, keys []string, heads ledger.Heads, events outbox.Notifier, run job.Submitter, notifyHeads bool) (*ledger.Service, *vault.Vault, error) {
 	v, err := vault.New(r.Ledgers, keys)
 	if err != nil {
 		return nil, nil, err
 	}
 	r.DB.SetSealer(&recordSealer{vault: v})
-	s, err := ledger.New(ledger.Deps{Store: r.Ledgers, Vault: v, Jobs: r.Jobs, Submit: run, Events: events, Heads: heads, Now: time.Now}, o)
-	return s, v, err
+	s := ledger.New(ledger.Deps{Store: r.Ledgers, Vault: v, Jobs: r.Jobs, Submit: run, Events: events, Heads: heads, NotifyHeads: notifyHeads, Now: time.Now})
+	return s, v, nil
 }
 
 // makeGatewayKey makes the gateway's own key if it is missing, because a transaction cannot
@@ -165,7 +165,7 @@ func (g *Gateway) openLedgers(ctx context.Context, records *recordStores, events
 		return nil, err
 	}
 	g.onClose(heads.Close)
-	service, keyVault, err := newLedgers(records, keys, heads, events, run, ledger.Options{NotifyHeads: g.cfg.Ledger.CheckpointCallback})
+	service, keyVault, err := newLedgers(records, keys, heads, events, run, g.cfg.Ledger.CheckpointCallback)
 	if err != nil {
 		return nil, err
 	}
@@ -234,9 +234,9 @@ func (l *ledgerService) audit(ctx context.Context) {
 func (l *ledgerService) renewKeys(ctx context.Context) {
 	for {
 		accounts, err := l.accounts.Accounts(ctx)
-		err = errors.Join(err, l.RenewKeys(ctx, ofGateway))
+		err = errors.Join(err, l.vault.Renew(ctx, ofGateway))
 		for _, a := range accounts {
-			err = errors.Join(err, l.RenewKeys(ctx, a.ID))
+			err = errors.Join(err, l.vault.Renew(ctx, a.ID))
 		}
 		l.wrongKey.Store(errors.Is(err, vault.ErrMasterKey))
 		if err == nil {

@@ -99,7 +99,7 @@ func (v verifyCommand) store(w client.Environment, heads []string) (good bool, e
 	if err != nil {
 		return false, err
 	}
-	s, _, err := newLedgers(stores.records, keys, ledger.HeadsOf(result), nil, nil, ledger.Options{})
+	s, _, err := newLedgers(stores.records, keys, ledger.HeadsOf(result), nil, nil, false)
 	if err != nil {
 		return false, err
 	}

@@ -87,7 +87,7 @@ func drawClaim(t *rapid.T, _ claimed, acct relay.AccountID, now float64) op[clai
 			fmt.Sprint("generate ", n),
 			func(c *claimed) string { c.made[n] = true; return "" },
 			func(ctx context.Context, r *recordstest.Records) (string, error) {
-				return "", r.Ledgers.Generate(ctx, acct, ledger.Generation{Token: tokenOf(n), Entry: []byte("generated"), Authenticator: authenticatorOf(acct, n)})
+				return "", r.Ledgers.Generate(ctx, acct, tokenOf(n), []byte("generated"), authenticatorOf(acct, n))
 			},
 		)
 	}
@@ -99,7 +99,8 @@ func drawClaim(t *rapid.T, _ claimed, acct relay.AccountID, now float64) op[clai
 	for n := range 3 {
 		if job&(1<<n) != 0 {
 			tokens = append(tokens, n)
-			claims = append(claims, ledger.Claim{Token: tokenOf(n), JobID: id, Now: dbtest.At(now), Before: id + " ", After: ".", Authenticator: authenticatorOf(acct, n)})
+			entry := func(number int64) ([]byte, error) { return fmt.Appendf(nil, "%s %d.", id, number), nil }
+			claims = append(claims, ledger.Claim{Token: tokenOf(n), JobID: id, Now: dbtest.At(now), Entry: entry, Authenticator: authenticatorOf(acct, n)})
 		}
 	}
 	return does[claimed](

@@ -6,10 +6,10 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// maxFaults is the largest number of faults that are kept; the rest are counted.
-const maxFaults = 100
+// MaxFaults is the largest number of faults that are listed; others are only counted.
+const MaxFaults = 100
 
-// Fault is something wrong with a ledger.
+// Fault is a fault of a ledger.
 type Fault struct {
 	// Sequence is the entry's number, from 0; -1 for the tree as a whole.
 	Sequence int64
@@ -24,26 +24,24 @@ func (f Fault) String() string {
 	return fmt.Sprintf("entry %d %s", f.Sequence, f.Problem)
 }
 
-// Checker verifies the entries of a whole ledger, given in order, against what is stored with
-// them and against signed heads. A fault does not hide those behind it.
+// Checker verifies the entries of a whole ledger, in order, against their stored hashes and
+// against signed heads. It continues after a fault.
 type Checker struct {
-	heads    []Head // the last is that of the whole
+	heads    []Head // the last one is the head of the whole ledger
 	fold     Fold
 	faults   []Fault
 	count    int
-	expected map[tlog.Hash]int64 // of faulty places: what should stand there
-	found    map[tlog.Hash]int64 // what does
+	expected map[tlog.Hash]int64 // by stored leaf hash of a faulty entry: its sequence
+	found    map[tlog.Hash]int64 // by computed leaf hash of a faulty entry: its sequence
 }
 
-// NewChecker checks up to the head; earlier heads, which may have been kept
-// elsewhere, must have been true too.
+// NewChecker returns a checker for a head and earlier heads of the same ledger.
 func NewChecker(head Head, earlier ...Head) *Checker {
 	return &Checker{heads: append(earlier, head), expected: map[tlog.Hash]int64{}, found: map[tlog.Hash]int64{}}
 }
 
-// Entry adds the next entry's bytes, nil if there is none where one should be,
-// and the hashes that are stored for it: its own first, then those of the
-// subtrees it completes, or none of these.
+// Entry adds the bytes of the next entry (nil if it is missing) and its stored hashes: none, only
+// the leaf hash, or the leaf hash and the roots of the subtrees that the entry completes.
 func (c *Checker) Entry(data []byte, stored []tlog.Hash) {
 	n := c.fold.Size()
 	var leaf tlog.Hash
@@ -77,17 +75,17 @@ func (c *Checker) Entry(data []byte, stored []tlog.Hash) {
 	}
 }
 
-// Size is the number of entries that were added.
+// Size returns the number of entries.
 func (c *Checker) Size() int64 { return c.fold.Size() }
 
 func (c *Checker) fault(n int64, problem string) {
-	if c.count++; c.count <= maxFaults {
+	if c.count++; c.count <= MaxFaults {
 		c.faults = append(c.faults, Fault{n, problem})
 	}
 }
 
-// Faults ends the check and returns what is wrong, in order, and how many there are; a
-// hundred at most are named. Entries that only changed places are reported as such.
+// Faults ends the check. It returns up to MaxFaults faults, in order, and the number of all.
+// It reports entries that only changed places as moved.
 func (c *Checker) Faults() ([]Fault, int) {
 	for _, h := range c.heads {
 		if h.Size > c.fold.Size() {

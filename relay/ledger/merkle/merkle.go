@@ -1,10 +1,9 @@
-// Package merkle makes a ledger's entries tamper-evident: they are the leaves of
-// a Merkle tree as RFC 6962 has it (golang.org/x/mod/sumdb/tlog), and its head is
-// signed as a checkpoint (golang.org/x/mod/sumdb/note, C2SP tlog-checkpoint).
+// Package merkle makes the entries of a ledger tamper-evident. The entries are the leaves of a
+// Merkle tree (RFC 6962, golang.org/x/mod/sumdb/tlog), whose head is signed as a checkpoint
+// (C2SP tlog-checkpoint, golang.org/x/mod/sumdb/note).
 //
-// It names the entry that was changed, removed or put elsewhere. It does
-// not depend on the content of entries, on stores or on clocks. It refuses heads that
-// are not signed by the given key.
+// Checker names the entries that were changed, removed or moved. The package does not depend on
+// the content of entries, on stores or on clocks.
 package merkle
 
 import (
@@ -22,33 +21,32 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// Hash is a node's, SHA-256.
+// Hash is the SHA-256 hash of a node.
 type Hash = tlog.Hash
 
 // Head is the size and root hash of a tree.
 type Head struct {
-	Origin string // which tree: the ledger's hash behind a prefix
-	Size   int64  // entries
+	Origin string // names the tree, see Origin
+	Size   int64  // number of entries
 	Root   tlog.Hash
 }
 
-// Origin is the first line of a ledger's heads, and the name of its key.
+// Origin returns the first line of a ledger's checkpoints, which is also the name of its key.
 func Origin(ledgerHash string) string { return "penstock/ledger/" + ledgerHash }
 
-// NewKey makes a key pair that signs the heads of an origin, as text: the
-// private key begins with PRIVATE+KEY+, the public one with the origin.
+// NewKey returns a key pair that signs the heads of an origin, in the text format of package note.
 func NewKey(origin string) (private, public string, err error) {
 	return note.GenerateKey(rand.Reader, origin)
 }
 
-// PublicOf returns the public key of a private one.
+// PublicOf returns the public key of a private key.
 func PublicOf(private string) (string, error) {
 	signer, err := note.NewSigner(private)
 	if err != nil {
 		return "", fmt.Errorf("head: key: %w", err)
 	}
-	// The last part is the base64, which may hold more plus signs, of the algorithm, 1 for
-	// Ed25519, and the seed.
+	// The fifth part, which may contain plus signs, is the base64 of the algorithm (1 for Ed25519)
+	// and the seed.
 	b, err := base64.StdEncoding.DecodeString(strings.SplitN(private, "+", 5)[4])
 	if err != nil || len(b) != 1+ed25519.SeedSize || b[0] != 1 {
 		return "", errors.New("head: key: not an Ed25519 key")
@@ -65,16 +63,16 @@ func (h Head) text() string {
 	return h.Origin + "\n" + strconv.FormatInt(h.Size, 10) + "\n" + h.Root.String() + "\n"
 }
 
-// nameExtension begins the extension line of a checkpoint that has a name.
+// nameExtension is the prefix of the extension line with the name of the ledger.
 const nameExtension = "name "
 
-// SignNamed is Sign for a checkpoint that also says what the ledger is called, in an
-// extension line: the word name, a blank and the name in quotes.
+// SignNamed is Sign with an extension line that has the name of the ledger in quotes.
 func SignNamed(h Head, name, private string) (string, error) {
 	return sign("head", h.text()+nameExtension+strconv.Quote(name)+"\n", private)
 }
 
-// NameOf returns the name in a checkpoint, which Open has opened; empty if it has none.
+// NameOf returns the name in a checkpoint of SignNamed; empty if there is none. It does not verify
+// the signature.
 func NameOf(signed string) string {
 	text, _, _ := strings.Cut(signed, "\n\n")
 	_, quoted, _ := strings.Cut(text, "\n"+nameExtension)
@@ -82,8 +80,8 @@ func NameOf(signed string) string {
 	return name
 }
 
-// Open reads a signed checkpoint, which others may have signed as well. It returns
-// an error unless the public key's owner signed it. It ignores extension lines.
+// Open verifies and reads a signed checkpoint. It returns an error unless one of its signatures is
+// of the public key. It ignores extension lines.
 func Open(signed, public string) (Head, error) {
 	text, name, err := open("head", signed, public)
 	if err != nil {
@@ -139,7 +137,7 @@ func parseHead(text string) (h Head, err error) {
 	return h, nil
 }
 
-// parseSize reads a number of entries as it is written, without leading zeros.
+// parseSize parses a number of entries, without leading zeros.
 func parseSize(text string) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 || strconv.FormatInt(n, 10) != text {
@@ -148,21 +146,19 @@ func parseSize(text string) (int64, error) {
 	return n, nil
 }
 
-// Fold adds up entries in order. The zero value is the empty tree.
+// Fold computes the root of a tree from its entries in order. The zero value is the empty tree.
 type Fold struct {
-	size   int64
-	stack  []tlog.Hash // of the complete subtrees, from the largest
-	hashes []tlog.Hash
+	size  int64
+	stack []tlog.Hash // roots of the complete subtrees, the largest first
 }
 
 // Read loads stored hashes by their indexes.
 type Read func(indexes []int64) ([]Hash, error)
 
-// LeafHash is the hash of an entry's bytes.
+// LeafHash returns the hash of an entry's bytes.
 func LeafHash(entry []byte) Hash { return tlog.RecordHash(entry) }
 
-// StoredAt returns the index of the first hash that is stored for an entry; those of the next
-// begin where they end.
+// StoredAt returns the index of the first hash that is stored for an entry.
 func StoredAt(sequence int64) int64 { return tlog.StoredHashCount(sequence) }
 
 // Prove returns the inclusion proof of an entry in the tree of the first size
@@ -171,13 +167,13 @@ func Prove(size, sequence int64, read Read) ([]Hash, error) {
 	return tlog.ProveRecord(size, sequence, tlog.HashReaderFunc(read))
 }
 
-// CheckProof reports whether an entry is at its index in a tree.
+// CheckProof returns an error unless an entry is at an index of a tree.
 func CheckProof(proof []Hash, h Head, sequence int64, entry []byte) error {
 	return tlog.CheckRecord(proof, h.Size, h.Root, sequence, LeafHash(entry))
 }
 
-// CheckExtends reports whether the tree of a head begins with the tree of an
-// earlier one, by what is stored of it: the proof of RFC 6962 section 2.1.2.
+// CheckExtends returns an error unless the tree of a head begins with the tree of an earlier head.
+// It computes the consistency proof (RFC 6962 section 2.1.2) from the stored hashes.
 func CheckExtends(h, earlier Head, read Read) error {
 	switch {
 	case earlier.Size > h.Size:
@@ -194,7 +190,7 @@ func CheckExtends(h, earlier Head, read Read) error {
 	return tlog.CheckTree(proof, h.Size, h.Root, earlier.Size, earlier.Root)
 }
 
-// ParseHash reads the base64 of a hash.
+// ParseHash parses a hash in base64.
 func ParseHash(text string) (Hash, error) { return tlog.ParseHash(text) }
 
 // Resume returns a Fold over the first size entries of a tree.
@@ -215,26 +211,26 @@ func Resume(size int64, read Read) (*Fold, error) {
 	return f, err
 }
 
-// Add appends an entry by its leaf hash and returns the hashes that are stored
-// for it, its own first: those at tlog.StoredHashCount(size before) and on. They
-// are valid until the next call.
-func (f *Fold) Add(leaf tlog.Hash) []tlog.Hash {
-	f.hashes = append(f.hashes[:0], leaf)
+// Add appends an entry by its leaf hash and returns the hashes that are stored for the entry:
+// the leaf hash and the roots of the subtrees that the entry completes. The first index is
+// StoredAt(size before the call).
+func (f *Fold) Add(leaf tlog.Hash) (stored []tlog.Hash) {
+	stored = []tlog.Hash{leaf}
 	for n := f.size; n&1 == 1; n >>= 1 {
 		lastIndex := len(f.stack) - 1
 		leaf = tlog.NodeHash(f.stack[lastIndex], leaf)
 		f.stack = f.stack[:lastIndex]
-		f.hashes = append(f.hashes, leaf)
+		stored = append(stored, leaf)
 	}
 	f.stack = append(f.stack, leaf)
 	f.size++
-	return f.hashes
+	return stored
 }
 
-// Size is the number of entries that were added.
+// Size returns the number of entries.
 func (f *Fold) Size() int64 { return f.size }
 
-// Root is the hash of the tree; of an empty one that of nothing.
+// Root returns the root hash. The root of the empty tree is the hash of no bytes.
 func (f *Fold) Root() tlog.Hash {
 	lastIndex := len(f.stack) - 1
 	if lastIndex < 0 {
@@ -247,24 +243,23 @@ func (f *Fold) Root() tlog.Hash {
 	return root
 }
 
-// Subset names which entries of a tree are about one subject: how many there are and the root
-// of the tree of these alone, in their order. It is signed like a head, of which it differs
-// by its first line, so that neither passes for the other.
+// Subset is a statement about the entries of one subject in a tree: their number, and the root of
+// a tree of only these entries, in their order. Its signed form has another first line than a
+// head, so that neither is accepted as the other.
 type Subset struct {
 	Subject string // for example "token/…"
-	Tree    int64  // entries of the whole tree that it speaks of
+	Tree    int64  // number of entries of the whole tree
 	Head    Head   // Origin of the whole tree, Size and Root of the subset
 }
 
-// SignSubset returns the subset as a signed note of four lines: the origin, a
-// slash and the subject; the entries of the whole tree; those of the subset; its
-// root.
+// SignSubset returns the subset as a signed note of four lines: the origin, a slash and the
+// subject; the size of the whole tree; the size of the subset; the root of the subset.
 func SignSubset(s Subset, private string) (string, error) {
 	return sign("subset", fmt.Sprintf("%s/%s\n%d\n%d\n%s\n", s.Head.Origin, s.Subject, s.Tree, s.Head.Size, s.Head.Root), private)
 }
 
-// OpenSubset reads what SignSubset wrote. It returns an error unless the public
-// key's owner signed it.
+// OpenSubset verifies and reads the output of SignSubset. It returns an error unless it is signed
+// by the public key.
 func OpenSubset(signed, public string) (s Subset, err error) {
 	text, name, err := open("subset", signed, public)
 	if err != nil {

@@ -198,7 +198,7 @@ func TestFaultsAreCountedBeyondWhatIsNamed(t *testing.T) {
 	for i := range tr.entries {
 		c.Entry(nil, tr.stored(i))
 	}
-	if faults, count := c.Faults(); len(faults) != maxFaults || count != 300 {
+	if faults, count := c.Faults(); len(faults) != MaxFaults || count != 300 {
 		t.Errorf("%d named, %d counted", len(faults), count)
 	}
 }

@@ -15,12 +15,11 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"net/url"
 	"time"
 )
 
-// noEnd is the time that means "no well-defined end" in a certificate, RFC 5280 section
+// noEnd returns the end of the validity of certificates that do not expire, RFC 5280 section
 // 4.1.2.5.
 func noEnd() time.Time { return time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC) }
 
@@ -30,23 +29,18 @@ type Authority struct {
 	key  crypto.Signer
 }
 
-// NewAuthority makes one with a P-256 key. It returns its certificate in PEM and
-// its private key in PKCS #8.
+// NewAuthority makes an authority with a P-256 key. It returns its certificate in PEM and its
+// private key in PKCS #8.
 func NewAuthority(ledgerName, ledgerHash string, now time.Time) (certificate string, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return "", nil, fmt.Errorf("authority: key: %w", err)
 	}
-	serial, err := serialNumber()
-	if err != nil {
-		return "", nil, err
-	}
-	organization := []rune(ledgerName) // which, as a common name, holds 64 characters at most
-	organization = organization[:min(64, len(organization))]
+	organization := []rune(ledgerName)
+	organization = organization[:min(64, len(organization))] // ub-organization-name, RFC 5280
 	template := &x509.Certificate{
-		SerialNumber: serial,
-		Subject:      pkix.Name{CommonName: "Ledger " + ledgerHash[:min(32, len(ledgerHash))], Organization: []string{string(organization)}},
-		NotBefore:    now.Add(-time.Minute), NotAfter: noEnd(),
+		Subject:   pkix.Name{CommonName: "Ledger " + ledgerHash[:min(32, len(ledgerHash))], Organization: []string{string(organization)}},
+		NotBefore: now.Add(-time.Minute), NotAfter: noEnd(),
 		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 	}
@@ -83,25 +77,21 @@ func LoadAuthority(certificate string, key []byte) (*Authority, error) {
 type Subject struct {
 	TokenID    string    // 64 hex digits
 	LedgerHash string    // of the ledger the token is on
-	From       time.Time // it is valid a minute earlier, for clocks that are slow
+	From       time.Time // the certificate is valid a minute earlier, because clocks may be slow
 	Until      time.Time // zero: without end
 }
 
-// URN is the name of the token in a certificate, its only alternative name.
+// URN returns the name of the token, which is the only alternative name in its certificate.
 func (s Subject) URN() string { return "urn:penstock:ledger:" + s.LedgerHash + ":token:" + s.TokenID }
 
-// Issue returns a certificate over the request's key, in PEM.
+// Issue returns a certificate for the key of the request, in PEM.
 func (a *Authority) Issue(r Request, s Subject) (certificate string, err error) {
-	serial, err := serialNumber()
-	if err != nil {
-		return "", err
-	}
 	name, err := url.Parse(s.URN())
 	if err != nil {
 		return "", fmt.Errorf("certificate: %w", err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: s.TokenID}, URIs: []*url.URL{name},
+		Subject: pkix.Name{CommonName: s.TokenID}, URIs: []*url.URL{name},
 		NotBefore: s.From.Add(-time.Minute), NotAfter: s.Until,
 		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
@@ -130,19 +120,11 @@ func encode(der []byte) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
-// serialNumber is random and positive, of at most 127 bits.
-func serialNumber() (*big.Int, error) {
-	n, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
-	if err != nil {
-		return nil, fmt.Errorf("certificate: serial: %w", err)
-	}
-	return n.Add(n, big.NewInt(1)), nil
-}
-
 // MaxRequest is the largest length of a request, in bytes of PEM.
 const MaxRequest = 16 << 10
 
-// Request is a request whose proof of possession holds and whose key is strong.
+// Request is a signing request that was checked: its sender has the private key, and the key is
+// strong.
 type Request struct{ csr *x509.CertificateRequest }
 
 // ParseRequest reads one PEM block. Its errors are sentences for the sender.

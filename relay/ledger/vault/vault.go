@@ -1,10 +1,10 @@
-// Package vault seals what the database must not show: keys of ledgers, private
-// tokens, private metadata, secrets that sign. Sealing is tink's AEAD, XChaCha20-Poly1305, so
-// that a sealed value that was changed, or belongs to another record, does not open.
+// Package vault seals secrets before they are stored: keys of ledgers, private tokens, private
+// metadata, signing secrets. Sealing is tink's AEAD, XChaCha20-Poly1305: a sealed value that was
+// changed, or belongs to another record, cannot be opened.
 //
-// Every account has a keyset of its own, kept in the store and wrapped by a
-// master key that is not. A new master key, put in front of the old ones, rewraps
-// every keyset and adds a fresh key to it; what was sealed before still opens.
+// Every account has its own keyset. The store has the keyset, wrapped by a master key that is not
+// in the store. If a new master key precedes the old ones, Renew rewraps a keyset and adds a
+// fresh key to it; values that were sealed before can still be opened.
 package vault
 
 import (
@@ -27,14 +27,13 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// ErrMasterKey means that keys are wrapped by a master key which is not
-// configured. An error that wraps it is relay.KindUnavailable: with the right key
-// the same call works.
+// ErrMasterKey means that keys are wrapped by a master key that is not configured. An error that
+// wraps it is relay.KindUnavailable, because the call succeeds once the key is configured.
 var ErrMasterKey = errors.New("wrapped by a master key that is not configured")
 
 const masterSize = 32
 
-// NewMasterKey makes a master key as text: the base64 of 32 random bytes.
+// NewMasterKey returns a new master key: the base64 of 32 random bytes.
 func NewMasterKey() string {
 	b := make([]byte, masterSize)
 	_, _ = rand.Read(b) // never fails, see crypto/rand
@@ -46,25 +45,25 @@ type master struct {
 	key tink.AEAD
 }
 
-// Store keeps wrapped keysets; *ledger.Store implements it. Tests use one in memory.
+// Store stores wrapped keysets; *ledger.Store implements it.
 type Store interface {
-	// Keyset loads an account's; relay.KindNotFound if there is none.
+	// Keyset loads the keyset of an account; relay.KindNotFound if there is none.
 	Keyset(ctx context.Context, acct relay.AccountID) ([]byte, error)
-	// PutKeyset replaces the stored keyset, nil for none, by a new one. If another one is
-	// stored, it returns relay.KindConflict.
+	// PutKeyset replaces the stored keyset (nil for none) by a fresh one. It returns
+	// relay.KindConflict if another keyset is stored.
 	PutKeyset(ctx context.Context, acct relay.AccountID, stored, fresh []byte) error
 }
 
-// Vault seals and opens. It is safe for concurrent use.
+// Vault seals and opens secrets of accounts. It is safe for concurrent use.
 type Vault struct {
 	store   Store
-	masters []master // the first wraps, all unwrap
+	masters []master // the first wraps keysets, all unwrap them
 
 	mu   sync.Mutex
 	open map[relay.AccountID]loadedKey
 }
 
-// New makes a vault with master keys as NewMasterKey writes them, newest first.
+// New returns a vault with master keys of NewMasterKey, newest first.
 func New(store Store, keys []string) (*Vault, error) {
 	if len(keys) == 0 {
 		return nil, errors.New("vault: a master key is needed")
@@ -83,15 +82,15 @@ func New(store Store, keys []string) (*Vault, error) {
 func parseMaster(text string) (master, error) {
 	b, err := base64.StdEncoding.DecodeString(text)
 	if err != nil || len(b) != masterSize {
-		return master{}, errors.New("want the base64 of 32 bytes")
+		return master{}, errors.New("it must be the base64 of 32 bytes")
 	}
 	key, err := subtle.NewXChaCha20Poly1305(b)
 	sum := sha256.Sum256(append([]byte("penstock master key\n"), b...))
 	return master{hex.EncodeToString(sum[:8]), key}, err
 }
 
-// Missing returns the id of a master key that wraps one of the keysets and is not among
-// keys; empty if there is none.
+// Missing returns the id of a master key that wraps one of the keysets and is not among keys;
+// empty if none is missing.
 func Missing(keys []string, keysets [][]byte) (id string, err error) {
 	known := make(map[string]bool)
 	for _, text := range keys {
@@ -113,8 +112,8 @@ func Missing(keys []string, keysets [][]byte) (id string, err error) {
 	return "", nil
 }
 
-// Seal seals for an account, and makes a keyset if the account has none. Opening it requires
-// the same subject.
+// Seal seals plain for an account. Opening requires the same subject. Seal makes a keyset if the
+// account has none.
 func (v *Vault) Seal(ctx context.Context, acct relay.AccountID, plain []byte, subject string) ([]byte, error) {
 	key := v.loaded(acct)
 	if !key.current {
@@ -129,8 +128,8 @@ func (v *Vault) Seal(ctx context.Context, acct relay.AccountID, plain []byte, su
 	return key.key.Encrypt(plain, bind(acct, subject))
 }
 
-// SealLoaded is Seal with the keys that are loaded, without the store; relay.KindUnavailable
-// if none may seal.
+// SealLoaded is Seal with the loaded keys, without the store. It returns relay.KindUnavailable if
+// no current keys are loaded.
 func (v *Vault) SealLoaded(acct relay.AccountID, plain []byte, subject string) ([]byte, error) {
 	key := v.loaded(acct)
 	if !key.current {
@@ -139,8 +138,8 @@ func (v *Vault) SealLoaded(acct relay.AccountID, plain []byte, subject string) (
 	return key.key.Encrypt(plain, bind(acct, subject))
 }
 
-// Open decrypts data that was sealed for the account with the same context. It never
-// writes to the store.
+// Open decrypts data that was sealed for the account with the same subject. It never writes to
+// the store.
 func (v *Vault) Open(ctx context.Context, acct relay.AccountID, sealed []byte, subject string) ([]byte, error) {
 	if plain, err := v.OpenLoaded(acct, sealed, subject); err == nil {
 		return plain, nil
@@ -151,7 +150,7 @@ func (v *Vault) Open(ctx context.Context, acct relay.AccountID, sealed []byte, s
 	return v.OpenLoaded(acct, sealed, subject)
 }
 
-// OpenLoaded is Open with the keys that are loaded, without the store.
+// OpenLoaded is Open with the loaded keys, without the store.
 func (v *Vault) OpenLoaded(acct relay.AccountID, sealed []byte, subject string) ([]byte, error) {
 	if opens := v.loaded(acct).key; opens != nil {
 		if plain, err := opens.Decrypt(sealed, bind(acct, subject)); err == nil {
@@ -178,9 +177,9 @@ func (v *Vault) Load(ctx context.Context, acct relay.AccountID) error {
 	return err
 }
 
-// Verify reports whether what Seal has returned opens with a keyset as the store has it now,
-// nil for none: the store may have been replaced. If it does not, the next Seal reads the
-// keys again, and the error is relay.KindUnavailable.
+// Verify returns nil if sealed, a result of Seal, can be opened with stored, the keyset that the
+// store has now (nil for none). Otherwise the store was replaced: Verify drops the loaded keys, so
+// that the next Seal reads them again, and returns relay.KindUnavailable.
 func (v *Vault) Verify(acct relay.AccountID, stored, sealed []byte, subject string) error {
 	key := v.loaded(acct)
 	if key.key == nil || !bytes.Equal(key.stored, stored) {
@@ -200,7 +199,7 @@ func (v *Vault) Verify(acct relay.AccountID, stored, sealed []byte, subject stri
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if opens {
-		if k, ok := v.open[acct]; ok && k.key == key.key { // still the loaded keys: they are those of the stored keyset
+		if k, ok := v.open[acct]; ok && k.key == key.key { // the loaded keys have not changed, and match the stored keyset
 			k.stored = stored
 			v.open[acct] = k
 		}
@@ -210,7 +209,8 @@ func (v *Vault) Verify(acct relay.AccountID, stored, sealed []byte, subject stri
 	return relay.Errorf(relay.KindUnavailable, "vault: account %s: the database has other keys than before: it was replaced", acct)
 }
 
-// Forget has all keys read from the store again, which may be another one now.
+// Forget drops all loaded keys, so that they are read from the store again: the store may have
+// been replaced by another database.
 func (v *Vault) Forget() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -221,8 +221,8 @@ func bind(acct relay.AccountID, subject string) []byte {
 	return []byte("penstock\n" + acct.String() + "\n" + subject)
 }
 
-// Renew wraps an account's keyset by the newest master key and adds a fresh key
-// to it, unless that was done. An account without a keyset gets none.
+// Renew wraps an account's keyset by the newest master key and adds a fresh key to it, unless the
+// newest master key wraps it already. It does nothing for an account without a keyset.
 func (v *Vault) Renew(ctx context.Context, acct relay.AccountID) error {
 	_, _, err := v.load(ctx, acct, false)
 	if relay.KindOf(err) == relay.KindNotFound {
@@ -231,12 +231,11 @@ func (v *Vault) Renew(ctx context.Context, acct relay.AccountID) error {
 	return err
 }
 
-// loadedKey is the keys of an account, of a stored keyset. If the newest master key wraps
-// them they are current, and may seal.
+// loadedKey has the keys of an account.
 type loadedKey struct {
 	key     tink.AEAD
-	stored  []byte
-	current bool
+	stored  []byte // the wrapped keyset
+	current bool   // the newest master key wraps the keyset, so that its keys may seal
 }
 
 func (v *Vault) loaded(acct relay.AccountID) loadedKey {
@@ -256,7 +255,7 @@ func (v *Vault) keep(acct relay.AccountID, handle *keyset.Handle, key loadedKey)
 	return key.key, nil
 }
 
-// primitive returns what seals with a keyset; nil for none.
+// primitive returns the AEAD of a keyset; nil for a nil keyset.
 func primitive(acct relay.AccountID, handle *keyset.Handle) (tink.AEAD, error) {
 	if handle == nil {
 		return nil, nil
@@ -269,7 +268,7 @@ func primitive(acct relay.AccountID, handle *keyset.Handle) (tink.AEAD, error) {
 }
 
 type wrapped struct {
-	Master string `json:"master"` // which key wraps it
+	Master string `json:"master"` // id of the master key
 	Keyset []byte `json:"keyset"`
 }
 
@@ -277,8 +276,8 @@ type wrapped struct {
 // changed: every other gateway may add a key at the same time.
 const maxConflicts = 100
 
-// load returns an account's keyset, wrapped by the newest master key, also as it is stored.
-// With create set, it makes one if there is none.
+// load returns an account's keyset, and its stored form. It wraps the keyset by the newest master
+// key if necessary. With create set, it makes a missing keyset.
 func (v *Vault) load(ctx context.Context, acct relay.AccountID, create bool) (handle *keyset.Handle, stored []byte, err error) {
 	for conflicts := 0; ; conflicts++ {
 		stored, err := v.store.Keyset(ctx, acct)
@@ -292,7 +291,7 @@ func (v *Vault) load(ctx context.Context, acct relay.AccountID, create bool) (ha
 		if err != nil || current {
 			return handle, stored, err
 		}
-		fresh, err := grow(handle)
+		fresh, err := withFreshKey(handle)
 		if err != nil {
 			return nil, nil, fmt.Errorf("vault: account %s: %w", acct, err)
 		}
@@ -333,8 +332,8 @@ func (v *Vault) unwrap(acct relay.AccountID, b []byte) (h *keyset.Handle, curren
 	return nil, false, relay.Errorf(relay.KindUnavailable, "vault: account %s: %w: %s", acct, ErrMasterKey, w.Master)
 }
 
-// grow adds a key to a keyset, or to none, which seals from now on.
-func grow(h *keyset.Handle) (*keyset.Handle, error) {
+// withFreshKey returns a keyset with a fresh key, which seals from now on. h may be nil.
+func withFreshKey(h *keyset.Handle) (*keyset.Handle, error) {
 	template := aead.XChaCha20Poly1305KeyTemplate()
 	if h == nil {
 		return keyset.NewHandle(template)

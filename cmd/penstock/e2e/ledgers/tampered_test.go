@@ -206,7 +206,7 @@ func TestATokenDoesWhatTheLogSays(t *testing.T) {
 		{"a claim is taken out of the list of its token", "UPDATE ledger_entry SET token = 'x' WHERE sequence = 4; UPDATE ledger_token SET claimed = 1 WHERE claimed = 2", "entry 4 was not written by a gateway", false},
 		{"a link leads to another account", "UPDATE ledger_home SET account = 2", "its link leads to another account", false},
 		{"a token is removed", "DELETE FROM ledger_token WHERE claimed = 2", "it is gone, entry 0 generated it", true},
-		{"a ledger is removed", "DELETE FROM ledger WHERE account = 1", "it is declared no more, its log has 5 entries", false},
+		{"a ledger is removed", "DELETE FROM ledger WHERE account = 1", "it is no longer declared, its log has 5 entries", false},
 		{"a ledger gets another hash", "UPDATE ledger_log SET hash = 'aa' WHERE account = 1", "its hash was changed", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
