@@ -49,10 +49,9 @@ func (lenient) EnforcePool(context.Context, relay.AccountID, string) error      
 func newAPI(t *testing.T) *api {
 	t.Helper()
 	a := &api{t: t, db: recordstest.Open(t), check: contracttest.Open(t, OpenAPI())}
-	sims, err := sim.New(sim.Deps{
-		SIMs: a.db.SIMs, Pools: a.db.Pools, Subscribers: a.db.Subscribers, Callbacks: a.db.Accounts, Prober: hermit{}, Limits: lenient{},
-	}, sim.Options{Now: clock})
-	relaytest.NoError(t, err)
+	sims := sim.New(sim.Deps{
+		SIMs: a.db.SIMs, Pools: a.db.Pools, Subscribers: a.db.Subscribers, Callbacks: a.db.Accounts, Prober: hermit{}, Limits: lenient{}, Now: clock,
+	})
 	a.app = httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
 	New(Deps{SIMs: sims}).Mount(a.app, httpd.NewAuth(httpd.AuthDeps{Tokens: a.db.Accounts, Now: time.Now}))
 	a.app.Use(httpd.NotFound)

@@ -25,7 +25,6 @@ import (
 // Methods that a surface does not get to are those of the embedded nil.
 type stock struct {
 	usage.Records
-	usage.Reports
 	usage.SIMs
 	usage.Exports
 	jobs  map[string]job.Job
@@ -33,7 +32,7 @@ type stock struct {
 	down  bool
 }
 
-func (s *stock) Any(_ context.Context, acct relay.AccountID, in usage.Span, _ []sim.ICCID) (bool, error) {
+func (s *stock) Any(_ context.Context, acct relay.AccountID, in usage.Span, _ string) (bool, error) {
 	return acct == 1 && in.To.After(clock().AddDate(0, 0, -19)), nil
 }
 
@@ -98,8 +97,7 @@ func (known) TokenBySource(context.Context, string) (account.Token, error) {
 func newReports(t *testing.T) (*api, *stock) {
 	t.Helper()
 	s := &stock{jobs: map[string]job.Job{}, files: map[string]string{}}
-	service, err := usage.New(usage.Deps{Records: s, Reports: s, SIMs: s, Subscribers: noSubscribers{}, Jobs: s, Files: s, Exports: s, Now: clock}, usage.Options{})
-	relaytest.NoError(t, err)
+	service := usage.New(usage.Deps{Records: s, SIMs: s, Subscribers: noSubscribers{}, Jobs: s, Files: s, Exports: s, Now: clock})
 	a := &api{t: t, check: contracttest.Open(t, OpenAPI()), app: httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})}
 	New(Deps{Usage: service}).Mount(a.app, httpd.NewAuth(httpd.AuthDeps{Tokens: known{}, Now: time.Now}))
 	a.app.Use(httpd.NotFound)

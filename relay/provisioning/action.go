@@ -72,7 +72,7 @@ func (o Order) begin(card *sim.SIM, a Action, id string) error {
 	e := a.effect()
 	switch {
 	case card.Job == id:
-		return nil // it is reserved already
+		return nil // the SIM is reserved already
 	case card.Job != "":
 		return sim.Refuse(relay.KindInvalid, "SIM is not eligible for "+e.noun+": another job of it is in progress.")
 	case !slices.Contains(e.states, card.State):
@@ -87,21 +87,20 @@ func (o Order) begin(card *sim.SIM, a Action, id string) error {
 	return nil
 }
 
-// badService is the refusal of a service that is unknown, that the SIM has already, or that
-// it lacks.
+// badService is the error for a service that is unknown, or that the SIM has already or lacks.
 func badService() error { return relay.Invalid("service", "The selected service is invalid.") }
 
 // Settled is the outcome of a job, saved in one transaction with its changes.
 type Settled struct {
 	From  sim.State `json:"from"`
 	To    sim.State `json:"to"`
-	Error string    `json:"error,omitempty"` // why it failed
+	Error string    `json:"error,omitempty"` // reason for the failure
 	At    time.Time `json:"at"`
-	// Simulated is set if nothing happened outside.
+	// Simulated is set if the simulator performed the command.
 	Simulated bool `json:"simulated,omitempty"`
 }
 
-// settle releases a SIM and changes it as the operator reports.
+// settle releases a SIM and changes it according to the operator's report.
 func (o Order) settle(card *sim.SIM, a Action, r Report, now time.Time) Settled {
 	s := Settled{From: card.State, At: now, Error: r.Refused, Simulated: r.Simulated}
 	want := cmp.Or(a.effect().state, card.State)
@@ -149,8 +148,8 @@ const (
 
 // Command is an operation on one SIM for the operator.
 type Command struct {
-	// ID is the job's. An operator that gets a command with a known ID does not repeat
-	// it and reports its state.
+	// ID is the id of the job. An operator that receives a known ID does not perform the command
+	// again, and reports its state.
 	ID      string
 	Account relay.AccountID
 	Action  Action
@@ -161,35 +160,34 @@ type Command struct {
 	Services []string
 	// Subscriber is the id of the SIM's subscriber; only with Activate.
 	Subscriber string
-	// At is the time of the first command.
+	// At is the time at which the job was created.
 	At time.Time
 }
 
 // Report is the state of a command.
 type Report struct {
-	// Pending is set while the operator has not finished. The command is repeated,
-	// after the time in After if the operator gave one.
+	// Pending is set while the operator has not finished. The command is repeated after the duration
+	// After, or, if it is 0, after a default.
 	Pending bool
 	After   time.Duration
-	// Refused is the reason why the operator refused the command; empty if it did not.
+	// Refused is the reason for which the operator refused the command; empty if it did not refuse.
 	Refused string
 	// State is the SIM's state at the operator. Empty means the state after the action, or, if
 	// the operator refused, the state before it.
-	State sim.State
-	// Simulated is set if nothing happened outside.
-	Simulated bool
+	State     sim.State
+	Simulated bool // the simulator performed the command
 }
 
-// Operator performs actions. Its errors are relay.KindUnavailable: the result of the
-// command is unknown, and it is repeated.
+// Operator performs actions. An error of relay.KindUnavailable means that the result of the command
+// is unknown; the command is repeated.
 type Operator interface {
-	// Ready returns an error if no commands for a SIM are taken now.
+	// Ready returns an error if the operator does not accept commands for a SIM now.
 	Ready(ctx context.Context, iccid string) error
 	// Command performs a command or, if it is known, reports its state.
 	Command(ctx context.Context, c Command) (Report, error)
 }
 
-// Unavailable is the error of an operator that says when to repeat the command.
+// Unavailable is the error of an operator that requests a delay before the command is repeated.
 type Unavailable struct {
 	After time.Duration
 	Cause error
@@ -198,5 +196,5 @@ type Unavailable struct {
 // Error returns the cause.
 func (u *Unavailable) Error() string { return u.Cause.Error() }
 
-// Unwrap makes it relay.KindUnavailable.
+// Unwrap returns the cause as a relay.KindUnavailable error.
 func (u *Unavailable) Unwrap() error { return relay.Errorf(relay.KindUnavailable, "%w", u.Cause) }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -25,12 +24,12 @@ type Deps struct {
 
 // Options are optional settings; the zero value works.
 type Options struct {
-	// ReportWithin is the time that an operator may take to finish; 0 means 24 h. Then the
-	// job fails.
+	// ReportWithin is the time within which the operator must finish, else the job fails; 0 means
+	// 24 h.
 	ReportWithin time.Duration
 	// KeepJobs is the retention of a job after its end; 0 means 90 days.
 	KeepJobs time.Duration
-	// Slice is the time for which a job on many SIMs works at a time; 0 means 5 s.
+	// Slice is the duration of one run of a job on many SIMs; 0 means 5 s.
 	Slice time.Duration
 	Now   func() time.Time
 }
@@ -42,16 +41,13 @@ type Actions struct {
 }
 
 // New returns the Actions.
-func New(d Deps, o Options) (*Actions, error) {
-	if d.SIMs == nil || d.Subscribers == nil || d.Jobs == nil || d.Operator == nil || d.Events == nil || d.Submit == nil {
-		return nil, errors.New("provisioning: a dependency is missing")
-	}
+func New(d Deps, o Options) *Actions {
 	o.ReportWithin, o.KeepJobs = cmp.Or(o.ReportWithin, 24*time.Hour), cmp.Or(o.KeepJobs, 90*24*time.Hour)
 	o.Slice = cmp.Or(o.Slice, 5*time.Second)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Actions{d, o}, nil
+	return &Actions{d, o}
 }
 
 // Activation has the parameters of an activation.
@@ -65,9 +61,9 @@ type Activation struct {
 // Activate requests activation of a pending SIM from the operator and returns the job that
 // tracks it. The SIM changes, and a new subscriber is registered, when the job completes.
 //
-// It returns the refusal NoSIM, an Invalid error for the subscriber, a Refusal if the SIM is
-// not pending or has a job in progress, and KindUnavailable if the operator takes no commands
-// now. It changes nothing then.
+// It returns the refusal NoSIM, an Invalid error for the subscriber, a Refusal if the SIM is not
+// pending or has a job in progress, and relay.KindUnavailable if the operator does not accept
+// commands now. After an error, nothing is changed.
 func (a *Actions) Activate(ctx context.Context, acct relay.AccountID, iccid string, activation Activation) (string, error) {
 	card, err := sim.Load(ctx, a.deps.SIMs, acct, iccid)
 	if err != nil {
@@ -131,7 +127,7 @@ func (a *Actions) SetService(ctx context.Context, acct relay.AccountID, iccid st
 
 // order reserves a SIM and saves the job in one transaction, and submits the job.
 func (a *Actions) order(ctx context.Context, acct relay.AccountID, card sim.SIM, do Action, o Order) (string, error) {
-	if err := o.begin(&card, do, "asked"); err != nil { // before the operator is called
+	if err := o.begin(&card, do, "check"); err != nil { // check the SIM before the operator is called
 		return "", err
 	}
 	if err := a.deps.Operator.Ready(ctx, string(o.ICCID)); err != nil {
@@ -145,8 +141,8 @@ func (a *Actions) order(ctx context.Context, acct relay.AccountID, card sim.SIM,
 	if err != nil {
 		return "", sim.Missing(err, sim.NoSIM())
 	}
-	// The job is saved and due: if it cannot be submitted now, the sweeper submits it later. An
-	// error would mean that no job exists.
+	// Ignore the error: the job is saved and due, and the sweeper submits it later. An error would
+	// mean that there is no job.
 	_ = a.deps.Submit.Submit(ctx, j)
 	return j.ID, nil
 }
@@ -162,10 +158,9 @@ func (a *Actions) job(acct relay.AccountID, do Action, input any) (job.Job, erro
 	}, nil
 }
 
-// Suspend orders the suspension of a SIM that has reached a limit; it is idempotent.
-// It does nothing for a SIM that is not in service or about to leave it. It returns
-// KindUnavailable while another job of the SIM is in progress or the operator is
-// unavailable.
+// Suspend orders the suspension of a SIM that has reached a limit. It is idempotent. It does nothing
+// if the SIM is not in service or another job is about to end its service. It returns
+// relay.KindUnavailable while another job of the SIM is in progress or the operator is unavailable.
 func (a *Actions) Suspend(ctx context.Context, acct relay.AccountID, iccid sim.ICCID) error {
 	card, err := a.deps.SIMs.Get(ctx, acct, iccid)
 	switch {
@@ -188,8 +183,7 @@ func (a *Actions) Suspend(ctx context.Context, acct relay.AccountID, iccid sim.I
 // NoJob is the refusal of a job that the account does not have.
 func NoJob() error { return sim.Refuse(relay.KindNotFound, "Invalid job.") }
 
-// Job loads a job of the account's list; the refusal NoJob if there is none with the
-// id.
+// Job loads a job of the account's list; the refusal NoJob if the list does not have it.
 func (a *Actions) Job(ctx context.Context, acct relay.AccountID, id string) (job.Job, error) {
 	j, err := a.deps.Jobs.Get(ctx, acct, id)
 	if err == nil && j.List != List {
@@ -203,11 +197,11 @@ type JobFilter struct {
 	State  job.State
 	Action Action
 	Name   string
-	Newest bool // first; else the oldest
+	Newest bool // the newest first; otherwise the oldest
 }
 
-// ListJobs returns a page of the account's jobs in the order of their creation,
-// and how many there are.
+// ListJobs returns a page of the account's jobs in the order of their creation, and their total
+// number.
 func (a *Actions) ListJobs(ctx context.Context, acct relay.AccountID, f JobFilter, page relay.Page) ([]job.Job, int, error) {
 	filter := job.Filter{List: List, State: f.State, Name: f.Name, Newest: f.Newest}
 	if f.Action != "" {

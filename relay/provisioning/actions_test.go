@@ -43,11 +43,9 @@ func newFixtureWith(t *testing.T, o provisioning.Options) *fixture {
 	y.answer = func(provisioning.Command) (provisioning.Report, error) { return provisioning.Report{}, nil }
 	y.db = recordstest.Open(t)
 	o.Now = y.clock.Now
-	var err error
-	y.a, err = provisioning.New(provisioning.Deps{
+	y.a = provisioning.New(provisioning.Deps{
 		SIMs: y.db.SIMs, Subscribers: y.db.Subscribers, Jobs: y.db.Jobs, Operator: y, Events: y, Submit: y,
 	}, o)
-	relaytest.NoError(t, err)
 	y.declare(1, "8944000000000000001", sim.Pending)
 	y.declare(1, "8944000000000000002", sim.Active)
 	y.declare(1, "8944000000000000003", sim.Suspended)

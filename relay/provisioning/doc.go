@@ -14,8 +14,9 @@
 // A reassignment changes SIMs in batches, without the operator.
 //
 // Actions has the operations Activate, Change, SetService, Suspend and Reassign, the lists of
-// jobs, and the runners of the jobs. Operator is implemented by delivery/operator.
+// jobs, and the runners of the jobs. Package delivery/operator implements Operator.
 //
-// A SIM has at most one job in progress. The package refuses an action that is not eligible in
-// the SIM's state. The end of a job and a changed state are sent to the account's callback.
+// A SIM has at most one job in progress. The package refuses an action for which the SIM is not in
+// an eligible state. The account's callback URL gets an event when a job ends and when the state of
+// a SIM changes.
 package provisioning

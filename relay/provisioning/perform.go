@@ -36,8 +36,8 @@ const (
 	simReset = "The SIM was set anew meanwhile."
 )
 
-// perform sends a job's command to the operator. It repeats the same command, with
-// the job's id, until the operator reports the end, and changes the SIM once.
+// perform sends a job's command to the operator until the operator reports the end, and changes the
+// SIM once.
 func (p performer) perform(ctx context.Context, j job.Job) (any, error) {
 	o, err := orderOf(j)
 	if err != nil {
@@ -46,8 +46,8 @@ func (p performer) perform(ctx context.Context, j job.Job) (any, error) {
 	if len(j.Settled) > 0 {
 		return p.finish(ctx, j, o, j.Settled)
 	}
-	// 1. Load the SIM. If it is no longer reserved for the job, another run has settled the job,
-	// or an inventory has reset the SIM.
+	// 1. Load the SIM. If the job no longer reserves it, another run has settled the job, or an
+	// inventory has reset the SIM.
 	reserved, err := p.deps.SIMs.Get(ctx, j.Account, o.ICCID)
 	switch {
 	case relay.KindOf(err) == relay.KindNotFound:
@@ -65,8 +65,8 @@ func (p performer) perform(ctx context.Context, j job.Job) (any, error) {
 		return nil, job.Fail(simReset)
 	}
 
-	// 2. Send the command. If it fails, it is repeated after the operator's delay, else by the
-	// schedule of jobs.
+	// 2. Send the command. After an error, it is repeated after the delay that the operator requests,
+	// otherwise on the schedule of jobs.
 	c := Command{
 		ID: j.ID, Account: j.Account, Action: ActionOf(j.Kind), At: j.CreatedAt,
 		ICCID: string(reserved.ICCID), IMSI: reserved.IMSI, MSISDN: reserved.MSISDN, Services: o.Services,
@@ -82,7 +82,8 @@ func (p performer) perform(ctx context.Context, j job.Job) (any, error) {
 		return nil, err
 	}
 
-	// 3. Wait for the report: for the operator's delay, else for one that grows up to a minute.
+	// 3. While the operator has not finished, wait for the delay that it requests, otherwise for a
+	// delay that grows up to a minute.
 	if report.Pending {
 		age := p.opts.Now().Sub(j.CreatedAt)
 		if age < p.opts.ReportWithin {
@@ -93,7 +94,7 @@ func (p performer) perform(ctx context.Context, j job.Job) (any, error) {
 	return p.settle(ctx, j, o, report)
 }
 
-// settle changes the SIM, once for this job.
+// settle saves a new subscriber, changes the SIM once for the job, and finishes the job.
 func (p performer) settle(ctx context.Context, j job.Job, o Order, r Report) (any, error) {
 	if o.New != nil && r.Refused == "" {
 		if err := p.deps.Subscribers.Put(ctx, j.Account, *o.New); err != nil {
@@ -110,7 +111,7 @@ func (p performer) settle(ctx context.Context, j job.Job, o Order, r Report) (an
 	return p.finish(ctx, j, o, settled)
 }
 
-// save changes the SIM as reported. It returns and saves the outcome, Settled as JSON.
+// save changes the SIM as reported and saves the outcome. It returns Settled as JSON.
 func (a *Actions) save(ctx context.Context, j job.Job, o Order, r Report) (json.RawMessage, error) {
 	return a.deps.SIMs.Settle(ctx, j, o.ICCID, func(card *sim.SIM) (json.RawMessage, error) {
 		if card.Job != j.ID {
@@ -124,7 +125,7 @@ func (a *Actions) save(ctx context.Context, j job.Job, o Order, r Report) (json.
 type Result struct {
 	ICCID sim.ICCID `json:"iccid"`
 	State sim.State `json:"current_state"`
-	// Simulated is set if the simulator performed it.
+	// Simulated is set if the simulator performed the action.
 	Simulated bool `json:"simulated,omitempty"`
 }
 
@@ -135,7 +136,7 @@ func (p performer) finish(ctx context.Context, j job.Job, o Order, b json.RawMes
 	if err := json.Unmarshal(b, &s); err != nil {
 		return nil, fmt.Errorf("provisioning: job %s: settled: %w", j.ID, err)
 	}
-	if s.From != s.To { // the event's id derives from the job's, so that it is sent once
+	if s.From != s.To { // the id of the event derives from the job's id, so that the event is sent once
 		err := p.deps.Events.Notify(ctx, j.Account, outbox.Event{
 			ID: "sim-" + j.ID, Type: EventStateChanged, CreatedAt: s.At, About: j.ID,
 			Data: map[string]any{"iccid": o.ICCID, "previous_state": s.From, "current_state": s.To, "job_id": j.ID},
@@ -162,9 +163,9 @@ const (
 	EventStateChanged = "sim.state_changed"
 )
 
-// Ending is called before the end of a job is recorded. It releases the SIM of a job
-// that failed without an operator's report, and saves the job's event. finish sends
-// the event; it is nil if there is nothing to send.
+// Ending is called before the end of a job is recorded. It releases the SIM of a job that failed
+// without an operator's report, and saves the job's event. finish sends the event; it is nil if
+// there is no event.
 func (a *Actions) Ending(ctx context.Context, j job.Job, outcome job.Outcome) (finish func(), err error) {
 	if j.List != List {
 		return nil, nil

@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// Reassignment selects SIMs for another subscriber: the named ones, or all of the Source.
+// Reassignment selects SIMs for another subscriber: named SIMs, or all SIMs of the Source.
 type Reassignment struct {
 	Target string      `json:"target"`
 	ICCIDs []sim.ICCID `json:"iccids,omitempty"`
@@ -21,10 +21,9 @@ type Reassignment struct {
 	Named  []string    `json:"-"` // the ICCIDs of the request
 }
 
-// Reassign submits a job that assigns SIMs to another subscriber and returns its id.
-// It returns an Invalid error for unknown subscribers, or if not exactly one of Named and
-// Source is set, and the refusal BadICCID for a SIM that the account does not have. It changes
-// nothing then.
+// Reassign submits a job that assigns SIMs to another subscriber and returns its id. It returns an
+// Invalid error for an unknown subscriber, and unless exactly one of Named and Source is set, and
+// the refusal BadICCID for a SIM that the account does not have.
 func (a *Actions) Reassign(ctx context.Context, acct relay.AccountID, r Reassignment) (string, error) {
 	if err := a.subscriber(ctx, acct, "target_subscriber", r.Target); err != nil {
 		return "", err
@@ -62,15 +61,14 @@ func (a *Actions) Reassign(ctx context.Context, acct relay.AccountID, r Reassign
 	return j.ID, a.deps.Submit.Submit(ctx, j)
 }
 
-// runReassign assigns SIMs to a subscriber, one time slice per run. Each run continues
-// where the last one stopped.
+// runReassign assigns SIMs to a subscriber for one time slice. The next run continues.
 func (a *Actions) runReassign(ctx context.Context, j job.Job) (any, error) {
 	var r Reassignment
 	if err := json.Unmarshal(j.Input, &r); err != nil {
 		return nil, fmt.Errorf("provisioning: job %s: input: %w", j.ID, err)
 	}
-	// An old job waits until it is the account's first: two jobs that assign the same SIMs to
-	// different subscribers would undo each other forever.
+	// An old job waits until the account's older reassignments have ended: two jobs that assign the
+	// same SIMs to different subscribers would undo each other forever.
 	if a.opts.Now().Sub(j.CreatedAt) >= concurrentFor {
 		filter := job.Filter{List: List, State: job.Processing, Kind: BulkReassign.Kind()}
 		found, _, err := a.deps.Jobs.List(ctx, j.Account, filter, 0, 1)

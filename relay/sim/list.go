@@ -13,8 +13,8 @@ import (
 )
 
 // list selects the records of an account, or of a scope, in a table. Lists are ordered and
-// filtered by columns, each of which has an index that contains the others; the first is the
-// id.
+// filtered by columns. Each column has an index that contains the other columns; the first column
+// is the id.
 type list struct {
 	table   string
 	account relay.AccountID
@@ -28,7 +28,7 @@ const lastText = "\U0010ffff"
 func (l list) conditions(filters []Filter) *db.Where {
 	var w db.Where
 	w.And("account = ?", l.account)
-	w.AndSet("pool = ? AND pool <> ''", l.scope.Pool) // the second part is the condition of the index
+	w.AndSet("pool = ? AND pool <> ''", l.scope.Pool) // the index has the condition pool <> ''
 	w.AndSet("subscriber = ? AND subscriber <> ''", l.scope.Subscriber)
 	for _, f := range filters {
 		column := l.columns[slices.Index(l.columns, f.Column)]
@@ -45,7 +45,7 @@ func (l list) conditions(filters []Filter) *db.Where {
 	return &w
 }
 
-// readPage returns a page of a list and how many records the list has.
+// readPage returns a page of a list and the total number of its records.
 func readPage[T any](ctx context.Context, database *db.DB, l list, q Query, fields string, read func(*T) []any) ([]T, int, error) {
 	conditions := l.conditions(q.Filters)
 	total, err := l.total(ctx, database, q.Filters, conditions)
@@ -57,8 +57,8 @@ func readPage[T any](ctx context.Context, database *db.DB, l list, q Query, fiel
 	return records, total, err
 }
 
-// pageOf returns the statement that reads a page. It finds the ids first: OFFSET skips
-// entries of an index then, not records.
+// pageOf returns the statement that reads a page. It finds the ids first, so that OFFSET skips
+// entries of an index instead of records.
 func (l list) pageOf(q Query, fields string, conditions *db.Where) string {
 	const statement = `
 		SELECT %[1]s
@@ -86,8 +86,8 @@ func (l list) pageOf(q Query, fields string, conditions *db.Where) string {
 	return fmt.Sprintf(statement, fields, id, l.table, conditions, order, conditions.Arg(q.PerPage), conditions.Arg(q.Offset()))
 }
 
-// total returns the number of records of a list. The list of a whole account has a counter;
-// for others, total counts the entries of an index.
+// total returns the number of records of a list. It reads a counter for the unfiltered list of an
+// account, and counts index entries for other lists.
 func (l list) total(ctx context.Context, database *db.DB, filters []Filter, conditions *db.Where) (int, error) {
 	label := l.table + " count"
 	if len(filters) == 0 && l.scope == (Scope{}) {
@@ -101,8 +101,8 @@ func (l list) total(ctx context.Context, database *db.DB, filters []Filter, cond
 	return db.Value[int](ctx, database, label, "SELECT count(*) FROM "+l.table+conditions.String(), conditions.Args()...)
 }
 
-// addToCount changes the number of an account's records in a table. It locks the counter
-// until the end of the transaction.
+// addToCount adds to the counter of an account's records in a table. It locks the counter until
+// the end of the transaction.
 func addToCount(ctx context.Context, tx *db.Tx, acct relay.AccountID, table string, added int) error {
 	const statement = `
 		INSERT INTO sim_count (account, list, n)
@@ -119,8 +119,8 @@ func addToCount(ctx context.Context, tx *db.Tx, acct relay.AccountID, table stri
 // column is the default order.
 func Columns() []string { return []string{"iccid", "imsi", "msisdn"} }
 
-// SubscriberColumns returns the columns of lists of subscribers. Names are compared without
-// regard to case. The id, which is the order of registration, is not a filter.
+// SubscriberColumns returns the columns by which lists of subscribers are ordered, and filtered
+// except by id. Ids are in the order of registration. Comparisons of names ignore case.
 func SubscriberColumns() []string { return []string{"id", "forename", "surname"} }
 
 // Match is the comparison of a filter.
@@ -133,14 +133,14 @@ const (
 	Begins
 )
 
-// Filter keeps the records of a list whose column compares so with a value.
+// Filter selects the records of a list whose column matches a value.
 type Filter struct {
 	Column string
 	Match  Match
 	Value  string
 }
 
-// Holds reports whether a column's value passes.
+// Holds reports whether the value of a column matches.
 func (f Filter) Holds(value string) bool {
 	switch f.Match {
 	case Differs:
@@ -151,11 +151,10 @@ func (f Filter) Holds(value string) bool {
 	return value == f.Value
 }
 
-// ParseFilter reads a filter as requests have it: the operator is =, !=,
-// starts_with or like. The value of like ends in % for the beginning of a text and is the
-// whole text otherwise. An empty operator means =. An empty value selects all records. If the
-// operator or the value is invalid, wrong names it and text is the reason.
-func ParseFilter(column, operator, value string) (f Filter, wrong, text string) {
+// ParseFilter parses a filter of a request. The operator is =, !=, starts_with or like; empty
+// means =. A value of like that ends in % is a prefix, otherwise the whole text. If the operator or
+// the value is invalid, field names it and problem is the reason.
+func ParseFilter(column, operator, value string) (f Filter, field, problem string) {
 	if len(value) > maxText || !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl) {
 		return f, "value", "must be a text of at most 255 characters."
 	}
@@ -184,13 +183,13 @@ func ParseFilter(column, operator, value string) (f Filter, wrong, text string) 
 type Query struct {
 	relay.Page
 	OrderBy    string // a column; empty: see Order
-	Descending bool   // the exact reverse of ascending
+	Descending bool   // reverses the order, including the order of equal values
 	Filters    []Filter
 }
 
-// Order returns the index of the column that a list is ordered by: the requested one,
-// else that of the first filter by a prefix, whose index has the results next to each
-// other, else the first.
+// Order returns the index of the column by which a list is ordered: the requested column, else
+// the column of the first filter by a prefix, because its index has the results next to each
+// other, else the first column.
 func (q Query) Order(columns []string) int {
 	key := q.OrderBy
 	for _, f := range q.Filters {

@@ -49,20 +49,20 @@ func (c PoolChange) check(fresh bool) error {
 	return p.Err()
 }
 
-// to returns the pool after the change. It returns an Invalid error if the limit is wrong.
-func (c PoolChange) to(p Pool, newID func() string) (Pool, error) {
+// apply returns the pool after the change. It returns an Invalid error if the limit is invalid.
+func (c PoolChange) apply(p Pool, newID func() string) (Pool, error) {
 	if c.Name != nil {
 		p.Name = *c.Name
 	}
 	var err error
-	if p.Limit, err = c.Limit.to(p.Limit); err != nil || c.Recipients == nil {
+	if p.Limit, err = c.Limit.apply(p.Limit); err != nil || c.Recipients == nil {
 		return p, err
 	}
-	have := p.Recipients
+	oldRecipients := p.Recipients
 	p.Recipients = slices.Clone(*c.Recipients)
 	for i, r := range p.Recipients {
-		if offset := slices.IndexFunc(have, r.sameEmail); offset >= 0 {
-			p.Recipients[i].ID = have[offset].ID
+		if k := slices.IndexFunc(oldRecipients, r.sameEmail); k >= 0 {
+			p.Recipients[i].ID = oldRecipients[k].ID
 		} else {
 			p.Recipients[i].ID = newID()
 		}
@@ -70,14 +70,14 @@ func (c PoolChange) to(p Pool, newID func() string) (Pool, error) {
 	return p, nil
 }
 
-func (s *Service) newID() string { return relay.NewID(s.opts.Now()) }
+func (s *Service) newID() string { return relay.NewID(s.Now()) }
 
 // CreatePool makes a pool without SIMs.
 func (s *Service) CreatePool(ctx context.Context, acct relay.AccountID, c PoolChange) (Pool, error) {
 	if err := c.check(true); err != nil {
 		return Pool{}, err
 	}
-	p, err := c.to(Pool{ID: s.newID(), Limit: Limit{Cap: NoCap}}, s.newID)
+	p, err := c.apply(Pool{ID: s.newID(), Limit: Limit{Cap: NoCap}}, s.newID)
 	if err != nil {
 		return Pool{}, err
 	}
@@ -90,7 +90,7 @@ func (s *Service) ChangePool(ctx context.Context, acct relay.AccountID, id strin
 		return Pool{}, err
 	}
 	p, err := s.changePool(ctx, acct, id, func(p *Pool) (err error) {
-		*p, err = c.to(*p, s.newID)
+		*p, err = c.apply(*p, s.newID)
 		return err
 	})
 	if err != nil {
@@ -100,16 +100,17 @@ func (s *Service) ChangePool(ctx context.Context, acct relay.AccountID, id strin
 }
 
 func (s *Service) changePool(ctx context.Context, acct relay.AccountID, id string, change func(*Pool) error) (Pool, error) {
-	p, err := s.Pools.Change(ctx, acct, id, change)
-	return p, Missing(err, NoPool())
+	return db.Transact(ctx, s.Pools.db, "pool "+id, func(ctx context.Context, tx *db.Tx) (Pool, error) {
+		p, _, err := pools.Change(ctx, tx, acct, id, change)
+		return p, Missing(err, NoPool())
+	})
 }
 
 // MaxICCIDs is the largest number of SIMs that a request may name.
 const MaxICCIDs = 5000
 
-// ParseICCIDs parses a list of ICCIDs and removes repeated ones. It returns an Invalid error
-// for an empty list, for more than MaxICCIDs, and, as for a SIM of another account, for a text
-// that is not an ICCID.
+// ParseICCIDs parses a list of ICCIDs and removes repeated ones. It returns an Invalid error for
+// an empty list and for more than MaxICCIDs, and the refusal BadICCID for an invalid ICCID.
 func ParseICCIDs(list []string) ([]ICCID, error) {
 	switch {
 	case len(list) == 0:
@@ -132,7 +133,7 @@ func ParseICCIDs(list []string) ([]ICCID, error) {
 	return iccids, nil
 }
 
-// Attach puts SIMs of the account into a pool, all or none. SIMs that are in the pool stay.
+// Attach puts SIMs of the account into a pool, all or none. SIMs may be in the pool already.
 func (s *Service) Attach(ctx context.Context, acct relay.AccountID, pool string, list []string) error {
 	iccids, err := ParseICCIDs(list)
 	if err != nil {
@@ -157,7 +158,7 @@ func (s *Service) Detach(ctx context.Context, acct relay.AccountID, pool string,
 	return p, Missing(err, NoPool())
 }
 
-// PoolSIMs returns a page of a pool's SIMs and how many there are.
+// PoolSIMs returns a page of a pool's SIMs and their total number.
 func (s *Service) PoolSIMs(ctx context.Context, acct relay.AccountID, pool string, q Query) ([]SIM, int, error) {
 	if _, err := s.Pools.Get(ctx, acct, pool); err != nil {
 		return nil, 0, Missing(err, NoPool())
@@ -165,7 +166,6 @@ func (s *Service) PoolSIMs(ctx context.Context, acct relay.AccountID, pool strin
 	return s.SIMs.List(ctx, acct, Scope{Pool: pool}, q)
 }
 
-// pools are records of their own.
 const pools db.Documents[Pool] = "sim_pool"
 
 // Attach puts SIMs into a pool.
@@ -179,8 +179,7 @@ func (s *SIMs) Detach(ctx context.Context, acct relay.AccountID, pool string, ic
 }
 
 // join puts SIMs into a pool, or, if detachment is set, takes them out of it. The detachment
-// names the call: if the call is repeated because its response was lost, it has the same
-// result.
+// identifies the call, so that a repetition of the transaction has the same result.
 func (s *SIMs) join(ctx context.Context, acct relay.AccountID, pool, detachment string, iccids []ICCID) error {
 	const lock = `
 		SELECT iccid, pool, detached
@@ -193,15 +192,15 @@ func (s *SIMs) join(ctx context.Context, acct relay.AccountID, pool, detachment 
 		if _, err := pools.Get(ctx, tx, acct, pool); err != nil {
 			return Missing(err, NoPool())
 		}
-		members, err := db.List(ctx, tx, "SIMs", lock, func(m *member) []any {
-			return []any{&m.iccid, &m.pool, &m.detached}
+		members, err := db.List(ctx, tx, "SIMs", lock, func(v *member) []any {
+			return []any{&v.iccid, &v.pool, &v.detached}
 		}, db.AccountColumn(acct, "iccid", iccids))
 		if err != nil {
 			return err
 		}
 		byICCID := db.By(members, func(m member) ICCID { return m.iccid })
 
-		// 2. Find those that move, and refuse the first that must not.
+		// 2. Find the SIMs that change. Refuse the request if one of them must not.
 		var moving []ICCID
 		for _, iccid := range iccids {
 			m, found := byICCID[iccid]
@@ -234,7 +233,7 @@ type member struct {
 	pool, detached string
 }
 
-// Pools keeps pools.
+// Pools stores pools.
 type Pools struct{ db *db.DB }
 
 // NewPools returns the store of pools.
@@ -248,12 +247,4 @@ func (s *Pools) Get(ctx context.Context, acct relay.AccountID, id string) (Pool,
 // Put saves a new pool.
 func (s *Pools) Put(ctx context.Context, acct relay.AccountID, p Pool) error {
 	return pools.Put(ctx, s.db, acct, p.ID, p)
-}
-
-// Change saves a pool as changed by the function.
-func (s *Pools) Change(ctx context.Context, acct relay.AccountID, id string, change func(*Pool) error) (Pool, error) {
-	return db.Transact(ctx, s.db, "pool "+id, func(ctx context.Context, tx *db.Tx) (Pool, error) {
-		pool, _, err := pools.Change(ctx, tx, acct, id, change)
-		return pool, err
-	})
 }

@@ -8,17 +8,17 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// AddRecipient adds a recipient of notifications about a SIM. A second one with the
-// same e-mail address is refused.
+// AddRecipient adds a recipient of notifications about a SIM. It refuses a second recipient with
+// the same e-mail address.
 func (s *Service) AddRecipient(ctx context.Context, acct relay.AccountID, iccid string, r Recipient) (SIM, error) {
 	p := relay.Problems{}
 	r.check(p, "", false)
 	if err := p.Err(); err != nil {
 		return SIM{}, err
 	}
-	r.ID = iccid + "-" + s.newID() // leads back to the SIM
+	r.ID = iccid + "-" + s.newID() // RemoveRecipient finds the SIM by the prefix
 	return s.change(ctx, acct, iccid, func(sim *SIM) (err error) {
-		sim.Recipients, err = joined(sim.Recipients, r)
+		sim.Recipients, err = addRecipient(sim.Recipients, r)
 		return err
 	})
 }
@@ -30,15 +30,15 @@ func (s *Service) RemoveRecipient(ctx context.Context, acct relay.AccountID, id 
 	if err != nil {
 		return NoRecipient()
 	}
-	found := false
+	removed := false
 	_, err = s.SIMs.Change(ctx, acct, parsed, func(sim *SIM) (err error) {
-		sim.Recipients, err = without(sim.Recipients, id, &found)
+		sim.Recipients, err = removeRecipient(sim.Recipients, id, &removed)
 		return err
 	})
 	return Missing(err, NoRecipient())
 }
 
-// AddPoolRecipient adds a recipient of notifications about a pool, with a number.
+// AddPoolRecipient adds a recipient of notifications about a pool, who must have a phone number.
 func (s *Service) AddPoolRecipient(ctx context.Context, acct relay.AccountID, pool string, r Recipient) (Pool, error) {
 	p := relay.Problems{}
 	r.check(p, "", true)
@@ -47,16 +47,16 @@ func (s *Service) AddPoolRecipient(ctx context.Context, acct relay.AccountID, po
 	}
 	r.ID = s.newID()
 	return s.changePool(ctx, acct, pool, func(pool *Pool) (err error) {
-		pool.Recipients, err = joined(pool.Recipients, r)
+		pool.Recipients, err = addRecipient(pool.Recipients, r)
 		return err
 	})
 }
 
 // RemovePoolRecipient removes a recipient of a pool.
 func (s *Service) RemovePoolRecipient(ctx context.Context, acct relay.AccountID, pool, id string) error {
-	found := false
+	removed := false
 	_, err := s.changePool(ctx, acct, pool, func(pool *Pool) (err error) {
-		pool.Recipients, err = without(pool.Recipients, id, &found)
+		pool.Recipients, err = removeRecipient(pool.Recipients, id, &removed)
 		return err
 	})
 	return err
@@ -65,8 +65,8 @@ func (s *Service) RemovePoolRecipient(ctx context.Context, acct relay.AccountID,
 // maxRecipientNumber is the largest number of digits of a recipient's phone number.
 const maxRecipientNumber = 20
 
-// check normalises a recipient and adds its problems, under a prefix.
-func (r *Recipient) check(p relay.Problems, path string, numbered bool) {
+// check trims the fields of a recipient and adds their problems under a path.
+func (r *Recipient) check(p relay.Problems, path string, needsNumber bool) {
 	r.Email, r.Number = strings.TrimSpace(r.Email), strings.TrimSpace(r.Number)
 	switch {
 	case r.Email == "":
@@ -75,19 +75,19 @@ func (r *Recipient) check(p relay.Problems, path string, numbered bool) {
 		p.AddNamed(path+"email", "The %s must be a valid email address.")
 	}
 	switch {
-	case r.Number == "" && numbered:
+	case r.Number == "" && needsNumber:
 		p.AddNamed(path+"number", "The %s field is required.")
 	case r.Number != "" && (!relay.Digits(r.Number) || len(r.Number) > maxRecipientNumber):
 		p.AddNamed(path+"number", "The %s must be at most 20 digits.")
 	}
 }
 
-// sameEmail compares addresses as mail systems do.
+// sameEmail compares e-mail addresses without regard to case, as mail systems do.
 func (r Recipient) sameEmail(o Recipient) bool { return strings.EqualFold(r.Email, o.Email) }
 
-// joined adds a recipient whose e-mail address is new. A recipient with the same id was added
-// by an earlier attempt whose response was lost.
-func joined(list []Recipient, r Recipient) ([]Recipient, error) {
+// addRecipient adds a recipient whose e-mail address is new. If the id exists, an earlier attempt
+// of the transaction has added the recipient, and the list stays unchanged.
+func addRecipient(list []Recipient, r Recipient) ([]Recipient, error) {
 	if slices.ContainsFunc(list, func(o Recipient) bool { return o.ID == r.ID }) {
 		return list, nil
 	}
@@ -100,16 +100,16 @@ func joined(list []Recipient, r Recipient) ([]Recipient, error) {
 	return append(slices.Clone(list), r), nil
 }
 
-// without removes a recipient and sets *ok. If *ok is set and the recipient is missing, an
-// earlier attempt removed the recipient and its response was lost.
-func without(list []Recipient, id string, ok *bool) ([]Recipient, error) {
-	offset := slices.IndexFunc(list, func(r Recipient) bool { return r.ID == id })
+// removeRecipient removes a recipient and sets *removed. If *removed is set and the recipient is
+// missing, an earlier attempt of the transaction has removed the recipient.
+func removeRecipient(list []Recipient, id string, removed *bool) ([]Recipient, error) {
+	i := slices.IndexFunc(list, func(r Recipient) bool { return r.ID == id })
 	switch {
-	case offset < 0 && *ok:
+	case i < 0 && *removed:
 		return list, nil
-	case offset < 0:
+	case i < 0:
 		return nil, NoRecipient()
 	}
-	*ok = true
-	return slices.Delete(slices.Clone(list), offset, offset+1), nil
+	*removed = true
+	return slices.Delete(slices.Clone(list), i, i+1), nil
 }

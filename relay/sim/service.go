@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"errors"
 	"net/url"
 	"slices"
 	"strings"
@@ -12,13 +11,13 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// LimitEnforcer suspends SIMs that have reached a limit that blocks. It observes usage
-// itself; callers report SIMs that were activated or whose limit has changed.
+// LimitEnforcer suspends SIMs that have reached a blocking limit. It observes usage itself;
+// callers report SIMs that were activated or attached, or whose limit has changed.
 type LimitEnforcer interface {
-	// EnforceSIMs suspends those of an account's SIMs that are in service although they,
-	// or their pool, have reached a limit that blocks.
+	// EnforceSIMs suspends the SIMs that are in service although they or their pool have reached a
+	// blocking limit.
 	EnforceSIMs(ctx context.Context, acct relay.AccountID, iccids []ICCID) error
-	// EnforcePool does so for all SIMs in a pool.
+	// EnforcePool does the same for all SIMs in a pool.
 	EnforcePool(ctx context.Context, acct relay.AccountID, id string) error
 }
 
@@ -27,14 +26,14 @@ type Callbacks interface {
 	SetCallback(ctx context.Context, acct relay.AccountID, url string) error
 }
 
-// Prober checks whether a URL can be reached: it makes a test request, guarded like every
-// outgoing request. Its error explains why not; relay.KindUnavailable means that the request
-// could not be made.
+// Prober makes a test request to a URL, guarded like every outgoing request. Its error is the
+// reason why the URL cannot be reached; relay.KindUnavailable means that the request could not be
+// made.
 type Prober interface {
 	Probe(ctx context.Context, acct relay.AccountID, url string) error
 }
 
-// Deps are the dependencies of a Service; all are required.
+// Deps are the dependencies of a Service; all but AllowHTTP and Now are required.
 type Deps struct {
 	SIMs        *SIMs
 	Pools       *Pools
@@ -42,51 +41,40 @@ type Deps struct {
 	Callbacks   Callbacks
 	Prober      Prober
 	Limits      LimitEnforcer
-}
-
-// Options are optional settings; the zero value works.
-type Options struct {
-	// AllowHTTP allows http: callbacks, for private networks.
-	AllowHTTP bool
-	Now       func() time.Time
+	AllowHTTP   bool // allows http: callbacks, for private networks
+	Now         func() time.Time
 }
 
 // Service has the operations on SIMs that take effect at once. Package provisioning has the
-// operations that take a job.
-type Service struct {
-	Deps
-	opts Options
-}
+// operations that are jobs.
+type Service struct{ Deps }
 
 // New returns a Service.
-func New(d Deps, o Options) (*Service, error) {
-	if d.SIMs == nil || d.Pools == nil || d.Subscribers == nil || d.Callbacks == nil || d.Prober == nil || d.Limits == nil {
-		return nil, errors.New("sim: a dependency is missing")
+func New(d Deps) *Service {
+	if d.Now == nil {
+		d.Now = time.Now
 	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	return &Service{d, o}, nil
+	return &Service{d}
 }
 
-// List returns a page of the account's SIMs and how many there are.
+// List returns a page of the account's SIMs and their total number.
 func (s *Service) List(ctx context.Context, acct relay.AccountID, q Query) ([]SIM, int, error) {
 	return s.SIMs.List(ctx, acct, Scope{}, q)
 }
 
-// Get returns a SIM; the refusal NoSIM if the account has none with the ICCID.
+// Get returns a SIM; the refusal NoSIM if the account does not have it.
 func (s *Service) Get(ctx context.Context, acct relay.AccountID, iccid string) (SIM, error) {
 	return Load(ctx, s.SIMs, acct, iccid)
 }
 
-// Load loads the SIM with an ICCID from a request's path; the refusal NoSIM if the
-// account has none.
-func Load(ctx context.Context, siMs *SIMs, acct relay.AccountID, iccid string) (SIM, error) {
+// Load loads the SIM with the ICCID in a request; the refusal NoSIM if the account does not have
+// it.
+func Load(ctx context.Context, sims *SIMs, acct relay.AccountID, iccid string) (SIM, error) {
 	id, err := ParseICCID(iccid)
 	if err != nil {
 		return SIM{}, NoSIM()
 	}
-	sim, err := siMs.Get(ctx, acct, id)
+	sim, err := sims.Get(ctx, acct, id)
 	return sim, Missing(err, NoSIM())
 }
 
@@ -123,26 +111,21 @@ func (c LimitChange) check(p relay.Problems, minimum int64) {
 	}
 }
 
-func value(n *int64) int64 {
-	if n == nil {
-		return 0
-	}
-	return *n
-}
-
-// to returns the limit after the change. It returns an Invalid error if the warning is above
-// the limit. The default cap of a first limit is Notify, because a limit without an action has
-// no effect.
-func (c LimitChange) to(l Limit) (Limit, error) {
-	if value(c.Monthly) > 0 && l.Monthly == 0 && l.Cap == NoCap {
+// apply returns the limit after the change. It returns an Invalid error if the warning is above
+// the limit. The default cap of a first limit is Notify, because a limit without a cap has no
+// effect.
+func (c LimitChange) apply(l Limit) (Limit, error) {
+	if c.Monthly != nil && *c.Monthly > 0 && l.Monthly == 0 && l.Cap == NoCap {
 		l.Cap = Notify
 	}
-	if c.Monthly != nil || c.NoMonthly {
-		l.Monthly = value(c.Monthly)
+	if c.NoMonthly {
+		l.Monthly = 0
 	}
-	if c.Warning != nil || c.NoWarning {
-		l.Warning = value(c.Warning)
+	if c.NoWarning {
+		l.Warning = 0
 	}
+	relay.Assign(&l.Monthly, c.Monthly)
+	relay.Assign(&l.Warning, c.Warning)
 	relay.Assign(&l.Cap, c.Cap)
 	if l.Monthly > 0 && l.Warning > l.Monthly {
 		return l, relay.Problem("monthly_usage_limit_warning", "The %s must not be above the monthly usage limit.")
@@ -161,7 +144,7 @@ func (s *Service) SetLimit(ctx context.Context, acct relay.AccountID, iccid stri
 		return SIM{}, err
 	}
 	changed, err := s.change(ctx, acct, iccid, func(sim *SIM) (err error) {
-		sim.Limit, err = c.to(sim.Limit)
+		sim.Limit, err = c.apply(sim.Limit)
 		return err
 	})
 	if err != nil {
@@ -170,10 +153,10 @@ func (s *Service) SetLimit(ctx context.Context, acct relay.AccountID, iccid stri
 	return changed, s.Limits.EnforceSIMs(ctx, acct, []ICCID{changed.ICCID})
 }
 
-// SetCallback saves the account's callback URL after a test request to the URL has succeeded.
-// It returns an Invalid error of callback_url if the URL is unusable.
+// SetCallback saves the account's callback URL after a successful test request to the URL. It
+// returns an Invalid error of callback_url if the URL is invalid or cannot be reached.
 func (s *Service) SetCallback(ctx context.Context, acct relay.AccountID, url string) error {
-	if err := checkCallback(url, s.opts.AllowHTTP); err != nil {
+	if err := checkCallback(url, s.AllowHTTP); err != nil {
 		return err
 	}
 	err := s.Prober.Probe(ctx, acct, url)
@@ -195,20 +178,18 @@ func (s *Service) Register(ctx context.Context, acct relay.AccountID, subscriber
 	return subscriber, s.Subscribers.Put(ctx, acct, subscriber)
 }
 
-// Subscriber returns a subscriber; the refusal NoSubscriber if the account has
-// none with the id.
+// Subscriber returns a subscriber; the refusal NoSubscriber if the account does not have it.
 func (s *Service) Subscriber(ctx context.Context, acct relay.AccountID, id string) (Subscriber, error) {
 	subscriber, err := s.Subscribers.Get(ctx, acct, id)
 	return subscriber, Missing(err, NoSubscriber())
 }
 
-// ListSubscribers returns a page of the account's subscribers and how many there
-// are.
+// ListSubscribers returns a page of the account's subscribers and their total number.
 func (s *Service) ListSubscribers(ctx context.Context, acct relay.AccountID, q Query) ([]Subscriber, int, error) {
 	return s.Subscribers.List(ctx, acct, q)
 }
 
-// SubscriberSIMs returns a page of a subscriber's SIMs and how many there are.
+// SubscriberSIMs returns a page of a subscriber's SIMs and their total number.
 func (s *Service) SubscriberSIMs(ctx context.Context, acct relay.AccountID, id string, q Query) ([]SIM, int, error) {
 	if _, err := s.Subscriber(ctx, acct, id); err != nil {
 		return nil, 0, err
@@ -219,7 +200,6 @@ func (s *Service) SubscriberSIMs(ctx context.Context, acct relay.AccountID, id s
 // maxURL is the largest length of a callback's URL, in bytes.
 const maxURL = 2048
 
-// checkCallback returns an error unless raw is a URL that can be called.
 func checkCallback(raw string, allowHTTP bool) error {
 	if raw == "" {
 		return relay.Invalid("callback_url", "The callback url field is required.")

@@ -12,7 +12,7 @@ type ICCID string
 // ParseICCID checks an ICCID.
 func ParseICCID(s string) (ICCID, error) {
 	if len(s) < 18 || len(s) > 22 || !relay.Digits(s) {
-		return "", relay.Errorf(relay.KindInvalid, "ICCID %.30q: want 18 to 22 digits", s)
+		return "", relay.Errorf(relay.KindInvalid, "ICCID %.30q must have 18 to 22 digits", s)
 	}
 	return ICCID(s), nil
 }
@@ -40,33 +40,29 @@ const (
 	Service5G = "service_5g"
 )
 
-// Codes unlock a SIM. They are shown to the account's holder only.
+// Codes unlock a SIM. Only the account's holder may see them.
 type Codes struct{ PIN, PIN2, PUK, PUK2 string }
 
 // String hides the codes, because printed text may be logged.
 func (Codes) String() string { return "(codes)" }
 
-// GoString hides them as well.
+// GoString hides the codes as well.
 func (c Codes) GoString() string { return c.String() }
 
 // SIM is one SIM of an account.
 type SIM struct {
 	ICCID                ICCID
-	IMSI, MSISDN         string // digits; empty while unknown; no two SIMs have the same
+	IMSI, MSISDN         string // digits; unique among SIMs; empty while unknown
 	Service4G, Service5G bool
 	Codes                Codes
-	// Unopened means that a code does not open, and is left out.
-	Unopened bool
-	// State is current_state.
-	State State
-	// Requested is requested_state: the state after the job while a job runs, else State.
-	Requested State
-	// Job is the id of the job in flight that will change this SIM, if any.
-	Job        string
-	Subscriber string // id; empty: none
-	Pool       string // id; empty: in none
-	Limit      Limit
-	Recipients []Recipient // at most MaxRecipients
+	Unopened             bool // a code cannot be decrypted and is empty
+	State                State
+	Requested            State  // the state that the job in progress will set; without a job, State
+	Job                  string // id of the job in progress that changes the SIM; empty: none
+	Subscriber           string // id; empty: none
+	Pool                 string // id; empty: none
+	Limit                Limit
+	Recipients           []Recipient // at most MaxRecipients
 }
 
 // InService reports whether a SIM is active and no job is about to change that.
@@ -91,10 +87,10 @@ func Caps() []Cap { return []Cap{NoCap, Notify, Block} }
 type Limit struct {
 	Monthly int64 // bytes; 0: no limit
 	Warning int64 // bytes after which a warning is sent; 0: none
-	Cap     Cap   // never empty in a record that was read
+	Cap     Cap   // not empty in stored SIMs
 }
 
-// Caps reports whether anything happens when the limit is reached.
+// Caps reports whether reaching the limit has an effect.
 func (l Limit) Caps() bool { return l.Monthly > 0 && (l.Cap == Notify || l.Cap == Block) }
 
 // Blocks reports whether SIMs that reach the limit are suspended.
@@ -121,9 +117,9 @@ type Pool struct {
 	Recipients []Recipient `json:"recipients,omitempty"` // with different e-mail addresses
 }
 
-// Declared returns a SIM after an inventory was applied: fields that only an inventory
-// sets are replaced if they are given; fields that REST and jobs change are kept,
-// unless reset is set. A new SIM has the zero value for have.
+// Declared returns the SIM have after an inventory that declares the SIM want. Numbers and codes are
+// replaced unless they are empty. Fields that REST and jobs change are replaced only if reset is
+// set. For a new SIM, have is the zero value.
 func Declared(have, want SIM, reset bool) SIM {
 	if have.ICCID == "" {
 		want.Requested, want.Limit.Cap = want.State, NoCap

@@ -21,7 +21,7 @@ type SIMs struct{ db *db.DB }
 // NewSIMs returns the store of SIMs.
 func NewSIMs(database *db.DB) *SIMs { return &SIMs{db: database} }
 
-// Get loads a SIM.
+// Get loads a SIM; relay.KindNotFound if the account does not have it.
 func (s *SIMs) Get(ctx context.Context, acct relay.AccountID, iccid ICCID) (SIM, error) {
 	return loadOne(ctx, s.db, acct, iccid, "")
 }
@@ -73,12 +73,12 @@ func simsOf(acct relay.AccountID, scope Scope) list {
 	return list{table: simTable, account: acct, scope: scope, columns: Columns()}
 }
 
-// List returns a page of a list.
+// List returns a page of the SIMs of a scope and their total number.
 func (s *SIMs) List(ctx context.Context, acct relay.AccountID, scope Scope, q Query) ([]SIM, int, error) {
 	return readPage(ctx, s.db, simsOf(acct, scope), q, columns, read)
 }
 
-// Scan returns up to limit ICCIDs of a scope after iccid.
+// Scan returns up to limit ICCIDs of a scope after an ICCID, in order.
 func (s *SIMs) Scan(ctx context.Context, acct relay.AccountID, scope Scope, iccid ICCID, limit int) ([]ICCID, error) {
 	conditions := simsOf(acct, scope).conditions(nil)
 	conditions.And("iccid > ?", iccid)
@@ -99,7 +99,7 @@ type Search struct {
 	Text  string
 	State State
 	Pool  string
-	After Ref // the last of the page before
+	After Ref // the last SIM of the previous page
 	Limit int
 }
 
@@ -129,8 +129,8 @@ func (s *SIMs) Find(ctx context.Context, f Search) ([]Found, error) {
 	})
 }
 
-// Begin saves a changed SIM together with a new job. If the job exists, Begin does nothing:
-// the response of an earlier call was lost, and the job may have changed the SIM since.
+// Begin saves a changed SIM together with a new job. If the job exists, Begin does nothing: an
+// earlier attempt has saved both, and the job may have changed the SIM since.
 func (s *SIMs) Begin(ctx context.Context, j job.Job, iccid ICCID, change func(*SIM) error) error {
 	return s.db.Write(ctx, "job "+j.ID+": begin", func(ctx context.Context, tx *db.Tx) error {
 		created, err := job.Create(ctx, tx, j)
@@ -142,8 +142,8 @@ func (s *SIMs) Begin(ctx context.Context, j job.Job, iccid ICCID, change func(*S
 	})
 }
 
-// Settle saves a changed SIM together with the outcome of its job, which change returns. If
-// the job has an outcome, Settle returns that and changes nothing.
+// Settle saves a changed SIM and marks its job as settled with the result of change. If the job is
+// settled already, Settle changes nothing and returns the saved result.
 func (s *SIMs) Settle(
 	ctx context.Context, j job.Job, iccid ICCID, change func(*SIM) (json.RawMessage, error),
 ) (json.RawMessage, error) {
@@ -170,10 +170,11 @@ const declareBatch = 2000
 // at the same time.
 const declareRounds = 10
 
-// Declare saves the SIMs of an inventory.
+// Declare saves the SIMs of an inventory, see Declared. Of SIMs with the same ICCID, it saves the
+// last one.
 func (s *SIMs) Declare(ctx context.Context, acct relay.AccountID, sims []SIM, reset bool) error {
 	for chunk := range slices.Chunk(sims, declareBatch) {
-		declared := db.By(chunk, func(s SIM) ICCID { return s.ICCID }) // the last of those that are named twice
+		declared := db.By(chunk, func(s SIM) ICCID { return s.ICCID })
 		err := s.db.Write(ctx, "SIMs: declare", func(ctx context.Context, tx *db.Tx) error {
 			remaining, added := slices.Sorted(maps.Keys(declared)), 0
 			for round := 0; len(remaining) > 0; round++ {
@@ -196,7 +197,7 @@ func (s *SIMs) Declare(ctx context.Context, acct relay.AccountID, sims []SIM, re
 						known = append(known, c)
 					}
 				}
-				// 2. Save them. SIMs that another gateway has created meanwhile remain.
+				// 2. Save them. SIMs that another gateway has created meanwhile remain for the next round.
 				if err := update(ctx, tx, acct, known); err != nil {
 					return err
 				}
@@ -233,10 +234,10 @@ func fields(acct *relay.AccountID, s *SIM) []any {
 	}
 }
 
-// read returns the pointers for columns, and sets the defaults of a SIM that was read.
+// read returns pointers for columns, and sets the defaults of the SIM.
 func read(s *SIM) []any { return readOwned(new(relay.AccountID), s) }
 
-// readOwned is read with the account of the SIM.
+// readOwned is read for a SIM with its account.
 func readOwned(acct *relay.AccountID, s *SIM) []any {
 	return append(fields(acct, s), func() {
 		s.Requested, s.Limit.Cap = cmp.Or(s.Requested, s.State), cmp.Or(s.Limit.Cap, NoCap)
@@ -253,7 +254,7 @@ func batchOf(acct relay.AccountID, changes []changed) *db.Batch {
 	})
 }
 
-// changed is a SIM before and after; the zero SIM for none.
+// changed is a SIM before and after a change; oldSim is the zero SIM for a new SIM.
 type changed struct{ oldSim, newSim SIM }
 
 // forUpdate at the end of a query locks the SIMs that it reads.
@@ -283,40 +284,26 @@ ON CONFLICT (account, iccid) DO NOTHING
 RETURNING iccid, 1`, batchOf(acct, changes))
 }
 
-// Most changes do not move a SIM in a list: updateFields does not touch indexed columns. A
-// code that does not open is unchanged unless a new one is declared.
-const (
-	updateFields = `
-UPDATE sim SET state = batch.state, requested = batch.requested, job = batch.job,
+// updateMatched ends an UPDATE of the SIMs of a batch.
+const updateMatched = `
+FROM batch WHERE sim.account = batch.account AND sim.iccid = batch.iccid`
+
+// update saves SIMs that are locked; their pools stay as they are. A code that cannot be
+// decrypted is unchanged unless a new one is declared.
+func update(ctx context.Context, tx *db.Tx, acct relay.AccountID, changes []changed) error {
+	const statement = `
+UPDATE sim SET imsi = batch.imsi, msisdn = batch.msisdn, subscriber = batch.subscriber,
+  state = batch.state, requested = batch.requested, job = batch.job,
   service_4g = batch.service_4g, service_5g = batch.service_5g,
   pin = CASE WHEN batch.unopened = 1 AND batch.pin = '' THEN sim.pin ELSE batch.pin END,
   pin2 = CASE WHEN batch.unopened = 1 AND batch.pin2 = '' THEN sim.pin2 ELSE batch.pin2 END,
   puk = CASE WHEN batch.unopened = 1 AND batch.puk = '' THEN sim.puk ELSE batch.puk END,
   puk2 = CASE WHEN batch.unopened = 1 AND batch.puk2 = '' THEN sim.puk2 ELSE batch.puk2 END,
-  monthly = batch.monthly, warning = batch.warning, cap = batch.cap, recipients = batch.recipients`
-	updateMoved   = `, imsi = batch.imsi, msisdn = batch.msisdn, subscriber = batch.subscriber`
-	updateMatched = `
-FROM batch WHERE sim.account = batch.account AND sim.iccid = batch.iccid`
-)
-
-// update saves SIMs that are locked; their pools stay as they are.
-func update(ctx context.Context, tx *db.Tx, acct relay.AccountID, changes []changed) error {
-	var stay, move []changed
-	for _, c := range changes {
-		oldSim, newSim := &c.oldSim, &c.newSim
-		if oldSim.IMSI != newSim.IMSI || oldSim.MSISDN != newSim.MSISDN || oldSim.Pool != newSim.Pool || oldSim.Subscriber != newSim.Subscriber {
-			move = append(move, c)
-		} else {
-			stay = append(stay, c)
-		}
-	}
-	if err := tx.Run(ctx, "SIMs", updateFields+updateMatched, batchOf(acct, stay)); err != nil {
-		return err
-	}
-	return tx.Run(ctx, "SIMs", updateFields+updateMoved+updateMatched, batchOf(acct, move))
+  monthly = batch.monthly, warning = batch.warning, cap = batch.cap, recipients = batch.recipients` + updateMatched
+	return tx.Run(ctx, "SIMs", statement, batchOf(acct, changes))
 }
 
-// StateCount is how many SIMs of an account are in a state.
+// StateCount is the number of SIMs of an account in a state.
 type StateCount struct {
 	Account relay.AccountID
 	State   State

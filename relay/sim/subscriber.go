@@ -51,8 +51,8 @@ func Required() []string {
 // maxText is the largest number of characters of a name or a line of an address.
 const maxText = 255
 
-// Check normalises the fields and returns Invalid with their problems by name.
-// required names those that must not be empty.
+// Check trims the fields and returns an Invalid error with their problems. required names the
+// fields that must not be empty.
 func (s *Subscriber) Check(required []string) error {
 	p := relay.Problems{}
 	for _, f := range s.Fields() {
@@ -76,7 +76,7 @@ func checkLine(p relay.Problems, field, value string) {
 	}
 }
 
-// IsEmail reports whether a text is an e-mail address, alone and without a name.
+// IsEmail reports whether a text is an e-mail address, without a display name.
 func IsEmail(s string) bool {
 	a, err := mail.ParseAddress(s)
 	if err != nil || a.Address != s || len(s) > 254 || strings.ContainsAny(s, "\"\\ ") {
@@ -86,7 +86,7 @@ func IsEmail(s string) bool {
 	return strings.Contains(strings.Trim(host, "."), ".") && !strings.HasSuffix(host, ".")
 }
 
-// Subscribers keeps subscribers.
+// Subscribers stores subscribers.
 type Subscribers struct{ db *db.DB }
 
 // NewSubscribers returns the store of subscribers.
@@ -101,13 +101,12 @@ func (s *Subscribers) Get(ctx context.Context, acct relay.AccountID, id string) 
 		db.Doc[Subscriber], acct, id)
 }
 
-// folded returns a name in lower case. It replaces control characters, which filters do not
-// have, by spaces.
+// folded returns a name in lower case, with spaces instead of control characters.
 func folded(name string) string {
 	return strings.Map(func(r rune) rune { return max(r, ' ') }, strings.ToLower(name))
 }
 
-// Put saves a subscriber. It replaces a stored one, because a job may run again.
+// Put saves a subscriber. It replaces a stored subscriber, because a job may run again.
 func (s *Subscribers) Put(ctx context.Context, acct relay.AccountID, subscriber Subscriber) error {
 	const insert = `
 		INSERT INTO sim_subscriber (account, id, forename, surname, doc)

@@ -22,8 +22,7 @@ type Cursor struct {
 	Key   string
 }
 
-// Calls stores the records of calls, permanently. A record whose key the account has is
-// left unchanged. It is safe for concurrent use.
+// Calls stores the records of calls, permanently. It is safe for concurrent use.
 type Calls struct{ db *db.DB }
 
 // NewCalls returns the store of calls in a database.
@@ -39,9 +38,9 @@ func fields(call *cdr.Call) []any {
 	}
 }
 
-// Put saves records, all or none. It inserts them in the order of their keys, so that
-// gateways that save the same calls do not deadlock. The error is relay.KindUnavailable if
-// a retry may succeed.
+// Put saves records, all or none. It ignores a record if the account has a record with the key. It
+// inserts in the order of the keys, so that gateways that save the same calls do not deadlock. The
+// error is relay.KindUnavailable if a retry may succeed.
 func (c *Calls) Put(ctx context.Context, records []Record) error {
 	const statement = `
 		INSERT INTO sip_call (account, ` + columns + `)
@@ -54,9 +53,9 @@ func (c *Calls) Put(ctx context.Context, records []Record) error {
 	return c.db.Run(ctx, "calls", statement, b)
 }
 
-// Read returns calls that start at or after from and before to, in the order of their
-// starts, after the cursor (zero: from the first), at most limit.
-func (c *Calls) Read(ctx context.Context, acct relay.AccountID, from, end time.Time, newCursor Cursor, limit int) ([]cdr.Call, error) {
+// Read returns up to limit calls that start at or after from and before end, in the order of their
+// starts, after a cursor. The zero cursor is before the first call.
+func (c *Calls) Read(ctx context.Context, acct relay.AccountID, from, end time.Time, cursor Cursor, limit int) ([]cdr.Call, error) {
 	const query = `
 		SELECT ` + columns + `
 		FROM sip_call
@@ -66,10 +65,10 @@ func (c *Calls) Read(ctx context.Context, acct relay.AccountID, from, end time.T
 		ORDER BY started, key
 		LIMIT $5`
 	start := from
-	if newCursor.Key != "" {
-		start = newCursor.Start
+	if cursor.Key != "" {
+		start = cursor.Start
 	}
-	return db.List(ctx, c.db, "calls of account "+acct.String(), query, fields, acct, end.UnixMilli(), start.UnixMilli(), newCursor.Key, limit)
+	return db.List(ctx, c.db, "calls of account "+acct.String(), query, fields, acct, end.UnixMilli(), start.UnixMilli(), cursor.Key, limit)
 }
 
 // UKv3a is the only layout, and the default.

@@ -3,7 +3,6 @@ package sip
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -14,42 +13,31 @@ import (
 
 // Archives makes archives and keeps them while their handles work.
 type Archives interface {
-	// Make makes an archive and returns the number of its calls; an existing archive
-	// is left unchanged. If ctx ends first, the work continues, and the error is
-	// relay.KindUnavailable.
+	// Make makes an archive, unless it exists, and returns the number of its calls. If ctx ends
+	// first, the work continues, and the error is relay.KindUnavailable.
 	Make(ctx context.Context, o Order) (calls int64, err error)
 }
 
-// Deps are the dependencies of a Service; all but Now are required.
+// Deps are the dependencies of a Service; all but PublicURL and Now are required.
 type Deps struct {
 	Jobs     job.Getter
 	Submit   job.Submitter
 	Archives Archives
 	Mails    outbox.Mailer
-	Now      func() time.Time
-}
-
-// Options are optional settings.
-type Options struct {
-	// PublicURL is the base URL of downloads, without a slash at the end.
+	// PublicURL is the base URL of downloads, without a slash at the end; it may be empty.
 	PublicURL string
+	Now       func() time.Time
 }
 
 // Service exports archives of calls.
-type Service struct {
-	deps Deps
-	opts Options
-}
+type Service struct{ deps Deps }
 
 // New returns a Service.
-func New(d Deps, o Options) (*Service, error) {
-	if d.Jobs == nil || d.Submit == nil || d.Archives == nil || d.Mails.Store == nil || d.Mails.Dispatcher == nil {
-		return nil, errors.New("sip: jobs, submitter, archives, deliveries and dispatcher are needed")
-	}
+func New(d Deps) *Service {
 	if d.Now == nil {
 		d.Now = time.Now
 	}
-	return &Service{deps: d, opts: o}, nil
+	return &Service{deps: d}
 }
 
 // Request submits a job that makes an archive. It returns relay.KindInvalid with the
@@ -83,9 +71,8 @@ func (s *Service) Request(ctx context.Context, acct relay.AccountID, a Request) 
 	})
 }
 
-// Archive reports whether an archive can be fetched. It returns relay.KindNotFound
-// for a handle that is not the account's, that has expired, or whose archive could
-// not be made.
+// Archive reports whether an archive can be fetched. It returns relay.KindNotFound for a handle that
+// the account does not have, that has expired, or whose job failed.
 func (s *Service) Archive(ctx context.Context, acct relay.AccountID, handle string) (ready bool, err error) {
 	j, err := s.deps.Jobs.Get(ctx, acct, handle)
 	if err != nil {
@@ -126,13 +113,13 @@ func (s *Service) Run(ctx context.Context, j job.Job) (any, error) {
 		return nil, err
 	}
 	if o.Email != "" {
-		// The mail is sent once: its id derives from the handle.
+		// The id of the mail derives from the handle, so that the mail is sent once.
 		err = s.deps.Mails.Send(ctx, o.Account, o.Handle, outbox.Notice{
 			ID: o.Handle + "-ready", To: o.Email, Subject: "Your call records are ready",
 			Text: fmt.Sprintf("The call records from %s to %s (UTC) are ready: %d calls.\n\n"+
 				"Fetch them with your API token before %s UTC from\n%s/v2/sip/cdr/%s/download\n",
 				o.From.Format(time.DateTime), o.To.Add(-time.Second).Format(time.DateTime), calls,
-				o.ExpiresAt().Format(time.DateTime), s.opts.PublicURL, o.Handle),
+				o.ExpiresAt().Format(time.DateTime), s.deps.PublicURL, o.Handle),
 		})
 	}
 	return map[string]int64{"calls": calls}, err

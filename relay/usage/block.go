@@ -14,25 +14,25 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// BlockKind is the kind of the jobs that suspend SIMs whose limit is reached. They
-// are not in the account's list; the suspensions that they order are. Unlike the
-// counting of records, they may wait for a SIM that another job has reserved.
+// BlockKind is the kind of the jobs that order the suspension of SIMs whose limit is reached. Only
+// the suspensions are in the account's list of jobs. A job of this kind may wait for a SIM that
+// another job has reserved; the counting of records must not wait.
 const BlockKind job.Kind = "usage.block"
 
 const (
 	// pageSize is the number of a pool's SIMs that one job suspends.
 	pageSize = 500
-	// scanLife is the time for which the records of a pool's jobs are kept: a job that is run
-	// again finds that the next one exists.
+	// scanLife is the time for which the jobs of a pool are kept, so that a job that runs again does
+	// not create the job of the next page a second time.
 	scanLife = 40 * 24 * time.Hour
 )
 
-// blocking is the input of such a job: SIMs, or a pool.
+// blocking is the input of a job: SIMs, or a pool.
 type blocking struct {
 	ICCIDs []sim.ICCID `json:"iccids,omitempty"`
 	Pool   string      `json:"pool,omitempty"`
-	Scan   string      `json:"walk,omitempty"`  // the name that all jobs on the pool share
-	After  sim.ICCID   `json:"after,omitempty"` // the last ICCID of the job before
+	Scan   string      `json:"walk,omitempty"`  // common to the jobs for all pages of the pool
+	After  sim.ICCID   `json:"after,omitempty"` // the last ICCID of the previous page
 }
 
 func (m *Meter) submit(ctx context.Context, acct relay.AccountID, id string, b blocking, keep time.Duration) error {
@@ -46,10 +46,9 @@ func (m *Meter) submit(ctx context.Context, acct relay.AccountID, id string, b b
 	})
 }
 
-// EnforceSIMs suspends those of an account's SIMs that are in service although they,
-// or their pool, have reached a limit that blocks. Callers use it for SIMs that were
-// activated or attached to a pool, or whose limit has changed; Take does the same
-// for the SIMs of records.
+// EnforceSIMs suspends the SIMs that are in service although they or their pool have reached a
+// blocking limit. Callers use it for SIMs that were activated or attached to a pool, or whose limit
+// has changed; Take does the same for the SIMs of records.
 func (m *Meter) EnforceSIMs(ctx context.Context, acct relay.AccountID, iccids []sim.ICCID) error {
 	found, err := m.overLimit(ctx, acct, iccids)
 	if err != nil || len(found) == 0 {
@@ -62,7 +61,7 @@ func (m *Meter) EnforceSIMs(ctx context.Context, acct relay.AccountID, iccids []
 	return m.submit(ctx, acct, relay.NewUUID(m.deps.Now()), b, scanLife)
 }
 
-// EnforcePool does so for all SIMs of a pool whose limit has changed.
+// EnforcePool does the same for all SIMs of a pool whose limit has changed.
 func (m *Meter) EnforcePool(ctx context.Context, acct relay.AccountID, pool string) error {
 	over, err := m.poolOver(ctx, acct, pool)
 	if err != nil || !over {
@@ -71,8 +70,8 @@ func (m *Meter) EnforcePool(ctx context.Context, acct relay.AccountID, pool stri
 	return m.blockPool(ctx, acct, m.current(OfPool, pool))
 }
 
-// blockPool suspends each SIM in a pool and records that it did: until usage is
-// below the limit again, SIMs that are activated later are suspended one by one.
+// blockPool suspends each SIM in a pool and records the step. SIMs that are activated later are
+// suspended one by one, until usage is below the limit again.
 func (m *Meter) blockPool(ctx context.Context, acct relay.AccountID, s Subject) error {
 	b := blocking{Pool: s.ID, Scan: relay.NewUUID(m.deps.Now())}
 	if err := m.submit(ctx, acct, b.Scan, b, scanLife); err != nil {
@@ -81,8 +80,8 @@ func (m *Meter) blockPool(ctx context.Context, acct relay.AccountID, s Subject) 
 	return m.deps.Counters.AddSteps(ctx, acct, s, Blocked)
 }
 
-// blockSIMs suspends the SIMs of records. One job serves all records that find the
-// same limit reached.
+// blockSIMs suspends the SIMs of records. The job's id contains the reached limit, so that further
+// records do not create further jobs.
 func (m *Meter) blockSIMs(ctx context.Context, acct relay.AccountID, iccids []sim.ICCID) error {
 	found, err := m.overLimit(ctx, acct, iccids)
 	if err != nil {
@@ -97,10 +96,9 @@ func (m *Meter) blockSIMs(ctx context.Context, acct relay.AccountID, iccids []si
 	return nil
 }
 
-// RunBlock suspends SIMs, or a page of a pool's SIMs after submitting the job for
-// the next page. A SIM that is no longer over its limit when the job runs is left
-// unchanged: in the next month, or after the limit was raised. If a SIM is reserved
-// by another job, the job is tried again.
+// RunBlock suspends SIMs, or a page of a pool's SIMs after submitting the job for the next page. It
+// skips SIMs that are no longer over their limit, for example because the limit was raised. If
+// another job has reserved a SIM, the job is tried again.
 func (m *Meter) RunBlock(ctx context.Context, j job.Job) (any, error) {
 	var b blocking
 	if err := json.Unmarshal(j.Input, &b); err != nil {
@@ -138,8 +136,8 @@ func (m *Meter) RunBlock(ctx context.Context, j job.Job) (any, error) {
 	return map[string]int{"sims": len(found)}, errors.Join(errs...)
 }
 
-// poolOver reports whether a pool has reached a limit that blocks. If not, it
-// removes the record that all its SIMs were suspended.
+// poolOver reports whether a pool has reached a blocking limit. If not, it removes the step
+// Blocked.
 func (m *Meter) poolOver(ctx context.Context, acct relay.AccountID, id string) (bool, error) {
 	pool, err := m.pool(ctx, acct, id)
 	if err != nil {
@@ -170,15 +168,15 @@ func (m *Meter) current(scope Scope, id string) Subject {
 	return Subject{scope, id, MonthOf(m.deps.Now())}
 }
 
-// overrun is a SIM in service although a limit that blocks is reached.
+// overrun is a SIM that is in service although a blocking limit is reached.
 type overrun struct {
 	iccid   sim.ICCID
 	subject Subject // the SIM or its pool
 	limit   int64   // bytes
 }
 
-// overLimit returns those of an account's SIMs that are in service although they, or
-// their pool, have reached a limit that blocks.
+// overLimit returns the SIMs that are in service although they or their pool have reached a
+// blocking limit.
 func (m *Meter) overLimit(ctx context.Context, acct relay.AccountID, iccids []sim.ICCID) ([]overrun, error) {
 	var overruns []overrun
 	for chunk := range slices.Chunk(iccids, lookupBatch) {
@@ -206,8 +204,7 @@ func (m *Meter) overLimit(ctx context.Context, acct relay.AccountID, iccids []si
 	return overruns, nil
 }
 
-// reached returns the limits that block and are reached, of SIMs in service and
-// their pools.
+// reached returns the blocking limits that SIMs in service and their pools have reached, in bytes.
 func (m *Meter) reached(ctx context.Context, acct relay.AccountID, sims map[sim.ICCID]sim.SIM) (map[Subject]int64, error) {
 	limits := make(map[Subject]sim.Limit)
 	for iccid, sim := range sims {

@@ -18,8 +18,8 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// fixture has the ports of a meter and a service in memory, for account 1. The operation
-// that broken names fails once.
+// fixture implements the dependencies of a meter and a service in memory, for account 1. The
+// operation in broken fails once.
 type fixture struct {
 	t           *testing.T
 	clock       *relaytest.Clock
@@ -32,10 +32,11 @@ type fixture struct {
 	reports map[string][]Row
 	files   map[string]string
 	jobs    map[string]job.Job
-	events  []string // what went out, in its order
+	events  []string // events, mails and suspensions, in order
 	sent    map[string]outbox.Delivery
-	broken  string // the name of what fails next
-	most    int    // how many SIMs were looked up at one time
+	broken  string // the operation that fails next
+
+	maxLookup int // largest number of SIMs in one lookup
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -49,30 +50,24 @@ func newFixture(t *testing.T) *fixture {
 func at(day, hour int) time.Time { return time.Date(2026, 11, day, hour, 0, 0, 0, time.UTC) }
 
 func (w *fixture) meter() *Meter {
-	w.t.Helper()
-	m, err := NewMeter(MeterDeps{
+	return NewMeter(MeterDeps{
 		Counters: w, SIMs: w, Pools: w.pools, Events: w, Mails: outbox.Mailer{Sender: outbox.Sender{Store: w, Dispatcher: w, Now: w.clock.Now}}, Suspender: w, Jobs: w, Now: w.clock.Now,
 	})
-	relaytest.NoError(w.t, err)
-	return m
 }
 
 func (w *fixture) service() *Service {
-	w.t.Helper()
-	s, err := New(Deps{
-		Records: w, Reports: w, SIMs: w, Subscribers: w.subscribers, Jobs: w, Files: w, Exports: w, Now: w.clock.Now,
-	}, Options{List: "mno", Page: 2})
-	relaytest.NoError(w.t, err)
-	return s
+	return New(Deps{
+		Records: w, SIMs: w, Subscribers: w.subscribers, Jobs: w, Files: w, Exports: w, List: "mno", Page: 2, Now: w.clock.Now,
+	})
 }
 
-// fails reports whether it is this that is broken, and mends it.
-func (w *fixture) fails(what string) error {
-	if w.broken != what {
+// fails returns an error if an operation is broken, and repairs it.
+func (w *fixture) fails(operation string) error {
+	if w.broken != operation {
 		return nil
 	}
 	w.broken = ""
-	return relay.Errorf(relay.KindUnavailable, "%s: down", what)
+	return relay.Errorf(relay.KindUnavailable, "%s: down", operation)
 }
 
 func (w *fixture) Put(_ context.Context, records []Record) error {
@@ -93,11 +88,11 @@ func (w *fixture) Put(_ context.Context, records []Record) error {
 	return nil
 }
 
-func (w *fixture) Totals(_ context.Context, _ relay.AccountID, subjects []Subject) (out []Total, err error) {
+func (w *fixture) Totals(_ context.Context, _ relay.AccountID, subjects []Subject) (totals []Total, err error) {
 	for _, s := range subjects {
-		out = append(out, w.totals[s])
+		totals = append(totals, w.totals[s])
 	}
-	return out, nil
+	return totals, nil
 }
 
 func (w *fixture) AddSteps(_ context.Context, _ relay.AccountID, s Subject, steps Steps) error {
@@ -110,8 +105,8 @@ func (w *fixture) AddSteps(_ context.Context, _ relay.AccountID, s Subject, step
 	return nil
 }
 
-func (w *fixture) RemoveSteps(_ context.Context, _ relay.AccountID, s Subject, steps Steps, below int64) error {
-	if t := w.totals[s]; t.Bytes < below {
+func (w *fixture) RemoveSteps(_ context.Context, _ relay.AccountID, s Subject, steps Steps, limitBytes int64) error {
+	if t := w.totals[s]; t.Bytes < limitBytes {
 		t.Done &^= steps
 		w.totals[s] = t
 	}
@@ -128,8 +123,10 @@ func (w *fixture) within(iccid sim.ICCID, in Span) (found []StoredRecord) {
 	return found
 }
 
-func (w *fixture) Any(_ context.Context, _ relay.AccountID, in Span, iccids []sim.ICCID) (bool, error) {
-	return slices.ContainsFunc(w.within("", in), func(k StoredRecord) bool { return iccids == nil || slices.Contains(iccids, sim.ICCID(k.Use.ICCID)) }), nil
+func (w *fixture) Any(_ context.Context, _ relay.AccountID, in Span, subscriber string) (bool, error) {
+	return slices.ContainsFunc(w.within("", in), func(k StoredRecord) bool {
+		return subscriber == "" || w.sims[sim.ICCID(k.Use.ICCID)].Subscriber == subscriber
+	}), nil
 }
 
 func (w *fixture) Read(_ context.Context, _ relay.AccountID, iccid sim.ICCID, in Span, behind Cursor, limit int) ([]StoredRecord, error) {
@@ -138,13 +135,13 @@ func (w *fixture) Read(_ context.Context, _ relay.AccountID, iccid sim.ICCID, in
 	return found[:min(limit, len(found))], nil
 }
 
-func (w *fixture) Sums(_ context.Context, _ relay.AccountID, in Span, each func([]Sum) error) error {
+func (w *fixture) Sums(_ context.Context, _ relay.AccountID, in Span, add func([]Sum) error) error {
 	sums := make(map[string]int64)
 	for _, k := range w.within("", in) {
 		sums[k.Use.ICCID] += k.Use.Bytes
 	}
 	for iccid, bytes := range sums {
-		if err := each([]Sum{{iccid, bytes}}); err != nil {
+		if err := add([]Sum{{iccid, bytes}}); err != nil {
 			return err
 		}
 	}
@@ -169,10 +166,8 @@ func (w *fixture) Rows(_ context.Context, id string, offset, limit int) ([]Row, 
 	return rows[min(offset, len(rows)):min(offset+limit, len(rows))], nil
 }
 
-func (w *fixture) Sweep(context.Context, time.Time) error { return nil }
-
 func (w *fixture) GetMany(_ context.Context, acct relay.AccountID, iccids []sim.ICCID) (map[sim.ICCID]sim.SIM, error) {
-	w.most = max(w.most, len(iccids))
+	w.maxLookup = max(w.maxLookup, len(iccids))
 	found := make(map[sim.ICCID]sim.SIM)
 	for _, iccid := range iccids {
 		if line, ok := w.sims[iccid]; ok && acct == 1 {

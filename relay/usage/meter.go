@@ -3,7 +3,6 @@ package usage
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -30,19 +29,16 @@ type MeterDeps struct {
 type Meter struct{ deps MeterDeps }
 
 // NewMeter returns a Meter.
-func NewMeter(d MeterDeps) (*Meter, error) {
-	if d.Counters == nil || d.SIMs == nil || d.Pools == nil || d.Events == nil || d.Mails.Store == nil || d.Mails.Dispatcher == nil || d.Suspender == nil || d.Jobs == nil {
-		return nil, errors.New("usage: a dependency of the meter is missing")
-	}
+func NewMeter(d MeterDeps) *Meter {
 	if d.Now == nil {
 		d.Now = time.Now
 	}
-	return &Meter{d}, nil
+	return &Meter{d}
 }
 
-// Take saves and counts records and enforces their limits. unknown are the indexes
-// of records whose account has no such SIM, which are not saved. After an error the
-// same records may be passed again.
+// Take saves and counts records and enforces the limits of their SIMs and pools. It does not save
+// records of SIMs that the account does not have, and returns their indexes. After an error, the
+// caller may pass the same records again.
 func (m *Meter) Take(ctx context.Context, records []Record) (unknown []int, err error) {
 	sims, err := m.findSIMs(ctx, records)
 	if err != nil {
@@ -69,17 +65,15 @@ const lookupBatch = 1000
 
 // findSIMs looks up the SIMs of records, by account and ICCID.
 func (m *Meter) findSIMs(ctx context.Context, records []Record) (map[relay.AccountID]map[sim.ICCID]sim.SIM, error) {
-	result := make(map[relay.AccountID]map[sim.ICCID]bool)
+	iccids := make(map[relay.AccountID][]sim.ICCID)
 	for _, r := range records {
-		if result[r.Account] == nil {
-			result[r.Account] = make(map[sim.ICCID]bool)
-		}
-		result[r.Account][sim.ICCID(r.Use.ICCID)] = true
+		iccids[r.Account] = append(iccids[r.Account], sim.ICCID(r.Use.ICCID))
 	}
-	sims := make(map[relay.AccountID]map[sim.ICCID]sim.SIM, len(result))
-	for acct, iccids := range result {
-		sims[acct] = make(map[sim.ICCID]sim.SIM, len(iccids))
-		for chunk := range slices.Chunk(slices.Collect(maps.Keys(iccids)), lookupBatch) {
+	sims := make(map[relay.AccountID]map[sim.ICCID]sim.SIM, len(iccids))
+	for acct, list := range iccids {
+		slices.Sort(list)
+		sims[acct] = make(map[sim.ICCID]sim.SIM, len(list))
+		for chunk := range slices.Chunk(slices.Compact(list), lookupBatch) {
 			found, err := m.deps.SIMs.GetMany(ctx, acct, chunk)
 			if err != nil {
 				return nil, err
@@ -90,23 +84,16 @@ func (m *Meter) findSIMs(ctx context.Context, records []Record) (map[relay.Accou
 	return sims, nil
 }
 
-// enforce applies limits after records were counted, also for records that were
-// counted before, because a process may have died in between. Notifications are
-// sent once. A limit that blocks is enforced whenever it is reached, but for the
-// current month only: late records of last month must not suspend a SIM now.
+// enforce applies the limits of counted records. It includes records that an earlier call has
+// counted, because a process may have stopped before it applied the limits. Each notification is
+// sent once. A blocking limit is enforced for the current month only: late records of the last
+// month must not suspend a SIM now.
 func (m *Meter) enforce(ctx context.Context, records []Record, sims map[relay.AccountID]map[sim.ICCID]sim.SIM) error {
-	limits, err := m.limited(ctx, records, sims)
+	limits, err := m.limitsOf(ctx, records, sims)
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(limits, func(a, b limited) int {
-		return cmp.Or(
-			cmp.Compare(a.account, b.account),
-			cmp.Compare(b.subject.Scope, a.subject.Scope), // those of SIMs before those of pools
-			cmp.Compare(a.subject.ID, b.subject.ID),
-			cmp.Compare(a.subject.Month, b.subject.Month),
-		)
-	})
+	slices.SortFunc(limits, func(a, b limited) int { return compareCounters(a.counter, b.counter) })
 	reached := make(map[counter]bool)
 	for _, l := range limits {
 		totals, err := m.deps.Counters.Totals(ctx, l.account, []Subject{l.subject})
@@ -147,21 +134,31 @@ func (m *Meter) enforce(ctx context.Context, records []Record, sims map[relay.Ac
 	return nil
 }
 
-// counter names a total that a record adds to.
+// counter identifies a total.
 type counter struct {
 	account relay.AccountID
 	subject Subject
 }
 
-// counters returns the totals that a record adds to: its SIM's and its pool's, whose
-// id is empty if the SIM is in none.
-func (r Record) counters() (c, pool counter) {
+// compareCounters orders the counters of an account: SIMs before pools.
+func compareCounters(a, b counter) int {
+	return cmp.Or(
+		cmp.Compare(a.account, b.account),
+		cmp.Compare(b.subject.Scope, a.subject.Scope),
+		cmp.Compare(a.subject.ID, b.subject.ID),
+		cmp.Compare(a.subject.Month, b.subject.Month),
+	)
+}
+
+// counters returns the counters of the SIM and of the pool. The id of the latter is empty if the
+// SIM is in no pool.
+func (r Record) counters() (ofSIM, ofPool counter) {
 	month := MonthOf(r.Use.Start)
 	return counter{r.Account, Subject{OfSIM, r.Use.ICCID, month}}, counter{r.Account, Subject{OfPool, r.Pool, month}}
 }
 
-// limited finds the subjects of records that have a limit.
-func (m *Meter) limited(ctx context.Context, records []Record, sims map[relay.AccountID]map[sim.ICCID]sim.SIM) ([]limited, error) {
+// limitsOf returns the limits of the SIMs and pools of records.
+func (m *Meter) limitsOf(ctx context.Context, records []Record, sims map[relay.AccountID]map[sim.ICCID]sim.SIM) ([]limited, error) {
 	seen := make(map[counter]bool)
 	var limits []limited
 	for _, r := range records {
@@ -187,7 +184,7 @@ func (m *Meter) limited(ctx context.Context, records []Record, sims map[relay.Ac
 	return limits, nil
 }
 
-// limited is a subject whose limit may have been crossed.
+// limited is a counter with a limit.
 type limited struct {
 	counter
 	name       string // of a pool
@@ -195,8 +192,8 @@ type limited struct {
 	recipients []sim.Recipient
 }
 
-// due returns the steps that a total requires and that are not done yet. The warning
-// is independent of the cap, which says what happens at the limit.
+// due returns the steps that a total requires and that are not done yet. The warning does not
+// depend on the cap, which determines the effect of the limit.
 func (l limited) due(t Total) Steps {
 	var due Steps
 	if l.limit.Warning > 0 && t.Bytes >= l.limit.Warning {

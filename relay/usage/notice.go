@@ -16,8 +16,8 @@ const (
 	LimitReached = "usage.limit_reached"
 )
 
-// notifyDue sends the notifications that are due and records each step afterwards.
-// A step that is repeated, because a process died in between, has the same ids.
+// notifyDue sends the notifications of due steps, and records each step afterwards. If a process
+// stops in between, the repeated notifications have the same ids and are not sent twice.
 func (m *Meter) notifyDue(ctx context.Context, l limited, bytes int64, due Steps) error {
 	for _, s := range []struct {
 		step         Steps
@@ -79,7 +79,7 @@ func hashOf(address string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// title is the subject's name in a mail.
+// title returns the name of the subject in mails.
 func (l limited) title() string {
 	if l.subject.Scope == OfPool {
 		return fmt.Sprintf("SIM pool %s (%s)", l.name, l.subject.ID)

@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// Counters stores records and their totals, as the methods of *Store say.
+// Counters stores records and their totals; *Store documents the methods.
 type Counters interface {
 	Put(ctx context.Context, records []Record) error
 	Totals(ctx context.Context, acct relay.AccountID, subjects []Subject) ([]Total, error)
@@ -18,22 +18,17 @@ type Counters interface {
 	RemoveSteps(ctx context.Context, acct relay.AccountID, s Subject, steps Steps, limitBytes int64) error
 }
 
-// Records reads stored records, as the methods of *Store say.
+// Records reads stored records and stores the rows of reports; *Store documents the methods.
 type Records interface {
-	Any(ctx context.Context, acct relay.AccountID, span Span, iccids []sim.ICCID) (bool, error)
+	Any(ctx context.Context, acct relay.AccountID, span Span, subscriber string) (bool, error)
 	Read(ctx context.Context, acct relay.AccountID, iccid sim.ICCID, span Span, cursor Cursor, limit int) ([]StoredRecord, error)
-	Sums(ctx context.Context, acct relay.AccountID, span Span, visit func([]Sum) error) error
-}
-
-// Reports stores the rows of usage reports, as the methods of *Store say.
-type Reports interface {
+	Sums(ctx context.Context, acct relay.AccountID, span Span, add func([]Sum) error) error
 	Begin(ctx context.Context, id string, t time.Time) error
 	Add(ctx context.Context, id string, rows []Row) error
 	Rows(ctx context.Context, id string, offset, limit int) ([]Row, error)
-	Sweep(ctx context.Context, now time.Time) error
 }
 
-// Row is the usage of a SIM in the time of a report.
+// Row is the usage of a SIM in the period of a report.
 type Row struct {
 	ICCID, Subscriber, Company string
 	Bytes                      int64
@@ -42,7 +37,7 @@ type Row struct {
 // SIMs reads the SIMs of accounts; sim.SIMs documents the methods.
 type SIMs interface {
 	GetMany(ctx context.Context, acct relay.AccountID, iccids []sim.ICCID) (map[sim.ICCID]sim.SIM, error)
-	Scan(ctx context.Context, acct relay.AccountID, scope sim.Scope, newIccid sim.ICCID, limit int) ([]sim.ICCID, error)
+	Scan(ctx context.Context, acct relay.AccountID, scope sim.Scope, lastICCID sim.ICCID, limit int) ([]sim.ICCID, error)
 }
 
 // Pools reads pools.
@@ -57,24 +52,24 @@ type Subscribers interface {
 
 // Suspender suspends SIMs.
 type Suspender interface {
-	// Suspend orders the suspension of a SIM. It does nothing for a SIM that is not in
-	// service or about to leave it, and returns relay.KindUnavailable while the
+	// Suspend orders the suspension of a SIM. It does nothing if the SIM is not in service or
+	// another job is about to end its service. It returns relay.KindUnavailable while the
 	// suspension cannot be ordered.
 	Suspend(ctx context.Context, acct relay.AccountID, iccid sim.ICCID) error
 }
 
 // Files makes files and keeps them for a time.
 type Files interface {
-	// Make makes a file of what fill writes and returns how many records fill
-	// counted. Work that ctx cuts off goes on, and the error is
-	// relay.KindUnavailable then.
+	// Make makes a file with the content that fill writes, and returns the number of records
+	// that fill returns. If ctx ends first, the work continues, and the error is
+	// relay.KindUnavailable.
 	Make(ctx context.Context, name string, fill func(ctx context.Context, writer io.Writer) (int64, error)) (int64, error)
-	// Open opens one that was made and returns its size in bytes; relay.KindNotFound
-	// if there is none. Reading continues after ctx has ended.
+	// Open opens a file and returns its size in bytes; relay.KindNotFound if there is no such
+	// file. The file can be read after ctx has ended.
 	Open(ctx context.Context, name string) (io.ReadCloser, int64, error)
 }
 
-// Exports runs work that takes longer than a job may, like Files.Make without a file.
+// Exports runs work that takes longer than a job may run, like Files.Make without a file.
 type Exports interface {
 	Do(ctx context.Context, name string, work func(ctx context.Context) (int64, error)) (int64, error)
 }

@@ -20,14 +20,17 @@ const (
 		  AND started < $3
 		LIMIT 1`
 
-	anyOfSIMs = `
+	anyOfSubscriber = `
 		SELECT r.n
-		FROM batch
+		FROM sim
 		CROSS JOIN usage_record r
-		WHERE r.account = batch.account
-		  AND r.iccid = batch.iccid
-		  AND r.started >= $1
-		  AND r.started < $2
+		WHERE sim.account = $1
+		  AND sim.subscriber = $4
+		  AND sim.subscriber <> ''
+		  AND r.account = sim.account
+		  AND r.iccid = sim.iccid
+		  AND r.started >= $2
+		  AND r.started < $3
 		LIMIT 1`
 
 	readAll = `
@@ -49,8 +52,8 @@ const (
 		ORDER BY started, n
 		LIMIT $5`
 
-	// sumSIMs adds up the records of the next SIMs that have a total in some months. The sum
-	// is null if the SIM has no records within the time.
+	// sumSIMs adds up the records of the next SIMs with totals in a range of months. The sum is null
+	// if a SIM has no records in the period.
 	sumSIMs = `
 		SELECT sims.subject, (
 		  SELECT CAST(SUM(bytes) AS BIGINT)
@@ -74,20 +77,19 @@ const (
 		ORDER BY sims.subject`
 )
 
-// Any reports whether there are records in a time, of the given SIMs only unless iccids is
-// nil.
-func (s *Store) Any(ctx context.Context, acct relay.AccountID, span Span, iccids []sim.ICCID) (bool, error) {
-	start, end := span.From.UnixMicro(), span.To.UnixMicro()
-	statement, args := anyRecord, []any{acct, start, end}
-	if iccids != nil {
-		statement, args = anyOfSIMs, []any{start, end, db.AccountColumn(acct, "iccid", iccids)}
+// Any reports whether an account has records in a period; with a subscriber, whether that
+// subscriber's SIMs have some.
+func (s *Store) Any(ctx context.Context, acct relay.AccountID, span Span, subscriber string) (bool, error) {
+	statement, args := anyRecord, []any{acct, span.From.UnixMicro(), span.To.UnixMicro()}
+	if subscriber != "" {
+		statement, args = anyOfSubscriber, append(args, subscriber)
 	}
 	found, err := db.Values[int64](ctx, s.db, "usage records", statement, args...)
 	return len(found) > 0, err
 }
 
-// Read returns records in the order of their starts, behind a place, at most limit; of one
-// SIM only unless iccid is empty.
+// Read returns up to limit records in a period, in the order of their starts, after a cursor. If
+// iccid is not empty, it returns only records of that SIM.
 func (s *Store) Read(ctx context.Context, acct relay.AccountID, iccid sim.ICCID, span Span, cursor Cursor, limit int) ([]StoredRecord, error) {
 	start, n := span.From.UnixMicro(), int64(0)
 	if cursor.N != 0 {
@@ -107,7 +109,7 @@ func (s *Store) Read(ctx context.Context, acct relay.AccountID, iccid sim.ICCID,
 	return db.List(ctx, s.db, "usage records", statement, fields, args...)
 }
 
-// Steps adds up the usage of one SIM in each step of a time.
+// Steps adds up the usage of a SIM in each step of a period.
 func (s *Store) Steps(ctx context.Context, acct relay.AccountID, iccid string, span Span, step time.Duration) ([]StepSum, error) {
 	const statement = `
 		SELECT started / $5 AS step, type, CAST(SUM(bytes) AS BIGINT), CAST(SUM(duration) AS BIGINT), COUNT(*)
@@ -129,7 +131,7 @@ func (s *Store) Steps(ctx context.Context, acct relay.AccountID, iccid string, s
 // sumPage is the number of SIMs that are added up at a time.
 const sumPage = 500
 
-// Sums adds up the usage of each SIM in a period and passes it on page by page.
+// Sums adds up the usage of each SIM in a period, and calls add with each page of sums.
 func (s *Store) Sums(ctx context.Context, acct relay.AccountID, span Span, add func([]Sum) error) error {
 	type nullSum struct {
 		iccid string
@@ -161,15 +163,15 @@ func (s *Store) Sums(ctx context.Context, acct relay.AccountID, span Span, add f
 	}
 }
 
-// MonthOfAccount is what the SIMs of an account used in a month, and how many of them
-// reached their monthly limit.
+// MonthOfAccount is the usage of an account's SIMs in a month, and the number of SIMs that reached
+// their monthly limit.
 type MonthOfAccount struct {
 	Account relay.AccountID
 	Bytes   float64
 	AtLimit int64
 }
 
-// Months returns the usage of all accounts with usage in a month.
+// Months returns the usage of all accounts in a month, without accounts that have no usage.
 func (s *Store) Months(ctx context.Context, month Month) ([]MonthOfAccount, error) {
 	const statement = `
 		SELECT t.account,

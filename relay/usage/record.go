@@ -11,16 +11,16 @@ import (
 // Record is one use of a SIM of an account.
 type Record struct {
 	Account relay.AccountID
-	// Pool is the pool of the SIM; empty: none. The Meter finds it.
+	// Pool is the pool of the SIM, which the Meter sets; empty: none.
 	Pool string
 	Use  cdr.Use
 }
 
-// Span is a time from From on until before To.
+// Span is a period from From, inclusive, to To, exclusive.
 type Span struct{ From, To time.Time }
 
-// Cursor is the position of a record; reading continues behind it. The zero value is
-// before the first record.
+// Cursor is the position of a record; reading continues after it. The zero value is before the
+// first record.
 type Cursor struct {
 	Start time.Time
 	N     int64 // the record's number in the order of arrival
@@ -32,15 +32,15 @@ type StoredRecord struct {
 	Use cdr.Use
 }
 
-// Sum is the usage of a SIM in a time, in bytes.
+// Sum is the usage of a SIM in a period, in bytes.
 type Sum struct {
 	ICCID string
 	Bytes int64
 }
 
-// StepSum is the usage of a SIM, of one type, in a step of time.
+// StepSum is the usage of a SIM, of one type, in a step of a period.
 type StepSum struct {
-	At       time.Time // when the step begins
+	At       time.Time // beginning of the step
 	Type     string    // one of cdr.Types
 	Bytes    int64
 	Duration int64 // seconds
@@ -56,10 +56,10 @@ func MonthOf(t time.Time) Month {
 	return Month(t.Year()*100 + int(t.Month()))
 }
 
-// String is like 2026-11.
+// String returns the month in the form 2026-11.
 func (m Month) String() string { return fmt.Sprintf("%04d-%02d", m/100, m%100) }
 
-// Scope reports whether a limit is a SIM's or a pool's.
+// Scope is the kind of a subject.
 type Scope string
 
 // The scopes.
@@ -91,5 +91,5 @@ const (
 	Blocked // of a pool: suspension of all its SIMs was ordered
 )
 
-// Has reports whether all of some steps are in the set.
+// Has reports whether the set contains all of the steps.
 func (s Steps) Has(steps Steps) bool { return s&steps == steps }

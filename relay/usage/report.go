@@ -7,7 +7,7 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// Begin creates an empty report, also if it was begun before.
+// Begin creates an empty report. It deletes the rows of an existing report with that id.
 func (s *Store) Begin(ctx context.Context, id string, now time.Time) error {
 	const statement = `
 		INSERT INTO usage_report (id, begun)
@@ -33,7 +33,7 @@ func (s *Store) deleteRows(ctx context.Context, id string) error {
 	return s.db.Sweep(ctx, "usage report "+id, db.SweepMost, statement, id)
 }
 
-// Add adds rows to a report. Of several rows of one SIM it adds the last.
+// Add adds rows to a report. Of several rows for a SIM, it adds the last one.
 func (s *Store) Add(ctx context.Context, id string, rows []Row) error {
 	const statement = `
 		INSERT INTO usage_report_row (report, subscriber, iccid, company, bytes)
@@ -70,7 +70,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 		WHERE begun < $1
 		ORDER BY begun
 		LIMIT 100`
-	// A report whose rows another gateway is deleting is left to the next sweep.
+	// If another gateway is deleting rows of the report, the next sweep deletes the report.
 	const deleteReport = `
 		DELETE FROM usage_report
 		WHERE id = $1

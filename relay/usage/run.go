@@ -13,17 +13,16 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// orderOf decodes the input of a job.
-func orderOf(j job.Job) (o order, err error) {
-	if err := json.Unmarshal(j.Input, &o); err != nil {
-		return o, job.Fail("The request cannot be read.")
+func requestOf(j job.Job) (r Request, err error) {
+	if json.Unmarshal(j.Input, &r) != nil {
+		err = job.Fail("The request cannot be read.")
 	}
-	return o, nil
+	return r, err
 }
 
 // RunCDR writes a file of CDRs.
 func (s *Service) RunCDR(ctx context.Context, j job.Job) (any, error) {
-	o, err := orderOf(j)
+	r, err := requestOf(j)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +30,7 @@ func (s *Service) RunCDR(ctx context.Context, j job.Job) (any, error) {
 		w := csv.NewWriter(writer)
 		err = w.Write(cdr.UseHeader())
 		if err == nil {
-			err = s.each(ctx, j.Account, o, func(u cdr.Use) error { n++; return w.Write(u.Row()) })
+			err = s.each(ctx, j.Account, r, func(u cdr.Use) error { n++; return w.Write(u.Row()) })
 		}
 		w.Flush()
 		return n, errors.Join(err, w.Error())
@@ -39,19 +38,19 @@ func (s *Service) RunCDR(ctx context.Context, j job.Job) (any, error) {
 	return counted{n}, err
 }
 
-// each passes on the records of an order: all in the order of their starts, or
-// those of a subscriber SIM by SIM.
-func (s *Service) each(ctx context.Context, acct relay.AccountID, o order, do func(cdr.Use) error) error {
-	if o.Subscriber == "" {
-		return s.eachOf(ctx, acct, "", o.span(), do)
+// each calls do with the requested records: all records in the order of their starts, or the
+// records of a subscriber SIM by SIM.
+func (s *Service) each(ctx context.Context, acct relay.AccountID, r Request, do func(cdr.Use) error) error {
+	if r.Subscriber == "" {
+		return s.eachOf(ctx, acct, "", r.span(), do)
 	}
 	for lastICCID := sim.ICCID(""); ; {
-		iccids, err := s.deps.SIMs.Scan(ctx, acct, sim.Scope{Subscriber: o.Subscriber}, lastICCID, pageSize)
+		iccids, err := s.deps.SIMs.Scan(ctx, acct, sim.Scope{Subscriber: r.Subscriber}, lastICCID, pageSize)
 		if err != nil || len(iccids) == 0 {
 			return err
 		}
 		for _, iccid := range iccids {
-			if err := s.eachOf(ctx, acct, iccid, o.span(), do); err != nil {
+			if err := s.eachOf(ctx, acct, iccid, r.span(), do); err != nil {
 				return err
 			}
 		}
@@ -59,51 +58,51 @@ func (s *Service) each(ctx context.Context, acct relay.AccountID, o order, do fu
 	}
 }
 
-// eachOf passes on the records of a SIM, or of all if iccid is empty.
+// eachOf calls do with the records of a SIM, or of all SIMs if iccid is empty.
 func (s *Service) eachOf(ctx context.Context, acct relay.AccountID, iccid sim.ICCID, span Span, do func(cdr.Use) error) error {
 	var cursor Cursor
 	for {
-		page, err := s.deps.Records.Read(ctx, acct, iccid, span, cursor, s.opts.Page)
+		page, err := s.deps.Records.Read(ctx, acct, iccid, span, cursor, s.deps.Page)
 		if err != nil {
 			return err
 		}
-		for _, k := range page {
-			if err := do(k.Use); err != nil {
+		for _, record := range page {
+			if err := do(record.Use); err != nil {
 				return err
 			}
 		}
-		if len(page) < s.opts.Page {
+		if len(page) < s.deps.Page {
 			return nil
 		}
 		cursor = page[len(page)-1].Cursor
 	}
 }
 
-// RunReport adds up what each SIM used.
+// RunReport makes a report of the usage of each SIM.
 func (s *Service) RunReport(ctx context.Context, j job.Job) (any, error) {
-	o, err := orderOf(j)
+	r, err := requestOf(j)
 	if err != nil {
 		return nil, err
 	}
 	n, err := s.deps.Exports.Do(ctx, j.ID, func(ctx context.Context) (n int64, err error) {
-		if err := s.deps.Reports.Begin(ctx, j.ID, j.CreatedAt); err != nil {
+		if err := s.deps.Records.Begin(ctx, j.ID, j.CreatedAt); err != nil {
 			return 0, err
 		}
 		companies := make(map[string]string)
-		err = s.deps.Records.Sums(ctx, j.Account, o.span(), func(sums []Sum) error {
+		err = s.deps.Records.Sums(ctx, j.Account, r.span(), func(sums []Sum) error {
 			rows, err := s.rows(ctx, j.Account, sums, companies)
 			if err != nil {
 				return err
 			}
 			n += int64(len(rows))
-			return s.deps.Reports.Add(ctx, j.ID, rows)
+			return s.deps.Records.Add(ctx, j.ID, rows)
 		})
 		return n, err
 	})
 	return counted{n}, err
 }
 
-// rows adds the subscribers of the SIMs. companies caches the subscribers' names.
+// rows returns the rows of a report for sums. companies caches the companies of subscribers.
 func (s *Service) rows(ctx context.Context, acct relay.AccountID, sums []Sum, companies map[string]string) ([]Row, error) {
 	iccids := make([]sim.ICCID, len(sums))
 	for i, sum := range sums {

@@ -189,7 +189,4 @@ func TestMistakesOfTheProgramAreErrors(t *testing.T) {
 	if _, err := s.RunReport(t.Context(), job.Job{Input: json.RawMessage(`7`)}); err == nil {
 		t.Error("an input that is none")
 	}
-	if _, err := New(Deps{}, Options{}); err == nil {
-		t.Error("a service of nothing")
-	}
 }

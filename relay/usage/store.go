@@ -1,7 +1,6 @@
 package usage
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -12,21 +11,21 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// Store keeps records, totals and reports. It is safe for concurrent use.
+// Store stores records, totals and reports. It is safe for concurrent use.
 type Store struct{ db *db.DB }
 
 // NewStore returns the store of usage in a database.
 func NewStore(database *db.DB) *Store { return &Store{db: database} }
 
-// maxTotal is the largest total in bytes: half of what a number holds, so that one
-// more record never overflows it.
+// maxTotal is the largest total, in bytes. The sum of two such numbers does not overflow an int64.
 const maxTotal = int64(1) << 62
 
-// Put saves records durably, all or none, and adds each to the totals of its SIM and its
-// pool, up to maxTotal. A record whose id the account has already is left unchanged and adds
-// nothing. The error is relay.KindUnavailable if a retry may succeed.
+// Put saves records, all or none, and adds each to the totals of its SIM and its pool, up to
+// maxTotal. It ignores a record if the account has a record with the id. The error is
+// relay.KindUnavailable if a retry may succeed.
 func (s *Store) Put(ctx context.Context, records []Record) error {
-	// Gateways that store the same records lock records and totals in the same order.
+	// Both statements lock rows in a fixed order, so that gateways that save the same records do not
+	// deadlock.
 	const insertRecords = `
 		INSERT INTO usage_record (account, id, iccid, pool, started, type, bytes, duration)
 		SELECT account, id, iccid, pool, started, type, bytes, duration
@@ -48,7 +47,10 @@ func (s *Store) Put(ctx context.Context, records []Record) error {
 		return []any{r.Account, u.ID, u.ICCID, r.Pool, u.Start.UnixMicro(), u.Type, u.Bytes, u.Duration}
 	})
 	return s.db.Write(ctx, "usage records", func(ctx context.Context, tx *db.Tx) error {
-		added, err := db.List(ctx, tx, "usage records", insertRecords, (*added).fields, rows)
+		added, err := db.List(ctx, tx, "usage records", insertRecords, func(r *Record) []any {
+			var started int64
+			return []any{&r.Account, &r.Use.ICCID, &r.Pool, &started, &r.Use.Bytes, func() { r.Use.Start = time.UnixMicro(started) }}
+		}, rows)
 		if err != nil {
 			return err
 		}
@@ -56,48 +58,25 @@ func (s *Store) Put(ctx context.Context, records []Record) error {
 	})
 }
 
-// added is a new record.
-type added struct {
-	account     relay.AccountID
-	iccid, pool string
-	started     int64
-	bytes       int64
-}
-
-func (a *added) fields() []any { return []any{&a.account, &a.iccid, &a.pool, &a.started, &a.bytes} }
-
-// totalKey is the key of a total.
-type totalKey struct {
-	account relay.AccountID
-	Subject
-}
-
-// totalsOf returns the additions of new records to totals, in the order of their keys.
-func totalsOf(records []added) *db.Batch {
-	sums := make(map[totalKey]int64)
+// totalsOf returns the additions of new records to totals, in the order of compareCounters.
+func totalsOf(records []Record) *db.Batch {
+	sums := make(map[counter]int64)
 	for _, r := range records {
-		month := MonthOf(time.UnixMicro(r.started))
-		subjects := []Subject{{Scope: OfSIM, ID: r.iccid, Month: month}, {Scope: OfPool, ID: r.pool, Month: month}}
-		if r.pool == "" {
-			subjects = subjects[:1]
-		}
-		for _, subject := range subjects {
-			key := totalKey{r.account, subject}
-			sums[key] = min(sums[key], maxTotal-min(r.bytes, maxTotal)) + min(r.bytes, maxTotal)
+		bytes := min(r.Use.Bytes, maxTotal)
+		ofSIM, ofPool := r.counters()
+		sums[ofSIM] = min(sums[ofSIM], maxTotal-bytes) + bytes
+		if r.Pool != "" {
+			sums[ofPool] = min(sums[ofPool], maxTotal-bytes) + bytes
 		}
 	}
 	b := db.NewBatch("account, scope, subject, month, bytes")
-	sorted := slices.SortedFunc(maps.Keys(sums), func(a, b totalKey) int {
-		return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Month, b.Month))
-	})
-	for _, key := range sorted {
-		b.Add(key.account, key.Scope, key.ID, key.Month, sums[key])
+	for _, c := range slices.SortedFunc(maps.Keys(sums), compareCounters) {
+		b.Add(c.account, c.subject.Scope, c.subject.ID, c.subject.Month, sums[c])
 	}
 	return b
 }
 
-// Totals returns the usage of an account's subjects and the steps that were taken, in the
-// order of the subjects.
+// Totals returns the totals of an account's subjects, in the order of the subjects.
 func (s *Store) Totals(ctx context.Context, acct relay.AccountID, subjects []Subject) ([]Total, error) {
 	const statement = `
 		SELECT batch.n, t.bytes, t.done

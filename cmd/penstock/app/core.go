@@ -100,14 +100,8 @@ func (g *Gateway) openServices(ctx context.Context, stores backends, senders out
 	if err != nil {
 		return s, err
 	}
-	sims, err := g.openSIMs(stores.records, senders, run)
-	if err != nil {
-		return s, err
-	}
-	calls, err := sip.New(sip.Deps{Jobs: records.Jobs, Submit: run, Archives: files, Mails: senders.mails}, sip.Options{PublicURL: g.cfg.PublicURL})
-	if err != nil {
-		return s, err
-	}
+	sims := g.openSIMs(stores.records, senders, run)
+	calls := sip.New(sip.Deps{Jobs: records.Jobs, Submit: run, Archives: files, Mails: senders.mails, PublicURL: g.cfg.PublicURL})
 	return services{archive: files, ledgers: ledgers, sims: sims, calls: calls, jobs: run}, nil
 }
 

@@ -23,33 +23,26 @@ type simServices struct {
 	usage   *usage.Service
 }
 
-func (g *Gateway) openSIMs(r *recordStores, senders outbound, run job.Submitter) (s simServices, err error) {
-	s.actions, err = provisioning.New(provisioning.Deps{
+func (g *Gateway) openSIMs(r *recordStores, senders outbound, run job.Submitter) (s simServices) {
+	s.actions = provisioning.New(provisioning.Deps{
 		SIMs: r.SIMs, Subscribers: r.Subscribers, Jobs: r.Jobs, Operator: senders.operator, Events: senders.events, Submit: run,
 	}, provisioning.Options{ReportWithin: g.cfg.Operator.ReportWithin, Now: time.Now})
-	if err != nil {
-		return s, err
-	}
-	s.meter, err = usage.NewMeter(usage.MeterDeps{
+	s.meter = usage.NewMeter(usage.MeterDeps{
 		Counters: r.Usage, SIMs: r.SIMs, Pools: r.Pools, Events: senders.events, Mails: senders.mails, Suspender: s.actions, Jobs: run,
 	})
-	if err != nil {
-		return s, err
-	}
-	s.sims, err = sim.New(sim.Deps{
+	s.sims = sim.New(sim.Deps{
 		SIMs: r.SIMs, Pools: r.Pools, Subscribers: r.Subscribers, Callbacks: r.Accounts, Prober: senders.prober, Limits: s.meter,
-	}, sim.Options{AllowHTTP: g.cfg.Egress.AllowHTTPCallback})
-	if err != nil {
-		return s, err
-	}
+		AllowHTTP: g.cfg.Egress.AllowHTTPCallback,
+	})
 	files := archive.NewFileStore(r.Files, "exports", usage.FileLife, 0)
 	running := archive.NewExports(0)
 	g.onClose(running.Close)
 	g.onClose(files.Close)
-	s.usage, err = usage.New(usage.Deps{
-		Records: r.Usage, Reports: r.Usage, SIMs: r.SIMs, Subscribers: r.Subscribers, Jobs: submitted{run, r.Jobs}, Files: files, Exports: running,
-	}, usage.Options{List: provisioning.List})
-	return s, err
+	s.usage = usage.New(usage.Deps{
+		Records: r.Usage, SIMs: r.SIMs, Subscribers: r.Subscribers, Jobs: submitted{run, r.Jobs}, Files: files, Exports: running,
+		List: provisioning.List,
+	})
+	return s
 }
 
 // prober checks callback URLs with a request like those of events: from the same
