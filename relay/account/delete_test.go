@@ -94,7 +94,7 @@ func deletedLeavesNothing(t *testing.T, s *Store) {
 
 // keptTables are the tables with a column account whose rows stay.
 var keptTables = map[string]string{
-	"audit_entry":   "the audit log tells of accounts that are gone",
+	"audit_entry":   "the audit log has entries about deleted accounts",
 	"declared_sim":  "the account is a name, and an account that a document declares is not deleted",
 	"ledger_log":    "gateways report a log that is missing; without entries it is empty",
 	"ledger_sealed": "gateways hold the keys of accounts in memory",

@@ -169,9 +169,8 @@ func changesAreHeard(t *testing.T, s *Store) {
 	}
 }
 
-// A gateway that lost its database hears of what changed meanwhile once tokens
-// can be read again, and of nothing if nothing changed: until then what it
-// remembers is all there is.
+// While the database is down, Changes reports nothing, so that a gateway continues with its cached
+// tokens. It reports a change once the tokens can be read again.
 func TestChangesAreHeardAfterARestart(t *testing.T) {
 	server := dbtest.StartPostgres(t)
 	url := server.NewDatabase(t)

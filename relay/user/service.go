@@ -14,26 +14,28 @@ import (
 type Options struct {
 	// SessionTime is the duration of a session; 0 means 12 hours.
 	SessionTime time.Duration
-	// SignInWait is the time for which a sign-in waits for others whose passwords are being
-	// hashed; 0 means 5 seconds.
-	SignInWait time.Duration
-	Now        func() time.Time // nil means time.Now
+	Now         func() time.Time // nil means time.Now
 }
 
 // Service manages users and their sessions. It is safe for concurrent use.
 type Service struct {
 	store     *Store
 	o         Options
-	slots     chan struct{} // of passwords that are hashed at the same time
+	slots     chan struct{} // has an element for each password that is being hashed
 	dummyHash string
 }
 
-// hashesAtOnce bounds the load of sign-ins: each takes 19 MiB and a processor.
-const hashesAtOnce = 2
+const (
+	// hashesAtOnce bounds the load of sign-ins: each takes 19 MiB and a processor.
+	hashesAtOnce = 2
+	// maxSignInWait is the longest time for which a sign-in waits for the hashing of other
+	// passwords.
+	maxSignInWait = 5 * time.Second
+)
 
 // New returns the service of users.
 func New(store *Store, o Options) *Service {
-	o.SessionTime, o.SignInWait = cmp.Or(o.SessionTime, 12*time.Hour), cmp.Or(o.SignInWait, 5*time.Second)
+	o.SessionTime = cmp.Or(o.SessionTime, 12*time.Hour)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -60,15 +62,15 @@ type Addition struct {
 	Password string
 }
 
-// Add saves a new user. It returns relay.KindInvalid for a wrong field and
-// relay.KindConflict for a name that is taken.
+// Add saves a new user. It returns relay.KindInvalid for an invalid field and relay.KindConflict
+// for a name that is taken.
 func (s *Service) Add(ctx context.Context, a Addition) (User, error) {
 	now := s.o.Now().UTC()
 	u := User{ID: relay.NewID(now), Role: a.Role, Account: a.Account, Provider: Password, CreatedAt: now, ChangedAt: now, Version: 1}
 	problems := relay.Problems{}
 	var ok bool
 	if u.Name, ok = ParseName(a.Name); !ok {
-		problems.Add("name", "want letters, digits and . _ @ + - without blanks, at most 100")
+		problems.Add("name", "must be at most 100 letters, digits and . _ @ + - without blanks")
 	}
 	u.check(problems)
 	checkPassword(problems, "password", a.Password)
@@ -90,9 +92,9 @@ type Change struct {
 	Disabled *bool
 }
 
-// Change changes a user and ends the user's sessions. It returns the user before and
-// after. It returns relay.KindInvalid for a wrong field, and for the role, account or
-// password of a user of a provider, which the provider sets.
+// Change changes a user, ends the user's sessions, and returns the user before and after the change.
+// It returns relay.KindInvalid for an invalid field, and for the role, account or password of a
+// user of an OpenID Connect provider, which the provider sets.
 func (s *Service) Change(ctx context.Context, name string, c Change) (oldUser, newUser User, err error) {
 	u, err := s.User(ctx, name)
 	if err != nil {

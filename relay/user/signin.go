@@ -18,8 +18,8 @@ type SignedIn struct {
 	ExpiresAt time.Time
 }
 
-// CSRF returns a text that is derived from the session's token. A request that contains it
-// comes from a page that could read the session, which other sites cannot.
+// CSRF returns a text that is derived from the session's token. Other sites cannot read it, so that
+// a request with the text comes from a page of the gateway.
 func (s SignedIn) CSRF() string {
 	sum := sha256.Sum256([]byte("csrf\x00" + s.Token))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
@@ -31,10 +31,9 @@ func errSignIn() error {
 	return relay.Errorf(relay.KindUnauthenticated, "The name or the password is wrong.")
 }
 
-// SignIn begins a session of a user with a password. The error is
-// relay.KindUnauthenticated, with the same text and after the same time whether the
-// name, the password or the user's state is the cause, and relay.KindUnavailable if
-// too many sign in at once.
+// SignIn begins a session of a user with a password. It returns relay.KindUnauthenticated for a
+// wrong name, a wrong password and a disabled user; the text and the response time are the same
+// for all of them. It returns relay.KindUnavailable if too many passwords are being hashed.
 func (s *Service) SignIn(ctx context.Context, name, password string) (SignedIn, error) {
 	u, err := s.verify(ctx, name, password)
 	if err != nil {
@@ -83,7 +82,7 @@ func (s *Service) hash(ctx context.Context, password string) (string, error) {
 
 // acquire waits until a password may be hashed.
 func (s *Service) acquire(ctx context.Context) (release func(), err error) {
-	timeout := time.NewTimer(s.o.SignInWait)
+	timeout := time.NewTimer(maxSignInWait)
 	defer timeout.Stop()
 	select {
 	case s.slots <- struct{}{}:
@@ -102,7 +101,7 @@ func (s *Service) begin(ctx context.Context, u User) (SignedIn, error) {
 		Hash: account.HashToken(signedIn.Token), UserID: u.ID, Version: u.Version, CreatedAt: now, ExpiresAt: signedIn.ExpiresAt,
 	})
 	if relay.KindOf(err) == relay.KindNotFound {
-		err = errSignIn() // the user was changed meanwhile
+		err = errSignIn() // the user has changed since it was read
 	}
 	return signedIn, err
 }
@@ -110,11 +109,11 @@ func (s *Service) begin(ctx context.Context, u User) (SignedIn, error) {
 // Session returns the user of a session's token; relay.KindUnauthenticated if the
 // session has ended.
 func (s *Service) Session(ctx context.Context, token string) (SignedIn, error) {
-	session, u, err := s.store.Session(ctx, account.HashToken(token), s.o.Now())
+	u, expiresAt, err := s.store.Session(ctx, account.HashToken(token), s.o.Now())
 	if relay.KindOf(err) == relay.KindNotFound {
 		return SignedIn{}, relay.Errorf(relay.KindUnauthenticated, "the session has ended")
 	}
-	return SignedIn{User: u, Token: token, ExpiresAt: session.ExpiresAt}, err
+	return SignedIn{User: u, Token: token, ExpiresAt: expiresAt}, err
 }
 
 // SignOut ends a session.
@@ -122,8 +121,8 @@ func (s *Service) SignOut(ctx context.Context, token string) error {
 	return s.store.DeleteSession(ctx, account.HashToken(token))
 }
 
-// SetOwnPassword changes the password of a user who gives the current one, and ends the
-// user's sessions. The error of a wrong field is relay.KindInvalid.
+// SetOwnPassword changes the password of a user who gives the current password, and ends the user's
+// sessions. It returns relay.KindInvalid for an invalid field.
 func (s *Service) SetOwnPassword(ctx context.Context, name, current, password string) error {
 	if _, err := s.verify(ctx, name, current); relay.KindOf(err) == relay.KindUnauthenticated {
 		return relay.Invalid("password", "The password is wrong.")
@@ -139,10 +138,9 @@ func (s *Service) SetOwnPassword(ctx context.Context, name, current, password st
 	return err
 }
 
-// SignInAs begins a session for the identity that a provider has verified; acct is the
-// account of the role Account. A new person becomes a user. A known one gets the current
-// name, role and account from the provider. The error of a person who may not sign in is
-// relay.KindForbidden.
+// SignInAs begins a session for an identity that a provider has verified; acct is the account of
+// the role Account. It adds a new user, or updates the name, role and account of a known user. It
+// returns relay.KindForbidden if the person may not sign in.
 func (s *Service) SignInAs(ctx context.Context, identity Identity, acct relay.AccountID) (SignedIn, error) {
 	name, ok := ParseName(identity.Name)
 	if !ok {

@@ -119,25 +119,18 @@ func (s *Store) CreateSession(ctx context.Context, n Session) error {
 		db.Do(insert, n.Hash, n.UserID, n.Version, n.CreatedAt, n.ExpiresAt))
 }
 
-// Session loads a session, which is valid at a time, and its user; relay.KindNotFound if
-// there is none.
-func (s *Store) Session(ctx context.Context, hash string, now time.Time) (Session, User, error) {
+// Session returns the user of a session that is valid at a time, and the time at which the
+// session expires; relay.KindNotFound if there is no such session.
+func (s *Store) Session(ctx context.Context, hash string, now time.Time) (u User, expiresAt time.Time, err error) {
 	const query = `
-		SELECT s.hash, s.user_id, s.version, s.created, s.expires, u.doc, u.version, u.signed_in
+		SELECT s.expires, u.doc, u.version, u.signed_in
 		FROM admin_session s
 		JOIN admin_user u ON u.id = s.user_id AND u.version = s.version
 		WHERE s.hash = $1
 		  AND s.expires > $2`
-	type row struct {
-		session Session
-		user    User
-	}
-	r, err := db.One(ctx, s.db, "session", query, func(r *row) []any {
-		return append([]any{
-			&r.session.Hash, &r.session.UserID, &r.session.Version, db.Time(&r.session.CreatedAt), db.Time(&r.session.ExpiresAt),
-		}, userFields(&r.user)...)
-	}, hash, now)
-	return r.session, r.user, err
+	fields := func(u *User) []any { return append([]any{db.Time(&expiresAt)}, userFields(u)...) }
+	u, err = db.One(ctx, s.db, "session", query, fields, hash, now)
+	return u, expiresAt, err
 }
 
 // DeleteSession ends a session, if there is one.

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Role says what a user may do.
+// Role determines the permissions of a user.
 type Role string
 
 // The roles. A viewer reads everything but the texts of messages and secrets; an operator
@@ -62,7 +62,7 @@ type User struct {
 	ChangedAt time.Time `json:"changed_at"`
 	// SignedInAt is the time of the last sign-in; zero if there was none.
 	SignedInAt time.Time `json:"-"`
-	// Version counts changes; a session is valid for the version it began with.
+	// Version is the number of changes; a session is valid for one version.
 	Version int64 `json:"-"`
 }
 
@@ -86,7 +86,7 @@ func ParseName(text string) (string, bool) {
 func (u *User) check(p relay.Problems) {
 	switch {
 	case !slices.Contains(Roles(), u.Role):
-		p.Add("role", fmt.Sprintf("want viewer, operator, admin or account, got %q", string(u.Role)))
+		p.Add("role", fmt.Sprintf("must be viewer, operator, admin or account, not %q", string(u.Role)))
 	case u.Role == Account && u.Account == 0:
 		p.Add("account", "The role account needs the account that the user may see.")
 	case u.Role != Account && u.Account != 0:
@@ -120,8 +120,8 @@ type Identity struct {
 	Account string
 }
 
-// Attempt identifies a sign-in through a provider. The browser keeps it until it returns
-// from the provider.
+// Attempt identifies a sign-in through a provider. The browser stores it until it returns from the
+// provider.
 type Attempt struct {
 	State    string `json:"state"`
 	Nonce    string `json:"nonce"`
