@@ -72,19 +72,25 @@ func listDifference(oldList, newList []any) (oldPart, newPart any) {
 	return oldElements, newElements
 }
 
-// identifiers are the fields that can identify an element. The first field that an element
-// has identifies it.
-func identifiers() []string { return []string{"id", "name", "iccid", "number", "prefix", "key"} }
-
-// identity returns the identity of an element, empty if it has none.
-func identity(element any) string {
+// identifier returns the first field of an element that can identify it, and the value of the
+// field; the field is empty if there is none.
+func identifier(element any) (field string, id any) {
 	object, _ := element.(map[string]any)
-	for _, field := range identifiers() {
+	for _, field := range []string{"id", "name", "iccid", "number", "prefix", "key"} {
 		if id, ok := object[field]; ok {
-			return field + "=" + fmt.Sprint(id)
+			return field, id
 		}
 	}
-	return ""
+	return "", nil
+}
+
+// identity returns the identifier of an element as a key, empty if it has none.
+func identity(element any) string {
+	field, id := identifier(element)
+	if field == "" {
+		return ""
+	}
+	return field + "=" + fmt.Sprint(id)
 }
 
 // elementsByID returns the elements of a list by their identities; false if an element has
@@ -103,16 +109,9 @@ func elementsByID(list []any) (byID map[string]any, ok bool) {
 
 // withIdentity adds the identifying field of an element to its difference.
 func withIdentity(part, element any) any {
-	fields, ok := part.(map[string]any)
-	if !ok {
-		return part
+	if fields, ok := part.(map[string]any); ok {
+		field, id := identifier(element)
+		fields[field] = id
 	}
-	object, _ := element.(map[string]any)
-	for _, field := range identifiers() {
-		if id, ok := object[field]; ok {
-			fields[field] = id
-			break
-		}
-	}
-	return fields
+	return part
 }

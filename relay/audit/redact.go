@@ -36,7 +36,7 @@ func Document(v any) json.RawMessage {
 	return encode(redact("", value))
 }
 
-// Changes returns the parts of two values that differ, as Document returns a value.
+// Changes returns the parts of two values that differ, in the form of Document.
 func Changes(oldValue, newValue any) (oldPart, newPart json.RawMessage) {
 	a, errOld := decoded(oldValue)
 	b, errNew := decoded(newValue)

@@ -22,13 +22,13 @@ const (
 
 func errAmount() error { return relay.Invalid("credit", "There is no such amount.") }
 
-// Apply makes changes of one account, in their order, in the transaction of a caller: all
-// or none. It locks the account's balance until the transaction ends, so it comes last in
-// it, and runs the same number of statements for any number of changes.
+// Apply makes changes of one account, in order, all or none, in the transaction of the caller. It
+// locks the account's balance until the transaction ends, and should therefore be the last step
+// of the transaction. The number of statements does not depend on the number of changes.
 //
-// A change whose id was applied before is skipped and returns the entry of that time, so
-// that a transaction that is repeated charges once. Apply returns relay.KindNoCredit, with
-// nothing changed, if the balance would be below zero after any of the changes.
+// For an id that was applied before, Apply changes nothing and returns the existing entry, so that
+// a repeated transaction charges once. Apply returns relay.KindNoCredit, and changes nothing, if the
+// balance would be below zero after any of the changes.
 func Apply(ctx context.Context, tx *db.Tx, changes []Change) ([]Entry, error) {
 	if len(changes) == 0 {
 		return nil, nil
@@ -99,7 +99,7 @@ func (b balance) apply(ctx context.Context, tx *db.Tx, changes []Change) ([]Entr
 		return nil, err
 	}
 
-	// 2. Make the entries of the others.
+	// 2. Make the entries of new changes.
 	var added []Entry
 	oldSequence := b.sequence
 	indexes := make(map[string]int, len(changes)) // by id
@@ -127,7 +127,7 @@ func (b balance) apply(ctx context.Context, tx *db.Tx, changes []Change) ([]Entr
 		return entries, nil
 	}
 
-	// 3. Save them and the balance.
+	// 3. Save the new entries and the balance.
 	rows := db.BatchOf("sequence, id, at, credits, balance, reason, reference", added, entryFields)
 	err = tx.RunAll(ctx, label(b.account),
 		db.Do(insertEntries, b.account, rows),
@@ -138,9 +138,8 @@ func (b balance) apply(ctx context.Context, tx *db.Tx, changes []Change) ([]Entr
 	return entries, b.trim(ctx, tx, oldSequence)
 }
 
-// trim deletes old entries, once in trimInterval changes. It deletes at most a few times
-// the number of entries that were added, so that it catches up with a busy day and no
-// transaction is long.
+// trim deletes old entries, once in trimInterval changes. It deletes up to four times the number of
+// new entries, so that it catches up after a busy day without a long transaction.
 func (b balance) trim(ctx context.Context, tx *db.Tx, oldSequence int64) error {
 	const statement = `
 		DELETE FROM credit_entry

@@ -15,12 +15,12 @@ type Store struct{ db *db.DB }
 // NewStore returns the store of credit.
 func NewStore(database *db.DB) *Store { return &Store{db: database} }
 
-// Balance returns the credits of an account; 0 if it never had any.
+// Balance returns the balance of an account; 0 if the account never had credit.
 func (s *Store) Balance(ctx context.Context, acct relay.AccountID) (int64, error) {
 	return db.OrZero(db.Value[int64](ctx, s.db, label(acct), "SELECT balance FROM credit WHERE account = $1", acct))
 }
 
-// Balances returns the credits of accounts, without those that never had any.
+// Balances returns the balances of accounts. It omits accounts that never had credit.
 func (s *Store) Balances(ctx context.Context, accts []relay.AccountID) (map[relay.AccountID]int64, error) {
 	const statement = `
 		SELECT credit.account, credit.balance
@@ -29,9 +29,7 @@ func (s *Store) Balances(ctx context.Context, accts []relay.AccountID) (map[rela
 	return db.Map[relay.AccountID, int64](ctx, s.db, "credit", statement, db.Column("account", accts))
 }
 
-// Apply makes a change in a transaction of its own. It returns relay.KindNoCredit, with
-// nothing changed, if the balance would be below zero. A change whose id was applied
-// before returns the entry of that time.
+// Apply makes a change in a transaction of its own, see the function Apply.
 func (s *Store) Apply(ctx context.Context, c Change) (Entry, error) {
 	return db.Transact(ctx, s.db, label(c.Account), func(ctx context.Context, tx *db.Tx) (Entry, error) {
 		entries, err := Apply(ctx, tx, []Change{c})
@@ -54,7 +52,7 @@ func Open(ctx context.Context, tx *db.Tx, acct relay.AccountID, credits int64, n
 	return setBalance(ctx, tx, Change{ID: string(Opened), Account: acct, Credits: credits, Reason: Opened, At: now})
 }
 
-// Set sets the balance of an account, whatever it is.
+// Set sets the balance of an account.
 func (s *Store) Set(ctx context.Context, acct relay.AccountID, credits int64, now time.Time) error {
 	change := Change{ID: relay.NewID(now), Account: acct, Credits: credits, Reason: Reset, At: now}
 	return s.db.Write(ctx, label(acct), func(ctx context.Context, tx *db.Tx) error {

@@ -1,10 +1,10 @@
-// Package file provides files that expire. They are stored in the database, so that every
-// gateway serves what one of them made.
+// Package file provides files that expire. They are stored in the database, so that every gateway
+// can serve them.
 //
-// A file is written as chunks of a content. It can be opened when the last chunk is saved:
-// the row of the file then names the content. Writing a file again replaces the content in
-// one step; readers of the old content read it to its end. The sweep deletes a content that
-// belongs to no file and has not grown for an hour, for example because its writer died.
+// The content of a file is written in chunks. After the last chunk, the row of the file is set to
+// the content, and the file can be opened. Writing a file again replaces the content in one step;
+// readers of the old content read it to its end. The sweep deletes a content that belongs to no
+// file and has not grown for an hour, for example because its writer stopped.
 package file
 
 import (
@@ -57,7 +57,7 @@ func (s *Store) Open(ctx context.Context, name string) (io.ReadCloser, int64, er
 
 // reader reads a content chunk by chunk. Not safe for concurrent use.
 type reader struct {
-	ctx     context.Context // of Open: Read has none
+	ctx     context.Context // of Open, because Read has no context
 	db      *db.DB
 	name    string
 	content int64
@@ -135,7 +135,7 @@ func sweepContent(ctx context.Context, tx *db.Tx, now time.Time) (int, error) {
 	if err != nil || len(ids) == 0 {
 		return 0, err
 	}
-	// From now on the writer cannot renew it, whatever its clock says.
+	// Expire the content for good, so that the writer cannot renew it even if its clock is slow.
 	if err := tx.Run(ctx, label, expireContent, 1, ids[0]); err != nil {
 		return 0, err
 	}
@@ -163,12 +163,12 @@ func (s *Store) Write(ctx context.Context, name string, ttl time.Duration, fill 
 		defer cancel()
 		return errors.Join(err, s.db.Run(ctx, w.label, expireContent, s.db.Now(), w.content))
 	}
-	return w.commit(ttl) // its answer can be lost, so that an error does not discard the content
+	return w.commit(ttl) // keep the content after an error: the commit may have succeeded
 }
 
 // writer writes a content chunk by chunk. Not safe for concurrent use.
 type writer struct {
-	ctx     context.Context // of Store.Write: an io.Writer has none
+	ctx     context.Context // of Store.Write, because an io.Writer has no context
 	db      *db.DB
 	label   string
 	name    string
@@ -176,7 +176,7 @@ type writer struct {
 	index   int64  // of the next chunk
 	size    int64  // of the saved chunks
 	chunk   []byte // not saved
-	failed  error  // of a flush; nothing is written after it
+	failed  error  // of the last flush; nothing is written after it
 }
 
 func (s *Store) begin(ctx context.Context, name string) (*writer, error) {
