@@ -20,7 +20,7 @@ type holding struct {
 func holdings() []holding {
 	return []holding{
 		{"credit", "credit", "balance <> 0"},
-		{"credit_entry", "a history of credit", "reason NOT IN ('opened', 'reset', 'adjusted')"}, // not what operators set
+		{"credit_entry", "a history of credit", "reason NOT IN ('opened', 'reset', 'adjusted')"}, // entries that operators make do not count
 		{"inbox", "unread messages", "expires = 0"},
 		{"alarm", "alarms", "true"},
 		{"sim_subscriber", "subscribers", "true"},

@@ -56,7 +56,7 @@ type balance struct {
 	sequence int64 // of the newest entry
 }
 
-// lock locks the balance of an account. It inserts one of 0 if the account has none.
+// lock locks the balance of an account. It inserts a balance of 0 if the account does not have one.
 func lock(ctx context.Context, tx *db.Tx, acct relay.AccountID) (balance, error) {
 	const selectBalance = `
 		SELECT account, balance, last

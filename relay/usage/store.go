@@ -93,7 +93,7 @@ func (s *Store) Totals(ctx context.Context, acct relay.AccountID, subjects []Sub
 	return db.Numbered(ctx, s.db, "usage totals", statement, len(subjects), fields, keys)
 }
 
-// AddSteps adds steps to those recorded for a subject.
+// AddSteps adds steps to the recorded steps of a subject.
 func (s *Store) AddSteps(ctx context.Context, acct relay.AccountID, subject Subject, steps Steps) error {
 	const statement = `
 		INSERT INTO usage_total (account, scope, subject, month, bytes, done)
@@ -103,7 +103,7 @@ func (s *Store) AddSteps(ctx context.Context, acct relay.AccountID, subject Subj
 	return s.db.Run(ctx, totalLabel(subject), statement, acct, subject.Scope, subject.ID, subject.Month, steps)
 }
 
-// RemoveSteps removes steps from those recorded for a subject, so that the meter takes them
+// RemoveSteps removes steps from the recorded steps of a subject, so that the Meter takes them
 // again. It does nothing if the subject has used limitBytes or more: usage may have reached
 // the limit since the caller read it.
 func (s *Store) RemoveSteps(ctx context.Context, acct relay.AccountID, subject Subject, steps Steps, limitBytes int64) error {
