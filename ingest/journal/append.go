@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// maxBatch bounds the bytes of one commit, and of the records that wait for it.
+// maxBatch is the maximum size of a batch in bytes.
 const maxBatch = 4 << 20
 
 // batch holds the records of one write and one fdatasync. They are numbered when
@@ -15,7 +15,7 @@ type batch struct {
 	buf      []byte
 	n        int
 	firstSeq uint64 // set before done is closed
-	err      error
+	err      error  // set before done is closed
 	done     chan struct{}
 }
 
@@ -28,12 +28,11 @@ type Pending struct {
 }
 
 // Append stores payload and returns its sequence once it is durable. The
-// payload is copied. Its errors are ErrTooLarge, ErrFull, ErrClosed, the end
-// of ctx, or the disk's.
+// payload is copied. Append returns ErrTooLarge, ErrFull, ErrClosed, the error of ctx or
+// an error of the disk.
 //
-// If ctx ends during the commit, Append returns its error although the record may still
-// become durable, and is then delivered like any other: a retry appends it twice. After
-// any other error it is not in the log.
+// If ctx ends during the commit, the record may still become durable and be delivered, so a
+// retry can append it twice. After any other error the record is not in the log.
 func (l *Log) Append(ctx context.Context, payload []byte) (uint64, error) {
 	p, err := l.Stage(ctx, payload)
 	if err != nil {
@@ -67,7 +66,7 @@ func (l *Log) Stage(ctx context.Context, payload []byte) (Pending, error) {
 	}
 }
 
-// Wait is the second half: it returns the sequence once the record is durable.
+// Wait is the second half of Append: it returns the sequence once the record is durable.
 func (p Pending) Wait(ctx context.Context) (uint64, error) {
 	select {
 	case <-p.batch.done:
@@ -80,10 +79,10 @@ func (p Pending) Wait(ctx context.Context) (uint64, error) {
 	return p.batch.firstSeq + uint64(p.index), nil
 }
 
-// tryStage returns the batch and the place of payload in it, or -1 when the
-// batch is full.
+// tryStage adds payload to the pending batch. It returns the batch and the index of
+// payload in it, or -1 if the batch is full.
 func (l *Log) tryStage(payload []byte) (*batch, int, error) {
-	t := l.o.Now()
+	t := l.opts.Now()
 	l.staging.Lock()
 	defer l.staging.Unlock()
 	if l.closed {
@@ -111,33 +110,32 @@ func signal(c chan struct{}) {
 	}
 }
 
-// take returns the pending batch, nil if there is none. When the last batch had
-// several appenders, it first waits up to the commit window for as many; a single
-// appender does not wait.
-func (l *Log) take(window *time.Timer) *batch {
+// take removes and returns the pending batch, or nil if it is empty. If the last batch had
+// more records, take first waits up to the commit window for as many. A single appender
+// never waits.
+func (l *Log) take() *batch {
 	l.staging.Lock()
 	defer l.staging.Unlock()
 	if l.pending.n == 0 {
 		return nil
 	}
-	mayGrow := !l.closed && l.pending.n < l.peers && time.Since(l.takenAt) < 100*l.o.CommitWindow
-	if l.o.CommitWindow > 0 && mayGrow {
-		l.target = l.peers
+	mayGrow := !l.closed && l.pending.n < l.lastCount && time.Since(l.takenAt) < 100*l.opts.CommitWindow
+	if l.opts.CommitWindow > 0 && mayGrow {
+		l.target = l.lastCount
 		select {
 		case <-l.notify: // the signal that this batch has begun
 		default:
 		}
 		l.staging.Unlock()
-		window.Reset(l.o.CommitWindow)
 		select {
 		case <-l.notify:
-		case <-window.C:
+		case <-time.After(l.opts.CommitWindow):
 		}
 		l.staging.Lock()
 		l.target = 0
 	}
 	b := l.pending
 	l.pending, l.spare = newBatch(l.spare), nil
-	l.peers, l.takenAt = b.n, time.Now()
+	l.lastCount, l.takenAt = b.n, time.Now()
 	return b
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 )
 
 const (
@@ -19,12 +20,12 @@ const (
 )
 
 // checkpoint is a file with two slots, which are written alternately: if a write is torn,
-// the other slot has the previous commit.
+// the other slot still has the previous sequence.
 type checkpoint struct {
 	f     file
-	gen   uint64
-	seq   uint64
-	dirty bool
+	gen   uint64 // the generation of the newer slot
+	seq   atomic.Uint64
+	dirty bool // written, but not synced
 }
 
 func putSlot(b []byte, gen, seq uint64) {
@@ -40,17 +41,18 @@ func parseCheckpoint(b []byte) (gen, seq uint64, ok bool) {
 			break
 		}
 		slot := b[off : off+slotSize]
-		slotGen, sum := binary.LittleEndian.Uint64(slot[4:]), crc32.Checksum(slot[4:], castagnoli())
-		if binary.LittleEndian.Uint32(slot) == sum && (!ok || slotGen > gen) {
+		slotGen := binary.LittleEndian.Uint64(slot[4:])
+		intact := binary.LittleEndian.Uint32(slot) == crc32.Checksum(slot[4:], castagnoli())
+		if intact && (!ok || slotGen > gen) {
 			gen, seq, ok = slotGen, binary.LittleEndian.Uint64(slot[12:]), true
 		}
 	}
 	return gen, seq, ok
 }
 
-// createCheckpoint creates a checkpoint at its full size, so that a commit never needs
-// more disk space. It is durable when the function returns.
-func createCheckpoint(path string, d disk) (*checkpoint, error) {
+// createCheckpoint creates the file of a checkpoint at its full size, so that a commit never
+// needs more disk space. The file is durable when the function returns.
+func createCheckpoint(path string, d disk) (file, error) {
 	f, err := d.Open(path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
 		return nil, err
@@ -70,11 +72,11 @@ func createCheckpoint(path string, d disk) (*checkpoint, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &checkpoint{f: f}, nil
+	return f, nil
 }
 
-// store writes seq to the older slot. It survives the end of the process at once, and a
-// power failure after the next sync.
+// store writes seq to the older slot. The sequence survives the end of the process at once,
+// and a power failure after the next sync.
 func (c *checkpoint) store(seq uint64) error {
 	var b [slotSize]byte
 	gen := c.gen + 1
@@ -82,7 +84,8 @@ func (c *checkpoint) store(seq uint64) error {
 	if _, err := c.f.WriteAt(b[:], int64(gen%2)*slotDistance); err != nil {
 		return err
 	}
-	c.gen, c.seq, c.dirty = gen, seq, true
+	c.gen, c.dirty = gen, true
+	c.seq.Store(seq)
 	return nil
 }
 
@@ -94,8 +97,8 @@ func (c *checkpoint) sync() error {
 	return c.f.Datasync()
 }
 
-// loadCheckpoints finds the consumers of earlier runs. Their unprocessed records are kept
-// even before they are opened again.
+// loadCheckpoints finds the consumers of earlier runs. Records that such a consumer has not
+// processed are kept even while the consumer is not open.
 func (l *Log) loadCheckpoints() error {
 	paths, err := filepath.Glob(filepath.Join(l.dir, "*"+checkpointSuffix))
 	if err != nil {
@@ -106,16 +109,16 @@ func (l *Log) loadCheckpoints() error {
 		if err != nil {
 			return fmt.Errorf("open checkpoint: %w", err)
 		}
-		f, err := l.o.disk.Open(path, os.O_RDWR)
+		f, err := l.opts.disk.Open(path, os.O_RDWR)
 		if err != nil {
 			return fmt.Errorf("open checkpoint: %w", err)
 		}
 		gen, seq, intact := parseCheckpoint(b)
-		if !intact { // it starts at 0, because repeated processing loses nothing
-			l.o.Logger.Error("journal: checkpoint unreadable, consumer starts at the oldest record", "file", path)
+		if !intact { // the sequence is 0, because repeated processing loses nothing
+			l.opts.Logger.Error("journal: checkpoint unreadable, consumer starts at the oldest record", "file", path)
 		}
 		name := strings.TrimSuffix(filepath.Base(path), checkpointSuffix)
-		l.consumers[name] = newConsumer(l, name, &checkpoint{f: f, gen: gen, seq: seq})
+		l.consumers[name] = newConsumer(l, name, f, gen, seq)
 	}
 	return nil
 }

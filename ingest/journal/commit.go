@@ -9,10 +9,8 @@ import (
 // commitLoop makes batches durable, one at a time, until the log is closed and
 // nothing is pending.
 func (l *Log) commitLoop() {
-	window := time.NewTimer(time.Hour)
-	defer window.Stop()
 	for closing := false; ; {
-		if b := l.take(window); b != nil {
+		if b := l.take(); b != nil {
 			l.commit(b)
 			continue
 		}
@@ -21,7 +19,7 @@ func (l *Log) commitLoop() {
 		}
 		select {
 		case <-l.notify:
-		case <-l.quit: // nothing is staged any more; take what was
+		case <-l.quit: // nothing is staged any more; commit the batch that is pending
 			closing = true
 		}
 	}
@@ -42,24 +40,29 @@ func (l *Log) commit(b *batch) {
 	} else {
 		l.appends.Add(int64(b.n))
 	}
-	// Release the appenders and keep the buffer for the next batch but one.
+	// Release the appenders and keep the buffer for the batch after the next one.
 	close(b.done)
 	l.staging.Lock()
 	l.spare = b.buf
 	l.staging.Unlock()
 }
 
-// write stores a batch: readers see all of it or nothing.
+// write stores a batch and syncs it. Readers see all records of the batch or none.
 func (l *Log) write(b *batch) error {
 	// Delete processed segments until the quota has room.
 	var err error
-	for err == nil && l.Stats().Bytes+int64(len(b.buf)) > l.o.MaxBytes {
-		if !l.dropYoung() {
-			err = fmt.Errorf("%w: quota of %d bytes is used up by unprocessed and quarantined records", ErrFull, l.o.MaxBytes)
+	for err == nil && l.Stats().Bytes+int64(len(b.buf)) > l.opts.MaxBytes {
+		if !l.makeRoom() {
+			err = fmt.Errorf("%w: quota of %d bytes is used up by unprocessed and quarantined records", ErrFull, l.opts.MaxBytes)
 		}
 	}
-	if err == nil {
-		err = l.store(b)
+	for firstSeq := l.nextSeq; err == nil; {
+		if err = l.tryWrite(b); err == nil {
+			break
+		}
+		if diskFull(err) && l.nextSeq == firstSeq && l.makeRoom() {
+			err = nil // try again: the batch's sequences are still unused
+		}
 	}
 	if diskFull(err) {
 		err = fmt.Errorf("%w: %w", ErrFull, err)
@@ -71,47 +74,32 @@ func (l *Log) write(b *batch) error {
 	l.state.Unlock()
 	switch {
 	case err != nil && oldErr == nil:
-		l.o.Logger.Error("journal: append refused", "dir", l.dir, "error", err)
+		l.opts.Logger.Error("journal: append refused", "dir", l.dir, "error", err)
 	case err == nil && oldErr != nil:
-		l.o.Logger.Info("journal: accepting again", "dir", l.dir)
+		l.opts.Logger.Info("journal: accepting again", "dir", l.dir)
 	}
 	return err
 }
 
-// store writes a batch and syncs it. On a full disk it deletes processed segments
-// and retries as long as the batch's sequences are not used up.
-func (l *Log) store(b *batch) error {
-	for firstSeq := l.nextSeq; ; {
-		err := l.tryStore(b)
-		if !diskFull(err) || l.nextSeq != firstSeq || !l.dropYoung() {
-			return err
-		}
-	}
-}
-
-// tryStore writes a batch behind the last good record. A write that fails is
-// undone there.
-func (l *Log) tryStore(b *batch) error {
+// tryWrite writes a batch after the last valid record. It undoes a write that fails.
+func (l *Log) tryWrite(b *batch) error {
 	s, err := l.writable(int64(len(b.buf)))
 	if err != nil {
 		return err
 	}
-	l.index = l.index[:0]
-	numberRecords(b.buf, l.nextSeq, s.salt, func(seq uint64, off int) {
-		l.index = addToIndex(l.index, seq, l.end+int64(off))
-	})
+	index := numberRecords(b.buf, l.nextSeq, s.salt, l.end)
 	if _, err := l.file.WriteAt(b.buf, l.end); err != nil {
-		undo := l.file.Truncate(l.end)
-		if undo != nil {
+		undoErr := l.file.Truncate(l.end)
+		if undoErr != nil {
 			l.abandonSegment(b)
 		}
-		return fmt.Errorf("write segment: %w", errors.Join(err, undo))
+		return fmt.Errorf("write segment: %w", errors.Join(err, undoErr))
 	}
 	l.fsyncs.Add(1)
 	began := time.Now()
 	err = l.file.Datasync()
-	if l.o.Synced != nil {
-		l.o.Synced(time.Since(began))
+	if l.opts.Synced != nil {
+		l.opts.Synced(time.Since(began))
 	}
 	if err != nil {
 		l.abandonSegment(b)
@@ -121,14 +109,14 @@ func (l *Log) tryStore(b *batch) error {
 	b.firstSeq = l.nextSeq
 	l.nextSeq += uint64(b.n)
 	l.end += int64(len(b.buf))
-	now := l.o.Now().UnixNano()
+	now := l.opts.Now().UnixNano()
 	l.state.Lock()
 	defer l.state.Unlock()
 	if s.empty() {
 		s.oldest = now
 	}
-	for _, m := range l.index {
-		s.index = addToIndex(s.index, m.seq, m.off)
+	for _, entry := range index {
+		s.index = addToIndex(s.index, entry.seq, entry.off)
 	}
 	s.size, s.lastSeq, l.durable = l.end, l.nextSeq-1, l.nextSeq-1
 	s.newest = max(s.newest, now)

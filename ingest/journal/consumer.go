@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"sync"
-	"sync/atomic"
 )
 
 // maxRead bounds the payload bytes of one Next.
@@ -26,23 +25,21 @@ type Consumer struct {
 
 	mu         sync.Mutex
 	pos        uint64 // the next sequence to return
-	checkpoint *checkpoint
-
-	committed atomic.Uint64
+	checkpoint checkpoint
 }
 
-func newConsumer(l *Log, name string, cp *checkpoint) *Consumer {
-	c := &Consumer{log: l, name: name, pos: cp.seq + 1, checkpoint: cp, cur: cursor{log: l}}
-	c.committed.Store(cp.seq)
+func newConsumer(l *Log, name string, f file, gen, seq uint64) *Consumer {
+	c := &Consumer{log: l, name: name, pos: seq + 1, checkpoint: checkpoint{f: f, gen: gen}, cur: cursor{log: l}}
+	c.checkpoint.seq.Store(seq)
 	return c
 }
 
-// Consumer opens the consumer with a name, which can be open once. A new one starts at the
-// oldest record. Its checkpoint is the file name.checkpoint; to remove a consumer, delete
-// that file while the log is closed.
+// Consumer opens the consumer with this name. A consumer can be open only once. A new
+// consumer starts at the oldest record. Its checkpoint is the file name.checkpoint; to remove
+// a consumer, delete that file while the log is closed.
 func (l *Log) Consumer(name string) (*Consumer, error) {
 	if ok, _ := regexp.MatchString(`^[a-z0-9][a-z0-9_-]{0,63}$`, name); !ok {
-		return nil, fmt.Errorf("journal: consumer name %q: want a-z, 0-9, _ and -, at most 64", name)
+		return nil, fmt.Errorf("journal: consumer name %q: must have 1 to 64 of a-z, 0-9, _ and -, and begin with a letter or digit", name)
 	}
 	l.state.Lock()
 	defer l.state.Unlock()
@@ -53,11 +50,11 @@ func (l *Log) Consumer(name string) (*Consumer, error) {
 	}
 	c := l.consumers[name]
 	if c == nil {
-		cp, err := createCheckpoint(filepath.Join(l.dir, name+checkpointSuffix), l.o.disk)
+		f, err := createCheckpoint(filepath.Join(l.dir, name+checkpointSuffix), l.opts.disk)
 		if err != nil {
 			return nil, fmt.Errorf("journal: create checkpoint: %w", err)
 		}
-		c = newConsumer(l, name, cp)
+		c = newConsumer(l, name, f, 0, 0)
 		l.consumers[name] = c
 	}
 	if c.open {
@@ -67,8 +64,9 @@ func (l *Log) Consumer(name string) (*Consumer, error) {
 	return c, nil
 }
 
-// Next waits for a durable record and returns it with the durable records that follow: at
-// most limit, and about 4 MiB. Its error is that of ctx, ErrClosed, or the disk's.
+// Next waits for a durable record and returns it with the durable records that follow, at
+// most limit records and about 4 MiB in all. It returns the error of ctx, ErrClosed or an
+// error of the disk.
 func (c *Consumer) Next(ctx context.Context, limit int) ([]Record, error) {
 	c.reading.Lock()
 	defer c.reading.Unlock()
@@ -98,8 +96,8 @@ func (c *Consumer) Next(ctx context.Context, limit int) ([]Record, error) {
 	}
 }
 
-// read returns the records from the cursor on. If there are none, all durable records from
-// there on are damaged, and the cursor moves past them.
+// read returns the records from the cursor on. If all durable records from there on are
+// damaged, it returns none and moves the cursor past them.
 func (c *Consumer) read(limit int) ([]Record, error) {
 	lastSeq := c.log.lastDurable()
 	var batch []Record
@@ -135,26 +133,25 @@ func (c *Consumer) Commit(seq uint64) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if seq <= c.checkpoint.seq {
+	if seq <= c.Committed() {
 		return nil
 	}
 	if err := c.checkpoint.store(seq); err != nil {
 		return fmt.Errorf("journal: consumer %s: write checkpoint: %w", c.name, err)
 	}
-	c.committed.Store(seq)
 	c.pos = max(c.pos, seq+1)
 	return nil
 }
 
 // Committed returns the checkpoint: the last sequence committed, 0 at first.
-func (c *Consumer) Committed() uint64 { return c.committed.Load() }
+func (c *Consumer) Committed() uint64 { return c.checkpoint.seq.Load() }
 
-// Rewind moves the read position back to the checkpoint, so that Next returns the records
-// that were not committed again.
+// Rewind moves the read position back to the checkpoint: Next returns the records that are
+// not committed once more.
 func (c *Consumer) Rewind() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pos = c.checkpoint.seq + 1
+	c.pos = c.Committed() + 1
 }
 
 // Revert moves the checkpoint back to seq, so that the records behind it are processed
@@ -163,13 +160,12 @@ func (c *Consumer) Rewind() {
 func (c *Consumer) Revert(seq uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if seq >= c.checkpoint.seq {
+	if seq >= c.Committed() {
 		return nil
 	}
 	if err := errors.Join(c.checkpoint.store(seq), c.checkpoint.sync()); err != nil {
 		return fmt.Errorf("journal: consumer %s: revert checkpoint: %w", c.name, err)
 	}
-	c.committed.Store(seq)
 	c.pos = seq + 1
 	return nil
 }

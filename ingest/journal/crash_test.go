@@ -15,8 +15,8 @@ import (
 
 const sector = 512
 
-// crashDisk remembers what was written and not synced, so that the directory
-// can be copied as a power cut would leave it.
+// crashDisk records the writes that are not synced, so that the directory can be copied in a
+// state that a power failure could leave.
 type crashDisk struct {
 	osDisk
 	mu       sync.Mutex
@@ -24,10 +24,10 @@ type crashDisk struct {
 	torn     int               // cuts that found a segment written and not synced
 }
 
-// undo is what stood where something was written.
+// undo has the bytes that a write replaced.
 type undo struct {
-	off int64
-	was []byte
+	off      int64
+	replaced []byte
 }
 
 type crashFile struct {
@@ -44,9 +44,9 @@ func (d *crashDisk) Open(path string, flag int) (file, error) {
 func (f crashFile) WriteAt(b []byte, off int64) (int, error) {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
-	was := make([]byte, len(b))
-	_, _ = f.ReadAt(was, off) // zeros behind the end
-	f.d.unsynced[f.name] = append(f.d.unsynced[f.name], undo{off, was})
+	replaced := make([]byte, len(b))
+	_, _ = f.ReadAt(replaced, off) // zeros behind the end of the file
+	f.d.unsynced[f.name] = append(f.d.unsynced[f.name], undo{off, replaced})
 	return f.file.WriteAt(b, off)
 }
 
@@ -58,8 +58,8 @@ func (f crashFile) Datasync() error {
 	return err
 }
 
-// cut copies dir with each sector that was not synced either written or not,
-// and a file cut or not where nothing was synced behind.
+// cut copies dir. In the copy, each sector that was not synced is written or not at random,
+// and a segment is cut or not at random behind its synced bytes.
 func (d *crashDisk) cut(t *testing.T, dir string, r *rand.Rand) string {
 	t.Helper()
 	d.mu.Lock()
@@ -85,19 +85,19 @@ func (d *crashDisk) cut(t *testing.T, dir string, r *rand.Rand) string {
 }
 
 func revert(b []byte, u undo, r *rand.Rand) {
-	for at := u.off; at < u.off+int64(len(u.was)); {
-		end := min((at/sector+1)*sector, u.off+int64(len(u.was)), int64(len(b)))
-		if end <= at {
+	for off := u.off; off < u.off+int64(len(u.replaced)); {
+		end := min((off/sector+1)*sector, u.off+int64(len(u.replaced)), int64(len(b)))
+		if end <= off {
 			return
 		}
 		if r.IntN(2) == 0 {
-			copy(b[at:end], u.was[at-u.off:])
+			copy(b[off:end], u.replaced[off-u.off:])
 		}
-		at = end
+		off = end
 	}
 }
 
-// ledger is what has been acknowledged so far.
+// ledger has the acknowledged records.
 type ledger struct {
 	mu    sync.Mutex
 	acked map[uint64]string
@@ -117,7 +117,7 @@ func (k *ledger) snapshot() map[uint64]string {
 
 func TestAPowerCutAtAnyMomentLosesNothingAcknowledged(t *testing.T) {
 	dir, d := t.TempDir(), &crashDisk{unsynced: map[string][]undo{}}
-	l := mustOpen(t, dir, Options{disk: d, SegmentBytes: 32 << 10})
+	l := mustOpen(t, dir, Options{disk: d, segmentBytes: 32 << 10})
 	c := mustConsumer(t, l, "c")
 	k := &ledger{acked: map[uint64]string{}}
 	var wg sync.WaitGroup
@@ -167,7 +167,7 @@ func verifyCut(t *testing.T, l *Log, acked map[uint64]string) {
 			t.Errorf("record %d: got %.20q, acknowledged %.20q", seq, got[seq], p)
 		}
 	}
-	for _, g := range l.Gaps() { // torn writes may leave holes, but not where something was acknowledged
+	for _, g := range l.Gaps() { // torn writes may leave gaps, but only behind the acknowledged records
 		if g.First <= newest {
 			t.Errorf("a gap from %d to %d, acknowledged up to %d", g.First, g.Last, newest)
 		}

@@ -56,7 +56,7 @@ func TestDamageInTheMiddleIsSkippedAndTheRestIsKept(t *testing.T) {
 func several(t *testing.T, n int) (dir string, stored map[uint64]string) {
 	t.Helper()
 	dir = t.TempDir()
-	l := mustOpen(t, dir, Options{SegmentBytes: 1000})
+	l := mustOpen(t, dir, Options{segmentBytes: 1000})
 	stored = fill(t, l, n)
 	mustClose(t, l)
 	if got := len(segmentFiles(t, dir)); got < 4 {
@@ -196,7 +196,7 @@ func TestARecordInsideAPayloadIsNotRead(t *testing.T) {
 	l := mustOpen(t, dir, Options{})
 	var forged []byte
 	forged = appendRecord(forged, []byte("forged"), newClock().Now())
-	numberRecords(forged, 2, 0, func(uint64, int) {})
+	numberRecords(forged, 2, 0, 0)
 	mustAppend(t, l, "first")
 	mustAppend(t, l, string(append(bytes.Repeat([]byte("z"), 100), forged...)))
 	mustAppend(t, l, "third")

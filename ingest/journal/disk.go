@@ -21,9 +21,9 @@ type file interface {
 	io.WriterAt
 	io.Closer
 	Truncate(size int64) error
-	Datasync() error           // the data, and what is needed to find it, are on the disk
+	Datasync() error           // writes the data and its location to the disk
 	Allocate(size int64) error // reserves space without changing the size
-	Uncache() error            // later reads come from the disk, not from memory
+	Uncache() error            // makes later reads come from the disk, not from memory
 }
 
 type osDisk struct{}

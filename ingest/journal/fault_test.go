@@ -11,13 +11,13 @@ import (
 
 var errDisk = errors.New("input/output error")
 
-// Whatever fails, the batch fails, the log refuses as long as it must, goes on
-// by itself, and holds exactly what was acknowledged, now and after a start.
+// After any fault the append fails, the log accepts records again when the fault is over, and
+// it has exactly the acknowledged records, also after a restart.
 func TestFaults(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault func(*faultyDisk)
 		kind  error
-		next  uint64 // the sequence given after the fault: 4 may have reached the disk or not
+		next  uint64 // the sequence of the next record: 5 if record 4 may have reached the disk
 	}{
 		"a write fails":                              {func(d *faultyDisk) { d.write = errDisk }, errDisk, 4},
 		"a write fails half way":                     {func(d *faultyDisk) { d.write, d.partial = errDisk, 60 }, errDisk, 4},

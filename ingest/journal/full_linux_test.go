@@ -40,7 +40,7 @@ func TestAFullDiskRefusesAndLosesNothing(t *testing.T) {
 	dir := tinyDisk(t, "3m")
 	ballast := filepath.Join(dir, "ballast")
 	relaytest.NoError(t, os.WriteFile(ballast, make([]byte, 1<<20), 0o600))
-	l := mustOpen(t, filepath.Join(dir, "log"), Options{SegmentBytes: 256 << 10})
+	l := mustOpen(t, filepath.Join(dir, "log"), Options{segmentBytes: 256 << 10})
 	acked := appendUntilFull(t, l, "filled")
 	sameContent(t, content(t, l), acked)
 	relaytest.NoError(t, os.Remove(ballast))
@@ -53,14 +53,14 @@ func TestAFullDiskRefusesAndLosesNothing(t *testing.T) {
 	maps.Copy(acked, again)
 	sameContent(t, content(t, l), acked)
 	mustClose(t, l)
-	l = mustOpen(t, filepath.Join(dir, "log"), Options{SegmentBytes: 256 << 10})
+	l = mustOpen(t, filepath.Join(dir, "log"), Options{segmentBytes: 256 << 10})
 	sameContent(t, content(t, l), acked)
 	wantGaps(t, l)
 }
 
 func TestOnAFullDiskProcessedRecordsAreDeleted(t *testing.T) {
 	dir := tinyDisk(t, "2m")
-	l := mustOpen(t, dir, Options{SegmentBytes: 256 << 10})
+	l := mustOpen(t, dir, Options{segmentBytes: 256 << 10})
 	c := mustConsumer(t, l, "c")
 	acked := appendUntilFull(t, l, "filled")
 	relaytest.NoError(t, c.Commit(l.Stats().Last))

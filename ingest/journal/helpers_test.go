@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math"
 	"os"
@@ -50,8 +49,8 @@ type writers struct {
 	acked   map[uint64]string // payloads by sequence
 }
 
-// startWriters starts n writers that append up to each payloads, or until an append fails,
-// for which only the error end is expected.
+// startWriters starts n writers. Each appends up to each payloads, or until an append fails
+// with the error end; any other error fails the test.
 func startWriters(t *testing.T, l *Log, n, each int, end error, payload func(writer, i int) string) *writers {
 	t.Helper()
 	w := &writers{acked: make(map[uint64]string)}
@@ -75,7 +74,7 @@ func startWriters(t *testing.T, l *Log, n, each int, end error, payload func(wri
 	return w
 }
 
-// wait waits until all have ended, and returns what was acknowledged.
+// wait waits until all writers have ended, and returns the acknowledged records.
 func (w *writers) wait() map[uint64]string {
 	w.running.Wait()
 	return w.acked
@@ -92,8 +91,8 @@ func fill(t testing.TB, l *Log, n int) map[uint64]string {
 	return stored
 }
 
-// content returns every record of the log by sequence and fails when they are
-// not ascending.
+// content returns the records of the log by sequence. The test fails if the sequences do not
+// ascend.
 func content(t testing.TB, l *Log) map[uint64]string {
 	t.Helper()
 	got, last := map[uint64]string{}, uint64(0)
@@ -233,5 +232,3 @@ func (f faultyFile) Truncate(n int64) error {
 	}
 	return f.file.Truncate(n)
 }
-
-var _ io.ReaderAt = faultyFile{}

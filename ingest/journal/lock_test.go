@@ -15,8 +15,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// The environment variable under which the test binary is run again as another
-// process with the log in that directory.
+// With these environment variables, the test binary runs as a child process that appends to
+// the log in dirEnv.
 const (
 	childEnv = "JOURNAL_TEST_CHILD"
 	dirEnv   = "JOURNAL_TEST_DIR"
@@ -30,10 +30,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child appends from 16 goroutines for ever and prints each sequence with its
-// payload once it is acknowledged.
+// child appends from 16 goroutines forever and prints each acknowledged sequence with its
+// payload.
 func child(dir string) {
-	l, err := Open(dir, Options{SegmentBytes: 64 << 10})
+	l, err := Open(dir, Options{segmentBytes: 64 << 10})
 	if err != nil {
 		fmt.Println("error", err)
 		return
@@ -78,7 +78,7 @@ func TestKilledWhileAppendingLosesNothingAcknowledged(t *testing.T) {
 	for round := range 6 {
 		cmd, out := startChild(t, dir)
 		lines := bufio.NewScanner(out)
-		for n := 0; lines.Scan(); n++ { // what it printed before it died counts
+		for n := 0; lines.Scan(); n++ { // includes the lines printed before the kill
 			if n == 100+round*137 {
 				_ = cmd.Process.Kill()
 			}
@@ -124,7 +124,7 @@ func TestASecondOpenerIsRefused(t *testing.T) {
 		dir := t.TempDir()
 		cmd, out := startChild(t, dir)
 		if !bufio.NewScanner(out).Scan() {
-			t.Fatal("child says nothing")
+			t.Fatal("the child printed nothing")
 		}
 		_, err := Open(dir, Options{})
 		wantErr(t, err, ErrLocked)
@@ -139,10 +139,10 @@ func TestASecondOpenerIsRefused(t *testing.T) {
 		dir := t.TempDir()
 		mustOpen(t, dir, Options{})
 		_, out := startChild(t, dir)
-		said, err := io.ReadAll(out)
+		output, err := io.ReadAll(out)
 		relaytest.NoError(t, err)
-		if want := ErrLocked.Error() + " by process " + strconv.Itoa(os.Getpid()); !strings.Contains(string(said), want) {
-			t.Errorf("the child printed %q, want %q", said, want)
+		if want := ErrLocked.Error() + " by process " + strconv.Itoa(os.Getpid()); !strings.Contains(string(output), want) {
+			t.Errorf("the child printed %q, want %q", output, want)
 		}
 	})
 }

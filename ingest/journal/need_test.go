@@ -14,24 +14,24 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// needing says what records are needed for.
-type needing map[uint64]Need
+// needs has the need for records by sequence.
+type needs map[uint64]Need
 
-func (n needing) of(first, last uint64) (most Need, err error) {
-	for seq, need := range n {
+func (n needs) find(first, last uint64) (need Need, err error) {
+	for seq, recordNeed := range n {
 		if seq >= first && seq <= last {
-			most = max(most, need)
+			need = max(need, recordNeed)
 		}
 	}
-	return most, nil
+	return need, nil
 }
 
-// appendAll appends records, each committed, until the log is full or holds so many
-// sequences, and returns them by sequence.
-func appendAll(t *testing.T, l *Log, c *Consumer, most int) map[uint64]string {
+// appendAll appends and commits up to limit records, until the log is full, and returns them
+// by sequence.
+func appendAll(t *testing.T, l *Log, c *Consumer, limit int) map[uint64]string {
 	t.Helper()
 	stored := make(map[uint64]string)
-	for range most {
+	for range limit {
 		payload := strings.Repeat("x", 100)
 		seq, err := l.Append(t.Context(), []byte(payload))
 		if err != nil {
@@ -61,10 +61,10 @@ func TestNeededSegmentsAreNotDeletedToMakeRoom(t *testing.T) {
 		appended int // of 100
 	}{
 		"nothing":             {nil, nil, []uint64{1, 50}, 100},
-		"one to be replayed":  {needing{3: ForReplay}.of, []uint64{1, 5}, []uint64{6, 50}, 100},
-		"one to be processed": {needing{3: ToProcess}.of, []uint64{1, 5}, []uint64{6, 50}, 100},
-		"one between others":  {needing{8: ForReplay}.of, []uint64{6, 10}, []uint64{5, 11, 50}, 100},
-		"some to be replayed": {needing{3: ForReplay, 8: ForReplay}.of, []uint64{1, 10}, []uint64{11, 50}, 100},
+		"one to be replayed":  {needs{3: ForReplay}.find, []uint64{1, 5}, []uint64{6, 50}, 100},
+		"one to be processed": {needs{3: ToProcess}.find, []uint64{1, 5}, []uint64{6, 50}, 100},
+		"one between others":  {needs{8: ForReplay}.find, []uint64{6, 10}, []uint64{5, 11, 50}, 100},
+		"some to be replayed": {needs{3: ForReplay, 8: ForReplay}.find, []uint64{1, 10}, []uint64{11, 50}, 100},
 		"all to be replayed":  {all(ForReplay), []uint64{100}, []uint64{1, 50}, 100},
 		"not known yet":       {unknown, []uint64{1, 23}, nil, 23},
 		"all to be processed": {all(ToProcess), []uint64{1, 23}, nil, 23},
@@ -97,13 +97,13 @@ func TestNeededSegmentsAreNotDeletedToMakeRoom(t *testing.T) {
 }
 
 func TestRecordsToBeProcessedAreNotTooOld(t *testing.T) {
-	clk, needed := newClock(), needing{8: ToProcess}
-	l := small(t, t.TempDir(), Options{Now: clk.Now, Retention: time.Hour, Need: needed.of})
+	clk, needed := newClock(), needs{8: ToProcess}
+	l := small(t, t.TempDir(), Options{Now: clk.Now, Retention: time.Hour, Need: needed.find})
 	fill(t, l, 20)
 	relaytest.NoError(t, mustConsumer(t, l, "c").Commit(20))
 	clk.Advance(2 * time.Hour)
 	for _, want := range []uint64{6, 0} {
-		if l.Sweep(); l.Stats().First != want {
+		if l.sweep(); l.Stats().First != want {
 			t.Errorf("first %d, want %d", l.Stats().First, want)
 		}
 		needed[8] = ForReplay
@@ -130,14 +130,13 @@ func TestAnInterruptedDeletionLeavesNoGap(t *testing.T) {
 	relaytest.Equal(t, "the log", log.String(), "")
 	relaytest.NoError(t, mustConsumer(t, l, "c").Commit(20))
 	clk.Advance(200 * time.Hour)
-	l.Sweep()
+	l.sweep()
 	if left, _ := filepath.Glob(filepath.Join(dir, "*"+droppedSuffix)); len(left) > 0 {
 		t.Errorf("%q are left", left)
 	}
 }
 
-// A database that is down does not make a full journal refuse what it would take
-// otherwise.
+// While the database is down, a full journal accepts the same records as before.
 func TestTheLastKnownNeedAppliesWhileItIsUnavailable(t *testing.T) {
 	var down atomic.Bool
 	need := func(first, _ uint64) (Need, error) {
@@ -162,9 +161,9 @@ func TestTheLastKnownNeedAppliesWhileItIsUnavailable(t *testing.T) {
 	}
 }
 
-// A reader in a segment that is deleted between others passes on.
+// A reader skips the rest of a segment that is deleted while it reads.
 func TestReadingWhileASegmentIsDeleted(t *testing.T) {
-	l := small(t, t.TempDir(), Options{Need: needing{3: ForReplay}.of})
+	l := small(t, t.TempDir(), Options{Need: needs{3: ForReplay}.find})
 	stored := fill(t, l, 20)
 	relaytest.NoError(t, mustConsumer(t, l, "c").Commit(20))
 	l.judge()

@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// Read returns the record with the given sequence, or ErrNotFound.
+// Read returns the record with this sequence, or ErrNotFound.
 func (l *Log) Read(seq uint64) (Record, error) {
 	c := &cursor{log: l, seq: seq}
 	defer c.close()
@@ -21,9 +21,9 @@ func (l *Log) Read(seq uint64) (Record, error) {
 	return rec, err
 }
 
-// Range calls fn for every durable record from from to to, both included, in
-// order, and stops at its first error. Records that the retention removed, also
-// while Range runs, are passed over.
+// Range calls fn for every durable record from fromSeq to toSeq, both included, in
+// order, and stops at the first error of fn. It skips records that the retention removed,
+// also while Range runs.
 func (l *Log) Range(ctx context.Context, fromSeq, toSeq uint64, fn func(Record) error) error {
 	c := &cursor{log: l, seq: fromSeq}
 	defer c.close()
@@ -44,9 +44,10 @@ func (l *Log) Range(ctx context.Context, fromSeq, toSeq uint64, fn func(Record) 
 	}
 }
 
-// Before returns, newest first, records with a sequence under seq, 0 for the newest: up to
-// limit, and about maxBytes. The sequence of the last one is the seq of the next page.
-// When ctx ends, it returns the records found so far and the error of ctx.
+// Before returns records with a sequence below seq, newest first, up to limit records and
+// about maxBytes. If seq is 0, it begins at the newest record. The next page begins below the
+// sequence of the last record returned. When ctx ends, Before returns the records found so
+// far and the error of ctx.
 func (l *Log) Before(ctx context.Context, seq uint64, limit, maxBytes int) ([]Record, error) {
 	if seq == 0 {
 		seq = l.lastDurable() + 1
@@ -75,7 +76,7 @@ func (l *Log) Before(ctx context.Context, seq uint64, limit, maxBytes int) ([]Re
 	return found, nil
 }
 
-// indexedBefore returns the last indexed sequence under seq.
+// indexedBefore returns the last indexed sequence below seq.
 func (l *Log) indexedBefore(seq uint64) (uint64, bool) {
 	l.state.RLock()
 	defer l.state.RUnlock()
@@ -103,7 +104,7 @@ type cursor struct {
 	off, end int64 // the position in seg, and the end of its durable data
 	win      []byte
 	winOff   int64
-	expect   uint64 // the sequence that must come next; 0 after a bad range
+	expect   uint64 // the sequence that must come next; 0 after a gap
 }
 
 func (c *cursor) close() {
@@ -120,8 +121,8 @@ func (c *cursor) moveTo(seq uint64) {
 	}
 }
 
-// readNext returns the next durable record; io.EOF means that there is none yet.
-// It skips damaged ranges and reports them as gaps.
+// readNext returns the next durable record, or io.EOF after the last one. It skips damaged
+// ranges and reports them as gaps.
 func (c *cursor) readNext() (Record, error) {
 	for examined := false; ; {
 		if c.seg == nil || c.off >= c.end {
@@ -130,7 +131,7 @@ func (c *cursor) readNext() (Record, error) {
 			}
 		}
 		rec, n, err := c.parse()
-		if bad := damage(""); errors.As(err, &bad) {
+		if bad, ok := errors.AsType[damage](err); ok {
 			if err := c.skipDamaged(bad, &examined); err != nil {
 				return Record{}, err
 			}
@@ -149,7 +150,7 @@ func (c *cursor) readNext() (Record, error) {
 	}
 }
 
-// locate finds the segment that holds c.seq, or the next record there is.
+// locate opens the segment that holds c.seq, or else the next record after it.
 func (c *cursor) locate() error {
 	for {
 		s, entry, end, err := c.log.find(c.seq)
@@ -162,9 +163,9 @@ func (c *cursor) locate() error {
 			}
 			return nil
 		}
-		f, err := c.log.o.disk.Open(c.log.path(s), os.O_RDONLY)
+		f, err := c.log.opts.disk.Open(c.log.path(s), os.O_RDONLY)
 		if errors.Is(err, os.ErrNotExist) && c.log.dropped(s) {
-			continue // the retention deleted it meanwhile
+			continue // the retention deleted the segment meanwhile
 		}
 		if err != nil {
 			return fmt.Errorf("journal: open segment: %w", err)
@@ -175,8 +176,8 @@ func (c *cursor) locate() error {
 	}
 }
 
-// find returns the first segment with seq or a later record, the position at which to
-// begin reading, and the end of its durable data.
+// find returns the first segment with seq or a later record, the index entry at which to
+// begin reading, and the end of the segment's durable data.
 func (l *Log) find(seq uint64) (s *segment, entry indexEntry, end int64, err error) {
 	l.state.RLock()
 	defer l.state.RUnlock()
@@ -201,8 +202,7 @@ func (l *Log) dropped(s *segment) bool {
 	return !slices.Contains(l.segments, s)
 }
 
-// parse reads the record at c.off. It verifies the record and its sequence, like
-// recovery.
+// parse reads the record at c.off. Like recovery, it verifies the record and its sequence.
 func (c *cursor) parse() (Record, int, error) {
 	head, err := c.peek(headerSize)
 	if err != nil {
@@ -239,16 +239,16 @@ func (c *cursor) peek(n int) ([]byte, error) {
 	return c.win[offset:min(offset+int64(n), int64(len(c.win)))], nil
 }
 
-// skipDamaged moves past the bad range at c.off. If none is known there, it scans
-// the segment again: the disk lost data since the log was opened.
+// skipDamaged moves past the gap at c.off. If no gap is known there, it scans the segment
+// again: the disk lost data since the log was opened.
 func (c *cursor) skipDamaged(bad damage, examined *bool) error {
 	for {
 		c.log.state.RLock()
-		badRanges := c.seg.badRanges
+		gaps := c.seg.gaps
 		c.log.state.RUnlock()
-		i := slices.IndexFunc(badRanges, func(h badRange) bool { return c.off >= h.off && c.off < h.end })
+		i := slices.IndexFunc(gaps, func(g Gap) bool { return c.off >= g.Offset && c.off < g.Offset+g.Length })
 		if i >= 0 {
-			c.off, c.expect = badRanges[i].end, 0
+			c.off, c.expect = gaps[i].Offset+gaps[i].Length, 0
 			return nil
 		}
 		if *examined {

@@ -15,7 +15,7 @@ import (
 func TestReadFindsEveryRecord(t *testing.T) {
 	for name, o := range map[string]Options{
 		"in one segment":   {},
-		"in many segments": {SegmentBytes: 1000},
+		"in many segments": {segmentBytes: 1000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := mustOpen(t, t.TempDir(), o)
@@ -48,11 +48,11 @@ func (d *lateDisk) Open(path string, flag int) (file, error) {
 
 func TestARecordDeletedWhileItIsLookedUpIsNotFound(t *testing.T) {
 	clk, d := newClock(), &lateDisk{}
-	l := mustOpen(t, t.TempDir(), Options{SegmentBytes: 1000, Now: clk.Now, disk: d})
+	l := mustOpen(t, t.TempDir(), Options{segmentBytes: 1000, Now: clk.Now, disk: d})
 	fill(t, l, 20)
 	relaytest.NoError(t, mustConsumer(t, l, "c").Commit(20))
 	clk.Advance(1000 * time.Hour)
-	d.before = l.Sweep
+	d.before = l.sweep
 	_, err := l.Read(3)
 	wantErr(t, err, ErrNotFound)
 }
@@ -61,7 +61,7 @@ func TestARecordDeletedWhileItIsLookedUpIsNotFound(t *testing.T) {
 // each of several segments.
 func bulk(t *testing.T) *Log {
 	t.Helper()
-	l := mustOpen(t, t.TempDir(), Options{SegmentBytes: 150 << 10})
+	l := mustOpen(t, t.TempDir(), Options{segmentBytes: 150 << 10})
 	for i := range 300 {
 		mustAppend(t, l, fmt.Sprintf("%03d %s", i+1, strings.Repeat("b", 1000)))
 	}

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// MaxPayload is the maximum size of a payload, in bytes. It bounds the memory of a reader
-// for one record, also for a damaged length.
+// MaxPayload is the maximum size of a payload, in bytes. It bounds the memory that a reader
+// allocates for one record, even if the length in the header is damaged.
 const MaxPayload = 4 << 20
 
 const headerSize = 24
 
 // Record is one entry of a log.
 type Record struct {
-	Seq     uint64    // from 1, ascending; numbers can be missing but are never reused
+	Seq     uint64    // from 1, ascending; some sequences are missing, none is reused
 	Time    time.Time // when it was appended, UTC, to the nanosecond
 	Payload []byte    // the reader's own copy
 }
@@ -32,8 +32,8 @@ func checksum(rec []byte, salt uint32) uint32 {
 	return crc32.Update(crc, castagnoli(), rec[8:])
 }
 
-// appendRecord appends a record without sequence and checksum to buf; numberRecords
-// sets them when the batch's position in the log is known.
+// appendRecord appends a record without sequence and checksum to buf. numberRecords
+// sets both when the batch's position in the log is known.
 func appendRecord(buf, payload []byte, t time.Time) []byte {
 	buf = binary.LittleEndian.AppendUint32(buf, uint32(len(payload)))
 	buf = append(buf, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -41,21 +41,22 @@ func appendRecord(buf, payload []byte, t time.Time) []byte {
 	return append(buf, payload...)
 }
 
-// numberRecords sets the sequences of the records in buf, from first on, and their
-// checksums. It calls placed with the offset of each record.
-func numberRecords(buf []byte, firstSeq uint64, salt uint32, placed func(seq uint64, off int)) {
+// numberRecords sets the sequences of the records in buf, from firstSeq on, and their
+// checksums. It returns index entries for buf at an offset of the segment.
+func numberRecords(buf []byte, firstSeq uint64, salt uint32, offset int64) (index []indexEntry) {
 	for seq, off := firstSeq, 0; off < len(buf); seq++ {
 		end := off + headerSize + int(binary.LittleEndian.Uint32(buf[off:]))
 		rec := buf[off:end]
 		binary.LittleEndian.PutUint64(rec[8:], seq)
 		binary.LittleEndian.PutUint32(rec[4:], checksum(rec, salt))
-		placed(seq, off)
+		index = addToIndex(index, seq, offset+int64(off))
 		off = end
 	}
+	return index
 }
 
-// damage is the error for bytes that are not a valid record. Readers skip them; any
-// other error of a read is the disk's.
+// damage is the error for bytes that are not a valid record. Readers skip these bytes;
+// every other read error comes from the disk.
 type damage string
 
 func (d damage) Error() string { return string(d) }

@@ -11,7 +11,7 @@ import (
 
 func TestEveryBitOfARecordIsCovered(t *testing.T) {
 	rec := appendRecord(nil, []byte("payload"), time.Unix(1, 2))
-	numberRecords(rec, 3, 4, func(uint64, int) {})
+	numberRecords(rec, 3, 4, 0)
 	got, n, err := parseRecord(rec, 4)
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the length", n, len(rec))

@@ -32,7 +32,7 @@ func written(t *testing.T, n int) (dir string, stored map[uint64]string, data []
 	return dir, stored, data, offs
 }
 
-// copied returns a directory with that one segment.
+// copied returns a directory with one segment that has these bytes.
 func copied(t *testing.T, from string, data []byte) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -41,8 +41,8 @@ func copied(t *testing.T, from string, data []byte) string {
 	return dir
 }
 
-// reopened checks that exactly the records wanted are there, that appending
-// goes on with a fresh sequence and that all of it is there after another start.
+// reopened checks that the log has exactly the records of want, that the next append gets a
+// sequence above spent, and that the log has all these records after another start.
 func reopened(t *testing.T, dir string, want map[uint64]string, spent uint64) {
 	t.Helper()
 	l := mustOpen(t, dir, Options{})
@@ -66,7 +66,7 @@ func TestATailCutAtEveryByteOfTheLastRecordLosesOnlyThatRecord(t *testing.T) {
 		t.Run(fmt.Sprint(end-offs[3], " bytes left"), func(t *testing.T) {
 			spent := uint64(4)
 			if end == offs[3] {
-				spent = 3 // no trace of it: nothing tells that it was there
+				spent = 3 // nothing of the record is left
 			}
 			reopened(t, copied(t, dir, data[:end]), without(stored, 4), spent)
 		})
@@ -76,9 +76,9 @@ func TestATailCutAtEveryByteOfTheLastRecordLosesOnlyThatRecord(t *testing.T) {
 func TestTails(t *testing.T) {
 	dir, stored, data, offs := written(t, 4)
 	garbage := bytes.Repeat([]byte("\xffgarbage\x00"), 1000)
-	flip := func(at int) []byte {
+	flip := func(off int) []byte {
 		b := bytes.Clone(data)
-		b[at] ^= 0x10
+		b[off] ^= 0x10
 		return b
 	}
 	for name, c := range map[string]struct {
@@ -186,12 +186,12 @@ func TestADuplicateSegmentOfAFailedCreationIsRemoved(t *testing.T) {
 
 func TestScanBoundsTheSequenceBehindABadRange(t *testing.T) {
 	buf := appendRecord(nil, []byte("a"), newClock().Now())
-	numberRecords(buf, 1, 9, func(uint64, int) {})
+	numberRecords(buf, 1, 9, 0)
 	far := appendRecord(nil, []byte("b"), newClock().Now())
-	numberRecords(far, 1<<40, 9, func(uint64, int) {})
-	v := scan(slices.Concat(buf, []byte("hole"), far), 9, 1, 1<<60)
+	numberRecords(far, 1<<40, 9, 0)
+	r := scan(slices.Concat(buf, []byte("hole"), far), segmentName{firstSeq: 1, salt: 9}, 1<<60)
 	// Four bytes cannot hold 2^40 records.
-	relaytest.Equal(t, "the last sequence", v.lastSeq, 1)
-	relaytest.Equal(t, "the bad ranges", v.badRanges, nil)
-	relaytest.Equal(t, "the end of the valid records", v.end, int64(len(buf)))
+	relaytest.Equal(t, "the last sequence", r.lastSeq, 1)
+	relaytest.Equal(t, "the gaps", r.gaps, nil)
+	relaytest.Equal(t, "the end of the valid records", r.size, int64(len(buf)))
 }

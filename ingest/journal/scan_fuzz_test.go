@@ -11,13 +11,13 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// prefix is n valid records and what a scan of them finds.
+// prefix returns n valid records.
 func prefix(n int, salt uint32) []byte {
 	var buf []byte
 	for i := range n {
 		buf = appendRecord(buf, bytes.Repeat([]byte{byte(i)}, i*7), time.Unix(int64(i), 0))
 	}
-	numberRecords(buf, 1, salt, func(uint64, int) {})
+	numberRecords(buf, 1, salt, 0)
 	return buf
 }
 
@@ -34,20 +34,20 @@ func corpus(f *testing.F) {
 	f.Add(bytes.Repeat([]byte{0xff}, 100))
 }
 
-// FuzzScan: arbitrary bytes never panic; what is called valid has a matching
-// checksum and an ascending sequence; holes and records cover the bytes up to
-// the end exactly once.
+// FuzzScan scans arbitrary bytes. Valid records have a matching checksum and an ascending
+// sequence; gaps and records cover the bytes up to the end exactly once.
 func FuzzScan(f *testing.F) {
 	corpus(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		v := scan(data, 0, 1, math.MaxUint64)
-		off, last, bad := int64(0), uint64(0), v.badRanges
-		for off < v.end {
-			if len(bad) > 0 && bad[0].off == off {
-				if bad[0].end <= off || bad[0].firstSeq != last+1 || bad[0].lastSeq < last {
-					t.Fatalf("the bad range from %d to %d has the records %d to %d, behind record %d", bad[0].off, bad[0].end, bad[0].firstSeq, bad[0].lastSeq, last)
+		r := scan(data, segmentName{firstSeq: 1}, math.MaxUint64)
+		off, last, gaps := int64(0), uint64(0), r.gaps
+		for off < r.size {
+			if len(gaps) > 0 && gaps[0].Offset == off {
+				g := gaps[0]
+				if g.Length <= 0 || g.First != last+1 || g.Last < last {
+					t.Fatalf("behind record %d: gap %+v", last, g)
 				}
-				off, last, bad = bad[0].end, bad[0].lastSeq, bad[1:]
+				off, last, gaps = off+g.Length, g.Last, gaps[1:]
 				continue
 			}
 			rec, n, err := parseRecord(data[off:], 0)
@@ -57,17 +57,17 @@ func FuzzScan(f *testing.F) {
 			}
 			off, last = off+int64(n), rec.Seq
 		}
-		if len(bad) > 0 {
-			t.Fatalf("the bad range at %d was not reached", bad[0].off)
+		if len(gaps) > 0 {
+			t.Fatalf("the gap at %d was not reached", gaps[0].Offset)
 		}
-		relaytest.Equal(t, "the end of the valid records", off, v.end)
-		relaytest.Equal(t, "the last sequence", last, v.lastSeq)
-		relaytest.Equal(t, "whether the tail has a description", v.tail != "", v.end < int64(len(data)))
+		relaytest.Equal(t, "the end of the valid records", off, r.size)
+		relaytest.Equal(t, "the last sequence", last, r.lastSeq)
+		relaytest.Equal(t, "whether the tail has a description", r.tail != "", r.size < int64(len(data)))
 	})
 }
 
-// FuzzRecovery: a valid prefix with anything behind it is recovered as exactly
-// the prefix, appending goes on, and the readers agree with the recovery.
+// FuzzRecovery opens a log of valid records with arbitrary bytes behind them. Recovery keeps
+// exactly the records, appends continue, and readers return the same records.
 func FuzzRecovery(f *testing.F) {
 	corpus(f)
 	f.Fuzz(func(t *testing.T, garbage []byte) {
@@ -84,7 +84,7 @@ func FuzzRecovery(f *testing.F) {
 		wantGaps(t, l)
 		seq := mustAppend(t, l, "next")
 		if seq <= records {
-			t.Fatalf("sequence %d was given again", seq)
+			t.Fatalf("sequence %d was assigned again", seq)
 		}
 		got := content(t, l)
 		relaytest.Equal(t, "the number of records", len(got), records+1)

@@ -17,25 +17,19 @@ const segmentSuffix = ".v1.segment"
 // droppedSuffix follows the name of a segment that was deleted between others.
 const droppedSuffix = ".dropped"
 
-// segment is one file of the log. Its fields, but the name, are guarded by
-// Log.state.
+// segment is one file of the log. Log.state guards all fields except the name.
 type segment struct {
 	segmentName
-	lastSeq   uint64       // the last valid record's sequence; first-1 when there is none
-	size      int64        // bytes that are durable, bad ranges included
-	oldest    int64        // the time of its first record, Unix ns; 0 when there is none
-	newest    int64        // the latest time of a record, Unix ns
-	index     []indexEntry // where to start reading for a sequence; empty when there are no records
-	badRanges []badRange
-	need      Need // what it is needed for, if judged
-	judged    bool // after it was processed
+	scanResult      // of the durable bytes
+	need       Need // the answer of Options.Need, if judged
+	judged     bool // set after the segment was processed
 }
 
-// segmentName is a parsed file name. The newest segment is never deleted, so first
-// preserves the next sequence when no record is left.
+// segmentName is a parsed file name. The newest segment is never deleted, so firstSeq
+// preserves the next sequence after all records were deleted.
 type segmentName struct {
 	firstSeq uint64 // sequence of its first record
-	follows  uint64 // the last sequence acknowledged before it: less than first-1 where numbers were given up
+	follows  uint64 // the last sequence acknowledged before it: less than firstSeq-1 if sequences were skipped
 	salt     uint32 // seed of its checksums
 }
 
@@ -53,7 +47,7 @@ func parseSegmentName(s string) (segmentName, error) {
 	var n segmentName
 	_, err := fmt.Sscanf(s, "%020d-%020d-%08x"+segmentSuffix, &n.firstSeq, &n.follows, &n.salt)
 	if err != nil || n.String() != s || n.firstSeq == 0 || n.follows >= n.firstSeq {
-		return n, fmt.Errorf("segment name %q: want first-follows-salt%s", s, segmentSuffix)
+		return n, fmt.Errorf("segment name %q: must be firstSeq-follows-salt%s", s, segmentSuffix)
 	}
 	return n, nil
 }
@@ -74,14 +68,14 @@ func listSegments(dir string) ([]*segment, error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, &segment{segmentName: name, lastSeq: name.firstSeq - 1})
+		list = append(list, &segment{segmentName: name})
 	}
 	slices.SortFunc(list, func(a, b *segment) int { return cmp.Compare(a.firstSeq, b.firstSeq) })
 	return list, nil
 }
 
 // listDropped returns the names of the segments that were deleted between others, in
-// order. One whose segment is there was not deleted.
+// order. A segment that still exists was not deleted.
 func listDropped(dir string) (names []segmentName, err error) {
 	found, err := filepath.Glob(filepath.Join(dir, "*"+segmentSuffix+droppedSuffix))
 	if err != nil {
@@ -100,8 +94,8 @@ func listDropped(dir string) (names []segmentName, err error) {
 	return names, nil
 }
 
-// sweepDropped removes the names of deleted segments that are not needed any more: those
-// before the oldest segment, and all but the first between two segments.
+// sweepDropped removes the saved names of deleted segments that are not needed any more: the
+// names before the oldest segment, and all but the first name between two segments.
 func (l *Log) sweepDropped() error {
 	l.deleting.Lock()
 	defer l.deleting.Unlock()
@@ -109,11 +103,11 @@ func (l *Log) sweepDropped() error {
 	l.state.RLock()
 	segments := l.segments
 	l.state.RUnlock()
-	named := 0 // the number of segments before the last kept name
+	lastKept := 0 // the number of segments before the last name that is kept
 	for _, name := range names {
 		segmentsBefore := slices.IndexFunc(segments, func(s *segment) bool { return s.firstSeq > name.firstSeq })
-		if segmentsBefore > named {
-			named = segmentsBefore
+		if segmentsBefore > lastKept {
+			lastKept = segmentsBefore
 			continue
 		}
 		err = errors.Join(err, os.Remove(filepath.Join(l.dir, name.String()+droppedSuffix)))
@@ -123,36 +117,21 @@ func (l *Log) sweepDropped() error {
 
 func (l *Log) path(s *segment) string { return filepath.Join(l.dir, s.String()) }
 
-// create creates a segment durably and opens it for writing.
-func (l *Log) create(firstSeq, follows uint64) (*segment, file, error) {
-	s := &segment{segmentName: newSegmentName(firstSeq, follows), lastSeq: firstSeq - 1}
-	f, err := l.o.disk.Open(l.path(s), os.O_RDWR|os.O_CREATE|os.O_EXCL)
-	if err != nil {
-		return nil, nil, fmt.Errorf("create segment: %w", err)
-	}
-	// An optimization: if it is refused, writing allocates.
-	_ = f.Allocate(l.o.SegmentBytes)
-	if err := l.o.disk.SyncDir(l.dir); err != nil {
-		_ = f.Close()
-		_ = os.Remove(l.path(s))
-		return nil, nil, fmt.Errorf("sync directory: %w", err)
-	}
-	return s, f, nil
-}
-
 func (s *segment) empty() bool { return len(s.index) == 0 }
 
 // seek returns the last index entry at or before seq.
 func (s *segment) seek(seq uint64) indexEntry {
-	i, found := slices.BinarySearchFunc(s.index, seq, func(m indexEntry, seq uint64) int { return cmp.Compare(m.seq, seq) })
+	i, found := slices.BinarySearchFunc(s.index, seq, func(entry indexEntry, seq uint64) int {
+		return cmp.Compare(entry.seq, seq)
+	})
 	if !found {
 		i--
 	}
 	return s.index[max(i, 0)]
 }
 
-// writable returns the segment for a batch of n bytes: the newest, or a new one if that is
-// full, has a record of segmentAge, or was abandoned.
+// writable returns the segment for a batch of n bytes: the newest, or a new one if the
+// newest is full, has a record older than segmentAge, or was abandoned.
 func (l *Log) writable(n int64) (*segment, error) {
 	l.state.RLock()
 	s := l.segments[len(l.segments)-1]
@@ -168,31 +147,39 @@ func (l *Log) writable(n int64) (*segment, error) {
 		if err != nil {
 			return nil, err
 		}
-		l.o.Logger.Warn("journal: segment replaced", "dir", l.dir, "segment", s.String(), "by", nextSegment.String())
+		l.opts.Logger.Warn("journal: segment replaced", "dir", l.dir, "segment", s.String(), "by", nextSegment.String())
 		return nextSegment, nil
 	}
-	aged := func() bool { return oldest > 0 && oldest <= l.o.Now().Add(-l.o.segmentAge()).UnixNano() }
-	if l.end > 0 && (l.end+n > l.o.SegmentBytes || aged()) {
+	aged := oldest > 0 && oldest <= l.opts.Now().Add(-l.opts.segmentAge()).UnixNano()
+	if l.end > 0 && (l.end+n > l.opts.segmentBytes || aged) {
 		nextSegment, err := l.begin()
 		if err == nil {
-			signal(l.rotated) // the retention may delete older segments
+			signal(l.sweepSoon)
 		}
 		return nextSegment, err
 	}
 	return s, nil
 }
 
-// begin creates the segment for l.next and makes it the newest.
+// begin durably creates the segment for l.nextSeq, opens it for writing and makes it the
+// newest.
 func (l *Log) begin() (*segment, error) {
-	s, file, err := l.create(l.nextSeq, l.lastDurable())
+	s := &segment{segmentName: newSegmentName(l.nextSeq, l.lastDurable()), scanResult: scanResult{lastSeq: l.nextSeq - 1}}
+	f, err := l.opts.disk.Open(l.path(s), os.O_RDWR|os.O_CREATE|os.O_EXCL)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("create segment: %w", err)
+	}
+	_ = f.Allocate(l.opts.segmentBytes) // only an optimization: without it, writes allocate
+	if err := l.opts.disk.SyncDir(l.dir); err != nil {
+		_ = f.Close()
+		_ = os.Remove(l.path(s))
+		return nil, fmt.Errorf("sync directory: %w", err)
 	}
 	if l.file != nil {
-		_ = l.file.Truncate(l.end) // frees what was reserved and not used; the data is synced
+		_ = l.file.Truncate(l.end) // frees the reserved space that is unused; the data is synced
 		_ = l.file.Close()
 	}
-	l.file, l.end = file, 0
+	l.file, l.end = f, 0
 	l.state.Lock()
 	l.segments = append(l.segments, s)
 	l.state.Unlock()

@@ -11,42 +11,33 @@ import (
 )
 
 // housekeeping deletes old segments and syncs the checkpoints once a minute or more often,
-// so that after a power cut a consumer repeats at most a minute's work.
+// so that a consumer repeats at most a minute's work after a power failure.
 func (l *Log) housekeeping() {
-	tick := time.NewTicker(l.o.sweepInterval())
+	tick := time.NewTicker(l.opts.sweepInterval())
 	defer tick.Stop()
 	l.judge()
 	for {
 		select {
 		case <-tick.C:
-			l.Sweep()
+			l.sweep()
 			if err := l.syncCheckpoints(); err != nil {
-				l.o.Logger.Warn("journal: checkpoint not synced", "dir", l.dir, "error", err)
+				l.opts.Logger.Warn("journal: checkpoint not synced", "dir", l.dir, "error", err)
 			}
-		case <-l.rotated:
-			l.Sweep()
+		case <-l.sweepSoon:
+			l.sweep()
 		case <-l.quit:
 			return
 		}
 	}
 }
 
-// Sweep deletes the segments that have, or would have before the next call, a record older
-// than the retention, if all their records are processed by every consumer and not to be
-// processed again. It also deletes copies of damaged ranges of that age. It calls Need for
-// processed segments. The log calls it after a rotation, when an append found no room, and
-// once a minute or more often. It deletes nothing while KeepAll returns true.
-func (l *Log) Sweep() {
-	l.staging.Lock()
-	if l.closed {
-		l.staging.Unlock()
-		return
-	}
-	l.wg.Add(1) // Close waits for it
-	l.staging.Unlock()
-	defer l.wg.Done()
-	horizon := l.o.Now().Add(-l.o.Retention + l.o.segmentAge() + l.o.sweepInterval())
-	keep := l.o.KeepAll != nil && l.o.KeepAll()
+// sweep deletes the segments with a record that is older than the retention, or will be before
+// the next sweep, if every consumer has processed all their records and none must be processed
+// again. It also deletes copies of damaged ranges of that age. It calls Need for processed
+// segments, and deletes nothing while KeepAll returns true.
+func (l *Log) sweep() {
+	horizon := l.opts.Now().Add(-l.opts.Retention + l.opts.segmentAge() + l.opts.sweepInterval())
+	keep := l.opts.KeepAll != nil && l.opts.KeepAll()
 	if !keep {
 		l.writing.Lock()
 		l.retire(horizon.UnixNano())
@@ -60,15 +51,14 @@ func (l *Log) Sweep() {
 	}
 	l.sweepDamaged(horizon)
 	if err := l.sweepDropped(); err != nil {
-		l.o.Logger.Warn("journal: names of deleted segments not removed", "dir", l.dir, "error", err)
+		l.opts.Logger.Warn("journal: names of deleted segments not removed", "dir", l.dir, "error", err)
 	}
 }
 
-// judge calls Need for the processed segments and stores the answers: segments are
-// deleted according to them, so that a commit waits for no database. After an error the
-// previous answers stay.
+// judge calls Need for the processed segments and stores the answers, so that a commit that
+// deletes segments does not wait for a database. After an error the previous answers stay.
 func (l *Log) judge() {
-	if l.o.Need == nil {
+	if l.opts.Need == nil {
 		return
 	}
 	l.judgedAt.Store(time.Now().UnixNano())
@@ -78,7 +68,7 @@ func (l *Log) judge() {
 		l.state.RUnlock()
 		need, err := NotNeeded, error(nil)
 		if firstSeq <= lastSeq {
-			need, err = l.o.Need(firstSeq, lastSeq)
+			need, err = l.opts.Need(firstSeq, lastSeq)
 		}
 		if err != nil {
 			return
@@ -89,8 +79,8 @@ func (l *Log) judge() {
 	}
 }
 
-// retire begins a new segment if all records of the newest could be deleted, because the
-// newest segment never is.
+// retire begins a new segment if all records of the newest segment could be deleted, because
+// the newest segment itself is never deleted.
 func (l *Log) retire(horizon int64) {
 	l.state.RLock()
 	s := l.segments[len(l.segments)-1]
@@ -100,31 +90,31 @@ func (l *Log) retire(horizon int64) {
 		return
 	}
 	if _, err := l.begin(); err != nil {
-		l.o.Logger.Warn("journal: cannot create segment", "dir", l.dir, "error", err)
+		l.opts.Logger.Warn("journal: cannot create segment", "dir", l.dir, "error", err)
 	}
 }
 
-// dropYoung makes room by deleting a processed segment of any age: one that is not
-// needed, else one that is needed for replay only, once these take more than half of the
-// quota. The caller holds writing.
-func (l *Log) dropYoung() bool {
+// makeRoom deletes one processed segment of any age: a segment that is not needed or, if the
+// segments for replay take more than half of the quota, one of these. It reports whether it
+// deleted one. The caller holds writing.
+func (l *Log) makeRoom() bool {
 	if l.drop(math.MaxInt64, NotNeeded) {
 		return true
 	}
-	// End the newest segment if that could free more than another small file.
-	if l.o.Need == nil || l.end >= min(l.o.SegmentBytes, l.o.MaxBytes)/8 {
+	// Begin a new segment, unless Need is set and the newest one is too small to be worth it.
+	if l.opts.Need == nil || l.end >= min(l.opts.segmentBytes, l.opts.MaxBytes)/8 {
 		l.retire(math.MaxInt64)
 	}
 	if l.drop(math.MaxInt64, NotNeeded) {
 		return true
 	}
-	if bytes := l.replayable(); bytes > l.o.MaxBytes/2 && l.drop(math.MaxInt64, ForReplay) {
-		l.o.Logger.Error("journal: records needed for replay were deleted, since they take more than half of the quota",
-			"dir", l.dir, "bytes", bytes, "quota", l.o.MaxBytes)
+	if bytes := l.replayable(); bytes > l.opts.MaxBytes/2 && l.drop(math.MaxInt64, ForReplay) {
+		l.opts.Logger.Error("journal: records needed for replay were deleted, because they take more than half of the quota",
+			"dir", l.dir, "bytes", bytes, "quota", l.opts.MaxBytes)
 		return true
 	}
-	if l.o.Need != nil && time.Since(time.Unix(0, l.judgedAt.Load())) > judgeAgain {
-		signal(l.rotated) // a segment may be needed no longer
+	if l.opts.Need != nil && time.Since(time.Unix(0, l.judgedAt.Load())) > judgeAgain {
+		signal(l.sweepSoon) // Need may have a new answer
 	}
 	return false
 }
@@ -140,7 +130,7 @@ func (l *Log) drop(horizon int64, needs ...Need) bool {
 	defer l.deleting.Unlock()
 	for _, s := range l.deletable(horizon) {
 		l.state.RLock()
-		known, need := s.judged || l.o.Need == nil, s.need
+		known, need := s.judged || l.opts.Need == nil, s.need
 		l.state.RUnlock()
 		if known && slices.Contains(needs, need) && l.delete(s) {
 			return true
@@ -162,7 +152,7 @@ func (l *Log) deletable(horizon int64) (segments []*segment) {
 	return segments
 }
 
-// replayable returns how many bytes are kept for replay only.
+// replayable returns the size of the segments that are needed for replay only.
 func (l *Log) replayable() (bytes int64) {
 	l.state.RLock()
 	defer l.state.RUnlock()
@@ -182,26 +172,25 @@ func (l *Log) delete(s *segment) bool {
 	oldest := l.segments[0] == s
 	l.state.RUnlock()
 	if !oldest {
-		f, err := l.o.disk.Open(l.path(s)+droppedSuffix, os.O_RDWR|os.O_CREATE)
+		f, err := l.opts.disk.Open(l.path(s)+droppedSuffix, os.O_RDWR|os.O_CREATE)
 		if err == nil {
-			err = errors.Join(f.Close(), l.o.disk.SyncDir(l.dir))
+			err = errors.Join(f.Close(), l.opts.disk.SyncDir(l.dir))
 		}
 		if err != nil {
-			l.o.Logger.Warn("journal: segment not deleted", "dir", l.dir, "segment", s.String(), "error", err)
+			l.opts.Logger.Warn("journal: segment not deleted", "dir", l.dir, "segment", s.String(), "error", err)
 			return false
 		}
 	}
 	l.state.Lock()
 	l.segments = slices.DeleteFunc(slices.Clone(l.segments), func(candidate *segment) bool { return candidate == s })
-	l.gaps = slices.DeleteFunc(l.gaps, func(g Gap) bool { return g.Segment == s.String() })
 	l.state.Unlock()
 	// Delete the file durably, before another one is deleted.
 	err := os.Remove(l.path(s))
 	if err == nil {
-		err = l.o.disk.SyncDir(l.dir)
+		err = l.opts.disk.SyncDir(l.dir)
 	}
 	if err != nil {
-		l.o.Logger.Warn("journal: segment not deleted", "dir", l.dir, "segment", s.String(), "error", err)
+		l.opts.Logger.Warn("journal: segment not deleted", "dir", l.dir, "segment", s.String(), "error", err)
 	}
 	return true
 }
@@ -219,10 +208,7 @@ func (l *Log) processed(s *segment) bool {
 }
 
 func (l *Log) sweepDamaged(horizon time.Time) {
-	entries, err := os.ReadDir(l.dir)
-	if err != nil {
-		return
-	}
+	entries, _ := os.ReadDir(l.dir) // after an error, the next sweep deletes the copies
 	for _, e := range entries {
 		info, err := e.Info()
 		if err == nil && strings.HasSuffix(e.Name(), damagedSuffix) && info.ModTime().Before(horizon) {
