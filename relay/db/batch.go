@@ -4,19 +4,19 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/penstock/penstock/relay"
 )
 
-// Batch contains the rows for one statement, in one round trip. As the last argument of a
-// statement it is the table "batch", with the columns of the batch and n, the number of the
-// row from 1. A statement with an empty batch does not run: it changes and returns nothing.
+// Batch contains rows for a statement, which reads them from the table "batch" in one round
+// trip. The batch is the last argument of the statement. The table has the columns of the
+// batch and n, the number of the row from 1. A statement with an empty batch does not run: it
+// changes and returns nothing.
 type Batch struct {
 	columns []batchColumn
 	rows    int
-	err     error // of what could not be encoded
+	err     error // of the first value that could not be encoded
 	sealed  sealedValues
 }
 
@@ -25,12 +25,12 @@ type batchColumn struct {
 	numeric bool // has numbers instead of texts
 	texts   []string
 	numbers []int64
-	owners  []string // of each text that is to be sealed; empty for the others
-	sealed  bool     // a text is, or is to be sealed
+	owners  []string // by row, the owner of a text that must be sealed; otherwise empty
+	sealed  bool     // whether a text is Sealed
 }
 
 // NewBatch returns an empty batch with columns such as "id, due". The values of the first
-// row decide which columns contain text and which contain numbers, see Add.
+// row determine which columns contain text and which contain numbers, see Add.
 func NewBatch(columns string) *Batch {
 	b := &Batch{}
 	for name := range strings.SplitSeq(columns, ",") {
@@ -53,8 +53,8 @@ func Column[T any](column string, values []T) *Batch {
 	return BatchOf(column, values, func(v *T) []any { return []any{v} })
 }
 
-// AccountColumn returns a batch with two columns: account, the same in each row, and
-// another one.
+// AccountColumn returns a batch with two columns: account, which is the same in each row,
+// and the named column.
 func AccountColumn[T any](acct relay.AccountID, column string, values []T) *Batch {
 	return BatchOf("account, "+column, values, func(v *T) []any { return []any{acct, v} })
 }
@@ -94,7 +94,7 @@ func (b *Batch) Add(values ...any) {
 	b.rows++
 }
 
-// seal seals the columns that are Sealed, once.
+// seal encrypts the texts that must be sealed. A second call has no effect.
 func (b *Batch) seal(sealer Sealer) error {
 	for i := range b.columns {
 		c := &b.columns[i]
@@ -117,64 +117,30 @@ func (b *Batch) Len() int { return b.rows }
 
 // json returns the rows as an array of arrays.
 func (b *Batch) json() string {
-	size := 2
-	for i := range b.columns {
-		size += 22 * len(b.columns[i].numbers)
-		for _, text := range b.columns[i].texts {
-			size += len(text) + len(text)/8 + 4
-		}
-	}
-	dst := append(make([]byte, 0, size), '[')
-	for row := range b.rows {
-		if row > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(dst, '[')
-		for i := range b.columns {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			if c := &b.columns[i]; c.numeric {
-				dst = strconv.AppendInt(dst, c.numbers[row], 10)
+	rows := make([][]any, b.rows)
+	for n := range rows {
+		rows[n] = make([]any, len(b.columns))
+		for i, c := range b.columns {
+			if c.numeric {
+				rows[n][i] = c.numbers[n]
 			} else {
-				dst = appendJSON(dst, c.texts[row])
+				rows[n][i] = c.texts[n]
 			}
 		}
-		dst = append(dst, ']')
 	}
-	return string(append(dst, ']'))
+	doc, _ := Encode(rows) // numbers and strings always encode
+	return doc
 }
 
-// appendJSON appends a string of valid UTF-8 as a JSON string.
-func appendJSON(dst []byte, s string) []byte {
-	const hex = "0123456789abcdef"
-	dst = append(dst, '"')
-	start := 0
-	for i := range len(s) {
-		c := s[i]
-		if c >= ' ' && c != '"' && c != '\\' {
-			continue
-		}
-		dst = append(dst, s[start:i]...)
-		if c == '"' || c == '\\' {
-			dst = append(dst, '\\', c)
-		} else {
-			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		}
-		start = i + 1
-	}
-	return append(append(dst, s[start:]...), '"')
-}
-
-// FirstOfEach returns the first item of each key, in the order of the keys. Every
-// transaction locks rows in that order.
+// FirstOfEach returns the first item of each key, in the order of the keys, which is the
+// order in which every transaction locks rows.
 func FirstOfEach[T any](items []T, compareKeys func(a, b T) int) []T {
 	items = slices.Clone(items)
 	slices.SortStableFunc(items, compareKeys)
 	return slices.CompactFunc(items, func(a, b T) bool { return compareKeys(a, b) == 0 })
 }
 
-// LastOfEach is FirstOfEach for the last items.
+// LastOfEach returns the last item of each key, in the order of the keys.
 func LastOfEach[T any](items []T, compareKeys func(a, b T) int) []T {
 	items = slices.Clone(items)
 	slices.Reverse(items)
@@ -191,8 +157,8 @@ func PlacesInOrder[T any](items []T, compareKeys func(a, b T) int) []int {
 	return places
 }
 
-// Rounds splits items, in their order, so that no round has two items with one key: a
-// statement can change a row only once.
+// Rounds splits items, in their order, into rounds without two items of the same key,
+// because a statement can change a row only once.
 func Rounds[T any, K comparable](items []T, key func(*T) K) (rounds [][]T) {
 	seen := make(map[K]int, len(items))
 	for i := range items {

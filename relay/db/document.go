@@ -8,9 +8,9 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Documents are records that are read and written whole, as JSON. The value is the name of
-// their table, which has the columns account BIGINT, id TEXT and doc TEXT and the primary key
-// (account, id). Records that belong to no account have account 0.
+// Documents is a table of records that are stored as JSON. The value is the name of the table,
+// which has the columns account BIGINT, id TEXT and doc TEXT and the primary key
+// (account, id). Records without an account have account 0.
 type Documents[T any] string
 
 // Noun returns the name of a record for errors.
@@ -18,7 +18,7 @@ func (t Documents[T]) Noun(id string) string {
 	return strings.ReplaceAll(string(t), "_", " ") + " " + id
 }
 
-// Get loads a record; relay.KindNotFound if there is none.
+// Get loads a record. It returns relay.KindNotFound if the record does not exist.
 func (t Documents[T]) Get(ctx context.Context, c Conn, acct relay.AccountID, id string) (T, error) {
 	return One(ctx, c, t.Noun(id), "SELECT doc FROM "+string(t)+" WHERE account = $1 AND id = $2", Doc[T], acct, id)
 }
@@ -33,8 +33,9 @@ func (t Documents[T]) Put(ctx context.Context, x Executor, acct relay.AccountID,
 	return x.Run(ctx, t.Noun(id), Upsert(string(t), "account, id", "doc"), acct, id, JSON(v))
 }
 
-// Change locks a record, saves the result of change and reports whether that differs. It
-// returns relay.KindNotFound if there is no record, and errors of change unchanged.
+// Change locks a record, saves the result of change and reports whether it differs from the
+// stored record. It returns relay.KindNotFound if the record does not exist, and errors of
+// change unchanged.
 func (t Documents[T]) Change(ctx context.Context, tx *Tx, acct relay.AccountID, id string, change func(*T) error) (v T, changed bool, err error) {
 	label := t.Noun(id)
 	oldDoc, err := Value[string](ctx, tx, label, "SELECT doc FROM "+string(t)+" WHERE account = $1 AND id = $2 {for update}", acct, id)
@@ -61,7 +62,7 @@ func Edit[T any](label, oldDoc string, edit func(*T) error) (v T, newDoc string,
 	return v, newDoc, Wrap(label, err)
 }
 
-// Delete removes a record; relay.KindNotFound if there is none.
+// Delete removes a record. It returns relay.KindNotFound if the record does not exist.
 func (t Documents[T]) Delete(ctx context.Context, x Executor, acct relay.AccountID, id string) error {
 	return MustChange(ctx, x, t.Noun(id), "DELETE FROM "+string(t)+" WHERE account = $1 AND id = $2", acct, id)
 }
@@ -81,7 +82,7 @@ func Upsert(table, key, columns string) string {
 	return "INSERT INTO " + table + " (" + names + ") VALUES (" + strings.Join(values, ", ") + ") ON CONFLICT (" + key + ") DO UPDATE SET " + strings.Join(set, ", ")
 }
 
-// Bump increments a version. Others compare it to notice a change.
+// Bump increments a version. Caches compare it to notice a change.
 func (t *Tx) Bump(ctx context.Context, name string) error {
 	return t.RunAll(ctx, "version "+name, Bump(name))
 }
@@ -97,7 +98,7 @@ func Version(ctx context.Context, c Conn, name string) (int64, error) {
 	return Value[int64](ctx, c, "version "+name, "SELECT CAST(COALESCE(SUM(n), 0) AS BIGINT) FROM version WHERE name IN ('', $1)", name)
 }
 
-// Versions is Version for many names, in one round trip.
+// Versions returns the versions of many names, in one round trip.
 func Versions(ctx context.Context, c Conn, names []string) (map[string]int64, error) {
 	return Map[string, int64](ctx, c, "versions", `
 SELECT batch.name, CAST(SUM(version.n) AS BIGINT)
@@ -105,9 +106,9 @@ FROM batch JOIN version ON version.name = batch.name OR version.name = ''
 GROUP BY batch.name`, Column("name", names))
 }
 
-// Invalidate changes every version to a number that none had before, so that all
-// gateways empty what they cache under versions. It is needed once the database was put
-// back to an earlier state: later changes count the same numbers up again.
+// Invalidate changes every version to a number that it never had, so that all gateways empty
+// their caches. It is needed after the database was restored to an earlier state, because
+// later changes would reach the same numbers again.
 func (d *DB) Invalidate(ctx context.Context) error {
 	return d.Run(ctx, "versions", "INSERT INTO version (name, n) VALUES ('', $1) ON CONFLICT (name) DO UPDATE SET n = {greatest}(version.n + 1, excluded.n)", d.Now())
 }

@@ -19,9 +19,8 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Wrap names what failed and gives the error its kind, see the package's
-// documentation. It returns nil for nil; an error that has a kind keeps it, and
-// its text.
+// Wrap adds a label and a kind to an error, see the package's documentation. It returns nil
+// for nil, and an error that has a kind unchanged.
 func Wrap(label string, err error) error {
 	if err == nil {
 		return nil
@@ -30,7 +29,7 @@ func Wrap(label string, err error) error {
 		return err
 	}
 	if errors.Is(err, sql.ErrNoRows) {
-		return relay.Errorf(relay.KindNotFound, "%s: not found", label)
+		return NotFound(label)
 	}
 	if advice, down := unavailable(err); down {
 		return relay.Errorf(relay.KindUnavailable, "%s: %s%w", label, advice, err)
@@ -38,8 +37,8 @@ func Wrap(label string, err error) error {
 	return relay.Errorf(relay.KindUnexpected, "%s: %w", label, err)
 }
 
-// unavailable reports whether the database cannot do the operation now, as opposed to having
-// refused it, and what to do about it.
+// unavailable reports whether the database cannot do the operation now, in contrast to an
+// operation that is invalid, and returns advice for the operator.
 func unavailable(err error) (advice string, down bool) {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return postgresDown(pg)
@@ -53,20 +52,19 @@ func unavailable(err error) (advice string, down bool) {
 	if _, ok := errors.AsType[net.Error](err); ok {
 		return "", true
 	}
-	for _, gone := range []error{
+	connectionErrors := []error{
 		driver.ErrBadConn, sql.ErrConnDone, sql.ErrTxDone, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, os.ErrDeadlineExceeded,
 		context.DeadlineExceeded, context.Canceled,
-	} {
-		if errors.Is(err, gone) {
-			return "", true
-		}
 	}
-	// The store was closed while it was used; database/sql has no value for that.
-	closed := []string{"database is closed", "statement is closed", "conn closed"}
-	return "", slices.ContainsFunc(closed, func(text string) bool { return strings.Contains(err.Error(), text) })
+	if slices.ContainsFunc(connectionErrors, func(target error) bool { return errors.Is(err, target) }) {
+		return "", true
+	}
+	// database/sql has no error values for a database that is closed while it is used.
+	messages := []string{"database is closed", "statement is closed", "conn closed"}
+	return "", slices.ContainsFunc(messages, func(message string) bool { return strings.Contains(err.Error(), message) })
 }
 
-// postgresDown reads an answer of PostgreSQL by its SQLSTATE.
+// postgresDown evaluates the SQLSTATE of an error.
 func postgresDown(err *pgconn.PgError) (advice string, down bool) {
 	switch class := err.Code[:min(2, len(err.Code))]; {
 	case class == "28":
@@ -76,28 +74,28 @@ func postgresDown(err *pgconn.PgError) (advice string, down bool) {
 	case err.Code == "42501":
 		return "the user of database.url lacks a right: ", true
 	case Emptied(err):
-		return "the database lacks tables of Penstock, it was emptied or replaced: restore a backup, or restart the gateway, which makes them; then run `penstock recover`: ", true
+		return "the database lacks tables of Penstock, it was emptied or replaced: restore a backup, or restart the gateway, which creates them; then run `penstock recover`: ", true
 	case err.Code == "25006":
 		return "this PostgreSQL is a read-only standby, database.url must reach the primary: ", true
 	case err.Code == "53100":
 		return "PostgreSQL's disk is full, free disk space there: ", true
 	case err.Code == "53300":
-		return "PostgreSQL takes no more connections, raise max_connections: ", true
+		return "PostgreSQL accepts no more connections, raise max_connections: ", true
 	case class == "08", class == "53", class == "57", class == "58", class == "40":
 		return "", true
 	}
 	return "", false
 }
 
-// Emptied reports whether an error means that PostgreSQL lacks tables, columns or the
-// schema of a database that was opened.
+// Emptied reports whether an error means that PostgreSQL lacks the schema, a table or a
+// column.
 func Emptied(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (pg.Code == "42P01" || pg.Code == "42703" || pg.Code == "3F000")
 }
 
-// damagedAdvice is the advice for a SQLite database that is damaged. It counts as down: what
-// needs it is refused or waits, and is not quarantined one by one.
+// damagedAdvice is the advice for a damaged SQLite database. Such a database counts as
+// unavailable, so that requests are refused and events wait instead of being quarantined.
 const damagedAdvice = "the database file is damaged: stop the gateway, keep a copy of the data directory, " +
 	"then run `penstock restore` with a backup, start the gateway and run `penstock recover`: "
 
@@ -107,8 +105,8 @@ func Damaged(err error) bool {
 	return ok && (lite.Code()&0xff == sqlite3.SQLITE_CORRUPT || lite.Code()&0xff == sqlite3.SQLITE_NOTADB)
 }
 
-// AdviseDamage puts what to do in front of an error that means that a SQLite database is
-// damaged, and returns any other error as it is.
+// AdviseDamage adds advice to the error of a damaged SQLite database, and returns any other
+// error unchanged.
 func AdviseDamage(err error) error {
 	if !Damaged(err) {
 		return err
@@ -116,19 +114,19 @@ func AdviseDamage(err error) error {
 	return fmt.Errorf("%s%w", damagedAdvice, err)
 }
 
-// wrap is Wrap for errors of this database. It notes damage, which Check reports from
-// then on.
+// wrap is Wrap for errors of this database. It records damage, which Check returns from then
+// on.
 func (d *DB) wrap(label string, err error) error {
 	err = Wrap(label, d.explain(err))
 	if err != nil && Damaged(err) && d.health.Note(err) {
-		d.o.Logger.Error("the database is damaged", "error", err)
+		d.opts.Logger.Error("the database is damaged", "error", err)
 	}
 	return err
 }
 
 func (t *Tx) wrap(label string, err error) error { return t.db.wrap(label, err) }
 
-// sqliteDown reads a result code of SQLite.
+// sqliteDown evaluates a result code of SQLite.
 func sqliteDown(code int) (advice string, down bool) {
 	switch code & 0xff {
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
@@ -138,23 +136,23 @@ func sqliteDown(code int) (advice string, down bool) {
 	case sqlite3.SQLITE_READONLY:
 		return "the database cannot be written to: ", true
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
-		return "another program has the database: ", true
+		return "another program has locked the database: ", true
 	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_INTERRUPT:
 		return "", true
 	}
 	return "", false
 }
 
-// Refused reports whether a server that is there does not let us in or lacks what
-// database.url names: waiting does not help.
+// Refused reports whether a server refuses the user of database.url or does not have the
+// database, so that waiting does not help.
 func Refused(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (strings.HasPrefix(pg.Code, "28") || pg.Code == "3D000" || pg.Code == "42501")
 }
 
-// conflicted reports whether a transaction failed because of another one, or since
-// a migration has changed what a prepared statement answers: it may succeed when it
-// is run again.
+// conflicted reports whether a transaction failed because of a concurrent transaction, or
+// because a migration changed the result of a prepared statement. Such a transaction may
+// succeed when it is run again.
 func conflicted(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (pg.Code == "40001" || pg.Code == "40P01" || pg.Code == "0A000" && strings.Contains(pg.Message, "cached plan"))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,14 +14,14 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// Who asks while a transaction runs shares the next one, up to the bound of its
-// size; keys do not wait for each other.
+// Requests that arrive while a transaction runs share the next one, up to its maximum size.
+// Keys do not wait for each other.
 func TestGroupCommit(t *testing.T) { synctest.Test(t, testGroupCommit) }
 
 func testGroupCommit(t *testing.T) {
 	began, goOn := make(chan []int), make(chan struct{})
 	j := &db.GroupCommit[string, int, string]{
-		Most: 10, Size: func(n int) int { return n },
+		MaxSize: 10, Size: func(n int) int { return n },
 		Do: func(_ context.Context, key string, inputs []int) []db.Answer[string] {
 			began <- inputs
 			<-goOn
@@ -34,27 +35,27 @@ func testGroupCommit(t *testing.T) {
 			return answers
 		},
 	}
-	var asked sync.WaitGroup
-	ask := func(key string, n int, fails bool) {
-		asked.Go(func() {
+	var requests sync.WaitGroup
+	request := func(key string, n int, fails bool) {
+		requests.Go(func() {
 			got, err := j.Commit(t.Context(), key, n)
 			if got != fmt.Sprint(key, n) || (err != nil) != fails {
 				t.Errorf("input %s %d is answered %q, %v", key, n, got, err)
 			}
 		})
 	}
-	want := func(what string, got []int, want ...int) {
+	want := func(name string, got []int, want ...int) {
 		if fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("%s asks %v, want %v", what, got, want)
+			t.Errorf("%s transaction has the inputs %v, want %v", name, got, want)
 		}
 	}
-	ask("a", 1, false)
+	request("a", 1, false)
 	want("the first", <-began, 1)
-	ask("b", 2, false)
-	want("another key", <-began, 2)
+	request("b", 2, false)
+	want("another key's", <-began, 2)
 	for _, n := range []int{3, 4, 5, 20} {
-		ask("a", n, n == 3)
-		synctest.Wait() // they wait in this order
+		request("a", n, n == 3)
+		synctest.Wait() // so that the requests wait in this order
 	}
 	goOn <- struct{}{}
 	goOn <- struct{}{}
@@ -62,40 +63,35 @@ func testGroupCommit(t *testing.T) {
 	goOn <- struct{}{}
 	want("the third", <-began, 5)
 	goOn <- struct{}{}
-	want("one above the bound", <-began, 20)
+	want("the oversized", <-began, 20)
 	goOn <- struct{}{}
-	asked.Wait()
-	ask("a", 6, false)
-	want("one after all", <-began, 6)
+	requests.Wait()
+	request("a", 6, false)
+	want("a later", <-began, 6)
 	goOn <- struct{}{}
-	asked.Wait()
+	requests.Wait()
 }
 
 // No caller is left waiting after a transaction panics.
 func TestGroupCommitReturnsAnErrorAfterAPanic(t *testing.T) {
 	j := &db.GroupCommit[int, int, int]{
-		Most: 10, Size: func(n int) int { return n },
+		MaxSize: 10, Size: func(n int) int { return n },
 		Do: func(context.Context, int, []int) []db.Answer[int] { panic("broken") },
 	}
 	for range 2 {
-		func() {
-			defer func() {
-				if r := recover(); r != "broken" {
-					t.Errorf("the one who asked for all sees %v, want its panic", r)
-				}
-			}()
-			_, _ = j.Commit(t.Context(), 1, 1)
-			t.Error("a panic has got lost")
-		}()
+		_, err := j.Commit(t.Context(), 1, 1)
+		if relay.KindOf(err) != relay.KindUnexpected || !strings.Contains(err.Error(), "broken") {
+			t.Errorf("the error is %v, want the panic", err)
+		}
 	}
 }
 
-// A request whose caller has gone is not run, and the others are.
+// A request whose context has ended is not run. The other requests are run.
 func TestGroupCommitWithdrawsRequestsOfEndedContexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, goOn := make(chan []int), make(chan struct{})
 		j := &db.GroupCommit[int, int, int]{
-			Most: 10, Size: func(int) int { return 1 },
+			MaxSize: 10, Size: func(int) int { return 1 },
 			Do: func(_ context.Context, _ int, inputs []int) []db.Answer[int] {
 				began <- inputs
 				<-goOn

@@ -10,18 +10,17 @@ import (
 	"sync"
 )
 
-// Health has the faults of a SQLite database that were found since it was opened. It is safe
-// for concurrent use.
+// Health records the first damage of an open SQLite database. It is safe for concurrent use.
 type Health struct {
 	path    string
-	opened  os.FileInfo
+	opened  os.FileInfo   // of the file that was opened
 	damaged chan struct{} // closed by the first Note
 
 	mu     sync.Mutex
 	damage error
 }
 
-// NewHealth returns the health of the database at path, which is open.
+// NewHealth returns the health of the open database at path.
 func NewHealth(path string) (*Health, error) {
 	opened, err := os.Stat(path)
 	if err != nil {
@@ -30,7 +29,7 @@ func NewHealth(path string) (*Health, error) {
 	return &Health{path: path, opened: opened, damaged: make(chan struct{})}, nil
 }
 
-// Note keeps the first damage, and reports whether err is the first.
+// Note records err if it is the first damage, and reports whether it is.
 func (h *Health) Note(err error) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -42,10 +41,10 @@ func (h *Health) Note(err error) bool {
 	return true
 }
 
-// Damaged is closed when damage was found.
+// Damaged returns a channel that is closed when damage is found.
 func (h *Health) Damaged() <-chan struct{} { return h.damaged }
 
-// Check returns the damage, or an error if the file is not the one that was opened.
+// Check returns the damage, or an error if the file was removed or replaced.
 func (h *Health) Check() error {
 	h.mu.Lock()
 	damage := h.damage
@@ -53,14 +52,14 @@ func (h *Health) Check() error {
 	if damage != nil {
 		return damage
 	}
-	if now, err := os.Stat(h.path); err != nil || !os.SameFile(h.opened, now) {
+	if current, err := os.Stat(h.path); err != nil || !os.SameFile(h.opened, current) {
 		return fmt.Errorf("%s was removed or replaced while the gateway uses it: stop the gateway, put the file back or run `penstock restore` with a backup, then start it", filepath.Base(h.path))
 	}
 	return nil
 }
 
-// CheckIntegrity reads the whole database, and returns and notes what is damaged. It does
-// not find changed bytes within a value.
+// CheckIntegrity reads the whole database, and records and returns its damage. It does not
+// find changed bytes within a value.
 func (h *Health) CheckIntegrity(ctx context.Context, db *sql.DB) error {
 	const query = `
 		SELECT COALESCE(group_concat(integrity_check, '; '), '')

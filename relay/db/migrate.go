@@ -26,13 +26,14 @@ var migrations embed.FS
 
 // Migration is a step of the schema.
 type Migration struct {
-	Version int64
-	Name    string
-	Applied bool
+	Version    int64
+	Name       string
+	Applied    bool
+	statements string
 }
 
-// Migrate brings the schema to the newest version; on PostgreSQL under a lock, so
-// that of several gateways that start one does it.
+// Migrate brings the schema to the newest version. On PostgreSQL it takes a lock, so that
+// only one of several gateways that start at the same time does it.
 func (d *DB) Migrate(ctx context.Context) error {
 	p, err := d.provider()
 	if err != nil {
@@ -50,7 +51,7 @@ func (d *DB) Migrate(ctx context.Context) error {
 	return Wrap("database: schema", err)
 }
 
-// Migrations lists the steps and which of them were applied.
+// Migrations returns the steps, oldest first.
 func (d *DB) Migrations(ctx context.Context) ([]Migration, error) {
 	p, err := d.provider()
 	if err != nil {
@@ -60,29 +61,22 @@ func (d *DB) Migrations(ctx context.Context) ([]Migration, error) {
 	if err != nil {
 		return nil, Wrap("database: schema", err)
 	}
-	list := make([]Migration, len(states))
-	for i, step := range steps() { // oldest first, as the others are
-		list[i] = Migration{Version: step.version, Name: step.name, Applied: states[i].State == goose.StateApplied}
+	list := steps() // oldest first, like states
+	for i := range list {
+		list[i].Applied = states[i].State == goose.StateApplied
 	}
 	return list, nil
 }
 
-// step is a migration as it is written.
-type step struct {
-	version int64
-	name    string
-	text    string
-}
-
-// steps reads the migrations, oldest first. They are part of the program: nothing can
-// fail but the number of a name, and goose refuses version 0.
-func steps() (list []step) {
+// steps reads the migrations, oldest first. The files are embedded and their names are valid,
+// so the errors are always nil; goose refuses version 0.
+func steps() (list []Migration) {
 	files, _ := fs.Glob(migrations, "migrations/*.sql")
 	for _, file := range files {
 		version, _ := goose.NumericComponent(file)
-		text, _ := migrations.ReadFile(file)
+		statements, _ := migrations.ReadFile(file)
 		_, name, _ := strings.Cut(strings.TrimSuffix(file, ".sql"), "_")
-		list = append(list, step{version, name, string(text)})
+		list = append(list, Migration{Version: version, Name: name, statements: string(statements)})
 	}
 	return list
 }
@@ -90,12 +84,12 @@ func steps() (list []step) {
 func (d *DB) provider() (*goose.Provider, error) {
 	var list []*goose.Migration
 	for _, step := range steps() {
-		list = append(list, goose.NewGoMigration(step.version, &goose.GoFunc{RunTx: func(ctx context.Context, tx *sql.Tx) error {
-			_, err := tx.ExecContext(ctx, d.dialect.schema(step.text))
+		list = append(list, goose.NewGoMigration(step.Version, &goose.GoFunc{RunTx: func(ctx context.Context, tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, d.dialect.schema(step.statements))
 			return err
 		}}, nil))
 	}
-	o := []goose.ProviderOption{
+	options := []goose.ProviderOption{
 		goose.WithGoMigrations(list...), goose.WithDisableGlobalRegistry(true), goose.WithTableName("schema_version"),
 		goose.WithLogger(goose.NopLogger()),
 	}
@@ -106,9 +100,9 @@ func (d *DB) provider() (*goose.Provider, error) {
 		if err != nil {
 			return nil, err
 		}
-		o = append(o, goose.WithSessionLocker(locker))
+		options = append(options, goose.WithSessionLocker(locker))
 	}
-	p, err := goose.NewProvider(kind, d.write, nil, o...)
+	p, err := goose.NewProvider(kind, d.write, nil, options...)
 	if err != nil {
 		return nil, fmt.Errorf("database: schema: %w", err)
 	}
@@ -116,7 +110,7 @@ func (d *DB) provider() (*goose.Provider, error) {
 }
 
 // Sizes returns the disk usage of the database in bytes, with its indexes, by the domains
-// that the migrations name. SQLite reads the whole file for it.
+// that the migrations name. SQLite reads the whole file to compute them.
 func (d *DB) Sizes(ctx context.Context) (map[string]int64, error) {
 	query := `SELECT relname, pg_total_relation_size(oid) FROM pg_class WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace`
 	if d.writer != nil {
@@ -126,10 +120,10 @@ func (d *DB) Sizes(ctx context.Context) (map[string]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	domainByTable := make(map[string]string) // as the migrations name them
+	domainByTable := make(map[string]string)
 	for _, step := range steps() {
 		domain := ""
-		for _, match := range domainOrTable.FindAllStringSubmatch(step.text, -1) {
+		for _, match := range domainOrTable.FindAllStringSubmatch(step.statements, -1) {
 			if table := match[2]; table != "" {
 				domainByTable[table] = domain
 			} else {

@@ -21,18 +21,18 @@ import (
 // File is the name of the SQLite database in the data directory.
 const File = "penstock.db"
 
-// Options says where the records are. The zero value is SQLite in the working
-// directory.
+// Options configures a DB. The zero value is SQLite in the working directory.
 type Options struct {
-	// URL is postgres://…, with several hosts if there are standbys; empty means
+	// URL is postgres://…, with several hosts if the database has standbys; empty means
 	// SQLite in Dir.
 	URL string
 	// Dir is the directory of the SQLite database.
 	Dir string
-	// MaxConns is the most connections to PostgreSQL, or readers of SQLite; 0
-	// means 16 and 4.
+	// MaxConns is the maximum number of connections to PostgreSQL, 0 means 16, or of readers
+	// of SQLite, 0 means 4.
 	MaxConns int
-	// Timeout bounds each statement on PostgreSQL; 0 means 10 s.
+	// Timeout limits each transaction on PostgreSQL, and each statement outside of a
+	// transaction; 0 means 10 s.
 	Timeout time.Duration
 	// Admit returns an error if connections to a PostgreSQL server must not be used. It is
 	// called for each new connection, and before one is used again; nil admits every
@@ -40,14 +40,15 @@ type Options struct {
 	Admit func(Server) error
 	// Retention is the time for which a record is kept after its end; 0 means 30 days.
 	Retention time.Duration
-	// DeadRetention is the same for a dead delivery; 0 means until it is replayed.
+	// DeadRetention is the time for which a dead delivery is kept; 0 means until it is
+	// replayed.
 	DeadRetention time.Duration
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 	// Logger reports retries; nil means slog.Default.
 	Logger *slog.Logger
-	// Observe is called with the time of each transaction ("write") and of each
-	// statement outside of one ("read"); nil is not called.
+	// Observe is called with the duration of each transaction ("write") and of each
+	// statement outside of a transaction ("read"), unless it is nil.
 	Observe func(operation string, took time.Duration)
 }
 
@@ -58,13 +59,13 @@ type DB struct {
 	write   *sql.DB
 	writer  *writer  // nil on PostgreSQL
 	servers *servers // nil on SQLite
-	// progress is nil on PostgreSQL and until the schema is there.
+	// progress is nil on PostgreSQL and before the schema is migrated.
 	progress *Progress
-	o        Options
-	sealed   Sealer // nil keeps sealed columns as they are
+	opts     Options
+	sealed   Sealer // nil stores sealed columns unencrypted
 
-	queries sync.Map // text as written → text as the engine takes it
-	stmts   sync.Map // prepared → *sql.Stmt; only on SQLite
+	queries sync.Map // statement → statement with the words of the engine
+	stmts   sync.Map // statement → *sql.Stmt; only on SQLite
 	health  *Health  // nil on PostgreSQL
 	// onConnect checks new connections to PostgreSQL; nil before OnConnect.
 	onConnect atomic.Pointer[func(context.Context, QueryRow) error]
@@ -73,15 +74,15 @@ type DB struct {
 // QueryRow reads one row on a connection.
 type QueryRow func(ctx context.Context, query string, args []any, dest ...any) error
 
-// OnConnect has check called for each new connection to PostgreSQL before it is used. A
-// connection for which check fails is closed. check must not use the DB.
+// OnConnect sets a function that is called for each new connection to PostgreSQL before it is
+// used. A connection for which check fails is closed. check must not use the DB.
 func (d *DB) OnConnect(check func(ctx context.Context, query QueryRow) error) {
 	d.onConnect.Store(&check)
 }
 
-// Open opens the database and brings its schema to the newest version. It fails
-// with the reason for a URL that does not parse, a database that cannot be
-// reached or does not let us in, and a schema that is newer than the program.
+// Open opens the database and brings its schema to the newest version. It returns an error
+// for an invalid URL, a database that cannot be reached or refuses the user, and a schema
+// that is newer than the program.
 func Open(ctx context.Context, o Options) (*DB, error) {
 	d, err := Connect(ctx, o)
 	if err != nil {
@@ -89,7 +90,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	}
 	err = d.Migrate(ctx)
 	if err == nil && d.writer != nil {
-		d.progress, err = OpenProgress(ctx, d.write, filepath.Join(d.o.Dir, File+CommitsSuffix), d.o.Now)
+		d.progress, err = OpenProgress(ctx, d.write, filepath.Join(d.opts.Dir, File+CommitsSuffix), d.opts.Now)
 		err = Wrap(File, err)
 	}
 	if err != nil {
@@ -98,11 +99,11 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	return d, nil
 }
 
-// Progress returns the progress of a SQLite database; nil on PostgreSQL.
+// Progress returns the progress of a SQLite database, or nil on PostgreSQL.
 func (d *DB) Progress() *Progress { return d.progress }
 
-// Connect opens the database and leaves its schema as it is. A SQLite database that was
-// opened with it takes no writes.
+// Connect opens the database without changing its schema. A SQLite database that was opened
+// by Connect must not be written to.
 func Connect(ctx context.Context, o Options) (*DB, error) {
 	o.Timeout = cmp.Or(max(o.Timeout, 0), 10*time.Second)
 	o.Retention = cmp.Or(max(o.Retention, 0), 30*24*time.Hour)
@@ -113,7 +114,7 @@ func Connect(ctx context.Context, o Options) (*DB, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	d := &DB{o: o}
+	d := &DB{opts: o}
 	open := d.openSQLite
 	if o.URL != "" {
 		open = d.openPostgres
@@ -124,10 +125,9 @@ func Connect(ctx context.Context, o Options) (*DB, error) {
 	return d, nil
 }
 
-// openSQLite opens the database in the data directory.
 func (d *DB) openSQLite(ctx context.Context) (err error) {
 	d.dialect = sqlite{}
-	d.read, d.write, err = OpenSQLite(ctx, filepath.Join(d.o.Dir, File), cmp.Or(max(d.o.MaxConns, 0), 4))
+	d.read, d.write, err = OpenSQLite(ctx, filepath.Join(d.opts.Dir, File), cmp.Or(max(d.opts.MaxConns, 0), 4))
 	if err != nil {
 		return Wrap(File, err)
 	}
@@ -135,27 +135,27 @@ func (d *DB) openSQLite(ctx context.Context) (err error) {
 		db: d, queue: make(chan *pendingWrite, maxJoined), quit: make(chan struct{}), done: make(chan struct{}), stmts: make(map[string]*sql.Stmt),
 	}
 	go d.writer.run()
-	d.health, err = NewHealth(filepath.Join(d.o.Dir, File))
+	d.health, err = NewHealth(filepath.Join(d.opts.Dir, File))
 	return err
 }
 
-// Checkpoint moves what SQLite's write-ahead log has into the database file, as far as no
-// reader still needs it.
+// Checkpoint moves the content of SQLite's write-ahead log to the database file, except the
+// part that a reader still needs.
 func (d *DB) Checkpoint(ctx context.Context) error {
 	_, err := d.read.ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)")
 	return d.wrap("checkpoint", err)
 }
 
-// CheckIntegrity reads the whole of a SQLite database, and returns what is damaged; Check
-// reports it from then on.
+// CheckIntegrity reads a whole SQLite database and returns an error if it is damaged. Later
+// calls of Check return the same error.
 func (d *DB) CheckIntegrity(ctx context.Context) error { return d.health.CheckIntegrity(ctx, d.read) }
 
-// Damaged is closed when damage of a SQLite database was found.
+// Damaged returns a channel that is closed when damage of a SQLite database is found.
 func (d *DB) Damaged() <-chan struct{} { return d.health.Damaged() }
 
-// OpenSQLite opens a SQLite database, or makes an empty one that only the owner
-// can read: for reads with so many connections, and for writes with one.
-// Transactions of the latter begin with the lock; what is committed is on disk.
+// OpenSQLite opens a SQLite database, or creates an empty one that only the owner can read.
+// read has the given number of connections, write has one. Transactions of write take the
+// lock when they begin, and are on disk when they are committed.
 func OpenSQLite(ctx context.Context, path string, readers int) (read, write *sql.DB, err error) {
 	if path, err = filepath.Abs(path); err != nil {
 		return nil, nil, err
@@ -188,8 +188,8 @@ func OpenSQLite(ctx context.Context, path string, readers int) (read, write *sql
 	return read, write, nil
 }
 
-// OpenSQLiteCopy opens a copy of a SQLite database, that is not written, for reading. It
-// leaves the file as it is, and creates none next to it.
+// OpenSQLiteCopy opens a copy of a SQLite database for reading. Nothing may write to the copy
+// meanwhile. OpenSQLiteCopy changes and creates no files.
 func OpenSQLiteCopy(path string) (*sql.DB, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -198,22 +198,23 @@ func OpenSQLiteCopy(path string) (*sql.DB, error) {
 	return sql.Open("sqlite", (&url.URL{Scheme: "file", Path: path, RawQuery: "immutable=1&mode=ro"}).String())
 }
 
-// sqliteDSN names the file as an address, so that no character in its path means
-// anything, with the pragmas of each connection.
+// sqliteDSN returns a data source name with the pragmas of each connection. The path is part
+// of a URL, which escapes special characters.
 func sqliteDSN(path, lock string, pragmas ...string) string {
 	query := url.Values{"_txlock": {lock}, "_pragma": append([]string{"busy_timeout(10000)"}, pragmas...)}
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String()
 }
 
-// Check reports whether the database can be relied on: that it takes writes, that no
-// damage was found, that its file is in its place and, on PostgreSQL, that it has our
-// tables, that its version is 13 or later and no setting loses what was committed.
+// Check returns an error if the database is not reliable. On SQLite it checks that the
+// database accepts writes, is not damaged and has its file in place. On PostgreSQL it checks
+// that the tables exist, that the version is 13 or later, and that no setting loses
+// committed transactions.
 func (d *DB) Check(ctx context.Context) error {
 	if d.writer != nil {
 		if err := d.health.Check(); err != nil {
 			return err
 		}
-		return d.Run(ctx, "database", "UPDATE version SET n = n WHERE n < 0") // there is none
+		return d.Run(ctx, "database", "UPDATE version SET n = n WHERE n < 0") // changes no row
 	}
 	if _, err := Values[int64](ctx, d, "database", "SELECT n FROM version WHERE name = ''"); err != nil {
 		return d.withHost(err)
@@ -228,11 +229,11 @@ WHERE name IN ('server_version_num', 'server_encoding', 'fsync', 'full_page_writ
 		errs = append(errs, fmt.Errorf("database: PostgreSQL %s is too old; 13 or later is needed", v))
 	}
 	if !strings.EqualFold(settings["server_encoding"], "UTF8") {
-		errs = append(errs, fmt.Errorf("database: its encoding is %s; create it with ENCODING 'UTF8'", settings["server_encoding"]))
+		errs = append(errs, fmt.Errorf("database: the encoding is %s; create it with ENCODING 'UTF8'", settings["server_encoding"]))
 	}
 	for _, name := range []string{"fsync", "full_page_writes", "synchronous_commit"} {
 		if settings[name] == "off" {
-			errs = append(errs, fmt.Errorf("database: %s is off, which loses what was acknowledged when the server crashes; set it to on", name))
+			errs = append(errs, fmt.Errorf("database: %s is off, which loses acknowledged data when the server crashes; set it to on", name))
 		}
 	}
 	if settings["transaction_read_only"] == "on" {
@@ -241,17 +242,17 @@ WHERE name IN ('server_version_num', 'server_encoding', 'fsync', 'full_page_writ
 	return d.withHost(errors.Join(errs...))
 }
 
-// Engine names the engine: sqlite or postgresql.
+// Engine returns the name of the engine: sqlite or postgresql.
 func (d *DB) Engine() string { return d.dialect.name() }
 
-// Now is the store's clock.
-func (d *DB) Now() time.Time { return d.o.Now() }
+// Now returns the time of the database's clock.
+func (d *DB) Now() time.Time { return d.opts.Now() }
 
-// Retention is the time for which a record is kept after its end.
-func (d *DB) Retention() time.Duration { return d.o.Retention }
+// Retention returns Options.Retention.
+func (d *DB) Retention() time.Duration { return d.opts.Retention }
 
-// DeadRetention is the time for which a dead delivery is kept; 0 means until it is replayed.
-func (d *DB) DeadRetention() time.Duration { return d.o.DeadRetention }
+// DeadRetention returns Options.DeadRetention.
+func (d *DB) DeadRetention() time.Duration { return d.opts.DeadRetention }
 
 // Close waits for running writes and closes every connection.
 func (d *DB) Close() error {

@@ -26,11 +26,11 @@ import (
 // openPostgres prepares the pool and tries one connection.
 func (d *DB) openPostgres(ctx context.Context) error {
 	d.dialect = postgres{}
-	cfg, err := parseURL(d.o.URL)
+	cfg, err := parseURL(d.opts.URL)
 	if err != nil {
 		return err
 	}
-	d.servers = newServers(cfg, d.o, func(ctx context.Context, conn *pgx.Conn) error {
+	d.servers = newServers(cfg, d.opts, func(ctx context.Context, conn *pgx.Conn) error {
 		check := d.onConnect.Load()
 		if check == nil {
 			return nil
@@ -41,20 +41,20 @@ func (d *DB) openPostgres(ctx context.Context) error {
 	})
 	d.read = sql.OpenDB(d.servers)
 	d.write = d.read
-	n := cmp.Or(max(d.o.MaxConns, 0), 16)
+	n := cmp.Or(max(d.opts.MaxConns, 0), 16)
 	d.read.SetMaxOpenConns(n)
 	d.read.SetMaxIdleConns(n)
 	d.read.SetConnMaxIdleTime(5 * time.Minute)
 	if len(d.servers.hosts) > 1 {
-		d.Probe(ctx) // the newest primary is known before the first one is used
+		d.Probe(ctx) // finds the newest primary before an old one is used
 	}
-	ctx, cancel := context.WithTimeout(ctx, d.o.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, d.opts.Timeout)
 	defer cancel()
 	return Wrap("database", d.explain(d.read.PingContext(ctx)))
 }
 
-// CheckURL returns the error of Open for a URL that it cannot use; nil for an empty one. It
-// connects to nothing.
+// CheckURL returns the error that Open would return for an invalid URL. It does not connect.
+// An empty URL is valid.
 func CheckURL(raw string) error {
 	if raw == "" {
 		return nil
@@ -65,7 +65,7 @@ func CheckURL(raw string) error {
 
 const wantURL = "want postgres://user:password@host:5432/database"
 
-// parseURL reads where PostgreSQL is. An error never shows the password.
+// parseURL parses a URL. Its errors never contain the password.
 func parseURL(raw string) (*pgx.ConnConfig, error) {
 	if !strings.HasPrefix(raw, "postgres://") && !strings.HasPrefix(raw, "postgresql://") {
 		return nil, relay.Invalid("database.url", wantURL)
@@ -81,7 +81,7 @@ func parseURL(raw string) (*pgx.ConnConfig, error) {
 		}
 		return nil, relay.Invalid("database.url", "it does not parse: "+reason)
 	}
-	if len(hostsOf(cfg)) > 1 || cfg.ValidateConnect != nil { // the latter by target_session_attrs
+	if len(hostsOf(cfg)) > 1 || cfg.ValidateConnect != nil { // target_session_attrs sets the latter
 		cfg.ValidateConnect = refuseStandby
 	}
 	cfg.RuntimeParams["application_name"] = "penstock"
@@ -92,15 +92,15 @@ func parseURL(raw string) (*pgx.ConnConfig, error) {
 // servers connects to the hosts of the URL. It is the driver.Connector of the pool.
 type servers struct {
 	hosts []*serverHost
-	limit time.Duration // of connecting to one address
+	limit time.Duration // for connecting to one address
 	admit func(Server) error
 
 	mu     sync.Mutex
-	usedNo int // the host that was connected to last
-	// failedAt is the start of the last check that failed: connections that were checked before
-	// it are not used again, so that only the first of them waits for a server that hangs.
+	usedNo int // the index of the host that was connected to last
+	// failedAt is the start of the last check that failed. Connections that were checked
+	// earlier are not used again, so that only one statement waits for a server that hangs.
 	failedAt time.Time
-	// unidentified is the reason why a server has no identity; nil if it does.
+	// unidentified is the reason why the server has no identity; nil if it has one.
 	unidentified error
 }
 
@@ -109,16 +109,15 @@ type serverHost struct {
 	name    string // host:port
 	config  *pgx.ConnConfig
 	connect driver.Connector
-	err     error // of the last connection, under the lock of servers
+	err     error // of the last attempt to connect; guarded by servers.mu
 }
 
-// setError sets the error of the last connection, nil if it was made. It does nothing if
-// the caller, whose context ctx is, did not wait for it.
+// setError records the result of an attempt to connect, unless the attempt failed because
+// the ctx of its caller has ended.
 func (h *serverHost) setError(ctx context.Context, err error) {
-	switch {
-	case err == nil:
+	if err == nil {
 		h.err = nil
-	case ctx.Err() == nil:
+	} else if ctx.Err() == nil {
 		h.err = hostError{err}
 	}
 }
@@ -135,11 +134,11 @@ func (e hostError) Error() string { return localAddress.ReplaceAllString(e.error
 // Unwrap returns the error of the driver.
 func (e hostError) Unwrap() error { return e.error }
 
-// maxConnectTime bounds the time of connecting to an address. With several hosts it is
-// less, so that all of them can be tried in the time of a statement.
+// maxConnectTime limits the time of connecting to an address. With several hosts the limit is
+// lower, so that all of them can be tried within the timeout of a statement.
 const maxConnectTime = 5 * time.Second
 
-// maxPingTime bounds the check of a connection that has been idle for a second or more.
+// maxPingTime limits the check of a connection that has been idle for a second or more.
 const maxPingTime = 2 * time.Second
 
 func newServers(cfg *pgx.ConnConfig, o Options, check func(context.Context, *pgx.Conn) error) *servers {
@@ -165,7 +164,7 @@ func newServers(cfg *pgx.ConnConfig, o Options, check func(context.Context, *pgx
 			defer cancel()
 			err := check(ctx, conn)
 			if err != nil {
-				_ = conn.Close(ctx) // the driver leaves it open
+				_ = conn.Close(ctx) // the driver does not close it
 			}
 			return err
 		}), stdlib.OptionResetSession(s.reuse),
@@ -174,7 +173,7 @@ func newServers(cfg *pgx.ConnConfig, o Options, check func(context.Context, *pgx
 	return s
 }
 
-// hostsOf returns the hosts of a URL in their order, each with the ways to reach it.
+// hostsOf returns the hosts of a URL in their order, each with its addresses.
 func hostsOf(cfg *pgx.ConnConfig) (hosts []*serverHost) {
 	for _, f := range append([]*pgconn.FallbackConfig{{Host: cfg.Host, Port: cfg.Port, TLSConfig: cfg.TLSConfig}}, cfg.Fallbacks...) {
 		name := net.JoinHostPort(f.Host, strconv.Itoa(int(f.Port)))
@@ -190,8 +189,8 @@ func hostsOf(cfg *pgx.ConnConfig) (hosts []*serverHost) {
 	return hosts
 }
 
-// Connect connects to the host that was used last or, if that fails, to the first other
-// one that can be used.
+// Connect connects to the host that was used last or, if that fails, to the next host that
+// can be used.
 func (s *servers) Connect(ctx context.Context) (driver.Conn, error) {
 	s.mu.Lock()
 	usedNo := s.usedNo
@@ -226,12 +225,13 @@ type session struct {
 // sessionKey is the key of a connection's session in its custom data.
 const sessionKey = "penstock"
 
-// prepare checks which server a new connection has reached, and informs its planner that rows
-// in memory are as near as their neighbours, not to compile what takes milliseconds, and to
-// plan each batch by its size: a plan that was kept since the table was small took 20 s for
-// 5,000 outcomes, one of their own 0.2 s. Every join here is of a few rows with an index, by
-// nested loops, which is all that SQLite has; without statistics, PostgreSQL would hash a
-// whole table for a batch of keys.
+// prepare checks the server of a new connection and configures its planner:
+//   - random access costs little, because the rows are in memory;
+//   - statements take milliseconds, so compiling them is not worth it;
+//   - each batch is planned by its size: a plan from when the table was small took 20 s for
+//     5,000 outcomes, a new plan 0.2 s;
+//   - joins are nested loops over an index, as in SQLite: without statistics, PostgreSQL
+//     would hash a whole table for a batch of keys.
 func (s *servers) prepare(ctx context.Context, conn *pgconn.PgConn) error {
 	server, err := s.identify(ctx, conn)
 	if err != nil {
@@ -245,9 +245,9 @@ func (s *servers) prepare(ctx context.Context, conn *pgconn.PgConn) error {
 	return err
 }
 
-// identify reads the identity of a server. The name of the present WAL file begins with
-// the timeline; pg_control_checkpoint() has the old one for minutes after a promotion. A
-// server without these functions, or a standby, has none.
+// identify reads the identity of a server. The name of the current WAL file begins with the
+// timeline; pg_control_checkpoint() returns the old timeline for minutes after a promotion.
+// A standby, or a server without these functions, has no identity.
 func (s *servers) identify(ctx context.Context, conn *pgconn.PgConn) (server Server, err error) {
 	server.Host = conn.Conn().RemoteAddr().String()
 	values, err := queryRow(ctx, conn, `
@@ -295,7 +295,7 @@ func queryRow(ctx context.Context, conn *pgconn.PgConn, query string) (values []
 		return nil, err
 	}
 	if len(results) != 1 || len(results[0].Rows) != 1 {
-		return nil, errors.New("unexpected answer of the server")
+		return nil, errors.New("the server did not return one row")
 	}
 	for _, value := range results[0].Rows[0] {
 		values = append(values, string(value))
@@ -303,8 +303,8 @@ func queryRow(ctx context.Context, conn *pgconn.PgConn, query string) (values []
 	return values, nil
 }
 
-// reuse checks a connection before it is used again: its server may be refused by now,
-// or hang.
+// reuse checks a connection before it is used again: its server may be refused now, or may
+// hang.
 func (s *servers) reuse(ctx context.Context, conn *pgx.Conn) error {
 	known, ok := conn.PgConn().CustomData()[sessionKey].(*session)
 	if !ok || s.admit(known.server) != nil {
@@ -320,10 +320,10 @@ func (s *servers) reuse(ctx context.Context, conn *pgx.Conn) error {
 		return nil
 	}
 	began := time.Now()
-	pinging, cancel := context.WithTimeout(ctx, maxPingTime)
+	pingCtx, cancel := context.WithTimeout(ctx, maxPingTime)
 	defer cancel()
-	if conn.PgConn().Ping(pinging) != nil {
-		if ctx.Err() == nil { // the caller did wait for it
+	if conn.PgConn().Ping(pingCtx) != nil {
+		if ctx.Err() == nil { // the caller did not cancel the ping
 			s.mu.Lock()
 			if began.After(s.failedAt) {
 				s.failedAt = began
@@ -336,8 +336,8 @@ func (s *servers) reuse(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// Probe connects to each host of the URL, so that HostErrors has their state and no
-// connection is tried first to a host that does not answer.
+// Probe connects to each host of the URL. It updates HostErrors, and selects a host that can
+// be used for the next connection.
 func (d *DB) Probe(ctx context.Context) {
 	if d.servers == nil {
 		return
@@ -362,8 +362,8 @@ func (d *DB) Probe(ctx context.Context) {
 	}
 }
 
-// HostErrors returns why hosts of the URL could not be connected to when that was tried
-// last, nil if there are none. A standby is no error.
+// HostErrors returns the errors of the last attempts to connect to each host of the URL. A
+// standby is not an error.
 func (d *DB) HostErrors() error {
 	if d.servers == nil {
 		return nil
@@ -379,7 +379,7 @@ func (d *DB) HostErrors() error {
 	return errors.Join(errs...)
 }
 
-// Unidentified returns why the server's identity cannot be checked, nil if it can.
+// Unidentified returns the reason why the server's identity cannot be checked, or nil.
 func (d *DB) Unidentified() error {
 	if d.servers == nil {
 		return nil
@@ -392,8 +392,8 @@ func (d *DB) Unidentified() error {
 // SeveralHosts reports whether the URL names more than one host.
 func (d *DB) SeveralHosts() bool { return d.servers != nil && len(d.servers.hosts) > 1 }
 
-// withHost puts the server that answered in front of an error. An error of connecting names
-// the servers itself.
+// withHost adds the name of the server to an error. An error of connecting already names the
+// servers.
 func (d *DB) withHost(err error) error {
 	if _, connecting := errors.AsType[*pgconn.ConnectError](err); err == nil || connecting {
 		return err
@@ -403,8 +403,7 @@ func (d *DB) withHost(err error) error {
 	return fmt.Errorf("PostgreSQL at %s: %w", d.servers.hosts[d.servers.usedNo].name, err)
 }
 
-// explain adds to an error that only reports that the time is over why hosts could not be
-// connected to.
+// explain adds the errors of the hosts to an error that reports only a timeout.
 func (d *DB) explain(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		if hosts := d.HostErrors(); hosts != nil {

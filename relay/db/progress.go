@@ -18,41 +18,41 @@ import (
 // number of its transactions.
 const CommitsSuffix = "-commits"
 
-// Progress counts the transactions of a SQLite database and keeps the positions of the
+// Progress counts the transactions of a SQLite database and records the positions of the
 // journals up to which the database is complete. Each transaction writes both, see Follow.
-// A database that has lost its newest transactions, since its write-ahead log was damaged
-// or removed or an earlier copy was put back, therefore has the count and the positions of
-// the last transaction that is left. The count is also in a file outside of the database,
-// which shows at the next start that transactions are missing. The file is not synced: it
-// survives the end of the process, and after a power failure it may have an earlier count.
+// A database that lost its newest transactions, for example because its write-ahead log was
+// removed or an earlier copy was restored, therefore has the count and the positions of its
+// last remaining transaction. The count is also in a file outside of the database, which
+// shows at the next start that transactions are missing. The file is not synced: it survives
+// the end of the process, but after a power failure it may have an earlier count.
 //
-// Record and Committed are for the one writer of the database.
+// Only the writer of the database may call Record and Committed.
 type Progress struct {
 	file     *os.File
 	now      func() time.Time
 	loss     Loss
 	journals atomic.Pointer[func() map[string]uint64] // nil until Follow
 
-	commits   uint64 // never falls: a database that lost transactions goes on from the file's
-	pending   uint64 // with the running transaction
-	changes   int64  // of rows by the connection until the last transaction
+	commits   uint64 // never decreases: after a loss the count continues from that of the file
+	pending   uint64 // the count including the running transaction
+	changes   int64  // row changes of the connection up to the last transaction
 	positions map[string]uint64
 }
 
-// Loss names which transactions a database lacks at its start.
+// Loss describes the transactions that a database lacks when it is opened.
 type Loss struct {
-	// Found means that the database has fewer transactions than it had. Unknown means that
-	// this cannot be determined, since the file with the number is missing or damaged.
+	// Found means that transactions are missing. Unknown means that this cannot be
+	// determined, because the file with the count is missing or damaged.
 	Found, Unknown bool
-	// Since is the time of the last transaction that the database has; zero if it has
-	// none. Until is the time of the last one that it had; zero if that is unknown.
+	// Since is the time of the last transaction in the database, zero if it has none. Until
+	// is the time of the last transaction that was counted, zero if unknown.
 	Since, Until time.Time
 	// Positions are the sequences of the journals up to which the database is complete.
 	Positions map[string]uint64
 }
 
-// OpenProgress reads the progress of a database, creating it if there is none, and
-// compares the count with the file at path.
+// OpenProgress reads the progress of a database, or creates it, and compares the count with
+// the file at path.
 func OpenProgress(ctx context.Context, db *sql.DB, path string, now func() time.Time) (*Progress, error) {
 	p := &Progress{now: now, positions: make(map[string]uint64)}
 	if _, err := db.ExecContext(ctx, `
@@ -93,23 +93,23 @@ func OpenProgress(ctx context.Context, db *sql.DB, path string, now func() time.
 	return p, nil
 }
 
-// Loss returns which transactions the database lacked when it was opened.
+// Loss returns the transactions that the database lacked when it was opened.
 func (p *Progress) Loss() Loss { return p.loss }
 
-// Follow has each transaction be counted and write the positions that journals returns; a
-// kind that is omitted keeps its position. Until then a loss is found again at the next
-// start, also if the database is written to.
+// Follow starts to count each transaction and to write the positions that journals returns.
+// If journals omits a kind of traffic, its position stays. Before Follow nothing is counted,
+// so that the next start finds a loss again even if the database was written to.
 func (p *Progress) Follow(journals func() map[string]uint64) { p.journals.Store(&journals) }
 
 // recordProgress changes nothing if the connection has changed no row since the last
-// transaction, so that an idle database is not written. total_changes does not count the
-// statement itself.
+// transaction, so that an idle database is not written to. total_changes does not include the
+// changes of the running statement.
 const recordProgress = `
 UPDATE progress SET commits = $1, at = $2, positions = $3
 WHERE total_changes() <> $4
 RETURNING total_changes() + 1`
 
-// Record writes the progress as a part of a transaction.
+// Record writes the progress as part of a transaction.
 func (p *Progress) Record(ctx context.Context, tx runner) error {
 	p.pending = p.commits
 	journals := p.journals.Load()
@@ -125,7 +125,7 @@ func (p *Progress) Record(ctx context.Context, tx runner) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = rows.Close() }()
+	defer rows.Close()
 	for rows.Next() {
 		if err := rows.Scan(&p.changes); err != nil {
 			return err
@@ -135,8 +135,8 @@ func (p *Progress) Record(ctx context.Context, tx runner) error {
 	return rows.Err()
 }
 
-// Committed notes that the transaction of the last Record is on disk. A file that cannot
-// be written keeps its count, so that a later loss may not be noticed.
+// Committed counts the transaction of the last Record, which is on disk. If the file cannot be
+// written, it keeps its count, and a later loss may not be noticed.
 func (p *Progress) Committed() {
 	if p.pending == p.commits {
 		return
@@ -150,10 +150,10 @@ func (p *Progress) Close() error {
 	if err := p.file.Close(); !errors.Is(err, os.ErrClosed) {
 		return err
 	}
-	return nil // a second Close, as of sql.DB, is not an error
+	return nil // a second Close is not an error, like that of sql.DB
 }
 
-// formatCommits returns the content of the file, which has always the same length.
+// formatCommits returns the content of the file. Its length is always the same.
 func formatCommits(commits uint64, t time.Time) []byte {
 	text := fmt.Sprintf("%020d %020d", commits, t.UnixMilli())
 	return fmt.Appendf(nil, "%s %08x\n", text, crc32.ChecksumIEEE([]byte(text)))

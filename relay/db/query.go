@@ -9,11 +9,11 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Conn runs statements: a *DB, which only reads, or a *Tx.
+// Conn runs queries: a *DB, which only reads, or a *Tx.
 //
-// Parameters of a statement are $1, $2 …: text, whole numbers, truth (1, 0), times
-// and durations (milliseconds), bytes, and JSON. A *Batch may be the last argument,
-// and is the table "batch" then.
+// The parameters of a statement are $1, $2 and so on: text, integers, booleans (1, 0), times
+// and durations (milliseconds), bytes, and JSON. If the last argument is a *Batch, the
+// statement reads it as the table "batch".
 type Conn interface {
 	query(ctx context.Context, query string, args []any) (*sql.Rows, error)
 	bound(ctx context.Context) (context.Context, context.CancelFunc)
@@ -30,10 +30,10 @@ type Executor interface {
 	Exec(ctx context.Context, label, query string, args ...any) (int64, error)
 }
 
-// List runs a statement and reads its rows: fields returns the pointers for the columns of a
-// row. If the last of them is a func(), List calls it after it has read a row, to complete
-// the value. Without it, the same function makes a batch of values, see BatchOf. A statement
-// that changes rows must not return Sealed columns, because List may run it twice.
+// List runs a statement and reads its rows. fields returns a pointer for each column of a
+// row, and may return a func() as its last element, which List calls after each row to
+// complete the value. A function without this element can also be passed to BatchOf. A
+// statement that changes rows must not return Sealed columns, because List may run it twice.
 func List[T any](ctx context.Context, c Conn, label, query string, fields func(v *T) []any, args ...any) ([]T, error) {
 	if empty(args) {
 		return nil, nil
@@ -50,8 +50,8 @@ func List[T any](ctx context.Context, c Conn, label, query string, fields func(v
 	return rows, err
 }
 
-// list is List with the keys that are loaded; final reports that these are those of the
-// database, see SealedOr.
+// list is List with the keys that are in memory. final reports that they were just loaded
+// from the database, see SealedOr.
 func list[T any](ctx context.Context, c Conn, label, query string, fields func(v *T) []any, args []any, final bool) ([]T, error) {
 	rows, err := c.query(ctx, query, args)
 	if err != nil {
@@ -66,8 +66,8 @@ func list[T any](ctx context.Context, c Conn, label, query string, fields func(v
 			s.sealer, s.final = c.sealer(), final
 		}
 	}
-	if done, ok := columns[len(columns)-1].(func()); ok {
-		columns, complete = columns[:len(columns)-1], done
+	if last, ok := columns[len(columns)-1].(func()); ok {
+		columns, complete = columns[:len(columns)-1], last
 	}
 	for rows.Next() {
 		if err := rows.Scan(columns...); err != nil {
@@ -80,7 +80,8 @@ func list[T any](ctx context.Context, c Conn, label, query string, fields func(v
 	return values, c.wrap(label, rows.Err())
 }
 
-// One runs a statement and reads its first row; relay.KindNotFound if there is none.
+// One runs a statement and reads its first row. It returns relay.KindNotFound if there are no
+// rows.
 func One[T any](ctx context.Context, c Conn, label, query string, fields func(v *T) []any, args ...any) (T, error) {
 	values, err := List(ctx, c, label, query, fields, args...)
 	if err == nil && len(values) == 0 {
@@ -96,7 +97,8 @@ func One[T any](ctx context.Context, c Conn, label, query string, fields func(v 
 // NotFound returns the error of a missing record.
 func NotFound(label string) error { return relay.Errorf(relay.KindNotFound, "%s: not found", label) }
 
-// Value runs a statement that returns one value; relay.KindNotFound if it returns no row.
+// Value runs a statement that returns one value. It returns relay.KindNotFound if there are no
+// rows.
 func Value[T any](ctx context.Context, c Conn, label, query string, args ...any) (T, error) {
 	return One(ctx, c, label, query, Self[T], args...)
 }
@@ -106,10 +108,10 @@ func Values[T any](ctx context.Context, c Conn, label, query string, args ...any
 	return List(ctx, c, label, query, Self[T], args...)
 }
 
-// Self returns the pointer for a value that is the only column.
+// Self returns the pointer to a value that is the only column of a row.
 func Self[T any](v *T) []any { return []any{v} }
 
-// Map runs a statement that returns keys and their values.
+// Map runs a statement that returns two columns: keys and their values.
 func Map[K comparable, V any](ctx context.Context, c Conn, label, query string, args ...any) (map[K]V, error) {
 	type pair struct {
 		key   K
@@ -123,13 +125,13 @@ func Map[K comparable, V any](ctx context.Context, c Conn, label, query string, 
 	return byKey, err
 }
 
-// Page runs a query for the first rows that meet conditions, in an order.
+// Page runs a query for the first limit rows that meet the conditions of w.
 func Page[T any](ctx context.Context, c Conn, label, query string, w *Where, order string, limit int, fields func(v *T) []any) ([]T, error) {
 	query += w.String() + " ORDER BY " + order + " LIMIT " + w.Arg(limit)
 	return List(ctx, c, label, query, fields, w.Args()...)
 }
 
-// By returns values by their keys. Of several values with one key, the last one wins.
+// By returns values by their keys. If several values have the same key, it returns the last.
 func By[K comparable, V any](values []V, key func(V) K) map[K]V {
 	byKey := make(map[K]V, len(values))
 	for _, v := range values {
@@ -138,7 +140,7 @@ func By[K comparable, V any](values []V, key func(V) K) map[K]V {
 	return byKey
 }
 
-// Index is By for the result of List.
+// Index returns pointers to the values of List by their keys.
 func Index[K comparable, V any](values []V, err error, key func(*V) K) (map[K]*V, error) {
 	byKey := make(map[K]*V, len(values))
 	for i := range values {
@@ -147,8 +149,8 @@ func Index[K comparable, V any](values []V, err error, key func(*V) K) (map[K]*V
 	return byKey, err
 }
 
-// Numbered runs a statement over a batch of n rows and returns a value for each: rows are
-// the number of one of them, batch.n, and the columns of its value.
+// Numbered runs a statement over a batch of n rows and returns a value for each of them. The
+// statement returns batch.n and the columns of the value.
 func Numbered[T any](ctx context.Context, c Conn, label, query string, n int, fields func(v *T) []any, args ...any) ([]T, error) {
 	type numbered struct {
 		n int
@@ -165,7 +167,7 @@ func Numbered[T any](ctx context.Context, c Conn, label, query string, n int, fi
 // OrZero returns the value without an error if the error is relay.KindNotFound.
 func OrZero[T any](v T, err error) (T, error) { return v, IgnoreNotFound(err) }
 
-// IgnoreNotFound returns nil for an error of relay.KindNotFound, others as they are.
+// IgnoreNotFound returns nil for relay.KindNotFound, and any other error unchanged.
 func IgnoreNotFound(err error) error {
 	if IsNotFound(err) {
 		return nil
@@ -173,10 +175,8 @@ func IgnoreNotFound(err error) error {
 	return err
 }
 
-// IsNotFound reports whether an error means that there is no such record.
-func IsNotFound(err error) bool {
-	return relay.KindOf(err) == relay.KindNotFound
-}
+// IsNotFound reports whether an error means that a record does not exist.
+func IsNotFound(err error) bool { return relay.KindOf(err) == relay.KindNotFound }
 
 // Returning runs one statement that changes rows and returns them (RETURNING), in a
 // transaction of its own.
@@ -189,14 +189,12 @@ func Returning[T any](ctx context.Context, d *DB, label, query string, fields fu
 	})
 }
 
-// MustChange runs a statement that has to change a row; relay.KindNotFound if it
-// changes none.
+// MustChange runs a statement and returns relay.KindNotFound if it changes no row.
 func MustChange(ctx context.Context, x Executor, label, query string, args ...any) error {
 	return ChangeOr(ctx, x, NotFound(label), label, query, args...)
 }
 
-// ChangeOr runs a statement that has to change a row, and returns the error unchanged if
-// it changes none.
+// ChangeOr runs a statement and returns the error unchanged if it changes no row.
 func ChangeOr(ctx context.Context, x Executor, unchanged error, label, query string, args ...any) error {
 	n, err := x.Exec(ctx, label, query, args...)
 	if err == nil && n == 0 {
@@ -221,12 +219,12 @@ func (d *DB) query(ctx context.Context, query string, args []any) (*sql.Rows, er
 	return stmt.QueryContext(ctx, args...)
 }
 
-// bound bounds a statement on a server; a local file answers or fails by itself.
+// bound limits the time of a statement on PostgreSQL. SQLite has no server that could hang.
 func (d *DB) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	if d.writer != nil {
 		return ctx, func() {}
 	}
-	return context.WithTimeout(ctx, d.o.Timeout)
+	return context.WithTimeout(ctx, d.opts.Timeout)
 }
 
 // prepared returns a compiled statement for the readers of SQLite.
@@ -247,7 +245,7 @@ func (d *DB) prepared(ctx context.Context, query string) (*sql.Stmt, error) {
 // Tx is a transaction of Write.
 type Tx struct {
 	db     *DB
-	run    runner
+	runner runner
 	sealed sealedValues
 }
 
@@ -268,7 +266,7 @@ func (t *Tx) query(ctx context.Context, query string, args []any) (*sql.Rows, er
 	if err != nil {
 		return nil, err
 	}
-	return t.run.QueryContext(ctx, query, args...)
+	return t.runner.QueryContext(ctx, query, args...)
 }
 
 func (t *Tx) bound(ctx context.Context) (context.Context, context.CancelFunc) { return ctx, func() {} }
@@ -282,7 +280,7 @@ func (t *Tx) Exec(ctx context.Context, label, query string, args ...any) (int64,
 	if err != nil {
 		return 0, t.wrap(label, err)
 	}
-	result, err := t.run.ExecContext(ctx, query, args...)
+	result, err := t.runner.ExecContext(ctx, query, args...)
 	if err != nil {
 		return 0, t.wrap(label, err)
 	}
@@ -300,13 +298,13 @@ func (t *Tx) Run(ctx context.Context, label, query string, args ...any) error {
 type Statement struct {
 	query     string
 	args      []any
-	unchanged error // if it changes no row
+	unchanged error // returned if the statement changes no row
 }
 
 // Do returns a statement for RunAll.
 func Do(query string, args ...any) Statement { return Statement{query: query, args: args} }
 
-// Or returns the statement with an error for the case that it changes no row.
+// Or returns the statement with the error to return if it changes no row.
 func (s Statement) Or(unchanged error) Statement {
 	s.unchanged = unchanged
 	return s

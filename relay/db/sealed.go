@@ -12,52 +12,51 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Sealer encrypts what the database must not show. Seal is called in transactions, so it
-// must not write to the database.
+// Sealer encrypts secrets in the database.
 type Sealer interface {
-	// Seal encrypts for an owner.
+	// Seal encrypts a value for an owner. It is called in transactions, so it must not write
+	// to the database.
 	Seal(plain []byte, owner string) ([]byte, error)
-	// Open decrypts what Seal encrypted for the same owner. It is called while rows are
-	// read, which hold a connection, so it does not use the database.
+	// Open decrypts a result of Seal for the same owner. It is called while rows are read,
+	// which occupies a connection, so it must not use the database.
 	Open(sealed []byte, owner string) ([]byte, error)
 	// Load reads the keys of Open from the database.
 	Load(ctx context.Context) error
-	// Verify reports, in the transaction that saves what Seal has returned, whether that
-	// opens with the keys of this database: it may have replaced the one that the keys of
-	// Seal are from. The error is relay.KindUnavailable.
+	// Verify returns relay.KindUnavailable if the keys of this database do not open a result
+	// of Seal: the database may have been replaced after Seal loaded its keys. Verify runs in
+	// the transaction that saves the result.
 	Verify(ctx context.Context, tx *Tx, sealed []byte, owner string) error
 }
 
-// SetSealer sets what encrypts the columns that are Sealed. Without one they are kept as
-// they are. It is called before other goroutines use the DB.
+// SetSealer sets the Sealer of Sealed columns. Without a Sealer they are stored unencrypted.
+// SetSealer must be called before other goroutines use the DB.
 func (d *DB) SetSealer(s Sealer) { d.sealed = s }
 
-// Sealed is a column of text or bytes that the database has encrypted: a parameter, or,
-// of a pointer or a sql.Scanner, where a column is read to. Each encryption of a value is
-// another one, so a sealed column can neither be compared nor searched. An empty value
-// stays empty.
+// Sealed returns an encrypted column of text or bytes, as a parameter or as a destination. As
+// a destination, column is a pointer or a sql.Scanner. Encrypting a value twice gives different
+// results, so a sealed column can neither be compared nor searched. An empty value stays
+// empty.
 //
-// The value opens only in the table, and in rows of the owner, it was sealed for: whoever
-// writes to the database cannot read a secret by copying it to an account of his own. The
-// owner is a value, or a pointer to a column that is read before this one.
+// A sealed value opens only in its table and in rows of its owner, so that nobody with write
+// access to the database can read a secret by copying it to another account. The owner is a
+// value, or a pointer to a column that is read before this one.
 func Sealed(column any, table string, owner any) sql.Scanner {
 	return &sealedColumn{plain: column, table: table, owner: owner}
 }
 
-// SealedOr is Sealed for lists, which one value that does not open must not end: it sets
-// unopened and leaves the column as it is. A record with such a value must not be saved
-// without it.
+// SealedOr is Sealed for lists. A value that does not open is not an error: it sets unopened
+// and leaves the column unchanged. Such a record must not be saved without the value.
 func SealedOr(unopened *bool, column any, table string, owner any) sql.Scanner {
 	return &sealedColumn{plain: column, table: table, owner: owner, unopened: unopened}
 }
 
-// SealedDoc reads two columns: the owner of a row, and its document, which is Sealed.
+// SealedDoc reads two columns: the owner of a row, and its document, a Sealed column.
 func SealedDoc[T any](v *T, table string) []any {
 	var owner relay.AccountID
 	return []any{&owner, Sealed(JSON(v), table, &owner)}
 }
 
-// SealedText reads two columns: the owner of a row, and a text that is Sealed.
+// SealedText reads two columns: the owner of a row, and a Sealed text.
 func SealedText(table string) func(text *string) []any {
 	return func(text *string) []any {
 		var owner relay.AccountID
@@ -70,29 +69,27 @@ type sealedColumn struct {
 	table string
 	owner any
 
-	unopened *bool // of SealedOr
-	// Where a column is read:
+	unopened *bool // set by SealedOr
+	// List sets these before it reads the column.
 	sealer Sealer
-	// final means that the keys were loaded from the database.
-	final bool
+	final  bool // the keys were just loaded from the database
 }
 
-// ownerName names the table and the owner, for Sealer.
+// ownerName returns the owner for Seal and Open. It contains the table.
 func (s *sealedColumn) ownerName() string {
 	return fmt.Sprint(s.table, " of ", reflect.Indirect(reflect.ValueOf(s.owner)))
 }
 
-// sealedPrefix begins a value that is sealed; base64 follows.
+// sealedPrefix is the prefix of a sealed value, which is in base64.
 const sealedPrefix = "sealed:"
 
-// sealedValue is a value that a Sealer has sealed for an owner.
 type sealedValue struct {
 	sealed []byte
 	owner  string
 }
 
 // sealedValues are the first and the last value that a transaction has sealed. If both open
-// with the keys of the database, so do those between them.
+// with the keys of the database, the values between them open too.
 type sealedValues []sealedValue
 
 func (s *sealedValues) add(values ...sealedValue) {
@@ -105,7 +102,7 @@ func (s *sealedValues) add(values ...sealedValue) {
 	}
 }
 
-// seal returns a text as it is kept, and adds it to the sealed values.
+// seal returns the stored form of a text, and adds it to the sealed values.
 func (s *sealedValues) seal(sealer Sealer, text, owner string) (string, error) {
 	if sealer == nil || text == "" {
 		return text, nil
@@ -118,8 +115,9 @@ func (s *sealedValues) seal(sealer Sealer, text, owner string) (string, error) {
 	return sealedPrefix + base64.RawStdEncoding.EncodeToString(b), nil
 }
 
-// verified is a transaction that fails if the database lacks the keys of what it seals.
-func (d *DB) verified(do work) work {
+// verifySealed adds a check to a transaction: it fails if the database lacks the keys of the
+// values that the transaction seals.
+func (d *DB) verifySealed(do work) work {
 	return func(ctx context.Context, tx *Tx) error {
 		if err := do(ctx, tx); err != nil {
 			return err
@@ -172,7 +170,7 @@ func (s *sealedColumn) Scan(column any) error {
 	return nil
 }
 
-// open returns the value of a column; relay.ErrUnopened if it does not open.
+// open returns the value of a column, or relay.ErrUnopened if it does not open.
 func (s *sealedColumn) open(stored []byte) ([]byte, error) {
 	encoded, sealed := strings.CutPrefix(string(stored), sealedPrefix)
 	if !sealed || s.sealer == nil {

@@ -9,7 +9,7 @@ type Server struct {
 	System   string `json:"system"`
 	Timeline uint32 `json:"timeline"`
 	// Accepted counts the servers that an operator accepted although they are not newer
-	// than the one before.
+	// than their predecessors.
 	Accepted int `json:"accepted"`
 }
 
@@ -34,17 +34,17 @@ func (s Server) Refuse(found Server) error {
 	return &ServerRefused{Found: found, Known: s}
 }
 
-// ServerRefused is the error of a connection to a server that is not the one that the
-// gateways used last, nor its successor.
+// ServerRefused is the error of a connection to a server that is neither the one that the
+// gateways used last nor its successor.
 type ServerRefused struct{ Found, Known Server }
 
-// Error names both servers and says what to do.
+// Error names both servers and advises the operator.
 func (e *ServerRefused) Error() string {
 	if e.Found.System != e.Known.System {
 		return fmt.Sprintf("%s is refused: it is another PostgreSQL (system identifier %s) than %s (%s), which was used last; "+
-			"if it replaces that one, run `penstock recover --accept-server`", e.Found.Host, e.Found.System, e.Known.Host, e.Known.System)
+			"if it replaces that server, run `penstock recover --accept-server`", e.Found.Host, e.Found.System, e.Known.Host, e.Known.System)
 	}
 	return fmt.Sprintf("%s is refused: it is an old primary (timeline %d), since %s was promoted (timeline %d); "+
-		"make it a standby of that one, or, if it was restored from a backup to replace that one, run `penstock recover --accept-server`",
+		"make it a standby of that server, or, if it was restored from a backup to replace that server, run `penstock recover --accept-server`",
 		e.Found.Host, e.Found.Timeline, e.Known.Host, e.Known.Timeline)
 }

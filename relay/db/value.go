@@ -14,8 +14,8 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// columnText reads text: a string or a type of strings, bytes, or a pointer to one, or
-// JSON, which it may fail to encode.
+// columnText returns the text of a value: of a string, of bytes, of a pointer to a string, or
+// of JSON, which may fail to encode.
 func columnText(v any) (text string, ok bool, err error) {
 	switch v := v.(type) {
 	case string:
@@ -36,8 +36,8 @@ func columnText(v any) (text string, ok bool, err error) {
 	return "", false, nil
 }
 
-// columnNumber reads a number: a whole one, truth as 1 and 0, a time or a duration in
-// milliseconds, or a pointer to one.
+// columnNumber returns the number of a value: of an integer, of a boolean (1 and 0), of a time
+// or a duration (milliseconds), or of a pointer to an integer or a boolean.
 func columnNumber(v any) (n int64, ok bool) {
 	switch v := v.(type) {
 	case int64:
@@ -65,7 +65,7 @@ func columnNumber(v any) (n int64, ok bool) {
 	return 0, false
 }
 
-// argument is a parameter as the drivers take it. One that is Sealed is sealed, and added
+// argument converts a parameter for the drivers. It encrypts a Sealed parameter and adds it
 // to the sealed values.
 func argument(v any, sealer Sealer, sealed *sealedValues) (any, error) {
 	if s, ok := v.(*sealedColumn); ok {
@@ -92,8 +92,7 @@ func argument(v any, sealer Sealer, sealed *sealedValues) (any, error) {
 	return clean(text), err
 }
 
-// clean is a text as both engines keep it: PostgreSQL takes neither NUL nor what
-// is not UTF-8.
+// clean replaces NUL and invalid UTF-8, which PostgreSQL refuses.
 func clean(s string) string {
 	if strings.IndexByte(s, 0) < 0 && utf8.ValidString(s) {
 		return s
@@ -101,7 +100,7 @@ func clean(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "\ufffd")
 }
 
-// Millis is a time as it is kept: milliseconds since 1970, 0 for the zero time.
+// Millis returns the stored form of a time: milliseconds since 1970, 0 for the zero time.
 func Millis(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -117,11 +116,11 @@ func Moment(ms int64) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
-// Time is a column of milliseconds, see Millis, read to or taken from a time.
+// Time returns a column of milliseconds, see Millis, that is written from a time or read to it.
 func Time(t *time.Time) sql.Scanner { return timeColumn{t, Millis, time.UnixMilli} }
 
-// Nanos is a time as some columns keep it: nanoseconds since 1970, 0 for the zero time. A
-// time before 1678 or after 2261 is the least or the greatest number.
+// Nanos returns the form of a time that some columns have: nanoseconds since 1970, 0 for the
+// zero time. A time before 1678 or after 2261 is the smallest or the largest number.
 func Nanos(t time.Time) int64 {
 	switch {
 	case t.IsZero():
@@ -134,12 +133,12 @@ func Nanos(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// NanoTime is Time for a column of nanoseconds.
+// NanoTime returns a column of nanoseconds, see Nanos, that is written from a time or read to
+// it.
 func NanoTime(t *time.Time) sql.Scanner {
 	return timeColumn{t, Nanos, func(ns int64) time.Time { return time.Unix(0, ns) }}
 }
 
-// timeColumn is a column with a number for a time, 0 for the zero time.
 type timeColumn struct {
 	time   *time.Time
 	number func(time.Time) int64
@@ -159,8 +158,8 @@ func (c timeColumn) Scan(column any) error {
 	return nil
 }
 
-// JSON is a column of text that is the JSON of a value: a parameter, or, of a
-// pointer, where a column is read to. An empty column leaves the value as it is.
+// JSON returns a column with the JSON of a value. To read the column, v must be a pointer. An
+// empty column leaves the value unchanged.
 func JSON(v any) sql.Scanner { return jsonColumn{v} }
 
 type jsonColumn struct{ value any }
@@ -184,7 +183,7 @@ func bytesOf(column any) ([]byte, error) {
 	return nil, fmt.Errorf("%T is not text", column)
 }
 
-// Doc is the only column of a record that is kept as JSON.
+// Doc returns the only column of a record that is stored as JSON.
 func Doc[T any](v *T) []any { return []any{JSON(v)} }
 
 // Decode reads the JSON of a record.
@@ -195,7 +194,7 @@ func Decode(doc []byte, v any) error {
 	return nil
 }
 
-// Encode is a record as JSON; <, > and & stand for themselves.
+// Encode returns the JSON of a record, in which <, > and & are not escaped.
 func Encode(v any) (string, error) {
 	b, err := relay.EncodeJSON(v)
 	if err != nil {

@@ -13,8 +13,8 @@ type Where struct {
 	args []any
 }
 
-// And adds a condition. Each ? in it stands for the next of the values, or for the
-// only one.
+// And adds a condition. Each ? in the condition is replaced by the next value, or by the only
+// value.
 func (w *Where) And(condition string, values ...any) {
 	if w.text == "" {
 		w.text = " WHERE "
@@ -33,7 +33,7 @@ func (w *Where) And(condition string, values ...any) {
 	}
 }
 
-// AndSet adds a condition on a value unless that is the zero value.
+// AndSet adds a condition on a value unless the value is zero.
 func (w *Where) AndSet(condition string, value any) {
 	if !reflect.ValueOf(value).IsZero() {
 		w.And(condition, value)
@@ -46,7 +46,7 @@ func (w *Where) Arg(v any) string {
 	return fmt.Sprintf("$%d", len(w.args))
 }
 
-// String returns the clause with a blank before it; empty without conditions.
+// String returns the clause with a leading space, or an empty string without conditions.
 func (w *Where) String() string { return w.text }
 
 // Args returns the parameters of the statement.

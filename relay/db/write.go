@@ -13,59 +13,55 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Write runs a transaction: its changes are on disk when Write returns nil, and rolled
-// back otherwise. do may run more than once, and must not keep results of a failed
-// run.
+// Write runs do in a transaction. Its changes are on disk when Write returns nil, and rolled
+// back otherwise. do may run more than once, and must not keep results of a failed run.
 func (d *DB) Write(ctx context.Context, label string, do func(ctx context.Context, tx *Tx) error) error {
-	return d.perform(ctx, label, d.transact, do)
+	return d.perform(ctx, label, false, do)
 }
 
-// perform runs do in the writer of SQLite; on PostgreSQL by run, again where it
-// conflicts with others.
-func (d *DB) perform(ctx context.Context, label string, run func(context.Context, work) error, do work) error {
+// perform runs do in the writer of SQLite or in a transaction of PostgreSQL, which is
+// repeated after a conflict. With autocommit, do runs one statement, which PostgreSQL begins
+// and commits by itself in one round trip.
+func (d *DB) perform(ctx context.Context, label string, autocommit bool, do work) error {
 	defer d.observe("write", time.Now())
-	do = d.verified(do)
+	do = d.verifySealed(do)
 	if d.writer != nil {
 		return d.wrap(label, d.writer.do(ctx, do))
 	}
 	const tries = 8
 	for try := 1; ; try++ {
-		err := run(ctx, do)
+		err := d.transact(ctx, autocommit, do)
 		if err == nil || !conflicted(err) || try == tries {
 			return d.wrap(label, err)
 		}
-		d.o.Logger.DebugContext(ctx, "retrying transaction", "of", label, "error", err)
+		d.opts.Logger.DebugContext(ctx, "retrying transaction", "of", label, "error", err)
 	}
 }
 
 // work is the function that a transaction runs.
 type work func(ctx context.Context, tx *Tx) error
 
-// observe reports an operation that began at a time and has ended.
+// observe reports the duration of an operation that has ended.
 func (d *DB) observe(operation string, began time.Time) {
-	if d.o.Observe != nil {
-		d.o.Observe(operation, time.Since(began))
+	if d.opts.Observe != nil {
+		d.opts.Observe(operation, time.Since(began))
 	}
 }
 
-// Transact is Write for a transaction that returns something.
+// Transact is Write for a transaction that returns a value.
 func Transact[T any](ctx context.Context, d *DB, label string, do func(ctx context.Context, tx *Tx) (T, error)) (T, error) {
-	return perform(ctx, d, label, d.transact, do)
+	return perform(ctx, d, label, false, do)
 }
 
-// single is Transact for a transaction of one statement with these arguments. PostgreSQL
-// begins and commits it by itself, in one round trip, unless it has sealed values, which a
-// further statement verifies.
+// single is Transact for one statement with these arguments. Sealed values need a
+// transaction, because a further statement verifies them.
 func single[T any](ctx context.Context, d *DB, label string, args []any, do func(ctx context.Context, tx *Tx) (T, error)) (T, error) {
-	if seals(args) {
-		return perform(ctx, d, label, d.transact, do)
-	}
-	return perform(ctx, d, label, d.single, do)
+	return perform(ctx, d, label, !seals(args), do)
 }
 
-func perform[T any](ctx context.Context, d *DB, label string, run func(context.Context, work) error, do func(ctx context.Context, tx *Tx) (T, error)) (T, error) {
+func perform[T any](ctx context.Context, d *DB, label string, autocommit bool, do func(ctx context.Context, tx *Tx) (T, error)) (T, error) {
 	var result T
-	err := d.perform(ctx, label, run, func(ctx context.Context, tx *Tx) (err error) {
+	err := d.perform(ctx, label, autocommit, func(ctx context.Context, tx *Tx) (err error) {
 		result, err = do(ctx, tx)
 		return err
 	})
@@ -85,18 +81,17 @@ func (d *DB) Exec(ctx context.Context, label, query string, args ...any) (n int6
 	return single(ctx, d, label, args, func(ctx context.Context, tx *Tx) (int64, error) { return tx.Exec(ctx, label, query, args...) })
 }
 
-// Run is Exec for a statement of which the number of rows does not matter.
+// Run is Exec without the number of changed rows.
 func (d *DB) Run(ctx context.Context, label, query string, args ...any) error {
 	_, err := d.Exec(ctx, label, query, args...)
 	return err
 }
 
-// SweepMost is the default maximum of rows that one transaction deletes, so that
-// others need not wait long.
-const SweepMost = 5000
+// MaxSweep is the usual maximum of rows that one transaction deletes, so that other
+// transactions do not wait long.
+const MaxSweep = 5000
 
-// Repeat runs transactions that each do a part of some work, and return how much
-// they did, until one does less than limit.
+// Repeat runs a transaction again until it returns a count below limit.
 func (d *DB) Repeat(ctx context.Context, label string, limit int, do func(ctx context.Context, tx *Tx) (int, error)) error {
 	for {
 		n, err := Transact(ctx, d, label, do)
@@ -106,8 +101,8 @@ func (d *DB) Repeat(ctx context.Context, label string, limit int, do func(ctx co
 	}
 }
 
-// Sweep repeats a statement that changes at most so many rows, which is its last
-// parameter, until none are left.
+// Sweep repeats a statement until it changes fewer rows than limit, which is its last
+// parameter.
 func (d *DB) Sweep(ctx context.Context, label string, limit int, query string, args ...any) error {
 	return d.Repeat(ctx, label, limit, func(ctx context.Context, tx *Tx) (int, error) {
 		n, err := tx.Exec(ctx, label, query, append(slices.Clip(args), limit)...)
@@ -115,30 +110,26 @@ func (d *DB) Sweep(ctx context.Context, label string, limit int, query string, a
 	})
 }
 
-// SweepExpired deletes the rows of a table in which a column, such as expires, has a
-// time that is not after another one; key is the table's primary key.
+// SweepExpired deletes the rows of a table in which a column, such as expires, has a time
+// that is not after now. key is the table's primary key.
 func (d *DB) SweepExpired(ctx context.Context, label, table, key, column string, now time.Time) error {
-	return d.Sweep(ctx, label, SweepMost, fmt.Sprintf(`DELETE FROM %[1]s WHERE (%[2]s) IN (
+	return d.Sweep(ctx, label, MaxSweep, fmt.Sprintf(`DELETE FROM %[1]s WHERE (%[2]s) IN (
   SELECT %[2]s FROM %[1]s WHERE %[3]s > 0 AND %[3]s <= $1 ORDER BY %[3]s LIMIT $2 {skip locked})`, table, key, column), now)
 }
 
-// single runs a single statement on PostgreSQL.
-func (d *DB) single(ctx context.Context, do work) error {
-	ctx, cancel := context.WithTimeout(ctx, d.o.Timeout)
-	defer cancel()
-	return do(ctx, &Tx{db: d, run: d.write})
-}
-
 // transact runs a transaction on PostgreSQL.
-func (d *DB) transact(ctx context.Context, do work) error {
-	ctx, cancel := context.WithTimeout(ctx, d.o.Timeout)
+func (d *DB) transact(ctx context.Context, autocommit bool, do work) error {
+	ctx, cancel := context.WithTimeout(ctx, d.opts.Timeout)
 	defer cancel()
+	if autocommit {
+		return do(ctx, &Tx{db: d, runner: d.write})
+	}
 	tx, err := d.write.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // does nothing after a commit
-	if err := do(ctx, &Tx{db: d, run: tx}); err != nil {
+	if err := do(ctx, &Tx{db: d, runner: tx}); err != nil {
 		return err
 	}
 	return tx.Commit()
@@ -151,8 +142,8 @@ const (
 	maxJoinTime = 10 * time.Millisecond
 )
 
-// writer runs the transactions of SQLite, one after another, in one goroutine.
-// Those that wait are committed together: a commit costs a sync of the disk.
+// writer runs the transactions of SQLite, one after another, in one goroutine. It commits
+// waiting transactions together, because a commit costs a sync of the disk.
 type writer struct {
 	db    *DB
 	queue chan *pendingWrite
@@ -160,25 +151,25 @@ type writer struct {
 	done  chan struct{} // closed when the goroutine has ended
 	stop  sync.Once
 
-	// Of the goroutine alone.
+	// Only the goroutine uses these.
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt
 }
 
-// pendingWrite is a transaction that waits for its turn and its commit.
+// pendingWrite is a transaction that waits to run or to be committed.
 type pendingWrite struct {
 	ctx    context.Context
 	do     work
 	answer chan error
 	err    error // of do; returned after the commit
-	// begun is set by the writer when it begins, or before that by a caller whose
-	// context has ended: then it does not run.
+	// begun is set by the writer when the transaction begins. A caller whose context has
+	// ended sets it before, so that the transaction does not run.
 	begun atomic.Bool
 }
 
-// do queues a transaction and waits for it. If ctx ends before it begins, it does not
-// run; once it has begun, do waits for its end, since it writes its caller's
-// variables.
+// do queues a transaction and waits for it. If ctx ends before the transaction begins, it
+// does not run. If ctx ends later, do waits for the end of the transaction, because the
+// transaction may write to variables of the caller.
 func (w *writer) do(ctx context.Context, do work) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -196,14 +187,14 @@ func (w *writer) do(ctx context.Context, do work) error {
 	select {
 	case err := <-p.answer:
 		return err
-	case <-w.done: // it may have been queued after the last one that ran
+	case <-w.done: // p may have been queued after the last transaction
 	case <-ctx.Done():
 		reason = ctx.Err()
 	}
 	if p.begun.CompareAndSwap(false, true) {
-		return reason // it will not run
+		return reason // p will not run
 	}
-	return <-p.answer // do may write to captured variables until it has ended
+	return <-p.answer
 }
 
 // close waits for the queued transactions.
@@ -235,11 +226,11 @@ func (w *writer) run() {
 	}
 }
 
-// runBatch runs a transaction and those that wait behind it, and commits them with the
+// runBatch runs a transaction and the ones queued behind it, and commits them with the
 // progress of the database.
 func (w *writer) runBatch(p *pendingWrite) {
-	// Statements are not cancelled: that would roll back the other transactions of the
-	// same commit.
+	// The context never ends: cancelling a statement would roll back all transactions of
+	// the commit.
 	ctx := context.Background()
 	var err error
 	if w.conn == nil {
@@ -296,8 +287,8 @@ func (w *writer) waiting(n int, began time.Time) *pendingWrite {
 	}
 }
 
-// runOne runs one transaction under its savepoint. An error reports that the engine gave up
-// the whole commit.
+// runOne runs one transaction under its savepoint. It returns an error if the whole commit
+// has failed.
 func (w *writer) runOne(ctx context.Context, p *pendingWrite) error {
 	if !p.begun.CompareAndSwap(false, true) {
 		p.err = p.ctx.Err()
@@ -307,7 +298,7 @@ func (w *writer) runOne(ctx context.Context, p *pendingWrite) error {
 		return err
 	}
 	if p.err = w.runSafely(context.WithoutCancel(p.ctx), p); p.err != nil {
-		if undo := w.exec(ctx, "ROLLBACK TO one"); undo != nil {
+		if err := w.exec(ctx, "ROLLBACK TO one"); err != nil {
 			return p.err
 		}
 	}
@@ -321,7 +312,7 @@ func (w *writer) runSafely(ctx context.Context, p *pendingWrite) (err error) {
 			err = relay.Errorf(relay.KindUnexpected, "transaction: panic: %v\n%s", r, debug.Stack())
 		}
 	}()
-	return p.do(ctx, &Tx{db: w.db, run: w})
+	return p.do(ctx, &Tx{db: w.db, runner: w})
 }
 
 func (w *writer) exec(ctx context.Context, query string) error {
@@ -329,7 +320,7 @@ func (w *writer) exec(ctx context.Context, query string) error {
 	return err
 }
 
-// ExecContext runs a statement on the connection that writes; it is a runner.
+// ExecContext runs a statement on the connection that writes. It makes writer a runner.
 func (w *writer) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	stmt, err := w.prepared(ctx, query)
 	if err != nil {
@@ -338,7 +329,7 @@ func (w *writer) ExecContext(ctx context.Context, query string, args ...any) (sq
 	return stmt.ExecContext(ctx, args...)
 }
 
-// QueryContext runs a statement on the connection that writes; it is a runner.
+// QueryContext runs a query on the connection that writes. It makes writer a runner.
 func (w *writer) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	stmt, err := w.prepared(ctx, query)
 	if err != nil {

@@ -95,7 +95,7 @@ func claimsCompete(t *testing.T, s *rig) {
 
 func claimsAreSwept(t *testing.T, s *rig) {
 	var claims []Claim
-	for n := range db.SweepMost + 10 {
+	for n := range db.MaxSweep + 10 {
 		claims = append(claims, Claim{Key: fmt.Sprint(n), Holder: "m"})
 	}
 	s.claim(t, claims...)

@@ -202,5 +202,5 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 			  AND expires <= $1
 			ORDER BY expires
 			LIMIT $2 {skip locked})`
-	return s.db.Sweep(ctx, "private tokens", db.SweepMost, statement, now)
+	return s.db.Sweep(ctx, "private tokens", db.MaxSweep, statement, now)
 }

@@ -361,7 +361,7 @@ func reportsStay(p fixture) {
 func nothingIsLeft(p fixture) {
 	var ms []Message
 	var outcomes []Outcome
-	for range db.SweepMost {
+	for range db.MaxSweep {
 		ms = append(ms, p.message(1))
 	}
 	ms = append(ms, p.message(3))

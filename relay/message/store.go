@@ -24,7 +24,7 @@ func NewStore(database *db.DB) *Store {
 	s := &Store{db: database, ids: make(chan idBlock, 1)}
 	s.ids <- idBlock{}
 	s.saving = &db.GroupCommit[relay.AccountID, *OrderRecords, []byte]{
-		Most: maxSavedTogether, Size: func(o *OrderRecords) int { return len(o.Messages) }, Do: s.saveGroup,
+		MaxSize: maxSavedTogether, Size: func(o *OrderRecords) int { return len(o.Messages) }, Do: s.saveGroup,
 	}
 	return s
 }
@@ -56,8 +56,8 @@ func (s *Store) Forget(ctx context.Context, now time.Time) error {
 	const deleteMessages = `
 		DELETE FROM message
 		WHERE (account, id) IN (SELECT account, id FROM batch)`
-	return s.db.Repeat(ctx, label, db.SweepMost, func(ctx context.Context, tx *db.Tx) (int, error) {
-		deleted, err := db.List(ctx, tx, label, deleteStates, refFields, now, db.SweepMost)
+	return s.db.Repeat(ctx, label, db.MaxSweep, func(ctx context.Context, tx *db.Tx) (int, error) {
+		deleted, err := db.List(ctx, tx, label, deleteStates, refFields, now, db.MaxSweep)
 		if err != nil {
 			return 0, err
 		}

@@ -35,7 +35,7 @@ func (s *Store) MarkUnknown(ctx context.Context, dueBy, now time.Time, reason st
 	for {
 		var marked int
 		rows, err := db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) ([]row, error) {
-			rows, err := db.List(ctx, tx, label, statement, rowFields, dueBy, lastRef.Account, lastRef.ID, db.SweepMost)
+			rows, err := db.List(ctx, tx, label, statement, rowFields, dueBy, lastRef.Account, lastRef.ID, db.MaxSweep)
 			if err != nil {
 				return nil, err
 			}
@@ -52,7 +52,7 @@ func (s *Store) MarkUnknown(ctx context.Context, dueBy, now time.Time, reason st
 			return count, err
 		}
 		count += marked
-		if len(rows) < db.SweepMost {
+		if len(rows) < db.MaxSweep {
 			return count, nil
 		}
 		lastRef = rows[len(rows)-1].Ref

@@ -188,11 +188,11 @@ func (s *Store) Sweep(ctx context.Context) error {
 		ORDER BY created
 		LIMIT $4 {skip locked}`
 	now := s.db.Now()
-	if err := s.sweep(ctx, expiredDead, now, db.SweepMost); err != nil {
+	if err := s.sweep(ctx, expiredDead, now, db.MaxSweep); err != nil {
 		return err
 	}
 	for _, state := range []State{Delivered, Simulated} {
-		if err := s.sweep(ctx, expired, state, db.Nanos(now.Add(-s.db.Retention())), now, db.SweepMost); err != nil {
+		if err := s.sweep(ctx, expired, state, db.Nanos(now.Add(-s.db.Retention())), now, db.MaxSweep); err != nil {
 			return err
 		}
 	}
@@ -209,7 +209,7 @@ func (s *Store) sweep(ctx context.Context, query string, args ...any) error {
 		DELETE FROM delivery
 		WHERE (id, account) IN (SELECT id, account FROM batch)
 		RETURNING state`
-	return s.db.Repeat(ctx, label, db.SweepMost, func(ctx context.Context, tx *db.Tx) (int, error) {
+	return s.db.Repeat(ctx, label, db.MaxSweep, func(ctx context.Context, tx *db.Tx) (int, error) {
 		refs, err := db.List(ctx, tx, label, query, refFields, args...)
 		if err != nil {
 			return 0, err

@@ -320,7 +320,7 @@ func TestDeliveriesExpire(t *testing.T) {
 			}
 		}},
 		{"a sweep deletes all there are", func(r *rig) {
-			const n = db.SweepMost + 10
+			const n = db.MaxSweep + 10
 			var os []Outcome
 			ds := make([]Delivery, n)
 			for i := range ds {

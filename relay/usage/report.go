@@ -30,7 +30,7 @@ func (s *Store) deleteRows(ctx context.Context, id string) error {
 		  WHERE report = $1
 		  LIMIT $2
 		)`
-	return s.db.Sweep(ctx, "usage report "+id, db.SweepMost, statement, id)
+	return s.db.Sweep(ctx, "usage report "+id, db.MaxSweep, statement, id)
 }
 
 // Add adds rows to a report. Of several rows for a SIM, it adds the last one.
