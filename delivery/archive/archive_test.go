@@ -89,9 +89,9 @@ func newFiles(t *testing.T, o db.Options) *file.Store {
 	return file.NewStore(dbtest.Open(t, o))
 }
 
-func newStore(t *testing.T, f *file.Store, s *callSource, o Options) *Store {
+func newStore(t *testing.T, f *file.Store, s *callSource) *Store {
 	t.Helper()
-	a := New(f, s, o)
+	a := New(f, s)
 	t.Cleanup(func() { _ = a.Close() })
 	return a
 }
@@ -145,7 +145,8 @@ func TestAnArchiveHasAFileADayOrOne(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &callSource{count: tc.count, pause: 12 * time.Hour}
-			a := newStore(t, newFiles(t, db.Options{}), s, Options{Page: 2})
+			a := newStore(t, newFiles(t, db.Options{}), s)
+			a.pageSize = 2
 			if n, err := a.Make(t.Context(), order("h1", tc.single)); err != nil || n != int64(tc.count) {
 				t.Fatal(n, err)
 			}
@@ -173,7 +174,7 @@ func TestAnArchiveHasAFileADayOrOne(t *testing.T) {
 
 func TestWorkGoesOnWhenNobodyWaits(t *testing.T) {
 	s := &callSource{count: 3, pause: time.Hour, gate: make(chan struct{})}
-	a := newStore(t, newFiles(t, db.Options{}), s, Options{})
+	a := newStore(t, newFiles(t, db.Options{}), s)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := a.Make(ctx, order("h1", true)); relay.KindOf(err) != relay.KindUnavailable {
@@ -191,7 +192,8 @@ func TestWorkGoesOnWhenNobodyWaits(t *testing.T) {
 func TestWhatWasBrokenOffIsMadeAgain(t *testing.T) {
 	f := newFiles(t, db.Options{})
 	s := &callSource{count: 3, pause: time.Hour, gate: make(chan struct{}), read: make(chan struct{}, 1)}
-	dead := newStore(t, f, s, Options{AtOnce: 1})
+	dead := newStore(t, f, s)
+	dead.slots = make(chan struct{}, 1)
 	ended := make(chan error, 2)
 	for _, h := range []string{"h1", "h2"} { // the second waits for the first
 		go func() {
@@ -206,7 +208,7 @@ func TestWhatWasBrokenOffIsMadeAgain(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	next := newStore(t, f, &callSource{count: 3, pause: time.Hour}, Options{})
+	next := newStore(t, f, &callSource{count: 3, pause: time.Hour})
 	missing(t, next, "h1")
 	missing(t, next, "h2")
 	if n, err := next.Make(t.Context(), order("h1", true)); err != nil || n != 3 {
@@ -216,7 +218,7 @@ func TestWhatWasBrokenOffIsMadeAgain(t *testing.T) {
 
 func TestCallsThatCannotBeReadMakeNoArchive(t *testing.T) {
 	broken := errors.New("broken")
-	a := newStore(t, newFiles(t, db.Options{}), &callSource{count: 3, pause: time.Hour, err: broken}, Options{})
+	a := newStore(t, newFiles(t, db.Options{}), &callSource{count: 3, pause: time.Hour, err: broken})
 	if _, err := a.Make(t.Context(), order("h1", false)); !errors.Is(err, broken) {
 		t.Error(err)
 	}
@@ -226,14 +228,14 @@ func TestCallsThatCannotBeReadMakeNoArchive(t *testing.T) {
 func TestArchivesGoWithTheirHandles(t *testing.T) {
 	now := day(20, 0)
 	f := newFiles(t, db.Options{Now: func() time.Time { return now }})
-	a := newStore(t, f, &callSource{}, Options{})
+	a := newStore(t, f, &callSource{})
 	if _, err := a.Make(t.Context(), order("h1", true)); err != nil {
 		t.Fatal(err)
 	}
 	missing(t, a, "../archives/h1")
-	missing(t, newStore(t, newFiles(t, db.Options{}), &callSource{}, Options{}), "h1")
+	missing(t, newStore(t, newFiles(t, db.Options{}), &callSource{}), "h1")
 	now = now.Add(sip.Life - time.Second)
-	contents(t, newStore(t, f, &callSource{}, Options{}), "h1") // on another gateway
+	contents(t, newStore(t, f, &callSource{}), "h1") // on another gateway
 	now = now.Add(time.Second)
 	missing(t, a, "h1")
 }
@@ -241,7 +243,7 @@ func TestArchivesGoWithTheirHandles(t *testing.T) {
 func TestFileStoresAreSeparate(t *testing.T) {
 	f := newFiles(t, db.Options{})
 	for _, folder := range []string{"a", "b"} {
-		s := NewFileStore(f, folder, time.Hour, 0)
+		s := NewFileStore(f, folder, time.Hour)
 		t.Cleanup(func() { _ = s.Close() })
 		n, err := s.Make(t.Context(), "same", func(_ context.Context, to io.Writer) (int64, error) {
 			n, err := io.WriteString(to, folder)
@@ -251,7 +253,7 @@ func TestFileStoresAreSeparate(t *testing.T) {
 			t.Fatal(n, err)
 		}
 	}
-	b, size, err := NewFileStore(f, "a", time.Hour, 0).Open(t.Context(), "same")
+	b, size, err := NewFileStore(f, "a", time.Hour).Open(t.Context(), "same")
 	if err != nil || size != 1 {
 		t.Fatal(size, err)
 	}
@@ -267,7 +269,7 @@ func TestMillionsOfCallsTakeNoMemory(t *testing.T) {
 		count = 200_000
 	}
 	s := &callSource{count: count, pause: time.Second}
-	a := newStore(t, newFiles(t, db.Options{}), s, Options{})
+	a := newStore(t, newFiles(t, db.Options{}), s)
 	begun := time.Now()
 	if n, err := a.Make(t.Context(), order("h1", false)); err != nil || n != int64(count) {
 		t.Fatal(n, err)

@@ -1,7 +1,6 @@
 package archive
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -15,75 +14,77 @@ import (
 // Exports runs exports that take longer than a request: an export continues when its
 // caller gives up, and the next call with its name gets the result.
 type Exports struct {
-	slots chan struct{}
-	life  context.Context
-	end   context.CancelFunc
-	wait  sync.WaitGroup
-	mu    sync.Mutex
-	under map[string]*export // by name
+	slots   chan struct{}
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+
+	mu     sync.Mutex
+	byName map[string]*export // running, or with a result that no caller has received
 }
 
-// export is a running export.
 type export struct {
 	done  chan struct{}
-	count int64 // valid once done is closed, as is err
-	err   error
+	count int64 // set before done is closed
+	err   error // set before done is closed
 }
 
-// NewExports returns Exports that run up to atOnce exports at a time; 0 means 2.
-func NewExports(atOnce int) *Exports {
-	e := &Exports{slots: make(chan struct{}, cmp.Or(atOnce, 2)), under: make(map[string]*export)}
-	e.life, e.end = context.WithCancel(context.Background())
+// maxRunning is the maximum number of concurrent exports.
+const maxRunning = 2
+
+// NewExports returns Exports without a running export.
+func NewExports() *Exports {
+	e := &Exports{slots: make(chan struct{}, maxRunning), byName: make(map[string]*export)}
+	e.ctx, e.cancel = context.WithCancel(context.Background())
 	return e
 }
 
 // Close cancels the running exports and waits for their end.
 func (e *Exports) Close() error {
-	e.end()
-	e.wait.Wait()
+	e.cancel()
+	e.running.Wait()
 	return nil
 }
 
-// Do runs an export, or waits for the running one of that name, and returns how many
-// records it counted. If ctx ends first, the export continues and the error is
-// relay.KindUnavailable, as it is for an export that Close cancelled.
+// Do runs an export, or waits for the running export of that name, and returns the number of
+// its records. The error is relay.KindUnavailable if ctx ends first, and the export
+// continues, or if Close cancelled the export.
 func (e *Exports) Do(ctx context.Context, name string, do func(ctx context.Context) (int64, error)) (int64, error) {
 	export := e.begin(name, do)
 	select {
 	case <-export.done:
 		e.mu.Lock()
-		if e.under[name] == export {
-			delete(e.under, name)
+		if e.byName[name] == export {
+			delete(e.byName, name)
 		}
 		e.mu.Unlock()
 		return export.count, export.err
 	case <-ctx.Done():
-		return 0, relay.Errorf(relay.KindUnavailable, "archive %s: is still being made: %w", name, ctx.Err())
+		return 0, relay.Errorf(relay.KindUnavailable, "archive %s: is still being written: %w", name, ctx.Err())
 	}
 }
 
 func (e *Exports) begin(name string, do func(ctx context.Context) (int64, error)) *export {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if running := e.under[name]; running != nil {
+	if running := e.byName[name]; running != nil {
 		return running
 	}
 	started := &export{done: make(chan struct{})}
-	e.under[name] = started
-	e.wait.Go(func() {
+	e.byName[name] = started
+	e.running.Go(func() {
 		defer close(started.done)
 		select {
 		case e.slots <- struct{}{}:
 			started.err = relay.Recovered("archive "+name, func() (err error) {
-				started.count, err = do(e.life)
+				started.count, err = do(e.ctx)
 				return err
 			})
 			<-e.slots
-		case <-e.life.Done():
-			started.err = e.life.Err()
+		case <-e.ctx.Done():
 		}
-		if e.life.Err() != nil {
-			started.err = relay.Errorf(relay.KindUnavailable, "archive %s: broken off: %w", name, e.life.Err())
+		if e.ctx.Err() != nil {
+			started.err = relay.Errorf(relay.KindUnavailable, "archive %s: cancelled: %w", name, e.ctx.Err())
 		}
 	})
 	return started
@@ -92,23 +93,22 @@ func (e *Exports) begin(name string, do func(ctx context.Context) (int64, error)
 // FileStore is a folder of exported files, which expire after a time.
 type FileStore struct {
 	*Exports
-	files  *file.Store
-	folder string
-	life   time.Duration
+	files     *file.Store
+	folder    string
+	retention time.Duration
 }
 
-// NewFileStore returns a folder whose files are kept for life; up to atOnce are
-// written at a time, 0 means 2.
-func NewFileStore(files *file.Store, folder string, life time.Duration, atOnce int) *FileStore {
-	return &FileStore{Exports: NewExports(atOnce), files: files, folder: folder, life: life}
+// NewFileStore returns a folder whose files are kept for the retention.
+func NewFileStore(files *file.Store, folder string, retention time.Duration) *FileStore {
+	return &FileStore{Exports: NewExports(), files: files, folder: folder, retention: retention}
 }
 
-// Make writes a file with fill, or waits for the running export of that name, and
-// returns how many records fill counted. An existing file is written again. If ctx
-// ends first, the export continues, see Exports.Do.
+// Make writes a file with fill, or waits for the running export of that name, and returns the
+// number of records that fill returned. An existing file is written again. If ctx ends first,
+// the export continues, see Exports.Do.
 func (f *FileStore) Make(ctx context.Context, name string, fill func(ctx context.Context, w io.Writer) (int64, error)) (int64, error) {
 	return f.Do(ctx, name, func(ctx context.Context) (records int64, err error) {
-		err = f.files.Write(ctx, f.path(name), f.life, func(w io.Writer) (err error) {
+		err = f.files.Write(ctx, f.path(name), f.retention, func(w io.Writer) (err error) {
 			records, err = fill(ctx, w)
 			return err
 		})
@@ -121,8 +121,8 @@ func (f *FileStore) Make(ctx context.Context, name string, fill func(ctx context
 
 func (f *FileStore) path(name string) string { return f.folder + "/" + name }
 
-// Open opens a file that was made, on this gateway or another, and returns its size
-// in bytes; relay.KindNotFound if there is none.
+// Open opens a file that this gateway or another one has written, and returns its size in
+// bytes. It returns relay.KindNotFound if the file does not exist.
 func (f *FileStore) Open(ctx context.Context, name string) (io.ReadCloser, int64, error) {
 	return f.files.Open(ctx, f.path(name))
 }

@@ -10,7 +10,7 @@ import (
 )
 
 func TestConcurrentCallersShareOneRun(t *testing.T) {
-	w := NewExports(1)
+	w := NewExports()
 	t.Cleanup(func() { _ = w.Close() })
 	gate, runs := make(chan struct{}), 0
 	work := func(context.Context) (int64, error) { runs++; <-gate; return 7, nil }

@@ -2,7 +2,6 @@ package archive
 
 import (
 	"archive/zip"
-	"cmp"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -21,38 +20,30 @@ const folder = "archives"
 // Calls reads records of calls; sip.Calls implements it. It is an interface so that tests
 // can read a million calls and stop in the middle.
 type Calls interface {
-	// Read returns calls that start at or after from and before to, in the order of
-	// their starts, after the cursor (zero: from the first), at most limit.
+	// Read returns at most limit calls that begin at or after start and before end, in the
+	// order of their starts, beginning after the cursor. The zero cursor begins at the first.
 	Read(ctx context.Context, acct relay.AccountID, start, end time.Time, cursor sip.Cursor, limit int) ([]cdr.Call, error)
 }
 
-// Options are optional settings; the zero value works.
-type Options struct {
-	// AtOnce is the number of archives that are written concurrently; 0 means 2.
-	AtOnce int
-	// Page is the number of calls that are read at a time; 0 means 2000.
-	Page int
-}
-
-// Store makes archives of calls, which are kept as long as their handles are valid. It
+// Store writes archives of calls, which are kept as long as their handles are valid. It
 // implements sip.Archives.
 type Store struct {
 	*FileStore
-	calls Calls
-	page  int
+	calls    Calls
+	pageSize int // calls that are read at a time
 }
 
 // New returns a store of archives.
-func New(files *file.Store, calls Calls, o Options) *Store {
-	return &Store{FileStore: NewFileStore(files, folder, sip.Life, o.AtOnce), calls: calls, page: cmp.Or(o.Page, 2000)}
+func New(files *file.Store, calls Calls) *Store {
+	return &Store{FileStore: NewFileStore(files, folder, sip.Life), calls: calls, pageSize: 2000}
 }
 
-// Make makes an archive, or waits for a running export of it; see FileStore.Make.
+// Make writes an archive, or waits for its running export, see FileStore.Make.
 func (s *Store) Make(ctx context.Context, o sip.Order) (int64, error) {
 	return s.FileStore.Make(ctx, o.Handle, func(ctx context.Context, w io.Writer) (int64, error) { return s.fill(ctx, w, o) })
 }
 
-// filler writes calls into the files of a zip, one after another.
+// filler writes calls to the files of a zip archive, one after another.
 type filler struct {
 	order sip.Order
 	zip   *zip.Writer
@@ -65,18 +56,18 @@ type filler struct {
 // complete before the next begins.
 func (s *Store) fill(ctx context.Context, w io.Writer, o sip.Order) (int64, error) {
 	f := &filler{order: o, zip: zip.NewWriter(w)}
-	err := f.writeAll(ctx, s.calls, s.page)
+	err := f.writeAll(ctx, s.calls, s.pageSize)
 	if err == nil && f.csv == nil {
-		err = f.begin(o.FirstFile()) // no calls: a file with the header only
+		err = f.begin(o.FirstFile()) // without calls, the archive has a file with only the header
 	}
 	err = errors.Join(err, f.flush(), f.zip.Close())
 	return f.calls, err
 }
 
-func (f *filler) writeAll(ctx context.Context, source Calls, page int) error {
+func (f *filler) writeAll(ctx context.Context, source Calls, pageSize int) error {
 	var cursor sip.Cursor
 	for {
-		calls, err := source.Read(ctx, f.order.Account, f.order.From, f.order.To, cursor, page)
+		calls, err := source.Read(ctx, f.order.Account, f.order.From, f.order.To, cursor, pageSize)
 		if err != nil || len(calls) == 0 {
 			return err
 		}

@@ -28,18 +28,11 @@ import (
 	"github.com/penstock/penstock/relay/ledger/merkle"
 )
 
-// Options configures a journal; the zero value works.
-type Options struct {
-	// PublishDir is the directory in which the newest head of every ledger is
-	// published; empty disables it.
-	PublishDir string
-}
-
 // Journal stores the last head of each ledger. Safe for concurrent use within
 // one process.
 type Journal struct {
-	path string
-	o    Options
+	path       string
+	publishDir string // empty disables publishing
 
 	mu           sync.Mutex
 	file         *os.File
@@ -50,7 +43,7 @@ type Journal struct {
 
 var _ ledger.Heads = (*Journal)(nil)
 
-// entry is a line of the journal. The last one of a ledger wins; one without a
+// entry is a line of the journal. The last line of a ledger has its head. A line without a
 // checkpoint removes the ledger.
 type entry struct {
 	Account    relay.AccountID `json:"account"`
@@ -58,16 +51,16 @@ type entry struct {
 	Checkpoint string          `json:"checkpoint"`
 }
 
-// Open reads the journal and publishes its heads. The file is created with the
-// first head.
-func Open(path string, o Options) (*Journal, error) {
+// Open reads the journal and publishes its heads in a directory, unless publishDir is empty.
+// The first Keep creates the file.
+func Open(path, publishDir string) (*Journal, error) {
 	heads, err := Read(path)
 	if err != nil {
 		return nil, err
 	}
-	// The file is opened with the first head that is stored: before that a second
-	// process, which is refused, may have opened it.
-	j := &Journal{path: path, o: o, heads: heads, needsRewrite: true}
+	// The first Keep opens the file. A second process, which is refused later, must not open
+	// it.
+	j := &Journal{path: path, publishDir: publishDir, heads: heads, needsRewrite: true}
 	for _, signed := range heads { // the directory may be new
 		if err := j.publish(signed); err != nil {
 			return nil, err
@@ -76,8 +69,8 @@ func Open(path string, o Options) (*Journal, error) {
 	return j, nil
 }
 
-// Read returns the last head of each ledger in a journal, also while a gateway
-// writes to it: it ignores an incomplete last line.
+// Read returns the last head of each ledger in a journal. A gateway may write to the journal
+// meanwhile, because Read ignores an incomplete last line.
 func Read(path string) (map[ledger.Place]string, error) {
 	heads := make(map[ledger.Place]string)
 	text, err := os.ReadFile(path)
@@ -154,7 +147,7 @@ func encode(p ledger.Place, signed string) ([]byte, error) {
 	return append(b, '\n'), err
 }
 
-// rewrite replaces the file by one with one line per ledger.
+// rewrite replaces the file by a file with one line per ledger.
 func (j *Journal) rewrite() error {
 	var text []byte
 	for p, signed := range j.heads {
@@ -180,7 +173,7 @@ func (j *Journal) rewrite() error {
 
 // publish writes a head to the published directory.
 func (j *Journal) publish(signed string) error {
-	if j.o.PublishDir == "" || signed == "" {
+	if j.publishDir == "" || signed == "" {
 		return nil
 	}
 	origin, _, _ := strings.Cut(signed, "\n")
@@ -188,7 +181,7 @@ func (j *Journal) publish(signed string) error {
 	if b, err := hex.DecodeString(name); err != nil || len(b) != 32 {
 		return fmt.Errorf("heads of ledgers: %q does not name a ledger's hash", origin)
 	}
-	dir := filepath.Join(j.o.PublishDir, name)
+	dir := filepath.Join(j.publishDir, name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("heads of ledgers: publish: %w", err)
 	}

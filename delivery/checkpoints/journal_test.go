@@ -15,7 +15,7 @@ func at(name string) ledger.Place { return ledger.Place{Account: 1, Ledger: name
 
 func TestTheLastHeadIsKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "heads")
-	j := relaytest.Must(Open(path, Options{}))(t)
+	j := relaytest.Must(Open(path, ""))(t)
 	for _, one := range []struct{ name, head string }{{"a", "one\n"}, {"b", "one\n"}, {"a", "two\n"}, {"c", "one\n"}, {"c", ""}} {
 		relaytest.NoError(t, j.Keep(at(one.name), one.head))
 	}
@@ -25,7 +25,7 @@ func TestTheLastHeadIsKept(t *testing.T) {
 	relaytest.Must(f.WriteString(`{"account":1,"ledger":"b","checkpoint":"tw`))(t)
 	relaytest.NoError(t, f.Close())
 	for range 2 {
-		j = relaytest.Must(Open(path, Options{}))(t)
+		j = relaytest.Must(Open(path, ""))(t)
 		relaytest.Equal(t, "the number of heads", len(j.All()), 2)
 		last := map[string]string{"a": j.Last(at("a")), "b": j.Last(at("b")), "c": j.Last(at("c"))}
 		relaytest.Equal(t, "the last heads", last, map[string]string{"a": "two\n", "b": "one\n", "c": ""})
@@ -33,14 +33,14 @@ func TestTheLastHeadIsKept(t *testing.T) {
 		relaytest.NoError(t, j.Close())
 	}
 	relaytest.NoError(t, os.WriteFile(path, []byte("{\n"), 0o600))
-	if _, err := Open(path, Options{}); err == nil {
+	if _, err := Open(path, ""); err == nil {
 		t.Error("a corrupt journal was opened")
 	}
 }
 
 func TestTheJournalStaysSmall(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "heads")
-	j := relaytest.Must(Open(path, Options{}))(t)
+	j := relaytest.Must(Open(path, ""))(t)
 	defer j.Close()
 	relaytest.NoError(t, j.Keep(at("a"), "one\n"))
 	j.lines = 1001 // as after a thousand heads
@@ -58,7 +58,7 @@ func TestTheJournalStaysSmall(t *testing.T) {
 
 func TestHeadsArePublished(t *testing.T) {
 	dir := t.TempDir()
-	j := relaytest.Must(Open(filepath.Join(dir, "heads"), Options{PublishDir: filepath.Join(dir, "public")}))(t)
+	j := relaytest.Must(Open(filepath.Join(dir, "heads"), filepath.Join(dir, "public")))(t)
 	hash := strings.Repeat("0a", 32)
 	for _, head := range []string{"1\n", "2\n"} {
 		relaytest.NoError(t, j.Keep(at("a"), merkle.Origin(hash)+"\n"+head))
@@ -71,7 +71,7 @@ func TestHeadsArePublished(t *testing.T) {
 		t.Error("a head was published outside the directory")
 	}
 	relaytest.NoError(t, j.Close())
-	j = relaytest.Must(Open(filepath.Join(dir, "heads"), Options{PublishDir: filepath.Join(dir, "other")}))(t)
+	j = relaytest.Must(Open(filepath.Join(dir, "heads"), filepath.Join(dir, "other")))(t)
 	defer j.Close()
 	relaytest.Equal(t, "the head published in another directory", published("other"), merkle.Origin(hash)+"\n2\n")
 }
@@ -79,9 +79,9 @@ func TestHeadsArePublished(t *testing.T) {
 // A second gateway opens the journal of a running one, before it is refused.
 func TestASecondProcessLeavesTheJournalIntact(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "heads")
-	first := relaytest.Must(Open(path, Options{}))(t)
+	first := relaytest.Must(Open(path, ""))(t)
 	relaytest.NoError(t, first.Keep(at("a"), "one\n"))
-	second := relaytest.Must(Open(path, Options{}))(t)
+	second := relaytest.Must(Open(path, ""))(t)
 	relaytest.NoError(t, second.Close())
 	relaytest.NoError(t, first.Keep(at("a"), "two\n"))
 	relaytest.NoError(t, first.Close())
@@ -98,7 +98,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		j := relaytest.Must(Open(path, Options{}))(t)
+		j := relaytest.Must(Open(path, ""))(t)
 		relaytest.NoError(t, j.Keep(ledger.Place{}, ""))
 		delete(before, ledger.Place{})
 		relaytest.NoError(t, j.Close())

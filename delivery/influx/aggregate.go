@@ -44,9 +44,9 @@ func (s *Store) Aggregate(ctx context.Context, q iot.AggregateQuery) ([]iot.Buck
 	return buckets, nil
 }
 
-// errInfinite reports that an average has left the range of floats, which the server cannot
-// put into JSON: it gets another query for averages of value / scale. Dividing by a power of
-// two loses nothing of a number that is not tiny.
+// errInfinite reports that an average exceeds the range of floats, which the server cannot
+// encode in JSON. The query is then repeated for averages of value / scale. Dividing by a
+// power of two is exact unless the number is tiny.
 var errInfinite = errors.New("an average is infinite")
 
 const scale = 1 << 64
@@ -133,7 +133,7 @@ func (s *Store) narrowToStored(ctx context.Context, q iot.AggregateQuery) (iot.A
 		}
 	}
 	if earliest.IsZero() {
-		latest = earliest.Add(-1) // nothing at all
+		latest = earliest.Add(-1) // no readings: an empty range
 	}
 	q.From, q.To = earliest, latest
 	return q, nil
@@ -144,7 +144,7 @@ func (s *Store) aggregates(ctx context.Context, q iot.AggregateQuery, texts ...s
 	found, err := s.influxQLs(ctx, s.statement(deviceParams(q.Query), strings.Join(texts, "; ")))
 	herr, ok := errors.AsType[*httpapi.Error](err)
 	switch {
-	case ok && strings.Contains(herr.Message, "unsupported value"): // of JSON, an infinity
+	case ok && strings.Contains(herr.Message, "unsupported value"): // an infinity in JSON
 		return nil, errInfinite
 	case err != nil:
 		return nil, err
@@ -263,7 +263,7 @@ func (s *Store) aggregateFlux(ctx context.Context, q iot.AggregateQuery, scaled 
 func (s *Store) aggregateScript(q iot.AggregateQuery, scaled bool) string {
 	var b strings.Builder
 	b.WriteString("readings = " + s.fluxDevice(q.Query, `r._field == "value"`))
-	// 1.8 takes the end of a range for a part of it.
+	// 1.8 includes the end of a range.
 	fmt.Fprintf(&b, "  |> filter(fn: (r) => r._time <= %s)\n", fluxTime(q.To))
 	b.WriteString("  |> group(columns: [\"_measurement\", \"sensor_id\"])\n  |> sort(columns: [\"_time\"])\n")
 	window := "every: 1mo"
@@ -271,8 +271,8 @@ func (s *Store) aggregateScript(q iot.AggregateQuery, scaled bool) string {
 		window = fmt.Sprintf("every: %ds, offset: %ds", int64(width/time.Second), int64(offset/time.Second))
 	}
 	fmt.Fprintf(&b, "  |> window(%s)\n", window)
-	// The results of the windows are put into one table again, as aggregateWindow does; that
-	// of 1.8 has no offset.
+	// Join the results of the windows into one table, like aggregateWindow, which has no offset
+	// in 1.8.
 	for _, function := range functionsOf(q.Statistic) {
 		grouping := ""
 		if scaled && function == "mean" {

@@ -61,7 +61,6 @@ func batch(n int) iot.Readings {
 type failure struct {
 	Status int
 	Wait   time.Duration
-	Paused bool
 }
 
 // checkFailure compares an error of the store, which is always KindUnavailable.
@@ -72,12 +71,7 @@ func checkFailure(t *testing.T, err error, want failure) {
 	if !ok {
 		t.Fatalf("the error is %v, want an *influx.Error", err)
 	}
-	relaytest.Equal(t, "the error", failure{e.Status, e.RetryAfter(), e.Paused()}, want)
-}
-
-func wantPaused(t *testing.T, err error, status int) {
-	t.Helper()
-	checkFailure(t, err, failure{Status: status, Paused: true})
+	relaytest.Equal(t, "the error", failure{e.Status, e.RetryAfter()}, want)
 }
 
 func TestErrorsOfTheServerRefuseNoLine(t *testing.T) {
@@ -88,21 +82,20 @@ func TestErrorsOfTheServerRefuseNoLine(t *testing.T) {
 		header     string
 		body       string
 		wantWait   time.Duration
-		wantPaused bool
 		wantReason string
 	}{
-		{"401 pauses", 401, "", `{"code":"unauthorized","message":"unauthorized access"}`, 0, true, "unauthorized access"},
-		{"403 pauses", 403, "", `{"code":"forbidden","message":"no"}`, 0, true, "no"},
-		{"404 pauses", 404, "", `{"code":"not found","message":"bucket \"b\" not found"}`, 0, true, `bucket "b" not found`},
-		{"a redirection is not followed", 307, "", ``, 0, true, "Temporary Redirect"},
-		{"a 400 of another server pauses", 400, "", `Client sent an HTTP request to an HTTPS server.`, 0, true, "Client sent"},
-		{"429 with seconds", 429, "17", `{"code":"too many requests","message":"rate"}`, 17 * time.Second, false, "rate"},
-		{"429 with a date", 429, "Sun, 01 Mar 2026 12:01:00 GMT", ``, time.Minute, false, "Too Many Requests"},
-		{"a date in the past is ignored", 503, "Sun, 01 Mar 2026 11:00:00 GMT", ``, 0, false, "Service Unavailable"},
-		{"an invalid header is ignored", 503, "soon", ``, 0, false, "Service Unavailable"},
-		{"500 is retried", 500, "", `{"code":"internal error","message":"disk"}`, 0, false, "disk"},
-		{"502 of a proxy is retried", 502, "", `<html>bad gateway</html>`, 0, false, "bad gateway"},
-		{"503 with seconds", 503, "5", ``, 5 * time.Second, false, "Service Unavailable"},
+		{"401", 401, "", `{"code":"unauthorized","message":"unauthorized access"}`, 0, "unauthorized access"},
+		{"403", 403, "", `{"code":"forbidden","message":"no"}`, 0, "no"},
+		{"404", 404, "", `{"code":"not found","message":"bucket \"b\" not found"}`, 0, `bucket "b" not found`},
+		{"a redirection is not followed", 307, "", ``, 0, "Temporary Redirect"},
+		{"a 400 of another server", 400, "", `Client sent an HTTP request to an HTTPS server.`, 0, "Client sent"},
+		{"429 with seconds", 429, "17", `{"code":"too many requests","message":"rate"}`, 17 * time.Second, "rate"},
+		{"429 with a date", 429, "Sun, 01 Mar 2026 12:01:00 GMT", ``, time.Minute, "Too Many Requests"},
+		{"a date in the past is ignored", 503, "Sun, 01 Mar 2026 11:00:00 GMT", ``, 0, "Service Unavailable"},
+		{"an invalid header is ignored", 503, "soon", ``, 0, "Service Unavailable"},
+		{"500 is retried", 500, "", `{"code":"internal error","message":"disk"}`, 0, "disk"},
+		{"502 of a proxy is retried", 502, "", `<html>bad gateway</html>`, 0, "bad gateway"},
+		{"503 with seconds", 503, "5", ``, 5 * time.Second, "Service Unavailable"},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -121,7 +114,7 @@ func TestErrorsOfTheServerRefuseNoLine(t *testing.T) {
 			})
 			s := open(t, influx.Options{URL: server.URL, Token: "t", Org: "o", Bucket: "b", Now: func() time.Time { return now }})
 			refused, err := s.Write(t.Context(), batch(3))
-			checkFailure(t, err, failure{tc.status, tc.wantWait, tc.wantPaused})
+			checkFailure(t, err, failure{tc.status, tc.wantWait})
 			if e, ok := errors.AsType[*influx.Error](err); ok && !strings.Contains(e.Reason, tc.wantReason) {
 				t.Errorf("the reason %q lacks %q", e.Reason, tc.wantReason)
 			}

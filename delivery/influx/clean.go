@@ -5,20 +5,19 @@ import (
 	"unicode/utf8"
 )
 
-// Line protocol has no form for a line break or a backslash at the end of a
-// name or tag, takes # at the start of a line for a comment, and control
-// characters break InfluxQL. Such characters are written as their pictures
-// (Unicode block Control Pictures), so that they stay readable in Grafana and
-// can be turned back:
+// Line protocol cannot represent a line break or a backslash at the end of a name or tag, a #
+// at the start of a line begins a comment, and control characters break InfluxQL. Such
+// characters are written as characters of the Unicode block Control Pictures, so that they
+// are readable in Grafana and can be converted back:
 //
 //	U+0000-U+001F, U+007F  ␀-␟, ␡ (ESC itself: ␛e)
 //	\ before , = space " \ or the end  ␛/
 //	# at the start         ␛#
 //	a picture itself       ␛ before it
 //
-// Everything else stays as it is; bytes that are no UTF-8 become U+FFFD. Texts
-// keep what can stand in quotes: line feeds, tabs, # and every backslash; other
-// control characters are pictured, Flux would lose a carriage return.
+// Other characters stay unchanged; invalid UTF-8 becomes U+FFFD. Texts keep characters that
+// are valid in quotes: line feeds, tabs, # and backslashes. Other control characters become
+// pictures in texts too, because Flux would lose a carriage return.
 const (
 	pictures   = '\u2400'
 	pictureDEL = '\u2421'
@@ -81,7 +80,7 @@ func writePicture(b *strings.Builder, r rune) {
 // it too.
 func cleanText(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
-		return s // as most names of devices
+		return s // the usual case
 	}
 	var b strings.Builder
 	for _, r := range s {

@@ -20,9 +20,8 @@ import (
 // cause.
 type Error struct {
 	Op         string // write, query, probe or ping
-	Status     int    // of HTTP; 0 when there was no answer
-	Reason     string // the server's words, shortened
-	paused     bool
+	Status     int    // of HTTP; 0 if the server did not answer
+	Reason     string // the server's message, clipped
 	retryAfter time.Duration
 	cause      error
 }
@@ -47,11 +46,6 @@ func (e *Error) Unwrap() []error {
 // RetryAfter returns the delay that the server requested; 0 if none.
 func (e *Error) RetryAfter() time.Duration { return e.retryAfter }
 
-// Paused reports that a retry does not help until the operator changes the
-// token, the bucket or the address: 401, 403, 404, a redirect, or a 400 that did
-// not come from InfluxDB.
-func (e *Error) Paused() bool { return e.paused }
-
 // newError converts an error of the client.
 func newError(op string, err error, now time.Time) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
@@ -63,19 +57,18 @@ func newError(op string, err error, now time.Time) *Error {
 	}
 	return &Error{
 		Op: op, Status: he.StatusCode, Reason: errorReason(he),
-		paused:     he.StatusCode < 500 && he.StatusCode != http.StatusTooManyRequests && he.StatusCode != http.StatusRequestTimeout,
 		retryAfter: delivery.ParseRetryAfter(he.Header.Get("Retry-After"), now),
 	}
 }
 
-// writeVerdict is the meaning of a write's response for its lines.
+// writeVerdict classifies the response to a write.
 type writeVerdict int
 
 const (
 	stored     writeVerdict = iota
 	badLines                // at least one line was refused, others may be stored
 	tooLarge                // no line was processed
-	notApplied              // failed for another reason than the lines
+	notApplied              // failed for a reason other than the lines
 )
 
 // classifyWriteError returns what the response to a write means for its lines, and the

@@ -12,9 +12,9 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// readFlux requests the newest points of each series and field of the device. Servers push
-// down range and filter to storage. The end of a range is exclusive in Flux, but 1.8 includes
-// it: one point more is requested, and what is outside is dropped here.
+// readFlux queries the newest points of each series and field of the device. Servers push
+// range and filter down to storage. The end of a range is exclusive in Flux, but 1.8 includes
+// it, so readFlux requests one point more and drops points outside the range.
 func (s *Store) readFlux(ctx context.Context, q iot.Query) ([]iot.Point, error) {
 	var points []iot.Point
 	script := s.fluxDevice(q, `r._field == "value" or r._field == "text"`) + fmt.Sprintf("  |> tail(n: %d)\n", q.Limit+1)
@@ -23,7 +23,7 @@ func (s *Store) readFlux(ctx context.Context, q iot.Query) ([]iot.Point, error) 
 		p.Time = r.Time().UTC()
 		p.IsText = r.Field() == "text"
 		p.Value, _ = r.Value().(float64)
-		text, _ := r.Value().(string) // the client's nil is the empty text
+		text, _ := r.Value().(string) // empty if the client returns nil
 		p.Text = unclean(text)
 		if !p.Time.Before(q.From) && !p.Time.After(q.To) {
 			points = append(points, p)
@@ -36,7 +36,7 @@ func (s *Store) readFlux(ctx context.Context, q iot.Query) ([]iot.Point, error) 
 	return points, nil
 }
 
-// flux runs a script and calls each with every record of its result.
+// flux runs a script and calls visit with every record of the result.
 func (s *Store) flux(ctx context.Context, script string, visit func(*query.FluxRecord) error) error {
 	found, err := s.client.QueryAPI(s.opts.Org).Query(ctx, script)
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *Store) fluxDevice(q iot.Query, fields string) string {
 	return script
 }
 
-// fluxRange begins a script: the bucket from a time up to, and without, another.
+// fluxRange begins a script: the records of the bucket from start up to but excluding stop.
 func (s *Store) fluxRange(start, stop time.Time) string {
 	return fmt.Sprintf("from(bucket: %s)\n  |> range(start: %s, stop: %s)\n", quoteFlux(s.opts.Bucket), fluxTime(start), fluxTime(stop))
 }
@@ -85,8 +85,8 @@ func fluxTag(r *query.FluxRecord, tag string) string {
 
 func fluxTime(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// quoteFlux quotes a string of Flux. Every byte that is not plain is written in
-// hexadecimal, also $, which would begin an interpolation.
+// quoteFlux quotes a string of Flux. Special bytes are written in hexadecimal, also $, which
+// would begin an interpolation.
 func quoteFlux(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')

@@ -13,10 +13,10 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// Forget deletes points that are older than their sensors keep them: on 1.x by one DELETE for
-// all sensors of one age, on 2.x by a call of its delete API for each sensor that has such
-// points. Retention policies and buckets have no sensors; one that is shorter than a sensor's
-// retention wins.
+// Forget deletes points that are older than the retention of their sensors: on 1.x by one
+// DELETE for all sensors with the same cutoff, on 2.x by a call of the delete API for each
+// sensor that has such points. A shorter retention of the bucket or retention policy deletes
+// points earlier.
 func (s *Store) Forget(ctx context.Context, acct relay.AccountID, old []iot.Expired) error {
 	sv, err := s.server(ctx)
 	if err != nil {
@@ -28,7 +28,7 @@ func (s *Store) Forget(ctx context.Context, acct relay.AccountID, old []iot.Expi
 		sensorsByCutoff[cutoff] = append(sensorsByCutoff[cutoff], e.SensorID)
 	}
 	for cutoff, sensors := range sensorsByCutoff {
-		if sv.v1 { // from whatever measurements the sensors are in
+		if sv.v1 { // a DELETE without FROM covers all measurements
 			params, tests := tagIn(acct, "sensor_id", sensors)
 			_, err = s.influxQL(ctx, s.statement(params, fmt.Sprintf(
 				"DELETE WHERE account = $account AND (%s) AND time < %d", tests, cutoff.UnixNano())))
@@ -42,8 +42,8 @@ func (s *Store) Forget(ctx context.Context, acct relay.AccountID, old []iot.Expi
 	return nil
 }
 
-// forgetFlux looks which sensors have anything to lose before it deletes, as a
-// delete walks through all of a bucket's index.
+// forgetFlux first queries which sensors have expired points, because a delete scans the
+// whole index of a bucket.
 func (s *Store) forgetFlux(ctx context.Context, acct relay.AccountID, sensors []string, cutoff time.Time) error {
 	earliest := withBounds(iot.Query{}).From
 	script := s.fluxRange(earliest, cutoff) + fmt.Sprintf("  |> filter(fn: (r) => r.account == %s and (%s))\n"+
@@ -60,7 +60,7 @@ func (s *Store) forgetFlux(ctx context.Context, acct relay.AccountID, sensors []
 		return err
 	}
 	for _, name := range names {
-		// The delete API takes the end for a part of the range.
+		// The delete API includes the end of the range.
 		err := s.client.DeleteAPI().DeleteWithName(ctx, s.opts.Org, s.opts.Bucket, earliest, cutoff.Add(-1), predicate(acct, name))
 		if err != nil {
 			return errors.Join(fmt.Errorf("sensor %s", name), err)
@@ -69,8 +69,7 @@ func (s *Store) forgetFlux(ctx context.Context, acct relay.AccountID, sensors []
 	return nil
 }
 
-// predicate names the points of a sensor. Sensor ids are made of our ids and
-// hexadecimal digits; the quoting is for those that are not.
+// predicate selects the points of a sensor.
 func predicate(acct relay.AccountID, sensor string) string {
 	return fmt.Sprintf(`account="%s" AND sensor_id=%s`, acct, quotePredicate(sensor))
 }

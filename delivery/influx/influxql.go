@@ -23,8 +23,8 @@ import (
 // maxAnswer is the maximum size of a response to a query.
 const maxAnswer = 256 << 20
 
-// statement is one InfluxQL statement; its strings are parameters named $name
-// and bound by the server, so that none of them can end the statement.
+// statement is an InfluxQL statement. Its strings are parameters named $name, which the server
+// binds, so that no string can end the statement.
 type statement struct {
 	q, db, rp string
 	params    map[string]any
@@ -43,24 +43,24 @@ func (s *Store) influxQL(ctx context.Context, st statement) ([]series, error) {
 	case err != nil:
 		return nil, err
 	case len(found) != 1:
-		return nil, errors.New("an answer without a result")
+		return nil, errors.New("the answer has no result")
 	}
 	return found[0], nil
 }
 
 // influxQLs runs statements separated by semicolons and returns the series of each.
 func (s *Store) influxQLs(ctx context.Context, st statement) ([][]series, error) {
-	body, _, err := s.ask(ctx, st, "application/json")
+	body, _, err := s.post(ctx, st, "application/json")
 	if err != nil {
 		return nil, err
 	}
 	return readSeries(body)
 }
 
-// ask runs statements separated by semicolons and returns the body of the response and its
-// media type: accept, or that of JSON. It uses POST, because the statements may exceed the
+// post runs statements separated by semicolons and returns the body of the response and its
+// media type, which is accept or JSON. It uses POST, because the statements may exceed the
 // length limit of a URL.
-func (s *Store) ask(ctx context.Context, st statement, accept string) (body []byte, mediaType string, err error) {
+func (s *Store) post(ctx context.Context, st statement, accept string) (body []byte, mediaType string, err error) {
 	form := url.Values{"q": {st.q}, "epoch": {"ns"}}
 	if st.db != "" {
 		form.Set("db", st.db)
@@ -80,7 +80,7 @@ func (s *Store) ask(ctx context.Context, st statement, accept string) (body []by
 		r.Header.Set("Accept", accept)
 	}
 	herr := s.http.DoPostRequest(ctx, s.opts.URL+"query", strings.NewReader(form.Encode()), head, func(r *http.Response) (err error) {
-		defer func() { _ = r.Body.Close() }()
+		defer r.Body.Close()
 		mediaType = r.Header.Get("Content-Type")
 		body, err = io.ReadAll(io.LimitReader(r.Body, maxAnswer))
 		return err
@@ -91,13 +91,13 @@ func (s *Store) ask(ctx context.Context, st statement, accept string) (body []by
 	return body, mediaType, nil
 }
 
-// readInfluxQL queries the newest points of each series of the device. The tag
-// device_id and the time limit the blocks that the server reads. The limit per
-// series misses none of the newest points, even if sensors share a time.
+// readInfluxQL queries the newest points of each series of the device. The conditions on the
+// tag device_id and the time limit the blocks that the server reads. The limit applies to
+// each series, so that the newest points of all series are found.
 func (s *Store) readInfluxQL(ctx context.Context, q iot.Query) ([]iot.Point, error) {
 	text := "SELECT value, text FROM " + measurementList(q.Types) + " WHERE account = $account AND device_id = $device" +
 		timeCondition(q) + " GROUP BY * ORDER BY time DESC LIMIT " + strconv.Itoa(q.Limit)
-	body, mediaType, err := s.ask(ctx, s.statement(deviceParams(q), text), msgpackType)
+	body, mediaType, err := s.post(ctx, s.statement(deviceParams(q), text), msgpackType)
 	if err != nil {
 		return nil, s.wrapError("query", err)
 	}
@@ -112,8 +112,7 @@ func (s *Store) readInfluxQL(ctx context.Context, q iot.Query) ([]iot.Point, err
 	return points, nil
 }
 
-// readPoints returns the points of a JSON response, sent by servers that support
-// no other format.
+// readPoints returns the points of a JSON response, which servers without MessagePack send.
 func readPoints(acct relay.AccountID, body []byte) ([]iot.Point, error) {
 	found, err := readSeries(body)
 	if err != nil {
@@ -240,14 +239,14 @@ func responseError(message string, truncated bool) error {
 	case truncated:
 		return errors.New("the server truncated the answer, see its max-row-limit")
 	case strings.HasPrefix(message, "database not found"):
-		return &Error{Op: "query", Status: http.StatusNotFound, Reason: message, paused: true}
+		return &Error{Op: "query", Status: http.StatusNotFound, Reason: message}
 	case message != "":
 		return &httpapi.Error{StatusCode: http.StatusInternalServerError, Message: message}
 	}
 	return nil
 }
 
-// eachRow calls each with every row, its time and its series.
+// eachRow calls visit with every row, its time and its series.
 func eachRow(found []series, visit func(s *series, t time.Time, r row) error) error {
 	for i := range found {
 		for _, r := range found[i].Values {

@@ -7,8 +7,8 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// appendPoint appends a reading as one line, with its line feed. Tags stand in
-// the order of their names: the server need not sort them.
+// appendPoint appends a reading as one line. The tags are in the order of their names, so that
+// the server does not have to sort them.
 func appendPoint(b []byte, p *iot.Point) []byte {
 	b = appendEscaped(b, clean(p.Type), ", ")
 	b = append(b, ",account="...)
@@ -27,8 +27,8 @@ func appendPoint(b []byte, p *iot.Point) []byte {
 	return appendTime(b, p.Time.UnixNano())
 }
 
-// appendUplink appends the radio side of a frame as one line. It appends
-// nothing if nothing is known of it.
+// appendUplink appends the radio data of a frame as one line, or nothing if all fields are
+// missing.
 func appendUplink(b []byte, u *iot.RadioData) []byte {
 	start := len(b)
 	b = append(b, "uplink,account="...)
@@ -79,8 +79,8 @@ func appendField(b []byte, start int, name string, v *float64) []byte {
 	return appendFloat(b, *v)
 }
 
-// appendFloat writes the shortest digits that read back as v; without a suffix a number is a
-// float to the line protocol, so 21 is not an integer.
+// appendFloat appends the shortest representation of v. In line protocol, 21 is a float;
+// integers have a suffix.
 func appendFloat(b []byte, v float64) []byte {
 	return strconv.AppendFloat(b, v, 'g', -1, 64)
 }
@@ -100,7 +100,7 @@ func appendTag(b []byte, name, value string) []byte {
 	return appendEscaped(append(b, name...), clean(value), ",= ")
 }
 
-// appendText appends a string field. Line breaks may stand in it as they are.
+// appendText appends a string field, in which line breaks are not escaped.
 func appendText(b []byte, s string) []byte {
 	b = append(b, '"')
 	b = appendEscaped(b, cleanText(s), `"\`)

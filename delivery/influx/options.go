@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Language is the query language that readings are read with.
+// Language is the language of queries for readings.
 type Language string
 
 // The languages. Auto queries the server for its version.
@@ -21,44 +21,44 @@ const (
 	Flux     Language = "flux"
 )
 
-// Options says where the server is. Only URL and Bucket are required.
+// Options configures a Store. Only URL and Bucket are required.
 type Options struct {
 	URL string // http:// or https://, with or without a path
-	// Token is an API token, or "user:password" for InfluxDB 1.8; it may be empty where the
-	// server requests none.
+	// Token is an API token, or "user:password" for InfluxDB 1.8; empty if the server requires
+	// none.
 	Token  string
 	Org    string // of InfluxDB 2; 1.8 ignores it
 	Bucket string // a bucket, or "database" or "database/retention-policy" for 1.8
 
 	// Language forces a query language; the zero value queries the server.
 	Language Language
-	// MaxLines is the most lines of one write call; 0 means 5,000.
+	// MaxLines is the maximum number of lines in one write call; 0 means 5,000.
 	MaxLines int
 	// Timeout bounds one call to the server; 0 means 30 s.
 	Timeout time.Duration
-	// NoGzip sends bodies, and requests answers, as they are; to and from this host itself
-	// they are never compressed, because that costs more than it saves.
+	// NoGzip disables compression. Requests to this machine are never compressed, because that
+	// costs more than it saves.
 	NoGzip bool
 
-	Transport http.RoundTripper // nil means a transport of its own
-	Logger    *slog.Logger      // nil means silence
+	Transport http.RoundTripper // nil means a new transport
+	Logger    *slog.Logger      // nil disables logging
 	Now       func() time.Time  // nil means time.Now
 }
 
-// withDefaults checks the options and fills in what was left out.
+// withDefaults validates the options and sets defaults.
 func (o Options) withDefaults() (Options, error) {
 	u, err := url.Parse(o.URL)
 	switch {
 	case err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https"):
-		return o, fmt.Errorf("influx: url: want http://host:port or https://host")
+		return o, fmt.Errorf("influx: url must be http://host:port or https://host")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return o, fmt.Errorf("influx: url: want no user, query or fragment; credentials go into the token")
+		return o, fmt.Errorf("influx: url must not have a user, a query or a fragment; put credentials into the token")
 	case strings.Trim(o.Bucket, "/ ") == "":
-		return o, fmt.Errorf("influx: bucket: want a bucket, or database/retention-policy")
+		return o, fmt.Errorf("influx: bucket must be a bucket, or database/retention-policy")
 	case strings.ContainsFunc(o.Token, func(r rune) bool { return r <= ' ' || r == 0x7f }):
-		return o, fmt.Errorf("influx: token: blanks and control characters cannot be sent")
+		return o, fmt.Errorf("influx: token must not contain spaces or control characters")
 	case o.Language != Auto && o.Language != InfluxQL && o.Language != Flux:
-		return o, fmt.Errorf("influx: language %q: want influxql or flux", o.Language)
+		return o, fmt.Errorf("influx: language must be influxql or flux, not %q", o.Language)
 	}
 	o.URL = strings.TrimRight(u.String(), "/") + "/"
 	ip := net.ParseIP(u.Hostname())
@@ -69,7 +69,7 @@ func (o Options) withDefaults() (Options, error) {
 		t := http.DefaultTransport.(*http.Transport).Clone()
 		t.DisableCompression = o.NoGzip
 		t.MaxIdleConnsPerHost = idleConns
-		t.ReadBufferSize = 32 << 10 // an answer with a day of readings is one read
+		t.ReadBufferSize = 32 << 10 // the size of an answer with a day of readings
 		o.Transport = t
 	}
 	if o.Now == nil {
@@ -78,6 +78,6 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// idleConns is the number of connections that are kept for the next calls: a dashboard
-// requests many panels at once.
+// idleConns is the maximum number of idle connections: a dashboard queries many panels at
+// once.
 const idleConns = 32

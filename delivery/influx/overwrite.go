@@ -19,10 +19,9 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// A reading is a number or a text, but to the server these are two fields, and
-// writing one leaves the other as it was. A number that is written over a text
-// counts, wherever readings are read. A text cannot take a number's place so:
-// the point that holds the number is deleted first.
+// A reading is a number or a text. The server stores these as two fields of a point, and
+// writing one field leaves the other unchanged. If a point has both, readers use the number.
+// So before a text replaces a number, the point with the number is deleted.
 
 // pointKey identifies a point.
 type pointKey struct {
@@ -36,8 +35,8 @@ func pointKeyOf(p *iot.Point) pointKey {
 	return pointKey{p.Account, p.Type, p.SensorID, p.Time.UnixNano()}
 }
 
-// textsOf returns the keys of the points that a batch writes as text, each with
-// the index of its last point; nil if there is none.
+// textsOf returns the keys of the points that a batch writes as text, each with the index of
+// its last point, or nil if the batch has no texts.
 func textsOf(points []iot.Point) map[pointKey]int {
 	var texts map[pointKey]int
 	for i := range points {
@@ -72,11 +71,11 @@ func (s *Store) deleteOverwritten(ctx context.Context, sv server, texts map[poin
 	}
 	for acct, sensors := range pointsByAccount {
 		for chunk := range slices.Chunk(slices.Sorted(maps.Keys(sensors)), sensorsAtOnce) {
-			var places []pointKey
+			var points []pointKey
 			for _, sensor := range chunk {
-				places = append(places, sensors[sensor]...)
+				points = append(points, sensors[sensor]...)
 			}
-			numbers, err := s.numbersAt(ctx, sv, acct, chunk, places)
+			numbers, err := s.numbersAt(ctx, sv, acct, chunk, points)
 			herr, ok := errors.AsType[*httpapi.Error](err)
 			if ok && (herr.StatusCode == http.StatusForbidden || herr.StatusCode == http.StatusUnauthorized) {
 				if !s.writeOnly.Swap(true) {
@@ -105,10 +104,10 @@ func (s *Store) deleteOverwritten(ctx context.Context, sv server, texts map[poin
 
 // numbersAt returns the points of an account's sensors that hold numbers, in the time
 // range of the given points.
-func (s *Store) numbersAt(ctx context.Context, sv server, acct relay.AccountID, sensors []string, places []pointKey) (numbers []pointKey, err error) {
+func (s *Store) numbersAt(ctx context.Context, sv server, acct relay.AccountID, sensors []string, points []pointKey) (numbers []pointKey, err error) {
 	q := iot.Query{Account: acct}
 	kinds := make(map[string]bool)
-	for _, p := range places {
+	for _, p := range points {
 		t := time.Unix(0, p.ns)
 		if q.From.IsZero() || t.Before(q.From) {
 			q.From = t
@@ -144,8 +143,8 @@ func (s *Store) numbersAt(ctx context.Context, sv server, acct relay.AccountID, 
 	return numbers, err
 }
 
-// deleteFlux deletes points by requests for one point each. A request for a range of
-// times would also delete what another batch has written in between by now.
+// deleteFlux deletes points by one request each. A request for a range of times would also
+// delete points that another batch has written in the meantime.
 func (s *Store) deleteFlux(ctx context.Context, points []pointKey) error {
 	errs := make([]error, len(points))
 	slots := make(chan struct{}, requestsAtOnce)
@@ -166,8 +165,8 @@ func (s *Store) deleteFlux(ctx context.Context, points []pointKey) error {
 	return errors.Join(errs...)
 }
 
-func (s *Store) deleteInfluxQL(ctx context.Context, places []pointKey) error {
-	for chunk := range slices.Chunk(places, pointsAtOnce) {
+func (s *Store) deleteInfluxQL(ctx context.Context, points []pointKey) error {
+	for chunk := range slices.Chunk(points, pointsAtOnce) {
 		params := make(map[string]any, 2*len(chunk))
 		statements := make([]string, len(chunk))
 		for i, p := range chunk {

@@ -16,9 +16,9 @@ import (
 // MaxReadings is the maximum number of points that a query returns.
 const MaxReadings = 1000
 
-// Readings returns a device's points, newest first, and by sensor id for equal
-// times. No types means every type. If a number and a text were written for the
-// same sensor and time, it returns the number.
+// Readings returns a device's points, newest first, and by sensor id for equal times. A query
+// without types returns every type. If a number and a text were written for the same sensor
+// and time, it returns the number.
 func (s *Store) Readings(ctx context.Context, q iot.Query) ([]iot.Point, error) {
 	q = withBounds(q)
 	if q.From.After(q.To) {
@@ -89,12 +89,12 @@ func latest(points []iot.Point) []iot.Point {
 	return newest
 }
 
-// maxNamedDevices is the largest number of devices that a query names; for more
-// it queries all devices of the account.
+// maxNamedDevices is the maximum number of devices in a query. For more devices, the query
+// covers all devices of the account.
 const maxNamedDevices = 100
 
-// recentWindow is the range that is queried first. Most devices report every
-// day, and a server reads a day much faster than years.
+// recentWindow is the range that is queried first, because most devices report every day and
+// a server reads a day much faster than years.
 const recentWindow = 24 * time.Hour
 
 // LastStored returns the time of each device's newest point or uplink. It reads

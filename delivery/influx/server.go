@@ -54,8 +54,8 @@ func (s *Store) server(ctx context.Context) (server, error) {
 	return sv, nil
 }
 
-// probe determines the version. Builds without a version say "unknown": those
-// are 1.x if they have no buckets.
+// probe determines the version. Some builds return "unknown"; such a server is 1.x if it has
+// no buckets.
 func (s *Store) probe(ctx context.Context) (server, error) {
 	var sv server
 	if herr := s.get(ctx, "ping", func(r *http.Response) { sv.version = r.Header.Get("X-Influxdb-Version") }); herr != nil {
@@ -92,8 +92,8 @@ func (s *Store) get(ctx context.Context, path string, answered func(*http.Respon
 	})
 }
 
-// createDatabase creates the database of 1.x if it is missing. A user with write
-// permission only cannot do that, and need not: the write reports it.
+// createDatabase creates the database of 1.x if it is missing. A user with only write
+// permission cannot create it, which is not an error: if it is missing, writes fail.
 func (s *Store) createDatabase(ctx context.Context) error {
 	db, rp := s.database()
 	found, err := s.influxQL(ctx, statement{q: "SHOW DATABASES"})
@@ -112,6 +112,9 @@ func (s *Store) createDatabase(ctx context.Context) error {
 		q += " WITH NAME " + quoteName(rp)
 	}
 	_, err = s.influxQL(ctx, statement{q: q})
+	if err == nil {
+		s.opts.Logger.WarnContext(ctx, "InfluxDB database did not exist and was created; check the bucket setting if this is unexpected", "database", db)
+	}
 	if herr, ok := errors.AsType[*httpapi.Error](err); ok && herr.StatusCode == http.StatusForbidden {
 		s.opts.Logger.WarnContext(ctx, "influx database not created", "database", db, "error", fmt.Sprint(err))
 		return nil

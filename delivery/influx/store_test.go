@@ -155,8 +155,8 @@ func TestCredentialsOfARealServer(t *testing.T) {
 				relaytest.NoError(t, err, pinged)
 				return
 			}
-			wantPaused(t, err, tc.status)
-			wantPaused(t, pinged, tc.status)
+			checkFailure(t, err, failure{Status: tc.status})
+			checkFailure(t, pinged, failure{Status: tc.status})
 		})
 	}
 }

@@ -77,13 +77,13 @@ func (s *Store) send(ctx context.Context, e *encodedBatch, lines []line, grouped
 	return s.send(ctx, e, lines[middle:], grouped)
 }
 
-// line is one line of an encoded batch, and the point or uplink it came from.
+// line is one line of an encoded batch, with its point or uplink.
 type line struct {
 	start, name, end int // within the buffer; name is the offset of the tags
 	origin           iot.Refused
 }
 
-// encodedBatch is a batch in line protocol, and the readings that are not sent.
+// encodedBatch is a batch in line protocol, with the readings that were refused.
 type encodedBatch struct {
 	buf     []byte
 	lines   []line
@@ -93,7 +93,7 @@ type encodedBatch struct {
 // lineBytes is the typical size of a line, for the first allocation.
 const lineBytes = 200
 
-// encode encodes a batch without the numbers that its texts overwrite.
+// encode encodes a batch, without numbers that a later text of the batch overwrites.
 func encode(b iot.Readings, texts map[pointKey]int) *encodedBatch {
 	n := len(b.Points) + len(b.Radio)
 	e := &encodedBatch{buf: make([]byte, 0, n*lineBytes), lines: make([]line, 0, n)}
@@ -110,7 +110,8 @@ func encode(b iot.Readings, texts map[pointKey]int) *encodedBatch {
 	return e
 }
 
-// add adds the line that encode appends, if any, or the refusal of what it came from.
+// add adds the line that encode appends, if any, or the origin if it has a reason to refuse
+// it.
 func (e *encodedBatch) add(origin iot.Refused, encode func([]byte) []byte) {
 	if origin.Reason != "" {
 		e.refused = append(e.refused, origin)

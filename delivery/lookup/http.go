@@ -15,36 +15,29 @@ import (
 // placeholder is replaced by the number in a back end's URL.
 const placeholder = "%number"
 
-// HTTPOptions say where the back end is.
-type HTTPOptions struct {
-	// URL has %number where the number goes; without it the number is appended as
-	// a last path segment.
-	URL string
-	// Token is sent as Authorization: Bearer, unless it is empty.
-	Token string
-}
-
 // HTTP queries a back end over HTTP.
 type HTTP struct {
-	client httpout.Doer
-	opts   HTTPOptions
+	client     httpout.Doer
+	url, token string
 }
 
-// NewHTTP returns an HTTP back end; it refuses what is no URL.
-func NewHTTP(c httpout.Doer, o HTTPOptions) (*HTTP, error) {
-	if _, err := httpout.ValidURL(strings.ReplaceAll(o.URL, placeholder, "0")); err != nil {
+// NewHTTP returns an HTTP back end. A URL without %number gets the number as its last path
+// segment. The token is sent as Authorization: Bearer, unless it is empty.
+func NewHTTP(c httpout.Doer, url, token string) (*HTTP, error) {
+	if _, err := httpout.ValidURL(strings.ReplaceAll(url, placeholder, "0")); err != nil {
 		return nil, errors.New("lookup: the URL must be http or https with a host")
 	}
-	return &HTTP{client: c, opts: o}, nil
+	return &HTTP{client: c, url: url, token: token}, nil
 }
 
-// Find queries the back end. Anything but 200 with a lookup result is relay.KindUnavailable.
+// Find queries the back end. Any response except status 200 with a lookup result is
+// relay.KindUnavailable.
 func (h *HTTP) Find(ctx context.Context, number relay.MSISDN) (lookup.Result, error) {
-	url := strings.ReplaceAll(h.opts.URL, placeholder, string(number))
-	if !strings.Contains(h.opts.URL, placeholder) {
-		url = strings.TrimRight(h.opts.URL, "/") + "/" + string(number)
+	url := strings.ReplaceAll(h.url, placeholder, string(number))
+	if !strings.Contains(h.url, placeholder) {
+		url = strings.TrimRight(h.url, "/") + "/" + string(number)
 	}
-	resp, err := h.client.Do(ctx, httpout.JSONRequest(http.MethodGet, url, h.opts.Token, nil))
+	resp, err := h.client.Do(ctx, httpout.JSONRequest(http.MethodGet, url, h.token, nil))
 	if err != nil {
 		return lookup.Result{}, relay.Errorf(relay.KindUnavailable, "lookup: %w", err)
 	}
@@ -59,7 +52,7 @@ func (h *HTTP) Find(ctx context.Context, number relay.MSISDN) (lookup.Result, er
 	return r, nil
 }
 
-// answer is a lookup result as the specification shows it.
+// answer is a lookup result in the format of the specification.
 type answer struct {
 	Data   *answer `json:"data"`
 	Status *struct {
@@ -77,7 +70,6 @@ type answer struct {
 	Roaming bool   `json:"roaming"`
 }
 
-// parse reads a back end's answer.
 func parse(body []byte) (lookup.Result, error) {
 	var a answer
 	if err := json.Unmarshal(body, &a); err != nil {
@@ -87,7 +79,7 @@ func parse(body []byte) (lookup.Result, error) {
 		a = *a.Data
 	}
 	if a.Status == nil || a.Status.Code == nil || !a.Status.Code.Known() {
-		return lookup.Result{}, errors.New("status.code: want 0, 1, 2 or 3")
+		return lookup.Result{}, errors.New("status.code must be 0, 1, 2 or 3")
 	}
 	return lookup.Result{
 		Code: *a.Status.Code, MCC: a.MCC, MNC: a.MNC, IMSI: a.IMSI, Ported: a.Ported, Roaming: a.Roaming,

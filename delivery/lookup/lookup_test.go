@@ -102,7 +102,7 @@ func TestTheHTTPBackEnd(t *testing.T) {
 			}))
 			defer server.Close()
 			client := relaytest.Must(httpout.New(httpout.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}))(t)
-			h := relaytest.Must(NewHTTP(client, HTTPOptions{URL: server.URL + tc.path, Token: "t0"}))(t)
+			h := relaytest.Must(NewHTTP(client, server.URL+tc.path, "t0"))(t)
 			r, err := h.Find(t.Context(), "447700900123")
 			if tc.works {
 				relaytest.NoError(t, err)
@@ -119,11 +119,11 @@ func TestTheHTTPBackEnd(t *testing.T) {
 
 func TestAnUnreachableHTTPBackEnd(t *testing.T) {
 	client := relaytest.Must(httpout.New(httpout.Options{}))(t)
-	h := relaytest.Must(NewHTTP(client, HTTPOptions{URL: "http://127.0.0.1:9/"}))(t)
+	h := relaytest.Must(NewHTTP(client, "http://127.0.0.1:9/", ""))(t)
 	_, err := h.Find(t.Context(), "447700900123")
 	relaytest.Equal(t, "the kind of the error", relay.KindOf(err), relay.KindUnavailable)
 	for _, bad := range []string{"", "ftp://x/", "http://", "%"} {
-		if _, err := NewHTTP(client, HTTPOptions{URL: bad}); err == nil {
+		if _, err := NewHTTP(client, bad, ""); err == nil {
 			t.Errorf("the URL %q was accepted", bad)
 		}
 	}

@@ -9,19 +9,19 @@ import (
 	"github.com/penstock/penstock/relay/lookup"
 )
 
-// Table holds the networks there are.
+// Table lists the known networks.
 type Table interface {
 	Networks(ctx context.Context) ([]lookup.Network, error)
 }
 
-// Simulator answers from a table, by the longest prefix. The last four digits of
-// a number say what is special about it; see docs/simulators.md.
+// Simulator finds the network of a number by the longest prefix in a table. The last four
+// digits of a number select other results, see docs/simulators.md.
 type Simulator struct{ table Table }
 
 // NewSimulator returns a Simulator.
 func NewSimulator(t Table) *Simulator { return &Simulator{table: t} }
 
-// Find returns what the table and the number's last digits say.
+// Find returns the result that the table and the last digits of the number determine.
 func (s *Simulator) Find(ctx context.Context, number relay.MSISDN) (lookup.Result, error) {
 	networks, err := s.table.Networks(ctx)
 	if err != nil {
@@ -29,7 +29,7 @@ func (s *Simulator) Find(ctx context.Context, number relay.MSISDN) (lookup.Resul
 	}
 	r := lookup.Result{Number: number}
 	suffix := string(number[len(number)-4:])
-	home, found := longest(string(number), networks)
+	home, found := networkOf(string(number), networks)
 	switch {
 	case suffix == "9004":
 		return r, relay.Errorf(relay.KindUnavailable, "lookup: the simulated back end is down for numbers that end in 9004")
@@ -44,7 +44,7 @@ func (s *Simulator) Find(ctx context.Context, number relay.MSISDN) (lookup.Resul
 	}
 	r.Ported = suffix == "9005" || suffix == "9007"
 	r.Roaming = suffix == "9006" || suffix == "9007"
-	// A ported number is in the first other network of the country, if the table has one.
+	// A ported number belongs to the first other network of the country, if the table has one.
 	ported := slices.IndexFunc(networks, func(n lookup.Network) bool { return n.MCC == home.MCC && n.MNC != home.MNC })
 	if r.Ported && ported >= 0 {
 		home = networks[ported]
@@ -55,8 +55,8 @@ func (s *Simulator) Find(ctx context.Context, number relay.MSISDN) (lookup.Resul
 	return r, nil
 }
 
-// longest finds the network of a number.
-func longest(number string, networks []lookup.Network) (best lookup.Network, found bool) {
+// networkOf returns the network with the longest prefix of a number.
+func networkOf(number string, networks []lookup.Network) (best lookup.Network, found bool) {
 	for _, n := range networks {
 		if strings.HasPrefix(number, n.Prefix) && (!found || len(n.Prefix) > len(best.Prefix)) {
 			best, found = n, true

@@ -31,11 +31,11 @@ type HTTPOptions struct {
 	// retried later.
 	MaxConcurrent int
 	SlotTimeout   time.Duration
-	// ReadyTTL is the time for which a back end that has responded counts as ready; 0 means 2
-	// s.
-	ReadyTTL time.Duration
-	Now      func() time.Time
+	Now           func() time.Time
 }
+
+// readyTTL is the time for which a back end that has responded counts as ready.
+const readyTTL = 2 * time.Second
 
 // HTTP is a back end that is called over HTTP.
 type HTTP struct {
@@ -52,16 +52,16 @@ func NewHTTP(c httpout.Doer, o HTTPOptions) (*HTTP, error) {
 		return nil, errors.New("operator: the URL must be http or https with a host")
 	}
 	o.URL = strings.TrimRight(o.URL, "/")
-	o.MaxConcurrent, o.SlotTimeout, o.ReadyTTL = cmp.Or(o.MaxConcurrent, 16), cmp.Or(o.SlotTimeout, 250*time.Millisecond), cmp.Or(o.ReadyTTL, 2*time.Second)
+	o.MaxConcurrent, o.SlotTimeout = cmp.Or(o.MaxConcurrent, 16), cmp.Or(o.SlotTimeout, 250*time.Millisecond)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	return &HTTP{client: c, opts: o, slots: make(chan struct{}, o.MaxConcurrent)}, nil
 }
 
-// Ready checks whether the back end accepts commands, unless it responded within ReadyTTL.
+// Ready checks whether the back end accepts commands, unless it responded within readyTTL.
 func (h *HTTP) Ready(ctx context.Context, _ string) error {
-	if h.opts.Now().Sub(time.Unix(0, h.lastResponse.Load())) < h.opts.ReadyTTL {
+	if h.opts.Now().Sub(time.Unix(0, h.lastResponse.Load())) < readyTTL {
 		return nil
 	}
 	resp, err := h.client.Do(ctx, h.request(http.MethodGet, "/ready", "", nil))
@@ -136,11 +136,11 @@ func (h *HTTP) Deliver(ctx context.Context, id string, m outbox.SIM) (attempt.SI
 	}
 	resp, err := h.client.Do(ctx, h.request(http.MethodPost, "/messages", id, body))
 	if err != nil {
-		// Only the text: an address that may not be reached makes other deliveries
-		// dead, but here it is a mistake in the operator's own settings.
+		// The error keeps only the text: a guard.Error would make the delivery dead, but here
+		// it means a mistake in the operator's own settings.
 		return attempt.SIMResult{}, delivery.OwnFault(errors.New("operator: " + err.Error()))
 	}
-	// A refusal ends the delivery; an overloaded back end uses up an attempt, wrong
+	// A refusal ends the delivery. An overloaded back end uses up an attempt; wrong
 	// credentials do not.
 	a, err := responseOf(resp)
 	switch {

@@ -2,7 +2,6 @@ package operator
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/penstock/penstock/delivery"
@@ -10,11 +9,11 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// SIMs delivers a message to a SIM. Its errors are classified like those of
-// other senders; delivery.Unsendable means no retry.
+// SIMs delivers messages to SIMs. Its errors are classified like those of other senders;
+// delivery.Unsendable means that the message is not retried.
 type SIMs interface {
-	// The id is that of the delivery: a message whose id was accepted before is
-	// not delivered again.
+	// Deliver delivers a message. id is the id of the delivery: a message whose id was
+	// accepted before is not delivered again.
 	Deliver(ctx context.Context, id string, m outbox.SIM) (attempt.SIMResult, error)
 }
 
@@ -27,13 +26,8 @@ type Operator struct {
 	serves Serves
 }
 
-// New returns an Operator; both arguments are required.
-func New(sims SIMs, serves Serves) (*Operator, error) {
-	if sims == nil || serves == nil {
-		return nil, errors.New("operator: a dependency is missing")
-	}
-	return &Operator{sims: sims, serves: serves}, nil
-}
+// New returns an Operator.
+func New(sims SIMs, serves Serves) *Operator { return &Operator{sims: sims, serves: serves} }
 
 // Deliver makes one attempt.
 func (o *Operator) Deliver(ctx context.Context, d outbox.Delivery) (attempt.SIMResult, error) {

@@ -47,7 +47,6 @@ const (
 	refused   = "refused"
 )
 
-// response is the body of a response.
 type response struct {
 	Status     string  `json:"status"`
 	State      string  `json:"state"`
@@ -55,8 +54,8 @@ type response struct {
 	RetryAfter float64 `json:"retry_after"` // seconds
 }
 
-// responseOf parses a response. A refusal may have a 4xx status, everything else
-// must have a 2xx, so that a proxy's response ends nothing.
+// responseOf parses a response. A refusal may have a 4xx status. Any other response must have
+// a 2xx status, so that the response of a proxy does not end a job.
 func responseOf(resp httpout.Response) (response, error) {
 	if resp.Status < 200 || resp.Status > 499 || resp.BodyErr != nil || resp.Truncated {
 		return response{}, fmt.Errorf("the back end answered with status %d", resp.Status)
@@ -68,7 +67,6 @@ func responseOf(resp httpout.Response) (response, error) {
 	return a, nil
 }
 
-// parseResponse parses the body of a response.
 func parseResponse(body []byte) (response, error) {
 	var a response
 	if err := json.Unmarshal(body, &a); err != nil {
@@ -77,10 +75,10 @@ func parseResponse(body []byte) (response, error) {
 	switch a.Status {
 	case completed, pending, refused:
 	default:
-		return response{}, errors.New("answer: status: want completed, pending or refused")
+		return response{}, errors.New("answer: status must be completed, pending or refused")
 	}
 	if a.State != "" && !slices.Contains(sim.States(), sim.State(a.State)) {
-		return response{}, errors.New("answer: state: want pending, active, suspended or terminated")
+		return response{}, errors.New("answer: state must be pending, active, suspended or terminated")
 	}
 	return a, nil
 }

@@ -71,10 +71,7 @@ type Options struct {
 	// Probe is the delay before the first probe of an endpoint whose breaker is open, 0
 	// means 5 s; it doubles up to ProbeMax, 0 means 1 min.
 	Probe, ProbeMax time.Duration
-	// Servers is the number of asynq servers, each of which takes at most one
-	// task per round trip; 0 means 1. Tasks is the concurrency of each; 0 means
-	// 256.
-	Servers, Tasks int
+	Tasks           int // maximum concurrent tasks of asynq; 0 means 256
 	// Reconcile is the interval at which due deliveries are listed; 0 means 1 s.
 	Reconcile time.Duration
 }
@@ -158,7 +155,7 @@ func New(deps Deps, o Options) (*Queue, error) {
 		},
 	}
 	q.timer = timer.New(timer.Options{
-		Redis: q.deps.Redis, Queue: asynqQueue, Task: "delivery", Servers: q.opts.Servers, Concurrency: q.opts.Tasks, Poll: asynqPoll,
+		Redis: q.deps.Redis, Queue: asynqQueue, Task: "delivery", Concurrency: q.opts.Tasks, Poll: asynqPoll,
 		Longest: attemptTimeout, Now: q.deps.Now, Log: q.deps.Logger, Level: slog.LevelWarn,
 	})
 	return q, nil
@@ -184,7 +181,7 @@ func withDefaultDeps(d Deps) Deps {
 func withDefaults(o Options) Options {
 	o.Attempts, o.PerEndpoint = cmp.Or(o.Attempts, 1024), cmp.Or(o.PerEndpoint, 32)
 	o.Backlog, o.EndpointBacklog = cmp.Or(o.Backlog, 16384), cmp.Or(o.EndpointBacklog, 4096)
-	o.Servers, o.Tasks = cmp.Or(o.Servers, 1), cmp.Or(o.Tasks, 256)
+	o.Tasks = cmp.Or(o.Tasks, 256)
 	o.Lease = cmp.Or(o.Lease, 30*time.Second)
 	o.Probe, o.ProbeMax = cmp.Or(o.Probe, 5*time.Second), cmp.Or(o.ProbeMax, time.Minute)
 	o.Reconcile = cmp.Or(o.Reconcile, time.Second)

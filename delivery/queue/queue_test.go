@@ -45,7 +45,7 @@ func TestRetriesArriveOnEveryKindOfRedis(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, at(t), Options{Servers: 2}, delivery.Schedule{time.Second})
+			r := newRig(t, at(t), Options{}, delivery.Schedule{time.Second})
 			s := newSink(t, func(_ string, n int) int { return map[bool]int{true: 503, false: 200}[n == 1] })
 			r.send(r.deliveries(300, s.URL))
 			r.await(outbox.Delivered, 300)

@@ -133,7 +133,7 @@ func rigWith(t testing.TB, b base, o Options, schedule delivery.Schedule, change
 	t.Cleanup(out.Close)
 	deps := worker.Deps{HTTP: out, Mail: noMail{}}
 	change(&deps)
-	w := relaytest.Must(worker.New(deps, worker.Options{}))(t)
+	w := relaytest.Must(worker.New(deps))(t)
 	q := relaytest.Must(New(Deps{Store: b.store, Breakers: b.redis.Breakers(), Redis: b.redis, Schedule: schedule, Gate: b.gate, Logger: quiet()}, o))(t)
 	r := &rig{t: t, base: b, store: b.records.Deliveries, queue: q}
 	relaytest.NoError(t, q.Start(w))

@@ -36,20 +36,23 @@ func webhookHeaders(keys [][]byte, id string, t time.Time, body []byte) map[stri
 	return headers
 }
 
-// parseSecret reads "whsec_" and base64. The prefix may be missing, as
-// verifying libraries allow.
+// parseSecret decodes a secret: "whsec_" and base64. The prefix may be missing, as in
+// verifying libraries.
 func parseSecret(secret string) ([]byte, error) {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
 	if err != nil || len(key) == 0 {
-		return nil, errors.New("webhook secret: not whsec_ and base64")
+		return nil, errors.New("webhook secret: must be whsec_ and base64")
 	}
 	return key, nil
 }
 
+// keyTTL is the time for which an account's keys are cached. While the secrets cannot be
+// loaded, older keys are used.
+const keyTTL = 30 * time.Second
+
 // keyring caches the signing keys of accounts.
 type keyring struct {
 	load func(ctx context.Context, acct relay.AccountID) ([]string, error)
-	ttl  time.Duration
 	now  func() time.Time
 
 	mu    sync.Mutex
@@ -62,8 +65,8 @@ type keys struct {
 	loadedAt time.Time
 }
 
-// keysOf returns an account's keys. A failure to load them is delivery.OwnFault; an invalid
-// secret would fail every attempt, so it is delivery.Unsendable.
+// keysOf returns an account's keys. The error is delivery.OwnFault if the secrets cannot be
+// loaded. An invalid secret is delivery.Unsendable, because it would fail every attempt.
 func (k *keyring) keysOf(ctx context.Context, acct relay.AccountID) ([][]byte, error) {
 	if k.load == nil {
 		return nil, nil
@@ -71,7 +74,7 @@ func (k *keyring) keysOf(ctx context.Context, acct relay.AccountID) ([][]byte, e
 	k.mu.Lock()
 	known, ok := k.cache[acct]
 	k.mu.Unlock()
-	if ok && k.now().Sub(known.loadedAt) < k.ttl {
+	if ok && k.now().Sub(known.loadedAt) < keyTTL {
 		return known.keys, known.err
 	}
 	secrets, err := k.load(ctx, acct)

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,17 +28,17 @@ type Deps struct {
 	Mail interface {
 		Send(ctx context.Context, m outbox.Mail) (email.Result, error)
 	}
-	// Operator delivers messages to SIMs; without one they are dead.
+	// Operator delivers messages to SIMs; if it is nil, these deliveries are dead.
 	Operator interface {
 		Deliver(ctx context.Context, d outbox.Delivery) (attempt.SIMResult, error)
 	}
-	// Messages sends the SMS of accounts; without it they are dead.
+	// Messages sends the SMS of accounts; if it is nil, these deliveries are dead.
 	Messages Messages
-	// Simulated reports whether messages to a number go to a simulator; nil means
-	// none do.
+	// Simulated reports whether messages to a number go to a simulator; nil means that none
+	// do.
 	Simulated func(number string) bool
-	// Secrets returns an account's webhook secrets (whsec_…), newest first; none
-	// disables signing, and nil disables it for all accounts.
+	// Secrets returns an account's webhook secrets (whsec_…), newest first. An account without
+	// secrets gets unsigned requests; if Secrets is nil, no request is signed.
 	Secrets func(ctx context.Context, acct relay.AccountID) ([]string, error)
 	Now     func() time.Time
 }
@@ -50,13 +49,6 @@ type Messages interface {
 	Send(ctx context.Context, o message.Order) (message.Sent, error)
 }
 
-// Options are optional settings; the zero value works.
-type Options struct {
-	// Remember is the time for which an account's secrets are cached; 0 means 30 s. While
-	// they cannot be loaded, the cached ones are used.
-	Remember time.Duration
-}
-
 // Worker makes single attempts. It is safe for concurrent use.
 type Worker struct {
 	deps Deps
@@ -64,26 +56,26 @@ type Worker struct {
 }
 
 // New returns a worker, or an error if HTTP or Mail is missing.
-func New(deps Deps, o Options) (*Worker, error) {
+func New(deps Deps) (*Worker, error) {
 	if deps.HTTP == nil || deps.Mail == nil {
-		return nil, errors.New("worker: HTTP and Mail are needed")
+		return nil, errors.New("worker: HTTP and Mail are required")
 	}
 	if deps.Now == nil {
 		deps.Now = time.Now
 	}
-	keys := &keyring{load: deps.Secrets, ttl: cmp.Or(o.Remember, 30*time.Second), now: deps.Now, cache: make(map[relay.AccountID]keys)}
+	keys := &keyring{load: deps.Secrets, now: deps.Now, cache: make(map[relay.AccountID]keys)}
 	return &Worker{deps: deps, keys: keys}, nil
 }
 
 // WithMessages returns the worker with a service that sends SMS, and with Simulated of Deps.
-// The reports of messages are deliveries, so the service is made after the queue.
+// The service is created after the queue, because the reports of messages are deliveries.
 func (w *Worker) WithMessages(m Messages, simulated func(number string) bool) *Worker {
 	worker := *w
 	worker.deps.Messages, worker.deps.Simulated = m, simulated
 	return &worker
 }
 
-// Send makes one attempt of a delivery and classifies it. It returns a result even if
+// Send makes one attempt of a delivery and classifies the result. It returns a result even if
 // ctx ends.
 func (w *Worker) Send(ctx context.Context, d outbox.Delivery) attempt.Result {
 	began := w.deps.Now()
@@ -143,8 +135,7 @@ func (w *Worker) signed(ctx context.Context, d outbox.Delivery, now time.Time) (
 	return withHeaders(req, webhookHeaders(keys, d.ID, now, req.Body)), nil
 }
 
-// Preview returns the request of a delivery as Send would make it now, without
-// making it.
+// Preview returns the request that Send would send now.
 func (w *Worker) Preview(ctx context.Context, d outbox.Delivery) (outbox.Request, error) {
 	if d.Request == nil {
 		return outbox.Request{}, errors.New("delivery: no request")
@@ -179,19 +170,20 @@ const (
 	maxSMSParts = 10
 	// keepKey is the retention of a delivery's idempotency key.
 	keepKey = 30 * 24 * time.Hour
-	// smsOrigin is the origin of these messages.
+	// smsOrigin is the origin of the messages of rules.
 	smsOrigin = "rule"
 )
 
-// sms sends a message for the account: it is charged, split into parts and queued like
-// an order over REST, and delivered means queued. Its further states are those of the
-// account's message.
+// sms sends a message for the account. The message is charged, split into parts and queued
+// like an order over REST. The delivery is delivered when the message is queued; later states
+// are states of the message.
 //
-// A message without credit is retried until there is credit, and uses up no attempt.
+// Without credit, the message is retried until the account has credit, without using up an
+// attempt.
 func (w *Worker) sms(ctx context.Context, d outbox.Delivery, now time.Time) (r attempt.Result) {
 	// The idempotency key is the same until the delivery is recorded as delivered: a retry
 	// after a lost response and a replay of a dead delivery send nothing twice. A replay of a
-	// delivered one sends another message.
+	// delivered delivery sends another message.
 	delivered := 0
 	for _, a := range d.Attempts {
 		if a.Error == "" {
@@ -207,10 +199,10 @@ func (w *Worker) sms(ctx context.Context, d outbox.Delivery, now time.Time) (r a
 	case err == nil && len(sent.Messages) > 0:
 		r.Attempt.Response = fmt.Sprintf("message %s, %d credits", sent.Messages[0].ID, sent.Cost)
 	case len(fields["Idempotency-Key"]) > 0:
-		// The message was split otherwise, because another carrier served the number then.
+		// The earlier message was split differently, because another carrier served the number.
 		r.Attempt.Response = "sent before"
 	case relay.KindOf(err) == relay.KindNoCredit:
-		// It is retried after a tenth of the delivery's age.
+		// The delivery is retried after a tenth of its age.
 		wait := min(max(now.Sub(d.CreatedAt)/10, 10*time.Second), 15*time.Minute)
 		r.Verdict = delivery.Verdict{Class: delivery.Fault, Reason: noCredit, RetryAfter: wait}
 	case relay.KindOf(err) == relay.KindInvalid:
@@ -230,5 +222,6 @@ func (w *Worker) sms(ctx context.Context, d outbox.Delivery, now time.Time) (r a
 	return r
 }
 
-// noCredit is the same for each attempt, so that a waiting delivery does not grow.
+// noCredit is the same text for each attempt, because attempts with the same reason are not
+// stored again.
 const noCredit = "the account has not enough credit for this message; it is sent when there is enough"

@@ -44,7 +44,7 @@ func newWorker(t *testing.T, d Deps) *Worker {
 	if d.Mail == nil {
 		d.Mail = &mailbox{}
 	}
-	return relaytest.Must(New(d, Options{}))(t)
+	return relaytest.Must(New(d))(t)
 }
 
 func secret(text string) string {

@@ -17,7 +17,7 @@ func TestSQLiteAndInfluxDBAgree(t *testing.T) {
 	server := influxtest.Shared(t)
 	remote, err := influx.New(influx.Options{URL: server.URL, Bucket: server.NewDatabase(t)})
 	relaytest.NoError(t, err)
-	embedded, err := readings.Open(t.TempDir(), readings.Options{})
+	embedded, err := readings.Open(t.TempDir(), "")
 	relaytest.NoError(t, err)
 	t.Cleanup(func() { relaytest.NoError(t, remote.Close(), embedded.Close()) })
 

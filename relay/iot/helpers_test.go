@@ -135,7 +135,7 @@ func (s *switched) Forget(ctx context.Context, acct relay.AccountID, old []iot.E
 
 func newGateway(t *testing.T) *gateway {
 	t.Helper()
-	store := relaytest.Must(readings.Open(t.TempDir(), readings.Options{}))(t)
+	store := relaytest.Must(readings.Open(t.TempDir(), ""))(t)
 	t.Cleanup(func() { _ = store.Close() })
 	g := &gateway{
 		t: t, cache: &faulty{Cache: embeddedtest.Cache(t).IoT()}, readings: &switched{ReadingStore: store},

@@ -65,7 +65,7 @@ type gateway struct {
 
 func newSite(t *testing.T, open func(now func() time.Time) *recordstest.Records) *site {
 	t.Helper()
-	store := relaytest.Must(readings.Open(t.TempDir(), readings.Options{}))(t)
+	store := relaytest.Must(readings.Open(t.TempDir(), ""))(t)
 	t.Cleanup(func() { _ = store.Close() })
 	s := &site{t: t, clock: clock{relaytest.NewClock(base())}, cache: embeddedtest.Cache(t).IoT(), readings: store, sent: &dispatched{}}
 	s.records = open(s.clock.Now)

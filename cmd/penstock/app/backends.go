@@ -93,7 +93,7 @@ func (b *backends) openReadings(_ context.Context, cfg config.Config, log *slog.
 	note := "embedded"
 	if cfg.Influx.URL == "" {
 		// The number of writes is not in the directory, which may be replaced as a whole.
-		store, err := readings.Open(filepath.Join(cfg.DataDir, readingsDir), readings.Options{Commits: filepath.Join(cfg.DataDir, readings.File+db.CommitsSuffix)})
+		store, err := readings.Open(filepath.Join(cfg.DataDir, readingsDir), filepath.Join(cfg.DataDir, readings.File+db.CommitsSuffix))
 		if err != nil {
 			return err
 		}

@@ -94,7 +94,7 @@ func (g *Gateway) openServices(ctx context.Context, stores backends, senders out
 		return s, err
 	}
 	records := stores.records
-	files := archive.New(records.Files, records.Calls, archive.Options{})
+	files := archive.New(records.Files, records.Calls)
 	g.onClose(files.Close)
 	ledgers, err := g.openLedgers(ctx, stores.records, senders.events, run)
 	if err != nil {
@@ -133,17 +133,13 @@ func (g *Gateway) openOutbound(stores backends) (senders outbound, err error) {
 		}
 		return r.Action.Name == inbound.MVNO && r.ICCID == delivery.SIM.ICCID, err
 	}
-	sims, err := operator.New(senders.operator, serves)
-	if err != nil {
-		return senders, err
-	}
 	secrets := func(ctx context.Context, acct relay.AccountID) ([]string, error) {
 		a, err := stores.records.Accounts.Account(ctx, acct)
 		return a.WebhookSecrets, err
 	}
 	senders.worker, err = worker.New(worker.Deps{
-		HTTP: http, Mail: stores.mail, Operator: sims, Secrets: secrets, Now: time.Now,
-	}, worker.Options{})
+		HTTP: http, Mail: stores.mail, Operator: operator.New(senders.operator, serves), Secrets: secrets, Now: time.Now,
+	})
 	if err != nil {
 		return senders, err
 	}

@@ -160,7 +160,7 @@ func (g *Gateway) openLedgers(ctx context.Context, records *recordStores, events
 	if err != nil {
 		return nil, err
 	}
-	heads, err := checkpoints.Open(filepath.Join(g.cfg.DataDir, headsFile), checkpoints.Options{PublishDir: g.cfg.Ledger.CheckpointDir})
+	heads, err := checkpoints.Open(filepath.Join(g.cfg.DataDir, headsFile), g.cfg.Ledger.CheckpointDir)
 	if err != nil {
 		return nil, err
 	}

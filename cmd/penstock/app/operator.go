@@ -47,7 +47,7 @@ func (g *Gateway) openLookup(records *recordStores) (*lookup.Service, error) {
 		if err != nil {
 			return nil, err
 		}
-		if back, err = ask.NewHTTP(client, ask.HTTPOptions{URL: c.URL, Token: c.Token}); err != nil {
+		if back, err = ask.NewHTTP(client, c.URL, c.Token); err != nil {
 			return nil, err
 		}
 		one.Note = "http" // each lookup that cannot be made reports that

@@ -34,8 +34,8 @@ func (g *Gateway) openSIMs(r *recordStores, senders outbound, run job.Submitter)
 		SIMs: r.SIMs, Pools: r.Pools, Subscribers: r.Subscribers, Callbacks: r.Accounts, Prober: senders.prober, Limits: s.meter,
 		AllowHTTP: g.cfg.Egress.AllowHTTPCallback,
 	})
-	files := archive.NewFileStore(r.Files, "exports", usage.FileLife, 0)
-	running := archive.NewExports(0)
+	files := archive.NewFileStore(r.Files, "exports", usage.FileLife)
+	running := archive.NewExports()
 	g.onClose(running.Close)
 	g.onClose(files.Close)
 	s.usage = usage.New(usage.Deps{

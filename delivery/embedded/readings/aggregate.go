@@ -41,7 +41,7 @@ func (s *Store) aggregate(ctx context.Context, q iot.AggregateQuery, scaled bool
 		case iot.MinAveMax:
 			columns = append(columns, &b.Min, &b.Max)
 		case iot.First:
-			columns = append(columns, new(int64)) // its time
+			columns = append(columns, new(int64)) // the time of the value, which is not used
 		}
 		err := rows.Scan(columns...)
 		b.Start, b.Value = time.Unix(0, start).UTC(), value.Float64

@@ -44,7 +44,7 @@ func TestWriter(t *testing.T) {
 	if dir == "" {
 		t.Skip("only a helper of another test")
 	}
-	s, err := readings.Open(dir, readings.Options{})
+	s, err := readings.Open(dir, "")
 	relaytest.NoError(t, err)
 	start, _ := strconv.Atoi(os.Getenv(writerDir + "_START"))
 	for i := start; ; i++ {
@@ -60,7 +60,7 @@ func TestWhatWasWrittenSurvivesAKill(t *testing.T) {
 	last := -1
 	for round := range 5 {
 		last = writeUntilKilled(t, dir, last+1, 20+round*7)
-		s, err := readings.Open(dir, readings.Options{})
+		s, err := readings.Open(dir, "")
 		relaytest.NoError(t, err)
 		stored := 0
 		for d := range 50 {
@@ -187,7 +187,7 @@ func TestFilesThatAreNotOurs(t *testing.T) {
 			if _, err := raw(t, dir).Exec(tc.sql); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := readings.Open(dir, readings.Options{}); err == nil || !strings.Contains(err.Error(), tc.want) {
+			if _, err := readings.Open(dir, ""); err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("error %v, want %s", err, tc.want)
 			}
 		})
@@ -195,7 +195,7 @@ func TestFilesThatAreNotOurs(t *testing.T) {
 	t.Run("no database at all", func(t *testing.T) {
 		dir := t.TempDir()
 		relaytest.NoError(t, os.WriteFile(filepath.Join(dir, readings.File), bytes.Repeat([]byte("no database "), 1000), 0o600))
-		if _, err := readings.Open(dir, readings.Options{}); err == nil {
+		if _, err := readings.Open(dir, ""); err == nil {
 			t.Error("no error")
 		}
 	})

@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// forgetAtOnce is the number of readings that one transaction deletes: it takes about 10 ms,
-// for which a writer may have to wait.
+// forgetAtOnce is the number of readings that one transaction deletes. A writer may have to
+// wait for such a transaction, which takes about 10 ms.
 const forgetAtOnce = 1000
 
 // Forget deletes readings that are older than their sensors' retention. It searches
@@ -33,13 +33,13 @@ func (s *Store) Forget(ctx context.Context, acct relay.AccountID, old []iot.Expi
 
 // forgetDevice deletes the readings of a device, from the earliest on.
 func (s *Store) forgetDevice(ctx context.Context, acct relay.AccountID, old []iot.Expired) error {
-	for start, n := (place{ns: math.MinInt64}), forgetAtOnce; n == forgetAtOnce; {
-		var found []place
-		text, args := outlivedQuery(acct, old, start)
+	for start, n := (readingKey{ns: math.MinInt64}), forgetAtOnce; n == forgetAtOnce; {
+		var found []readingKey
+		text, args := expiredQuery(acct, old, start)
 		err := s.eachRow(ctx, func(rows *sql.Rows) error {
-			var p place
-			err := rows.Scan(&p.device, &p.ns, &p.sensor)
-			found = append(found, p)
+			var k readingKey
+			err := rows.Scan(&k.device, &k.ns, &k.sensor)
+			found = append(found, k)
 			return err
 		}, text, args...)
 		if n = len(found); err != nil || n == 0 {
@@ -53,12 +53,11 @@ func (s *Store) forgetDevice(ctx context.Context, acct relay.AccountID, old []io
 	return nil
 }
 
-// place is the key of a reading.
-type place struct{ device, ns, sensor int64 }
+type readingKey struct{ device, ns, sensor int64 }
 
-// outlivedQuery scans the primary key from a place up to the latest time before which
-// any of the sensors loses readings.
-func outlivedQuery(acct relay.AccountID, old []iot.Expired, start place) (string, []any) {
+// expiredQuery returns a query that scans the primary key from start up to the latest time
+// at which a reading of any of the sensors has expired.
+func expiredQuery(acct relay.AccountID, old []iot.Expired, start readingKey) (string, []any) {
 	lastExpired := slices.MaxFunc(old, func(a, b iot.Expired) int { return a.Before.Compare(b.Before) })
 	text := `
 SELECT reading.device, reading.at, reading.sensor
@@ -74,9 +73,9 @@ WHERE device.account = ? AND device.name = ? AND reading.at >= ? AND reading.at 
 	return text + ") ORDER BY reading.at, reading.sensor LIMIT ?", append(args, forgetAtOnce)
 }
 
-// delete deletes readings in one transaction, also those that were overwritten
-// meanwhile: they have the same time.
-func (s *Store) delete(ctx context.Context, found []place) error {
+// delete deletes readings in one transaction, also if they were overwritten meanwhile, because
+// their time is the same.
+func (s *Store) delete(ctx context.Context, found []readingKey) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	tx, err := s.write.BeginTx(ctx, nil)
@@ -86,8 +85,8 @@ func (s *Store) delete(ctx context.Context, found []place) error {
 	defer func() { _ = tx.Rollback() }()
 	for chunk := range slices.Chunk(found, 100) {
 		args := make([]any, 0, 3*len(chunk))
-		for _, p := range chunk {
-			args = append(args, p.device, p.ns, p.sensor)
+		for _, k := range chunk {
+			args = append(args, k.device, k.ns, k.sensor)
 		}
 		_, err := tx.ExecContext(ctx, "DELETE FROM reading WHERE (device, at, sensor) IN (VALUES (?, ?, ?)"+
 			strings.Repeat(", (?, ?, ?)", len(chunk)-1)+")", args...)

@@ -13,7 +13,7 @@ import (
 )
 
 func TestAStoreIsAsDurableAsItSays(t *testing.T) {
-	s, err := Open(t.TempDir(), Options{})
+	s, err := Open(t.TempDir(), "")
 	relaytest.NoError(t, err)
 	defer func() { _ = s.Close() }()
 	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": "10000", "user_version": strconv.Itoa(len(schema()))} {
@@ -25,7 +25,7 @@ func TestAStoreIsAsDurableAsItSays(t *testing.T) {
 }
 
 func TestOlderTablesAreBroughtToTheNewestVersion(t *testing.T) {
-	s, err := Open(t.TempDir(), Options{})
+	s, err := Open(t.TempDir(), "")
 	relaytest.NoError(t, err)
 	defer func() { _ = s.Close() }()
 	steps := append(schema(), "CREATE TABLE second (x) STRICT", "third is no SQL")
@@ -51,12 +51,12 @@ func count(t *testing.T, s *Store, q string) (n int) {
 }
 
 func TestQueriesWalkTheKeyAndSortOnlyTies(t *testing.T) {
-	s, err := Open(t.TempDir(), Options{})
+	s, err := Open(t.TempDir(), "")
 	relaytest.NoError(t, err)
 	defer func() { _ = s.Close() }()
 	text, args := query(iot.Query{Account: 1, DeviceID: "d", Types: []string{"temperature", "humidity"}, From: time.Unix(0, 0)})
 	hours, hourArgs := aggregateQuery(iot.AggregateQuery{Query: iot.Query{Account: 1, DeviceID: "d"}, Statistic: iot.MinAveMax, Granularity: iot.Hour}, false)
-	old, oldArgs := outlivedQuery(1, []iot.Expired{{DeviceID: "d", SensorID: "d.1", Before: time.Unix(0, 0)}, {DeviceID: "d", SensorID: "d.2", Before: time.Unix(1, 0)}}, place{})
+	old, oldArgs := expiredQuery(1, []iot.Expired{{DeviceID: "d", SensorID: "d.1", Before: time.Unix(0, 0)}, {DeviceID: "d", SensorID: "d.2", Before: time.Unix(1, 0)}}, readingKey{})
 	stored := selectStored + "(?, ?)"
 	cases := []struct {
 		name, q string
@@ -117,7 +117,7 @@ func TestTheCacheOfNamesIsClearedWhenItIsFull(t *testing.T) {
 }
 
 func BenchmarkWrite5000Points(b *testing.B) {
-	s, err := Open(b.TempDir(), Options{})
+	s, err := Open(b.TempDir(), "")
 	relaytest.NoError(b, err)
 	defer func() { _ = s.Close() }()
 	batch := iottest.Load(time.Time{})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -25,8 +26,8 @@ JOIN sensor ON sensor.id = reading.sensor
 JOIN label ON label.id = reading.label
 WHERE device.account = ? AND device.name = ? AND reading.at BETWEEN ? AND ?`
 
-// Readings returns a device's points, newest first, and by sensor id for equal
-// times. No types means every type.
+// Readings returns a device's points, newest first, and by sensor id for equal times. A query
+// without types returns every type.
 func (s *Store) Readings(ctx context.Context, q iot.Query) ([]iot.Point, error) {
 	text, args := query(q)
 	points, err := s.points(ctx, q, text, args...)
@@ -58,8 +59,7 @@ func query(q iot.Query) (string, []any) {
 	if limit <= 0 || limit > MaxReadings {
 		limit = MaxReadings
 	}
-	text, args := selectReadings, between(q)
-	text, args = ofTypes(q, text, args)
+	text, args := ofTypes(q, selectReadings, between(q))
 	return text + " ORDER BY reading.at DESC, sensor.name LIMIT ?", append(args, limit)
 }
 
@@ -68,7 +68,7 @@ func ofTypes(q iot.Query, text string, args []any) (string, []any) {
 	if len(q.Types) == 0 {
 		return text, args
 	}
-	list, args := list(args, q.Types)
+	list, args := appendList(args, q.Types)
 	return text + " AND label.type IN " + list, args
 }
 
@@ -77,22 +77,17 @@ func between(q iot.Query) []any {
 	return []any{int64(q.Account), q.DeviceID, nanoseconds(q.From, math.MinInt64), nanoseconds(q.To, math.MaxInt64)}
 }
 
-// nanoseconds returns a bound as it is stored: unset if it is zero, and the nearest
-// representable time if it is out of range.
+// nanoseconds returns the stored form of a bound, or unset for the zero time.
 func nanoseconds(t time.Time, unset int64) int64 {
-	switch year := t.UTC().Year(); {
-	case t.IsZero():
+	if t.IsZero() {
 		return unset
-	case year < 1678:
-		return math.MinInt64
-	case year > 2261:
-		return math.MaxInt64
 	}
-	return t.UnixNano()
+	return db.Nanos(t)
 }
 
-// selectLatest scans the primary key backwards for each sensor of a device: at once for
-// a sensor that still reports, through at most a day's readings for one that stopped.
+// selectLatest scans the primary key backwards for each sensor of a device. It finds the
+// reading of a sensor that still reports at once, and scans at most a day's readings for a
+// sensor that stopped.
 const selectLatest = `
 SELECT label.type, label.identifier, sensor.name, label.key, reading.at, reading.value, reading.text
 FROM device
@@ -131,12 +126,12 @@ const devicesAtOnce = 500
 func (s *Store) LastStored(ctx context.Context, acct relay.AccountID, deviceIDs []string) (map[string]time.Time, error) {
 	latest := make(map[string]time.Time, len(deviceIDs))
 	for chunk := range slices.Chunk(deviceIDs, devicesAtOnce) {
-		list, args := list([]any{int64(acct)}, chunk)
+		list, args := appendList([]any{int64(acct)}, chunk)
 		err := s.eachRow(ctx, func(rows *sql.Rows) error {
 			var id string
 			var ns int64
 			err := rows.Scan(&id, &ns)
-			if ns > math.MinInt64 { // which is that of a device without readings
+			if ns > math.MinInt64 { // MinInt64 is the time of a device without readings
 				latest[id] = time.Unix(0, ns).UTC()
 			}
 			return err
@@ -161,7 +156,7 @@ ORDER BY device.name, u.at DESC`
 func (s *Store) Radio(ctx context.Context, acct relay.AccountID, deviceIDs []string, since time.Time) (map[string]iot.RadioData, error) {
 	latest := make(map[string]iot.RadioData, len(deviceIDs))
 	for chunk := range slices.Chunk(deviceIDs, devicesAtOnce) {
-		list, args := list([]any{since.UnixNano(), iot.RadioFrames, int64(acct)}, chunk)
+		list, args := appendList([]any{since.UnixNano(), iot.RadioFrames, int64(acct)}, chunk)
 		err := s.eachRow(ctx, func(rows *sql.Rows) error {
 			u := iot.RadioData{Account: acct}
 			var ns int64

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	_ "embed"
+	"embed"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -18,13 +18,6 @@ import (
 // File is the name of the database within the directory.
 const File = "readings.db"
 
-// Options tunes a store; the zero value works.
-type Options struct {
-	// Commits is the file with the number of transactions, see db.Progress; empty means next
-	// to the database.
-	Commits string
-}
-
 // readers is the number of queries that run at the same time.
 const readers = 4
 
@@ -33,25 +26,25 @@ type Store struct {
 	write, read *sql.DB
 	health      *db.Health
 
-	mu       sync.Mutex // one batch at a time; guards what follows
-	stmts    *statements
+	mu       sync.Mutex // one batch at a time; guards the fields below
 	ids      ids
 	progress *db.Progress
 }
 
-// Open opens the database in a directory, and creates both if they are missing. It
-// returns an error if the file is another kind of database or that of a newer version.
-func Open(dir string, o Options) (*Store, error) {
-
+// Open opens the database in a directory, and creates both if they are missing. commits is
+// the file with the number of transactions, see db.Progress; empty means next to the
+// database. Open returns an error if the file is another kind of database or has a newer
+// version.
+func Open(dir, commits string) (*Store, error) {
 	s := &Store{}
 	s.ids.clear()
-	if err := s.open(filepath.Join(dir, File), o); err != nil {
+	if err := s.open(filepath.Join(dir, File), commits); err != nil {
 		return nil, errors.Join(fmt.Errorf("readings: open %s: %w", File, db.AdviseDamage(err)), s.Close())
 	}
 	return s, nil
 }
 
-func (s *Store) open(path string, o Options) (err error) {
+func (s *Store) open(path, commits string) (err error) {
 	if s.read, s.write, err = db.OpenSQLite(context.Background(), path, readers); err != nil {
 		return err
 	}
@@ -61,20 +54,17 @@ func (s *Store) open(path string, o Options) (err error) {
 	if err = migrate(context.Background(), s.write, schema()); err != nil {
 		return err
 	}
-	if s.progress, err = db.OpenProgress(context.Background(), s.write, cmp.Or(o.Commits, path+db.CommitsSuffix), time.Now); err != nil {
-		return err
-	}
-	s.stmts, err = prepare(s.write)
+	s.progress, err = db.OpenProgress(context.Background(), s.write, cmp.Or(commits, path+db.CommitsSuffix), time.Now)
 	return err
 }
 
-// CheckIntegrity reads the whole database, and returns what is damaged; Ping reports it
-// from then on.
+// CheckIntegrity reads the whole database and returns an error if it is damaged. Later calls
+// of Ping return the same error.
 func (s *Store) CheckIntegrity(ctx context.Context) error {
 	return s.health.CheckIntegrity(ctx, s.read)
 }
 
-// Damaged is closed when damage was found.
+// Damaged returns a channel that is closed when damage is found.
 func (s *Store) Damaged() <-chan struct{} { return s.health.Damaged() }
 
 // Progress returns the number of transactions and the positions of the journals.
@@ -92,8 +82,8 @@ func (s *Store) commit(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
-// Ping reports whether the database can be written to, no damage was found and the file is
-// in its place. A full disk is reported by the next Write.
+// Ping returns an error if the database cannot be written to, is damaged, or its file was
+// removed. It does not notice a full disk, which the next Write reports.
 func (s *Store) Ping(ctx context.Context) error {
 	if err := s.health.Check(); err != nil {
 		return fmt.Errorf("readings: %w", err)
@@ -112,12 +102,12 @@ func (s *Store) Ping(ctx context.Context) error {
 }
 
 // eachRow runs a query and calls scan with every row.
-func (s *Store) eachRow(ctx context.Context, scan func(*sql.Rows) error, text string, args ...any) error {
-	rows, err := s.read.QueryContext(ctx, text, args...)
+func (s *Store) eachRow(ctx context.Context, scan func(*sql.Rows) error, query string, args ...any) error {
+	rows, err := s.read.QueryContext(ctx, query, args...)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = rows.Close() }()
+	defer rows.Close()
 	for rows.Next() {
 		if err := scan(rows); err != nil {
 			return err
@@ -126,8 +116,8 @@ func (s *Store) eachRow(ctx context.Context, scan func(*sql.Rows) error, text st
 	return rows.Err()
 }
 
-// list returns the placeholders of a list of values, and the values after other arguments.
-func list(args []any, values []string) (string, []any) {
+// appendList returns the placeholders of a list of values, and args with the values.
+func appendList(args []any, values []string) (string, []any) {
 	for _, v := range values {
 		args = append(args, v)
 	}
@@ -162,18 +152,19 @@ func (s *Store) Close() error {
 	return nil
 }
 
-//go:embed schema/1.sql
-var schema1 string
+//go:embed schema/*.sql
+var schemaFiles embed.FS
 
-//go:embed schema/2.sql
-var schema2 string
-
-//go:embed schema/3.sql
-var schema3 string
-
-// schema returns the steps to the newest version of the tables; version n is the result
-// of the first n steps.
-func schema() []string { return []string{schema1, schema2, schema3} }
+// schema returns the steps to the newest version of the tables. Version n is the result of
+// the first n steps.
+func schema() (steps []string) {
+	files, _ := schemaFiles.ReadDir("schema") // the files are embedded, in the order of their names
+	for _, file := range files {
+		step, _ := schemaFiles.ReadFile("schema/" + file.Name())
+		steps = append(steps, string(step))
+	}
+	return steps
+}
 
 // applicationID marks the file as a store of readings ("PsRd").
 const applicationID = 0x50735264
@@ -199,7 +190,7 @@ func migrate(ctx context.Context, db *sql.DB, steps []string) error {
 			return fmt.Errorf("schema: %w", err)
 		}
 	}
-	// A pragma takes no parameters; both numbers are constants.
+	// A pragma cannot have parameters.
 	if _, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, len(steps))); err != nil {
 		return err
 	}

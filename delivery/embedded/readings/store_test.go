@@ -11,7 +11,7 @@ import (
 
 func open(t testing.TB, dir string) *readings.Store {
 	t.Helper()
-	s, err := readings.Open(dir, readings.Options{})
+	s, err := readings.Open(dir, "")
 	relaytest.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s

@@ -12,14 +12,14 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// Write stores a batch in one transaction: it is on disk when Write returns nil, and
-// nothing of it is stored after an error.
+// Write stores a batch in one transaction. The batch is on disk when Write returns nil. After
+// an error nothing is stored.
 func (s *Store) Write(ctx context.Context, b iot.Readings) ([]iot.Refused, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	refused, err := s.batch(ctx, b)
 	if err != nil {
-		s.ids.clear() // some were assigned in the transaction
+		s.ids.clear() // some were assigned by the failed transaction
 		return nil, s.failed("write", err)
 	}
 	s.ids.shrink()
@@ -32,7 +32,7 @@ func (s *Store) batch(ctx context.Context, b iot.Readings) ([]iot.Refused, error
 		return nil, err
 	}
 	defer func() { _ = tx.Rollback() }()
-	w := writing{ids: &s.ids, statements: s.stmts.inTx(ctx, tx)}
+	w := writing{ids: &s.ids, statements: statements{tx, make(map[string]*sql.Stmt)}}
 	for i := range b.Points {
 		if err := w.point(ctx, &b.Points[i], i); err != nil {
 			return nil, err
@@ -43,18 +43,18 @@ func (s *Store) batch(ctx context.Context, b iot.Readings) ([]iot.Refused, error
 			return nil, err
 		}
 	}
-	for row := w.rows; len(row) > 0; row = row[rowColumns:] { // fewer than insertReadings takes
-		if _, err := w.insertReading.ExecContext(ctx, row[:rowColumns]...); err != nil {
+	for row := range slices.Chunk(w.rows, rowColumns) { // fewer than rowsAtOnce
+		if err := w.exec(ctx, insertReadings(1), row...); err != nil {
 			return nil, err
 		}
 	}
 	return w.refused, s.commit(ctx, tx)
 }
 
-// writing is a batch being written.
+// writing is the state of a batch that is being written.
 type writing struct {
 	*ids
-	*statements
+	statements
 	rows    []any // of readings that are not inserted yet
 	refused []iot.Refused
 }
@@ -68,11 +68,11 @@ func (w *writing) point(ctx context.Context, p *iot.Point, i int) error {
 	if err != nil {
 		return err
 	}
-	sensor, err := lookup(ctx, w.sensors, sensorName{device, p.SensorID}, w.findSensor, w.insertSensor, device, p.SensorID)
+	sensor, err := lookup(ctx, w, w.sensors, sensorName{device, p.SensorID}, findSensor, insertSensor, device, p.SensorID)
 	if err != nil {
 		return err
 	}
-	label, err := lookup(ctx, w.labels, labelName{p.Type, p.Identifier, p.Key}, w.findLabel, w.insertLabel, p.Type, p.Identifier, p.Key)
+	label, err := lookup(ctx, w, w.labels, labelName{p.Type, p.Identifier, p.Key}, findLabel, insertLabel, p.Type, p.Identifier, p.Key)
 	if err != nil {
 		return err
 	}
@@ -81,14 +81,14 @@ func (w *writing) point(ctx context.Context, p *iot.Point, i int) error {
 		value, text = nil, p.Text
 	}
 	ns := p.Time.UnixNano()
-	if noted, ok := w.newest[sensor]; !ok || ns-noted >= int64(newestSpan) { // it may be the newest
-		w.newest[sensor] = ns // at most what is in the table
-		if _, err := w.raiseNewest.ExecContext(ctx, sensor, ns); err != nil {
+	if newestNs, ok := w.newest[sensor]; !ok || ns-newestNs >= int64(newestSpan) {
+		w.newest[sensor] = ns // the time in the table is the same or later
+		if err := w.exec(ctx, raiseNewest, sensor, ns); err != nil {
 			return err
 		}
 	}
 	if w.rows = append(w.rows, device, ns, sensor, label, value, text); len(w.rows) == rowsAtOnce*rowColumns {
-		_, err = w.insertReadings.ExecContext(ctx, w.rows...)
+		err = w.exec(ctx, insertReadings(rowsAtOnce), w.rows...)
 		w.rows = w.rows[:0]
 	}
 	return err
@@ -99,7 +99,7 @@ func (w *writing) point(ctx context.Context, p *iot.Point, i int) error {
 const newestSpan = 24 * time.Hour
 
 func (w *writing) device(ctx context.Context, acct relay.AccountID, name string) (int64, error) {
-	return lookup(ctx, w.devices, deviceName{acct, name}, w.findDevice, w.insertDevice, int64(acct), name)
+	return lookup(ctx, w, w.devices, deviceName{acct, name}, findDevice, insertDevice, int64(acct), name)
 }
 
 func (w *writing) uplink(ctx context.Context, u *iot.RadioData, i int) error {
@@ -118,8 +118,7 @@ func (w *writing) uplink(ctx context.Context, u *iot.RadioData, i int) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.insertUplink.ExecContext(ctx, append([]any{device, u.Time.UnixNano(), u.Identifier}, fields...)...)
-	return err
+	return w.exec(ctx, insertUplink, append([]any{device, u.Time.UnixNano(), u.Identifier}, fields...)...)
 }
 
 func null[T int64 | float64](v *T) any {
@@ -129,7 +128,7 @@ func null[T int64 | float64](v *T) any {
 	return *v
 }
 
-// maxIDs is the maximum number of cached names; beyond it the cache is cleared.
+// maxIDs is the maximum number of cached names. A larger cache is cleared.
 const maxIDs = 200_000
 
 type (
@@ -150,33 +149,37 @@ type ids struct {
 	devices map[deviceName]int64
 	sensors map[sensorName]int64
 	labels  map[labelName]int64
-	newest  map[int64]int64 // sensor → at most the time in the table
+	newest  map[int64]int64 // sensor → the time in the table newest, or an earlier one
 }
 
 func (i *ids) clear() {
 	*i = ids{map[deviceName]int64{}, map[sensorName]int64{}, map[labelName]int64{}, map[int64]int64{}}
 }
 
-// shrink clears a cache that is full.
+// shrink clears the cache if it is too large.
 func (i *ids) shrink() {
 	if len(i.devices)+len(i.sensors)+len(i.labels) > maxIDs {
 		i.clear()
 	}
 }
 
-// lookup returns the number of a name, from the cache or the table; a new name is inserted.
-func lookup[K comparable](ctx context.Context, known map[K]int64, name K, find, insert *sql.Stmt, args ...any) (int64, error) {
+// lookup returns the number of a name from the cache or the table, and inserts a new name.
+func lookup[K comparable](ctx context.Context, w *writing, known map[K]int64, name K, find, insert string, args ...any) (id int64, err error) {
 	if id, ok := known[name]; ok {
 		return id, nil
 	}
-	var id int64
-	err := find.QueryRowContext(ctx, args...).Scan(&id)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = insert.QueryRowContext(ctx, args...).Scan(&id)
+	for _, query := range []string{find, insert} {
+		stmt, err := w.prepare(ctx, query)
+		if err == nil {
+			err = stmt.QueryRowContext(ctx, args...).Scan(&id)
+		}
+		if err == nil {
+			known[name] = id
+			return id, nil
+		}
+		if !errors.Is(err, sql.ErrNoRows) {
+			return 0, fmt.Errorf("number of a name: %w", err)
+		}
 	}
-	if err != nil {
-		return 0, fmt.Errorf("number of a name: %w", err)
-	}
-	known[name] = id
-	return id, nil
+	return 0, sql.ErrNoRows // not reached: insert returns a row
 }

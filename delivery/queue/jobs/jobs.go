@@ -95,7 +95,7 @@ func New(deps Deps, o Options) (*Jobs, error) {
 		Due: deps.Store.Due, Limit: maxDue, Gate: deps.Gate, Schedule: j.scheduleDue, Now: deps.Now, Log: deps.Logger.With("queue", asynqQueue),
 	}
 	j.timer = timer.New(timer.Options{
-		Redis: deps.Redis, Queue: asynqQueue, Task: "job", Servers: 1, Concurrency: maxRunning, Poll: asynqPoll,
+		Redis: deps.Redis, Queue: asynqQueue, Task: "job", Concurrency: maxRunning, Poll: asynqPoll,
 		Longest: j.opts.Lease, Now: deps.Now, Log: deps.Logger, Level: slog.LevelDebug,
 	})
 	return j, nil

@@ -1,10 +1,10 @@
 // Package timer schedules work on records with asynq. It is the only package that
 // uses asynq.
 //
-// A task carries a record's name only, is named after the record, and says when it is
-// examined next. The record decides what is done then: a task that runs twice, late or never
-// does no harm. asynq never counts failures and never archives a task; its tasks may be lost
-// at any time.
+// A task contains only the name of a record, has the id of the record, and has the time at
+// which the handler is called next. The record determines the work of the handler, so a task
+// that runs twice, late or never does no harm. asynq does not count failures and does not
+// archive tasks. Its tasks may be lost at any time.
 package timer
 
 import (
@@ -31,57 +31,52 @@ type Ref struct {
 	ID      string          `json:"id"`
 }
 
-// Again is the error with which a handler is called again after this time.
+// Again is an error of a handler that requests another call after this time.
 type Again time.Duration
 
 func (Again) Error() string { return "waits" }
 
-// Options configures a Timer; all fields are needed.
+// Options configures a Timer; all fields are required.
 type Options struct {
 	Redis Redis
 	Queue string // the name of asynq's queue
 	Task  string // the type of its tasks
-	// Servers is the number of asynq servers, each of which takes at most one task
-	// per round trip; Concurrency is that of each.
-	Servers, Concurrency int
+	// Concurrency is the maximum number of concurrent calls of the handler.
+	Concurrency int
 	// Poll is the interval at which asynq looks for tasks.
 	Poll time.Duration
 	// Longest is the longest time that a call of the handler takes.
 	Longest time.Duration
 	Now     func() time.Time
-	// Log gets asynq's messages, at the given level; errors are no more than that,
-	// because records that are due are found without asynq.
+	// Log receives asynq's messages. Level is the level of its warnings and errors, which are
+	// not urgent, because the reconcilers find due records without asynq.
 	Log   *slog.Logger
 	Level slog.Level
 }
 
 // Timer calls a handler with the records that are due.
 type Timer struct {
-	o       Options
-	client  *asynq.Client
-	servers []*asynq.Server
+	opts   Options
+	client *asynq.Client
+	server *asynq.Server
 }
 
 // New returns a Timer, which calls nothing before Start.
 func New(o Options) *Timer {
-	t := &Timer{o: o, client: asynq.NewClient(o.Redis)}
-	for range o.Servers {
-		t.servers = append(t.servers, asynq.NewServer(o.Redis, asynq.Config{
-			Concurrency:              o.Concurrency,
-			Queues:                   map[string]int{o.Queue: 1},
-			RetryDelayFunc:           retryDelay,
-			IsFailure:                func(error) bool { return false },
-			TaskCheckInterval:        o.Poll,
-			DelayedTaskCheckInterval: max(o.Poll, 500*time.Millisecond),
-			// Handlers end by themselves; this is only a safety net.
-			ShutdownTimeout: o.Longest + 10*time.Second,
-			Logger: &asynqLog{
-				log: o.Log, level: o.Level, now: o.Now, loggedAt: make(map[slog.Level]time.Time), suppressed: make(map[slog.Level]int),
-			},
-			LogLevel: asynq.WarnLevel,
-		}))
-	}
-	return t
+	return &Timer{opts: o, client: asynq.NewClient(o.Redis), server: asynq.NewServer(o.Redis, asynq.Config{
+		Concurrency:              o.Concurrency,
+		Queues:                   map[string]int{o.Queue: 1},
+		RetryDelayFunc:           retryDelay,
+		IsFailure:                func(error) bool { return false },
+		TaskCheckInterval:        o.Poll,
+		DelayedTaskCheckInterval: max(o.Poll, 500*time.Millisecond),
+		// Handlers end by themselves; this is only a safety net.
+		ShutdownTimeout: o.Longest + 10*time.Second,
+		Logger: &asynqLog{
+			log: o.Log, level: o.Level, now: o.Now, loggedAt: make(map[slog.Level]time.Time), suppressed: make(map[slog.Level]int),
+		},
+		LogLevel: asynq.WarnLevel,
+	})}
 }
 
 // retryDelay returns the delay of an Again, and 1 s for errors of asynq itself,
@@ -99,47 +94,38 @@ func (t *Timer) Start(handle func(context.Context, Ref) error) error {
 	process := func(ctx context.Context, task *asynq.Task) error {
 		var ref Ref
 		if err := json.Unmarshal(task.Payload(), &ref); err != nil {
-			t.o.Log.ErrorContext(ctx, "unknown asynq task", "error", err)
+			t.opts.Log.ErrorContext(ctx, "unknown asynq task", "error", err)
 			return nil
 		}
 		return handle(ctx, ref)
 	}
-	for _, s := range t.servers {
-		if err := s.Start(asynq.HandlerFunc(process)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return t.server.Start(asynq.HandlerFunc(process))
 }
 
-// Schedule creates the task of a record, due at the given time; the zero time means
-// now. A record that has a task keeps that.
-func (t *Timer) Schedule(ctx context.Context, ref Ref, at time.Time) (existed bool, err error) {
+// Schedule creates the task of a record, due at dueAt; the zero time means now. If the record
+// has a task, Schedule leaves the task unchanged and returns true.
+func (t *Timer) Schedule(ctx context.Context, ref Ref, dueAt time.Time) (existed bool, err error) {
 	body, err := json.Marshal(ref)
 	if err != nil {
 		return false, err
 	}
 	opts := []asynq.Option{
-		asynq.Queue(t.o.Queue), asynq.TaskID(ref.ID), asynq.MaxRetry(1 << 30),
-		// asynq reads times in whole seconds; below 1 s it would take 30 minutes.
-		asynq.Timeout((t.o.Longest + 30*time.Second).Truncate(time.Second)),
+		asynq.Queue(t.opts.Queue), asynq.TaskID(ref.ID), asynq.MaxRetry(1 << 30),
+		// asynq reads whole seconds; a timeout below 1 s would mean 30 minutes.
+		asynq.Timeout((t.opts.Longest + 30*time.Second).Truncate(time.Second)),
 	}
-	if at.After(t.o.Now()) {
-		opts = append(opts, asynq.ProcessAt(at))
+	if dueAt.After(t.opts.Now()) {
+		opts = append(opts, asynq.ProcessAt(dueAt))
 	}
-	_, err = t.client.EnqueueContext(ctx, asynq.NewTask(t.o.Task, body), opts...)
+	_, err = t.client.EnqueueContext(ctx, asynq.NewTask(t.opts.Task, body), opts...)
 	if errors.Is(err, asynq.ErrTaskIDConflict) {
 		return true, nil
 	}
 	return false, err
 }
 
-// Shutdown calls the handler no more and waits for calls to end.
-func (t *Timer) Shutdown() {
-	for _, s := range t.servers {
-		s.Shutdown()
-	}
-}
+// Shutdown stops calling the handler and waits for running calls.
+func (t *Timer) Shutdown() { t.server.Shutdown() }
 
 // Close closes the connection that Schedule uses.
 func (t *Timer) Close() error { return t.client.Close() }

@@ -28,7 +28,7 @@ func TestRecordsAreHandledUntilTheyNeedNoMore(t *testing.T) {
 	relaytest.NoError(t, err)
 	t.Cleanup(func() { _ = redis.Close() })
 	timer := New(Options{
-		Redis: redis, Queue: "test", Task: "test", Servers: 2, Concurrency: 2, Poll: 10 * time.Millisecond,
+		Redis: redis, Queue: "test", Task: "test", Concurrency: 2, Poll: 10 * time.Millisecond,
 		Longest: time.Second, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	})
 	var mu sync.Mutex
