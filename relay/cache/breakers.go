@@ -12,16 +12,16 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// breakersKept is the time that breakers are kept after the last change to any.
+// breakersKept is the retention of the breakers after the last change to any of them.
 const breakersKept = 30 * 24 * time.Hour
 
-// Breakers keeps the breakers that are open.
+// Breakers stores the open breakers.
 type Breakers struct{ db *DB }
 
 // Breakers returns the store of open breakers.
 func (d *DB) Breakers() *Breakers { return &Breakers{db: d} }
 
-// Open saves that a breaker is open, or what has changed about it.
+// Open saves a breaker that was opened or has changed.
 func (s *Breakers) Open(ctx context.Context, b outbox.Breaker) error {
 	text, err := json.Marshal(b)
 	if err != nil {
@@ -38,7 +38,7 @@ func (s *Breakers) Close(ctx context.Context, endpoint string) error {
 	return wrap("breaker "+endpoint, s.db.rdb.HDel(ctx, keyBreakers(), endpoint).Err())
 }
 
-// List returns the breakers that are open, the first opened first.
+// List returns the open breakers by the time of opening.
 func (s *Breakers) List(ctx context.Context) ([]outbox.Breaker, error) {
 	result, err := s.db.rdb.HGetAll(ctx, keyBreakers()).Result()
 	if err != nil {
@@ -56,7 +56,8 @@ func (s *Breakers) List(ctx context.Context) ([]outbox.Breaker, error) {
 	return breakers, nil
 }
 
-// Lost reports whether Redis was emptied since Restored, or that is breakersKept ago.
+// Lost reports whether Redis was emptied since Restored, or Restored was called more than
+// breakersKept ago.
 func (s *Breakers) Lost(ctx context.Context) (bool, error) {
 	n, err := s.db.rdb.Exists(ctx, keyBreakersKept()).Result()
 	return n == 0, wrap("breakers", err)

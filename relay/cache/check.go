@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,12 +18,11 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Check reports whether Redis can be used: version 6.2 or later, and
-// maxmemory-policy noeviction, since any other policy drops parts of asynq's
-// tasks when memory is short. Persistence is not needed. On a cluster it checks every
-// master. A policy that the server does not report is only logged.
-// At last it writes a key, which a replica, a server without memory and a user
-// without rights refuse.
+// Check returns an error if Redis cannot be used. The version must be 6.2 or later, and the
+// maxmemory-policy must be noeviction, because any other policy drops parts of asynq's tasks
+// when memory is short. If the server does not report its policy, Check logs a warning. On a
+// cluster it checks every master. Then it writes a key, which fails on a replica, without
+// free memory, and for a user without the right to write. Persistence is not required.
 func (d *DB) Check(ctx context.Context) error {
 	var err error
 	if cluster, ok := d.rdb.(*redis.ClusterClient); ok {
@@ -78,7 +78,7 @@ func checkVersion(version string) error {
 	x, err1 := strconv.Atoi(major)
 	y, err2 := strconv.Atoi(minor)
 	if err1 != nil || err2 != nil {
-		return fmt.Errorf("Redis version %q is not understood; 6.2 or later is needed", version)
+		return fmt.Errorf("Redis version %q is invalid; 6.2 or later is needed", version)
 	}
 	if x < 6 || x == 6 && y < 2 {
 		return fmt.Errorf("Redis version %s is too old; 6.2 or later is needed", version)
@@ -86,8 +86,8 @@ func checkVersion(version string) error {
 	return nil
 }
 
-// wrap puts a label before the error of a call, if it is not empty, and gives the error its
-// kind: Unavailable, or unexpected. It returns nil for nil.
+// wrap adds a label, unless it is empty, and a kind to an error: unavailable or unexpected. It
+// returns nil for nil.
 func wrap(label string, err error) error {
 	if err == nil {
 		return nil
@@ -101,30 +101,25 @@ func wrap(label string, err error) error {
 	return relay.Errorf(relay.KindOf(err), "%s%w", label, err)
 }
 
-// unavailable reports whether the server is down or full, as opposed to having refused what
-// was called. It is also unavailable while it starts or fails over, is out of memory or out
-// of connections, or cannot save its snapshot (MISCONF), while Sentinels have no master or
-// cannot be reached, and until the operator corrects a password or the rights of a user.
+// unavailable reports whether the server cannot run commands now, in contrast to refusing an
+// invalid command: it is down, starts, fails over, is out of memory or connections, cannot
+// save its snapshot (MISCONF), has no master, or refuses the user or password of the gateway.
 func unavailable(err error) bool {
 	if _, ok := errors.AsType[net.Error](err); ok {
 		return true
 	}
-	for _, cause := range []error{
+	causes := []error{
 		io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, net.ErrClosed, os.ErrDeadlineExceeded,
 		context.DeadlineExceeded, context.Canceled, redis.ErrClosed, redis.ErrPoolTimeout, redis.ErrPoolExhausted,
-	} {
-		if errors.Is(err, cause) {
-			return true
-		}
 	}
-	return redis.IsAuthError(err) || redis.IsPermissionError(err) ||
+	return slices.ContainsFunc(causes, func(cause error) bool { return errors.Is(err, cause) }) || redis.IsAuthError(err) || redis.IsPermissionError(err) ||
 		redis.IsLoadingError(err) || redis.IsReadOnlyError(err) || redis.IsClusterDownError(err) ||
 		redis.IsTryAgainError(err) || redis.IsMasterDownError(err) || redis.IsMaxClientsError(err) ||
 		redis.IsOOMError(err) || redis.IsNoReplicasError(err) || redis.HasErrorPrefix(err, "MISCONF") ||
 		err.Error() == "redis: all sentinels specified in configuration are unreachable"
 }
 
-// advice adds the remedy to a server error that does not name it.
+// advice returns what the operator can do about an error, or an empty string.
 func advice(err error) string {
 	switch {
 	case redis.IsAuthError(err):

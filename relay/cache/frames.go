@@ -16,18 +16,18 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// IoT is an iot.Cache.
+// IoT implements iot.Cache.
 type IoT struct{ db *DB }
 
 // IoT returns the cache of the IoT domain.
 func (d *DB) IoT() *IoT { return &IoT{db: d} }
 
-// Claim marks frames as seen, for ttl at least and twice that at most, and returns the
-// record that holds each.
+// Claim marks frames as seen, for at least ttl and at most twice ttl. It returns the record
+// that holds each frame.
 func (c *IoT) Claim(ctx context.Context, frames []iot.Seen, ttl time.Duration) ([]string, error) {
 	records, err := c.seen(ctx, frames, ttl, true)
 	for i := range records {
-		records[i] = cmp.Or(records[i], frames[i].Record) // empty if the mark has just ended
+		records[i] = cmp.Or(records[i], frames[i].Record) // empty if the mark has just expired
 	}
 	return records, err
 }
@@ -43,13 +43,13 @@ func (c *IoT) seen(ctx context.Context, frames []iot.Seen, ttl time.Duration, cl
 
 const seenLabel = "frames seen"
 
-// lookUp returns the record of each frame's mark; with claim, it sets the missing marks
-// first. It takes one round trip, one more for marks that were there, and one more for marks
-// that take the place of others.
+// lookUp returns the record of each frame's mark. With claim, it sets the missing marks
+// first. It takes one round trip, another one if marks existed, and another one if marks
+// replace others.
 func (c *IoT) lookUp(ctx context.Context, frames []iot.Seen, ttl time.Duration, claim bool) ([]string, error) {
-	// 1. Set the missing marks, and read those of the span before.
+	// 1. Set the missing marks, and read the marks of the previous span.
 	now := c.db.now()
-	current := c.db.seen.at(now, ttl)
+	current := c.db.spans.spanAt(now, ttl)
 	shards := byShard(frames, current)
 	err := c.db.pipeline(ctx, seenLabel, func(p redis.Pipeliner) {
 		for _, s := range shards {
@@ -66,8 +66,7 @@ func (c *IoT) lookUp(ctx context.Context, frames []iot.Seen, ttl time.Duration, 
 		return nil, err
 	}
 
-	// 2. Read the marks that were there before the claim. Those that it set are known:
-	// nearly all.
+	// 2. Read the marks that existed before the claim. Nearly all marks are set by the claim.
 	err = c.db.pipeline(ctx, seenLabel, func(p redis.Pipeliner) {
 		for _, s := range shards {
 			var fields []string
@@ -90,8 +89,9 @@ func (c *IoT) lookUp(ctx context.Context, frames []iot.Seen, ttl time.Duration, 
 		c.forget(ctx, shards)
 	}
 
-	// 3. Find the records, and save the marks that take another one's place. Of two gateways
-	// that do so at once the later counts: the other's frame may be stored over itself.
+	// 3. Find the records, and save the marks that replace others. If two gateways do so at
+	// once, the later one counts, and the frame of the other may be stored twice with the same
+	// content.
 	records := make([]string, len(frames))
 	for _, s := range shards {
 		for n, i := range s.unknown {
@@ -108,39 +108,38 @@ func (c *IoT) lookUp(ctx context.Context, frames []iot.Seen, ttl time.Duration, 
 	})
 }
 
-// forget deletes marks where more are set than may be kept; those that it cannot, the
-// next claim deletes.
+// forget deletes expired marks if the number of marks is limited. The next claim deletes marks
+// that could not be deleted.
 func (c *IoT) forget(ctx context.Context, shards []*shard) {
 	keys, marks := make([]string, len(shards)), 0
 	for i, s := range shards {
 		keys[i], marks = s.key, marks+len(s.fields)-len(s.unknown)
 	}
-	for chunk := range slices.Chunk(c.db.seen.count(keys, marks), maxPipelined) {
+	for chunk := range slices.Chunk(c.db.spans.count(keys, marks), maxPipelined) {
 		err := c.db.pipeline(ctx, seenLabel, func(p redis.Pipeliner) {
 			for _, key := range chunk {
 				p.Del(ctx, key)
 			}
 		})
 		if err != nil {
-			c.db.seen.again(chunk)
+			c.db.spans.retry(chunk)
 		}
 	}
 }
 
-// shard is the frames of a batch whose marks are in one hash.
+// shard has the frames of a batch whose marks are in one hash.
 type shard struct {
-	key, keyBefore string // in the current span and in the one before
+	key, keyBefore string // in the current span and in the previous one
 	frames         []int  // indexes into the batch
 	fields         []string
-	claimed        []*redis.BoolCmd // whether the claim set the mark; nil if nothing is claimed
-	marksBefore    *redis.SliceCmd  // in the span before
-	marks          []string         // in the current span; empty: none
+	claimed        []*redis.BoolCmd // whether the claim set the mark; nil without a claim
+	marksBefore    *redis.SliceCmd  // in the previous span
+	marks          []string         // in the current span; empty if missing
 	unknown        []int            // indexes of the fields whose marks are in found
 	found          *redis.SliceCmd
-	renewed        map[string]string // field → mark that takes another's place
+	renewed        map[string]string // field → mark that replaces another one
 }
 
-// byShard returns the shards of frames.
 func byShard(frames []iot.Seen, current span) []*shard {
 	type place struct {
 		acct   relay.AccountID
@@ -168,10 +167,10 @@ func byShard(frames []iot.Seen, current span) []*shard {
 	return shards
 }
 
-// findRecords finds the record that holds each frame of a shard. A claim takes the place of
-// a mark of another frame of the same name; and the mark of the span before, if there
-// is one, takes that of the claim, so that a frame has the same holder as long as it is
-// remembered: the holder itself may come again, and must not find another one.
+// findRecords finds the record that holds each frame of a shard. A claim replaces the mark of
+// another frame with the same name. A mark of the previous span replaces the claim, so that a
+// frame keeps its record while it is remembered: the record may be processed again, and must
+// find itself.
 func (s *shard) findRecords(frames []iot.Seen, records []string, claim bool) {
 	renew := func(field, mark string) {
 		if s.renewed == nil {
@@ -197,8 +196,8 @@ func (s *shard) findRecords(frames []iot.Seen, records []string, claim bool) {
 	}
 }
 
-// markOf returns the mark of a frame: its record, and before that its time where a frame of
-// another time may have the same name.
+// markOf returns the mark of a frame: its record, preceded by its time if a frame of another
+// time may have the same name.
 func markOf(f iot.Seen) string {
 	if f.Span == 0 {
 		return f.Record
@@ -206,7 +205,8 @@ func markOf(f iot.Seen) string {
 	return strconv.FormatInt(f.At.UnixNano(), 10) + "|" + f.Record
 }
 
-// recordOf returns the record of a mark; empty if it is that of another frame.
+// recordOf returns the record of a mark, or an empty string if the mark belongs to another
+// frame.
 func recordOf(f iot.Seen, mark string) string {
 	digits, record, timed := strings.Cut(mark, "|")
 	if f.Span == 0 || !timed {
@@ -222,28 +222,28 @@ func recordOf(f iot.Seen, mark string) string {
 	return ""
 }
 
-// spanLimit bounds how many marks of frames are kept: a span ends early once it holds half
-// as many. The embedded server has such a limit, because its memory is the gateway's own.
-// The zero value has no limit, and its spans are those of the clock.
+// spanLimit limits the number of marks: a span ends early when it has maxMarks. The embedded
+// server has a limit because it uses the memory of the gateway. The zero value has no limit,
+// and spans that depend only on the time.
 type spanLimit struct {
-	limit int // marks in a span
+	maxMarks int // of a span
 
 	mu    sync.Mutex
 	span  span
 	marks int // in span
-	// current are the keys of span, previous those of the span before, and ended those that
-	// are no longer read.
+	// current are the keys of span, previous the keys of the span before it, and ended the
+	// keys that are no longer read.
 	current, previous, ended map[string]bool
 }
 
-// at returns the span in which marks are set at a time.
-func (l *spanLimit) at(now time.Time, length time.Duration) span {
-	if l.limit == 0 {
+// spanAt returns the span in which marks are set now.
+func (l *spanLimit) spanAt(now time.Time, length time.Duration) span {
+	if l.maxMarks == 0 {
 		return spanAt(now, length)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.marks >= l.limit || l.span.length != length || now.Sub(l.span.start) >= length {
+	if l.marks >= l.maxMarks || l.span.length != length || now.Sub(l.span.start) >= length {
 		if l.ended == nil {
 			l.ended = make(map[string]bool)
 		}
@@ -254,16 +254,16 @@ func (l *spanLimit) at(now time.Time, length time.Duration) span {
 	return l.span
 }
 
-// count notes marks that were set under keys, and returns the keys to be deleted.
+// count counts marks that were set under keys, and returns the keys that must be deleted.
 func (l *spanLimit) count(keys []string, marks int) (ended []string) {
-	if l.limit == 0 {
+	if l.maxMarks == 0 {
 		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, key := range keys {
 		l.current[key] = true
-		delete(l.ended, key) // its name came again
+		delete(l.ended, key) // the name of the key is in use again
 	}
 	l.marks += marks
 	ended = slices.Collect(maps.Keys(l.ended))
@@ -271,8 +271,8 @@ func (l *spanLimit) count(keys []string, marks int) (ended []string) {
 	return ended
 }
 
-// again returns keys that could not be deleted.
-func (l *spanLimit) again(keys []string) {
+// retry makes count return keys again that could not be deleted.
+func (l *spanLimit) retry(keys []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, key := range keys {

@@ -11,12 +11,13 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// heardKept is the time that an account's times are kept after the last change.
+// heardKept is the retention of an account's times after the last change.
 const heardKept = 7 * 24 * time.Hour
 
 const heardLabel = "when devices were heard"
 
-// SetHeard stores when devices were heard last; the times only grow.
+// SetHeard stores the times at which devices were heard last. An earlier time than the stored
+// one has no effect.
 func (c *IoT) SetHeard(ctx context.Context, times map[relay.AccountID]map[string]time.Time) error {
 	var sets []scoreSet
 	for acct, devices := range times {
@@ -25,7 +26,7 @@ func (c *IoT) SetHeard(ctx context.Context, times map[relay.AccountID]map[string
 	return c.raise(ctx, sets)
 }
 
-// FillHeard caches the reading store's result and the time of the query.
+// FillHeard caches times from the reading store and the time of the query.
 func (c *IoT) FillHeard(ctx context.Context, acct relay.AccountID, timesByID map[string]time.Time, asOf time.Time) error {
 	if err := c.raise(ctx, []scoreSet{{keyHeard(acct), scores(timesByID)}}); err != nil {
 		return err
@@ -37,13 +38,14 @@ func (c *IoT) FillHeard(ctx context.Context, acct relay.AccountID, timesByID map
 	return c.raise(ctx, []scoreSet{{keyHeardFilled(acct), scores(times)}})
 }
 
-// scoreSet is members of a sorted set whose scores are to be raised.
+// scoreSet has members of a sorted set with their new scores.
 type scoreSet struct {
 	key     string
 	members []redis.Z
 }
 
-// raise raises scores. It sends the members of small sets in one round trip.
+// raise sets scores that are higher than the stored ones. It sends several small sets in one
+// round trip.
 func (c *IoT) raise(ctx context.Context, sets []scoreSet) error {
 	var chunks []scoreSet
 	for _, set := range sets {
@@ -70,7 +72,7 @@ func (c *IoT) raise(ctx context.Context, sets []scoreSet) error {
 	return nil
 }
 
-// scores returns times as scores: microseconds since 1970, which a score holds exactly.
+// scores converts times to scores: microseconds since 1970, which a float represents exactly.
 func scores(timesByID map[string]time.Time) []redis.Z {
 	members := make([]redis.Z, 0, len(timesByID))
 	for id, t := range timesByID {
@@ -79,7 +81,7 @@ func scores(timesByID map[string]time.Time) []redis.Z {
 	return members
 }
 
-// Heard returns when devices were heard last.
+// Heard returns the times at which devices were heard last.
 func (c *IoT) Heard(ctx context.Context, acct relay.AccountID, deviceIDs []string) (map[string]iot.Heard, error) {
 	lastHeard := make(map[string]iot.Heard, len(deviceIDs))
 	for chunk := range slices.Chunk(deviceIDs, 10*maxPipelined) {

@@ -186,7 +186,7 @@ func manyClaims(t *testing.T, c *IoT) {
 // be kept: what is kept never exceeds that, and the last frames are always known.
 func claimsAreBounded(t *testing.T, c *IoT) {
 	const most, window = 100, time.Hour
-	c.db.seen = &spanLimit{limit: most / 2}
+	c.db.spans = &spanLimit{maxMarks: most / 2}
 	all := make([]iot.Seen, 3000)
 	for i := range all {
 		all[i] = iot.Seen{Device: eui, Dedup: fmt.Sprint(i), Record: fmt.Sprint(i)}

@@ -8,28 +8,27 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Every key of the cache is named here and nowhere else; asynq's own begin with
-// "asynq:". Keys of an account carry its hash tag, {a<account id>}. All expire but one.
+// This file defines every key of the cache. The keys of asynq begin with "asynq:". Keys of an
+// account contain its hash tag, {a<account id>}. All keys except keyID expire.
 //
-// Names are few and come again: a frame is a field of a hash and not a key, since the
-// embedded server never drops a name.
+// The number of key names is limited, because the embedded server never forgets a name: a
+// frame is a field of a hash, not a key.
 
-// tag is the hash tag of an account, alone in braces.
+// tag returns the hash tag of an account.
 func tag(acct relay.AccountID) string { return "{a" + acct.String() + "}:" }
 
-// keyCheck is a string without meaning: Check looks whether it can be written.
+// keyCheck is a string that Check writes.
 func keyCheck() string { return "penstock:check" }
 
 // keyBreakers is a hash: endpoint → JSON of outbox.Breaker.
 func keyBreakers() string { return "{breakers}:open" }
 
-// keyBreakersKept is a string without meaning: while it exists, Redis has not lost
-// keyBreakers.
+// keyBreakersKept is an empty string. While it exists, Redis has not lost keyBreakers.
 func keyBreakersKept() string { return "{breakers}:kept" }
 
-// keyLatest is a hash, the newest points of one device: "<sensor id>|<ns since
-// 1970, 20 digits>" → "n|<sensor type>|<value>" or "t|<sensor type>|<text>", of
-// each sensor one or more; fieldFilled → ms since 1970.
+// keyLatest is a hash with the newest points of a device, one or more for each sensor:
+// "<sensor id>|<ns since 1970, 20 digits>" → "n|<sensor type>|<value>" or
+// "t|<sensor type>|<text>"; fieldFilled → ms since 1970.
 func keyLatest(acct relay.AccountID, device string) string { return tag(acct) + "latest:" + device }
 
 // fieldFilled is the time at which all of a device's points were read from the reading store.
@@ -43,25 +42,25 @@ func keyHeard(acct relay.AccountID) string { return tag(acct) + "heard" }
 // was queried for the device's last frame.
 func keyHeardFilled(acct relay.AccountID) string { return tag(acct) + "heard:filled" }
 
-// keySeen is a hash, frames seen in a span of time: "<device>|<dedup>" → the
-// journal record that brought the frame first; "<ns since 1970>|<record>" with
-// the frame's time where a frame of another time may have that name.
+// keySeen is a hash with the frames of a span: "<device>|<dedup>" → the first journal record
+// that contained the frame, or "<ns since 1970>|<record>" with the frame's time if a frame of
+// another time may have the same name.
 func keySeen(acct relay.AccountID, shard int, s span) string {
 	return tag(acct) + "seen:" + strconv.Itoa(shard) + ":" + s.name()
 }
 
-// keyPosts is a hash, what posts say in a span of time of a device's frames. Each
-// field begins with the frame, "<length of dedup>:<dedup>:", and goes on:
+// keyPosts is a hash with the content of the posts of a device's frames in a span. Each field
+// begins with the frame, "<length of dedup>:<dedup>:", followed by:
 //
-//	at                     → ns since 1970 under which the frame is stored
-//	position               → "<latitude>|<longitude>"
-//	g:<SNR>|<RSSI>|<gateway> → nothing: a reception
+//	at                       → ns since 1970, the time with which the frame is stored
+//	position                 → "<latitude>|<longitude>"
+//	g:<SNR>|<RSSI>|<gateway> → empty; the field is a reception
 func keyPosts(acct relay.AccountID, device string, s span) string {
 	return tag(acct) + "posts:" + s.name() + ":" + device
 }
 
-// seenShards spreads the frames of an account over hashes, so that none of them
-// is so large that its end stops the server.
+// seenShards is the number of hashes over which the frames of an account are spread: deleting
+// a very large hash would block the server.
 const seenShards = 64
 
 func shardOf(device, dedup string) int {
@@ -71,9 +70,9 @@ func shardOf(device, dedup string) int {
 	return int(h.Sum32() % seenShards)
 }
 
-// span is a time window, as long as the retention of its keys. What belongs to it is
-// kept until the end of the next one, so that looking into this span and
-// the one before finds all of the last span's length.
+// span is a time window whose length is the retention of its keys. Its keys are kept until the
+// end of the next span, so that the current and the previous span together contain all frames
+// of the retention.
 type span struct {
 	number int64
 	start  time.Time
@@ -92,12 +91,12 @@ func (s span) before() span { return span{s.number - 1, s.start.Add(-s.length), 
 // ends is the expiry of the keys of the span.
 func (s span) ends() time.Time { return s.start.Add(2 * s.length) }
 
-// name comes again after four spans, when what had it is long gone.
+// name returns a name that is reused after four spans, when the earlier keys have expired.
 func (s span) name() string { return strconv.FormatInt(s.number%4, 10) }
 
-// keyID is a string: names this Redis. It does not expire.
+// keyID is a string that identifies this Redis. It does not expire.
 func keyID() string { return "penstock:id" }
 
-// keyDatabases is a sorted set: the databases of the gateways that use this Redis;
-// score: ms since 1970 of the last heartbeat.
+// keyDatabases is a sorted set of the databases whose gateways use this Redis; score: ms since
+// 1970 of the last heartbeat.
 func keyDatabases() string { return "penstock:databases" }

@@ -16,15 +16,15 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// latestKept is the time that the latest values of a device are kept after the last one came.
+// latestKept is the retention of the latest values of a device after the last change.
 const latestKept = 24 * time.Hour
 
 const latestLabel = "latest values"
 
-// spareFields is the number of fields that a hash may have in addition to those that were
-// just set; the older ones of a longer hash are deleted. Each value is a field of its own,
-// named after sensor and time, so that setting it needs no comparison and the order of two
-// gateways does not matter: the newest counts.
+// spareFields is the number of fields that a hash may have in addition to the fields that were
+// just set. From a longer hash, older fields are deleted. Each value has its own field, named
+// after the sensor and the time, so that values are set without a comparison and the order of
+// two gateways does not matter. Readers use the newest field of each sensor.
 const spareFields = 24
 
 // SetLatest stores the newest point of each sensor.
@@ -71,7 +71,7 @@ func (c *IoT) setLatest(ctx context.Context, devices []device) error {
 	})
 }
 
-// outdated lists the fields of sensors that have a newer one.
+// outdated returns the fields of sensors that have a newer field.
 func outdated(fields []string) (old []string) {
 	newest := make(map[string]string, len(fields))
 	for _, field := range fields {
@@ -79,11 +79,11 @@ func outdated(fields []string) (old []string) {
 		if !ok {
 			continue
 		}
-		switch text := newest[sensor]; {
-		case text == "":
+		switch other := newest[sensor]; {
+		case other == "":
 			newest[sensor] = field
-		case text < field: // the times have the same number of digits
-			newest[sensor], old = field, append(old, text)
+		case other < field: // the times have the same number of digits
+			newest[sensor], old = field, append(old, other)
 		default:
 			old = append(old, field)
 		}
@@ -91,8 +91,8 @@ func outdated(fields []string) (old []string) {
 	return old
 }
 
-// FillLatest adds points from the reading store and notes that no sensor is
-// missing.
+// FillLatest adds points from the reading store and records that all sensors of the device are
+// present.
 func (c *IoT) FillLatest(ctx context.Context, acct relay.AccountID, deviceID string, points []iot.Point, asOf time.Time) error {
 	key := keyLatest(acct, deviceID)
 	return c.db.pipeline(ctx, latestLabel+" of "+deviceID, func(p redis.Pipeliner) {
@@ -130,14 +130,14 @@ func (c *IoT) ForgetDevice(ctx context.Context, acct relay.AccountID, deviceID s
 	})
 }
 
-// device is the new fields of a device's hash.
+// device has the new fields of a device's hash.
 type device struct {
 	key    string
-	fields []string // names and values in turns
+	fields []string // alternating names and values
 }
 
-// byDevice returns the newest point of each sensor as fields. Of points with the same sensor
-// and time the last counts.
+// byDevice returns fields with the newest point of each sensor. If points have the same sensor
+// and time, it uses the last one.
 func byDevice(points []iot.Point) []device {
 	newest := make(map[iot.Ref]*iot.Point, len(points)) // by sensor
 	for i := range points {
@@ -166,8 +166,7 @@ func byDevice(points []iot.Point) []device {
 	return devices
 }
 
-// latestField names a point within its device; the fields of a sensor sort by
-// time.
+// latestField returns the name of a point's field. The fields of a sensor sort by time.
 func latestField(p *iot.Point) string {
 	var digits [20]byte
 	ns := strconv.AppendInt(digits[:0], max(0, p.Time.UnixNano()), 10)
@@ -181,7 +180,6 @@ func latestValue(p *iot.Point) string {
 	return "n|" + p.Type + "|" + strconv.FormatFloat(p.Value, 'g', -1, 64)
 }
 
-// cutField splits a field into sensor and time.
 func cutField(field string) (sensor, ns string, ok bool) {
 	bar := strings.LastIndexByte(field, '|')
 	if bar < 0 {
@@ -190,7 +188,7 @@ func cutField(field string) (sensor, ns string, ok bool) {
 	return field[:bar], field[bar+1:], true
 }
 
-// latestOf reads the fields of a device, in order of sensor id.
+// latestOf decodes the fields of a device, in the order of the sensor ids.
 func latestOf(fields map[string]string) (points []iot.Point, filled time.Time, err error) {
 	newest := make(map[string]iot.Point)
 	for field, value := range fields {
@@ -222,7 +220,7 @@ func latestPoint(field, value string) (p iot.Point, err error) {
 	sensor, time20, ok := cutField(field)
 	parts := strings.SplitN(value, "|", 3) // ids of sensor types have no bar
 	if !ok || len(parts) != 3 {
-		return p, errors.New("want sensor and time, kind, type and value")
+		return p, errors.New("must have a sensor, a time, a kind, a type and a value")
 	}
 	ns, err := strconv.ParseInt(time20, 10, 64)
 	if err != nil {

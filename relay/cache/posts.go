@@ -18,8 +18,8 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// MergeParts merges posts of frames with earlier ones, which are kept for
-// ttl at least and twice that at most.
+// MergeParts merges posts of frames with earlier posts, which are kept for at least ttl and at
+// most twice ttl.
 func (c *IoT) MergeParts(ctx context.Context, acct relay.AccountID, parts []iot.FramePart, ttl time.Duration) ([]iot.MergedFrame, error) {
 	return inChunks(parts, func(chunk []iot.FramePart) ([]iot.MergedFrame, error) { return c.merge(ctx, acct, chunk, ttl) })
 }
@@ -27,7 +27,7 @@ func (c *IoT) MergeParts(ctx context.Context, acct relay.AccountID, parts []iot.
 func (c *IoT) merge(ctx context.Context, acct relay.AccountID, parts []iot.FramePart, ttl time.Duration) ([]iot.MergedFrame, error) {
 	now := c.db.now()
 	current := spanAt(now, ttl)
-	type deviceFields struct{ before, current *redis.MapStringStringCmd } // of two spans
+	type deviceFields struct{ before, current *redis.MapStringStringCmd } // in the previous and the current span
 	devices := make(map[string]*deviceFields)
 	err := c.db.pipeline(ctx, "posts of frames", func(p redis.Pipeliner) {
 		for i := range parts {
@@ -63,7 +63,7 @@ func (c *IoT) merge(ctx context.Context, acct relay.AccountID, parts []iot.Frame
 	return mergedFrames, nil
 }
 
-// frameOf is the prefix of the fields of a frame.
+// frameOf returns the prefix of the fields of a frame.
 func frameOf(dedup string) string { return strconv.Itoa(len(dedup)) + ":" + dedup + ":" }
 
 func float(v *float64) string {
@@ -73,13 +73,13 @@ func float(v *float64) string {
 	return strconv.FormatFloat(*v, 'g', -1, 64)
 }
 
-// mergedFrom reads the fields of a frame, those of the earlier span first. Of each gateway
-// the best reception remains, by SNR, else by RSSI.
+// mergedFrom decodes the fields of a frame, beginning with the earlier span. It keeps the best
+// reception of each gateway, by SNR, then by RSSI.
 func mergedFrom(frame string, spans ...map[string]string) (w iot.MergedFrame, err error) {
 	for _, fields := range spans {
 		for field, text := range fields {
 			if name, ok := strings.CutPrefix(field, frame); ok {
-				if err := add(&w, name, text); err != nil {
+				if err := addField(&w, name, text); err != nil {
 					return w, fmt.Errorf("%q %q: %w", name, text, err)
 				}
 			}
@@ -92,14 +92,13 @@ func mergedFrom(frame string, spans ...map[string]string) (w iot.MergedFrame, er
 	return w, nil
 }
 
-// add adds one field.
-func add(w *iot.MergedFrame, name, text string) error {
+func addField(w *iot.MergedFrame, name, text string) error {
 	reception, isGateway := strings.CutPrefix(name, "g:")
 	switch {
 	case isGateway:
 		signal := strings.SplitN(reception, "|", 3)
 		if len(signal) != 3 {
-			return errors.New("want SNR, RSSI and gateway")
+			return errors.New("must have SNR, RSSI and gateway")
 		}
 		snr, err1 := number(signal[0])
 		rssi, err2 := number(signal[1])
@@ -119,7 +118,7 @@ func add(w *iot.MergedFrame, name, text string) error {
 	return nil
 }
 
-// number reads a number that may be missing.
+// number parses a number, which may be missing.
 func number(text string) (*float64, error) {
 	if text == "" {
 		return nil, nil
@@ -128,7 +127,7 @@ func number(text string) (*float64, error) {
 	return &v, err
 }
 
-// level is a signal's level; a missing one is below all others.
+// level returns a signal's level. A missing level is below all others.
 func level(v *float64) float64 {
 	if v == nil {
 		return math.Inf(-1)

@@ -12,25 +12,25 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// ParseURL reads where Redis is:
+// ParseURL parses the URL of Redis:
 //
 //	redis://[user:pass@]host[:6379][/db]         one server
 //	rediss://…                                   the same over TLS
 //	redis+sentinel://[user:pass@]host[:26379][,host…]/master[?db=0]
 //	redis+cluster://[user:pass@]host[:6379][,host…]
 //
-// The user and password are Redis's; Sentinels with a password of their own
-// take ?sentinel_password= and ?sentinel_username=, and ?tls=1 makes either of
-// the last two use TLS. An error never shows the password.
+// The user and password are those of Redis. ?sentinel_username= and ?sentinel_password= are
+// the user and password of Sentinels, and ?tls=1 enables TLS for Sentinel and Cluster. Errors
+// never contain the password.
 func ParseURL(raw string) (*redis.UniversalOptions, error) {
 	if raw == "" {
 		raw = "redis://127.0.0.1:6379"
 	}
 	scheme, remaining, ok := strings.Cut(raw, "://")
 	if !ok {
-		return nil, badURL("want redis://, rediss://, redis+sentinel:// or redis+cluster://")
+		return nil, badURL("must begin with redis://, rediss://, redis+sentinel:// or redis+cluster://")
 	}
-	// net/url refuses several hosts with ports, so they are taken out first.
+	// net/url refuses several hosts with ports, so they are removed before parsing.
 	authority, path, _ := strings.Cut(remaining, "/")
 	authority, query, hasQuery := strings.Cut(authority, "?")
 	if hasQuery {
@@ -42,7 +42,7 @@ func ParseURL(raw string) (*redis.UniversalOptions, error) {
 	}
 	u, err := url.Parse("redis://" + userinfo + "host/" + path)
 	if err != nil {
-		return nil, badURL("user, password, path or query is not a URL's")
+		return nil, badURL("the user, password, path or query is not valid")
 	}
 	name, q, port := strings.Trim(u.Path, "/"), u.Query(), "6379"
 	o := &redis.UniversalOptions{Username: u.User.Username()}
@@ -75,7 +75,7 @@ func ParseURL(raw string) (*redis.UniversalOptions, error) {
 	}
 	if scheme == "rediss" || q.Get("tls") == "1" {
 		o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
-		if len(o.Addrs) == 1 { // with several, each connection's own host is expected
+		if len(o.Addrs) == 1 { // with several hosts, go-redis uses the host of each connection
 			o.TLSConfig.ServerName = (&url.URL{Host: o.Addrs[0]}).Hostname()
 		}
 	}
@@ -88,7 +88,7 @@ func addresses(hosts []string, port string) ([]string, error) {
 	for _, h := range hosts {
 		u, err := url.Parse("redis://" + h)
 		if err != nil || u.Host != h || u.Hostname() == "" {
-			return nil, badURL("host " + strconv.Quote(h))
+			return nil, badURL("host " + strconv.Quote(h) + " is not valid")
 		}
 		if u.Port() == "" {
 			h = strings.TrimSuffix(h, ":") + ":" + port

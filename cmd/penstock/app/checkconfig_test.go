@@ -38,7 +38,7 @@ func TestCheckConfigRefusesWhatServeRefuses(t *testing.T) {
 		"an invalid Redis database number":    {"redis: {url: 'redis://a/x'}", "redis.url (PENSTOCK_REDIS_URL): the database must be a number"},
 		"a database URL with a bad parameter": {"database: {url: 'postgres://u:secret@h/d?sslmode=some'}", "database.url (PENSTOCK_DATABASE_URL): it does not parse"},
 		"an authority that is missing":        {"database: {url: 'postgres://u:secret@h/d?sslmode=verify-full&sslrootcert=" + none + "'}", "database.url (PENSTOCK_DATABASE_URL): it does not parse"},
-		"an InfluxDB URL with a user":         {"influx: {url: 'http://u:secret@h'}", "influx: influx: url: want no user"},
+		"an InfluxDB URL with a user":         {"influx: {url: 'http://u:secret@h'}", "influx: influx: url must not have a user"},
 		"a data directory that is a file":     {"data_dir: " + damaged, "data_dir (PENSTOCK_DATA_DIR): " + damaged + " is not a directory"},
 		"an admin token that can be guessed":  {"data_dir: " + shortToken, "admin_token (PENSTOCK_ADMIN_TOKEN): " + filepath.Join(shortToken, client.AdminTokenFile) + ": expected at least 16 characters, got 5"},
 		"an admin token with blanks":          {"data_dir: " + blankToken, "expected a token without blanks"},
