@@ -149,8 +149,8 @@ type unsendable struct{ error }
 
 func (u unsendable) Unwrap() error { return u.error }
 
-// Unsendable marks an error that every further attempt would have too, for
-// example an invalid header.
+// Unsendable marks an error that every further attempt would repeat, for example an invalid
+// header.
 func Unsendable(err error) error { return unsendable{err} }
 
 // classifyError classifies an attempt without a response. Reasons are stored and
@@ -168,8 +168,8 @@ func classifyError(err error) Verdict {
 }
 
 // PublicReason returns why there was no response, for the users of an account: without
-// hosts, addresses, resolvers and paths. The text of an error that is Unsendable is about
-// what was to be sent, and is returned as it is.
+// hosts, addresses, resolvers and paths. The text of an Unsendable error describes the request
+// and is returned unchanged.
 func PublicReason(err error) string {
 	if unsendableErr, ok := errors.AsType[unsendable](err); ok {
 		return ClipReason(unsendableErr.Error())
@@ -198,9 +198,9 @@ func PublicReason(err error) string {
 	return "no connection"
 }
 
-// isOwnFault reports whether an error is the gateway's or the operator's: also if a resolver
-// is down or unreachable, as opposed to one that answered about the name. net.DNSError has
-// the cause as text only.
+// isOwnFault reports whether an error is a fault of the gateway or its operator. A resolver
+// that is down or unreachable is such a fault; a resolver that responded about the name is
+// not. net.DNSError contains the cause only as text.
 func isOwnFault(err error) bool {
 	if _, ok := errors.AsType[ownFault](err); ok || errors.Is(err, context.Canceled) {
 		return true

@@ -1,5 +1,5 @@
-// Package attempt holds the result of one attempt of a delivery, which the senders of
-// delivery/worker return to delivery/queue, and that of a message for a SIM.
+// Package attempt defines the result of one attempt of a delivery, which delivery/worker
+// returns to delivery/queue, and the result of a message to a SIM.
 package attempt
 
 import (
@@ -7,12 +7,12 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// Result is the result of an attempt, from its sender: what is stored of it, and the verdict.
+// Result is the result of an attempt.
 type Result struct {
-	// Attempt is stored with the delivery; its time is that of the start.
+	// Attempt is stored with the delivery. Its time is the start of the attempt.
 	Attempt outbox.Attempt
 	Verdict delivery.Verdict
-	// Simulated is set if a simulator or the mail sink took it.
+	// Simulated is set if a simulator or the mail sink accepted the delivery.
 	Simulated bool
 }
 

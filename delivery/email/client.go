@@ -33,7 +33,7 @@ type Client struct {
 	pool   *pool
 }
 
-// New returns a client; it connects when the first mail is sent.
+// New returns a client, which connects when the first mail is sent.
 func New(opts Options) (*Client, error) {
 	opts = opts.withDefaults()
 	sender, host, err := opts.check()
@@ -48,9 +48,10 @@ func New(opts Options) (*Client, error) {
 // Close closes idle connections; running transactions finish.
 func (c *Client) Close() { c.pool.close() }
 
-// Send sends one mail. The result is the server's reply about it, positive or negative, for
-// delivery.ClassifyMail; the error explains why there is none. If an address is not ASCII the
-// server must support SMTPUTF8. When ctx ends the connection is closed at once.
+// Send sends one mail. The result is the positive or negative reply of the server about the
+// mail, for delivery.ClassifyMail. If the server did not reply, Send returns an error. If an
+// address is not ASCII, the server must support SMTPUTF8. When ctx ends, the connection is
+// closed at once.
 func (c *Client) Send(ctx context.Context, m outbox.Mail) (Result, error) {
 	raw, err := Compose(*c.sender, m, time.Now())
 	if err != nil {
@@ -85,7 +86,7 @@ func (s *session) transact(sender, recipient string, raw []byte) (Result, error)
 	var opts *smtp.MailOptions
 	if strings.ContainsFunc(sender+recipient, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		if supported, _ := s.client.Extension("SMTPUTF8"); !supported {
-			return Result{}, delivery.Unsendable(errors.New("mail server: takes no address outside ASCII"))
+			return Result{}, delivery.Unsendable(errors.New("mail server: does not support addresses outside ASCII"))
 		}
 		opts = &smtp.MailOptions{UTF8: true}
 	}

@@ -36,8 +36,8 @@ func Compose(sender mail.Address, m outbox.Mail, date time.Time) ([]byte, error)
 	if err != nil {
 		return nil, err
 	}
-	// Fields are written in the reverse order of being set. The further ones are sorted, so
-	// that a retry writes the same bytes.
+	// Fields are written in the reverse order of setting them. The further fields are sorted,
+	// so that a retry writes the same bytes.
 	var h message.Header
 	for _, name := range slices.Backward(slices.Sorted(maps.Keys(m.Header))) {
 		if !isAllowed(name) {
@@ -67,8 +67,8 @@ func Compose(sender mail.Address, m outbox.Mail, date time.Time) ([]byte, error)
 	return buf.Bytes(), nil
 }
 
-// bodyText ends with a line end, and has no line end but LF, which the encoder
-// writes as CRLF.
+// bodyText returns the text with LF as its only line break, which the encoder writes as CRLF,
+// and with a line break at the end.
 func bodyText(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
@@ -78,7 +78,7 @@ func bodyText(text string) string {
 	return text
 }
 
-// recipient accepts one bare address, with or without brackets.
+// recipient parses an address without a name, with or without angle brackets.
 func recipient(text string) (string, error) {
 	a, err := mail.ParseAddress(text)
 	if err != nil || strings.ContainsFunc(a.Address, unicode.IsControl) || strings.ContainsAny(a.Address, "<> ") {
@@ -87,8 +87,7 @@ func recipient(text string) (string, error) {
 	return a.Address, nil
 }
 
-// messageID adds the sender's domain where the id has none, as RFC 5322 requires both sides
-// of an "@".
+// messageID adds the sender's domain to an id without one, because RFC 5322 requires a domain.
 func messageID(id, sender string) (string, error) {
 	bad := func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`<>()[]\,;:"`, r) }
 	local, domain, found := strings.Cut(id, "@")

@@ -21,8 +21,8 @@ type DKIM struct {
 	Key      crypto.Signer
 }
 
-// ParseKey reads a private key for DKIM: RSA of at least 1024 bits or Ed25519,
-// in PEM as PKCS #8 or, for RSA, PKCS #1. Errors show nothing of it.
+// ParseKey parses a private key for DKIM: RSA of at least 1024 bits or Ed25519, in PEM as
+// PKCS #8 or, for RSA, PKCS #1. Errors do not contain any part of the key.
 func ParseKey(text []byte) (crypto.Signer, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
@@ -45,7 +45,7 @@ func ParseKey(text []byte) (crypto.Signer, error) {
 	return key, (&DKIM{Domain: "example.test", Selector: "s", Key: key}).check()
 }
 
-// check signs a short mail, and returns the error of that.
+// check validates the key by signing a short mail.
 func (d *DKIM) check() error {
 	if d == nil {
 		return nil
@@ -59,7 +59,7 @@ func (d *DKIM) check() error {
 	return nil
 }
 
-// sign returns the mail with its signature in front; nil signs nothing.
+// sign returns the mail with a signature header. A nil DKIM returns the mail unchanged.
 func (d *DKIM) sign(raw []byte) ([]byte, error) {
 	if d == nil {
 		return raw, nil

@@ -16,31 +16,30 @@ import (
 
 // The ways to secure a connection.
 const (
-	STARTTLS = "starttls" // plain, then upgraded; refused without (the default)
+	STARTTLS = "starttls" // plain, then upgraded; a server without STARTTLS is refused (the default)
 	TLS      = "tls"      // TLS from the first byte
 	None     = "none"     // plain
 )
 
-// Options tune a client. Addr and From are required.
+// Options configures a client. Addr and From are required.
 type Options struct {
 	// Addr is host:port of the server.
 	Addr string
-	// Username and Password authenticate us; no authentication without.
+	// Username and Password authenticate the client; empty disables authentication.
 	Username, Password string
-	// From is the sender, "Name <a@b>" or an address; its address is the
-	// envelope's as well.
+	// From is the sender, "Name <a@b>" or an address, and the sender of the envelope.
 	From string
-	// TLS is STARTTLS, TLS or None; STARTTLS.
+	// TLS is STARTTLS, TLS or None; empty means STARTTLS.
 	TLS string
-	// DKIM signs every mail; nil signs none.
+	// DKIM signs every mail; nil disables it.
 	DKIM *DKIM
-	// Hello is the name we greet with; the host's name.
+	// Hello is the name of the client in the greeting; empty means the host name.
 	Hello string
-	// CommandTimeout bounds connecting and each answer; 30 s.
+	// CommandTimeout limits connecting and each response; 0 means 30 s.
 	CommandTimeout time.Duration
-	// Dial replaces a plain dialer.
+	// Dial connects to the server; nil means a net.Dialer.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
-	// RootCAs replaces the system's trusted roots.
+	// RootCAs are the trusted roots; nil means the roots of the system.
 	RootCAs *x509.CertPool
 }
 
@@ -50,7 +49,6 @@ func (o Options) withDefaults() Options {
 		o.Hello = name
 	}
 	o.Hello = cmp.Or(o.Hello, "localhost")
-
 	if o.Dial == nil {
 		o.Dial = new(net.Dialer).DialContext
 	}

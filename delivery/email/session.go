@@ -14,7 +14,7 @@ import (
 	"github.com/emersion/go-smtp"
 )
 
-// session is a connection that is greeted and authenticated.
+// session is an authenticated connection.
 type session struct {
 	client *smtp.Client
 	conn   net.Conn
@@ -23,8 +23,8 @@ type session struct {
 	idleAt time.Time
 }
 
-// closeWith closes the connection when ctx ends; stop prevents that, and returns false
-// if it has happened.
+// closeWith closes the connection when ctx ends. stop cancels this, and returns false if the
+// connection was closed.
 func (s *session) closeWith(ctx context.Context) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { s.conn.Close() })
 }
@@ -59,7 +59,7 @@ func (c *Client) prepare(ctx context.Context, conn net.Conn) (client *smtp.Clien
 		err = secured.HandshakeContext(ctx)
 		client = smtp.NewClient(secured)
 	case STARTTLS:
-		// Greets once as localhost, in plain; the greeting that counts follows.
+		// NewClientStartTLS greets the server as localhost. The real greeting follows.
 		client, err = smtp.NewClientStartTLS(conn, config)
 	default:
 		client = smtp.NewClient(conn)
@@ -95,14 +95,15 @@ func (c *Client) authenticate(client *smtp.Client, conn net.Conn) error {
 	return errors.New("the server offers neither PLAIN nor LOGIN")
 }
 
-// login implements AUTH LOGIN: it sends name and password when the server requests them. The
-// client of go-sasl sends the name unasked and accepts one spelling only.
+// login implements AUTH LOGIN: it sends the name and the password when the server requests
+// them. The client of go-sasl sends the name before it is requested, and accepts only one
+// spelling of the prompts.
 type login struct{ username, password string }
 
 // Start begins without an initial response.
 func (l *login) Start() (string, []byte, error) { return sasl.Login, nil, nil }
 
-// Next answers the server's question.
+// Next responds to a prompt of the server.
 func (l *login) Next(challenge []byte) ([]byte, error) {
 	switch prompt := bytes.ToLower(challenge); {
 	case bytes.HasPrefix(prompt, []byte("user")):

@@ -44,7 +44,7 @@ func (r Response) Excerpt() string {
 }
 
 // JSONRequest returns a request to a back end with JSON bodies. The token is sent as
-// Authorization: Bearer, unless it is empty; a nil body is none.
+// Authorization: Bearer, unless it is empty. A nil body sends no body.
 func JSONRequest(method, url, token string, body []byte) outbox.Request {
 	req := outbox.Request{Method: method, URL: url, Headers: map[string]string{"Accept": "application/json"}, Body: body}
 	if body != nil {
@@ -61,10 +61,10 @@ type Doer interface {
 	Do(ctx context.Context, req outbox.Request) (Response, error)
 }
 
-// Do sends a request once and reads the response. It returns an error without
-// secrets, for delivery.Classify, if there was no status. A response whose body
-// is incomplete or too slow still counts by its status. A request that can never
-// be sent (an invalid URL or header) is marked delivery.Unsendable.
+// Do sends a request once and reads the response. If it gets no status, it returns an error
+// without secrets, for delivery.Classify. A response whose body is incomplete or too slow has
+// its status nevertheless. The error is delivery.Unsendable for a request that can never be
+// sent, for example because of an invalid URL or header.
 func (c *Client) Do(ctx context.Context, req outbox.Request) (Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.Timeout)
 	defer cancel()
@@ -134,7 +134,7 @@ func (c *Client) Preview(ctx context.Context, req outbox.Request) (outbox.Reques
 	return outbox.Request{Method: req.Method, URL: u.String(), Headers: headers, Body: req.Body}, nil
 }
 
-// ValidURL returns the URL of a text, which must be http or https with a host.
+// ValidURL parses a URL, which must have the scheme http or https and a host.
 func ValidURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -160,7 +160,8 @@ func (c *Client) setHeader(hr *http.Request, req outbox.Request) error {
 		hr.Host = host
 	}
 	if hr.Header.Get("Webhook-Id") != "" {
-		// Lets net/http repeat it on a fresh connection; an empty list is not sent.
+		// This field lets net/http repeat the request on a new connection. An empty list is not
+		// sent.
 		hr.Header["X-Idempotency-Key"] = append([]string{}, hr.Header["X-Idempotency-Key"]...)
 	}
 	return nil

@@ -8,8 +8,8 @@
 //
 //  1. Acquired. A new record is created with a lease for its worker. Other records are
 //     leased when they are due: after a query of the worker, a timer (queue/timer), or a
-//     Reconciler, which lists records without a worker. Reserve keeps this process from
-//     leasing a record that it holds.
+//     Reconciler, which lists records without a worker. Reserve prevents this process from
+//     leasing a record that it already holds.
 //  2. Held. Add puts the record into the Set, and the worker's queue bounds how many are
 //     processed at once. A record without capacity is released, with the time when it is
 //     due again.
@@ -17,7 +17,7 @@
 //     begins, MayBegin checks that the lease has not expired.
 //  4. Finished. The Writer saves outcomes in batches and keeps each until the store has
 //     it. The outcome reports whether and when the record is due again. Drop ends the hold
-//     only then, so that no other attempt is made while an outcome is not saved.
+//     after that, so that no other attempt is made before the outcome is saved.
 //  5. Or released: at shutdown, records whose work has not begun are due at once.
 //
 // The end of the lease is its fence: a lease in the store that ends later than this process

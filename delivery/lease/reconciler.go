@@ -8,16 +8,16 @@ import (
 	"github.com/penstock/penstock/relay/gateway"
 )
 
-// Reconciler schedules due records that have no worker, for example after a crash, or
-// when asynq has lost a task. If several processes do so, the first to acquire the lease
-// processes the record. Not safe for concurrent use.
+// Reconciler schedules due records that have no worker, for example after a crash or after
+// asynq has lost a task. If several processes schedule a record, the first to acquire the
+// lease processes it. Not safe for concurrent use.
 type Reconciler[R comparable] struct {
 	// Due lists at most limit records that are due.
 	Due   func(ctx context.Context, cutoff time.Time, limit int) ([]R, error)
 	Limit int
 	Gate  *gateway.Gate
-	// Schedule is called with each of them and the time that it returned in the previous
-	// pass; the zero time if there is none.
+	// Schedule is called with each record and the time that it returned for the record in the
+	// previous pass, or the zero time.
 	Schedule func(ctx context.Context, ref R, lastAttempt time.Time) time.Time
 	Now      func() time.Time
 	Log      *slog.Logger
@@ -25,8 +25,8 @@ type Reconciler[R comparable] struct {
 	attempts map[R]time.Time
 }
 
-// Pass schedules the records that are due, once, and returns how many there were. It does
-// nothing while the gate is closed.
+// Pass schedules the records that are due, once, and returns their number. It does nothing
+// while the gate is closed.
 func (r *Reconciler[R]) Pass(ctx context.Context) int {
 	if r.Gate.Closed() {
 		return 0

@@ -51,30 +51,30 @@ type Options[R comparable] struct {
 	Log      *slog.Logger
 }
 
-// Set is the records that this process holds: from the moment they are leased
-// until their outcome is saved or their lease is released.
+// Set contains the records that this process holds, from the lease until the outcome is saved
+// or the lease is released.
 type Set[R comparable] struct {
-	o Options[R]
+	opts Options[R]
 
 	mu       sync.Mutex
 	holds    map[R]*Hold[R]
-	reserved map[R]struct{} // their leases are being acquired
+	reserved map[R]struct{} // records whose leases are being acquired
 	spare    []relay.Lease[R]
 }
 
 // NewSet returns an empty Set.
 func NewSet[R comparable](o Options[R]) *Set[R] {
-	return &Set[R]{o: o, holds: make(map[R]*Hold[R]), reserved: make(map[R]struct{})}
+	return &Set[R]{opts: o, holds: make(map[R]*Hold[R]), reserved: make(map[R]struct{})}
 }
 
 // Closed reports whether the gate is closed: nothing may be leased, and no work may
 // begin.
-func (s *Set[R]) Closed() bool { return s.o.Gate.Closed() }
+func (s *Set[R]) Closed() bool { return s.opts.Gate.Closed() }
 
-// Reserve reports whether the caller may acquire the lease of a record: the gate is
-// open, this process does not hold it, although it may look due in a store that executed a
-// call late or twice, and no other goroutine is acquiring it. If true, the caller
-// must call Unreserve after it has added the record.
+// Reserve reports whether the caller may acquire the lease of a record. It returns false if
+// the gate is closed, if this process holds the record, which can look due in a store that
+// executed a call late or twice, or if another goroutine is acquiring the lease. If Reserve
+// returns true, the caller must call Unreserve after it has added the record.
 func (s *Set[R]) Reserve(ref R) bool {
 	if s.Closed() {
 		return false
@@ -96,8 +96,8 @@ func (s *Set[R]) Unreserve(ref R) {
 	delete(s.reserved, ref)
 }
 
-// Add holds a record that was leased. It returns false if the record is held
-// already: then the new lease is released when the present hold ends.
+// Add holds a record that was leased. It returns false if the record is already held. The new
+// lease is then released when the current hold ends.
 func (s *Set[R]) Add(h *Hold[R]) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,9 +118,9 @@ func (s *Set[R]) Has(ref R) bool {
 	return s.holds[ref] != nil
 }
 
-// Drop ends the hold on a record: its outcome is saved, or its lease is lost or will be
-// released by the caller. It reports whether the record was leased again
-// meanwhile, so that there is a spare lease now.
+// Drop ends the hold on a record whose outcome is saved, or whose lease is lost or will be
+// released by the caller. It reports whether the record was leased again meanwhile, which
+// leaves a spare lease.
 func (s *Set[R]) Drop(ref R) (spare bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,36 +140,36 @@ func (s *Set[R]) Lease(h *Hold[R]) relay.Lease[R] {
 	return h.lease()
 }
 
-// MayBegin reports whether work on a held record may begin: the gate is open, and the
-// lease has not expired. It expires if the store was unavailable; then another process
-// may hold the record.
+// MayBegin reports whether work on a held record may begin: the gate is open, and the lease
+// has not expired. A lease expires while the store is unavailable, and another process may
+// then hold the record.
 func (s *Set[R]) MayBegin(h *Hold[R]) bool {
 	if s.Closed() {
 		return false
 	}
-	now := s.o.Now()
+	now := s.opts.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return h.end.After(now)
 }
 
-// Extending records that a call is about to move the end of a lease; its answer
-// may be lost.
+// Extending records that a call is about to move the end of a lease, because the response to
+// the call may be lost.
 func (s *Set[R]) Extending(h *Hold[R], until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h.latest = until
 }
 
-// Renew renews the leases that end soon, once. While a lease is valid, no other process can
-// move its end as far as this call, whose response may be lost.
+// Renew renews the leases that end soon, once. It records the new end of each valid lease
+// before the call, because the response to the call may be lost.
 func (s *Set[R]) Renew(ctx context.Context) {
-	now := s.o.Now()
-	until := now.Add(s.o.Duration)
+	now := s.opts.Now()
+	until := now.Add(s.opts.Duration)
 	var leases []relay.Lease[R]
 	s.mu.Lock()
 	for _, h := range s.holds {
-		if !h.end.Before(until.Add(-s.o.Duration / 3)) {
+		if !h.end.Before(until.Add(-s.opts.Duration / 3)) {
 			continue
 		}
 		leases = append(leases, h.lease())
@@ -180,7 +180,7 @@ func (s *Set[R]) Renew(ctx context.Context) {
 	s.mu.Unlock()
 	for ls := range slices.Chunk(leases, maxMoved) {
 		callCtx, cancel := context.WithTimeout(ctx, storeTimeout)
-		renewed, err := s.o.Store.Renew(callCtx, ls, until)
+		renewed, err := s.opts.Store.Renew(callCtx, ls, until)
 		cancel()
 		s.mu.Lock()
 		for _, ref := range renewed {
@@ -190,51 +190,52 @@ func (s *Set[R]) Renew(ctx context.Context) {
 		}
 		s.mu.Unlock()
 		if err != nil {
-			s.o.Log.WarnContext(ctx, "leases not renewed", "count", len(ls), "error", err)
+			s.opts.Log.WarnContext(ctx, "leases not renewed", "count", len(ls), "error", err)
 			return
 		}
 	}
 }
 
 // RenewEvery renews leases until ctx ends.
-func (s *Set[R]) RenewEvery(ctx context.Context) { Every(ctx, s.o.Duration/3, s.Renew) }
+func (s *Set[R]) RenewEvery(ctx context.Context) { Every(ctx, s.opts.Duration/3, s.Renew) }
 
-// Release releases leases: the records are due at the given time. Those that fail to be
-// released expire.
+// Release releases leases, so that the records are due at the given time. Leases that cannot
+// be released expire.
 func (s *Set[R]) Release(ctx context.Context, ls []relay.Lease[R], due time.Time) {
 	for chunk := range slices.Chunk(ls, maxMoved) {
 		callCtx, cancel := context.WithTimeout(ctx, storeTimeout)
-		err := s.o.Store.Release(callCtx, chunk, due)
+		err := s.opts.Store.Release(callCtx, chunk, due)
 		cancel()
 		if err != nil {
-			s.o.Log.WarnContext(ctx, "leases not released", "count", len(ls), "error", err)
+			s.opts.Log.WarnContext(ctx, "leases not released", "count", len(ls), "error", err)
 			return
 		}
 	}
 }
 
-// Unplaced are the leases of records without capacity, by the time that those wait.
+// Unplaced has the leases of records for which there was no capacity, by the delay until the
+// records are due again.
 type Unplaced[R comparable] map[time.Duration][]relay.Lease[R]
 
-// ReleaseAfter releases leases; each record is due after its wait.
+// ReleaseAfter releases leases. Each record is due after its delay.
 func (s *Set[R]) ReleaseAfter(ctx context.Context, unplaced Unplaced[R]) {
 	for wait, ls := range unplaced {
-		s.Release(ctx, ls, s.o.Now().Add(wait))
+		s.Release(ctx, ls, s.opts.Now().Add(wait))
 	}
 }
 
-// Spare leaves leases to the next ReleaseSpare.
+// Spare adds leases that the next ReleaseSpare releases.
 func (s *Set[R]) Spare(ls ...relay.Lease[R]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.spare = append(s.spare, ls...)
 }
 
-// ReleaseSpare releases the leases that are not used; the records are due at once.
+// ReleaseSpare releases the spare leases. Their records are due at once.
 func (s *Set[R]) ReleaseSpare(ctx context.Context) {
 	s.mu.Lock()
 	ls := s.spare
 	s.spare = nil
 	s.mu.Unlock()
-	s.Release(ctx, ls, s.o.Now())
+	s.Release(ctx, ls, s.opts.Now())
 }

@@ -25,8 +25,8 @@ type Outcomes[O, R any] struct {
 	// relay.KindUnavailable is retried, any other refuses the batch.
 	Save  func(ctx context.Context, batch []O) (R, error)
 	Saved func(batch []O, result R)
-	// Refused is called with an outcome that the store refuses by itself, and
-	// returns when it is saved again; 0 drops it.
+	// Refused is called with an outcome that the store refuses even if it is saved alone. It
+	// returns the delay until the outcome is saved again; 0 drops the outcome.
 	Refused func(o *O, err error) time.Duration
 	Batch   int // the largest number of outcomes saved at a time
 	Log     *slog.Logger
@@ -38,8 +38,8 @@ type Writer[O, R any] struct {
 
 	mu          sync.Mutex
 	pending     []O
-	lastPending int // outcomes in the last batch: how many will be pending again
-	unsaved     int // pending, being saved, or refused for now
+	lastPending int // outcomes in the last batch, the expected number of the next one
+	unsaved     int // outcomes that are pending, being saved, or refused and saved again later
 
 	added     chan struct{}
 	batchFull chan struct{} // notified when a whole batch is pending
@@ -145,10 +145,9 @@ func (w *Writer[O, R]) nextBatch() []O {
 	return batch
 }
 
-// save retries until the batch is saved. It waits while the store is
-// unavailable. If the store refuses the batch, its outcomes are saved one by
-// one, so that one bad outcome does not block the others. An outcome that is refused by
-// itself is saved later, or dropped.
+// save retries until the batch is saved. It waits while the store is unavailable. If the store
+// refuses the batch, save saves its outcomes one by one, so that a bad outcome does not block
+// the others. An outcome that is refused alone is saved later, or dropped.
 func (w *Writer[O, R]) save(batch []O) {
 	for pause := minRetryDelay; ; pause = min(2*pause, maxRetryDelay) {
 		ctx, cancel := context.WithTimeout(w.ctx, storeTimeout)

@@ -27,7 +27,7 @@ import (
 	"github.com/penstock/penstock/relay/user"
 )
 
-// Options names which provider, and what its claims mean.
+// Options configures a provider and the meaning of its claims.
 type Options struct {
 	Issuer, ClientID, ClientSecret string
 	// RedirectURL is the URL to which the provider redirects the browser.
@@ -38,8 +38,8 @@ type Options struct {
 	NameClaim string
 	// RoleClaim is the claim, a text or a list of texts, whose values give roles.
 	RoleClaim string
-	// Roles are the values of RoleClaim that give a role; of several roles a user gets
-	// the first of admin, operator and viewer.
+	// Roles are the values of RoleClaim that give a role. A user with several roles gets the
+	// first of admin, operator and viewer.
 	Roles map[user.Role][]string
 	// AccountClaim is the claim that names the account of a user without any of these
 	// roles; empty disables it.
@@ -47,17 +47,17 @@ type Options struct {
 	Now          func() time.Time // nil means time.Now
 }
 
-// askTime bounds each request to the provider.
-const askTime = 10 * time.Second
+// requestTimeout limits each request to the provider.
+const requestTimeout = 10 * time.Second
 
-// Provider is an OpenID Connect provider. Its configuration is read at the first
-// sign-in, so that a gateway starts while it is down. It is safe for concurrent use.
+// Provider is an OpenID Connect provider. Its configuration is read at the first sign-in, so
+// that a gateway can start while the provider is down. It is safe for concurrent use.
 type Provider struct {
-	o      Options
+	opts   Options
 	client *http.Client
 
-	mu   sync.Mutex
-	read *oidc.Provider // nil until its configuration was read
+	mu     sync.Mutex
+	cached *oidc.Provider // nil before its configuration is read
 }
 
 // New returns a provider.
@@ -66,34 +66,34 @@ func New(o Options) *Provider {
 		o.Now = time.Now
 	}
 	o.NameClaim, o.RoleClaim = cmp.Or(o.NameClaim, "preferred_username"), cmp.Or(o.RoleClaim, "groups")
-	return &Provider{o: o, client: &http.Client{Timeout: askTime}}
+	return &Provider{opts: o, client: &http.Client{Timeout: requestTimeout}}
 }
 
-// provider returns the provider's configuration, and reads it if need be.
+// provider returns the provider's configuration, and reads it if necessary.
 func (p *Provider) provider(ctx context.Context) (*oidc.Provider, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.read != nil {
-		return p.read, nil
+	if p.cached != nil {
+		return p.cached, nil
 	}
-	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, p.client), askTime)
+	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, p.client), requestTimeout)
 	defer cancel()
-	read, err := oidc.NewProvider(ctx, p.o.Issuer)
+	provider, err := oidc.NewProvider(ctx, p.opts.Issuer)
 	if err != nil {
-		return nil, relay.Errorf(relay.KindUnavailable, "OpenID Connect provider %s: %w", p.o.Issuer, err)
+		return nil, relay.Errorf(relay.KindUnavailable, "OpenID Connect provider %s: %w", p.opts.Issuer, err)
 	}
-	p.read = read
-	return read, nil
+	p.cached = provider
+	return provider, nil
 }
 
 func (p *Provider) config(provider *oidc.Provider) *oauth2.Config {
 	return &oauth2.Config{
-		ClientID: p.o.ClientID, ClientSecret: p.o.ClientSecret, Endpoint: provider.Endpoint(), RedirectURL: p.o.RedirectURL,
-		Scopes: append([]string{oidc.ScopeOpenID}, p.o.Scopes...),
+		ClientID: p.opts.ClientID, ClientSecret: p.opts.ClientSecret, Endpoint: provider.Endpoint(), RedirectURL: p.opts.RedirectURL,
+		Scopes: append([]string{oidc.ScopeOpenID}, p.opts.Scopes...),
 	}
 }
 
-// Begin returns a new attempt, and where to send the browser.
+// Begin returns a new attempt, and the URL to which the browser must be redirected.
 func (p *Provider) Begin(ctx context.Context) (user.Attempt, string, error) {
 	provider, err := p.provider(ctx)
 	if err != nil {
@@ -103,15 +103,15 @@ func (p *Provider) Begin(ctx context.Context) (user.Attempt, string, error) {
 	return a, p.config(provider).AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), nil
 }
 
-// Finish exchanges the code that the browser brought for an ID token and returns who
-// it is. The error is relay.KindForbidden if the provider or its token does not let the
-// user in, relay.KindUnavailable if the provider does not answer.
+// Finish exchanges the code that the browser received for an ID token and returns the user's
+// identity. The error is relay.KindForbidden if the provider refuses the code or the token
+// gives no access, and relay.KindUnavailable if the provider does not respond.
 func (p *Provider) Finish(ctx context.Context, a user.Attempt, code string) (user.Identity, error) {
 	provider, err := p.provider(ctx)
 	if err != nil {
 		return user.Identity{}, err
 	}
-	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, p.client), askTime)
+	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, p.client), requestTimeout)
 	defer cancel()
 	tokens, err := p.config(provider).Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
 	if err != nil {
@@ -131,7 +131,7 @@ func (p *Provider) Finish(ctx context.Context, a user.Attempt, code string) (use
 	if !ok {
 		return user.Identity{}, relay.Errorf(relay.KindForbidden, "the provider returned no ID token")
 	}
-	token, err := provider.VerifierContext(ctx, &oidc.Config{ClientID: p.o.ClientID, Now: p.o.Now}).Verify(ctx, raw)
+	token, err := provider.VerifierContext(ctx, &oidc.Config{ClientID: p.opts.ClientID, Now: p.opts.Now}).Verify(ctx, raw)
 	if err != nil {
 		return user.Identity{}, relay.Errorf(relay.KindForbidden, "the ID token is refused: %w", err)
 	}
@@ -149,7 +149,7 @@ func (p *Provider) Finish(ctx context.Context, a user.Attempt, code string) (use
 	switch {
 	case strings.TrimSpace(token.Subject) == "":
 		problem = "it has no subject"
-	case present && party != p.o.ClientID:
+	case present && party != p.opts.ClientID:
 		problem = fmt.Sprintf("it is for another client, azp is %q", party)
 	case !present && len(token.Audience) > 1:
 		problem = "it has several audiences and no azp"
@@ -160,28 +160,28 @@ func (p *Provider) Finish(ctx context.Context, a user.Attempt, code string) (use
 	return p.identity(token.Issuer+" "+token.Subject, claims)
 }
 
-// identity reads who it is from the claims.
+// identity returns the identity that the claims describe.
 func (p *Provider) identity(subject string, claims map[string]any) (user.Identity, error) {
 	identity := user.Identity{Subject: subject}
-	identity.Name, _ = claims[p.o.NameClaim].(string)
-	if verified, present := claims["email_verified"]; p.o.NameClaim == "email" && present && verified != true && verified != "true" {
+	identity.Name, _ = claims[p.opts.NameClaim].(string)
+	if verified, present := claims["email_verified"]; p.opts.NameClaim == "email" && present && verified != true && verified != "true" {
 		return identity, relay.Errorf(relay.KindForbidden, "the e-mail address %s is not verified", identity.Name)
 	}
-	roles := texts(claims[p.o.RoleClaim])
+	roles := texts(claims[p.opts.RoleClaim])
 	for _, role := range []user.Role{user.Admin, user.Operator, user.Viewer} {
-		if slices.ContainsFunc(p.o.Roles[role], func(value string) bool { return slices.Contains(roles, value) }) {
+		if slices.ContainsFunc(p.opts.Roles[role], func(value string) bool { return slices.Contains(roles, value) }) {
 			identity.Role = role
 			return identity, nil
 		}
 	}
-	if acct := texts(claims[p.o.AccountClaim]); p.o.AccountClaim != "" && len(acct) == 1 {
+	if acct := texts(claims[p.opts.AccountClaim]); p.opts.AccountClaim != "" && len(acct) == 1 {
 		identity.Role, identity.Account = user.Account, acct[0]
 		return identity, nil
 	}
-	return identity, relay.Errorf(relay.KindForbidden, "the claim %s gives %s no role", p.o.RoleClaim, identity.Name)
+	return identity, relay.Errorf(relay.KindForbidden, "the claim %s gives %s no role", p.opts.RoleClaim, identity.Name)
 }
 
-// texts reads a claim that is a text, a number or a list of these.
+// texts returns the values of a claim that is a text, a number or a list of these.
 func texts(claim any) []string {
 	switch v := claim.(type) {
 	case string:

@@ -14,11 +14,11 @@ import (
 )
 
 // attempt sends the delivery of an item in flight, unless a breaker parks it, and passes the
-// outcome to the outcome writer. An item whose lease has expired, because the database was
-// unavailable, is skipped, and so is each while the gate is closed: the next process that
-// leases due deliveries attempts it. A delivery whose record does not open is dead; a replay
-// attempts it once the record opens. attempt uses the queue's own context, because a sent
-// request cannot be recalled.
+// outcome to the outcome writer. It skips an item whose lease has expired, because the
+// database was unavailable, and every item while the gate is closed. A process that leases
+// due deliveries attempts these later. A delivery whose record cannot be decrypted is dead
+// until it is replayed. attempt uses the queue's own context, because a sent request cannot
+// be recalled.
 func (q *Queue) attempt(item *item) {
 	if !q.leases.MayBegin(&item.Hold) {
 		q.leases.Drop(item.Ref)
@@ -35,7 +35,7 @@ func (q *Queue) attempt(item *item) {
 		q.outcomes.Add(o)
 		return
 	}
-	// Breakers hold a delivery only until a time.
+	// A delivery is parked at most until ParkedUntil.
 	p, reason := permitAttempt, ""
 	if d.ParkedUntil.IsZero() || q.deps.Now().Before(d.ParkedUntil) {
 		p, reason = q.breakers.acquire(d)
@@ -59,8 +59,8 @@ func (q *Queue) attempt(item *item) {
 	}
 	q.deps.Observe(*d, o)
 	if o.Uncounted && o.Reason == d.Reason {
-		// Our own faults and the probes of breakers may repeat without end: the attempts
-		// that a delivery keeps would grow with them.
+		// Internal faults and probes may repeat without limit, and the stored attempts of the
+		// delivery must not grow with them.
 		o.Attempt = outbox.Attempt{}
 	}
 	q.outcomes.Add(o)
@@ -75,8 +75,7 @@ func (q *Queue) park(d *outbox.Delivery, o *outbox.Outcome) {
 	}
 }
 
-// send makes the attempt, and converts a panic of the sender into an internal
-// fault.
+// send makes the attempt. It converts a panic of the sender to an internal fault.
 func (q *Queue) send(ctx context.Context, d outbox.Delivery) (r attempt.Result) {
 	began := q.deps.Now()
 	defer func() {
@@ -91,7 +90,7 @@ func (q *Queue) send(ctx context.Context, d outbox.Delivery) (r attempt.Result) 
 	return q.attempter.Send(ctx, d)
 }
 
-// classify converts the result of an attempt into an outcome.
+// classify converts the result of an attempt to an outcome.
 func (q *Queue) classify(d *outbox.Delivery, p permit, r attempt.Result) outbox.Outcome {
 	now := q.deps.Now()
 	o := outbox.Outcome{ID: d.ID, Account: d.Account, Endpoint: d.EndpointName(), Attempt: r.Attempt, Reason: r.Verdict.PublicReason()}
@@ -117,7 +116,7 @@ func (q *Queue) classify(d *outbox.Delivery, p permit, r attempt.Result) outbox.
 	default:
 		o.State, o.Uncounted = outbox.Retrying, true
 		wait := r.Verdict.RetryAfter
-		if q.attemptCtx.Err() == nil { // else a shutdown interrupted it: due for the next start
+		if q.attemptCtx.Err() == nil { // after a shutdown the delivery is due at the next start
 			jitter := 0.8 + 0.4*q.deps.Rand()
 			wait = max(time.Duration(float64(faultDelay)*jitter), wait)
 		}
@@ -141,13 +140,13 @@ func (q *Queue) count(o outbox.Outcome) {
 }
 
 const (
-	// maxBatch is the largest number of outcomes saved at a time; refusedDelay is
-	// the wait before one that the store refused is saved again.
+	// maxBatch is the maximum number of outcomes that are saved at a time; refusedDelay is the
+	// delay before an outcome that the store refused is saved again.
 	maxBatch     = 256
 	refusedDelay = 10 * time.Second
 )
 
-// span begins the span of an attempt; nil if the delivery has no trace.
+// span begins the span of an attempt. It returns nil if the delivery has no trace.
 func (q *Queue) span(d *outbox.Delivery) *tracing.Active {
 	if q.deps.Tracer == nil || d.Trace == "" {
 		return nil
@@ -166,7 +165,7 @@ func (q *Queue) span(d *outbox.Delivery) *tracing.Active {
 	return span
 }
 
-// endSpan ends the span of an attempt; nil is none.
+// endSpan ends the span of an attempt, unless it is nil.
 func endSpan(span *tracing.Active, o *outbox.Outcome) {
 	if span == nil {
 		return

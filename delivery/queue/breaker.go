@@ -20,13 +20,13 @@ type permit int
 const (
 	permitAttempt permit = iota // make a regular attempt
 	permitProbe                 // make an attempt that is not counted
-	permitNone                  // none: the delivery is parked
+	permitNone                  // park the delivery
 )
 
 // Breakers stores the open breakers, for all gateways and across restarts. The breakers of
 // relay/cache implement it; tests of breakers use a store without Redis.
 type Breakers interface {
-	Open(ctx context.Context, b outbox.Breaker) error // also a change to one that is open
+	Open(ctx context.Context, b outbox.Breaker) error // saves a breaker that was opened or has changed
 	Close(ctx context.Context, endpoint string) error
 	List(ctx context.Context) ([]outbox.Breaker, error) // by time of opening
 	// Lost reports whether the store may have lost breakers since Restored.
@@ -48,7 +48,7 @@ type breakers struct {
 	mu       sync.Mutex
 	failures map[string]failures // of endpoints with a closed breaker
 	open     map[string]*openBreaker
-	closed   map[string]bool // closed here, not yet shared
+	closed   map[string]bool // closed by this gateway, but not yet in the store
 	opened   int64
 	probed   int64
 }
@@ -59,7 +59,6 @@ type failures struct {
 	lastAt time.Time
 }
 
-// openBreaker is an open breaker.
 type openBreaker struct {
 	outbox.Breaker
 	probing bool
@@ -89,9 +88,9 @@ func (b *breakers) acquire(d *outbox.Delivery) (permit, string) {
 	return permitProbe, ""
 }
 
-// record records the result of an attempt. A final response, for or against the
-// delivery, shows that the endpoint works; a fault of ours, or an address that the
-// gateway refuses, shows nothing.
+// record records the result of an attempt. A response that ends the delivery, as delivered or
+// dead, shows that the endpoint works. An internal fault, or an address that the gateway
+// refuses, shows nothing about the endpoint.
 func (b *breakers) record(d *outbox.Delivery, p permit, r attempt.Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -157,9 +156,9 @@ func (b *breakers) state(endpoint string) (open, due bool) {
 	return br != nil, br != nil && !br.probing && !b.now().Before(br.ProbeAt)
 }
 
-// share sends local changes to the store and adopts those of other gateways.
-// Changes that fail to be sent are sent the next time. lost means that the store may
-// have lost breakers: see restore.
+// share sends local changes to the store and adopts the changes of other gateways. Changes
+// that cannot be sent are sent the next time. lost means that the store may have lost
+// breakers, see restore.
 func (b *breakers) share(ctx context.Context) (lost bool, err error) {
 	if b.store == nil {
 		return false, nil
@@ -177,8 +176,8 @@ func (b *breakers) share(ctx context.Context) (lost bool, err error) {
 	return lost, err
 }
 
-// restore saves the breakers that are open here, and opens those of the other endpoints
-// with parked deliveries, to be probed at once.
+// restore saves the breakers that are open in this gateway. It also opens the breakers of all
+// other endpoints with parked deliveries, which are then probed at once.
 func (b *breakers) restore(ctx context.Context, endpoints []outbox.ParkedEndpoint) error {
 	b.mu.Lock()
 	now := b.now().UTC()
@@ -248,8 +247,8 @@ func (b *breakers) markShared(endpoint string, saved *outbox.Breaker) {
 	}
 }
 
-// adopt opens and closes the breakers that other gateways opened and closed, and
-// takes over their probe counts. It closes none that the store may have lost.
+// adopt opens and closes the breakers that other gateways opened and closed, and adopts their
+// probe counts. It closes no breaker if the store may have lost breakers.
 func (b *breakers) adopt(listed []outbox.Breaker, lost bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -273,8 +272,8 @@ func (b *breakers) adopt(listed []outbox.Breaker, lost bool) {
 }
 
 // idleAfter is the time for which a breaker without parked deliveries stays open. forgetAfter
-// is the time for which failures are counted that are too few to open a breaker: longer than
-// the pauses between the attempts of a delivery.
+// is the time after which the failures of an endpoint with a closed breaker are forgotten; it
+// is longer than the pauses between the attempts of a delivery.
 const (
 	idleAfter   = time.Hour
 	forgetAfter = 72 * time.Hour
@@ -298,7 +297,7 @@ func (b *breakers) closeIdle(endpoints []outbox.ParkedEndpoint) {
 	maps.DeleteFunc(b.failures, func(_ string, f failures) bool { return b.now().Sub(f.lastAt) > forgetAfter })
 }
 
-// count returns how many breakers are open, and how many were opened and probed
+// count returns the number of open breakers, and how often breakers were opened and probed
 // since the start.
 func (b *breakers) count() (open int, opened, probed int64) {
 	b.mu.Lock()

@@ -18,9 +18,8 @@ type endpointQueue struct {
 	timer       *time.Timer   // fires at nextStart while items wait
 }
 
-// maxQueueDelay bounds the estimated time that an item waits in memory; the
-// others wait in the store. minQueueShare items may wait in any queue, however
-// full the others are.
+// maxQueueDelay limits the estimated time that an item waits in memory. Further items wait in
+// the store. minQueueShare items may wait in each queue, even if the other queues are full.
 const (
 	maxQueueDelay = time.Minute
 	minQueueShare = 64
@@ -71,8 +70,7 @@ func (i *inFlight) canStart(q *endpointQueue) bool {
 	return remaining > 0 && q.running < min(i.maxRunning(q), max(1, remaining/2)) && !q.nextStart.After(i.now())
 }
 
-// drainTime estimates the time until all waiting items of a queue were
-// attempted.
+// drainTime estimates the time until all waiting items of a queue have been attempted.
 func (i *inFlight) drainTime(q *endpointQueue) time.Duration {
 	n := time.Duration(len(q.waiting) + 1)
 	d := q.avgDuration * n / time.Duration(i.maxRunning(q))

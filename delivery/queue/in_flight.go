@@ -58,7 +58,7 @@ func (i *inFlight) open() {
 type admission int
 
 const (
-	admitted admission = iota // it runs, waits, or is held already
+	admitted admission = iota // the delivery runs, waits, or was held before
 	full                      // no capacity
 	stopping                  // the queue has not started or is stopping, or its gate is closed
 )
@@ -101,7 +101,7 @@ func (i *inFlight) admit(item *item) admission {
 // queues whose endpoints hang do not slow down the others.
 const maxQueuesScanned = 32
 
-// runFrom attempts an item and then those that finish returns.
+// runFrom attempts an item, and then each item that finish returns.
 func (i *inFlight) runFrom(item *item) {
 	for item != nil {
 		began := i.now()
@@ -173,8 +173,7 @@ func (i *inFlight) capacityDelay(d *outbox.Delivery) time.Duration {
 	return min(max(i.drainTime(q), time.Second), time.Minute).Round(time.Second)
 }
 
-// drainsSoon reports whether waiting for capacity in a delivery's queue is
-// worthwhile.
+// drainsSoon reports whether a delivery's queue will have capacity soon.
 func (i *inFlight) drainsSoon(d *outbox.Delivery) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -188,7 +187,7 @@ func (i *inFlight) load() (running, waiting int) {
 	return i.running, i.waiting
 }
 
-// stop admits nothing more and returns the leases of the waiting deliveries.
+// stop stops admitting deliveries and returns the leases of the waiting ones.
 func (i *inFlight) stop() []outbox.Lease {
 	i.mu.Lock()
 	defer i.mu.Unlock()

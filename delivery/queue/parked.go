@@ -8,8 +8,8 @@ import (
 )
 
 // parkedBatch is the number of parked deliveries of an endpoint that are leased in one round
-// trip. maxParkedPerPass bounds those of one endpoint in one pass, so that no endpoint waits
-// long for another.
+// trip. maxParkedPerPass is the maximum number for one endpoint in one pass, so that other
+// endpoints do not wait long.
 const (
 	parkedBatch      = 200
 	maxParkedPerPass = 2000
@@ -42,7 +42,7 @@ func (q *Queue) startDueParked(ctx context.Context) {
 			q.startParked(ctx, parked, maxParkedPerPass, time.Time{})
 			continue
 		}
-		if !parked.First.After(now) { // parked for as long as they may be
+		if !parked.First.After(now) { // the time of the oldest parked delivery is over
 			q.startParked(ctx, parked, maxParkedPerPass, now)
 		}
 		if due {
@@ -50,8 +50,8 @@ func (q *Queue) startDueParked(ctx context.Context) {
 		}
 	}
 
-	// Count the parked deliveries for Stats. That reads all of them: it takes one percent of
-	// the time at most.
+	// Count the parked deliveries for Stats. Counting reads all of them, so it is limited to
+	// one percent of the time.
 	began := q.deps.Now()
 	switch {
 	case len(endpoints) == 0:
@@ -71,8 +71,8 @@ func (q *Queue) startDueParked(ctx context.Context) {
 	}
 }
 
-// startParked leases up to n parked deliveries of an endpoint and admits them.
-// Those that find no capacity are due later.
+// startParked leases up to n parked deliveries of an endpoint and admits them. Deliveries
+// without capacity are due later.
 func (q *Queue) startParked(ctx context.Context, parked outbox.ParkedEndpoint, n int, cutoff time.Time) {
 	for n > 0 {
 		now := q.deps.Now()

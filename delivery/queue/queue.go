@@ -22,12 +22,12 @@ import (
 	"github.com/penstock/penstock/relay/tracing"
 )
 
-// Attempter makes one attempt. It honours ctx.
+// Attempter makes one attempt, which ends with ctx.
 type Attempter interface {
 	Send(ctx context.Context, d outbox.Delivery) attempt.Result
 }
 
-// Store is the part of *outbox.Store that a queue uses. Tests replace it by one that is slow.
+// Store is the part of *outbox.Store that a queue uses. Tests use a slow implementation.
 type Store interface {
 	Finish(ctx context.Context, os []outbox.Outcome) ([]outbox.Ref, error)
 	Due(ctx context.Context, cutoff time.Time, limit int) ([]outbox.Ref, error)
@@ -90,9 +90,9 @@ const (
 type Stats struct {
 	Running, Waiting, Unsaved        int
 	Delivered, Retried, Dead, Faults int64
-	// Parked is the number of deliveries that wait for breakers, in all gateways; it is
-	// counted at intervals of a hundred times what counting takes. Open is the number of
-	// breakers that are open; Opened and Probed count how often one was.
+	// Parked is the number of deliveries that wait for breakers, in all gateways. They are
+	// counted at intervals of a hundred times the duration of counting. Open is the number of
+	// open breakers; Opened and Probed count how often breakers were opened and probed.
 	Parked, Open   int
 	Opened, Probed int64
 }
@@ -207,9 +207,9 @@ func (q *Queue) Stats() Stats {
 // deliveries; each call takes a round trip.
 const enqueueWorkers = 8
 
-// Start begins to process tasks and to schedule due deliveries, and has an attempter make
-// the attempts. Redis need not be available yet. An attempter may send messages whose reports
-// are deliveries, so it is made with the queue.
+// Start begins to process tasks and to schedule due deliveries. attempter makes the attempts.
+// It is not a dependency of New, because its messages have reports that are deliveries, so it
+// is created after the queue. Redis need not be available yet.
 func (q *Queue) Start(attempter Attempter) error {
 	q.attempter = attempter
 	q.inFlight.open()
@@ -228,10 +228,10 @@ func (q *Queue) Start(attempter Attempter) error {
 	return nil
 }
 
-// Stop admits nothing more, releases the deliveries waiting in memory, lets running attempts
-// finish and saves their outcomes. Shortly before ctx ends, it cancels the remaining
-// attempts, which count as internal faults. The error has the number of outcomes that are
-// not saved.
+// Stop stops admitting deliveries, releases the deliveries that wait in memory, waits for
+// running attempts and saves their outcomes. Shortly before ctx ends, it cancels the
+// remaining attempts, which count as internal faults. The error contains the number of
+// outcomes that are not saved.
 func (q *Queue) Stop(ctx context.Context) error {
 	q.stopLoops()
 	q.loops.Wait()
@@ -265,15 +265,14 @@ func (q *Queue) Stop(ctx context.Context) error {
 	return err
 }
 
-// maxDispatchWait bounds how long Dispatch waits for capacity in queues that
-// drain quickly. Going through the store costs far more than that.
+// maxDispatchWait limits how long Dispatch waits for capacity in queues that drain quickly.
+// Releasing a delivery to the store would delay it far longer.
 const maxDispatchWait = 500 * time.Millisecond
 
-// Dispatch makes the first attempts of deliveries that were just created with
-// the queue's lease. It returns soon; deliveries without capacity are released
-// and due at once. It waits for capacity only if all of them go to one endpoint,
-// so that it delays no other, and never for rules: frames of other accounts would
-// wait as well.
+// Dispatch makes the first attempts of deliveries that were just created with the queue's
+// lease. It returns soon: deliveries without capacity are released and due at once. It waits
+// for capacity only if all deliveries go to one endpoint, so that it delays no other endpoint,
+// and never for deliveries of rules, which would delay the frames of other accounts.
 func (q *Queue) Dispatch(ds []outbox.Delivery) {
 	var refused []*item
 	anyAdmitted := false

@@ -11,16 +11,16 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// retry is an attempt of a delivery to schedule, also a first one; a zero dueAt means
+// retry is an attempt that must be scheduled, which may be the first one. A zero dueAt means
 // now.
 type retry struct {
 	ref   outbox.Ref
 	dueAt time.Time
 }
 
-// outcomesSaved ends the holds on deliveries, and schedules the retries among
-// them and the deliveries that are next in their ordered queues. If there are
-// too many at once, the reconciler schedules them when they are due.
+// outcomesSaved ends the holds on deliveries. It schedules their retries and the deliveries
+// that are next in ordered queues. If these are too many at once, the reconciler schedules
+// the rest when they are due.
 func (q *Queue) outcomesSaved(saved []outbox.Outcome, nextRefs []outbox.Ref) {
 	for i := range saved {
 		q.leases.Drop(outbox.Ref{Account: saved[i].Account, ID: saved[i].ID})
@@ -45,8 +45,7 @@ func (q *Queue) schedule(r retry) {
 // maxRetries is the largest number of retries enqueued in one round.
 const maxRetries = 200
 
-// scheduleLoop attempts the deliveries that are due now, and has the timer wake this
-// process for the others.
+// scheduleLoop attempts the deliveries that are due now, and creates timers for the others.
 func (q *Queue) scheduleLoop() {
 	for r := range q.retries {
 		ctx, cancel := context.WithTimeout(q.attemptCtx, 5*time.Second)
@@ -72,7 +71,7 @@ func (q *Queue) scheduleLoop() {
 	}
 }
 
-// nextRetry returns a waiting retry, if the round has capacity for it.
+// nextRetry returns a waiting retry, unless the round is full.
 func (q *Queue) nextRetry(n int) (r retry, ok bool) {
 	if n >= maxRetries {
 		return r, false
@@ -92,8 +91,8 @@ func (q *Queue) logLeft(err error) {
 	}
 }
 
-// attemptDue attempts deliveries that are due. Those that are still due after
-// that are scheduled again by the reconciler.
+// attemptDue attempts deliveries that are due. The reconciler schedules deliveries again that
+// are still due afterwards.
 func (q *Queue) attemptDue(ctx context.Context, refs []outbox.Ref) error {
 	refs = slices.DeleteFunc(refs, func(r outbox.Ref) bool { return !q.leases.Reserve(r) })
 	if len(refs) == 0 {
@@ -110,9 +109,9 @@ func (q *Queue) attemptDue(ctx context.Context, refs []outbox.Ref) error {
 	return err
 }
 
-// onTimer is called when a delivery is due: it leases the delivery and admits it. The
-// task ends with that and a retry gets a new one, so that an endpoint that hangs
-// occupies no asynq worker.
+// onTimer is called when a delivery is due. It leases the delivery and admits it. The task then
+// ends, and a retry gets a new task, so that an endpoint that hangs does not occupy a worker
+// of asynq.
 func (q *Queue) onTimer(ctx context.Context, due timer.Ref) error {
 	ref := outbox.Ref(due)
 	if !q.leases.Reserve(ref) {
@@ -141,9 +140,9 @@ func (q *Queue) onTimer(ctx context.Context, due timer.Ref) error {
 	}
 }
 
-// admitAll admits deliveries that were leased until leaseEnd. Those without capacity
-// are postponed, so that they do not block others that are due. complete means that
-// every delivery was admitted; otherwise wait is the delay of the last one that was not.
+// admitAll admits deliveries that were leased until leaseEnd. Deliveries without capacity are
+// postponed, so that they do not block other due deliveries. complete means that every
+// delivery was admitted; otherwise wait is the delay of the last postponed delivery.
 func (q *Queue) admitAll(ds []outbox.Delivery, leaseEnd time.Time) (wait time.Duration, complete bool) {
 	unplaced := make(lease.Unplaced[outbox.Ref])
 	for i := range ds {
@@ -169,7 +168,7 @@ const maxDue = 1000
 // again.
 const rescheduleAfter = 5 * time.Second
 
-// reconcileLoop has due deliveries attempted until ctx ends.
+// reconcileLoop schedules due deliveries until ctx ends.
 func (q *Queue) reconcileLoop(ctx context.Context) {
 	for {
 		q.leases.ReleaseSpare(ctx)

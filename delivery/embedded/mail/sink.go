@@ -24,12 +24,12 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// Options tune a sink.
+// Options configures a sink.
 type Options struct {
 	// From is the sender, "Name <a@b>" or an address; empty means penstock@localhost.
 	From string
-	// MaxMails and MaxBytes bound the mails that are kept; 0 means 10,000 and 100 MiB. The
-	// newest mail is kept in any case.
+	// MaxMails and MaxBytes limit the stored mails; 0 means 10,000 and 100 MiB. The newest
+	// mail is always kept.
 	MaxMails int
 	MaxBytes int64
 	// Now is the clock; nil means time.Now.
@@ -46,7 +46,7 @@ type Sink struct {
 
 	mu     sync.Mutex
 	stored []storedMail // in the order in which they were written
-	bytes  int64        // of all of them
+	bytes  int64        // the size of all stored mails
 }
 
 // storedMail is a file of the directory.
@@ -55,9 +55,9 @@ type storedMail struct {
 	size int64
 }
 
-// New makes a sink that writes to the directory "mail" below dataDir, which it
-// creates. It returns an error if it cannot, or if the sender is not valid. Of the mails
-// that are there it keeps as many as fit.
+// New returns a sink that writes to the directory "mail" below dataDir. It creates the
+// directory, and removes the oldest mails beyond the limits. It returns an error if the
+// sender is invalid or the directory cannot be used.
 func New(dataDir string, opts Options) (*Sink, error) {
 	opts.From = cmp.Or(opts.From, "Penstock <penstock@localhost>")
 	if opts.Now == nil {
@@ -93,9 +93,9 @@ func New(dataDir string, opts Options) (*Sink, error) {
 	return s, nil
 }
 
-// add notes a mail that was written, and removes the oldest ones beyond the limits. The mail
-// is on disk, so that its delivery does not fail if an older one cannot be removed: that is
-// tried again with the next mail.
+// add records a mail that was written, and removes the oldest mails beyond the limits. An older
+// mail that cannot be removed is not an error, because the new mail is on disk; the next call
+// tries again.
 func (s *Sink) add(name string, size int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +108,8 @@ func (s *Sink) add(name string, size int64) {
 	_ = s.removeOldest()
 }
 
-// removeOldest removes mails until the others are within the limits. The caller holds mu.
+// removeOldest removes the oldest mails until the others are within the limits. The caller
+// holds mu.
 func (s *Sink) removeOldest() error {
 	for len(s.stored) > s.maxMails || s.bytes > s.maxBytes && len(s.stored) > 1 {
 		oldest := s.stored[0]
@@ -147,7 +148,6 @@ func (s *Sink) Send(ctx context.Context, m outbox.Mail) (email.Result, error) {
 	return email.Result{Status: 250, Response: "written to " + name, Simulated: true}, nil
 }
 
-// suffix ends the name of a mail's file.
 const suffix = ".eml"
 
 // fileName returns a safe file name. Unsafe characters are escaped, so that different

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// pipe is one end of a connection in memory. Writing never blocks: miniredis answers
-// each command before it reads the next, so that a pipeline of commands on a net.Pipe
-// would wait for its own answers. The data written is bounded by the commands that a
-// client has in flight.
+// pipe is one end of a connection in memory. Writing never blocks: miniredis answers each
+// command before it reads the next, so a client that writes a pipeline of commands to a
+// net.Pipe would block forever. The buffered data is limited by the commands that a client
+// has in flight.
 type pipe struct{ incoming, outgoing *stream }
 
 func newPipe() (client, server *pipe) {
@@ -59,7 +59,7 @@ func (p *pipe) Write(b []byte) (int, error) {
 	return s.data.Write(b)
 }
 
-// SetReadDeadline ends reads at a time; the zero time is none.
+// SetReadDeadline sets the time at which reads end; the zero time means never.
 func (p *pipe) SetReadDeadline(t time.Time) error {
 	s := p.incoming
 	s.mu.Lock()

@@ -14,7 +14,7 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 )
 
-// Options tunes a server; the zero value works.
+// Options configures a server; the zero value works.
 type Options struct {
 	// MaxTasks is the number of tasks that may be enqueued before the server is replaced by
 	// an empty one: miniredis keeps a counter for every key name that it has ever seen, about
@@ -63,9 +63,9 @@ func newEngine() (*engine, error) {
 // info is the answer to INFO, which clients read when they connect.
 const info = "redis_version:6.2.0\r\nredis_mode:standalone\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n"
 
-// hook answers INFO, and asynq's scripts that look for tasks while there are none: an
-// interpreter of Lua for each of them would be a fifth of the work of an idle gateway. It
-// counts the tasks that asynq's scripts save.
+// hook answers INFO, and the scripts with which asynq looks for tasks while the queue is
+// empty: running these in a Lua interpreter takes a fifth of the processor time of an idle
+// gateway. hook also counts the tasks that asynq's scripts save.
 func (e *engine) hook(p *server.Peer, name string, args ...string) bool {
 	switch {
 	case name == "INFO":

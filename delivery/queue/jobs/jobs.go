@@ -30,9 +30,9 @@ type Deps struct {
 type Work struct {
 	// Runners run the jobs, by kind.
 	Runners map[job.Kind]job.Runner
-	// OnEnd is called before the end of a job is recorded, and again if that is
-	// repeated after a crash; the function it returns, unless nil, is called
-	// after that. While it fails the job does not end. nil disables it.
+	// OnEnd is called before the end of a job is recorded, and again if recording is repeated
+	// after a crash. The function that it returns, unless nil, is called after the end is
+	// recorded. While OnEnd fails, the job does not end. nil disables it.
 	OnEnd func(ctx context.Context, j job.Job, o job.Outcome) (finish func(), err error)
 }
 
@@ -113,8 +113,8 @@ func (j *Jobs) Submit(ctx context.Context, jb job.Job) error {
 	return nil
 }
 
-// Start begins to run jobs. Redis need not be available yet. Services submit jobs and run
-// them, so they are made with the Jobs, and Start takes what they do.
+// Start begins to run jobs. work is not a dependency of New, because the services that run
+// jobs also submit them, so they are created after Jobs. Redis need not be available yet.
 func (j *Jobs) Start(work Work) error {
 	j.work = work
 	if err := j.timer.Start(j.process); err != nil {
@@ -129,8 +129,8 @@ func (j *Jobs) Start(work Work) error {
 	return nil
 }
 
-// Stop starts no more jobs and lets running ones finish until ctx ends; a run
-// that is cancelled then is repeated after the next start.
+// Stop stops starting jobs and waits for running jobs until ctx ends. It then cancels the
+// remaining runs, which are repeated after the next start.
 func (j *Jobs) Stop(ctx context.Context) error {
 	if j.stopReconcile != nil {
 		j.stopReconcile()
@@ -264,10 +264,10 @@ func (j *Jobs) runIfDue(ctx context.Context, ref job.Ref) (job.Job, error) {
 // maxDue is the largest number of due jobs listed per account in one pass.
 const maxDue = 1000
 
-// scheduleDue creates the task of a job when it is listed as due a second time,
-// since most jobs that are listed once already have a task about to run. A job
-// that still has a task is run outside asynq, which may have lost it, be busy,
-// or wait for a process that crashed.
+// scheduleDue creates the task of a job when the job is listed as due a second time, because
+// most jobs that are listed once have a task that is about to run. If the job already has a
+// task, scheduleDue runs the job without asynq, which may be busy or wait for a process that
+// crashed.
 func (j *Jobs) scheduleDue(ctx context.Context, ref job.Ref, listed time.Time) time.Time {
 	if listed.IsZero() {
 		return j.deps.Now()
