@@ -43,7 +43,6 @@ func (s *Store) Make(ctx context.Context, o sip.Order) (int64, error) {
 	return s.FileStore.Make(ctx, o.Handle, func(ctx context.Context, w io.Writer) (int64, error) { return s.fill(ctx, w, o) })
 }
 
-// filler writes calls to the files of a zip archive, one after another.
 type filler struct {
 	order sip.Order
 	zip   *zip.Writer
@@ -87,7 +86,6 @@ func (f *filler) writeAll(ctx context.Context, source Calls, pageSize int) error
 	}
 }
 
-// begin completes the current file and begins the next.
 func (f *filler) begin(name string) error {
 	if err := f.flush(); err != nil {
 		return err

@@ -147,7 +147,6 @@ func encode(p ledger.Place, signed string) ([]byte, error) {
 	return append(b, '\n'), err
 }
 
-// rewrite replaces the file by a file with one line per ledger.
 func (j *Journal) rewrite() error {
 	var text []byte
 	for p, signed := range j.heads {
@@ -171,7 +170,6 @@ func (j *Journal) rewrite() error {
 	return nil
 }
 
-// publish writes a head to the published directory.
 func (j *Journal) publish(signed string) error {
 	if j.publishDir == "" || signed == "" {
 		return nil

@@ -14,7 +14,6 @@ import (
 	"github.com/emersion/go-smtp"
 )
 
-// session is an authenticated connection.
 type session struct {
 	client *smtp.Client
 	conn   net.Conn
@@ -50,7 +49,6 @@ func (c *Client) connect(ctx context.Context) (*session, error) {
 	return &session{client: client, conn: conn}, nil
 }
 
-// prepare secures a connection, greets and authenticates.
 func (c *Client) prepare(ctx context.Context, conn net.Conn) (client *smtp.Client, err error) {
 	config := &tls.Config{ServerName: c.host, RootCAs: c.opts.RootCAs, MinVersion: tls.VersionTLS12}
 	switch c.opts.TLS {
@@ -167,7 +165,6 @@ func (p *pool) pop() *session {
 	return s
 }
 
-// put returns a session to the pool, or closes it.
 func (p *pool) put(s *session) {
 	defer func() { <-p.slots }()
 	p.mu.Lock()

@@ -139,7 +139,6 @@ func (s *Store) narrowToStored(ctx context.Context, q iot.AggregateQuery) (iot.A
 	return q, nil
 }
 
-// aggregates runs statements about a device and returns the series of each.
 func (s *Store) aggregates(ctx context.Context, q iot.AggregateQuery, texts ...string) ([][]series, error) {
 	found, err := s.influxQLs(ctx, s.statement(deviceParams(q.Query), strings.Join(texts, "; ")))
 	herr, ok := errors.AsType[*httpapi.Error](err)
@@ -166,7 +165,6 @@ func selectClause(q iot.AggregateQuery, scaled bool) string {
 	return "SELECT " + functions + " FROM " + source + " GROUP BY sensor_id"
 }
 
-// condition restricts a query to the device and the time range.
 func condition(q iot.AggregateQuery) string {
 	return " WHERE account = $account AND device_id = $device" + timeCondition(q.Query)
 }

@@ -30,7 +30,6 @@ func needsNoEscape(c byte) bool {
 		c == '_' || c == '-' || c == '.' || c == ':' || c == '/'
 }
 
-// isUnescaped reports whether a text needs neither cleaning nor escaping.
 func isUnescaped(s string) bool {
 	for i := range len(s) {
 		if !needsNoEscape(s[i]) {

@@ -46,7 +46,6 @@ func (e *Error) Unwrap() []error {
 // RetryAfter returns the delay that the server requested; 0 if none.
 func (e *Error) RetryAfter() time.Duration { return e.retryAfter }
 
-// newError converts an error of the client.
 func newError(op string, err error, now time.Time) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
@@ -61,7 +60,6 @@ func newError(op string, err error, now time.Time) *Error {
 	}
 }
 
-// writeVerdict classifies the response to a write.
 type writeVerdict int
 
 const (

@@ -36,7 +36,6 @@ func (s *Store) readFlux(ctx context.Context, q iot.Query) ([]iot.Point, error) 
 	return points, nil
 }
 
-// flux runs a script and calls visit with every record of the result.
 func (s *Store) flux(ctx context.Context, script string, visit func(*query.FluxRecord) error) error {
 	found, err := s.client.QueryAPI(s.opts.Org).Query(ctx, script)
 	if err != nil {
@@ -68,7 +67,6 @@ func (s *Store) fluxRange(start, stop time.Time) string {
 	return fmt.Sprintf("from(bucket: %s)\n  |> range(start: %s, stop: %s)\n", quoteFlux(s.opts.Bucket), fluxTime(start), fluxTime(stop))
 }
 
-// fluxIn is the condition that a column has one of the values.
 func fluxIn(column string, values []string) string {
 	tests := make([]string, len(values))
 	for i, v := range values {
@@ -77,7 +75,6 @@ func fluxIn(column string, values []string) string {
 	return strings.Join(tests, " or ")
 }
 
-// fluxTag returns a tag of a record; empty if it has none.
 func fluxTag(r *query.FluxRecord, tag string) string {
 	value, _ := r.ValueByKey(tag).(string)
 	return value
@@ -101,7 +98,6 @@ func quoteFlux(s string) string {
 	return b.String()
 }
 
-// pointOf is a point of a series, without time and value.
 func pointOf(acct relay.AccountID, measurement string, tag func(string) string) iot.Point {
 	return iot.Point{
 		Account:    acct,

@@ -69,7 +69,6 @@ func (s *Store) forgetFlux(ctx context.Context, acct relay.AccountID, sensors []
 	return nil
 }
 
-// predicate selects the points of a sensor.
 func predicate(acct relay.AccountID, sensor string) string {
 	return fmt.Sprintf(`account="%s" AND sensor_id=%s`, acct, quotePredicate(sensor))
 }

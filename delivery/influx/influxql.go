@@ -36,7 +36,6 @@ func (s *Store) statement(params map[string]any, q string) statement {
 	return statement{q: q, db: db, rp: rp, params: params}
 }
 
-// influxQL runs one statement.
 func (s *Store) influxQL(ctx context.Context, st statement) ([]series, error) {
 	found, err := s.influxQLs(ctx, st)
 	switch {
@@ -143,7 +142,6 @@ func readPoints(acct relay.AccountID, body []byte) ([]iot.Point, error) {
 	return points, nil
 }
 
-// deviceParams returns the parameters of a query for a device.
 func deviceParams(q iot.Query) map[string]any {
 	return map[string]any{"account": q.Account.String(), "device": clean(q.DeviceID)}
 }
@@ -179,12 +177,10 @@ func measurementList(types []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// quoteName quotes an identifier of InfluxQL.
 func quoteName(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
 }
 
-// answer is a response to InfluxQL statements.
 type answer struct {
 	Error   string
 	Results []struct { // one for each statement
@@ -194,7 +190,6 @@ type answer struct {
 	}
 }
 
-// series is one series of a response.
 type series struct {
 	Name    string
 	Tags    map[string]string
@@ -246,7 +241,6 @@ func responseError(message string, truncated bool) error {
 	return nil
 }
 
-// eachRow calls visit with every row, its time and its series.
 func eachRow(found []series, visit func(s *series, t time.Time, r row) error) error {
 	for i := range found {
 		for _, r := range found[i].Values {

@@ -65,7 +65,6 @@ func (m *msgpackReader) result() {
 	})
 }
 
-// series reads one series.
 func (m *msgpackReader) series() {
 	var name string
 	tags := make(map[string]string, 8)
@@ -93,7 +92,6 @@ func (m *msgpackReader) series() {
 	}
 }
 
-// row reads time, value and text.
 func (m *msgpackReader) row() {
 	if n := m.length(msgp.ReadArrayHeaderBytes); m.err == nil && n != 3 {
 		m.fail(fmt.Errorf("a row of %d columns", n))
@@ -170,7 +168,6 @@ func (m *msgpackReader) number() float64 {
 	return read(m, msgp.ReadFloat64Bytes)
 }
 
-// null reads a nil if it is next.
 func (m *msgpackReader) null() bool {
 	return msgp.NextType(m.remaining) == msgp.NilType && read(m, func(b []byte) (bool, []byte, error) {
 		remaining, err := msgp.ReadNilBytes(b)

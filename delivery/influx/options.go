@@ -45,7 +45,6 @@ type Options struct {
 	Now       func() time.Time  // nil means time.Now
 }
 
-// withDefaults validates the options and sets defaults.
 func (o Options) withDefaults() (Options, error) {
 	u, err := url.Parse(o.URL)
 	switch {

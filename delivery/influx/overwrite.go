@@ -23,7 +23,6 @@ import (
 // writing one field leaves the other unchanged. If a point has both, readers use the number.
 // So before a text replaces a number, the point with the number is deleted.
 
-// pointKey identifies a point.
 type pointKey struct {
 	account relay.AccountID
 	kind    string

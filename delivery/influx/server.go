@@ -11,13 +11,11 @@ import (
 	httpapi "github.com/influxdata/influxdb-client-go/v2/api/http"
 )
 
-// server describes the server at the URL.
 type server struct {
 	version string
 	v1      bool // 1.x: databases, InfluxQL
 }
 
-// language returns the query language for readings.
 func (s *Store) language(sv server) Language {
 	switch {
 	case s.opts.Language != Auto:
@@ -28,7 +26,6 @@ func (s *Store) language(sv server) Language {
 	return Flux
 }
 
-// forLanguage returns the function for the query language for readings.
 func forLanguage[F any](ctx context.Context, s *Store, flux, influxQL F) (F, error) {
 	sv, err := s.server(ctx)
 	if s.language(sv) == InfluxQL {

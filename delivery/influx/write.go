@@ -77,7 +77,6 @@ func (s *Store) send(ctx context.Context, e *encodedBatch, lines []line, grouped
 	return s.send(ctx, e, lines[middle:], grouped)
 }
 
-// line is one line of an encoded batch, with its point or uplink.
 type line struct {
 	start, name, end int // within the buffer; name is the offset of the tags
 	origin           iot.Refused
@@ -124,7 +123,6 @@ func (e *encodedBatch) add(origin iot.Refused, encode func([]byte) []byte) {
 	}
 }
 
-// body returns the request body for some of the lines.
 func (e *encodedBatch) body(lines []line) string {
 	n := 0
 	for _, l := range lines {

@@ -52,7 +52,6 @@ func (h *HTTP) Find(ctx context.Context, number relay.MSISDN) (lookup.Result, er
 	return r, nil
 }
 
-// answer is a lookup result in the format of the specification.
 type answer struct {
 	Data   *answer `json:"data"`
 	Status *struct {

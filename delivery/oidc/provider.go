@@ -160,7 +160,6 @@ func (p *Provider) Finish(ctx context.Context, a user.Attempt, code string) (use
 	return p.identity(token.Issuer+" "+token.Subject, claims)
 }
 
-// identity returns the identity that the claims describe.
 func (p *Provider) identity(subject string, claims map[string]any) (user.Identity, error) {
 	identity := user.Identity{Subject: subject}
 	identity.Name, _ = claims[p.opts.NameClaim].(string)

@@ -112,7 +112,6 @@ func (h *HTTP) Command(ctx context.Context, c provisioning.Command) (provisionin
 	return a.report(retryAfter), nil
 }
 
-// acquireSlot waits for a slot to send a command.
 func (h *HTTP) acquireSlot(ctx context.Context) (release func(), err error) {
 	timer := time.NewTimer(h.opts.SlotTimeout)
 	defer timer.Stop()

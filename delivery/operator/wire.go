@@ -16,7 +16,6 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// commandJSON is the wire format of a command.
 type commandJSON struct {
 	ID          string   `json:"id"`
 	Action      string   `json:"action"`
@@ -28,7 +27,6 @@ type commandJSON struct {
 	RequestedAt string   `json:"requested_at"`
 }
 
-// messageJSON is the wire format of a message to a SIM.
 type messageJSON struct {
 	ID     string `json:"id"`
 	ICCID  string `json:"iccid"`

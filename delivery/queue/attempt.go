@@ -66,7 +66,6 @@ func (q *Queue) attempt(item *item) {
 	q.outcomes.Add(o)
 }
 
-// park makes an outcome wait for the endpoint's breaker.
 func (q *Queue) park(d *outbox.Delivery, o *outbox.Outcome) {
 	o.Uncounted, o.NextAttemptAt = true, time.Time{}
 	o.ParkedUntil = d.ParkedUntil
@@ -90,7 +89,6 @@ func (q *Queue) send(ctx context.Context, d outbox.Delivery) (r attempt.Result) 
 	return q.attempter.Send(ctx, d)
 }
 
-// classify converts the result of an attempt to an outcome.
 func (q *Queue) classify(d *outbox.Delivery, p permit, r attempt.Result) outbox.Outcome {
 	now := q.deps.Now()
 	o := outbox.Outcome{ID: d.ID, Account: d.Account, Endpoint: d.EndpointName(), Attempt: r.Attempt, Reason: r.Verdict.PublicReason()}
@@ -165,7 +163,6 @@ func (q *Queue) span(d *outbox.Delivery) *tracing.Active {
 	return span
 }
 
-// endSpan ends the span of an attempt, unless it is nil.
 func endSpan(span *tracing.Active, o *outbox.Outcome) {
 	if span == nil {
 		return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,7 +15,6 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// permit is a breaker's permission for a delivery.
 type permit int
 
 const (
@@ -53,7 +53,6 @@ type breakers struct {
 	probed   int64
 }
 
-// failures are the consecutive failures of an endpoint.
 type failures struct {
 	count  int
 	lastAt time.Time
@@ -148,7 +147,6 @@ func redactedTarget(d *outbox.Delivery) string {
 	return guard.Redact(d.Request.URL)
 }
 
-// state reports whether a breaker is open, and whether it may be probed now.
 func (b *breakers) state(endpoint string) (open, due bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -202,49 +200,35 @@ func (b *breakers) restore(ctx context.Context, endpoints []outbox.ParkedEndpoin
 	return b.store.Restored(ctx)
 }
 
-// save sends local changes to the store.
 func (b *breakers) save(ctx context.Context) error {
-	open, closed := b.unshared()
-	for _, endpoint := range closed {
-		if err := b.store.Close(ctx, endpoint); err != nil {
-			return err
-		}
-		b.markShared(endpoint, nil)
-	}
-	for i := range open {
-		if err := b.store.Open(ctx, open[i]); err != nil {
-			return err
-		}
-		b.markShared(open[i].Endpoint, &open[i])
-	}
-	return nil
-}
-
-// unshared returns the changes that the store does not have.
-func (b *breakers) unshared() (open []outbox.Breaker, closed []string) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	for endpoint := range b.closed {
-		closed = append(closed, endpoint)
-	}
+	closed := slices.Collect(maps.Keys(b.closed))
+	var open []outbox.Breaker
 	for _, br := range b.open {
 		if br.unsaved {
 			open = append(open, br.Breaker)
 		}
 	}
-	return open, closed
-}
-
-// markShared records that the store has a change, unless the breaker has changed
-// again meanwhile.
-func (b *breakers) markShared(endpoint string, saved *outbox.Breaker) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if saved == nil {
+	b.mu.Unlock()
+	for _, endpoint := range closed {
+		if err := b.store.Close(ctx, endpoint); err != nil {
+			return err
+		}
+		b.mu.Lock()
 		delete(b.closed, endpoint)
-	} else if br := b.open[endpoint]; br != nil && br.Breaker == *saved {
-		br.unsaved = false
+		b.mu.Unlock()
 	}
+	for _, saved := range open {
+		if err := b.store.Open(ctx, saved); err != nil {
+			return err
+		}
+		b.mu.Lock()
+		if br := b.open[saved.Endpoint]; br != nil && br.Breaker == saved { // else it has changed again
+			br.unsaved = false
+		}
+		b.mu.Unlock()
+	}
+	return nil
 }
 
 // adopt opens and closes the breakers that other gateways opened and closed, and adopts their

@@ -6,7 +6,6 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// endpointQueue holds the deliveries to one endpoint.
 type endpointQueue struct {
 	name        string
 	pace        outbox.Pace // of the newest delivery, created at paceTime
@@ -40,7 +39,6 @@ func queueName(d *outbox.Delivery) string {
 	return d.EndpointName()
 }
 
-// queueFor returns the queue of a delivery, and creates it if needed.
 func (i *inFlight) queueFor(d *outbox.Delivery) *endpointQueue {
 	name := queueName(d)
 	q := i.queues[name]
@@ -54,7 +52,6 @@ func (i *inFlight) queueFor(d *outbox.Delivery) *endpointQueue {
 	return q
 }
 
-// maxRunning returns the maximum number of concurrent attempts of a queue.
 func (i *inFlight) maxRunning(q *endpointQueue) int {
 	if q.pace.Concurrency > 0 {
 		return q.pace.Concurrency
@@ -99,7 +96,6 @@ func (i *inFlight) start(q *endpointQueue, item *item) {
 	}
 }
 
-// scheduleNext resumes a queue when its rate allows the next attempt.
 func (i *inFlight) scheduleNext(q *endpointQueue) {
 	wait := q.nextStart.Sub(i.now())
 	if q.timer == nil && wait > 0 {

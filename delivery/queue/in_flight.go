@@ -47,14 +47,12 @@ func newInFlight(o Options, leases *lease.Set[outbox.Ref], now func() time.Time,
 	}
 }
 
-// open admits deliveries from now on.
 func (i *inFlight) open() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.opened = true
 }
 
-// admission is the result of admit.
 type admission int
 
 const (
@@ -146,7 +144,6 @@ func (i *inFlight) takeNext(q *endpointQueue) *item {
 	return nil
 }
 
-// startFirst starts the first waiting item of a queue.
 func (i *inFlight) startFirst(q *endpointQueue) *item {
 	item := q.waiting[0]
 	q.waiting[0] = nil

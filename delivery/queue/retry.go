@@ -71,7 +71,6 @@ func (q *Queue) scheduleLoop() {
 	}
 }
 
-// nextRetry returns a waiting retry, unless the round is full.
 func (q *Queue) nextRetry(n int) (r retry, ok bool) {
 	if n >= maxRetries {
 		return r, false

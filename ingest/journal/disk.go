@@ -47,7 +47,6 @@ func (osDisk) SyncDir(dir string) error {
 
 type osFile struct{ *os.File }
 
-// diskFull reports whether an error means that no space is left.
 func diskFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }

@@ -152,7 +152,6 @@ func (l *Log) deletable(horizon int64) (segments []*segment) {
 	return segments
 }
 
-// replayable returns the size of the segments that are needed for replay only.
 func (l *Log) replayable() (bytes int64) {
 	l.state.RLock()
 	defer l.state.RUnlock()

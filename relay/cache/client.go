@@ -171,7 +171,6 @@ func inChunks[T, R any](records []T, do func(chunk []T) ([]R, error)) ([]R, erro
 	return results, nil
 }
 
-// observer reports the duration of each command and pipeline.
 type observer struct {
 	observe func(operation string, took time.Duration)
 }

@@ -145,24 +145,19 @@ func byShard(frames []iot.Seen, current span) []*shard {
 		acct   relay.AccountID
 		number int
 	}
-	places, sizes := make([]place, len(frames)), make(map[place]int, seenShards)
+	byPlace := make(map[place]*shard, seenShards)
+	var shards []*shard
 	for i, f := range frames {
-		places[i] = place{f.Account, shardOf(f.Device, f.Dedup)}
-		sizes[places[i]]++
-	}
-	byPlace, shards := make(map[place]*shard, len(sizes)), make([]*shard, 0, len(sizes))
-	for i, f := range frames {
-		p := places[i]
+		p := place{f.Account, shardOf(f.Device, f.Dedup)}
 		s := byPlace[p]
 		if s == nil {
-			size := sizes[p]
-			s = &shard{
-				key: keySeen(p.acct, p.number, current), keyBefore: keySeen(p.acct, p.number, current.before()),
-				frames: make([]int, 0, size), fields: make([]string, 0, size), claimed: make([]*redis.BoolCmd, size), marks: make([]string, size),
-			}
+			s = &shard{key: keySeen(p.acct, p.number, current), keyBefore: keySeen(p.acct, p.number, current.before())}
 			byPlace[p], shards = s, append(shards, s)
 		}
 		s.frames, s.fields = append(s.frames, i), append(s.fields, f.Device+"|"+f.Dedup)
+	}
+	for _, s := range shards {
+		s.claimed, s.marks = make([]*redis.BoolCmd, len(s.frames)), make([]string, len(s.frames))
 	}
 	return shards
 }
@@ -236,7 +231,6 @@ type spanLimit struct {
 	current, previous, ended map[string]bool
 }
 
-// spanAt returns the span in which marks are set now.
 func (l *spanLimit) spanAt(now time.Time, length time.Duration) span {
 	if l.maxMarks == 0 {
 		return spanAt(now, length)

@@ -38,7 +38,6 @@ func (c *IoT) FillHeard(ctx context.Context, acct relay.AccountID, timesByID map
 	return c.raise(ctx, []scoreSet{{keyHeardFilled(acct), scores(times)}})
 }
 
-// scoreSet has members of a sorted set with their new scores.
 type scoreSet struct {
 	key     string
 	members []redis.Z

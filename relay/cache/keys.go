@@ -14,7 +14,6 @@ import (
 // The number of key names is limited, because the embedded server never forgets a name: a
 // frame is a field of a hash, not a key.
 
-// tag returns the hash tag of an account.
 func tag(acct relay.AccountID) string { return "{a" + acct.String() + "}:" }
 
 // keyCheck is a string that Check writes.
@@ -79,7 +78,6 @@ type span struct {
 	length time.Duration
 }
 
-// spanAt returns the span of a time.
 func spanAt(t time.Time, length time.Duration) span {
 	length = max(length, time.Second)
 	number := t.UnixNano() / int64(length)

@@ -71,7 +71,6 @@ func (c *IoT) setLatest(ctx context.Context, devices []device) error {
 	})
 }
 
-// outdated returns the fields of sensors that have a newer field.
 func outdated(fields []string) (old []string) {
 	newest := make(map[string]string, len(fields))
 	for _, field := range fields {
@@ -130,7 +129,6 @@ func (c *IoT) ForgetDevice(ctx context.Context, acct relay.AccountID, deviceID s
 	})
 }
 
-// device has the new fields of a device's hash.
 type device struct {
 	key    string
 	fields []string // alternating names and values

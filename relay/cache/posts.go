@@ -63,7 +63,6 @@ func (c *IoT) merge(ctx context.Context, acct relay.AccountID, parts []iot.Frame
 	return mergedFrames, nil
 }
 
-// frameOf returns the prefix of the fields of a frame.
 func frameOf(dedup string) string { return strconv.Itoa(len(dedup)) + ":" + dedup + ":" }
 
 func float(v *float64) string {

@@ -82,7 +82,6 @@ func ParseURL(raw string) (*redis.UniversalOptions, error) {
 	return o, nil
 }
 
-// addresses adds the port to hosts without one.
 func addresses(hosts []string, port string) ([]string, error) {
 	addrs := make([]string, 0, len(hosts))
 	for _, h := range hosts {

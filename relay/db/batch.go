@@ -115,7 +115,6 @@ func (b *Batch) seal(sealer Sealer) error {
 // Len returns the number of rows.
 func (b *Batch) Len() int { return b.rows }
 
-// json returns the rows as an array of arrays.
 func (b *Batch) json() string {
 	rows := make([][]any, b.rows)
 	for n := range rows {

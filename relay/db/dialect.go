@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// dialect is the difference between the engines.
 type dialect interface {
 	name() string
 	// words are the engine's replacements of {words} in statements and in the schema.
@@ -89,7 +88,6 @@ func engineOnly(migration, engine string) string {
 	return strings.Join(lines, "\n")
 }
 
-// findBatch returns the batch of a statement's arguments, if there is one.
 func findBatch(args []any) (*Batch, bool) {
 	if len(args) == 0 {
 		return nil, false
@@ -98,7 +96,6 @@ func findBatch(args []any) (*Batch, bool) {
 	return b, ok
 }
 
-// empty reports whether the batch of a statement has no rows.
 func empty(args []any) bool {
 	b, ok := findBatch(args)
 	return ok && b.rows == 0

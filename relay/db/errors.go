@@ -64,27 +64,23 @@ func unavailable(err error) (advice string, down bool) {
 	return "", slices.ContainsFunc(messages, func(message string) bool { return strings.Contains(err.Error(), message) })
 }
 
-// postgresDown evaluates the SQLSTATE of an error.
 func postgresDown(err *pgconn.PgError) (advice string, down bool) {
-	switch class := err.Code[:min(2, len(err.Code))]; {
-	case class == "28":
-		return "PostgreSQL refused the user or password of database.url: ", true
-	case err.Code == "3D000":
-		return "the database of database.url does not exist: ", true
-	case err.Code == "42501":
-		return "the user of database.url lacks a right: ", true
-	case Emptied(err):
-		return "the database lacks tables of Penstock, it was emptied or replaced: restore a backup, or restart the gateway, which creates them; then run `penstock recover`: ", true
-	case err.Code == "25006":
-		return "this PostgreSQL is a read-only standby, database.url must reach the primary: ", true
-	case err.Code == "53100":
-		return "PostgreSQL's disk is full, free disk space there: ", true
-	case err.Code == "53300":
-		return "PostgreSQL accepts no more connections, raise max_connections: ", true
-	case class == "08", class == "53", class == "57", class == "58", class == "40":
-		return "", true
+	const incomplete = "the database lacks tables of Penstock, it was emptied or replaced: restore a backup, or restart the gateway, " +
+		"which creates them; then run `penstock recover`: "
+	advices := map[string]string{
+		"3D000": "the database of database.url does not exist: ",
+		"42501": "the user of database.url lacks a right: ",
+		"42P01": incomplete, "42703": incomplete, "3F000": incomplete, // see Emptied
+		"25006": "this PostgreSQL is a read-only standby, database.url must reach the primary: ",
+		"53100": "PostgreSQL's disk is full, free disk space there: ",
+		"53300": "PostgreSQL accepts no more connections, raise max_connections: ",
 	}
-	return "", false
+	class := err.Code[:min(2, len(err.Code))]
+	if class == "28" {
+		return "PostgreSQL refused the user or password of database.url: ", true
+	}
+	advice, down = advices[err.Code]
+	return advice, down || slices.Contains([]string{"08", "40", "53", "57", "58"}, class)
 }
 
 // Emptied reports whether an error means that PostgreSQL lacks the schema, a table or a
@@ -126,7 +122,6 @@ func (d *DB) wrap(label string, err error) error {
 
 func (t *Tx) wrap(label string, err error) error { return t.db.wrap(label, err) }
 
-// sqliteDown evaluates a result code of SQLite.
 func sqliteDown(code int) (advice string, down bool) {
 	switch code & 0xff {
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:

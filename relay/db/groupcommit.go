@@ -77,7 +77,6 @@ func (g *GroupCommit[K, In, Out]) withdraw(key K, r *request[In, Out]) bool {
 	return true
 }
 
-// runAll runs the transactions of a key until no request waits.
 func (g *GroupCommit[K, In, Out]) runAll(key K) {
 	for {
 		g.mu.Lock()

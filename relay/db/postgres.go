@@ -23,7 +23,6 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// openPostgres prepares the pool and tries one connection.
 func (d *DB) openPostgres(ctx context.Context) error {
 	d.dialect = postgres{}
 	cfg, err := parseURL(d.opts.URL)
@@ -104,7 +103,6 @@ type servers struct {
 	unidentified error
 }
 
-// serverHost is a host of the URL.
 type serverHost struct {
 	name    string // host:port
 	config  *pgx.ConnConfig
@@ -288,7 +286,6 @@ func refuseStandby(ctx context.Context, conn *pgconn.PgConn) error {
 	return err
 }
 
-// queryRow returns the values of a query with one row.
 func queryRow(ctx context.Context, conn *pgconn.PgConn, query string) (values []string, err error) {
 	results, err := conn.Exec(ctx, query).ReadAll()
 	if err != nil {

@@ -227,7 +227,6 @@ func (d *DB) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, d.opts.Timeout)
 }
 
-// prepared returns a compiled statement for the readers of SQLite.
 func (d *DB) prepared(ctx context.Context, query string) (*sql.Stmt, error) {
 	if stmt, ok := d.stmts.Load(query); ok {
 		return stmt.(*sql.Stmt), nil

@@ -131,7 +131,6 @@ func (d *DB) verifySealed(do work) work {
 	}
 }
 
-// seals reports whether arguments of a statement are Sealed.
 func seals(args []any) bool {
 	return slices.ContainsFunc(args, func(a any) bool {
 		switch a := a.(type) {

@@ -38,10 +38,8 @@ func (d *DB) perform(ctx context.Context, label string, autocommit bool, do work
 	}
 }
 
-// work is the function that a transaction runs.
 type work func(ctx context.Context, tx *Tx) error
 
-// observe reports the duration of an operation that has ended.
 func (d *DB) observe(operation string, began time.Time) {
 	if d.opts.Observe != nil {
 		d.opts.Observe(operation, time.Since(began))
@@ -117,7 +115,6 @@ func (d *DB) SweepExpired(ctx context.Context, label, table, key, column string,
   SELECT %[2]s FROM %[1]s WHERE %[3]s > 0 AND %[3]s <= $1 ORDER BY %[3]s LIMIT $2 {skip locked})`, table, key, column), now)
 }
 
-// transact runs a transaction on PostgreSQL.
 func (d *DB) transact(ctx context.Context, autocommit bool, do work) error {
 	ctx, cancel := context.WithTimeout(ctx, d.opts.Timeout)
 	defer cancel()
@@ -156,7 +153,6 @@ type writer struct {
 	stmts map[string]*sql.Stmt
 }
 
-// pendingWrite is a transaction that waits to run or to be committed.
 type pendingWrite struct {
 	ctx    context.Context
 	do     work
@@ -197,7 +193,6 @@ func (w *writer) do(ctx context.Context, do work) error {
 	return <-p.answer
 }
 
-// close waits for the queued transactions.
 func (w *writer) close() {
 	w.stop.Do(func() { close(w.quit) })
 	<-w.done

@@ -49,7 +49,6 @@ type Sink struct {
 	bytes  int64        // the size of all stored mails
 }
 
-// storedMail is a file of the directory.
 type storedMail struct {
 	name string
 	size int64

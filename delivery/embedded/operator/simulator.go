@@ -74,7 +74,6 @@ func (s Simulator) Command(_ context.Context, c provisioning.Command) (provision
 	return r, nil
 }
 
-// remaining returns the remaining time of a slow SIM.
 func (s Simulator) remaining(requestedAt time.Time) time.Duration {
 	now := time.Now
 	if s.Now != nil {

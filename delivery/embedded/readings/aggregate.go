@@ -52,7 +52,6 @@ func (s *Store) aggregate(ctx context.Context, q iot.AggregateQuery, scaled bool
 	return buckets, finite, err
 }
 
-// aggregateQuery returns the statement of a query and its arguments.
 func aggregateQuery(q iot.AggregateQuery, scaled bool) (string, []any) {
 	text := fmt.Sprintf(`
 SELECT label.type, sensor.name, %s AS start, %s

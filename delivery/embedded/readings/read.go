@@ -37,7 +37,6 @@ func (s *Store) Readings(ctx context.Context, q iot.Query) ([]iot.Point, error) 
 	return points, nil
 }
 
-// points runs a statement that selects the points of a query's device.
 func (s *Store) points(ctx context.Context, q iot.Query, text string, args ...any) ([]iot.Point, error) {
 	var points []iot.Point
 	err := s.eachRow(ctx, func(rows *sql.Rows) error {
@@ -53,7 +52,6 @@ func (s *Store) points(ctx context.Context, q iot.Query, text string, args ...an
 	return points, err
 }
 
-// query returns the statement of a query and its arguments.
 func query(q iot.Query) (string, []any) {
 	limit := q.Limit
 	if limit <= 0 || limit > MaxReadings {
@@ -63,7 +61,6 @@ func query(q iot.Query) (string, []any) {
 	return text + " ORDER BY reading.at DESC, sensor.name LIMIT ?", append(args, limit)
 }
 
-// ofTypes restricts a statement to the types of a query.
 func ofTypes(q iot.Query, text string, args []any) (string, []any) {
 	if len(q.Types) == 0 {
 		return text, args

@@ -40,7 +40,6 @@ const (
 		  longitude = coalesce(excluded.longitude, longitude)`
 )
 
-// insertReadings returns the statement that inserts n readings.
 func insertReadings(n int) string {
 	return "INSERT INTO reading (device, at, sensor, label, value, text) VALUES (?, ?, ?, ?, ?, ?)" +
 		strings.Repeat(", (?, ?, ?, ?, ?, ?)", n-1) +

@@ -101,7 +101,6 @@ func (s *Store) Ping(ctx context.Context) error {
 	return nil
 }
 
-// eachRow runs a query and calls scan with every row.
 func (s *Store) eachRow(ctx context.Context, scan func(*sql.Rows) error, query string, args ...any) error {
 	rows, err := s.read.QueryContext(ctx, query, args...)
 	if err != nil {

@@ -51,7 +51,6 @@ func (s *Store) batch(ctx context.Context, b iot.Readings) ([]iot.Refused, error
 	return w.refused, s.commit(ctx, tx)
 }
 
-// writing is the state of a batch that is being written.
 type writing struct {
 	*ids
 	statements
@@ -156,7 +155,6 @@ func (i *ids) clear() {
 	*i = ids{map[deviceName]int64{}, map[sensorName]int64{}, map[labelName]int64{}, map[int64]int64{}}
 }
 
-// shrink clears the cache if it is too large.
 func (i *ids) shrink() {
 	if len(i.devices)+len(i.sensors)+len(i.labels) > maxIDs {
 		i.clear()

@@ -33,7 +33,6 @@ type Server struct {
 	closed bool
 }
 
-// engine is one miniredis.
 type engine struct {
 	*miniredis.Miniredis
 	tasks atomic.Int64

@@ -151,7 +151,6 @@ func (j *Jobs) Stop(ctx context.Context) error {
 	return j.timer.Close()
 }
 
-// run runs one leased job and records its outcome.
 func (j *Jobs) run(jb job.Job) {
 	ctx, cancel := context.WithTimeout(j.runCtx, j.opts.Timeout)
 	defer cancel()
@@ -170,7 +169,6 @@ func (j *Jobs) run(jb job.Job) {
 	}
 }
 
-// finish records the outcome of a run.
 func (j *Jobs) finish(ctx context.Context, jb job.Job, o job.Outcome) error {
 	var finish func()
 	if j.work.OnEnd != nil && o.State().Ended() {
@@ -250,7 +248,6 @@ func (j *Jobs) process(ctx context.Context, due timer.Ref) error {
 	return timer.Again(jb.Due.Sub(j.deps.Now()))
 }
 
-// runIfDue runs a job if it is due, and returns its current state.
 func (j *Jobs) runIfDue(ctx context.Context, ref job.Ref) (job.Job, error) {
 	now := j.deps.Now()
 	jb, taken, err := j.deps.Store.Lease(ctx, ref, now, now.Add(j.opts.Lease))
