@@ -115,7 +115,6 @@ func isAllowed(name string) bool {
 	return len(name) <= 70 && !strings.ContainsFunc(name, func(r rune) bool { return !isToken(r) })
 }
 
-// fieldText makes text safe for a header value.
 func fieldText(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	s = strings.Map(func(r rune) rune {

@@ -45,7 +45,6 @@ func ParseKey(text []byte) (crypto.Signer, error) {
 	return key, (&DKIM{Domain: "example.test", Selector: "s", Key: key}).check()
 }
 
-// check validates the key by signing a short mail.
 func (d *DKIM) check() error {
 	if d == nil {
 		return nil

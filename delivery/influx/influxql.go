@@ -30,7 +30,6 @@ type statement struct {
 	params    map[string]any
 }
 
-// statement returns a statement on the database and retention policy of the bucket.
 func (s *Store) statement(params map[string]any, q string) statement {
 	db, rp := s.database()
 	return statement{q: q, db: db, rp: rp, params: params}
@@ -159,7 +158,6 @@ func tagIn(acct relay.AccountID, tag string, values []string) (params map[string
 	return params, strings.Join(tests, " OR ")
 }
 
-// timeCondition returns the time condition, in nanoseconds.
 func timeCondition(q iot.Query) string {
 	return " AND time >= " + strconv.FormatInt(q.From.UnixNano(), 10) +
 		" AND time <= " + strconv.FormatInt(q.To.UnixNano(), 10)

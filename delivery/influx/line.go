@@ -107,7 +107,6 @@ func appendText(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// appendEscaped appends a text with a backslash before each of the special bytes.
 func appendEscaped(b []byte, s, special string) []byte {
 	if !strings.ContainsAny(s, special) {
 		return append(b, s...)

@@ -33,7 +33,6 @@ type msgpackReader struct {
 	points    []iot.Point
 }
 
-// readMsgpack returns the points of a response to SELECT value, text GROUP BY *.
 func readMsgpack(acct relay.AccountID, body []byte) ([]iot.Point, error) {
 	m := msgpackReader{acct: acct, size: len(body), remaining: body}
 	m.object(func(name string) bool {

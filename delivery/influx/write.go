@@ -82,7 +82,6 @@ type line struct {
 	origin           iot.Refused
 }
 
-// encodedBatch is a batch in line protocol, with the readings that were refused.
 type encodedBatch struct {
 	buf     []byte
 	lines   []line

@@ -69,7 +69,6 @@ func New(o Options) *Provider {
 	return &Provider{opts: o, client: &http.Client{Timeout: requestTimeout}}
 }
 
-// provider returns the provider's configuration, and reads it if necessary.
 func (p *Provider) provider(ctx context.Context) (*oidc.Provider, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -74,7 +74,6 @@ func (q *Queue) park(d *outbox.Delivery, o *outbox.Outcome) {
 	}
 }
 
-// send makes the attempt. It converts a panic of the sender to an internal fault.
 func (q *Queue) send(ctx context.Context, d outbox.Delivery) (r attempt.Result) {
 	began := q.deps.Now()
 	defer func() {

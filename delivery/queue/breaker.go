@@ -71,7 +71,6 @@ func newBreakers(d Deps, o Options) *breakers {
 	}
 }
 
-// acquire returns the permit of a delivery, and the reason if it is parked.
 func (b *breakers) acquire(d *outbox.Delivery) (permit, string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -77,7 +77,6 @@ func (i *inFlight) drainTime(q *endpointQueue) time.Duration {
 	return d
 }
 
-// interval returns the time between two attempts of a pace with a rate.
 func interval(p outbox.Pace) time.Duration {
 	return time.Duration(float64(time.Second) / p.PerSecond)
 }
@@ -103,7 +102,6 @@ func (i *inFlight) scheduleNext(q *endpointQueue) {
 	}
 }
 
-// resume starts a waiting item of a queue if its limits allow it.
 func (i *inFlight) resume(q *endpointQueue) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -10,7 +10,6 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// item is a delivery whose lease this process holds.
 type item struct {
 	lease.Hold[outbox.Ref]
 	delivery outbox.Delivery
@@ -61,7 +60,6 @@ const (
 	stopping                  // the queue has not started or is stopping, or its gate is closed
 )
 
-// admit starts or enqueues a delivery.
 func (i *inFlight) admit(item *item) admission {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -99,7 +97,6 @@ func (i *inFlight) admit(item *item) admission {
 // queues whose endpoints hang do not slow down the others.
 const maxQueuesScanned = 32
 
-// runFrom attempts an item, and then each item that finish returns.
 func (i *inFlight) runFrom(item *item) {
 	for item != nil {
 		began := i.now()
@@ -170,7 +167,6 @@ func (i *inFlight) capacityDelay(d *outbox.Delivery) time.Duration {
 	return min(max(i.drainTime(q), time.Second), time.Minute).Round(time.Second)
 }
 
-// drainsSoon reports whether a delivery's queue will have capacity soon.
 func (i *inFlight) drainsSoon(d *outbox.Delivery) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -184,7 +180,6 @@ func (i *inFlight) load() (running, waiting int) {
 	return i.running, i.waiting
 }
 
-// stop stops admitting deliveries and returns the leases of the waiting ones.
 func (i *inFlight) stop() []outbox.Lease {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -83,7 +83,6 @@ func (q *Queue) nextRetry(n int) (r retry, ok bool) {
 	}
 }
 
-// logLeft logs that deliveries are left to the reconciler.
 func (q *Queue) logLeft(err error) {
 	if q.attemptCtx.Err() == nil {
 		q.deps.Logger.Debug("delivery left to the reconciler", "error", err)
@@ -167,7 +166,6 @@ const maxDue = 1000
 // again.
 const rescheduleAfter = 5 * time.Second
 
-// reconcileLoop schedules due deliveries until ctx ends.
 func (q *Queue) reconcileLoop(ctx context.Context) {
 	for {
 		q.leases.ReleaseSpare(ctx)

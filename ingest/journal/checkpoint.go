@@ -34,7 +34,6 @@ func putSlot(b []byte, gen, seq uint64) {
 	binary.LittleEndian.PutUint32(b, crc32.Checksum(b[4:slotSize], castagnoli()))
 }
 
-// parseCheckpoint returns the newer of the intact slots.
 func parseCheckpoint(b []byte) (gen, seq uint64, ok bool) {
 	for _, off := range []int{0, slotDistance} {
 		if len(b) < off+slotSize {

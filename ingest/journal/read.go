@@ -76,7 +76,6 @@ func (l *Log) Before(ctx context.Context, seq uint64, limit, maxBytes int) ([]Re
 	return found, nil
 }
 
-// indexedBefore returns the last indexed sequence below seq.
 func (l *Log) indexedBefore(seq uint64) (uint64, bool) {
 	l.state.RLock()
 	defer l.state.RUnlock()

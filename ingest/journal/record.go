@@ -61,7 +61,6 @@ type damage string
 
 func (d damage) Error() string { return string(d) }
 
-// recordSize returns the size of the record that starts with the header b.
 func recordSize(b []byte) (int, error) {
 	if len(b) < headerSize {
 		return 0, damage("cut inside the header")

@@ -14,7 +14,6 @@ type indexEntry struct {
 	off int64
 }
 
-// scanResult describes the content of a segment.
 type scanResult struct {
 	size    int64        // bytes up to the end of the last valid record or of the last gap
 	lastSeq uint64       // the last valid record's sequence; the segment's firstSeq-1 if it has no records

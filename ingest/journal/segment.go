@@ -119,7 +119,6 @@ func (l *Log) path(s *segment) string { return filepath.Join(l.dir, s.String()) 
 
 func (s *segment) empty() bool { return len(s.index) == 0 }
 
-// seek returns the last index entry at or before seq.
 func (s *segment) seek(seq uint64) indexEntry {
 	i, found := slices.BinarySearchFunc(s.index, seq, func(entry indexEntry, seq uint64) int {
 		return cmp.Compare(entry.seq, seq)

@@ -119,7 +119,6 @@ func unavailable(err error) bool {
 		err.Error() == "redis: all sentinels specified in configuration are unreachable"
 }
 
-// advice returns what the operator can do about an error, or an empty string.
 func advice(err error) string {
 	switch {
 	case redis.IsAuthError(err):

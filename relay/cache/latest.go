@@ -186,7 +186,6 @@ func cutField(field string) (sensor, ns string, ok bool) {
 	return field[:bar], field[bar+1:], true
 }
 
-// latestOf decodes the fields of a device, in the order of the sensor ids.
 func latestOf(fields map[string]string) (points []iot.Point, filled time.Time, err error) {
 	newest := make(map[string]iot.Point)
 	for field, value := range fields {

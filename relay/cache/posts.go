@@ -117,7 +117,6 @@ func addField(w *iot.MergedFrame, name, text string) error {
 	return nil
 }
 
-// number parses a number, which may be missing.
 func number(text string) (*float64, error) {
 	if text == "" {
 		return nil, nil

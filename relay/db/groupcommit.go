@@ -65,7 +65,6 @@ func (g *GroupCommit[K, In, Out]) Commit(ctx context.Context, key K, input In) (
 	return a.Value, a.Err
 }
 
-// withdraw removes a request whose transaction has not begun, and reports whether it did.
 func (g *GroupCommit[K, In, Out]) withdraw(key K, r *request[In, Out]) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

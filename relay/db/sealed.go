@@ -102,7 +102,6 @@ func (s *sealedValues) add(values ...sealedValue) {
 	}
 }
 
-// seal returns the stored form of a text, and adds it to the sealed values.
 func (s *sealedValues) seal(sealer Sealer, text, owner string) (string, error) {
 	if sealer == nil || text == "" {
 		return text, nil

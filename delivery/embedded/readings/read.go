@@ -69,7 +69,6 @@ func ofTypes(q iot.Query, text string, args []any) (string, []any) {
 	return text + " AND label.type IN " + list, args
 }
 
-// between returns a query's device and the bounds of its time range, as arguments.
 func between(q iot.Query) []any {
 	return []any{int64(q.Account), q.DeviceID, nanoseconds(q.From, math.MinInt64), nanoseconds(q.To, math.MaxInt64)}
 }

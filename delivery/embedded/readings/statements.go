@@ -46,7 +46,6 @@ func insertReadings(n int) string {
 		" ON CONFLICT DO UPDATE SET label = excluded.label, value = excluded.value, text = excluded.text"
 }
 
-// statements prepares each statement of a transaction once.
 type statements struct {
 	tx       *sql.Tx
 	prepared map[string]*sql.Stmt // closed by the transaction

@@ -70,7 +70,6 @@ func (s *Store) Damaged() <-chan struct{} { return s.health.Damaged() }
 // Progress returns the number of transactions and the positions of the journals.
 func (s *Store) Progress() *db.Progress { return s.progress }
 
-// commit commits a transaction with the progress of the database.
 func (s *Store) commit(ctx context.Context, tx *sql.Tx) error {
 	if err := s.progress.Record(ctx, tx); err != nil {
 		return err
@@ -115,7 +114,6 @@ func (s *Store) eachRow(ctx context.Context, scan func(*sql.Rows) error, query s
 	return rows.Err()
 }
 
-// appendList returns the placeholders of a list of values, and args with the values.
 func appendList(args []any, values []string) (string, []any) {
 	for _, v := range values {
 		args = append(args, v)
@@ -168,7 +166,6 @@ func schema() (steps []string) {
 // applicationID marks the file as a store of readings ("PsRd").
 const applicationID = 0x50735264
 
-// migrate upgrades the tables to the newest version, in one transaction.
 func migrate(ctx context.Context, db *sql.DB, steps []string) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {

@@ -186,7 +186,6 @@ func (j *Jobs) finish(ctx context.Context, jb job.Job, o job.Outcome) error {
 	return nil
 }
 
-// call calls the runner and converts a panic into an error.
 func (j *Jobs) call(ctx context.Context, jb job.Job) (result any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -228,7 +227,6 @@ func (j *Jobs) classify(jb job.Job, result any, err error) job.Outcome {
 	return job.Outcome{Error: "internal error", RetryAt: now.Add(j.backoff(jb.Tries))}
 }
 
-// backoff returns the delay before the next run, which doubles with every try.
 func (j *Jobs) backoff(tries int) time.Duration {
 	return relay.Backoff(j.opts.RetryDelay, maxRetryDelay, tries-1)
 }
