@@ -189,6 +189,8 @@ const fates = {
   '10': (n) => ({ id: `B${n}`, after: [byTLV(`B${n}`, 1), byText(`B${n}`, 'DELIVRD')] }),
   '11': () => ({ status: smpp.ESME_RINVDSTADR }),
   '12': () => ({ lost: true }),
+  // The answer to the first part is lost, the second is not delivered; what is sent again is.
+  '16': (n, times) => (times ? { id: `R${n}`, after: [byText(`R${n}`, times === 1 ? 'UNDELIV' : 'DELIVRD')] } : { lost: true }),
   // One id for two messages; whichever is the second, its receipts are those of both.
   '14': (n, _, pdu) => ({ id: 'TWICE', after: twins(pdu.destination_addr) }),
   '15': (n, _, pdu) => ({ id: 'TWICE', after: twins(pdu.destination_addr) }),

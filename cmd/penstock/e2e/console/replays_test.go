@@ -1,0 +1,108 @@
+package console
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// replayBy opens the dialog of replays and limits the replay by one field.
+func replayBy(b *e2e.Browser, field, value string) {
+	b.T.Helper()
+	b.Press("Replay by cause…")
+	b.AwaitCondition("relays are offered", `(document.querySelector("dialog select[name=relay]")?.options.length ?? 0) > 1`)
+	b.Set("dialog [name="+field+"]", value)
+	b.Press("Continue")
+}
+
+// TestConsoleReplaysByRelayAndByReason replays the messages that a new relay takes, and those
+// that failed for one reason. The other messages stay as they are.
+func TestConsoleReplaysByRelayAndByReason(t *testing.T) {
+	t.Parallel()
+	b, k := e2e.NewBrowser(t), e2e.NewSink(t, nil)
+	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "relays.yaml", "SINK", k.URL, "MAILBOX", "ops@example.com"))
+	acme := g.As("acme-all-0123456")
+	for i, number := range []string{"449100000001", "449100000002", "449200000001"} {
+		acme.Post("/inbound/sms/json", fmt.Sprintf(`{"id":"m%d","from":"447700900123","to":"%s","text":"to %[2]s"}`, i, number)).Mentions(t, 200, "id")
+	}
+	g.AwaitProcessed()
+	unrouted := func() (reasons []string) {
+		for _, e := range g.Events("kind=sms&state=unrouted") {
+			reasons = append(reasons, e.Reason)
+		}
+		return reasons
+	}
+	relaytest.Equal(t, "the number of messages without a relay", len(unrouted()), 3)
+	var created struct{ Data struct{ ID any } }
+	acme.Post("/v2/sms-relay/geo", fmt.Sprintf(`{"prefix":"4491","action":"http_get","parameters":["%s/new?d=%%d"]}`, k.URL)).Decode(t, &created)
+
+	b.Open(g.URL() + "/console#events")
+	b.SignIn()
+	b.AwaitText("no relay of account 1 for 449200000001")
+	replayBy(b, "relay", fmt.Sprint(created.Data.ID))
+	b.AwaitText("Replay 2 events?")
+	b.Press("Replay 2")
+	b.AwaitText("2 events are processed again.", "2 deliveries created.")
+	got := make(map[string]bool)
+	relaytest.Eventually(t, "the new relay has both messages", func() (any, bool) {
+		for _, request := range k.Requests("/new") {
+			got[request.Query.Get("d")] = true
+		}
+		return got, len(got) == 2
+	})
+	relaytest.Equal(t, "what is without a relay", strings.Join(unrouted(), ", "), "no relay of account 1 for 449200000001")
+
+	replayBy(b, "reason", "for 4491")
+	b.AwaitText("No event matches.")
+	replayBy(b, "reason", "for 4492")
+	b.AwaitText("Replay 1 event?")
+	b.Press("Replay 1")
+	b.AwaitText("1 event is processed again.")
+	relaytest.Equal(t, "the number of requests of the new relay", len(k.Requests("/new")), 2)
+	b.ExpectNoComplaints()
+}
+
+// TestConsoleResendsALostPart sends a message of two parts: one is not delivered, the carrier's
+// answer to the other is lost. Only the lost part is sent again, without a charge.
+func TestConsoleResendsALostPart(t *testing.T) {
+	t.Parallel()
+	const number = "447700900116"
+	peer := e2e.StartSMSC(t)
+	g := e2e.NewGateway(t, e2e.Embedded(), "accounts: [{name: acme, credit: 100, tokens: [{token: acme-token-0123456, scopes: [messaging]}]}]")
+	g.Configure("carriers:\n" + peer.CarrierConfig("one", "answer_timeout: 1s"))
+	g.Run()
+	acme := g.XAuth("acme-token-0123456")
+	acme.Post("/v2/sms/send", fmt.Sprintf(`{"destinations":["%s"],"message":"%s"}`, number, strings.Repeat("0123456789", 20))).Mentions(t, 200, "id")
+
+	b := e2e.NewBrowser(t)
+	b.Open(g.URL() + "/console#messages")
+	b.SignIn()
+	b.AwaitText("Unknown 1 of 2", "Undelivered 1 of 2")
+	choose(b, "state", "unknown")
+	b.AwaitCondition("the message is found by its lost part", `document.querySelectorAll(".listing tbody tr:not(.detail)").length === 1`)
+	b.Click("button.open")
+	b.AwaitText("Not delivered: ", "Send again as a new message", "Nothing is charged. The phone may receive them twice.")
+	b.Press("Send the lost parts again")
+	b.AwaitText("Send 1 part of 1 message again?")
+	b.Press("Cancel")
+	b.Click("button.open")
+	b.Click("td.selects input")
+	b.Press("Send lost parts again (1)")
+	b.AwaitText("Send 1 part of 1 message again?", "The carrier's answer was lost")
+	b.Press("Send 1")
+	b.AwaitText("1 part is sent again.", "No messages match the filters.")
+	b.Press("Clear")
+	b.AwaitText("Delivered 1 of 2", "Undelivered 1 of 2")
+	submitted := 0
+	for _, e := range peer.Events() {
+		if e.Submitted == number {
+			submitted++
+		}
+	}
+	relaytest.Equal(t, "the number of parts that the carrier got", submitted, 3)
+	acme.Get("/v2/sms/credit").Is(t, 200, `{"data":{"credit":98}}`)
+	b.ExpectNoComplaints()
+}
