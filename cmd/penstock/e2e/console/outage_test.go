@@ -56,7 +56,7 @@ func TestConsoleIsLive(t *testing.T) {
 	b := e2e.NewBrowser(t)
 	b.Open(g.URL() + "/console#events")
 	b.SignIn()
-	b.AwaitText("No events match the filters.", "(every 5 s)")
+	b.AwaitText("No events yet.", "(every 5 s)")
 	g.As("acme-all-0123456").Post("/webhooks/generic/shed?decoder_id=sent", `{"temperature":21}`).Mentions(t, 200, "21")
 	b.AwaitText("uplink of shed", "acme", "new")
 	b.Press("Overview")

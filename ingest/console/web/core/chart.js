@@ -49,7 +49,7 @@ const alone = (plot, i, visible) => {
 //   times   seconds since 1970, ascending
 //   series  [{ label, values, band }], a value null where there is none; band: true
 //           fills the area down to zero
-//   options { signal, height = 220 pixels, unit = "", format = (value) => text,
+//   options { signal, height = 220 pixels, unit = "" of the values in the legend, format = (value) => text,
 //           from, to: the range in seconds, else that of the times,
 //           counts: true for axes in steps of whole numbers,
 //           ranged: (from, to) => {}, after the reader selected a range,
@@ -75,7 +75,7 @@ export function chart(
       label: s.label,
       stroke: colourOf(between && i > 0 ? 0 : i),
       width: between && i > 0 ? 0.5 : 1.5,
-      points: { filter: alone },
+      points: { filter: alone, fill: colour("--sheet") },
       fill: s.band ? colourOf(i) + "2b" : undefined,
       value: (_, v) => (v === null || v === undefined ? "" : text(v) + unit)
     }));
@@ -91,7 +91,7 @@ export function chart(
       });
     const line = { stroke: colour("--line"), width: 1 },
       axis = { stroke: colour("--soft"), grid: line, ticks: line };
-    const sizeOf = (_, values) => Math.max(64, 7 * Math.max(...(values || []).map((v) => v.length)) + 18);
+    const sizeOf = (_, values) => Math.max(56, 7.5 * Math.max(...(values || []).map((v) => v.length)) + 18);
     const selected = (u) => {
       if (ranged && u.select.width > 4)
         ranged(u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x"));
@@ -112,7 +112,7 @@ export function chart(
             ...axis,
             incrs: counts ? wholeSteps : undefined,
             size: sizeOf,
-            values: (_, ticks) => ticks.map((v) => text(v) + unit)
+            values: (_, ticks) => ticks.map(text)
           }
         ],
         series: [

@@ -116,29 +116,37 @@ export function fold(label, parts, wrap) {
   return place;
 }
 
-// table makes one with headers; a head that ends in # is of numbers. The roles
-// stay what they are when a phone shows rows as cards.
-export function table(label, heads, rows, empty) {
-  if (rows.length === 0) return h("p", { class: "empty" }, empty);
+// isEmpty reports whether a cell shows nothing.
+const isEmpty = (content) =>
+  Array.isArray(content)
+    ? content.every(isEmpty)
+    : content === null || content === undefined || content === false || String(content).trim() === "";
+
+// table makes one with headers; a head that ends in # is of numbers. A column without content
+// is left out. The roles stay what they are when a phone shows rows as cards; those of a
+// compact table are two lines there.
+export function table(label, allHeads, allRows, empty, { compact } = {}) {
+  if (allRows.length === 0) return h("p", { class: "empty" }, empty);
+  const filled = allHeads.map((_, i) => allRows.some((row) => !isEmpty(row[i])));
+  const heads = allHeads.filter((_, i) => filled[i]),
+    rows = allRows.map((row) => row.filter((_, i) => filled[i]));
   const name = (i) => heads[i].replace("#", "");
   const kind = (i) => (heads[i].endsWith("#") ? "number" : false);
   const head = heads.map((_, i) => h("th", { scope: "col", role: "columnheader", class: kind(i) }, name(i)));
   const line = (cells) =>
-    cells instanceof Node
-      ? cells
-      : h(
-          "tr",
-          { role: "row" },
-          cells.map((c, i) => cell(c, name(i), kind(i)))
-        );
-  return fold(label, rows.map(line), (shown) => frame(label, head, shown));
+    h(
+      "tr",
+      { role: "row" },
+      cells.map((c, i) => cell(c, name(i), kind(i)))
+    );
+  return fold(label, rows.map(line), (shown) => frame(label, head, shown, compact));
 }
 
 // frame is a table of finished header cells and rows.
-export const frame = (label, head, rows) =>
+export const frame = (label, head, rows, compact) =>
   h(
     "div",
-    { class: "scroll" },
+    { class: compact ? "scroll compact" : "scroll" },
     h(
       "table",
       { role: "table", "aria-label": label },

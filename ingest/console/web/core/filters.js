@@ -124,13 +124,38 @@ export const labels = {
   order: "Order"
 };
 
-// optionTexts are words of filters in the reader's language, where they differ.
+// jobWords say what the kinds of jobs do.
+export const jobWords = {
+  "sim.activate_sim": "Activate a SIM",
+  "sim.suspend_sim": "Suspend a SIM",
+  "sim.unsuspend_sim": "Unsuspend a SIM",
+  "sim.terminate_sim": "Terminate a SIM",
+  "sim.add_service": "Add a service to a SIM",
+  "sim.remove_service": "Remove a service from a SIM",
+  "sim.bulk_reassign": "Assign SIMs to a subscriber",
+  "sim.cdr_report": "File of usage records",
+  "sim.usage_report": "Usage report",
+  "usage.block": "Suspend a SIM at its limit",
+  "sip.cdr": "Archive of call records",
+  "token.generate": "Generate a token",
+  "token.claim": "Claim tokens",
+  "token.metadata": "Append metadata to a token"
+};
+
+// optionTexts are the options of filters whose words are not for readers; others begin with a
+// capital letter.
 export const optionTexts = {
-  true: "raised only",
-  geo: "prefix",
-  vmn: "virtual number",
-  silent: "longest silent first",
-  account: "by account"
+  true: "Raised only",
+  geo: "Prefix",
+  vmn: "Virtual number",
+  silent: "Longest silent first",
+  account: "By account",
+  breaker: "A paused endpoint",
+  turn: "An ordered endpoint",
+  uplink: "Frame",
+  sms: "Inbound SMS",
+  cdr: "Call records",
+  ...jobWords
 };
 
 // foremost stand in one line above a list; the other filters fold out.

@@ -66,7 +66,7 @@ export function pick(name, text, load, value, { blank = "Any", changed, only, ..
         ...records
       ];
       select.replaceChildren(...options.map(([id, label]) => h("option", { value: id }, label)));
-      select.value = chosen || (props.required && records.length ? records[0][0] : "");
+      select.value = chosen || ((only || props.required) && records.length ? records[0][0] : "");
       if (changed) changed(select.value);
     })
     .catch((error) => {

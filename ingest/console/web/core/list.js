@@ -7,7 +7,7 @@ import { all, call } from "./api.js";
 import { button, cell, frame, h, narrow, reading, redraw, stamp, told, wrong } from "./dom.js";
 import { filters, foremost, labels, optionTexts } from "./filters.js";
 import { field, pick, valuesOf } from "./form.js";
-import { clock } from "./format.js";
+import { capital, clock } from "./format.js";
 import { poll } from "./live.js";
 import { stale } from "./section.js";
 import { may, ownAccount } from "./session.js";
@@ -33,20 +33,21 @@ function input(name, kind, params) {
   return field(
     name,
     labels[name],
-    Array.isArray(kind) ? ["", ...kind.map((word) => [word, optionTexts[word]])] : kind,
+    Array.isArray(kind) ? ["", ...kind.map((word) => [word, optionTexts[word] || capital(word)])] : kind,
     params[name],
     kind === "text" && foremost.includes(name) ? { type: "search" } : {}
   );
 }
 
 // filterForm shows an operation's filters; applying them is a new address. The foremost
-// stand in one line, the others fold out.
+// stand in one line, the others fold out; on a phone all but the first do.
 export function filterForm(view, op, params, extra = {}) {
   const kinds = { ...filters[op], ...extra },
     names = Object.keys(kinds).filter((name) => name !== "account" || !ownAccount());
   if (names.length === 0) return "";
-  const first = names.filter((name) => foremost.includes(name)),
-    further = names.filter((name) => !foremost.includes(name));
+  const first = names.filter((name) => foremost.includes(name)).slice(0, narrow() ? 1 : names.length),
+    further = names.filter((name) => !first.includes(name));
+  const typed = names.some((name) => kinds[name] === "text" || kinds[name] === "time"); // lists apply at once
   const set = names.filter((name) => params[name]),
     open = further.some((name) => params[name]);
   const apply = (form) => go(view, { ...valuesOf(form), sort: params.sort });
@@ -65,7 +66,12 @@ export function filterForm(view, op, params, extra = {}) {
       }
     },
     first.map(make),
-    h("p", { class: "bar" }, h("button", { type: "submit" }, "Show"), set.length > 0 && link(view, {}, "Clear")),
+    h(
+      "p",
+      { class: "bar" },
+      typed && h("button", { type: "submit" }, "Show"),
+      set.length > 0 && link(view, {}, "Clear")
+    ),
     further.length > 0 &&
       h(
         "details",
@@ -87,9 +93,11 @@ const filterOf = (o, params) =>
 
 // listing makes a view of a list. o has:
 //   view, op, title    the view, the operation that lists, the heading
-//   intro, empty       one sentence each; empty may be a function that returns nodes
+//   intro, empty       one sentence each; without filters, "No x match the filters." is "No x
+//                      yet."; empty may be a function that returns nodes
 //   columns            [{ head, cell: (x) => nodes, value: (x) => what to sort by and export,
-//                      number, rest }]: rest columns are left out on a phone
+//                      number, rest, roomy }]: rest columns are left out on a phone, roomy
+//                      ones hold longer texts
 //   name, detail       name: the text of the button that opens a row; detail: what it shows.
 //                      Without them the first column is a cell like the others
 //   key                the id of a row, if it is not x.id
@@ -122,12 +130,17 @@ export function listing(o) {
     );
     if (o.head) main.append(o.head(filter, signal));
     const status = h("div", { role: "status" }),
-      live = h("span", { class: "hint live" }),
+      live = h("span", { class: "hint" }),
       marks = newRows();
     main.append(acts, note, status, body);
-    const file = button("Export CSV", () => exportRows(o, query, fetchPage, note), { class: "quiet" });
-    state.recount = () =>
-      redraw(acts, [o.actions ? o.actions(ctx) : [], file, button("Refresh", load, { class: "quiet" }), live]);
+    const aside = h(
+      "span",
+      { class: "aside" },
+      live,
+      button("Refresh", () => load(), { class: "quiet" }),
+      button("Export CSV", () => exportRows(o, query, fetchPage, note), { class: "quiet" })
+    );
+    state.recount = () => redraw(acts, [state.everyBox, o.actions ? o.actions(ctx) : [], aside]);
     state.draw = () => redraw(body, drawPage(state));
     let since = null,
       requested = 0,
@@ -240,7 +253,7 @@ function headCells(state) {
       button(c.head, sort, { class: "sort", id: "sort-" + c.head.replace(/\W/g, "-") })
     );
   });
-  return state.picking ? [h("th", { scope: "col", role: "columnheader" }, "Select"), ...cells] : cells;
+  return state.picking ? [h("td", { role: "cell" }), ...cells] : cells;
 }
 
 function drawPage(state) {
@@ -263,6 +276,8 @@ function drawPage(state) {
       for (const box of boxes) if (box.checked !== e.target.checked) box.click();
     }
   });
+  every.checked = boxes.length > 0 && boxes.every((box) => box.checked);
+  state.everyBox = boxes.length > 0 && h("label", { for: "all" }, every, "Select all on this page");
   state.recount();
   const { cursor, open, sort, ...rest } = params,
     meta = found.meta || {};
@@ -272,9 +287,10 @@ function drawPage(state) {
       ? "No further records."
       : typeof o.empty === "function"
         ? o.empty(ctx.filter)
-        : o.empty;
+        : Object.keys(ctx.filter).length
+          ? o.empty
+          : o.empty.replace("match the filters", "yet");
   return [
-    boxes.length > 0 && h("p", { class: "bar" }, h("label", { for: "all" }, every, " Select all on this page")),
     rows.length ? frame(o.title, headCells(state), rows) : h("div", { class: "empty" }, nothing),
     meta.searched_to &&
       h("p", { class: "hint" }, "Searched back to ", stamp(meta.searched_to), " UTC. “Older” continues there."),
@@ -314,7 +330,7 @@ function drawRow(state, x, boxes) {
     cell(
       i === 0 ? [toggle, " ", c.cell(x), mark] : c.cell(x),
       c.head,
-      [c.number && "number", c.rest && "rest", i === 0 && "lead"].filter(Boolean).join(" ") || false
+      [c.number && "number", c.rest && "rest", c.roomy && "roomy", i === 0 && "lead"].filter(Boolean).join(" ") || false
     )
   );
   const selects = state.picking && cell(box || "", "Select", "selects");

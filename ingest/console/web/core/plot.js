@@ -1,10 +1,9 @@
 // A plain plot of places: longitude to the right, latitude upwards. There is no map
 // below it, since the console loads nothing from elsewhere.
 
-import { h } from "./dom.js";
+import { byId, h } from "./dom.js";
 
-const width = 720,
-  height = 320,
+const height = 320,
   left = 64,
   bottom = 34,
   top = 12,
@@ -41,6 +40,7 @@ function range(values) {
 // places draws points [{ latitude, longitude, name, href, warn }]. A degree of
 // longitude is as wide as it is on the ground, in the middle of the plot.
 export function places(points) {
+  const width = Math.max(300, byId("main").clientWidth - 80); // texts keep their size
   let [west, east] = range(points.map((p) => p.longitude)),
     [south, north] = range(points.map((p) => p.latitude));
   const inWidth = width - left - right,
