@@ -181,7 +181,9 @@ function credit(acct, params, signal) {
             button("Change credit", () => topUp(acct, found.meta.balance, () => part.again()), { class: "main" })
         ),
         h("h2", null, "History"),
-        table("History of credit", ["Time", "Credits#", "Balance#", "Reason", "For"], rows, "No changes yet."),
+        table("History of credit", ["Time", "Credits#", "Balance#", "Reason", "For"], rows, "No changes yet.", {
+          compact: true
+        }),
         h(
           "p",
           { class: "bar" },
@@ -278,7 +280,11 @@ function settings(a, note) {
       go("accounts", {});
     });
   };
-  return [h("p", { class: "bar" }, button("Delete account", remove, { class: "danger" })), note];
+  return [
+    h("h2", null, "Delete"),
+    h("p", { class: "bar" }, button("Delete account", remove, { class: "danger" })),
+    note
+  ];
 }
 
 async function one(main, params, signal) {

@@ -1,9 +1,24 @@
 // What several views show of alarms, and what they do with them.
 
-import { call } from "../core/api.js";
+import { all, call } from "../core/api.js";
 import { button } from "../core/dom.js";
 import { during } from "../core/form.js";
-import { mayChange } from "../core/session.js";
+import { may, mayChange } from "../core/session.js";
+
+// rules are the rules of all accounts, asked for once in a while.
+const rules = new Map();
+let loadedAt = 0;
+export async function loadRules(signal) {
+  if (Date.now() - loadedAt < 30_000 || !may("listRulesOfAccount")) return;
+  loadedAt = Date.now();
+  for (const r of await all("listRulesOfAccount", { signal })) rules.set(r.account + "-" + r.id, r);
+}
+const ruleOf = (a) => rules.get(a.account + "-" + a.rule_id);
+export const ruleName = (a) => (ruleOf(a) && ruleOf(a).name) || a.rule_id;
+
+// raising reports whether the condition of an alarm's rule looks at a value.
+export const raising = (a, key) =>
+  Boolean(ruleOf(a) && (ruleOf(a).when || "").split(/[^\w.]+/).includes("values." + key));
 
 // acknowledgeIn is the button that acknowledges an alarm; nothing if it is acknowledged.
 export function acknowledgeIn(a, note, again) {

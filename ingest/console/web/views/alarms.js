@@ -2,12 +2,13 @@
 
 import { account } from "../core/accounts.js";
 import { link } from "../core/address.js";
-import { all, call } from "../core/api.js";
+import { call } from "../core/api.js";
 import { button, code, h, long, pairs, stamp, state, table, when } from "../core/dom.js";
 import { during, field } from "../core/form.js";
 import { cut, lasted, plural } from "../core/format.js";
 import { listing, onSelected } from "../core/list.js";
 import { may, mayChange } from "../core/session.js";
+import { loadRules, raising, ruleName } from "./alarmparts.js";
 import { muteIn, unmute } from "./mutes.js";
 import { valueOf } from "./try.js";
 
@@ -24,23 +25,18 @@ async function acknowledge(clicked, ctx, chosen, note) {
   });
 }
 
-// ruleNames are the names of the rules of all accounts, asked for once in a while.
-const ruleNames = new Map();
-let namesAt = 0;
-async function loadNames(signal) {
-  if (Date.now() - namesAt < 30_000 || !may("listRulesOfAccount")) return;
-  namesAt = Date.now();
-  for (const r of await all("listRulesOfAccount", { signal })) ruleNames.set(r.account + "-" + r.id, r.name || r.id);
-}
-const ruleName = (a) => ruleNames.get(a.account + "-" + a.rule_id) || a.rule_id;
 const ruleLink = (a) => link("rules", { id: a.rule_id, account: String(a.account) }, ruleName(a));
 
 const deviceName = (a) => a.device_name || a.device_id;
 const device = (a) => link("devices", { id: a.device_id, account: String(a.account) }, deviceName(a));
-const readings = (a) => Object.entries(a.readings).map(([key, v]) => [key, valueOf(v) + (v.units && " " + v.units)]);
+// readings are those of an alarm; the values of the rule's condition come first.
+const readings = (a) =>
+  Object.entries(a.readings)
+    .map(([key, v]) => [key, valueOf(v) + (v.units && " " + v.units)])
+    .sort(([one], [other]) => raising(a, other) - raising(a, one));
 const summary = (a) =>
   readings(a)
-    .slice(0, 3)
+    .slice(0, 2)
     .map(([key, value]) => key + " " + value)
     .join(", ");
 
@@ -124,12 +120,12 @@ export const show = (main, params, signal) => {
     selectable: (a) => !a.acknowledged_at,
     detail: alarmDetail,
     load: async (query, stop) => {
-      await loadNames(stop).catch(() => {});
+      await loadRules(stop).catch(() => {});
       return call("listAlarmsOfAccount", { query, signal: stop });
     },
     columns: [
       { head: "Device", value: deviceName, cell: () => "" },
-      { head: "Rule", value: ruleName, cell: ruleLink },
+      { head: "Rule", value: ruleName, cell: ruleLink, roomy: true },
       { head: "Readings", value: summary, cell: (a) => long(cut(summary(a), 90)) },
       {
         head: "State",
@@ -144,7 +140,7 @@ export const show = (main, params, signal) => {
       {
         head: "Lasted",
         value: (a) => Date.parse(a.cleared_at || new Date()) - Date.parse(a.raised_at),
-        cell: (a) => lasted(a.raised_at, a.cleared_at),
+        cell: (a) => h("span", { class: "nowrap" }, lasted(a.raised_at, a.cleared_at)),
         rest: true
       },
       { head: "Account", value: (a) => a.account, cell: (a) => account(a.account), rest: true },

@@ -5,6 +5,7 @@ import { link } from "../core/address.js";
 import { call } from "../core/api.js";
 import { button, h, long, table, told, when } from "../core/dom.js";
 import { ask, during } from "../core/form.js";
+import { jobWords } from "../core/filters.js";
 import { plural } from "../core/format.js";
 import { section } from "../core/section.js";
 import { may } from "../core/session.js";
@@ -60,7 +61,7 @@ const kinds = {
     at: (j) => j.updated_at,
     group: (j) => [j.account, j.kind, causeOf(j.error)].join("|"),
     reason: (j) => j.error,
-    about: (j) => j.kind,
+    about: (j) => jobWords[j.kind] || j.kind,
     view: (j) => ["jobs", { state: "failed", kind: j.kind, account: String(j.account) }]
   }
 };
@@ -122,13 +123,13 @@ export function causes(names, signal, { none = "", limit = 12 } = {}) {
         .flat()
         .sort((a, b) => b.records.length - a.records.length);
       if (!groups.length) return none && h("p", { class: "empty" }, none);
-      const heads = ["Failures", "Account", "Of", "Cause", "Newest", "Action"];
+      const heads = ["Failures", "Account", "Source", "Cause", "Newest", "Action"];
       const unfold = () => {
         limit = groups.length;
         place.again();
       };
       return [
-        table("Failures by cause", heads, groups.slice(0, limit).map(row), ""),
+        table("Failures by cause", heads, groups.slice(0, limit).map(row), "", { compact: true }),
         groups.length > limit &&
           h("p", { class: "bar" }, button("Show all " + groups.length + " causes", unfold, { class: "quiet" }))
       ];

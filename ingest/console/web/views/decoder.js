@@ -125,7 +125,7 @@ function codecForm(d, devices, params, signal) {
     },
     field("codec", "Codec", known, d.codec),
     field("source", "Source", "area", d.source, {
-      rows: Math.min(30, Math.max(10, (d.source || "").split("\n").length + 1)),
+      rows: Math.min(30, Math.max(5, (d.source || "").split("\n").length + 1)),
       class: "source"
     })
   );
@@ -163,7 +163,7 @@ function codecForm(d, devices, params, signal) {
   const trial = h("button", { type: "submit", disabled: !devices.length }, "Try on the last frames");
   form.append(
     devices.length
-      ? field("device", "Frames of the device", names, params.device, { wide: true })
+      ? field("device", "Frames of the device", names, params.device)
       : h("p", { class: "hint wide" }, "No device uses this decoder."),
     h(
       "p",

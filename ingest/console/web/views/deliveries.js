@@ -72,6 +72,9 @@ const reasonsToWait = { breaker: "its endpoint is paused", turn: "its turn at an
 const waitsFor = (d) =>
   d.waits_for ? reasonsToWait[d.waits_for] : d.next_attempt_at && ["the next attempt ", when(d.next_attempt_at)];
 
+// subjects are what the deliveries of each kind are about.
+const subjects = { rule: "Alarm or frame", relay: "Message", receipt: "Message" };
+
 export function deliveryDetail(d, ctx) {
   const mayReplay = ctx && may("replayDeliveries");
   return [
@@ -80,7 +83,7 @@ export function deliveryDetail(d, ctx) {
       ["Kind", d.kind],
       ["Account", account(d.account)],
       [d.kind === "rule" ? "Rule" : "Relay", d.relay],
-      [d.kind === "rule" ? "Alarm or frame" : "Message", code(d.message_id)],
+      [subjects[d.kind] || "Record", code(d.message_id)],
       ["From", d.originator],
       ["To", d.destination],
       ["Target", code(d.target)],
@@ -120,10 +123,11 @@ export const show = listing({
   name: (d) => kinds[d.kind] || d.kind,
   detail: deliveryDetail,
   columns: [
-    { head: "Delivery", cell: (d) => h("span", { class: "hint" }, d.relay), value: (d) => d.kind + " " + d.relay },
+    { head: "Delivery", cell: () => "", value: (d) => d.kind },
+    { head: "Relay or rule", cell: (d) => d.relay, value: (d) => d.relay },
     { head: "Created", cell: (d) => when(d.created_at), value: (d) => d.created_at },
     { head: "Account", cell: (d) => account(d.account), value: (d) => d.account, rest: true },
-    { head: "Target", cell: (d) => long(cut(d.target, 80)), value: (d) => d.target, rest: true },
+    { head: "Target", cell: (d) => long(cut(d.target, 80)), value: (d) => d.target, rest: true, roomy: true },
     { head: "State", cell: (d) => state(d.state), value: (d) => d.state },
     { head: "Reason", cell: (d) => long(cut(d.reason, 160)), value: (d) => d.reason },
     { head: "Attempts", cell: (d) => d.attempts.length, value: (d) => d.attempts.length, number: true, rest: true }

@@ -10,8 +10,8 @@ import { ask, during, editor, field, pick, valuesOf } from "../core/form.js";
 import { cut, iso, json, number, plural } from "../core/format.js";
 import { section } from "../core/section.js";
 import { may, mayChange } from "../core/session.js";
-import { acknowledgeIn } from "./alarmparts.js";
-import { battery, deviceState, seen, strength, typeName } from "./deviceparts.js";
+import { acknowledgeIn, loadRules, ruleName } from "./alarmparts.js";
+import { battery, deviceState, seen, sensorName, strength, typeName } from "./deviceparts.js";
 import { decodersOf, locationsOf } from "./pickers.js";
 import { valueOf } from "./try.js";
 import { replayEvents } from "./events.js";
@@ -77,7 +77,7 @@ function head(d) {
           "div",
           { class: "tile" },
           h("b", null, s.at ? (s.value === null ? cut(s.text, 24) : number(s.value) + " " + s.metric_units) : "–"),
-          s.name || s.key,
+          sensorName(s),
           h("div", { class: "hint" }, s.at ? when(s.at) : "no reading yet")
         )
       )
@@ -227,11 +227,14 @@ function frames(found) {
 // recent are the last events that brought frames, as the decoder reads them now. Why a frame
 // has no reading stands in the row.
 function recent(found, d) {
-  const decoder =
-    d.decoder_id &&
-    link("decoders", { id: d.decoder_id, account: String(d.account), device: d.id }, "Fix the decoder");
+  let offered = false; // in the newest frame without a reading
+  const decoder = () => {
+    if (offered || !d.decoder_id) return "";
+    offered = true;
+    return link("decoders", { id: d.decoder_id, account: String(d.account), device: d.id }, "Fix the decoder");
+  };
   const result = (f) => {
-    if (f.errors.length) return [state("fails"), " ", f.errors[0].message, " ", decoder];
+    if (f.errors.length) return [state("fails"), " ", f.errors[0].message, " ", decoder()];
     if (f.refused) return [state("refused"), " ", f.refused];
     if (!f.readings.length)
       return [
@@ -240,15 +243,16 @@ function recent(found, d) {
         f.values.length
           ? "No key of its values is mapped: " + f.values.map((v) => v.key).join(", ") + ". "
           : "The decoder returned no values. ",
-        decoder
+        decoder()
       ];
-    return f.readings.map((r) => h("div", null, r.key + " " + valueOf(r)));
+    return f.readings.map((r) => r.key + " " + valueOf(r)).join(", ");
   };
   return table(
     "Events",
     ["Time", "Decodes now to", "Sender", "Payload (hex)", "Event"],
     found.map((f) => [when(f.time), result(f), f.sender, code(cut(f.payload, 60)), timeline(f.id)]),
-    "No frames in this gateway's journal."
+    "No frames in this gateway's journal.",
+    { compact: true }
   );
 }
 
@@ -261,7 +265,7 @@ const alarmRows = (found, again, note) =>
       link(
         "alarms",
         { account: String(a.account), device_id: a.device_id, rule_id: a.rule_id, open: a.id },
-        a.rule_id
+        ruleName(a)
       ),
       state(a.state),
       when(a.cleared_at),
@@ -275,10 +279,9 @@ const alarmRows = (found, again, note) =>
 // settings are the forms that change a device.
 function settings(d, params, again) {
   const acct = String(d.account),
-    note = told(),
     path = { device_id: d.id },
     at = d.position && d.position.source === "device" ? d.position : {};
-  const form = editor({
+  return editor({
     label: "Settings",
     go: "Save",
     fields: [
@@ -306,6 +309,11 @@ function settings(d, params, again) {
       return "Saved.";
     }
   });
+}
+
+// removal is the button that deletes a device.
+function removal(d) {
+  const note = told();
   const remove = async (e) => {
     const sure = await ask(
       "Delete " + (d.name || d.identifier) + "?",
@@ -314,16 +322,11 @@ function settings(d, params, again) {
     );
     if (sure)
       during(e.target, note, async () => {
-        await call("deleteDevice", { path: { device_id: d.id }, as: acct });
+        await call("deleteDevice", { path: { device_id: d.id }, as: String(d.account) });
         go("devices", {});
       });
   };
-  return [
-    form,
-    h("h2", null, "Delete"),
-    h("p", { class: "bar" }, button("Delete device", remove, { class: "danger" })),
-    note
-  ];
+  return [h("p", { class: "bar" }, button("Delete device", remove, { class: "danger" })), note];
 }
 
 // markers are the notes of a device with the form that adds one.
@@ -401,20 +404,21 @@ export function showDevice(main, params, signal) {
   main.append(h("p", { class: "back" }, link("devices", {}, "← Devices")), title, top, bar, note);
   const current = async () => device || load();
   const own = async (name) => (await call(name, { path, as: (await current()).account, signal })).data;
-  const alarmsOf = async () =>
-    (
+  const alarmsOf = async () => {
+    await loadRules(signal).catch(() => {});
+    return (
       await call("listAlarmsOfAccount", {
         query: { account: params.account, device_id: params.id, limit: 50 },
         signal
       })
     ).data;
+  };
   if (tab === "events") {
     const replay = async (e) => {
       const d = await current();
       const selection = { kind: "uplink", account: params.account, q: d.identifier };
       replayEvents(e.target, { said: note, signal, again: () => {} }, selection);
     };
-    if (may("replayEvents")) main.append(h("p", { class: "bar" }, button("Replay its frames", replay)));
     main.append(
       section(
         "Events",
@@ -426,6 +430,7 @@ export function showDevice(main, params, signal) {
           ),
         {
           signal,
+          actions: may("replayEvents") && button("Replay its frames", replay),
           hint: "The last frames in this gateway's journal, read with the decoder as it is now. Preview only."
         }
       ),
@@ -447,6 +452,7 @@ export function showDevice(main, params, signal) {
     if (mayChange())
       main.append(section("", async () => settings(await current(), params, () => top.again()), { signal }));
     main.append(notes);
+    if (mayChange()) main.append(section("Delete", async () => removal(await current()), { signal }));
   } else {
     main.append(
       rangeForm(params),

@@ -27,6 +27,10 @@ export const deviceState = (d) => [
   !d.decoder_id && [" ", state("no decoder")]
 ];
 
+// sensorName is the name of a sensor; those that a decoder created are called like their key,
+// and named after what they measure.
+export const sensorName = (s) => (s.name && s.name !== s.key ? s.name : s.type_name || s.key);
+
 const isLow = (r) => r && r.battery !== null && r.battery <= lowBattery;
 
 // battery and strength are what the last uplinks say, "" for nothing.

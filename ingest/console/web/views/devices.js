@@ -19,6 +19,7 @@ import {
   deviceTypes,
   isSilent,
   seen,
+  sensorName,
   strength,
   typeName
 } from "./deviceparts.js";
@@ -53,7 +54,7 @@ function values(signal) {
             .sort((a, b) => isBattery(a) - isBattery(b))
             .slice(0, shownValues)
             .map(
-              (s) => (s.name || s.key) + " " + (s.value === null ? s.text : number(s.value) + " " + s.metric_units)
+              (s) => sensorName(s) + " " + (s.value === null ? s.text : number(s.value) + " " + s.metric_units)
             )
         );
         place.replaceChildren(...known.get(d.id).map((text) => h("div", null, text)));

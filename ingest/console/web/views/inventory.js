@@ -118,7 +118,9 @@ export async function show(main, params, signal) {
             )
           ]),
       h("h2", null, "Sensor types"),
-      table("Sensor types", ["Id", "Name", "Metric", "Imperial"], types, "No sensor types are declared.")
+      table("Sensor types", ["Id", "Name", "Metric", "Imperial"], types, "No sensor types are declared.", {
+        compact: true
+      })
     );
   } catch (error) {
     if (error.name !== "AbortError") body.replaceChildren(wrong(error));

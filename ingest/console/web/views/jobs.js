@@ -3,27 +3,11 @@
 import { account } from "../core/accounts.js";
 import { link } from "../core/address.js";
 import { code, h, long, pairs, stamp, state, table, when } from "../core/dom.js";
-import { capital, cut, plural } from "../core/format.js";
+import { jobWords } from "../core/filters.js";
+import { cut, plural } from "../core/format.js";
 import { listing } from "../core/list.js";
 
-// words say what the kinds of jobs do.
-const words = {
-  "sim.activate_sim": "activate a SIM",
-  "sim.suspend_sim": "suspend a SIM",
-  "sim.unsuspend_sim": "unsuspend a SIM",
-  "sim.terminate_sim": "terminate a SIM",
-  "sim.add_service": "add a service to a SIM",
-  "sim.remove_service": "remove a service from a SIM",
-  "sim.bulk_reassign": "assign SIMs to a subscriber",
-  "sim.cdr_report": "file of usage records",
-  "sim.usage_report": "usage report",
-  "usage.block": "suspend a SIM at its limit",
-  "sip.cdr": "archive of call records",
-  "token.generate": "generate a token",
-  "token.claim": "claim tokens",
-  "token.metadata": "append metadata to a token"
-};
-const wordsOf = (j) => words[j.kind] || j.kind;
+const wordsOf = (j) => jobWords[j.kind] || j.kind;
 
 const simLink = (j) => j.iccid && link("sims", { id: j.iccid, account: String(j.account) }, j.iccid);
 
@@ -55,6 +39,9 @@ function grouped(jobs) {
   return groups;
 }
 
+// repeats are the attempts of a job that needed more than one.
+const repeats = (j) => (j.tries > 1 ? j.tries : "");
+
 const detail = (j) => [
   pairs([
     ["Job", code(j.id)],
@@ -80,11 +67,11 @@ const detail = (j) => [
       )
     ],
   j.others && [
-    h("h3", null, "The others of this group"),
+    h("h3", null, "Other jobs of this group"),
     table(
       "Jobs like " + j.id,
       ["Job", "Created (UTC)", "About"],
-      j.others.map((x) => [code(x.id), stamp(x.created_at), simLink(x) || x.name || progress(x)]),
+      j.others.map((x) => [code(x.id), stamp(x.created_at), simLink(x) || x.name]),
       ""
     )
   ]
@@ -96,7 +83,7 @@ export const show = listing({
   title: "Jobs",
   intro: "Long-running requests of accounts. Failed attempts are retried.",
   empty: "No jobs match the filters.",
-  name: (j) => capital(wordsOf(j)),
+  name: wordsOf,
   detail,
   group: grouped,
   columns: [
@@ -110,7 +97,7 @@ export const show = listing({
     },
     { head: "State", cell: (j) => state(j.state), value: (j) => j.state },
     { head: "Progress", cell: (j) => !j.others && progress(j), value: progress, rest: true },
-    { head: "Attempts", cell: (j) => (j.tries > 1 ? j.tries : ""), value: (j) => j.tries, number: true, rest: true },
+    { head: "Attempts", cell: repeats, value: repeats, number: true, rest: true },
     { head: "Error", cell: (j) => long(cut(j.error, 120)), value: (j) => j.error }
   ]
 });

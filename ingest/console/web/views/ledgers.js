@@ -98,7 +98,7 @@ function tokens(params, signal, here) {
         go("ledgers", { ...here, q: e.target.elements.q.value.trim() });
       }
     },
-    field("q", "Token (its text or the start of its id)", "text", params.q, { type: "search" }),
+    field("q", "Token, or start of its id", "text", params.q, { type: "search" }),
     h("p", { class: "bar" }, h("button", { type: "submit" }, "Show"), params.q && link("ledgers", here, "Clear"))
   );
   const load = async () => {
@@ -119,7 +119,8 @@ function tokens(params, signal, here) {
         "Tokens",
         ["Token", "Generated", "Expires", "Claimed#", "Claims left#"],
         rows,
-        params.q ? "No tokens match." : "No tokens yet."
+        params.q ? "No tokens match." : "No tokens yet.",
+        { compact: true }
       ),
       h(
         "p",
@@ -148,7 +149,7 @@ function entries(params, signal, here) {
       long(cut(e.hash, 16))
     ]);
     return [
-      table("Entries", ["Token", "Entry", "Time", "No.#", "Leaf hash"], rows, "No entries yet."),
+      table("Entries", ["Token", "Entry", "Time", "No.#", "Leaf hash"], rows, "No entries yet.", { compact: true }),
       h(
         "p",
         { class: "bar" },

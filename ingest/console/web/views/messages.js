@@ -70,7 +70,10 @@ const codings = { 7: "GSM alphabet (7 bits)", 8: "binary (8 bits)", 16: "UCS-2 (
 function outboundDetail(m, ctx) {
   const reasons = [...new Set(m.parts.map((p) => p.reason).filter(Boolean))];
   const rows = m.parts.map((p, i) => [
-    [h("b", null, "Part " + (i + 1) + " of " + m.parts.length), h("span", { class: "hint" }, " " + p.id)],
+    [
+      h("b", { class: "nowrap" }, "Part " + (i + 1) + " of " + m.parts.length),
+      h("span", { class: "hint" }, " " + p.id)
+    ],
     [state(p.state), " ", p.simulated && p.state !== "simulated" && state("simulated")],
     p.carrier,
     code(p.carrier_id),
@@ -88,7 +91,7 @@ function outboundDetail(m, ctx) {
       ["Coding", codings[m.coding] || m.coding],
       ["Received via", m.origin.toUpperCase() + " (" + m.ip + ")"],
       ["Received", [stamp(m.received_at), " UTC"]],
-      ["Scheduled for", [stamp(m.scheduled_for), " UTC"]],
+      ["Scheduled for", m.scheduled_for !== m.received_at && [stamp(m.scheduled_for), " UTC"]],
       ["Reports to", code(m.report_to)],
       ["Reported as", codeWords(m.code)],
       ["Account", account(m.account)]

@@ -116,7 +116,7 @@ function breakers(list, note, again) {
     b.relay,
     long(b.reason),
     when(b.opened_at),
-    when(b.probe_at),
+    Date.parse(b.probe_at) > Date.now() ? when(b.probe_at) : "with the next delivery",
     link("deliveries", { waits_for: "breaker", relay: b.relay }, String(b.waiting)),
     may("closeBreaker") && retry(b)
   ]);

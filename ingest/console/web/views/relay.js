@@ -13,7 +13,7 @@ import { replayEvents } from "./events.js";
 const takes = { geo: "prefix", vmn: "number" };
 const wants = { urls: "URLs, one a line", addresses: "Mail addresses, one a line", labels: "Labels, one a line" };
 const hints = {
-  urls: "%m, %o, %d and other placeholders stand for parts of the message (docs/api/relays.md).",
+  urls: "%m, %o, %d and other placeholders stand for parts of the message.",
   labels: "Applications read the messages under these labels.",
   addresses: ""
 };

@@ -9,7 +9,7 @@ import { ask, during, editor, field, linesOf, pick, valuesOf } from "../core/for
 import { mayChange, ownAccount } from "../core/session.js";
 import { muteIn } from "./mutes.js";
 import { decodersOf, devicesOf, locationsOf } from "./pickers.js";
-import { triedRule } from "./tryrule.js";
+import { triedRules } from "./tryrule.js";
 
 const comparisons = [
   [">", "is above"],
@@ -139,7 +139,7 @@ function ruleForm(r, params, signal) {
                 " frames. Nothing was saved or sent."
             : "The device has no frames for this rule."
         ),
-        ...found.slice(0, 5).map(triedRule)
+        ...(found.length ? triedRules(found) : [])
       );
     });
   const form = editor({
@@ -251,6 +251,15 @@ function remove(r, note) {
   );
 }
 
+// further are the actions that the form does not show.
+const further = (r) =>
+  r.actions.length > 1 && [
+    r.actions
+      .slice(1)
+      .map((a) => h("div", null, new Map(actionNames).get(a.action) || a.action, ": ", a.parameters.join(", "))),
+    h("div", { class: "hint" }, "They stay as they are when you save.")
+  ];
+
 export async function showRule(main, params, signal) {
   main.append(h("p", { class: "back" }, link("rules", {}, "← Rules")));
   if (params.id === "new") return void main.append(h("h1", null, "New rule"), ...ruleForm(null, params, signal));
@@ -281,6 +290,7 @@ export async function showRule(main, params, signal) {
         ["Id", r.id],
         ["Changed", [stamp(r.updated_at), " UTC"]],
         ["Clears when", r.clear],
+        ["Further actions", further(r)],
         ["Failures", r.failures.count > 0 && r.failures.count + " since it was changed; the last: " + r.failures.last]
       ])
     )

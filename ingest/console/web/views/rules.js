@@ -85,7 +85,7 @@ function list(main, params, signal) {
       { head: "Account", value: (r) => r.account, cell: (r) => account(r.account), rest: true },
       {
         head: "Failures",
-        value: (r) => r.failures.count,
+        value: (r) => r.failures.count || "",
         cell: (r) =>
           r.failures.count > 0 && [state("fails", plural(r.failures.count, "failure")), " ", r.failures.last],
         rest: true

@@ -20,7 +20,7 @@ const changing = (s) => s.requested_state !== s.state && [" ", state("pending", 
 function share(used, limit) {
   if (!limit.monthly) return bytes(used);
   const percent = Math.round((used / limit.monthly) * 100),
-    text = percent > 1000 ? Math.round(percent / 100) + " ×" : percent + " %";
+    text = percent > 1000 ? Math.round(percent / 100) + "\u00a0×" : percent + "\u00a0%";
   return [
     bytes(used) + " of " + bytes(limit.monthly) + " (" + text + ")",
     percent >= 100

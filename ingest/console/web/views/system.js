@@ -16,6 +16,7 @@ const meaning = {
   readings: "Readings of devices",
   mail: "Outgoing mail",
   lookup: "Number lookups",
+  clock: "Clock of this machine",
   operator: "SIM operator",
   gateways: "The gateways of this database",
   ledgers: "Ledgers and their keys",
@@ -88,7 +89,8 @@ function backends(status) {
       "Back ends",
       ["Back end", "State", "Since", "Type", "Purpose", "Last error since the start"],
       rows,
-      "No back ends."
+      "No back ends.",
+      { compact: true }
     )
   ];
 }

@@ -47,7 +47,6 @@ function nodesOf({ event, deliveries: unowned }) {
   }
   return [
     event && [
-      h("h2", null, "Timeline"),
       timelineOf(event),
       h("h2", null, "Event"),
       h("div", { class: "sheet" }, eventDetail(event))
@@ -58,10 +57,10 @@ function nodesOf({ event, deliveries: unowned }) {
 
 export const show = asking({
   view: "trace",
-  title: "Trace",
+  title: "Timeline",
   intro: "Follow one event, message or delivery from arrival to the last delivery attempt.",
   go: "Follow",
-  fields: (p) => field("id", "Id of an event, a message or a delivery", "text", p.id, { required: true }),
+  fields: (p) => field("id", "Event, message or delivery (id)", "text", p.id, { required: true }),
   ready: (p) => p.id,
   ask: async (v, signal) => nodesOf(await follow(v.id || "", signal))
 });

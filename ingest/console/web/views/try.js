@@ -2,7 +2,7 @@
 
 import { accountNames } from "../core/accounts.js";
 import { link } from "../core/address.js";
-import { call } from "../core/api.js";
+import { all, call } from "../core/api.js";
 import { button, code, h, pairs, stamp, state, table } from "../core/dom.js";
 import { asking, during, field, pick, valuesOf } from "../core/form.js";
 
@@ -24,7 +24,9 @@ export function tried(f) {
     { class: "sheet" },
     f.errors.map((e) => h("p", { class: "wrong" }, e.message.includes("line ") ? e.message : e.message + place(e))),
     f.warnings.map((w) => h("p", { class: "note" }, w)),
-    f.refused && h("p", { class: "note" }, "Not stored: " + f.refused),
+    f.refused &&
+      !f.errors.some((e) => e.message === f.refused) &&
+      h("p", { class: "note" }, "Not stored: " + f.refused),
     pairs([
       ["Device", f.identifier],
       ["Sender", f.sender],
@@ -71,6 +73,10 @@ function trialOf(v) {
   return { ...body, frames: [frame] };
 }
 
+// named are the records of an account, or of all, for a list to pick from.
+const named = async (op, account) =>
+  (await all(op, { query: { account } })).map((x) => [x.id, x.name || x.identifier || x.id]);
+
 // loadSource fetches a stored decoder, so that its source can be tried changed.
 const loadSource = (formOf, note, signal) =>
   button("Load the decoder's source", (e) =>
@@ -96,17 +102,22 @@ export const show = asking({
   intro: "Test a decoder on a payload. Choose a decoder or a device, or enter a codec. Nothing is stored.",
   fields: (p) => [
     pick("account", "Account", accountNames, p.account, { blank: "Any" }),
-    field("decoder_id", "Decoder", "text", p.decoder_id),
-    field("device_id", "or device", "text", p.device_id),
-    field("form", "Payload is", ["hex", "base64", "values", "body"], p.form),
-    field("fPort", "fPort", "number", p.fPort),
-    field("last", "or the device's last frames", "number", p.last),
+    pick("decoder_id", "Decoder", () => named("listDecodersOfAccounts", p.account), p.decoder_id, { blank: "None" }),
+    pick("device_id", "or device", () => named("listDevicesOfAccounts", p.account), p.device_id, { blank: "None" }),
+    field("last", "Last frames of the device", "number", p.last, { hint: "Empty: the payload below." }),
+    field("payload", "Payload", "area", p.payload),
     field(
-      "payload",
-      "Payload (hex, base64, a JSON object of values, or a body as a sender posts it)",
-      "area",
-      p.payload
+      "form",
+      "The payload is",
+      [
+        ["hex", "hexadecimal"],
+        ["base64", "base64"],
+        ["values", "a JSON object of values"],
+        ["body", "a body as a sender posts it"]
+      ],
+      p.form
     ),
+    field("fPort", "fPort", "number", p.fPort),
     field("codec", "Codec", ["", "json", "cayenne_lpp", "senml", "expr", "javascript"], p.codec, {
       blank: "the stored one"
     }),

@@ -2,7 +2,7 @@
 
 import { accountNames } from "../core/accounts.js";
 import { all, call } from "../core/api.js";
-import { h, pairs, stamp, state } from "../core/dom.js";
+import { h, stamp, state, table } from "../core/dom.js";
 import { asking, field, pick } from "../core/form.js";
 import { request } from "./explain.js";
 
@@ -17,19 +17,28 @@ function trialOf(v) {
   }
 }
 
-// triedRule shows what a rule would do with a frame.
-export const triedRule = (f) =>
-  h(
-    "div",
-    { class: "sheet" },
-    pairs([
-      ["Time", [stamp(f.time), " UTC"]],
-      ["Condition", f.matched ? "holds" : "does not hold"],
-      ["Effect", f.state ? state(f.state) : "none"],
-      ["Reason", f.why]
-    ]),
-    f.requests.map(request)
-  );
+// triedRules shows what a rule would do with some frames, the newest first, and what it would
+// send.
+export function triedRules(found) {
+  const frames = [...found].sort((a, b) => Date.parse(b.time) - Date.parse(a.time));
+  return [
+    table(
+      "Frames",
+      ["Time (UTC)", "Condition", "Effect", "Reason"],
+      frames.map((f) => [
+        stamp(f.time),
+        f.matched ? "holds" : "does not hold",
+        f.state ? state(f.state) : "none",
+        f.why
+      ]),
+      "The device has no frames for this rule.",
+      { compact: true }
+    ),
+    ...frames
+      .filter((f) => f.requests.length)
+      .flatMap((f) => [h("h3", null, "For the frame of ", stamp(f.time)), ...f.requests.map(request)])
+  ];
+}
 
 const devices = async (account) =>
   (await all("listDevicesOfAccounts", { query: { account } })).map((d) => [d.id, d.name || d.identifier]);
@@ -51,8 +60,6 @@ export const show = asking({
   ready: (p) => p.account && p.device_id && (p.rule_id || p.rule),
   ask: async (v, signal) => {
     const found = (await call("tryRule", { as: v.account, body: trialOf(v), signal })).data;
-    return found.length
-      ? found.map(triedRule)
-      : [h("p", { class: "empty" }, "The device has no frames for this rule.")];
+    return triedRules(found);
   }
 });
