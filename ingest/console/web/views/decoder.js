@@ -163,7 +163,7 @@ function codecForm(d, devices, params, signal) {
   const trial = h("button", { type: "submit", disabled: !devices.length }, "Try on the last frames");
   form.append(
     devices.length
-      ? field("device", "Frames of the device", names, params.device)
+      ? field("device", "Frames of the device", names, params.device, { double: true })
       : h("p", { class: "hint wide" }, "No device uses this decoder."),
     h(
       "p",

@@ -78,8 +78,13 @@ async function figures(signal) {
       ["alarms", { state: "raised" }],
       alarms.data.length > 0
     ],
-    traffic && ["SMS sent in 24 h", sumOf(traffic, "parts_accepted"), ["messages", { direction: "out" }], false],
-    traffic && ["SMS failed in 24 h", rejected, ["messages", { state: "rejected", direction: "out" }], rejected > 0],
+    traffic && ["SMS sent in 24\u00a0h", sumOf(traffic, "parts_accepted"), ["messages", { direction: "out" }], false],
+    traffic && [
+      "SMS failed in 24\u00a0h",
+      rejected,
+      ["messages", { state: "rejected", direction: "out" }],
+      rejected > 0
+    ],
     balances &&
       balances.length > 0 && [
         "Accounts under " + lowCredit + " credits",

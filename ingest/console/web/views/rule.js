@@ -160,7 +160,7 @@ function ruleForm(r, params, signal) {
       !r &&
         !ownAccount() &&
         pick("account", "Account", accountNames, params.account, { required: true, changed: () => ofAccount() }),
-      field("name", "Name", "text", r ? r.name : "", { required: true }),
+      field("name", "Name", "text", r ? r.name : "", { required: true, double: true }),
       field("on", "When", triggers, r ? r.on : "reading"),
       field("silent_for", "Silent for", "text", r ? r.silent_for : "", {
         placeholder: "2h",
@@ -199,7 +199,7 @@ function ruleForm(r, params, signal) {
         ],
         r ? r.repeat : "never"
       ),
-      field("action", "Action", actionNames, first.action),
+      field("action", "Action", actionNames, first.action, { double: true }),
       field("parameters", targets[first.action], "area", first.parameters.join("\n"), { rows: 2, required: true }),
       field("originator", "Originator of the SMS", "text", first.originator),
       trialDevice

@@ -54,7 +54,7 @@ export const show = asking({
     pick("account", "Account", accountNames, p.account, { required: true }),
     pick("device_id", "Device", () => devices(p.account), p.device_id, { required: true }),
     field("last", "Last frames", "number", p.last || "10"),
-    pick("rule_id", "Rule", () => rules(p.account), p.rule_id, { blank: "The one below" }),
+    pick("rule_id", "Rule", () => rules(p.account), p.rule_id, { blank: "The one below", double: true }),
     field("rule", "or a rule as JSON", "area", p.rule)
   ],
   ready: (p) => p.account && p.device_id && (p.rule_id || p.rule),
