@@ -2,6 +2,7 @@ package params
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,26 +14,25 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Input is the parameters of one request, with the problems of those that were read.
+// Input reads the parameters of one request and collects their problems.
 type Input struct {
 	relay.Problems
 	Get Source
-	// name returns how texts name a parameter.
+	// name returns the name of a parameter in the texts of problems.
 	name func(string) string
-	// request is that whose query may have unknown parameters, nil for New, and known has
-	// the names of the parameters that were read.
+	// request is the request whose query is checked for unknown parameters; nil for New.
 	request *fiber.Ctx
-	known   []string
+	known   []string // the parameters that were read
 }
 
-// New returns the parameters of a source; name returns how texts name a parameter.
+// New returns the parameters of a source; name returns the name of a parameter in the texts of
+// problems.
 func New(get Source, name func(string) string) *Input {
 	return &Input{Problems: relay.Problems{}, Get: get, name: name}
 }
 
-// OfRequest returns the parameters of an operation, some of which its query may have; name
-// returns how texts name a parameter. Err refuses the parameters of the query that were
-// not read until then: a misspelt one would otherwise have no effect.
+// OfRequest returns the parameters of a request like New. In addition, Err refuses parameters
+// of the query that were not read before, because a misspelt parameter would have no effect.
 func OfRequest(c *fiber.Ctx, get Source, name func(string) string) *Input {
 	i := New(nil, name)
 	i.request = c
@@ -43,14 +43,17 @@ func OfRequest(c *fiber.Ctx, get Source, name func(string) string) *Input {
 	return i
 }
 
-// OfList returns the parameters of an operation that has them in the query alone.
+// OfList returns the parameters of a request that has all of them in the query.
 func OfList(c *fiber.Ctx, name func(string) string) *Input { return OfRequest(c, OfQuery(c), name) }
 
-// Know adds a parameter to those that are known, for one that is not read with Get.
+// Know adds a known parameter that is not read with Get.
 func (i *Input) Know(name string) { i.known = append(i.known, name) }
 
-// Err returns what is wrong with the parameters that were read, and the unknown ones of
-// the query.
+// Knows reports whether a parameter is known, because it was read or added with Know.
+func (i *Input) Knows(name string) bool { return slices.Contains(i.known, name) }
+
+// Err returns the problems of the parameters that were read, and those of unknown parameters
+// in the query.
 func (i *Input) Err() error {
 	if i.request != nil {
 		RefuseUnknown(i.request, i.Problems, i.known)
@@ -58,7 +61,7 @@ func (i *Input) Err() error {
 	return i.Problems.Err()
 }
 
-// Wrong notes a problem; %s in the text becomes the parameter's name.
+// Wrong adds a problem; %s in the text becomes the parameter's name.
 func (i *Input) Wrong(name, text string) {
 	i.Add(name, strings.ReplaceAll(text, "%s", i.name(name)))
 }
@@ -97,7 +100,7 @@ func (i *Input) Text(name string) string {
 	return ""
 }
 
-// Required returns a string that must be given and not be empty.
+// Required returns a string that must not be missing or empty.
 func (i *Input) Required(name string) string {
 	text := i.Text(name)
 	if text == "" && len(i.Problems[name]) == 0 {
@@ -106,7 +109,7 @@ func (i *Input) Required(name string) string {
 	return text
 }
 
-// Texts returns a list of strings, of which the query may give one alone.
+// Texts returns a list of strings. In the query it may be a single string.
 func (i *Input) Texts(name string) []string {
 	switch value := i.Value(name).(type) {
 	case nil:
@@ -129,8 +132,8 @@ func (i *Input) Texts(name string) []string {
 	return nil
 }
 
-// Flag returns a boolean, nil if it is missing. A query has it as true, false, 1 or 0; an
-// empty text of a query is missing.
+// Flag returns a boolean, nil if it is missing. In a query it is true, false, 1 or 0, and
+// missing if it is empty.
 func (i *Input) Flag(name string) *bool {
 	switch v := i.Value(name).(type) {
 	case nil:
@@ -155,8 +158,8 @@ func ParseBool(text string) (b, ok bool) {
 	return b, b || text == "false" || text == "0"
 }
 
-// Integer returns a whole number, nil if it is missing; 1e3 and 1.0 are whole. An empty
-// text of a query is missing.
+// Integer returns a whole number, nil if it is missing; 1e3 and 1.0 are whole. In a query it is
+// missing if it is empty.
 func (i *Input) Integer(name string) *int64 {
 	switch v := i.Value(name).(type) {
 	case nil:
@@ -177,14 +180,11 @@ func (i *Input) Integer(name string) *int64 {
 	return nil
 }
 
-// Time returns a time of the years 1970 to 2199 that must be given, in ISO 8601;
-// without a zone it is UTC. form says what any other text should have been.
+// Time returns a required time in ISO 8601, from the years 1970 to 2199; without a zone it is
+// UTC. form describes the format in problems.
 func (i *Input) Time(name, form string) time.Time {
-	text := strings.TrimSpace(i.Text(name))
-	if text == "" {
-		if len(i.Problems[name]) == 0 {
-			i.Wrong(name, "The %s field is required.")
-		}
+	text := strings.TrimSpace(i.Required(name))
+	if len(i.Problems[name]) > 0 {
 		return time.Time{}
 	}
 	if t, ok := iso8601.Parse(text); ok && t.Year() >= 1970 && t.Year() < 2200 {
@@ -195,7 +195,7 @@ func (i *Input) Time(name, form string) time.Time {
 }
 
 // Int returns a whole number from 1 to limit, fallback if it is missing. form describes the
-// range in texts, before its end.
+// range in problems; limit follows it.
 func (i *Input) Int(name string, fallback, limit int, form string) int {
 	text := i.Text(name)
 	if text == "" {
@@ -211,8 +211,8 @@ func (i *Input) Int(name string, fallback, limit int, form string) int {
 // maxPage keeps the offset of a page within an integer.
 const maxPage = 1_000_000_000
 
-// Page returns the page that page and per_page name: without them the first, with perPage
-// records.
+// Page returns the page that the parameters page and per_page select: by default the first,
+// with perPage records.
 func (i *Input) Page(perPage int) relay.Page {
 	return relay.Page{
 		Number:  i.Int("page", 1, maxPage, "a number from 1 to"),

@@ -1,6 +1,5 @@
-// Package params reads the parameters of requests: the members of a JSON body, those
-// of the query and those of the path. It collects what is wrong with them under their
-// names; how texts name a parameter is for the surface to say.
+// Package params reads the parameters of requests from the path, the query and a JSON body. It
+// collects the problems of each parameter. The surface decides how their texts name it.
 package params
 
 import (
@@ -9,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -30,16 +30,15 @@ func Path(c *fiber.Ctx, name string) string {
 // Query returns a parameter of the query, copied out of Fiber's buffer.
 func Query(c *fiber.Ctx, name string) string { return utils.CopyString(c.Query(name)) }
 
-// maxUnknown bounds the unknown parameters that an answer names, and maxUnknownName the
-// bytes of each.
+// maxUnknown is the largest number of unknown parameters in an answer, and maxUnknownName the
+// largest length of their names in bytes.
 const (
 	maxUnknown     = 10
 	maxUnknownName = 60
 )
 
-// RefuseUnknown adds a problem for each parameter of the query that is not known. The
-// parameters of the route may also stand in the query, and filters[iccid][value] is known
-// as filters.
+// RefuseUnknown adds a problem for each unknown parameter of the query. The parameters of the
+// route are known, and so is filters[iccid][value] if filters is.
 func RefuseUnknown(c *fiber.Ctx, p relay.Problems, known []string) {
 	unknown := 0
 	for key := range c.Context().QueryArgs().All() {
@@ -54,8 +53,8 @@ func RefuseUnknown(c *fiber.Ctx, p relay.Problems, known []string) {
 	}
 }
 
-// WithoutQuery returns a handler of an operation whose query has no parameters: it refuses
-// all except those of the route.
+// WithoutQuery returns a handler that refuses parameters of the query, except those of the
+// route.
 func WithoutQuery(handle fiber.Handler) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		if err := OfList(c, nil).Err(); err != nil {
@@ -79,14 +78,17 @@ func takes(known []string) string {
 	return "the operation takes " + strings.Join(names, ", ") + "."
 }
 
-// IsJSON reports whether the body is declared to be JSON.
+// IsJSON reports whether the Content-Type of the body is application/json.
 func IsJSON(c *fiber.Ctx) bool {
 	media, _, _ := strings.Cut(c.Get(fiber.HeaderContentType), ";")
 	return strings.EqualFold(strings.TrimSpace(media), fiber.MIMEApplicationJSON)
 }
 
-// ErrNotJSON refuses a body of another type.
-var ErrNotJSON = fiber.NewError(fiber.StatusUnsupportedMediaType, "Content-Type must be application/json.")
+// The answers to a body with another Content-Type, and to one that is not valid JSON.
+var (
+	ErrNotJSON     = fiber.NewError(fiber.StatusUnsupportedMediaType, "Content-Type must be application/json.")
+	ErrInvalidJSON = fiber.NewError(fiber.StatusUnprocessableEntity, "Invalid JSON.")
+)
 
 // Errors of bodies that are not one JSON object.
 var (
@@ -113,12 +115,57 @@ func Object(body []byte) (map[string]any, error) {
 	return members, nil
 }
 
-// Source finds a parameter: nil, a string, a QueryText, a bool, a json.Number, a []any or
-// a map[string]any. given reports whether it is there; null is there.
+// Decode decodes a JSON value into v and ignores unknown fields. The error for a value of the
+// wrong type is relay.KindInvalid and names the field; any other error is ErrInvalidJSON.
+func Decode(raw []byte, v any) error { return decode(json.NewDecoder(bytes.NewReader(raw)), v) }
+
+// DecodeStrictly decodes like Decode, but refuses unknown fields with relay.KindInvalid.
+func DecodeStrictly(raw []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	return decode(d, v)
+}
+
+func decode(d *json.Decoder, v any) error {
+	err := d.Decode(v)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+		return relay.Invalid(wrong.Field, "The "+relay.FieldWords(wrong.Field)+" must be "+TypeName(wrong.Type)+".")
+	}
+	if err != nil {
+		if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+			return relay.Invalid(strings.Trim(name, `"`), "This field is unknown.")
+		}
+		return ErrInvalidJSON
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return ErrInvalidJSON
+	}
+	return nil
+}
+
+// TypeName returns the name of a type's values in problems.
+func TypeName(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int64:
+		return "an integer"
+	case reflect.Float64:
+		return "a number"
+	case reflect.Slice:
+		return "an array"
+	}
+	return "an object"
+}
+
+// Source finds a parameter. value is nil, a string, a QueryText, a bool, a json.Number, a []any
+// or a map[string]any. present reports whether the request has the parameter; null is present.
 type Source func(name string) (value any, present bool)
 
-// QueryText is a value of a query, where all values are texts. Unlike a string of a JSON
-// body, it may stand for a boolean, for a number, and for a list of one entry.
+// QueryText is a value of a query. Unlike a string of a JSON body, it may be a boolean, a
+// number, or a list of one entry.
 type QueryText string
 
 // OfObject returns the members of an object.
@@ -139,8 +186,8 @@ func OfQuery(c *fiber.Ctx) Source {
 	}
 }
 
-// OfValues returns the parameters of a query. name[] is the same as name; several
-// values are a list, and so is one of name[] if lists is set.
+// OfValues returns the parameters of a query. name[] is the same as name. Several values are a
+// list; a single value of name[] is a list if lists is set.
 func OfValues(q url.Values, lists bool) Source {
 	return func(name string) (any, bool) {
 		values := slices.Concat(q[name], q[name+"[]"])
@@ -158,8 +205,7 @@ func OfValues(q url.Values, lists bool) Source {
 	}
 }
 
-// Or returns the parameters of a source, and of another those that the first does not
-// have or has as null.
+// Or returns the parameters of s, and those of fallback that are missing or null in s.
 func (s Source) Or(fallback Source) Source {
 	return func(name string) (any, bool) {
 		v, present := s(name)
