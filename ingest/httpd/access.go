@@ -15,9 +15,8 @@ import (
 	"github.com/penstock/penstock/relay/tracing"
 )
 
-// requestContext is the context of a request; it holds the request's id and its span,
-// nil for none. Its deadline moves while the request is read: a handler may have taken the
-// context before the body has arrived.
+// requestContext is the context of a request, with the request's id and its span, nil for none. Its
+// deadline can move, because a handler may use the context before the body has arrived.
 type requestContext struct {
 	context.Context
 	id     string
@@ -27,7 +26,7 @@ type requestContext struct {
 	due    atomic.Int64 // the deadline, Unix ns
 }
 
-// newRequestContext returns a context that ends after a time, and when end is called.
+// newRequestContext returns a context that ends after a time, or when end is called.
 func newRequestContext(id string, span *tracing.Active, d time.Duration) *requestContext {
 	r := &requestContext{id: id, span: span}
 	r.Context, r.cancel = context.WithCancel(context.Background())
@@ -39,7 +38,7 @@ func newRequestContext(id string, span *tracing.Active, d time.Duration) *reques
 	return r
 }
 
-// extend has the context end after a time from now on, unless it has ended.
+// extend moves the deadline to a time from now, unless the context has ended.
 func (r *requestContext) extend(d time.Duration) {
 	r.due.Store(time.Now().Add(d).UnixNano())
 	r.timer.Reset(d)
@@ -73,8 +72,7 @@ func (r *requestContext) Value(key any) any {
 	return r.Context.Value(key)
 }
 
-// RequestID returns the id of the request that a context belongs to; "" if it belongs
-// to none.
+// RequestID returns the id of the request of a context; "" if there is none.
 func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey{}).(string)
 	return id
@@ -82,10 +80,10 @@ func RequestID(ctx context.Context) string {
 
 func (o *Options) nextID() string { return o.Seed + strconv.FormatUint(o.count.Add(1), 36) }
 
-// maxRequestID is the length of the longest id that is taken from a request.
+// maxRequestID is the largest length of an id from a client.
 const maxRequestID = 128
 
-// wellFormedID reports whether an id may be copied to answers and logs.
+// wellFormedID reports whether an id of a client may be copied to answers and logs.
 func wellFormedID(id string) bool {
 	if id == "" || len(id) > maxRequestID {
 		return false
@@ -98,8 +96,8 @@ func wellFormedID(id string) bool {
 	return true
 }
 
-// reported reports each request that handler answers: to the access log, to Observe, and by
-// the end of its span.
+// reported returns a handler that reports each answered request to the access log, to Observe and
+// in its span.
 func (o *Options) reported(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(c *fasthttp.RequestCtx) {
 		handler(c)
@@ -111,7 +109,7 @@ func (o *Options) reported(handler fasthttp.RequestHandler) fasthttp.RequestHand
 		if o.AccessLog {
 			client, _ := netip.AddrFromSlice(c.RemoteIP())
 			client = behindProxies(client.Unmap(), state.proxies, c.Request.Header.PeekAll(fiber.HeaderXForwardedFor))
-			path := state.route // the query, and a token in the path, are not logged
+			path := state.route // neither the query nor a token in the path is logged
 			if !strings.Contains(path, ":token") {
 				path = decoders.Clip(strings.ToValidUTF8(string(c.Path()), "\uFFFD"), maxLoggedPath)
 			}
@@ -156,7 +154,7 @@ func (o *Options) span(c *fiber.Ctx, began time.Time) *tracing.Active {
 // maxLoggedPath bounds a path in the log, in bytes.
 const maxLoggedPath = 256
 
-// bytesOf is the length of a response's body; -1 if it is not known before it is sent.
+// bytesOf returns the length of the body of a response; -1 if it is unknown before the end.
 func bytesOf(r *fasthttp.Response) int {
 	switch {
 	case r.SkipBody || r.StatusCode() == fiber.StatusNoContent || r.StatusCode() == fiber.StatusNotModified:

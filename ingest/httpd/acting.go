@@ -21,28 +21,28 @@ type Accounts interface {
 	AccountByName(ctx context.Context, name string) (account.Account, error)
 }
 
-// Operation is an operation of an interface of accounts.
+// Operation is an operation of an API of accounts.
 type Operation struct {
 	Method string
 	Path   string // parameters are segments that begin with a colon
 	ID     string // operationId of the contract
 }
 
-// access has the roles that may use an operation while acting as an account, and whether the
-// operation is recorded in the audit log.
+// access has the roles that may use an operation while acting as an account.
 type access struct {
 	roles  []user.Role
-	change bool
+	change bool // the operation is recorded in the audit log
 }
 
-// access returns who may use the operation. All roles may read, and operators may change.
+// access returns the access to an operation. In general, all roles may read and operators may
+// change.
 func (o Operation) access() access {
 	operators := []user.Role{user.Operator, user.Admin}
 	trusted := []user.Role{user.Account, user.Operator, user.Admin}
 	switch o.ID {
 	case "lookUpNumber": // a GET that costs credit
 		return access{operators, true}
-	case "readInbox", "listRules", "getRule": // texts, and requests with their secrets
+	case "readInbox", "listRules", "getRule": // the answers have texts of messages, or secrets
 		return access{trusted, false}
 	case "tryRule", "previewMessage", "validateToken": // POSTs that change nothing
 		return access{trusted, false}
@@ -53,8 +53,7 @@ func (o Operation) access() access {
 	return access{operators, true}
 }
 
-// OperationsOf lists the operations that a role may use while acting as an account, by
-// operationId.
+// OperationsOf lists the operationIds that a role may use while acting as an account.
 func (a *Auth) OperationsOf(r user.Role) []string {
 	var ids []string
 	for _, o := range a.Operations {
@@ -65,9 +64,9 @@ func (a *Auth) OperationsOf(r user.Role) []string {
 	return ids
 }
 
-// operationOf returns the operation of a request: of those whose paths match, the one with
-// the fewest parameters. A request without one is a change, so that nothing that the table
-// lacks is open to those who only read.
+// operationOf returns the operation of a request: among those with a matching path, the one with
+// the fewest parameters. For an unknown request it returns a change, so that viewers cannot use an
+// operation that is missing in the list.
 func (a *Auth) operationOf(c *fiber.Ctx) Operation {
 	method, path := c.Method(), RoutePath(c)
 	if method == fiber.MethodHead {
@@ -86,11 +85,11 @@ func (a *Auth) operationOf(c *fiber.Ctx) Operation {
 	return *found
 }
 
-// RoutePath returns the path of a request as the router compares it.
+// RoutePath returns the path of a request in the form that the router compares.
 func RoutePath(c *fiber.Ctx) string { return strings.TrimSuffix(strings.ToLower(c.Path()), "/") }
 
-// MatchesRoute reports whether a path is one of a route, whose parameters are segments that
-// begin with a colon.
+// MatchesRoute reports whether a path matches a route, whose parameters are segments that begin
+// with a colon.
 func MatchesRoute(route, path string) bool {
 	names, values := strings.Split(strings.ToLower(route), "/"), strings.Split(path, "/")
 	if len(names) != len(values) {
@@ -104,7 +103,7 @@ func MatchesRoute(route, path string) bool {
 	return true
 }
 
-// NotAllowed is the answer to a role that may not use an operation.
+// NotAllowed returns the error for a role that may not use an operation.
 func NotAllowed(role user.Role, allowed []user.Role) error {
 	words := make([]string, 0, len(user.Roles()))
 	for _, r := range []user.Role{user.Account, user.Viewer, user.Operator, user.Admin} {
@@ -115,8 +114,8 @@ func NotAllowed(role user.Role, allowed []user.Role) error {
 	return fiber.NewError(fiber.StatusForbidden, fmt.Sprintf("The role %s may not do this; it takes %s.", role, strings.Join(words, " or ")))
 }
 
-// act passes a request in a session, or with the admin token, as one of the account that
-// X-Account names. text is that of the request's token, "" for a session.
+// act passes a request of a user, or with the admin token, as one of the account in X-Account. text
+// is the text of the token, "" for a session.
 func (a *Auth) act(c *fiber.Ctx, text, name string) error {
 	o := a.operationOf(c)
 	access := o.access()
@@ -153,8 +152,8 @@ func (a *Auth) act(c *fiber.Ctx, text, name string) error {
 	return a.Record(c, audit.Entry{Actor: principal.Name, Role: string(principal.Role), Operation: o.ID, Account: acct, Target: RouteTarget(c, o.Path)})
 }
 
-// accountNamed returns the account of a name or an id, a text of digits; a NotFound error
-// if there is none.
+// accountNamed returns the account with a name, or with an id if name has digits only. It returns a
+// NotFound error if there is none.
 func (a *Auth) accountNamed(ctx context.Context, name string) (relay.AccountID, error) {
 	if id, err := strconv.ParseUint(name, 10, 63); err == nil {
 		found, err := a.Accounts.Account(ctx, relay.AccountID(id)) //nolint:gosec // 63 bits
@@ -164,8 +163,7 @@ func (a *Auth) accountNamed(ctx context.Context, name string) (relay.AccountID, 
 	return found.ID, err
 }
 
-// names reports whether X-Account, which may be absent, names the account of the request's
-// own token.
+// names reports whether X-Account is missing or refers to the account of the request's token.
 func (a *Auth) names(c *fiber.Ctx, acct relay.AccountID) (bool, error) {
 	name := c.Get(HeaderAccount)
 	if name == "" {

@@ -23,27 +23,19 @@ import (
 
 // Options configures the server; the zero value works.
 type Options struct {
-	BodyLimit    int           // bytes of any body; surfaces allow less; 0 means 8 MiB
-	ReadTimeout  time.Duration // for the head of a request; 0 means 30 s
-	WriteTimeout time.Duration // 0 means 60 s
-	IdleTimeout  time.Duration // between requests of a connection; 0 means 2 min
-	// Limits bounds what requests use at a time; nil means those of the zero
-	// LimitOptions.
-	Limits *Limits
+	BodyLimit int     // of all bodies, in bytes; surfaces have lower limits; 0 means 8 MiB
+	Limits    *Limits // nil means those of the zero LimitOptions
 	// TrustedProxies are the proxies whose X-Forwarded-For is trusted.
 	TrustedProxies []netip.Prefix
-	Logger         *slog.Logger
-	// Observe is called for every request that is answered: with the method, the route
-	// as it was registered, the status, and the time it took. Nil is not called.
-	Observe func(method, route string, status int, took time.Duration)
-	// AccessLog has a line written for every request.
-	AccessLog bool
-	// Tracer begins the spans of requests; nil begins none.
-	Tracer *tracing.Tracer
-	// TLS means that the app is served over TLS: answers demand it of later requests.
+	Logger         *slog.Logger // nil means slog.Default
+	// Observe is called for every answered request with the registered route; nil is not
+	// called.
+	Observe   func(method, route string, status int, took time.Duration)
+	AccessLog bool            // log a line for every request
+	Tracer    *tracing.Tracer // begins the spans of requests; nil begins none
+	// TLS means that the app is served over TLS. Answers then require TLS for later requests.
 	TLS bool
-	// Seed begins every request id that this gateway makes; it should differ between
-	// starts.
+	// Seed is the beginning of generated request ids. It should differ between starts.
 	Seed string
 
 	count *atomic.Uint64
@@ -52,12 +44,12 @@ type Options struct {
 // App is the application that surfaces add routes to and the program serves.
 type App = fiber.App
 
-// New returns the app with the middleware of every request. Surfaces add routes;
-// NotFound comes last. It is served on a Listener.
+// New returns the app with the middleware of every request. Surfaces add routes; NotFound comes
+// last. The app is served on a Listener.
 //
-// A handler is called as soon as the body begins, so that a body takes no memory before the
-// handler reads it with Body or RawBody: BodyLimit is the number of bytes that the library
-// reads ahead.
+// A handler is called before the body has arrived, so that a body takes no memory until the
+// handler reads it with Body or RawBody. To Fiber, BodyLimit is the number of bytes that are read
+// before the call.
 func New(o Options) *App {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
@@ -73,9 +65,9 @@ func New(o Options) *App {
 		StreamRequestBody:            true,
 		BodyLimit:                    1,
 		DisablePreParseMultipartForm: true,
-		ReadTimeout:                  cmp.Or(o.ReadTimeout, 30*time.Second),
-		WriteTimeout:                 cmp.Or(o.WriteTimeout, 60*time.Second),
-		IdleTimeout:                  cmp.Or(o.IdleTimeout, 2*time.Minute),
+		ReadTimeout:                  30 * time.Second, // for the head of a request
+		WriteTimeout:                 time.Minute,
+		IdleTimeout:                  2 * time.Minute, // between requests of a connection
 		ReadBufferSize:               maxHead,
 		JSONEncoder:                  relay.EncodeJSON,
 		ErrorHandler:                 errorHandler(o.Logger),
@@ -90,15 +82,15 @@ func New(o Options) *App {
 	return app
 }
 
-// maxHead bounds the head of a request, in bytes. Every open connection holds as much
-// memory.
+// maxHead is the largest head of a request, in bytes. Every open connection has a buffer of this
+// size.
 const maxHead = 8 << 10
 
-// guard assigns request ids, refuses ambiguous heads, returns what a request used of
-// the limits, and converts a panic to a 500.
+// guard assigns request ids, refuses ambiguous heads, releases the slots and the memory of a
+// request at its end, and answers 500 after a panic.
 func guard(o Options) fiber.Handler {
 	return func(c *fiber.Ctx) (err error) {
-		id := c.Get(fiber.HeaderXRequestID) // of the client, or a proxy before it
+		id := c.Get(fiber.HeaderXRequestID) // from the client or a proxy
 		if wellFormedID(id) {
 			id = strings.Clone(id) // the request's buffer is reused
 		} else {
@@ -107,7 +99,7 @@ func guard(o Options) fiber.Handler {
 		c.Set(fiber.HeaderXRequestID, id)
 		began := time.Now()
 		state := &requestState{limits: o.Limits, began: began, proxies: o.TrustedProxies, kind: Webhooks, lasts: Webhooks.deadline()}
-		state.ctx = newRequestContext(id, o.span(c, began), state.lasts) // that of its kind once it is authenticated
+		state.ctx = newRequestContext(id, o.span(c, began), state.lasts) // authentication sets the deadline of its kind
 		c.Locals(stateKey{}, state)
 		c.SetUserContext(state.ctx)
 		defer func() {
@@ -115,7 +107,7 @@ func guard(o Options) fiber.Handler {
 				o.Logger.ErrorContext(c.UserContext(), "request panicked", "panic", p, "path", c.Route().Path, "stack", string(debug.Stack()))
 				err = internal(c)
 			}
-			state.method, state.route = "other", c.Route().Path // clients may invent methods
+			state.method, state.route = "other", c.Route().Path // a label of metrics must not have any method of a client
 			if i := slices.Index(fiber.DefaultMethods, c.Method()); i >= 0 {
 				state.method = fiber.DefaultMethods[i]
 			}
@@ -132,9 +124,9 @@ func guard(o Options) fiber.Handler {
 	}
 }
 
-// finish sets the headers of every answer, and prepares the connection for the next
-// request. The unread rest of a body would be parsed as that request: it is discarded if
-// it has already arrived, otherwise the connection is closed.
+// finish sets the headers of every answer, and prepares the connection for the next request. The
+// library would parse the unread part of a body as that request, so finish discards it if it has
+// arrived, and otherwise closes the connection.
 func (o Options) finish(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(c *fasthttp.RequestCtx) {
 		o.setDefaults(&c.Response.Header)
@@ -157,8 +149,8 @@ func (o Options) finish(handler fasthttp.RequestHandler) fasthttp.RequestHandler
 	}
 }
 
-// setDefaults sets the headers of every answer. Most answers hold data of an account or
-// a secret; a handler whose answer may be stored sets Cache-Control itself.
+// setDefaults sets the headers of every answer. Most answers have data of an account or secrets,
+// so that a handler whose answer may be cached sets Cache-Control itself.
 func (o Options) setDefaults(h *fasthttp.ResponseHeader) {
 	h.Set(fiber.HeaderCacheControl, "no-store")
 	h.Set(fiber.HeaderXContentTypeOptions, "nosniff")
@@ -167,8 +159,7 @@ func (o Options) setDefaults(h *fasthttp.ResponseHeader) {
 	}
 }
 
-// closeAfterReply closes the connection after the response, which the client may read
-// first.
+// closeAfterReply closes the connection after the client has had time to read the response.
 func closeAfterReply(c *fasthttp.RequestCtx) {
 	c.SetConnectionClose()
 	if link, ok := c.Conn().(*conn); ok {
@@ -182,7 +173,7 @@ func discard(c *fasthttp.RequestCtx) bool {
 	return err == nil
 }
 
-// errorHandler answers errors that no surface has handled.
+// errorHandler answers errors that no surface has answered.
 func errorHandler(log *slog.Logger) fiber.ErrorHandler {
 	return func(c *fiber.Ctx, err error) error {
 		if e, ok := errors.AsType[*fiber.Error](err); ok {
@@ -201,7 +192,7 @@ func ended(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// internal answers an internal error with the request id, which is in the log.
+// internal answers an internal error with the request id, which is also in the log.
 func internal(c *fiber.Ctx) error {
 	id := RequestID(c.UserContext())
 	return Message(c, fiber.StatusInternalServerError, "Internal error. Request "+id+".")
@@ -212,21 +203,20 @@ func Message(c *fiber.Ctx, status int, message string) error {
 	return c.Status(status).JSON(fiber.Map{"message": message})
 }
 
-// What 503 says: after how many seconds to try again, and the message.
+// Retry-After of answers with 503, in seconds, and their message.
 const (
 	retryAfter  = "5"
 	unavailable = "Service temporarily unavailable. Please try again later."
 )
 
-// Unavailable answers 503 with Retry-After: it may not be known whether the request took
-// effect.
+// Unavailable answers 503 with Retry-After. The request may have taken effect.
 func Unavailable(c *fiber.Ctx) error {
 	c.Set(fiber.HeaderRetryAfter, retryAfter)
 	return Message(c, fiber.StatusServiceUnavailable, unavailable)
 }
 
-// NotAccepted answers for a post that the journal did not accept, whose sender repeats
-// it later; message says in the log what was not accepted.
+// NotAccepted answers a post that the journal did not accept, so that the sender repeats it. It
+// logs the error with the message.
 func NotAccepted(c *fiber.Ctx, log *slog.Logger, message string, err error) error {
 	if errors.Is(err, journal.ErrTooLarge) {
 		return ErrBodyTooLarge

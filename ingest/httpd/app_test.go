@@ -80,6 +80,9 @@ func serveOn(t *testing.T, app *App, secure *tls.Config, limits *Limits) (string
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	relaytest.NoError(t, err)
+	if limits == nil {
+		limits = NewLimits(LimitOptions{})
+	}
 	conns, ended := Listen(listener, secure, limits), make(chan error, 1)
 	go func() { ended <- app.Listener(conns) }()
 	t.Cleanup(func() {

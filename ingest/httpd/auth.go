@@ -20,13 +20,13 @@ import (
 	"github.com/penstock/penstock/relay/audit"
 )
 
-// maxTokenAge is the time for which a cached token is valid without the store.
+// maxTokenAge is the longest time for which a cached token is used while the store is down.
 const maxTokenAge = 10 * time.Minute
 
 // refreshAfter is the age at which a cached token is looked up again.
 const refreshAfter = 30 * time.Second
 
-// maxCachedTokens bounds the cache; there are few senders.
+// maxCachedTokens is the largest size of the cache. There are usually far fewer senders.
 const maxCachedTokens = 100_000
 
 // Tokens looks up tokens; account.Store implements it.
@@ -35,19 +35,16 @@ type Tokens interface {
 	TokenBySource(ctx context.Context, source string) (account.Token, error)
 }
 
-// AuthDeps are the dependencies of an Auth. Only Tokens and Now are required; without the
-// others no one acts as an account.
+// AuthDeps are the dependencies of an Auth. Only Tokens and Now are required. Without the others
+// users and the admin token cannot act as an account.
 type AuthDeps struct {
 	Tokens     Tokens
 	AdminToken string // empty disables admin access
 	Now        func() time.Time
-	// Sessions are those of users, and Accounts are those as which users act.
-	Sessions Sessions
-	Accounts Accounts
-	// Operations are those of the interfaces of accounts.
-	Operations []Operation
-	// Audit gets each change that a user makes.
-	Audit *audit.Store
+	Sessions   Sessions     // of users
+	Accounts   Accounts     // as which users act
+	Operations []Operation  // of the APIs of accounts
+	Audit      *audit.Store // records the changes by users
 	// PublicURL is the gateway's URL for browsers.
 	PublicURL string
 	Logger    *slog.Logger // nil means slog.Default
@@ -57,11 +54,10 @@ type AuthDeps struct {
 // while the store is down.
 type Auth struct {
 	AuthDeps
-	admins [][sha256.Size]byte      // none disables admin access
-	cache  atomic.Pointer[sync.Map] // [32]byte → *cachedToken
-	size   atomic.Int64
-	// guesses counts wrong credentials, including those of other surfaces.
-	guesses *Guesses
+	adminSum [sha256.Size]byte        // of AdminToken
+	cache    atomic.Pointer[sync.Map] // [32]byte → *cachedToken
+	size     atomic.Int64             // of the cache
+	guesses  *Guesses
 }
 
 type cachedToken struct {
@@ -74,33 +70,24 @@ type cachedToken struct {
 // NewAuth returns an Auth.
 func NewAuth(d AuthDeps) *Auth {
 	d.Logger = cmp.Or(d.Logger, slog.Default())
-	a := &Auth{AuthDeps: d, guesses: NewGuesses(d.Now)}
+	a := &Auth{AuthDeps: d, guesses: NewGuesses(d.Now), adminSum: sha256.Sum256([]byte(d.AdminToken))}
 	a.cache.Store(new(sync.Map))
-	if d.AdminToken != "" {
-		a.admins = append(a.admins, sha256.Sum256([]byte(d.AdminToken)))
-	}
 	return a
 }
 
-// Guesses returns the limiter of wrong credentials, for surfaces with credentials of
-// their own.
+// Guesses returns the limiter of wrong credentials, for surfaces with other credentials.
 func (a *Auth) Guesses() *Guesses { return a.guesses }
 
-func (a *Auth) forget() {
-	a.cache.Store(new(sync.Map))
-	a.size.Store(0)
-}
-
-// Changed drops the cached tokens that have changed or were revoked; stored are those of
-// the store, read after the change. The others stay, so that their senders are accepted
-// if the store is down soon after the change of another token.
+// Changed removes the tokens from the cache that were changed or revoked. stored has the tokens of
+// the store, read after the change. The other tokens stay in the cache, so that their senders are
+// accepted if the store fails soon after the change.
 func (a *Auth) Changed(stored []account.Token) {
 	byHash, bySource := make(map[string]account.Token, len(stored)), make(map[string]account.Token)
 	for _, t := range stored {
 		byHash[t.Hash] = t
 		source := t.Source
 		if _, several := bySource[source]; several {
-			t = account.Token{} // which one has the source is looked up
+			t = account.Token{} // differs from every cached token, so that the source is looked up again
 		}
 		bySource[source] = t
 	}
@@ -124,24 +111,23 @@ func (a *Auth) Changed(stored []account.Token) {
 	size := keep()
 	a.cache.Store(cache)
 	a.size.Store(size)
-	a.size.Add(keep()) // what was found meanwhile; later ends of lookups see the new map
+	a.size.Add(keep()) // tokens of lookups that ended meanwhile; later ones use the new map
 }
 
 // Style defines how a surface reads credentials and refuses requests.
 type Style struct {
-	// Kind is the kind of the surface's traffic.
 	Kind Kind
-	// Credential finds the token's text in a request; "" if there is none.
+	// Credential returns the text of the token of a request; "" if there is none.
 	Credential func(c *fiber.Ctx) string
-	// Unauthenticated and Forbidden write the refusals.
+	// Unauthenticated and Forbidden answer refused requests.
 	Unauthenticated, Forbidden fiber.Handler
 }
 
 // principalKey is the key of a request's token in its locals.
 type principalKey struct{}
 
-// Require passes requests whose token has the scope. At the interfaces of accounts it also
-// passes users and the admin token that act as the account that X-Account names.
+// Require passes requests whose token has the scope. If the style has the kind API, it also passes
+// users and the admin token that act as the account in X-Account.
 func (a *Auth) Require(scope account.Scope, s Style) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		text := s.Credential(c)
@@ -180,7 +166,8 @@ func (a *Auth) recordAttempt(attempt Attempt, err error) {
 	}
 }
 
-// orUnsure returns the style with the refusal of wrong credentials while an inventory waits.
+// orUnsure returns the style that answers wrong credentials with an error of Guesses.Unsure,
+// unless that is nil.
 func (s Style) orUnsure(unsure error) Style {
 	if unsure != nil {
 		s.Unauthenticated = func(*fiber.Ctx) error { return unsure }
@@ -188,7 +175,7 @@ func (s Style) orUnsure(unsure error) Style {
 	return s
 }
 
-// admit passes a request whose token was found and has the scope.
+// admit passes a request if its token was found and has the scope.
 func admit(c *fiber.Ctx, scope account.Scope, s Style, token account.Token, err error) error {
 	switch {
 	case relay.KindOf(err) == relay.KindNotFound:
@@ -239,9 +226,9 @@ func (t credential) find(ctx context.Context, tokens Tokens) (account.Token, err
 	return tokens.Token(ctx, account.HashToken(t.text))
 }
 
-// token looks up a token, in the cache first. A cached token older
-// than refreshAfter is used while it is looked up again in the background: a slow
-// store does not delay known senders.
+// token returns a token from the cache, else from the store. A cached token older than
+// refreshAfter is used once more, and looked up again in the background, so that a slow store
+// does not delay known senders.
 func (a *Auth) token(ctx context.Context, t credential) (account.Token, error) {
 	cache := a.cache.Load()
 	cached, _ := cache.Load(t.sum)
@@ -263,8 +250,8 @@ func (a *Auth) token(ctx context.Context, t credential) (account.Token, error) {
 	return m.token, nil
 }
 
-// lookUp looks up a token in the store and caches the result. If tokens changed meanwhile,
-// it looks it up again.
+// lookUp looks up a token in the store and caches it. If tokens were changed meanwhile, it repeats
+// the lookup.
 func (a *Auth) lookUp(ctx context.Context, cache *sync.Map, t credential) (account.Token, error) {
 	token, err := t.find(ctx, a.Tokens)
 	switch {
@@ -283,20 +270,13 @@ func (a *Auth) lookUp(ctx context.Context, cache *sync.Map, t credential) (accou
 
 func (a *Auth) cacheToken(cache *sync.Map, sum [sha256.Size]byte, m *cachedToken) {
 	if _, existed := cache.Swap(sum, m); !existed && a.size.Add(1) > maxCachedTokens {
-		a.forget()
+		a.cache.Store(new(sync.Map))
+		a.size.Store(0)
 	}
 }
 
-// RequireAdmin passes requests with an admin token.
-func (a *Auth) RequireAdmin(c *fiber.Ctx) error {
-	if _, err := a.principal(c, Bearer(c)); err != nil {
-		return err
-	}
-	return c.Next()
-}
-
-// AdmitOperator counts a request as one of the admin API, for surfaces that
-// authenticate by themselves.
+// AdmitOperator counts a request as one of the admin API, for surfaces with an authentication of
+// their own.
 func AdmitOperator(c *fiber.Ctx) {
 	if state := stateOf(c); state != nil {
 		state.enter(Operator)
@@ -304,23 +284,19 @@ func AdmitOperator(c *fiber.Ctx) {
 	c.Locals(adminKey{}, true)
 }
 
-// IsAdmin reports whether a request has an admin token.
+// IsAdmin reports whether a request has the admin token.
 func (a *Auth) IsAdmin(c *fiber.Ctx) bool {
 	isAdmin, _ := a.admin(c, Bearer(c))
 	return isAdmin
 }
 
-// isAdmin compares the hash of a token with those of the admin tokens.
+// isAdmin compares the hash of a token with that of the admin token.
 func (a *Auth) isAdmin(sum [sha256.Size]byte) bool {
-	known := 0
-	for i := range a.admins {
-		known |= subtle.ConstantTimeCompare(sum[:], a.admins[i][:])
-	}
-	return known == 1
+	return a.AdminToken != "" && subtle.ConstantTimeCompare(sum[:], a.adminSum[:]) == 1
 }
 
-// admin compares the text of a request's token with the admin tokens, unless the attempt
-// is rate limited.
+// admin compares the text of a request's token with the admin token. If the attempt must wait, it
+// returns the time.
 func (a *Auth) admin(c *fiber.Ctx, text string) (isAdmin bool, wait time.Duration) {
 	if text == "" {
 		return false, 0
@@ -346,8 +322,7 @@ func Bearer(c *fiber.Ctx) string {
 	return strings.TrimSpace(token)
 }
 
-// BearerOrBare returns the token of Authorization, with or without the word
-// Bearer.
+// BearerOrBare returns the token of Authorization, with or without the word Bearer.
 func BearerOrBare(c *fiber.Ctx) string {
 	if token := Bearer(c); token != "" {
 		return token
@@ -365,8 +340,8 @@ func XAuthToken(c *fiber.Ctx) string { return c.Get("X-Auth-Token") }
 // XAuthTokenOrBearer returns the token of X-Auth-Token, else that of Authorization: Bearer.
 func XAuthTokenOrBearer(c *fiber.Ctx) string { return cmp.Or(XAuthToken(c), Bearer(c)) }
 
-// AnyCredential returns the token of Bearer, a bare Authorization, Basic with the
-// token as password, or X-Auth-Token: senders support different headers.
+// AnyCredential returns the token of Authorization, with or without the word Bearer or as the
+// password of Basic, or of X-Auth-Token. Senders support different headers.
 func AnyCredential(c *fiber.Ctx) string {
 	if token := BearerOrBare(c); token != "" {
 		return token
@@ -380,27 +355,21 @@ func AnyCredential(c *fiber.Ctx) string {
 	return XAuthToken(c)
 }
 
-// Refuse returns a handler that answers with a status and a message.
-func Refuse(status int, message string) fiber.Handler {
-	return func(c *fiber.Ctx) error { return Message(c, status, message) }
-}
-
 // WebhookStyle is the style of webhooks, carriers and CDR senders.
-func WebhookStyle() Style {
-	return Style{
-		Kind:            Webhooks,
-		Credential:      AnyCredential,
-		Unauthenticated: Refuse(fiber.StatusUnauthorized, "Unauthenticated."),
-		Forbidden:       Refuse(fiber.StatusForbidden, "Forbidden."),
-	}
+func WebhookStyle() Style { return style(Webhooks, AnyCredential, "Forbidden.") }
+
+// APIStyle is the style of the REST surfaces. credential returns the text of the token of a
+// request.
+func APIStyle(credential func(*fiber.Ctx) string) Style {
+	return style(API, credential, "This action is unauthorised.")
 }
 
-// APIStyle is the style of the REST surfaces, which find the token's text each in its way.
-func APIStyle(credential func(*fiber.Ctx) string) Style {
+func style(k Kind, credential func(*fiber.Ctx) string, forbidden string) Style {
+	refuse := func(status int, message string) fiber.Handler {
+		return func(c *fiber.Ctx) error { return Message(c, status, message) }
+	}
 	return Style{
-		Kind:            API,
-		Credential:      credential,
-		Unauthenticated: Refuse(fiber.StatusUnauthorized, "Unauthenticated."),
-		Forbidden:       Refuse(fiber.StatusForbidden, "This action is unauthorised."),
+		Kind: k, Credential: credential,
+		Unauthenticated: refuse(fiber.StatusUnauthorized, "Unauthenticated."), Forbidden: refuse(fiber.StatusForbidden, forbidden),
 	}
 }

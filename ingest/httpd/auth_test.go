@@ -28,7 +28,7 @@ func newGuarded(admin string) *guarded {
 	who := func(c *fiber.Ctx) error { return c.SendString(AccountOf(c).String()) }
 	g.app.Get("/hook", g.auth.Require(account.Webhook, WebhookStyle()), who)
 	g.app.Get("/iot", g.auth.Require(account.IoT, APIStyle(BearerOrBare)), who)
-	g.app.Get("/admin", g.auth.RequireAdmin, who)
+	g.app.Get("/admin", requireAdmin(g.auth), who)
 	return g
 }
 

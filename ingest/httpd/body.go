@@ -18,8 +18,7 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// ErrBodyTooLarge means that a body is over the limit, as it was sent or once it
-// is inflated.
+// ErrBodyTooLarge means that a body is over the limit, compressed or not.
 var ErrBodyTooLarge = fiber.NewError(fiber.StatusRequestEntityTooLarge, "Request Entity Too Large")
 
 // Errors of bodies that do not arrive or are malformed.
@@ -30,15 +29,14 @@ var (
 )
 
 const (
-	// bodyGrace and bodyRate set the time limit of a body: bodyGrace plus one second
-	// for each bodyRate bytes received.
+	// The time limit of a body is bodyGrace plus one second for each bodyRate bytes received.
 	bodyGrace = 10 * time.Second
 	bodyRate  = 64 << 10
 	// minBuffer is the initial buffer size of a body.
 	minBuffer = 16 << 10
 )
 
-// budget is a limit of memory that requests share, in bytes.
+// budget is a limit for the memory of several requests, in bytes.
 type budget struct {
 	limit    int64
 	reserved atomic.Int64
@@ -56,24 +54,24 @@ func (b *budget) take(n int) bool {
 // stateKey is the key of a request's requestState in its locals.
 type stateKey struct{}
 
-// requestState is a request's share of the limits.
+// requestState is the state of a request.
 type requestState struct {
 	limits  *Limits
 	began   time.Time
-	proxies []netip.Prefix // that are trusted
+	proxies []netip.Prefix // the trusted proxies
 	ctx     *requestContext
-	lasts   time.Duration // how long the request may take once its body has arrived
-	// extra gives back the slot of a search or an export; nil without one.
+	lasts   time.Duration // the longest time for the request after its body has arrived
+	// extra releases the slot of a search or an export; nil without one.
 	extra func()
-	// streamed means that the answer is still written when the handlers have returned.
+	// streamed means that the answer is written after the handlers have returned.
 	streamed bool
-	// Valid once the request is answered:
+	// method and route are set at the end of the request.
 	method, route string
-	// The kind and account are known once the request is authenticated.
+	// kind and account are set by authentication; before, kind is Webhooks.
 	kind     Kind
 	account  relay.AccountID
-	admitted bool // it has a slot
-	// The bytes reserved for its body, before and after authentication.
+	admitted bool // the request has a slot
+	// The bytes that are reserved for the body, before and after authentication.
 	unauthenticated, authenticated int
 }
 
@@ -82,7 +80,7 @@ func stateOf(c *fiber.Ctx) *requestState {
 	return r
 }
 
-// enter makes a request one of a kind, and gives it the deadline of that kind.
+// enter sets the kind of a request, and its deadline.
 func (r *requestState) enter(k Kind) {
 	if r.kind != k {
 		r.kind = k
@@ -95,7 +93,7 @@ func (r *requestState) setDeadline(d time.Duration) {
 	r.ctx.extend(d)
 }
 
-// end ends the context of the request and returns its slot of a search or an export.
+// end ends the context of the request and releases its slot of a search or an export.
 func (r *requestState) end() {
 	r.ctx.end()
 	if r.extra != nil {
@@ -114,10 +112,10 @@ func (r *requestState) release() {
 	}
 }
 
-// take reserves n bytes for the request. The error is ErrOverloaded.
+// take reserves n bytes for the body of the request. The error is ErrOverloaded.
 func (r *requestState) take(c *fiber.Ctx, n int) error {
 	if r == nil {
-		return nil // an app that was not created by New
+		return nil // the app was not created by New
 	}
 	if !authenticated(c) {
 		if !r.limits.unauthenticated.take(n) {
@@ -134,28 +132,28 @@ func (r *requestState) take(c *fiber.Ctx, n int) error {
 	return nil
 }
 
-// whileReceiving reads what is still to arrive. Meanwhile the request has no slot: it
-// waits for its client, and others need not wait for that.
+// whileReceiving calls read, which waits for the rest of the body. Meanwhile the request has no
+// slot, so that other requests need not wait for a slow client.
 func (r *requestState) whileReceiving(c *fiber.Ctx, read func() ([]byte, error)) ([]byte, error) {
 	link, _ := c.Context().Conn().(*conn)
 	if r == nil || link == nil || link.arrived() {
 		return read()
 	}
-	existed := r.admitted
+	hadSlot := r.admitted
 	r.releaseSlot()
 	link.wait()
 	r.ctx.timer.Stop() // the body has a time limit of its own
 	b, err := read()
 	link.resume()
 	r.ctx.extend(r.lasts)
-	if err == nil && existed {
+	if err == nil && hadSlot {
 		err = r.acquire(c)
 	}
 	return b, err
 }
 
-// Body returns the request's body, inflated if need be, never more than limit
-// bytes. It is valid until the handler returns.
+// Body returns the body of a request, decompressed, with at most limit bytes. It is valid until
+// the handler returns.
 func Body(c *fiber.Ctx, limit int) ([]byte, error) {
 	raw, err := RawBody(c, limit)
 	if err != nil {
@@ -170,7 +168,7 @@ func Body(c *fiber.Ctx, limit int) ([]byte, error) {
 	case "gzip":
 		r, err = gzip.NewReader(bytes.NewReader(raw))
 	case "deflate":
-		// RFC 9110 has it in a zlib wrapper; half of all clients send it without.
+		// RFC 9110 requires the zlib format, but many clients send a bare deflate stream.
 		if len(raw) >= 2 && raw[0]&0x0f == 8 && (uint(raw[0])<<8|uint(raw[1]))%31 == 0 {
 			r, err = zlib.NewReader(bytes.NewReader(raw))
 		} else {
@@ -189,12 +187,11 @@ func Body(c *fiber.Ctx, limit int) ([]byte, error) {
 	return b, err
 }
 
-// RawBody returns the request's body as it was sent, never more than limit bytes.
-// It is valid until the handler returns. The body stays on the connection until it is
-// read: an unread body takes no memory.
+// RawBody returns the body of a request as it was sent, with at most limit bytes. It is valid until
+// the handler returns. A body that no handler reads takes no memory.
 func RawBody(c *fiber.Ctx, limit int) ([]byte, error) {
 	req := c.Request()
-	size := req.Header.ContentLength() // negative: in chunks, or none
+	size := req.Header.ContentLength() // negative for a chunked body, or none
 	switch {
 	case size > limit:
 		return nil, ErrBodyTooLarge
@@ -217,18 +214,18 @@ func RawBody(c *fiber.Ctx, limit int) ([]byte, error) {
 	if errors.Is(err, ErrBodyTooLarge) || relay.KindOf(err) == relay.KindUnavailable {
 		return nil, err
 	}
-	if err != nil { // what the server library says of it quotes the request
+	if err != nil { // the error of the library quotes the request
 		return nil, errBodyCut
 	}
 	if ok && !link.arrived() {
-		return nil, errBodyCut // the library takes framing of chunks that others read in another way
+		return nil, errBodyCut // the library accepts chunks that other parsers read in another way
 	}
 	req.SetBodyRaw(b)
 	return b, nil
 }
 
-// NoBody refuses requests with a body. It protects handlers of other libraries, which
-// would read a body of any size.
+// NoBody refuses requests with a body. It comes before handlers of other libraries, which would
+// read a body of any size.
 func NoBody(c *fiber.Ctx) error {
 	if _, err := RawBody(c, 0); err != nil {
 		return err
@@ -236,8 +233,8 @@ func NoBody(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// fill reads what there is, size bytes if that is not negative. The memory grows
-// with what arrives, not with what was announced.
+// fill reads a body of size bytes, or to its end if size is negative. The memory grows with the
+// bytes that arrive, not with the announced size.
 func fill(c *fiber.Ctx, r io.Reader, size, limit int) ([]byte, error) {
 	var b []byte
 	for size < 0 || len(b) < size {
@@ -267,7 +264,7 @@ func fill(c *fiber.Ctx, r io.Reader, size, limit int) ([]byte, error) {
 	return b, nil
 }
 
-// timedBody is a body on its connection; it has to arrive in time.
+// timedBody is a body that must arrive within its time limit.
 type timedBody struct {
 	conn  net.Conn
 	body  io.Reader

@@ -8,9 +8,9 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// ClientAddr returns the address that a request comes from; of IPv6 the network of
-// 64 bits that a client has to itself. Behind a trusted proxy that is the last
-// address of X-Forwarded-For which is not a trusted proxy's.
+// ClientAddr returns the address of the client of a request; for IPv6 that of the client's network
+// with a prefix of 64 bits. Behind trusted proxies the client is the last address in
+// X-Forwarded-For that is not one of theirs.
 func ClientAddr(c *fiber.Ctx) netip.Addr {
 	addr := clientIP(c)
 	if addr.Is6() {
@@ -21,7 +21,7 @@ func ClientAddr(c *fiber.Ctx) netip.Addr {
 	return addr
 }
 
-// ClientIP returns the address that a request comes from, as text.
+// ClientIP returns the address of the client of a request as a string.
 func ClientIP(c *fiber.Ctx) string { return clientIP(c).String() }
 
 func clientIP(c *fiber.Ctx) netip.Addr {
@@ -33,9 +33,8 @@ func clientIP(c *fiber.Ctx) netip.Addr {
 	return addr
 }
 
-// behindProxies is the client of a request that came from an address. What
-// X-Forwarded-For says is believed as far as trusted proxies have written it: from its
-// end to the first address that is not one of theirs.
+// behindProxies returns the client of a request that came from addr. It trusts X-Forwarded-For as
+// far as trusted proxies have written it: from the end to the first address that is not theirs.
 func behindProxies(addr netip.Addr, proxies []netip.Prefix, forwarded [][]byte) netip.Addr {
 	if !trusted(proxies, addr) {
 		return addr

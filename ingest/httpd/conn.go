@@ -14,41 +14,37 @@ import (
 	"time"
 )
 
-// errBareLF means that a line of a request's head ends without a CR.
+// errBareLF means that a line of the head of a request ends without a CR.
 var errBareLF = errors.New("httpd: a line of the head ends without a carriage return")
 
-// errFraming means that a body in chunks is not framed as RFC 9112 has it.
-var errFraming = errors.New("httpd: a body in chunks is framed wrongly")
+// errFraming means that the framing of a chunked body violates RFC 9112.
+var errFraming = errors.New("httpd: invalid framing of a chunked body")
 
-// Listener accepts the connections of an app, up to the limit. It tracks connections
-// that have not sent a byte, which browsers and load balancers open in advance. The
-// server counts each as an active request and would wait for it during shutdown.
+// Listener accepts the connections of an app, up to a limit. It tracks connections that have not
+// sent a byte, which browsers and load balancers open in advance. The server library counts each
+// of them as an active request and would wait for it during a shutdown.
 //
-// At the limit a connection that waits for its client gives way to a new one: it is
-// idle, or a request arrives on it slowly. The server library would refuse the new
-// one instead, so that slow clients could keep out all others. If there is none, the
-// new one is closed without an answer.
+// At the limit, a new connection replaces one that waits for its client: an idle one, or one on
+// which a request arrives slowly. The library would refuse the new connection instead, so that
+// slow clients could keep out all others. If no connection waits, the new one is closed without
+// an answer.
 //
-// TCP connections are counted, and closed to make room, below TLS: closing a TLS
-// connection may wait for its client.
+// Listener counts and closes TCP connections below TLS, because closing a TLS connection may wait
+// for its client.
 type Listener struct {
 	net.Listener
 	secure *tls.Config // nil without TLS
 	limits *Limits
-	// draining has every response close its connection.
+	// draining means that every response closes its connection.
 	draining atomic.Bool
 
 	mu   sync.Mutex
 	open map[*conn]struct{}
-	idle map[*conn]struct{} // those that have not sent a byte
+	idle map[*conn]struct{} // the connections that have not sent a byte
 }
 
-// Listen returns a Listener over a TCP listener, without TLS if secure is nil; nil limits
-// mean those of the zero LimitOptions.
+// Listen returns a Listener over a TCP listener, without TLS if secure is nil.
 func Listen(l net.Listener, secure *tls.Config, limits *Limits) *Listener {
-	if limits == nil {
-		limits = NewLimits(LimitOptions{})
-	}
 	return &Listener{Listener: l, secure: secure, limits: limits, open: make(map[*conn]struct{}), idle: make(map[*conn]struct{})}
 }
 
@@ -68,7 +64,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// take registers a connection, and returns nil if there is no room for it.
+// take registers a connection. It returns nil at the limit if no connection waits for its client.
 func (l *Listener) take(raw net.Conn) *conn {
 	c := &conn{Conn: raw, raw: raw, listener: l}
 	if l.secure != nil {
@@ -97,22 +93,22 @@ func (l *Listener) take(raw net.Conn) *conn {
 	return c
 }
 
-// evictionSample is among how many waiting connections the one to close is chosen.
+// evictionSample is the number of waiting connections from which the one to close is chosen.
 const evictionSample = 16
 
-// longestWaiting returns the connection that has waited longest for its client, of a
-// sample, and nil if none waits.
+// longestWaiting returns the connection of a sample that has waited longest for its client; nil if
+// no connection waits.
 func (l *Listener) longestWaiting() *conn {
 	var oldest *conn
-	var since int64
+	var oldestSince int64
 	found := 0
 	for c := range l.open {
-		began := c.since.Load()
-		if began == 0 {
+		since := c.since.Load()
+		if since == 0 {
 			continue
 		}
-		if oldest == nil || began < since {
-			oldest, since = c, began
+		if oldest == nil || since < oldestSince {
+			oldest, oldestSince = c, since
 		}
 		if found++; found == evictionSample {
 			break
@@ -132,9 +128,9 @@ func (l *Listener) CloseIdle() {
 	}
 }
 
-// Drain refuses new connections, and has each open one end with its next response, until none
-// is left or ctx is done. A client that keeps connections is notified of the shutdown from a
-// response then, and not from a connection that ends while its next request is on the way.
+// Drain refuses new connections and closes each open one after its next response, until none is
+// left or ctx is done. A client with a persistent connection thus learns of the shutdown from a
+// response, and not from a connection that ends while the client sends its next request.
 func (l *Listener) Drain(ctx context.Context) {
 	l.draining.Store(true)
 	_ = l.Close()
@@ -154,7 +150,7 @@ func (l *Listener) Drain(ctx context.Context) {
 	}
 }
 
-// Close refuses new connections. Closing again is not an error.
+// Close refuses new connections. Repeated calls return no error.
 func (l *Listener) Close() error {
 	if err := l.Listener.Close(); !errors.Is(err, net.ErrClosed) {
 		return err
@@ -176,29 +172,28 @@ func (l *Listener) forget(c *conn) {
 	delete(l.open, c)
 }
 
-// conn is a connection to a client. The server reads it in one goroutine.
+// conn is a connection to a client. The server library reads it in one goroutine.
 type conn struct {
-	net.Conn          // over TLS, if the listener has it
+	net.Conn          // over TLS, if the listener has TLS
 	raw      net.Conn // below TLS
 	listener *Listener
 	active   atomic.Bool
 	// since is the time at which the connection began to wait for its client, in nanoseconds
-	// since 1970; 0 while it does not.
+	// since 1970; 0 if it does not wait.
 	since   atomic.Int64
 	framing framing
-	bare    bool
-	served  int // requests that were answered
-	// unread means that a body was not read completely: Close lets the client read
-	// the response first.
+	bareLF  bool // a line of a head ended without a CR
+	served  int  // the number of answered requests
+	// unread means that a body was not read completely, so that Close must let the client
+	// read the response first.
 	unread atomic.Bool
 }
 
-// Read implements net.Conn. For a head with a bare LF it returns the bytes before it,
-// and then an error: the library would accept such a head or wait for more. So it does
-// behind a body in chunks that is framed wrongly.
+// Read implements net.Conn. It returns an error after a bare LF in a head, because the library
+// would accept such a head or wait for more bytes, and after invalid framing of a chunked body.
 func (c *conn) Read(b []byte) (int, error) {
 	switch {
-	case c.bare:
+	case c.bareLF:
 		return 0, errBareLF
 	case c.framing.part == astray:
 		return 0, errFraming
@@ -208,7 +203,7 @@ func (c *conn) Read(b []byte) (int, error) {
 		c.listener.began(c)
 	}
 	if offset := c.framing.follow(b[:n]); offset >= 0 {
-		c.bare = true
+		c.bareLF = true
 		if offset == 0 {
 			return 0, errBareLF
 		}
@@ -217,47 +212,46 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// arrived reports whether the request that is worked on has arrived whole.
+// arrived reports whether the present request has arrived completely.
 func (c *conn) arrived() bool { return c.framing.complete > c.served }
 
-// wait notes that the connection waits for its client, and resume that it no longer
-// does.
+// wait notes that the connection waits for its client, and resume that the wait has ended.
 func (c *conn) wait()   { c.since.Store(time.Now().UnixNano()) }
 func (c *conn) resume() { c.since.Store(0) }
 
 const (
 	lingerTime = 2 * time.Second
-	lingerMost = 16 << 20 // bytes
+	maxLinger  = 16 << 20 // bytes
 )
 
-// Close closes the connection. Closing a connection with unread bytes resets it, and
-// a client that is still sending may lose the response; so Close discards incoming
-// bytes for up to lingerTime. Meanwhile the connection counts and may make room.
+// Close closes the connection. Closing a connection with unread bytes would reset it, and a client
+// that is still sending could lose the response, so that Close first discards incoming bytes for
+// up to lingerTime. Meanwhile the connection counts as waiting for its client.
 func (c *conn) Close() error {
 	defer c.listener.forget(c)
 	c.wait()
 	if writer, ok := c.Conn.(interface{ CloseWrite() error }); ok && c.unread.Load() {
 		if writer.CloseWrite() == nil && c.Conn.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
-			_, _ = io.Copy(io.Discard, io.LimitReader(c.Conn, lingerMost))
+			_, _ = io.Copy(io.Discard, io.LimitReader(c.Conn, maxLinger))
 		}
 	}
 	return c.Conn.Close()
 }
 
-// Certificate is the certificate of a TLS listener, which can be exchanged while
-// connections are open. It is safe for concurrent use.
+// Certificate is the certificate of a TLS listener, which can be replaced while connections are
+// open. It is safe for concurrent use.
 type Certificate struct {
 	certFile, keyFile string
 	present           atomic.Pointer[tls.Certificate]
 }
 
-// LoadCertificate reads a certificate with its chain, and its key, both PEM.
+// LoadCertificate reads a certificate with its chain and its key from PEM files.
 func LoadCertificate(certFile, keyFile string) (*Certificate, error) {
 	c := &Certificate{certFile: certFile, keyFile: keyFile}
 	return c, c.Reload()
 }
 
-// Reload reads the files again. After an error the certificate stays as it was.
+// Reload reads the files again. An error does not change the certificate.
 func (c *Certificate) Reload() error {
 	certificate, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
 	if err != nil {
@@ -267,11 +261,11 @@ func (c *Certificate) Reload() error {
 	return nil
 }
 
-// Expires returns when the certificate is no longer valid.
+// Expires returns the end of the validity of the certificate.
 func (c *Certificate) Expires() time.Time { return c.present.Load().Leaf.NotAfter }
 
-// Config returns the configuration of a listener: TLS 1.2 or 1.3. New connections get
-// the certificate that was read last.
+// Config returns the configuration of a listener, for TLS 1.2 and 1.3. New connections use the
+// certificate that was read last.
 func (c *Certificate) Config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},

@@ -46,7 +46,7 @@ func TestEveryRequestHasADeadline(t *testing.T) {
 	})
 	app.Get("/search", iot, Search, left)
 	app.Get("/export", iot, Export, left)
-	app.Get("/admin", auth.RequireAdmin, left)
+	app.Get("/admin", requireAdmin(auth), left)
 	url := "http://" + serve(t, app)
 	for _, tc := range []struct{ name, method, path, token, want string }{
 		{"one that needs no credentials", "GET", "/open", "", "30s"},

@@ -12,11 +12,11 @@ import (
 // Answer answers a request that failed.
 type Answer func(c *fiber.Ctx, err error) error
 
-// Errors is the answers of a surface to errors, by kind. What it has no answer to is
-// answered by the app: fiber's own errors, back ends that are down, unexpected errors.
+// Errors has the answers of a surface to errors, by kind. The app answers the others: fiber's own
+// errors, errors of back ends that are down, and unexpected errors.
 type Errors map[relay.Kind]Answer
 
-// ErrorsOf returns a surface's own answers together with those that surfaces share.
+// ErrorsOf returns the answers of a surface together with the common ones.
 func ErrorsOf(errs Errors) Errors {
 	merged := Errors{
 		relay.KindInvalid:         func(c *fiber.Ctx, err error) error { return Invalid(c, relay.FieldsOf(err)) },
@@ -28,7 +28,7 @@ func ErrorsOf(errs Errors) Errors {
 	return merged
 }
 
-// Handler calls the handlers behind it and answers their errors.
+// Handler calls the next handlers and answers their errors.
 func (e Errors) Handler(c *fiber.Ctx) error {
 	err := c.Next()
 	if _, ok := errors.AsType[*fiber.Error](err); ok {
@@ -40,7 +40,7 @@ func (e Errors) Handler(c *fiber.Ctx) error {
 	return err
 }
 
-// Fixed answers with a text of the surface.
+// Fixed answers with a fixed text.
 func Fixed(status int, text string) Answer {
 	return func(c *fiber.Ctx, _ error) error { return Message(c, status, text) }
 }

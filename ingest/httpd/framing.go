@@ -12,7 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// part is the part of a request that the next byte of a connection belongs to.
+// part is the part of a request to which the next byte of a connection belongs.
 type part int
 
 const (
@@ -20,28 +20,28 @@ const (
 	inBody
 	inChunkSize
 	inChunk
-	afterChunk // the line end behind a chunk
+	afterChunk // the line end after a chunk
 	inTrailer
-	// astray means that a request breaks the rules of framing: nothing behind it is
-	// followed. The request is refused, and its connection closed.
+	// astray means that the framing of a request is invalid. The request is refused, and its
+	// connection closed.
 	astray
 )
 
-// framing follows the requests of a connection as their bytes arrive (RFC 9112, sections 6
-// and 7.1). The server library takes lines that end without a CR, blanks behind the size of
-// a chunk, and a body in chunks that the end of the connection cuts off behind the last
-// size.
+// framing follows the requests of a connection as their bytes arrive (RFC 9112, sections 6 and
+// 7.1). It is stricter than the server library, which accepts lines that end without a CR, spaces
+// after the size of a chunk, and a chunked body that the end of the connection cuts off after the
+// last size.
 type framing struct {
 	part     part
 	line     []byte // the beginning of a line whose end has not arrived
-	begun    bool   // the request line was there: blank lines before it are none of the head
-	length   int    // of the body, as the head says
+	begun    bool   // the request line has arrived; empty lines before it do not end the head
+	length   int    // of the body, according to the head
 	chunked  bool
 	missing  int // bytes of the body or the chunk
-	complete int // requests that have arrived whole
+	complete int // the number of requests that have arrived completely
 }
 
-// follow takes what arrived next and returns where in it a line of a head ends without a
+// follow processes the next bytes. It returns the offset at which a line of a head ends without a
 // CR, -1 if none does.
 func (f *framing) follow(b []byte) int {
 	for i := 0; i < len(b); {
@@ -84,7 +84,7 @@ func (f *framing) follow(b []byte) int {
 	return -1
 }
 
-// take follows a line of a head or of the framing of chunks, without its end.
+// take processes a line of a head or of the framing of chunks, without its end.
 func (f *framing) take(line []byte) {
 	switch f.part {
 	case inHead:
@@ -116,8 +116,8 @@ func (f *framing) take(line []byte) {
 	}
 }
 
-// takeHead follows a line of a head. What a head says twice or not clearly is refused by
-// the library and by ambiguity.
+// takeHead processes a line of a head. Repeated and ambiguous headers are refused by the library
+// and by ambiguity.
 func (f *framing) takeHead(line []byte) {
 	name, value, _ := bytes.Cut(line, []byte(":"))
 	switch {
@@ -139,13 +139,13 @@ func (f *framing) takeHead(line []byte) {
 	}
 }
 
-// end notes that a request has arrived whole; the next one may follow.
+// end notes that a request has arrived completely.
 func (f *framing) end() { *f = framing{line: f.line, complete: f.complete + 1} }
 
-// ambiguity explains why two parsers could read a request in two ways, "" if they could not.
-// It examines the head as it was sent: the library joins folded lines, takes lines without a
-// CR, reads "Transfer-Encoding: identity" as no body, and drops a Content-Length that comes
-// with a Transfer-Encoding (RFC 9112, 2.2, 5.1, 5.2, 6.1).
+// ambiguity returns the reason why parsers could read a request in different ways, "" if they could
+// not. It examines the head as it was sent, because the library joins folded lines, accepts lines
+// without a CR, reads "Transfer-Encoding: identity" as no body, and ignores a Content-Length next
+// to a Transfer-Encoding (RFC 9112, 2.2, 5.1, 5.2, 6.1).
 func ambiguity(h *fasthttp.RequestHeader) string {
 	length, chunked := false, false
 	for line := range bytes.Lines(h.RawHeaders()) {
@@ -161,7 +161,7 @@ func ambiguity(h *fasthttp.RequestHeader) string {
 		name, value, _ := bytes.Cut(line, []byte(":"))
 		switch {
 		case len(name) == 0 || !isToken(name):
-			return "A header name holds what no name may hold."
+			return "A header name has an invalid character."
 		case bytes.EqualFold(name, []byte(fiber.HeaderContentLength)):
 			length = true
 		case bytes.EqualFold(name, []byte(fiber.HeaderTransferEncoding)):
@@ -187,8 +187,8 @@ func isToken(name []byte) bool {
 	return true
 }
 
-// headErrorHandler answers a request that the library could not read, and closes the
-// connection. The library's error quotes the request, which may hold a token.
+// headErrorHandler answers a request that the library could not read, and closes the connection.
+// The answer does not have the library's error, which quotes the request and its token.
 func headErrorHandler(o Options) func(*fasthttp.RequestCtx, error) {
 	return func(c *fasthttp.RequestCtx, err error) {
 		status, text := fiber.StatusBadRequest, "The request cannot be read."

@@ -18,19 +18,19 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Limits of wrong credentials: a burst, and one more attempt each guessEvery. For an
-// account whose limit is reached, each site has a small limit of its own. An address of
-// IPv6 is its network of 64 bits, a site the network of 48 bits that a customer of a
-// provider usually has; an address of IPv4 is a site.
+// The limits of wrong credentials: a burst, and one more attempt each guessEvery. While the limit
+// of an account is reached, each site has a small limit for it. An IPv6 address stands for its
+// network with a prefix of 64 bits. A site is the IPv6 network with a prefix of 48 bits, which a
+// provider usually assigns to a customer, or an IPv4 address.
 const (
 	guessesOfAddress = 60
 	guessesOfSite    = 240
 	guessesOfAccount = 60
-	guessesPerPair   = 3 // of a site and an account
+	guessesPerPair   = 3 // for a site and an account
 	guessEvery       = 6 * time.Second
 	// rightFor is the time for which a right credential exempts its address from the limits.
 	rightFor = 24 * time.Hour
-	// maxGuessKeys bounds the memory of each of the two tables.
+	// maxGuessKeys is the largest number of entries of each of the two tables.
 	maxGuessKeys = 100_000
 )
 
@@ -39,12 +39,12 @@ type Attempt struct {
 	Address netip.Addr
 	Account string            // the account to log in to; empty if unknown
 	Sum     [sha256.Size]byte // of the credential
-	// Surface is the interface at which it was presented: the first part of the route's path.
-	// RequestID is the id of the request. Attempts are counted without them.
+	// Surface is the first segment of the route's path. Surface and RequestID do not affect the
+	// limits.
 	Surface, RequestID string
 }
 
-// AttemptOf returns the attempt of a request; secret is the text of its credential.
+// AttemptOf returns the attempt of a request to log in to an account with a secret.
 func AttemptOf(c *fiber.Ctx, account, secret string) Attempt {
 	return attemptOf(c, account, sha256.Sum256([]byte(secret)))
 }
@@ -58,34 +58,33 @@ func attemptOf(c *fiber.Ctx, account string, sum [sha256.Size]byte) Attempt {
 	return Attempt{Address: ClientAddr(c), Account: account, Sum: sum, Surface: cmp.Or(surface, "other"), RequestID: RequestID(c.UserContext())}
 }
 
-// guessKey is a key by which wrong credentials are counted: an address, a site, an
-// account, a site and an account, or an address and a credential.
+// guessKey is a key of the counts of wrong credentials: an address, a site, an account, a site and
+// an account, or an address and a credential.
 type guessKey struct {
 	Address netip.Addr
-	Site    bool // Address is that of a site
+	Site    bool // Address is the address of a site
 	Account string
 	Sum     [sha256.Size]byte
 }
 
-// Guesses limits wrong credentials by address, site and account, in memory. It is safe
-// for concurrent use.
+// Guesses limits wrong credentials by address, site and account, in memory. It is safe for
+// concurrent use.
 //
-// A right credential is not kept out by what others guess: an address may go on
-// with a credential that was right there lately, and an account under attack may
-// be tried from every other address. The same wrong credential counts once for its
-// address, so that one sender whose token is wrong does not keep out others behind
-// the same address.
+// Guesses by others do not lock out a right credential: the limits do not apply to an address and
+// a credential that was right there within rightFor, and an account under attack can be used from
+// other sites. Repeating the same wrong credential counts once for its address, so that a sender
+// with a wrong token does not lock out other senders at the same address.
 type Guesses struct {
 	Logger *slog.Logger // nil means slog.Default; must be set before use
-	// Undeclared reports whether an inventory waits to be applied, which may declare a
-	// credential that is wrong now; nil means that none does. It must be set before use.
+	// Undeclared reports whether an inventory has yet to be applied, which may declare a
+	// credential that is wrong now; nil means that there is none. It must be set before use.
 	Undeclared func() bool
 
 	now    func() time.Time
-	unsure atomic.Bool // an inventory was waiting
+	unsure atomic.Bool // Undeclared has been true since spent was cleared
 
 	mu             sync.Mutex
-	spent          map[guessKey]time.Time // when the limit is fully restored
+	spent          map[guessKey]time.Time // the time at which the whole burst is available again
 	right          map[guessKey]time.Time // address and credential → when it was right
 	wrong, refused map[string]uint64      // by surface
 }
@@ -98,17 +97,17 @@ func NewGuesses(now func() time.Time) *Guesses {
 	}
 }
 
-// Counts returns how many credentials were wrong, and how many were refused without
-// a check, since the start, by surface.
+// Counts returns the numbers of wrong credentials, and of those refused without a check, by
+// surface, since the start.
 func (g *Guesses) Counts() (wrong, refused map[string]uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return maps.Clone(g.wrong), maps.Clone(g.refused)
 }
 
-// Unsure returns why a credential that is found wrong from now on may be right soon, nil if
-// it may not be. It is called before the credential is looked up. All wrong credentials get
-// this answer, so that it does not reveal which of them exist.
+// Unsure returns an error while an inventory has yet to be applied, because it may declare a
+// credential that is wrong now. It must be called before the credential is looked up. All wrong
+// credentials get this answer, so that it does not reveal which of them exist.
 func (g *Guesses) Unsure() error {
 	if g.Undeclared == nil || !g.Undeclared() {
 		return nil
@@ -117,23 +116,22 @@ func (g *Guesses) Unsure() error {
 	return relay.Errorf(relay.KindUnavailable, "the inventory is not applied yet")
 }
 
-// Wait returns how long an attempt must wait before its credential is checked; 0 means
-// now.
+// Wait returns the time after which the credential of an attempt may be checked; 0 means now.
 func (g *Guesses) Wait(a Attempt) time.Duration {
 	now := g.now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.unsure.Load() && !g.Undeclared() { // what was counted until now may be right
+	if g.unsure.Load() && !g.Undeclared() { // the counted credentials may be right now
 		g.unsure.Store(false)
 		clear(g.spent)
 	}
-	if t, ok := g.right[a.pair()]; ok && now.Sub(t) < rightFor {
+	if t, ok := g.right[a.byCredential()]; ok && now.Sub(t) < rightFor {
 		return 0
 	}
-	wait := max(g.over(a.byAddress(), guessesOfAddress, now), g.over(a.pair(), guessesOfAddress, now))
+	wait := max(g.over(a.byAddress(), guessesOfAddress, now), g.over(a.byCredential(), guessesOfAddress, now))
 	wait = max(wait, g.over(a.bySite(), guessesOfSite, now))
 	if a.Account != "" && g.over(a.byAccount(), guessesOfAccount, now) > 0 {
-		wait = max(wait, g.over(a.byPair(), guessesPerPair, now))
+		wait = max(wait, g.over(a.bySiteAndAccount(), guessesPerPair, now))
 	}
 	if wait > 0 {
 		g.refused[a.Surface]++
@@ -146,13 +144,13 @@ func (g *Guesses) Right(a Attempt) {
 	now := g.now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if now.Sub(g.right[a.pair()]) < time.Hour {
+	if now.Sub(g.right[a.byCredential()]) < time.Hour {
 		return
 	}
 	if len(g.right) >= maxGuessKeys {
 		clear(g.right)
 	}
-	g.right[a.pair()] = now
+	g.right[a.byCredential()] = now
 }
 
 // Wrong counts an attempt whose credential was wrong.
@@ -170,26 +168,26 @@ func (g *Guesses) count(a Attempt) (limited bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.wrong[a.Surface]++
-	delete(g.right, a.pair())
-	repeated := g.spent[a.pair()].After(now)
-	g.spend(a.pair(), guessesOfAddress, now)
+	delete(g.right, a.byCredential())
+	repeated := g.spent[a.byCredential()].After(now)
+	g.spend(a.byCredential(), guessesOfAddress, now)
 	if repeated {
 		return false
 	}
 	limited = g.spend(a.byAddress(), guessesOfAddress, now)
 	limited = g.spend(a.bySite(), guessesOfSite, now) || limited
 	if a.Account != "" {
-		g.spend(a.byPair(), guessesPerPair, now)
+		g.spend(a.bySiteAndAccount(), guessesPerPair, now)
 		limited = g.spend(a.byAccount(), guessesOfAccount, now) || limited
 	}
 	return limited
 }
 
-func (a Attempt) pair() guessKey      { return guessKey{Address: a.Address, Sum: a.Sum} }
-func (a Attempt) byAddress() guessKey { return guessKey{Address: a.Address} }
-func (a Attempt) byAccount() guessKey { return guessKey{Account: a.Account} }
-func (a Attempt) bySite() guessKey    { return guessKey{Address: a.site(), Site: true} }
-func (a Attempt) byPair() guessKey {
+func (a Attempt) byCredential() guessKey { return guessKey{Address: a.Address, Sum: a.Sum} }
+func (a Attempt) byAddress() guessKey    { return guessKey{Address: a.Address} }
+func (a Attempt) byAccount() guessKey    { return guessKey{Account: a.Account} }
+func (a Attempt) bySite() guessKey       { return guessKey{Address: a.site(), Site: true} }
+func (a Attempt) bySiteAndAccount() guessKey {
 	return guessKey{Address: a.site(), Site: true, Account: a.Account}
 }
 
@@ -201,7 +199,7 @@ func (a Attempt) site() netip.Addr {
 	return a.Address
 }
 
-// over returns the time until a key may make another attempt.
+// over returns the time until another attempt of a key is allowed.
 func (g *Guesses) over(k guessKey, limit int, now time.Time) time.Duration {
 	full := g.spent[k]
 	if !full.After(now) {
@@ -231,15 +229,15 @@ func (g *Guesses) spend(k guessKey, limit int, now time.Time) (exhausted bool) {
 	return wait == 0 && g.over(k, limit, now) > 0
 }
 
-// RetryAfter is a wait in the form of the header: whole seconds, at least one.
+// RetryAfter formats a time for the header Retry-After: whole seconds, at least one.
 func RetryAfter(wait time.Duration) string {
 	return strconv.Itoa(max(1, int((wait+time.Second-1)/time.Second)))
 }
 
-// TooManyAttempts is the text of 429.
+// TooManyAttempts is the message of answers with 429.
 const TooManyAttempts = "Too Many Attempts."
 
-// tooMany answers an attempt that must wait; each surface formats the error.
+// tooMany returns the error for an attempt that must wait.
 func tooMany(c *fiber.Ctx, wait time.Duration) error {
 	c.Set(fiber.HeaderRetryAfter, RetryAfter(wait))
 	return fiber.NewError(fiber.StatusTooManyRequests, TooManyAttempts)

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"sync"
 
+	"github.com/gofiber/fiber/v2"
+
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 )
@@ -74,4 +76,14 @@ func newStore() *store {
 		"hook": {Account: 7, Scopes: []account.Scope{account.Webhook}},
 		"iot":  {Account: 8, Scopes: account.DefaultScopes()},
 	}}
+}
+
+// requireAdmin passes requests with the admin token.
+func requireAdmin(a *Auth) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		if _, err := a.principal(c, Bearer(c)); err != nil {
+			return err
+		}
+		return c.Next()
+	}
 }

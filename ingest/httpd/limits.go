@@ -12,17 +12,15 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Kind is a kind of traffic. Each has bounds of its own, so that none takes the room
-// of another.
+// Kind is a kind of traffic. Each has its own limits, so that no kind uses up those of another.
 type Kind int
 
-// The kinds. Requests of none of them are the operator's health checks, metrics,
-// console and documentation, whose number is not bounded.
+// The kinds. Health checks, metrics, the console and the documentation have no kind and no limit.
 const (
 	API      Kind = iota // REST and SOAP
-	Webhooks             // what is journalled: webhooks, carriers, call records
-	Operator             // the admin API: only the memory of bodies is bounded
-	Searches             // of REST and the admin API: what looks through many records
+	Webhooks             // journalled traffic: webhooks, carriers, call records
+	Operator             // the admin API; only the memory of bodies is limited
+	Searches             // operations of REST and the admin API that read many records
 	Exports              // whole files and ledgers
 	kinds
 )
@@ -32,21 +30,21 @@ func (k Kind) String() string {
 	return [kinds]string{"api", "webhooks", "operator", "searches", "exports"}[k]
 }
 
-// deadline returns how long a request of a kind may take once its body has arrived. The
-// admin API applies inventories, replays and recovers.
+// deadline returns the longest time for a request after its body has arrived. That of the admin API
+// is long because it applies inventories, replays events and recovers.
 func (k Kind) deadline() time.Duration {
 	return [kinds]time.Duration{time.Minute, 30 * time.Second, time.Hour, 30 * time.Second, 10 * time.Minute}[k]
 }
 
-// How many searches and exports run at the same time, and how long one waits for others
-// to end. Those of viewers count as those of one account, and so do those of other staff.
+// The largest numbers of concurrent searches and exports, and the longest wait for a slot. All
+// viewers count as one account, and so do all other staff.
 const (
 	defaultSearches = 8
 	maxExports      = 32
 	searchWait      = 5 * time.Second
 )
 
-// Bound is the limit of concurrent requests of a kind.
+// Bound is the limit of the concurrent requests of a kind.
 type Bound struct {
 	Requests int
 	Bytes    int64 // of memory for bodies
@@ -56,35 +54,34 @@ type Bound struct {
 type LimitOptions struct {
 	Webhooks Bound // 0 means 512 requests, 32 MiB
 	API      Bound // 0 means 256 requests, 64 MiB
-	// Searches bounds the searches that run at the same time; 0 means 8.
+	// Searches is the largest number of concurrent searches; 0 means 8.
 	Searches int
-	// AccountShare is the most that one account may use of each bound, in percent; 0
-	// means 50.
+	// AccountShare is the largest share of one account in each limit, in percent; 0 means 50.
 	AccountShare int
-	// Wait is the time for which a request waits for others to end before it is refused; 0
-	// means 250 ms.
+	// Wait is the time for which a request waits for a slot before it is refused; 0 means
+	// 250 ms.
 	Wait time.Duration
-	// Connections bounds the open connections; 0 means 10,000.
+	// Connections is the largest number of open connections; 0 means 10,000.
 	Connections int
-	// Unauthenticated bounds the memory, in bytes, of bodies of requests that are not
-	// authenticated yet; 0 means 32 MiB.
+	// Unauthenticated is the largest memory of bodies of requests before authentication, in
+	// bytes; 0 means 32 MiB.
 	Unauthenticated int64
 	Logger          *slog.Logger // nil means slog.Default
 }
 
-// Limits bounds what waits in the gateway: requests, the memory of their bodies, and
-// connections. What is beyond is refused before anything is stored: requests with 503
-// and Retry-After, connections by closing them.
+// Limits limits the concurrent requests, the memory of their bodies, and the connections. It refuses
+// excess requests with 503 and Retry-After before anything is stored, and closes excess
+// connections.
 type Limits struct {
 	kinds           [kinds]*slots
 	unauthenticated budget
-	unknown         atomic.Uint64 // refusals for want of unauthenticated memory
+	unknown         atomic.Uint64 // refusals because of the limit Unauthenticated
 	connections     int
-	evicted         atomic.Uint64 // connections closed to make room
-	unserved        atomic.Uint64 // connections for which no room could be made
+	evicted         atomic.Uint64 // connections that were closed in favour of new ones
+	unserved        atomic.Uint64 // new connections that were refused
 	logger          *slog.Logger
-	lastLogged      atomic.Int64 // unix seconds
-	sinceLogged     atomic.Int64 // refusals
+	lastLogged      atomic.Int64 // the time of the last log line, in Unix seconds
+	sinceLogged     atomic.Int64 // refusals since then
 }
 
 // NewLimits returns Limits.
@@ -104,14 +101,14 @@ func NewLimits(o LimitOptions) *Limits {
 	return l
 }
 
-// ErrOverloaded means that a request was refused because too much waits already.
+// ErrOverloaded means that a request was refused because of a limit.
 var ErrOverloaded = errors.Join(
 	fiber.NewError(fiber.StatusServiceUnavailable, unavailable),
 	relay.Errorf(relay.KindUnavailable, "too many requests at once"),
 )
 
-// Admit counts a request as one of an account until the handler returns, for surfaces
-// that authenticate by themselves. The error is ErrOverloaded.
+// Admit counts a request as one of an account until the handler returns, for surfaces with an
+// authentication of their own. The error is ErrOverloaded.
 func Admit(c *fiber.Ctx, k Kind, acct relay.AccountID) error {
 	s := stateOf(c)
 	if s == nil {
@@ -125,7 +122,7 @@ func Admit(c *fiber.Ctx, k Kind, acct relay.AccountID) error {
 	return s.acquire(c)
 }
 
-// errTooMany means that as many searches or exports run as may at the same time.
+// errTooMany means that the limit of concurrent searches or exports is reached.
 var errTooMany = errors.Join(
 	fiber.NewError(fiber.StatusServiceUnavailable, "Too many searches or exports run at the same time. Please try again later."),
 	relay.Errorf(relay.KindUnavailable, "too many searches or exports run at the same time: try again later"),
@@ -148,8 +145,8 @@ func admitOther(c *fiber.Ctx, k Kind) error {
 	return c.Next()
 }
 
-// AdmitTo admits a request that is authenticated to one of the searches or exports that
-// may run at the same time, until its answer is written.
+// AdmitTo acquires a slot of the searches or exports for an authenticated request, until its answer
+// is written.
 func AdmitTo(c *fiber.Ctx, k Kind, acct relay.AccountID) error {
 	s := stateOf(c)
 	if s == nil || s.extra != nil {
@@ -166,8 +163,7 @@ func AdmitTo(c *fiber.Ctx, k Kind, acct relay.AccountID) error {
 	return nil
 }
 
-// Waiting reports that the rest of a request only waits. It no longer counts: what the
-// request did is done, and others may go on.
+// Waiting releases the slot of a request whose handler only waits from now on.
 func Waiting(c *fiber.Ctx) {
 	if s := stateOf(c); s != nil {
 		s.releaseSlot()
@@ -189,15 +185,15 @@ func (r *requestState) releaseSlot() {
 	}
 }
 
-// refuse sets the header of a refusal.
+// refuse logs a refusal and returns its error.
 func (r *requestState) refuse(c *fiber.Ctx, kind string, cause reason) error {
 	c.Set(fiber.HeaderRetryAfter, retryAfter)
 	r.limits.log(kind, cause, r.account)
 	return ErrOverloaded
 }
 
-// logEvery limits the log of refusals.
-const logEvery = 10 // seconds
+// logEvery is the smallest interval between log lines about refusals, in seconds.
+const logEvery = 10
 
 func (l *Limits) log(kind string, cause reason, acct relay.AccountID) {
 	n, now, lastLogged := l.sinceLogged.Add(1), time.Now().Unix(), l.lastLogged.Load()
@@ -208,15 +204,14 @@ func (l *Limits) log(kind string, cause reason, acct relay.AccountID) {
 	cmp.Or(l.logger, slog.Default()).Warn("requests refused: the gateway is overloaded", "kind", kind, "reason", string(cause), "account", acct, "refused", n)
 }
 
-// LimitStats is the state of Limits; the keys are a kind's name, of Refused also a
-// reason.
+// LimitStats is the state of Limits by the name of the kind; Refused also has the reason.
 type LimitStats struct {
 	InFlight, Waiting map[string]int
 	Bytes             map[string]int64
 	Refused           map[[2]string]uint64 // since the start
 }
 
-// Stats returns what requests use now, and how many were refused.
+// Stats returns the present use of the limits, and the numbers of refusals.
 func (l *Limits) Stats() LimitStats {
 	stats := LimitStats{InFlight: make(map[string]int), Waiting: make(map[string]int), Bytes: make(map[string]int64), Refused: map[[2]string]uint64{
 		{"connections", string(byEviction)}: l.evicted.Load(), {"connections", string(byFull)}: l.unserved.Load(),

@@ -182,7 +182,7 @@ func newBusyOverTLS(t *testing.T, o LimitOptions, secure *tls.Config) *busy {
 		<-b.end
 		return nil
 	})
-	app.Get("/admin", auth.RequireAdmin, func(c *fiber.Ctx) error { return c.SendString("fine") })
+	app.Get("/admin", requireAdmin(auth), func(c *fiber.Ctx) error { return c.SendString("fine") })
 	app.Get("/healthz", func(c *fiber.Ctx) error { return c.SendString("fine") })
 	b.addr, b.listener = serveOn(t, app, secure, b.limits)
 	t.Cleanup(b.letGo)

@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/relay/user"
 )
 
-// Sessions finds the sessions of users; user.Service implements it.
+// Sessions finds sessions of users; user.Service implements it.
 type Sessions interface {
 	Session(ctx context.Context, token string) (user.SignedIn, error)
 }
@@ -23,29 +23,29 @@ type Principal struct {
 	Name    string
 	Role    user.Role       // empty for a request with an account's token
 	Account relay.AccountID // of the role account
-	// Session is that of a user; nil for the admin token.
+	// Session is the session of a user; nil for the admin token.
 	Session *user.SignedIn
 }
 
 // operatorKey is the key of a request's Principal in its locals.
 type operatorKey struct{}
 
-// PrincipalOf returns who makes a request as an account; the zero Principal if the
-// request has a token of the account.
+// PrincipalOf returns the user, or the admin token, that acts as an account in a request. It
+// returns the zero Principal for a request with a token of the account.
 func PrincipalOf(c *fiber.Ctx) Principal {
 	p, _ := c.Locals(operatorKey{}).(Principal)
 	return p
 }
 
-// SeesSecrets reports whether the answer to a request may hold texts of messages,
-// credentials and complete URLs.
+// SeesSecrets reports whether the answer to a request may have texts of messages, credentials and
+// complete URLs.
 func SeesSecrets(c *fiber.Ctx) bool { return PrincipalOf(c).Role.SeesTexts() }
 
-// viewers is the account that searches of viewers are counted as.
+// viewers is the account as which searches of viewers are counted.
 const viewers = relay.AccountID(-1)
 
-// SearchAccount returns the account as which searches are counted. Those of viewers, and
-// those of other staff, share what one account may use.
+// SearchAccount returns the account as which searches are counted. All viewers together, and all
+// other staff together, have the share of one account.
 func (p Principal) SearchAccount() relay.AccountID {
 	if p.Role == user.Viewer {
 		return viewers
@@ -53,16 +53,15 @@ func (p Principal) SearchAccount() relay.AccountID {
 	return p.Account
 }
 
-// The headers of requests in a session: the proof that a write comes from a page of this
-// gateway, and the account as which the request acts.
+// The headers of requests in a session: the proof that a page of this gateway makes a write, and
+// the account as which the request acts.
 const (
 	HeaderCSRF    = "X-CSRF-Token"
 	HeaderAccount = "X-Account"
 )
 
-// Principal authenticates a request by the admin token or the cookie of a session. A token
-// wins over a cookie. The error is the answer: 401, 403 for a write that may come from
-// another site, or 429.
+// Principal authenticates a request by the admin token, else by the cookie of a session. The error
+// is a *fiber.Error with the status 401, 403 for a write that may come from another site, or 429.
 func (a *Auth) Principal(c *fiber.Ctx) (Principal, error) {
 	if c.Get(fiber.HeaderAuthorization) != "" {
 		return a.principal(c, Bearer(c))
@@ -83,9 +82,8 @@ func (a *Auth) principal(c *fiber.Ctx, text string) (Principal, error) {
 	return Principal{Name: audit.AdminToken, Role: user.Admin}, nil
 }
 
-// signedIn authenticates a request by the cookie of a session. A write needs the proof that
-// it comes from a page of this gateway, and so does a read that changes something: one that
-// costs credit.
+// signedIn authenticates a request by the cookie of a session. A write requires the proof that it
+// comes from a page of this gateway; changes is set for a GET that requires it too.
 func (a *Auth) signedIn(c *fiber.Ctx, changes bool) (Principal, error) {
 	session, err := a.SessionOf(c)
 	if err != nil {
@@ -103,10 +101,11 @@ func (a *Auth) signedIn(c *fiber.Ctx, changes bool) (Principal, error) {
 	return Principal{Name: session.User.Name, Role: session.User.Role, Account: session.User.Account, Session: &session}, nil
 }
 
-// reads reports whether a method is that of requests that only read.
+// reads reports whether requests with a method only read.
 func reads(method string) bool { return method == fiber.MethodGet || method == fiber.MethodHead }
 
-// SessionOf returns the session of a request's cookie. The error is the answer.
+// SessionOf returns the session of a request's cookie. It returns a *fiber.Error with the status
+// 401 if there is none.
 func (a *Auth) SessionOf(c *fiber.Ctx) (user.SignedIn, error) {
 	token := c.Cookies(a.CookieName(c, SessionCookie))
 	if token == "" || a.Sessions == nil {
@@ -119,7 +118,7 @@ func (a *Auth) SessionOf(c *fiber.Ctx) (user.SignedIn, error) {
 	return session, err
 }
 
-// CheckSite refuses a request that the page of another site makes.
+// CheckSite refuses a request from a page of another site.
 func (a *Auth) CheckSite(c *fiber.Ctx) error {
 	switch c.Get("Sec-Fetch-Site") {
 	case "", "same-origin", "none":
@@ -138,8 +137,8 @@ func (a *Auth) CheckSite(c *fiber.Ctx) error {
 	return fiber.NewError(fiber.StatusForbidden, "Requests from other sites are refused.")
 }
 
-// SessionCookie is the cookie of a session. Under TLS the names of cookies begin with
-// hostPrefix: browsers then accept them from this host and over TLS only.
+// SessionCookie is the name of the cookie of a session. Over TLS the names of cookies begin with
+// hostPrefix, with which browsers accept them only from this host and over TLS.
 const (
 	SessionCookie = "penstock_session"
 	hostPrefix    = "__Host-"
@@ -150,7 +149,7 @@ func (a *Auth) Secure(c *fiber.Ctx) bool {
 	return c.Protocol() == "https" || strings.HasPrefix(a.PublicURL, "https://")
 }
 
-// CookieName returns the name of a cookie as the browser has it.
+// CookieName returns the name of a cookie, with hostPrefix over TLS.
 func (a *Auth) CookieName(c *fiber.Ctx, name string) string {
 	if a.Secure(c) {
 		return hostPrefix + name

@@ -16,19 +16,17 @@ import (
 
 // Note is a handler's report of the change that it makes.
 type Note struct {
-	Target        string          // what is changed, instead of what the path names
-	Account       relay.AccountID // of what is changed, instead of the one that the request acts as
-	Before, After any             // nil for nothing; values that become JSON
-	// Request has the parameters that are recorded, if they are not all of those of the
-	// request; an empty one for none.
+	Target        string          // the changed record; "" means the one in the path
+	Account       relay.AccountID // of the changed record; 0 means the one as which the request acts
+	Before, After any             // the changed values, for JSON; nil for none
+	// Request has the parameters to record; nil means all parameters of the request.
 	Request map[string]any
 }
 
 // noteKey is the key of a request's Note in its locals.
 type noteKey struct{}
 
-// NoteOf returns the Note of a request. The Note of a request that is not recorded is
-// dropped.
+// NoteOf returns the Note of a request. That of a request that is not recorded has no effect.
 func NoteOf(c *fiber.Ctx) *Note {
 	if n, ok := c.Locals(noteKey{}).(*Note); ok {
 		return n
@@ -36,9 +34,8 @@ func NoteOf(c *fiber.Ctx) *Note {
 	return new(Note)
 }
 
-// Record makes the change of the handlers behind and records it in the audit log: before
-// it begins, so that no change goes unrecorded, and again with its result. The entry says
-// who makes which change.
+// Record calls the next handlers and records their change in the audit log: first its begin, so
+// that every change is recorded, then its result. e has the actor, the role and the operation.
 func (a *Auth) Record(c *fiber.Ctx, e audit.Entry) error {
 	now := a.Now().UTC()
 	e.ID, e.At, e.Address, e.Outcome = relay.NewID(now), now, ClientIP(c), audit.Started
@@ -74,7 +71,7 @@ func (a *Auth) Record(c *fiber.Ctx, e audit.Entry) error {
 		}
 		e.Before, e.After = audit.Changes(n.Before, n.After)
 	}
-	// The change was made, whether or not the client is still there.
+	// The result is recorded even if the client has left.
 	if failed := a.Audit.Finish(context.WithoutCancel(c.UserContext()), e); failed != nil {
 		a.Logger.ErrorContext(c.UserContext(), "the result of a change is not in the audit log", "entry", e.ID, "user", e.Actor, "operation", e.Operation, "status", e.Status, "error", failed)
 	}
@@ -99,7 +96,7 @@ func RouteTarget(c *fiber.Ctx, route string) string {
 	return ""
 }
 
-// statusOf is the status that a request is answered with.
+// statusOf returns the status of the answer to a request.
 func statusOf(c *fiber.Ctx, err error) int {
 	e, named := errors.AsType[*fiber.Error](err)
 	switch {
@@ -113,10 +110,10 @@ func statusOf(c *fiber.Ctx, err error) int {
 	return fiber.StatusInternalServerError
 }
 
-// maxRecorded bounds the bodies that are recorded, in bytes.
+// maxRecorded is the largest body that is recorded, in bytes.
 const maxRecorded = 64 << 10
 
-// QueryOf returns the query of a request as an entry has it.
+// QueryOf returns the parameters of the query of a request for the audit log.
 func QueryOf(c *fiber.Ctx) map[string]any {
 	parameters := map[string]any{}
 	query, _ := url.ParseQuery(strings.Clone(string(c.Request().URI().QueryString())))

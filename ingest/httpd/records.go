@@ -6,8 +6,7 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Each returns the records of a list as a surface shows them. An empty list stays a
-// list in JSON.
+// Each returns the rendered records of a list; never nil, which would be null in JSON.
 func Each[A, B any](list []A, render func(A) B) []B {
 	records := make([]B, len(list))
 	for i, v := range list {
@@ -16,7 +15,7 @@ func Each[A, B any](list []A, render func(A) B) []B {
 	return records
 }
 
-// OrNull returns a value for JSON, where the zero value is null.
+// OrNull returns a value for JSON; nil for the zero value, which becomes null.
 func OrNull[T comparable](v T) *T {
 	if v == *new(T) {
 		return nil
@@ -24,7 +23,7 @@ func OrNull[T comparable](v T) *T {
 	return &v
 }
 
-// TimeOrNull returns a time for JSON, in UTC; the zero time is null.
+// TimeOrNull returns a time in UTC for JSON; nil for the zero time, which becomes null.
 func TimeOrNull(t time.Time, layout string) *string {
 	if t.IsZero() {
 		return nil
@@ -32,13 +31,13 @@ func TimeOrNull(t time.Time, layout string) *string {
 	return new(t.UTC().Format(layout))
 }
 
-// PageOf returns the records of a page of a whole list.
+// PageOf returns a page of a complete list.
 func PageOf[T any](p relay.Page, records []T) []T {
 	start := min(p.Offset(), len(records))
 	return records[start : start+min(p.PerPage, len(records)-start)]
 }
 
-// Pagination is meta.pagination of a list.
+// Pagination is the meta.pagination of a list.
 type Pagination struct {
 	Total       int `json:"total"`
 	Count       int `json:"count"`
@@ -47,7 +46,7 @@ type Pagination struct {
 	TotalPages  int `json:"total_pages"`
 }
 
-// PaginationOf describes a page with count records of a list of total.
+// PaginationOf describes a page with count records of a list with total records.
 func PaginationOf(p relay.Page, count, total int) Pagination {
 	return Pagination{Total: total, Count: count, PerPage: p.PerPage, CurrentPage: p.Number, TotalPages: p.Pages(total)}
 }

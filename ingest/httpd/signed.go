@@ -14,22 +14,22 @@ import (
 // ErrUnsigned is the error of a Signature's Verify for a request without a signature.
 var ErrUnsigned = errors.New("the request is not signed")
 
-// Signature defines how the senders of a surface sign requests.
+// Signature defines the signatures of the requests to a surface.
 type Signature struct {
-	// Source returns the source that a request's path names, "" for none.
+	// Source returns the source in the path of a request, "" for none.
 	Source func(c *fiber.Ctx) string
-	// Verify checks a request's signature by the secret of its token. It
-	// returns ErrUnsigned, perhaps wrapped, if the request has none, and any
-	// other error if it has a wrong one. Its text may go to the log; an error of
-	// Body or RawBody is answered as it is.
+	// Verify checks the signature of a request with the secret of its token. It returns
+	// ErrUnsigned, possibly wrapped, if the request has no signature, and another error if the
+	// signature is wrong; the text of the error is logged. It returns errors of Body and
+	// RawBody as they are.
 	Verify func(c *fiber.Ctx, secret string) error
 	Logger *slog.Logger
 }
 
-// RequireSigned passes the requests that Require passes, and requests without a
-// token's text whose path names the source of a token and that are signed with the
-// token's secret. A source alone is not sufficient, because it is not secret. If the
-// text is given and the token has a secret, a wrong signature is still refused.
+// RequireSigned passes the requests that Require passes. It also passes requests without the text
+// of a token if their path has the source of a token and they are signed with its secret; the
+// source alone is not sufficient, because it is not secret. It refuses a wrong signature even if
+// the request has the text of the token.
 func (a *Auth) RequireSigned(scope account.Scope, s Style, sig Signature) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		t, bySource := byTokenText(s.Credential(c)), false
@@ -64,11 +64,11 @@ func (a *Auth) RequireSigned(scope account.Scope, s Style, sig Signature) fiber.
 	}
 }
 
-// check verifies the signature if it is required or the token has a secret.
+// check verifies the signature if the token has a secret, or if bySource requires a signature.
 func (sig *Signature) check(c *fiber.Ctx, token account.Token, bySource bool) error {
 	if token.Secret == "" {
 		if bySource {
-			return errors.New("the token that the source names has no secret")
+			return errors.New("the token of the source has no secret")
 		}
 		return nil
 	}

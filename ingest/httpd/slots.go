@@ -8,15 +8,13 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// slots bounds what the requests of one kind of traffic use at a time: slots, one
-// for each request that is worked on, and the memory of their bodies. It is safe for
-// concurrent use.
+// slots limits the concurrent requests of one kind of traffic, each of which has a slot, and the
+// memory of their bodies. It is safe for concurrent use.
 //
-// A request that finds no slot waits a moment for one. A slot that becomes free goes
-// to the accounts with waiting requests in turns, however many requests each of them
-// has waiting, and an account never has more than its share. So an account that
-// floods delays its own requests, and a request of another account waits for one
-// turn at most.
+// Without a free slot, a request waits for one for a short time. Free slots go to the accounts
+// with waiting requests in turns, regardless of the number of their waiting requests, and an
+// account never has more than its share. A flood of requests of one account thus delays that
+// account, and a request of another account waits for one turn at most.
 type slots struct {
 	bound Bound
 	share Bound // of one account
@@ -26,12 +24,12 @@ type slots struct {
 	used     int
 	waiting  int
 	bytes    int64
-	accounts map[relay.AccountID]*tenant // those with requests
-	turns    list.List                   // of *tenant: those with waiting requests, in the order of their turns
+	accounts map[relay.AccountID]*tenant // the accounts with requests
+	turns    list.List                   // of *tenant: the accounts with waiting requests, in the order of their turns
 	refused  map[reason]uint64
 }
 
-// tenant has the slots and bytes of an account's requests.
+// tenant is an account with its slots and bytes.
 type tenant struct {
 	used    int
 	bytes   int64
@@ -59,8 +57,8 @@ func newSlots(b Bound, percent int, wait time.Duration) *slots {
 	}
 }
 
-// acquire takes a slot for a request of an account, and waits for it if need be. It
-// returns why there is none, "" if there is one.
+// acquire acquires a slot for a request of an account. It may wait. It returns the reason for a
+// refusal, "" for success.
 func (s *slots) acquire(acct relay.AccountID) reason {
 	s.mu.Lock()
 	t := s.tenant(acct)
@@ -87,7 +85,7 @@ func (s *slots) acquire(acct relay.AccountID) reason {
 	}
 }
 
-// leave ends the wait of a request, unless it got a slot at the last moment.
+// leave ends the wait of a request, unless the request has just got a slot.
 func (s *slots) leave(acct relay.AccountID, t *tenant, place *list.Element, granted <-chan struct{}) reason {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +104,7 @@ func (s *slots) leave(acct relay.AccountID, t *tenant, place *list.Element, gran
 	return cause
 }
 
-// release gives a slot back, to a request that waits if there is one.
+// release frees a slot, or passes it to a waiting request.
 func (s *slots) release(acct relay.AccountID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,8 +138,8 @@ func (s *slots) stopWaiting(t *tenant, place *list.Element) {
 	}
 }
 
-// reserve takes n bytes of memory for a body of an account. It returns why there are
-// none, "" if there are.
+// reserve reserves n bytes for a body of an account. It returns the reason for a refusal, "" for
+// success.
 func (s *slots) reserve(acct relay.AccountID, n int64) reason {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,7 +169,7 @@ func (s *slots) unreserve(acct relay.AccountID, n int64) {
 	s.forget(acct, t)
 }
 
-// free reports whether a request of an account may have a slot now.
+// free reports whether an account may have another slot now.
 func (s *slots) free(t *tenant) bool {
 	return s.used < s.bound.Requests && t.used < s.share.Requests
 }
@@ -185,7 +183,7 @@ func (s *slots) tenant(acct relay.AccountID) *tenant {
 	return t
 }
 
-// forget drops an account without requests.
+// forget removes an account without requests.
 func (s *slots) forget(acct relay.AccountID, t *tenant) {
 	if t.used == 0 && t.bytes == 0 && t.waiting.Len() == 0 {
 		delete(s.accounts, acct)

@@ -13,20 +13,20 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// chunkTimeout is the longest time that a client may take for each piece of a streamed
-// answer. The server's own limit is for whole answers, and these may be large.
+// chunkTimeout is the time limit for the client to read one piece of a streamed answer. The limit of
+// the library is for whole answers, which may be large.
 const chunkTimeout = time.Minute
 
-// Stream answers with a body of a known size in bytes, piece by piece, and closes
-// it at the end.
+// Stream answers with a body of a known size in bytes, piece by piece, and closes it at the end.
 func Stream(c *fiber.Ctx, body io.ReadCloser, size int64) {
 	setStream(c, body, int(size), func() {})
 }
 
-// Write answers with what write writes, piece by piece, before the deadline of the request.
-// Its error ends the connection before the end of the answer, so that the client notices.
-// write runs after the handler has returned: it does not use c. It ends at the first error
-// of w, which means that the client has left, and when the context of the request is done.
+// Write answers with the output of write, piece by piece, before the deadline of the request. An
+// error of write closes the connection before the end of the answer, so that the client notices it.
+//
+// write runs after the handler has returned, so that it must not use c. It must return at the first
+// error of w, which means that the client has left, and when the context of the request is done.
 func Write(c *fiber.Ctx, write func(w *bufio.Writer) error) {
 	body, w := io.Pipe()
 	ended := make(chan struct{})
@@ -43,7 +43,7 @@ func Write(c *fiber.Ctx, write func(w *bufio.Writer) error) {
 	setStream(c, body, -1, func() { <-ended })
 }
 
-// setStream makes body the answer; wait waits for what writes it, once it is closed.
+// setStream makes body the answer. wait waits for the writer of body after body is closed.
 func setStream(c *fiber.Ctx, body io.ReadCloser, size int, wait func()) {
 	s := &stream{ReadCloser: body, conn: c.Context().Conn(), end: wait}
 	s.deadline, _ = c.UserContext().Deadline()
@@ -58,7 +58,7 @@ func setStream(c *fiber.Ctx, body io.ReadCloser, size int, wait func()) {
 	c.Context().SetBodyStream(s, size)
 }
 
-// stream gives the connection time for every piece that is read for it.
+// stream is the body of an answer. It sets the write deadline of the connection for each piece.
 type stream struct {
 	io.ReadCloser
 	conn     net.Conn
@@ -67,7 +67,7 @@ type stream struct {
 	closed   sync.Once
 }
 
-// errSlow means that a client takes longer for an answer than the request may last.
+// errSlow means that the client has not read the answer before the deadline of the request.
 var errSlow = errors.New("httpd: the answer was not read in time")
 
 func (s *stream) Read(b []byte) (int, error) {
