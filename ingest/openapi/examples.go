@@ -10,8 +10,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// examples are bodies that went over the wire in the tests, by operation; make golden
-// records them anew.
+// examples has bodies of requests and answers that the tests recorded, by operationId. "make
+// golden" records them again.
 //
 //go:embed examples.json
 var examples []byte
@@ -41,7 +41,7 @@ func exemplify(doc *openapi3.T) error {
 	return nil
 }
 
-// show gives each media type its example, unless the document has one.
+// show sets the example of each media type, unless the document has one.
 func show(content openapi3.Content, examples map[string]any) {
 	for kind, media := range content {
 		if v, ok := examples[kind]; ok && media.Example == nil && media.Examples == nil {

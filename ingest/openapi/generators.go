@@ -9,10 +9,10 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// suitGenerators names the schemas for which generators make types, and leaves out what
-// widespread generators cannot read. It moves the schemas of bodies and answers without a
-// name into the components: SignInRequest, ListEventsResult. A generator would number them
-// itself, InlineObject7, in an order that changes with the document.
+// suitGenerators adapts a document to common code generators. It moves inline schemas of bodies
+// and answers into the components, under names like SignInRequest and ListEventsResult: a
+// generator would number them, InlineObject7, in an order that changes with the document. It
+// also removes constructs that generators cannot read; see nested.
 func suitGenerators(doc *openapi3.T) error {
 	n := namer{schemas: components(doc).Schemas, taken: make(map[string]bool)}
 	for name := range n.schemas {
@@ -36,7 +36,7 @@ func suitGenerators(doc *openapi3.T) error {
 // namer names schemas.
 type namer struct {
 	schemas openapi3.Schemas
-	taken   map[string]bool // names in lower case: some languages keep each in a file of its own
+	taken   map[string]bool // in lower case, because some languages have a file for each name
 	err     error
 }
 
@@ -66,15 +66,16 @@ func (n *namer) content(content openapi3.Content, name string) {
 	}
 }
 
-// compound reports whether generators make a type of their own of a schema.
+// compound reports whether generators create a type for a schema.
 func compound(s *openapi3.Schema) bool {
 	return s.Type.Is("object") && len(s.Properties) > 0 || s.Type.Is("array") && s.Items.Ref == "" && compound(s.Items.Value) ||
 		len(s.OneOf)+len(s.AnyOf)+len(s.AllOf) > 0
 }
 
-// within names the values of several types in a schema: OpenAPI Generator 4 refers to them
-// by a name that it does not define. It takes oneOf for an interface of named types, and
-// makes a boolean of one value an enumeration of texts.
+// nested adapts the schemas within a schema. It names values of several types, because OpenAPI
+// Generator 4 does not define the names of their types. It replaces oneOf by anyOf unless one
+// of the types is named, and removes the enumeration of a boolean, which the generator would
+// turn into one of strings.
 func (n *namer) nested(s *openapi3.Schema, name string) {
 	if !slices.ContainsFunc(s.OneOf, func(part *openapi3.SchemaRef) bool { return part.Ref != "" }) {
 		s.OneOf, s.AnyOf = nil, slices.Concat(s.OneOf, s.AnyOf)
@@ -99,12 +100,12 @@ func (n *namer) value(ref *openapi3.SchemaRef, name string) {
 	}
 }
 
-// name moves a schema into the components and makes it a reference. Equal schemas may share
-// a name.
+// name moves a schema into the components and replaces it by a reference. Equal schemas may have
+// the same name.
 func (n *namer) name(ref *openapi3.SchemaRef, name string) {
 	same, err := equal(n.schemas[name], ref)
 	if n.taken[strings.ToLower(name)] && (!same || err != nil) {
-		n.err = fmt.Errorf("openapi: a schema without a name would be %s, which is taken", name)
+		n.err = fmt.Errorf("openapi: the name %s of an inline schema is taken", name)
 		return
 	}
 	n.taken[strings.ToLower(name)] = true
@@ -112,7 +113,7 @@ func (n *namer) name(ref *openapi3.SchemaRef, name string) {
 	ref.Ref = "#/components/schemas/" + name
 }
 
-// titled writes a name with capitals: SearchKey for searchKey, FromDate for from_date.
+// titled returns a name in camel case: SearchKey for searchKey, FromDate for from_date.
 func titled(name string) string {
 	var b strings.Builder
 	for word := range strings.FieldsFuncSeq(name, func(r rune) bool { return r == '_' || r == '-' }) {

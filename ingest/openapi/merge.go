@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed" // the introduction
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,9 +17,9 @@ import (
 //go:embed chapters.md
 var chapters string
 
-// Merge makes one document of this package's own and those of the surfaces. The security
-// that a document states for all its operations is written into each. Bodies and answers
-// get names (see suitGenerators) and examples, and operations a sample in TypeScript.
+// Merge joins this package's own document and those of the surfaces. Each operation gets the
+// default security of its document, and a sample in TypeScript. Bodies and answers get names
+// (see suitGenerators) and examples.
 func Merge(surfaces ...[]byte) (*openapi3.T, error) {
 	document, err := Load(head)
 	if err != nil {
@@ -41,7 +42,7 @@ func Merge(surfaces ...[]byte) (*openapi3.T, error) {
 	if err != nil {
 		return nil, fmt.Errorf("openapi: encode: %w", err)
 	}
-	merged, err := Load(encoded) // its references lead into itself now
+	merged, err := Load(encoded) // resolves the references within the merged document
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +52,7 @@ func Merge(surfaces ...[]byte) (*openapi3.T, error) {
 	return merged, addSamples(merged)
 }
 
-// Load reads and checks one document, YAML or JSON. Examples are checked too.
+// Load reads and validates one document with its examples, in YAML or JSON.
 func Load(source []byte) (*openapi3.T, error) {
 	doc, err := openapi3.NewLoader().LoadFromData(source)
 	if err != nil {
@@ -77,15 +78,13 @@ func add(document, part *openapi3.T) error {
 		document.Paths.Set(path, item)
 	}
 	dst, src := components(document), components(part)
-	return join(
-		func() error { return unite("schema", dst.Schemas, src.Schemas) },
-		func() error { return unite("parameter", dst.Parameters, src.Parameters) },
-		func() error { return unite("response", dst.Responses, src.Responses) },
-		func() error { return unite("security scheme", dst.SecuritySchemes, src.SecuritySchemes) },
+	return errors.Join(
+		unite("schema", dst.Schemas, src.Schemas), unite("parameter", dst.Parameters, src.Parameters),
+		unite("response", dst.Responses, src.Responses), unite("security scheme", dst.SecuritySchemes, src.SecuritySchemes),
 	)
 }
 
-// components returns a document's components with no map missing.
+// components returns a document's components. It creates missing maps.
 func components(doc *openapi3.T) *openapi3.Components {
 	if doc.Components == nil {
 		doc.Components = &openapi3.Components{}
@@ -106,24 +105,15 @@ func components(doc *openapi3.T) *openapi3.Components {
 	return c
 }
 
-func join(steps ...func() error) error {
-	for _, step := range steps {
-		if err := step(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// unite adds components; those of a name must be the same.
+// unite adds components to dst. Components of the same name must be equal.
 func unite[M ~map[string]V, V any](kind string, dst, src M) error {
 	for _, name := range slices.Sorted(maps.Keys(src)) {
-		have, exists := dst[name]
+		component, exists := dst[name]
 		if !exists {
 			dst[name] = src[name]
 			continue
 		}
-		same, err := equal(have, src[name])
+		same, err := equal(component, src[name])
 		if err != nil {
 			return fmt.Errorf("%s %s: %w", kind, name, err)
 		}

@@ -1,18 +1,18 @@
-// Package openapi serves the contract of every surface as one OpenAPI 3.0 document at
-// /openapi.json, and a page to read it at /docs.
+// Package openapi serves the contracts of all surfaces as one OpenAPI 3.0 document at
+// /openapi.json, and its page at /docs.
 //
-// Each surface keeps its own document beside its handlers; Merge makes one of them. Two
-// documents may share a component of the same name only if it is equal in both; a path
-// belongs to one of them. Anything else is an error. chapters.md is the introduction.
+// Each surface has its own document beside its handlers; Merge joins the documents. Two of them
+// must not have the same path, and their components of the same name must be equal. chapters.md
+// is the introduction.
 //
 // The page is Scalar's API reference as published (docs/adr/0028). It loads its script and
-// the document from the gateway and nothing from other hosts.
+// the document from the gateway, and nothing from other hosts.
 package openapi
 
 import (
 	"bytes"
 	"compress/gzip"
-	_ "embed" // the documents' head and the page
+	_ "embed" // the documents and the page
 	"encoding/json"
 	"fmt"
 	"io"
@@ -36,20 +36,19 @@ var page []byte
 //go:embed scalar-1.76.0/standalone.js.gz
 var script []byte
 
-// policy is the Content-Security-Policy of the page. The renderer inserts its style sheet
-// and style attributes, hence 'unsafe-inline' for styles alone. Scripts, and the requests
-// that a reader sends, are limited to the gateway. Since the page takes a token, no other
-// page may frame it.
+// policy is the Content-Security-Policy of the page. Only styles may be inline, because the
+// script inserts a style sheet and style attributes. Scripts, and the requests that a reader
+// sends, are limited to the gateway. No other page may frame this one, because it has a field
+// for a token.
 const policy = "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// Mount adds /openapi.json, /docs and the page's script to the app. surfaces are the
-// documents of the surfaces in YAML, in the order in which the page shows them. None of the
-// routes takes a token.
+// Mount adds /openapi.json, /docs and the page's script to the app. surfaces are the documents
+// of the surfaces in YAML, in the order of the page. None of the routes requires a token.
 //
-// The documents are merged at the first request, because that takes 110 MB and most of a
-// start, and few need it. They are part of the program, so a test finds an invalid one; it
-// would answer 500.
+// The documents are merged at the first request, because merging takes 110 MB and more time
+// than the rest of the start. The documents are part of the program, so that a test finds an
+// invalid one.
 func Mount(app fiber.Router, surfaces ...[]byte) {
 	merged := sync.OnceValues(func() ([]byte, error) {
 		doc, err := Merge(surfaces...)
@@ -76,38 +75,37 @@ func Mount(app fiber.Router, surfaces ...[]byte) {
 		c.Set(fiber.HeaderReferrerPolicy, "no-referrer")
 		return c.Send(page)
 	})
-	app.Get("/docs/reference.js", sendScript)
+	plainScript := sync.OnceValues(func() ([]byte, error) {
+		r, err := gzip.NewReader(bytes.NewReader(script))
+		if err != nil {
+			return nil, fmt.Errorf("openapi: script: %w", err)
+		}
+		return io.ReadAll(r)
+	})
+	app.Get("/docs/reference.js", func(c *fiber.Ctx) error {
+		c.Set(fiber.HeaderContentType, fiber.MIMETextJavaScriptCharsetUTF8)
+		c.Set(fiber.HeaderVary, fiber.HeaderAcceptEncoding)
+		c.Set(fiber.HeaderCacheControl, "max-age=3600")
+		if c.AcceptsEncodings("gzip") == "gzip" {
+			c.Set(fiber.HeaderContentEncoding, "gzip")
+			return c.Send(script)
+		}
+		plain, err := plainScript()
+		if err != nil {
+			return err
+		}
+		return c.Send(plain)
+	})
 }
 
-// sendScript sends the page's script, decompressed if the client does not accept gzip.
-func sendScript(c *fiber.Ctx) error {
-	c.Set(fiber.HeaderContentType, fiber.MIMETextJavaScriptCharsetUTF8)
-	c.Set(fiber.HeaderVary, fiber.HeaderAcceptEncoding)
-	c.Set(fiber.HeaderCacheControl, "max-age=3600")
-	if c.AcceptsEncodings("gzip") == "gzip" {
-		c.Set(fiber.HeaderContentEncoding, "gzip")
-		return c.Send(script)
-	}
-	r, err := gzip.NewReader(bytes.NewReader(script))
-	if err != nil {
-		return fmt.Errorf("openapi: script: %w", err)
-	}
-	plain, err := io.ReadAll(r)
-	if err != nil {
-		return fmt.Errorf("openapi: script: %w", err)
-	}
-	return c.Send(plain)
-}
-
-// OpenAPI returns the document of the two operations of this package, without
-// those of the surfaces.
+// OpenAPI returns the document of the operations of this package.
 func OpenAPI() []byte { return head }
 
-// operationLine matches the lines of our documents that name a path, a method or an id.
+// operationLine matches the lines of our documents with a path, a method or an operationId.
 var operationLine = regexp.MustCompile(`(?m)^  (/\S*):$|^    (get|put|post|patch|delete):$|^      operationId: (\w+)$`)
 
-// Operations lists the operations of documents. It reads lines, because parsing the
-// documents would take most of a start; a test compares the list with the parsed documents.
+// Operations lists the operations of documents. It reads lines because parsing YAML would take
+// most of the start; a test compares the list with the parsed documents.
 func Operations(documents ...[]byte) []httpd.Operation {
 	var operations []httpd.Operation
 	for _, document := range documents {

@@ -11,8 +11,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// addSamples adds a sample in TypeScript to each operation. The page itself has samples in
-// curl, Go and Python, which it makes of the same document.
+// addSamples adds a sample in TypeScript to each operation. The page itself generates samples in
+// curl, Go and Python.
 func addSamples(doc *openapi3.T) error {
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
@@ -29,8 +29,8 @@ func addSamples(doc *openapi3.T) error {
 	return nil
 }
 
-// typeScript returns a request with fetch. It has the required query parameters, the token
-// if the operation takes one, and the example of the first type of body.
+// typeScript returns the source of a request with fetch. It has the required query parameters,
+// the token if the operation requires one, and the example of the first type of body.
 func typeScript(method, path string, op *openapi3.Operation) (string, error) {
 	var query, headers []string
 	declarations := "const gateway: string = \"https://gateway.example\";\n"
