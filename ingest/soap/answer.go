@@ -26,11 +26,11 @@ const (
 // answer is the answer to a request.
 type answer struct {
 	code        responseCode
-	credits     int64 // that this request used
+	credits     int64 // the credits that the request used
 	description string
 }
 
-// encode writes the envelope, children in the order of their description.
+// encode returns the envelope of the answer.
 func (a answer) encode(v version, o operation) []byte {
 	texts := map[string]string{
 		"responsecode": strconv.Itoa(int(a.code)), "creditsused": strconv.FormatInt(a.credits, 10), "description": a.description,
@@ -44,7 +44,7 @@ func (a answer) encode(v version, o operation) []byte {
 	return wrap(v, b.Bytes())
 }
 
-// refusal returns the answer to an error that a client can correct, and any other error.
+// refusal returns the answer to an error that has a response code, and any other error as it is.
 func refusal(o operation, err error) (answer, error) {
 	switch relay.KindOf(err) {
 	case relay.KindNoCredit:
@@ -57,7 +57,7 @@ func refusal(o operation, err error) (answer, error) {
 	return answer{}, err
 }
 
-// inElements describes invalid parameters by the names of their elements.
+// inElements describes the problems of parameters with the paths of their elements.
 func inElements(o operation, fields map[string][]string) string {
 	paths := pathsOf(o.children, "")
 	var reasons []string
@@ -77,18 +77,15 @@ func inElements(o operation, fields map[string][]string) string {
 // faultCode is the code of a SOAP fault.
 type faultCode int
 
-// The codes; SOAP 1.1 calls the first two Client and Server.
+// The codes. SOAP 1.1 calls the first two Client and Server.
 const (
 	senderFault faultCode = iota
 	receiverFault
 	versionMismatch
 	mustUnderstand
-	// unauthenticated is a sender's fault too.
-	unauthenticated
-	// tooManyAttempts is too; its HTTP status is 429.
-	tooManyAttempts
-	// overloaded is a receiver's fault; its HTTP status is 503.
-	overloaded
+	unauthenticated // a sender's fault
+	tooManyAttempts // a sender's fault with the HTTP status 429
+	overloaded      // a receiver's fault with the HTTP status 503
 )
 
 // name returns the code's name in a version of SOAP.
@@ -118,8 +115,8 @@ type fault struct {
 // Error returns the reason.
 func (f *fault) Error() string { return f.reason }
 
-// status is the HTTP status: 500, but SOAP 1.2 has 400 for a sender's fault
-// (part 2, table 20), too many attempts give 429, and an overloaded gateway 503.
+// status returns the HTTP status. It is 500 for most faults, and 400 for a sender's fault in SOAP
+// 1.2 (part 2, table 20).
 func (f *fault) status() int {
 	switch f.code {
 	case tooManyAttempts:
@@ -133,8 +130,7 @@ func (f *fault) status() int {
 	return 500
 }
 
-// encode writes the envelope. The children of a 1.1 Fault have no namespace:
-// clients look for them so.
+// encode returns the envelope of the fault. In SOAP 1.1 the children of a Fault have no namespace.
 func (f *fault) encode() []byte {
 	var b bytes.Buffer
 	code := "s:" + f.code.name(f.version)
@@ -156,7 +152,7 @@ func (f *fault) encode() []byte {
 	return wrap(f.version, b.Bytes())
 }
 
-// wrap puts an element into the Body of an envelope.
+// wrap returns an envelope with an element in its Body.
 func wrap(v version, body []byte) []byte {
 	var b bytes.Buffer
 	b.WriteString(xml.Header)
@@ -172,7 +168,7 @@ func leaf(b *bytes.Buffer, name, text string) {
 	b.WriteString("</" + name + ">")
 }
 
-// escape writes text; what XML cannot hold becomes U+FFFD.
+// escape writes text. It replaces characters that are invalid in XML by U+FFFD.
 func escape(b *bytes.Buffer, text string) {
-	_ = xml.EscapeText(b, []byte(text)) // a buffer takes everything
+	_ = xml.EscapeText(b, []byte(text)) // a buffer returns no errors
 }

@@ -8,34 +8,33 @@ const Namespace = "urn:penstock:messaging"
 // authHeader is the header block with the credentials.
 const authHeader = "auth"
 
-// element is an element of a request or an answer, as the specification's
-// table of SOAP messages has it.
+// element describes an element of a request or an answer, as in the specification's table of SOAP
+// messages.
 type element struct {
 	name string
-	// param is the name of the parameter in REST and the use cases; "" if there is
-	// none.
+	// param is the name of the parameter in REST and in errors; "" if there is none.
 	param    string
 	optional bool
 	limit    int // maximum occurrences; 0 means 1
 	kind     kind
-	children []element // of an element that holds elements
+	children []element // of an element without text
 }
 
 func (e element) many() int { return max(e.limit, 1) }
 
-// operation is a request element and how its order is read.
+// operation describes a request element.
 type operation struct {
 	name     string // of the request element
 	action   string // the fragment of its SOAPAction
 	children []element
-	read     orderReader
+	read     orderReader // sets the fields of the order that are specific to the operation
 }
 
 func (o operation) answerName() string { return o.name + "Response" }
 
 func (o operation) soapAction() string { return Namespace + "#" + o.action }
 
-// operations lists the four, in the specification's order.
+// operations lists the operations in the specification's order.
 func operations() []operation {
 	return []operation{
 		{
@@ -73,7 +72,7 @@ func operations() []operation {
 	}
 }
 
-// childrenOf returns the children of a request: those of its message, and those that all have.
+// childrenOf returns the children of a request: those of its message and the common ones.
 func childrenOf(message ...element) []element {
 	before := []element{
 		{
@@ -95,15 +94,15 @@ func childrenOf(message ...element) []element {
 	return slices.Concat(before, message, after)
 }
 
-// maxDestinations is the largest number of numbers that a request may name.
+// maxDestinations is the largest number of destinations of a request.
 const maxDestinations = 10
 
-// credentials are the children of the header auth.
+// credentials returns the children of the header auth.
 func credentials() []element {
 	return []element{{name: "username", kind: textKind()}, {name: "password", kind: textKind()}}
 }
 
-// answered are the children of every answer.
+// answered returns the children of every answer.
 func answered() []element {
 	return []element{
 		{name: "responsecode", kind: textKind()}, {name: "creditsused", kind: textKind()}, {name: "description", kind: textKind()},

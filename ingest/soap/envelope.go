@@ -14,12 +14,12 @@ import (
 // envelope is a parsed SOAP request.
 type envelope struct {
 	version version
-	auth    *node // the header block; nil: there is none
+	auth    *node // the header block auth; nil if it is missing
 	request *node // the element in the Body
 }
 
-// open reads an envelope. The error is a *fault in the envelope's version, or in the
-// requested one where the body names none.
+// open parses an envelope. The error is a *fault in the version of the envelope, or in that of
+// the Content-Type if the envelope has none.
 func open(raw []byte, contentType string) (envelope, error) {
 	e := envelope{version: versionOf(contentType)}
 	utf8, err := asUTF8(raw, contentType)
@@ -41,7 +41,6 @@ func open(raw []byte, contentType string) (envelope, error) {
 	default:
 		return e, &fault{version: soap11, code: versionMismatch, reason: fmt.Sprintf("The namespace of the Envelope is %s, neither that of SOAP 1.1 nor 1.2.", quoteClipped(root.name.Space))}
 	}
-	// Find the parts of the envelope.
 	bodies := 0
 	for i, part := range root.children {
 		switch {
@@ -65,7 +64,7 @@ func open(raw []byte, contentType string) (envelope, error) {
 	return e, nil
 }
 
-// header finds the credentials and refuses unknown blocks with mustUnderstand.
+// header sets auth, and refuses unknown header blocks with mustUnderstand.
 func (e *envelope) header(h *node) error {
 	for _, block := range h.children {
 		switch {
@@ -84,8 +83,8 @@ func (e *envelope) sender(reason string) *fault {
 	return &fault{version: e.version, code: senderFault, reason: reason}
 }
 
-// asUTF8 converts a document to UTF-8. The encoding is taken from its byte order
-// mark, else the charset of the Content-Type, else the XML declaration.
+// asUTF8 converts a document to UTF-8. The byte order mark determines its encoding, else the
+// charset of the Content-Type, else the XML declaration.
 func asUTF8(raw []byte, contentType string) ([]byte, error) {
 	if remaining, ok := bytes.CutPrefix(raw, []byte("\xef\xbb\xbf")); ok {
 		return remaining, nil
@@ -115,12 +114,12 @@ func asUTF8(raw []byte, contentType string) ([]byte, error) {
 
 func fromUTF16(raw []byte, order unicode.Endianness) ([]byte, error) {
 	if len(raw)%2 != 0 {
-		return nil, &unreadable{offset: int64(len(raw)), reason: "The body is not UTF-16: half a unit is missing."}
+		return nil, &unreadable{offset: int64(len(raw)), reason: "The body is not valid UTF-16: its length is odd."}
 	}
 	return unicode.UTF16(order, unicode.IgnoreBOM).NewDecoder().Bytes(raw)
 }
 
-// version is that of an envelope.
+// version is the SOAP version of an envelope.
 type version int
 
 // The versions.
@@ -143,7 +142,7 @@ func (v version) contentType() string {
 	return "text/xml; charset=utf-8"
 }
 
-// versionOf derives the version from the Content-Type, for bodies that name none.
+// versionOf returns the version of a Content-Type, for envelopes without a version.
 func versionOf(contentType string) version {
 	media, _, _ := strings.Cut(contentType, ";")
 	if strings.EqualFold(strings.TrimSpace(media), "application/soap+xml") {
@@ -152,8 +151,7 @@ func versionOf(contentType string) version {
 	return soap11
 }
 
-// forUs reports whether a header block is addressed to this node: to the next node
-// or to the ultimate receiver.
+// forUs reports whether a header block is addressed to the next node or the ultimate receiver.
 func (v version) forUs(block *node) bool {
 	if v == soap12 {
 		role := strings.TrimPrefix(block.attr(v.namespace(), "role"), v.namespace()+"/role/")

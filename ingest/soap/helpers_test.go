@@ -96,8 +96,8 @@ func clock() time.Time { return time.Date(2026, 11, 20, 9, 34, 15, 0, time.UTC) 
 func newWire(t *testing.T) *wire {
 	t.Helper()
 	w := &wire{t: t, messages: &messageService{}, logins: newLoginStore(), check: contracttest.Open(t, OpenAPI())}
-	s := New(Deps{Messages: w.messages, Logins: w.logins}, Options{
-		PublicURL: "https://gw.example/", Logger: slog.New(slog.NewTextHandler(&w.log, nil)), Now: clock,
+	s := New(Deps{
+		Messages: w.messages, Logins: w.logins, Guesses: httpd.NewGuesses(clock), PublicURL: "https://gw.example/", Logger: slog.New(slog.NewTextHandler(&w.log, nil)), Now: clock,
 	})
 	s.auth.check = func(hash, sum string) (bool, error) { return hash == sum, nil }
 	w.guesses = s.Guesses

@@ -11,16 +11,14 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// kind is the type of an element's text: an XML Schema type and what restricts
-// it. The zero kind is that of an element that holds elements.
+// kind is the type of an element's text: an XML Schema type with restrictions. An element with
+// children has the zero kind.
 type kind struct {
 	xsd         string   // string, integer, hexBinary or dateTime
-	enumerated  []string // none: any
-	least, most *int64   // of an integer; nil: no bound
-	// number is a string that must be a destination's.
-	number bool
-	// empty allows a required element to hold nothing.
-	empty bool
+	enumerated  []string // the valid texts; empty means all
+	least, most *int64   // the bounds of an integer; nil means none
+	number      bool     // the string must be an MSISDN
+	empty       bool     // a required element may be empty
 }
 
 func textKind() kind                    { return kind{xsd: "string"} }
@@ -34,11 +32,11 @@ func dateTimeKind() kind                { return kind{xsd: "dateTime"} }
 
 func (k kind) orEmpty() kind { k.empty = true; return k }
 
-// read parses a text to a string, an int64, a []byte or a time.Time. The error says
-// what was expected.
+// read parses a text to a string, an int64, a []byte or a time.Time. The error describes the
+// valid texts.
 func (k kind) read(s string) (any, error) {
 	if k.xsd != "string" || k.number || len(k.enumerated) > 0 {
-		s = strings.Trim(s, " \t\r\n") // XML Schema collapses blanks
+		s = strings.Trim(s, " \t\r\n") // as XML Schema does
 	}
 	switch k.xsd {
 	case "integer":
@@ -78,7 +76,7 @@ func (k kind) read(s string) (any, error) {
 	return s, nil
 }
 
-// String says in words what is expected of a text.
+// String describes the valid texts.
 func (k kind) String() string {
 	switch {
 	case len(k.enumerated) > 1:

@@ -15,8 +15,7 @@ func OpenAPI() []byte { return contract }
 //go:embed messaging.wsdl
 var description []byte
 
-// wsdl returns the description of the operations as WSDL 1.1, with a port for each version
-// of SOAP at the address.
+// wsdl returns the description of the operations in WSDL 1.1, with the address of the ports.
 func wsdl(address string) []byte {
 	var escaped bytes.Buffer
 	escape(&escaped, address)

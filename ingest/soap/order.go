@@ -12,11 +12,11 @@ import (
 	"github.com/penstock/penstock/relay/message"
 )
 
-// orderReader adds the values that are specific to one operation to an order.
+// orderReader sets the fields of an order that are specific to one operation.
 type orderReader func(s *Surface, v values, o *message.Order) error
 
-// orderOf converts a request to an order. The error is relay.KindInvalid and names
-// the parameter.
+// orderOf converts a request to an order. The error is relay.KindInvalid and names the
+// parameter.
 func (s *Surface) orderOf(op operation, v values) (message.Order, error) {
 	o := message.Order{
 		Destinations: v.child("destinationarray").texts("number"), Originator: v.text("originator"),
@@ -57,8 +57,7 @@ func readPush(_ *Surface, v values, o *message.Order) error {
 	return nil
 }
 
-// maxExpiry is the longest expiry of a notification that fits what phones read,
-// four octets of seconds.
+// maxExpiry is the longest expiry of a notification, in seconds: phones read at most four octets.
 const maxExpiry = 1<<32 - 1
 
 func readNotification(s *Surface, v values, o *message.Order) error {
@@ -69,12 +68,12 @@ func readNotification(s *Surface, v values, o *message.Order) error {
 	if err != nil {
 		return message.Unencodable(err)
 	}
-	from := o.Originator // the sender is left out where it is a name
+	from := o.Originator // the notification has no sender if the originator is a name
 	if strings.Trim(strings.TrimPrefix(from, "+"), "0123456789") != "" {
 		from = ""
 	}
 	n := wap.Notification{
-		Transaction: relay.NewID(s.now()), From: from, Subject: v.text("subject"), Class: class,
+		Transaction: relay.NewID(s.Now()), From: from, Subject: v.text("subject"), Class: class,
 		Size: v.number("filesize"), Expiry: time.Duration(v.number("expiry")) * time.Second, URL: strings.TrimSpace(v.text("mmsurl")),
 	}
 	octets, err := n.Message(transaction())
@@ -85,5 +84,5 @@ func readNotification(s *Surface, v values, o *message.Order) error {
 	return nil
 }
 
-// transaction is the id of a push; it distinguishes pushes that follow each other.
+// transaction returns a random id, by which phones distinguish consecutive pushes.
 func transaction() byte { return byte(rand.Uint32()) }

@@ -13,26 +13,25 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// Logins finds the account of a username; account.Store implements it.
+// Logins finds the login of a username; account.Store implements it.
 type Logins interface {
 	Login(ctx context.Context, username string) (account.Login, error)
 }
 
 const (
-	// verifiedFor is the time for which a password that was right is not hashed again.
+	// verifiedFor is the time for which a verified password is not hashed again.
 	verifiedFor = 10 * time.Minute
-	// maxVerified and maxRejected limit the two caches. They are separate, so that
-	// wrong passwords cannot evict verified ones.
+	// maxVerified and maxRejected are the largest sizes of the two caches. The caches are
+	// separate so that wrong passwords cannot evict verified ones.
 	maxVerified, maxRejected = 10_000, 10_000
 	// maxWait is the maximum time that a sign-in waits for the hash slot.
 	maxWait = 5 * time.Second
 )
 
-// authenticator verifies usernames and passwords. Passwords are hashed slowly, one
-// at a time: a flood of wrong passwords takes one processor at most and does not
-// delay clients whose password was verified recently. The caches hold a keyed
-// digest of username, password and stored hash, so that a changed password is
-// verified again.
+// authenticator verifies usernames and passwords. Hashing is slow, and done one password at a
+// time, so that a flood of wrong passwords uses at most one processor. It does not delay clients
+// whose password is in the cache. The keys of the caches are keyed digests of username, password
+// and stored hash, so that a changed password is verified again.
 type authenticator struct {
 	logins    Logins
 	now       func() time.Time
@@ -58,9 +57,9 @@ func newAuthenticator(logins Logins, now func() time.Time) *authenticator {
 	return a
 }
 
-// authenticate returns the account of a username and its password. The error is
-// relay.KindUnauthenticated if they do not match, relay.KindUnavailable if they
-// cannot be verified now.
+// authenticate returns the account of a username and a password. The error is
+// relay.KindUnauthenticated if they are wrong, relay.KindUnavailable if they cannot be verified
+// now.
 func (a *authenticator) authenticate(ctx context.Context, username, password string) (relay.AccountID, error) {
 	login, err := a.logins.Login(ctx, username)
 	known := err == nil
@@ -113,7 +112,7 @@ func (a *authenticator) acquire(ctx context.Context) error {
 	return relay.Errorf(relay.KindUnavailable, "too many sign-ins at once")
 }
 
-// digest returns a keyed hash of the triple, which reveals nothing without the key.
+// digest returns a keyed hash of the three values.
 func (a *authenticator) digest(username, hash, sum string) (d digest) {
 	m := hmac.New(sha256.New, a.key[:])
 	m.Write([]byte(username + "\x00" + hash + "\x00" + sum)) // XML holds no NUL

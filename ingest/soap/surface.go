@@ -26,46 +26,28 @@ type Messages interface {
 	Send(ctx context.Context, o message.Order) (message.Sent, error)
 }
 
-// Deps are the surface's dependencies. Messages and Logins are required.
+// Deps are the surface's dependencies; all are required.
 type Deps struct {
-	Messages Messages
-	Logins   Logins
-	// Guesses limits wrong passwords; nil creates a limiter for this surface alone.
-	Guesses *httpd.Guesses
-}
-
-// Options are optional settings.
-type Options struct {
-	// PublicURL is the gateway's URL for clients, shown in the WSDL.
-	PublicURL string
-	Logger    *slog.Logger     // nil: slog.Default
-	Now       func() time.Time // nil: time.Now
+	Messages  Messages
+	Logins    Logins
+	Guesses   *httpd.Guesses // limits wrong passwords
+	PublicURL string         // the gateway's URL for clients, for the WSDL
+	Logger    *slog.Logger
+	Now       func() time.Time
 }
 
 // Surface answers SOAP requests. It is safe for concurrent use.
 type Surface struct {
 	Deps
-	log        *slog.Logger
-	now        func() time.Time
 	operations []operation
 	wsdl       []byte
 	auth       *authenticator
 }
 
 // New returns the surface.
-func New(d Deps, o Options) *Surface {
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if d.Guesses == nil {
-		d.Guesses = httpd.NewGuesses(o.Now)
-	}
+func New(d Deps) *Surface {
 	return &Surface{
-		Deps: d, log: o.Logger, now: o.Now, operations: operations(), auth: newAuthenticator(d.Logins, o.Now),
-		wsdl: wsdl(strings.TrimSuffix(o.PublicURL, "/") + Path),
+		Deps: d, operations: operations(), auth: newAuthenticator(d.Logins, d.Now), wsdl: wsdl(strings.TrimSuffix(d.PublicURL, "/") + Path),
 	}
 }
 
@@ -75,7 +57,7 @@ func (s *Surface) Mount(app *httpd.App) {
 	app.Post(Path, s.post)
 }
 
-// describe serves the WSDL at ?wsdl, in upper or lower case.
+// describe answers with the WSDL at ?wsdl; the case of the letters does not matter.
 func (s *Surface) describe(c *fiber.Ctx) error {
 	requested := false
 	for name := range c.Request().URI().QueryArgs().All() {
@@ -88,7 +70,7 @@ func (s *Surface) describe(c *fiber.Ctx) error {
 	return c.Send(s.wsdl)
 }
 
-// post answers a request; errors are SOAP faults too.
+// post answers a request. It answers errors with a Fault.
 func (s *Surface) post(c *fiber.Ctx) error {
 	e, body, err := s.serve(c)
 	status := fiber.StatusOK
@@ -100,11 +82,11 @@ func (s *Surface) post(c *fiber.Ctx) error {
 	return c.Status(status).Send(body)
 }
 
-// later is the reason of a refusal that passes.
+// later is the reason of a temporary refusal.
 const later = "Service temporarily unavailable. Please try again later."
 
-// faultOf converts any error to a Fault. Unexpected errors are logged with the
-// request id and not shown to the client.
+// faultOf converts an error to a Fault. It logs an unexpected error, and the Fault has the
+// request id only.
 func (s *Surface) faultOf(c *fiber.Ctx, e envelope, err error) *fault {
 	if f, ok := errors.AsType[*fault](err); ok {
 		return f
@@ -118,11 +100,11 @@ func (s *Surface) faultOf(c *fiber.Ctx, e envelope, err error) *fault {
 	if relay.KindOf(err) == relay.KindUnavailable {
 		return &fault{version: e.version, code: receiverFault, reason: later}
 	}
-	s.log.ErrorContext(c.UserContext(), "request failed", "path", Path, "error", err)
+	s.Logger.ErrorContext(c.UserContext(), "request failed", "path", Path, "error", err)
 	return &fault{version: e.version, code: receiverFault, reason: "Internal error. Request " + httpd.RequestID(c.UserContext()) + "."}
 }
 
-// serve parses a request, authenticates it and performs its operation.
+// serve parses a request and performs its operation.
 func (s *Surface) serve(c *fiber.Ctx) (e envelope, body []byte, err error) {
 	contentType := utils.CopyString(c.Get(fiber.HeaderContentType))
 	e.version = versionOf(contentType)
@@ -144,27 +126,26 @@ func (s *Surface) serve(c *fiber.Ctx) (e envelope, body []byte, err error) {
 	return e, a.encode(e.version, op), err
 }
 
-// operationOf finds the operation that the element in the Body names. A
-// SOAPAction, quoted or not, that names another operation is refused: a proxy may
-// have authorized the request by its SOAPAction.
+// operationOf returns the operation of the element in the Body. It refuses a SOAPAction of
+// another operation, because a proxy may have authorized the request by its SOAPAction.
 func (s *Surface) operationOf(e *envelope, header, contentType string) (operation, error) {
 	named := slices.IndexFunc(s.operations, func(o operation) bool { return e.request.is(Namespace, o.name) })
 	if named < 0 {
 		return operation{}, e.sender("There is no operation " + quoteClipped(e.request.name.Local) + " in the namespace " + quoteClipped(e.request.name.Space) + ".")
 	}
-	hint := strings.Trim(header, " \t\"")
+	action := strings.Trim(header, " \t\"")
 	if _, parameters, err := mime.ParseMediaType(contentType); err == nil && e.version == soap12 {
-		hint = parameters["action"]
+		action = parameters["action"]
 	}
 	for i, o := range s.operations {
-		if i != named && hint == o.soapAction() {
+		if i != named && action == o.soapAction() {
 			return operation{}, e.sender("The SOAPAction names " + o.action + ", the Body holds " + s.operations[named].name + ".")
 		}
 	}
 	return s.operations[named], nil
 }
 
-// accountOf authenticates the credentials of the header auth.
+// accountOf returns the account of the credentials in the header auth.
 func (s *Surface) accountOf(c *fiber.Ctx, e *envelope) (relay.AccountID, error) {
 	refuse := func(reason string) (relay.AccountID, error) {
 		return 0, &fault{version: e.version, code: unauthenticated, reason: "Unauthenticated: " + reason + "."}
@@ -198,9 +179,9 @@ func (s *Surface) accountOf(c *fiber.Ctx, e *envelope) (relay.AccountID, error) 
 	return acct, err
 }
 
-// perform authenticates a request and performs its operation. Errors that a client can
-// correct are part of the answer; all others are returned. The description of an accepted
-// order has its message ids, which delivery reports carry too.
+// perform authenticates a request and performs its operation. Errors with a response code are in
+// the answer. The description of an accepted order has the message ids, which delivery reports
+// have too.
 func (s *Surface) perform(c *fiber.Ctx, e *envelope, op operation) (answer, error) {
 	acct, err := s.accountOf(c, e)
 	if err != nil {

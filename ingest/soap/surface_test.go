@@ -104,7 +104,7 @@ func TestEnvelopes(t *testing.T) {
 		{"a surrogate in an attribute", "text/xml", "", strings.Replace(good, "<message", `<message a="&#xDE06;"`, 1), 500, type11, "the reference &amp;#xDE06; is half of a surrogate pair"},
 		{"a character that XML has not", "text/xml", "", strings.Replace(good, "hi", "&#0;", 1), 500, type11, "The XML is not well-formed"},
 		{"an encoding that nobody knows", "text/xml; charset=EBCDIC", "", good, 500, type11, "The character encoding &#34;EBCDIC&#34; is not supported"},
-		{"half a unit of UTF-16", "text/xml", "", "\xff\xfe<", 500, type11, "half a unit is missing"},
+		{"half a unit of UTF-16", "text/xml", "", "\xff\xfe<", 500, type11, "The body is not valid UTF-16: its length is odd."},
 		{"a document type", "text/xml", "", `<!DOCTYPE a SYSTEM "http://127.0.0.1/a.dtd">` + text1, 500, type11, fault11("Client", `A document type declaration is not allowed. \(byte 0\)`)},
 		{"entities that grow", "text/xml", "", `<?xml version="1.0"?><!DOCTYPE lolz [<!ENTITY a "lol"><!ENTITY b "&a;&a;&a;">]>` + text1, 500, type11, `declaration is not allowed. \(byte 21\)`},
 		{"an entity of a file", "text/xml", "", strings.Replace(good, "<e:Envelope", `<!DOCTYPE x [<!ENTITY f SYSTEM "file:///etc/passwd">]><e:Envelope`, 1), 500, type11, "declaration is not allowed."},

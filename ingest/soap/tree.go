@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/decoders"
 )
 
-// The bounds of a document.
+// The limits of a document.
 const (
 	maxBody  = 256 << 10 // bytes, inflated and as UTF-8
 	maxDepth = 32        // elements within elements
@@ -22,15 +22,15 @@ const (
 type node struct {
 	name     xml.Name
 	attrs    []xml.Attr
-	text     string // its own, without that of its children; when it is closed
-	raw      []byte // the same, while it grows
+	text     string // without the text of children; set at the end of the element
+	raw      []byte // the text until then
 	children []*node
-	offset   int64 // bytes before its tag, in UTF-8
+	offset   int64 // of its tag, in bytes of UTF-8
 }
 
 func (n *node) is(space, local string) bool { return n.name.Space == space && n.name.Local == local }
 
-// attr returns an attribute, "" if there is none.
+// attr returns the value of an attribute, "" if it is missing.
 func (n *node) attr(space, local string) string {
 	for _, a := range n.attrs {
 		if a.Name.Space == space && a.Name.Local == local {
@@ -40,7 +40,7 @@ func (n *node) attr(space, local string) string {
 	return ""
 }
 
-// unreadable explains why a body is not an envelope, and at which offset.
+// unreadable is the reason why a body is not an envelope, with the offset of the error.
 type unreadable struct {
 	offset int64
 	reason string
@@ -49,10 +49,10 @@ type unreadable struct {
 // Error returns the reason and the offset.
 func (u *unreadable) Error() string { return fmt.Sprintf("%s (byte %d)", u.reason, u.offset) }
 
-// parse reads a document of one root element. The error is an *unreadable.
+// parse parses a document. The error is an *unreadable.
 func parse(raw []byte) (*node, error) {
 	p := parser{d: xml.NewDecoder(bytes.NewReader(raw)), source: raw}
-	p.d.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil } // it is UTF-8 already
+	p.d.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil } // raw is UTF-8 already
 	for {
 		p.offset = p.d.InputOffset()
 		token, err := p.d.Token()
@@ -81,7 +81,7 @@ func parse(raw []byte) (*node, error) {
 type parser struct {
 	d      *xml.Decoder
 	source []byte
-	offset int64 // where the token begins
+	offset int64 // of the current token
 	root   *node
 	open   []*node
 	nodes  int

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// values holds a request's parsed elements by name: string, int64, []byte,
-// time.Time, values, or a []any of these where an element may be repeated. Absent
-// elements have no entry.
+// values has the parsed elements of a request by name. A value is a string, int64, []byte,
+// time.Time or values, or a []any of these if the element may be repeated. Missing elements have
+// no entry.
 type values map[string]any
 
 func (v values) text(name string) string { s, _ := v[name].(string); return s }
@@ -32,17 +32,17 @@ func (v values) texts(name string) (texts []string) {
 	return texts
 }
 
-// maxMistakes is the maximum number of mistakes in an answer.
+// maxMistakes is the largest number of mistakes in an answer.
 const maxMistakes = 5
 
-// mistakes are the mistakes of a request, each with its path and place.
+// mistakes are the mistakes of a request, each with the path and the offset of its element.
 type mistakes []string
 
 func (m *mistakes) add(n *node, path, format string, args ...any) {
 	*m = append(*m, fmt.Sprintf("%s: ", path)+fmt.Sprintf(format, args...)+fmt.Sprintf(" (byte %d)", n.offset))
 }
 
-// String returns the first of them.
+// String returns the first maxMistakes mistakes.
 func (m mistakes) String() string {
 	if added := len(m) - maxMistakes; added > 0 {
 		return strings.Join(m[:maxMistakes], "; ") + fmt.Sprintf("; and %d more", added)
@@ -50,8 +50,8 @@ func (m mistakes) String() string {
 	return strings.Join(m, "; ")
 }
 
-// decode reads the children of an element as they are described, in any order.
-// path is that of the element, with a dot at its end; "" for a request.
+// decode reads the described children of an element, in any order. path is the path of the
+// element with a dot at the end; "" for a request.
 func decode(described []element, parent *node, path string, m *mistakes) values {
 	decoded := make(values)
 	if strings.Trim(parent.text, " \t\r\n") != "" {
@@ -82,7 +82,7 @@ func decode(described []element, parent *node, path string, m *mistakes) values 
 	return decoded
 }
 
-// read adds what an element means; nth is the number of earlier elements of this name.
+// read adds the value of the nth element of its name.
 func (e element) read(n *node, path string, nth int, decoded values, m *mistakes) {
 	path += e.name
 	if e.many() > 1 {
@@ -93,7 +93,7 @@ func (e element) read(n *node, path string, nth int, decoded values, m *mistakes
 		m.add(n, path, "expected at most %d", e.many())
 		return
 	case nth > e.many() && e.many() > 1:
-		return // the first too many is enough to say
+		return // the first element above the limit has been reported
 	case nth > e.many():
 		m.add(n, path, "is given twice")
 		return
@@ -109,7 +109,7 @@ func (e element) read(n *node, path string, nth int, decoded values, m *mistakes
 	}
 }
 
-// value parses an element. An optional element that is empty counts as absent.
+// value parses an element. An empty optional element is missing.
 func (e element) value(n *node, path string, m *mistakes) (v any, present bool) {
 	empty := len(n.children) == 0 && strings.Trim(n.text, " \t\r\n") == ""
 	switch {
@@ -132,7 +132,7 @@ func (e element) value(n *node, path string, m *mistakes) (v any, present bool) 
 	return v, true
 }
 
-// pathsOf maps the use cases' parameter names to the paths of elements.
+// pathsOf returns the paths of elements by the names of their parameters.
 func pathsOf(described []element, path string) map[string]string {
 	paths := make(map[string]string)
 	for _, e := range described {
