@@ -29,8 +29,6 @@ const (
 // With an empty name it does so for all documents. It returns relay.KindNotFound if there is
 // no document of the name.
 func (s *Service) Drift(ctx context.Context, name string) (fields []document.Drift, missing []string, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	st, err := s.standing(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -42,18 +40,32 @@ func (s *Service) Drift(ctx context.Context, name string) (fields []document.Dri
 		}
 		names = []string{name}
 	}
-	if err := s.load(ctx, &st, SIMSelection{Documents: names}); err != nil {
-		return nil, nil, err
-	}
 	for _, name := range names {
-		// A dry run of the same document keeps or adds the records that have changed since.
-		a := apply{Service: s, notes: notes{mode: document.Mode{DryRun: true}}, oldStanding: st, set: st.set, fresh: st.set.Part(name)}
-		if err := a.run(ctx); err != nil {
+		done, err := s.driftOf(ctx, name)
+		if err != nil {
 			return nil, nil, err
 		}
-		fields, missing = append(fields, a.done.Drift...), append(missing, a.done.Added...)
+		fields, missing = append(fields, done.Drift...), append(missing, done.Added...)
 	}
 	return fields, missing, nil
+}
+
+// driftOf makes a dry run of a stored document, which keeps or adds the records that have changed
+// since its apply. It excludes applies, whose unfinished changes would look like drift, but only
+// for one document, so that an apply need not wait for all of them.
+func (s *Service) driftOf(ctx context.Context, name string) (document.Applied, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st, err := s.standing(ctx)
+	if err == nil {
+		err = s.load(ctx, &st, SIMSelection{Documents: []string{name}})
+	}
+	if err != nil {
+		return document.Applied{}, err
+	}
+	a := apply{Service: s, notes: notes{mode: document.Mode{DryRun: true}}, oldStanding: st, set: st.set, fresh: st.set.Part(name)}
+	err = a.run(ctx)
+	return a.done, err
 }
 
 // resetAccounts returns the names of accounts that are named or numbered. It returns an
