@@ -172,12 +172,12 @@ func (c batchSelector) DecodeBatch(ctx context.Context, owner int64, frames []*d
 
 // Template is an example of a decoder, which a customer can copy.
 type Template struct {
-	ID            string
-	Name          string
-	Description   string
-	Codec         string
-	Source        string
-	UseRawPayload bool
+	ID            string `json:"id"`
+	Name          string `json:"name"`
+	Description   string `json:"description"`
+	Codec         string `json:"codec"`
+	Source        string `json:"source"`
+	UseRawPayload bool   `json:"useRawPayload"`
 }
 
 // Templates returns a template for each codec.

@@ -29,7 +29,7 @@ func (s *Surface) deleteDecoderSensor(c *fiber.Ctx) (iot.Decoder, error) {
 	return s.IoT.RemoveSensor(c.UserContext(), httpd.AccountOf(c), params.Path(c, "decoder_id"), params.Path(c, "key"))
 }
 
-// mappingsOf returns what a decoder maps; an empty list stays a list in JSON.
+// mappingsOf returns the mappings of a decoder; never nil, which would be null in JSON.
 func mappingsOf(d iot.Decoder) []iot.Mapping { return append([]iot.Mapping{}, d.Sensors...) }
 
 func (s *Surface) getDecoder(c *fiber.Ctx) error {
@@ -57,8 +57,8 @@ func (s *Surface) listDecoderSensors(c *fiber.Ctx) ([]iot.Mapping, error) {
 }
 
 func (s *Surface) patchDecoder(c *fiber.Ctx) (iot.Decoder, error) {
-	var decoderChange iot.DecoderChange
-	if err := decodeRequest(c, &decoderChange); err != nil {
+	var change iot.DecoderChange
+	if err := decodeRequest(c, &change); err != nil {
 		return iot.Decoder{}, err
 	}
 	acct, id := httpd.AccountOf(c), params.Path(c, "decoder_id")
@@ -66,7 +66,7 @@ func (s *Surface) patchDecoder(c *fiber.Ctx) (iot.Decoder, error) {
 	if err != nil {
 		return iot.Decoder{}, err
 	}
-	d, err := s.IoT.ChangeDecoder(c.UserContext(), acct, id, decoderChange)
+	d, err := s.IoT.ChangeDecoder(c.UserContext(), acct, id, change)
 	n := httpd.NoteOf(c)
 	n.Before, n.After = oldDecoder, d
 	return d, err
@@ -84,16 +84,5 @@ func (s *Surface) deleteDecoder(c *fiber.Ctx) error {
 	}
 	return c.SendStatus(fiber.StatusNoContent)
 }
-
-type templateJSON struct {
-	ID            string `json:"id"`
-	Name          string `json:"name"`
-	Description   string `json:"description"`
-	Codec         string `json:"codec"`
-	Source        string `json:"source"`
-	UseRawPayload bool   `json:"useRawPayload"`
-}
-
-func templateOf(t catalog.Template) templateJSON { return templateJSON(t) }
 
 func listTemplates(*fiber.Ctx) ([]catalog.Template, error) { return catalog.Templates(), nil }

@@ -116,7 +116,7 @@ func (s *Surface) patchDevice(c *fiber.Ctx) (iot.Device, error) {
 type locationJSON struct {
 	ID       string `json:"id"`
 	Name     string `json:"name"`
-	Imported bool   `json:"imported"` // takes the devices that import themselves
+	Imported bool   `json:"imported"` // for devices that are created automatically
 }
 
 func locationOf(l iot.Location) locationJSON { return locationJSON(l) }
@@ -132,8 +132,8 @@ func (s *Surface) createLocation(c *fiber.Ctx) (iot.Location, error) {
 	return s.IoT.CreateLocation(c.UserContext(), httpd.AccountOf(c), iot.Location{Name: request.Name, Imported: request.Imported})
 }
 
-// createdJSON is a device in responses of create operations: with numbers where get
-// operations have strings, and with the MAC address if there is one.
+// createdJSON is a device in the answers of create operations. Its coordinates are numbers, while
+// get operations have strings, and a Bluetooth device has its MAC address.
 type createdJSON struct {
 	deviceJSON
 	Longitude  *float64 `json:"longitude"`
@@ -176,8 +176,7 @@ func (s *Surface) addEventMarker(c *fiber.Ctx) error {
 	return sendData(c, status, markerOf(m))
 }
 
-// parseMarkerTime parses date_published, in UTC unless it has a zone; zero if it is
-// empty.
+// parseMarkerTime parses date_published, in UTC unless it has a zone; zero if it is empty.
 func parseMarkerTime(p relay.Problems, text string) time.Time {
 	if text == "" {
 		return time.Time{}

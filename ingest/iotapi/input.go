@@ -18,13 +18,13 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// unknownFields returns the paths of the fields of a JSON value that its type does not
-// have, in order. Names are the same regardless of case, as for encoding/json.
+// unknownFields returns the sorted paths of the fields of a JSON value that a type does not have.
+// Like encoding/json, it ignores the case of names.
 func unknownFields(raw []byte, t reflect.Type, parent string) (paths []string) {
 	switch t = baseType(t); t.Kind() {
 	case reflect.Struct:
 		var members map[string]json.RawMessage
-		_ = json.Unmarshal(raw, &members) // a value of another type has been refused
+		_ = json.Unmarshal(raw, &members) // decoding has refused values of the wrong type
 		for name, value := range members {
 			path := strings.TrimPrefix(parent+"."+name, ".")
 			fields := reflect.VisibleFields(t)
@@ -49,7 +49,7 @@ func unknownFields(raw []byte, t reflect.Type, parent string) (paths []string) {
 	return paths
 }
 
-// number is a JSON number. Unlike float64 it does not read 1e-400 as 0.
+// number is a JSON number. Unlike a float64 it refuses 1e-400, which would become 0.
 type number float64
 
 // UnmarshalJSON accepts a JSON number.
@@ -91,7 +91,7 @@ func (t *decimalText) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// document is a JSON value, given directly or as a string that contains it.
+// document is a JSON value, as it is or in a JSON string.
 type document string
 
 // UnmarshalJSON accepts any JSON.
@@ -105,7 +105,7 @@ func (d *document) UnmarshalJSON(b []byte) error {
 
 func listInput(c *fiber.Ctx) input { return input{params.OfList(c, relay.FieldWords)} }
 
-// pageOf reads the parameters of a list that has no others than page and per_page.
+// pageOf reads the parameters of a list with only page and per_page.
 func pageOf(c *fiber.Ctx) (relay.Page, error) {
 	i := listInput(c)
 	page := i.page()
@@ -114,8 +114,8 @@ func pageOf(c *fiber.Ctx) (relay.Page, error) {
 
 type input struct{ *params.Input }
 
-// page reads page and per_page. Without them a list is complete; page alone uses the
-// maximum page size.
+// page reads page and per_page. Without them the page has the whole list; without per_page it has
+// the maximum size.
 func (i input) page() relay.Page {
 	if i.Value("page") == nil && i.Value("per_page") == nil {
 		return relay.Page{Number: 1, PerPage: math.MaxInt}
@@ -123,12 +123,12 @@ func (i input) page() relay.Page {
 	return relay.Page{Number: i.int("page", 1, math.MaxInt32), PerPage: i.int("per_page", relay.MaxPerPage, relay.MaxPerPage)}
 }
 
-// int returns an integer from 1 to limit; fallback is its value if it is absent.
+// int returns an integer from 1 to limit; fallback if it is missing.
 func (i input) int(name string, fallback, limit int) int {
 	return i.Int(name, fallback, limit, "between 1 and")
 }
 
-// pages returns a handler that answers with a page of a list, as its records are shown.
+// pages returns a handler that answers with a page of rendered records.
 func pages[A, B any](list func(*fiber.Ctx) ([]A, error), render func(A) B) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		page, err := pageOf(c)
@@ -154,7 +154,7 @@ func sendPage[A, B any](c *fiber.Ctx, page relay.Page, items []A, render func(A)
 	})
 }
 
-// data returns a handler that answers with a record, as it is shown, in data.
+// data returns a handler that answers with a rendered record in data.
 func data[A, B any](status int, handle func(*fiber.Ctx) (A, error), render func(A) B) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		v, err := handle(c)
@@ -165,7 +165,7 @@ func data[A, B any](status int, handle func(*fiber.Ctx) (A, error), render func(
 	}
 }
 
-// same is for what is shown as it is.
+// same renders a record as it is.
 func same[T any](v T) T { return v }
 
 func ofAccount[A any](read func(context.Context, relay.AccountID) (A, error)) func(*fiber.Ctx) (A, error) {
@@ -178,7 +178,7 @@ func ofRecord[A any](name string, read func(context.Context, relay.AccountID, st
 	}
 }
 
-// deleted returns a handler that deletes the record that a path parameter names.
+// deleted returns a handler that deletes the record whose id is the path parameter name.
 func deleted(name string, remove func(context.Context, relay.AccountID, string) error) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		if err := remove(c.UserContext(), httpd.AccountOf(c), params.Path(c, name)); err != nil {

@@ -61,8 +61,8 @@ func (s *Surface) latestReadings(c *fiber.Ctx) error {
 	return records(c, list, recordWriter())
 }
 
-// readings returns the query for the device and time range of a request. Readings are
-// listed to the second, so the whole last second is included.
+// readings returns the query for the device and the time range of a request. The range includes
+// the whole last second, because answers have times in seconds.
 func (i input) readings(c *fiber.Ctx) iot.Query {
 	q := iot.Query{Account: httpd.AccountOf(c), DeviceID: params.Path(c, "device_id")}
 	q.From, q.To = i.time("startDate"), i.time("endDate")
@@ -96,8 +96,7 @@ func (i input) units() iot.Units {
 	return u
 }
 
-// Submitter journals readings that are added to a device; package uplink implements
-// it.
+// Submitter journals readings that are added to a device; package uplink implements it.
 type Submitter interface {
 	Submit(ctx context.Context, acct relay.AccountID, path, identifier string, body []byte) (iot.Updated, error)
 }
@@ -115,7 +114,7 @@ func (s *Surface) addReadings(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	data, err := json.Marshal(request) // also of parameters of the query
+	data, err := json.Marshal(request) // the parameters may be in the query
 	if err != nil {
 		return err
 	}

@@ -14,22 +14,21 @@ import (
 
 // Deps are the dependencies of the surface; all are required.
 type Deps struct {
-	IoT *iot.Service
-	// Submit journals readings that are added.
-	Submit Submitter
+	IoT    *iot.Service
+	Submit Submitter // for readings that are added
 	Rules  *rule.Service
-	// Preview shows the requests of a trial.
+	// Preview returns the requests of a trial.
 	Preview outbox.Previewer
 }
 
 // Surface implements the REST operations of decoders, devices, rules and alarms.
 type Surface struct{ Deps }
 
-// New returns the surface over the use cases.
+// New returns the surface.
 func New(d Deps) *Surface { return &Surface{d} }
 
-// Mount adds the operations to the app, in the specification's order, except
-// that a device called "readings" must not hide its own identifier.
+// Mount adds the operations to the app. They are in the order of the specification, except that
+// /devices/identifier/… comes first: /devices/identifier/readings also matches the path of readings.
 func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r := app.Group("/iot", auth.Require(account.IoT, httpd.APIStyle(httpd.BearerOrBare)), httpd.ErrorsOf(httpd.Errors{
 		relay.KindNotFound: httpd.Empty(fiber.StatusNotFound),
@@ -39,7 +38,7 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r.Post("/decoders/:decoder_id/sensors", data(fiber.StatusOK, s.addDecoderSensor, mappingsOf))
 	r.Post("/decoders", data(fiber.StatusCreated, s.createDecoder, decoderOf))
 	r.Delete("/decoders/:decoder_id/sensors/:key", params.WithoutQuery(data(fiber.StatusOK, s.deleteDecoderSensor, mappingsOf)))
-	r.Get("/decoders/templates", pages(listTemplates, templateOf))
+	r.Get("/decoders/templates", pages(listTemplates, same))
 	r.Get("/decoders/:decoder_id", s.getDecoder)
 	r.Delete("/decoders/:decoder_id", params.WithoutQuery(s.deleteDecoder))
 	r.Get("/decoders/:decoder_id/sensors", httpd.Search, pages(s.listDecoderSensors, same))
@@ -57,7 +56,7 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r.Get("/devices/:device_id/readings", httpd.Search, s.listReadings)
 	r.Get("/devices/:device_id/readings/aggregate", httpd.Search, s.aggregateReadings)
 	r.Get("/devices/:device_id/readings/latest", s.latestReadings)
-	r.Delete("/devices/:gateway_id", params.WithoutQuery(func(c *fiber.Ctx) error { // which is the device's id
+	r.Delete("/devices/:gateway_id", params.WithoutQuery(func(c *fiber.Ctx) error { // the specification's name for the id of the device
 		return invalidDevice(c, deleted("gateway_id", s.IoT.DeleteDevice)(c))
 	}))
 	r.Get("/devices", httpd.Search, pages(ofAccount(s.IoT.Devices), deviceOf))

@@ -74,31 +74,31 @@ func (s *Surface) listRules(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	page.PerPage = min(page.PerPage, max(relay.MaxPerPage, len(rules))) // a whole list is one page
+	page.PerPage = min(page.PerPage, max(relay.MaxPerPage, len(rules))) // PerPage is MaxInt for the whole list
 	views := httpd.Each(httpd.PageOf(page, rules), ruleOf)
 	return c.JSON(fiber.Map{"data": views, "meta": fiber.Map{"pagination": httpd.PaginationOf(page, len(views), len(rules))}})
 }
 
 func (s *Surface) tryRule(c *fiber.Ctx) ([]rule.TrialText, error) {
-	var trialRequest rule.TrialRequest
-	if _, err := decodeBody(c, &trialRequest); err != nil {
+	var request rule.TrialRequest
+	if _, err := decodeBody(c, &request); err != nil {
 		return nil, err
 	}
-	t, err := trialRequest.Trial()
+	t, err := request.Trial()
 	if err != nil {
 		return nil, err
 	}
 	results, err := s.Rules.Try(c.UserContext(), httpd.AccountOf(c), t)
 	if err != nil {
-		return nil, trialRequest.Error(err)
+		return nil, request.Error(err)
 	}
-	trialTexts := make([]rule.TrialText, len(results))
+	trials := make([]rule.TrialText, len(results))
 	for i, r := range results {
-		if trialTexts[i], err = rule.TrialTextOf(c.UserContext(), r, iot.TimeFormat, s.Preview); err != nil {
+		if trials[i], err = rule.TrialTextOf(c.UserContext(), r, iot.TimeFormat, s.Preview); err != nil {
 			return nil, err
 		}
 	}
-	return trialTexts, nil
+	return trials, nil
 }
 
 type alarmJSON struct {
@@ -112,8 +112,8 @@ func alarmOf(a rule.Alarm) alarmJSON {
 	return alarmJSON{ID: a.ID, RuleID: a.RuleID, DeviceID: a.DeviceID, AlarmText: rule.AlarmTextOf(a, iot.TimeFormat)}
 }
 
-// listAlarms lists alarms, newest first. Times are to the second, so the whole last
-// second of to is included.
+// listAlarms lists alarms, newest first. The range includes the whole second of to, because
+// answers have times in seconds.
 func (s *Surface) listAlarms(c *fiber.Ctx) error {
 	i := listInput(c)
 	f := rule.AlarmFilter{
@@ -137,7 +137,7 @@ func (s *Surface) listAlarms(c *fiber.Ctx) error {
 	return c.JSON(fiber.Map{"data": httpd.Each(list, alarmOf), "meta": fiber.Map{"next": nextCursor}})
 }
 
-// defaultAlarms is the number of alarms that a list has unless requested otherwise.
+// defaultAlarms is the default limit of a list of alarms.
 const defaultAlarms = 100
 
 func (s *Surface) patchAlarm(c *fiber.Ctx) (rule.Alarm, error) {
@@ -155,7 +155,7 @@ func (s *Surface) patchAlarm(c *fiber.Ctx) (rule.Alarm, error) {
 	case !*request.Acknowledged:
 		p.Add("acknowledged", "The acknowledged must be true.")
 	}
-	p.Limit("note", request.Note, mostNote)
+	p.Limit("note", request.Note, maxNote)
 	if err := p.Err(); err != nil {
 		return rule.Alarm{}, err
 	}
@@ -163,11 +163,11 @@ func (s *Surface) patchAlarm(c *fiber.Ctx) (rule.Alarm, error) {
 }
 
 func (s *Surface) muteAlarms(c *fiber.Ctx) (rule.Mute, error) {
-	var muteRequest rule.MuteRequest
-	if _, err := decodeBody(c, &muteRequest); err != nil {
+	var request rule.MuteRequest
+	if _, err := decodeBody(c, &request); err != nil {
 		return rule.Mute{}, err
 	}
-	return s.Rules.Mute(c.UserContext(), httpd.AccountOf(c), muteRequest, actor(c))
+	return s.Rules.Mute(c.UserContext(), httpd.AccountOf(c), request, actor(c))
 }
 
 func muteOf(m rule.Mute) rule.MuteText { return rule.MuteTextOf(m, iot.TimeFormat) }
@@ -184,11 +184,11 @@ func (s *Surface) unmuteAlarms(c *fiber.Ctx) error {
 	return c.SendStatus(fiber.StatusNoContent)
 }
 
-// mostNote is the longest note, in bytes.
-const mostNote = 2000
+// maxNote is the longest note, in bytes.
+const maxNote = 2000
 
-// actor names who acknowledges an alarm: a user by its name, the admin token as operator, a
-// token by its source, else by the digits of its hash that masks of the inventory show.
+// actor returns the name of the sender who acknowledges or mutes alarms: the name of a user,
+// "operator" for the admin token, or for another token its source or its id.
 func actor(c *fiber.Ctx) string {
 	principal, t := httpd.PrincipalOf(c), httpd.TokenOf(c)
 	switch {

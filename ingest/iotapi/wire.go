@@ -2,7 +2,6 @@ package iotapi
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -18,41 +17,12 @@ import (
 	"github.com/penstock/penstock/relay/rule"
 )
 
-// maxBody is the longest body of an operation, in bytes: a decoder's source of
-// 1 MiB, escaped.
+// maxBody is the longest body of an operation, in bytes: a decoder's source may have 1 MiB, and
+// more with JSON escapes.
 const maxBody = 4 << 20
 
-// decode decodes a JSON object. The error for a value of the wrong type names the
-// field; malformed input is Invalid JSON.
-func decode(raw []byte, target any) error {
-	err := json.Unmarshal(raw, target)
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-		return relay.Invalid(wrong.Field, "The "+relay.FieldWords(wrong.Field)+" must be "+jsonType(wrong.Type)+".")
-	}
-	if err != nil {
-		return fiber.NewError(fiber.StatusUnprocessableEntity, "Invalid JSON.")
-	}
-	return nil
-}
-
-func jsonType(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.String:
-		return "a string"
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Int, reflect.Int64:
-		return "an integer"
-	case reflect.Float64:
-		return "a number"
-	case reflect.Slice:
-		return "an array"
-	}
-	return "an object"
-}
-
-// fromQuery sets fields that are missing in the body from query parameters of the
-// same name: senders may use either. Other parameters are refused.
+// fromQuery sets the fields that are missing in the body from the query parameters of the same
+// names. It refuses other parameters.
 func fromQuery(c *fiber.Ctx, target any) error {
 	v, known := reflect.ValueOf(target).Elem(), []string(nil)
 	for i := range v.NumField() {
@@ -67,7 +37,7 @@ func fromQuery(c *fiber.Ctx, target any) error {
 		if t.Kind() == reflect.String {
 			value.Elem().SetString(text)
 		} else if json.Unmarshal([]byte(text), value.Interface()) != nil {
-			return relay.Invalid(name, "The "+relay.FieldWords(name)+" must be "+jsonType(t)+".")
+			return relay.Invalid(name, "The "+relay.FieldWords(name)+" must be "+params.TypeName(t)+".")
 		}
 		if v.Field(i).Kind() != reflect.Pointer {
 			value = value.Elem()
@@ -95,8 +65,8 @@ type decoderJSON struct {
 	Name        string         `json:"name"`
 	Description string         `json:"description"`
 	Type        iot.DeviceType `json:"type"`
-	// Unmapped are the keys of frames that the decoder does not map, shown only if there
-	// are any, and only of a single decoder.
+	// Unmapped has the keys of frames that the decoder does not map. Only the answer with a
+	// single decoder has it, and only if there are such keys.
 	Unmapped []unmappedJSON `json:"unmapped,omitempty"`
 }
 
@@ -110,7 +80,7 @@ func decoderOf(d iot.Decoder) decoderJSON {
 	return decoderJSON{ID: d.ID, Name: d.Name, Description: d.Description, Type: d.Type}
 }
 
-// deviceJSON is a device as get operations show it.
+// deviceJSON is a device in the answers of get operations.
 type deviceJSON struct {
 	ID           string         `json:"id"`
 	Name         string         `json:"name"`
@@ -177,7 +147,7 @@ func formatDecimal(v *float64) *string {
 
 func formatTime(t time.Time) string { return t.UTC().Format(iot.TimeFormat) }
 
-// invalidDevice answers for an unknown device as the specification requires for some
+// invalidDevice answers 422 for an unknown device, as the specification requires for some
 // operations.
 func invalidDevice(c *fiber.Ctx, err error) error {
 	if relay.KindOf(err) == relay.KindNotFound {
@@ -186,8 +156,8 @@ func invalidDevice(c *fiber.Ctx, err error) error {
 	return err
 }
 
-// decodeRequest decodes the input of an operation: a JSON body, query parameters, or
-// both; the body takes precedence.
+// decodeRequest decodes the parameters of an operation from a JSON body, the query, or both. The
+// body takes precedence.
 func decodeRequest(c *fiber.Ctx, target any) error {
 	raw, err := httpd.Body(c, maxBody)
 	if err != nil {
@@ -199,7 +169,7 @@ func decodeRequest(c *fiber.Ctx, target any) error {
 	if !params.IsJSON(c) {
 		return params.ErrNotJSON
 	}
-	if err := decode(raw, target); err != nil {
+	if err := params.Decode(raw, target); err != nil {
 		return err
 	}
 	return fromQuery(c, target)
@@ -213,16 +183,16 @@ func decodeBody(c *fiber.Ctx, target any) ([]byte, error) {
 	if !params.IsJSON(c) {
 		return nil, params.ErrNotJSON
 	}
-	return raw, decode(raw, target)
+	return raw, params.Decode(raw, target)
 }
 
 const (
 	maxRule    = 1 << 20 // the longest body with a rule or an alarm, in bytes
-	maxIgnored = 10      // the most unknown fields that warnings name
+	maxIgnored = 10      // the largest number of unknown fields in warnings
 )
 
-// decodeRule decodes a rule and names the fields that it ignores: a condition that is
-// misspelt would otherwise not be a condition.
+// decodeRule decodes a rule. It returns a warning for each unknown field, because a rule with a
+// misspelt condition would apply to all readings.
 func decodeRule(c *fiber.Ctx, target *rule.Change) (warnings []string, err error) {
 	raw, err := decodeBody(c, target)
 	if err != nil {

@@ -1,8 +1,8 @@
 // Package ledgerapi is the REST surface of ledgers and tokens, after document 3
 // of the specification: /ledgers/…, Authorization: Bearer.
 //
-// Envelopes are literal: the list of ledgers is a bare array, a generation's job
-// a bare string, the other jobs {"jobid"}; all else stands in data. Whatever is
-// wrong with a token is refused in the same words. A token's link, /t/…, takes no
-// credentials and leads a browser on.
+// The list of ledgers is a JSON array, the answer to a generation is a JSON string, and the other
+// operations with a job answer {"jobid"}. All other answers have data. Every problem of a token
+// has the same text, so that the answer does not reveal which tokens exist. The link of a token,
+// /t/…, requires no credentials and redirects a browser.
 package ledgerapi

@@ -13,11 +13,11 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// maxBody is the largest length of a body.
+// maxBody is the longest body of an operation, in bytes.
 const maxBody = 1 << 20
 
-// input has the parameters of an operation: members of the body, else parameters of the
-// query.
+// input has the parameters of an operation: the members of the body, and the parameters of the
+// query that the body does not have.
 type input struct {
 	*params.Input
 	c    *fiber.Ctx
@@ -32,7 +32,7 @@ func queryOf(c *fiber.Ctx) *input {
 
 func listInput(c *fiber.Ctx) *input { return &input{c: c, Input: params.OfList(c, relay.FieldWords)} }
 
-// read reads the body, if there is one, and copies it out of the request.
+// read reads the parameters of a request, which may have no body.
 func read(c *fiber.Ctx) (*input, error) {
 	i := queryOf(c)
 	raw, err := httpd.Body(c, maxBody)
@@ -48,7 +48,7 @@ func read(c *fiber.Ctx) (*input, error) {
 	return i, nil
 }
 
-// field returns the JSON of a field; that of a parameter is its text.
+// field returns the JSON of a member of the body, else the text of a parameter of the query.
 func (i *input) field(name string) (value json.RawMessage, query string) {
 	i.Know(name)
 	value = i.body[name]
@@ -58,7 +58,7 @@ func (i *input) field(name string) (value json.RawMessage, query string) {
 	return value, ""
 }
 
-// decoded returns a field of the body with its value, else one of the query.
+// decoded is the params.Source of the input.
 func (i *input) decoded(name string) (any, bool) {
 	raw, query := i.field(name)
 	if raw == nil {
@@ -66,13 +66,12 @@ func (i *input) decoded(name string) (any, bool) {
 	}
 	var v any
 	if json.Unmarshal(raw, &v) != nil {
-		return raw, true // a number that no float64 holds
+		return raw, true // a number out of the range of float64
 	}
 	return v, true
 }
 
-// list reads a field that is an array of texts; in the query it is JSON, or texts
-// with commas between.
+// list reads an array of strings. In the query it is JSON, or strings separated by commas.
 func (i *input) list(name string) (texts []string) {
 	value, query := i.field(name)
 	switch {
@@ -89,8 +88,7 @@ func (i *input) list(name string) (texts []string) {
 	return texts
 }
 
-// object reads a field that is a JSON object; nil if there is none. Whether it is
-// one, the service says.
+// object reads a JSON value, nil if it is missing. The service checks that it is an object.
 func (i *input) object(name string) json.RawMessage {
 	value, query := i.field(name)
 	if value == nil && query != "" {
@@ -103,7 +101,7 @@ func (i *input) object(name string) json.RawMessage {
 	return value
 }
 
-// private reads the private token: a field, a parameter or a header.
+// private reads the private token from the parameters, else from the header X-Private-Token.
 func (i *input) private() string {
 	if text := i.Text("private_token"); text != "" {
 		return text

@@ -33,8 +33,8 @@ func (s *Surface) authority(c *fiber.Ctx) error {
 	return c.SendString(pem)
 }
 
-// export streams a whole ledger. One that breaks off lacks entries that its head
-// has, which a verification says.
+// export streams a whole ledger. A verification detects an export that broke off, because the
+// head covers the missing entries.
 func (s *Surface) export(c *fiber.Ctx) error {
 	ctx, acct := c.UserContext(), httpd.AccountOf(c)
 	write, err := s.ledgers.Export(ctx, acct, params.Path(c, "ledgerId"))
@@ -157,19 +157,20 @@ func (s *Surface) job(c *fiber.Ctx) error {
 	return data(c, statusJSON{st.State, httpd.OrNull(st.Error)})
 }
 
-// follow leads a browser on. Whatever is wrong with the token, it leads nowhere.
+// follow redirects a browser to the redirect URL of a token. For every problem of the token it
+// answers 404.
 func (s *Surface) follow(c *fiber.Ctx) error {
 	if err := httpd.Admit(c, httpd.API, 0); err != nil {
 		return err
 	}
 	i := queryOf(c)
-	dst, err := s.ledgers.Follow(c.UserContext(), ledger.Credential{Token: params.Path(c, "token"), Private: i.private()})
+	redirectURL, err := s.ledgers.Follow(c.UserContext(), ledger.Credential{Token: params.Path(c, "token"), Private: i.private()})
 	if relay.KindOf(err) == relay.KindNotFound {
 		return httpd.NotFound(c)
 	}
 	if err != nil {
 		return err
 	}
-	c.Set(fiber.HeaderReferrerPolicy, "no-referrer") // the link is a secret
-	return c.Redirect(dst, fiber.StatusFound)
+	c.Set(fiber.HeaderReferrerPolicy, "no-referrer") // the link has the token, which is a secret
+	return c.Redirect(redirectURL, fiber.StatusFound)
 }

@@ -14,18 +14,18 @@ import (
 
 // Options are optional settings; the zero value works.
 type Options struct {
-	// PublicURL is the beginning of tokens' links, without a slash at the end.
+	// PublicURL is the URL before the path of tokens' links, without a slash at the end.
 	PublicURL string
 	Logger    *slog.Logger
 }
 
-// Surface is the REST operations of ledgers and tokens.
+// Surface implements the REST operations of ledgers and tokens.
 type Surface struct {
 	ledgers *ledger.Service
 	opts    Options
 }
 
-// New returns the surface over the use cases.
+// New returns the surface.
 func New(s *ledger.Service, o Options) *Surface {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
@@ -33,8 +33,7 @@ func New(s *ledger.Service, o Options) *Surface {
 	return &Surface{s, o}
 }
 
-// Mount adds the operations to the app, in the specification's order, then what it calls in
-// addition to them.
+// Mount adds the operations to the app: those of the specification in its order, then our own.
 func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r := app.Group("/ledgers", auth.Require(account.Ledger, httpd.APIStyle(httpd.Bearer)), answers().Handler)
 
@@ -51,7 +50,7 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	app.Get("/t/:token", s.follow)
 }
 
-// answers has the surface's texts of errors.
+// answers returns the surface's answers to errors.
 func answers() httpd.Errors {
 	return httpd.ErrorsOf(httpd.Errors{
 		relay.KindInvalid: func(c *fiber.Ctx, err error) error {

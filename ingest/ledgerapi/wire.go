@@ -13,7 +13,6 @@ import (
 
 func data(c *fiber.Ctx, v any) error { return c.JSON(fiber.Map{"data": v}) }
 
-// ledgerJSON is a ledger as the API shows it.
 type ledgerJSON struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
@@ -24,13 +23,13 @@ type ledgerJSON struct {
 type validityJSON struct {
 	Valid           bool            `json:"valid"`
 	ExpiresAt       *string         `json:"expires_at"`
-	ExpiryPeriod    *int64          `json:"expiry_period"` // seconds left
+	ExpiryPeriod    *int64          `json:"expiry_period"` // the seconds until it expires
 	RemainingClaims *int64          `json:"remaining_claims"`
 	RedirectURL     *string         `json:"redirect_url"`
 	RedirectMeta    json.RawMessage `json:"redirect_meta"`
 }
 
-// listedValidity is one of several.
+// listedValidity is the result for one of several tokens.
 type listedValidity struct {
 	Token string `json:"token"`
 	validityJSON
@@ -52,7 +51,7 @@ type statusJSON struct {
 	Error  *string   `json:"error"`
 }
 
-// detailsJSON are the details of a token, when its job is completed.
+// detailsJSON has the details of a token whose job is completed.
 type detailsJSON struct {
 	Status          job.State      `json:"status"`
 	Token           string         `json:"token"`
@@ -62,8 +61,7 @@ type detailsJSON struct {
 	ExpiresAt       *string        `json:"expires_at"`
 	RemainingClaims *int64         `json:"remaining_claims"`
 	Metadata        map[string]any `json:"metadata"`
-	// Link leads a browser to the redirect URL.
-	Link *string `json:"link"`
+	Link            *string        `json:"link"` // redirects a browser to the redirect URL
 }
 
 func (s *Surface) detailsOf(d ledger.Details, state job.State) detailsJSON {

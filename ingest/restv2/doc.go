@@ -4,8 +4,7 @@
 // (8 to 15), SIP records (16 to 18), and the inbox of desktopsms, which the
 // specification does not name. The token is in X-Auth-Token or Authorization: Bearer.
 //
-// Records are in data, and lists have meta.pagination. Invalid parameters are answered with
-// 422, the reasons in message and the names of the parameters in errors, one string. A body
-// must be application/json. The surface answers for another account's relay as for a missing
-// one.
+// Records are in data, and lists have meta.pagination. The answer to invalid parameters is 422,
+// with the reasons in message and the names of the parameters in the string errors. The type of
+// a body must be application/json. A relay of another account is answered like a missing one.
 package restv2

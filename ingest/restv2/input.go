@@ -15,16 +15,14 @@ import (
 // maxBody is the longest body of an operation, in bytes.
 const maxBody = 1 << 20
 
-// input is the parameters of an operation: the body's, and those of the query
-// that the body does not have.
+// input has the parameters of an operation: those of the body, and those of the query that the
+// body does not have.
 type input struct{ *params.Input }
 
-func inputFrom(get params.Source) input { return input{params.New(get, parameterName)} }
-
-// parameterName returns the name of a parameter in texts: as requests do.
+// parameterName returns the name of a parameter in texts, which is the name in requests.
 func parameterName(name string) string { return name }
 
-// inputOf reads a JSON object, the query, or both.
+// inputOf reads the parameters of a request from a JSON object, the query, or both.
 func inputOf(c *fiber.Ctx) (input, error) {
 	text := string(c.Request().URI().QueryString())
 	raw, err := httpd.Body(c, maxBody)
@@ -45,7 +43,7 @@ func inputOf(c *fiber.Ctx) (input, error) {
 	return input{params.OfRequest(c, params.OfObject(body).Or(params.OfValues(q, false)), parameterName)}, nil
 }
 
-// object reads a body that is there.
+// object parses a body; an empty one has no parameters.
 func object(raw []byte) (map[string]any, error) {
 	if len(raw) == 0 {
 		return nil, nil
@@ -60,10 +58,10 @@ func object(raw []byte) (map[string]any, error) {
 	return members, nil
 }
 
-// unpaired reports whether an escape is half of a surrogate pair, which encoding/json
-// would replace by another character, in a message that is charged.
+// unpaired reports whether an escape is half of a surrogate pair. encoding/json would replace it
+// by another character, and the sender would pay for a wrong message.
 func unpaired(raw []byte) bool {
-	var high bool // the escape before was the first half
+	var high bool // the previous escape was the first half of a pair
 	for len(raw) > 0 {
 		code, size := rune(-1), 1
 		if raw[0] == '\\' {
@@ -91,7 +89,7 @@ func listInput(c *fiber.Ctx) input {
 	return input{params.OfList(c, parameterName)}
 }
 
-// pageOf reads the parameters of a list that has no others than page and per_page.
+// pageOf reads the parameters of a list with only page and per_page.
 func pageOf(c *fiber.Ctx) (relay.Page, error) {
 	i := listInput(c)
 	page := i.Page(perPage)
@@ -103,19 +101,19 @@ type pagination struct {
 	Links []link `json:"links"`
 }
 
-// link leads to the page before or after; the specification has an array and
-// does not show what is in it.
+// link is the URL of the previous or the next page. The specification has an array of links and
+// does not show their fields.
 type link struct {
 	Rel string `json:"rel"`
 	URL string `json:"url"`
 }
 
-// list answers with a page of a whole list.
+// list answers with a page of a complete list.
 func list[T any](c *fiber.Ctx, page relay.Page, records []T) error {
 	return paged(c, page, httpd.PageOf(page, records), len(records))
 }
 
-// paged answers with a page that was read alone.
+// paged answers with a page of a list with total records.
 func paged[T any](c *fiber.Ctx, page relay.Page, records []T, total int) error {
 	if records == nil {
 		records = []T{}
@@ -130,9 +128,9 @@ func paged[T any](c *fiber.Ctx, page relay.Page, records []T, total int) error {
 	return c.JSON(fiber.Map{"data": records, "meta": fiber.Map{"pagination": block}})
 }
 
-// pageURL is the request's path and query with another page.
+// pageURL returns the path and query of the request with another page.
 func pageURL(c *fiber.Ctx, number int) string {
-	q, _ := url.ParseQuery(string(c.Request().URI().QueryString())) // what cannot be read is left out
+	q, _ := url.ParseQuery(string(c.Request().URI().QueryString())) // invalid parameters are left out
 	q.Set("page", strconv.Itoa(number))
 	return string(c.Request().URI().Path()) + "?" + q.Encode()
 }

@@ -56,3 +56,5 @@ func FuzzInput(f *testing.F) {
 		}
 	})
 }
+
+func inputFrom(get params.Source) input { return input{params.New(get, parameterName)} }

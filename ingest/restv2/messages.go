@@ -102,16 +102,16 @@ func (s *Surface) textOrder(c *fiber.Ctx) (message.Order, error) {
 	return o, s.addProblems(o, i)
 }
 
-// addProblems adds the errors of the order to the parameters that could not be read, so
-// that one answer names all.
+// addProblems adds the problems of the order to those of the parameters, so that one answer has
+// all of them.
 func (s *Surface) addProblems(o message.Order, i input) error {
 	if i.Err() == nil {
 		return nil // Send and Preview check the order themselves
 	}
 	p := i.Problems
-	result := s.deps.Messages.Check(o)
-	maps.DeleteFunc(result, func(field string, _ []string) bool { return len(p[field]) > 0 })
-	maps.Copy(p, result)
+	ofOrder := s.deps.Messages.Check(o)
+	maps.DeleteFunc(ofOrder, func(field string, _ []string) bool { return len(p[field]) > 0 })
+	maps.Copy(p, ofOrder)
 	return p.Err()
 }
 
@@ -119,14 +119,14 @@ func (s *Surface) addProblems(o message.Order, i input) error {
 func (i input) order(c *fiber.Ctx) message.Order {
 	o := message.Order{
 		Account: httpd.AccountOf(c), Destinations: i.numbers("destinations"), Originator: i.Text("originator"),
-		SendAt: i.moment("send_time"), Report: message.Report{URL: i.Text("dlr_url")},
+		SendAt: i.timestamp("send_time"), Report: message.Report{URL: i.Text("dlr_url")},
 		Origin: origin, IP: httpd.ClientIP(c),
 	}
 	httpd.NoteOf(c).Request = map[string]any{"destinations": o.Destinations, "originator": o.Originator} // without the text
 	return o
 }
 
-// numbers reads an array of numbers, which may be written without quotes.
+// numbers reads an array of phone numbers, which may be JSON strings or numbers.
 func (i input) numbers(name string) []string {
 	if values, ok := i.Value(name).([]any); ok {
 		for i, v := range values {
@@ -138,8 +138,8 @@ func (i input) numbers(name string) []string {
 	return i.Texts(name)
 }
 
-// moment reads an optional time. A day without a time is invalid.
-func (i input) moment(name string) time.Time {
+// timestamp reads an optional time. A day without a time is invalid.
+func (i input) timestamp(name string) time.Time {
 	text := strings.TrimSpace(i.Text(name))
 	if text == "" {
 		return time.Time{}
@@ -151,7 +151,7 @@ func (i input) moment(name string) time.Time {
 	return i.date(name, 0)
 }
 
-// parts reads max_parts; 0 if it is not given.
+// parts reads max_parts; 0 if it is missing.
 func (i input) parts() int {
 	n := i.Integer("max_parts")
 	if n == nil {
@@ -177,7 +177,7 @@ func (s *Surface) sendCard(c *fiber.Ctx) error {
 	return s.send(c, o)
 }
 
-// card reads a contact card; nil if it is none.
+// card reads a contact card; nil if it is invalid.
 func (i input) card() message.Body {
 	phone := i.phones()
 	card := vcard.Card{
@@ -202,11 +202,11 @@ func (i input) card() message.Body {
 	return cardBody{message.Octets(octets)}
 }
 
-// cardBody is a card that may be too long. No parameter is called data: it is the
-// note that has no bound to speak of.
+// cardBody is a contact card. If it is too long, the error names the note, which is the only
+// field without a small limit, instead of data, which is not a parameter.
 type cardBody struct{ message.Body }
 
-// Encode names the note where the card cannot be sent.
+// Encode encodes the card.
 func (b cardBody) Encode(reference byte, plain func(string) bool) (message.Encoded, error) {
 	encoded, err := b.Body.Encode(reference, plain)
 	if len(relay.FieldsOf(err)["data"]) > 0 {
@@ -215,20 +215,20 @@ func (b cardBody) Encode(reference byte, plain func(string) bool) (message.Encod
 	return encoded, err
 }
 
-// phones reads the numbers of the phone object, named as errors and queries name
-// them.
+// phones returns the parameters of the object phone, with names like phone.mobile in errors and
+// queries.
 func (i input) phones() input {
 	value := i.Value("phone")
 	object, ok := value.(map[string]any)
 	if !ok && value != nil {
 		i.Add("phone", "The phone must be an object.")
 	}
-	return inputFrom(func(name string) (any, bool) {
+	return input{params.New(func(name string) (any, bool) {
 		if v, present := object[strings.TrimPrefix(name, "phone.")]; present {
 			return v, true
 		}
 		return i.Get(name)
-	})
+	}, parameterName)}
 }
 
 func (s *Surface) getCredit(c *fiber.Ctx) error {

@@ -45,8 +45,7 @@ func (s relayHandlers) get(c *fiber.Ctx) error {
 }
 
 func (s relayHandlers) patch(c *fiber.Ctx) error {
-	// action and parameters are from the body or the query. filter is an extension; null and
-	// "" remove it.
+	// filter is an extension; null and "" remove it.
 	i, err := inputOf(c)
 	if err != nil {
 		return err
@@ -106,7 +105,7 @@ func (s relayHandlers) delete(c *fiber.Ctx) error {
 	return c.SendStatus(fiber.StatusNoContent)
 }
 
-// try answers with the requests of a relay for a message, or sends the message.
+// try answers with the requests of a relay for a message. It sends them if send is set.
 func (s relayHandlers) try(c *fiber.Ctx) error {
 	i, err := inputOf(c)
 	if err != nil {

@@ -16,34 +16,34 @@ import (
 	"github.com/penstock/penstock/relay/sip"
 )
 
-// Deps are the use cases behind the surface; all are required.
+// Deps are the dependencies of the surface; all are required.
 type Deps struct {
 	Messages *message.Service
 	Relays   *inbound.RelayService
 	// TryRelay passes a message to a relay; see inbound.Service.
 	TryRelay func(ctx context.Context, r inbound.Relay, t inbound.Trial) (inbound.Explanation, error)
-	// Lookup finds out which network serves a number; see lookup.Service.
+	// Lookup returns the network of a number; see lookup.Service.
 	Lookup func(ctx context.Context, acct relay.AccountID, number relay.MSISDN) (lookup.Result, error)
-	// Balance is the number of credits that an account has.
+	// Balance returns the credits of an account.
 	Balance func(ctx context.Context, acct relay.AccountID) (int64, error)
-	// RequestCDR has an archive of call records made, and CDRReady reports whether it is;
-	// see sip.Service.
+	// RequestCDR orders an archive of call records, and CDRReady reports whether the archive
+	// is complete; see sip.Service.
 	RequestCDR func(ctx context.Context, acct relay.AccountID, r sip.Request) (sip.Order, error)
 	CDRReady   func(ctx context.Context, acct relay.AccountID, handle string) (bool, error)
-	// OpenCDR opens an archive that was made; relay.KindNotFound if there is none.
+	// OpenCDR opens a complete archive; relay.KindNotFound if it does not exist.
 	OpenCDR func(ctx context.Context, handle string) (file io.ReadCloser, size int64, err error)
-	// Trunks lists the sources of an account's calls.
+	// Trunks lists the SIP trunks of an account with their source addresses.
 	Trunks func(ctx context.Context, acct relay.AccountID) ([]sip.Trunk, error)
 }
 
-// Surface is the REST operations of messaging.
+// Surface implements the REST operations of messaging.
 type Surface struct{ deps Deps }
 
-// New returns the surface over the use cases.
+// New returns the surface.
 func New(d Deps) *Surface { return &Surface{d} }
 
-// Mount adds the operations to the app, in the specification's order; those of both kinds of
-// relay together.
+// Mount adds the operations to the app, in the order of the specification. The operations of both
+// kinds of relays are together.
 func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r := app.Group("/v2", auth.Require(account.Messaging, httpd.APIStyle(httpd.XAuthTokenOrBearer)), httpd.ErrorsOf(httpd.Errors{
 		relay.KindInvalid:  invalid,

@@ -19,14 +19,14 @@ func (s *Surface) requestCDR(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	ask := sip.Request{
+	request := sip.Request{
 		From: i.date("from_date", 0), To: i.date("to_date", 24*time.Hour-time.Second),
 		Email: strings.TrimSpace(i.Text("email")), Format: i.Text("format"), Single: i.flag("single_file"),
 	}
 	if err := i.Err(); err != nil {
 		return err
 	}
-	o, err := s.deps.RequestCDR(c.UserContext(), httpd.AccountOf(c), ask)
+	o, err := s.deps.RequestCDR(c.UserContext(), httpd.AccountOf(c), request)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (i input) flag(name string) bool {
 	return v != nil && *v
 }
 
-// downloadCDR streams an archive. For an expired handle it answers with an empty 404.
+// downloadCDR streams an archive. It answers 404 without a body for an expired handle.
 func (s *Surface) downloadCDR(c *fiber.Ctx) error {
 	handle := params.Path(c, "handle")
 	ready, err := s.deps.CDRReady(c.UserContext(), httpd.AccountOf(c), handle)

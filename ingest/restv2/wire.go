@@ -16,14 +16,14 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// relayJSON is an SMS relay object. The field list of the specification has the
-// number or prefix on the object, its samples inside action: it is in both.
+// relayJSON is an SMS relay object. It has the number or prefix twice, because the specification
+// has it on the object in the list of fields, and inside action in the samples.
 type relayJSON struct {
 	ID        string     `json:"id"`
 	Prefix    string     `json:"prefix,omitempty"`
 	Number    string     `json:"number,omitempty"`
 	Action    actionJSON `json:"action"`
-	Filter    string     `json:"filter,omitempty"` // an extension; absent: none
+	Filter    string     `json:"filter,omitempty"` // an extension; absent if there is none
 	UpdatedAt momentJSON `json:"updated_at"`
 }
 
@@ -35,16 +35,17 @@ type actionJSON struct {
 	Number      string   `json:"number,omitempty"`
 }
 
-// momentJSON is a time as the specification's updated_at shows it.
+// momentJSON is a time in the format of updated_at in the specification.
 type momentJSON struct {
 	Date         string `json:"date"`
-	TimezoneType int    `json:"timezone_type"` // 3: a zone by its name
+	TimezoneType int    `json:"timezone_type"` // 3 means a zone with a name
 	Timezone     string `json:"timezone"`
 }
 
 const momentFormat = "2006-01-02 15:04:05.000000"
 
-// relayOf returns a relay as the request may see it.
+// relayOf returns a relay for an answer. It masks URLs if the sender of the request may not see
+// secrets.
 func relayOf(c *fiber.Ctx, r inbound.Relay) relayJSON {
 	view := relayJSON{
 		ID: r.ID, Filter: r.Filter,
@@ -73,15 +74,15 @@ type trialJSON struct {
 	Requests []outbox.Outgoing `json:"requests"`
 }
 
-// inboxMessageJSON is a message of an inbox. Its fields are named like those of pending
-// messages, else like the placeholders of virtual numbers.
+// inboxMessageJSON is a message of an inbox. Its fields have the names of the fields of pending
+// messages, or else of the placeholders for virtual numbers.
 type inboxMessageJSON struct {
 	ID          string   `json:"id"`
 	Source      string   `json:"source"`
 	Destination string   `json:"destination"`
 	Received    string   `json:"received"` // UTC
-	Sent        *string  `json:"sent"`     // UTC; null when the carrier does not say
-	Data        string   `json:"data"`     // text, or hex when code is 8
+	Sent        *string  `json:"sent"`     // UTC; null if the carrier does not report it
+	Data        string   `json:"data"`     // text, or hex if code is 8
 	Code        int      `json:"code"`     // 7 GSM, 8 binary, 16 Unicode
 	Stat        int      `json:"stat"`
 	UDH         string   `json:"udh"`
@@ -128,7 +129,7 @@ type previewJSON struct {
 }
 
 type metaJSON struct {
-	ForcedRoute *string         `json:"forced_route"` // routes are by prefix: always null
+	ForcedRoute *string         `json:"forced_route"` // always null, because the prefix determines the route
 	Originator  string          `json:"originator"`
 	DLRType     string          `json:"dlr_type"`
 	DLRData     string          `json:"dlr_data"`
@@ -136,7 +137,7 @@ type metaJSON struct {
 	Flash       bool            `json:"flash"`
 	ReplaceSMS  bool            `json:"replace_sms"`
 	AccountID   relay.AccountID `json:"account_id"`
-	DeleteBody  bool            `json:"delete_body"` // always false: bodies go with their messages
+	DeleteBody  bool            `json:"delete_body"` // always false, because a body is deleted together with its message
 	SendTime    *string         `json:"send_time"`
 }
 

@@ -12,7 +12,7 @@ import (
 
 const unavailableText = "Service temporarily unavailable. Please try again later."
 
-// problems answers the errors of the handlers after it. It also comes before the check of the
+// problems answers the errors of the handlers after it. Mount also adds it before the check of
 // credentials, in which the store may fail.
 func problems() fiber.Handler {
 	answers := httpd.Errors{
@@ -29,12 +29,12 @@ func problems() fiber.Handler {
 		if e, ok := errors.AsType[*fiber.Error](err); ok {
 			return refused(c, e.Code, e.Message)
 		}
-		return err // unexpected: httpd answers and logs
+		return err // httpd logs and answers an unexpected error
 	}
 }
 
-// refusal answers with the problems of parameters, else with the text of a Refusal,
-// else with the text of its kind.
+// refusal answers with the problems of parameters, else with the text of a sim.Refusal, else with
+// text.
 func refusal(status int, text string) httpd.Answer {
 	return func(c *fiber.Ctx, err error) error {
 		if fields := relay.FieldsOf(err); len(fields) > 0 {
@@ -47,10 +47,10 @@ func refusal(status int, text string) httpd.Answer {
 	}
 }
 
-// bareKey marks operations whose answers do not have the field success.
+// bareKey is the key in the locals of requests whose answers do not have the field success.
 type bareKey struct{}
 
-// bare comes before the handlers of call records and usage.
+// bare omits the field success. It comes before the handlers of call records and usage.
 func bare(c *fiber.Ctx) error {
 	c.Locals(bareKey{}, true)
 	return c.Next()

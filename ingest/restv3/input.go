@@ -1,9 +1,7 @@
 package restv3
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"net/url"
 	"slices"
 	"strings"
@@ -19,14 +17,14 @@ import (
 // maxBody is the longest body of an operation, in bytes.
 const maxBody = 1 << 20
 
-// input is the parameters of an operation: the body's, and those of the query
-// that the body does not have.
+// input has the parameters of an operation: those of the body, and those of the query that the
+// body does not have.
 type input struct{ *params.Input }
 
-// inputFrom returns the parameters of a source. Texts name them in words.
+// inputFrom returns the parameters of a source.
 func inputFrom(get params.Source) input { return input{params.New(get, relay.FieldWords)} }
 
-// inputOf reads a JSON object, the query, or both.
+// inputOf reads the parameters of a request from a JSON object, the query, or both.
 func inputOf(c *fiber.Ctx) (input, error) {
 	raw, err := httpd.Body(c, maxBody)
 	if err != nil {
@@ -48,7 +46,7 @@ func inputOf(c *fiber.Ctx) (input, error) {
 	return input{params.OfRequest(c, params.OfObject(body).Or(params.OfValues(requested, true)), relay.FieldWords)}, nil
 }
 
-// read returns what fields reads from the parameters of a request.
+// read calls fields with the parameters of a request and returns its result.
 func read[T any](c *fiber.Ctx, fields func(input) T) (value T, err error) {
 	i, err := inputOf(c)
 	if err != nil {
@@ -58,8 +56,8 @@ func read[T any](c *fiber.Ctx, fields func(input) T) (value T, err error) {
 	return value, i.Err()
 }
 
-// change returns a function that applies do to the record that a path parameter names,
-// with what fields reads.
+// change returns a function that calls do with the id in the path parameter name and the result
+// of fields.
 func change[A, B any](name string, fields func(input) A, do func(context.Context, relay.AccountID, string, A) (B, error)) func(*fiber.Ctx) (B, error) {
 	return func(c *fiber.Ctx) (b B, err error) {
 		a, err := read(c, fields)
@@ -79,7 +77,7 @@ func queryOf(c *fiber.Ctx) (url.Values, error) {
 	return requested, nil
 }
 
-// create returns a function that passes what fields reads to do.
+// create returns a function that calls do with the result of fields.
 func create[A, B any](fields func(input) A, do func(context.Context, relay.AccountID, A) (B, error)) func(*fiber.Ctx) (B, error) {
 	return func(c *fiber.Ctx) (b B, err error) {
 		a, err := read(c, fields)
@@ -101,7 +99,8 @@ func find[A any](do func(context.Context, relay.AccountID, sim.Query) ([]A, int,
 	return func(c *fiber.Ctx, q sim.Query) ([]A, int, error) { return do(c.UserContext(), httpd.AccountOf(c), q) }
 }
 
-// findIn returns a function that lists records of the record that a path parameter names.
+// findIn returns a function that lists records of the record with the id in the path parameter
+// name.
 func findIn[A any](name string, do func(context.Context, relay.AccountID, string, sim.Query) ([]A, int, error)) func(*fiber.Ctx, sim.Query) ([]A, int, error) {
 	return func(c *fiber.Ctx, q sim.Query) ([]A, int, error) {
 		return do(c.UserContext(), httpd.AccountOf(c), params.Path(c, name), q)
@@ -124,8 +123,8 @@ func (i input) descending() bool {
 	return text == "desc"
 }
 
-// filters reads filters, in the order of their fields. A filter without a value is
-// ignored: generated clients send the defaults of the other half.
+// filters reads the filters, in the order of filterable. It ignores a filter without a value,
+// because generated clients send the default operator without a value.
 func (i input) filters(query url.Values, filterable []string) (filters []sim.Filter) {
 	if i.Value("filters") != nil {
 		i.Add("filters", unknownField(filterable))
@@ -172,8 +171,7 @@ type metaJSON struct {
 	Count       int `json:"count"` // on this page
 }
 
-// list returns a handler that answers with a page of a list of rendered records. Its parameters
-// are page, per_page, order_by (one of columns), order_direction and
+// list returns a handler that answers with a page of rendered records. Its parameters are page, per_page, order_by (one of columns), order_direction and
 // filters[field][operator|value] for the filterable fields.
 func list[A, B any](message string, columns, filterable []string, find func(*fiber.Ctx, sim.Query) ([]A, int, error), render func(A) B) fiber.Handler {
 	return func(c *fiber.Ctx) error {
@@ -196,15 +194,9 @@ func list[A, B any](message string, columns, filterable []string, find func(*fib
 	}
 }
 
-// paged answers with a page of a list. It writes into the memory that the server keeps for
-// answers, so that pages leave little to the garbage collector.
+// paged answers with a page of a list.
 func paged[T any](c *fiber.Ctx, message string, page relay.Page, records []T, total int) error {
-	c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
-	e := json.NewEncoder(c.Response().BodyWriter())
-	e.SetEscapeHTML(false)
-	err := e.Encode(envelope{Success: true, Message: message, Data: records, Meta: &metaJSON{
+	return c.JSON(envelope{Success: true, Message: message, Data: records, Meta: &metaJSON{
 		CurrentPage: page.Number, LastPage: page.Pages(total), PerPage: page.PerPage, Total: total, Count: len(records),
 	}})
-	c.Response().SetBody(bytes.TrimSuffix(c.Response().Body(), []byte("\n")))
-	return err
 }

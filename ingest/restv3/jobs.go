@@ -74,11 +74,11 @@ type orderedJSON struct {
 
 func order(message string, request func(context.Context, relay.AccountID, usage.Request) (string, error)) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		ask, err := read(c, input.usage)
+		report, err := read(c, input.usage)
 		if err != nil {
 			return err
 		}
-		id, err := request(c.UserContext(), httpd.AccountOf(c), ask)
+		id, err := request(c.UserContext(), httpd.AccountOf(c), report)
 		if relay.KindOf(err) == relay.KindNotFound {
 			err = sim.Refuse(relay.KindNotFound, "No CDR records found for the given period.")
 		}
@@ -93,18 +93,19 @@ func order(message string, request func(context.Context, relay.AccountID, usage.
 
 func (i input) usage() usage.Request {
 	return usage.Request{
-		Start: i.moment("start_time"), End: i.moment("end_time"),
+		Start: i.timestamp("start_time"), End: i.timestamp("end_time"),
 		Subscriber: i.Text("subscriber_id"), Name: i.Text("name"),
 	}
 }
 
-// moment reads a required time in ISO 8601, in UTC if it has no zone. A day without a time is
+// timestamp reads a required time in ISO 8601, in UTC if it has no zone. A day without a time is
 // its midnight.
-func (i input) moment(name string) time.Time {
+func (i input) timestamp(name string) time.Time {
 	return i.Time(name, "an ISO 8601 date and time, like 2026-01-31T12:00:00Z")
 }
 
-// unready returns the refusal of a report that is not completed, and missing if there is none.
+// unready returns the refusal for a report that is not completed, missing for one that does not
+// exist, and any other error as it is.
 func unready(err, missing error) error {
 	switch {
 	case errors.Is(err, usage.ErrNotCompleted):
@@ -150,8 +151,8 @@ func (s *Surface) usageReport(c *fiber.Ctx) error {
 		return unready(err, sim.Refuse(relay.KindNotFound, "Invalid job."))
 	}
 	const micros = "2006-01-02T15:04:05.000000Z"
-	src, dst := r.From.UTC().Format(micros), r.To.UTC().Format(micros)
+	from, to := r.From.UTC().Format(micros), r.To.UTC().Format(micros)
 	return paged(c, "Usage report found.", page, httpd.Each(r.Rows, func(row usage.Row) usageRowJSON {
-		return usageRowJSON{row.ICCID, row.Subscriber, row.Company, src, dst, row.Bytes, "bytes"}
+		return usageRowJSON{row.ICCID, row.Subscriber, row.Company, from, to, row.Bytes, "bytes"}
 	}), r.Total)
 }

@@ -11,24 +11,24 @@ import (
 	"github.com/penstock/penstock/relay/usage"
 )
 
-// Deps are the use cases behind the surface.
+// Deps are the dependencies of the surface; all are required.
 type Deps struct {
 	SIMs *sim.Service
-	// Actions has the operations that take a job.
+	// Actions has the operations that create jobs.
 	Actions *provisioning.Actions
 	Usage   *usage.Service
 }
 
-// Surface is the REST operations of SIM management.
+// Surface implements the REST operations of SIM management.
 type Surface struct{ Deps }
 
-// New returns the surface over the use cases.
+// New returns the surface.
 func New(d Deps) *Surface { return &Surface{d} }
 
-// Mount adds the operations to the app, in the specification's order, except that paths that
-// could be taken for an ICCID come before it.
+// Mount adds the operations to the app, in the order of the specification, except that /:iccid
+// comes last, because it would match other paths.
 func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
-	// Errors of a handler become answers before they are recorded.
+	// The inner problems handler formats errors of handlers before they are recorded.
 	refuse := func(status int, message string) fiber.Handler {
 		return func(c *fiber.Ctx) error { return refused(c, status, message) }
 	}
@@ -81,9 +81,9 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 
 	r.Get("/:iccid", record(fiber.StatusOK, "SIM found.", s.getSIM, simOf))
 
-	app.Use("/v3", func(c *fiber.Ctx) error { // every other path below /v3
+	app.Use("/v3", func(c *fiber.Ctx) error { // all other paths below /v3
 		if remaining := c.Path()[len("/v3"):]; remaining != "" && remaining[0] != '/' {
-			return c.Next() // Fiber takes /v30 for a path below /v3
+			return c.Next() // Fiber also calls the handler for /v30
 		}
 		return refused(c, fiber.StatusNotFound, "Not found.")
 	})

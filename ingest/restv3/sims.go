@@ -21,7 +21,8 @@ func (s *Surface) getSIM(c *fiber.Ctx) (sim.SIM, error) {
 	return found, err
 }
 
-// withoutCodes clears the codes of the SIMs of a list for those who may not see them.
+// withoutCodes removes the PINs and PUKs from a list of SIMs if the sender of the request may not
+// see secrets.
 func withoutCodes(find func(*fiber.Ctx, sim.Query) ([]sim.SIM, int, error)) func(*fiber.Ctx, sim.Query) ([]sim.SIM, int, error) {
 	return func(c *fiber.Ctx, q sim.Query) ([]sim.SIM, int, error) {
 		found, total, err := find(c, q)
@@ -96,7 +97,7 @@ func (s *Surface) attach(c *fiber.Ctx) error {
 	return done(c, fiber.StatusCreated, "ICCIDs attached to the pool.", nil)
 }
 
-// begin returns a handler that answers with the job that start has created.
+// begin returns a handler that answers with the id of the job that start creates.
 func begin(message string, start func(*fiber.Ctx) (id string, err error)) fiber.Handler {
 	return record(fiber.StatusOK, message, start, func(id string) fiber.Map { return fiber.Map{"id": id} })
 }

@@ -14,12 +14,12 @@ type envelope struct {
 	Meta    *metaJSON `json:"meta,omitempty"`
 }
 
-// done answers that an operation succeeded, with its record if data is not nil.
+// done answers a successful operation. data may be nil.
 func done(c *fiber.Ctx, status int, message string, data any) error {
 	return c.Status(status).JSON(envelope{Success: true, Message: message, Data: data})
 }
 
-// record returns a handler that answers that handle succeeded, with its rendered record.
+// record returns a handler that answers with the rendered record of handle.
 func record[A, B any](status int, message string, handle func(*fiber.Ctx) (A, error), render func(A) B) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		v, err := handle(c)
@@ -99,7 +99,7 @@ func poolOf(p sim.Pool) poolJSON {
 	}
 }
 
-// subscriberJSON is a subscriber; missing fields are empty.
+// subscriberJSON is a subscriber in an answer. Unlike in sim.Subscriber, empty fields are present.
 type subscriberJSON struct {
 	ID           string `json:"id"`
 	Forename     string `json:"forename"`
