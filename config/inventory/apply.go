@@ -33,43 +33,46 @@ type Mode struct {
 // Applied says what an apply did, or would do. Records are named as Thing
 // does.
 type Applied struct {
-	Document string // whose the records are now
-	DryRun   bool
-	Accounts []AppliedAccount // that exist
-	Added    []string
-	Changed  []string
+	Document string           `json:"document"` // whose the records are now
+	DryRun   bool             `json:"dry_run"`
+	Accounts []AppliedAccount `json:"accounts"` // that exist
+	Added    []string         `json:"added"`
+	Changed  []string         `json:"changed"`
 	// Removed names what a prune removed.
-	Removed []string
+	Removed []string `json:"removed"`
 	// Kept names what a prune did not remove, and the fields that the apply left as they
 	// are although the document says otherwise, each with the reason.
-	Kept []string
+	Kept []string `json:"kept"`
 	// Drift is the fields among Kept.
-	Drift []Drift
+	Drift []Drift `json:"-"`
 	// AllowRemovals is the number of removals that the prune needs; 0: none.
-	AllowRemovals int
+	AllowRemovals int `json:"allow_removals"`
 	// Before and After are the declared records, with every secret masked, and with only
 	// those SIMs that the document concerns; empty unless Mode.Compare requests them.
-	Before, After Document
+	Before Document `json:"-"`
+	After  Document `json:"-"`
 }
 
 // Drift is a field of a record that differs from what a document declares, because the API,
 // traffic or a job has changed it. An apply keeps it.
 type Drift struct {
-	Document, Account string // names
-	Path              string // within the account: relays.site-04.parameters
+	Document string `json:"document"` // its name
+	Account  string `json:"account"`  // its name
+	Path     string `json:"path"`     // within the account: relays.site-04.parameters
 	// Declared and Present are the values in the document's form; nil for none.
-	Declared, Present any
+	Declared any `json:"declared"`
+	Present  any `json:"present"`
 	// Deleted is set if the API deleted the record, so that Path has no field.
-	Deleted bool
+	Deleted bool `json:"deleted"`
 	// ChangedAt is the time of the last change over the API, zero if it is not known, and
 	// ChangedBy the user who made it, "" if that is not in the audit log.
-	ChangedAt time.Time
-	ChangedBy string
+	ChangedAt time.Time `json:"-"`
+	ChangedBy string    `json:"-"`
 	// OverAPI is set if the API alone changes the field; a balance also changes by traffic.
-	OverAPI bool
+	OverAPI bool `json:"-"`
 	// Reset is the word for Mode.Reset with which an apply takes the declared value; ""
 	// if the API alone changes the field.
-	Reset string
+	Reset string `json:"-"`
 }
 
 // String returns the field and the reason for which an apply keeps it.
@@ -111,8 +114,8 @@ func FirstNames(names []string) string {
 
 // AppliedAccount is an account that a document names.
 type AppliedAccount struct {
-	ID   int64
-	Name string
+	ID   int64  `json:"id"`
+	Name string `json:"name"`
 }
 
 // Mistakes are the mistakes of a document, each with its path.

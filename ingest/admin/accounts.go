@@ -19,19 +19,19 @@ import (
 	"github.com/penstock/penstock/relay/user"
 )
 
-// accountJSON is an account as those who may see it see it.
 type accountJSON struct {
 	ID          relay.AccountID `json:"id"`
 	Name        string          `json:"name"`
 	Permissions []string        `json:"permissions"`
 	CallbackURL string          `json:"callback_url"` // "" for none
-	Signed      bool            `json:"signed"`       // it has a webhook secret
+	Signed      bool            `json:"signed"`       // the account has a webhook secret
 	Credit      int64           `json:"credit"`
-	Document    *string         `json:"document"` // that declares it; null for none
+	Document    *string         `json:"document"` // the inventory document that declares it; null for none
 	Unopened    bool            `json:"unopened,omitempty"`
 }
 
-// accountsOf returns accounts as the request may see them.
+// accountsOf returns accounts for an answer. It masks their URLs if the caller may not read
+// texts of messages.
 func (s *Surface) accountsOf(c *fiber.Ctx, accounts ...account.Account) ([]accountJSON, error) {
 	ids := httpd.Each(accounts, func(a account.Account) relay.AccountID { return a.ID })
 	balances, err := s.Credit.Balances(c.UserContext(), ids)
@@ -55,11 +55,8 @@ func (s *Surface) accountsOf(c *fiber.Ctx, accounts ...account.Account) ([]accou
 	}), nil
 }
 
-// listAccounts lists the accounts that the request may see, by id.
-func (s *Surface) listAccounts(c *fiber.Ctx, sel *selection) error {
-	if err := sel.Err(); err != nil {
-		return err
-	}
+// listAccounts lists the accounts that the sender of the request may see, by id.
+func (s *Surface) listAccounts(c *fiber.Ctx) error {
 	accounts, err := s.Accounts.Accounts(c.UserContext())
 	if err != nil {
 		return err
@@ -72,7 +69,7 @@ func (s *Surface) listAccounts(c *fiber.Ctx, sel *selection) error {
 	return c.JSON(fiber.Map{"data": views})
 }
 
-// pathAccount returns the account that a request's path names by its name or id.
+// pathAccount returns the account whose name or id is in the path of a request.
 func (s *Surface) pathAccount(c *fiber.Ctx) (account.Account, error) {
 	ref := AccountRef(params.Path(c, "account"))
 	id, err := s.findAccount(c.UserContext(), ref)
@@ -85,7 +82,6 @@ func (s *Surface) pathAccount(c *fiber.Ctx) (account.Account, error) {
 	return s.Accounts.Account(c.UserContext(), id)
 }
 
-// sendAccount answers with an account.
 func (s *Surface) sendAccount(c *fiber.Ctx, status int, a account.Account) error {
 	views, err := s.accountsOf(c, a)
 	if err != nil {
@@ -164,17 +160,16 @@ func (s *Surface) removeAccount(c *fiber.Ctx) error {
 	return c.SendStatus(fiber.StatusNoContent)
 }
 
-// accountNames returns the accounts' names by id.
 func (s *Surface) accountNames(ctx context.Context) (map[relay.AccountID]string, error) {
 	accounts, err := s.Accounts.Accounts(ctx)
-	result := make(map[relay.AccountID]string, len(accounts))
+	names := make(map[relay.AccountID]string, len(accounts))
 	for _, a := range accounts {
-		result[a.ID] = a.Name
+		names[a.ID] = a.Name
 	}
-	return result, err
+	return names, err
 }
 
-// checkedNames returns the accounts' names by id, or what is wrong with the fields.
+// checkedNames returns the accounts' names by id, or the problems of the parameters.
 func (s *Surface) checkedNames(sel *selection) (map[relay.AccountID]string, error) {
 	if err := sel.Err(); err != nil {
 		return nil, err
@@ -182,8 +177,8 @@ func (s *Surface) checkedNames(sel *selection) (map[relay.AccountID]string, erro
 	return s.accountNames(sel.c.UserContext())
 }
 
-// findNamed returns the accounts' names by id and what find finds, or what is wrong with
-// the fields.
+// findNamed returns the accounts' names by id and the records of find, or the problems of the
+// parameters.
 func findNamed[F, T any](s *Surface, sel *selection, f F, find func(context.Context, F) ([]T, error)) (names map[relay.AccountID]string, found []T, err error) {
 	if names, err = s.checkedNames(sel); err != nil {
 		return nil, nil, err
@@ -192,10 +187,10 @@ func findNamed[F, T any](s *Surface, sel *selection, f F, find func(context.Cont
 	return names, found, err
 }
 
-// AccountRef names an account: its id, or its name. In JSON it is a number or a text.
+// AccountRef is the id or the name of an account. In JSON it is a number or a string.
 type AccountRef string
 
-// UnmarshalJSON reads a number or a text.
+// UnmarshalJSON accepts a number or a string.
 func (r *AccountRef) UnmarshalJSON(raw []byte) error {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -204,15 +199,16 @@ func (r *AccountRef) UnmarshalJSON(raw []byte) error {
 	}
 	var id int64
 	if json.Unmarshal(raw, &id) != nil {
-		return errors.New("want an account's name or id")
+		return errors.New("an account must be a name or an id")
 	}
 	*r = AccountRef(strconv.FormatInt(id, 10))
 	return nil
 }
 
-// accountID finds the account that a request names; 0 if none is. An id is taken as it
-// is. An unknown name is relay.KindInvalid. A user of the role account means its own
-// account; to name another one is relay.KindForbidden.
+// accountID returns the id of the account that a request refers to; 0 for an empty reference.
+// It does not check that an id exists. The error for an unknown name is relay.KindInvalid. A
+// user of the role account refers to its own account by default; the error for another one is
+// relay.KindForbidden.
 func (s *Surface) accountID(c *fiber.Ctx, r AccountRef) (relay.AccountID, error) {
 	id, err := s.findAccount(c.UserContext(), r)
 	p := principalOf(c)
@@ -225,7 +221,7 @@ func (s *Surface) accountID(c *fiber.Ctx, r AccountRef) (relay.AccountID, error)
 	return p.Account, relay.Errorf(relay.KindForbidden, "The role account sees its own account only.")
 }
 
-// findAccount finds the account that is named; 0 if none is.
+// findAccount returns the id of an account; 0 for an empty reference.
 func (s *Surface) findAccount(ctx context.Context, r AccountRef) (relay.AccountID, error) {
 	if r == "" {
 		return 0, nil
@@ -240,7 +236,7 @@ func (s *Surface) findAccount(ctx context.Context, r AccountRef) (relay.AccountI
 	return a.ID, err
 }
 
-// tokenJSON is a token in the form for the admin: without its text, which is not kept.
+// tokenJSON is a token in an answer. Its text is not stored.
 type tokenJSON struct {
 	ID        string          `json:"id"`
 	Account   relay.AccountID `json:"account"`
@@ -248,17 +244,14 @@ type tokenJSON struct {
 	Source    string          `json:"source"` // "" for none
 	Signed    bool            `json:"signed"`
 	CreatedAt *string         `json:"created_at"` // null if an inventory declared it
-	Document  *string         `json:"document"`   // null for none
+	Document  *string         `json:"document"`   // null if no document declares it
 }
 
 func tokenOf(t account.DeclaredToken) tokenJSON {
-	view := tokenJSON{
+	return tokenJSON{
 		ID: t.ID(), Account: t.Account, Scopes: t.Scopes, Source: t.Source, Signed: t.Secret != "", CreatedAt: formatTimeOrNil(t.CreatedAt),
+		Document: httpd.OrNull(t.Document),
 	}
-	if t.Document != "" {
-		view.Document = &t.Document
-	}
-	return view
 }
 
 func (s *Surface) listTokens(c *fiber.Ctx, sel *selection) error {
@@ -273,7 +266,7 @@ func (s *Surface) listTokens(c *fiber.Ctx, sel *selection) error {
 	return c.JSON(fiber.Map{"data": httpd.Each(declaredTokens, tokenOf)})
 }
 
-// addToken answers with the text of the token, which is not shown again.
+// addToken answers with the text of the token. No later answer has it.
 func (s *Surface) addToken(c *fiber.Ctx) error {
 	var in struct {
 		Account AccountRef `json:"account"`
@@ -286,7 +279,7 @@ func (s *Surface) addToken(c *fiber.Ctx) error {
 	}
 	acct, err := s.existingAccount(c, in.Account)
 	if err == nil && acct == 0 {
-		err = relay.Invalid("account", "want an account's name or id")
+		err = relay.Invalid("account", "The account field is required.")
 	}
 	if err != nil {
 		return err
@@ -305,11 +298,11 @@ func (s *Surface) addToken(c *fiber.Ctx) error {
 }
 
 func (s *Surface) revokeToken(c *fiber.Ctx) error {
-	oldDeclaredToken, err := s.Inventory.RevokeToken(c.UserContext(), params.Path(c, "token_id"))
+	revoked, err := s.Inventory.RevokeToken(c.UserContext(), params.Path(c, "token_id"))
 	if err != nil {
 		return err
 	}
 	n := httpd.NoteOf(c)
-	n.Target, n.Account, n.Before = oldDeclaredToken.ID(), oldDeclaredToken.Account, tokenOf(oldDeclaredToken)
-	return c.JSON(fiber.Map{"data": tokenOf(oldDeclaredToken)})
+	n.Target, n.Account, n.Before = revoked.ID(), revoked.Account, tokenOf(revoked)
+	return c.JSON(fiber.Map{"data": tokenOf(revoked)})
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/penstock/penstock/relay/audit"
 )
 
-// auditJSON is a change in the form for the admin.
 type auditJSON struct {
 	ID        string          `json:"id"`
 	At        string          `json:"at"`
@@ -22,17 +21,17 @@ type auditJSON struct {
 	Account   relay.AccountID `json:"account"` // 0 for none or several
 	Outcome   audit.Outcome   `json:"outcome"`
 	Status    int             `json:"status"`
-	Request   json.RawMessage `json:"request"` // null for nothing
+	Request   json.RawMessage `json:"request"` // null if it is not recorded, like Before and After
 	Before    json.RawMessage `json:"before"`
 	After     json.RawMessage `json:"after"`
 }
 
-// listAudit lists changes, newest first.
+// listAudit lists the entries of the audit log, newest first.
 func (s *Surface) listAudit(c *fiber.Ctx, sel *selection) error {
 	f := audit.Filter{
 		Actor: sel.text("actor"), Operation: sel.text("operation"), Target: sel.text("target"), Account: sel.account(),
-		Outcome: oneOf(sel, "outcome", audit.Outcomes()...), From: sel.moment("from"), To: sel.moment("to"),
-		Cursor: sel.cursor(),
+		Outcome: oneOf(sel, "outcome", audit.Outcomes()...), From: sel.timestamp("from"), To: sel.timestamp("to"),
+		Cursor: sel.option("cursor"),
 	}
 	limit := sel.limit()
 	if err := sel.Err(); err != nil {
@@ -56,7 +55,7 @@ func (s *Surface) listAudit(c *fiber.Ctx, sel *selection) error {
 	return sendPage(c, views, f.Cursor)
 }
 
-// record makes a change and records it in the audit log.
+// record calls the handler, and records its change in the audit log.
 func (s *Surface) record(c *fiber.Ctx) error {
 	o, p := s.operationOf(c), principalOf(c)
 	if !o.change {

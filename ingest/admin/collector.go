@@ -16,18 +16,18 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// metric is a metric of numbers that are read together. It is a counter if its name ends
-// in _total, else a gauge.
+// metric is a metric with its values in S, the result of one read. It is a counter if its name
+// ends in _total, else a gauge.
 type metric[S any] struct {
 	name, help string
 	labels     []string
 	values     func(numbers S, emit emit)
 }
 
-// emit adds a value to a metric, with the values of its labels.
+// emit adds a value with the values of its labels to a metric.
 type emit func(value float64, labels ...string)
 
-// collector reads numbers whenever their metrics are requested.
+// collector calls read once for each request for its metrics.
 type collector[S any] struct {
 	read    func() S
 	metrics []metric[S]
@@ -44,12 +44,12 @@ func newCollector[S any](read func() S, metrics ...metric[S]) prometheus.Collect
 
 // Describe lists the metrics.
 func (c *collector[S]) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range c.descs {
-		ch <- d
+	for _, desc := range c.descs {
+		ch <- desc
 	}
 }
 
-// Collect reads the numbers.
+// Collect reads the values of the metrics.
 func (c *collector[S]) Collect(ch chan<- prometheus.Metric) {
 	numbers := c.read()
 	for i, m := range c.metrics {
@@ -63,14 +63,13 @@ func (c *collector[S]) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// column is a metric that each record of a list has.
+// column is a metric with a value for each record of a list.
 type column[T any] struct {
 	name, help string
 	value      func(T) float64
 }
 
-// newListCollector collects the columns of a list; key returns the values of a record's
-// labels.
+// newListCollector collects the columns of a list. key returns the values of a record's labels.
 func newListCollector[T any](read func() []T, labels []string, key func(T) []string, columns ...column[T]) prometheus.Collector {
 	metrics := make([]metric[[]T], len(columns))
 	for i, col := range columns {
@@ -83,7 +82,7 @@ func newListCollector[T any](read func() []T, labels []string, key func(T) []str
 	return newCollector(read, metrics...)
 }
 
-// perLabel emits numbers by the value of their label.
+// perLabel emits numbers by label.
 func perLabel[N int | int64 | uint64](numbers map[string]N, emit emit) {
 	for label, n := range numbers {
 		emit(float64(n), label)
@@ -97,7 +96,7 @@ func flag(b bool) float64 {
 	return 0
 }
 
-// NewJournalCollector returns the metrics of the journals and of what processes them.
+// NewJournalCollector returns the metrics of the journals and of their processing.
 func NewJournalCollector(intakes []*intake.Intake) prometheus.Collector {
 	type journal struct {
 		intake.Status
@@ -120,27 +119,36 @@ func NewJournalCollector(intakes []*intake.Intake) prometheus.Collector {
 	}...)
 }
 
-// NewStoredCollector returns the metric of how many bytes the records of each kind take.
+// NewStoredCollector returns the metric of the disk usage of records by kind.
 func NewStoredCollector(stored func() map[string]int64) prometheus.Collector {
 	return newCollector(stored, metric[map[string]int64]{
 		"stored_bytes", "Disk usage of the records with their indexes, measured once an hour.", []string{"kind"}, perLabel[int64],
 	})
 }
 
-// AccountFigures are counts of the records of an account.
+// AccountFigures has the counts of an account's records.
 type AccountFigures struct {
 	ID              relay.AccountID
 	Name            string
-	Credits         *int64 // nil: the account never had credit
-	Devices, Silent int    // Silent: not heard for a day
+	Credits         *int64 // nil if the account never had credit
+	Devices, Silent int    // Silent is the number of devices not heard for a day
 	RaisedAlarms    int64
 	SIMs            map[sim.State]int64
 	SIMsAtLimit     int64
 	UsageBytes      float64 // of SIMs in this month
 }
 
-// NewAccountCollector returns the metrics of accounts. All gateways report the same figures.
+// maxAccountsWithMetrics is the largest number of accounts with metrics. An account has up to
+// ten series, and every gateway exposes them.
+const maxAccountsWithMetrics = 1000
+
+// NewAccountCollector returns the metrics of accounts, of the first maxAccountsWithMetrics in
+// figures. All gateways expose the same values.
 func NewAccountCollector(figures func() []AccountFigures) prometheus.Collector {
+	read := func() []AccountFigures {
+		accounts := figures()
+		return accounts[:min(len(accounts), maxAccountsWithMetrics)]
+	}
 	labels := []string{"account", "name"}
 	column := func(name, help string, value func(AccountFigures) float64) metric[[]AccountFigures] {
 		return metric[[]AccountFigures]{name, help, labels, func(accounts []AccountFigures, emit emit) {
@@ -149,7 +157,7 @@ func NewAccountCollector(figures func() []AccountFigures) prometheus.Collector {
 			}
 		}}
 	}
-	return newCollector(figures,
+	return newCollector(read,
 		metric[[]AccountFigures]{"account_credits", "Credits left, of accounts that had credit.", labels, func(accounts []AccountFigures, emit emit) {
 			for _, a := range accounts {
 				if a.Credits != nil {
@@ -172,8 +180,8 @@ func NewAccountCollector(figures func() []AccountFigures) prometheus.Collector {
 	)
 }
 
-// Deliveries holds the queue's counters since the start, named like the metrics. The status
-// shows those with a name in JSON.
+// Deliveries has the present numbers of the delivery queue and its counters since the start. The
+// status has the fields with a name in JSON.
 type Deliveries struct {
 	Running   int   `json:"running"`
 	Waiting   int   `json:"waiting"`
@@ -205,21 +213,22 @@ func NewDeliveryCollector(deliveries func() Deliveries) prometheus.Collector {
 	}...)
 }
 
-// Bind is the state of a bind to a carrier, with its counters since the start.
+// Bind is the state of a bind to a carrier, with its counters since the start. The status has
+// the fields with a name in JSON.
 type Bind struct {
-	Carrier   string
-	Name      string // among the carrier's binds
-	Type      string // transceiver, receiver or transmitter
-	Addr      string
-	Bound     bool
-	Since     time.Time // when Bound changed
-	Error     string    // why it is not bound
-	Binds     int64
-	Messages  int64 // accepted
-	Receipts  int64 // accepted
-	Malformed int64 // could not be read
-	Refused   int64 // could not be written to the journal
-	InFlight  int64 // on their way to the journal
+	Carrier   string    `json:"-"`
+	Name      string    `json:"name"` // among the carrier's binds
+	Type      string    `json:"type"` // transceiver, receiver or transmitter
+	Addr      string    `json:"addr"`
+	Bound     bool      `json:"bound"`
+	Since     time.Time `json:"since"` // the time of the last change of Bound
+	Error     string    `json:"error"` // why it is not bound
+	Binds     int64     `json:"-"`
+	Messages  int64     `json:"messages"` // accepted
+	Receipts  int64     `json:"receipts"` // accepted
+	Malformed int64     `json:"-"`        // unreadable PDUs
+	Refused   int64     `json:"-"`        // PDUs that could not be written to the journal
+	InFlight  int64     `json:"-"`        // PDUs that are being written to the journal
 }
 
 // NewBindCollector returns the metrics of the binds to carriers.
@@ -235,14 +244,13 @@ func NewBindCollector(binds func() []Bind) prometheus.Collector {
 	}...)
 }
 
-// Sending holds the current queue length of a carrier and, since the start, the
-// outcomes of message parts.
+// Sending has the present queue of a carrier, and the outcomes of message parts since the start.
 type Sending struct {
 	Carrier           string
 	Waiting, UnderWay int
 	Accepted          int
 	Rejected          int
-	Throttled         int // responses that the carrier is busy or unavailable
+	Throttled         int // submissions that the carrier answered with busy or unavailable
 	Unknown           int // parts whose response was lost
 }
 
@@ -297,7 +305,7 @@ func NewLedgerCollector(faults func() int64) prometheus.Collector {
 	})
 }
 
-// NewLimitCollector returns the metrics of overload.
+// NewLimitCollector returns the metrics of requests and overload.
 func NewLimitCollector(stats func() httpd.LimitStats) prometheus.Collector {
 	kind := []string{"kind"}
 	return newCollector(stats, []metric[httpd.LimitStats]{
@@ -312,7 +320,7 @@ func NewLimitCollector(stats func() httpd.LimitStats) prometheus.Collector {
 	}...)
 }
 
-// NewSpanCollector returns the metric of spans.
+// NewSpanCollector returns the metric of trace spans.
 func NewSpanCollector(stats func() (sent, dropped uint64)) prometheus.Collector {
 	read := func() map[string]uint64 {
 		sent, dropped := stats()
@@ -323,11 +331,11 @@ func NewSpanCollector(stats func() (sent, dropped uint64)) prometheus.Collector 
 	})
 }
 
-// upFor is the time for which the metric shows the result of a check, so that frequent
-// requests for the metrics do not burden the back ends.
+// upFor is the time for which the result of a check is used again, so that frequent requests for
+// the metrics do not burden the back ends.
 const upFor = 5 * time.Second
 
-// NewUpCollector returns the metric of which back ends work, as /readyz reports them.
+// NewUpCollector returns the metric of the states of the back ends.
 func NewUpCollector(backends []Backend, now func() time.Time) prometheus.Collector {
 	var mu sync.Mutex
 	var checked time.Time

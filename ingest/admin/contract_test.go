@@ -3,6 +3,7 @@ package admin
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -14,7 +15,7 @@ import (
 )
 
 func TestRoutesAreOperationsOfTheContract(t *testing.T) {
-	contracttest.Surface(t, OpenAPI(), New(Deps{Metrics: prometheus.NewRegistry()}).Mount)
+	contracttest.Surface(t, OpenAPI(), New(Deps{Metrics: prometheus.NewRegistry(), Now: time.Now}).Mount)
 }
 
 func TestTheContractNamesEveryAcceptedValue(t *testing.T) {

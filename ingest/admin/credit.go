@@ -10,21 +10,6 @@ import (
 	"github.com/penstock/penstock/relay/credit"
 )
 
-// creditJSON is a change of an account's credit in the form for the operator.
-type creditJSON struct {
-	Sequence  uint64        `json:"sequence"`
-	ID        string        `json:"id"`
-	At        string        `json:"at"`
-	Credits   int64         `json:"credits"` // negative: charged
-	Balance   int64         `json:"balance"` // after it
-	Reason    credit.Reason `json:"reason"`
-	Reference string        `json:"reference"`
-}
-
-func creditOf(e credit.Entry) creditJSON {
-	return creditJSON{e.Sequence, e.ID, formatTime(e.At), e.Credits, e.Balance, e.Reason, e.Reference}
-}
-
 // maxReason is the longest reason of an adjustment, in bytes.
 const maxReason = 200
 
@@ -59,7 +44,7 @@ func (s *Surface) adjustCredit(c *fiber.Ctx) error {
 	}
 	n := httpd.NoteOf(c)
 	n.Target, n.Account = a.Name, a.ID
-	return c.JSON(fiber.Map{"data": creditOf(entry)})
+	return c.JSON(fiber.Map{"data": entry})
 }
 
 // listCredit lists the changes of an account's credit, newest first.
@@ -79,11 +64,11 @@ func (s *Surface) listCredit(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	views, nextCursor := httpd.Each(list, creditOf), ""
+	nextCursor := ""
 	if n := len(list); n == limit && list[n-1].Sequence > 1 {
 		nextCursor = strconv.FormatUint(list[n-1].Sequence, 10)
 	}
-	return c.JSON(fiber.Map{"data": views, "meta": fiber.Map{"balance": balance, "next": nextCursor}})
+	return c.JSON(fiber.Map{"data": append([]credit.Entry{}, list...), "meta": fiber.Map{"balance": balance, "next": nextCursor}})
 }
 
 // balanceJSON is the credit of an account.
@@ -93,7 +78,8 @@ type balanceJSON struct {
 	Balance     int64           `json:"balance"`
 }
 
-// listBalances lists the credit of accounts, by id. The cursor is the account before.
+// listBalances lists the credit of accounts, by id. The cursor is the last account of the
+// page before.
 func (s *Surface) listBalances(c *fiber.Ctx, sel *selection) error {
 	acct, limit, n := sel.account(), sel.limit(), sel.before()
 	if err := sel.Err(); err != nil {

@@ -13,7 +13,6 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// decoderJSON is a decoder of a list.
 type decoderJSON struct {
 	ID          string          `json:"id"`
 	Account     relay.AccountID `json:"account"`
@@ -22,13 +21,13 @@ type decoderJSON struct {
 	Description string          `json:"description"`
 	Type        iot.DeviceType  `json:"type"`
 	Codec       string          `json:"codec"`
-	Keys        []string        `json:"keys"` // that it maps to sensors
+	Keys        []string        `json:"keys"` // those that are mapped to sensors
 }
 
 // listDecoders lists the decoders of one or all accounts, without their sources.
 func (s *Surface) listDecoders(c *fiber.Ctx, sel *selection) error {
 	ctx := c.UserContext()
-	acct, limit, cursor := sel.account(), sel.limit(), sel.cursor()
+	acct, limit, cursor := sel.account(), sel.limit(), sel.option("cursor")
 	names, err := s.checkedNames(sel)
 	if err != nil {
 		return err
@@ -46,7 +45,7 @@ func (s *Surface) listDecoders(c *fiber.Ctx, sel *selection) error {
 	return sendPage(c, views, nextCursor)
 }
 
-// DecoderView is a decoder in the form for the operator.
+// DecoderView is a decoder with its source and its mappings.
 type DecoderView struct {
 	Account       relay.AccountID `json:"account"`
 	ID            string          `json:"id"`
@@ -58,21 +57,14 @@ type DecoderView struct {
 	UseRawPayload bool            `json:"use_raw_payload"`
 	Sensors       []SensorView    `json:"sensors"`
 	// Unmapped are the keys of frames that the decoder does not map.
-	Unmapped []UnmappedView `json:"unmapped,omitempty"`
+	Unmapped []iot.UnmappedKey `json:"unmapped,omitempty"`
 }
 
-// UnmappedView is a key without a mapping.
-type UnmappedView struct {
-	Key      string `json:"key"`
-	LastSeen string `json:"last_seen"`
-	Count    int64  `json:"count"`
-}
-
-// SensorView is a key that a decoder maps, with its sensor type.
+// SensorView is a mapped key with its sensor type.
 type SensorView struct {
 	Key           string `json:"key"`
 	SensorTypeID  string `json:"sensor_type_id"`
-	Name          string `json:"name"` // the sensor type's
+	Name          string `json:"name"` // of the sensor type
 	MetricUnits   string `json:"metric_units"`
 	ImperialUnits string `json:"imperial_units"`
 }
@@ -100,17 +92,12 @@ func (s *Surface) getDecoder(c *fiber.Ctx, sel *selection) error {
 			t := types[m.SensorTypeID]
 			return SensorView{Key: m.Key, SensorTypeID: m.SensorTypeID, Name: t.Name, MetricUnits: t.MetricUnits, ImperialUnits: t.ImperialUnits}
 		}),
-		Unmapped: httpd.Each(unmapped, func(k iot.UnmappedKey) UnmappedView {
-			return UnmappedView{Key: k.Key, LastSeen: formatTime(k.LastSeen), Count: k.Count}
-		}),
+		Unmapped: unmapped,
 	})
 }
 
-// listSensorTypes lists what sensors may measure, by id.
-func (s *Surface) listSensorTypes(c *fiber.Ctx, sel *selection) error {
-	if err := sel.Err(); err != nil {
-		return err
-	}
+// listSensorTypes lists the sensor types by id.
+func (s *Surface) listSensorTypes(c *fiber.Ctx) error {
 	types, err := s.Types.SensorTypes(c.UserContext())
 	if err != nil {
 		return err

@@ -10,7 +10,6 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// deliveryJSON is a delivery in the form for the operator.
 type deliveryJSON struct {
 	ID            string          `json:"id"`
 	Account       relay.AccountID `json:"account"`
@@ -25,23 +24,24 @@ type deliveryJSON struct {
 	CreatedAt     string          `json:"created_at"`
 	NextAttemptAt *string         `json:"next_attempt_at"`
 	Attempts      []attemptJSON   `json:"attempts"`
-	// What it waits for instead of a time, and the endpoint it is for.
+	// WaitsFor is the reason why the delivery is parked, and Endpoint its endpoint; both are
+	// empty for a delivery that is not parked.
 	WaitsFor outbox.Wait `json:"waits_for,omitempty"`
 	Endpoint string      `json:"endpoint,omitempty"`
-	// Hidden reports that the path of the target and the answers are left out: the caller may
-	// not read texts of messages.
+	// Hidden reports that the path of the target and the answers are left out because the
+	// caller may not read texts of messages.
 	Hidden bool `json:"hidden,omitempty"`
-	// Unopened reports that the record does not open, see relay.ErrUnopened: what is sealed
-	// of it is left out.
+	// Unopened reports that the record cannot be decrypted, see relay.ErrUnopened. Its
+	// encrypted fields are left out.
 	Unopened bool `json:"unopened,omitempty"`
 }
 
 type attemptJSON struct {
 	At         string  `json:"at"`
 	DurationMS float64 `json:"duration_ms"`
-	Status     int     `json:"status"` // 0 when there was no answer
+	Status     int     `json:"status"` // 0 if there was no answer
 	Error      string  `json:"error"`
-	Reason     string  `json:"reason"` // the error in words that an account may read
+	Reason     string  `json:"reason"` // the error in a text that an account may read
 	Response   string  `json:"response"`
 }
 
@@ -49,7 +49,11 @@ func deliveryOf(d outbox.Delivery) deliveryJSON {
 	view := deliveryJSON{
 		ID: d.ID, Account: d.Account, Kind: d.Kind, Relay: d.Relay, MessageID: d.MessageID, Originator: d.Originator, Destination: d.Destination,
 		Target: outbox.MaskTarget(d.Target()), State: d.State, Reason: d.Reason, CreatedAt: formatTime(d.CreatedAt),
-		Unopened: d.Unopened, NextAttemptAt: formatTimeOrNil(d.NextAttemptAt), Attempts: httpd.Each(d.Attempts, attemptOf),
+		Unopened: d.Unopened, NextAttemptAt: formatTimeOrNil(d.NextAttemptAt),
+		Attempts: httpd.Each(d.Attempts, func(a outbox.Attempt) attemptJSON {
+			milliseconds := float64(a.Duration.Microseconds()) / 1000
+			return attemptJSON{formatTime(a.At), milliseconds, a.Status, a.Error, a.Reason, a.Response}
+		}),
 	}
 	if d.Waits != "" {
 		view.WaitsFor, view.Endpoint = d.Waits, d.EndpointName()
@@ -57,25 +61,19 @@ func deliveryOf(d outbox.Delivery) deliveryJSON {
 	return view
 }
 
-func attemptOf(a outbox.Attempt) attemptJSON {
-	return attemptJSON{
-		At: formatTime(a.At), DurationMS: float64(a.Duration.Microseconds()) / 1000, Status: a.Status, Error: a.Error, Reason: a.Reason, Response: a.Response,
-	}
-}
-
 func (s *selection) deliveries() outbox.Filter {
 	return outbox.Filter{
 		IDs: s.ids(), Account: s.account(), State: oneOf(s, "state", outbox.States()...), Kind: oneOf(s, "kind", outbox.Kinds()...),
 		Waits: oneOf(s, "waits_for", outbox.WaitsForBreaker, outbox.WaitsForTurn),
 		Relay: s.text("relay"), Number: s.number(), Target: s.text("target"), Reason: s.text("reason"),
-		From: s.moment("from"), To: s.moment("to"), Query: s.text("q"),
+		From: s.timestamp("from"), To: s.timestamp("to"), Query: s.text("q"),
 	}
 }
 
 func (s *Surface) listDeliveries(c *fiber.Ctx, sel *selection) error {
 	f := sel.deliveries()
 	limit := sel.limit()
-	f.Cursor = sel.cursor()
+	f.Cursor = sel.option("cursor")
 	sel.refuseTextSearch("q", "target")
 	if err := sel.Err(); err != nil {
 		return err
@@ -95,7 +93,7 @@ func (s *Surface) listDeliveries(c *fiber.Ctx, sel *selection) error {
 	return sendPage(c, views, f.Cursor)
 }
 
-// sizeOfDelivery is about the memory of a delivery, in bytes.
+// sizeOfDelivery returns the approximate memory of a delivery, in bytes.
 func sizeOfDelivery(d *outbox.Delivery) int {
 	size := 1 << 10
 	if d.Request != nil {
@@ -110,10 +108,10 @@ func sizeOfDelivery(d *outbox.Delivery) int {
 	return size
 }
 
-// replayDeliveries queues deliveries again, by default dead ones.
+// replayDeliveries queues dead deliveries again, and delivered ones if include_delivered is set.
 func (s *Surface) replayDeliveries(c *fiber.Ctx, sel *selection) error {
 	f, delivered := sel.deliveries(), sel.flag("include_delivered")
-	sel.require()
+	sel.requireFilter()
 	if err := sel.Err(); err != nil {
 		return err
 	}
@@ -125,7 +123,6 @@ func (s *Surface) replayDeliveries(c *fiber.Ctx, sel *selection) error {
 	return c.JSON(fiber.Map{"count": n})
 }
 
-// breakerJSON is an open breaker in the form for the operator.
 type breakerJSON struct {
 	Endpoint string          `json:"endpoint"`
 	Account  relay.AccountID `json:"account"`
@@ -139,10 +136,7 @@ type breakerJSON struct {
 }
 
 // listBreakers lists the open breakers with their numbers of parked deliveries.
-func (s *Surface) listBreakers(c *fiber.Ctx, sel *selection) error {
-	if err := sel.Err(); err != nil {
-		return err
-	}
+func (s *Surface) listBreakers(c *fiber.Ctx) error {
 	open, err := s.Breakers.List(c.UserContext())
 	if err != nil {
 		return err
@@ -168,7 +162,7 @@ func (s *Surface) listBreakers(c *fiber.Ctx, sel *selection) error {
 	return c.JSON(fiber.Map{"data": views})
 }
 
-// closeBreaker closes a breaker; its parked deliveries are attempted at once.
+// closeBreaker closes a breaker. Its parked deliveries are attempted at once.
 func (s *Surface) closeBreaker(c *fiber.Ctx) error {
 	endpoint := strings.Clone(c.Params("endpoint"))
 	open, err := s.Breakers.List(c.UserContext())

@@ -47,7 +47,7 @@ func TestDeliveriesAreListedAndReplayed(t *testing.T) {
 	if strings.Join(paged, " ") != "ccc bb a" {
 		t.Errorf("paged %q", paged)
 	}
-	const nothing = `422 {"errors":{"ids":["name ids or at least one filter"]},"message":"The given data was invalid."}`
+	const nothing = `422 {"errors":{"ids":["Give ids or at least one filter."]},"message":"The given data was invalid."}`
 	for _, tc := range []struct{ name, body, want string }{
 		{"nothing selected", `{}`, nothing},
 		{"the delivered alone select nothing", `{"include_delivered":true}`, nothing},

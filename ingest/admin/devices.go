@@ -11,7 +11,6 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// deviceJSON is a device in the form for the operator.
 type deviceJSON struct {
 	ID           string          `json:"id"`
 	Account      relay.AccountID `json:"account"`
@@ -24,7 +23,7 @@ type deviceJSON struct {
 	LocationID   string          `json:"location_id"`
 	FrameLogging bool            `json:"frame_logging"`
 	CreatedAt    string          `json:"created_at"`
-	LastSeenAt   *string         `json:"last_seen_at"` // null: never
+	LastSeenAt   *string         `json:"last_seen_at"` // null if it was never seen
 	Position     *positionJSON   `json:"position"`
 	Radio        *radioJSON      `json:"radio"`
 	Alarms       int             `json:"alarms"` // raised and not cleared
@@ -34,11 +33,11 @@ type deviceJSON struct {
 type positionJSON struct {
 	Latitude  float64 `json:"latitude"`
 	Longitude float64 `json:"longitude"`
-	// Source is device for what was entered, network for what an uplink reported.
+	// Source is device for a position that was entered, network for one from an uplink.
 	Source string `json:"source"`
 }
 
-// radioJSON has the radio data of a device's last uplinks.
+// radioJSON has the newest radio data of a device.
 type radioJSON struct {
 	At       string   `json:"at"`
 	Battery  *float64 `json:"battery"` // percent
@@ -66,7 +65,7 @@ func deviceOf(d iot.FoundDevice, names map[relay.AccountID]string, radio map[str
 	return view
 }
 
-// maxDevices is the most devices of a page.
+// maxDevices is the largest number of devices of a page.
 const maxDevices = 500
 
 // listDevices lists devices of one or all accounts. Without the reading store the list has no
@@ -76,7 +75,7 @@ func (s *Surface) listDevices(c *fiber.Ctx, sel *selection) error {
 	f := iot.DeviceFilter{
 		Account: sel.account(), Text: sel.text("q"), Decoder: sel.text("decoder"), Alarmed: sel.flag("alarmed"),
 		Order: oneOf(sel, "order", iot.ByAccount, iot.SilentFirst),
-		Limit: min(sel.limit(), maxDevices), Cursor: sel.cursor(),
+		Limit: min(sel.limit(), maxDevices), Cursor: sel.option("cursor"),
 	}
 	names, err := s.checkedNames(sel)
 	if err != nil {
@@ -96,9 +95,9 @@ func (s *Surface) listDevices(c *fiber.Ctx, sel *selection) error {
 	return c.JSON(fiber.Map{"data": views, "meta": fiber.Map{"next": nextCursor, "missing": missing}})
 }
 
-// radioOf returns the radio data of devices by account and device, and why it is
-// missing, "" if it is not.
-func (s *Surface) radioOf(c *fiber.Ctx, found []iot.FoundDevice) (radioDatas map[relay.AccountID]map[string]iot.RadioData, missing string) {
+// radioOf returns the radio data of devices by account and device, and the reason why some of
+// it is missing, "" if none is.
+func (s *Surface) radioOf(c *fiber.Ctx, found []iot.FoundDevice) (byAccount map[relay.AccountID]map[string]iot.RadioData, missing string) {
 	if s.IoT.RadioDetail() == iot.RadioOff {
 		return nil, "radio data is not stored (readings.radio_data is off)"
 	}
@@ -106,23 +105,23 @@ func (s *Surface) radioOf(c *fiber.Ctx, found []iot.FoundDevice) (radioDatas map
 	for _, d := range found {
 		ids[d.Account] = append(ids[d.Account], d.ID)
 	}
-	radioDatas = make(map[relay.AccountID]map[string]iot.RadioData)
-	for acct, texts := range ids {
-		radio, err := s.IoT.Radio(c.UserContext(), acct, texts)
+	byAccount = make(map[relay.AccountID]map[string]iot.RadioData)
+	for acct, deviceIDs := range ids {
+		radio, err := s.IoT.Radio(c.UserContext(), acct, deviceIDs)
 		if err != nil {
-			return radioDatas, faultText(principalOf(c), err)
+			return byAccount, faultText(principalOf(c), err)
 		}
-		radioDatas[acct] = radio
+		byAccount[acct] = radio
 	}
-	return radioDatas, ""
+	return byAccount, ""
 }
 
 // deviceDetailJSON is a device with its sensors.
 type deviceDetailJSON struct {
 	deviceJSON
-	DecoderName string             `json:"decoder_name"` // "" for no decoder
+	DecoderName string             `json:"decoder_name"` // "" if it has no decoder
 	Sensors     []deviceSensorJSON `json:"sensors"`
-	// Missing says what could not be read, and why; empty: nothing.
+	// Missing lists the data that could not be read, each with the reason.
 	Missing []string `json:"missing"`
 }
 
@@ -136,13 +135,13 @@ type deviceSensorJSON struct {
 	MetricUnits   string   `json:"metric_units"`
 	Slope         float64  `json:"slope"`
 	Offset        float64  `json:"offset"`
-	RetentionDays int      `json:"retention_days"` // 0: kept for good
+	RetentionDays int      `json:"retention_days"` // 0 means without limit
 	Value         *float64 `json:"value"`
 	Text          string   `json:"text"`
-	At            *string  `json:"at"` // of the newest reading; null: there is none
+	At            *string  `json:"at"` // the time of the newest reading; null if there is none
 }
 
-// getDevice returns a device. Its id is found without its account if only one account has it.
+// getDevice answers with a device. The account may be missing if only one account has the id.
 func (s *Surface) getDevice(c *fiber.Ctx, sel *selection) error {
 	ctx, acct := c.UserContext(), sel.account()
 	if err := sel.Err(); err != nil {
@@ -180,8 +179,8 @@ func (s *Surface) getDevice(c *fiber.Ctx, sel *selection) error {
 	return c.JSON(fiber.Map{"data": view})
 }
 
-// sensorsOf returns a device's sensors with their newest readings, and why these are
-// missing, "" if they are not.
+// sensorsOf returns a device's sensors with their newest readings, and the reason why the
+// readings are missing, "" if they are not.
 func (s *Surface) sensorsOf(c *fiber.Ctx, acct relay.AccountID, id string) (views []deviceSensorJSON, missing string, err error) {
 	ctx := c.UserContext()
 	sensors, err := s.IoT.Sensors(ctx, acct, id, "")
@@ -217,20 +216,17 @@ func (s *Surface) sensorsOf(c *fiber.Ctx, acct relay.AccountID, id string) (view
 	return views, missing, nil
 }
 
-// rfc3339 rewrites a time of iot.TimeFormat or ledger.TimeFormat.
+// rfc3339 converts a time from iot.TimeFormat or ledger.TimeFormat to RFC 3339.
 func rfc3339(date string) *string { return new(strings.Replace(date, " ", "T", 1) + "Z") }
 
-// claimJSON is a claimed identifier in the form for the operator.
 type claimJSON struct {
-	Identifier  string          `json:"identifier"`
-	Account     relay.AccountID `json:"account"`
-	AccountName string          `json:"account_name"`
-	DeviceID    string          `json:"device_id"`
+	iot.Ownership
+	AccountName string `json:"account_name"`
 }
 
-// listIdentifiers lists which account holds device EUIs and MAC addresses.
+// listIdentifiers lists device EUIs and MAC addresses with the accounts that claimed them.
 func (s *Surface) listIdentifiers(c *fiber.Ctx, sel *selection) error {
-	prefix, cursor, limit := sel.text("q"), sel.cursor(), sel.limit()
+	prefix, cursor, limit := sel.text("q"), sel.option("cursor"), sel.limit()
 	names, err := s.checkedNames(sel)
 	if err != nil {
 		return err
@@ -240,18 +236,17 @@ func (s *Surface) listIdentifiers(c *fiber.Ctx, sel *selection) error {
 		return err
 	}
 	return sendPage(c, httpd.Each(ownerships, func(o iot.Ownership) claimJSON {
-		return claimJSON{o.Identifier, o.Account, names[o.Account], o.DeviceID}
+		return claimJSON{o, names[o.Account]}
 	}), nextCursor)
 }
 
-// releaseIdentifier lets another account claim an identifier.
+// releaseIdentifier ends a claim, so that another account can claim the identifier.
 func (s *Surface) releaseIdentifier(c *fiber.Ctx) error {
 	owner, err := s.IoT.ReleaseOwnership(c.UserContext(), params.Path(c, "identifier"))
 	if err != nil {
 		return err
 	}
 	n := httpd.NoteOf(c)
-	n.Target, n.Account = owner.Identifier, owner.Account
-	n.Before = fiber.Map{"identifier": owner.Identifier, "account": owner.Account, "device_id": owner.DeviceID}
+	n.Target, n.Account, n.Before = owner.Identifier, owner.Account, owner
 	return c.SendStatus(fiber.StatusNoContent)
 }

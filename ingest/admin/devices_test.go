@@ -102,7 +102,7 @@ func TestDevicesAreListed(t *testing.T) {
 			}
 		})
 	}
-	for query, want := range map[string]string{"cursor=none": "This is not a cursor of this list.", "order=loud": "want one of account, silent", "account=nobody": "There is no account named"} {
+	for query, want := range map[string]string{"cursor=none": "This is not a cursor of this list.", "order=loud": "The order must be account or silent, not", "account=nobody": "There is no account named"} {
 		got := o.ask("GET /admin/devices?"+query, "")
 		answertest.Begins(t, "the answer to "+query, got, "422 ")
 		answertest.Contains(t, "the answer to "+query, got, want)

@@ -24,13 +24,13 @@ func listed(id string, kind event.Kind, second int) eventJSON {
 // sourceOf is a source with events, which ends as end says.
 func sourceOf(node string, kind event.Kind, end eventSource, events ...eventJSON) *eventSource {
 	src := &eventSource{node: node, kind: kind}
-	src.fn, src.stop = iter.Pull(func(yield func(eventJSON) bool) {
+	src.next, src.stop = iter.Pull(func(yield func(eventJSON) bool) {
 		for _, e := range events {
 			if !yield(e) {
 				return
 			}
 		}
-		src.goOn, src.searchedTo, src.err = end.goOn, end.searchedTo, end.err
+		src.resume, src.searchedTo, src.err = end.resume, end.searchedTo, end.err
 	})
 	src.advance()
 	return src
@@ -41,7 +41,7 @@ func TestEventsOfSourcesAreMerged(t *testing.T) {
 	u9, u5, u1 := listed("n1-u9", event.Uplink, 9), listed("n1-u5", event.Uplink, 5), listed("n1-u1", event.Uplink, 1)
 	s7, s2 := listed("n1-s7", event.SMS, 7), listed("n1-s2", event.SMS, 2)
 	o4 := listed("n2-u4", event.Uplink, 4)
-	stopped := eventSource{goOn: position{event.SMS: 3}, searchedTo: searched}
+	stopped := eventSource{resume: position{event.SMS: 3}, searchedTo: searched}
 	for _, tc := range []struct {
 		name    string
 		limit   int
@@ -72,13 +72,13 @@ func TestEventsOfSourcesAreMerged(t *testing.T) {
 			"what is newer than the latest of such places", 9,
 			[]*eventSource{
 				sourceOf("n1", event.Uplink, eventSource{}, u9, u5, u1), sourceOf("n1", event.SMS, stopped),
-				sourceOf("n2", "", eventSource{goOn: position{event.Uplink: 7}, searchedTo: "2026-03-01T12:00:06Z"}),
+				sourceOf("n2", "", eventSource{resume: position{event.Uplink: 7}, searchedTo: "2026-03-01T12:00:06Z"}),
 			},
 			"n1-u9", "n1_u6.s3~n2_u7", "2026-03-01T12:00:06Z", "",
 		},
 		{
 			"none, if it is not known where one has stopped", 9,
-			[]*eventSource{sourceOf("n1", event.Uplink, eventSource{}, u9), sourceOf("n2", "", eventSource{goOn: position{event.Uplink: 7}})},
+			[]*eventSource{sourceOf("n1", event.Uplink, eventSource{}, u9), sourceOf("n2", "", eventSource{resume: position{event.Uplink: 7}})},
 			"", "n1_u10~n2_u7", "", "",
 		},
 		{
@@ -86,7 +86,7 @@ func TestEventsOfSourcesAreMerged(t *testing.T) {
 			"", "", "", "",
 		},
 		{
-			"those of another gateway", 2, []*eventSource{sourceOf("n1", event.Uplink, eventSource{}, u9), sourceOf("n2", "", eventSource{goOn: position{event.Uplink: 3}}, o4)},
+			"those of another gateway", 2, []*eventSource{sourceOf("n1", event.Uplink, eventSource{}, u9), sourceOf("n2", "", eventSource{resume: position{event.Uplink: 3}}, o4)},
 			"n1-u9 n2-u4", "n1_u1~n2_u3", "", "",
 		},
 		{
@@ -95,7 +95,7 @@ func TestEventsOfSourcesAreMerged(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			l := &eventList{node: "n1", limit: tc.limit, kinds: []event.Kind{event.Uplink}, at: positions{}, sources: tc.sources}
+			l := &eventList{node: "n1", limit: tc.limit, kinds: []event.Kind{event.Uplink}, places: positions{}, sources: tc.sources}
 			for _, src := range tc.sources {
 				if l.several = l.several || src.node != "n1"; src.kind == event.SMS || l.several {
 					l.kinds = []event.Kind{event.Uplink, event.SMS}
@@ -129,15 +129,15 @@ func TestEventsOfSourcesAreMerged(t *testing.T) {
 func TestAnswersOfGatewaysAreReadAsTheyArrive(t *testing.T) {
 	body, w := io.Pipe()
 	go func() { _, _ = fmt.Fprintf(w, `{"data":[{"id":"n2-u7","kind":"uplink"}`) }()
-	src := gatewaySource("n2", body)
+	src, err := gatewaySource("n2", body)
+	relaytest.NoError(t, err)
 	defer src.stop()
-	src.advance()
 	if src.head == nil || src.head.ID != "n2-u7" {
 		t.Fatalf("the head is %v, %v", src.head, src.err)
 	}
 	go func() { _, _ = fmt.Fprint(w, `],"meta":{"next":"u7","searched_to":"2026-03-01T12:00:03Z"}}`) }()
 	src.advance()
-	if src.head != nil || src.goOn.String() != "u7" || src.searchedTo == "" || src.err != nil {
+	if src.head != nil || src.resume.String() != "u7" || src.searchedTo == "" || src.err != nil {
 		t.Errorf("the end is %+v", src)
 	}
 }

@@ -14,11 +14,9 @@ import (
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/event"
-	"github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/inbound"
 )
 
-// eventJSON is an event in the form for the operator.
 type eventJSON struct {
 	ID         string          `json:"id"`
 	ReceivedAt string          `json:"received_at"`
@@ -27,56 +25,70 @@ type eventJSON struct {
 	Account    relay.AccountID `json:"account"`
 	State      event.State     `json:"state"`
 	Reason     string          `json:"reason"`
-	Raw        string          `json:"raw"` // text, or hex when it is none
+	Raw        string          `json:"raw"` // text, or hex if it is not UTF-8
 	Outcome    string          `json:"outcome"`
 	Notes      []string        `json:"notes"`
-	// Hidden reports that raw is left out: the caller may not read texts of messages.
+	// From and To are the numbers of the first message, for the list of messages. Only
+	// answers to other gateways have them.
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
+	// Hidden reports that Raw is left out because the caller may not read texts of messages.
 	Hidden bool `json:"hidden,omitempty"`
 }
 
-func eventOf(e event.Event) eventJSON {
-	raw := string(e.Raw)
-	if !utf8.ValidString(raw) {
-		raw = hex.EncodeToString(e.Raw)
-	}
-	return eventJSON{
+// eventOf returns an event for an answer; it is its entry, nil if the numbers are not needed.
+func (s *Surface) eventOf(e event.Event, it *intake.Item) eventJSON {
+	view := eventJSON{
 		ID: e.ID, ReceivedAt: formatTime(e.ReceivedAt), Kind: e.Kind, Source: e.Source, Account: e.Account,
-		State: e.State, Reason: e.Reason, Raw: raw, Outcome: e.Outcome, Notes: append([]string{}, e.Notes...),
+		State: e.State, Reason: e.Reason, Raw: string(e.Raw), Outcome: e.Outcome, Notes: append([]string{}, e.Notes...),
 	}
+	if !utf8.ValidString(view.Raw) {
+		view.Raw = hex.EncodeToString(e.Raw)
+	}
+	if e.Kind != event.SMS || it == nil {
+		return view
+	}
+	_ = relay.Recovered("numbers of event "+e.ID, func() error { // an unreadable post has no numbers
+		messages, _, err := s.ReadPost(it)
+		if len(messages) > 0 {
+			view.From, view.To = messages[0].From, messages[0].To
+		}
+		return err
+	})
+	return view
 }
 
-// events reads the filters of a selection and the intakes it is about.
+// events reads a filter of events, and returns it with the journals that it concerns.
 func (s *Surface) events(sel *selection) ([]*intake.Intake, event.Filter) {
 	f := event.Filter{IDs: sel.ids()}
 	kind := oneOf(sel, "kind", event.Kinds()...)
 	f.State = oneOf(sel, "state", event.Done, event.Quarantined, event.Unrouted, event.Pending)
 	f.Account, f.Source, f.Device = sel.account(), sel.text("source"), sel.text("device")
-	f.From, f.To, f.Query = sel.moment("from"), sel.moment("to"), sel.text("q")
+	f.From, f.To, f.Query = sel.timestamp("from"), sel.timestamp("to"), sel.text("q")
 	f.Number = sel.number()
 	if kind == "" || hasTexts(kind) {
 		sel.refuseTextSearch("q", "device")
 	}
-	var intakes []*intake.Intake
-	for _, intake := range s.Intakes {
-		if kind == "" || intake.Kind() == kind {
-			intakes = append(intakes, intake)
-		}
+	intakes := s.Intakes
+	if kind != "" {
+		intakes = ofKind(intakes, kind)
 	}
-	if f.Number != "" { // only messages have one, and the journal of frames may be long
+	if f.Number != "" { // only messages have a number, and the journal of frames may be long
 		intakes = ofKind(intakes, event.SMS)
 	}
 	return intakes, f
 }
 
-// position is the place of a list in each journal of a gateway, "u123.s45" as a cursor.
+// position is the place of a list in each journal of a gateway: the lowest sequence that it
+// has passed. As a cursor it is "u123.s45".
 type position map[event.Kind]uint64
 
-// positions are the places of a list at each gateway, by node: "n1_u123.s45~n2_u7" as a
-// cursor. A node's name holds neither _ nor ~.
+// positions are the places of a list at each gateway, by node. As a cursor they are
+// "n1_u123.s45~n2_u7"; the name of a node contains neither _ nor ~.
 type positions map[string]position
 
-// parsePositions reads a cursor; ok is false for what String did not write. That
-// of one gateway's own list is read as that gateway's.
+// parsePositions parses a cursor of several gateways, or one of node alone. ok is false for a
+// text that String does not write.
 func parsePositions(cursor, node string) (p positions, ok bool) {
 	p = positions{}
 	if !strings.Contains(cursor, "_") {
@@ -84,11 +96,11 @@ func parsePositions(cursor, node string) (p positions, ok bool) {
 		return positions{node: pos}, ok
 	}
 	for part := range strings.SplitSeq(cursor, "~") {
-		subject, path, _ := strings.Cut(part, "_")
-		if _, twice := p[subject]; twice || path == "" {
+		name, path, _ := strings.Cut(part, "_")
+		if _, twice := p[name]; twice || path == "" {
 			return nil, false
 		}
-		if p[subject], ok = parsePosition(path); !ok {
+		if p[name], ok = parsePosition(path); !ok {
 			return nil, false
 		}
 	}
@@ -105,7 +117,7 @@ func (p positions) String() string {
 	return strings.Join(parts, "~")
 }
 
-// set notes that a list of a node's events goes on below a sequence.
+// set notes that the list continues below a sequence of a node's journal.
 func (p positions) set(node string, kind event.Kind, seq uint64) {
 	if p[node] == nil {
 		p[node] = position{}
@@ -113,8 +125,8 @@ func (p positions) set(node string, kind event.Kind, seq uint64) {
 	p[node][kind] = seq
 }
 
-// parsePosition reads a cursor; ok is false for what String did not write. An
-// empty one is the beginning.
+// parsePosition parses a cursor; an empty one is the beginning of the list. ok is false for a
+// text that String does not write.
 func parsePosition(cursor string) (p position, ok bool) {
 	p = position{}
 	if cursor == "" {
@@ -145,60 +157,45 @@ func (p position) String() string {
 	return strings.Join(parts, ".")
 }
 
-// repeated returns the same request for each gateway.
-func repeated(c *fiber.Ctx) func(gateway.Gateway) peerRequest {
-	r := passOn(c, passedOn(c))
-	return func(gateway.Gateway) peerRequest { return r }
-}
-
-// tracedJSON is an event and its way through the gateway.
+// tracedJSON is an event with the steps of its processing.
 type tracedJSON struct {
 	eventJSON
 	Trace      []stepJSON     `json:"trace"`
 	Deliveries []deliveryJSON `json:"deliveries"`
 }
 
-// stepJSON is one thing that happened to an event.
+// stepJSON is a step in the processing of an event.
 type stepJSON struct {
-	At      *string `json:"at"`      // null when no time is kept
+	At      *string `json:"at"`      // null if the time is unknown
 	Step    string  `json:"step"`    // received, read, duplicate, joined, rule, routed, attempt
 	Message string  `json:"message"` // its id; empty for the whole event
 	Text    string  `json:"text"`
 }
 
-// getEvent shows one event with its trace. That of another gateway is requested from that
-// one.
+// getEvent shows one event with its trace. It queries another gateway if the id names that.
 func (s *Surface) getEvent(c *fiber.Ctx) error {
 	id := strings.Clone(c.Params("event"))
-	t, err := s.traced(c, id)
+	view, err := s.traced(c, id)
 	if err != nil {
 		return err
 	}
-	if !sees(c, t.Account) {
+	if !sees(c, view.Account) {
 		return relay.Errorf(relay.KindNotFound, "event %s", id)
 	}
-	t.Deliveries = slices.DeleteFunc(t.Deliveries, func(d deliveryJSON) bool { return !sees(c, d.Account) })
-	t.hide(c)
-	return c.JSON(fiber.Map{"data": t})
+	view.Deliveries = slices.DeleteFunc(view.Deliveries, func(d deliveryJSON) bool { return !sees(c, d.Account) })
+	view.hide(c)
+	return c.JSON(fiber.Map{"data": view})
 }
 
-// traced returns an event of this gateway, or of the one that its id names.
 func (s *Surface) traced(c *fiber.Ctx, id string) (tracedJSON, error) {
 	trace, err := s.Trace(c.UserContext(), id)
-	if err == nil {
-		return tracedJSON{
-			eventJSON: eventOf(trace.Event), Deliveries: httpd.Each(trace.Deliveries, deliveryOf),
-			Trace: httpd.Each(trace.Steps, func(s inbound.Step) stepJSON {
-				return stepJSON{At: formatTimeOrNil(s.At), Step: s.Name, Message: s.Message, Text: s.Text}
-			}),
-		}, nil
+	if relay.KindOf(err) == relay.KindNotFound {
+		return s.Peers.traced(c, id)
 	}
-	if relay.KindOf(err) != relay.KindNotFound {
-		return tracedJSON{}, err
-	}
-	t, found, err := s.Peers.tracedAt(c, nodeOf(id))
-	if err == nil && !found {
-		err = relay.Errorf(relay.KindNotFound, "event %s", id)
-	}
-	return t, err
+	return tracedJSON{
+		eventJSON: s.eventOf(trace.Event, nil), Deliveries: httpd.Each(trace.Deliveries, deliveryOf),
+		Trace: httpd.Each(trace.Steps, func(s inbound.Step) stepJSON {
+			return stepJSON{At: formatTimeOrNil(s.At), Step: s.Name, Message: s.Message, Text: s.Text}
+		}),
+	}, err
 }

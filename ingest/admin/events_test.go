@@ -88,16 +88,16 @@ func TestEventsAreReplayed(t *testing.T) {
 	o := arrive(t)
 	o.p.mend()
 	for _, tc := range []struct{ name, body, want string }{
-		{"nothing selected", `{}`, `422 {"errors":{"ids":["name ids or at least one filter"]},"message":"The given data was invalid."}`},
-		{"no ids", `{"ids":[]}`, `422 {"errors":{"ids":["name ids or at least one filter"]},"message":"The given data was invalid."}`},
-		{"a flag alone selects nothing", `{"dry_run":true,"limit":5}`, `422 {"errors":{"ids":["name ids or at least one filter"]},"message":"The given data was invalid."}`},
-		{"ids that are none", `{"ids":"n1-u4"}`, `422 {"errors":{"ids":["want a list of ids","name ids or at least one filter"]},"message":"The given data was invalid."}`},
-		{"an unknown state", `{"state":"lost"}`, `422 {"errors":{"state":["want one of done, quarantined, unrouted, pending, got \"lost\""]},"message":"The given data was invalid."}`},
+		{"nothing selected", `{}`, `422 {"errors":{"ids":["Give ids or at least one filter."]},"message":"The given data was invalid."}`},
+		{"no ids", `{"ids":[]}`, `422 {"errors":{"ids":["Give ids or at least one filter."]},"message":"The given data was invalid."}`},
+		{"a flag alone selects nothing", `{"dry_run":true,"limit":5}`, `422 {"errors":{"ids":["Give ids or at least one filter."]},"message":"The given data was invalid."}`},
+		{"ids that are none", `{"ids":"n1-u4"}`, `422 {"errors":{"ids":["The ids must be an array.","Give ids or at least one filter."]},"message":"The given data was invalid."}`},
+		{"an unknown state", `{"state":"lost"}`, `422 {"errors":{"state":["The state must be done or quarantined or unrouted or pending, not \"lost\"."]},"message":"The given data was invalid."}`},
 		{"a decoder without devices", `{"decoder":"d9"}`, `422 {"errors":{"decoder":["There is no device with the decoder \"d9\"."]},"message":"The given data was invalid."}`},
 		{"an unknown relay", `{"relay":"g9"}`, `422 {"errors":{"relay":["There is no relay \"g9\"."]},"message":"The given data was invalid."}`},
 		{"no JSON", `{`, `422 {"message":"Invalid JSON."}`},
-		{"a dry run", `{"state":"quarantined","dry_run":true}`, `200 {"count":1,"examined":0,"rules":false,` +
-			`"events":{"done":0,"quarantined":0,"differ":0},"readings":{"added":0,"changed":0,"unchanged":0,"stays":0},"data":[],"more":false}`},
+		{"a dry run", `{"state":"quarantined","dry_run":true}`, `200 {"count":1,"examined":0,` +
+			`"events":{"done":0,"quarantined":0,"differ":0},"readings":{"added":0,"changed":0,"unchanged":0,"stays":0},"data":[],"more":false,"rules":false}`},
 		{"another reason", `{"reason":"because of good"}`, replayed(0)},
 		{"a reason, with rules", `{"reason":"BECAUSE of bad","rules":true}`, strings.Replace(replayed(1), `"rules":false`, `"rules":true`, 1)},
 		{"an unknown id", `{"ids":["n1-u99","n9-u1"]}`, replayed(0)},

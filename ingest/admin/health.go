@@ -11,17 +11,16 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// checkTime is the time that a back end may take to answer for itself.
+// checkTime is the longest time for the check of a back end.
 const checkTime = 2 * time.Second
 
-// Reason is the reason why a back end is down, in a public text: it names no address and no
-// path.
+// Reason is the reason why a back end is down, in a public text without addresses and paths.
 type Reason string
 
 // Error returns the text.
 func (r Reason) Error() string { return string(r) }
 
-// hiddenReason stands for the reasons that only the administrator may read.
+// hiddenReason replaces a reason that only operators may read.
 const hiddenReason = "unavailable; the reason is in /readyz with the admin token"
 
 // backendJSON is the status of one back end.
@@ -31,9 +30,9 @@ type backendJSON struct {
 	Error  string `json:"error,omitempty"`
 }
 
-// ready answers 200 when every back end that it needs works, else 503 with what
-// is wrong. The gateway goes on accepting meanwhile. What a back end says of an
-// error names addresses, resolvers and paths, so that takes the admin token.
+// ready answers 200 if all back ends work, except the optional ones, else 503. The gateway
+// accepts traffic in both cases. Errors of back ends may contain addresses and paths, so that
+// only callers who may see them get them.
 func (s *Surface) ready(c *fiber.Ctx) error {
 	states := s.watch.check(c.UserContext())
 	inFull := s.seesBackends(c)
@@ -59,8 +58,7 @@ func (s *Surface) ready(c *fiber.Ctx) error {
 	return c.Status(status).JSON(fiber.Map{"status": word, "backends": backends})
 }
 
-// Down checks every back end and returns the errors of those that do not,
-// by name.
+// Down checks the back ends and returns the errors of those that are down, by name.
 func Down(ctx context.Context, backends []Backend) map[string]error {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
@@ -72,34 +70,31 @@ func Down(ctx context.Context, backends []Backend) map[string]error {
 		})
 	}
 	wg.Wait()
-	out := make(map[string]error)
+	down := make(map[string]error)
 	for i, b := range backends {
 		if errs[i] != nil {
-			out[b.Name] = errs[i]
+			down[b.Name] = errs[i]
 		}
 	}
-	return out
+	return down
 }
 
-// watchEvery is the interval at which the back ends are checked without requests for their
-// state.
+// watchEvery is the interval at which Watch checks the back ends.
 const watchEvery = 5 * time.Second
 
-// BackendState is the state of a back end, with the start of that state.
+// BackendState is the state of a back end.
 type BackendState struct {
 	Backend
-	// Err is the reason why it is down; nil if it works.
+	// Err is the reason why the back end is down; nil if it works.
 	Err error
-	// Since is the time of the first check with the present result: at the start, or at a
-	// change.
+	// Since is the time at which the present state was first observed.
 	Since time.Time
-	// LastErr is the last error it had, at LastErrAt; nil if it had none since the
-	// start.
+	// LastErr is the last error since the start, at LastErrAt; nil if there was none.
 	LastErr   error
 	LastErrAt time.Time
 }
 
-// watch checks the back ends and stores the start of each state.
+// watch stores the states of the back ends.
 type watch struct {
 	backends []Backend
 	now      func() time.Time
@@ -109,9 +104,6 @@ type watch struct {
 }
 
 func newWatch(backends []Backend, now func() time.Time) *watch {
-	if now == nil {
-		now = time.Now
-	}
 	w := &watch{backends: backends, now: now, states: make([]BackendState, len(backends))}
 	for i, b := range backends {
 		w.states[i].Backend = b
@@ -119,8 +111,7 @@ func newWatch(backends []Backend, now func() time.Time) *watch {
 	return w
 }
 
-// check queries all of them at the same time, each for at most checkTime, and returns how
-// they do, in their order.
+// check checks all back ends and returns their states in the order of backends.
 func (w *watch) check(ctx context.Context) []BackendState {
 	down := Down(ctx, w.backends)
 	w.mu.Lock()
@@ -139,8 +130,8 @@ func (w *watch) check(ctx context.Context) []BackendState {
 	return append([]BackendState(nil), w.states...)
 }
 
-// Watch queries the back ends every five seconds until the context ends, so that the status
-// has the start of an outage even without requests for it.
+// Watch checks the back ends every five seconds until the context ends, so that the status has
+// the start of an outage even if nobody has requested it since.
 func (s *Surface) Watch(ctx context.Context) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()

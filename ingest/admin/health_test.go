@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -49,10 +50,11 @@ func TestHealth(t *testing.T) {
 
 func TestADisconnectedCarrierLeavesTheGatewayReady(t *testing.T) {
 	app := httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
-	s := New(Deps{Backends: []Backend{
+	s := New(Deps{Now: time.Now, Backends: []Backend{
 		{Name: "records", Check: func(context.Context) error { return nil }},
 		{Name: "carrier one", Note: "smpp", Optional: true, Check: func(context.Context) error { return errors.New("waiting: no route") }},
 	}})
+	s.auth = httpd.NewAuth(httpd.AuthDeps{Now: time.Now})
 	app.Get("/readyz", s.ready)
 	status, body, _ := answertest.Ask(t, app, answertest.Request("GET", "/readyz", ""))
 	const want = `{"backends":{"carrier one":{"status":"down","note":"smpp","error":"unavailable; the reason is in /readyz with the admin token"},"records":{"status":"ok"}},"status":"ready"}`

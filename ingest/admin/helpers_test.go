@@ -19,6 +19,7 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/ingest/journal"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/cache"
 	"github.com/penstock/penstock/relay/cache/cachetest"
 	"github.com/penstock/penstock/relay/cache/redistest"
@@ -36,9 +37,10 @@ import (
 
 // picky sets aside what it is told to, and counts what it processed.
 type picky struct {
-	mu    sync.Mutex
-	state map[string]event.State // by a part of the body
-	seen  int
+	mu      sync.Mutex
+	state   map[string]event.State // by a part of the body
+	outcome string                 // of all entries; empty for none
+	seen    int
 }
 
 func (p *picky) Parse(*intake.Item) (struct{}, []uint64, error) { return struct{}{}, nil, nil }
@@ -57,6 +59,9 @@ func (p *picky) Process(_ context.Context, items []intake.Parsed[struct{}]) ([]e
 	var statuses []event.Status
 	for _, it := range items {
 		p.seen++
+		if p.outcome != "" {
+			statuses = append(statuses, event.Status{ID: it.ID, Seq: it.Seq, State: event.Done, Outcome: p.outcome})
+		}
 		for part, state := range p.state {
 			if strings.Contains(string(it.Entry.Body), part) {
 				statuses = append(statuses, event.Status{ID: it.ID, Seq: it.Seq, State: state, Reason: "because of " + part})
@@ -114,6 +119,11 @@ func newOffice(t *testing.T) *office {
 		SIMs: o.db.SIMs, Pools: o.db.Pools, Usage: o.db.Usage, Jobs: o.db.Jobs, Effects: replay.NewStore(o.db.DB), Types: o.db.Devices,
 		Backends: []Backend{{Name: "records", Note: "redis", Check: o.db.DB.Check}, {Name: "readings", Check: func(context.Context) error { return o.backend }}},
 		Metrics:  metrics, Now: func() time.Time { return o.now },
+		Inspector: counter{o}, ReadPost: readPost, Waits: func(string) string { return "" },
+		Program: Program{
+			Queue: func() Deliveries { return Deliveries{} }, Stored: func() map[string]int64 { return nil },
+			Binds: func() []Bind { return nil }, Sending: func() []Sending { return nil },
+		},
 	})
 	o.surface.Mount(o.app, httpd.NewAuth(httpd.AuthDeps{
 		Tokens: o.db.Accounts, AdminToken: "root", Now: func() time.Time { return o.now }, Sessions: o.users, Accounts: o.db.Accounts,
@@ -121,6 +131,28 @@ func newOffice(t *testing.T) *office {
 	}))
 	o.app.Use(httpd.NotFound)
 	return o
+}
+
+// readPost reads the numbers of a body like "from 447700900123 to 4490".
+func readPost(it *intake.Item) ([]inbound.Message, string, error) {
+	numbers, ok := strings.CutPrefix(string(it.Entry.Body), "from ")
+	i := strings.LastIndex(numbers, " to ")
+	if !ok || i < 0 {
+		return nil, "", errors.New("the body is not a message")
+	}
+	return []inbound.Message{{From: numbers[:i], To: numbers[i+len(" to "):]}}, "", nil
+}
+
+// counter is an Inspector that counts the selected posts and previews none.
+type counter struct{ o *office }
+
+func (c counter) Preview(ctx context.Context, f event.Filter, until time.Time, _ int, _ func() bool, _ func(*event.Event, *replay.PreviewedPost)) (int, time.Time, error) {
+	n, reached, err := c.o.intakes[event.Uplink].Count(ctx, f, until)
+	return n, reached.Time, err
+}
+
+func (counter) Recent(context.Context, relay.AccountID, iot.Device, int) ([]iot.Arrival, error) {
+	return nil, nil
 }
 
 // nowhere takes deliveries; rules without frames have none.

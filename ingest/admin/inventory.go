@@ -18,26 +18,8 @@ import (
 	"github.com/penstock/penstock/relay/user"
 )
 
-// appliedJSON lists the changes that an apply made, or in a dry run would make.
-type appliedJSON struct {
-	Document      string               `json:"document"`
-	DryRun        bool                 `json:"dry_run"`
-	Accounts      []appliedAccountJSON `json:"accounts"`
-	Added         []string             `json:"added"`
-	Changed       []string             `json:"changed"`
-	Removed       []string             `json:"removed"`
-	Kept          []string             `json:"kept"`
-	AllowRemovals int                  `json:"allow_removals"`
-}
-
-// appliedAccountJSON names an account of a document.
-type appliedAccountJSON struct {
-	ID   int64  `json:"id"`
-	Name string `json:"name"`
-}
-
-// getInventory returns everything that is declared, or one document of it: what it
-// declares, or with present=true how its records are now. Only an admin may see secrets.
+// getInventory answers with everything that is declared, or with one document: the declared
+// values, or with present=true the present ones. Only an admin may see secrets.
 func (s *Surface) getInventory(c *fiber.Ctx, sel *selection) error {
 	name, v := sel.text("document"), domain.View{Present: sel.flag("present"), Secrets: sel.flag("secrets")}
 	if err := sel.Err(); err != nil {
@@ -71,21 +53,16 @@ func (s *Surface) getInventory(c *fiber.Ctx, sel *selection) error {
 	return c.JSON(d)
 }
 
-// driftJSON is a field that differs from what a document declares.
+// driftJSON is a field whose value differs from the declared one.
 type driftJSON struct {
-	Document  string  `json:"document"`
-	Account   string  `json:"account"`
-	Path      string  `json:"path"`
-	Declared  any     `json:"declared"`
-	Present   any     `json:"present"`
-	Deleted   bool    `json:"deleted"`
-	ChangedAt *string `json:"changed_at"` // null if it is not known
-	ChangedBy *string `json:"changed_by"` // null if the audit log does not say
-	Reset     *string `json:"reset"`      // null if no reset takes the declared value
+	inventory.Drift
+	ChangedAt *string `json:"changed_at"` // null if the time is unknown
+	ChangedBy *string `json:"changed_by"` // null if the audit log does not have the change
+	Reset     *string `json:"reset"`      // null if no reset restores the declared value
 	Text      string  `json:"text"`
 }
 
-// getDrift returns what differs from the documents, which an apply keeps.
+// getDrift lists the fields that differ from the documents. An apply keeps them.
 func (s *Surface) getDrift(c *fiber.Ctx, sel *selection) error {
 	name := sel.text("document")
 	if err := sel.Err(); err != nil {
@@ -96,16 +73,13 @@ func (s *Surface) getDrift(c *fiber.Ctx, sel *selection) error {
 		return err
 	}
 	views := httpd.Each(fields, func(d inventory.Drift) driftJSON {
-		return driftJSON{
-			Document: d.Document, Account: d.Account, Path: d.Path, Declared: d.Declared, Present: d.Present, Deleted: d.Deleted,
-			ChangedAt: httpd.OrNull(timeOrNone(d.ChangedAt)), ChangedBy: httpd.OrNull(d.ChangedBy), Reset: httpd.OrNull(d.Reset), Text: d.String(),
-		}
+		return driftJSON{d, formatTimeOrNil(d.ChangedAt), httpd.OrNull(d.ChangedBy), httpd.OrNull(d.Reset), d.String()}
 	})
 	return c.JSON(fiber.Map{"data": views, "missing": append([]string{}, missing...)})
 }
 
 func (s *Surface) putInventory(c *fiber.Ctx) error {
-	httpd.NoteOf(c).Request = httpd.QueryOf(c) // the entry says what the document changed
+	httpd.NoteOf(c).Request = httpd.QueryOf(c) // without the document; the entry has its changes
 	m, err := modeOf(c)
 	if err != nil {
 		return err
@@ -137,13 +111,9 @@ func (s *Surface) putInventory(c *fiber.Ctx) error {
 	} else {
 		n.Target = done.Document
 	}
-	return c.JSON(fiber.Map{"data": appliedJSON{
-		Document: done.Document, DryRun: done.DryRun, Added: done.Added, Changed: done.Changed, Removed: done.Removed, Kept: done.Kept, AllowRemovals: done.AllowRemovals,
-		Accounts: httpd.Each(done.Accounts, func(a inventory.AppliedAccount) appliedAccountJSON { return appliedAccountJSON(a) }),
-	}})
+	return c.JSON(fiber.Map{"data": done})
 }
 
-// logApplied logs what an apply did, what its prune removed, and what it kept.
 func (s *Surface) logApplied(c *fiber.Ctx, m inventory.Mode, a inventory.Applied) {
 	if a.DryRun {
 		return
@@ -158,17 +128,17 @@ func (s *Surface) logApplied(c *fiber.Ctx, m inventory.Mode, a inventory.Applied
 	}
 }
 
-// modeOf reads how far an apply goes.
+// modeOf reads the mode of an apply from the query.
 func modeOf(c *fiber.Ctx) (m inventory.Mode, err error) {
 	for _, word := range strings.FieldsFunc(c.Query("reset"), func(r rune) bool { return r == ',' }) {
 		if !slices.Contains([]string{"credit", "sims", "relays", "rules"}, word) {
-			return m, relay.Invalid("reset", fmt.Sprintf("want credit, sims, relays or rules, got %q", word))
+			return m, relay.Invalid("reset", fmt.Sprintf("The reset must be credit, sims, relays or rules, not %q.", word))
 		}
 		m.Reset = append(m.Reset, strings.Clone(word))
 	}
 	if name := c.Query("account"); name != "" {
 		if len(m.Reset) == 0 {
-			return m, relay.Invalid("account", "want reset as well: account limits what is reset to one account")
+			return m, relay.Invalid("account", "The account requires reset: it limits the reset to one account.")
 		}
 		m.ResetAccounts = []string{strings.Clone(name)}
 	}
@@ -176,14 +146,14 @@ func modeOf(c *fiber.Ctx) (m inventory.Mode, err error) {
 		if text := c.Query(name); text != "" {
 			var ok bool
 			if *flag, ok = params.ParseBool(text); !ok {
-				return m, relay.Invalid(name, "want true or false")
+				return m, relay.Invalid(name, "The "+relay.FieldWords(name)+" must be true or false.")
 			}
 		}
 	}
 	if text := c.Query("allow_removals"); text != "" {
 		n, ok := decimal.Int(text)
 		if !ok || n < 0 {
-			return m, relay.Invalid("allow_removals", "want a number of records")
+			return m, relay.Invalid("allow_removals", "The allow removals must be a number of records.")
 		}
 		m.AllowRemovals = int(n)
 	}

@@ -116,7 +116,7 @@ func TestTheDriftOfADocumentIsListed(t *testing.T) {
 	answertest.Contains(t, "the drift", got, `"changed_by":"admin token","reset":null,"text":"account acme: callback_url: kept, changed over the API on `)
 	answertest.Contains(t, "the drift", got, `"missing":["account acme: decoder d1"]}`)
 	answertest.Begins(t, "the drift of an unknown document", o.ask("GET /admin/inventory/drift?document=other", ""), "404 ")
-	answertest.Contains(t, "a reset of an account alone", o.ask("PUT /admin/inventory?account=acme", acme), `"account":["want reset as well`)
+	answertest.Contains(t, "a reset of an account alone", o.ask("PUT /admin/inventory?account=acme", acme), `"account":["The account requires reset`)
 }
 
 func TestOnlyAnAdminExportsSecrets(t *testing.T) {

@@ -13,7 +13,6 @@ import (
 	"github.com/penstock/penstock/relay/ledger"
 )
 
-// jobJSON is a job in the form for the operator.
 type jobJSON struct {
 	ID          string          `json:"id"`
 	Account     relay.AccountID `json:"account"`
@@ -23,14 +22,14 @@ type jobJSON struct {
 	State       job.State       `json:"state"`
 	CreatedAt   string          `json:"created_at"`
 	UpdatedAt   string          `json:"updated_at"`
-	DueAt       *string         `json:"due_at"` // null: it has ended
+	DueAt       *string         `json:"due_at"` // null if it has ended
 	Tries       int             `json:"tries"`
-	Error       string          `json:"error"` // why it failed, or why it is tried again
-	ICCID       string          `json:"iccid"` // the SIM that it is about; "": none
-	Items       *jobItemsJSON   `json:"items"` // null: it is about one thing, or it is not known
+	Error       string          `json:"error"` // the reason why it failed or is repeated
+	ICCID       string          `json:"iccid"` // its SIM; "" if it has none, or several
+	Items       *jobItemsJSON   `json:"items"` // null for a job with one item, or if the items are unknown
 }
 
-// jobItemsJSON has the number of the objects of a job, and those that failed.
+// jobItemsJSON has the numbers of items of a job, and the failed ones.
 type jobItemsJSON struct {
 	Total  int              `json:"total"`
 	Done   int              `json:"done"`
@@ -47,29 +46,35 @@ func jobOf(j job.Found, names map[relay.AccountID]string) jobJSON {
 		ID: j.ID, Account: j.Account, AccountName: names[j.Account], Kind: j.Kind, Name: j.Name, State: j.State,
 		CreatedAt: formatTime(j.CreatedAt), UpdatedAt: formatTime(j.UpdatedAt), DueAt: formatTimeOrNil(j.Due), Tries: j.Tries, Error: j.Error,
 	}
-	var about struct {
+	var input struct {
 		ICCID  string   `json:"iccid"`
 		ICCIDs []string `json:"iccids"`
 	}
-	if json.Unmarshal(j.Input, &about) == nil { // the input of tokens is sealed and says nothing
-		view.ICCID = about.ICCID
+	if json.Unmarshal(j.Input, &input) == nil { // the input of token jobs is encrypted
+		view.ICCID = input.ICCID
 	}
+	total := len(input.ICCIDs)
 	switch {
 	case j.Kind == ledger.KindClaim && len(j.Result) > 0:
-		view.Items = claimed(j.Result)
-	case j.State == job.Completed && len(about.ICCIDs) > 0:
-		view.Items = &jobItemsJSON{len(about.ICCIDs), len(about.ICCIDs), []failedItemJSON{}}
-	case len(about.ICCIDs) > 0:
-		view.Items = &jobItemsJSON{len(about.ICCIDs), 0, []failedItemJSON{}}
+		view.Items = claimItems(j.Result)
+	case total > 0 && j.State == job.Completed:
+		view.Items = &jobItemsJSON{total, total, []failedItemJSON{}}
+	case total > 0:
+		view.Items = &jobItemsJSON{total, 0, []failedItemJSON{}}
 	case j.State == job.Completed:
-		view.Items = counted(j.Result)
+		var result struct {
+			Count *int `json:"count"` // the number of records of an export
+		}
+		if json.Unmarshal(j.Result, &result) == nil && result.Count != nil {
+			view.Items = &jobItemsJSON{*result.Count, *result.Count, []failedItemJSON{}}
+		}
 	}
 	return view
 }
 
-// claimed has the results of a claim's tokens; they are named by their number, since their
-// texts are secret.
-func claimed(result json.RawMessage) *jobItemsJSON {
+// claimItems returns the results of a claim's tokens. It numbers the tokens because their texts
+// are secret.
+func claimItems(result json.RawMessage) *jobItemsJSON {
 	var results []ledger.ClaimResult
 	if json.Unmarshal(result, &results) != nil {
 		return nil
@@ -85,21 +90,13 @@ func claimed(result json.RawMessage) *jobItemsJSON {
 	return view
 }
 
-// counted is the number of records of an export.
-func counted(result json.RawMessage) *jobItemsJSON {
-	var of struct {
-		Count *int `json:"count"`
-	}
-	if json.Unmarshal(result, &of) != nil || of.Count == nil {
-		return nil
-	}
-	return &jobItemsJSON{*of.Count, *of.Count, []failedItemJSON{}}
-}
-
 // listJobs lists jobs of one or all accounts, newest first.
 func (s *Surface) listJobs(c *fiber.Ctx, sel *selection) error {
 	limit := sel.limit()
-	f := job.Search{Account: sel.account(), State: oneOf(sel, "state", job.States()...), Kind: job.Kind(sel.text("kind")), Before: int64(sel.before()), Limit: limit + 1} //nolint:gosec // a place
+	f := job.Search{
+		Account: sel.account(), State: oneOf(sel, "state", job.States()...), Kind: job.Kind(sel.text("kind")),
+		Before: int64(sel.before()), Limit: limit + 1, //nolint:gosec // a place is positive
+	}
 	names, found, err := findNamed(s, sel, f, s.Jobs.Find)
 	if err != nil {
 		return err

@@ -14,30 +14,29 @@ import (
 	"github.com/penstock/penstock/relay/ledger/merkle"
 )
 
-// ledgerJSON is a ledger in the form for the operator.
 type ledgerJSON struct {
 	ID          string          `json:"id"`
 	Account     relay.AccountID `json:"account"`
 	AccountName string          `json:"account_name"`
 	Name        string          `json:"name"`
-	Declared    bool            `json:"declared"` // false: only its log is left
+	Declared    bool            `json:"declared"` // false if only its log is left
 	Hash        string          `json:"hash"`
-	Claims      int64           `json:"claims"` // of each token; 0: without limit
-	Expiry      string          `json:"expiry"` // of tokens; "": never
+	Claims      int64           `json:"claims"` // the limit for each token; 0 means without limit
+	Expiry      string          `json:"expiry"` // of tokens; "" means never
 	Entries     int64           `json:"entries"`
-	Signed      int64           `json:"signed"`     // entries that the head covers
-	Checkpoint  string          `json:"checkpoint"` // the signed head; "": none yet
+	Signed      int64           `json:"signed"`     // the number of entries that the head covers
+	Checkpoint  string          `json:"checkpoint"` // the signed head; "" if there is none yet
 }
 
-// listLedgers lists the ledgers of one or all accounts. The cursor is the number of entries
+// listLedgers lists the ledgers of one or all accounts. The cursor is the number of ledgers
 // before the page.
 func (s *Surface) listLedgers(c *fiber.Ctx, sel *selection) error {
-	acct, limit, beforeSeq := sel.account(), sel.limit(), sel.before()
+	acct, limit, offset := sel.account(), sel.limit(), sel.before()
 	names, overviews, err := findNamed(s, sel, acct, s.Ledgers.Overviews)
 	if err != nil {
 		return err
 	}
-	start := int(min(beforeSeq, uint64(len(overviews)))) //nolint:gosec // at most the length
+	start := int(min(offset, uint64(len(overviews)))) //nolint:gosec // at most the length
 	page := overviews[start:min(start+limit, len(overviews))]
 	views, nextCursor := httpd.Each(page, func(o ledger.LogOf) ledgerJSON {
 		view := ledgerJSON{
@@ -60,8 +59,8 @@ type ledgerEntryJSON struct {
 	Sequence int64            `json:"sequence"`
 	Type     ledger.EntryType `json:"type"`
 	At       string           `json:"at"`
-	Token    string           `json:"token"` // its id: the SHA-256 of its text
-	Hash     string           `json:"hash"`  // of its leaf, base64
+	Token    string           `json:"token"` // the id of the token: the SHA-256 of its text
+	Hash     string           `json:"hash"`  // of the entry's leaf, base64
 	Data     json.RawMessage  `json:"data"`
 }
 
@@ -84,21 +83,20 @@ func (s *Surface) listLedgerEntries(c *fiber.Ctx, sel *selection) error {
 	return sendPage(c, views, nextCursor)
 }
 
-// generatedTokenJSON is a token of a ledger's list.
 type generatedTokenJSON struct {
 	Sequence    int64   `json:"sequence"` // of its first entry
 	ID          string  `json:"id"`
 	GeneratedAt string  `json:"generated_at"`
-	ExpiresAt   *string `json:"expires_at"` // null: never
+	ExpiresAt   *string `json:"expires_at"` // null means never
 	Claimed     int64   `json:"claimed"`
-	Remaining   *int64  `json:"remaining"` // null: any number
+	Remaining   *int64  `json:"remaining"` // null means without limit
 }
 
-// listLedgerTokens lists the tokens of a ledger, the latest generated first.
+// listLedgerTokens lists the tokens of a ledger, newest first.
 func (s *Surface) listLedgerTokens(c *fiber.Ctx, sel *selection) error {
 	acct, prefix, limit, beforeSeq := sel.requiredAccount(), strings.ToLower(sel.text("q")), sel.limit(), sel.before()
 	if strings.Trim(prefix, "0123456789abcdef") != "" {
-		sel.Add("q", "want the beginning of an id in hexadecimal")
+		sel.Add("q", "The q must be the beginning of an id, in hexadecimal digits.")
 	}
 	if err := sel.Err(); err != nil {
 		return err
@@ -113,20 +111,20 @@ func (s *Surface) listLedgerTokens(c *fiber.Ctx, sel *selection) error {
 	}), nextCursor)
 }
 
-// ledgerTokenJSON is a token in the form for the operator, with the proof of its history.
+// ledgerTokenJSON is a token with the proof of its history.
 type ledgerTokenJSON struct {
 	ID           string          `json:"id"`
 	Account      relay.AccountID `json:"account"`
 	AccountName  string          `json:"account_name"`
 	Ledger       string          `json:"ledger"`
 	CreatedAt    string          `json:"created_at"`
-	ExpiresAt    *string         `json:"expires_at"` // null: never
+	ExpiresAt    *string         `json:"expires_at"` // null means never
 	Claimed      int64           `json:"claimed"`
-	Remaining    *int64          `json:"remaining"`     // null: any number
-	NeedsPrivate bool            `json:"needs_private"` // a private token
-	Metadata     json.RawMessage `json:"metadata"`      // null: none
+	Remaining    *int64          `json:"remaining"`     // null means without limit
+	NeedsPrivate bool            `json:"needs_private"` // its use requires a private token
+	Metadata     json.RawMessage `json:"metadata"`      // null if there is none
 	Head         headJSON        `json:"head"`
-	All          string          `json:"all"` // signed: the entries are all that it has
+	All          string          `json:"all"` // the signed statement that Entries is complete
 	Entries      []provenJSON    `json:"entries"`
 }
 
@@ -136,17 +134,17 @@ type headJSON struct {
 	Size       int64  `json:"size"`
 	Root       string `json:"root"` // base64
 	Checkpoint string `json:"checkpoint"`
-	Key        string `json:"key"` // that verifies it
+	Key        string `json:"key"` // verifies the checkpoint
 }
 
 // provenJSON is an entry with its inclusion proof.
 type provenJSON struct {
 	ledgerEntryJSON
-	Leaf  string   `json:"leaf"`  // the text that is hashed
+	Leaf  string   `json:"leaf"`  // the text of the leaf
 	Proof []string `json:"proof"` // hashes in base64, from the leaf to the root
 }
 
-// getLedgerToken shows a token by its id, and proves its history.
+// getLedgerToken answers with a token and the proof of its history.
 func (s *Surface) getLedgerToken(c *fiber.Ctx, sel *selection) error {
 	ctx := c.UserContext()
 	acct := sel.requiredAccount()

@@ -4,9 +4,8 @@ import (
 	"cmp"
 	"math"
 	"net/url"
-	"slices"
 	"strconv"
-	"strings"
+	"sync"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -25,10 +24,9 @@ const (
 	sent     = "out"
 )
 
-// messageJSON is a message of an account in the form for the operator.
 type messageJSON struct {
 	Direction    string          `json:"direction"`
-	ID           message.ID      `json:"id"` // 0 if it was received
+	ID           message.ID      `json:"id"` // 0 for a received message
 	Account      relay.AccountID `json:"account"`
 	Originator   string          `json:"originator"`
 	Destination  string          `json:"destination"`
@@ -40,15 +38,15 @@ type messageJSON struct {
 	IP           string          `json:"ip"`
 	ReceivedAt   string          `json:"received_at"`
 	ScheduledFor string          `json:"scheduled_for"`
-	// Code is the reported code of the message as a whole; 0: nothing yet.
+	// Code is the delivery report code of the whole message; 0 if there is none yet.
 	Code  message.Code `json:"code"`
 	Parts []partJSON   `json:"parts"`
-	// Event is what was received; nil if the message was sent.
+	// Event is the event of a received message; nil for a sent one.
 	Event *eventJSON `json:"event,omitempty"`
-	// Hidden reports that the texts are left out: the caller may not read them.
+	// Hidden reports that the texts are left out because the caller may not read them.
 	Hidden bool `json:"hidden,omitempty"`
-	// Unopened reports that the record does not open, see relay.ErrUnopened: what is sealed
-	// of it is left out.
+	// Unopened reports that the record cannot be decrypted, see relay.ErrUnopened. Its
+	// encrypted fields are left out.
 	Unopened bool `json:"unopened,omitempty"`
 }
 
@@ -65,7 +63,8 @@ type partJSON struct {
 	ChangedAt   string        `json:"changed_at"`
 }
 
-// messageOf is a message whose parts that are due say what holds them up now.
+// messageOf returns a sent message for an answer. The reason of a part that is due is why it
+// waits now.
 func (s *Surface) messageOf(m *message.Message) messageJSON {
 	view := messageJSON{
 		Direction: sent, ID: m.ID, Account: m.Account, Originator: m.Originator, Destination: m.Destination, Coding: m.Coding,
@@ -73,62 +72,43 @@ func (s *Surface) messageOf(m *message.Message) messageJSON {
 		ReceivedAt: formatTime(m.ReceivedAt), ScheduledFor: formatTime(m.ScheduledFor), Parts: make([]partJSON, len(m.Parts)),
 	}
 	view.Code, _ = m.Code()
+	waits := sync.OnceValue(func() string { return s.Waits(m.Destination) })
 	for n := range m.Parts {
 		p := &m.Parts[n]
 		view.Parts[n] = partJSON{
 			ID: m.PartID(n), State: p.State, Simulated: p.Simulated(), Carrier: p.Carrier, CarrierID: p.CarrierID,
 			Reason: p.Reason, Report: p.Report, Data: m.Body(n), ScheduledAt: formatTime(p.ScheduledAt), ChangedAt: formatTime(p.ChangedAt),
 		}
-	}
-	due := func(p message.Part) bool { return p.State == message.Pending && !p.ScheduledAt.After(s.Now()) }
-	if s.Waits == nil || !slices.ContainsFunc(m.Parts, due) {
-		return view
-	}
-	reason := s.Waits(m.Destination)
-	for n := range m.Parts {
-		if due(m.Parts[n]) {
-			view.Parts[n].Reason = cmp.Or(reason, view.Parts[n].Reason)
+		if p.State == message.Pending && !p.ScheduledAt.After(s.Now()) {
+			view.Parts[n].Reason = cmp.Or(waits(), p.Reason)
 		}
 	}
 	return view
 }
 
-// receivedMessage is the view of an event with messages. Its numbers are those of the first
-// message that the outcome names: "from 447700900123 to 4490".
-func receivedMessage(e *eventJSON) messageJSON {
-	view := messageJSON{Direction: received, Account: e.Account, ReceivedAt: e.ReceivedAt, Parts: []partJSON{}, Event: e}
-	_, numbers, _ := strings.Cut(e.Outcome, "from ")
-	from, to, ok := strings.Cut(numbers, " to ")
-	if ok {
-		to, _, _ = strings.Cut(to, "; ")
-		to, _, _ = strings.Cut(to, " over bind ")
-		view.Originator, view.Destination = from, to
+// receivedMessage returns the message of an event, with the numbers of the first message if
+// the event has several.
+func receivedMessage(e eventJSON) messageJSON {
+	view := messageJSON{
+		Direction: received, Account: e.Account, Originator: e.From, Destination: e.To, ReceivedAt: e.ReceivedAt, Parts: []partJSON{}, Event: &e,
 	}
+	e.From, e.To = "", ""
 	return view
 }
 
-// messages reads which sent messages are meant.
+// messages reads a filter of sent messages.
 func (s *selection) messages() message.Filter {
-	f := message.Filter{State: oneOf(s, "state", message.States()...), Number: s.number()}
-	for _, text := range s.ids() {
-		id, ok := message.ParseID(text)
-		if !ok {
-			s.Add("ids", "want ids of messages, got "+strconv.Quote(text))
-		}
-		f.IDs = append(f.IDs, id)
-	}
-	return f
+	return message.Filter{Account: s.account(), State: oneOf(s, "state", message.States()...), Number: s.number()}
 }
 
 // listMessages lists sent and received messages of one or all accounts, newest first.
 func (s *Surface) listMessages(c *fiber.Ctx, sel *selection) error {
 	f := sel.messages()
-	f.Account = sel.account()
 	list := messageList{limit: sel.limit(), end: 1}
 	direction := oneOf(sel, "direction", received, sent)
 	var eventCursor string
-	place(sel, &eventCursor, &f.Before)
-	at, ok := parsePositions(eventCursor, s.Node)
+	parseCursor(sel, &eventCursor, &f.Before)
+	places, ok := parsePositions(eventCursor, s.Node)
 	if !ok {
 		sel.Add("cursor", notACursor)
 	}
@@ -145,19 +125,19 @@ func (s *Surface) listMessages(c *fiber.Ctx, sel *selection) error {
 			return err
 		}
 	}
-	// 2. The received ones, from the journals.
-	if list.events = (&eventList{at: at}); direction != sent && f.State == "" {
+	// 2. The received messages, from the journals.
+	if list.events = (&eventList{places: places}); direction != sent && f.State == "" {
 		intakes := ofKind(s.Intakes, event.SMS)
 		query := url.Values{"kind": {string(event.SMS)}}
 		if f.Number != "" {
 			query.Set("number", f.Number)
 		}
-		list.events, err = s.findEvents(c, intakes, event.Filter{Account: f.Account, Number: f.Number}, at, list.limit, query)
+		list.events, err = s.findEvents(c, intakes, event.Filter{Account: f.Account, Number: f.Number}, places, list.limit, query)
 		if err != nil {
 			return err
 		}
 	}
-	// 3. The page, merged from these.
+	// 3. The page, merged from both.
 	defer list.events.sources.stop()
 	views, err := list.merge(hidesTexts(c))
 	if err != nil {
@@ -166,7 +146,7 @@ func (s *Surface) listMessages(c *fiber.Ctx, sel *selection) error {
 	return c.JSON(fiber.Map{"data": views, "meta": list.events.meta})
 }
 
-// findSent reads a page of sent messages.
+// findSent reads the sent messages for a page.
 func (s *Surface) findSent(c *fiber.Ctx, list *messageList, f message.Filter) error {
 	accounts := []relay.AccountID{f.Account}
 	if f.Account == 0 {
@@ -194,13 +174,13 @@ func (s *Surface) findSent(c *fiber.Ctx, list *messageList, f message.Filter) er
 // messageList is a list of sent and received messages.
 type messageList struct {
 	limit   int
-	sent    []messageJSON // that are not in the page yet
-	hasMore bool          // there are sent messages behind these
-	end     message.ID    // of which sent messages the next page begins: those with a lower id
+	sent    []messageJSON // those that are not in the page yet
+	hasMore bool          // there are older sent messages than these
+	end     message.ID    // the next page begins with the sent messages below this id
 	events  *eventList
 }
 
-// merge returns a page, the newest first, and writes its meta.
+// merge returns a page, newest first, and writes its meta.
 func (l *messageList) merge(hidden bool) ([]messageJSON, error) {
 	page := []messageJSON{}
 	for len(page) < l.limit {
@@ -218,12 +198,11 @@ func (l *messageList) merge(hidden bool) ([]messageJSON, error) {
 			e := *src.head
 			l.events.pass(src)
 			e.hideText(hidden)
-			page = append(page, receivedMessage(&e))
+			page = append(page, receivedMessage(e))
 			continue
 		}
 		break
 	}
-	// The next page.
 	if err := l.events.end(); err != nil {
 		return nil, err
 	}
@@ -233,19 +212,19 @@ func (l *messageList) merge(hidden bool) ([]messageJSON, error) {
 	}
 	l.events.meta.Next = ""
 	if hasMore {
-		l.events.meta.Next = placeCursor("%d %s", l.end, l.events.at)
+		l.events.meta.Next = formatCursor("%d %s", l.end, l.events.places)
 	}
 	return page, nil
 }
 
-// isBefore compares two times that formatTime wrote.
+// isBefore compares two times of formatTime.
 func isBefore(a, b string) bool {
 	first, _ := time.Parse(time.RFC3339Nano, a)
 	second, _ := time.Parse(time.RFC3339Nano, b)
 	return first.Before(second)
 }
 
-// sizeOfMessage is about the memory of a message, in bytes.
+// sizeOfMessage returns the approximate memory of a message, in bytes.
 func sizeOfMessage(m *message.Message) int {
 	size := 500
 	for i := range m.Parts {
@@ -254,14 +233,20 @@ func sizeOfMessage(m *message.Message) int {
 	return size
 }
 
-// resendMessages sends parts with an unknown outcome again.
+// resendMessages sends the parts of messages again whose outcome is unknown.
 func (s *Surface) resendMessages(c *fiber.Ctx, sel *selection) error {
 	f := sel.messages()
-	f.Account = sel.requiredAccount()
-	if len(f.IDs) == 0 && sel.Problems["ids"] == nil {
-		sel.Add("ids", "name the messages")
+	for _, text := range sel.ids() {
+		id, ok := message.ParseID(text)
+		if !ok {
+			sel.Add("ids", "The ids must be ids of messages, not "+strconv.Quote(text)+".")
+		}
+		f.IDs = append(f.IDs, id)
 	}
-	sel.refuseUnknownFields()
+	if len(f.IDs) == 0 && sel.Problems["ids"] == nil {
+		sel.AddNamed("ids", "The %s field is required.")
+	}
+	sel.requireAccount(f.Account)
 	if err := sel.Err(); err != nil {
 		return err
 	}

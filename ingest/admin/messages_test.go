@@ -160,6 +160,30 @@ func TestSentAndReceivedMessagesAreMerged(t *testing.T) {
 	relaytest.Equal(t, "the events of a number", o.list("GET /admin/events?number=447700900121").ids(), []string{"s4", "s2"})
 }
 
+func TestTheNumbersOfAReceivedMessageAreThoseOfThePost(t *testing.T) {
+	o := newOffice(t)
+	o.accept(event.SMS, "from Road to Rome to 4490")
+	o.p.outcome = "routed from the relay to https://example.com"
+	o.process()
+	messages := o.list("GET /admin/messages?direction=in").Data
+	relaytest.Equal(t, "the number of messages", len(messages), 1)
+	relaytest.Equal(t, "the originator", messages[0]["originator"], any("Road to Rome"))
+	relaytest.Equal(t, "the destination", messages[0]["destination"], any("4490"))
+	e, _ := messages[0]["event"].(map[string]any)
+	relaytest.Equal(t, "the outcome", e["outcome"], any(o.p.outcome))
+	_, hasFrom := e["from"]
+	relaytest.Equal(t, "the event has the numbers too", hasFrom, false)
+}
+
+func TestAListOfMessagesRefusesIDs(t *testing.T) {
+	o := newOffice(t)
+	for line, body := range map[string]string{"GET /admin/messages": `{"ids":["3"]}`, "GET /admin/messages?ids=3": ""} {
+		if got := o.ask(line, body); !strings.HasPrefix(got, `422 {"errors":{"ids":["This `) {
+			t.Errorf("%s %s: %s", line, body, got)
+		}
+	}
+}
+
 func TestOnlyPartsInStateUnknownAreSentAgain(t *testing.T) {
 	o := newOffice(t)
 	all := o.sent("447700900123", "447700900124")

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -18,14 +17,15 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/user"
 )
 
-// Headers of a request that another gateway makes: its node, the user whose request it
-// passes on with the role, the time in Unix seconds, and the signature (gateway.Keys).
+// The headers of a request from another gateway: its node, the name and the role of the user
+// whose request it passes on, the time in Unix seconds, and the signature (gateway.Keys).
 const (
 	headerNode      = "X-Penstock-Gateway"
 	headerActor     = "X-Penstock-Actor"
@@ -34,12 +34,12 @@ const (
 	headerSignature = "X-Penstock-Signature"
 )
 
-// maxPeerAnswer bounds what is kept of another gateway's answer, in bytes: a dry run or a
-// trace. Events are read one by one.
+// maxPeerAnswer is the largest answer of another gateway that is decoded as a whole, in bytes.
+// Lists of events are read one event at a time.
 const maxPeerAnswer = 16 << 20
 
-// Peers queries the other gateways of the database for their journals. A
-// nil Peers has none.
+// Peers queries the journals of the other gateways that share the database. A nil Peers has
+// no other gateways.
 type Peers struct {
 	node     string
 	keys     gateway.Keys
@@ -48,72 +48,64 @@ type Peers struct {
 	now      func() time.Time
 }
 
-// NewPeers returns the peers of a gateway. An answer may take as long as the request that
-// needs it.
+// NewPeers returns the peers of a gateway. Requests to them have no time limit besides the
+// context's.
 func NewPeers(node string, keys gateway.Keys, registry *gateway.Store, now func() time.Time) *Peers {
 	return &Peers{node: node, keys: keys, registry: registry, client: &http.Client{}, now: now}
 }
 
-// awayJSON is a gateway whose journals an answer lacks.
 type awayJSON struct {
 	Node   string `json:"node"`
 	SeenAt string `json:"seen_at"`
 	Error  string `json:"error"`
 }
 
-func awayOf(p principal, g *gateway.Gateway, err error) awayJSON {
-	return awayJSON{Node: g.Node, SeenAt: formatTime(g.SeenAt), Error: faultText(p, err)}
-}
-
-// others lists the other gateways; none for a request of one of them.
+// others lists the other gateways. A request that another gateway has passed on is not passed
+// on again, so the list is empty for it.
 func (p *Peers) others(c *fiber.Ctx) ([]gateway.Gateway, error) {
 	if p == nil || principalOf(c).peer != "" {
 		return nil, nil
 	}
-	all, err := p.registry.Gateways(c.UserContext())
-	var out []gateway.Gateway
-	for _, g := range all {
-		if g.Node != p.node {
-			out = append(out, g)
-		}
-	}
-	return out, err
+	gateways, err := p.registry.Gateways(c.UserContext())
+	return slices.DeleteFunc(gateways, func(g gateway.Gateway) bool { return g.Node == p.node }), err
 }
 
-// each queries every one of the gateways at the same time and reads the answers into a value
-// each. It names those that did not answer.
-func each[T any](c *fiber.Ctx, p *Peers, gateways []gateway.Gateway, request func(gateway.Gateway) peerRequest) (answers map[string]T, views []awayJSON) {
-	answers = make(map[string]T, len(gateways))
-	ctx, who := c.UserContext(), principalOf(c)
+// queryAll makes a request to each gateway, all at the same time, and reads the bodies of the
+// answers. It returns the results by node, and the gateways without one.
+func queryAll[T any](
+	ctx context.Context, p *Peers, gateways []gateway.Gateway, request func(node string) peerRequest, read func(node string, body io.ReadCloser) (T, error),
+) (results map[string]T, away []awayJSON) {
+	results = make(map[string]T, len(gateways))
 	var mu sync.Mutex
 	var wait sync.WaitGroup
 	for _, g := range gateways {
 		wait.Go(func() {
-			var answer T
+			var result T
+			r := request(g.Node)
 			err := relay.Recovered("request to gateway "+g.Node, func() error {
-				resp, err := p.ask(ctx, &g, request(g))
-				if err == nil && resp.status != http.StatusOK {
-					err = resp.refusal()
+				body, err := p.ask(ctx, &g, r)
+				if err == nil {
+					result, err = read(g.Node, body)
 				}
-				if err != nil {
-					return err
-				}
-				if err := resp.decode(&answer); err != nil {
-					return fmt.Errorf("its answer is not that of a gateway: %w", err)
-				}
-				return nil
+				return err
 			})
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				views = append(views, awayOf(who, &g, err))
+				away = append(away, awayJSON{Node: g.Node, SeenAt: formatTime(g.SeenAt), Error: faultText(r.sender, err)})
 				return
 			}
-			answers[g.Node] = answer
+			results[g.Node] = result
 		})
 	}
 	wait.Wait()
-	return answers, views
+	return results, away
+}
+
+// passToAll passes the request on to each gateway and decodes the answers.
+func passToAll[T any](c *fiber.Ctx, p *Peers, gateways []gateway.Gateway) (answers map[string]T, away []awayJSON) {
+	r := passOn(c, passedOn(c))
+	return queryAll(c.UserContext(), p, gateways, func(string) peerRequest { return r }, decodeAnswer[T])
 }
 
 // peerRequest is a request to the internal API of another gateway.
@@ -121,49 +113,43 @@ type peerRequest struct {
 	method, path string
 	query        url.Values
 	body         []byte
-	p            principal // whose request is passed on
+	sender       principal // of the request that is passed on
 }
 
-// peerAnswer is the answer of another gateway. Whoever has it closes the body.
-type peerAnswer struct {
-	status int
-	body   io.ReadCloser
+// decodeAnswer decodes the answer of another gateway and closes it.
+func decodeAnswer[T any](node string, body io.ReadCloser) (answer T, err error) {
+	defer func() { _ = body.Close() }()
+	if err := json.NewDecoder(io.LimitReader(body, maxPeerAnswer)).Decode(&answer); err != nil {
+		return answer, relay.Errorf(relay.KindUnavailable, "gateway %s: invalid answer: %w", node, err)
+	}
+	return answer, nil
 }
 
-// decode reads an answer to its end.
-func (a peerAnswer) decode(v any) error {
-	defer func() { _ = a.body.Close() }()
-	return json.NewDecoder(io.LimitReader(a.body, maxPeerAnswer)).Decode(v)
-}
-
-// refusal returns the error of an answer that is not 200.
-func (a peerAnswer) refusal() error {
-	defer func() { _ = a.body.Close() }()
-	text, _ := io.ReadAll(io.LimitReader(a.body, 200))
-	return fmt.Errorf("answered %d: %s", a.status, bytes.TrimSpace(text))
-}
-
-// ask makes a request to another gateway.
-func (p *Peers) ask(ctx context.Context, g *gateway.Gateway, r peerRequest) (peerAnswer, error) {
+// ask makes a request to another gateway and returns the body of its answer, which the caller
+// closes. It returns a NotFound error for an answer 404, and an Unavailable error for every
+// other answer except 200 and for a gateway that is away.
+func (p *Peers) ask(ctx context.Context, g *gateway.Gateway, r peerRequest) (io.ReadCloser, error) {
 	if g.Away(p.now()) {
-		return peerAnswer{}, relay.Errorf(relay.KindUnavailable, "gateway %s is away since %s", g.Node, formatTime(g.SeenAt))
+		return nil, relay.Errorf(relay.KindUnavailable, "gateway %s is away since %s", g.Node, formatTime(g.SeenAt))
 	}
-	resp, err := p.send(ctx, g.URL, r)
-	if err != nil {
-		return peerAnswer{}, relay.Errorf(relay.KindUnavailable, "gateway %s: %w", g.Node, err)
+	body, err := p.send(ctx, g.URL, r)
+	if err != nil && relay.KindOf(err) != relay.KindNotFound {
+		err = relay.Errorf(relay.KindUnavailable, "gateway %s: %w", g.Node, err)
 	}
-	return resp, nil
+	return body, err
 }
 
 // send makes a request to the gateway at a URL.
-func (p *Peers) send(ctx context.Context, gatewayURL string, r peerRequest) (peerAnswer, error) {
-	signed := gateway.Request{Method: r.method, Target: r.path, Node: p.node, Actor: r.p.Name, Role: string(r.p.Role), Time: p.now(), Body: r.body}
+func (p *Peers) send(ctx context.Context, gatewayURL string, r peerRequest) (io.ReadCloser, error) {
+	signed := gateway.Request{
+		Method: r.method, Target: r.path, Node: p.node, Actor: r.sender.Name, Role: string(r.sender.Role), Time: p.now(), Body: r.body,
+	}
 	if len(r.query) > 0 {
 		signed.Target += "?" + r.query.Encode()
 	}
 	req, err := http.NewRequestWithContext(ctx, r.method, gatewayURL+signed.Target, bytes.NewReader(r.body))
 	if err != nil {
-		return peerAnswer{}, err
+		return nil, err
 	}
 	for name, value := range map[string]string{
 		headerNode: signed.Node, headerActor: signed.Actor, headerRole: signed.Role, headerTime: strconv.FormatInt(signed.Time.Unix(), 10),
@@ -171,37 +157,43 @@ func (p *Peers) send(ctx context.Context, gatewayURL string, r peerRequest) (pee
 	} {
 		req.Header.Set(name, value)
 	}
-	resp, err := p.client.Do(req) //nolint:bodyclose // the receiver of the answer closes it
+	resp, err := p.client.Do(req) //nolint:bodyclose // the caller closes it
 	if err != nil {
-		return peerAnswer{}, err
+		return nil, err
 	}
-	return peerAnswer{resp.StatusCode, resp.Body}, nil
+	if resp.StatusCode == http.StatusOK {
+		return resp.Body, nil
+	}
+	defer func() { _ = resp.Body.Close() }()
+	kind := relay.KindUnavailable
+	if resp.StatusCode == http.StatusNotFound {
+		kind = relay.KindNotFound
+	}
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 200))
+	return nil, relay.Errorf(kind, "answered %d: %s", resp.StatusCode, bytes.TrimSpace(text))
 }
 
-// ExchangeServer sends to the gateway at a URL the PostgreSQL server that this one used last,
-// and returns the newer of that and its own.
+// ExchangeServer sends the PostgreSQL server that this gateway used last to the gateway at a
+// URL, and returns the newer one of the two gateways' servers.
 func (p *Peers) ExchangeServer(ctx context.Context, gatewayURL string, server db.Server) (newer db.Server, err error) {
-	body, err := json.Marshal(server)
+	encoded, err := json.Marshal(server)
 	if err != nil {
 		return newer, err
 	}
-	resp, err := p.send(ctx, gatewayURL, peerRequest{method: http.MethodPost, path: "/internal/server", body: body})
+	body, err := p.send(ctx, gatewayURL, peerRequest{method: http.MethodPost, path: "/internal/server", body: encoded})
 	if err != nil {
 		return newer, err
 	}
-	if resp.status != http.StatusOK {
-		return newer, resp.refusal()
-	}
-	return newer, resp.decode(&newer)
+	return decodeAnswer[db.Server](gatewayURL, body)
 }
 
-// passOn returns a request that another gateway has to answer from what only it has.
+// passOn returns the request for the internal API of another gateway, with another query.
 func passOn(c *fiber.Ctx, query url.Values) peerRequest {
-	path := "/internal" + strings.Clone(c.Path()[len("/admin"):]) // in any case of letters
-	return peerRequest{method: strings.Clone(c.Method()), path: path, query: query, body: slices.Clone(c.BodyRaw()), p: principalOf(c)}
+	path := "/internal" + strings.Clone(c.Path()[len("/admin"):]) // the router ignores case
+	return peerRequest{method: strings.Clone(c.Method()), path: path, query: query, body: slices.Clone(c.BodyRaw()), sender: principalOf(c)}
 }
 
-// authorizePeer passes the requests of other gateways.
+// authorizePeer passes requests that another gateway has signed.
 func (s *Surface) authorizePeer(c *fiber.Ctx) error {
 	body, err := httpd.Body(c, maxForm)
 	if err != nil {
@@ -220,11 +212,13 @@ func (s *Surface) authorizePeer(c *fiber.Ctx) error {
 		return fiber.NewError(fiber.StatusUnauthorized, "The clocks of the two gateways differ by "+age.Round(time.Second).String()+".")
 	}
 	httpd.AdmitOperator(c)
-	c.Locals(principalKey{}, principal{Principal: httpd.Principal{Name: strings.Clone(r.Actor), Role: user.Admin}, peer: strings.Clone(r.Node), peerRole: user.Role(strings.Clone(r.Role))})
+	c.Locals(principalKey{}, principal{
+		Principal: httpd.Principal{Name: strings.Clone(r.Actor), Role: user.Admin}, peer: strings.Clone(r.Node), peerRole: user.Role(strings.Clone(r.Role)),
+	})
 	return c.Next()
 }
 
-// exchangeServer answers ExchangeServer.
+// exchangeServer answers a request that ExchangeServer of another gateway makes.
 func (s *Surface) exchangeServer(c *fiber.Ctx) error {
 	var theirs db.Server
 	if err := readJSON(c, maxForm, &theirs); err != nil {
@@ -233,63 +227,38 @@ func (s *Surface) exchangeServer(c *fiber.Ctx) error {
 	return c.JSON(s.NewerServer(theirs))
 }
 
-// tracedAt queries the gateway that a node names for an event; found is false if there is no
-// such gateway, or it has no such event.
-func (p *Peers) tracedAt(c *fiber.Ctx, node string) (t tracedJSON, found bool, err error) {
+// traced returns an event from the gateway that its id names, "<node>-<kind><sequence>". It
+// returns a NotFound error if there is no such gateway or it has no such event.
+func (p *Peers) traced(c *fiber.Ctx, id string) (tracedJSON, error) {
 	gateways, err := p.others(c)
+	i := slices.IndexFunc(gateways, func(g gateway.Gateway) bool { return g.Node == id[:max(0, strings.LastIndex(id, "-"))] })
+	if err == nil && i < 0 {
+		err = relay.Errorf(relay.KindNotFound, "event %s", id)
+	}
 	if err != nil {
-		return t, false, err
+		return tracedJSON{}, err
 	}
-	for _, g := range gateways {
-		if g.Node != node {
-			continue
-		}
-		resp, err := p.ask(c.UserContext(), &g, passOn(c, nil))
-		if err != nil {
-			return t, false, err
-		}
-		var answer struct{ Data *tracedJSON }
-		err = resp.decode(&answer)
-		if resp.status == http.StatusNotFound {
-			return t, false, nil
-		}
-		if err != nil || answer.Data == nil {
-			return t, false, relay.Errorf(relay.KindUnavailable, "gateway %s answered %d", node, resp.status)
-		}
-		return *answer.Data, true, nil
+	body, err := p.ask(c.UserContext(), &gateways[i], passOn(c, nil))
+	if err != nil {
+		return tracedJSON{}, err
 	}
-	return t, false, nil
+	answer, err := decodeAnswer[struct{ Data tracedJSON }](gateways[i].Node, body)
+	return answer.Data, err
 }
 
-// passedOn is the query of a request, without the parameters that the gateway adds.
+// passedOn returns the query of a request without the cursor, which differs between gateways.
 func passedOn(c *fiber.Ctx) url.Values {
 	query, _ := url.ParseQuery(strings.Clone(string(c.Request().URI().QueryString())))
 	query.Del("cursor")
 	return query
 }
 
-// nodeOf is the node that an event's id names: "<node>-<kind><sequence>".
-func nodeOf(id string) string {
-	if i := strings.LastIndex(id, "-"); i >= 0 {
-		return id[:i]
-	}
-	return id
-}
-
-// gatewayJSON is a gateway in the form for the operator.
 type gatewayJSON struct {
-	Node      string `json:"node"`
-	URL       string `json:"url"`
-	Version   string `json:"version"`
-	StartedAt string `json:"started_at"`
-	SeenAt    string `json:"seen_at"`
-	Away      bool   `json:"away"`
+	gateway.Gateway
+	Away bool `json:"away"`
 }
 
-func (s *Surface) listGateways(c *fiber.Ctx, sel *selection) error {
-	if err := sel.Err(); err != nil {
-		return err
-	}
+func (s *Surface) listGateways(c *fiber.Ctx) error {
 	views, err := s.gateways(c.UserContext())
 	if err != nil {
 		return err
@@ -297,7 +266,7 @@ func (s *Surface) listGateways(c *fiber.Ctx, sel *selection) error {
 	return c.JSON(fiber.Map{"data": views})
 }
 
-// gateways lists those of the database, by node.
+// gateways lists the gateways that share the database, by node.
 func (s *Surface) gateways(ctx context.Context) ([]gatewayJSON, error) {
 	views := []gatewayJSON{}
 	if s.Peers == nil {
@@ -305,15 +274,13 @@ func (s *Surface) gateways(ctx context.Context) ([]gatewayJSON, error) {
 	}
 	gateways, err := s.Peers.registry.Gateways(ctx)
 	for _, g := range gateways {
-		views = append(views, gatewayJSON{
-			Node: g.Node, URL: g.URL, Version: g.Version, StartedAt: formatTime(g.StartedAt), SeenAt: formatTime(g.SeenAt), Away: g.Away(s.Now()),
-		})
+		views = append(views, gatewayJSON{g, g.Away(s.Now())})
 	}
 	return views, err
 }
 
-// forgetGateway removes one that does not come back. One that sends heartbeats would
-// register itself again.
+// forgetGateway removes a gateway that is away from the registry. It refuses to remove one
+// that sends heartbeats, because that would register itself again.
 func (s *Surface) forgetGateway(c *fiber.Ctx) error {
 	node := strings.Clone(c.Params("node"))
 	if s.Peers == nil {
@@ -324,12 +291,14 @@ func (s *Surface) forgetGateway(c *fiber.Ctx) error {
 		return err
 	}
 	for _, g := range gateways {
-		if g.Node == node {
-			if !g.Away(s.Now()) {
-				return relay.Errorf(relay.KindConflict, "Gateway %s sent a heartbeat at %s: stop it, and wait until it is away (%d seconds).", node, formatTime(g.SeenAt), int(gateway.AwayAfter.Seconds()))
-			}
-			httpd.NoteOf(c).Before = fiber.Map{"node": g.Node, "url": g.URL, "version": g.Version, "seen_at": formatTime(g.SeenAt)}
+		if g.Node != node {
+			continue
 		}
+		if !g.Away(s.Now()) {
+			return relay.Errorf(relay.KindConflict, "Gateway %s sent a heartbeat at %s: stop it, and wait until it is away (%d seconds).",
+				node, formatTime(g.SeenAt), int(gateway.AwayAfter.Seconds()))
+		}
+		httpd.NoteOf(c).Before = g
 	}
 	if err := s.Peers.registry.Forget(c.UserContext(), node); err != nil {
 		return err
@@ -340,25 +309,27 @@ func (s *Surface) forgetGateway(c *fiber.Ctx) error {
 // Recovered is the result of a recovery.
 type Recovered struct {
 	Count int `json:"count"` // events that were processed again
-	// Unknown is the number of parts of messages that were due before processing stopped:
-	// they are in the state unknown.
+	// Unknown is the number of message parts that are in the state unknown now, because they
+	// were due before the outage and may have been sent.
 	Unknown int `json:"unknown"`
-	// Server is the PostgreSQL server that was accepted; empty for none.
+	// Server is the PostgreSQL server that was accepted; empty if none was.
 	Server string `json:"server,omitempty"`
-	// Ledgers are those whose head went back with the database, and how far.
+	// Ledgers names the ledgers that lost signed entries, each with the number of entries.
 	Ledgers []string `json:"ledgers,omitempty"`
 	// Missing is the period whose records may be missing; nil if none are.
 	Missing *MissingRecords `json:"missing,omitempty"`
 }
 
-// MissingRecords is the time of writes that a database has lost. Those that came through
-// the journal are processed again; those over REST, SOAP and the admin API are not.
+// MissingRecords is the period whose writes a database has lost. The effects of journalled
+// events are restored by processing them again; changes over REST, SOAP and the admin API are
+// lost.
 type MissingRecords struct {
 	Since string `json:"since"` // RFC 3339, or "the beginning"
 	Until string `json:"until"` // RFC 3339
 }
 
-// MissingBetween returns the records of a time; since is zero for the beginning.
+// MissingBetween returns the MissingRecords of a period, which begins with the first record if
+// since is zero.
 func MissingBetween(since, until time.Time) *MissingRecords {
 	missing := &MissingRecords{Since: "the beginning", Until: until.UTC().Format(time.RFC3339)}
 	if !since.IsZero() {
@@ -367,8 +338,8 @@ func MissingBetween(since, until time.Time) *MissingRecords {
 	return missing
 }
 
-// recover processes the journal again, of this gateway alone: each one has seen
-// the database in a state of its own.
+// recover processes the journal of this gateway again. Every gateway must be recovered by
+// itself, because each has lost other effects.
 func (s *Surface) recover(c *fiber.Ctx) error {
 	done, err := s.Recover(c.UserContext())
 	done.Server, _ = c.Locals(acceptedKey{}).(string)
@@ -378,18 +349,17 @@ func (s *Surface) recover(c *fiber.Ctx) error {
 	return c.JSON(done)
 }
 
-// acceptedKey is the key of the accepted server in a request's locals.
 type acceptedKey struct{}
 
-// acceptServer accepts the PostgreSQL server that was refused if the request names it,
-// because the audit log cannot be written without a server.
+// acceptServer accepts the refused PostgreSQL server if accept_server is set. It runs before
+// the request is recorded, because the audit log cannot be written without a server.
 func (s *Surface) acceptServer(c *fiber.Ctx) error {
 	var request struct {
 		AcceptServer bool `json:"accept_server"`
 	}
 	body, err := httpd.Body(c, maxForm)
 	if err == nil && len(body) > 0 {
-		err = decodeStrictly(body, &request)
+		err = params.DecodeStrictly(body, &request)
 	}
 	if err != nil {
 		return err

@@ -12,32 +12,28 @@ import (
 	"github.com/penstock/penstock/relay/user"
 )
 
-// operation is an operation of the contract: its route, its handler, and who may use it.
+// operation is an operation of the contract: its route, its handler and the roles that may use
+// it.
 type operation struct {
-	method, path string // below /admin, as it is mounted
+	method, path string // path is below /admin
 	id           string // operationId of the contract
 	roles        []user.Role
-	// open operations take no credentials: they are there to get some.
-	open bool
-	// change operations are recorded in the audit log.
-	change bool
-	// search operations look through many records: their number at a time is bounded.
-	search bool
-	// prepare does what must be done before the audit log can be written; nil does nothing.
+	open         bool // it requires no credentials, because it is a step of signing in
+	change       bool // it is recorded in the audit log
+	search       bool // it reads many records; the number of concurrent searches is limited
+	// prepare runs before the operation is recorded in the audit log; nil does nothing.
 	prepare func(*fiber.Ctx) error
 	handle  fiber.Handler
 }
 
-// allOperations is the whole table. An operation that it lacks is an admin's alone.
-//
-// The role account may use only operations that can be limited to one account: it reads
-// and tries, and names no other account.
+// allOperations lists the operations. Only admins may use an operation that is not in the list.
+// The role account may use only operations that read or try records of a single account.
 func (s *Surface) allOperations() []operation {
 	admins := []user.Role{user.Admin}
 	operators := []user.Role{user.Admin, user.Operator}
 	staff := []user.Role{user.Admin, user.Operator, user.Viewer}
 	everyone := []user.Role{user.Admin, user.Operator, user.Viewer, user.Account}
-	// What shows the secrets or the requests of an account, unmasked.
+	// trusted may use the operations whose answers have secrets or requests of an account, unmasked.
 	trusted := []user.Role{user.Admin, user.Operator, user.Account}
 	return []operation{
 		{method: "POST", path: "/session", id: "signIn", open: true, handle: params.WithoutQuery(s.signIn)},
@@ -47,7 +43,7 @@ func (s *Surface) allOperations() []operation {
 		{method: "GET", path: "/oidc", id: "showProvider", open: true, handle: s.showProvider},
 		{method: "GET", path: "/oidc/start", id: "startProviderSignIn", open: true, handle: s.startProvider},
 		{method: "GET", path: "/oidc/callback", id: "finishProviderSignIn", open: true, handle: s.finishProvider},
-		{method: "GET", path: "/users", id: "listUsers", roles: admins, handle: s.withSelection(s.listUsers)},
+		{method: "GET", path: "/users", id: "listUsers", roles: admins, handle: params.WithoutQuery(s.listUsers)},
 		{method: "POST", path: "/users", id: "addUser", roles: admins, change: true, handle: params.WithoutQuery(s.addUser)},
 		{method: "GET", path: "/users/:name", id: "showUser", roles: admins, handle: s.showUser},
 		{method: "PATCH", path: "/users/:name", id: "changeUser", roles: admins, change: true, handle: params.WithoutQuery(s.changeUser)},
@@ -56,7 +52,7 @@ func (s *Surface) allOperations() []operation {
 
 		{method: "GET", path: "/status", id: "getStatus", roles: staff, handle: s.status},
 		{method: "GET", path: "/traffic", id: "getTraffic", roles: staff, handle: s.withSelection(s.getTraffic)},
-		{method: "GET", path: "/accounts", id: "listAccounts", roles: everyone, handle: s.withSelection(s.listAccounts)},
+		{method: "GET", path: "/accounts", id: "listAccounts", roles: everyone, handle: params.WithoutQuery(s.listAccounts)},
 		{method: "POST", path: "/accounts", id: "addAccount", roles: admins, change: true, handle: params.WithoutQuery(s.addAccount)},
 		{method: "GET", path: "/accounts/:account", id: "showAccount", roles: everyone, handle: s.showAccount},
 		{method: "PATCH", path: "/accounts/:account", id: "changeAccount", roles: admins, change: true, handle: params.WithoutQuery(s.changeAccount)},
@@ -69,7 +65,7 @@ func (s *Surface) allOperations() []operation {
 		{method: "GET", path: "/inventory", id: "getInventory", roles: operators, search: true, handle: s.withSelection(s.getInventory)},
 		{method: "GET", path: "/inventory/drift", id: "getInventoryDrift", roles: operators, search: true, handle: s.withSelection(s.getDrift)},
 		{method: "POST", path: "/recover", id: "recover", roles: admins, change: true, prepare: s.acceptServer, handle: params.WithoutQuery(s.recover)},
-		{method: "GET", path: "/gateways", id: "listGateways", roles: staff, handle: s.withSelection(s.listGateways)},
+		{method: "GET", path: "/gateways", id: "listGateways", roles: staff, handle: params.WithoutQuery(s.listGateways)},
 		{method: "DELETE", path: "/gateways/:node", id: "forgetGateway", roles: operators, change: true, handle: params.WithoutQuery(s.forgetGateway)},
 		{method: "GET", path: "/events", id: "listEvents", roles: everyone, search: true, handle: s.withSelection(s.listEvents)},
 		{method: "GET", path: "/events/:event", id: "getEvent", roles: everyone, search: true, handle: s.getEvent},
@@ -83,7 +79,7 @@ func (s *Surface) allOperations() []operation {
 		{method: "GET", path: "/decoders", id: "listDecodersOfAccounts", roles: everyone, search: true, handle: s.withSelection(s.listDecoders)},
 		{method: "POST", path: "/decoders/try", id: "tryDecoder", roles: everyone, search: true, handle: params.WithoutQuery(s.tryDecoder)},
 		{method: "GET", path: "/decoders/:decoder_id", id: "showDecoder", roles: everyone, handle: s.withSelection(s.getDecoder)},
-		{method: "GET", path: "/sensor-types", id: "listSensorTypes", roles: staff, handle: s.withSelection(s.listSensorTypes)},
+		{method: "GET", path: "/sensor-types", id: "listSensorTypes", roles: staff, handle: params.WithoutQuery(s.listSensorTypes)},
 		{method: "POST", path: "/sensor-types", id: "addSensorType", roles: operators, change: true, handle: params.WithoutQuery(s.addSensorType)},
 		{method: "GET", path: "/relays", id: "listRelaysOfAccounts", roles: everyone, search: true, handle: s.withSelection(s.listRelays)},
 		{method: "GET", path: "/relays/:kind/:relay_id", id: "showRelay", roles: everyone, handle: s.withSelection(s.getRelay)},
@@ -98,7 +94,7 @@ func (s *Surface) allOperations() []operation {
 		{method: "GET", path: "/ledgers/:ledger_id/entries", id: "listEntriesOfLedger", roles: everyone, search: true, handle: s.withSelection(s.listLedgerEntries)},
 		{method: "GET", path: "/ledgers/:ledger_id/tokens", id: "listTokensOfLedger", roles: everyone, search: true, handle: s.withSelection(s.listLedgerTokens)},
 		{method: "GET", path: "/ledger-tokens/:token_id", id: "showLedgerToken", roles: everyone, handle: s.withSelection(s.getLedgerToken)},
-		{method: "GET", path: "/breakers", id: "listBreakers", roles: everyone, handle: s.withSelection(s.listBreakers)},
+		{method: "GET", path: "/breakers", id: "listBreakers", roles: everyone, handle: params.WithoutQuery(s.listBreakers)},
 		{method: "DELETE", path: "/breakers/:endpoint", id: "closeBreaker", roles: operators, change: true, handle: params.WithoutQuery(s.closeBreaker)},
 		{method: "GET", path: "/credit", id: "listCredit", roles: everyone, search: true, handle: s.withSelection(s.listCredit)},
 		{method: "GET", path: "/balances", id: "listBalances", roles: everyone, handle: s.withSelection(s.listBalances)},
@@ -107,8 +103,8 @@ func (s *Surface) allOperations() []operation {
 	}
 }
 
-// operationsOf lists what a role may use, by operationId: of the admin API, and of the
-// interfaces of accounts while acting as one.
+// operationsOf lists the operationIds that a role may use: of the admin API, and of the APIs of
+// accounts while acting as an account.
 func (s *Surface) operationsOf(r user.Role) []string {
 	ids := s.auth.OperationsOf(r)
 	for _, o := range s.operations {
@@ -119,7 +115,8 @@ func (s *Surface) operationsOf(r user.Role) []string {
 	return ids
 }
 
-// operationOf returns the operation of a request; one for admins alone if there is none.
+// operationOf returns the operation of a request. For an unknown request it returns one that
+// only admins may use.
 func (s *Surface) operationOf(c *fiber.Ctx) operation {
 	method := c.Method()
 	if method == fiber.MethodHead {
@@ -146,56 +143,52 @@ func (o operation) allows(r user.Role) bool { return slices.Contains(o.roles, r)
 // principal is the sender of a request.
 type principal struct {
 	httpd.Principal
-	// peer is the node of another gateway, which has authorised the request of a user with
-	// peerRole, and hides in the answer what the user may not see.
+	// peer is the other gateway that passes the request on; empty for a request of a client.
+	// peer has authorised the user with peerRole, and masks the answer.
 	peer     string
 	peerRole user.Role
 }
 
-// principalKey is the key of a request's principal in its locals.
 type principalKey struct{}
 
-// principalOf returns who makes a request.
+// principalOf returns the sender of a request.
 func principalOf(c *fiber.Ctx) principal {
 	p, _ := c.Locals(principalKey{}).(principal)
 	return p
 }
 
-// authorize passes requests of who may use the operation, by the admin token or the
-// cookie of a session.
+// authorize passes requests with the admin token or the cookie of a session whose role may use
+// the operation.
 func (s *Surface) authorize(c *fiber.Ctx) error {
 	o := s.operationOf(c)
 	if o.open {
 		return c.Next()
 	}
-	who, err := s.auth.Principal(c)
+	sender, err := s.auth.Principal(c)
 	if err != nil {
 		return err
 	}
-	if !o.allows(who.Role) {
-		return httpd.NotAllowed(who.Role, o.roles)
+	if !o.allows(sender.Role) {
+		return httpd.NotAllowed(sender.Role, o.roles)
 	}
-	c.Locals(principalKey{}, principal{Principal: who})
+	c.Locals(principalKey{}, principal{Principal: sender})
 	if o.search {
-		if err := httpd.AdmitTo(c, httpd.Searches, who.SearchAccount()); err != nil {
+		if err := httpd.AdmitTo(c, httpd.Searches, sender.SearchAccount()); err != nil {
 			return err
 		}
 	}
 	return c.Next()
 }
 
-// sees reports whether a request may see the records of an account.
+// sees reports whether the sender of a request may see the records of an account.
 func sees(c *fiber.Ctx, acct relay.AccountID) bool {
 	p := principalOf(c)
 	return p.Role != user.Account || p.Account == acct
 }
 
-// seesBackends reports whether a request may read the errors of back ends: with the
-// admin token, or in a session that is not one of an account.
+// seesBackends reports whether the sender of a request may read the errors of back ends. It
+// must have the admin token, or a session of a role other than account.
 func (s *Surface) seesBackends(c *fiber.Ctx) bool {
-	if s.auth == nil {
-		return false
-	}
 	if c.Get(fiber.HeaderAuthorization) != "" {
 		return s.auth.IsAdmin(c)
 	}

@@ -115,7 +115,7 @@ func TestEveryRouteHasAPermission(t *testing.T) {
 			}
 		}
 	}
-	surface := New(Deps{Metrics: prometheus.NewRegistry()})
+	surface := New(Deps{Metrics: prometheus.NewRegistry(), Now: time.Now})
 	got := map[string]string{}
 	for _, p := range surface.operations {
 		roles := ""

@@ -2,16 +2,15 @@ package admin
 
 import "time"
 
-// The records that are read at once for a page: at first, and at most.
+// The number of records of the first piece of a page, and the largest number of a piece.
 const (
 	firstPiece = 10
 	maxPiece   = 100
 )
 
-// inPieces reads a page of records, in pieces, until it has limit of them, has taken
-// searchTime or has about pageBytes. read returns up to n more records and whether there
-// are more behind; a shorter piece ends the page too. size is the memory of a record, in
-// bytes.
+// inPieces reads a page of records in pieces, until it has limit records or about pageBytes, or
+// has taken searchTime. read returns the next n records and whether there are more; fewer than
+// n end the page. size returns the memory of a record, in bytes.
 func inPieces[T any](limit int, size func(*T) int, read func(n int) (found []T, hasMore bool, err error)) (page []T, err error) {
 	began, bytes := time.Now(), 0
 	for n := firstPiece; ; {

@@ -15,10 +15,10 @@ import (
 
 // Provider signs users in: an OpenID Connect provider.
 type Provider interface {
-	// Begin returns a new attempt, and where to send the browser.
-	Begin(ctx context.Context) (user.Attempt, string, error)
-	// Finish returns who the code of an attempt is about; relay.KindForbidden if the
-	// user is not let in.
+	// Begin returns a new attempt, and the URL to which the browser is redirected.
+	Begin(ctx context.Context) (attempt user.Attempt, providerURL string, err error)
+	// Finish returns the identity for the code of an attempt. It returns relay.KindForbidden
+	// if the user may not sign in.
 	Finish(ctx context.Context, a user.Attempt, code string) (user.Identity, error)
 }
 
@@ -30,23 +30,22 @@ func (s *Surface) showProvider(c *fiber.Ctx) error {
 	return c.JSON(fiber.Map{"data": fiber.Map{"enabled": s.Provider != nil}})
 }
 
-// startProvider sends the browser to the provider.
+// startProvider redirects the browser to the provider.
 func (s *Surface) startProvider(c *fiber.Ctx) error {
 	if s.Provider == nil {
 		return relay.Errorf(relay.KindNotFound, "no provider")
 	}
-	attempt, dst, err := s.Provider.Begin(c.UserContext())
+	attempt, providerURL, err := s.Provider.Begin(c.UserContext())
 	if err != nil {
 		return s.backToConsole(c, err)
 	}
 	if err := s.setAttempt(c, attempt); err != nil {
 		return err
 	}
-	return c.Redirect(dst, fiber.StatusFound)
+	return c.Redirect(providerURL, fiber.StatusFound)
 }
 
-// finishProvider takes the browser that comes back from the provider, and begins the
-// session.
+// finishProvider begins the session of a browser that returns from the provider.
 func (s *Surface) finishProvider(c *fiber.Ctx) error {
 	if s.Provider == nil {
 		return relay.Errorf(relay.KindNotFound, "no provider")
@@ -77,7 +76,7 @@ func (s *Surface) finishProvider(c *fiber.Ctx) error {
 	return c.Redirect(consolePage, fiber.StatusFound)
 }
 
-// accountOfIdentity finds the account that a provider names for the role account.
+// accountOfIdentity returns the account of an identity with the role account; 0 for other roles.
 func (s *Surface) accountOfIdentity(ctx context.Context, identity user.Identity) (relay.AccountID, error) {
 	if identity.Role != user.Account {
 		return 0, nil
@@ -92,13 +91,13 @@ func (s *Surface) accountOfIdentity(ctx context.Context, identity user.Identity)
 	return id, err
 }
 
-// backToConsole leads a browser whose sign-in failed to the console, which shows one
-// of two words; the reason is in the log.
+// backToConsole redirects a browser whose sign-in failed to the console. The URL has one of two
+// outcomes, the log has the reason.
 func (s *Surface) backToConsole(c *fiber.Ctx, err error) error {
-	word := "refused"
+	outcome := "refused"
 	if relay.KindOf(err) != relay.KindForbidden && relay.KindOf(err) != relay.KindUnauthenticated {
-		word = "unavailable"
+		outcome = "unavailable"
 	}
-	s.Logger.WarnContext(c.UserContext(), "sign-in through the OpenID Connect provider failed", "outcome", word, "address", httpd.ClientIP(c), "error", err)
-	return c.Redirect(consolePage+"#/?"+url.Values{"sign_in": {word}}.Encode(), fiber.StatusFound)
+	s.Logger.WarnContext(c.UserContext(), "sign-in through the OpenID Connect provider failed", "outcome", outcome, "address", httpd.ClientIP(c), "error", err)
+	return c.Redirect(consolePage+"#/?"+url.Values{"sign_in": {outcome}}.Encode(), fiber.StatusFound)
 }

@@ -29,7 +29,7 @@ func TestRecoverAcceptsAServerOnRequest(t *testing.T) {
 		{"without a body", "", nil, `409 {"message":"processing has not stopped"}`, 0},
 		{"an empty object", "{}", nil, `409 {"message":"processing has not stopped"}`, 0},
 		{"false", `{"accept_server":false}`, nil, `409 {"message":"processing has not stopped"}`, 0},
-		{"an unknown field", `{"accept":true}`, nil, `422 {"errors":{"accept":["is not known"]}`, 0},
+		{"an unknown field", `{"accept":true}`, nil, `422 {"errors":{"accept":["This field is unknown."]}`, 0},
 		{"true", `{"accept_server":true}`, nil, `200 {"count":0,"unknown":0,"server":"h:5432"`, 1},
 		{"true while another host can be used", `{"accept_server":true}`, relay.Errorf(relay.KindConflict, "another host can be used"), `409 {"message":"another host can be used"}`, 1},
 	} {

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"encoding/hex"
+	"maps"
 	"slices"
 	"strings"
 
@@ -27,29 +28,29 @@ type relayJSON struct {
 	ICCID       string          `json:"iccid"`
 	Pace        outbox.Pace     `json:"pace"`
 	UpdatedAt   *string         `json:"updated_at"`
-	// Hidden reports that the paths of URLs are left out: the caller may not read them.
+	// Hidden reports that the paths of URLs are left out because the caller may not read them.
 	Hidden bool `json:"hidden,omitempty"`
-	// Unopened reports that the record does not open, see relay.ErrUnopened: what is sealed
-	// of it is left out.
+	// Unopened reports that the record cannot be decrypted, see relay.ErrUnopened. Its
+	// encrypted fields are left out.
 	Unopened bool `json:"unopened,omitempty"`
 }
 
-// relayView is a relay by itself.
-type relayView struct {
+// relayDetailJSON is a relay with the inventory document that declares it, empty for none, and
+// the actions that the account may set.
+type relayDetailJSON struct {
 	relayJSON
-	// Document is the inventory document that declared it, empty if none has.
-	Document string `json:"document"`
-	// Actions are the actions that the account may set.
-	Actions []actionJSON `json:"actions"`
+	Document string       `json:"document"`
+	Actions  []actionJSON `json:"actions"`
 }
 
 type actionJSON struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
-	Takes       string `json:"takes"` // urls, addresses or labels; empty: no parameters
+	Takes       string `json:"takes"` // the kind of parameters: urls, addresses or labels; empty for none
 }
 
-// relayOf is a relay as the caller may see it.
+// relayOf returns a relay for an answer. It masks URLs if the caller may not read texts of
+// messages.
 func relayOf(c *fiber.Ctx, r inbound.Relay, accountName string) relayJSON {
 	view := relayJSON{
 		Account: r.Account, AccountName: accountName, Kind: r.Kind, ID: r.ID, Number: r.Number, Action: r.Action.Name,
@@ -64,17 +65,17 @@ func relayOf(c *fiber.Ctx, r inbound.Relay, accountName string) relayJSON {
 	return view
 }
 
-// holds reports whether the relay, in its form for the caller, has a text, in any case.
-func (r *relayJSON) holds(text string) bool {
-	seen := append([]string{r.AccountName, r.ID, r.Number, r.Action, r.Filter, r.ICCID}, r.Parameters...)
-	return slices.ContainsFunc(seen, func(s string) bool { return strings.Contains(strings.ToLower(s), strings.ToLower(text)) })
+// contains reports whether a field of the answer contains a text, regardless of case.
+func (r *relayJSON) contains(text string) bool {
+	fields := append([]string{r.AccountName, r.ID, r.Number, r.Action, r.Filter, r.ICCID}, r.Parameters...)
+	return slices.ContainsFunc(fields, func(s string) bool { return strings.Contains(strings.ToLower(s), strings.ToLower(text)) })
 }
 
 // listRelays lists the relays of one or all accounts, by account, kind and id.
 func (s *Surface) listRelays(c *fiber.Ctx, sel *selection) error {
 	acct, kind, text, limit := sel.account(), oneOf(sel, "kind", inbound.Geographic, inbound.VirtualNumber), sel.text("q"), sel.limit()
 	var after inbound.Ref
-	place(sel, &after.ID, &after.Account, &after.Kind)
+	parseCursor(sel, &after.ID, &after.Account, &after.Kind)
 	if err := sel.Err(); err != nil {
 		return err
 	}
@@ -85,7 +86,7 @@ func (s *Surface) listRelays(c *fiber.Ctx, sel *selection) error {
 	views := []relayJSON{}
 	_, err = s.Relays.Find(c.UserContext(), acct, after, limit+1, func(r inbound.Relay) bool {
 		view := relayOf(c, r, names[r.Account])
-		keep := (kind == "" || r.Kind == kind) && view.holds(text)
+		keep := (kind == "" || r.Kind == kind) && view.contains(text)
 		if keep {
 			views = append(views, view)
 		}
@@ -94,11 +95,11 @@ func (s *Surface) listRelays(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	views, nextCursor := cut(views, limit, func(r relayJSON) string { return placeCursor("%d %s %s", r.Account, r.Kind, r.ID) })
+	views, nextCursor := cut(views, limit, func(r relayJSON) string { return formatCursor("%d %s %s", r.Account, r.Kind, r.ID) })
 	return sendPage(c, views, nextCursor)
 }
 
-// getRelay returns a relay of an account with its document and the actions that it may have.
+// getRelay answers with a relay of an account.
 func (s *Surface) getRelay(c *fiber.Ctx, sel *selection) error {
 	ctx, acct := c.UserContext(), sel.requiredAccount()
 	if err := sel.Err(); err != nil {
@@ -116,7 +117,7 @@ func (s *Surface) getRelay(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	view := relayView{relayJSON: relayOf(c, r, owner.Name), Document: document, Actions: []actionJSON{}}
+	view := relayDetailJSON{relayJSON: relayOf(c, r, owner.Name), Document: document, Actions: []actionJSON{}}
 	for _, a := range inbound.ActionsOf(r.Kind, owner.May) {
 		view.Actions = append(view.Actions, actionJSON{a.Name, a.Description, string(a.Takes)})
 	}
@@ -135,7 +136,7 @@ type explainedJSON struct {
 	Requests   []outbox.Outgoing    `json:"requests"`
 }
 
-// routedJSON is the message as the relay has it.
+// routedJSON is the message that the relay gets.
 type routedJSON struct {
 	outbox.Content
 	Stat int `json:"stat"`
@@ -158,10 +159,11 @@ type matchedJSON struct {
 	Filter     string          `json:"filter,omitempty"`
 }
 
-// explainRelay names which relay takes a message and why, why every other candidate does not,
-// and what would go out. Nothing is saved or sent.
+// explainRelay answers with the relay that would take a message, the reasons for and against
+// each candidate, and the requests that would be sent. It saves and sends nothing.
 func (s *Surface) explainRelay(c *fiber.Ctx, sel *selection) error {
 	acct := sel.account()
+	sel.bodyFields = slices.Collect(maps.Keys(sel.body)) // ReadMessage reads the other fields
 	if err := sel.Err(); err != nil {
 		return err
 	}

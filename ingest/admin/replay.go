@@ -17,34 +17,33 @@ import (
 	"github.com/penstock/penstock/relay/replay"
 )
 
-// maxCounted is the largest number of events of a replay that are examined for what it
-// changed.
+// maxCounted is the largest number of events of each journal whose effects a replay counts.
 const maxCounted = 1000
 
-// replayedJSON is the answer of a replay.
+// replayedJSON is the answer to a replay.
 type replayedJSON struct {
 	Count int `json:"count"`
 	// Examined is the number of events that Readings, Deliveries and Alarms are about.
-	Examined   int          `json:"examined"`
-	Rules      bool         `json:"rules"`
-	Readings   ReadingTally `json:"readings"`
-	Deliveries int64        `json:"deliveries"`     // created
-	Alarms     int64        `json:"alarms"`         // raised
-	Away       []awayJSON   `json:"away,omitempty"` // gateways that did not replay theirs
+	Examined   int                 `json:"examined"`
+	Rules      bool                `json:"rules"`
+	Readings   replay.ReadingTally `json:"readings"`
+	Deliveries int64               `json:"deliveries"`     // created
+	Alarms     int64               `json:"alarms"`         // raised
+	Away       []awayJSON          `json:"away,omitempty"` // gateways that did not replay their events
 }
 
-// replayEvents processes events again and answers what that changed.
+// replayEvents processes events again and answers with the effects.
 func (s *Surface) replayEvents(c *fiber.Ctx, sel *selection) error {
 	ctx := c.UserContext()
 	intakes, f := s.events(sel)
 	f.Reason = sel.text("reason")
 	decoder, relayID := sel.text("decoder"), sel.text("relay")
 	dry, rules, limit := sel.flag("dry_run"), sel.flag("rules"), sel.limit()
-	sel.require()
+	sel.requireFilter()
 	if err := sel.Err(); err != nil {
 		return err
 	}
-	// 1. A decoder and a relay select by what the events are about. Nothing is about both.
+	// 1. A decoder selects events of devices, a relay selects messages. No event is both.
 	if decoder != "" {
 		match, err := s.readBy(ctx, f.Account, decoder)
 		if err != nil {
@@ -66,43 +65,47 @@ func (s *Surface) replayEvents(c *fiber.Ctx, sel *selection) error {
 	if dry {
 		return s.dryRun(c, intakes, f, rules, limit, otherGateways)
 	}
-	// 2. Replay, and compare what the events have led to before and after.
+	// 2. Replay the events, and compare the effects before and after.
 	done := replayedJSON{Rules: rules}
 	for _, in := range intakes {
 		if err := s.replayOf(ctx, in, f, &done); err != nil {
 			return err
 		}
 	}
-	answers, views := each[replayedJSON](c, s.Peers, otherGateways, repeated(c))
+	answers, away := passToAll[replayedJSON](c, s.Peers, otherGateways)
 	for _, a := range answers {
 		done.Count, done.Examined = done.Count+a.Count, done.Examined+a.Examined
 		done.Deliveries, done.Alarms = done.Deliveries+a.Deliveries, done.Alarms+a.Alarms
-		done.Readings.add(a.Readings)
+		done.Readings.Add(a.Readings)
 	}
-	done.Away = views
+	done.Away = away
 	s.Logger.InfoContext(ctx, "events replayed", "count", done.Count, "selection", sel.String(), "address", httpd.ClientIP(c))
 	return c.JSON(done)
 }
 
-// replayOf replays events of one journal and adds what that changed. The readings are those
-// of a preview: what processing writes does not say what was there before. A replay is made
-// even if its effects cannot be counted.
+// replayOf replays the events of one journal and adds the effects to done. The tally of readings
+// is that of a preview, because the replay itself does not read the old values. An error in
+// counting the effects does not prevent the replay.
 func (s *Surface) replayOf(ctx context.Context, in *intake.Intake, f event.Filter, done *replayedJSON) error {
 	var ids []string
 	err := in.Events(ctx, f, 0, func(e event.Event, _ uint64) bool {
 		ids = append(ids, e.ID)
 		return len(ids) < maxCounted
 	})
-	if err != nil {
+	if err != nil || len(ids) == 0 {
 		return err
 	}
 	oldCounts, countErr := s.Effects.Count(ctx, ids)
-	if len(ids) > 0 && in.Kind() == event.Uplink && s.Inspector != nil {
-		preview, err := replay.Preview(ctx, s.Inspector, event.Filter{IDs: ids}, 0, s.Now)
+	counted := event.Filter{IDs: ids}
+	if in.Kind() == event.Uplink {
+		preview, err := replay.Preview(ctx, s.Inspector, counted, 0, s.Now)
 		if err == nil {
-			done.Readings.add(ReadingTally(preview.Readings))
+			done.Readings.Add(preview.Readings)
 		}
 		countErr = errors.Join(countErr, err)
+	}
+	if len(ids) < maxCounted { // ids has all selected events, so the journal need not be searched again
+		f = counted
 	}
 	n, err := in.Replay(ctx, f, done.Rules)
 	done.Count, done.Examined = done.Count+n, done.Examined+len(ids)
@@ -114,17 +117,17 @@ func (s *Surface) replayOf(ctx context.Context, in *intake.Intake, f event.Filte
 		s.Logger.WarnContext(ctx, "effects of a replay not counted", "error", countErr)
 		return nil
 	}
-	done.Deliveries += max(0, counts.Deliveries-oldCounts.Deliveries) // old ones may have expired
+	done.Deliveries += max(0, counts.Deliveries-oldCounts.Deliveries) // old deliveries may have expired
 	done.Alarms += max(0, counts.Alarms-oldCounts.Alarms)
 	return nil
 }
 
-// ofKind returns the intake of a kind among others.
+// ofKind returns the intakes of a kind.
 func ofKind(intakes []*intake.Intake, kind event.Kind) []*intake.Intake {
 	return slices.DeleteFunc(slices.Clone(intakes), func(in *intake.Intake) bool { return in.Kind() != kind })
 }
 
-// readBy returns a function that selects posts with frames of devices with a decoder.
+// readBy returns a function that selects posts with frames of the devices that have a decoder.
 func (s *Surface) readBy(ctx context.Context, acct relay.AccountID, decoder string) (func(relay.AccountID, []string) bool, error) {
 	type owned struct {
 		account    relay.AccountID
@@ -160,27 +163,28 @@ func (s *Surface) readBy(ctx context.Context, acct relay.AccountID, decoder stri
 // takenBy returns a function that selects the messages that a relay takes: those to its
 // number, or those whose longest prefix is the relay's.
 func (s *Surface) takenBy(ctx context.Context, acct relay.AccountID, id string) (func(relay.AccountID, []string) bool, error) {
-	numbers, prefixes, known := make(map[string]bool), make(map[string]bool), false
+	// The maps have all relays, by number and by prefix; the value reports whether the relay has the id.
+	numbers, prefixes, exists := make(map[string]bool), make(map[string]bool), false
 	_, err := s.Relays.Find(ctx, 0, inbound.Ref{}, math.MaxInt, func(r inbound.Relay) bool {
-		named := r.ID == id && (acct == 0 || r.Account == acct)
+		selected := r.ID == id && (acct == 0 || r.Account == acct)
 		if r.Kind == inbound.VirtualNumber {
-			numbers[r.Number] = named
+			numbers[r.Number] = selected
 		} else {
-			prefixes[r.Number] = named
+			prefixes[r.Number] = selected
 		}
-		known = known || named
+		exists = exists || selected
 		return false
 	})
-	if err == nil && !known {
+	if err == nil && !exists {
 		err = relay.Invalid("relay", fmt.Sprintf("There is no relay %q.", id))
 	}
 	takes := func(number string) bool {
-		if named, taken := numbers[number]; taken {
-			return named
+		if selected, found := numbers[number]; found {
+			return selected
 		}
 		for n := len(number); n > 0; n-- {
-			if named, taken := prefixes[number[:n]]; taken {
-				return named
+			if selected, found := prefixes[number[:n]]; found {
+				return selected
 			}
 		}
 		return false

@@ -36,8 +36,8 @@ import (
 
 // Deps are the surface's dependencies.
 type Deps struct {
-	// Node is this gateway; the ids of its events begin with it. Peers are the
-	// others; nil: there are none.
+	// Node is the name of this gateway; the ids of its events begin with it. Peers are the
+	// other gateways; nil means none.
 	Node       string
 	Peers      *Peers
 	Accounts   Accounts
@@ -48,54 +48,51 @@ type Deps struct {
 	Relays     *inbound.RelayService
 	Credit     *credit.Store
 	Messages   *message.Store
-	// Waits explains why nothing leaves for a number at the moment, "" where nothing is in
-	// the way; nil has no reasons.
+	// Waits returns the reason why messages to a number are not submitted at the moment, ""
+	// if they are.
 	Waits func(number string) string
-	// ReadMessage reads a message to explain from a request's body; a mistake is
-	// relay.KindInvalid and names the field.
+	// ReadMessage parses the message of a body for Explain. Its error is relay.KindInvalid
+	// and names the field.
 	ReadMessage func(body []byte) (inbound.Message, error)
-	// Explain says what would become of a message.
+	// ReadPost parses the messages of a journalled post. notice describes a post without
+	// messages.
+	ReadPost func(it *intake.Item) (messages []inbound.Message, notice string, err error)
+	// Explain predicts the outcome of a message.
 	Explain func(ctx context.Context, m inbound.Message) (inbound.Explanation, error)
-	// Trace returns the path of an event of this gateway.
+	// Trace returns an event of this gateway with the steps of its processing.
 	Trace func(ctx context.Context, id string) (inbound.Trace, error)
-	// IoT tries decoders, Inspector examines journalled frames, Types names what sensors
-	// measure.
+	// IoT tries decoders, Inspector examines journalled frames, Types has the types of
+	// sensors.
 	IoT       *iot.Service
 	Inspector Inspector
 	Types     *iot.Store
-	// Effects counts what replayed events have led to.
+	// Effects counts the deliveries and alarms of replayed events.
 	Effects *replay.Store
 	// Rules are the rules and alarms of accounts.
-	Rules *rule.Service
-	// SIMs, their pools and what they used; jobs, and ledgers with their tokens.
+	Rules   *rule.Service
 	SIMs    *sim.SIMs
 	Pools   *sim.Pools
 	Usage   *usage.Store
 	Jobs    *job.Store
 	Ledgers *ledger.Service
-	// Recover processes the journal again for a database that was restored, and
-	// returns how many events that were.
+	// Recover processes the journal again for a database that was restored.
 	Recover func(ctx context.Context) (Recovered, error)
-	// AcceptServer accepts the PostgreSQL server that was refused, and returns which one;
-	// empty if none was refused. It returns a Conflict error if another one can be used.
-	// nil accepts none.
+	// AcceptServer accepts the refused PostgreSQL server and returns its name; empty if none
+	// was refused. It returns a Conflict error if another server can be used. nil accepts
+	// none.
 	AcceptServer func(ctx context.Context) (string, error)
-	// NewerServer compares the PostgreSQL server of another gateway with this one's and
-	// returns the newer.
+	// NewerServer returns the newer one of the PostgreSQL servers of another gateway and of
+	// this one.
 	NewerServer func(theirs db.Server) db.Server
-	// Backends answers for each back end by name.
-	Backends []Backend
-	Metrics  prometheus.Gatherer
-	// Program is the part of the status without the back ends.
-	Program Program
-	// Traffic has the counts of the last day; nil keeps nothing.
+	Backends    []Backend
+	Metrics     prometheus.Gatherer
+	Program     Program
+	// Traffic has the traffic of the last day; nil has none.
 	Traffic *traffic.Ring
 	Now     func() time.Time
 
-	// Users sign in, Provider is another way to; nil: with passwords only. Audit has
-	// what was changed.
 	Users    *user.Service
-	Provider Provider
+	Provider Provider // nil means that users sign in with passwords only
 	Audit    *audit.Store
 	// PublicURL is the gateway's URL for browsers.
 	PublicURL string
@@ -116,18 +113,19 @@ type Inspector interface {
 	Recent(ctx context.Context, acct relay.AccountID, d iot.Device, limit int) ([]iot.Arrival, error)
 }
 
-// Backend is something the gateway needs, and the check whether it works.
+// Backend is a server or an embedded store that the gateway uses.
 type Backend struct {
 	Name string
-	// Note says what kind it is: embedded, simulator, redis 7.0.15.
-	Note  string
+	// Note describes the kind of the back end: embedded, simulator, redis 7.0.15.
+	Note string
+	// Check returns an error if the back end is down.
 	Check func(ctx context.Context) error
-	// Optional reports that the gateway is ready without it: one carrier of several that is
-	// away must not keep the others' messages from it.
+	// Optional reports that the gateway is ready without the back end. For example, one of
+	// several carriers may be down without stopping the messages of the others.
 	Optional bool
 }
 
-// Surface is the operator's operations.
+// Surface implements the operations of the admin API.
 type Surface struct {
 	Deps
 	auth       *httpd.Auth
@@ -151,7 +149,8 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	app.Get("/readyz", s.ready)
 	app.Get("/metrics", httpd.NoBody, adaptor.HTTPHandler(promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{})))
 
-	// Errors of a handler become answers before they are recorded, errors of the record after.
+	// The inner answers format errors of handlers before they are recorded, the outer ones
+	// errors of recording.
 	r := app.Group("/admin", s.authorize, answers().Handler, s.record, answers().Handler)
 	for _, o := range s.operations {
 		if o.method == fiber.MethodGet {
@@ -169,8 +168,8 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	internal.Post("/events/replay", s.record, answers().Handler, s.withSelection(s.replayEvents))
 }
 
-// answers has the surface's texts of errors: to those who run the gateway, more than the
-// others do.
+// answers returns the surface's answers to errors. They have the errors of back ends for the
+// roles that may see them.
 func answers() httpd.Errors {
 	return httpd.ErrorsOf(httpd.Errors{
 		relay.KindForbidden: httpd.Verbatim(fiber.StatusForbidden),

@@ -14,39 +14,37 @@ import (
 	"github.com/penstock/penstock/relay/rule"
 )
 
-// ruleJSON is a rule of an account in the form for the operator.
 type ruleJSON struct {
 	rule.Document
 	Account   relay.AccountID   `json:"account"`
 	Failures  rule.FailuresText `json:"failures"`
 	CreatedAt string            `json:"created_at"`
 	UpdatedAt string            `json:"updated_at"`
-	// Unopened reports that the record does not open, see relay.ErrUnopened: what is sealed
-	// of it is left out.
+	// Unopened reports that the record cannot be decrypted, see relay.ErrUnopened. Its
+	// encrypted fields are left out.
 	Unopened bool `json:"unopened,omitempty"`
 }
 
-// alarmJSON is an alarm of an account in the form for the operator.
 type alarmJSON struct {
 	ID         string          `json:"id"`
 	Account    relay.AccountID `json:"account"`
 	RuleID     string          `json:"rule_id"`
 	DeviceID   string          `json:"device_id"`
-	DeviceName string          `json:"device_name"` // its identifier if it has none; empty: it is gone
+	DeviceName string          `json:"device_name"` // or its identifier; empty if the device was deleted
 	rule.AlarmText
 }
 
-// alarmsOf are alarms with the names of their devices.
+// alarmsOf returns alarms for an answer.
 func (s *Surface) alarmsOf(ctx context.Context, found []rule.Owned[rule.Alarm]) ([]alarmJSON, error) {
 	ids := make(map[relay.AccountID][]string)
 	for _, a := range found {
 		ids[a.Account] = append(ids[a.Account], a.Of.DeviceID)
 	}
 	devices := make(map[relay.AccountID]map[string]iot.Device, len(ids))
-	for acct, texts := range ids {
-		slices.Sort(texts)
+	for acct, deviceIDs := range ids {
+		slices.Sort(deviceIDs)
 		var err error
-		if devices[acct], err = s.IoT.DevicesByID(ctx, acct, slices.Compact(texts)); err != nil {
+		if devices[acct], err = s.IoT.DevicesByID(ctx, acct, slices.Compact(deviceIDs)); err != nil {
 			return nil, err
 		}
 	}
@@ -65,7 +63,7 @@ func (s *Surface) alarmsOf(ctx context.Context, found []rule.Owned[rule.Alarm]) 
 func (s *Surface) listRules(c *fiber.Ctx, sel *selection) error {
 	acct, limit := sel.account(), sel.limit()
 	after, created := rule.Ref{}, int64(0)
-	place(sel, &after.ID, &after.Account, &created)
+	parseCursor(sel, &after.ID, &after.Account, &created)
 	after.CreatedAt = time.Unix(0, created)
 	if err := sel.Err(); err != nil {
 		return err
@@ -78,7 +76,7 @@ func (s *Surface) listRules(c *fiber.Ctx, sel *selection) error {
 		return err
 	}
 	found, nextCursor := cut(found, limit, func(r rule.Owned[rule.Rule]) string {
-		return placeCursor("%d %d %s", r.Account, r.Of.CreatedAt.UnixNano(), r.Of.ID)
+		return formatCursor("%d %d %s", r.Account, r.Of.CreatedAt.UnixNano(), r.Of.ID)
 	})
 	views := httpd.Each(found, func(owned rule.Owned[rule.Rule]) ruleJSON {
 		r := owned.Of
@@ -89,8 +87,7 @@ func (s *Surface) listRules(c *fiber.Ctx, sel *selection) error {
 	return sendPage(c, views, nextCursor)
 }
 
-// mustExist returns relay.KindNotFound for an account that does not exist; 0 stands for
-// all.
+// mustExist returns a NotFound error for an account that does not exist; 0 means all accounts.
 func (s *Surface) mustExist(ctx context.Context, acct relay.AccountID) error {
 	if acct == 0 {
 		return nil
@@ -99,7 +96,7 @@ func (s *Surface) mustExist(ctx context.Context, acct relay.AccountID) error {
 	return err
 }
 
-// maxAlarms is the most alarms of a page.
+// maxAlarms is the largest number of alarms of a page.
 const maxAlarms = 500
 
 // listAlarms lists the alarms of one or all accounts, newest first.
@@ -107,7 +104,7 @@ func (s *Surface) listAlarms(c *fiber.Ctx, sel *selection) error {
 	acct := sel.account()
 	f := rule.AlarmFilter{
 		State: oneOf(sel, "state", rule.Raised, rule.Cleared), RuleID: sel.text("rule_id"), DeviceID: sel.text("device_id"),
-		From: sel.moment("from"), To: sel.moment("to"), Limit: min(sel.limit(), maxAlarms), Cursor: sel.cursor(),
+		From: sel.timestamp("from"), To: sel.timestamp("to"), Limit: min(sel.limit(), maxAlarms), Cursor: sel.option("cursor"),
 	}
 	if err := sel.Err(); err != nil {
 		return err

@@ -44,7 +44,7 @@ func TestRulesAndAlarmsOfAnAccount(t *testing.T) {
 		{"rules of an unknown account", "GET /admin/rules?account=9", "", `404 {"message":"Not found."}`},
 		{"alarms", "GET /admin/alarms?account=1&state=raised", "", `200 {"data":[` + raised + `null,"acknowledged_by":"","note":"","muted_until":null}],"meta":{"next":""}}`},
 		{"alarms of another account", "GET /admin/alarms?account=2", "", `200 {"data":[],"meta":{"next":""}}`},
-		{"alarms in a state that is none", "GET /admin/alarms?account=1&state=loud", "", invalid(`"state":["want one of raised, cleared, got \"loud\""]`)},
+		{"alarms in a state that is none", "GET /admin/alarms?account=1&state=loud", "", invalid(`"state":["The state must be raised or cleared, not \"loud\"."]`)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if got := o.ask(tc.line, tc.body); strings.TrimSpace(got) != tc.want {

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
@@ -21,7 +22,7 @@ func FuzzSelection(f *testing.F) {
 	f.Add("limit=-1&account=x", `{"ids":{"a":1},"limit":{},"cursor":[]}`)
 	f.Add("states=dead", `{"account":7,"states":"dead"}`)
 	f.Add("", `null`)
-	app, surface := fiber.New(), New(Deps{Accounts: noAccounts{}})
+	app, surface := fiber.New(), New(Deps{Accounts: noAccounts{}, Now: time.Now})
 	f.Fuzz(func(t *testing.T, query, body string) {
 		c := app.AcquireCtx(&fasthttp.RequestCtx{})
 		defer app.ReleaseCtx(c)
@@ -32,11 +33,11 @@ func FuzzSelection(f *testing.F) {
 			return
 		}
 		d, limit := s.deliveries(), s.limit()
-		s.cursor()
+		s.option("cursor")
 		s.flag("dry_run")
 		selects := len(d.IDs) > 0 || d.State != "" || d.Account != 0 || d.Kind != "" || d.Relay != "" || d.Target != "" ||
 			!d.From.IsZero() || !d.To.IsZero() || d.Query != ""
-		s.require()
+		s.requireFilter()
 		err = s.Err()
 		if err != nil {
 			relaytest.Equal(t, "the kind of error", relay.KindOf(err), relay.KindInvalid)
@@ -63,15 +64,15 @@ func TestSelectionsRefuseWhatTheyDoNotRead(t *testing.T) {
 		{"GET /admin/breakers?relay=g1", "", `"relay":["This parameter is unknown`},
 		{"GET /admin/gateways?node=n1", "", `"node":["This parameter is unknown`},
 		{"GET /admin/users?role=admin", "", `"role":["This parameter is unknown`},
-		{"GET /admin/deliveries?limit=%2B5", "", `"limit":["want 1 to 1000"]`},
-		{"GET /admin/devices?alarmed=T", "", `"alarmed":["want true or false"]`},
+		{"GET /admin/deliveries?limit=%2B5", "", `"limit":["The limit must be an integer."]`},
+		{"GET /admin/devices?alarmed=T", "", `"alarmed":["The alarmed must be true or false."]`},
 		{"POST /admin/deliveries/replay?account=7&states=dead", "", `"states":["This parameter is unknown`},
-		{"POST /admin/deliveries/replay", `{"account":7,"states":"dead"}`, `"states":["is not known"]`},
-		{"POST /admin/deliveries/replay", `{"account":7,"include_delivered":"true"}`, `"include_delivered":["want true or false"]`},
-		{"POST /admin/deliveries/replay", `{"account":7,"state":["dead"]}`, `"state":["want a text"]`},
-		{"POST /admin/events/replay", `{"account":7,"dry_run":"1"}`, `"dry_run":["want true or false"]`},
-		{"POST /admin/events/replay", `{"account":7,"dry_run":true,"limit":"5"}`, `"limit":["want 1 to 1000"]`},
-		{"POST /admin/messages/resend", `{"account":7,"ids":["1"],"states":"unknown"}`, `"states":["is not known"]`},
+		{"POST /admin/deliveries/replay", `{"account":7,"states":"dead"}`, `"states":["This field is unknown."]`},
+		{"POST /admin/deliveries/replay", `{"account":7,"include_delivered":"true"}`, `"include_delivered":["The include delivered must be true or false."]`},
+		{"POST /admin/deliveries/replay", `{"account":7,"state":["dead"]}`, `"state":["The state must be a string."]`},
+		{"POST /admin/events/replay", `{"account":7,"dry_run":"1"}`, `"dry_run":["The dry run must be true or false."]`},
+		{"POST /admin/events/replay", `{"account":7,"dry_run":true,"limit":"5"}`, `"limit":["The limit must be an integer."]`},
+		{"POST /admin/messages/resend", `{"account":7,"ids":["1"],"states":"unknown"}`, `"states":["This field is unknown."]`},
 		{"POST /admin/users?nmae=eve", `{"name":"eve","role":"viewer","password":"a-long-password"}`, `"nmae":["This parameter is unknown`},
 		{"DELETE /admin/gateways/n2?dry_run=true", "", `"dry_run":["This parameter is unknown`},
 		{"PUT /admin/inventory?dryrun=true", `{"accounts":[]}`, `"dryrun":["This parameter is unknown: the operation takes dry_run, prune, allow_removals, adopt, reset, account."]`},

@@ -38,8 +38,8 @@ func (s *Surface) sessionJSONOf(session user.SignedIn) sessionJSON {
 	return view
 }
 
-// signIn begins a session of a user with a password. A form of another site cannot
-// send JSON, and cannot sign its visitor in as somebody else.
+// signIn begins a session of a user with a password. It requires JSON, which a form of another
+// site cannot send, so that such a site cannot sign its visitors in as another user.
 func (s *Surface) signIn(c *fiber.Ctx) error {
 	if kind, _, _ := mime.ParseMediaType(c.Get(fiber.HeaderContentType)); kind != fiber.MIMEApplicationJSON {
 		return fiber.NewError(fiber.StatusUnsupportedMediaType, "Content-Type must be application/json.")
@@ -80,7 +80,7 @@ func (s *Surface) signIn(c *fiber.Ctx) error {
 	return c.JSON(fiber.Map{"data": s.sessionJSONOf(session)})
 }
 
-// attemptAt returns the attempt at a user's password; an error after too many wrong ones.
+// attemptAt returns the attempt to use a user's password; an error after too many wrong ones.
 func (s *Surface) attemptAt(c *fiber.Ctx, name, password string) (httpd.Attempt, error) {
 	attempt := httpd.AttemptOf(c, "user "+name, name+"\x00"+password)
 	if wait := s.auth.Guesses().Wait(attempt); wait > 0 {
@@ -90,7 +90,7 @@ func (s *Surface) attemptAt(c *fiber.Ctx, name, password string) (httpd.Attempt,
 	return attempt, nil
 }
 
-// signedIn records a session that has begun and gives it to the browser.
+// signedIn records the begin of a session in the audit log and sets its cookie.
 func (s *Surface) signedIn(c *fiber.Ctx, session user.SignedIn) error {
 	now := s.Now().UTC()
 	err := s.Audit.Begin(c.UserContext(), audit.Entry{
@@ -107,7 +107,7 @@ func (s *Surface) signedIn(c *fiber.Ctx, session user.SignedIn) error {
 	return nil
 }
 
-// showSession says who makes the request.
+// showSession answers with the user of the request.
 func (s *Surface) showSession(c *fiber.Ctx) error {
 	p := principalOf(c)
 	if p.Session == nil {
@@ -135,8 +135,8 @@ func (s *Surface) signOut(c *fiber.Ctx) error {
 	return c.SendStatus(fiber.StatusNoContent)
 }
 
-// setOwnPassword changes the password of the user who makes the request, which ends
-// all of the user's sessions.
+// setOwnPassword changes the password of the user who makes the request, and ends all of the
+// user's sessions.
 func (s *Surface) setOwnPassword(c *fiber.Ctx) error {
 	p := principalOf(c)
 	if p.Session == nil {
@@ -165,11 +165,10 @@ func (s *Surface) setOwnPassword(c *fiber.Ctx) error {
 	return c.SendStatus(fiber.StatusNoContent)
 }
 
-// attemptCookie is the cookie of a sign-in at a provider.
+// attemptCookie is the name of the cookie of a sign-in through a provider.
 const attemptCookie = "penstock_sign_in"
 
-// cookie returns a cookie that the browser sends to this gateway alone, and shows to no
-// script.
+// cookie returns a cookie that the browser sends to this gateway only, and hides from scripts.
 func (s *Surface) cookie(c *fiber.Ctx, name, sameSite string) fiber.Cookie {
 	return fiber.Cookie{Name: s.auth.CookieName(c, name), Path: "/", HTTPOnly: true, Secure: s.auth.Secure(c), SameSite: sameSite}
 }
@@ -181,11 +180,11 @@ func (s *Surface) expire(c *fiber.Ctx, name, sameSite string) {
 	c.Cookie(&k)
 }
 
-// attemptTime is the time that a sign-in at a provider may take.
+// attemptTime is the longest time for a sign-in through a provider.
 const attemptTime = 10 * time.Minute
 
-// setAttempt has the browser keep what its return from the provider is recognised by.
-// It is Lax, because the provider's page leads there.
+// setAttempt stores the attempt in a cookie, by which finishProvider recognises the browser. The
+// cookie is Lax because the provider's page redirects to the gateway.
 func (s *Surface) setAttempt(c *fiber.Ctx, a user.Attempt) error {
 	raw, err := json.Marshal(a)
 	if err != nil {
@@ -197,7 +196,7 @@ func (s *Surface) setAttempt(c *fiber.Ctx, a user.Attempt) error {
 	return nil
 }
 
-// attemptOf returns what the browser kept; ok is false for nothing.
+// attemptOf returns the attempt from the cookie of setAttempt.
 func (s *Surface) attemptOf(c *fiber.Ctx) (a user.Attempt, ok bool) {
 	raw, err := base64.RawURLEncoding.DecodeString(c.Cookies(s.auth.CookieName(c, attemptCookie)))
 	if err != nil || json.Unmarshal(raw, &a) != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/relay/usage"
 )
 
-// simJSON is a SIM in the form for the operator, without the codes that unlock it.
+// simJSON is a SIM in an answer, without its PINs and PUKs.
 type simJSON struct {
 	ICCID          sim.ICCID       `json:"iccid"`
 	Account        relay.AccountID `json:"account"`
@@ -23,7 +23,7 @@ type simJSON struct {
 	MSISDN         string          `json:"msisdn"`
 	State          sim.State       `json:"state"`
 	RequestedState sim.State       `json:"requested_state"`
-	JobID          string          `json:"job_id"` // in flight; "": none
+	JobID          string          `json:"job_id"` // the job in progress; "" if there is none
 	Services       []string        `json:"services"`
 	PoolID         string          `json:"pool_id"`
 	SubscriberID   string          `json:"subscriber_id"`
@@ -31,7 +31,7 @@ type simJSON struct {
 	MonthBytes     int64           `json:"month_bytes"` // of the calendar month in UTC
 }
 
-// limitJSON is a monthly limit, in bytes; 0: none.
+// limitJSON is a monthly limit, in bytes; 0 means none.
 type limitJSON struct {
 	Monthly int64   `json:"monthly"`
 	Warning int64   `json:"warning"`
@@ -59,7 +59,7 @@ func simOf(f sim.Found, names map[relay.AccountID]string, bytes int64) simJSON {
 	return view
 }
 
-// maxSIMs is the most SIMs of a page.
+// maxSIMs is the largest number of SIMs of a page.
 const maxSIMs = 500
 
 // listSIMs lists SIMs of one or all accounts, by account and ICCID.
@@ -69,48 +69,48 @@ func (s *Surface) listSIMs(c *fiber.Ctx, sel *selection) error {
 		Account: sel.account(), Text: strings.TrimPrefix(strings.TrimSpace(sel.text("q")), "+"), State: oneOf(sel, "state", sim.States()...), Pool: sel.text("pool"),
 		Limit: limit + 1,
 	}
-	place(sel, &f.After.ICCID, &f.After.Account)
+	parseCursor(sel, &f.After.ICCID, &f.After.Account)
 	names, found, err := findNamed(s, sel, f, s.SIMs.Find)
 	if err != nil {
 		return err
 	}
-	found, nextCursor := cut(found, limit, func(f sim.Found) string { return placeCursor("%d %s", f.Account, f.ICCID) })
+	found, nextCursor := cut(found, limit, func(f sim.Found) string { return formatCursor("%d %s", f.Account, f.ICCID) })
 	bytes, err := s.monthBytes(c.UserContext(), found)
 	if err != nil {
 		return err
 	}
 	views := make([]simJSON, len(found))
-	for i, one := range found {
-		views[i] = simOf(one, names, bytes[i])
+	for i, f := range found {
+		views[i] = simOf(f, names, bytes[i])
 	}
 	return sendPage(c, views, nextCursor)
 }
 
-// monthBytes returns what SIMs have used this month, in their order.
+// monthBytes returns the usage of each SIM in this month.
 func (s *Surface) monthBytes(ctx context.Context, found []sim.Found) ([]int64, error) {
-	subjects, result := make(map[relay.AccountID][]usage.Subject), make(map[relay.AccountID][]int)
-	for i, one := range found {
-		subjects[one.Account] = append(subjects[one.Account], usage.Subject{Scope: usage.OfSIM, ID: string(one.ICCID), Month: usage.MonthOf(s.Now())})
-		result[one.Account] = append(result[one.Account], i)
+	subjects, indices := make(map[relay.AccountID][]usage.Subject), make(map[relay.AccountID][]int)
+	for i, f := range found {
+		subjects[f.Account] = append(subjects[f.Account], usage.Subject{Scope: usage.OfSIM, ID: string(f.ICCID), Month: usage.MonthOf(s.Now())})
+		indices[f.Account] = append(indices[f.Account], i)
 	}
-	numbers := make([]int64, len(found))
-	for acct, some := range subjects {
-		totals, err := s.Usage.Totals(ctx, acct, some)
+	bytes := make([]int64, len(found))
+	for acct, simsOfAccount := range subjects {
+		totals, err := s.Usage.Totals(ctx, acct, simsOfAccount)
 		if err != nil {
 			return nil, err
 		}
 		for n, t := range totals {
-			numbers[result[acct][n]] = t.Bytes
+			bytes[indices[acct][n]] = t.Bytes
 		}
 	}
-	return numbers, nil
+	return bytes, nil
 }
 
-// simDetailJSON is a SIM with what it used in the last months.
+// simDetailJSON is a SIM with its usage in the last months.
 type simDetailJSON struct {
 	simJSON
 	Recipients []string    `json:"recipients"` // of notices about its limit
-	Pool       *poolJSON   `json:"pool"`       // null: in none
+	Pool       *poolJSON   `json:"pool"`       // null if it is in no pool
 	Months     []monthJSON `json:"months"`     // oldest first
 }
 
@@ -126,12 +126,12 @@ type monthJSON struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// monthsShown is the number of months whose usage is shown, with the present one.
+// monthsShown is the number of months whose usage is shown, including the present one.
 const monthsShown = 12
 
 func (s *Surface) getSIM(c *fiber.Ctx, sel *selection) error {
 	ctx := c.UserContext()
-	acct, one, err := s.ofSIM(c, sel)
+	acct, found, err := s.ofSIM(c, sel)
 	if err != nil {
 		return err
 	}
@@ -143,31 +143,34 @@ func (s *Surface) getSIM(c *fiber.Ctx, sel *selection) error {
 	thisMonth := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC)
 	subjects := make([]usage.Subject, monthsShown)
 	for i := range subjects {
-		subjects[i] = usage.Subject{Scope: usage.OfSIM, ID: string(one.ICCID), Month: usage.MonthOf(thisMonth.AddDate(0, i-monthsShown+1, 0))}
+		subjects[i] = usage.Subject{Scope: usage.OfSIM, ID: string(found.ICCID), Month: usage.MonthOf(thisMonth.AddDate(0, i-monthsShown+1, 0))}
 	}
-	if one.Pool != "" {
-		subjects = append(subjects, usage.Subject{Scope: usage.OfPool, ID: one.Pool, Month: usage.MonthOf(now)})
+	if found.Pool != "" {
+		subjects = append(subjects, usage.Subject{Scope: usage.OfPool, ID: found.Pool, Month: usage.MonthOf(now)})
 	}
 	totals, err := s.Usage.Totals(ctx, acct, subjects)
 	if err != nil {
 		return err
 	}
-	view := simDetailJSON{simJSON: simOf(sim.Found{Account: acct, SIM: one}, names, totals[monthsShown-1].Bytes), Recipients: httpd.Each(one.Recipients, func(r sim.Recipient) string { return r.Email }), Months: make([]monthJSON, monthsShown)}
+	view := simDetailJSON{
+		simJSON:    simOf(sim.Found{Account: acct, SIM: found}, names, totals[monthsShown-1].Bytes),
+		Recipients: httpd.Each(found.Recipients, func(r sim.Recipient) string { return r.Email }), Months: make([]monthJSON, monthsShown),
+	}
 	for i := range view.Months {
 		view.Months[i] = monthJSON{subjects[i].Month.String(), totals[i].Bytes}
 	}
-	if one.Pool != "" {
-		pool, err := s.Pools.Get(ctx, acct, one.Pool)
+	if found.Pool != "" {
+		pool, err := s.Pools.Get(ctx, acct, found.Pool)
 		if err != nil && relay.KindOf(err) != relay.KindNotFound {
 			return err
 		}
-		view.Pool = &poolJSON{one.Pool, pool.Name, limitOf(pool.Limit), totals[monthsShown].Bytes}
+		view.Pool = &poolJSON{found.Pool, pool.Name, limitOf(pool.Limit), totals[monthsShown].Bytes}
 	}
 	return c.JSON(fiber.Map{"data": view})
 }
 
-// ofSIM reads the account and the SIM of a request. An ICCID is found without its
-// account if only one account has it.
+// ofSIM returns the SIM of a request with its account. The account may be missing if only one
+// account has the ICCID.
 func (s *Surface) ofSIM(c *fiber.Ctx, sel *selection) (relay.AccountID, sim.SIM, error) {
 	acct := sel.account()
 	if err := sel.Err(); err != nil {
@@ -180,7 +183,7 @@ func (s *Surface) ofSIM(c *fiber.Ctx, sel *selection) (relay.AccountID, sim.SIM,
 	return owned(c.UserContext(), s.Accounts, acct, func(acct relay.AccountID) (sim.SIM, error) { return s.SIMs.Get(c.UserContext(), acct, iccid) })
 }
 
-// usageStepJSON is the usage of a SIM of one type in a step of time.
+// usageStepJSON is the usage of one type in an hour or a day.
 type usageStepJSON struct {
 	At       string `json:"at"`
 	Type     string `json:"type"`
@@ -190,22 +193,22 @@ type usageStepJSON struct {
 }
 
 const (
-	defaultUsage = 30 * 24 * time.Hour  // without from
-	maxUsage     = 366 * 24 * time.Hour // the longest time
-	hourlyUsage  = 4 * 24 * time.Hour   // up to this, a step is an hour, beyond a day
+	defaultUsage = 30 * 24 * time.Hour  // the range without from
+	maxUsage     = 366 * 24 * time.Hour // the longest range
+	hourlyUsage  = 4 * 24 * time.Hour   // the longest range with a step of an hour; above it is a day
 )
 
-// simUsage adds up what a SIM used, by hour or by day.
+// simUsage answers with the usage of a SIM by hour or by day.
 func (s *Surface) simUsage(c *fiber.Ctx, sel *selection) error {
-	span := usage.Span{From: sel.moment("from"), To: sel.moment("to")}
+	span := usage.Span{From: sel.timestamp("from"), To: sel.timestamp("to")}
 	if span.To.IsZero() {
 		span.To = s.Now().UTC()
 	}
 	if span.From.IsZero() {
 		span.From = span.To.Add(-defaultUsage)
 	}
-	if long := span.To.Sub(span.From); sel.Problems["from"] == nil && sel.Problems["to"] == nil && (long <= 0 || long > maxUsage) {
-		sel.Add("to", "want a time after from, by at most 366 days")
+	if d := span.To.Sub(span.From); sel.Problems["from"] == nil && sel.Problems["to"] == nil && (d <= 0 || d > maxUsage) {
+		sel.Add("to", "The to must be after from, by at most 366 days.")
 	}
 	acct, sim, err := s.ofSIM(c, sel)
 	if err != nil {

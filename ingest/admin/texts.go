@@ -11,24 +11,23 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// hidesTexts reports whether a request must not see the texts of messages.
+// hidesTexts reports whether the answer to a request must not have the texts of messages.
 func hidesTexts(c *fiber.Ctx) bool { return !principalOf(c).Role.SeesTexts() }
 
-// hasTexts reports whether events of a kind hold texts of messages. Receipts quote the
+// hasTexts reports whether events of a kind have texts of messages. Receipts quote the
 // beginning of the message.
 func hasTexts(k event.Kind) bool { return k == event.SMS || k == event.Receipt }
 
-// hideText takes the body of a message and the notes about it away, if they are hidden from
-// the request. A note quotes values and the names of parameters: of a text that was not
-// escaped ("fish&chips") a part is such a name.
+// hideText removes the body of a message and the notes if hidden is set. Notes quote names of
+// parameters, and a part of a text that was not escaped ("fish&chips") looks like such a name.
 func (e *eventJSON) hideText(hidden bool) {
 	if hidden && hasTexts(e.Kind) {
 		e.Raw, e.Notes, e.Hidden = "", []string{}, true
 	}
 }
 
-// faultText returns the text of an error of a back end. Those who may not see hosts and
-// addresses of the gateway's network get a fixed text.
+// faultText returns the text of an error of a back end. For principals who may not see hosts
+// and addresses of the gateway's network it is a fixed text.
 func faultText(p principal, err error) string {
 	if p.Role.SeesFaults() {
 		return err.Error()
@@ -36,9 +35,9 @@ func faultText(p principal, err error) string {
 	return "a back end is down"
 }
 
-// hide takes away what the request must not see: the errors of attempts and the answers of
-// the operator's own servers, or what may hold the text of a message. That is the path of
-// a URL and the answers of endpoints, which may repeat it.
+// hide removes the errors of attempts and the answers of the operator's own servers for callers
+// who may not see faults. For callers who may not read texts of messages, it removes the paths
+// of URLs, which may contain a text, and the answers of endpoints, which may repeat it.
 func (d *deliveryJSON) hide(c *fiber.Ctx) {
 	if !principalOf(c).Role.SeesFaults() {
 		ownServer := strings.HasPrefix(d.Target, "sim:") || !strings.Contains(d.Target, ":") // a SIM or a mail address
@@ -59,7 +58,7 @@ func (d *deliveryJSON) hide(c *fiber.Ctx) {
 	}
 }
 
-// hide takes away of a trace what the request must not see.
+// hide removes the parts of a trace that the caller may not see.
 func (t *tracedJSON) hide(c *fiber.Ctx) {
 	t.eventJSON.hideText(hidesTexts(c))
 	if hidesTexts(c) && hasTexts(t.Kind) {
@@ -75,7 +74,7 @@ func (t *tracedJSON) hide(c *fiber.Ctx) {
 	}
 }
 
-// hideText takes the text of a message away, if the request must not see it.
+// hideText removes the texts of a message if the caller may not read them.
 func (m *messageJSON) hideText(c *fiber.Ctx) {
 	if !hidesTexts(c) {
 		return
@@ -86,8 +85,8 @@ func (m *messageJSON) hideText(c *fiber.Ctx) {
 	}
 }
 
-// refuseTextSearch refuses the filters that search the texts of messages to who must not see
-// these: the results of a search reveal its text.
+// refuseTextSearch refuses filters that search the texts of messages if the caller may not read
+// these, because the results of a search reveal the text.
 func (s *selection) refuseTextSearch(filters ...string) {
 	if !hidesTexts(s.c) {
 		return

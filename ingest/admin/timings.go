@@ -8,25 +8,25 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Timings are the histograms of the gateway, in seconds, and its counters of parts and
-// attempts. A nil *Timings measures nothing.
+// Timings has the histograms of durations, in seconds, and the counters of message parts and
+// delivery attempts. Backend of a nil *Timings measures nothing.
 type Timings struct {
 	requests, fsyncs, stored, deliveries, backends *prometheus.HistogramVec
 	parts, attempts                                *prometheus.CounterVec
 
 	mu    sync.Mutex
-	hosts map[string]bool // the hosts that have a label of their own
+	hosts map[string]bool // those with a label of their own
 }
 
-// maxHosts is the largest number of hosts with a label of their own.
+// maxHosts is the largest number of hosts with a label of their own. The others share a label.
 const maxHosts = 200
 
-// NewTimings returns the histograms.
+// NewTimings returns a Timings.
 func NewTimings() *Timings {
 	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
 	}
-	// From half a millisecond to half a minute, and to half a day for what retries.
+	// short is for requests and calls, long for entries and deliveries, which include retries.
 	short := []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
 	long := []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 10800, 43200}
 	return &Timings{
@@ -46,30 +46,29 @@ func NewTimings() *Timings {
 	}
 }
 
-// Collectors returns what is registered.
+// Collectors returns the collectors to register.
 func (t *Timings) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{t.requests, t.fsyncs, t.stored, t.deliveries, t.backends, t.parts, t.attempts}
 }
 
-// Request measures a request by its method, the route as it was registered, and its
-// status.
+// Request measures a request by its method, the registered route and the status.
 func (t *Timings) Request(method, route string, status int, took time.Duration) {
 	t.requests.WithLabelValues(method, route, strconv.Itoa(status/100)+"xx").Observe(took.Seconds())
 }
 
-// Fsync returns what measures the syncs of a kind's journal.
+// Fsync returns a function that measures the syncs of a kind's journal.
 func (t *Timings) Fsync(kind string) func(took time.Duration) {
 	observer := t.fsyncs.WithLabelValues(kind)
 	return func(took time.Duration) { observer.Observe(took.Seconds()) }
 }
 
-// Completed returns what measures the entries of a kind.
+// Completed returns a function that measures the entries of a kind.
 func (t *Timings) Completed(kind string) func(took time.Duration) {
 	observer := t.stored.WithLabelValues(kind)
 	return func(took time.Duration) { observer.Observe(took.Seconds()) }
 }
 
-// Delivered measures a delivery of a kind that arrived.
+// Delivered measures a completed delivery of a kind.
 func (t *Timings) Delivered(kind string, took time.Duration) {
 	t.deliveries.WithLabelValues(kind).Observe(took.Seconds())
 }
@@ -82,7 +81,7 @@ func (t *Timings) Part(carrier, account, state string) {
 // Attempt counts an attempt of a delivery to a host, and the state that follows.
 func (t *Timings) Attempt(host, state string) {
 	t.mu.Lock()
-	if !t.hosts[host] && len(t.hosts) < maxHosts {
+	if len(t.hosts) < maxHosts {
 		t.hosts[host] = true
 	}
 	if !t.hosts[host] {
@@ -92,7 +91,7 @@ func (t *Timings) Attempt(host, state string) {
 	t.attempts.WithLabelValues(host, state).Inc()
 }
 
-// Backend returns what measures the calls of a back end.
+// Backend returns a function that measures the calls of a back end.
 func (t *Timings) Backend(name string) func(operation string, took time.Duration) {
 	if t == nil {
 		return func(string, time.Duration) {}
@@ -101,7 +100,7 @@ func (t *Timings) Backend(name string) func(operation string, took time.Duration
 	return func(operation string, took time.Duration) { calls.WithLabelValues(operation).Observe(took.Seconds()) }
 }
 
-// NewBuildInfo returns the metric that names the version.
+// NewBuildInfo returns the metric with the version.
 func NewBuildInfo(version, goVersion string) prometheus.Collector {
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "penstock_build_info", Help: "The version of the gateway and of Go; always 1.",
@@ -111,7 +110,7 @@ func NewBuildInfo(version, goVersion string) prometheus.Collector {
 	return info
 }
 
-// NewCertificateMetric returns the metric of when the certificate expires.
+// NewCertificateMetric returns the metric of the expiry of the certificate.
 func NewCertificateMetric(expires func() time.Time) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "penstock_tls_certificate_expiry_timestamp_seconds", Help: "Expiry of the listener's certificate, in seconds since 1970.",

@@ -1,11 +1,13 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/penstock/penstock/decoders/iso8601"
 	"github.com/penstock/penstock/decoders/netserver"
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
@@ -23,13 +26,13 @@ import (
 // maxTryFrames is the largest number of frames that one request tries.
 const maxTryFrames = 100
 
-// TryRequest says what is tried on which frames: a stored decoder, that of a
-// device, or a codec and its source, which stand in the place of a decoder's own
-// where both are given; on frames given here, or on the last that a device sent.
+// TryRequest selects a decoder and the frames on which it is tried. The decoder is a stored
+// one, or that of a device; Codec and Source replace its own. The frames are Frames, or the
+// last ones of the device.
 type TryRequest struct {
-	// Account may be left out where only one has such a decoder or device.
+	// Account may be empty if only one account has the decoder or device.
 	Account       AccountRef      `json:"account,omitempty"`
-	owner         relay.AccountID // the account
+	owner         relay.AccountID // the account that Account refers to
 	DecoderID     string          `json:"decoder_id,omitempty"`
 	DeviceID      string          `json:"device_id,omitempty"`
 	Codec         string          `json:"codec,omitempty"`
@@ -40,10 +43,10 @@ type TryRequest struct {
 	Last          int             `json:"last,omitempty"`
 }
 
-// ParseTry reads a request; a mistake is relay.KindInvalid and names the field.
+// ParseTry parses a request. Its error is relay.KindInvalid and names the field.
 func ParseTry(body []byte) (TryRequest, error) {
 	var r TryRequest
-	if err := decodeStrictly(body, &r); err != nil {
+	if err := params.DecodeStrictly(body, &r); err != nil {
 		return r, err
 	}
 	p := relay.Problems{}
@@ -74,7 +77,7 @@ func (r *TryRequest) trial() iot.Trial {
 	}
 }
 
-// TryOffline tries a codec and its source without a gateway.
+// TryOffline tries the codec and the source of a request without a gateway.
 func TryOffline(ctx context.Context, compile iot.Compiler, r TryRequest, now time.Time) (TryAnswer, error) {
 	arrivals, err := r.arrivals(now)
 	if err != nil {
@@ -97,7 +100,7 @@ func (s *Surface) tryDecoder(c *fiber.Ctx) error {
 		return err
 	}
 	ctx := c.UserContext()
-	switch { // without an account, that of the device or of the decoder
+	switch { // the device or the decoder determines a missing account
 	case r.owner != 0:
 	case r.DeviceID != "":
 		r.owner, _, err = s.findDevice(ctx, 0, r.DeviceID)
@@ -118,8 +121,8 @@ func (s *Surface) tryDecoder(c *fiber.Ctx) error {
 	return c.JSON(answerOf(r, arrivals, tried))
 }
 
-// arrivals are the frames of the request, or the last of the device. A device
-// that the frames name themselves takes them, unless something else is named.
+// arrivals returns the frames of the request, or the last frames of its device. If the request
+// has no device and all frames name the same one, it becomes the device of the request.
 func (s *Surface) arrivals(ctx context.Context, r *TryRequest) ([]iot.Arrival, error) {
 	if r.Last > 0 {
 		d, err := s.IoT.Device(ctx, r.owner, r.DeviceID)
@@ -129,83 +132,73 @@ func (s *Surface) arrivals(ctx context.Context, r *TryRequest) ([]iot.Arrival, e
 		return s.Inspector.Recent(ctx, r.owner, d, r.Last)
 	}
 	arrivals, err := r.arrivals(s.Now())
-	if err != nil || r.DeviceID != "" || r.owner == 0 {
+	if err != nil || len(arrivals) == 0 || r.DeviceID != "" || r.owner == 0 {
 		return arrivals, err
 	}
-	if name := sender(arrivals); name != "" {
-		d, err := s.IoT.DeviceByIdentifier(ctx, r.owner, name)
-		if err != nil && relay.KindOf(err) != relay.KindNotFound {
-			return nil, err
-		}
-		r.DeviceID = d.ID
+	identifier := arrivals[0].Frame.Identifier
+	if identifier == "" || slices.ContainsFunc(arrivals, func(a iot.Arrival) bool { return a.Frame.Identifier != identifier }) {
+		return arrivals, nil
 	}
+	d, err := s.IoT.DeviceByIdentifier(ctx, r.owner, identifier)
+	if err != nil && relay.KindOf(err) != relay.KindNotFound {
+		return nil, err
+	}
+	r.DeviceID = d.ID
 	return arrivals, nil
 }
 
-// sender is the one device that all frames are of, "" if there is none.
-func sender(arrivals []iot.Arrival) string {
-	name := ""
-	for i, a := range arrivals {
-		if i > 0 && a.Frame.Identifier != name {
-			return ""
-		}
-		name = a.Frame.Identifier
-	}
-	return name
-}
-
-// findDevice finds a device, and its account if that is 0.
+// findDevice returns a device with its account. acct 0 means that the account is unknown.
 func (s *Surface) findDevice(ctx context.Context, acct relay.AccountID, id string) (relay.AccountID, iot.Device, error) {
 	return owned(ctx, s.Accounts, acct, func(acct relay.AccountID) (iot.Device, error) { return s.IoT.Device(ctx, acct, id) })
 }
 
-// findDecoder finds a decoder, and its account if that is 0.
+// findDecoder returns a decoder with its account. acct 0 means that the account is unknown.
 func (s *Surface) findDecoder(ctx context.Context, acct relay.AccountID, id string) (relay.AccountID, iot.Decoder, error) {
 	return owned(ctx, s.Accounts, acct, func(acct relay.AccountID) (iot.Decoder, error) { return s.IoT.Decoder(ctx, acct, id) })
 }
 
-// owned returns a record of an account; of the one account that has it if that is 0.
+// owned returns a record of an account. If acct is 0, it searches all accounts, and returns an
+// error unless exactly one of them has the record.
 func owned[T any](ctx context.Context, accounts Accounts, acct relay.AccountID, get func(relay.AccountID) (T, error)) (owner relay.AccountID, record T, err error) {
 	if acct != 0 {
 		record, err = get(acct)
 		return acct, record, err
 	}
-	all, err := accounts.Accounts(ctx)
+	allAccounts, err := accounts.Accounts(ctx)
 	if err != nil {
 		return 0, record, err
 	}
-	for _, a := range all {
-		switch one, err := get(a.ID); {
+	for _, a := range allAccounts {
+		switch found, err := get(a.ID); {
 		case relay.KindOf(err) == relay.KindNotFound:
 		case err != nil:
 			return 0, record, err
 		case owner != 0:
-			return 0, record, relay.Invalid("account", "Several accounts have one of this id: name the account.")
+			return 0, record, relay.Invalid("account", "Several accounts have a record with this id: name the account.")
 		default:
-			owner, record = a.ID, one
+			owner, record = a.ID, found
 		}
 	}
 	if owner == 0 {
-		return 0, record, relay.Errorf(relay.KindNotFound, "no account has it")
+		return 0, record, relay.Errorf(relay.KindNotFound, "no account has the record")
 	}
 	return owner, record, nil
 }
 
-// TryFrame is a frame to try: a payload, values that were decoded already, or
-// what a sender posts, whole.
+// TryFrame is a frame to try: a payload, decoded values, or the complete post of a sender.
 type TryFrame struct {
 	Hex    string         `json:"hex,omitempty"`
 	Base64 string         `json:"base64,omitempty"`
 	Values map[string]any `json:"values,omitempty"`
 	FPort  *int           `json:"fPort,omitempty"`
 	FCnt   *int64         `json:"fCnt,omitempty"`
-	Time   string         `json:"time,omitempty"` // RFC 3339; of a body, when it was received
+	Time   string         `json:"time,omitempty"` // RFC 3339; the time of receipt of a Body
 
-	// Body is the body of a sender's post: JSON as it is, anything else as a text.
+	// Body is the body of a sender's post: a JSON value, or any other body as a JSON string.
 	Body        json.RawMessage `json:"body,omitempty"`
 	ContentType string          `json:"content_type,omitempty"`
-	Path        string          `json:"path,omitempty"`  // lorawan, lpwan, …; a hint
-	Query       string          `json:"query,omitempty"` // of the address: event=up
+	Path        string          `json:"path,omitempty"`  // the last part of the webhook's path: lorawan, lpwan, …
+	Query       string          `json:"query,omitempty"` // of the webhook's URL: event=up
 }
 
 // check adds the problems of a frame.
@@ -217,23 +210,23 @@ func (f *TryFrame) check(p relay.Problems, name string) {
 		}
 	}
 	if n != 1 {
-		p.Add(name, "want one of hex, base64, values and body")
+		p.Add(name, "Give exactly one of hex, base64, values and body.")
 	}
 	if _, err := f.payload(); err != nil {
 		p.Add(name, err.Error())
 	}
 	if f.FPort != nil && (*f.FPort < 0 || *f.FPort > 255) {
-		p.Add(name+".fPort", "want 0 to 255")
+		p.Add(name+".fPort", "The fPort must be a number from 0 to 255.")
 	}
-	if _, err := f.moment(time.Time{}); err != nil {
-		p.Add(name+".time", "want a time like 2026-01-31T12:00:00Z")
+	if _, ok := iso8601.Parse(f.Time); f.Time != "" && !ok {
+		p.Add(name+".time", "The time must be a time like 2026-01-31T12:00:00Z.")
 	}
 	if _, err := url.ParseQuery(f.Query); err != nil {
 		p.Add(name+".query", err.Error())
 	}
 }
 
-// payload reads hex, with or without blanks and colons, or base64.
+// payload decodes base64, or hex with or without spaces, colons and hyphens.
 func (f *TryFrame) payload() ([]byte, error) {
 	if f.Base64 != "" {
 		return base64.StdEncoding.DecodeString(f.Base64)
@@ -242,26 +235,15 @@ func (f *TryFrame) payload() ([]byte, error) {
 	return hex.DecodeString(strings.TrimPrefix(bare, "0x"))
 }
 
-func (f *TryFrame) moment(otherwise time.Time) (time.Time, error) {
-	if f.Time == "" {
-		return otherwise, nil
-	}
-	t, ok := iso8601.Parse(f.Time)
-	if !ok {
-		return t, relay.Errorf(relay.KindInvalid, "no time: %q", f.Time)
-	}
-	return t, nil
-}
-
-// arrivals reads the frames, which ParseTry has checked. A frame without a time
-// is one of now.
+// arrivals returns the frames of a request that ParseTry has returned. A frame without a time
+// arrives now.
 func (r *TryRequest) arrivals(now time.Time) ([]iot.Arrival, error) {
 	var arrivals []iot.Arrival
 	for i := range r.Frames {
 		f := &r.Frames[i]
-		t, err := f.moment(now)
-		if err != nil {
-			return nil, relay.Invalid("frames", err.Error())
+		t, ok := iso8601.Parse(f.Time)
+		if !ok {
+			t = now
 		}
 		frames, err := f.frames(t)
 		if err != nil {
@@ -274,8 +256,8 @@ func (r *TryRequest) arrivals(now time.Time) ([]iot.Arrival, error) {
 	return arrivals, nil
 }
 
-// frames makes frames of what is given. Those that a body holds may be fewer than its sender
-// posted; the warning reports that.
+// frames returns the frame, or the frames of a post. If some frames of a post are unreadable,
+// the first readable one has a warning.
 func (f *TryFrame) frames(t time.Time) ([]decoders.Frame, error) {
 	if len(f.Body) > 0 {
 		return f.posted(t)
@@ -304,12 +286,8 @@ func (f *TryFrame) posted(t time.Time) ([]decoders.Frame, error) {
 	if err != nil {
 		return nil, err
 	}
-	path := f.Path
-	if path == "" {
-		path = "lorawan"
-	}
 	frames, err := netserver.Parse(netserver.Post{
-		Path: path, Query: query, ContentType: f.ContentType, Body: body, ReceivedAt: t,
+		Path: cmp.Or(f.Path, "lorawan"), Query: query, ContentType: f.ContentType, Body: body, ReceivedAt: t,
 	})
 	if err != nil && len(frames) > 0 {
 		frames[0].Warnings = append(frames[0].Warnings, err.Error())

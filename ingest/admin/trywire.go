@@ -14,7 +14,7 @@ import (
 
 // TryAnswer is the result of a TryRequest.
 type TryAnswer struct {
-	Account   relay.AccountID `json:"account"` // 0 where none was named
+	Account   relay.AccountID `json:"account"` // 0 if the request has none
 	DecoderID string          `json:"decoder_id"`
 	DeviceID  string          `json:"device_id"`
 	Data      []TriedFrame    `json:"data"`
@@ -22,34 +22,35 @@ type TryAnswer struct {
 
 // TriedFrame is the result of one frame.
 type TriedFrame struct {
-	Event      string  `json:"event"` // that brought it; empty for a frame that was given
+	Event      string  `json:"event"` // the id of its event; empty for a frame of the request
 	Identifier string  `json:"identifier"`
 	Sender     string  `json:"sender"`
 	Time       string  `json:"time"`
 	FPort      *int    `json:"fPort"`
 	Payload    string  `json:"payload"` // hex
 	TookUS     float64 `json:"took_us"`
-	// Values are the decoder's values; Readings what the sensors would get.
+	// Values are the decoded values, Readings the readings that would be stored, and Stored
+	// those that are stored today.
 	Values   []TriedValue   `json:"values"`
 	Readings []TriedReading `json:"readings"`
-	Stored   []TriedReading `json:"stored"` // what is stored today
+	Stored   []TriedReading `json:"stored"`
 	Errors   []Complaint    `json:"errors"`
 	Warnings []string       `json:"warnings"`
-	Refused  string         `json:"refused"` // why nothing would be stored
+	Refused  string         `json:"refused"` // the reason why nothing would be stored
 	Notes    []string       `json:"notes"`
 }
 
-// TriedValue is a value of a decoder.
+// TriedValue is a decoded value.
 type TriedValue struct {
 	Key   string   `json:"key"`
-	Value *float64 `json:"value"`          // null for a text
+	Value *float64 `json:"value"`          // null for a string
 	Text  *string  `json:"text,omitempty"` // null for a number
-	Time  *string  `json:"time"`           // its own; null: the frame's
+	Time  *string  `json:"time"`           // null for the time of the frame
 }
 
-// TriedReading is a reading of a sensor, slope and offset applied.
+// TriedReading is a reading of a sensor, after slope and offset.
 type TriedReading struct {
-	Effect       iot.Effect `json:"effect,omitempty"` // against what is stored
+	Effect       iot.Effect `json:"effect,omitempty"` // compared with the stored reading
 	Key          string     `json:"key"`
 	SensorID     string     `json:"sensor_id"`
 	SensorTypeID string     `json:"sensor_type_id"`
@@ -58,7 +59,7 @@ type TriedReading struct {
 	Text         *string    `json:"text,omitempty"`
 }
 
-// Complaint is an error of a decoder, with its place in the source if known.
+// Complaint is an error of a decoder, with its place in the source if that is known.
 type Complaint struct {
 	Message string `json:"message"`
 	Line    *int   `json:"line"`
@@ -80,7 +81,7 @@ func answerOf(r TryRequest, arrivals []iot.Arrival, tried []iot.TrialResult) Try
 			frame.FPort = new(a.Frame.FPort)
 		}
 		for n, d := range t.Readings {
-			if d.New != nil && n < len(frame.Readings) { // the points come first
+			if d.New != nil && n < len(frame.Readings) { // new readings come first in t.Readings, in the order of t.Points
 				frame.Readings[n].Effect = d.Effect
 			}
 			if d.Old != nil {
@@ -112,12 +113,12 @@ func readingOf(p iot.Point) TriedReading {
 	return r
 }
 
-// complaintOf finds the place that codecs name in their errors.
+// complaintOf returns an error of a codec, with the place in its text.
 func complaintOf(text string) Complaint {
 	c := Complaint{Message: text}
-	if m := regexp.MustCompile(`line (\d+), column (\d+)`).FindStringSubmatch(text); m != nil {
-		line, _ := strconv.Atoi(m[1])
-		column, _ := strconv.Atoi(m[2])
+	if place := regexp.MustCompile(`line (\d+), column (\d+)`).FindStringSubmatch(text); place != nil {
+		line, _ := strconv.Atoi(place[1])
+		column, _ := strconv.Atoi(place[2])
 		c.Line, c.Column = &line, &column
 	}
 	return c

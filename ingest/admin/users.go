@@ -9,7 +9,6 @@ import (
 	"github.com/penstock/penstock/relay/user"
 )
 
-// userJSON is a user in the form for the admin.
 type userJSON struct {
 	Name       string           `json:"name"`
 	Role       user.Role        `json:"role"`
@@ -32,10 +31,7 @@ func userOf(u user.User) userJSON {
 	return view
 }
 
-func (s *Surface) listUsers(c *fiber.Ctx, sel *selection) error {
-	if err := sel.Err(); err != nil {
-		return err
-	}
+func (s *Surface) listUsers(c *fiber.Ctx) error {
 	users, err := s.Users.Users(c.UserContext())
 	if err != nil {
 		return err
@@ -74,7 +70,7 @@ func (s *Surface) addUser(c *fiber.Ctx) error {
 	return c.Status(fiber.StatusCreated).JSON(fiber.Map{"data": userOf(u)})
 }
 
-// existingAccount finds the account that is named; 0 if none is.
+// existingAccount returns the account that a request refers to; 0 for an empty reference.
 func (s *Surface) existingAccount(c *fiber.Ctx, r AccountRef) (relay.AccountID, error) {
 	id, err := s.accountID(c, r)
 	if err != nil || id == 0 {

@@ -55,7 +55,7 @@ func TestUsersAreManagedAndRecorded(t *testing.T) {
 		{"POST /admin/users", `{"name":"carl","role":"account","account":999,"password":"correct horse battery"}`, `422 {"errors":{"account":["There is no account 999."]}`},
 		{"POST /admin/users", `{"name":"carl","role":"account","account":"acme","password":"correct horse battery"}`, `201 {"data":{"name":"carl","role":"account","account":1,`},
 		{"PATCH /admin/users/anna", `{"role":"operator","password":"another password"}`, `200 {"data":{"name":"anna","role":"operator",`},
-		{"PATCH /admin/users/anna", `{"colour":"red"}`, `422 {"errors":{"colour":["is not known"]}`},
+		{"PATCH /admin/users/anna", `{"colour":"red"}`, `422 {"errors":{"colour":["This field is unknown."]}`},
 		{"PATCH /admin/users/nobody", `{"role":"operator"}`, `404 {"message":"Not found."}`},
 		{"GET /admin/users/carl", "", `200 {"data":{"name":"carl","role":"account","account":1,`},
 		{"DELETE /admin/users/carl", "", `204`},

@@ -1,11 +1,8 @@
 package admin
 
 import (
-	"bytes"
-	"cmp"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -15,7 +12,6 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/decoders"
-	"github.com/penstock/penstock/decoders/decimal"
 	"github.com/penstock/penstock/decoders/iso8601"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
@@ -27,36 +23,37 @@ const (
 	maxLimit     = 1000
 )
 
-// selection reads the fields of a query or a body; each may stand in either.
+// selection has the parameters of an operation on a selection of records. Each may be in the
+// query or in a JSON body.
 type selection struct {
-	relay.Problems
+	*params.Input
 	c    *fiber.Ctx
-	body map[string]json.RawMessage
-	// known are the names of the fields that were read, and knownInBody those that only a
-	// body may have.
-	known, knownInBody []string
-	// used counts the fields that selected anything.
-	used int
-	// find finds an account by its name or id; failed is the reason.
-	find   func(AccountRef) (relay.AccountID, error)
+	body map[string]any
+	// filters is the number of parameters that select records.
+	filters int
+	// bodyFields are the fields of the body that are not read with Get.
+	bodyFields []string
+	find       func(AccountRef) (relay.AccountID, error)
+	// failed is an error that is not about the value of a parameter.
 	failed error
 }
 
-// selectionOf reads a request whose account may be named. Its body, if there is one, is a JSON
-// object.
 func (s *Surface) selectionOf(c *fiber.Ctx) (*selection, error) {
-	sel := &selection{c: c, Problems: relay.Problems{}, find: func(r AccountRef) (relay.AccountID, error) { return s.accountID(c, r) }}
+	sel := &selection{c: c, find: func(r AccountRef) (relay.AccountID, error) { return s.accountID(c, r) }}
 	raw, err := httpd.Body(c, maxBody)
 	if err != nil {
 		return nil, err
 	}
-	if len(raw) > 0 && json.Unmarshal(raw, &sel.body) != nil {
-		return nil, fiber.NewError(fiber.StatusUnprocessableEntity, "Invalid JSON.")
+	if len(raw) > 0 {
+		if sel.body, err = params.Object(raw); err != nil {
+			return nil, params.ErrInvalidJSON
+		}
 	}
+	sel.Input = params.OfRequest(c, params.OfObject(sel.body).Or(params.OfQuery(c)), relay.FieldWords)
 	return sel, nil
 }
 
-// withSelection passes the fields of a request to a handler.
+// withSelection passes the parameters of a request to a handler.
 func (s *Surface) withSelection(handle func(*fiber.Ctx, *selection) error) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		sel, err := s.selectionOf(c)
@@ -67,45 +64,30 @@ func (s *Surface) withSelection(handle func(*fiber.Ctx, *selection) error) fiber
 	}
 }
 
-// The longest bodies, in bytes: of a form, and of anything with the source of a decoder.
+// The longest bodies, in bytes: of a form, and of a body with the source of a decoder.
 const (
 	maxForm = 1 << 20
 	maxBody = 4 << 20
 )
 
-// readJSON reads a JSON body of at most so many bytes into v; a field that v lacks is
-// refused.
+// readJSON decodes a JSON body of at most limit bytes into v. It refuses unknown fields.
 func readJSON(c *fiber.Ctx, limit int, v any) error {
 	raw, err := httpd.Body(c, limit)
 	if err != nil {
 		return err
 	}
-	return decodeStrictly(raw, v)
+	return params.DecodeStrictly(raw, v)
 }
 
-// decodeStrictly decodes JSON; a field that v lacks is refused. A mistake is
-// relay.KindInvalid and names the field, unless the text is not valid JSON.
-func decodeStrictly(raw []byte, v any) error {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	err := d.Decode(v)
-	if err == nil {
-		return nil
-	}
-	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && e.Field != "" {
-		return relay.Invalid(e.Field, "want "+e.Type.String()+", got a "+e.Value)
-	}
-	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return relay.Invalid(strings.Trim(name, `"`), "is not known")
-	}
-	return fiber.NewError(fiber.StatusUnprocessableEntity, "Invalid JSON.")
-}
-
-// Err returns what is wrong with the fields, or why an account could not be looked up. A
-// parameter of the query that was not read until then is unknown.
+// Err returns the problems of the parameters, or the reason why an account could not be looked
+// up. Parameters of the query and the body that were not read before are unknown.
 func (s *selection) Err() error {
-	params.RefuseUnknown(s.c, s.Problems, s.known)
-	if err := s.Problems.Err(); err != nil {
+	for name := range s.body {
+		if !slices.Contains(s.bodyFields, name) && !s.Knows(name) {
+			s.Add(name, "This field is unknown.")
+		}
+	}
+	if err := s.Input.Err(); err != nil {
 		return err
 	}
 	return s.failed
@@ -114,7 +96,7 @@ func (s *selection) Err() error {
 // maxLoggedSelection bounds a selection in the log, in bytes.
 const maxLoggedSelection = 500
 
-// String is the selection as the request has it, for the log.
+// String returns the query and the body of the request, for the log.
 func (s *selection) String() string {
 	text := string(s.c.Request().URI().QueryString())
 	if body, err := json.Marshal(s.body); err == nil && len(s.body) > 0 {
@@ -123,62 +105,45 @@ func (s *selection) String() string {
 	return decoders.Clip(strings.ToValidUTF8(text, "\uFFFD"), maxLoggedSelection)
 }
 
-// text returns a field that selects something, as text; a number in a body counts as text.
+// text returns a parameter that selects records.
 func (s *selection) text(name string) string {
 	text := s.option(name)
 	if text != "" {
-		s.used++
+		s.filters++
 	}
 	return text
 }
 
-// option returns a field that selects nothing, as text.
+// option returns a parameter as a string. A body may have it as a number.
 func (s *selection) option(name string) string {
-	value, query := s.field(name)
-	if value == nil {
-		return query
+	if n, ok := s.Value(name).(json.Number); ok {
+		return n.String()
 	}
-	var text string
-	var number json.Number
-	if json.Unmarshal(value, &text) != nil && json.Unmarshal(value, &number) != nil {
-		s.Add(name, "want a text")
-	}
-	return cmp.Or(text, number.String())
+	return s.Text(name)
 }
 
-// field returns a field of the body, else of the query.
-func (s *selection) field(name string) (value json.RawMessage, query string) {
-	s.known = append(s.known, name)
-	if value = s.body[name]; value != nil && string(value) != "null" {
-		return value, ""
-	}
-	return nil, params.Query(s.c, name)
-}
-
-// oneOf returns a field that has to be one of some words.
+// oneOf returns a parameter that selects records by one of some words.
 func oneOf[T ~string](s *selection, name string, words ...T) T {
 	v := T(s.text(name))
 	if v == "" || slices.Contains(words, v) {
 		return v
 	}
 	texts := httpd.Each(words, func(w T) string { return string(w) })
-	s.Add(name, "want one of "+strings.Join(texts, ", ")+", got "+strconv.Quote(string(v)))
+	s.Add(name, "The "+relay.FieldWords(name)+" must be "+strings.Join(texts, " or ")+", not "+strconv.Quote(string(v))+".")
 	return ""
 }
 
-func (s *selection) moment(name string) time.Time {
-	v := s.text(name)
-	if v == "" {
-		return time.Time{}
+// timestamp returns a parameter that selects records by a time; zero if it is missing.
+func (s *selection) timestamp(name string) time.Time {
+	text := s.text(name)
+	t, ok := iso8601.Parse(text)
+	if text != "" && !ok {
+		s.Add(name, "The "+relay.FieldWords(name)+" must be a time like 2026-01-31T12:00:00Z, not "+strconv.Quote(text)+".")
 	}
-	if t, ok := iso8601.Parse(v); ok {
-		return t
-	}
-	s.Add(name, "want a time like 2026-01-31T12:00:00Z, got "+strconv.Quote(v))
-	return time.Time{}
+	return t
 }
 
-// account is the account of the records that are meant; 0 for those of all.
+// account returns the account whose records are selected; 0 selects the records of all.
 func (s *selection) account() relay.AccountID {
 	id, err := s.find(AccountRef(s.text("account")))
 	for _, problem := range relay.FieldsOf(err)["account"] {
@@ -190,84 +155,72 @@ func (s *selection) account() relay.AccountID {
 	return id
 }
 
-// requiredAccount is the account of an operation on one account's records.
+// requiredAccount returns the account of an operation on one account's records.
 func (s *selection) requiredAccount() relay.AccountID {
 	acct := s.account()
-	if acct == 0 && s.Problems["account"] == nil {
-		s.Add("account", "The account field is required.")
-	}
+	s.requireAccount(acct)
 	return acct
 }
 
-// number is a number as people write it, or a sender's name.
+func (s *selection) requireAccount(acct relay.AccountID) {
+	if acct == 0 && s.Problems["account"] == nil {
+		s.AddNamed("account", "The %s field is required.")
+	}
+}
+
+// number returns a phone number without its punctuation, or a sender's name.
 func (s *selection) number() string {
-	text := s.text("number")
-	number, _ := relay.NumberFrom(text)
+	number, _ := relay.NumberFrom(s.text("number"))
 	return number
 }
 
-// ids are the records that are named, in the body only.
+// ids returns the ids of the selected records, which only a body may have.
 func (s *selection) ids() []string {
-	var ids []string
-	s.knownInBody = append(s.knownInBody, "ids")
-	if value := s.body["ids"]; value != nil && json.Unmarshal(value, &ids) != nil {
-		s.Add("ids", "want a list of ids")
-	}
+	s.bodyFields = append(s.bodyFields, "ids")
+	body := params.New(params.OfObject(s.body), relay.FieldWords)
+	ids := body.Texts("ids")
+	s.AddAll("", body.Problems)
 	if len(ids) > 0 {
-		s.used++
+		s.filters++
 	}
 	return ids
 }
 
 // flag returns a boolean; false if it is missing.
-func (s *selection) flag(name string) (b bool) {
-	value, query := s.field(name)
-	ok := value == nil && query == ""
-	switch {
-	case value != nil:
-		ok = json.Unmarshal(value, &b) == nil
-	case query != "":
-		b, ok = params.ParseBool(query)
-	}
-	if !ok {
-		s.Add(name, "want true or false")
-	}
-	return b
+func (s *selection) flag(name string) bool {
+	v := s.Flag(name)
+	return v != nil && *v
 }
 
 // limit returns the largest number of records in the answer.
 func (s *selection) limit() int {
-	value, query := s.field("limit")
-	if value == nil && query == "" {
+	n := s.Integer("limit")
+	if n == nil {
 		return defaultLimit
 	}
-	n, ok := decimal.Int(cmp.Or(query, string(value)))
-	if !ok || n < 1 || n > maxLimit {
-		s.Add("limit", "want 1 to 1000")
+	if *n < 1 || *n > maxLimit {
+		s.AddNamed("limit", "The %s must be a number from 1 to "+strconv.Itoa(maxLimit)+".")
 	}
-	return int(n)
+	return int(*n)
 }
 
-// cursor is the position at which a list continues.
-func (s *selection) cursor() string { return s.option("cursor") }
-
-// before reads a cursor that is a number.
+// before returns a cursor that is a number.
 func (s *selection) before() uint64 {
-	text := s.cursor()
+	text := s.option("cursor")
 	if text == "" {
 		return 0
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || n == 0 {
-		s.Add("cursor", "want the meta.next of a page, got "+strconv.Quote(text))
+		s.Add("cursor", notACursor)
 	}
 	return n
 }
 
-// place reads a cursor of placeCursor: the parts of a key, of which the last is a text
-// that may be empty or have spaces. Without a cursor they stay as they are.
-func place[T ~string](s *selection, lastT *T, parts ...any) {
-	cursor := s.cursor()
+// parseCursor reads a cursor of formatCursor into the parts of a key. last may be empty and may
+// contain spaces. Without a cursor the parts do not change.
+func parseCursor[T ~string](s *selection, last *T, parts ...any) {
+	cursor := s.option("cursor")
 	if cursor == "" {
 		return
 	}
@@ -282,40 +235,29 @@ func place[T ~string](s *selection, lastT *T, parts ...any) {
 			s.Add("cursor", notACursor)
 		}
 	}
-	*lastT = T(texts[len(parts)])
+	*last = T(texts[len(parts)])
 }
 
 const notACursor = "This is not a cursor of this list."
 
-// placeCursor returns a cursor that holds the key of a record.
-func placeCursor(format string, key ...any) string {
+// formatCursor returns a cursor that holds the key of a record.
+func formatCursor(format string, key ...any) string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, format, key...))
 }
 
-// cut returns a page of records, of which one more than the limit was read if there is
-// another page, and the cursor of that one: the place of the last record; "" for none.
-func cut[T any](found []T, limit int, place func(T) string) (page []T, nextCursor string) {
+// cut returns the page of records that were read with one record more than the limit, and the
+// cursor of the next page: that of the last record, "" if there are no more records.
+func cut[T any](found []T, limit int, cursorOf func(T) string) (page []T, nextCursor string) {
 	if len(found) <= limit {
 		return found, ""
 	}
-	return found[:limit], place(found[limit-1])
+	return found[:limit], cursorOf(found[limit-1])
 }
 
-// require refuses a replay that selects everything, or more than was meant, by accident:
-// one without a filter, and one whose body has an unknown field.
-func (s *selection) require() {
-	if s.used == 0 {
-		s.Add("ids", "name ids or at least one filter")
-	}
-	s.refuseUnknownFields()
-}
-
-// refuseUnknownFields refuses the fields of the body that were not read until then.
-func (s *selection) refuseUnknownFields() {
-	for name := range s.body {
-		if !slices.Contains(s.known, name) && !slices.Contains(s.knownInBody, name) {
-			s.Add(name, "is not known")
-		}
+// requireFilter refuses a request without a filter, which would select all records.
+func (s *selection) requireFilter() {
+	if s.filters == 0 {
+		s.Add("ids", "Give ids or at least one filter.")
 	}
 }
 
@@ -323,7 +265,7 @@ func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 func formatTimeOrNil(t time.Time) *string { return httpd.TimeOrNull(t, time.RFC3339Nano) }
 
-// sendPage answers with a page of a list and the cursor of the next page, "" for none.
+// sendPage answers with a page of a list and the cursor of the next page, "" if there is none.
 func sendPage[T any](c *fiber.Ctx, records []T, nextCursor string) error {
 	return c.JSON(fiber.Map{"data": records, "meta": fiber.Map{"next": nextCursor}})
 }

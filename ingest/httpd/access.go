@@ -61,7 +61,6 @@ func (r *requestContext) Err() error {
 	return err
 }
 
-// requestIDKey is the key of a request's id in its context.
 type requestIDKey struct{}
 
 // Value implements context.Context.

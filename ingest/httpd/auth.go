@@ -123,7 +123,6 @@ type Style struct {
 	Unauthenticated, Forbidden fiber.Handler
 }
 
-// principalKey is the key of a request's token in its locals.
 type principalKey struct{}
 
 // Require passes requests whose token has the scope. If the style has the kind API, it also passes
@@ -192,7 +191,6 @@ func admit(c *fiber.Ctx, scope account.Scope, s Style, token account.Token, err 
 	return c.Next()
 }
 
-// adminKey marks a request of the administrator.
 type adminKey struct{}
 
 func authenticated(c *fiber.Ctx) bool {

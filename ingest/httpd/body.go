@@ -51,7 +51,6 @@ func (b *budget) take(n int) bool {
 	return false
 }
 
-// stateKey is the key of a request's requestState in its locals.
 type stateKey struct{}
 
 // requestState is the state of a request.

@@ -27,7 +27,6 @@ type Principal struct {
 	Session *user.SignedIn
 }
 
-// operatorKey is the key of a request's Principal in its locals.
 type operatorKey struct{}
 
 // PrincipalOf returns the user, or the admin token, that acts as an account in a request. It

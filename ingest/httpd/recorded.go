@@ -23,7 +23,6 @@ type Note struct {
 	Request map[string]any
 }
 
-// noteKey is the key of a request's Note in its locals.
 type noteKey struct{}
 
 // NoteOf returns the Note of a request. That of a request that is not recorded has no effect.

@@ -47,7 +47,6 @@ func refusal(status int, text string) httpd.Answer {
 	}
 }
 
-// bareKey is the key in the locals of requests whose answers do not have the field success.
 type bareKey struct{}
 
 // bare omits the field success. It comes before the handlers of call records and usage.

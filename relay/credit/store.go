@@ -127,11 +127,11 @@ type Change struct {
 // Entry is a change as it was made.
 type Entry struct {
 	// Sequence counts an account's changes, from 1.
-	Sequence  uint64
-	ID        string
-	At        time.Time
-	Credits   int64 // added; negative for a charge
-	Balance   int64 // after the change
-	Reason    Reason
-	Reference string
+	Sequence  uint64    `json:"sequence"`
+	ID        string    `json:"id"`
+	At        time.Time `json:"at"`
+	Credits   int64     `json:"credits"` // added; negative for a charge
+	Balance   int64     `json:"balance"` // after the change
+	Reason    Reason    `json:"reason"`
+	Reference string    `json:"reference"`
 }

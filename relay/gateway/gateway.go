@@ -13,13 +13,13 @@ import (
 // Gateway is a running gateway, as it registered itself.
 type Gateway struct {
 	// Node is the name of the gateway; the ids of its events begin with it.
-	Node string
+	Node string `json:"node"`
 	// URL is the address for the other gateways, without a slash at the end.
-	URL       string
-	Version   string
-	StartedAt time.Time
-	SeenAt    time.Time // its last heartbeat
-	Facts     Facts
+	URL       string    `json:"url"`
+	Version   string    `json:"version"`
+	StartedAt time.Time `json:"started_at"` // UTC
+	SeenAt    time.Time `json:"seen_at"`    // its last heartbeat, UTC
+	Facts     Facts     `json:"-"`
 }
 
 // HeartbeatEvery is the interval of heartbeats. A gateway counts as away AwayAfter its last

@@ -11,9 +11,9 @@ import (
 
 // Ownership is a devEUI or MAC address that an account has claimed, with the account's device.
 type Ownership struct {
-	Identifier string
-	Account    relay.AccountID
-	DeviceID   string
+	Identifier string          `json:"identifier"`
+	Account    relay.AccountID `json:"account"`
+	DeviceID   string          `json:"device_id"`
 }
 
 // Ownerships returns a page of the ownerships of all accounts whose identifier begins with

@@ -15,9 +15,9 @@ import (
 
 // UnmappedKey is a key of decoded values that the decoder does not map to a sensor type.
 type UnmappedKey struct {
-	Key      string
-	LastSeen time.Time
-	Count    int64 // readings with the key
+	Key      string    `json:"key"`
+	LastSeen time.Time `json:"last_seen"` // UTC
+	Count    int64     `json:"count"`     // readings with the key
 }
 
 // MaxUnmappedKeys is the largest number of unmapped keys that are stored of a decoder.

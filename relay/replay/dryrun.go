@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/iot"
 )
@@ -37,34 +38,75 @@ type Posts interface {
 
 // DryRun summarizes the changes that a replay would make.
 type DryRun struct {
-	Count int // the number of selected events
-	// BackTo is the time of the oldest event that was searched; zero for the beginning.
-	BackTo time.Time
-	// Examined is the number of examined events: at most 10,000 in at most 20 seconds.
-	Examined int
-	Events   EventTally
-	Readings ReadingTally
-	Differ   []PreviewedEvent // the first events that differ, in the order of arrival
-	More     bool             // more events differ
+	Count int `json:"count"` // of the selected events
+	// Examined is the number of examined events: at most 10,000, and for at most 20 seconds.
+	Examined int              `json:"examined"`
+	Events   EventTally       `json:"events"`
+	Readings ReadingTally     `json:"readings"`
+	Differ   []PreviewedEvent `json:"data"` // the first events that differ, in the order of arrival
+	More     bool             `json:"more"` // there are more than Differ has
+	// BackTo is the time back to which events were selected; zero for the beginning.
+	BackTo time.Time `json:"searched_to,omitzero"`
 }
 
 // EventTally counts the examined events by their expected state.
 type EventTally struct {
-	Done, Quarantined int
-	Differ            int // in state, reason or a reading
+	Done        int `json:"done"`
+	Quarantined int `json:"quarantined"`
+	Differ      int `json:"differ"` // in state, reason or a reading
 }
 
 // ReadingTally counts readings by iot.Effect.
-type ReadingTally struct{ Added, Changed, Unchanged, Stays int }
-
-// PreviewedEvent is an event and its expected result.
-type PreviewedEvent struct {
-	Event   event.Event
-	Preview PreviewedPost
+type ReadingTally struct {
+	Added     int `json:"added"`
+	Changed   int `json:"changed"`
+	Unchanged int `json:"unchanged"`
+	Stays     int `json:"stays"`
 }
 
-// Preview returns the changes that replaying the posts selected by a filter
-// would make. It lists at most limit of the events that differ.
+// Add adds the counts of u.
+func (t *ReadingTally) Add(u ReadingTally) {
+	t.Added += u.Added
+	t.Changed += u.Changed
+	t.Unchanged += u.Unchanged
+	t.Stays += u.Stays
+}
+
+// PreviewedEvent is an event with its present and its expected state.
+type PreviewedEvent struct {
+	ID         string          `json:"id"`
+	ReceivedAt time.Time       `json:"received_at"`
+	Account    relay.AccountID `json:"account"`
+	State      event.State     `json:"state"`
+	Reason     string          `json:"reason"`
+	NewState   event.State     `json:"new_state"`
+	NewReason  string          `json:"new_reason"`
+	Devices    []DeviceDelta   `json:"devices"`
+}
+
+// DeviceDelta has the changes of one device.
+type DeviceDelta struct {
+	Identifier string         `json:"identifier"`
+	DeviceID   string         `json:"device_id"` // empty for a device that would be created
+	Duplicate  bool           `json:"duplicate"` // the frame is also in another event
+	Notes      []string       `json:"notes"`
+	Readings   []ReadingDelta `json:"readings"`
+}
+
+// ReadingDelta is a reading before and after the replay: a number, a string or nil.
+type ReadingDelta struct {
+	Effect       iot.Effect `json:"effect"`
+	Key          string     `json:"key"`
+	SensorID     string     `json:"sensor_id"`
+	SensorTypeID string     `json:"sensor_type_id"`
+	Time         time.Time  `json:"time"`
+	Old          any        `json:"old"`
+	New          any        `json:"new"`
+	Latest       bool       `json:"latest"` // it is, or would be, the latest reading of the sensor
+}
+
+// Preview returns the changes that replaying the posts selected by a filter would make. It
+// lists at most limit of the events that differ.
 func Preview(ctx context.Context, posts Posts, f event.Filter, limit int, now func() time.Time) (r DryRun, err error) {
 	deadline := now().Add(maxDryRun)
 	stop := func() bool { return now().After(deadline) } // Examined shows that it stopped early
@@ -97,7 +139,54 @@ func (r *DryRun) add(e *event.Event, post *PreviewedPost, limit int) {
 		r.More = true
 		return
 	}
-	r.Differ = append(r.Differ, PreviewedEvent{*e, *post})
+	view := PreviewedEvent{
+		ID: e.ID, ReceivedAt: e.ReceivedAt.UTC(), Account: e.Account, State: e.State, Reason: e.Reason, NewState: post.State, NewReason: post.Reason,
+		Devices: make([]DeviceDelta, len(post.Frames)),
+	}
+	for i := range post.Frames {
+		view.Devices[i] = deltaOf(&post.Frames[i])
+	}
+	r.Differ = append(r.Differ, view)
+}
+
+func deltaOf(f *iot.PreviewedFrame) DeviceDelta {
+	delta := DeviceDelta{
+		Identifier: f.Identifier, DeviceID: f.DeviceID, Duplicate: f.Duplicate, Notes: append([]string{}, f.Notes...), Readings: make([]ReadingDelta, len(f.Readings)),
+	}
+	for i, r := range f.Readings {
+		delta.Readings[i] = ReadingDelta{
+			Effect: r.Effect, Key: r.Key, SensorID: r.SensorID, SensorTypeID: r.SensorTypeID, Time: r.Time.UTC(),
+			Old: valueOf(r.Old), New: valueOf(r.New), Latest: r.Latest,
+		}
+	}
+	return delta
+}
+
+// valueOf returns the number or the string of a point; nil if there is no point.
+func valueOf(p *iot.Point) any {
+	switch {
+	case p == nil:
+		return nil
+	case p.IsText:
+		return p.Text
+	}
+	return p.Value
+}
+
+// Join adds the result of another gateway or journal. Differ has at most limit events.
+func (r *DryRun) Join(other DryRun, limit int) {
+	r.Count += other.Count
+	r.Examined += other.Examined
+	r.Events.Done += other.Events.Done
+	r.Events.Quarantined += other.Events.Quarantined
+	r.Events.Differ += other.Events.Differ
+	r.Readings.Add(other.Readings)
+	room := min(limit-len(r.Differ), len(other.Differ))
+	r.Differ = append(r.Differ, other.Differ[:room]...)
+	r.More = r.More || other.More || room < len(other.Differ)
+	if other.BackTo.After(r.BackTo) {
+		r.BackTo = other.BackTo
+	}
 }
 
 func (t *ReadingTally) count(e iot.Effect) {

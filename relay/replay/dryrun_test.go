@@ -12,17 +12,22 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
+type fakePost struct {
+	event   event.Event
+	preview PreviewedPost
+}
+
 // fakePosts gives posts in batches of one, each of which takes some time.
 type fakePosts struct {
-	posts []PreviewedEvent
+	posts []fakePost
 	takes time.Duration
 	now   time.Time
 }
 
-func (p *fakePosts) Preview(_ context.Context, _ event.Filter, _ time.Time, most int, stop func() bool, fn func(*event.Event, *PreviewedPost)) (int, time.Time, error) {
-	for i := range p.posts[max(0, len(p.posts)-most):] {
+func (p *fakePosts) Preview(_ context.Context, _ event.Filter, _ time.Time, limit int, stop func() bool, fn func(*event.Event, *PreviewedPost)) (int, time.Time, error) {
+	for i := range p.posts[max(0, len(p.posts)-limit):] {
 		if !stop() {
-			fn(&p.posts[i].Event, &p.posts[i].Preview)
+			fn(&p.posts[i].event, &p.posts[i].preview)
 			p.now = p.now.Add(p.takes)
 		}
 	}
@@ -37,16 +42,16 @@ func (p *fakePosts) run(t *testing.T, limit int) DryRun {
 }
 
 // post is an event that is done and would be in a state, with readings.
-func post(id string, state event.State, effects ...iot.Effect) PreviewedEvent {
-	one := PreviewedEvent{Event: event.Event{ID: id, State: event.Done}, Preview: PreviewedPost{State: state}}
+func post(id string, state event.State, effects ...iot.Effect) fakePost {
+	p := fakePost{event.Event{ID: id, State: event.Done}, PreviewedPost{State: state}}
 	for _, e := range effects {
-		one.Preview.Frames = append(one.Preview.Frames, iot.PreviewedFrame{Readings: []iot.Difference{{Effect: e}}})
+		p.preview.Frames = append(p.preview.Frames, iot.PreviewedFrame{Readings: []iot.Difference{{Effect: e}}})
 	}
-	return one
+	return p
 }
 
 func TestADryRunCountsAndListsWhatDiffers(t *testing.T) {
-	p := &fakePosts{posts: []PreviewedEvent{
+	p := &fakePosts{posts: []fakePost{
 		post("same", event.Done, iot.Unchanged, iot.Unchanged), post("more", event.Done, iot.Unchanged, iot.Added), post("less", event.Done, iot.Stays),
 		post("lost", event.Quarantined), post("new", event.Done, iot.Changed),
 	}}
@@ -56,7 +61,7 @@ func TestADryRunCountsAndListsWhatDiffers(t *testing.T) {
 	relaytest.Equal(t, "the tally of readings", r.Readings, ReadingTally{Added: 1, Changed: 1, Unchanged: 3, Stays: 1})
 	var ids []string
 	for _, e := range r.Differ {
-		ids = append(ids, e.Event.ID)
+		ids = append(ids, e.ID)
 	}
 	if !slices.Equal(ids, []string{"more", "less", "lost"}) || !r.More {
 		t.Errorf("%q, more: %t", ids, r.More)
@@ -67,9 +72,9 @@ func TestADryRunCountsAndListsWhatDiffers(t *testing.T) {
 }
 
 func TestAReasonThatDiffersIsADifference(t *testing.T) {
-	was := post("u1", event.Quarantined)
-	was.Event.State, was.Event.Reason, was.Preview.Reason = event.Quarantined, "no decoder", "no codec"
-	r := (&fakePosts{posts: []PreviewedEvent{was}}).run(t, 1)
+	changed := post("u1", event.Quarantined)
+	changed.event.State, changed.event.Reason, changed.preview.Reason = event.Quarantined, "no decoder", "no codec"
+	r := (&fakePosts{posts: []fakePost{changed}}).run(t, 1)
 	relaytest.Equal(t, "the number of events that differ", r.Events.Differ, 1)
 }
 

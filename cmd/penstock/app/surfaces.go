@@ -91,7 +91,7 @@ func (g *Gateway) openSurfaces(c core, spans *telemetry.Exporter, lookups *looku
 		RequestCDR: c.calls.Request, CDRReady: c.calls.Archive, OpenCDR: c.archive.Open, Trunks: records.Trunks.Trunks,
 	}).Mount(g.app, auth)
 	restv3.New(restv3.Deps{SIMs: c.sims.sims, Actions: c.sims.actions, Usage: c.sims.usage}).Mount(g.app, auth)
-	soap.New(soap.Deps{Messages: c.sending.messages, Logins: records.Accounts, Guesses: auth.Guesses()}, soap.Options{PublicURL: g.cfg.PublicURL, Logger: g.log}).Mount(g.app)
+	soap.New(soap.Deps{Messages: c.sending.messages, Logins: records.Accounts, Guesses: auth.Guesses(), PublicURL: g.cfg.PublicURL, Logger: g.log, Now: time.Now}).Mount(g.app)
 	ledgerapi.New(c.ledgers.Service, ledgerapi.Options{PublicURL: g.cfg.PublicURL, Logger: g.log}).Mount(g.app, auth)
 	ring := g.openTraffic(c, program)
 	surface := g.newAdmin(c, program, metrics, users, relays, inventories, ring)
@@ -148,7 +148,7 @@ func (g *Gateway) newAdmin(c core, p admin.Program, metrics *prometheus.Registry
 		AcceptServer: func(ctx context.Context) (string, error) { return c.stores.primary.accept(ctx, records.DB) }, NewerServer: c.stores.primary.newestServer,
 		Accounts: records.Accounts, Inventory: inventories, Intakes: c.proc.inOrder(), Deliveries: records.Deliveries, Breakers: c.stores.cache.Breakers(), Credit: records.Credit,
 		Messages: records.Messages, Waits: c.sending.submit.Waits, Relays: relays,
-		ReadMessage: carrier.ReadJSON, Explain: c.proc.inbound.Explain, Trace: tracer.Trace,
+		ReadMessage: carrier.ReadJSON, ReadPost: c.proc.messages.Messages, Explain: c.proc.inbound.Explain, Trace: tracer.Trace,
 		IoT: c.proc.devices, Rules: c.rules, Inspector: frames, Types: records.Devices, Effects: replay.NewStore(records.DB),
 		SIMs: records.SIMs, Pools: records.Pools, Usage: records.Usage, Jobs: records.Jobs, Ledgers: c.ledgers.Service,
 		Backends: g.checks, Metrics: metrics, Now: time.Now, Logger: g.log,

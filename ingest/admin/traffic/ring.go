@@ -1,9 +1,9 @@
-// Package traffic keeps what a gateway counted in each minute of the last day, in
-// a file of fixed size, so that an installation without a metrics server has
-// charts of its traffic, also after a restart.
+// Package traffic stores the counts of each minute of the last day in a file of fixed size, so
+// that an installation without a metrics server has charts of its traffic, also after a
+// restart.
 //
-// The counts are for charts. Nothing else depends on them: a damaged file
-// is replaced by a new one, and a gateway that cannot write it works on.
+// Only charts depend on the counts: a damaged file is replaced by a new one, and a gateway that
+// cannot write the file continues without it.
 package traffic
 
 import (
@@ -25,39 +25,39 @@ import (
 // Minutes is the number of minutes in the ring: one day.
 const Minutes = 24 * 60
 
-// Series is one thing that is counted.
+// Series is a series of counts.
 type Series struct {
 	Name string
-	// Max reports that a longer step has the largest value of its minutes, as a length of a
-	// queue has, instead of their sum.
+	// Max means that a step has the largest count of its minutes, such as the length of a
+	// queue, instead of the sum.
 	Max bool
 }
 
-// headSize is the size of the file's head: what it is, and a sum over the names
-// of its series. A program with other series starts a new file.
+// headSize is the size of the file's head: magic, and a hash of the names of the series. A
+// program with other series starts a new file.
 const headSize = 40
 
 const magic = "PENSTKT1"
 
-// Ring holds the counts.
+// Ring stores the counts. It is safe for concurrent use.
 type Ring struct {
 	series []Series
 	log    *slog.Logger
 
 	mu      sync.Mutex
-	file    *os.File // nil if it cannot be written
-	broken  bool     // the last write failed, and that was logged
+	file    *os.File // nil if it could not be opened
+	broken  bool     // the last write failed, and the failure was logged
 	minutes [Minutes]minute
 }
 
-// minute is the counts of one minute, numbered from 1970; 0 for none.
+// minute has the counts of one minute.
 type minute struct {
-	offset int64
+	number int64 // minutes since 1970; 0 for a minute without counts
 	counts []uint64
 }
 
-// Open reads the ring in a file, or makes it. What is damaged is logged and left
-// out. A file that cannot be opened is logged as well: the ring is in memory then.
+// Open reads the ring from a file, or creates it. Damaged records are logged and left out. If
+// the file cannot be opened, the error is logged and the ring is in memory only.
 func Open(path string, series []Series, log *slog.Logger) *Ring {
 	r := &Ring{series: series, log: log}
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -99,7 +99,7 @@ func (r *Ring) head() []byte {
 	return append([]byte(magic), sum[:]...)
 }
 
-// format makes the file an empty ring.
+// format writes an empty ring to the file.
 func (r *Ring) format() error {
 	if err := r.file.Truncate(0); err != nil {
 		return err
@@ -111,8 +111,8 @@ func (r *Ring) format() error {
 	return err
 }
 
-// read fills the ring from the file. A record whose sum is wrong, as a power cut leaves it,
-// is left out; a file that is not a ring of these series is an error.
+// read reads the ring from the file. It leaves out records with a wrong checksum, such as those
+// after a power cut. A file that is not a ring of these series is an error.
 func (r *Ring) read() error {
 	content, err := io.ReadAll(io.LimitReader(r.file, int64(headSize+Minutes*r.recordSize()+1)))
 	switch {
@@ -121,15 +121,15 @@ func (r *Ring) read() error {
 	case len(content) == 0:
 		return r.format() // a new file
 	case len(content) != headSize+Minutes*r.recordSize():
-		return fmt.Errorf("the file has %d bytes, want %d", len(content), headSize+Minutes*r.recordSize())
+		return fmt.Errorf("the file has %d bytes, not %d", len(content), headSize+Minutes*r.recordSize())
 	case !bytes.Equal(content[:headSize], r.head()):
-		return errors.New("the file is of another version, or damaged")
+		return errors.New("the file has other series, or is damaged")
 	}
 	damaged := 0
 	for slot := range r.minutes {
 		record := content[headSize+slot*r.recordSize():][:r.recordSize()]
 		m, ok := r.parse(record)
-		if !ok || m.offset != 0 && slotOf(m.offset) != slot {
+		if !ok || m.number != 0 && slotOf(m.number) != slot {
 			damaged++
 			continue
 		}
@@ -141,33 +141,32 @@ func (r *Ring) read() error {
 	return nil
 }
 
-// parse reads a record; all zeros is an empty one.
+// parse parses a record; one of zeros is empty.
 func (r *Ring) parse(record []byte) (minute, bool) {
 	body := record[:len(record)-4]
 	if sum := binary.BigEndian.Uint32(record[len(body):]); sum != crc32.ChecksumIEEE(body) {
 		return minute{}, len(bytes.Trim(record, "\x00")) == 0
 	}
-	m := minute{offset: int64(binary.BigEndian.Uint64(body)), counts: make([]uint64, len(r.series))} //nolint:gosec // minutes since 1970
+	m := minute{number: int64(binary.BigEndian.Uint64(body)), counts: make([]uint64, len(r.series))} //nolint:gosec // minutes since 1970
 	for i := range m.counts {
 		m.counts[i] = binary.BigEndian.Uint64(body[8+8*i:])
 	}
-	return m, m.offset > 0
+	return m, m.number > 0
 }
 
-func slotOf(offset int64) int { return int(offset % Minutes) }
+func slotOf(number int64) int { return int(number % Minutes) }
 
-// Add adds counts to the minute of a time; of a series with Max the larger value
-// stays.
+// Add adds counts to the minute of a time. A series with Max keeps the larger count.
 func (r *Ring) Add(now time.Time, counts []uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	offset := now.Unix() / 60
-	if offset <= 0 {
+	number := now.Unix() / 60
+	if number <= 0 {
 		return
 	}
-	m := &r.minutes[slotOf(offset)]
-	if m.offset != offset {
-		*m = minute{offset: offset, counts: make([]uint64, len(r.series))}
+	m := &r.minutes[slotOf(number)]
+	if m.number != number {
+		*m = minute{number: number, counts: make([]uint64, len(r.series))}
 	}
 	for i, n := range counts {
 		m.counts[i] = r.series[i].join(m.counts[i], n)
@@ -175,7 +174,7 @@ func (r *Ring) Add(now time.Time, counts []uint64) {
 	if r.file == nil {
 		return
 	}
-	if _, err := r.file.WriteAt(m.record(), int64(headSize+slotOf(offset)*r.recordSize())); err != nil {
+	if _, err := r.file.WriteAt(m.record(), int64(headSize+slotOf(number)*r.recordSize())); err != nil {
 		r.failed(err)
 		return
 	}
@@ -189,46 +188,44 @@ func (s Series) join(a, b uint64) uint64 {
 	return a + b
 }
 
-// failed logs an error of the file, once until a write succeeds again.
+// failed logs an error of the file, unless it has been logged since the last successful write.
 func (r *Ring) failed(err error) {
 	if !r.broken {
-		r.log.Warn("the traffic of the last day cannot be written; its charts lose what a restart would need", "path", r.file.Name(), "error", err)
+		r.log.Warn("the traffic of the last day cannot be written; after a restart, its charts have a gap", "path", r.file.Name(), "error", err)
 	}
 	r.broken = true
 }
 
 func (m *minute) record() []byte {
-	buf := binary.BigEndian.AppendUint64(nil, uint64(m.offset)) //nolint:gosec // minutes since 1970
+	buf := binary.BigEndian.AppendUint64(nil, uint64(m.number)) //nolint:gosec // minutes since 1970
 	for _, n := range m.counts {
 		buf = binary.BigEndian.AppendUint64(buf, n)
 	}
 	return binary.BigEndian.AppendUint32(buf, crc32.ChecksumIEEE(buf))
 }
 
-// Chart is the counts of a range in steps of equal length.
+// Chart has the counts of a range in steps of equal length.
 type Chart struct {
-	From time.Time // the begin of the first step
-	Step time.Duration
-	// Values are those of each series; nil where nothing was counted, because the
-	// gateway did not run.
+	From time.Time // the start of the first step
+	// Values has the steps of each series; nil for a step in which the gateway did not run.
 	Values [][]*uint64
 }
 
-// Read returns the counts of the last minutes up to now, in steps of some minutes
-// that begin at multiples of the step. The last step is the one under way.
-func (r *Ring) Read(now time.Time, lastIndex, step int) Chart {
+// Read returns the counts of the last minutes up to now. The steps, in minutes, begin at
+// multiples of step. The last step is the present one.
+func (r *Ring) Read(now time.Time, minutes, step int) Chart {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	end := (now.Unix()/60/int64(step) + 1) * int64(step)
-	n := lastIndex / step
+	n := minutes / step
 	start := end - int64(n*step)
-	chart := Chart{From: time.Unix(start*60, 0).UTC(), Step: time.Duration(step) * time.Minute, Values: make([][]*uint64, len(r.series))}
+	chart := Chart{From: time.Unix(start*60, 0).UTC(), Values: make([][]*uint64, len(r.series))}
 	for s := range r.series {
 		chart.Values[s] = make([]*uint64, n)
 		for i := range n {
-			for offset := start + int64(i*step); offset < start+int64((i+1)*step); offset++ {
-				m := &r.minutes[slotOf(offset)]
-				if m.offset != offset {
+			for number := start + int64(i*step); number < start+int64((i+1)*step); number++ {
+				m := &r.minutes[slotOf(number)]
+				if m.number != number {
 					continue
 				}
 				if chart.Values[s][i] == nil {
@@ -241,7 +238,7 @@ func (r *Ring) Read(now time.Time, lastIndex, step int) Chart {
 	return chart
 }
 
-// Series lists what the ring counts.
+// Series lists the series.
 func (r *Ring) Series() []Series { return r.series }
 
 // sampleEvery is the interval at which the counters are read.
@@ -250,34 +247,34 @@ const sampleEvery = 5 * time.Second
 // Sampler reads counters and adds their growth to a ring.
 type Sampler struct {
 	ring *Ring
-	// read returns the counters of each series since the start of the program, and the
+	// read returns the counter of each series since the start of the program, or the
 	// present value of a series with Max.
-	read        func() []uint64
-	lastNumbers []uint64
+	read         func() []uint64
+	lastCounters []uint64
 }
 
 // NewSampler returns a sampler of counters that begin at zero.
 func NewSampler(ring *Ring, read func() []uint64) *Sampler {
-	return &Sampler{ring: ring, read: read, lastNumbers: make([]uint64, len(ring.series))}
+	return &Sampler{ring: ring, read: read, lastCounters: make([]uint64, len(ring.series))}
 }
 
-// Sample adds what was counted since the last time.
+// Sample adds the growth of the counters since the last sample.
 func (s *Sampler) Sample(now time.Time) {
-	counts := s.read()
-	growth := make([]uint64, len(counts))
-	for i, n := range counts {
+	counters := s.read()
+	growth := make([]uint64, len(counters))
+	for i, n := range counters {
 		switch {
 		case s.ring.series[i].Max:
 			growth[i] = n
-		case n >= s.lastNumbers[i]: // else it was taken back
-			growth[i] = n - s.lastNumbers[i]
+		case n >= s.lastCounters[i]: // a counter may decrease when a count is corrected
+			growth[i] = n - s.lastCounters[i]
 		}
 	}
-	copy(s.lastNumbers, counts)
+	copy(s.lastCounters, counters)
 	s.ring.Add(now, growth)
 }
 
-// Run samples until the context ends, and once more then.
+// Run samples until the context ends, with a last sample at the end.
 func (s *Sampler) Run(ctx context.Context) {
 	tick := time.NewTicker(sampleEvery)
 	defer tick.Stop()

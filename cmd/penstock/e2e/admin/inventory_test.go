@@ -74,7 +74,7 @@ func testInventory(t *testing.T, s *e2e.Site) {
 		}
 	})
 	t.Run("a reset of something else is refused", func(t *testing.T) {
-		g.Admin().Put("/admin/inventory?reset=relays,weather", changed).Mentions(t, 422, `"reset"`, "want credit, sims, relays or rules")
+		g.Admin().Put("/admin/inventory?reset=relays,weather", changed).Mentions(t, 422, `"reset"`, "must be credit, sims, relays or rules")
 	})
 	t.Run("a key added over REST lives on, and so does a sensor's slope", func(t *testing.T) {
 		g.Apply("", e2e.Fixture(t, "inventory.yaml"))

@@ -45,7 +45,7 @@ func TestTheReplayCommand(t *testing.T) {
 		out, err string
 	}{
 		{"replay deliveries", 1, "", "the replay was refused:\n  ids: name ids or at least one filter"},
-		{"replay deliveries --state lost", 1, "", "want one of queued"},
+		{"replay deliveries --state lost", 1, "", "must be queued or retrying"},
 		{"replay letters", 2, "", "penstock:"},
 		{"replay deliveries " + one, 0, "1 delivery\n", ""},
 		{"replay deliveries --number 447800020001 --reason 404 --last 1h", 0, "3 deliveries\n", ""},
