@@ -35,7 +35,7 @@ func FuzzInput(f *testing.F) {
 		}
 		for _, field := range []string{"destinations", "max_parts", "flash", "send_time"} {
 			again := inputFrom(params.OfObject(members))
-			numbers, parts, at := again.numbers("destinations"), again.parts(), again.moment("send_time")
+			numbers, parts, at := again.numbers("destinations"), again.parts(), again.timestamp("send_time")
 			_, q := again.flag("flash"), again.Problems
 			if len(q[field]) > 1 {
 				t.Fatalf("%q: %s is refused more than once: %v", body, field, q)
