@@ -86,11 +86,11 @@ func testCorrectedDecoder(t *testing.T, s *e2e.Site) {
 // dryRunSummary writes what a dry run told in short.
 func dryRunSummary(r admin.DryRun) string {
 	var events []string
-	for _, e := range r.Data {
+	for _, e := range r.Differ {
 		text := fmt.Sprintf("%s>%s", e.State, e.NewState)
 		for _, d := range e.Devices {
 			for _, v := range d.Readings {
-				text += fmt.Sprintf(" %s %s %v>%v", v.Time[11:16], v.Effect, v.Old, v.New)
+				text += fmt.Sprintf(" %s %s %v>%v", v.Time.Format("15:04"), v.Effect, v.Old, v.New)
 			}
 		}
 		events = append(events, text)
