@@ -275,7 +275,7 @@ func testClaims(t *testing.T, s *Store) {
 	var won atomic.Int32
 	dbtest.Together(100, func(i int) {
 		for range 2 { // each job runs twice and comes to the same
-			r, err := s.claimOne(ctx, 1, Claim{Token: tok, JobID: fmt.Sprint("j", i), Now: dbtest.At(1), Entry: numbered})
+			r, err := s.claimOne(ctx, 1, Claim{Token: tok, JobID: fmt.Sprint("j", i), Now: dbtest.At(1)})
 			if err != nil {
 				t.Error(err)
 			}
@@ -312,7 +312,7 @@ func testClaimsOfSeveral(t *testing.T, s *Store) {
 	dbtest.Together(20, func(i int) {
 		claims := make([]Claim, 2)
 		for n := range claims {
-			claims[n] = Claim{Authenticator: authenticator(tokens[(i+n)%2]), Token: tokens[(i+n)%2], JobID: fmt.Sprint("j", i), Now: dbtest.At(1)}
+			claims[n] = Claim{Authenticator: authenticator(tokens[(i+n)%2]), Token: tokens[(i+n)%2], JobID: fmt.Sprint("j", i), Now: dbtest.At(1), Entry: numbered}
 		}
 		first, err := s.Claim(ctx, 1, claims)
 		again, err2 := s.Claim(ctx, 1, claims)
@@ -361,7 +361,7 @@ func TestHowTokensStand(t *testing.T) {
 		}
 		must(t, s.SetHome(ctx, "b", 7))
 		for i, id := range []string{"b", "a", "b"} {
-			_, err := s.claimOne(ctx, 1, Claim{Token: Token{ID: id, Ledger: "l"}, JobID: fmt.Sprint("j", i), Entry: numbered})
+			_, err := s.claimOne(ctx, 1, Claim{Token: Token{ID: id, Ledger: "l"}, JobID: fmt.Sprint("j", i)})
 			must(t, err)
 		}
 		must(t, s.Annotate(ctx, 1, Annotation{Authenticator: authenticator(Token{ID: "b", Ledger: "l"}), Token: Token{ID: "b", Ledger: "l"}, JobID: "m", Metadata: []byte("{}"), Entry: []byte("m")}))
@@ -399,7 +399,7 @@ func TestHowTokensStand(t *testing.T) {
 		logs, err := s.Logs(ctx)
 		relaytest.NoError(t, err)
 		relaytest.Equal(t, "result of Logs", logs, []LogOf{
-			{Place: Place{Account: 1, Ledger: "l"}, Hash: "h", Declaration: Ledger{ID: "l", Name: "L"}, Log: Log{Entries: 7}},
+			{Place: Place{Account: 1, Ledger: "l"}, Hash: "h", Declaration: Ledger{ID: "l"}, Log: Log{Entries: 7}},
 			{Place: Place{Account: 2, Ledger: "gone"}, Log: Log{Head: "head", SealedHead: "sealed"}},
 		})
 	})
@@ -443,7 +443,7 @@ func TestNoEntryFollowsAChainThatWasChanged(t *testing.T) {
 
 // claimOne claims a single token.
 func (s *Store) claimOne(ctx context.Context, acct relay.AccountID, c Claim) (ClaimResult, error) {
-	c.Authenticator = authenticator(c.Token)
+	c.Authenticator, c.Entry = authenticator(c.Token), numbered
 	results, err := s.Claim(ctx, acct, []Claim{c})
 	if err != nil {
 		return "", err

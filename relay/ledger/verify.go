@@ -158,9 +158,9 @@ func (e exportHead) wrong(line []byte, key string) string {
 	want := exportHead{strings.TrimPrefix(origin, merkle.Origin("")), merkle.NameOf(e.Head), strings.TrimSpace(key), e.Head}
 	switch {
 	case e.Ledger != want.Ledger:
-		return "the header does not have the ledger in the signed head, " + want.Ledger
+		return "the header has another ledger than the one that is signed, " + want.Ledger
 	case e.Name != want.Name:
-		return fmt.Sprintf("the header does not have the name in the signed head, %q", want.Name)
+		return fmt.Sprintf("the header has another name than the one that is signed, %q", want.Name)
 	case e.Key != want.Key:
 		return "the header has another key than the one that signed its head"
 	}
