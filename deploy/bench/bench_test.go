@@ -11,13 +11,13 @@ import (
 func TestOnlyMustNameAPart(t *testing.T) {
 	chosen, err := selected("sims")
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "the parts", len(chosen), 1)
+	relaytest.Equal(t, "the number of parts", len(chosen), 1)
 	chosen, err = selected("")
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "all parts", len(chosen), len(parts()))
+	relaytest.Equal(t, "the number of parts without a name", len(chosen), len(parts()))
 	_, err = selected("frame")
 	if err == nil || !strings.Contains(err.Error(), "frames, overload, rules, scripts, relayed, idle, sims, sends, console") {
-		t.Errorf("an unknown part: %v, want the names of all parts", err)
+		t.Errorf("selecting an unknown part: error %v, want the names of all parts", err)
 	}
 }
 
@@ -28,9 +28,9 @@ func TestASubjectIsComparedRoundByRound(t *testing.T) {
 		}
 		return s
 	}
-	s, other := rounds(10, 40, 90), rounds(10, 20, 30)
+	s, otherSubject := rounds(10, 40, 90), rounds(10, 20, 30)
 	relaytest.Equal(t, "the median", s.median(outcome.doneRate), 40)
-	relaytest.Equal(t, "the median of the ratios", s.ratio(&other, outcome.doneRate), 2)
+	relaytest.Equal(t, "the median of the ratios", s.ratio(&otherSubject, outcome.doneRate), 2)
 }
 
 func TestFramesDifferInNumberDeviceAndTime(t *testing.T) {
@@ -41,7 +41,7 @@ func TestFramesDifferInNumberDeviceAndTime(t *testing.T) {
 	} {
 		for _, text := range want {
 			if body := s.body(n); !strings.Contains(body, text) {
-				t.Errorf("frame %d: %s, want %s in it", n, body, text)
+				t.Errorf("frame %d is %s, want it to contain %s", n, body, text)
 			}
 		}
 	}

@@ -18,38 +18,39 @@ import (
 	"time"
 )
 
-// target is a program that takes frames.
+// target is a program that receives frames.
 type target struct {
 	addr     string
 	counter  atomic.Int64 // the number of the next frame
 	accepted atomic.Int64
-	base     time.Time // of the first frame
+	base     time.Time // the time in the first frame
 }
 
-// sender is a client that posts ChirpStack frames of one account over many connections, at
-// a rate whatever the answers are, or on each connection as fast as they come: one frame
-// per request, each with its own device, counter, time and deduplicationId.
+// sender is a client that posts ChirpStack frames of one account over many connections: one
+// frame per request, each with its own combination of device, counter, time and
+// deduplicationId. It sends at a fixed rate, or on each connection as soon as the previous
+// frame is answered.
 type sender struct {
 	*target
 	token, decoder       string
 	conns                int
-	rate                 float64 // frames a second; 0: as fast as they are answered
+	rate                 float64 // frames a second; 0: each frame follows the answer to the previous one
 	devices, firstDevice int64
 }
 
-// sender is that of a load.
+// sender returns a sender with the connections and devices of the settings.
 func (b *bench) sender(t *target) *sender {
 	return &sender{target: t, token: accountToken, decoder: "bench", conns: b.conns, devices: int64(b.devices)}
 }
 
-// with returns the sender with other connections, at a rate.
-func (s *sender) with(conns int, rate float64) *sender {
-	otherSender := *s
-	otherSender.conns, otherSender.rate = conns, rate
-	return &otherSender
+// withRate returns a copy of the sender with another number of connections and another rate.
+func (s *sender) withRate(conns int, rate float64) *sender {
+	sender := *s
+	sender.conns, sender.rate = conns, rate
+	return &sender
 }
 
-// run sends for a length of time.
+// run sends frames for a time and returns the sum of the outcomes of all connections.
 func (s *sender) run(ctx context.Context, length time.Duration) (sum outcome, err error) {
 	ctx, cancel := context.WithTimeout(ctx, length)
 	defer cancel()
@@ -74,9 +75,9 @@ func (s *sender) run(ctx context.Context, length time.Duration) (sum outcome, er
 	return sum, errors.Join(errs...)
 }
 
-// connection sends the frames of one connection: every so often, or the next one
-// once the last one is answered. A frame that is late because of the answer to the
-// one before it is not made up for.
+// connection sends the frames of connection i: at an interval if the sender has a rate, else
+// each after the answer to the previous frame. Frames whose time has passed by more than an
+// interval are skipped, not sent later.
 func (s *sender) connection(ctx context.Context, start time.Time, i int) (o outcome, err error) {
 	var pause time.Duration
 	due := start
@@ -113,7 +114,7 @@ func (s *sender) connection(ctx context.Context, start time.Time, i int) (o outc
 		case status == http.StatusServiceUnavailable:
 			o.refused++
 		default:
-			return o, fmt.Errorf("answer %d", status)
+			return o, fmt.Errorf("frame answered %d", status)
 		}
 		for due = due.Add(pause); pause > 0 && time.Until(due) < -pause; {
 			due = due.Add(pause)
@@ -122,7 +123,7 @@ func (s *sender) connection(ctx context.Context, start time.Time, i int) (o outc
 	return o, nil
 }
 
-// exchange sends a request and returns the status of the answer.
+// exchange sends a request, reads the whole answer and returns its status.
 func exchange(conn net.Conn, answers *bufio.Reader, request []byte) (status int, err error) {
 	if _, err := conn.Write(request); err != nil {
 		return 0, err
@@ -135,7 +136,7 @@ func exchange(conn net.Conn, answers *bufio.Reader, request []byte) (status int,
 		}
 		if status == 0 {
 			if len(line) < 12 {
-				return 0, fmt.Errorf("answer %q", line)
+				return 0, fmt.Errorf("invalid status line %q", line)
 			}
 			if status, err = strconv.Atoi(string(line[9:12])); err != nil {
 				return 0, err
@@ -153,7 +154,7 @@ func exchange(conn net.Conn, answers *bufio.Reader, request []byte) (status int,
 	return status, err
 }
 
-// request appends the request of the n-th frame.
+// request appends the HTTP request with the n-th frame to dst.
 func (s *sender) request(dst []byte, n int64) []byte {
 	body := s.body(n)
 	dst = fmt.Appendf(dst, "POST /webhooks/lorawan?event=up&decoder_id=%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n"+
@@ -168,9 +169,9 @@ func (s *sender) body(n int64) string {
 	return fmt.Sprintf(frameBody, n, t.UTC().Format(time.RFC3339Nano), device, device, n/s.devices, payload, float64(temperature)/10, float64(humidity)/2)
 }
 
-// frameBody is an uplink of ChirpStack v4 as its documentation shows it, with what
-// its own codec made of the two readings, of about 1,000 bytes. A gateway decodes
-// the payload again; Telegraf takes the values.
+// frameBody is an uplink of ChirpStack v4 as its documentation shows it, about 1,000 bytes
+// long. Its object has the two readings that ChirpStack's codec decoded. A gateway decodes
+// the payload again; Telegraf stores the decoded values.
 const frameBody = `{"deduplicationId":"3ac7e3c4-4401-4b8d-9386-%012d","time":"%s","deviceInfo":{` +
 	`"tenantId":"52f14cd4-c6f1-4fbd-8f87-4025e1d49242","tenantName":"ChirpStack","applicationId":"17c82e96-be03-4f38-aef3-f83d48582d97",` +
 	`"applicationName":"Test application","deviceProfileId":"14855bf7-d10d-4aee-b618-ebfcb64dc7ad","deviceProfileName":"Test device-profile",` +
@@ -179,13 +180,13 @@ const frameBody = `{"deduplicationId":"3ac7e3c4-4401-4b8d-9386-%012d","time":"%s
 	`"metadata":{"region_name":"eu868","region_common_name":"EU868"}}],"txInfo":{"frequency":867100000,"modulation":{"lora":{"bandwidth":125000,` +
 	`"spreadingFactor":11,"codeRate":"CR_4_5"}}}}`
 
-// newClient is a client that keeps so many connections.
+// newClient returns a client that keeps up to conns idle connections.
 func newClient(conns int) *http.Client {
 	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: conns, DisableCompression: true}}
 }
 
-// newRequest is a request whose body, if it is not empty, is JSON. A token is sent in both
-// of the headers that the interfaces want.
+// newRequest returns a request with a JSON body, or without a body if body is empty. It sends
+// a token in both headers because some of the gateway's APIs read X-Auth-Token.
 func newRequest(ctx context.Context, method, url, token, body string) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err == nil && body != "" {
@@ -198,7 +199,7 @@ func newRequest(ctx context.Context, method, url, token, body string) (*http.Req
 	return req, err
 }
 
-// postJSON posts a value.
+// postJSON posts value as JSON and decodes the answer into answer unless that is nil.
 func postJSON(ctx context.Context, client *http.Client, url, token string, value, answer any) error {
 	body, err := json.Marshal(value)
 	if err != nil {
@@ -207,8 +208,8 @@ func postJSON(ctx context.Context, client *http.Client, url, token string, value
 	return call(ctx, client, http.MethodPost, url, token, string(body), answer)
 }
 
-// call makes a request, whose answer must have a status of success, and reads the answer
-// as JSON unless answer is nil.
+// call makes a request and decodes the answer as JSON into answer unless that is nil. A
+// status other than 2xx is an error.
 func call(ctx context.Context, client *http.Client, method, url, token, body string, answer any) error {
 	req, err := newRequest(ctx, method, url, token, body)
 	if err != nil {
@@ -224,7 +225,7 @@ func call(ctx context.Context, client *http.Client, method, url, token, body str
 		return err
 	}
 	if resp.StatusCode/100 != 2 {
-		return fmt.Errorf("%s answered %d %.1000s", req.URL.Path, resp.StatusCode, text.String())
+		return fmt.Errorf("%s answered %d: %.1000s", req.URL.Path, resp.StatusCode, text.String())
 	}
 	if answer == nil {
 		return nil
@@ -232,7 +233,8 @@ func call(ctx context.Context, client *http.Client, method, url, token, body str
 	return json.Unmarshal(text.Bytes(), answer)
 }
 
-// spread calls do with the numbers from first to end, over all connections.
+// spread calls do with the numbers from start to end-1, in one goroutine per connection. The
+// first error ends all of them.
 func (b *bench) spread(start, end int64, do func(n int64) error) error {
 	var counter atomic.Int64
 	counter.Store(start)
@@ -242,7 +244,7 @@ func (b *bench) spread(start, end int64, do func(n int64) error) error {
 		wg.Go(func() {
 			for n := counter.Add(1) - 1; n < end; n = counter.Add(1) - 1 {
 				if errs[i] = do(n); errs[i] != nil {
-					counter.Store(end) // ends the others
+					counter.Store(end) // end the other goroutines
 				}
 			}
 		})

@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// The records that the views of the console are measured with. Each device has one alarm.
+// The records of the gateway whose console is measured. Each device has one alarm.
 const (
 	consoleDevices  = 10_000
-	consoleMessages = 100_000 // sent
-	consoleInbound  = 10_000  // messages received, whose relay does not answer
-	consoleTokens   = 1000    // of a ledger, each with a job
+	consoleMessages = 100_000 // outbound
+	consoleInbound  = 10_000  // inbound messages whose relay refuses connections
+	consoleTokens   = 1000    // tokens of a ledger, each with a job
 	consoleSIMs     = 100_000
-	viewsARound     = 20
+	viewsPerRound   = 20
 )
 
-// consoleRequests are views of the console and the requests that each makes when it opens:
-// those of ingest/console/web/views, with 50 rows a page. DEVICE is the id of a device, DAY
-// and NOW are a range, and what follows "#" is posted.
+// consoleRequests lists views of the console and the requests that each makes when it opens,
+// as in ingest/console/web/views with 50 rows a page. DEVICE stands for the id of a device. A
+// request with "#" is a POST, and the text after "#" is its body.
 const consoleRequests = `
 Overview: /status /devices?limit=1000 /traffic?range=day /balances?limit=1000 /sims?limit=1000 /alarms?state=raised&limit=500 /breakers
 Overview: /deliveries?state=dead&limit=500 /events?state=quarantined&limit=500 /events?state=unrouted&limit=500 /jobs?state=failed&limit=500
@@ -43,7 +43,7 @@ Accounts: /accounts /tokens?account=1`
 
 // console measures the requests of each view of the console.
 func console(ctx context.Context, b *bench) error {
-	b.devices, b.sends = consoleDevices, consoleMessages*(b.rounds+1) // all of them in the first round
+	b.devices, b.sends = consoleDevices, consoleMessages*(b.rounds+1) // one round sends all consoleMessages
 	g, sending, err := b.gatewaySending(ctx, options{
 		decoders: "    ledgers: [{id: assets, name: Assets}]\n", env: []string{"PENSTOCK_RULES_ACTIONS_PER_MINUTE=1000000"},
 	})
@@ -79,7 +79,7 @@ func console(ctx context.Context, b *bench) error {
 		}
 		Meta struct{ Next string }
 	}
-	for more := true; more; more = page.Meta.Next != "" {
+	for hasNext := true; hasNext; hasNext = page.Meta.Next != "" {
 		url := g.url("/admin/alarms?limit=1000&cursor=" + page.Meta.Next)
 		page.Meta.Next = ""
 		if err := call(ctx, client, http.MethodGet, url, adminToken, "", &page); err != nil {
@@ -91,16 +91,14 @@ func console(ctx context.Context, b *bench) error {
 		}
 	}
 	b.reconcile("alarms", consoleDevices, alarms, 0)
-	now := time.Now().UTC()
-	texts := strings.NewReplacer("DEVICE", device, "DAY", now.Add(-24*time.Hour).Format(time.RFC3339), "NOW", now.Format(time.RFC3339))
 	var subjects []*subject
 	for line := range strings.Lines(strings.TrimSpace(consoleRequests)) {
 		view, requests, _ := strings.Cut(line, ": ")
 		for _, request := range strings.Fields(requests) {
-			path, body, posted := strings.Cut(texts.Replace(request), "#")
+			path, body, posted := strings.Cut(strings.ReplaceAll(request, "DEVICE", device), "#")
 			method := map[bool]string{false: http.MethodGet, true: http.MethodPost}[posted]
 			subjects = append(subjects, &subject{name: view + ": " + request, cpu: g.cpu, round: func(ctx context.Context) (outcome, error) {
-				return timed(viewsARound, func(int) error {
+				return timed(viewsPerRound, func(int) error {
 					return call(ctx, client, method, g.url("/admin"+path), adminToken, body, nil)
 				})
 			}})
@@ -113,7 +111,7 @@ func console(ctx context.Context, b *bench) error {
 	defer t.Flush()
 	for _, s := range subjects {
 		used := s.median(func(o outcome) float64 { return float64(o.cpu[cpuProgram] + o.cpu[cpuPostgres]) })
-		t.row(s.name, time.Duration(used/viewsARound), s.quantile(0.5), s.quantile(0.95), "≤ 300ms")
+		t.row(s.name, time.Duration(used/viewsPerRound), s.quantile(0.5), s.quantile(0.95), "≤ 300ms")
 	}
 	return nil
 }

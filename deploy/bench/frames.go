@@ -10,8 +10,8 @@ import (
 // maxLoadedMemory is the aim for the gateway's memory at full load and under overload.
 const maxLoadedMemory = 300 // MiB
 
-// frames measures accepting and storing beside Telegrafs that store the same in the
-// same InfluxDB.
+// frames measures how fast a gateway accepts and stores frames, in turns with Telegrafs that
+// store the same values in the same InfluxDB.
 func frames(ctx context.Context, b *bench) error {
 	g, err := b.gateway(ctx, options{})
 	if err != nil {
@@ -50,15 +50,14 @@ func frames(ctx context.Context, b *bench) error {
 	return b.reconcileFrames(ctx, "frames", g)
 }
 
-// How many rules there are, and how many devices send beside them. Ten of the rules look
-// at a frame, and none fires.
+// The load of the part rules. Ten of the rules evaluate each frame, and none of them fires.
 const (
 	rulesCount   = 1000
 	rulesDevices = 10_000
 )
 
-// rules measures what rules cost frames: two gateways, one of which has rules, are
-// loaded in turns.
+// rules measures how much rules slow down frames: it loads two gateways in turns, one
+// without rules and one with rulesCount rules.
 func rules(ctx context.Context, b *bench) error {
 	b.devices = rulesDevices
 	var subjects []*subject
@@ -86,7 +85,7 @@ func rules(ctx context.Context, b *bench) error {
 	t.compare(subjects[1], subjects[0], "stored", outcome.doneRate, "≥ 0.90")
 	t.Flush()
 	if n := gateways[1].metric(ctx, "penstock_rules_frames_total"); n != gateways[1].accepted.Load() {
-		return fmt.Errorf("rules looked at %d of %d frames", n, gateways[1].accepted.Load())
+		return fmt.Errorf("rules evaluated %d of %d frames", n, gateways[1].accepted.Load())
 	}
 	for i, g := range gateways {
 		if err := b.reconcileFrames(ctx, "frames "+subjects[i].name, g); err != nil {
@@ -96,14 +95,14 @@ func rules(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// createRule creates a rule that posts to endpoints.
+// createRule creates a rule with an action that posts to endpoints.
 func (g *gateway) createRule(ctx context.Context, rule map[string]any, endpoints ...string) error {
 	rule["actions"] = []any{map[string]any{"action": "http_post", "parameters": endpoints}}
 	return postJSON(ctx, http.DefaultClient, g.url("/iot/rules"), accountToken, rule, nil)
 }
 
-// codecs are the sources of two decoders of the same payload: one as an operator
-// writes it, and one of forty lines as vendors publish it.
+// The sources of two codecs of the same payload: an expression as operators write it, and
+// forty lines of JavaScript as vendors publish it.
 var (
 	//go:embed codec.expr
 	codecExpr string
@@ -111,8 +110,8 @@ var (
 	codecJavaScript string
 )
 
-// scripts measures what a published codec costs: frames of two decoders are sent to
-// one gateway in turns.
+// scripts measures how much slower JavaScript codecs are than expressions: it sends frames for
+// two decoders to one gateway in turns.
 func scripts(ctx context.Context, b *bench) error {
 	codecs := []struct{ name, source string }{{"expr", codecExpr}, {"javascript", codecJavaScript}}
 	var o options

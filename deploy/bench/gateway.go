@@ -16,14 +16,14 @@ import (
 	"github.com/penstock/penstock/deploy/servers"
 )
 
-// The tokens of the accounts of a gateway and of its operator.
+// The tokens of a gateway's two accounts and of its operator.
 const (
 	accountToken = "bench-token-0123456"
 	quietToken   = "quiet-token-0123456"
 	adminToken   = "bench-admin-token-0123456"
 )
 
-// gateway is a gateway under load.
+// gateway is a process of the program under test, with its back ends.
 type gateway struct {
 	target
 	cmd                     *exec.Cmd
@@ -33,13 +33,13 @@ type gateway struct {
 
 // options are the differences between the gateways of a run.
 type options struct {
-	sink     string // host:port to which it relays; empty: none
+	sink     string // host:port of the endpoint of its relay; empty: one that refuses connections
 	carriers string // lines of a configuration file
 	decoders string // further lines of the inventory
 	env      []string
 }
 
-// gateway starts a gateway with fresh back ends.
+// gateway starts a gateway with empty back ends of its own and waits until it is ready.
 func (b *bench) gateway(ctx context.Context, o options) (g *gateway, err error) {
 	b.gateways++
 	g = &gateway{dir: filepath.Join(b.Dir, "gateway"+strconv.Itoa(b.gateways))}
@@ -60,7 +60,7 @@ func (b *bench) gateway(ctx context.Context, o options) (g *gateway, err error) 
 		if g.postgres, err = b.Postgres(ctx); err != nil {
 			return nil, err
 		}
-		if g.redis, err = b.Redis(ctx, g.dir, "--appendonly", "yes"); err != nil { // synced every second
+		if g.redis, err = b.Redis(ctx, g.dir, "--appendonly", "yes"); err != nil { // fsync every second
 			return nil, err
 		}
 		if g.influx, err = b.Influx(ctx, g.dir); err != nil {
@@ -77,7 +77,7 @@ func (b *bench) gateway(ctx context.Context, o options) (g *gateway, err error) 
 
 // ready waits until the gateway at an address is ready.
 func ready(ctx context.Context, addr string) error {
-	return servers.UntilEvery(ctx, 2*time.Millisecond, servers.StartTime, "the gateway ready", func() bool {
+	return servers.UntilEvery(ctx, 2*time.Millisecond, servers.StartTime, "the gateway to be ready", func() bool {
 		status, _ := servers.Get(ctx, "http://"+addr+"/readyz")
 		return status == http.StatusOK
 	})
@@ -104,7 +104,7 @@ func (g *gateway) pid() int { return g.cmd.Process.Pid }
 
 func (g *gateway) url(path string) string { return "http://" + g.addr + path }
 
-// cpu is the CPU time that the gateway and its back ends have used so far.
+// cpu returns the CPU time that the gateway and its back ends have used so far.
 // Codec workers count as the gateway.
 func (g *gateway) cpu() usage {
 	u := usage{cpuProgram: cpu(g.pid())}
@@ -116,7 +116,7 @@ func (g *gateway) cpu() usage {
 	return u
 }
 
-// metric reads one number of /metrics; -1 when it is not there.
+// metric reads a value of /metrics. It returns -1 if the metric is missing.
 func (g *gateway) metric(ctx context.Context, name string) int64 {
 	_, text := servers.Get(ctx, g.url("/metrics"))
 	for line := range strings.Lines(string(text)) {
@@ -129,36 +129,36 @@ func (g *gateway) metric(ctx context.Context, name string) int64 {
 }
 
 const (
-	// metricsEvery is the interval at which metrics are read: an answer takes the gateway a
-	// millisecond of CPU, which counts among that of the frames.
+	// metricsEvery is the interval at which metrics are read. Each answer takes the gateway a
+	// millisecond of CPU, which is counted as CPU of frames.
 	metricsEvery = 100 * time.Millisecond
-	// storedPatience is the time within which frames must be stored; those of many new devices
+	// storedPatience is the time within which frames must be stored. Frames of many new devices
 	// take longest.
 	storedPatience = 5 * time.Minute
 )
 
-// settle waits until everything that was accepted is processed.
+// settle waits until every accepted frame is processed.
 func (g *gateway) settle(ctx context.Context) error {
-	return servers.UntilEvery(ctx, metricsEvery, storedPatience, "every frame processed", func() bool {
+	return servers.UntilEvery(ctx, metricsEvery, storedPatience, "every frame to be processed", func() bool {
 		return g.metric(ctx, `penstock_entries_processed_total{kind="uplink"}`) == g.accepted.Load()
 	})
 }
 
-// storing is a gateway that gets frames, which are done when they are stored.
+// storing returns a subject that sends frames. A round is done when all of them are stored.
 func (b *bench) storing(name string, g *gateway, s *sender) *subject {
 	return &subject{name: name, cpu: g.cpu, round: func(ctx context.Context) (outcome, error) {
 		o, err := s.run(ctx, b.seconds)
-		for err == nil && s.counter.Load() < s.devices { // the round that warms up has every device imported
+		for err == nil && s.counter.Load() < s.devices { // in the first round, until every device is imported
 			_, err = s.run(ctx, b.seconds)
 		}
 		return o, errors.Join(err, g.settle(ctx))
 	}}
 }
 
-// reconcileFrames compares the frames that were accepted with those that are stored.
+// reconcileFrames reconciles accepted frames with stored and quarantined frames.
 func (b *bench) reconcileFrames(ctx context.Context, label string, g *gateway) (err error) {
 	quarantined := g.metric(ctx, `penstock_entries_quarantined_total{kind="uplink"}`)
-	// Nothing but the gateway reads its file while it runs.
+	// Only the gateway can read an embedded database while it runs, so its own counter is used.
 	stored := g.metric(ctx, `penstock_entries_processed_total{kind="uplink"}`) - quarantined
 	if g.influx != nil {
 		stored, err = countPoints(ctx, g.influx, "bench", "SELECT count(value) FROM temperature")
@@ -167,7 +167,7 @@ func (b *bench) reconcileFrames(ctx context.Context, label string, g *gateway) (
 	return err
 }
 
-// countPoints is the number that a query of an InfluxDB is answered with.
+// countPoints returns the count in the answer of an InfluxDB to query.
 func countPoints(ctx context.Context, server *servers.Server, database, query string) (int64, error) {
 	var answer struct {
 		Results []struct {
@@ -179,11 +179,11 @@ func countPoints(ctx context.Context, server *servers.Server, database, query st
 		return 0, err
 	}
 	if len(answer.Results) == 0 || len(answer.Results[0].Series) == 0 {
-		return 0, errors.New("influxd has no points")
+		return 0, errors.New("InfluxDB has no points")
 	}
 	n, ok := answer.Results[0].Series[0].Values[0][1].(float64)
 	if !ok {
-		return 0, fmt.Errorf("influxd answered %v", answer)
+		return 0, fmt.Errorf("InfluxDB answered %v", answer)
 	}
 	return int64(n), nil
 }

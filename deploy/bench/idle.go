@@ -12,11 +12,11 @@ import (
 	"github.com/penstock/penstock/deploy/servers"
 )
 
-// idleFor is the time that a gateway is idle until its memory and CPU time are read.
+// idleFor is how long a gateway is idle before its memory and CPU time are read.
 const idleFor = 30 * time.Second
 
-// idle measures starts of gateways for which nothing is configured, in empty directories,
-// and what the last one takes when it has nothing to do.
+// idle measures how fast gateways without configuration start in empty directories, and the
+// memory and CPU time of the last gateway while it is idle.
 func idle(ctx context.Context, b *bench) error {
 	info, err := os.Stat(b.binary)
 	if err != nil {
@@ -52,11 +52,11 @@ func idle(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// userHZ is the unit of times in /proc, the same on every Linux.
+// userHZ is the number of ticks a second in /proc, the same on every Linux.
 const userHZ = 100
 
-// cpu is the processor time that processes and their children have used, children that
-// have ended included.
+// cpu returns the CPU time that processes and their children have used, including children
+// that have ended.
 func cpu(pids ...int) time.Duration {
 	var ticks int64
 	for _, pid := range pids {
@@ -68,12 +68,12 @@ func cpu(pids ...int) time.Duration {
 	return time.Duration(ticks) * time.Second / userHZ
 }
 
-// ownCPU is the processor time that this process has used.
+// ownCPU returns the CPU time that this process has used.
 func ownCPU() time.Duration {
 	return time.Duration(statSum(os.Getpid(), 11, 12)) * time.Second / userHZ
 }
 
-// statSum adds up fields of a process in /proc.
+// statSum returns the sum of fields of /proc/PID/stat; field 0 is the state.
 func statSum(pid int, fields ...int) (sum int64) {
 	values := servers.Stat(pid)
 	for _, i := range fields {
@@ -85,7 +85,7 @@ func statSum(pid int, fields ...int) (sum int64) {
 	return sum
 }
 
-// resident is the memory that a process and its children hold, in bytes.
+// resident returns the resident memory of a process and its children, in bytes.
 func resident(pid int) (bytes int64) {
 	for _, p := range append(servers.Children(pid), pid) {
 		bytes += statSum(p, 21) * int64(os.Getpagesize())
@@ -93,7 +93,7 @@ func resident(pid int) (bytes int64) {
 	return bytes
 }
 
-// maxResident is the most memory that a process and its children hold until ctx ends.
+// maxResident returns the maximum of resident until ctx ends.
 func maxResident(ctx context.Context, pid int) (bytes int64) {
 	for sleep(ctx, 50*time.Millisecond) {
 		bytes = max(bytes, resident(pid))
@@ -101,7 +101,7 @@ func maxResident(ctx context.Context, pid int) (bytes int64) {
 	return bytes
 }
 
-// peakMemory is the most memory that a process has held, in bytes.
+// peakMemory returns the largest resident memory of a process since its start, in bytes.
 func peakMemory(pid int) int64 {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	fields := strings.Fields(lineValue(string(text), "VmHWM"))
@@ -112,7 +112,7 @@ func peakMemory(pid int) int64 {
 	return kb << 10
 }
 
-// lineValue is the value of the first line "name: value" of a file in /proc.
+// lineValue returns the value of the first line "name: value" in text, or "unknown".
 func lineValue(text, name string) string {
 	for line := range strings.Lines(text) {
 		if key, value, _ := strings.Cut(line, ":"); strings.TrimSpace(key) == name {
@@ -122,7 +122,7 @@ func lineValue(text, name string) string {
 	return "unknown"
 }
 
-// sleep waits and reports false if ctx ended.
+// sleep waits for d. It returns false as soon as ctx ends.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

@@ -1,10 +1,9 @@
-// Command bench measures the gateway as its users meet it: the built program,
-// a real PostgreSQL, Redis and InfluxDB beside it, load from a client of its own
-// on loopback. Other programs that do the same, Telegraf and Kannel, are measured in
-// turns with it, and it prints the medians of the rounds. Pages of SIMs have limits in
-// time instead.
+// Command bench measures the built program with a real PostgreSQL, Redis and InfluxDB under
+// load from this process over loopback, and prints the medians of the rounds. Frames are
+// measured in turns with Telegraf, messages in turns with Kannel.
 //
-// The run fails if the number sent is not the number stored and refused.
+// The run fails if a part fails, or if the number of frames or messages sent is not the number
+// stored plus the number refused. A missed aim does not fail the run.
 package main
 
 import (
@@ -23,7 +22,7 @@ import (
 	"github.com/penstock/penstock/deploy/servers"
 )
 
-// settings are the sizes of a run.
+// settings are the flags of a run.
 type settings struct {
 	binary   string
 	seconds  time.Duration
@@ -36,16 +35,16 @@ type settings struct {
 	embedded bool
 }
 
-// bench is the measurement of a part: its settings, and the processes that it starts.
+// bench is the measurement of a part, with its settings and processes.
 type bench struct {
 	settings
 	servers.Run
 	w        io.Writer
 	gateways int     // started so far
-	wrong    []error // what does not add up
+	errs     []error // failed reconciliations
 }
 
-// part is something that is measured.
+// part is a part of the benchmark, which -only selects.
 type part struct {
 	name string
 	run  func(context.Context, *bench) error
@@ -66,7 +65,7 @@ func selected(name string) ([]part, error) {
 		for _, p := range parts() {
 			names = append(names, p.name)
 		}
-		return nil, fmt.Errorf("-only %q is unknown: want one of %s", name, strings.Join(names, ", "))
+		return nil, fmt.Errorf("-only must be one of %s, not %q", strings.Join(names, ", "), name)
 	}
 	return chosen, nil
 }
@@ -75,14 +74,14 @@ func main() {
 	var s settings
 	flag.StringVar(&s.binary, "binary", "bin/penstock", "the program to measure")
 	flag.DurationVar(&s.seconds, "time", 4*time.Second, "length of each load")
-	flag.IntVar(&s.rounds, "rounds", 5, "how often everything is measured, in turns, after a round that warms up")
-	flag.IntVar(&s.conns, "connections", 64, "connections of the client")
+	flag.IntVar(&s.rounds, "rounds", 5, "rounds that are measured after a round that warms up")
+	flag.IntVar(&s.conns, "connections", 64, "connections to the gateway")
 	flag.IntVar(&s.devices, "devices", 1000, "devices that send")
 	flag.IntVar(&s.messages, "messages", 50_000, "inbound messages relayed, over all rounds")
 	flag.IntVar(&s.sims, "sims", 1_000_000, "SIMs of the account whose lists are read, a power of ten from 100,000")
 	flag.IntVar(&s.sends, "sends", 150_000, "messages sent, over all rounds")
 	flag.BoolVar(&s.embedded, "embedded", false, "measure the embedded back ends instead of PostgreSQL, Redis and InfluxDB")
-	only := flag.String("only", "", "measure only one part; an unknown name has the error list all parts")
+	only := flag.String("only", "", "measure only the part with this name; the error for an unknown name lists all parts")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -96,8 +95,8 @@ func main() {
 	}
 }
 
-// measure runs parts one after the other, each in a directory of its own. One that fails
-// does not keep the others from being measured.
+// measure runs parts one after the other, each in a directory of its own. It measures the
+// remaining parts even if a part fails.
 func measure(ctx context.Context, w io.Writer, s settings, chosen []part) error {
 	backends := "real PostgreSQL, Redis and InfluxDB"
 	if s.embedded {
@@ -124,5 +123,5 @@ func (p part) measure(ctx context.Context, w io.Writer, s settings) error {
 	b := &bench{settings: s, Run: servers.Run{Dir: dir}, w: w}
 	defer b.Stop()
 	err = p.run(ctx, b)
-	return errors.Join(append(b.wrong, err)...)
+	return errors.Join(append(b.errs, err)...)
 }

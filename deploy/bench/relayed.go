@@ -13,49 +13,48 @@ import (
 	"github.com/penstock/penstock/deploy/servers"
 )
 
-// relayPatience is the time within which messages must arrive.
+// relayPatience is the time within which all messages of a round must arrive.
 const relayPatience = 5 * time.Minute
 
-// sink is the endpoint of a relay: it answers 200 and remembers which messages
-// came, and how often.
+// sink is the endpoint of a relay. It answers 200 and counts requests and messages.
 type sink struct {
-	addr string
-	mu   sync.Mutex
-	hits int64
-	seen map[string]bool
+	addr  string
+	mu    sync.Mutex
+	hits  int64           // requests
+	texts map[string]bool // of the messages
 }
 
 func newSink() (s *sink, err error) {
-	s = &sink{seen: make(map[string]bool)}
+	s = &sink{texts: make(map[string]bool)}
 	_, s.addr, err = servers.Serve("127.0.0.1:0", s)
 	return s, err
 }
 
 func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	id := r.URL.Query().Get("m")
+	text := r.URL.Query().Get("m")
 	s.mu.Lock()
-	s.seen[id] = true
+	s.texts[text] = true
 	s.hits++
 	s.mu.Unlock()
 	_, _ = io.WriteString(w, "ok")
 }
 
-// counts returns how many messages came and how many came again.
+// counts returns the number of messages and the number of repeated requests.
 func (s *sink) counts() (messages, repeated int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return int64(len(s.seen)), s.hits - int64(len(s.seen))
+	return int64(len(s.texts)), s.hits - int64(len(s.texts))
 }
 
-// relaying is something that relays messages to a sink of its own.
+// relaying is a subject that relays messages to a sink of its own.
 type relaying struct {
 	subject
 	sink *sink
 	sent int64
 }
 
-// relaying returns a subject that relays so many messages in a round. post hands messages
-// over by their numbers, from first to end.
+// relaying returns a subject that relays an equal share of b.messages in each round. post
+// sends the messages with the numbers from start to end-1.
 func (b *bench) relaying(name string, endpoint *sink, cpu func() usage, post func(ctx context.Context, start, end int64) error) *relaying {
 	r := &relaying{subject: subject{name: name, cpu: cpu}, sink: endpoint}
 	r.round = func(ctx context.Context) (outcome, error) {
@@ -69,16 +68,16 @@ func (b *bench) relaying(name string, endpoint *sink, cpu func() usage, post fun
 	return r
 }
 
-// await waits for the last message at the sink.
+// await waits until every message has reached the sink.
 func (r *relaying) await(ctx context.Context) error {
-	return servers.Until(ctx, relayPatience, "every message at the sink", func() bool {
+	return servers.Until(ctx, relayPatience, "every message to reach the sink", func() bool {
 		messages, _ := r.sink.counts()
 		return messages == r.sent
 	})
 }
 
-// relayed measures inbound messages from the carrier's post to the sink, in turns
-// with Kannel.
+// relayed measures how fast inbound messages are relayed from the carrier's POST to the sink, in
+// turns with Kannel.
 func relayed(ctx context.Context, b *bench) error {
 	endpoint, err := newSink()
 	if err != nil {
@@ -110,17 +109,17 @@ func relayed(ctx context.Context, b *bench) error {
 	t := b.table("messages relayed", "found", "aim")
 	t.compare(&measured.subject, kannel, "relayed", outcome.doneRate, "≥ 2")
 	messages, repeated := measured.sink.counts()
-	t.row("messages that reached the sink more than once", repeated, "")
+	t.row("repeated messages at the sink", repeated, "")
 	t.Flush()
 	b.reconcile("messages", measured.sent, messages, 0)
 	return nil
 }
 
-// messageText identifies the n-th message at the sink.
+// messageText returns the text of the n-th message, which identifies it at the sink.
 func messageText(n int64) string { return fmt.Sprintf("message %d & more", n) }
 
-// kannelRelaying starts a Kannel whose smsbox makes the same GETs as a relay. A simulated
-// carrier, fakesmsc, hands it messages as fast as they are taken.
+// kannelRelaying starts a Kannel whose smsbox makes the same GETs as a relay. Kannel's simulated
+// carrier, fakesmsc, delivers messages as fast as Kannel reads them.
 func (b *bench) kannelRelaying(ctx context.Context) (*relaying, error) {
 	endpoint, err := newSink()
 	if err != nil {
@@ -142,7 +141,7 @@ func (b *bench) kannelRelaying(ctx context.Context) (*relaying, error) {
 		if err := b.Launch("fakesmsc", fakesmsc); err != nil {
 			return err
 		}
-		defer servers.End(fakesmsc) // one at a time can be connected
+		defer servers.End(fakesmsc) // Kannel accepts one connection at a time
 		return servers.Explain(fakesmsc, r.await(ctx))
 	})
 	return r, nil

@@ -16,15 +16,14 @@ import (
 	"github.com/penstock/penstock/deploy/servers"
 )
 
-// telegrafVersion is the Telegraf that frames are measured beside, and telegrafTags
-// are the plugins that it is built with.
+// How Telegraf is built.
 const (
 	telegrafVersion  = "v1.37.2"
-	telegrafTags     = "custom,inputs.http_listener_v2,parsers.json_v2,outputs.influxdb"
-	telegrafPatience = 10 * time.Minute
+	telegrafTags     = "custom,inputs.http_listener_v2,parsers.json_v2,outputs.influxdb" // its plugins
+	telegrafPatience = 10 * time.Minute                                                  // for the build
 )
 
-// telegraf is a Telegraf that takes the same frames as a gateway and writes the same values
+// telegraf is a Telegraf that receives the same frames as a gateway and writes the same values
 // to the gateway's InfluxDB, into a database of its own.
 type telegraf struct {
 	subject
@@ -34,7 +33,8 @@ type telegraf struct {
 	database string
 }
 
-// telegrafProgram builds Telegraf once, as its own custom builder does.
+// telegrafProgram returns the path of the Telegraf in .tools. If the file is missing, it builds
+// Telegraf with the tags that Telegraf's custom builder uses.
 func telegrafProgram(ctx context.Context) (string, error) {
 	dir, err := filepath.Abs(filepath.Join(".tools", "telegraf-"+telegrafVersion))
 	if err != nil {
@@ -55,11 +55,11 @@ func telegrafProgram(ctx context.Context) (string, error) {
 }
 
 // telegrafs starts a Telegraf with its buffer in memory and one with its buffer on disk. If
-// Telegraf cannot be built there are none, which is printed.
+// Telegraf cannot be built, it prints the reason and returns no Telegrafs.
 func (b *bench) telegrafs(ctx context.Context, g *gateway) (telegrafs []*telegraf, err error) {
 	program, err := telegrafProgram(ctx)
 	if err != nil {
-		fmt.Fprintf(b.w, "without Telegraf, which could not be built: %v\n", err)
+		fmt.Fprintf(b.w, "without Telegraf: the build failed: %v\n", err)
 		return nil, nil
 	}
 	for _, strategy := range []string{"memory", "disk_write_through"} {
@@ -74,7 +74,7 @@ func (b *bench) telegrafs(ctx context.Context, g *gateway) (telegrafs []*telegra
 				return outcome{}, err
 			}
 			o, err := b.sender(&t.target).run(ctx, b.seconds)
-			return o, errors.Join(err, servers.UntilEvery(ctx, metricsEvery, storedPatience, "every frame of Telegraf stored", func() bool {
+			return o, errors.Join(err, servers.UntilEvery(ctx, metricsEvery, storedPatience, "every frame of Telegraf to be stored", func() bool {
 				written, err := t.pointsWritten(ctx)
 				return err == nil && written >= base+o.count
 			}))
@@ -95,9 +95,9 @@ func (b *bench) telegrafs(ctx context.Context, g *gateway) (telegrafs []*telegra
 	return telegrafs, nil
 }
 
-// telegrafConfig stores what a gateway stores of a frame: two readings and the radio data.
-// It writes as many points at once as a gateway, and has room for all that a round leaves
-// behind: what does not fit Telegraf forgets.
+// telegrafConfig stores the same values of a frame as a gateway: two readings and the radio
+// data. Its batches are as large as a gateway's. Its buffer has room for all frames of a
+// round because Telegraf drops points that do not fit.
 const telegrafConfig = `
 [agent]
   omit_hostname = true
@@ -147,7 +147,7 @@ const telegrafConfig = `
   database = "%s"
 `
 
-// pointsWritten is the number of points written to InfluxDB since its start.
+// pointsWritten returns the number of points written to InfluxDB since its start.
 func (t *telegraf) pointsWritten(ctx context.Context) (int64, error) {
 	var vars map[string]json.RawMessage
 	if err := call(ctx, http.DefaultClient, http.MethodGet, "http://"+t.influx.Addr+"/debug/vars", "", "", &vars); err != nil {
@@ -162,7 +162,7 @@ func (t *telegraf) pointsWritten(ctx context.Context) (int64, error) {
 			return httpd.Values.PointsWrittenOK, err
 		}
 	}
-	return 0, errors.New("influxd does not count what it is written")
+	return 0, errors.New("InfluxDB does not report the number of points written")
 }
 
 // Kannel's programs, which deploy/test-deps.sh installs outside the PATH.
@@ -175,7 +175,7 @@ const (
 // kannel is a bearerbox with a spool on disk and a smsbox.
 type kannel struct {
 	bearerbox, smsbox *exec.Cmd
-	sendSMS           string // the address for orders
+	sendSMS           string // host:port for orders
 }
 
 func port(addr string) string {
@@ -183,9 +183,9 @@ func port(addr string) string {
 	return port
 }
 
-// kannel starts both boxes; groups are further groups of their configuration.
+// kannel starts both boxes. groups is appended to their configuration.
 func (b *bench) kannel(ctx context.Context, groups string) (*kannel, error) {
-	if _, err := exec.LookPath(kannelFakeSMSC); err != nil { // of the package that is missing most often
+	if _, err := exec.LookPath(kannelFakeSMSC); err != nil { // of the package that is most often missing
 		return nil, err
 	}
 	k := &kannel{sendSMS: servers.FreeAddr()}
@@ -207,7 +207,7 @@ func (b *bench) kannel(ctx context.Context, groups string) (*kannel, error) {
 	if k.smsbox, err = b.Start(ctx, "smsbox", nil, kannelSMSBox, config); err != nil {
 		return nil, err
 	}
-	return k, servers.Explain(k.bearerbox, servers.Until(ctx, servers.StartTime, "the smsbox at the bearerbox", func() bool {
+	return k, servers.Explain(k.bearerbox, servers.Until(ctx, servers.StartTime, "the smsbox to connect to the bearerbox", func() bool {
 		return strings.Contains(servers.Said(k.bearerbox), "Client connected from <127.0.0.1>")
 	}))
 }
@@ -231,7 +231,7 @@ log-level = 3
 
 `
 
-// kannelRelay takes messages from fakesmsc and makes a GET of each.
+// kannelRelay receives messages from fakesmsc and makes a GET for each.
 const kannelRelay = `group = smsc
 smsc = fake
 smsc-id = fake
@@ -244,7 +244,7 @@ get-url = "http://%s/sms?m=%%a&o=%%p&d=%%P"
 max-messages = 0
 `
 
-// kannelSend takes orders over HTTP and submits their messages to an SMSC.
+// kannelSend receives orders over HTTP and submits their messages to an SMSC.
 const kannelSend = `group = smsc
 smsc = smpp
 smsc-id = far

@@ -22,16 +22,16 @@ import (
 const (
 	// smppWindow is the maximum number of unanswered submissions.
 	smppWindow = 500
-	// perOrder is the number of destinations an order has.
+	// perOrder is the number of destinations of an order.
 	perOrder = 10
 	// sentText is the text of the messages.
 	sentText = "a message of some forty characters, about"
 )
 
-// smsc takes binds and submit_sm, and answers each at once with an id.
+// smsc is an SMSC that answers every PDU at once, submit_sm with a message id.
 type smsc struct {
-	addr  string
-	taken atomic.Int64
+	addr        string
+	submissions atomic.Int64
 }
 
 func newSMSC() (*smsc, error) {
@@ -43,7 +43,8 @@ func newSMSC() (*smsc, error) {
 	return s, err
 }
 
-// talk answers PDUs; the answers to what came together leave together.
+// talk answers the PDUs of a connection. It flushes its answers when no request is buffered, so
+// that answers to requests that arrived together are sent together.
 func (s *smsc) talk(conn net.Conn) {
 	defer func() { _ = conn.Close() }()
 	requests, answers := bufio.NewReaderSize(conn, 64<<10), bufio.NewWriterSize(conn, 64<<10)
@@ -61,7 +62,7 @@ func (s *smsc) talk(conn net.Conn) {
 		}
 		body := []byte{0}
 		if command == uint32(data.SUBMIT_SM) {
-			body = append(strconv.AppendInt(nil, s.taken.Add(1), 16), 0)
+			body = append(strconv.AppendInt(nil, s.submissions.Add(1), 16), 0)
 		} else if command == uint32(data.ENQUIRE_LINK) || command == uint32(data.UNBIND) {
 			body = nil
 		}
@@ -75,8 +76,8 @@ func (s *smsc) talk(conn net.Conn) {
 	}
 }
 
-// sends measures messages from the order to the answer of an SMSC that does nothing but
-// answer, in turns with Kannel, which takes as many numbers in an order.
+// sends measures messages from the order to the answer of an SMSC that only answers, in turns
+// with Kannel, whose orders have as many destinations.
 func sends(ctx context.Context, b *bench) error {
 	g, measured, err := b.gatewaySending(ctx, options{})
 	if err != nil {
@@ -97,11 +98,12 @@ func sends(ctx context.Context, b *bench) error {
 	t.compare(measured, kannel, "accepted", outcome.acceptedRate, "≥ 4")
 	t.compare(measured, kannel, "submitted", outcome.doneRate, "≥ 4")
 	t.Flush()
-	b.reconcile("submissions", b.ordersEach()*perOrder*int64(b.rounds+1), g.submitted(ctx), 0)
+	b.reconcile("submissions", b.ordersPerRound()*perOrder*int64(b.rounds+1), g.submitted(ctx), 0)
 	return nil
 }
 
-// gatewaySending starts a gateway that submits what is ordered to an SMSC of its own.
+// gatewaySending starts a gateway that submits messages to an SMSC of its own, and returns it
+// with the subject that orders the messages.
 func (b *bench) gatewaySending(ctx context.Context, o options) (*gateway, *subject, error) {
 	far, err := newSMSC()
 	if err != nil {
@@ -122,14 +124,15 @@ func (g *gateway) submitted(ctx context.Context) int64 {
 	return g.metric(ctx, `penstock_carrier_parts_accepted_total{carrier="far"}`)
 }
 
-// ordersEach is the number of orders a round has.
-func (b *bench) ordersEach() int64 { return int64(b.sends / (b.rounds + 1) / perOrder) }
+// ordersPerRound returns the number of orders of a round.
+func (b *bench) ordersPerRound() int64 { return int64(b.sends / (b.rounds + 1) / perOrder) }
 
-// sending returns a subject that takes orders and submits their messages.
+// sending returns a subject that makes orders. A round is done when submitted, which counts
+// messages that the SMSC accepted, has grown by all messages of the round.
 func (b *bench) sending(name string, cpu func() usage, submitted func(context.Context) int64, order func(ctx context.Context, numbers []string) error) *subject {
 	return &subject{name: name, cpu: cpu, round: func(ctx context.Context) (outcome, error) {
 		base, start := submitted(ctx), time.Now()
-		err := b.spread(0, b.ordersEach(), func(i int64) error {
+		err := b.spread(0, b.ordersPerRound(), func(i int64) error {
 			numbers := make([]string, perOrder)
 			for n := range numbers {
 				numbers[n] = fmt.Sprintf("4477%06d00", i*perOrder+int64(n))
@@ -139,12 +142,12 @@ func (b *bench) sending(name string, cpu func() usage, submitted func(context.Co
 		if err != nil {
 			return outcome{}, err
 		}
-		o := outcome{count: b.ordersEach() * perOrder, accepted: time.Since(start)}
-		return o, servers.Until(ctx, relayPatience, "every message at the SMSC", func() bool { return submitted(ctx) >= base+o.count })
+		o := outcome{count: b.ordersPerRound() * perOrder, accepted: time.Since(start)}
+		return o, servers.Until(ctx, relayPatience, "every message to reach the SMSC", func() bool { return submitted(ctx) >= base+o.count })
 	}}
 }
 
-// kannelSending starts a Kannel that submits to an SMSC of its own what is ordered over HTTP.
+// kannelSending starts a Kannel that submits messages to an SMSC of its own.
 func (b *bench) kannelSending(ctx context.Context) (*subject, error) {
 	far, err := newSMSC()
 	if err != nil {
@@ -158,7 +161,7 @@ func (b *bench) kannelSending(ctx context.Context) (*subject, error) {
 		return nil, err
 	}
 	client := newClient(b.conns)
-	return b.sending("Kannel, spool", k.cpu, func(context.Context) int64 { return far.taken.Load() }, func(ctx context.Context, numbers []string) error {
+	return b.sending("Kannel, spool", k.cpu, func(context.Context) int64 { return far.submissions.Load() }, func(ctx context.Context, numbers []string) error {
 		q := url.Values{"username": {"bench"}, "password": {"secret"}, "from": {"Bench"}, "to": {strings.Join(numbers, " ")}, "text": {sentText}}
 		return call(ctx, client, http.MethodGet, "http://"+k.sendSMS+"/cgi-bin/sendsms?"+q.Encode(), "", "", nil)
 	}), nil

@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	pageSize    = 100 // SIMs
-	farPage     = 1000
-	pagesARound = 40
-	lastPage    = 0 // stands for the number of the last page
+	pageSize      = 100 // SIMs
+	farPage       = 1000
+	pagesPerRound = 40
+	lastPage      = 0 // stands for the number of the last page
 )
 
-// sims measures pages of an account's SIMs.
+// sims measures requests for pages of an account's SIMs.
 func sims(ctx context.Context, b *bench) error {
 	g, err := b.gateway(ctx, options{})
 	if err != nil {
@@ -42,7 +42,7 @@ func sims(ctx context.Context, b *bench) error {
 	if err := g.fill(ctx, b.sims, id); err != nil {
 		return err
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(1000)) // what this program collects is not measured
+	defer debug.SetGCPercent(debug.SetGCPercent(1000)) // keep this process's garbage collection out of the latencies
 	t := b.table(fmt.Sprintf("pages of %d of %d SIMs, over HTTP, medians", pageSize, b.sims), "p50", "p99", "aim")
 	defer t.Flush()
 	for _, l := range lists(b.sims, id) {
@@ -61,18 +61,19 @@ func sims(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// list is a list of SIMs and the pages that are requested. query returns the n-th request,
-// without the page, and how many SIMs it finds.
+// list is a list of SIMs and the numbers of the pages that are requested. query returns the
+// path and query of the n-th request, without the page, and the number of SIMs that match.
 type list struct {
 	name  string
 	query func(n int) (query string, total int)
 	pages []int
 }
 
-// lists are those of the account, and of a pool that has all its SIMs.
-func lists(total int, pool string) (all []list) {
+// lists returns the lists that are measured: of the account with total SIMs, and of a pool that
+// has all of them.
+func lists(total int, pool string) (lists []list) {
 	add := func(name string, query func(n int) (string, int), pages ...int) {
-		all = append(all, list{name, query, pages})
+		lists = append(lists, list{name, query, pages})
 	}
 	for _, column := range []string{"iccid", "imsi", "msisdn"} {
 		add("all by "+column, func(n int) (string, int) {
@@ -80,28 +81,29 @@ func lists(total int, pool string) (all []list) {
 		}, 1, farPage, lastPage)
 	}
 	add("of a pool with all, by msisdn", func(int) (string, int) { return "/pool/" + pool + "/iccid?order_by=msisdn", total }, 1, farPage, lastPage)
-	// fill orders ICCIDs, IMSIs and MSISDNs differently.
+	// As in fill, whose SIMs have different orders by ICCID, IMSI and MSISDN.
 	imsi := func(n int) string { return fmt.Sprintf("23415%010d", n*7%total*7919%total) }
 	add("imsi =", func(n int) (string, int) { return "?" + filtered("imsi", "=", imsi(n)), 1 }, 1)
 	add("imsi starts_with, 100 found", func(n int) (string, int) { return "?" + filtered("imsi", "starts_with", imsi(n)[:13]), 100 }, 1)
-	tenth := "23415" + strings.Repeat("0", 10-len(strconv.Itoa(total-1))) + "4" // begins a tenth of the IMSIs
+	tenth := "23415" + strings.Repeat("0", 10-len(strconv.Itoa(total-1))) + "4" // the prefix of a tenth of the IMSIs
 	add("imsi starts_with, a tenth found, by msisdn", func(int) (string, int) {
 		return "?order_by=msisdn&" + filtered("imsi", "starts_with", tenth), total / 10
 	}, 1, 1+total/10/pageSize/2, lastPage)
 	add("imsi like, all found, by msisdn", func(int) (string, int) { return "?order_by=msisdn&" + filtered("imsi", "like", "234%"), total }, 1, farPage, lastPage)
 	add("imsi !=", func(n int) (string, int) { return "?" + filtered("imsi", "!=", imsi(n)), total - 1 }, 1, farPage, lastPage)
-	return all
+	return lists
 }
 
 func filtered(column, operator, value string) string {
 	return url.Values{"filters[" + column + "][operator]": {operator}, "filters[" + column + "][value]": {value}}.Encode()
 }
 
-// fill writes the SIMs of the first account, all of them in a pool, as the store declares
-// them: an import of the store would be against the picture of docs/architecture.md.
+// fill inserts count SIMs of the first account into a pool, or into none if pool is empty. It
+// repeats the columns of the store because deploy must not import the store
+// (docs/architecture.md).
 func (g *gateway) fill(ctx context.Context, count int, pool string) error {
 	driver, url, tidy := "sqlite", filepath.Join(g.dir, "penstock.db")+"?_pragma=busy_timeout(60000)", "PRAGMA wal_checkpoint"
-	if g.postgres != nil { // as its housekeeping leaves the tables
+	if g.postgres != nil { // as autovacuum would
 		driver, url, tidy = "pgx", servers.PostgresURL(g.postgres.Addr), "VACUUM (ANALYZE)"
 	}
 	db, err := sql.Open(driver, url)
@@ -137,9 +139,10 @@ func (g *gateway) fill(ctx context.Context, count int, pool string) error {
 	return nil
 }
 
-// pages requests a page of a list many times and checks the total and the count.
+// pages requests a page of a list pagesPerRound times and checks the total and the count of each
+// answer.
 func (g *gateway) pages(ctx context.Context, l list, number int) (outcome, error) {
-	return timed(pagesARound, func(n int) error {
+	return timed(pagesPerRound, func(n int) error {
 		query, total := l.query(n)
 		page := number
 		if page == lastPage {

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// The processes whose CPU time is measured: the program, its stores, and this one.
+// The processes whose CPU time is measured: the program, its back ends, and this process.
 const (
 	cpuProgram = iota
 	cpuPostgres
 	cpuRedis
 	cpuInflux
 	cpuClient
-	processes // how many
+	processes // number of processes
 )
 
 // usage is CPU time by process.
@@ -23,10 +23,10 @@ type usage [processes]time.Duration
 
 // outcome is the result of a round.
 type outcome struct {
-	count, refused, broken int64           // broken: the connection ended without an answer
-	accepted               time.Duration   // until the last one was accepted
-	done                   time.Duration   // until the last one was stored, relayed or submitted
-	latencies              []time.Duration // of those accepted, sorted
+	count, refused, broken int64           // broken: ended without an answer
+	accepted               time.Duration   // time until the last item was accepted
+	done                   time.Duration   // time until the last item was stored, relayed or submitted
+	latencies              []time.Duration // of accepted items, sorted
 	cpu                    usage
 }
 
@@ -40,7 +40,7 @@ func (o outcome) quantile(q float64) time.Duration {
 	return o.latencies[int(q*float64(len(o.latencies)-1))]
 }
 
-// timed calls do with the numbers from 0 to count, one after the other.
+// timed calls do with the numbers from 0 to count-1, one after the other, and measures each call.
 func timed(count int, do func(n int) error) (o outcome, err error) {
 	for n := range count {
 		began := time.Now()
@@ -54,8 +54,8 @@ func timed(count int, do func(n int) error) (o outcome, err error) {
 	return o, nil
 }
 
-// subject is something that is measured in turns with others. cpu returns the CPU time so
-// far, without that of this process.
+// subject is a program or a request that is measured in turns with others. cpu returns the CPU
+// time that its processes have used so far, without this process.
 type subject struct {
 	name   string
 	cpu    func() usage
@@ -63,8 +63,8 @@ type subject struct {
 	rounds []outcome
 }
 
-// inTurns measures each subject once a round, so that whatever else the machine does falls
-// on all of them. The first round warms up: it imports devices and grows memory.
+// inTurns measures each subject once a round, so that other load on the machine affects all of
+// them. The first round, which imports devices and grows memory, is not recorded.
 func (b *bench) inTurns(ctx context.Context, subjects ...*subject) error {
 	for n := range b.rounds + 1 {
 		for _, s := range subjects {
@@ -82,7 +82,7 @@ func (b *bench) inTurns(ctx context.Context, subjects ...*subject) error {
 
 func (s *subject) measure(ctx context.Context) (outcome, error) {
 	started := s.cpu()
-	client, start := ownCPU(), time.Now() // without the time that reading the others takes
+	client, start := ownCPU(), time.Now() // after s.cpu, whose own CPU time is not measured
 	o, err := s.round(ctx)
 	o.done, client = time.Since(start), ownCPU()-client
 	o.cpu = s.cpu()
@@ -91,12 +91,12 @@ func (s *subject) measure(ctx context.Context) (outcome, error) {
 	}
 	o.cpu[cpuClient] = client
 	if err == nil && o.refused+o.broken > 0 {
-		err = fmt.Errorf("of %d, %d were refused and %d not answered", o.count+o.refused+o.broken, o.refused, o.broken)
+		err = fmt.Errorf("of %d requests, %d were refused and %d not answered", o.count+o.refused+o.broken, o.refused, o.broken)
 	}
 	return o, err
 }
 
-// median is that of a figure of the rounds.
+// median returns the median of a figure over the rounds.
 func (s *subject) median(figure func(outcome) float64) float64 {
 	values := make([]float64, len(s.rounds))
 	for i, o := range s.rounds {
@@ -105,8 +105,8 @@ func (s *subject) median(figure func(outcome) float64) float64 {
 	return median(values)
 }
 
-// ratio is the median of the ratios of a figure to that of another subject in the same
-// round.
+// ratio returns the median over the rounds of the ratio of a figure to the same figure of
+// otherSubject.
 func (s *subject) ratio(otherSubject *subject, figure func(outcome) float64) float64 {
 	ratios := make([]float64, len(s.rounds))
 	for i, o := range s.rounds {
@@ -119,7 +119,7 @@ func (s *subject) quantile(q float64) time.Duration {
 	return time.Duration(s.median(func(o outcome) float64 { return float64(o.quantile(q)) }))
 }
 
-// median is the middle of some values; of an even number the lower of the two, of none 0.
+// median sorts values and returns the middle one, the lower of the two middle ones, or 0.
 func median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0
@@ -128,10 +128,10 @@ func median(values []float64) float64 {
 	return values[(len(values)-1)/2]
 }
 
-// table is rows of cells in columns, printed when it is flushed.
+// table aligns rows of cells in columns and prints them when it is flushed.
 type table struct{ *tabwriter.Writer }
 
-// table begins a table with the names of its columns.
+// table begins a table whose first row is heads.
 func (b *bench) table(heads ...any) table {
 	fmt.Fprintln(b.w)
 	t := table{tabwriter.NewWriter(b.w, 0, 0, 2, ' ', tabwriter.AlignRight)}
@@ -152,8 +152,8 @@ func (t table) row(cells ...any) {
 	fmt.Fprintln(t)
 }
 
-// loads prints a row for each subject, with ratios of its rates to those of the first.
-// Done means stored, relayed or submitted.
+// loads prints a row for each subject, with the ratios of its rates to the rates of the first
+// subject. Done means stored, relayed or submitted.
 func (b *bench) loads(title string, subjects []*subject) {
 	t := b.table(title, "accepted/s", "ratio", "done/s", "ratio", "µs of CPU", "PostgreSQL", "Redis", "InfluxDB", "client", "p50", "p99")
 	defer t.Flush()
@@ -168,22 +168,21 @@ func (b *bench) loads(title string, subjects []*subject) {
 	}
 }
 
-// compare prints how a figure of a subject relates to that of another one in the same
-// rounds, and the aim. It prints nothing if one of them was not measured.
+// compare prints the ratio of a figure of s to the same figure of otherSubject, and the aim. It
+// prints nothing if either subject is nil, which means that it was not measured.
 func (t table) compare(s, otherSubject *subject, label string, figure func(outcome) float64, aim string) {
 	if s != nil && otherSubject != nil {
 		t.row(label+": "+s.name+" / "+otherSubject.name, s.ratio(otherSubject, figure), aim)
 	}
 }
 
-// reconcile prints whether everything that was sent is stored or refused; if it is not, the
-// run fails in the end. A ratio that misses its aim fails nothing: timings on shared cores
-// are noisy, losses are not.
+// reconcile prints whether sent is the sum of stored and refused. If it is not, the run fails in
+// the end. A missed aim does not fail the run because timings on shared cores are noisy.
 func (b *bench) reconcile(label string, sent, stored, refused int64) {
 	text := fmt.Sprintf("reconciliation of %s: sent %d = stored %d + refused %d", label, sent, stored, refused)
 	fmt.Fprintf(b.w, "%s: %v\n", text, sent == stored+refused)
 	if sent != stored+refused {
-		b.wrong = append(b.wrong, fmt.Errorf("%s does not add up", text))
+		b.errs = append(b.errs, fmt.Errorf("%s does not add up", text))
 	}
 }
 

@@ -10,27 +10,27 @@ import (
 	"github.com/penstock/penstock/deploy/servers"
 )
 
-// backendKind is a set of back ends for the gateways of a site.
+// backendKind is a kind of back ends and the number of gateways that use them.
 type backendKind struct {
 	name     string
 	gateways int
-	share    int // of the load and the faults, of all kinds together
+	share    int // of the run's duration and faults, relative to the other kinds
 }
 
 // The kinds of back ends.
 const (
 	onSQLite   = "sqlite"
-	onPostgres = "postgres" // a PostgreSQL, a Redis, an InfluxDB, and networks between
-	onSentinel = "sentinel" // a PostgreSQL with a synchronous standby, Redis behind Sentinel
-	onCluster  = "cluster"  // Redis Cluster
+	onPostgres = "postgres" // PostgreSQL, Redis and InfluxDB, each behind a proxy
+	onSentinel = "sentinel" // PostgreSQL with a synchronous standby, Redis with Sentinel, InfluxDB
+	onCluster  = "cluster"  // PostgreSQL, Redis Cluster, InfluxDB
 )
 
 func backendKinds() []backendKind {
 	return []backendKind{{onSQLite, 1, 1}, {onPostgres, 2, 3}, {onSentinel, 2, 3}, {onCluster, 3, 3}}
 }
 
-// startBackends starts the servers with their faults, and returns the settings that name
-// them.
+// startBackends starts the back ends, adds their faults to s.backendFaults and returns the
+// gateway's settings for them.
 func (s *site) startBackends(ctx context.Context) (env []string, err error) {
 	if s.kind.name == onSQLite {
 		return nil, nil
@@ -51,51 +51,52 @@ func (s *site) startBackends(ctx context.Context) (env []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.answers, err = newAnswers(addr); err != nil {
+	if s.influx, err = newInfluxProxy(addr); err != nil {
 		return nil, err
 	}
-	s.special = append(s.special, s.answers.faults()...)
+	s.backendFaults = append(s.backendFaults, s.influx.faults()...)
 	return []string{
 		"PENSTOCK_DATABASE_URL=" + database, "PENSTOCK_REDIS_URL=" + redis,
-		"PENSTOCK_INFLUX_URL=http://" + s.answers.addr, "PENSTOCK_INFLUX_BUCKET=chaos",
+		"PENSTOCK_INFLUX_URL=http://" + s.influx.addr, "PENSTOCK_INFLUX_BUCKET=chaos",
 	}, nil
 }
 
-// behindProxy puts a proxy before a server and returns its address.
+// behindProxy starts a proxy before a server, adds the faults of both and returns the proxy's
+// address.
 func (s *site) behindProxy(name string, server *servers.Server) (addr string, err error) {
 	p, err := s.proxy(name, server.Addr)
 	if err != nil {
 		return "", err
 	}
-	s.special = append(s.special,
-		fault{name + " is killed", func(ctx context.Context, lasts time.Duration) error { return killed(ctx, server, lasts) }},
-		fault{name + " is frozen", func(ctx context.Context, lasts time.Duration) error {
+	s.backendFaults = append(s.backendFaults,
+		fault{name + " is killed", func(ctx context.Context, length time.Duration) error { return killServer(ctx, server, length) }},
+		fault{name + " is frozen", func(ctx context.Context, length time.Duration) error {
 			servers.SignalAll(server.Cmd, syscall.SIGSTOP)
 			defer servers.SignalAll(server.Cmd, syscall.SIGCONT)
-			wait(ctx, lasts)
+			wait(ctx, length)
 			return nil
 		}})
 	return p.addr, nil
 }
 
-// proxy starts a proxy before a server, with its faults.
+// proxy starts a proxy before a server and adds its network faults.
 func (s *site) proxy(name, target string) (*proxy, error) {
 	p, err := newProxy(target)
 	if err != nil {
 		return nil, err
 	}
-	s.proxies, s.special = append(s.proxies, p), append(s.special, networkFaults(name, p)...)
+	s.proxies, s.backendFaults = append(s.proxies, p), append(s.backendFaults, networkFaults(name, p)...)
 	return p, nil
 }
 
-// startDatabase returns the URL of the database.
+// startDatabase starts PostgreSQL, adds its faults and returns its URL.
 func (s *site) startDatabase(ctx context.Context) (url string, err error) {
 	if s.kind.name == onSentinel {
 		pair, err := s.run.PostgresPair(ctx)
 		if err != nil {
 			return "", err
 		}
-		s.special = append(s.special, pairFaults(pair)...)
+		s.backendFaults = append(s.backendFaults, pairFaults(pair)...)
 		return pair.URL(), nil
 	}
 	server, err := s.run.Postgres(ctx)
@@ -104,12 +105,12 @@ func (s *site) startDatabase(ctx context.Context) (url string, err error) {
 	}
 	addr, err := s.behindProxy("PostgreSQL", server)
 	if s.kind.name == onPostgres {
-		s.special = append(s.special, s.databaseFaults(server, addr)...)
+		s.backendFaults = append(s.backendFaults, s.databaseFaults(server, addr)...)
 	}
 	return servers.PostgresURL(addr), err
 }
 
-// startRedis returns the URL of Redis.
+// startRedis starts Redis, adds its faults and returns its URL.
 func (s *site) startRedis(ctx context.Context, dir string) (url string, err error) {
 	switch s.kind.name {
 	case onSentinel:
@@ -117,9 +118,9 @@ func (s *site) startRedis(ctx context.Context, dir string) (url string, err erro
 		if err != nil {
 			return "", err
 		}
-		s.special = append(s.special, redisFaults("Sentinel", set)...)
-		s.special = append(s.special, fault{"the Sentinel is killed", func(ctx context.Context, lasts time.Duration) error {
-			return killed(ctx, set.Sentinel, lasts)
+		s.backendFaults = append(s.backendFaults, redisFaults("Sentinel", set)...)
+		s.backendFaults = append(s.backendFaults, fault{"the Sentinel is killed", func(ctx context.Context, length time.Duration) error {
+			return killServer(ctx, set.Sentinel, length)
 		}})
 		return set.URL(), nil
 	case onCluster:
@@ -127,20 +128,20 @@ func (s *site) startRedis(ctx context.Context, dir string) (url string, err erro
 		if err != nil {
 			return "", err
 		}
-		s.special = append(s.special, redisFaults("Cluster", set)...)
+		s.backendFaults = append(s.backendFaults, redisFaults("Cluster", set)...)
 		return set.URL(), nil
 	}
 	server, err := s.run.Redis(ctx, dir, "--appendonly", "no")
 	if err != nil {
 		return "", err
 	}
-	s.special = append(s.special, fault{"Redis is emptied", func(ctx context.Context, _ time.Duration) error { return emptied(ctx, server) }})
+	s.backendFaults = append(s.backendFaults, fault{"Redis is emptied", func(ctx context.Context, _ time.Duration) error { return flushRedis(ctx, server) }})
 	s.redis, err = s.behindProxy("Redis", server)
 	return "redis://" + s.redis, err
 }
 
-// ownRedis puts a proxy between one gateway and the Redis of all, with faults that strike
-// this gateway alone, and returns the settings of that gateway.
+// ownRedis starts a proxy between one gateway and the shared Redis, adds faults that strike only
+// this gateway and returns its settings. If no Redis is shared, it returns nil.
 func (s *site) ownRedis(gatewayNo int) (env []string, err error) {
 	if s.redis == "" {
 		return nil, nil
@@ -152,40 +153,40 @@ func (s *site) ownRedis(gatewayNo int) (env []string, err error) {
 	return []string{"PENSTOCK_REDIS_URL=redis://" + p.addr}, nil
 }
 
-// killed kills a server and starts it again later.
-func killed(ctx context.Context, server *servers.Server, lasts time.Duration) error {
+// killServer kills a server and starts it again later.
+func killServer(ctx context.Context, server *servers.Server, length time.Duration) error {
 	if err := server.Kill(ctx); err != nil {
 		return err
 	}
-	wait(ctx, lasts)
+	wait(ctx, length)
 	return server.Start(ctx)
 }
 
-// emptied empties a Redis server.
-func emptied(ctx context.Context, server *servers.Server) error {
+// flushRedis deletes all keys of a Redis server.
+func flushRedis(ctx context.Context, server *servers.Server) error {
 	_, err := servers.AskRedis(ctx, server.Addr, "flushall")
 	return err
 }
 
-// pairFaults are those of a PostgreSQL with a synchronous standby.
+// pairFaults returns the faults of a PostgreSQL with a synchronous standby.
 func pairFaults(pair *servers.PostgresPair) []fault {
 	return []fault{
-		{"PostgreSQL's primary is lost, the standby promoted", func(ctx context.Context, lasts time.Duration) error {
+		{"PostgreSQL's primary is lost, the standby promoted", func(ctx context.Context, length time.Duration) error {
 			if err := pair.Primary.Kill(ctx); err != nil {
 				return err
 			}
-			wait(ctx, lasts)
+			wait(ctx, length)
 			return pair.Promote(ctx, func(*servers.Server) error { return nil })
 		}},
-		{"PostgreSQL's primary is frozen, the standby promoted", func(ctx context.Context, lasts time.Duration) error {
+		{"PostgreSQL's primary is frozen, the standby promoted", func(ctx context.Context, length time.Duration) error {
 			servers.SignalAll(pair.Primary.Cmd, syscall.SIGSTOP)
-			wait(ctx, lasts)
+			wait(ctx, length)
 			return pair.Promote(ctx, func(former *servers.Server) error {
-				wait(ctx, lasts)
+				wait(ctx, length)
 				return former.Kill(ctx)
 			})
 		}},
-		{"PostgreSQL's old primary comes back beside the promoted one", func(ctx context.Context, lasts time.Duration) error {
+		{"PostgreSQL's old primary comes back beside the promoted one", func(ctx context.Context, length time.Duration) error {
 			if err := pair.Primary.Kill(ctx); err != nil {
 				return err
 			}
@@ -193,24 +194,25 @@ func pairFaults(pair *servers.PostgresPair) []fault {
 				if err := servers.StartAlone(ctx, former); err != nil {
 					return err
 				}
-				wait(ctx, lasts)
+				wait(ctx, length)
 				return former.Kill(ctx)
 			})
 		}},
-		{"PostgreSQL's standby is killed", func(ctx context.Context, lasts time.Duration) error { return killed(ctx, pair.Standby, lasts) }},
+		{"PostgreSQL's standby is killed", func(ctx context.Context, length time.Duration) error { return killServer(ctx, pair.Standby, length) }},
 	}
 }
 
-// redisSet is Redis servers of which some take over from others.
+// redisSet is a set of Redis servers in which replicas can take over from masters.
 type redisSet interface {
 	Roles(ctx context.Context) (replicas map[*servers.Server]*servers.Server, err error)
 	Switch(ctx context.Context, replica *servers.Server) error
 	Promoted(ctx context.Context, replica *servers.Server) error
 }
 
-// redisFaults are those of a set once each of its masters has a replica that is up to date.
+// redisFaults returns the faults of a set. They wait until each master has a replica that is up
+// to date, and strike any of the masters.
 func redisFaults(name string, set redisSet) []fault {
-	fn := func(label string, strike func(ctx context.Context, master, replica *servers.Server) error) fault {
+	onReplicated := func(label string, strike func(ctx context.Context, master, replica *servers.Server) error) fault {
 		return fault{label + " (" + name + ")", func(ctx context.Context, _ time.Duration) error {
 			replicas, err := set.Roles(ctx)
 			for master, replica := range replicas {
@@ -220,14 +222,14 @@ func redisFaults(name string, set redisSet) []fault {
 		}}
 	}
 	return []fault{
-		fn("Redis fails over as planned", func(ctx context.Context, _, replica *servers.Server) error { return set.Switch(ctx, replica) }),
-		fn("Redis's master is killed", func(ctx context.Context, master, replica *servers.Server) error {
+		onReplicated("Redis fails over as planned", func(ctx context.Context, _, replica *servers.Server) error { return set.Switch(ctx, replica) }),
+		onReplicated("Redis's master is killed", func(ctx context.Context, master, replica *servers.Server) error {
 			if err := errors.Join(master.Kill(ctx), set.Promoted(ctx, replica)); err != nil {
 				return err
 			}
 			return master.Start(ctx)
 		}),
-		fn("Redis's master is frozen", func(ctx context.Context, master, replica *servers.Server) error {
+		onReplicated("Redis's master is frozen", func(ctx context.Context, master, replica *servers.Server) error {
 			servers.SignalAll(master.Cmd, syscall.SIGSTOP)
 			defer servers.SignalAll(master.Cmd, syscall.SIGCONT)
 			return set.Promoted(ctx, replica)
@@ -235,7 +237,7 @@ func redisFaults(name string, set redisSet) []fault {
 		{"Redis is emptied (" + name + ")", func(ctx context.Context, _ time.Duration) error {
 			replicas, err := set.Roles(ctx)
 			for master := range replicas {
-				err = errors.Join(err, emptied(ctx, master))
+				err = errors.Join(err, flushRedis(ctx, master))
 			}
 			return err
 		}},

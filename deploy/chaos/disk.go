@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// disk is a file system of a gateway's own, in a file, so that it can be full.
+// disk is a file system in a file, which one gateway uses alone and a fault can fill.
 type disk struct{ dir string }
 
-// newDisk makes a file system and mounts it at a directory, which needs root.
+// newDisk creates a file system and mounts it at a new directory. It needs root.
 func newDisk(ctx context.Context, dir string) (*disk, error) {
-	const size = 16 << 30 // of which the file takes what is written
+	const size = 16 << 30 // the file is sparse
 	image := dir + ".ext4"
 	if err := errors.Join(os.WriteFile(image, nil, 0o600), os.Truncate(image, size), os.Mkdir(dir, 0o700)); err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func (d *disk) remove() { _ = syscall.Unmount(d.dir, syscall.MNT_DETACH) }
 
 func (d *disk) filler() string { return filepath.Join(d.dir, "filler") }
 
-// fill takes all the room there is.
+// fill allocates all free space.
 func (d *disk) fill() error {
 	f, err := os.Create(d.filler())
 	if err != nil {
@@ -56,21 +56,21 @@ func (d *disk) fill() error {
 	return nil
 }
 
-// makeRoom undoes fill.
+// makeRoom frees the space that fill allocated.
 func (d *disk) makeRoom() error { return os.Remove(d.filler()) }
 
-// diskFaults are those of the gateways' disks, none if they cannot be filled.
+// diskFaults returns the faults of the gateways' disks, or nil if a gateway has no disk of its own.
 func (s *site) diskFaults(pick func() *gateway) []fault {
 	if slices.ContainsFunc(s.gateways, func(g *gateway) bool { return g.disk == nil }) {
 		return nil
 	}
 	return []fault{
-		{"a gateway's disk is full", func(ctx context.Context, lasts time.Duration) error {
+		{"a gateway's disk is full", func(ctx context.Context, length time.Duration) error {
 			g := pick()
 			if err := g.disk.fill(); err != nil {
 				return err
 			}
-			wait(ctx, lasts)
+			wait(ctx, length)
 			if err := g.disk.makeRoom(); err != nil {
 				return err
 			}

@@ -7,7 +7,7 @@ import (
 
 func TestEachFaultStrikesOnceBeforeAnyStrikesAgain(t *testing.T) {
 	counts := map[string]int{}
-	for _, f := range deal([]fault{{name: "a"}, {name: "b"}, {name: "c"}}, 8, rand.New(rand.NewPCG(1, 2))) {
+	for _, f := range shuffled([]fault{{name: "a"}, {name: "b"}, {name: "c"}}, 8, rand.New(rand.NewPCG(1, 2))) {
 		counts[f.name]++
 	}
 	for _, name := range []string{"a", "b", "c"} {

@@ -7,22 +7,22 @@ import (
 	"sync"
 )
 
-// item is one thing that was sent.
+// item is an item of the load, such as a message.
 type item struct {
-	acked  bool
-	answer string // what the answer named it, such as the id of a message
+	acked bool
+	id    string // the gateway's id, such as the id of a message; empty if unknown
 }
 
-// ledger is the truth of a run: everything that was sent, by kind and by an id of
-// the run's own, and what was acknowledged of it.
+// ledger records every item that was sent, by kind and by an id that this program chose, and
+// whether it was acknowledged.
 type ledger struct {
 	mu    sync.Mutex
 	items map[string]map[string]item
-	// unanswered counts, by kind, requests whose answer was lost and whose result
-	// has an id that the gateway gives, such as a job.
+	// unanswered counts, by kind, requests without a usable answer whose result has an id that
+	// only the gateway knows, such as the id of a job.
 	unanswered map[string]int
-	// away counts answers that something is away for now, and none; refused counts
-	// all others that are no 2xx, of which reasons are the first.
+	// unavailable counts answers for which answer.unavailable is true. refused counts all other
+	// answers except 2xx, and reasons has the first of them.
 	unavailable, refused int
 	reasons              []string
 }
@@ -31,7 +31,7 @@ func newLedger() *ledger {
 	return &ledger{items: map[string]map[string]item{}, unanswered: map[string]int{}}
 }
 
-// offer notes what is about to be sent.
+// offer records an item that is about to be sent.
 func (l *ledger) offer(kind, id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -40,36 +40,37 @@ func (l *ledger) offer(kind, id string) {
 	}
 }
 
-// ack notes what was acknowledged.
-func (l *ledger) ack(kind, id, answer string) {
+// ack records that an item was acknowledged. gatewayID is the gateway's id of the item; it may be
+// empty.
+func (l *ledger) ack(kind, id, gatewayID string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.put(kind, id, item{acked: true, answer: answer})
+	l.put(kind, id, item{acked: true, id: gatewayID})
 }
 
-func (l *ledger) put(kind, id string, one item) {
+func (l *ledger) put(kind, id string, i item) {
 	if l.items[kind] == nil {
 		l.items[kind] = map[string]item{}
 	}
-	l.items[kind][id] = one
+	l.items[kind][id] = i
 }
 
-// noAnswer notes that an answer was lost.
+// noAnswer counts a request whose answer was lost.
 func (l *ledger) noAnswer(kind string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.unanswered[kind]++
 }
 
-// judge counts an answer that something is away, and notes one that nothing explains.
-func (l *ledger) judge(kind string, a answer) {
+// countAnswer counts an answer other than 2xx, and stores the first refusals.
+func (l *ledger) countAnswer(kind string, a answer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if a.unavailable() {
 		l.unavailable++
-	} else if !a.done() {
+	} else if !a.ok() {
 		if l.refused++; l.refused <= maxListed {
-			l.reasons = append(l.reasons, fmt.Sprintf("%s: %s: %d %.300s", kind, a.request, a.status, a.body))
+			l.reasons = append(l.reasons, fmt.Sprintf("%s: %s answered %d: %.300s", kind, a.request, a.status, a.body))
 		}
 	}
 }
@@ -81,16 +82,16 @@ func (l *ledger) sent(kind string) map[string]item {
 	return maps.Clone(l.items[kind])
 }
 
-// sighting is how often a run found an item, and why it is not done.
+// sighting is how often an item was found after the load, and in which state.
 type sighting struct {
 	times  int
-	undone string // why it is not done, empty if it is
+	undone string // why the item is not done; empty if it is done
 }
 
-// findings are the sightings by kind and id.
+// findings are sightings by kind and id.
 type findings map[string]map[string]sighting
 
-// see notes that an item was found, so many times; undone says why it is not done.
+// see records that an item was found times more often. undone is the reason why it is not done.
 func (f findings) see(kind, id string, times int, undone string) {
 	if f[kind] == nil {
 		f[kind] = map[string]sighting{}
@@ -99,8 +100,8 @@ func (f findings) see(kind, id string, times int, undone string) {
 	f[kind][id] = sighting{earlier.times + times, undone}
 }
 
-// seeOnce notes that an item was found. A second time it is there as another, which was
-// never sent.
+// seeOnce records that an item was found. If it was found before, it also records an item that was
+// never sent, so that the repetition is unaccounted.
 func (f findings) seeOnce(kind, id string) {
 	f.see(kind, id, 1, "")
 	if f[kind][id].times > 1 {
@@ -108,30 +109,31 @@ func (f findings) seeOnce(kind, id string) {
 	}
 }
 
-// verdict is the reconciliation of a kind.
+// verdict is the result of comparing sent items of a kind with found items.
 type verdict struct {
 	kind            string
 	sent, acked     int
-	lost            []string // acknowledged, and not there
-	undone          []string // acknowledged and there, and not done
-	duplicated      int      // came more than once, with the same id
-	unaccounted     []string // there, and never sent
-	unansweredFound int      // not acknowledged, and there
+	lost            []string // acknowledged, but not found
+	undone          []string // acknowledged and found, but not done
+	duplicated      int      // found more than once with the same id
+	unaccounted     []string // found, but never sent
+	unansweredFound int      // found, but not acknowledged
 }
 
-// reconcile compares what was sent of a kind with what was found.
+// reconcile compares the sent items of a kind with the found ones. It takes unaccounted items for
+// results of unanswered requests if there are no more of them than of such requests.
 func (l *ledger) reconcile(kind string, f findings) verdict {
 	sent, found := l.sent(kind), f[kind]
 	v := verdict{kind: kind, sent: len(sent)}
 	for _, id := range slices.Sorted(maps.Keys(sent)) {
-		s, there := found[id]
+		s, present := found[id]
 		switch {
-		case there && !sent[id].acked:
+		case present && !sent[id].acked:
 			v.unansweredFound++
-		case sent[id].acked && !there:
-			v.lost = append(v.lost, id+named(sent[id]))
+		case sent[id].acked && !present:
+			v.lost = append(v.lost, id+gatewayName(sent[id]))
 		case sent[id].acked && s.undone != "":
-			v.undone = append(v.undone, id+named(sent[id])+": "+s.undone)
+			v.undone = append(v.undone, id+gatewayName(sent[id])+": "+s.undone)
 		}
 		if sent[id].acked {
 			v.acked++
@@ -154,13 +156,13 @@ func (l *ledger) reconcile(kind string, f findings) verdict {
 	return v
 }
 
-// named is the gateway's name of an item, behind a blank.
-func named(one item) string {
-	if one.answer == "" {
+// gatewayName returns the gateway's id of an item as " (id)", or nothing if it is unknown.
+func gatewayName(i item) string {
+	if i.id == "" {
 		return ""
 	}
-	return " (" + one.answer + ")"
+	return " (" + i.id + ")"
 }
 
-// clean reports whether everything is there and done.
+// clean reports whether no item is lost, undone or unaccounted.
 func (v verdict) clean() bool { return len(v.lost)+len(v.undone)+len(v.unaccounted) == 0 }

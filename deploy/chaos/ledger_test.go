@@ -7,53 +7,53 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func TestReconcileTellsWhatIsWrong(t *testing.T) {
-	acked, offered := item{acked: true, answer: "7"}, item{}
+func TestReconcileFindsLostUndoneAndUnaccountedItems(t *testing.T) {
+	acked, offered := item{acked: true, id: "7"}, item{}
 	for name, tc := range map[string]struct {
 		sent       map[string]item
 		found      map[string]sighting
 		unanswered int
 		want       verdict
 	}{
-		"what is acknowledged and there is well": {
+		"an acknowledged item that is found is clean": {
 			sent: map[string]item{"a": acked}, found: map[string]sighting{"a": {times: 1}},
 			want: verdict{sent: 1, acked: 1},
 		},
-		"what is acknowledged and not there is lost": {
+		"an acknowledged item that is not found is lost": {
 			sent: map[string]item{"a": acked, "b": acked}, found: map[string]sighting{"b": {times: 1}},
 			want: verdict{sent: 2, acked: 2, lost: []string{"a (7)"}},
 		},
-		"what is acknowledged, there and not done is undone": {
+		"an acknowledged item that is found but not done is undone": {
 			sent: map[string]item{"a": acked}, found: map[string]sighting{"a": {times: 1, undone: "it is pending"}},
 			want: verdict{sent: 1, acked: 1, undone: []string{"a (7): it is pending"}},
 		},
-		"what came again under its id is duplicated": {
+		"an item that is found again with the same id is duplicated": {
 			sent: map[string]item{"a": acked}, found: map[string]sighting{"a": {times: 3}},
 			want: verdict{sent: 1, acked: 1, duplicated: 1},
 		},
-		"what was not acknowledged may be there, done or not": {
+		"an item that was not acknowledged may be found, done or not": {
 			sent: map[string]item{"a": offered, "b": offered}, found: map[string]sighting{"a": {times: 1, undone: "it is pending"}},
 			want: verdict{sent: 2, unansweredFound: 1},
 		},
-		"what was never sent is unaccounted": {
+		"an item that was never sent is unaccounted": {
 			sent: map[string]item{"a": acked}, found: map[string]sighting{"a": {times: 1}, "x": {times: 1}},
 			want: verdict{sent: 1, acked: 1, unaccounted: []string{"x"}},
 		},
-		"what the gateway names itself may come of a lost answer": {
+		"an item with an id of the gateway may be the result of an unanswered request": {
 			found: map[string]sighting{"x": {times: 1}}, unanswered: 1,
 			want: verdict{unansweredFound: 1},
 		},
-		"more than the lost answers explain is unaccounted": {
+		"more items than unanswered requests are unaccounted": {
 			found: map[string]sighting{"x": {times: 1}, "y": {times: 1}}, unanswered: 1,
 			want: verdict{unaccounted: []string{"x", "y"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLedger()
-			for id, one := range tc.sent {
+			for id, i := range tc.sent {
 				l.offer("kind", id)
-				if one.acked {
-					l.ack("kind", id, one.answer)
+				if i.acked {
+					l.ack("kind", id, i.id)
 				}
 			}
 			for range tc.unanswered {
@@ -71,7 +71,7 @@ func TestAnOfferAfterTheAcknowledgementKeepsIt(t *testing.T) {
 	l.offer("kind", "a")
 	got := l.sent("kind")["a"]
 	relaytest.Equal(t, "whether the item is acknowledged", got.acked, true)
-	relaytest.Equal(t, "the answer", got.answer, "7")
+	relaytest.Equal(t, "the gateway's id", got.id, "7")
 }
 
 func TestReadingsAreFoundByTheirNumber(t *testing.T) {
@@ -91,18 +91,18 @@ func TestReadingsAreFoundByTheirNumber(t *testing.T) {
 	want := verdict{kind: ofGeneric, sent: count, acked: count - 1, unansweredFound: 1, lost: []string{s.reading(ofGeneric, lost).id()}}
 	relaytest.Equal(t, "the verdict", s.ledger.reconcile(ofGeneric, f), want)
 	first, second := s.reading(ofGeneric, 0), s.reading(ofGeneric, 1)
-	for what, id := range map[string]string{
-		"a value that was never sent": readingID(first.device, "2026-01-01 00:00:00", 99999),
-		"a value between two":         readingID(first.device, "2026-01-01 00:00:00", 0.5),
-		"another device's":            readingID(second.device, "2026-01-01 00:00:00", 0),
-		"another time's":              readingID(first.device, "2026-01-01 00:00:01", 0),
-		"one that was seen before":    first.id(),
+	for name, id := range map[string]string{
+		"a value that was never sent":   readingID(first.device, "2026-01-01 00:00:00", 99999),
+		"a value between two values":    readingID(first.device, "2026-01-01 00:00:00", 0.5),
+		"a value of another device":     readingID(second.device, "2026-01-01 00:00:00", 0),
+		"a value of another time":       readingID(first.device, "2026-01-01 00:00:01", 0),
+		"a value that was found before": first.id(),
 	} {
 		f := findings{}
 		f.seeOnce(ofGeneric, first.id())
 		f.seeOnce(ofGeneric, id)
 		if got := s.ledger.reconcile(ofGeneric, f).unaccounted; len(got) != 1 {
-			t.Errorf("%s: unaccounted: %v", what, got)
+			t.Errorf("%s: unaccounted items %v, want one", name, got)
 		}
 	}
 }

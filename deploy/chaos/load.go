@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The kinds of what is sent.
+// The names of the kinds of items.
 const (
 	ofChirpStack = "frames of ChirpStack"
 	ofThings     = "frames of The Things Stack"
@@ -27,17 +27,16 @@ const (
 	ofRemoved    = "deleted devices"
 )
 
-// kind is a way in.
+// kind is a kind of items that the load sends.
 type kind struct {
 	name   string
-	weight int // of the rate
+	weight int // share of the rate, relative to the other kinds with the same rate
 	send   func(ctx context.Context, n int)
-	// frame says that the kind has the rate of frames, of which there may be many more than
-	// of anything else; direct that it is written to the database at once, without the journal.
-	frame, direct bool
+	frame  bool // sent at settings.frames instead of settings.rate
+	direct bool // written to the database at once, without the journal
 }
 
-// kinds are all ways in.
+// kinds returns the kinds that the load sends all the time.
 func (s *site) kinds() []kind {
 	return []kind{
 		{ofChirpStack, 20, s.sendChirpStack, true, false},
@@ -56,18 +55,18 @@ func (s *site) kinds() []kind {
 	}
 }
 
-// How many items of a kind may be under way.
+// The maximum number of concurrent items of a kind.
 const (
 	workersEach  = 4
 	workersFrame = 16
 )
 
 // runLoad sends items of every kind at the rates of the settings until s.done is
-// closed, and returns once everything under way is answered.
+// closed, and returns once no request is in progress.
 func (s *site) runLoad(ctx context.Context) {
-	total := map[bool]int{}
+	weights := map[bool]int{}
 	for _, k := range s.kinds() {
-		total[k.frame] += k.weight
+		weights[k.frame] += k.weight
 	}
 	var wg sync.WaitGroup
 	for _, k := range s.kinds() {
@@ -75,7 +74,7 @@ func (s *site) runLoad(ctx context.Context) {
 		if k.frame {
 			workers, rate = workersFrame, s.settings.frames
 		}
-		pause := time.Duration(float64(time.Second) * float64(workers*total[k.frame]) / (float64(k.weight) * rate))
+		pause := time.Duration(float64(time.Second) * float64(workers*weights[k.frame]) / (float64(k.weight) * rate))
 		counter := new(atomic.Int64)
 		for range workers {
 			wg.Go(func() { s.work(ctx, k, pause, counter) })
@@ -84,7 +83,7 @@ func (s *site) runLoad(ctx context.Context) {
 	wg.Wait()
 }
 
-// work sends one item after the other.
+// work sends an item of a kind in each pause until the load ends.
 func (s *site) work(ctx context.Context, k kind, pause time.Duration, counter *atomic.Int64) {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
@@ -100,7 +99,7 @@ func (s *site) work(ctx context.Context, k kind, pause time.Duration, counter *a
 	}
 }
 
-// sendOne sends an item, once no fault keeps back what is written directly.
+// sendOne sends the n-th item. An item of a direct kind waits while a restore locks s.direct.
 func (s *site) sendOne(ctx context.Context, k kind, n int) {
 	if k.direct {
 		s.direct.RLock()

@@ -1,12 +1,11 @@
-// Command chaos shows what the gateway promises: under load, with gateways, back
-// ends, a carrier and an endpoint failing at random, nothing that it acknowledged is
-// lost, undone or invented.
+// Command chaos checks the promises of docs/reliability.md: under load, while gateways, back
+// ends, an SMSC and an endpoint fail at random, no acknowledged item is lost or undone, and no
+// item is found that was never sent.
 //
-// It runs the built program beside back ends of its own, an SMSC and an endpoint,
-// sends traffic over every way in, remembers every
-// acknowledgement, and has faults strike. Then it waits until the gateways are
-// quiet, compares what it sent with what there is, and prints the table of
-// docs/reliability.md. The faults follow from a seed, which it prints.
+// It runs the built program with back ends, an SMSC and an endpoint of its own, sends numbered
+// items over the gateway's APIs, records every acknowledgement, and lets faults strike. Then it
+// waits until the gateways are idle, compares the sent items with the stored and delivered ones,
+// and prints the result. The printed seed determines the faults.
 package main
 
 import (
@@ -22,7 +21,7 @@ import (
 	"time"
 )
 
-// settings are those of a run.
+// settings are the flags of a run.
 type settings struct {
 	binary   string
 	seed     uint64
@@ -39,18 +38,18 @@ type settings struct {
 func main() {
 	var s settings
 	flag.StringVar(&s.binary, "binary", "bin/penstock", "the program to run")
-	flag.Uint64Var(&s.seed, "seed", uint64(time.Now().UnixNano()%1_000_000), "what the faults follow from")
-	flag.DurationVar(&s.duration, "duration", 15*time.Minute, "length of the load over all back ends")
-	flag.IntVar(&s.faults, "faults", 300, "how many faults strike, over all back ends")
+	flag.Uint64Var(&s.seed, "seed", uint64(time.Now().UnixNano()%1_000_000), "seed of the order, length and targets of the faults")
+	flag.DurationVar(&s.duration, "duration", 15*time.Minute, "duration of the load, over all kinds of back ends")
+	flag.IntVar(&s.faults, "faults", 300, "number of faults, over all kinds of back ends")
 	flag.StringVar(&s.backends, "backends", "all", "sqlite, postgres, sentinel, cluster or all")
 	flag.Func("only", "a regular expression: only faults whose name matches strike", func(text string) (err error) {
 		s.only, err = regexp.Compile(text)
 		return err
 	})
-	flag.Float64Var(&s.frames, "frames", 900, "frames a second that are offered")
-	flag.Float64Var(&s.rate, "rate", 100, "other items a second that are offered")
-	flag.DurationVar(&s.hold, "hold", 3*time.Second, "the most that a fault lasts")
-	flag.DurationVar(&s.settle, "settle", 10*time.Minute, "how long to wait for what is acknowledged, after the load")
+	flag.Float64Var(&s.frames, "frames", 900, "frames sent a second")
+	flag.Float64Var(&s.rate, "rate", 100, "other items sent a second")
+	flag.DurationVar(&s.hold, "hold", 3*time.Second, "maximum of the random part of a fault's length, which is added to 300 ms")
+	flag.DurationVar(&s.settle, "settle", 10*time.Minute, "how long to wait for acknowledged items after the load")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -63,16 +62,16 @@ func main() {
 	}
 }
 
-// run runs on every back end that is asked for and reports whether all is well.
-func run(ctx context.Context, o settings) (ok bool, err error) {
+// run runs on every selected kind of back ends and reports whether no promise was broken.
+func run(ctx context.Context, settings settings) (ok bool, err error) {
 	kinds := backendKinds()
-	if o.backends != "all" {
-		kinds = slices.DeleteFunc(kinds, func(k backendKind) bool { return k.name != o.backends })
+	if settings.backends != "all" {
+		kinds = slices.DeleteFunc(kinds, func(k backendKind) bool { return k.name != settings.backends })
 	}
 	if len(kinds) == 0 {
-		return false, fmt.Errorf("unknown back ends %q: expected sqlite, postgres, sentinel, cluster or all", o.backends)
+		return false, fmt.Errorf("-backends must be sqlite, postgres, sentinel, cluster or all, not %q", settings.backends)
 	}
-	if o.binary, err = filepath.Abs(o.binary); err != nil {
+	if settings.binary, err = filepath.Abs(settings.binary); err != nil {
 		return false, err
 	}
 	dir, err := os.MkdirTemp("", "penstock-chaos-")
@@ -82,33 +81,33 @@ func run(ctx context.Context, o settings) (ok bool, err error) {
 	if err := os.Chmod(dir, 0o711); err != nil { // PostgreSQL runs as another user
 		return false, err
 	}
-	fmt.Printf("chaos: -seed %d -duration %v -faults %d -backends %s -frames %v -rate %v -hold %v, data in %s\n", o.seed, o.duration, o.faults, o.backends, o.frames, o.rate, o.hold, dir)
+	fmt.Printf("chaos: -seed %d -duration %v -faults %d -backends %s -frames %v -rate %v -hold %v, data in %s\n", settings.seed, settings.duration, settings.faults, settings.backends, settings.frames, settings.rate, settings.hold, dir)
 	ok, shares := true, 0
 	for _, k := range kinds {
 		shares += k.share
 	}
 	for i, k := range kinds {
-		part := o
-		part.duration, part.faults = o.duration*time.Duration(k.share)/time.Duration(shares), o.faults*k.share/shares
-		good, err := runOn(ctx, k, filepath.Join(dir, k.name), part, rand.New(rand.NewPCG(o.seed, uint64(i))))
+		partSettings := settings
+		partSettings.duration, partSettings.faults = settings.duration*time.Duration(k.share)/time.Duration(shares), settings.faults*k.share/shares
+		passed, err := runOn(ctx, k, filepath.Join(dir, k.name), partSettings, rand.New(rand.NewPCG(settings.seed, uint64(i))))
 		if err != nil {
 			return false, fmt.Errorf("on %s: %w (data and logs are kept in %s)", k.name, err, dir)
 		}
-		ok = ok && good
+		ok = ok && passed
 	}
 	if !ok {
-		fmt.Printf("\nFAILED; repeat it with -seed %d; data and logs are kept in %s\n", o.seed, dir)
+		fmt.Printf("\nFAILED; repeat with -seed %d; data and logs are kept in %s\n", settings.seed, dir)
 		return false, nil
 	}
 	return true, os.RemoveAll(dir)
 }
 
-// runOn runs on one kind of back ends.
-func runOn(ctx context.Context, kind backendKind, dir string, o settings, random *rand.Rand) (ok bool, err error) {
+// runOn runs on one kind of back ends, with its data in dir.
+func runOn(ctx context.Context, kind backendKind, dir string, settings settings, random *rand.Rand) (ok bool, err error) {
 	if err := os.Mkdir(dir, 0o711); err != nil {
 		return false, err
 	}
-	s, err := newSite(ctx, kind, dir, o)
+	s, err := newSite(ctx, kind, dir, settings)
 	defer s.stop()
 	if err != nil {
 		return false, err
@@ -116,7 +115,7 @@ func runOn(ctx context.Context, kind backendKind, dir string, o settings, random
 	fmt.Printf("\non %s, gateways: %d\n", kind.name, len(s.gateways))
 	ended := make(chan struct{})
 	go func() { defer close(ended); s.runLoad(ctx) }()
-	struck, err := s.breakThings(ctx, random)
+	struck, err := s.strikeFaults(ctx, random)
 	close(s.done)
 	<-ended
 	if err != nil {

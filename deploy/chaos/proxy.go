@@ -11,31 +11,31 @@ import (
 	"github.com/penstock/penstock/deploy/servers"
 )
 
-// condition is the treatment of connections by a proxy.
+// condition is how a proxy treats connections.
 type condition int
 
 const (
 	normal  condition = iota
-	cut               // every connection is closed, and no other is taken
-	delayed           // everything is late
-	stalled           // connections are taken, and nothing goes through or comes back
+	cut               // all connections are reset, and new ones are closed
+	delayed           // each chunk is passed on 50 to 500 ms later
+	stalled           // connections are accepted, but nothing is passed on
 )
 
-// phase is a value that differs from its zero value for a time.
+// phase is a value that begin sets and end resets to its zero value.
 type phase[T any] struct {
 	mu    sync.Mutex
 	value T
 	ended chan struct{} // closed when the value is the zero value again
 }
 
-// begin sets a value until end is called.
+// begin sets the value until end is called.
 func (p *phase[T]) begin(value T) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.value, p.ended = value, make(chan struct{})
 }
 
-// end sets the zero value and returns the one before.
+// end sets the zero value and returns the old one.
 func (p *phase[T]) end() T {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -46,20 +46,20 @@ func (p *phase[T]) end() T {
 	return oldValue
 }
 
-// now is the value that there is, and the end of it.
+// now returns the value and a channel that end closes, or nil before the first begin.
 func (p *phase[T]) now() (T, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.value, p.ended
 }
 
-// proxy passes connections on to a server, as its condition lets it.
+// proxy passes connections on to a server, or breaks them according to its condition.
 type proxy struct {
 	addr, target string
 	listener     net.Listener
 
 	phase[condition]
-	conns map[net.Conn]struct{} // under the lock of the phase
+	conns map[net.Conn]struct{} // guarded by the mutex of the phase
 }
 
 func newProxy(target string) (*proxy, error) {
@@ -72,36 +72,36 @@ func newProxy(target string) (*proxy, error) {
 	return p, nil
 }
 
-// begin sets a condition that heal ends.
-func (p *proxy) begin(t condition) {
-	p.phase.begin(t)
-	if t == cut {
+// begin sets a condition until heal is called.
+func (p *proxy) begin(c condition) {
+	p.phase.begin(c)
+	if c == cut {
 		p.reset()
 	}
 }
 
-// heal ends a condition. What a stalled proxy has read is gone, and so are its
-// connections.
+// heal ends a condition. After stalled it resets all connections because the proxy discards the
+// bytes that it has read.
 func (p *proxy) heal() {
 	if p.end() == stalled {
 		p.reset()
 	}
 }
 
-// reset resets every connection; new ones are taken.
+// reset resets every connection. The proxy accepts new ones.
 func (p *proxy) reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for c := range p.conns {
 		if tcp, ok := c.(*net.TCPConn); ok {
-			_ = tcp.SetLinger(0) // a reset, not an end
+			_ = tcp.SetLinger(0) // send RST instead of FIN
 		}
 		_ = c.Close()
 	}
 }
 
-// keep remembers a connection, to reset it, unless it is to be cut at once.
-func (p *proxy) keep(c net.Conn) bool {
+// add registers a connection for reset. It returns false if the proxy is cut.
+func (p *proxy) add(c net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.value == cut {
@@ -118,13 +118,13 @@ func (p *proxy) drop(c net.Conn) {
 	delete(p.conns, c)
 }
 
-// pass carries a connection in both directions until one of them ends.
+// pass copies both directions of a connection until one of them ends.
 func (p *proxy) pass(client net.Conn) {
 	defer p.drop(client)
-	if !p.keep(client) {
+	if !p.add(client) {
 		return
 	}
-	if t, healed := p.now(); t == stalled {
+	if c, healed := p.now(); c == stalled {
 		<-healed
 		return
 	}
@@ -133,13 +133,13 @@ func (p *proxy) pass(client net.Conn) {
 		return
 	}
 	defer p.drop(server)
-	if !p.keep(server) {
+	if !p.add(server) {
 		return
 	}
 	ended := make(chan struct{}, 2)
-	for _, way := range [][2]net.Conn{{client, server}, {server, client}} {
+	for _, direction := range [][2]net.Conn{{client, server}, {server, client}} {
 		go func() {
-			p.carry(way[1], way[0])
+			p.copy(direction[1], direction[0])
 			ended <- struct{}{}
 		}()
 	}
@@ -149,17 +149,17 @@ func (p *proxy) pass(client net.Conn) {
 	<-ended
 }
 
-// carry copies one direction.
-func (p *proxy) carry(dst io.Writer, src io.Reader) {
+// copy copies one direction.
+func (p *proxy) copy(dst io.Writer, src io.Reader) {
 	chunk := make([]byte, 32<<10)
 	for {
 		n, err := src.Read(chunk)
-		t, healed := p.now()
+		c, healed := p.now()
 		switch {
-		case t == stalled:
+		case c == stalled:
 			<-healed
 			return
-		case t == delayed:
+		case c == delayed:
 			select {
 			case <-time.After(time.Duration(50+rand.IntN(450)) * time.Millisecond):
 			case <-healed:

@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestProxyConditions sends a byte through a proxy to a server that returns it.
+// TestProxyConditions sends bytes through a proxy to a server that echoes them.
 func TestProxyConditions(t *testing.T) {
 	server, err := servers.Listen("127.0.0.1:0", func(conn net.Conn) { _, _ = io.Copy(conn, conn); _ = conn.Close() })
 	relaytest.NoError(t, err)
@@ -31,21 +31,21 @@ func TestProxyConditions(t *testing.T) {
 		_, err := io.ReadFull(conn, make([]byte, 1))
 		return err
 	}
-	passes := func(when string) net.Conn {
+	passes := func(label string) net.Conn {
 		t.Helper()
 		conn := dial()
 		if err := echo(conn); err != nil {
-			t.Fatalf("%s: %v", when, err)
+			t.Fatalf("%s: %v", label, err)
 		}
 		return conn
 	}
-	conn := passes("at first")
+	conn := passes("before any condition")
 	p.begin(cut)
 	if echo(conn) == nil || echo(dial()) == nil {
-		t.Error("a byte passed a proxy that was cut off")
+		t.Error("a byte passed a proxy that is cut")
 	}
 	p.heal()
-	conn = passes("healed")
+	conn = passes("after heal")
 	p.begin(delayed)
 	if err := echo(conn); err != nil {
 		t.Errorf("delayed: %v", err)
@@ -53,7 +53,7 @@ func TestProxyConditions(t *testing.T) {
 	p.heal()
 	p.reset()
 	if echo(conn) == nil {
-		t.Error("a byte passed a connection that was reset")
+		t.Error("a byte passed a connection after its reset")
 	}
 	passes("after a reset")
 }

@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// devicesEach is the number of devices of a kind of readings; each has a
-// reading a second of the past.
+// devicesEach is the number of devices of each kind of readings. Consecutive readings of a device
+// are a second apart, in the past.
 const devicesEach = 40
 
-// readingKinds are those whose items are readings, with the form of the identifiers of
-// their devices.
+// readingKinds returns the kinds whose items are readings, with the format of their devices'
+// identifiers.
 func readingKinds() map[string]string {
 	return map[string]string{
 		ofChirpStack: "70b3d57e01%06x", ofThings: "70b3d57e02%06x",
@@ -24,8 +24,8 @@ func readingKinds() map[string]string {
 	}
 }
 
-// reading is the n-th reading of a kind. Its value is n, which says its device and its time
-// as well.
+// reading is the n-th reading of a kind. Its value is n, which determines its device and its
+// time.
 type reading struct {
 	kind      string
 	n         int
@@ -37,7 +37,7 @@ func (s *site) reading(kind string, n int) reading {
 	return reading{kind, n, fmt.Sprintf(readingKinds()[kind], n%devicesEach), s.base.Add(time.Duration(n/devicesEach) * time.Second)}
 }
 
-// id names the reading in the ledger.
+// id returns the id of the reading in the ledger.
 func (r reading) id() string {
 	return readingID(r.device, r.sampledAt.Format(time.DateTime), float64(r.n))
 }
@@ -46,13 +46,13 @@ func readingID(device, timestamp string, value float64) string {
 	return device + " at " + timestamp + " = " + strconv.FormatFloat(value, 'f', -1, 64)
 }
 
-// postReading sends a reading until it is acknowledged.
+// postReading records a reading in the ledger and posts body as post does.
 func (s *site) postReading(ctx context.Context, r reading, path, body string) {
 	s.ledger.offer(r.kind, r.id())
 	s.post(ctx, r.kind, r.id(), path, body)
 }
 
-// cayenne64 is a payload of Cayenne LPP whose generic value is n.
+// cayenne64 returns a Cayenne LPP payload with n as its generic value, in Base64.
 func cayenne64(n int) string {
 	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32([]byte{1, 100}, uint32(n)))
 }
@@ -75,7 +75,7 @@ func (s *site) sendThings(ctx context.Context, n int) {
 	s.postReading(ctx, r, "/webhooks/community?decoder_id=counter", body)
 }
 
-// genericPath is the webhook of readings that their sender has decoded.
+// genericPath is the webhook of readings that the sender has decoded.
 const genericPath = "/webhooks/generic?decoder_id=sent"
 
 func (r reading) generic() string {
@@ -87,21 +87,21 @@ func (s *site) sendGeneric(ctx context.Context, n int) {
 	s.postReading(ctx, r, genericPath, r.generic())
 }
 
-// prepare makes the token that is claimed.
-func (s *site) prepare(ctx context.Context) error {
+// createToken creates the token of the ledger that sendClaim claims.
+func (s *site) createToken(ctx context.Context) error {
 	var job string
 	if err := s.read(s.call(ctx, http.MethodPost, "/ledgers/assets/tokens", `{}`), &job); err != nil {
 		return err
 	}
 	return s.await(ctx, "the token of the ledger", func() (bool, error) {
-		var made struct{ Data struct{ Token string } }
-		err := s.load(ctx, "/ledgers/jobs/"+job, &made)
-		s.claims = made.Data.Token
-		return s.claims != "", err
+		var result struct{ Data struct{ Token string } }
+		err := s.get(ctx, "/ledgers/jobs/"+job, &result)
+		s.ledgerToken = result.Data.Token
+		return s.ledgerToken != "", err
 	})
 }
 
-// findReadings looks for the readings of every device.
+// findReadings records the stored readings of every device.
 func (s *site) findReadings(ctx context.Context, f findings) error {
 	for kind := range readingKinds() {
 		for n := range devicesEach {
@@ -113,21 +113,21 @@ func (s *site) findReadings(ctx context.Context, f findings) error {
 	return nil
 }
 
-// readingsAtOnce is the number of seconds in one request for readings.
-const readingsAtOnce = 900
+// windowSeconds is the length of the time range in a request for readings.
+const windowSeconds = 900
 
-// findDevice looks for the readings of a device, up to a time in which it has none.
+// findDevice records the stored readings of a device. It ends at the first window without any.
 func (s *site) findDevice(ctx context.Context, f findings, kind, device string) error {
 	var known struct{ ID string }
 	a := s.call(ctx, http.MethodGet, "/iot/devices/identifier/"+device, "")
-	if a.gone() {
+	if a.notFound() {
 		return nil
 	}
 	if err := s.read(a, &known); err != nil {
 		return err
 	}
-	for start := s.base; ; start = start.Add(readingsAtOnce * time.Second) {
-		end := start.Add((readingsAtOnce - 1) * time.Second)
+	for start := s.base; ; start = start.Add(windowSeconds * time.Second) {
+		end := start.Add((windowSeconds - 1) * time.Second)
 		q := url.Values{"limit": {"1000"}, "startDate": {start.Format(time.DateTime)}, "endDate": {end.Format(time.DateTime)}}
 		var list struct {
 			Data []struct {
@@ -135,7 +135,7 @@ func (s *site) findDevice(ctx context.Context, f findings, kind, device string) 
 				Value       float64
 			}
 		}
-		if err := s.load(ctx, "/iot/devices/"+known.ID+"/readings?"+q.Encode(), &list); err != nil || len(list.Data) == 0 {
+		if err := s.get(ctx, "/iot/devices/"+known.ID+"/readings?"+q.Encode(), &list); err != nil || len(list.Data) == 0 {
 			return err
 		}
 		for _, r := range list.Data {

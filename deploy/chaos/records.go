@@ -18,7 +18,7 @@ import (
 	"github.com/penstock/penstock/deploy/servers"
 )
 
-// sendUse reports the usage of a SIM: a byte each.
+// sendUse posts a CDR with the usage of one byte by a SIM.
 func (s *site) sendUse(ctx context.Context, n int) {
 	id := fmt.Sprintf("use-%d", n)
 	s.ledger.offer(ofUses, id)
@@ -26,8 +26,8 @@ func (s *site) sendUse(ctx context.Context, n int) {
 	s.post(ctx, ofUses, id, "/inbound/cdr/sim", body)
 }
 
-// sendJob has a SIM suspended or taken back into service, unless a job is under way.
-// A SIM whose request got no answer may get a job at any time: it is used no more.
+// sendJob suspends or unsuspends a SIM unless it has a job. A SIM whose request was not answered is
+// not used again because it may have a job at any time.
 func (s *site) sendJob(ctx context.Context, n int) {
 	if _, busy := s.busy.LoadOrStore(iccid(n), true); busy {
 		return
@@ -37,22 +37,23 @@ func (s *site) sendJob(ctx context.Context, n int) {
 	}
 }
 
-// startJob reports whether every request was answered.
+// startJob starts a job unless the SIM changes its state. It reports whether the SIM can be used
+// again: not if the answer to the request for the job was lost.
 func (s *site) startJob(ctx context.Context, n int) bool {
 	a, _ := s.repeat(ctx, ofJobs, http.MethodGet, "/v3/mno/"+iccid(n), "")
-	var one struct {
+	var sim struct {
 		Data struct {
 			Current   string `json:"current_state"`
 			Requested string `json:"requested_state"`
 		}
 	}
-	if !a.done() || json.Unmarshal([]byte(a.body), &one) != nil || one.Data.Current != one.Data.Requested {
+	if !a.ok() || json.Unmarshal([]byte(a.body), &sim) != nil || sim.Data.Current != sim.Data.Requested {
 		return true
 	}
-	action := map[string]string{"active": "suspend", "suspended": "unsuspend"}[one.Data.Current]
-	var begun struct{ Data struct{ ID string } }
-	if a = s.callOnce(ctx, ofJobs, http.MethodPost, "/v3/mno/"+iccid(n)+"/"+action, ""); a.done() && s.read(a, &begun) == nil {
-		s.ledger.ack(ofJobs, begun.Data.ID, "")
+	action := map[string]string{"active": "suspend", "suspended": "unsuspend"}[sim.Data.Current]
+	var job struct{ Data struct{ ID string } }
+	if a = s.callOnce(ctx, ofJobs, http.MethodPost, "/v3/mno/"+iccid(n)+"/"+action, ""); a.ok() && s.read(a, &job) == nil {
+		s.ledger.ack(ofJobs, job.Data.ID, "")
 	}
 	return !a.unavailable()
 }
@@ -60,41 +61,41 @@ func (s *site) startJob(ctx context.Context, n int) bool {
 // sendClaim claims the ledger's token.
 func (s *site) sendClaim(ctx context.Context, _ int) {
 	var job struct{ JobID string }
-	if a := s.callOnce(ctx, ofClaims, http.MethodPost, "/ledgers/tokens/claim", `{"token":"`+s.claims+`"}`); a.done() && s.read(a, &job) == nil {
+	if a := s.callOnce(ctx, ofClaims, http.MethodPost, "/ledgers/tokens/claim", `{"token":"`+s.ledgerToken+`"}`); a.ok() && s.read(a, &job) == nil {
 		s.ledger.ack(ofClaims, job.JobID, "")
 	}
 }
 
-// sendDevice makes a device, and deletes every second.
+// sendDevice creates a device, and deletes every second one.
 func (s *site) sendDevice(ctx context.Context, n int) {
 	identifier := fmt.Sprintf("made-%d", n)
 	s.ledger.offer(ofDevices, identifier)
 	body := fmt.Sprintf(`{"location_id":"yard","decoder_id":"sent","identifier":%q,"name":"Made"}`, identifier)
 	a := s.call(ctx, http.MethodPost, "/iot/devices/other", body)
-	s.ledger.judge(ofDevices, a)
-	var made struct{ Data struct{ ID string } }
-	if !a.done() || s.read(a, &made) != nil {
+	s.ledger.countAnswer(ofDevices, a)
+	var device struct{ Data struct{ ID string } }
+	if !a.ok() || s.read(a, &device) != nil {
 		return
 	}
 	if n%2 == 0 {
-		s.ledger.ack(ofDevices, identifier, made.Data.ID)
+		s.ledger.ack(ofDevices, identifier, device.Data.ID)
 		return
 	}
 	s.ledger.offer(ofRemoved, identifier)
-	if a, repeated := s.repeat(ctx, ofRemoved, http.MethodDelete, "/iot/devices/"+made.Data.ID, ""); a.done() || repeated && a.gone() {
-		s.ledger.ack(ofRemoved, identifier, made.Data.ID)
+	if a, repeated := s.repeat(ctx, ofRemoved, http.MethodDelete, "/iot/devices/"+device.Data.ID, ""); a.ok() || repeated && a.notFound() {
+		s.ledger.ack(ofRemoved, identifier, device.Data.ID)
 	}
 }
 
-// findDevices looks for each device that was made, and for each that was deleted.
+// findDevices records which created devices exist, and which deleted devices do not exist.
 func (s *site) findDevices(ctx context.Context, f findings) error {
-	for kind, undone := range map[string]string{ofDevices: "", ofRemoved: "it is there"} {
+	for kind, undone := range map[string]string{ofDevices: "", ofRemoved: "it still exists"} {
 		for id := range s.ledger.sent(kind) {
 			a := s.call(ctx, http.MethodGet, "/iot/devices/identifier/"+id, "")
 			switch {
-			case a.done():
+			case a.ok():
 				f.see(kind, id, 1, undone)
-			case !a.gone():
+			case !a.notFound():
 				return s.read(a, nil)
 			case kind == ofRemoved:
 				f.see(kind, id, 1, "")
@@ -104,18 +105,18 @@ func (s *site) findDevices(ctx context.Context, f findings) error {
 	return nil
 }
 
-// pages reads a list whose pages have numbers to its end.
+// pages returns the records of all pages of a list.
 func pages[T any](ctx context.Context, s *site, path string) (records []T, err error) {
 	for page := 1; ; page++ {
 		var list struct{ Data []T }
-		if err := s.load(ctx, fmt.Sprintf("%s?per_page=500&page=%d", path, page), &list); err != nil || len(list.Data) == 0 {
+		if err := s.get(ctx, fmt.Sprintf("%s?per_page=500&page=%d", path, page), &list); err != nil || len(list.Data) == 0 {
 			return records, err
 		}
 		records = append(records, list.Data...)
 	}
 }
 
-// findJobs looks for SIM jobs and for their callbacks.
+// findJobs records the SIM jobs and whether they are completed and their callbacks arrived.
 func (s *site) findJobs(ctx context.Context, f findings) error {
 	jobs, err := pages[struct{ ID, Action, Status string }](ctx, s, "/v3/mno/job")
 	for _, j := range jobs {
@@ -126,18 +127,18 @@ func (s *site) findJobs(ctx context.Context, f findings) error {
 	return err
 }
 
-// jobUndone returns what is missing of a job, of which the callback is told.
+// jobUndone returns why a job is not done: it is not completed, or its callback has not arrived.
 func (s *site) jobUndone(status, event string) string {
 	switch {
 	case status != "" && status != "completed":
 		return "it is " + status
 	case s.sink.times(event) == 0:
-		return "the callback was not told"
+		return "its callback has not arrived"
 	}
 	return ""
 }
 
-// findClaims looks for the job of every claim that was acknowledged.
+// findClaims records the jobs of acknowledged claims.
 func (s *site) findClaims(ctx context.Context, f findings) error {
 	for id := range s.ledger.sent(ofClaims) {
 		var job struct{ Data struct{ Status string } }
@@ -153,17 +154,17 @@ func (s *site) findClaims(ctx context.Context, f findings) error {
 	return nil
 }
 
-// verifyLedger has the program verify the ledger, with every claim in it, and notes
-// what it finds. It ends the gateways first.
+// verifyLedger ends the gateways and runs `penstock ledger verify`, which must find every
+// acknowledged claim.
 func (s *site) verifyLedger(ctx context.Context) {
 	for _, g := range s.gateways {
 		if code := g.end(syscall.SIGTERM); code != 0 {
-			s.note(fmt.Sprintf("%s ended with the exit code %d: %s", g.name, code, servers.Said(g.cmd)))
+			s.note(fmt.Sprintf("%s exited with code %d: %s", g.name, code, servers.Said(g.cmd)))
 		}
 	}
-	gateway := s.gateways[0]
-	cmd := exec.CommandContext(ctx, gateway.binary, "ledger", "verify", "--config", gateway.config)
-	cmd.Env = append(os.Environ(), gateway.env...)
+	g := s.gateways[0]
+	cmd := exec.CommandContext(ctx, g.binary, "ledger", "verify", "--config", g.config)
+	cmd.Env = append(os.Environ(), g.env...)
 	output, err := cmd.CombinedOutput()
 	entries, claims := 0, 0
 	if m := regexp.MustCompile(`chaos/assets: (\d+) entries are as they were signed`).FindSubmatch(output); m != nil {
@@ -175,11 +176,11 @@ func (s *site) verifyLedger(ctx context.Context) {
 		}
 	}
 	if err != nil || entries < 1+claims {
-		s.note(fmt.Sprintf("the ledger has %d entries for %d claims: %v: %s", entries, claims, err, output))
+		s.note(fmt.Sprintf("the ledger has %d valid entries, want at least %d: %v: %s", entries, 1+claims, err, output))
 	}
 }
 
-// await waits for something that a job makes.
+// await waits until ready returns true. label names the result of a job.
 func (s *site) await(ctx context.Context, label string, ready func() (bool, error)) error {
 	var lastErr error
 	err := servers.UntilEvery(ctx, 100*time.Millisecond, s.settings.settle, label, func() (ok bool) {
@@ -189,26 +190,26 @@ func (s *site) await(ctx context.Context, label string, ready func() (bool, erro
 	return errors.Join(err, lastErr)
 }
 
-// findUses reads a file of all SIM CDRs.
+// findUses records the SIM CDRs in a file that a job exports.
 func (s *site) findUses(ctx context.Context, f findings) error {
-	span := fmt.Sprintf(`{"start_time":%q,"end_time":%q,"name":"chaos"}`, s.base.Add(-time.Hour).Format(time.RFC3339), s.base.Add(time.Hour).Format(time.RFC3339))
-	var made struct{ Data struct{ ID string } }
-	if err := s.read(s.call(ctx, http.MethodPost, "/v3/mno/job/cdr", span), &made); err != nil {
+	timeRange := fmt.Sprintf(`{"start_time":%q,"end_time":%q,"name":"chaos"}`, s.base.Add(-time.Hour).Format(time.RFC3339), s.base.Add(time.Hour).Format(time.RFC3339))
+	var export struct{ Data struct{ ID string } }
+	if err := s.read(s.call(ctx, http.MethodPost, "/v3/mno/job/cdr", timeRange), &export); err != nil {
 		return err
 	}
 	if err := s.await(ctx, "the file of SIM CDRs", func() (bool, error) {
 		var job struct{ Data struct{ Status string } }
-		err := s.load(ctx, "/v3/mno/job/"+made.Data.ID+"/status", &job)
+		err := s.get(ctx, "/v3/mno/job/"+export.Data.ID+"/status", &job)
 		return job.Data.Status == "completed", err
 	}); err != nil {
 		return err
 	}
-	a := s.call(ctx, http.MethodGet, "/v3/mno/job/"+made.Data.ID+"/cdr/stream", "")
+	a := s.call(ctx, http.MethodGet, "/v3/mno/job/"+export.Data.ID+"/cdr/stream", "")
 	rows, err := csv.NewReader(strings.NewReader(a.body)).ReadAll()
 	if err := errors.Join(s.read(a, nil), err); err != nil {
 		return err
 	}
-	for _, row := range rows[min(1, len(rows)):] { // below the head
+	for _, row := range rows[min(1, len(rows)):] { // without the header
 		f.seeOnce(ofUses, row[0])
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// report holds the findings of a run.
+// report is the result of a run on one kind of back ends.
 type report struct {
 	site     *site
 	struck   map[string]int // how often each fault struck
@@ -17,7 +17,7 @@ type report struct {
 	settled  time.Duration
 }
 
-// ok reports whether everything that was promised was kept.
+// ok reports whether no promise was broken.
 func (r *report) ok() bool {
 	return clean(r.verdicts) && len(r.site.notes) == 0 && r.site.ledger.refused == 0
 }
@@ -46,29 +46,29 @@ func (r *report) print(writer io.Writer) {
 		row(v.kind, v.sent, v.acked, v.unansweredFound, len(v.lost), len(v.undone), v.duplicated, len(v.unaccounted))
 	}
 	_ = table.Flush()
-	text := "everything"
+	found := "everything"
 	if !clean(r.verdicts) {
-		text = "not everything"
+		found = "not everything"
 	}
-	say := func(format string, args ...any) { _, _ = fmt.Fprintf(writer, format, args...) }
-	say("\n%d requests were answered 503 or not at all, %d otherwise refused; %s was there %v after the load; %d messages were sent again by the operator, %d events processed again\n",
-		r.site.ledger.unavailable, r.site.ledger.refused, text, r.settled.Round(100*time.Millisecond), r.site.resent, r.site.replayed)
-	say("%.3f %% of what was acknowledged came again with the same id (aim: at most 0.1 %%, without a restored database)\n", 100*float64(sum.duplicated)/float64(max(sum.acked, 1)))
-	r.explain(say)
+	printf := func(format string, args ...any) { _, _ = fmt.Fprintf(writer, format, args...) }
+	printf("\n%d requests were answered 408, 424, 429, 503 or not at all, %d were refused otherwise; %s was found and done %v after the load; %d messages were resent, %d events replayed\n",
+		r.site.ledger.unavailable, r.site.ledger.refused, found, r.settled.Round(100*time.Millisecond), r.site.resent, r.site.replayed)
+	printf("%.3f %% of the acknowledged items were duplicated with the same id (aim: at most 0.1 %%, without a restored database)\n", 100*float64(sum.duplicated)/float64(max(sum.acked, 1)))
+	r.explain(printf)
 }
 
-// maxListed is the maximum number of ids that are listed of each kind.
+// maxListed is the maximum number of entries that are listed under each label.
 const maxListed = 20
 
-// explain lists what is wrong, and where to look.
-func (r *report) explain(say func(format string, args ...any)) {
+// explain lists the broken promises, refusals and notes.
+func (r *report) explain(printf func(format string, args ...any)) {
 	list := func(label string, texts []string) {
 		if len(texts) == 0 {
 			return
 		}
-		say("\n%s (%d):\n", label, len(texts))
+		printf("\n%s (%d):\n", label, len(texts))
 		for _, text := range texts[:min(maxListed, len(texts))] {
-			say("  %s\n", text)
+			printf("  %s\n", text)
 		}
 	}
 	for _, v := range r.verdicts {
@@ -77,5 +77,5 @@ func (r *report) explain(say func(format string, args ...any)) {
 		list("unaccounted: "+v.kind, v.unaccounted)
 	}
 	list("refused", r.site.ledger.reasons)
-	list("noticed", r.site.notes)
+	list("notes", r.site.notes)
 }

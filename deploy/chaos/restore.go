@@ -16,42 +16,42 @@ import (
 	"github.com/penstock/penstock/deploy/servers"
 )
 
-// How long a restore lets things go on.
+// The pauses of a restore.
 const (
-	sinceBackup = 4 * time.Second // of the time that the backup does not have
-	inFlight    = 2 * time.Second // of what had begun when processing stopped
+	loadTime     = 4 * time.Second // of load between backup and restore, and after the recovery
+	inFlightTime = 2 * time.Second // for deliveries that began before processing stopped
 )
 
-// databaseFaults are those of a PostgreSQL without a standby.
+// databaseFaults returns the faults of a PostgreSQL without a standby.
 func (s *site) databaseFaults(server *servers.Server, addr string) []fault {
 	return []fault{
-		{"PostgreSQL's other hosts refuse and never answer", func(ctx context.Context, lasts time.Duration) error { return s.deadHosts(ctx, addr, lasts) }},
-		{"a token is added and PostgreSQL killed", func(ctx context.Context, lasts time.Duration) error {
-			return s.unnoticed(ctx, func() error {
-				return errors.Join(s.admin(ctx, http.MethodPost, "/admin/tokens", `{"account":"chaos","scopes":["iot"]}`, nil), killed(ctx, server, lasts))
+		{"PostgreSQL's other hosts refuse and never answer", func(ctx context.Context, length time.Duration) error { return s.deadHosts(ctx, addr, length) }},
+		{"a token is added and PostgreSQL killed", func(ctx context.Context, length time.Duration) error {
+			return s.withProbes(ctx, func() error {
+				return errors.Join(s.admin(ctx, http.MethodPost, "/admin/tokens", `{"account":"chaos","scopes":["iot"]}`, nil), killServer(ctx, server, length))
 			})
 		}},
-		{"the inventory is applied and PostgreSQL killed", func(ctx context.Context, lasts time.Duration) error {
-			return s.unnoticed(ctx, func() error {
-				return errors.Join(s.admin(ctx, http.MethodPut, "/admin/inventory", string(s.inventory()), nil), killed(ctx, server, lasts))
+		{"the inventory is applied and PostgreSQL killed", func(ctx context.Context, length time.Duration) error {
+			return s.withProbes(ctx, func() error {
+				return errors.Join(s.admin(ctx, http.MethodPut, "/admin/inventory", string(s.inventory()), nil), killServer(ctx, server, length))
 			})
 		}},
-		{"a gateway is restarted and PostgreSQL killed", func(ctx context.Context, lasts time.Duration) error {
-			return s.unnoticed(ctx, func() error {
+		{"a gateway is restarted and PostgreSQL killed", func(ctx context.Context, length time.Duration) error {
+			return s.withProbes(ctx, func() error {
 				g := s.gateway()
-				g.balanced.Lock() // it knows no tokens
+				g.balanced.Lock() // without PostgreSQL a new process cannot check tokens
 				defer g.balanced.Unlock()
 				g.end(syscall.SIGTERM)
-				return errors.Join(s.startGateway(ctx, g), killed(ctx, server, lasts), g.ready(ctx))
+				return errors.Join(s.startGateway(ctx, g), killServer(ctx, server, length), g.ready(ctx))
 			})
 		}},
-		{"PostgreSQL is put back to a backup", func(ctx context.Context, lasts time.Duration) error { return s.restored(ctx, server, lasts) }},
+		{"PostgreSQL is put back to a backup", func(ctx context.Context, length time.Duration) error { return s.restoreBackup(ctx, server, length) }},
 	}
 }
 
-// deadHosts restarts a gateway with hosts in the URL of its database that refuse and that
-// never answer, in front of the real one.
-func (s *site) deadHosts(ctx context.Context, addr string, lasts time.Duration) error {
+// deadHosts restarts a gateway with a database URL in which a host that refuses connections and a
+// host that never answers precede the real one.
+func (s *site) deadHosts(ctx context.Context, addr string, length time.Duration) error {
 	silent, err := newProxy(addr)
 	if err != nil {
 		return err
@@ -68,17 +68,17 @@ func (s *site) deadHosts(ctx context.Context, addr string, lasts time.Duration) 
 	if err := s.startGateway(ctx, g); err != nil {
 		return err
 	}
-	wait(ctx, lasts)
+	wait(ctx, length)
 	g.end(syscall.SIGTERM)
 	g.env = env
 	return s.startGateway(ctx, g)
 }
 
-// restored puts PostgreSQL back to a backup while the gateways run. What is written
-// directly stands still meanwhile, for it is not in the journal; everything else goes
-// on, also frames of devices that the backup does not have. Once the gateways say that
-// processing has stopped, nothing leaves until `penstock recover`.
-func (s *site) restored(ctx context.Context, server *servers.Server, lasts time.Duration) error {
+// restoreBackup puts PostgreSQL back to a backup while the gateways run. Items of direct kinds are
+// not sent meanwhile because the journal does not have them. All other items are sent, including
+// frames of devices that are missing in the backup. Once the gateways report that processing has
+// stopped, no message or delivery may leave them until `penstock recover`.
+func (s *site) restoreBackup(ctx context.Context, server *servers.Server, length time.Duration) error {
 	s.direct.Lock()
 	defer s.direct.Unlock()
 	if err := s.awaitDirect(ctx); err != nil {
@@ -86,50 +86,50 @@ func (s *site) restored(ctx context.Context, server *servers.Server, lasts time.
 	}
 	backup := server.Dir + "-backup"
 	defer func() { _ = os.RemoveAll(backup) }()
-	if err := replaced(ctx, server, server.Dir, backup); err != nil {
+	if err := replaceDir(ctx, server, server.Dir, backup); err != nil {
 		return err
 	}
-	started := time.Now()
+	backupAt := time.Now()
 	return s.withNewDevices(ctx, func() error {
-		wait(ctx, sinceBackup)
-		if err := s.awaitEach(ctx, "to record a newer state than that of the backup", func(g *gateway) bool {
+		wait(ctx, loadTime)
+		if err := s.awaitEach(ctx, "to record a newer database state than the backup", func(g *gateway) bool {
 			info, err := os.Stat(filepath.Join(g.dir, "database"))
-			return err == nil && info.ModTime().After(started)
+			return err == nil && info.ModTime().After(backupAt)
 		}); err != nil {
 			return err
 		}
-		if err := replaced(ctx, server, backup, server.Dir); err != nil {
+		if err := replaceDir(ctx, server, backup, server.Dir); err != nil {
 			return err
 		}
-		if err := s.awaitEach(ctx, "to say that processing has stopped", func(g *gateway) bool { return g.halted(ctx) }); err != nil {
+		if err := s.awaitEach(ctx, "to report that processing has stopped", func(g *gateway) bool { return g.halted(ctx) }); err != nil {
 			return err
 		}
-		wait(ctx, inFlight)
+		wait(ctx, inFlightTime)
 		departed := s.departures()
-		wait(ctx, lasts)
+		wait(ctx, length)
 		if n := s.departures() - departed; n > 0 {
 			s.note(fmt.Sprintf("%d messages and deliveries left while processing had stopped", n))
 		}
 		if err := s.recover(ctx); err != nil {
 			return err
 		}
-		wait(ctx, sinceBackup)
+		wait(ctx, loadTime)
 		return nil
 	})
 }
 
-// awaitEach waits until holds is true of each gateway.
-func (s *site) awaitEach(ctx context.Context, label string, holds func(*gateway) bool) error {
+// awaitEach waits until cond is true for each gateway.
+func (s *site) awaitEach(ctx context.Context, label string, cond func(*gateway) bool) error {
 	for _, g := range s.gateways {
-		if err := servers.Until(ctx, servers.StartTime, g.name+" "+label, func() bool { return holds(g) }); err != nil {
+		if err := servers.Until(ctx, servers.StartTime, g.name+" "+label, func() bool { return cond(g) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// replaced kills a server, replaces a directory by a copy of another, and starts it.
-func replaced(ctx context.Context, server *servers.Server, src, dst string) error {
+// replaceDir kills a server, replaces the directory dst by a copy of src, and starts the server.
+func replaceDir(ctx context.Context, server *servers.Server, src, dst string) error {
 	if err := errors.Join(server.Kill(ctx), os.RemoveAll(dst)); err != nil {
 		return err
 	}
@@ -139,51 +139,50 @@ func replaced(ctx context.Context, server *servers.Server, src, dst string) erro
 	return server.Start(ctx)
 }
 
-// awaitDirect waits until everything that was written directly is there and done.
+// awaitDirect waits until all items of direct kinds are found and done.
 func (s *site) awaitDirect(ctx context.Context) error {
-	var missing string
-	err := servers.UntilEvery(ctx, time.Second, s.settings.settle, "what is written directly to be done", func() bool {
+	var reason string
+	err := servers.UntilEvery(ctx, time.Second, s.settings.settle, "items of direct kinds to be done", func() bool {
 		_ = s.operate(ctx)
 		f := findings{}
 		if err := errors.Join(s.findMessages(ctx, f), s.findJobs(ctx, f), s.findClaims(ctx, f), s.findDevices(ctx, f)); err != nil {
-			missing = err.Error()
+			reason = err.Error()
 			return false
 		}
 		for _, k := range s.kinds() {
 			if v := s.ledger.reconcile(k.name, f); k.direct && !v.clean() {
-				missing = fmt.Sprint(k.name, v.lost, v.undone, v.unaccounted)
+				reason = fmt.Sprint(k.name, v.lost, v.undone, v.unaccounted)
 				return false
 			}
 		}
 		return true
 	})
 	if err != nil {
-		return fmt.Errorf("%w: %s", err, missing)
+		return fmt.Errorf("%w: %s", err, reason)
 	}
 	return nil
 }
 
-// departures is the number of messages and deliveries that have left the gateways.
+// departures returns the number of messages and deliveries that have left the gateways.
 func (s *site) departures() int {
 	s.smsc.mu.Lock()
-	n := s.smsc.taken
+	n := s.smsc.submissions
 	s.smsc.mu.Unlock()
-	s.sink.seenMu.Lock()
-	defer s.sink.seenMu.Unlock()
-	for _, a := range s.sink.seen {
+	s.sink.arrivedMu.Lock()
+	defer s.sink.arrivedMu.Unlock()
+	for _, a := range s.sink.arrived {
 		n += a.times
 	}
 	return n
 }
 
-// halted reports whether a gateway says that processing has stopped.
+// halted reports whether /readyz of a gateway says that processing has stopped.
 func (g *gateway) halted(ctx context.Context) bool {
 	_, text := servers.Get(ctx, "http://"+g.addr+"/readyz")
 	return strings.Contains(string(text), "Processing has stopped")
 }
 
-// recover runs `penstock recover` on each gateway that says that processing has
-// stopped, and waits until all are ready.
+// recover runs `penstock recover` for each halted gateway and waits until all gateways are ready.
 func (s *site) recover(ctx context.Context) error {
 	for _, g := range s.gateways {
 		if !g.halted(ctx) {
@@ -191,7 +190,7 @@ func (s *site) recover(ctx context.Context) error {
 		}
 		cmd := exec.CommandContext(ctx, g.binary, "recover")
 		cmd.Env = append(os.Environ(), g.env...)
-		if output, err := cmd.CombinedOutput(); err != nil && g.halted(ctx) { // it may go on since another has recovered
+		if output, err := cmd.CombinedOutput(); err != nil && g.halted(ctx) { // another gateway's recovery may have resumed g
 			return fmt.Errorf("%s: recover: %w: %s", g.name, err, output)
 		}
 	}
@@ -206,14 +205,13 @@ func (s *site) recover(ctx context.Context) error {
 // newDevices is the number of devices created after the backup of a restore.
 const newDevices = 4
 
-// withNewDevices does something while devices that no frame has named before send one
-// reading after the other.
+// withNewDevices calls do while devices that do not exist yet send readings.
 func (s *site) withNewDevices(ctx context.Context, do func() error) error {
-	start := s.restores * newDevices
+	firstDevice := s.restores * newDevices
 	s.restores++
 	var sent [newDevices]int
 	return during(newDevices, 100*time.Millisecond, func(worker int) {
-		device := start + worker
+		device := firstDevice + worker
 		r := s.reading(ofNew, device%devicesEach+devicesEach*(1000*(device/devicesEach)+sent[worker]))
 		sent[worker]++
 		s.postReading(ctx, r, genericPath, r.generic())

@@ -11,29 +11,30 @@ import (
 	"time"
 )
 
-// sendBlocks are the number blocks of what is sent: every message has a number of
+// sendBlocks returns the prefixes of the destinations by kind. Every message has a destination of
 // its own.
 func sendBlocks() map[string]string {
 	return map[string]string{ofSends: "44771", ofScheduled: "44773", ofDeleted: "44774"}
 }
 
-// shortly is the delay of messages that are scheduled for soon.
-const shortly = 3 * time.Second
+// scheduleDelay is the delay of scheduled messages.
+const scheduleDelay = 3 * time.Second
 
-// sending is the n-th message of a kind and its number; every third has three
-// parts.
-func sending(kind string, n int) (text, number string) {
+// messageOf returns the text and destination of the n-th message of a kind. Every third message
+// has three parts, except messages to delete.
+func messageOf(kind string, n int) (text, number string) {
 	text = fmt.Sprintf("%s %d", kind, n)
-	if n%3 == 2 && kind != ofDeleted { // an entry to delete is one part
+	if n%3 == 2 && kind != ofDeleted { // a deletion has the id of one part
 		text += strings.Repeat(", again and again", 20)
 	}
 	return text, fmt.Sprintf("%s%07d", sendBlocks()[kind], n)
 }
 
-// order sends a text over REST, once however often it is asked; sendAt is when, zero for now. A
-// message of any kind but those that are deleted is acknowledged thereby.
+// order orders the n-th message of a kind over REST, with an idempotency key. A zero sendAt means
+// now. The 2xx answer is the acknowledgement, except for messages to delete. order returns the
+// message id, or "" without a 2xx answer.
 func (s *site) order(ctx context.Context, kind string, n int, sendAt time.Time) (id string) {
-	text, number := sending(kind, n)
+	text, number := messageOf(kind, n)
 	order := map[string]any{"destinations": []string{number}, "message": text, "dlr_url": "http://" + s.sink.addr + "/dlr?id=%msgid&code=%code"}
 	if !sendAt.IsZero() {
 		order["send_time"] = sendAt.UTC().Format(time.RFC3339)
@@ -47,7 +48,7 @@ func (s *site) order(ctx context.Context, kind string, n int, sendAt time.Time) 
 	var list struct {
 		Data []struct{ ID json.Number }
 	}
-	if !a.done() || json.Unmarshal([]byte(a.body), &list) != nil || len(list.Data) == 0 {
+	if !a.ok() || json.Unmarshal([]byte(a.body), &list) != nil || len(list.Data) == 0 {
 		return ""
 	}
 	id = list.Data[0].ID.String()
@@ -59,9 +60,9 @@ func (s *site) order(ctx context.Context, kind string, n int, sendAt time.Time) 
 
 func (s *site) sendREST(ctx context.Context, n int) { s.order(ctx, ofSends, n, time.Time{}) }
 
-// sendScheduled orders messages for shortly.
+// sendScheduled orders a message that is sent after scheduleDelay.
 func (s *site) sendScheduled(ctx context.Context, n int) {
-	s.order(ctx, ofScheduled, n, time.Now().Add(shortly))
+	s.order(ctx, ofScheduled, n, time.Now().Add(scheduleDelay))
 }
 
 // sendDeleted orders a message for tomorrow and deletes it.
@@ -71,20 +72,20 @@ func (s *site) sendDeleted(ctx context.Context, n int) {
 		return
 	}
 	a, repeated := s.repeat(ctx, ofDeleted, http.MethodDelete, "/v2/sms/"+id, "")
-	if a.done() || repeated && a.gone() {
-		_, number := sending(ofDeleted, n)
+	if a.ok() || repeated && a.notFound() {
+		_, number := messageOf(ofDeleted, n)
 		s.ledger.ack(ofDeleted, number, id)
 	}
 }
 
-// message is a sent message as the operator sees it.
+// message is an outbound message in the admin API.
 type message struct {
 	ID          json.Number
 	Destination string
 	Parts       []struct{ State string }
 }
 
-// states are those of the parts, each once.
+// states returns the different states of the parts, sorted and separated by spaces.
 func (m *message) states() string {
 	states := map[string]bool{}
 	for _, p := range m.Parts {
@@ -93,7 +94,7 @@ func (m *message) states() string {
 	return strings.Join(slices.Sorted(maps.Keys(states)), " ")
 }
 
-// messages lists what the account has sent, as far as a filter has it.
+// messages returns the account's outbound messages that match filter, a part of a query string.
 func (s *site) messages(ctx context.Context, filter string) (messages []message, err error) {
 	for cursor := ""; ; {
 		var page struct {
@@ -111,8 +112,8 @@ func (s *site) messages(ctx context.Context, filter string) (messages []message,
 	}
 }
 
-// findMessages looks at what was ordered, at the SMSC and at the reports, and
-// compares the credit.
+// findMessages records the ordered messages, with their parts at the SMSC and their reports, and
+// the account's balance.
 func (s *site) findMessages(ctx context.Context, f findings) error {
 	messages, err := s.messages(ctx, "")
 	if err != nil {
@@ -130,10 +131,10 @@ func (s *site) findMessages(ctx context.Context, f findings) error {
 		undone := s.undone(kind, m)
 		f.see(kind, m.Destination, 1, undone)
 		if f[kind][m.Destination].times > 1 {
-			f.see(kind, m.Destination+" (again as "+m.ID.String()+")", 1, "")
+			f.see(kind, m.Destination+" (second message "+m.ID.String()+")", 1, "")
 		}
-		if _, repeats := s.smsc.submitted(m.Destination); repeats > 1 {
-			f.see(kind, fmt.Sprintf("%s (submitted %d times)", m.Destination, repeats), 1, "")
+		if _, submissions := s.smsc.partsTo(m.Destination); submissions > 1 {
+			f.see(kind, fmt.Sprintf("%s (submitted %d times)", m.Destination, submissions), 1, "")
 		}
 		for _, p := range m.Parts {
 			if p.State != "removed" {
@@ -144,7 +145,7 @@ func (s *site) findMessages(ctx context.Context, f findings) error {
 	return s.findCredit(ctx, f, paid)
 }
 
-// undone returns what is missing of a message.
+// undone returns why a message is not done, or "".
 func (s *site) undone(kind string, m *message) string {
 	want := "delivered"
 	if kind == ofDeleted {
@@ -153,24 +154,24 @@ func (s *site) undone(kind string, m *message) string {
 	if got := m.states(); got != want {
 		return "it is " + got + ", want " + want
 	}
-	parts, _ := s.smsc.submitted(m.Destination)
+	parts, _ := s.smsc.partsTo(m.Destination)
 	switch {
 	case want != "delivered":
 		if parts > 0 {
-			return "it was submitted"
+			return "it was deleted but submitted"
 		}
 	case parts != len(m.Parts):
 		return fmt.Sprintf("the SMSC has %d of %d parts", parts, len(m.Parts))
 	case s.sink.times("report "+m.ID.String()+" 1") == 0:
-		return "its report has not come"
+		return "its report has not arrived"
 	}
 	return ""
 }
 
-// ofCredit is the kind of the account's balance: one item.
+// ofCredit is the name of a kind with one item, the account's balance.
 const ofCredit = "credit"
 
-// findCredit compares the balance with the parts that are paid for.
+// findCredit compares the balance with the number of paid parts.
 func (s *site) findCredit(ctx context.Context, f findings, paid int) error {
 	var list struct{ Meta struct{ Balance int } }
 	if err := s.admin(ctx, http.MethodGet, "/admin/credit?account=1&limit=1", "", &list); err != nil {
@@ -185,8 +186,8 @@ func (s *site) findCredit(ctx context.Context, f findings, paid int) error {
 	return nil
 }
 
-// resend does what an operator does about parts whose outcome is unknown: those that
-// the SMSC never got are sent again.
+// resend resends messages with parts in the state unknown, as an operator does, if the SMSC has
+// received all other parts and none of these.
 func (s *site) resend(ctx context.Context) error {
 	messages, err := s.messages(ctx, "&state=unknown")
 	if err != nil {
@@ -200,7 +201,7 @@ func (s *site) resend(ctx context.Context) error {
 				unknown++
 			}
 		}
-		if parts, _ := s.smsc.submitted(m.Destination); unknown > 0 && unknown == len(m.Parts)-parts {
+		if parts, _ := s.smsc.partsTo(m.Destination); unknown > 0 && unknown == len(m.Parts)-parts {
 			ids = append(ids, m.ID.String())
 		}
 	}

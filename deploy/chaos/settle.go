@@ -11,20 +11,20 @@ import (
 	"github.com/penstock/penstock/deploy/servers"
 )
 
-// find looks for everything that was sent.
+// find searches for all items over the API, at the sink and at the SMSC.
 func (s *site) find(ctx context.Context) (findings, error) {
 	f := findings{}
-	for _, look := range []func(context.Context, findings) error{
+	for _, find := range []func(context.Context, findings) error{
 		s.findReadings, s.findArrivals, s.findMessages, s.findUses, s.findJobs, s.findClaims, s.findDevices,
 	} {
-		if err := look(ctx, f); err != nil {
+		if err := find(ctx, f); err != nil {
 			return nil, err
 		}
 	}
 	return f, nil
 }
 
-// reconcile compares the ledger with what is found, kind by kind.
+// reconcile compares the ledger with the found items, kind by kind.
 func (s *site) reconcile(ctx context.Context) ([]verdict, error) {
 	f, err := s.find(ctx)
 	if err != nil {
@@ -34,7 +34,7 @@ func (s *site) reconcile(ctx context.Context) ([]verdict, error) {
 	for _, k := range s.kinds() {
 		verdicts = append(verdicts, s.ledger.reconcile(k.name, f))
 	}
-	return append(verdicts, s.ledger.reconcile(ofRemoved, f), s.ledger.reconcile(ofProbes, f), s.ledger.reconcile(ofNew, f), s.ledger.reconcile(ofTold, f), s.ledger.reconcile(ofCredit, f)), nil
+	return append(verdicts, s.ledger.reconcile(ofRemoved, f), s.ledger.reconcile(ofProbes, f), s.ledger.reconcile(ofNew, f), s.ledger.reconcile(ofNotices, f), s.ledger.reconcile(ofCredit, f)), nil
 }
 
 func clean(verdicts []verdict) bool {
@@ -46,11 +46,10 @@ func clean(verdicts []verdict) bool {
 	return true
 }
 
-// settle waits until everything is there and done, but not for ever, and does what
-// an operator does meanwhile: closes breakers of endpoints that work again, and has
-// parts sent again that the SMSC never got.
+// settle waits until the gateways are idle and all items are found and done, for at most
+// s.settings.settle. Meanwhile it calls operate.
 func (s *site) settle(ctx context.Context) (verdicts []verdict, took time.Duration, err error) {
-	began := time.Now()
+	start := time.Now()
 	for _, g := range s.gateways {
 		if err := g.ready(ctx); err != nil {
 			return nil, 0, err
@@ -59,18 +58,18 @@ func (s *site) settle(ctx context.Context) (verdicts []verdict, took time.Durati
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		late := time.Since(began) > s.settings.settle
-		quiet, waiting := s.quiet(ctx)
-		if quiet || late {
+		late := time.Since(start) > s.settings.settle
+		idle, reason := s.idle(ctx)
+		if idle || late {
 			verdicts, err = s.reconcile(ctx)
 		}
-		if err == nil && quiet && clean(verdicts) || late || ctx.Err() != nil {
-			if late && !quiet {
-				s.note("it did not become quiet: " + waiting)
+		if err == nil && idle && clean(verdicts) || late || ctx.Err() != nil {
+			if late && !idle {
+				s.note("the gateways did not become idle: " + reason)
 			}
-			return verdicts, time.Since(began), err
+			return verdicts, time.Since(start), err
 		}
-		_ = s.operate(ctx) // what does not work now is done in the next round
+		_ = s.operate(ctx) // the next round repeats steps that fail
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -78,10 +77,10 @@ func (s *site) settle(ctx context.Context) (verdicts []verdict, took time.Durati
 	}
 }
 
-// quiet reports whether nothing is under way, or what is.
-func (s *site) quiet(ctx context.Context) (ok bool, waiting string) {
+// idle reports whether no item is in progress. Otherwise reason describes an item or an error.
+func (s *site) idle(ctx context.Context) (ok bool, reason string) {
 	if !s.smsc.idle() {
-		return false, "the SMSC has something to deliver"
+		return false, "the SMSC has messages to deliver"
 	}
 	for _, g := range s.gateways {
 		if n := lag(ctx, g); n != 0 {
@@ -96,14 +95,14 @@ func (s *site) quiet(ctx context.Context) (ok bool, waiting string) {
 			return false, err.Error()
 		}
 		if len(list.Data) > 0 {
-			return false, fmt.Sprintf("deliveries are %s, such as %v", state, list.Data[0])
+			return false, fmt.Sprintf("a delivery is %s: %v", state, list.Data[0])
 		}
 	}
 	return true, ""
 }
 
-// lag is the number of entries that a gateway has accepted and not processed, -1 if it does
-// not say.
+// lag returns the number of entries that a gateway has accepted but not processed, or -1 if the
+// gateway does not answer.
 func lag(ctx context.Context, g *gateway) int {
 	status, text := servers.Get(ctx, "http://"+g.addr+"/metrics")
 	if status == 0 {
@@ -119,7 +118,8 @@ func lag(ctx context.Context, g *gateway) int {
 	return sum
 }
 
-// operate does what an operator does after faults.
+// operate does the work of an operator after faults: it replays quarantined events, closes breakers
+// and resends messages with unknown parts.
 func (s *site) operate(ctx context.Context) error {
 	if _, err := s.replay(ctx); err != nil {
 		return err
@@ -129,22 +129,21 @@ func (s *site) operate(ctx context.Context) error {
 		return err
 	}
 	for _, b := range breakers.Data {
-		if a := s.call(ctx, http.MethodDelete, "/admin/breakers/"+b.Endpoint, "", "Authorization", "Bearer "+adminToken); !a.done() && a.status != http.StatusNotFound {
+		if a := s.call(ctx, http.MethodDelete, "/admin/breakers/"+b.Endpoint, "", "Authorization", "Bearer "+adminToken); !a.ok() && a.status != http.StatusNotFound {
 			return s.read(a, nil)
 		}
 	}
 	return s.resend(ctx)
 }
 
-// replay has events processed again that a refusal has quarantined, and returns how
-// many there are.
+// replay replays quarantined events and returns their number.
 func (s *site) replay(ctx context.Context) (count int, err error) {
 	var list struct{ Data []struct{ ID string } }
 	if err := s.admin(ctx, http.MethodGet, "/admin/events?state=quarantined&limit=1", "", &list); err != nil || len(list.Data) == 0 {
 		return 0, err
 	}
-	var told struct{ Count int }
-	err = s.admin(ctx, http.MethodPost, "/admin/events/replay", `{"state":"quarantined"}`, &told)
-	s.replayed += told.Count
-	return told.Count, err
+	var replayed struct{ Count int }
+	err = s.admin(ctx, http.MethodPost, "/admin/events/replay", `{"state":"quarantined"}`, &replayed)
+	s.replayed += replayed.Count
+	return replayed.Count, err
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/deploy/servers"
 )
 
-// manner is how the sink answers.
+// manner is how the sink answers requests.
 type manner int
 
 const (
@@ -19,25 +19,25 @@ const (
 	resetting        // the connection is reset
 )
 
-// sink is the endpoint of the account's relays, reports and callbacks. It remembers
-// what it has taken: what it answers with 200.
+// sink is the endpoint of the account's relays, reports and callbacks. It stores the requests that
+// it answers with 200.
 type sink struct {
 	addr   string
 	server *http.Server
 	phase[manner]
 
-	seenMu sync.Mutex
-	seen   map[string]*arrivals
+	arrivedMu sync.Mutex
+	arrived   map[string]*arrivals // by label, see store
 }
 
-// arrivals is how often something came, and with which ids.
+// arrivals counts the requests with a label and has their ids.
 type arrivals struct {
 	times int
 	ids   map[string]bool
 }
 
 func newSink() (*sink, error) {
-	s := &sink{addr: servers.FreeAddr(), seen: map[string]*arrivals{}}
+	s := &sink{addr: servers.FreeAddr(), arrived: map[string]*arrivals{}}
 	return s, s.start()
 }
 
@@ -46,7 +46,7 @@ func (s *sink) start() (err error) {
 	return err
 }
 
-// kill ends the sink with its connections.
+// kill closes the listener and all connections.
 func (s *sink) kill() { _ = s.server.Close() }
 
 func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -67,13 +67,13 @@ func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case resetting:
 		panic(http.ErrAbortHandler)
 	case accepting:
-		s.take(r, body)
+		s.store(r, body)
 		_, _ = io.WriteString(w, "ok")
 	}
 }
 
-// take remembers what came: "message <text>", "report <id> <code>" or "<type> <job>".
-func (s *sink) take(r *http.Request, body []byte) {
+// store stores a request under the label "message <text>", "report <id> <code>" or "<type> <job>".
+func (s *sink) store(r *http.Request, body []byte) {
 	q := r.URL.Query()
 	label, id := "", ""
 	switch r.URL.Path {
@@ -92,20 +92,20 @@ func (s *sink) take(r *http.Request, body []byte) {
 		_ = json.Unmarshal(body, &event)
 		label, id = event.Type+" "+event.Data.ID+event.Data.JobID, event.ID
 	}
-	s.seenMu.Lock()
-	defer s.seenMu.Unlock()
-	if s.seen[label] == nil {
-		s.seen[label] = &arrivals{ids: map[string]bool{}}
+	s.arrivedMu.Lock()
+	defer s.arrivedMu.Unlock()
+	if s.arrived[label] == nil {
+		s.arrived[label] = &arrivals{ids: map[string]bool{}}
 	}
-	s.seen[label].times++
-	s.seen[label].ids[id+" "+r.Header.Get("Webhook-Id")] = true
+	s.arrived[label].times++
+	s.arrived[label].ids[id+" "+r.Header.Get("Webhook-Id")] = true
 }
 
-// times is how often something came.
+// times returns the number of requests with a label.
 func (s *sink) times(label string) int {
-	s.seenMu.Lock()
-	defer s.seenMu.Unlock()
-	if a := s.seen[label]; a != nil {
+	s.arrivedMu.Lock()
+	defer s.arrivedMu.Unlock()
+	if a := s.arrived[label]; a != nil {
 		return a.times
 	}
 	return 0

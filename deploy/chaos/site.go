@@ -16,49 +16,47 @@ import (
 	"github.com/penstock/penstock/deploy/servers"
 )
 
-// The tokens of a run.
+// The tokens, the credit and the SIMs of a run.
 const (
 	adminToken = "chaos-admin-0123456789"
 	token      = "chaos-account-0123456789"
-	opening    = 1_000_000_000 // the account's credit
+	opening    = 1_000_000_000 // the account's credit at the start
 	simCount   = 400
 )
 
-// site is gateways, their back ends and the parties outside.
+// site is a set of gateways with their back ends, an SMSC and an endpoint.
 type site struct {
-	run      servers.Run
-	kind     backendKind
-	settings settings
-	ledger   *ledger
-	sink     *sink
-	smsc     *smsc
-	far      *proxy   // before the SMSC
-	proxies  []*proxy // before back ends
-	answers  *answers // before InfluxDB
-	special  []fault  // faults of the kind of back ends
-	gateways []*gateway
-	redis    string // address of the Redis of all gateways; empty if there are several servers, or none
-	client   *http.Client
-	turn     int // of the gateways, for the next request
-	probes   atomic.Int64
-	claims   string // the ledger token that is claimed
-	base     time.Time
-	resent   int      // messages, by the operator
-	replayed int      // events, by the operator
-	busy     sync.Map // ICCIDs that have a job, or may have one
+	run           servers.Run
+	kind          backendKind
+	settings      settings
+	ledger        *ledger
+	sink          *sink
+	smsc          *smsc
+	far           *proxy   // before the SMSC
+	proxies       []*proxy // before back ends
+	influx        *influxProxy
+	backendFaults []fault
+	gateways      []*gateway
+	redis         string // address of the proxy before the shared Redis; empty with Sentinel, a Cluster or SQLite
+	client        *http.Client
+	turn          int          // number of calls of gateway
+	probes        atomic.Int64 // number of probes sent
+	ledgerToken   string       // the token that sendClaim claims
+	base          time.Time    // of the first readings
+	resent        int          // number of messages
+	replayed      int          // number of events
+	busy          sync.Map     // ICCIDs of SIMs that have a job, or may have one
 
-	// pausing is held by each request, so that a fault can let the load stand still.
-	pausing sync.RWMutex
-	// direct is held by what is written directly to the database, likewise.
-	direct   sync.RWMutex
-	restores int // so far
+	pausing  sync.RWMutex // read-locked by call; pause locks it to let the load stand still
+	direct   sync.RWMutex // read-locked by each item of a direct kind
+	restores int          // number of restores so far
 
 	mu    sync.Mutex
-	notes []string // what should not have happened
-	done  chan struct{}
+	notes []string      // events that fail the run
+	done  chan struct{} // closed when the load ends
 }
 
-// newSite starts everything.
+// newSite starts a site. The caller must stop the site even if newSite returns an error.
 func newSite(ctx context.Context, kind backendKind, dir string, o settings) (*site, error) {
 	s := &site{
 		run: servers.Run{Dir: dir}, kind: kind, settings: o, done: make(chan struct{}),
@@ -66,7 +64,7 @@ func newSite(ctx context.Context, kind backendKind, dir string, o settings) (*si
 		base:   time.Now().UTC().Add(-12 * time.Hour).Truncate(time.Second),
 	}
 	s.ledger = newLedger()
-	if err := s.outside(); err != nil {
+	if err := s.startOutside(); err != nil {
 		return s, err
 	}
 	env, err := s.startBackends(ctx)
@@ -82,7 +80,7 @@ func newSite(ctx context.Context, kind backendKind, dir string, o settings) (*si
 	}
 	for n := range kind.gateways {
 		g := &gateway{name: fmt.Sprintf("gateway%d-", n+1), addr: servers.FreeAddr(), run: &s.run, binary: o.binary, config: config, note: s.note}
-		s.place(ctx, g)
+		s.setDir(ctx, g)
 		s.gateways = append(s.gateways, g)
 		redis, err := s.ownRedis(n)
 		if err != nil {
@@ -98,15 +96,15 @@ func newSite(ctx context.Context, kind backendKind, dir string, o settings) (*si
 			return s, err
 		}
 	}
-	return s, s.prepare(ctx)
+	return s, s.createToken(ctx)
 }
 
-// place gives a gateway its data directory, on a disk of its own if that can be.
-func (s *site) place(ctx context.Context, g *gateway) {
+// setDir sets the data directory of a gateway, on a disk of its own if newDisk succeeds.
+func (s *site) setDir(ctx context.Context, g *gateway) {
 	g.dir = filepath.Join(s.run.Dir, strings.TrimSuffix(g.name, "-"))
 	d, err := newDisk(ctx, g.dir+"-disk")
 	if err != nil {
-		fmt.Printf("disks cannot be full in this run: %v\n", err)
+		fmt.Printf("no disk is filled in this run: %v\n", err)
 		return
 	}
 	g.disk, g.dir = d, filepath.Join(d.dir, "data")
@@ -119,8 +117,8 @@ func (s *site) startGateway(ctx context.Context, g *gateway) error {
 	return g.ready(ctx)
 }
 
-// outside starts the sink and the SMSC.
-func (s *site) outside() (err error) {
+// startOutside starts the sink and the SMSC.
+func (s *site) startOutside() (err error) {
 	if s.sink, err = newSink(); err != nil {
 		return err
 	}
@@ -131,9 +129,10 @@ func (s *site) outside() (err error) {
 	return err
 }
 
-// configText is the configuration: failed deliveries are attempted again soon and
-// for long, parts are never given up, and a link that is dead is noticed soon. One bind to
-// the SMSC goes through the proxy, so that the other takes over when the network fails.
+// configText is the configuration of the gateways. Failed deliveries are attempted again soon and
+// often, parts wait for the missing ones for the whole run, and a dead link to the SMSC is
+// noticed within seconds. One bind to the SMSC goes through the proxy, so that the other bind
+// takes over when the proxy fails.
 const configText = `
 carriers:
   - {type: smpp, name: far, system_id: chaos, password: secret, binds: [{addr: %q}, {addr: %q}], window: 50, enquire_link: 2s, answer_timeout: 5s}
@@ -142,7 +141,7 @@ delivery:
 inbound: {join_wait: 12h}
 `
 
-// inventory declares the account.
+// inventory returns the inventory with the account of the run.
 func (s *site) inventory() []byte {
 	var sims []string
 	for n := range simCount {
@@ -171,14 +170,14 @@ accounts:
 
 func iccid(n int) string { return fmt.Sprintf("89446000000%08d", n%simCount) }
 
-// note remembers what should not have happened.
+// note records an event that fails the run.
 func (s *site) note(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.notes = append(s.notes, text)
 }
 
-// stop ends everything: the gateways as an operator would, and the rest.
+// stop ends the gateways with SIGTERM, then all other processes and servers.
 func (s *site) stop() {
 	for _, g := range s.gateways {
 		g.end(syscall.SIGTERM)

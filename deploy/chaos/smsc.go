@@ -16,30 +16,30 @@ import (
 // smscWindow is the maximum number of unanswered deliver_sm on a link.
 const smscWindow = 20
 
-// smsc is a carrier's SMSC. It takes submit_sm and reports delivery of each; it
-// delivers inbound messages; what is not answered with ESME_ROK it delivers again.
-// It survives its own death: what it took and what it has to deliver stays.
+// smsc is a carrier's SMSC. It accepts every submit_sm and sends a delivery receipt for it. It
+// delivers inbound messages and receipts again until they are answered with ESME_ROK. Its state
+// survives kill.
 type smsc struct {
 	addr    string
 	queue   chan *delivery
 	waiting atomic.Int64 // deliveries that are not acknowledged
 
-	mu       sync.Mutex
-	listener net.Listener
-	killed   bool // until start
-	links    map[net.Conn]bool
-	taken    int
-	seen     map[string]map[string]int // destination → part → how often it was submitted
+	mu          sync.Mutex
+	listener    net.Listener
+	killed      bool // set by kill until start
+	links       map[net.Conn]bool
+	submissions int
+	submitted   map[string]map[string]int // number of submissions by destination and part
 }
 
-// delivery is a deliver_sm to be made.
+// delivery is a queued deliver_sm.
 type delivery struct {
 	pdu  *pdu.DeliverSM
-	done func() // called when it is answered with ESME_ROK
+	done func() // called on the answer ESME_ROK
 }
 
 func newSMSC() (*smsc, error) {
-	s := &smsc{addr: servers.FreeAddr(), queue: make(chan *delivery, 1<<20), links: map[net.Conn]bool{}, seen: map[string]map[string]int{}}
+	s := &smsc{addr: servers.FreeAddr(), queue: make(chan *delivery, 1<<20), links: map[net.Conn]bool{}, submitted: map[string]map[string]int{}}
 	return s, s.start()
 }
 
@@ -53,7 +53,7 @@ func (s *smsc) start() error {
 	return err
 }
 
-// kill ends the SMSC with its connections.
+// kill closes the listener and all connections.
 func (s *smsc) kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,11 +68,11 @@ func (s *smsc) kill() {
 type link struct {
 	net.Conn
 	sequence atomic.Int32
-	pending  sync.Map      // of sequence numbers: a channel that gets the status of the answer
+	pending  sync.Map      // sequence number → channel that receives the status of the answer
 	ended    chan struct{} // closed when the connection has ended
 }
 
-// serve answers what an ESME sends, until the connection ends.
+// serve answers the PDUs of an ESME until the connection ends.
 func (s *smsc) serve(conn net.Conn) {
 	defer conn.Close()
 	s.mu.Lock()
@@ -97,7 +97,7 @@ func (s *smsc) serve(conn net.Conn) {
 		switch p := p.(type) {
 		case *pdu.SubmitSM:
 			answer := p.GetResponse().(*pdu.SubmitSMResp)
-			answer.MessageID = s.take(p)
+			answer.MessageID = s.accept(p)
 			err = c.write(answer)
 		case *pdu.DeliverSMResp:
 			if answered, ok := c.pending.LoadAndDelete(p.SequenceNumber); ok {
@@ -119,8 +119,8 @@ func (s *smsc) serve(conn net.Conn) {
 	}
 }
 
-// feed delivers what is queued over a link, one after the other. What is not acknowledged is
-// queued again.
+// feed sends queued deliveries over a link, one after the other. A delivery that is not answered
+// with ESME_ROK is queued again.
 func (s *smsc) feed(c *link) {
 	for {
 		var d *delivery
@@ -160,19 +160,19 @@ func (c *link) write(p pdu.PDU) error {
 	return err
 }
 
-// take takes a submission, returns its id and queues its receipt.
-func (s *smsc) take(p *pdu.SubmitSM) string {
+// accept records a submission, queues its receipt and returns its message id.
+func (s *smsc) accept(p *pdu.SubmitSM) string {
 	text, _ := p.Message.GetMessageData()
-	head, _ := p.Message.UDH().MarshalBinary()
+	udh, _ := p.Message.UDH().MarshalBinary()
 	dst := p.DestAddr.Address()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.taken++
-	id := fmt.Sprintf("S%d", s.taken)
-	if s.seen[dst] == nil {
-		s.seen[dst] = map[string]int{}
+	s.submissions++
+	id := fmt.Sprintf("S%d", s.submissions)
+	if s.submitted[dst] == nil {
+		s.submitted[dst] = map[string]int{}
 	}
-	s.seen[dst][string(head)+string(text)]++
+	s.submitted[dst][string(udh)+string(text)]++
 	receipt := deliverSM(dst, p.SourceAddr.Address(), fmt.Sprintf(
 		"id:%s sub:001 dlvrd:001 submit date:2601011200 done date:2601011201 stat:DELIVRD err:000 text:", id))
 	receipt.EsmClass = data.SM_SMSC_DLV_RCPT_TYPE
@@ -185,7 +185,7 @@ func (s *smsc) take(p *pdu.SubmitSM) string {
 	return id
 }
 
-// deliver queues an inbound message; done is called when it is acknowledged.
+// deliver queues an inbound message. done is called when it is answered with ESME_ROK.
 func (s *smsc) deliver(id, src, dst, text string, done func()) {
 	p := deliverSM(src, dst, text)
 	p.RegisterOptionalParam(pdu.Field{Tag: pdu.TagReceiptedMessageID, Data: append([]byte(id), 0)})
@@ -211,16 +211,16 @@ func deliverSM(src, dst, text string) *pdu.DeliverSM {
 	return p
 }
 
-// idle reports whether everything is delivered and acknowledged.
+// idle reports whether every delivery is answered with ESME_ROK.
 func (s *smsc) idle() bool { return s.waiting.Load() == 0 }
 
-// submitted is the number of submitted parts of a message to a number, and how often the one
-// that came most often did.
-func (s *smsc) submitted(dst string) (parts, repeats int) {
+// partsTo returns the number of different parts submitted to a destination, and the largest number
+// of submissions of one part.
+func (s *smsc) partsTo(dst string) (parts, submissions int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, n := range s.seen[dst] {
-		parts, repeats = parts+1, max(repeats, n)
+	for _, n := range s.submitted[dst] {
+		parts, submissions = parts+1, max(submissions, n)
 	}
-	return parts, repeats
+	return parts, submissions
 }

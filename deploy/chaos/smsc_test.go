@@ -21,19 +21,19 @@ func TestAConnectionAcceptedBeforeTheSMSCDiedEndsWithIt(t *testing.T) {
 	go s.serve(conn)
 	_ = esme.SetReadDeadline(time.Now().Add(10 * time.Second))
 	if _, err := esme.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-		t.Errorf("a link of a killed SMSC: %v, want its end", err)
+		t.Errorf("read from a killed SMSC: %v, want EOF", err)
 	}
 	if err := s.start(); err != nil {
 		t.Fatal(err)
 	}
-	bound, err := net.Dial("tcp", s.addr)
+	client, err := net.Dial("tcp", s.addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = bound.Close() }()
-	_, _ = bound.Write(marshal(pdu.NewEnquireLink()))
-	_ = bound.SetReadDeadline(time.Now().Add(10 * time.Second))
-	if _, err := pdu.Parse(bound); err != nil {
-		t.Errorf("a link of a restarted SMSC: %v, want an answer", err)
+	defer func() { _ = client.Close() }()
+	_, _ = client.Write(marshal(pdu.NewEnquireLink()))
+	_ = client.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if _, err := pdu.Parse(client); err != nil {
+		t.Errorf("read from a restarted SMSC: %v, want an answer", err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// sendText hands over an inbound message, as a carrier does over HTTP.
+// sendText posts an inbound message as a carrier does.
 func (s *site) sendText(ctx context.Context, n int) {
 	text := fmt.Sprintf("message %d & more", n)
 	s.ledger.offer(ofTexts, text)
@@ -15,7 +15,7 @@ func (s *site) sendText(ctx context.Context, n int) {
 	s.post(ctx, ofTexts, text, "/inbound/sms/json", body)
 }
 
-// sendJoined hands over the three parts of a message, in an order that changes.
+// sendJoined posts the three parts of an inbound message, in an order that depends on n.
 func (s *site) sendJoined(ctx context.Context, n int) {
 	var text strings.Builder
 	parts := make([]string, 3)
@@ -27,22 +27,21 @@ func (s *site) sendJoined(ctx context.Context, n int) {
 	}
 	s.ledger.offer(ofJoined, text.String())
 	for p := range parts {
-		if a, _ := s.repeat(ctx, ofJoined, http.MethodPost, "/inbound/sms/json", parts[(p+n)%3]); !a.done() {
+		if a, _ := s.repeat(ctx, ofJoined, http.MethodPost, "/inbound/sms/json", parts[(p+n)%3]); !a.ok() {
 			return
 		}
 	}
 	s.ledger.ack(ofJoined, text.String(), "")
 }
 
-// sendSMPP has the SMSC deliver a message; what the gateway answers with ESME_ROK
-// is acknowledged.
+// sendSMPP queues an inbound message at the SMSC. The gateway acknowledges it with ESME_ROK.
 func (s *site) sendSMPP(_ context.Context, n int) {
 	text := fmt.Sprintf("over SMPP %d", n)
 	s.ledger.offer(ofSMPP, text)
 	s.smsc.deliver(fmt.Sprintf("MO%d", n), "447700900125", fmt.Sprintf("4478002%05d", n%1000), text, func() { s.ledger.ack(ofSMPP, text, "") })
 }
 
-// textKind is the kind of a text at the sink.
+// textKind returns the kind of the inbound message with a text.
 func textKind(text string) string {
 	switch {
 	case strings.HasPrefix(text, "(part "):
@@ -53,24 +52,24 @@ func textKind(text string) string {
 	return ofTexts
 }
 
-// ofTold is the kind of what the endpoint is told beside messages.
-const ofTold = "reports and callbacks"
+// ofNotices is the name of the kind of requests to the sink that are not messages.
+const ofNotices = "reports and callbacks"
 
-// findArrivals looks at what came to the sink. What came with two ids was sent as
-// two messages, reports or callbacks.
+// findArrivals records the messages, reports and callbacks at the sink. One that arrived with
+// different ids was sent more than once as different deliveries, which is unaccounted.
 func (s *site) findArrivals(_ context.Context, f findings) error {
-	s.sink.seenMu.Lock()
-	defer s.sink.seenMu.Unlock()
-	for label, a := range s.sink.seen {
-		kind, id := ofTold, label
+	s.sink.arrivedMu.Lock()
+	defer s.sink.arrivedMu.Unlock()
+	for label, a := range s.sink.arrived {
+		kind, id := ofNotices, label
 		if text, message := strings.CutPrefix(label, "message "); message {
 			kind, id = textKind(text), text
 		} else {
-			s.ledger.ack(ofTold, label, "")
+			s.ledger.ack(ofNotices, label, "")
 		}
 		f.see(kind, id, a.times, "")
 		if len(a.ids) > 1 {
-			f.see(kind, fmt.Sprintf("%s (came with %d ids)", id, len(a.ids)), 1, "")
+			f.see(kind, fmt.Sprintf("%s (arrived with %d ids)", id, len(a.ids)), 1, "")
 		}
 	}
 	return nil

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// schemaVersion is that of Grafana 10 and 11.
+// schemaVersion is the version of the dashboard JSON of Grafana 10 and 11.
 const schemaVersion = 39
 
-// Dashboard is a dashboard as Grafana reads it from a file, and as its form for importing one
-// does. The data sources are variables, so that a form has no inputs to ask for.
+// Dashboard is a dashboard in the JSON that Grafana provisions from a file or imports in a form. The
+// data sources are variables, so that the form needs no inputs.
 type Dashboard struct {
 	Inputs        []struct{} `json:"__inputs"`
 	Requires      []Required `json:"__requires"`
@@ -32,7 +32,7 @@ type Dashboard struct {
 	Panels        []Panel    `json:"panels"`
 }
 
-// Required is what a dashboard needs: Grafana itself, or a kind of data source.
+// Required is a requirement of a dashboard: Grafana, or a type of data source.
 type Required struct {
 	Type    string `json:"type"`
 	ID      string `json:"id"`
@@ -40,7 +40,7 @@ type Required struct {
 	Version string `json:"version"`
 }
 
-// Link leads to the other dashboards with a tag.
+// Link links to the other dashboards with a tag.
 type Link struct {
 	Type        string   `json:"type"`
 	Title       string   `json:"title"`
@@ -54,19 +54,19 @@ type Link struct {
 	URL         string   `json:"url"`
 }
 
-// DataLink leads from a value to an address.
+// DataLink links a value to a URL.
 type DataLink struct {
 	Title string `json:"title"`
 	URL   string `json:"url"`
 }
 
-// TimeRange is the time that a dashboard shows first: "now-24h" to "now".
+// TimeRange is the initial time range of a dashboard, such as "now-24h" to "now".
 type TimeRange struct {
 	From string `json:"from"`
 	To   string `json:"to"`
 }
 
-// List is an empty list in Grafana's way.
+// List is an empty list in the form that Grafana expects.
 type List struct {
 	List []struct{} `json:"list"`
 }
@@ -76,16 +76,16 @@ type Templating struct {
 	List []Variable `json:"list"`
 }
 
-// Variable is a choice at the top of a dashboard, filled by a query, or with the data sources
-// of a kind.
+// Variable is a selection at the top of a dashboard. Its options are the results of a query, or the
+// data sources of a type.
 type Variable struct {
 	Name       string     `json:"name"`
 	Label      string     `json:"label"`
-	Type       string     `json:"type"` // query, or datasource
+	Type       string     `json:"type"` // query or datasource
 	Datasource Datasource `json:"datasource,omitzero"`
 	Query      string     `json:"query"`
 	Definition string     `json:"definition"`
-	Refresh    int        `json:"refresh"` // 2: whenever the time range changes
+	Refresh    int        `json:"refresh"` // 1: when the dashboard loads; 2: also when the time range changes
 	Sort       int        `json:"sort"`    // 1: by name
 	Multi      bool       `json:"multi"`
 	IncludeAll bool       `json:"includeAll"`
@@ -93,19 +93,19 @@ type Variable struct {
 	Current    *Choice    `json:"current,omitempty"`
 }
 
-// Choice is the value that a variable has first.
+// Choice is the initial value of a variable.
 type Choice struct {
 	Text  string `json:"text"`
 	Value string `json:"value"`
 }
 
-// Datasource refers to one.
+// Datasource refers to a data source.
 type Datasource struct {
 	Type string `json:"type"`
 	UID  string `json:"uid"`
 }
 
-// Panel is one panel and its place: the grid is 24 wide.
+// Panel is a panel of a dashboard.
 type Panel struct {
 	ID          int            `json:"id"`
 	Type        string         `json:"type"`
@@ -113,7 +113,7 @@ type Panel struct {
 	Description string         `json:"description,omitempty"`
 	GridPos     GridPos        `json:"gridPos"`
 	Datasource  Datasource     `json:"datasource"`
-	Repeat      string         `json:"repeat,omitempty"` // once for each value of this variable
+	Repeat      string         `json:"repeat,omitempty"` // the variable for whose values the panel is repeated
 	Direction   string         `json:"repeatDirection,omitempty"`
 	MaxPerRow   int            `json:"maxPerRow,omitempty"`
 	Targets     []Target       `json:"targets"`
@@ -122,7 +122,7 @@ type Panel struct {
 	Options     map[string]any `json:"options"`
 }
 
-// GridPos is a place on the grid.
+// GridPos is the position and size of a panel. The grid has 24 columns.
 type GridPos struct {
 	H int `json:"h"`
 	W int `json:"w"`
@@ -130,7 +130,7 @@ type GridPos struct {
 	Y int `json:"y"`
 }
 
-// Target is one query of a panel.
+// Target is a query of a panel, for InfluxDB or for Prometheus.
 type Target struct {
 	RefID        string     `json:"refId"`
 	Datasource   Datasource `json:"datasource"`
@@ -138,26 +138,26 @@ type Target struct {
 	RawQuery     bool       `json:"rawQuery,omitempty"`
 	ResultFormat string     `json:"resultFormat,omitempty"` // time_series or table
 	Alias        string     `json:"alias,omitempty"`
-	// Of a Prometheus instead:
+	// For Prometheus:
 	Expr         string `json:"expr,omitempty"`
 	LegendFormat string `json:"legendFormat,omitempty"`
 	Format       string `json:"format,omitempty"`
 	Instant      bool   `json:"instant,omitempty"`
 }
 
-// Transform is a step between the answers and the panel.
+// Transform is a transformation of the query results before a panel shows them.
 type Transform struct {
 	ID      string         `json:"id"`
 	Options map[string]any `json:"options"`
 }
 
-// FieldConfig is how values are shown.
+// FieldConfig is the presentation of values.
 type FieldConfig struct {
 	Defaults  FieldDefaults `json:"defaults"`
 	Overrides []struct{}    `json:"overrides"`
 }
 
-// FieldDefaults are the unit and the ends of the scale.
+// FieldDefaults are the unit, the range of the scale, the options and the links of all values.
 type FieldDefaults struct {
 	Unit   string         `json:"unit,omitempty"`
 	Min    *float64       `json:"min,omitempty"`
@@ -166,7 +166,7 @@ type FieldDefaults struct {
 	Links  []DataLink     `json:"links,omitempty"`
 }
 
-// Encode writes a dashboard as a file of Grafana's.
+// Encode returns a dashboard as indented JSON.
 func Encode(d Dashboard) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -180,17 +180,17 @@ func Encode(d Dashboard) ([]byte, error) {
 
 func datasource() Datasource { return Datasource{Type: "influxdb", UID: "${datasource}"} }
 
-// newDashboard places panels from left to right, a new row where one does not
-// fit, and numbers them.
+// newDashboard returns a dashboard. It numbers the panels and places them from left to right. A
+// panel that does not fit begins a new row.
 func newDashboard(uid, title, description string, variables []Variable, panels []Panel) Dashboard {
-	x, y, high := 0, 0, 0
+	x, y, rowHeight := 0, 0, 0
 	for i := range panels {
 		p := &panels[i]
 		if x+p.GridPos.W > 24 {
-			x, y, high = 0, y+high, 0
+			x, y, rowHeight = 0, y+rowHeight, 0
 		}
 		p.ID, p.GridPos.X, p.GridPos.Y = i+1, x, y
-		x, high = x+p.GridPos.W, max(high, p.GridPos.H)
+		x, rowHeight = x+p.GridPos.W, max(rowHeight, p.GridPos.H)
 	}
 	readings := Variable{
 		Name: "datasource", Label: "Readings", Type: "datasource", Query: "influxdb", Refresh: 1,
@@ -210,7 +210,7 @@ func newDashboard(uid, title, description string, variables []Variable, panels [
 	}
 }
 
-// variable is a choice of several values of a tag.
+// variable returns a variable with the values of a tag, of which several can be selected.
 func variable(name, label, tag, condition string) Variable {
 	q := "SHOW TAG VALUES WITH KEY = " + quote(tag)
 	if condition != "" {
@@ -222,12 +222,12 @@ func variable(name, label, tag, condition string) Variable {
 	}
 }
 
-// quote writes an identifier of InfluxQL.
+// quote returns name as a quoted identifier of InfluxQL.
 func quote(name string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(name) + `"`
 }
 
-// quoteString writes a string of InfluxQL.
+// quoteString returns s as a string literal of InfluxQL.
 func quoteString(s string) string {
 	return `'` + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`).Replace(s) + `'`
 }

@@ -1,39 +1,39 @@
 package grafana
 
-// Sensor is a key of a decoder and what it measures.
+// Sensor is a sensor of a decoder.
 type Sensor struct {
 	Key  string
-	Type string // the sensor type's id, which is the measurement
-	Name string // the sensor type's; empty: the id
-	Unit string // as people write it, "°C"
+	Type string // the id of the sensor type, which is the name of the measurement
+	Name string // the name of the sensor type; empty: the id is shown
+	Unit string // as in the inventory, such as "°C"
 }
 
-// Decoder shows the devices that a decoder's values feed: one panel for each
-// sensor, a line for each device.
+// Decoder returns the dashboard of a decoder. Each sensor has a graph with a line for each device
+// and a table of the latest values.
 func Decoder(id, name string, sensors []Sensor) Dashboard {
 	panels := make([]Panel, 0, 2*len(sensors))
 	for _, s := range sensors {
-		condition := theseDevices + ` AND "key" = ` + quoteString(s.Key)
+		condition := inDevices + ` AND "key" = ` + quoteString(s.Key)
 		if s.Name == "" {
 			s.Name = s.Type
 		}
 		title := s.Name + ": " + s.Key
 		panels = append(panels,
 			graph(title, unit(s.Unit), size{16, 8}, numbersAndTexts(quote(s.Type), condition+` GROUP BY time($__interval), "identifier" fill(none)`, "$tag_identifier", "texts of $tag_identifier")...),
-			table(title+", latest", size{8, 8}, "Time", true, query(`SELECT last(*) FROM `+quote(s.Type)+` WHERE `+condition+` GROUP BY "identifier"`, "")).named(theseDevices))
+			table(title+", latest", size{8, 8}, "Time", true, query(`SELECT last(*) FROM `+quote(s.Type)+` WHERE `+condition+` GROUP BY "identifier"`, "")).named(inDevices))
 	}
-	return newDashboard(uidOf(id), "Penstock: "+name, "What decoder "+id+" gives.", []Variable{
+	return newDashboard(uidOf(id), "Penstock: "+name, "Readings of decoder "+id+".", []Variable{
 		variable("account", "Account", "account", ""), devicesOf(sensors),
 	}, panels)
 }
 
-// theseAccounts are the readings of the accounts that are chosen.
-const theseAccounts = `$timeFilter AND "account" =~ /^$account$/`
+// inAccounts is a condition for readings of the selected accounts in the time range.
+const inAccounts = `$timeFilter AND "account" =~ /^$account$/`
 
-// theseDevices are the readings of the devices that are chosen.
-const theseDevices = theseAccounts + ` AND "identifier" =~ /^$device$/`
+// inDevices is a condition for readings of the selected devices in the time range.
+const inDevices = inAccounts + ` AND "identifier" =~ /^$device$/`
 
-// devicesOf is the choice among the devices that have one of the sensors.
+// devicesOf returns the variable of the devices that have one of the sensors.
 func devicesOf(sensors []Sensor) Variable {
 	condition := `"account" =~ /^$account$/`
 	for i, s := range sensors {
@@ -50,7 +50,8 @@ func devicesOf(sensors []Sensor) Variable {
 	return variable("device", "Device", "identifier", condition)
 }
 
-// uidOf is at most 40 letters, digits, hyphens and underscores, as Grafana wants.
+// uidOf returns a uid for the dashboard of a decoder: at most 40 letters, digits, hyphens and
+// underscores, as Grafana requires.
 func uidOf(id string) string {
 	uid := []byte("penstock-decoder-")
 	for i := 0; i < len(id) && len(uid) < 40; i++ {
@@ -63,18 +64,17 @@ func uidOf(id string) string {
 	return string(uid)
 }
 
-// unit gives Grafana's name of a unit; one that it has no name for is shown as
-// it is.
-func unit(written string) string {
-	known := map[string]string{
+// unit returns Grafana's id of a unit. A unit without an id becomes a suffix of the values.
+func unit(symbol string) string {
+	ids := map[string]string{
 		"": "", "°C": "celsius", "°F": "fahrenheit", "K": "kelvin", "%": "percent", "%RH": "humidity",
 		"hPa": "pressurehpa", "bar": "pressurebar", "Pa": "pressurepa", "kPa": "pressurekpa",
 		"V": "volt", "mV": "mvolt", "A": "amp", "mA": "mamp", "W": "watt", "kW": "kwatt", "Wh": "watth", "kWh": "kwatth",
 		"m": "lengthm", "mm": "lengthmm", "km": "lengthkm", "ppm": "ppm", "lx": "lux", "dB": "dB", "dBm": "dBm",
 		"s": "s", "ms": "ms", "m/s": "velocityms", "km/h": "velocitykmh", "°": "degree", "l": "litre", "L": "litre", "m³": "m3",
 	}
-	if name, ok := known[written]; ok {
-		return name
+	if id, ok := ids[symbol]; ok {
+		return id
 	}
-	return "suffix: " + written
+	return "suffix: " + symbol
 }

@@ -1,6 +1,6 @@
 package grafana
 
-// size of a panel on the grid.
+// size is the width and height of a panel on the grid.
 type size struct{ w, h int }
 
 func panel(kind, title, unit string, s size, targets ...Target) Panel {
@@ -14,7 +14,7 @@ func panel(kind, title, unit string, s size, targets ...Target) Panel {
 	}
 }
 
-// graph shows values over time.
+// graph returns a panel that shows values over time.
 func graph(title, unit string, s size, targets ...Target) Panel {
 	p := panel("timeseries", title, unit, s, targets...)
 	p.FieldConfig.Defaults.Custom = map[string]any{"drawStyle": "line", "fillOpacity": 10, "showPoints": "auto", "spanNulls": true}
@@ -25,7 +25,7 @@ func graph(title, unit string, s size, targets ...Target) Panel {
 	return p
 }
 
-// table shows rows, the first column in order.
+// table returns a panel that shows rows in the order of the column sortBy.
 func table(title string, s size, sortBy string, descending bool, target Target) Panel {
 	target.ResultFormat = "table"
 	p := panel("table", title, "", s, target)
@@ -36,8 +36,8 @@ func table(title string, s size, sortBy string, descending bool, target Target) 
 	return p
 }
 
-// named adds to a table of devices the name of each, as of its last frame: their
-// records have the identifier only, so that a new name begins no new series.
+// named adds the name in each device's last frame to a table of devices. Readings have only the
+// identifier as a tag because a tag with the name would begin a new series for each new name.
 func (p Panel) named(condition string) Panel {
 	names := query(`SELECT last("name") AS "name" FROM "uplink" WHERE `+condition+` GROUP BY "identifier"`, "")
 	names.RefID, names.ResultFormat = string(rune('A'+len(p.Targets))), "table"
@@ -52,13 +52,13 @@ func (p Panel) named(condition string) Panel {
 	return p
 }
 
-// query is a query in InfluxQL; alias names the lines.
+// query returns a target for an InfluxQL query. alias is the name of the lines.
 func query(q, alias string) Target {
 	return Target{Datasource: datasource(), Query: q, RawQuery: true, ResultFormat: "time_series", Alias: alias}
 }
 
-// numbersAndTexts queries a sensor's values over time; of texts, which no line
-// can show, how many there were.
+// numbersAndTexts returns queries for the means of a sensor's values over time, and for the numbers
+// of its texts, which a graph cannot show.
 func numbersAndTexts(measurement, condition, number, texts string) []Target {
 	return []Target{
 		query(`SELECT mean("value") FROM `+measurement+` WHERE `+condition, number),

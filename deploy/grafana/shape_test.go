@@ -16,7 +16,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// provisioned reads what Grafana is told of data sources and dashboards.
+// provisioned reads datasource.yaml and dashboards.yaml. It returns the types of the data sources by
+// uid, and the path of the dashboards.
 func provisioned(t *testing.T) (sources map[string]string, path string) {
 	t.Helper()
 	var file struct {
@@ -32,7 +33,7 @@ func provisioned(t *testing.T) (sources map[string]string, path string) {
 	for _, d := range file.Datasources {
 		sources[d.UID] = d.Type
 		if d.Access != "proxy" || d.URL == "" || d.Type == "influxdb" && d.JSONData["dbName"] == "" {
-			t.Errorf("data source %s is not complete: access %q, url %q, database %q", d.UID, d.Access, d.URL, d.JSONData["dbName"])
+			t.Errorf("data source %s is incomplete: access %q, url %q, database %q", d.UID, d.Access, d.URL, d.JSONData["dbName"])
 		}
 	}
 	var providers struct {
@@ -52,16 +53,16 @@ func provisioned(t *testing.T) (sources map[string]string, path string) {
 	return sources, providers.Providers[0].Options.Path
 }
 
-func readYAML(t *testing.T, name string, to any) {
+func readYAML(t *testing.T, name string, value any) {
 	t.Helper()
 	raw, err := os.ReadFile(name)
 	if err == nil {
-		err = yaml.Unmarshal(raw, to)
+		err = yaml.Unmarshal(raw, value)
 	}
 	relaytest.NoError(t, err)
 }
 
-func TestComposeMountsWhatIsProvisioned(t *testing.T) {
+func TestComposeMountsTheProvisioningFiles(t *testing.T) {
 	var compose struct {
 		Services map[string]struct {
 			Volumes     []string
@@ -76,7 +77,7 @@ func TestComposeMountsWhatIsProvisioned(t *testing.T) {
 		"./grafana/dashboards:" + path + ":ro",
 	} {
 		if !slices.Contains(compose.Services["grafana"].Volumes, want) {
-			t.Errorf("grafana does not mount %s: %q", want, compose.Services["grafana"].Volumes)
+			t.Errorf("grafana does not mount %s, only %q", want, compose.Services["grafana"].Volumes)
 		}
 	}
 	var file struct {
@@ -87,160 +88,161 @@ func TestComposeMountsWhatIsProvisioned(t *testing.T) {
 	readYAML(t, "datasource.yaml", &file)
 	bucket := compose.Services["penstock"].Environment["PENSTOCK_INFLUX_BUCKET"]
 	if db, _, _ := strings.Cut(bucket, "/"); db != file.Datasources[0].JSONData["dbName"] {
-		t.Errorf("the gateway writes to %s, Grafana reads %s", bucket, file.Datasources[0].JSONData["dbName"])
+		t.Errorf("the gateway writes to the bucket %s, but Grafana reads the database %s", bucket, file.Datasources[0].JSONData["dbName"])
 	}
 }
 
-func TestDashboardsHaveTheShapeThatGrafanaWants(t *testing.T) {
+func TestDashboardsAreValid(t *testing.T) {
 	sources, _ := provisioned(t)
 	files, err := filepath.Glob("dashboards/*.json")
 	relaytest.NoError(t, err)
-	raw := map[string][]byte{}
+	dashboards := map[string][]byte{}
 	for _, name := range files {
-		if raw[name], err = os.ReadFile(name); err != nil {
+		if dashboards[name], err = os.ReadFile(name); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if raw["of a decoder"], err = Encode(Decoder("a/decoder's id, longer than Grafana takes", "It's \"odd\"", []Sensor{
+	if dashboards["the dashboard of a decoder"], err = Encode(Decoder("a/decoder's id, longer than Grafana takes", "It's \"odd\"", []Sensor{
 		{Key: "it's", Type: `a "type"`, Unit: "°C"}, {Key: "b", Type: "t", Name: "B", Unit: "furlong"},
 	})); err != nil {
 		t.Fatal(err)
 	}
 	uids := map[string]string{}
-	for name, text := range raw {
+	for name, text := range dashboards {
 		var d Dashboard
 		strict := json.NewDecoder(bytes.NewReader(text))
 		strict.DisallowUnknownFields()
 		if err := strict.Decode(&d); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if before := uids[d.UID]; before != "" {
-			t.Errorf("%s has the uid of %s", name, before)
+		if otherName := uids[d.UID]; otherName != "" {
+			t.Errorf("%s has the same uid as %s", name, otherName)
 		}
 		uids[d.UID] = name
-		for _, wrong := range slices.Concat(shape(d), places(d), variables(d), origins(d, sources)) {
-			t.Errorf("%s: %s", name, wrong)
+		for _, problem := range slices.Concat(shape(d), places(d), variables(d), origins(d, sources)) {
+			t.Errorf("%s: %s", name, problem)
 		}
 	}
 }
 
-// shape lists what is wrong with a dashboard and its panels themselves.
-func shape(d Dashboard) (wrong []string) {
+// shape returns the problems of a dashboard, its panels and their queries.
+func shape(d Dashboard) (problems []string) {
 	if !regexp.MustCompile(`^[a-zA-Z0-9_-]{1,40}$`).MatchString(d.UID) || d.Title == "" || d.SchemaVersion < 36 || d.SchemaVersion > 41 || d.Time.From == "" || d.Time.To == "" {
-		wrong = append(wrong, fmt.Sprintf("uid %q, title %q, schemaVersion %d, time %v", d.UID, d.Title, d.SchemaVersion, d.Time))
+		problems = append(problems, fmt.Sprintf("invalid uid %q, title %q, schemaVersion %d or time %v", d.UID, d.Title, d.SchemaVersion, d.Time))
 	}
 	ids := map[int]bool{}
 	for _, p := range d.Panels {
 		if p.ID <= 0 || ids[p.ID] || p.Title == "" || p.Options == nil || p.FieldConfig.Overrides == nil || len(p.Targets) == 0 {
-			wrong = append(wrong, fmt.Sprintf("panel %d %q is incomplete, or has another's id", p.ID, p.Title))
+			problems = append(problems, fmt.Sprintf("panel %d %q is incomplete, or has the id of another panel", p.ID, p.Title))
 		}
 		ids[p.ID] = true
 		if !slices.Contains([]string{"timeseries", "stat", "table"}, p.Type) {
-			wrong = append(wrong, "there is no panel "+p.Type)
+			problems = append(problems, "unknown panel type "+p.Type)
 		}
 		refs := map[string]bool{}
 		for _, q := range p.Targets {
 			influx := q.RawQuery && q.Query != "" && q.Expr == "" && (q.ResultFormat == "time_series" || q.ResultFormat == "table")
 			metrics := q.Datasource.Type == "prometheus" && q.Expr != "" && q.Query == "" && q.ResultFormat == ""
 			if q.RefID == "" || refs[q.RefID] || influx == metrics {
-				wrong = append(wrong, fmt.Sprintf("panel %q: the target %q repeats a refId, or is of both kinds or neither: %q, %q", p.Title, q.RefID, q.Query, q.Expr))
+				problems = append(problems, fmt.Sprintf("panel %q: target %q repeats a refId, or is not for exactly one of InfluxDB and Prometheus: query %q, expr %q", p.Title, q.RefID, q.Query, q.Expr))
 			}
 			refs[q.RefID] = true
 			if metrics {
-				continue // asked for the range that is shown
+				continue // Grafana passes the time range to Prometheus
 			}
 			if !strings.Contains(q.Query, "$timeFilter") {
-				wrong = append(wrong, fmt.Sprintf("panel %q does not keep to the time: %s", p.Title, q.Query))
+				problems = append(problems, fmt.Sprintf("panel %q ignores the time range: %s", p.Title, q.Query))
 			}
 		}
 	}
-	return wrong
+	return problems
 }
 
-// places lists panels that leave the grid or lie on one another.
-func places(d Dashboard) (wrong []string) {
-	taken := map[[2]int]int{}
+// places returns the panels that exceed the grid or overlap.
+func places(d Dashboard) (problems []string) {
+	panelAt := map[[2]int]int{}
 	for _, p := range d.Panels {
 		g := p.GridPos
 		if g.W <= 0 || g.H <= 0 || g.X < 0 || g.Y < 0 || g.X+g.W > 24 {
-			wrong = append(wrong, fmt.Sprintf("panel %d leaves the grid: %d by %d at %d, %d", p.ID, g.W, g.H, g.X, g.Y))
+			problems = append(problems, fmt.Sprintf("panel %d exceeds the grid: %d by %d at %d, %d", p.ID, g.W, g.H, g.X, g.Y))
 		}
 		for x := g.X; x < g.X+g.W; x++ {
 			for y := g.Y; y < g.Y+g.H; y++ {
-				if other := taken[[2]int{x, y}]; other != 0 && other != p.ID {
-					return append(wrong, fmt.Sprintf("panel %d lies on panel %d", p.ID, other))
+				if otherID := panelAt[[2]int{x, y}]; otherID != 0 && otherID != p.ID {
+					return append(problems, fmt.Sprintf("panel %d overlaps panel %d", p.ID, otherID))
 				}
-				taken[[2]int{x, y}] = p.ID
+				panelAt[[2]int{x, y}] = p.ID
 			}
 		}
 	}
-	return wrong
+	return problems
 }
 
-// variables lists those that are used and not defined, or the other way round.
-func variables(d Dashboard) (wrong []string) {
+// variables returns the variables that are incomplete, used but not defined before, or defined but
+// not used.
+func variables(d Dashboard) (problems []string) {
 	defined, used := map[string]bool{}, map[string]bool{}
-	look := func(texts ...string) {
+	findUses := func(texts ...string) {
 		for _, m := range regexp.MustCompile(`\$(?:\{(\w+)|(\w+))`).FindAllStringSubmatch(strings.Join(texts, "\n"), -1) {
 			name := m[1] + m[2]
 			if name == "timeFilter" || strings.HasPrefix(name, "__") {
 				continue
 			}
 			if used[name] = true; !defined[name] {
-				wrong = append(wrong, "$"+name+" is used and not defined before")
+				problems = append(problems, "$"+name+" is used but not defined before")
 			}
 		}
 	}
 	for _, v := range d.Templating.List {
 		if v.Type == "datasource" && v.Name != "" && v.Current != nil && (v.Query == "influxdb" || v.Query == "prometheus") {
-			defined[v.Name], used[v.Name] = true, true // see origins
+			defined[v.Name], used[v.Name] = true, true // origins checks its uses
 			continue
 		}
 		if v.Name == "" || defined[v.Name] || v.Type != "query" || v.Refresh != 2 || v.Query != v.Definition {
-			wrong = append(wrong, fmt.Sprintf("variable %q is incomplete, or has another's name: type %q, refresh %d, query %q, definition %q", v.Name, v.Type, v.Refresh, v.Query, v.Definition))
+			problems = append(problems, fmt.Sprintf("variable %q is incomplete, or has the name of another variable: type %q, refresh %d, query %q, definition %q", v.Name, v.Type, v.Refresh, v.Query, v.Definition))
 		}
-		look(v.Query)
+		findUses(v.Query)
 		defined[v.Name] = true
 	}
 	for _, p := range d.Panels {
-		look(p.Title, p.Description)
+		findUses(p.Title, p.Description)
 		if p.Repeat != "" {
-			look("$" + p.Repeat)
+			findUses("$" + p.Repeat)
 		}
 		for _, q := range p.Targets {
-			look(q.Query, q.Expr)
-			if rest := strings.NewReplacer("$measurement", "", "$tag_", "").Replace(q.Alias); strings.Contains(rest, "$") {
-				wrong = append(wrong, "an alias knows measurement and tags only: "+q.Alias)
+			findUses(q.Query, q.Expr)
+			if alias := strings.NewReplacer("$measurement", "", "$tag_", "").Replace(q.Alias); strings.Contains(alias, "$") {
+				problems = append(problems, "an alias can contain only $measurement and $tag_…: "+q.Alias)
 			}
 		}
 	}
 	for name := range defined {
 		if !used[name] {
-			wrong = append(wrong, "$"+name+" is defined and not used")
+			problems = append(problems, "$"+name+" is defined but not used")
 		}
 	}
-	return wrong
+	return problems
 }
 
-// origins lists what does not refer to a variable for a data source of its kind, and such
-// variables whose first value is not provisioned.
-func origins(d Dashboard, sources map[string]string) (wrong []string) {
-	kinds := make(map[string]string)
+// origins returns the panels, queries and variables whose data source is not a variable of the same
+// type, and the data source variables whose initial value is not provisioned.
+func origins(d Dashboard, sources map[string]string) (problems []string) {
+	types := make(map[string]string) // by uid, such as "${datasource}"
 	for _, v := range d.Templating.List {
 		if v.Type != "datasource" {
 			continue
 		}
-		kinds["${"+v.Name+"}"] = v.Query
-		if kind := sources[v.Current.Value]; kind != v.Query {
-			wrong = append(wrong, fmt.Sprintf("variable %s: no data source %q of type %q is provisioned", v.Name, v.Current.Value, v.Query))
+		types["${"+v.Name+"}"] = v.Query
+		if sources[v.Current.Value] != v.Query {
+			problems = append(problems, fmt.Sprintf("variable %s: no data source %q of type %q is provisioned", v.Name, v.Current.Value, v.Query))
 		}
 		if !slices.ContainsFunc(d.Requires, func(r Required) bool { return r.ID == v.Query }) {
-			wrong = append(wrong, "the dashboard does not require "+v.Query)
+			problems = append(problems, "the dashboard does not require "+v.Query)
 		}
 	}
-	check := func(of string, s Datasource) {
-		if kinds[s.UID] != s.Type {
-			wrong = append(wrong, fmt.Sprintf("%s: no variable %q for a data source of type %q", of, s.UID, s.Type))
+	check := func(label string, s Datasource) {
+		if types[s.UID] != s.Type {
+			problems = append(problems, fmt.Sprintf("%s: no variable %q for a data source of type %q", label, s.UID, s.Type))
 		}
 	}
 	for _, v := range d.Templating.List {
@@ -254,5 +256,5 @@ func origins(d Dashboard, sources map[string]string) (wrong []string) {
 			check("panel "+p.Title, q.Datasource)
 		}
 	}
-	return wrong
+	return problems
 }

@@ -13,26 +13,26 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// system is a copy of this machine's file system that is thrown away: an overlay in
-// namespaces of its own for mounts, processes and network. Packages are installed in it
-// as on the machine, with its shell, adduser and systemd's helpers; the machine itself
-// and its services see nothing of that. systemd does not run in it.
+// system is a temporary copy of this machine's file system: an overlay in mount, PID and network
+// namespaces of its own. Packages are installed in it as on the machine, with its shell, adduser
+// and systemd's helpers, without effect on the machine and its services. systemd does not run
+// in it.
 type system struct {
 	t       *testing.T
 	pid     string
-	version string // of the release's package, which is in the copy's /tmp/release
+	version string // of the release's package in /tmp/release of the copy
 }
 
-// newSystem starts the copy. Where the kernel does not let this process make one, the
-// test is skipped with the reason.
+// newSystem creates the copy. It skips the test if this process is not root, a tool is missing or
+// the kernel does not permit the namespaces.
 func newSystem(t *testing.T) *system {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("SKIPPED: the Debian package is installed by root only, in a copy of the file system")
+		t.Skip("SKIPPED: only root can install the Debian package in a copy of the file system")
 	}
 	for _, tool := range []string{"dpkg", "unshare", "nsenter", "setpriv", "adduser", "deb-systemd-helper"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("SKIPPED: the Debian package is installed on Debian with %s: %v", tool, err)
+			t.Skipf("SKIPPED: the installation of the Debian package needs %s: %v", tool, err)
 		}
 	}
 	const start = `set -e
@@ -59,7 +59,7 @@ exec chroot "$1/root" sleep infinity`
 	ready := make([]byte, len("ready\n"))
 	if n, _ := stdout.Read(ready); n == 0 {
 		_ = cmd.Wait()
-		t.Skipf("SKIPPED: this machine does not let root make a copy of the file system: %s", stderr.String())
+		t.Skipf("SKIPPED: root cannot make a copy of the file system on this machine: %s", stderr.String())
 	}
 	children := fmt.Sprintf("/proc/%d/task/%d/children", cmd.Process.Pid, cmd.Process.Pid)
 	child, err := os.ReadFile(children)
@@ -69,18 +69,18 @@ exec chroot "$1/root" sleep infinity`
 	return &system{t: t, pid: strings.TrimSpace(string(child)), version: version}
 }
 
-// laterVersion is the version of a package with the release's binary that sorts after the
-// release's own version.
+// laterVersion is a version higher than any release. packages builds a package with this version
+// and the release's binary.
 const laterVersion = "999.0.0"
 
-// packages returns a directory with the package of the release and one of laterVersion, and
-// the version of the former.
+// packages returns a directory with the packages of the release and of laterVersion, and the
+// release's version.
 func packages(t *testing.T) (dir, version string) {
 	t.Helper()
 	dir = t.TempDir()
 	release := relaytest.Must(filepath.Glob(filepath.Join(released(t), "*.deb")))(t)
 	if len(release) != 1 {
-		t.Fatalf("the release has the packages %q, want one", release)
+		t.Fatalf("the release has the packages %q, want one package", release)
 	}
 	name := filepath.Base(release[0])
 	relaytest.NoError(t, os.Link(release[0], filepath.Join(dir, name)))
@@ -92,24 +92,25 @@ func packages(t *testing.T) (dir, version string) {
 	return dir, version
 }
 
-// try runs a shell command in the copy.
+// try runs a shell command in the copy and returns its output without surrounding white space.
 func (s *system) try(command string) (string, error) {
 	cmd := exec.Command("nsenter", "--target", s.pid, "--mount", "--pid", "--net", "--root", "--wd", "sh", "-c", command)
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C.UTF-8"}
-	out, err := cmd.CombinedOutput()
-	return strings.TrimSpace(string(out)), err
+	output, err := cmd.CombinedOutput()
+	return strings.TrimSpace(string(output)), err
 }
 
+// run runs a shell command that must succeed.
 func (s *system) run(command string) string {
 	s.t.Helper()
-	out, err := s.try(command)
+	output, err := s.try(command)
 	if err != nil {
-		s.t.Fatalf("%s: %v\n%s", command, err, out)
+		s.t.Fatalf("%s: %v\n%s", command, err, output)
 	}
-	return out
+	return output
 }
 
-// expect runs a command and compares what it prints.
+// expect runs a command and compares its output.
 func (s *system) expect(command, want string) {
 	s.t.Helper()
 	if got := s.run(command); got != want {
@@ -117,13 +118,15 @@ func (s *system) expect(command, want string) {
 	}
 }
 
-func (s *system) dpkg(version string) {
+// install installs the package of a version.
+func (s *system) install(version string) {
 	s.t.Helper()
 	s.run("dpkg --install /tmp/release/penstock_" + version + "_*.deb")
 	s.expect("dpkg-query -W -f='${Status} ${Version}' penstock", "install ok installed "+version)
 }
 
-// serve runs the command of the systemd unit as the unit's user until stop is called.
+// serve starts the command of the systemd unit as the unit's user and waits until it is healthy.
+// stop ends it.
 func (s *system) serve() (stop func()) {
 	s.t.Helper()
 	setting := func(key string) string {
@@ -132,12 +135,12 @@ func (s *system) serve() (stop func()) {
 	user := setting("User")
 	s.run(fmt.Sprintf("cd %s; setpriv --reuid=%s --regid=%s --init-groups env %s %s </dev/null >/tmp/log 2>&1 & echo $! >/tmp/pid",
 		setting("WorkingDirectory"), user, setting("Group"), setting("Environment"), setting("ExecStart")))
-	for late := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		if _, err := s.try("penstock healthcheck"); err == nil {
 			break
 		}
-		if _, err := s.try("test -e /proc/$(cat /tmp/pid)/exe"); err != nil || time.Now().After(late) {
-			s.t.Fatalf("the installed gateway does not serve:\n%s", s.run("cat /tmp/log"))
+		if _, err := s.try("test -e /proc/$(cat /tmp/pid)/exe"); err != nil || time.Now().After(deadline) {
+			s.t.Fatalf("the installed gateway is not healthy:\n%s", s.run("cat /tmp/log"))
 		}
 	}
 	return func() {
@@ -146,14 +149,14 @@ func (s *system) serve() (stop func()) {
 	}
 }
 
-// The life of the package: installed, started, upgraded, removed, installed again, and
-// purged. Settings and data stay until the purge.
+// The package is installed, started, upgraded, removed, installed again and purged. Settings and
+// data are kept until the purge.
 func TestTheDebianPackagesLife(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t)
 	_, _ = s.try("dpkg --purge penstock; deluser --quiet penstock")
 
-	s.dpkg(s.version)
+	s.install(s.version)
 	s.expect("stat -c '%U:%G %a' /var/lib/penstock", "penstock:penstock 700")
 	s.expect("stat -c '%U:%G %a' /etc/penstock", "root:penstock 750")
 	s.expect("penstock check-config /etc/penstock/penstock.yaml >/dev/null && echo valid", "valid")
@@ -165,7 +168,7 @@ func TestTheDebianPackagesLife(t *testing.T) {
 	token := s.run("cat /var/lib/penstock/admin-token")
 
 	s.run("echo '# changed by the operator' >>/etc/penstock/penstock.yaml; systemctl --quiet disable penstock.service")
-	s.dpkg(laterVersion)
+	s.install(laterVersion)
 	s.expect("tail -1 /etc/penstock/penstock.yaml", "# changed by the operator")
 	s.expect("ls /etc/systemd/system/multi-user.target.wants/penstock.service 2>/dev/null || echo disabled", "disabled")
 	stop = s.serve()
@@ -177,7 +180,7 @@ func TestTheDebianPackagesLife(t *testing.T) {
 	s.expect("cat /var/lib/penstock/admin-token", token)
 	s.expect("tail -1 /etc/penstock/penstock.yaml", "# changed by the operator")
 
-	s.dpkg(laterVersion)
+	s.install(laterVersion)
 	s.expect("cat /var/lib/penstock/admin-token", token)
 	s.run("dpkg --purge penstock")
 	s.expect("ls -d /var/lib/penstock /etc/penstock 2>/dev/null || echo gone", "gone")

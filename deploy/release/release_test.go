@@ -1,5 +1,5 @@
-// Package release_test builds a release as deploy/release/release.sh does, compares two
-// builds, and leads the Debian package through its life.
+// Package release_test builds releases with release.sh, compares two builds, and installs, upgrades
+// and removes the Debian package.
 package release_test
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// nfpm returns the program that make deps installs. Without it the test fails, or is
-// skipped when PENSTOCK_TEST_SKIP_REAL=1 says so.
+// nfpm returns the path of the program nfpm, which make deps installs. If nfpm is missing, the test
+// fails, or is skipped with PENSTOCK_TEST_SKIP_REAL=1.
 func nfpm(t *testing.T) string {
 	t.Helper()
 	path, err := filepath.Abs("../../.tools/bin/nfpm")
@@ -35,33 +35,34 @@ func nfpm(t *testing.T) string {
 	return ""
 }
 
-// clone checks the present commit out into a directory of its own.
+// clone clones the repository into a new directory, with the current commit checked out.
 func clone(t *testing.T) string {
 	t.Helper()
 	if err := exec.Command("git", "-C", "../..", "rev-parse", "HEAD").Run(); err != nil {
-		t.Skip("SKIPPED: a release is built from a Git checkout, and this is none")
+		t.Skip("SKIPPED: a release is built from a Git checkout, and this directory is not in one")
 	}
 	dir := filepath.Join(t.TempDir(), "penstock")
-	if out, err := exec.Command("git", "clone", "-q", "--no-local", "../..", dir).CombinedOutput(); err != nil {
-		t.Fatalf("git clone: %v\n%s", err, out)
+	if output, err := exec.Command("git", "clone", "-q", "--no-local", "../..", dir).CombinedOutput(); err != nil {
+		t.Fatalf("git clone: %v\n%s", err, output)
 	}
 	return dir
 }
 
-// build runs the release script in a clone and returns the folder it fills.
+// build runs the release script in a clone, with additional environment variables, and returns the
+// directory of the release.
 func build(t *testing.T, dir string, environ ...string) string {
 	t.Helper()
-	out := filepath.Join(t.TempDir(), "out")
-	cmd := exec.Command(filepath.Join(dir, "deploy", "release", "release.sh"), out)
+	releaseDir := filepath.Join(t.TempDir(), "out")
+	cmd := exec.Command(filepath.Join(dir, "deploy", "release", "release.sh"), releaseDir)
 	cmd.Env = append(os.Environ(), "NFPM="+nfpm(t), "RELEASE_ARCHES="+runtime.GOARCH)
 	cmd.Env = append(cmd.Env, environ...)
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("release.sh: %v\n%s", err, text)
 	}
-	return out
+	return releaseDir
 }
 
-// released builds the present commit once for all tests.
+// released builds the current commit once for all tests and returns the directory of the release.
 func released(t *testing.T) string {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -92,63 +93,63 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// Two clones in different directories, under different settings of the machine, give
-// the same hashes. Both use the machine's build cache, so what differs is linked and
-// packed twice; PENSTOCK_TEST_COLD=1 compiles everything anew for the second.
+// Builds in two directories with different environments have the same hashes. Both use the
+// machine's build cache, so only linking and packaging are repeated. With PENSTOCK_TEST_COLD=1 the
+// second build has an empty cache.
 func TestTheSameCommitGivesTheSameBytes(t *testing.T) {
 	t.Parallel()
-	other := []string{"TZ=Pacific/Auckland", "LC_ALL=C.UTF-8", "GOFLAGS=-p=1", "GOAMD64=v3"}
+	environ := []string{"TZ=Pacific/Auckland", "LC_ALL=C.UTF-8", "GOFLAGS=-p=1", "GOAMD64=v3"}
 	if os.Getenv("PENSTOCK_TEST_COLD") == "1" {
-		other = append(other, "GOCACHE="+t.TempDir())
+		environ = append(environ, "GOCACHE="+t.TempDir())
 	}
-	second := build(t, clone(t), other...)
-	first := released(t) // built beside it
+	second := build(t, clone(t), environ...)
+	first := released(t)
 	if diff := cmp.Diff(sums(t, first), sums(t, second)); diff != "" {
 		t.Errorf("two builds of one commit differ (-first +second):\n%s", diff)
 	}
-	if out, err := run(first, "sha256sum", "--check", "--strict", "SHA256SUMS"); err != nil {
-		t.Errorf("SHA256SUMS does not hold: %v\n%s", err, out)
+	if output, err := run(first, "sha256sum", "--check", "--strict", "SHA256SUMS"); err != nil {
+		t.Errorf("SHA256SUMS does not match the files: %v\n%s", err, output)
 	}
 }
 
-// sums reads SHA256SUMS: hashes by name of file.
+// sums returns the hashes in SHA256SUMS by file name.
 func sums(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	f, err := os.Open(filepath.Join(dir, "SHA256SUMS"))
 	relaytest.NoError(t, err)
 	defer f.Close()
-	list := map[string]string{}
+	hashes := map[string]string{}
 	for s := bufio.NewScanner(f); s.Scan(); {
 		hash, name, _ := strings.Cut(s.Text(), "  ")
-		list[name] = hash
+		hashes[name] = hash
 	}
-	if len(list) != 3 {
-		t.Fatalf("a release of one architecture has a binary, an SBOM and a package, and this one has %v", list)
+	if len(hashes) != 3 {
+		t.Fatalf("SHA256SUMS has %v, want a binary, an SBOM and a package", hashes)
 	}
-	return list
+	return hashes
 }
 
 func run(dir, name string, args ...string) (string, error) {
 	cmd := exec.Command(name, args...)
 	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
-	return string(out), err
+	output, err := cmd.CombinedOutput()
+	return string(output), err
 }
 
 func TestTheBinaryIsStaticAndNamesItsCommit(t *testing.T) {
 	t.Parallel()
 	binary := filepath.Join(released(t), "penstock-linux-"+runtime.GOARCH)
-	if out, err := run(".", "ldd", binary); err == nil {
-		t.Errorf("the binary needs libraries of the system:\n%s", out)
+	if output, err := run(".", "ldd", binary); err == nil {
+		t.Errorf("the binary is linked to libraries of the system:\n%s", output)
 	}
 	commit, err := run("../..", "git", "rev-parse", "HEAD")
 	relaytest.NoError(t, err)
-	if out, err := run(".", binary, "version"); err != nil || !strings.Contains(out, strings.TrimSpace(commit)) {
-		t.Errorf("penstock version: %v: %q, want the commit %s", err, out, commit)
+	if output, err := run(".", binary, "version"); err != nil || !strings.Contains(output, strings.TrimSpace(commit)) {
+		t.Errorf("penstock version: %v: %q, want the commit %s", err, output, commit)
 	}
 }
 
-// Every requirement of go.mod that the program links stands in the SBOM.
+// Every module that the program links is in the SBOM.
 func TestTheSBOMListsEveryModule(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile(filepath.Join(released(t), "penstock-linux-"+runtime.GOARCH+".cdx.json"))
@@ -159,13 +160,13 @@ func TestTheSBOMListsEveryModule(t *testing.T) {
 	}
 	relaytest.NoError(t, json.Unmarshal(data, &bom))
 	if bom.BOMFormat != "CycloneDX" || bom.SpecVersion != "1.6" {
-		t.Errorf("the SBOM is %s %s", bom.BOMFormat, bom.SpecVersion)
+		t.Errorf("the SBOM has the format %s %s, want CycloneDX 1.6", bom.BOMFormat, bom.SpecVersion)
 	}
 	listed := map[string]bool{}
 	for _, c := range bom.Components {
 		listed[c.Name+" "+c.Version] = true
 		if want := fmt.Sprintf("pkg:golang/%s@", c.Name); !strings.HasPrefix(c.Purl, want) {
-			t.Errorf("%s has the package URL %q", c.Name, c.Purl)
+			t.Errorf("%s has the package URL %q, want the prefix %q", c.Name, c.Purl, want)
 		}
 	}
 	linked, err := run("../..", "go", "list", "-deps", "-f", "{{with .Module}}{{if .Version}}{{.Path}} {{.Version}}{{end}}{{end}}", "./cmd/penstock")
@@ -174,7 +175,7 @@ func TestTheSBOMListsEveryModule(t *testing.T) {
 	}
 	for _, module := range strings.Fields(strings.ReplaceAll(linked, " ", "@")) {
 		if name := strings.Replace(module, "@", " ", 1); !listed[name] {
-			t.Errorf("the SBOM misses %s", name)
+			t.Errorf("the SBOM does not list %s", name)
 		}
 	}
 }

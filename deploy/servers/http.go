@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Serve serves HTTP on an address, whose port may be 0, and returns the address.
+// Serve serves HTTP on an address, whose port may be 0, and returns the server and its address.
 func Serve(addr string, h http.Handler) (*http.Server, string, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -19,8 +19,8 @@ func Serve(addr string, h http.Handler) (*http.Server, string, error) {
 	return server, l.Addr().String(), nil
 }
 
-// Listen serves connections on an address, whose port may be 0: each in a goroutine of its
-// own, until the listener is closed.
+// Listen calls serve in a new goroutine for each connection to an address, whose port may be 0,
+// until the listener is closed.
 func Listen(addr string, serve func(net.Conn)) (net.Listener, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -38,8 +38,7 @@ func Listen(addr string, serve func(net.Conn)) (net.Listener, error) {
 	return l, nil
 }
 
-// Get makes a GET, which takes ten seconds at most. The status is 0 if there is no whole
-// answer.
+// Get makes a GET with a timeout of ten seconds. The status is 0 without a complete answer.
 func Get(ctx context.Context, url string) (status int, body []byte) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

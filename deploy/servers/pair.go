@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// PostgresPair is a PostgreSQL whose every commit waits for its standby.
+// PostgresPair is a PostgreSQL primary whose commits wait for its standby.
 type PostgresPair struct {
 	Primary, Standby *Server
 }
@@ -34,33 +34,33 @@ func (r *Run) PostgresPair(ctx context.Context) (*PostgresPair, error) {
 	return p, p.follow(ctx)
 }
 
-// URL names both servers.
+// URL returns a database URL with both servers.
 func (p *PostgresPair) URL() string { return PostgresURL(p.Primary.Addr + "," + p.Standby.Addr) }
 
-// Promote has the standby take over from the primary. Once former has ended that one, it
-// is made anew as the standby of the other.
-func (p *PostgresPair) Promote(ctx context.Context, former func(*Server) error) error {
+// Promote promotes the standby. It then calls end, which must end the process of the old primary,
+// and makes that server the new standby.
+func (p *PostgresPair) Promote(ctx context.Context, end func(*Server) error) error {
 	// pg_promote(true) would wait in a query that the end of the recovery may cancel.
-	if err := tell(ctx, p.Standby, "SELECT pg_promote(false)"); err != nil {
+	if err := execute(ctx, p.Standby, "SELECT pg_promote(false)"); err != nil {
 		return err
 	}
-	if err := says(ctx, p.Standby, "the standby to be promoted", "SELECT NOT pg_is_in_recovery()"); err != nil {
+	if err := awaitTrue(ctx, p.Standby, "the standby to be promoted", "SELECT NOT pg_is_in_recovery()"); err != nil {
 		return err
 	}
 	p.Primary, p.Standby = p.Standby, p.Primary
-	if err := former(p.Standby); err != nil {
+	if err := end(p.Standby); err != nil {
 		return err
 	}
 	return p.follow(ctx)
 }
 
-// StartAlone starts a PostgreSQL that was a primary, and has it wait for no standby.
+// StartAlone starts an old primary. Its commits do not wait for a standby.
 func StartAlone(ctx context.Context, s *Server) error {
-	return errors.Join(s.Start(ctx), tell(ctx, s, "ALTER SYSTEM SET synchronous_standby_names = ''"), tell(ctx, s, "SELECT pg_reload_conf()"))
+	return errors.Join(s.Start(ctx), execute(ctx, s, "ALTER SYSTEM SET synchronous_standby_names = ''"), execute(ctx, s, "SELECT pg_reload_conf()"))
 }
 
-// follow makes the standby a copy of the primary, and waits until each commit of
-// that one waits for it.
+// follow replaces the data of the standby by a copy of the primary and waits until the primary's
+// commits wait for the standby.
 func (p *PostgresPair) follow(ctx context.Context) error {
 	dir := p.Standby.Dir
 	data := filepath.Join(dir, "data")
@@ -68,19 +68,19 @@ func (p *PostgresPair) follow(ctx context.Context) error {
 		return err
 	}
 	host, port, _ := net.SplitHostPort(p.Primary.Addr)
-	copied := postgresCommand(ctx, dir, "pg_basebackup", "-D", data, "-h", host, "-p", port, "-U", "postgres",
+	backup := postgresCommand(ctx, dir, "pg_basebackup", "-D", data, "-h", host, "-p", port, "-U", "postgres",
 		"--write-recovery-conf", "--wal-method=stream", "--checkpoint=fast", "--no-sync")
-	if output, err := copied.CombinedOutput(); err != nil {
+	if output, err := backup.CombinedOutput(); err != nil {
 		return fmt.Errorf("pg_basebackup: %w\n%s", err, output)
 	}
 	return errors.Join(p.Standby.Start(ctx),
-		says(ctx, p.Primary, "the standby to stream", "SELECT count(*) = 1 FROM pg_stat_replication WHERE application_name = 'walreceiver' AND state = 'streaming'"),
-		tell(ctx, p.Primary, "ALTER SYSTEM SET synchronous_standby_names = '*'"), tell(ctx, p.Primary, "SELECT pg_reload_conf()"),
-		says(ctx, p.Primary, "the standby to be synchronous", "SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'"))
+		awaitTrue(ctx, p.Primary, "the standby to stream", "SELECT count(*) = 1 FROM pg_stat_replication WHERE application_name = 'walreceiver' AND state = 'streaming'"),
+		execute(ctx, p.Primary, "ALTER SYSTEM SET synchronous_standby_names = '*'"), execute(ctx, p.Primary, "SELECT pg_reload_conf()"),
+		awaitTrue(ctx, p.Primary, "the standby to be synchronous", "SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'"))
 }
 
-// tell runs a statement.
-func tell(ctx context.Context, s *Server, statement string) error {
+// execute runs a statement.
+func execute(ctx context.Context, s *Server, statement string) error {
 	c, err := DialPostgres(ctx, s.Addr)
 	if err != nil {
 		return err
@@ -89,8 +89,8 @@ func tell(ctx context.Context, s *Server, statement string) error {
 	return errors.Join(err, c.Close(ctx))
 }
 
-// says waits until a query returns true.
-func says(ctx context.Context, s *Server, label, query string) error {
+// awaitTrue waits until a query returns true.
+func awaitTrue(ctx context.Context, s *Server, label, query string) error {
 	return Until(ctx, StartTime, label, func() (holds bool) {
 		c, err := DialPostgres(ctx, s.Addr)
 		if err != nil {

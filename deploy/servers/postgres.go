@@ -16,8 +16,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Postgres starts a PostgreSQL with its defaults, so that a commit is on disk when
-// it is answered. Its database is postgres, its user too, without a password.
+// Postgres starts a PostgreSQL with its defaults: a commit is answered once it is on disk. The
+// database and the user are called postgres, and the user has no password.
 func (r *Run) Postgres(ctx context.Context, args ...string) (*Server, error) {
 	dir, err := r.postgresDir()
 	if err != nil {
@@ -30,7 +30,7 @@ func (r *Run) Postgres(ctx context.Context, args ...string) (*Server, error) {
 	return s, s.Start(ctx)
 }
 
-// initPostgres makes an empty database below a directory.
+// initPostgres creates an empty database in dir/data.
 func initPostgres(ctx context.Context, dir string) error {
 	initdb := postgresCommand(ctx, dir, "initdb", "-D", filepath.Join(dir, "data"), "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync")
 	if output, err := initdb.CombinedOutput(); err != nil {
@@ -39,18 +39,18 @@ func initPostgres(ctx context.Context, dir string) error {
 	return nil
 }
 
-// postgresIn is a PostgreSQL with its data below a directory, not started yet.
+// postgresIn returns a PostgreSQL with its data in dir/data. It does not start it.
 func (r *Run) postgresIn(dir string, args ...string) *Server {
 	s := &Server{Addr: FreeAddr(), Dir: dir}
 	_, port, _ := net.SplitHostPort(s.Addr)
 	args = append([]string{"-D", filepath.Join(dir, "data"), "-p", port, "-h", "127.0.0.1", "-k", ""}, args...)
 	s.launch = func(ctx context.Context) (*exec.Cmd, error) {
 		cmd := postgresCommand(ctx, dir, "postgres", args...)
-		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) } // it ends its children
+		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) } // PostgreSQL then ends its children
 		return cmd, r.Launch("postgres", cmd)
 	}
 	s.ready = func(ctx context.Context) error {
-		return Until(ctx, StartTime, s.Addr+" reachable", func() bool {
+		return Until(ctx, StartTime, s.Addr+" to be reachable", func() bool {
 			c, err := DialPostgres(ctx, s.Addr)
 			if err == nil {
 				_ = c.Close(ctx)
@@ -66,13 +66,13 @@ func DialPostgres(ctx context.Context, addr string) (*pgx.Conn, error) {
 	return pgx.Connect(ctx, PostgresURL(addr))
 }
 
-// PostgresURL is the URL of the database of a server, directly or through a proxy.
+// PostgresURL returns the URL of the database at addr, which may be a proxy or a list of hosts.
 func PostgresURL(addr string) string {
 	return "postgres://postgres@" + addr + "/postgres?sslmode=disable"
 }
 
-// postgresDir makes a directory of the user that the server runs as, who must be
-// able to reach it.
+// postgresDir creates a directory that belongs to postgresUser, and makes r.Dir accessible for that
+// user.
 func (r *Run) postgresDir() (string, error) {
 	dir, err := os.MkdirTemp(r.Dir, "postgres")
 	if err != nil {
@@ -85,7 +85,7 @@ func (r *Run) postgresDir() (string, error) {
 	return dir, errors.Join(os.Chmod(r.Dir, 0o711), os.Chown(dir, int(credential.Uid), int(credential.Gid)))
 }
 
-// postgresCommand is one of PostgreSQL's programs.
+// postgresCommand returns a command that runs one of PostgreSQL's programs as postgresUser.
 func postgresCommand(ctx context.Context, dir, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, postgresBinary(program), args...)
 	cmd.Dir = dir
@@ -95,17 +95,17 @@ func postgresCommand(ctx context.Context, dir, program string, args ...string) *
 	return cmd
 }
 
-// postgresBinary is the newest program of that name; Debian keeps them outside the
-// PATH.
+// postgresBinary returns the path of the newest version of a program, which Debian installs
+// outside the PATH.
 func postgresBinary(program string) string {
-	if found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + program); len(found) > 0 {
-		return slices.Max(found)
+	if paths, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + program); len(paths) > 0 {
+		return slices.Max(paths)
 	}
 	return program
 }
 
-// postgresUser is the user that the server runs as, nil for the current one: PostgreSQL refuses
-// root.
+// postgresUser returns the user that runs PostgreSQL, or nil for the current user. PostgreSQL
+// refuses to run as root.
 func postgresUser() *syscall.Credential {
 	if os.Getuid() != 0 {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// AskRedis has redis-cli send a command to a server, and returns the answer.
+// AskRedis sends a command to a server with redis-cli and returns the answer.
 func AskRedis(ctx context.Context, addr string, command ...string) (string, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -25,18 +25,17 @@ func AskRedis(ctx context.Context, addr string, command ...string) (string, erro
 	return reply, nil
 }
 
-// Sentinels is two Redis servers, of which one follows the other, and a Sentinel
-// that watches them.
+// Sentinels is a Redis master and its replica, with a Sentinel that monitors them.
 type Sentinels struct {
 	Sentinel *Server
 	Servers  []*Server
 }
 
-// sentinelMaster is the name that the Sentinel has for the servers.
+// sentinelMaster is the name of the master in the Sentinel.
 const sentinelMaster = "mymaster"
 
-// Sentinels starts a master, a replica and a Sentinel, with their data below a
-// directory, and waits until the Sentinel knows both.
+// Sentinels starts a master, a replica and a Sentinel, with their data in directories below dir, and
+// waits for Roles.
 func (r *Run) Sentinels(ctx context.Context, dir string) (*Sentinels, error) {
 	s := &Sentinels{}
 	for _, args := range [][]string{nil, {"--replicaof", "127.0.0.1"}} {
@@ -70,25 +69,24 @@ func (r *Run) Sentinels(ctx context.Context, dir string) (*Sentinels, error) {
 	return s, err
 }
 
-// redisBelow starts a Redis that keeps nothing, with a directory of its own.
+// redisBelow starts a Redis without persistence, in a new directory below dir.
 func (r *Run) redisBelow(ctx context.Context, dir string, args ...string) (*Server, error) {
-	ownPort, err := os.MkdirTemp(dir, "redis")
+	redisDir, err := os.MkdirTemp(dir, "redis")
 	if err != nil {
 		return nil, err
 	}
-	return r.Redis(ctx, ownPort, append([]string{"--appendonly", "no"}, args...)...)
+	return r.Redis(ctx, redisDir, append([]string{"--appendonly", "no"}, args...)...)
 }
 
-// URL is the setting for a gateway.
+// URL returns the Redis URL for a gateway.
 func (s *Sentinels) URL() string { return "redis+sentinel://" + s.Sentinel.Addr + "/" + sentinelMaster }
 
-// Roles waits until the master is followed by the other server, as far as the
-// Sentinel knows, and returns the replica of the master. A Sentinel whose timer was late
-// acts on nothing for 30 s (its TILT mode), and on a busy machine that happens again and
-// again.
+// Roles waits until the Sentinel reports that the replica is in sync with the master, and returns a
+// map from the master to the replica. The wait can be long: a Sentinel whose timer was late does
+// nothing for 30 s (TILT mode), which happens repeatedly on a busy machine.
 func (s *Sentinels) Roles(ctx context.Context) (replicas map[*Server]*Server, err error) {
-	return replicas, Until(ctx, StartTime, "the Sentinel's master to be followed", func() bool {
-		master := s.named(ctx)
+	return replicas, Until(ctx, StartTime, "the replica to be in sync with the Sentinel's master", func() bool {
+		master := s.master(ctx)
 		reply, err := AskRedis(ctx, s.Sentinel.Addr, "sentinel", "replicas", sentinelMaster)
 		for _, otherServer := range s.Servers {
 			if master != nil && otherServer != master {
@@ -99,8 +97,8 @@ func (s *Sentinels) Roles(ctx context.Context) (replicas map[*Server]*Server, er
 	})
 }
 
-// named is the server that the Sentinel calls the master, nil if it does not know.
-func (s *Sentinels) named(ctx context.Context) *Server {
+// master returns the server that the Sentinel reports as the master, or nil.
+func (s *Sentinels) master(ctx context.Context) *Server {
 	reply, err := AskRedis(ctx, s.Sentinel.Addr, "sentinel", "get-master-addr-by-name", sentinelMaster)
 	for _, server := range s.Servers {
 		if err == nil && strings.ReplaceAll(reply, "\n", ":") == server.Addr {
@@ -110,12 +108,12 @@ func (s *Sentinels) named(ctx context.Context) *Server {
 	return nil
 }
 
-// Promoted waits until the replica is the master.
+// Promoted waits until the Sentinel reports replica as the master.
 func (s *Sentinels) Promoted(ctx context.Context, replica *Server) error {
-	return Until(ctx, StartTime, "the Sentinel to promote the other server", func() bool { return s.named(ctx) == replica })
+	return Until(ctx, StartTime, "the Sentinel to promote the other server", func() bool { return s.master(ctx) == replica })
 }
 
-// Switch has the servers change their roles, as an operator does.
+// Switch makes replica the master, as an operator does.
 func (s *Sentinels) Switch(ctx context.Context, replica *Server) error {
 	if err := Until(ctx, StartTime, "the Sentinel to begin the failover", func() bool {
 		_, err := AskRedis(ctx, s.Sentinel.Addr, "sentinel", "failover", sentinelMaster)
@@ -126,15 +124,15 @@ func (s *Sentinels) Switch(ctx context.Context, replica *Server) error {
 	return s.Promoted(ctx, replica)
 }
 
-// RedisCluster is three masters that share the slots, with a replica each.
+// RedisCluster is a Redis Cluster of three masters with a replica each.
 type RedisCluster struct{ Nodes []*Server }
 
-// RedisCluster starts a cluster with its data below a directory.
+// RedisCluster starts a cluster with its data in directories below dir.
 func (r *Run) RedisCluster(ctx context.Context, dir string) (*RedisCluster, error) {
 	c := &RedisCluster{}
 	create := []string{"--cluster-yes", "--cluster-replicas", "1", "--cluster", "create"}
 	for range 6 {
-		// By default the bus has the node's port plus 10,000, which may be in use.
+		// The default port of the bus, the node's port plus 10,000, may be in use.
 		_, bus, _ := net.SplitHostPort(FreeAddr())
 		server, err := r.redisBelow(ctx, dir, "--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--cluster-port", bus)
 		if err != nil {
@@ -150,7 +148,7 @@ func (r *Run) RedisCluster(ctx context.Context, dir string) (*RedisCluster, erro
 	return c, err
 }
 
-// URL is the setting for a gateway.
+// URL returns the Redis URL for a gateway.
 func (c *RedisCluster) URL() string {
 	var addrs []string
 	for _, server := range c.Nodes {
@@ -159,29 +157,29 @@ func (c *RedisCluster) URL() string {
 	return "redis+cluster://" + strings.Join(addrs, ",")
 }
 
-// Roles waits until every master has a replica that is up to date and every node
-// says so, and returns the replicas of the masters.
+// Roles waits until every node reports the state ok and every master has a replica that is up to
+// date, and returns a map from the masters to the replicas.
 func (c *RedisCluster) Roles(ctx context.Context) (replicas map[*Server]*Server, err error) {
-	return replicas, Until(ctx, StartTime, "the Cluster to be whole", func() bool {
+	return replicas, Until(ctx, StartTime, "the Cluster to be complete", func() bool {
 		replicas = map[*Server]*Server{}
 		for _, server := range c.Nodes {
-			info, err := AskRedis(ctx, server.Addr, "cluster", "info")
-			if err != nil || !strings.Contains(info, "cluster_state:ok") {
+			state, err := AskRedis(ctx, server.Addr, "cluster", "info")
+			if err != nil || !strings.Contains(state, "cluster_state:ok") {
 				return false
 			}
-			role, err := AskRedis(ctx, server.Addr, "info", "replication")
+			info, err := AskRedis(ctx, server.Addr, "info", "replication")
 			if err != nil {
 				return false
 			}
-			if strings.Contains(role, "role:slave") && strings.Contains(role, "master_link_status:up") {
-				replicas[c.node(line(role, "master_port"))] = server
+			if strings.Contains(info, "role:slave") && strings.Contains(info, "master_link_status:up") {
+				replicas[c.node(infoValue(info, "master_port"))] = server
 			}
 		}
 		return len(replicas) == len(c.Nodes)/2
 	})
 }
 
-// node returns the node at a port; nil if there is none.
+// node returns the node at a port, or nil.
 func (c *RedisCluster) node(port string) *Server {
 	for _, server := range c.Nodes {
 		if strings.HasSuffix(server.Addr, ":"+port) {
@@ -191,14 +189,14 @@ func (c *RedisCluster) node(port string) *Server {
 	return nil
 }
 
-// line is the value of a name in Redis's INFO.
-func line(info, name string) string {
-	_, remaining, _ := strings.Cut(info, name+":")
-	value, _, _ := strings.Cut(remaining, "\n")
+// infoValue returns the value of a name in the answer to INFO.
+func infoValue(info, name string) string {
+	_, tail, _ := strings.Cut(info, name+":")
+	value, _, _ := strings.Cut(tail, "\n")
 	return strings.TrimSpace(value)
 }
 
-// Switch has a replica take over from its master, as an operator does.
+// Switch makes replica a master, as an operator does.
 func (c *RedisCluster) Switch(ctx context.Context, replica *Server) error {
 	if reply, err := AskRedis(ctx, replica.Addr, "cluster", "failover"); err != nil || !strings.HasPrefix(reply, "OK") {
 		return errors.Join(err, fmt.Errorf("cluster failover: %q", reply))
@@ -206,10 +204,10 @@ func (c *RedisCluster) Switch(ctx context.Context, replica *Server) error {
 	return c.Promoted(ctx, replica)
 }
 
-// Promoted waits until a replica is a master: as planned, or because its own died.
+// Promoted waits until replica is a master, after Switch or the failure of its master.
 func (c *RedisCluster) Promoted(ctx context.Context, replica *Server) error {
 	return Until(ctx, StartTime, "the replica of the Cluster to be a master", func() bool {
-		role, err := AskRedis(ctx, replica.Addr, "info", "replication")
-		return err == nil && strings.Contains(role, "role:master")
+		info, err := AskRedis(ctx, replica.Addr, "info", "replication")
+		return err == nil && strings.Contains(info, "role:master")
 	})
 }

@@ -1,6 +1,6 @@
-// Package servers runs the processes beside a gateway that a program of deploy
-// measures or breaks: the gateway itself, and a PostgreSQL, a Redis and an
-// InfluxDB of the run's own. It imports none of our packages.
+// Package servers starts, kills and stops processes for benchmarks and tests: gateways, and
+// PostgreSQL, Redis and InfluxDB servers with data of their own. It imports no other package of
+// this module.
 package servers
 
 import (
@@ -20,10 +20,10 @@ import (
 	"time"
 )
 
-// StartTime bounds how long a process may take to answer, on a busy machine too.
+// StartTime is the maximum time until a process answers. It is long enough for a busy machine.
 const StartTime = 5 * time.Minute
 
-// Run is the processes of a run and the directory of their data and logs.
+// Run has the processes of a run, and the directory of their data and logs.
 type Run struct {
 	Dir string
 
@@ -31,14 +31,14 @@ type Run struct {
 	procs []*exec.Cmd
 }
 
-// Start starts a process whose output goes to a file of the run.
+// Start starts a command with additional environment variables, as Launch does.
 func (r *Run) Start(ctx context.Context, name string, env []string, command string, args ...string) (*exec.Cmd, error) {
 	cmd := exec.CommandContext(ctx, command, args...)
 	cmd.Env = append(os.Environ(), env...)
 	return cmd, r.Launch(name, cmd)
 }
 
-// Launch starts a command whose output goes to a file of the run.
+// Launch starts a command and writes its output to a new file in r.Dir.
 func (r *Run) Launch(name string, cmd *exec.Cmd) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -55,7 +55,7 @@ func (r *Run) Launch(name string, cmd *exec.Cmd) error {
 	return nil
 }
 
-// Stop ends every process that still runs.
+// Stop ends every process that still runs, and waits for it.
 func (r *Run) Stop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,21 +66,21 @@ func (r *Run) Stop() {
 	}
 }
 
-// End ends a process as its context would, and waits for it.
+// End ends a process as the end of its context does, and waits for it.
 func End(cmd *exec.Cmd) {
 	_ = cmd.Cancel()
 	_ = cmd.Wait()
 }
 
-// Explain adds the end of what a process said to an error about it.
+// Explain adds the end of a process's output to an error about the process.
 func Explain(cmd *exec.Cmd, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w; it said:\n%s", filepath.Base(cmd.Path), err, Said(cmd))
+	return fmt.Errorf("%s: %w; the end of its output:\n%s", filepath.Base(cmd.Path), err, Said(cmd))
 }
 
-// Said is the end of what a process wrote.
+// Said returns the last 2,000 bytes of a process's output.
 func Said(cmd *exec.Cmd) string {
 	f, ok := cmd.Stdout.(*os.File)
 	if !ok {
@@ -90,16 +90,16 @@ func Said(cmd *exec.Cmd) string {
 	return string(text[max(0, len(text)-2000):])
 }
 
-// Until waits for a condition.
-func Until(ctx context.Context, atMost time.Duration, label string, cond func() bool) error {
-	return UntilEvery(ctx, 20*time.Millisecond, atMost, label, cond)
+// Until waits until cond returns true, for at most timeout. The error contains label.
+func Until(ctx context.Context, timeout time.Duration, label string, cond func() bool) error {
+	return UntilEvery(ctx, 20*time.Millisecond, timeout, label, cond)
 }
 
-// UntilEvery waits for a condition, which is checked at an interval.
-func UntilEvery(ctx context.Context, every, atMost time.Duration, label string, cond func() bool) error {
-	ctx, cancel := context.WithTimeout(ctx, atMost)
+// UntilEvery is Until with the interval at which it calls cond.
+func UntilEvery(ctx context.Context, interval, timeout time.Duration, label string, cond func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	tick := time.NewTicker(every)
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for !cond() {
 		select {
@@ -111,9 +111,9 @@ func UntilEvery(ctx context.Context, every, atMost time.Duration, label string, 
 	return nil
 }
 
-// Reachable waits until something listens on an address.
+// Reachable waits until a process accepts connections on an address.
 func Reachable(ctx context.Context, addr string) error {
-	return Until(ctx, StartTime, addr+" reachable", func() bool {
+	return Until(ctx, StartTime, addr+" to be reachable", func() bool {
 		c, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", addr)
 		if err != nil {
 			return false
@@ -123,17 +123,17 @@ func Reachable(ctx context.Context, addr string) error {
 	})
 }
 
-// reserved has the locks of the addresses that FreeAddr has returned.
+// reserved has the UDP sockets that reserve the addresses returned by FreeAddr.
 var reserved sync.Map
 
-// FreeAddr is a loopback address on which no process listens, another one at each call.
-// Its port is below those that the system gives to outgoing connections and to listeners
-// that ask for any. It stays reserved until this process ends: the UDP port of the same
-// number is the lock that other runs and the tests (relay/porttest) see.
+// FreeAddr returns a loopback address on which no process listens, a different one at each call.
+// Its port is below the ports that the system chooses for connections and listeners. It stays
+// reserved until this process ends: the UDP port with the same number is a lock that other runs
+// and the tests (relay/porttest) respect.
 func FreeAddr() string {
-	const first, count = 10_000, 20_000
+	const minPort, count = 10_000, 20_000
 	for {
-		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(first+rand.IntN(count)))
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(minPort+rand.IntN(count)))
 		lock, err := net.ListenPacket("udp", addr)
 		if err != nil {
 			continue
@@ -147,9 +147,9 @@ func FreeAddr() string {
 	}
 }
 
-// SignalAll sends a signal to a process and its children, which may be in process
-// groups of their own, and returns the children. The parent is stopped before they
-// are listed, so that it starts no other child.
+// SignalAll sends a signal to a process and its children, which may be in process groups of their
+// own, and returns the children's pids. Unless the signal is SIGCONT, it stops the parent before it
+// lists the children, so that the parent cannot start more of them.
 func SignalAll(cmd *exec.Cmd, signal syscall.Signal) (children []int) {
 	parent := cmd.Process.Pid
 	if signal != syscall.SIGCONT && syscall.Kill(parent, syscall.SIGSTOP) == nil {
@@ -164,7 +164,7 @@ func SignalAll(cmd *exec.Cmd, signal syscall.Signal) (children []int) {
 	return children
 }
 
-// Children are the processes that a process has started and that have not ended.
+// Children returns the pids of the children of a process that have not ended.
 func Children(parent int) (pids []int) {
 	names, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, name := range names {
@@ -177,7 +177,7 @@ func Children(parent int) (pids []int) {
 	return pids
 }
 
-// Stat is the fields of a process in /proc behind its name, none if it has ended.
+// Stat returns the fields of /proc/PID/stat after the name, or nil if the file is missing.
 func Stat(pid int) []string {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -10,17 +10,17 @@ import (
 	"syscall"
 )
 
-// Server is a process that listens on an address, and keeps it over restarts.
+// Server is a process that listens on the same address after each restart.
 type Server struct {
 	Cmd  *exec.Cmd
 	Addr string // host:port
-	Dir  string // of a PostgreSQL: what has its data
+	Dir  string // of a PostgreSQL: the parent of its data directory
 
 	launch func(ctx context.Context) (*exec.Cmd, error)
 	ready  func(ctx context.Context) error
 }
 
-// Start starts a server that has ended, on its data, and waits until it answers.
+// Start starts a server that does not run, on its data, and waits until it answers.
 func (s *Server) Start(ctx context.Context) (err error) {
 	if s.Cmd, err = s.launch(ctx); err != nil {
 		return err
@@ -28,12 +28,12 @@ func (s *Server) Start(ctx context.Context) (err error) {
 	return Explain(s.Cmd, s.ready(ctx))
 }
 
-// Kill ends the server and its children at once, as a crash would, and waits until
-// none of them is left.
+// Kill ends the server and its children with SIGKILL, as a crash would, and waits until all of
+// them have ended.
 func (s *Server) Kill(ctx context.Context) error {
 	pids := SignalAll(s.Cmd, syscall.SIGKILL)
 	_ = s.Cmd.Wait()
-	return Until(ctx, StartTime, "its children to end", func() bool {
+	return Until(ctx, StartTime, "the children of "+s.Addr+" to end", func() bool {
 		for _, pid := range pids {
 			if f := Stat(pid); f != nil && f[0] != "Z" {
 				return false

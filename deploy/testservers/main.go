@@ -1,7 +1,7 @@
-// Command testservers runs a command, such as go test, with servers that all the tests in
-// it share: PostgreSQL, Redis, InfluxDB and Postfix. It passes their addresses in the
-// environment (see relaytest.Shared), and ends them when the command has ended or when it is
-// itself killed. It starts those that the tests of some packages use:
+// Command testservers runs a command, such as go test, with servers that all its tests share:
+// PostgreSQL, Redis, InfluxDB and Postfix. It passes their addresses in the environment (see
+// relaytest.Shared). The servers end with testservers, even if it is killed. The first argument
+// lists packages; only servers that their tests use are started:
 //
 //	testservers "./relay/... ./ingest/..." go test ./relay/... ./ingest/...
 package main
@@ -28,7 +28,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, `usage: testservers "PACKAGES" COMMAND [ARGUMENT...]`)
 		os.Exit(2)
 	}
-	// The command gets an interrupt from the terminal, too, and ends.
+	// The terminal sends an interrupt to the command, too. Wait for its end.
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	start(imports(os.Args[1]))
@@ -49,7 +49,7 @@ func main() {
 	}
 }
 
-// imports returns the packages that packages and their tests import, each on a line.
+// imports returns the dependencies of packages and of their tests, one per line.
 func imports(packages string) string {
 	list := exec.CommandContext(context.Background(), "go", append([]string{"list", "-deps", "-test"}, strings.Fields(packages)...)...)
 	list.Stderr = os.Stderr
@@ -60,8 +60,8 @@ func imports(packages string) string {
 	return string(names)
 }
 
-// start starts the servers whose packages are imported. One that cannot be started is
-// left to the tests that need it, which fail or are skipped.
+// start starts the servers whose test packages are imported. If a server cannot be started, the
+// tests that need it try again, and fail or are skipped.
 func start(imported string) {
 	for name, share := range map[string]func(testing.TB){
 		"/relay/db/dbtest":            func(t testing.TB) { dbtest.Shared(t) },
@@ -80,7 +80,7 @@ func start(imported string) {
 	}
 }
 
-// starter stands for the test that starts a server.
+// starter implements the methods of a test that Shared calls.
 type starter struct{ testing.TB }
 
 func (starter) Helper()             {}
@@ -90,7 +90,7 @@ func (starter) Fatal(reason ...any) { end(fmt.Sprint(reason...)) }
 func (starter) Skipf(format string, args ...any)  { end(fmt.Sprintf(format, args...)) }
 func (starter) Fatalf(format string, args ...any) { end(fmt.Sprintf(format, args...)) }
 
-// end ends the goroutine, as it ends that of a test.
+// end prints the reason and ends the goroutine, as Skip and Fatal of a test do.
 func end(reason string) {
 	fmt.Fprintln(os.Stderr, "testservers:", reason)
 	runtime.Goexit()

@@ -1,7 +1,6 @@
-// Command sbom prints the bill of materials of a Go binary in CycloneDX JSON: the
-// program and every module linked into it, with versions, hashes and package URLs, as
-// the binary itself records them. The same binary gives the same bytes: the document has
-// no serial number and no time of its own.
+// Command sbom prints the bill of materials of a Go binary in CycloneDX JSON: the program and every
+// module linked into it, with the versions and hashes that the binary records, and package URLs.
+// The output for a binary is always the same because it has no serial number and no timestamp.
 package main
 
 import (
@@ -44,7 +43,7 @@ func write(w io.Writer, path, version string) error {
 	return nil
 }
 
-// billOf lists the program, its modules, and the Go standard library.
+// billOf returns the bill of materials with the program, the Go standard library and the modules.
 func billOf(info *debug.BuildInfo, version string) (*cyclonedx.BOM, error) {
 	program := cyclonedx.Component{
 		Type: cyclonedx.ComponentTypeApplication, Name: "penstock", Version: version,
@@ -79,7 +78,8 @@ func billOf(info *debug.BuildInfo, version string) (*cyclonedx.BOM, error) {
 	return bom, nil
 }
 
-// componentOf is a module with the hash of go.sum: SHA-256 over the hashes of its files.
+// componentOf returns the component of a module, with the hash of go.sum: SHA-256 over the hashes of
+// the files.
 func componentOf(m *debug.Module) (cyclonedx.Component, error) {
 	c := cyclonedx.Component{
 		Type: cyclonedx.ComponentTypeLibrary, Name: m.Path, Version: m.Version,
@@ -87,7 +87,7 @@ func componentOf(m *debug.Module) (cyclonedx.Component, error) {
 	}
 	sum, ok := strings.CutPrefix(m.Sum, "h1:")
 	if !ok {
-		return c, fmt.Errorf("module %s %s: no h1 hash in the binary: %q", m.Path, m.Version, m.Sum)
+		return c, fmt.Errorf("module %s %s: hash %q in the binary has no prefix h1", m.Path, m.Version, m.Sum)
 	}
 	raw, err := base64.StdEncoding.DecodeString(sum)
 	if err != nil {
@@ -97,16 +97,16 @@ func componentOf(m *debug.Module) (cyclonedx.Component, error) {
 	return c, nil
 }
 
-// settingsOf returns how the program was built: its commit, platform and flags.
+// settingsOf returns the program's build settings, such as commit, platform and flags.
 func settingsOf(info *debug.BuildInfo) *[]cyclonedx.Property {
-	var list []cyclonedx.Property
+	var properties []cyclonedx.Property
 	for _, s := range info.Settings {
-		list = append(list, cyclonedx.Property{Name: "go:build:" + s.Key, Value: s.Value})
+		properties = append(properties, cyclonedx.Property{Name: "go:build:" + s.Key, Value: s.Value})
 	}
-	return &list
+	return &properties
 }
 
-// purl is the package URL of a Go module.
+// purl returns the package URL of a Go module.
 func purl(path, version string) string {
 	return "pkg:golang/" + path + "@" + strings.ReplaceAll(version, "+", "%2B")
 }
