@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// ApplyResult is what an apply says it did.
+// ApplyResult is the answer to PUT /admin/inventory.
 type ApplyResult struct {
 	Data struct {
 		Accounts []struct {
@@ -16,18 +16,18 @@ type ApplyResult struct {
 	}
 }
 
-// Apply puts an inventory and returns what changed.
+// Apply applies an inventory and returns the answer. query is empty or begins with "?".
 func (g *Gateway) Apply(query, document string) ApplyResult {
 	g.T.Helper()
-	var done ApplyResult
-	g.Admin().Put("/admin/inventory"+query, document).Decode(g.T, &done)
-	return done
+	var result ApplyResult
+	g.Admin().Put("/admin/inventory"+query, document).Decode(g.T, &result)
+	return result
 }
 
 // UserPassword is the password of every user of the tests.
 const UserPassword = "correct horse battery"
 
-// AddUser adds a user; account is JSON, empty for none.
+// AddUser adds a user. account is a JSON value, or empty for a user without an account.
 func (g *Gateway) AddUser(name, role, account string) {
 	g.T.Helper()
 	body := fmt.Sprintf(`{"name":%q,"role":%q,"password":%q}`, name, role, UserPassword)
@@ -37,7 +37,7 @@ func (g *Gateway) AddUser(name, role, account string) {
 	g.Admin().Post("/admin/users", body).Mentions(g.T, 201, `"name":"`+name+`"`)
 }
 
-// SignedIn returns a client with a session of a user. It begins one session for each name.
+// SignedIn returns a client with a session of a user. It signs each user in once.
 func (g *Gateway) SignedIn(name string) Client {
 	g.T.Helper()
 	if c, ok := g.Sessions.Load(name); ok {
@@ -48,24 +48,24 @@ func (g *Gateway) SignedIn(name string) Client {
 	return c
 }
 
-// SignIn begins a session of a user.
+// SignIn signs a user in and returns a client with the session.
 func (g *Gateway) SignIn(name string) Client {
 	g.T.Helper()
 	a := g.As("").Post("/admin/session", fmt.Sprintf(`{"name":%q,"password":%q}`, name, UserPassword))
-	var in struct {
+	var session struct {
 		Data struct {
 			CSRF string `json:"csrf_token"`
 		}
 	}
-	a.Decode(g.T, &in)
+	a.Decode(g.T, &session)
 	cookie, _, _ := strings.Cut(a.Header.Get("Set-Cookie"), ";")
-	if a.Status != 200 || cookie == "" || in.Data.CSRF == "" {
+	if a.Status != 200 || cookie == "" || session.Data.CSRF == "" {
 		g.T.Fatalf("signing %s in: %d %s", name, a.Status, a.Body)
 	}
-	return g.As("").With("Cookie", cookie).With("X-CSRF-Token", in.Data.CSRF)
+	return g.As("").With("Cookie", cookie).With("X-CSRF-Token", session.Data.CSRF)
 }
 
-// Explanation is an answer of the explain interface.
+// Explanation is the answer of POST /admin/relays/explain.
 type Explanation struct {
 	State, Reason, Outcome string
 	Joined                 *struct {
@@ -81,7 +81,7 @@ type Explanation struct {
 	}
 }
 
-// Explain posts a message to the operator's explain interface.
+// Explain posts a message to /admin/relays/explain and returns the explanation.
 func (g *Gateway) Explain(body string) (e Explanation) {
 	g.T.Helper()
 	g.Admin().Post("/admin/relays/explain", body).Decode(g.T, &e)

@@ -18,7 +18,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// Browser is a window of Chromium with the console of a gateway in it.
+// Browser is a window of Chromium that shows the console of a gateway.
 type Browser struct {
 	T   *testing.T
 	Ctx context.Context
@@ -27,8 +27,8 @@ type Browser struct {
 	problems []string
 }
 
-// chromium is the browser that the tests of a folder share, as a context of chromedp. Main
-// ends it.
+// chromium is the browser that the tests of a package share, as a context of chromedp.
+// Main ends it.
 var chromium struct {
 	sync.Once
 	ctx context.Context
@@ -45,7 +45,7 @@ func startChromium(path string) {
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.UserDataDir(dir),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-gpu", true))
 	if os.Geteuid() == 0 {
-		options = append(options, chromedp.NoSandbox) // which root has none of
+		options = append(options, chromedp.NoSandbox) // the sandbox of Chromium does not work for root
 	}
 	ctx, end := chromedp.NewExecAllocator(context.Background(), options...)
 	chromium.ctx, _ = chromedp.NewContext(ctx)
@@ -53,8 +53,8 @@ func startChromium(path string) {
 	chromium.err = chromedp.Do(chromium.ctx)
 }
 
-// NewBrowser opens a window of Chromium with cookies and a storage of its own. A machine
-// without Chromium fails the test, or skips it when PENSTOCK_TEST_SKIP_REAL=1 says so.
+// NewBrowser opens a window of Chromium with its own cookies and storage. Without Chromium
+// it fails the test, or skips it if PENSTOCK_TEST_SKIP_REAL=1.
 func NewBrowser(t *testing.T) *Browser {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
@@ -62,13 +62,13 @@ func NewBrowser(t *testing.T) *Browser {
 		t.Skip("skipped: no chromium on the path, and PENSTOCK_TEST_SKIP_REAL=1")
 	}
 	if err != nil {
-		t.Fatal("no chromium on the path; make test installs it, PENSTOCK_TEST_SKIP_REAL=1 leaves it out")
+		t.Fatal("no chromium on the path; make test installs it, PENSTOCK_TEST_SKIP_REAL=1 skips the test")
 	}
 	chromium.Do(func() { startChromium(path) })
 	relaytest.NoError(t, chromium.err)
 	b := &Browser{T: t}
-	ctx, leave := chromedp.NewContext(chromium.ctx, chromedp.WithNewBrowserContext(), chromedp.WithListener(b.record))
-	t.Cleanup(leave)
+	ctx, closeWindow := chromedp.NewContext(chromium.ctx, chromedp.WithNewBrowserContext(), chromedp.WithListener(b.record))
+	t.Cleanup(closeWindow)
 	b.Ctx = ctx
 	b.Do(chromedp.EmulateViewport(1280, 900))
 	_, err = chromedp.Call(ctx, log.Enable, struct{}{})
@@ -76,8 +76,9 @@ func NewBrowser(t *testing.T) *Browser {
 	return b
 }
 
-// record collects complaints of the browser: exceptions, errors on its console,
-// violations of the content security policy, answers without success.
+// record collects the problems that the browser reports: exceptions, calls of the console
+// API, and log entries of level error or warning, such as violations of the content security
+// policy and failed requests.
 func (b *Browser) record(event any) {
 	problem := ""
 	switch e := event.(type) {
@@ -100,7 +101,7 @@ func (b *Browser) record(event any) {
 	}
 }
 
-// Do runs steps in the page and ends the test at the first that fails. A step is repeated if
+// Do runs steps in the page and ends the test at the first failure. A step is repeated if
 // the page replaced its element after the element was found.
 func (b *Browser) Do(steps ...chromedp.Action[chromedp.Void]) {
 	b.T.Helper()
@@ -116,40 +117,40 @@ func (b *Browser) Do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// Click clicks the first element that a CSS selector finds.
+// Click waits for a visible, enabled element that matches a CSS selector and clicks it.
 func (b *Browser) Click(selector string) {
 	b.T.Helper()
 	b.clickFirst(selector, fmt.Sprintf(`document.querySelectorAll(%q)`, selector), "true")
 }
 
-// Write types a text into the first element that a CSS selector finds.
+// Write types a text into the first element that matches a CSS selector.
 func (b *Browser) Write(selector, text string) {
 	b.T.Helper()
 	b.Do(chromedp.SendKeys(chromedp.CSS(selector), text))
 }
 
-// Set gives the first element that a CSS selector finds a value.
+// Set sets the value of the first element that matches a CSS selector.
 func (b *Browser) Set(selector, value string) {
 	b.T.Helper()
 	b.Do(chromedp.SetValue(chromedp.CSS(selector), value))
 }
 
-// Open goes to an address.
+// Open navigates to a URL.
 func (b *Browser) Open(url string) { b.T.Helper(); b.Do(chromedp.Navigate(url)) }
 
-// SignIn writes the admin token into the page of the console that requests it.
+// SignIn enters the admin token in the console's sign-in page.
 func (b *Browser) SignIn() { b.T.Helper(); b.Write("#token", AdminToken+kb.Enter) }
 
-// Press clicks a button, a link or a summary by what it says.
+// Press clicks a button, a link or a summary by its text.
 func (b *Browser) Press(text string) {
 	b.T.Helper()
 	b.clickFirst(text, `document.querySelectorAll("button, a, summary")`, fmt.Sprintf("e.textContent === %q", text))
 }
 
-// clickFirst waits for an element that can be clicked and clicks it in the same step of the
-// page: a list that is drawn again cannot move it from under the pointer meanwhile. If the
-// click changes the part of the address behind "#", clickFirst returns once the console has
-// removed the old view, so that what is read afterwards is of the new one.
+// clickFirst waits until an element can be clicked and clicks it in the same script, so that
+// a redraw of the page cannot move the element in between. If the click changes the fragment
+// of the address, clickFirst waits for hashchange: the console has then removed the old view,
+// and the test reads the new one.
 func (b *Browser) clickFirst(label, elements, condition string) {
 	b.T.Helper()
 	const click = `(() => {
@@ -158,35 +159,36 @@ func (b *Browser) clickFirst(label, elements, condition string) {
 		const address = location.hash;
 		found.click();
 		if (location.hash === address) return true;
-		return new Promise((resolve) => { // the timer is for changes without an event, by replaceState
+		return new Promise((resolve) => { // the timer is for replaceState, which sends no hashchange
 			addEventListener("hashchange", () => resolve(true), { once: true });
 			setTimeout(() => resolve(true), 2000);
 		});
 	})()`
-	relaytest.Eventually(b.T, "there is "+label+" to press", func() (any, bool) {
+	relaytest.Eventually(b.T, label+" can be clicked", func() (any, bool) {
 		pressed, err := chromedp.Run(b.Ctx, chromedp.Evaluate[bool](fmt.Sprintf(click, elements, condition), chromedp.EvalAwaitPromise))
 		return err, pressed
 	})
 }
 
-// Text is what the reader sees.
+// Text returns the visible text of the page.
 func (b *Browser) Text() string {
 	b.T.Helper()
-	seen, err := chromedp.Run(b.Ctx, chromedp.Evaluate[string](`document.body.innerText`))
+	text, err := chromedp.Run(b.Ctx, chromedp.Evaluate[string](`document.body.innerText`))
 	relaytest.NoError(b.T, err)
-	return seen
+	return text
 }
 
-// AwaitText waits until the page shows all of some words.
+// AwaitText waits until the page shows all words.
 func (b *Browser) AwaitText(words ...string) {
 	b.T.Helper()
 	relaytest.Eventually(b.T, fmt.Sprintf("the page shows %q", words), func() (any, bool) {
-		seen := b.Text()
-		return seen, !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(seen, w) })
+		text := b.Text()
+		return text, !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) })
 	})
 }
 
-// AwaitCondition waits until a condition holds in the page; what names it.
+// AwaitCondition waits until a JavaScript condition holds in the page. event names the
+// condition in failure messages.
 func (b *Browser) AwaitCondition(event, condition string) {
 	b.T.Helper()
 	relaytest.Eventually(b.T, event, func() (any, bool) {
@@ -197,8 +199,8 @@ func (b *Browser) AwaitCondition(event, condition string) {
 	})
 }
 
-// Holds evaluates a condition in the page, once: for what must not be there. What appears
-// later than the page does needs AwaitCondition.
+// Holds evaluates a JavaScript condition in the page once, without waiting. AwaitCondition
+// waits until a condition holds.
 func (b *Browser) Holds(condition string) bool {
 	b.T.Helper()
 	answer, err := chromedp.Run(b.Ctx, chromedp.Evaluate[bool](condition))
@@ -206,22 +208,22 @@ func (b *Browser) Holds(condition string) bool {
 	return answer
 }
 
-// ExpectNoComplaints fails the test if the browser complained of anything without one of
+// ExpectNoComplaints fails the test if the browser reported a problem that contains none of
 // the expected words.
 func (b *Browser) ExpectNoComplaints(expected ...string) {
 	b.T.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	wrong := slices.DeleteFunc(slices.Clone(b.problems), func(p string) bool {
+	unexpected := slices.DeleteFunc(slices.Clone(b.problems), func(p string) bool {
 		return slices.ContainsFunc(expected, func(word string) bool { return strings.Contains(p, word) })
 	})
-	if len(wrong) > 0 {
-		b.T.Errorf("the browser complains: %q", wrong)
+	if len(unexpected) > 0 {
+		b.T.Errorf("the browser reported %q", unexpected)
 	}
 }
 
-// ChartDrawn is a condition that holds once a chart has a line or a point in one of the
-// colours of minimum, mean and maximum; axes have others.
+// ChartDrawn is a JavaScript condition that holds once a chart has a line or a point in one
+// of the colours of minimum, mean and maximum. The axes have other colours.
 const ChartDrawn = `[...document.querySelectorAll("figure.chart canvas")].some((c) => { const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
 	const lines = [[0x17, 0x60, 0x87], [0xb4, 0x53, 0x1a], [0x2e, 0x7d, 0x4f]];
 	for (let i = 0, n = 0; i < d.length; i += 4) if (d[i + 3] > 200 && lines.some((l) => Math.abs(d[i] - l[0]) + Math.abs(d[i + 1] - l[1]) + Math.abs(d[i + 2] - l[2]) < 40) && ++n > 5) return true; return false })`

@@ -21,7 +21,7 @@ type shape struct {
 	width        int64
 }
 
-// shapes returns each size and each scheme once; for pictures and in a soak, every size in
+// shapes returns each size and each scheme once; for screenshots and in a soak, every size in
 // every scheme.
 func shapes() []shape {
 	list := []shape{{"desktop-light", "light", 1280}, {"phone-dark", "dark", 390}}
@@ -31,8 +31,8 @@ func shapes() []shape {
 	return list
 }
 
-// Axe returns the accessibility checks that Inspect runs. If they are not installed it
-// fails the test, or skips it when PENSTOCK_TEST_SKIP_REAL=1 says so.
+// Axe returns the accessibility checks that Inspect runs. If they are not installed, it
+// fails the test, or skips it if PENSTOCK_TEST_SKIP_REAL=1.
 func Axe(t *testing.T) string {
 	t.Helper()
 	axe, err := os.ReadFile(filepath.Join(Root(t), ".tools", "node", "node_modules", "axe-core", "axe.min.js"))
@@ -40,12 +40,13 @@ func Axe(t *testing.T) string {
 		t.Skip("skipped: no axe-core, and PENSTOCK_TEST_SKIP_REAL=1")
 	}
 	if err != nil {
-		t.Fatalf("no axe-core: %v; make test installs it, PENSTOCK_TEST_SKIP_REAL=1 leaves it out", err)
+		t.Fatalf("no axe-core: %v; make test installs it, PENSTOCK_TEST_SKIP_REAL=1 skips the test", err)
 	}
 	return string(axe)
 }
 
-// Inspect checks the present view in every shape.
+// Inspect checks the width and the accessibility of the current view in every shape, and
+// writes screenshots if -screenshots is set. name names the view in messages and files.
 func (b *Browser) Inspect(name, axe string) {
 	b.T.Helper()
 	if !b.Holds(`"axe" in window`) {
@@ -55,11 +56,11 @@ func (b *Browser) Inspect(name, axe string) {
 		b.Do(chromedp.EmulateViewport(s.width, 900))
 		b.emulate(s.scheme)
 		b.AwaitCondition(name+" fits into "+s.name, fmt.Sprintf("innerWidth === %d && document.documentElement.scrollWidth <= innerWidth", s.width))
-		relaytest.Eventually(b.T, "axe has nothing serious to say of "+name+", "+s.name, func() (any, bool) {
-			found, err := chromedp.Run(b.Ctx, chromedp.Evaluate[string](`axe.run(document, { resultTypes: ["violations"] }).then((r) => r.violations.filter((v) => v.impact === "serious" || v.impact === "critical")
+		relaytest.Eventually(b.T, "axe finds no serious problem in "+name+", "+s.name, func() (any, bool) {
+			violations, err := chromedp.Run(b.Ctx, chromedp.Evaluate[string](`axe.run(document, { resultTypes: ["violations"] }).then((r) => r.violations.filter((v) => v.impact === "serious" || v.impact === "critical")
 				.map((v) => v.id + ": " + v.help + ": " + v.nodes.slice(0, 4).map((n) => n.target.join(" ") + " " + (n.any[0]?.message ?? "")).join(" | ")).join("\n"))`, chromedp.EvalAwaitPromise))
 			relaytest.NoError(b.T, err)
-			return found, found == ""
+			return violations, violations == ""
 		})
 		if *screenshots != "" {
 			b.screenshot(filepath.Join(*screenshots, name+"-"+s.name+".png"))
@@ -67,7 +68,7 @@ func (b *Browser) Inspect(name, axe string) {
 	}
 }
 
-// emulate has the browser say that the reader prefers light or dark.
+// emulate sets the colour scheme that the browser reports as preferred: light or dark.
 func (b *Browser) emulate(scheme string) {
 	b.T.Helper()
 	feature := &emulation.MediaFeature{Name: "prefers-color-scheme", Value: scheme}
@@ -75,7 +76,7 @@ func (b *Browser) emulate(scheme string) {
 	relaytest.NoError(b.T, err)
 }
 
-// screenshot writes what the reader sees, with all that scrolling shows.
+// screenshot writes a PNG of the whole page, including the parts outside the viewport.
 func (b *Browser) screenshot(path string) {
 	b.T.Helper()
 	png, err := chromedp.Run(b.Ctx, chromedp.FullScreenshot(100))

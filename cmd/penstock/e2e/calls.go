@@ -9,24 +9,25 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// CallRecord is a call of November, as a switch posts it.
+// CallRecord returns the record of a call in November 2026, as a switch posts it.
 func CallRecord(id string) string {
 	return `{"id":"` + id + `","start":"2026-11-20T09:34:15Z","from":"447700900123","to":"447860000001"}`
 }
 
-// RequestArchive has an archive made and returns its handle.
+// RequestArchive requests an archive of call records and returns its handle.
 func (c Client) RequestArchive(body string) string {
 	c.Gateway.T.Helper()
-	var made struct{ Data struct{ Handle string } }
-	c.Post("/v2/sip/cdr/request", body).Decode(c.Gateway.T, &made)
-	return made.Data.Handle
+	var archive struct{ Data struct{ Handle string } }
+	c.Post("/v2/sip/cdr/request", body).Decode(c.Gateway.T, &archive)
+	return archive.Data.Handle
 }
 
-// DownloadArchive waits for an archive and reads its rows by file, without the headers.
+// DownloadArchive waits for an archive and returns the rows of each file, without headers. It
+// joins the fields of a row with "|".
 func (c Client) DownloadArchive(handle string) map[string][]string {
 	c.Gateway.T.Helper()
 	var body string
-	relaytest.Eventually(c.Gateway.T, "the archive is made", func() (any, bool) {
+	relaytest.Eventually(c.Gateway.T, "the archive is ready", func() (any, bool) {
 		a, err := c.Try("GET", "/v2/sip/cdr/"+handle+"/download", "")
 		body = a.Body
 		return a.Status, err == nil && a.Status == 200
@@ -47,5 +48,6 @@ func (c Client) DownloadArchive(handle string) map[string][]string {
 	return files
 }
 
-// ArchiveOfNovember requests one archive of the call records of November 2026.
+// ArchiveOfNovember is the body of a request for the call records of November 2026 in one
+// file.
 const ArchiveOfNovember = `{"from_date":"2026-11-01 00:00:00","to_date":"2026-11-30 23:59:59","single_file":true}`

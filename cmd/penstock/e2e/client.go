@@ -19,7 +19,7 @@ type Client struct {
 	header  http.Header
 }
 
-// As returns a client with a token; an empty token sends no Authorization.
+// As returns a client that sends a bearer token. With an empty token it sends no Authorization header.
 func (g *Gateway) As(token string) Client {
 	c := Client{g, http.Header{}}
 	if token != "" {
@@ -28,13 +28,13 @@ func (g *Gateway) As(token string) Client {
 	return c
 }
 
-// XAuth returns a client that sends a token where REST v2 and v3 want it.
+// XAuth returns a client that sends a token in X-Auth-Token, the header of REST v2 and v3.
 func (g *Gateway) XAuth(token string) Client { return g.As("").With("X-Auth-Token", token) }
 
 // Admin returns a client with the admin token.
 func (g *Gateway) Admin() Client { return g.As(AdminToken) }
 
-// With returns a client that sends a further header; an empty value removes it.
+// With returns a client that sends an additional header. An empty value removes the header.
 func (c Client) With(name, value string) Client {
 	c.header = c.header.Clone()
 	if value == "" {
@@ -53,8 +53,8 @@ type Response struct {
 	Request string // method and path of the request
 }
 
-// newHTTPClient keeps connections as a network server's client does; a process that
-// hangs must not hang the test.
+// newHTTPClient returns a client that keeps connections open, as a network server does, and
+// does not follow redirects. Its timeout ends a test whose gateway hangs.
 func newHTTPClient() *http.Client {
 	return &http.Client{
 		Timeout:       relaytest.Patience,
@@ -63,7 +63,7 @@ func newHTTPClient() *http.Client {
 	}
 }
 
-// Try sends a request. An error means that no answer came.
+// Try sends a request. An error means that there was no complete answer.
 func (c Client) Try(method, path, body string) (Response, error) {
 	req, err := http.NewRequestWithContext(context.Background(), method, c.Gateway.URL()+path, strings.NewReader(body))
 	if err != nil {
@@ -82,7 +82,7 @@ func (c Client) Try(method, path, body string) (Response, error) {
 	return Response{resp.StatusCode, resp.Header, string(got), method + " " + path}, err
 }
 
-// Do sends a request and ends the test if no answer comes.
+// Do sends a request and ends the test if there is no answer.
 func (c Client) Do(method, path, body string) Response {
 	c.Gateway.T.Helper()
 	a, err := c.Try(method, path, body)
@@ -92,25 +92,25 @@ func (c Client) Do(method, path, body string) Response {
 	return a
 }
 
-// Get sends a GET.
+// Get sends a GET request.
 func (c Client) Get(path string) Response {
 	c.Gateway.T.Helper()
 	return c.Do(http.MethodGet, path, "")
 }
 
-// Post sends a POST; a body without a Content-Type is JSON.
+// Post sends a POST request. The body is JSON unless the client sets a Content-Type.
 func (c Client) Post(path, body string) Response {
 	c.Gateway.T.Helper()
 	return c.Do(http.MethodPost, path, body)
 }
 
-// Put sends a PUT; a body without a Content-Type is JSON.
+// Put sends a PUT request. The body is JSON unless the client sets a Content-Type.
 func (c Client) Put(path, body string) Response {
 	c.Gateway.T.Helper()
 	return c.Do(http.MethodPut, path, body)
 }
 
-// Is checks status and body; JSON is compared by value.
+// Is checks the status and the body as SameBody does.
 func (a Response) Is(t testing.TB, status int, body string) {
 	t.Helper()
 	if a.Status != status || !SameBody(a.Body, body) {
@@ -118,7 +118,7 @@ func (a Response) Is(t testing.TB, status int, body string) {
 	}
 }
 
-// SameBody reports whether two bodies are the same: as JSON values if both are JSON.
+// SameBody reports whether two bodies are equal. If both are JSON, it compares their values.
 func SameBody(got, want string) bool {
 	var g, w any
 	if json.Unmarshal([]byte(got), &g) != nil || json.Unmarshal([]byte(want), &w) != nil {
@@ -127,7 +127,7 @@ func SameBody(got, want string) bool {
 	return reflect.DeepEqual(g, w)
 }
 
-// Mentions checks the status and that the body contains some words.
+// Mentions checks the status and that the body contains all words.
 func (a Response) Mentions(t testing.TB, status int, words ...string) {
 	t.Helper()
 	if a.Status != status {
@@ -140,7 +140,7 @@ func (a Response) Mentions(t testing.TB, status int, words ...string) {
 	}
 }
 
-// Decode decodes the JSON of a 2xx answer; any other ends the test.
+// Decode decodes the JSON of a 2xx answer. Any other status ends the test.
 func (a Response) Decode(t testing.TB, target any) {
 	t.Helper()
 	if a.Status < 200 || a.Status > 299 {
@@ -151,24 +151,24 @@ func (a Response) Decode(t testing.TB, target any) {
 	}
 }
 
-// Create posts a request and returns the id of what the answer names.
+// Create posts a body and returns the id in the answer.
 func (c Client) Create(path, body string) string {
 	c.Gateway.T.Helper()
-	var made struct{ Data struct{ ID string } }
+	var created struct{ Data struct{ ID string } }
 	a := c.Post(path, body)
-	if a.Decode(c.Gateway.T, &made); made.Data.ID == "" {
+	if a.Decode(c.Gateway.T, &created); created.Data.ID == "" {
 		c.Gateway.T.Fatalf("%s: no id in %s", a.Request, a.Body)
 	}
-	return made.Data.ID
+	return created.Data.ID
 }
 
-// CreateFrom is Create with a body that is encoded as JSON.
+// CreateFrom encodes a body as JSON, posts it and returns the id in the answer.
 func (c Client) CreateFrom(path string, body any) string {
 	c.Gateway.T.Helper()
 	return c.Create(path, string(relaytest.Must(json.Marshal(body))(c.Gateway.T)))
 }
 
-// List reads a list whose pages have cursors to its end. The path has a query.
+// List reads all pages of a list that is paged by cursor. path must contain a query.
 func List[T any](c Client, path string) (records []T) {
 	c.Gateway.T.Helper()
 	for cursor := ""; ; {
@@ -185,8 +185,8 @@ func List[T any](c Client, path string) (records []T) {
 	}
 }
 
-// ListNumbered reads a list whose pages have numbers to its end. It checks the
-// total if the list has one.
+// ListNumbered reads all pages of a list that is paged by number. It checks the total if the
+// answer has one.
 func ListNumbered[T any](c Client, path string) (records []T) {
 	c.Gateway.T.Helper()
 	for number := 1; ; number++ {
@@ -200,7 +200,7 @@ func ListNumbered[T any](c Client, path string) (records []T) {
 			continue
 		}
 		if total := page.Meta.Total; total != nil && *total != len(records) {
-			c.Gateway.T.Errorf("%s has %d entries, and says %d", path, len(records), *total)
+			c.Gateway.T.Errorf("%s has %d entries, but its total is %d", path, len(records), *total)
 		}
 		return records
 	}
@@ -217,7 +217,7 @@ func (g *Gateway) Events(query string) []Event {
 	return list.Data
 }
 
-// AwaitProcessed waits until everything that was accepted is processed.
+// AwaitProcessed waits until every accepted entry is processed, in a cluster by every gateway.
 func (g *Gateway) AwaitProcessed() {
 	g.T.Helper()
 	for _, gateway := range g.Members {
@@ -226,7 +226,7 @@ func (g *Gateway) AwaitProcessed() {
 	if len(g.Members) > 0 {
 		return
 	}
-	relaytest.Eventually(g.T, "everything accepted is processed", func() (any, bool) {
+	relaytest.Eventually(g.T, "every accepted entry is processed", func() (any, bool) {
 		text := g.As("").Get("/metrics").Body
 		var lag []string
 		for _, kind := range []string{"uplink", "sms", "cdr"} {
@@ -259,7 +259,7 @@ func (g *Gateway) Deliveries(query string) []Delivery {
 	return list.Data
 }
 
-// AwaitDelivery waits until a relay's only delivery is in a state.
+// AwaitDelivery waits until a relay has exactly one delivery and it is in a state.
 func (g *Gateway) AwaitDelivery(relay, state string) Delivery {
 	g.T.Helper()
 	var found []Delivery
@@ -270,8 +270,8 @@ func (g *Gateway) AwaitDelivery(relay, state string) Delivery {
 	return found[0]
 }
 
-// CustomerOf returns a client of acme for the interfaces of SIMs and messages.
+// CustomerOf returns a client that sends the token of acme as the REST v2 and v3 interfaces expect it.
 func CustomerOf(g *Gateway) Client { return g.XAuth("acme-all-0123456") }
 
-// CarrierOf returns a client of a carrier or network server of acme.
+// CarrierOf returns a client that sends the token of acme as a carrier or a network server does.
 func CarrierOf(g *Gateway) Client { return g.As("acme-all-0123456") }

@@ -17,23 +17,23 @@ import (
 	"github.com/penstock/penstock/relay/porttest"
 )
 
-// ClusterSize is the number of gateways that a cluster has.
+// ClusterSize is the number of gateways of a cluster.
 const ClusterSize = 3
 
 // clusterLedgerKey is the master key of every gateway of a cluster.
 const clusterLedgerKey = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 
-// Cluster is gateways on one PostgreSQL, one Redis and one InfluxDB, and a balancer
+// Cluster has several gateways on one PostgreSQL, one Redis and one InfluxDB, and a balancer
 // in front of them.
 type Cluster struct {
 	Gateways []*Gateway
-	// Front sends its requests through the balancer. It has no process and no data
-	// directory of its own: Gateways have them.
+	// Front sends its requests through the balancer. It has no process; its directory,
+	// settings and logs are those of the first gateway.
 	Front *Gateway
 }
 
-// clusteredSite starts servers for gateways that work as one. Mail goes to the
-// sink of the gateway that sends it, as on the embedded site.
+// clusteredSite returns the real site, on which Start runs a cluster. Mail goes to the sink
+// of the gateway that sends it, as on the embedded site.
 func clusteredSite(t *testing.T) *Site {
 	t.Helper()
 	s := RealSite(t)
@@ -42,8 +42,9 @@ func clusteredSite(t *testing.T) *Site {
 }
 
 // OnOneAndOnThree runs a test on one gateway with the embedded back ends, and again on three
-// behind a balancer. There each request goes to the next gateway, so that what one stores for
-// itself would show; /metrics and /readyz are those of the gateway that is asked.
+// behind a balancer. The balancer sends each request to the next gateway, so that the test
+// fails if a gateway keeps state for itself. /metrics and /readyz are those of the gateway
+// that receives the request.
 func OnOneAndOnThree(t *testing.T, test func(t *testing.T, s *Site)) {
 	t.Run("one gateway", func(t *testing.T) { test(t, Embedded()) })
 	t.Run("three gateways", func(t *testing.T) { test(t, clusteredSite(t)) })
@@ -59,7 +60,7 @@ func OnOneGateway(t *testing.T, test func(t *testing.T, s *Site)) {
 	t.Run("one gateway", func(t *testing.T) { test(t, Embedded()) })
 }
 
-// NewCluster prepares gateways that are not started yet.
+// NewCluster prepares gateways and starts their balancer. Spawn starts the gateways.
 func NewCluster(t *testing.T, s *Site, inventory string, settings ...string) *Cluster {
 	t.Helper()
 	c := &Cluster{}
@@ -114,16 +115,16 @@ func (c *Cluster) Spawn() {
 	}
 }
 
-// PostToEach posts one body at each gateway, all at the same time, and returns the
+// PostToEach posts one body to each gateway, all at the same time, and returns the
 // answers in the gateways' order.
-func (c *Cluster) PostToEach(path string, as func(g *Gateway) Client, body func(n int) string) []Response {
+func (c *Cluster) PostToEach(path string, newClient func(g *Gateway) Client, body func(n int) string) []Response {
 	c.Front.T.Helper()
 	answers, errs := make([]Response, len(c.Gateways)), make([]error, len(c.Gateways))
 	var wg sync.WaitGroup
 	for i, g := range c.Gateways {
 		wg.Go(func() {
-			for range 10 { // a sender repeats what is refused because a back end is slow
-				answers[i], errs[i] = as(g).Try(http.MethodPost, path, body(i))
+			for range 10 { // a sender repeats a post that is refused because a back end is slow
+				answers[i], errs[i] = newClient(g).Try(http.MethodPost, path, body(i))
 				if answers[i].Status != http.StatusServiceUnavailable {
 					break
 				}
@@ -145,7 +146,7 @@ type balancer struct {
 	web      *http.Transport
 }
 
-// RoundTrip sends a request to the next gateway that takes connections.
+// RoundTrip sends a request to the next gateway that accepts connections.
 func (b *balancer) RoundTrip(r *http.Request) (*http.Response, error) {
 	var body []byte
 	var err error
@@ -162,16 +163,17 @@ func (b *balancer) RoundTrip(r *http.Request) (*http.Response, error) {
 		if forwarded.Body, forwarded.ContentLength = http.NoBody, int64(len(body)); len(body) > 0 {
 			forwarded.Body = io.NopCloser(bytes.NewReader(body))
 		}
-		resp, tried := b.web.RoundTrip(forwarded)
-		if !refusedConnection(tried) {
-			return resp, tried
+		resp, roundTripErr := b.web.RoundTrip(forwarded)
+		if !refusedConnection(roundTripErr) {
+			return resp, roundTripErr
 		}
-		err = tried
+		err = roundTripErr
 	}
 	return nil, err
 }
 
-// refusedConnection reports whether no request was sent because no connection was made.
+// refusedConnection reports whether err means that no connection was made, so that the
+// gateway received no request.
 func refusedConnection(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "dial"

@@ -12,8 +12,8 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/client"
 )
 
-// RunTool runs one of the program's commands with the gateway's settings, in a process of
-// its own, and returns what it printed. It must succeed.
+// RunTool runs a command of the program with the gateway's settings, in a process of its own,
+// and returns its output. A failure ends the test.
 func (g *Gateway) RunTool(args ...string) Output {
 	g.T.Helper()
 	output, err := g.Command(args...).CombinedOutput()
@@ -23,10 +23,10 @@ func (g *Gateway) RunTool(args ...string) Output {
 	return Output(output)
 }
 
-// Output is what a command printed.
+// Output is the output of a command.
 type Output string
 
-// Mentions checks that the output contains some words.
+// Mentions checks that the output contains all words.
 func (p Output) Mentions(t *testing.T, words ...string) {
 	t.Helper()
 	for _, w := range words {
@@ -36,7 +36,8 @@ func (p Output) Mentions(t *testing.T, words ...string) {
 	}
 }
 
-// ExitCode is that of a process that has ended.
+// ExitCode returns the exit code of a process whose Wait returned err, or -1 if err has no
+// exit code.
 func ExitCode(err error) int {
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
 		return failed.ExitCode()
@@ -47,18 +48,18 @@ func ExitCode(err error) int {
 	return 0
 }
 
-// Result is the end of a command.
+// Result is a command with its exit code and output.
 type Result struct {
 	Command        string
 	Code           int
 	Stdout, Stderr string
 }
 
-// RunCommand runs one command of the program in this process.
+// RunCommand runs a command of the program in this process.
 func RunCommand(env []string, stdin string, args ...string) Result {
-	var stdout, errs bytes.Buffer
-	code := app.Run(args, client.Environment{Context: context.Background(), Variables: env, Stdin: strings.NewReader(stdin), Stdout: &stdout, Stderr: &errs, Version: "test"})
-	return Result{strings.Join(args, " "), code, stdout.String(), errs.String()}
+	var stdout, stderr bytes.Buffer
+	code := app.Run(args, client.Environment{Context: context.Background(), Variables: env, Stdin: strings.NewReader(stdin), Stdout: &stdout, Stderr: &stderr, Version: "test"})
+	return Result{strings.Join(args, " "), code, stdout.String(), stderr.String()}
 }
 
 // RunCommand runs a command of the program against the gateway.
@@ -66,7 +67,7 @@ func (g *Gateway) RunCommand(stdin string, args ...string) Result {
 	return RunCommand(g.Env, stdin, append(args, "--server", g.URL(), "--admin-token", AdminToken)...)
 }
 
-// Mentions checks the exit code and that the output contains some words.
+// Mentions checks the exit code and that the output contains all words.
 func (r Result) Mentions(t *testing.T, code int, words ...string) {
 	t.Helper()
 	if r.Code != code {

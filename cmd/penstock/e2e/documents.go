@@ -22,7 +22,7 @@ func APIPage(t *testing.T, name string) string {
 	return RepositoryFile(t, "docs/api/"+name+".md")
 }
 
-// CodeBlock returns the first block of a language in a page of docs.
+// CodeBlock returns the first code block of a language in a page, such as docs/rules.md.
 func CodeBlock(t *testing.T, page, language string) string {
 	t.Helper()
 	_, remaining, found := strings.Cut(RepositoryFile(t, page), "```"+language+"\n")
@@ -33,8 +33,8 @@ func CodeBlock(t *testing.T, page, language string) string {
 	return block
 }
 
-// LinesMatch compares a reply with what was promised: … stands for anything within
-// a line, a line of … alone for any lines.
+// LinesMatch reports whether lines match a pattern, in which … stands for any text within a
+// line, and a line that is only … stands for any number of lines.
 func LinesMatch(promised, got []string) bool {
 	if len(promised) == 0 {
 		return len(got) == 0
@@ -50,7 +50,7 @@ func LinesMatch(promised, got []string) bool {
 	return len(got) > 0 && LineMatches(promised[0], got[0]) && LinesMatch(promised[1:], got[1:])
 }
 
-// LineMatches reports whether a line is as promised, where … stands for any text.
+// LineMatches reports whether a line matches a pattern, in which … stands for any text.
 func LineMatches(promised, got string) bool {
 	parts := strings.Split(promised, "…")
 	for i := range parts {

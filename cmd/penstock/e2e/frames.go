@@ -21,7 +21,7 @@ type Reading struct {
 	ImperialUnits string   `json:"imperial_units"`
 }
 
-// PostWebhook posts to a webhook and expects the answer that its sender takes as success.
+// PostWebhook posts to a webhook and expects status 200 with an empty body.
 func PostWebhook(t *testing.T, c Client, path, body string) {
 	t.Helper()
 	c.Post(path, body).Is(t, 200, "")
@@ -31,7 +31,7 @@ func PostWebhook(t *testing.T, c Client, path, body string) {
 func (c Client) AwaitDevice(identifier string) string {
 	c.Gateway.T.Helper()
 	var found struct{ ID string }
-	relaytest.Eventually(c.Gateway.T, "the device "+identifier+" is there", func() (any, bool) {
+	relaytest.Eventually(c.Gateway.T, "the device "+identifier+" is imported", func() (any, bool) {
 		a := c.Get("/iot/devices/identifier/" + identifier)
 		if a.Status == 200 {
 			a.Decode(c.Gateway.T, &found)
@@ -60,7 +60,7 @@ func (c Client) LatestReadings(device string) []Reading {
 	return list.Data
 }
 
-// FormatReadings writes readings as "key=value@time", in their order.
+// FormatReadings returns readings as "key=value@time", separated by spaces, in their order.
 func FormatReadings(list []Reading) string {
 	texts := make([]string, len(list))
 	for i, r := range list {
@@ -74,7 +74,8 @@ func FormatReadings(list []Reading) string {
 	return strings.Join(texts, " ")
 }
 
-// LaterUplink is the uplink of ten minutes after, of a device.
+// LaterUplink returns an uplink of a device, ten minutes and one fCnt after the uplink in
+// chirpstack/up.json.
 func LaterUplink(t *testing.T, devEUI string) string {
 	t.Helper()
 	return Fixture(t, "chirpstack/up.json", "70b3d57ed0001234", devEUI,
@@ -100,7 +101,8 @@ func (c Client) CreateDecoder(codec, source string) string {
 	})
 }
 
-// ReadingsByTime returns a device's readings by their time. Each time has one.
+// ReadingsByTime returns the values of a device's readings by time. It fails the test if two
+// readings have the same time.
 func (c Client) ReadingsByTime(devEUI string) map[string]float64 {
 	c.Gateway.T.Helper()
 	var found struct{ ID string }
@@ -114,10 +116,10 @@ func (c Client) ReadingsByTime(devEUI string) map[string]float64 {
 	var list struct{ Data []Reading }
 	c.Get("/iot/devices/"+found.ID+"/readings?limit=1000").Decode(c.Gateway.T, &list)
 	if len(list.Data) == 1000 {
-		c.Gateway.T.Fatal("a device has more readings than one answer holds: load with more devices")
+		c.Gateway.T.Fatal("a device has at least 1,000 readings, the limit of an answer: use more devices")
 	}
 	for _, r := range list.Data {
-		if _, twice := values[r.ReadingDate]; twice {
+		if _, duplicate := values[r.ReadingDate]; duplicate {
 			c.Gateway.T.Errorf("%s has two readings at %s", devEUI, r.ReadingDate)
 		}
 		if r.Value != nil {

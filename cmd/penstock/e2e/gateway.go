@@ -41,7 +41,7 @@ func (g *Gateway) AwaitNode() (node string) {
 	return node
 }
 
-// Open opens the gateway in this process; Serve lets it serve.
+// Open opens the gateway in this process; Serve serves with it.
 func (g *Gateway) Open() (*app.Gateway, error) {
 	cfg, err := config.Load(g.ConfigFile, g.Env)
 	if err != nil {
@@ -51,18 +51,18 @@ func (g *Gateway) Open() (*app.Gateway, error) {
 	return app.Open(context.Background(), cfg, slog.New(handler), "test")
 }
 
-// Serve lets an opened gateway serve until Stop is called or the test ends; how it ends is
-// not checked.
-func (g *Gateway) Serve(d *app.Gateway) {
+// Serve serves with an opened gateway until Stop is called or the test ends. It does not
+// check whether the gateway ends with an error.
+func (g *Gateway) Serve(opened *app.Gateway) {
 	g.T.Helper()
 	listener, err := net.Listen("tcp", g.Setting("PENSTOCK_LISTEN"))
 	if err != nil {
-		g.T.Fatal(errors.Join(err, errors.New(d.Abandon())))
+		g.T.Fatal(errors.Join(err, errors.New(opened.Abandon())))
 	}
 	g.base.Store(new("http://" + listener.Addr().String()))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- d.Serve(ctx, listener) }()
+	go func() { ended <- opened.Serve(ctx, listener) }()
 	g.Stop = sync.OnceValue(func() error { cancel(); return <-ended })
 	g.T.Cleanup(func() { _ = g.Stop() }) // a damaged gateway may end with an error
 }
@@ -70,23 +70,23 @@ func (g *Gateway) Serve(d *app.Gateway) {
 // AdminToken is the admin token of every gateway of the tests.
 const AdminToken = "the-admin-token-0"
 
-// Gateway is a running program: in this process, or in one of its own.
+// Gateway is a gateway that runs in this process or in a process of its own.
 type Gateway struct {
 	T          *testing.T
 	Site       *Site
 	Dir        string // holds the data directory and the inventory
 	Env        []string
-	ConfigFile string // its configuration; empty: none
+	ConfigFile string // path of its configuration, empty if none
 	Logs       *Transcript
 	HTTP       *http.Client
 
-	Sessions sync.Map // callers with a session, by the user's name
+	Sessions sync.Map // clients with a session, by the user's name
 
-	base    atomic.Pointer[string] // its URL, new after a restart
+	base    atomic.Pointer[string] // its URL, which a restart changes
 	Stop    func() error           // stops the gateway that Serve or Run started
 	Process *exec.Cmd
 	exited  chan struct{}
-	// Members are the gateways behind a balancer; none if this is a gateway itself.
+	// Members are the gateways behind the balancer if this is the front of a cluster.
 	Members []*Gateway
 	// UnsavedOutcomes allows the gateway to stop without saving the outcomes of
 	// deliveries, as it must when its database is gone for good.
@@ -116,14 +116,14 @@ func NewGateway(t *testing.T, s *Site, inventory string, settings ...string) *Ga
 	return g
 }
 
-// DataDir is the data directory of the gateway.
+// DataDir returns the data directory of the gateway.
 func (g *Gateway) DataDir() string { return filepath.Join(g.Dir, "data") }
 
-// URL is the address of the running gateway; a restart changes it.
+// URL returns the address of the running gateway; a restart changes it.
 func (g *Gateway) URL() string { return *g.base.Load() }
 
-// Start runs a gateway in this process until the test ends; on a clustered site it
-// runs several behind a balancer.
+// Start runs a gateway in this process until the test ends. On a clustered site it runs a
+// cluster and returns its front.
 func Start(t *testing.T, s *Site, inventory string, settings ...string) *Gateway {
 	t.Helper()
 	if s.clustered {
@@ -151,7 +151,7 @@ func (g *Gateway) Spawn() {
 	g.awaitAddress(g.Launch())
 }
 
-// awaitAddress waits until a launched gateway prints the address it listens at.
+// awaitAddress waits until a launched gateway prints the address it listens on.
 func (g *Gateway) awaitAddress(ready <-chan string) {
 	g.T.Helper()
 	select {
@@ -164,17 +164,18 @@ func (g *Gateway) awaitAddress(ready <-chan string) {
 	}
 }
 
-// Launch runs the gateway in a process of its own; its URL arrives on the channel.
+// Launch starts the gateway in a process of its own and returns a channel that receives the
+// gateway's URL.
 func (g *Gateway) Launch() <-chan string {
 	g.T.Helper()
 	g.Process = g.Command("serve", "--config", g.ConfigFile)
 	ready := &AddressWatcher{To: g.Logs, Found: make(chan string, 1)}
 	g.Process.Stdout, g.Process.Stderr = g.Logs, ready
-	gone := make(chan struct{})
-	g.exited = gone
+	exited := make(chan struct{})
+	g.exited = exited
 	relaytest.NoError(g.T, g.Process.Start())
 	g.T.Cleanup(g.Kill)
-	go func(cmd *exec.Cmd) { _ = cmd.Wait(); close(gone) }(g.Process)
+	go func(cmd *exec.Cmd) { _ = cmd.Wait(); close(exited) }(g.Process)
 	return ready.Found
 }
 
@@ -186,8 +187,8 @@ func (g *Gateway) Command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// BareEnvironment returns the environment of this process without settings of the
-// program.
+// BareEnvironment returns the environment of this process without the settings of the
+// program, and with ActAsProgram.
 func BareEnvironment() []string {
 	env := []string{ActAsProgram + "=1"}
 	for _, entry := range os.Environ() {
@@ -227,32 +228,32 @@ func (g *Gateway) EndCleanly() {
 // Transcript collects the output of a gateway. It is safe for concurrent use.
 type Transcript struct{ relaytest.Buffer }
 
-// Tail returns the last lines.
+// Tail returns the last lines of the output, preceded by the number of earlier lines.
 func (l *Transcript) Tail(lines int) string {
-	all := strings.Split(strings.TrimSpace(l.String()), "\n")
-	if cut := len(all) - lines; cut > 0 {
-		all = append([]string{fmt.Sprintf("… %d lines before", cut)}, all[cut:]...)
+	output := strings.Split(strings.TrimSpace(l.String()), "\n")
+	if cut := len(output) - lines; cut > 0 {
+		output = append([]string{fmt.Sprintf("… %d earlier lines", cut)}, output[cut:]...)
 	}
-	return strings.Join(all, "\n")
+	return strings.Join(output, "\n")
 }
 
 // AddressWatcher finds the URL of a gateway in its output.
 type AddressWatcher struct {
 	To        *Transcript
-	seen      []byte
+	buf       []byte
 	Found     chan string
 	announced bool
 }
 
-// Write passes the output on and sends the URL to Found when it is printed.
+// Write copies the output to To and sends the URL to Found once the gateway has printed it.
 func (w *AddressWatcher) Write(p []byte) (int, error) {
 	n, err := w.To.Write(p)
 	if w.announced {
 		return n, err
 	}
-	w.seen = append(w.seen, p...)
-	if m := regexp.MustCompile(`penstock is listening"(?: listen=|,"listen":")([^" ]+)[" ]`).FindSubmatch(w.seen); m != nil {
-		w.announced, w.seen = true, nil
+	w.buf = append(w.buf, p...)
+	if m := regexp.MustCompile(`penstock is listening"(?: listen=|,"listen":")([^" ]+)[" ]`).FindSubmatch(w.buf); m != nil {
+		w.announced, w.buf = true, nil
 		w.Found <- string(m[1])
 	}
 	return n, err
@@ -268,7 +269,7 @@ func (g *Gateway) Setting(name string) string {
 	return ""
 }
 
-// OverrideSettings replaces settings of the same name; an empty value removes one.
+// OverrideSettings replaces settings of the same name; an empty value removes the setting.
 func OverrideSettings(env, settings []string) []string {
 	for _, setting := range settings {
 		name, value, _ := strings.Cut(setting, "=")
@@ -310,8 +311,8 @@ func (g *Gateway) Configure(text string) {
 	relaytest.NoError(g.T, os.WriteFile(g.ConfigFile, []byte(text), 0o600))
 }
 
-// Memory returns a figure of the memory of the process, in KiB: VmRSS for what it has now,
-// VmHWM for the most that it had.
+// Memory returns a field of the status of the process, in KiB: VmRSS is its current resident
+// memory, VmHWM the peak.
 func (g *Gateway) Memory(name string) int {
 	g.T.Helper()
 	status := relaytest.Must(os.ReadFile(fmt.Sprintf("/proc/%d/status", g.Process.Process.Pid)))(g.T)

@@ -10,22 +10,23 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// Asset is a token of the contract's ledger and what its jobs are called.
+// Asset is a token of the contract's ledger, with the ids of the jobs that created and
+// claimed it.
 type Asset struct{ Token, Private, Job, Claim string }
 
-// MintToken makes a token that leads somewhere, and claims it once.
+// MintToken creates a token with a redirect URL and claims it once.
 func (g *Gateway) MintToken() (a Asset) {
 	g.T.Helper()
 	acme := g.As("acme-all-0123456")
 	acme.Post("/ledgers/l1/tokens", `{"metadata":{"a":1},"redirect_url":"http://127.0.0.1:9/there","redirect_meta":{"x":1}}`).Decode(g.T, &a.Job)
-	var made struct {
+	var created struct {
 		Data struct {
 			Status, Token string
 			PrivateToken  string `json:"private_token"`
 		}
 	}
-	g.AwaitLedgerJob(acme, a.Job, &made)
-	a.Token, a.Private = made.Data.Token, made.Data.PrivateToken
+	g.AwaitLedgerJob(acme, a.Job, &created)
+	a.Token, a.Private = created.Data.Token, created.Data.PrivateToken
 	var claimed struct{ JobID string }
 	acme.Post("/ledgers/tokens/claim", `{"token":"`+a.Token+`","private_token":"`+a.Private+`"}`).Decode(g.T, &claimed)
 	a.Claim = claimed.JobID
@@ -33,17 +34,17 @@ func (g *Gateway) MintToken() (a Asset) {
 	return a
 }
 
-// CreateToken makes a token of a ledger and returns it.
+// CreateToken creates a token in a ledger and returns it.
 func (c Client) CreateToken(ledger, body string) string {
 	c.Gateway.T.Helper()
 	var job string
 	c.Post("/ledgers/"+ledger+"/tokens", body).Decode(c.Gateway.T, &job)
-	var made struct{ Data struct{ Token string } }
-	c.Gateway.AwaitLedgerJob(c, job, &made)
-	return made.Data.Token
+	var created struct{ Data struct{ Token string } }
+	c.Gateway.AwaitLedgerJob(c, job, &created)
+	return created.Data.Token
 }
 
-// AwaitLedgerJob waits until a token's job is completed.
+// AwaitLedgerJob waits until a job is completed and decodes the answer into target, unless target is nil.
 func (g *Gateway) AwaitLedgerJob(c Client, id string, target any) {
 	g.T.Helper()
 	var response Response
@@ -56,13 +57,14 @@ func (g *Gateway) AwaitLedgerJob(c Client, id string, target any) {
 	}
 }
 
-// LedgerCallback is the endpoint of an account's callback URL. It records signed events.
+// LedgerCallback is an endpoint for an account's callback URL. It counts the claims in signed
+// token.claimed events.
 type LedgerCallback struct {
 	URL string
 
 	mu       sync.Mutex
 	claimed  map[string]int // job → tokens claimed
-	unsigned int
+	unsigned int            // includes events of other types
 }
 
 // NewLedgerCallback starts the endpoint.
@@ -84,8 +86,8 @@ func NewLedgerCallback(t *testing.T) *LedgerCallback {
 			return
 		}
 		n := 0
-		for _, one := range e.Data.Claims {
-			if one.Claimed {
+		for _, claim := range e.Data.Claims {
+			if claim.Claimed {
 				n++
 			}
 		}
@@ -94,8 +96,8 @@ func NewLedgerCallback(t *testing.T) *LedgerCallback {
 	return c
 }
 
-// Counts returns how many jobs and claims the events were about, and how many events
-// were not signed.
+// Counts returns the numbers of the jobs and claims in the events, and the number of requests
+// that were not a signed token.claimed event.
 func (c *LedgerCallback) Counts() (jobs, claims, unsigned int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

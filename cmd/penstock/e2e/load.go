@@ -17,20 +17,20 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// SleepRandomly lets a random time pass, up to a limit.
+// SleepRandomly sleeps for a random time below limit.
 func SleepRandomly(random *rand.Rand, limit time.Duration) {
 	<-time.After(time.Duration(random.Int64N(int64(limit))))
 }
 
-// The load: connections of each kind, the pause between two posts of one, and
-// the devices that one connection posts for.
+// Connections is the number of connections of each kind, pace the time between two posts of a
+// connection, and DevicesEach the number of devices that a connection posts for.
 const (
 	Connections = 4
 	pace        = 20 * time.Millisecond
 	DevicesEach = 50
 )
 
-// Loop runs the connections of a load until its end.
+// Loop runs the connections of a load until End is called.
 type Loop struct {
 	pause       time.Duration // between two posts of a connection
 	quit        chan struct{}
@@ -40,7 +40,7 @@ type Loop struct {
 // NewLoop returns a loop without connections.
 func NewLoop(pause time.Duration) *Loop { return &Loop{pause: pause, quit: make(chan struct{})} }
 
-// Go adds a connection, which makes one post after the other.
+// Go adds a connection that calls post with 0, 1, 2 and so on, one call after the other.
 func (l *Loop) Go(post func(n int)) {
 	l.connections.Go(func() {
 		tick := time.NewTicker(l.pause)
@@ -56,14 +56,14 @@ func (l *Loop) Go(post func(n int)) {
 	})
 }
 
-// End stops the connections when all requests in flight are answered.
+// End stops the connections and waits for the answers to requests in flight.
 func (l *Loop) End() {
 	close(l.quit)
 	l.connections.Wait()
 }
 
-// CounterFrames makes frames of ChirpStack whose value and time are unique, and records
-// those that were acknowledged.
+// CounterFrames creates frames of ChirpStack with unique values and times, and records the
+// acknowledged ones.
 type CounterFrames struct {
 	start time.Time // of the first sample
 	body  string
@@ -72,13 +72,13 @@ type CounterFrames struct {
 	Acked map[string]map[string]float64 // devEUI → time → value
 }
 
-// CounterFrame is a frame with its value. Time is as the API shows it.
+// CounterFrame is a frame with its value. Time has the API's format.
 type CounterFrame struct {
 	Body, DevEUI, Time string
 	Value              float64
 }
 
-// NewCounterFrames returns frames of which none is acknowledged.
+// NewCounterFrames returns CounterFrames without acknowledged frames.
 func NewCounterFrames(t *testing.T) *CounterFrames {
 	t.Helper()
 	return &CounterFrames{
@@ -109,7 +109,7 @@ func (f *CounterFrames) Acknowledge(counterFrame CounterFrame) {
 	f.Acked[counterFrame.DevEUI][counterFrame.Time] = counterFrame.Value
 }
 
-// Check compares the readings of every device with what was acknowledged.
+// Check fails the test unless every acknowledged frame has its reading.
 func (f *CounterFrames) Check(t *testing.T, acme Client) {
 	t.Helper()
 	total := 0
@@ -138,8 +138,8 @@ type Load struct {
 	Frames *CounterFrames
 
 	mu      sync.Mutex
-	Texts   map[string]bool
-	Refused map[string]int // answers that were no 2xx, and errors
+	Texts   map[string]bool // of acknowledged messages
+	Refused map[string]int  // number of posts by refusal: status and body, or "no answer"
 	slowest time.Duration
 }
 
@@ -149,8 +149,8 @@ func NewLoad(g *Gateway) *Load {
 	return &Load{Loop: NewLoop(pace), G: g, Frames: NewCounterFrames(g.T), Texts: map[string]bool{}, Refused: map[string]int{}}
 }
 
-// StartLoad starts a load with so many connections that post frames, and as many that
-// post messages.
+// StartLoad starts a load with a number of connections that post frames, and the same number
+// that post messages.
 func (g *Gateway) StartLoad(connections int) *Load {
 	g.T.Helper()
 	l := NewLoad(g)
@@ -161,7 +161,7 @@ func (g *Gateway) StartLoad(connections int) *Load {
 	return l
 }
 
-// send posts and reports whether the post was acknowledged.
+// send posts a body and reports whether it was acknowledged with a 2xx status.
 func (l *Load) send(path, body string) bool {
 	began := time.Now()
 	a, err := CarrierOf(l.G).Try(http.MethodPost, path, body)
@@ -198,7 +198,7 @@ func (l *Load) Message(c, n int) {
 	l.Texts[text] = true
 }
 
-// CountedMessage is the n-th message of a connection, and its text.
+// CountedMessage returns the text of the n-th message of a connection, and its JSON body.
 func CountedMessage(c, n int) (text, body string) {
 	text = fmt.Sprintf("message %d of %d", n, c)
 	return text, fmt.Sprintf(`{"id": %q, "from": "447700900123", "to": "4478000%05d", "text": %q}`, text, n%1000, text)
@@ -209,22 +209,22 @@ func (l *Load) AwaitMessages(t *testing.T, n int) {
 	t.Helper()
 	acknowledged := func() int { l.mu.Lock(); defer l.mu.Unlock(); return len(l.Texts) }
 	n += acknowledged()
-	relaytest.Eventually(t, "more messages are acknowledged", func() (any, bool) { now := acknowledged(); return now, now >= n })
+	relaytest.Eventually(t, "more messages are acknowledged", func() (any, bool) { count := acknowledged(); return count, count >= n })
 }
 
-// Arrivals counts what came to an endpoint.
+// Arrivals counts the requests that an endpoint received for each item, such as a message.
 type Arrivals struct {
 	Mu   sync.Mutex
 	Seen map[string]*Arrival
 }
 
-// Arrival counts the requests of an item, with their ids and webhook-ids.
+// Arrival counts the requests for an item and collects their ids and webhook-ids.
 type Arrival struct {
 	Count      int
 	IDs, Hooks map[string]bool
 }
 
-// NewArrivals returns what has come to an endpoint so far: nothing.
+// NewArrivals returns empty Arrivals.
 func NewArrivals() *Arrivals { return &Arrivals{Seen: map[string]*Arrival{}} }
 
 // NewMessageCounter starts an endpoint that counts messages by their text, and returns
@@ -237,51 +237,51 @@ func NewMessageCounter(t *testing.T) (*Arrivals, string) {
 	}))
 }
 
-// Add counts something that came in a request.
-func (c *Arrivals) Add(event, id string, r *http.Request) {
+// Add counts a request for an item with an id.
+func (c *Arrivals) Add(item, id string, r *http.Request) {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
-	a := c.Seen[event]
+	a := c.Seen[item]
 	if a == nil {
 		a = &Arrival{IDs: map[string]bool{}, Hooks: map[string]bool{}}
-		c.Seen[event] = a
+		c.Seen[item] = a
 	}
 	a.Count++
 	a.IDs[id], a.Hooks[r.Header.Get("Webhook-Id")] = true, true
 }
 
-// Missing lists what did not come yet.
+// Missing returns the expected items without a request, sorted.
 func (c *Arrivals) Missing(expected iter.Seq[string]) (texts []string) {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
-	for event := range expected {
-		if c.Seen[event] == nil {
-			texts = append(texts, event)
+	for item := range expected {
+		if c.Seen[item] == nil {
+			texts = append(texts, item)
 		}
 	}
 	slices.Sort(texts)
 	return texts
 }
 
-// Repeated counts what came more than once, and lists what did not come with the same
-// ids each time.
-func (c *Arrivals) Repeated() (repeated int, unlike []string) {
+// Repeated returns the number of items with several requests, and describes the items whose
+// requests differ in the id or the webhook-id or have no webhook-id.
+func (c *Arrivals) Repeated() (repeated int, mismatches []string) {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
-	for _, event := range slices.Sorted(maps.Keys(c.Seen)) {
-		a := c.Seen[event]
+	for _, item := range slices.Sorted(maps.Keys(c.Seen)) {
+		a := c.Seen[item]
 		if a.Count > 1 {
 			repeated++
 		}
 		if len(a.IDs) != 1 || len(a.Hooks) != 1 || a.Hooks[""] {
-			unlike = append(unlike, fmt.Sprintf("%q came %d times with the ids %v and %v", event, a.Count, slices.Collect(maps.Keys(a.IDs)), slices.Collect(maps.Keys(a.Hooks))))
+			mismatches = append(mismatches, fmt.Sprintf("%q arrived %d times with the ids %v and the webhook-ids %v", item, a.Count, slices.Collect(maps.Keys(a.IDs)), slices.Collect(maps.Keys(a.Hooks))))
 		}
 	}
-	return repeated, unlike
+	return repeated, mismatches
 }
 
-// Check fails the test unless everything acknowledged is there, and every
-// repetition had the same ids. Call it after End.
+// Check fails the test unless every acknowledged frame is stored, every acknowledged message
+// is delivered, and repeated requests for a message have the same ids. Call it after End.
 func (l *Load) Check(t *testing.T, c *Arrivals) {
 	t.Helper()
 	ended := time.Now()
@@ -292,11 +292,11 @@ func (l *Load) Check(t *testing.T, c *Arrivals) {
 		lost := c.Missing(maps.Keys(l.Texts))
 		return fmt.Sprintf("%d of %d are missing: %.30q", len(lost), len(l.Texts), lost), len(lost) == 0
 	})
-	t.Logf("everything is processed %s after the end of the load, delivered after %s",
+	t.Logf("every entry is processed %s after the end of the load, delivered after %s",
 		processed.Round(time.Millisecond), time.Since(ended).Round(time.Millisecond))
-	repeated, unlike := c.Repeated()
-	for _, wrong := range unlike {
-		t.Error(wrong + ", want one of each")
+	repeated, mismatches := c.Repeated()
+	for _, mismatch := range mismatches {
+		t.Error(mismatch + ", want one id and one webhook-id")
 	}
 	t.Logf("%d messages acknowledged, %d arrived, %d of them more than once; slowest answer %s; not acknowledged: %v",
 		len(l.Texts), len(c.Seen), repeated, l.slowest.Round(time.Millisecond), l.Refused)

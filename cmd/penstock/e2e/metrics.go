@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// AwaitMetric waits until a metric has reached a value.
+// AwaitMetric waits until a metric has reached a value and the outcomes of all deliveries are saved.
 func (g *Gateway) AwaitMetric(name string, value float64) {
 	g.T.Helper()
 	relaytest.Eventually(g.T, name, func() (any, bool) {
@@ -24,10 +24,10 @@ func (g *Gateway) AwaitMetric(name string, value float64) {
 
 var metricLine = regexp.MustCompile(`^([a-zA-Z_:][a-zA-Z0-9_:]*(?:\{[a-zA-Z_]\w*="(?:[^"\\]|\\.)*"(?:,[a-zA-Z_]\w*="(?:[^"\\]|\\.)*")*\})?) (\S+)$`)
 
-// Metrics reads the text format of Prometheus strictly.
+// Metrics parses the text format of Prometheus strictly and returns the values by metric.
 func Metrics(t *testing.T, text string) map[string]float64 {
 	t.Helper()
-	found := make(map[string]float64)
+	values := make(map[string]float64)
 	for l := range strings.Lines(text) {
 		l = strings.TrimSuffix(l, "\n")
 		if strings.HasPrefix(l, "# HELP ") || strings.HasPrefix(l, "# TYPE ") {
@@ -35,13 +35,13 @@ func Metrics(t *testing.T, text string) map[string]float64 {
 		}
 		m := metricLine.FindStringSubmatch(l)
 		if m == nil {
-			t.Fatalf("no metric: %q", l)
+			t.Fatalf("not a metric: %q", l)
 		}
 		v, err := strconv.ParseFloat(m[2], 64)
 		if err != nil {
-			t.Fatalf("no number: %q", l)
+			t.Fatalf("not a number: %q", l)
 		}
-		found[m[1]] = v
+		values[m[1]] = v
 	}
-	return found
+	return values
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// BodyForTomorrow returns the body of a request to send a message tomorrow.
+// BodyForTomorrow returns the body of a request to send a message tomorrow, with additional JSON fields.
 func BodyForTomorrow(fields string) string {
 	return fmt.Sprintf(`{"destinations":["447700900123"],"send_time":%q,%s}`, time.Now().Add(24*time.Hour).UTC().Format(time.RFC3339), fields)
 }
 
-// TomorrowMark marks texts that are scheduled.
+// TomorrowMark ends the texts of messages that are scheduled for tomorrow.
 const TomorrowMark = "tomorrow"
 
 // PendingMessage is a pending message as the API lists it.
@@ -27,13 +27,13 @@ type PendingMessage struct {
 	OriginalScheduledDelivery           string `json:"original_scheduled_delivery"`
 }
 
-// SentParts is a sent message in the form for the operator, with its parts.
+// SentParts is a sent message with its parts, as the admin API shows it.
 type SentParts struct {
 	ID    int64
 	Parts []struct{ Data, State string }
 }
 
-// CreditHistory is an account's credit in the form for the operator.
+// CreditHistory is an account's credit as the admin API shows it.
 type CreditHistory struct {
 	Data []struct {
 		Credits, Balance  int64
@@ -42,7 +42,7 @@ type CreditHistory struct {
 	Meta struct{ Balance int64 }
 }
 
-// Credit reads an account's credit and checks that it adds up.
+// Credit returns an account's credit and checks that the entries add up to the balances.
 func (g *Gateway) Credit(t *testing.T, acct int) CreditHistory {
 	t.Helper()
 	var l CreditHistory
@@ -50,16 +50,17 @@ func (g *Gateway) Credit(t *testing.T, acct int) CreditHistory {
 	sum := int64(0)
 	for i := len(l.Data) - 1; i >= 0; i-- {
 		if sum += l.Data[i].Credits; sum != l.Data[i].Balance || sum < 0 {
-			t.Errorf("the balance after %q is %d, the entries up to it come to %d", l.Data[i].Reason, l.Data[i].Balance, sum)
+			t.Errorf("the balance after %q is %d, the entries up to it add up to %d", l.Data[i].Reason, l.Data[i].Balance, sum)
 		}
 	}
 	if sum != l.Meta.Balance {
-		t.Errorf("the balance is %d, the entries come to %d", l.Meta.Balance, sum)
+		t.Errorf("the balance is %d, the entries add up to %d", l.Meta.Balance, sum)
 	}
 	return l
 }
 
-// SendBody returns the body of a request to send messages.
+// SendBody returns the body of a request to send messages with reports to sink. extra adds or
+// replaces fields.
 func SendBody(t *testing.T, sink string, extra map[string]any, destinations ...string) string {
 	t.Helper()
 	body := map[string]any{
@@ -74,7 +75,7 @@ func SendBody(t *testing.T, sink string, extra map[string]any, destinations ...s
 	return string(raw)
 }
 
-// SentMessage is one entry of send's answer.
+// SentMessage is an entry in the answer of /v2/sms/send.
 type SentMessage struct {
 	ID          int64
 	Destination string
@@ -88,8 +89,8 @@ func (c Client) SendMessages(body string) []SentMessage {
 	return list.Data
 }
 
-// AwaitReports waits until a sink has had exactly some reports, as number:code, in any
-// order, each once.
+// AwaitReports waits until a sink has received exactly the wanted reports, as number:code, in
+// any order, each once.
 func AwaitReports(t *testing.T, k *Sink, want ...string) {
 	t.Helper()
 	slices.Sort(want)
@@ -99,13 +100,14 @@ func AwaitReports(t *testing.T, k *Sink, want ...string) {
 	})
 }
 
-// reportedCodes are the number and code of each report. A report whose outcome was not
-// written when the gateway was killed comes again, with its webhook-id, and counts once.
+// reportedCodes returns the number and code of each report, sorted. Reports with the same
+// webhook-id count once: a gateway that was killed before it saved the outcome of a report
+// sends the report again.
 func reportedCodes(k *Sink) (got []string) {
-	seen := make(map[string]bool)
+	ids := make(map[string]bool)
 	for _, h := range k.Requests("/dlr") {
-		if id := h.Header.Get("Webhook-Id"); !seen[id] {
-			seen[id] = true
+		if id := h.Header.Get("Webhook-Id"); !ids[id] {
+			ids[id] = true
 			got = append(got, h.Query.Get("to")+":"+h.Query.Get("code"))
 		}
 	}
@@ -113,17 +115,17 @@ func reportedCodes(k *Sink) (got []string) {
 	return got
 }
 
-// SOAPEnvelope is a request to send a text to a number, in SOAP 1.1.
+// SOAPEnvelope returns a request to send a message to a number, in SOAP 1.1.
 func SOAPEnvelope(username, number string) string {
 	return `<e:Envelope xmlns:e="http://schemas.xmlsoap.org/soap/envelope/"><e:Header><auth xmlns="urn:penstock:messaging"><username>` + username +
 		`</username><password>secret</password></auth></e:Header><e:Body><SoapSendSms xmlns="urn:penstock:messaging"><destinationarray><number>` + number +
 		`</number></destinationarray><message>hi</message><messagetype>text</messagetype></SoapSendSms></e:Body></e:Envelope>`
 }
 
-// SOAP11Type and SOAP12Type are the media types of the two versions.
+// SOAP11Type and SOAP12Type are the media types of the two SOAP versions.
 const SOAP11Type, SOAP12Type = "text/xml; charset=utf-8", "application/soap+xml; charset=utf-8"
 
-// ToSOAP12 turns an envelope of SOAP 1.1 into one of SOAP 1.2.
+// ToSOAP12 converts an envelope of SOAP 1.1 to SOAP 1.2.
 func ToSOAP12(envelope string) string {
 	return strings.Replace(envelope, "http://schemas.xmlsoap.org/soap/envelope/", "http://www.w3.org/2003/05/soap-envelope", 1)
 }

@@ -16,18 +16,18 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// The contract's SIMs: one that is pending, two that are active.
+// The contract's SIMs: one is pending, two are active.
 const (
 	PendingSIM = "8944000000000000001"
 	ActiveSIM  = "8944000000000000002"
 	PooledSIM  = "8944000000000000003"
 )
 
-// AwaitJob waits for the end of the job that an answer names.
-func (g *Gateway) AwaitJob(begun Response) string {
+// AwaitJob waits for the end of the job in an answer and returns its id.
+func (g *Gateway) AwaitJob(answer Response) string {
 	g.T.Helper()
 	var job struct{ Data struct{ ID, Status string } }
-	begun.Decode(g.T, &job)
+	answer.Decode(g.T, &job)
 	relaytest.Eventually(g.T, "the job ends", func() (any, bool) {
 		CustomerOf(g).Get("/v3/mno/job/"+job.Data.ID+"/status").Decode(g.T, &job)
 		return job, job.Data.Status == "completed" || job.Data.Status == "failed"
@@ -39,13 +39,13 @@ func (g *Gateway) AwaitJob(begun Response) string {
 func (c Client) CompleteJob(path, body string) (id string) {
 	c.Gateway.T.Helper()
 	id = c.Create(path, body)
-	until := time.Now().Add(10 * time.Minute)
+	deadline := time.Now().Add(10 * time.Minute)
 	for {
 		var job struct{ Data struct{ Status string } }
 		c.Get("/v3/mno/job/"+id+"/status").Decode(c.Gateway.T, &job)
 		if s := job.Data.Status; s == "completed" {
 			return id
-		} else if s == "failed" || time.Now().After(until) {
+		} else if s == "failed" || time.Now().After(deadline) {
 			c.Gateway.T.Fatalf("job %s of %s is %s, want completed", id, path, s)
 		}
 		<-time.After(20 * time.Millisecond)
@@ -68,12 +68,12 @@ func (c Client) SIMJobs() []SIMJob {
 	return ListNumbered[SIMJob](c, "/v3/mno/job")
 }
 
-// CurrentPeriod is the period of a report or a file of records.
+// CurrentPeriod returns a period around now for a report or a file of records, as JSON.
 func CurrentPeriod() string {
 	return fmt.Sprintf(`{"start_time":%q,"end_time":%q}`, time.Now().AddDate(0, 0, -1).Format(time.RFC3339), time.Now().AddDate(0, 0, 1).Format(time.RFC3339))
 }
 
-// UsageBySIM reads the bytes of each SIM from a usage report.
+// UsageBySIM returns the bytes of each SIM in a usage report.
 func UsageBySIM(t *testing.T, a Response) map[string]int {
 	t.Helper()
 	var report struct {
@@ -93,31 +93,32 @@ func UsageBySIM(t *testing.T, a Response) map[string]int {
 // WebhookSecret is the secret of acme in the inventories for callbacks.
 const WebhookSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
-// newCallback starts an endpoint of acme's callback URL. It calls take with each event, and
-// whether acme's secret has signed it.
-func newCallback(t *testing.T, take func(header http.Header, body []byte, signed bool)) (url string) {
+// newCallback starts an endpoint for acme's callback URL and returns its URL. It calls handle
+// with each event; signed reports whether the signature matches WebhookSecret.
+func newCallback(t *testing.T, handle func(header http.Header, body []byte, signed bool)) (url string) {
 	t.Helper()
 	key := relaytest.Must(webhooks.NewWebhook(WebhookSecret))(t)
 	return NewServer(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		take(r.Header, body, key.Verify(body, r.Header) == nil)
+		handle(r.Header, body, key.Verify(body, r.Header) == nil)
 	}))
 }
 
-// EventCallback is the endpoint of an account's callback URL. It records signed events.
+// EventCallback is an endpoint for an account's callback URL. It records events, and as
+// "unsigned" those without a valid signature.
 type EventCallback struct {
 	URL string
 
-	mu    sync.Mutex
-	heard map[string]string // webhook-id → type and what it is about
+	mu     sync.Mutex
+	events map[string]string // webhook-id → type, SIM or pool, and state
 }
 
 // NewEventCallback starts the endpoint.
 func NewEventCallback(t *testing.T) *EventCallback {
 	t.Helper()
-	e := &EventCallback{heard: make(map[string]string)}
+	e := &EventCallback{events: make(map[string]string)}
 	e.URL = newCallback(t, func(header http.Header, body []byte, signed bool) {
-		var told struct {
+		var event struct {
 			Type string
 			Data struct {
 				ICCID        string
@@ -125,22 +126,22 @@ func NewEventCallback(t *testing.T) *EventCallback {
 				CurrentState string `json:"current_state"`
 			}
 		}
-		if !signed || json.Unmarshal(body, &told) != nil {
-			told.Type = "unsigned"
+		if !signed || json.Unmarshal(body, &event) != nil {
+			event.Type = "unsigned"
 		}
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		e.heard[header.Get("Webhook-Id")] = strings.TrimSpace(told.Type + " " + told.Data.ICCID + told.Data.PoolID + " " + told.Data.CurrentState)
+		e.events[header.Get("Webhook-Id")] = strings.TrimSpace(event.Type + " " + event.Data.ICCID + event.Data.PoolID + " " + event.Data.CurrentState)
 	})
 	return e
 }
 
-// Received lists the events, except those about jobs.
+// Received returns the events as text, sorted, except those about jobs.
 func (e *EventCallback) Received() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var texts []string
-	for _, text := range e.heard {
+	for _, text := range e.events {
 		if !strings.HasPrefix(text, "job.") {
 			texts = append(texts, text)
 		}
@@ -149,7 +150,7 @@ func (e *EventCallback) Received() []string {
 	return texts
 }
 
-// The SIMs of the account acme, and one of globex.
+// SIMs in UsageInventory: three of the account acme, and SIMG of globex.
 const (
 	SIMA, SIMB, SIMC = "8944500000000000101", "8944500000000000102", "8944500000000000103"
 	SIMG             = "8944500000000000201"
@@ -166,7 +167,7 @@ func UsageInventory(callback string) string {
   - {name: globex, tokens: [{token: globex-token-0123456, scopes: [cellular, carrier]}], sims: [{iccid: %q, current_state: active}]}`, callback, SIMA, SIMB, SIMC, SIMG)
 }
 
-// UsageRecord returns a data record of a SIM that starts now.
+// UsageRecord returns the record of a data session of a SIM that starts now.
 func UsageRecord(id, iccid string, bytes int) string {
 	return fmt.Sprintf(`{"id":%q,"iccid":%q,"start_time":%q,"type":"data","bytes":%d,"duration":60}`+"\n", id, iccid, time.Now().UTC().Format(time.RFC3339), bytes)
 }
@@ -175,5 +176,5 @@ func UsageRecord(id, iccid string, bytes int) string {
 func (e *EventCallback) AwaitExactly(t *testing.T, want ...string) {
 	t.Helper()
 	slices.Sort(want)
-	relaytest.Eventually(t, "the callback hears", func() (any, bool) { got := e.Received(); return got, slices.Equal(got, want) })
+	relaytest.Eventually(t, "the callback has received exactly the wanted events", func() (any, bool) { got := e.Received(); return got, slices.Equal(got, want) })
 }

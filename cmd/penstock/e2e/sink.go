@@ -17,7 +17,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// SignedBy verifies the headers of Standard Webhooks with a secret in base64.
+// SignedBy reports whether a request has the signature of Standard Webhooks for a secret,
+// which is in base64.
 func SignedBy(h SinkRequest, secret string) bool {
 	key, err := base64.StdEncoding.DecodeString(secret)
 	if err != nil {
@@ -28,7 +29,7 @@ func SignedBy(h SinkRequest, secret string) bool {
 	return h.Header.Get("Webhook-Signature") == "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// AttemptStatuses writes the statuses of a delivery's attempts.
+// AttemptStatuses returns the statuses of a delivery's attempts, separated by spaces.
 func AttemptStatuses(p Delivery) string {
 	var list []string
 	for _, a := range p.Attempts {
@@ -53,8 +54,8 @@ type Sink struct {
 	answer func(w http.ResponseWriter, h SinkRequest, requests int)
 }
 
-// NewSink starts a sink. answer may be nil; before is the number of earlier requests
-// for the same path.
+// NewSink starts a sink. answer writes the answer to a request and may be nil; requests is the
+// number of earlier requests for the same path.
 func NewSink(t *testing.T, answer func(w http.ResponseWriter, h SinkRequest, requests int)) *Sink {
 	t.Helper()
 	k := &Sink{answer: answer}
@@ -76,8 +77,8 @@ func (k *Sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Form, _ = url.ParseQuery(h.Body)
 	k.mu.Lock()
 	requests := 0
-	for _, old := range k.hits {
-		if old.Path == h.Path {
+	for _, hit := range k.hits {
+		if hit.Path == h.Path {
 			requests++
 		}
 	}
@@ -99,14 +100,14 @@ func (k *Sink) Requests(path string) []SinkRequest {
 func (k *Sink) Await(t *testing.T, path string, n int) SinkRequest {
 	t.Helper()
 	var got []SinkRequest
-	relaytest.Eventually(t, fmt.Sprintf("hit %d at %s", n, path), func() (any, bool) {
+	relaytest.Eventually(t, fmt.Sprintf("request %d for %s", n, path), func() (any, bool) {
 		got = k.Requests(path)
 		return got, len(got) >= n
 	})
 	return got[n-1]
 }
 
-// SameValues fails the test unless each parameter has its one value.
+// SameValues fails the test unless each parameter has the wanted value.
 func SameValues(t *testing.T, got url.Values, want map[string]string) {
 	t.Helper()
 	for name, value := range want {
@@ -116,7 +117,7 @@ func SameValues(t *testing.T, got url.Values, want map[string]string) {
 	}
 }
 
-// RuleNotice is the usual body of http_post of a rule.
+// RuleNotice is the default body of a rule's http_post action.
 type RuleNotice struct {
 	Rule     struct{ ID, Name string }
 	AlarmID  string `json:"alarm_id"`

@@ -1,5 +1,5 @@
 // Package e2e is the harness of the end-to-end tests: it starts gateways in this process
-// or in processes of their own, on embedded back ends or on real servers, and has the
+// or in processes of their own, on embedded back ends or on real servers, and provides the
 // clients, peers and fixtures that the folders below it share.
 //
 // Each folder tests one subject. Its TestMain calls Main, which lets the test binary act
@@ -30,8 +30,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// Random returns the random numbers of a test that kills gateways, and logs their seed.
-// PENSTOCK_TEST_SEED repeats those of another run.
+// Random returns a source of random numbers and logs its seed. PENSTOCK_TEST_SEED sets the
+// seed, to repeat a run.
 func Random(t *testing.T) *rand.Rand {
 	t.Helper()
 	seed := NumberFromEnv(t, "PENSTOCK_TEST_SEED", int(time.Now().UnixNano()%1_000_000))
@@ -39,12 +39,13 @@ func Random(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(uint64(seed), 0))
 }
 
-// NumberFromEnv reads a number from an environment variable; an empty one is the default.
-func NumberFromEnv(t *testing.T, name string, otherwise int) int {
+// NumberFromEnv returns the number in an environment variable, or defaultValue if the variable
+// is empty.
+func NumberFromEnv(t *testing.T, name string, defaultValue int) int {
 	t.Helper()
 	text := os.Getenv(name)
 	if text == "" {
-		return otherwise
+		return defaultValue
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
@@ -73,9 +74,8 @@ const (
 	TrafficFile    = "traffic.ring"
 )
 
-// Main runs the tests of a folder, or the program itself: the test binary acts as the
-// program in the processes that Spawn starts, and as the codec workers of gateways. It
-// does not return.
+// Main runs the tests of a package or the program: the test binary acts as the program in the
+// processes that Spawn starts and in the codec workers of gateways. Main does not return.
 func Main(m *testing.M) {
 	if os.Getenv(ActAsProgram) == "1" || len(os.Args) == 2 && os.Args[1] == codec.WorkerCommand {
 		app.Main("test")
@@ -117,8 +117,8 @@ func File(t testing.TB, name string) string {
 	return filepath.Join(Root(t), "cmd", "penstock", "e2e", "testdata", name)
 }
 
-// Site has the back ends of gateways: the embedded ones, or a PostgreSQL, a Redis, an
-// InfluxDB and an SMTP server. Each gateway gets stores of its own on them.
+// Site has the back ends of gateways: the embedded ones, or a PostgreSQL, a Redis, an InfluxDB
+// and an SMTP server. Each gateway has its own database, bucket and Redis database on them.
 type Site struct {
 	T        *testing.T
 	Name     string
@@ -133,15 +133,15 @@ type Site struct {
 // Embedded returns the site of gateways with embedded back ends.
 func Embedded() *Site { return &Site{Name: "embedded"} }
 
-// Suites are tests, by name, that run on every site.
+// Suites are tests by name, for RunSuites.
 type Suites map[string]func(*testing.T, *Site)
 
-// Soak reports whether PENSTOCK_TEST_SOAK=1 requests what takes long: faults strike more
-// often, loads are larger, and every suite runs on real servers, too.
+// Soak reports whether PENSTOCK_TEST_SOAK=1 requests the long tests: faults strike more often,
+// loads are larger, and every suite also runs on real servers.
 func Soak() bool { return os.Getenv("PENSTOCK_TEST_SOAK") == "1" }
 
-// SoakOnly skips a test unless a soak is running. reason names which tests hold its promise
-// meanwhile.
+// SoakOnly skips a test unless a soak is running. reason names the tests that cover the subject
+// in other runs.
 func SoakOnly(t *testing.T, reason string) {
 	t.Helper()
 	if !Soak() {
@@ -149,8 +149,8 @@ func SoakOnly(t *testing.T, reason string) {
 	}
 }
 
-// Rounds returns how often a test does something: as often as an environment variable says,
-// else soakRounds times in a soak, else rounds times.
+// Rounds returns the number of rounds of a test: the value of an environment variable if set,
+// otherwise soakRounds in a soak and rounds in other runs.
 func Rounds(t *testing.T, variable string, rounds, soakRounds int) int {
 	t.Helper()
 	if Soak() {
@@ -185,10 +185,10 @@ func RunSuites(t *testing.T, suites Suites, onReal ...string) {
 // OnEverySite runs a test on the embedded back ends and again on real servers.
 func OnEverySite(t *testing.T, test func(t *testing.T, s *Site)) { onSites(t, true, true, test) }
 
-// OnRealSite runs a test on real servers, and in a soak on the embedded back ends, too.
+// OnRealSite runs a test on real servers, and in a soak also on the embedded back ends.
 func OnRealSite(t *testing.T, test func(t *testing.T, s *Site)) { onSites(t, Soak(), true, test) }
 
-// OnEmbeddedSite runs a test on the embedded back ends, and in a soak on real servers, too.
+// OnEmbeddedSite runs a test on the embedded back ends, and in a soak also on real servers.
 func OnEmbeddedSite(t *testing.T, test func(t *testing.T, s *Site)) { onSites(t, true, Soak(), test) }
 
 func onSites(t *testing.T, embedded, onReal bool, test func(t *testing.T, s *Site)) {
@@ -201,8 +201,8 @@ func onSites(t *testing.T, embedded, onReal bool, test func(t *testing.T, s *Sit
 }
 
 // RealSite returns the site of gateways on the servers that all tests of a run share. A test
-// must not stop them: see OwnServers. A missing program fails the test, or skips it when
-// PENSTOCK_TEST_SKIP_REAL=1 says so.
+// must not stop them: see OwnServers. If a server's program is missing, RealSite fails the
+// test, or skips it if PENSTOCK_TEST_SKIP_REAL=1.
 func RealSite(t *testing.T) *Site {
 	t.Helper()
 	return &Site{
@@ -211,8 +211,8 @@ func RealSite(t *testing.T) *Site {
 	}
 }
 
-// OwnServers is RealSite with a PostgreSQL, a Redis and an InfluxDB of the test's own, for
-// a test that stops them (BackEnds) or changes their settings. Starting them takes seconds.
+// OwnServers returns a site with a PostgreSQL, a Redis and an InfluxDB for one test, which may
+// stop them (BackEnds) or change their settings. Starting them takes seconds.
 func OwnServers(t *testing.T) *Site {
 	t.Helper()
 	return &Site{
@@ -227,7 +227,7 @@ type BackEnd struct {
 	Stop, Start func(t *testing.T, s *Site)
 }
 
-// BackEnds are the servers without which a gateway on OwnServers is not ready.
+// BackEnds returns the servers without which a gateway on a site of OwnServers is not ready.
 func BackEnds() []BackEnd {
 	return []BackEnd{
 		{"PostgreSQL", "records", func(_ *testing.T, s *Site) { s.Postgres.Kill() }, func(_ *testing.T, s *Site) { s.Postgres.Start() }},
@@ -236,7 +236,8 @@ func BackEnds() []BackEnd {
 	}
 }
 
-// environ returns settings with stores that no other gateway of the test uses.
+// environ returns the settings for new stores on the site's servers, none for embedded back
+// ends.
 func (s *Site) environ(t testing.TB) []string {
 	if s.Redis == nil {
 		return nil
@@ -248,13 +249,13 @@ func (s *Site) environ(t testing.TB) []string {
 	}
 }
 
-// Fixture reads a body of testdata and replaces words in it: old, new, old, new.
+// Fixture returns a file of testdata. replace has pairs of old and new text.
 func Fixture(t testing.TB, name string, replace ...string) string {
 	t.Helper()
 	text := string(relaytest.Must(os.ReadFile(File(t, name)))(t))
 	for pair := range slices.Chunk(replace, 2) {
 		if !strings.Contains(text, pair[0]) {
-			t.Fatalf("%s does not hold %q", name, pair[0])
+			t.Fatalf("%s does not contain %q", name, pair[0])
 		}
 		text = strings.ReplaceAll(text, pair[0], pair[1])
 	}

@@ -17,7 +17,8 @@ func (c Client) PostInboundText(id, recipient, text string) string {
 	return c.PostInbound(map[string]any{"id": id, "from": "447700900123", "to": recipient, "text": text})
 }
 
-// StartWithRelays starts a gateway whose relays lead to a sink and a mailbox.
+// StartWithRelays starts a gateway whose relays deliver to a sink and a mailbox. It returns
+// the gateway, the sink and the address of the mailbox.
 func StartWithRelays(t *testing.T, s *Site, answer func(http.ResponseWriter, SinkRequest, int), settings ...string) (*Gateway, *Sink, string) {
 	t.Helper()
 	k, box := NewSink(t, answer), s.Mailbox()

@@ -24,7 +24,7 @@ type SMSC struct {
 	events []SMSCEvent
 }
 
-// SMSCEvent is what the SMSC prints.
+// SMSCEvent is an event that the SMSC prints as a line of JSON.
 type SMSCEvent struct {
 	Listening                 int
 	Bound                     string
@@ -37,12 +37,12 @@ type SMSCEvent struct {
 	Answer                    string
 	Sequence                  uint32
 
-	// Of a message that was submitted to it.
+	// Fields of a message that the gateway submitted.
 	Submitted, Over, From, Text, Part string // Over is the command of the session's bind
 	Coding, Class, Protocol, Replace  int
 }
 
-// SMSCMessage is what the SMSC is to deliver; testdata/smsc.js describes how.
+// SMSCMessage is a message that the SMSC shall deliver; testdata/smsc.js describes the fields.
 type SMSCMessage struct {
 	From   string `json:"from,omitempty"`
 	To     string `json:"to,omitempty"`
@@ -55,8 +55,8 @@ type SMSCMessage struct {
 	End    bool   `json:"end,omitempty"`
 }
 
-// StartSMSC starts one. It fails the test where Node.js or the library is
-// missing, or skips it when PENSTOCK_TEST_SKIP_REAL=1 says so.
+// StartSMSC starts an SMSC. If Node.js or the library is missing, it fails the test, or skips
+// it if PENSTOCK_TEST_SKIP_REAL=1.
 func StartSMSC(t *testing.T, flags ...string) *SMSC {
 	t.Helper()
 	modules, err := filepath.Abs(filepath.Join(Root(t), ".tools", "node", "node_modules"))
@@ -80,11 +80,11 @@ func StartSMSC(t *testing.T, flags ...string) *SMSC {
 	relaytest.NoError(t, err)
 	relaytest.NoError(t, cmd.Start())
 	s := &SMSC{t: t, stdin: stdin}
-	heard := make(chan struct{})
-	go func() { defer close(heard); s.listen(stdout) }()
-	t.Cleanup(func() { // the end of its input is its own
+	drained := make(chan struct{})
+	go func() { defer close(drained); s.listen(stdout) }()
+	t.Cleanup(func() { // the SMSC exits at the end of its input
 		_ = stdin.Close()
-		<-heard
+		<-drained
 		_ = cmd.Wait()
 	})
 	s.Port = s.Await("it listens", func(e SMSCEvent) bool { return e.Listening > 0 }).Listening
@@ -95,7 +95,7 @@ func (s *SMSC) listen(stdout io.Reader) {
 	for lines := bufio.NewScanner(stdout); lines.Scan(); {
 		var e SMSCEvent
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			s.t.Errorf("the SMSC said %q", lines.Text())
+			s.t.Errorf("the SMSC printed %q, which is not valid JSON", lines.Text())
 		}
 		s.mu.Lock()
 		s.events = append(s.events, e)
@@ -103,7 +103,7 @@ func (s *SMSC) listen(stdout io.Reader) {
 	}
 }
 
-// Events lists what the SMSC has printed so far.
+// Events returns the events that the SMSC has printed so far.
 func (s *SMSC) Events() []SMSCEvent {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +113,7 @@ func (s *SMSC) Events() []SMSCEvent {
 // Await waits for an event and returns it.
 func (s *SMSC) Await(event string, matches func(SMSCEvent) bool) (found SMSCEvent) {
 	s.t.Helper()
-	relaytest.Eventually(s.t, "of the SMSC: "+event, func() (any, bool) {
+	relaytest.Eventually(s.t, "SMSC: "+event, func() (any, bool) {
 		events := s.Events()
 		for _, e := range events {
 			if matches(e) {
@@ -126,7 +126,7 @@ func (s *SMSC) Await(event string, matches func(SMSCEvent) bool) (found SMSCEven
 	return found
 }
 
-// BindCount counts those there have been.
+// BindCount returns the number of binds so far.
 func (s *SMSC) BindCount() (n int) {
 	for _, e := range s.Events() {
 		if e.Bound != "" {
@@ -136,7 +136,7 @@ func (s *SMSC) BindCount() (n int) {
 	return n
 }
 
-// Deliver has the SMSC deliver messages.
+// Deliver makes the SMSC deliver messages.
 func (s *SMSC) Deliver(messages []SMSCMessage) {
 	s.t.Helper()
 	w := bufio.NewWriter(s.stdin)
@@ -147,27 +147,27 @@ func (s *SMSC) Deliver(messages []SMSCMessage) {
 	relaytest.NoError(s.t, w.Flush())
 }
 
-// SendRaw has the SMSC send octets, in hex, as they are.
+// SendRaw makes the SMSC send octets, given in hex, without a change.
 func (s *SMSC) SendRaw(raw string) {
 	s.t.Helper()
 	relaytest.NoError(s.t, json.NewEncoder(s.stdin).Encode(SMSCMessage{Raw: strings.ReplaceAll(raw, " ", "")}))
 }
 
-// AwaitAnswers waits until the SMSC has an answer to everything.
+// AwaitAnswers waits until the gateway has answered every PDU of the SMSC.
 func (s *SMSC) AwaitAnswers() SMSCEvent {
 	s.t.Helper()
-	return s.Await("everything is answered", func(e SMSCEvent) bool { return e.Done })
+	return s.Await("every PDU is answered", func(e SMSCEvent) bool { return e.Done })
 }
 
-// CarrierConfig is the configuration of a carrier, as YAML. Settings are further
-// lines.
+// CarrierConfig returns the configuration of a carrier with this SMSC, as YAML. settings are
+// additional fields.
 func (s *SMSC) CarrierConfig(name string, settings ...string) string {
 	lines := append([]string{"type: smpp", "name: " + name, fmt.Sprintf("addr: 127.0.0.1:%d", s.Port), "system_id: penstock", "password: secret"}, settings...)
 	return "  - {" + strings.Join(lines, ", ") + "}\n"
 }
 
-// BindsConfig is the configuration of a carrier with binds at this SMSC, as YAML. binds are
-// the settings of each bind without the address.
+// BindsConfig returns the configuration of a carrier with several binds to this SMSC, as YAML.
+// binds has the settings of each bind, without the address.
 func (s *SMSC) BindsConfig(name string, binds ...string) string {
 	var list []string
 	for _, b := range binds {
@@ -176,7 +176,7 @@ func (s *SMSC) BindsConfig(name string, binds ...string) string {
 	return fmt.Sprintf("  - {type: smpp, name: %s, system_id: penstock, password: secret, binds: [%s]}\n", name, strings.Join(list, ", "))
 }
 
-// SMSCInventory sends all that comes for 4478… to a sink.
+// SMSCInventory returns an inventory that relays messages to numbers with the prefix 4478 to a sink.
 func SMSCInventory(sink string) string {
 	return `accounts: [{name: acme, relays: {geo: [{id: all, prefix: "4478", action: http_get,
   parameters: ["` + sink + `/sms?m=%m&o=%o&d=%d&u=%u&i=%i"]}]}}]`

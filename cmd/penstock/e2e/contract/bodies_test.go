@@ -16,7 +16,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// zipped compresses a text.
+// zipped returns the content of r, compressed with gzip.
 func zipped(t *testing.T, r io.Reader) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -26,7 +26,7 @@ func zipped(t *testing.T, r io.Reader) string {
 	return b.String()
 }
 
-// blankReader is an endless run of spaces.
+// blankReader reads as an endless run of spaces.
 type blankReader struct{}
 
 func (blankReader) Read(p []byte) (int, error) {
@@ -42,7 +42,7 @@ func testBodies(t *testing.T, s *e2e.Site) {
 	const invalid = `{"message": "Invalid JSON."}`
 	for _, tc := range []struct{ name, path, body string }{
 		{"a webhook of a network server, cut short", "/webhooks/lorawan", `{"deviceInfo": {"devEui": "70b3`},
-		{"the generic webhook, no JSON", "/webhooks/generic", `temperature=5`},
+		{"the generic webhook, not JSON", "/webhooks/generic", `temperature=5`},
 		{"a webhook with nothing", "/webhooks/lorawan", ``},
 		{"a webhook with rubbish behind the object", "/webhooks/community", `{"a": 1} x`},
 		{"a carrier's message", "/inbound/sms/json", `{"id": `},
@@ -57,7 +57,7 @@ func testBodies(t *testing.T, s *e2e.Site) {
 			c.Post(tc.path, tc.body).Is(t, 422, invalid)
 		})
 	}
-	t.Run("protobuf is 415 and says what to do", func(t *testing.T) {
+	t.Run("protobuf is 415 and the message explains how to send JSON", func(t *testing.T) {
 		acme.With("Content-Type", "application/octet-stream").Post("/webhooks/lorawan?event=up", "\x0a\x24\x08\x96\x01").
 			Mentions(t, 415, "encoding to JSON")
 	})
@@ -65,22 +65,22 @@ func testBodies(t *testing.T, s *e2e.Site) {
 	t.Run("a body over the limit is 413", func(t *testing.T) {
 		acme.Post("/webhooks/generic", big).Mentions(t, 413)
 	})
-	squeeze := acme.With("Content-Encoding", "gzip").With("Content-Type", "application/json")
+	compressed := acme.With("Content-Encoding", "gzip").With("Content-Type", "application/json")
 	t.Run("a compressed body is read", func(t *testing.T) {
 		body := zipped(t, strings.NewReader(`{"deviceId": "small", "temperature": 3}`))
-		squeeze.Post("/webhooks/generic?decoder_id=sent", body).Mentions(t, 200, `"value":3`)
+		compressed.Post("/webhooks/generic?decoder_id=sent", body).Mentions(t, 200, `"value":3`)
 	})
 	t.Run("a body over the limit only when it is inflated is 413", func(t *testing.T) {
-		squeeze.Post("/webhooks/generic", zipped(t, strings.NewReader(big))).Mentions(t, 413)
+		compressed.Post("/webhooks/generic", zipped(t, strings.NewReader(big))).Mentions(t, 413)
 	})
 	t.Run("a bomb of 320 MB in 320 kB is 413", func(t *testing.T) {
 		bomb := strings.Repeat(zipped(t, io.LimitReader(blankReader{}, 8<<20)), 40) // members of a gzip file simply follow one another
 		for _, path := range []string{"/webhooks/generic", "/webhooks/lorawan", "/inbound/sms/json", "/iot/decoders"} {
-			squeeze.Post(path, bomb).Mentions(t, 413)
+			compressed.Post(path, bomb).Mentions(t, 413)
 		}
 	})
-	t.Run("what is not what Content-Encoding says is refused", func(t *testing.T) {
-		squeeze.Post("/webhooks/generic", `{"deviceId": "plain"}`).Mentions(t, 400)
+	t.Run("a body that does not match Content-Encoding is refused", func(t *testing.T) {
+		compressed.Post("/webhooks/generic", `{"deviceId": "plain"}`).Mentions(t, 400)
 		acme.With("Content-Encoding", "br").Post("/webhooks/generic", `{}`).Mentions(t, 415, "br is not supported")
 	})
 	t.Run("a request with two lengths is 400", func(t *testing.T) {
@@ -92,10 +92,10 @@ func testBodies(t *testing.T, s *e2e.Site) {
 			t.Errorf("status %d, want 400", resp.StatusCode)
 		}
 	})
-	t.Run("a request that no route takes is 404", func(t *testing.T) {
+	t.Run("a request without a route is 404", func(t *testing.T) {
 		acme.Get("/nowhere").Is(t, 404, `{"message": "Not found."}`)
 	})
-	t.Run("the wrong types of an SMS name their fields", func(t *testing.T) {
+	t.Run("errors about an SMS name its fields", func(t *testing.T) {
 		acme.Post("/inbound/sms/json", `{"id": "1", "from": ["a"], "to": "fred", "text": "x"}`).
 			Mentions(t, 422, "The given data was invalid.", "The from must be a string.", "The to must be a number of 1 to 15 digits.")
 		acme.Post("/inbound/sms/json", `{"to": "447800000001"}`).
@@ -104,7 +104,7 @@ func testBodies(t *testing.T, s *e2e.Site) {
 	})
 }
 
-// exchange sends bytes as they are and reads one response.
+// exchange sends raw bytes and reads one response.
 func exchange(t *testing.T, g *e2e.Gateway, raw string) *http.Response {
 	t.Helper()
 	conn := relaytest.Must(net.Dial("tcp", strings.TrimPrefix(g.URL(), "http://")))(t)

@@ -35,16 +35,16 @@ func TestGateway(t *testing.T) {
 	})
 }
 
-// contractTransport compares everything that goes over a gateway's wire with the contract
-// that the gateway itself serves. It stands in the place of the transport.
+// contractTransport is an HTTP transport that compares the requests to a gateway and the
+// answers with the contract.
 type contractTransport struct {
-	next    http.RoundTripper
-	mu      sync.Mutex
-	checker *contracttest.Checker
-	found   []string
+	next        http.RoundTripper
+	mu          sync.Mutex
+	checker     *contracttest.Checker
+	differences []string
 }
 
-// RoundTrip sends a request and compares it and its answer.
+// RoundTrip sends a request, and compares it and its answer with the contract.
 func (x *contractTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	sent, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -58,56 +58,58 @@ func (x *contractTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	got, err := io.ReadAll(resp.Body)
 	_ = resp.Body.Close()
 	resp.Body = io.NopCloser(bytes.NewReader(got))
-	if zip, bad := gzip.NewReader(bytes.NewReader(sent)); bad == nil && r.Header.Get("Content-Encoding") == "gzip" {
+	if zip, gzipErr := gzip.NewReader(bytes.NewReader(sent)); gzipErr == nil && r.Header.Get("Content-Encoding") == "gzip" {
 		sent, _ = io.ReadAll(io.LimitReader(zip, 1<<20))
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.found = append(x.found, x.checker.Check(contracttest.Exchange{
+	x.differences = append(x.differences, x.checker.Check(contracttest.Exchange{
 		Method: r.Method, Target: r.URL.RequestURI(), Request: r.Header, RequestBody: sent,
 		Status: resp.StatusCode, Answer: resp.Header, AnswerBody: got,
 	})...)
 	return resp, err
 }
 
-// checkTraffic holds a gateway's traffic to a contract from here on.
+// checkTraffic compares the gateway's traffic from now on with a contract. When the test ends,
+// it fails the test for each difference.
 func checkTraffic(g *e2e.Gateway, c *contracttest.Checker) {
 	x := &contractTransport{next: g.HTTP.Transport, checker: c}
 	g.HTTP.Transport = x
 	g.T.Cleanup(func() {
-		for _, difference := range slices.Compact(slices.Sorted(slices.Values(x.found))) {
+		for _, difference := range slices.Compact(slices.Sorted(slices.Values(x.differences))) {
 			g.T.Error(difference)
 		}
 	})
 }
 
-// TestRoutesAreTheContractsOperations looks at the app as it is put together.
+// TestRoutesAreTheContractsOperations compares the routes of the gateway with the operations of the contract.
 func TestRoutesAreTheContractsOperations(t *testing.T) {
 	t.Parallel()
 	g := e2e.NewGateway(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"))
-	d := relaytest.Must(g.Open())(t)
+	opened := relaytest.Must(g.Open())(t)
 	defer func() {
-		if left := d.Abandon(); left != "" {
-			t.Error(left)
+		if problem := opened.Abandon(); problem != "" {
+			t.Error(problem)
 		}
 	}()
-	for _, difference := range contracttest.Routes(d.Routes(), contract(t)) {
+	for _, difference := range contracttest.Routes(opened.Routes(), contract(t)) {
 		t.Error(difference)
 	}
 }
 
-// send posts a sample as a caller, with further headers: name, value, …
+// send sends a sample as a client, with additional headers: name, value, …. It replaces NEW
+// with a new id.
 func (s sample) send(c e2e.Client, headers ...string) e2e.Response {
 	c.Gateway.T.Helper()
 	c = c.With("Content-Type", s.kind)
 	for pair := range slices.Chunk(headers, 2) {
 		c = c.With(pair[0], pair[1])
 	}
-	fresh := strings.NewReplacer("NEW", relay.NewID(time.Now()))
-	return c.Do(s.method, fresh.Replace(s.target), fresh.Replace(s.body))
+	newIDs := strings.NewReplacer("NEW", relay.NewID(time.Now()))
+	return c.Do(s.method, newIDs.Replace(s.target), newIDs.Replace(s.body))
 }
 
-// owner returns a caller that may send a sample, and another known one that may not.
+// owner returns a client that may send a sample, and another one with valid credentials that may not.
 func (s sample) owner(g *e2e.Gateway) (owner, other e2e.Client) {
 	if strings.HasPrefix(s.target, "/admin") {
 		return g.Admin(), g.SignedIn("viewer-of-acme")
@@ -121,8 +123,8 @@ func (s sample) owner(g *e2e.Gateway) (owner, other e2e.Client) {
 	return g.As("acme-all-0123456"), g.As("acme-customer-0123456")
 }
 
-// TestTrafficKeepsTheContract drives every operation to every answer that the
-// contract names, and compares what goes over the wire.
+// TestTrafficKeepsTheContract makes every operation give every answer in the contract, and
+// compares the requests and answers with the contract.
 func TestTrafficKeepsTheContract(t *testing.T) {
 	t.Parallel()
 	doc := contract(t)
@@ -130,19 +132,19 @@ func TestTrafficKeepsTheContract(t *testing.T) {
 	e2e.OnOneAndOnThree(t, func(t *testing.T, s *e2e.Site) {
 		g := e2e.Start(t, s, e2e.Fixture(t, "contract.yaml"), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true", "PENSTOCK_TRUSTED_PROXIES=127.0.0.0/8")
 		checkTraffic(g, checker)
-		all := samples(fillWithSamples(g))
-		for _, s := range all {
+		allSamples := samples(fillWithSamples(g))
+		for _, s := range allSamples {
 			owner, _ := s.owner(g)
 			a := s.send(owner)
-			refused := s.operation == "forgetGateway" && a.Status == 409 // it runs
+			refused := s.operation == "forgetGateway" && a.Status == 409 // the gateway runs
 			if a.Status > 299 && !refused && (a.Status != 302 || s.operation != "followToken" && s.operation != "root") {
 				t.Errorf("%s: %d %s", a.Request, a.Status, a.Body)
 			}
 		}
-		if len(g.Members) == 0 || e2e.Soak() { // what a gateway refuses, each refuses by itself
-			omissions(g, doc, all)
+		if len(g.Members) == 0 || e2e.Soak() { // refusals do not depend on other gateways
+			omissions(g, doc, allSamples)
 			tooLarge := zipped(t, io.LimitReader(blankReader{}, 9<<20))
-			for n, s := range all {
+			for n, s := range allSamples {
 				checkCommonRefusals(g, doc, s, tooLarge, fmt.Sprintf("198.51.%d.%d", n/250, n%250))
 			}
 		}
@@ -154,32 +156,32 @@ func TestTrafficKeepsTheContract(t *testing.T) {
 	t.Run("with a provider", func(t *testing.T) { testContractProvider(t, checker) })
 	t.Run("after the database was lost", func(t *testing.T) { testContractRecover(t, checker) })
 	missing := slices.DeleteFunc(checker.Unseen(), func(name string) bool {
-		return name == "putInventory 409" || // ten gateways would have to race; the table of errors of ingest/admin holds it
-			name == "downloadCallRecords 202" || // the archive may be made at once; ingest/restv2 holds it
-			name == "streamCDR 422" || // so may the file; ingest/restv3 holds it
-			name == "forgetGateway 204" // it would have to be away for 20 seconds; ingest/admin holds it
+		return name == "putInventory 409" || // needs a race of ten gateways; the table of errors in ingest/admin tests it
+			name == "downloadCallRecords 202" || // the archive may be ready at once; ingest/restv2 tests it
+			name == "streamCDR 422" || // the file may be ready at once; ingest/restv3 tests it
+			name == "forgetGateway 204" // a gateway would have to be away for 20 seconds; ingest/admin tests it
 	})
 	for _, name := range missing {
 		t.Errorf("no request was answered as documented: %s", name)
 	}
-	requiresWhatIsThere(t, checker)
+	checkRequiredFields(t, checker)
 	keepExamples(t, doc, checker.Examples())
 }
 
 var recordExamples = flag.Bool("examples", false, "write the examples of the API documentation from the traffic of TestTrafficKeepsTheContract")
 
-// keepExamples wants the document to have an example of each body that went over the wire.
-// With -examples it writes them instead.
-func keepExamples(t *testing.T, doc *openapi3.T, seen contracttest.Examples) {
+// keepExamples fails the test unless the document has an example for each recorded kind of
+// body. With -examples it writes the examples instead.
+func keepExamples(t *testing.T, doc *openapi3.T, examples contracttest.Examples) {
 	t.Helper()
 	if *recordExamples {
-		encoded, err := json.MarshalIndent(seen, "", " ")
+		encoded, err := json.MarshalIndent(examples, "", " ")
 		relaytest.NoError(t, err)
 		relaytest.NoError(t, os.WriteFile(filepath.Join(e2e.Root(t), "ingest", "openapi", "examples.json"), append(encoded, '\n'), 0o644))
 		return
 	}
 	for op := range operations(doc) {
-		e := seen[op.OperationID]
+		e := examples[op.OperationID]
 		if e == nil {
 			continue
 		}
@@ -198,7 +200,7 @@ func keepExamples(t *testing.T, doc *openapi3.T, seen contracttest.Examples) {
 	}
 }
 
-// sampleIDs are the ids of what inhabit makes.
+// sampleIDs are the ids of the records that fillWithSamples creates.
 type sampleIDs struct {
 	device, spare, sensor, message, archive, node string
 	asset                                         e2e.Asset
@@ -211,7 +213,8 @@ type sampleIDs struct {
 	created                                       createdIDs
 }
 
-// fillWithSamples makes a device with readings, a message in an inbox and a token.
+// fillWithSamples creates the records that samples name, among them a device with readings and
+// a message in an inbox, and returns their ids.
 func fillWithSamples(g *e2e.Gateway) sampleIDs {
 	g.T.Helper()
 	acme := g.As("acme-all-0123456")
@@ -232,7 +235,7 @@ func fillWithSamples(g *e2e.Gateway) sampleIDs {
 	return sampleIDs{device, acme.AwaitDevice("spare"), list[0].SensorID, inbox.Data[0].ID, createSampleArchive(g), g.AwaitNode(), g.MintToken(), createSampleSIMs(g), createPendingMessage(g), createSampleUsage(g), createSampleRules(g), createSampleUsers(g), addToken(g, "iot").Data.ID, createSampleRecords(g)}
 }
 
-// createSampleArchive has an archive made.
+// createSampleArchive requests an archive of call records, waits for it and returns its handle.
 func createSampleArchive(g *e2e.Gateway) string {
 	g.T.Helper()
 	acme := e2e.CustomerOf(g)
@@ -241,7 +244,8 @@ func createSampleArchive(g *e2e.Gateway) string {
 	return handle
 }
 
-// checkCommonRefusals are what every operation answers alike, where the contract names it.
+// checkCommonRefusals sends a sample with the errors that all operations refuse in the same
+// way, as far as the contract has the answer. from is the address of the client.
 func checkCommonRefusals(g *e2e.Gateway, doc *openapi3.T, s sample, tooLarge, from string) {
 	g.T.Helper()
 	owner, other := s.owner(g)
@@ -253,7 +257,7 @@ func checkCommonRefusals(g *e2e.Gateway, doc *openapi3.T, s sample, tooLarge, fr
 		}
 	}
 	if documents("401") {
-		for _, token := range []string{"", "nobody"} { // from another address each time, or guessing would be limited
+		for _, token := range []string{"", "nobody"} { // every sample has its own address, since failed attempts of an address are limited
 			want(401, s.send(g.As(token).With("X-Forwarded-For", from)))
 		}
 	}
@@ -295,9 +299,9 @@ func isList(op located) bool {
 	return schema.Type.Is("array")
 }
 
-// takesAnyParameter reports whether an operation notes unknown parameters instead of
-// refusing them: senders of webhooks and carriers add parameters of their own, and do not
-// post again what was refused.
+// takesAnyParameter reports whether an operation notes unknown parameters instead of refusing
+// the request: senders of webhooks and carriers add their own parameters, and do not repeat a
+// refused post.
 func takesAnyParameter(target string) bool {
 	return slices.ContainsFunc([]string{"/webhooks", "/inbound", "/soap"}, func(prefix string) bool { return strings.HasPrefix(target, prefix) })
 }
@@ -311,14 +315,14 @@ func (s sample) withUnknownParameter() sample {
 	return s
 }
 
-// refusesUnknownParameter asks for a list with an unknown parameter. The answer names the
-// parameters that the contract has.
+// refusesUnknownParameter requests a list with an unknown parameter and checks that the error
+// names exactly the parameters in the contract.
 func refusesUnknownParameter(op located, s sample, owner e2e.Client) {
 	owner.Gateway.T.Helper()
 	answer := s.withUnknownParameter().send(owner)
 	var want []string
 	for _, p := range op.Parameters {
-		name, _, _ := strings.Cut(p.Value.Name, "[") // filters[iccid][value] is one of filters
+		name, _, _ := strings.Cut(p.Value.Name, "[") // filters[iccid][value] counts as filters
 		if p.Value.In == openapi3.ParameterInQuery && !slices.Contains(want, name) {
 			want = append(want, name)
 		}
@@ -336,7 +340,8 @@ func refusesUnknownParameter(op located, s sample, owner e2e.Client) {
 	}
 }
 
-// readEveryPage lists what all this led to, page by page.
+// readEveryPage reads files of the console and the lists of events and deliveries, page by
+// page, after all samples. It also replays deliveries and prunes the inventory.
 func readEveryPage(g *e2e.Gateway) {
 	g.T.Helper()
 	g.AwaitProcessed()
@@ -346,7 +351,7 @@ func readEveryPage(g *e2e.Gateway) {
 		g.As("").With("If-None-Match", "*").Get(file).Is(g.T, 304, "")
 	}
 	for list, page := range map[string]int{"/admin/events": 20, "/admin/deliveries": 2} {
-		if all := e2e.List[json.RawMessage](g.Admin(), fmt.Sprintf("%s?limit=%d", list, page)); len(all) <= page {
+		if records := e2e.List[json.RawMessage](g.Admin(), fmt.Sprintf("%s?limit=%d", list, page)); len(records) <= page {
 			g.T.Errorf("%s has one page only", list)
 		}
 	}
@@ -354,7 +359,7 @@ func readEveryPage(g *e2e.Gateway) {
 	g.Admin().Put("/admin/inventory?prune=true&allow_removals=100", `{"accounts":[{"name":"globex"}]}`).Mentions(g.T, 200, "account acme: decoder lpp", "account acme: it may hold")
 }
 
-// reachAny waits until one of a relay's deliveries is in a state.
+// reachAny waits until a delivery of a relay is in a state.
 func reachAny(g *e2e.Gateway, relay, state string) {
 	g.T.Helper()
 	relaytest.Eventually(g.T, "a delivery of "+relay+" is "+state, func() (any, bool) {

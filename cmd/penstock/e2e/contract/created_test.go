@@ -5,7 +5,7 @@ import "github.com/penstock/penstock/cmd/penstock/e2e"
 // createdIDs are the ids of records that samples delete.
 type createdIDs struct{ geo, vmn, decoder string }
 
-// createSampleRecords creates them.
+// createSampleRecords creates the records of createdIDs.
 func createSampleRecords(g *e2e.Gateway) createdIDs {
 	g.T.Helper()
 	acme := g.As("acme-all-0123456")
@@ -16,27 +16,27 @@ func createSampleRecords(g *e2e.Gateway) createdIDs {
 	}
 }
 
-// createdSamples are requests that create and delete what inventories declare too.
-func createdSamples(of createdIDs) []sample {
+// createdSamples returns requests that create and delete records of the kinds that an inventory declares.
+func createdSamples(ids createdIDs) []sample {
 	const js = "application/json"
 	return []sample{
 		{"createGeographicRelay", "POST", "/v2/sms-relay/geo", js, `{"prefix":"4497","action":"email","parameters":["desk@example.com"],"filter":"text == \"STOP\""}`},
 		{"createGeographicRelay", "POST", "/v2/sms-relay/geo?prefix=4496&action=email&parameters=desk@example.com&iccid=&filter=", "", ""},
 		{"tryGeographicRelay", "POST", "/v2/sms-relay/geo/g2/try", js, `{"from":"447700900123","text":"hi","send":false}`},
-		{"tryGeographicRelay", "POST", "/v2/sms-relay/geo/" + of.geo + "/try?from=Shop&text=hi&send=true", "", ""},
-		{"deleteGeographicRelay", "DELETE", "/v2/sms-relay/geo/" + of.geo, "", ""},
+		{"tryGeographicRelay", "POST", "/v2/sms-relay/geo/" + ids.geo + "/try?from=Shop&text=hi&send=true", "", ""},
+		{"deleteGeographicRelay", "DELETE", "/v2/sms-relay/geo/" + ids.geo, "", ""},
 		{"createNumberRelay", "POST", "/v2/sms-relay/vmn", js, `{"number":"4495","action":"inactive"}`},
 		{"tryNumberRelay", "POST", "/v2/sms-relay/vmn/v1/try", js, `{"from":"447700900123","text":"hi"}`},
-		{"deleteNumberRelay", "DELETE", "/v2/sms-relay/vmn/" + of.vmn, "", ""},
+		{"deleteNumberRelay", "DELETE", "/v2/sms-relay/vmn/" + ids.vmn, "", ""},
 		{"listDecoderTemplates", "GET", "/iot/decoders/templates", "", ""},
-		{"deleteDecoder", "DELETE", "/iot/decoders/" + of.decoder, "", ""},
+		{"deleteDecoder", "DELETE", "/iot/decoders/" + ids.decoder, "", ""},
 		{"listLocations", "GET", "/iot/locations?page=1&per_page=10", "", ""},
 		{"createLocation", "POST", "/iot/locations", js, `{"name":"Yard","imported":false}`},
 		{"createLocation", "POST", "/iot/locations?name=Gate", "", ""},
 	}
 }
 
-// createdMistakes are what these operations refuse.
+// createdMistakes returns requests that these operations refuse.
 func createdMistakes() []refusedSample {
 	const js = "application/json"
 	list := []refusedSample{

@@ -1,11 +1,10 @@
 package contract
 
-// deviceSamples are successes of the operations on decoders and devices that
-// change what there is.
-func deviceSamples(of sampleIDs) []sample {
+// deviceSamples returns successful requests to list and change decoders and devices.
+func deviceSamples(ids sampleIDs) []sample {
 	const js = "application/json"
 	const place = `"comment":"c","longitude":"-2.0943","latitude":57.1497,"altitude":"12","parser_params":{"k":[1]}`
-	device := "/iot/devices/" + of.device
+	device := "/iot/devices/" + ids.device
 	return []sample{
 		{"createBluetoothDevice", "POST", "/iot/devices/bluetooth", js, `{"location_id":"loc1","decoder_id":"lpp","mac_address":"AA:BB:CC:00:11:22","name":"tag",` + place + `}`},
 		{"createBluetoothDevice", "POST", "/iot/devices/bluetooth?location_id=loc1&decoder_id=lpp&mac_address=AABBCC001123&name=tag&longitude=1.5&parser_params=%7B%22k%22:1%7D", "", ""},
@@ -28,17 +27,17 @@ func deviceSamples(of sampleIDs) []sample {
 		{"patchDecoder", "PATCH", "/iot/decoders/per-key", js, `{"name":"n","description":"d","type":"serial","codec":"expr","source":"temperature = 2.0","useRawPayload":true,"loraWanMacVersion":"1.1","loraWanRevision":"B","loraSupportClassB":false,"loraSupportClassC":false}`},
 		{"patchDecoder", "PATCH", "/iot/decoders/per-key?name=n&source=temperature+%3D+1.0", "", ""},
 		{"deleteDecoderSensor", "DELETE", "/iot/decoders/per-key/sensors/temperature", "", ""},
-		{"deleteDevice", "DELETE", "/iot/devices/" + of.spare, "", ""},
+		{"deleteDevice", "DELETE", "/iot/devices/" + ids.spare, "", ""},
 	}
 }
 
-// refusedSample is a request and the status it must get.
+// refusedSample is a request and the expected status of its refusal.
 type refusedSample struct {
 	sample
 	status int
 }
 
-// deviceMistakes are what the operations on decoders and devices refuse.
+// deviceMistakes returns requests that the operations on decoders and devices refuse.
 func deviceMistakes() []refusedSample {
 	const js = "application/json"
 	return []refusedSample{

@@ -1,7 +1,7 @@
 package contract
 
-// hookSamples are the successes of the webhooks that senders post to: a frame, a
-// question for a downlink, and what each method takes.
+// hookSamples returns successful requests to the webhooks of network servers: frames and
+// requests for a downlink, with each method that the webhooks accept.
 func hookSamples() []sample {
 	const js, form = "application/json", "application/x-www-form-urlencoded"
 	const callback = "?device=1CF2A0&time=1763631255&data=01020304&seqNumber=7&rssi=-121.5&snr=9.1&station=1A2B"
@@ -11,18 +11,18 @@ func hookSamples() []sample {
 		{"optionsGenericOfDevice", "OPTIONS", "/webhooks/generic/shed", "", ""},
 	}
 	for name, path := range map[string]string{"Lorawan": "lorawan", "Community": "community", "LPWAN": "lpwan", "SensorVendor": "sensor-vendor"} {
-		for below, rest := range map[string]string{"": "", "Below": "/data/up"} {
-			at := "/webhooks/" + path + rest
+		for suffix, pathSuffix := range map[string]string{"": "", "Below": "/data/up"} {
+			target := "/webhooks/" + path + pathSuffix
 			list = append(list,
-				sample{"options" + name + below, "OPTIONS", at, "", ""},
-				sample{"frame" + name + below, "POST", at + "?decoder_id=lpp&event=up", js, `{"nothing":1}`},
-				sample{"frame" + name + below, "POST", at, form, fields},
-				sample{"frame" + name + below, "POST", at, form, fields + "&ack=true"},
-				sample{"frame" + name + below, "POST", at, "application/xml", `<DevEUI_uplink><DevEUI>A84041D2C5182F01</DevEUI></DevEUI_uplink>`},
-				sample{"putFrame" + name + below, "PUT", at + "?decoder_id=lpp", js, `{"nothing":1}`},
-				sample{"putFrame" + name + below, "PUT", at, form, fields + "&ack=true"},
-				sample{"getFrame" + name + below, "GET", at + callback, "", ""},
-				sample{"getFrame" + name + below, "GET", at + callback + "&ack=true&decoder_id=lpp", "", ""})
+				sample{"options" + name + suffix, "OPTIONS", target, "", ""},
+				sample{"frame" + name + suffix, "POST", target + "?decoder_id=lpp&event=up", js, `{"nothing":1}`},
+				sample{"frame" + name + suffix, "POST", target, form, fields},
+				sample{"frame" + name + suffix, "POST", target, form, fields + "&ack=true"},
+				sample{"frame" + name + suffix, "POST", target, "application/xml", `<DevEUI_uplink><DevEUI>A84041D2C5182F01</DevEUI></DevEUI_uplink>`},
+				sample{"putFrame" + name + suffix, "PUT", target + "?decoder_id=lpp", js, `{"nothing":1}`},
+				sample{"putFrame" + name + suffix, "PUT", target, form, fields + "&ack=true"},
+				sample{"getFrame" + name + suffix, "GET", target + callback, "", ""},
+				sample{"getFrame" + name + suffix, "GET", target + callback + "&ack=true&decoder_id=lpp", "", ""})
 		}
 	}
 	return list

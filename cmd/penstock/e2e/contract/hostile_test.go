@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/e2e"
 )
 
-// hostileTexts are values that mean something to a database, a log, a header, a file
+// hostileTexts returns texts with a special meaning in a database, a log, a header, a file
 // system, a template, a spreadsheet, a browser or a parser.
 func hostileTexts() []string {
 	return []string{
@@ -23,37 +23,36 @@ func hostileTexts() []string {
 	}
 }
 
-// hostileNumbers are JSON numbers that no type holds, or that take long to read.
+// hostileNumbers returns JSON numbers that are negative, lose precision, overflow or take long to parse.
 func hostileNumbers() []string {
 	return []string{"-1", "1e999999999", "-1e-999999999", "18446744073709551616", "9007199254740993", strings.Repeat("9", 100_000), "0." + strings.Repeat("3", 100_000)}
 }
 
-// TestHostileValuesReachNothing sends every request of the contract with each of its
-// values replaced by hostile ones, in the body, the query and the path. None is
-// answered as a fault of the gateway, and none reaches a header, the log, a page or
-// what another request reads. Each value is replaced by two or three of them, in turns;
-// by all in a soak.
+// TestHostileValuesReachNothing sends the samples of the contract with their values replaced
+// by hostile ones, in the body, the query and the path. No answer may be an internal error,
+// and no hostile value may reach a header, the log or a page. Each value is replaced by two
+// or three hostile values in turn, in a soak by all of them.
 func TestHostileValuesReachNothing(t *testing.T) {
 	t.Parallel()
 	doc := contract(t)
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
-	all := samples(fillWithSamples(g))
+	allSamples := samples(fillWithSamples(g))
 	sent := 0
 	turns := &hostileValues{all: e2e.Soak()}
-	for _, s := range all {
+	for _, s := range allSamples {
 		owner, _ := s.owner(g)
-		for _, one := range turns.of(doc, s) {
-			a, err := one.trySend(owner)
+		for _, variant := range turns.variants(doc, s) {
+			a, err := variant.trySend(owner)
 			if sent++; err != nil {
-				continue // no URL can be made of it
+				continue // the target is not a valid URL
 			}
-			checkHarmless(t, one, a)
+			checkHarmless(t, variant, a)
 		}
 	}
 	g.AwaitProcessed()
 	for _, line := range strings.Split(strings.TrimSpace(g.Logs.String()), "\n") {
 		if !strings.HasPrefix(line, "time=") {
-			t.Errorf("a line of the log is not the program's: %.300q", line)
+			t.Errorf("the log has an injected line: %.300q", line)
 		}
 	}
 	g.AwaitReady()
@@ -62,8 +61,8 @@ func TestHostileValuesReachNothing(t *testing.T) {
 	t.Logf("%d requests", sent)
 }
 
-// TestOnlyPublicOperationsTakeNoToken lists the operations without 401: those for which
-// TestTrafficKeepsTheContract tries no missing and no unknown token.
+// TestOnlyPublicOperationsTakeNoToken checks the list of operations without a 401 answer, for which
+// TestTrafficKeepsTheContract does not try missing and unknown tokens.
 func TestOnlyPublicOperationsTakeNoToken(t *testing.T) {
 	t.Parallel()
 	var open []string
@@ -74,7 +73,7 @@ func TestOnlyPublicOperationsTakeNoToken(t *testing.T) {
 	}
 	slices.Sort(open)
 	want := []string{
-		"GET /", "GET /admin/oidc", "GET /admin/oidc/callback", "GET /admin/oidc/start", // the way to a session
+		"GET /", "GET /admin/oidc", "GET /admin/oidc/callback", "GET /admin/oidc/start", // for signing in
 		"GET /console", "GET /console/{file}", "GET /console/{folder}/{file}", "GET /docs", "GET /docs/reference.js", "GET /healthz", "GET /metrics", "GET /openapi.json", "GET /readyz",
 		"GET /soap", "GET /t/{token}",
 		"OPTIONS /webhooks/community", "OPTIONS /webhooks/community/{rest}", "OPTIONS /webhooks/generic", "OPTIONS /webhooks/generic/{deviceId}",
@@ -87,7 +86,7 @@ func TestOnlyPublicOperationsTakeNoToken(t *testing.T) {
 	}
 }
 
-// checkHarmless checks an answer to a hostile request.
+// checkHarmless checks that the answer to a hostile request has no internal error, no injection and no internal text.
 func checkHarmless(t *testing.T, s sample, a e2e.Response) {
 	t.Helper()
 	if a.Status >= 500 && s.operation != "soapRequest" { // a SOAP Fault is a 500
@@ -97,125 +96,125 @@ func checkHarmless(t *testing.T, s sample, a e2e.Response) {
 		t.Errorf("%.300s: a header was injected: %v", a.Request, a.Header)
 	}
 	if strings.HasPrefix(a.Header.Get("Content-Type"), "text/html") && strings.Contains(a.Body, "<img src=x") {
-		t.Errorf("%.300s: a page has another's element: %.300s", a.Request, a.Body)
+		t.Errorf("%.300s: a page has an injected element: %.300s", a.Request, a.Body)
 	}
 	for _, leak := range []string{"SQLITE", "SQLSTATE", "syntax error", "root:x:0", "goroutine ", "runtime error"} {
 		if strings.Contains(a.Body, leak) && !strings.Contains(s.body+s.target, leak) && !isReference(s) {
-			t.Errorf("%.300s %.200s: the answer tells of the inside: %.300s", a.Request, s.body, a.Body)
+			t.Errorf("%.300s %.200s: the answer contains internal text: %.300s", a.Request, s.body, a.Body)
 		}
 	}
 }
 
-// isReference reports whether an answer is documentation or metrics, which may use such
-// words.
+// isReference reports whether an answer is documentation or metrics, which may contain the
+// words that checkHarmless searches for.
 func isReference(s sample) bool {
 	return slices.ContainsFunc([]string{"/docs", "/openapi", "/console", "/metrics", "/soap"}, func(p string) bool { return strings.HasPrefix(s.target, p) })
 }
 
-// trySend is send for a target that may be no URL.
+// trySend sends a sample unchanged. It returns an error if the target is not a valid URL.
 func (s sample) trySend(c e2e.Client) (e2e.Response, error) {
 	return c.With("Content-Type", s.kind).Try(s.method, s.target, s.body)
 }
 
-// jsonValue finds the texts and numbers of a JSON body that are not names.
+// jsonValue matches the strings and numbers of a JSON body, except for names.
 var jsonValue = regexp.MustCompile(`([:\[,]\s*)("(?:[^"\\]|\\.)*"|-?\d[0-9.eE+-]*)(\s*[,}\]])`)
 
-// hostileValues takes hostile values in turns.
+// hostileValues selects hostile values in turn, or all of them.
 type hostileValues struct {
 	all bool
 	n   int
 }
 
-// some returns the next few of a list.
-func (t *hostileValues) some(list []string, few int) []string {
+// next returns the next count values of a list, or all values.
+func (t *hostileValues) next(list []string, count int) []string {
 	if t.all {
 		return list
 	}
-	t.n += few
-	var out []string
-	for i := range few {
-		out = append(out, list[(t.n+i)%len(list)])
+	t.n += count
+	var values []string
+	for i := range count {
+		values = append(values, list[(t.n+i)%len(list)])
 	}
-	return out
+	return values
 }
 
-// of returns a request with each of its values replaced, and with bodies that nest
-// without end.
-func (t *hostileValues) of(doc *openapi3.T, s sample) []sample {
+// variants returns copies of a request, each with a value replaced, and copies with hostile
+// bodies.
+func (t *hostileValues) variants(doc *openapi3.T, s sample) []sample {
 	return slices.Concat(t.values(s), t.bodies(s), t.query(s), t.path(doc, s))
 }
 
-// values replaces the values of a JSON body.
-func (t *hostileValues) values(s sample) (all []sample) {
+// values returns a copy of a sample for each value of its JSON body and each hostile value.
+func (t *hostileValues) values(s sample) (variants []sample) {
 	if !strings.HasPrefix(s.kind, "application/json") {
 		return nil
 	}
-	for _, at := range jsonValue.FindAllStringSubmatchIndex(s.body, -1) {
-		for _, value := range slices.Concat(quoted(t.some(hostileTexts(), 2)), t.some(hostileNumbers(), 1)) {
-			all = append(all, s.withBody(s.body[:at[4]]+value+s.body[at[5]:]))
+	for _, match := range jsonValue.FindAllStringSubmatchIndex(s.body, -1) {
+		for _, value := range slices.Concat(quoted(t.next(hostileTexts(), 2)), t.next(hostileNumbers(), 1)) {
+			variants = append(variants, s.withBody(s.body[:match[4]]+value+s.body[match[5]:]))
 		}
 	}
-	return all
+	return variants
 }
 
-// bodies replaces the whole body.
-func (t *hostileValues) bodies(s sample) (all []sample) {
+// bodies returns copies of a sample with hostile bodies, such as deep nesting.
+func (t *hostileValues) bodies(s sample) (variants []sample) {
 	if s.method == "GET" || s.method == "DELETE" || s.body == "" {
 		return nil
 	}
-	for _, body := range t.some([]string{
+	for _, body := range t.next([]string{
 		strings.Repeat("[", 400_000), strings.Repeat(`{"a":`, 150_000) + "1" + strings.Repeat("}", 150_000), strings.Repeat("<a>", 200_000),
 		strings.Repeat("[", 200_000) + strings.Repeat("]", 200_000), `{"a":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + "}", "\xff\xfe{}", `{"a":"\ud800"}`,
 	}, 2) {
-		all = append(all, s.withBody(body))
+		variants = append(variants, s.withBody(body))
 	}
-	return all
+	return variants
 }
 
-// query replaces the parameters of the query.
-func (t *hostileValues) query(s sample) (all []sample) {
+// query returns copies of a sample with hostile parameters in the query.
+func (t *hostileValues) query(s sample) (variants []sample) {
 	path, query, _ := strings.Cut(s.target, "?")
 	values, err := url.ParseQuery(query)
 	if err != nil {
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		for _, value := range t.some(hostileTexts(), 3) {
+		for _, value := range t.next(hostileTexts(), 3) {
 			changed := maps.Clone(values)
 			changed[name] = []string{value}
-			all = append(all, s.withTarget(path+"?"+changed.Encode()))
+			variants = append(variants, s.withTarget(path+"?"+changed.Encode()))
 		}
 	}
-	return all
+	return variants
 }
 
-// path replaces the parameters of the path.
-func (t *hostileValues) path(doc *openapi3.T, s sample) (all []sample) {
+// path returns copies of a sample with hostile parameters in the path.
+func (t *hostileValues) path(doc *openapi3.T, s sample) (variants []sample) {
 	path, query, _ := strings.Cut(s.target, "?")
 	segments := strings.Split(path, "/")
 	for n, name := range strings.Split(operation(doc, s.operation).path, "/") {
 		if !strings.HasPrefix(name, "{") || n >= len(segments) {
 			continue
 		}
-		for _, value := range t.some(hostileTexts(), 3) {
+		for _, value := range t.next(hostileTexts(), 3) {
 			changed := slices.Clone(segments)
 			changed[n] = url.PathEscape(value)
-			all = append(all, s.withTarget(strings.Join(changed, "/")+strings.TrimSuffix("?"+query, "?")))
+			variants = append(variants, s.withTarget(strings.Join(changed, "/")+strings.TrimSuffix("?"+query, "?")))
 		}
 	}
-	return all
+	return variants
 }
 
 func (s sample) withBody(body string) sample { s.body = body; return s }
 
 func (s sample) withTarget(target string) sample { s.target = target; return s }
 
-// quoted returns texts as JSON strings, but for what JSON has no need to escape.
+// quoted returns texts as JSON strings, with only the escapes that JSON requires for these texts.
 func quoted(texts []string) []string {
 	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\r", `\r`, "\n", `\n`, "\x00", `\u0000`)
-	out := make([]string, len(texts))
+	list := make([]string, len(texts))
 	for i, text := range texts {
-		out[i] = `"` + escape.Replace(text) + `"`
+		list[i] = `"` + escape.Replace(text) + `"`
 	}
-	return out
+	return list
 }

@@ -11,16 +11,16 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/e2e"
 )
 
-// openPaths are the paths whose parameters belong to no account: public objects, or
+// openPaths returns the prefixes of paths whose parameters belong to no account: public objects, or
 // posts that are accepted for the account of the token.
 func openPaths() []string {
 	return []string{"/v2/network-lookup/", "/webhooks/", "/inbound/", "/t/"}
 }
 
-// TestAccountsAreIsolated sends every request that succeeds for one account as
-// another one, whose token may do everything. What names a record is refused, no
-// answer tells of one, and nothing has changed afterwards. The requests are those
-// that the contract is tested with; an operation without one fails the test.
+// TestAccountsAreIsolated sends every sample of one account as another account, whose token
+// has every scope. Requests that name a record are refused, no answer contains data of the
+// first account, and that data is the same afterwards. An operation without a sample fails the
+// test.
 func TestAccountsAreIsolated(t *testing.T) {
 	t.Parallel()
 	e2e.OnOneGateway(t, testAccountIsolation)
@@ -29,40 +29,40 @@ func TestAccountsAreIsolated(t *testing.T) {
 func testAccountIsolation(t *testing.T, s *e2e.Site) {
 	doc := contract(t)
 	g := e2e.Start(t, s, e2e.Fixture(t, "contract.yaml"), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
-	made := fillWithSamples(g)
+	ids := fillWithSamples(g)
 	g.Admin().Put("/admin/inventory", `{"accounts":[{"name":"globex","credit":5,"tokens":[{"token":"globex-all-0123456","scopes":["messaging","cellular","iot","ledger","webhook","carrier"]}]}]}`).Mentions(t, 200)
-	all := slices.DeleteFunc(samples(made), func(s sample) bool { return !ofAccounts(operation(doc, s.operation)) })
+	accountSamples := slices.DeleteFunc(samples(ids), func(s sample) bool { return !ofAccounts(operation(doc, s.operation)) })
 	g.AwaitProcessed()
-	before := readOwnData(g, all)
-	secrets := marks(made)
+	oldData := readOwnData(g, accountSamples)
+	secrets := marks(ids)
 	tried := map[string]bool{}
-	for _, s := range all {
+	for _, s := range accountSamples {
 		tried[s.operation] = true
 		a := s.send(otherAccount(g, s))
 		if a.Status >= 500 || namesRecords(doc, s) && a.Status < 400 {
-			t.Errorf("%s: %d %s, and it is another account's", a.Request, a.Status, a.Body)
+			t.Errorf("%s: %d %s for a record of another account", a.Request, a.Status, a.Body)
 		}
 		for _, secret := range secrets {
 			if strings.Contains(a.Body, secret) && !strings.Contains(s.target+s.body, secret) {
-				t.Errorf("%s: %d %s tells of %s", a.Request, a.Status, a.Body, secret)
+				t.Errorf("%s: %d %s contains %s", a.Request, a.Status, a.Body, secret)
 			}
 		}
 	}
 	g.AwaitProcessed()
-	after := readOwnData(g, all)
-	for target, body := range before {
-		if withoutUnmapped(after[target]) != withoutUnmapped(body) {
-			t.Errorf("%s was\n%s\nand is\n%s", target, body, after[target])
+	newData := readOwnData(g, accountSamples)
+	for target, body := range oldData {
+		if withoutUnmapped(newData[target]) != withoutUnmapped(body) {
+			t.Errorf("%s changed from\n%s\nto\n%s", target, body, newData[target])
 		}
 	}
 	for op := range operations(doc) {
 		if ofAccounts(op) && !tried[op.OperationID] {
-			t.Errorf("%s was not tried", op.OperationID)
+			t.Errorf("%s has no sample", op.OperationID)
 		}
 	}
 }
 
-// ofAccounts reports whether an operation takes the token of an account.
+// ofAccounts reports whether an operation accepts the token of an account.
 func ofAccounts(op located) bool {
 	return op.Responses.Value("401") != nil && !strings.HasPrefix(op.path, "/admin")
 }
@@ -72,13 +72,13 @@ func (s sample) isOpen() bool {
 	return slices.ContainsFunc(openPaths(), func(open string) bool { return strings.HasPrefix(s.target, open) })
 }
 
-// namesRecords reports whether the path of an operation has a parameter that is an
-// account's.
+// namesRecords reports whether the path of a sample's operation has a parameter that names a
+// record of an account.
 func namesRecords(doc *openapi3.T, s sample) bool {
 	return !s.isOpen() && strings.Contains(operation(doc, s.operation).path, "{")
 }
 
-// otherAccount is globex, where a sample is acme's.
+// otherAccount returns a client of globex for a sample of acme.
 func otherAccount(g *e2e.Gateway, s sample) e2e.Client {
 	if strings.HasPrefix(s.target, "/v2") || strings.HasPrefix(s.target, "/v3") {
 		return g.XAuth("globex-all-0123456")
@@ -86,10 +86,10 @@ func otherAccount(g *e2e.Gateway, s sample) e2e.Client {
 	return g.As("globex-all-0123456")
 }
 
-// readOwnData is what acme reads of its own, by the request.
+// readOwnData returns the answers to the GET samples of acme, by target.
 func readOwnData(g *e2e.Gateway, all []sample) map[string]string {
 	g.T.Helper()
-	out := map[string]string{}
+	answers := map[string]string{}
 	for _, s := range all {
 		if s.method != "GET" || s.isOpen() {
 			continue
@@ -99,22 +99,22 @@ func readOwnData(g *e2e.Gateway, all []sample) map[string]string {
 		if a.Status != 200 {
 			g.T.Fatalf("%s: %d %s", a.Request, a.Status, a.Body)
 		}
-		out[s.target] = a.Body
+		answers[s.target] = a.Body
 	}
-	return out
+	return answers
 }
 
-// withoutUnmapped removes the keys without a mapping from an answer: they are saved some
+// withoutUnmapped removes the list of unmapped keys from an answer: they are saved some
 // seconds after their frames.
 func withoutUnmapped(body string) string {
 	return regexp.MustCompile(`,"unmapped":\[[^]]*\]`).ReplaceAllString(body, "")
 }
 
-// marks are texts that only acme's records hold.
-func marks(of sampleIDs) []string {
+// marks returns texts that only records of acme contain.
+func marks(ids sampleIDs) []string {
 	return []string{
-		of.device, of.spare, of.sensor, `"` + of.message + `"`, of.archive, of.asset.Token, of.asset.Private, of.asset.Job, of.asset.Claim,
-		of.usage.file, of.usage.report, of.sims.pool, of.sims.subscriber, of.sims.recipient, of.sims.poolRecipient, of.sims.job,
+		ids.device, ids.spare, ids.sensor, `"` + ids.message + `"`, ids.archive, ids.asset.Token, ids.asset.Private, ids.asset.Job, ids.asset.Claim,
+		ids.usage.file, ids.usage.report, ids.sims.pool, ids.sims.subscriber, ids.sims.recipient, ids.sims.poolRecipient, ids.sims.job,
 		e2e.PendingSIM, e2e.ActiveSIM, e2e.PooledSIM, "234150000000001", "447700900001", "87654321", "sim@example.com", "pool@example.com",
 		"Meters", "Byron", "Field tester", "An expression per key", "Where they are", "192.0.2.1", "4478000", "447860000002",
 	}

@@ -2,7 +2,7 @@ package contract
 
 import "github.com/penstock/penstock/cmd/penstock/e2e"
 
-// ledgerSamples are successes of the operations on ledgers and tokens.
+// ledgerSamples returns successful requests to the operations on ledgers and tokens.
 func ledgerSamples(a e2e.Asset) []sample {
 	const js = "application/json"
 	known := `{"token":"` + a.Token + `","private_token":"` + a.Private + `"`
@@ -27,7 +27,7 @@ func ledgerSamples(a e2e.Asset) []sample {
 	}
 }
 
-// ledgerMistakes are what the operations on ledgers and tokens refuse.
+// ledgerMistakes returns requests that the operations on ledgers and tokens refuse.
 func ledgerMistakes() []refusedSample {
 	const js = "application/json"
 	return []refusedSample{

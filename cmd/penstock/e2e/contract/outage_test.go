@@ -30,19 +30,19 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// contract is the document that the gateway serves.
+// contract returns the document that the gateway serves.
 func contract(t *testing.T) *openapi3.T {
 	t.Helper()
 	return relaytest.Must(openapi.Merge(restv2.OpenAPI(), soap.OpenAPI(), restv3.OpenAPI(), iotapi.OpenAPI(), ledgerapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(), cdr.OpenAPI(), admin.OpenAPI(), console.OpenAPI()))(t)
 }
 
-// located is an operation with its method and its path, which has parameters in braces.
+// located is an operation with its method and its path; the path has parameters in braces.
 type located struct {
 	*openapi3.Operation
 	method, path string
 }
 
-// operations are those of a contract.
+// operations returns the operations of a contract.
 func operations(doc *openapi3.T) iter.Seq[located] {
 	return func(yield func(located) bool) {
 		for path, item := range doc.Paths.Map() {
@@ -55,7 +55,7 @@ func operations(doc *openapi3.T) iter.Seq[located] {
 	}
 }
 
-// operation finds an operation by its id.
+// operation returns the operation with an id, or the zero value.
 func operation(doc *openapi3.T, id string) (found located) {
 	for op := range operations(doc) {
 		if op.OperationID == id {
@@ -65,16 +65,16 @@ func operation(doc *openapi3.T, id string) (found located) {
 	return found
 }
 
-// testContractOutage is what every operation answers when nothing can be stored:
-// the database and Redis are stopped, and each journal is full of what waits for it.
+// testContractOutage checks every operation's answer while nothing can be stored: the database
+// and Redis are stopped, and each journal is full of entries that wait for the database.
 func testContractOutage(t *testing.T, doc *openapi3.T, checker *contracttest.Checker) {
 	server, queue := dbtest.StartPostgres(t), redistest.Start(t)
-	// Callbacks fail at once: an attempt under way could not be recorded later.
+	// Callbacks fail at once: the outcome of an attempt under way could not be saved.
 	inventory := e2e.Fixture(t, "contract.yaml", "https://example.com/callback", "http://127.0.0.1:9/callback")
 	g := e2e.Start(t, e2e.Embedded(), inventory, "PENSTOCK_DATABASE_URL="+server.NewDatabase(t), "PENSTOCK_REDIS_URL="+queue.URL, "PENSTOCK_JOURNAL_MAX_BYTES=1MiB",
 		"PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
 	checkTraffic(g, checker)
-	made := fillWithSamples(g)
+	ids := fillWithSamples(g)
 	signedIn := g.SignedIn("viewer-of-acme")
 	server.Kill()
 	queue.Stop()
@@ -93,26 +93,26 @@ func testContractOutage(t *testing.T, doc *openapi3.T, checker *contracttest.Che
 			})
 		}
 	}
-	for _, s := range append(samples(made), sample{"recover", "POST", "/admin/recover", "", ""}) {
+	for _, s := range append(samples(ids), sample{"recover", "POST", "/admin/recover", "", ""}) {
 		want := 503
 		if strings.HasPrefix(s.target, "/v3/") {
 			want = 424
 		}
 		if operation(doc, s.operation).Responses.Value(strconv.Itoa(want)) == nil || s.operation == "tryDecoder" && strings.Contains(s.body, `"codec"`) {
-			continue // a source alone needs no records
+			continue // decoding with a given source needs no records
 		}
 		if s.operation == "listEvents" && !strings.Contains(s.target, "state=") {
-			want = 200 // from the journal, which meta.stale says
+			want = 200 // from the journal, with meta.stale
 		}
 		if s.operation == "showSession" {
-			continue // the admin token needs none either
+			continue // a session of the admin token needs no records
 		}
 		if strings.HasPrefix(s.target, "/webhooks") {
 			s.body = large
 		}
 		owner, _ := s.owner(g)
 		a := s.send(owner)
-		for range 20 { // a post may be smaller than what filled the journal
+		for range 20 { // posts that are smaller than those above may still fit into the journal
 			if a.Status == want || !strings.HasPrefix(s.target, "/inbound") {
 				break
 			}
@@ -125,7 +125,7 @@ func testContractOutage(t *testing.T, doc *openapi3.T, checker *contracttest.Che
 	sessionsInOutage(t, signedIn)
 }
 
-// sessionsInOutage are what users are answered while the database is down.
+// sessionsInOutage checks the answers to a user while the database is down.
 func sessionsInOutage(t *testing.T, who e2e.Client) {
 	for _, s := range []sample{
 		{"", "GET", "/admin/session", "", ""}, {"", "DELETE", "/admin/session", "", ""},
@@ -138,7 +138,7 @@ func sessionsInOutage(t *testing.T, who e2e.Client) {
 	}
 }
 
-// testContractRecover loses the database of a gateway.
+// testContractRecover recovers a gateway whose database was deleted.
 func testContractRecover(t *testing.T, checker *contracttest.Checker) {
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"))
 	checkTraffic(g, checker)
@@ -161,5 +161,5 @@ func testContractRecover(t *testing.T, checker *contracttest.Checker) {
 	g.As("").Get("/readyz").Mentions(t, 200, "ready")
 }
 
-// padded is a frame of at least so many bytes.
+// padded returns a frame of at least n bytes.
 func padded(n int) string { return `{"deviceId":"shed","note":"` + strings.Repeat("x", n) + `"}` }

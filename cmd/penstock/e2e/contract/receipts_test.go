@@ -1,6 +1,6 @@
 package contract
 
-// receiptSamples are delivery receipts as carriers hand them over with a token.
+// receiptSamples returns delivery receipts that carriers post with a token.
 func receiptSamples() (list []sample) {
 	const js, form = "application/json", "application/x-www-form-urlencoded"
 	for suffix, path := range map[string]string{"": "", "OfSource": "/partner"} {
@@ -13,7 +13,7 @@ func receiptSamples() (list []sample) {
 	return list
 }
 
-// receiptMistakes are receipts that are refused.
+// receiptMistakes returns receipts that are refused.
 func receiptMistakes() (list []refusedSample) {
 	for _, path := range []string{"", "/partner"} {
 		list = append(list,

@@ -15,24 +15,25 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// requiresWhatIsThere wants the contract to require each field that every answer had.
-func requiresWhatIsThere(t *testing.T, checker *contracttest.Checker) {
+// checkRequiredFields fails the test unless the contract requires each field that every answer had.
+func checkRequiredFields(t *testing.T, checker *contracttest.Checker) {
 	t.Helper()
 	for _, field := range checker.Unrequired() {
-		if field == "usageReport 422.errors" || // not of a job that is not completed; ingest/restv3 holds it
-			field == "recover 200.missing" || // not if only a server was accepted; ingest/admin holds it
-			field == "ready 200.backends.*.note" { // a back end may be without one; ingest/admin holds it
+		if field == "usageReport 422.errors" || // absent if the job is not completed; ingest/restv3 tests it
+			field == "recover 200.missing" || // absent if only a server was accepted; ingest/admin tests it
+			field == "ready 200.backends.*.note" { // a back end may have no note; ingest/admin tests it
 			continue
 		}
-		t.Errorf("every answer has it, and the contract does not require it: %s", field)
+		t.Errorf("every answer has %s, but the contract does not require it", field)
 	}
 }
 
-// omissions sends the body of every sample without one field after another: the contract
-// requires those whose absence is refused. If it requires others, the examiner says so.
-func omissions(g *e2e.Gateway, doc *openapi3.T, all []sample) {
+// omissions sends the body of every sample without one field after another. The contract must
+// require the fields whose absence is refused. If it requires other fields, checkTraffic
+// reports a difference.
+func omissions(g *e2e.Gateway, doc *openapi3.T, allSamples []sample) {
 	g.T.Helper()
-	for _, s := range all {
+	for _, s := range allSamples {
 		var body any
 		if s.kind != "application/json" || json.Unmarshal([]byte(s.body), &body) != nil {
 			continue
@@ -51,16 +52,16 @@ func omissions(g *e2e.Gateway, doc *openapi3.T, all []sample) {
 	}
 }
 
-// omitEach visits a body without each of its fields.
+// omitEach calls visit once for each field of a body, while the body lacks that field.
 func omitEach(body any, path []string, visit func(path []string)) {
 	switch v := body.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			value, at := v[name], append(slices.Clone(path), name)
+			value, fieldPath := v[name], append(slices.Clone(path), name)
 			delete(v, name)
-			visit(at)
+			visit(fieldPath)
 			v[name] = value
-			omitEach(value, at, visit)
+			omitEach(value, fieldPath, visit)
 		}
 	case []any:
 		for i, entry := range v {
@@ -69,8 +70,8 @@ func omitEach(body any, path []string, visit func(path []string)) {
 	}
 }
 
-// names reports whether an answer says that a field is wrong: in an object by field, or
-// in a text that lists the fields.
+// names reports whether the errors of an answer name a field: as a key of an object, or in a
+// text that lists the fields.
 func names(answer, field string) bool {
 	var listed struct{ Errors string }
 	if json.Unmarshal([]byte(answer), &listed) == nil {
@@ -80,23 +81,23 @@ func names(answer, field string) bool {
 	return json.Unmarshal([]byte(answer), &keyed) == nil && keyed.Errors[field] != nil
 }
 
-// conditional are fields of an operation's body that only some bodies must have.
+// conditional returns the fields that only some bodies of an operation require.
 func conditional(operation string) []string {
 	return map[string][]string{
-		"createGeographicRelay": {"parameters"},                        // with actions that go somewhere
-		"patchGeographicRelay":  {"parameters"},                        // with actions that go somewhere
+		"createGeographicRelay": {"parameters"},                        // with actions that need a destination
+		"patchGeographicRelay":  {"parameters"},                        // with actions that need a destination
 		"replayDeliveries":      {"ids"},                               // or a filter
 		"explainRelay":          {"text"},                              // or data
 		"jsonPost":              {"text"},                              // or data
-		"createRule":            {"silent_for"},                        // of silence
+		"createRule":            {"silent_for"},                        // for on: silent
 		"muteAlarms":            {"rule_id"},                           // or device_id
 		"tryRule":               {"rule"},                              // or rule_id
 		"validateToken":         {"token"},                             // or tokens
 		"reassignSIMs":          {"iccids"},                            // or source_subscriber
 		"jsonReceiptPost":       {"state"},                             // or code
-		"androidPost":           {"id"},                                // not of a forwarder
-		"vonagePost":            {"messageId", "msisdn", "to", "text"}, // receipts come to the same address
-		"sinchPost":             {"type", "id", "from", "to"},          // not in the Conversation API
+		"androidPost":           {"id"},                                // absent from posts of a forwarder
+		"vonagePost":            {"messageId", "msisdn", "to", "text"}, // receipts have the same address
+		"sinchPost":             {"type", "id", "from", "to"},          // absent in the Conversation API
 		"tryDecoder":            {"decoder_id", "source", "frames", "device_id"},
 	}[operation]
 }
@@ -104,18 +105,18 @@ func conditional(operation string) []string {
 // requires reports whether a schema requires the field at a path.
 func requires(ref *openapi3.SchemaRef, path []string) bool {
 	s := ref.Value
-	name, rest := path[0], path[1:]
+	name, remaining := path[0], path[1:]
 	switch {
 	case s.Type.Is("object") && len(s.Properties)+len(s.AllOf) == 0 && s.AdditionalProperties.Schema == nil: // described in words
 		return true
-	case slices.ContainsFunc(slices.Concat(s.OneOf, s.AnyOf, s.AllOf), func(one *openapi3.SchemaRef) bool { return requires(one, path) }):
+	case slices.ContainsFunc(slices.Concat(s.OneOf, s.AnyOf, s.AllOf), func(option *openapi3.SchemaRef) bool { return requires(option, path) }):
 		return true
-	case len(rest) == 0:
+	case len(remaining) == 0:
 		return slices.Contains(s.Required, name)
 	case s.Items != nil:
-		return requires(s.Items, rest)
+		return requires(s.Items, remaining)
 	case s.Properties[name] != nil:
-		return requires(s.Properties[name], rest)
+		return requires(s.Properties[name], remaining)
 	}
-	return s.AdditionalProperties.Schema != nil && requires(s.AdditionalProperties.Schema, rest)
+	return s.AdditionalProperties.Schema != nil && requires(s.AdditionalProperties.Schema, remaining)
 }

@@ -2,10 +2,10 @@ package contract
 
 import "github.com/penstock/penstock/cmd/penstock/e2e"
 
-// ruleSampleIDs are the rules of the residents, and an alarm.
+// ruleSampleIDs are the ids of two rules and of an alarm of the first.
 type ruleSampleIDs struct{ rule, spare, alarm string }
 
-// createSampleRules makes a rule whose alarm the shed has raised, and one to spare.
+// createSampleRules creates a rule with a raised alarm and a rule that samples delete.
 func createSampleRules(g *e2e.Gateway) (r ruleSampleIDs) {
 	g.T.Helper()
 	acme := g.As("acme-all-0123456")
@@ -22,12 +22,12 @@ func createSampleRules(g *e2e.Gateway) (r ruleSampleIDs) {
 	return r
 }
 
-// everyAction are the actions of a rule, one of each kind.
+// everyAction has the actions of a rule, one of each kind.
 const everyAction = `"actions":[{"action":"http_post","parameters":["https://example.com/a"],"body":"{t: values.temperature}"},{"action":"http_get","parameters":["https://example.com/b?s=%state"]},` +
 	`{"action":"email","parameters":["ops@example.com"]},{"action":"sms","parameters":["447700900123"],"originator":"Shed"}]`
 
-// ruleSamples are successes of the operations on rules and alarms.
-func ruleSamples(device string, of ruleSampleIDs) []sample {
+// ruleSamples returns successful requests to the operations on rules and alarms.
+func ruleSamples(device string, ids ruleSampleIDs) []sample {
 	const js = "application/json"
 	const whole = `"name":"Warm","enabled":true,"on":"reading","devices":{"decoder_id":"sent","location_id":"loc1","ids":["none"],"name":"s*"},"when":"values.temperature > 40","clear":"values.temperature < 35","for":"10m","repeat":"1h",` + everyAction
 	return []sample{
@@ -37,29 +37,29 @@ func ruleSamples(device string, of ruleSampleIDs) []sample {
 		{"createRule", "POST", "/iot/rules", js, `{"name":"Hourly","on":"reading","batch":{"every":"1h"},"actions":[{"action":"http_post","parameters":["https://example.com/a"]}]}`},
 		{"listRules", "GET", "/iot/rules", "", ""},
 		{"listRules", "GET", "/iot/rules?page=1&per_page=2", "", ""},
-		{"getRule", "GET", "/iot/rules/" + of.rule, "", ""},
-		{"getRule", "GET", "/iot/rules/" + of.spare, "", ""},
-		{"patchRule", "PATCH", "/iot/rules/" + of.spare, js, `{"name":"Spared","enabled":null,"batch":{"count":3},"when":null}`},
+		{"getRule", "GET", "/iot/rules/" + ids.rule, "", ""},
+		{"getRule", "GET", "/iot/rules/" + ids.spare, "", ""},
+		{"patchRule", "PATCH", "/iot/rules/" + ids.spare, js, `{"name":"Spared","enabled":null,"batch":{"count":3},"when":null}`},
 		{"tryRule", "POST", "/iot/rules/try", js, `{"rule":{` + whole + `,"devices":{},"for":"","when":"values.temperature < -50"},"device_id":"` + device + `","last":100}`},
-		{"tryRule", "POST", "/iot/rules/try", js, `{"rule_id":"` + of.rule + `","device_id":"` + device + `"}`},
+		{"tryRule", "POST", "/iot/rules/try", js, `{"rule_id":"` + ids.rule + `","device_id":"` + device + `"}`},
 		{"listAlarms", "GET", "/iot/alarms", "", ""},
-		{"listAlarms", "GET", "/iot/alarms?state=raised&rule_id=" + of.rule + "&device_id=" + device + "&from=2020-01-01%2000:00:00&to=2099-01-01%2000:00:00&limit=1", "", ""},
-		{"getAlarm", "GET", "/iot/alarms/" + of.alarm, "", ""},
-		{"patchAlarm", "PATCH", "/iot/alarms/" + of.alarm, js, `{"acknowledged":true,"note":"Seen"}`},
-		{"muteAlarms", "POST", "/iot/alarms/mute", js, `{"rule_id":"` + of.rule + `","device_id":"` + device + `","for":"1h"}`},
-		{"listAlarms", "GET", "/iot/alarms?rule_id=" + of.rule, "", ""},
-		{"listAlarmsOfAccount", "GET", "/admin/alarms?rule_id=" + of.rule, "", ""},
-		{"unmuteAlarms", "DELETE", "/iot/alarms/mute?rule_id=" + of.rule + "&device_id=" + device, "", ""},
+		{"listAlarms", "GET", "/iot/alarms?state=raised&rule_id=" + ids.rule + "&device_id=" + device + "&from=2020-01-01%2000:00:00&to=2099-01-01%2000:00:00&limit=1", "", ""},
+		{"getAlarm", "GET", "/iot/alarms/" + ids.alarm, "", ""},
+		{"patchAlarm", "PATCH", "/iot/alarms/" + ids.alarm, js, `{"acknowledged":true,"note":"Seen"}`},
+		{"muteAlarms", "POST", "/iot/alarms/mute", js, `{"rule_id":"` + ids.rule + `","device_id":"` + device + `","for":"1h"}`},
+		{"listAlarms", "GET", "/iot/alarms?rule_id=" + ids.rule, "", ""},
+		{"listAlarmsOfAccount", "GET", "/admin/alarms?rule_id=" + ids.rule, "", ""},
+		{"unmuteAlarms", "DELETE", "/iot/alarms/mute?rule_id=" + ids.rule + "&device_id=" + device, "", ""},
 		{"listRulesOfAccount", "GET", "/admin/rules?account=1", "", ""},
 		{"listRulesOfAccount", "GET", "/admin/rules?account=1&limit=1", "", ""},
 		{"listRulesOfAccount", "GET", "/admin/rules?cursor=MSAwIA", "", ""},
 		{"listAlarmsOfAccount", "GET", "/admin/alarms?limit=5", "", ""},
-		{"listAlarmsOfAccount", "GET", "/admin/alarms?account=1&state=raised&rule_id=" + of.rule + "&device_id=" + device + "&from=2020-01-01T00:00:00Z&to=2099-01-01T00:00:00Z&limit=5", "", ""},
-		{"deleteRule", "DELETE", "/iot/rules/" + of.spare, "", ""},
+		{"listAlarmsOfAccount", "GET", "/admin/alarms?account=1&state=raised&rule_id=" + ids.rule + "&device_id=" + device + "&from=2020-01-01T00:00:00Z&to=2099-01-01T00:00:00Z&limit=5", "", ""},
+		{"deleteRule", "DELETE", "/iot/rules/" + ids.spare, "", ""},
 	}
 }
 
-// ruleMistakes are what these operations refuse.
+// ruleMistakes returns requests that these operations refuse.
 func ruleMistakes() []refusedSample {
 	const js = "application/json"
 	return []refusedSample{

@@ -11,12 +11,12 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// sample is a request that succeeds.
+// sample is a successful request of an operation.
 type sample struct{ operation, method, target, kind, body string }
 
-// samples are at least one success of every operation. NEW in a body is an id
-// that no message had before.
-func samples(of sampleIDs) []sample {
+// samples returns at least one successful request for every operation. In a body or target,
+// NEW stands for a new id.
+func samples(ids sampleIDs) []sample {
 	const js, form = "application/json", "application/x-www-form-urlencoded"
 	list := []sample{
 		{"createDecoder", "POST", "/iot/decoders", js, `{"name":"a","description":"b","type":"other","codec":"json","loraWanMacVersion":"1.0.3","loraWanRevision":"A","loraSupportClassB":true,"loraSupportClassC":false,"useRawPayload":false}`},
@@ -27,17 +27,17 @@ func samples(of sampleIDs) []sample {
 		{"addDecoderSensor", "POST", "/iot/decoders/lpp/sensors?sensor_type_id=state&key=digital_in_2", "", ""},
 		{"listDecoderSensors", "GET", "/iot/decoders/lpp/sensors", "", ""},
 		{"listDevices", "GET", "/iot/devices", "", ""},
-		{"getDevice", "GET", "/iot/devices/" + of.device, "", ""},
+		{"getDevice", "GET", "/iot/devices/" + ids.device, "", ""},
 		{"getDeviceByIdentifier", "GET", "/iot/devices/identifier/shed", "", ""},
-		{"listSensors", "GET", "/iot/devices/" + of.device + "/sensors?searchKey=temp", "", ""},
-		{"listReadings", "GET", "/iot/devices/" + of.device + "/readings?limit=10&startDate=2020-01-01%2000:00:00&endDate=2099-01-01%2000:00:00", "", ""},
-		{"addReadings", "POST", "/iot/devices/" + of.device + "/readings", js, `{"reading":[{"values":{"temperature":6},"fPort":2,"time":"2026-01-31 12:00:00"}],"readings":[{"hex":"0167"},[1,103]]}`},
-		{"addReadings", "POST", "/iot/devices/" + of.device + "/readings?reading=%7B%22values%22:%7B%22temperature%22:7%7D%7D", "", ""},
-		{"aggregateReadings", "GET", "/iot/devices/" + of.device + "/readings/aggregate?type=min_ave_max&granularity=two_weeks&startDate=2020-01-01%2000:00:00&endDate=2099-01-01%2000:00:00&units=imperial", "", ""},
-		{"aggregateReadings", "GET", "/iot/devices/" + of.device + "/readings/aggregate?type=first", "", ""},
-		{"latestReadings", "GET", "/iot/devices/" + of.device + "/readings/latest", "", ""},
-		{"patchSensor", "PATCH", "/iot/sensors/" + of.sensor, js, `{"name":"Shed","slope":1.5,"offset":-2,"retention_days":30}`},
-		{"patchSensor", "PATCH", "/iot/sensors/" + of.sensor + "?slope=1&offset=0&retention_days=0&name=Shed", "", ""},
+		{"listSensors", "GET", "/iot/devices/" + ids.device + "/sensors?searchKey=temp", "", ""},
+		{"listReadings", "GET", "/iot/devices/" + ids.device + "/readings?limit=10&startDate=2020-01-01%2000:00:00&endDate=2099-01-01%2000:00:00", "", ""},
+		{"addReadings", "POST", "/iot/devices/" + ids.device + "/readings", js, `{"reading":[{"values":{"temperature":6},"fPort":2,"time":"2026-01-31 12:00:00"}],"readings":[{"hex":"0167"},[1,103]]}`},
+		{"addReadings", "POST", "/iot/devices/" + ids.device + "/readings?reading=%7B%22values%22:%7B%22temperature%22:7%7D%7D", "", ""},
+		{"aggregateReadings", "GET", "/iot/devices/" + ids.device + "/readings/aggregate?type=min_ave_max&granularity=two_weeks&startDate=2020-01-01%2000:00:00&endDate=2099-01-01%2000:00:00&units=imperial", "", ""},
+		{"aggregateReadings", "GET", "/iot/devices/" + ids.device + "/readings/aggregate?type=first", "", ""},
+		{"latestReadings", "GET", "/iot/devices/" + ids.device + "/readings/latest", "", ""},
+		{"patchSensor", "PATCH", "/iot/sensors/" + ids.sensor, js, `{"name":"Shed","slope":1.5,"offset":-2,"retention_days":30}`},
+		{"patchSensor", "PATCH", "/iot/sensors/" + ids.sensor + "?slope=1&offset=0&retention_days=0&name=Shed", "", ""},
 		{"frameLorawan", "POST", "/webhooks/lorawan", js, `{"channel_id":"1","feeds":[{"created_at":"2026-01-31T12:00:00Z","field1":{"value":5}}]}`},
 		{"getCredit", "GET", "/v2/sms/credit", "", ""},
 		{"lookUpNumber", "GET", "/v2/network-lookup/447700900123", "", ""},
@@ -46,7 +46,7 @@ func samples(of sampleIDs) []sample {
 		{"listCredit", "GET", "/admin/credit?account=1&limit=1&cursor=3", "", ""},
 		{"requestCallRecords", "POST", "/v2/sip/cdr/request", js, `{"from_date":"2026-11-01 00:00:00","to_date":"2026-11-30 23:59:59","email":"desk@example.com","format":"UKv3a","single_file":true}`},
 		{"requestCallRecords", "POST", "/v2/sip/cdr/request?from_date=2026-11-01&to_date=2026-11-30T00:00:00Z&single_file=false", "", ""},
-		{"downloadCallRecords", "GET", "/v2/sip/cdr/" + of.archive + "/download", "", ""},
+		{"downloadCallRecords", "GET", "/v2/sip/cdr/" + ids.archive + "/download", "", ""},
 		{"listSourceIPs", "GET", "/v2/sip/trunk/source-ips", "", ""},
 		{"sipRecords", "POST", "/inbound/cdr/sip", js, `{"id":"NEW","start":"2026-11-20T09:34:15Z","end":"2026-11-20T09:35:12Z","from":"447700900123","to":"447860000001"}`},
 		{"listGeographicActions", "GET", "/v2/sms-relay/geo/actions", "", ""},
@@ -58,7 +58,7 @@ func samples(of sampleIDs) []sample {
 		{"getNumberRelay", "GET", "/v2/sms-relay/vmn/v1", "", ""},
 		{"patchNumberRelay", "PATCH", "/v2/sms-relay/vmn/v1?action=inactive", "", ""},
 		{"readInbox", "GET", "/v2/sms-relay/vmn/desk/inbox", "", ""},
-		{"acknowledgeMessage", "DELETE", "/v2/sms-relay/vmn/desk/inbox/" + of.message, "", ""},
+		{"acknowledgeMessage", "DELETE", "/v2/sms-relay/vmn/desk/inbox/" + ids.message, "", ""},
 		{"generic", "POST", "/webhooks/generic?decoder_id=sent", js, `{"deviceId":"shed","temperature":5,"door":"ajar"}`},
 		{"genericOfDevice", "POST", "/webhooks/generic/shed/door", js, `{"temperature":5}`},
 		{"genericOfDevice", "POST", "/webhooks/generic/shed/window?decoder_id=sent", js, `{"temperature":5}`},
@@ -71,7 +71,7 @@ func samples(of sampleIDs) []sample {
 		{"getInventoryDrift", "GET", "/admin/inventory/drift?document=default", "", ""},
 		{"listEvents", "GET", "/admin/events?kind=uplink&limit=1&state=quarantined&from=2020-01-01T00:00:00Z&to=2099-01-01%2000:00:00&q=nothing", "", ""},
 		{"listEvents", "GET", "/admin/events", "", ""},
-		{"getEvent", "GET", "/admin/events/" + of.message, "", ""},
+		{"getEvent", "GET", "/admin/events/" + ids.message, "", ""},
 		{"replayEvents", "POST", "/admin/events/replay", js, `{"state":"quarantined","dry_run":true}`},
 		{"replayEvents", "POST", "/admin/events/replay?source=nobody&account=1&device=shed&reason=unread", "", ""},
 		{"listDeliveries", "GET", "/admin/deliveries", "", ""},
@@ -85,7 +85,7 @@ func samples(of sampleIDs) []sample {
 		{"getTraffic", "GET", "/admin/traffic?range=day", "", ""},
 		{"listAccounts", "GET", "/admin/accounts", "", ""},
 		{"listGateways", "GET", "/admin/gateways", "", ""},
-		{"forgetGateway", "DELETE", "/admin/gateways/" + of.node, "", ""},
+		{"forgetGateway", "DELETE", "/admin/gateways/" + ids.node, "", ""},
 		{"listRelaysOfAccounts", "GET", "/admin/relays", "", ""},
 		{"listRelaysOfAccounts", "GET", "/admin/relays?account=1&kind=geo&q=447&limit=1&cursor=MSBnZW8gYQ", "", ""},
 		{"showRelay", "GET", "/admin/relays/geo/g1?account=1", "", ""},
@@ -110,13 +110,13 @@ func samples(of sampleIDs) []sample {
 		{"jsonGet", "GET", "/inbound/sms/json?id=NEW&from=447700900123&to=447800112345&text=hi&coding=7&sent_at=2026-01-31T12:00:00Z&network=n", "", ""},
 		{"jsonGetOfSource", "GET", "/inbound/sms/json/hq?id=NEW&from=447700900123&to=447800112345&data=ff&udh=&coding=8", "", ""},
 	}
-	return slices.Concat(list, userSamples(of.leaver), tokenSamples(of.revoked), accountSamples(), createdSamples(of.created), hookSamples(), soapSamples(), ruleSamples(of.device, of.rules), deviceSamples(of), ledgerSamples(of.asset), simSamples(of.sims), usageSamples(of.usage), studioSamples(of), sendSamples(of.pending), receiptSamples(), carrierSamples())
+	return slices.Concat(list, userSamples(ids.leaver), tokenSamples(ids.revoked), accountSamples(), createdSamples(ids.created), hookSamples(), soapSamples(), ruleSamples(ids.device, ids.rules), deviceSamples(ids), ledgerSamples(ids.asset), simSamples(ids.sims), usageSamples(ids.usage), studioSamples(ids), sendSamples(ids.pending), receiptSamples(), carrierSamples())
 }
 
-// carrierSamples are messages as each carrier hands them over.
+// carrierSamples returns messages in the form of each carrier.
 func carrierSamples() (list []sample) {
 	const js, form = "application/json", "application/x-www-form-urlencoded"
-	for name, one := range map[string]struct{ query, kind, body string }{
+	for name, post := range map[string]struct{ query, kind, body string }{
 		"twilio":  {"MessageSid=NEW&AccountSid=AC1&From=%2B447700900123&To=%2B447800012345&Body=hi&NumMedia=0&SmsStatus=received", form, "MessageSid=NEW&From=%2B447700900123&To=%2B447800012345&Body=hi&NumSegments=1&ApiVersion=2010-04-01"},
 		"vonage":  {"messageId=NEW&msisdn=447700900123&to=447800012345&text=hi&type=text&message-timestamp=2026-01-31+12%3A00%3A00&concat=true&concat-ref=a&concat-total=2&concat-part=1", js, `{"messageId":"NEW","msisdn":"447700900123","to":"447800012345","text":"hi","type":"unicode"}`},
 		"infobip": {"messageId=NEW&from=447700900123&to=447800012345&text=hi&smsCount=1", js, `{"results":[{"messageId":"NEW","from":"447700900123","to":"447800012345","text":"hi","receivedAt":"2026-01-31T12:00:00.000+0000"}],"messageCount":1}`},
@@ -126,14 +126,14 @@ func carrierSamples() (list []sample) {
 	} {
 		for suffix, path := range map[string]string{"": "", "OfSource": "/nobody"} {
 			list = append(list,
-				sample{name + "Get" + suffix, "GET", "/inbound/sms/" + name + path + "?" + one.query, "", ""},
-				sample{name + "Post" + suffix, "POST", "/inbound/sms/" + name + path, one.kind, one.body})
+				sample{name + "Get" + suffix, "GET", "/inbound/sms/" + name + path + "?" + post.query, "", ""},
+				sample{name + "Post" + suffix, "POST", "/inbound/sms/" + name + path, post.kind, post.body})
 		}
 	}
 	return list
 }
 
-// mistakes are what single operations refuse.
+// mistakes sends requests that single operations refuse and checks the statuses.
 func mistakes(g *e2e.Gateway) {
 	const js = "application/json"
 	for _, tc := range append(slices.Concat(userMistakes(), tokenMistakes(), accountMistakes(), createdMistakes(), ruleMistakes(), deviceMistakes(), soapMistakes(), studioMistakes(), ledgerMistakes(), simMistakes(), usageMistakes(), sendMistakes(), receiptMistakes()), []refusedSample{
@@ -233,30 +233,30 @@ func mistakes(g *e2e.Gateway) {
 	}
 }
 
-// TestGatewaysAreOneForEveryList runs three gateways on the same back ends and compares
-// every list of theirs.
+// TestGatewaysAreOneForEveryList compares the answers of three gateways on the same back ends
+// to every list.
 func TestGatewaysAreOneForEveryList(t *testing.T) {
 	t.Parallel()
-	t.Run("every list is the same at all", func(t *testing.T) { testSameLists(t, e2e.RealSite(t)) })
+	t.Run("every list is the same on all gateways", func(t *testing.T) { testSameLists(t, e2e.RealSite(t)) })
 }
 
-// cursor is the member of an answer that names the next page.
+// cursor matches the member of an answer that names the next page.
 var cursor = regexp.MustCompile(`"next":"[^"]+"`)
 
-// testSameLists makes one of everything behind the balancer and reads it at each
-// gateway: with every GET that the contract is tested with, and the operator's.
+// testSameLists creates sample records behind the balancer and compares the answers of the
+// gateways to every GET sample and to lists of the admin API.
 func testSameLists(t *testing.T, s *e2e.Site) {
 	c := e2e.StartCluster(t, s, e2e.Fixture(t, "contract.yaml", "https://example.com/callback", "http://127.0.0.1:9/callback"), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
 	doc := contract(t)
-	made := fillWithSamples(c.Front)
+	ids := fillWithSamples(c.Front)
 	c.Front.AwaitProcessed()
-	all := slices.DeleteFunc(samples(made), func(s sample) bool { return !ofAccounts(operation(doc, s.operation)) })
-	relaytest.Eventually(t, "the account's data is the same at all gateways", func() (any, bool) { // keys without a mapping are saved later
-		want := readOwnData(c.Gateways[0], all)
+	accountSamples := slices.DeleteFunc(samples(ids), func(s sample) bool { return !ofAccounts(operation(doc, s.operation)) })
+	relaytest.Eventually(t, "the account's data is the same on all gateways", func() (any, bool) { // keys without a mapping are saved later
+		want := readOwnData(c.Gateways[0], accountSamples)
 		for _, g := range c.Gateways[1:] {
-			for target, body := range readOwnData(g, all) {
+			for target, body := range readOwnData(g, accountSamples) {
 				if body != want[target] {
-					return fmt.Sprintf("%s at the first gateway:\n%s\nat another:\n%s", target, want[target], body), false
+					return fmt.Sprintf("%s on the first gateway:\n%s\non another gateway:\n%s", target, want[target], body), false
 				}
 			}
 		}
@@ -264,11 +264,11 @@ func testSameLists(t *testing.T, s *e2e.Site) {
 	})
 	for _, target := range []string{
 		"/admin/events", "/admin/events?kind=uplink&limit=2", "/admin/deliveries", "/admin/messages?account=1", "/admin/credit?account=1", "/admin/inventory",
-		"/admin/breakers", "/admin/decoders/sent", "/admin/events/" + made.message,
+		"/admin/breakers", "/admin/decoders/sent", "/admin/events/" + ids.message,
 	} {
-		relaytest.Eventually(t, target+" is the same at all gateways", func() (any, bool) { // retries go on
+		relaytest.Eventually(t, target+" is the same on all gateways", func() (any, bool) { // retries change deliveries meanwhile
 			var bodies []string
-			for _, g := range c.Gateways { // where its own search ended, a gateway's cursor says
+			for _, g := range c.Gateways { // a cursor depends on the gateway's own search
 				bodies = append(bodies, cursor.ReplaceAllString(g.Admin().Get(target).Body, ""))
 			}
 			return bodies, len(slices.Compact(slices.Clone(bodies))) == 1

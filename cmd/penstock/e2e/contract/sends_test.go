@@ -6,7 +6,7 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/e2e"
 )
 
-// createPendingMessage makes a message that stays pending and returns its id.
+// createPendingMessage creates a message that stays pending and returns its id.
 func createPendingMessage(g *e2e.Gateway) string {
 	g.T.Helper()
 	var list struct{ Data []e2e.PendingMessage }
@@ -14,7 +14,7 @@ func createPendingMessage(g *e2e.Gateway) string {
 	return fmt.Sprint(list.Data[0].ID)
 }
 
-// sendSamples are successes of the operations that send.
+// sendSamples returns successful requests to the operations that send messages.
 func sendSamples(pending string) []sample {
 	const js = "application/json"
 	return []sample{
@@ -32,7 +32,7 @@ func sendSamples(pending string) []sample {
 	}
 }
 
-// sendMistakes are what they refuse.
+// sendMistakes returns requests that these operations refuse.
 func sendMistakes() []refusedSample {
 	const js = "application/json"
 	return []refusedSample{
@@ -47,25 +47,25 @@ func sendMistakes() []refusedSample {
 	}
 }
 
-// sendsWithoutCredit are refused for that.
+// sendsWithoutCredit checks that an account without credit cannot send.
 func sendsWithoutCredit(g *e2e.Gateway) {
 	g.T.Helper()
-	poor := g.XAuth("globex-token-0123456")
+	globex := g.XAuth("globex-token-0123456")
 	for path, fields := range map[string]string{"send": `"message":"hi"`, "send-vcard": `"first_name":"Ada","last_name":"Lovelace"`} {
-		if a := poor.Post("/v2/sms/"+path, e2e.BodyForTomorrow(fields)); a.Status != 402 {
+		if a := globex.Post("/v2/sms/"+path, e2e.BodyForTomorrow(fields)); a.Status != 402 {
 			g.T.Errorf("%s: %d %s, want 402", a.Request, a.Status, a.Body)
 		}
 	}
 }
 
-// sendsUnderOneKey are one.
+// sendsUnderOneKey checks that a repeated Idempotency-Key returns the first answer.
 func sendsUnderOneKey(g *e2e.Gateway) {
 	g.T.Helper()
 	acme := e2e.CustomerOf(g).With("Idempotency-Key", "once")
 	body := e2e.BodyForTomorrow(`"message":"once"`)
 	first := acme.Post("/v2/sms/send", body)
-	again := acme.Post("/v2/sms/send", body)
-	if first.Status != 200 || again.Body != first.Body || first.Header.Get("Idempotency-Replayed") != "" || again.Header.Get("Idempotency-Replayed") != "true" {
-		g.T.Errorf("%d %s\nthen %d %s", first.Status, first.Body, again.Status, again.Body)
+	second := acme.Post("/v2/sms/send", body)
+	if first.Status != 200 || second.Body != first.Body || first.Header.Get("Idempotency-Replayed") != "" || second.Header.Get("Idempotency-Replayed") != "true" {
+		g.T.Errorf("%d %s\nthen %d %s", first.Status, first.Body, second.Status, second.Body)
 	}
 }

@@ -2,7 +2,7 @@ package contract
 
 import "github.com/penstock/penstock/cmd/penstock/e2e"
 
-// soapSamples are answers of SOAP that are no Faults.
+// soapSamples returns SOAP requests that are not answered with a Fault.
 func soapSamples() []sample {
 	return []sample{
 		{"soapDescription", "GET", "/soap?wsdl", "", ""},
@@ -12,7 +12,7 @@ func soapSamples() []sample {
 	}
 }
 
-// soapMistakes are what SOAP answers with a Fault.
+// soapMistakes returns SOAP requests that are answered with a Fault or 404.
 func soapMistakes() []refusedSample {
 	return []refusedSample{
 		{sample{"", "GET", "/soap", "", ""}, 404},

@@ -5,25 +5,25 @@ import (
 	"github.com/penstock/penstock/relay/ledger"
 )
 
-// studioSamples are successes of the operations that try decoders and rehearse
-// replays.
-func studioSamples(of sampleIDs) []sample {
+// studioSamples returns successful requests to the operations of the admin API that try
+// decoders, rehearse replays and list the records of all accounts.
+func studioSamples(ids sampleIDs) []sample {
 	const js = "application/json"
 	return []sample{
 		{"listDevicesOfAccounts", "GET", "/admin/devices", "", ""},
 		{"listDevicesOfAccounts", "GET", "/admin/devices?account=1&q=s&decoder=sent&alarmed=false&order=silent&limit=1", "", ""},
-		{"showDevice", "GET", "/admin/devices/" + of.device + "?account=1", "", ""},
+		{"showDevice", "GET", "/admin/devices/" + ids.device + "?account=1", "", ""},
 		{"listDecodersOfAccounts", "GET", "/admin/decoders?account=1&limit=1", "", ""},
 		{"showDecoder", "GET", "/admin/decoders/sent", "", ""},
 		{"showDecoder", "GET", "/admin/decoders/lpp?account=1", "", ""},
 		{"tryDecoder", "POST", "/admin/decoders/try", js, `{"account":1,"decoder_id":"lpp","frames":[{"hex":"03 67 01:10","fPort":2,"fCnt":7,"time":"2026-01-31T12:00:00Z"},{"base64":"A2cBEA=="},{"body":{"deviceInfo":{"devEui":"70b3d57ed0001234"},"data":"A2cBEA==","fPort":85},"query":"event=up","path":"lorawan","content_type":"application/json"}]}`},
 		{"tryDecoder", "POST", "/admin/decoders/try", js, `{"codec":"javascript","source":"function decodeUplink(i) {\n  return {data: {t: i.bytes[0], door: 'open'}, warnings: ['w'], errors: [i.none.x]};\n}","use_raw_payload":true,"sensors":[{"key":"t","sensor_type_id":"temperature"}],"frames":[{"hex":"01"}]}`},
 		{"tryDecoder", "POST", "/admin/decoders/try", js, `{"codec":"json","frames":[{"values":{"t":1,"door":"ajar"}}]}`},
-		{"tryDecoder", "POST", "/admin/decoders/try", js, `{"device_id":"` + of.device + `","last":3}`},
+		{"tryDecoder", "POST", "/admin/decoders/try", js, `{"device_id":"` + ids.device + `","last":3}`},
 		{"listSensorTypes", "GET", "/admin/sensor-types", "", ""},
 		{"addSensorType", "POST", "/admin/sensor-types", js, `{"id":"pressure","name":"Pressure","metric_units":"hPa"}`},
 		{"listSIMsOfAccounts", "GET", "/admin/sims", "", ""},
-		{"listSIMsOfAccounts", "GET", "/admin/sims?account=1&q=8944&state=active&pool=" + of.sims.pool + "&limit=1&cursor=MSA4", "", ""},
+		{"listSIMsOfAccounts", "GET", "/admin/sims?account=1&q=8944&state=active&pool=" + ids.sims.pool + "&limit=1&cursor=MSA4", "", ""},
 		{"showSIM", "GET", "/admin/sims/" + e2e.ActiveSIM, "", ""},
 		{"showSIM", "GET", "/admin/sims/" + e2e.PooledSIM + "?account=1", "", ""},
 		{"usageOfSIM", "GET", "/admin/sims/" + e2e.ActiveSIM + "/usage?account=1&from=2026-11-20T00:00:00Z&to=2026-11-21T00:00:00Z", "", ""},
@@ -35,7 +35,7 @@ func studioSamples(of sampleIDs) []sample {
 		{"listEntriesOfLedger", "GET", "/admin/ledgers/l1/entries?account=1&limit=1&cursor=2", "", ""},
 		{"listTokensOfLedger", "GET", "/admin/ledgers/l1/tokens?account=1&limit=1&q=0", "", ""},
 		{"listTokensOfLedger", "GET", "/admin/ledgers/l1/tokens?account=1", "", ""},
-		{"showLedgerToken", "GET", "/admin/ledger-tokens/" + ledger.TokenID(of.asset.Token) + "?account=1", "", ""},
+		{"showLedgerToken", "GET", "/admin/ledger-tokens/" + ledger.TokenID(ids.asset.Token) + "?account=1", "", ""},
 		{"listBalances", "GET", "/admin/balances", "", ""},
 		{"listBalances", "GET", "/admin/balances?account=1&limit=1&cursor=1", "", ""},
 		{"replayEvents", "POST", "/admin/events/replay", js, `{"kind":"uplink","device":"shed","dry_run":true,"limit":2}`},
@@ -43,7 +43,7 @@ func studioSamples(of sampleIDs) []sample {
 	}
 }
 
-// studioMistakes are what they refuse.
+// studioMistakes returns requests that these operations refuse.
 func studioMistakes() []refusedSample {
 	const js = "application/json"
 	return []refusedSample{

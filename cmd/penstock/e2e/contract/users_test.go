@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// createSampleUsers makes the users that the samples name, and returns one that may go.
+// createSampleUsers creates the users and the account that the samples name, and returns the user that a sample removes.
 func createSampleUsers(g *e2e.Gateway) (leaver string) {
 	g.T.Helper()
 	g.AddUser("viewer-of-acme", "account", "1")
@@ -24,7 +24,7 @@ func createSampleUsers(g *e2e.Gateway) (leaver string) {
 	return "leaver"
 }
 
-// userSamples are requests about users.
+// userSamples returns successful requests about users.
 func userSamples(leaver string) []sample {
 	const js = "application/json"
 	return []sample{
@@ -40,19 +40,19 @@ func userSamples(leaver string) []sample {
 	}
 }
 
-// madeToken is the answer of addToken.
-type madeToken struct{ Data struct{ ID, Token string } }
+// createdToken is the answer to a request for a token.
+type createdToken struct{ Data struct{ ID, Token string } }
 
-// addToken makes a token for acme.
-func addToken(g *e2e.Gateway, scope string) (made madeToken) {
+// addToken creates a token for acme.
+func addToken(g *e2e.Gateway, scope string) (token createdToken) {
 	g.T.Helper()
 	a := g.Admin().Post("/admin/tokens", fmt.Sprintf(`{"account":"acme","scopes":[%q]}`, scope))
 	a.Mentions(g.T, 201, `"scopes":["`+scope+`"]`)
-	a.Decode(g.T, &made)
-	return made
+	a.Decode(g.T, &token)
+	return token
 }
 
-// tokenSamples are requests about the tokens of accounts.
+// tokenSamples returns successful requests about the tokens of accounts.
 func tokenSamples(revoked string) []sample {
 	return []sample{
 		{"listTokensOfAccounts", "GET", "/admin/tokens", "", ""},
@@ -62,7 +62,7 @@ func tokenSamples(revoked string) []sample {
 	}
 }
 
-// accountSamples are requests about accounts.
+// accountSamples returns successful requests about accounts.
 func accountSamples() []sample {
 	const js = "application/json"
 	return []sample{
@@ -74,7 +74,7 @@ func accountSamples() []sample {
 	}
 }
 
-// accountMistakes are what the operations on accounts refuse.
+// accountMistakes returns requests that the operations on accounts refuse.
 func accountMistakes() []refusedSample {
 	const js = "application/json"
 	return []refusedSample{
@@ -91,7 +91,7 @@ func accountMistakes() []refusedSample {
 	}
 }
 
-// tokenMistakes are what the operations on tokens refuse.
+// tokenMistakes returns requests that the operations on tokens refuse.
 func tokenMistakes() []refusedSample {
 	const js = "application/json"
 	return []refusedSample{
@@ -103,7 +103,7 @@ func tokenMistakes() []refusedSample {
 	}
 }
 
-// userMistakes are what the operations on users refuse.
+// userMistakes returns requests that the operations on users refuse.
 func userMistakes() []refusedSample {
 	const js = "application/json"
 	return []refusedSample{
@@ -130,57 +130,57 @@ func openToAccounts(operation string) bool {
 	}, operation)
 }
 
-// sessions are what users are answered.
+// sessions checks the answers to requests with a session and to sign-ins.
 func sessions(g *e2e.Gateway) {
 	g.T.Helper()
-	right := `{"name":"viewer-of-acme","password":"` + e2e.UserPassword + `"}`
-	who := g.SignedIn("viewer-of-acme")
+	validLogin := `{"name":"viewer-of-acme","password":"` + e2e.UserPassword + `"}`
+	viewer := g.SignedIn("viewer-of-acme")
 	g.AddUser("brief", "operator", "")
-	brief := g.SignIn("brief")
+	session := g.SignIn("brief")
 	for _, tc := range []struct {
-		by     e2e.Client
+		client e2e.Client
 		method string
 		target string
 		body   string
 		want   int
 	}{
-		{who, "GET", "/admin/deliveries?account=999", "", 403}, {who, "GET", "/admin/events?account=999", "", 403}, {who, "GET", "/admin/messages?account=999", "", 403},
-		{who, "GET", "/admin/rules?account=999", "", 403}, {who, "GET", "/admin/alarms?account=999", "", 403}, {who, "GET", "/admin/credit?account=999", "", 403},
-		{who, "GET", "/admin/decoders/lpp?account=999", "", 403},
-		{who, "POST", "/admin/decoders/try", `{"account":999,"codec":"json","frames":[{"hex":"01"}]}`, 403},
-		{who, "GET", "/admin/devices?account=999", "", 403}, {who, "GET", "/admin/devices/none?account=999", "", 403},
-		{who, "GET", "/admin/decoders?account=999", "", 403},
-		{who, "GET", "/admin/sims?account=999", "", 403}, {who, "GET", "/admin/sims/" + e2e.ActiveSIM + "?account=999", "", 403}, {who, "GET", "/admin/sims/" + e2e.ActiveSIM + "/usage?account=999", "", 403},
-		{who, "GET", "/admin/relays?account=999", "", 403}, {who, "GET", "/admin/relays/geo/g1?account=999", "", 403},
-		{who, "GET", "/admin/jobs?account=999", "", 403}, {who, "GET", "/admin/ledgers?account=999", "", 403}, {who, "GET", "/admin/ledgers/l1/entries?account=999", "", 403},
-		{who, "GET", "/admin/ledgers/l1/tokens?account=999", "", 403}, {who, "GET", "/admin/ledger-tokens/none?account=999", "", 403}, {who, "GET", "/admin/balances?account=999", "", 403},
-		{who, "POST", "/admin/recover", "", 403}, {who, "GET", "/admin/session", "", 200}, {who, "GET", "/admin/decoders/lpp", "", 200},
+		{viewer, "GET", "/admin/deliveries?account=999", "", 403}, {viewer, "GET", "/admin/events?account=999", "", 403}, {viewer, "GET", "/admin/messages?account=999", "", 403},
+		{viewer, "GET", "/admin/rules?account=999", "", 403}, {viewer, "GET", "/admin/alarms?account=999", "", 403}, {viewer, "GET", "/admin/credit?account=999", "", 403},
+		{viewer, "GET", "/admin/decoders/lpp?account=999", "", 403},
+		{viewer, "POST", "/admin/decoders/try", `{"account":999,"codec":"json","frames":[{"hex":"01"}]}`, 403},
+		{viewer, "GET", "/admin/devices?account=999", "", 403}, {viewer, "GET", "/admin/devices/none?account=999", "", 403},
+		{viewer, "GET", "/admin/decoders?account=999", "", 403},
+		{viewer, "GET", "/admin/sims?account=999", "", 403}, {viewer, "GET", "/admin/sims/" + e2e.ActiveSIM + "?account=999", "", 403}, {viewer, "GET", "/admin/sims/" + e2e.ActiveSIM + "/usage?account=999", "", 403},
+		{viewer, "GET", "/admin/relays?account=999", "", 403}, {viewer, "GET", "/admin/relays/geo/g1?account=999", "", 403},
+		{viewer, "GET", "/admin/jobs?account=999", "", 403}, {viewer, "GET", "/admin/ledgers?account=999", "", 403}, {viewer, "GET", "/admin/ledgers/l1/entries?account=999", "", 403},
+		{viewer, "GET", "/admin/ledgers/l1/tokens?account=999", "", 403}, {viewer, "GET", "/admin/ledger-tokens/none?account=999", "", 403}, {viewer, "GET", "/admin/balances?account=999", "", 403},
+		{viewer, "POST", "/admin/recover", "", 403}, {viewer, "GET", "/admin/session", "", 200}, {viewer, "GET", "/admin/decoders/lpp", "", 200},
 		{g.As("").With("Content-Encoding", "gzip"), "POST", "/admin/session", "no gzip", 400},
 		{g.As(""), "POST", "/admin/session", `{"name":"viewer-of-acme","password":"another one 12"}`, 401},
-		{g.As("").With("Origin", "https://evil.example.com"), "POST", "/admin/session", right, 403},
+		{g.As("").With("Origin", "https://evil.example.com"), "POST", "/admin/session", validLogin, 403},
 		{g.As(""), "POST", "/admin/session", strings.Repeat(" ", 2<<20), 413},
-		{g.As("").With("Content-Type", "text/plain"), "POST", "/admin/session", right, 415},
+		{g.As("").With("Content-Type", "text/plain"), "POST", "/admin/session", validLogin, 415},
 		{g.As(""), "POST", "/admin/session", `{}`, 422},
 		{g.As(""), "PUT", "/admin/session/password", `{}`, 401}, {g.As(""), "DELETE", "/admin/session", "", 401},
-		{brief, "PUT", "/admin/session/password", `{"password":"` + e2e.UserPassword + `","new_password":"short"}`, 422},
-		{brief.With("X-CSRF-Token", ""), "DELETE", "/admin/session", "", 403}, {brief, "DELETE", "/admin/session", "", 204}, {brief, "GET", "/admin/session", "", 401},
+		{session, "PUT", "/admin/session/password", `{"password":"` + e2e.UserPassword + `","new_password":"short"}`, 422},
+		{session.With("X-CSRF-Token", ""), "DELETE", "/admin/session", "", 403}, {session, "DELETE", "/admin/session", "", 204}, {session, "GET", "/admin/session", "", 401},
 		{g.SignIn("brief"), "PUT", "/admin/session/password", `{"password":"` + e2e.UserPassword + `","new_password":"` + e2e.UserPassword + `"}`, 204},
 	} {
-		if a := tc.by.Do(tc.method, tc.target, tc.body); a.Status != tc.want {
+		if a := tc.client.Do(tc.method, tc.target, tc.body); a.Status != tc.want {
 			g.T.Errorf("%s %s: %d %s, want %d", a.Request, tc.body, a.Status, a.Body, tc.want)
 		}
 	}
-	if len(g.Members) == 0 { // each gateway counts for itself
+	if len(g.Members) == 0 { // each gateway counts attempts by itself
 		signInsAreLimited(g)
 	}
 }
 
-// signInsAreLimited guesses until an address is refused.
+// signInsAreLimited guesses passwords until the address is refused, with and without a session.
 func signInsAreLimited(g *e2e.Gateway) {
 	g.T.Helper()
 	session := g.SignIn("brief").With("X-Forwarded-For", "203.0.113.9")
 	guesser := g.As("").With("X-Forwarded-For", "203.0.113.9")
-	for n := range 1000 { // an attempt is forgotten every six seconds
+	for n := range 1000 { // an address has another attempt every six seconds
 		if a := guesser.Post("/admin/session", fmt.Sprintf(`{"name":"guessed","password":"guess %d"}`, n)); a.Status == 429 {
 			break
 		} else if a.Status != 401 {
@@ -191,7 +191,7 @@ func signInsAreLimited(g *e2e.Gateway) {
 	session.Do("PUT", "/admin/session/password", `{"password":"guess","new_password":"another password"}`).Mentions(g.T, 429, "Too Many Attempts.")
 }
 
-// testContractProvider signs in through a provider, as a browser does.
+// testContractProvider signs in through an OpenID provider, as a browser does.
 func testContractProvider(t *testing.T, checker *contracttest.Checker) {
 	p := oidctest.Start(t)
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"), "PENSTOCK_OIDC_ISSUER="+p.URL, "PENSTOCK_OIDC_CLIENT_ID="+oidctest.ClientID,
@@ -199,19 +199,19 @@ func testContractProvider(t *testing.T, checker *contracttest.Checker) {
 	checkTraffic(g, checker)
 	g.As("").Get("/admin/oidc").Is(t, 200, `{"data":{"enabled":true}}`)
 	p.Vouch(map[string]any{"preferred_username": "Anna", "groups": []string{"ops"}})
-	back, kept := visitProvider(g)
-	a := g.As("").With("Cookie", kept).Get(back)
+	callback, cookie := visitProvider(g)
+	a := g.As("").With("Cookie", cookie).Get(callback)
 	if a.Status != 302 || a.Header.Get("Location") != "/console" {
 		t.Fatalf("%d to %s", a.Status, a.Header.Get("Location"))
 	}
-	cookie := sessionOf(a)
+	sessionCookie := sessionOf(a)
 	type session struct{ Name, Role, Provider string }
-	var in struct{ Data session }
-	g.As("").With("Cookie", cookie).Get("/admin/session").Decode(t, &in)
-	relaytest.Equal(t, "the session", in.Data, session{"anna", "operator", "oidc"})
+	var answer struct{ Data session }
+	g.As("").With("Cookie", sessionCookie).Get("/admin/session").Decode(t, &answer)
+	relaytest.Equal(t, "the session", answer.Data, session{"anna", "operator", "oidc"})
 	for name, tc := range map[string]struct {
 		claims map[string]any
-		change func(back, kept *string)
+		change func(callback, cookie *string)
 		want   string
 	}{
 		"a callback that is used again":          {change: func(b, k *string) { g.As("").With("Cookie", *k).Get(*b) }, want: "refused"},
@@ -228,21 +228,21 @@ func testContractProvider(t *testing.T, checker *contracttest.Checker) {
 		if p.Vouch(tc.claims); tc.claims == nil {
 			p.Vouch(map[string]any{"preferred_username": "Anna", "groups": []string{"ops"}})
 		}
-		back, kept := visitProvider(g)
+		callback, cookie := visitProvider(g)
 		if tc.change != nil {
-			tc.change(&back, &kept)
+			tc.change(&callback, &cookie)
 		}
 		want := "/console"
 		if tc.want != "" {
 			want = "/console#/?sign_in=" + tc.want
 		}
-		if a := g.As("").With("Cookie", kept).Get(back); a.Status != 302 || a.Header.Get("Location") != want || (sessionOf(a) == "") != (tc.want != "") {
+		if a := g.As("").With("Cookie", cookie).Get(callback); a.Status != 302 || a.Header.Get("Location") != want || (sessionOf(a) == "") != (tc.want != "") {
 			t.Errorf("%s: %d to %s with %q", name, a.Status, a.Header.Get("Location"), sessionOf(a))
 		}
 	}
 }
 
-// sessionOf is the cookie of the session that an answer begins, "" for none.
+// sessionOf returns the cookie of the session that an answer begins, or "" if there is none.
 func sessionOf(a e2e.Response) string {
 	for _, set := range a.Header.Values("Set-Cookie") {
 		if cookie, _, _ := strings.Cut(set, ";"); strings.HasPrefix(cookie, "penstock_session=") && !strings.HasSuffix(cookie, "=") {
@@ -252,12 +252,12 @@ func sessionOf(a e2e.Response) string {
 	return ""
 }
 
-// visitProvider begins a sign-in, lets the provider let the user in, and returns where
-// the browser is sent back to and the cookie that it kept.
-func visitProvider(g *e2e.Gateway) (back, kept string) {
+// visitProvider begins a sign-in, signs in at the provider, and returns the path of the
+// callback and the cookie of the sign-in.
+func visitProvider(g *e2e.Gateway) (callback, cookie string) {
 	g.T.Helper()
 	a := g.As("").Get("/admin/oidc/start")
-	kept, attributes, _ := strings.Cut(a.Header.Get("Set-Cookie"), ";")
+	cookie, attributes, _ := strings.Cut(a.Header.Get("Set-Cookie"), ";")
 	if a.Status != 302 || !strings.Contains(attributes, "HttpOnly") || !strings.Contains(attributes, "SameSite=Lax") {
 		g.T.Fatalf("%d %s %s", a.Status, a.Body, a.Header)
 	}
@@ -265,7 +265,7 @@ func visitProvider(g *e2e.Gateway) (back, kept string) {
 	resp, err := browser.Get(a.Header.Get("Location"))
 	relaytest.NoError(g.T, err)
 	_ = resp.Body.Close()
-	to, err := resp.Location()
+	target, err := resp.Location()
 	relaytest.NoError(g.T, err)
-	return to.RequestURI(), kept
+	return target.RequestURI(), cookie
 }

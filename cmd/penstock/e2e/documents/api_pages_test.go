@@ -24,8 +24,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// apiPages are the pages of docs/api that are run, and the contracts whose
-// operations each has a heading for.
+// apiPages returns the pages of docs/api whose commands are run. Each has headings for the
+// operations of the given contracts.
 func apiPages() map[string][][]byte {
 	return map[string][][]byte{
 		"iot": {iotapi.OpenAPI()}, "webhooks": {uplink.OpenAPI()}, "carriers": {carrier.OpenAPI()},
@@ -34,9 +34,8 @@ func apiPages() map[string][][]byte {
 	}
 }
 
-// ofPage reports whether a page of ours shows a path of its contract: relays have
-// a page with commands for one's own relays, relays.md, and records of calls and
-// of SIMs stand with what becomes of them.
+// ofPage reports whether a page must show a path of its contracts. Relays have a page of their
+// own, relays.md; call records are on the page messaging, and SIM records on the page sims.
 func ofPage(name, path string) bool {
 	switch name {
 	case "messaging":
@@ -72,14 +71,14 @@ func TestAPIPagesShowEveryOperation(t *testing.T) {
 			slices.Sort(want)
 			slices.Sort(got)
 			if !slices.Equal(got, want) {
-				t.Errorf("docs/api/%s.md shows\n%q\nand the contract has\n%q", name, got, want)
+				t.Errorf("docs/api/%s.md has headings for\n%q\nbut the contract has\n%q", name, got, want)
 			}
 		})
 	}
 }
 
-// TestAPIPagesKeepTheirPromises runs each page's commands on a gateway with
-// nothing configured, as the README's are run.
+// TestAPIPagesKeepTheirPromises runs each page's commands on a gateway without configuration,
+// as TestReadmeKeepsItsPromises runs those of the README.
 func TestAPIPagesKeepTheirPromises(t *testing.T) {
 	t.Parallel()
 	for name := range apiPages() {
@@ -98,8 +97,8 @@ func TestAPIPagesKeepTheirPromises(t *testing.T) {
 // sendMessage selects the section of an operation on the page of the API reference.
 const sendMessage = `section[id$="POST/v2/sms/send"]`
 
-// TestReferenceHasNavigationSearchAndSamples reads the API reference as a developer does who
-// looks for an operation.
+// TestReferenceHasNavigationSearchAndSamples uses the navigation, the code samples and the
+// search of the API reference.
 func TestReferenceHasNavigationSearchAndSamples(t *testing.T) {
 	t.Parallel()
 	b := e2e.NewBrowser(t)
@@ -126,10 +125,10 @@ func TestReferenceHasNavigationSearchAndSamples(t *testing.T) {
 	b.Do(chromedp.Reload())
 	b.AwaitText("Authentication")
 	b.Inspect("docs", e2e.Axe(t))
-	staysAtHome(b)
+	checkSameOrigin(b)
 }
 
-// TestReferenceSendsRequests tries an operation on the page of the API reference.
+// TestReferenceSendsRequests sends a request from the page of the API reference.
 func TestReferenceSendsRequests(t *testing.T) {
 	t.Parallel()
 	const token = "acme-all-0123456"
@@ -144,26 +143,26 @@ func TestReferenceSendsRequests(t *testing.T) {
 	if b.Holds(`JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie]).includes("` + token + `")`) {
 		t.Error("the page stores the token")
 	}
-	staysAtHome(b)
+	checkSameOrigin(b)
 }
 
-// press clicks the first of some elements that contains a text.
+// press clicks the first visible element of a selector that contains a text.
 func press(b *e2e.Browser, selector, text string) {
 	b.T.Helper()
-	b.AwaitCondition("there is "+text+" to press", fmt.Sprintf(`(() => {
+	b.AwaitCondition(text+" is clicked", fmt.Sprintf(`(() => {
 		const found = [...document.querySelectorAll(%q)].find((e) => e.textContent.includes(%q) && e.checkVisibility());
 		found?.click();
 		return found !== undefined;
 	})()`, selector, text))
 }
 
-// staysAtHome holds that the page asked no other host for anything and that the browser
-// complained of nothing, such as a violation of the content security policy.
-func staysAtHome(b *e2e.Browser) {
+// checkSameOrigin checks that the page loaded nothing from other hosts and that the browser
+// reported no problem, such as a violation of the content security policy.
+func checkSameOrigin(b *e2e.Browser) {
 	b.T.Helper()
 	names, err := chromedp.Run(b.Ctx, chromedp.Evaluate[string](
 		`performance.getEntriesByType("resource").map((e) => e.name).filter((n) => !n.startsWith(location.origin + "/") && !n.startsWith("data:")).join(" ")`))
 	relaytest.NoError(b.T, err)
-	relaytest.Equal(b.T, "the addresses at other hosts", names, "")
-	b.ExpectNoComplaints("console.info") // the name of the renderer
+	relaytest.Equal(b.T, "the resources of other hosts", names, "")
+	b.ExpectNoComplaints("console.info") // the page logs the name of its renderer
 }

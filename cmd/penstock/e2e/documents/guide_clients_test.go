@@ -15,7 +15,7 @@ import (
 )
 
 // TestGeneratedClientsWork follows docs/guides/clients.md: its commands generate a client
-// from the document of a gateway, and its programs print what the gateway holds.
+// from the document of a gateway, and its programs print the records of the gateway.
 func TestGeneratedClientsWork(t *testing.T) {
 	t.Parallel()
 	chapters := strings.Split(e2e.RepositoryFile(t, "docs/guides/clients.md"), "\n## ")
@@ -38,7 +38,7 @@ func TestGeneratedClientsWork(t *testing.T) {
 	}
 }
 
-// clientOutput is what each program of the guide prints.
+// clientOutput returns the lines that each program of the guide must print.
 func clientOutput(g *e2e.Gateway) []string {
 	var sims struct {
 		Data []struct {
@@ -54,45 +54,45 @@ func clientOutput(g *e2e.Gateway) []string {
 	if len(sims.Data) < 3 || len(devices.Data) != 2 {
 		g.T.Fatalf("there are %d SIMs and %d devices", len(sims.Data), len(devices.Data))
 	}
-	out := []string{"sent 447700900123 Hello"}
+	lines := []string{"sent 447700900123 Hello"}
 	for _, sim := range sims.Data {
-		out = append(out, fmt.Sprintf("SIM %s %s", sim.ICCID, sim.State))
+		lines = append(lines, fmt.Sprintf("SIM %s %s", sim.ICCID, sim.State))
 	}
 	for _, device := range devices.Data {
-		out = append(out, fmt.Sprintf("device %s %s", device.Identifier, device.Type))
+		lines = append(lines, fmt.Sprintf("device %s %s", device.Identifier, device.Type))
 	}
-	return append(out, "refused 422 destinations")
+	return append(lines, "refused 422 destinations")
 }
 
-// followClientGuide writes the files of a chapter, runs its commands after those of all
-// languages, and returns the lines that the last one prints. What the commands install is
-// there already.
-func followClientGuide(t *testing.T, g *e2e.Gateway, all, chapter string) []string {
+// followClientGuide writes the files of a chapter, runs the commands in intro and those of the
+// chapter, and returns the lines that the last command prints. It skips commands that install
+// packages, which are installed already.
+func followClientGuide(t *testing.T, g *e2e.Gateway, intro, chapter string) []string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, file := range regexp.MustCompile("(?s)`([a-z.-]+)`:\n\n```[a-z]+\n(.*?)```").FindAllStringSubmatch(chapter, -1) {
 		relaytest.NoError(t, os.WriteFile(filepath.Join(dir, file[1]), []byte(file[2]), 0o600))
 	}
 	tools := clientTools(t, dir, chapter)
-	steps := slices.DeleteFunc(append(shellLines(all), shellLines(chapter)...), isInstall)
+	steps := slices.DeleteFunc(append(shellLines(intro), shellLines(chapter)...), isInstall)
 	run := func(script string) string {
 		c := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script)
 		c.Dir = dir
 		c.Env = append(os.Environ(), "PATH="+dir+":"+tools+":"+os.Getenv("PATH"), "PENSTOCK_URL="+g.URL(), "PENSTOCK_TOKEN=acme-all-0123456", "GOFLAGS=-trimpath", "GOWORK=off")
-		var said strings.Builder
-		c.Stderr = &said
-		out, err := c.Output()
+		var stderr strings.Builder
+		c.Stderr = &stderr
+		stdout, err := c.Output()
 		if err != nil {
-			t.Fatalf("%s: %v\n%s%s", script, err, out, said.String())
+			t.Fatalf("%s: %v\n%s%s", script, err, stdout, stderr.String())
 		}
-		return string(out)
+		return string(stdout)
 	}
 	last := len(steps) - 1
 	run(strings.Join(steps[:last], "\n"))
 	return strings.Split(strings.TrimSpace(run(steps[last])), "\n")
 }
 
-// shellLines are the commands of a text.
+// shellLines returns the commands in the sh blocks of a text.
 func shellLines(text string) (lines []string) {
 	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(text, -1) {
 		lines = append(lines, strings.Split(strings.TrimSpace(block[1]), "\n")...)
@@ -104,8 +104,8 @@ func isInstall(line string) bool {
 	return strings.HasPrefix(line, "go install ") || strings.HasPrefix(line, "npm install ") || strings.HasPrefix(line, "pip install ")
 }
 
-// clientTools gives a folder the modules of npm and returns the folder of programs. What the
-// chapter installs has to be what deploy/test-deps.sh does.
+// clientTools links the modules of npm into a folder and returns the folder of installed
+// programs. It fails the test unless deploy/test-deps.sh installs what the chapter installs.
 func clientTools(t *testing.T, dir, chapter string) string {
 	t.Helper()
 	tools := relaytest.Must(filepath.Abs(filepath.Join(e2e.Root(t), ".tools")))(t)
@@ -120,13 +120,13 @@ func clientTools(t *testing.T, dir, chapter string) string {
 				continue
 			}
 			if !strings.Contains(script, module) {
-				t.Errorf("the guide installs %s, and deploy/test-deps.sh does not", module)
+				t.Errorf("the guide installs %s, but deploy/test-deps.sh does not", module)
 			}
-			at := filepath.Join(tools, "node", "node_modules", module[:max(strings.LastIndex(module, "@"), 0)])
+			path := filepath.Join(tools, "node", "node_modules", module[:max(strings.LastIndex(module, "@"), 0)])
 			if strings.HasPrefix(line, "go ") {
-				at = filepath.Join(tools, "bin", "oapi-codegen")
+				path = filepath.Join(tools, "bin", "oapi-codegen")
 			}
-			if _, err := os.Stat(at); err != nil {
+			if _, err := os.Stat(path); err != nil {
 				notInstalled(t, module)
 			}
 		}
@@ -135,22 +135,22 @@ func clientTools(t *testing.T, dir, chapter string) string {
 	return filepath.Join(tools, "bin")
 }
 
-// debianPython puts into a folder the Python whose modules make deps installs.
+// debianPython links the Python of Debian, whose modules make deps installs, into a folder.
 func debianPython(t *testing.T, dir string) {
 	t.Helper()
 	const python = "/usr/bin/python3"
-	if out, err := exec.CommandContext(t.Context(), python, "-c", "import certifi, dateutil, six, urllib3").CombinedOutput(); err != nil {
-		notInstalled(t, fmt.Sprintf("a module of Python: %v %s", err, out))
+	if output, err := exec.CommandContext(t.Context(), python, "-c", "import certifi, dateutil, six, urllib3").CombinedOutput(); err != nil {
+		notInstalled(t, fmt.Sprintf("a module of Python: %v %s", err, output))
 	}
 	relaytest.NoError(t, os.Symlink(python, filepath.Join(dir, "python3")))
 }
 
-// notInstalled fails the test for what make deps installs, or skips it where that is
-// asked for.
-func notInstalled(t *testing.T, what string) {
+// notInstalled fails the test because a dependency is missing, or skips it if
+// PENSTOCK_TEST_SKIP_REAL=1.
+func notInstalled(t *testing.T, dependency string) {
 	t.Helper()
 	if os.Getenv("PENSTOCK_TEST_SKIP_REAL") == "1" {
-		t.Skipf("skipped: PENSTOCK_TEST_SKIP_REAL=1 and not installed: %s", what)
+		t.Skipf("skipped: PENSTOCK_TEST_SKIP_REAL=1 and not installed: %s", dependency)
 	}
-	t.Fatalf("not installed, make deps installs it, PENSTOCK_TEST_SKIP_REAL=1 leaves it out: %s", what)
+	t.Fatalf("not installed: %s; make deps installs it, PENSTOCK_TEST_SKIP_REAL=1 skips the test", dependency)
 }

@@ -14,18 +14,18 @@ import (
 // data directory.
 func TestGuidesKeepTheirPromises(t *testing.T) {
 	t.Parallel()
-	ran := 0
+	pages := 0
 	for _, page := range relaytest.Must(filepath.Glob(filepath.Join(e2e.Root(t), "docs", "guides", "*.md")))(t) {
 		blocks := readConsole(t, string(relaytest.Must(os.ReadFile(page))(t)))
 		if len(blocks) == 0 {
 			continue
 		}
-		ran++
+		pages++
 		t.Run(strings.TrimSuffix(filepath.Base(page), ".md"), func(t *testing.T) {
 			newReader(t).followAll(blocks)
 		})
 	}
-	if ran < 4 {
-		t.Errorf("only %d pages of docs/guides have commands to run", ran)
+	if pages < 4 {
+		t.Errorf("only %d pages of docs/guides have commands to run", pages)
 	}
 }

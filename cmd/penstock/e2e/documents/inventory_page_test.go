@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestInventoryPage checks the example of docs/inventory.md.
+// TestInventoryPage parses the example of docs/inventory.md.
 func TestInventoryPage(t *testing.T) {
 	t.Parallel()
 	d, err := document.Parse([]byte(e2e.CodeBlock(t, "docs/inventory.md", "yaml")), document.Options{

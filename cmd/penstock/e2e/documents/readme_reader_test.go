@@ -35,18 +35,18 @@ func TestAgrees(t *testing.T) {
 		{"a line less", "a|b", "a", false},
 		{"a line more", "a", "a|b", false},
 		{"anything within a line", `{"id":"…","n":1}`, `{"id":"x.y","n":1}`, true},
-		{"anything, yet the end is another", `{"id":"…","n":1}`, `{"id":"x","n":2}`, false},
-		{"characters that mean something elsewhere stand for themselves", "a.c", "abc", false},
+		{"anything, but the end is different", `{"id":"…","n":1}`, `{"id":"x","n":2}`, false},
+		{"characters of regular expressions are literal", "a.c", "abc", false},
 		{"any lines", "a|…|z", "a|b|c|z", true},
-		{"any lines are also none", "a|…|z", "a|z", true},
+		{"any lines may be none", "a|…|z", "a|z", true},
 		{"any lines at the end", "a|…", "a|b|c", true},
-		{"any lines, yet the last is missing", "a|…|z", "a|b", false},
-		{"nothing", "", "", true},
-		{"nothing was promised", "", "a", false},
+		{"any lines, but the last is missing", "a|…|z", "a|b", false},
+		{"no lines", "", "", true},
+		{"no lines were promised", "", "a", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if got := e2e.LinesMatch(trimmed(strings.Split(tc.promised, "|")), trimmed(strings.Split(tc.got, "|"))); got != tc.agrees {
-				t.Errorf("agrees: %t", got)
+				t.Errorf("LinesMatch is %t, want %t", got, tc.agrees)
 			}
 		})
 	}

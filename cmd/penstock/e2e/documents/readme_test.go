@@ -24,16 +24,16 @@ type block struct {
 	steps []step
 }
 
-// step is one command and what its user will see.
+// step is a command and its promised reply.
 type step struct {
 	line    int
 	command string
 	reply   []string
 }
 
-// readConsole finds the blocks that are to be run: those tagged console without
-// a comment <!-- not run: reason --> before them. A command begins with "$ "; a
-// line that a backslash or "> " continues belongs to it.
+// readConsole returns the blocks to run: those tagged console without a comment
+// <!-- not run: reason --> before them. A command begins with "$ ". It continues after a
+// backslash at the end of a line, and on lines that begin with "> ".
 func readConsole(t *testing.T, document string) []block {
 	t.Helper()
 	var blocks []block
@@ -69,10 +69,10 @@ func (b *block) add(t *testing.T, n int, line string) {
 		t.Fatalf("line %d: a reply before the first command: %q", n, line)
 	}
 	last := &b.steps[len(b.steps)-1]
-	further, continued := strings.CutPrefix(line, "> ")
+	continuation, continued := strings.CutPrefix(line, "> ")
 	switch {
 	case len(last.reply) == 0 && continued:
-		last.command += "\n" + further
+		last.command += "\n" + continuation
 	case len(last.reply) == 0 && strings.HasSuffix(last.command, "\\"):
 		last.command += "\n" + line
 	default:
@@ -109,20 +109,20 @@ func reserveSink(t *testing.T) {
 	relaytest.NoError(t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
 }
 
-// reader follows the README in one shell.
+// reader runs the commands of a document in one shell.
 type reader struct {
 	t       *testing.T
 	dir     string
-	listen  string // what stands for 127.0.0.1:8080
+	listen  string // address that replaces 127.0.0.1:8080
 	stdin   *os.File
 	replies <-chan string
 	gateway *exec.Cmd
-	gone    chan struct{}
+	exited  chan struct{}
 	logs    *e2e.Transcript
 }
 
-// newReader lays a checkout before the reader: what the repository holds, and a
-// bin/penstock that is this test's program.
+// newReader returns a reader with a checkout: links to the files of the repository, and a
+// bin/penstock that runs this test binary as the program.
 func newReader(t *testing.T) *reader {
 	t.Helper()
 	r := &reader{t: t, dir: t.TempDir(), listen: porttest.Address(t), logs: &e2e.Transcript{}}
@@ -139,7 +139,7 @@ func newReader(t *testing.T) *reader {
 	return r
 }
 
-// shell starts the one shell that every command runs in.
+// shell starts the shell that runs every command.
 func (r *reader) shell() {
 	r.t.Helper()
 	commands, stdin, err := os.Pipe()
@@ -149,7 +149,7 @@ func (r *reader) shell() {
 	cmd := exec.Command("bash", "--noprofile", "--norc")
 	cmd.Dir, cmd.Env = r.dir, e2e.BareEnvironment()[1:]
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = commands, output, output
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // ends with what it left in the background
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that its background commands are killed with it
 	relaytest.NoError(r.t, cmd.Start())
 	_, _ = commands.Close(), output.Close()
 	lines := make(chan string, 1024)
@@ -187,33 +187,33 @@ func (r *reader) follow(st step) {
 		return
 	}
 	want := trimmed(strings.Split(r.moved(strings.Join(st.reply, "\n")), "\n"))
-	late := time.Now().Add(relaytest.Patience)
-	got := r.ask(st)
-	for reads(st.command) && !e2e.LinesMatch(want, got) && time.Now().Before(late) {
-		got = r.ask(st)
+	deadline := time.Now().Add(relaytest.Patience)
+	got := r.run(st)
+	for reads(st.command) && !e2e.LinesMatch(want, got) && time.Now().Before(deadline) {
+		got = r.run(st)
 	}
 	if !e2e.LinesMatch(want, got) {
-		r.t.Errorf("README.md line %d: %s\nanswers\n%s\nand README.md promises\n%s\nthe gateway's log:\n%s",
+		r.t.Errorf("line %d: %s\nprinted\n%s\nbut the document promises\n%s\nthe gateway's log:\n%s",
 			st.line, st.command, strings.Join(got, "\n"), strings.Join(want, "\n"), r.logs.Tail(15))
 	}
 }
 
-// reads reports whether a command changes nothing: a request with curl, or with the
-// functions api and admin of docs/api. Such a command is repeated until its answer is as
-// promised, because the result of a post takes a moment that a person does not notice.
+// reads reports whether a command only reads: a request with curl, or with the functions api
+// and admin of docs/api. Such a command is repeated until its reply is as promised, because
+// the gateway may still be processing an earlier post.
 func reads(command string) bool {
 	name, _, _ := strings.Cut(command, " ")
 	return slices.Contains([]string{"curl", "api", "admin"}, name) && !regexp.MustCompile(` (--json|--data\S*|-d|-X|-F|-T)\b`).MatchString(command)
 }
 
-// ask runs a command and returns what it prints.
-func (r *reader) ask(st step) []string {
+// run runs a command and returns its output.
+func (r *reader) run(st step) []string {
 	r.t.Helper()
 	const mark = "--- the reply ends here ---"
 	_, err := fmt.Fprintf(r.stdin, "%s\nprintf '\\n%%s\\n' '%s'\n", r.moved(st.command), mark)
 	relaytest.NoError(r.t, err)
 	var got []string
-	late := time.After(relaytest.Patience)
+	timeout := time.After(relaytest.Patience)
 	for {
 		select {
 		case line, ok := <-r.replies:
@@ -221,18 +221,18 @@ func (r *reader) ask(st step) []string {
 				return trimmed(got)
 			}
 			got = append(got, strings.TrimRight(line, "\r"))
-		case <-late:
-			r.t.Fatalf("README.md line %d: %s\ndoes not end; so far:\n%s", st.line, st.command, strings.Join(got, "\n"))
+		case <-timeout:
+			r.t.Fatalf("line %d: %s\ndoes not end; its output so far:\n%s", st.line, st.command, strings.Join(got, "\n"))
 		}
 	}
 }
 
-// moved puts the gateway where the test has a free port.
+// moved replaces the documented address of the gateway in a text by this test's.
 func (r *reader) moved(text string) string {
 	return strings.NewReplacer("127.0.0.1:8080", r.listen, "localhost:8080", r.listen).Replace(text)
 }
 
-// trimmed is a reply without the empty lines at its ends.
+// trimmed returns the lines of a reply without empty lines at its ends.
 func trimmed(lines []string) []string {
 	text := strings.Trim(strings.Join(lines, "\n"), "\n")
 	if text == "" {
@@ -241,13 +241,13 @@ func trimmed(lines []string) []string {
 	return strings.Split(text, "\n")
 }
 
-// start runs the gateway in the background as make run does in the foreground,
-// in the place of one that runs already.
+// start runs the gateway in the background as make run does in the foreground, after it has
+// stopped a gateway that runs already.
 func (r *reader) start(settings []string) {
 	r.t.Helper()
 	if r.gateway != nil {
 		_ = r.gateway.Process.Signal(os.Interrupt)
-		<-r.gone
+		<-r.exited
 	}
 	r.gateway = exec.Command(filepath.Join(r.dir, "bin", "penstock"), "serve")
 	r.gateway.Dir = r.dir
@@ -255,21 +255,21 @@ func (r *reader) start(settings []string) {
 	ready := &e2e.AddressWatcher{To: r.logs, Found: make(chan string, 1)}
 	r.gateway.Stdout, r.gateway.Stderr = ready, ready
 	relaytest.NoError(r.t, r.gateway.Start())
-	gone := make(chan struct{})
-	r.gone = gone
-	go func(cmd *exec.Cmd) { _ = cmd.Wait(); close(gone) }(r.gateway)
-	r.t.Cleanup(func() { _ = r.gateway.Process.Kill(); <-r.gone })
+	exited := make(chan struct{})
+	r.exited = exited
+	go func(cmd *exec.Cmd) { _ = cmd.Wait(); close(exited) }(r.gateway)
+	r.t.Cleanup(func() { _ = r.gateway.Process.Kill(); <-r.exited })
 	select {
 	case <-ready.Found:
-	case <-gone:
-		r.t.Fatalf("make run ended:\n%s", r.logs)
+	case <-exited:
+		r.t.Fatalf("the gateway exited:\n%s", r.logs)
 	case <-time.After(relaytest.Patience):
-		r.t.Fatalf("make run does not get ready:\n%s", r.logs)
+		r.t.Fatalf("the gateway is not ready:\n%s", r.logs)
 	}
 }
 
-// logged looks for the promised lines of the gateway's log, in their order. What
-// make itself prints is not looked at.
+// logged checks that the gateway's log has the promised lines, in order. It ignores the output
+// of make.
 func (r *reader) logged(st step) {
 	r.t.Helper()
 	log := strings.Split(r.logs.String(), "\n")
@@ -277,14 +277,14 @@ func (r *reader) logged(st step) {
 		if !strings.Contains(line, "level=") && !strings.Contains(line, "msg=") {
 			continue
 		}
-		at := 0
-		for at < len(log) && !e2e.LineMatches(r.moved(line), log[at]) {
-			at++
+		i := 0
+		for i < len(log) && !e2e.LineMatches(r.moved(line), log[i]) {
+			i++
 		}
-		if at == len(log) {
-			r.t.Errorf("README.md line %d promises, in this place, the line\n%s\nand the log is\n%s", st.line, line, r.logs)
+		if i == len(log) {
+			r.t.Errorf("line %d promises the line\n%s\nhere, but the log is\n%s", st.line, line, r.logs)
 			return
 		}
-		log = log[at+1:]
+		log = log[i+1:]
 	}
 }

@@ -14,13 +14,12 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/e2e"
 )
 
-// TestChaos is `make chaos` in short: load over every way in while gateways, back
-// ends, the SMSC and the endpoint fail, and afterwards everything that was
-// acknowledged is there, done, and as often as it was sent. PENSTOCK_TEST_SEED
-// selects other faults.
+// TestChaos is a short `make chaos`: it posts to every interface while gateways, back ends,
+// the SMSC and the endpoint fail. Afterwards every acknowledged request is stored and
+// processed as often as it was sent. PENSTOCK_TEST_SEED selects other faults.
 func TestChaos(t *testing.T) {
 	t.Parallel()
-	e2e.SoakOnly(t, "TestKillLosesNothing, TestOutageLosesNothing and TestFaultsLoseNothing see each kind of fault once")
+	e2e.SoakOnly(t, "TestKillLosesNothing, TestOutageLosesNothing and TestFaultsLoseNothing cover each kind of fault once")
 	for _, backends := range []string{"sqlite", "postgres"} {
 		t.Run(backends, func(t *testing.T) {
 			t.Parallel()
@@ -29,21 +28,21 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// TestFaultsLoseNothing has a back end fail under the load of `make chaos`, each fault once,
-// three times in a soak or PENSTOCK_TEST_FAULTS times. What strikes only in a soak,
-// TestOutageLosesNothing sees under a load of frames and messages.
+// TestFaultsLoseNothing makes back ends fail under the load of `make chaos`: each fault once,
+// three times in a soak, or PENSTOCK_TEST_FAULTS times. It kills single servers only in a
+// soak, because TestOutageLosesNothing stops them under a load of frames and messages.
 func TestFaultsLoseNothing(t *testing.T) {
 	t.Parallel()
 	rounds := e2e.Rounds(t, "PENSTOCK_TEST_FAULTS", 1, 3)
 	for _, tc := range []struct {
-		backends       string
-		faults, soaked []string
+		backends           string
+		faults, soakFaults []string
 	}{
 		{"postgres", []string{"Redis is emptied"}, []string{"Redis is killed", "PostgreSQL is killed"}},
 		{"sentinel", []string{"Redis's master is killed .Sentinel.", "PostgreSQL's primary is lost, the standby promoted"}, []string{"Redis fails over as planned .Sentinel."}},
 	} {
 		if e2e.Soak() {
-			tc.faults = append(tc.faults, tc.soaked...)
+			tc.faults = append(tc.faults, tc.soakFaults...)
 		}
 		t.Run(tc.backends, func(t *testing.T) {
 			t.Parallel()
@@ -53,8 +52,9 @@ func TestFaultsLoseNothing(t *testing.T) {
 	}
 }
 
-// runChaos has faults strike a set of back ends, spread over a length of time.
-func runChaos(t *testing.T, backends string, faults int, length time.Duration, flags ...string) {
+// runChaos runs deploy/chaos, which spreads a number of faults on a set of back ends over a
+// duration.
+func runChaos(t *testing.T, backends string, faults int, duration time.Duration, flags ...string) {
 	t.Helper()
 	programs := map[string][]string{
 		"postgres": {"/usr/lib/postgresql/*/bin/postgres", "redis-server", "redis-cli", "influxd"},
@@ -68,19 +68,19 @@ func runChaos(t *testing.T, backends string, faults int, length time.Duration, f
 	}
 	seed := e2e.NumberFromEnv(t, "PENSTOCK_TEST_SEED", 1)
 	cmd := exec.Command(buildChaos(t), append([]string{
-		"-binary", os.Args[0], "-backends", backends, "-seed", fmt.Sprint(seed), "-duration", length.String(), "-faults", fmt.Sprint(faults),
+		"-binary", os.Args[0], "-backends", backends, "-seed", fmt.Sprint(seed), "-duration", duration.String(), "-faults", fmt.Sprint(faults),
 		"-rate", "25", "-frames", "25", "-hold", "3s",
 	}, flags...)...)
 	cmd.Env = e2e.BareEnvironment()
-	out, err := cmd.CombinedOutput()
+	output, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Errorf("%v", err)
 	}
-	t.Logf("%s", out)
+	t.Logf("%s", output)
 }
 
-// buildChaos builds deploy/chaos, under the race detector if the tests run so: its
-// packages are compiled already.
+// buildChaos builds deploy/chaos, with the race detector if this test has it: the compiled
+// packages are then in the build cache.
 func buildChaos(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "chaos")
@@ -88,8 +88,8 @@ func buildChaos(t *testing.T) string {
 	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
 		args = append(args, "-race")
 	}
-	if out, err := exec.Command("go", append(args, filepath.Join(e2e.Root(t), "deploy", "chaos"))...).CombinedOutput(); err != nil {
-		t.Fatalf("cannot build deploy/chaos: %v\n%s", err, out)
+	if output, err := exec.Command("go", append(args, filepath.Join(e2e.Root(t), "deploy", "chaos"))...).CombinedOutput(); err != nil {
+		t.Fatalf("cannot build deploy/chaos: %v\n%s", err, output)
 	}
 	return program
 }

@@ -18,15 +18,15 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// damageCase is a way to damage a file.
+// damageCase damages a file.
 type damageCase func(t *testing.T, path string)
 
-// The ways that a file is damaged while the gateway is stopped.
+// damagings are the damage cases by name. The gateway is stopped meanwhile.
 var damagings = map[string]damageCase{
 	"bits flipped": func(t *testing.T, path string) {
 		rewriteFile(t, path, func(b []byte) []byte {
-			for at := len(b) / 2 &^ 4095; at < len(b); at += 4096 { // the head of every page of a database
-				b[at] ^= 1
+			for offset := len(b) / 2 &^ 4095; offset < len(b); offset += 4096 { // the first byte of every page in the second half of a database
+				b[offset] ^= 1
 			}
 			return b
 		})
@@ -43,10 +43,10 @@ func rewriteFile(t *testing.T, path string, change func([]byte) []byte) {
 	relaytest.NoError(t, os.WriteFile(path, change(b), 0o600))
 }
 
-// damageNotice is how damage is noticed: where, and some words of it.
+// damageNotice is the place where a gateway reports damage, and words of the report.
 type damageNotice struct{ where, words string }
 
-// Where damage is noticed.
+// Places where a gateway reports damage.
 const (
 	atStart  = "the gateway does not start"
 	inReadyz = "/readyz is 503"
@@ -54,8 +54,8 @@ const (
 	nowhere  = "the gateway works, and nothing is lost"
 )
 
-// damageNotices are the files of a data directory by pattern, and how each way to damage
-// them is noticed.
+// damageNotices has the expected notice for each pattern of files in a data directory and each
+// damage case.
 var damageNotices = map[string]map[string]damageNotice{
 	db.File: {
 		"bits flipped": {atStart, "penstock.db: the database file is damaged"}, "cut": {atStart, "penstock.db: the database file is damaged"},
@@ -65,7 +65,7 @@ var damageNotices = map[string]map[string]damageNotice{
 		"bits flipped": {atStart, "readings.db: the database file is damaged"}, "cut": {atStart, "readings.db: the database file is damaged"},
 		"empty": {inLog, "the journal is processed again"}, "deleted": {inLog, "the journal is processed again"},
 	},
-	"*.db-commits": { // what the last transactions are about is processed again
+	"*.db-commits": { // the entries of the last transactions are processed again
 		"bits flipped": {inLog, "the file with their number is missing or damaged"}, "cut": {inLog, "the file with their number is missing or damaged"},
 		"empty": {inLog, "the file with their number is missing or damaged"}, "deleted": {inLog, "the file with their number is missing or damaged"},
 	},
@@ -73,7 +73,7 @@ var damageNotices = map[string]map[string]damageNotice{
 		"bits flipped": {inLog, "journal: damaged range skipped"}, "cut": {inLog, "journal: damaged range skipped"},
 		"empty": {inLog, "journal: damaged range skipped"}, "deleted": {inLog, "journal: damaged range skipped"},
 	},
-	"journal/*/*.checkpoint": { // what is behind it is processed again
+	"journal/*/*.checkpoint": { // the entries after the checkpoint are processed again
 		"bits flipped": {nowhere, ""}, "cut": {nowhere, ""}, "empty": {inLog, "checkpoint unreadable"}, "deleted": {nowhere, ""},
 	},
 	e2e.LedgerKeyFile: {
@@ -81,7 +81,7 @@ var damageNotices = map[string]map[string]damageNotice{
 		"empty": {atStart, "ledger-key is empty: restore it"}, "deleted": {inReadyz, "another master key"},
 	},
 	e2e.HeadsFile: {
-		"bits flipped": {atStart, "ledger-heads: line 1"}, "cut": {nowhere, ""}, "empty": {nowhere, ""}, "deleted": {nowhere, ""}, // also sealed in the database
+		"bits flipped": {atStart, "ledger-heads: line 1"}, "cut": {nowhere, ""}, "empty": {nowhere, ""}, "deleted": {nowhere, ""}, // the heads are also sealed in the database
 	},
 	e2e.NodeFile: {
 		"bits flipped": {atStart, "was written by the gateway"}, "cut": {atStart, "was written by the gateway"},
@@ -89,12 +89,12 @@ var damageNotices = map[string]map[string]damageNotice{
 	},
 	e2e.DatabaseFile: {
 		"bits flipped": {atStart, "database is damaged"}, "cut": {atStart, "database is damaged"},
-		"empty": {atStart, "database is damaged"}, "deleted": {nowhere, ""}, // and is written again
+		"empty": {atStart, "database is damaged"}, "deleted": {nowhere, ""}, // the file is written again
 	},
-	e2e.TrafficFile: { // charts only
+	e2e.TrafficFile: { // used only for charts
 		"bits flipped": {inLog, "minutes are missing"}, "cut": {inLog, "begin anew"}, "empty": {nowhere, ""}, "deleted": {nowhere, ""},
 	},
-	"mail/*/*": { // written for people, and never read
+	"mail/*/*": { // the gateway never reads its mails
 		"bits flipped": {nowhere, ""}, "cut": {nowhere, ""}, "empty": {nowhere, ""}, "deleted": {nowhere, ""},
 	},
 	"journal/*/lock": {
@@ -102,17 +102,17 @@ var damageNotices = map[string]map[string]damageNotice{
 	},
 }
 
-// TestDamageOfEveryFileIsNoticed damages each file of a data directory in each way while
-// the gateway is stopped.
+// TestDamageOfEveryFileIsNoticed damages each file of a data directory in each way while the
+// gateway is stopped, and checks where the gateway reports the damage.
 func TestDamageOfEveryFileIsNoticed(t *testing.T) {
 	t.Parallel()
 	_, url := e2e.NewMessageCounter(t)
 	inventory := e2e.Fixture(t, "load.yaml", "SINK", url, "    decoders:\n", "    ledgers: [{id: assets, name: Assets}]\n    decoders:\n")
 	g := e2e.NewGateway(t, e2e.Embedded(), inventory)
 	relaytest.NoError(t, os.MkdirAll(g.DataDir(), 0o700))
-	relaytest.NoError(t, os.WriteFile(filepath.Join(g.DataDir(), e2e.LedgerKeyFile), []byte("HxwdHhscGRoYFRYXFBESExAPDg0MCwoJCAcGBQQDAgE=\n"), 0o600)) // another key if its first bit flips
+	relaytest.NoError(t, os.WriteFile(filepath.Join(g.DataDir(), e2e.LedgerKeyFile), []byte("HxwdHhscGRoYFRYXFBESExAPDg0MCwoJCAcGBQQDAgE=\n"), 0o600)) // still valid base64, of another key, after "bits flipped"
 	g.Run()
-	keepSome(g)
+	fillStores(g)
 	relaytest.NoError(t, g.Stop())
 	run := func(t *testing.T, damage damageCase, notice damageNotice, files ...string) {
 		copied := e2e.NewGateway(t, g.Site, inventory)
@@ -122,27 +122,27 @@ func TestDamageOfEveryFileIsNoticed(t *testing.T) {
 		}
 		findNotices(copied, notice)
 	}
-	harmless := map[string][]string{} // files whose damage nobody misses, by how
+	harmless := map[string][]string{} // files whose damage needs no notice, by damage case
 	for _, file := range filesOf(t, g.DataDir()) {
 		notices := noticesOf(t, file)
-		for how, damage := range damagings {
+		for name, damage := range damagings {
 			if info, err := os.Stat(filepath.Join(g.DataDir(), file)); err != nil || info.Size() == 0 {
-				continue // a journal that has nothing yet
+				continue // an empty journal
 			}
-			if notices[how].where == nowhere {
-				harmless[how] = append(harmless[how], file)
+			if notices[name].where == nowhere {
+				harmless[name] = append(harmless[name], file)
 				continue
 			}
-			t.Run(file+" "+how, func(t *testing.T) { t.Parallel(); run(t, damage, notices[how], file) })
+			t.Run(file+" "+name, func(t *testing.T) { t.Parallel(); run(t, damage, notices[name], file) })
 		}
 	}
-	for how, files := range harmless {
-		t.Run("all that nobody misses "+how, func(t *testing.T) { t.Parallel(); run(t, damagings[how], damageNotice{where: nowhere}, files...) })
+	for name, files := range harmless {
+		t.Run("all harmless files "+name, func(t *testing.T) { t.Parallel(); run(t, damagings[name], damageNotice{where: nowhere}, files...) })
 	}
 }
 
-// keepSome has a gateway keep something of everything.
-func keepSome(g *e2e.Gateway) {
+// fillStores makes a gateway write every kind of file.
+func fillStores(g *e2e.Gateway) {
 	acme := g.As("acme-all-0123456")
 	for n := range 20 {
 		acme.PostInboundText(fmt.Sprint("used-", n), "447800000001", fmt.Sprint("used ", n))
@@ -150,22 +150,25 @@ func keepSome(g *e2e.Gateway) {
 	}
 	acme.CreateToken("assets", `{}`)
 	g.AwaitProcessed()
-	relaytest.Eventually(g.T, "the messages are delivered", func() (any, bool) { all := g.Deliveries("state=delivered"); return all, len(all) == 20 })
+	relaytest.Eventually(g.T, "the messages are delivered", func() (any, bool) {
+		delivered := g.Deliveries("state=delivered")
+		return delivered, len(delivered) == 20
+	})
 	g.AwaitNode()
 	for _, name := range []string{e2e.DatabaseFile, e2e.HeadsFile, e2e.TrafficFile} {
 		relaytest.Eventually(g.T, name+" is written", func() (any, bool) { _, err := os.Stat(filepath.Join(g.DataDir(), name)); return err, err == nil })
 	}
 }
 
-func filesOf(t *testing.T, dir string) (all []string) {
+func filesOf(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	relaytest.NoError(t, fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
-			all = append(all, name)
+			names = append(names, name)
 		}
 		return err
 	}))
-	return all
+	return names
 }
 
 func noticesOf(t *testing.T, file string) map[string]damageNotice {
@@ -179,79 +182,82 @@ func noticesOf(t *testing.T, file string) map[string]damageNotice {
 	return nil
 }
 
-// findNotices checks how a gateway on a damaged data directory notices it.
+// findNotices checks how a gateway on a damaged data directory reports the damage.
 func findNotices(g *e2e.Gateway, want damageNotice) {
 	g.T.Helper()
-	d, err := g.Open()
+	opened, err := g.Open()
 	if err != nil {
 		if want.where != atStart || !strings.Contains(err.Error(), want.words) {
-			g.T.Errorf("it does not start: %v\nwant: %s: %s", err, want.where, want.words)
+			g.T.Errorf("the gateway does not start: %v\nwant: %s: %s", err, want.where, want.words)
 		}
 		return
 	}
 	if want.where == atStart {
-		g.T.Errorf("it starts, want: %s%s", want.words, d.Abandon())
+		g.T.Errorf("the gateway starts, want an error with %q%s", want.words, opened.Abandon())
 		return
 	}
-	g.Serve(d)
+	g.Serve(opened)
 	relaytest.Eventually(g.T, want.where+": "+want.words, func() (any, bool) {
 		status, r := g.Ready()
-		said := fmt.Sprintf("%+v", r.Backends)
+		backends := fmt.Sprintf("%+v", r.Backends)
 		switch want.where {
 		case inReadyz:
-			return said, status == http.StatusServiceUnavailable && strings.Contains(said, want.words)
+			return backends, status == http.StatusServiceUnavailable && strings.Contains(backends, want.words)
 		case inLog:
 			warned := slices.ContainsFunc(strings.Split(g.Logs.String(), "\n"), func(line string) bool {
 				return strings.Contains(line, want.words) && (strings.Contains(line, "level=ERROR") || strings.Contains(line, "level=WARN"))
 			})
-			return said, status == http.StatusOK && warned
+			return backends, status == http.StatusOK && warned
 		}
-		return said, status == http.StatusOK
+		return backends, status == http.StatusOK
 	})
 }
 
-// TestADamagedTableStopsWhatNeedsIt damages a table of the records: the gateway starts,
-// says so, refuses what needs the table, and keeps what arrives, until it is restored as
-// its message says.
+// TestADamagedTableStopsWhatNeedsIt damages the delivery table of the database. The gateway
+// starts, reports the damage, refuses requests that need the table and keeps messages in the
+// journal until the operator restores the database as the report says.
 func TestADamagedTableStopsWhatNeedsIt(t *testing.T) {
 	t.Parallel()
 	arrived, url := e2e.NewMessageCounter(t)
 	g := e2e.NewGateway(t, e2e.Embedded(), e2e.Fixture(t, "load.yaml", "SINK", url), "PENSTOCK_LISTEN="+porttest.Address(t))
 	g.Spawn()
-	acme, copied := g.As("acme-all-0123456"), filepath.Join(g.Dir, "backup")
+	acme, backupDir := g.As("acme-all-0123456"), filepath.Join(g.Dir, "backup")
 	acme.PostInboundText("before", "447800000001", "before")
-	relaytest.Eventually(t, "the first message is delivered", func() (any, bool) { all := g.Deliveries("state=delivered"); return all, len(all) == 1 })
+	relaytest.Eventually(t, "the first message is delivered", func() (any, bool) {
+		delivered := g.Deliveries("state=delivered")
+		return delivered, len(delivered) == 1
+	})
 	g.AwaitNode()
-	g.RunTool("backup", copied)
+	g.RunTool("backup", backupDir)
 	g.Kill()
 	garbleTable(t, filepath.Join(g.DataDir(), db.File), "delivery")
 
 	g.Spawn()
-	const said = "the database file is damaged"
+	const notice = "the database file is damaged"
 	acme.PostInboundText("meanwhile", "447800000001", "meanwhile")
-	relaytest.Eventually(t, "/readyz says so", func() (any, bool) {
+	relaytest.Eventually(t, "/readyz reports the damage", func() (any, bool) {
 		status, r := g.Ready()
-		return r, status == http.StatusServiceUnavailable && strings.Contains(r.Backends["records"].Error, said)
+		return r, status == http.StatusServiceUnavailable && strings.Contains(r.Backends["records"].Error, notice)
 	})
 	g.Admin().Get("/admin/deliveries").Mentions(t, 503)
 	relaytest.Equal(t, "the number of quarantined events", len(g.Events("kind=sms&state=quarantined")), 0)
-	if out, err := g.Command("backup", filepath.Join(g.Dir, "useless")).CombinedOutput(); e2e.ExitCode(err) != 1 || !strings.Contains(string(out), said) {
-		t.Errorf("a backup of a damaged database: %d %s", e2e.ExitCode(err), out)
+	if output, err := g.Command("backup", filepath.Join(g.Dir, "useless")).CombinedOutput(); e2e.ExitCode(err) != 1 || !strings.Contains(string(output), notice) {
+		t.Errorf("a backup of a damaged database: exit code %d, %s", e2e.ExitCode(err), output)
 	}
 
 	g.Kill()
-	g.RunTool("restore", copied)
+	g.RunTool("restore", backupDir)
 	g.Spawn()
 	g.RunTool("recover").Mentions(t, "processing goes on")
-	relaytest.Eventually(t, "what came meanwhile is delivered", func() (any, bool) {
-		lost := arrived.Missing(slices.Values([]string{"before", "meanwhile"}))
-		return lost, len(lost) == 0
+	relaytest.Eventually(t, "both messages are delivered", func() (any, bool) {
+		missing := arrived.Missing(slices.Values([]string{"before", "meanwhile"}))
+		return missing, len(missing) == 0
 	})
 	g.AwaitReady()
 	g.EndCleanly()
 }
 
-// garbleTable damages every page of a table in a SQLite database that nothing uses.
+// garbleTable damages every page of a table in a SQLite database that no process has open.
 func garbleTable(t *testing.T, path, table string) {
 	t.Helper()
 	read, write, err := db.OpenSQLite(t.Context(), path, 1)
@@ -264,7 +270,7 @@ func garbleTable(t *testing.T, path, table string) {
 		relaytest.NoError(t, rows.Scan(&page))
 		pages = append(pages, page)
 	}
-	relaytest.NoError(t, errors.Join(rows.Err(), rows.Close(), read.Close(), write.Close())) // which moves the log into the file
+	relaytest.NoError(t, errors.Join(rows.Err(), rows.Close(), read.Close(), write.Close())) // Close moves the write-ahead log into the file
 	if len(pages) == 0 {
 		t.Fatalf("%s has no pages", table)
 	}

@@ -12,8 +12,9 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestEmbeddedStoresCatchUp damages the databases as a killed gateway leaves them. The
-// gateway processes the journal again by itself, from where the database is complete.
+// TestEmbeddedStoresCatchUp damages copies of a running gateway's databases, as a kill may
+// leave them. Without a command, the gateway processes the journal again from the last entry
+// that the database has completely.
 func TestEmbeddedStoresCatchUp(t *testing.T) {
 	t.Parallel()
 	arrived, url := e2e.NewMessageCounter(t)
@@ -30,10 +31,10 @@ func TestEmbeddedStoresCatchUp(t *testing.T) {
 	}
 	const total = 40
 	post(0, total/2)
-	relaytest.NoError(t, g.Stop()) // which empties the write-ahead logs
+	relaytest.NoError(t, g.Stop()) // Stop empties the write-ahead logs
 	g.Run()
-	earlier := t.TempDir()
-	relaytest.NoError(t, os.CopyFS(earlier, os.DirFS(g.DataDir())))
+	earlierDir := t.TempDir()
+	relaytest.NoError(t, os.CopyFS(earlierDir, os.DirFS(g.DataDir())))
 	post(total/2, total)
 	deliveries := func(g *e2e.Gateway) (any, bool) {
 		delivered := g.Deliveries("state=delivered&limit=1000")
@@ -46,7 +47,7 @@ func TestEmbeddedStoresCatchUp(t *testing.T) {
 		t.Helper()
 		name, err := filepath.Rel(filepath.Dir(filepath.Dir(path)), path)
 		relaytest.NoError(t, err)
-		b, err := os.ReadFile(filepath.Join(earlier, name))
+		b, err := os.ReadFile(filepath.Join(earlierDir, name))
 		relaytest.NoError(t, err, os.WriteFile(path, b, 0o600), os.Remove(path+"-wal"))
 	}
 	flip := func(t *testing.T, path string) {
@@ -59,8 +60,8 @@ func TestEmbeddedStoresCatchUp(t *testing.T) {
 		})
 	}
 	for _, tc := range []struct {
-		file, how string
-		damage    damageCase
+		file, name string
+		damage     damageCase
 	}{
 		{db.File + "-wal", "deleted", damagings["deleted"]}, {db.File + "-wal", "empty", damagings["empty"]},
 		{db.File + "-wal", "8 bytes flipped", flip},
@@ -69,7 +70,7 @@ func TestEmbeddedStoresCatchUp(t *testing.T) {
 		{readings, "deleted", func(t *testing.T, path string) { relaytest.NoError(t, os.RemoveAll(filepath.Dir(path))) }},
 		{readings, "an earlier copy", putBack},
 	} {
-		t.Run(tc.file+" "+tc.how, func(t *testing.T) {
+		t.Run(tc.file+" "+tc.name, func(t *testing.T) {
 			damaged := e2e.NewGateway(t, g.Site, inventory)
 			relaytest.NoError(t, os.CopyFS(damaged.DataDir(), os.DirFS(g.DataDir())))
 			tc.damage(t, filepath.Join(damaged.DataDir(), tc.file))
@@ -80,10 +81,10 @@ func TestEmbeddedStoresCatchUp(t *testing.T) {
 			damaged.AwaitReady()
 			log := damaged.Logs.String()
 			if !strings.Contains(log, "a database has lost its newest writes") {
-				t.Errorf("the log does not say what was lost:\n%s", log)
+				t.Errorf("the log does not report the lost writes:\n%s", log)
 			}
-			// What stands behind the flipped bytes may be results only.
-			if !strings.Contains(log, "the journal is processed again") && tc.file+tc.how != db.File+"-wal8 bytes flipped" {
+			// The writes after the flipped bytes may be results only, which need no journal.
+			if !strings.Contains(log, "the journal is processed again") && tc.file+tc.name != db.File+"-wal8 bytes flipped" {
 				t.Errorf("the log does not say that the journal is processed again:\n%s", log)
 			}
 			damaged.Admin().Post("/admin/recover", "").Mentions(t, http.StatusOK, `"missing":{"since":"`, `"until":"20`)

@@ -12,8 +12,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestAnEmptiedPostgreSQLIsRecovered drops all tables while the gateway runs, restarts it,
-// and recovers.
+// TestAnEmptiedPostgreSQLIsRecovered drops all tables while the gateway runs, restarts the
+// gateway and recovers.
 func TestAnEmptiedPostgreSQLIsRecovered(t *testing.T) {
 	t.Parallel()
 	k := e2e.NewSink(t, nil)
@@ -27,17 +27,17 @@ func TestAnEmptiedPostgreSQLIsRecovered(t *testing.T) {
 	k.Await(t, "/load", 1)
 	g.AwaitProcessed()
 
-	empty(t, address)
+	dropTables(t, address)
 	for target, body := range map[string]string{
 		"/inbound/sms/json":                             `{"id":"m2","from":"447700900123","to":"447800000001","text":"while it is empty"}`,
 		"/webhooks/lorawan?decoder_id=counter&event=up": e2e.Fixture(t, "chirpstack/up.json", "A2cBEARoeQ==", "AWQAAAAq"),
 	} {
-		relaytest.Eventually(t, target+" is accepted", func() (any, bool) { // a sender repeats what is answered 503
+		relaytest.Eventually(t, target+" is accepted", func() (any, bool) { // a sender repeats a post that is answered 503
 			a := acme.Post(target, body)
 			return a.Body, a.Status == 200
 		})
 	}
-	relaytest.Eventually(t, "the server and the reason are named", func() (any, bool) {
+	relaytest.Eventually(t, "/readyz names the server and the reason", func() (any, bool) {
 		status, r := g.Ready()
 		reason := r.Backends["records"].Error
 		return r, status == 503 && strings.Contains(reason, host) && strings.Contains(reason, "it was emptied or replaced") && strings.Contains(reason, "penstock recover")
@@ -46,8 +46,8 @@ func TestAnEmptiedPostgreSQLIsRecovered(t *testing.T) {
 		t.Errorf("%d deliveries before the database is recovered, want 1", n)
 	}
 
-	_ = g.Stop() // what it could not save is in the journal
-	g.Run()      // makes the tables and applies the inventory
+	_ = g.Stop() // the journal has the entries that it could not save
+	g.Run()      // creates the tables and applies the inventory
 	acme.PostInboundText("m3", "447800000001", "before it is recovered")
 	relaytest.Eventually(t, "processing has stopped", func() (any, bool) {
 		status, r := g.Ready()
@@ -74,8 +74,8 @@ func TestAnEmptiedPostgreSQLIsRecovered(t *testing.T) {
 	})
 }
 
-// empty drops the tables of a database, as somebody who mistakes it for another one.
-func empty(t *testing.T, address string) {
+// dropTables drops all tables of a database, as an operator may do by mistake.
+func dropTables(t *testing.T, address string) {
 	t.Helper()
 	database := relaytest.Must(db.Connect(t.Context(), db.Options{URL: address}))(t)
 	defer func() { _ = database.Close() }()

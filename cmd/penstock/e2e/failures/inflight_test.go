@@ -10,62 +10,62 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// held is an endpoint that answers a text only when it comes again.
-type held struct {
+// stallingEndpoint leaves the first request for a text open and answers later requests.
+type stallingEndpoint struct {
 	mu       sync.Mutex
-	open     chan struct{}   // closed when the round is over
-	waiting  map[string]bool // texts whose request waits now
-	answered map[string]int  // texts whose request came again, and how often
-	hooks    map[string]map[string]bool
+	open     chan struct{}              // closed when the round is over
+	waiting  map[string]bool            // texts whose request waits now
+	answered map[string]int             // number of answered requests, by text
+	hooks    map[string]map[string]bool // webhook-ids by text
 }
 
-func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (e *stallingEndpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	text := r.URL.Query().Get("m")
-	h.mu.Lock()
-	if h.hooks[text] == nil {
-		h.hooks[text] = map[string]bool{}
+	e.mu.Lock()
+	if e.hooks[text] == nil {
+		e.hooks[text] = map[string]bool{}
 	}
-	first := len(h.hooks[text]) == 0
-	h.hooks[text][r.Header.Get("Webhook-Id")] = true
-	open := h.open
+	first := len(e.hooks[text]) == 0
+	e.hooks[text][r.Header.Get("Webhook-Id")] = true
+	open := e.open
 	if first {
-		h.waiting[text] = true
+		e.waiting[text] = true
 	}
-	h.mu.Unlock()
-	if first { // its gateway is killed before it has an answer
+	e.mu.Unlock()
+	if first { // the gateway is killed before the answer
 		<-open
 		return
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.answered[text]++
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.answered[text]++
 }
 
-func (h *held) count() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.waiting)
+func (e *stallingEndpoint) count() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.waiting)
 }
 
-// nextRound lets go of what waits and keeps what comes from now on.
-func (h *held) nextRound() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	close(h.open)
-	h.open, h.waiting = make(chan struct{}), map[string]bool{}
+// nextRound ends the waiting requests and begins a new round.
+func (e *stallingEndpoint) nextRound() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	close(e.open)
+	e.open, e.waiting = make(chan struct{}), map[string]bool{}
 }
 
-// TestKillWithRequestsInFlightLosesNothing kills the gateway twice, 20 times
-// in a soak or PENSTOCK_TEST_KILLS times, each time with 50 acknowledged messages whose requests
-// are under way and have no answer.
+// TestKillWithRequestsInFlightLosesNothing kills the gateway twice, 20 times in a soak, or
+// PENSTOCK_TEST_KILLS times. Each time, 50 acknowledged messages have requests under way
+// without an answer.
 func TestKillWithRequestsInFlightLosesNothing(t *testing.T) {
 	const inFlight = 50
 	t.Parallel()
 	rounds := e2e.Rounds(t, "PENSTOCK_TEST_KILLS", 2, 20)
 	e2e.OnEverySite(t, func(t *testing.T, s *e2e.Site) {
 		t.Parallel()
-		h := &held{open: make(chan struct{}), waiting: map[string]bool{}, answered: map[string]int{}, hooks: map[string]map[string]bool{}}
-		g := e2e.NewGateway(t, s, e2e.Fixture(t, "load.yaml", "SINK", e2e.NewServer(t, h), "parameters:", "pace: {concurrency: 64}, parameters:"))
+		endpoint := &stallingEndpoint{open: make(chan struct{}), waiting: map[string]bool{}, answered: map[string]int{}, hooks: map[string]map[string]bool{}}
+		g := e2e.NewGateway(t, s, e2e.Fixture(t, "load.yaml", "SINK", e2e.NewServer(t, endpoint), "parameters:", "pace: {concurrency: 64}, parameters:"))
 		acknowledged := map[string]bool{}
 		for round := range rounds {
 			g.Spawn()
@@ -74,34 +74,34 @@ func TestKillWithRequestsInFlightLosesNothing(t *testing.T) {
 				g.As("acme-all-0123456").PostInboundText(text, "447800012345", text)
 				acknowledged[text] = true
 			}
-			relaytest.Eventually(t, "all requests of the round are under way", func() (any, bool) { return h.count(), h.count() == inFlight })
+			relaytest.Eventually(t, "all requests of the round are under way", func() (any, bool) { return endpoint.count(), endpoint.count() == inFlight })
 			g.Kill()
-			h.nextRound()
+			endpoint.nextRound()
 		}
 		g.Spawn()
-		lost := func() (out []string) {
-			h.mu.Lock()
-			defer h.mu.Unlock()
+		missing := func() (texts []string) {
+			endpoint.mu.Lock()
+			defer endpoint.mu.Unlock()
 			for text := range acknowledged {
-				if h.answered[text] == 0 {
-					out = append(out, text)
+				if endpoint.answered[text] == 0 {
+					texts = append(texts, text)
 				}
 			}
-			return out
+			return texts
 		}
 		relaytest.Eventually(t, "every acknowledged message is delivered", func() (any, bool) {
-			l := lost()
+			l := missing()
 			return fmt.Sprintf("%d of %d are missing: %.30q", len(l), len(acknowledged), l), len(l) == 0
 		})
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		again := 0
-		for text, ids := range h.hooks {
+		endpoint.mu.Lock()
+		defer endpoint.mu.Unlock()
+		repeated := 0
+		for text, ids := range endpoint.hooks {
 			if len(ids) != 1 || ids[""] {
-				t.Errorf("%q came with the ids %v, want one", text, ids)
+				t.Errorf("%q arrived with the webhook-ids %v, want one", text, ids)
 			}
-			again += h.answered[text] - 1
+			repeated += endpoint.answered[text] - 1
 		}
-		t.Logf("killed %d times with %d requests under way: 0 of %d lost, %d answered more than once", rounds, inFlight, len(acknowledged), again)
+		t.Logf("killed %d times with %d requests under way: 0 of %d lost, %d answered more than once", rounds, inFlight, len(acknowledged), repeated)
 	})
 }

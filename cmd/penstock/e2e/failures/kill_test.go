@@ -7,9 +7,9 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/e2e"
 )
 
-// TestKillLosesNothing kills the gateway at random moments under load, 4 times,
-// 20 in a soak or PENSTOCK_TEST_KILLS, and every fourth time once more while it starts.
-// PENSTOCK_TEST_SEED repeats the moments of a run.
+// TestKillLosesNothing kills the gateway at random moments under load: 4 times, 20 times in a
+// soak, or PENSTOCK_TEST_KILLS times. After every fourth kill it kills the gateway once more
+// during startup. PENSTOCK_TEST_SEED repeats the moments of a run.
 func TestKillLosesNothing(t *testing.T) {
 	t.Parallel()
 	kills := e2e.Rounds(t, "PENSTOCK_TEST_KILLS", 4, 20)

@@ -21,15 +21,14 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// mixingWorkers is how many connections post at the same time.
+// mixingWorkers is the number of connections that post at the same time.
 const mixingWorkers = 16
 
-// TestNoValueIsInAnotherRecord sends interleaved requests to all surfaces over
-// connections that are used again and again. Every value of a request names the
-// request, by its number, and the requests have many lengths, so that a value that
-// was kept without a copy would show another request's bytes. No answer, record or
-// delivery names two requests, and each is there. There are 2,000 requests, a million in
-// a soak, or PENSTOCK_TEST_MIXING.
+// TestNoValueIsInAnotherRecord sends interleaved requests to all interfaces over reused
+// connections. Every value of a request contains the number of the request, and the requests
+// differ in length: a value that was kept without a copy would contain bytes of another
+// request. No answer, record or delivery may name two requests, and none may be missing.
+// There are 2,000 requests, a million in a soak, or PENSTOCK_TEST_MIXING.
 func TestNoValueIsInAnotherRecord(t *testing.T) {
 	t.Parallel()
 	m := newMixing(t)
@@ -50,12 +49,12 @@ func TestNoValueIsInAnotherRecord(t *testing.T) {
 	t.Logf("%d requests in %s, %v; %d mistakes", count, took.Round(time.Second), m.counts(), len(m.mistakes))
 }
 
-// mixing is the load, and what was acknowledged of it.
+// mixing is a load of requests and the record of the acknowledged ones.
 type mixing struct {
 	g           *e2e.Gateway
 	iot, mobile e2e.Client
 	soap        e2e.Client
-	from        time.Time
+	start       time.Time
 
 	mu       sync.Mutex
 	sent     map[string]map[int]bool // kind → the numbers of the requests
@@ -67,11 +66,11 @@ type mixing struct {
 func newMixing(t *testing.T) *mixing {
 	t.Helper()
 	m := &mixing{
-		from: time.Now().UTC().Add(-12 * time.Hour).Truncate(time.Second), sent: map[string]map[int]bool{},
+		start: time.Now().UTC().Add(-12 * time.Hour).Truncate(time.Second), sent: map[string]map[int]bool{},
 		frames: e2e.NewCounterFrames(t), arrived: map[int]bool{},
 	}
 	endpoint := e2e.NewServer(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if n := m.one("a delivery", r.URL.RawQuery); n > 0 {
+		if n := m.requestIn("a delivery", r.URL.RawQuery); n > 0 {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			m.arrived[n] = true
@@ -83,23 +82,24 @@ func newMixing(t *testing.T) *mixing {
 	return m
 }
 
-// tag and number are texts that name a request; pad gives requests many lengths.
+// tag and number return texts that name a request. pad returns a padding whose length depends
+// on the request.
 func tag(n int) string { return fmt.Sprintf("no-%08d", n) }
 
 func number(n int) string { return fmt.Sprintf("4478%08d", n) }
 
 func pad(n int) string { return strings.Repeat("-", n*7%83) }
 
-// named finds the requests that a text names.
-var named = regexp.MustCompile(`(?:no-|4478)(\d{8})`)
+// requestPattern matches the names of requests in a text.
+var requestPattern = regexp.MustCompile(`(?:no-|4478)(\d{8})`)
 
-// one returns the request that a text names, 0 if none. A text that names two is a
-// mistake.
-func (m *mixing) one(what, text string) (n int) {
-	for _, found := range named.FindAllStringSubmatch(text, -1) {
+// requestIn returns the number of the request that a text names, or 0. It records a mistake
+// if the text names two requests.
+func (m *mixing) requestIn(label, text string) (n int) {
+	for _, found := range requestPattern.FindAllStringSubmatch(text, -1) {
 		k, _ := strconv.Atoi(found[1])
 		if n != 0 && k != n {
-			m.mistake("%s names the requests %d and %d: %.600s", what, n, k, text)
+			m.mistake("%s names the requests %d and %d: %.600s", label, n, k, text)
 		}
 		n = k
 	}
@@ -112,8 +112,8 @@ func (m *mixing) mistake(format string, args ...any) {
 	m.mistakes = append(m.mistakes, fmt.Sprintf(format, args...))
 }
 
-// kinds are the requests of the load, in turns. Those of a million make fewer than the
-// 100,000 devices that an account may have by its frames.
+// kinds returns the methods that send a request, which take turns. A million requests create
+// fewer devices than the 100,000 that an account may have from its frames.
 func (m *mixing) kinds() []func(n int) {
 	return []func(n int){
 		m.frame, m.json, m.kannel, m.frame, m.call, m.vonage, m.generic, m.frame, m.json, m.send, m.call,
@@ -123,15 +123,16 @@ func (m *mixing) kinds() []func(n int) {
 
 func (m *mixing) request(n int) { kinds := m.kinds(); kinds[n%len(kinds)](n) }
 
-// acknowledged sends a request. Its answer must be a success and name no other one.
+// acknowledged sends a request and records it. It records a mistake if the request fails or
+// the answer names another request.
 func (m *mixing) acknowledged(kind string, n int, c e2e.Client, method, path, body string) (e2e.Response, bool) {
 	a, err := c.Try(method, path, body)
 	if err != nil || a.Status != http.StatusOK && a.Status != http.StatusCreated {
 		m.mistake("%s %d: %d %.300s %v", kind, n, a.Status, a.Body, err)
 		return a, false
 	}
-	if got := m.one(kind+"'s answer", a.Body); got != 0 && got != n {
-		m.mistake("%s %d is answered what %d is: %.600s", kind, n, got, a.Body)
+	if got := m.requestIn(kind+"'s answer", a.Body); got != 0 && got != n {
+		m.mistake("%s %d got the answer to %d: %.600s", kind, n, got, a.Body)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -147,18 +148,18 @@ const (
 	mixedSOAP, mixedDevices, mixedPeople, mixedTokens           = "SOAP send", "device", "subscriber", "token"
 )
 
-// frame posts a frame whose device has 400 others; its value is its number.
+// frame posts a frame whose value is its number. 400 frames have the same device.
 func (m *mixing) frame(n int) {
-	devEUI, at := fmt.Sprintf("70b3d57e%08x", n/400), m.from.Add(time.Duration(n%400)*time.Second)
+	devEUI, frameTime := fmt.Sprintf("70b3d57e%08x", n/400), m.start.Add(time.Duration(n%400)*time.Second)
 	payload := base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32([]byte{1, 100}, uint32(n)))
 	body := fmt.Sprintf(`{"pad":%q,"deviceInfo":{"devEui":%q,"deviceName":"shared"},"deduplicationId":"8b2f6c1e-5d0a-4f7e-9a43-%012x","time":%q,"fCnt":%d,"fPort":1,"data":%q}`,
-		pad(n), devEUI, n, at.Format(time.RFC3339), n, payload)
+		pad(n), devEUI, n, frameTime.Format(time.RFC3339), n, payload)
 	if _, done := m.acknowledged(mixedFrames, n, m.iot, "POST", "/webhooks/lorawan?event=up&decoder_id=counter", body); done {
-		m.frames.Acknowledge(e2e.CounterFrame{DevEUI: devEUI, Time: at.Format(time.DateTime), Value: float64(n)})
+		m.frames.Acknowledge(e2e.CounterFrame{DevEUI: devEUI, Time: frameTime.Format(time.DateTime), Value: float64(n)})
 	}
 }
 
-// generic posts a reading of a device of its own, which the path names; the answer has
+// generic posts a reading of a new device, whose identifier is in the path. The answer has
 // the value.
 func (m *mixing) generic(n int) {
 	a, done := m.acknowledged(mixedGeneric, n, m.iot, "POST", "/webhooks/generic/"+tag(n)+"?decoder_id=sent&pad="+pad(n), fmt.Sprintf(`{"pad":%q,"count":%d}`, pad(n), n))
@@ -187,14 +188,14 @@ func (m *mixing) call(n int) {
 	m.acknowledged(mixedCalls, n, m.iot, "POST", "/inbound/cdr/sip", body)
 }
 
-// send orders a message for tomorrow, and repeats the order: the key and the order are
-// its own.
+// send schedules a message for tomorrow and repeats the request with the same Idempotency-Key.
+// Both answers must be equal.
 func (m *mixing) send(n int) {
-	body := fmt.Sprintf(`{"destinations":[%q],"originator":%q,"send_time":%q,"message":%q}`, number(n), number(n), m.from.Add(36*time.Hour).Format(time.RFC3339), tag(n)+pad(n))
+	body := fmt.Sprintf(`{"destinations":[%q],"originator":%q,"send_time":%q,"message":%q}`, number(n), number(n), m.start.Add(36*time.Hour).Format(time.RFC3339), tag(n)+pad(n))
 	c := m.mobile.With("Idempotency-Key", tag(n)+pad(n))
 	first, done := m.acknowledged(mixedSends, n, c, "POST", "/v2/sms/send", body)
-	if again, repeated := m.acknowledged(mixedSends, n, c, "POST", "/v2/sms/send", body); done && repeated && again.Body != first.Body {
-		m.mistake("send %d: %s, then %s", n, first.Body, again.Body)
+	if second, repeated := m.acknowledged(mixedSends, n, c, "POST", "/v2/sms/send", body); done && repeated && second.Body != first.Body {
+		m.mistake("send %d: %s, then %s", n, first.Body, second.Body)
 	}
 }
 
@@ -219,16 +220,16 @@ func (m *mixing) subscriber(n int) {
 
 // reading adds readings over REST to the device of an earlier request.
 func (m *mixing) reading(n int) {
-	of := n - n%len(m.kinds()) + 6 // a generic reading's
-	a, err := m.iot.Try("GET", "/iot/devices/identifier/"+tag(of), "")
+	target := n - n%len(m.kinds()) + 6 // the number target a generic reading
+	a, err := m.iot.Try("GET", "/iot/devices/identifier/"+tag(target), "")
 	var found struct{ ID string }
 	if err != nil || a.Status != http.StatusOK || json.Unmarshal([]byte(a.Body), &found) != nil {
-		return // it is not there yet
+		return // the device does not exist yet
 	}
-	if got := m.one("a device", a.Body); got != of {
-		m.mistake("device %d is answered what %d is", of, got)
+	if got := m.requestIn("a device", a.Body); got != target {
+		m.mistake("device %d got the answer to %d", target, got)
 	}
-	body := fmt.Sprintf(`{"readings":[{"key":"count","value":%d}]}`, of)
+	body := fmt.Sprintf(`{"readings":[{"key":"count","value":%d}]}`, target)
 	if a, err := m.iot.Try("POST", "/iot/devices/"+found.ID+"/readings", body); err != nil || a.Status >= 500 {
 		m.mistake("reading %d: %d %s %v", n, a.Status, a.Body, err)
 	}
@@ -242,28 +243,28 @@ func (m *mixing) token(n int) {
 	m.acknowledged(mixedTokens, n, m.iot, "POST", "/ledgers/assets/tokens", fmt.Sprintf(`{"metadata":{"a":%q,"b":%q}}`, tag(n), tag(n)+pad(n)))
 }
 
-// lookup asks for what is not there; the answer may name nothing but that.
+// lookup requests records that do not exist. The answers may name no other request.
 func (m *mixing) lookup(n int) {
 	for _, path := range []string{"/iot/devices/identifier/none-" + tag(n), "/iot/devices/" + tag(n) + "/readings?pad=" + pad(n), "/iot/decoders/" + tag(n), "/ledgers/tokens/" + tag(n) + "/history"} {
 		a, err := m.iot.With("X-Request-Id", tag(n)+pad(n%30)).Try("GET", path, "")
 		if err != nil || a.Status < 400 || a.Status >= 500 {
 			m.mistake("%s: %d %s %v", path, a.Status, a.Body, err)
 		}
-		if got := m.one("an error", a.Body+" "+fmt.Sprint(a.Header)); got != 0 && got != n {
-			m.mistake("%s is answered what %d is: %s %v", path, got, a.Body, a.Header)
+		if got := m.requestIn("an error", a.Body+" "+fmt.Sprint(a.Header)); got != 0 && got != n {
+			m.mistake("%s got the answer to %d: %s %v", path, got, a.Body, a.Header)
 		}
 	}
 }
 
 func (m *mixing) counts() map[string]int {
-	out := map[string]int{}
-	for kind, all := range m.sent {
-		out[kind] = len(all)
+	totals := map[string]int{}
+	for kind, numbers := range m.sent {
+		totals[kind] = len(numbers)
 	}
-	return out
+	return totals
 }
 
-// check reads all records.
+// check reads all records and fails the test for each mistake, up to 20.
 func (m *mixing) check(t *testing.T) {
 	t.Helper()
 	m.g.HTTP.Timeout = 5 * relaytest.Patience // the lists of a million requests are long
@@ -276,7 +277,7 @@ func (m *mixing) check(t *testing.T) {
 	m.complete(mixedSMS, m.arrived)
 	calls := map[int]bool{}
 	for _, row := range m.mobile.DownloadArchive(m.mobile.RequestArchive(e2e.ArchiveOfNovember))["cdr-20261101-20261130.csv"] {
-		calls[m.one("a row of the archive", row)] = true
+		calls[m.requestIn("a row of the archive", row)] = true
 	}
 	m.complete(mixedCalls, calls)
 	for kind, list := range map[string]struct {
@@ -288,8 +289,8 @@ func (m *mixing) check(t *testing.T) {
 	const messages, events = "/admin/messages?account=1&limit=1000", "/admin/events?limit=1000"
 	m.complete(mixedSOAP, m.listed(messages, e2e.List[json.RawMessage](m.g.Admin(), messages)))
 	m.listed(events, e2e.List[json.RawMessage](m.g.Admin(), events)) // the path, the query and the body of each post
-	for _, one := range m.mistakes[:min(len(m.mistakes), 20)] {
-		t.Error(one)
+	for _, mistake := range m.mistakes[:min(len(m.mistakes), 20)] {
+		t.Error(mistake)
 	}
 	if len(m.mistakes) > 20 {
 		t.Errorf("%d mistakes in all", len(m.mistakes))
@@ -297,19 +298,19 @@ func (m *mixing) check(t *testing.T) {
 }
 
 // complete checks that each acknowledged request of a kind has its record.
-func (m *mixing) complete(kind string, there map[int]bool) {
+func (m *mixing) complete(kind string, found map[int]bool) {
 	for _, n := range slices.Sorted(maps.Keys(m.sent[kind])) {
-		if !there[n] {
-			m.mistake("%s %d is not there", kind, n)
+		if !found[n] {
+			m.mistake("%s %d has no record", kind, n)
 		}
 	}
 }
 
-// listed returns the requests that the records of a list name; each names one.
+// listed returns the numbers of the requests that the records of a list name.
 func (m *mixing) listed(path string, records []json.RawMessage) map[int]bool {
-	there := map[int]bool{}
-	for _, one := range records {
-		there[m.one("a record of "+path, string(one))] = true
+	numbers := map[int]bool{}
+	for _, record := range records {
+		numbers[m.requestIn("a record of "+path, string(record))] = true
 	}
-	return there
+	return numbers
 }

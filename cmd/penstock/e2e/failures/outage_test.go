@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// outage is how long a back end is away at least: 10 s in a soak, or PENSTOCK_TEST_OUTAGE.
+// outage returns the shortest time that a back end is down: PENSTOCK_TEST_OUTAGE, or else 10 s in a soak and 0 in other runs.
 func outage(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("PENSTOCK_TEST_OUTAGE")
@@ -27,8 +27,9 @@ func outage(t *testing.T) time.Duration {
 	return d
 }
 
-// TestOutageLosesNothing stops one back end after the other under load: known senders go
-// on getting their 2xx, and everything is there once all are back.
+// TestOutageLosesNothing stops one back end after the other under load. The gateway
+// acknowledges the posts of known senders throughout, and every acknowledged entry is stored
+// once all back ends are up.
 func TestOutageLosesNothing(t *testing.T) {
 	t.Parallel()
 	s := e2e.OwnServers(t)
@@ -40,8 +41,8 @@ func TestOutageLosesNothing(t *testing.T) {
 		t.Run(server.Name, func(t *testing.T) {
 			l.AwaitMessages(t, 100)
 			server.Stop(t, s)
-			back := time.After(outage(t))
-			relaytest.Eventually(t, server.Name+" is named as what is missing", func() (any, bool) {
+			outageEnd := time.After(outage(t))
+			relaytest.Eventually(t, "/readyz reports "+server.Name+" as down", func() (any, bool) {
 				status, r := g.Ready()
 				b := r.Backends[server.Check]
 				return r, status == http.StatusServiceUnavailable && r.Status == "not ready" && b.Status == "down" && b.Error != ""
@@ -50,11 +51,11 @@ func TestOutageLosesNothing(t *testing.T) {
 			if server.Check == "records" {
 				a := g.As("somebody-new").Post("/webhooks/lorawan", `{}`)
 				if a.Status != http.StatusServiceUnavailable || a.Header.Get("Retry-After") == "" {
-					t.Errorf("a sender nobody knows gets %d %s, want 503 and Retry-After", a.Status, a.Body)
+					t.Errorf("an unknown sender gets %d %s, want 503 and Retry-After", a.Status, a.Body)
 				}
 			}
 			l.AwaitMessages(t, 100)
-			<-back
+			<-outageEnd
 			server.Start(t, s)
 			g.AwaitReady()
 		})

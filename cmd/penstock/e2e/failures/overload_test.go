@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// overloaded is a gateway with small bounds.
+// overloaded prepares a gateway with two accounts and the settings of an overload test.
 func overloaded(t *testing.T, settings ...string) *e2e.Gateway {
 	t.Helper()
 	return e2e.NewGateway(t, e2e.Embedded(), `{accounts: [
@@ -24,7 +24,7 @@ func overloaded(t *testing.T, settings ...string) *e2e.Gateway {
 	]}`, settings...)
 }
 
-// refusedOf sums the refusals of a kind, for whatever reason.
+// refusedOf returns the number of refused requests of a kind, for any reason.
 func refusedOf(g *e2e.Gateway, t *testing.T, kind string) (n float64) {
 	t.Helper()
 	for name, v := range e2e.Metrics(t, g.As("").Get("/metrics").Body) {
@@ -35,37 +35,39 @@ func refusedOf(g *e2e.Gateway, t *testing.T, kind string) (n float64) {
 	return n
 }
 
-// hangingLookup is a lookup back end that answers when it is let go.
-func hangingLookup(t *testing.T) (url string, asked chan struct{}, letGo func()) {
+// hangingLookup starts a lookup back end whose requests hang until release is called. requests
+// receives a value for each request.
+func hangingLookup(t *testing.T) (url string, requests chan struct{}, release func()) {
 	t.Helper()
-	asked = make(chan struct{}, 10)
+	requests = make(chan struct{}, 10)
 	end := make(chan struct{})
-	letGo = sync.OnceFunc(func() { close(end) })
+	release = sync.OnceFunc(func() { close(end) })
 	url = e2e.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked <- struct{}{}
+		requests <- struct{}{}
 		<-end
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"status": {"code": 0}, "mcc": "234", "mnc": "15"}`)
 	}))
-	t.Cleanup(letGo)
-	return url, asked, letGo
+	t.Cleanup(release)
+	return url, requests, release
 }
 
-// An account whose requests hang uses up its share of the API: further ones are
-// refused in each surface's own form, and nothing else is.
+// TestAnAccountThatUsesItsShareIsRefused uses up an account's share of the API with a request
+// that hangs. Further API requests of the account are refused in the form of each interface;
+// all other requests are served.
 func TestAnAccountThatUsesItsShareIsRefused(t *testing.T) {
 	t.Parallel()
-	url, asked, letGo := hangingLookup(t)
+	url, requests, release := hangingLookup(t)
 	g := overloaded(t, "PENSTOCK_OVERLOAD_API_REQUESTS=2", "PENSTOCK_OVERLOAD_WAIT=20ms")
 	g.Configure(fmt.Sprintf("lookup: {type: http, url: '%s/%%number', timeout: 1m}\n", url))
 	g.Run()
 	acme, x := g.As("acme-all-0123456"), e2e.CustomerOf(g)
-	looked := make(chan e2e.Response)
-	go func() { a, _ := x.Try("GET", "/v2/network-lookup/447700900123", ""); looked <- a }()
-	<-asked
+	lookup := make(chan e2e.Response)
+	go func() { a, _ := x.Try("GET", "/v2/network-lookup/447700900123", ""); lookup <- a }()
+	<-requests
 
-	const later = "Service temporarily unavailable. Please try again later."
-	refusal := `{"message": "` + later + `"}`
+	const overloadText = "Service temporarily unavailable. Please try again later."
+	refusal := `{"message": "` + overloadText + `"}`
 	soap := g.As("").With("Content-Type", e2e.SOAP11Type)
 	for _, tc := range []struct {
 		name string
@@ -73,7 +75,7 @@ func TestAnAccountThatUsesItsShareIsRefused(t *testing.T) {
 		want string
 	}{
 		{"REST v2", x.Get("/v2/sms/credit"), refusal},
-		{"REST v3", x.Get("/v3/mno/"), `{"success": false, "message": "` + later + `"}`},
+		{"REST v3", x.Get("/v3/mno/"), `{"success": false, "message": "` + overloadText + `"}`},
 		{"IoT", acme.Get("/iot/devices"), refusal},
 		{"ledgers", acme.Get("/ledgers"), refusal},
 	} {
@@ -83,7 +85,7 @@ func TestAnAccountThatUsesItsShareIsRefused(t *testing.T) {
 		}
 	}
 	fault := soap.Post("/soap", e2e.SOAPEnvelope("acme", "447700900123"))
-	fault.Mentions(t, 503, "<faultcode>s:Server</faultcode>", "<faultstring>"+later+"</faultstring>")
+	fault.Mentions(t, 503, "<faultcode>s:Server</faultcode>", "<faultstring>"+overloadText+"</faultstring>")
 	if fault.Header.Get("Retry-After") == "" {
 		t.Error("SOAP: no Retry-After")
 	}
@@ -97,17 +99,17 @@ func TestAnAccountThatUsesItsShareIsRefused(t *testing.T) {
 		t.Errorf("%v refusals are counted, want 6", n)
 	}
 	if logged := strings.Count(g.Logs.String(), "requests refused: the gateway is overloaded"); logged == 0 || logged > 6 {
-		t.Errorf("%d lines of log", logged)
+		t.Errorf("%d log lines about refused requests, want 1 to 6", logged)
 	}
-	letGo()
-	if a := <-looked; a.Status != 200 {
+	release()
+	if a := <-lookup; a.Status != 200 {
 		t.Errorf("the lookup that hung: %d %s", a.Status, a.Body)
 	}
 	x.Get("/v2/sms/credit").Mentions(t, 200, "credit")
 }
 
-// Posts beyond the bound get 503 and leave nothing behind: what is journalled is
-// what was answered with 200.
+// TestRefusedFramesAreNotStored posts more frames at once than the limit allows. The journal
+// has exactly the frames that were answered 200; the others are answered 503.
 func TestRefusedFramesAreNotStored(t *testing.T) {
 	t.Parallel()
 	g := overloaded(t, "PENSTOCK_OVERLOAD_WEBHOOKS_REQUESTS=2", "PENSTOCK_OVERLOAD_WAIT=1ms")
@@ -136,26 +138,27 @@ func TestRefusedFramesAreNotStored(t *testing.T) {
 	wg.Wait()
 	m := e2e.Metrics(t, g.As("").Get("/metrics").Body)
 	if got := int64(m[`penstock_entries_accepted_total{kind="uplink"}`]); got != accepted.Load() {
-		t.Errorf("%d are journalled, %d were answered with 200", got, accepted.Load())
+		t.Errorf("%d posts are journalled, %d were answered 200", got, accepted.Load())
 	}
 	if got := int64(refusedOf(g, t, "webhooks")); got != refused.Load() || got == 0 {
-		t.Errorf("%d refusals are counted, %d were answered", got, refused.Load())
+		t.Errorf("%d refusals are counted, %d posts were answered 503", got, refused.Load())
 	}
 	for _, kind := range []string{"webhooks", "api"} {
 		for _, name := range []string{"in_flight", "waiting"} {
 			if n, ok := m[`penstock_requests_`+name+`{kind="`+kind+`"}`]; n != 0 || !ok {
-				t.Errorf("%v %s are %s", n, kind, name)
+				t.Errorf("%v %s requests are %s, want 0", n, kind, name)
 			}
 		}
 	}
 }
 
-// Clients whose heads and bodies come slowly take neither slots nor all connections.
+// TestSlowConnectionsDoNotKeepOutOthers opens connections that send only a part of a head or
+// body. They take no slots and give way to other connections.
 func TestSlowConnectionsDoNotKeepOutOthers(t *testing.T) {
 	t.Parallel()
 	const slow = 60
 	g := overloaded(t, "PENSTOCK_OVERLOAD_WEBHOOKS_REQUESTS=2", "PENSTOCK_OVERLOAD_CONNECTIONS=20")
-	g.HTTP.Transport = &http.Transport{DisableKeepAlives: true} // an idle connection makes room for others
+	g.HTTP.Transport = &http.Transport{DisableKeepAlives: true} // the gateway would close an idle connection to make room
 	g.Run()
 	addr := strings.TrimPrefix(g.URL(), "http://")
 	for i := range slow {
@@ -173,8 +176,8 @@ func TestSlowConnectionsDoNotKeepOutOthers(t *testing.T) {
 			g.As("").Get("/healthz").Is(t, 200, `{"status": "alive"}`)
 		}
 	}
-	if refusedOf(g, t, "connections") == 0 { // the others had ended by themselves, if this took long
-		t.Error("no connection made room")
+	if refusedOf(g, t, "connections") == 0 { // slow connections that ended by a timeout do not count
+		t.Error("no slow connection was closed to make room")
 	}
 	if n := refusedOf(g, t, "webhooks"); n != 0 {
 		t.Errorf("%v posts were refused", n)

@@ -18,9 +18,9 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestALostGatewaysJournalIsRecoveredByAnother kills one of two gateways that has
-// accepted entries of every kind and could not process them. It does not come back:
-// its journal is recovered from its disk, beside the other gateway.
+// TestALostGatewaysJournalIsRecoveredByAnother kills one of two gateways after it has accepted
+// entries of every kind that it could not process. The gateway does not come back: a recovery
+// processes the journal from its disk while the other gateway runs.
 func TestALostGatewaysJournalIsRecoveredByAnother(t *testing.T) {
 	t.Parallel()
 	r := newRecoveryFixture(t)
@@ -32,8 +32,8 @@ func TestALostGatewaysJournalIsRecoveredByAnother(t *testing.T) {
 	r.awaitAway(t)
 	r.interrupted(t)
 	r.awaitAway(t)
-	out := r.tool(t)
-	out.Mentions(t, "uplink", "sms", "receipt", "cdr", "nothing is left in "+filepath.Join(r.lost.DataDir(), "journal"), "DELETE /admin/gateways/")
+	output := r.tool(t)
+	output.Mentions(t, "uplink", "sms", "receipt", "cdr", "nothing is left in "+filepath.Join(r.lost.DataDir(), "journal"), "DELETE /admin/gateways/")
 	r.check(t)
 
 	r.tool(t).Mentions(t, "processed uplink 0, sms 0, receipt 0, cdr 0\n")
@@ -44,15 +44,15 @@ func TestALostGatewaysJournalIsRecoveredByAnother(t *testing.T) {
 	r.other.EndCleanly()
 }
 
-// recoveryFixture is two gateways on the same back ends: one that will be lost, and another.
+// recoveryFixture has two gateways on the same back ends: one that will be lost, and another.
 type recoveryFixture struct {
 	site        *e2e.Site
 	lost, other *e2e.Gateway
 	load        *e2e.Load
 	arrived     *e2e.Arrivals
 	partner     *e2e.Sink // a carrier
-	sink        *e2e.Sink // has reports
-	usage       int       // bytes of simA
+	sink        *e2e.Sink // receives delivery reports
+	usage       int       // bytes of e2e.SIMA
 	calls       int
 }
 
@@ -72,8 +72,8 @@ func newRecoveryFixture(t *testing.T) *recoveryFixture {
 	return r
 }
 
-// accept has the gateway that will be lost accept entries that it cannot process,
-// since the database is down, and kills it.
+// accept posts entries to the gateway that will be lost, which cannot process them because the
+// database is down, and kills the gateway.
 func (r *recoveryFixture) accept(t *testing.T) {
 	t.Helper()
 	e2e.CustomerOf(r.lost).SendMessages(e2e.SendBody(t, r.sink.URL, nil, "447700900123"))
@@ -85,7 +85,7 @@ func (r *recoveryFixture) accept(t *testing.T) {
 	relaytest.NoError(t, err)
 	e2e.AwaitReports(t, r.sink, "447700900123:8") // the carrier's answer is recorded
 	acme := e2e.CarrierOf(r.lost)
-	acme.Post("/inbound/cdr/sim", e2e.UsageRecord("known", e2e.SIMA, 1)).Mentions(t, 200) // the token is known from now on
+	acme.Post("/inbound/cdr/sim", e2e.UsageRecord("known", e2e.SIMA, 1)).Mentions(t, 200) // the gateway accepts the token without the database from now on
 	r.lost.AwaitProcessed()
 	r.usage = 1
 
@@ -108,22 +108,23 @@ func (r *recoveryFixture) accept(t *testing.T) {
 	r.other.AwaitReady()
 }
 
-// command is a recovery with the other gateway's settings.
+// command runs a recovery of a directory with the other gateway's settings and returns its
+// output and exit code.
 func (r *recoveryFixture) command(dir string) (e2e.Output, int) {
-	out, err := r.other.Command("recover", "--journal", dir, "--config", r.other.ConfigFile).CombinedOutput()
-	return e2e.Output(out), e2e.ExitCode(err)
+	output, err := r.other.Command("recover", "--journal", dir, "--config", r.other.ConfigFile).CombinedOutput()
+	return e2e.Output(output), e2e.ExitCode(err)
 }
 
 func (r *recoveryFixture) refused(t *testing.T, when, dir string, words ...string) {
 	t.Helper()
-	out, code := r.command(dir)
+	output, code := r.command(dir)
 	if code != 1 {
-		t.Errorf("%s: exit code %d", when, code)
+		t.Errorf("%s: exit code %d, want 1", when, code)
 	}
-	out.Mentions(t, words...)
+	output.Mentions(t, words...)
 }
 
-// copied returns a copy of what a recovery needs of the lost gateway's directory.
+// copied returns a directory with copies of the lost gateway's journal and node file, which a recovery needs.
 func (r *recoveryFixture) copied(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -170,29 +171,29 @@ func (r *recoveryFixture) interrupted(t *testing.T) {
 	cmd := r.other.Command("recover", "--journal", r.lost.DataDir(), "--config", r.other.ConfigFile)
 	var reason e2e.Transcript
 	cmd.Stderr = &reason
-	out, err := cmd.StdoutPipe()
+	stdout, err := cmd.StdoutPipe()
 	relaytest.NoError(t, err)
 	relaytest.NoError(t, cmd.Start())
 	first := make([]byte, len("uplink"))
-	n, _ := io.ReadFull(out, first)
+	n, _ := io.ReadFull(stdout, first)
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	if string(first[:n]) != "uplink" {
-		t.Fatalf("the recovery begins with %q: %s", first[:n], reason.String())
+		t.Fatalf("the recovery printed %q first, want \"uplink\": %s", first[:n], reason.String())
 	}
 }
 
-// tool recovers the journal of the lost gateway.
+// tool recovers the journal of the lost gateway and returns the output.
 func (r *recoveryFixture) tool(t *testing.T) e2e.Output {
 	t.Helper()
-	out, code := r.command(r.lost.DataDir())
+	output, code := r.command(r.lost.DataDir())
 	if code != 0 {
-		t.Fatalf("exit code %d:\n%s", code, out)
+		t.Fatalf("exit code %d:\n%s", code, output)
 	}
-	return out
+	return output
 }
 
-// check compares what is stored and what was delivered with what was accepted.
+// check compares the stored records and the deliveries with the accepted entries.
 func (r *recoveryFixture) check(t *testing.T) {
 	t.Helper()
 	r.load.Check(t, r.arrived)
@@ -207,8 +208,9 @@ func (r *recoveryFixture) check(t *testing.T) {
 	relaytest.Equal(t, "the number of calls", len(rows), r.calls)
 }
 
-// damaged starts the lost gateway again, without its database; after it was killed, one
-// of three messages in its journal is damaged. The others are recovered.
+// damaged starts the lost gateway again, posts three messages while the database is down,
+// kills the gateway and damages one of the messages in its journal. The recovery processes
+// the other two.
 func (r *recoveryFixture) damaged(t *testing.T) {
 	t.Helper()
 	r.lost.Spawn()
@@ -217,7 +219,7 @@ func (r *recoveryFixture) damaged(t *testing.T) {
 		g := r.registered(t)
 		return g, g.SeenAt.Sub(g.StartedAt) > registry.HeartbeatEvery
 	})
-	r.load.Message(1, 1) // the token is known from now on
+	r.load.Message(1, 1) // the gateway accepts the token without the database from now on
 	r.lost.AwaitProcessed()
 	r.site.Postgres.Kill()
 	r.load.Message(2, 1)
@@ -233,21 +235,21 @@ func (r *recoveryFixture) damaged(t *testing.T) {
 	r.site.Postgres.Start()
 	r.load.G = r.other
 	r.awaitAway(t)
-	out := r.tool(t)
-	out.Mentions(t, segment+" at offset ", "bytes cannot be read", "sms 2,")
-	found := regexp.MustCompile(`at offset (\d+): (\d+) bytes`).FindStringSubmatch(string(out))
+	output := r.tool(t)
+	output.Mentions(t, segment+" at offset ", "bytes cannot be read", "sms 2,")
+	found := regexp.MustCompile(`at offset (\d+): (\d+) bytes`).FindStringSubmatch(string(output))
 	var begin, length int
 	if len(found) == 3 {
 		_, err := fmt.Sscan(found[1]+" "+found[2], &begin, &length)
 		relaytest.NoError(t, err)
 	}
 	if offset < begin || offset >= begin+length {
-		t.Errorf("byte %d of %s is damaged:\n%s", offset, segment, out)
+		t.Errorf("byte %d of %s is damaged, but the recovery skipped other bytes:\n%s", offset, segment, output)
 	}
 }
 
-// flip changes a bit in the only segment that holds a text and returns the segment and
-// the offset.
+// flip changes a bit of a text in the segment that contains it, and returns the path of the
+// segment and the offset.
 func flip(t *testing.T, dir, text string) (segment string, offset int) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "*"))
@@ -257,12 +259,12 @@ func flip(t *testing.T, dir, text string) (segment string, offset int) {
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			t.Fatal(err)
 		}
-		if at := bytes.Index(raw, []byte(text)); at >= 0 {
-			raw[at] ^= 1
+		if index := bytes.Index(raw, []byte(text)); index >= 0 {
+			raw[index] ^= 1
 			relaytest.NoError(t, os.WriteFile(path, raw, 0o600))
-			return path, at
+			return path, index
 		}
 	}
-	t.Fatalf("no segment in %s holds %q", dir, text)
+	t.Fatalf("no segment in %s contains %q", dir, text)
 	return "", 0
 }

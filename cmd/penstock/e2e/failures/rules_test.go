@@ -16,10 +16,10 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestRulesSurviveKills kills the gateway at random moments under load, twice, 20 times
-// in a soak or PENSTOCK_TEST_KILLS times, on real servers with Redis away for a while meanwhile. Every
-// stored frame is evaluated once: no alarm is lost, none is raised twice, and
-// no frame is forwarded twice.
+// TestRulesSurviveKills kills the gateway at random moments under load: twice, 20 times in a
+// soak, or PENSTOCK_TEST_KILLS times. On real servers, Redis is down for a part of the load.
+// Every stored frame is evaluated once: no alarm is lost or raised twice, and no frame is
+// forwarded twice.
 func TestRulesSurviveKills(t *testing.T) {
 	t.Parallel()
 	kills := e2e.Rounds(t, "PENSTOCK_TEST_KILLS", 2, 20)
@@ -29,25 +29,25 @@ func TestRulesSurviveKills(t *testing.T) {
 			s = e2e.OwnServers(t) // Redis is stopped
 		}
 		random := e2e.Random(t)
-		heard := newNotices(t)
-		g := e2e.NewGateway(t, s, e2e.Fixture(t, "load.yaml", "SINK", heard.url), "PENSTOCK_RULES_ACTIONS_PER_MINUTE=1000000")
+		endpoint := newNotices(t)
+		g := e2e.NewGateway(t, s, e2e.Fixture(t, "load.yaml", "SINK", endpoint.url), "PENSTOCK_RULES_ACTIONS_PER_MINUTE=1000000")
 		g.Spawn()
-		heard.rules(g.As("acme-all-0123456"))
+		endpoint.rules(g.As("acme-all-0123456"))
 		l := g.StartLoad(e2e.Connections)
-		var away <-chan time.Time
+		var outageEnd <-chan time.Time
 		for round := range kills {
 			e2e.SleepRandomly(random, 400*time.Millisecond)
 			if s.Redis != nil && round == kills/2 {
 				s.Redis.Stop()
-				away = time.After(outage(t))
+				outageEnd = time.After(outage(t))
 				l.AwaitMessages(t, 20)
 			}
 			g.Kill()
 			g.Spawn()
 		}
-		if away != nil {
+		if outageEnd != nil {
 			e2e.SleepRandomly(random, 400*time.Millisecond)
-			<-away
+			<-outageEnd
 			s.Redis.Restart()
 		}
 		l.AwaitMessages(t, 20)
@@ -56,17 +56,17 @@ func TestRulesSurviveKills(t *testing.T) {
 			t.Fatalf("there was no load: %v", l.Refused)
 		}
 		g.AwaitProcessed()
-		heard.check(t, l)
+		endpoint.check(t, l)
 		g.EndCleanly()
 	})
 }
 
-// notices is an endpoint of rules, and what came to it.
+// notices is an endpoint for the actions of rules and records their requests.
 type notices struct {
 	url string
 	mu  sync.Mutex
-	// alarms has the ids of the requests by alarm and state, frames those by device
-	// and time.
+	// alarms has the webhook-ids by alarm and state, frames the webhook-ids by device and
+	// time.
 	alarms, frames map[string]map[string]bool
 }
 
@@ -84,34 +84,34 @@ func (n *notices) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	id := r.Header.Get("Webhook-Id")
 	switch r.URL.Path {
 	case "/alarm":
-		var one e2e.RuleNotice
-		if json.Unmarshal(body, &one) == nil {
-			add(n.alarms, one.AlarmID+" "+one.State, id)
+		var notice e2e.RuleNotice
+		if json.Unmarshal(body, &notice) == nil {
+			add(n.alarms, notice.AlarmID+" "+notice.State, id)
 		}
 	case "/batch":
-		var all []e2e.RuleNotice
-		if json.Unmarshal(body, &all) == nil {
-			for _, one := range all {
-				add(n.frames, one.Device.Identifier+" "+one.Time, id)
+		var batch []e2e.RuleNotice
+		if json.Unmarshal(body, &batch) == nil {
+			for _, notice := range batch {
+				add(n.frames, notice.Device.Identifier+" "+notice.Time, id)
 			}
 		}
 	}
 }
 
-func add(to map[string]map[string]bool, key, id string) {
-	if to[key] == nil {
-		to[key] = map[string]bool{}
+func add(sets map[string]map[string]bool, key, id string) {
+	if sets[key] == nil {
+		sets[key] = map[string]bool{}
 	}
-	to[key][id] = true
+	sets[key][id] = true
 }
 
-// isHot is the condition on the readings of a load: every other one of a device.
+// isHot is a condition that holds for every other reading of a device in a load.
 const isHot = `int(values.generic_1) % 16777216 % 100 < 50`
 
 func hotValue(value float64) bool { return int(value)%16777216%(2*e2e.DevicesEach) < e2e.DevicesEach }
 
-// rules creates an alarm over all devices and the forwarding of those of the first
-// connection.
+// rules creates a rule that raises alarms for all devices, and a rule that forwards the frames
+// of all devices in batches.
 func (n *notices) rules(c e2e.Client) {
 	c.Gateway.T.Helper()
 	c.Post("/iot/rules", fmt.Sprintf(`{"name":"Hot","on":"reading","when":%q,"actions":[{"action":"http_post","parameters":["%s/alarm"]}]}`, isHot, n.url)).Mentions(c.Gateway.T, 201)
@@ -119,11 +119,11 @@ func (n *notices) rules(c e2e.Client) {
 "actions":[{"action":"http_post","parameters":["%s/batch"]}]}`, n.url)).Mentions(c.Gateway.T, 201)
 }
 
-// check compares what was raised and forwarded with the frames that were stored.
+// check compares the alarms and the forwarded frames with the stored frames.
 func (n *notices) check(t *testing.T, l *e2e.Load) {
 	t.Helper()
 	acme := l.G.As("acme-all-0123456")
-	var alarms, frames []string // that must have come
+	var alarms, frames []string // expected at the endpoint
 	for _, devEUI := range loadedDevices() {
 		stored := acme.ReadingsByTime(devEUI)
 		if len(stored) == 0 {
@@ -131,15 +131,15 @@ func (n *notices) check(t *testing.T, l *e2e.Load) {
 		}
 		raised := false
 		var want []string
-		for _, at := range slices.Sorted(maps.Keys(stored)) {
-			frames = append(frames, devEUI+" "+strings.Replace(at, " ", "T", 1)+"Z")
-			switch is := hotValue(stored[at]); {
-			case is && !raised:
-				want = append(want, at+" – ")
-			case !is && raised:
-				want[len(want)-1] += at
+		for _, timestamp := range slices.Sorted(maps.Keys(stored)) {
+			frames = append(frames, devEUI+" "+strings.Replace(timestamp, " ", "T", 1)+"Z")
+			switch hot := hotValue(stored[timestamp]); {
+			case hot && !raised:
+				want = append(want, timestamp+" – ")
+			case !hot && raised:
+				want[len(want)-1] += timestamp
 			}
-			raised = hotValue(stored[at])
+			raised = hotValue(stored[timestamp])
 		}
 		got, ids := listAlarms(acme, acme.AwaitDevice(devEUI))
 		if !slices.Equal(got, want) {
@@ -147,49 +147,49 @@ func (n *notices) check(t *testing.T, l *e2e.Load) {
 		}
 		alarms = append(alarms, ids...)
 	}
-	for what, one := range map[string]struct {
-		want []string
-		came map[string]map[string]bool
+	for kind, tc := range map[string]struct {
+		want     []string
+		received map[string]map[string]bool
 	}{"alarm": {alarms, n.alarms}, "frame": {frames, n.frames}} {
-		relaytest.Eventually(t, "every "+what+" has come", func() (any, bool) {
+		relaytest.Eventually(t, "every "+kind+" has arrived", func() (any, bool) {
 			n.mu.Lock()
 			defer n.mu.Unlock()
-			lost := slices.DeleteFunc(slices.Clone(one.want), func(key string) bool { return one.came[key] != nil })
-			return fmt.Sprintf("%d of %d are missing: %.5q", len(lost), len(one.want), lost), len(lost) == 0
+			lost := slices.DeleteFunc(slices.Clone(tc.want), func(key string) bool { return tc.received[key] != nil })
+			return fmt.Sprintf("%d of %d are missing: %.5q", len(lost), len(tc.want), lost), len(lost) == 0
 		})
-		n.once(t, what, one.want, one.came)
+		n.once(t, kind, tc.want, tc.received)
 	}
 	t.Logf("%d frames of %d devices, %d states of alarms", len(frames), len(l.Frames.Acked), len(alarms))
 }
 
-// loadedDevices are all that a load posts for, also those whose every post was cut off
-// before its answer.
-func loadedDevices() (all []string) {
+// loadedDevices returns all devices that a load posts for, including those without an
+// acknowledged frame: the gateway may have stored a frame before it was killed.
+func loadedDevices() (devEUIs []string) {
 	for c := range e2e.Connections {
 		for n := range e2e.DevicesEach {
-			all = append(all, fmt.Sprintf("70b3d57e%02x%06x", c, n))
+			devEUIs = append(devEUIs, fmt.Sprintf("70b3d57e%02x%06x", c, n))
 		}
 	}
-	return all
+	return devEUIs
 }
 
-// once fails the test for what came in two requests or should not have come.
-func (n *notices) once(t *testing.T, what string, want []string, came map[string]map[string]bool) {
+// once fails the test if a notice arrived in several requests or was not expected.
+func (n *notices) once(t *testing.T, kind string, want []string, received map[string]map[string]bool) {
 	t.Helper()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for key, ids := range came {
+	for key, ids := range received {
 		if len(ids) != 1 {
-			t.Errorf("%s %s came in %d requests", what, key, len(ids))
+			t.Errorf("%s %s arrived in %d requests", kind, key, len(ids))
 		}
 	}
-	if len(came) != len(want) {
-		t.Errorf("%d of each %s came, want %d", len(came), what, len(want))
+	if len(received) != len(want) {
+		t.Errorf("%d notices of kind %q arrived, want %d", len(received), kind, len(want))
 	}
 }
 
-// listAlarms lists those of a device, oldest first, as "raised – cleared", and each with
-// its states.
+// listAlarms returns the alarms of a device, oldest first, as "raised – cleared", and the
+// states of the alarms as "id state".
 func listAlarms(c e2e.Client, device string) (list, states []string) {
 	c.Gateway.T.Helper()
 	type alarm struct {

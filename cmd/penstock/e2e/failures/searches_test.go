@@ -10,8 +10,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// Searches of a journal with large posts, by a viewer: as many as are tried at once, how
-// many of them may run, and how much memory, in KiB, the gateway may have meanwhile.
+// Limits of searches in a journal with large posts: maxRunning searches may run at the same
+// time, and the gateway may use maxSearchMemory, in KiB.
 const (
 	largePosts       = 300
 	searches         = 30
@@ -20,7 +20,7 @@ const (
 	largePostPadding = 800_000
 )
 
-// postLarge has large posts journalled and processed.
+// postLarge posts large bodies and waits until they are processed.
 func postLarge(g *e2e.Gateway) {
 	g.T.Helper()
 	padding := strings.Repeat("z", largePostPadding)
@@ -30,8 +30,8 @@ func postLarge(g *e2e.Gateway) {
 	g.AwaitProcessed()
 }
 
-// Searches at the same time take no more memory than a few do. Those beyond the bound are
-// refused, and the others are served meanwhile.
+// TestSearchesAreBounded starts many searches at the same time. Those above the limit are
+// refused, the gateway serves other requests meanwhile, and its memory stays bounded.
 func TestSearchesAreBounded(t *testing.T) {
 	t.Parallel()
 	g := overloaded(t)
@@ -53,10 +53,10 @@ func TestSearchesAreBounded(t *testing.T) {
 				results <- a
 			})
 		}
-		most := 0.0
+		maxInFlight := 0.0
 		for len(results) < searches {
 			m := e2e.Metrics(t, g.As("").Get("/metrics").Body)
-			most = max(most, m[`penstock_requests_in_flight{kind="searches"}`])
+			maxInFlight = max(maxInFlight, m[`penstock_requests_in_flight{kind="searches"}`])
 			g.As("acme-all-0123456").Get("/iot/devices/none").Mentions(t, 422)
 			g.Admin().Get("/admin/accounts").Mentions(t, 200)
 		}
@@ -72,13 +72,13 @@ func TestSearchesAreBounded(t *testing.T) {
 				t.Errorf("%s: %d %s", path, a.Status, a.Body)
 			}
 		}
-		t.Logf("%s: %v at once, %d refused, %d bytes of answers; %d KiB at the peak", path, most, refused, size, g.Memory("VmHWM"))
-		if most == 0 || most > maxRunning {
-			t.Errorf("%s: %v searches ran at once, want at most %d", path, most, maxRunning)
+		t.Logf("%s: %v at once, %d refused, %d bytes of answers; %d KiB at the peak", path, maxInFlight, refused, size, g.Memory("VmHWM"))
+		if maxInFlight == 0 || maxInFlight > maxRunning {
+			t.Errorf("%s: %v searches ran at once, want at most %d", path, maxInFlight, maxRunning)
 		}
 	}
 	if peak := g.Memory("VmHWM"); peak > maxSearchMemory {
-		t.Errorf("the gateway took %d KiB, want at most %d", peak, maxSearchMemory)
+		t.Errorf("the gateway used %d KiB, want at most %d", peak, maxSearchMemory)
 	}
 	relaytest.Equal(t, "the searches in flight", e2e.Metrics(t, g.As("").Get("/metrics").Body)[`penstock_requests_in_flight{kind="searches"}`], 0)
 }

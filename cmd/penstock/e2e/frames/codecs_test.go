@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// testEndlessCodec has one account's codec never end, on hundreds of frames that
-// came before another account's.
+// testEndlessCodec posts hundreds of frames for a codec that never ends, and then frames for
+// other decoders. The codec is suspended, and the other frames are decoded.
 func testEndlessCodec(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
 	acme, globex := g.As("acme-all-0123456"), g.As("globex-all-0123456")
@@ -28,37 +28,37 @@ func testEndlessCodec(t *testing.T, s *e2e.Site) {
 	}
 	e2e.PostWebhook(t, globex, "/webhooks/lorawan?event=up&decoder_id=lpp", frame(0, other))
 	e2e.PostWebhook(t, acme, "/webhooks/lorawan?event=up&decoder_id=lpp", frame(0, neighbour))
-	for of, c := range map[string]e2e.Client{other: globex, neighbour: acme} {
-		relaytest.Eventually(t, "the reading of "+of, func() (any, bool) {
-			a := c.Get("/iot/devices/identifier/" + of)
+	for identifier, c := range map[string]e2e.Client{other: globex, neighbour: acme} {
+		relaytest.Eventually(t, "the reading of "+identifier, func() (any, bool) {
+			a := c.Get("/iot/devices/identifier/" + identifier)
 			if a.Status != 200 {
 				return a.Body, false
 			}
-			got := e2e.FormatReadings(c.Readings(c.AwaitDevice(of), ""))
+			got := e2e.FormatReadings(c.Readings(c.AwaitDevice(identifier), ""))
 			return got, got == "temperature_3=27.2@2026-03-01 10:15:30"
 		})
 	}
 	g.AwaitProcessed()
 	relaytest.Eventually(t, "every frame has ended", func() (any, bool) {
-		set := g.Events("state=quarantined&limit=1000&device=" + devEUI)
-		return len(set), len(set) == frames
+		events := g.Events("state=quarantined&limit=1000&device=" + devEUI)
+		return len(events), len(events) == frames
 	})
-	set := g.Events("state=quarantined&limit=1000&device=" + devEUI)
-	if !strings.Contains(set[0].Reason, "is suspended until ") || !strings.Contains(set[0].Reason, "exceeded its limits ") {
-		t.Errorf("the newest event says %q", set[0].Reason)
+	events := g.Events("state=quarantined&limit=1000&device=" + devEUI)
+	if !strings.Contains(events[0].Reason, "is suspended until ") || !strings.Contains(events[0].Reason, "exceeded its limits ") {
+		t.Errorf("the reason of the newest event is %q", events[0].Reason)
 	}
-	var calls int // each took its whole time before the frames of others
-	for _, event := range set {
+	var calls int // each call took the whole time limit before other frames were decoded
+	for _, event := range events {
 		if strings.Contains(event.Reason, "did not end within") {
 			calls++
 		}
 	}
 	if calls == 0 || calls > frames/4 {
-		t.Errorf("the codec was called for %d of %d frames, want a few: it is suspended", calls, frames)
+		t.Errorf("the codec was called for %d of %d frames, want a few, because it is suspended", calls, frames)
 	}
 	g.AwaitMetric("penstock_decoders_suspended", 1)
 	g.AwaitMetric("penstock_decoder_suspensions_total", 1)
-	relaytest.Eventually(t, "the log says that a decoder is suspended", func() (any, bool) {
+	relaytest.Eventually(t, "the log reports that a decoder is suspended", func() (any, bool) {
 		return g.Logs.Tail(10), strings.Contains(g.Logs.String(), "decoder suspended")
 	})
 
@@ -71,7 +71,7 @@ func testEndlessCodec(t *testing.T, s *e2e.Site) {
 	})
 }
 
-// testCodecClock has a codec tell its clock, wherever codecs run.
+// testCodecClock checks the clock of a codec, for frames, posted readings and trials.
 func testCodecClock(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
 	acme := g.As("acme-all-0123456")
@@ -80,17 +80,17 @@ func testCodecClock(t *testing.T, s *e2e.Site) {
 	e2e.PostWebhook(t, acme, "/webhooks/lorawan?event=up&decoder_id="+clock, e2e.Fixture(t, "chirpstack/up.json", "70b3d57ed0001234", fridge))
 	g.AwaitProcessed()
 	id := acme.AwaitDevice(fridge)
-	const at, told = "2026-03-02T08:00:00Z", "2026-03-02T08:00:00.000Z 2026-03-02T08:00:00.000Z"
-	acme.Post("/iot/devices/"+id+"/readings", `{"reading":[{"hex":"01","time":"`+at+`"}]}`).Mentions(t, 200, told)
-	g.Admin().Post("/admin/decoders/try", `{"device_id":"`+id+`","frames":[{"hex":"01","time":"`+at+`"}]}`).Mentions(t, 200, told)
-	month := time.Now().UTC().Format("2006-01") // before and after, in case it ends meanwhile
+	const frameTime, clocks = "2026-03-02T08:00:00Z", "2026-03-02T08:00:00.000Z 2026-03-02T08:00:00.000Z"
+	acme.Post("/iot/devices/"+id+"/readings", `{"reading":[{"hex":"01","time":"`+frameTime+`"}]}`).Mentions(t, 200, clocks)
+	g.Admin().Post("/admin/decoders/try", `{"device_id":"`+id+`","frames":[{"hex":"01","time":"`+frameTime+`"}]}`).Mentions(t, 200, clocks)
+	month := time.Now().UTC().Format("2006-01") // the month before the request; the condition also allows the month after it
 	if a := g.Admin().Post("/admin/decoders/try", `{"device_id":"`+id+`","frames":[{"hex":"01"}]}`); !strings.Contains(a.Body, month) && !strings.Contains(a.Body, time.Now().UTC().Format("2006-01")) {
 		t.Errorf("a frame without a time: %s", a.Body)
 	}
 }
 
-// testLongSource declares codecs as long as the longest that are published, and as
-// long as may be.
+// testLongSource creates codecs as long as the longest published ones and of the maximum
+// length. A longer source is refused.
 func testLongSource(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
 	acme := g.As("acme-all-0123456")

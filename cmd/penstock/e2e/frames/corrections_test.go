@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// hasty reads an unsigned temperature, and throws where there is no second
+	// hasty reads an unsigned temperature, and throws if there is no second
 	// byte.
 	hasty = `function decodeUplink(input) {
   var raw = input.bytes[0] * 256 + input.bytes[1].valueOf();
@@ -29,13 +29,13 @@ const (
 
 const fridge = "70b3d57ed00f0001"
 
-// fridgeFrame is the n-th frame of the fridge, a minute after the one before.
+// fridgeFrame returns the n-th frame of the fridge, a minute after the previous frame.
 func fridgeFrame(n int, payload ...byte) string {
 	return fmt.Sprintf(`{"deduplicationId":"chill-%d","time":"2026-03-01T10:%02d:00Z","deviceInfo":{"devEui":%q,"deviceName":"Fridge"},"fCnt":%d,"fPort":2,"data":%q}`,
 		n, n, fridge, n, base64.StdEncoding.EncodeToString(payload))
 }
 
-// testCorrectedDecoder follows an operator who corrects a decoder.
+// testCorrectedDecoder corrects a decoder as an operator does, with a trial, a dry run and a replay.
 func testCorrectedDecoder(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
 	acme := g.As("acme-all-0123456")
@@ -46,25 +46,25 @@ func testCorrectedDecoder(t *testing.T, s *e2e.Site) {
 	}
 	g.AwaitProcessed()
 	id := acme.AwaitDevice(fridge)
-	const wrong = "temperature=3@2026-03-01 10:03:00 temperature=6552.6@2026-03-01 10:01:00 temperature=4@2026-03-01 10:00:00"
-	relaytest.Equal(t, "readings of the hasty decoder", e2e.FormatReadings(acme.Readings(id, "")), wrong)
-	set := g.Events("state=quarantined&device=" + fridge)
-	if len(set) != 1 {
-		t.Fatalf("%d events are in quarantine, want 1", len(set))
+	const wrongReadings = "temperature=3@2026-03-01 10:03:00 temperature=6552.6@2026-03-01 10:01:00 temperature=4@2026-03-01 10:00:00"
+	relaytest.Equal(t, "readings of the hasty decoder", e2e.FormatReadings(acme.Readings(id, "")), wrongReadings)
+	events := g.Events("state=quarantined&device=" + fridge)
+	if len(events) != 1 {
+		t.Fatalf("%d events are in quarantine, want 1", len(events))
 	}
-	if !strings.Contains(set[0].Reason, "line 2, column") {
-		t.Fatalf("the reason is %q, want one that names line 2 and a column", set[0].Reason)
+	if !strings.Contains(events[0].Reason, "line 2, column") {
+		t.Fatalf("the reason is %q, want one that names line 2 and a column", events[0].Reason)
 	}
-	tried(g, decoder, id)
-	relaytest.Equal(t, "readings after trying", e2e.FormatReadings(acme.Readings(id, "")), wrong)
+	tryCorrection(g, decoder, id)
+	relaytest.Equal(t, "readings after trying", e2e.FormatReadings(acme.Readings(id, "")), wrongReadings)
 
 	acme.Do("PATCH", "/iot/decoders/"+decoder, string(relaytest.Must(json.Marshal(map[string]string{"source": careful}))(t))).Mentions(t, 200, decoder)
 	selection := `{"kind":"uplink","q":"` + fridge + `"`
-	var told admin.DryRun
-	g.Admin().Post("/admin/events/replay", selection+`,"dry_run":true}`).Decode(t, &told)
-	relaytest.Equal(t, "what a dry run tells", dryRunSummary(told),
+	var dryRun admin.DryRun
+	g.Admin().Post("/admin/events/replay", selection+`,"dry_run":true}`).Decode(t, &dryRun)
+	relaytest.Equal(t, "the dry run", dryRunSummary(dryRun),
 		"done>done 10:01 changed 6552.6>-1; quarantined>done 10:02 added <nil>>4.8; 4 examined, 4 done, 2 differ, 1 added, 1 changed, 2 unchanged")
-	relaytest.Equal(t, "readings after a dry run", e2e.FormatReadings(acme.Readings(id, "")), wrong)
+	relaytest.Equal(t, "readings after a dry run", e2e.FormatReadings(acme.Readings(id, "")), wrongReadings)
 
 	for _, changes := range []string{`"added":1,"changed":1,"unchanged":2,"stays":0`, `"added":0,"changed":0,"unchanged":4,"stays":0`} {
 		g.Admin().Post("/admin/events/replay", selection+`,"decoder":"`+decoder+`"}`).Mentions(t, 200, `"count":4,"examined":4,`, changes)
@@ -74,16 +74,16 @@ func testCorrectedDecoder(t *testing.T, s *e2e.Site) {
 		relaytest.Equal(t, "the number of events still in quarantine", len(g.Events("state=quarantined&device="+fridge)), 0)
 		if s.Influx != nil {
 			if n := s.Influx.Count(t, g.Setting("PENSTOCK_INFLUX_BUCKET"), "temperature", "value"); n != 4 {
-				t.Errorf("InfluxDB holds %d readings of four frames", n)
+				t.Errorf("InfluxDB has %d readings of four frames, want 4", n)
 			}
 		}
 	}
-	told = admin.DryRun{}
-	g.Admin().Post("/admin/events/replay", selection+`,"dry_run":true}`).Decode(t, &told)
-	relaytest.Equal(t, "what a dry run tells then", dryRunSummary(told), "; 4 examined, 4 done, 0 differ, 0 added, 0 changed, 4 unchanged")
+	dryRun = admin.DryRun{}
+	g.Admin().Post("/admin/events/replay", selection+`,"dry_run":true}`).Decode(t, &dryRun)
+	relaytest.Equal(t, "the dry run after the replay", dryRunSummary(dryRun), "; 4 examined, 4 done, 0 differ, 0 added, 0 changed, 4 unchanged")
 }
 
-// dryRunSummary writes what a dry run told in short.
+// dryRunSummary returns a dry run in a short form.
 func dryRunSummary(r admin.DryRun) string {
 	var events []string
 	for _, e := range r.Differ {
@@ -99,9 +99,9 @@ func dryRunSummary(r admin.DryRun) string {
 		r.Examined, r.Events.Done, r.Events.Differ, r.Readings.Added, r.Readings.Changed, r.Readings.Unchanged)
 }
 
-// tried has the careful source run on the device's own frames before it is
-// saved, over HTTP and from the shell.
-func tried(g *e2e.Gateway, decoder, device string) {
+// tryCorrection runs the careful source on the device's stored frames, before the source is
+// saved, and the hasty decoder on one of them.
+func tryCorrection(g *e2e.Gateway, decoder, device string) {
 	g.T.Helper()
 	source := filepath.Join(g.Dir, "careful.js")
 	relaytest.NoError(g.T, os.WriteFile(source, []byte(careful), 0o600))
@@ -125,7 +125,7 @@ frame 3  2026-03-01T10:01:00Z  event …  device 70b3d57ed00f0001  chirpstack-v4
 	g.RunCommand("", "replay", "events", "--kind", "uplink", "-q", fridge, "--dry-run").Mentions(g.T, e2e.ExitDone, "4 examined: 3 would be stored, 1 quarantined; 0 differ")
 }
 
-// TestDecodeWithoutAGateway runs the command on files alone.
+// TestDecodeWithoutAGateway runs the command decode on files, without a gateway.
 func TestDecodeWithoutAGateway(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -138,30 +138,30 @@ func TestDecodeWithoutAGateway(t *testing.T) {
 	up := file("up.json", e2e.Fixture(t, "chirpstack/up.json"))
 	form := file("sigfox.txt", "device=1A2B3C&data=30&time=1700000000&seqNumber=5")
 	for _, tc := range []struct {
-		name  string
-		args  []string
-		stdin string
-		code  int
-		out   string
+		name   string
+		args   []string
+		stdin  string
+		code   int
+		output string
 	}{
 		{"a codec by the ending of its file", []string{"--source", js, "--hex", "ff:f6"}, "", 0, "temperature = -1\n"},
 		{"an expression from the standard input", []string{"--source", "-", "--base64", "Kw=="}, "temperature = bytes[0] * 0.5", 0, "temperature = 21.5\n"},
 		{"the time of a frame", []string{"--source", clock, "--hex", "01", "--time", "2026-03-01T10:00:00Z"}, "", 0, "now = \"2026-03-01T10:00:00.000Z\"\n  received = \"2026-03-01T10:00:00.000Z\"\n"},
-		{"no time is now", []string{"--source", clock, "--hex", "01"}, "", 0, "this_century = 1\n"},
+		{"a frame without a time", []string{"--source", clock, "--hex", "01"}, "", 0, "this_century = 1\n"},
 		{"a codec without a source", []string{"--codec", "cayenne_lpp", "--hex", "03670110"}, "", 0, "temperature_3 = 27.2\n"},
-		{"what a sender posts", []string{"--source", js, "--raw", "--body", up, "--post-query", "event=up"}, "", 0, "chirpstack-v4  03670110046879  port 2"},
-		{"what is no JSON", []string{"--source", expr, "--body", form, "--content-type", "application/x-www-form-urlencoded", "--path", "lpwan"}, "", 0, "temperature = 24\n"},
-		{"what sensors would get", []string{"--source", expr, "--hex", "02", "--sensor", "temperature=t1"}, "", 0, "reading temperature (t1): 1\n"},
+		{"the post of a sender", []string{"--source", js, "--raw", "--body", up, "--post-query", "event=up"}, "", 0, "chirpstack-v4  03670110046879  port 2"},
+		{"a post that is not JSON", []string{"--source", expr, "--body", form, "--content-type", "application/x-www-form-urlencoded", "--path", "lpwan"}, "", 0, "temperature = 24\n"},
+		{"the readings of sensors", []string{"--source", expr, "--hex", "02", "--sensor", "temperature=t1"}, "", 0, "reading temperature (t1): 1\n"},
 		{"several frames", []string{"--source", expr, "--hex", "02", "--hex", "04"}, "", 0, "temperature = 2\n"},
 		{"as JSON", []string{"--source", expr, "--hex", "02", "--json", "--f-port", "7"}, "", 0, `"fPort": 7,`},
 		{"a frame that it cannot read", []string{"--codec", "cayenne_lpp", "--hex", "0367"}, "", e2e.ExitFailed, "error: cayenne_lpp"},
 		{"a source that does not compile", []string{"--source", "-", "--codec", "javascript", "--hex", "01"}, "function (", e2e.ExitFailed, "decode: source: javascript: line 1, column"},
 		{"no frame", []string{"--source", js}, "", e2e.ExitFailed, "decode: frames: "},
 		{"no codec", []string{"--hex", "01"}, "", e2e.ExitFailed, "give a codec"},
-		{"bytes that are none", []string{"--source", js, "--hex", "xy"}, "", e2e.ExitFailed, "decode: frames.0: "},
+		{"invalid bytes", []string{"--source", js, "--hex", "xy"}, "", e2e.ExitFailed, "decode: frames.0: "},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			e2e.RunCommand(nil, tc.stdin, append([]string{"decode"}, tc.args...)...).Mentions(t, tc.code, tc.out)
+			e2e.RunCommand(nil, tc.stdin, append([]string{"decode"}, tc.args...)...).Mentions(t, tc.code, tc.output)
 		})
 	}
 }

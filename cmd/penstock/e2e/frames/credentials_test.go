@@ -24,35 +24,35 @@ func testCredentials(t *testing.T, s *e2e.Site) {
 		name, method, path, body string
 		header, value            string
 		status                   int
-		answer                   string // "" is not compared for a success
+		answer                   string // not compared if the status is 200
 	}{
-		{"decoders take a Bearer token", "GET", "/iot/decoders", "", "Authorization", "Bearer acme-all-0123456", 200, ""},
-		{"decoders take a bare token", "GET", "/iot/decoders", "", "Authorization", "acme-all-0123456", 200, ""},
-		{"decoders take a token without scopes", "GET", "/iot/decoders", "", "Authorization", "acme-customer-0123456", 200, ""},
-		{"decoders take no Basic", "GET", "/iot/decoders", "", "Authorization", basic("acme-all-0123456"), 401, unauthenticated},
-		{"decoders take no X-Auth-Token", "GET", "/iot/decoders", "", "X-Auth-Token", "acme-all-0123456", 401, unauthenticated},
-		{"decoders want a token", "GET", "/iot/decoders", "", "", "", 401, unauthenticated},
-		{"decoders want a known token", "GET", "/iot/decoders", "", "Authorization", "Bearer acme-al", 401, unauthenticated},
-		{"decoders want the scope", "GET", "/iot/decoders", "", "Authorization", "Bearer acme-hook-0123456", 403, unauthorised},
-		{"webhooks take Bearer", "POST", "/webhooks/lorawan", `{}`, "Authorization", "Bearer acme-hook-0123456", 200, ""},
-		{"webhooks take a bare token", "POST", "/webhooks/lorawan", `{}`, "Authorization", "acme-hook-0123456", 200, ""},
-		{"webhooks take Basic with the token as password", "POST", "/webhooks/lorawan", `{}`, "Authorization", basic("acme-hook-0123456"), 200, ""},
-		{"webhooks take X-Auth-Token", "POST", "/webhooks/lorawan", `{}`, "X-Auth-Token", "acme-hook-0123456", 200, ""},
-		{"webhooks want a token", "POST", "/webhooks/lorawan", `{}`, "", "", 401, unauthenticated},
-		{"webhooks want a known token", "POST", "/webhooks/lorawan", `{}`, "Authorization", basic("nobody"), 401, unauthenticated},
-		{"webhooks want their scope to be named", "POST", "/webhooks/lorawan", `{}`, "Authorization", "Bearer acme-customer-0123456", 403, forbidden},
-		{"carriers take Bearer", "POST", "/inbound/sms/json", sms, "Authorization", "Bearer acme-all-0123456", 200, ""},
-		{"carriers take Basic", "POST", "/inbound/sms/json", sms, "Authorization", basic("acme-all-0123456"), 200, ""},
-		{"carriers take X-Auth-Token", "POST", "/inbound/sms/json", sms, "X-Auth-Token", "acme-all-0123456", 200, ""},
-		{"carriers want a known token", "POST", "/inbound/sms/json", sms, "X-Auth-Token", "nobody", 401, unauthenticated},
-		{"carriers want their scope to be named", "POST", "/inbound/sms/json", sms, "Authorization", "Bearer acme-customer-0123456", 403, forbidden},
-		{"the operator's paths take the admin token", "GET", "/admin/deliveries", "", "Authorization", "Bearer " + e2e.AdminToken, 200, ""},
-		{"the operator's paths want it", "GET", "/admin/deliveries", "", "", "", 401, unauthenticated},
-		{"the operator's paths take no customer's token", "PUT", "/admin/inventory", "{}", "Authorization", "Bearer acme-all-0123456", 401, unauthenticated},
-		{"the admin token is nobody's account", "GET", "/iot/devices", "", "Authorization", "Bearer " + e2e.AdminToken, 401, unauthenticated},
-		{"health takes no token", "GET", "/healthz", "", "", "", 200, ""},
-		{"readiness takes no token", "GET", "/readyz", "", "", "", 200, ""},
-		{"metrics take no token", "GET", "/metrics", "", "", "", 200, ""},
+		{"decoders accept a Bearer token", "GET", "/iot/decoders", "", "Authorization", "Bearer acme-all-0123456", 200, ""},
+		{"decoders accept a bare token", "GET", "/iot/decoders", "", "Authorization", "acme-all-0123456", 200, ""},
+		{"decoders accept a token without scopes", "GET", "/iot/decoders", "", "Authorization", "acme-customer-0123456", 200, ""},
+		{"decoders accept no Basic", "GET", "/iot/decoders", "", "Authorization", basic("acme-all-0123456"), 401, unauthenticated},
+		{"decoders accept no X-Auth-Token", "GET", "/iot/decoders", "", "X-Auth-Token", "acme-all-0123456", 401, unauthenticated},
+		{"decoders need a token", "GET", "/iot/decoders", "", "", "", 401, unauthenticated},
+		{"decoders need a known token", "GET", "/iot/decoders", "", "Authorization", "Bearer acme-al", 401, unauthenticated},
+		{"decoders need the scope", "GET", "/iot/decoders", "", "Authorization", "Bearer acme-hook-0123456", 403, unauthorised},
+		{"webhooks accept Bearer", "POST", "/webhooks/lorawan", `{}`, "Authorization", "Bearer acme-hook-0123456", 200, ""},
+		{"webhooks accept a bare token", "POST", "/webhooks/lorawan", `{}`, "Authorization", "acme-hook-0123456", 200, ""},
+		{"webhooks accept Basic with the token as password", "POST", "/webhooks/lorawan", `{}`, "Authorization", basic("acme-hook-0123456"), 200, ""},
+		{"webhooks accept X-Auth-Token", "POST", "/webhooks/lorawan", `{}`, "X-Auth-Token", "acme-hook-0123456", 200, ""},
+		{"webhooks need a token", "POST", "/webhooks/lorawan", `{}`, "", "", 401, unauthenticated},
+		{"webhooks need a known token", "POST", "/webhooks/lorawan", `{}`, "Authorization", basic("nobody"), 401, unauthenticated},
+		{"webhooks need their scope to be named", "POST", "/webhooks/lorawan", `{}`, "Authorization", "Bearer acme-customer-0123456", 403, forbidden},
+		{"carriers accept Bearer", "POST", "/inbound/sms/json", sms, "Authorization", "Bearer acme-all-0123456", 200, ""},
+		{"carriers accept Basic", "POST", "/inbound/sms/json", sms, "Authorization", basic("acme-all-0123456"), 200, ""},
+		{"carriers accept X-Auth-Token", "POST", "/inbound/sms/json", sms, "X-Auth-Token", "acme-all-0123456", 200, ""},
+		{"carriers need a known token", "POST", "/inbound/sms/json", sms, "X-Auth-Token", "nobody", 401, unauthenticated},
+		{"carriers need their scope to be named", "POST", "/inbound/sms/json", sms, "Authorization", "Bearer acme-customer-0123456", 403, forbidden},
+		{"the operator's paths accept the admin token", "GET", "/admin/deliveries", "", "Authorization", "Bearer " + e2e.AdminToken, 200, ""},
+		{"the operator's paths need the admin token", "GET", "/admin/deliveries", "", "", "", 401, unauthenticated},
+		{"the operator's paths accept no customer's token", "PUT", "/admin/inventory", "{}", "Authorization", "Bearer acme-all-0123456", 401, unauthenticated},
+		{"the admin token belongs to no account", "GET", "/iot/devices", "", "Authorization", "Bearer " + e2e.AdminToken, 401, unauthenticated},
+		{"health needs no token", "GET", "/healthz", "", "", "", 200, ""},
+		{"readiness needs no token", "GET", "/readyz", "", "", "", 200, ""},
+		{"metrics need no token", "GET", "/metrics", "", "", "", 200, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := g.As("")
@@ -107,8 +107,8 @@ func testIsolation(t *testing.T, s *e2e.Site) {
 	t.Run("a devEUI that one account has is quarantined for another", func(t *testing.T) {
 		e2e.PostWebhook(t, globex, "/webhooks/lorawan?decoder_id=lpp&event=up", e2e.LaterUplink(t, devEUI))
 		relaytest.Eventually(t, "quarantine", func() (any, bool) {
-			set := g.Events("state=quarantined")
-			return set, len(set) == 1 && strings.Contains(set[0].Reason, "already been claimed")
+			events := g.Events("state=quarantined")
+			return events, len(events) == 1 && strings.Contains(events[0].Reason, "already been claimed")
 		})
 		relaytest.Equal(t, "its owner's readings", e2e.FormatReadings(e2e.ReadingsOf(acme.Readings(device, ""), "temperature_3")), "temperature_3=27.2@2026-03-01 10:15:30")
 		globex.Get("/iot/devices").Is(t, 200, `{"data": []}`)
@@ -122,12 +122,12 @@ func testIsolation(t *testing.T, s *e2e.Site) {
 			t.Error("two accounts share a device")
 		}
 	})
-	t.Run("a decoder of another account is not lent", func(t *testing.T) {
+	t.Run("a decoder of another account cannot be used", func(t *testing.T) {
 		globex.Post("/webhooks/generic/barn?decoder_id="+decoder, `{"temperature": 1}`).Is(t, 200, `{"data": [], "notes": ["decoder `+decoder+` is not known"]}`)
 	})
 }
 
-// testReleasedIdentifier has an account send with the device EUI of another one first.
+// testReleasedIdentifier releases a device EUI that a wrong account claimed before its owner.
 func testReleasedIdentifier(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
 	wrong, owner, admin := g.As("acme-all-0123456"), g.As("globex-all-0123456"), g.Admin()
@@ -138,15 +138,15 @@ func testReleasedIdentifier(t *testing.T, s *e2e.Site) {
 	claimed := wrong.AwaitDevice(devEUI)
 	e2e.PostWebhook(t, owner, "/webhooks/lorawan?decoder_id="+codec+"&event=up", e2e.LaterUplink(t, devEUI))
 	relaytest.Eventually(t, "the owner's frame is quarantined", func() (any, bool) {
-		set := g.Events("state=quarantined")
-		return set, len(set) == 1 && strings.Contains(set[0].Reason, "already been claimed")
+		events := g.Events("state=quarantined")
+		return events, len(events) == 1 && strings.Contains(events[0].Reason, "already been claimed")
 	})
 
 	admin.Get("/admin/identifiers?q=70:B3:D5").Mentions(t, 200, `"identifier":"`+devEUI+`"`, `"account_name":"acme"`, `"device_id":"`+claimed+`"`)
 	admin.Do("DELETE", "/admin/identifiers/"+notation, "").Is(t, 204, "")
 	admin.Do("DELETE", "/admin/identifiers/"+devEUI, "").Mentions(t, 404)
 	admin.Get("/admin/audit?operation=releaseIdentifier").Mentions(t, 200, `"target":"`+devEUI+`"`, `"device_id":"`+claimed+`"`)
-	// The wrong account sends on; it must not claim the identifier again.
+	// The wrong account continues to send. It must not claim the identifier again.
 	e2e.PostWebhook(t, wrong, "/webhooks/lorawan?decoder_id=lpp&event=up", e2e.LaterUplink(t, devEUI))
 	relaytest.Eventually(t, "the frame is stored at the wrong account", func() (any, bool) {
 		readings := e2e.ReadingsOf(wrong.Readings(claimed, ""), "temperature_3")

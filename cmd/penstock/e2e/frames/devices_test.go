@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// measured writes readings as "name value unit", in their order.
+// measured returns readings as "name value unit", separated by commas, in their order.
 func measured(list []e2e.Reading) string {
 	texts := make([]string, len(list))
 	for i, r := range list {
@@ -24,15 +24,15 @@ func measured(list []e2e.Reading) string {
 func testDevices(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
 	acme, globex := g.As("acme-all-0123456"), g.As("globex-all-0123456")
-	const at = "2026-03-01 10:15:30"
+	const timestamp = "2026-03-01 10:15:30"
 	up := func(devEUI string) string { return e2e.Fixture(t, "chirpstack/up.json", "70b3d57ed0001234", devEUI) }
 	lorawan := func(identifier string) string {
 		return `{"location_id": "yard", "decoder_id": "lpp", "identifier": "` + identifier + `", "name": "By hand"}`
 	}
-	t.Run("a device that was created takes its frames, however its EUI was written", func(t *testing.T) {
+	t.Run("a device that was created receives its frames, however its EUI was written", func(t *testing.T) {
 		id := acme.Create("/iot/devices/lorawan", lorawan("70:B3:D5:7E:D1:00:00:01"))
 		e2e.PostWebhook(t, acme, "/webhooks/lorawan?event=up", up("70b3d57ed1000001"))
-		relaytest.Equal(t, "latest", e2e.FormatReadings(acme.LatestReadings(id)), "relative_humidity_4=60.5@"+at+" temperature_3=27.2@"+at)
+		relaytest.Equal(t, "latest", e2e.FormatReadings(acme.LatestReadings(id)), "relative_humidity_4=60.5@"+timestamp+" temperature_3=27.2@"+timestamp)
 		acme.Get("/iot/devices/identifier/70B3D57ED1000001").Mentions(t, 200, id, `"name":"By hand"`, `"location_id":"yard"`)
 	})
 	t.Run("a device belongs to one account until it is deleted", func(t *testing.T) {
@@ -45,7 +45,7 @@ func testDevices(t *testing.T, s *e2e.Site) {
 		globex.Create("/iot/devices/lorawan", theirs)
 		acme.Post("/iot/devices/lorawan", lorawan("70b3d57ed1000002")).Is(t, 422, `{"message": "Device has already been claimed."}`)
 	})
-	t.Run("a key's new type takes effect with the next frame, and history stays what it was", func(t *testing.T) {
+	t.Run("a key's new type takes effect with the next frame, and history is unchanged", func(t *testing.T) {
 		decoder := acme.CreateDecoder("json", "")
 		mapped := func(kind string) {
 			t.Helper()
@@ -65,20 +65,20 @@ func testDevices(t *testing.T, s *e2e.Site) {
 		relaytest.Equal(t, "readings", measured(acme.Readings(id, "")), "Humidity 60%, Temperature 20°C")
 		acme.Get("/iot/devices/"+id+"/sensors").Mentions(t, 200, `"sensor_type_id":"humidity"`)
 	})
-	t.Run("a key whose values change their kind keeps one whole series", func(t *testing.T) {
+	t.Run("a key whose values change their kind has one complete series", func(t *testing.T) {
 		var want []string
-		for minute, v := range []struct{ sent, shown string }{
+		for minute, v := range []struct{ sent, rendered string }{
 			{"21.5", "21.5"}, {`"ajar"`, "ajar"}, {"true", "1"}, {`"7"`, "7"}, {"-3", "-3"}, {"false", "0"}, {`""`, ""},
 		} {
 			body := fmt.Sprintf(`{"time": "2026-03-01T11:0%d:00Z", "door": %s}`, minute, v.sent)
 			acme.Post("/webhooks/generic/fickle?decoder_id=sent", body).Mentions(t, 200, `"key":"door"`)
-			want = append([]string{fmt.Sprintf("door=%s@2026-03-01 11:0%d:00", v.shown, minute)}, want...)
+			want = append([]string{fmt.Sprintf("door=%s@2026-03-01 11:0%d:00", v.rendered, minute)}, want...)
 		}
 		id := acme.AwaitDevice("fickle")
 		relaytest.Equal(t, "readings", e2e.FormatReadings(acme.Readings(id, "")), strings.Join(want, " "))
 		relaytest.Equal(t, "latest", e2e.FormatReadings(acme.LatestReadings(id)), want[0])
 	})
-	t.Run("a sensor deleted from its decoder is fed no more and keeps what it has", func(t *testing.T) {
+	t.Run("a sensor deleted from its decoder gets no new readings and keeps its old ones", func(t *testing.T) {
 		decoder := acme.CreateDecoder("json", "")
 		for _, key := range []string{"a", "b"} {
 			acme.Post("/iot/decoders/"+decoder+"/sensors", `{"sensor_type_id": "state", "key": "`+key+`"}`).Mentions(t, 200)
@@ -95,22 +95,22 @@ func testDevices(t *testing.T, s *e2e.Site) {
 		relaytest.Equal(t, "readings of a", e2e.FormatReadings(e2e.ReadingsOf(acme.Readings(id, ""), "a")), "a=1@2026-03-01 12:00:00")
 		relaytest.Equal(t, "readings of b", e2e.FormatReadings(e2e.ReadingsOf(acme.Readings(id, ""), "b")), "b=2@2026-03-01 12:01:00 b=1@2026-03-01 12:00:00")
 	})
-	t.Run("a device that comes back after its deletion begins anew", func(t *testing.T) {
+	t.Run("a device that comes back after its deletion has no old readings", func(t *testing.T) {
 		e2e.PostWebhook(t, acme, "/webhooks/lorawan?decoder_id=lpp&event=up", up("70b3d57ed1000003"))
-		old := acme.AwaitDevice("70b3d57ed1000003")
-		if got := acme.Readings(old, ""); len(got) != 2 {
+		oldID := acme.AwaitDevice("70b3d57ed1000003")
+		if got := acme.Readings(oldID, ""); len(got) != 2 {
 			t.Fatalf("readings: %s", e2e.FormatReadings(got))
 		}
-		acme.Do("DELETE", "/iot/devices/"+old, "").Is(t, 204, "")
-		acme.Get("/iot/devices/"+old+"/readings").Is(t, 404, "")
-		acme.Get("/iot/devices/"+old+"/readings/latest").Is(t, 404, "")
+		acme.Do("DELETE", "/iot/devices/"+oldID, "").Is(t, 204, "")
+		acme.Get("/iot/devices/"+oldID+"/readings").Is(t, 404, "")
+		acme.Get("/iot/devices/"+oldID+"/readings/latest").Is(t, 404, "")
 		acme.Get("/iot/devices/identifier/70b3d57ed1000003").Is(t, 422, `{"message": "Invalid Device."}`)
 		e2e.PostWebhook(t, acme, "/webhooks/lorawan?decoder_id=lpp&event=up", e2e.LaterUplink(t, "70b3d57ed1000003"))
-		fresh := acme.AwaitDevice("70b3d57ed1000003")
+		newID := acme.AwaitDevice("70b3d57ed1000003")
 		want := "relative_humidity_4=60.5@2026-03-01 10:25:30 temperature_3=27.2@2026-03-01 10:25:30"
-		relaytest.Equal(t, "latest", e2e.FormatReadings(acme.LatestReadings(fresh)), want)
-		if got := e2e.FormatReadings(acme.Readings(fresh, "")); fresh == old || strings.Contains(got, "10:15:30") || !strings.Contains(got, "10:25:30") {
-			t.Errorf("readings of %s, once %s: %s", fresh, old, got)
+		relaytest.Equal(t, "latest", e2e.FormatReadings(acme.LatestReadings(newID)), want)
+		if got := e2e.FormatReadings(acme.Readings(newID, "")); newID == oldID || strings.Contains(got, "10:15:30") || !strings.Contains(got, "10:25:30") {
+			t.Errorf("readings of the device %s, earlier %s: %s", newID, oldID, got)
 		}
 	})
 	t.Run("a decoder corrected over REST decodes the next frame", func(t *testing.T) {
@@ -146,7 +146,7 @@ func testDevices(t *testing.T, s *e2e.Site) {
 		}
 		torn, first := list.Data[0], list.Data[1]
 		want := first
-		want.Payload, want.FCnt, want.RSSI, want.Gateways, want.Time, want.Sender, want.Refused = "03670110046879", 4711, -97, 2, at, "chirpstack-v4", ""
+		want.Payload, want.FCnt, want.RSSI, want.Gateways, want.Time, want.Sender, want.Refused = "03670110046879", 4711, -97, 2, timestamp, "chirpstack-v4", ""
 		relaytest.Equal(t, "the first frame", first, want)
 		relaytest.Equal(t, "the payload of the torn frame", torn.Payload, "036701")
 		relaytest.Equal(t, "the counter of the torn frame", torn.FCnt, 4712)

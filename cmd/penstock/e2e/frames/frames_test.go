@@ -62,12 +62,12 @@ func testFrames(t *testing.T, s *e2e.Site) {
 		id := acme.AwaitDevice("70B3D57ED0005678")
 		relaytest.Equal(t, "latest", e2e.FormatReadings(acme.LatestReadings(id)), "relative_humidity_4=40@2026-03-01 10:15:30 temperature_3=23@2026-03-01 10:15:30")
 	})
-	t.Run("every event of ChirpStack is answered 200 with nothing, and only uplinks store", func(t *testing.T) {
+	t.Run("every event of ChirpStack is answered 200 with an empty body, and only uplinks are stored", func(t *testing.T) {
 		const devEUI = "70b3d57ed000aaaa"
 		for _, name := range chirpStackEvents(t) {
 			body := e2e.Fixture(t, "chirpstack/"+name+".json", "70b3d57ed0001234", devEUI)
 			e2e.PostWebhook(t, acme, "/webhooks/lorawan?decoder_id=lpp&event="+name, body)
-			g.AwaitProcessed() // the uplink makes the device known to the others
+			g.AwaitProcessed() // the uplink creates the device before the other events
 		}
 		id := acme.AwaitDevice(devEUI)
 		if got := acme.Readings(id, ""); len(got) != 2 {
@@ -77,8 +77,8 @@ func testFrames(t *testing.T, s *e2e.Site) {
 	})
 	t.Run("a duplicate is stored once", func(t *testing.T) {
 		body := e2e.Fixture(t, "chirpstack/up.json", "70b3d57ed0001234", "70b3d57ed000bbbb")
-		again := strings.Replace(body, `"A2cBEARoeQ=="`, `"A2cAAA=="`, 1) // the same id with another value
-		for _, b := range []string{body, body, strings.Replace(again, "10:15:30.250Z", "10:15:31.250Z", 1)} {
+		sameID := strings.Replace(body, `"A2cBEARoeQ=="`, `"A2cAAA=="`, 1) // the same id with another value
+		for _, b := range []string{body, body, strings.Replace(sameID, "10:15:30.250Z", "10:15:31.250Z", 1)} {
 			e2e.PostWebhook(t, acme, "/webhooks/lorawan?decoder_id=lpp&event=up", b)
 		}
 		got := e2e.FormatReadings(acme.Readings(acme.AwaitDevice("70b3d57ed000bbbb"), ""))
@@ -111,23 +111,23 @@ func testFrames(t *testing.T, s *e2e.Site) {
 		e2e.PostWebhook(t, acme, "/webhooks/lorawan?event=up", e2e.LaterUplink(t, devEUI))
 		relaytest.Equal(t, "latest after", e2e.FormatReadings(acme.LatestReadings(id)), "temperature_3=27.2@2026-03-01 10:25:30 relative_humidity_4=60.5@2026-03-01 10:25:30")
 	})
-	t.Run("nothing was quarantined by all this", func(t *testing.T) {
+	t.Run("no event is quarantined", func(t *testing.T) {
 		for _, e := range g.Events("state=quarantined") {
 			t.Errorf("%s from %s is in quarantine: %s", e.ID, e.Source, e.Reason)
 		}
 	})
 	if s.Influx != nil {
-		t.Run("InfluxQL shows the points", func(t *testing.T) {
+		t.Run("InfluxQL finds the points", func(t *testing.T) {
 			db := g.Setting("PENSTOCK_INFLUX_BUCKET")
 			if n := s.Influx.Count(t, db, "temperature", "value"); n < 5 {
-				t.Errorf("%d points of temperature", n)
+				t.Errorf("%d points of temperature, want at least 5", n)
 			}
 		})
 	}
 }
 
-// chirpStackEvents are the kinds of event there are fixtures of, the uplink
-// first: the others are about a device that is known.
+// chirpStackEvents returns the kinds of events that have fixtures, the uplink first: the other
+// events are about a device that exists.
 func chirpStackEvents(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob(e2e.File(t, filepath.Join("chirpstack", "*.json")))

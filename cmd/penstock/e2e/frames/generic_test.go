@@ -48,7 +48,7 @@ func testGeneric(t *testing.T, s *e2e.Site) {
 			"temperature=9@2026-03-01 10:00:00",
 		},
 	} {
-		t.Run("it answers with the sensors updated: "+tc.name, func(t *testing.T) {
+		t.Run("the answer lists the updated sensors: "+tc.name, func(t *testing.T) {
 			var list struct{ Data []e2e.Reading }
 			acme.Post("/webhooks/generic"+tc.path, tc.body).Decode(t, &list)
 			sortByKey(list.Data, tc.want)
@@ -60,17 +60,17 @@ func testGeneric(t *testing.T, s *e2e.Site) {
 		acme.AwaitDevice("shed%203%2Fleft")
 		acme.Get("/iot/devices/identifier/not-this").Is(t, 422, `{"message": "Invalid Device."}`)
 	})
-	t.Run("a map without a device is taken, updates nothing and is quarantined", func(t *testing.T) {
+	t.Run("a map without a device is accepted, updates nothing and is quarantined", func(t *testing.T) {
 		acme.Post("/webhooks/generic?decoder_id=sent", `{"temperature": 3}`).Mentions(t, 200, `{"data":[],"notes":["generic: deviceId: is missing, `)
 		relaytest.Eventually(t, "quarantine", func() (any, bool) {
-			set := g.Events("state=quarantined&source=generic")
-			return set, len(set) == 1 && strings.Contains(set[0].Reason, "deviceId")
+			events := g.Events("state=quarantined&source=generic")
+			return events, len(events) == 1 && strings.Contains(events[0].Reason, "deviceId")
 		})
 	})
 }
 
-// sortByKey orders readings as the wanted text does: the order of the keys of
-// one object means nothing.
+// sortByKey sorts readings in the order of the wanted text, because the keys of a JSON object
+// have no order.
 func sortByKey(list []e2e.Reading, want string) {
 	for i := range list {
 		for j := i + 1; j < len(list); j++ {

@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// repeated joins n numbered pieces of JSON.
+// repeated returns n numbered pieces of JSON, separated by commas.
 func repeated(n int, format string) string {
 	pieces := make([]string, n)
 	for i := range pieces {
@@ -19,7 +19,8 @@ func repeated(n int, format string) string {
 	return strings.Join(pieces, ",")
 }
 
-// testPosts holds what one post brings: all of it is stored, or it is refused.
+// testPosts checks posts of many readings: every reading is stored, or the post is refused or
+// quarantined.
 func testPosts(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"), "PENSTOCK_INBOUND_ANSWER_WAIT=1m") // the answers have all readings
 	acme := g.As("acme-all-0123456")
@@ -27,20 +28,20 @@ func testPosts(t *testing.T, s *e2e.Site) {
 	acme.Post("/iot/decoders/"+decoder+"/sensors", `{"sensor_type_id": "temperature", "key": "temperature"}`).Mentions(t, 200, "temperature")
 	barn := acme.Create("/iot/devices/other", `{"location_id": "yard", "decoder_id": "`+decoder+`", "identifier": "barn", "name": "Barn"}`)
 
-	// values are a device's readings, oldest first.
+	// values returns a device's readings, oldest first.
 	values := func(device string) string {
-		var out []string
+		var texts []string
 		for _, r := range acme.Readings(device, "") {
-			out = append([]string{fmt.Sprint(*r.Value)}, out...)
+			texts = append([]string{fmt.Sprint(*r.Value)}, texts...)
 		}
-		return strings.Join(out, " ")
+		return strings.Join(texts, " ")
 	}
 	counted := func(from, to int) string {
-		var out []string
+		var texts []string
 		for i := from; i < to; i++ {
-			out = append(out, fmt.Sprint(i))
+			texts = append(texts, fmt.Sprint(i))
 		}
-		return strings.Join(out, " ")
+		return strings.Join(texts, " ")
 	}
 	t.Run("readings without a time are kept in their order, and a replay adds none", func(t *testing.T) {
 		var list struct{ Data []e2e.Reading }
@@ -64,14 +65,14 @@ func testPosts(t *testing.T, s *e2e.Site) {
 		acme.Post("/webhooks/generic/sty", `[{"time": "2026-03-01T10:00:00Z", "temperature": 3}, {"time": "2026-03-01T10:00:00Z", "temperature": 4}]`).Mentions(t, 200, "temperature")
 		relaytest.Equal(t, "readings", values(acme.AwaitDevice("sty")), "3 4 1 2")
 	})
-	t.Run("a post of more frames than are read is refused whole", func(t *testing.T) {
+	t.Run("a post of too many frames is refused as a whole", func(t *testing.T) {
 		const frames = 1000
 		acme.Post("/webhooks/generic/herd?decoder_id=sent", `[`+repeated(frames+1, `{"temperature": %d}`)+`]`).
 			Is(t, 413, `{"message": "A post may hold at most 1000 frames."}`)
 		acme.Post("/webhooks/sensor-vendor", `{"sensorMessages": [`+repeated(frames+1, `{"sensorID": "herd", "dataType": "T", "dataValue": "%d"}`)+`]}`).Mentions(t, 413, "at most 1000 frames")
 		acme.Get("/iot/devices/identifier/herd").Mentions(t, 422)
 		if got := g.Events("q=herd"); len(got) != 0 {
-			t.Errorf("%d events of what was refused", len(got))
+			t.Errorf("%d events of refused posts, want none", len(got))
 		}
 		var list struct{ Data []e2e.Reading }
 		acme.Post("/webhooks/generic/herd?decoder_id=sent", `[`+repeated(frames, `{"temperature": %d}`)+`]`).Decode(t, &list)
@@ -79,17 +80,17 @@ func testPosts(t *testing.T, s *e2e.Site) {
 			t.Errorf("%d sensors updated, %d readings stored, want %d", len(list.Data), len(stored), frames)
 		}
 	})
-	t.Run("a value that a frame may not carry is in quarantine, and the others are stored", func(t *testing.T) {
+	t.Run("a frame with too many values is in quarantine, and its other readings are stored", func(t *testing.T) {
 		for n, state := range map[int]string{9_999: "done", 10_000: "quarantined"} {
 			device := fmt.Sprint("flock-", n)
 			acme.Post("/webhooks/generic/"+device+"?decoder_id=sent", `{"door": "open", "filler": [`+repeated(n, "%d")+`]}`).Mentions(t, 200, `"text":"open"`)
 			g.AwaitProcessed()
-			set := g.Events("q=" + device)
-			if len(set) != 1 {
-				t.Fatalf("%d events of a frame with %d values more, want 1", len(set), n)
+			events := g.Events("q=" + device)
+			if len(events) != 1 {
+				t.Fatalf("%d events of a frame with %d more values, want 1", len(events), n)
 			}
-			relaytest.Equal(t, "the state of the event of "+device, set[0].State, state)
-			relaytest.Equal(t, "whether the reason is the number of readings", strings.Contains(set[0].Reason, "10000 readings"), state == "quarantined")
+			relaytest.Equal(t, "the state of the event of "+device, events[0].State, state)
+			relaytest.Equal(t, "whether the reason is the number of readings", strings.Contains(events[0].Reason, "10000 readings"), state == "quarantined")
 			relaytest.Equal(t, "readings", fmt.Sprint(len(acme.Readings(acme.AwaitDevice(device), ""))), "1")
 		}
 	})
@@ -104,10 +105,10 @@ func testPosts(t *testing.T, s *e2e.Site) {
 		}
 		acme.Get("/iot/devices/identifier/wrong").Mentions(t, 422)
 	})
-	t.Run("a value that becomes a text, and a number again, is what it was last", func(t *testing.T) {
-		const at = "2026-03-01T10:00:00Z"
+	t.Run("a reading whose value becomes a text, and a number again, has its last value", func(t *testing.T) {
+		const timestamp = "2026-03-01T10:00:00Z"
 		post := func(value string) {
-			acme.Post("/webhooks/generic/gate?decoder_id=sent", `{"time": "`+at+`", "door": `+value+`}`).Mentions(t, 200, `"key":"door"`)
+			acme.Post("/webhooks/generic/gate?decoder_id=sent", `{"time": "`+timestamp+`", "door": `+value+`}`).Mentions(t, 200, `"key":"door"`)
 		}
 		post("1")
 		id := acme.AwaitDevice("gate")
@@ -122,19 +123,19 @@ func testPosts(t *testing.T, s *e2e.Site) {
 			if step.aggregate != "" {
 				acme.Get("/iot/devices/"+id+"/readings/aggregate?type=ave&granularity=day").Is(t, 200, step.aggregate)
 			}
-			var told admin.DryRun
-			g.Admin().Post("/admin/events/replay", `{"ids": ["`+g.Events("q=gate")[0].ID+`"], "dry_run": true}`).Decode(t, &told)
-			relaytest.Equal(t, "the readings that a dry run changes", told.Readings.Changed, 0)
-			relaytest.Equal(t, "the readings that it leaves unchanged", told.Readings.Unchanged, 1)
+			var dryRun admin.DryRun
+			g.Admin().Post("/admin/events/replay", `{"ids": ["`+g.Events("q=gate")[0].ID+`"], "dry_run": true}`).Decode(t, &dryRun)
+			relaytest.Equal(t, "the readings that a dry run changes", dryRun.Readings.Changed, 0)
+			relaytest.Equal(t, "the readings that a dry run leaves unchanged", dryRun.Readings.Unchanged, 1)
 		}
 	})
-	t.Run("a counter that begins anew brings new frames, and a repetition names the event it repeats", func(t *testing.T) {
+	t.Run("frames after a reset of the counter are new, and a repetition names the first event", func(t *testing.T) {
 		const eui = "70b3d57ed00f00aa"
-		// up is a frame of an ABP device in its one session.
+		// up returns a frame of an ABP device, whose session never changes.
 		up := func(minute, count int) string {
-			at := fmt.Sprintf("2026-03-01T10:%02d:00Z", minute)
+			frameTime := fmt.Sprintf("2026-03-01T10:%02d:00Z", minute)
 			return fmt.Sprintf(`{"end_device_ids": {"device_id": "abp", "application_ids": {"application_id": "farm"}, "dev_eui": %q}, "received_at": %q,
-				"uplink_message": {"session_key_id": "AYfgeq==", "f_port": 2, "f_cnt": %d, "frm_payload": "A2cBEA==", "received_at": %q}}`, eui, at, count, at)
+				"uplink_message": {"session_key_id": "AYfgeq==", "f_port": 2, "f_cnt": %d, "frm_payload": "A2cBEA==", "received_at": %q}}`, eui, frameTime, count, frameTime)
 		}
 		const path = "/webhooks/community?decoder_id=lpp"
 		for minute, count := range []int{0, 1, 0, 1} {
@@ -142,22 +143,22 @@ func testPosts(t *testing.T, s *e2e.Site) {
 			g.AwaitProcessed()
 		}
 		e2e.PostWebhook(t, acme, path, up(30, 1))
-		e2e.PostWebhook(t, acme, path, strings.Replace(up(30, 1), "10:30:00Z", "10:30:09Z", 2)) // the device repeats it
+		e2e.PostWebhook(t, acme, path, strings.Replace(up(30, 1), "10:30:00Z", "10:30:09Z", 2)) // the device repeats the frame
 		id := acme.AwaitDevice(eui)
 		relaytest.Equal(t, "readings", e2e.FormatReadings(acme.Readings(id, "")), "temperature_3=27.2@2026-03-01 10:30:00 temperature_3=27.2@2026-03-01 10:20:00 "+
 			"temperature_3=27.2@2026-03-01 10:10:00 temperature_3=27.2@2026-03-01 10:00:00")
-		set := g.Events("q=" + eui)
-		if len(set) != 6 {
-			t.Fatalf("%d events", len(set))
+		events := g.Events("q=" + eui)
+		if len(events) != 6 {
+			t.Fatalf("%d events, want 6", len(events))
 		}
-		for i, e := range set { // newest first
-			repeats := strings.HasPrefix(e.Outcome, "repeats "+set[2].ID+", dropped; uplink of "+eui)
+		for i, e := range events { // newest first
+			repeats := strings.HasPrefix(e.Outcome, "repeats "+events[2].ID+", dropped; uplink of "+eui)
 			relaytest.Equal(t, "the state of the event "+e.ID, e.State, "done")
 			relaytest.Equal(t, "the reason of the event "+e.ID, e.Reason, "")
 			relaytest.Equal(t, "whether the event "+e.ID+" repeats the third", repeats, i < 2)
 		}
 		if got := g.Events("state=done&q=repeats"); len(got) != 2 {
-			t.Errorf("%d events are found as repetitions", len(got))
+			t.Errorf("%d events are found as repetitions, want 2", len(got))
 		}
 	})
 }

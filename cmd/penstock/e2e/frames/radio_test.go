@@ -9,9 +9,9 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestRadioDataIsStoredAsConfigured holds what each value of readings.radio_data has
-// stored of a frame, in InfluxDB and in the embedded store, and what the page of the
-// device says of it. Readings are stored in any case, and rules see all.
+// TestRadioDataIsStoredAsConfigured checks which radio data of a frame is stored for each value
+// of readings.radio_data, in InfluxDB and in the embedded store, and the answer about the
+// device. Readings are always stored, and rules always have the complete radio data.
 func TestRadioDataIsStoredAsConfigured(t *testing.T) {
 	t.Parallel()
 	db := influxtest.Shared(t)
@@ -47,7 +47,7 @@ func urlOf(s *e2e.Site) string {
 	return s.Influx.URL
 }
 
-// fieldKeys are the names of the fields of the measurement uplink.
+// fieldKeys returns the names of the fields of the measurement uplink.
 func fieldKeys(t *testing.T, db *influxtest.Server, bucket string) string {
 	t.Helper()
 	answer := db.Query(t, bucket, "SHOW FIELD KEYS FROM uplink")

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// times returns the query of a period of readings.
+// times returns the query for the readings of a period.
 func times(from, to string) string {
 	q := url.Values{}
 	if from != "" {
@@ -30,14 +30,14 @@ func testReadings(t *testing.T, s *e2e.Site) {
 	}
 	acme.Post("/webhooks/generic/shed", `{"time": "2026-03-01T10:05:00Z", "door": "ajar"}`).Mentions(t, 200, `"text":"ajar"`, `"value":null`)
 	id := acme.AwaitDevice("shed")
-	at := func(n int) string { return fmt.Sprintf("temperature=%d@2026-03-01 10:0%d:00", n, n) }
+	reading := func(n int) string { return fmt.Sprintf("temperature=%d@2026-03-01 10:0%d:00", n, n) }
 	const door = "door=ajar@2026-03-01 10:05:00"
 	for _, tc := range []struct{ name, query, want string }{
-		{"newest first, all of them", "", door + " " + at(4) + " " + at(3) + " " + at(2) + " " + at(1) + " " + at(0)},
-		{"no more than the limit, the newest", "limit=2", door + " " + at(4)},
-		{"from a date on, inclusive", times("2026-03-01 10:03:00", ""), door + " " + at(4) + " " + at(3)},
-		{"up to a date, inclusive", times("", "2026-03-01 10:01:00"), at(1) + " " + at(0)},
-		{"between two dates, limited", times("2026-03-01 10:01:00", "2026-03-01 10:03:00") + "&limit=2", at(3) + " " + at(2)},
+		{"newest first, all of them", "", door + " " + reading(4) + " " + reading(3) + " " + reading(2) + " " + reading(1) + " " + reading(0)},
+		{"no more than the limit, the newest", "limit=2", door + " " + reading(4)},
+		{"from a date on, inclusive", times("2026-03-01 10:03:00", ""), door + " " + reading(4) + " " + reading(3)},
+		{"up to a date, inclusive", times("", "2026-03-01 10:01:00"), reading(1) + " " + reading(0)},
+		{"between two dates, limited", times("2026-03-01 10:01:00", "2026-03-01 10:03:00") + "&limit=2", reading(3) + " " + reading(2)},
 		{"none in an empty period", times("2026-03-02 00:00:00", ""), ""},
 	} {
 		t.Run("readings are listed "+tc.name, func(t *testing.T) {
@@ -50,9 +50,9 @@ func testReadings(t *testing.T, s *e2e.Site) {
 	for _, tc := range []struct{ name, query, field, text string }{
 		{"a limit over 1000", "limit=1001", "limit", "The limit must be between 1 and 1000."},
 		{"a limit of nothing", "limit=0", "limit", "The limit must be between 1 and 1000."},
-		{"a limit that is no number", "limit=many", "limit", "The limit must be between 1 and 1000."},
+		{"a limit that is not a number", "limit=many", "limit", "The limit must be between 1 and 1000."},
 		{"a date in another form", "startDate=01/03/2026", "startDate", "The startDate does not match the format YYYY-MM-DD HH:mm:ss."},
-		{"a day that there is not", times("", "2026-02-30 10:00:00"), "endDate", "The endDate does not match the format YYYY-MM-DD HH:mm:ss."},
+		{"a day that does not exist", times("", "2026-02-30 10:00:00"), "endDate", "The endDate does not match the format YYYY-MM-DD HH:mm:ss."},
 	} {
 		t.Run("refused: "+tc.name, func(t *testing.T) {
 			acme.Get("/iot/devices/"+id+"/readings?"+tc.query).
@@ -64,9 +64,9 @@ func testReadings(t *testing.T, s *e2e.Site) {
 		status     int
 		body       string
 	}{
-		{"a device nobody has", "/iot/devices/none", 422, `{"message": "Invalid Device."}`},
-		{"an identifier nobody has", "/iot/devices/identifier/none", 422, `{"message": "Invalid Device."}`},
-		{"the readings of a device nobody has", "/iot/devices/none/readings", 404, ""},
+		{"an unknown device", "/iot/devices/none", 422, `{"message": "Invalid Device."}`},
+		{"an unknown identifier", "/iot/devices/identifier/none", 422, `{"message": "Invalid Device."}`},
+		{"the readings of an unknown device", "/iot/devices/none/readings", 404, ""},
 		{"its latest readings", "/iot/devices/none/readings/latest", 404, ""},
 		{"its sensors", "/iot/devices/none/sensors", 404, ""},
 	} {
@@ -76,7 +76,7 @@ func testReadings(t *testing.T, s *e2e.Site) {
 		acme.Get("/iot/devices/"+id+"/sensors?searchKey=DOO").Mentions(t, 200, `"key":"door"`, `"slope":1`, `"offset":0`, `"retention_days":null`)
 		acme.Get("/iot/devices/"+id+"/sensors?searchKey=nothing").Is(t, 200, `{"data": []}`)
 	})
-	t.Run("devices are listed whole", func(t *testing.T) {
+	t.Run("devices are listed with identifier and type", func(t *testing.T) {
 		type device struct{ ID, Identifier, Type string }
 		var list struct{ Data []device }
 		acme.Get("/iot/devices").Decode(t, &list)
@@ -94,13 +94,13 @@ func testDecoders(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
 	acme := g.As("acme-all-0123456")
 	t.Run("a decoder is created and shown", func(t *testing.T) {
-		var made struct{ Data map[string]any }
+		var created struct{ Data map[string]any }
 		a := acme.Post("/iot/decoders", `{"name": "Probe", "description": "in the yard", "type": "lorawan", "useRawPayload": true, "loraWanMacVersion": "1.0.3"}`)
 		if a.Status != 201 {
 			t.Errorf("status %d, want 201", a.Status)
 		}
-		a.Decode(t, &made)
-		id, _ := made.Data["id"].(string)
+		a.Decode(t, &created)
+		id, _ := created.Data["id"].(string)
 		bare := fmt.Sprintf(`{"id": %q, "name": "Probe", "description": "in the yard", "type": "lorawan"}`, id)
 		a.Is(t, 201, `{"data": `+bare+`}`)
 		acme.Get("/iot/decoders/"+id).Is(t, 200, bare)
@@ -109,12 +109,12 @@ func testDecoders(t *testing.T, s *e2e.Site) {
 	})
 	for _, tc := range []struct{ name, body, want string }{
 		{
-			"a decoder of nothing", `{}`,
+			"a decoder without fields", `{}`,
 			`{"message": "The given data was invalid.", "errors": {"name": ["The name field is required."],
 				"description": ["The description field is required."], "type": ["The type field is required."]}}`,
 		},
 		{
-			"a type there is not", `{"name": "a", "description": "b", "type": "zigbee"}`,
+			"an unknown type", `{"name": "a", "description": "b", "type": "zigbee"}`,
 			`{"message": "The given data was invalid.", "errors": {"type": ["The selected type is invalid."]}}`,
 		},
 		{"a name that is a number", `{"name": 5}`, `{"message": "The given data was invalid.", "errors": {"name": ["The name must be a string."]}}`},
@@ -139,7 +139,7 @@ func testDecoders(t *testing.T, s *e2e.Site) {
 		acme.Post(path, `{"sensor_type_id": "humidity"}`).
 			Is(t, 422, `{"message": "The given data was invalid.", "errors": {"key": ["The key field is required."]}}`)
 	})
-	t.Run("an unknown decoder is 404 with nothing", func(t *testing.T) {
+	t.Run("an unknown decoder is 404 with an empty body", func(t *testing.T) {
 		acme.Get("/iot/decoders/none").Is(t, 404, "")
 		acme.Get("/iot/decoders/none/sensors").Is(t, 404, "")
 		acme.Post("/iot/decoders/none/sensors", `{"sensor_type_id": "humidity", "key": "t"}`).Is(t, 404, "")

@@ -9,13 +9,13 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// testRetentionAtStart has readings become too old while the gateway does not run
-// for an hour at a time.
+// testRetentionAtStart checks that a gateway deletes old readings soon after its start. It
+// would otherwise keep them if it never runs for an hour.
 func testRetentionAtStart(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
 	acme := g.As("acme-all-0123456")
-	at := time.Now().UTC().AddDate(0, 0, -3)
-	acme.Post("/webhooks/generic/cellar?decoder_id=sent", `{"time":"`+at.Format(time.RFC3339)+`","temperature":11,"door":"shut"}`).Mentions(t, 200, "shut")
+	readAt := time.Now().UTC().AddDate(0, 0, -3)
+	acme.Post("/webhooks/generic/cellar?decoder_id=sent", `{"time":"`+readAt.Format(time.RFC3339)+`","temperature":11,"door":"shut"}`).Mentions(t, 200, "shut")
 	g.AwaitProcessed()
 	id := acme.AwaitDevice("cellar")
 	if got := e2e.FormatReadings(acme.Readings(id, "")); !strings.Contains(got, "temperature=11") {

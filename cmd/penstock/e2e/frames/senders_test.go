@@ -15,23 +15,23 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// posted is a body of testdata/senders, how its sender posts it, and what has
-// to come of it.
+// posted is a body in testdata/senders, the way in which its sender posts it, and the expected
+// results.
 type posted struct {
-	file    string // below testdata/senders
-	target  string // path and query
-	header  string // "name: value"
-	reply   string // status and body
-	source  string
-	outcome string // as the operator reads it; a time that is not plausible by now comes behind it
-	refused string // the reason why it is quarantined; empty if it is not
-	device  string // identifier of the device looked at
-	at      string // the frame's own time; empty is the receipt
+	file      string // below testdata/senders
+	target    string // path and query
+	header    string // "name: value"
+	reply     string // status and body
+	source    string
+	outcome   string // beginning of the event's outcome; a note about an implausible time may follow
+	refused   string // the reason of its quarantine; empty if it is not quarantined
+	device    string // identifier of the device to check, if any
+	frameTime string // the frame's own time; empty if it has none and is stored with the time of receipt
 	// readings are "key=value@time", radio the uplink's fields that have a value.
 	readings, radio string
 }
 
-// senderPosts are every body that the senders' own documents and users show.
+// senderPosts returns the posts of all bodies in testdata/senders.
 func senderPosts() []posted {
 	const (
 		payload  = "?decoder_id=bytes"
@@ -46,7 +46,7 @@ func senderPosts() []posted {
 	return []posted{
 		{file: "chirpstack-legacy-loraserver/001.json", target: lorawan + payload, source: "chirpstack-v3",
 			outcome: "uplink of 3339343752356a14: f_cnt 10, f_port 5, 17 bytes, gateways 1, rssi -57 dBm, snr 10 dB, battery 78.7 %, margin 6 dB",
-			device:  "3339343752356A14", at: "2016-11-25T16:24:37.295915988Z", readings: "payload=0073000001670110026800030064040100",
+			device:  "3339343752356A14", frameTime: "2016-11-25T16:24:37.295915988Z", readings: "payload=0073000001670110026800030064040100",
 			radio: "f_cnt=10 f_port=5 rssi=-57 snr=10 gateways=1 battery=78.7 margin=6"},
 		{file: "chirpstack-v3/002.json", target: lorawan + payload + "&event=status", source: "chirpstack-v3",
 			outcome: "status of 0202020202020202: battery 75.5 %, margin 6 dB", device: "0202020202020202", radio: "battery=75.5 margin=6"},
@@ -58,13 +58,13 @@ func senderPosts() []posted {
 			outcome: "error of 0202020202020202: UPLINK_CODEC: ...", device: "0202020202020202"},
 		{file: "chirpstack-v3/007.json", target: lorawan + payload, source: "chirpstack-v3",
 			outcome: "uplink of 0202020202020202: f_cnt 10, f_port 5, 11 bytes, gateways 1, rssi -48 dBm, snr 9 dB", device: "0202020202020202",
-			at: "2019-11-08T13:59:25.048445Z", readings: "payload=02023b0003003702710c60", radio: "f_cnt=10 f_port=5 rssi=-48 snr=9 gateways=1"},
+			frameTime: "2019-11-08T13:59:25.048445Z", readings: "payload=02023b0003003702710c60", radio: "f_cnt=10 f_port=5 rssi=-48 snr=9 gateways=1"},
 		{file: "chirpstack-v4/001.json", target: lorawan + payload + "&event=up", source: "chirpstack-v4",
 			outcome: "uplink of 0101010101010101: f_cnt 0, f_port 1, 1 bytes, gateways 1, rssi -36 dBm, snr 10.5 dB", device: "0101010101010101",
-			at: "2022-07-18T09:34:15.775023242Z", readings: "payload=aa", radio: "f_cnt=0 f_port=1 rssi=-36 snr=10.5 gateways=1"},
+			frameTime: "2022-07-18T09:34:15.775023242Z", readings: "payload=aa", radio: "f_cnt=0 f_port=1 rssi=-36 snr=10.5 gateways=1"},
 		{file: "chirpstack-v4/002.json", target: lorawan + payload + "&event=status", source: "chirpstack-v4",
 			outcome: "status of 0101010101010101: battery 88.3 %, margin 10 dB", device: "0101010101010101",
-			at: "2022-07-18T09:35:06.927172638Z", radio: "battery=88.3 margin=10"},
+			frameTime: "2022-07-18T09:35:06.927172638Z", radio: "battery=88.3 margin=10"},
 		{file: "chirpstack-v4/003.json", target: lorawan + payload + "&event=join", source: "chirpstack-v4",
 			outcome: "join of 0101010101010101", device: "0101010101010101"},
 		{file: "chirpstack-v4/004.json", target: lorawan + "/below" + payload + "&event=ack", source: "chirpstack-v4",
@@ -75,104 +75,104 @@ func senderPosts() []posted {
 			outcome: "log of 0101010101010101: ERROR UPLINK_MIC: MIC of join-request is invalid, make sure keys are correct", device: "0101010101010101"},
 		{file: "chirpstack-v4/007.json", target: lorawan + payload + "&event=location", source: "chirpstack-v4",
 			outcome: "location of 0101010101010101: at 37.344214, -8.839375", device: "0101010101010101",
-			at: "2022-07-18T09:55:11.059481003Z", radio: "latitude=37.344214 longitude=-8.839375"},
+			frameTime: "2022-07-18T09:55:11.059481003Z", radio: "latitude=37.344214 longitude=-8.839375"},
 		{file: "chirpstack-v4/008.json", target: lorawan + payload + "&event=integration", source: "chirpstack-v4",
 			outcome: "service of 0016c001f000175a: loracloud modem_UplinkResponse", refused: "device 0016c001f000175a is not known"},
 		{file: "chirpstack-v4/009.json", target: vendor + payload, source: "chirpstack-v4",
 			outcome: "uplink of 1000000000000001: f_cnt 4, f_port 2, 2 bytes, gateways 1, rssi -35 dBm, snr 11.5 dB", device: "1000000000000001",
-			at: "2023-05-22T07:47:05.404859Z", readings: "payload=0112", radio: "f_cnt=4 f_port=2 rssi=-35 snr=11.5 gateways=1"},
+			frameTime: "2023-05-22T07:47:05.404859Z", readings: "payload=0112", radio: "f_cnt=4 f_port=2 rssi=-35 snr=11.5 gateways=1"},
 		{file: "cra-envelope/001.json", target: lpwan + payload, source: "cra-envelope",
 			outcome: "uplink of 00112233aabbccdd: 11 bytes, battery 100 %, adds to a frame", device: "00112233AABBCCDD",
-			at: "2026-03-13T10:27:13.008Z", readings: "payload=cbe006e001c10106aa7fff", radio: "battery=100"},
+			frameTime: "2026-03-13T10:27:13.008Z", readings: "payload=cbe006e001c10106aa7fff", radio: "battery=100"},
 		{file: "disruptive-technologies/001.json", target: vendor + sent, source: "disruptive-technologies",
 			outcome: "uplink of emuc17m6d7lq0bgk44smcqg", device: "emuc17m6d7lq0bgk44smcqg",
-			at: "2022-01-12T09:41:12.108482Z", readings: "touch=1"},
+			frameTime: "2022-01-12T09:41:12.108482Z", readings: "touch=1"},
 		{file: "disruptive-technologies/003.json", target: vendor + sent, source: "disruptive-technologies",
 			outcome: "uplink of bchonod7rihjtvdmd2vg", device: "bchonod7rihjtvdmd2vg",
-			at: "2019-05-16T08:15:18.318751Z", readings: "temperature.value=24.9"},
+			frameTime: "2019-05-16T08:15:18.318751Z", readings: "temperature.value=24.9"},
 		{file: "everynet/002.json", target: lorawan + payload, source: "everynet",
 			outcome: "uplink of 0004a30b00e9a0a9: f_cnt 105, f_port 100, 12 bytes, gateways 1, rssi -43 dBm, snr 9.5 dB", device: "0004a30b00e9a0a9",
 			readings: "payload=0d0c7f0d0d5c0d03390c0cde", radio: "f_cnt=105 f_port=100 rssi=-43 snr=9.5 gateways=1"},
 		{file: "helium-console/001.json", target: commons + sent, source: "helium-console",
 			outcome: "uplink of 1d4a7d00003f9d6b: f_cnt 93, f_port 1, 9 bytes, gateways 1, rssi -88 dBm, snr 7.800000190734863 dB", device: "1D4A7D00003F9D6B",
-			at: "2021-08-18T13:44:57.659Z", readings: "latitude=52.2118033", radio: "f_cnt=93 f_port=1 rssi=-88 snr=7.800000190734863 gateways=1"},
+			frameTime: "2021-08-18T13:44:57.659Z", readings: "latitude=52.2118033", radio: "f_cnt=93 f_port=1 rssi=-88 snr=7.800000190734863 gateways=1"},
 		{file: "helium-console/004.json", target: commons + payload, source: "helium-console",
 			outcome: "uplink of 373631320078747b: f_cnt 2, f_port 2, 16 bytes, gateways 1, rssi -116 dBm, snr -21.5 dB", device: "373631320078747b",
-			at: "2021-07-23T14:21:29.668Z", readings: "payload=0e0110cc000000000000000000000000", radio: "f_cnt=2 f_port=2 rssi=-116 snr=-21.5 gateways=1"},
+			frameTime: "2021-07-23T14:21:29.668Z", readings: "payload=0e0110cc000000000000000000000000", radio: "f_cnt=2 f_port=2 rssi=-116 snr=-21.5 gateways=1"},
 		{file: "kerlink-wanesy/001.json", target: lorawan + "/dataUp" + payload, header: "Klk-Unsent-Dataup: true", source: "kerlink-wanesy",
 			outcome: "uplink of 343737394a336f09: f_cnt 6940, f_port 2, 16 bytes, gateways 1, rssi -107 dBm, snr -7 dB", device: "343737394A336F09",
-			at: "2019-07-08T13:18:36.089Z", readings: "payload=0027800bddfd773b447bf9fede870046", radio: "f_cnt=6940 f_port=2 rssi=-107 snr=-7 gateways=1"},
+			frameTime: "2019-07-08T13:18:36.089Z", readings: "payload=0027800bddfd773b447bf9fede870046", radio: "f_cnt=6940 f_port=2 rssi=-107 snr=-7 gateways=1"},
 		{file: "kpn-things-senml/001.json", target: lpwan + payload, source: "kpn-things-senml",
-			outcome: "uplink of 0059ac0000000000: f_port 3, 44 bytes", device: "0059AC0000000000", at: "2025-12-26T13:13:40Z",
+			outcome: "uplink of 0059ac0000000000: f_port 3, 44 bytes", device: "0059AC0000000000", frameTime: "2025-12-26T13:13:40Z",
 			readings: "payload=1b0c6e0c6a640a01ffcd7304000c0a0946000300020002000200010001000100010001000007000000000000", radio: "f_port=3"},
 		{file: "loriot/001.json", target: lorawan + payload, source: "loriot",
 			outcome: "uplink of 1000000000000001: f_cnt 2, f_port 2, 2 bytes, gateways 1, rssi -21 dBm, snr 10 dB, battery 37 %", device: "1000000000000001",
-			at: "2023-05-19T06:46:41.936Z", readings: "payload=0112", radio: "f_cnt=2 f_port=2 rssi=-21 snr=10 gateways=1 battery=37"},
+			frameTime: "2023-05-19T06:46:41.936Z", readings: "payload=0112", radio: "f_cnt=2 f_port=2 rssi=-21 snr=10 gateways=1 battery=37"},
 		{file: "loriot/002.json", target: lorawan + payload, source: "loriot",
 			outcome: "uplink of 1000000000000001: f_cnt 2, f_port 1, 1 bytes, gateways 1, rssi -21 dBm, snr 10 dB, battery 37 %", device: "1000000000000001",
-			at: "2023-05-19T06:46:41.936Z", readings: "payload=01", radio: "f_cnt=2 f_port=1 rssi=-21 snr=10 gateways=1 battery=37"},
+			frameTime: "2023-05-19T06:46:41.936Z", readings: "payload=01", radio: "f_cnt=2 f_port=1 rssi=-21 snr=10 gateways=1 battery=37"},
 		{file: "loriot/005.json", target: lorawan + payload, source: "loriot",
 			outcome: "uplink of 0004a30b001adcb5: f_cnt 121, f_port 1, 11 bytes, gateways 1, rssi -119 dBm, snr -15.8 dB", device: "0004A30B001ADCB5",
-			at: "2017-07-26T10:14:08.945Z", readings: "payload=02023b0003003702710c60", radio: "f_cnt=121 f_port=1 rssi=-119 snr=-15.8 gateways=1"},
+			frameTime: "2017-07-26T10:14:08.945Z", readings: "payload=02023b0003003702710c60", radio: "f_cnt=121 f_port=1 rssi=-119 snr=-15.8 gateways=1"},
 		{file: "milesight-development-platform/001.json", target: vendor + sent, source: "milesight-development-platform", outcome: "no frames"},
 		{file: "milesight-gateway-http/001.json", target: lorawan + payload, source: "chirpstack-v3",
 			outcome: "uplink of 24e1641092176759: f_cnt 0, f_port 85, 10 bytes, gateways 1, rssi -57 dBm, snr 10 dB", device: "24-E1-64-10-92-17-67-59",
 			readings: "payload=0175640367180104686d", radio: "f_cnt=0 f_port=85 rssi=-57 snr=10 gateways=1"},
 		{file: "monnit/001.json", target: vendor + sent, source: "monnit",
 			outcome: "status of 1161104; uplink of 1368042: gateways 1, battery 100 %", device: "1368042",
-			at: "2026-04-15T10:36:01Z", readings: "DryContact=0 voltage=3.07", radio: "gateways=1 battery=100"},
+			frameTime: "2026-04-15T10:36:01Z", readings: "DryContact=0 voltage=3.07", radio: "gateways=1 battery=100"},
 		{file: "monnit/004.json", target: vendor, source: "monnit-rule",
 			outcome: "alert of 56789: Test: Test subject: Battery: 10%", refused: "device 56789 is not known"},
 		{file: "netmore/001.json", target: lpwan + payload, source: "netmore",
 			outcome: "uplink of 70b3d554600002e7: f_port 2, 26 bytes, gateways 1, rssi -104 dBm, snr -2 dB", device: "70b3d554600002e7",
-			at: "2025-04-10T20:48:22.053Z", readings: "payload=b006b800013008cc98000002b8a8000399000000190840e40000", radio: "f_port=2 rssi=-104 snr=-2 gateways=1"},
+			frameTime: "2025-04-10T20:48:22.053Z", readings: "payload=b006b800013008cc98000002b8a8000399000000190840e40000", radio: "f_port=2 rssi=-104 snr=-2 gateways=1"},
 		{file: "sigfox/001.json", target: lpwan + payload, source: "sigfox",
 			outcome: "uplink of 1A2345: f_cnt 1492, 12 bytes, gateways 1, rssi -123 dBm, snr 18.86 dB", device: "1A2345",
-			at: "2016-10-20T16:20:26Z", readings: "payload=920e82002731b01db0512201", radio: "f_cnt=1492 rssi=-123 snr=18.86 gateways=1"},
+			frameTime: "2016-10-20T16:20:26Z", readings: "payload=920e82002731b01db0512201", radio: "f_cnt=1492 rssi=-123 snr=18.86 gateways=1"},
 		{file: "sigfox/006.json", target: lpwan + payload, source: "sigfox",
 			outcome: "location of CDBB84: f_cnt 172, at -11.847185868272895, 32.08352465774905, adds to a frame"},
 		{file: "sigfox/008.form.txt", target: lpwan + payload, header: "Content-Type: application/x-www-form-urlencoded", source: "sigfox",
 			outcome: "uplink of 153FF: f_cnt 2, 12 bytes, gateways 1, rssi -123.1 dBm, snr 23.67 dB", device: "153FF",
-			at: "2016-10-20T16:20:26Z", readings: "payload=3794a01820348220590d000f", radio: "f_cnt=2 rssi=-123.1 snr=23.67 gateways=1"},
+			frameTime: "2016-10-20T16:20:26Z", readings: "payload=3794a01820348220590d000f", radio: "f_cnt=2 rssi=-123.1 snr=23.67 gateways=1"},
 		{file: "thingpark/001.json", target: lorawan + payload, source: "thingpark",
 			outcome: "uplink of 70b3d57ba000156b: f_cnt 26, f_port 1, 11 bytes, gateways 1, rssi -114 dBm, snr 4.75 dB", device: "70B3D57BA000156B",
-			at: "2024-11-28T21:08:22.138Z", readings: "payload=02023b0003003702710c60", radio: "f_cnt=26 f_port=1 rssi=-114 snr=4.75 gateways=1"},
+			frameTime: "2024-11-28T21:08:22.138Z", readings: "payload=02023b0003003702710c60", radio: "f_cnt=26 f_port=1 rssi=-114 snr=4.75 gateways=1"},
 		{file: "thingpark/119.json", target: lorawan + payload + "&" + actility, source: "thingpark",
 			outcome: "uplink of 20635f0108000496: f_cnt 18, f_port 17, 34 bytes, gateways 1, rssi -67 dBm, snr 9 dB", device: "20635F0108000496",
-			at: "2021-04-07T08:49:45.235Z", readings: "payload=032ce4850919d85d4c9f793ad148d24f32f3c6b5488f5a087cbeb1488f5a998c83ab", radio: "f_cnt=18 f_port=17 rssi=-67 snr=9 gateways=1"},
+			frameTime: "2021-04-07T08:49:45.235Z", readings: "payload=032ce4850919d85d4c9f793ad148d24f32f3c6b5488f5a087cbeb1488f5a998c83ab", radio: "f_cnt=18 f_port=17 rssi=-67 snr=9 gateways=1"},
 		{file: "ttn-v2/001.json", target: commons + sent, source: "ttn-v2",
 			outcome: "uplink of 00e150e95369a0b0: f_cnt 29932, f_port 1, 11 bytes, gateways 4, rssi -54 dBm, snr 10.2 dB", device: "00E150E95369A0B0",
-			at: "2020-04-05T13:26:44.519096325Z", readings: "gps_0.latitude=-33.9366", radio: "f_cnt=29932 f_port=1 rssi=-54 snr=10.2 gateways=4"},
+			frameTime: "2020-04-05T13:26:44.519096325Z", readings: "gps_0.latitude=-33.9366", radio: "f_cnt=29932 f_port=1 rssi=-54 snr=10.2 gateways=4"},
 		{file: "tts-v3/001.json", target: commons + payload, source: "tts-v3", outcome: "join of 0004a30b001c0530", device: "0004A30B001C0530"},
 		{file: "tts-v3/003.json", target: commons + "/down/ack", source: "tts-v3", outcome: "ack of 0004a30b001c0530: f_port 15", device: "0004A30B001C0530"},
 		{file: "tts-v3/004.json", target: commons, source: "tts-v3",
 			outcome: "error of app1/dev1: downlink failed: application downlink payload is too long", refused: "device app1/dev1 is not known"},
 		{file: "tts-v3/006.json", target: commons + payload, source: "tts-v3",
 			outcome: "uplink of 1000000000000001: f_cnt 10335, f_port 2, 2 bytes, gateways 1, rssi -35 dBm, snr 13.2 dB", device: "1000000000000001",
-			at: "2023-05-19T05:33:35.641841782Z", readings: "payload=0112", radio: "f_cnt=10335 f_port=2 rssi=-35 snr=13.2 gateways=1"},
+			frameTime: "2023-05-19T05:33:35.641841782Z", readings: "payload=0112", radio: "f_cnt=10335 f_port=2 rssi=-35 snr=13.2 gateways=1"},
 		{file: "tts-v3/empty.json", target: commons + payload, source: "tts-v3",
 			outcome: "uplink of a84041d2c5182f01: f_cnt 71, f_port 2", device: "A84041D2C5182F01",
-			at: "2026-02-14T06:30:12.5Z", radio: "f_cnt=71 f_port=2"},
+			frameTime: "2026-02-14T06:30:12.5Z", radio: "f_cnt=71 f_port=2"},
 		{file: "ubibot/001.json", target: vendor + sent, reply: "200 SUCCESS", source: "ubibot",
-			outcome: "uplink of 123456", device: "123456", at: "2022-04-24T09:06:56Z", readings: "field1=24.495308 field2=82"},
+			outcome: "uplink of 123456", device: "123456", frameTime: "2022-04-24T09:06:56Z", readings: "field1=24.495308 field2=82"},
 	}
 }
 
-// TestEverySendersBody posts every body over HTTP to the whole program and
-// looks at all that came of it.
+// TestEverySendersBody posts every body over HTTP and checks the answer, the event, the
+// readings and the radio data.
 func TestEverySendersBody(t *testing.T) {
 	t.Parallel()
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "senders.yaml"))
-	known := make(map[string]bool)
+	tested := make(map[string]bool)
 	for _, p := range senderPosts() {
-		known[filepath.Join("testdata", "senders", filepath.FromSlash(p.file))] = true
+		tested[filepath.Join("testdata", "senders", filepath.FromSlash(p.file))] = true
 		t.Run(p.file, func(t *testing.T) { tryPost(g, t, p) })
 	}
 	files, err := filepath.Glob("testdata/senders/*/*")
 	relaytest.NoError(t, err)
 	for _, file := range files {
-		if !known[file] {
-			t.Errorf("%s is posted by no case", file)
+		if !tested[file] {
+			t.Errorf("%s has no case in senderPosts", file)
 		}
 	}
 }
@@ -186,7 +186,7 @@ func tryPost(g *e2e.Gateway, t *testing.T, p posted) {
 	if p.reply == "" {
 		p.reply = "200 "
 	}
-	before := time.Now()
+	startedAt := time.Now()
 	post := func() {
 		t.Helper()
 		a := acme.Post(p.target, body)
@@ -204,20 +204,20 @@ func tryPost(g *e2e.Gateway, t *testing.T, p posted) {
 	relaytest.Equal(t, "reason", e.Reason, p.refused)
 	relaytest.Equal(t, "state", e.State, map[bool]string{true: "done", false: "quarantined"}[p.refused == ""])
 	if !strings.HasPrefix(e.Outcome, p.outcome) || e.Raw != body {
-		t.Errorf("the operator sees %s of\n%s\nwant %s", e.Outcome, e.Raw, p.outcome)
+		t.Errorf("the outcome is %s of\n%s\nwant %s", e.Outcome, e.Raw, p.outcome)
 	}
 	if p.device == "" {
 		return
 	}
-	if p.at != "" {
-		post() // a sender that repeats is told the same, and nothing is doubled
+	if p.frameTime != "" {
+		post() // a repeated post gets the same answer and stores nothing twice
 	}
-	at := p.time(before)
+	frameTime := p.time(startedAt)
 	id := acme.AwaitDevice(p.device)
 	var got []string
 	for _, r := range acme.Readings(id, "") {
-		if day, err := time.Parse(time.DateTime, r.ReadingDate); err != nil || !storedAt(day, at, before) {
-			continue // of another frame of the same device
+		if day, err := time.Parse(time.DateTime, r.ReadingDate); err != nil || !storedAt(day, frameTime, startedAt) {
+			continue // a reading of another frame
 		}
 		value := r.Text
 		if r.Value != nil {
@@ -227,24 +227,24 @@ func tryPost(g *e2e.Gateway, t *testing.T, p posted) {
 	}
 	slices.Sort(got)
 	relaytest.Equal(t, "readings", strings.Join(got, " "), p.readings)
-	relaytest.Equal(t, "radio", radio(g, t, id, at, before), p.radio)
+	relaytest.Equal(t, "radio", radio(g, t, id, frameTime, startedAt), p.radio)
 }
 
-// time is when the frame is stored: its own time as long as that is plausible;
-// zero is the receipt.
+// time returns the time with which the frame is stored: its own time if that is plausible, or
+// the zero time for the time of receipt.
 func (p *posted) time(received time.Time) time.Time {
-	at, err := time.Parse(time.RFC3339Nano, p.at)
-	if err != nil || !iot.Plausible(at, received) {
+	frameTime, err := time.Parse(time.RFC3339Nano, p.frameTime)
+	if err != nil || !iot.Plausible(frameTime, received) {
 		return time.Time{}
 	}
-	return at
+	return frameTime
 }
 
-// storedAt compares a stored time with the frame's, or with the receipt if it
-// has none; stored may have lost its fraction of a second.
-func storedAt(stored, at, received time.Time) bool {
-	if !at.IsZero() {
-		return stored.Equal(at) || stored.Equal(at.Truncate(time.Second))
+// storedAt reports whether a stored time is the frame's time or, if the frame has none, not
+// before the receipt. stored may lack the fraction of a second.
+func storedAt(stored, frameTime, received time.Time) bool {
+	if !frameTime.IsZero() {
+		return stored.Equal(frameTime) || stored.Equal(frameTime.Truncate(time.Second))
 	}
 	if stored.Nanosecond() == 0 {
 		received = received.Truncate(time.Second)
@@ -252,8 +252,8 @@ func storedAt(stored, at, received time.Time) bool {
 	return !stored.Before(received)
 }
 
-// radio is the radio side that is stored of a device at a time.
-func radio(g *e2e.Gateway, t *testing.T, device string, at, received time.Time) string {
+// radio returns the stored radio data of a device at a time, as "field=value".
+func radio(g *e2e.Gateway, t *testing.T, device string, frameTime, received time.Time) string {
 	t.Helper()
 	db, err := sql.Open("sqlite", filepath.Join(g.DataDir(), "readings", "readings.db"))
 	relaytest.NoError(t, err)
@@ -262,55 +262,55 @@ func radio(g *e2e.Gateway, t *testing.T, device string, at, received time.Time) 
 	rows, err := db.Query("SELECT at, "+strings.Join(names, ", ")+" FROM uplink JOIN device ON device.id = uplink.device WHERE name = ?", device)
 	relaytest.NoError(t, err)
 	defer func() { _ = rows.Close() }()
-	var out []string
+	var fields []string
 	for rows.Next() {
 		var ns int64
 		values := make([]sql.NullFloat64, len(names))
-		to := []any{&ns}
+		targets := []any{&ns}
 		for i := range values {
-			to = append(to, &values[i])
+			targets = append(targets, &values[i])
 		}
-		relaytest.NoError(t, rows.Scan(to...))
-		if stored := time.Unix(0, ns).UTC(); !storedAt(stored, at, received) {
+		relaytest.NoError(t, rows.Scan(targets...))
+		if stored := time.Unix(0, ns).UTC(); !storedAt(stored, frameTime, received) {
 			continue
 		}
 		for i, v := range values {
 			if v.Valid {
-				out = append(out, fmt.Sprint(names[i], "=", v.Float64))
+				fields = append(fields, fmt.Sprint(names[i], "=", v.Float64))
 			}
 		}
 	}
 	relaytest.NoError(t, rows.Err())
-	return strings.Join(out, " ")
+	return strings.Join(fields, " ")
 }
 
-// TestASenderThatSignsNeedsNoToken holds that the inventory's source and secret
-// let in what they should, and nothing else.
+// TestASenderThatSignsNeedsNoToken checks that a post with a valid signature of a source needs
+// no token, and that posts with other signatures are refused.
 func TestASenderThatSignsNeedsNoToken(t *testing.T) {
 	t.Parallel()
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "senders.yaml"))
 	const secret = "f3203a20a2e8dfaf6686b621f56d05e3"
 	sum := func(body string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(body+secret))) }
 	pack := e2e.Fixture(t, "senders/kpn-things-senml/001.json")
-	nobody, target := g.As(""), "/webhooks/lpwan/hq?decoder_id=bytes"
-	nobody.Post(target, pack).Is(t, 401, `{"message":"Unauthenticated."}`)
-	nobody.With("Things-Message-Token", sum(pack+" ")).Post(target, pack).Is(t, 401, `{"message":"Unauthenticated."}`)
-	nobody.With("Things-Message-Token", sum(pack)).Post("/webhooks/lpwan/hr", pack).Is(t, 401, `{"message":"Unauthenticated."}`)
-	nobody.With("Things-Message-Token", sum(pack)).Post(target, pack).Is(t, 200, "")
+	anonymous, target := g.As(""), "/webhooks/lpwan/hq?decoder_id=bytes"
+	anonymous.Post(target, pack).Is(t, 401, `{"message":"Unauthenticated."}`)
+	anonymous.With("Things-Message-Token", sum(pack+" ")).Post(target, pack).Is(t, 401, `{"message":"Unauthenticated."}`)
+	anonymous.With("Things-Message-Token", sum(pack)).Post("/webhooks/lpwan/hr", pack).Is(t, 401, `{"message":"Unauthenticated."}`)
+	anonymous.With("Things-Message-Token", sum(pack)).Post(target, pack).Is(t, 200, "")
 	acme := g.As("acme-all-0123456")
 	if got := acme.Readings(acme.AwaitDevice("0059AC0000000000"), ""); len(got) != 1 || got[0].Key != "payload" {
 		t.Errorf("readings: %s", e2e.FormatReadings(got))
 	}
 	body := e2e.Fixture(t, "senders/thingpark/119.json")
 	stale := "/webhooks/lorawan/hq?LrnDevEui=20635F0108000496&LrnFPort=17&LrnInfos=TWA_100002167.1111.AS-1-111974&AS_ID=TWA_100002167.1111.AS&Time="
-	nobody.Post(stale+"2021-04-07T08%3A49%3A51.551%2B00%3A00&Token=196c22898bf95fcf48b72be198c89256410660b9b514539651344baa594ad74f", body).
+	anonymous.Post(stale+"2021-04-07T08%3A49%3A51.551%2B00%3A00&Token=196c22898bf95fcf48b72be198c89256410660b9b514539651344baa594ad74f", body).
 		Is(t, 401, `{"message":"Unauthenticated."}`)
 	now := time.Now().UTC().Format("2006-01-02T15:04:05.000+00:00")
 	signed := strings.TrimPrefix(stale, "/webhooks/lorawan/hq?") + now
 	token := sum("100002167" + "20635F0108000496" + "17" + "18" + "032ce4850919d85d4c9f793ad148d24f32f3c6b5488f5a087cbeb1488f5a998c83ab" + signed)
-	nobody.Post("/webhooks/lorawan/hq?"+strings.NewReplacer("+", "%2B", ":", "%3A").Replace(signed)+"&Token="+token, body).Is(t, 200, "")
+	anonymous.Post("/webhooks/lorawan/hq?"+strings.NewReplacer("+", "%2B", ":", "%3A").Replace(signed)+"&Token="+token, body).Is(t, 200, "")
 	acme.AwaitDevice("20635F0108000496")
 	if strings.Contains(g.Logs.String(), secret) {
-		t.Error("the log holds the secret")
+		t.Error("the log contains the secret")
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// What networks tell of one frame in several posts, the additions first.
+// Pairs of posts that networks send for one frame, the additional data first.
 const (
 	loriotGateways = `{"cmd":"gw","seqno":7,"EUI":"A84041D2C5182F0A","ts":1772366400123,"fcnt":21,"port":2,"bat":127,"data":"15",` +
 		`"gws":[{"gweui":"A1","rssi":-97,"snr":5},{"gweui":"A2","rssi":-110,"snr":-3}]}`
@@ -21,8 +21,8 @@ const (
 	sigfoxFrame    = `{"device":"1CF2A0","time":"1772366400","data":"15","seqNumber":"9","rssi":"-120","snr":"8","station":"4E01"}`
 )
 
-// testSupplements holds that frames of which several posts tell are stored once,
-// with all that was told, and that a replay of everything changes nothing.
+// testSupplements checks that a frame in several posts is stored once, with the data of all
+// posts, and that a replay of all events changes nothing.
 func testSupplements(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "senders.yaml"))
 	acme := g.As("acme-all-0123456")
@@ -31,8 +31,8 @@ func testSupplements(t *testing.T, s *e2e.Site) {
 		g.AwaitProcessed()
 	}
 	loriot, sigfox := acme.AwaitDevice("A84041D2C5182F0A"), acme.AwaitDevice("1CF2A0")
-	radio := func(device string, at time.Time) string { // InfluxDB alone counts frames
-		return strings.Replace(stored(g, t, device, at), " frames=1", "", 1)
+	radio := func(device string, frameTime time.Time) string { // only InfluxDB has the field frames
+		return strings.Replace(stored(g, t, device, frameTime), " frames=1", "", 1)
 	}
 	check := func(when string) {
 		t.Helper()
@@ -48,13 +48,13 @@ func testSupplements(t *testing.T, s *e2e.Site) {
 	relaytest.Equal(t, "the number of quarantined events", len(g.Events("state=quarantined")), 0)
 }
 
-// stored is the radio side of a device's only uplink, at a time.
-func stored(g *e2e.Gateway, t *testing.T, device string, at time.Time) string {
+// stored returns the radio data of a device's only uplink, which must have the given time.
+func stored(g *e2e.Gateway, t *testing.T, device string, frameTime time.Time) string {
 	t.Helper()
 	if g.Site.Influx == nil {
-		return ordered(strings.Fields(radio(g, t, device, at.UTC(), at)))
+		return ordered(strings.Fields(radio(g, t, device, frameTime.UTC(), frameTime)))
 	}
-	var found struct {
+	var response struct {
 		Results []struct {
 			Series []struct {
 				Columns []string
@@ -63,9 +63,9 @@ func stored(g *e2e.Gateway, t *testing.T, device string, at time.Time) string {
 		}
 	}
 	answer := g.Site.Influx.Query(t, g.Setting("PENSTOCK_INFLUX_BUCKET"), "SELECT * FROM uplink WHERE device_id = '"+device+"'")
-	relaytest.NoError(t, json.Unmarshal([]byte(answer), &found))
-	series := found.Results[0].Series
-	if len(series) != 1 || len(series[0].Values) != 1 || int64(series[0].Values[0][0].(float64))/1e6 != at.UnixMilli() {
+	relaytest.NoError(t, json.Unmarshal([]byte(answer), &response))
+	series := response.Results[0].Series
+	if len(series) != 1 || len(series[0].Values) != 1 || int64(series[0].Values[0][0].(float64))/1e6 != frameTime.UnixMilli() {
 		t.Fatalf("uplinks of %s: %s", device, answer)
 	}
 	var fields []string
@@ -77,7 +77,7 @@ func stored(g *e2e.Gateway, t *testing.T, device string, at time.Time) string {
 	return ordered(fields)
 }
 
-// testLoss holds the query by which lost frames are counted, in docs/api.
+// testLoss checks the query in docs/api/webhooks.md that counts lost frames.
 func testLoss(t *testing.T, s *e2e.Site) {
 	if s.Influx == nil {
 		return // InfluxQL only
@@ -94,7 +94,7 @@ func testLoss(t *testing.T, s *e2e.Site) {
 		t.Fatal("docs/api/webhooks.md has no query")
 	}
 	if answer := s.Influx.Query(t, g.Setting("PENSTOCK_INFLUX_BUCKET"), query); !strings.Contains(answer, `"identifier":"a84041d2c5182f0b"`) || !strings.Contains(answer, ",4]]") {
-		t.Errorf("4 frames were lost: %s", answer)
+		t.Errorf("the answer does not have 4 lost frames: %s", answer)
 	}
 }
 

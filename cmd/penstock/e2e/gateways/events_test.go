@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// eventPage is a page of events with the gateways that are missing in it.
+// eventPage is a page of events, with the gateways whose events are missing.
 type eventPage struct {
 	Data []e2e.Event
 	Meta struct {
@@ -20,23 +20,23 @@ type eventPage struct {
 	}
 }
 
-// ids are those of the events of a page, in its order.
-func (p eventPage) ids() (out []string) {
+// ids returns the ids of the events of a page, in order.
+func (p eventPage) ids() (list []string) {
 	for _, e := range p.Data {
-		out = append(out, e.ID)
+		list = append(list, e.ID)
 	}
-	return out
+	return list
 }
 
-// eventPages reads a list of events to its end, so many a page.
-func eventPages(g *e2e.Gateway, query string, limit int) (whole eventPage) {
+// eventPages reads all pages of a list of events, with limit events a page.
+func eventPages(g *e2e.Gateway, query string, limit int) (combined eventPage) {
 	g.T.Helper()
 	for cursor := ""; ; {
 		var page eventPage
 		g.Admin().Get(fmt.Sprintf("/admin/events?%s&limit=%d%s", query, limit, cursor)).Decode(g.T, &page)
-		whole.Data, whole.Meta.Away = append(whole.Data, page.Data...), page.Meta.Away
+		combined.Data, combined.Meta.Away = append(combined.Data, page.Data...), page.Meta.Away
 		if page.Meta.Next == "" {
-			return whole
+			return combined
 		}
 		cursor = "&cursor=" + page.Meta.Next
 	}
@@ -67,24 +67,25 @@ func testSplitEvents(t *testing.T, s *e2e.Site) {
 	c.Gateways[1].Admin().Post("/admin/events/replay", `{"state": "unrouted"}`).Mentions(t, 200, fmt.Sprintf(`"count":%d,`, len(ids)-1))
 	k.Await(t, "/new", len(ids))
 	relaytest.Eventually(t, "every delivery has ended", func() (any, bool) {
-		all := c.Gateways[0].Deliveries("relay=g-new&state=delivered")
-		return all, len(all) == len(ids)
+		deliveries := c.Gateways[0].Deliveries("relay=g-new&state=delivered")
+		return deliveries, len(deliveries) == len(ids)
 	})
 	testAway(t, c, ids, lastOfC)
 	if n := len(k.Requests("/new")); n != len(ids) {
-		t.Errorf("%d messages were sent %d times", len(ids), n)
+		t.Errorf("%d messages caused %d requests", len(ids), n)
 	}
 }
 
-// testAway kills the third gateway, whose newest event is given, and starts it again.
+// testAway kills the third gateway, checks the lists of events without it, and starts it
+// again. newest is the id of the gateway's newest event.
 func testAway(t *testing.T, c *e2e.Cluster, ids []string, newest string) {
 	t.Helper()
 	node := newest[:strings.LastIndex(newest, "-")]
 	c.Gateways[2].Kill()
 	for _, g := range c.Gateways[:2] {
 		page := eventPages(g, "kind=sms", 100)
-		left := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return strings.HasPrefix(id, node+"-") })
-		relaytest.Equal(t, "the events without "+node, page.ids(), left)
+		remaining := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return strings.HasPrefix(id, node+"-") })
+		relaytest.Equal(t, "the events without "+node, page.ids(), remaining)
 		if len(page.Meta.Away) != 1 {
 			t.Fatalf("%d gateways are away, want 1", len(page.Meta.Away))
 		}

@@ -15,25 +15,25 @@ import (
 
 func TestMain(m *testing.M) { e2e.Main(m) }
 
-// TestGatewaysAreOne runs three gateways on the same back ends: whichever is asked,
-// the answer is that of all.
+// TestGatewaysAreOne runs three gateways on the same back ends and checks that each of them
+// answers for all.
 func TestGatewaysAreOne(t *testing.T) {
 	s := e2e.RealSite(t)
-	t.Run("a token revoked at one is refused at the others", func(t *testing.T) { testRevoked(t, s) })
+	t.Run("a token revoked on one gateway is refused by the others", func(t *testing.T) { testRevoked(t, s) })
 	for _, tc := range []struct {
 		name string
 		run  func(*testing.T, *e2e.Site)
 	}{
-		{"a usage report sums up records that came to several", testSplitUsage},
-		{"a monthly limit is reached by records that came to several", testSplitLimit},
-		{"an archive made at one is downloaded at the others", testSplitArchive},
-		{"an event is listed, traced and replayed at a gateway that did not take it", testSplitEvents},
-		{"a ledger made at one is used at the others", testSplitLedger},
-		{"the parts of a message that came to several are joined once", testSplitParts},
-		{"an Idempotency-Key is one order at all", testSplitKey},
-		{"what came to several is counted once", testSplitDuplicates},
+		{"a usage report adds up the records of several gateways", testSplitUsage},
+		{"a monthly limit is reached by the records of several gateways", testSplitLimit},
+		{"an archive of one gateway is downloaded from the others", testSplitArchive},
+		{"an event is listed, traced and replayed by a gateway that did not receive it", testSplitEvents},
+		{"a ledger of one gateway is used on the others", testSplitLedger},
+		{"the parts of a message on several gateways are joined once", testSplitParts},
+		{"an Idempotency-Key is one order on all gateways", testSplitKey},
+		{"a record posted to several gateways is counted once", testSplitDuplicates},
 		{"a gateway that is killed loses nothing", testKilledMember},
-		{"whoever reads the database gets no credential", testStolenDatabase},
+		{"the database contains no credential", testStolenDatabase},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -42,8 +42,8 @@ func TestGatewaysAreOne(t *testing.T) {
 	}
 }
 
-// taken fails the test unless every answer is a 200.
-func taken(t *testing.T, answers []e2e.Response) {
+// requireOK fails the test unless every answer is a 200.
+func requireOK(t *testing.T, answers []e2e.Response) {
 	t.Helper()
 	for _, a := range answers {
 		a.Mentions(t, http.StatusOK)
@@ -69,61 +69,61 @@ func testSplitUsage(t *testing.T, s *e2e.Site) {
 }
 
 func testSplitLimit(t *testing.T, s *e2e.Site) {
-	told := e2e.NewEventCallback(t)
-	c := e2e.StartCluster(t, s, e2e.UsageInventory(told.URL), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
+	callback := e2e.NewEventCallback(t)
+	c := e2e.StartCluster(t, s, e2e.UsageInventory(callback.URL), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
 	e2e.CustomerOf(c.Gateways[0]).Put("/v3/mno/"+e2e.SIMA+"/usage-limit", `{"monthly_usage_limit":1000,"monthly_usage_limit_warning":800,"cap_limit":"block"}`).Mentions(t, 200, "block")
 	post := func(name string, bytes int) {
-		taken(t, c.PostToEach("/inbound/cdr/sim", e2e.CarrierOf, func(n int) string { return e2e.UsageRecord(fmt.Sprint(name, n), e2e.SIMA, bytes) }))
+		requireOK(t, c.PostToEach("/inbound/cdr/sim", e2e.CarrierOf, func(n int) string { return e2e.UsageRecord(fmt.Sprint(name, n), e2e.SIMA, bytes) }))
 		c.Front.AwaitProcessed()
 	}
 	post("under", 266)
-	if got := told.Received(); len(got) > 0 {
-		t.Errorf("798 of 800 bytes were used, and the callback hears %q", got)
+	if got := callback.Received(); len(got) > 0 {
+		t.Errorf("798 of 800 bytes are used, but the callback received %q", got)
 	}
 	post("near", 1)
-	told.AwaitExactly(t, "usage.limit_warning "+e2e.SIMA)
+	callback.AwaitExactly(t, "usage.limit_warning "+e2e.SIMA)
 	post("over", 100)
 	want := []string{"usage.limit_warning " + e2e.SIMA, "usage.limit_reached " + e2e.SIMA, "sim.state_changed " + e2e.SIMA + " suspended"}
-	told.AwaitExactly(t, want...)
+	callback.AwaitExactly(t, want...)
 	post("after", 1)
-	told.AwaitExactly(t, want...)
+	callback.AwaitExactly(t, want...)
 	for _, g := range c.Gateways {
 		e2e.CustomerOf(g).Get("/v3/mno/"+e2e.SIMA).Mentions(t, 200, `"current_state":"suspended"`)
 	}
-	if all := c.Front.Deliveries("q=usage.limit_reached"); len(all) > 1 {
-		t.Errorf("the limit was told of in %d deliveries", len(all))
+	if deliveries := c.Front.Deliveries("q=usage.limit_reached"); len(deliveries) > 1 {
+		t.Errorf("%d deliveries report the limit, want at most 1", len(deliveries))
 	}
 }
 
 func testSplitArchive(t *testing.T, s *e2e.Site) {
 	c := e2e.StartCluster(t, s, e2e.Fixture(t, "contract.yaml"))
-	taken(t, c.PostToEach("/inbound/cdr/sip", e2e.CarrierOf, func(n int) string { return e2e.CallRecord(fmt.Sprint("call-", n)) }))
+	requireOK(t, c.PostToEach("/inbound/cdr/sip", e2e.CarrierOf, func(n int) string { return e2e.CallRecord(fmt.Sprint("call-", n)) }))
 	c.Front.AwaitProcessed()
 	handle := e2e.CustomerOf(c.Gateways[0]).RequestArchive(e2e.ArchiveOfNovember)
 	want := e2e.CustomerOf(c.Gateways[0]).DownloadArchive(handle)
 	if rows := want["cdr-20261101-20261130.csv"]; len(rows) != e2e.ClusterSize {
-		t.Fatalf("the archive holds %q, want %d calls", want, e2e.ClusterSize)
+		t.Fatalf("the archive has %q, want %d calls", want, e2e.ClusterSize)
 	}
 	first := e2e.CustomerOf(c.Gateways[0]).Get("/v2/sip/cdr/" + handle + "/download").Body
 	for _, g := range c.Gateways[1:] {
 		if got := e2e.CustomerOf(g).Get("/v2/sip/cdr/" + handle + "/download"); got.Status != 200 || got.Body != first {
-			t.Errorf("%s: %d, another archive of %d bytes", got.Request, got.Status, len(got.Body))
+			t.Errorf("%s: %d and a different archive of %d bytes", got.Request, got.Status, len(got.Body))
 		}
 	}
 }
 
 func testSplitLedger(t *testing.T, s *e2e.Site) {
-	told := e2e.NewLedgerCallback(t)
-	c := e2e.StartCluster(t, s, e2e.Fixture(t, "ledgers.yaml", "CALLBACK", told.URL), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
+	callback := e2e.NewLedgerCallback(t)
+	c := e2e.StartCluster(t, s, e2e.Fixture(t, "ledgers.yaml", "CALLBACK", callback.URL), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
 	first, second, third := e2e.CarrierOf(c.Gateways[0]), e2e.CarrierOf(c.Gateways[1]), e2e.CarrierOf(c.Gateways[2])
 	var ledgers []struct{ Name, Hash string }
 	third.Get("/ledgers").Decode(t, &ledgers)
 	var job string
 	first.Post("/ledgers/assets/tokens", `{"metadata":{"a":1},"private_metadata":{"owner":"x"}}`).Decode(t, &job)
-	var made struct{ Data struct{ Token string } }
-	c.Gateways[1].AwaitLedgerJob(second, job, &made)
-	token := `{"token":"` + made.Data.Token + `"}`
-	second.Post("/ledgers/tokens/metadata", `{"token":"`+made.Data.Token+`","metadata":{"place":"yard"}}`).Mentions(t, 200)
+	var created struct{ Data struct{ Token string } }
+	c.Gateways[1].AwaitLedgerJob(second, job, &created)
+	token := `{"token":"` + created.Data.Token + `"}`
+	second.Post("/ledgers/tokens/metadata", `{"token":"`+created.Data.Token+`","metadata":{"place":"yard"}}`).Mentions(t, 200)
 	var jobs []string
 	for range 2 {
 		for _, a := range c.PostToEach("/ledgers/tokens/claim", e2e.CarrierOf, func(int) string { return token }) {
@@ -135,12 +135,12 @@ func testSplitLedger(t *testing.T, s *e2e.Site) {
 	for n, id := range jobs {
 		c.Gateways[n%e2e.ClusterSize].AwaitLedgerJob(e2e.CarrierOf(c.Gateways[n%e2e.ClusterSize]), id, nil)
 	}
-	history := third.Get("/ledgers/tokens/" + made.Data.Token + "/history").Body
+	history := third.Get("/ledgers/tokens/" + created.Data.Token + "/history").Body
 	if n := strings.Count(history, `"claimed"`); n != 3 {
 		t.Errorf("a token with 3 claims was claimed %d times:\n%s", n, history)
 	}
 	relaytest.Eventually(t, "the callback has every claim", func() (any, bool) {
-		jobs, claims, unsigned := told.Counts()
+		jobs, claims, unsigned := callback.Counts()
 		return []int{jobs, claims, unsigned}, claims == 3 && unsigned == 0
 	})
 	export := first.Get("/ledgers/" + ledgers[0].Hash + "/export").Body
@@ -171,7 +171,7 @@ func testSplitParts(t *testing.T, s *e2e.Site) {
 	c := e2e.StartCluster(t, s, e2e.Fixture(t, "relays.yaml", "SINK", k.URL, "MAILBOX", s.Mailbox()))
 	const count = 10
 	for ref := range count {
-		taken(t, c.PostToEach("/inbound/sms/json", e2e.CarrierOf, func(n int) string {
+		requireOK(t, c.PostToEach("/inbound/sms/json", e2e.CarrierOf, func(n int) string {
 			body, err := json.Marshal(map[string]any{
 				"id": fmt.Sprintf("m%d-%d", ref, n), "from": "447700900123", "to": "447800019999", "text": fmt.Sprintf("%d%c ", ref, 'a'+n),
 				"udh": fmt.Sprintf("050003%02x%02x%02x", ref, e2e.ClusterSize, n+1),
@@ -183,8 +183,8 @@ func testSplitParts(t *testing.T, s *e2e.Site) {
 	c.Front.AwaitProcessed()
 	k.Await(t, "/vmn", count)
 	relaytest.Eventually(t, "every message is delivered", func() (any, bool) {
-		all := c.Gateways[1].Deliveries("relay=v-get&state=delivered")
-		return all, len(all) == count
+		deliveries := c.Gateways[1].Deliveries("relay=v-get&state=delivered")
+		return deliveries, len(deliveries) == count
 	})
 	var got, want []string
 	for _, h := range k.Requests("/vmn") {
@@ -202,18 +202,18 @@ func testSplitKey(t *testing.T, s *e2e.Site) {
 	c := e2e.StartCluster(t, s, "accounts: [{name: acme, credit: 100, tokens: [{token: acme-all-0123456}]}]")
 	body := e2e.BodyForTomorrow(`"message":"once"`)
 	first := e2e.CustomerOf(c.Gateways[0]).With("Idempotency-Key", "k1").Post("/v2/sms/send", body)
-	again := e2e.CustomerOf(c.Gateways[1]).With("Idempotency-Key", "k1").Post("/v2/sms/send", body)
-	if first.Status != 200 || again.Body != first.Body || again.Header.Get("Idempotency-Replayed") != "true" {
-		t.Errorf("at A %d %s\nat B %d %s", first.Status, first.Body, again.Status, again.Body)
+	second := e2e.CustomerOf(c.Gateways[1]).With("Idempotency-Key", "k1").Post("/v2/sms/send", body)
+	if first.Status != 200 || second.Body != first.Body || second.Header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("gateway A: %d %s\ngateway B: %d %s", first.Status, first.Body, second.Status, second.Body)
 	}
 	const rounds = 10
 	for round := range rounds {
 		key := fmt.Sprint("race-", round)
 		answers := c.PostToEach("/v2/sms/send", func(g *e2e.Gateway) e2e.Client { return e2e.CustomerOf(g).With("Idempotency-Key", key) }, func(int) string { return body })
-		taken(t, answers)
-		fresh := slices.DeleteFunc(slices.Clone(answers), func(a e2e.Response) bool { return a.Header.Get("Idempotency-Replayed") == "true" })
-		if len(fresh) != 1 || answers[0].Body != answers[1].Body || answers[0].Body != answers[2].Body {
-			t.Errorf("%d new orders under one key; the answers are %s, %s and %s", len(fresh), answers[0].Body, answers[1].Body, answers[2].Body)
+		requireOK(t, answers)
+		newOrders := slices.DeleteFunc(slices.Clone(answers), func(a e2e.Response) bool { return a.Header.Get("Idempotency-Replayed") == "true" })
+		if len(newOrders) != 1 || answers[0].Body != answers[1].Body || answers[0].Body != answers[2].Body {
+			t.Errorf("%d new orders under one key; the answers are %s, %s and %s", len(newOrders), answers[0].Body, answers[1].Body, answers[2].Body)
 		}
 	}
 	for _, g := range c.Gateways {
@@ -237,9 +237,9 @@ func testSplitDuplicates(t *testing.T, s *e2e.Site) {
 	initech := func(g *e2e.Gateway) e2e.Client { return g.As("initech-all-0123456") }
 	const count = 10
 	for n := range count {
-		taken(t, c.PostToEach("/inbound/cdr/sim", e2e.CarrierOf, func(int) string { return e2e.UsageRecord(fmt.Sprint("u", n), e2e.SIMA, 100) }))
-		taken(t, c.PostToEach("/inbound/cdr/sip", initech, func(int) string { return e2e.CallRecord(fmt.Sprint("c", n)) }))
-		taken(t, c.PostToEach("/inbound/sms/json", initech, func(int) string {
+		requireOK(t, c.PostToEach("/inbound/cdr/sim", e2e.CarrierOf, func(int) string { return e2e.UsageRecord(fmt.Sprint("u", n), e2e.SIMA, 100) }))
+		requireOK(t, c.PostToEach("/inbound/cdr/sip", initech, func(int) string { return e2e.CallRecord(fmt.Sprint("c", n)) }))
+		requireOK(t, c.PostToEach("/inbound/sms/json", initech, func(int) string {
 			return fmt.Sprintf(`{"id":"m%d","from":"447700900123","to":"447800012345","text":"text %d"}`, n, n)
 		}))
 	}
@@ -250,26 +250,26 @@ func testSplitDuplicates(t *testing.T, s *e2e.Site) {
 	relaytest.Equal(t, "lines of the file of records", strings.Count(acme.Get("/v3/mno/job/"+file+"/cdr/stream").Body, "\n"), 1+count)
 	relaytest.Equal(t, "rows of the archive", len(voice.DownloadArchive(voice.RequestArchive(e2e.ArchiveOfNovember))["cdr-20261101-20261130.csv"]), count)
 	relaytest.Eventually(t, "every message is delivered", func() (any, bool) {
-		all := c.Front.Deliveries("relay=g-all")
-		return all, len(all) == count && !slices.ContainsFunc(all, func(p e2e.Delivery) bool { return p.State != "delivered" })
+		deliveries := c.Front.Deliveries("relay=g-all")
+		return deliveries, len(deliveries) == count && !slices.ContainsFunc(deliveries, func(p e2e.Delivery) bool { return p.State != "delivered" })
 	})
 	relaytest.Equal(t, "messages that arrived", len(k.Requests("/in")), count)
 }
 
 func testKilledMember(t *testing.T, s *e2e.Site) {
-	c2, url := e2e.NewMessageCounter(t)
+	arrivals, url := e2e.NewMessageCounter(t)
 	c := e2e.NewCluster(t, s, e2e.Fixture(t, "load.yaml", "SINK", url))
 	c.Spawn()
 	l := c.Front.StartLoad(1)
 	for round := range 2 {
-		for _, more := range []func(){c.Gateways[round].Kill, c.Gateways[round].Spawn} {
+		for _, change := range []func(){c.Gateways[round].Kill, c.Gateways[round].Spawn} {
 			l.AwaitMessages(t, 50)
-			more()
+			change()
 		}
 	}
 	l.AwaitMessages(t, 50)
 	l.End()
-	l.Check(t, c2)
+	l.Check(t, arrivals)
 	for _, g := range c.Gateways {
 		g.EndCleanly()
 	}

@@ -16,16 +16,16 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestGatewaysThatCannotBeOne starts two gateways whose settings split them: both
-// say so, and which setting mends it.
+// TestGatewaysThatCannotBeOne starts two gateways whose settings keep them from working as
+// one. /readyz of both names the setting.
 func TestGatewaysThatCannotBeOne(t *testing.T) {
 	t.Parallel()
 	s := e2e.RealSite(t)
 	for _, tc := range []struct {
 		name    string
 		both    []string // settings of both
-		second  []string // settings of the second one
-		setting string   // which is named
+		second  []string // settings of the second gateway
+		setting string   // that /readyz names
 	}{
 		{"each has a Redis of its own", nil, []string{"PENSTOCK_REDIS_URL=" + s.Redis.NewDatabase(t)}, "redis.url"},
 		{"one has the embedded queue", nil, []string{"PENSTOCK_REDIS_URL="}, "redis.url"},
@@ -39,22 +39,22 @@ func TestGatewaysThatCannotBeOne(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			c := e2e.NewCluster(t, s, `{"accounts": []}`, tc.both...)
-			one, two := c.Gateways[0], c.Gateways[1]
-			two.Env = e2e.OverrideSettings(two.Env, tc.second)
-			one.Run()
-			two.Run()
-			conflicts(one, tc.setting)
-			conflicts(two, tc.setting)
+			first, second := c.Gateways[0], c.Gateways[1]
+			second.Env = e2e.OverrideSettings(second.Env, tc.second)
+			first.Run()
+			second.Run()
+			conflicts(first, tc.setting)
+			conflicts(second, tc.setting)
 		})
 	}
 	t.Run("each has a database of its own, and both one Redis", func(t *testing.T) {
 		t.Parallel()
 		c := e2e.NewCluster(t, s, `{"accounts": []}`)
-		one, two := c.Gateways[0], c.Gateways[1]
-		two.Env = e2e.OverrideSettings(two.Env, []string{"PENSTOCK_DATABASE_URL=" + s.Postgres.NewDatabase(t)})
-		one.Run()
-		beats(one)
-		two.Run()
+		first, second := c.Gateways[0], c.Gateways[1]
+		second.Env = e2e.OverrideSettings(second.Env, []string{"PENSTOCK_DATABASE_URL=" + s.Postgres.NewDatabase(t)})
+		first.Run()
+		awaitRegistered(first)
+		second.Run()
 		for _, g := range c.Gateways[:2] {
 			conflicts(g, "redis.url")
 			conflicts(g, "database.url")
@@ -62,16 +62,16 @@ func TestGatewaysThatCannotBeOne(t *testing.T) {
 	})
 }
 
-// conflicts waits until /readyz names a setting that keeps the gateways from
-// working as one, and nothing else that is wrong: on a busy machine another back end may
-// be away for a moment.
+// conflicts waits until /readyz names a setting that keeps the gateways from working as one
+// and reports no other back end as down: on a busy machine a back end may be down for a
+// moment.
 func conflicts(g *e2e.Gateway, setting string) {
 	g.T.Helper()
 	relaytest.Eventually(g.T, "/readyz of "+g.URL()+" names "+setting, func() (any, bool) {
 		status, r := g.Ready()
 		for name, b := range r.Backends {
-			ofTheKey := name == "ledgers" && setting == "ledger.master_key" // one of them cannot open what the other sealed
-			if name != "gateways" && !ofTheKey && b.Status != "ok" {
+			sameCause := name == "ledgers" && setting == "ledger.master_key" // one gateway cannot open the records that the other sealed
+			if name != "gateways" && !sameCause && b.Status != "ok" {
 				return name + " is " + b.Status + ": " + b.Error, false
 			}
 		}
@@ -80,8 +80,8 @@ func conflicts(g *e2e.Gateway, setting string) {
 	})
 }
 
-// beats waits until a gateway has registered itself.
-func beats(g *e2e.Gateway) {
+// awaitRegistered waits until a gateway has registered itself.
+func awaitRegistered(g *e2e.Gateway) {
 	g.T.Helper()
 	relaytest.Eventually(g.T, "the gateway is registered", func() (any, bool) {
 		a := g.Admin().Get("/admin/gateways")
@@ -89,12 +89,12 @@ func beats(g *e2e.Gateway) {
 	})
 }
 
-// TestServeRefusesItsDatabase starts the program on a database that it cannot use:
-// it exits with the reason and the setting's name, and never shows the password.
+// TestServeRefusesItsDatabase starts the program on a database that it cannot use. The program
+// exits with the reason and the name of the setting, and does not print the password.
 func TestServeRefusesItsDatabase(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartPostgres(t)
-	place := guarded(t, server)
+	addr := guarded(t, server)
 	newer := server.NewDatabase(t)
 	if got := e2e.RunCommand([]string{"PENSTOCK_DATABASE_URL=" + newer, "PENSTOCK_DATA_DIR=" + t.TempDir()}, "", "migrate"); got.Code != 0 {
 		t.Fatalf("migrate exits with %d: %s", got.Code, got.Stderr)
@@ -103,40 +103,40 @@ func TestServeRefusesItsDatabase(t *testing.T) {
 	const password = "s3cr3t-w0rd"
 	for _, tc := range []struct{ name, url, reason string }{
 		{"another kind of database", "mysql://penstock:" + password + "@127.0.0.1/penstock", "expected a URL such as postgres://"},
-		{"a port that is none", "postgres://penstock:" + password + "@127.0.0.1:port/penstock", "expected a URL such as postgres://"},
-		{"a host that is none", "postgres://penstock:" + password + "@[::1/penstock", "expected a URL such as postgres://"},
+		{"an invalid port", "postgres://penstock:" + password + "@127.0.0.1:port/penstock", "expected a URL such as postgres://"},
+		{"an invalid host", "postgres://penstock:" + password + "@[::1/penstock", "expected a URL such as postgres://"},
 		{"a password with a percent sign", "postgres://penstock:" + password + "%zz@127.0.0.1/penstock", "expected a URL such as postgres://"},
 		{"a port that is too large", "postgres://penstock:" + password + "@127.0.0.1:99999/penstock", "does not parse"},
-		{"an option that is none", "postgres://penstock:" + password + "@127.0.0.1/penstock?sslmode=maybe", "does not parse"},
-		{"a wrong password", "postgres://stranger:" + password + "@" + place, "refused the user or password"},
-		{"a user that there is not", "postgres://nobody:" + password + "@" + place, "refused the user or password"},
-		{"a database that there is not", "postgres://member:right-" + password + "@" + strings.Replace(place, "/postgres", "/none", 1), "does not exist"},
-		{"a user without rights", "postgres://member:right-" + password + "@" + place, "lacks a right"},
+		{"an invalid option", "postgres://penstock:" + password + "@127.0.0.1/penstock?sslmode=maybe", "does not parse"},
+		{"a wrong password", "postgres://stranger:" + password + "@" + addr, "refused the user or password"},
+		{"an unknown user", "postgres://nobody:" + password + "@" + addr, "refused the user or password"},
+		{"an unknown database", "postgres://member:right-" + password + "@" + strings.Replace(addr, "/postgres", "/none", 1), "does not exist"},
+		{"a user without rights", "postgres://member:right-" + password + "@" + addr, "lacks a right"},
 		{"a schema that is newer than the program", newer, "its schema has version 9999"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), relaytest.Patience)
 			defer cancel()
-			var out bytes.Buffer
+			var output bytes.Buffer
 			code := app.Run([]string{"serve"}, client.Environment{Context: ctx, Variables: []string{
 				"PENSTOCK_DATABASE_URL=" + tc.url, "PENSTOCK_DATA_DIR=" + t.TempDir(), "PENSTOCK_LISTEN=127.0.0.1:0",
-			}, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Version: "test"})
-			text := out.String()
+			}, Stdin: strings.NewReader(""), Stdout: &output, Stderr: &output, Version: "test"})
+			text := output.String()
 			if code != e2e.ExitFailed || ctx.Err() != nil || !strings.Contains(text, tc.reason) || !strings.Contains(text, "database.url") || !strings.Contains(text, "PENSTOCK_DATABASE_URL") {
 				t.Errorf("exit code %d:\n%s\nwant %q and the setting's name", code, text, tc.reason)
 			}
 			if strings.Contains(text, password) {
-				t.Errorf("the password is shown:\n%s", text)
+				t.Errorf("the output contains the password:\n%s", text)
 			}
 			if strings.Contains(text, "waiting for the database") {
-				t.Errorf("it waited for what waiting does not mend:\n%s", text)
+				t.Errorf("the program waited for a database that it cannot use:\n%s", text)
 			}
 		})
 	}
 }
 
-// guarded makes two roles that need a password, and returns where they log in,
-// host:port/database. The superuser goes on without one.
+// guarded creates two roles that need a password, and returns the address that they use,
+// host:port/database. The superuser needs no password.
 func guarded(t *testing.T, server *dbtest.Postgres) string {
 	t.Helper()
 	statements(t, server.URL+"postgres",
@@ -151,14 +151,14 @@ func guarded(t *testing.T, server *dbtest.Postgres) string {
 }
 
 // statements runs statements on a PostgreSQL database.
-func statements(t *testing.T, url string, all ...string) {
+func statements(t *testing.T, url string, list ...string) {
 	t.Helper()
 	db, err := sql.Open("pgx", url)
 	relaytest.NoError(t, err)
 	defer func() { relaytest.NoError(t, db.Close()) }()
-	for _, one := range all {
-		if _, err := db.ExecContext(t.Context(), one); err != nil {
-			t.Fatalf("%s: %v", one, err)
+	for _, statement := range list {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
 		}
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// testStolenDatabase reads every value of the database, as whoever has a backup of it can,
-// and tries each as a credential of every kind.
+// testStolenDatabase reads every text in the database, as anyone with a backup can, and sends
+// each as a credential of every kind.
 func testStolenDatabase(t *testing.T, s *e2e.Site) {
 	inventory := e2e.Fixture(t, "contract.yaml", "http://127.0.0.1:9/in", "http://user:planted-relay@127.0.0.1:9/in", "https://example.com/callback", "https://example.com/callback?key=planted-callback")
 	c := e2e.StartCluster(t, s, inventory, "PENSTOCK_TRUSTED_PROXIES=127.0.0.1", "PENSTOCK_DELIVERY_SCHEDULE=100ms")
@@ -26,7 +26,7 @@ func testStolenDatabase(t *testing.T, s *e2e.Site) {
 	first.As("acme-all-0123456").PostInboundText("planted", "447800055555", "hello")
 	first.AwaitDelivery("g1", "dead")
 	first.AddUser("anna", "admin", "")
-	relaytest.Eventually(t, "the gateways know each other", func() (any, bool) {
+	relaytest.Eventually(t, "every gateway is registered", func() (any, bool) {
 		a := first.Admin().Get("/admin/gateways")
 		return a.Body, a.Status == http.StatusOK && strings.Count(a.Body, `"node"`) == e2e.ClusterSize
 	})
@@ -37,19 +37,19 @@ func testStolenDatabase(t *testing.T, s *e2e.Site) {
 	for _, secret := range []string{"planted-relay", "planted-callback", "87654321", "12345678", "acme-all-0123456", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", e2e.UserPassword} {
 		for text := range stolen {
 			if strings.Contains(text, secret) {
-				t.Errorf("the database shows %s: %.300q", secret, text)
+				t.Errorf("the database contains %s: %.300q", secret, text)
 			}
 		}
 	}
 	n := 0
 	for text := range stolen {
 		n++
-		thief := first.As("").With("X-Forwarded-For", fmt.Sprintf("10.0.%d.%d", n/256, n%256)) // each guess from an address of its own
+		thief := first.As("").With("X-Forwarded-For", fmt.Sprintf("10.0.%d.%d", n/256, n%256)) // each text has its own address, since failed attempts of an address are limited
 		bearer := "Bearer " + text
 		keys := relaytest.Must(gateway.NewKeys([]string{text}))(t)
-		for _, try := range []struct {
+		for _, attempt := range []struct {
 			kind, method, path, body string
-			as                       e2e.Client
+			client                   e2e.Client
 		}{
 			{"the admin token", "POST", "/admin/users", `{"name":"thief","role":"admin","password":"correct horse battery"}`, thief.With("Authorization", bearer)},
 			{"a session", "GET", "/admin/users", "", thief.With("Cookie", "penstock_session="+text)},
@@ -62,70 +62,70 @@ func testStolenDatabase(t *testing.T, s *e2e.Site) {
 			var a e2e.Response
 			var err error
 			relaytest.Eventually(t, "an answer other than 503", func() (any, bool) {
-				a, err = try.as.Try(try.method, try.path, try.body)
+				a, err = attempt.client.Try(attempt.method, attempt.path, attempt.body)
 				return a.Body, a.Status != http.StatusServiceUnavailable
 			})
-			if err != nil { // not a value of a header
+			if err != nil { // the text is invalid in a header
 				continue
 			}
 			if a.Status != http.StatusUnauthorized && a.Status != http.StatusTooManyRequests {
-				t.Errorf("%q as %s: %d %.200s", text, try.kind, a.Status, a.Body)
+				t.Errorf("%q as %s: %d %.200s", text, attempt.kind, a.Status, a.Body)
 			}
 		}
 	}
 	t.Logf("%d values", n)
 }
 
-// signed returns a caller that signs a request as a gateway does.
+// signed returns a client whose request is signed as a gateway signs it.
 func signed(c e2e.Client, keys gateway.Keys, method, target, body string) e2e.Client {
 	r := gateway.Request{Method: method, Target: target, Node: "thief", Actor: "thief", Role: "admin", Time: time.Now(), Body: []byte(body)}
 	return c.With("X-Penstock-Gateway", r.Node).With("X-Penstock-Actor", r.Actor).With("X-Penstock-Role", r.Role).
 		With("X-Penstock-Time", strconv.FormatInt(r.Time.Unix(), 10)).With("X-Penstock-Signature", hex.EncodeToString(keys.Sign(r)))
 }
 
-// valuesOf returns all texts of a database, also those in JSON.
+// valuesOf returns all texts in a database, including those inside JSON.
 func valuesOf(t *testing.T, databaseURL string) map[string]bool {
 	t.Helper()
 	database := dbtest.Open(t, db.Options{URL: databaseURL})
 	tables := relaytest.Must(db.Values[string](t.Context(), database, "tables",
 		"SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"))(t)
-	found := map[string]bool{}
+	texts := map[string]bool{}
 	for _, table := range tables {
 		rows := relaytest.Must(db.Values[string](t.Context(), database, table, `SELECT row_to_json(t)::text FROM "`+table+`" t`))(t)
 		for _, row := range rows {
-			addTexts(found, row)
+			addTexts(texts, row)
 		}
 	}
-	return found
+	return texts
 }
 
-// addTexts adds the texts of a JSON value, and of those the ones that are JSON or hexadecimal.
-func addTexts(found map[string]bool, text string) {
+// addTexts adds the texts in a JSON value, including those inside texts that are JSON or hexadecimal.
+func addTexts(texts map[string]bool, text string) {
 	var v any
 	if json.Unmarshal([]byte(text), &v) == nil {
-		addValue(found, v)
+		addValue(texts, v)
 	}
 }
 
-func addValue(found map[string]bool, v any) {
+func addValue(texts map[string]bool, v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		for _, member := range v {
-			addValue(found, member)
+			addValue(texts, member)
 		}
 	case []any:
 		for _, element := range v {
-			addValue(found, element)
+			addValue(texts, element)
 		}
 	case string:
 		if digits, ok := strings.CutPrefix(v, `\x`); ok {
 			if b, err := hex.DecodeString(digits); err == nil {
-				addTexts(found, string(b))
+				addTexts(texts, string(b))
 			}
 		}
 		if len(v) >= 4 && len(v) <= 1000 && strings.IndexFunc(v, func(r rune) bool { return r < ' ' || r > '~' }) < 0 {
-			found[v] = true
+			texts[v] = true
 		}
-		addTexts(found, v)
+		addTexts(texts, v)
 	}
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// awaitBinds waits until an SMSC has had so many binds.
+// awaitBinds waits until an SMSC has had at least n binds.
 func awaitBinds(t *testing.T, peer *e2e.SMSC, n int) {
 	t.Helper()
 	relaytest.Eventually(t, fmt.Sprint(n, " binds"), func() (any, bool) { got := peer.BindCount(); return got, got >= n })
 }
 
-// TestReceiptsArriveOverAnotherBind sends over a transmitter and receives over a receiver:
-// case S1.
+// TestReceiptsArriveOverAnotherBind sends over a transmitter and receives the receipts over a
+// receiver.
 func TestReceiptsArriveOverAnotherBind(t *testing.T) {
 	t.Parallel()
 	peer, k := e2e.StartSMSC(t), e2e.NewSink(t, nil)
@@ -31,8 +31,8 @@ func TestReceiptsArriveOverAnotherBind(t *testing.T) {
 		}
 	}
 	relaytest.Eventually(t, "no receipt is unrouted", func() (any, bool) {
-		set := g.Events("kind=receipt&state=unrouted")
-		return set, len(set) == 0
+		events := g.Events("kind=receipt&state=unrouted")
+		return events, len(events) == 0
 	})
 
 	t.Run("back ends, metrics, status and events name the carrier and the bind", func(t *testing.T) {
@@ -59,8 +59,8 @@ func TestReceiptsArriveOverAnotherBind(t *testing.T) {
 	})
 }
 
-// TestPartsArriveOverTwoBinds has the parts of each message arrive over two transceivers in
-// turn: case S2.
+// TestPartsArriveOverTwoBinds makes an SMSC deliver the parts of each message over two
+// transceivers in turn.
 func TestPartsArriveOverTwoBinds(t *testing.T) {
 	t.Parallel()
 	peer, k := e2e.StartSMSC(t, "mix=1"), newKannelSink(t)
@@ -69,24 +69,24 @@ func TestPartsArriveOverTwoBinds(t *testing.T) {
 	g.Run()
 	awaitBinds(t, peer, 2)
 	const n = 50
-	var all []e2e.SMSCMessage
+	var messages []e2e.SMSCMessage
 	var want []string
 	for i := range n {
 		m := e2e.SMSCMessage{From: "447700900123", To: fmt.Sprintf("4478%08d", i), Form: []string{"udh8", "udh16", "sar"}[i%3], Text: fmt.Sprint(i, strings.Repeat(" halves", 35))}
-		all, want = append(all, m), append(want, m.Text+"|"+m.From+"|"+m.To)
+		messages, want = append(messages, m), append(want, m.Text+"|"+m.From+"|"+m.To)
 	}
-	peer.Deliver(all)
+	peer.Deliver(messages)
 	peer.AwaitAnswers()
 	k.receives(t, "/sms", n, "m", "o", "d")
-	onceEach(t, k.seen("/sms", "m", "o", "d"), want)
+	onceEach(t, k.countBy("/sms", "m", "o", "d"), want)
 	m := e2e.Metrics(t, g.As("").Get("/metrics").Body)
 	for _, bind := range []string{"1-transceiver", "2-transceiver"} {
 		relaytest.Equal(t, "the parts over "+bind, m[`penstock_carrier_messages_total{bind="`+bind+`",carrier="op"}`], float64(n))
 	}
 }
 
-// TestBindsOfSeveralGateways has three gateways bind to one SMSC, which sends receipts and the
-// parts of a message to their receivers in turn: cases S1 and S2.
+// TestBindsOfSeveralGateways binds three gateways to one SMSC, which sends receipts and the
+// parts of a message to the receivers of the gateways in turn.
 func TestBindsOfSeveralGateways(t *testing.T) {
 	t.Parallel()
 	peer, k := e2e.StartSMSC(t, "mix=1"), newKannelSink(t)
@@ -99,19 +99,19 @@ func TestBindsOfSeveralGateways(t *testing.T) {
 		g.Run()
 	}
 	awaitBinds(t, peer, 2*len(gateways))
-	var all []e2e.SMSCMessage
+	var messages []e2e.SMSCMessage
 	var want, reported []string
 	for i := range 20 {
 		m := e2e.SMSCMessage{From: "447700900123", To: fmt.Sprintf("4478%08d", i), Form: "udh8", Text: fmt.Sprint(i, strings.Repeat(" halves", 35))}
-		all, want = append(all, m), append(want, m.Text+"|"+m.From+"|"+m.To)
+		messages, want = append(messages, m), append(want, m.Text+"|"+m.From+"|"+m.To)
 		number := fmt.Sprintf("44770090%02d00", i)
 		gateways[i%len(gateways)].XAuth("acme-token-0123456").SendMessages(e2e.SendBody(t, reports.URL, nil, number))
 		reported = append(reported, number+":8", number+":1")
 	}
-	peer.Deliver(all)
+	peer.Deliver(messages)
 	peer.AwaitAnswers()
 	k.receives(t, "/sms", len(want), "m", "o", "d")
-	onceEach(t, k.seen("/sms", "m", "o", "d"), want)
+	onceEach(t, k.countBy("/sms", "m", "o", "d"), want)
 	e2e.AwaitReports(t, reports, reported...)
 	for _, g := range gateways {
 		m := e2e.Metrics(t, g.As("").Get("/metrics").Body)
@@ -123,8 +123,9 @@ func TestBindsOfSeveralGateways(t *testing.T) {
 	}
 }
 
-// TestOneGatewayHoldsTheBinds has an SMSC allow one connection: one gateway holds it and
-// sends the messages of all, and another takes over when that is killed, or stops.
+// TestOneGatewayHoldsTheBinds binds to an SMSC that allows one connection. One gateway is bound
+// and sends the messages of all gateways. When that gateway is killed or stops, another
+// gateway binds.
 func TestOneGatewayHoldsTheBinds(t *testing.T) {
 	t.Parallel()
 	peer, reports := e2e.StartSMSC(t, "sessions=1"), e2e.NewSink(t, nil)
@@ -134,15 +135,15 @@ func TestOneGatewayHoldsTheBinds(t *testing.T) {
 	}
 	cluster.Spawn()
 	running := slices.Clone(cluster.Gateways)
-	holder := func() (place int) {
+	holder := func() (index int) {
 		t.Helper()
 		relaytest.Eventually(t, "one gateway is bound", func() (any, bool) {
-			place = slices.IndexFunc(running, func(g *e2e.Gateway) bool {
+			index = slices.IndexFunc(running, func(g *e2e.Gateway) bool {
 				return e2e.Metrics(t, g.As("").Get("/metrics").Body)[`penstock_carrier_bound{bind="1-transceiver",carrier="op"}`] == 1
 			})
-			return place, place >= 0
+			return index, index >= 0
 		})
-		return place
+		return index
 	}
 	sent := 0
 	var want []string
@@ -156,28 +157,28 @@ func TestOneGatewayHoldsTheBinds(t *testing.T) {
 		}
 		e2e.AwaitReports(t, reports, want...)
 	}
-	for _, end := range []func(*e2e.Gateway){(*e2e.Gateway).Kill, func(g *e2e.Gateway) { g.Terminate() }, nil} {
-		place := holder()
+	for _, stop := range []func(*e2e.Gateway){(*e2e.Gateway).Kill, func(g *e2e.Gateway) { g.Terminate() }, nil} {
+		index := holder()
 		send()
 		for i, g := range running {
 			_, r := g.Ready()
-			relaytest.Equal(t, fmt.Sprintf("the carrier at gateway %d of which %d is bound", i, place), r.Backends["carrier op"].Status, "ok")
+			relaytest.Equal(t, fmt.Sprintf("the carrier at gateway %d of which %d is bound", i, index), r.Backends["carrier op"].Status, "ok")
 		}
-		if end == nil {
+		if stop == nil {
 			continue
 		}
-		end(running[place])
-		running = slices.Delete(running, place, place+1)
+		stop(running[index])
+		running = slices.Delete(running, index, index+1)
 	}
-	times := make(map[string]int)
+	submissions := make(map[string]int)
 	for _, e := range peer.Events() {
-		times[e.Submitted]++
+		submissions[e.Submitted]++
 		if e.Excess {
 			t.Error("two gateways were bound")
 		}
 	}
 	for i := range sent {
 		number := fmt.Sprintf("44770090%02d00", i)
-		relaytest.Equal(t, "how often "+number+" was submitted", times[number], 1)
+		relaytest.Equal(t, "how often "+number+" was submitted", submissions[number], 1)
 	}
 }

@@ -13,21 +13,21 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// kannelChild is a program of Kannel's.
+// kannelChild is a running program of Kannel.
 type kannelChild struct {
-	t    *testing.T
-	cmd  *exec.Cmd
-	log  *e2e.Transcript
-	gone chan struct{}
+	t      *testing.T
+	cmd    *exec.Cmd
+	log    *e2e.Transcript
+	exited chan struct{}
 }
 
-// kannelRun starts a program, and stops it with the test.
+// kannelRun starts a program, and stops it when the test ends.
 func kannelRun(t *testing.T, stdin io.Reader, program string, args ...string) *kannelChild {
 	t.Helper()
-	c := &kannelChild{t: t, cmd: exec.Command(program, args...), log: new(e2e.Transcript), gone: make(chan struct{})}
+	c := &kannelChild{t: t, cmd: exec.Command(program, args...), log: new(e2e.Transcript), exited: make(chan struct{})}
 	c.cmd.Dir, c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = t.TempDir(), stdin, c.log, c.log
 	relaytest.NoError(t, c.cmd.Start())
-	go func() { _ = c.cmd.Wait(); close(c.gone) }()
+	go func() { _ = c.cmd.Wait(); close(c.exited) }()
 	t.Cleanup(func() {
 		c.stop()
 		if t.Failed() {
@@ -37,19 +37,20 @@ func kannelRun(t *testing.T, stdin io.Reader, program string, args ...string) *k
 	return c
 }
 
-// stop asks the program to end as a terminal does, and waits until it has.
+// stop sends SIGINT, as a terminal does, and waits until the program has exited. If the
+// program does not exit, stop fails the test and kills it.
 func (c *kannelChild) stop() {
 	_ = c.cmd.Process.Signal(syscall.SIGINT)
 	select {
-	case <-c.gone:
+	case <-c.exited:
 	case <-time.After(relaytest.Patience / 3):
-		c.t.Errorf("%s did not end by itself", c.cmd.Path)
+		c.t.Errorf("%s did not exit after SIGINT", c.cmd.Path)
 		_ = c.cmd.Process.Kill()
-		<-c.gone
+		<-c.exited
 	}
 }
 
-// tail is the end of what the program has printed, without the dumps of octets.
+// tail returns the last 60 lines of the program's output, without dumps of octets.
 func (c *kannelChild) tail() string {
 	var lines []string
 	for line := range strings.Lines(c.log.String()) {
@@ -60,8 +61,8 @@ func (c *kannelChild) tail() string {
 	return strings.Join(lines[max(0, len(lines)-60):], "")
 }
 
-// says waits until the program has printed some words.
-func (c *kannelChild) says(words string) {
+// awaitOutput waits until the program has printed some words.
+func (c *kannelChild) awaitOutput(words string) {
 	c.t.Helper()
-	relaytest.Eventually(c.t, c.cmd.Path+" says "+words, func() (any, bool) { return "", c.log.Has(words) })
+	relaytest.Eventually(c.t, c.cmd.Path+" prints "+words, func() (any, bool) { return "", c.log.Has(words) })
 }

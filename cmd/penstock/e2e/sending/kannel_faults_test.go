@@ -14,11 +14,11 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// kannelFault is what happens to Kannel's first post of a message.
+// kannelFault is a fault of Kannel's first post of a message.
 type kannelFault struct {
 	name   string
-	number string // the messages it happens to are for it
-	posts  int    // of each message that reach the gateway
+	number string // recipient of the messages that have the fault
+	posts  int    // number of posts of a message that reach the gateway
 	first  func(w http.ResponseWriter, r *http.Request, gateway http.Handler)
 }
 
@@ -42,23 +42,23 @@ func kannelFaults() []kannelFault {
 	}
 }
 
-// kannelFront stands before the gateway and spoils the first post of a message.
+// kannelFront is a proxy in front of the gateway that applies a fault to the first post of a message.
 type kannelFront struct {
-	mu      sync.Mutex
-	tries   map[string]int // by Kannel's id
-	taken   map[string]int // by number: posts that the gateway has answered with 200
-	gateway http.Handler
+	mu       sync.Mutex
+	tries    map[string]int // by Kannel's id
+	answered map[string]int // posts that the gateway has answered with 200, by recipient
+	gateway  http.Handler
 }
 
 func newKannelFront(t *testing.T, gateway string) *kannelFront {
 	t.Helper()
-	f := &kannelFront{tries: make(map[string]int), taken: make(map[string]int)}
+	f := &kannelFront{tries: make(map[string]int), answered: make(map[string]int)}
 	proxy := httputil.NewSingleHostReverseProxy(relaytest.Must(url.Parse(gateway))(t))
 	proxy.ModifyResponse = func(r *http.Response) error {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if r.StatusCode == http.StatusOK {
-			f.taken[r.Request.URL.Query().Get("to")]++
+			f.answered[r.Request.URL.Query().Get("to")]++
 		}
 		return nil
 	}
@@ -66,12 +66,13 @@ func newKannelFront(t *testing.T, gateway string) *kannelFront {
 	return f
 }
 
-// accepted reports whether the gateway has answered all posts there should be.
-func (f *kannelFront) accepted(each int) bool {
+// accepted reports whether the gateway has answered all expected posts. perFault is the number
+// of messages for each fault.
+func (f *kannelFront) accepted(perFault int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, fault := range kannelFaults() {
-		if f.taken[fault.number] < each*fault.posts {
+		if f.answered[fault.number] < perFault*fault.posts {
 			return false
 		}
 	}
@@ -93,52 +94,52 @@ func (f *kannelFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.gateway.ServeHTTP(w, r)
 }
 
-// TestKannelRetries has Kannel keep what the gateway cannot take, with the
-// page's settings but for the pause between its attempts.
+// TestKannelRetries checks that Kannel repeats posts that the gateway does not accept. Kannel
+// has the settings of docs/kannel.md, except for a shorter pause between attempts.
 func TestKannelRetries(t *testing.T) {
 	t.Parallel()
-	const each = 10
+	const perFault = 10
 	kannelPrograms(t)
-	sink, at := newKannelSink(t), porttest.Address(t)
-	k := startKannel(t, at, "http-queue-delay = 10", "http-queue-delay = 1")
+	sink, addr := newKannelSink(t), porttest.Address(t)
+	k := startKannel(t, addr, "http-queue-delay = 10", "http-queue-delay = 1")
 	var lines, want []string
 	for i, fault := range kannelFaults() {
-		for n := range each {
+		for n := range perFault {
 			text := fmt.Sprintf("message %d of fault %d", n, i)
 			lines = append(lines, "447700900123 "+fault.number+" text "+text)
 			want = append(want, text+"|"+fault.number)
 		}
 	}
 	smsc := k.carry(lines)
-	k.smsbox.says("HTTP: Retrying request") // nobody listens there yet
+	k.smsbox.awaitOutput("HTTP: Retrying request") // no server listens on addr yet
 
 	g := kannelGateway(t, sink.url)
 	front := newKannelFront(t, g.URL())
-	server := kannelServe(t, at, front)
-	relaytest.Eventually(t, "the gateway has answered every message", func() (any, bool) { return "Kannel has given up", front.accepted(each) })
+	server := kannelServe(t, addr, front)
+	relaytest.Eventually(t, "the gateway has answered every message", func() (any, bool) { return "answers are missing: Kannel may have given up", front.accepted(perFault) })
 	sink.receives(t, "/sms", len(want), "m", "d")
 	smsc.stop()
 	k.end()
 	server.Close()
 	relaytest.NoError(t, g.Stop())
 
-	got := sink.seen("/sms", "m", "d")
+	got := sink.countBy("/sms", "m", "d")
 	t.Run("each message arrives once", func(t *testing.T) { onceEach(t, got, want) })
 	for _, fault := range kannelFaults() {
 		t.Run(fault.name, func(t *testing.T) {
-			if n := front.taken[fault.number]; n != each*fault.posts {
-				t.Errorf("the gateway took %d posts, want %d", n, each*fault.posts)
+			if n := front.answered[fault.number]; n != perFault*fault.posts {
+				t.Errorf("the gateway accepted %d posts, want %d", n, perFault*fault.posts)
 			}
 		})
 	}
-	t.Run("nobody is texted that it failed", func(t *testing.T) {
+	t.Run("no sender gets a message about a failure", func(t *testing.T) {
 		if !smsc.log.Has(fmt.Sprintf("fakesmsc: %d messages sent and 0 received", len(lines))) {
-			t.Errorf("fakesmsc got texts:\n%s", smsc.tail())
+			t.Errorf("fakesmsc received messages:\n%s", smsc.tail())
 		}
 	})
 }
 
-// kannelServe serves at an address.
+// kannelServe starts a server on an address and closes it when the test ends.
 func kannelServe(t *testing.T, addr string, h http.Handler) *httptest.Server {
 	t.Helper()
 	l := relaytest.Must(net.Listen("tcp", addr))(t)

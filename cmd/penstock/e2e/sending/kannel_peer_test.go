@@ -15,28 +15,28 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// kannelPage is the operator's page. Kannel runs with its blocks as they stand,
-// apart from ports, folders and the token.
+// kannelPage is the documentation for operators. Kannel runs with the configuration on this
+// page, except for ports, folders and the token.
 const kannelPage = "docs/kannel.md"
 
-// kannelBlock returns a fenced block of the page with words replaced: old, new.
-// Each old word must stand there.
+// kannelBlock returns a fenced block of the page. replace has pairs of old and new text; every
+// old text must be in the block.
 func kannelBlock(t *testing.T, language string, replace ...string) string {
 	t.Helper()
 	block := e2e.CodeBlock(t, kannelPage, language)
 	for pair := range slices.Chunk(replace, 2) {
 		if !strings.Contains(block, pair[0]) {
-			t.Fatalf("the block %s of %s does not say %q", language, kannelPage, pair[0])
+			t.Fatalf("the block %s of %s does not contain %q", language, kannelPage, pair[0])
 		}
 	}
 	return strings.NewReplacer(replace...).Replace(block)
 }
 
-// kannelPrograms finds Kannel's programs. One that is missing fails the test, or
-// skips it when PENSTOCK_TEST_SKIP_REAL=1 says so.
+// kannelPrograms returns the paths of Kannel's programs by name. If a program is missing, it
+// fails the test, or skips it if PENSTOCK_TEST_SKIP_REAL=1.
 func kannelPrograms(t *testing.T) map[string]string {
 	t.Helper()
-	found := make(map[string]string)
+	paths := make(map[string]string)
 	for name, folder := range map[string]string{"bearerbox": "/usr/sbin", "smsbox": "/usr/sbin", "fakesmsc": "/usr/lib/kannel/test"} {
 		path, err := exec.LookPath(name)
 		if err != nil {
@@ -44,14 +44,14 @@ func kannelPrograms(t *testing.T) map[string]string {
 		}
 		switch {
 		case err == nil:
-			found[name] = path
+			paths[name] = path
 		case os.Getenv("PENSTOCK_TEST_SKIP_REAL") == "1":
 			t.Skipf("skipped: no %s (packages kannel, kannel-extras), and PENSTOCK_TEST_SKIP_REAL=1", name)
 		default:
 			t.Fatalf("no %s: install kannel and kannel-extras (PENSTOCK_TEST_SKIP_REAL=1 skips)", name)
 		}
 	}
-	return found
+	return paths
 }
 
 func kannelPort(t *testing.T) string {
@@ -68,7 +68,7 @@ type kannel struct {
 	port      string // of the simulated carrier
 }
 
-// startKannel starts both with the page's configuration, posting to an address.
+// startKannel starts bearerbox and smsbox with the page's configuration. They post to addr.
 func startKannel(t *testing.T, addr string, replace ...string) *kannel {
 	t.Helper()
 	k := &kannel{t: t, programs: kannelPrograms(t), port: kannelPort(t)}
@@ -78,13 +78,13 @@ func startKannel(t *testing.T, addr string, replace ...string) *kannel {
 		"/var/spool/kannel", t.TempDir(), "/var/log/kannel", t.TempDir(), "TOKEN@127.0.0.1:8080", kannelToken+"@"+addr)...)
 	relaytest.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	k.bearerbox = kannelRun(t, nil, k.programs["bearerbox"], file)
-	k.bearerbox.says("Start-up done")
+	k.bearerbox.awaitOutput("Start-up done")
 	k.smsbox = kannelRun(t, nil, k.programs["smsbox"], file)
-	k.bearerbox.says("Client connected from <127.0.0.1>")
+	k.bearerbox.awaitOutput("Client connected from <127.0.0.1>")
 	return k
 }
 
-// carry hands messages to bearerbox as fakesmsc reads them, a line each.
+// carry starts fakesmsc, which sends a message to bearerbox for each line.
 func (k *kannel) carry(lines []string) *kannelChild {
 	k.t.Helper()
 	for _, line := range lines {
@@ -98,11 +98,11 @@ func (k *kannel) carry(lines []string) *kannelChild {
 	defer func() { _ = f.Close() }()
 	n := fmt.Sprint(len(lines))
 	smsc := kannelRun(k.t, f, k.programs["fakesmsc"], "-H", "127.0.0.1", "-r", k.port, "-i", "0", "-m", n)
-	smsc.says("fakesmsc: sent message " + n + "\n")
+	smsc.awaitOutput("fakesmsc: sent message " + n + "\n")
 	return smsc
 }
 
-// end stops both in order; what was under way is over afterwards.
+// end stops smsbox, then bearerbox. Afterwards no message is under way.
 func (k *kannel) end() {
 	k.smsbox.stop()
 	k.bearerbox.stop()

@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// kannelSender is a bearerbox and a smsbox that send over SMPP to an SMSC. It
-// returns the configuration of Kannel as a carrier.
+// kannelSender starts a bearerbox and a smsbox that send over SMPP to an SMSC, and returns the
+// configuration of Kannel as a carrier.
 func kannelSender(t *testing.T, smsc *e2e.SMSC) string {
 	t.Helper()
 	programs, sendsms := kannelPrograms(t), kannelPort(t)
@@ -48,15 +48,15 @@ password = secret
 max-messages = 1
 `, admin, box, filepath.Join(t.TempDir(), "store"), smsc.Port, sendsms), 0o600))
 	bearerbox := kannelRun(t, nil, programs["bearerbox"], file)
-	bearerbox.says("Start-up done")
+	bearerbox.awaitOutput("Start-up done")
 	kannelRun(t, nil, programs["smsbox"], file)
-	bearerbox.says("Client connected from <127.0.0.1>")
+	bearerbox.awaitOutput("Client connected from <127.0.0.1>")
 	smsc.Await("Kannel's bind", func(e e2e.SMSCEvent) bool { return e.SystemID == "kannel" })
 	return fmt.Sprintf("  - {type: kannel, name: kannel, url: 'http://127.0.0.1:%s/cgi-bin/sendsms', username: penstock, password: secret}\n", sendsms)
 }
 
 // TestSendingOverKannel sends through Kannel and its SMPP driver to an SMSC, whose
-// receipts come back through Kannel.
+// receipts return through Kannel.
 func TestSendingOverKannel(t *testing.T) {
 	t.Parallel()
 	peer, k := e2e.StartSMSC(t), e2e.NewSink(t, nil)
@@ -80,6 +80,6 @@ func TestSendingOverKannel(t *testing.T) {
 	relaytest.Equal(t, "the text in the GSM alphabet", got["447700900200"].Text, "héllo €")
 	relaytest.Equal(t, "its originator", got["447700900200"].From, "447700900999")
 	relaytest.Equal(t, "the text in UCS-2", got["447700901000"].Text, "Привет")
-	relaytest.Equal(t, "whether it is a flash message", got["447700901000"].Coding&0x10 != 0, true)
+	relaytest.Equal(t, "the flash flag", got["447700901000"].Coding&0x10 != 0, true)
 	relaytest.Equal(t, "the text of two parts", text, long)
 }

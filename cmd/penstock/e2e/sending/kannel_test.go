@@ -19,8 +19,8 @@ import (
 
 const kannelToken = "a-token_for-Kannel"
 
-// kannelSink is the customer's endpoint. It keeps the query of every request, and its
-// webhook-id as one more parameter.
+// kannelSink is the customer's endpoint. It stores the query of every request, with the
+// webhook-id as an additional parameter.
 type kannelSink struct {
 	url  string
 	mu   sync.Mutex
@@ -39,38 +39,39 @@ func newKannelSink(t *testing.T) *kannelSink {
 	return s
 }
 
-// seen counts what came to a path, by the fields that matter.
-func (s *kannelSink) seen(path string, fields ...string) map[string]int {
+// countBy counts the requests to a path by the values of some parameters, joined by "|".
+func (s *kannelSink) countBy(path string, fields ...string) map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	count := make(map[string]int)
+	counts := make(map[string]int)
 	for _, q := range s.hits[path] {
 		var values []string
 		for _, f := range fields {
 			values = append(values, q.Get(f))
 		}
-		count[strings.Join(values, "|")]++
+		counts[strings.Join(values, "|")]++
 	}
-	return count
+	return counts
 }
 
-// count is how many requests came to a path.
+// count returns the number of requests to a path.
 func (s *kannelSink) count(path string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.hits[path])
 }
 
-// receives waits until so many different messages have come to a path.
+// receives waits until a path has received at least n requests with different values of the
+// fields.
 func (s *kannelSink) receives(t *testing.T, path string, n int, fields ...string) {
 	t.Helper()
 	relaytest.Eventually(t, fmt.Sprintf("%d different messages at %s", n, path), func() (any, bool) {
-		came := s.count(path)
-		return came, came >= n && len(s.seen(path, fields...)) >= n
+		requests := s.count(path)
+		return requests, requests >= n && len(s.countBy(path, fields...)) >= n
 	})
 }
 
-// kannelUCS2 writes a text as fakesmsc wants Unicode: its octets, URL-encoded.
+// kannelUCS2 returns a text as fakesmsc expects Unicode: octets of UTF-16, URL-encoded.
 func kannelUCS2(text string) string {
 	var b strings.Builder
 	for _, u := range utf16.Encode([]rune(text)) {
@@ -79,9 +80,9 @@ func kannelUCS2(text string) string {
 	return b.String()
 }
 
-// kannelThousands are messages of every kind that 7-bit and Unicode know, every
-// fifth in parts, mixed up and some twice: lines for fakesmsc, and what
-// the sink must see as text|sender|number.
+// kannelThousands returns count messages with texts of every 7-bit and Unicode kind, in a
+// random order. Every fifth has several parts, some of which are sent twice. lines are the
+// input of fakesmsc, want are the expected requests as text|sender|number.
 func kannelThousands(count int) (lines, want []string) {
 	texts := []string{
 		"plain words", "a&b=c+d 100% %25 #x?y /z;", "é à £ Ø ñ Ω @", "€ [x] {y} ~ ^ \\ |", "two  spaces and 'both' \"quotes\"",
@@ -89,36 +90,36 @@ func kannelThousands(count int) (lines, want []string) {
 		"你好 & 100% + 1", "🎉 Ünïcödé €", "Привет", "日本語 %o #?",
 	}
 	random := rand.New(rand.NewPCG(uint64(count), 0))
-	sent := make(map[float64]string) // by the time at which each is sent
+	sent := make(map[float64]string) // lines by their sending time
 	for i := range count {
 		text, number := fmt.Sprintf("%d %s", i, texts[i%len(texts)]), fmt.Sprintf("4478000%05d", i)
 		sender := []string{"447700900123", "+447700900124", "Example", "66777"}[i/len(texts)%4]
-		all := []string{sender + " " + number + " text " + text}
+		parts := []string{sender + " " + number + " text " + text}
 		switch {
 		case i%5 == 4:
-			all, text = kannelParts(sender+" "+number, i)
+			parts, text = kannelParts(sender+" "+number, i)
 		case i%len(texts) >= 8:
-			all = []string{sender + " " + number + " ucs2 " + kannelUCS2(text)}
+			parts = []string{sender + " " + number + " ucs2 " + kannelUCS2(text)}
 		}
-		times := make([]float64, len(all))
-		for n, line := range all {
+		times := make([]float64, len(parts))
+		for n, line := range parts {
 			times[n] = float64(i) + 200*random.Float64()
 			sent[times[n]] = line
 		}
-		if i%3 == 0 && len(all) > 1 { // the first to come comes twice, before the last
+		if i%3 == 0 && len(parts) > 1 { // repeat the earliest part before the next one
 			slices.Sort(times)
 			sent[(times[0]+times[1])/2] = sent[times[0]]
 		}
 		want = append(want, text+"|"+strings.TrimPrefix(sender, "+")+"|"+number)
 	}
-	for _, at := range slices.Sorted(maps.Keys(sent)) {
-		lines = append(lines, sent[at])
+	for _, sendTime := range slices.Sorted(maps.Keys(sent)) {
+		lines = append(lines, sent[sendTime])
 	}
 	return lines, want
 }
 
-// kannelParts are a message of two to four parts, by references of 8 and 16 bits,
-// and the whole text.
+// kannelParts returns the lines of a message of two to four parts, whose reference has 8 or 16
+// bits, and the whole text.
 func kannelParts(addresses string, i int) (lines []string, text string) {
 	total := 2 + i%3
 	for n := 1; n <= total; n++ {
@@ -133,7 +134,7 @@ func kannelParts(addresses string, i int) (lines []string, text string) {
 	return lines, text
 }
 
-// kannelForms are messages to one virtual number: what the sink must see of each
+// kannelForms returns messages of every form to one virtual number, and the expected requests
 // as text|sender|code|stat|udh.
 func kannelForms() (lines, want []string) {
 	for _, m := range []struct{ sender, content, want string }{
@@ -154,8 +155,8 @@ func kannelForms() (lines, want []string) {
 	return lines, want
 }
 
-// TestKannel has Kannel hand over what its simulated carrier sends, until the
-// customer's endpoint has it.
+// TestKannel sends messages from Kannel's simulated carrier through Kannel and the gateway to
+// the customer's endpoint.
 func TestKannel(t *testing.T) {
 	t.Parallel()
 	kannelPrograms(t)
@@ -170,39 +171,39 @@ func TestKannel(t *testing.T) {
 	t.Logf("%d messages in %v", len(many), time.Since(sent).Round(time.Millisecond))
 	smsc.stop()
 	forms, wantForms := kannelForms()
-	further := k.carry(forms)
+	formsSMSC := k.carry(forms)
 	sink.receives(t, "/vmn", len(wantForms), "msg", "orig", "code", "stat", "udh")
-	further.stop()
+	formsSMSC.stop()
 	k.end()
-	relaytest.NoError(t, g.Stop()) // nothing is under way any more
+	relaytest.NoError(t, g.Stop()) // no delivery is under way afterwards
 
 	t.Run("messages arrive, each once", func(t *testing.T) {
-		onceEach(t, sink.seen("/sms", "m", "o", "d"), wantMany)
-		if ids := sink.seen("/sms", "i"); len(ids) != len(wantMany) {
+		onceEach(t, sink.countBy("/sms", "m", "o", "d"), wantMany)
+		if ids := sink.countBy("/sms", "i"); len(ids) != len(wantMany) {
 			t.Errorf("%d different message ids, want %d", len(ids), len(wantMany))
 		}
 	})
-	t.Run("every coding arrives as what it is", func(t *testing.T) {
-		onceEach(t, sink.seen("/vmn", "msg", "orig", "code", "stat", "udh"), wantForms)
+	t.Run("every coding arrives unchanged", func(t *testing.T) {
+		onceEach(t, sink.countBy("/vmn", "msg", "orig", "code", "stat", "udh"), wantForms)
 	})
-	t.Run("the carrier's connection and time come along", func(t *testing.T) {
+	t.Run("requests have the carrier's connection and time", func(t *testing.T) {
 		for _, q := range sink.hits["/vmn"] {
-			at, err := time.ParseInLocation(time.DateTime, q.Get("smsTime"), kannelZone(t))
-			if q.Get("netw") != "fake" || err != nil || at.Before(began) || at.After(time.Now()) {
+			smsTime, err := time.ParseInLocation(time.DateTime, q.Get("smsTime"), kannelZone(t))
+			if q.Get("netw") != "fake" || err != nil || smsTime.Before(began) || smsTime.After(time.Now()) {
 				t.Errorf("netw=%s smsTime=%s (%v), sent after %v", q.Get("netw"), q.Get("smsTime"), err, began)
 			}
 		}
 	})
-	t.Run("nobody is texted back", func(t *testing.T) {
-		for n, c := range map[int]*kannelChild{len(many): smsc, len(forms): further} {
+	t.Run("no sender gets an answer", func(t *testing.T) {
+		for n, c := range map[int]*kannelChild{len(many): smsc, len(forms): formsSMSC} {
 			if !c.log.Has(fmt.Sprintf("fakesmsc: %d messages sent and 0 received", n)) {
-				t.Errorf("fakesmsc got texts:\n%s", c.tail())
+				t.Errorf("fakesmsc received messages:\n%s", c.tail())
 			}
 		}
 	})
 }
 
-// kannelZone is that of %smsTime where nothing is configured.
+// kannelZone returns the time zone of %smsTime if none is configured.
 func kannelZone(t *testing.T) *time.Location {
 	t.Helper()
 	return relaytest.Must(time.LoadLocation("Europe/London"))(t)

@@ -17,12 +17,13 @@ import (
 
 func TestMain(m *testing.M) { e2e.Main(m) }
 
-// senderInventory has an account that may send.
+// senderInventory returns an inventory with an account that may send.
 func senderInventory(credit int) string {
 	return fmt.Sprintf("accounts: [{name: acme, credit: %d, tokens: [{token: acme-token-0123456, scopes: [messaging, carrier]}]}]", credit)
 }
 
-// newSender runs a gateway with a carrier whose account may send, and returns the account.
+// newSender runs a gateway with a carrier and an account that may send, and returns the gateway
+// and a client of the account.
 func newSender(t *testing.T, carrier string, settings ...string) (*e2e.Gateway, e2e.Client) {
 	t.Helper()
 	g := e2e.NewGateway(t, e2e.Embedded(), senderInventory(100), settings...)
@@ -31,7 +32,7 @@ func newSender(t *testing.T, carrier string, settings ...string) (*e2e.Gateway, 
 	return g, g.XAuth("acme-token-0123456")
 }
 
-// TestSendingToAnSMSC sends over a bind, to an SMSC that reports in every form.
+// TestSendingToAnSMSC sends over a bind to an SMSC that sends receipts of every form.
 func TestSendingToAnSMSC(t *testing.T) {
 	t.Parallel()
 	peer, k := e2e.StartSMSC(t), e2e.NewSink(t, nil)
@@ -48,38 +49,38 @@ func TestSendingToAnSMSC(t *testing.T) {
 		}
 	}
 	ids := make(map[string]string)
-	for _, one := range acme.SendMessages(e2e.SendBody(t, k.URL, nil, numbers...)) {
-		ids[one.Destination] = fmt.Sprint(one.ID)
+	for _, message := range acme.SendMessages(e2e.SendBody(t, k.URL, nil, numbers...)) {
+		ids[message.Destination] = fmt.Sprint(message.ID)
 	}
 	e2e.AwaitReports(t, k, want...)
 	for _, h := range k.Requests("/dlr") {
-		to, at := h.Query.Get("to"), h.Query.Get("at")
-		if h.Query.Get("id") != ids[to] || !strings.Contains(h.Query.Get("dlr"), "stat:") || len(at) != len(fmt.Sprint(time.Now().Unix())) {
+		to, timestamp := h.Query.Get("to"), h.Query.Get("at")
+		if h.Query.Get("id") != ids[to] || !strings.Contains(h.Query.Get("dlr"), "stat:") || len(timestamp) != len(fmt.Sprint(time.Now().Unix())) {
 			t.Errorf("the report of %s: %v", to, h.Query)
 		}
 	}
-	relaytest.Eventually(t, "what came early, or with an id that was used before, is not quarantined", func() (any, bool) {
-		set := g.Events("kind=receipt&state=unrouted")
-		return set, len(set) == 0
+	relaytest.Eventually(t, "no receipt is unrouted, even if it was early or repeated an id", func() (any, bool) {
+		events := g.Events("kind=receipt&state=unrouted")
+		return events, len(events) == 0
 	})
-	times := make(map[string]int)
+	submissions := make(map[string]int)
 	for _, e := range peer.Events() {
-		times[e.Submitted]++
+		submissions[e.Submitted]++
 	}
 	for _, number := range numbers {
 		want := 1
 		if strings.HasSuffix(number, "06") || strings.HasSuffix(number, "07") {
-			want = 2 // the first was throttled
+			want = 2 // the first submission was throttled
 		}
-		if times[number] != want {
-			t.Errorf("%s was submitted %d times", number, times[number])
+		if submissions[number] != want {
+			t.Errorf("%s was submitted %d times, want %d", number, submissions[number], want)
 		}
 	}
 	acme.Get("/v2/sms/credit").Is(t, 200, fmt.Sprintf(`{"data":{"credit":%d}}`, 100-len(numbers)))
 	acme.Get("/v2/sms/pending").Mentions(t, 200, `"data":[]`)
 }
 
-// TestSendingFormsToAnSMSC checks what the SMSC sees of each kind of message.
+// TestSendingFormsToAnSMSC checks the submissions of each kind of message.
 func TestSendingFormsToAnSMSC(t *testing.T) {
 	t.Parallel()
 	peer, k := e2e.StartSMSC(t), e2e.NewSink(t, nil)
@@ -91,7 +92,7 @@ func TestSendingFormsToAnSMSC(t *testing.T) {
 	acme.SendMessages(e2e.SendBody(t, k.URL, map[string]any{"message": long}, "447700900500"))
 	acme.SendMessages(e2e.SendBody(t, k.URL, map[string]any{"send_time": time.Now().Add(3 * time.Second).UTC().Format(time.RFC3339)}, "447700900600"))
 	if acme.Get("/v2/sms/pending").Body == `{"data":[]}` {
-		t.Error("what is scheduled is not pending")
+		t.Error("the scheduled message is not pending")
 	}
 	for to, want := range map[string][]e2e.SMSCEvent{
 		"447700900200": {{From: "447700900999", Text: "héllo €"}},
@@ -111,26 +112,26 @@ func TestSendingFormsToAnSMSC(t *testing.T) {
 			}
 			return got, len(got) == len(want)
 		})
-		relaytest.Equal(t, "what the SMSC got for "+to, got, want)
+		relaytest.Equal(t, "the submissions to "+to, got, want)
 	}
 	e2e.AwaitReports(t, k, "447700900200:8", "447700900200:1", "447700900300:8", "447700900300:1", "447700900400:8", "447700900400:1",
 		"447700900500:8", "447700900500:1", "447700900600:8", "447700900600:1")
 }
 
-// TestSendingWithoutABind sends over a carrier that is not there: the message says
-// what it waits for.
+// TestSendingWithoutABind sends over a carrier that cannot be reached. The reason of the
+// message names the missing bind.
 func TestSendingWithoutABind(t *testing.T) {
 	t.Parallel()
 	g, acme := newSender(t, "  - {type: smpp, name: one, addr: '127.0.0.1:1'}\n")
 	acme.SendMessages(e2e.SendBody(t, "https://example.com", nil, "447700900123"))
-	relaytest.Eventually(t, "the message says that the carrier is not bound", func() (any, bool) {
+	relaytest.Eventually(t, "the message's reason is that the carrier is not bound", func() (any, bool) {
 		body := g.Admin().Get("/admin/messages?account=1").Body
 		return body, strings.Contains(body, `"reason":"waits: the carrier one is not bound"`)
 	})
 }
 
-// TestSendingKill kills the gateway while it sends over a bind. What the SMSC has
-// got it has got once; each message is reported, or unknown.
+// TestSendingKill kills the gateway while it sends over a bind. No message is submitted twice,
+// and every acknowledged message is submitted or unknown.
 func TestSendingKill(t *testing.T) {
 	t.Parallel()
 	peer, k := e2e.StartSMSC(t), e2e.NewSink(t, nil)
@@ -138,7 +139,7 @@ func TestSendingKill(t *testing.T) {
 	g := e2e.NewGateway(t, e2e.Embedded(), senderInventory(10*orders))
 	g.Configure("carriers:\n" + peer.CarrierConfig("one", "window: 5"))
 	g.Spawn()
-	taken := make(map[string]bool)
+	acknowledged := make(map[string]bool)
 	for i := range orders {
 		var numbers []string
 		for n := range 10 {
@@ -147,7 +148,7 @@ func TestSendingKill(t *testing.T) {
 		answer, err := g.XAuth("acme-token-0123456").Try("POST", "/v2/sms/send", e2e.SendBody(t, k.URL, nil, numbers...))
 		if err == nil && answer.Status == 200 {
 			for _, n := range numbers {
-				taken[n] = true
+				acknowledged[n] = true
 			}
 		}
 		if i%10 == 9 {
@@ -155,7 +156,7 @@ func TestSendingKill(t *testing.T) {
 			g.Spawn()
 		}
 	}
-	times := func() map[string]int {
+	submissions := func() map[string]int {
 		got := make(map[string]int)
 		for _, e := range peer.Events() {
 			if e.Submitted != "" {
@@ -164,17 +165,17 @@ func TestSendingKill(t *testing.T) {
 		}
 		return got
 	}
-	relaytest.Eventually(t, "everything taken is submitted or unknown", func() (any, bool) {
-		got, known := times(), 0
-		for number := range taken {
+	relaytest.Eventually(t, "every acknowledged message is submitted or unknown", func() (any, bool) {
+		got, submitted := submissions(), 0
+		for number := range acknowledged {
 			if got[number] > 0 {
-				known++
+				submitted++
 			}
 		}
 		unknown := unknownIn(g)
-		return fmt.Sprint(known, " submitted, ", unknown, " unknown of ", len(taken)), known+unknown >= len(taken)
+		return fmt.Sprint(submitted, " submitted, ", unknown, " unknown of ", len(acknowledged)), submitted+unknown >= len(acknowledged)
 	})
-	for number, n := range times() {
+	for number, n := range submissions() {
 		if n > 1 {
 			t.Errorf("%s was submitted %d times", number, n)
 		}
@@ -182,8 +183,8 @@ func TestSendingKill(t *testing.T) {
 	g.Terminate()
 }
 
-// TestSimulatedNetwork sends with nothing configured: the simulator reports like
-// a network, by the last digits of the number, also when the gateway is killed.
+// TestSimulatedNetwork sends without a configured carrier. The simulated network reports by the
+// last digits of the number, even after the gateway was killed.
 func TestSimulatedNetwork(t *testing.T) {
 	t.Parallel()
 	k := e2e.NewSink(t, nil)
@@ -198,8 +199,8 @@ func TestSimulatedNetwork(t *testing.T) {
 	g.Terminate()
 }
 
-// TestHTTPCarrier sends over a carrier that takes JSON, which reports at the address
-// it was given.
+// TestHTTPCarrier sends to a carrier over HTTP with JSON, which posts its reports to the URL in
+// the request.
 func TestHTTPCarrier(t *testing.T) {
 	t.Parallel()
 	k := e2e.NewSink(t, nil)
@@ -214,12 +215,12 @@ func TestHTTPCarrier(t *testing.T) {
 	}
 	relaytest.NoError(t, json.Unmarshal([]byte(h.Body), &m))
 	if h.Header.Get("Idempotency-Key") != m.ID || h.Header.Get("Authorization") != "Bearer secret" || m.To != "447700900123" {
-		t.Errorf("the carrier got %s with %v", h.Body, h.Header)
+		t.Errorf("the carrier received %s with %v", h.Body, h.Header)
 	}
-	at, err := url.Parse(m.ReportURL)
+	reportURL, err := url.Parse(m.ReportURL)
 	relaytest.NoError(t, err)
 	e2e.AwaitReports(t, k, "447700900123:8")
-	report := at.RequestURI()
+	report := reportURL.RequestURI()
 	g.As("").Post(strings.Replace(report, "sig=", "sig=0", 1), `{"state":"DELIVRD"}`).Mentions(t, 401)
 	g.As("").Post(report, `{"state":"PERHAPS"}`).Mentions(t, 422, "state")
 	g.As("").Post(report, `{"state":"ENROUTE"}`).Mentions(t, 200, `"id"`)
@@ -227,12 +228,12 @@ func TestHTTPCarrier(t *testing.T) {
 	e2e.AwaitReports(t, k, "447700900123:8", "447700900123:4", "447700900123:1")
 	g.As("acme-token-0123456").Post("/inbound/dlr/json", `{"ref":"99-1-0","code":1}`).Mentions(t, 200)
 	relaytest.Eventually(t, "a report about another account's message is quarantined", func() (any, bool) {
-		set := g.Events("kind=receipt&state=unrouted")
-		return set, len(set) == 1
+		events := g.Events("kind=receipt&state=unrouted")
+		return events, len(events) == 1
 	})
 }
 
-// unknownIn counts the parts whose outcome is not known.
+// unknownIn returns the number of parts whose outcome is unknown.
 func unknownIn(g *e2e.Gateway) (n int) {
 	g.T.Helper()
 	var list struct {

@@ -20,34 +20,34 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// rawPDU is a PDU in hex.
+// rawPDU returns a PDU in hex.
 func rawPDU(command, sequence uint32, body string) string {
 	body = strings.ReplaceAll(body, " ", "")
 	return fmt.Sprintf("%08x%08x00000000%08x%s", 16+len(body)/2, command, sequence, body)
 }
 
-// deliverBody is the body of a deliver_sm in hex.
+// deliverBody returns the body of a deliver_sm in hex.
 func deliverBody(to string, class, coding byte, text string) string {
 	return fmt.Sprintf("00 0101%s00 0101%s00 %02x0000 0000 0000 %02x00 %02x%x",
 		hex.EncodeToString([]byte("447700900123")), hex.EncodeToString([]byte(to)), class, coding, len(text), text)
 }
 
-// TestSMSCFaults has an SMSC send what is not as it should be.
+// TestSMSCFaults makes an SMSC send invalid and unexpected PDUs.
 func TestSMSCFaults(t *testing.T) {
 	t.Parallel()
 	peer, k := e2e.StartSMSC(t), newKannelSink(t)
 	g := e2e.NewGateway(t, e2e.Embedded(), e2e.SMSCInventory(k.url))
 	g.Configure("carriers:\n" + peer.CarrierConfig("one"))
 	g.Spawn()
-	peer.Await("it is bound", func(e e2e.SMSCEvent) bool { return e.Bound == "bind_transceiver" && e.SystemID == "penstock" })
+	peer.Await("the gateway is bound", func(e e2e.SMSCEvent) bool { return e.Bound == "bind_transceiver" && e.SystemID == "penstock" })
 	answers := func(sequence uint32, answer string, status int) {
 		t.Helper()
-		got := peer.Await("its answer", func(e e2e.SMSCEvent) bool { return e.Answer != "" && e.Sequence == sequence })
+		got := peer.Await("the gateway's answer", func(e e2e.SMSCEvent) bool { return e.Answer != "" && e.Sequence == sequence })
 		if got.Answer != answer || *got.Status != status {
 			t.Errorf("got %s with 0x%02X, want %s with 0x%02X", got.Answer, *got.Status, answer, status)
 		}
 	}
-	t.Run("PDUs that cannot be read are answered and kept, and the bind stays up", func(t *testing.T) {
+	t.Run("PDUs that cannot be read are answered and quarantined, and the bind stays up", func(t *testing.T) {
 		for i, tc := range []struct {
 			raw, answer string
 			status      int
@@ -60,9 +60,9 @@ func TestSMSCFaults(t *testing.T) {
 		} {
 			peer.SendRaw(tc.raw)
 			answers(uint32(0x7000+i), tc.answer, tc.status)
-			relaytest.Eventually(t, "it is quarantined", func() (any, bool) {
-				set := g.Events("kind=sms&state=quarantined&source=smpp&device=smpp/one")
-				return set, len(set) == i+1
+			relaytest.Eventually(t, "the PDU is quarantined", func() (any, bool) {
+				events := g.Events("kind=sms&state=quarantined&source=smpp&device=smpp/one")
+				return events, len(events) == i+1
 			})
 			e := g.Events("kind=sms&state=quarantined")[0]
 			relaytest.Equal(t, "the reason of the event", e.Reason, tc.reason)
@@ -74,45 +74,45 @@ func TestSMSCFaults(t *testing.T) {
 		answers(0x7010, "deliver_sm_resp", 0)
 		k.receives(t, "/sms", 1, "m")
 		if n := peer.BindCount(); n != 1 {
-			t.Errorf("it was bound %d times", n)
+			t.Errorf("the gateway was bound %d times, want 1", n)
 		}
 	})
-	t.Run("a receipt is kept as an event under what it says", func(t *testing.T) {
+	t.Run("the reason of a receipt's event names its state and its message", func(t *testing.T) {
 		peer.SendRaw(rawPDU(5, 0x7020, deliverBody("447800000001", 4, 0, "id:77 sub:001 dlvrd:001 stat:DELIVRD err:000")))
 		answers(0x7020, "deliver_sm_resp", 0)
 		relaytest.Eventually(t, "the receipt", func() (any, bool) {
-			set := g.Events("kind=receipt")
-			return set, len(set) == 1 && set[0].State == "unrouted" && set[0].Source == "smpp" &&
-				set[0].Reason == `receipt delivered: unknown message "77 or 4d or 119" of carrier one`
+			events := g.Events("kind=receipt")
+			return events, len(events) == 1 && events[0].State == "unrouted" && events[0].Source == "smpp" &&
+				events[0].Reason == `receipt delivered: unknown message "77 or 4d or 119" of carrier one`
 		})
 	})
-	t.Run("a message to no relay is unrouted", func(t *testing.T) {
+	t.Run("a message without a relay is unrouted", func(t *testing.T) {
 		peer.SendRaw(rawPDU(5, 0x7030, deliverBody("33600000001", 0, 0, "nobody's")))
 		answers(0x7030, "deliver_sm_resp", 0)
 		relaytest.Eventually(t, "the event", func() (any, bool) {
-			set := g.Events("kind=sms&state=unrouted&q=33600000001")
-			return set, len(set) == 1
+			events := g.Events("kind=sms&state=unrouted&q=33600000001")
+			return events, len(events) == 1
 		})
 	})
-	t.Run("text in another alphabet is replayed once that is configured", func(t *testing.T) {
+	t.Run("text in another alphabet is replayed once the alphabet is configured", func(t *testing.T) {
 		peer.SendRaw(rawPDU(5, 0x7040, deliverBody("447800000002", 0, 0, "caf\xe9")))
 		answers(0x7040, "deliver_sm_resp", 0)
-		relaytest.Eventually(t, "it is quarantined", func() (any, bool) {
-			set := g.Events("kind=sms&state=quarantined&q=above")
-			return set, len(set) == 1 && set[0].Reason == "smpp: short_message in the default alphabet of one: gsm7: offset 3: octet above 0x7F"
+		relaytest.Eventually(t, "the message is quarantined", func() (any, bool) {
+			events := g.Events("kind=sms&state=quarantined&q=above")
+			return events, len(events) == 1 && events[0].Reason == "smpp: short_message in the default alphabet of one: gsm7: offset 3: octet above 0x7F"
 		})
 		g.Terminate()
 		g.Configure("carriers:\n" + peer.CarrierConfig("one", "alphabet: latin1"))
 		g.Spawn()
 		g.Admin().Post("/admin/events/replay", `{"state":"quarantined","q":"above"}`).Mentions(t, 200, `"count":1,`)
 		k.receives(t, "/sms", 2, "m")
-		if got := k.seen("/sms", "m", "d"); got["café|447800000002"] != 1 {
-			t.Errorf("got %v", got)
+		if got := k.countBy("/sms", "m", "d"); got["café|447800000002"] != 1 {
+			t.Errorf("the sink received %v", got)
 		}
 	})
 }
 
-// rawText is a PDU as an event shows it that happens to be text.
+// rawText returns the octets of a PDU in hex, as an event shows a PDU that is valid text.
 func rawText(t *testing.T, raw string) string {
 	t.Helper()
 	b, err := hex.DecodeString(raw)
@@ -120,7 +120,7 @@ func rawText(t *testing.T, raw string) string {
 	return string(b)
 }
 
-// TestReceiptsDoNotNeedRedis has Redis hang: the session stays, and a receipt is answered and
+// TestReceiptsDoNotNeedRedis makes Redis hang: the session stays bound, and a receipt is answered and
 // processed.
 func TestReceiptsDoNotNeedRedis(t *testing.T) {
 	t.Parallel()
@@ -130,22 +130,22 @@ func TestReceiptsDoNotNeedRedis(t *testing.T) {
 	g := e2e.NewGateway(t, &s, e2e.SMSCInventory(k.url))
 	g.Configure("carriers:\n" + peer.CarrierConfig("one", "enquire_link: 1s"))
 	g.Run()
-	peer.Await("it is bound", func(e e2e.SMSCEvent) bool { return e.Bound != "" })
+	peer.Await("the gateway is bound", func(e e2e.SMSCEvent) bool { return e.Bound != "" })
 	resume := s.Redis.Pause()
 	defer resume()
 	peer.SendRaw(rawPDU(5, 0x7001, deliverBody("447800000001", 4, 0, "id:77 sub:001 dlvrd:001 submit date:2611200800 done date:2611200801 stat:DELIVRD err:000 text:")))
-	answer := peer.Await("its answer", func(e e2e.SMSCEvent) bool { return e.Answer != "" && e.Sequence == 0x7001 })
+	answer := peer.Await("the gateway's answer", func(e e2e.SMSCEvent) bool { return e.Answer != "" && e.Sequence == 0x7001 })
 	relaytest.Equal(t, "the answer", fmt.Sprint(answer.Answer, " ", *answer.Status), "deliver_sm_resp 0")
-	relaytest.Eventually(t, "the receipt was processed", func() (any, bool) {
-		set := g.Events("kind=receipt&state=unrouted")
-		return set, len(set) == 1 && strings.Contains(set[0].Reason, "unknown message")
+	relaytest.Eventually(t, "the receipt is processed", func() (any, bool) {
+		events := g.Events("kind=receipt&state=unrouted")
+		return events, len(events) == 1 && strings.Contains(events[0].Reason, "unknown message")
 	})
-	peer.Await("our enquire_link", func(e e2e.SMSCEvent) bool { return e.Asked })
-	relaytest.Equal(t, "the binds", peer.BindCount(), 1)
+	peer.Await("the gateway's enquire_link", func(e e2e.SMSCEvent) bool { return e.Asked })
+	relaytest.Equal(t, "the number of binds", peer.BindCount(), 1)
 }
 
-// TestSMSCJournalFull fills the journal: the SMSC is told to keep what is left,
-// and once there is room again everything arrives, once.
+// TestSMSCJournalFull fills the journal. The SMSC then gets a status that makes it repeat its
+// messages later, and every message arrives once when the journal has room again.
 func TestSMSCJournalFull(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartPostgres(t)
@@ -154,46 +154,47 @@ func TestSMSCJournalFull(t *testing.T) {
 	g.Configure("carriers:\n" + peer.CarrierConfig("one"))
 	g.Run()
 	server.Kill()
-	var all []e2e.SMSCMessage
+	var messages []e2e.SMSCMessage
 	var want []string
 	for i := range 100 {
 		m := e2e.SMSCMessage{From: "447700900123", To: fmt.Sprintf("4478%08d", i), Form: "payload", Text: fmt.Sprint(i, strings.Repeat(" full", 3000))}
-		all, want = append(all, m), append(want, m.Text+"|"+m.From+"|"+m.To)
+		messages, want = append(messages, m), append(want, m.Text+"|"+m.From+"|"+m.To)
 	}
-	peer.Deliver(all)
-	peer.Await("the SMSC gets the status to keep a message", func(e e2e.SMSCEvent) bool { return e.Status != nil && *e.Status == 0x64 })
-	relaytest.Eventually(t, "the journal is named as what is missing", func() (any, bool) {
+	peer.Deliver(messages)
+	peer.Await("the status that makes it repeat a message", func(e e2e.SMSCEvent) bool { return e.Status != nil && *e.Status == 0x64 })
+	relaytest.Eventually(t, "/readyz reports the journal as down", func() (any, bool) {
 		status, r := g.Ready()
 		return r, status == 503 && r.Backends["journal sms"].Status == "down" && r.Backends["carrier one"].Status == "ok"
 	})
 	server.Start()
-	end := peer.AwaitAnswers()
+	answers := peer.AwaitAnswers()
 	k.receives(t, "/sms", len(want), "m", "o", "d")
 	relaytest.NoError(t, g.Stop())
-	onceEach(t, k.seen("/sms", "m", "o", "d"), want)
-	if end.Refused == 0 || end.Answered < len(want) {
-		t.Errorf("the gateway refused %d messages and answered %d, want some and at least %d", end.Refused, end.Answered, len(want))
+	onceEach(t, k.countBy("/sms", "m", "o", "d"), want)
+	if answers.Refused == 0 || answers.Answered < len(want) {
+		t.Errorf("the gateway refused %d messages and answered %d, want some and at least %d", answers.Refused, answers.Answered, len(want))
 	}
 }
 
-// TestSMSCRefusesTheBind has the carrier not know us.
+// TestSMSCRefusesTheBind binds to an SMSC that has another password.
 func TestSMSCRefusesTheBind(t *testing.T) {
 	t.Parallel()
 	peer := e2e.StartSMSC(t, "password=other")
 	g := e2e.NewGateway(t, e2e.Embedded(), e2e.SMSCInventory("http://127.0.0.1:9"))
 	g.Configure("carriers:\n" + peer.CarrierConfig("one"))
 	g.Run()
-	relaytest.Eventually(t, "the reason is shown", func() (any, bool) {
+	relaytest.Eventually(t, "/readyz has the reason", func() (any, bool) {
 		status, r := g.Ready()
 		b := r.Backends["carrier one"]
 		return r, status == 200 && b.Status == "down" && b.Note == "smpp" && strings.HasPrefix(b.Error, "waiting: bind: the SMSC refused the bind with 0x0E, ")
 	})
 	if strings.Contains(g.Logs.String(), "secret") {
-		t.Error("the log holds the password")
+		t.Error("the log contains the password")
 	}
 }
 
-// TestSMSCOverTLS has the SMSC behind TLS, with an authority of its own.
+// TestSMSCOverTLS binds to an SMSC behind TLS whose certificate is signed by a private
+// authority. Only the carrier with its ca_file is bound.
 func TestSMSCOverTLS(t *testing.T) {
 	t.Parallel()
 	peer, k := e2e.StartSMSC(t), newKannelSink(t)
@@ -211,41 +212,42 @@ func TestSMSCOverTLS(t *testing.T) {
 	g := e2e.NewGateway(t, e2e.Embedded(), e2e.SMSCInventory(k.url))
 	g.Configure("carriers:\n" + peer.CarrierConfig("one", "tls: tls", "ca_file: "+file) + peer.CarrierConfig("stranger", "tls: tls"))
 	g.Run()
-	all, want := smscThousands(100)
-	peer.Deliver(all)
+	messages, want := smscThousands(100)
+	peer.Deliver(messages)
 	peer.AwaitAnswers()
 	k.receives(t, "/sms", len(want), "m", "o", "d")
-	onceEach(t, k.seen("/sms", "m", "o", "d"), want)
-	relaytest.Eventually(t, "a certificate that nobody vouches for is refused", func() (any, bool) {
+	onceEach(t, k.countBy("/sms", "m", "o", "d"), want)
+	relaytest.Eventually(t, "a certificate of an unknown authority is refused", func() (any, bool) {
 		_, r := g.Ready()
 		return r, strings.Contains(r.Backends["carrier stranger"].Error, "certificate") && r.Backends["carrier one"].Status == "ok"
 	})
 }
 
-// relayBytes copies both ways between who connects and an address.
+// relayBytes accepts TLS connections and copies both ways between each connection and an
+// address.
 func relayBytes(l net.Listener, addr string) {
 	for {
-		from, err := l.Accept()
+		client, err := l.Accept()
 		if err != nil {
 			return
 		}
 		go func() {
-			defer from.Close()
-			if from.(*tls.Conn).Handshake() != nil {
+			defer client.Close()
+			if client.(*tls.Conn).Handshake() != nil {
 				return
 			}
-			to, err := net.Dial("tcp", addr)
+			server, err := net.Dial("tcp", addr)
 			if err != nil {
 				return
 			}
-			defer to.Close()
-			go func() { _, _ = io.Copy(to, from); to.Close() }()
-			_, _ = io.Copy(from, to)
+			defer server.Close()
+			go func() { _, _ = io.Copy(server, client); server.Close() }()
+			_, _ = io.Copy(client, server)
 		}()
 	}
 }
 
-// TestSMPPPage checks the examples of docs/smpp.md.
+// TestSMPPPage parses the examples of docs/smpp.md.
 func TestSMPPPage(t *testing.T) {
 	t.Parallel()
 	blocks := strings.Split(e2e.RepositoryFile(t, "docs/smpp.md"), "```yaml\n")

@@ -13,9 +13,9 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// smscText is a text for a coding that the SMSC is to use.
+// smscText returns a text that a coding can represent.
 func smscText(coding, n int) string {
-	text := map[int][]string{
+	texts := map[int][]string{
 		1: {"plain words, in US-ASCII"},
 		4: {"data"},
 		6: {"Привет, мир №"},
@@ -24,13 +24,13 @@ func smscText(coding, n int) string {
 		3: {"Çà et là: ½ ± ÿ", "plain words @ £1"},
 		8: {"Привет, 你好", "🎉 Ünïcödé 𝄞 €"},
 	}[coding]
-	return fmt.Sprintf("%d %s", n, text[n%len(text)])
+	return fmt.Sprintf("%d %s", n, texts[n%len(texts)])
 }
 
-// smscThousands are so many messages, single and long, in every coding and every
-// way to say which parts belong together, many of them repeated; and what the
-// sink must see of them as text|sender|number.
-func smscThousands(count int) (all []e2e.SMSCMessage, want []string) {
+// smscThousands returns count messages, short and long, in every coding and every form of
+// concatenation, many of them repeated. want are the expected requests of the sink as
+// text|sender|number.
+func smscThousands(count int) (messages []e2e.SMSCMessage, want []string) {
 	for i := range count {
 		m := e2e.SMSCMessage{
 			From: []string{"447700900123", "447700900124", "Example", "66777"}[i%4], To: fmt.Sprintf("4478%08d", i),
@@ -44,43 +44,42 @@ func smscThousands(count int) (all []e2e.SMSCMessage, want []string) {
 				m.Twice = ""
 			}
 		}
-		times := 1
+		repeats := 1
 		if long {
-			times = 8 + i%11
+			repeats = 8 + i%11
 		}
-		text := strings.Repeat(smscText(m.Coding, i)+" ", times)
+		text := strings.Repeat(smscText(m.Coding, i)+" ", repeats)
 		m.Text = strings.TrimSpace(text)
 		if m.Coding == 4 {
 			m.Text, m.Data = "", hex.EncodeToString([]byte(text))
 			text = m.Data
 		}
-		all = append(all, m)
+		messages = append(messages, m)
 		want = append(want, strings.TrimSpace(text)+"|"+m.From+"|"+m.To)
 	}
-	return all, want
+	return messages, want
 }
 
-// onceEach checks that exactly the messages wanted came, each once.
+// onceEach checks that exactly the wanted messages arrived, each once.
 func onceEach(t *testing.T, got map[string]int, want []string) {
 	t.Helper()
-	left := maps.Clone(got)
-	wrong := 0
+	unexpected := maps.Clone(got)
+	failures := 0
 	for _, m := range want {
-		if got[m] != 1 && wrong < 10 {
-			t.Errorf("came %d times: %q", got[m], m)
-			wrong++
+		if got[m] != 1 && failures < 10 {
+			t.Errorf("%q arrived %d times, want 1", m, got[m])
+			failures++
 		}
-		delete(left, m)
+		delete(unexpected, m)
 	}
-	for i, m := range slices.Sorted(maps.Keys(left)) {
+	for i, m := range slices.Sorted(maps.Keys(unexpected)) {
 		if i < 10 {
-			t.Errorf("nobody sent %q", m)
+			t.Errorf("%q arrived, but was not sent", m)
 		}
 	}
 }
 
-// TestSMSC has an SMSC deliver messages, until the customer's
-// endpoint has each of them once.
+// TestSMSC delivers messages from an SMSC. The customer's endpoint receives each message once.
 func TestSMSC(t *testing.T) {
 	t.Parallel()
 	e2e.OnEverySite(t, func(t *testing.T, s *e2e.Site) {
@@ -88,33 +87,33 @@ func TestSMSC(t *testing.T) {
 		g := e2e.NewGateway(t, s, e2e.SMSCInventory(k.url))
 		g.Configure("carriers:\n" + peer.CarrierConfig("example-mobile", "enquire_link: 1s"))
 		g.Run()
-		all, want := smscThousands(e2e.Rounds(t, "PENSTOCK_TEST_MESSAGES", 1_000, 10_000))
+		messages, want := smscThousands(e2e.Rounds(t, "PENSTOCK_TEST_MESSAGES", 1_000, 10_000))
 		began := time.Now()
-		peer.Deliver(all)
-		end := peer.AwaitAnswers()
-		t.Logf("%d PDUs answered in %v", end.Answered, time.Since(began).Round(time.Millisecond))
+		peer.Deliver(messages)
+		answers := peer.AwaitAnswers()
+		t.Logf("%d PDUs answered in %v", answers.Answered, time.Since(began).Round(time.Millisecond))
 		k.receives(t, "/sms", len(want), "m", "o", "d")
 		t.Logf("%d messages delivered after %v", len(want), time.Since(began).Round(time.Millisecond))
-		peer.Await("our enquire_link", func(e e2e.SMSCEvent) bool { return e.Asked })
-		peer.Await("our answer to its enquire_link", func(e e2e.SMSCEvent) bool { return e.Alive })
+		peer.Await("the gateway's enquire_link", func(e e2e.SMSCEvent) bool { return e.Asked })
+		peer.Await("the gateway's answer to its enquire_link", func(e e2e.SMSCEvent) bool { return e.Alive })
 		g.AwaitProcessed()
 		m := e2e.Metrics(t, g.As("").Get("/metrics").Body)
 		relaytest.NoError(t, g.Stop())
-		onceEach(t, k.seen("/sms", "m", "o", "d"), want)
-		if end.Refused+end.Broken > 0 {
-			t.Errorf("the SMSC had to repeat %d + %d PDUs", end.Refused, end.Broken)
+		onceEach(t, k.countBy("/sms", "m", "o", "d"), want)
+		if answers.Refused+answers.Broken > 0 {
+			t.Errorf("the SMSC had %d refused and %d unanswered PDUs, want none", answers.Refused, answers.Broken)
 		}
-		if n := m[`penstock_carrier_messages_total{bind="1-transceiver",carrier="example-mobile"}`]; int(n) < end.Answered || m[`penstock_carrier_bound{bind="1-transceiver",carrier="example-mobile"}`] != 1 {
-			t.Errorf("metrics count %v messages", n)
+		if n := m[`penstock_carrier_messages_total{bind="1-transceiver",carrier="example-mobile"}`]; int(n) < answers.Answered || m[`penstock_carrier_bound{bind="1-transceiver",carrier="example-mobile"}`] != 1 {
+			t.Errorf("the metrics count %v messages, want at least %d and a bound carrier", n, answers.Answered)
 		}
-		if bye := peer.Await("our unbind", func(e e2e.SMSCEvent) bool { return e.Unbound }); bye.Open > 0 {
-			t.Errorf("we left %d PDUs without an answer", bye.Open)
+		if unbind := peer.Await("the gateway's unbind", func(e e2e.SMSCEvent) bool { return e.Unbound }); unbind.Open > 0 {
+			t.Errorf("the gateway left %d PDUs without an answer", unbind.Open)
 		}
 	})
 }
 
-// TestSMSCKill kills the gateway at random moments while the SMSC delivers: what
-// it has an answer to arrives, and what it has none to it delivers again.
+// TestSMSCKill kills the gateway at random moments while the SMSC delivers. Every answered
+// message arrives, and the SMSC delivers unanswered messages again.
 func TestSMSCKill(t *testing.T) {
 	t.Parallel()
 	kills := e2e.Rounds(t, "PENSTOCK_TEST_KILLS", 4, 20)
@@ -122,39 +121,39 @@ func TestSMSCKill(t *testing.T) {
 	peer, k := e2e.StartSMSC(t, "window=50", fmt.Sprint("seed=", random.IntN(1_000_000))), newKannelSink(t)
 	g := e2e.NewGateway(t, e2e.Embedded(), e2e.SMSCInventory(k.url))
 	g.Configure("carriers:\n" + peer.CarrierConfig("one"))
-	all, want := smscThousands(e2e.Rounds(t, "PENSTOCK_TEST_MESSAGES", 1_000, 10_000))
-	peer.Deliver(all)
+	messages, want := smscThousands(e2e.Rounds(t, "PENSTOCK_TEST_MESSAGES", 1_000, 10_000))
+	peer.Deliver(messages)
 	for round := range kills {
 		if round%4 == 3 {
 			g.Launch()
 			e2e.SleepRandomly(random, 200*time.Millisecond)
 			g.Kill()
 		}
-		before := peer.BindCount()
+		oldBinds := peer.BindCount()
 		g.Spawn()
-		relaytest.Eventually(t, "it is bound", func() (any, bool) { return before, peer.BindCount() > before })
+		relaytest.Eventually(t, "the gateway is bound", func() (any, bool) { return oldBinds, peer.BindCount() > oldBinds })
 		e2e.SleepRandomly(random, 200*time.Millisecond)
 		g.Kill()
 	}
 	g.Spawn()
-	end := peer.AwaitAnswers()
+	answers := peer.AwaitAnswers()
 	k.receives(t, "/sms", len(want), "m", "o", "d")
 	g.AwaitProcessed()
 	g.Terminate()
-	got, lost := k.seen("/sms", "m", "o", "d"), 0
+	got, missing := k.countBy("/sms", "m", "o", "d"), 0
 	for _, m := range want {
 		if got[m] == 0 {
-			lost++
+			missing++
 		}
 	}
-	// A delivery whose outcome the kill kept from being written is repeated under its
+	// A delivery whose outcome was not saved before the kill is repeated with the same
 	// webhook-id. Only a PDU that the SMSC had to repeat may become a second message.
-	second := len(k.seen("/sms", "m", "o", "d", "webhook-id")) - len(got)
-	t.Logf("%d PDUs answered, %d cut off, %d messages taken twice", end.Answered, end.Broken, second)
-	if second > end.Broken {
-		t.Errorf("more messages were taken twice than PDUs were cut off")
+	duplicates := len(k.countBy("/sms", "m", "o", "d", "webhook-id")) - len(got)
+	t.Logf("%d PDUs answered, %d cut off, %d messages stored twice", answers.Answered, answers.Broken, duplicates)
+	if duplicates > answers.Broken {
+		t.Errorf("more messages are stored twice than PDUs were cut off")
 	}
-	if lost > 0 || len(got) != len(want) {
-		t.Errorf("%d messages were lost; %d different ones came, want %d", lost, len(got), len(want))
+	if missing > 0 || len(got) != len(want) {
+		t.Errorf("%d messages are missing; %d different messages arrived, want %d", missing, len(got), len(want))
 	}
 }

@@ -20,19 +20,19 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// smscStore has the accepted parts and the messages to deliver of several SMSCs, which share
-// it. It outlives each of them.
+// smscStore has the accepted parts and the messages to deliver of several SMSC processes. It
+// outlives them.
 type smscStore struct {
 	t    *testing.T
 	port int
 
 	mu       sync.Mutex
-	taken    int
+	taken    int            // submitted parts, also counts their ids
 	times    map[string]int // how often a part was submitted, by number and text
 	parts    map[string]int // submitted parts by number
 	queue    []smscItem
 	repeated int // deliveries that were not answered
-	flushed  int
+	flushed  int // SMSCs that have reported all submissions
 }
 
 // smscItem is a deliver_sm.
@@ -45,13 +45,13 @@ type smscItem struct {
 	Reference int    `json:"reference"`
 }
 
-// smscQuestion is a line from an SMSC.
+// smscQuestion is a line that an SMSC sends.
 type smscQuestion struct {
 	Question, Item, Reference int
 	Op, From, To, Text        string
 }
 
-// smscAnswer is a line to an SMSC.
+// smscAnswer is a line that the store sends to an SMSC.
 type smscAnswer struct {
 	Question int        `json:"question"`
 	ID       string     `json:"id,omitempty"`
@@ -75,18 +75,19 @@ func newSMSCStore(t *testing.T) *smscStore {
 	return s
 }
 
-// serve answers one SMSC. What it had to deliver when it ends is queued again.
+// serve answers the questions of an SMSC. When the SMSC exits, its unanswered deliveries are
+// queued again.
 func (s *smscStore) serve(conn net.Conn) {
 	defer conn.Close()
-	open := make(map[int]smscItem)
+	unanswered := make(map[int]smscItem)
 	answers := json.NewEncoder(conn)
 	for lines := bufio.NewScanner(conn); lines.Scan(); {
 		var q smscQuestion
 		if json.Unmarshal(lines.Bytes(), &q) != nil {
-			break // killed within a line
+			break // the SMSC was killed within a line
 		}
 		s.mu.Lock()
-		answer := s.handle(q, open)
+		answer := s.handle(q, unanswered)
 		s.mu.Unlock()
 		if q.Question > 0 && answers.Encode(answer) != nil {
 			break
@@ -94,13 +95,13 @@ func (s *smscStore) serve(conn net.Conn) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, item := range open {
+	for _, item := range unanswered {
 		s.repeated++
 		s.queue = append(s.queue, item)
 	}
 }
 
-func (s *smscStore) handle(q smscQuestion, open map[int]smscItem) smscAnswer {
+func (s *smscStore) handle(q smscQuestion, unanswered map[int]smscItem) smscAnswer {
 	answer := smscAnswer{Question: q.Question}
 	switch q.Op {
 	case "take":
@@ -115,14 +116,14 @@ func (s *smscStore) handle(q smscQuestion, open map[int]smscItem) smscAnswer {
 		answer.Items = append(answer.Items, s.queue[:n]...)
 		s.queue = s.queue[n:]
 		for _, item := range answer.Items {
-			open[item.Item] = item
+			unanswered[item.Item] = item
 		}
 	case "done":
-		delete(open, q.Item)
+		delete(unanswered, q.Item)
 	case "back":
 		s.repeated++
-		s.queue = append(s.queue, open[q.Item])
-		delete(open, q.Item)
+		s.queue = append(s.queue, unanswered[q.Item])
+		delete(unanswered, q.Item)
 	case "flush":
 		s.flushed++
 	}
@@ -136,14 +137,14 @@ func (s *smscStore) add(item smscItem) {
 	s.queue = append(s.queue, item)
 }
 
-// has returns how many parts for a number were submitted.
-func (s *smscStore) has(number string) int {
+// submitted returns the number of submitted parts for a phone number.
+func (s *smscStore) submitted(number string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.parts[number]
 }
 
-// flushes returns how many SMSCs have told what was submitted to them.
+// flushes returns the number of SMSCs that have reported all submissions.
 func (s *smscStore) flushes() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,11 +183,11 @@ func (s *sharedSMSC) kill() {
 	_ = s.cmd.Wait()
 }
 
-// dropSession ends a connection of an ESME.
+// dropSession makes the SMSC close a connection of an ESME.
 func (s *sharedSMSC) dropSession() { _, _ = io.WriteString(s.stdin, "drop\n") }
 
 // TestBindsAndSMSCsAreKilled sends and receives over four transceivers at a pair of SMSCs,
-// and over a transmitter and a receiver at a third one, while SMSCs and binds are killed.
+// and over a transmitter and a receiver at a third SMSC, while SMSCs and binds are killed.
 func TestBindsAndSMSCsAreKilled(t *testing.T) {
 	t.Parallel()
 	orders := e2e.Rounds(t, "PENSTOCK_TEST_MESSAGES", 100, 1_000)
@@ -204,19 +205,19 @@ func TestBindsAndSMSCsAreKilled(t *testing.T) {
 		bind(0, "transceiver"), bind(0, "transceiver"), bind(1, "transceiver"), bind(1, "transceiver"), settings, bind(2, "transmitter"), bind(2, "receiver")))
 	g.Run()
 
-	// What the SMSCs deliver: texts of two parts.
+	// The SMSCs deliver texts of two parts.
 	var wantInbound []string
 	for i := range 2 * orders {
 		to := fmt.Sprintf("4478%08d", i)
 		text := fmt.Sprintf("%06d", i) + strings.Repeat("x", 147) + " and the second half"
 		wantInbound = append(wantInbound, text+"|447700900123|"+to)
 		for part, half := range []string{text[:153], text[153:]} {
-			head := fmt.Sprintf("050003%02x02%02x", i%256, part+1)
-			stores[i%2].add(smscItem{Item: 2*i + part + 1, From: "447700900123", To: to, Class: 0x40, Text: head + hex.EncodeToString([]byte(half))})
+			udh := fmt.Sprintf("050003%02x02%02x", i%256, part+1)
+			stores[i%2].add(smscItem{Item: 2*i + part + 1, From: "447700900123", To: to, Class: 0x40, Text: udh + hex.EncodeToString([]byte(half))})
 		}
 	}
 
-	// Kills, until everything is ordered.
+	// SMSCs and connections are ended until every message is ordered.
 	ordered, killed := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(killed)
@@ -252,11 +253,11 @@ func TestBindsAndSMSCsAreKilled(t *testing.T) {
 	close(ordered)
 	<-killed
 
-	// Parts that are unknown and that no SMSC has are resent, as an operator does.
+	// Parts that are unknown and that no SMSC has are resent, as an operator would do.
 	for _, smsc := range smscs {
 		_, _ = io.WriteString(smsc.stdin, "flush\n")
 	}
-	relaytest.Eventually(t, "the SMSCs have stored what was submitted before", func() (any, bool) {
+	relaytest.Eventually(t, "the SMSCs have reported all submissions", func() (any, bool) {
 		flushed := stores[0].flushes() + stores[1].flushes()
 		return flushed, flushed == len(smscs)
 	})
@@ -274,7 +275,7 @@ func TestBindsAndSMSCsAreKilled(t *testing.T) {
 		}
 		g.Admin().Get("/admin/messages?account=1&state=unknown&limit=1000").Decode(t, &list)
 		for _, m := range list.Data {
-			if stores[0].has(m.Destination)+stores[1].has(m.Destination) == 0 && !resent[m.Destination] {
+			if stores[0].submitted(m.Destination)+stores[1].submitted(m.Destination) == 0 && !resent[m.Destination] {
 				resent[m.Destination] = true
 				g.Admin().Post("/admin/messages/resend", fmt.Sprintf(`{"account":1,"ids":["%s"]}`, m.ID)).Mentions(t, 200)
 			}
@@ -299,14 +300,14 @@ func TestBindsAndSMSCsAreKilled(t *testing.T) {
 		repeated += store.repeated
 	}
 	relaytest.Equal(t, "the parts that the SMSCs have", parts, len(numbers))
-	got, lost := inbound.seen("/sms", "m", "o", "d"), 0
+	got, missing := inbound.countBy("/sms", "m", "o", "d"), 0
 	for _, text := range wantInbound {
 		if got[text] == 0 {
-			lost++
+			missing++
 		}
 	}
-	if lost > 0 || len(got) != len(wantInbound) {
-		t.Errorf("%d inbound messages were lost; %d different ones came, want %d", lost, len(got), len(wantInbound))
+	if missing > 0 || len(got) != len(wantInbound) {
+		t.Errorf("%d inbound messages are missing; %d different messages arrived, want %d", missing, len(got), len(wantInbound))
 	}
 	binds := 0.0
 	for name, n := range m {

@@ -15,21 +15,21 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// soapClients are SOAP clients of other people's making, each with a script that
-// takes the same steps.
+// soapClients returns third-party SOAP clients by name: an interpreter and a script. All
+// scripts take the same steps.
 func soapClients() map[string][]string {
 	return map[string][]string{
 		"zeep": {"/usr/bin/python3", "client.py"}, "PHP": {"php", "client.php"}, "node": {"node", "client.js"},
 	}
 }
 
-// soapStep is what a client has to tell of a step: the code and the credits of an
-// answer and a part of its description, or a part of a Fault.
+// soapStep is a line that a script prints for a step: the code, the credits and a part of the
+// description of an answer, or a part of a Fault.
 type soapStep struct {
 	Step, ResponseCode, CreditsUsed, Description, Fault string
 }
 
-// soapSteps is what the scripts must print. Each sends to two numbers.
+// soapSteps returns the steps that every script must print. Each step sends to two numbers.
 func soapSteps() []soapStep {
 	const ids = "Accepted. Message ids: "
 	return []soapStep{
@@ -46,25 +46,25 @@ func soapSteps() []soapStep {
 	}
 }
 
-// runSOAPClient runs a client's script. It fails the test where the client is
-// missing, or skips it when PENSTOCK_TEST_SKIP_REAL=1 says so.
+// runSOAPClient runs a client's script and returns its steps. If the client is missing, it
+// fails the test, or skips it if PENSTOCK_TEST_SKIP_REAL=1.
 func runSOAPClient(t *testing.T, client []string, args ...string) []soapStep {
 	t.Helper()
 	modules, err := filepath.Abs(filepath.Join(e2e.Root(t), ".tools", "node", "node_modules"))
 	relaytest.NoError(t, err)
 	script := filepath.Join(e2e.Root(t), "ingest", "soap", "testdata", client[1])
 	cmd := exec.Command(client[0], append([]string{script}, args...)...)
-	var said bytes.Buffer
-	cmd.Env, cmd.Stderr = append(os.Environ(), "NODE_PATH="+modules), &said
-	out, err := cmd.Output()
+	var stderr bytes.Buffer
+	cmd.Env, cmd.Stderr = append(os.Environ(), "NODE_PATH="+modules), &stderr
+	stdout, err := cmd.Output()
 	if err != nil {
 		if os.Getenv("PENSTOCK_TEST_SKIP_REAL") == "1" {
-			t.Skipf("skipped: %v, and PENSTOCK_TEST_SKIP_REAL=1: %s", err, said.String())
+			t.Skipf("skipped: %v, and PENSTOCK_TEST_SKIP_REAL=1: %s", err, stderr.String())
 		}
-		t.Fatalf("%v: %s\n%s\ndeploy/test-deps.sh installs the clients (PENSTOCK_TEST_SKIP_REAL=1 skips)", err, said.String(), out)
+		t.Fatalf("%v: %s\n%s\ndeploy/test-deps.sh installs the clients (PENSTOCK_TEST_SKIP_REAL=1 skips)", err, stderr.String(), stdout)
 	}
 	var steps []soapStep
-	for line := range strings.Lines(string(out)) {
+	for line := range strings.Lines(string(stdout)) {
 		var s soapStep
 		relaytest.NoError(t, json.Unmarshal([]byte(line), &s))
 		steps = append(steps, s)
@@ -72,14 +72,13 @@ func runSOAPClient(t *testing.T, client []string, args ...string) []soapStep {
 	return steps
 }
 
-// TestSOAPClients has other people's clients read the WSDL and send, and looks at
-// what they were charged.
+// TestSOAPClients sends with third-party clients that read the WSDL, and checks the charges.
 func TestSOAPClients(t *testing.T) {
 	t.Parallel()
 	addr := porttest.Address(t)
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"), "PENSTOCK_LISTEN="+addr, "PENSTOCK_PUBLIC_URL=http://"+addr)
 	acme := e2e.CustomerOf(g)
-	left := 1000
+	credit := 1000
 	for name, client := range soapClients() {
 		t.Run(name, func(t *testing.T) {
 			got := runSOAPClient(t, client, g.URL()+"/soap?wsdl", "acme", "secret")
@@ -94,13 +93,13 @@ func TestSOAPClients(t *testing.T) {
 				}
 				relaytest.Equal(t, "the step "+w.Step, s, w)
 			}
-			left -= 14
-			acme.Get("/v2/sms/credit").Is(t, 200, fmt.Sprintf(`{"data":{"credit":%d}}`, left))
+			credit -= 14
+			acme.Get("/v2/sms/credit").Is(t, 200, fmt.Sprintf(`{"data":{"credit":%d}}`, credit))
 		})
 	}
 }
 
-// TestSOAPCharges looks at what is charged where a request is refused.
+// TestSOAPCharges checks that refused requests are not charged.
 func TestSOAPCharges(t *testing.T) {
 	t.Parallel()
 	g := e2e.Start(t, e2e.Embedded(), "accounts: [{name: acme, credit: 1, tokens: [{token: acme-token-0123456}], soap: {username: acme, password: secret}}]")
@@ -108,7 +107,7 @@ func TestSOAPCharges(t *testing.T) {
 	for _, tc := range []struct{ name, body, want string }{
 		{"a text of 256 parts", strings.Replace(e2e.SOAPEnvelope("acme", "447700900123"), ">hi<", ">"+strings.Repeat("a", 255*153+1)+"<", 1), "<responsecode>3</responsecode><creditsused>0</creditsused><description>Invalid request: message: "},
 		{"an originator that no phone shows", strings.Replace(e2e.SOAPEnvelope("acme", "447700900123"), "<message>", "<originator>far too long a name</originator><message>", 1), "<responsecode>3</responsecode><creditsused>0</creditsused><description>Invalid request: originator: "},
-		{"a report to an address of our own", strings.Replace(e2e.SOAPEnvelope("acme", "447700900123"), "</messagetype>", "</messagetype><dlrep><callbackurl>http://169.254.169.254/</callbackurl><callbacktype>HTTPGET</callbacktype></dlrep>", 1), "<responsecode>3</responsecode><creditsused>0</creditsused><description>Invalid request: dlrep.callbackurl: The dlrep.callbackurl is refused"},
+		{"a report to a link-local address", strings.Replace(e2e.SOAPEnvelope("acme", "447700900123"), "</messagetype>", "</messagetype><dlrep><callbackurl>http://169.254.169.254/</callbackurl><callbacktype>HTTPGET</callbacktype></dlrep>", 1), "<responsecode>3</responsecode><creditsused>0</creditsused><description>Invalid request: dlrep.callbackurl: The dlrep.callbackurl is refused"},
 		{"more than the credit", strings.Replace(e2e.SOAPEnvelope("acme", "447700900123"), "</number>", "</number><number>447700900124</number>", 1), "<responsecode>2</responsecode><creditsused>0</creditsused><description>Insufficient credit.</description>"},
 	} {
 		g.As("").With("Content-Type", e2e.SOAP11Type).Post("/soap", tc.body).Mentions(t, 200, tc.want)
@@ -121,6 +120,6 @@ func TestSOAPCharges(t *testing.T) {
 	g.Admin().Put("/admin/inventory", `{"accounts":[{"name":"acme","soap":{"username":"acme","password":"another"}}]}`).Mentions(t, 200, "acme")
 	g.As("").With("Content-Type", e2e.SOAP11Type).Post("/soap", e2e.SOAPEnvelope("acme", "447700900123")).Mentions(t, 500, "Unauthenticated: unknown username or password.")
 	if logs := g.Logs.String(); strings.Contains(logs, "secret") || strings.Contains(logs, "447700900123") {
-		t.Errorf("the log tells too much: %s", logs)
+		t.Errorf("the log contains a password or a number: %s", logs)
 	}
 }
