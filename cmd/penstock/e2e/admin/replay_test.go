@@ -44,7 +44,7 @@ func TestTheReplayCommand(t *testing.T) {
 		code     int
 		out, err string
 	}{
-		{"replay deliveries", 1, "", "the replay was refused:\n  ids: name ids or at least one filter"},
+		{"replay deliveries", 1, "", "the replay was refused:\n  ids: Give ids or at least one filter."},
 		{"replay deliveries --state lost", 1, "", "must be queued or retrying"},
 		{"replay letters", 2, "", "penstock:"},
 		{"replay deliveries " + one, 0, "1 delivery\n", ""},

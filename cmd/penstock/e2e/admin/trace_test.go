@@ -103,7 +103,7 @@ func TestTheTraceOfAFrame(t *testing.T) {
 	says(t, "the rule that lacks a value", first, "stored", "rule : rule "+wet+`: "Wet" did not fire: when: values.humidity is missing`)
 	says(t, "the rule without a condition", first, "stored", "rule : rule "+forward+`: "Forward" forwards the frame: the rule has no when`, "/forward", "is delivered", "2 deliveries")
 	second := g.Trace(hotter)
-	says(t, "the frame after it", second, "rule : rule "+warm+`: "Warm" did not fire: `, "one was raised already", "1 deliveries")
+	says(t, "the frame after it", second, "rule : rule "+warm+`: "Warm" did not fire: `, "the alarm was raised already", "1 deliveries")
 	says(t, "the frame after it, forwarded", second, "stored", "rule : rule "+forward, "1 deliveries")
 	if strings.Contains(second, "Elsewhere") || strings.Contains(second, "Joins") {
 		t.Errorf("rules that do not look at it:\n%s", second)

@@ -55,6 +55,6 @@ func testQuarantine(t *testing.T, s *e2e.Site) {
 		g.Admin().Get("/admin/events?state=done").Mentions(t, 200, events[0].ID)
 	})
 	t.Run("a replay of everything by accident is refused", func(t *testing.T) {
-		g.Admin().Post("/admin/events/replay", `{}`).Mentions(t, 422, "name ids or at least one filter")
+		g.Admin().Post("/admin/events/replay", `{}`).Mentions(t, 422, "Give ids or at least one filter")
 	})
 }

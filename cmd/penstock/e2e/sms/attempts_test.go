@@ -93,7 +93,7 @@ func testAttempts(t *testing.T, s *e2e.Site) {
 	})
 	close(corrected)
 	t.Run("what is dead is replayed with the same id", func(t *testing.T) {
-		g.Admin().Post("/admin/deliveries/replay", `{}`).Mentions(t, 422, "name ids or at least one filter")
+		g.Admin().Post("/admin/deliveries/replay", `{}`).Mentions(t, 422, "Give ids or at least one filter")
 		g.Admin().Post("/admin/deliveries/replay", `{"relay": "g-longer"}`).Is(t, 200, `{"count": 1}`)
 		relaytest.Equal(t, "attempts", e2e.AttemptStatuses(g.AwaitDelivery("g-longer", "delivered")), "410 200")
 		hits := k.Requests("/longer")
