@@ -1,61 +1,99 @@
+// Package grafana makes the dashboard of a decoder's sensors, as Grafana's dashboard JSON
+// (schemaVersion 39, Grafana 10 and 11). The other dashboards ship in the folder dashboards.
+//
+// The queries are InfluxQL over the measurements that the gateway writes. There is one
+// measurement for each sensor type, with the fields value and text and the tags account,
+// device_id, identifier, sensor_id and key. The measurement uplink has the radio data of
+// frames and the names of devices.
 package grafana
 
-// Sensor is a sensor of a decoder.
+import (
+	"bytes"
+	_ "embed" // the template
+	"encoding/json"
+	"fmt"
+	"strings"
+	"text/template"
+)
+
+//go:embed decoder.json.tmpl
+var decoderTemplate string
+
+// Sensor is a key of a decoder's values and the sensor type that it is mapped to.
 type Sensor struct {
 	Key  string
-	Type string // the id of the sensor type, which is the name of the measurement
-	Name string // the name of the sensor type; empty: the id is shown
-	Unit string // as in the inventory, such as "°C"
+	Type string // id of the sensor type, which is the name of the measurement
+	Name string // of the sensor type; empty: its id
+	Unit string // as users write it, such as "°C"
 }
 
-// Decoder returns the dashboard of a decoder. Each sensor has a graph with a line for each device
-// and a table of the latest values.
-func Decoder(id, name string, sensors []Sensor) Dashboard {
-	panels := make([]Panel, 0, 2*len(sensors))
-	for _, s := range sensors {
-		condition := inDevices + ` AND "key" = ` + quoteString(s.Key)
+// panelPair has the values for the two panels of a sensor: a graph with a line for each
+// device, and a table of the latest values with the names of the devices.
+type panelPair struct {
+	GraphID, TableID, Y           int
+	Title, Unit                   string
+	Numbers, Texts, Latest, Names string // queries
+}
+
+const (
+	selectedAccounts = `"account" =~ /^$account$/`
+	selectedDevices  = `$timeFilter AND ` + selectedAccounts + ` AND "identifier" =~ /^$device$/`
+	panelHeight      = 8 // as in the template
+)
+
+// Decoder returns a dashboard of at least one sensor, as a file that Grafana imports.
+func Decoder(id, name string, sensors []Sensor) ([]byte, error) {
+	panels, keys := make([]panelPair, len(sensors)), make([]string, len(sensors))
+	for i, s := range sensors {
 		if s.Name == "" {
 			s.Name = s.Type
 		}
-		title := s.Name + ": " + s.Key
-		panels = append(panels,
-			graph(title, unit(s.Unit), size{16, 8}, numbersAndTexts(quote(s.Type), condition+` GROUP BY time($__interval), "identifier" fill(none)`, "$tag_identifier", "texts of $tag_identifier")...),
-			table(title+", latest", size{8, 8}, "Time", true, query(`SELECT last(*) FROM `+quote(s.Type)+` WHERE `+condition+` GROUP BY "identifier"`, "")).named(inDevices))
-	}
-	return newDashboard(uidOf(id), "Penstock: "+name, "Readings of decoder "+id+".", []Variable{
-		variable("account", "Account", "account", ""), devicesOf(sensors),
-	}, panels)
-}
-
-// inAccounts is a condition for readings of the selected accounts in the time range.
-const inAccounts = `$timeFilter AND "account" =~ /^$account$/`
-
-// inDevices is a condition for readings of the selected devices in the time range.
-const inDevices = inAccounts + ` AND "identifier" =~ /^$device$/`
-
-// devicesOf returns the variable of the devices that have one of the sensors.
-func devicesOf(sensors []Sensor) Variable {
-	condition := `"account" =~ /^$account$/`
-	for i, s := range sensors {
-		if i == 0 {
-			condition += " AND ("
-		} else {
-			condition += " OR "
+		keys[i] = `"key" = ` + quoteString(s.Key)
+		readings := quoteName(s.Type) + ` WHERE ` + selectedDevices + ` AND ` + keys[i]
+		perInterval := readings + ` GROUP BY time($__interval), "identifier" fill(none)`
+		panels[i] = panelPair{
+			GraphID: 2*i + 1, TableID: 2*i + 2, Y: panelHeight * i, Title: s.Name + ": " + s.Key, Unit: grafanaUnit(s.Unit),
+			Numbers: `SELECT mean("value") FROM ` + perInterval,
+			Texts:   `SELECT count("text") FROM ` + perInterval, // a line cannot show texts
+			Latest:  `SELECT last(*) FROM ` + readings + ` GROUP BY "identifier"`,
+			// Readings have no name, so that a renamed device does not begin a new series.
+			Names: `SELECT last("name") AS "name" FROM "uplink" WHERE ` + selectedDevices + ` GROUP BY "identifier"`,
 		}
-		condition += `"key" = ` + quoteString(s.Key)
 	}
-	if len(sensors) > 0 {
-		condition += ")"
+	t, err := template.New("dashboard").Funcs(template.FuncMap{"json": encode}).Parse(decoderTemplate)
+	if err != nil {
+		return nil, err
 	}
-	return variable("device", "Device", "identifier", condition)
+	var text, indented bytes.Buffer
+	err = t.Execute(&text, map[string]any{
+		"UID": dashboardUID(id), "ID": id, "Name": name, "Panels": panels,
+		"Accounts": `SHOW TAG VALUES WITH KEY = "account"`,
+		"Devices":  `SHOW TAG VALUES WITH KEY = "identifier" WHERE ` + selectedAccounts + ` AND (` + strings.Join(keys, " OR ") + `)`,
+	})
+	if err == nil {
+		err = json.Indent(&indented, text.Bytes(), "", "  ")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("dashboard of decoder %s: %w", id, err)
+	}
+	return indented.Bytes(), nil
 }
 
-// uidOf returns a uid for the dashboard of a decoder: at most 40 letters, digits, hyphens and
-// underscores, as Grafana requires.
-func uidOf(id string) string {
+// encode returns a string as JSON.
+func encode(s string) (string, error) {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(s)
+	return strings.TrimSpace(b.String()), err
+}
+
+// dashboardUID returns a uid of at most 40 letters, digits, hyphens and underscores: Grafana
+// accepts no others.
+func dashboardUID(decoderID string) string {
 	uid := []byte("penstock-decoder-")
-	for i := 0; i < len(id) && len(uid) < 40; i++ {
-		c := id[i]
+	for i := 0; i < len(decoderID) && len(uid) < 40; i++ {
+		c := decoderID[i]
 		if !(c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_') {
 			c = '-'
 		}
@@ -64,17 +102,27 @@ func uidOf(id string) string {
 	return string(uid)
 }
 
-// unit returns Grafana's id of a unit. A unit without an id becomes a suffix of the values.
-func unit(symbol string) string {
-	ids := map[string]string{
+// grafanaUnit returns Grafana's name of a unit, or a suffix with the unit itself.
+func grafanaUnit(unit string) string {
+	names := map[string]string{
 		"": "", "°C": "celsius", "°F": "fahrenheit", "K": "kelvin", "%": "percent", "%RH": "humidity",
 		"hPa": "pressurehpa", "bar": "pressurebar", "Pa": "pressurepa", "kPa": "pressurekpa",
 		"V": "volt", "mV": "mvolt", "A": "amp", "mA": "mamp", "W": "watt", "kW": "kwatt", "Wh": "watth", "kWh": "kwatth",
 		"m": "lengthm", "mm": "lengthmm", "km": "lengthkm", "ppm": "ppm", "lx": "lux", "dB": "dB", "dBm": "dBm",
 		"s": "s", "ms": "ms", "m/s": "velocityms", "km/h": "velocitykmh", "°": "degree", "l": "litre", "L": "litre", "m³": "m3",
 	}
-	if id, ok := ids[symbol]; ok {
-		return id
+	if name, ok := names[unit]; ok {
+		return name
 	}
-	return "suffix: " + symbol
+	return "suffix: " + unit
+}
+
+// quoteName quotes an identifier of InfluxQL.
+func quoteName(name string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(name) + `"`
+}
+
+// quoteString quotes a string of InfluxQL.
+func quoteString(s string) string {
+	return `'` + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`).Replace(s) + `'`
 }

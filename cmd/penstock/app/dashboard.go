@@ -39,9 +39,9 @@ func (d dashboardCommand) Run(w client.Environment) error {
 	for i, s := range decoder.Sensors {
 		sensors[i] = grafana.Sensor{Key: s.Key, Type: s.SensorTypeID, Name: s.Name, Unit: s.MetricUnits}
 	}
-	text, err := grafana.Encode(grafana.Decoder(decoder.ID, decoder.Name, sensors))
+	dashboard, err := grafana.Decoder(decoder.ID, decoder.Name, sensors)
 	if err == nil {
-		_, err = w.Stdout.Write(text)
+		_, err = w.Stdout.Write(dashboard)
 	}
 	return err
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/penstock/penstock/cmd/penstock/e2e"
 	"github.com/penstock/penstock/delivery/influx/influxtest"
-	"github.com/penstock/penstock/deploy/grafana"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
@@ -85,8 +84,25 @@ func TestDashboardsShowWhatTheGatewayWrites(t *testing.T) {
 	}
 }
 
+// dashboard has the fields of a dashboard that the tests read.
+type dashboard struct {
+	UID        string
+	Panels     []panel
+	Templating struct{ List []variable }
+}
+
+type panel struct {
+	Title, Repeat string
+	Targets       []struct{ Query, Expr, Format string }
+}
+
+type variable struct {
+	Name, Type, Query, AllValue string
+	Multi                       bool
+}
+
 // shippedDashboard reads a dashboard of deploy/grafana.
-func shippedDashboard(t *testing.T, name string) (d grafana.Dashboard) {
+func shippedDashboard(t *testing.T, name string) (d dashboard) {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(e2e.Root(t), "deploy", "grafana", "dashboards", name+".json"))
 	relaytest.NoError(t, err)
@@ -134,7 +150,7 @@ func fill(g *e2e.Gateway) {
 // showsAll asks every query of a dashboard, with every variable set to all of its
 // values and then to each of them.
 func showsAll(t *testing.T, db *influxtest.Server, raw []byte) {
-	var d grafana.Dashboard
+	var d dashboard
 	relaytest.NoError(t, json.Unmarshal(raw, &d))
 	if len(d.Panels) == 0 {
 		t.Fatal("no panels")
@@ -153,7 +169,7 @@ func showsAll(t *testing.T, db *influxtest.Server, raw []byte) {
 // panel wants every one of a panel's repetitions to show something, and every
 // query of it to have an answer in one of them. Only of a decoder's sensors is
 // each either a number or a text.
-func (b *board) panel(p grafana.Panel) {
+func (b *board) panel(p panel) {
 	b.t.Helper()
 	shown := map[int]bool{}
 	for n, q := range p.Targets {
@@ -183,7 +199,7 @@ type board struct {
 }
 
 // choose asks for the values of a variable, as those before it stand.
-func (b *board) choose(v grafana.Variable) {
+func (b *board) choose(v variable) {
 	b.t.Helper()
 	found := map[string]bool{}
 	for _, asked := range b.spelled(v.Query, "") {
