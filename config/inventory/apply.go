@@ -8,74 +8,73 @@ import (
 	"github.com/penstock/penstock/config/strict"
 )
 
-// Mode describes how far an apply goes.
+// Mode has the options of an apply.
 type Mode struct {
-	// Reset names what is set to what the document says although it lives on
-	// through REST and traffic: relays, rules, credit, sims. ResetAccounts are the names
-	// or ids of the accounts that it is limited to; none: all of the document.
+	// Reset names the kinds of records, of relays, rules, credit and sims, that are set to the
+	// declared values although REST or traffic has changed them. ResetAccounts limits the
+	// reset to accounts, by name or id; empty means all accounts of the document.
 	Reset         []string
 	ResetAccounts []string
-	// Prune removes what an earlier document of the same name declared and this one omits.
-	// AllowRemovals is the number of records that it may remove if they are more than a tenth
-	// of the document's, or all of a kind.
+	// Prune removes the records that an earlier document of the same name declared and this
+	// one omits. A prune of more than a tenth of the records, or of all records of a kind,
+	// fails if it removes more than AllowRemovals records.
 	Prune         bool
 	AllowRemovals int
-	// Adopt takes over what the document declares from the documents that own it.
+	// Adopt makes the document the owner of declared records that other documents own.
 	Adopt bool
-	// DryRun changes nothing, and says what would change.
+	// DryRun changes nothing and returns the changes that an apply would make.
 	DryRun bool
-	// Compare gives what is declared before and after.
+	// Compare returns the declared records before and after.
 	Compare bool
-	// Trusted leaves out the check of URLs; for the demo, which is our own.
+	// Trusted skips the check of URLs, for the demo.
 	Trusted bool
 }
 
-// Applied says what an apply did, or would do. Records are named as Thing
-// does.
+// Applied is the result of an apply or a dry run. Records are named as by Thing.String.
 type Applied struct {
-	Document string           `json:"document"` // whose the records are now
+	Document string           `json:"document"` // the owner of the records
 	DryRun   bool             `json:"dry_run"`
-	Accounts []AppliedAccount `json:"accounts"` // that exist
+	Accounts []AppliedAccount `json:"accounts"` // of the document, without those that a dry run would create
 	Added    []string         `json:"added"`
 	Changed  []string         `json:"changed"`
-	// Removed names what a prune removed.
+	// Removed names the records that a prune removed.
 	Removed []string `json:"removed"`
-	// Kept names what a prune did not remove, and the fields that the apply left as they
-	// are although the document says otherwise, each with the reason.
+	// Kept names the records that a prune did not remove, and the fields that an apply did not
+	// set to their declared values, each with the reason.
 	Kept []string `json:"kept"`
-	// Drift is the fields among Kept.
+	// Drift has the fields of Kept.
 	Drift []Drift `json:"-"`
-	// AllowRemovals is the number of removals that the prune needs; 0: none.
+	// AllowRemovals is the least Mode.AllowRemovals with which the prune succeeds.
 	AllowRemovals int `json:"allow_removals"`
-	// Before and After are the declared records, with every secret masked, and with only
-	// those SIMs that the document concerns; empty unless Mode.Compare requests them.
+	// Before and After are the declared records with secrets masked. Of the SIMs they have only
+	// those that the apply concerns. They are empty unless Mode.Compare is set.
 	Before Document `json:"-"`
 	After  Document `json:"-"`
 }
 
-// Drift is a field of a record that differs from what a document declares, because the API,
-// traffic or a job has changed it. An apply keeps it.
+// Drift is a field of a record that differs from its declared value, because the API, traffic
+// or a job has changed it. An apply keeps the present value.
 type Drift struct {
 	Document string `json:"document"` // its name
 	Account  string `json:"account"`  // its name
 	Path     string `json:"path"`     // within the account: relays.site-04.parameters
-	// Declared and Present are the values in the document's form; nil for none.
+	// Declared and Present are the values as a document has them; nil if there is none.
 	Declared any `json:"declared"`
 	Present  any `json:"present"`
 	// Deleted is set if the API deleted the record, so that Path has no field.
 	Deleted bool `json:"deleted"`
-	// ChangedAt is the time of the last change over the API, zero if it is not known, and
-	// ChangedBy the user who made it, "" if that is not in the audit log.
+	// ChangedAt is the time of the last change over the API; zero if unknown. ChangedBy is the
+	// user who made it; empty if the audit log does not have the change.
 	ChangedAt time.Time `json:"-"`
 	ChangedBy string    `json:"-"`
-	// OverAPI is set if the API alone changes the field; a balance also changes by traffic.
+	// OverAPI is set if only the API changes the field.
 	OverAPI bool `json:"-"`
-	// Reset is the word for Mode.Reset with which an apply takes the declared value; ""
-	// if the API alone changes the field.
+	// Reset is the element of Mode.Reset that sets the field to its declared value; empty if
+	// an apply cannot do so.
 	Reset string `json:"-"`
 }
 
-// String returns the field and the reason for which an apply keeps it.
+// String returns the field and the reason why an apply keeps it.
 func (d Drift) String() string {
 	origin := " as it is"
 	switch {
@@ -100,14 +99,13 @@ func (d Drift) String() string {
 	return "account " + d.Account + ": " + d.Path + ": kept" + origin + "; " + remedy
 }
 
-// maxNames bounds the names that FirstNames lists.
+// maxNames is the largest number of names that FirstNames lists.
 const maxNames = 20
 
-// FirstNames lists the first names for a line of the log, and describes how many there are
-// besides.
+// FirstNames lists the first names and the number of further names, for a line of the log.
 func FirstNames(names []string) string {
-	if added := len(names) - maxNames; added > 0 {
-		return strings.Join(names[:maxNames], ", ") + " and " + strconv.Itoa(added) + " more"
+	if more := len(names) - maxNames; more > 0 {
+		return strings.Join(names[:maxNames], ", ") + " and " + strconv.Itoa(more) + " more"
 	}
 	return strings.Join(names, ", ")
 }

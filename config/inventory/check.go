@@ -11,17 +11,17 @@ import (
 	"github.com/penstock/penstock/config/strict"
 )
 
-// checker walks a decoded document, notes what is wrong and fills in defaults.
+// checker checks a decoded document, collects its mistakes and fills in defaults.
 type checker struct {
 	Options
-	known    known // all that earlier inventories declared
-	standing known // what stays in addition to the document
-	mistakes *strict.Mistakes
-	claims   map[string]string // what only one may have → the first place that took it
-	types    []string          // the ids of the sensor types
-	kinds    map[string]kind
-	fields   map[reflect.Type][]field // there may be very many SIMs
-	failed   error                    // of HasDecoder
+	known     known // the records of all earlier inventories
+	remaining known // the records of earlier inventories that a prune does not remove
+	mistakes  *strict.Mistakes
+	claims    map[string]string // path of the first record with a unique value, by kind and value
+	types     []string          // the ids of the sensor types
+	kinds     map[string]kind
+	fields    map[reflect.Type][]field // cached, because there may be very many SIMs
+	failed    error                    // of HasDecoder
 }
 
 func (c *checker) document(d *Document) {
@@ -31,7 +31,7 @@ func (c *checker) document(d *Document) {
 		c.claim("sensor type", s.ID, path+"id")
 		c.mistakes.AddIf(s.ImperialSlope < 0, path+"imperial_slope", "expected a number above 0, got %g", s.ImperialSlope)
 	}
-	for _, s := range slices.Concat(d.SensorTypes, c.standing.SensorTypes) {
+	for _, s := range slices.Concat(d.SensorTypes, c.remaining.SensorTypes) {
 		c.types = append(c.types, s.ID)
 	}
 	for i, n := range d.Networks {
@@ -42,18 +42,18 @@ func (c *checker) document(d *Document) {
 	}
 }
 
-func (c *checker) account(a *Account, at string) {
-	c.claim("account name", a.Name, at+"name")
+func (c *checker) account(a *Account, prefix string) {
+	c.claim("account name", a.Name, prefix+"name")
 	old := c.known.account(Account{Name: a.Name})
 	c.mistakes.AddIf(NumericName(a.Name) && a.Name != fmt.Sprint(a.ID) && old.Name == "",
-		at+"name", "expected a name that is not a number, which would be read as an account's id, got %q", a.Name)
-	c.mistakes.AddIf(a.ID < 0, at+"id", "expected more than 0, got %d", a.ID)
+		prefix+"name", "expected a name that is not a number, which would be read as an account's id, got %q", a.Name)
+	c.mistakes.AddIf(a.ID < 0, prefix+"id", "expected more than 0, got %d", a.ID)
 	if a.ID != 0 {
-		c.claim("account id", fmt.Sprint(a.ID), at+"id")
-		c.mistakes.AddIf(old.ID != 0 && old.ID != a.ID, at+"id", "expected %d, the id of the account of this name", old.ID)
+		c.claim("account id", fmt.Sprint(a.ID), prefix+"id")
+		c.mistakes.AddIf(old.ID != 0 && old.ID != a.ID, prefix+"id", "expected %d, the id of the account of this name", old.ID)
 	}
 	for i, t := range a.Tokens {
-		path := fmt.Sprintf("%stokens[%d].", at, i)
+		path := fmt.Sprintf("%stokens[%d].", prefix, i)
 		if !c.mistakes.Has(path + "token") {
 			c.claim("token", t.Hash(), path+"token")
 		}
@@ -61,48 +61,48 @@ func (c *checker) account(a *Account, at string) {
 		c.claim("source", t.Source, path+"source")
 	}
 	if a.SOAP != nil {
-		c.claim("SOAP username", a.SOAP.Username, at+"soap.username")
-		c.mistakes.AddIf(strings.TrimSpace(a.SOAP.Password) == "", at+"soap.password", "expected a password")
+		c.claim("SOAP username", a.SOAP.Username, prefix+"soap.username")
+		c.mistakes.AddIf(strings.TrimSpace(a.SOAP.Password) == "", prefix+"soap.password", "expected a password")
 	}
-	c.callback(a.CallbackURL, at+"callback_url")
+	c.callback(a.CallbackURL, prefix+"callback_url")
 	for i := range a.SIMs {
-		s, path := &a.SIMs[i], fmt.Sprintf("%ssims[%d].", at, i)
+		s, path := &a.SIMs[i], fmt.Sprintf("%ssims[%d].", prefix, i)
 		c.claim("SIM", s.ICCID, path+"iccid")
 		c.claim("IMSI", s.IMSI, path+"imsi")
 		c.claim("MSISDN", s.MSISDN, path+"msisdn")
 		s.CurrentState = cmp.Or(s.CurrentState, "pending")
 	}
-	c.relays(a, at)
+	c.relays(a, prefix)
 	imported := ""
 	for i, l := range a.Locations {
-		path := fmt.Sprintf("%slocations[%d]", at, i)
-		c.claim(at+"location", l.ID, path+".id")
+		path := fmt.Sprintf("%slocations[%d]", prefix, i)
+		c.claim(prefix+"location", l.ID, path+".id")
 		if l.Imported {
 			c.mistakes.AddIf(imported != "", path+".imported", "expected one imported location, the first is %s", imported)
 			imported = path
 		}
 	}
 	for i := range a.Decoders {
-		c.decoder(&a.Decoders[i], at, fmt.Sprintf("%sdecoders[%d].", at, i))
+		c.decoder(&a.Decoders[i], prefix, fmt.Sprintf("%sdecoders[%d].", prefix, i))
 	}
 	for i := range a.Rules {
-		c.rule(a, &a.Rules[i], at, fmt.Sprintf("%srules[%d].", at, i))
+		c.rule(a, &a.Rules[i], prefix, fmt.Sprintf("%srules[%d].", prefix, i))
 	}
 	for i, trunk := range a.SIP.Trunks {
-		c.mistakes.AddIf(len(trunk.SourceIPs) == 0, fmt.Sprintf("%ssip.trunks[%d].source_ips", at, i), "expected at least one address")
+		c.mistakes.AddIf(len(trunk.SourceIPs) == 0, fmt.Sprintf("%ssip.trunks[%d].source_ips", prefix, i), "expected at least one address")
 	}
 	for i, l := range a.Ledgers {
-		path := fmt.Sprintf("%sledgers[%d].", at, i)
-		c.claim(at+"ledger", l.ID, path+"id")
+		path := fmt.Sprintf("%sledgers[%d].", prefix, i)
+		c.claim(prefix+"ledger", l.ID, path+"id")
 		c.mistakes.AddIf(l.Expiry < 0, path+"expiry", "expected 0s (never) or more")
 	}
 }
 
 // NumericName reports whether the name of an account has digits only. Commands and filters
-// take such a name for an id.
+// read such a name as an id.
 func NumericName(name string) bool { return name != "" && strings.Trim(name, "0123456789") == "" }
 
-// Check returns what is wrong with a token by itself.
+// Check returns the mistakes in a token, without those that depend on other records.
 func (t Token) Check() strict.Mistakes {
 	var mistakes strict.Mistakes
 	c := checker{mistakes: &mistakes}
@@ -111,7 +111,8 @@ func (t Token) Check() strict.Mistakes {
 	return mistakes
 }
 
-// Check returns what is wrong with the settings of an account by themselves.
+// Check returns the mistakes in the settings of an account, without those that depend on
+// other records.
 func (a Account) Check(o Options) strict.Mistakes {
 	var mistakes strict.Mistakes
 	c := checker{Options: o, mistakes: &mistakes}
@@ -120,13 +121,13 @@ func (a Account) Check(o Options) strict.Mistakes {
 	return mistakes
 }
 
-// secret checks the secret of a token; an empty one means that its requests are not
-// signed.
+// secret checks the secret of a token. Without a secret, requests with the token need no
+// signature.
 func (c *checker) secret(t Token, path string) {
 	c.mistakes.AddIf(t.Secret != "" && strings.TrimSpace(t.Secret) == "", path+"secret", "expected a secret that is not only blanks")
 }
 
-// maxCallback is the largest length of a callback's URL, in bytes, as over REST.
+// maxCallback is the largest length of a callback URL in bytes, as over REST.
 const maxCallback = 2048
 
 func (c *checker) callback(raw, path string) {
@@ -152,22 +153,22 @@ func (c *checker) guard(origin, path string) {
 	}
 }
 
-// claim takes a value for the place, or names its owner.
+// claim adds a mistake if another record of the document has a value that must be unique.
 func (c *checker) claim(kind, value, path string) {
 	key := kind + " " + value
-	head, taken := c.claims[key]
+	firstPath, taken := c.claims[key]
 	switch {
 	case value == "":
 	case taken:
-		c.mistakes.Add(path, "already taken by %s", head)
+		c.mistakes.Add(path, "already taken by %s", firstPath)
 	default:
 		c.claims[key] = path
 	}
 }
 
-// standingClaims compares the document's claims with those of an earlier one: of every
-// record that it does not declare anew.
-func (c *checker) standingClaims(part, d Document) {
+// earlierClaims adds mistakes for unique values of the document that a record of an earlier
+// document has, unless d declares that record again.
+func (c *checker) earlierClaims(part, d Document) {
 	source := "an earlier inventory"
 	if part.Owner() != d.Owner() {
 		source = fmt.Sprintf("the document %q", part.Owner())
@@ -198,13 +199,13 @@ func (c *checker) standingClaims(part, d Document) {
 			taken("SOAP username", old.SOAP.Username)
 		}
 		i := named.Find(old)
-		standing := slices.IndexFunc(old.Locations, func(l Location) bool { return l.Imported })
-		if i < 0 || standing < 0 {
+		imported := slices.IndexFunc(old.Locations, func(l Location) bool { return l.Imported })
+		if i < 0 || imported < 0 {
 			continue
 		}
 		for j, l := range d.Accounts[i].Locations {
 			c.mistakes.AddIf(l.Imported, fmt.Sprintf("accounts[%d].locations[%d].imported", i, j),
-				"expected one imported location, %q stands from an earlier inventory", old.Locations[standing].ID)
+				"expected one imported location, but an earlier inventory declared %q", old.Locations[imported].ID)
 		}
 	}
 }

@@ -31,42 +31,42 @@ func numberActions() map[string]parameterKind {
 	}
 }
 
-func (c *checker) relays(a *Account, at string) {
+func (c *checker) relays(a *Account, prefix string) {
 	for i, r := range a.Relays.Geo {
-		path := fmt.Sprintf("%srelays.geo[%d].", at, i)
+		path := fmt.Sprintf("%srelays.geo[%d].", prefix, i)
 		c.claim("prefix", r.Prefix, path+"prefix")
-		c.relay("geo", NumberRelay{ID: r.ID, Action: r.Action, Parameters: r.Parameters, Filter: r.Filter, Pace: r.Pace}, geoActions()[r.Action], at, path)
+		c.relay("geo", NumberRelay{ID: r.ID, Action: r.Action, Parameters: r.Parameters, Filter: r.Filter, Pace: r.Pace}, geoActions()[r.Action], prefix, path)
 		hasICCID := func(s SIM) bool { return s.ICCID == r.ICCID }
 		switch {
 		case r.ICCID == "":
 			c.mistakes.AddIf(r.Action == "mvno", path+"iccid", "expected the ICCID of the SIM that mvno serves")
-		case !slices.ContainsFunc(a.SIMs, hasICCID) && !slices.ContainsFunc(c.standing.account(*a).SIMs, hasICCID):
+		case !slices.ContainsFunc(a.SIMs, hasICCID) && !slices.ContainsFunc(c.remaining.account(*a).SIMs, hasICCID):
 			c.mistakes.Add(path+"iccid", "expected the ICCID of a SIM of this account, got %q", clipValue(r.ICCID))
 		}
 	}
 	for i, r := range a.Relays.VMN {
-		path := fmt.Sprintf("%srelays.vmn[%d].", at, i)
+		path := fmt.Sprintf("%srelays.vmn[%d].", prefix, i)
 		c.claim("number", r.Number, path+"number")
-		c.relay("vmn", r, numberActions()[r.Action], at, path)
+		c.relay("vmn", r, numberActions()[r.Action], prefix, path)
 	}
 }
 
-// The largest pace; the least is one request in an hour.
+// The limits of a pace. The slowest is one request per hour.
 const (
 	maxConcurrency = 1000
 	maxPerSecond   = 10_000
 	minPerSecond   = 1.0 / 3600
 )
 
-// relay checks what relays of both kinds have. An id is unique over both kinds: deliveries
-// name a relay by it alone.
-func (c *checker) relay(kind string, r NumberRelay, takes parameterKind, account, at string) {
-	c.claim(account+"relay", r.ID, at+"id")
-	c.mistakes.AddIf(takes == noParameters && len(r.Parameters) > 0, at+"parameters", "expected none for the action %s", r.Action)
-	c.mistakes.AddIf(takes > noParameters && len(r.Parameters) == 0, at+"parameters", "expected at least one for the action %s", r.Action)
+// relay checks the fields that relays of both kinds have. An id is unique over both kinds,
+// because deliveries name their relay by its id only.
+func (c *checker) relay(kind string, r NumberRelay, parameters parameterKind, accountPath, prefix string) {
+	c.claim(accountPath+"relay", r.ID, prefix+"id")
+	c.mistakes.AddIf(parameters == noParameters && len(r.Parameters) > 0, prefix+"parameters", "expected none for the action %s", r.Action)
+	c.mistakes.AddIf(parameters > noParameters && len(r.Parameters) == 0, prefix+"parameters", "expected at least one for the action %s", r.Action)
 	for i, p := range r.Parameters {
-		path := fmt.Sprintf("%sparameters[%d]", at, i)
-		switch takes {
+		path := fmt.Sprintf("%sparameters[%d]", prefix, i)
+		switch parameters {
 		case endpoints:
 			if !c.origin(p, path) || c.CheckEndpoint == nil {
 				continue
@@ -86,18 +86,18 @@ func (c *checker) relay(kind string, r NumberRelay, takes parameterKind, account
 	}
 	if r.Filter != "" && c.CheckFilter != nil {
 		if err := c.CheckFilter(r.Filter); err != nil {
-			c.mistakes.Add(at+"filter", "expected a condition that compiles: %s", err)
+			c.mistakes.Add(prefix+"filter", "expected a condition that compiles: %s", err)
 		}
 	}
 	p := r.Pace
-	c.mistakes.AddIf(p.Concurrency < 0 || p.Concurrency > maxConcurrency, at+"pace.concurrency", "expected 1 to %d, or 0 for no bound, got %d", maxConcurrency, p.Concurrency)
-	c.mistakes.AddIf(p.PerSecond != 0 && !(p.PerSecond >= minPerSecond && p.PerSecond <= maxPerSecond), at+"pace.per_second",
+	c.mistakes.AddIf(p.Concurrency < 0 || p.Concurrency > maxConcurrency, prefix+"pace.concurrency", "expected 1 to %d, or 0 for no bound, got %d", maxConcurrency, p.Concurrency)
+	c.mistakes.AddIf(p.PerSecond != 0 && !(p.PerSecond >= minPerSecond && p.PerSecond <= maxPerSecond), prefix+"pace.per_second",
 		"expected 1/3600 to %d, or 0 for no bound, got %v", maxPerSecond, p.PerSecond)
 }
 
-// origin checks a URL with placeholders, and reports whether it is one. Placeholders may
-// stand in path and query only, where net/url would take some of them for broken escapes:
-// so only the part before them is parsed.
+// origin checks the origin of a URL with placeholders, and reports whether it is valid. Path
+// and query are not parsed, because net/url would reject some placeholders as invalid
+// escapes.
 func (c *checker) origin(raw, path string) bool {
 	scheme, host, _ := strings.Cut(raw, "://")
 	if end := strings.IndexAny(host, "/?#"); end >= 0 {

@@ -10,38 +10,38 @@ import (
 	"github.com/penstock/penstock/config/strict"
 )
 
-// The longest sources, in bytes, that the decoders take.
+// The largest sources of decoders in bytes.
 const (
 	maxExpr       = 4 << 10
 	maxJavaScript = 1 << 20
 )
 
-func (c *checker) decoder(d *Decoder, account, at string) {
-	c.claim(account+"decoder", d.ID, at+"id")
+func (c *checker) decoder(d *Decoder, accountPath, prefix string) {
+	c.claim(accountPath+"decoder", d.ID, prefix+"id")
 	d.Codec = cmp.Or(d.Codec, "json")
 	maxBytes, script := map[string]int{"expr": maxExpr, "javascript": maxJavaScript}[d.Codec]
 	switch {
 	case !script && d.Source != "":
-		c.mistakes.Add(at+"source", "expected none for the codec %s", clipValue(d.Codec))
+		c.mistakes.Add(prefix+"source", "expected none for the codec %s", clipValue(d.Codec))
 	case script && d.Source == "":
-		c.mistakes.Add(at+"source", "expected a source for the codec %s", d.Codec)
+		c.mistakes.Add(prefix+"source", "expected a source for the codec %s", d.Codec)
 	case script && len(d.Source) > maxBytes:
-		c.mistakes.Add(at+"source", "expected at most %d bytes, got %d", maxBytes, len(d.Source))
+		c.mistakes.Add(prefix+"source", "expected at most %d bytes, got %d", maxBytes, len(d.Source))
 	case script && c.CheckSource != nil:
 		if err := c.CheckSource(d.Codec, d.Source); err != nil {
-			c.mistakes.Add(at+"source", "expected a source that compiles: %s", err)
+			c.mistakes.Add(prefix+"source", "expected a source that compiles: %s", err)
 		}
 	}
 	for i, s := range d.Sensors {
-		path := fmt.Sprintf("%ssensors[%d].", at, i)
-		c.claim(at+"key", s.Key, path+"key")
+		path := fmt.Sprintf("%ssensors[%d].", prefix, i)
+		c.claim(prefix+"key", s.Key, path+"key")
 		if !slices.Contains(c.types, s.SensorTypeID) {
-			c.unknownID(s.SensorTypeID, "sensor type", c.types, path+"sensor_type_id")
+			c.unknownID(s.SensorTypeID, "sensor type declared in an inventory", c.types, path+"sensor_type_id")
 		}
 	}
 }
 
-// unknownID refuses an id that nothing has, and suggests the nearest one.
+// unknownID adds a mistake for the id of a missing record, and suggests a similar id.
 func (c *checker) unknownID(id, kind string, ids []string, path string) {
 	suggestion := ""
 	if near, ok := strict.Nearest(id, ids); ok {
@@ -50,22 +50,22 @@ func (c *checker) unknownID(id, kind string, ids []string, path string) {
 	c.mistakes.Add(path, "expected the id of a %s%s, got %q", kind, suggestion, clipValue(id))
 }
 
-// rule checks a rule and fills in its defaults. Its devices are not checked: they come
-// and go over REST and with frames, and no document declares them.
-func (c *checker) rule(a *Account, r *Rule, account, path string) {
-	c.claim(account+"rule", r.ID, path+"id")
+// rule checks a rule and fills in its defaults. It does not check the ids of devices, which
+// REST and frames create and no document declares.
+func (c *checker) rule(a *Account, r *Rule, accountPath, path string) {
+	c.claim(accountPath+"rule", r.ID, path+"id")
 	enabled := true
 	r.Enabled, r.Repeat = cmp.Or(r.Enabled, &enabled), cmp.Or(r.Repeat, "never")
 	for name, d := range map[string]Duration{"for": r.For, "silent_for": r.SilentFor, "batch.every": r.Batch.Every} {
 		c.mistakes.AddIf(d < 0, path+name, "expected a duration such as 10m, got %s", time.Duration(d))
 	}
 	c.mistakes.AddIf(r.Batch.Count < 0, path+"batch.count", "expected 1 or more, got %d", r.Batch.Count)
-	standing := c.standing.account(*a)
+	remaining := c.remaining.account(*a)
 	var decoders, locations []string
-	for _, d := range slices.Concat(a.Decoders, standing.Decoders) {
+	for _, d := range slices.Concat(a.Decoders, remaining.Decoders) {
 		decoders = append(decoders, d.ID)
 	}
-	for _, l := range slices.Concat(a.Locations, standing.Locations) {
+	for _, l := range slices.Concat(a.Locations, remaining.Locations) {
 		locations = append(locations, l.ID)
 	}
 	if id := r.Devices.DecoderID; id != "" && !slices.Contains(decoders, id) && !c.hasDecoder(*a, id) {
@@ -74,7 +74,7 @@ func (c *checker) rule(a *Account, r *Rule, account, path string) {
 	if id := r.Devices.LocationID; id != "" && !slices.Contains(locations, id) {
 		c.unknownID(id, "location of this account", locations, path+"devices.location_id")
 	}
-	for i, action := range r.Actions { // CheckRule checks what the other actions take
+	for i, action := range r.Actions { // CheckRule checks the parameters of other actions
 		if action.Action == "http_get" || action.Action == "http_post" {
 			for j, p := range action.Parameters {
 				c.origin(p, fmt.Sprintf("%sactions[%d].parameters[%d]", path, i, j))
@@ -92,8 +92,8 @@ func (c *checker) rule(a *Account, r *Rule, account, path string) {
 	}
 }
 
-// hasDecoder reports whether an account has a decoder that no document declares. One that
-// an earlier document declared, and that does not stand, is about to be pruned.
+// hasDecoder reports whether an account has a decoder that no document declares. A decoder of
+// an earlier document that is not among the remaining ones is about to be pruned.
 func (c *checker) hasDecoder(a Account, id string) bool {
 	pruned := slices.ContainsFunc(c.known.account(a).Decoders, func(d Decoder) bool { return d.ID == id })
 	if pruned || c.HasDecoder == nil || c.failed != nil {

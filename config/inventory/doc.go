@@ -1,15 +1,13 @@
-// Package inventory reads the document that declares accounts and what belongs
-// to them: tokens, relays, locations, decoders, SIMs, trunks and ledgers, in
-// addition to sensor types and the networks of the simulated lookup.
+// Package inventory reads and checks the documents that declare accounts and their records
+// (tokens, relays, locations, decoders, rules, SIMs, trunks and ledgers), sensor types, and the
+// networks of the simulated lookup.
 //
-// It is plain data: strings and numbers, checked for shape and for references
-// and claims within itself and against what earlier inventories declared. The
-// whole document is refused when anything in it is wrong, with every mistake and
-// its path. Nothing that a document omits is removed; Merge and Omitted say what
-// stands after it and what a prune would take away. Mode and Applied say how
-// relay/inventory is to apply a document, and what it did.
+// Parse checks the fields of a document, its references and its unique values, also against
+// the records of earlier inventories. A document with a mistake is refused whole, with all
+// mistakes and their paths. Records that a document omits stay: Merge returns the declared
+// records after an apply, and Omitted those that a prune removes. relay/inventory applies
+// documents; Mode and Applied are the options and the result of an apply.
 //
-// Secrets: Seal keeps tokens and SOAP passwords as hashes, because they are only
-// compared; Mask hides every secret, and Parse puts the known one back where a
-// mask is handed in again.
+// Seal replaces tokens and SOAP passwords by hashes, because they are only compared. Mask
+// hides all secrets. Parse replaces a mask by the secret of the same record.
 package inventory

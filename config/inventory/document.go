@@ -9,7 +9,8 @@ import (
 
 // Document is an inventory. Slices without entries are nil.
 type Document struct {
-	// Name distinguishes documents: each owns what it declares. Empty: Default.
+	// Name identifies the document, which owns the records that it declares. Empty means
+	// Default.
 	Name        string       `json:"document,omitempty" check:"id"`
 	SensorTypes []SensorType `json:"sensor_types,omitempty"`
 	Networks    []Network    `json:"networks,omitempty"`
@@ -40,12 +41,12 @@ type Network struct {
 type Account struct {
 	ID   int64  `json:"id,omitempty"` // 0: to be assigned
 	Name string `json:"name" check:"name"`
-	// Credit is set when the account is created; nil: none.
+	// Credit is the initial balance of a new account; nil means 0.
 	Credit      *int64   `json:"credit,omitempty" check:"least 0"`
 	Permissions []string `json:"permissions,omitempty" check:"each one mvno"`
 	Tokens      []Token  `json:"tokens,omitempty"`
 	SOAP        *SOAP    `json:"soap,omitempty"`
-	// WebhookSecrets sign what the gateway sends; newest first while rotating.
+	// WebhookSecrets sign the requests of the gateway, the newest first.
 	WebhookSecrets []string   `json:"webhook_secret,omitempty" strict:"one" check:"each secret"`
 	CallbackURL    string     `json:"callback_url,omitempty"`
 	Relays         Relays     `json:"relays,omitzero"`
@@ -57,22 +58,22 @@ type Account struct {
 	Ledgers        []Ledger   `json:"ledgers,omitempty"`
 }
 
-// Token is a credential: as text, or sealed ("sha256:" and 64 hex digits).
+// Token is a credential of an account, as plain text or sealed ("sha256:" and 64 hex digits).
 type Token struct {
 	Token  string   `json:"token" check:"token"`
-	Scopes []string `json:"scopes,omitempty" check:"each one messaging cellular iot ledger webhook carrier"` // none: the customer's four
+	Scopes []string `json:"scopes,omitempty" check:"each one messaging cellular iot ledger webhook carrier"` // none: messaging, cellular, iot and ledger
 	Secret string   `json:"secret,omitempty"`                                                                // verifies signatures
 	Source string   `json:"source,omitempty" check:"id"`                                                     // names the token in a path
 }
 
-// SOAP is the login of an account at the SOAP interface. The password is text, sealed like a
-// token, or stretched ($argon2id$…).
+// SOAP is the login of an account at the SOAP interface. The password is plain text, sealed
+// like a token, or a slow hash ($argon2id$…).
 type SOAP struct {
 	Username string `json:"username" check:"name"`
 	Password string `json:"password"`
 }
 
-// Relays say where inbound SMS goes.
+// Relays route inbound SMS.
 type Relays struct {
 	Geo []GeoRelay    `json:"geo,omitempty"`
 	VMN []NumberRelay `json:"vmn,omitempty"`
@@ -99,21 +100,21 @@ type NumberRelay struct {
 	Pace       Pace     `json:"pace,omitzero"`
 }
 
-// Pace limits the requests to each endpoint of a relay; zero: as they come.
+// Pace limits the requests to each endpoint of a relay; the zero value sets no limit.
 type Pace struct {
-	Concurrency int     `json:"concurrency,omitempty"` // requests at one time, of each gateway
-	PerSecond   float64 `json:"per_second,omitempty"`  // requests begun, of each gateway
-	Ordered     bool    `json:"ordered,omitempty"`     // each waits for the end of the one before
+	Concurrency int     `json:"concurrency,omitempty"` // concurrent requests of each gateway
+	PerSecond   float64 `json:"per_second,omitempty"`  // requests begun by each gateway
+	Ordered     bool    `json:"ordered,omitempty"`     // a request waits until the one before has ended
 }
 
 // Location is a place that devices belong to.
 type Location struct {
 	ID       string `json:"id" check:"id"`
 	Name     string `json:"name" check:"name"`
-	Imported bool   `json:"imported,omitempty"` // takes devices that import themselves
+	Imported bool   `json:"imported,omitempty"` // is the location of devices that their first frame creates
 }
 
-// Decoder turns the frames of a kind of device into values.
+// Decoder decodes the frames of a kind of device to values.
 type Decoder struct {
 	ID            string    `json:"id" check:"id"`
 	Name          string    `json:"name" check:"name"`
@@ -129,14 +130,13 @@ type Decoder struct {
 	Sensors       []Mapping `json:"sensors,omitempty"`
 }
 
-// Mapping is a key of a decoder's values and what it measures.
+// Mapping maps a key of a decoder's values to a sensor type.
 type Mapping struct {
 	SensorTypeID string `json:"sensor_type_id"`
 	Key          string `json:"key" check:"name"`
 }
 
-// Rule says what follows from the frames of devices: alarms, or deliveries that
-// forward them.
+// Rule raises alarms for the frames of devices, or forwards the frames.
 type Rule struct {
 	ID        string       `json:"id" check:"id"`
 	Name      string       `json:"name" check:"name"`
@@ -153,7 +153,7 @@ type Rule struct {
 	Actions   []RuleAction `json:"actions"`
 }
 
-// RuleDevices selects the devices that a rule evaluates; zero: all.
+// RuleDevices selects the devices of a rule; the zero value selects all devices.
 type RuleDevices struct {
 	DecoderID  string   `json:"decoder_id,omitempty"`
 	LocationID string   `json:"location_id,omitempty"`
@@ -161,7 +161,7 @@ type RuleDevices struct {
 	Name       string   `json:"name,omitempty"` // a pattern with *
 }
 
-// RuleBatch collects frames into one request; zero: each by itself.
+// RuleBatch joins several frames into one request; the zero value sends each frame alone.
 type RuleBatch struct {
 	Count int      `json:"count,omitempty"`
 	Every Duration `json:"every,omitempty"`
@@ -175,7 +175,7 @@ type RuleAction struct {
 	Originator string   `json:"originator,omitempty"`
 }
 
-// SIM is a subscriber identity module and its codes.
+// SIM is a SIM card with its codes.
 type SIM struct {
 	ICCID        string `json:"iccid" check:"digits 18 22"`
 	IMSI         string `json:"imsi,omitempty" check:"digits 6 15"`
@@ -199,7 +199,7 @@ type Trunk struct {
 	SourceIPs []string `json:"source_ips" check:"each ip"`
 }
 
-// Ledger keeps tokens about assets.
+// Ledger stores tokens about assets.
 type Ledger struct {
 	ID                 string   `json:"id" check:"id"`
 	Name               string   `json:"name" check:"name"`
@@ -211,14 +211,13 @@ type Ledger struct {
 	Certificates       bool     `json:"certificates,omitempty"`
 }
 
-// Duration is a span of time, written 8760h.
+// Duration is a duration that documents write as 8760h.
 type Duration time.Duration
 
-// MarshalText writes the span in Go's form.
+// MarshalText writes the duration in Go's format.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
-// EncodeYAML writes the document as people write it, with a comment of one line
-// before it.
+// EncodeYAML writes the document as YAML after a comment of one line.
 func EncodeYAML(d Document, comment string) ([]byte, error) {
 	text, err := json.Marshal(d)
 	if err != nil {

@@ -20,7 +20,7 @@ func addRows(out *strings.Builder, t reflect.Type, path string) {
 	}
 	for _, f := range fieldsOf(t) {
 		at := path + f.name
-		meaning := meanings()[at]
+		meaning := descriptions()[at]
 		if f.required {
 			meaning = "required: " + meaning
 		}

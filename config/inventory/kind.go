@@ -12,10 +12,10 @@ import (
 	"unicode"
 )
 
-// kind is the type of a field's values: a check of its value, which returns what is wrong
-// with it, and the same as JSON Schema. Fields name theirs in the tag check, with arguments:
-// `check:"digits 1 15"`; "each" before it is for the entries of a list. Empty fields that
-// need not be given are not checked.
+// kind is a kind of field values: a function that checks a value, and the same rule as JSON
+// Schema. The tag check of a field has the name of its kind and arguments:
+// `check:"digits 1 15"`. "each" before the name checks the elements of a list. Empty optional
+// fields are not checked.
 type kind struct {
 	check  func(v reflect.Value, args []string) (problem string)
 	schema func(args []string) map[string]any
@@ -53,7 +53,8 @@ func kinds() map[string]kind {
 	}
 }
 
-// choices are the words of "one": given in the tag, or those of an action.
+// choices returns the valid values of a field of kind "one": the words of its tag, or the
+// names of actions.
 func choices(args []string) []string {
 	switch args[0] {
 	case "geo-action":
@@ -69,7 +70,7 @@ func atoi(s string) int64 {
 	return n
 }
 
-// tags checks a value, and those within it, by the tags of their fields.
+// tags checks the fields of a struct, and of nested structs, by their tags.
 func (c *checker) tags(v reflect.Value, path string) {
 	if c.kinds == nil {
 		c.kinds, c.fields = kinds(), map[reflect.Type][]field{}
@@ -105,7 +106,6 @@ func (c *checker) value(v reflect.Value, path string, check []string) {
 	}
 }
 
-// checkID checks an identifier, which stands in paths and keys.
 func checkID(s string, _ []string) string {
 	if s == "" {
 		return "expected an id"
@@ -141,7 +141,7 @@ func checkOne(s string, args []string) string {
 	return fmt.Sprintf("expected %s, got %q", choice, clipValue(s))
 }
 
-// checkDigits checks a number and removes the plus in front of it.
+// checkDigits checks a number and removes a plus sign before it.
 func checkDigits(v reflect.Value, args []string) string {
 	s := strings.TrimPrefix(v.String(), "+")
 	v.SetString(s)
@@ -165,7 +165,7 @@ func checkToken(s string, _ []string) string {
 	return ""
 }
 
-// blank reports what no header or query can carry unharmed.
+// blank reports whether a character is invalid in headers and queries.
 func blank(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
 
 func checkSecret(s string, _ []string) string {
@@ -199,7 +199,7 @@ func checkRepeat(s string, _ []string) string {
 	return ""
 }
 
-// checkLeast checks a whole number; further arguments explain the least.
+// checkLeast checks a whole number. Further arguments explain the smallest value.
 func checkLeast(v reflect.Value, args []string) string {
 	if v.Int() < atoi(args[0]) {
 		return fmt.Sprintf("expected %s or more, got %d", strings.Join(args, " "), v.Int())

@@ -5,12 +5,11 @@ import (
 	"reflect"
 )
 
-// Merge returns what is declared once each document has been applied over those
-// before it. A record that the later document names stands as it says, an
-// account's own fields only where it gives them; what it omits stays. Records
-// are the same by their key: accounts by id or name, tokens by hash, SIMs by
-// ICCID, networks by prefix, trunks by their addresses, all else by id.
-// A decoder's sensors are joined by key, and secrets that a record omits stay.
+// Merge returns the declared records after documents were applied in this order. A record of a
+// later document replaces the record with the same key, and an account keeps settings that
+// the later document omits. The key of an account is its id or name, of a token its hash, of
+// a SIM its ICCID, of a network its prefix, of a trunk its addresses, and of other records
+// their id. The sensors of decoders are joined by key. Secrets that a later record omits stay.
 func Merge(parts ...Document) (document Document) {
 	for i, part := range parts {
 		part = clone(part)
@@ -36,9 +35,9 @@ func Merge(parts ...Document) (document Document) {
 	return document
 }
 
-// Omitted returns the records of the old document that the new one does not
-// name: what a prune would remove. An account that only lost records is there
-// with its id and name and those records.
+// Omitted returns the records of the old document that the fresh one omits: those that a
+// prune removes. An account that the fresh document has is returned with its id, its name and
+// its omitted records.
 func Omitted(old, fresh Document) Document {
 	gone := clone(old)
 	gone.Name = ""
@@ -58,8 +57,8 @@ func Omitted(old, fresh Document) Document {
 	return gone
 }
 
-// Without returns the old document without the records that gone names. Its
-// accounts stay, with their own settings.
+// Without returns the old document without the records of gone. Its accounts stay with their
+// settings.
 func Without(old, gone Document) Document {
 	old = clone(old)
 	for _, list := range recordsOfDocument() {
@@ -74,12 +73,12 @@ func Without(old, gone Document) Document {
 	return old
 }
 
-// settings is the account without its records.
+// settings returns the account without its records.
 func (a Account) settings() Account {
 	return Account{ID: a.ID, Name: a.Name, Credit: a.Credit, Permissions: a.Permissions, WebhookSecrets: a.WebhookSecrets, CallbackURL: a.CallbackURL}
 }
 
-// bare is the account without its settings.
+// bare returns the account without its settings.
 func (a Account) bare() Account {
 	a.Credit, a.Permissions, a.WebhookSecrets, a.CallbackURL = nil, nil, nil, ""
 	return a
@@ -100,7 +99,7 @@ func mergeAccount(old, fresh Account) Account {
 	return old
 }
 
-// omittedOf is the account with those of its records that fresh does not name.
+// omittedOf returns the account with its records that fresh omits, without its settings.
 func omittedOf(old, fresh Account) Account {
 	old = old.bare()
 	for _, list := range recordsOfAccount() {
@@ -109,14 +108,13 @@ func omittedOf(old, fresh Account) Account {
 	return old
 }
 
-// holdsRecords reports whether the account has records in addition to its settings.
 func (a Account) holdsRecords() bool {
 	a = a.bare()
 	a.ID, a.Name = 0, ""
 	return !reflect.ValueOf(a).IsZero()
 }
 
-// merge keeps the old order and appends what is new.
+// merge keeps the order of the old records and appends new ones.
 func merge[T any](old, fresh []T, key func(T) string, join func(old, fresh T) T) []T {
 	index := make(map[string]int, len(old)+len(fresh))
 	for i, o := range old {
@@ -146,14 +144,14 @@ func omitted[T any](old, fresh []T, key func(T) string) (gone []T) {
 	return gone
 }
 
-// Index finds accounts in a list of them.
+// Index finds accounts of a list by id and name.
 type Index struct {
 	byID   map[int64]int
 	byName map[string]int
 	ids    map[string]int64 // by name
 }
 
-// IndexOf makes the index of a list. Of accounts with one name the first is found by it.
+// IndexOf returns the index of a list. Of several accounts with a name it finds the first.
 func IndexOf(list []Account) Index {
 	x := Index{make(map[int64]int, len(list)), make(map[string]int, len(list)), make(map[string]int64, len(list))}
 	for i, a := range list {
@@ -171,8 +169,9 @@ func (x Index) add(i int, a Account) {
 	}
 }
 
-// Find returns the place of an account, found by its id, else by its name unless both
-// have an id; -1 if it is not in the list.
+// Find returns the position of the account with the same id. Without one, it returns that of
+// the account with the same name, unless both accounts have an id. It returns -1 if the list
+// has neither.
 func (x Index) Find(a Account) int {
 	if i, ok := x.byID[a.ID]; ok {
 		return i

@@ -7,37 +7,36 @@ import (
 	"github.com/penstock/penstock/config/strict"
 )
 
-// Options says what a document is checked against. The zero value checks it by
-// itself.
+// Options has the records and functions that a document is checked with. The zero value
+// checks the document without them.
 type Options struct {
-	// Load returns what earlier inventories declared, sealed, as far as it concerns a
-	// document: masks of its secrets are understood, its accounts keep their ids,
-	// references to it are valid and its claims stand. nil: nothing was declared.
+	// Load returns the sealed records of earlier inventories that a document may mask, refer
+	// to or conflict with. nil means that there are none.
 	Load func(d Document) (Set, error)
 	// Prune removes the records that an earlier document of the same name declared
 	// and this one omits.
 	Prune bool
-	// CheckURL refuses what requests must not reach; it gets scheme and host.
+	// CheckURL returns an error for an origin, scheme and host, that requests must not reach.
 	CheckURL func(url string) error
-	// CheckSource refuses a decoder's source that does not compile.
+	// CheckSource returns an error for a decoder's source that does not compile.
 	CheckSource func(codec, source string) error
-	// CheckEndpoint refuses what no relay of a kind (geo, vmn) takes as a URL over
-	// REST. nil takes any http or https URL.
+	// CheckEndpoint returns an error for a URL that REST refuses for a relay of a kind, geo or
+	// vmn. nil accepts all http and https URLs.
 	CheckEndpoint func(kind, url string) error
-	// CheckFilter refuses a relay's filter that does not compile.
+	// CheckFilter returns an error for a relay's filter that does not compile.
 	CheckFilter func(source string) error
-	// CheckRule returns the mistakes in a rule by field, such as actions[0].body.
-	// nil checks no more than its shape.
+	// CheckRule returns the mistakes in a rule by field, such as actions[0].body. nil checks
+	// the types and values of single fields only.
 	CheckRule func(r Rule) map[string][]string
-	// HasDecoder reports whether an account has a decoder that no document declares: one
-	// that was created over REST. nil: none has.
+	// HasDecoder reports whether an account has a decoder that was created over REST. nil
+	// means that no account has one.
 	HasDecoder func(a Account, id string) (bool, error)
 	// AllowHTTPCallback lets callback_url be http.
 	AllowHTTPCallback bool
 }
 
-// Recognises reports whether a file is an inventory, by its top-level fields: a
-// configuration file has none of them.
+// Recognises reports whether a file is an inventory: whether it has a top-level field of
+// inventories, which configuration files do not have.
 func Recognises(data []byte) bool {
 	return slices.ContainsFunc(strict.Keys(data), func(key string) bool {
 		return slices.Contains([]string{"document", "sensor_types", "networks", "accounts"}, key)
@@ -66,10 +65,10 @@ func Parse(data []byte, o Options) (*Document, error) {
 	if o.Prune {
 		parts = slices.DeleteFunc(parts, func(part Document) bool { return part.Owner() == d.Owner() })
 	}
-	c := checker{Options: o, known: known, standing: newKnown(Merge(parts...)), mistakes: &mistakes, claims: map[string]string{}}
+	c := checker{Options: o, known: known, remaining: newKnown(Merge(parts...)), mistakes: &mistakes, claims: map[string]string{}}
 	c.document(&d)
 	for _, part := range parts {
-		c.standingClaims(part, d)
+		c.earlierClaims(part, d)
 	}
 	if c.failed != nil {
 		return nil, c.failed
@@ -80,14 +79,14 @@ func Parse(data []byte, o Options) (*Document, error) {
 	return &d, nil
 }
 
-// UnmarshalText reads a span in Go's form.
+// UnmarshalText parses a duration in Go's format.
 func (d *Duration) UnmarshalText(text []byte) error {
-	span, err := strict.ParseDuration(string(text))
-	*d = Duration(span)
+	duration, err := strict.ParseDuration(string(text))
+	*d = Duration(duration)
 	return err
 }
 
-// known has the records of earlier inventories, as one document.
+// known has the merged records of earlier inventories.
 type known struct {
 	Document
 	index Index

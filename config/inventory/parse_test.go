@@ -163,7 +163,7 @@ func TestParseNamesEveryMistake(t *testing.T) {
 		"a filter that does not compile":     {acct("relays: {vmn: [{id: r, number: \"4478\", action: inactive, filter: bad}]}"), "accounts[0].relays.vmn[0].filter: expected a condition that compiles: line 1: bad"},
 		"a prefix's filter likewise":         {acct("relays: {geo: [{id: r, prefix: \"4478\", action: black_hole, filter: bad}]}"), "accounts[0].relays.geo[0].filter: expected a condition that compiles: line 1: bad"},
 		"a script that does not compile":     {acct("decoders: [{id: d, name: d, type: other, codec: javascript, source: bad}]"), "accounts[0].decoders[0].source: expected a source that compiles: line 1: bad"},
-		"an unknown sensor type":             {"sensor_types: [{id: humidity, name: h}]\n" + acct("decoders: [{id: d, name: d, type: other, sensors: [{sensor_type_id: humidty, key: k}]}]"), `accounts[0].decoders[0].sensors[0].sensor_type_id: expected the id of a sensor type (did you mean "humidity"?), got "humidty"`},
+		"an unknown sensor type":             {"sensor_types: [{id: humidity, name: h}]\n" + acct("decoders: [{id: d, name: d, type: other, sensors: [{sensor_type_id: humidty, key: k}]}]"), `accounts[0].decoders[0].sensors[0].sensor_type_id: expected the id of a sensor type declared in an inventory (did you mean "humidity"?), got "humidty"`},
 		"a key twice":                        {"sensor_types: [{id: t, name: t}]\n" + acct("decoders: [{id: d, name: d, type: other, sensors: [{sensor_type_id: t, key: k}, {sensor_type_id: t, key: k}]}]"), "accounts[0].decoders[0].sensors[1].key: already taken by accounts[0].decoders[0].sensors[0].key"},
 		"a rule without a name":              {acct("rules: [{id: r, on: reading}]"), "accounts[0].rules[0].name: expected a name"},
 		"a rule without a trigger":           {acct("rules: [{id: r, name: n}]"), `accounts[0].rules[0].on: expected reading, silent or event, got ""`},
@@ -195,7 +195,7 @@ func TestParseNamesEveryMistake(t *testing.T) {
 		"a network twice":                    {"networks: [{prefix: 44, mcc: 234, mnc: 15, name: n}, {prefix: 44, mcc: 234, mnc: 15, name: n}]", "networks[1].prefix: already taken by networks[0].prefix"},
 		"a sensor type twice":                {"sensor_types: [{id: t, name: t}, {id: t, name: t}]", "sensor_types[1].id: already taken by sensor_types[0].id"},
 		"a slope in words":                   {"sensor_types: [{id: t, name: t, imperial_slope: steep}]", `sensor_types[0].imperial_slope: expected a number, got "steep"`},
-		"a mask that hides nothing known":    {acct("tokens: [{token: 'masked:0123456789ab'}]"), "accounts[0].tokens[0].token: this mask hides no known secret"},
+		"a mask that hides nothing known":    {acct("tokens: [{token: 'masked:0123456789ab'}]"), "accounts[0].tokens[0].token: expected a secret, or the mask of the stored one"},
 		"several mistakes at once, in order": {acct("credit: x, tokens: [{token: ''}], sims: [{iccid: 1}]"), "accounts[0].credit: expected a whole number, got \"x\"\naccounts[0].tokens[0].token: expected a token without blanks\naccounts[0].sims[0].iccid: expected 18 to 22 digits, got \"1\""},
 		"an endpoint that may not be reached": {
 			acct("relays: {geo: [{id: g, prefix: 44, action: http_get, parameters: ['http://10.0.0.1:80/%m']}]}"),
@@ -246,9 +246,9 @@ func TestParseChecksAgainstWhatStands(t *testing.T) {
 		"a number of another relay of the account": {"accounts: [{name: acme, relays: {vmn: [{id: v2, number: 447860000001, action: inactive}]}}]", `accounts[0].relays.vmn[0].number: already taken by account "acme" of an earlier inventory`},
 		"a prefix of another account":              {acct("relays: {geo: [{id: g, prefix: 4478000, action: black_hole}]}"), `accounts[0].relays.geo[0].prefix: already taken by account "acme" of an earlier inventory`},
 		"a SIM of another account":                 {acct("sims: [{iccid: '8944000000000000001'}]"), `accounts[0].sims[0].iccid: already taken by account "acme" of an earlier inventory`},
-		"a second imported location":               {"accounts: [{name: acme, locations: [{id: loc2, name: n, imported: true}]}]", `accounts[0].locations[0].imported: expected one imported location, "loc1" stands from an earlier inventory`},
+		"a second imported location":               {"accounts: [{name: acme, locations: [{id: loc2, name: n, imported: true}]}]", `accounts[0].locations[0].imported: expected one imported location, but an earlier inventory declared "loc1"`},
 		"another id for the name":                  {"accounts: [{name: acme, id: 6}]", "accounts[0].id: expected 5, the id of the account of this name"},
-		"a mask of another secret":                 {"accounts: [{name: acme, soap: {username: acme, password: 'masked:0123456789ab'}}]", "accounts[0].soap.password: this mask hides no known secret"},
+		"a mask of another secret":                 {"accounts: [{name: acme, soap: {username: acme, password: 'masked:0123456789ab'}}]", "accounts[0].soap.password: expected a secret, or the mask of the stored one"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := inventory.Parse([]byte(tc.doc), inventory.Options{Load: earlier(standing)})

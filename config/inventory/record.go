@@ -6,24 +6,23 @@ import (
 	"strings"
 )
 
-// recordList is a list of records that an owner, a document or an account, declares.
-// Whatever treats all records alike goes through these lists.
+// recordList has operations on the records of one kind in O, a document or an account.
 type recordList[O any] struct {
-	merge   func(old, fresh *O)             // puts the records of fresh over those of old
-	omitted func(old, fresh *O)             // leaves of old the records that fresh does not name
-	things  func(o *O, path string) []Thing // lists the records, their paths below path
+	merge   func(old, fresh *O)             // merges the records of fresh into those of old
+	omitted func(old, fresh *O)             // deletes the records that fresh has from old
+	things  func(o *O, path string) []Thing // lists the records with their paths, which begin with path
 }
 
-// list describes the records of one kind: kind and path are those of a Thing, key
-// returns the unique key of a record, label its name in messages, and join merges a
-// fresh record into an old one.
+// list returns the operations on a kind of records. kind is Thing.Kind, and path the path of
+// the list in its owner. key returns the unique key of a record, label its name in messages,
+// and join merges a fresh record into an old one.
 func list[O, T any](kind, path string, records func(*O) *[]T, key, label func(T) string, join func(old, fresh T) T) recordList[O] {
 	return recordList[O]{
 		merge:   func(old, fresh *O) { *records(old) = merge(*records(old), *records(fresh), key, join) },
 		omitted: func(old, fresh *O) { *records(old) = omitted(*records(old), *records(fresh), key) },
-		things: func(o *O, at string) (things []Thing) {
+		things: func(o *O, prefix string) (things []Thing) {
 			for i, r := range *records(o) {
-				things = append(things, Thing{Kind: kind, Name: label(r), Path: fmt.Sprintf("%s%s[%d]", at, path, i), key: key(r)})
+				things = append(things, Thing{Kind: kind, Name: label(r), Path: fmt.Sprintf("%s%s[%d]", prefix, path, i), key: key(r)})
 			}
 			return things
 		},
@@ -36,7 +35,7 @@ func named[O, T any](kind, path string, records func(*O) *[]T, key func(T) strin
 	return list(kind, path, records, key, key, func(_, fresh T) T { return fresh })
 }
 
-// recordsOfDocument are the records other than those of accounts.
+// recordsOfDocument returns the lists of records that belong to no account.
 func recordsOfDocument() []recordList[Document] {
 	return []recordList[Document]{
 		named("sensor type", "sensor_types", func(d *Document) *[]SensorType { return &d.SensorTypes }, func(s SensorType) string { return s.ID }),
@@ -59,7 +58,7 @@ func recordsOfAccount() []recordList[Account] {
 	}
 }
 
-// login is the SOAP login, of which an account has one or none.
+// login is the list of the one SOAP login that an account may have.
 func login() recordList[Account] {
 	return recordList[Account]{
 		merge: func(old, fresh *Account) { old.SOAP = cmp.Or(fresh.SOAP, old.SOAP) },
@@ -99,16 +98,17 @@ func mergeSIM(old, fresh SIM) SIM {
 	return fresh
 }
 
-// Thing is a record that a document declares, or an account.
+// Thing names a record that a document declares.
 type Thing struct {
 	Kind    string // sensor type, decoder, SIM and so on
-	Account string // the account's name; empty: the record belongs to none
-	Name    string // the record's name for people
+	Account string // name of the account; empty for records that belong to none
+	Name    string // of the record, for messages
 	Path    string // of the record in its document
-	key     string // what distinguishes records of a kind
+	key     string // unique among the records of a kind
 }
 
-// String names the thing: "account acme: decoder d1", "sensor type temperature".
+// String returns the full name of the record: "account acme: decoder d1", or "sensor type
+// temperature".
 func (t Thing) String() string {
 	name := t.Kind + " " + t.Name
 	if t.Account != "" {
@@ -122,8 +122,7 @@ type identity struct{ kind, account, key string }
 
 func (t Thing) identity() identity { return identity{t.Kind, t.Account, t.key} }
 
-// Things lists the records of a document. Accounts are not among them: an
-// account is never removed.
+// Things lists the records of a document without its accounts, which are never removed.
 func Things(d Document) []Thing {
 	var things []Thing
 	for _, list := range recordsOfDocument() {
@@ -141,7 +140,7 @@ func Things(d Document) []Thing {
 	return things
 }
 
-// Label names the token without showing it, by the digits of its mask.
+// Label returns a name of the token that does not reveal it: the digits of its mask.
 func (t Token) Label() string {
 	label := t.Hash()[:maskDigits]
 	if t.Source != "" {
@@ -150,5 +149,5 @@ func (t Token) Label() string {
 	return label
 }
 
-// Label names the trunk by its addresses.
+// Label returns the addresses of the trunk.
 func (t Trunk) Label() string { return strings.Join(t.SourceIPs, " ") }

@@ -1,7 +1,7 @@
 package inventory
 
 import (
-	_ "embed" // the meanings
+	_ "embed" // the descriptions
 	"encoding/json"
 	"maps"
 	"reflect"
@@ -11,9 +11,9 @@ import (
 // durationPattern is Go's form of a duration.
 const durationPattern = `([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+`
 
-// Schema returns the JSON Schema of a document, for editors. It is made of the types
-// and tags that the document is read and checked with; what depends on other fields,
-// such as a reference, is checked when the document is applied.
+// Schema returns the JSON Schema of a document, for editors. It is derived from the types and
+// tags that Parse uses. It does not check rules that depend on several fields, such as
+// references.
 func Schema() ([]byte, error) {
 	root := schemaOf(reflect.TypeFor[Document](), "", nil)
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
@@ -65,7 +65,7 @@ func structSchema(t reflect.Type, path string) map[string]any {
 				property["minItems"] = 1
 			}
 		}
-		if text := meanings()[path+f.name]; text != "" {
+		if text := descriptions()[path+f.name]; text != "" {
 			property["description"] = text
 		}
 		properties[f.name] = property
@@ -82,7 +82,7 @@ type field struct {
 	reflect.StructField
 	name     string
 	required bool
-	check    []string // the words of the tag, without "each"; nil: by its fields or entries only
+	check    []string // the words of the tag check without "each"
 }
 
 // fieldsOf lists the fields of a struct in their order.
@@ -97,14 +97,15 @@ func fieldsOf(t reflect.Type) []field {
 }
 
 //go:embed fields.txt
-var fieldMeanings string
+var fieldDescriptions string
 
-// meanings says of each field what it is for; a path ends its lists with [].
-func meanings() map[string]string {
+// descriptions returns the description of each field by its path, in which [] follows each
+// list.
+func descriptions() map[string]string {
 	texts := map[string]string{}
-	for line := range strings.Lines(fieldMeanings) {
-		path, meaning, _ := strings.Cut(strings.TrimSpace(line), "\t")
-		texts[path] = meaning
+	for line := range strings.Lines(fieldDescriptions) {
+		path, description, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		texts[path] = description
 	}
 	return texts
 }

@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	sealed = "sha256:" // and 64 hex digits
-	masked = "masked:" // and maskDigits of them, or none for codes that could be guessed
+	sealed = "sha256:" // 64 hex digits follow
+	masked = "masked:" // maskDigits of the hash follow, or none for the codes of SIMs
 	// maskDigits is the number of digits of a hash that a mask shows.
 	maskDigits = 12
-	// stretched begins a SOAP password that has been hashed slowly, with a salt,
-	// by who applies the inventory: version, costs, salt and key follow.
+	// stretched begins a SOAP password that relay/inventory has hashed with Argon2id. Version,
+	// costs, salt and key follow.
 	stretched = "$argon2id$"
 )
 
 // Hash returns the lower-case hex SHA-256 of the token, sealed or not.
 func (t Token) Hash() string { return hash(t.Token) }
 
-// Hash returns the lower-case hex SHA-256 of the password, sealed or not; of
-// one that is stretched, that of what it was stretched to.
+// Hash returns the lower-case hex SHA-256 of the password, sealed or not; of a stretched
+// password that of its stretched form.
 func (s SOAP) Hash() string { return hash(s.Password) }
 
 func hash(secret string) string {
@@ -37,8 +37,7 @@ func hash(secret string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// SealedHash returns the text that a document may have in the place of a token with this
-// hash.
+// SealedHash returns the sealed form of the token with a hash.
 func SealedHash(hash string) string { return sealed + hash }
 
 func isSealed(s string) bool {
@@ -46,14 +45,13 @@ func isSealed(s string) bool {
 	return ok && len(digits) == 64 && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
-// isStretched reports a password that has been hashed slowly.
 func isStretched(s string) bool {
 	remaining, ok := strings.CutPrefix(s, stretched)
 	return ok && strings.Count(remaining, "$") == 3
 }
 
-// Seal returns the document with tokens and SOAP passwords as hashes, for
-// keeping. A password that is stretched stays so. What must sign or be shown again (secrets, SIM codes) stays.
+// Seal returns the document with tokens and SOAP passwords as hashes, for storage. Stretched
+// passwords, secrets of signatures and the codes of SIMs stay as they are.
 func Seal(d Document) Document {
 	return replaceSecrets(d, func(s string) string {
 		if isStretched(s) {
@@ -63,17 +61,17 @@ func Seal(d Document) Document {
 	}, nil, nil)
 }
 
-// Mask returns the document with every secret hidden, for showing. SIM codes
-// have too few digits for a hash to hide them: their mask says nothing.
+// Mask returns the document with a mask for each secret. The mask of a SIM code has no digits
+// of a hash, because a code is short enough to be guessed from them.
 func Mask(d Document) Document {
 	return replaceSecrets(d, mask, mask, func(string) string { return masked })
 }
 
 func mask(secret string) string { return masked + hash(secret)[:maskDigits] }
 
-// replaceSecrets replaces the secrets that are only compared, those that are needed as
-// they are, and the codes of SIMs; nil leaves them. Masks stay.
-func replaceSecrets(d Document, compared, needed, code func(string) string) Document {
+// replaceSecrets replaces credentials, the secrets of signatures, and the codes of SIMs. A nil
+// function leaves the secrets of its kind. Masks stay.
+func replaceSecrets(d Document, credential, signature, code func(string) string) Document {
 	replace := func(f func(string) string, s *string) {
 		if f != nil && *s != "" && !strings.HasPrefix(*s, masked) {
 			*s = f(*s)
@@ -83,14 +81,14 @@ func replaceSecrets(d Document, compared, needed, code func(string) string) Docu
 	for i := range d.Accounts {
 		a := &d.Accounts[i]
 		for j := range a.Tokens {
-			replace(compared, &a.Tokens[j].Token)
-			replace(needed, &a.Tokens[j].Secret)
+			replace(credential, &a.Tokens[j].Token)
+			replace(signature, &a.Tokens[j].Secret)
 		}
 		if a.SOAP != nil {
-			replace(compared, &a.SOAP.Password)
+			replace(credential, &a.SOAP.Password)
 		}
 		for j := range a.WebhookSecrets {
-			replace(needed, &a.WebhookSecrets[j])
+			replace(signature, &a.WebhookSecrets[j])
 		}
 		for j := range a.SIMs {
 			for _, c := range a.SIMs[j].codes() {
@@ -110,8 +108,8 @@ func (s *SIM) codes() []code {
 	return []code{{"pin", &s.PIN}, {"pin2", &s.PIN2}, {"puk", &s.PUK}, {"puk2", &s.PUK2}}
 }
 
-// clone copies a document so that nothing is shared. A document holds only what
-// JSON can hold, so neither step can fail.
+// clone returns a deep copy. Encoding and decoding cannot fail: JSON can represent all fields
+// of a document.
 func clone(d Document) Document {
 	var fresh Document
 	data, _ := json.Marshal(d)
@@ -119,9 +117,9 @@ func clone(d Document) Document {
 	return fresh
 }
 
-// unmask puts the known secret back where its mask was handed in.
+// unmask replaces masks in a document by the secrets of earlier inventories.
 func (k known) unmask(d *Document, m *strict.Mistakes) {
-	const unknown = "this mask hides no known secret"
+	const unknown = "expected a secret, or the mask of the stored one"
 	restore := func(s *string, path string, secrets ...string) {
 		if !strings.HasPrefix(*s, masked) {
 			return
@@ -134,22 +132,22 @@ func (k known) unmask(d *Document, m *strict.Mistakes) {
 		*s = secrets[i]
 	}
 	for i := range d.Accounts {
-		a, at := &d.Accounts[i], fmt.Sprintf("accounts[%d].", i)
+		a, prefix := &d.Accounts[i], fmt.Sprintf("accounts[%d].", i)
 		old := k.account(*a)
 		tokens, secretByHash := make([]string, len(old.Tokens)), make(map[string]string)
 		for j, t := range old.Tokens {
 			tokens[j], secretByHash[t.Hash()] = sealed+t.Hash(), t.Secret
 		}
 		for j := range a.Tokens {
-			t, path := &a.Tokens[j], fmt.Sprintf("%stokens[%d].", at, j)
+			t, path := &a.Tokens[j], fmt.Sprintf("%stokens[%d].", prefix, j)
 			restore(&t.Token, path+"token", tokens...)
 			restore(&t.Secret, path+"secret", secretByHash[t.Hash()])
 		}
 		if a.SOAP != nil {
-			restore(&a.SOAP.Password, at+"soap.password", cmp.Or(old.SOAP, &SOAP{}).Password)
+			restore(&a.SOAP.Password, prefix+"soap.password", cmp.Or(old.SOAP, &SOAP{}).Password)
 		}
 		for j := range a.WebhookSecrets {
-			restore(&a.WebhookSecrets[j], fmt.Sprintf("%swebhook_secret[%d]", at, j), old.WebhookSecrets...)
+			restore(&a.WebhookSecrets[j], fmt.Sprintf("%swebhook_secret[%d]", prefix, j), old.WebhookSecrets...)
 		}
 		simByICCID := make(map[string]SIM, len(old.SIMs))
 		for _, s := range old.SIMs {
@@ -162,7 +160,7 @@ func (k known) unmask(d *Document, m *strict.Mistakes) {
 				switch oldCode := *oldCodes[n].value; {
 				case *c.value != masked:
 				case oldCode == "":
-					m.Add(fmt.Sprintf("%ssims[%d].%s", at, j, c.name), unknown)
+					m.Add(fmt.Sprintf("%ssims[%d].%s", prefix, j, c.name), unknown)
 				default:
 					*c.value = oldCode
 				}

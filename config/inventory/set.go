@@ -10,29 +10,28 @@ import (
 	"github.com/penstock/penstock/config/strict"
 )
 
-// Default is the name of what documents without a name declare.
+// Default is the name of documents without a name.
 const Default = "default"
 
-// Owner is the name under which the document owns what it declares.
+// Owner returns the name of the document, under which it owns its records.
 func (d Document) Owner() string { return cmp.Or(d.Name, Default) }
 
-// Set has the declarations of all documents, by document: each owns the records that it
-// declared. It is kept as JSON; what documents without a name declare stands there as a
-// document does.
+// Set has the records of all documents by document. It is stored as JSON, in which the fields
+// of the default document are at the top level.
 type Set struct {
 	Document
 	Named []Document `json:"documents,omitempty"`
-	// Revision is given anew each time that the set is kept.
+	// Revision is a new random text each time that the set is stored.
 	Revision string `json:"revision,omitempty"`
-	// Foreign lists, by document, the accounts of other documents in which it has
+	// Foreign lists, by document, the accounts of other documents in which the document has
 	// records.
 	Foreign map[string][]string `json:"foreign_accounts,omitempty"`
 }
 
-// Parts returns the documents, that of the default first.
+// Parts returns the documents, the default document first.
 func (s Set) Parts() []Document { return append([]Document{s.Document}, s.Named...) }
 
-// Names lists the documents that declare something.
+// Names lists the documents that have records or accounts.
 func (s Set) Names() []string {
 	var names []string
 	for _, part := range s.Parts() {
@@ -43,7 +42,7 @@ func (s Set) Names() []string {
 	return names
 }
 
-// Whole returns what all documents declare, as one.
+// Whole returns the records of all documents, merged.
 func (s Set) Whole() Document {
 	parts := s.Parts()
 	for i := range parts {
@@ -52,7 +51,7 @@ func (s Set) Whole() Document {
 	return Merge(parts...)
 }
 
-// Part returns what a document declares, nothing if it is not known.
+// Part returns the document of an owner, without records if the set does not have it.
 func (s Set) Part(owner string) Document {
 	for _, part := range s.Parts() {
 		if part.Owner() == owner {
@@ -71,7 +70,7 @@ func (s Set) Less(owner string) Set {
 	return s
 }
 
-// With returns the set with the part in the place of what its document declared.
+// With returns the set in which part replaces the document with its name.
 func (s Set) With(part Document) Set {
 	if part.Owner() == Default {
 		s.Document = part
@@ -96,14 +95,14 @@ func (s Set) Seal() Set {
 	return s
 }
 
-// Owners finds the document to which an account belongs.
+// Owners finds the document that owns an account.
 type Owners struct {
 	names   []string
 	index   []Index
 	foreign []map[string]bool
 }
 
-// Owners returns the owners of the accounts as the set is now.
+// Owners returns the owners of the accounts of the set.
 func (s Set) Owners() (o Owners) {
 	for _, part := range s.Parts() {
 		foreign := make(map[string]bool)
@@ -115,7 +114,7 @@ func (s Set) Owners() (o Owners) {
 	return o
 }
 
-// Of returns the document to which an account belongs, "" if to none.
+// Of returns the name of the document that owns an account; empty if none does.
 func (o Owners) Of(acct Account) string {
 	for i, name := range o.names {
 		if o.index[i].Find(acct) >= 0 && !o.foreign[i][acct.Name] {
@@ -125,8 +124,8 @@ func (o Owners) Of(acct Account) string {
 	return ""
 }
 
-// Join returns the set once the document has been applied. What the document
-// declares in accounts of others is noted as such.
+// Join returns the set after a document was applied. The document's accounts that other
+// documents own become foreign to it.
 func (s Set) Join(fresh Document) Set {
 	owner := fresh.Owner()
 	var foreign []string
@@ -140,7 +139,7 @@ func (s Set) Join(fresh Document) Set {
 	return s.With(part).withForeign(owner, foreign)
 }
 
-// withForeign returns the set with other accounts that are foreign to a document.
+// withForeign returns the set in which accounts are the ones foreign to a document.
 func (s Set) withForeign(owner string, accounts []string) Set {
 	foreign := map[string][]string{}
 	maps.Copy(foreign, s.Foreign)
@@ -152,7 +151,7 @@ func (s Set) withForeign(owner string, accounts []string) Set {
 	return s
 }
 
-// Conflicts lists what the document declares although another one owns it.
+// Conflicts returns a mistake for each record and setting that another document owns.
 func (s Set) Conflicts(fresh Document) strict.Mistakes {
 	var mistakes strict.Mistakes
 	set := s.Less(fresh.Owner())
@@ -170,8 +169,8 @@ func (s Set) Conflicts(fresh Document) strict.Mistakes {
 	owners := set.Owners()
 	for i, a := range fresh.Accounts {
 		if owner := owners.Of(a); owner != "" {
-			refuse := func(isGiven bool, field string) {
-				mistakes.AddIf(isGiven, fmt.Sprintf("accounts[%d].%s", i, field), "account %s belongs to the document %q", a.Name, owner)
+			refuse := func(declared bool, field string) {
+				mistakes.AddIf(declared, fmt.Sprintf("accounts[%d].%s", i, field), "account %s belongs to the document %q", a.Name, owner)
 			}
 			refuse(a.Credit != nil, "credit")
 			refuse(len(a.Permissions) > 0, "permissions")
@@ -182,20 +181,20 @@ func (s Set) Conflicts(fresh Document) strict.Mistakes {
 	return mistakes
 }
 
-// Adopt returns the set in which the document owns whatever it declares, and what
-// it has taken from whom: "account acme: decoder d1 (from a)".
+// Adopt returns the set in which the document owns all that it declares, and the names of the
+// records that it took over: "account acme: decoder d1 (from a)".
 func (s Set) Adopt(fresh Document) (Set, []string) {
-	mine := make(map[identity]bool)
+	declared := make(map[identity]bool)
 	for _, t := range Things(fresh) {
-		mine[t.identity()] = true
+		declared[t.identity()] = true
 	}
 	var taken []string
 	owners, named, settings := s.Owners(), IndexOf(fresh.Accounts), Document{Name: fresh.Name}
 	for _, part := range s.Less(fresh.Owner()).Parts() {
-		src := " (from " + part.Owner() + ")"
+		origin := " (from " + part.Owner() + ")"
 		for _, t := range Things(part) {
-			if mine[t.identity()] {
-				taken = append(taken, t.String()+src)
+			if declared[t.identity()] {
+				taken = append(taken, t.String()+origin)
 			}
 		}
 		document, foreign := Without(part, fresh), s.Foreign[part.Owner()]
@@ -204,7 +203,7 @@ func (s Set) Adopt(fresh Document) (Set, []string) {
 		for _, a := range accounts {
 			isNamed := named.Find(a) >= 0
 			if isNamed && owners.Of(a) == part.Owner() {
-				taken = append(taken, "account "+a.Name+src)
+				taken = append(taken, "account "+a.Name+origin)
 				settings.Accounts = append(settings.Accounts, a.settings())
 				foreign = append(slices.Clone(foreign), a.Name)
 				a = a.bare()
@@ -221,9 +220,8 @@ func (s Set) Adopt(fresh Document) (Set, []string) {
 	return s, taken
 }
 
-// Prune returns the document without what gone names: its records, and the
-// accounts that the fresh document does not name. An account in which a record
-// stays is still there, without its settings.
+// Prune returns the old document without the records of gone and the accounts that the fresh
+// document omits. An omitted account that still has records stays without its settings.
 func Prune(old, gone, fresh Document) Document {
 	pruned := Without(old, gone)
 	accounts, named := pruned.Accounts, IndexOf(fresh.Accounts)
@@ -240,15 +238,15 @@ func Prune(old, gone, fresh Document) Document {
 	return pruned
 }
 
-// DeclaredSIM is a SIM of a set, and the document and the account that declare it.
+// DeclaredSIM is a SIM of a set with its document and account.
 type DeclaredSIM struct {
 	SIM
-	Document string // its owner
-	Account  string // its name
+	Document string // name of the owner
+	Account  string // name
 }
 
-// SplitSIMs returns the set without SIMs, and them. There may be very many, of which
-// a document names few.
+// SplitSIMs returns the set without SIMs, and the SIMs. They are stored apart, because there
+// may be a million of them and an apply concerns few.
 func (s Set) SplitSIMs() (Set, []DeclaredSIM) {
 	var sims []DeclaredSIM
 	for _, part := range s.Parts() {
@@ -265,7 +263,7 @@ func (s Set) SplitSIMs() (Set, []DeclaredSIM) {
 	return s, sims
 }
 
-// JoinSIMs returns the set with the SIMs in their places.
+// JoinSIMs returns the set with SIMs added to their documents and accounts.
 func (s Set) JoinSIMs(sims []DeclaredSIM) Set {
 	byDocument := make(map[string][]DeclaredSIM)
 	for _, sim := range sims {
@@ -288,10 +286,10 @@ func (s Set) JoinSIMs(sims []DeclaredSIM) Set {
 	return s
 }
 
-// SIMKeys are the values by which a document names SIMs, and claims them.
+// SIMKeys has the unique values of SIMs.
 type SIMKeys struct{ ICCIDs, IMSIs, MSISDNs []string }
 
-// SIMKeys lists what the document names, also by a relay.
+// SIMKeys lists the unique values of the SIMs of the document, and the ICCIDs of its relays.
 func (d Document) SIMKeys() (k SIMKeys) {
 	add := func(list *[]string, value string) {
 		if value = strings.TrimPrefix(value, "+"); value != "" {
