@@ -12,30 +12,26 @@ import (
 // HTTP is the type of back end with an HTTP interface.
 const HTTP = "http"
 
-// Lookup is the service that returns the network of a number, and how long the answer is
-// remembered.
+// Lookup configures the service that returns the network of a number.
 type Lookup struct {
 	Type string `json:"type" strict:"scalar"` // simulator or http
-	// URL gets a GET; %number stands for the number.
+	// URL is the target of a GET request, in which the number replaces %number.
 	URL   string `json:"url" secret:"url"`
 	Token string `json:"token" secret:"yes"` // sent as Authorization: Bearer
 	// Timeout bounds a request to the back end.
 	Timeout time.Duration `json:"timeout"`
-	// Cache is the time for which an answer is remembered; 0: not at all.
+	// Cache is the time for which an answer is cached; 0 disables the cache.
 	Cache time.Duration `json:"cache"`
 }
 
-// derive fills in defaults.
-func (l *Lookup) derive() {
-	l.Timeout = cmp.Or(l.Timeout, 10*time.Second)
-}
+func (l *Lookup) derive() { l.Timeout = cmp.Or(l.Timeout, 10*time.Second) }
 
 func (l *Lookup) validate(m *strict.Mistakes) {
 	oneOf(m, "lookup.type", l.Type, Simulator, HTTP)
-	m.AddIf(l.Type == Simulator && (l.URL != "" || l.Token != ""), "lookup.type", "expected http, because settings of it are there, got %q", l.Type)
+	m.AddIf(l.Type == Simulator && (l.URL != "" || l.Token != ""), "lookup.type", "expected http, because url or token is set, got %q", l.Type)
 	u, err := url.Parse(strings.ReplaceAll(l.URL, "%number", "0"))
 	if l.Type == HTTP && (err != nil || !web(u)) {
-		m.Add("lookup.url", "expected an http or https URL") // which may hold a secret
+		m.Add("lookup.url", "expected an http or https URL") // not quoted, because it may contain a secret
 	}
 	asciiField(m, "lookup.token", l.Token, 4096)
 	m.AddIf(l.Timeout < 100*time.Millisecond || l.Timeout > time.Minute, "lookup.timeout", "expected 100ms to 1m, got %q", l.Timeout)
@@ -45,19 +41,18 @@ func (l *Lookup) validate(m *strict.Mistakes) {
 // Operator configures the SIM operator (docs/operator.md).
 type Operator struct {
 	Type string `json:"type" strict:"scalar"` // simulator or http
-	// URL is the base to which /ready, /commands and /messages are appended.
+	// URL is the base URL of /ready, /commands and /messages.
 	URL   string `json:"url" secret:"url"`
 	Token string `json:"token" secret:"yes"` // sent as Authorization: Bearer
 	// Timeout bounds a request to the back end.
 	Timeout time.Duration `json:"timeout"`
-	// AtOnce is the number of commands that are under way at one time.
+	// AtOnce is the largest number of concurrent commands.
 	AtOnce int `json:"at_once"`
-	// ReportWithin is the time that the operator may take to come to the end of a command;
-	// then its job fails.
+	// ReportWithin is the time after which the job of a command fails if the operator has not
+	// reported its end.
 	ReportWithin time.Duration `json:"report_within"`
 }
 
-// derive fills in defaults.
 func (o *Operator) derive() {
 	o.Timeout = cmp.Or(o.Timeout, 5*time.Second)
 	o.AtOnce = cmp.Or(o.AtOnce, 16)
@@ -66,10 +61,10 @@ func (o *Operator) derive() {
 
 func (o *Operator) validate(m *strict.Mistakes) {
 	oneOf(m, "operator.type", o.Type, Simulator, HTTP)
-	m.AddIf(o.Type == Simulator && (o.URL != "" || o.Token != ""), "operator.type", "expected http, because settings of it are there, got %q", o.Type)
+	m.AddIf(o.Type == Simulator && (o.URL != "" || o.Token != ""), "operator.type", "expected http, because url or token is set, got %q", o.Type)
 	u, err := url.Parse(o.URL)
 	if o.Type == HTTP && (err != nil || !web(u) || u.RawQuery != "") {
-		m.Add("operator.url", "expected an http or https URL without a query") // which may hold a secret
+		m.Add("operator.url", "expected an http or https URL without a query") // not quoted, because it may contain a secret
 	}
 	asciiField(m, "operator.token", o.Token, 4096)
 	m.AddIf(o.Timeout < 100*time.Millisecond || o.Timeout > 8*time.Second, "operator.timeout", "expected 100ms to 8s, got %q", o.Timeout)

@@ -15,13 +15,14 @@ import (
 	"github.com/penstock/penstock/config/strict"
 )
 
-// Carrier is one party that messages come from and go to.
+// Carrier configures the connection to a carrier of SMS.
 type Carrier struct {
 	Type string `json:"type" strict:"scalar"` // simulator, smpp, kannel or http
-	// Name is the name in events, metrics and %netw.
+	// Name identifies the carrier in events, metrics and the placeholder %netw.
 	Name string `json:"name"`
-	// Prefixes are of the numbers that the carrier is for; none: all. The longest
-	// prefix of a number counts, and of equal ones the first carrier's.
+	// Prefixes are the prefixes of the numbers to which the carrier sends; none: all numbers.
+	// A message goes to the carrier with the longest prefix of its number, and of several
+	// such carriers to the first.
 	Prefixes []string `json:"prefixes"`
 	// Window is the maximum number of unanswered messages of each bind.
 	Window int `json:"window"`
@@ -31,7 +32,8 @@ type Carrier struct {
 	// Originators are the originators that the carrier accepts: text, alphanumeric or
 	// numeric; empty: text.
 	Originators string `json:"originators"`
-	// The tag "of" names the types of carrier that have a setting; without it all types have it, except enquire_link and in_flight, which only smpp uses.
+	// The tag "of" lists the types of carriers that have a setting. Settings without it belong
+	// to all types; types other than smpp ignore enquire_link and in_flight.
 	Addr         string `json:"addr" of:"smpp"` // host:port of the SMSC
 	SystemID     string `json:"system_id" of:"smpp"`
 	Password     string `json:"password" of:"smpp kannel" secret:"yes"`
@@ -41,25 +43,24 @@ type Carrier struct {
 	TLS          string `json:"tls" of:"smpp"`      // tls or none
 	CAFile       string `json:"ca_file" of:"smpp"`  // PEM; empty: the system's authorities
 	Alphabet     string `json:"alphabet" of:"smpp"` // of data_coding 0: gsm7, gsm7-packed or latin1
-	// EnquireLink is the interval at which the link is tried.
+	// EnquireLink is the interval of enquire_link requests.
 	EnquireLink time.Duration `json:"enquire_link"`
-	// InFlight is the number of messages that may be on their way to the journal.
+	// InFlight is the largest number of received PDUs that are being written to the journal.
 	InFlight int `json:"in_flight"`
-	// AnswerTimeout is the time that the answer to a message may take before its outcome is
-	// unknown.
+	// AnswerTimeout is the time after which the outcome of an unanswered message is unknown.
 	AnswerTimeout time.Duration `json:"answer_timeout"`
-	// Binds are the connections to the account. What a bind leaves empty is the carrier's.
-	// Without the key the carrier has one.
+	// Binds are the connections to the SMSC. Empty fields of a bind have the carrier's values.
+	// Without this list the carrier has one bind.
 	Binds []Bind `json:"binds" of:"smpp" strict:"one"`
-	// Gateways names which gateways open the binds: each, or one of them at a time.
+	// Gateways selects the gateways that open the binds: each, or one of them at a time.
 	Gateways string `json:"gateways" of:"smpp"`
-	URL      string `json:"url" of:"kannel http" secret:"url"` // of sendsms, or what takes JSON
+	URL      string `json:"url" of:"kannel http" secret:"url"` // of sendsms, or of the endpoint for JSON
 	Username string `json:"username" of:"kannel"`
 	SMSC     string `json:"smsc" of:"kannel"`             // Kannel's smsc-id; empty: Kannel routes
 	Token    string `json:"token" of:"http" secret:"yes"` // sent as Authorization: Bearer
 }
 
-// Bind is one connection to the account of a carrier at its SMSC.
+// Bind configures a connection to an SMSC.
 type Bind struct {
 	Addr     string `json:"addr" strict:"scalar"` // host:port of the SMSC
 	SystemID string `json:"system_id"`
@@ -67,8 +68,8 @@ type Bind struct {
 	Type     string `json:"bind"` // transceiver, receiver or transmitter
 	// Window is the maximum number of unanswered messages of the bind.
 	Window int `json:"window"`
-	// PerSecond is the maximum number of messages in a second over the bind; 0 means no limit
-	// but the carrier's.
+	// PerSecond is the maximum number of messages in a second over the bind; 0 means that only
+	// the limit of the carrier applies.
 	PerSecond int `json:"per_second"`
 }
 
@@ -86,16 +87,15 @@ const (
 	One         = "one"
 )
 
-// Preset sets what a document may leave out and no zero stands for.
+// Preset sets the defaults of settings for which 0 is invalid.
 func (c *Carrier) Preset() {
 	c.Window, c.InFlight, c.EnquireLink, c.AnswerTimeout = 10, 1000, 30*time.Second, 30*time.Second
 }
 
-// derive fills in defaults.
 func (c *Carrier) derive() {
 	if c.Type == Simulator {
 		c.Name = cmp.Or(c.Name, Simulator)
-		c.AnswerTimeout = 0 // what a carrier has no use for
+		c.AnswerTimeout = 0 // a simulator has none
 	}
 	if c.Type == Simulator && c.Window > 0 {
 		c.Window = max(c.Window, 1000)
@@ -108,8 +108,7 @@ func (c *Carrier) derive() {
 	c.Bind, c.TLS, c.Alphabet = cmp.Or(c.Bind, Transceiver), cmp.Or(c.TLS, NoTLS), cmp.Or(c.Alphabet, "gsm7")
 }
 
-// Connections returns the binds of an SMPP carrier. What a bind leaves empty is the
-// carrier's.
+// Connections returns the binds of an SMPP carrier, with the carrier's values for empty fields.
 func (c *Carrier) Connections() []Bind {
 	if len(c.Binds) == 0 {
 		return []Bind{{Addr: c.Addr, SystemID: c.SystemID, Password: c.Password, Type: c.Bind, Window: c.Window}}
@@ -129,12 +128,11 @@ func (c *Config) validateCarriers(m *strict.Mistakes) {
 	for i := range c.Carriers {
 		carrier, path := &c.Carriers[i], "carriers["+strconv.Itoa(i)+"]."
 		carrier.validate(m, path)
-		m.AddIf(names[carrier.Name], path+"name", "expected another name than that of a carrier before, got %q", carrier.Name)
+		m.AddIf(names[carrier.Name], path+"name", "expected a name that no other carrier has, got %q", carrier.Name)
 		names[carrier.Name] = true
 	}
 }
 
-// validate checks a carrier by its type.
 func (c *Carrier) validate(m *strict.Mistakes, path string) {
 	if !slices.Contains([]string{Simulator, SMPP, Kannel, HTTP}, c.Type) {
 		m.Add(path+"type", "expected simulator, smpp, kannel or http, got %q", c.Type)
@@ -145,22 +143,22 @@ func (c *Carrier) validate(m *strict.Mistakes, path string) {
 		tag := v.Type().Field(i).Tag
 		types := strings.Fields(tag.Get("of"))
 		foreign := len(types) > 0 && !slices.Contains(types, c.Type) && !v.Field(i).IsZero()
-		m.AddIf(foreign, path+tag.Get("json"), "expected nothing, because a carrier of the type %s has none", c.Type)
+		m.AddIf(foreign, path+tag.Get("json"), "expected no value, because a carrier of the type %s does not have this setting", c.Type)
 	}
 	const nameChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
 	switch {
 	case c.Type == Simulator:
-		m.AddIf(c.Name != Simulator, path+"name", "expected none, or simulator, got %q", c.Name)
+		m.AddIf(c.Name != Simulator, path+"name", "expected simulator or no name, got %q", c.Name)
 	case c.Name == "" || len(c.Name) > 40 || strings.Trim(c.Name, nameChars) != "":
 		m.Add(path+"name", "expected a name of 1 to 40 letters, digits, dots, dashes and underscores, got %q", c.Name)
 	case c.Name == Simulator:
-		m.Add(path+"name", "expected another name than simulator, which stands for none")
+		m.Add(path+"name", "expected another name than simulator, which is reserved")
 	}
 	switch c.Type {
 	case SMPP:
 		c.validateSMPP(m, path)
 	case Kannel, HTTP:
-		u, err := url.Parse(c.URL) // which may hold a secret
+		u, err := url.Parse(c.URL) // not quoted, because it may contain a secret
 		m.AddIf(err != nil || !web(u) || c.Type == Kannel && u.RawQuery != "", path+"url", "expected an http or https URL")
 		asciiField(m, path+"username", c.Username, maxPassword)
 		asciiField(m, path+"password", c.Password, maxPassword)
@@ -180,9 +178,9 @@ func (c *Carrier) validate(m *strict.Mistakes, path string) {
 	m.AddIf(c.PerSecond < 0 || c.PerSecond > maxPerSecond, path+"per_second", "expected 0 to %d, got %d", maxPerSecond, c.PerSecond)
 }
 
-func (c *Carrier) validateSMPP(m *strict.Mistakes, at string) {
-	for i, b := range c.Connections() { // with the carrier's defaults
-		path := at
+func (c *Carrier) validateSMPP(m *strict.Mistakes, prefix string) {
+	for i, b := range c.Connections() {
+		path := prefix
 		if len(c.Binds) > 0 {
 			path += "binds[" + strconv.Itoa(i) + "]."
 			window := c.Binds[i].Window // 0 means the carrier's
@@ -194,24 +192,24 @@ func (c *Carrier) validateSMPP(m *strict.Mistakes, at string) {
 		oneOf(m, path+"bind", b.Type, Transceiver, Receiver, Transmitter)
 		m.AddIf(b.PerSecond < 0 || b.PerSecond > maxPerSecond, path+"per_second", "expected 0 to %d, got %d", maxPerSecond, b.PerSecond)
 	}
-	asciiField(m, at+"system_type", c.SystemType, 12)
-	asciiField(m, at+"address_range", c.AddressRange, 40)
-	oneOf(m, at+"tls", c.TLS, DirectTLS, NoTLS)
-	oneOf(m, at+"gateways", c.Gateways, Each, One)
-	oneOf(m, at+"alphabet", c.Alphabet, "gsm7", "gsm7-packed", "latin1")
-	m.AddIf(c.EnquireLink < time.Second || c.EnquireLink > time.Hour, at+"enquire_link", "expected 1s to 1h, got %q", c.EnquireLink)
-	m.AddIf(c.InFlight < 1 || c.InFlight > 100_000, at+"in_flight", "expected 1 to 100000, got %d", c.InFlight)
+	asciiField(m, prefix+"system_type", c.SystemType, 12)
+	asciiField(m, prefix+"address_range", c.AddressRange, 40)
+	oneOf(m, prefix+"tls", c.TLS, DirectTLS, NoTLS)
+	oneOf(m, prefix+"gateways", c.Gateways, Each, One)
+	oneOf(m, prefix+"alphabet", c.Alphabet, "gsm7", "gsm7-packed", "latin1")
+	m.AddIf(c.EnquireLink < time.Second || c.EnquireLink > time.Hour, prefix+"enquire_link", "expected 1s to 1h, got %q", c.EnquireLink)
+	m.AddIf(c.InFlight < 1 || c.InFlight > 100_000, prefix+"in_flight", "expected 1 to 100000, got %d", c.InFlight)
 	if c.CAFile == "" {
 		return
 	}
 	pem, err := os.ReadFile(c.CAFile)
 	switch {
 	case c.TLS == NoTLS:
-		m.Add(at+"tls", "expected tls, because a ca_file is set")
+		m.Add(prefix+"tls", "expected tls, because a ca_file is set")
 	case err != nil:
-		m.Add(at+"ca_file", "expected a file that can be read, got %q", c.CAFile)
+		m.Add(prefix+"ca_file", "expected a file that can be read, got %q", c.CAFile)
 	case !x509.NewCertPool().AppendCertsFromPEM(pem):
-		m.Add(at+"ca_file", "expected a file with certificates in PEM, got %q", c.CAFile)
+		m.Add(prefix+"ca_file", "expected a file with certificates in PEM, got %q", c.CAFile)
 	}
 }
 
@@ -221,11 +219,11 @@ const (
 	maxPerSecond = 100_000 // of a bind or carrier
 )
 
-// asciiField checks a value of printable ASCII without spaces. The value may be secret and
-// is not repeated.
+// asciiField checks that a value is printable ASCII without spaces. It does not quote the
+// value, which may be a secret.
 func asciiField(m *strict.Mistakes, key, value string, limit int) {
-	odd := strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' })
-	m.AddIf(odd || len(value) > limit, key, "expected at most %d characters of ASCII without blanks", limit)
+	invalid := strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' })
+	m.AddIf(invalid || len(value) > limit, key, "expected at most %d characters of ASCII without blanks", limit)
 }
 
 func oneOf(m *strict.Mistakes, key, value string, words ...string) {
@@ -240,20 +238,19 @@ func (c *Carrier) Sends() bool {
 
 // The values of Carrier.Originators.
 const (
-	anyText      = "text"         // all of the GSM alphabet
+	anyText      = "text"         // all characters of the GSM alphabet
 	alphanumeric = "alphanumeric" // letters and digits
 	numeric      = "numeric"
 )
 
-// AcceptsOriginator reports whether the carrier passes on an originator, as far as its
-// settings say.
+// AcceptsOriginator reports whether the setting originators allows an originator.
 func (c *Carrier) AcceptsOriginator(originator string) bool {
-	fn := func(r rune) bool { return !unicode.IsLetter(r) && (r < '0' || r > '9') }
+	special := func(r rune) bool { return !unicode.IsLetter(r) && (r < '0' || r > '9') }
 	switch c.Originators {
 	case numeric:
 		return strings.Trim(originator, "0123456789") == ""
 	case alphanumeric:
-		return !strings.ContainsFunc(originator, fn)
+		return !strings.ContainsFunc(originator, special)
 	}
 	return true
 }

@@ -8,21 +8,22 @@ import (
 	"unicode"
 )
 
-// Config is every setting, complete and valid.
+// Config has all settings, with defaults and validated.
 type Config struct {
-	// Listen is the address the daemon serves on, host:port.
+	// Listen is the address of the listener, host:port.
 	Listen string `json:"listen"`
-	// PublicURL is the gateway's URL for others, without a slash at the end.
+	// PublicURL is the URL at which clients reach the gateway, without a slash at the end.
 	PublicURL string `json:"public_url"`
 	// DataDir holds the journal, the embedded back ends, and generated secrets.
 	DataDir string `json:"data_dir"`
-	// AdminToken guards /admin; empty: generated and kept in the data directory.
+	// AdminToken is the token of the admin API; empty: generated and stored in the data
+	// directory.
 	AdminToken string `json:"admin_token" secret:"yes"`
-	// Inventory is the file applied at start; empty: none.
+	// Inventory is the inventory file that is applied at the start; empty: none.
 	Inventory string `json:"inventory"`
-	// TrustedProxies are the addresses whose X-Forwarded-For is believed.
+	// TrustedProxies are the addresses of proxies whose X-Forwarded-For header is used.
 	TrustedProxies []netip.Prefix `json:"trusted_proxies"`
-	// InternalURL is this gateway's URL for the other gateways on the same database, without
+	// InternalURL is the URL at which other gateways on the same database reach this one, without
 	// a slash at the end.
 	InternalURL string   `json:"internal_url"`
 	Database    Database `json:"database"`
@@ -43,27 +44,27 @@ type Config struct {
 	TLS         TLS      `json:"tls"`
 	Debug       Debug    `json:"debug"`
 	Tracing     Tracing  `json:"tracing"`
-	// TimeZone is that of %time and %smsTime.
+	// TimeZone is the time zone of the placeholders %time and %smsTime.
 	TimeZone *time.Location `json:"time_zone"`
-	// ReceiptSecret signs the addresses that carriers report to; empty: generated
-	// and kept in the data directory.
+	// ReceiptSecret signs the URLs to which carriers send receipts; empty: generated and
+	// stored in the database.
 	ReceiptSecret string    `json:"receipt_secret" secret:"yes"`
 	Carriers      []Carrier `json:"carriers" strict:"one" env:"-"`
 	Operator      Operator  `json:"operator" env:"-"`
 	Lookup        Lookup    `json:"lookup" env:"-"`
 }
 
-// Database configures the store of the records.
+// Database configures the database of the records.
 type Database struct {
 	// URL has the scheme postgres and may name several hosts; empty: SQLite in the
 	// data directory.
 	URL string `json:"url" secret:"url"`
 }
 
-// Redis holds the queue's timers and data that can be rebuilt.
+// Redis configures the store of timers and of data that can be rebuilt.
 type Redis struct {
-	// URL has the scheme redis, rediss, redis+sentinel or redis+cluster; empty: in
-	// the process, in memory.
+	// URL has the scheme redis, rediss, redis+sentinel or redis+cluster; empty: an embedded
+	// server, in memory.
 	URL string `json:"url" secret:"url"`
 }
 
@@ -75,7 +76,7 @@ type Influx struct {
 	Bucket string `json:"bucket"` // on InfluxDB 1.8 database/retention-policy
 }
 
-// Readings configures what is stored in InfluxDB or the embedded store.
+// Readings configures which readings are stored.
 type Readings struct {
 	RadioData string `json:"radio_data"` // full, basic or off
 }
@@ -97,22 +98,22 @@ type SMTP struct {
 	DKIM     DKIM   `json:"dkim"`
 }
 
-// DKIM is the key that signs mails; without one they are not signed.
+// DKIM configures the signatures of mails; without a key they are not signed.
 type DKIM struct {
-	Domain   string `json:"domain"` // empty: the sender's
+	Domain   string `json:"domain"` // empty: the domain of the sender
 	Selector string `json:"selector"`
 	KeyFile  string `json:"key_file"` // PEM, RSA or Ed25519
 }
 
 // Egress restricts the targets of outgoing requests.
 type Egress struct {
-	// Allow lists ranges that are reachable in addition to the public addresses.
+	// Allow lists address ranges that requests may reach in addition to public addresses.
 	Allow []netip.Prefix `json:"allow"`
-	// AllowHTTPCallback lets account callbacks be http.
+	// AllowHTTPCallback allows callback URLs of accounts with the scheme http.
 	AllowHTTPCallback bool `json:"allow_http_callback"`
 }
 
-// Journal bounds the journal of each kind of traffic. What is not processed is never removed.
+// Journal limits the journal of each kind of traffic. Unprocessed entries are never removed.
 type Journal struct {
 	Retention time.Duration `json:"retention"`
 	MaxBytes  Bytes         `json:"max_bytes"`
@@ -123,38 +124,37 @@ type Inbound struct {
 	// AnswerWait is the time for which the generic webhook waits for the readings of a post
 	// before it answers without them.
 	AnswerWait time.Duration `json:"answer_wait"`
-	// JoinWait is the time for which a message waits for its missing parts, counted from the
-	// first that came.
+	// JoinWait is the time for which a message waits for missing parts after its first part.
 	JoinWait time.Duration `json:"join_wait"`
 }
 
-// Delivery configures when a failed delivery is tried again.
+// Delivery configures the retries and the retention of deliveries.
 type Delivery struct {
-	// Schedule holds the pauses between attempts: n entries, n+1 attempts.
+	// Schedule lists the pauses between attempts. With n pauses there are n+1 attempts.
 	Schedule []time.Duration `json:"schedule"`
-	// Retention is the time for which finished deliveries stay listed.
+	// Retention is the time for which finished deliveries are stored.
 	Retention time.Duration `json:"retention"`
-	// DeadRetention is the same for dead deliveries; 0: until they are replayed.
+	// DeadRetention is the time for which dead deliveries are stored; 0: until a replay.
 	DeadRetention time.Duration `json:"dead_retention"`
 }
 
-// Overload bounds the requests waiting in the gateway; further ones are refused with 503.
+// Overload limits the requests in progress; further requests get 503.
 type Overload struct {
-	// Webhooks bounds what is journalled: webhooks, inbound messages, receipts, call
-	// records. API bounds REST and SOAP.
+	// Webhooks limits requests that are written to the journal: webhooks, inbound messages,
+	// receipts and call records. API limits REST and SOAP.
 	Webhooks Bound `json:"webhooks"`
 	API      Bound `json:"api"`
-	// Searches bounds the searches and long lists of REST and the admin API.
+	// Searches limits the concurrent searches and long lists of REST and the admin API.
 	Searches int `json:"searches"`
-	// AccountShare is the most that one account may use of each bound, in percent.
+	// AccountShare is the largest share of each limit that an account may use, in percent.
 	AccountShare int `json:"account_share"`
-	// Wait is the time for which a request waits for others to end before it is refused.
+	// Wait is the time for which a request waits for others to end before it gets 503.
 	Wait time.Duration `json:"wait"`
-	// Connections bounds the open connections.
+	// Connections limits the open connections.
 	Connections int `json:"connections"`
 }
 
-// Rules bounds the actions of rules; those beyond are not performed.
+// Rules limits the actions of rules; further actions are skipped.
 type Rules struct {
 	ActionsPerFrame  int `json:"actions_per_frame"`
 	ActionsPerMinute int `json:"actions_per_minute"` // of an account
@@ -164,28 +164,28 @@ type Rules struct {
 type Log struct {
 	Level  slog.Level `json:"level"`
 	Format string     `json:"format"` // text or json
-	// Access has a line written for every request.
+	// Access logs every request.
 	Access bool `json:"access"`
 }
 
-// TLS is the certificate of the listener; without one it serves HTTP.
+// TLS configures the certificate of the listener; without one it serves HTTP.
 type TLS struct {
 	CertFile string `json:"cert_file"` // PEM, with the chain
 	KeyFile  string `json:"key_file"`  // PEM
 }
 
-// Tracing sends the spans of traffic to an OpenTelemetry collector.
+// Tracing configures the export of spans to an OpenTelemetry collector.
 type Tracing struct {
-	// URL is that of the collector's OTLP/HTTP receiver, without /v1/traces; empty:
-	// nothing is traced.
+	// URL is the URL of the collector's OTLP/HTTP receiver, without /v1/traces; empty disables
+	// tracing.
 	URL string `json:"url" secret:"url"`
-	// Sample is the share of traces that are kept, 0 to 1.
+	// Sample is the share of traces that are sent, 0 to 1.
 	Sample float64 `json:"sample"`
 	// Headers are sent with the spans: name=value,name=value.
 	Headers string `json:"headers" secret:"yes"`
 }
 
-// HeaderFields returns Headers by their names.
+// HeaderFields returns the values of Headers by name.
 func (t Tracing) HeaderFields() map[string]string {
 	fields := make(map[string]string)
 	for field := range strings.SplitSeq(t.Headers, ",") {
@@ -196,9 +196,9 @@ func (t Tracing) HeaderFields() map[string]string {
 	return fields
 }
 
-// Debug serves Go's profiles.
+// Debug configures the listener of Go's profiles.
 type Debug struct {
-	// Listen is a loopback address, host:port; empty: they are not served.
+	// Listen is a loopback address, host:port; empty disables the listener.
 	Listen string `json:"listen"`
 }
 
@@ -208,10 +208,10 @@ const (
 	LogJSON = "json"
 )
 
-// Bound limits the requests of a kind that are in progress at a time.
+// Bound limits the concurrent requests of a kind.
 type Bound struct {
 	Requests int   `json:"requests"`
-	Bytes    Bytes `json:"bytes"` // memory of their bodies
+	Bytes    Bytes `json:"bytes"` // memory of the bodies
 }
 
 // Users configures the sign-in to the admin API and the console.
@@ -220,10 +220,10 @@ type Users struct {
 	Session time.Duration `json:"session"`
 }
 
-// OIDC is the OpenID Connect provider through which users may sign in.
+// OIDC configures sign-in through an OpenID Connect provider.
 type OIDC struct {
-	// Issuer is the URL below which the provider's configuration is; empty: there is
-	// no provider.
+	// Issuer is the URL of the provider, without /.well-known/openid-configuration; empty
+	// disables it.
 	Issuer       string `json:"issuer"`
 	ClientID     string `json:"client_id"`
 	ClientSecret string `json:"client_secret" secret:"yes"`
@@ -231,23 +231,23 @@ type OIDC struct {
 	Scopes []string `json:"scopes"`
 	// NameClaim is the claim of the ID token that names the user.
 	NameClaim string `json:"name_claim"`
-	// RoleClaim is the claim, a text or a list, one of whose values gives a role: those
-	// of Admin, Operator and Viewer, in this order.
+	// RoleClaim is the claim, a text or a list, that selects the role of a user. The first
+	// of Admin, Operator and Viewer that contains one of its values is the role.
 	RoleClaim string   `json:"role_claim"`
 	Admin     []string `json:"admin"`
 	Operator  []string `json:"operator"`
 	Viewer    []string `json:"viewer"`
-	// AccountClaim is the claim that names the account of a user without any of these
-	// roles; empty: such a user is refused.
+	// AccountClaim is the claim with the account of a user who has none of these roles; empty:
+	// such users are refused.
 	AccountClaim string `json:"account_claim"`
 }
 
-// Ledger holds the master keys that encrypt the secrets of ledgers and tokens.
+// Ledger configures the master keys of ledgers, and the publication of signed heads.
 type Ledger struct {
-	// MasterKey wraps every account's keys: the base64 of 32 bytes, or several of
-	// these with commas between, newest first. Empty: those of the file.
+	// MasterKey encrypts the keys of accounts: the base64 of 32 bytes, or several keys
+	// separated by commas, newest first. Empty: the keys of MasterKeyFile.
 	MasterKey string `json:"master_key" secret:"yes"`
-	// MasterKeyFile holds them a line each; empty: generated and kept in the data
+	// MasterKeyFile has one master key per line; empty: generated and stored in the data
 	// directory.
 	MasterKeyFile string `json:"master_key_file"`
 	// CheckpointDir is the directory in which each ledger's newest signed head is published
@@ -262,7 +262,7 @@ func (l Ledger) MasterKeys() []string {
 	return strings.FieldsFunc(l.MasterKey, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 }
 
-// Simulator is the type of back end that only pretends.
+// Simulator is the type of a simulated back end.
 const Simulator = "simulator"
 
 // The values of SMTP.TLS.
@@ -272,13 +272,14 @@ const (
 	NoTLS     = "none"
 )
 
-// Default returns the settings of a daemon with nothing configured. What is
-// derived (public_url, smtp.from, smtp.tls, the limits of back ends) is still empty.
+// Default returns the settings of a gateway with nothing configured, without those that Load
+// derives from others: public_url, internal_url, smtp.from, smtp.tls and the limits of back
+// ends.
 func Default() Config {
 	const s, m, h = time.Second, time.Minute, time.Hour
 	london, err := zone("Europe/London")
 	if err != nil {
-		london = time.UTC // the zone is compiled in
+		london = time.UTC // cannot happen: the zone is compiled in
 	}
 	return Config{
 		Listen:   "127.0.0.1:8080",

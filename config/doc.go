@@ -1,13 +1,11 @@
-// Package config holds the settings of the program: their keys, environment
-// variables, defaults and rules, as deploy/penstock.example.yaml lists them.
+// Package config has the settings of the program: their keys, environment variables, defaults
+// and rules. deploy/penstock.example.yaml lists them.
 //
-// A setting comes from its environment variable, else from the file, else from
-// its default. The variable is the key in capitals behind PENSTOCK_, with dots
-// as underscores: redis.url is PENSTOCK_REDIS_URL. An empty variable counts as
-// not set. Carriers, operator and lookup are read from the file only.
+// The value of a setting is that of its environment variable, else that of the file, else its
+// default. The variable of redis.url is PENSTOCK_REDIS_URL. An empty variable counts as not set.
+// Carriers, operator and lookup have no variables.
 //
-// Load refuses unknown keys and reports all mistakes at once, each named by its
-// key and its variable. Unknown variables are ignored, because others set some
-// too (a Kubernetes service named penstock sets PENSTOCK_PORT): UnknownVariables
-// lists them.
+// Load refuses unknown keys and returns all mistakes at once, each with its key and its
+// variable. It ignores unknown variables, because a Kubernetes service named penstock sets
+// PENSTOCK_PORT. UnknownVariables lists them.
 package config

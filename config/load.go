@@ -10,9 +10,8 @@ import (
 	"github.com/penstock/penstock/config/strict"
 )
 
-// Load reads the file, unless path is empty, and the environment ("NAME=value"
-// as os.Environ gives it). Its error for a mistake in a setting is
-// strict.Mistakes, with every mistake.
+// Load reads the file, unless path is empty, and the environment, as os.Environ returns it. Its
+// error contains strict.Mistakes with all mistakes of the settings.
 func Load(path string, environ []string) (Config, error) {
 	var data []byte
 	if path != "" {
@@ -30,7 +29,7 @@ func Load(path string, environ []string) (Config, error) {
 	return c, nil
 }
 
-// Parse is Load for a file's content.
+// Parse is like Load with the content of the file.
 func Parse(file []byte, environ []string) (Config, error) {
 	c := Default()
 	mistakes := strict.Decode(file, &c, types())
@@ -43,8 +42,8 @@ func Parse(file []byte, environ []string) (Config, error) {
 	return c, nil
 }
 
-// readEnvironment applies the environment variables. A valid variable clears
-// nothing of a bad file: both are shown.
+// readEnvironment applies the environment variables and adds their mistakes. The mistakes of
+// the file stay, even if a variable overrides the setting.
 func readEnvironment(c *Config, environ []string, mistakes *strict.Mistakes) {
 	known := settings(c)
 	for _, entry := range environ {
@@ -64,9 +63,9 @@ func readEnvironment(c *Config, environ []string, mistakes *strict.Mistakes) {
 // setting of the gateway.
 const ServerVariable = "PENSTOCK_SERVER"
 
-// UnknownVariables describes each variable of the environment that begins as those of
-// settings do and is none: "PENSTOCK_LISTN: unknown; did you mean PENSTOCK_LISTEN?". It
-// leaves out variables without a value and those of the project's tests.
+// UnknownVariables returns a warning for each variable with the prefix of settings that is not a
+// setting: "PENSTOCK_LISTN: unknown; did you mean PENSTOCK_LISTEN?". It ignores variables
+// without a value and those of the project's tests.
 func UnknownVariables(environ []string) (warnings []string) {
 	var blank Config
 	names := []string{ServerVariable}
@@ -77,7 +76,7 @@ func UnknownVariables(environ []string) (warnings []string) {
 	}
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
-		if value == "" || !strings.HasPrefix(name, prefixOfVariables) || strings.HasPrefix(name, prefixOfTests) || slices.Contains(names, name) {
+		if value == "" || !strings.HasPrefix(name, variablePrefix) || strings.HasPrefix(name, testPrefix) || slices.Contains(names, name) {
 			continue
 		}
 		warning := name + ": unknown"
@@ -89,7 +88,7 @@ func UnknownVariables(environ []string) (warnings []string) {
 	return warnings
 }
 
-// withVariables adds to each setting's key the variable that also sets it.
+// withVariables adds the name of the variable to the path of each mistake.
 func withVariables(mistakes strict.Mistakes) strict.Mistakes {
 	var blank Config
 	known := settings(&blank)

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// The variables of settings, and those with which tests are run, begin with these.
+// The prefixes of the variables of settings, and of those for tests.
 const (
-	prefixOfVariables = "PENSTOCK_"
-	prefixOfTests     = "PENSTOCK_TEST_"
+	variablePrefix = "PENSTOCK_"
+	testPrefix     = "PENSTOCK_TEST_"
 )
 
 // setting is one field of a Config.
@@ -37,16 +37,15 @@ func collect(list []setting, parent string, v reflect.Value) []setting {
 		case f.Type.Kind() == reflect.Struct:
 			list = collect(list, key+".", v.Field(i))
 		default:
-			s.variable = prefixOfVariables + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
+			s.variable = variablePrefix + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 			list = append(list, s)
 		}
 	}
 	return list
 }
 
-// Redacted returns the settings with their secrets hidden, for showing. The tag
-// secret says of a field whether all of it is secret, or what the user part and the
-// query of a URL hold.
+// Redacted returns the settings without secrets, for display. The tag secret:"yes" marks a
+// secret field, and secret:"url" a URL with secrets in its user part or query.
 func (c Config) Redacted() Config {
 	c.Carriers = slices.Clone(c.Carriers)
 	redact(reflect.ValueOf(&c).Elem())
@@ -76,8 +75,7 @@ func redact(v reflect.Value) {
 	}
 }
 
-// LogValue shows the settings by their keys, secrets hidden, so that a Config
-// that is logged by mistake gives nothing away.
+// LogValue returns the redacted settings by their keys, so that a log never contains secrets.
 func (c Config) LogValue() slog.Value {
 	config := c.Redacted()
 	attrs := make([]slog.Attr, 0, 32)
@@ -87,8 +85,8 @@ func (c Config) LogValue() slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
-// redactURL hides the user part and the query. It does not parse, because a URL
-// of several Redis hosts is more than net/url takes.
+// redactURL hides the user part and the query. It does not use net/url, which refuses URLs of
+// several Redis hosts.
 func redactURL(raw string) string {
 	text, _, queried := strings.Cut(raw, "?")
 	scheme, remaining, _ := strings.Cut(text, "://")

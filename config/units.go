@@ -9,15 +9,16 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	_ "time/tzdata" // time zones must not depend on what the machine has installed
+	_ "time/tzdata" // time zones must not depend on the files of the machine
 
 	"github.com/penstock/penstock/config/strict"
 )
 
-// Bytes is a size.
+// Bytes is a size in bytes.
 type Bytes int64
 
-// units are the units of Bytes, from the largest: for String those of powers of 1024 first.
+// units lists the units of Bytes in the order in which String tries them: powers of 1024, then
+// powers of 1000, each from the largest.
 func units() []unit {
 	return []unit{
 		{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10},
@@ -30,7 +31,7 @@ type unit struct {
 	factor int64
 }
 
-// UnmarshalText reads a whole number with an optional unit: B, kB, MB, GB, TB
+// UnmarshalText parses a whole number with an optional unit: B, kB, MB, GB, TB
 // (powers of 1000), KiB, MiB, GiB, TiB (powers of 1024).
 func (b *Bytes) UnmarshalText(text []byte) error {
 	digits := strings.TrimRight(string(text), " KkMGTiB")
@@ -54,7 +55,7 @@ func (b Bytes) String() string {
 	return strconv.FormatInt(int64(b), 10)
 }
 
-// types teaches the decoder the types that settings have.
+// types has the parsers of the types of settings.
 func types() strict.Options {
 	return strict.Options{MaxBytes: 1 << 20, Types: map[reflect.Type]func(string) (any, error){
 		reflect.TypeFor[*time.Location](): func(s string) (any, error) { return zone(s) },
@@ -78,7 +79,7 @@ func zone(name string) (*time.Location, error) {
 	return loc, nil
 }
 
-// prefix reads an address range; a single address is a range of one.
+// prefix parses an address range, or a single address.
 func prefix(s string) (netip.Prefix, error) {
 	if addr, err := netip.ParseAddr(s); err == nil && addr.Zone() == "" {
 		return netip.PrefixFrom(addr, addr.BitLen()), nil

@@ -17,7 +17,7 @@ import (
 	"github.com/penstock/penstock/config/strict"
 )
 
-// derive fills in values that follow from other settings.
+// derive sets empty settings that follow from other settings.
 func (c *Config) derive() {
 	if c.PublicURL == "" {
 		c.PublicURL = c.listenURL()
@@ -26,7 +26,7 @@ func (c *Config) derive() {
 	if c.InternalURL == "" {
 		c.InternalURL = c.listenURL()
 		if c.TLS.CertFile != "" {
-			c.InternalURL = c.PublicURL // the name that the certificate is for
+			c.InternalURL = c.PublicURL // it has the name of the certificate
 		}
 	}
 	c.InternalURL = strings.TrimRight(c.InternalURL, "/")
@@ -49,7 +49,7 @@ func (c *Config) derive() {
 	}
 }
 
-// listenURL returns the gateway's URL for this machine.
+// listenURL returns a URL of the listener for clients on this machine.
 func (c *Config) listenURL() string {
 	host, port, _ := net.SplitHostPort(c.Listen)
 	if addr, err := netip.ParseAddr(host); host == "" || err == nil && addr.IsUnspecified() {
@@ -62,8 +62,8 @@ func (c *Config) listenURL() string {
 	return scheme + net.JoinHostPort(host, port)
 }
 
-// LocalURL returns the gateway's URL for commands on this machine: with TLS by the name that
-// its certificate is for.
+// LocalURL returns the gateway's URL for commands on this machine. With TLS it is PublicURL,
+// which has the name of the certificate.
 func (c *Config) LocalURL() string {
 	if c.TLS.CertFile != "" {
 		return c.PublicURL
@@ -85,12 +85,12 @@ func loopback(host string) bool {
 	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
-// minToken is the least number of characters of the admin token and of the secret
-// that signs the addresses of receipts: one that is shorter can be guessed.
+// minToken is the smallest number of characters of admin_token and receipt_secret: shorter ones
+// can be guessed.
 const minToken = 16
 
-// TokenProblem returns why a text cannot be the admin token, or the token of an account;
-// empty if it can.
+// TokenProblem returns the reason why a text is not valid as the token of the admin or of an
+// account; empty if it is.
 func TokenProblem(token string) string {
 	if strings.ContainsFunc(token, unicode.IsSpace) {
 		return "expected a token without blanks"
@@ -126,7 +126,6 @@ func (c *Config) validate(m *strict.Mistakes) {
 	c.validateSignIn(m)
 }
 
-// validateListeners checks what is served, logged and traced.
 func (c *Config) validateListeners(m *strict.Mistakes) {
 	m.AddIf(c.TLS.CertFile != "" && c.TLS.KeyFile == "", "tls.key_file", "expected a file, because tls.cert_file is set")
 	m.AddIf(c.TLS.KeyFile != "" && c.TLS.CertFile == "", "tls.cert_file", "expected a file, because tls.key_file is set")
@@ -167,8 +166,8 @@ func (c *Config) validateSignIn(m *strict.Mistakes) {
 	}
 }
 
-// largestBody is the memory of the largest body that any path takes, as it was sent
-// and inflated: a smaller share would always refuse it.
+// largestBody is the memory in bytes of the largest valid body, as sent and inflated. With a
+// smaller limit, the gateway would always refuse such a body.
 const largestBody = 8 << 20
 
 func (c *Config) validateOverload(m *strict.Mistakes) {
@@ -186,7 +185,7 @@ func (c *Config) validateOverload(m *strict.Mistakes) {
 	m.AddIf(o.Connections < 10, "overload.connections", "expected at least 10, got %d", o.Connections)
 }
 
-// escapes returns the advice for a URL that has a character which ends its password.
+// escapes returns advice for a URL that may have a password with unescaped characters.
 func escapes(raw string) string {
 	if strings.ContainsAny(raw, "#%") || strings.Count(raw, "@") > 1 {
 		return "; in a password write # as %23, % as %25, @ as %40 and / as %2F"
@@ -195,7 +194,7 @@ func escapes(raw string) string {
 }
 
 func (c *Config) validateStores(m *strict.Mistakes) {
-	// None of these repeats the value: a URL may hold a password.
+	// No message quotes a URL, because it may contain a password.
 	if c.Database.URL != "" && !severalHosts(c.Database.URL, nil, []string{"postgres", "postgresql"}) {
 		m.Add("database.url", "expected a URL such as postgres://user:password@host:5432/database%s", escapes(c.Database.URL))
 	}
@@ -228,7 +227,7 @@ func (c *Config) validateMail(m *strict.Mistakes) {
 	m.AddIf(c.SMTP.Addr == "", "smtp.addr", "expected host:port, because dkim is set")
 }
 
-// domainName checks labels of letters, digits, hyphens and underscores.
+// domainName reports whether labels have letters, digits, hyphens and underscores only.
 func domainName(s string) bool {
 	for label := range strings.SplitSeq(s, ".") {
 		if label == "" || len(label) > 63 || strings.Trim(strings.ToLower(label), "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
@@ -238,10 +237,9 @@ func domainName(s string) bool {
 	return true
 }
 
-// maxPause is far beyond any sensible pause; it keeps sums of times in range.
+// maxPause keeps sums of times in range; sensible pauses are much shorter.
 const maxPause = 30 * 24 * time.Hour
 
-// validateTraffic checks how messages are joined and delivered, and the keys of ledgers.
 func (c *Config) validateTraffic(m *strict.Mistakes) {
 	m.AddIf(c.Inbound.JoinWait <= 0 || c.Inbound.JoinWait > 24*time.Hour, "inbound.join_wait", "expected more than 0s and at most 24h, got %q", c.Inbound.JoinWait)
 	m.AddIf(c.Inbound.AnswerWait < 10*time.Millisecond || c.Inbound.AnswerWait > time.Minute, "inbound.answer_wait", "expected 10ms to 1m, got %q", c.Inbound.AnswerWait)
@@ -255,14 +253,14 @@ func (c *Config) validateTraffic(m *strict.Mistakes) {
 	}
 	for i, key := range c.Ledger.MasterKeys() {
 		if b, err := base64.StdEncoding.DecodeString(key); err != nil || len(b) != 32 {
-			m.Add("ledger.master_key", "expected the base64 of 32 bytes, the key in place %d is not", i+1)
+			m.Add("ledger.master_key", "expected the base64 of 32 bytes, but key %d is not", i+1)
 		}
 	}
 	m.AddIf(c.Ledger.MasterKey != "" && c.Ledger.MasterKeyFile != "", "ledger.master_key_file", "expected either this or ledger.master_key")
 }
 
-// severalHosts checks a URL that names one host, or with some schemes several
-// with commas between them; net/url takes one host only.
+// severalHosts checks a URL. With one of the schemes manyHosts it may have several hosts,
+// separated by commas, which net/url refuses.
 func severalHosts(raw string, singleHost, manyHosts []string) bool {
 	head, tail, _ := strings.Cut(raw, ",")
 	if tail != "" {
@@ -283,7 +281,7 @@ func web(u *url.URL) bool {
 	return (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != ""
 }
 
-// hostPort checks an address. To listen, the host may be absent and the port 0.
+// hostPort checks an address. If listen is true, the host may be missing and the port 0.
 func hostPort(s string, listen bool) bool {
 	host, port, err := net.SplitHostPort(s)
 	n, notNumber := strconv.ParseUint(port, 10, 16)

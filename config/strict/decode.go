@@ -8,18 +8,18 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Options bounds a document and teaches the decoder further types.
+// Options limits a document and adds parsers of types.
 type Options struct {
 	MaxBytes int // of the document; default 4 MiB
-	MaxNodes int // values; default 500,000. At most 20,000 may come from aliases
-	// Types parses the text of a type that is none of Go's own kinds. Its error
-	// says what was expected.
+	MaxNodes int // values; default 500,000
+	// Types has parsers of types that do not implement encoding.TextUnmarshaler. The error of a
+	// parser is the expected value: "expected a time zone such as Europe/London".
 	Types map[reflect.Type]func(text string) (any, error)
 }
 
 const (
-	maxDepth  = 32     // of nesting; ours needs 7
-	maxShared = 20_000 // values reached through aliases, which multiply
+	maxDepth  = 32     // of nesting; the documents of this project need 7
+	maxShared = 20_000 // values reached through aliases, each of which may repeat many values
 )
 
 func (o Options) withDefaults() Options {
@@ -32,9 +32,9 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Decode reads one YAML or JSON document into out, a pointer to a struct, and
-// returns all mistakes. What the document does not name, or gives as null,
-// keeps the value that out had. An empty document changes nothing.
+// Decode reads one YAML or JSON document into the struct that value points to, and returns
+// all mistakes. Fields that are missing or null keep their values. An empty document changes
+// nothing.
 func Decode(data []byte, value any, o Options) Mistakes {
 	o = o.withDefaults()
 	if len(data) > o.MaxBytes {
@@ -51,9 +51,9 @@ func Decode(data []byte, value any, o Options) Mistakes {
 	return d.mistakes
 }
 
-// Text sets out, a pointer to a field, from a setting's text such as an
-// environment variable's. A list's entries are separated by commas. It returns
-// what was expected, with an empty path.
+// Text sets the field that value points to from a text, such as that of an environment
+// variable. The elements of a list are separated by commas. The paths of the mistakes begin at
+// the field.
 func Text(text string, value any, o Options) Mistakes {
 	v := reflect.ValueOf(value).Elem()
 	d := decoder{opts: o.withDefaults(), remaining: len(text) + 2, shared: maxShared}
@@ -64,13 +64,13 @@ func Text(text string, value any, o Options) Mistakes {
 type decoder struct {
 	opts      Options
 	remaining int // values that may still be visited
-	shared    int // of them through aliases
-	aliases   int // that the current value stands in
+	shared    int // values that may still be visited through aliases
+	aliases   int // that contain the current value
 	stopped   bool
 	mistakes  Mistakes
 }
 
-// place is the place of a value in the document.
+// place is the position of a value in the document.
 type place struct {
 	path  string
 	depth int
@@ -105,7 +105,7 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, p place) {
 	}
 }
 
-// enter counts a node against the bounds, so that aliases cannot multiply.
+// enter counts a value against the limits, and reports whether it may be visited.
 func (d *decoder) enter(p place) bool {
 	d.remaining--
 	if d.stopped || len(d.mistakes) > maxMistakes {
@@ -122,7 +122,7 @@ func (d *decoder) enter(p place) bool {
 	return false
 }
 
-// special reports whether a type is read from text by its own parser.
+// special reports whether a type has its own parser of texts.
 func (d *decoder) special(v reflect.Value) bool {
 	if _, ok := d.opts.Types[v.Type()]; ok || v.Type() == reflect.TypeFor[time.Duration]() {
 		return true

@@ -8,10 +8,10 @@ import (
 // maxMistakes is the maximum number of mistakes in a report.
 const maxMistakes = 100
 
-// Mistake is one thing that is wrong with a document.
+// Mistake is a mistake in a document.
 type Mistake struct {
 	Path string // of the field, for example accounts[0].credit; empty: the document
-	Text string // what was expected
+	Text string // the expected value: "expected a mapping, got a list"
 }
 
 // String returns "path: text".
@@ -28,14 +28,14 @@ type Mistakes []Mistake
 // Error returns one line per mistake.
 func (m Mistakes) Error() string {
 	lines := make([]string, len(m))
-	for i, one := range m {
-		lines[i] = one.String()
+	for i, mistake := range m {
+		lines[i] = mistake.String()
 	}
 	return strings.Join(lines, "\n")
 }
 
-// Add notes a mistake, unless the field has one already: what follows from a
-// mistake is noise.
+// Add adds a mistake, unless the field or one that contains it has a mistake already: the
+// second one often only follows from the first.
 func (m *Mistakes) Add(path, format string, args ...any) {
 	if m.Has(path) || len(*m) > maxMistakes {
 		return
@@ -47,18 +47,18 @@ func (m *Mistakes) Add(path, format string, args ...any) {
 	*m = append(*m, Mistake{Path: path, Text: fmt.Sprintf(format, args...)})
 }
 
-// AddIf is Add where a condition holds.
+// AddIf adds a mistake if wrong is true.
 func (m *Mistakes) AddIf(wrong bool, path, format string, args ...any) {
 	if wrong {
 		m.Add(path, format, args...)
 	}
 }
 
-// Has reports whether the field, or what it stands in, has a mistake already.
+// Has reports whether the field, or one that contains it, has a mistake.
 func (m Mistakes) Has(path string) bool {
-	for _, one := range m {
-		remaining, inside := strings.CutPrefix(path, one.Path)
-		if one.Path != "" && inside && (remaining == "" || remaining[0] == '.' || remaining[0] == '[') {
+	for _, mistake := range m {
+		remaining, inside := strings.CutPrefix(path, mistake.Path)
+		if mistake.Path != "" && inside && (remaining == "" || remaining[0] == '.' || remaining[0] == '[') {
 			return true
 		}
 	}
@@ -73,22 +73,23 @@ func (m Mistakes) Err() error {
 	return m
 }
 
-// Nearest returns the known name that was probably meant: one that differs in
-// at most two letters, and in at most half of them.
-func Nearest(name string, known []string) (string, bool) {
-	best, minimum := "", min(2, len(name)/2)+1
+// Nearest returns the most similar known name; ok is false if each differs in more than two
+// letters, or in more than half of them.
+func Nearest(name string, known []string) (nearest string, ok bool) {
+	minimum := min(2, len(name)/2) + 1
 	for _, k := range known {
 		if len(name) > 2*len(k)+2 {
 			continue // a hostile name must not cost a long comparison
 		}
 		if d := distance(name, k); d < minimum {
-			best, minimum = k, d
+			nearest, minimum = k, d
 		}
 	}
-	return best, best != ""
+	return nearest, nearest != ""
 }
 
-// distance counts the letters to insert, remove or replace (Levenshtein).
+// distance returns the Levenshtein distance: the number of letters to insert, remove or
+// replace.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -33,8 +33,8 @@ func parse(data []byte) (*yaml.Node, error) {
 	return doc.Content[0], nil
 }
 
-// Keys returns the keys of a document that is a mapping, in its order; none for any other
-// document, or one with a mistake in its syntax.
+// Keys returns the top-level keys of a document in their order; nil if the document is not a
+// mapping or is invalid.
 func Keys(data []byte) (keys []string) {
 	root, err := parse(data)
 	if err != nil || root == nil || root.Kind != yaml.MappingNode {
@@ -50,8 +50,8 @@ func syntax(err error) error {
 	return errors.New("expected YAML or JSON: " + strings.TrimPrefix(err.Error(), "yaml: "))
 }
 
-// parseJSON builds the same tree from JSON, because YAML's parser refuses the
-// surrogate pairs in which JSON writers escape what is beyond 16 bits.
+// parseJSON returns the root of a JSON document. The YAML parser cannot read it, because it
+// refuses the surrogate pairs with which JSON escapes characters beyond 16 bits.
 func parseJSON(data []byte) (*yaml.Node, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
@@ -89,7 +89,7 @@ func jsonContent(d *json.Decoder, open json.Delim) (*yaml.Node, error) {
 		n = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 	}
 	for d.More() {
-		child, err := jsonNode(d) // in a mapping, keys and values take turns
+		child, err := jsonNode(d) // keys and values of a mapping alternate
 		if err != nil {
 			return nil, err
 		}

@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxValue bounds how much of a value is repeated in a report.
+// maxValue is the largest part of a value, in bytes, that a mistake quotes.
 const maxValue = 40
 
 func (d *decoder) scalar(n *yaml.Node, v reflect.Value, p place) {
@@ -24,7 +24,7 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, p place) {
 	switch v.Kind() {
 	case reflect.String:
 		v.SetString(n.Value)
-		if !textual(n) { // perhaps a secret: not repeated
+		if !textual(n) { // it may be a secret, and is not quoted
 			d.mistakes.Add(p.path, "expected text in quotes")
 		}
 		return
@@ -45,8 +45,8 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, p place) {
 	}
 }
 
-// decimal parses a number as people write it. Unlike strconv it refuses hexadecimal
-// numbers, underscores, infinity, and a number that is so small that it would become 0.
+// decimal parses a decimal number. Unlike strconv it refuses hexadecimal numbers, underscores,
+// infinity, and numbers so small that they would become 0.
 func decimal(text string) (f float64, ok bool) {
 	if strings.Trim(text, "+-.0123456789eE") != "" {
 		return 0, false
@@ -56,8 +56,8 @@ func decimal(text string) (f float64, ok bool) {
 	return f, err == nil && (f != 0 || !strings.ContainsAny(mantissa, "123456789"))
 }
 
-// textual reports whether a value may stand for text. Digits may, because
-// telephone numbers are usually not quoted, and keep their leading zeros.
+// textual reports whether a value is valid as text. Digits are, because telephone numbers are
+// usually not quoted; they keep their leading zeros.
 func textual(n *yaml.Node) bool {
 	switch n.ShortTag() {
 	case "!!str", "!!timestamp":
@@ -92,7 +92,7 @@ func (d *decoder) text(n *yaml.Node, v reflect.Value, p place) {
 	}
 }
 
-// ParseDuration reads a span of time in Go's form, such as 90s or 2h30m.
+// ParseDuration parses a duration in Go's format, such as 90s or 2h30m.
 func ParseDuration(text string) (time.Duration, error) {
 	duration, err := time.ParseDuration(text)
 	if err != nil {
@@ -101,7 +101,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	return duration, nil
 }
 
-// textNode writes a setting's text as the value a document would hold.
+// textNode returns the value that a document would have in place of a text.
 func textNode(text string, t reflect.Type) *yaml.Node {
 	switch {
 	case t.Kind() == reflect.Slice:
@@ -132,7 +132,7 @@ func describeKind(k reflect.Kind) string {
 	return "text"
 }
 
-// shape names a value without repeating it: it may be a secret in the wrong place.
+// shape describes a value without quoting it, because it may be a secret in the wrong place.
 func shape(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -145,7 +145,7 @@ func shape(n *yaml.Node) string {
 	return "a single value"
 }
 
-// Clip cuts a text that is quoted in a mistake to maxBytes and an ellipsis.
+// Clip shortens a text to maxBytes and an ellipsis.
 func Clip(s string, maxBytes int) string {
 	if len(s) <= maxBytes {
 		return s

@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxKey bounds how much of an unknown field's name is repeated in a report.
+// maxKey is the largest part of the name of an unknown field, in bytes, that a mistake quotes.
 const maxKey = 60
 
 func (d *decoder) structure(n *yaml.Node, v reflect.Value, p place) {
@@ -42,7 +42,7 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, p place) {
 	}
 }
 
-// bracketed puts a single entry of a list that is tagged "one" into a list.
+// bracketed returns a single value of a list with the tag strict:"one" as a list.
 func bracketed(n *yaml.Node, f reflect.StructField) *yaml.Node {
 	single := n.Kind == yaml.ScalarNode && n.ShortTag() != "!!null" || n.Kind == yaml.MappingNode
 	if f.Tag.Get("strict") != "one" || !single {
@@ -60,8 +60,8 @@ func (d *decoder) unknown(path, key string, fields map[string]int) {
 	d.mistakes.Add(path, "unknown field, expected one of %s", strings.Join(names, ", "))
 }
 
-// Presetter is an entry of a list that has values of its own where a document
-// names none, so that a zero that is given is seen.
+// Presetter is an element of a list that sets default values before it is decoded, so that a
+// zero in the document is not replaced by a default.
 type Presetter interface{ Preset() }
 
 func (d *decoder) list(n *yaml.Node, v reflect.Value, p place) {
@@ -73,7 +73,7 @@ func (d *decoder) list(n *yaml.Node, v reflect.Value, p place) {
 	if len(n.Content) == 0 {
 		return
 	}
-	// One entry at a time, not all at once: an alias can name a long list often.
+	// The slice grows with its elements, because an alias can repeat a long list many times.
 	for i, child := range n.Content {
 		if d.stopped {
 			return
@@ -91,7 +91,7 @@ func (d *decoder) list(n *yaml.Node, v reflect.Value, p place) {
 	}
 }
 
-// fieldsOf maps a struct's field names, as documents spell them, to their index.
+// fieldsOf returns the index of each field of a struct by its name in documents.
 func fieldsOf(t reflect.Type) map[string]int {
 	fields := make(map[string]int, t.NumField())
 	for i := range t.NumField() {
