@@ -1,6 +1,6 @@
-// Package telemetry sends spans to an OpenTelemetry collector: OTLP over HTTP, in
-// protobuf (https://opentelemetry.io/docs/specs/otlp/). It never holds traffic up:
-// spans beyond what the collector takes are dropped and counted.
+// Package telemetry sends spans to an OpenTelemetry collector with OTLP over HTTP, in protobuf
+// (https://opentelemetry.io/docs/specs/otlp/). It never delays traffic: it drops and counts
+// spans that the collector does not accept in time.
 package telemetry
 
 import (
@@ -28,32 +28,32 @@ import (
 
 // Options configures an Exporter; URL is required.
 type Options struct {
-	// URL is the collector's, without the path /v1/traces.
+	// URL is the URL of the collector, without the path /v1/traces.
 	URL string
-	// Headers are sent with every request, for example a key of the collector.
+	// Headers are sent with every request, for example an API key.
 	Headers map[string]string
-	// About says what sends the spans: service.name and so on.
-	About []tracing.Attribute
-	// Queue is the largest number of waiting spans, Batch that of a request; 0 means 8192 and
-	// 512. Every is the time for which a span waits for others; 0 means 2 s.
+	// Resource describes the sender of the spans: service.name and so on.
+	Resource []tracing.Attribute
+	// Queue is the largest number of waiting spans; 0 means 8192. Batch is the largest number of
+	// spans in a request; 0 means 512. Every is the time for which a span waits for others; 0
+	// means 2 s.
 	Queue, Batch int
 	Every        time.Duration
-	// Attempts is the number of requests before spans are dropped, with a pause that doubles
-	// from FirstPause; 0 means 5 and 1 s.
+	// Attempts is the number of requests before spans are dropped; 0 means 5. FirstPause is the
+	// first pause between them, which doubles; 0 means 1 s.
 	Attempts   int
 	FirstPause time.Duration
 	Logger     *slog.Logger // nil means slog.Default
 }
 
-// Exporter sends spans. Run has to be called.
+// Exporter sends spans while Run runs.
 type Exporter struct {
-	o               Options
-	spans           chan tracing.Span
-	client          http.Client
-	sent, discarded atomic.Uint64
+	o             Options
+	spans         chan tracing.Span
+	client        http.Client
+	sent, dropped atomic.Uint64
 }
 
-// requestTimeout bounds a request to the collector.
 const requestTimeout = 10 * time.Second
 
 // New returns an exporter.
@@ -65,20 +65,20 @@ func New(o Options) *Exporter {
 	return &Exporter{o: o, spans: make(chan tracing.Span, o.Queue), client: http.Client{Timeout: requestTimeout}}
 }
 
-// Export queues a span, or drops it if too many wait. It does not block.
+// Export queues a span, or drops it if the queue is full. It does not block.
 func (e *Exporter) Export(s tracing.Span) {
 	select {
 	case e.spans <- s:
 	default:
-		e.discarded.Add(1)
+		e.dropped.Add(1)
 	}
 }
 
-// Stats returns how many spans the collector took, and how many were dropped.
-func (e *Exporter) Stats() (sent, dropped uint64) { return e.sent.Load(), e.discarded.Load() }
+// Stats returns the numbers of spans that the collector has accepted, and that were dropped.
+func (e *Exporter) Stats() (sent, dropped uint64) { return e.sent.Load(), e.dropped.Load() }
 
-// Run sends spans until ctx is done, and then what is queued, until the collector does not
-// take it.
+// Run sends spans until ctx is done, and then the queued spans until the collector does not accept
+// one of their batches.
 func (e *Exporter) Run(ctx context.Context) {
 	tick := time.NewTicker(e.o.Every)
 	defer tick.Stop()
@@ -95,35 +95,34 @@ func (e *Exporter) Run(ctx context.Context) {
 		e.send(ctx, batch)
 		batch = batch[:0]
 	}
-	for taken := true; taken && len(e.spans) > 0; { // what is queued
+	for accepted := true; accepted && len(e.spans) > 0; {
 		batch = batch[:0]
 		for len(batch) < e.o.Batch && len(e.spans) > 0 {
 			batch = append(batch, <-e.spans)
 		}
-		taken = e.send(ctx, batch)
+		accepted = e.send(ctx, batch)
 	}
 }
 
-// send sends a batch and reports whether the collector took it; else it is dropped.
+// send sends a batch and reports whether the collector accepted it. It drops other batches.
 func (e *Exporter) send(ctx context.Context, batch []tracing.Span) bool {
 	if len(batch) == 0 {
 		return true
 	}
-	body, err := encode(e.o.About, batch)
+	body, err := encode(e.o.Resource, batch)
 	if err == nil {
 		err = e.post(ctx, body)
 	}
 	if err != nil {
-		e.discarded.Add(uint64(len(batch)))
-		e.o.Logger.Warn("spans dropped: the collector did not take them", "count", len(batch), "error", err)
+		e.dropped.Add(uint64(len(batch)))
+		e.o.Logger.Warn("spans dropped: the collector did not accept them", "count", len(batch), "error", err)
 		return false
 	}
 	e.sent.Add(uint64(len(batch)))
 	return true
 }
 
-// post makes the request, again if the collector requests it or cannot be reached. The last
-// spans are sent although ctx is done, once.
+// post makes a request. It repeats requests with a temporary error until ctx is done.
 func (e *Exporter) post(ctx context.Context, body []byte) error {
 	pause := e.o.FirstPause
 	for attempt := 1; ; attempt++ {
@@ -139,7 +138,7 @@ func (e *Exporter) post(ctx context.Context, body []byte) error {
 	}
 }
 
-// try makes the request once; again reports that it may be repeated, after wait.
+// try makes a request. retry means that it may be repeated after wait.
 func (e *Exporter) try(ctx context.Context, body []byte) (retry bool, wait time.Duration, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.o.URL, bytes.NewReader(body))
 	if err != nil {
@@ -166,7 +165,7 @@ func (e *Exporter) try(ctx context.Context, body []byte) (retry bool, wait time.
 }
 
 // encode returns an ExportTraceServiceRequest.
-func encode(process []tracing.Attribute, spans []tracing.Span) ([]byte, error) {
+func encode(sender []tracing.Attribute, spans []tracing.Span) ([]byte, error) {
 	encoded := make([]*trace.Span, len(spans))
 	for i, s := range spans {
 		encoded[i] = &trace.Span{
@@ -179,13 +178,13 @@ func encode(process []tracing.Attribute, spans []tracing.Span) ([]byte, error) {
 		}
 	}
 	return proto.Marshal(&collector.ExportTraceServiceRequest{ResourceSpans: []*trace.ResourceSpans{{
-		Resource:   &resource.Resource{Attributes: attributes(process)},
+		Resource:   &resource.Resource{Attributes: attributes(sender)},
 		ScopeSpans: []*trace.ScopeSpans{{Scope: &common.InstrumentationScope{Name: "penstock"}, Spans: encoded}},
 	}}})
 }
 
 func id(digits string) []byte {
-	b, _ := hex.DecodeString(digits) // tracing makes and checks them
+	b, _ := hex.DecodeString(digits) // package tracing checks ids
 	return b
 }
 
@@ -197,5 +196,5 @@ func attributes(list []tracing.Attribute) []*common.KeyValue {
 	return encoded
 }
 
-// valid makes a text fit for protobuf, which refuses invalid UTF-8.
+// valid replaces invalid UTF-8, which protobuf refuses.
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

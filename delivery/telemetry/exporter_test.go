@@ -65,7 +65,7 @@ func newReceiver(t *testing.T, answers ...int) *receiver {
 func (r *receiver) run(t *testing.T, n int, o Options) *Exporter {
 	t.Helper()
 	o.URL, o.Logger, o.FirstPause = r.URL+"/", slog.New(slog.DiscardHandler), time.Millisecond
-	o.Headers, o.About = map[string]string{"api-key": "collector-key"}, []tracing.Attribute{{Key: "service.name", Value: "penstock"}}
+	o.Headers, o.Resource = map[string]string{"api-key": "collector-key"}, []tracing.Attribute{{Key: "service.name", Value: "penstock"}}
 	e := New(o)
 	tracer := tracing.New(1, e.Export)
 	for range n {

@@ -5,10 +5,9 @@ import (
 	"sync"
 )
 
-// Gate stops the work of a gateway whose database is in an unknown state. Loops that process
-// records either run under Run, or check Closed before they lease a record and before they
-// begin to work on one. A new Gate is closed; a nil one is open. It is safe for concurrent
-// use.
+// Gate stops processing while the state of the database is unknown. Loops that process records
+// either run under Run, or check Closed before they lease a record and before they begin to
+// process it. A new Gate is closed, and a nil Gate is open. It is safe for concurrent use.
 type Gate struct {
 	mu     sync.Mutex
 	opened chan struct{} // closed while the gate is open
@@ -22,7 +21,7 @@ func NewGate() *Gate {
 	return g
 }
 
-// Close ends what runs under Run, and lets nothing begin before Open.
+// Close ends the functions that Run calls, and no function begins before Open.
 func (g *Gate) Close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -32,7 +31,7 @@ func (g *Gate) Close() {
 	}
 }
 
-// Open lets work begin.
+// Open opens the gate.
 func (g *Gate) Open() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -42,7 +41,7 @@ func (g *Gate) Open() {
 	}
 }
 
-// Closed reports whether no work may begin.
+// Closed reports whether the gate is closed.
 func (g *Gate) Closed() bool {
 	if g == nil {
 		return false
@@ -51,8 +50,8 @@ func (g *Gate) Closed() bool {
 	return isDone(closed)
 }
 
-// Run calls run whenever the gate opens, with a context that ends when it closes, until
-// ctx ends or run returns by itself, with its error.
+// Run calls run whenever the gate opens, with a context that ends when the gate closes. It returns
+// when ctx ends or when run returns while the gate is open, with the error of run.
 func (g *Gate) Run(ctx context.Context, run func(context.Context) error) error {
 	for {
 		opened, _ := g.channels()

@@ -1,6 +1,6 @@
-// Package gateway provides the gateways that work on one database: which they are, what
-// must be the same at all of them, the settings that they share, whose turn it is to do
-// periodic work, and which of them holds the binds of a carrier.
+// Package gateway stores the state that the gateways on one database share: their registrations and
+// heartbeats, generated settings, checkpoints of journals, the turns of periodic work, and the
+// holders of the binds of carriers.
 package gateway
 
 import (
@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// Gateway is a running gateway, as it registered itself.
+// Gateway is the registration of a gateway.
 type Gateway struct {
-	// Node is the name of the gateway; the ids of its events begin with it.
+	// Node is the name of the gateway, with which the ids of its events begin.
 	Node string `json:"node"`
-	// URL is the address for the other gateways, without a slash at the end.
+	// URL is the URL for other gateways, without a slash at the end.
 	URL       string    `json:"url"`
 	Version   string    `json:"version"`
 	StartedAt time.Time `json:"started_at"` // UTC
@@ -22,10 +22,9 @@ type Gateway struct {
 	Facts     Facts     `json:"-"`
 }
 
-// HeartbeatEvery is the interval of heartbeats. A gateway counts as away AwayAfter its last
-// heartbeat. A gateway that starts watches, for WatchFor, the heartbeats of a gateway that
-// is registered under the same name elsewhere: long enough although one heartbeat fails and
-// the next waits for a Redis that hangs.
+// HeartbeatEvery is the interval of heartbeats. A gateway is away AwayAfter its last heartbeat. A
+// starting gateway watches the heartbeats of another one with the same name for WatchFor, which
+// is long enough if one heartbeat fails and the next waits for a Redis that hangs.
 const (
 	HeartbeatEvery = 2 * time.Second
 	WatchFor       = 3 * HeartbeatEvery
@@ -35,32 +34,33 @@ const (
 // Away reports whether the gateway has stopped sending heartbeats.
 func (g *Gateway) Away(now time.Time) bool { return now.Sub(g.SeenAt) > AwayAfter }
 
-// Facts are the settings of a gateway that must be the same at all gateways, by name. The
-// value of a secret is its fingerprint.
+// Facts are the properties of a gateway that others compare with theirs, by name. The value of a
+// secret is its fingerprint.
 type Facts map[Fact]string
 
-// Fact is the name of a setting that must be the same at all gateways.
+// Fact is the name of a property of a gateway.
 type Fact string
 
-// The facts.
+// Facts that must be the same at all gateways.
 const (
 	Redis      Fact = "redis"       // an id that is stored in Redis
 	Readings   Fact = "readings"    // the store of readings
 	LedgerKey  Fact = "ledger_key"  // fingerprint of the newest master key
 	AdminToken Fact = "admin_token" // fingerprint
-	PublicURL  Fact = "public_url"  // the beginning of links
+	PublicURL  Fact = "public_url"
 )
 
-// Facts that distinguish two processes of one name.
+// Facts that distinguish two processes with the same name.
 const (
-	Incarnation Fact = "incarnation" // random, of the process
-	Place       Fact = "place"       // the host, its boot, and the data directory on it
+	Incarnation Fact = "incarnation" // a random text of the process
+	Place       Fact = "place"       // host, boot and data directory
 )
 
-// Embedded is the beginning of the fact of a back end that only one gateway can reach.
+// Embedded is the prefix of the value of Readings for an embedded store, which other gateways
+// cannot reach.
 const Embedded = "embedded "
 
-// remedies returns an instruction for each fact in which gateways may differ.
+// remedies returns an instruction for each fact that must be the same.
 func remedies() map[Fact]string {
 	return map[Fact]string{
 		Redis:      "set redis.url of all gateways to one Redis",
@@ -71,8 +71,8 @@ func remedies() map[Fact]string {
 	}
 }
 
-// Conflicts returns a line for each fact in which another gateway that is not away differs
-// from self, with an instruction.
+// Conflicts returns a line with an instruction for each fact in which self differs from another
+// gateway that is not away.
 func Conflicts(self *Gateway, gateways []Gateway, now time.Time) []string {
 	var conflicts []string
 	for _, fact := range []Fact{Redis, Readings, LedgerKey, AdminToken, PublicURL} {
@@ -80,7 +80,7 @@ func Conflicts(self *Gateway, gateways []Gateway, now time.Time) []string {
 		for i := range gateways {
 			g := &gateways[i]
 			if fact == AdminToken && g.Facts[LedgerKey] != self.Facts[LedgerKey] {
-				continue // its fingerprint differs with the master key
+				continue // the fingerprint of the token depends on the master key
 			}
 			if g.Node != self.Node && !g.Away(now) && g.Facts[fact] != self.Facts[fact] {
 				otherNodes = append(otherNodes, g.Node)
@@ -94,22 +94,21 @@ func Conflicts(self *Gateway, gateways []Gateway, now time.Time) []string {
 	return conflicts
 }
 
-// Halt records that the database of the gateways was found in an earlier state than a
-// gateway has seen. It is stored in that database, so that all its gateways stop
-// processing, until one of them has recovered.
+// Halt records that a gateway has found the database in an earlier state than before. It is stored in
+// the database, so that all gateways stop processing until one of them has recovered.
 type Halt struct {
-	Node      string    `json:"node"`       // of the gateway that found it
-	Since     time.Time `json:"since"`      // when it was found
-	LastWrite time.Time `json:"last_write"` // of the earlier state; zero if it has none
+	Node      string    `json:"node"`       // name of the gateway that found the earlier state
+	Since     time.Time `json:"since"`      // time at which it was found
+	LastWrite time.Time `json:"last_write"` // last write of the earlier state; zero if it has none
 	// RecoveredAt is the time at which a gateway recovered; zero before that.
 	RecoveredAt time.Time `json:"recovered_at"`
 }
 
-// Holds reports whether the halt is not recovered.
+// Holds reports whether no gateway has recovered since the halt.
 func (h *Halt) Holds() bool { return !h.Since.IsZero() && h.RecoveredAt.IsZero() }
 
-// Reason explains why the outcome of a message is unknown that was due before the halt.
+// Reason returns the reason why the outcome of messages that were due before the halt is unknown.
 func (h *Halt) Reason() string {
-	return fmt.Sprintf("the database was put back to its state of %s: whether the message was sent or deleted from then until %s is unknown",
+	return fmt.Sprintf("the database was restored to its state of %s: it is unknown whether the message was sent or deleted between that time and %s",
 		h.LastWrite.UTC().Format(time.RFC3339), h.Since.UTC().Format(time.RFC3339))
 }

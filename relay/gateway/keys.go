@@ -10,16 +10,15 @@ import (
 	"time"
 )
 
-// Keys sign and verify the requests that gateways make to each other. They are derived from
-// the master keys, which all gateways have and their database has not, so that no one who
-// reads the database can make such a request.
+// Keys sign and verify requests between gateways. They are derived from the master keys, which are
+// not in the database, so that a reader of the database cannot make such requests.
 type Keys [][]byte
 
 // NewKeys derives a key from each master key. The first one signs, all verify.
 func NewKeys(masterKeys []string) (Keys, error) {
 	var keys Keys
-	for _, text := range masterKeys {
-		key, err := hkdf.Key(sha256.New, []byte(text), nil, "penstock requests between gateways", sha256.Size)
+	for _, masterKey := range masterKeys {
+		key, err := hkdf.Key(sha256.New, []byte(masterKey), nil, "penstock requests between gateways", sha256.Size)
 		if err != nil {
 			return nil, fmt.Errorf("key of requests between gateways: %w", err)
 		}
@@ -32,16 +31,16 @@ func NewKeys(masterKeys []string) (Keys, error) {
 type Request struct {
 	Method string
 	Target string // path and query
-	Node   string // of the gateway that makes it
-	// Actor and Role are of the user whose request the gateway passes on; empty if it makes
-	// the request by itself.
+	Node   string // name of the requesting gateway
+	// Actor and Role are those of the user whose request the gateway forwards; empty for its
+	// own requests.
 	Actor, Role string
 	Time        time.Time // in seconds
 	Body        []byte
 }
 
-// MaxRequestAge is the largest difference between the time of a request and the clock of the
-// gateway that receives it.
+// MaxRequestAge is the largest valid difference between the time of a request and the clock of the
+// receiving gateway.
 const MaxRequestAge = 5 * time.Minute
 
 // Sign returns the signature of a request.
@@ -52,7 +51,7 @@ func (k Keys) Sign(r Request) []byte {
 	return r.sum(k[0])
 }
 
-// Verify reports whether a signature is that of a request by one of the keys.
+// Verify reports whether one of the keys made the signature of a request.
 func (k Keys) Verify(r Request, signature []byte) bool {
 	for _, key := range k {
 		if hmac.Equal(r.sum(key), signature) {

@@ -7,7 +7,7 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// Store stores the gateways of a database and what they share.
+// Store stores the gateways of a database and their shared state.
 type Store struct{ db *db.DB }
 
 // NewStore returns the store of gateways.
@@ -33,7 +33,7 @@ func gatewayFields(g *Gateway) []any {
 	return []any{&g.Node, &g.URL, &g.Version, db.Time(&g.StartedAt), db.Time(&g.SeenAt), db.JSON(&g.Facts)}
 }
 
-// Forget deletes a gateway that does not come back; relay.KindNotFound if there is none.
+// Forget deletes a gateway. It returns a NotFound error if there is none.
 func (s *Store) Forget(ctx context.Context, node string) error {
 	const statement = `
 		DELETE FROM gateway
@@ -41,8 +41,7 @@ func (s *Store) Forget(ctx context.Context, node string) error {
 	return db.MustChange(ctx, s.db, "gateway "+node, statement, node)
 }
 
-// Setting returns a value that the gateways share. It saves the result of generate if there
-// is no value.
+// Setting returns a shared value. It saves the result of generate if there is no value.
 func (s *Store) Setting(ctx context.Context, name string, generate func() string) (string, error) {
 	const (
 		insert = `
@@ -68,8 +67,8 @@ const databaseState = `
 	SELECT COALESCE((SELECT value FROM setting WHERE name = 'database'), ''),
 	       COALESCE((SELECT seq FROM checkpoint WHERE node = $1 AND kind = ''), 0)`
 
-// Database returns the id of the database and the number of heartbeats of a gateway that it
-// has acknowledged; "" and 0 if it has none.
+// Database returns the id of the database and the number of acknowledged heartbeats of a gateway; ""
+// and 0 for a new database.
 func (s *Store) Database(ctx context.Context, node string) (id string, beats uint64, err error) {
 	type row struct {
 		id    string
@@ -79,8 +78,8 @@ func (s *Store) Database(ctx context.Context, node string) (id string, beats uin
 	return r.id, r.beats, err
 }
 
-// OnConnect registers check, which is called for each new connection to PostgreSQL before
-// its first use. read is Database on that connection; a database without tables has no id.
+// OnConnect registers check, which is called for each new connection to PostgreSQL before its first
+// use. read is Database on that connection, and returns "" for a database without tables.
 func (s *Store) OnConnect(node string, check func(ctx context.Context, read func(context.Context) (id string, beats uint64, err error)) error) {
 	s.db.OnConnect(func(ctx context.Context, query db.QueryRow) error {
 		return check(ctx, func(ctx context.Context) (id string, beats uint64, err error) {
@@ -93,7 +92,7 @@ func (s *Store) OnConnect(node string, check func(ctx context.Context, read func
 	})
 }
 
-// haltSetting is the name of the setting that contains the Halt.
+// haltSetting is the name of the setting with the Halt.
 const haltSetting = "halt"
 
 // Halt returns the last halt; the zero Halt if there was none.
@@ -119,8 +118,8 @@ func (s *Store) LastWrite(ctx context.Context) (time.Time, error) {
 	return db.Moment(ms), err
 }
 
-// Turn reports whether periodic work is due and this gateway runs it: within a period it
-// returns true to one of all gateways.
+// Turn reports whether this gateway has to run periodic work now. It returns true once per period,
+// to one of the gateways.
 func (s *Store) Turn(ctx context.Context, name string, period time.Duration) (bool, error) {
 	const statement = `
 		INSERT INTO turn (name, due)
@@ -133,8 +132,8 @@ func (s *Store) Turn(ctx context.Context, name string, period time.Duration) (bo
 	return n == 1, err
 }
 
-// HoldCarrier has a gateway hold the binds of a carrier for a period, unless another
-// gateway holds them, and returns the holder.
+// HoldCarrier makes a gateway the holder of the binds of a carrier for a period, unless another gateway
+// holds them, and returns the holder.
 func (s *Store) HoldCarrier(ctx context.Context, carrier, node string, period time.Duration) (holder string, err error) {
 	const (
 		hold = `
@@ -158,8 +157,7 @@ func (s *Store) HoldCarrier(ctx context.Context, carrier, node string, period ti
 	return db.OrZero(db.Value[string](ctx, s.db, label, query, carrier))
 }
 
-// ReleaseCarrier lets another gateway hold the binds of a carrier at once, if node holds
-// them.
+// ReleaseCarrier ends the hold of a gateway on the binds of a carrier.
 func (s *Store) ReleaseCarrier(ctx context.Context, carrier, node string) error {
 	const statement = `
 		UPDATE carrier_holder
@@ -169,12 +167,12 @@ func (s *Store) ReleaseCarrier(ctx context.Context, carrier, node string) error 
 	return s.db.Run(ctx, "holder of carrier "+carrier, statement, carrier, node)
 }
 
-// SetCheckpoint saves the position up to which a journal was processed.
+// SetCheckpoint saves the sequence number up to which a journal was processed.
 func (s *Store) SetCheckpoint(ctx context.Context, node, kind string, seq uint64) error {
 	return s.db.Run(ctx, "checkpoint "+node, db.Upsert("checkpoint", "node, kind", "seq"), node, kind, int64(seq))
 }
 
-// Checkpoint returns the position up to which a journal was processed; 0 if none is saved.
+// Checkpoint returns the sequence number up to which a journal was processed; 0 if none is saved.
 func (s *Store) Checkpoint(ctx context.Context, node, kind string) (uint64, error) {
 	const query = `
 		SELECT seq

@@ -1,7 +1,6 @@
-// Package tracing follows traffic through the gateway: each step is a span, whose
-// parent is named as W3C Trace Context does, in the journal entry, the delivery and the
-// message that lead to the step.
+// Package tracing provides spans of traffic. A span names its parent in the form of W3C Trace
+// Context, which is stored in journal entries, deliveries and messages.
 //
-// Whether a trace is kept follows from its id, so that all gateways decide alike.
-// Without a Tracer nothing is measured, and nothing is allocated.
+// The id of a trace decides whether the trace is sampled, so that all gateways decide alike. A nil
+// Tracer measures and allocates nothing.
 package tracing

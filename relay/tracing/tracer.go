@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Kind is the role of a span, as OTLP numbers it.
+// Kind is the kind of a span, with the numbers of OTLP.
 type Kind int32
 
 // The kinds.
@@ -22,9 +22,9 @@ const (
 	Consumer
 )
 
-// Span is a step that was made.
+// Span is a finished step.
 type Span struct {
-	TraceID, SpanID, ParentID string // lower-case hex; the parent's may be empty
+	TraceID, SpanID, ParentID string // lower-case hex; ParentID may be empty
 	Name                      string
 	Kind                      Kind
 	Start, End                time.Time
@@ -36,31 +36,31 @@ type Span struct {
 // Attribute is a property of a span.
 type Attribute struct{ Key, Value string }
 
-// Tracer begins spans and passes on those that ended. A nil Tracer begins none.
+// Tracer begins spans and exports finished ones. A nil Tracer begins none.
 type Tracer struct {
-	keep   uint64 // traces whose id ends in less are kept
+	limit  uint64 // traces are sampled if the last 8 bytes of their id are not above it
 	export func(Span)
 }
 
-// New returns a tracer that keeps a share of the traces, 0 to 1. export must not block.
+// New returns a tracer that samples a share of the traces, 0 to 1. export must not block.
 func New(share float64, export func(Span)) *Tracer {
-	t := &Tracer{keep: math.MaxUint64, export: export}
+	t := &Tracer{limit: math.MaxUint64, export: export}
 	if share < 1 {
-		t.keep = uint64(share * math.MaxUint64)
+		t.limit = uint64(share * math.MaxUint64)
 	}
 	return t
 }
 
-// Active is a span that has not ended. The methods of a nil Active do nothing.
+// Active is an unfinished span. The methods of a nil Active do nothing.
 type Active struct {
 	tracer *Tracer
 	span   Span
 }
 
-// Receive begins the span of a request with the traceparent of its client, which is
-// ignored unless it is valid. It returns nil if the trace is not kept. A client may
-// have its trace left out, but not have more kept than the share.
-func (t *Tracer) Receive(header, name string, at time.Time) *Active {
+// Receive begins the span of a request. header is the traceparent of the client; an invalid one is
+// ignored. Receive returns nil if the trace is not sampled. A client can exclude its trace, but
+// not have more traces sampled than the share.
+func (t *Tracer) Receive(header, name string, start time.Time) *Active {
 	if t == nil {
 		return nil
 	}
@@ -71,14 +71,14 @@ func (t *Tracer) Receive(header, name string, at time.Time) *Active {
 	if !ok {
 		traceID = newID(16)
 	}
-	if lowHalf, _ := hex.DecodeString(traceID[16:]); binary.BigEndian.Uint64(lowHalf) > t.keep {
+	if lowHalf, _ := hex.DecodeString(traceID[16:]); binary.BigEndian.Uint64(lowHalf) > t.limit {
 		return nil
 	}
-	return t.begin(strings.Clone(traceID), strings.Clone(parentID), name, Server, at)
+	return t.begin(strings.Clone(traceID), strings.Clone(parentID), name, Server, start)
 }
 
-// Continue begins a span below another one. It returns nil if that is empty.
-func (t *Tracer) Continue(p Parent, name string, kind Kind, at time.Time) *Active {
+// Continue begins a child span of p. It returns nil if p is empty.
+func (t *Tracer) Continue(p Parent, name string, kind Kind, start time.Time) *Active {
 	if t == nil || p == "" {
 		return nil
 	}
@@ -86,11 +86,11 @@ func (t *Tracer) Continue(p Parent, name string, kind Kind, at time.Time) *Activ
 	if !ok {
 		return nil
 	}
-	return t.begin(traceID, parentID, name, kind, at)
+	return t.begin(traceID, parentID, name, kind, start)
 }
 
-func (t *Tracer) begin(traceID, parentID, name string, kind Kind, at time.Time) *Active {
-	return &Active{t, Span{TraceID: traceID, SpanID: newID(8), ParentID: parentID, Name: name, Kind: kind, Start: at}}
+func (t *Tracer) begin(traceID, parentID, name string, kind Kind, start time.Time) *Active {
+	return &Active{t, Span{TraceID: traceID, SpanID: newID(8), ParentID: parentID, Name: name, Kind: kind, Start: start}}
 }
 
 func newID(bytes int) string {
@@ -99,7 +99,7 @@ func newID(bytes int) string {
 	return hex.EncodeToString(b)
 }
 
-// Parent names the span, for those below it; empty for nil.
+// Parent returns the name of the span for its children; empty for nil.
 func (a *Active) Parent() Parent {
 	if a == nil {
 		return ""
@@ -107,22 +107,21 @@ func (a *Active) Parent() Parent {
 	return Parent("00-" + a.span.TraceID + "-" + a.span.SpanID + "-01")
 }
 
-// Name gives the span another name.
+// Name renames the span.
 func (a *Active) Name(name string) {
 	if a != nil {
 		a.span.Name = name
 	}
 }
 
-// Set adds an attribute; an empty value adds none.
+// Set adds an attribute, unless the value is empty.
 func (a *Active) Set(key, value string) {
 	if a != nil && value != "" {
 		a.span.Attributes = append(a.span.Attributes, Attribute{key, value})
 	}
 }
 
-// End ends the span and passes it on. failed is the reason why the step failed, empty if it
-// did not.
+// End ends and exports the span. failed is the reason why the step failed; empty if it did not.
 func (a *Active) End(t time.Time, failed string) {
 	if a != nil {
 		a.span.End, a.span.Failed = t, failed
@@ -130,26 +129,25 @@ func (a *Active) End(t time.Time, failed string) {
 	}
 }
 
-// Parent names a span that is kept: version 00 of W3C's traceparent. Empty: none.
+// Parent names a sampled span: a traceparent of W3C Trace Context, version 00. Empty means none.
 type Parent string
 
 // Header is the name of the header that carries a Parent.
 const Header = "traceparent"
 
-// The parts of a traceparent: 00-<32 digits>-<16 digits>-<2 digits>.
+// The offsets in a traceparent: 00-<32 digits>-<16 digits>-<2 digits>.
 const (
-	traceAt, spanAt, flagsAt, length = 3, 36, 53, 55
-	flagSampled                      = 1
+	traceStart, spanStart, flagsStart, length = 3, 36, 53, 55
+	flagSampled                               = 1
 )
 
-// parse reads a traceparent of a client; sampled reports whether the client keeps the trace.
-// Later versions may be longer.
+// parse parses a traceparent. sampled is its sampled flag. Later versions may be longer.
 func parse(header string) (traceID, spanID string, sampled, ok bool) {
 	if len(header) < length || len(header) > length && (header[:2] == "00" || header[length] != '-') || strings.HasPrefix(header, "ff") {
 		return "", "", false, false
 	}
-	version, traceID, spanID, flags := header[:2], header[traceAt:spanAt-1], header[spanAt:flagsAt-1], header[flagsAt:length]
-	if header[2] != '-' || header[spanAt-1] != '-' || header[flagsAt-1] != '-' {
+	version, traceID, spanID, flags := header[:2], header[traceStart:spanStart-1], header[spanStart:flagsStart-1], header[flagsStart:length]
+	if header[2] != '-' || header[spanStart-1] != '-' || header[flagsStart-1] != '-' {
 		return "", "", false, false
 	}
 	for _, digits := range [...]string{version, traceID, spanID, flags} {
@@ -167,7 +165,7 @@ func parse(header string) (traceID, spanID string, sampled, ok bool) {
 // parentKey is the key of a Parent in a context.
 type parentKey struct{}
 
-// NewContext returns a context whose work is below a span.
+// NewContext returns a context with the parent of later spans.
 func NewContext(ctx context.Context, p Parent) context.Context {
 	if p == "" {
 		return ctx
@@ -175,7 +173,7 @@ func NewContext(ctx context.Context, p Parent) context.Context {
 	return context.WithValue(ctx, parentKey{}, p)
 }
 
-// FromContext returns the span that the work of a context is below; empty for none.
+// FromContext returns the parent of a context; empty if it has none.
 func FromContext(ctx context.Context) Parent {
 	p, _ := ctx.Value(parentKey{}).(Parent)
 	return p
