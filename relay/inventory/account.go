@@ -21,28 +21,28 @@ import (
 )
 
 const (
-	// atOnce is the number of accounts that are applied at one time: each needs several
-	// commits.
-	atOnce = 8
-	// accountsAtOnce is the number of accounts that are saved at one time: few, so that
-	// little time passes after they were read.
-	accountsAtOnce = 100
+	// maxConcurrent is the number of accounts whose records are applied concurrently, because
+	// each account needs several commits.
+	maxConcurrent = 8
+	// chunkSize is the number of accounts that are read and then saved together. It is small, so
+	// that little time passes between the two.
+	chunkSize = 100
 )
 
-// accounts applies the accounts, each with its records, and then their tokens, so that
-// nothing uses an incomplete account. What one account may give up for another, numbers and
-// SIMs, is applied in the order of the document. In a dry run a new account has no id: no
-// record is found with it.
+// accounts applies the accounts with their records, and then their tokens, so that no client uses an
+// incomplete account. Relays and SIMs, which may move from one account to another, are applied
+// in the order of the document. In a dry run a new account has no id, with which no record is
+// found.
 func (a *apply) accounts(ctx context.Context) error {
-	accountApplies, err := a.settings(ctx)
+	accountApplies, err := a.saveAccounts(ctx)
 	if err != nil {
 		return err
 	}
-	g, within := errgroup.WithContext(ctx)
-	g.SetLimit(atOnce)
+	g, groupCtx := errgroup.WithContext(ctx)
+	g.SetLimit(maxConcurrent)
 	for i := range accountApplies {
 		g.Go(func() error {
-			return accountApplies[i].named(relay.Recovered("records of an account", func() error { return accountApplies[i].ownRecords(within) }))
+			return accountApplies[i].wrapError(relay.Recovered("records of an account", func() error { return accountApplies[i].ownRecords(groupCtx) }))
 		})
 	}
 	if err := g.Wait(); err != nil {
@@ -50,7 +50,7 @@ func (a *apply) accounts(ctx context.Context) error {
 	}
 	var tokens []account.Token
 	for _, apply := range accountApplies {
-		if err := apply.named(apply.sharedRecords(ctx)); err != nil {
+		if err := apply.wrapError(apply.sharedRecords(ctx)); err != nil {
 			return errors.Join(err, a.putTokens(ctx, tokens))
 		}
 		a.done.Added, a.done.Changed = append(a.done.Added, apply.done.Added...), append(a.done.Changed, apply.done.Changed...)
@@ -65,24 +65,24 @@ func (a *apply) putTokens(ctx context.Context, tokens []account.Token) error {
 	return a.write(func() error { return a.Accounts.PutTokens(ctx, tokens) })
 }
 
-// accountApply is an account on its way into the records.
+// accountApply applies an account.
 type accountApply struct {
 	*Service
-	notes
-	want, oldAccount document.Account // as the document and an earlier one declare it
+	result
+	want, oldAccount document.Account // as declared by the document and by earlier ones
 	id               relay.AccountID
-	exists           bool            // before
-	path             string          // how its records are named: "account acme: "
+	exists           bool            // before the apply
+	path             string          // prefix of the names of its records: "account acme: "
 	tokens           []account.Token // to be saved
-	changes          []audit.Entry   // over the API, newest first; nil until keep needs them
+	changes          []audit.Entry   // changes over the API, newest first; nil until noteDrift loads them
 	owner            string          // name of the document
 }
 
-// settings saves the accounts themselves.
-func (a *apply) settings(ctx context.Context) ([]*accountApply, error) {
+// saveAccounts saves the accounts without their records.
+func (a *apply) saveAccounts(ctx context.Context) ([]*accountApply, error) {
 	accountApplies := make([]*accountApply, 0, len(a.fresh.Accounts))
-	for chunk := range slices.Chunk(a.fresh.Accounts, accountsAtOnce) {
-		saved, err := a.saveSome(ctx, chunk)
+	for chunk := range slices.Chunk(a.fresh.Accounts, chunkSize) {
+		saved, err := a.saveChunk(ctx, chunk)
 		if err != nil {
 			return nil, fmt.Errorf("inventory: %w", err)
 		}
@@ -91,8 +91,8 @@ func (a *apply) settings(ctx context.Context) ([]*accountApply, error) {
 	return accountApplies, nil
 }
 
-// saveSome saves some accounts, and gives them their ids.
-func (a *apply) saveSome(ctx context.Context, accounts []document.Account) ([]*accountApply, error) {
+// saveChunk saves accounts and sets their ids.
+func (a *apply) saveChunk(ctx context.Context, accounts []document.Account) ([]*accountApply, error) {
 	accountApplies, saved := make([]*accountApply, len(accounts)), make([]*accountApply, 0, len(accounts))
 	recs, read := make([]account.Account, 0, len(accounts)), make([]account.Account, 0, len(accounts))
 	for i, want := range accounts {
@@ -100,22 +100,22 @@ func (a *apply) saveSome(ctx context.Context, accounts []document.Account) ([]*a
 		a.didRead("account " + want.Name)
 		exists := relay.KindOf(err) != relay.KindNotFound
 		apply := &accountApply{
-			Service: a.Service, notes: notes{mode: a.mode}, want: want, oldAccount: a.before(want), id: oldAccount.ID, exists: exists,
+			Service: a.Service, result: result{mode: a.mode}, want: want, oldAccount: a.before(want), id: oldAccount.ID, exists: exists,
 			path: "account " + want.Name + ": ", owner: a.fresh.Owner(),
 		}
 		accountApplies[i] = apply
 		if err = ignoreMissing(err); err != nil {
-			if err := apply.keepUnopened("account "+want.Name, err); err != nil {
+			if err := apply.noteUnopened("account "+want.Name, err); err != nil {
 				return nil, err
 			}
 			continue
 		}
 		rec := record(oldAccount, want, apply.oldAccount)
 		recs, read, saved = append(recs, rec), append(read, oldAccount), append(saved, apply)
-		apply.note("account "+want.Name, exists, reflect.DeepEqual(rec, oldAccount))
+		apply.noteChange("account "+want.Name, exists, reflect.DeepEqual(rec, oldAccount))
 		if want.CallbackURL != "" && rec.CallbackURL != want.CallbackURL {
 			d := document.Drift{Path: "callback_url", Declared: want.CallbackURL, Present: rec.CallbackURL, OverAPI: true}
-			if err := apply.keep(ctx, d, want.Name, "changeAccount"); err != nil {
+			if err := apply.noteDrift(ctx, d, want.Name, "changeAccount"); err != nil {
 				return nil, err
 			}
 		}
@@ -138,24 +138,24 @@ func (a *apply) saveSome(ctx context.Context, accounts []document.Account) ([]*a
 	return accountApplies, nil
 }
 
-// named says whose an error is.
-func (a *accountApply) named(err error) error {
+// wrapError adds the account to an error.
+func (a *accountApply) wrapError(err error) error {
 	if err != nil {
 		err = fmt.Errorf("inventory: account %s: %w", a.want.Name, err)
 	}
 	return err
 }
 
-// ownRecords saves what no other account can have.
+// ownRecords saves the records that cannot move from another account.
 func (a *accountApply) ownRecords(ctx context.Context) error {
 	if err := a.credit(ctx); err != nil {
 		return err
 	}
-	stored, err := a.Devices.Locations(ctx, a.id) // REST may have created one that is declared now
+	stored, err := a.Devices.Locations(ctx, a.id) // REST may have created a location that is declared now
 	if err != nil {
 		return err
 	}
-	err = putAll(&a.notes, a.path+"location ", locationsOf(a.want), stored,
+	err = putAll(&a.result, a.path+"location ", locationsOf(a.want), stored,
 		func(l iot.Location) string { return l.ID },
 		func(l iot.Location) error { return a.Devices.PutLocation(ctx, a.id, l) })
 	if err != nil {
@@ -171,7 +171,7 @@ func (a *accountApply) ownRecords(ctx context.Context) error {
 			return err
 		}
 	}
-	return putAll(&a.notes, a.path+"ledger ", a.want.Ledgers, a.oldAccount.Ledgers,
+	return putAll(&a.result, a.path+"ledger ", a.want.Ledgers, a.oldAccount.Ledgers,
 		func(l document.Ledger) string { return l.ID },
 		func(l document.Ledger) error {
 			return a.Ledgers.Put(ctx, a.id, ledger.Ledger{
@@ -181,7 +181,7 @@ func (a *accountApply) ownRecords(ctx context.Context) error {
 		})
 }
 
-// sharedRecords saves what another account may have had, and notes the tokens.
+// sharedRecords saves the records that may move from another account, and collects the tokens.
 func (a *accountApply) sharedRecords(ctx context.Context) error {
 	for _, r := range relaysOf(a.want) {
 		r.Account = a.id
@@ -195,8 +195,8 @@ func (a *accountApply) sharedRecords(ctx context.Context) error {
 	return a.noteTokens(ctx)
 }
 
-// credit gives a new account what it begins with. An existing one keeps what it
-// has, unless credit is reset.
+// credit sets the initial balance of a new account. An existing account keeps its balance unless
+// credit is reset.
 func (a *accountApply) credit(ctx context.Context) error {
 	var credits int64
 	if a.want.Credit != nil {
@@ -216,18 +216,18 @@ func (a *accountApply) credit(ctx context.Context) error {
 	}
 	if !a.resets("credit") {
 		if balance != credits {
-			return a.keep(ctx, document.Drift{Path: "credit", Declared: credits, Present: balance, Reset: "credit"}, "")
+			return a.noteDrift(ctx, document.Drift{Path: "credit", Declared: credits, Present: balance, Reset: "credit"}, "")
 		}
 		return nil
 	}
 	return a.put(a.path+"credit", true, balance == credits, func() error { return a.Credit.Set(ctx, a.id, credits, a.Now()) })
 }
 
-// simBatch is the number of SIMs that are compared at one time.
+// simBatch is the number of SIMs that are compared together.
 const simBatch = 2000
 
-// maxKeptSIMs bounds the fields of an account's SIMs that are listed as kept: an account
-// may have declared thousands of SIMs as pending that are active now.
+// maxKeptSIMs is the largest number of fields of an account's SIMs that are listed as kept: thousands
+// of SIMs that were declared pending may be active now.
 const maxKeptSIMs = 100
 
 func (a *accountApply) sims(ctx context.Context, sims []sim.SIM) error {
@@ -244,12 +244,12 @@ func (a *accountApply) sims(ctx context.Context, sims []sim.SIM) error {
 		for _, want := range chunk {
 			oldSim, exists := have[want.ICCID]
 			if exists && !reset {
-				for _, field := range differing("sims."+string(want.ICCID), livingFields(oldSim), livingFields(want)) {
+				for _, field := range differing("sims."+string(want.ICCID), changingFields(oldSim), changingFields(want)) {
 					if keptFields++; keptFields > maxKeptSIMs {
 						continue
 					}
 					field.Reset = "sims"
-					if err := a.keep(ctx, field, string(want.ICCID), ""); err != nil {
+					if err := a.noteDrift(ctx, field, string(want.ICCID), ""); err != nil {
 						return err
 					}
 				}
@@ -257,23 +257,22 @@ func (a *accountApply) sims(ctx context.Context, sims []sim.SIM) error {
 			if exists && reflect.DeepEqual(oldSim, sim.Declared(oldSim, want, reset)) {
 				continue
 			}
-			a.note(a.path+"SIM "+string(want.ICCID), exists, false)
+			a.noteChange(a.path+"SIM "+string(want.ICCID), exists, false)
 		}
 	}
-	if added := keptFields - maxKeptSIMs; added > 0 {
-		a.done.Kept = append(a.done.Kept, fmt.Sprintf("%ssims: %d more fields: kept as they are; --reset sims takes the document's", a.path, added))
+	if more := keptFields - maxKeptSIMs; more > 0 {
+		a.done.Kept = append(a.done.Kept, fmt.Sprintf("%ssims: %d more fields: kept as they are; --reset sims takes the document's", a.path, more))
 	}
 	return a.write(func() error { return a.SIMs.Declare(ctx, a.id, sims, reset) })
 }
 
-// livingFields returns the fields of a SIM that REST and jobs change, as a document has
-// them.
-func livingFields(one sim.SIM) document.SIM {
-	return document.SIM{CurrentState: string(one.State), Service4G: one.Service4G, Service5G: one.Service5G}
+// changingFields returns the declared form of the fields of a SIM that REST and jobs change.
+func changingFields(s sim.SIM) document.SIM {
+	return document.SIM{CurrentState: string(s.State), Service4G: s.Service4G, Service5G: s.Service5G}
 }
 
-// noteTokens keeps the tokens for the end of the apply. One that the admin API made is as
-// good as a declared one.
+// noteTokens collects the tokens, which are saved at the end of the apply. A declared token may exist
+// already, created over the admin API.
 func (a *accountApply) noteTokens(ctx context.Context) error {
 	declared := tokensOf(a.id, a.oldAccount)
 	a.tokens = tokensOf(a.id, a.want)
@@ -292,20 +291,20 @@ func (a *accountApply) noteTokens(ctx context.Context) error {
 				have, t.CreatedAt = &stored, stored.CreatedAt
 			}
 		}
-		a.note(a.path+"token "+a.want.Tokens[i].Label(), have != nil, have != nil && reflect.DeepEqual(*have, *t))
+		a.noteChange(a.path+"token "+a.want.Tokens[i].Label(), have != nil, have != nil && reflect.DeepEqual(*have, *t))
 	}
 	return nil
 }
 
-// trunks saves the trunks of the accounts that the document names: those that
-// other documents or earlier inventories declared stay.
+// trunks saves the trunks of the accounts of the document, together with those that other documents
+// or earlier inventories declared.
 func (a *apply) trunks(ctx context.Context, whole document.Document) error {
 	index := document.IndexOf(whole.Accounts)
 	for _, want := range a.fresh.Accounts {
 		oldTrunks := a.before(want).SIP.Trunks
 		for _, t := range want.SIP.Trunks {
 			exists := slices.ContainsFunc(oldTrunks, func(b document.Trunk) bool { return b.Label() == t.Label() })
-			a.note("account "+want.Name+": trunk "+t.Label(), exists, true)
+			a.noteChange("account "+want.Name+": trunk "+t.Label(), exists, true)
 		}
 		trunks := trunksOf(whole.Accounts[index.Find(want)])
 		if err := a.write(func() error { return a.Trunks.PutTrunks(ctx, relay.AccountID(want.ID), trunks) }); err != nil {
@@ -315,7 +314,7 @@ func (a *apply) trunks(ctx context.Context, whole document.Document) error {
 	return nil
 }
 
-// before returns what an earlier inventory declared of an account.
+// before returns an account as earlier inventories declared it.
 func (a *apply) before(want document.Account) document.Account {
 	if i := a.known.Find(want); i >= 0 {
 		return a.old.Accounts[i]
@@ -323,9 +322,8 @@ func (a *apply) before(want document.Account) document.Account {
 	return document.Account{}
 }
 
-// record is the account as it shall be saved: what only an inventory sets is replaced where
-// it is given; the callback, which REST can change, only while it still has the value of the
-// last inventory.
+// record returns the account to save. Declared settings replace the stored ones, but the callback
+// URL only if it still has the value of the last inventory, because REST can change it.
 func record(rec account.Account, want, oldAccount document.Account) account.Account {
 	if rec.CallbackURL == oldAccount.CallbackURL {
 		rec.CallbackURL = cmp.Or(want.CallbackURL, rec.CallbackURL)

@@ -11,8 +11,7 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// checkAccount returns an Invalid error, by field, for settings that a document must not
-// have either.
+// checkAccount returns an Invalid error, by field, for settings that are invalid in a document.
 func (s *Service) checkAccount(a account.Account, credits int64) error {
 	declared := document.Account{
 		Name: a.Name, Credit: &credits, Permissions: a.Permissions, WebhookSecrets: a.WebhookSecrets, CallbackURL: a.CallbackURL,
@@ -63,15 +62,15 @@ func (s *Service) ChangeAccount(ctx context.Context, id relay.AccountID, change 
 	return oldAccount, newAccount, err
 }
 
-// Owners returns which documents accounts belong to.
+// Owners returns the documents that own accounts.
 func (s *Service) Owners(ctx context.Context) (document.Owners, error) {
-	st, err := s.standing(ctx)
-	return st.set.Owners(), err
+	stored, err := s.loadSet(ctx)
+	return stored.set.Owners(), err
 }
 
-// RemoveAccount deletes an account with all that it has, and returns it as it was. It
-// returns an Invalid error if a document declares the account, which would bring it back,
-// or if the account holds what would be lost.
+// RemoveAccount deletes an account with its records and returns the deleted account. It returns an
+// Invalid error if a document declares the account, because the next apply would create it
+// again, or if the account has data that would be lost.
 func (s *Service) RemoveAccount(ctx context.Context, id relay.AccountID) (account.Account, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

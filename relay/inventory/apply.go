@@ -15,22 +15,21 @@ import (
 	"github.com/penstock/penstock/relay/lookup"
 )
 
-// apply is one document on its way into the records. Every step may be repeated:
-// an apply that broke off is completed by the next. A dry run takes the same steps
-// and leaves out the writes.
+// apply applies a document. All steps may be repeated: the next apply completes one that failed. A
+// dry run has the same steps without the writes.
 type apply struct {
 	*Service
-	notes
-	oldStanding standing
-	set         document.Set      // what stands, by document; without what a prune removes once that is done
-	old         document.Document // the set as one
-	known       document.Index    // of its accounts
-	fresh       document.Document
-	gone        document.Document // what a prune removes
+	result
+	oldSet storedSet
+	set    document.Set      // the present records by document; prune removes some
+	old    document.Document // the merged set
+	known  document.Index    // of the accounts of old
+	fresh  document.Document
+	gone   document.Document // the records that a prune removes
 }
 
-// notes are the changes of an apply.
-type notes struct {
+// result collects the changes of an apply.
+type result struct {
 	mode document.Mode
 	done document.Applied
 }
@@ -40,7 +39,7 @@ func (a *apply) run(ctx context.Context) error {
 		Document: a.fresh.Owner(), DryRun: a.mode.DryRun,
 		Accounts: []document.AppliedAccount{}, Added: []string{}, Changed: []string{}, Removed: []string{}, Kept: []string{},
 	}
-	a.stand(a.set)
+	a.setCurrent(a.set)
 	if a.mode.Compare {
 		a.done.Before = document.Mask(a.old)
 	}
@@ -63,25 +62,24 @@ func (a *apply) run(ctx context.Context) error {
 	return a.save(ctx, set)
 }
 
-// stand takes a set as what stands.
-func (a *apply) stand(set document.Set) {
+// setCurrent sets the present records.
+func (a *apply) setCurrent(set document.Set) {
 	a.set, a.old = set, set.Whole()
 	a.known = document.IndexOf(a.old.Accounts)
 }
 
-// save keeps what is declared now.
 func (a *apply) save(ctx context.Context, set document.Set) error {
 	if a.mode.DryRun {
 		return nil
 	}
-	err := a.keep(ctx, a.oldStanding, set.Seal())
+	err := a.saveSet(ctx, a.oldSet, set.Seal())
 	if relay.KindOf(err) == relay.KindConflict {
 		return fmt.Errorf("%w: %w", errRaced, err)
 	}
 	return err
 }
 
-// ownership refuses what another document declared, or takes it over.
+// ownership refuses records that another document owns, or takes them over.
 func (a *apply) ownership(context.Context) error {
 	if !a.mode.Adopt {
 		return a.set.Conflicts(a.fresh).Err()
@@ -91,92 +89,91 @@ func (a *apply) ownership(context.Context) error {
 	return nil
 }
 
-// note notes what is added or changed.
-func (n *notes) note(label string, exists, same bool) {
+// noteChange notes a record that is added or changed.
+func (r *result) noteChange(label string, exists, same bool) {
 	switch {
 	case !exists:
-		n.done.Added = append(n.done.Added, label)
+		r.done.Added = append(r.done.Added, label)
 	case !same:
-		n.done.Changed = append(n.done.Changed, label)
+		r.done.Changed = append(r.done.Changed, label)
 	}
 }
 
-// keepUnopened notes a record that stays as it is because it does not open, and returns any
-// other error.
-func (n *notes) keepUnopened(label string, err error) error {
+// noteUnopened notes a record that stays as it is because it cannot be opened. It returns all
+// other errors.
+func (r *result) noteUnopened(label string, err error) error {
 	if !errors.Is(err, relay.ErrUnopened) {
 		return err
 	}
-	n.done.Kept = append(n.done.Kept, label+": kept as it is; "+relay.ErrUnopened.Error())
+	r.done.Kept = append(r.done.Kept, label+": kept as it is; "+relay.ErrUnopened.Error())
 	return nil
 }
 
-// differing returns the fields in which a record as it is stored differs from what a
-// document declares: the path of each, below that of the record, and both values.
+// differing returns the fields in which a stored record differs from the declared one. path is that
+// of the record.
 func differing[T any](path string, stored, declared T) (fields []document.Drift) {
-	x, y := reflect.ValueOf(stored), reflect.ValueOf(declared)
-	for i := range x.NumField() {
-		present, declared := x.Field(i).Interface(), y.Field(i).Interface()
+	storedFields, declaredFields := reflect.ValueOf(stored), reflect.ValueOf(declared)
+	for i := range storedFields.NumField() {
+		present, declared := storedFields.Field(i).Interface(), declaredFields.Field(i).Interface()
 		if !reflect.DeepEqual(present, declared) {
-			name, _, _ := strings.Cut(x.Type().Field(i).Tag.Get("json"), ",")
+			name, _, _ := strings.Cut(storedFields.Type().Field(i).Tag.Get("json"), ",")
 			fields = append(fields, document.Drift{Path: path + "." + name, Declared: declared, Present: present})
 		}
 	}
 	return fields
 }
 
-// put notes what is added or changed, and saves it.
-func (n *notes) put(label string, exists, same bool, save func() error) error {
-	n.note(label, exists, same)
-	return n.write(save)
+// put notes and saves a record that is added or changed.
+func (r *result) put(label string, exists, same bool, save func() error) error {
+	r.noteChange(label, exists, same)
+	return r.write(save)
 }
 
-// putAll puts all records of one kind that only inventories change; before are those
-// that an earlier inventory declared.
-func putAll[T comparable](n *notes, kind string, want, oldTimes []T, id func(T) string, save func(T) error) error {
-	for _, record := range want {
-		have := find(oldTimes, func(b T) bool { return id(b) == id(record) })
-		if err := n.put(kind+id(record), have != nil, have != nil && *have == record, func() error { return save(record) }); err != nil {
+// putAll puts the records of a kind that only inventories change. oldRecords are those that an
+// earlier inventory declared.
+func putAll[T comparable](r *result, kind string, records, oldRecords []T, id func(T) string, save func(T) error) error {
+	for _, record := range records {
+		have := find(oldRecords, func(b T) bool { return id(b) == id(record) })
+		if err := r.put(kind+id(record), have != nil, have != nil && *have == record, func() error { return save(record) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// find returns the first entry of a list that is looked for; nil if there is none.
-func find[T any](list []T, fn func(T) bool) *T {
-	if i := slices.IndexFunc(list, fn); i >= 0 {
+// find returns the first matching element of a list; nil if none matches.
+func find[T any](list []T, matches func(T) bool) *T {
+	if i := slices.IndexFunc(list, matches); i >= 0 {
 		return &list[i]
 	}
 	return nil
 }
 
-// write is the step that a dry run omits.
-func (n *notes) write(do func() error) error {
-	if n.mode.DryRun {
+// write calls save, except in a dry run.
+func (r *result) write(save func() error) error {
+	if r.mode.DryRun {
 		return nil
 	}
-	return do()
+	return save()
 }
 
-// catalogue applies what belongs to no account.
+// catalogue applies the records that belong to no account.
 func (a *apply) catalogue(ctx context.Context) error {
-	err := putAll(&a.notes, "sensor type ", a.fresh.SensorTypes, a.old.SensorTypes,
+	err := putAll(&a.result, "sensor type ", a.fresh.SensorTypes, a.old.SensorTypes,
 		func(t document.SensorType) string { return t.ID },
 		func(t document.SensorType) error { return a.Devices.PutSensorType(ctx, iot.SensorType(t)) })
 	if err != nil {
 		return err
 	}
-	return putAll(&a.notes, "network ", a.fresh.Networks, a.old.Networks,
+	return putAll(&a.result, "network ", a.fresh.Networks, a.old.Networks,
 		func(n document.Network) string { return n.Prefix },
 		func(n document.Network) error { return a.Networks.PutNetwork(ctx, lookup.Network(n)) })
 }
 
-// errRaced means that another gateway applied an inventory meanwhile.
+// errRaced means that another gateway applied an inventory at the same time.
 var errRaced = errors.New("inventory: not saved")
 
-// identities refuses, before anything is changed, an id or a name that another
-// account has.
+// identities refuses an id or a name that another account has, before the first write.
 func (a *apply) identities(ctx context.Context) error {
 	stored, err := a.Accounts.Accounts(ctx)
 	if err != nil {

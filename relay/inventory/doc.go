@@ -1,9 +1,8 @@
-// Package inventory applies the document that declares accounts and all that belongs to them:
-// tokens, logins, relays, locations, decoders, SIMs, trunks and ledgers, in addition to
-// sensor types and the networks of the simulated lookup.
+// Package inventory applies the documents that declare accounts and their records (tokens, logins,
+// relays, locations, decoders, rules, SIMs, trunks and ledgers), sensor types, and the networks
+// of the simulated lookup.
 //
-// config/inventory reads and checks the document; this package makes records of
-// it. A document with a mistake is refused whole. Changes made over REST and by
-// traffic stand unless the apply resets them, and records that a document omits
-// are removed only by a prune.
+// config/inventory reads and checks a document, and this package saves its records. A document
+// with a mistake changes nothing. Changes over REST and by traffic stay unless the apply resets
+// them. Only a prune removes records that a document omits.
 package inventory

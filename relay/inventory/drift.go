@@ -17,23 +17,22 @@ import (
 )
 
 const (
-	// maxAudited is the largest number of newest entries of an account in the audit log
-	// that are searched for who changed a record.
+	// maxAudited is the number of newest audit entries of an account in which noteDrift looks
+	// for the change of a record.
 	maxAudited = 1000
-	// auditLead is the time for which before a change is saved its entry may have begun.
+	// auditLead is the longest time between an audit entry and the saved time of its change.
 	auditLead = time.Minute
 )
 
-// Drift returns the fields that differ from what documents declare, and the records that
-// the API has deleted and the next apply creates again, each named as document.Thing does.
-// With an empty name it does so for all documents. It returns relay.KindNotFound if there is
-// no document of the name.
+// Drift returns the fields that differ from their declared values, and the records that the API has
+// deleted and the next apply creates again, named as by document.Thing. An empty name means all
+// documents. Drift returns a NotFound error for an unknown name.
 func (s *Service) Drift(ctx context.Context, name string) (fields []document.Drift, missing []string, err error) {
-	st, err := s.standing(ctx)
+	stored, err := s.loadSet(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	names := st.set.Names()
+	names := stored.set.Names()
 	if name != "" {
 		if !slices.Contains(names, name) {
 			return nil, nil, relay.Errorf(relay.KindNotFound, "inventory: no document %s", name)
@@ -50,26 +49,26 @@ func (s *Service) Drift(ctx context.Context, name string) (fields []document.Dri
 	return fields, missing, nil
 }
 
-// driftOf makes a dry run of a stored document, which keeps or adds the records that have changed
-// since its apply. It excludes applies, whose unfinished changes would look like drift, but only
-// for one document, so that an apply need not wait for all of them.
+// driftOf makes a dry run of a stored document, whose result has the changed records as kept or
+// added. It excludes applies, whose unfinished changes would look like drift, but only for one
+// document, so that an apply need not wait for all of them.
 func (s *Service) driftOf(ctx context.Context, name string) (document.Applied, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st, err := s.standing(ctx)
+	stored, err := s.loadSet(ctx)
 	if err == nil {
-		err = s.load(ctx, &st, SIMSelection{Documents: []string{name}})
+		err = s.loadSIMs(ctx, &stored, SIMSelection{Documents: []string{name}})
 	}
 	if err != nil {
 		return document.Applied{}, err
 	}
-	a := apply{Service: s, notes: notes{mode: document.Mode{DryRun: true}}, oldStanding: st, set: st.set, fresh: st.set.Part(name)}
+	a := apply{Service: s, result: result{mode: document.Mode{DryRun: true}}, oldSet: stored, set: stored.set, fresh: stored.set.Part(name)}
 	err = a.run(ctx)
 	return a.done, err
 }
 
-// resetAccounts returns the names of accounts that are named or numbered. It returns an
-// Invalid error if the document does not declare one of them.
+// resetAccounts returns the names of accounts that refs has by name or id. It returns an Invalid
+// error if the document does not declare one of them.
 func (s *Service) resetAccounts(ctx context.Context, refs []string, fresh document.Document) (names []string, err error) {
 	for _, ref := range refs {
 		name := ref
@@ -88,7 +87,7 @@ func (s *Service) resetAccounts(ctx context.Context, refs []string, fresh docume
 	return names, nil
 }
 
-// resets reports whether the apply takes what the document says of one kind of field.
+// resets reports whether the apply sets the fields of a kind to their declared values.
 func (a *accountApply) resets(word string) bool {
 	if !slices.Contains(a.mode.Reset, word) {
 		return false
@@ -97,10 +96,10 @@ func (a *accountApply) resets(word string) bool {
 	return len(names) == 0 || slices.Contains(names, a.want.Name)
 }
 
-// keep notes a field that stays as it is although the document says otherwise, with who
-// changed it: the newest entry of the audit log about the target whose operation has one of
-// the words. A change by the account itself is not in the audit log.
-func (a *accountApply) keep(ctx context.Context, d document.Drift, target string, operations ...string) error {
+// noteDrift notes a field that keeps its present value, with the user who changed it. The user is
+// that of the newest audit entry about the target whose operation contains one of the words. The
+// audit log does not have changes by the account itself.
+func (a *accountApply) noteDrift(ctx context.Context, d document.Drift, target string, operationWords ...string) error {
 	if a.changes == nil && target != "" {
 		entries, _, err := a.Audit.List(ctx, audit.Filter{Account: a.id, Outcome: audit.Done, Limit: maxAudited})
 		if err != nil {
@@ -110,7 +109,7 @@ func (a *accountApply) keep(ctx context.Context, d document.Drift, target string
 	}
 	d.Document, d.Account = a.owner, a.want.Name
 	change := find(a.changes, func(e audit.Entry) bool {
-		return e.Target == target && slices.ContainsFunc(operations, func(word string) bool { return strings.Contains(e.Operation, word) })
+		return e.Target == target && slices.ContainsFunc(operationWords, func(word string) bool { return strings.Contains(e.Operation, word) })
 	})
 	switch {
 	case change == nil:
@@ -123,9 +122,9 @@ func (a *accountApply) keep(ctx context.Context, d document.Drift, target string
 	return nil
 }
 
-// decoder saves a decoder that is new or was not changed over REST since the last inventory.
-// Keys that the document maps anew are added in any case; one that REST has deleted or given
-// another type since stays as REST left it.
+// decoder saves a decoder that is new or that REST has not changed since the last inventory. New
+// mappings of the document are always added. A key that REST has deleted or mapped to another
+// sensor type stays as it is.
 func (a *accountApply) decoder(ctx context.Context, want document.Decoder) error {
 	target := decoderOf(want)
 	label := a.path + "decoder " + want.ID
@@ -144,7 +143,7 @@ func (a *accountApply) decoder(ctx context.Context, want document.Decoder) error
 	oldSensors := oldDecoder.Sensors
 	change := func(stored *iot.Decoder) error {
 		sensors := joined(stored.Sensors, target.Sensors, oldSensors)
-		bare := *stored // beside its sensors
+		bare := *stored // without its sensors
 		bare.Sensors, oldDecoder.Sensors = nil, nil
 		if declared != nil && reflect.DeepEqual(bare, oldDecoder) {
 			*stored = target
@@ -156,7 +155,7 @@ func (a *accountApply) decoder(ctx context.Context, want document.Decoder) error
 	if err := change(&nextDecoder); err != nil {
 		return err
 	}
-	if err := a.keepDecoder(ctx, nextDecoder, target); err != nil {
+	if err := a.noteDecoderDrift(ctx, nextDecoder, target); err != nil {
 		return err
 	}
 	return a.put(label, true, reflect.DeepEqual(nextDecoder, stored), func() error {
@@ -165,9 +164,8 @@ func (a *accountApply) decoder(ctx context.Context, want document.Decoder) error
 	})
 }
 
-// keepDecoder notes the fields of a decoder that stay as REST has set them, and the keys
-// that stay deleted or mapped to another type.
-func (a *accountApply) keepDecoder(ctx context.Context, nextDecoder, target iot.Decoder) error {
+// noteDecoderDrift notes the fields and mappings of a decoder that stay as REST has set them.
+func (a *accountApply) noteDecoderDrift(ctx context.Context, nextDecoder, target iot.Decoder) error {
 	var fields []document.Drift
 	path := "decoders." + target.ID
 	for _, m := range target.Sensors {
@@ -184,16 +182,15 @@ func (a *accountApply) keepDecoder(ctx context.Context, nextDecoder, target iot.
 	fields = append(fields, differing(path, declaredDecoder(nextDecoder), declaredDecoder(target))...)
 	for _, d := range fields {
 		d.OverAPI = true
-		if err := a.keep(ctx, d, target.ID, "Decoder"); err != nil {
+		if err := a.noteDrift(ctx, d, target.ID, "Decoder"); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// rule saves a rule that is new or was not changed over REST since the last inventory, unless
-// rules are reset. One that REST deleted stays deleted while the document has the same values
-// for it.
+// rule saves a rule that is new, that REST has not changed since the last inventory, or that is
+// reset. A rule that REST deleted stays deleted until its declaration changes.
 func (a *accountApply) rule(ctx context.Context, want document.Rule) error {
 	target, err := ruleOf(want)
 	if err != nil {
@@ -222,20 +219,20 @@ func (a *accountApply) rule(ctx context.Context, want document.Rule) error {
 	if err == nil {
 		stored = &r
 	} else if relay.KindOf(err) != relay.KindNotFound {
-		return a.keepUnopened(a.path+"rules."+want.ID, err)
+		return a.noteUnopened(a.path+"rules."+want.ID, err)
 	}
 	if keep(stored) {
-		return a.keepRule(ctx, stored, target)
+		return a.noteRuleDrift(ctx, stored, target)
 	}
 	return a.put(a.path+"rule "+want.ID, stored != nil, false, func() error { return a.Rules.Declare(ctx, a.id, target, keep) })
 }
 
-// keepRule notes the fields of a rule that stay as REST has set them; stored is nil for a
-// rule that stays deleted.
-func (a *accountApply) keepRule(ctx context.Context, stored *rule.Rule, target rule.Rule) error {
+// noteRuleDrift notes the fields of a rule that stay as REST has set them. stored is nil for a
+// deleted rule.
+func (a *accountApply) noteRuleDrift(ctx context.Context, stored *rule.Rule, target rule.Rule) error {
 	path := "rules." + target.ID
 	if stored == nil {
-		return a.keep(ctx, document.Drift{Path: path, Deleted: true, Reset: "rules"}, target.ID, "Rule")
+		return a.noteDrift(ctx, document.Drift{Path: path, Deleted: true, Reset: "rules"}, target.ID, "Rule")
 	}
 	have, err := declaredRule(*stored)
 	if err != nil {
@@ -247,15 +244,15 @@ func (a *accountApply) keepRule(ctx context.Context, stored *rule.Rule, target r
 	}
 	for _, d := range differing(path, have, declared) {
 		d.OverAPI, d.ChangedAt, d.Reset = true, stored.UpdatedAt, "rules"
-		if err := a.keep(ctx, d, target.ID, "Rule"); err != nil {
+		if err := a.noteDrift(ctx, d, target.ID, "Rule"); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// relay saves a relay. REST may change its action and its filter: an existing relay
-// keeps them, unless relays are reset.
+// relay saves a relay. An existing relay keeps its action and filter, which REST can change, unless
+// relays are reset.
 func (a *accountApply) relay(ctx context.Context, want inbound.Relay) error {
 	merge := func(stored inbound.Relay) inbound.Relay {
 		merged := want
@@ -271,11 +268,11 @@ func (a *accountApply) relay(ctx context.Context, want inbound.Relay) error {
 	stored, err := a.Relays.Get(ctx, want.Account, want.Kind, want.ID)
 	a.didRead("relay " + want.ID)
 	if err != nil && relay.KindOf(err) != relay.KindNotFound {
-		return a.keepUnopened(a.path+"relays."+want.ID, err)
+		return a.noteUnopened(a.path+"relays."+want.ID, err)
 	}
 	exists := err == nil
 	if exists && !a.resets("relays") {
-		if err := a.keepRelay(ctx, stored, want); err != nil {
+		if err := a.noteRelayDrift(ctx, stored, want); err != nil {
 			return err
 		}
 	}
@@ -286,25 +283,25 @@ func (a *accountApply) relay(ctx context.Context, want inbound.Relay) error {
 	return a.put(a.path+want.String(), exists, false, func() error { return a.Relays.Declare(ctx, want, merge) })
 }
 
-// keepRelay notes the fields of a relay that stay as they are stored.
-func (a *accountApply) keepRelay(ctx context.Context, stored, want inbound.Relay) error {
+// noteRelayDrift notes the fields of a relay that keep their stored values.
+func (a *accountApply) noteRelayDrift(ctx context.Context, stored, want inbound.Relay) error {
 	fields := func(r inbound.Relay) document.NumberRelay {
 		return document.NumberRelay{Action: r.Action.Name, Parameters: slices.Concat(r.Action.Parameters), Filter: r.Filter}
 	}
 	for _, d := range differing("relays."+want.ID, fields(stored), fields(want)) {
 		d.ChangedAt, d.Reset = stored.ChangedAt, "relays"
-		if err := a.keep(ctx, d, want.ID, "Relay"); err != nil {
+		if err := a.noteDrift(ctx, d, want.ID, "Relay"); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// joined maps the keys of a and of b, whose types win, except that what was
-// declared before stands as a has it.
-func joined(a, b, oldMappings []iot.Mapping) []iot.Mapping {
-	mappings := slices.Clone(a)
-	for _, m := range b {
+// joined returns the stored mappings with the declared ones added or replaced. Mappings that an
+// earlier inventory declared stay as they are stored.
+func joined(stored, declared, oldMappings []iot.Mapping) []iot.Mapping {
+	mappings := slices.Clone(stored)
+	for _, m := range declared {
 		if slices.Contains(oldMappings, m) {
 			continue
 		}

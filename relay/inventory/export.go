@@ -16,41 +16,40 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// View selects what Document returns.
+// View has the options of Document.
 type View struct {
-	// Present shows records that live on through REST and traffic as they are now, and the
-	// decoders, rules, relays and locations that REST created in the document's accounts.
-	// Applied to the same gateway, such a document changes no record.
+	// Present returns the present values of fields that REST and traffic change, and the
+	// decoders, rules, relays and locations that REST created in the document's accounts. An
+	// apply of such a document at the same gateway changes no record.
 	Present bool
-	// Secrets shows secrets instead of masks, so that another gateway can apply the document:
-	// tokens and passwords as hashes, the secrets of signatures and the codes of SIMs as they
-	// are. With Present, it has the tokens that the admin API made as well.
+	// Secrets returns secrets in place of masks, so that another gateway can apply the document.
+	// Tokens and passwords are hashes. With Present, the document also has the tokens that the
+	// admin API created.
 	Secrets bool
 }
 
-// Document returns what the document of a name declares. Without a name it returns the only
-// document there is, and relay.KindInvalid if there are several; relay.KindNotFound if there
-// is none of the name.
+// Document returns the document with a name. An empty name selects the only document. Document returns
+// an Invalid error if there are several, and a NotFound error for an unknown name.
 func (s *Service) Document(ctx context.Context, name string, v View) (document.Document, error) {
-	st, err := s.standing(ctx)
+	stored, err := s.loadSet(ctx)
 	if err != nil {
 		return document.Document{}, err
 	}
-	names := st.set.Names()
+	names := stored.set.Names()
 	switch {
 	case name == "" && len(names) > 1:
-		return document.Document{}, relay.Invalid("document", "want one of "+strings.Join(names, ", "))
+		return document.Document{}, relay.Invalid("document", "must be one of "+strings.Join(names, ", "))
 	case name == "" && len(names) == 1:
 		name = names[0]
 	case name != "" && !slices.Contains(names, name):
 		return document.Document{}, relay.Errorf(relay.KindNotFound, "inventory: no document %s", name)
 	}
-	if err := s.load(ctx, &st, SIMSelection{Documents: []string{name}}); err != nil {
+	if err := s.loadSIMs(ctx, &stored, SIMSelection{Documents: []string{name}}); err != nil {
 		return document.Document{}, err
 	}
-	part := st.set.Part(name)
+	part := stored.set.Part(name)
 	if v.Present {
-		if err := s.present(ctx, st.set, &part, v.Secrets); err != nil {
+		if err := s.present(ctx, stored.set, &part, v.Secrets); err != nil {
 			return document.Document{}, fmt.Errorf("inventory: export: %w", err)
 		}
 	}
@@ -60,17 +59,17 @@ func (s *Service) Document(ctx context.Context, name string, v View) (document.D
 	return document.Mask(part), nil
 }
 
-// Owner returns the name of the document that declares a record other than a SIM, which
-// is named as document.Thing does; empty if none does.
+// Owner returns the name of the document that declares a record other than a SIM; empty if none does.
+// thing is the name of the record as by document.Thing.
 func (s *Service) Owner(ctx context.Context, thing string) (string, error) {
-	st, err := s.standing(ctx)
+	stored, err := s.loadSet(ctx)
 	if err != nil {
 		return "", err
 	}
-	return owners(st.set)[thing], nil
+	return owners(stored.set)[thing], nil
 }
 
-// owners returns the names of the documents that declare records, by record.
+// owners returns the names of the documents that declare records, by the name of the record.
 func owners(set document.Set) map[string]string {
 	result := make(map[string]string)
 	for _, part := range set.Parts() {
@@ -81,7 +80,7 @@ func owners(set document.Set) map[string]string {
 	return result
 }
 
-// present puts what is stored in the place of what was declared.
+// present replaces the declared records by the stored ones.
 func (s *Service) present(ctx context.Context, set document.Set, part *document.Document, secrets bool) error {
 	owners, accounts := owners(set), set.Owners()
 	for i := range part.Accounts {
@@ -109,16 +108,16 @@ func (s *Service) present(ctx context.Context, set document.Set, part *document.
 	return nil
 }
 
-// presenter puts the records of an account in the place of what a document declares.
+// presenter replaces the declared records of an account by the stored ones.
 type presenter struct {
 	*Service
 	acct    relay.AccountID
 	secrets bool
-	shows   func(kind, id string) bool // whether the document has a record, named as document.Thing does
+	shows   func(kind, id string) bool // whether the document has a record; kind is Thing.Kind
 }
 
-// settings reads the settings of an account. A webhook secret that the API has set has no
-// mask that an apply could take for it: it is left out, and stays.
+// settings sets the settings of an account. Without secrets, it omits webhook secrets that the API
+// has set: an apply could not replace their masks, and keeps omitted ones.
 func (p presenter) settings(ctx context.Context, rec account.Account, a *document.Account) error {
 	balance, err := p.Credit.Balance(ctx, rec.ID)
 	if err != nil {
@@ -148,7 +147,7 @@ func (p presenter) settings(ctx context.Context, rec account.Account, a *documen
 	return err
 }
 
-// relays leaves out relays that are gone, and adds those that REST created.
+// relays omits deleted relays and adds those that REST created.
 func (p presenter) relays(ctx context.Context, a *document.Account) error {
 	a.Relays = document.Relays{}
 	for _, kind := range []inbound.Kind{inbound.Geographic, inbound.VirtualNumber} {
@@ -176,7 +175,7 @@ func (p presenter) relays(ctx context.Context, a *document.Account) error {
 	return nil
 }
 
-// locations adds those that REST created.
+// locations omits deleted locations and adds those that REST created.
 func (p presenter) locations(ctx context.Context, a *document.Account) error {
 	stored, err := p.Devices.Locations(ctx, p.acct)
 	a.Locations = nil
@@ -191,8 +190,8 @@ func (p presenter) locations(ctx context.Context, a *document.Account) error {
 func (p presenter) sims(ctx context.Context, a *document.Account) error {
 	for chunk := range slices.Chunk(a.SIMs, simBatch) {
 		iccids := make([]sim.ICCID, len(chunk))
-		for i, one := range chunk {
-			iccids[i] = sim.ICCID(one.ICCID)
+		for i := range chunk {
+			iccids[i] = sim.ICCID(chunk[i].ICCID)
 		}
 		stored, err := p.SIMs.GetMany(ctx, p.acct, iccids)
 		if err != nil {
@@ -207,7 +206,7 @@ func (p presenter) sims(ctx context.Context, a *document.Account) error {
 	return nil
 }
 
-// decoders leaves out decoders that are gone, and adds those that REST created.
+// decoders omits deleted decoders and adds those that REST created.
 func (p presenter) decoders(ctx context.Context, a *document.Account) error {
 	stored, err := p.Devices.Decoders(ctx, p.acct)
 	a.Decoders = nil
@@ -219,7 +218,7 @@ func (p presenter) decoders(ctx context.Context, a *document.Account) error {
 	return err
 }
 
-// rules leaves out rules that are gone, and adds those that REST created.
+// rules omits deleted rules and adds those that REST created.
 func (p presenter) rules(ctx context.Context, a *document.Account) error {
 	stored, err := p.Rules.Rules(ctx, p.acct)
 	a.Rules = nil
@@ -239,7 +238,7 @@ func (p presenter) rules(ctx context.Context, a *document.Account) error {
 	return err
 }
 
-// declaredDecoder is the document's form of a decoder.
+// declaredDecoder returns the declared form of a decoder.
 func declaredDecoder(d iot.Decoder) document.Decoder {
 	decoder := document.Decoder{
 		ID: d.ID, Name: d.Name, Description: d.Description, Type: string(d.Type),
@@ -252,7 +251,7 @@ func declaredDecoder(d iot.Decoder) document.Decoder {
 	return decoder
 }
 
-// declaredRule is the document's form of a rule, whose fields are those of the API.
+// declaredRule returns the declared form of a rule, which has the fields of the API.
 func declaredRule(r rule.Rule) (d document.Rule, err error) {
 	text, err := json.Marshal(rule.DocumentOf(r))
 	if err != nil {

@@ -159,11 +159,11 @@ func TestTwoGatewaysThatApplyAtOnceLoseNothing(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	st, err := f.standing(t.Context())
+	stored, err := f.loadSet(t.Context())
 	all, err2 := f.db.Accounts.Accounts(t.Context())
 	relaytest.NoError(t, err, err2)
-	relaytest.Equal(t, "the number of declared and of stored accounts", []int{len(st.set.Accounts), len(all)}, []int{12, 12})
-	for _, a := range st.set.Accounts {
+	relaytest.Equal(t, "the number of declared and of stored accounts", []int{len(stored.set.Accounts), len(all)}, []int{12, 12})
+	for _, a := range stored.set.Accounts {
 		if a.ID == 0 {
 			t.Errorf("%s has no id", a.Name)
 		}

@@ -8,16 +8,16 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// logins saves who may sign in on the SOAP interface. Usernames that an account
-// gave up go first, for another may have taken them. Afterwards the document
-// holds the passwords as they are kept.
+// logins saves the logins of the SOAP interface. It deletes the old usernames of accounts first,
+// because another account may have one of them now. It replaces the passwords in the document
+// by their stored form.
 func (a *apply) logins(ctx context.Context) error {
 	for _, want := range a.fresh.Accounts {
-		oldSoap := a.before(want).SOAP
-		if want.SOAP == nil || oldSoap == nil || oldSoap.Username == want.SOAP.Username {
+		oldSOAP := a.before(want).SOAP
+		if want.SOAP == nil || oldSOAP == nil || oldSOAP.Username == want.SOAP.Username {
 			continue
 		}
-		if err := a.write(func() error { return a.Accounts.DeleteLogin(ctx, oldSoap.Username) }); err != nil {
+		if err := a.write(func() error { return a.Accounts.DeleteLogin(ctx, oldSOAP.Username) }); err != nil {
 			return err
 		}
 	}
@@ -33,27 +33,27 @@ func (a *apply) login(ctx context.Context, want *document.Account) error {
 	if want.SOAP == nil {
 		return nil
 	}
-	oldSoap := a.before(*want).SOAP
-	text, err := password(want.SOAP, oldSoap)
+	oldSOAP := a.before(*want).SOAP
+	stored, err := storedPassword(want.SOAP, oldSOAP)
 	if err != nil {
 		return err
 	}
-	want.SOAP.Password = text
-	login := account.Login{Username: want.SOAP.Username, Account: relay.AccountID(want.ID), Password: text}
+	want.SOAP.Password = stored
+	login := account.Login{Username: want.SOAP.Username, Account: relay.AccountID(want.ID), Password: stored}
 	label := "account " + want.Name + ": SOAP username " + login.Username
-	return a.put(label, oldSoap != nil, oldSoap != nil && *oldSoap == *want.SOAP, func() error { return a.Accounts.PutLogin(ctx, login) })
+	return a.put(label, oldSOAP != nil, oldSOAP != nil && *oldSOAP == *want.SOAP, func() error { return a.Accounts.PutLogin(ctx, login) })
 }
 
-// password is the stored form of a declared password. One that has not changed stays as it
-// was kept, salt and all, so that a verified login stays valid.
-func password(want, oldSoap *document.SOAP) (string, error) {
+// storedPassword returns the stored form of a declared password. The stored form of an unchanged
+// password stays, with its salt, so that verified logins stay valid.
+func storedPassword(want, oldSOAP *document.SOAP) (string, error) {
 	if account.IsPasswordHash(want.Password) {
 		return want.Password, nil
 	}
-	if oldSoap != nil && account.IsPasswordHash(oldSoap.Password) {
-		same, err := account.VerifyPassword(oldSoap.Password, want.Hash())
+	if oldSOAP != nil && account.IsPasswordHash(oldSOAP.Password) {
+		same, err := account.VerifyPassword(oldSOAP.Password, want.Hash())
 		if err != nil || same {
-			return oldSoap.Password, err
+			return oldSOAP.Password, err
 		}
 	}
 	return account.HashPassword(want.Hash()), nil

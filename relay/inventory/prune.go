@@ -11,68 +11,56 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// planPrune sets what is gone: what the document declared before and omits now, without
-// what other documents need. It refuses a prune of much more than people expect, unless
-// that is allowed.
+// planPrune sets gone: the records that the document declared before and omits now, without those
+// that other documents use. It refuses a prune of more records than usual, unless the mode
+// allows it.
 func (a *apply) planPrune(context.Context) error {
 	if !a.mode.Prune {
 		return nil
 	}
 	own := a.set.Part(a.fresh.Owner())
-	a.gone = a.withoutNeeded(document.Omitted(own, a.fresh))
-	owned, gone := document.Things(own), document.Things(a.gone)
-	needs := removalsToAllow(owned, gone)
-	a.done.AllowRemovals = needs
-	if needs <= a.mode.AllowRemovals || a.mode.DryRun {
+	a.gone = a.withoutUsed(document.Omitted(own, a.fresh))
+	removals, summary := removalsToAllow(document.Things(own), document.Things(a.gone))
+	a.done.AllowRemovals = removals
+	if removals <= a.mode.AllowRemovals || a.mode.DryRun {
 		return nil
 	}
 	var refusal document.Mistakes
 	refusal.Add("allow_removals", "this prune removes %s that the document %q declared; check them with a dry run, then allow %d",
-		counted(owned, gone), a.fresh.Owner(), needs)
+		summary, a.fresh.Owner(), removals)
 	return refusal
 }
 
-// Up to one record in usualShare may go without being requested.
+// usualShare is the largest usual prune: a tenth of the records.
 const usualShare = 10
 
-// removalsToAllow is the number of removals that have to be allowed: none if they are few,
-// and no kind of record goes altogether.
-func removalsToAllow(owned, gone []document.Thing) int {
-	result := make(map[string]int)
+// removalsToAllow returns the number of removals that Mode.AllowRemovals has to allow: 0 if they are
+// at most a tenth of the records and not all records of a kind. summary describes the removals:
+// "3 of 12 records (decoder: 1 of 1, …)".
+func removalsToAllow(owned, gone []document.Thing) (removals int, summary string) {
+	ownedByKind, goneByKind := make(map[string]int), make(map[string]int)
 	for _, t := range owned {
-		result[t.Kind]++
+		ownedByKind[t.Kind]++
 	}
-	ask := len(gone)*usualShare > len(owned)
-	for _, t := range gone {
-		result[t.Kind]--
-		ask = ask || result[t.Kind] == 0
-	}
-	if ask {
-		return len(gone)
-	}
-	return 0
-}
-
-// counted describes how many go of how many: "3 of 12 records (1 of 1 decoder, …)".
-func counted(owned, gone []document.Thing) string {
-	result, lost := make(map[string]int), make(map[string]int)
 	var kinds []string
-	for _, t := range owned {
-		result[t.Kind]++
-	}
 	for _, t := range gone {
-		if lost[t.Kind]++; lost[t.Kind] == 1 {
+		if goneByKind[t.Kind]++; goneByKind[t.Kind] == 1 {
 			kinds = append(kinds, t.Kind)
 		}
 	}
+	unusual := len(gone)*usualShare > len(owned)
 	for i, kind := range kinds {
-		kinds[i] = fmt.Sprintf("%s: %d of %d", kind, lost[kind], result[kind])
+		unusual = unusual || goneByKind[kind] == ownedByKind[kind]
+		kinds[i] = fmt.Sprintf("%s: %d of %d", kind, goneByKind[kind], ownedByKind[kind])
 	}
-	return fmt.Sprintf("%d of %d records (%s)", len(gone), len(owned), strings.Join(kinds, ", "))
+	if unusual {
+		removals = len(gone)
+	}
+	return removals, fmt.Sprintf("%d of %d records (%s)", len(gone), len(owned), strings.Join(kinds, ", "))
 }
 
-// withoutNeeded keeps what records of other documents refer to.
-func (a *apply) withoutNeeded(gone document.Document) document.Document {
+// withoutUsed returns gone without the records that other documents use.
+func (a *apply) withoutUsed(gone document.Document) document.Document {
 	lost := make(map[string]int, len(gone.Accounts))
 	for i, account := range gone.Accounts {
 		lost[account.Name] = i
@@ -80,13 +68,13 @@ func (a *apply) withoutNeeded(gone document.Document) document.Document {
 	for _, part := range a.set.Less(a.fresh.Owner()).Parts() {
 		for _, acct := range part.Accounts {
 			gone.SensorTypes = slices.DeleteFunc(gone.SensorTypes, func(t document.SensorType) bool {
-				return a.needed("sensor type "+t.ID, part, acct, "decoder", slices.IndexFunc(acct.Decoders, func(d document.Decoder) bool {
+				return a.noteUsed("sensor type "+t.ID, part, acct, "decoder", slices.IndexFunc(acct.Decoders, func(d document.Decoder) bool {
 					return slices.ContainsFunc(d.Sensors, func(m document.Mapping) bool { return m.SensorTypeID == t.ID })
 				}))
 			})
 			if i, ok := lost[acct.Name]; ok {
 				gone.Accounts[i].SIMs = slices.DeleteFunc(gone.Accounts[i].SIMs, func(s document.SIM) bool {
-					return a.needed("account "+acct.Name+": SIM "+s.ICCID, part, acct, "geo relay", slices.IndexFunc(acct.Relays.Geo, func(r document.GeoRelay) bool { return r.ICCID == s.ICCID }))
+					return a.noteUsed("account "+acct.Name+": SIM "+s.ICCID, part, acct, "geo relay", slices.IndexFunc(acct.Relays.Geo, func(r document.GeoRelay) bool { return r.ICCID == s.ICCID }))
 				})
 			}
 		}
@@ -94,23 +82,23 @@ func (a *apply) withoutNeeded(gone document.Document) document.Document {
 	return gone
 }
 
-// needed notes that a record is kept for one of another document; at is its index, or
-// less than 0 if there is none.
-func (a *apply) needed(label string, part document.Document, acct document.Account, kind string, offset int) bool {
-	if offset >= 0 {
+// noteUsed notes that a record is kept because another document uses it, and reports whether one
+// does. index is the position of the record that uses it; negative if there is none.
+func (a *apply) noteUsed(label string, part document.Document, acct document.Account, kind string, index int) bool {
+	if index >= 0 {
 		a.done.Kept = append(a.done.Kept, fmt.Sprintf("%s: a %s of account %s in the document %q uses it", label, kind, acct.Name, part.Owner()))
 	}
-	return offset >= 0
+	return index >= 0
 }
 
-// prune removes what an earlier document of this name declared and this one omits. Accounts
-// stay: they may hold messages, history or credit; without their tokens they cannot be used.
+// prune removes the records of gone. Accounts stay, because they may have messages, history or
+// credit. Without their tokens they cannot be used.
 func (a *apply) prune(ctx context.Context) error {
 	if !a.mode.Prune {
 		return nil
 	}
 	own := a.set.Part(a.fresh.Owner())
-	a.stand(a.set.With(document.Prune(own, a.gone, a.fresh)))
+	a.setCurrent(a.set.With(document.Prune(own, a.gone, a.fresh)))
 	owners, named := a.set.Owners(), document.IndexOf(a.fresh.Accounts)
 	for _, lost := range a.gone.Accounts {
 		undeclared := named.Find(lost) < 0 && owners.Of(lost) == ""
@@ -130,22 +118,22 @@ func (a *apply) prune(ctx context.Context) error {
 
 // removal is a record that a prune removes.
 type removal struct {
-	label string
-	do    func() error
+	label  string
+	remove func() error
 }
 
-// removeAll removes records and notes them, with a prefix.
+// removeAll removes records and notes them. path is the prefix of their names.
 func (a *apply) removeAll(path string, removals []removal) error {
 	for _, r := range removals {
-		if err := a.removed(path+r.label, a.write(r.do)); err != nil {
+		if err := a.noteRemoved(path+r.label, a.write(r.remove)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// pruneAccount removes the records of an account that are lost; undeclared reports that no
-// document names the account any more.
+// pruneAccount removes the records of lost from an account. undeclared means that no document
+// declares the account any more.
 func (a *apply) pruneAccount(ctx context.Context, lost document.Account, undeclared bool) error {
 	rec, err := a.Accounts.AccountByName(ctx, lost.Name)
 	if err != nil {
@@ -208,11 +196,11 @@ func (a *apply) pruneLedger(ctx context.Context, acct relay.AccountID, path, id 
 		a.done.Kept = append(a.done.Kept, path+"ledger "+id+": it has a history")
 		return nil
 	}
-	return a.removed(path+"ledger "+id, err)
+	return a.noteRemoved(path+"ledger "+id, err)
 }
 
-// removed notes what is gone; what was gone already is fine.
-func (a *apply) removed(label string, err error) error {
+// noteRemoved notes a removed record. A record that was missing counts as removed.
+func (a *apply) noteRemoved(label string, err error) error {
 	if err = ignoreMissing(err); err == nil {
 		a.done.Removed = append(a.done.Removed, label)
 	}

@@ -40,7 +40,6 @@ func locationsOf(a document.Account) []iot.Location {
 	return locations
 }
 
-// trunksOf is the trunks that an account declares.
 func trunksOf(a document.Account) []sip.Trunk {
 	var trunks []sip.Trunk
 	for _, t := range a.SIP.Trunks {
@@ -87,19 +86,19 @@ func decoderOf(d document.Decoder) iot.Decoder {
 	return decoder
 }
 
-// ruleOf is a rule as it is declared. Its error is relay.KindInvalid, by field.
+// ruleOf returns a declared rule. It returns an Invalid error, by field, for an invalid repeat.
 func ruleOf(d document.Rule) (rule.Rule, error) {
-	out := rule.Rule{
+	r := rule.Rule{
 		ID: d.ID, Name: d.Name, Enabled: d.Enabled == nil || *d.Enabled, On: rule.Trigger(d.On), Devices: rule.Devices(d.Devices),
 		When: d.When, Clear: d.Clear, For: time.Duration(d.For), SilentFor: time.Duration(d.SilentFor),
 		Batch: rule.Batch{Count: d.Batch.Count, Every: time.Duration(d.Batch.Every)}, Ordered: d.Ordered,
 	}
 	for _, a := range d.Actions {
-		out.Actions = append(out.Actions, rule.Action(a))
+		r.Actions = append(r.Actions, rule.Action(a))
 	}
 	var err error
-	out.Repeat, err = rule.ParseRepeat(d.Repeat)
-	return out, err
+	r.Repeat, err = rule.ParseRepeat(d.Repeat)
+	return r, err
 }
 
 // CheckRule returns the mistakes in a declared rule, by field.
@@ -114,7 +113,7 @@ func CheckRule(d document.Rule) map[string][]string {
 	return relay.FieldsOf(err)
 }
 
-// sameRule reports whether two rules say the same, whenever they were saved.
+// sameRule reports whether two rules are equal except for their times.
 func sameRule(a, b rule.Rule) bool {
 	return reflect.DeepEqual(rule.DocumentOf(a), rule.DocumentOf(b))
 }

@@ -29,7 +29,7 @@ type SIMs interface {
 	Delete(ctx context.Context, acct relay.AccountID, iccid sim.ICCID) error
 }
 
-// Deps are the services to which an inventory is applied and the checks of its fields.
+// Deps has the stores to which an inventory is applied, and checks of its fields.
 type Deps struct {
 	Store    *Store
 	Accounts *account.Store
@@ -42,15 +42,15 @@ type Deps struct {
 	Trunks   *sip.Trunks
 	SIMs     SIMs
 	Audit    *audit.Store
-	// CheckURL refuses URLs that requests must not reach.
+	// CheckURL returns an error for URLs that requests must not reach.
 	CheckURL func(url string) error
-	// CheckSource refuses a decoder's source that does not compile.
+	// CheckSource returns an error for a decoder's source that does not compile.
 	CheckSource       func(codec, source string) error
 	AllowHTTPCallback bool
 	Now               func() time.Time
 }
 
-// Service applies documents that declare accounts and what they have.
+// Service applies documents that declare accounts and their records.
 type Service struct {
 	Deps
 	mu sync.Mutex // one apply at a time
@@ -68,11 +68,11 @@ func (s *Service) didRead(record string) {
 // New returns a Service.
 func New(d Deps) *Service { return &Service{Deps: d} }
 
-// Apply reads a document and applies it. A mistake refuses it whole: the error
-// is document.Mistakes then.
+// Apply reads a document and applies it. It returns document.Mistakes, without a change, if the
+// document is invalid.
 //
-// When another gateway applied one meanwhile, this one is applied again over
-// the other, so that what is kept names what both declared.
+// If another gateway applies a document at the same time, Apply applies this one again after the
+// other, so that the stored set has the records of both.
 func (s *Service) Apply(ctx context.Context, data []byte, m document.Mode) (done document.Applied, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,36 +85,35 @@ func (s *Service) Apply(ctx context.Context, data []byte, m document.Mode) (done
 	return done, err
 }
 
-// maxApplies is the number of times that an apply is repeated after those of other gateways.
+// maxApplies is the largest number of attempts of an apply while other gateways apply documents.
 const maxApplies = 10
 
 func (s *Service) apply(ctx context.Context, data []byte, m document.Mode) (document.Applied, error) {
-	st, err := s.standing(ctx)
+	stored, err := s.loadSet(ctx)
 	if err != nil {
 		return document.Applied{}, err
 	}
-	fresh, err := s.parse(ctx, data, &st, m)
+	fresh, err := s.parse(ctx, data, &stored, m)
 	if err != nil {
 		return document.Applied{}, err
 	}
 	if m.ResetAccounts, err = s.resetAccounts(ctx, m.ResetAccounts, *fresh); err != nil {
 		return document.Applied{}, err
 	}
-	a := apply{Service: s, notes: notes{mode: m}, oldStanding: st, set: st.set, fresh: *fresh}
+	a := apply{Service: s, result: result{mode: m}, oldSet: stored, set: stored.set, fresh: *fresh}
 	if err := a.run(ctx); err != nil {
 		return document.Applied{}, err
 	}
 	return a.done, nil
 }
 
-// parse checks a document against what stands, to which it adds the SIMs that the
-// document concerns. With a prune, what the document declared before and omits goes, so
-// that it may also claim what that had.
-func (s *Service) parse(ctx context.Context, data []byte, st *standing, m document.Mode) (*document.Document, error) {
+// parse checks a document against the stored set, to which it adds the SIMs that the document
+// concerns.
+func (s *Service) parse(ctx context.Context, data []byte, stored *storedSet, m document.Mode) (*document.Document, error) {
 	o := document.Options{
 		Load: func(d document.Document) (document.Set, error) {
-			err := s.load(ctx, st, concerning(d, m))
-			return st.set, err
+			err := s.loadSIMs(ctx, stored, concernedSIMs(d, m))
+			return stored.set, err
 		},
 		CheckURL: s.CheckURL, CheckSource: s.CheckSource, AllowHTTPCallback: s.AllowHTTPCallback, Prune: m.Prune,
 		HasDecoder: func(a document.Account, id string) (bool, error) {
@@ -131,7 +130,8 @@ func (s *Service) parse(ctx context.Context, data []byte, st *standing, m docume
 	return Parse(data, o)
 }
 
-// Parse reads a document and checks all of it. The options say what depends on the gateway.
+// Parse reads a document and checks it, also with the rules of other domains. The options have the
+// checks that depend on the gateway.
 func Parse(data []byte, o document.Options) (*document.Document, error) {
 	o.CheckFilter, o.CheckEndpoint, o.CheckRule = inbound.CheckFilter, inbound.CheckEndpoint, CheckRule
 	d, err := document.Parse(data, o)
@@ -141,7 +141,7 @@ func Parse(data []byte, o document.Options) (*document.Document, error) {
 	return d, checkActions(d)
 }
 
-// checkActions refuses the actions that REST refuses, too.
+// checkActions checks the actions of relays with the rules of REST.
 func checkActions(d *document.Document) error {
 	var mistakes document.Mistakes
 	for i, a := range d.Accounts {
@@ -151,28 +151,27 @@ func checkActions(d *document.Document) error {
 				if r.Kind == inbound.VirtualNumber {
 					kind, n = "vmn", j-len(a.Relays.Geo)
 				}
-				text := err.Error()
-				for _, problems := range relay.FieldsOf(err) {
-					text = problems[0]
+				reason := err.Error()
+				for _, reasons := range relay.FieldsOf(err) {
+					reason = reasons[0]
 				}
-				mistakes.Add(fmt.Sprintf("accounts[%d].relays.%s[%d].action", i, kind, n), "%s", text)
+				mistakes.Add(fmt.Sprintf("accounts[%d].relays.%s[%d].action", i, kind, n), "%s", reason)
 			}
 		}
 	}
 	return mistakes.Err()
 }
 
-// Declared returns what the inventories applied so far declare, with every secret
-// masked.
+// Declared returns the records that all applied inventories declare, with masked secrets.
 func (s *Service) Declared(ctx context.Context) (document.Document, error) {
-	st, err := s.standing(ctx)
+	stored, err := s.loadSet(ctx)
 	if err == nil {
-		err = s.load(ctx, &st, SIMSelection{All: true})
+		err = s.loadSIMs(ctx, &stored, SIMSelection{All: true})
 	}
 	if err != nil {
 		return document.Document{}, err
 	}
-	return document.Mask(st.set.Whole()), nil
+	return document.Mask(stored.set.Whole()), nil
 }
 
 // Empty reports whether no inventory was ever applied.

@@ -17,16 +17,15 @@ type Store struct{ db *db.DB }
 // NewStore returns the store of the inventory.
 func NewStore(database *db.DB) *Store { return &Store{db: database} }
 
-// SIMRow is a SIM as an account of a document declares it.
+// SIMRow is a SIM that an account of a document declares.
 type SIMRow struct {
 	ICCID, IMSI, MSISDN string
-	Document, Account   string // names of what declares it
+	Document, Account   string // names
 	Declared            string // the declaration as JSON
-	Unopened            bool   // Declared does not open, and is empty
+	Unopened            bool   // Declared cannot be opened, and is empty
 }
 
-// SIMSelection selects the SIMs that have one of the values, and those of some documents
-// or accounts; or all.
+// SIMSelection selects the SIMs that have one of the values, or all SIMs.
 type SIMSelection struct {
 	ICCIDs, IMSIs, MSISDNs []string
 	Documents, Accounts    []string
@@ -39,14 +38,13 @@ type SIMChanges struct {
 	Delete []SIMRow // by ICCID and account
 }
 
-// Merged returns the merged inventory as it was last saved, without its SIMs; nil if none
-// was saved.
+// Merged returns the stored inventory without its SIMs; nil if there is none.
 func (s *Store) Merged(ctx context.Context) ([]byte, error) {
 	_, document, err := s.load(ctx)
 	return document, err
 }
 
-// load returns the inventory as it is stored, and opened.
+// load returns the stored inventory, sealed and opened.
 func (s *Store) load(ctx context.Context) (stored, document []byte, err error) {
 	const query = `
 		SELECT doc, doc
@@ -62,10 +60,10 @@ func (s *Store) load(ctx context.Context) (stored, document []byte, err error) {
 // sealedInventory returns the sealed column of the inventory, which belongs to no account.
 func sealedInventory(document any) any { return db.Sealed(document, "inventory", 0) }
 
-// Put saves the merged inventory and changes of its SIMs. base is the inventory into which
-// the changes were merged, empty for none; Put returns relay.KindConflict if another
-// gateway has replaced it. Put does nothing if document is saved already, so that a change
-// whose answer was lost can be repeated.
+// Put saves the merged inventory and changes of its SIMs. base is the inventory from which document
+// was made, empty for none. Put returns a Conflict error if another gateway has replaced base. It
+// does nothing if document is stored already, so that a change whose answer was lost can be
+// repeated.
 func (s *Store) Put(ctx context.Context, base, document []byte, sims SIMChanges) error {
 	const (
 		insert = `

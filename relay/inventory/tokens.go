@@ -10,18 +10,18 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// Tokens lists the tokens of an account, of all accounts if it is 0.
+// Tokens lists the tokens of an account, or of all accounts if acct is 0.
 func (s *Service) Tokens(ctx context.Context, acct relay.AccountID) ([]account.DeclaredToken, error) {
 	tokens, err := s.Accounts.Tokens(ctx)
 	if err != nil {
 		return nil, err
 	}
-	st, err := s.standing(ctx)
+	stored, err := s.loadSet(ctx)
 	if err != nil {
 		return nil, err
 	}
 	declared := make(map[string]string)
-	for _, part := range st.set.Parts() {
+	for _, part := range stored.set.Parts() {
 		for _, a := range part.Accounts {
 			for _, t := range a.Tokens {
 				declared[t.Hash()] = part.Owner()
@@ -37,10 +37,9 @@ func (s *Service) Tokens(ctx context.Context, acct relay.AccountID) ([]account.D
 	return declaredTokens, nil
 }
 
-// AddToken makes a token for an account and returns its text, which is not kept. It
-// returns relay.KindInvalid, by field, and relay.KindConflict if another token has the
-// source.
-func (s *Service) AddToken(ctx context.Context, acct relay.AccountID, scopes []string, source, secret string) (text string, made account.Token, err error) {
+// AddToken creates a token for an account and returns its text, which is not stored. It returns an
+// Invalid error, by field, and a Conflict error if another token has the source.
+func (s *Service) AddToken(ctx context.Context, acct relay.AccountID, scopes []string, source, secret string) (text string, token account.Token, err error) {
 	text = rand.Text()
 	declared := document.Token{Token: text, Scopes: scopes, Source: source, Secret: secret}
 	problems := relay.Problems{}
@@ -50,41 +49,41 @@ func (s *Service) AddToken(ctx context.Context, acct relay.AccountID, scopes []s
 	if err := problems.Err(); err != nil {
 		return "", account.Token{}, err
 	}
-	made = tokensOf(acct, document.Account{Tokens: []document.Token{declared}})[0]
-	made.CreatedAt = s.Now().UTC()
-	return text, made, s.Accounts.AddToken(ctx, made)
+	token = tokensOf(acct, document.Account{Tokens: []document.Token{declared}})[0]
+	token.CreatedAt = s.Now().UTC()
+	return text, token, s.Accounts.AddToken(ctx, token)
 }
 
-// RevokeToken revokes the token with an id, see Revoke. It returns the token as it was;
-// relay.KindNotFound if there is none.
+// RevokeToken revokes the token with an id, see Revoke. It returns the revoked token, and a NotFound
+// error if there is none.
 func (s *Service) RevokeToken(ctx context.Context, id string) (account.DeclaredToken, error) {
 	declaredTokens, err := s.Tokens(ctx, 0)
 	if err != nil {
 		return account.DeclaredToken{}, err
 	}
-	offset := slices.IndexFunc(declaredTokens, func(t account.DeclaredToken) bool { return t.ID() == id })
-	if offset < 0 {
+	i := slices.IndexFunc(declaredTokens, func(t account.DeclaredToken) bool { return t.ID() == id })
+	if i < 0 {
 		return account.DeclaredToken{}, relay.Errorf(relay.KindNotFound, "There is no token %s.", id)
 	}
-	return declaredTokens[offset], s.revoke(ctx, declaredTokens[offset].Token)
+	return declaredTokens[i], s.revoke(ctx, declaredTokens[i].Token)
 }
 
-// GeneratedLogin is a SOAP login whose password is a token of its account: that of the demo.
+// GeneratedLogin is a SOAP login whose password is a token of its account, as that of the demo.
 type GeneratedLogin struct {
-	Document  string // that declares it
+	Document  string // name of the document that declares it
 	Account   string
 	Username  string
 	TokenHash string
 }
 
-// GeneratedLogin returns the generated login that an inventory declares; found is false if
-// none does.
+// GeneratedLogin returns the generated login that an inventory declares; found is false if there is
+// none.
 func (s *Service) GeneratedLogin(ctx context.Context) (login GeneratedLogin, found bool, err error) {
-	st, err := s.standing(ctx)
+	stored, err := s.loadSet(ctx)
 	if err != nil {
 		return login, false, err
 	}
-	for _, part := range st.set.Parts() {
+	for _, part := range stored.set.Parts() {
 		for _, a := range part.Accounts {
 			if a.SOAP == nil || !account.IsGenerated(a.SOAP.Password) {
 				continue
@@ -99,9 +98,8 @@ func (s *Service) GeneratedLogin(ctx context.Context) (login GeneratedLogin, fou
 	return login, false, nil
 }
 
-// Revoke deletes a token by its hash and takes it out of what earlier inventories
-// declared, so that no later one brings it back; so it does with the SOAP login of an
-// account that declares the token and has it as its password.
+// Revoke deletes the token with a hash, also from the stored inventories, so that no later apply
+// creates it again. It also deletes a SOAP login whose password is the token.
 func (s *Service) Revoke(ctx context.Context, hash string) error {
 	return s.revoke(ctx, account.Token{Hash: hash})
 }
@@ -127,13 +125,13 @@ func (s *Service) revoke(ctx context.Context, t account.Token) error {
 	})
 }
 
-// redeclare changes each account of every document as it is kept.
+// redeclare changes the accounts of all stored documents.
 func (s *Service) redeclare(ctx context.Context, change func(*document.Account) error) error {
-	st, err := s.standing(ctx)
-	if err != nil || st.data == nil {
+	stored, err := s.loadSet(ctx)
+	if err != nil || stored.data == nil {
 		return err
 	}
-	set := st.set
+	set := stored.set
 	for _, part := range set.Parts() {
 		for i := range part.Accounts {
 			if err := change(&part.Accounts[i]); err != nil {
@@ -142,5 +140,5 @@ func (s *Service) redeclare(ctx context.Context, change func(*document.Account) 
 		}
 		set = set.With(part)
 	}
-	return s.keep(ctx, st, set)
+	return s.saveSet(ctx, stored, set)
 }
