@@ -1,4 +1,4 @@
-// Package client has the commands of penstock that are HTTP clients of a running gateway.
+// Package client has the commands of penstock that call the HTTP API of a running gateway.
 package client
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/penstock/penstock/config"
 )
 
-// Environment is the environment of a command.
+// Environment has the inputs and outputs of a command.
 type Environment struct {
 	Context        context.Context
 	Variables      []string // NAME=value
@@ -32,59 +32,58 @@ type Environment struct {
 	Version        string // of the program
 }
 
-// The files of the data directory with the gateway's admin token, and with a token of
-// the demo account.
+// The files of the data directory with the admin token, and with the token of the demo account.
 const (
 	AdminTokenFile = "admin-token"
 	DemoTokenFile  = "demo-token"
 )
 
-// Flags select the running gateway, the credentials of a command and its output.
+// Flags select the gateway, the credentials and the output of a command.
 type Flags struct {
 	Server     string `aliases:"url" help:"The gateway's URL; default: PENSTOCK_SERVER, else the listen address of the configuration." placeholder:"URL"`
-	AdminToken string `help:"The admin token; default: PENSTOCK_ADMIN_TOKEN, else the configuration's, or the one in the data directory." placeholder:"T"`
+	AdminToken string `help:"The admin token; default: PENSTOCK_ADMIN_TOKEN, else that of the configuration or of the data directory." placeholder:"T"`
 	JSON       bool   `name:"json" help:"Print JSON, for scripts."`
 }
 
-// serverURL returns the URL of the gateway for a command: that of its flag, else that of
-// PENSTOCK_SERVER, else local. http is assumed if it has no scheme.
-func serverURL(w Environment, flag, local string) string {
+// serverURL returns the URL of the gateway: that of the flag, else that of PENSTOCK_SERVER, else
+// defaultURL. Without a scheme it is an http URL.
+func serverURL(w Environment, flag, defaultURL string) string {
 	server := flag
 	for _, v := range w.Variables {
 		if value, ok := strings.CutPrefix(v, config.ServerVariable+"="); ok && server == "" {
 			server = value
 		}
 	}
-	server = strings.TrimRight(cmp.Or(server, local), "/")
+	server = strings.TrimRight(cmp.Or(server, defaultURL), "/")
 	if !strings.Contains(server, "://") {
 		server = "http://" + server
 	}
 	return server
 }
 
-// Ask makes a request to the gateway's admin API and returns the body of a success.
-// An error begins with label and lists the invalid fields; also may be further codes of
-// a success.
-func (a Flags) Ask(w Environment, label, method, target string, data []byte, also ...int) ([]byte, error) {
+// Ask makes a request to the admin API of the gateway and returns the body of the answer. It returns
+// an error, which begins with label and lists the invalid fields, unless the status is 2xx or
+// one of accepted.
+func (f Flags) Ask(w Environment, label, method, target string, data []byte, accepted ...int) ([]byte, error) {
 	c, err := config.Load("", w.Variables)
 	if err != nil {
 		return nil, err
 	}
-	a.AdminToken = cmp.Or(a.AdminToken, c.AdminToken)
-	if a.AdminToken == "" {
-		if a.AdminToken, err = tokenFile(c, AdminTokenFile); err != nil {
-			return nil, fmt.Errorf("no admin token: give --admin-token or PENSTOCK_ADMIN_TOKEN (%w)", err)
+	f.AdminToken = cmp.Or(f.AdminToken, c.AdminToken)
+	if f.AdminToken == "" {
+		if f.AdminToken, err = tokenFile(c, AdminTokenFile); err != nil {
+			return nil, fmt.Errorf("no admin token: set --admin-token or PENSTOCK_ADMIN_TOKEN (%w)", err)
 		}
 	}
-	server := serverURL(w, a.Server, c.LocalURL())
-	status, body, err := do(w, label, method, server, target, data, http.Header{"Authorization": {"Bearer " + a.AdminToken}})
+	server := serverURL(w, f.Server, c.LocalURL())
+	status, body, err := do(w, label, method, server, target, data, http.Header{"Authorization": {"Bearer " + f.AdminToken}})
 	if err != nil {
 		return nil, err
 	}
 	if status == http.StatusUnauthorized {
-		return nil, fmt.Errorf("%s: %w: the gateway at %s has another admin token: give its token with --admin-token, or run the command with its settings and data directory", label, errToken, server)
+		return nil, fmt.Errorf("%s: %w: the gateway at %s has another admin token: set --admin-token, or run the command with the settings and data directory of the gateway", label, errToken, server)
 	}
-	if status != http.StatusOK && !slices.Contains(also, status) {
+	if status/100 != 2 && !slices.Contains(accepted, status) {
 		return nil, refusal(label, status, body)
 	}
 	return body, nil
@@ -99,8 +98,8 @@ func tokenFile(c config.Config, name string) (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-// do makes a request and reads the answer. It may take ten minutes, as a replay does, and
-// shows its progress.
+// do makes a request, reads the answer and shows the progress. A request may take ten minutes,
+// because a replay does.
 func do(w Environment, label, method, server, target string, data []byte, header http.Header) (status int, body []byte, err error) {
 	ctx, cancel := context.WithTimeout(w.Context, 10*time.Minute)
 	defer cancel()
@@ -121,17 +120,17 @@ func do(w Environment, label, method, server, target string, data []byte, header
 	return resp.StatusCode, body, err
 }
 
-// unreachable adds what to do to the error of a connection that could not be made.
+// unreachable adds advice to the error of a failed connection.
 func unreachable(server string, err error) error {
 	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
-		return fmt.Errorf("no gateway answers at %s: start it, or name its URL with --server: %w", server, dial)
+		return fmt.Errorf("no gateway answers at %s: start it, or set its URL with --server: %w", server, dial)
 	}
 	return err
 }
 
-// refusal lists what the gateway found wrong, one line per field.
+// refusal returns the error of an answer, with a line for each invalid field.
 func refusal(label string, code int, body []byte) error {
-	const notFound = "Not found." // the message of every record that is missing
+	const notFound = "Not found." // the message for missing records
 	status := fmt.Sprintf("%d %s", code, http.StatusText(code))
 	var answer struct {
 		Message string              `json:"message"`
@@ -148,47 +147,49 @@ func refusal(label string, code int, body []byte) error {
 	}
 	lines := []string{label + " was refused:"}
 	for _, path := range slices.Sorted(maps.Keys(answer.Errors)) {
-		for _, text := range answer.Errors[path] {
-			lines = append(lines, "  "+strings.TrimPrefix(path+": "+text, ": "))
+		for _, reason := range answer.Errors[path] {
+			lines = append(lines, "  "+strings.TrimPrefix(path+": "+reason, ": "))
 		}
 	}
-	return fmt.Errorf("%s", strings.Join(lines, "\n"))
+	return errors.New(strings.Join(lines, "\n"))
 }
 
-// dataOf returns the data of an answer.
 func dataOf[T any](label string, answer []byte) (T, error) {
 	var a struct {
 		Data T `json:"data"`
 	}
 	if err := json.Unmarshal(answer, &a); err != nil {
-		return a.Data, fmt.Errorf("%s: the answer is not that of a gateway: %w", label, err)
+		return a.Data, fmt.Errorf("%s: unexpected answer, perhaps not of a gateway: %w", label, err)
 	}
 	return a.Data, nil
 }
 
-// ask makes a request to the gateway's admin API, with fields as its body unless they are
-// nil, and returns the data of the answer. It prints the data if the output is JSON.
-func ask[T any](a Flags, w Environment, label, method, target string, fields map[string]any, also ...int) (data T, err error) {
+// show makes a request to the admin API of the gateway, with fields as its body unless they are nil.
+// It prints the data of the answer: with --json as JSON, else with printText.
+func show[T any](f Flags, w Environment, label, method, target string, fields map[string]any, printText func(T) error) error {
 	var body []byte
 	if fields != nil {
+		var err error
 		if body, err = json.Marshal(fields); err != nil {
-			return data, err
+			return err
 		}
 	}
-	answer, err := a.Ask(w, label, method, target, body, also...)
+	answer, err := f.Ask(w, label, method, target, body)
 	if err != nil {
-		return data, err
+		return err
 	}
-	if a.JSON {
+	if f.JSON {
 		raw, err := dataOf[json.RawMessage](label, answer)
 		if err != nil {
-			return data, err
+			return err
 		}
-		if err := printLine(w, "%s", raw); err != nil {
-			return data, err
-		}
+		return printLine(w, "%s", raw)
 	}
-	return dataOf[T](label, answer)
+	data, err := dataOf[T](label, answer)
+	if err != nil {
+		return err
+	}
+	return printText(data)
 }
 
 // ReadFile reads a file, or the standard input for "-".
@@ -204,27 +205,27 @@ func printLine(w Environment, format string, args ...any) error {
 	return err
 }
 
-// counted returns a number with its noun, which is singular for 1.
-func counted[N int | int64](n N, text, several string) string {
+// counted returns a number with its noun.
+func counted[N int | int64](n N, singular, plural string) string {
 	if n == 1 {
-		several = text
+		plural = singular
 	}
-	return fmt.Sprintf("%d %s", n, several)
+	return fmt.Sprintf("%d %s", n, plural)
 }
 
-// printRecords prints a table with a row for each record, or that there are none.
-func printRecords[T any](w Environment, list []T, text string, head []string, row func(T) []string) error {
-	if len(list) == 0 {
-		return printLine(w, "%s", text)
+// printRecords prints a table with a row for each record, or emptyText if there are none.
+func printRecords[T any](w Environment, records []T, emptyText string, head []string, row func(T) []string) error {
+	if len(records) == 0 {
+		return printLine(w, "%s", emptyText)
 	}
 	rows := [][]string{head}
-	for _, record := range list {
+	for _, record := range records {
 		rows = append(rows, row(record))
 	}
 	return printTable(w.Stdout, rows)
 }
 
-// printTable prints rows of cells in columns. Line breaks and tabs of a cell become blanks.
+// printTable prints rows of cells in columns. Line breaks and tabs in cells become spaces.
 func printTable(writer io.Writer, rows [][]string) error {
 	table := tabwriter.NewWriter(writer, 0, 0, 2, ' ', 0)
 	for _, cells := range rows {
@@ -237,14 +238,14 @@ func printTable(writer io.Writer, rows [][]string) error {
 	return table.Flush()
 }
 
-// filled returns the fields of a request without those that are empty or false.
-func filled(fields map[string]any) map[string]any {
+// withoutEmpty deletes the fields that are empty or false, and returns the remaining ones.
+func withoutEmpty(fields map[string]any) map[string]any {
 	maps.DeleteFunc(fields, func(_ string, value any) bool { return value == "" || value == false })
 	return fields
 }
 
-// given returns the parameters of a query that have a value.
-func given(values map[string]string) url.Values {
+// queryOf returns a query with the parameters that have a value.
+func queryOf(values map[string]string) url.Values {
 	query := url.Values{}
 	for name, value := range values {
 		if value != "" {

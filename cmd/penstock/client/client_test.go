@@ -10,8 +10,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestErrorsNameTheNextStep runs a command without a gateway, and with a token that the
-// gateway refuses.
+// TestErrorsNameTheNextStep runs a command without a gateway, and with an invalid token.
 func TestErrorsNameTheNextStep(t *testing.T) {
 	t.Parallel()
 	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -27,9 +26,9 @@ func TestErrorsNameTheNextStep(t *testing.T) {
 		run  func(Environment) error
 		want string
 	}{
-		{"export, no gateway", Export{Flags: admin(stopped.URL)}.Run, "no gateway answers at " + stopped.URL + ": start it, or name its URL with --server: "},
-		{"healthcheck, no gateway", Healthcheck{Server: stopped.URL}.Run, "no gateway answers at " + stopped.URL + ": start it, or name its URL with --server: "},
-		{"export, a wrong token", Export{Flags: admin(refusing.URL)}.Run, "the export: 401 Unauthorized: the gateway at " + refusing.URL + " has another admin token: give its token with --admin-token, or run the command with its settings and data directory"},
+		{"export, no gateway", Export{Flags: admin(stopped.URL)}.Run, "no gateway answers at " + stopped.URL + ": start it, or set its URL with --server: "},
+		{"healthcheck, no gateway", Healthcheck{Server: stopped.URL}.Run, "no gateway answers at " + stopped.URL + ": start it, or set its URL with --server: "},
+		{"export, a wrong token", Export{Flags: admin(refusing.URL)}.Run, "the export: 401 Unauthorized: the gateway at " + refusing.URL + " has another admin token: set --admin-token, or run the command with the settings and data directory of the gateway"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			err := tc.run(Environment{Context: t.Context(), Variables: []string{"PENSTOCK_DATA_DIR=" + t.TempDir()}, Stdout: io.Discard, Stderr: io.Discard})
@@ -44,9 +43,9 @@ func TestErrorsNameTheNextStep(t *testing.T) {
 	}
 }
 
-// TestAnErrorOfSeveralLinesIsOneRow prints the status of a back end whose error has line
+// TestAnErrorOfSeveralLinesIsPrintedInOneRow prints the status of a back end whose error has line
 // breaks and tabs, as those of PostgreSQL have.
-func TestAnErrorOfSeveralLinesIsOneRow(t *testing.T) {
+func TestAnErrorOfSeveralLinesIsPrintedInOneRow(t *testing.T) {
 	t.Parallel()
 	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/readyz" {

@@ -8,18 +8,17 @@ import (
 	document "github.com/penstock/penstock/config/inventory"
 )
 
-// Export writes the present state of a gateway as an inventory.
+// Export prints the present records of a gateway as an inventory.
 type Export struct {
-	Document string `help:"The document; needed if there are several." placeholder:"NAME"`
-	Secrets  bool   `help:"Show secrets instead of masks, for another gateway. Tokens and passwords are hashes."`
+	Document string `help:"The name of the document; required if there are several." placeholder:"NAME"`
+	Secrets  bool   `help:"Print secrets in place of masks, for another gateway. Tokens and passwords are hashes."`
 	Flags
 }
 
-// Run prints the document. The gateway that wrote a mask takes it for the secret; another
-// gateway does not.
+// Run prints the document.
 func (e Export) Run(w Environment) error {
-	query := given(map[string]string{"present": "true", "document": e.Document})
-	comment := "The gateway that exported it takes a mask for the secret it hides."
+	query := queryOf(map[string]string{"present": "true", "document": e.Document})
+	comment := "The gateway that exported it replaces masks by their secrets."
 	if e.Secrets {
 		query.Set("secrets", "true")
 		comment = "It contains secrets."
@@ -35,7 +34,7 @@ func (e Export) Run(w Environment) error {
 	if err := json.Unmarshal(body, &d); err != nil {
 		return fmt.Errorf("the export: %w", err)
 	}
-	text, err := document.EncodeYAML(d, "The document "+d.Owner()+" as it is now. "+comment)
+	text, err := document.EncodeYAML(d, "The present records of document "+d.Owner()+". "+comment)
 	if err == nil {
 		_, err = w.Stdout.Write(text)
 	}

@@ -15,21 +15,21 @@ import (
 // Get lists records of a running gateway, or shows one.
 type Get struct {
 	Kind    string `arg:"" enum:"accounts,alarms,credit,decoders,devices,messages,relays,rules,sims" help:"accounts, alarms, credit, decoders, devices, messages, relays, rules or sims."`
-	ID      string `arg:"" optional:"" help:"The id of one record, which is shown with all its fields; of credit the account, whose changes are listed."`
-	Account string `help:"The account's name or id; needed for messages." placeholder:"ACCOUNT"`
-	State   string `help:"The state, of alarms, messages and sims." placeholder:"STATE"`
-	Query   string `short:"q" name:"q" help:"A text that the record contains, of devices, relays and sims; the number, of messages." placeholder:"TEXT"`
-	Limit   int    `default:"100" help:"How many records to list." placeholder:"N"`
+	ID      string `arg:"" optional:"" help:"The id of a record, to print all its fields; for credit the account, to list its changes."`
+	Account string `help:"The account's name or id; required for messages." placeholder:"ACCOUNT"`
+	State   string `help:"The state; for alarms, messages and sims." placeholder:"STATE"`
+	Query   string `short:"q" name:"q" help:"A text in the record, for devices, relays and sims; the number, for messages." placeholder:"TEXT"`
+	Limit   int    `default:"100" help:"The largest number of records to list." placeholder:"N"`
 	Flags
 }
 
-// collection is the path of a kind's records in the admin API, with their columns.
+// collection describes the records of a kind in the admin API.
 type collection struct {
 	path    string
-	columns []string // fields of a row
-	query   string   // the parameter for --q; "" for none
-	single  bool     // path/id has one record; otherwise it is found in the list
-	states  bool     // the list takes a state
+	columns []string // the fields that a table shows
+	query   string   // name of the parameter for --q; empty if the kind has none
+	single  bool     // whether path/id returns a record; otherwise Get finds it in the list
+	states  bool     // whether the list has the parameter state
 }
 
 func collections() map[string]collection {
@@ -48,7 +48,7 @@ func collections() map[string]collection {
 
 // Run prints a table of the records, or all fields of one.
 func (g Get) Run(w Environment) error {
-	kind, query := collections()[g.Kind], given(map[string]string{"account": g.Account})
+	kind, query := collections()[g.Kind], queryOf(map[string]string{"account": g.Account})
 	label := "get " + g.Kind
 	if g.Kind == "credit" && g.ID != "" {
 		kind = collection{path: "/admin/credit", columns: []string{"sequence", "at", "credits", "balance", "reason", "reference"}}
@@ -57,18 +57,18 @@ func (g Get) Run(w Environment) error {
 	}
 	for flag, parameter := range map[string]struct {
 		value, name string
-		taken       bool
+		supported   bool
 	}{"--state": {g.State, "state", kind.states}, "--q": {g.Query, kind.query, kind.query != ""}} {
 		switch {
 		case parameter.value == "":
-		case !parameter.taken:
-			return fmt.Errorf("%s takes no %s", label, flag)
+		case !parameter.supported:
+			return fmt.Errorf("%s does not support %s", label, flag)
 		default:
 			query.Set(parameter.name, parameter.value)
 		}
 	}
 	if g.ID != "" && kind.single {
-		return g.one(w, label+" "+g.ID, kind.path+"/"+url.PathEscape(g.ID)+"?"+query.Encode())
+		return g.showRecord(w, label+" "+g.ID, kind.path+"/"+url.PathEscape(g.ID)+"?"+query.Encode())
 	}
 	if g.Kind == "messages" && g.ID != "" {
 		query.Set("ids", g.ID)
@@ -85,12 +85,12 @@ func (g Get) Run(w Environment) error {
 		Meta struct{ Next any }
 	}
 	if err := json.Unmarshal(answer, &page); err != nil {
-		return fmt.Errorf("%s: the answer is not that of a gateway: %w", label, err)
+		return fmt.Errorf("%s: unexpected answer, perhaps not of a gateway: %w", label, err)
 	}
 	if g.ID != "" {
 		i := slices.IndexFunc(page.Data, func(record map[string]any) bool { return fmt.Sprint(record["id"]) == g.ID })
 		if i < 0 {
-			return fmt.Errorf("%s: there is no %s among the first %d", label, g.ID, len(page.Data))
+			return fmt.Errorf("%s: %s is not among the first %d records", label, g.ID, len(page.Data))
 		}
 		return g.print(w, page.Data[i])
 	}
@@ -109,20 +109,20 @@ func (g Get) Run(w Environment) error {
 		return cells
 	})
 	if next := page.Meta.Next; err == nil && next != nil && next != "" {
-		_, err = fmt.Fprintf(w.Stderr, "there are more than these %d: use --limit or filters\n", len(page.Data))
+		_, err = fmt.Fprintf(w.Stderr, "there are more than these %d records: use --limit or filters\n", len(page.Data))
 	}
 	return err
 }
 
-// one shows one record.
-func (g Get) one(w Environment, label, target string) error {
+// showRecord requests a record and prints it.
+func (g Get) showRecord(w Environment, label, target string) error {
 	answer, err := g.Ask(w, label, http.MethodGet, target, nil)
 	if err != nil {
 		return err
 	}
 	var record map[string]any
 	if err := json.Unmarshal(answer, &record); err != nil {
-		return fmt.Errorf("%s: the answer is not that of a gateway: %w", label, err)
+		return fmt.Errorf("%s: unexpected answer, perhaps not of a gateway: %w", label, err)
 	}
 	if data, ok := record["data"].(map[string]any); ok {
 		record = data
@@ -145,7 +145,7 @@ func (g Get) print(w Environment, record map[string]any) error {
 	return err
 }
 
-// cellOf returns a JSON value as the text of a cell.
+// cellOf formats a JSON value as the cell of a table.
 func cellOf(value any) string {
 	switch v := value.(type) {
 	case nil:

@@ -54,12 +54,12 @@ func TestRecordsAreListedAndShown(t *testing.T) {
 		{"one device as JSON", Get{Kind: "devices", ID: "d1", Account: "acme", Flags: Flags{JSON: true}}, `{"id":"d1","sensors":[{"key":"t"}]}` + "\n", ""},
 		{"relays with a text", Get{Kind: "relays", Query: "site"}, "ID  ACCOUNT NAME  KIND  NUMBER  ACTION     PARAMETERS\ng1  acme          geo   44      http_post  https://a/,https://b/\n", ""},
 		{"one relay", Get{Kind: "relays", ID: "g1"}, "id: g1\nkind: geo\n", ""},
-		{"a relay that is unknown", Get{Kind: "relays", ID: "g2"}, "", "get relays: there is no g2 among the first 1"},
+		{"a relay that is unknown", Get{Kind: "relays", ID: "g2"}, "", "get relays: g2 is not among the first 1 records"},
 		{"the changes of credit", Get{Kind: "credit", ID: "acme"}, "SEQUENCE  AT                    CREDITS  BALANCE  REASON  REFERENCE\n2         2026-11-27T08:00:00Z  -1       9        sent    447\n", ""},
 		{"no accounts", Get{Kind: "accounts"}, "no accounts\n", ""},
-		{"rules in a state", Get{Kind: "rules", State: "raised"}, "", "get rules takes no --state"},
+		{"rules in a state", Get{Kind: "rules", State: "raised"}, "", "get rules does not support --state"},
 		{"a decoder that is unknown", Get{Kind: "decoders", ID: "d8"}, "", "get decoders d8: not found"},
-		{"what the gateway lacks", Get{Kind: "decoders", ID: "d9"}, "", "get decoders d9: 404 Not Found: no answer for /admin/decoders/d9?"},
+		{"a path that the gateway lacks", Get{Kind: "decoders", ID: "d9"}, "", "get decoders d9: 404 Not Found: no answer for /admin/decoders/d9?"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := fakeGateway(t, answers)
@@ -72,7 +72,7 @@ func TestRecordsAreListedAndShown(t *testing.T) {
 			}
 			relaytest.Equal(t, "the error", text, tc.err)
 			if tc.name == "devices" {
-				relaytest.Equal(t, "the hint", w.Stderr.(*strings.Builder).String(), "there are more than these 1: use --limit or filters\n")
+				relaytest.Equal(t, "the hint", w.Stderr.(*strings.Builder).String(), "there are more than these 1 records: use --limit or filters\n")
 			}
 		})
 	}
@@ -89,21 +89,21 @@ func TestCommandsPrintTheDataAsJSON(t *testing.T) {
 	relaytest.Equal(t, "the output", w.Stdout.(*strings.Builder).String(), `[{"name":"alice","role":"admin"}]`+"\n[]\n")
 }
 
-func TestSpansAreInDaysToo(t *testing.T) {
+func TestADurationMayBeInDays(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]time.Duration{"2d": 48 * time.Hour, "90m": 90 * time.Minute, "0d": 0, "-1h": 0, "d": 0, "1w": 0} {
-		var s span
+		var s daysDuration
 		err := s.UnmarshalText([]byte(text))
-		relaytest.Equal(t, "the span "+text, time.Duration(s), want)
+		relaytest.Equal(t, "the duration "+text, time.Duration(s), want)
 		relaytest.Equal(t, "whether "+text+" is refused", err != nil, want == 0)
 	}
 }
 
-// TestReplayRefusesTwoBeginnings asks no gateway: the flags are refused before.
-func TestReplayRefusesTwoBeginnings(t *testing.T) {
+// TestReplayRefusesTwoStarts needs no gateway: the command refuses the flags.
+func TestReplayRefusesTwoStarts(t *testing.T) {
 	t.Parallel()
 	var replay replayDeliveriesCommand
-	replay.From, replay.Last = "2026-11-01T00:00:00Z", span(time.Hour)
+	replay.From, replay.Last = "2026-11-01T00:00:00Z", daysDuration(time.Hour)
 	err := replay.Run(Environment{Context: t.Context()})
-	relaytest.Equal(t, "the error", err.Error(), "--last and --from exclude each other")
+	relaytest.Equal(t, "the error", err.Error(), "--last and --from cannot be used together")
 }

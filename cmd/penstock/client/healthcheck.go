@@ -11,10 +11,10 @@ import (
 	"github.com/penstock/penstock/config"
 )
 
-// Healthcheck is the command that containers run to check whether the gateway is alive.
+// Healthcheck checks whether a gateway is alive, for containers.
 type Healthcheck struct {
 	Server string `aliases:"url" help:"The gateway's URL; default: PENSTOCK_SERVER, else the listen address of the configuration." placeholder:"URL"`
-	JSON   bool   `name:"json" help:"Print JSON, for scripts; the answer is JSON in any case."`
+	JSON   bool   `name:"json" help:"Has no effect: the output is always JSON."`
 }
 
 // Run requests /healthz; it fails unless the gateway is alive.
@@ -27,9 +27,9 @@ func (h Healthcheck) Run(w Environment) error {
 		}
 		h.Server = "http://" + c.Listen
 		if c.TLS.CertFile != "" {
-			// The certificate is for the public name; this requests the address itself.
+			// The certificate has the public name, while the request is to the listen address.
 			h.Server = "https://" + c.Listen
-			client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // of this machine, and the answer is not secret
+			client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // this machine; the answer is not secret
 		}
 	}
 	ctx, cancel := context.WithTimeout(w.Context, 3*time.Second)

@@ -12,32 +12,29 @@ import (
 	"golang.org/x/term"
 )
 
-// progressAfter is the time after which the progress of work is shown, and redrawEvery the
-// interval at which it is drawn.
 const (
-	progressAfter = 500 * time.Millisecond
+	progressAfter = 500 * time.Millisecond // time before progress is shown
 	redrawEvery   = 200 * time.Millisecond
-	progressWidth = 20 // of the bar, in characters
+	progressWidth = 20 // characters of the bar
 )
 
-// clearLine is the sequence of ANSI that removes a line of a terminal.
+// clearLine is the ANSI sequence that clears a line of a terminal.
 const clearLine = "\r\x1b[K"
 
-// Progress shows how far work is, on one line of a terminal. A nil *Progress shows
+// Progress shows the progress of an operation on a line of a terminal. A nil *Progress shows
 // nothing.
 type Progress struct {
 	writer      io.Writer
 	label       string
 	began       time.Time
-	done, total atomic.Int64 // total 0: not known
+	done, total atomic.Int64 // total is 0 if unknown
 	unit        func(n int64) string
 	quit        chan struct{}
 	ended       sync.WaitGroup
 	drawing     sync.Mutex
 }
 
-// NewProgress shows progress on standard error if that is a terminal. done and total
-// are written by unit.
+// NewProgress shows progress on standard error if that is a terminal. unit formats the numbers.
 func NewProgress(w Environment, label string, unit func(n int64) string) *Progress {
 	f, ok := w.Stderr.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
@@ -65,7 +62,6 @@ func (p *Progress) run() {
 	}
 }
 
-// line is the line on the screen.
 func (p *Progress) line() string {
 	done, total := p.done.Load(), p.total.Load()
 	line := p.label
@@ -78,21 +74,21 @@ func (p *Progress) line() string {
 	return line + ", " + time.Since(p.began).Truncate(time.Second).String()
 }
 
-// Expect describes how much there is to do.
+// Expect sets the total.
 func (p *Progress) Expect(total int64) {
 	if p != nil {
 		p.total.Store(total)
 	}
 }
 
-// Add reports that n more are done.
+// Add adds n to the finished work.
 func (p *Progress) Add(n int64) {
 	if p != nil {
 		p.done.Add(n)
 	}
 }
 
-// End removes the line.
+// End clears the line.
 func (p *Progress) End() {
 	if p == nil {
 		return
@@ -104,8 +100,7 @@ func (p *Progress) End() {
 	}
 }
 
-// Over returns a writer for results, which may be on the same terminal: each removes
-// the line first.
+// Over returns a writer for results on the same terminal, which clears the line before each write.
 func (p *Progress) Over(writer io.Writer) io.Writer {
 	if p == nil {
 		return writer
@@ -115,18 +110,18 @@ func (p *Progress) Over(writer io.Writer) io.Writer {
 
 type resultWriter struct {
 	io.Writer
-	over *Progress
+	progress *Progress
 }
 
 // Write implements io.Writer.
 func (r resultWriter) Write(b []byte) (int, error) {
-	r.over.drawing.Lock()
-	defer r.over.drawing.Unlock()
-	_, _ = fmt.Fprint(r.over.writer, clearLine)
+	r.progress.drawing.Lock()
+	defer r.progress.drawing.Unlock()
+	_, _ = fmt.Fprint(r.progress.writer, clearLine)
 	return r.Writer.Write(b)
 }
 
-// reader counts what is read from r.
+// reader returns a reader that adds the bytes read from r.
 func (p *Progress) reader(r io.Reader) io.Reader {
 	if p == nil {
 		return r
@@ -146,5 +141,5 @@ func (c countingReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// kilobytes writes a number of bytes.
+// kilobytes formats a number of bytes.
 func kilobytes(n int64) string { return fmt.Sprintf("%d kB", (n+999)/1000) }

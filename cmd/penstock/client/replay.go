@@ -12,53 +12,53 @@ import (
 	"time"
 )
 
-// Replay makes a running gateway process events again or attempt deliveries
-// again.
+// Replay makes a running gateway process events or attempt deliveries again.
 type Replay struct {
 	Events     replayEventsCommand     `cmd:"" help:"Process events again: decode, route and store them with the current configuration."`
 	Deliveries replayDeliveriesCommand `cmd:"" help:"Attempt dead deliveries again."`
 }
 
-// span is a duration that may be in days.
-type span time.Duration
+// daysDuration is a duration whose text may be in days.
+type daysDuration time.Duration
 
-// UnmarshalText reads a positive span such as 90m, 24h or 7d.
-func (s *span) UnmarshalText(text []byte) error {
-	days, inDays := strings.CutSuffix(string(text), "d")
-	d, err := time.ParseDuration(string(text))
-	if n, err2 := strconv.ParseUint(days, 10, 16); inDays && err2 == nil {
-		d, err = time.Duration(n)*24*time.Hour, nil
+// UnmarshalText parses a positive duration such as 90m, 24h or 7d.
+func (d *daysDuration) UnmarshalText(text []byte) error {
+	duration, err := time.ParseDuration(string(text))
+	if days, ok := strings.CutSuffix(string(text), "d"); ok {
+		var n uint64
+		n, err = strconv.ParseUint(days, 10, 16)
+		duration = time.Duration(n) * 24 * time.Hour
 	}
-	if err != nil || d <= 0 {
-		return fmt.Errorf("must be a span such as 90m, 24h or 7d, not %q", text)
+	if err != nil || duration <= 0 {
+		return fmt.Errorf("must be a duration such as 90m, 24h or 7d, not %q", text)
 	}
-	*s = span(d)
+	*d = daysDuration(duration)
 	return nil
 }
 
-// selectFlags are the filters that events and deliveries have in common.
+// selectFlags has the filters of both events and deliveries.
 type selectFlags struct {
-	IDs     []string `arg:"" optional:"" name:"id" help:"Ids; with filters, only those that match both."`
-	State   string   `help:"The state." placeholder:"STATE"`
-	Account string   `help:"The account's name or id." placeholder:"ACCOUNT"`
-	Kind    string   `help:"The kind: uplink, sms, receipt or cdr for events; relay, receipt or callback for deliveries." placeholder:"KIND"`
-	From    string   `help:"Start of the time range, RFC 3339 or YYYY-MM-DD HH:MM:SS in UTC." placeholder:"TIME"`
-	To      string   `help:"End of the time range, inclusive." placeholder:"TIME"`
-	Last    span     `help:"Instead of --from: start of the time range before now, for example 24h or 7d." placeholder:"SPAN"`
-	Query   string   `short:"q" name:"q" help:"A text that it contains." placeholder:"TEXT"`
+	IDs     []string     `arg:"" optional:"" name:"id" help:"Ids; with filters, only records that match both."`
+	State   string       `help:"The state." placeholder:"STATE"`
+	Account string       `help:"The account's name or id." placeholder:"ACCOUNT"`
+	Kind    string       `help:"The kind: uplink, sms, receipt or cdr for events; relay, receipt or callback for deliveries." placeholder:"KIND"`
+	From    string       `help:"Start of the time range, RFC 3339 or YYYY-MM-DD HH:MM:SS in UTC." placeholder:"TIME"`
+	To      string       `help:"End of the time range, inclusive." placeholder:"TIME"`
+	Last    daysDuration `help:"In place of --from: start of the time range as a duration before now, for example 24h or 7d." placeholder:"DURATION"`
+	Query   string       `short:"q" name:"q" help:"A text in the record." placeholder:"TEXT"`
 	Flags
 }
 
 type replayEventsCommand struct {
 	selectFlags
 	Source string `help:"The sender or carrier, for example kannel." placeholder:"NAME"`
-	Device string `help:"The device, or another part of what was posted." placeholder:"TEXT"`
+	Device string `help:"The device, or another text in the request." placeholder:"TEXT"`
 
 	Decoder string `help:"Only frames of devices with this decoder." placeholder:"ID"`
-	Relay   string `help:"Only messages that this relay takes." placeholder:"ID"`
+	Relay   string `help:"Only messages that go to this relay." placeholder:"ID"`
 	Reason  string `help:"A part of the reason." placeholder:"TEXT"`
-	DryRun  bool   `help:"Show what would change, and change nothing."`
-	Rules   bool   `help:"Evaluate rules on the frames again; without it a replay raises no alarm and forwards nothing."`
+	DryRun  bool   `help:"Print the changes without making them."`
+	Rules   bool   `help:"Evaluate rules on the frames again; without it a replay raises no alarms and forwards no frames."`
 }
 
 type replayDeliveriesCommand struct {
@@ -67,28 +67,28 @@ type replayDeliveriesCommand struct {
 	Number           string `help:"The complete originator or destination." placeholder:"N"`
 	Target           string `help:"A part of the URL or address." placeholder:"TEXT"`
 	Reason           string `help:"A part of the reason." placeholder:"TEXT"`
-	IncludeDelivered bool   `help:"Also deliveries that were delivered."`
+	IncludeDelivered bool   `help:"Also replay successful deliveries."`
 }
 
-// Run replays events and prints how many there were.
+// Run replays events and prints their number.
 func (r replayEventsCommand) Run(w Environment) error {
 	return r.replay(w, "events", "event", map[string]any{
 		"source": r.Source, "device": r.Device, "decoder": r.Decoder, "relay": r.Relay, "reason": r.Reason, "dry_run": r.DryRun, "rules": r.Rules,
 	})
 }
 
-// Run replays deliveries and prints how many there were.
+// Run replays deliveries and prints their number.
 func (r replayDeliveriesCommand) Run(w Environment) error {
 	return r.replay(w, "deliveries", "delivery", map[string]any{
 		"relay": r.Relay, "number": r.Number, "target": r.Target, "reason": r.Reason, "include_delivered": r.IncludeDelivered,
 	})
 }
 
-// replay makes the gateway replay what the common filters and more fields select, and
-// prints its count; one is the singular of what.
-func (f selectFlags) replay(w Environment, label, text string, fields map[string]any) error {
+// replay replays the records that the flags and fields select, and prints their number. plural
+// and singular are the noun of the records.
+func (f selectFlags) replay(w Environment, plural, singular string, fields map[string]any) error {
 	if f.Last != 0 && f.From != "" {
-		return errors.New("--last and --from exclude each other")
+		return errors.New("--last and --from cannot be used together")
 	}
 	if f.Last > 0 {
 		f.From = time.Now().UTC().Add(-time.Duration(f.Last)).Format(time.RFC3339)
@@ -97,25 +97,25 @@ func (f selectFlags) replay(w Environment, label, text string, fields map[string
 	if len(f.IDs) > 0 {
 		fields["ids"] = f.IDs
 	}
-	body, err := json.Marshal(filled(fields))
+	body, err := json.Marshal(withoutEmpty(fields))
 	if err != nil {
 		return err
 	}
-	answer, err := f.Ask(w, "the replay", http.MethodPost, "/admin/"+label+"/replay", body)
+	answer, err := f.Ask(w, "the replay", http.MethodPost, "/admin/"+plural+"/replay", body)
 	if err != nil {
 		return err
 	}
 	if f.JSON {
 		return printLine(w, "%s", answer)
 	}
-	var done dryRun
+	var done replayAnswer
 	if err := json.Unmarshal(answer, &done); err != nil {
 		return fmt.Errorf("the replay: %w: %s", err, strings.TrimSpace(string(answer)))
 	}
 	if fields["dry_run"] == true {
 		return printDryRun(w.Stdout, done)
 	}
-	line := counted(done.Count, text, label)
+	line := counted(done.Count, singular, plural)
 	if r := done.Readings; r.Added+r.Changed+r.Unchanged+r.Stays > 0 {
 		line += fmt.Sprintf("\nreadings: %d added, %d changed, %d unchanged, %d remain", r.Added, r.Changed, r.Unchanged, r.Stays)
 	}
@@ -125,8 +125,8 @@ func (f selectFlags) replay(w Environment, label, text string, fields map[string
 	return printLine(w, "%s", line)
 }
 
-// dryRun is the answer to a dry run or a replay, as the admin API documents it.
-type dryRun struct {
+// replayAnswer is the answer to a replay or its dry run.
+type replayAnswer struct {
 	Count, Examined    int
 	Rules              bool
 	Deliveries, Alarms int
@@ -149,14 +149,14 @@ type dryRun struct {
 }
 
 // printDryRun writes the result of a dry run as text.
-func printDryRun(writer io.Writer, r dryRun) error {
+func printDryRun(writer io.Writer, r replayAnswer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", counted(r.Count, "event", "events"))
 	if r.Examined > 0 && r.Rules {
-		b.WriteString("rules would look at the frames\n")
+		b.WriteString("rules would be evaluated on the frames\n")
 	}
 	if r.SearchedTo != "" {
-		fmt.Fprintf(&b, "those before %s were not examined: narrow the selection\n", r.SearchedTo)
+		fmt.Fprintf(&b, "events before %s were not examined: narrow the selection\n", r.SearchedTo)
 	}
 	if r.Examined > 0 {
 		fmt.Fprintf(&b, "%d examined: %d would be stored, %d quarantined; %d differ\n", r.Examined, r.Events.Done, r.Events.Quarantined, r.Events.Differ)
@@ -166,7 +166,7 @@ func printDryRun(writer io.Writer, r dryRun) error {
 		fmt.Fprintf(&b, "%s %s -> %s %s\n", e.ID, e.State, e.NewState, e.NewReason)
 		for _, d := range e.Devices {
 			for _, v := range d.Readings {
-				fmt.Fprintf(&b, "  %s %s %s %s: %v -> %v\n", d.Identifier, v.Time, v.Key, v.Effect, word(v.Old), word(v.New))
+				fmt.Fprintf(&b, "  %s %s %s %s: %v -> %v\n", d.Identifier, v.Time, v.Key, v.Effect, valueOrNothing(v.Old), valueOrNothing(v.New))
 			}
 		}
 	}
@@ -177,8 +177,8 @@ func printDryRun(writer io.Writer, r dryRun) error {
 	return err
 }
 
-// word returns a number or a text as it is, "nothing" for nil.
-func word(v any) any {
+// valueOrNothing returns "nothing" for nil.
+func valueOrNothing(v any) any {
 	if v == nil {
 		return "nothing"
 	}

@@ -12,17 +12,16 @@ import (
 
 // Send sends one SMS as an account does.
 type Send struct {
-	To      []string `arg:"" help:"The numbers, country code first."`
+	To      []string `arg:"" help:"The numbers with their country codes."`
 	Text    string   `short:"m" required:"" help:"The text; - is the standard input." placeholder:"TEXT"`
 	From    string   `help:"The originator: digits, or up to 11 characters." placeholder:"NAME"`
-	Preview bool     `help:"Print parts and cost, and send nothing."`
+	Preview bool     `help:"Print the number of parts and the cost without sending."`
 	Token   string   `help:"A token of the account with the scope messaging; default: the demo account's, in the data directory." placeholder:"T"`
 	JSON    bool     `name:"json" help:"Print the gateway's answer as JSON."`
 	Server  string   `aliases:"url" help:"The gateway's URL; default: PENSTOCK_SERVER, else the listen address of the configuration." placeholder:"URL"`
 }
 
-// Run sends the message and prints the id of each part's entry, or with --preview what
-// it would cost.
+// Run sends the message and prints the id for each number, or prints the cost with --preview.
 func (s Send) Run(w Environment) error {
 	if s.Text == "-" {
 		text, err := io.ReadAll(io.LimitReader(w.Stdin, 1<<20))
@@ -31,11 +30,11 @@ func (s Send) Run(w Environment) error {
 		}
 		s.Text = string(text)
 	}
-	order := map[string]any{"destinations": s.To, "message": s.Text}
+	fields := map[string]any{"destinations": s.To, "message": s.Text}
 	if s.From != "" {
-		order["originator"] = s.From
+		fields["originator"] = s.From
 	}
-	body, err := json.Marshal(order)
+	body, err := json.Marshal(fields)
 	if err != nil {
 		return err
 	}
@@ -63,7 +62,7 @@ func (s Send) post(w Environment, target string, body []byte) ([]byte, error) {
 	}
 	if s.Token == "" {
 		if s.Token, err = tokenFile(c, DemoTokenFile); err != nil {
-			return nil, fmt.Errorf("no token: give --token (%w)", err)
+			return nil, fmt.Errorf("no token: set --token (%w)", err)
 		}
 	}
 	status, answer, err := do(w, "the message", http.MethodPost, serverURL(w, s.Server, c.LocalURL()), target, body,

@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// Status shows how a running gateway does.
+// Status prints the state of a running gateway.
 type Status struct{ Flags }
 
 // readyAnswer is the answer of /readyz.
@@ -45,21 +45,21 @@ func (s Status) Run(w Environment) error {
 	if err := json.Unmarshal(body, &ready); err != nil {
 		return fmt.Errorf("the status: %w", err)
 	}
-	// The registry is in the database, which may be what is down.
-	registry, unlisted := s.Ask(w, "the gateways", http.MethodGet, "/admin/gateways", nil)
-	if errors.Is(unlisted, errToken) {
-		return unlisted
+	// The list of gateways is in the database, which may be down.
+	body, listErr := s.Ask(w, "the gateways", http.MethodGet, "/admin/gateways", nil)
+	if errors.Is(listErr, errToken) {
+		return listErr
 	}
 	var answer gatewaysAnswer
-	if unlisted == nil {
-		unlisted = json.Unmarshal(registry, &answer)
+	if listErr == nil {
+		listErr = json.Unmarshal(body, &answer)
 	}
 	if s.JSON {
 		err = json.NewEncoder(w.Stdout).Encode(map[string]any{"status": ready.Status, "backends": ready.Backends, "gateways": answer.Data})
 	} else {
 		err = printStatus(w.Stdout, ready, answer)
 	}
-	if err = errors.Join(err, unlisted); err == nil && ready.Status != "ready" {
+	if err = errors.Join(err, listErr); err == nil && ready.Status != "ready" {
 		err = errors.New("the gateway is not ready")
 	}
 	return err

@@ -13,27 +13,27 @@ import (
 	"github.com/penstock/penstock/decoders"
 )
 
-// Tail prints events as they arrive.
+// Tail prints events when they arrive.
 type Tail struct {
 	Kind    string `help:"uplink, sms, receipt or cdr." placeholder:"KIND"`
 	State   string `help:"done, quarantined, unrouted or pending." placeholder:"STATE"`
 	Account string `help:"The account's name or id." placeholder:"ACCOUNT"`
 	Source  string `help:"The sender or carrier, for example kannel." placeholder:"NAME"`
-	Device  string `help:"The device, or another part of what was posted." placeholder:"TEXT"`
-	Query   string `short:"q" name:"q" help:"A text that it contains." placeholder:"TEXT"`
-	Last    int    `short:"n" help:"Begin with the last N events." placeholder:"N"`
+	Device  string `help:"The device, or another text in the request." placeholder:"TEXT"`
+	Query   string `short:"q" name:"q" help:"A text in the event." placeholder:"TEXT"`
+	Last    int    `short:"n" help:"First print the last N events." placeholder:"N"`
 	Flags
 }
 
-// tailEvery is the interval between two requests, tailPage the number of events in a request,
-// and tailOverlap the longest time by which an event may arrive after a younger one.
+// tailEvery is the interval of requests, tailPage the number of events per request, and
+// tailOverlap the longest delay with which an event may be listed.
 const (
 	tailEvery   = time.Second
 	tailPage    = 200
 	tailOverlap = 10 * time.Second
 )
 
-// tailEvent is an event as the admin API lists it.
+// tailEvent is an event in the answers of the admin API.
 type tailEvent struct {
 	ID         string `json:"id"`
 	ReceivedAt string `json:"received_at"`
@@ -45,7 +45,7 @@ type tailEvent struct {
 	Raw        string `json:"raw"`
 }
 
-func (e tailEvent) at() time.Time {
+func (e tailEvent) receivedAt() time.Time {
 	t, _ := time.Parse(time.RFC3339Nano, e.ReceivedAt)
 	return t
 }
@@ -55,8 +55,8 @@ const unknownState = "unknown"
 
 // Run prints events until it is interrupted. An event is printed when it arrives and
 // again when its state changes.
-func (c Tail) Run(w Environment) error {
-	f := follower{Tail: c, Environment: w, seen: map[string]string{}}
+func (t Tail) Run(w Environment) error {
+	f := follower{Tail: t, Environment: w, seen: map[string]string{}}
 	if err := f.begin(); err != nil {
 		return err
 	}
@@ -68,90 +68,90 @@ func (c Tail) Run(w Environment) error {
 			return nil
 		case <-tick.C:
 		}
-		found, err := f.since()
+		events, err := f.listRecent()
 		switch {
 		case err == nil:
-			f.print(found)
-		case w.Context.Err() == nil: // it is not the interruption
+			f.print(events)
+		case w.Context.Err() == nil: // the error is not that of the interruption
 			return err
 		}
 	}
 }
 
-// follower stores which events have been printed, in which state.
+// follower stores the printed events with their states.
 type follower struct {
 	Tail
 	Environment
-	start     time.Time         // of the newest event when it began
-	fetchFrom time.Time         // what is requested
-	seen      map[string]string // state by id
+	start     time.Time         // time of the newest event at the beginning
+	fetchFrom time.Time         // earliest time of the next request
+	seen      map[string]string // printed states by event id
 }
 
-// begin takes what was there before as printed, and prints the last of it.
+// begin prints the last events, and sets the time from which events are new.
 func (f *follower) begin() error {
 	newest, _, err := f.page(url.Values{"limit": {"1"}})
 	if err != nil {
 		return err
 	}
 	for _, e := range newest {
-		f.start = e.at()
+		f.start = e.receivedAt()
 		f.fetchFrom = f.start.Add(-tailOverlap)
 	}
 	query := f.filters()
 	query.Set("limit", strconv.Itoa(max(f.Last, 1)))
-	lastTailEvents, _, err := f.page(query)
+	lastEvents, _, err := f.page(query)
 	if err != nil || f.Last <= 0 {
 		return err
 	}
-	slices.Reverse(lastTailEvents)
-	for _, e := range lastTailEvents {
+	slices.Reverse(lastEvents)
+	for _, e := range lastEvents {
 		f.show(e)
 		f.seen[e.ID] = e.State
 	}
 	return nil
 }
 
-// since lists what has arrived lately, newest first.
-func (f *follower) since() ([]tailEvent, error) {
+// listRecent lists the events since fetchFrom, newest first.
+func (f *follower) listRecent() ([]tailEvent, error) {
 	query := f.filters()
 	query.Set("limit", strconv.Itoa(tailPage))
 	if !f.fetchFrom.IsZero() {
 		query.Set("from", f.fetchFrom.Format(time.RFC3339Nano))
 	}
-	var tailEvents []tailEvent
+	var events []tailEvent
 	for {
 		page, nextCursor, err := f.page(query)
-		tailEvents = append(tailEvents, page...)
+		events = append(events, page...)
 		if err != nil || nextCursor == "" {
-			return tailEvents, err
+			return events, err
 		}
 		query.Set("cursor", nextCursor)
 	}
 }
 
-// print prints the events that are new or have another state, oldest first. It requests those
-// again that are young or may still change.
-func (f *follower) print(found []tailEvent) {
-	slices.Reverse(found)
-	seen := make(map[string]string, len(found))
+// print prints the new and changed events, oldest first. It sets fetchFrom so that the next request
+// includes recent events, which may have changed then, and pending ones.
+func (f *follower) print(events []tailEvent) {
+	slices.Reverse(events)
+	seen := make(map[string]string, len(events))
 	start := f.fetchFrom
-	if len(found) > 0 {
-		start = found[len(found)-1].at().Add(-tailOverlap)
+	if len(events) > 0 {
+		start = events[len(events)-1].receivedAt().Add(-tailOverlap)
 	}
-	for _, e := range found {
-		oldText, known := f.seen[e.ID]
+	for _, e := range events {
+		oldState, known := f.seen[e.ID]
 		if known && e.State == unknownState {
-			e.State = oldText
+			e.State = oldState
 		}
-		if oldText != e.State && (known || e.at().After(f.start)) {
+		if oldState != e.State && (known || e.receivedAt().After(f.start)) {
 			f.show(e)
 		}
-		if e.State == "pending" && e.at().Before(start) {
-			start = e.at()
+		if e.State == "pending" && e.receivedAt().Before(start) {
+			start = e.receivedAt()
 		}
 		seen[e.ID] = e.State
 	}
-	if len(found) > 0 {
+	if len(events) > 0 {
 		f.fetchFrom, f.seen = start, seen
 	}
 }
@@ -164,18 +164,18 @@ func (f *follower) show(e tailEvent) {
 	_, _ = fmt.Fprintf(f.Stdout, "%s %-7s %-11s account %d %s %s %s\n", e.ReceivedAt, e.Kind, e.State, e.Account, e.Source, e.ID, firstLine(e.Reason, e.Raw))
 }
 
-// firstLine is the reason of an event, else what arrived, on one line of bounded length.
+// firstLine returns the reason of an event, else its request, on one line.
 func firstLine(reason, raw string) string {
-	const most = 160
+	const maxLength = 160
 	if reason == "" {
 		reason = raw
 	}
 	line := strings.Join(strings.FieldsFunc(reason, func(r rune) bool { return r < ' ' || r == 0x7f }), " ")
-	return decoders.Clip(line, most)
+	return decoders.Clip(line, maxLength)
 }
 
 func (f *follower) filters() url.Values {
-	return given(map[string]string{
+	return queryOf(map[string]string{
 		"kind": f.Kind, "state": f.State, "account": f.Account, "source": f.Source, "device": f.Device, "q": f.Query,
 	})
 }

@@ -14,16 +14,16 @@ import (
 	"golang.org/x/term"
 )
 
-// User manages who may sign in to the console and the admin API.
+// User manages the users of the console and the admin API.
 type User struct {
 	Add    userAddCommand    `cmd:"" help:"Add a user. The password is read from standard input, or entered at a prompt."`
 	List   userListCommand   `cmd:"" help:"List the users."`
-	Set    userSetCommand    `cmd:"" help:"Change a user, which ends its sessions."`
-	Remove userRemoveCommand `cmd:"" help:"Remove a user, which ends its sessions."`
+	Set    userSetCommand    `cmd:"" help:"Change a user, and end the user's sessions."`
+	Remove userRemoveCommand `cmd:"" help:"Remove a user, and end the user's sessions."`
 }
 
 type userAddCommand struct {
-	Name    string `arg:"" help:"The name to sign in with."`
+	Name    string `arg:"" help:"The name of the user."`
 	Role    string `required:"" help:"viewer, operator, admin or account." placeholder:"ROLE"`
 	Account string `help:"The account's name or id, for the role account." placeholder:"ACCOUNT"`
 	Flags
@@ -35,21 +35,16 @@ func (u userAddCommand) Run(w Environment) error {
 	if err != nil {
 		return err
 	}
-	body := filled(map[string]any{"name": u.Name, "role": u.Role, "password": password, "account": u.Account})
-	made, err := ask[shownUser](u.Flags, w, "the user", http.MethodPost, "/admin/users", body, http.StatusCreated)
-	if err != nil {
-		return err
-	}
-	if u.JSON {
-		return nil
-	}
-	return printLine(w, "user %s added as %s", made.Name, made.Role)
+	fields := withoutEmpty(map[string]any{"name": u.Name, "role": u.Role, "password": password, "account": u.Account})
+	return show(u.Flags, w, "the user", http.MethodPost, "/admin/users", fields, func(added userView) error {
+		return printLine(w, "user %s added as %s", added.Name, added.Role)
+	})
 }
 
 type userListCommand struct{ Flags }
 
-// shownUser is a user as the admin API lists it.
-type shownUser struct {
+// userView is a user in the answers of the admin API.
+type userView struct {
 	Name       string  `json:"name"`
 	Role       string  `json:"role"`
 	Account    *int64  `json:"account"`
@@ -60,26 +55,22 @@ type shownUser struct {
 
 // Run prints a table.
 func (u userListCommand) Run(w Environment) error {
-	list, err := ask[[]shownUser](u.Flags, w, "list users", http.MethodGet, "/admin/users", nil)
-	if err != nil {
-		return err
-	}
-	if u.JSON {
-		return nil
-	}
-	const none = "there are no users; add one with: penstock user add NAME --role admin"
-	return printRecords(w, list, none, []string{"NAME", "ROLE", "ACCOUNT", "PROVIDER", "STATE", "LAST SIGN-IN"}, func(one shownUser) []string {
-		acct, state, signedIn := "-", "enabled", "never"
-		if one.Account != nil {
-			acct = fmt.Sprint(*one.Account)
-		}
-		if one.Disabled {
-			state = "disabled"
-		}
-		if one.SignedInAt != nil {
-			signedIn = *one.SignedInAt
-		}
-		return []string{one.Name, one.Role, acct, one.Provider, state, signedIn}
+	const noUsers = "there are no users; add one with: penstock user add NAME --role admin"
+	head := []string{"NAME", "ROLE", "ACCOUNT", "PROVIDER", "STATE", "LAST SIGN-IN"}
+	return show(u.Flags, w, "list users", http.MethodGet, "/admin/users", nil, func(users []userView) error {
+		return printRecords(w, users, noUsers, head, func(user userView) []string {
+			acct, state, signedIn := "-", "enabled", "never"
+			if user.Account != nil {
+				acct = fmt.Sprint(*user.Account)
+			}
+			if user.Disabled {
+				state = "disabled"
+			}
+			if user.SignedInAt != nil {
+				signedIn = *user.SignedInAt
+			}
+			return []string{user.Name, user.Role, acct, user.Provider, state, signedIn}
+		})
 	})
 }
 
@@ -88,35 +79,30 @@ type userSetCommand struct {
 	Role     string `help:"viewer, operator, admin or account." placeholder:"ROLE"`
 	Account  string `help:"The account's name or id, for the role account." placeholder:"ACCOUNT"`
 	Password bool   `help:"Set a new password, read from standard input or entered at a prompt."`
-	Disable  bool   `help:"Let the user sign in no more." xor:"state"`
-	Enable   bool   `help:"Let a disabled user sign in again." xor:"state"`
+	Disable  bool   `help:"Disable the user, who can then not sign in." xor:"state"`
+	Enable   bool   `help:"Enable a disabled user." xor:"state"`
 	Flags
 }
 
 // Run changes the user.
 func (u userSetCommand) Run(w Environment) error {
-	body := filled(map[string]any{"role": u.Role, "account": u.Account})
+	fields := withoutEmpty(map[string]any{"role": u.Role, "account": u.Account})
 	if u.Disable || u.Enable {
-		body["disabled"] = u.Disable
+		fields["disabled"] = u.Disable
 	}
 	if u.Password {
 		password, err := readPassword(w, "New password of "+u.Name)
 		if err != nil {
 			return err
 		}
-		body["password"] = password
+		fields["password"] = password
 	}
-	if len(body) == 0 {
-		return errors.New("nothing to change: give --role, --account, --password, --disable or --enable")
+	if len(fields) == 0 {
+		return errors.New("nothing to change: set --role, --account, --password, --disable or --enable")
 	}
-	newShownUser, err := ask[shownUser](u.Flags, w, "the user", http.MethodPatch, "/admin/users/"+url.PathEscape(u.Name), body)
-	if err != nil {
-		return err
-	}
-	if u.JSON {
-		return nil
-	}
-	return printLine(w, "user %s changed; its sessions have ended", newShownUser.Name)
+	return show(u.Flags, w, "the user", http.MethodPatch, "/admin/users/"+url.PathEscape(u.Name), fields, func(changed userView) error {
+		return printLine(w, "user %s changed; its sessions have ended", changed.Name)
+	})
 }
 
 type userRemoveCommand struct {
@@ -126,7 +112,7 @@ type userRemoveCommand struct {
 
 // Run removes the user.
 func (u userRemoveCommand) Run(w Environment) error {
-	if _, err := u.Ask(w, "user "+u.Name, http.MethodDelete, "/admin/users/"+url.PathEscape(u.Name), nil, http.StatusNoContent); err != nil {
+	if _, err := u.Ask(w, "user "+u.Name, http.MethodDelete, "/admin/users/"+url.PathEscape(u.Name), nil); err != nil {
 		return err
 	}
 	if u.JSON {
@@ -135,35 +121,35 @@ func (u userRemoveCommand) Run(w Environment) error {
 	return printLine(w, "user %s removed", u.Name)
 }
 
-// readPassword reads a password: twice from a terminal, without showing it, else the first
-// line of standard input. It is not an argument, because arguments are visible to others.
+// readPassword reads a password or secret: twice from a terminal, without an echo, else the first
+// line of standard input. It is not an argument, because other users can see arguments.
 func readPassword(w Environment, prompt string) (string, error) {
 	if file, ok := w.Stdin.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
-		head, err := askHidden(w, file, prompt+": ")
+		password, err := readHidden(w, file, prompt+": ")
 		if err != nil {
 			return "", err
 		}
-		text, err := askHidden(w, file, "Again: ")
-		if err == nil && head != text {
-			err = errors.New("the two passwords differ")
+		repeated, err := readHidden(w, file, "Again: ")
+		if err == nil && password != repeated {
+			err = errors.New("the two entries differ")
 		}
-		return head, err
+		return password, err
 	}
-	if w.Stdin == nil {
-		return "", errors.New("nothing on standard input: write the password or secret to it")
+	line := ""
+	if w.Stdin != nil {
+		var err error
+		line, err = bufio.NewReader(w.Stdin).ReadString('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return "", fmt.Errorf("standard input: %w", err)
+		}
 	}
-	line, err := bufio.NewReader(w.Stdin).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return "", fmt.Errorf("password: %w", err)
-	}
-	line = strings.TrimRight(line, "\r\n")
-	if line == "" {
+	if line = strings.TrimRight(line, "\r\n"); line == "" {
 		return "", errors.New("nothing on standard input: write the password or secret to it")
 	}
 	return line, nil
 }
 
-func askHidden(w Environment, file *os.File, prompt string) (string, error) {
+func readHidden(w Environment, file *os.File, prompt string) (string, error) {
 	_, _ = fmt.Fprint(w.Stderr, prompt)
 	text, err := term.ReadPassword(int(file.Fd()))
 	_, _ = fmt.Fprintln(w.Stderr)
