@@ -167,7 +167,7 @@ func (s *site) verifyLedger(ctx context.Context) {
 	cmd.Env = append(os.Environ(), g.env...)
 	output, err := cmd.CombinedOutput()
 	entries, claims := 0, 0
-	if m := regexp.MustCompile(`chaos/assets: (\d+) entries are as they were signed`).FindSubmatch(output); m != nil {
+	if m := regexp.MustCompile(`chaos/assets: (\d+) entries match their signatures`).FindSubmatch(output); m != nil {
 		entries, _ = strconv.Atoi(string(m[1]))
 	}
 	for _, item := range s.ledger.sent(ofClaims) {

@@ -121,7 +121,7 @@ func (s *Surface) logApplied(c *fiber.Ctx, m inventory.Mode, a inventory.Applied
 	log := s.Logger.With("document", a.Document, "address", httpd.ClientIP(c))
 	log.InfoContext(c.UserContext(), "inventory applied", "added", len(a.Added), "changed", len(a.Changed), "removed", len(a.Removed), "kept", len(a.Kept))
 	if len(a.Kept) > 0 {
-		log.InfoContext(c.UserContext(), "inventory not taken everywhere", "count", len(a.Kept), "kept", inventory.FirstNames(a.Kept))
+		log.InfoContext(c.UserContext(), "inventory applied; some values are kept", "count", len(a.Kept), "kept", inventory.FirstNames(a.Kept))
 	}
 	if m.Prune {
 		log.InfoContext(c.UserContext(), "inventory pruned", "count", len(a.Removed), "removed", inventory.FirstNames(a.Removed))

@@ -33,8 +33,7 @@ type mailer interface {
 	Send(ctx context.Context, m outbox.Mail) (email.Result, error)
 }
 
-// backends are the gateway's back ends: each is embedded unless the configuration
-// names a server.
+// backends has the back ends of the gateway. A back end without a configured server is embedded.
 type backends struct {
 	records  *recordStores
 	cache    *cache.DB
@@ -43,8 +42,8 @@ type backends struct {
 	embedded []embeddedStore
 	list     []admin.Backend
 	closers  []func() error
-	timings  *admin.Timings // nil measures nothing
-	primary  *primary       // nil admits every PostgreSQL server
+	timings  *admin.Timings // nil disables measurements
+	primary  *primary       // nil allows every PostgreSQL server
 }
 
 func openBackends(ctx context.Context, cfg config.Config, log *slog.Logger, timings *admin.Timings, server *primary) (b backends, err error) {
@@ -61,11 +60,11 @@ func openBackends(ctx context.Context, cfg config.Config, log *slog.Logger, timi
 	return b, nil
 }
 
-// embeddedMarks is the largest number of frames that the embedded Redis stores for the
-// duplicate check: about 150 bytes each, and as much again twice before the collector runs.
+// embeddedMarks is the largest number of frames that the embedded Redis stores for the check for
+// duplicates. A frame takes about 150 bytes, and three times as much before a collection.
 const embeddedMarks = 200_000
 
-// openCache opens Redis, which holds the queue's timers and data that can be rebuilt.
+// openCache opens Redis, which has the timers of the queue and data that can be rebuilt.
 func (b *backends) openCache(ctx context.Context, cfg config.Config, log *slog.Logger) (err error) {
 	o, note := cache.Options{URL: cfg.Redis.URL, Logger: log, Observe: b.timings.Backend("queue")}, "redis"
 	if cfg.Redis.URL == "" {
@@ -83,16 +82,16 @@ func (b *backends) openCache(ctx context.Context, cfg config.Config, log *slog.L
 	if err := b.cache.Check(ctx); err != nil {
 		log.Error("Redis check failed", "error", err)
 	}
-	// "queue" is the name of Redis in /readyz and the metrics; deliveries are records.
+	// Redis has the name "queue" in /readyz and the metrics.
 	b.list = append(b.list, admin.Backend{Name: "queue", Note: note, Check: b.cache.Check})
 	return nil
 }
 
-// openReadings opens the store of readings.
 func (b *backends) openReadings(_ context.Context, cfg config.Config, log *slog.Logger) error {
 	note := "embedded"
 	if cfg.Influx.URL == "" {
-		// The number of writes is not in the directory, which may be replaced as a whole.
+		// The file with the number of writes is outside of the directory, so that the two are not
+		// restored together.
 		store, err := readings.Open(filepath.Join(cfg.DataDir, readingsDir), filepath.Join(cfg.DataDir, readings.File+db.CommitsSuffix))
 		if err != nil {
 			return err
@@ -112,7 +111,7 @@ func (b *backends) openReadings(_ context.Context, cfg config.Config, log *slog.
 	return nil
 }
 
-// advisedReadings names the setting that InfluxDB refuses.
+// advisedReadings adds the setting to correct to the errors of InfluxDB.
 type advisedReadings struct{ *influx.Store }
 
 // Ping reports whether InfluxDB can be used.
@@ -136,7 +135,7 @@ func newInflux(c config.Influx, log *slog.Logger) (*influx.Store, error) {
 	return influx.New(influx.Options{URL: c.URL, Token: c.Token, Org: c.Org, Bucket: c.Bucket, Logger: log})
 }
 
-// openMail opens the SMTP client, or the directory that replaces it.
+// openMail opens the SMTP client, or the directory to which mails are written without one.
 func (b *backends) openMail(_ context.Context, cfg config.Config, log *slog.Logger) error {
 	if cfg.SMTP.Addr == "" {
 		sink, err := mail.New(cfg.DataDir, mail.Options{From: cfg.SMTP.From})
@@ -181,9 +180,9 @@ func dkimOf(c config.DKIM) (*email.DKIM, error) {
 	return &email.DKIM{Domain: c.Domain, Selector: c.Selector, Key: key}, nil
 }
 
-// mailDomain is the domain of our Message-IDs: the sender's.
-func mailDomain(src string) string {
-	address, err := netmail.ParseAddress(src)
+// mailDomain returns the domain of the sender, for Message-IDs; empty if it is invalid.
+func mailDomain(sender string) string {
+	address, err := netmail.ParseAddress(sender)
 	if err != nil {
 		return ""
 	}
@@ -192,7 +191,7 @@ func mailDomain(src string) string {
 
 func always(context.Context) error { return nil }
 
-// reach reports whether a server takes connections.
+// reach returns a check that connects to a server.
 func reach(addr string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
@@ -203,8 +202,8 @@ func reach(addr string) func(context.Context) error {
 	}
 }
 
-// journals reports the journals as back ends: a journal that is full, or whose
-// processing is suspended, is not ready.
+// journals returns the journals as back ends. A journal is not ready if it is full or if its
+// processing waits.
 func journals(intakes []*intake.Intake) []admin.Backend {
 	var backends []admin.Backend
 	for _, intake := range intakes {
@@ -227,10 +226,10 @@ func (b *backends) close() error {
 	return errors.Join(errs...)
 }
 
-// observer is called with the time that an operation of a back end took.
+// observer is called with the duration of an operation of a back end.
 type observer func(operation string, took time.Duration)
 
-// timedReadings measures the calls of a store of readings.
+// timedReadings measures the operations of a store of readings.
 type timedReadings struct {
 	iot.ReadingStore
 	observe observer
@@ -270,7 +269,7 @@ func (t timedReadings) since(operation string, began time.Time) {
 	t.observe(operation, time.Since(began))
 }
 
-// timedMail measures the mails.
+// timedMail measures the sending of mails.
 type timedMail struct {
 	mailer
 	observe observer

@@ -20,20 +20,20 @@ import (
 	"github.com/penstock/penstock/relay/ledger/vault"
 )
 
-// backupCommand copies the databases of the data directory, also while the gateway runs.
-// It copies no key and no token: a reader of the backup can neither open sealed values
-// nor use an API.
+// backupCommand copies the databases of the data directory, also while the gateway runs. It does
+// not copy keys and tokens, so that a reader of the backup can neither open sealed values nor
+// use the APIs.
 type backupCommand struct {
 	Dir    string `arg:"" help:"The directory to create; it must be missing or empty." placeholder:"DIR"`
 	Config string `help:"The configuration file." placeholder:"FILE"`
 }
 
-// databases are the SQLite files of a data directory, by their place in it.
+// databases returns the paths of the SQLite files in a data directory.
 func databases() []string {
 	return []string{db.File, filepath.Join(readingsDir, readings.File)}
 }
 
-// Run copies, and prints which back ends need a backup of their own.
+// Run copies the files, and prints which back ends need a separate backup.
 func (b backupCommand) Run(w client.Environment) error {
 	cfg, err := config.Load(b.Config, w.Variables)
 	if err != nil {
@@ -52,7 +52,7 @@ func (b backupCommand) Run(w client.Environment) error {
 	}
 	dir := filepath.Join(cfg.DataDir, readingsDir)
 	if _, err := os.Stat(dir); err == nil && cfg.Influx.URL == "" && missing(filepath.Join(dir, readings.File)) {
-		return fmt.Errorf("backup: %s is missing or empty: start the gateway, which processes the journal again", filepath.Join(dir, readings.File))
+		return fmt.Errorf("backup: %s is missing or empty: start the gateway, which restores it from the journal", filepath.Join(dir, readings.File))
 	}
 	for _, name := range databases() {
 		if err := copyDatabase(w.Context, filepath.Join(cfg.DataDir, name), filepath.Join(b.Dir, name)); err != nil {
@@ -67,12 +67,12 @@ func (b backupCommand) Run(w client.Environment) error {
 		key = "ledger.master_key (PENSTOCK_LEDGER_MASTER_KEY)"
 	}
 	_, err = fmt.Fprintf(w.Stdout, "backed up %s to %s, without the journal, keys and tokens\n"+
-		"the records cannot be read without the master key: copy %s separately, to a place where the backup is not\n%s", cfg.DataDir, b.Dir, key, otherBackups(cfg))
+		"the records cannot be read without the master key: copy %s separately, to another place than the backup\n%s", cfg.DataDir, b.Dir, key, otherBackups(cfg))
 	return err
 }
 
-// checkMasterKey returns an error that names the master key which sealed the records of a
-// backup, if the gateway does not have it.
+// checkMasterKey returns an error if the gateway lacks the master key that sealed the records of a
+// backup.
 func checkMasterKey(ctx context.Context, cfg config.Config, dir string) error {
 	file := filepath.Join(dir, db.File)
 	if missing(file) {
@@ -99,7 +99,7 @@ func checkMasterKey(ctx context.Context, cfg config.Config, dir string) error {
 	return err
 }
 
-// otherBackups names the back ends that a backup of the data directory does not include.
+// otherBackups returns instructions for back ends outside of the data directory.
 func otherBackups(cfg config.Config) string {
 	var builder strings.Builder
 	if cfg.Database.URL != "" {
@@ -111,8 +111,8 @@ func otherBackups(cfg config.Config) string {
 	return builder.String()
 }
 
-// copyDatabase makes a consistent copy of a SQLite database, also while others
-// write to it; none if there is no such file.
+// copyDatabase makes a consistent copy of a SQLite database that may be in use. It does nothing if
+// the file is missing.
 func copyDatabase(ctx context.Context, src, dst string) error {
 	if _, err := os.Stat(src); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -125,7 +125,7 @@ func copyDatabase(ctx context.Context, src, dst string) error {
 		return err
 	}
 	defer func() { _ = errors.Join(read.Close(), write.Close()) }()
-	// A connection that may only query refuses VACUUM INTO as well.
+	// A read-only connection refuses VACUUM INTO.
 	if _, err := write.ExecContext(ctx, "VACUUM INTO ?", dst); err != nil {
 		return err
 	}
@@ -139,32 +139,31 @@ func copyDatabase(ctx context.Context, src, dst string) error {
 	return errors.Join(file.Sync(), file.Close())
 }
 
-// copyFile copies a file durably; none if there is no such file.
+// copyFile copies a file durably. It does nothing if the file is missing.
 func copyFile(src, dst string) error {
-	in, err := os.Open(src)
+	source, err := os.Open(src)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	defer func() { _ = in.Close() }()
-	out, err := os.OpenFile(dst, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	defer func() { _ = source.Close() }()
+	target, err := os.OpenFile(dst, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Sync(), out.Close())
+	_, err = io.Copy(target, source)
+	return errors.Join(err, target.Sync(), target.Close())
 }
 
-// restoreCommand puts a backup into the data directory of a gateway that is
-// stopped. The journal there stays.
+// restoreCommand copies a backup to the data directory of a stopped gateway. The journal stays.
 type restoreCommand struct {
 	Dir    string `arg:"" help:"The directory that the backup command created." placeholder:"DIR"`
 	Config string `help:"The configuration file." placeholder:"FILE"`
 }
 
-// Run copies, and prints the next steps.
+// Run copies the files and prints the next step.
 func (r restoreCommand) Run(w client.Environment) error {
 	cfg, err := config.Load(r.Config, w.Variables)
 	if err != nil {
@@ -190,12 +189,11 @@ func (r restoreCommand) Run(w client.Environment) error {
 		return fmt.Errorf("restore: %w", err)
 	}
 	_, err = fmt.Fprintf(w.Stdout, "restored %s to %s. Start the gateway, then run `penstock recover`: "+
-		"it processes what the journal has received since the backup\n%s", r.Dir, cfg.DataDir, otherBackups(cfg))
+		"it processes the journal entries since the backup\n%s", r.Dir, cfg.DataDir, otherBackups(cfg))
 	return err
 }
 
-// lockJournals takes every journal of a data directory, so that no gateway runs
-// on it.
+// lockJournals locks the journals of a data directory, so that no gateway can use it.
 func lockJournals(dataDir string) (unlock func(), err error) {
 	var locks []*os.File
 	unlock = func() {
@@ -219,8 +217,8 @@ func lockJournals(dataDir string) (unlock func(), err error) {
 	return unlock, nil
 }
 
-// restoreFile copies a file of a backup to its place, and removes SQLite's files next to the
-// one that it replaces.
+// restoreFile copies a file of a backup, and removes the write-ahead log of the database that it
+// replaces.
 func restoreFile(src, dst, name string) error {
 	if _, err := os.Stat(filepath.Join(src, name)); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -229,8 +227,8 @@ func restoreFile(src, dst, name string) error {
 	if err := os.MkdirAll(filepath.Dir(target), 0o700); err != nil {
 		return err
 	}
-	for _, text := range []string{"-wal", "-shm"} {
-		if err := os.Remove(target + text); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	for _, suffix := range []string{"-wal", "-shm"} {
+		if err := os.Remove(target + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}

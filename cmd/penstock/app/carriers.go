@@ -23,62 +23,62 @@ import (
 	"github.com/penstock/penstock/relay/tracing"
 )
 
-// carriers are the binds to SMSCs.
+// carriers has the binds to SMSCs.
 type carriers struct {
 	clients []*smpp.Client
-	holders map[string]*holder // by the carriers whose SMSC allows one connection
+	holders map[string]*holder // of carriers that only one gateway may connect to, by carrier
 	running sync.WaitGroup
 	life    context.Context
 	stop    context.CancelFunc
 }
 
-// openCarriers makes a client for each bind to an SMSC; start binds.
+// openCarriers creates a client for each bind; start connects the clients.
 func (g *Gateway) openCarriers(in smppIntake, store *gateway.Store) (*carriers, error) {
-	all := &carriers{holders: make(map[string]*holder)}
-	all.life, all.stop = context.WithCancel(context.Background())
+	binds := &carriers{holders: make(map[string]*holder)}
+	binds.life, binds.stop = context.WithCancel(context.Background())
 	for _, c := range g.cfg.Carriers {
 		if c.Type != config.SMPP {
 			continue
 		}
 		if c.Gateways == config.One {
-			all.holders[c.Name] = &holder{carrier: c.Name, node: g.node, store: store, log: g.log}
+			binds.holders[c.Name] = &holder{carrier: c.Name, node: g.node, store: store, log: g.log}
 		}
 		for i, b := range c.Connections() {
 			client, err := g.newSMPP(c, b, i, in)
 			if err != nil {
-				all.stop()
+				binds.stop()
 				return nil, err
 			}
-			all.clients = append(all.clients, client)
+			binds.clients = append(binds.clients, client)
 			backend := "carrier " + c.Name
 			if len(c.Binds) > 0 {
 				backend += " bind " + client.Status().Name
 			}
 			check := func(ctx context.Context) error {
-				if all.otherHolder(c.Name) != "" {
+				if binds.otherHolder(c.Name) != "" {
 					return nil
 				}
 				return client.Check(ctx)
 			}
 			g.check(admin.Backend{Name: backend, Note: "smpp", Check: check, Optional: true})
 		}
-		if h := all.holders[c.Name]; h != nil {
-			h.clients = all.clientsOf(c.Name)
+		if h := binds.holders[c.Name]; h != nil {
+			h.clients = binds.clientsOf(c.Name)
 		}
 	}
-	return all, nil
+	return binds, nil
 }
 
-// newSMPP makes the client of a carrier's bind; index is its place in the configuration.
-func (g *Gateway) newSMPP(c config.Carrier, b config.Bind, index int, i smppIntake) (*smpp.Client, error) {
+// newSMPP creates the client of a carrier's bind; index is its position in the configuration.
+func (g *Gateway) newSMPP(c config.Carrier, b config.Bind, index int, in smppIntake) (*smpp.Client, error) {
 	o := smpp.Options{
-		Carrier: c.Name, Name: fmt.Sprintf("%d-%s", index+1, b.Type), Addr: b.Addr, Accept: i.take, Logger: g.log,
+		Carrier: c.Name, Name: fmt.Sprintf("%d-%s", index+1, b.Type), Addr: b.Addr, Accept: in.accept, Logger: g.log,
 		SystemID: b.SystemID, Password: b.Password, SystemType: c.SystemType, AddressRange: c.AddressRange,
 		Bind: smpp.Bind(b.Type), Alphabet: pdu.Alphabet(c.Alphabet), EnquireLink: c.EnquireLink, Window: b.Window, InFlight: c.InFlight,
 		AnswerTimeout: c.AnswerTimeout,
 	}
 	if c.TLS == config.DirectTLS {
-		o.TLS = &tls.Config{MinVersion: tls.VersionTLS12} // with the system's authorities
+		o.TLS = &tls.Config{MinVersion: tls.VersionTLS12} // with the certificate authorities of the system
 		if c.CAFile != "" {
 			pem, err := os.ReadFile(c.CAFile)
 			if err != nil {
@@ -91,22 +91,22 @@ func (g *Gateway) newSMPP(c config.Carrier, b config.Bind, index int, i smppInta
 	return smpp.New(o)
 }
 
-// smppIntake takes what SMSCs send.
+// smppIntake writes the PDUs of SMSCs to the journals.
 type smppIntake struct {
 	intakes map[event.Kind]*intake.Intake
 	tracer  *tracing.Tracer
 }
 
-// take writes what an SMSC sent to the journal of messages, or of receipts.
-func (s smppIntake) take(ctx context.Context, a smpp.ReceivedPDU) (func(context.Context) error, error) {
+// accept writes a PDU to the journal of messages or of receipts.
+func (s smppIntake) accept(ctx context.Context, received smpp.ReceivedPDU) (func(context.Context) error, error) {
 	kind := event.SMS
-	if a.Receipt {
+	if received.Receipt {
 		kind = event.Receipt
 	}
-	entry := carrier.SMPPEntry(kind, a.Carrier, a.Bind, a.ID, a.PDU)
+	entry := carrier.SMPPEntry(kind, received.Carrier, received.Bind, received.ID, received.PDU)
 	span := s.tracer.Receive("", "receive smpp", time.Now())
-	span.Set("penstock.carrier", a.Carrier)
-	span.Set("penstock.bind", a.Bind)
+	span.Set("penstock.carrier", received.Carrier)
+	span.Set("penstock.bind", received.Bind)
 	staged, err := s.intakes[kind].Stage(tracing.NewContext(ctx, span.Parent()), &entry)
 	if err != nil {
 		span.End(time.Now(), err.Error())
@@ -118,20 +118,18 @@ func (s smppIntake) take(ctx context.Context, a smpp.ReceivedPDU) (func(context.
 	}, err
 }
 
-// otherHolder returns the name of the other gateway that holds the binds of a carrier; empty
-// if this one does, or if no known gateway does.
+// otherHolder returns the name of the other gateway that holds the binds of a carrier; empty if
+// this one does, or if the holder is unknown.
 func (c *carriers) otherHolder(carrier string) string {
-	h := c.holders[carrier]
-	if h == nil {
-		return ""
-	}
-	if node, ok := h.isOther(); ok {
-		return node
+	if h := c.holders[carrier]; h != nil {
+		if node, ok := h.isOther(); ok {
+			return node
+		}
 	}
 	return ""
 }
 
-// start binds to every SMSC, except those to which another gateway holds the binds.
+// start connects the binds. A holder connects those that only one gateway may have.
 func (c *carriers) start() {
 	for _, client := range c.clients {
 		if c.holders[client.Status().Carrier] == nil {
@@ -143,15 +141,15 @@ func (c *carriers) start() {
 	}
 }
 
-// unbind begins to unbind: requests in flight are answered first. There are no carriers
-// if the start failed.
+// unbind begins to unbind, after the answers to requests in progress. c is nil if the start
+// failed.
 func (c *carriers) unbind() {
 	if c != nil {
 		c.stop()
 	}
 }
 
-// close waits until every carrier is unbound, or ctx ends.
+// close waits until all binds are closed, or ctx ends.
 func (c *carriers) close(ctx context.Context) error {
 	if c == nil {
 		return nil
@@ -182,26 +180,26 @@ func (c *carriers) status() []admin.Bind {
 	return binds
 }
 
-// holdPeriod is the time after which another gateway may take the binds of a carrier from
-// one that has not renewed its hold.
+// holdPeriod is the time for which a gateway holds the binds of a carrier without renewing the
+// hold. Another gateway can then hold them.
 const holdPeriod = 15 * time.Second
 
-// holder runs the binds of a carrier whose SMSC allows one connection: one gateway holds them
-// at a time, and another takes over when it stops, or has not renewed for holdPeriod. While
-// the holder cannot reach the database it keeps its binds: it cannot determine whether
-// another gateway can, and the SMSC refuses a second connection.
+// holder runs the binds of a carrier that only one gateway may connect to. Another gateway takes
+// over when the holder stops or has not renewed its hold for holdPeriod. A holder that cannot
+// reach the database keeps its binds: it cannot know whether another gateway has taken over,
+// and the SMSC refuses a second connection.
 type holder struct {
 	carrier string
 	node    string // of this gateway
 	store   *gateway.Store
 	clients []*smpp.Client
-	resume  func() // wakes the carrier's queue
+	resume  func() // resumes the queue of the carrier
 	log     *slog.Logger
-	current atomic.Pointer[string] // the gateway that holds them; nil if that is unknown
+	current atomic.Pointer[string] // name of the gateway that holds the binds; nil if unknown
 }
 
-// isOther reports whether another gateway may hold the binds. node is its name, empty until
-// the database has answered.
+// isOther reports whether another gateway may hold the binds. node is its name; empty if
+// unknown.
 func (h *holder) isOther() (node string, ok bool) {
 	current := h.current.Load()
 	if current == nil {
@@ -210,10 +208,10 @@ func (h *holder) isOther() (node string, ok bool) {
 	return *current, *current != h.node
 }
 
-// run holds the binds whenever no other gateway does, until ctx ends.
+// run connects the binds while this gateway holds them, until ctx ends.
 func (h *holder) run(ctx context.Context) {
 	var binds sync.WaitGroup
-	var unbind context.CancelFunc // nil while this gateway does not hold them
+	var unbind context.CancelFunc // nil while this gateway does not hold the binds
 	for {
 		node, err := h.hold(ctx)
 		switch {
@@ -239,7 +237,7 @@ func (h *holder) run(ctx context.Context) {
 			h.resume()
 		}
 		pause := holdPeriod / 3
-		if err != nil { // so that one slow answer does not lose the hold
+		if err != nil { // one slow answer must not lose the hold
 			pause = time.Second
 		}
 		if !relay.Sleep(ctx, pause) {

@@ -23,20 +23,20 @@ type checkConfigCommand struct {
 	File string `arg:"" help:"The configuration file, or an inventory."`
 }
 
-// Run checks a configuration file together with the environment, the files that it names,
-// and its inventory. It warns of unknown variables. Of an inventory it checks all that does
-// not depend on a gateway.
+// Run checks a configuration file with the environment, the files that it names, and its
+// inventory, and warns of unknown variables. It checks an inventory without the records of a
+// gateway.
 func (c checkConfigCommand) Run(w client.Environment) error {
 	if data, err := os.ReadFile(c.File); err == nil && document.Recognises(data) {
 		cfg, err := config.Load("", w.Variables)
 		if err != nil {
 			return err
 		}
-		d, err := checkInventory(cfg, c.File, data)
+		inventory, err := checkInventory(cfg, c.File, data)
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(w.Stdout, "ok: an inventory, document %s, accounts: %d\n", d.Owner(), len(d.Accounts))
+		_, err = fmt.Fprintf(w.Stdout, "ok: an inventory, document %s, accounts: %d\n", inventory.Owner(), len(inventory.Accounts))
 		return err
 	}
 	cfg, err := config.Load(c.File, w.Variables)
@@ -64,31 +64,30 @@ func (c checkConfigCommand) Run(w client.Environment) error {
 	return err
 }
 
-// checkInventory checks an inventory as a gateway with these settings does.
+// checkInventory checks an inventory as a new gateway with these settings does.
 func checkInventory(cfg config.Config, path string, data []byte) (*document.Document, error) {
 	pool := codec.New(slog.New(slog.DiscardHandler))
 	defer func() { _ = pool.Close() }()
-	d, err := inventory.Parse(data, document.Options{
+	parsed, err := inventory.Parse(data, document.Options{
 		CheckURL: guard.New(cfg.Egress.Allow).CheckURL, CheckSource: checkSource(pool), AllowHTTPCallback: cfg.Egress.AllowHTTPCallback,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("inventory %s:\n%w", path, err)
 	}
-	return d, nil
+	return parsed, nil
 }
 
-// checkSettings returns an error that names each setting with which a gateway does not
-// start although config.Load accepts it: files that are missing or damaged, and values that
-// the client of a back end refuses. It connects to nothing and changes nothing. Files of the
-// data directory that this user cannot read are not checked: the gateway may have another
-// user.
+// checkSettings returns an error for each setting that config.Load accepts, but with which a
+// gateway does not start: missing and damaged files, and values that the client of a back end
+// refuses. It opens no connections and changes nothing. It skips files of the data directory
+// that it cannot read, because the gateway may run as another user.
 func checkSettings(cfg config.Config) error {
 	var errs []error
 	check := func(setting string, err error) { errs = append(errs, ofSetting(setting, err)) }
 	if info, err := os.Stat(cfg.DataDir); err == nil && !info.IsDir() {
 		check("data_dir (PENSTOCK_DATA_DIR)", fmt.Errorf("%s is not a directory", cfg.DataDir))
 	} else if cfg.AdminToken == "" {
-		if _, err := storedToken(cfg.DataDir, client.AdminTokenFile); !errors.Is(err, fs.ErrPermission) {
+		if _, err := readToken(cfg.DataDir, client.AdminTokenFile); !errors.Is(err, fs.ErrPermission) {
 			check("admin_token (PENSTOCK_ADMIN_TOKEN)", err)
 		}
 	}
@@ -115,7 +114,7 @@ func checkSettings(cfg config.Config) error {
 	return errors.Join(errs...)
 }
 
-// checkSource returns a function that refuses a decoder's source that does not compile.
+// checkSource returns a function that returns an error for a source that does not compile.
 func checkSource(pool *codec.Pool) func(codec, source string) error {
 	return func(codec, source string) error {
 		_, err := catalog.Catalog{JavaScript: pool.Compile}.Compile(codec, source, false)

@@ -1,6 +1,6 @@
-// Package app is the gateway and its tools: one file per subcommand that is not a client of a
-// running gateway, and wire.go, core.go and surfaces.go, which put the parts of the gateway
-// together. Command penstock and the end-to-end tests run it.
+// Package app is the gateway and its commands. There is a file for each command that does not only
+// call a running gateway, and wire.go, core.go and surfaces.go connect the parts of the
+// gateway. Command penstock and the end-to-end tests run it.
 package app
 
 import (
@@ -31,7 +31,7 @@ const (
 type commands struct {
 	Serve       serveCommand       `cmd:"" help:"Run the gateway."`
 	Apply       client.Apply       `cmd:"" help:"Apply an inventory to a running gateway."`
-	Export      client.Export      `cmd:"" help:"Print the present state of a running gateway as an inventory."`
+	Export      client.Export      `cmd:"" help:"Print the present records of a running gateway as an inventory."`
 	Schema      schemaCommand      `cmd:"" help:"Print the JSON Schema of inventories, for editors."`
 	Get         client.Get         `cmd:"" aliases:"list" help:"List records of a running gateway, or show one: devices, rules, relays, sims, messages, credit and others."`
 	Status      client.Status      `cmd:"" help:"Show the back ends of a running gateway, and the other gateways."`
@@ -39,16 +39,16 @@ type commands struct {
 	Send        client.Send        `cmd:"" help:"Send an SMS through a running gateway."`
 	Replay      client.Replay      `cmd:"" help:"Replay events or deliveries of a running gateway."`
 	Decode      decodeCommand      `cmd:"" help:"Run a decoder on frames, without storing anything."`
-	Dashboard   dashboardCommand   `cmd:"" help:"Print a Grafana dashboard for the values of a decoder."`
+	Dashboard   dashboardCommand   `cmd:"" help:"Print a Grafana dashboard for the sensors of a decoder."`
 	Backup      backupCommand      `cmd:"" help:"Back up the data directory except the journal, also while the gateway runs."`
 	Restore     restoreCommand     `cmd:"" help:"Restore a backup into the data directory of a stopped gateway."`
 	Recover     recoverCommand     `cmd:"" help:"Process the journal again after the database was restored, then continue."`
 	Migrate     migrateCommand     `cmd:"" help:"Migrate the database schema to this version; --status lists the migrations."`
-	CheckConfig checkConfigCommand `cmd:"" name:"check-config" help:"Check a configuration file with the inventory it names, or an inventory."`
-	Healthcheck client.Healthcheck `cmd:"" help:"Ask a running gateway whether it is alive."`
-	User        client.User        `cmd:"" help:"Manage who may sign in to the console and the admin API."`
+	CheckConfig checkConfigCommand `cmd:"" name:"check-config" help:"Check a configuration file and its inventory, or an inventory."`
+	Healthcheck client.Healthcheck `cmd:"" help:"Check whether a running gateway is alive."`
+	User        client.User        `cmd:"" help:"Manage the users of the console and the admin API."`
 	Token       client.Token       `cmd:"" help:"Manage the tokens of accounts."`
-	Ledger      ledgerCommand      `cmd:"" help:"Verify ledgers and exports of them."`
+	Ledger      ledgerCommand      `cmd:"" help:"Verify ledgers and their exports."`
 	Completion  completionCommand  `cmd:"" help:"Print a script that completes commands and options in bash, zsh or fish."`
 	Help        helpCommand        `cmd:"" help:"Print the help of a command."`
 	Man         manCommand         `cmd:"" hidden:"" help:"Print the manual page."`
@@ -57,8 +57,7 @@ type commands struct {
 	PrintVersion kong.VersionFlag `name:"version" help:"Print the version."`
 }
 
-// Main runs the command that the process was started with, and ends the process with
-// its exit code.
+// Main runs the command of the process arguments and exits with its exit code.
 func Main(version string) {
 	if len(os.Args) == 2 && os.Args[1] == codec.WorkerCommand {
 		os.Exit(workerMain())
@@ -70,7 +69,7 @@ func Main(version string) {
 	}))
 }
 
-// workerMain is the hidden command that runs JavaScript codecs for a parent process.
+// workerMain is the hidden command that runs JavaScript codecs for a gateway.
 func workerMain() int {
 	if err := codec.Work(os.Stdin, os.Stdout); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "penstock:", err)
@@ -108,7 +107,7 @@ func Run(args []string, w client.Environment) int {
 		if !errors.Is(err, errReported) {
 			_, _ = fmt.Fprintln(w.Stderr, "penstock:", err)
 		}
-		if _, wrong := errors.AsType[usageError](err); wrong {
+		if _, ok := errors.AsType[usageError](err); ok {
 			return exitUsage
 		}
 		return exitFailed
@@ -116,15 +115,15 @@ func Run(args []string, w client.Environment) int {
 	return exitDone
 }
 
-// usageError means that the command line is wrong.
+// usageError means that the command line is invalid.
 type usageError struct{ error }
 
-// errReported fails a command that has already printed its error.
-var errReported = errors.New("told")
+// errReported is the error of a command that has printed its errors.
+var errReported = errors.New("the errors are printed")
 
 type versionCommand struct{}
 
-// Run prints the version, the commit and the Go it was built with.
+// Run prints the version, the commit and the Go version.
 func (versionCommand) Run(w client.Environment) error {
 	_, err := fmt.Fprintln(w.Stdout, versionText(w.Version))
 	return err
@@ -146,9 +145,9 @@ type schemaCommand struct{}
 
 // Run prints the JSON Schema of inventories, for editors.
 func (schemaCommand) Run(w client.Environment) error {
-	text, err := document.Schema()
+	schema, err := document.Schema()
 	if err == nil {
-		_, err = w.Stdout.Write(text)
+		_, err = w.Stdout.Write(schema)
 	}
 	return err
 }

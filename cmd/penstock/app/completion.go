@@ -14,17 +14,17 @@ type completionCommand struct {
 	Shell string `arg:"" optional:"" default:"bash" enum:"bash,zsh,fish" help:"bash, zsh or fish; default: bash."`
 }
 
-// Run prints the script, which has the words that may follow each command.
+// Run prints the script, which lists the words that may follow each command.
 func (c completionCommand) Run(k *kong.Kong, w client.Environment) error {
-	script, form := bashCompletion, "    %q*) words=%q ;;\n"
+	script, caseFormat := bashCompletion, "    %q*) words=%q ;;\n"
 	switch c.Shell {
 	case "zsh":
 		script = zshCompletion + script
 	case "fish":
-		script, form = fishCompletion, "    case '%s*'\n      string split ' ' -- %q\n"
+		script, caseFormat = fishCompletion, "    case '%s*'\n      string split ' ' -- %q\n"
 	}
 	var cases strings.Builder
-	completions(&cases, form, k.Model.Node, " ")
+	completions(&cases, caseFormat, k.Model.Node, " ")
 	_, err := fmt.Fprintf(w.Stdout, script, cases.String())
 	return err
 }
@@ -58,13 +58,13 @@ end
 complete -c penstock -a '(_penstock)'
 `
 
-// completions writes a case for each command, the longest before those that it begins
-// with.
-func completions(builder *strings.Builder, form string, n *kong.Node, line string) {
+// completions writes a case for each command. The first matching case applies, so that subcommands
+// come before their command.
+func completions(builder *strings.Builder, caseFormat string, n *kong.Node, line string) {
 	var words []string
 	for _, child := range n.Children {
 		if !child.Hidden {
-			completions(builder, form, child, line+child.Name+" ")
+			completions(builder, caseFormat, child, line+child.Name+" ")
 			words = append(words, child.Name)
 		}
 	}
@@ -73,5 +73,5 @@ func completions(builder *strings.Builder, form string, n *kong.Node, line strin
 			words = append(words, "--"+f.Name)
 		}
 	}
-	_, _ = fmt.Fprintf(builder, form, line, strings.Join(words, " "))
+	_, _ = fmt.Fprintf(builder, caseFormat, line, strings.Join(words, " "))
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/penstock/penstock/relay/usage"
 )
 
-// core has the services that process traffic, without the surfaces that accept it.
+// core has the services that process traffic. The surfaces accept the traffic.
 type core struct {
 	services
 	stores     backends
@@ -33,30 +33,30 @@ type core struct {
 	sending    sending
 }
 
-// openCore makes the services behind the journals, and the journals.
-func (g *Gateway) openCore(ctx context.Context, stores backends) (c core, err error) {
+// openCore opens the journals, and the services that process their entries.
+func (g *Gateway) openCore(ctx context.Context, stores backends) (core, error) {
 	senders, err := g.openOutbound(stores)
 	if err != nil {
-		return c, err
+		return core{}, err
 	}
-	run, err := g.openServices(ctx, stores, senders)
+	services, err := g.openServices(ctx, stores, senders)
 	if err != nil {
-		return c, err
+		return core{}, err
 	}
 	reports, err := g.openReceipts(ctx, stores.records, senders.sender)
 	if err != nil {
-		return c, err
+		return core{}, err
 	}
-	proc, err := g.openProcessing(stores, senders, reports.handler, run.sims.meter)
+	proc, err := g.openProcessing(stores, senders, reports.handler, services.sims.meter)
 	if err != nil {
-		return c, err
+		return core{}, err
 	}
-	members, err := g.openMembership(ctx, stores, proc.intakes, run.ledgers)
+	members, err := g.openMembership(ctx, stores, proc.intakes, services.ledgers)
 	if err != nil {
-		return c, err
+		return core{}, err
 	}
 	if err := members.catchUp(ctx, stores.embedded, g.log); err != nil {
-		return c, err
+		return core{}, err
 	}
 	follow(stores.embedded, proc.intakes)
 	for _, store := range stores.embedded {
@@ -64,22 +64,22 @@ func (g *Gateway) openCore(ctx context.Context, stores backends) (c core, err er
 	}
 	sends, err := g.openSending(stores.records, reports, proc.intakes)
 	if err != nil {
-		return c, err
+		return core{}, err
 	}
 	g.queue, g.attempter = senders.queue, senders.worker.WithMessages(sends.messages, sends.submit.Simulated)
-	runners := run.ledgers.Runners()
-	maps.Copy(runners, run.sims.actions.Runners(run.sims.meter))
-	runners[sip.Kind] = run.calls.Run
-	runners[usage.CDRKind] = run.sims.usage.RunCDR
-	runners[usage.ReportKind] = run.sims.usage.RunReport
-	runners[usage.BlockKind] = run.sims.meter.RunBlock
-	g.jobs, g.work = run.jobs, jobs.Work{Runners: runners, OnEnd: run.sims.actions.Ending}
+	runners := services.ledgers.Runners()
+	maps.Copy(runners, services.sims.actions.Runners(services.sims.meter))
+	runners[sip.Kind] = services.calls.Run
+	runners[usage.CDRKind] = services.sims.usage.RunCDR
+	runners[usage.ReportKind] = services.sims.usage.RunReport
+	runners[usage.BlockKind] = services.sims.meter.RunBlock
+	g.jobs, g.work = services.jobs, jobs.Work{Runners: runners, OnEnd: services.sims.actions.Ending}
 	g.intakes, g.devices, g.membership = proc.intakes, proc.devices, members
 	g.submit, g.carriers = sends.submit, sends.carriers
-	return core{services: run, stores: stores, senders: senders, proc: proc, rules: proc.rules, membership: members, sending: sends}, nil
+	return core{services: services, stores: stores, senders: senders, proc: proc, rules: proc.rules, membership: members, sending: sends}, nil
 }
 
-// services have operations that run as jobs.
+// services has the services whose operations run as jobs.
 type services struct {
 	archive *archive.Store
 	ledgers *ledgerService
@@ -89,23 +89,23 @@ type services struct {
 }
 
 func (g *Gateway) openServices(ctx context.Context, stores backends, senders outbound) (s services, err error) {
-	run, err := jobs.New(jobs.Deps{Store: stores.records.Jobs, Redis: stores.cache, Gate: g.gate, Logger: g.log}, jobs.Options{})
+	submitter, err := jobs.New(jobs.Deps{Store: stores.records.Jobs, Redis: stores.cache, Gate: g.gate, Logger: g.log}, jobs.Options{})
 	if err != nil {
 		return s, err
 	}
 	records := stores.records
 	files := archive.New(records.Files, records.Calls)
 	g.onClose(files.Close)
-	ledgers, err := g.openLedgers(ctx, stores.records, senders.events, run)
+	ledgers, err := g.openLedgers(ctx, stores.records, senders.events, submitter)
 	if err != nil {
 		return s, err
 	}
-	sims := g.openSIMs(stores.records, senders, run)
-	calls := sip.New(sip.Deps{Jobs: records.Jobs, Submit: run, Archives: files, Mails: senders.mails, PublicURL: g.cfg.PublicURL})
-	return services{archive: files, ledgers: ledgers, sims: sims, calls: calls, jobs: run}, nil
+	sims := g.openSIMs(stores.records, senders, submitter)
+	calls := sip.New(sip.Deps{Jobs: records.Jobs, Submit: submitter, Archives: files, Mails: senders.mails, PublicURL: g.cfg.PublicURL})
+	return services{archive: files, ledgers: ledgers, sims: sims, calls: calls, jobs: submitter}, nil
 }
 
-// outbound are the ways out, and the queue of deliveries before them.
+// outbound has the queue of deliveries and the clients that perform them.
 type outbound struct {
 	queue    *queue.Queue
 	worker   *worker.Worker // without SMS
@@ -125,7 +125,7 @@ func (g *Gateway) openOutbound(stores backends) (senders outbound, err error) {
 	if senders.operator, err = g.openOperator(); err != nil {
 		return senders, err
 	}
-	// A delivery goes to its SIM while the relay that routed it still names the SIM.
+	// A message is sent to a SIM only while the relay that routed it names the SIM.
 	serves := func(ctx context.Context, delivery outbox.Delivery) (bool, error) {
 		r, err := stores.records.Inbound.Get(ctx, delivery.Account, inbound.Geographic, delivery.Relay)
 		if relay.KindOf(err) == relay.KindNotFound {
@@ -163,7 +163,7 @@ func (g *Gateway) openOutbound(stores backends) (senders outbound, err error) {
 }
 
 // observeDelivery counts an attempt by the host of its request, or by the kind of a delivery
-// without one, and measures a delivery that arrived.
+// without a request. It measures the time to a successful delivery.
 func (g *Gateway) observeDelivery(delivery outbox.Delivery, o outbox.Outcome) {
 	host := string(delivery.Kind)
 	if delivery.Request != nil {

@@ -11,14 +11,14 @@ import (
 	"github.com/penstock/penstock/ingest/admin"
 )
 
-// dashboardCommand prints a Grafana dashboard for the values of a decoder.
+// dashboardCommand prints a Grafana dashboard for the sensors of a decoder.
 type dashboardCommand struct {
 	Decoder string `required:"" help:"The decoder's id." placeholder:"ID"`
 	Account string `help:"The account's name or id, if several accounts have a decoder with this id." placeholder:"ACCOUNT"`
 	client.Flags
 }
 
-// Run queries the gateway for the decoder's sensors and prints the dashboard.
+// Run requests the decoder from the gateway and prints the dashboard.
 func (d dashboardCommand) Run(w client.Environment) error {
 	target := "/admin/decoders/" + url.PathEscape(d.Decoder)
 	if d.Account != "" {

@@ -19,16 +19,16 @@ import (
 	registry "github.com/penstock/penstock/relay/gateway"
 )
 
-// The files of the data directory that the program itself keeps.
+// The name of the gateway, and the folder of embedded readings, in the data directory.
 const (
 	nodeFile    = "node"
 	readingsDir = "readings"
 )
 
-// kept returns the random text in a file of the data directory, which it creates if it is
-// missing or empty.
-func kept(dir, name string, length int) (text string, err error) {
-	if text, err = stored(dir, name); err != nil || text != "" {
+// readOrCreate returns the text in a file of the data directory. It creates a missing or empty
+// file with a random text.
+func readOrCreate(dir, name string, length int) (text string, err error) {
+	if text, err = readText(dir, name); err != nil || text != "" {
 		return text, err
 	}
 	text = strings.ToLower(rand.Text())[:length]
@@ -38,16 +38,16 @@ func kept(dir, name string, length int) (text string, err error) {
 	return text, nil
 }
 
-// keptToken is kept for a token. It refuses one that can be guessed.
-func keptToken(dir, name string) (token string, err error) {
-	if token, err = storedToken(dir, name); err != nil || token != "" {
+// readOrCreateToken is like readOrCreate for a token, and refuses one that can be guessed.
+func readOrCreateToken(dir, name string) (token string, err error) {
+	if token, err = readToken(dir, name); err != nil || token != "" {
 		return token, err
 	}
-	return kept(dir, name, 26)
+	return readOrCreate(dir, name, 26)
 }
 
-// stored returns the text in a file of the data directory; empty if it is missing or empty.
-func stored(dir, name string) (text string, err error) {
+// readText returns the text in a file of the data directory; empty if the file is missing.
+func readText(dir, name string) (text string, err error) {
 	b, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("data directory: %w", err)
@@ -55,19 +55,19 @@ func stored(dir, name string) (text string, err error) {
 	return strings.TrimSpace(string(b)), nil
 }
 
-// storedToken is stored for a token. It refuses one that can be guessed.
-func storedToken(dir, name string) (token string, err error) {
-	if token, err = stored(dir, name); err != nil || token == "" {
+// readToken is like readText for a token, and refuses one that can be guessed.
+func readToken(dir, name string) (token string, err error) {
+	if token, err = readText(dir, name); err != nil || token == "" {
 		return "", err
 	}
 	if problem := config.TokenProblem(token); problem != "" {
-		return "", fmt.Errorf("%s: %s; write another token to the file, or remove it to have one generated", filepath.Join(dir, name), problem)
+		return "", fmt.Errorf("%s: %s; write another token to the file, or remove the file to generate a token", filepath.Join(dir, name), problem)
 	}
 	return token, nil
 }
 
-// checkDatabases returns an error if the SQLite database of the records that this data
-// directory was used with is missing or empty. SQLite would begin a new one in its place.
+// checkDatabases returns an error if a data directory that was used before has lost the SQLite
+// database of the records: SQLite would create a new one.
 func checkDatabases(cfg config.Config) error {
 	if _, err := os.Stat(filepath.Join(cfg.DataDir, databaseFile)); errors.Is(err, fs.ErrNotExist) {
 		return nil // a new data directory
@@ -85,8 +85,8 @@ func missing(path string) bool {
 	return errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0
 }
 
-// placeOf identifies a data directory: the host, its boot, and the directory's device and
-// inode. A process that holds the locks of the journals there is the only one in that place.
+// placeOf identifies a data directory by the host, its boot, and the directory's device and
+// inode. Only one process can work in a place, because it holds the locks of the journals.
 func placeOf(dataDir string) (string, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -107,7 +107,7 @@ func placeOf(dataDir string) (string, error) {
 	return fmt.Sprintf("%s %s %d:%d", host, strings.TrimSpace(string(boot)), stat.Dev, stat.Ino), nil
 }
 
-// registered returns the gateway that is registered under this one's name; ok is false if
+// registered returns the gateway that is registered under the name of this one; ok is false if
 // there is none.
 func (m *membership) registered(ctx context.Context) (g registry.Gateway, ok bool, err error) {
 	gateways, err := m.store.Gateways(ctx)
@@ -119,9 +119,9 @@ func (m *membership) registered(ctx context.Context) (g registry.Gateway, ok boo
 	return g, false, err
 }
 
-// checkName stops the gateway for good if another process works under its name: if one
-// has registered since this one did, or if the heartbeat of the one that was registered
-// before advances while this one watches. It reports whether there is one.
+// checkName stops the gateway until the process ends if another process works under its name,
+// and reports whether one does. It does if it has registered after this process, or if its
+// heartbeats go on while this process starts.
 func (m *membership) checkName(ctx context.Context) (taken bool, err error) {
 	g, ok, err := m.registered(ctx)
 	if err != nil || !ok || g.Facts[registry.Incarnation] == m.self.Facts[registry.Incarnation] {
@@ -137,16 +137,16 @@ func (m *membership) checkName(ctx context.Context) (taken bool, err error) {
 	return true, nil
 }
 
-// watch reports whether the heartbeat of a registered gateway advances. A process in the
-// same place has ended, since this one has its locks.
+// watch watches a registered gateway for watchFor and reports whether it sends a heartbeat. A
+// process in the same place has ended, because this one holds its locks.
 func (m *membership) watch(ctx context.Context, g *registry.Gateway) (alive bool, err error) {
 	if place := m.self.Facts[registry.Place]; place != "" && place == g.Facts[registry.Place] {
 		return false, nil
 	}
-	if g.SeenAt.Equal(m.endedAt) { // it was watched before
+	if g.SeenAt.Equal(m.endedAt) { // an earlier watch has found that it has ended
 		return false, nil
 	}
-	m.log.Info("this gateway's name is registered elsewhere; watching whether that process lives", "node", g.Node, "internal_url", g.URL)
+	m.log.Info("this gateway's name is registered elsewhere; watching whether that process sends heartbeats", "node", g.Node, "internal_url", g.URL)
 	for end := time.Now().Add(m.watchFor); time.Now().Before(end); {
 		if !relay.Sleep(ctx, m.watchFor/24) {
 			return false, ctx.Err()
@@ -164,12 +164,12 @@ func (m *membership) watch(ctx context.Context, g *registry.Gateway) (alive bool
 	return false, nil
 }
 
-// leave stops accepting and processing until the process ends.
+// leave stops accepting and processing for the rest of the process.
 func (m *membership) leave(reason string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.gate.Close()
-	m.halted, m.haltedByOther, m.gone = reason, false, true
+	m.halted, m.haltedByOther, m.left = reason, false, true
 	for _, intake := range m.intakes {
 		intake.Refuse(reason)
 	}

@@ -18,17 +18,16 @@ import (
 	"github.com/penstock/penstock/relay/inventory"
 )
 
-// declare applies the configured inventory, or the demo if there is none. While the
-// database is down it is retried in the background: known senders are served
-// meanwhile.
-func (g *Gateway) declare(ctx context.Context, known *account.Store, inv *inventory.Service) error {
-	if err := g.keepDemo(ctx, inv); err != nil {
+// declare applies the configured inventory, or the demo if none is configured. While the database
+// is down it retries in the background, because known senders can be served.
+func (g *Gateway) declare(ctx context.Context, accountStore *account.Store, inv *inventory.Service) error {
+	if err := g.updateDemo(ctx, inv); err != nil {
 		return fmt.Errorf("demo account: %w", err)
 	}
 	if err := g.declareConfigured(ctx, inv); err != nil {
 		return err
 	}
-	accounts, err := known.Accounts(ctx)
+	accounts, err := accountStore.Accounts(ctx)
 	if relay.KindOf(err) == relay.KindUnavailable {
 		return nil // the back end's check reports that
 	}
@@ -64,7 +63,7 @@ func (g *Gateway) apply(ctx context.Context, inv *inventory.Service, data []byte
 	}
 	g.log.Info("inventory applied", "path", g.cfg.Inventory, "accounts", len(done.Accounts))
 	if len(done.Kept) > 0 {
-		g.log.Info("inventory not taken everywhere", "path", g.cfg.Inventory, "count", len(done.Kept), "kept", document.FirstNames(done.Kept))
+		g.log.Info("inventory applied; some values are kept", "path", g.cfg.Inventory, "count", len(done.Kept), "kept", document.FirstNames(done.Kept))
 	}
 	return nil
 }
@@ -78,7 +77,7 @@ func (g *Gateway) applyLater(ctx context.Context, inv *inventory.Service, data [
 		}
 		if relay.KindOf(err) != relay.KindUnavailable {
 			g.log.Error("inventory refused", "error", err)
-			g.undeclared.Store(false) // its senders stay unknown until it is corrected
+			g.undeclared.Store(false) // its tokens stay unknown until the inventory is corrected
 			return
 		}
 	}
@@ -102,7 +101,7 @@ func (g *Gateway) declareDemo(ctx context.Context, inv *inventory.Service) error
 	if !empty {
 		return nil
 	}
-	token, err := keptToken(g.cfg.DataDir, client.DemoTokenFile)
+	token, err := readOrCreateToken(g.cfg.DataDir, client.DemoTokenFile)
 	if err != nil {
 		return err
 	}
@@ -113,8 +112,8 @@ func (g *Gateway) declareDemo(ctx context.Context, inv *inventory.Service) error
 	return nil
 }
 
-// demoOf returns the demo inventory. The SOAP password is the token, whose hash need not be
-// slow: it would be half of the start and 19 MiB of its memory.
+// demoOf returns the demo inventory. The SOAP password is the token, which cannot be guessed, so
+// that its hash is a fast one: a slow one takes half of the start and 19 MiB.
 func demoOf(token string) document.Document {
 	demo := document.Demo(token)
 	demo.Accounts[0].SOAP.Password = account.HashGenerated(account.HashToken(token))
@@ -130,13 +129,13 @@ func applyDemo(ctx context.Context, inv *inventory.Service, demo document.Docume
 	return err
 }
 
-// keepDemo makes the content of the file demo-token the token and the SOAP password of the
-// demo account of an earlier start; a missing or empty file gets a new token. On a public
-// address it revokes both for good, because the token has all scopes and is in scripts and
-// shell histories. A token that was revoked stays revoked.
-func (g *Gateway) keepDemo(ctx context.Context, inv *inventory.Service) error {
+// updateDemo sets the token and the SOAP password of an existing demo account to the content of
+// the file demo-token; a missing or empty file gets a new token. On a public address it revokes
+// both, because the token has all scopes and is in scripts and shell histories. A revoked token
+// stays revoked.
+func (g *Gateway) updateDemo(ctx context.Context, inv *inventory.Service) error {
 	if g.cfg.Database.URL != "" {
-		return nil // there is no demo
+		return nil // PostgreSQL never has the demo
 	}
 	path := filepath.Join(g.cfg.DataDir, client.DemoTokenFile)
 	login, found, err := inv.GeneratedLogin(ctx)
@@ -149,7 +148,7 @@ func (g *Gateway) keepDemo(ctx context.Context, inv *inventory.Service) error {
 	}
 	if !loopback(g.cfg.Listen) {
 		if err := inv.Revoke(ctx, login.TokenHash); err != nil {
-			return fmt.Errorf("it must not be served on a public address: %w", err)
+			return fmt.Errorf("the token must not be valid on a public address: %w", err)
 		}
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -157,12 +156,12 @@ func (g *Gateway) keepDemo(ctx context.Context, inv *inventory.Service) error {
 		g.log.Warn("the demo account's token and SOAP password were revoked, because the gateway listens on a public address; declare accounts of your own", "listen", g.cfg.Listen)
 		return nil
 	}
-	token, err := keptToken(g.cfg.DataDir, client.DemoTokenFile)
+	token, err := readOrCreateToken(g.cfg.DataDir, client.DemoTokenFile)
 	if err != nil {
 		return err
 	}
 	if account.HashToken(token) == login.TokenHash {
-		g.log.Info("the demo account's token is kept in a file", "path", path)
+		g.log.Info("the demo account's token is in a file", "path", path)
 		return nil
 	}
 	demo := demoOf(token).Accounts[0]
@@ -174,7 +173,7 @@ func (g *Gateway) keepDemo(ctx context.Context, inv *inventory.Service) error {
 	if err := inv.Revoke(ctx, login.TokenHash); err != nil {
 		return err
 	}
-	g.log.Warn("the demo account has another token: that of the file", "path", path)
+	g.log.Warn("the demo account has a new token, which is in a file", "path", path)
 	return nil
 }
 

@@ -21,15 +21,15 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// decodeCommand runs a decoder on frames and stores nothing: on its own with a
-// codec and a source, or through a running gateway with a decoder or a device.
+// decodeCommand runs a decoder on frames and stores nothing. It runs a codec and a source by
+// itself, and a decoder or a device at a running gateway.
 type decodeCommand struct {
 	Codec   string            `help:"json, cayenne_lpp, senml, expr or javascript; default: javascript for a source file ending in .js, else expr." placeholder:"NAME"`
-	Source  string            `help:"The codec's source; - is the standard input." placeholder:"FILE"`
-	Decoder string            `help:"A decoder of a running gateway; --source replaces its source." placeholder:"ID"`
-	Device  string            `help:"A device of a running gateway; its sensors take the values." placeholder:"ID"`
+	Source  string            `help:"The file with the source of the codec; - is the standard input." placeholder:"FILE"`
+	Decoder string            `help:"The id of a decoder of a running gateway; --source replaces its source." placeholder:"ID"`
+	Device  string            `help:"The id of a device of a running gateway, whose sensors get the values." placeholder:"ID"`
 	Account string            `help:"The account's name or id, if several accounts have a decoder or device with this id." placeholder:"ACCOUNT"`
-	Sensor  map[string]string `help:"Map a key to a sensor type, instead of the decoder's mapping: KEY=SENSOR_TYPE." placeholder:"K=T"`
+	Sensor  map[string]string `help:"Map a key to a sensor type, in place of the mapping of the decoder: KEY=SENSOR_TYPE." placeholder:"K=T"`
 	Raw     *bool             `negatable:"" help:"Run the codec on the payload even if the network server has decoded it."`
 
 	Hex         []string `sep:"none" help:"A payload; may be repeated." placeholder:"BYTES"`
@@ -45,8 +45,7 @@ type decodeCommand struct {
 	client.Flags
 }
 
-// Run decodes the frames and prints the results. It fails if one of them could not be
-// decoded.
+// Run decodes the frames and prints the results. It fails if a frame cannot be decoded.
 func (d decodeCommand) Run(w client.Environment) error {
 	request, err := d.build(w)
 	if err != nil {
@@ -74,7 +73,7 @@ func (d decodeCommand) Run(w client.Environment) error {
 	return err
 }
 
-// try queries the gateway if a flag names an object of it, and decodes locally otherwise.
+// try decodes at the gateway if a flag names its URL or one of its records, else locally.
 func (d decodeCommand) try(w client.Environment, body []byte) (answer admin.TryAnswer, err error) {
 	if d.Decoder != "" || d.Device != "" || d.Server != "" {
 		label := "decode"
@@ -84,11 +83,11 @@ func (d decodeCommand) try(w client.Environment, body []byte) (answer admin.TryA
 		if d.Device != "" {
 			label += ": device " + d.Device
 		}
-		got, err := d.Ask(w, label, http.MethodPost, "/admin/decoders/try", body)
+		body, err := d.Ask(w, label, http.MethodPost, "/admin/decoders/try", body)
 		if err != nil {
 			return answer, err
 		}
-		return answer, json.Unmarshal(got, &answer)
+		return answer, json.Unmarshal(body, &answer)
 	}
 	request, err := admin.ParseTry(body)
 	if err == nil {
@@ -106,7 +105,6 @@ func (d decodeCommand) try(w client.Environment, body []byte) (answer admin.TryA
 	return answer, err
 }
 
-// build converts the flags to a request.
 func (d decodeCommand) build(w client.Environment) (admin.TryRequest, error) {
 	r := admin.TryRequest{
 		Account: admin.AccountRef(d.Account), DecoderID: d.Decoder, DeviceID: d.Device,
@@ -125,8 +123,8 @@ func (d decodeCommand) build(w client.Environment) (admin.TryRequest, error) {
 			}
 		}
 	}
-	for key, measures := range d.Sensor {
-		r.Sensors = append(r.Sensors, iot.Mapping{Key: key, SensorTypeID: measures})
+	for key, sensorType := range d.Sensor {
+		r.Sensors = append(r.Sensors, iot.Mapping{Key: key, SensorTypeID: sensorType})
 	}
 	return r, d.frames(w, &r)
 }
@@ -153,7 +151,7 @@ func (d decodeCommand) frames(w client.Environment, r *admin.TryRequest) error {
 	return nil
 }
 
-// printTried writes the results of frames as text.
+// printTried prints the results as text.
 func printTried(writer io.Writer, answer admin.TryAnswer) error {
 	var b strings.Builder
 	for i := range answer.Data {
@@ -178,14 +176,14 @@ func printFrame(b *strings.Builder, n int, f *admin.TriedFrame) {
 	}
 	fmt.Fprintf(b, "  %.0f µs\n", f.TookUS)
 	for _, v := range f.Values {
-		fmt.Fprintf(b, "  %s = %s", v.Key, shown(v.Value, v.Text))
+		fmt.Fprintf(b, "  %s = %s", v.Key, formatValue(v.Value, v.Text))
 		if v.Time != nil {
 			b.WriteString("  at " + *v.Time)
 		}
 		b.WriteByte('\n')
 	}
 	for _, r := range f.Readings {
-		fmt.Fprintf(b, "  reading %s (%s): %s%s\n", r.Key, r.SensorTypeID, shown(r.Value, r.Text), against(f, r))
+		fmt.Fprintf(b, "  reading %s (%s): %s%s\n", r.Key, r.SensorTypeID, formatValue(r.Value, r.Text), comparison(f, r))
 	}
 	for _, e := range f.Errors {
 		b.WriteString("  error: " + e.Message + "\n")
@@ -203,20 +201,20 @@ func printFrame(b *strings.Builder, n int, f *admin.TriedFrame) {
 	}
 }
 
-// against compares a reading with the stored one.
-func against(f *admin.TriedFrame, r admin.TriedReading) string {
+// comparison returns the stored value of a reading as text.
+func comparison(f *admin.TriedFrame, r admin.TriedReading) string {
 	if r.Effect == "" {
 		return ""
 	}
 	for _, s := range f.Stored {
 		if s.SensorID == r.SensorID && s.Time == r.Time {
-			return ", stored is " + shown(s.Value, s.Text)
+			return ", stored is " + formatValue(s.Value, s.Text)
 		}
 	}
 	return ", nothing is stored"
 }
 
-func shown(value *float64, text *string) string {
+func formatValue(value *float64, text *string) string {
 	switch {
 	case text != nil:
 		return strconv.Quote(*text)

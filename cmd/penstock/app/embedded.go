@@ -17,8 +17,8 @@ import (
 type embeddedStore struct {
 	database
 	file  string
-	kinds []event.Kind // of the traffic whose effects it has
-	// otherWrites names the writes that do not come through the journal.
+	kinds []event.Kind // kinds of traffic that are processed into it
+	// otherWrites describes the writes that do not come from the journal.
 	otherWrites string
 }
 
@@ -29,8 +29,8 @@ type database interface {
 	Damaged() <-chan struct{}
 }
 
-// watchIntegrity checks the whole database after the start, and again when an operation finds
-// damage, so that the log describes how much is damaged.
+// watchIntegrity checks the whole database after the start, and once more when an operation
+// finds damage, so that the log has the extent of the damage.
 func (s *embeddedStore) watchIntegrity(ctx context.Context, log *slog.Logger) {
 	for range 2 {
 		if err := s.CheckIntegrity(ctx); err != nil {
@@ -47,9 +47,9 @@ func (s *embeddedStore) watchIntegrity(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// catchUp reverts the journals to where an embedded store is complete if it has lost
-// transactions, so that they are processed again from there. Messages that were due in the
-// time that the records have lost become unknown: they may have been sent.
+// catchUp reverts the journals if an embedded store has lost transactions: they are processed
+// again from the entry up to which the store is complete. Messages that were due in the time
+// of the lost writes get the state unknown, because they may have been sent.
 func (m *membership) catchUp(ctx context.Context, stores []embeddedStore, log *slog.Logger) error {
 	for _, store := range stores {
 		loss := store.Progress().Loss()
@@ -61,13 +61,13 @@ func (m *membership) catchUp(ctx context.Context, stores []embeddedStore, log *s
 			return fmt.Errorf("%s: %w", store.file, err)
 		}
 		if loss.Found && store.file == db.File && m.Halted() == "" {
-			// Before follow, so that a crash repeats it.
+			// This is before follow, so that it is repeated after a crash.
 			unknown, err := m.afterRestore(ctx, registry.Halt{Node: m.self.Node, Since: loss.Until, LastWrite: loss.Since})
 			if err != nil {
 				return fmt.Errorf("%s: messages that may have been sent: %w", store.file, err)
 			}
 			if unknown > 0 {
-				log.Error("parts of messages may have been sent: they are unknown until they are resent or deleted", "file", store.file, "parts", unknown)
+				log.Error("parts of messages may have been sent: their state is unknown until they are resent or deleted", "file", store.file, "parts", unknown)
 			}
 		}
 		if loss.Found {
@@ -84,26 +84,27 @@ func (m *membership) catchUp(ctx context.Context, stores []embeddedStore, log *s
 	return nil
 }
 
-// follow has each transaction of the embedded stores note how far the journals have been
-// processed.
+// follow makes each transaction of the embedded stores save the positions up to which the
+// journals have been processed.
 func follow(stores []embeddedStore, intakes map[event.Kind]*intake.Intake) {
 	for _, store := range stores {
 		store.Progress().Follow(func() map[string]uint64 { return complete(intakes) })
 	}
 }
 
-// acceptEarlier accepts that embedded records are in an earlier state than the witness
-// says, since catchUp brings them up. Records that `penstock restore` put there wait for
-// `penstock recover`.
+// acceptEarlier accepts embedded records in an earlier state than that of the witness, because
+// catchUp processes the missing entries. Records of `penstock restore` wait for
+// `penstock recover` instead.
 func (m *membership) acceptEarlier(ctx context.Context, records *db.DB) error {
-	found, err := m.look(ctx)
+	current, err := m.readState(ctx)
 	if err != nil {
 		return err
 	}
-	if found.Database == m.seen.Database && found.Beats < m.seen.Beats && !m.seen.Restored {
-		m.seen.Beats = found.Beats
+	if current.Database == m.seen.Database && current.Beats < m.seen.Beats && !m.seen.Restored {
+		m.seen.Beats = current.Beats
 	}
-	// Without its write-ahead log the file is then still this database.
+	// The checkpoint writes the id to the file, so that it is still there if the write-ahead log
+	// is lost.
 	return records.Checkpoint(ctx)
 }
 
@@ -113,9 +114,9 @@ func (s *embeddedStore) catchUp(loss db.Loss, intakes map[event.Kind]*intake.Int
 		since = loss.Since.UTC().Format(time.RFC3339Nano)
 	}
 	if loss.Found {
-		log.Error("a database has lost its newest writes; what did not come through the journal since then may be missing", "file", s.file, "since", since, "may_be_missing", s.otherWrites)
+		log.Error("a database has lost its newest writes; those that did not come from the journal may be missing", "file", s.file, "since", since, "may_be_missing", s.otherWrites)
 	} else {
-		log.Warn("it is unknown whether a database has all writes: the file with their number is missing or damaged",
+		log.Warn("it is unknown whether a database has all writes: the file with the number of writes is missing or damaged",
 			"file", s.file, "number", s.file+db.CommitsSuffix)
 	}
 	for _, kind := range s.kinds {
@@ -135,7 +136,7 @@ func (s *embeddedStore) catchUp(loss db.Loss, intakes map[event.Kind]*intake.Int
 	return count, nil
 }
 
-// complete returns the sequences up to which everything in the journals has ended.
+// complete returns the sequence numbers up to which the journals have been processed.
 func complete(intakes map[event.Kind]*intake.Intake) map[string]uint64 {
 	positions := make(map[string]uint64, len(intakes))
 	for kind, intake := range intakes {

@@ -16,37 +16,37 @@ type helpCommand struct {
 	Command []string `arg:"" optional:"" help:"The command, for example apply or token add."`
 }
 
-// Run prints what the command prints for --help.
+// Run prints the help of the command.
 func (h helpCommand) Run(k *kong.Kong) error {
 	node := k.Model.Node
 	for _, word := range h.Command {
 		i := slices.IndexFunc(node.Children, func(child *kong.Node) bool { return child.Name == word })
 		if i < 0 {
-			return usageError{fmt.Errorf("there is no command %q: penstock help lists all", strings.Join(h.Command, " "))}
+			return usageError{fmt.Errorf("unknown command %q: penstock help lists the commands", strings.Join(h.Command, " "))}
 		}
 		node = node.Children[i]
 	}
-	_, _ = k.Parse(append(h.Command, "--help")) // prints it, and ends the program with 0
+	_, _ = k.Parse(append(h.Command, "--help")) // prints the help, and exits with 0
 	return nil
 }
 
-// manCommand prints the manual page, of the same texts as the help.
+// manCommand prints the manual page, which is generated from the help texts.
 type manCommand struct{}
 
-// Run prints the page in the man macros of roff.
+// Run prints the page in roff with the man macros.
 func (manCommand) Run(k *kong.Kong, w client.Environment) error {
 	var b strings.Builder
 	b.WriteString(".TH PENSTOCK 1 \"\" \"penstock " + roff(w.Version) + "\" \"User Commands\"\n" +
 		".SH NAME\npenstock \\- " + roff(k.Model.Help) + "\n.SH SYNOPSIS\n.B penstock\n.I command\n[\\fIargument\\fR ...] [\\fIoption\\fR ...]\n.SH COMMANDS\n")
 	manNode(&b, k.Model.Node, "")
 	b.WriteString(".SH ENVIRONMENT\nMost settings of the configuration file have a variable; see the documentation of the configuration.\n" +
-		".TP\n.B PENSTOCK_SERVER\nURL of the gateway that client commands ask.\n.TP\n.B PENSTOCK_ADMIN_TOKEN\nThe admin token.\n" +
+		".TP\n.B PENSTOCK_SERVER\nURL of the gateway for the commands that call one.\n.TP\n.B PENSTOCK_ADMIN_TOKEN\nThe admin token.\n" +
 		".SH EXIT STATUS\n0 done, 1 failed, 2 wrong usage.\n")
 	_, err := io.WriteString(w.Stdout, b.String())
 	return err
 }
 
-// manNode writes the commands below a node, each with its arguments and options.
+// manNode writes the subcommands of a node with their arguments and options.
 func manNode(b *strings.Builder, n *kong.Node, parent string) {
 	for _, child := range n.Children {
 		if child.Hidden {
@@ -71,8 +71,7 @@ func manNode(b *strings.Builder, n *kong.Node, parent string) {
 	}
 }
 
-// roff escapes a text: backslashes, hyphens that are minus signs, and a control character
-// at the beginning of a line.
+// roff escapes a text for roff: backslashes, hyphens, and a control character at its beginning.
 func roff(text string) string {
 	text = strings.NewReplacer("\\", "\\e", "-", "\\-", "\n", " ").Replace(text)
 	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {

@@ -29,7 +29,7 @@ func TestHelpIsThatOfTheCommand(t *testing.T) {
 	}
 	code, _, stderr := ran(t, nil, "help", "token", "lend")
 	relaytest.Equal(t, "the exit code for an unknown command", code, exitUsage)
-	relaytest.Equal(t, "the error", stderr, "penstock: there is no command \"token lend\": penstock help lists all\n")
+	relaytest.Equal(t, "the error", stderr, "penstock: unknown command \"token lend\": penstock help lists the commands\n")
 }
 
 // The manual page has every command and renders without a warning.

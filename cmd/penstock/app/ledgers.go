@@ -25,15 +25,14 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// ledgerKeyFile is the file of the generated master key, in the data directory.
+// ledgerKeyFile has the generated master key, in the data directory.
 const ledgerKeyFile = "ledger-key"
 
-// headsFile is the journal of the ledgers' heads that this gateway has seen.
+// headsFile has the heads of ledgers that this gateway has seen.
 const headsFile = "ledger-heads"
 
-// makeMasterKey creates the master key of ledgers at the first start, unless one is
-// configured.
-func makeMasterKey(cfg config.Config, log *slog.Logger) error {
+// createMasterKey creates the master key of ledgers at the first start, unless one is configured.
+func createMasterKey(cfg config.Config, log *slog.Logger) error {
 	path := filepath.Join(cfg.DataDir, ledgerKeyFile)
 	if _, err := os.Stat(path); cfg.Ledger.MasterKey != "" || cfg.Ledger.MasterKeyFile != "" || !errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -45,8 +44,8 @@ func makeMasterKey(cfg config.Config, log *slog.Logger) error {
 	return nil
 }
 
-// masterKeys returns the master keys of ledgers, newest first: those of the
-// settings, else that of the data directory.
+// masterKeys returns the master keys of ledgers, newest first: those of the settings, or those of
+// the file.
 func masterKeys(cfg config.Config) ([]string, error) {
 	if keys := cfg.Ledger.MasterKeys(); len(keys) > 0 {
 		return keys, nil
@@ -63,31 +62,31 @@ func masterKeys(cfg config.Config) ([]string, error) {
 	return keys, nil
 }
 
-// masterKeyPath is the file of the master keys, unless the settings have them.
+// masterKeyPath returns the path of the file with the master keys.
 func masterKeyPath(cfg config.Config) string {
 	return cmp.Or(cfg.Ledger.MasterKeyFile, filepath.Join(cfg.DataDir, ledgerKeyFile))
 }
 
-// recordSealer seals columns of the database by the gateway's own key.
+// recordSealer seals columns of the database with the key of the gateway.
 type recordSealer struct {
 	vault   *vault.Vault
 	loading atomic.Bool
 }
 
-// ofGateway is the holder of the gateway's own key.
-const ofGateway relay.AccountID = 0
+// gatewayKey is the owner of the gateway's own key, in place of an account.
+const gatewayKey relay.AccountID = 0
 
-// Seal seals a value, mostly in a transaction. A key that is missing, because the database
-// was replaced, is made outside of it: it would wait for itself.
+// Seal seals a value, usually in a transaction. If the key is missing, because the database was
+// replaced, it is created in the background: a write would wait for the transaction to end.
 func (s *recordSealer) Seal(plain []byte, owner string) ([]byte, error) {
-	sealed, err := s.vault.SealLoaded(ofGateway, plain, owner)
+	sealed, err := s.vault.SealLoaded(gatewayKey, plain, owner)
 	if err == nil {
 		return sealed, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	if err := s.vault.Load(ctx, ofGateway); err == nil {
-		sealed, err := s.vault.SealLoaded(ofGateway, plain, owner)
+	if err := s.vault.Load(ctx, gatewayKey); err == nil {
+		sealed, err := s.vault.SealLoaded(gatewayKey, plain, owner)
 		if err == nil {
 			return sealed, nil
 		}
@@ -97,28 +96,27 @@ func (s *recordSealer) Seal(plain []byte, owner string) ([]byte, error) {
 			defer s.loading.Store(false)
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 			defer cancel()
-			_ = makeGatewayKey(ctx, s.vault) // the next record that is sealed tries again
+			_ = createGatewayKey(ctx, s.vault) // the next Seal tries again
 		}()
 	}
 	return nil, err
 }
 
 func (s *recordSealer) Open(sealed []byte, owner string) ([]byte, error) {
-	return s.vault.OpenLoaded(ofGateway, sealed, owner)
+	return s.vault.OpenLoaded(gatewayKey, sealed, owner)
 }
 
-func (s *recordSealer) Load(ctx context.Context) error { return s.vault.Load(ctx, ofGateway) }
+func (s *recordSealer) Load(ctx context.Context) error { return s.vault.Load(ctx, gatewayKey) }
 
 func (s *recordSealer) Verify(ctx context.Context, tx *db.Tx, sealed []byte, owner string) error {
-	keyset, err := ledger.Keyset(ctx, tx, ofGateway)
+	keyset, err := ledger.Keyset(ctx, tx, gatewayKey)
 	if err = db.IgnoreNotFound(err); err != nil {
 		return err
 	}
-	return s.vault.Verify(ofGateway, keyset, sealed, owner)
+	return s.vault.Verify(gatewayKey, keyset, sealed, owner)
 }
 
-// newLedgers creates the ledger service over a store. The vault of its secrets also
-// encrypts the records of the database that hold some.
+// newLedgers returns the ledger service and its vault, which also seals columns of the database.
 func newLedgers(r *recordStores, keys []string, heads ledger.Heads, events outbox.Notifier, run job.Submitter, notifyHeads bool) (*ledger.Service, *vault.Vault, error) {
 	v, err := vault.New(r.Ledgers, keys)
 	if err != nil {
@@ -129,11 +127,11 @@ func newLedgers(r *recordStores, keys []string, heads ledger.Heads, events outbo
 	return s, v, nil
 }
 
-// makeGatewayKey makes the gateway's own key if it is missing, because a transaction cannot
-// make it. It waits while the database is down.
-func makeGatewayKey(ctx context.Context, v *vault.Vault) error {
+// createGatewayKey creates the key of the gateway if it is missing. It waits while the database is
+// down.
+func createGatewayKey(ctx context.Context, v *vault.Vault) error {
 	for {
-		_, err := v.Seal(ctx, ofGateway, nil, "")
+		_, err := v.Seal(ctx, gatewayKey, nil, "")
 		if errors.Is(err, vault.ErrMasterKey) { // renewKeys reports it
 			return nil
 		}
@@ -143,15 +141,14 @@ func makeGatewayKey(ctx context.Context, v *vault.Vault) error {
 	}
 }
 
-// ledgerService is the service for ledgers with its keys, which this gateway checks
-// while it runs.
+// ledgerService is the ledger service with checks that run in the background.
 type ledgerService struct {
 	*ledger.Service
 	vault     *vault.Vault
 	accounts  *account.Store
-	masterKey string       // the newest
-	wrongKey  atomic.Bool  // accounts' keys are wrapped by another master key
-	faults    atomic.Int64 // of the last audit
+	masterKey string       // the newest one
+	wrongKey  atomic.Bool  // keys of accounts are encrypted with another master key
+	faults    atomic.Int64 // found by the last audit
 	log       *slog.Logger
 }
 
@@ -169,7 +166,7 @@ func (g *Gateway) openLedgers(ctx context.Context, records *recordStores, events
 	if err != nil {
 		return nil, err
 	}
-	if err := makeGatewayKey(ctx, keyVault); err != nil {
+	if err := createGatewayKey(ctx, keyVault); err != nil {
 		return nil, err
 	}
 	l := &ledgerService{Service: service, vault: keyVault, accounts: records.Accounts, masterKey: keys[0], log: g.log}
@@ -178,33 +175,33 @@ func (g *Gateway) openLedgers(ctx context.Context, records *recordStores, events
 	return l, nil
 }
 
-// watch checks the ledgers' heads each minute and logs each fault once.
+// watch checks the heads of the ledgers each minute and logs each fault once.
 func (l *ledgerService) watch(ctx context.Context) {
-	reason := ""
+	logged := ""
 	for {
-		now := ""
+		fault := ""
 		if err := l.Check(ctx); err != nil && relay.KindOf(err) != relay.KindUnavailable {
-			now = err.Error()
+			fault = err.Error()
 		}
-		if now != "" && now != reason && ctx.Err() == nil {
-			l.log.Error("ALARM: ledgers do not match their signatures", "error", now)
+		if fault != "" && fault != logged && ctx.Err() == nil {
+			l.log.Error("ALARM: ledgers do not match their signatures", "error", fault)
 		}
-		reason = now
+		logged = fault
 		if !relay.Sleep(ctx, time.Minute) {
 			return
 		}
 	}
 }
 
-// Times between audits. With its own duration, an audit follows another within a day.
+// The pauses between audits. auditEvery leaves four hours for an audit that is to run daily.
 const (
 	auditEvery   = 20 * time.Hour
-	auditRepairs = time.Hour   // after one that found faults
-	auditRetry   = time.Minute // after one that was not completed
+	auditRepairs = time.Hour   // after an audit that found faults
+	auditRetry   = time.Minute // after an incomplete audit
 )
 
-// audit verifies all ledgers after the start and then at least daily: it finds entries
-// that were removed from the end of a token's.
+// audit verifies all ledgers after the start and then daily. Unlike Check, it finds entries that
+// were deleted from the end of a token's history.
 func (l *ledgerService) audit(ctx context.Context) {
 	for {
 		wait := auditEvery
@@ -212,11 +209,11 @@ func (l *ledgerService) audit(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if err == nil || int64(faults) > l.faults.Load() { // it may have left out ledgers that had some
+		if err == nil || int64(faults) > l.faults.Load() { // an incomplete audit may have skipped faulty ledgers
 			l.faults.Store(int64(faults))
 		}
 		if faults > 0 {
-			l.log.Error("ALARM: the audit of the ledgers found faults; penstock ledger verify names them", "faults", faults)
+			l.log.Error("ALARM: the audit of the ledgers found faults; penstock ledger verify lists them", "faults", faults)
 			wait = auditRepairs
 		}
 		if err != nil {
@@ -229,29 +226,29 @@ func (l *ledgerService) audit(ctx context.Context) {
 	}
 }
 
-// renewKeys wraps all account keys by the newest master key, once. It retries while
-// the database is down or the master key is wrong.
+// renewKeys encrypts all keys of accounts with the newest master key. It retries while the
+// database is down or the master key is wrong.
 func (l *ledgerService) renewKeys(ctx context.Context) {
 	for {
 		accounts, err := l.accounts.Accounts(ctx)
-		err = errors.Join(err, l.vault.Renew(ctx, ofGateway))
+		err = errors.Join(err, l.vault.Renew(ctx, gatewayKey))
 		for _, a := range accounts {
 			err = errors.Join(err, l.vault.Renew(ctx, a.ID))
 		}
 		l.wrongKey.Store(errors.Is(err, vault.ErrMasterKey))
 		if err == nil {
-			l.log.Info("all account keys are wrapped by the newest master key")
+			l.log.Info("all keys of accounts are encrypted with the newest master key")
 			return
 		}
-		l.log.Error("cannot wrap account keys by the newest master key", "error", err)
+		l.log.Error("cannot encrypt the keys of accounts with the newest master key", "error", err)
 		if !relay.Sleep(ctx, time.Minute) {
 			return
 		}
 	}
 }
 
-// check reports whether account keys can be unwrapped, and whether the ledgers
-// match their signatures.
+// check returns an error if keys of accounts cannot be decrypted, or if ledgers do not match their
+// signatures.
 func (l *ledgerService) check(ctx context.Context) error {
 	if l.wrongKey.Load() {
 		return admin.Reason("accounts' keys are wrapped by another master key: set ledger.master_key or ledger.master_key_file to the key that this database was used with, the new one in front of it; if the file ledger-key was lost, restore it from a backup")

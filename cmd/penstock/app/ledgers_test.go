@@ -36,7 +36,7 @@ func TestMasterKeysComeFromOnePlace(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			cfg := config.Config{DataDir: t.TempDir(), Ledger: tc.ledger}
-			relaytest.NoError(t, makeMasterKey(cfg, quiet))
+			relaytest.NoError(t, createMasterKey(cfg, quiet))
 			if got, err := masterKeys(cfg); err != nil || !slices.Equal(got, tc.want) {
 				t.Errorf("%q, %v", got, err)
 			}
@@ -49,10 +49,10 @@ func TestMasterKeysComeFromOnePlace(t *testing.T) {
 	if _, err := masterKeys(cfg); err == nil {
 		t.Error("a key that nobody made")
 	}
-	relaytest.NoError(t, makeMasterKey(cfg, quiet))
+	relaytest.NoError(t, createMasterKey(cfg, quiet))
 	first, err := masterKeys(cfg)
 	relaytest.NoError(t, err)
-	relaytest.NoError(t, makeMasterKey(cfg, quiet))
+	relaytest.NoError(t, createMasterKey(cfg, quiet))
 	info, err := os.Stat(filepath.Join(dir, ledgerKeyFile))
 	relaytest.NoError(t, err)
 	if again, err := masterKeys(cfg); err != nil || strings.Join(again, "") != first[0] || info.Mode().Perm() != fs.FileMode(0o600) {
@@ -70,7 +70,7 @@ func TestNothingIsSealedWithTheKeyOfADatabaseThatWasReplaced(t *testing.T) {
 		seal := func() *vault.Vault {
 			v, err := vault.New(keysets, []string{key})
 			relaytest.NoError(t, err)
-			relaytest.NoError(t, makeGatewayKey(ctx, v))
+			relaytest.NoError(t, createGatewayKey(ctx, v))
 			return v
 		}
 		store.SetSealer(&recordSealer{vault: seal()})

@@ -17,18 +17,18 @@ import (
 	"github.com/penstock/penstock/relay/usage"
 )
 
-// run processes one kind of traffic until ctx ends. An earlier end is a fault of the
-// journal, which is logged before processing starts again.
-func (g *Gateway) run(ctx context.Context, in *intake.Intake) {
+// process processes one kind of traffic until ctx ends. If the journal fails, it logs the error
+// and starts again.
+func (g *Gateway) process(ctx context.Context, in *intake.Intake) {
 	for ctx.Err() == nil {
 		if err := g.gate.Run(ctx, in.Run); err != nil {
-			g.log.Error("processing stopped, starting again", "kind", string(in.Kind()), "error", err)
+			g.log.Error("processing failed; it starts again in a second", "kind", string(in.Kind()), "error", err)
 			relay.Sleep(ctx, time.Second)
 		}
 	}
 }
 
-// housekeeping deletes the states of events whose journal records are gone.
+// housekeeping deletes the states of events whose journal entries were deleted.
 func (g *Gateway) housekeeping(ctx context.Context) {
 	for relay.Sleep(ctx, time.Hour) {
 		for _, intake := range g.intakes {
@@ -42,11 +42,11 @@ func (g *Gateway) housekeeping(ctx context.Context) {
 // sweepEvery is the interval at which records that have expired are deleted.
 const sweepEvery = 5 * time.Minute
 
-// sweep deletes records that have expired, at one of the gateways.
+// sweep deletes expired records. The gateways take turns.
 func (g *Gateway) sweep(ctx context.Context) {
 	for relay.Sleep(ctx, sweepEvery/5) {
-		mine, err := g.records.Gateways.Turn(ctx, "sweep", sweepEvery)
-		if err == nil && mine {
+		isTurn, err := g.records.Gateways.Turn(ctx, "sweep", sweepEvery)
+		if err == nil && isTurn {
 			err = g.sweepRecords(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
@@ -55,7 +55,7 @@ func (g *Gateway) sweep(ctx context.Context) {
 	}
 }
 
-// sweepRecords deletes records that have expired, unless the clock has jumped.
+// sweepRecords deletes expired records, unless the clock has jumped.
 func (g *Gateway) sweepRecords(ctx context.Context) error {
 	if g.clock.jumps() {
 		return nil
@@ -63,15 +63,15 @@ func (g *Gateway) sweepRecords(ctx context.Context) error {
 	return g.records.sweep(ctx, g.clock.now())
 }
 
-// measure calls read soon after the start and then at an interval, and returns a function
+// measure calls read ten seconds after the start and then at an interval. It returns a function
 // that returns the last result.
-func measure[T any](d *Gateway, label string, interval time.Duration, read func(context.Context) (T, error)) func() T {
+func measure[T any](g *Gateway, label string, interval time.Duration, read func(context.Context) (T, error)) func() T {
 	var last atomic.Pointer[T]
 	last.Store(new(T))
-	d.onStart(func(ctx context.Context) {
+	g.onStart(func(ctx context.Context) {
 		for wait := 10 * time.Second; relay.Sleep(ctx, wait); wait = interval {
 			if result, err := read(ctx); err != nil {
-				d.log.Warn("measurement failed", "subject", label, "error", err)
+				g.log.Warn("measurement failed", "subject", label, "error", err)
 			} else {
 				last.Store(&result)
 			}
@@ -80,7 +80,7 @@ func measure[T any](d *Gateway, label string, interval time.Duration, read func(
 	return func() T { return *last.Load() }
 }
 
-// accountFigures counts the records of every account.
+// accountFigures returns a function that counts the records of each account.
 func (g *Gateway) accountFigures(devices *iot.Service) func(context.Context) ([]admin.AccountFigures, error) {
 	return func(ctx context.Context) ([]admin.AccountFigures, error) {
 		accounts, err := g.records.Accounts.Accounts(ctx)
@@ -150,25 +150,24 @@ func (g *Gateway) sizes(ctx context.Context) (map[string]int64, error) {
 	return sizes, err
 }
 
-// expireEvery is the interval at which readings that sensors no longer keep are deleted. A
-// reading outlives its sensor's retention_days by this much at most.
+// expireEvery is the interval at which expired readings are deleted. Readings are deleted at
+// most this long after the retention_days of their sensor.
 const expireEvery = time.Hour
 
-// expire deletes expired readings, account after account: at the start, even if
-// another gateway did so recently, since a gateway may never run for an hour, and
-// then each hour, or a minute after a failure. Accounts that one pass does not reach are
-// next in the following.
+// expire deletes expired readings at the start, then each hour, and a minute after a failure. It
+// skips an hour if another gateway has deleted them, but not the start, because a gateway may
+// never run for an hour.
 func (g *Gateway) expire(ctx context.Context) {
 	due := true
 	for pause := time.Duration(0); relay.Sleep(ctx, pause); {
 		pause = expireEvery
-		mine, err := g.records.Gateways.Turn(ctx, "expire readings", expireEvery/2)
-		if err == nil && !mine && !due {
+		isTurn, err := g.records.Gateways.Turn(ctx, "expire readings", expireEvery/2)
+		if err == nil && !isTurn && !due {
 			continue
 		}
 		due = false
 		if err := g.expireReadings(ctx); err != nil && ctx.Err() == nil {
-			g.log.Warn("old readings were not deleted, trying again in a minute", "error", err)
+			g.log.Warn("expired readings were not deleted, trying again in a minute", "error", err)
 			pause, due = time.Minute, true
 		}
 	}
@@ -186,8 +185,8 @@ func (g *Gateway) expireReadings(ctx context.Context) error {
 	return err
 }
 
-// close drains: it unbinds from SMSCs, stops accepting, ends processing, lets attempts in
-// flight finish, and closes the back ends.
+// close unbinds from SMSCs, stops accepting, stops processing, waits for deliveries in progress,
+// and closes the back ends.
 func (g *Gateway) close(ctx context.Context) error {
 	var errs []error
 	g.carriers.unbind()

@@ -26,26 +26,26 @@ import (
 	registry "github.com/penstock/penstock/relay/gateway"
 )
 
-// databaseFile is the file of the witness.
+// databaseFile has the witness, in the data directory.
 const databaseFile = "database"
 
-// witness is the state that the database has acknowledged to this gateway. A database with
-// less is another one, or was restored to an earlier state: processing must stop, or the
-// entries that were processed into the later state would be lost.
+// witness is the state that the database has acknowledged to this gateway. A database in an
+// earlier state was replaced or restored. Processing must stop then, because entries that were
+// processed in the meantime would be lost.
 type witness struct {
-	Node     string    `json:"node,omitempty"` // the gateway's
-	Database string    `json:"database"`
-	Beats    uint64    `json:"beats"`
-	At       time.Time `json:"at"` // when it was acknowledged
-	// Restored means that `penstock restore` has put back an earlier database.
+	Node     string    `json:"node,omitempty"` // name of the gateway
+	Database string    `json:"database"`       // id of the database
+	Beats    uint64    `json:"beats"`          // number of heartbeats
+	At       time.Time `json:"at"`             // time of the acknowledgement
+	// Restored means that `penstock restore` has restored an earlier database.
 	Restored bool `json:"restored,omitempty"`
 }
 
-// membership registers the gateway, checks that it is consistent with the others, and
-// closes the gate if the database was replaced or restored.
+// membership registers the gateway, checks that its settings and database match those of the
+// other gateways, and closes the gate if the database was replaced or restored.
 type membership struct {
 	store   *registry.Store
-	dir     string
+	dir     string // the data directory
 	self    registry.Gateway
 	keys    registry.Keys // of requests between gateways
 	cache   *cache.DB
@@ -55,51 +55,58 @@ type membership struct {
 	log     *slog.Logger
 	// afterRestore prepares the records of a restored database, see recordStores.
 	afterRestore func(context.Context, registry.Halt) (int, error)
-	// forgetKeys has the keys of sealed records read again: those of another database may
-	// not be in this one.
+	// forgetKeys discards the keys of sealed records, which a restored database may lack.
 	forgetKeys func()
 	// accept accepts the ledgers of a restored database as they are.
 	accept func(context.Context) ([]string, error)
-	// lostWrites means that the embedded records had lost writes at the start, and reverted
-	// is the number of entries that are processed again for that; see catchUp.
+	// lostWrites means that the embedded records had lost their writes between lostSince and
+	// lostUntil at the start. reverted is the number of entries that are processed again; see
+	// catchUp.
 	lostWrites bool
-	lostSince  time.Time // of the oldest lost write; zero: the beginning
+	lostSince  time.Time // zero: the beginning
 	lostUntil  time.Time
 	reverted   int
 
-	watchFor time.Duration // how long a registered gateway is watched
+	watchFor time.Duration // how long checkName watches another gateway's heartbeats
 
-	beating  sync.Mutex // guards what follows, and the database against two that examine it
+	beating  sync.Mutex // held by a heartbeat and by Recover; guards the next fields
 	claimed  bool       // this process has registered
-	endedAt  time.Time  // last heartbeat of a process of this name that has ended
-	database string     // the one that answers now; "" if it is empty
+	endedAt  time.Time  // last heartbeat of a process with this name that has ended
+	database string     // id of the connected database; empty if it has no tables
 
 	mu        sync.Mutex
 	seen      witness
 	conflicts []string
-	halted    string // why processing stopped; empty: it goes on
+	halted    string // reason why processing has stopped; empty while it runs
 	haltedAt  time.Time
-	// haltedByOther means that it stopped because another gateway did.
+	// haltedByOther means that processing has stopped because another gateway stopped.
 	haltedByOther bool
 	// acknowledged has the checkpoints of the last heartbeats, oldest first; see reprocess.
 	acknowledged []map[event.Kind]uint64
-	gone         bool // it stopped for good: another process has its name
+	left         bool // stopped until the process ends: another process has its name
 }
 
 // openMembership creates the membership; start registers the gateway.
 func (g *Gateway) openMembership(ctx context.Context, stores backends, intakes map[event.Kind]*intake.Intake, ledgers *ledgerService) (m *membership, err error) {
 	m = &membership{
-		store: stores.records.Gateways, dir: g.cfg.DataDir, cache: stores.cache, primary: stores.primary, keys: stores.primary.keys, intakes: intakes, gate: g.gate, log: g.log, watchFor: registry.WatchFor,
+		store: stores.records.Gateways, dir: g.cfg.DataDir, cache: stores.cache, primary: stores.primary, keys: stores.primary.keys,
+		intakes: intakes, gate: g.gate, log: g.log, watchFor: registry.WatchFor,
 		afterRestore: stores.records.afterRestore, forgetKeys: ledgers.vault.Forget, accept: ledgers.Accept,
-		self: registry.Gateway{Node: g.node, URL: g.cfg.InternalURL, Version: g.version, StartedAt: time.Now(), Facts: g.facts(ledgers.masterKey)},
+		self: registry.Gateway{
+			Node: g.node, URL: g.cfg.InternalURL, Version: g.version, StartedAt: time.Now(), Facts: g.facts(ledgers.masterKey),
+		},
 	}
 	m.self.Facts[registry.Incarnation] = rand.Text()
 	if m.self.Facts[registry.Place], err = placeOf(g.cfg.DataDir); err != nil {
 		g.log.Warn("cannot distinguish this data directory from a copy; a start after a kill takes longer", "error", err)
 	}
 	g.check(admin.Backend{Name: "gateways", Note: "node " + g.node, Check: m.check})
-	if err := m.load(); err != nil {
+	if m.seen, err = loadWitness(m.dir); err != nil {
 		return nil, err
+	}
+	if m.seen.Node != "" && m.seen.Node != g.node {
+		return nil, fmt.Errorf("%s has the name of gateway %s, but %s was written by gateway %s: if the first file was lost or damaged, write %s to it",
+			filepath.Join(m.dir, nodeFile), g.node, databaseFile, m.seen.Node, m.seen.Node)
 	}
 	if g.cfg.Database.URL == "" {
 		if err := m.acceptEarlier(ctx, stores.records.DB); err != nil {
@@ -107,80 +114,80 @@ func (g *Gateway) openMembership(ctx context.Context, stores backends, intakes m
 		}
 	}
 	m.store.OnConnect(g.node, m.verifyConnection)
-	// A database that is down now is checked by the next heartbeat.
+	// The next heartbeat verifies a database that is down now.
 	if err := m.verify(ctx); err != nil && relay.KindOf(err) != relay.KindUnavailable {
 		return nil, err
 	}
 	return m, nil
 }
 
-// facts are the settings that must be the same at all gateways.
+// facts returns the settings that must be the same at all gateways.
 func (g *Gateway) facts(masterKey string) registry.Facts {
 	readings := registry.Embedded + g.node
 	if g.cfg.Influx.URL != "" {
 		readings = "influxdb " + config.Config{Influx: g.cfg.Influx}.Redacted().Influx.URL + " " + g.cfg.Influx.Bucket
 	}
-	return registry.Facts{registry.Readings: readings, registry.LedgerKey: fingerprint(masterKey), registry.AdminToken: fingerprint(masterKey + " " + g.cfg.AdminToken), registry.PublicURL: g.cfg.PublicURL}
+	return registry.Facts{
+		registry.Readings: readings, registry.LedgerKey: fingerprint(masterKey), registry.PublicURL: g.cfg.PublicURL,
+		// The admin token may be guessable: without the key, its fingerprint would confirm a guess.
+		registry.AdminToken: fingerprint(masterKey + " " + g.cfg.AdminToken),
+	}
 }
 
-// fingerprint identifies a secret without revealing it, if it cannot be guessed. An admin
-// token may be guessable, so that its fingerprint is made with the master key.
+// fingerprint identifies a secret that cannot be guessed, without revealing it.
 func fingerprint(secret string) string {
 	sum := sha256.Sum256([]byte("penstock fingerprint " + secret))
 	return hex.EncodeToString(sum[:8])
 }
 
-// load reads the witness.
-func (m *membership) load() error {
-	b, err := os.ReadFile(filepath.Join(m.dir, databaseFile))
+// loadWitness reads the witness of a data directory; the zero witness if there is none.
+func loadWitness(dir string) (seen witness, err error) {
+	path := filepath.Join(dir, databaseFile)
+	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return seen, nil
 	}
 	if err == nil {
-		err = json.Unmarshal(b, &m.seen)
+		err = json.Unmarshal(b, &seen)
 	}
 	if err != nil {
-		return fmt.Errorf("%s is damaged: if this gateway used the same database last, remove the file: %w", filepath.Join(m.dir, databaseFile), err)
+		return seen, fmt.Errorf("%s is damaged: if this gateway used the same database last, remove the file: %w", path, err)
 	}
-	if node := m.self.Node; node != "" && m.seen.Node != "" && node != m.seen.Node {
-		return fmt.Errorf("%s says that this is the gateway %s, but %s was written by the gateway %s: if the file was lost or damaged, write %s to it",
-			filepath.Join(m.dir, nodeFile), node, databaseFile, m.seen.Node, m.seen.Node)
-	}
-	return nil
+	return seen, nil
 }
 
-// outdate invalidates the witness of a restored data directory: the database counts as
-// restored, so that the journal is processed again.
+func (w witness) save(dir string) error {
+	b, err := json.Marshal(w)
+	if err != nil {
+		return err
+	}
+	return durable.WriteFile(filepath.Join(dir, databaseFile), append(b, '\n'), 0o600)
+}
+
+// outdate invalidates the witness of a restored data directory, so that the database counts as
+// restored and the journal is processed again.
 func outdate(dataDir string) error {
-	m := membership{dir: dataDir}
-	if err := m.load(); err != nil || m.seen.Database == "" {
+	seen, err := loadWitness(dataDir)
+	if err != nil || seen.Database == "" {
 		return err
 	}
-	m.seen.Beats++
-	m.seen.Restored = true
-	return m.save(m.seen)
+	seen.Beats++
+	seen.Restored = true
+	return seen.save(dataDir)
 }
 
-// save writes the witness.
-func (m *membership) save(seen witness) error {
-	b, err := json.Marshal(seen)
-	if err != nil {
-		return err
-	}
-	return durable.WriteFile(filepath.Join(m.dir, databaseFile), append(b, '\n'), 0o600)
-}
-
-// compare closes the gate if the database has less than a witness. An empty id is that of an
-// empty database.
+// compare closes the gate if a database is another one than that of the witness or in an earlier
+// state. It does nothing if the witness has changed since it was read. The id of an empty
+// database is empty.
 func (m *membership) compare(seen witness, id string, beats uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch recovered := m.seen.Database != seen.Database || m.seen.Beats < seen.Beats; {
-	case seen.Database == "" || recovered: // there is nothing to compare with any more
+	case seen.Database == "" || recovered:
 	case id == "":
 		m.haltLocked("the database is empty")
 	case id != seen.Database:
-		m.haltLocked("this is another database than the one that the journal was processed into")
+		m.haltLocked("the journal was processed into another database than this one")
 	case beats < seen.Beats:
 		m.haltLocked("the database is in an earlier state than this gateway has seen: it was restored from a backup")
 	}
@@ -192,8 +199,8 @@ func (m *membership) witness() witness {
 	return m.seen
 }
 
-// verifyConnection compares a new connection's database with the witness, so that nothing is
-// leased from a restored database before the next heartbeat.
+// verifyConnection compares the database of a new connection with the witness, so that no record
+// of a restored database is leased before the next heartbeat.
 func (m *membership) verifyConnection(ctx context.Context, read func(context.Context) (string, uint64, error)) error {
 	seen := m.witness()
 	id, beats, err := read(ctx)
@@ -203,18 +210,17 @@ func (m *membership) verifyConnection(ctx context.Context, read func(context.Con
 	return err
 }
 
-// verify compares the database with the witness, closes the gate if it has less, and opens it
-// otherwise. The gateways on a database that was restored stop together: the first that finds
-// it saves a halt.
+// verify compares the database with the witness, and closes or opens the gate. All gateways on a
+// restored database stop: the first gateway that finds the database restored saves a halt.
 func (m *membership) verify(ctx context.Context) error {
 	seen := m.witness()
 	if seen.Database == "" {
-		found, err := m.look(ctx)
+		current, err := m.readState(ctx)
 		if err != nil {
 			return err
 		}
 		m.mu.Lock()
-		m.seen, seen = found, found
+		m.seen, seen = current, current
 		m.mu.Unlock()
 	}
 	id, beats, err := m.store.Database(ctx, m.self.Node)
@@ -239,10 +245,13 @@ func (m *membership) verify(ctx context.Context) error {
 			return err
 		}
 	}
-	if m.resumesAfterOther(halt) {
+	m.mu.Lock()
+	otherRecovered := m.haltedByOther && !halt.Holds()
+	m.mu.Unlock()
+	if otherRecovered {
 		if _, err := m.reprocess(ctx); err != nil {
 			m.log.WarnContext(ctx, "the journal cannot be processed again; processing stays stopped", "error", err)
-			return nil // heartbeats go on
+			return nil // the heartbeat continues
 		}
 	}
 	m.mu.Lock()
@@ -259,20 +268,12 @@ func (m *membership) verify(ctx context.Context) error {
 	return nil
 }
 
-// resumesAfterOther reports whether this gateway stopped because another one did, which
-// has recovered since.
-func (m *membership) resumesAfterOther(halt registry.Halt) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.haltedByOther && !halt.Holds()
-}
-
-// reprocess processes again the journal entries that a restored database has lost, and
-// returns their number. It begins at the checkpoints in the database. If another gateway
-// found that the database was restored, this one may have overwritten them before; it
+// reprocess processes again the journal entries that a restored database has lost, and returns
+// their number. It begins at the checkpoints in the database. If another gateway found the
+// database restored, a heartbeat of this one may have overwritten its checkpoints before; it
 // then begins at those of the oldest heartbeat in acknowledged.
 func (m *membership) reprocess(ctx context.Context) (count int, err error) {
-	var earlier map[event.Kind]uint64
+	var earlier map[event.Kind]uint64 // checkpoints
 	m.mu.Lock()
 	if m.haltedByOther && len(m.acknowledged) > 0 {
 		earlier = m.acknowledged[0]
@@ -295,17 +296,17 @@ func (m *membership) reprocess(ctx context.Context) (count int, err error) {
 	return count, nil
 }
 
-// look reads the state of the database, and gives it an id if it has none.
-func (m *membership) look(ctx context.Context) (found witness, err error) {
-	found = witness{Node: m.self.Node, At: time.Now()}
-	if found.Database, err = m.store.Setting(ctx, "database", func() string { return strings.ToLower(rand.Text()) }); err != nil {
-		return found, err
+// readState reads the state of the database. It creates the id of a new database.
+func (m *membership) readState(ctx context.Context) (current witness, err error) {
+	current = witness{Node: m.self.Node, At: time.Now()}
+	if current.Database, err = m.store.Setting(ctx, "database", func() string { return strings.ToLower(rand.Text()) }); err != nil {
+		return current, err
 	}
-	_, found.Beats, err = m.store.Database(ctx, m.self.Node)
-	return found, err
+	_, current.Beats, err = m.store.Database(ctx, m.self.Node)
+	return current, err
 }
 
-// haltLocked stops processing, once.
+// haltLocked stops processing unless it has stopped. The caller holds m.mu.
 func (m *membership) haltLocked(reason string) {
 	if m.halted != "" {
 		return
@@ -321,10 +322,10 @@ func (m *membership) haltLocked(reason string) {
 func (m *membership) resumeLocked() {
 	m.halted, m.haltedByOther = "", false
 	m.gate.Open()
-	m.log.Info("processing goes on")
+	m.log.Info("processing continues")
 }
 
-// Halted returns why processing stopped; empty if it is running.
+// Halted returns the reason why processing has stopped; empty while it runs.
 func (m *membership) Halted() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -334,7 +335,7 @@ func (m *membership) Halted() string {
 func (m *membership) hasLeft() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.gone
+	return m.left
 }
 
 // run sends heartbeats until ctx is done, the first one after HeartbeatEvery.
@@ -350,7 +351,7 @@ func (m *membership) beatOrWarn(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// beat checks the database, registers the gateway and checks the others.
+// beat is a heartbeat: it verifies the database, registers the gateway and checks the others.
 func (m *membership) beat(ctx context.Context) error {
 	m.beating.Lock()
 	defer m.beating.Unlock()
@@ -361,12 +362,12 @@ func (m *membership) beat(ctx context.Context) error {
 		return err
 	}
 	if m.database == "" {
-		return nil // it is being restored, and must not be written to
+		return nil // the database is being restored, and must not be written to
 	}
 	if taken, err := m.checkName(ctx); err != nil || taken {
 		return err
 	}
-	conflict := m.checkRedis(ctx)
+	conflicts := m.checkRedis(ctx)
 	if err := m.store.Heartbeat(ctx, m.self); err != nil {
 		return err
 	}
@@ -376,23 +377,23 @@ func (m *membership) beat(ctx context.Context) error {
 		return err
 	}
 	m.primary.setPeers(gateways)
-	conflicts := append(conflict, registry.Conflicts(&m.self, gateways, time.Now())...)
+	conflicts = append(conflicts, registry.Conflicts(&m.self, gateways, time.Now())...)
 	m.mu.Lock()
 	m.conflicts = conflicts
 	halted := m.halted != ""
 	m.mu.Unlock()
 	if halted {
-		return nil // the database must not get positions of data that it does not have
+		return nil // the database must not get checkpoints beyond its own data
 	}
 	return m.acknowledge(ctx)
 }
 
-// redisCheckTime bounds the check of Redis in a heartbeat.
+// redisCheckTime is the longest time that a heartbeat waits for Redis.
 const redisCheckTime = time.Second
 
-// checkRedis registers this database in Redis and reports gateways on another database that
-// use the same Redis. Errors of Redis are reported elsewhere; a Redis that hangs must not
-// delay the heartbeat, which shows others that this gateway lives.
+// checkRedis registers this database in Redis, and returns a conflict if gateways on another
+// database use the same Redis. Another check reports errors of Redis. A Redis that hangs must
+// not delay the heartbeat, without which other gateways consider this one away.
 func (m *membership) checkRedis(ctx context.Context) (conflicts []string) {
 	ctx, cancel := context.WithTimeout(ctx, redisCheckTime)
 	defer cancel()
@@ -406,12 +407,12 @@ func (m *membership) checkRedis(ctx context.Context) (conflicts []string) {
 	return conflicts
 }
 
-// acknowledgedBeats is the number of acknowledged heartbeats that are kept: a restored
-// database is found within so many.
+// acknowledgedBeats is the number of heartbeats whose checkpoints are kept. Gateways find a
+// restored database within as many heartbeats.
 const acknowledgedBeats = 5
 
-// acknowledge saves the checkpoints of the journals in the database, and then the
-// database's acknowledgement in the witness.
+// acknowledge saves the checkpoints of the journals in the database, and then the new state of
+// the database in the witness.
 func (m *membership) acknowledge(ctx context.Context) error {
 	checkpoints := make(map[event.Kind]uint64)
 	for kind, intake := range m.intakes {
@@ -425,7 +426,7 @@ func (m *membership) acknowledge(ctx context.Context) error {
 	if err := m.store.SetCheckpoint(ctx, m.self.Node, "", nextWitness.Beats); err != nil {
 		return err
 	}
-	if err := m.save(nextWitness); err != nil {
+	if err := nextWitness.save(m.dir); err != nil {
 		return err
 	}
 	m.mu.Lock()
@@ -436,7 +437,7 @@ func (m *membership) acknowledge(ctx context.Context) error {
 	return nil
 }
 
-// check reports why this gateway is halted or inconsistent with the others.
+// check returns the reason why this gateway is halted, or its conflicts with other gateways.
 func (m *membership) check(context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -449,8 +450,8 @@ func (m *membership) check(context.Context) error {
 	return nil
 }
 
-// missing returns when records were written that the database may lack. The last write of
-// a database that was restored is known; another database has none of them.
+// missing returns the time range of the writes that the database may lack. It begins at the last
+// write of a restored database, and is open for another database.
 func (m *membership) missing(halt registry.Halt) *admin.MissingRecords {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -464,16 +465,16 @@ func (m *membership) missing(halt registry.Halt) *admin.MissingRecords {
 	return admin.MissingBetween(since, m.haltedAt)
 }
 
-// Recover resumes after the database was restored: it gives the messages that were due
-// meanwhile the state unknown, empties all caches, processes again the journal entries
-// that the database has lost and accepts the ledgers as they are.
+// Recover resumes processing after the database was restored. It sets the messages that were due
+// in the meantime to the state unknown, empties all caches, processes the journal entries again
+// that the database has lost, and accepts the ledgers as they are.
 func (m *membership) Recover(ctx context.Context) (done admin.Recovered, err error) {
 	m.beating.Lock()
 	defer m.beating.Unlock()
 	if err := m.verify(ctx); err != nil {
 		return done, err
 	}
-	if m.Halted() == "" && m.lostWrites { // the ledgers are left to accept
+	if m.Halted() == "" && m.lostWrites { // catchUp did all but accept the ledgers
 		done.Count, done.Missing = m.reverted, admin.MissingBetween(m.lostSince, m.lostUntil)
 		if done.Ledgers, err = m.accept(ctx); err == nil {
 			m.lostWrites = false
@@ -486,7 +487,7 @@ func (m *membership) Recover(ctx context.Context) (done admin.Recovered, err err
 	if m.hasLeft() {
 		return done, relay.Errorf(relay.KindConflict, "%s", m.Halted())
 	}
-	// 1. The records, for all gateways.
+	// 1. Prepare the records, for all gateways.
 	halt, err := m.store.Halt(ctx)
 	if err != nil {
 		return done, err
@@ -495,28 +496,28 @@ func (m *membership) Recover(ctx context.Context) (done admin.Recovered, err err
 	if done.Unknown, err = m.afterRestore(ctx, halt); err != nil {
 		return done, err
 	}
-	// 2. The journal of this gateway.
+	// 2. Process the journal of this gateway again.
 	if done.Count, err = m.reprocess(ctx); err != nil {
 		return done, err
 	}
 	if done.Ledgers, err = m.accept(ctx); err != nil {
 		return done, err
 	}
-	// 3. Processing goes on.
+	// 3. Resume processing at all gateways.
 	if halt.Holds() {
 		halt.RecoveredAt = time.Now()
 		if err := m.store.SaveHalt(ctx, halt); err != nil {
 			return done, err
 		}
 	}
-	found, err := m.look(ctx)
+	current, err := m.readState(ctx)
 	if err != nil {
 		return done, err
 	}
 	done.Count += m.reverted
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.seen, m.lostWrites = found, false
+	m.seen, m.lostWrites = current, false
 	m.resumeLocked()
 	return done, nil
 }

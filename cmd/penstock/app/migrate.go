@@ -9,14 +9,13 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// migrateCommand brings the database's schema to the version of this program,
-// as serve does at its start.
+// migrateCommand migrates the database schema to the version of this program, as serve does.
 type migrateCommand struct {
 	Config string `help:"The configuration file." placeholder:"FILE"`
 	Status bool   `help:"List the migrations without applying them."`
 }
 
-// Run migrates, and lists the steps.
+// Run migrates the schema and lists the migrations.
 func (m migrateCommand) Run(w client.Environment) (err error) {
 	cfg, err := config.Load(m.Config, w.Variables)
 	if err != nil {

@@ -21,38 +21,39 @@ import (
 	registry "github.com/penstock/penstock/relay/gateway"
 )
 
-// primaryFile stores which PostgreSQL server the gateways used last, and the addresses of the
-// other gateways about it while that server is down.
+// primaryFile has the PostgreSQL server that the gateways used last, and the addresses of the
+// other gateways, which are needed while that server is down.
 const primaryFile = "postgresql"
 
-// exchangeEvery is the interval at which gateways exchange their servers and try the hosts of
-// the database's URL.
+// exchangeEvery is the interval at which a gateway compares its server with those of the other
+// gateways and connects to the hosts of database.url.
 const exchangeEvery = 5 * time.Second
 
-// exchangeTime bounds how long a gateway waits for another one's server.
+// exchangeTime is the longest time for which a gateway waits for the answers of the others.
 const exchangeTime = 2 * time.Second
 
-// primary decides which PostgreSQL servers the gateway uses: none that is older than
-// the newest that one of the gateways has used.
+// primary decides which PostgreSQL servers the gateway may use: none that is older than the
+// newest server that one of the gateways has used.
 type primary struct {
-	path string // of the file; empty if the records are not in PostgreSQL
+	path string // of primaryFile; empty if the records are not in PostgreSQL
 	node string
 	keys registry.Keys
 	log  *slog.Logger
 
 	mu     sync.Mutex
 	stored storedPrimary
-	// changed has an element while other gateways have not received a new server.
+	// changed has an element while a new server has not been sent to the other gateways.
 	changed chan struct{}
 }
 
 // storedPrimary is the content of primaryFile.
 type storedPrimary struct {
 	db.Server
-	Peers []string `json:"peers"` // internal URLs
+	Peers []string `json:"peers"` // internal URLs of the other gateways
 }
 
-// openPrimary reads which server was used last and queries the other gateways.
+// openPrimary reads the server that was used last, and compares it with those of the other
+// gateways.
 func openPrimary(ctx context.Context, cfg config.Config, node string, log *slog.Logger) (*primary, error) {
 	p := &primary{node: node, log: log, changed: make(chan struct{}, 1)}
 	keys, err := masterKeys(cfg)
@@ -68,7 +69,7 @@ func openPrimary(ctx context.Context, cfg config.Config, node string, log *slog.
 		err = json.Unmarshal(text, &p.stored)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s is damaged: if database.url names no old primary, remove the file: %w", p.path, err)
+		return nil, fmt.Errorf("%s is damaged: if database.url does not name an old primary, remove the file: %w", p.path, err)
 	}
 	p.exchange(ctx)
 	return p, nil
@@ -89,8 +90,8 @@ func (p *primary) admit(found db.Server) error {
 	return nil
 }
 
-// newestServer stores another gateway's server if it is the newer one, and returns the
-// newest.
+// newestServer stores the server of another gateway if it is newer, and returns the newest
+// server.
 func (p *primary) newestServer(theirs db.Server) db.Server {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,9 +110,9 @@ func (p *primary) setServer(server db.Server) {
 		p.log.Warn("another PostgreSQL server is used from now on", "host", server.Host, "timeline", server.Timeline, "system_identifier", server.System,
 			"last_host", p.stored.Host, "last_timeline", p.stored.Timeline)
 	}
-	nextStoredPrimary := p.stored
-	nextStoredPrimary.Server = server
-	p.saveOrLog(nextStoredPrimary)
+	next := p.stored
+	next.Server = server
+	p.saveOrLog(next)
 	relay.Notify(p.changed)
 }
 
@@ -128,32 +129,32 @@ func (p *primary) setPeers(gateways []registry.Gateway) {
 	if slices.Equal(peers, p.stored.Peers) {
 		return
 	}
-	nextStoredPrimary := p.stored
-	nextStoredPrimary.Peers = peers
-	p.saveOrLog(nextStoredPrimary)
+	next := p.stored
+	next.Peers = peers
+	p.saveOrLog(next)
 }
 
-// saveOrLog sets stored, also if the file cannot be written. The caller holds the lock.
-func (p *primary) saveOrLog(nextStoredPrimary storedPrimary) {
-	if err := p.save(nextStoredPrimary); err != nil {
-		p.log.Error("the PostgreSQL server in use was not stored: after a restart an old primary may be used", "error", err)
+// saveOrLog sets stored, and logs an error if the file cannot be written. The caller holds the
+// lock.
+func (p *primary) saveOrLog(next storedPrimary) {
+	if err := p.save(next); err != nil {
+		p.log.Error("cannot save the PostgreSQL server in use: after a restart an old primary may be used", "error", err)
 	}
-	p.stored = nextStoredPrimary
+	p.stored = next
 }
 
-// save writes the file.
-func (p *primary) save(nextStoredPrimary storedPrimary) error {
+func (p *primary) save(next storedPrimary) error {
 	if p.path == "" {
 		return nil
 	}
-	text, err := json.Marshal(nextStoredPrimary)
+	text, err := json.Marshal(next)
 	if err != nil {
 		return err
 	}
 	return durable.WriteFile(p.path, append(text, '\n'), 0o600)
 }
 
-// exchange sends the server to the other gateways, and takes over a newer one of theirs.
+// exchange sends the server to the other gateways, and stores a newer one from their answers.
 func (p *primary) exchange(ctx context.Context) {
 	p.mu.Lock()
 	stored := p.stored
@@ -166,7 +167,7 @@ func (p *primary) exchange(ctx context.Context) {
 		requests.Go(func() {
 			theirs, err := peers.ExchangeServer(ctx, url, stored.Server)
 			if err != nil {
-				p.log.DebugContext(ctx, "another gateway did not answer for its PostgreSQL server", "url", url, "error", err)
+				p.log.DebugContext(ctx, "another gateway did not return its PostgreSQL server", "url", url, "error", err)
 				return
 			}
 			p.newestServer(theirs)
@@ -175,7 +176,7 @@ func (p *primary) exchange(ctx context.Context) {
 	requests.Wait()
 }
 
-// watch tries the hosts of the database's URL and queries the other gateways until ctx ends.
+// watch runs exchange and connects to the hosts of database.url until ctx ends.
 func (p *primary) watch(ctx context.Context, db *db.DB) {
 	logged := fmt.Sprint(db.HostErrors())
 	for ctx.Err() == nil {
@@ -198,7 +199,7 @@ func (p *primary) watch(ctx context.Context, db *db.DB) {
 	}
 }
 
-// logHosts logs how the hosts of the database's URL are.
+// logHosts logs the state of the hosts of database.url.
 func logHosts(log *slog.Logger, err error) {
 	if err == nil {
 		log.Info("every host of database.url answers")
@@ -207,9 +208,9 @@ func logHosts(log *slog.Logger, err error) {
 	log.Error("hosts of database.url cannot be used", "error", err)
 }
 
-// accept uses the server that was refused from now on, and returns which one; an empty
-// text if none was refused. It returns a Conflict error if another host can be used.
-func (p *primary) accept(ctx context.Context, database *db.DB) (string, error) {
+// accept accepts the refused server and returns a description of it; empty if no server was
+// refused. It returns a Conflict error if another host can be used.
+func (p *primary) accept(ctx context.Context, database *db.DB) (server string, err error) {
 	database.Probe(ctx)
 	refused, ok := errors.AsType[*db.ServerRefused](database.HostErrors())
 	if !ok {
@@ -221,16 +222,16 @@ func (p *primary) accept(ctx context.Context, database *db.DB) (string, error) {
 	return p.acceptRefused(refused)
 }
 
-// acceptRefused uses a server that was refused from now on, and returns which one.
-func (p *primary) acceptRefused(refused *db.ServerRefused) (string, error) {
+// acceptRefused accepts a refused server and returns a description of it.
+func (p *primary) acceptRefused(refused *db.ServerRefused) (server string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	nextStoredPrimary := p.stored
-	nextStoredPrimary.Server = refused.Found
-	nextStoredPrimary.Accepted = p.stored.Accepted + 1
-	if err := p.save(nextStoredPrimary); err != nil {
+	next := p.stored
+	next.Server = refused.Found
+	next.Accepted = p.stored.Accepted + 1
+	if err := p.save(next); err != nil {
 		return "", fmt.Errorf("the PostgreSQL server %s is not accepted: %w", refused.Found.Host, err)
 	}
-	p.setServer(nextStoredPrimary.Server)
+	p.setServer(next.Server)
 	return fmt.Sprintf("%s (system identifier %s, timeline %d)", refused.Found.Host, refused.Found.System, refused.Found.Timeline), nil
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/penstock/penstock/relay/usage"
 )
 
-// processing are the journals of each kind of traffic, and what is behind them.
+// processing has the journal of each kind of traffic and the services that process it.
 type processing struct {
 	intakes  map[event.Kind]*intake.Intake
 	inbound  *inbound.Service
@@ -32,7 +32,7 @@ type processing struct {
 	frames   *uplink.Processor
 }
 
-// inOrder returns the intakes as they are listed.
+// inOrder returns the intakes in the order of lists.
 func (p processing) inOrder() []*intake.Intake {
 	return []*intake.Intake{p.intakes[event.Uplink], p.intakes[event.SMS], p.intakes[event.Receipt], p.intakes[event.CDR]}
 }
@@ -50,7 +50,7 @@ func (g *Gateway) openProcessing(stores backends, senders outbound, receipts *me
 		return p, err
 	}
 	g.whileOpen(p.inbound.Run)
-	var rules *rule.Service // set below: rules read p.devices, and p.devices calls rules for stored frames
+	var rules *rule.Service // set below, because rules and p.devices call each other
 	p.devices = iot.New(stores.records.Devices, stores.cache.IoT(), stores.readings, catalog.Catalog{JavaScript: g.codecs.Compile}.Compile, iot.Options{
 		Logger: g.log, Radio: iot.RadioDetail(g.cfg.Readings.RadioData), Now: func() time.Time { return g.clock.now() },
 		Evaluate: func(ctx context.Context, acct relay.AccountID, v iot.Version, frames []iot.Stored) error {
@@ -79,20 +79,20 @@ func (g *Gateway) openProcessing(stores backends, senders outbound, receipts *me
 	return p, err
 }
 
-// openIntake opens a journal and what processes it.
-func openIntake[T any](d *Gateway, kind event.Kind, p intake.Processor[T], statuses *event.Statuses) (*intake.Intake, error) {
-	log, err := journal.Open(filepath.Join(d.cfg.DataDir, "journal", string(kind)), journal.Options{
-		Retention: d.cfg.Journal.Retention, MaxBytes: int64(d.cfg.Journal.MaxBytes), Logger: d.log.With("kind", string(kind)),
-		Synced: d.timings.Fsync(string(kind)), KeepAll: d.clock.jumps, Need: intake.Need(kind, statuses),
+// openIntake opens the journal of a kind of traffic with its processor.
+func openIntake[T any](g *Gateway, kind event.Kind, p intake.Processor[T], statuses *event.Statuses) (*intake.Intake, error) {
+	log, err := journal.Open(filepath.Join(g.cfg.DataDir, "journal", string(kind)), journal.Options{
+		Retention: g.cfg.Journal.Retention, MaxBytes: int64(g.cfg.Journal.MaxBytes), Logger: g.log.With("kind", string(kind)),
+		Synced: g.timings.Fsync(string(kind)), KeepAll: g.clock.jumps, Need: intake.Need(kind, statuses),
 	})
 	if err != nil {
 		return nil, err
 	}
-	d.onClose(log.Close)
-	o := intake.Options{Logger: d.log, Completed: d.timings.Completed(string(kind)), Tracer: d.tracer}
+	g.onClose(log.Close)
+	o := intake.Options{Logger: g.log, Completed: g.timings.Completed(string(kind)), Tracer: g.tracer}
 	if kind == event.CDR {
-		// A post of call records may have 4 MiB, a frame about a kilobyte.
+		// A request with call records may have 4 MiB, a frame about a kilobyte.
 		o.Batch, o.Workers = 32, 1
 	}
-	return intake.New(kind, d.node, log, statuses, p, o)
+	return intake.New(kind, g.node, log, statuses, p, o)
 }

@@ -32,7 +32,7 @@ import (
 	"github.com/penstock/penstock/relay/user"
 )
 
-// recordStores are the stores of every domain.
+// recordStores has the stores of all domains.
 type recordStores struct {
 	DB *db.DB
 
@@ -58,7 +58,6 @@ type recordStores struct {
 	Audit       *audit.Store
 }
 
-// newRecords returns the stores over a database that is open.
 func newRecords(db *db.DB) *recordStores {
 	return &recordStores{
 		DB:          db,
@@ -85,11 +84,11 @@ func newRecords(db *db.DB) *recordStores {
 	}
 }
 
-// startTime is the time for which a start waits for an unreachable database.
+// startTime is the longest time for which a start waits for an unreachable database.
 const startTime = time.Minute
 
-// openRecords opens the database. It waits for an unreachable one; a database that
-// refuses the connection, or whose schema is newer, ends the start.
+// openRecords opens the database. It waits for an unreachable database, and returns an error if
+// the database refuses the connection or has a newer schema.
 func (b *backends) openRecords(ctx context.Context, cfg config.Config, log *slog.Logger) (err error) {
 	o := db.Options{
 		URL: cfg.Database.URL, Dir: cfg.DataDir, Logger: log, Retention: cfg.Delivery.Retention, DeadRetention: cfg.Delivery.DeadRetention,
@@ -124,10 +123,10 @@ func (b *backends) openRecords(ctx context.Context, cfg config.Config, log *slog
 	note := b.records.DB.Engine()
 	if cfg.Database.URL == "" {
 		note = "sqlite, embedded"
-		b.embedded = append(b.embedded, embeddedStore{b.records.DB, db.File, event.Kinds(), "changes over REST, SOAP and the admin API, and results of what was sent"})
+		b.embedded = append(b.embedded, embeddedStore{b.records.DB, db.File, event.Kinds(), "changes over REST, SOAP and the admin API, and results of deliveries and sent messages"})
 	}
 	if err := b.records.DB.Unidentified(); err != nil {
-		note += "; an old primary would not be recognised, since the server does not report its timeline"
+		note += "; an old primary would not be recognised, because the server does not report its timeline"
 		log.Warn("an old primary of PostgreSQL would not be recognised", "error", err)
 	}
 	b.list = append(b.list, admin.Backend{Name: "records", Note: note, Check: b.records.DB.Check})
@@ -141,8 +140,7 @@ func (b *backends) openRecords(ctx context.Context, cfg config.Config, log *slog
 
 func ofDatabaseURL(err error) error { return ofSetting("database.url (PENSTOCK_DATABASE_URL)", err) }
 
-// ofSetting names the setting that an error is about, and the reason if the error is a
-// field's.
+// ofSetting adds the name of a setting to an error. Of an error by field it keeps the reason.
 func ofSetting(name string, err error) error {
 	if err == nil {
 		return nil
@@ -153,11 +151,11 @@ func ofSetting(name string, err error) error {
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// statuses returns the states of a node's events.
+// statuses returns the store of the states of a gateway's events.
 func (r *recordStores) statuses(node string) *event.Statuses { return event.NewStatuses(r.DB, node) }
 
-// sweep deletes what has expired in every domain; an error in one domain does not stop
-// the others.
+// sweep deletes the expired records of all domains. An error in one domain does not stop the
+// others.
 func (r *recordStores) sweep(ctx context.Context, now time.Time) error {
 	var errs []error
 	for _, sweep := range []func(context.Context, time.Time) error{
@@ -168,10 +166,9 @@ func (r *recordStores) sweep(ctx context.Context, now time.Time) error {
 	return errors.Join(append(errs, r.Deliveries.Sweep(ctx))...)
 }
 
-// afterRestore prepares the records of a database that was put back to an earlier state.
-// It has all gateways empty their caches, which hold records that the database lacks. It
-// gives the messages that were due before a halt that holds the state unknown, and
-// returns the number of their parts.
+// afterRestore prepares the records of a restored database. It empties the caches of all gateways,
+// which may have records that the database lacks. If the halt holds, it sets the messages that
+// were due before it to the state unknown, and returns the number of their parts.
 func (r *recordStores) afterRestore(ctx context.Context, halt gateway.Halt) (unknown int, err error) {
 	if err := errors.Join(r.DB.Invalidate(ctx), r.Messages.SkipIDs(ctx)); err != nil || !halt.Holds() {
 		return 0, err
@@ -179,5 +176,4 @@ func (r *recordStores) afterRestore(ctx context.Context, halt gateway.Halt) (unk
 	return r.Messages.MarkUnknown(ctx, halt.Since, r.DB.Now(), halt.Reason())
 }
 
-// close closes the database.
 func (r *recordStores) close() error { return r.DB.Close() }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 
 	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/config"
@@ -14,11 +15,11 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// recoverCommand makes a gateway process its journal again after its database was
-// restored, or processes what the journal of a lost gateway has left.
+// recoverCommand makes a gateway process its journal again after its database was restored, or
+// processes the remaining entries in the journal of a lost gateway.
 type recoverCommand struct {
-	Journal      string `help:"Process what the gateway with this data directory accepted and did not process; it must not run." placeholder:"DIR"`
-	AcceptServer bool   `help:"Accept the PostgreSQL server of database.url, although the gateways have used a newer one or another."`
+	Journal      string `help:"Process the remaining entries in the journal of a gateway that does not run, which has this data directory." placeholder:"DIR"`
+	AcceptServer bool   `help:"Use the PostgreSQL server of database.url from now on, although the gateways have used another or newer server."`
 	Config       string `help:"With --journal, and with --accept-server if no gateway runs: the configuration file of the gateways." placeholder:"FILE"`
 	client.Flags
 }
@@ -41,39 +42,32 @@ func (r recoverCommand) Run(w client.Environment) error {
 	}
 	var answer admin.Recovered
 	if err := json.Unmarshal(body, &answer); err != nil {
-		return fmt.Errorf("recover: the answer is not that of a gateway: %w", err)
+		return fmt.Errorf("recover: unexpected answer, perhaps not of a gateway: %w", err)
 	}
-	for _, text := range answer.Ledgers {
-		if _, err := fmt.Fprintln(w.Stdout, text); err != nil {
-			return err
-		}
+	var b strings.Builder
+	for _, ledger := range answer.Ledgers {
+		b.WriteString(ledger + "\n")
 	}
 	if answer.Unknown > 0 {
-		if _, err := fmt.Fprintf(w.Stdout, "%d parts of messages were due before processing stopped: they may have been sent, and are unknown until you resend them\n", answer.Unknown); err != nil {
-			return err
-		}
+		fmt.Fprintf(&b, "%d parts of messages were due before processing stopped: they may have been sent, and their state is unknown until you resend them\n", answer.Unknown)
 	}
 	if missing := answer.Missing; missing != nil {
-		if _, err := fmt.Fprintf(w.Stdout, "records that did not come through the journal (REST, SOAP, the admin API) may be missing if they were written between %s and %s\n",
-			missing.Since, missing.Until); err != nil {
-			return err
-		}
+		fmt.Fprintf(&b, "records that did not come through the journal (REST, SOAP, the admin API) may be missing if they were written between %s and %s\n",
+			missing.Since, missing.Until)
 	}
 	if answer.Server != "" {
-		if _, err := fmt.Fprintf(w.Stdout, "the PostgreSQL server %s is used from now on\n", answer.Server); err != nil {
-			return err
-		}
+		fmt.Fprintf(&b, "the PostgreSQL server %s is used from now on\n", answer.Server)
 	}
 	count := fmt.Sprintf("%d events were", answer.Count)
 	if answer.Count == 1 {
 		count = "1 event was"
 	}
-	_, err = fmt.Fprintln(w.Stdout, count, "processed again; processing goes on")
+	_, err = fmt.Fprintln(w.Stdout, b.String()+count, "processed again; processing continues")
 	return err
 }
 
-// acceptWithoutGateway accepts the PostgreSQL server that a gateway refuses, which cannot
-// start for that reason. It does nothing if the gateway runs.
+// acceptWithoutGateway accepts the PostgreSQL server with which the gateway cannot start, because it
+// refuses the server. It does nothing if the gateway runs.
 func (r recoverCommand) acceptWithoutGateway(w client.Environment) (accepted bool, err error) {
 	if r.Server != "" {
 		return false, nil

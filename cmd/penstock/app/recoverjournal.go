@@ -18,18 +18,18 @@ import (
 	registry "github.com/penstock/penstock/relay/gateway"
 )
 
-// progressEvery is the interval at which a recovery prints its progress and checks whether
-// the gateway that owns the journal is back.
+// progressEvery is the interval at which a recovery prints its progress and checks that the
+// gateway that owns the journal does not run.
 const progressEvery = 2 * time.Second
 
-// recovery processes what the journal of a lost gateway has left, as that gateway
-// would have: under its name, so that the ids of events and deliveries are the same
-// and nothing is done twice. It accepts nothing, binds to no SMSC and submits no
-// messages; the gateways that run do that.
+// recovery processes the remaining entries in the journal of a lost gateway. It uses the name of
+// that gateway, so that the ids of events and deliveries are the same and no delivery is made
+// twice. It accepts nothing, does not bind to SMSCs and does not submit messages, which the
+// running gateways do.
 type recovery struct {
 	*Gateway
 	writer io.Writer
-	total  map[event.Kind]uint64 // entries that were left
+	total  map[event.Kind]uint64 // remaining entries at the start
 }
 
 // recoverJournal recovers the journal of a data directory.
@@ -43,14 +43,14 @@ func recoverJournal(w client.Environment, dir, file string) error {
 	}
 	cfg.DataDir = dir
 	log := slog.New(slog.NewTextHandler(w.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	d, err := assemble(w.Context, cfg, log, w.Version, (*Gateway).openForRecovery)
+	g, err := assemble(w.Context, cfg, log, w.Version, (*Gateway).openForRecovery)
 	if err != nil {
 		return fmt.Errorf("recover: %w", err)
 	}
-	r := &recovery{Gateway: d, writer: w.Stdout, total: make(map[event.Kind]uint64)}
+	r := &recovery{Gateway: g, writer: w.Stdout, total: make(map[event.Kind]uint64)}
 	err = r.run(w.Context)
-	if failed := d.Abandon(); err == nil && failed != "" {
-		err = errors.New(strings.TrimPrefix(failed, "; "))
+	if closeErrors := g.Abandon(); err == nil && closeErrors != "" {
+		err = errors.New(strings.TrimPrefix(closeErrors, "; "))
 	}
 	if err != nil {
 		return fmt.Errorf("recover: %w", err)
@@ -58,16 +58,16 @@ func recoverJournal(w client.Environment, dir, file string) error {
 	return nil
 }
 
-// recoverable checks that a directory has a journal that another process can recover.
+// recoverable returns an error if this process cannot recover the journal in a directory.
 func recoverable(dir string, cfg config.Config) error {
 	for _, name := range []string{nodeFile, "journal"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			return fmt.Errorf("%s is not the data directory of a gateway (its data_dir): %w", dir, err)
 		}
 	}
-	for _, one := range []struct{ setting, url string }{{"database.url", cfg.Database.URL}, {"influx.url", cfg.Influx.URL}} {
-		if one.url == "" {
-			return fmt.Errorf("%s is not set: without it a gateway's data is in its data directory, and nothing is shared; start a gateway with data_dir %s", one.setting, dir)
+	for _, backend := range []struct{ setting, url string }{{"database.url", cfg.Database.URL}, {"influx.url", cfg.Influx.URL}} {
+		if backend.url == "" {
+			return fmt.Errorf("%s is not set: without it all data is in the data directory; start a gateway with data_dir %s", backend.setting, dir)
 		}
 	}
 	unlock, err := lockJournals(dir)
@@ -78,7 +78,7 @@ func recoverable(dir string, cfg config.Config) error {
 	return nil
 }
 
-// openForRecovery opens what processes a journal, and nothing that accepts traffic.
+// openForRecovery opens the parts that process a journal, without those that accept traffic.
 func (g *Gateway) openForRecovery(ctx context.Context) error {
 	if err := g.openDataDir(); err != nil {
 		return err
@@ -94,8 +94,8 @@ func (g *Gateway) openForRecovery(ctx context.Context) error {
 	return err
 }
 
-// checkOwnerIsAway fails while the gateway that owns the data directory sends
-// heartbeats: it may run on the disk that this directory was copied from.
+// checkOwnerIsAway returns an error while the gateway that owns the data directory sends heartbeats:
+// it may run with the original of a copied directory.
 func (g *Gateway) checkOwnerIsAway(ctx context.Context) error {
 	gateways, err := g.records.Gateways.Gateways(ctx)
 	if err != nil {
@@ -104,27 +104,27 @@ func (g *Gateway) checkOwnerIsAway(ctx context.Context) error {
 	now := time.Now()
 	for _, owner := range gateways {
 		if owner.Node == g.node && !owner.Away(now) {
-			return fmt.Errorf("gateway %s sent a heartbeat %s ago: stop it, or wait until it has sent none for %s",
+			return fmt.Errorf("gateway %s sent a heartbeat %s ago: stop it, or wait until its last heartbeat is %s ago",
 				owner.Node, now.Sub(owner.SeenAt).Round(time.Second), registry.AwayAfter)
 		}
 	}
 	return nil
 }
 
-// run processes the journal until nothing is left, and prints how it went.
+// run processes the journal until no entries remain, and prints a summary.
 func (r *recovery) run(ctx context.Context) error {
 	if err := r.membership.verify(ctx); err != nil {
 		return err
 	}
 	if reason := r.membership.Halted(); reason != "" {
-		return fmt.Errorf("gateway %s: %s: start a gateway with data_dir %s for that", r.node, reason, r.cfg.DataDir)
+		return fmt.Errorf("gateway %s: %s; start a gateway with data_dir %s for that", r.node, reason, r.cfg.DataDir)
 	}
 	if err := r.queue.Start(r.attempter); err != nil {
 		return err
 	}
 	for kind, intake := range r.intakes {
 		r.total[kind] = intake.Status().Lag
-		r.running.Go(func() { r.Gateway.run(r.life, intake) })
+		r.running.Go(func() { r.process(r.life, intake) })
 	}
 	err := errors.Join(r.reportDamage(), r.await(ctx))
 	r.stop()
@@ -135,7 +135,7 @@ func (r *recovery) run(ctx context.Context) error {
 	return errors.Join(err, r.summary(err == nil))
 }
 
-// reportDamage prints what of the journal cannot be read and is passed over.
+// reportDamage prints the parts of the journal that cannot be read, which are skipped.
 func (r *recovery) reportDamage() error {
 	for _, kind := range event.Kinds() {
 		dir := filepath.Join(r.cfg.DataDir, "journal", string(kind))
@@ -146,7 +146,7 @@ func (r *recovery) reportDamage() error {
 			}
 		}
 		if n := r.intakes[kind].Status().Journal.Cut; n > 0 {
-			if err := r.print("%s: the last %d bytes are an incomplete entry: a request that was not acknowledged; they were cut off\n", dir, n); err != nil {
+			if err := r.print("%s: the last %d bytes were an incomplete entry of an unacknowledged request, and were removed\n", dir, n); err != nil {
 				return err
 			}
 		}
@@ -156,7 +156,7 @@ func (r *recovery) reportDamage() error {
 
 // await prints the progress until every journal is processed.
 func (r *recovery) await(ctx context.Context) error {
-	tail := ""
+	lastProgress := ""
 	for {
 		remaining, progress, err := r.progress(ctx)
 		if err != nil && ctx.Err() == nil {
@@ -164,14 +164,14 @@ func (r *recovery) await(ctx context.Context) error {
 		} else if remaining == 0 && ctx.Err() == nil {
 			return nil
 		}
-		if progress != tail {
+		if progress != lastProgress {
 			if err := r.print("%s\n", progress); err != nil {
 				return err
 			}
 		}
-		tail = progress
+		lastProgress = progress
 		if !r.pauseUnlessDone(ctx) {
-			return fmt.Errorf("interrupted; run the same command again to go on: %w", ctx.Err())
+			return fmt.Errorf("interrupted; run the same command again to continue: %w", ctx.Err())
 		}
 		if err := r.checkOwnerIsAway(ctx); err != nil && ctx.Err() == nil && relay.KindOf(err) != relay.KindUnavailable {
 			return err
@@ -179,12 +179,12 @@ func (r *recovery) await(ctx context.Context) error {
 	}
 }
 
-// pauseUnlessDone waits for the time between two lines of progress, or until nothing
-// seems to be left. It reports false if ctx ended.
+// pauseUnlessDone waits for progressEvery, or until no entries remain. It returns false if ctx
+// ended.
 func (r *recovery) pauseUnlessDone(ctx context.Context) bool {
-	const look = 50 * time.Millisecond
-	for waited := time.Duration(0); waited < progressEvery; waited += look {
-		if !relay.Sleep(ctx, look) {
+	const pollEvery = 50 * time.Millisecond
+	for waited := time.Duration(0); waited < progressEvery; waited += pollEvery {
+		if !relay.Sleep(ctx, pollEvery) {
 			return false
 		}
 		lag := uint64(0)
@@ -198,7 +198,7 @@ func (r *recovery) pauseUnlessDone(ctx context.Context) bool {
 	return true
 }
 
-// progress returns how many journals have entries left, and one line about all.
+// progress returns the number of journals with remaining entries, and a line about all journals.
 func (r *recovery) progress(ctx context.Context) (remaining int, line string, err error) {
 	var parts []string
 	for _, kind := range event.Kinds() {
@@ -208,15 +208,15 @@ func (r *recovery) progress(ctx context.Context) (remaining int, line string, er
 		if s.Waiting != "" {
 			err = errors.Join(err, fmt.Errorf("%s: %s", kind, s.Waiting))
 		}
-		drained, failed := intake.Drained(ctx)
-		if err = errors.Join(err, failed); !drained {
+		drained, drainErr := intake.Drained(ctx)
+		if err = errors.Join(err, drainErr); !drained {
 			remaining++
 		}
 	}
 	return remaining, strings.Join(parts, ", ") + " processed", err
 }
 
-// summary prints what was processed, and what is to be done now.
+// summary prints the number of processed entries and, if all were processed, the next step.
 func (r *recovery) summary(done bool) error {
 	var parts []string
 	for _, kind := range event.Kinds() {
@@ -230,7 +230,7 @@ func (r *recovery) summary(done bool) error {
 	if err := r.print("gateway %s: processed %s\n", r.node, strings.Join(parts, ", ")); err != nil || !done {
 		return err
 	}
-	return r.print("nothing is left in %s; to take the gateway off the list: DELETE /admin/gateways/%s\n", filepath.Join(r.cfg.DataDir, "journal"), r.node)
+	return r.print("no entries remain in %s; to remove the gateway from the list: DELETE /admin/gateways/%s\n", filepath.Join(r.cfg.DataDir, "journal"), r.node)
 }
 
 func (r *recovery) print(format string, args ...any) error {

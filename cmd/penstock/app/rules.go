@@ -33,8 +33,8 @@ func (g *Gateway) openRules(r *recordStores, sender outbox.Sender, proc processi
 	return rules, nil
 }
 
-// backlog reports whether frames wait to be processed, so that a device that seems to be
-// silent may have been heard: while a back end is down, and until that has been made up for.
+// backlog reports whether many frames wait to be processed. A device may then seem silent although
+// the journal has frames of it.
 type backlog struct {
 	status func() intake.Status
 	now    func() time.Time
@@ -44,8 +44,8 @@ type backlog struct {
 	settleUntil time.Time
 }
 
-// A gateway with more than behindAbove unprocessed entries in its journal is behind, until
-// settleTime after there are fewer than caughtUpBelow.
+// A gateway is behind when its journal has more than behindAbove unprocessed entries, or waits for
+// a back end. It is no longer behind settleTime after there are fewer than caughtUpBelow.
 const (
 	behindAbove   = 20_000
 	caughtUpBelow = 5000
@@ -66,8 +66,8 @@ func (b *backlog) Behind() bool {
 	return b.behind || b.now().Before(b.settleUntil)
 }
 
-// frameTracer explains how the frames of a post are read and stored, and what the rules
-// of their account say of them.
+// frameTracer explains how the frames of a request are parsed and stored, and which rules apply to
+// them.
 type frameTracer struct {
 	frames *uplink.Inspector
 	types  *iot.Store
@@ -83,23 +83,23 @@ func (f frameTracer) trace(ctx context.Context, acct relay.AccountID, it *intake
 	if err != nil {
 		return nil, nil, err
 	}
-	var out []inbound.FrameTrace
+	var traces []inbound.FrameTrace
 	for i := range frames {
-		previewedFrame := &frames[i]
+		frame := &frames[i]
 		traced := inbound.FrameTrace{
-			ID: uplink.RecordOf(it, i, len(frames)), Text: fmt.Sprintf("%s of device %s; readings: %d", previewedFrame.Kind, previewedFrame.Identifier, len(previewedFrame.Points)),
-			Steps: uplink.Steps(previewedFrame, types),
+			ID: uplink.RecordOf(it, i, len(frames)), Text: fmt.Sprintf("%s of device %s; readings: %d", frame.Kind, frame.Identifier, len(frame.Points)),
+			Steps: uplink.Steps(frame, types),
 		}
-		if previewedFrame.Stored != nil {
-			explanation, err := f.rules.Explain(ctx, acct, *previewedFrame.Stored)
+		if frame.Stored != nil {
+			explanation, err := f.rules.Explain(ctx, acct, *frame.Stored)
 			if err != nil {
 				return nil, nil, err
 			}
 			for _, e := range explanation {
-				traced.Rules = append(traced.Rules, inbound.RuleTrace{RuleID: e.RuleID, Text: e.String(), About: e.About(previewedFrame.Stored.Record)})
+				traced.Rules = append(traced.Rules, inbound.RuleTrace{RuleID: e.RuleID, Text: e.String(), About: e.About(frame.Stored.Record)})
 			}
 		}
-		out = append(out, traced)
+		traces = append(traces, traced)
 	}
-	return []inbound.Step{uplink.SenderStep(it.Entry.Source, len(frames))}, out, nil
+	return []inbound.Step{uplink.SenderStep(it.Entry.Source, len(frames))}, traces, nil
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// receipts are the handler of receipts and delivery reports, and what signs the
-// addresses that carriers post them to.
+// receipts has the handler of receipts and delivery reports, and the signer of the URLs to which
+// carriers post them.
 type receipts struct {
 	handler *message.ReceiptHandler
 	signer  carrier.Signer
@@ -47,7 +47,7 @@ func (g *Gateway) openReceipts(ctx context.Context, records *recordStores, sende
 	return r, err
 }
 
-// sending has the services that send messages of accounts to carriers.
+// sending has the services that send the messages of accounts to carriers.
 type sending struct {
 	carriers *carriers
 	submit   *submit.Submitter
@@ -109,7 +109,7 @@ func (g *Gateway) openSubmit(records *recordStores, r receipts, binds *carriers,
 	return submitter, nil
 }
 
-// countedOutcomes counts the outcomes of parts that are saved.
+// countedOutcomes counts the saved outcomes of message parts.
 type countedOutcomes struct {
 	*message.Store
 	timings *admin.Timings
@@ -129,47 +129,46 @@ func (c countedOutcomes) Settle(ctx context.Context, outcomes []message.Outcome)
 	return messages, nil
 }
 
-// router completes routes with their carriers.
+// router adds the connections of carriers to routes.
 type router struct {
 	*Gateway
 	binds         *carriers
 	signer        carrier.Signer
-	receiptIntake *intake.Intake // takes the simulator's reports
+	receiptIntake *intake.Intake // for the reports of the simulator
 }
 
-func (d *router) complete(r *submit.Route, c config.Carrier) error {
+func (r *router) complete(route *submit.Route, c config.Carrier) error {
 	switch c.Type {
 	case config.SMPP:
-		clients := d.binds.clientsOf(c.Name)
+		clients := r.binds.clientsOf(c.Name)
 		for i, b := range c.Connections() {
 			if b.Sends() {
-				r.Connections = append(r.Connections, submit.Connection{
+				route.Connections = append(route.Connections, submit.Connection{
 					Name: clients[i].Status().Name, Carrier: clients[i], Window: b.Window, PerSecond: float64(b.PerSecond),
 				})
 			}
 		}
-		if h := d.binds.holders[c.Name]; h != nil {
-			r.HeldElsewhere = func() bool { _, ok := h.isOther(); return ok }
+		if h := r.binds.holders[c.Name]; h != nil {
+			route.HeldElsewhere = func() bool { _, ok := h.isOther(); return ok }
 		}
-		r.ReceiptsByCarrierID, r.FitsSevenBit = true, clients[0].FitsSevenBit
-		r.AcceptsOriginator = func(originator string) bool {
+		route.ReceiptsByCarrierID, route.FitsSevenBit = true, clients[0].FitsSevenBit
+		route.AcceptsOriginator = func(originator string) bool {
 			return c.AcceptsOriginator(originator) && clients[0].AcceptsOriginator(originator)
 		}
 		return nil
 	case config.Simulator:
-		// The reports go to the journal of receipts.
 		report := func(ctx context.Context, ref, state string) (func(context.Context) error, error) {
 			entry := carrier.SimulatedReceipt(ref, state)
-			staged, err := d.receiptIntake.Stage(ctx, &entry)
+			staged, err := r.receiptIntake.Stage(ctx, &entry)
 			return func(ctx context.Context) error { _, err := staged.Wait(ctx); return err }, err
 		}
-		r.Connections, r.Idempotent = []submit.Connection{{Carrier: simulator.New(report), Window: c.Window}}, true
-		d.check(admin.Backend{Name: "carrier simulator", Note: "simulated", Check: always})
-		d.log.Info("back end", "name", "carrier simulator", "kind", "simulated")
+		route.Connections, route.Idempotent = []submit.Connection{{Carrier: simulator.New(report), Window: c.Window}}, true
+		r.check(admin.Backend{Name: "carrier simulator", Note: "simulated", Check: always})
+		r.log.Info("back end", "name", "carrier simulator", "kind", "simulated")
 		return nil
 	}
-	r.InTurn = true
-	// The configuration names carriers, so that requests to all addresses are permitted.
+	route.InTurn = true
+	// All addresses are allowed, because the URL is from the configuration.
 	everywhere := []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
 	client, err := httpout.New(httpout.Options{Allow: everywhere, Timeout: c.AnswerTimeout, OneShot: c.Type == config.Kannel})
 	if err != nil {
@@ -179,22 +178,22 @@ func (d *router) complete(r *submit.Route, c config.Carrier) error {
 	if c.Type == config.Kannel {
 		format = "kannel"
 	}
-	report := func(ref string) string { return d.signer.ReceiptURL(d.cfg.PublicURL, format, c.Name, ref) }
-	var way interface {
+	report := func(ref string) string { return r.signer.ReceiptURL(r.cfg.PublicURL, format, c.Name, ref) }
+	var connection interface {
 		outcarrier.Carrier
 		Check(context.Context) error
 	}
 	if c.Type == config.Kannel {
-		way, err = kannel.New(client, kannel.Options{URL: c.URL, Username: c.Username, Password: c.Password, SMSC: c.SMSC, Report: report})
+		connection, err = kannel.New(client, kannel.Options{URL: c.URL, Username: c.Username, Password: c.Password, SMSC: c.SMSC, Report: report})
 	} else {
-		way, err = httpsms.New(client, httpsms.Options{URL: c.URL, Token: c.Token, Report: report})
-		r.Idempotent = true
+		connection, err = httpsms.New(client, httpsms.Options{URL: c.URL, Token: c.Token, Report: report})
+		route.Idempotent = true
 	}
 	if err != nil {
 		return err
 	}
-	r.Connections = []submit.Connection{{Carrier: way, Window: c.Window}}
-	d.check(admin.Backend{Name: "carrier " + c.Name, Note: c.Type, Check: way.Check, Optional: true})
+	route.Connections = []submit.Connection{{Carrier: connection, Window: c.Window}}
+	r.check(admin.Backend{Name: "carrier " + c.Name, Note: c.Type, Check: connection.Check, Optional: true})
 	return nil
 }
 

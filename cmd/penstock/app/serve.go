@@ -28,15 +28,15 @@ import (
 	"github.com/penstock/penstock/relay/cache"
 )
 
-// drainTime is the time that work in flight may take to finish after SIGTERM.
+// drainTime is the longest time for which the gateway waits for work in progress after SIGTERM.
 const drainTime = 20 * time.Second
 
-// idleGrace is the time for which an idle connection may delay the end of the program.
+// idleGrace is the time after which idle connections are closed at the end of the program.
 const idleGrace = time.Second
 
-// lastRequests is the time for which clients that keep connections have to send one more
-// request, whose response makes them close.
-const lastRequests = 500 * time.Millisecond
+// lastRequestTime is the time in which clients with open connections can send one more request.
+// Its response makes them close the connection.
+const lastRequestTime = 500 * time.Millisecond
 
 type serveCommand struct {
 	Config string `help:"The configuration file; PENSTOCK_* variables override it." placeholder:"FILE"`
@@ -50,35 +50,35 @@ func (s serveCommand) Run(w client.Environment) error {
 		return err
 	}
 	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP) // which ends the program no more
+	signal.Notify(hangups, syscall.SIGHUP) // SIGHUP no longer ends the program
 	defer signal.Stop(hangups)
 	handler, level := NewLog(w.Stderr, cfg.Log)
 	defer handler.Close()
 	log := slog.New(handler)
-	slog.SetDefault(log) // for what has no logger of its own
+	slog.SetDefault(log) // for packages without a logger
 	cache.SetLogger(log)
 	for _, warning := range config.UnknownVariables(w.Variables) {
 		log.Warn("an environment variable is not a setting", "variable", warning)
 	}
-	// An address that is taken ends the start before it creates anything.
+	// If the address is in use, the start fails before it creates files.
 	probe, err := listen(w.Context, cfg.Listen)
 	if err != nil {
 		return err
 	}
 	_ = probe.Close()
-	d, err := Open(w.Context, cfg, log, w.Version)
+	g, err := Open(w.Context, cfg, log, w.Version)
 	if err != nil {
 		return err
 	}
 	reload := reloader{
-		load: func() (config.Config, error) { return config.Load(s.Config, w.Variables) }, level: level, certificate: d.certificate, log: d.log,
+		load: func() (config.Config, error) { return config.Load(s.Config, w.Variables) }, level: level, certificate: g.certificate, log: g.log,
 	}
-	d.running.Go(func() { reload.run(d.life, hangups) })
+	g.running.Go(func() { reload.run(g.life, hangups) })
 	listener, err := listen(w.Context, cfg.Listen)
 	if err != nil {
-		return fmt.Errorf("%w%s", err, d.Abandon())
+		return fmt.Errorf("%w%s", err, g.Abandon())
 	}
-	return d.Serve(w.Context, listener)
+	return g.Serve(w.Context, listener)
 }
 
 func listen(ctx context.Context, addr string) (net.Listener, error) {
@@ -89,7 +89,7 @@ func listen(ctx context.Context, addr string) (net.Listener, error) {
 	return listener, ofSetting("listen (PENSTOCK_LISTEN)", err)
 }
 
-// NewLog returns the log of the program, and its level.
+// NewLog returns the handler of the log and its level.
 func NewLog(w io.Writer, c config.Log) (*logs.Handler, *slog.LevelVar) {
 	level := new(slog.LevelVar)
 	level.Set(c.Level)
@@ -101,10 +101,9 @@ func NewLog(w io.Writer, c config.Log) (*logs.Handler, *slog.LevelVar) {
 	}}), level
 }
 
-// setGCPercent sets GOGC to 200 unless the environment sets it. The live heap is small,
-// a few megabytes and the current batches, while every frame leaves garbage: with
-// 400 a frame costs an eighth less CPU than with Go's default of 100, but thousands of
-// connections then take five times the memory that they hold.
+// setGCPercent sets GOGC to 200 unless the environment sets it. The live heap is small, and each
+// frame creates garbage. With GOGC=400 a frame takes an eighth less CPU time than with the
+// default of 100, but thousands of connections then take five times their live memory.
 func setGCPercent(environ []string) {
 	for _, v := range environ {
 		if strings.HasPrefix(v, "GOGC=") {
@@ -114,7 +113,7 @@ func setGCPercent(environ []string) {
 	debug.SetGCPercent(200)
 }
 
-// Abandon closes the back ends after a failed start and adds errors of closing.
+// Abandon closes the gateway after a failed start. It returns "; " and the errors, or "".
 func (g *Gateway) Abandon() string {
 	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
@@ -124,12 +123,11 @@ func (g *Gateway) Abandon() string {
 	return ""
 }
 
-// logReady logs once when every back end works, as /readyz says it, and before that
-// why the gateway is not ready.
+// logReady logs when all required back ends work, and before that the reasons why they do not.
 func (g *Gateway) logReady(ctx context.Context) {
-	needed := slices.DeleteFunc(slices.Clone(g.checks), func(b admin.Backend) bool { return b.Optional })
+	required := slices.DeleteFunc(slices.Clone(g.checks), func(b admin.Backend) bool { return b.Optional })
 	for ctx.Err() == nil {
-		down := admin.Down(ctx, needed)
+		down := admin.Down(ctx, required)
 		if len(down) == 0 {
 			g.log.Info("penstock is ready")
 			return
@@ -167,15 +165,15 @@ func (g *Gateway) Serve(ctx context.Context, listener net.Listener) error {
 	case err = <-failed:
 	case <-ctx.Done():
 		g.log.Info("draining")
-		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastRequests)
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastRequestTime)
 		conns.Drain(grace)
 		cancel()
 	}
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	defer cancel()
 	defer time.AfterFunc(idleGrace, conns.CloseIdle).Stop()
-	if stopped := g.close(drain); err == nil {
-		err = stopped
+	if closeErr := g.close(drain); err == nil {
+		err = closeErr
 	}
 	if err == nil {
 		g.log.Info("stopped")
@@ -183,8 +181,7 @@ func (g *Gateway) Serve(ctx context.Context, listener net.Listener) error {
 	return err
 }
 
-// serveProfiles serves Go's profiles at /debug/pprof/ on a listener of their own, if one
-// is configured, until ctx ends.
+// serveProfiles serves Go's profiles at /debug/pprof/ until ctx ends, if debug.listen is set.
 func (g *Gateway) serveProfiles(ctx context.Context) error {
 	if g.cfg.Debug.Listen == "" {
 		return nil
@@ -209,8 +206,8 @@ func (g *Gateway) serveProfiles(ctx context.Context) error {
 	return nil
 }
 
-// reloader applies what may change while the gateway runs: the level of the log, and
-// the certificate.
+// reloader reloads the settings that may change while the gateway runs: the log level and the
+// certificate.
 type reloader struct {
 	load        func() (config.Config, error)
 	level       *slog.LevelVar
@@ -218,7 +215,6 @@ type reloader struct {
 	log         *slog.Logger
 }
 
-// run reloads at every signal until ctx ends.
 func (r reloader) run(ctx context.Context, signals <-chan os.Signal) {
 	for {
 		select {
@@ -230,26 +226,26 @@ func (r reloader) run(ctx context.Context, signals <-chan os.Signal) {
 	}
 }
 
-// reload applies what is right, and keeps what is wrong as it was.
+// reload applies valid settings. Invalid ones keep their present value.
 func (r reloader) reload() {
 	cfg, err := r.load()
 	if err != nil {
-		r.log.Error("configuration not reloaded: it has mistakes; the present one stays", "error", err)
+		r.log.Error("configuration not reloaded, because it is invalid", "error", err)
 	} else {
 		r.level.Set(cfg.Log.Level)
-		r.log.Info("configuration reloaded: the log level; other settings need a restart", "log_level", cfg.Log.Level.String())
+		r.log.Info("log level reloaded; other settings need a restart", "log_level", cfg.Log.Level.String())
 	}
 	if r.certificate == nil {
 		return
 	}
 	if err := r.certificate.Reload(); err != nil {
-		r.log.Error("certificate not reloaded; the present one stays", "expires", r.certificate.Expires(), "error", err)
+		r.log.Error("certificate not reloaded; the present one is still used", "expires", r.certificate.Expires(), "error", err)
 		return
 	}
 	r.log.Info("certificate reloaded", "expires", r.certificate.Expires())
 }
 
-// openCertificate reads the certificate, if one is configured.
+// openCertificate reads the certificate; nil if none is configured.
 func openCertificate(c config.TLS) (*httpd.Certificate, error) {
 	if c.CertFile == "" {
 		return nil, nil

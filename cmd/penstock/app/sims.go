@@ -15,7 +15,7 @@ import (
 	"github.com/penstock/penstock/relay/usage"
 )
 
-// simServices are the operations on SIMs, and their usage.
+// simServices has the services for SIMs and their usage.
 type simServices struct {
 	sims    *sim.Service          // operations that take effect at once
 	actions *provisioning.Actions // operations that run as jobs
@@ -45,8 +45,7 @@ func (g *Gateway) openSIMs(r *recordStores, senders outbound, run job.Submitter)
 	return s
 }
 
-// prober checks callback URLs with a request like those of events: from the same
-// client, with a signature.
+// prober checks callback URLs with a signed request, which the client for events sends.
 type prober struct {
 	send    *worker.Worker
 	secrets func(ctx context.Context, acct relay.AccountID) ([]string, error)
@@ -56,7 +55,7 @@ type prober struct {
 // reject an unknown event. The error is shown to the account.
 func (p prober) Probe(ctx context.Context, acct relay.AccountID, url string) error {
 	if _, err := p.secrets(ctx, acct); err != nil {
-		return err // a store that is down is not the URL's fault
+		return err // the database is down, which is no fault of the URL
 	}
 	now := time.Now()
 	test, err := outbox.Callback(acct, url, outbox.Event{
@@ -83,13 +82,13 @@ func (s declaredSIMs) Declare(ctx context.Context, acct relay.AccountID, sims []
 		return err
 	}
 	iccids := make([]sim.ICCID, len(sims))
-	for i, sim := range sims {
-		iccids[i] = sim.ICCID
+	for i := range sims {
+		iccids[i] = sims[i].ICCID
 	}
 	return s.limits.EnforceSIMs(ctx, acct, iccids)
 }
 
-// submitted submits jobs and loads them.
+// submitted submits jobs and loads submitted ones.
 type submitted struct {
 	job.Submitter
 	*job.Store

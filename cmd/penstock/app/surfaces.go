@@ -41,7 +41,7 @@ import (
 	"github.com/penstock/penstock/relay/user"
 )
 
-// openSurfaces makes the app and mounts every surface. spans is nil unless spans are sent.
+// openSurfaces creates the app and mounts the surfaces. spans is nil without tracing.
 func (g *Gateway) openSurfaces(c core, spans *telemetry.Exporter, lookups *lookup.Service, inventories *inventory.Service) error {
 	o := g.cfg.Overload
 	g.limits = httpd.NewLimits(httpd.LimitOptions{
@@ -84,7 +84,6 @@ func (g *Gateway) openSurfaces(c core, spans *telemetry.Exporter, lookups *looku
 	}
 	frames := g.mountWebhooks(c, auth)
 	iotapi.New(iotapi.Deps{IoT: c.proc.devices, Submit: frames, Rules: c.rules, Preview: c.senders.preview}).Mount(g.app, auth)
-	// Mount what accounts use for messages, SIMs and ledgers.
 	records := c.stores.records
 	restv2.New(restv2.Deps{
 		Messages: c.sending.messages, Relays: relays, TryRelay: c.proc.inbound.Try, Lookup: lookups.Lookup, Balance: records.Credit.Balance,
@@ -103,7 +102,7 @@ func (g *Gateway) openSurfaces(c core, spans *telemetry.Exporter, lookups *looku
 	return nil
 }
 
-// newMetrics returns what /metrics shows.
+// newMetrics returns the metrics of /metrics.
 func (g *Gateway) newMetrics(c core, p admin.Program, auth *httpd.Auth, spans *telemetry.Exporter) *prometheus.Registry {
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(
@@ -124,7 +123,7 @@ func (g *Gateway) newMetrics(c core, p admin.Program, auth *httpd.Auth, spans *t
 	return metrics
 }
 
-// mountWebhooks mounts what networks, carriers and switches post to.
+// mountWebhooks mounts the endpoints for networks, carriers and switches.
 func (g *Gateway) mountWebhooks(c core, auth *httpd.Auth) *uplink.Surface {
 	frames := uplink.New(c.proc.intakes[event.Uplink], c.proc.frames, c.stores.records.Devices, uplink.Options{AnswerTimeout: g.cfg.Inbound.AnswerWait, Logger: g.log})
 	frames.Mount(g.app, auth)
@@ -135,7 +134,7 @@ func (g *Gateway) mountWebhooks(c core, auth *httpd.Auth) *uplink.Surface {
 	return frames
 }
 
-// newAdmin returns the operator's surface.
+// newAdmin returns the admin API.
 func (g *Gateway) newAdmin(c core, p admin.Program, metrics *prometheus.Registry, users *user.Service, relays *inbound.RelayService, inventories *inventory.Service, ring *traffic.Ring) *admin.Surface {
 	records := c.stores.records
 	frames := uplink.NewInspector(c.proc.intakes[event.Uplink], c.proc.devices)
@@ -157,8 +156,8 @@ func (g *Gateway) newAdmin(c core, p admin.Program, metrics *prometheus.Registry
 	})
 }
 
-// Routes returns the HTTP application of the gateway; a test compares its routes with
-// the contract.
+// Routes returns the HTTP application of the gateway. A test compares its routes with those of
+// the specification.
 func (g *Gateway) Routes() *httpd.App { return g.app }
 
 // providerOf returns the OpenID Connect provider; nil if none is configured.
@@ -173,9 +172,8 @@ func providerOf(c config.Config) admin.Provider {
 	})
 }
 
-// previewer shows requests as the ways out would make them: signed, with every header, and
-// whether the address in the URL would be refused. What a name resolves to is not looked up:
-// nothing leaves the gateway.
+// previewer returns a function that shows the signed request of a delivery with all headers, and
+// the reason why it would be refused. It sends nothing and does not resolve host names.
 func previewer(send *worker.Worker, http *httpout.Client, g *guard.Guard) outbox.Previewer {
 	return func(ctx context.Context, d outbox.Delivery) (outbox.Request, string, error) {
 		signed, err := send.Preview(ctx, d)
@@ -187,7 +185,7 @@ func previewer(send *worker.Worker, http *httpout.Client, g *guard.Guard) outbox
 	}
 }
 
-// errorText returns the text of an error, "" for nil.
+// errorText returns the text of an error; empty for nil.
 func errorText(err error) string {
 	if err == nil {
 		return ""
@@ -195,15 +193,14 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// posts finds events in the journals of this gateway. Messages are read from
-// them as the processor reads them.
+// posts finds the events of requests in the journals of this gateway, for traces.
 type posts struct {
 	intakes  map[event.Kind]*intake.Intake
 	messages *carrier.Processor
 	frames   func(ctx context.Context, acct relay.AccountID, it *intake.Item) ([]inbound.Step, []inbound.FrameTrace, error)
 }
 
-// Post returns an event and the body of its post.
+// Post returns an event and functions that parse its request.
 func (p posts) Post(ctx context.Context, id string) (inbound.Post, error) {
 	for _, kind := range event.Kinds() {
 		e, it, err := p.intakes[kind].Event(ctx, id)

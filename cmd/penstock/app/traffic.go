@@ -8,10 +8,10 @@ import (
 	"github.com/penstock/penstock/ingest/intake"
 )
 
-// trafficFile stores the traffic of the last day, in the data directory.
+// trafficFile has the traffic of the last day, in the data directory.
 const trafficFile = "traffic.ring"
 
-// trafficSeries are the series of the console's charts.
+// trafficSeries returns the series of the charts in the console.
 func trafficSeries() []traffic.Series {
 	return []traffic.Series{
 		{Name: "uplink"}, {Name: "sms"}, {Name: "receipt"}, {Name: "cdr"}, {Name: "quarantined"},
@@ -28,7 +28,7 @@ func (g *Gateway) openTraffic(c core, p admin.Program) *traffic.Ring {
 	return ring
 }
 
-// countTraffic reads the counters of trafficSeries, in its order.
+// countTraffic returns the counters in the order of trafficSeries.
 func countTraffic(intakes []*intake.Intake, p admin.Program) []uint64 {
 	numbers := make([]uint64, 0, len(trafficSeries()))
 	var quarantined, lag uint64

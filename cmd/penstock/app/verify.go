@@ -22,15 +22,14 @@ type ledgerCommand struct {
 }
 
 type verifyCommand struct {
-	Files  []string `arg:"" optional:"" help:"Files from /ledgers/…/export and /ledgers/tokens/…/history; none: the ledgers in the store." placeholder:"FILE"`
+	Files  []string `arg:"" optional:"" help:"Files from /ledgers/…/export and /ledgers/tokens/…/history; without one, the stored ledgers are verified." placeholder:"FILE"`
 	Config string   `help:"The configuration file that names the store." placeholder:"FILE"`
-	Ledger string   `help:"Only the ledger of this id or hash, of those in the store." placeholder:"ID"`
-	Key    string   `help:"The ledger's public key, from a trusted source; without it, the key in the file is used." placeholder:"KEY"`
-	Head   []string `help:"A file with a signed head that was kept earlier (meta.signature of a history): the ledger must still begin with it." placeholder:"FILE"`
+	Ledger string   `help:"Verify only the stored ledger with this id or hash." placeholder:"ID"`
+	Key    string   `help:"The public key of the ledger, from a trusted source; default: the key in the file." placeholder:"KEY"`
+	Head   []string `help:"A file with an earlier signed head (meta.signature of a history), which the ledger must contain." placeholder:"FILE"`
 }
 
-// Run verifies, prints a line for each ledger or file and one for each fault, and
-// fails if there is a fault.
+// Run prints a line for each ledger or file and each fault. It fails if there is a fault.
 func (v verifyCommand) Run(w client.Environment) error {
 	heads, err := readAll(v.Head)
 	if err != nil {
@@ -41,13 +40,13 @@ func (v verifyCommand) Run(w client.Environment) error {
 		good, err = v.store(w, heads)
 	}
 	for _, name := range v.Files {
-		text, bad := os.ReadFile(name)
-		if bad != nil {
-			return bad
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
 		}
-		r, bad := v.file(text, heads)
-		if bad != nil {
-			return fmt.Errorf("%s: %w", name, bad)
+		r, err := v.file(text, heads)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
 		}
 		good = report(w.Stdout, name, r) && good
 	}
@@ -68,7 +67,7 @@ func readAll(names []string) (texts []string, err error) {
 	return texts, nil
 }
 
-// file verifies an export or a history, which begins with its data.
+// file verifies an export, whose first line has a head and a ledger, or a history.
 func (v verifyCommand) file(text []byte, heads []string) (ledger.Report, error) {
 	data, _, _ := bytes.Cut(text, []byte("\n"))
 	if bytes.Contains(data, []byte(`"head"`)) && bytes.Contains(data, []byte(`"ledger"`)) && !bytes.Contains(data, []byte(`"meta"`)) {
@@ -77,7 +76,7 @@ func (v verifyCommand) file(text []byte, heads []string) (ledger.Report, error) 
 	return ledger.VerifyHistory(text, v.Key, heads...)
 }
 
-// store verifies the ledgers in the store.
+// store verifies the stored ledgers.
 func (v verifyCommand) store(w client.Environment, heads []string) (good bool, err error) {
 	cfg, err := config.Load(v.Config, w.Variables)
 	if err != nil {
@@ -148,7 +147,7 @@ func (v verifyCommand) account(ctx context.Context, writer io.Writer, s *ledger.
 			return found, false, err
 		}
 		if v.Key != "" && v.Key != r.Key {
-			fmt.Fprintln(writer, "the key in the store is not the one given")
+			fmt.Fprintln(writer, "the stored key is not that of --key")
 			good = false
 		}
 		good = report(writer, a.Name+"/"+l.ID, r) && good
@@ -156,23 +155,24 @@ func (v verifyCommand) account(ctx context.Context, writer io.Writer, s *ledger.
 	return found, good, nil
 }
 
-// report prints the faults and returns whether there are none.
+// report prints the faults of a ledger, or one line if it has none, and reports whether it has
+// none.
 func report(writer io.Writer, name string, r ledger.Report) bool {
 	for _, f := range r.Faults {
 		fmt.Fprintf(writer, "%s: %s\n", name, f)
 	}
-	if added := r.Count - len(r.Faults); added > 0 {
-		fmt.Fprintf(writer, "%s: %d more faults\n", name, added)
+	if more := r.Count - len(r.Faults); more > 0 {
+		fmt.Fprintf(writer, "%s: %d more faults\n", name, more)
 	}
 	if r.Count > 0 {
 		return false
 	}
-	line := fmt.Sprintf("%s: %d entries are as they were signed, %s", name, r.Entries, r.Scope)
+	line := fmt.Sprintf("%s: %d entries match their signatures, %s", name, r.Entries, r.Scope)
 	if r.Unsealed > 0 {
-		line += fmt.Sprintf("; %d came since", r.Unsealed)
+		line += fmt.Sprintf("; %d entries are not signed yet", r.Unsealed)
 	}
 	if !r.Pinned {
-		line += "; verified by the key it names itself, " + r.Key
+		line += "; verified with its own key, " + r.Key
 	}
 	fmt.Fprintln(writer, line)
 	return true

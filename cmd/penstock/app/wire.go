@@ -32,7 +32,7 @@ import (
 	"github.com/penstock/penstock/relay/tracing"
 )
 
-// Gateway is the gateway, put together. What is opened first is closed last.
+// Gateway has the parts of the gateway. They are closed in the reverse order of their opening.
 type Gateway struct {
 	cfg     config.Config
 	log     *slog.Logger
@@ -47,9 +47,9 @@ type Gateway struct {
 
 	records    *recordStores
 	queue      *queue.Queue
-	attempter  queue.Attempter // makes the attempts of queue
+	attempter  queue.Attempter // performs the deliveries of queue
 	jobs       *jobs.Jobs
-	work       jobs.Work // of jobs
+	work       jobs.Work // performs the jobs
 	intakes    map[event.Kind]*intake.Intake
 	devices    *iot.Service
 	codecs     *codec.Pool
@@ -58,32 +58,31 @@ type Gateway struct {
 	carriers   *carriers
 	limits     *httpd.Limits
 	app        *httpd.App
-	checks     []admin.Backend // every back end
+	checks     []admin.Backend // all back ends, for /readyz
 
-	undeclared atomic.Bool // the configured inventory is not applied yet
+	undeclared atomic.Bool // the configured inventory has not been applied yet
 
-	life    context.Context // of what runs in the background
+	life    context.Context // context of background work
 	stop    context.CancelFunc
-	runners []func(context.Context) // start runs each until life ends
-	running sync.WaitGroup
+	runners []func(context.Context) // background work that start begins, with life
+	running sync.WaitGroup          // background work
 	started bool
 	closers []func() error
 }
 
-// Open puts the gateway together. Nothing is accepted and nothing processed
-// before start.
+// Open opens the parts of the gateway. It accepts and processes nothing before Serve.
 func Open(ctx context.Context, cfg config.Config, log *slog.Logger, version string) (*Gateway, error) {
 	return assemble(ctx, cfg, log, version, (*Gateway).open)
 }
 
-// assemble opens a gateway, and closes what is open if that fails.
+// assemble opens a gateway with open. If open fails, it closes the opened parts.
 func assemble(ctx context.Context, cfg config.Config, log *slog.Logger, version string, open func(*Gateway, context.Context) error) (*Gateway, error) {
-	d := &Gateway{cfg: cfg, log: log, version: version, gate: gateway.NewGate(), clock: systemClock(log), timings: admin.NewTimings()}
-	d.life, d.stop = context.WithCancel(context.Background())
-	if err := open(d, ctx); err != nil {
-		return nil, fmt.Errorf("%w%s", err, d.Abandon())
+	g := &Gateway{cfg: cfg, log: log, version: version, gate: gateway.NewGate(), clock: systemClock(log), timings: admin.NewTimings()}
+	g.life, g.stop = context.WithCancel(context.Background())
+	if err := open(g, ctx); err != nil {
+		return nil, fmt.Errorf("%w%s", err, g.Abandon())
 	}
-	return d, nil
+	return g, nil
 }
 
 func (g *Gateway) open(ctx context.Context) (err error) {
@@ -107,8 +106,8 @@ func (g *Gateway) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if g.cfg.Database.URL != "" { // else no other gateway shares the database
-		// If the database is down now, the first heartbeat checks the name.
+	if g.cfg.Database.URL != "" { // other gateways may use this database
+		// The first heartbeat checks the name if the database is down now.
 		taken, err := c.membership.checkName(ctx)
 		if err != nil && relay.KindOf(err) != relay.KindUnavailable {
 			return err
@@ -133,43 +132,45 @@ func (g *Gateway) open(ctx context.Context) (err error) {
 	return g.declare(ctx, stores.records.Accounts, inventories)
 }
 
-// check adds a back end to those that /readyz reports.
+// check adds a back end to the answer of /readyz.
 func (g *Gateway) check(b admin.Backend) { g.checks = append(g.checks, b) }
 
-// onClose registers closer. Closers run in reverse order when the gateway ends.
+// onClose registers a function that runs when the gateway closes, in reverse order.
 func (g *Gateway) onClose(closer func() error) { g.closers = append(g.closers, closer) }
 
-// onStart has each of run started with the gateway; it returns when its context ends.
-func (g *Gateway) onStart(run ...func(context.Context)) { g.runners = append(g.runners, run...) }
+// onStart registers functions that start runs in the background until their context ends.
+func (g *Gateway) onStart(runners ...func(context.Context)) {
+	g.runners = append(g.runners, runners...)
+}
 
-// whileOpen has each of run started with the gateway and whenever the gate opens; it returns
-// when its context ends, that is, when the gate closes.
-func (g *Gateway) whileOpen(run ...func(context.Context)) {
-	for _, run := range run {
+// whileOpen registers functions that run in the background while the gate is open. Their context
+// ends when the gate closes.
+func (g *Gateway) whileOpen(runners ...func(context.Context)) {
+	for _, run := range runners {
 		g.onStart(func(ctx context.Context) {
 			_ = g.gate.Run(ctx, func(ctx context.Context) error { run(ctx); return nil })
 		})
 	}
 }
 
-// openDataDir makes the data directory and what identifies this node.
+// openDataDir creates the data directory, the name of the gateway, its tokens and its master key.
 func (g *Gateway) openDataDir() (err error) {
 	if err := os.MkdirAll(g.cfg.DataDir, 0o700); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
-	if g.node, err = kept(g.cfg.DataDir, nodeFile, 6); err != nil {
+	if g.node, err = readOrCreate(g.cfg.DataDir, nodeFile, 6); err != nil {
 		return err
 	}
 	if err := checkDatabases(g.cfg); err != nil {
 		return err
 	}
 	if g.cfg.AdminToken == "" {
-		if g.cfg.AdminToken, err = keptToken(g.cfg.DataDir, client.AdminTokenFile); err != nil {
+		if g.cfg.AdminToken, err = readOrCreateToken(g.cfg.DataDir, client.AdminTokenFile); err != nil {
 			return err
 		}
-		g.log.Info("the admin token is kept in a file", "path", filepath.Join(g.cfg.DataDir, client.AdminTokenFile))
+		g.log.Info("the admin token is in a file", "path", filepath.Join(g.cfg.DataDir, client.AdminTokenFile))
 	}
-	return makeMasterKey(g.cfg, g.log)
+	return createMasterKey(g.cfg, g.log)
 }
 
 func (g *Gateway) openBackends(ctx context.Context) (backends, error) {
@@ -194,9 +195,8 @@ func (g *Gateway) newInventory(records *recordStores, limits sim.LimitEnforcer, 
 	})
 }
 
-// start begins to process; the app is served by the caller.
+// start starts background work. The caller serves the app.
 func (g *Gateway) start() error {
-	ctx := g.life
 	if err := g.queue.Start(g.attempter); err != nil {
 		return err
 	}
@@ -205,21 +205,21 @@ func (g *Gateway) start() error {
 	}
 	g.started = true
 	for _, intake := range g.intakes {
-		g.running.Go(func() { g.run(ctx, intake) })
+		g.running.Go(func() { g.process(g.life, intake) })
 	}
 	for _, run := range g.runners {
-		g.running.Go(func() { run(ctx) })
+		g.running.Go(func() { run(g.life) })
 	}
 	// The other gateways must have a record of this one before it acknowledges an event.
-	g.membership.beatOrWarn(ctx, g.log)
-	g.running.Go(func() { g.membership.run(ctx, g.log) })
+	g.membership.beatOrWarn(g.life, g.log)
+	g.running.Go(func() { g.membership.run(g.life, g.log) })
 	g.submit.Start()
 	g.carriers.start()
 	return nil
 }
 
-// openTracing makes the tracer, if a collector is configured. It is closed after everything that makes
-// spans, so that it sends those of the shutdown.
+// openTracing creates the tracer if a collector is configured. It is opened first and closed last,
+// so that it sends the spans of the shutdown.
 func (g *Gateway) openTracing() *telemetry.Exporter {
 	o := g.cfg.Tracing
 	if o.URL == "" {
@@ -227,7 +227,7 @@ func (g *Gateway) openTracing() *telemetry.Exporter {
 	}
 	spans := telemetry.New(telemetry.Options{
 		URL: o.URL, Headers: o.HeaderFields(), Logger: g.log,
-		About: []tracing.Attribute{{Key: "service.name", Value: "penstock"}, {Key: "service.version", Value: g.version}, {Key: "service.instance.id", Value: g.node}},
+		Resource: []tracing.Attribute{{Key: "service.name", Value: "penstock"}, {Key: "service.version", Value: g.version}, {Key: "service.instance.id", Value: g.node}},
 	})
 	g.tracer = tracing.New(o.Sample, spans.Export)
 	ctx, stop := context.WithCancel(context.Background())

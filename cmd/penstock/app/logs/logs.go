@@ -1,6 +1,6 @@
-// Package logs makes the program's log: text or JSON, with a level that may change
-// while it runs, and with attributes of the context. A warning or an error that repeats
-// is written at most once in Window, with the number of lines that were suppressed.
+// Package logs provides the log of the program: text or JSON, with a level that may change while it
+// runs, and with attributes from the context. A repeated warning or error is written at most
+// once per Window, with the number of suppressed lines.
 package logs
 
 import (
@@ -16,8 +16,7 @@ import (
 type Options struct {
 	Level slog.Leveler // nil means Info
 	JSON  bool
-	// Context returns the attributes that a line gets from the context it was written
-	// under; nil means none.
+	// Context returns the attributes that a context adds to a line; nil adds none.
 	Context func(ctx context.Context) []slog.Attr
 }
 
@@ -26,10 +25,10 @@ type Handler struct {
 	nextHandler slog.Handler
 	context     func(ctx context.Context) []slog.Attr
 	repeats     *repeats
-	bound       string // the identity of what With and WithGroup added
+	bound       string // identity of the attributes and groups that WithAttrs and WithGroup added
 }
 
-// New returns a handler that writes to w. Close writes what is still suppressed.
+// New returns a handler that writes to w. Close writes the suppressed lines.
 func New(w io.Writer, o Options) *Handler {
 	options := &slog.HandlerOptions{Level: o.Level}
 	var nextHandler slog.Handler = slog.NewTextHandler(w, options)
@@ -79,12 +78,12 @@ func (h *Handler) Handle(ctx context.Context, r slog.Record) error {
 	return h.nextHandler.Handle(ctx, r)
 }
 
-// Close writes the lines that are suppressed at the moment, each with its number. The
-// handler may still be used.
+// Close writes the last suppressed line of each fault, with the number of lines. The handler can
+// still be used.
 func (h *Handler) Close() { h.repeats.flush() }
 
-// identity returns what two lines about the same fault have in common: all but the
-// time, and what differs each time.
+// identity returns a hash that is equal for lines about the same fault: of the level, the message
+// and the attributes, without those that differ each time.
 func (h *Handler) identity(r *slog.Record) uint64 {
 	var b strings.Builder
 	b.WriteString(r.Level.String() + "\x00" + r.Message + "\x00" + h.bound)
@@ -95,8 +94,8 @@ func (h *Handler) identity(r *slog.Record) uint64 {
 	return maphash.String(h.repeats.seed, b.String())
 }
 
-// writeIdentity writes an attribute. The text of an error may hold a port or a counter:
-// its numbers do not make it another error.
+// writeIdentity writes the identity of an attribute. In the text of an error, it ignores numbers,
+// which may be ports or counters.
 func writeIdentity(b *strings.Builder, a slog.Attr) {
 	switch a.Key {
 	case "request_id", "count", "refused", "again_in", "stack", "waited":

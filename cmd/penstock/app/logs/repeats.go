@@ -4,25 +4,27 @@ import (
 	"context"
 	"hash/maphash"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 )
 
-// Window is the time for which a fault that was written is not written again.
+// Window is the time for which a fault is not written again.
 const Window = 10 * time.Second
 
-// maxFaults bounds the faults that are remembered; beyond, lines are written.
+// maxFaults is the largest number of faults that are stored. Lines about others are always
+// written.
 const maxFaults = 10_000
 
-// repeats stores the faults of the last Window. When the window of a fault that was repeated
-// ends, its last line is written, and another window begins.
+// repeats stores the faults of the last Window. When the window of a repeated fault ends, its last
+// line is written, and another window begins.
 type repeats struct {
 	seed maphash.Seed
 
 	mu     sync.Mutex
 	faults map[uint64]*fault
-	due    []*fault // in the order in which their windows end
+	due    []*fault // in the order of the ends of their windows
 	timer  *time.Timer
 }
 
@@ -36,14 +38,14 @@ type fault struct {
 	requests   []string // the ids of the first requests among the suppressed lines
 }
 
-// maxRequests limits the request ids of a line, its own included: users quote them.
+// maxRequests is the largest number of request ids in a line. Users report these ids.
 const maxRequests = 20
 
 func newRepeats() *repeats {
 	return &repeats{seed: maphash.MakeSeed(), faults: make(map[uint64]*fault)}
 }
 
-// suppress reports whether a line must not be written now, and stores it.
+// suppress stores a line and reports whether it must not be written now.
 func (r *repeats) suppress(identity uint64, handler slog.Handler, record slog.Record) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -72,7 +74,7 @@ func (r *repeats) open(f *fault) {
 	}
 }
 
-// expire ends the windows that are over, and waits for the next.
+// expire ends the windows that are over, and schedules the end of the next one.
 func (r *repeats) expire() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,9 +83,9 @@ func (r *repeats) expire() {
 	for n < len(r.due) && !r.due[n].until.After(now) {
 		n++
 	}
-	over := r.due[:n]
-	r.due = append([]*fault(nil), r.due[n:]...)
-	for _, f := range over {
+	ended := r.due[:n]
+	r.due = slices.Clone(r.due[n:])
+	for _, f := range ended {
 		delete(r.faults, f.identity)
 		if f.suppressed > 0 {
 			f.write()
@@ -112,8 +114,7 @@ func (r *repeats) flush() {
 	clear(r.faults)
 }
 
-// write writes the last line of a fault with the number of those before it that were
-// never written.
+// write writes the last line of a fault with the number of other suppressed lines.
 func (f *fault) write() {
 	line := f.lastRecord
 	if f.suppressed > 1 {
@@ -125,7 +126,7 @@ func (f *fault) write() {
 	_ = f.handler.Handle(context.Background(), line)
 }
 
-// requestOf returns the id of the request that a line is about, empty for none.
+// requestOf returns the id of the request of a line; empty if there is none.
 func requestOf(line slog.Record) (id string) {
 	line.Attrs(func(a slog.Attr) bool {
 		if a.Key == "request_id" {

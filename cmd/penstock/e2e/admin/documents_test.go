@@ -84,7 +84,7 @@ func testDocuments(t *testing.T, s *e2e.Site) {
 		const empty = "document: site-b"
 		refused(empty, []string{"2 of 2 records", `"site-b"`, "allow 2"}, "--prune")
 		refused(empty, []string{"allow 2"}, "--prune", "--allow-removals", "1")
-		has(apply(empty, "--prune", "--dry-run"), "removed  account acme: decoder tank", "the prune needs --allow-removals 2")
+		has(apply(empty, "--prune", "--dry-run"), "removed  account acme: decoder tank", "the prune requires --allow-removals 2")
 		acme.Get("/iot/decoders").Mentions(t, 200, "tank")
 		has(apply(empty, "--prune", "--allow-removals", "2"), "removed  account acme: geo relay g-b", "document site-b: 0 added, 0 changed, 2 removed, 0 kept (applied)")
 		acme.Get("/iot/decoders/tank").Is(t, 404, "")

@@ -69,7 +69,7 @@ func testInventory(t *testing.T, s *e2e.Site) {
 			g.RunCommand(changed, append([]string{"apply", "-f", "-"}, flags...)...).Mentions(t, 0,
 				"kept     account acme: relays.g-hole.action: kept, changed over the API on ", "; --reset relays takes the document's")
 		}
-		if log := g.Logs.String(); !strings.Contains(log, "inventory not taken everywhere") || !strings.Contains(log, "relays.g-hole.parameters: kept, changed over the API on ") {
+		if log := g.Logs.String(); !strings.Contains(log, "inventory applied; some values are kept") || !strings.Contains(log, "relays.g-hole.parameters: kept, changed over the API on ") {
 			t.Errorf("the log does not name the fields:\n%s", g.Logs.Tail(5))
 		}
 	})

@@ -35,7 +35,7 @@ func TestUsersFromTheShell(t *testing.T) {
 		{e2e.UserPassword, "add carl --role account --account acme", "user carl added as account", 0},
 		{e2e.UserPassword, "add anna --role viewer", "There is a user named anna already.", 1},
 		{"", "list", "anna  admin    -        password  enabled  never", 0},
-		{"", "set carl", "nothing to change: give --role", 1},
+		{"", "set carl", "nothing to change: set --role", 1},
 		{"", "set carl --role viewer --disable", "user carl changed", 0},
 		{"", "set carl --disable --enable", "--disable and --enable can't be used together", 2},
 		{"another password", "set anna --password", "user anna changed", 0},

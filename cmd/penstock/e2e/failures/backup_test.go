@@ -61,7 +61,7 @@ func TestBackupRestoreRecover(t *testing.T) {
 		t.Errorf("%q are not delivered while processing is halted, want only the message that was posted after the restore", missing)
 	}
 
-	g.RunTool("recover").Mentions(t, "events were processed again; processing goes on", "may be missing if they were written between 20", " and 20")
+	g.RunTool("recover").Mentions(t, "events were processed again; processing continues", "may be missing if they were written between 20", " and 20")
 	g.AwaitReady()
 	l.Check(t, arrived)
 	customer := e2e.CustomerOf(g)

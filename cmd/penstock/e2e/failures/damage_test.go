@@ -84,8 +84,8 @@ var damageNotices = map[string]map[string]damageNotice{
 		"bits flipped": {atStart, "ledger-heads: line 1"}, "cut": {nowhere, ""}, "empty": {nowhere, ""}, "deleted": {nowhere, ""}, // the heads are also sealed in the database
 	},
 	e2e.NodeFile: {
-		"bits flipped": {atStart, "was written by the gateway"}, "cut": {atStart, "was written by the gateway"},
-		"empty": {atStart, "was written by the gateway"}, "deleted": {atStart, "was written by the gateway"},
+		"bits flipped": {atStart, "was written by gateway"}, "cut": {atStart, "was written by gateway"},
+		"empty": {atStart, "was written by gateway"}, "deleted": {atStart, "was written by gateway"},
 	},
 	e2e.DatabaseFile: {
 		"bits flipped": {atStart, "database is damaged"}, "cut": {atStart, "database is damaged"},
@@ -248,7 +248,7 @@ func TestADamagedTableStopsWhatNeedsIt(t *testing.T) {
 	g.Kill()
 	g.RunTool("restore", backupDir)
 	g.Spawn()
-	g.RunTool("recover").Mentions(t, "processing goes on")
+	g.RunTool("recover").Mentions(t, "processing continues")
 	relaytest.Eventually(t, "both messages are delivered", func() (any, bool) {
 		missing := arrived.Missing(slices.Values([]string{"before", "meanwhile"}))
 		return missing, len(missing) == 0

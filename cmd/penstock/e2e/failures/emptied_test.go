@@ -53,7 +53,7 @@ func TestAnEmptiedPostgreSQLIsRecovered(t *testing.T) {
 		status, r := g.Ready()
 		return r, status == 503 && strings.HasPrefix(r.Backends["gateways"].Error, "the database is empty. Processing has stopped")
 	})
-	g.RunCommand("", "recover").Mentions(t, 0, "1 event was processed again; processing goes on",
+	g.RunCommand("", "recover").Mentions(t, 0, "1 event was processed again; processing continues",
 		"records that did not come through the journal (REST, SOAP, the admin API) may be missing if they were written between the beginning and 20")
 	g.AwaitReady()
 	relaytest.Eventually(t, "every message is delivered, with one webhook-id", func() (any, bool) {

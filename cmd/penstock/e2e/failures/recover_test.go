@@ -33,7 +33,7 @@ func TestALostGatewaysJournalIsRecoveredByAnother(t *testing.T) {
 	r.interrupted(t)
 	r.awaitAway(t)
 	output := r.tool(t)
-	output.Mentions(t, "uplink", "sms", "receipt", "cdr", "nothing is left in "+filepath.Join(r.lost.DataDir(), "journal"), "DELETE /admin/gateways/")
+	output.Mentions(t, "uplink", "sms", "receipt", "cdr", "no entries remain in "+filepath.Join(r.lost.DataDir(), "journal"), "DELETE /admin/gateways/")
 	r.check(t)
 
 	r.tool(t).Mentions(t, "processed uplink 0, sms 0, receipt 0, cdr 0\n")

@@ -126,7 +126,7 @@ func TestAWriterOfTheDatabaseGetsNothingSigned(t *testing.T) {
 			x.claim(x.tokens[1])
 			export := filepath.Join(x.Dir, "ledger.txt")
 			relaytest.NoError(t, os.WriteFile(export, []byte(x.acme.Get("/ledgers/assets/export").Body), 0o600))
-			x.verify("--key", history.Meta.Key, export).Mentions(t, e2e.ExitDone, "entries are as they were signed")
+			x.verify("--key", history.Meta.Key, export).Mentions(t, e2e.ExitDone, "entries match their signatures")
 		})
 	}
 }

@@ -58,7 +58,7 @@ func TestClaimsSurviveKills(t *testing.T) {
 		})
 		g.EndCleanly()
 		out, err := g.Command("ledger", "verify").CombinedOutput()
-		if err != nil || !strings.Contains(string(out), "acme/assets: 4 entries are as they were signed") {
+		if err != nil || !strings.Contains(string(out), "acme/assets: 4 entries match their signatures") {
 			t.Errorf("%s, %v", out, err)
 		}
 	})

@@ -304,7 +304,7 @@ func TestACutHistoryIsNotWhole(t *testing.T) {
 		cut  []int // the entries that stay
 		want string
 	}{
-		{[]int{0, 1, 2}, "3 entries are as they were signed, all that token"},
+		{[]int{0, 1, 2}, "3 entries match their signatures, all that token"},
 		{[]int{0, 2}, "the history has 2 of the 3 entries of its token"},
 		{[]int{0, 1}, "the history has 2 of the 3 entries of its token"},
 		{[]int{1, 2}, "the history has 2 of the 3 entries of its token"},
@@ -358,8 +358,8 @@ func TestPublishedHeadsShowARewrittenPast(t *testing.T) {
 		want string
 		code int
 	}{
-		{[]string{"--ledger", "assets", "--head", kept, export}, "7 entries are as they were signed, the whole ledger from 0 to 6", e2e.ExitDone},
-		{[]string{"--head", files[0], history}, "3 entries are as they were signed", e2e.ExitDone},
+		{[]string{"--ledger", "assets", "--head", kept, export}, "7 entries match their signatures, the whole ledger from 0 to 6", e2e.ExitDone},
+		{[]string{"--head", files[0], history}, "3 entries match their signatures", e2e.ExitDone},
 		{[]string{"--head", kept, history}, "a history does not prove that the ledger begins with the earlier head of 6 entries", e2e.ExitFailed},
 		{[]string{"--ledger", "none"}, `no account has a ledger "none"`, e2e.ExitFailed},
 	} {

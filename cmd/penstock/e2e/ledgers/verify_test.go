@@ -31,7 +31,7 @@ func TestVerifyNamesWhatWasChanged(t *testing.T) {
 	text := acme.Get("/ledgers/assets/export").Body
 	relaytest.NoError(t, os.WriteFile(export, []byte(text), 0o600))
 	for _, args := range [][]string{nil, {export}} { // the store, and an export
-		verify(args...).Mentions(t, e2e.ExitDone, ": 3 entries are as they were signed")
+		verify(args...).Mentions(t, e2e.ExitDone, ": 3 entries match their signatures")
 	}
 	records := recordstest.OpenURL(t, database)
 	changed, err := records.DB.Exec(t.Context(), "test", `UPDATE ledger_entry SET entry = convert_to(replace(convert_from(entry, 'UTF8'), 'A-17', 'A-18'), 'UTF8')
