@@ -159,6 +159,7 @@ func TestTheDebianPackagesLife(t *testing.T) {
 	s.install(s.version)
 	s.expect("stat -c '%U:%G %a' /var/lib/penstock", "penstock:penstock 700")
 	s.expect("stat -c '%U:%G %a' /etc/penstock", "root:penstock 750")
+	s.expect("dpkg --listfiles penstock | grep man1/", "/usr/share/man/man1/penstock.1.gz")
 	s.expect("penstock check-config /etc/penstock/penstock.yaml >/dev/null && echo valid", "valid")
 	s.expect("readlink /etc/systemd/system/multi-user.target.wants/penstock.service", "/lib/systemd/system/penstock.service")
 	stop := s.serve()

@@ -21,5 +21,9 @@ debian_version() {
 }
 VERSION=$(debian_version "$version")
 ARCH=$arch
-export BINARY ARCH VERSION
+MANPAGE=$(mktemp)
+trap 'rm -f "$MANPAGE"' EXIT
+# The binary of another architecture cannot run here.
+{ "$BINARY" man 2>/dev/null || GOOS='' GOARCH='' go run -ldflags "-X main.version=$version" ./cmd/penstock man; } | gzip -9n >"$MANPAGE"
+export BINARY ARCH VERSION MANPAGE
 "$nfpm" package --config deploy/debian/nfpm.yaml --packager deb --target "$out/penstock_${VERSION}_$arch.deb" >&2
