@@ -16,17 +16,17 @@ import (
 
 const module = "github.com/penstock/penstock/"
 
-// testSupport are the packages that tests, and packages for tests, may import anywhere: the
-// helpers of tests, and the servers that tests share with make bench and make chaos.
+// testSupport lists packages that all tests and packages for tests may import: the helpers of tests,
+// and the servers that tests share with make bench and make chaos.
 func testSupport() []string { return []string{"relay/relaytest", "deploy/servers"} }
 
-// topLevel is every folder that may hold Go code.
+// topLevel lists the folders that may have Go code.
 func topLevel() []string {
 	return []string{"cmd", "config", "decoders", "delivery", "deploy", "ingest", "relay"}
 }
 
-// directions says what each folder may import of ours. The longest folder that
-// holds a package decides; a folder may always import what is below it.
+// directions lists the folders of this module that each folder may import. For a package, the
+// longest matching folder applies. A folder may always import its subfolders.
 func directions() map[string][]string {
 	return map[string][]string{
 		"cmd":      {"config", "decoders", "delivery", "deploy/grafana", "ingest", "relay"},
@@ -35,14 +35,13 @@ func directions() map[string][]string {
 		"decoders": {},
 		"delivery": {"decoders", "relay"},
 		"ingest":   {"decoders", "relay"},
-		// The operator's surface shows what all of them take in, and imports none.
-		// It takes inventory documents, and hands them to the domain that applies them.
+		// The admin API imports no other surface. It passes inventory documents to relay/inventory.
 		"ingest/admin": {"config/inventory", "decoders", "ingest/httpd", "ingest/intake", "relay"},
-		// The console asks the gateway from the browser, as any client does.
+		// The console calls the APIs from the browser.
 		"ingest/console": {},
 
 		"relay": {},
-		// The core of the record store. Each domain's package has its own SQL over it.
+		// The database, which the stores of all domains use.
 		"relay/db":        {"relay", "relay/porttest"},
 		"relay/account":   {"relay", "relay/db"},
 		"relay/gateway":   {"relay", "relay/db"},
@@ -54,7 +53,7 @@ func directions() map[string][]string {
 		"relay/user":      {"relay", "relay/account", "relay/db"},
 		"relay/audit":     {"relay", "relay/account", "relay/db", "relay/outbox"},
 		"relay/template":  {},
-		"relay/condition": {"config/strict", "decoders"}, // expressions of relays and rules; the former suggests names
+		"relay/condition": {"config/strict", "decoders"}, // config/strict suggests names
 		"relay/tracing":   {},
 		"relay/message":   domain(),
 		"relay/inbound":   domain(),
@@ -63,30 +62,30 @@ func directions() map[string][]string {
 		"relay/sim":       domain(),
 		"relay/iot":       domain(),
 		"relay/ledger":    domain(),
-		// Jobs that change SIMs at their operator.
+		// Jobs that change SIMs at the operator.
 		"relay/provisioning": append(domain(), "relay/sim"),
-		// Usage is counted for SIMs and pools, and held to their limits.
+		// Usage is counted for SIMs and pools, and limited.
 		"relay/usage": append(domain(), "relay/sim"),
 		// Rules are about devices and their readings.
 		"relay/rule": append(domain(), "relay/iot"),
-		// A dry run compares the events of frames with what they would become.
+		// A dry run compares the present and new states of events.
 		"relay/replay": append(domain(), "relay/iot"),
-		// The inventory makes records of all domains out of one document.
+		// An inventory has records of all domains.
 		"relay/inventory": append(domain(), "config/inventory", "relay/audit", "relay/inbound", "relay/iot", "relay/ledger", "relay/lookup", "relay/rule", "relay/sim", "relay/sip"),
 		"relay/cache":     append(domain(), "relay/iot", "relay/porttest"),
-		// The suite over the records of all domains.
+		// The test suite of the records of all domains.
 		"relay/recordstest": append(domain(), "relay/audit", "relay/gateway", "relay/inbound", "relay/iot", "relay/ledger", "relay/lookup", "relay/message",
 			"relay/porttest", "relay/provisioning", "relay/rule", "relay/sim", "relay/sip", "relay/usage", "relay/user"),
 	}
 }
 
-// domain is what the siblings may import: never one another.
+// domain lists the folders that a package of a domain may import. Domains do not import each other.
 func domain() []string {
 	return []string{"decoders", "relay", "relay/account", "relay/condition", "relay/credit", "relay/db", "relay/event", "relay/job", "relay/outbox", "relay/template", "relay/tracing"}
 }
 
-// doors says where each third-party library may be imported. Tests may import those
-// that are listed anywhere; a library that is not listed has no place yet.
+// doors lists the folders that may import each third-party library. Tests may import all listed
+// libraries. Nothing may import others.
 func doors() map[string][]string {
 	return map[string][]string{
 		"github.com/gofiber/fiber":                 {"ingest"},
@@ -127,7 +126,7 @@ func doors() map[string][]string {
 		"golang.org/x/sync":                        {"ingest/intake", "relay/inventory", "relay/iot", "relay/lookup"},
 		"golang.org/x/sys":                         {"delivery/codec", "ingest/journal"},
 		"golang.org/x/text":                        {"delivery/carrier/smpp", "ingest/carrier", "ingest/soap"},
-		// For tests alone.
+		// For tests only.
 		"github.com/chromedp":                   {},
 		"github.com/influxdata/line-protocol":   {},
 		"github.com/rogpeppe/go-internal":       {},
@@ -138,7 +137,7 @@ func doors() map[string][]string {
 	}
 }
 
-// file is a Go file as far as the picture is concerned.
+// file is a Go file with its imports.
 type file struct {
 	path    string // relative to the module, with slashes
 	imports []string
@@ -146,13 +145,13 @@ type file struct {
 
 func (f file) dir() string { return path.Dir(f.path) }
 
-// isTest reports whether only tests use a file: a test itself, the harness of the
-// end-to-end tests, or the program that starts the servers of a run.
+// isTest reports whether only tests use a file: a test, the harness of the end-to-end tests, or the
+// program that starts the servers of tests.
 func (f file) isTest() bool {
 	return strings.HasSuffix(f.path, "_test.go") || within(f.dir(), "cmd/penstock/e2e") || within(f.dir(), "deploy/testservers")
 }
 
-func TestImportsKeepToThePicture(t *testing.T) {
+func TestImportsFollowThePicture(t *testing.T) {
 	files := goFiles(t, filepath.Join("..", ".."))
 	if len(files) < 20 {
 		t.Fatalf("only %d files were found", len(files))
@@ -164,8 +163,7 @@ func TestImportsKeepToThePicture(t *testing.T) {
 	}
 }
 
-// TestImportsAreAtMostEightDeep: a reader passes at most eight packages of this module, from
-// package main down to one that imports none.
+// TestImportsAreAtMostEightDeep follows the longest chain of imports from package main.
 func TestImportsAreAtMostEightDeep(t *testing.T) {
 	imports := make(map[string][]string)
 	for _, f := range goFiles(t, filepath.Join("..", "..")) {
@@ -195,29 +193,28 @@ func TestImportsAreAtMostEightDeep(t *testing.T) {
 	}
 }
 
-// violations lists what is wrong with a file's place and imports.
+// violations lists the violations of a file: its folder and its imports.
 func violations(f file) []string {
-	var list []string
+	var messages []string
 	if top, _, _ := strings.Cut(f.path, "/"); !slices.Contains(topLevel(), top) {
-		list = append(list, fmt.Sprintf("%s: Go code outside the folders of the picture", f.path))
+		messages = append(messages, fmt.Sprintf("%s: Go code outside the folders of the picture", f.path))
 	}
 	for _, imported := range f.imports {
 		if ours, ok := strings.CutPrefix(imported, module); ok {
 			if !mayImport(f, ours) {
-				list = append(list, fmt.Sprintf("%s: imports %s against the directions", f.path, ours))
+				messages = append(messages, fmt.Sprintf("%s: imports %s against the directions", f.path, ours))
 			}
 			continue
 		}
 		if library, open := door(f, imported); !open {
-			list = append(list, fmt.Sprintf("%s: imports %s outside its door", f.path, library))
+			messages = append(messages, fmt.Sprintf("%s: imports %s outside its door", f.path, library))
 		}
 	}
-	return list
+	return messages
 }
 
-// mayImport applies the directions. Tests may reach sideways (a store's suite, a
-// real collaborator), yet never from ingest to delivery or back, and nothing but
-// cmd takes the settings in config.
+// mayImport reports whether a file may import a package of this module. Tests may also import
+// siblings, but not ingest from delivery or delivery from ingest. Only cmd imports config.
 func mayImport(f file, ours string) bool {
 	if slices.Contains(testSupport(), ours) && (f.isTest() || strings.HasSuffix(f.dir(), "test")) {
 		return true
@@ -233,13 +230,13 @@ func mayImport(f file, ours string) bool {
 	}
 	return slices.ContainsFunc(allowed, func(a string) bool {
 		if a == "relay" && !wide(f.dir()) {
-			return ours == "relay" // the kernel alone, not what lies beneath it
+			return ours == "relay" // the kernel without its subfolders
 		}
 		return within(ours, a)
 	})
 }
 
-// wide reports whether a folder sees all of relay, not its kernel only.
+// wide reports whether a folder may import all of relay, not only its kernel.
 func wide(dir string) bool { return !within(dir, "relay") }
 
 func ruleFor(dir string) (rule string, allowed []string) {
@@ -251,8 +248,8 @@ func ruleFor(dir string) (rule string, allowed []string) {
 	return rule, allowed
 }
 
-// door finds the library of an import and whether the file stands at its door. The
-// standard library has no dot in the first element of its paths.
+// door returns the library of an import, and whether the file may import it. Paths of the standard
+// library have no dot in their first element.
 func door(f file, imported string) (library string, open bool) {
 	for lib, folders := range doors() {
 		if !within(imported, lib) {
@@ -266,8 +263,8 @@ func door(f file, imported string) (library string, open bool) {
 
 func within(dir, folder string) bool { return dir == folder || strings.HasPrefix(dir, folder+"/") }
 
-// goFiles parses the files themselves: the answer of a tool is cached by the
-// test runner, a file that is read is not.
+// goFiles parses the Go files. It does not run go list, because go test caches results of tests that
+// depend on a program, but not of tests that read files.
 func goFiles(t *testing.T, root string) []file {
 	t.Helper()
 	var files []file
@@ -314,77 +311,77 @@ func parseFile(root, name string) (file, error) {
 	return f, nil
 }
 
-func TestThePictureRefusesWhatItMust(t *testing.T) {
+func TestThePictureRefusesOtherImports(t *testing.T) {
 	for name, tc := range map[string]struct {
 		path, imports string
 		wrong         bool
 	}{
-		"ingest imports the domain":                   {"ingest/uplink/a.go", module + "relay/iot", false},
-		"ingest imports decoders":                     {"ingest/uplink/a.go", module + "decoders/netserver", false},
-		"ingest imports its sibling":                  {"ingest/uplink/a.go", module + "ingest/httpd", false},
-		"ingest imports delivery":                     {"ingest/uplink/a.go", module + "delivery/queue", true},
-		"a test in ingest imports delivery":           {"ingest/uplink/a_test.go", module + "delivery/queue", true},
-		"delivery imports ingest":                     {"delivery/queue/a.go", module + "ingest/journal", true},
-		"a test in delivery imports ingest":           {"delivery/queue/a_test.go", module + "ingest/journal", true},
-		"delivery imports its own part":               {"delivery/worker/a.go", module + "delivery/httpout", false},
-		"delivery imports the domain":                 {"delivery/queue/a.go", module + "relay/outbox", false},
-		"delivery imports config":                     {"delivery/queue/a.go", module + "config", true},
-		"ingest imports the inventory document":       {"ingest/iotapi/a.go", module + "config/inventory", true},
-		"the admin surface does":                      {"ingest/admin/a.go", module + "config/inventory", false},
-		"the admin surface imports the settings":      {"ingest/admin/a.go", module + "config", true},
-		"the admin surface imports a carrier's":       {"ingest/admin/a.go", module + "ingest/carrier", true},
-		"the admin surface imports the intake":        {"ingest/admin/a.go", module + "ingest/intake", false},
-		"the domain of the inventory does too":        {"relay/inventory/a.go", module + "config/inventory", false},
-		"it imports the settings":                     {"relay/inventory/a.go", module + "config", true},
-		"a sibling imports it":                        {"relay/iot/a.go", module + "relay/inventory", true},
-		"the console imports the admin surface":       {"ingest/console/a.go", module + "ingest/admin", true},
-		"a test of the console does":                  {"ingest/console/a_test.go", module + "ingest/admin", false},
-		"the console imports fiber":                   {"ingest/console/a.go", "github.com/gofiber/fiber/v2", false},
-		"the program drives a browser":                {"cmd/penstock/a.go", "github.com/chromedp/chromedp", true},
-		"a test drives a browser":                     {"cmd/penstock/a_test.go", "github.com/chromedp/chromedp", false},
-		"the end-to-end harness drives a browser":     {"cmd/penstock/e2e/a.go", "github.com/chromedp/chromedp", false},
-		"the end-to-end harness imports the program":  {"cmd/penstock/e2e/a.go", module + "cmd/penstock/app", false},
-		"the end-to-end harness imports test support": {"cmd/penstock/e2e/a.go", module + "relay/relaytest", false},
-		"the kernel imports a domain":                 {"relay/a.go", module + "relay/iot", true},
-		"relay imports ingest":                        {"relay/iot/a.go", module + "ingest/journal", true},
-		"relay imports delivery":                      {"relay/iot/a.go", module + "delivery", true},
-		"relay imports config":                        {"relay/account/a.go", module + "config/inventory", true},
-		"a sibling imports a sibling":                 {"relay/iot/a.go", module + "relay/message", true},
-		"a sibling's part does":                       {"relay/iot/iottest/a.go", module + "relay/message", true},
-		"a sibling imports its own part":              {"relay/iot/iottest/a.go", module + "relay/iot", false},
-		"a sibling imports the middle":                {"relay/inbound/a.go", module + "relay/outbox", false},
-		"a sibling imports the kernel":                {"relay/inbound/a.go", module + "relay", false},
-		"a domain imports the core of the store":      {"relay/inbound/a.go", module + "relay/db", false},
-		"the core of the store imports a domain":      {"relay/db/a.go", module + "relay/account", true},
-		"the core's parts do":                         {"relay/db/dbtest/a.go", module + "relay/account", true},
-		"the outbox imports accounts":                 {"relay/outbox/a.go", module + "relay/account", false},
-		"accounts import the outbox":                  {"relay/account/a.go", module + "relay/outbox", true},
-		"the middle imports a domain":                 {"relay/outbox/a.go", module + "relay/inbound", true},
-		"a test of decoders imports the test support": {"decoders/sms/a_test.go", module + "relay/relaytest", false},
-		"a store's suite imports it":                  {"relay/iot/iottest/a.go", module + "relay/relaytest", false},
-		"the domain imports it":                       {"relay/iot/a.go", module + "relay/relaytest", true},
-		"rules import devices":                        {"relay/rule/a.go", module + "relay/iot", false},
-		"a domain that the picture lacks":             {"relay/billing/a.go", module + "relay/iot", true},
-		"decoders import the domain":                  {"decoders/sms/a.go", module + "relay", true},
-		"a test of decoders imports the domain":       {"decoders/sms/a_test.go", module + "relay", true},
-		"decoders import decoders":                    {"decoders/catalog/a.go", module + "decoders/cayenne", false},
-		"config imports the domain":                   {"config/inventory/a.go", module + "relay", true},
-		"config imports config":                       {"config/inventory/a.go", module + "config/strict", false},
-		"the program imports all":                     {"cmd/penstock/app/core.go", module + "delivery/queue", false},
-		"the program is imported":                     {"ingest/admin/a_test.go", module + "cmd/penstock", true},
-		"code beside the folders":                     {"util/a.go", "fmt", true},
-		"code at the top":                             {"main.go", "fmt", true},
-		"fiber at its door":                           {"ingest/restv2/a.go", "github.com/gofiber/fiber/v2", false},
-		"fiber in the domain":                         {"relay/iot/a.go", "github.com/gofiber/fiber/v2/middleware/cors", true},
-		"go-redis beside the cache":                   {"delivery/queue/a.go", "github.com/redis/go-redis/v9", true},
-		"go-redis in a test":                          {"delivery/queue/a_test.go", "github.com/redis/go-redis/v9", false},
-		"asynq beside the queue":                      {"delivery/worker/a.go", "github.com/hibiken/asynq", true},
-		"asynq in the queue":                          {"delivery/queue/a.go", "github.com/hibiken/asynq", true},
-		"asynq at its door":                           {"delivery/queue/timer/a.go", "github.com/hibiken/asynq", false},
-		"a library of a similar name":                 {"delivery/worker/a.go", "github.com/hibiken/asynqmon", true},
-		"a library without a door":                    {"relay/iot/a.go", "github.com/google/uuid", true},
-		"a library without a door, in a test":         {"relay/iot/a_test.go", "github.com/google/uuid", true},
-		"the standard library":                        {"relay/iot/a.go", "net/http", false},
+		"ingest imports the domain":                                  {"ingest/uplink/a.go", module + "relay/iot", false},
+		"ingest imports decoders":                                    {"ingest/uplink/a.go", module + "decoders/netserver", false},
+		"ingest imports its sibling":                                 {"ingest/uplink/a.go", module + "ingest/httpd", false},
+		"ingest imports delivery":                                    {"ingest/uplink/a.go", module + "delivery/queue", true},
+		"a test in ingest imports delivery":                          {"ingest/uplink/a_test.go", module + "delivery/queue", true},
+		"delivery imports ingest":                                    {"delivery/queue/a.go", module + "ingest/journal", true},
+		"a test in delivery imports ingest":                          {"delivery/queue/a_test.go", module + "ingest/journal", true},
+		"delivery imports its own part":                              {"delivery/worker/a.go", module + "delivery/httpout", false},
+		"delivery imports the domain":                                {"delivery/queue/a.go", module + "relay/outbox", false},
+		"delivery imports config":                                    {"delivery/queue/a.go", module + "config", true},
+		"ingest imports the inventory document":                      {"ingest/iotapi/a.go", module + "config/inventory", true},
+		"the admin surface imports the inventory document":           {"ingest/admin/a.go", module + "config/inventory", false},
+		"the admin surface imports the settings":                     {"ingest/admin/a.go", module + "config", true},
+		"the admin surface imports another surface":                  {"ingest/admin/a.go", module + "ingest/carrier", true},
+		"the admin surface imports the intake":                       {"ingest/admin/a.go", module + "ingest/intake", false},
+		"the domain of the inventory imports the inventory document": {"relay/inventory/a.go", module + "config/inventory", false},
+		"the domain of the inventory imports the settings":           {"relay/inventory/a.go", module + "config", true},
+		"a sibling imports the domain of the inventory":              {"relay/iot/a.go", module + "relay/inventory", true},
+		"the console imports the admin surface":                      {"ingest/console/a.go", module + "ingest/admin", true},
+		"a test of the console imports the admin surface":            {"ingest/console/a_test.go", module + "ingest/admin", false},
+		"the console imports fiber":                                  {"ingest/console/a.go", "github.com/gofiber/fiber/v2", false},
+		"the program drives a browser":                               {"cmd/penstock/a.go", "github.com/chromedp/chromedp", true},
+		"a test drives a browser":                                    {"cmd/penstock/a_test.go", "github.com/chromedp/chromedp", false},
+		"the end-to-end harness drives a browser":                    {"cmd/penstock/e2e/a.go", "github.com/chromedp/chromedp", false},
+		"the end-to-end harness imports the program":                 {"cmd/penstock/e2e/a.go", module + "cmd/penstock/app", false},
+		"the end-to-end harness imports test support":                {"cmd/penstock/e2e/a.go", module + "relay/relaytest", false},
+		"the kernel imports a domain":                                {"relay/a.go", module + "relay/iot", true},
+		"relay imports ingest":                                       {"relay/iot/a.go", module + "ingest/journal", true},
+		"relay imports delivery":                                     {"relay/iot/a.go", module + "delivery", true},
+		"relay imports config":                                       {"relay/account/a.go", module + "config/inventory", true},
+		"a sibling imports a sibling":                                {"relay/iot/a.go", module + "relay/message", true},
+		"a part of a sibling imports a sibling":                      {"relay/iot/iottest/a.go", module + "relay/message", true},
+		"a sibling imports its own part":                             {"relay/iot/iottest/a.go", module + "relay/iot", false},
+		"a sibling imports the middle":                               {"relay/inbound/a.go", module + "relay/outbox", false},
+		"a sibling imports the kernel":                               {"relay/inbound/a.go", module + "relay", false},
+		"a domain imports the core of the store":                     {"relay/inbound/a.go", module + "relay/db", false},
+		"the core of the store imports a domain":                     {"relay/db/a.go", module + "relay/account", true},
+		"a part of the database imports a domain":                    {"relay/db/dbtest/a.go", module + "relay/account", true},
+		"the outbox imports accounts":                                {"relay/outbox/a.go", module + "relay/account", false},
+		"accounts import the outbox":                                 {"relay/account/a.go", module + "relay/outbox", true},
+		"the middle imports a domain":                                {"relay/outbox/a.go", module + "relay/inbound", true},
+		"a test of decoders imports the test support":                {"decoders/sms/a_test.go", module + "relay/relaytest", false},
+		"the suite of a store imports the test support":              {"relay/iot/iottest/a.go", module + "relay/relaytest", false},
+		"a domain imports the test support":                          {"relay/iot/a.go", module + "relay/relaytest", true},
+		"rules import devices":                                       {"relay/rule/a.go", module + "relay/iot", false},
+		"a domain that is not listed":                                {"relay/billing/a.go", module + "relay/iot", true},
+		"decoders import the domain":                                 {"decoders/sms/a.go", module + "relay", true},
+		"a test of decoders imports the domain":                      {"decoders/sms/a_test.go", module + "relay", true},
+		"decoders import decoders":                                   {"decoders/catalog/a.go", module + "decoders/cayenne", false},
+		"config imports the domain":                                  {"config/inventory/a.go", module + "relay", true},
+		"config imports config":                                      {"config/inventory/a.go", module + "config/strict", false},
+		"the program imports all":                                    {"cmd/penstock/app/core.go", module + "delivery/queue", false},
+		"the program is imported":                                    {"ingest/admin/a_test.go", module + "cmd/penstock", true},
+		"code in another folder":                                     {"util/a.go", "fmt", true},
+		"code at the top":                                            {"main.go", "fmt", true},
+		"fiber at its door":                                          {"ingest/restv2/a.go", "github.com/gofiber/fiber/v2", false},
+		"fiber in the domain":                                        {"relay/iot/a.go", "github.com/gofiber/fiber/v2/middleware/cors", true},
+		"go-redis beside the cache":                                  {"delivery/queue/a.go", "github.com/redis/go-redis/v9", true},
+		"go-redis in a test":                                         {"delivery/queue/a_test.go", "github.com/redis/go-redis/v9", false},
+		"asynq beside the queue":                                     {"delivery/worker/a.go", "github.com/hibiken/asynq", true},
+		"asynq in the queue":                                         {"delivery/queue/a.go", "github.com/hibiken/asynq", true},
+		"asynq at its door":                                          {"delivery/queue/timer/a.go", "github.com/hibiken/asynq", false},
+		"a library of a similar name":                                {"delivery/worker/a.go", "github.com/hibiken/asynqmon", true},
+		"a library without a door":                                   {"relay/iot/a.go", "github.com/google/uuid", true},
+		"a library without a door, in a test":                        {"relay/iot/a_test.go", "github.com/google/uuid", true},
+		"the standard library":                                       {"relay/iot/a.go", "net/http", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := violations(file{path: tc.path, imports: []string{tc.imports}})

@@ -10,12 +10,12 @@ import (
 	"testing"
 )
 
-// parserName is what a function that reads bytes from outside is called.
+// parserName matches the names of functions that parse bytes from outside.
 var parserName = regexp.MustCompile(`^([Pp]arse|[Dd]ecode|[Uu]nmarshal)`)
 
-// TestEveryPackageWithAParserHasAFuzzTarget: a parser is a function that is named so
-// and takes a text or bytes first. Programs
-// of deploy read only what they have asked for.
+// TestEveryPackageWithAParserHasAFuzzTarget looks for functions with the name of a parser whose first
+// parameter is a text or bytes. It skips deploy, whose programs parse only answers to their
+// own requests.
 func TestEveryPackageWithAParserHasAFuzzTarget(t *testing.T) {
 	root := filepath.Join("..", "..")
 	parsers, fuzzed := map[string]string{}, map[string]bool{}

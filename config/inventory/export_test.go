@@ -8,32 +8,32 @@ import (
 
 // FieldTable returns a Markdown table of every field of a document, in its order.
 func FieldTable() string {
-	var out strings.Builder
-	out.WriteString("| field | meaning |\n|---|---|\n")
-	addRows(&out, reflect.TypeFor[Document](), "")
-	return out.String()
+	var table strings.Builder
+	table.WriteString("| field | meaning |\n|---|---|\n")
+	addRows(&table, reflect.TypeFor[Document](), "")
+	return table.String()
 }
 
-func addRows(out *strings.Builder, t reflect.Type, path string) {
+func addRows(table *strings.Builder, t reflect.Type, path string) {
 	if path != "" {
 		path += "."
 	}
 	for _, f := range fieldsOf(t) {
-		at := path + f.name
-		meaning := descriptions()[at]
+		fieldPath := path + f.name
+		meaning := descriptions()[fieldPath]
 		if f.required {
 			meaning = "required: " + meaning
 		}
-		_, _ = fmt.Fprintf(out, "| `%s` | %s |\n", at, meaning)
+		_, _ = fmt.Fprintf(table, "| `%s` | %s |\n", fieldPath, meaning)
 		inner := f.Type
 		for inner.Kind() == reflect.Slice || inner.Kind() == reflect.Pointer {
 			if inner.Kind() == reflect.Slice {
-				at += "[]"
+				fieldPath += "[]"
 			}
 			inner = inner.Elem()
 		}
 		if inner.Kind() == reflect.Struct {
-			addRows(out, inner, at)
+			addRows(table, inner, fieldPath)
 		}
 	}
 }

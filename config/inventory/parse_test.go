@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/config/inventory"
+	"github.com/penstock/penstock/config/strict"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
@@ -23,7 +24,7 @@ func parse(t testing.TB, text string, o inventory.Options) inventory.Document {
 	return *relaytest.Must(inventory.Parse([]byte(text), o))(t)
 }
 
-// earlier returns what Options.Load needs for one earlier document.
+// earlier returns an Options.Load for one earlier document.
 func earlier(d inventory.Document) func(inventory.Document) (inventory.Set, error) {
 	return func(inventory.Document) (inventory.Set, error) { return inventory.Set{Document: d}, nil }
 }
@@ -86,11 +87,13 @@ func TestParseReadsThePaceOfRelays(t *testing.T) {
 }
 
 func TestDemoIsValid(t *testing.T) {
+	text := relaytest.Must(os.ReadFile("demo.yaml"))(t)
+	relaytest.Equal(t, "the mistakes of demo.yaml", strict.Decode(text, new(inventory.Document), strict.Options{}), nil)
 	d := inventory.Demo("random-token-0123456")
 	relaytest.Equal(t, "the document after encoding", parse(t, encode(t, d), inventory.Options{}), d)
 }
 
-// acct is an account's fields in a document that is otherwise in order.
+// acct returns a valid document with an account that has some fields.
 func acct(fields string) string { return "accounts: [{name: a, " + fields + "}]" }
 
 func TestParseNamesEveryMistake(t *testing.T) {
@@ -232,7 +235,7 @@ func onlyGood(_, source string) error {
 	return nil
 }
 
-func TestParseChecksAgainstWhatStands(t *testing.T) {
+func TestParseChecksAgainstEarlierInventories(t *testing.T) {
 	standing := inventory.Seal(contract(t))
 	standing.Accounts[0].ID = 5
 	for name, tc := range map[string]struct{ doc, want string }{

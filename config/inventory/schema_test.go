@@ -22,7 +22,7 @@ func schema(t *testing.T) *jsonschema.Schema {
 	return relaytest.Must(c.Compile("inventory.json"))(t)
 }
 
-// validate holds a YAML document against the schema, as an editor does.
+// validate validates a YAML document with the schema.
 func validate(t *testing.T, s *jsonschema.Schema, text string) error {
 	t.Helper()
 	var fromYAML any
@@ -54,7 +54,7 @@ func TestTheSchemaTakesWhatParseTakes(t *testing.T) {
 			if err := validate(t, s, text); err != nil {
 				t.Error(err)
 			}
-			var known inventory.Document // whose secrets an export masks
+			var known inventory.Document // has the secrets that an export masks
 			if name == "an export" {
 				known = contract(t)
 			}

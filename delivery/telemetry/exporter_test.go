@@ -19,11 +19,11 @@ import (
 	"github.com/penstock/penstock/relay/tracing"
 )
 
-// receiver is a collector that decodes and keeps spans.
+// receiver is a collector that decodes and stores spans.
 type receiver struct {
 	*httptest.Server
 	mu       sync.Mutex
-	answers  []int // to the next requests; 200 afterwards
+	answers  []int // status codes of the next answers; 200 afterwards
 	requests int
 	spans    []*trace.Span
 	header   http.Header
@@ -104,7 +104,7 @@ func TestSpansReachTheCollector(t *testing.T) {
 	})
 }
 
-// content is what a span carries, with the lengths of its ids.
+// content has the fields of a span, with the lengths of its ids.
 type content struct {
 	TraceID, SpanID, Parent int
 	Name                    string
@@ -126,7 +126,7 @@ func contentOf(s *trace.Span) content {
 	return out
 }
 
-// checkStats compares how many spans an exporter has sent and dropped.
+// checkStats compares the numbers of sent and dropped spans of an exporter.
 func checkStats(t *testing.T, e *Exporter, sent, dropped uint64) {
 	t.Helper()
 	gotSent, gotDropped := e.Stats()

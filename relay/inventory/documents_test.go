@@ -90,7 +90,7 @@ func TestWhatAnotherDocumentOwnsIsRefusedWithItsName(t *testing.T) {
 
 func TestADocumentAdoptsWhatItDeclares(t *testing.T) {
 	f := newFixture(t)
-	f.applied(strings.TrimPrefix(siteA, "\ndocument: a"), document.Mode{}) // as those who have no names yet
+	f.applied(strings.TrimPrefix(siteA, "\ndocument: a"), document.Mode{}) // the default document
 	const first = "document: first\naccounts: [{name: acme, soap: {username: acme, password: p}, tokens: [{token: acme-token-0123456}], sims: [{iccid: \"8944000000000000001\"}]}]"
 	done := f.applied(first, document.Mode{Adopt: true})
 	token := account.HashToken("acme-token-0123456")[:12]
@@ -194,7 +194,7 @@ func TestAnExportAppliesWithoutAChange(t *testing.T) {
 	f.applied(acme+"    sims: [{iccid: \"8944000000000000001\", pin: \"1234\"}]\n"+withRules[strings.Index(withRules, "    rules:"):], document.Mode{})
 	f.applied(siteB[:strings.Index(siteB, "    relays:")], document.Mode{})
 	ctx := t.Context()
-	// What lives on is no longer what was declared.
+	// REST and jobs change the declared records.
 	_, err := f.db.Inbound.Change(ctx, 1, inbound.VirtualNumber, "v1", func(r *inbound.Relay) error {
 		r.Action = inbound.Action{Name: inbound.HTTPGet, Parameters: []string{"https://rest.example/"}}
 		return nil
@@ -228,7 +228,7 @@ func TestAnExportAppliesWithoutAChange(t *testing.T) {
 		}
 		for _, m := range []document.Mode{{DryRun: true, Prune: true}, {Prune: true, AllowRemovals: 2}} {
 			done := f.applied(string(text), m)
-			done.Removed = slices.DeleteFunc(done.Removed, func(s string) bool { // which REST deleted
+			done.Removed = slices.DeleteFunc(done.Removed, func(s string) bool { // REST has deleted it
 				return s == "account acme: rule archive" || s == "account acme: geo relay g1"
 			})
 			relaytest.Equal(t, fmt.Sprintf("what the export of %s did in the mode %+v", name, m), outcome(done), nil)
@@ -240,8 +240,7 @@ func TestAnExportAppliesWithoutAChange(t *testing.T) {
 	relaytest.Equal(t, "the state of the SIM", stored.State, sim.Active)
 }
 
-// changeByREST changes what a document declares of the account 1 in every way that REST has
-// beside changes of single fields.
+// changeByREST changes, creates and deletes records of account 1 over REST.
 func changeByREST(t *testing.T, f *fixture) {
 	t.Helper()
 	ctx := t.Context()

@@ -18,7 +18,7 @@ import (
 	"github.com/penstock/penstock/relay/rule"
 )
 
-// fixture applies documents to real records.
+// fixture applies documents to a database.
 type fixture struct {
 	*Service
 	t     *testing.T
@@ -35,7 +35,7 @@ func newFixture(t *testing.T) *fixture {
 	return &fixture{s, t, db, rules}
 }
 
-// newRules are the rules of the records; no frames come for them.
+// newRules returns the service for rules, without frames.
 func newRules(t *testing.T, db *recordstest.Records) *rule.Service {
 	t.Helper()
 	devices := iot.New(db.Devices, cachetest.Open(t).IoT(), nil, catalogtest.Compile, iot.Options{})
@@ -44,12 +44,12 @@ func newRules(t *testing.T, db *recordstest.Records) *rule.Service {
 	return s
 }
 
-// nowhere takes deliveries; rules without frames have none.
+// nowhere is a sender that is never called: there are no frames.
 type nowhere struct{}
 
 func (nowhere) Dispatch([]outbox.Delivery) {}
 
-// newService applies documents as one gateway of several does.
+// newService returns the service of one of several gateways.
 func newService(db *recordstest.Records) *Service {
 	return New(Deps{
 		Store: NewStore(db.DB), Accounts: db.Accounts, Devices: db.Devices, Relays: db.Inbound, Ledgers: db.Ledgers, Networks: db.Lookups, Credit: db.Credit, Trunks: db.Trunks, SIMs: db.SIMs, Audit: db.Audit,
@@ -64,7 +64,7 @@ func newService(db *recordstest.Records) *Service {
 	})
 }
 
-// applied applies a document that has to be taken.
+// applied applies a valid document.
 func (f *fixture) applied(body string, m document.Mode) document.Applied {
 	f.t.Helper()
 	done, err := f.Apply(f.t.Context(), []byte(body), m)
@@ -74,7 +74,7 @@ func (f *fixture) applied(body string, m document.Mode) document.Applied {
 	return done
 }
 
-// refused returns the mistakes for which a document is refused.
+// refused applies an invalid document and returns its mistakes.
 func (f *fixture) refused(t *testing.T, body string, m document.Mode) document.Mistakes {
 	t.Helper()
 	_, err := f.Apply(t.Context(), []byte(body), m)
@@ -90,7 +90,7 @@ func outcome(done document.Applied) []string {
 	return slices.Concat(done.Added, done.Changed, done.Removed, done.Kept)
 }
 
-// shown is what stands, as it is shown.
+// shown returns the declared records with masked secrets.
 func (f *fixture) shown() string {
 	f.t.Helper()
 	d, err := f.Declared(f.t.Context())

@@ -73,7 +73,7 @@ func TestWhatADocumentOmitsStays(t *testing.T) {
 	relaytest.Equal(t, "the id of the second account", g.ID, 2)
 }
 
-// What REST changed is left alone; what nobody changed follows the document.
+// Values that REST has changed stay, and other values are those of the document.
 func TestWhatLivesOnIsLeftAlone(t *testing.T) {
 	f := newFixture(t)
 	f.applied(acme, document.Mode{})

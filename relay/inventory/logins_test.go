@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// signsIn reports whose a username is, if the password is right; 0 if not.
+// signsIn returns the account of a login; 0 if the password is wrong.
 func (f *fixture) signsIn(username, password string) relay.AccountID {
 	f.t.Helper()
 	l, err := f.db.Accounts.Login(f.t.Context(), username)
@@ -68,8 +68,8 @@ func TestAUsernameOfAnotherAccountIsRefused(t *testing.T) {
 	}
 }
 
-// A password that stays is kept as it was, so that whoever was verified stays so;
-// and neither the inventory nor what is kept shows it.
+// The stored form of an unchanged password stays, so that verified logins stay valid. Neither the
+// masked document nor the database has the password.
 func TestAPasswordIsKeptStretched(t *testing.T) {
 	f := newFixture(t)
 	const body = "accounts: [{name: acme, soap: {username: u, password: p-4711}}]"
@@ -96,7 +96,7 @@ func TestAPasswordIsKeptStretched(t *testing.T) {
 	}
 }
 
-// A token that is revoked is of no use as a password either.
+// The revocation of a token also revokes the SOAP password with the same text.
 func TestARevokedTokenEndsTheLoginThatHasIt(t *testing.T) {
 	f := newFixture(t)
 	f.applied(`accounts:
@@ -104,7 +104,7 @@ func TestARevokedTokenEndsTheLoginThatHasIt(t *testing.T) {
   - {name: globex, soap: {username: v, password: other-token-012345}}`, document.Mode{})
 	for _, tc := range []struct {
 		token string
-		want  relay.AccountID // who signs in as u afterwards
+		want  relay.AccountID // the account that u signs in to afterwards
 	}{{"other-token-012345", 1}, {"acme-token-0123456", 0}} {
 		all, err := f.Tokens(t.Context(), 0)
 		relaytest.NoError(t, err)

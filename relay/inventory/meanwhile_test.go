@@ -22,9 +22,9 @@ accounts:
       - {id: deleted, name: first, on: reading, actions: [{action: http_post, parameters: ["https://example.com/first"]}]}
 `
 
-// TestAnApplyKeepsWhatRESTChangesMeanwhile: REST has acknowledged these changes, so an
-// apply that had already read the records may not undo them.
-func TestAnApplyKeepsWhatRESTChangesMeanwhile(t *testing.T) {
+// TestAnApplyKeepsConcurrentChangesOverREST changes records after the apply has read them. REST has
+// acknowledged these changes, so that the apply must not undo them.
+func TestAnApplyKeepsConcurrentChangesOverREST(t *testing.T) {
 	f := newFixture(t)
 	f.applied(sharedWithREST, document.Mode{})
 	const url = "https://example.com/rest"
@@ -46,7 +46,7 @@ func TestAnApplyKeepsWhatRESTChangesMeanwhile(t *testing.T) {
 			relaytest.NoError(t, f.rules.Declare(ctx, 1, r, func(*rule.Rule) bool { return false }))
 		}
 	}
-	// The document changes, too: each record is about to be saved.
+	// The document changes all records, so that the apply saves each of them.
 	second := strings.NewReplacer("example.com/first", "example.com/second", "447860000001", "447860000002").Replace(sharedWithREST)
 	f.applied(second, document.Mode{})
 
@@ -60,7 +60,7 @@ func TestAnApplyKeepsWhatRESTChangesMeanwhile(t *testing.T) {
 	relaytest.Equal(t, "the rule's parameters", changed.Actions[0].Parameters, []string{url})
 }
 
-// TestARuleThatRESTDeletesMeanwhileStaysDeleted: the document says of it what it said.
+// TestARuleThatRESTDeletesMeanwhileStaysDeleted deletes a rule whose declaration has not changed.
 func TestARuleThatRESTDeletesMeanwhileStaysDeleted(t *testing.T) {
 	f := newFixture(t)
 	f.applied(sharedWithREST, document.Mode{})

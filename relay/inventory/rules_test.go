@@ -53,7 +53,7 @@ func TestRulesOfAnInventoryAreSaved(t *testing.T) {
 	}
 }
 
-// The decoder of a rule may be one of an earlier document or one that was created over REST.
+// A rule may name a decoder of an earlier document, or one that was created over REST.
 func TestARuleNeedsItsDecoder(t *testing.T) {
 	f := newFixture(t)
 	f.applied(withRules, document.Mode{})
@@ -137,8 +137,8 @@ func TestAPruneRemovesRules(t *testing.T) {
 	}
 }
 
-// FuzzParse holds that a document is either refused with its mistakes, or read in the same
-// way after it was encoded: its relays and rules compile.
+// FuzzParse checks that a document is refused with mistakes, or that its encoded form is equal and
+// its relays and rules compile.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{withRules, acme, siteB, "accounts: [{name: a, rules: [{id: r, name: R, on: event, devices: {decoder_id: none}}]}]"} {
 		f.Add([]byte(seed))

@@ -79,7 +79,7 @@ func TestSIMsThatADocumentDoesNotConcernStayAsTheyAre(t *testing.T) {
 		for _, doc := range []string{"a", "b", "c"} {
 			d, err := f.Document(t.Context(), doc, View{})
 			if relay.KindOf(err) == relay.KindNotFound {
-				continue // it declares nothing
+				continue // the document declares nothing
 			}
 			relaytest.NoError(t, err)
 			for _, a := range d.Accounts {
@@ -133,7 +133,7 @@ func TestASIMThatAnotherDocumentNeedsIsInBothAccounts(t *testing.T) {
 	done := f.applied(simDocument("a", "globex", "01"), document.Mode{Prune: true, AllowRemovals: 1})
 	relaytest.Equal(t, "the number of records kept and removed", []int{len(done.Kept), len(done.Removed)}, []int{1, 0})
 	for range 2 {
-		f.applied(relay, document.Mode{}) // it still finds its SIM
+		f.applied(relay, document.Mode{}) // the relay still finds its SIM
 		sims, err := f.Store.SIMs(t.Context(), SIMSelection{All: true})
 		relaytest.NoError(t, err)
 		var accounts []string
@@ -144,9 +144,9 @@ func TestASIMThatAnotherDocumentNeedsIsInBothAccounts(t *testing.T) {
 	}
 }
 
-// TestAnApplyThatChangesNothingConflictsWithNone applies a document again while another
+// TestAnApplyWithoutChangesHasNoConflict applies a document again while another
 // gateway is about to save.
-func TestAnApplyThatChangesNothingConflictsWithNone(t *testing.T) {
+func TestAnApplyWithoutChangesHasNoConflict(t *testing.T) {
 	f := newFixture(t)
 	f.applied(simDocument("a", "acme", "01"), document.Mode{})
 	kept, err := f.Store.Merged(t.Context())

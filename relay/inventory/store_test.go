@@ -28,7 +28,7 @@ func TestOneOfTwoGatewaysSavesAnInventory(t *testing.T) {
 	putAtOnce(t, gateways[0], gateways[1])
 }
 
-// putAtOnce saves inventories at two gateways at once.
+// putAtOnce saves inventories at two gateways concurrently.
 func putAtOnce(t *testing.T, a, b *Store) {
 	var running sync.WaitGroup
 	var saved atomic.Int64
@@ -48,7 +48,7 @@ func putAtOnce(t *testing.T, a, b *Store) {
 	relaytest.Equal(t, "the number of saved inventories", saved.Load(), 1)
 }
 
-// secretsAreSealed saves secrets: they come back, and the database shows none.
+// secretsAreSealed saves and loads secrets, which the database has only in sealed form.
 func secretsAreSealed(t *testing.T, s *Store) {
 	ctx := t.Context()
 	s.db.SetSealer(dbtest.Sealer{})
@@ -95,8 +95,8 @@ func inventoryIsSaved(t *testing.T, s *Store) {
 	}
 }
 
-// simsAreDeclared saves SIMs of the inventory, with it or not at all, and finds them by
-// each of their values.
+// simsAreDeclared saves the SIMs of an inventory in one transaction with it, and finds them by each
+// of their values.
 func simsAreDeclared(t *testing.T, s *Store) {
 	ctx := t.Context()
 	one := SIMRow{ICCID: "1", IMSI: "i1", MSISDN: "m1", Document: "a", Account: "acme", Declared: `{"pin":"1234"}`}

@@ -12,8 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestCheckConfigRefusesWhatServeRefuses has check-config and a start read the same
-// settings.
+// TestCheckConfigRefusesWhatServeRefuses checks settings with check-config and with a start.
 func TestCheckConfigRefusesWhatServeRefuses(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
@@ -66,7 +65,7 @@ func TestCheckConfigRefusesWhatServeRefuses(t *testing.T) {
 	}
 }
 
-// openError opens a gateway and returns why that failed.
+// openError opens a gateway and returns its error.
 func openError(t *testing.T, file string, settings []string) string {
 	t.Helper()
 	cfg, err := config.Load(file, settings)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// setClock is a clock whose time of day and whose passing time a test sets.
+// setClock is a clock whose time of day and elapsed time a test sets.
 type setClock struct {
 	began          time.Time
 	shift, elapsed atomic.Int64

@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// completedLines are lines, and words that complete them.
+// completedLines returns command lines with words that complete them.
 func completedLines() map[string]string {
 	return map[string]string{
 		"penstock ap":                         "apply",
@@ -27,8 +27,7 @@ func completedLines() map[string]string {
 	}
 }
 
-// TestCompletion has each shell complete lines with the script that penstock prints for
-// it.
+// TestCompletion completes lines in each shell with the script that penstock prints.
 func TestCompletion(t *testing.T) {
 	for shell, complete := range map[string]func(t *testing.T, script, line string) []string{"bash": inBash, "fish": inFish} {
 		t.Run(shell, func(t *testing.T) {
@@ -48,7 +47,7 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// printedFor is the script for a shell.
+// printedFor returns the script for a shell.
 func printedFor(t *testing.T, shell string) string {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -58,8 +57,7 @@ func printedFor(t *testing.T, shell string) string {
 	return out.String()
 }
 
-// installed fails a test where a shell is missing, or skips it when
-// PENSTOCK_TEST_SKIP_REAL=1 says so.
+// installed fails a test if a shell is missing, or skips it if PENSTOCK_TEST_SKIP_REAL is 1.
 func installed(t *testing.T, shell string) {
 	t.Helper()
 	if _, err := exec.LookPath(shell); err == nil {

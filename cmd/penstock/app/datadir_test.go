@@ -13,9 +13,9 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestNoCommandMakesALostDatabaseAnew runs the commands that read the records of a data
+// TestNoCommandCreatesALostDatabase runs the commands that read the records of a data
 // directory whose penstock.db was deleted.
-func TestNoCommandMakesALostDatabaseAnew(t *testing.T) {
+func TestNoCommandCreatesALostDatabase(t *testing.T) {
 	t.Parallel()
 	for name, run := range map[string]func(client.Environment) error{
 		"ledger verify":    verifyCommand{}.Run,

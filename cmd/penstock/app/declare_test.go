@@ -15,7 +15,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// Wrong credentials are unsure from the start until the inventory is applied or refused.
+// Unknown credentials get 503 until the inventory is applied or refused.
 func TestCredentialsAreUnsureWhileTheInventoryIsNotApplied(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{

@@ -12,8 +12,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// Messages that were due in the time that the records have lost may have been sent: they
-// must not be sent again by themselves.
+// Messages that were due in the time of lost writes may have been sent. They must not be sent
+// again without a request.
 func TestMessagesOfALostTimeAreNotSentAgain(t *testing.T) {
 	dir, ctx := t.TempDir(), t.Context()
 	write := func(times int) {

@@ -8,8 +8,8 @@ import (
 // DrainTime is exported for the tests of package app_test.
 const DrainTime = drainTime
 
-// SetClock gives an opened gateway a clock that stands still, and returns the function
-// that lets time pass and makes the time of day jump.
+// SetClock replaces the clock of a gateway by a stopped one. It returns a function that advances
+// the elapsed time and makes the time of day jump.
 func SetClock(g *Gateway) (move func(passes, jumps time.Duration)) {
 	set := &setClock{began: time.Now()}
 	g.clock.mu.Lock() // the journals use it already

@@ -13,7 +13,7 @@ import (
 )
 
 // TestAClockThatJumpsDeletesNothing sets the clock of a whole gateway forward by 40 days,
-// back, and forward for good.
+// back, and forward again.
 func TestAClockThatJumpsDeletesNothing(t *testing.T) {
 	t.Parallel()
 	g := e2e.NewGateway(t, e2e.Embedded(), e2e.Fixture(t, "inventory.yaml"))
@@ -57,9 +57,8 @@ func TestAClockThatJumpsDeletesNothing(t *testing.T) {
 	}
 }
 
-// TestSilentConnectionsDoNotHoldUpTheEnd: a connection that never sent a byte does not
-// keep the program from ending.
-func TestSilentConnectionsDoNotHoldUpTheEnd(t *testing.T) {
+// TestSilentConnectionsDoNotDelayTheEnd stops a gateway with connections that have sent nothing.
+func TestSilentConnectionsDoNotDelayTheEnd(t *testing.T) {
 	g := e2e.Start(t, e2e.Embedded(), `{"accounts": []}`)
 	for range 3 {
 		conn := relaytest.Must(net.Dial("tcp", strings.TrimPrefix(g.URL(), "http://")))(t)

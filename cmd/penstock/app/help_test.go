@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// ran is the exit code of a command and what it printed.
+// ran runs a command and returns its exit code and output.
 func ran(t *testing.T, variables []string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var output, errs strings.Builder
@@ -20,7 +20,7 @@ func ran(t *testing.T, variables []string, args ...string) (code int, stdout, st
 	return code, output.String(), errs.String()
 }
 
-func TestHelpIsThatOfTheCommand(t *testing.T) {
+func TestHelpPrintsTheHelpOfTheCommand(t *testing.T) {
 	for _, words := range []string{"", "apply", "token add"} {
 		code, help, _ := ran(t, nil, append([]string{"help"}, strings.Fields(words)...)...)
 		_, want, _ := ran(t, nil, append(strings.Fields(words), "--help")...)
@@ -59,7 +59,7 @@ func TestTheManualPageRenders(t *testing.T) {
 	}
 }
 
-// An address that another program has ends the start before anything is created.
+// The start fails before it creates files if the address is in use.
 func TestServeNamesTheAddressThatIsTaken(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test ends it
 	relaytest.NoError(t, err)

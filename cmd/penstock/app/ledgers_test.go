@@ -61,7 +61,7 @@ func TestMasterKeysComeFromOnePlace(t *testing.T) {
 }
 
 // A database that was replaced in place answers on the same connections. Its gateways
-// notice at the next heartbeat.
+// find the other database at the next heartbeat.
 func TestNothingIsSealedWithTheKeyOfADatabaseThatWasReplaced(t *testing.T) {
 	t.Parallel()
 	dbtest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *db.DB) {
@@ -82,7 +82,7 @@ func TestNothingIsSealedWithTheKeyOfADatabaseThatWasReplaced(t *testing.T) {
 		relaytest.NoError(t, put("before"))
 
 		relaytest.NoError(t, store.RunAll(ctx, "test", db.Do("DELETE FROM ledger_sealed"), db.Do("DELETE FROM account")))
-		seal() // by the gateway of the other database
+		seal() // with the key of the other database
 		if err := put("first"); relay.KindOf(err) != relay.KindUnavailable {
 			t.Errorf("an account sealed with the old key: error %v", err)
 		}

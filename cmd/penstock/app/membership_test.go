@@ -19,8 +19,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// newMembership returns the membership of a gateway on a database. What afterRestore got is in
-// halts.
+// newMembership returns the membership of a gateway on a database. halts has the arguments of
+// afterRestore.
 func newMembership(t *testing.T, db *db.DB, node string) (m *membership, halts *[]registry.Halt) {
 	halts = new([]registry.Halt)
 	return &membership{
@@ -34,7 +34,7 @@ func newMembership(t *testing.T, db *db.DB, node string) (m *membership, halts *
 func TestGatewaysStopUntilOneHasRecoveredTheirDatabase(t *testing.T) {
 	ctx, database := t.Context(), dbtest.Open(t, db.Options{})
 	first, halts := newMembership(t, database, "n1")
-	second, _ := newMembership(t, database, "n2") // has no witness of what the backup lacks
+	second, _ := newMembership(t, database, "n2") // its witness is not newer than the backup
 	forgotten := 0
 	first.forgetKeys = func() { forgotten++ }
 	verify := func(m *membership, name, reason string) {
@@ -71,8 +71,8 @@ func TestGatewaysStopUntilOneHasRecoveredTheirDatabase(t *testing.T) {
 	verify(second, "another gateway after the recovery", "")
 }
 
-// TestAGatewayThatComesBackAfterARecoveryStopsAlone: the messages that are due now were
-// ordered since.
+// TestAGatewayThatComesBackAfterARecoveryStopsAlone recovers two gateways one after the other. The
+// second recovery must not change messages, which were sent after the first.
 func TestAGatewayThatComesBackAfterARecoveryStopsAlone(t *testing.T) {
 	ctx, database := t.Context(), dbtest.Open(t, db.Options{})
 	away, halts := newMembership(t, database, "n1")
@@ -97,7 +97,7 @@ func TestAGatewayThatComesBackAfterARecoveryStopsAlone(t *testing.T) {
 	}
 }
 
-// processed counts the entries that it is given, by their body.
+// processed counts processed entries by their body.
 type processed struct {
 	mu     sync.Mutex
 	counts map[string]int
@@ -116,10 +116,10 @@ func (p *processed) Process(_ context.Context, items []intake.Parsed[struct{}]) 
 	return nil, nil
 }
 
-// TestAGatewayWithoutAWitnessProcessesAgainWhatTheDatabaseLost: the backup is newer than
-// the last heartbeat of the second gateway, whose next one comes before the first has found
+// TestAGatewayWithoutAWitnessReprocessesLostEntries restores a backup that is newer than the last
+// heartbeat of the second gateway. Its next heartbeat comes before the first gateway has found
 // that the database was restored.
-func TestAGatewayWithoutAWitnessProcessesAgainWhatTheDatabaseLost(t *testing.T) {
+func TestAGatewayWithoutAWitnessReprocessesLostEntries(t *testing.T) {
 	ctx, database := t.Context(), dbtest.Open(t, db.Options{})
 	first, _ := newMembership(t, database, "n1")
 	second, _ := newMembership(t, database, "n2")
@@ -146,13 +146,13 @@ func TestAGatewayWithoutAWitnessProcessesAgainWhatTheDatabaseLost(t *testing.T) 
 	process("after the backup")
 	relaytest.NoError(t, first.acknowledge(ctx))
 
-	relaytest.NoError(t, first.store.SetCheckpoint(ctx, "n1", "", 1)) // the backup is put back
+	relaytest.NoError(t, first.store.SetCheckpoint(ctx, "n1", "", 1)) // restores the backup
 	relaytest.NoError(t, second.verify(ctx))
 	relaytest.NoError(t, second.acknowledge(ctx))
 	for _, m := range []*membership{first, second} {
 		relaytest.NoError(t, m.verify(ctx))
 		if m.Halted() == "" {
-			t.Fatalf("%s goes on, want it to stop", m.self.Node)
+			t.Fatalf("%s continues, want it to stop", m.self.Node)
 		}
 	}
 	relaytest.Must(first.Recover(ctx))(t)
@@ -170,7 +170,7 @@ func TestANewConnectionToARestoredDatabaseClosesTheGate(t *testing.T) {
 		reason         string
 	}{
 		{"as it was", "", 2, ""},
-		{"it knows more, since the answer to a heartbeat was lost", "", 3, ""},
+		{"a later state, because the answer to a heartbeat was lost", "", 3, ""},
 		{"an earlier state", "", 1, "restored from a backup"},
 		{"another one", "other", 2, "another database"},
 		{"an empty one", "none", 0, "is empty"},
@@ -195,17 +195,17 @@ func TestANewConnectionToARestoredDatabaseClosesTheGate(t *testing.T) {
 	}
 }
 
-func TestAProcessRefusesANameThatAnotherOneHas(t *testing.T) {
+func TestAProcessRefusesTheNameOfAnotherProcess(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
-		place string // of the newcomer; the other one is at "a"
-		lives bool   // the other one
+		place string // of the new process; that of the other one is "a"
+		lives bool   // whether the other process sends heartbeats
 		taken bool
 	}{
 		{"a restart in the same place, while the last heartbeat arrives", "a", true, false},
 		{"a copy of the data directory of a gateway that works", "b", true, true},
 		{"the data directory of a gateway that has ended, on another machine", "b", false, false},
-		{"a place that is not known", "", true, true},
+		{"an unknown place", "", true, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			ctx, database := t.Context(), dbtest.Open(t, db.Options{})
@@ -237,7 +237,7 @@ func TestAProcessRefusesANameThatAnotherOneHas(t *testing.T) {
 	}
 }
 
-// The start watches the name, and the first heartbeat does not again.
+// The start watches the name, and the first heartbeat does not watch it again.
 func TestANameIsWatchedOnce(t *testing.T) {
 	ctx, database := t.Context(), dbtest.Open(t, db.Options{})
 	m, _ := newMembership(t, database, "n1")
@@ -259,7 +259,7 @@ func TestAGatewayWhoseNameIsTakenStopsForGood(t *testing.T) {
 	taken := relaytest.Must(m.checkName(ctx))(t)
 	relaytest.Equal(t, "taken by itself", taken, false)
 	relaytest.NoError(t, m.store.Heartbeat(ctx, registry.Gateway{Node: "n1", URL: "http://other:1", Facts: registry.Facts{registry.Incarnation: "second"}}))
-	relaytest.NoError(t, m.beat(ctx)) // finds it
+	relaytest.NoError(t, m.beat(ctx)) // finds the other process
 	relaytest.NoError(t, m.verify(ctx), m.beat(ctx))
 	if !m.gate.Closed() || !strings.Contains(m.Halted(), "http://other:1") {
 		t.Errorf("closed %v, %q; want it to stay closed, with the other one's address", m.gate.Closed(), m.Halted())

@@ -18,7 +18,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// primaryIn opens the memory of a gateway with PostgreSQL.
+// primaryIn opens the primary of a gateway with PostgreSQL.
 func primaryIn(t *testing.T, dir string) *primary {
 	t.Helper()
 	cfg := config.Config{DataDir: dir, Database: config.Database{URL: "postgres://h/d"}, Ledger: config.Ledger{MasterKey: "k"}}
@@ -46,10 +46,10 @@ func TestThePrimaryOutlivesARestart(t *testing.T) {
 		relaytest.NoError(t, p.admit(onTimeline(1))) // it was restored
 		p = primaryIn(t, dir)
 	}
-	relaytest.NoError(t, p.admit(db.Server{Host: "a server that does not tell its timeline"}))
+	relaytest.NoError(t, p.admit(db.Server{Host: "a server that does not report its timeline"}))
 }
 
-func TestAServerIsNotAcceptedIfThatIsNotStored(t *testing.T) {
+func TestAServerIsAcceptedOnlyIfItIsStored(t *testing.T) {
 	p := primaryIn(t, t.TempDir())
 	relaytest.NoError(t, p.admit(onTimeline(2)))
 	p.path = filepath.Join(t.TempDir(), "missing", primaryFile)
@@ -62,12 +62,12 @@ func TestAServerIsNotAcceptedIfThatIsNotStored(t *testing.T) {
 		t.Errorf("a file that cannot be written: %v", err)
 	}
 	if p.admit(onTimeline(1)) == nil {
-		t.Error("the server is used although that was not stored")
+		t.Error("the server is used although it was not stored")
 	}
 }
 
-// A gateway that runs is asked to accept the server; one that does not cannot start.
-func TestRecoverAcceptsAServerOnlyIfItIsToldTo(t *testing.T) {
+// The command requests a running gateway to accept the server.
+func TestRecoverAcceptsAServerOnlyWithTheFlag(t *testing.T) {
 	var bodies []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -87,7 +87,7 @@ func TestRecoverAcceptsAServerOnlyIfItIsToldTo(t *testing.T) {
 	relaytest.Equal(t, "the requests", bodies, []string{"POST /admin/recover ", `POST /admin/recover {"accept_server": true}`})
 }
 
-func TestGatewaysTellEachOtherTheirPrimary(t *testing.T) {
+func TestGatewaysExchangeTheirPrimary(t *testing.T) {
 	other := primaryIn(t, t.TempDir())
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var theirs db.Server
@@ -104,10 +104,10 @@ func TestGatewaysTellEachOtherTheirPrimary(t *testing.T) {
 	relaytest.NoError(t, p.admit(onTimeline(2)))
 	p.exchange(t.Context())
 	if other.admit(onTimeline(1)) == nil {
-		t.Error("the other gateway uses an old primary after it was told of the new one")
+		t.Error("the other gateway uses an old primary after it got the new one")
 	}
 	relaytest.NoError(t, other.admit(onTimeline(3)))
 	if p = primaryIn(t, dir); p.admit(onTimeline(2)) == nil {
-		t.Error("a gateway that starts uses an old primary, of which another one knows")
+		t.Error("a starting gateway uses an old primary although another gateway has a newer one")
 	}
 }

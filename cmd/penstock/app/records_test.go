@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// After a restore no gateway uses what it has cached, no id is used again, and no message that
-// was due before the halt is sent.
+// After a restore, gateways discard their caches, ids are not reused, and messages that were due
+// before the halt are not sent.
 func TestRecordsArePreparedAfterARestore(t *testing.T) {
 	ctx, r := t.Context(), newRecords(dbtest.Open(t, db.Options{}))
 	now := r.DB.Now()

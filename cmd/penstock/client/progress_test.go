@@ -17,22 +17,22 @@ import (
 )
 
 // terminal returns both ends of a terminal.
-func terminal(t *testing.T) (person, program *os.File) {
+func terminal(t *testing.T) (user, program *os.File) {
 	t.Helper()
-	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	user, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
 		t.Skipf("no terminals on this machine: %v", err)
 	}
-	t.Cleanup(func() { person.Close() })
-	relaytest.NoError(t, unix.IoctlSetPointerInt(int(person.Fd()), unix.TIOCSPTLCK, 0))
-	n := relaytest.Must(unix.IoctlGetInt(int(person.Fd()), unix.TIOCGPTN))(t)
+	t.Cleanup(func() { user.Close() })
+	relaytest.NoError(t, unix.IoctlSetPointerInt(int(user.Fd()), unix.TIOCSPTLCK, 0))
+	n := relaytest.Must(unix.IoctlGetInt(int(user.Fd()), unix.TIOCGPTN))(t)
 	program = relaytest.Must(os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0))(t)
 	t.Cleanup(func() { program.Close() })
-	return person, program
+	return user, program
 }
 
-// TestProgressIsShownToAPersonOnly replays at a gateway that takes its time.
-func TestProgressIsShownToAPersonOnly(t *testing.T) {
+// TestProgressIsShownOnATerminalOnly replays at a slow gateway.
+func TestProgressIsShownOnATerminalOnly(t *testing.T) {
 	slow := make(chan struct{})
 	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		<-slow
@@ -41,7 +41,7 @@ func TestProgressIsShownToAPersonOnly(t *testing.T) {
 	t.Cleanup(gateway.Close)
 	var replay replayEventsCommand
 	replay.State, replay.Server, replay.AdminToken = "quarantined", gateway.URL, "the-admin-token-0"
-	person, program := terminal(t)
+	user, program := terminal(t)
 	var out bytes.Buffer
 	ended := make(chan error, 1)
 	go func() {
@@ -51,7 +51,7 @@ func TestProgressIsShownToAPersonOnly(t *testing.T) {
 	var seen []byte
 	for drawn := 0; drawn < 2; drawn = len(regexp.MustCompile(`the replay, \d+s`).FindAll(seen, -1)) {
 		b := make([]byte, 1000)
-		n, err := person.Read(b)
+		n, err := user.Read(b)
 		relaytest.NoError(t, err)
 		seen = append(seen, b[:n]...)
 	}
@@ -59,7 +59,7 @@ func TestProgressIsShownToAPersonOnly(t *testing.T) {
 	relaytest.NoError(t, <-ended)
 	relaytest.Equal(t, "the output", out.String(), "7 events\n")
 	rest := make([]byte, 1000)
-	n, _ := person.Read(rest)
+	n, _ := user.Read(rest)
 	if all := string(append(seen, rest[:n]...)); !strings.HasSuffix(all, "\r\x1b[K") {
 		t.Errorf("the line stays: %q", all)
 	}

@@ -16,8 +16,8 @@ func TestTailPrintsEachStateOnce(t *testing.T) {
 	list := func(states ...string) {
 		var events []tailEvent
 		for i, state := range states {
-			at := time.Date(2026, 11, 27, 1, 0, len(states)-i, 0, time.UTC)
-			events = append(events, tailEvent{ID: "n1-u" + string(rune('0'+len(states)-i)), ReceivedAt: at.Format(time.RFC3339Nano), Kind: "uplink", Source: "json", State: state})
+			receivedAt := time.Date(2026, 11, 27, 1, 0, len(states)-i, 0, time.UTC)
+			events = append(events, tailEvent{ID: "n1-u" + string(rune('0'+len(states)-i)), ReceivedAt: receivedAt.Format(time.RFC3339Nano), Kind: "uplink", Source: "json", State: state})
 		}
 		f.print(events)
 	}

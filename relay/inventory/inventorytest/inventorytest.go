@@ -1,5 +1,5 @@
-// Package inventorytest has the inventory document that the tests of the domain and of the
-// admin API apply.
+// Package inventorytest has an inventory document for the tests of relay/inventory and of the admin
+// API.
 package inventorytest
 
 // Secret is the webhook secret of the account in Acme.

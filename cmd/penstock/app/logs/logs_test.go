@@ -15,7 +15,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// lines is where a log is written to.
+// lines is a writer that collects the lines of a log.
 type lines struct{ relaytest.Buffer }
 
 // since returns the lines without their times.
