@@ -33,7 +33,7 @@ type carriers struct {
 }
 
 // openCarriers creates a client for each bind; start connects the clients.
-func (g *Gateway) openCarriers(in smppIntake, store *gateway.Store) (*carriers, error) {
+func (g *Gateway) openCarriers(pdus smppIntake, store *gateway.Store) (*carriers, error) {
 	binds := &carriers{holders: make(map[string]*holder)}
 	binds.life, binds.stop = context.WithCancel(context.Background())
 	for _, c := range g.cfg.Carriers {
@@ -44,7 +44,7 @@ func (g *Gateway) openCarriers(in smppIntake, store *gateway.Store) (*carriers, 
 			binds.holders[c.Name] = &holder{carrier: c.Name, node: g.node, store: store, log: g.log}
 		}
 		for i, b := range c.Connections() {
-			client, err := g.newSMPP(c, b, i, in)
+			client, err := g.newSMPP(c, b, i, pdus)
 			if err != nil {
 				binds.stop()
 				return nil, err
@@ -70,9 +70,9 @@ func (g *Gateway) openCarriers(in smppIntake, store *gateway.Store) (*carriers, 
 }
 
 // newSMPP creates the client of a carrier's bind; index is its position in the configuration.
-func (g *Gateway) newSMPP(c config.Carrier, b config.Bind, index int, in smppIntake) (*smpp.Client, error) {
+func (g *Gateway) newSMPP(c config.Carrier, b config.Bind, index int, pdus smppIntake) (*smpp.Client, error) {
 	o := smpp.Options{
-		Carrier: c.Name, Name: fmt.Sprintf("%d-%s", index+1, b.Type), Addr: b.Addr, Accept: in.accept, Logger: g.log,
+		Carrier: c.Name, Name: fmt.Sprintf("%d-%s", index+1, b.Type), Addr: b.Addr, Accept: pdus.accept, Logger: g.log,
 		SystemID: b.SystemID, Password: b.Password, SystemType: c.SystemType, AddressRange: c.AddressRange,
 		Bind: smpp.Bind(b.Type), Alphabet: pdu.Alphabet(c.Alphabet), EnquireLink: c.EnquireLink, Window: b.Window, InFlight: c.InFlight,
 		AnswerTimeout: c.AnswerTimeout,
@@ -186,7 +186,7 @@ const holdPeriod = 15 * time.Second
 
 // holder runs the binds of a carrier that only one gateway may connect to. Another gateway takes
 // over when the holder stops or has not renewed its hold for holdPeriod. A holder that cannot
-// reach the database keeps its binds: it cannot know whether another gateway has taken over,
+// reach the database keeps its binds: it cannot determine whether another gateway took over,
 // and the SMSC refuses a second connection.
 type holder struct {
 	carrier string

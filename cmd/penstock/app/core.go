@@ -55,7 +55,7 @@ func (g *Gateway) openCore(ctx context.Context, stores backends) (core, error) {
 	if err != nil {
 		return core{}, err
 	}
-	if err := members.catchUp(ctx, stores.embedded, g.log); err != nil {
+	if err := members.catchUp(ctx, stores.embedded); err != nil {
 		return core{}, err
 	}
 	follow(stores.embedded, proc.intakes)

@@ -132,7 +132,7 @@ func (m *membership) checkName(ctx context.Context) (taken bool, err error) {
 			return false, err
 		}
 	}
-	m.leave(fmt.Sprintf("another process works as gateway %s, at %s (%s): one of the two data directories is a copy, and events of both "+
+	m.retire(fmt.Sprintf("another process works as gateway %s, at %s (%s): one of the two data directories is a copy, and events of both "+
 		"would have the same ids. Stop one of them; a new gateway starts with an empty data directory", g.Node, g.URL, g.Facts[registry.Place]))
 	return true, nil
 }
@@ -164,12 +164,12 @@ func (m *membership) watch(ctx context.Context, g *registry.Gateway) (alive bool
 	return false, nil
 }
 
-// leave stops accepting and processing for the rest of the process.
-func (m *membership) leave(reason string) {
+// retire stops accepting and processing for the rest of the process.
+func (m *membership) retire(reason string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.gate.Close()
-	m.halted, m.haltedByOther, m.left = reason, false, true
+	m.halted, m.haltedByOther, m.retired = reason, false, true
 	for _, intake := range m.intakes {
 		intake.Refuse(reason)
 	}

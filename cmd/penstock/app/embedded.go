@@ -50,13 +50,13 @@ func (s *embeddedStore) watchIntegrity(ctx context.Context, log *slog.Logger) {
 // catchUp reverts the journals if an embedded store has lost transactions: they are processed
 // again from the entry up to which the store is complete. Messages that were due in the time
 // of the lost writes get the state unknown, because they may have been sent.
-func (m *membership) catchUp(ctx context.Context, stores []embeddedStore, log *slog.Logger) error {
+func (m *membership) catchUp(ctx context.Context, stores []embeddedStore) error {
 	for _, store := range stores {
 		loss := store.Progress().Loss()
 		if !loss.Found && !loss.Unknown {
 			continue
 		}
-		count, err := store.catchUp(loss, m.intakes, log)
+		count, err := store.catchUp(loss, m.intakes, m.log)
 		if err != nil {
 			return fmt.Errorf("%s: %w", store.file, err)
 		}
@@ -67,7 +67,7 @@ func (m *membership) catchUp(ctx context.Context, stores []embeddedStore, log *s
 				return fmt.Errorf("%s: messages that may have been sent: %w", store.file, err)
 			}
 			if unknown > 0 {
-				log.Error("parts of messages may have been sent: their state is unknown until they are resent or deleted", "file", store.file, "parts", unknown)
+				m.log.Error("parts of messages may have been sent: their state is unknown until they are resent or deleted", "file", store.file, "parts", unknown)
 			}
 		}
 		if loss.Found {

@@ -2,7 +2,6 @@ package app
 
 import (
 	"crypto/rand"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -34,7 +33,7 @@ func TestMessagesOfALostTimeAreNotSentAgain(t *testing.T) {
 	loss := database.Progress().Loss()
 	relaytest.Equal(t, "a loss is found", loss.Found, true)
 	m, halts := newMembership(t, database, "n1")
-	relaytest.NoError(t, m.catchUp(ctx, []embeddedStore{{database: database, file: db.File}}, slog.New(slog.DiscardHandler)))
+	relaytest.NoError(t, m.catchUp(ctx, []embeddedStore{{database: database, file: db.File}}))
 	if len(*halts) != 1 {
 		t.Fatalf("afterRestore was called %d times, want once", len(*halts))
 	}

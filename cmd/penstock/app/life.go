@@ -19,10 +19,10 @@ import (
 
 // process processes one kind of traffic until ctx ends. If the journal fails, it logs the error
 // and starts again.
-func (g *Gateway) process(ctx context.Context, in *intake.Intake) {
+func (g *Gateway) process(ctx context.Context, journal *intake.Intake) {
 	for ctx.Err() == nil {
-		if err := g.gate.Run(ctx, in.Run); err != nil {
-			g.log.Error("processing failed; it starts again in a second", "kind", string(in.Kind()), "error", err)
+		if err := g.gate.Run(ctx, journal.Run); err != nil {
+			g.log.Error("processing failed; it starts again in a second", "kind", string(journal.Kind()), "error", err)
 			relay.Sleep(ctx, time.Second)
 		}
 	}
@@ -66,18 +66,18 @@ func (g *Gateway) sweepRecords(ctx context.Context) error {
 // measure calls read ten seconds after the start and then at an interval. It returns a function
 // that returns the last result.
 func measure[T any](g *Gateway, label string, interval time.Duration, read func(context.Context) (T, error)) func() T {
-	var last atomic.Pointer[T]
-	last.Store(new(T))
+	var latest atomic.Pointer[T]
+	latest.Store(new(T))
 	g.onStart(func(ctx context.Context) {
 		for wait := 10 * time.Second; relay.Sleep(ctx, wait); wait = interval {
 			if result, err := read(ctx); err != nil {
 				g.log.Warn("measurement failed", "subject", label, "error", err)
 			} else {
-				last.Store(&result)
+				latest.Store(&result)
 			}
 		}
 	})
-	return func() T { return *last.Load() }
+	return func() T { return *latest.Load() }
 }
 
 // accountFigures returns a function that counts the records of each account.

@@ -83,7 +83,7 @@ type membership struct {
 	haltedByOther bool
 	// acknowledged has the checkpoints of the last heartbeats, oldest first; see reprocess.
 	acknowledged []map[event.Kind]uint64
-	left         bool // stopped until the process ends: another process has its name
+	retired      bool // stopped until the process ends: another process has its name
 }
 
 // openMembership creates the membership; start registers the gateway.
@@ -177,7 +177,7 @@ func outdate(dataDir string) error {
 }
 
 // compare closes the gate if a database is another one than that of the witness or in an earlier
-// state. It does nothing if the witness has changed since it was read. The id of an empty
+// state. It does nothing if this gateway has recovered since seen was read. The id of an empty
 // database is empty.
 func (m *membership) compare(seen witness, id string, beats uint64) {
 	m.mu.Lock()
@@ -193,7 +193,7 @@ func (m *membership) compare(seen witness, id string, beats uint64) {
 	}
 }
 
-func (m *membership) witness() witness {
+func (m *membership) lastSeen() witness {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.seen
@@ -202,7 +202,7 @@ func (m *membership) witness() witness {
 // verifyConnection compares the database of a new connection with the witness, so that no record
 // of a restored database is leased before the next heartbeat.
 func (m *membership) verifyConnection(ctx context.Context, read func(context.Context) (string, uint64, error)) error {
-	seen := m.witness()
+	seen := m.lastSeen()
 	id, beats, err := read(ctx)
 	if err == nil {
 		m.compare(seen, id, beats)
@@ -213,7 +213,7 @@ func (m *membership) verifyConnection(ctx context.Context, read func(context.Con
 // verify compares the database with the witness, and closes or opens the gate. All gateways on a
 // restored database stop: the first gateway that finds the database restored saves a halt.
 func (m *membership) verify(ctx context.Context) error {
-	seen := m.witness()
+	seen := m.lastSeen()
 	if seen.Database == "" {
 		current, err := m.readState(ctx)
 		if err != nil {
@@ -314,7 +314,7 @@ func (m *membership) haltLocked(reason string) {
 	m.gate.Close()
 	m.forgetKeys()
 	m.haltedAt = time.Now()
-	m.halted = reason + ". Processing has stopped; what arrives is kept in the journal. " +
+	m.halted = reason + ". Processing has stopped; the journal stores new entries. " +
 		"`penstock recover` processes the journal again from the state of the database, and continues"
 	m.log.Error("processing has stopped", "error", m.halted)
 }
@@ -332,22 +332,22 @@ func (m *membership) Halted() string {
 	return m.halted
 }
 
-func (m *membership) hasLeft() bool {
+func (m *membership) isRetired() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.left
+	return m.retired
 }
 
 // run sends heartbeats until ctx is done, the first one after HeartbeatEvery.
-func (m *membership) run(ctx context.Context, log *slog.Logger) {
+func (m *membership) run(ctx context.Context) {
 	for relay.Sleep(ctx, registry.HeartbeatEvery) {
-		m.beatOrWarn(ctx, log)
+		m.beatOrWarn(ctx)
 	}
 }
 
-func (m *membership) beatOrWarn(ctx context.Context, log *slog.Logger) {
+func (m *membership) beatOrWarn(ctx context.Context) {
 	if err := m.beat(ctx); err != nil && ctx.Err() == nil {
-		log.WarnContext(ctx, "heartbeat not sent", "error", err)
+		m.log.WarnContext(ctx, "heartbeat not sent", "error", err)
 	}
 }
 
@@ -355,7 +355,7 @@ func (m *membership) beatOrWarn(ctx context.Context, log *slog.Logger) {
 func (m *membership) beat(ctx context.Context) error {
 	m.beating.Lock()
 	defer m.beating.Unlock()
-	if m.hasLeft() {
+	if m.isRetired() {
 		return nil
 	}
 	if err := m.verify(ctx); err != nil {
@@ -421,7 +421,7 @@ func (m *membership) acknowledge(ctx context.Context) error {
 			return err
 		}
 	}
-	nextWitness := m.witness()
+	nextWitness := m.lastSeen()
 	nextWitness.Node, nextWitness.Beats, nextWitness.At = m.self.Node, nextWitness.Beats+1, time.Now()
 	if err := m.store.SetCheckpoint(ctx, m.self.Node, "", nextWitness.Beats); err != nil {
 		return err
@@ -484,7 +484,7 @@ func (m *membership) Recover(ctx context.Context) (done admin.Recovered, err err
 	if m.Halted() == "" {
 		return done, relay.Errorf(relay.KindConflict, "processing has not stopped: there is nothing to recover")
 	}
-	if m.hasLeft() {
+	if m.isRetired() {
 		return done, relay.Errorf(relay.KindConflict, "%s", m.Halted())
 	}
 	// 1. Prepare the records, for all gateways.

@@ -110,9 +110,9 @@ func (p *primary) setServer(server db.Server) {
 		p.log.Warn("another PostgreSQL server is used from now on", "host", server.Host, "timeline", server.Timeline, "system_identifier", server.System,
 			"last_host", p.stored.Host, "last_timeline", p.stored.Timeline)
 	}
-	next := p.stored
-	next.Server = server
-	p.saveOrLog(next)
+	updated := p.stored
+	updated.Server = server
+	p.saveOrLog(updated)
 	relay.Notify(p.changed)
 }
 
@@ -129,25 +129,25 @@ func (p *primary) setPeers(gateways []registry.Gateway) {
 	if slices.Equal(peers, p.stored.Peers) {
 		return
 	}
-	next := p.stored
-	next.Peers = peers
-	p.saveOrLog(next)
+	updated := p.stored
+	updated.Peers = peers
+	p.saveOrLog(updated)
 }
 
 // saveOrLog sets stored, and logs an error if the file cannot be written. The caller holds the
 // lock.
-func (p *primary) saveOrLog(next storedPrimary) {
-	if err := p.save(next); err != nil {
+func (p *primary) saveOrLog(updated storedPrimary) {
+	if err := p.save(updated); err != nil {
 		p.log.Error("cannot save the PostgreSQL server in use: after a restart an old primary may be used", "error", err)
 	}
-	p.stored = next
+	p.stored = updated
 }
 
-func (p *primary) save(next storedPrimary) error {
+func (p *primary) save(updated storedPrimary) error {
 	if p.path == "" {
 		return nil
 	}
-	text, err := json.Marshal(next)
+	text, err := json.Marshal(updated)
 	if err != nil {
 		return err
 	}
@@ -226,12 +226,12 @@ func (p *primary) accept(ctx context.Context, database *db.DB) (server string, e
 func (p *primary) acceptRefused(refused *db.ServerRefused) (server string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	next := p.stored
-	next.Server = refused.Found
-	next.Accepted = p.stored.Accepted + 1
-	if err := p.save(next); err != nil {
+	updated := p.stored
+	updated.Server = refused.Found
+	updated.Accepted = p.stored.Accepted + 1
+	if err := p.save(updated); err != nil {
 		return "", fmt.Errorf("the PostgreSQL server %s is not accepted: %w", refused.Found.Host, err)
 	}
-	p.setServer(next.Server)
+	p.setServer(updated.Server)
 	return fmt.Sprintf("%s (system identifier %s, timeline %d)", refused.Found.Host, refused.Found.System, refused.Found.Timeline), nil
 }

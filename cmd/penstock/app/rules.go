@@ -19,7 +19,7 @@ import (
 
 // openRules opens the service for rules, which evaluates stored frames.
 func (g *Gateway) openRules(r *recordStores, sender outbox.Sender, proc processing) (*rule.Service, error) {
-	frames := &backlog{status: proc.intakes[event.Uplink].Status, now: time.Now, behind: true}
+	frames := &backlog{status: proc.intakes[event.Uplink].Status, now: time.Now, isBehind: true}
 	rules, err := rule.New(rule.Deps{
 		Store: r.Rules, Fleet: proc.devices, Deliveries: sender, CheckURL: guard.New(g.cfg.Egress.Allow).CheckURL, Behind: frames.Behind,
 	}, rule.Options{
@@ -40,7 +40,7 @@ type backlog struct {
 	now    func() time.Time
 
 	mu          sync.Mutex
-	behind      bool
+	isBehind    bool
 	settleUntil time.Time
 }
 
@@ -59,11 +59,11 @@ func (b *backlog) Behind() bool {
 	defer b.mu.Unlock()
 	switch now := b.now(); {
 	case s.Waiting != "" || s.Lag > behindAbove:
-		b.behind = true
-	case b.behind && s.Lag < caughtUpBelow:
-		b.behind, b.settleUntil = false, now.Add(settleTime)
+		b.isBehind = true
+	case b.isBehind && s.Lag < caughtUpBelow:
+		b.isBehind, b.settleUntil = false, now.Add(settleTime)
 	}
-	return b.behind || b.now().Before(b.settleUntil)
+	return b.isBehind || b.now().Before(b.settleUntil)
 }
 
 // frameTracer explains how the frames of a request are parsed and stored, and which rules apply to

@@ -10,7 +10,7 @@ import (
 func TestBacklog(t *testing.T) {
 	now := time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 	var s intake.Status
-	b := &backlog{status: func() intake.Status { return s }, now: func() time.Time { return now }, behind: true}
+	b := &backlog{status: func() intake.Status { return s }, now: func() time.Time { return now }, isBehind: true}
 	for _, step := range []struct {
 		name    string
 		seconds int

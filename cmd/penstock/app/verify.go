@@ -161,8 +161,8 @@ func report(writer io.Writer, name string, r ledger.Report) bool {
 	for _, f := range r.Faults {
 		fmt.Fprintf(writer, "%s: %s\n", name, f)
 	}
-	if more := r.Count - len(r.Faults); more > 0 {
-		fmt.Fprintf(writer, "%s: %d more faults\n", name, more)
+	if unlisted := r.Count - len(r.Faults); unlisted > 0 {
+		fmt.Fprintf(writer, "%s: %d more faults\n", name, unlisted)
 	}
 	if r.Count > 0 {
 		return false

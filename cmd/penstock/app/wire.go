@@ -211,8 +211,8 @@ func (g *Gateway) start() error {
 		g.running.Go(func() { run(g.life) })
 	}
 	// The other gateways must have a record of this one before it acknowledges an event.
-	g.membership.beatOrWarn(g.life, g.log)
-	g.running.Go(func() { g.membership.run(g.life, g.log) })
+	g.membership.beatOrWarn(g.life)
+	g.running.Go(func() { g.membership.run(g.life) })
 	g.submit.Start()
 	g.carriers.start()
 	return nil
