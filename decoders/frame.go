@@ -46,8 +46,8 @@ type Frame struct {
 	// sender, except as DedupSpan allows. Empty means that the frame cannot be identified.
 	DedupID string
 	// DedupSpan is set if the DedupID may recur in later frames, because it
-	// includes a counter that may restart: posts with the same DedupID whose times differ by
-	// more are different frames. Zero means that the DedupID does not recur.
+	// includes a counter that may restart: posts with the same DedupID whose times differ by more
+	// than DedupSpan are different frames. Zero means that the DedupID does not recur.
 	DedupSpan time.Duration
 	// Supplement marks a copy of a frame that the sender posts to add
 	// Gateways or a Position. It has the DedupID of the frame. If the frame was received
@@ -116,8 +116,8 @@ type Position struct {
 	Latitude, Longitude float64
 }
 
-// BestGateway returns the reception with the highest SNR, then RSSI. It returns false
-// if no gateway reported either.
+// BestGateway returns the reception with the highest SNR, then RSSI. It returns false if no gateway
+// reported an SNR or an RSSI.
 func (f *Frame) BestGateway() (Gateway, bool) {
 	best, found := Gateway{}, false
 	for _, g := range f.Gateways {

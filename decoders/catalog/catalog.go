@@ -29,15 +29,15 @@ func Names() []string { return []string{JSON, CayenneLPP, SenML, Expr, JavaScrip
 
 // Catalog compiles the sources of codecs.
 type Catalog struct {
-	// JavaScript compiles a source of the codec javascript. It is delivery/codec's, because
-	// the code must not run in the gateway's process.
+	// JavaScript compiles a source of the codec javascript. The gateway sets it to Pool.Compile of
+	// delivery/codec, because the code must not run in the gateway's process.
 	JavaScript func(source string) (decoders.Decoder, error)
 }
 
 // Compile returns the decoder of a codec; "" means json. Only a codec with
 // TakesSource may have a source.
 //
-// With useRawPayload the codec decodes the payload of every frame. Without it, the values of
+// With useRawPayload the codec decodes every payload. Without it, the values of
 // a frame that the network server has decoded are returned, and the codec decodes
 // other frames. The codec json always returns the decoded values.
 //

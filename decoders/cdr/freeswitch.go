@@ -121,7 +121,7 @@ func (v variables) integer(name string, computed int64) int64 {
 	return computed
 }
 
-// unescapePercent decodes a percent-encoded string. It returns s if that is not valid.
+// unescapePercent decodes a percent-encoded string. It returns s unchanged if the encoding is invalid.
 func unescapePercent(s string) string {
 	if decoded, err := url.PathUnescape(s); err == nil {
 		return decoded

@@ -14,7 +14,7 @@ import (
 
 // generic parses a record of a call in the gateway's own format.
 func generic(fields map[string]json.RawMessage, offset int, notes *decoders.Notes) (c Call, err error) {
-	r := reading{fields: fields, offset: offset}
+	r := fieldReader{fields: fields, offset: offset}
 	noteUnknown(notes, fields, offset, []string{"id", "from", "to", "disposition", "trunk", "start", "answer", "end", "duration", "billsec"})
 	c.ID, c.From, c.To = r.text("id"), r.text("from"), r.text("to")
 	c.Disposition, c.Trunk = r.text("disposition"), r.text("trunk")
@@ -40,14 +40,14 @@ func noteUnknown(notes *decoders.Notes, fields map[string]json.RawMessage, offse
 	}
 }
 
-// reading reads the fields of one object. err is the first error.
-type reading struct {
+// fieldReader reads the fields of one object. err is the first error.
+type fieldReader struct {
 	fields map[string]json.RawMessage
 	offset int
 	err    error
 }
 
-func (r *reading) fail(name, reason string) {
+func (r *fieldReader) fail(name, reason string) {
 	if r.err == nil {
 		r.err = reject("json", name, r.offset, reason)
 	}
@@ -55,7 +55,7 @@ func (r *reading) fail(name, reason string) {
 
 // text returns a string or the text of a number. It returns "" for null and for a missing
 // field.
-func (r *reading) text(name string) string {
+func (r *fieldReader) text(name string) string {
 	raw := strings.TrimSpace(string(r.fields[name]))
 	if raw == "" || raw == "null" {
 		return ""
@@ -72,7 +72,7 @@ func (r *reading) text(name string) string {
 }
 
 // integer returns a whole number of seconds, or computed if the field is missing.
-func (r *reading) integer(name string, computed int64) int64 {
+func (r *fieldReader) integer(name string, computed int64) int64 {
 	text := r.text(name)
 	if text == "" {
 		return computed
@@ -85,7 +85,7 @@ func (r *reading) integer(name string, computed int64) int64 {
 }
 
 // time returns a time in ISO 8601, to the millisecond. A time without a zone is UTC.
-func (r *reading) time(name string) time.Time {
+func (r *fieldReader) time(name string) time.Time {
 	text := strings.TrimSpace(r.text(name))
 	if text == "" {
 		return time.Time{}

@@ -50,7 +50,7 @@ func (u Use) Row() []string {
 }
 
 // Inert returns a cell of a CSV with an apostrophe before it if a spreadsheet would run it as a
-// formula. A formula that begins with apostrophes gets another one, so that original can
+// formula. A formula that begins with apostrophes gets another apostrophe, so that original can
 // reverse Inert.
 func Inert(cell string) string {
 	if isFormula(cell) {
@@ -93,7 +93,7 @@ func useObject(raw json.RawMessage, offset int, notes *decoders.Notes) (Use, err
 	if json.Unmarshal(raw, &fields) != nil || fields == nil {
 		return Use{}, reject("json", "record", offset, "is not an object")
 	}
-	r := reading{fields: fields, offset: offset}
+	r := fieldReader{fields: fields, offset: offset}
 	header := UseHeader()
 	noteUnknown(notes, fields, offset, header)
 	cells := make([]string, len(header))

@@ -79,7 +79,7 @@ func leadingDigits(text string) (digits, remaining string) {
 	return text[:len(text)-len(remaining)], remaining
 }
 
-// parseExponent parses e16 or E-3. An exponent beyond 32 bits becomes the nearest of these.
+// parseExponent parses e16 or E-3. An exponent beyond 32 bits becomes the nearest number of 32 bits.
 func parseExponent(text string) (exponent int, ok bool) {
 	if text[0] != 'e' && text[0] != 'E' {
 		return 0, false

@@ -60,15 +60,15 @@ func (s *scanner) digits() int {
 	return len(s.remaining) - len(strings.TrimLeft(s.remaining, "0123456789"))
 }
 
-// number parses a number of some digits. ok is false if there are fewer digits.
-func (s *scanner) number(digits int) (n int, ok bool) {
-	if s.digits() < digits {
+// number parses the next count digits. ok is false if there are fewer digits.
+func (s *scanner) number(count int) (n int, ok bool) {
+	if s.digits() < count {
 		return 0, false
 	}
-	for _, c := range []byte(s.remaining[:digits]) {
+	for _, c := range []byte(s.remaining[:count]) {
 		n = n*10 + int(c-'0')
 	}
-	s.remaining = s.remaining[digits:]
+	s.remaining = s.remaining[count:]
 	return n, true
 }
 

@@ -86,7 +86,7 @@ func (v Value) Int() (int64, bool) {
 	return int64(f), true
 }
 
-// Bool returns a boolean from true and false or from a string of one.
+// Bool returns a boolean from true or false, or from a string with one of these words.
 func (v Value) Bool() (value, ok bool) {
 	if v.Kind != Bool && v.Kind != String {
 		return false, false

@@ -102,7 +102,7 @@ func chirpStackV3Status(d document, kind decoders.FrameKind) (margin, battery *f
 	return margin, battery
 }
 
-// chirpStackV3Radio reads the receptions and returns the first identifier of one, a UUID in
+// chirpStackV3Radio reads the receptions and returns the first identifier of a reception, a UUID in
 // base64 or hex. The receptions of old gateways have no identifier or zeros.
 func chirpStackV3Radio(d document, f *decoders.Frame) (uplinkID string) {
 	f.Gateways = d.Gateways("rxInfo", func(d document) decoders.Gateway {

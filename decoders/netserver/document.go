@@ -34,10 +34,10 @@ type document struct {
 // little memory. A member has no pointers, which the garbage collector would follow.
 type members struct {
 	body   []byte
-	origin int // offset of body within the body of the post, if it is a string in that
+	origin int // offset of body within the post's body, if body is a string in it
 	list   []member
-	// depth and limit are the depth to which objects are read, and the number of values. The
-	// syntax of other values is checked only.
+	// depth is the depth to which objects are read, limit the largest number of values that are
+	// read. Of other values, only the syntax is checked.
 	depth, limit int
 }
 
@@ -109,7 +109,7 @@ func (m *members) find(parent int, path string) int {
 	end := 0 // of the first name in the path
 	for ; end < len(path) && path[end] != '.'; end++ {
 		if path[end] == '|' {
-			// Return the later alternative, but not null if the other one has a value.
+			// Return the later alternative, but not null if the other alternative has a value.
 			i, j := m.find(parent, path[:end]), m.find(parent, path[end+1:])
 			first, last := min(i, j), max(i, j)
 			if first >= 0 && m.list[last].kind == jsonbody.Null && m.list[first].kind != jsonbody.Null {

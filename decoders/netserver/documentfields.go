@@ -185,7 +185,7 @@ func (d document) Identifier(f *decoders.Frame, path, id string) {
 	}
 }
 
-// Device is Identifier for an id that may be a devEUI.
+// Device sets the identifier like Identifier does, and normalizes it if it is a devEUI.
 func (d document) Device(f *decoders.Frame, path, id string) {
 	d.Identifier(f, path, id)
 	if eui, ok := decoders.NormalizeDevEUI(id); ok {
@@ -238,7 +238,7 @@ func (d document) LoRaBattery(path string) *float64 {
 	return loraPercent(new(float64(n)))
 }
 
-// Percent reads a battery in per cent. A larger value means an external supply.
+// Percent reads a battery in per cent. It returns nil for a value above 100, which means an external supply.
 func (d document) Percent(path string) *float64 {
 	n := d.Number(path)
 	if n == nil || *n < 0 || *n > 100 {
@@ -272,7 +272,7 @@ func (d document) reception(id string) decoders.Gateway {
 // maxGateways is the largest number of receptions of a frame.
 const maxGateways = 100
 
-// protobufGateways is Gateways for senders that use protobuf: the members of a reception have
+// protobufGateways reads receptions like Gateways, for senders that use protobuf: the members of a reception have
 // common names, which read does not read, and an SNR of 0 dB is left out.
 func (d document) protobufGateways(path string, read func(document) decoders.Gateway) []decoders.Gateway {
 	gateways := d.Gateways(path, func(d document) decoders.Gateway {

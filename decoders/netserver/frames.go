@@ -25,17 +25,17 @@ func setExcess(f *decoders.Frame, key string) {
 	f.Excess = fmt.Sprintf("%s: a frame may carry %d samples, the rest is left out", key, maxSamples)
 }
 
-// addSample adds a value that the sender decoded. isText reports whether the sender writes all
-// values as strings; only then a string may be a number, true or false. addSample returns false
-// for lists, objects and null.
-func addSample(f *decoders.Frame, key string, v jsonbody.Value, t time.Time, isText bool) bool {
+// addSample adds a value that the sender decoded. allStrings reports whether the sender writes all
+// values as strings; only then a string may be a number, true or false. addSample returns false for
+// lists, objects and null.
+func addSample(f *decoders.Frame, key string, v jsonbody.Value, t time.Time, allStrings bool) bool {
 	r := decoders.Reading{Key: key, Time: t}
 	n, isNumber := v.Float()
 	b, isBool := v.Bool()
 	switch {
-	case isNumber && (isText || v.Kind == jsonbody.Number):
+	case isNumber && (allStrings || v.Kind == jsonbody.Number):
 		r.Value = n
-	case isBool && (isText || v.Kind == jsonbody.Bool):
+	case isBool && (allStrings || v.Kind == jsonbody.Bool):
 		if b {
 			r.Value = 1
 		}
@@ -133,7 +133,7 @@ func (b *frames) add(d document, read readFrame) error {
 	return err
 }
 
-// item is add for an item of a list. An error, which names the item, is stored in b.err.
+// item adds the frame of an item of a list. It stores the first error, which names the item, in b.err.
 func (b *frames) item(d document, read readFrame) {
 	if len(b.list) >= maxFrames {
 		b.err = tooMany(string(b.sender))

@@ -24,8 +24,8 @@ const (
 // genericFrame parses the generic format: an object of values, or a list of such objects, each
 // one frame. The device is identified by the address or by one of the keys deviceId,
 // device_id, deviceEUI, devEUI, another spelling of devEUI, id. The time of
-// the sample has the key time or timestamp. Other keys are values. An id that is probably
-// that of the message (isMessageID) is refused, because each message would create a device.
+// the sample has the key time or timestamp. Other keys are values. An id that probably identifies
+// the message (isMessageID) is refused, because each message would create a device.
 func genericFrame(d document, f *decoders.Frame) {
 	p, keys := d.notes.post, []string{"deviceId", "device_id", "deviceEUI", "devEUI"}
 	f.Kind, f.Object = decoders.Uplink, map[string]any{}
@@ -108,9 +108,9 @@ func euiWithin(v any) string {
 	return ""
 }
 
-// isMessageID reports whether the id of a body is probably that of the message: a time, any id
-// in a body with the members of a network server's frame, or a UUID or ULID in a body with
-// another name of the device.
+// isMessageID reports whether the id of a body probably identifies the message, not the device: a
+// time, any id in a body with the members of a network server's frame, or a UUID or ULID in a body
+// with another name of the device.
 func isMessageID(id string, object map[string]any, received time.Time) bool {
 	if isRecentTime(id, received) {
 		return true
@@ -130,11 +130,11 @@ func isMessageID(id string, object map[string]any, received time.Time) bool {
 		}
 	}
 	// A UUID has 32 hex digits, a ULID 26 of its own alphabet.
-	_, isUUID := decoders.HexDigits(strings.ToLower(strings.ReplaceAll(id, "-", "")), 32)
+	_, isUniqueID := decoders.HexDigits(strings.ToLower(strings.ReplaceAll(id, "-", "")), 32)
 	if len(id) == 26 {
-		isUUID = strings.Trim(strings.ToUpper(id), "0123456789ABCDEFGHJKMNPQRSTVWXYZ") == ""
+		isUniqueID = strings.Trim(strings.ToUpper(id), "0123456789ABCDEFGHJKMNPQRSTVWXYZ") == ""
 	}
-	return (counter || payload) && radio || named && isUUID
+	return (counter || payload) && radio || named && isUniqueID
 }
 
 // isRecentTime reports whether digits are a time of the last ten years in milliseconds,

@@ -37,8 +37,8 @@ const (
 	unknownDocument Sender = "xml"
 )
 
-// row describes one shape of a sender's bodies and has its parser. Exactly one of frame and
-// parse is set, or none if the sender is recognised but its bodies are not read.
+// row describes one shape of a sender's bodies and has its parser. One of frame and parse is set,
+// or neither if the sender is recognised but its bodies are not read.
 type row struct {
 	sender Sender
 	frame  readFrame                            // parses an object, or each item of a list

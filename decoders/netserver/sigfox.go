@@ -83,8 +83,8 @@ func sigfoxFrame(d document, f *decoders.Frame) {
 	}
 }
 
-// sigfoxID returns id if it is the id of a device, at most eight hex digits, or else "". Another
-// id is that of a message from another sender.
+// sigfoxID returns id if it is the id of a device, at most eight hex digits, or else "". Any other
+// id belongs to a message of another sender.
 func sigfoxID(id string) string {
 	if _, err := strconv.ParseUint(id, 16, 32); err != nil {
 		return ""
@@ -150,7 +150,7 @@ func sigfoxCustom(d document) (custom map[string]any) {
 // has a list of stations.
 func sigfoxReceptions(d document, f *decoders.Frame) (located, hasStations bool) {
 	station := d.reception("station")
-	// With a radius lat and lng are those of the device, else those of the station, rounded.
+	// With a radius, lat and lng are the position of the device; otherwise they are the rounded position of the station.
 	position, computed, radius := d.Place("lat", "lng"), d.IsPresent("computedLocation"), d.IsPresent("radius")
 	if radius && !computed {
 		f.Position = position

@@ -91,7 +91,7 @@ func VerifyThingPark(rawQuery string, body []byte, key string, now time.Time) er
 	if err != nil {
 		return err
 	}
-	document := thingParkDocument(d)
+	documentName := thingParkDocument(d)
 	text := func(path string) string {
 		s, _ := d.Value(path).Text()
 		return s
@@ -100,7 +100,7 @@ func VerifyThingPark(rawQuery string, body []byte, key string, now time.Time) er
 	// customer and the device are signed, the device in lower case in some versions.
 	customer, devEUI, remaining := text("CustomerID"), text("DevEUI"), strings.Join(pairs, "&")+strings.ToLower(key)
 	var isSigned bool
-	switch document {
+	switch documentName {
 	case "DevEUI_uplink", "BS_alarm", "":
 		isSigned = sumIs(token, customer+devEUI+text("FPort")+text("FCntUp")+text("payload_hex")+remaining)
 	case "DevEUI_downlink_Sent":

@@ -103,7 +103,7 @@ func disbelieve(f *decoders.Frame, field string, t time.Time) {
 
 // repeatSpan is the DedupSpan of frames that are identified by a counter: within it, a frame
 // with the same counter and payload was repeated by the device or received by another
-// gateway. A post that the network repeats has the time of the first.
+// gateway. A post that the network repeats has the time of the first post.
 const repeatSpan = time.Minute
 
 // counted returns an identifier of a frame made of its counter and its time in the network, or
@@ -115,7 +115,7 @@ func counted(f *decoders.Frame) string {
 	return timed(f)
 }
 
-// timed is counted for a sender whose frames may have no counter.
+// timed returns an identifier like counted does, also for a frame without a counter.
 func timed(f *decoders.Frame) string {
 	if f.NetworkTime.IsZero() {
 		return ""

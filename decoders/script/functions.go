@@ -21,7 +21,7 @@ const maxString = 1 << 10
 //
 //	uint8 int8 uint16be uint16le int16be int16le uint24be uint24le int24be
 //	int24le uint32be uint32le int32be int32le float32be float32le
-//	                          (bytes, offset)          the number there
+//	                          (bytes, offset)          the number at an offset
 //	bits(bytes, bit, count)   count bits (1-32) from a bit; bit 0 is the highest of the
 //	                          first byte
 //	bit(bytes, offset, n)     whether bit n of a byte is set; bit 0 is the lowest

@@ -9,9 +9,9 @@ import (
 	"github.com/penstock/penstock/decoders"
 )
 
-// The largest lengths of C-octet strings in octets, with the NUL at their end. The limits
-// of data_sm are used for deliver_sm too (which allows 21 octets for an address and 6 for a
-// service type), because some SMSCs exceed those of deliver_sm.
+// The largest lengths of C-octet strings in octets, with the NUL at their end. The limits of
+// data_sm also apply to deliver_sm, which allows 21 octets for an address and 6 for a service type,
+// because some SMSCs exceed these.
 const (
 	maxAddress = 65
 	maxService = 21

@@ -74,8 +74,8 @@ func (d *Delivery) IsReceipt() bool {
 	if d.ESMClass&(classReceipt|classIntermediate) != 0 {
 		return true
 	}
-	_, stated := d.parameter(tagMessageState)
-	return stated && d.MessageID() != ""
+	_, hasState := d.parameter(tagMessageState)
+	return hasState && d.MessageID() != ""
 }
 
 // UserData returns the user data header and the text. These are in message_payload or, if
@@ -110,7 +110,7 @@ type Segment struct {
 }
 
 // Segment returns the values of the sar parameters. It returns false if one is missing or
-// invalid, because SMPP requires to ignore all of them.
+// invalid, because SMPP requires that all are ignored then.
 func (d *Delivery) Segment() (Segment, bool) {
 	reference, found := d.parameter(tagSARReference)
 	total, counted := d.number(tagSARTotal)

@@ -111,7 +111,7 @@ func word(s, name string) string {
 		return ""
 	}
 	remaining := strings.TrimLeft(s[offset+len(name):], blanks)
-	// The field is empty if another one follows its colon.
+	// The field is empty if another field follows its colon.
 	for _, name := range []string{"id:", "sub:", "dlvrd:", "submit date:", "done date:", "stat:", "err:", "text:"} {
 		if strings.HasPrefix(lowered(remaining), name) {
 			return ""

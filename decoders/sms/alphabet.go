@@ -40,7 +40,7 @@ func NewAlphabet() *Alphabet {
 // the end is a space (TS 23.038, 6.2.1.1). An octet above 0x7F is an error.
 func (a *Alphabet) Decode(data []byte) (string, error) { return a.DecodeIn(Languages{}, data) }
 
-// DecodeIn is Decode with national language tables. Unknown tables are replaced by the
+// DecodeIn decodes like Decode, with national language tables. Unknown tables are replaced by the
 // default ones. A septet without a character becomes U+FFFD.
 func (a *Alphabet) DecodeIn(l Languages, data []byte) (string, error) {
 	l = l.Known()

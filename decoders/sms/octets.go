@@ -46,7 +46,7 @@ func ParseHex(data, udh string, encoding int) (Octets, error) {
 	return o, o.check()
 }
 
-// Split splits a message into parts. If one part is too short, the parts are concatenated
+// Split splits a message into parts. If the data does not fit one part, the parts are concatenated
 // with the reference, and the concatenation follows the elements of the header.
 //
 // It returns a decoders.Error with format "sms" and one of these fields:

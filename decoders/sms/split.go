@@ -13,8 +13,8 @@ const highSurrogate = 0xD8
 // concatenation is the length in octets that an 8-bit reference adds to a header.
 const concatenation = 5
 
-// fit returns the beginning of code that fits maxParts parts: all of it, or up
-// to the last whole character.
+// fit returns the beginning of code that fits maxParts parts: the whole code, or a beginning that
+// ends with a whole character.
 func fit(code []byte, c Coding, header UDH, maxParts int) []byte {
 	single := room(c, len(header.Append(nil)))
 	switch {
@@ -33,8 +33,7 @@ func fit(code []byte, c Coding, header UDH, maxParts int) []byte {
 	return code[:length]
 }
 
-// characterBoundary returns the largest offset up to the given one that does not split a
-// character.
+// characterBoundary returns offset, or the offset before the character that it would split.
 func characterBoundary(code []byte, c Coding, offset int) int {
 	switch {
 	case c == GSM && code[offset-1] == escape:

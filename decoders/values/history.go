@@ -20,7 +20,7 @@ import (
 // variable has. A list of such objects with different names is a history even without times.
 func AppendTimed(res *decoders.Result, key string, v any) { AppendAt(res, key, v, time.Time{}) }
 
-// AppendAt is AppendTimed with the time of the values, which is unknown if it is zero.
+// AppendAt adds values like AppendTimed. t is the time of the values outside histories; zero if it is unknown.
 func AppendAt(res *decoders.Result, key string, v any, t time.Time) {
 	if samples, ok := history(v); ok {
 		for _, s := range samples {
@@ -96,8 +96,8 @@ func history(v any) ([]sample, bool) {
 	named := map[string]bool{} // names of the objects without a time
 	for _, element := range list {
 		m, _ := element.(map[string]any)
-		t, timed, ok := CutTime(m)
-		s := sample{t, timed}
+		t, otherMembers, ok := CutTime(m)
+		s := sample{t, otherMembers}
 		if name := variable(m); !ok && name != "" && !named[name] {
 			named[name] = true
 			s, ok = sample{values: byVariable(m)}, true

@@ -34,7 +34,7 @@ func (w *writer) line(s string) {
 func (w *writer) names(surname, forename string) {
 	if w.version == V21 {
 		escape := strings.NewReplacer(`\`, `\\`, ";", `\;`)
-		w.old("N", escape.Replace(surname)+";"+escape.Replace(forename)+";;;")
+		w.propertyV21("N", escape.Replace(surname)+";"+escape.Replace(forename)+";;;")
 		return
 	}
 	w.line("N:" + escaped(surname) + ";" + escaped(forename) + ";;;")
@@ -45,7 +45,7 @@ func (w *writer) text(name, text string) {
 	switch {
 	case text == "":
 	case w.version == V21:
-		w.old(name, text)
+		w.propertyV21(name, text)
 	default:
 		w.line(name + ":" + escaped(text))
 	}
@@ -63,7 +63,7 @@ func (w *writer) phone(kind, number string) {
 	switch {
 	case number == "":
 	case w.version == V21:
-		w.old("TEL;"+strings.ToUpper(kind), number)
+		w.propertyV21("TEL;"+strings.ToUpper(kind), number)
 	case w.version == V30:
 		w.line("TEL;TYPE=" + strings.ToUpper(kind) + ":" + escaped(number))
 	case isGlobal && digits != "" && strings.Trim(digits, "0123456789-.() ") == "" && digits[0] >= '0' && digits[0] <= '9':
@@ -77,7 +77,7 @@ func (w *writer) email(address string) {
 	switch {
 	case address == "":
 	case w.version == V21:
-		w.old("EMAIL;INTERNET", address)
+		w.propertyV21("EMAIL;INTERNET", address)
 	case w.version == V30:
 		w.line("EMAIL;TYPE=INTERNET:" + escaped(address))
 	default:
@@ -85,11 +85,11 @@ func (w *writer) email(address string) {
 	}
 }
 
-// old writes a property of 2.1. A value is quoted-printable unless it is printable ASCII on a
+// propertyV21 writes a property of 2.1. A value is quoted-printable unless it is printable ASCII on a
 // line that is short enough, because 2.1 allows folding at blanks only and has no escape for a
 // line break. A value that ends with = is quoted-printable too, because some readers take the =
 // for a soft line break.
-func (w *writer) old(name, value string) {
+func (w *writer) propertyV21(name, value string) {
 	if isPlainText(value) && !strings.HasSuffix(value, "=") && len(name)+1+len(value) <= maxLine {
 		w.line(name + ":" + value)
 		return

@@ -103,8 +103,7 @@ func (n Notification) check() error {
 	return checkAddress("mms", "url", n.URL)
 }
 
-// body returns the header fields in the order of the table. The first three must
-// be first.
+// body returns the header fields in the order of the table. The first three fields must come first.
 func (n Notification) body() []byte {
 	buf := []byte{headerType, notificationInd}
 	buf = appendText(append(buf, headerTransaction), n.Transaction)

@@ -3,7 +3,7 @@
 // Customers write codecs, and the interpreter can bound neither their memory nor the time of
 // its built-in functions. So the gateway never runs codecs itself: a Pool starts at most two
 // children of the same program (penstock codec-worker), sends them frames over a pipe and
-// reads the results. A child that exceeds a limit ends, and the Pool starts another one.
+// reads the results. A child that exceeds a limit ends, and the Pool starts another child.
 //
 //	limit                      enforced by         consequence
 //	2 s of CPU to compile      the worker          it exits

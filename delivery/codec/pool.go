@@ -34,7 +34,7 @@ type Pool struct {
 
 	mu      sync.Mutex
 	free    int            // number of workers that may be acquired
-	idle    []*process     // the running ones of those
+	idle    []*process     // the running workers among the free ones
 	busy    map[int64]bool // owners that have a worker
 	waiting []*waiter      // in the order of their arrival
 	closed  bool
@@ -77,7 +77,7 @@ func (p *Pool) Close() error {
 	return nil
 }
 
-// acquire waits until a worker is free and the owner has no other one. The worker is nil if
+// acquire waits until a worker is free and the owner has no other worker. The worker is nil if
 // the caller has to start one. The caller must call release.
 func (p *Pool) acquire(ctx context.Context, owner int64) (*process, error) {
 	p.mu.Lock()
@@ -94,7 +94,7 @@ func (p *Pool) acquire(ctx context.Context, owner int64) (*process, error) {
 				p.waiting = slices.Delete(p.waiting, i, i+1)
 			}
 			p.mu.Unlock()
-			if i < 0 { // it has acquired a worker meanwhile
+			if i < 0 { // the caller has acquired a worker meanwhile
 				p.release(owner, nil)
 			}
 			return nil, ctx.Err()
@@ -249,7 +249,7 @@ func (d *decoder) DecodeBatch(ctx context.Context, owner int64, frames []*decode
 			}
 			continue
 		}
-		// 3. Record the results. The time of the first one includes compiling the source.
+		// 3. Record the results. The time of the first result includes compiling the source.
 		compiled := min(max(resp.Compiled, 0), callTime)
 		switch {
 		case err != nil:

@@ -56,7 +56,7 @@ type response struct {
 	Ends bool `json:"ends,omitempty"`
 }
 
-// result is the Decoded of one frame. Failure replaces its Err, which cannot be sent.
+// result is the result of one frame. Failure replaces Err, which has no JSON form.
 type result struct {
 	decoders.Decoded
 	Failure *decoders.Error `json:",omitempty"`
@@ -111,11 +111,11 @@ func send(w io.Writer, content any) error {
 
 // receive reads a message of at most limit octets into content.
 func receive(r io.Reader, content any, limit int) error {
-	var head [4]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
+	var prefix [4]byte
+	if _, err := io.ReadFull(r, prefix[:]); err != nil {
 		return err
 	}
-	n := binary.BigEndian.Uint32(head[:])
+	n := binary.BigEndian.Uint32(prefix[:])
 	if int64(n) > int64(limit) {
 		return fmt.Errorf("a message of %d octets exceeds the limit of %d", n, limit)
 	}

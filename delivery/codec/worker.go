@@ -31,7 +31,7 @@ const (
 	memoryLimit = 160 << 20
 	// dataLimit is the largest growth of the data segment (RLIMIT_DATA).
 	dataLimit = 192 << 20
-	// maxSources is the size of the sources, in octets, whose compiled codecs a worker stores.
+	// maxSources is the largest total size, in octets, of the sources whose compiled codecs a worker stores.
 	maxSources = 2 << 20
 	// watchEvery is the interval at which the limits are checked while a request is served.
 	watchEvery = 5 * time.Millisecond

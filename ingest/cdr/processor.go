@@ -35,9 +35,9 @@ type Processor struct {
 func NewProcessor(c Calls, m Meter) *Processor { return &Processor{store: c, meter: m} }
 
 const (
-	// maxBatch bounds the records of a transaction.
+	// maxBatch is the number of records from which a transaction takes no further posts.
 	maxBatch = 20_000
-	// maxReported is the largest number of records of unknown SIMs that are named.
+	// maxReported is the number of problems of a post from which no further records of unknown SIMs are named.
 	maxReported = 20
 )
 
@@ -49,7 +49,7 @@ type post struct {
 	problems []error
 }
 
-// Parse reads the records of a post; its path names which it has. Records need no order.
+// Parse reads the records of a post, whose path determines their kind. It returns no keys, because records need no order.
 func (p *Processor) Parse(it *intake.Item) (content *post, keys []uint64, err error) {
 	content = &post{}
 	if it.Entry.Path == simPath {
@@ -63,7 +63,7 @@ func (p *Processor) Parse(it *intake.Item) (content *post, keys []uint64, err er
 // Describe returns an empty text: the records of a post are not described.
 func (p *Processor) Describe(intake.Parsed[*post]) string { return "" }
 
-// Process saves the records of posts; those of an earlier attempt are saved already.
+// Process saves the records of posts. Records that an earlier attempt has saved are not saved again.
 func (p *Processor) Process(ctx context.Context, posts []intake.Parsed[*post]) ([]event.Status, error) {
 	unknown := make([][]error, len(posts)) // records of unknown SIMs, by post
 	var calls []sip.Record
@@ -99,7 +99,7 @@ func (p *Processor) Process(ctx context.Context, posts []intake.Parsed[*post]) (
 		calls, uses, origins = calls[:0], uses[:0], origins[:0]
 	}
 
-	// Posts with a record that was not saved are quarantined, the others may have notes.
+	// Quarantine posts with a record that was not saved. Other posts may have notes.
 	var statuses []event.Status
 	for i, it := range posts {
 		problems := slices.Concat(it.Content.problems, unknown[i])

@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// Intake writes an entry to the journal; *intake.Intake does.
+// Intake writes an entry to the journal; *intake.Intake implements it.
 type Intake interface {
 	Accept(ctx context.Context, e *intake.Entry) (id string, err error)
 }
@@ -60,8 +60,8 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	}
 }
 
-// take parses a post, writes it to the journal and answers. A post without a record that
-// is saved is refused, unless one of them is impossible: the journal keeps it then.
+// take parses a post, writes it to the journal and answers. It refuses a post without a valid
+// record, unless a record is impossible (cdr.IsImpossible): such a post is journalled as evidence.
 func (s *Surface) take(c *fiber.Ctx, f form) error {
 	body, err := httpd.Body(c, s.bodyLimit)
 	if err != nil {

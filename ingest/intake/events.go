@@ -29,7 +29,7 @@ const (
 type Search struct {
 	Filter event.Filter
 	Below  uint64    // only events with a lower sequence; 0 for all
-	Until  time.Time // the search stops at the first record it examines later; zero for no limit
+	Until  time.Time // the search stops at the first record that it examines after this time; zero for no limit
 	// MaxExamined is the number of records after which the search stops; 0 for no limit.
 	MaxExamined int
 	// JournalOnly is for an outage of the database: the state of every processed event is
@@ -222,8 +222,9 @@ func (i *Intake) selects(f *event.Filter, e *event.Event, it *Item) bool {
 	}
 	contains := f.Query == "" || it.contains(e, f.Query) ||
 		containsFold([]byte(e.ID+"\n"+e.Reason+"\n"+e.Outcome+"\n"+strings.Join(e.Notes, "\n")), f.Query)
-	// Bodies can hold the text of a message in hexadecimal or percent-encoded. The values that
-	// describe an uplink stand in its body, and parsing thousands of bodies takes a second.
+	// The description of an uplink is not searched: its values stand in the body, and parsing
+	// thousands of bodies takes a second. Other bodies can hold the text of a message in
+	// hexadecimal or percent-encoded.
 	isUplink := i.kind == event.Uplink
 	if !contains && isUplink {
 		return false
@@ -242,8 +243,8 @@ func (i *Intake) names(it *Item, number string) bool {
 		return false
 	}
 	isPart := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
-	for rest := i.describe(*it); ; {
-		before, after, found := strings.Cut(rest, number)
+	for remaining := i.describe(*it); ; {
+		before, after, found := strings.Cut(remaining, number)
 		if !found {
 			return false
 		}
@@ -252,7 +253,7 @@ func (i *Intake) names(it *Item, number string) bool {
 		if !isPart(last) && !isPart(next) {
 			return true
 		}
-		rest = after
+		remaining = after
 	}
 }
 

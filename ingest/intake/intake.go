@@ -186,9 +186,9 @@ var ErrFull = journal.ErrFull
 // ErrTooLarge is returned by Accept for an entry that exceeds the journal's limit.
 var ErrTooLarge = journal.ErrTooLarge
 
-// Entries with a body above largeBody are written to the journal while their sizes add up to
-// at most maxLarge bytes, the others wait. Small entries do not wait, and share the disk with
-// at most that much.
+// Entries with a body above largeBody are written to the journal while their sizes add up to at
+// most maxLarge bytes; further large entries wait. Small entries do not wait: they share the disk
+// with at most maxLarge bytes of large entries.
 const (
 	largeBody = 64 << 10
 	maxLarge  = 1 << 20
@@ -228,7 +228,7 @@ func (i *Intake) Stage(ctx context.Context, e *Entry) (Staged, error) {
 	if reason := i.refusal.Load(); reason != nil {
 		return Staged{}, relay.Errorf(relay.KindUnavailable, "intake %s: %s", i.kind, *reason)
 	}
-	var span *tracing.Active // below that of the request; nil if that has none
+	var span *tracing.Active // child of the request's span; nil if the request has none
 	if i.options.Tracer != nil {
 		span = i.options.Tracer.Continue(tracing.FromContext(ctx), "journal "+string(i.kind), tracing.Producer, i.options.Now())
 	}
@@ -352,8 +352,8 @@ func (i *Intake) Trim(ctx context.Context) error {
 	return i.statuses.Trim(ctx, i.kind, i.log.Stats().First)
 }
 
-// item decodes a record. A record that cannot be decoded, because another version wrote it,
-// is quarantined.
+// item decodes a record. The caller quarantines a record that cannot be decoded, for example
+// because another version wrote it.
 func (i *Intake) item(r journal.Record) (Item, error) { return i.itemAfter(r, &Entry{}) }
 
 // itemAfter decodes the record behind an entry; see parseEntry.

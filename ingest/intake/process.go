@@ -195,7 +195,7 @@ func unfinished(batches []*batch) []*batch {
 	})
 }
 
-// waitAll waits until batches have ended. Its error is that of ctx.
+// waitAll waits until batches have ended. It returns the error of ctx if ctx is done before.
 func waitAll(ctx context.Context, batches []*batch) error {
 	for _, b := range batches {
 		if !relay.Wait(ctx, b.ended) {
@@ -205,8 +205,8 @@ func waitAll(ctx context.Context, batches []*batch) error {
 	return nil
 }
 
-// completeFinal completes the items with a final status. Items with a Provisional status
-// are processed once more after the earlier batches have ended, if any had not.
+// completeFinal completes the items with a final status. If earlier batches were still running, it
+// waits for them and processes the items with a Provisional status once more.
 func (i *Intake) completeFinal(ctx context.Context, earlier []*batch, items []Item, statuses []event.Status) error {
 	isProvisional := make(map[uint64]bool)
 	var finalStatuses []event.Status

@@ -54,8 +54,8 @@ func (i *Intake) Reprocess(ctx context.Context, firstSeq uint64) (int, error) {
 	return count, err
 }
 
-// selected returns the sequences that a filter selects, in the order of arrival. A search
-// with a time until ends then.
+// selected returns the sequences that a filter selects, in the order of arrival. The search ends at
+// the time until; zero means no limit.
 func (i *Intake) selected(ctx context.Context, f event.Filter, until time.Time) (seqs []uint64, reached Reached, err error) {
 	reached, err = i.Search(ctx, Search{Filter: f, Until: until}, func(_ event.Event, it *Item) bool {
 		seqs = append(seqs, it.Seq)
@@ -66,7 +66,7 @@ func (i *Intake) selected(ctx context.Context, f event.Filter, until time.Time) 
 }
 
 // Count returns the number of events that a filter selects, and the position at which the
-// search stopped if it lasted until the time given.
+// search stopped if it lasted until the time until.
 func (i *Intake) Count(ctx context.Context, f event.Filter, until time.Time) (int, Reached, error) {
 	seqs, reached, err := i.selected(ctx, f, until)
 	return len(seqs), reached, err

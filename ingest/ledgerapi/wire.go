@@ -40,7 +40,7 @@ func validityOf(v ledger.Validity, now time.Time) validityJSON {
 	if !v.Known {
 		return view
 	}
-	view.ExpiresAt, view.ExpiryPeriod, view.RemainingClaims = formatTimeOrNil(v.Token.ExpiresAt), v.Left(now), v.Token.Remaining()
+	view.ExpiresAt, view.ExpiryPeriod, view.RemainingClaims = formatTimeOrNil(v.Token.ExpiresAt), v.RemainingSeconds(now), v.Token.Remaining()
 	view.RedirectURL, view.RedirectMeta = httpd.OrNull(v.Token.RedirectURL), v.Token.RedirectMeta
 	return view
 }

@@ -78,8 +78,8 @@ func (i *Inspector) Preview(ctx context.Context, f event.Filter, until time.Time
 	return count, reached.Time, err
 }
 
-// Frames returns the frames of a journalled post as processing it now would have
-// them.
+// Frames returns the frames of a journalled post with the results that processing the post now
+// would have.
 func (i *Inspector) Frames(ctx context.Context, it *intake.Item) ([]iot.PreviewedFrame, error) {
 	previews, err := i.NewPreview().Posts(ctx, []intake.Item{*it})
 	if err != nil {
@@ -95,10 +95,10 @@ const (
 )
 
 // Recent returns the last uplinks of a device, newest first: from the journal of this
-// gateway, and if that has fewer than limit, from the logged raw frames of the device.
+// gateway, and if the journal has fewer than limit, from the logged raw frames of the device.
 func (i *Inspector) Recent(ctx context.Context, acct relay.AccountID, d iot.Device, limit int) ([]iot.Arrival, error) {
-	// 1. Posts that contain the identifier as it is stored. Only if there are none, the
-	// device's network server writes it in another form, and every post is parsed.
+	// 1. Search the posts that contain the stored form of the identifier. If there are none, the
+	// network server may write another form, so every post is parsed.
 	arrivals, err := i.search(ctx, event.Filter{Account: acct, Device: d.Identifier}, d.Identifier, limit)
 	if err == nil && len(arrivals) == 0 {
 		arrivals, err = i.search(ctx, event.Filter{Account: acct}, d.Identifier, limit)
@@ -106,7 +106,7 @@ func (i *Inspector) Recent(ctx context.Context, acct relay.AccountID, d iot.Devi
 	if err != nil || len(arrivals) == limit {
 		return arrivals, err
 	}
-	// 2. The frame log.
+	// 2. Add frames of the frame log.
 	frames, err := i.iot.Frames(ctx, acct, d.ID)
 	if err != nil {
 		return nil, err

@@ -63,8 +63,8 @@ func readPost(e *intake.Entry, sender netserver.Sender) *parsedPost {
 	return content
 }
 
-// Parse reads the frames of a post. Each has a key, so that two posts of the same frame are
-// processed in order. Process quarantines posts with an invalid part.
+// Parse reads the frames of a post. Each frame with a DedupID has a key, so that two posts of the
+// same frame are processed in order. Process quarantines posts with an invalid part.
 func (p *Processor) Parse(it *intake.Item) (content *parsedPost, keys []uint64, err error) {
 	sender := netserver.Sender(it.Entry.Source)
 	if it.NoDefer {
@@ -166,8 +166,8 @@ func arrival(it *intake.Item, f decoders.Frame, n, count int) iot.Arrival {
 	return a
 }
 
-// RecordOf is the record id of the n-th frame of a post: its event's, if it is the
-// only one.
+// RecordOf returns the record id of the n-th frame of a post: the id of the event if the post has
+// one frame, and otherwise the id with the frame's index.
 func RecordOf(it *intake.Item, n, count int) string {
 	if count > 1 {
 		return it.ID + "." + strconv.Itoa(n)

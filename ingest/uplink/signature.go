@@ -18,8 +18,8 @@ const (
 	kpnHeader        = "Things-Message-Token"
 )
 
-// sourceIn returns the last path segment below one of the vendors' webhooks. Below the
-// generic webhook, that segment is a device.
+// sourceIn returns the last path segment below one of the vendors' webhooks. It returns "" below
+// the generic webhook, where that segment is a device.
 func sourceIn(path string) string {
 	path = strings.TrimSuffix(path, "/")
 	i := strings.LastIndexByte(path, '/')

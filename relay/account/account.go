@@ -61,7 +61,7 @@ type Token struct {
 	CreatedAt time.Time `json:"created_at,omitzero"`
 }
 
-// DeclaredToken is a token and the document that declares it, empty if none does.
+// DeclaredToken is a token and the document that declares it. Document is empty if no document does.
 type DeclaredToken struct {
 	Token
 	Document string

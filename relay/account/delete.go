@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// holding is a kind of rows that the deletion of their account would lose.
+// holding describes rows that prevent the deletion of their account, which would lose them.
 type holding struct {
 	table     string
 	noun      string // names the rows for the operator
@@ -54,8 +54,8 @@ func disposableTables() []string {
 }
 
 // DeleteAccount deletes an account with its tokens, its logins and every row of its own, and
-// empties the caches of all gateways. Its id is not assigned again; a document that declares
-// the id gets a new account without any records.
+// empties the caches of all gateways. Its id is not assigned again; an inventory document that
+// declares the id creates a new account without any records.
 //
 // DeleteAccount returns relay.KindNotFound if there is no such account, and
 // relay.KindInvalid if it holds anything that would be lost.

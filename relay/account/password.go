@@ -38,12 +38,12 @@ const passwordPrefix = "$argon2id$v="
 
 // HashPassword returns the hash of a password for storage: Argon2id (RFC 9106), in the
 // string format of the Password Hashing Competition, with a new salt. sum is the
-// lower-case hex SHA-256 of the password; a sealed inventory contains only that.
+// lower-case hex SHA-256 of the password; a sealed inventory contains only this sum.
 func HashPassword(sum string) string {
 	return hashPassword(sum, hashMemory, hashPasses)
 }
 
-// HashGenerated is HashPassword at the lowest cost, for passwords of at least 128 random bits,
+// HashGenerated hashes like HashPassword, at the lowest cost. It is for passwords of at least 128 random bits,
 // which cannot be guessed.
 func HashGenerated(sum string) string {
 	return hashPassword(sum, minMemory, 1)

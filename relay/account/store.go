@@ -32,7 +32,7 @@ func (s *Store) Account(ctx context.Context, id relay.AccountID) (Account, error
 	return s.account(ctx, "account "+id.String(), query, id)
 }
 
-// AccountByName is Account by the name.
+// AccountByName loads an account by its name, as Account does.
 func (s *Store) AccountByName(ctx context.Context, name string) (Account, error) {
 	const query = `
 		SELECT id, doc, name

@@ -75,7 +75,7 @@ func setBalance(ctx context.Context, tx *db.Tx, c Change) error {
 	return err
 }
 
-// Entries lists the changes of an account with sequences below before (0: all), newest
+// Entries lists up to limit changes of an account with sequences below beforeSeq (0: all), newest
 // first.
 func (s *Store) Entries(ctx context.Context, acct relay.AccountID, beforeSeq uint64, limit int) ([]Entry, error) {
 	const statement = `

@@ -147,8 +147,8 @@ func sweepContent(ctx context.Context, tx *db.Tx, now time.Time) (int, error) {
 }
 
 // Write creates or replaces a file with the content that fill writes. The file expires
-// after ttl; 0 means never. It can be opened when Write has returned nil, and not after
-// fill has failed.
+// after ttl; 0 means never. The file can be opened once Write has returned nil. If fill fails,
+// Write does not change the file.
 func (s *Store) Write(ctx context.Context, name string, ttl time.Duration, fill func(writer io.Writer) error) error {
 	w, err := s.begin(ctx, name)
 	if err != nil {
@@ -236,8 +236,8 @@ func (w *writer) renew(tx *db.Tx, expires time.Time) db.Statement {
 	return db.Do(statement, expires, w.content, tx.Now()).Or(expired)
 }
 
-// commit makes the content the content of the file. The old content is kept for its
-// readers.
+// commit replaces the content of the file by the written content. The old content is kept for the
+// duration grace, for its readers.
 func (w *writer) commit(ttl time.Duration) error {
 	const (
 		create = `

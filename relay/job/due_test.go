@@ -21,7 +21,7 @@ SELECT i % 3, 'j' || CAST(i AS TEXT), '', '', '', '{}', 'queued', i, 0, 0, 0, ''
 		if err != nil || len(refs) != 3*4 || refs[0].ID != "j1" || refs[11].ID != "j12" {
 			t.Errorf("the first four of each account: %v, error %v", refs, err)
 		}
-		if plan := dbtest.Plan(t, database, leaseOne, 1, 1, 1, "j1", 1); strings.Contains(plan, "job_due") {
+		if plan := dbtest.Plan(t, database, leaseJob, 1, 1, 1, "j1", 1); strings.Contains(plan, "job_due") {
 			t.Errorf("a job is leased by its key, got\n%s", plan)
 		}
 		for _, plan := range []string{dbtest.Plan(t, database, dueAccounts, at(0)), dbtest.Plan(t, database, dueOfAccount, 1, at(0), 4)} {

@@ -96,7 +96,7 @@ type Failure struct{ Reason string }
 // Error returns the reason.
 func (f *Failure) Error() string { return f.Reason }
 
-// Fail makes a Failure.
+// Fail returns a Failure.
 func Fail(reason string) error { return &Failure{Reason: reason} }
 
 // Reason returns the reason of a Failure; ok is false for any other error.

@@ -89,9 +89,9 @@ func get(ctx context.Context, c db.Conn, r Ref, now time.Time) (Job, error) {
 	return db.One(ctx, c, "job "+r.ID, query, fields, r.Account, r.ID, now)
 }
 
-// leaseOne leases a job. "due + 0" keeps the engine on the primary key instead of the index of
+// leaseJob leases a job. "due + 0" keeps the engine on the primary key instead of the index of
 // due jobs.
-const leaseOne = `
+const leaseJob = `
 	UPDATE job
 	SET state = 'processing', due = $1, updated = $2, tries = tries + 1
 	WHERE account = $3
@@ -106,7 +106,7 @@ func (s *Store) Lease(ctx context.Context, r Ref, now, until time.Time) (j Job, 
 	label := "job " + r.ID + ": lease"
 	j, err = db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) (Job, error) {
 		for try := 1; ; try++ {
-			rows, err := db.List(ctx, tx, label, leaseOne, fields, until, now, r.Account, r.ID, now)
+			rows, err := db.List(ctx, tx, label, leaseJob, fields, until, now, r.Account, r.ID, now)
 			if err != nil {
 				return Job{}, err
 			}

@@ -13,7 +13,7 @@ import (
 
 // Audit verifies every declared ledger as Verify does, and returns the number of faults. It
 // raises an alarm for each ledger with faults; the next audit without faults clears the alarm.
-// The error names the ledgers that it could not verify.
+// The error names the ledgers that could not be verified. Audit stops if the store is unavailable.
 func (s *Service) Audit(ctx context.Context) (faults int, err error) {
 	logs, err := s.deps.Store.Logs(ctx)
 	if err != nil {
@@ -123,23 +123,23 @@ func (t *table[K, V]) clear(key K) {
 	delete(t.rows, key)
 }
 
-func (t *table[K, V]) all() map[K]V {
+func (t *table[K, V]) snapshot() map[K]V {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return maps.Clone(t.rows)
 }
 
-// alarms has the faults of the store that were found and are not repaired, by a label that names
-// the ledger or the token.
+// alarms holds the text of each unresolved fault of the store, by a label that names the ledger or
+// the token.
 type alarms struct{ table[string, string] }
 
-// maxAlarms is the number of alarms above which alarms about further tokens are dropped.
+// maxAlarms is the number of alarms from which alarms about further tokens are dropped.
 const maxAlarms = 100
 
 func aboutToken(id string) string { return "token " + id }
 
 func (a *alarms) raise(label, text string) {
-	known := a.all()
+	known := a.snapshot()
 	if known[label] != "" || len(known) < maxAlarms || !strings.HasPrefix(label, aboutToken("")) {
 		a.set(label, text)
 	}
@@ -157,7 +157,7 @@ func (s *Service) alarmAbout(p Place, label, format string, args ...any) error {
 	return &relay.Error{Kind: relay.KindUnavailable, Message: text}
 }
 
-// mismatch raises an alarm about a token if an error is a Mismatch.
+// mismatch raises an alarm about a token if an error is a Mismatch. It returns other errors unchanged.
 func (s *Service) mismatch(err error) error {
 	if m, ok := errors.AsType[*Mismatch](err); ok {
 		return s.alarmAbout(m.Place, aboutToken(m.Token), "%s", m)

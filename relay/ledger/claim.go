@@ -29,7 +29,7 @@ type ClaimOutcome struct {
 // result of the job and are sent to the account's callback URL. The job claims no token if one of
 // them has expired or has no claims left.
 //
-// Claim returns relay.KindInvalid if the account does not have a token, or the private token is
+// Claim returns relay.KindInvalid if the account does not have one of the tokens, or the private token is
 // wrong.
 func (s *Service) Claim(ctx context.Context, acct relay.AccountID, token string, tokens []string, private string) (string, error) {
 	texts, err := uniqueTokens(token, tokens)
@@ -71,7 +71,7 @@ func (s *Service) runClaim(ctx context.Context, j job.Job) (any, error) {
 			touched = append(touched, t.Ledger)
 		}
 	}
-	for _, id := range touched { // an entry that cannot be signed must stay the last one
+	for _, id := range touched { // no entry may follow an entry that cannot be signed
 		if err := s.signByID(ctx, j.Account, id); err != nil {
 			return nil, err
 		}

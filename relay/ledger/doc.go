@@ -16,7 +16,7 @@
 // A token is an unguessable text. The database has the token's id, which is the SHA-256 of the
 // text. Only the sealed input of the job that generated the token has the text:
 //
-//	generated ──claim──▶ claimed (Claims of Limit) ──ExpiresAt──▶ expired
+//	generated ──claim──▶ claimed (Claimed of Limit) ──ExpiresAt──▶ expired
 //
 // Service has the operations: Generate, Claim and Annotate start jobs; History, Validate and
 // Follow read tokens; Verify, Audit, Export, Lost and Accept work on whole ledgers. A job may

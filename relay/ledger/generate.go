@@ -28,8 +28,8 @@ type generation struct {
 	Prepared Token  `json:"prepared"`
 }
 
-// Generate creates a job that generates a token on the ledger with an id or a hash, and returns
-// the job's id.
+// Generate creates a job that generates a token on a ledger, and returns the job's id. ledgerID is
+// the id or the hash of the ledger.
 //
 // It returns relay.KindNotFound if the account does not have the ledger, and relay.KindInvalid
 // for metadata that is not an object, a signing request that pki.ParseRequest refuses, or a
@@ -126,7 +126,7 @@ func (s *Service) runGenerate(ctx context.Context, j job.Job) (any, error) {
 		return nil, err
 	}
 	t := g.Prepared
-	if _, err := s.signEntries(ctx, j.Account, l); err != nil { // a log with entries has a head
+	if _, err := s.signEntries(ctx, j.Account, l); err != nil { // so that a log with entries always has a head
 		return nil, err
 	}
 	_, err = s.deps.Store.Token(ctx, j.Account, t.ID)

@@ -18,9 +18,9 @@ import (
 // EventHead is the type of the event that notifies an account of a ledger's new head.
 const EventHead = "ledger.head"
 
-// HeadsOf returns Heads in memory, with initial heads.
-func HeadsOf(known map[Place]string) Heads {
-	return &memory{table[Place, string]{rows: maps.Clone(known)}}
+// HeadsOf returns a Heads in memory that begins with a copy of heads.
+func HeadsOf(heads map[Place]string) Heads {
+	return &memory{table[Place, string]{rows: maps.Clone(heads)}}
 }
 
 type memory struct{ table[Place, string] }
@@ -36,10 +36,11 @@ func (m *memory) Keep(p Place, signed string) error {
 	return nil
 }
 
-func (m *memory) All() map[Place]string { return m.all() }
+func (m *memory) All() map[Place]string { return m.snapshot() }
 
+// trust is an examined head of a ledger with the log that had the head.
 type trust struct {
-	log  Log // Head and SealedHead
+	log  Log
 	head merkle.Head
 }
 
@@ -52,7 +53,7 @@ func (s *Service) current(p Place, log Log) (merkle.Head, bool) {
 
 // examine checks the stored head of a ledger and returns it opened. The head must be signed by
 // the ledger's key, sealed, have the size of the signed part of the log, and extend the last
-// head in Heads. examine then publishes the head and stores it in Heads. A log without entries
+// head in Heads. examine then publishes the head, if NotifyHeads is set, and stores it in Heads. A log without entries
 // may have no head yet. The caller holds the ledger's lock, so that heads are stored in order.
 func (s *Service) examine(ctx context.Context, p Place, log Log) (merkle.Head, error) {
 	lastHead := s.deps.Heads.Last(p)
@@ -139,8 +140,8 @@ func (s *Service) wrongSince(ctx context.Context, p Place, head merkle.Head, las
 	return "", err
 }
 
-// wrongSeal describes how the sealed head differs from the head; empty if it does not. The
-// ledger of an earlier version has no sealed head until its next entry. This is accepted as long
+// wrongSeal describes how the sealed head differs from the head; empty if it does not. A ledger
+// that an earlier version wrote has no sealed head until its next entry. This is accepted as long
 // as Heads has no head of the ledger.
 func (s *Service) wrongSeal(ctx context.Context, p Place, log Log, lastHead string) (string, error) {
 	if log.SealedHead == "" && lastHead == "" {
@@ -160,14 +161,14 @@ func (s *Service) wrongSeal(ctx context.Context, p Place, log Log, lastHead stri
 	return "", err
 }
 
-// Check returns an error that lists the faults of all ledgers: missing, older or different
-// heads, missing ledgers, and tokens that differ from their entries.
+// Check returns an error if a ledger has a fault: a missing, older or different head, a missing
+// ledger, or a token that differs from its entries. The error names up to five faults.
 func (s *Service) Check(ctx context.Context) error {
 	lost, err := s.Lost(ctx)
 	if err != nil {
 		return err
 	}
-	problems := append(lost, slices.Sorted(maps.Values(s.alarms.all()))...)
+	problems := append(lost, slices.Sorted(maps.Values(s.alarms.snapshot()))...)
 	if len(problems) == 0 {
 		return nil
 	}
@@ -179,6 +180,8 @@ func (s *Service) Check(ctx context.Context) error {
 	return errors.New(text + "; see docs/operations/ledgers.md")
 }
 
+// wrongHash describes how the hash of a ledger differs from the hash in its head; empty if it does
+// not.
 func wrongHash(hash, head string) string {
 	origin, _, found := strings.Cut(head, "\n")
 	if !found || origin == merkle.Origin(hash) {
@@ -189,8 +192,8 @@ func wrongHash(hash, head string) string {
 
 // Lost examines the head of every ledger and lists the lost ledgers: ledgers with entries but
 // without a declaration, ledgers with a head in Heads but without a log, and ledgers with the
-// hash of another ledger. It stores the heads that other gateways have signed in Heads, so that
-// each gateway notices a missing head.
+// hash of another ledger. It copies heads that other gateways have signed to Heads, so that each
+// gateway notices a missing head.
 func (s *Service) Lost(ctx context.Context) (lost []string, err error) {
 	logs, err := s.deps.Store.Logs(ctx)
 	if err != nil {
@@ -245,21 +248,21 @@ func comparePlaces(a, b Place) int {
 // unsigned, unsealed or inconsistent with its log.
 func (s *Service) Accept(ctx context.Context) (accepted []string, err error) {
 	for p, lastHead := range s.deps.Heads.All() {
-		state, err := s.acceptOne(ctx, p, lastHead)
+		difference, err := s.acceptHead(ctx, p, lastHead)
 		if err != nil {
 			return accepted, err
 		}
-		if state != "" {
-			accepted = append(accepted, state)
+		if difference != "" {
+			accepted = append(accepted, difference)
 		}
 	}
 	slices.Sort(accepted)
 	return accepted, nil
 }
 
-// acceptOne accepts the stored head of a ledger if it does not extend the last head, or drops
+// acceptHead accepts the stored head of a ledger if it does not extend the last head, or drops
 // the last head if the ledger is missing. It returns the difference; empty if there is none.
-func (s *Service) acceptOne(ctx context.Context, p Place, lastHead string) (string, error) {
+func (s *Service) acceptHead(ctx context.Context, p Place, lastHead string) (string, error) {
 	lock := s.lockOf(p)
 	lock.Lock()
 	defer lock.Unlock()
@@ -267,7 +270,7 @@ func (s *Service) acceptOne(ctx context.Context, p Place, lastHead string) (stri
 	if err != nil {
 		return "", err
 	}
-	state := "it is not there any more"
+	difference := "it is not there any more"
 	if log != (Log{}) {
 		head, wrong, err := s.openHead(ctx, p, log, "")
 		if wrong != "" || err != nil {
@@ -277,7 +280,7 @@ func (s *Service) acceptOne(ctx context.Context, p Place, lastHead string) (stri
 		if err != nil {
 			return "", err
 		}
-		if state, err = s.wrongSince(ctx, p, head, lastHead, key); state == "" || err != nil {
+		if difference, err = s.wrongSince(ctx, p, head, lastHead, key); difference == "" || err != nil {
 			return "", err
 		}
 	}
@@ -285,7 +288,7 @@ func (s *Service) acceptOne(ctx context.Context, p Place, lastHead string) (stri
 		return "", err
 	}
 	s.alarms.clear(p.String())
-	return p.String() + ": " + state, nil
+	return p.String() + ": " + difference, nil
 }
 
 // Heads stores the last signed head of each ledger outside the database, so that an attacker

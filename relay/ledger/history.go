@@ -140,9 +140,9 @@ func (s *Service) Overviews(ctx context.Context, acct relay.AccountID) ([]LogOf,
 	return logs, err
 }
 
-// Tokens returns the tokens of a ledger whose ids have a prefix, the latest generated first,
-// before a sequence (0 for all). It returns relay.KindNotFound if the account does not have the
-// ledger.
+// Tokens returns up to limit tokens of a ledger whose ids have a prefix, the latest generated
+// first. It omits tokens that were generated at or after the sequence beforeSeq; 0 means no bound.
+// It returns relay.KindNotFound if the account does not have the ledger.
 func (s *Service) Tokens(ctx context.Context, acct relay.AccountID, ledgerID, idPrefix string, beforeSeq int64, limit int) ([]ListedToken, error) {
 	tokens, err := s.deps.Store.TokensOf(ctx, acct, ledgerID, idPrefix, beforeSeq, limit)
 	if err == nil && len(tokens) == 0 {

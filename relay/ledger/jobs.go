@@ -154,7 +154,7 @@ type annotation struct {
 	Metadata json.RawMessage `json:"metadata"`
 }
 
-// Annotate creates a job that appends metadata, a JSON object, to a token, and returns its id.
+// Annotate creates a job that appends metadata, a JSON object, to a token, and returns the job's id.
 //
 // It returns relay.KindInvalid if the account does not have the token, the metadata is not an
 // object, or the ledger does not store metadata.
@@ -201,7 +201,7 @@ func (s *Service) runAnnotate(ctx context.Context, j job.Job) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.signByID(ctx, j.Account, t.Ledger); err != nil { // an entry that cannot be signed must stay the last one
+	if err := s.signByID(ctx, j.Account, t.Ledger); err != nil { // no entry may follow an entry that cannot be signed
 		return nil, err
 	}
 	metadata, err := canonical(input.Metadata)

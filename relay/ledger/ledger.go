@@ -62,7 +62,7 @@ type Token struct {
 	RedirectURL  string          `json:"redirect_url,omitempty"`
 	RedirectMeta json.RawMessage `json:"redirect_meta,omitempty"` // a JSON object
 
-	// Claimed and Appended change.
+	// Claimed and Appended change after the generation.
 	Claimed  int64             `json:"-"` // number of claims
 	Appended []json.RawMessage `json:"-"` // metadata, oldest first
 }

@@ -61,7 +61,7 @@ func TestWhatATokenHasLeft(t *testing.T) {
 			if n := tc.token.Remaining(); n != nil {
 				remaining = *n
 			}
-			if n := (Validity{Token: tc.token}).Left(at); n != nil {
+			if n := (Validity{Token: tc.token}).RemainingSeconds(at); n != nil {
 				left = *n
 			}
 			relaytest.Equal(t, "whether the token is valid", tc.token.Valid(at), tc.valid)

@@ -13,8 +13,8 @@ import (
 // batchSize is the largest number of entries that are signed or read at a time.
 const batchSize = 500
 
-// lockOf returns the lock that lets one goroutine of this process sign a ledger at a time. When
-// a waiting goroutine acquires the lock, its entries are mostly signed.
+// lockOf returns the lock that lets one goroutine of this process sign a ledger at a time. When a
+// waiting goroutine acquires the lock, its entries are usually signed already.
 func (s *Service) lockOf(p Place) *sync.Mutex {
 	lock, _ := s.signing.LoadOrStore(p, new(sync.Mutex))
 	return lock.(*sync.Mutex)
@@ -45,7 +45,7 @@ func (s *Service) signEntries(ctx context.Context, acct relay.AccountID, l Ledge
 	}
 }
 
-// signBatch adds entries that gateways wrote to the tree and signs the new head. If another
+// signBatch adds the next unsigned entries to the tree and signs the new head. It raises an alarm if a gateway did not write one of the entries. If another
 // gateway has extended the tree meanwhile, it changes nothing, and the caller reads the log again.
 func (s *Service) signBatch(ctx context.Context, p Place, l Ledger, log Log, head merkle.Head) error {
 	private, err := s.signer(ctx, p.Account, l)
@@ -57,7 +57,7 @@ func (s *Service) signBatch(ctx context.Context, p Place, l Ledger, log Log, hea
 		return err
 	}
 	if log.Head != "" && fold.Root() != head.Root {
-		return s.alarmAbout(p, treeOf(p), "its stored tree is not the one of its signed head: entries or hashes were changed")
+		return s.alarmAbout(p, treeLabel(p), "its stored tree is not the one of its signed head: entries or hashes were changed")
 	}
 	upTo := min(log.Entries, log.Signed+batchSize)
 	rows, err := s.deps.Store.Rows(ctx, p.Account, l.ID, log.Signed, upTo)
@@ -72,10 +72,10 @@ func (s *Service) signBatch(ctx context.Context, p Place, l Ledger, log Log, hea
 	for n := log.Signed; n < upTo; n++ {
 		i := int(n - log.Signed)
 		if i >= len(rows) || rows[i].Sequence != n {
-			return s.alarmAbout(p, treeOf(p), "entry %d is missing", n)
+			return s.alarmAbout(p, treeLabel(p), "entry %d is missing", n)
 		}
 		if !a.authentic(rows[i]) {
-			return s.alarmAbout(p, treeOf(p), "entry %d %s", n, notAuthentic)
+			return s.alarmAbout(p, treeLabel(p), "entry %d %s", n, notAuthentic)
 		}
 		hashes = append(hashes, fold.Add(merkle.LeafHash(rows[i].Bytes))...)
 	}
@@ -89,12 +89,12 @@ func (s *Service) signBatch(ctx context.Context, p Place, l Ledger, log Log, hea
 	}
 	signed.SealedHead = base64.StdEncoding.EncodeToString(sealed)
 	if _, err = s.deps.Store.Extend(ctx, p.Account, l.ID, log.Signed, signed, hashes); err == nil {
-		s.alarms.clear(treeOf(p))
+		s.alarms.clear(treeLabel(p))
 	}
 	return err
 }
 
-func treeOf(p Place) string { return p.String() + ": tree" }
+func treeLabel(p Place) string { return p.String() + ": tree" }
 
 // numbersBetween lists the numbers from a up to, not including, b.
 func numbersBetween(a, b int64) []int64 {

@@ -27,8 +27,8 @@ type LogOf struct {
 // Declared reports whether the account declares the ledger.
 func (l LogOf) Declared() bool { return l.Declaration.ID != "" }
 
-// Row is a stored entry. Its MAC covers the other fields except Orphan, and so the token's
-// previous entry.
+// Row is a stored entry. Its MAC covers the other fields except Orphan. Because Previous is one of
+// them, the MAC also covers the token's previous entry.
 type Row struct {
 	Sequence int64
 	Token    string // id
@@ -168,8 +168,9 @@ func (s *Store) EntriesOf(ctx context.Context, acct relay.AccountID, tokenID str
 	return db.Values[int64](ctx, s.db, "token "+tokenID+": entries", query, acct, tokenID)
 }
 
-// Extend adds the hashes of the entries after the first size, and a head that covers them, in
-// one transaction. It returns false if the signed part of the log does not have that size.
+// Extend adds the hashes of the entries from the sequence size on, and a head that covers them, in
+// one transaction. It changes nothing and returns false if the signed part of the log does not have
+// size entries.
 func (s *Store) Extend(ctx context.Context, acct relay.AccountID, ledgerID string, size int64, log Log, hashes []merkle.Hash) (bool, error) {
 	const create = `
 		INSERT INTO ledger_log (account, ledger, hash, entries, sealed, head)
@@ -192,7 +193,7 @@ func (s *Store) Extend(ctx context.Context, acct relay.AccountID, ledgerID strin
 		ON CONFLICT (account, ledger, idx) DO NOTHING`
 	label := "ledger " + ledgerID + ": tree"
 	return db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) (bool, error) {
-		if size == 0 { // a ledger without entries has a head but no log yet
+		if size == 0 { // a ledger without entries has no row yet
 			if err := tx.Run(ctx, label, create, acct, ledgerID); err != nil {
 				return false, err
 			}

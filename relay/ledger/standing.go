@@ -69,18 +69,18 @@ func differs(t Token, data json.RawMessage) string {
 	var wrong []string
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		value, inToken := tokenFacts[name]
-		inEntry, ok := entry[name]
+		entryValue, inEntry := entry[name]
 		a, errA := canonical(value)
-		b, errB := canonical(inEntry)
-		if inToken != ok || errA != nil || errB != nil || !bytes.Equal(a, b) {
+		b, errB := canonical(entryValue)
+		if inToken != inEntry || errA != nil || errB != nil || !bytes.Equal(a, b) {
 			wrong = append(wrong, name)
 		}
 	}
 	return strings.Join(wrong, ", ")
 }
 
-// event is the data that is read from entries. Claim is the number of a claim, and Metadata is
-// appended; both are empty in other entries.
+// event is the part of an entry's data that the gateway reads. Claim is the number of a claim.
+// Metadata is the metadata of a generation or an annotation.
 type event struct {
 	Token    string          `json:"token"`
 	Job      string          `json:"job"`
@@ -146,6 +146,7 @@ func (s *Service) mustBeProven(ctx context.Context, p Place, label string, e Row
 	return s.alarmAbout(p, label, "%s: its entry %d is not the one that was signed", label, e.Sequence)
 }
 
+// appended returns the metadata that was appended to a token, oldest first.
 func (s *Service) appended(ctx context.Context, acct relay.AccountID, t Token) (metadata []json.RawMessage, err error) {
 	rows, err := s.deps.Store.Annotations(ctx, acct, t.ID)
 	if err != nil {
@@ -168,6 +169,7 @@ func (s *Service) appended(ctx context.Context, acct relay.AccountID, t Token) (
 	return metadata, nil
 }
 
+// wrongStanding describes the fault of a token or its entries; empty if there is none.
 func (a Authenticator) wrongStanding(st Standing) string {
 	if st.Token.ID != st.ID {
 		return "it has the document of another token"

@@ -35,7 +35,8 @@ func (s *Store) Token(ctx context.Context, acct relay.AccountID, tokenID string)
 }
 
 // TokensOf lists up to limit tokens of a ledger whose ids have a prefix, the latest generated
-// first, before a sequence (0 for all), without their appended metadata.
+// first, without their appended metadata. It omits tokens that were generated at or after the
+// sequence beforeSeq; 0 means no bound.
 func (s *Store) TokensOf(ctx context.Context, acct relay.AccountID, ledgerID, idPrefix string, beforeSeq int64, limit int) ([]ListedToken, error) {
 	const query = `
 		SELECT e.sequence, t.doc, t.claimed

@@ -22,7 +22,7 @@ type Validation struct {
 	PrivateMetadata json.RawMessage
 }
 
-// Validity is the validity of a token.
+// Validity is the result of the validation of one token.
 type Validity struct {
 	Text  string
 	Valid bool
@@ -30,8 +30,9 @@ type Validity struct {
 	Token Token // only if Known
 }
 
-// Left returns the remaining time of a token in whole seconds; nil if it does not expire.
-func (v Validity) Left(now time.Time) *int64 {
+// RemainingSeconds returns the time until a token expires, in whole seconds; nil if it does not
+// expire.
+func (v Validity) RemainingSeconds(now time.Time) *int64 {
 	if v.Token.ExpiresAt.IsZero() {
 		return nil
 	}

@@ -19,7 +19,7 @@ import (
 type Report struct {
 	Head    merkle.Head
 	Key     string // the public key the head was verified with
-	Pinned  bool   // the caller gave the key; otherwise it is the key in the verified document
+	Pinned  bool   // false if Key is only the key in the verified document
 	Entries int64
 	Scope   string // describes the verified entries; none is missing if there are no faults
 	// Unsealed is the number of entries that the head does not cover yet.
@@ -62,7 +62,7 @@ func (s *Service) Verify(ctx context.Context, acct relay.AccountID, ledgerID str
 		if wrong != "" && log.Head != "" {
 			r.fault(-1, wrong)
 		}
-		if head, bad := merkle.Open(log.Head, r.Key); bad == nil && (head.Size != log.Signed || log.Entries < log.Signed) {
+		if head, openErr := merkle.Open(log.Head, r.Key); openErr == nil && (head.Size != log.Signed || log.Entries < log.Signed) {
 			r.fault(-1, fmt.Sprintf("the log has %d entries, %d of them sealed, and its signed head has %d", log.Entries, log.Signed, head.Size))
 		}
 		if err != nil {

@@ -71,7 +71,7 @@ func (c *Calls) Read(ctx context.Context, acct relay.AccountID, from, end time.T
 	return db.List(ctx, c.db, "calls of account "+acct.String(), query, fields, acct, end.UnixMilli(), start.UnixMilli(), cursor.Key, limit)
 }
 
-// UKv3a is the only layout, and the default.
+// UKv3a is the only layout of archives, and the default.
 const UKv3a = "UKv3a"
 
 // Header returns the first line of each file.

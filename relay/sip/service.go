@@ -29,7 +29,7 @@ type Deps struct {
 	Now       func() time.Time
 }
 
-// Service exports archives of calls.
+// Service accepts requests for archives of calls and makes the archives.
 type Service struct{ deps Deps }
 
 // New returns a Service.
@@ -155,7 +155,7 @@ type Order struct {
 // ExpiresAt returns when the handle becomes invalid.
 func (o Order) ExpiresAt() time.Time { return o.AskedAt.Add(Life) }
 
-// Trunk lists the source addresses of an account's calls.
+// Trunk is a SIP trunk of an account, with the source addresses of its calls.
 type Trunk struct {
 	SourceIPs []string `json:"source_ips"`
 }

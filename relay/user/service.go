@@ -47,11 +47,11 @@ func (s *Service) Users(ctx context.Context) ([]User, error) { return s.store.Us
 
 // User returns the user of a name; relay.KindNotFound if there is none.
 func (s *Service) User(ctx context.Context, name string) (User, error) {
-	known, ok := ParseName(name)
+	parsed, ok := ParseName(name)
 	if !ok {
 		return User{}, relay.Errorf(relay.KindNotFound, "user %q: not found", name)
 	}
-	return s.store.User(ctx, known)
+	return s.store.User(ctx, parsed)
 }
 
 // Addition describes a user to add.

@@ -62,7 +62,7 @@ type User struct {
 	ChangedAt time.Time `json:"changed_at"`
 	// SignedInAt is the time of the last sign-in; zero if there was none.
 	SignedInAt time.Time `json:"-"`
-	// Version is the number of changes; a session is valid for one version.
+	// Version counts the changes, from 1 for a new user; a session is valid for one version.
 	Version int64 `json:"-"`
 }
 
@@ -101,7 +101,7 @@ func checkPassword(p relay.Problems, field, password string) {
 	}
 }
 
-// Session is a user who has signed in, as it is stored.
+// Session is the stored session of a user.
 type Session struct {
 	// Hash is account.HashToken of the session's token.
 	Hash      string

@@ -15,8 +15,8 @@ type entry struct {
 	call goja.Callable
 }
 
-// entry finds the codec's decoding function. It prefers the standard form to the older ones.
-func (r *realm) entry(aliases map[string]string) (entry, error) {
+// findEntry finds the codec's decoding function. It prefers the standard form to the older ones.
+func (r *realm) findEntry(aliases map[string]string) (entry, error) {
 	names := []string{"decodeUplink", "Decode", "Decoder"}
 	for _, name := range names {
 		if f, ok := r.function(name, aliases); ok {
@@ -117,7 +117,7 @@ func (r *realm) modules(aliases map[string]string) []goja.Value {
 // decode calls the codec's decoding function and, if there is one, normalizeUplink.
 func (r *realm) decode(aliases map[string]string) (decoders.Result, error) {
 	var res decoders.Result
-	e, err := r.entry(aliases)
+	e, err := r.findEntry(aliases)
 	if err != nil {
 		return res, err
 	}

@@ -49,7 +49,7 @@ func Compile(source string) (*Codec, error) {
 // decoding function.
 func (c *Codec) Check(i *Interrupter) error {
 	_, err := c.call(&decoders.Frame{}, i, func(r *realm) (decoders.Result, error) {
-		_, err := r.entry(c.aliases)
+		_, err := r.findEntry(c.aliases)
 		return decoders.Result{}, err
 	})
 	return err

@@ -31,8 +31,8 @@ var (
 	bufferSource string
 )
 
-// uses are the optional parts of a realm. Because they take time, a source has those only whose
-// names it contains.
+// uses has the optional parts of a realm. Each part takes time, so a realm has a part only if the
+// source contains its name.
 type uses struct {
 	date, buffer, module, console bool
 }
@@ -89,10 +89,10 @@ func newRealm(f *decoders.Frame, u uses) *realm {
 		return source.Float64()
 	})
 	if u.console {
-		r.console()
+		r.defineConsole()
 	}
 	if u.module {
-		r.module()
+		r.defineModule()
 	}
 	return r
 }
@@ -109,8 +109,8 @@ func frameTime(f *decoders.Frame) time.Time {
 	return time.Unix(0, 0).UTC()
 }
 
-// console defines a console whose lines become warnings.
-func (r *realm) console() {
+// defineConsole defines a console whose lines become warnings.
+func (r *realm) defineConsole() {
 	console := r.vm.NewObject()
 	write := r.vm.ToValue(func(call goja.FunctionCall) goja.Value {
 		if len(r.lines) >= maxLines {
@@ -131,8 +131,8 @@ func (r *realm) console() {
 	_ = r.vm.Set("console", console)
 }
 
-// module defines the globals of a CommonJS module.
-func (r *realm) module() {
+// defineModule defines the globals of a CommonJS module.
+func (r *realm) defineModule() {
 	module, exports := r.vm.NewObject(), r.vm.NewObject()
 	_ = module.Set("exports", exports)
 	_ = r.vm.Set("module", module)

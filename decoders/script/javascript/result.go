@@ -26,7 +26,7 @@ const (
 type exporter struct {
 	r             *realm
 	values, chars int
-	excess        string // which limit was exceeded, or ""
+	excess        string // the exceeded limit, or ""
 }
 
 // envelope returns the data of {data, errors, warnings}, or v itself for the older forms. It

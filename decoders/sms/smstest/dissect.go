@@ -59,21 +59,21 @@ func Dissect(t *testing.T, messages ...sms.Message) []Dissection {
 		Missing(t, "tshark")
 	}
 	packets := bytes.NewBuffer(pcapHeader())
-	var last []int
+	var lastFrames []int
 	parts := 0
 	for _, m := range messages {
 		for _, p := range m.Parts {
 			writePacket(packets, deliver(t, p))
 		}
 		parts += len(m.Parts)
-		last = append(last, parts-1)
+		lastFrames = append(lastFrames, parts-1)
 	}
 	frames := tshark(t, packets.Bytes())
 	if len(frames) != parts {
 		t.Fatalf("tshark: %d frames of %d", len(frames), parts)
 	}
 	list := make([]Dissection, len(messages))
-	for i, frame := range last {
+	for i, frame := range lastFrames {
 		list[i] = frames[frame]
 	}
 	return list
@@ -86,12 +86,12 @@ func tshark(t *testing.T, capture []byte) (frames []Dissection) {
 	cmd.Stdin = bytes.NewReader(capture)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
-	out, err := cmd.Output()
+	output, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("tshark: %v: %s", err, stderr.String())
 	}
-	if err := json.Unmarshal(out, &frames); err != nil {
-		t.Fatalf("tshark: %v: %s", err, out)
+	if err := json.Unmarshal(output, &frames); err != nil {
+		t.Fatalf("tshark: %v: %s", err, output)
 	}
 	return frames
 }

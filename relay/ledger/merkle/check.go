@@ -60,7 +60,7 @@ func (c *Checker) Entry(data []byte, stored []tlog.Hash) {
 		c.fault(n, "was changed")
 		c.expected[hash], c.found[leaf] = n, n
 	}
-	// The stored hash replaces that of a faulty entry, so that only this entry is named.
+	// The tree gets the stored hash of a faulty entry, so that only this entry is reported.
 	made := c.fold.Add(hash)
 	for i := 1; i < len(stored) && i < len(made); i++ {
 		if stored[i] != made[i] {
@@ -84,7 +84,7 @@ func (c *Checker) fault(n int64, problem string) {
 	}
 }
 
-// Faults ends the check. It returns up to MaxFaults faults, in order, and the number of all.
+// Faults ends the check. It returns up to MaxFaults faults, in order, and the total number of faults.
 // It reports entries that only changed places as moved.
 func (c *Checker) Faults() ([]Fault, int) {
 	for _, h := range c.heads {

@@ -54,7 +54,7 @@ func PublicOf(private string) (string, error) {
 	return note.NewEd25519VerifierKey(signer.Name(), ed25519.NewKeyFromSeed(b[1:]).Public().(ed25519.PublicKey))
 }
 
-// Sign returns the head as a signed checkpoint. The key must be that of the origin.
+// Sign returns the head as a signed checkpoint. private must be the key of the head's origin.
 func Sign(h Head, private string) (string, error) {
 	return sign("head", h.text(), private)
 }
@@ -66,7 +66,7 @@ func (h Head) text() string {
 // nameExtension is the prefix of the extension line with the name of the ledger.
 const nameExtension = "name "
 
-// SignNamed is Sign with an extension line that has the name of the ledger in quotes.
+// SignNamed signs a head like Sign. It adds an extension line with the name of the ledger in quotes.
 func SignNamed(h Head, name, private string) (string, error) {
 	return sign("head", h.text()+nameExtension+strconv.Quote(name)+"\n", private)
 }
@@ -167,7 +167,7 @@ func Prove(size, sequence int64, read Read) ([]Hash, error) {
 	return tlog.ProveRecord(size, sequence, tlog.HashReaderFunc(read))
 }
 
-// CheckProof returns an error unless an entry is at an index of a tree.
+// CheckProof returns an error unless the proof shows that the tree of h has the entry at a sequence.
 func CheckProof(proof []Hash, h Head, sequence int64, entry []byte) error {
 	return tlog.CheckRecord(proof, h.Size, h.Root, sequence, LeafHash(entry))
 }
@@ -265,11 +265,11 @@ func OpenSubset(signed, public string) (s Subset, err error) {
 	if err != nil {
 		return s, err
 	}
-	head, remaining, _ := strings.Cut(text, "\n")
-	subject, ok := strings.CutPrefix(head, name+"/")
-	tree, remaining, cut := strings.Cut(remaining, "\n")
-	if !ok || !cut || subject == "" {
-		return s, fmt.Errorf("subset: %q is not a subject of %q", head, name)
+	firstLine, remaining, _ := strings.Cut(text, "\n")
+	subject, ok := strings.CutPrefix(firstLine, name+"/")
+	tree, remaining, found := strings.Cut(remaining, "\n")
+	if !ok || !found || subject == "" {
+		return s, fmt.Errorf("subset: %q is not a subject of %q", firstLine, name)
 	}
 	if s.Tree, err = parseSize(tree); err != nil {
 		return Subset{}, err

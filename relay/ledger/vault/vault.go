@@ -128,7 +128,7 @@ func (v *Vault) Seal(ctx context.Context, acct relay.AccountID, plain []byte, su
 	return key.key.Encrypt(plain, bind(acct, subject))
 }
 
-// SealLoaded is Seal with the loaded keys, without the store. It returns relay.KindUnavailable if
+// SealLoaded seals like Seal, but only with loaded keys, without the store. It returns relay.KindUnavailable if
 // no current keys are loaded.
 func (v *Vault) SealLoaded(acct relay.AccountID, plain []byte, subject string) ([]byte, error) {
 	key := v.loaded(acct)
@@ -150,10 +150,10 @@ func (v *Vault) Open(ctx context.Context, acct relay.AccountID, sealed []byte, s
 	return v.OpenLoaded(acct, sealed, subject)
 }
 
-// OpenLoaded is Open with the loaded keys, without the store.
+// OpenLoaded opens like Open, but only with loaded keys, without the store.
 func (v *Vault) OpenLoaded(acct relay.AccountID, sealed []byte, subject string) ([]byte, error) {
-	if opens := v.loaded(acct).key; opens != nil {
-		if plain, err := opens.Decrypt(sealed, bind(acct, subject)); err == nil {
+	if key := v.loaded(acct).key; key != nil {
+		if plain, err := key.Decrypt(sealed, bind(acct, subject)); err == nil {
 			return plain, nil
 		}
 	}
