@@ -1,5 +1,5 @@
 // Package condition compiles and evaluates the expressions of relays and rules: the
-// filter of a relay, the conditions of a rule and the bodies of its actions, in the
+// filters of relays, the conditions of rules and the bodies of their actions, in the
 // language of github.com/expr-lang/expr.
 //
 // expr has no time limit. Expressions that could run long or use much memory are therefore

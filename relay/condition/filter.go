@@ -60,7 +60,7 @@ type Filter struct{ code *vm.Program }
 // It can read originator, destination, text, coding (7, 8, 16), network, date ("2026-01-31"),
 // time ("09:05") and weekday (1 Monday to 7 Sunday), and may call len, trim, upper, lower,
 // indexOf, hasPrefix and hasSuffix. Expressions with loops are refused: predicates, ranges and
-// let. So are patterns that are not literals or cost too much. The error of the syntax has
+// let. So are patterns that are not literals or cost too much. A syntax error has
 // the line and the column.
 func CompileFilter(source string) (*Filter, error) {
 	limits := &visitor{name: "condition", calls: conditionCalls(), refusedOperators: []string{"..", "+", "**", "^", "*"}}
@@ -75,8 +75,8 @@ func conditionCalls() []string {
 	return []string{"len", "trim", "upper", "lower", "indexOf", "hasPrefix", "hasSuffix"}
 }
 
-// compileBounded compiles a source of at most size bytes. The options must have limits as a
-// patch, which collects what is refused.
+// compileBounded compiles a source of at most size bytes. The options must include
+// limits as a patch: limits records why an expression is refused.
 func compileBounded(source string, size int, limits *visitor, options ...expr.Option) (*vm.Program, error) {
 	switch {
 	case len(source) > size:
@@ -144,7 +144,7 @@ type visitor struct {
 
 	reason                 string   // why the expression is refused
 	refused                ast.Node // the node of the reason
-	suggestion             string   // a known name that is similar to the unknown one
+	suggestion             string   // a known name that is similar to the unknown name
 	patterns, instructions int      // of all patterns so far
 }
 

@@ -69,7 +69,7 @@ func (p *ruleProgram) Keys() []string { return slices.Clone(p.keys) }
 func (p *ruleProgram) UsesPrevious() bool { return p.previous }
 
 // slot is a value of the subject with the variables that are set to it. The optional variable
-// may be nil; without a value for the required one, the expression is not run.
+// may be nil; without a value for the required variable, the expression is not run.
 type slot struct {
 	value              func(s *Subject) any
 	required, optional string // empty if the code does not have the variable
@@ -156,8 +156,8 @@ func (p *ruleProgram) run(s *Subject, extra map[string]any) (any, error) {
 	return nil, err
 }
 
-// present returns its first argument. If that is nil, it returns a MissingKey with the name in
-// the second.
+// present returns its first argument. If the first argument is nil, present returns a MissingKey
+// error with the name in the second argument.
 func present(args ...any) (any, error) {
 	if args[0] != nil {
 		return args[0], nil

@@ -41,8 +41,8 @@ type MissingKey struct {
 // Error implements error.
 func (e *MissingKey) Error() string { return e.Name + " is missing" }
 
-// The names of objects. A field of one, such as values.temperature, is a slot: a variable that
-// is set before each run.
+// The names of objects. A field of an object, such as values.temperature, is a slot: a variable
+// that is set before each run.
 const (
 	rootValues   = "values"
 	rootPrevious = "previous"
@@ -54,14 +54,15 @@ const (
 // optionalMark is the prefix of the variable of a slot whose value may be nil.
 const optionalMark = "?"
 
-// field is a value of a subject that an expression can read. value returns nil if it is missing.
+// field is a value of a subject that an expression can read. value returns nil if the value is
+// missing.
 type field struct {
 	valueType types.Type
 	value     func(s *Subject) any
 }
 
-// subjectFields returns the fields of a subject by the names that an expression has for them,
-// except the keys of values, previous and event.
+// subjectFields returns the fields of a subject by their names in expressions, except the keys of
+// values, previous and event.
 func subjectFields() map[string]field {
 	object, timeType := types.TypeOf(map[string]any{}), types.TypeOf(time.Time{})
 	fields := map[string]field{
@@ -90,8 +91,8 @@ func subjectFields() map[string]field {
 		fields[root] = field{object, func(s *Subject) any {
 			values := make(map[string]any)
 			for name, f := range fields {
-				key, below := strings.CutPrefix(name, root+".")
-				if !below {
+				key, isField := strings.CutPrefix(name, root+".")
+				if !isField {
 					continue
 				}
 				if v := f.value(s); v != nil {

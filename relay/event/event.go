@@ -74,7 +74,7 @@ type Filter struct {
 	Account relay.AccountID
 	Source  string
 	Device  string // a part of the body, the path or the query, in any case; separators in identifiers do not matter
-	Query   string // a part of the same, or of the id, the reason, a note or the outcome; of uplinks only a stored outcome
+	Query   string // a part of the body, the path, the query, the id, the reason, a note or the outcome, in any case; for uplinks, only stored outcomes are searched
 	Reason  string // a part of the reason, in any case
 	Number  string // a whole number or sender in the description of the event, such as "from 447700900123 to 4490"
 	From    time.Time

@@ -10,8 +10,8 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// Statuses stores the statuses of the events of one node. Every gateway can read and change those
-// of any node. An event without a status is done if it is before the checkpoint of its
+// Statuses stores the statuses of the events of one node. Every gateway can read and change the
+// statuses of any node. An event without a status is done if it is before the checkpoint of its
 // journal, else pending. An event that is stored as pending was deferred.
 type Statuses struct {
 	db   *db.DB
@@ -125,7 +125,7 @@ func (s *Statuses) Counts(ctx context.Context, kind Kind) (map[State]int, error)
 	return counts, err
 }
 
-// Trim deletes the statuses below a sequence, the first that the journal still has. Each
+// Trim deletes the statuses below firstSeq, the first sequence that the journal still has. Each
 // transaction deletes up to trimLimit statuses.
 func (s *Statuses) Trim(ctx context.Context, kind Kind, firstSeq uint64) error {
 	// The plan of a range of sequences, unlike that of a list, does not depend on the estimates of

@@ -12,7 +12,7 @@ import (
 // Statistic is a statistic of the numbers in a bucket. Texts are ignored.
 type Statistic string
 
-// The types of the specification.
+// The statistics of the specification.
 const (
 	First     Statistic = "first" // the oldest reading
 	Least     Statistic = "min"
@@ -28,7 +28,7 @@ func Statistics() []Statistic { return []Statistic{First, Least, Most, Average, 
 const MaxBuckets = 100_000
 
 // AggregateQuery selects the numbers of a device's readings, as Query does, and the
-// statistic to compute. Limit is the maximum number of buckets; 0 means no limit.
+// statistic to compute. Limit is the largest number of buckets; 0 means no limit.
 type AggregateQuery struct {
 	Query
 	Statistic   Statistic
@@ -50,7 +50,7 @@ type Bucket struct {
 type AggregateRow struct {
 	SensorID      string   `json:"sensor_id"`
 	Key           string   `json:"key"`
-	Name          string   `json:"name"` // the sensor type's
+	Name          string   `json:"name"` // the name of the sensor type
 	ReadingDate   string   `json:"reading_date"`
 	Value         *float64 `json:"value"`
 	Min           *float64 `json:"min,omitempty"`
@@ -117,8 +117,8 @@ func (q AggregateQuery) Check(p relay.Problems) {
 	}
 }
 
-// Granularity is the width of the buckets of an aggregate. In UTC, weeks begin on Monday, months
-// on the first day, and the first bucket of all others begins at 1970-01-01 00:00:00.
+// Granularity is the width of the buckets of an aggregate. In UTC, weeks begin on Monday and months
+// on the first day. Buckets of other widths are counted from 1970-01-01 00:00:00.
 type Granularity string
 
 // The granularities of the specification.
@@ -152,8 +152,7 @@ func Granularities() []Granularity {
 const day = 24 * time.Hour
 
 // Width returns the width of a bucket, and the offset of the first bucket from 1970-01-01
-// 00:00:00 UTC, which was a Thursday. The width is 0 for months and for an invalid
-// granularity.
+// 00:00:00 UTC, a Thursday. The width is 0 for months and for an invalid granularity.
 func (g Granularity) Width() (width, offset time.Duration) {
 	if g == Week {
 		return 7 * day, 4 * day

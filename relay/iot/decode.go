@@ -52,7 +52,7 @@ func (s *Service) decode(ctx context.Context, b *batch) error {
 	t := &scheduler{spent: make(map[relay.AccountID]time.Duration, 1)}
 	for i, w := range ready {
 		if w.decoded == nil && !w.NoDefer {
-			if _, overruns := w.device.decoder.program.stats(); overruns > 0 { // it would delay other frames
+			if _, overruns := w.device.decoder.program.stats(); overruns > 0 { // the codec would delay other frames
 				w.outcome.Deferred = true
 				continue
 			}

@@ -160,7 +160,8 @@ func (s *Store) CreateDevice(ctx context.Context, acct relay.AccountID, d Device
 	return s.CreateDevices(ctx, acct, []Known{{Device: d, Sensors: sensors}})
 }
 
-// CreateDevices saves all devices with their sensors or none, as CreateDevice does.
+// CreateDevices saves either all devices with their sensors or none. It returns the errors of
+// CreateDevice.
 func (s *Store) CreateDevices(ctx context.Context, acct relay.AccountID, devices []Known) error {
 	// If another account has the identifier, the statement changes no row but locks it, so that
 	// the transaction waits for a concurrent deletion of the device that has the claim.

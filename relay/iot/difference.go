@@ -96,7 +96,7 @@ func (s *Service) history(ctx context.Context, acct relay.AccountID, device stri
 	}
 	for _, r := range timeRanges(items) {
 		// Read page by page, newest first. Pages overlap by one timestamp, unless all readings of a
-		// page have the same.
+		// page have the same timestamp.
 		for q.From, q.To = r.start, r.end; !q.To.Before(q.From); {
 			points, err := s.readings.Readings(ctx, q)
 			if err != nil {

@@ -97,7 +97,7 @@ func (s *Service) FindDevices(ctx context.Context, f DeviceFilter) ([]FoundDevic
 	}
 	found := make([]FoundDevice, 0, len(page))
 	for i, d := range devices {
-		if d.ID == "" || f.Alarmed && d.Alarms == 0 { // it has changed since the scan
+		if d.ID == "" || f.Alarmed && d.Alarms == 0 { // the device was deleted or changed since the scan
 			continue
 		}
 		d.LastSeen = page[i].heard
@@ -106,7 +106,8 @@ func (s *Service) FindDevices(ctx context.Context, f DeviceFilter) ([]FoundDevic
 	return found, cursor, nil
 }
 
-// scan returns up to limit of the devices that match and come after ref, by account and id.
+// scan returns the positions of up to limit devices that match and come after ref in the order of
+// account and id.
 func (s *Service) scan(ctx context.Context, f *DeviceFilter, ref Ref, limit int) (positions []position, err error) {
 	text := strings.ToLower(strings.TrimSpace(f.Text))
 	identifier, _ := NormalizeIdentifier(f.Text)
@@ -135,8 +136,8 @@ func (s *Service) scan(ctx context.Context, f *DeviceFilter, ref Ref, limit int)
 	}
 }
 
-// scanSilent returns a page of the devices that match, the longest silent first, and the
-// position after it.
+// scanSilent returns the positions of a page of the devices that match, the longest silent first.
+// If there is a next page, it also returns the first position of that page.
 func (s *Service) scanSilent(ctx context.Context, f *DeviceFilter, start position) ([]position, error) {
 	positions, err := s.scan(ctx, f, Ref{}, maxRanked+1)
 	if err != nil {
@@ -199,7 +200,7 @@ func (p position) String() string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %d %s", heard, p.Account, p.ID))
 }
 
-// parsePosition reads a cursor; the empty one is the beginning.
+// parsePosition reads a cursor. An empty cursor is the beginning of the list.
 func parsePosition(cursor string) (p position, err error) {
 	if cursor == "" {
 		return p, nil
@@ -228,10 +229,10 @@ func (s *Service) RaisedAlarms(ctx context.Context, acct relay.AccountID, id str
 
 // recordsAfter selects the records of an account, 0 for all accounts, that come after ref in
 // the order of account and id.
-func recordsAfter(acct relay.AccountID, ref Ref) (w db.Where) {
-	w.AndSet("account = ?", acct)
-	w.And("(account, id) > (?, ?)", ref.Account, ref.ID)
-	return w
+func recordsAfter(acct relay.AccountID, ref Ref) (conditions db.Where) {
+	conditions.AndSet("account = ?", acct)
+	conditions.And("(account, id) > (?, ?)", ref.Account, ref.ID)
+	return conditions
 }
 
 // ScanDevices returns up to limit devices of an account, 0 for all accounts, that come after
@@ -273,11 +274,11 @@ func (s *Store) DevicesWithAlarms(ctx context.Context, refs []Ref) ([]FoundDevic
 	return db.Numbered(ctx, s.db, "devices", devicesWithAlarms, len(refs), fields, rows)
 }
 
-// DeviceCount is the number of devices of an account, and of the silent ones among them.
+// DeviceCount is the number of devices of an account, and the number of silent devices among them.
 type DeviceCount struct{ Devices, Silent int }
 
-// CountDevices counts the devices of each account. A device is silent if it was neither
-// heard nor created since a time.
+// CountDevices counts the devices of each account. A device is silent if it was neither heard nor
+// created at since or later.
 func (s *Service) CountDevices(ctx context.Context, since time.Time) (map[relay.AccountID]DeviceCount, error) {
 	counts := make(map[relay.AccountID]DeviceCount)
 	for ref := (Ref{}); ; {

@@ -36,7 +36,7 @@ func (s *Service) identify(ctx context.Context, b *batch) error {
 			id := w.Frame.Identifier
 			w.device = ab.cache.device(id)
 			switch creates := createsDevice(w.Frame.Kind); {
-			case !w.open(): // it needs no device, except as a duplicate that adds radio data
+			case !w.open(): // a refused frame or a duplicate creates no device
 				continue
 			case w.device == nil && !creates && w.Frame.Supplement:
 				w.note("device %s is not known; the data of the post is used if the frame itself arrives", id)
@@ -166,8 +166,8 @@ func (s *Service) createDevice(ctx context.Context, ab *accountBatch, w *workIte
 }
 
 // planDevice returns the device that a frame creates, with its sensors and decoder, or the
-// reason why the frame cannot create one. The limits include devices and series that are
-// planned already.
+// reason why the frame cannot create one. devices and series are the numbers that are planned
+// already; they count toward the limits.
 func (s *Service) planDevice(ctx context.Context, ab *accountBatch, w *workItem, devices, series int) (known Known, c *compiled, refusal string, err error) {
 	if err := s.loadLimits(ctx, ab); err != nil {
 		return known, nil, "", err
@@ -259,7 +259,7 @@ const createdAtOnce = 100
 // devices that cannot be created: createDevice refuses their frames, or finds the devices.
 func (s *Service) createDevices(ctx context.Context, ab *accountBatch, group []*workItem) error {
 	// 1. Select the first frame of each unknown device. If that frame cannot create the device,
-	// later ones of the batch do not either.
+	// identify creates the device for a later frame of the batch.
 	seen := make(map[string]bool)
 	var newFrames []*workItem
 	for _, w := range group {

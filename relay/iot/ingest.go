@@ -128,7 +128,7 @@ func (s *Service) Ingest(ctx context.Context, arrivals []Arrival) ([]Outcome, er
 	return outcomes, nil
 }
 
-// batch is the frames of one call of Ingest, in order and by account.
+// batch has the frames of one call of Ingest, in order and by account.
 type batch struct {
 	frames   []*workItem
 	groups   map[relay.AccountID][]*workItem
@@ -170,7 +170,7 @@ func (w *workItem) refuse(format string, args ...any) {
 	w.outcome.Refused = fmt.Sprintf(format, args...)
 }
 
-// recordLost records a point that the store refuses.
+// recordLost records a point that the store refuses, and removes it from the stored points.
 func (w *workItem) recordLost(p Point, reason string) {
 	w.outcome.Lost = append(w.outcome.Lost, p.Key+": "+reason)
 	w.outcome.Points = slices.DeleteFunc(w.outcome.Points, func(q Point) bool {
@@ -217,7 +217,7 @@ func boundedDedup(f *decoders.Frame) string {
 	return f.DedupID
 }
 
-// claim marks the frames as duplicates that an earlier record brought.
+// claim claims the frames. It marks a frame as a duplicate if an earlier record brought it.
 func (s *Service) claim(ctx context.Context, b *batch) error {
 	return b.markDuplicates(func(frames []Seen) (records []string, err error) {
 		ok, err := s.optional.call(ctx, func() (err error) {
@@ -267,7 +267,7 @@ func (a *Arrival) seen() Seen {
 	return s
 }
 
-// Repeats reports whether an arrival is the same frame as another one of its device.
+// Repeats reports whether an arrival is the same frame as another arrival of its device.
 func (a *Arrival) Repeats(otherArrival *Arrival) bool {
 	seen, otherSeen := a.seen(), otherArrival.seen()
 	return a.Frame.DedupID != "" && seen.Dedup == otherSeen.Dedup && seen.Near(otherSeen.At)

@@ -36,7 +36,7 @@ type optionalCache struct {
 	log   *slog.Logger
 
 	mu      sync.Mutex
-	retryAt time.Time // the cache is not called before
+	retryAt time.Time // the cache is not called before this time
 	missed  time.Time // when the last change failed
 }
 
@@ -62,7 +62,8 @@ func (c *optionalCache) call(ctx context.Context, do func() error) (bool, error)
 	return false, nil
 }
 
-// change is call for a change of cached values: a failure leaves outdated values.
+// change calls do, which changes cached values, as call does. It records a failure, because a
+// failure leaves outdated values.
 func (c *optionalCache) change(ctx context.Context, do func() error) error {
 	ok, err := c.call(ctx, do)
 	if !ok {
@@ -134,7 +135,7 @@ type Seen struct {
 	Dedup   string
 	Record  string
 	Span    time.Duration // see decoders.Frame.DedupSpan; 0 for none
-	At      time.Time     // of the frame, with a Span
+	At      time.Time     // of the frame; zero without a Span
 }
 
 // Near reports whether a frame with the same key and the time t is the same frame.

@@ -22,8 +22,8 @@ const (
 // whether the program is suspended again.
 const suspension = 10 * time.Minute
 
-// slowCall is the average time of a program's calls from which its frames wait for frames of
-// other accounts.
+// slowCall is the average time of a call at which a program is slow: its frames wait for frames
+// of other accounts.
 const slowCall = 20 * time.Millisecond
 
 // program is a compiled codec of a decoder with its run-time statistics. It is replaced only
@@ -258,8 +258,8 @@ func (s *scheduler) budget(w *workItem) time.Duration {
 	return max(time.Nanosecond, min(accountTime-s.spent[w.Account], batchTime-s.total))
 }
 
-// next removes and returns the frame that is next: that of the device waiting longest, in the
-// account that has used the least time. It returns nil if no frame waits.
+// next removes and returns the next frame. It selects the account that has used the least time,
+// and of this account the device that has waited longest. It returns nil if no frame waits.
 func (s *scheduler) next() *workItem {
 	if len(s.queues) == 0 {
 		return nil

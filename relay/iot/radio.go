@@ -10,8 +10,8 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// radioDataOf returns the radio data of a frame, nil for none: all data of an uplink, battery
-// and margin of a status, the position of a location.
+// radioDataOf returns the radio data of a frame, nil for none: all data of an uplink or a status,
+// and the position of a location.
 func radioDataOf(w *workItem) *RadioData {
 	f := &w.Frame
 	switch {
@@ -163,7 +163,7 @@ type MergedFrame struct {
 }
 
 // receptions returns the gateways that received the frame. A gateway without an id counts only
-// if no gateway has one: it is the best of those that the network names in a later post.
+// if no gateway has an id: a later post of the network names all gateways, including this one.
 func (m *MergedFrame) receptions() []decoders.Gateway {
 	named := slices.DeleteFunc(slices.Clone(m.Gateways), func(g decoders.Gateway) bool { return g.ID == "" })
 	if len(named) > 0 {

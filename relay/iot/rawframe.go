@@ -194,9 +194,10 @@ func (s *Store) KeepFrames(ctx context.Context, acct relay.AccountID, frames []R
 		ON CONFLICT (account, device, id) DO UPDATE
 		SET received = excluded.received,
 		    doc = excluded.doc`
-	// surplus selects the frames beyond MaxFrames, and those beyond the retention, which ends
-	// before the newest frame of the device, so that a replay does not restore deleted frames.
-	// It does not select frames with the time of the oldest that stays; Frames has a limit.
+	// surplus selects the frames beyond MaxFrames and the frames beyond the retention. The
+	// retention is relative to the newest frame of the device, so that a replay does not restore
+	// deleted frames. Frames that were received at the same time as the oldest remaining frame
+	// remain, too; Frames has a limit.
 	const surplus = `
 		WITH edge AS MATERIALIZED (
 			SELECT batch.account, batch.device, {greatest}(
@@ -214,7 +215,7 @@ func (s *Store) KeepFrames(ctx context.Context, acct relay.AccountID, frames []R
 		FROM edge
 		JOIN raw_frame AS f ON f.account = edge.account AND f.device = edge.device AND f.received < edge.oldest`
 
-	// Each frame once, its last version, and each device once.
+	// Save the last version of each frame, and lock each device once.
 	byDevice := func(a, b RawFrame) int { return cmp.Compare(a.DeviceID, b.DeviceID) }
 	frames = db.LastOfEach(frames, func(a, b RawFrame) int { return cmp.Or(byDevice(a, b), cmp.Compare(a.ID, b.ID)) })
 	rows := db.BatchOf("account, device, id, received, doc", frames, func(f *RawFrame) []any {

@@ -88,13 +88,13 @@ type Readings struct {
 
 // Refused is a point or radio data that a store refuses for good, and the reason.
 type Refused struct {
-	// Point is an index into Readings.Points, or -1; Radio likewise.
+	// Point is an index into Readings.Points, or -1. Radio is an index into Readings.Radio, or -1.
 	Point, Radio int
 	Reason       string
 }
 
 // Query selects readings of one device. From and To are inclusive and may be
-// zero; Limit 0 means 1000, which is also the largest.
+// zero. Limit is at most MaxReadings; 0 means MaxReadings.
 type Query struct {
 	Account  relay.AccountID
 	DeviceID string
@@ -142,9 +142,8 @@ func invalidTime(t time.Time) string {
 // ReadingStore stores readings in InfluxDB, or in SQLite in the data directory. Both
 // implementations pass the test suite of package iottest.
 type ReadingStore interface {
-	// Write stores readings. It returns the points that the store refuses
-	// individually; the others are stored. After an error all of them may be
-	// written again.
+	// Write stores readings. It returns the points and the radio data that the store refuses, and
+	// stores all other readings. After an error, the same readings may be written again.
 	Write(ctx context.Context, r Readings) ([]Refused, error)
 
 	// Readings returns a device's points, newest first; at the same time in
@@ -169,7 +168,8 @@ type ReadingStore interface {
 	LastStored(ctx context.Context, acct relay.AccountID, deviceIDs []string) (map[string]time.Time, error)
 
 	// Radio returns the newest radio data of each device since a time, by device id. Values that
-	// it lacks come from earlier ones of the last RadioFrames (RadioData.Complete). It omits
+	// the newest frame lacks come from earlier frames of the last RadioFrames
+	// (RadioData.Complete). It omits
 	// devices without radio data.
 	Radio(ctx context.Context, acct relay.AccountID, deviceIDs []string, since time.Time) (map[string]RadioData, error)
 
@@ -185,7 +185,7 @@ type ReadingRow struct {
 	SensorID      string   `json:"sensor_id"`
 	DeviceID      string   `json:"device_id"`
 	Key           string   `json:"key"`
-	Name          string   `json:"name"` // the sensor type's
+	Name          string   `json:"name"` // the name of the sensor type
 	Value         *float64 `json:"value"`
 	Text          *string  `json:"text,omitempty"` // nil for a number
 	ReadingDate   string   `json:"reading_date"`
@@ -193,9 +193,9 @@ type ReadingRow struct {
 	ImperialUnits string   `json:"imperial_units"`
 }
 
-// Updated is the answer to a post of readings.
+// Updated is the response to a post of readings.
 type Updated struct {
-	Sensors []ReadingRow `json:"data"` // those that were updated
+	Sensors []ReadingRow `json:"data"` // the updated sensors
 	// Notes lists the data of the post that was not used, and why a sensor was not updated.
 	Notes decoders.Notes `json:"notes,omitempty"`
 }

@@ -112,8 +112,8 @@ func (s *Service) Locations(ctx context.Context, acct relay.AccountID) ([]Locati
 }
 
 // CreateLocation saves a new location and returns it with its id. It returns an Invalid error if
-// the name is missing or too long, or if another location is for the devices that frames
-// create and this one is, too.
+// the name is missing or invalid, or if both the location and a stored location of the account
+// are Imported.
 func (s *Service) CreateLocation(ctx context.Context, acct relay.AccountID, l Location) (Location, error) {
 	p := relay.Problems{}
 	p.Require("name", l.Name)

@@ -36,7 +36,7 @@ const (
 // frames can be stored meanwhile. After an interruption it can run again.
 func (s *Service) Expire(ctx context.Context, acct relay.AccountID) error {
 	fail := func(err error) error { return fmt.Errorf("iot: retention of account %s: %w", acct, err) }
-	// 1. The readings of devices.
+	// 1. Delete the expired readings of devices.
 	devices, err := s.store.Devices(ctx, acct)
 	if err != nil {
 		return fail(err)
@@ -64,8 +64,9 @@ func (s *Service) Expire(ctx context.Context, acct relay.AccountID) error {
 		}
 	}
 
-	// 2. The readings of deleted devices' sensors, until all of them have expired. Sensors of a
-	// device that exists, because its deletion failed, are not retired.
+	// 2. Delete the expired readings of retired sensors. A sensor stays retired until all of its
+	// readings have expired. If its device exists, because the deletion failed, the sensor is not
+	// retired.
 	retired, err := s.store.Retired(ctx, acct)
 	if err != nil {
 		return fail(err)

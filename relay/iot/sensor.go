@@ -90,8 +90,8 @@ func sensorRows(sensors []Sensor) *db.Batch {
 	})
 }
 
-// AddSensors adds sensors to a device. It does not change sensors whose key the device has. It
-// returns relay.KindNotFound if there is no such device. The version does not change: another
+// AddSensors adds sensors to a device. It ignores a sensor if the device has one with the same
+// key. It returns relay.KindNotFound if there is no such device. The version does not change: another
 // gateway that lacks a sensor adds it and reads the stored one.
 func (s *Store) AddSensors(ctx context.Context, acct relay.AccountID, deviceID string, sensors []Sensor) error {
 	if len(sensors) == 0 {

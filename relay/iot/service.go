@@ -29,7 +29,7 @@ type Options struct {
 	// MaxSeries is the largest number of sensors that an account's devices may have together;
 	// 0 means 1,000,000.
 	MaxSeries int
-	Radio     RadioDetail // the radio data that is stored; "" means RadioFull
+	Radio     RadioDetail // how much radio data is stored; "" means RadioFull
 	Now       func() time.Time
 	NewID     func() string
 	Logger    *slog.Logger // nil means slog.Default
@@ -82,19 +82,19 @@ type Version struct {
 
 // Stored is a frame that was stored.
 type Stored struct {
-	Record string // the journal record that brought it
+	Record string // the journal record that brought the frame
 	// Device and Frame are shared and must not be modified.
 	Device *Device
 	Frame  *decoders.Frame
 	Time   time.Time // of its readings
 	Heard  time.Time // when the network received the frame; not later than the gateway's receipt
 	Points []Point
-	Radio  *RadioData // nil if it has none
+	Radio  *RadioData // nil if the frame has none
 	Trace  tracing.Parent
 }
 
-// evaluateRules evaluates the rules of each account for its frames that were stored and not
-// evaluated before.
+// evaluateRules evaluates the rules of each account for its stored frames, except duplicates and
+// frames with NoRules.
 func (s *Service) evaluateRules(ctx context.Context, b *batch) error {
 	if s.options.Evaluate == nil {
 		return nil

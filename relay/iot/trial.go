@@ -76,8 +76,8 @@ func (s *Service) Try(ctx context.Context, t Trial, arrivals []Arrival) ([]Trial
 	return results, nil
 }
 
-// TrySource is Try without a store: the trial names neither a decoder nor a
-// device.
+// TrySource runs a codec's source on frames as Try does, without a store. It returns Invalid if the
+// trial names a decoder or a device.
 func TrySource(ctx context.Context, compile Compiler, t Trial, arrivals []Arrival) ([]TrialResult, error) {
 	if t.DecoderID != "" || t.DeviceID != "" {
 		return nil, relay.Invalid("decoder_id", "Decoders and devices are known to a running gateway only.")
@@ -87,7 +87,7 @@ func TrySource(ctx context.Context, compile Compiler, t Trial, arrivals []Arriva
 
 // trialDevice returns the device, or an empty one, with the decoder that is tried.
 func (s *Service) trialDevice(ctx context.Context, t Trial) (*cachedDevice, error) {
-	// 1. The device.
+	// 1. Load the device.
 	var d Device
 	var sensors []Sensor
 	var err error
@@ -100,7 +100,7 @@ func (s *Service) trialDevice(ctx context.Context, t Trial) (*cachedDevice, erro
 		}
 	}
 
-	// 2. The decoder.
+	// 2. Load the decoder, and apply the changes of the trial.
 	var decoder Decoder
 	id := t.DecoderID
 	if id == "" && (t.Codec == "" || t.Sensors == nil) {
@@ -125,8 +125,8 @@ func (s *Service) trialDevice(ctx context.Context, t Trial) (*cachedDevice, erro
 	}
 	relay.Assign(&decoder.UseRawPayload, t.UseRawPayload)
 
-	// 3. The program. It is compiled once, because on a busy machine the same source may exceed
-	// the time limit the next time.
+	// 3. Compile the program, only once: on a busy machine, a second compilation of the same source
+	// may exceed the time limit.
 	program, err := s.newProgram(decoder)
 	if err != nil && relay.KindOf(err) != relay.KindUnavailable {
 		return nil, relay.Invalid(sourceField(err), err.Error())

@@ -34,7 +34,7 @@ type unmappedKeys struct {
 	byDecoder map[Ref]map[string]UnmappedKey
 }
 
-// add counts a key of a decoder, unless the decoder has MaxUnmappedKeys others.
+// add counts a key of a decoder, unless the decoder has MaxUnmappedKeys other keys.
 func (u *unmappedKeys) add(decoder Ref, k UnmappedKey) {
 	keys := u.byDecoder[decoder]
 	if keys == nil {

@@ -87,7 +87,7 @@ func (o Order) begin(card *sim.SIM, a Action, id string) error {
 	return nil
 }
 
-// badService is the error for a service that is unknown, or that the SIM has already or lacks.
+// badService returns the error for a service that is unknown, or that the SIM has already or lacks.
 func badService() error { return relay.Invalid("service", "The selected service is invalid.") }
 
 // Settled is the outcome of a job, saved in one transaction with its changes.

@@ -98,20 +98,20 @@ func (a *Actions) subscriber(ctx context.Context, acct relay.AccountID, field, i
 }
 
 // Change requests an action, which is Suspend, Unsuspend or Terminate, from the operator and
-// returns the job that tracks it. Its errors are those of Activate.
-func (a *Actions) Change(ctx context.Context, acct relay.AccountID, iccid string, do Action) (string, error) {
+// returns the job that tracks it. It returns the same errors as Activate.
+func (a *Actions) Change(ctx context.Context, acct relay.AccountID, iccid string, action Action) (string, error) {
 	card, err := sim.Load(ctx, a.deps.SIMs, acct, iccid)
 	if err != nil {
 		return "", err
 	}
-	return a.order(ctx, acct, card, do, Order{ICCID: card.ICCID})
+	return a.order(ctx, acct, card, action, Order{ICCID: card.ICCID})
 }
 
 // SetService requests an action, which is AddService or RemoveService, from the operator and
 // returns the job that tracks it. It returns an Invalid error of service if the service is
-// unknown, or if the SIM has the service already or lacks it. Its other errors are those of
-// Activate.
-func (a *Actions) SetService(ctx context.Context, acct relay.AccountID, iccid string, do Action, service string) (string, error) {
+// unknown, or if the SIM has the service already or lacks it. Its other errors are the
+// errors of Activate.
+func (a *Actions) SetService(ctx context.Context, acct relay.AccountID, iccid string, action Action, service string) (string, error) {
 	card, err := sim.Load(ctx, a.deps.SIMs, acct, iccid)
 	if err != nil {
 		return "", err
@@ -122,22 +122,22 @@ func (a *Actions) SetService(ctx context.Context, acct relay.AccountID, iccid st
 	if service != sim.Service4G && service != sim.Service5G {
 		return "", badService()
 	}
-	return a.order(ctx, acct, card, do, Order{ICCID: card.ICCID, Services: []string{service}})
+	return a.order(ctx, acct, card, action, Order{ICCID: card.ICCID, Services: []string{service}})
 }
 
 // order reserves a SIM and saves the job in one transaction, and submits the job.
-func (a *Actions) order(ctx context.Context, acct relay.AccountID, card sim.SIM, do Action, o Order) (string, error) {
-	if err := o.begin(&card, do, "check"); err != nil { // check the SIM before the operator is called
+func (a *Actions) order(ctx context.Context, acct relay.AccountID, card sim.SIM, action Action, o Order) (string, error) {
+	if err := o.begin(&card, action, "check"); err != nil { // check the SIM before the operator is called
 		return "", err
 	}
 	if err := a.deps.Operator.Ready(ctx, string(o.ICCID)); err != nil {
 		return "", err
 	}
-	j, err := a.job(acct, do, o)
+	j, err := a.job(acct, action, o)
 	if err != nil {
 		return "", err
 	}
-	err = a.deps.SIMs.Begin(ctx, j, o.ICCID, func(card *sim.SIM) error { return o.begin(card, do, j.ID) })
+	err = a.deps.SIMs.Begin(ctx, j, o.ICCID, func(card *sim.SIM) error { return o.begin(card, action, j.ID) })
 	if err != nil {
 		return "", sim.Missing(err, sim.NoSIM())
 	}
@@ -147,14 +147,14 @@ func (a *Actions) order(ctx context.Context, acct relay.AccountID, card sim.SIM,
 	return j.ID, nil
 }
 
-func (a *Actions) job(acct relay.AccountID, do Action, input any) (job.Job, error) {
+func (a *Actions) job(acct relay.AccountID, action Action, input any) (job.Job, error) {
 	now := a.opts.Now().UTC()
 	b, err := json.Marshal(input)
 	if err != nil {
-		return job.Job{}, fmt.Errorf("provisioning: %s: encode: %w", do, err)
+		return job.Job{}, fmt.Errorf("provisioning: %s: encode: %w", action, err)
 	}
 	return job.Job{
-		ID: relay.NewUUID(now), Account: acct, Kind: do.Kind(), Input: b, CreatedAt: now, Keep: a.opts.KeepJobs, List: List,
+		ID: relay.NewUUID(now), Account: acct, Kind: action.Kind(), Input: b, CreatedAt: now, Keep: a.opts.KeepJobs, List: List,
 	}, nil
 }
 
@@ -180,7 +180,7 @@ func (a *Actions) Suspend(ctx context.Context, acct relay.AccountID, iccid sim.I
 	return err
 }
 
-// NoJob is the refusal of a job that the account does not have.
+// NoJob returns the refusal of a job that the account does not have.
 func NoJob() error { return sim.Refuse(relay.KindNotFound, "Invalid job.") }
 
 // Job loads a job of the account's list; the refusal NoJob if the list does not have it.

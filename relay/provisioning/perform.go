@@ -163,9 +163,9 @@ const (
 	EventStateChanged = "sim.state_changed"
 )
 
-// Ending is called before the end of a job is recorded. It releases the SIM of a job that failed
-// without an operator's report, and saves the job's event. finish sends the event; it is nil if
-// there is no event.
+// Ending releases the SIM of a job that failed without an operator's report, and saves the job's
+// event. Callers must call Ending before they record the end of the job. finish sends the event; it
+// is nil if there is no event.
 func (a *Actions) Ending(ctx context.Context, j job.Job, outcome job.Outcome) (finish func(), err error) {
 	if j.List != List {
 		return nil, nil

@@ -22,8 +22,8 @@ type Reassignment struct {
 }
 
 // Reassign submits a job that assigns SIMs to another subscriber and returns its id. It returns an
-// Invalid error for an unknown subscriber, and unless exactly one of Named and Source is set, and
-// the refusal BadICCID for a SIM that the account does not have.
+// Invalid error if a subscriber is unknown or not exactly one of Named and Source is set, and the
+// refusal BadICCID for a SIM that the account does not have.
 func (a *Actions) Reassign(ctx context.Context, acct relay.AccountID, r Reassignment) (string, error) {
 	if err := a.subscriber(ctx, acct, "target_subscriber", r.Target); err != nil {
 		return "", err

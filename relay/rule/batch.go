@@ -157,7 +157,7 @@ func (s *Store) Collect(ctx context.Context, acct relay.AccountID, items []Item)
 	}
 	keys := db.AccountColumn(acct, "rule", slices.Sorted(maps.Keys(firstItems)))
 	return db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) (full []BatchRef, err error) {
-		// 1. Lock the batches. Deleted rules have none.
+		// 1. Lock the batches. Deleted rules have no batches.
 		if err := tx.Run(ctx, label, insertBatches, keys); err != nil {
 			return nil, err
 		}

@@ -128,7 +128,7 @@ type budget struct {
 	pending  map[string]int
 	reserved int
 	minute   time.Time
-	// deferrable is set if deliveries were not granted that the limit of a later minute allows.
+	// deferrable is set if deliveries were refused that may be granted in a later minute.
 	deferrable bool
 }
 
@@ -136,8 +136,8 @@ func (s *Service) newBudget(acct relay.AccountID) *budget {
 	return &budget{s: s, acct: acct, frames: make(map[string]int), pending: make(map[string]int)}
 }
 
-// grant returns how many of n deliveries of an occurrence may be created, and the reason if that is
-// less than n.
+// grant returns how many of n deliveries of an occurrence may be created, and the reason if not all
+// may.
 func (b *budget) grant(o *Occurrence, n int) (granted int, reason error) {
 	frame := cmp.Or(o.FrameKey(), o.AlarmID)
 	limits := &b.s.o
@@ -165,8 +165,8 @@ func (b *budget) rollback() {
 	clear(b.pending)
 }
 
-// commit ends a transaction that created so many new deliveries. Deliveries that existed already do
-// not count for the minute.
+// commit ends a transaction. created is the number of its new deliveries; deliveries that existed
+// before do not count toward the limit of the minute.
 func (b *budget) commit(created int) {
 	b.s.limiter.release(b.acct, b.reserved-created, b.minute)
 	b.reserved = 0

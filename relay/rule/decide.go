@@ -55,9 +55,9 @@ func (d *decisionDraft) record(p *Program, st *PairState, v verdict, newOccurren
 	d.fired = append(d.fired, firing{p, o, raisedAt})
 }
 
-// deliver creates the deliveries of the firings, except those that a mute suppresses. A raised
-// alarm is suppressed if it was raised during a mute. A cleared alarm is suppressed if it was
-// raised and cleared during a mute: otherwise the receiver was notified of the alarm.
+// deliver creates the deliveries of the firings, except those that a mute suppresses. A mute
+// suppresses alarms that are raised or repeated during the mute. A cleared alarm is suppressed only
+// if the alarm was raised during a mute, too: otherwise the receiver knows the alarm.
 func (d *decisionDraft) deliver(b *budget) {
 	b.s.mu.Lock()
 	var mutes []Mute
@@ -129,7 +129,7 @@ func (s *Service) saveDecision(ctx context.Context, b *budget, pairs []Pair, dec
 	return nil
 }
 
-// conclude counts a saved decision, d may be nil, and dispatches its deliveries.
+// conclude counts a saved decision and dispatches its deliveries. Without a decision, d is nil.
 func (s *Service) conclude(acct relay.AccountID, d *decisionDraft, created []outbox.Delivery) {
 	if d != nil {
 		for _, f := range d.faults {
@@ -140,8 +140,8 @@ func (s *Service) conclude(acct relay.AccountID, d *decisionDraft, created []out
 	s.deps.Deliveries.Dispatch(created)
 }
 
-// grace is the time after Rule.For has passed at which an alarm is raised without a frame. A frame
-// at which the condition does not hold may arrive in this time.
+// grace is the time between the end of Rule.For and an alarm that is raised without a frame. In this
+// time, a late frame for which the condition does not hold may arrive.
 const grace = 2 * time.Second
 
 // verdict is the result of a rule for a frame, or for a time without a frame.

@@ -38,7 +38,7 @@ const (
 	repeatAlways = "always"
 )
 
-// DocumentOf converts a rule for the API.
+// DocumentOf returns the document of a rule.
 func DocumentOf(r Rule) Document {
 	document := Document{
 		ID: r.ID, Name: r.Name, Enabled: r.Enabled, On: r.On, Devices: r.Devices, When: r.When, Clear: r.Clear,

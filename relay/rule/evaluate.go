@@ -41,7 +41,8 @@ func (s *Service) Evaluate(ctx context.Context, acct relay.AccountID, v iot.Vers
 		d.frames = append(d.frames, newRuleFrame(f, s.o.Settings.Zone))
 	}
 
-	// 2. Sort them by time, and set the previous readings of each if a rule examines them.
+	// 2. Sort the frames of each device by time, and set the previous readings if a rule examines
+	// them.
 	var stateful []string // devices for which a rule has a state
 	for _, d := range e.devices {
 		slices.SortStableFunc(d.frames, func(a, b *ruleFrame) int { return cmp.Or(a.heard.Compare(b.heard), a.frameAt.Compare(b.frameAt)) })
@@ -76,7 +77,7 @@ type evaluation struct {
 	budget  *budget
 }
 
-// seenDevice is the frames of one device, in the order in which it was heard.
+// seenDevice has the frames of one device, in the order in which the network received them.
 type seenDevice struct {
 	device   *iot.Device
 	programs []*Program
@@ -133,11 +134,11 @@ const maxDecided = 500
 
 // decidedTogether returns the number of firings whose deliveries one transaction creates.
 func (e *evaluation) decidedTogether() int {
-	limit := 1
+	fanOut := 1
 	for _, p := range e.set.programs {
-		limit = max(limit, p.Rule.fanOut())
+		fanOut = max(fanOut, p.Rule.fanOut())
 	}
-	return max(1, maxDecided/limit)
+	return max(1, maxDecided/fanOut)
 }
 
 func (e *evaluation) decide(ctx context.Context) error {
@@ -228,8 +229,8 @@ type firing struct {
 	raisedAt time.Time // of the alarm; zero if a frame is forwarded
 }
 
-// forward creates the deliveries of frames, or adds them to batches. It does so in chunks,
-// because each occurrence has the values of its frame.
+// forward creates the deliveries of frames, or adds the frames to batches. It works in chunks to
+// bound memory, because each occurrence has the values of its frame.
 func (e *evaluation) forward(ctx context.Context, ruleDevices []ruleDevice) error {
 	type forwarding struct {
 		program *Program

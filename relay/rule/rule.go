@@ -119,7 +119,8 @@ type Alarm struct {
 	DeviceID string `json:"device_id"`
 	State    State  `json:"state"`
 	// RaisedAt and ClearedAt are the times of the frames that raised and cleared the alarm, or
-	// without a frame the times at which that was due. ClearedAt is zero while it is raised.
+	// without a frame the times at which the change was due. ClearedAt is zero while the alarm is
+	// raised.
 	RaisedAt  time.Time `json:"raised_at"`
 	ClearedAt time.Time `json:"cleared_at,omitzero"`
 	// Readings are the readings of the uplink that raised the alarm, by key.
@@ -151,7 +152,7 @@ type Occurrence struct {
 	State    State
 	Device   iot.Device
 	Record   string    // the journal record of the frame; empty without a frame
-	Time     time.Time // of the frame, or the time at which the rule fired without one
+	Time     time.Time // of the frame; without a frame, the time at which the rule fired
 	Readings map[string]Value
 	Previous map[string]Value // the previous readings, if the rule examines them
 	Radio    *iot.RadioData   `json:"Uplink"` // may be nil; stored occurrences have it as Uplink
@@ -160,7 +161,7 @@ type Occurrence struct {
 	Repeats  int              // the number of earlier occurrences of the alarm
 }
 
-// Transactions are operations of Store that tests replace by failing ones.
+// Transactions has the operations of Store that tests replace by failing operations.
 type Transactions interface {
 	Decide(ctx context.Context, acct relay.AccountID, pairs []Pair, leaseUntil time.Time, decide func([]PairState) (Decision, error)) ([]outbox.Delivery, error)
 	Collect(ctx context.Context, acct relay.AccountID, items []Item) (full []BatchRef, err error)
@@ -183,7 +184,7 @@ type PairState struct {
 	AlarmID  string
 	RaisedAt time.Time
 	// Since is the time at which the condition of a rule with For began to hold, zero otherwise.
-	// Began is the occurrence of that frame.
+	// Began is the occurrence of the frame at that time.
 	Since time.Time
 	Began *Occurrence
 	// At, FrameAt and Record are the time of receipt, the time and the journal record of the frame
@@ -200,7 +201,7 @@ type PairState struct {
 
 // Decision has the changes that Store.Decide saves.
 type Decision struct {
-	States     []PairState // those that change
+	States     []PairState // the changed states
 	Raised     []Alarm
 	Cleared    []Alarm // by id; ClearedAt is set
 	Deliveries []outbox.Delivery
@@ -216,7 +217,7 @@ type Watch struct {
 }
 
 // Enrolment is an account for whose devices watches have to be added. After is the id of the last
-// device that has one.
+// device that has a watch.
 type Enrolment struct {
 	Account relay.AccountID
 	After   string

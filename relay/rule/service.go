@@ -36,9 +36,9 @@ type Options struct {
 	Tick time.Duration
 	// MaxRules is the largest number of rules that an account may have; 0 means 2,000.
 	MaxRules int
-	// ActionsPerFrame is the largest number of deliveries of all rules for one frame, 0 means 100.
-	// ActionsPerMinute is that of an account in a minute, 0 means 6,000. Beyond these limits,
-	// alarms are raised and cleared without actions.
+	// ActionsPerFrame is the largest number of deliveries of all rules for one frame; 0 means 100.
+	// ActionsPerMinute is the largest number of deliveries of an account in a minute; 0 means
+	// 6,000. Beyond these limits, alarms are raised and cleared without actions.
 	ActionsPerFrame, ActionsPerMinute int
 	Now                               func() time.Time
 	NewID                             func() string
@@ -57,7 +57,7 @@ type Service struct {
 	limiter limiter
 }
 
-// New returns a Service.
+// New returns a Service. It returns an error if a required dependency is missing.
 func New(d Deps, o Options) (*Service, error) {
 	if d.Store == nil || d.Fleet == nil || d.Deliveries.Dispatcher == nil {
 		return nil, errors.New("rule: store, fleet and deliveries are needed")
@@ -220,7 +220,7 @@ func (s *Service) warnings(ctx context.Context, acct relay.AccountID, p *Program
 
 const maxMissing = 10
 
-// errKept cancels a change of a rule.
+// errKept cancels the transaction of Declare, so that the stored rule does not change.
 var errKept = errors.New("the stored rule is kept")
 
 // Declare creates a rule or replaces the stored one with its id. It calls keep with the present

@@ -19,7 +19,7 @@ type ruleSet struct {
 	unopened      map[string]bool
 	mutes         []Mute
 	readAt        time.Time
-	named         map[string][]*Program // by the ids of devices
+	named         map[string][]*Program // programs whose rules name devices, by device id
 	otherPrograms []*Program            // programs whose rules name no devices
 	mu            sync.Mutex
 	matches       map[string]deviceMatch // by device
@@ -39,19 +39,19 @@ const maxMatches = 200_000
 // key they can be opened, which does not change the version.
 const reopenEvery = 10 * time.Second
 
-// set returns the rules of an account of a version or a later one.
+// set returns the rules of an account in version v or a later version.
 func (s *Service) set(ctx context.Context, acct relay.AccountID, v iot.Version) (*ruleSet, error) {
 	s.mu.Lock()
-	old := s.sets[acct]
+	oldSet := s.sets[acct]
 	s.mu.Unlock()
-	if old != nil && old.version >= v.Rules && (len(old.unopened) == 0 || s.o.Now().Sub(old.readAt) < reopenEvery) {
-		return old, nil
+	if oldSet != nil && oldSet.version >= v.Rules && (len(oldSet.unopened) == 0 || s.o.Now().Sub(oldSet.readAt) < reopenEvery) {
+		return oldSet, nil
 	}
 	rules, err := s.deps.Store.Rules(ctx, acct)
 	if err != nil {
 		return nil, fmt.Errorf("rules: %w", err)
 	}
-	set := s.newSet(acct, old, rules, v)
+	set := s.newSet(acct, oldSet, rules, v)
 	if set.mutes, err = s.deps.Store.Mutes(ctx, acct); err != nil {
 		return nil, fmt.Errorf("mutes: %w", err)
 	}
@@ -64,26 +64,26 @@ func (s *Service) set(ctx context.Context, acct relay.AccountID, v iot.Version) 
 }
 
 // newSet compiles rules. It reuses the programs of unchanged rules.
-func (s *Service) newSet(acct relay.AccountID, old *ruleSet, rules []Rule, v iot.Version) *ruleSet {
+func (s *Service) newSet(acct relay.AccountID, oldSet *ruleSet, rules []Rule, v iot.Version) *ruleSet {
 	set := &ruleSet{
 		version: v.Rules, programs: make(map[string]*Program), named: make(map[string][]*Program),
 		matches: make(map[string]deviceMatch), unopened: make(map[string]bool), readAt: s.o.Now(),
 	}
-	if old == nil {
-		old = &ruleSet{}
+	if oldSet == nil {
+		oldSet = &ruleSet{}
 	}
 	for i := range rules {
 		r := &rules[i]
 		if r.Unopened {
 			set.unopened[r.ID] = true
-			if !old.unopened[r.ID] {
+			if !oldSet.unopened[r.ID] {
 				s.failed.add(acct, r.ID, relay.ErrUnopened, s.o.Now())
 			}
 		}
 		if !r.Enabled {
 			continue
 		}
-		p, unchanged := old.programs[r.ID], false
+		p, unchanged := oldSet.programs[r.ID], false
 		if p != nil {
 			compared := *r
 			compared.Failures = p.Rule.Failures

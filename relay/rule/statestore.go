@@ -99,7 +99,8 @@ const clearAlarms = `
 		WHERE alarm.account = b.account AND alarm.id = b.id
 		  AND alarm.state || '' = 'raised'`
 
-// save saves a decision without its deliveries. It deletes states that no frame has changed.
+// save saves a decision without its deliveries. It deletes the states that Decide has added and the
+// decision does not change.
 func save(ctx context.Context, tx *db.Tx, acct relay.AccountID, d *Decision, keys *db.Batch) error {
 	const updateStates = `
 		UPDATE rule_state

@@ -37,10 +37,10 @@ func (s *Store) Create(ctx context.Context, acct relay.AccountID, r Rule) error 
 		VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT DO NOTHING`
 	label := "rule " + r.ID
-	exists := relay.Errorf(relay.KindConflict, "rule %s exists", r.ID)
+	conflict := relay.Errorf(relay.KindConflict, "rule %s exists", r.ID)
 	doc := db.Sealed(db.JSON(r), "rule", acct)
 	return s.db.Write(ctx, label, func(ctx context.Context, tx *db.Tx) error {
-		err := db.ChangeOr(ctx, tx, exists, label, insert, acct, r.ID, db.Nanos(r.CreatedAt), r.On == OnSilent, doc)
+		err := db.ChangeOr(ctx, tx, conflict, label, insert, acct, r.ID, db.Nanos(r.CreatedAt), r.On == OnSilent, doc)
 		if err != nil {
 			return err
 		}
@@ -48,8 +48,8 @@ func (s *Store) Create(ctx context.Context, acct relay.AccountID, r Rule) error 
 	})
 }
 
-// publish starts an enrolment of the account if the saved rule is on silence, and increments the
-// version of the account's rules. It must be the last step of a transaction.
+// publish starts an enrolment of the account if the saved rule is an enabled rule on silence, and
+// increments the version of the account's rules. It must be the last step of a transaction.
 func publish(ctx context.Context, tx *db.Tx, acct relay.AccountID, r Rule) error {
 	const enrol = `
 		INSERT INTO rule_enrolment (account, due, after)
@@ -167,7 +167,7 @@ func (s *Store) CountRules(ctx context.Context, acct relay.AccountID) (int, erro
 	return db.Value[int](ctx, s.db, "rules", "SELECT COUNT(*) FROM rule WHERE account = $1", acct)
 }
 
-// Fail adds failures to those of rules.
+// Fail adds failures to the stored failures of rules.
 func (s *Store) Fail(ctx context.Context, failed map[iot.Ref]Failures) error {
 	const update = `
 		UPDATE rule
@@ -181,8 +181,8 @@ func (s *Store) Fail(ctx context.Context, failed map[iot.Ref]Failures) error {
 	return s.db.Run(ctx, "rules: failures", update, rows)
 }
 
-// Sweep deletes frames of batches that were sent before itemRetention, and mutes that ended before
-// muteRetention.
+// Sweep deletes the keys of frames that were sent in a batch more than itemRetention ago, and mutes
+// that ended more than muteRetention ago.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	return errors.Join(
 		s.db.SweepExpired(ctx, "rules: sweep", "rule_item", "account, rule, record", "taken", now.Add(-itemRetention)),

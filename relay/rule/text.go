@@ -26,8 +26,8 @@ const (
 
 type note struct{ subject, text string }
 
-// note returns the subject and the text of an occurrence: the usual ones, unless the action has a
-// body. If the body's expression fails, it returns the usual ones with the error.
+// note returns the subject and the text of an occurrence: the usual texts, unless the action has a
+// body. If the body's expression fails, it returns the usual texts with the error.
 //
 // The result of the expression is a text, or an object with subject and text. Other results are
 // formatted as JSON. Placeholders are replaced in both.

@@ -17,13 +17,13 @@ import (
 const (
 	maxTried     = 100 // frames
 	defaultTried = 10  // frames
-	maxShown     = 10  // requests of one frame
+	maxRequests  = 10  // requests of one frame
 )
 
 // lastProblem is the error of a number of frames that is not between 1 and maxTried.
 const lastProblem = "The last must be between 1 and 100."
 
-// Trial is a rule, or the id of a stored one, to run on the last frames of a device.
+// Trial is a rule, or the id of a stored rule, to run on the last frames of a device.
 type Trial struct {
 	Rule     Rule // used if RuleID is empty
 	RuleID   string
@@ -41,7 +41,7 @@ type TrialResult struct {
 	Requests []outbox.Delivery
 }
 
-// TrialRequest is the body of a request for a trial: either a rule or the id of a stored one.
+// TrialRequest is the body of a request for a trial: either a rule or the id of a stored rule.
 type TrialRequest struct {
 	Rule     *Change `json:"rule"`
 	RuleID   string  `json:"rule_id"`
@@ -203,14 +203,15 @@ type trial struct {
 	results []TrialResult
 }
 
-// frames evaluates frames in order, and the state when it is due between them.
+// frames evaluates frames in order. Between two frames it evaluates the state if the state is due.
 func (t *trial) frames(frames []*ruleFrame) {
 	batch := []firing{}
 	for i, frame := range frames {
 		switch {
 		case t.program.forwards():
 			batch = append(batch, firing{program: t.program, Occurrence: frame.occurrence(t.program, Forwarded)})
-			// A batch ends with the last frame, when it is full, and before a frame that is too late.
+			// A batch ends with the last frame, when it is full, and before a frame that came
+			// Batch.Every or more after the batch's first frame.
 			b, n := t.program.Rule.Batch, len(batch)
 			if b == (Batch{}) || i+1 == len(frames) || b.Count > 0 && n >= b.Count ||
 				b.Every > 0 && frames[i+1].heard.Sub(frames[i+1-n].heard) >= b.Every {
@@ -264,12 +265,12 @@ func (t *trial) requests(occurrences []Occurrence, reason string) ([]outbox.Deli
 	for i := range occurrences {
 		occurrences[i].Rule = &t.program.Rule
 	}
-	ds, err := t.program.actions.deliveries(occurrences, t.acct, t.s.o.Settings, t.program.Rule.fanOut())
+	deliveries, err := t.program.actions.deliveries(occurrences, t.acct, t.s.o.Settings, t.program.Rule.fanOut())
 	if err != nil {
 		reason += "; " + err.Error()
 	}
-	if n := len(ds); n > maxShown {
-		ds, reason = ds[:maxShown], fmt.Sprintf("%s; %d more requests are not shown", reason, n-maxShown)
+	if n := len(deliveries); n > maxRequests {
+		deliveries, reason = deliveries[:maxRequests], fmt.Sprintf("%s; %d more requests are not shown", reason, n-maxRequests)
 	}
-	return ds, reason
+	return deliveries, reason
 }

@@ -16,8 +16,8 @@ import (
 const (
 	// maxDue is the largest number of due states, or watches, that are leased at once.
 	maxDue = 500
-	// dueLease is the time for which they are leased. If this gateway ends meanwhile, another
-	// gateway leases them after that time.
+	// dueLease is the time for which due states and watches are leased. If this gateway ends
+	// meanwhile, another gateway leases them after that time.
 	dueLease = 8 * time.Second
 	// failuresEvery is the interval at which failures of rules are saved.
 	failuresEvery = 10 * time.Second
@@ -114,7 +114,7 @@ func (s *Service) evaluateDueStates(ctx context.Context) (int, error) {
 		err = s.decideLocked(ctx, s.newBudget(acct), pairs[acct], func(d *decisionDraft, st *PairState) {
 			p := set.programs[st.RuleID]
 			if set.unopened[st.RuleID] {
-				return // the state is due again when the lease ends
+				return // an unchanged state is due again when the lease ends
 			}
 			if p == nil {
 				st.Due, st.Since, st.Began = time.Time{}, time.Time{}, nil
@@ -188,7 +188,7 @@ type silenceCheck struct {
 	states  map[Pair]PairState
 }
 
-// check raises the alarms of silent devices, clears those of other devices, and sets Due of the
+// check raises the alarms of silent devices, clears the alarms of other devices, and sets Due of the
 // watches to the next check of the device.
 func (c *silenceCheck) check(ctx context.Context, watches []Watch) (err error) {
 	ids := make([]string, len(watches))
@@ -258,7 +258,7 @@ func (c *silenceCheck) nextCheck(deviceID string) (nextAt time.Time, changing []
 	if !found {
 		return time.Time{}, nil
 	}
-	if len(c.set.unopened) > 0 { // they may be rules on silence
+	if len(c.set.unopened) > 0 { // unopened rules may be rules on silence
 		nextAt = c.now.Add(recheck)
 	}
 	for _, p := range c.set.match(&device) {

@@ -101,8 +101,8 @@ func (l list) total(ctx context.Context, database *db.DB, filters []Filter, cond
 	return db.Value[int](ctx, database, label, "SELECT count(*) FROM "+l.table+conditions.String(), conditions.Args()...)
 }
 
-// addToCount adds to the counter of an account's records in a table. It locks the counter until
-// the end of the transaction.
+// addToCount adds a number, which may be negative, to the counter of an account's records in a
+// table. It locks the counter until the end of the transaction.
 func addToCount(ctx context.Context, tx *db.Tx, acct relay.AccountID, table string, added int) error {
 	const statement = `
 		INSERT INTO sim_count (account, list, n)

@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// LimitEnforcer suspends SIMs that have reached a blocking limit. It observes usage itself;
-// callers report SIMs that were activated or attached, or whose limit has changed.
+// LimitEnforcer suspends SIMs that have reached a blocking limit. It observes usage without its
+// callers. Callers report SIMs that were activated or attached, or whose limit has changed.
 type LimitEnforcer interface {
 	// EnforceSIMs suspends the SIMs that are in service although they or their pool have reached a
 	// blocking limit.

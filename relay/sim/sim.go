@@ -117,8 +117,8 @@ type Pool struct {
 	Recipients []Recipient `json:"recipients,omitempty"` // with different e-mail addresses
 }
 
-// Declared returns the SIM have after an inventory that declares the SIM want. Numbers and codes are
-// replaced unless they are empty. Fields that REST and jobs change are replaced only if reset is
+// Declared returns the stored SIM have with the changes of an inventory that declares it as want.
+// Numbers and codes are replaced unless they are empty. Fields that REST and jobs change are replaced only if reset is
 // set. For a new SIM, have is the zero value.
 func Declared(have, want SIM, reset bool) SIM {
 	if have.ICCID == "" {
@@ -166,19 +166,20 @@ func (r *Refusal) Error() string { return r.err.Message }
 // Unwrap returns the error with the kind.
 func (r *Refusal) Unwrap() error { return r.err }
 
-// NoSIM is the refusal of a SIM that the account does not have.
+// NoSIM returns the refusal of a SIM that the account does not have.
 func NoSIM() error { return Refuse(relay.KindNotFound, "SIM not found.") }
 
-// NoPool is the refusal of a pool that the account does not have.
+// NoPool returns the refusal of a pool that the account does not have.
 func NoPool() error { return Refuse(relay.KindInvalid, "Invalid pool.") }
 
-// NoSubscriber is the refusal of a subscriber that the account does not have.
+// NoSubscriber returns the refusal of a subscriber that the account does not have.
 func NoSubscriber() error { return Refuse(relay.KindInvalid, "Invalid subscriber.") }
 
-// NoRecipient is the refusal of a recipient that the SIM or pool does not have.
+// NoRecipient returns the refusal of a recipient that the SIM or pool does not have.
 func NoRecipient() error { return Refuse(relay.KindInvalid, "Invalid recipient.") }
 
-// BadICCID is the refusal of a request about a SIM that it may not change.
+// BadICCID returns the refusal of a request with an ICCID that is invalid, or whose SIM the request
+// may not change.
 func BadICCID(iccid string) error {
 	const maxShown = 40
 	if len(iccid) > maxShown {
@@ -195,7 +196,7 @@ func Missing(err, refusal error) error {
 	return err
 }
 
-// NotFree is the refusal of a SIM that is in another pool.
+// NotFree returns the refusal of a SIM that is in another pool.
 func NotFree(iccid ICCID) error {
 	return Refuse(relay.KindInvalid, "ICCID "+string(iccid)+" is in another pool: detach it first.")
 }

@@ -31,7 +31,8 @@ func (s *SIMs) GetMany(ctx context.Context, acct relay.AccountID, iccids []ICCID
 	return load(ctx, s.db, acct, iccids, "")
 }
 
-// Change saves a SIM as changed by the function.
+// Change calls change with a SIM and saves the result, except its ICCID and pool. It returns
+// relay.KindNotFound if the account does not have the SIM, and the error of change.
 func (s *SIMs) Change(ctx context.Context, acct relay.AccountID, iccid ICCID, change func(*SIM) error) (SIM, error) {
 	return db.Transact(ctx, s.db, "SIM "+string(iccid), func(ctx context.Context, tx *db.Tx) (SIM, error) {
 		return changeOne(ctx, tx, acct, iccid, change)
@@ -66,7 +67,7 @@ func (s *SIMs) Delete(ctx context.Context, acct relay.AccountID, iccid ICCID) er
 	})
 }
 
-// simTable is the table of SIMs, and their list in sim_count.
+// simTable is the name of the table of SIMs, and of their list in sim_count.
 const simTable = "sim"
 
 func simsOf(acct relay.AccountID, scope Scope) list {
@@ -237,7 +238,7 @@ func fields(acct *relay.AccountID, s *SIM) []any {
 // read returns pointers for columns, and sets the defaults of the SIM.
 func read(s *SIM) []any { return readOwned(new(relay.AccountID), s) }
 
-// readOwned is read for a SIM with its account.
+// readOwned does the same as read, and has a pointer to the account.
 func readOwned(acct *relay.AccountID, s *SIM) []any {
 	return append(fields(acct, s), func() {
 		s.Requested, s.Limit.Cap = cmp.Or(s.Requested, s.State), cmp.Or(s.Limit.Cap, NoCap)

@@ -92,7 +92,7 @@ type Subscribers struct{ db *db.DB }
 // NewSubscribers returns the store of subscribers.
 func NewSubscribers(database *db.DB) *Subscribers { return &Subscribers{db: database} }
 
-// subscriberTable is the table of subscribers, and their list in sim_count.
+// subscriberTable is the name of the table of subscribers, and of their list in sim_count.
 const subscriberTable = "sim_subscriber"
 
 // Get loads a subscriber.

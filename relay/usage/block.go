@@ -22,8 +22,8 @@ const BlockKind job.Kind = "usage.block"
 const (
 	// pageSize is the number of a pool's SIMs that one job suspends.
 	pageSize = 500
-	// scanLife is the time for which the jobs of a pool are kept, so that a job that runs again does
-	// not create the job of the next page a second time.
+	// scanLife is the time for which the jobs of a pool are stored after their end, so that a job
+	// that runs again does not create the job of the next page a second time.
 	scanLife = 40 * 24 * time.Hour
 )
 
@@ -143,15 +143,15 @@ func (m *Meter) poolOver(ctx context.Context, acct relay.AccountID, id string) (
 	if err != nil {
 		return false, err
 	}
-	s, n := m.current(OfPool, id), int64(math.MaxInt64)
+	s, limitBytes := m.current(OfPool, id), int64(math.MaxInt64)
 	if pool.Limit.Blocks() {
-		n = pool.Limit.Monthly
+		limitBytes = pool.Limit.Monthly
 	}
-	if err := m.deps.Counters.RemoveSteps(ctx, acct, s, Blocked, n); err != nil {
+	if err := m.deps.Counters.RemoveSteps(ctx, acct, s, Blocked, limitBytes); err != nil {
 		return false, err
 	}
 	totals, err := m.deps.Counters.Totals(ctx, acct, []Subject{s})
-	return err == nil && totals[0].Bytes >= n, err
+	return err == nil && totals[0].Bytes >= limitBytes, err
 }
 
 // pool loads a pool; a deleted one has no limit.

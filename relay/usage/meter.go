@@ -150,8 +150,8 @@ func compareCounters(a, b counter) int {
 	)
 }
 
-// counters returns the counters of the SIM and of the pool. The id of the latter is empty if the
-// SIM is in no pool.
+// counters returns the counters of the SIM and of the pool. If the SIM is in no pool, the
+// subject of the pool's counter has an empty id.
 func (r Record) counters() (ofSIM, ofPool counter) {
 	month := MonthOf(r.Use.Start)
 	return counter{r.Account, Subject{OfSIM, r.Use.ICCID, month}}, counter{r.Account, Subject{OfPool, r.Pool, month}}

@@ -77,8 +77,8 @@ const (
 		ORDER BY sims.subject`
 )
 
-// Any reports whether an account has records in a period; with a subscriber, whether that
-// subscriber's SIMs have some.
+// Any reports whether an account has records in a period. With a subscriber, it reports whether the
+// subscriber's SIMs have records in the period.
 func (s *Store) Any(ctx context.Context, acct relay.AccountID, span Span, subscriber string) (bool, error) {
 	statement, args := anyRecord, []any{acct, span.From.UnixMicro(), span.To.UnixMicro()}
 	if subscriber != "" {

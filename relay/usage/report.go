@@ -33,7 +33,7 @@ func (s *Store) deleteRows(ctx context.Context, id string) error {
 	return s.db.Sweep(ctx, "usage report "+id, db.MaxSweep, statement, id)
 }
 
-// Add adds rows to a report. Of several rows for a SIM, it adds the last one.
+// Add adds rows to a report. Of several rows for a SIM and a subscriber, it adds the last row.
 func (s *Store) Add(ctx context.Context, id string, rows []Row) error {
 	const statement = `
 		INSERT INTO usage_report_row (report, subscriber, iccid, company, bytes)
@@ -62,7 +62,7 @@ func (s *Store) Rows(ctx context.Context, id string, offset, limit int) ([]Row, 
 // subscriber, company, bytes.
 func rowFields(r *Row) []any { return []any{&r.ICCID, &r.Subscriber, &r.Company, &r.Bytes} }
 
-// Sweep deletes the reports that were begun ReportLife before now.
+// Sweep deletes the reports that were begun more than ReportLife before now.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	const selectExpired = `
 		SELECT id

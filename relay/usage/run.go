@@ -30,7 +30,7 @@ func (s *Service) RunCDR(ctx context.Context, j job.Job) (any, error) {
 		w := csv.NewWriter(writer)
 		err = w.Write(cdr.UseHeader())
 		if err == nil {
-			err = s.each(ctx, j.Account, r, func(u cdr.Use) error { n++; return w.Write(u.Row()) })
+			err = s.readRequested(ctx, j.Account, r, func(u cdr.Use) error { n++; return w.Write(u.Row()) })
 		}
 		w.Flush()
 		return n, errors.Join(err, w.Error())
@@ -38,11 +38,11 @@ func (s *Service) RunCDR(ctx context.Context, j job.Job) (any, error) {
 	return counted{n}, err
 }
 
-// each calls do with the requested records: all records in the order of their starts, or the
+// readRequested calls do with the requested records: all records in the order of their starts, or the
 // records of a subscriber SIM by SIM.
-func (s *Service) each(ctx context.Context, acct relay.AccountID, r Request, do func(cdr.Use) error) error {
+func (s *Service) readRequested(ctx context.Context, acct relay.AccountID, r Request, do func(cdr.Use) error) error {
 	if r.Subscriber == "" {
-		return s.eachOf(ctx, acct, "", r.span(), do)
+		return s.readRecords(ctx, acct, "", r.span(), do)
 	}
 	for lastICCID := sim.ICCID(""); ; {
 		iccids, err := s.deps.SIMs.Scan(ctx, acct, sim.Scope{Subscriber: r.Subscriber}, lastICCID, pageSize)
@@ -50,7 +50,7 @@ func (s *Service) each(ctx context.Context, acct relay.AccountID, r Request, do 
 			return err
 		}
 		for _, iccid := range iccids {
-			if err := s.eachOf(ctx, acct, iccid, r.span(), do); err != nil {
+			if err := s.readRecords(ctx, acct, iccid, r.span(), do); err != nil {
 				return err
 			}
 		}
@@ -58,8 +58,8 @@ func (s *Service) each(ctx context.Context, acct relay.AccountID, r Request, do 
 	}
 }
 
-// eachOf calls do with the records of a SIM, or of all SIMs if iccid is empty.
-func (s *Service) eachOf(ctx context.Context, acct relay.AccountID, iccid sim.ICCID, span Span, do func(cdr.Use) error) error {
+// readRecords calls do with the records of a SIM, or of all SIMs if iccid is empty.
+func (s *Service) readRecords(ctx context.Context, acct relay.AccountID, iccid sim.ICCID, span Span, do func(cdr.Use) error) error {
 	var cursor Cursor
 	for {
 		page, err := s.deps.Records.Read(ctx, acct, iccid, span, cursor, s.deps.Page)

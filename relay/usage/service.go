@@ -23,7 +23,7 @@ type Deps struct {
 	Files       Files   // of CDRs
 	Exports     Exports // of reports
 	List        string  // the list of the account's jobs that contains the exports
-	Page        int     // number of records that are read at a time; 0 means 2000
+	Page        int     // number of records that one query reads; 0 means 2000
 	Now         func() time.Time
 }
 
@@ -39,15 +39,15 @@ func New(d Deps) *Service {
 	return &Service{deps: d}
 }
 
-// RequestCDR submits a job that makes a file of CDRs and returns its id. It returns
+// RequestCDR submits a job that makes a file of CDRs, and returns the job's id. It returns
 // relay.KindInvalid if the period ends before it starts or is too long, or the account does not
 // have the subscriber, and relay.KindNotFound if there are no records.
-func (s *Service) RequestCDR(ctx context.Context, acct relay.AccountID, a Request) (string, error) {
-	if err := a.check(); err != nil {
+func (s *Service) RequestCDR(ctx context.Context, acct relay.AccountID, r Request) (string, error) {
+	if err := r.check(); err != nil {
 		return "", err
 	}
-	if a.Subscriber != "" {
-		_, err := s.deps.Subscribers.Get(ctx, acct, a.Subscriber)
+	if r.Subscriber != "" {
+		_, err := s.deps.Subscribers.Get(ctx, acct, r.Subscriber)
 		if relay.KindOf(err) == relay.KindNotFound {
 			err = relay.Invalid("subscriber_id", "The selected subscriber id is invalid.")
 		}
@@ -55,36 +55,36 @@ func (s *Service) RequestCDR(ctx context.Context, acct relay.AccountID, a Reques
 			return "", err
 		}
 	}
-	exists, err := s.deps.Records.Any(ctx, acct, a.span(), a.Subscriber)
+	exists, err := s.deps.Records.Any(ctx, acct, r.span(), r.Subscriber)
 	if err != nil {
 		return "", err
 	}
 	if !exists {
-		return "", relay.Errorf(relay.KindNotFound, "usage: there are no records from %s to %s", a.Start, a.End)
+		return "", relay.Errorf(relay.KindNotFound, "usage: there are no records from %s to %s", r.Start, r.End)
 	}
-	return s.submit(ctx, acct, CDRKind, a)
+	return s.submit(ctx, acct, CDRKind, r)
 }
 
-// RequestUsage submits a job that makes a usage report and returns its id. The report may be
+// RequestUsage submits a job that makes a usage report, and returns the job's id. The report may be
 // empty. It returns relay.KindInvalid as RequestCDR does.
-func (s *Service) RequestUsage(ctx context.Context, acct relay.AccountID, a Request) (string, error) {
-	a.Subscriber = ""
-	if err := a.check(); err != nil {
+func (s *Service) RequestUsage(ctx context.Context, acct relay.AccountID, r Request) (string, error) {
+	r.Subscriber = ""
+	if err := r.check(); err != nil {
 		return "", err
 	}
-	return s.submit(ctx, acct, ReportKind, a)
+	return s.submit(ctx, acct, ReportKind, r)
 }
 
-func (s *Service) submit(ctx context.Context, acct relay.AccountID, kind job.Kind, a Request) (string, error) {
+func (s *Service) submit(ctx context.Context, acct relay.AccountID, kind job.Kind, r Request) (string, error) {
 	now := s.deps.Now().UTC()
-	a.Start, a.End = a.Start.UTC(), a.End.UTC()
-	input, err := json.Marshal(a)
+	r.Start, r.End = r.Start.UTC(), r.End.UTC()
+	input, err := json.Marshal(r)
 	if err != nil {
 		return "", fmt.Errorf("usage: request: encode: %w", err)
 	}
 	j := job.Job{
 		ID: relay.NewUUID(now), Account: acct, Kind: kind, Input: input, CreatedAt: now, Keep: jobLife,
-		List: s.deps.List, Name: a.Name,
+		List: s.deps.List, Name: r.Name,
 	}
 	return j.ID, s.deps.Jobs.Submit(ctx, j)
 }
@@ -92,10 +92,10 @@ func (s *Service) submit(ctx context.Context, acct relay.AccountID, kind job.Kin
 // ErrNotCompleted is returned for an export whose job has not completed.
 var ErrNotCompleted = errors.New("usage: the job is not completed")
 
-// done loads the input of a completed job, and the number of records or rows in its result. It
+// loadCompleted loads the input of a completed job, and the number of records or rows in its result. It
 // returns relay.KindNotFound for a job that the account does not have, that has another kind, that
 // failed, or that is older than ReportLife.
-func (s *Service) done(ctx context.Context, acct relay.AccountID, id string, kind job.Kind) (r Request, n int64, err error) {
+func (s *Service) loadCompleted(ctx context.Context, acct relay.AccountID, id string, kind job.Kind) (r Request, n int64, err error) {
 	j, err := s.deps.Jobs.Get(ctx, acct, id)
 	if err != nil {
 		return r, 0, err
@@ -123,7 +123,7 @@ type File struct {
 // CDR opens the file of a job. It returns ErrNotCompleted, or relay.KindNotFound if there is no
 // such file.
 func (s *Service) CDR(ctx context.Context, acct relay.AccountID, id string) (File, error) {
-	r, _, err := s.done(ctx, acct, id, CDRKind)
+	r, _, err := s.loadCompleted(ctx, acct, id, CDRKind)
 	if err != nil {
 		return File{}, err
 	}
@@ -142,7 +142,7 @@ type Report struct {
 // Usage returns a page of the report of a job. It returns ErrNotCompleted, or relay.KindNotFound
 // if there is no such report.
 func (s *Service) Usage(ctx context.Context, acct relay.AccountID, id string, offset, limit int) (Report, error) {
-	r, n, err := s.done(ctx, acct, id, ReportKind)
+	r, n, err := s.loadCompleted(ctx, acct, id, ReportKind)
 	if err != nil {
 		return Report{}, err
 	}
@@ -161,7 +161,7 @@ const (
 	MaxSpan = 31 * 24 * time.Hour
 	// ReportLife is the time for which a report can be read after its request.
 	ReportLife = 30 * 24 * time.Hour
-	// jobLife is the time for which a job is listed after its end, equal to that of SIM jobs.
+	// jobLife is the time for which a job is listed after its end. SIM jobs have the same time.
 	jobLife = 90 * 24 * time.Hour
 	// FileLife is the time for which a CDR file can be fetched after it was made.
 	FileLife = 7 * 24 * time.Hour
@@ -174,21 +174,21 @@ const maxName = 255
 type Request struct {
 	Start      time.Time `json:"from"`
 	End        time.Time `json:"to"`                   // exclusive
-	Subscriber string    `json:"subscriber,omitempty"` // whose SIMs a CDR file is about; empty: all SIMs
+	Subscriber string    `json:"subscriber,omitempty"` // whose SIMs a CDR file contains; empty: all SIMs
 	Name       string    `json:"-"`                    // of a report
 }
 
-func (a Request) span() Span { return Span{a.Start, a.End} }
+func (r Request) span() Span { return Span{r.Start, r.End} }
 
-func (a Request) check() error {
+func (r Request) check() error {
 	p := relay.Problems{}
 	switch {
-	case !a.End.After(a.Start):
+	case !r.End.After(r.Start):
 		p.Add("end_time", "The end time must be a date after start time.")
-	case a.End.Sub(a.Start) > MaxSpan:
+	case r.End.Sub(r.Start) > MaxSpan:
 		p.Add("end_time", "The end time must be at most 31 days after start time.")
 	}
-	if utf8.RuneCountInString(a.Name) > maxName {
+	if utf8.RuneCountInString(r.Name) > maxName {
 		p.Add("name", "The name must be at most 255 characters.")
 	}
 	return p.Err()

@@ -27,16 +27,17 @@ func aggregate(t *testing.T, s iot.ReadingStore, q iot.AggregateQuery) []iot.Buc
 	return buckets
 }
 
-// describe formats buckets as "sensor start value", for min_ave_max with min and max.
-func describe(q iot.AggregateQuery, buckets []iot.Bucket) (out []string) {
-	for _, one := range buckets {
-		text := fmt.Sprintf("%s %s %.12g", one.SensorID, one.Start.Format(time.RFC3339Nano), one.Value)
+// describe formats buckets as "sensor start value". For min_ave_max it adds the minimum and the
+// maximum.
+func describe(q iot.AggregateQuery, buckets []iot.Bucket) (lines []string) {
+	for _, bucket := range buckets {
+		text := fmt.Sprintf("%s %s %.12g", bucket.SensorID, bucket.Start.Format(time.RFC3339Nano), bucket.Value)
 		if q.Statistic == iot.MinAveMax {
-			text += fmt.Sprintf(" (%g to %g)", one.Min, one.Max)
+			text += fmt.Sprintf(" (%g to %g)", bucket.Min, bucket.Max)
 		}
-		out = append(out, text)
+		lines = append(lines, text)
 	}
-	return out
+	return lines
 }
 
 func wantBuckets(t *testing.T, s iot.ReadingStore, q iot.AggregateQuery, want ...string) {
@@ -77,8 +78,8 @@ func boundaries(t *testing.T, s iot.ReadingStore) {
 	write(t, s,
 		pointAt("edge", "2026-03-01 11:59:59", 1), pointAt("edge", "2026-03-01 12:00:00", 2),
 		pointAt("edge", "2026-03-01 12:59:59", 3), pointAt("edge", "2026-03-01 13:00:00", 4))
-	between := func(from, to time.Time) iot.AggregateQuery {
-		return iot.AggregateQuery{Query: iot.Query{DeviceID: "edge", From: from, To: to}, Statistic: iot.MinAveMax, Granularity: iot.Hour}
+	between := func(start, end time.Time) iot.AggregateQuery {
+		return iot.AggregateQuery{Query: iot.Query{DeviceID: "edge", From: start, To: end}, Statistic: iot.MinAveMax, Granularity: iot.Hour}
 	}
 	wantBuckets(t, s, between(time.Time{}, time.Time{}), "edge.1 2026-03-01T11:00:00Z 1 (1 to 1)", "edge.1 2026-03-01T12:00:00Z 2.5 (2 to 3)", "edge.1 2026-03-01T13:00:00Z 4 (4 to 4)")
 	wantBuckets(t, s, between(timeOf("2026-03-01 12:00:00"), timeOf("2026-03-01 13:00:00")), "edge.1 2026-03-01T12:00:00Z 2.5 (2 to 3)", "edge.1 2026-03-01T13:00:00Z 4 (4 to 4)")
@@ -131,20 +132,20 @@ func rowsInOrder(t *testing.T, s iot.ReadingStore) {
 	theirs.Account = globex
 	write(t, s, point("rows", "2", 7200, 5), point("rows", "2", 0, 1), point("rows", "1", 7200, 4), point("rows", "1", 0, 2), damp, theirs)
 	q := iot.AggregateQuery{Statistic: iot.Average, Granularity: iot.Hour, Query: iot.Query{DeviceID: "rows", Types: []string{"humidity", celsius}}}
-	all := []string{
+	allRows := []string{
 		"rows.1 2026-03-01T12:00:00Z 3", "rows.1 2026-03-01T12:00:00Z 2", "rows.2 2026-03-01T12:00:00Z 1",
 		"rows.1 2026-03-01T14:00:00Z 4", "rows.2 2026-03-01T14:00:00Z 5",
 	}
-	wantBuckets(t, s, q, all...)
+	wantBuckets(t, s, q, allRows...)
 	if got := aggregate(t, s, q); got[0].Type != "humidity" || got[1].Type != celsius {
 		t.Errorf("types %q and %q", got[0].Type, got[1].Type)
 	}
-	for n := 1; n < len(all); n++ {
+	for n := 1; n < len(allRows); n++ {
 		q.Limit = n
-		wantBuckets(t, s, q, all[:n]...)
+		wantBuckets(t, s, q, allRows[:n]...)
 	}
 	q.Limit, q.Types = 0, []string{"humidity"}
-	wantBuckets(t, s, q, all[0])
+	wantBuckets(t, s, q, allRows[0])
 	q.Account, q.Types = globex, nil
 	wantBuckets(t, s, q, "rows.1 2026-03-01T12:00:00Z 100")
 	q.Account, q.DeviceID = acme, "nobody"

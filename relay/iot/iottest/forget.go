@@ -22,18 +22,18 @@ func forgets(t *testing.T, s iot.ReadingStore) {
 			write(t, s, point("old"+device, sensor, 0, 1), point("old"+device, sensor, 10, 2), point("old"+device, sensor, 20, 3))
 		}
 	}
-	word, damp := textOf(point("olda", "1", 5, 0), "away"), point("olda", "1", 6, 7)
-	damp.Type = "humidity"
+	text, humidity := textOf(point("olda", "1", 5, 0), "away"), point("olda", "1", 6, 7)
+	humidity.Type = "humidity"
 	theirs := point("olda", "1", 0, 42)
 	theirs.Account = globex
-	write(t, s, word, damp, theirs)
+	write(t, s, text, humidity, theirs)
 
-	before := start().Add(10 * time.Second)
+	expiry := start().Add(10 * time.Second)
 	old := []iot.Expired{
-		{DeviceID: "olda", SensorID: "olda.1", Before: before}, {DeviceID: "olda", SensorID: "olda.2", Before: before.Add(1)},
-		{DeviceID: "oldb", SensorID: "oldb.3", Before: before.Add(time.Hour)}, {DeviceID: "gone", SensorID: "gone.1", Before: before},
+		{DeviceID: "olda", SensorID: "olda.1", Before: expiry}, {DeviceID: "olda", SensorID: "olda.2", Before: expiry.Add(1)},
+		{DeviceID: "oldb", SensorID: "oldb.3", Before: expiry.Add(time.Hour)}, {DeviceID: "gone", SensorID: "gone.1", Before: expiry},
 	}
-	for range 2 { // again there is nothing to do
+	for range 2 { // the second call finds no points
 		forget(t, s, acme, old...)
 	}
 	expect(t, read(t, s, iot.Query{DeviceID: "olda"}),
@@ -43,24 +43,24 @@ func forgets(t *testing.T, s iot.ReadingStore) {
 		point("oldb", "1", 20, 3), point("oldb", "2", 20, 3), point("oldb", "1", 10, 2), point("oldb", "2", 10, 2), point("oldb", "1", 0, 1), point("oldb", "2", 0, 1))
 	expect(t, read(t, s, iot.Query{Account: globex, DeviceID: "olda"}), theirs)
 
-	late := point("olda", "1", 1, 9) // one that comes after its time
+	late := point("olda", "1", 1, 9) // has expired before it is written
 	write(t, s, late)
 	forget(t, s, acme, old...)
-	if got := read(t, s, iot.Query{DeviceID: "olda", To: before.Add(-1)}); len(got) != 1 {
+	if got := read(t, s, iot.Query{DeviceID: "olda", To: expiry.Add(-1)}); len(got) != 1 {
 		t.Errorf("%d readings, want one: %s", len(got), brief(got))
 	}
 }
 
 func forgetsMany(t *testing.T, s iot.ReadingStore) {
-	const sensors, each = 40, 120 // more than one step of a store
+	const sensors, perSensor = 40, 120 // more than a store deletes in one step
 	var points []iot.Point
 	var old []iot.Expired
 	for n := range sensors {
 		name := fmt.Sprint(n)
-		for i := range each {
+		for i := range perSensor {
 			points = append(points, point("heap", name, i, 1))
 		}
-		old = append(old, iot.Expired{DeviceID: "heap", SensorID: "heap." + name, Before: start().Add((each - 1) * time.Second)})
+		old = append(old, iot.Expired{DeviceID: "heap", SensorID: "heap." + name, Before: start().Add((perSensor - 1) * time.Second)})
 	}
 	write(t, s, points...)
 	forget(t, s, acme, old...)

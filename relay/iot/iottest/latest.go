@@ -20,8 +20,8 @@ func latest(t *testing.T, s iot.ReadingStore, acct relay.AccountID, device strin
 }
 
 func latestIsNewest(t *testing.T, s iot.ReadingStore) {
-	a, b, other := point("newest", "1", 20, 2), point("newest", "2", 5, 7), point("newest2", "1", 99, 9)
-	write(t, s, point("newest", "1", 10, 1), a, point("newest", "1", 15, 3), b, other)
+	a, b, otherDevice := point("newest", "1", 20, 2), point("newest", "2", 5, 7), point("newest2", "1", 99, 9)
+	write(t, s, point("newest", "1", 10, 1), a, point("newest", "1", 15, 3), b, otherDevice)
 	write(t, s, point("newest", "1", 12, 4))
 	expect(t, latest(t, s, acme, "newest", celsius), a, b)
 	mended := a
@@ -32,33 +32,34 @@ func latestIsNewest(t *testing.T, s iot.ReadingStore) {
 	expect(t, latest(t, s, acme, "nobody", celsius))
 }
 
-// latestOfDays checks that the latest points do not depend on days between readings or their order.
+// latestOfDays checks that the latest points depend neither on the days between readings nor on the
+// order in which the readings were written.
 func latestOfDays(t *testing.T, s iot.ReadingStore) {
 	const day = 24 * 60 * 60
-	last := point("days", "1", 5*day-1, 5)
+	newest := point("days", "1", 5*day-1, 5)
 	for _, seconds := range []int{2 * day, 0, 2*day + day/2, 4 * day, 3 * day, 5*day - 1, day, 4*day + 5} {
 		write(t, s, point("days", "1", seconds, float64(seconds)), point("days", "2", 5*day-seconds, 1))
 	}
-	write(t, s, last)
-	expect(t, latest(t, s, acme, "days", celsius), last, point("days", "2", 5*day, 1))
+	write(t, s, newest)
+	expect(t, latest(t, s, acme, "days", celsius), newest, point("days", "2", 5*day, 1))
 }
 
 func latestOfAll(t *testing.T, s iot.ReadingStore) {
 	stopped, word := point("mixed", "1", 0, 1), textOf(point("mixed", "2", 1500, 0), "open")
-	before, after := point("mixed", "3", 1, 3), point("mixed", "3", 1600, 4)
-	after.Type = "humidity"
-	points := []iot.Point{stopped, word, before, after}
+	oldType, newType := point("mixed", "3", 1, 3), point("mixed", "3", 1600, 4)
+	newType.Type = "humidity"
+	points := []iot.Point{stopped, word, oldType, newType}
 	for i := range 1200 {
 		points = append(points, point("mixed", "4", 10+i, float64(i)))
 	}
 	write(t, s, points...)
-	expect(t, latest(t, s, acme, "mixed", "humidity", celsius), stopped, word, after, points[len(points)-1])
+	expect(t, latest(t, s, acme, "mixed", "humidity", celsius), stopped, word, newType, points[len(points)-1])
 	// A replay stores readings again under another type.
-	again := after
-	again.Type, again.Value = celsius, 5
-	write(t, s, again)
+	replayed := newType
+	replayed.Type, replayed.Value = celsius, 5
+	write(t, s, replayed)
 	if !slices.ContainsFunc(latest(t, s, acme, "mixed", "humidity", celsius), func(p iot.Point) bool {
-		return p.Time.Equal(again.Time) && p.Type == again.Type && p.Value == 5
+		return p.Time.Equal(replayed.Time) && p.Type == replayed.Type && p.Value == 5
 	}) {
 		t.Error("the point of the other type is missing")
 	}
@@ -86,11 +87,11 @@ func latestHostile(t *testing.T, s iot.ReadingStore) {
 
 func stored(t *testing.T, s iot.ReadingStore, acct relay.AccountID, devices ...string) map[string]time.Time {
 	t.Helper()
-	at, err := s.LastStored(t.Context(), acct, devices)
+	times, err := s.LastStored(t.Context(), acct, devices)
 	if err != nil {
 		t.Fatalf("LastStored: %v", err)
 	}
-	return at
+	return times
 }
 
 func lastStored(t *testing.T, s iot.ReadingStore) {
@@ -110,9 +111,9 @@ func lastStored(t *testing.T, s iot.ReadingStore) {
 	if len(got) != len(want) {
 		t.Errorf("%v", got)
 	}
-	for device, after := range want {
-		if at := got[device]; !at.Equal(start().Add(after)) || at.Location() != time.UTC {
-			t.Errorf("%s: %s, want %s", device, at, start().Add(after))
+	for device, elapsed := range want {
+		if storedAt := got[device]; !storedAt.Equal(start().Add(elapsed)) || storedAt.Location() != time.UTC {
+			t.Errorf("%s: %s, want %s", device, storedAt, start().Add(elapsed))
 		}
 	}
 	if got := stored(t, s, globex, "spoke"); len(got) != 0 {

@@ -36,9 +36,9 @@ func (m *Memory) Write(_ context.Context, b iot.Readings) ([]iot.Refused, error)
 
 // Readings returns all points of a device, the last written one first.
 func (m *Memory) Readings(_ context.Context, q iot.Query) ([]iot.Point, error) {
-	out := slices.DeleteFunc(m.Points(), func(p iot.Point) bool { return p.DeviceID != q.DeviceID || p.Account != q.Account })
-	slices.Reverse(out)
-	return out, nil
+	points := slices.DeleteFunc(m.Points(), func(p iot.Point) bool { return p.DeviceID != q.DeviceID || p.Account != q.Account })
+	slices.Reverse(points)
+	return points, nil
 }
 
 // Latest returns the latest point of each of a device's sensors.
@@ -54,13 +54,13 @@ func (m *Memory) Latest(_ context.Context, acct relay.AccountID, deviceID string
 
 // LastStored returns the latest time of each device of an account.
 func (m *Memory) LastStored(_ context.Context, acct relay.AccountID, _ []string) (map[string]time.Time, error) {
-	out := make(map[string]time.Time)
+	times := make(map[string]time.Time)
 	for _, p := range m.Points() {
-		if p.Account == acct && p.Time.After(out[p.DeviceID]) {
-			out[p.DeviceID] = p.Time
+		if p.Account == acct && p.Time.After(times[p.DeviceID]) {
+			times[p.DeviceID] = p.Time
 		}
 	}
-	return out, nil
+	return times, nil
 }
 
 // Aggregate returns nothing.

@@ -13,15 +13,16 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// Load returns 5,000 points of 1,000 devices with five sensors each, at a time, for benchmarks.
-func Load(at time.Time) iot.Readings {
+// Load returns 5,000 points of 1,000 devices with five sensors each, for benchmarks. All points
+// have the time t.
+func Load(t time.Time) iot.Readings {
 	var b iot.Readings
 	for i := range 5000 {
 		device := fmt.Sprintf("01jd8q9x7v3k5m2n4p6r8%05d", i/5)
 		b.Points = append(b.Points, iot.Point{
 			Account: 1, Type: [...]string{"temperature", "humidity", "co2", "battery", "pressure"}[i%5],
 			DeviceID: device, Identifier: fmt.Sprintf("24e124136b5%05x", i/5), SensorID: fmt.Sprintf("%s.%d", device, i%5),
-			Key: "key", Time: at, Value: 20 + float64(i%100)/10,
+			Key: "key", Time: t, Value: 20 + float64(i%100)/10,
 		})
 	}
 	return b
@@ -32,8 +33,8 @@ func Load(at time.Time) iot.Readings {
 // into one day, a quarter on the starts of buckets and a nanosecond before them.
 func Random(device string, n int, seed uint64) []iot.Point {
 	r := rand.New(rand.NewPCG(seed, 1))
-	first, last := time.Date(2023, 12, 20, 0, 0, 0, 0, time.UTC), time.Date(2024, 4, 10, 0, 0, 0, 0, time.UTC)
-	anywhere := func() time.Time { return first.Add(time.Duration(r.Int64N(int64(last.Sub(first))))) }
+	start, end := time.Date(2023, 12, 20, 0, 0, 0, 0, time.UTC), time.Date(2024, 4, 10, 0, 0, 0, 0, time.UTC)
+	anywhere := func() time.Time { return start.Add(time.Duration(r.Int64N(int64(end.Sub(start))))) }
 	points := make([]iot.Point, n)
 	for i := range points {
 		p := point(device, fmt.Sprint(r.IntN(3)), 0, math.Round(r.NormFloat64()*1e4)/100*math.Pow(10, float64(r.IntN(4))))
@@ -44,7 +45,7 @@ func Random(device string, n int, seed uint64) []iot.Point {
 		case 0, 1:
 			p.Time = anywhere()
 		case 2:
-			p.Time = last.Add(-time.Duration(r.Int64N(int64(24 * time.Hour))))
+			p.Time = end.Add(-time.Duration(r.Int64N(int64(24 * time.Hour))))
 		default:
 			g := iot.Granularities()[r.IntN(len(iot.Granularities()))]
 			p.Time = bucketStart(g, anywhere()).Add(-time.Duration(r.IntN(2)))
@@ -56,55 +57,55 @@ func Random(device string, n int, seed uint64) []iot.Point {
 
 // Aggregated computes the aggregate of one device's points in a simple way. Points of the same
 // sensor and time overwrite each other.
-func Aggregated(points []iot.Point, g iot.Granularity, of iot.Statistic) []iot.Bucket {
-	type name struct {
+func Aggregated(points []iot.Point, g iot.Granularity, statistic iot.Statistic) []iot.Bucket {
+	type bucketKey struct {
 		sensor, kind string
 		start        int64
 	}
-	groups := make(map[name]map[int64]float64)
+	groups := make(map[bucketKey]map[int64]float64)
 	for _, p := range points {
-		n := name{p.SensorID, p.Type, bucketStart(g, p.Time).UnixNano()}
+		n := bucketKey{p.SensorID, p.Type, bucketStart(g, p.Time).UnixNano()}
 		if groups[n] == nil {
 			groups[n] = make(map[int64]float64)
 		}
 		groups[n][p.Time.UnixNano()] = p.Value
 	}
-	out := make([]iot.Bucket, 0, len(groups))
+	buckets := make([]iot.Bucket, 0, len(groups))
 	for n, values := range groups {
 		b := iot.Bucket{Type: n.kind, SensorID: n.sensor, Start: time.Unix(0, n.start).UTC()}
-		b.Value, b.Min, b.Max = summed(values, of)
-		if of != iot.MinAveMax {
+		b.Value, b.Min, b.Max = summed(values, statistic)
+		if statistic != iot.MinAveMax {
 			b.Min, b.Max = 0, 0
 		}
-		out = append(out, b)
+		buckets = append(buckets, b)
 	}
-	slices.SortFunc(out, func(a, b iot.Bucket) int {
+	slices.SortFunc(buckets, func(a, b iot.Bucket) int {
 		return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.SensorID, b.SensorID), cmp.Compare(a.Type, b.Type))
 	})
-	return out
+	return buckets
 }
 
-// summed returns a statistic of the values of a bucket, which are sorted by time.
-func summed(values map[int64]float64, of iot.Statistic) (value, least, most float64) {
+// summed returns a statistic of the values of a bucket, with the smallest and the largest value. The
+// keys of values are times in nanoseconds.
+func summed(values map[int64]float64, statistic iot.Statistic) (value, smallest, largest float64) {
 	sum, oldest := 0.0, int64(math.MaxInt64)
-	least, most = math.Inf(1), math.Inf(-1)
+	smallest, largest = math.Inf(1), math.Inf(-1)
 	for ns, v := range values {
 		sum += v
-		least, most, oldest = min(least, v), max(most, v), min(oldest, ns)
+		smallest, largest, oldest = min(smallest, v), max(largest, v), min(oldest, ns)
 	}
-	switch of {
+	switch statistic {
 	case iot.First:
-		return values[oldest], least, most
+		return values[oldest], smallest, largest
 	case iot.Least:
-		return least, least, most
+		return smallest, smallest, largest
 	case iot.Most:
-		return most, least, most
+		return largest, smallest, largest
 	}
-	return sum / float64(len(values)), least, most
+	return sum / float64(len(values)), smallest, largest
 }
 
-// bucketStart computes iot.Granularity.Start in another way: with seconds of the day, days, and
-// steps back to a Monday.
+// bucketStart computes iot.Granularity.Start by another algorithm, which tests compare with it.
 func bucketStart(g iot.Granularity, t time.Time) time.Time {
 	t = t.UTC()
 	midnight := time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)
@@ -128,10 +129,10 @@ func bucketStart(g iot.Granularity, t time.Time) time.Time {
 
 // Agree compares two aggregates: averages to nine digits of the readings' size,
 // everything else exactly.
-func Agree(t *testing.T, what string, got, want []iot.Bucket) {
+func Agree(t *testing.T, label string, got, want []iot.Bucket) {
 	t.Helper()
 	if len(got) != len(want) {
-		t.Errorf("%s: %d buckets, want %d", what, len(got), len(want))
+		t.Errorf("%s: %d buckets, want %d", label, len(got), len(want))
 		return
 	}
 	for i, g := range got {
@@ -140,7 +141,7 @@ func Agree(t *testing.T, what string, got, want []iot.Bucket) {
 			g.Value = w.Value
 		}
 		if g != w {
-			relaytest.Equal(t, fmt.Sprintf("%s: bucket %d", what, i), g, w)
+			relaytest.Equal(t, fmt.Sprintf("%s: bucket %d", label, i), g, w)
 			return
 		}
 	}
@@ -150,9 +151,9 @@ func randomReadings(t *testing.T, s iot.ReadingStore) {
 	points := Random("random", 500, 7)
 	write(t, s, points...)
 	for _, g := range iot.Granularities() {
-		for _, of := range iot.Statistics() {
-			q := iot.AggregateQuery{Query: iot.Query{DeviceID: "random", Types: []string{"humidity", celsius}}, Statistic: of, Granularity: g}
-			Agree(t, string(of)+" by "+string(g), aggregate(t, s, q), Aggregated(points, g, of))
+		for _, statistic := range iot.Statistics() {
+			q := iot.AggregateQuery{Query: iot.Query{DeviceID: "random", Types: []string{"humidity", celsius}}, Statistic: statistic, Granularity: g}
+			Agree(t, string(statistic)+" by "+string(g), aggregate(t, s, q), Aggregated(points, g, statistic))
 		}
 	}
 }

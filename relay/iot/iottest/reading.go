@@ -37,11 +37,11 @@ func limitWithinTime(t *testing.T, s iot.ReadingStore) {
 }
 
 func overwrites(t *testing.T, s iot.ReadingStore) {
-	old, mended, other := point("again", "1", 0, 1), point("again", "1", 0, 2), point("again", "2", 0, 3)
-	write(t, s, old, other)
+	first, mended, otherSensor := point("again", "1", 0, 1), point("again", "1", 0, 2), point("again", "2", 0, 3)
+	write(t, s, first, otherSensor)
 	write(t, s, mended)
 	write(t, s, mended)
-	expect(t, read(t, s, iot.Query{DeviceID: "again", Types: []string{celsius}}), mended, other)
+	expect(t, read(t, s, iot.Query{DeviceID: "again", Types: []string{celsius}}), mended, otherSensor)
 }
 
 func lastOfBatchWins(t *testing.T, s iot.ReadingStore) {
@@ -71,36 +71,36 @@ func numberOverText(t *testing.T, s iot.ReadingStore) {
 
 // textOverNumber checks that a sensor has one value at a time, a number or a text.
 func textOverNumber(t *testing.T, s iot.ReadingStore) {
-	at, before, after := point("turned", "1", 0, 21), point("turned", "1", -1, 20), point("turned", "1", 1, 22)
-	other := point("turned", "2", 0, 5)
-	write(t, s, at, before, after, other)
+	number, earlier, later := point("turned", "1", 0, 21), point("turned", "1", -1, 20), point("turned", "1", 1, 22)
+	otherSensor := point("turned", "2", 0, 5)
+	write(t, s, number, earlier, later, otherSensor)
 	celsiusOnly := iot.Query{DeviceID: "turned", Types: []string{celsius}}
 	for _, text := range []string{"broken", "still broken"} {
-		word := textOf(at, text)
+		word := textOf(number, text)
 		write(t, s, word)
-		expect(t, read(t, s, celsiusOnly), after, word, other, before)
+		expect(t, read(t, s, celsiusOnly), later, word, otherSensor, earlier)
 		exact := celsiusOnly
-		exact.From, exact.To = at.Time, at.Time
+		exact.From, exact.To = number.Time, number.Time
 		wantBuckets(t, s, iot.AggregateQuery{Query: exact, Statistic: iot.Average, Granularity: iot.Hour}, "turned.2 2026-03-01T12:00:00Z 5")
-		write(t, s, at)
-		expect(t, read(t, s, celsiusOnly), after, at, other, before)
+		write(t, s, number)
+		expect(t, read(t, s, celsiusOnly), later, number, otherSensor, earlier)
 	}
-	word := textOf(after, "off")
+	word := textOf(later, "off")
 	write(t, s, word)
-	expect(t, latest(t, s, acme, "turned", celsius), word, other)
+	expect(t, latest(t, s, acme, "turned", celsius), word, otherSensor)
 	for i, name := range hostile() {
 		p := point("turned "+name, name, i, 1)
 		p.Type = name
 		word := textOf(p, "off")
-		write(t, s, p, other)
+		write(t, s, p, otherSensor)
 		write(t, s, word)
 		expect(t, read(t, s, iot.Query{DeviceID: p.DeviceID}), word)
 	}
-	expect(t, read(t, s, celsiusOnly), word, at, other, before)
-	theirs := at
+	expect(t, read(t, s, celsiusOnly), word, number, otherSensor, earlier)
+	theirs := number
 	theirs.Account = globex
 	write(t, s, theirs)
-	write(t, s, textOf(at, "broken"))
+	write(t, s, textOf(number, "broken"))
 	expect(t, read(t, s, iot.Query{Account: globex, DeviceID: "turned"}), theirs)
 }
 
@@ -111,17 +111,17 @@ func textsOverNumbers(t *testing.T, s iot.ReadingStore) {
 		numbers = append(numbers, point("runs", "1", i, float64(i)))
 	}
 	word := textOf(point("runs", "1", 6, 0), "a text")
-	last := point("runs", "1", 7, 7)
-	other := point("runs", "2", 1, 9)
-	write(t, s, append(numbers, word, last, other)...)
+	lastNumber := point("runs", "1", 7, 7)
+	otherSensor := point("runs", "2", 1, 9)
+	write(t, s, append(numbers, word, lastNumber, otherSensor)...)
 	want := slices.Clone(numbers)
 	var texts []iot.Point
 	for _, i := range []int{0, 1, 3, 5} {
 		want[i] = textOf(numbers[i], "broken")
 		texts = append(texts, want[i])
 	}
-	write(t, s, append(texts, textOf(last, "off"))...)
-	expect(t, read(t, s, iot.Query{DeviceID: "runs"}), textOf(last, "off"), word, want[5], want[4], want[3], want[2], want[1], other, want[0])
+	write(t, s, append(texts, textOf(lastNumber, "off"))...)
+	expect(t, read(t, s, iot.Query{DeviceID: "runs"}), textOf(lastNumber, "off"), word, want[5], want[4], want[3], want[2], want[1], otherSensor, want[0])
 }
 
 func lastKindOfBatchWins(t *testing.T, s iot.ReadingStore) {
@@ -164,9 +164,9 @@ func hostileTags(t *testing.T, s iot.ReadingStore) {
 		p.Type, p.Time = name, p.Time.Add(time.Millisecond)
 		want = append(want, p)
 	}
-	none := point("tags", "last", 1000, 1)
-	none.Identifier, none.Key = "", ""
-	want = append(want, none)
+	untagged := point("tags", "last", 1000, 1)
+	untagged.Identifier, untagged.Key = "", ""
+	want = append(want, untagged)
 	write(t, s, want...)
 	slices.Reverse(want)
 	expect(t, read(t, s, iot.Query{DeviceID: "tags", Types: append(hostile(), celsius)}), want...)

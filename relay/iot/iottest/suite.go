@@ -28,49 +28,49 @@ func Run(t *testing.T, open func(t *testing.T) iot.ReadingStore) {
 		name string
 		run  func(*testing.T, iot.ReadingStore)
 	}{
-		{"what was written is read back, newest first", newestFirst},
-		{"at the same time the order is that of the sensor ids", sameTime},
-		{"a limit cuts within a time where the order says", limitWithinTime},
-		{"the same sensor and time again overwrites", overwrites},
-		{"the last of a batch wins", lastOfBatchWins},
-		{"a text is no number and neither is lost", texts},
-		{"a number written over a text counts", numberOverText},
-		{"a text written over a number counts, and nothing beside it goes", textOverNumber},
-		{"texts written over numbers leave the points between them", textsOverNumbers},
-		{"of numbers and texts of one time in a batch the last counts", lastKindOfBatchWins},
-		{"any float comes back bit for bit", floats},
-		{"names and tags come back whatever they hold", hostileTags},
-		{"a query cannot be broken out of", hostileQueries},
-		{"the ends of a range belong to it", ranges},
-		{"no more than the limit and never more than 1000", limits},
-		{"only the types asked for, or all", types},
-		{"two accounts with the same device id never mix", accounts},
-		{"a device that is unknown has no readings", unknownDevice},
-		{"what cannot be stored is refused by its index, the others are stored", refusals},
-		{"an empty batch is nothing", emptyBatch},
-		{"a batch of 12,000 points arrives whole", bigBatch},
-		{"radio data is stored, with whatever it has", radioData},
-		{"each statistic says what it is called", statistics},
-		{"a bucket begins with its first instant, and the ends of a range belong to it", boundaries},
-		{"weeks begin on Monday, months on the first, all else is counted from 1970", calendar},
-		{"texts do not count in an aggregate", onlyNumbers},
-		{"rows of an aggregate are in order, and no more than the limit", rowsInOrder},
-		{"an average of the largest numbers is a number", largeSums},
-		{"an aggregate cannot be broken out of", hostileAggregates},
-		{"500 random readings come to what they come to, in every statistic and granularity", randomReadings},
-		{"what is older than a sensor keeps it is forgotten, and nothing else", forgets},
-		{"forgetting goes on until all is gone", forgetsMany},
-		{"forgetting cannot be broken out of", forgetsHostile},
-		{"the latest of a sensor is its newest point, whatever came last", latestIsNewest},
-		{"the latest of sensors whose readings are days apart and in any order", latestOfDays},
-		{"the latest of sensors that stopped, changed their type or hold texts", latestOfAll},
-		{"the latest of a sensor that lost all points is none", latestForgotten},
-		{"the latest cannot be broken out of", latestHostile},
-		{"a device was stored last when its newest point or uplink was", lastStored},
-		{"600 devices are asked for at once", lastStoredMany},
-		{"radio data is of the newest uplinks that have it", radioOfLast},
+		{"readings are read newest first", newestFirst},
+		{"readings of the same time are in the order of sensor ids", sameTime},
+		{"a limit may separate readings of the same time", limitWithinTime},
+		{"a point overwrites an earlier point of the same sensor and time", overwrites},
+		{"the last of several points of a sensor and time in a batch is stored", lastOfBatchWins},
+		{"texts and numbers are stored and distinguished", texts},
+		{"a number replaces a text", numberOverText},
+		{"a text replaces a number, and no other point", textOverNumber},
+		{"texts that replace numbers do not change points between them", textsOverNumbers},
+		{"the last number or text of a sensor and time in a batch is stored", lastKindOfBatchWins},
+		{"floats are read exactly as they were written", floats},
+		{"names and tags may have any characters", hostileTags},
+		{"a query quotes device ids and types", hostileQueries},
+		{"the ends of a range are inclusive", ranges},
+		{"a limit is at most 1000", limits},
+		{"a query selects the requested types, or all types", types},
+		{"accounts may have devices with the same id", accounts},
+		{"an unknown device has no readings", unknownDevice},
+		{"invalid points and radio data are refused by index, and valid points are stored", refusals},
+		{"an empty batch is valid", emptyBatch},
+		{"a batch of 12,000 points is stored completely", bigBatch},
+		{"radio data may lack any value", radioData},
+		{"each statistic is computed", statistics},
+		{"a bucket includes its start, and the ends of a range are inclusive", boundaries},
+		{"weeks begin on Monday, months on the first day, and other buckets are counted from 1970", calendar},
+		{"aggregates ignore texts", onlyNumbers},
+		{"rows of an aggregate are ordered and limited", rowsInOrder},
+		{"an average of the largest numbers is finite", largeSums},
+		{"an aggregate quotes device ids and types", hostileAggregates},
+		{"aggregates of 500 random readings are exact for each statistic and granularity", randomReadings},
+		{"Forget deletes only points before the time of their sensor", forgets},
+		{"Forget deletes thousands of points", forgetsMany},
+		{"Forget quotes device and sensor ids", forgetsHostile},
+		{"the latest point of a sensor is the newest, not the last written", latestIsNewest},
+		{"the latest points of sensors whose readings are days apart and written in any order", latestOfDays},
+		{"the latest points of sensors that stopped, changed their type or have texts", latestOfAll},
+		{"a sensor without points has no latest point", latestForgotten},
+		{"Latest and LastStored quote device ids", latestHostile},
+		{"LastStored returns the time of the newest point or uplink", lastStored},
+		{"LastStored of 600 devices", lastStoredMany},
+		{"radio data comes from the newest uplinks that have it", radioOfLast},
 		{"a cancelled context is an error", cancelled},
-		{"a ping finds the store writable", ping},
+		{"Ping succeeds for a writable store", ping},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) { tc.run(t, open(t)) })
@@ -208,17 +208,17 @@ func refusals(t *testing.T, s iot.ReadingStore) {
 }
 
 func bigBatch(t *testing.T, s iot.ReadingStore) {
-	const devices, each = 30, 400
+	const devices, perDevice = 30, 400
 	var points []iot.Point
-	for i := range each {
+	for i := range perDevice {
 		for d := range devices {
-			points = append(points, point(fmt.Sprintf("big%d", d), "1", i, float64(d*each+i)))
+			points = append(points, point(fmt.Sprintf("big%d", d), "1", i, float64(d*perDevice+i)))
 		}
 	}
 	write(t, s, points...)
 	for d := range devices {
 		got := read(t, s, iot.Query{DeviceID: fmt.Sprintf("big%d", d), Types: []string{celsius}})
-		if len(got) != each || got[0].Value != float64(d*each+each-1) || got[each-1].Value != float64(d*each) {
+		if len(got) != perDevice || got[0].Value != float64(d*perDevice+perDevice-1) || got[perDevice-1].Value != float64(d*perDevice) {
 			t.Fatalf("device %d: %d readings", d, len(got))
 		}
 	}
