@@ -99,19 +99,19 @@ func (s *Surface) showAccount(c *fiber.Ctx) error {
 }
 
 func (s *Surface) addAccount(c *fiber.Ctx) error {
-	var in struct {
+	var form struct {
 		Name           string   `json:"name"`
 		Credit         int64    `json:"credit"`
 		Permissions    []string `json:"permissions"`
 		CallbackURL    string   `json:"callback_url"`
 		WebhookSecrets []string `json:"webhook_secret"`
 	}
-	if err := readJSON(c, maxForm, &in); err != nil {
+	if err := readJSON(c, maxForm, &form); err != nil {
 		return err
 	}
 	a, err := s.Inventory.AddAccount(c.UserContext(), account.Account{
-		Name: in.Name, Permissions: in.Permissions, CallbackURL: in.CallbackURL, WebhookSecrets: in.WebhookSecrets,
-	}, in.Credit)
+		Name: form.Name, Permissions: form.Permissions, CallbackURL: form.CallbackURL, WebhookSecrets: form.WebhookSecrets,
+	}, form.Credit)
 	if err != nil {
 		return err
 	}
@@ -121,12 +121,12 @@ func (s *Surface) addAccount(c *fiber.Ctx) error {
 }
 
 func (s *Surface) changeAccount(c *fiber.Ctx) error {
-	var in struct {
+	var form struct {
 		Permissions    *[]string `json:"permissions"`
 		CallbackURL    *string   `json:"callback_url"`
 		WebhookSecrets *[]string `json:"webhook_secret"`
 	}
-	if err := readJSON(c, maxForm, &in); err != nil {
+	if err := readJSON(c, maxForm, &form); err != nil {
 		return err
 	}
 	a, err := s.pathAccount(c)
@@ -134,9 +134,9 @@ func (s *Surface) changeAccount(c *fiber.Ctx) error {
 		return err
 	}
 	oldAccount, newAccount, err := s.Inventory.ChangeAccount(c.UserContext(), a.ID, func(a *account.Account) {
-		relay.Assign(&a.Permissions, in.Permissions)
-		relay.Assign(&a.CallbackURL, in.CallbackURL)
-		relay.Assign(&a.WebhookSecrets, in.WebhookSecrets)
+		relay.Assign(&a.Permissions, form.Permissions)
+		relay.Assign(&a.CallbackURL, form.CallbackURL)
+		relay.Assign(&a.WebhookSecrets, form.WebhookSecrets)
 	})
 	if err != nil {
 		return err
@@ -207,7 +207,7 @@ func (r *AccountRef) UnmarshalJSON(raw []byte) error {
 
 // accountID returns the id of the account that a request refers to; 0 for an empty reference.
 // It does not check that an id exists. The error for an unknown name is relay.KindInvalid. A
-// user of the role account refers to its own account by default; the error for another one is
+// user of the role account refers to its own account by default; the error for another account is
 // relay.KindForbidden.
 func (s *Surface) accountID(c *fiber.Ctx, r AccountRef) (relay.AccountID, error) {
 	id, err := s.findAccount(c.UserContext(), r)
@@ -266,25 +266,25 @@ func (s *Surface) listTokens(c *fiber.Ctx, sel *selection) error {
 	return c.JSON(fiber.Map{"data": httpd.Each(declaredTokens, tokenOf)})
 }
 
-// addToken answers with the text of the token. No later answer has it.
+// addToken adds a token and answers with its text, which no later answer has.
 func (s *Surface) addToken(c *fiber.Ctx) error {
-	var in struct {
+	var form struct {
 		Account AccountRef `json:"account"`
 		Scopes  []string   `json:"scopes"`
 		Source  string     `json:"source"`
 		Secret  string     `json:"secret"`
 	}
-	if err := readJSON(c, maxForm, &in); err != nil {
+	if err := readJSON(c, maxForm, &form); err != nil {
 		return err
 	}
-	acct, err := s.existingAccount(c, in.Account)
+	acct, err := s.existingAccount(c, form.Account)
 	if err == nil && acct == 0 {
 		err = relay.Invalid("account", "The account field is required.")
 	}
 	if err != nil {
 		return err
 	}
-	text, made, err := s.Inventory.AddToken(c.UserContext(), acct, in.Scopes, in.Source, in.Secret)
+	text, made, err := s.Inventory.AddToken(c.UserContext(), acct, form.Scopes, form.Source, form.Secret)
 	if err != nil {
 		return err
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// metric is a metric with its values in S, the result of one read. It is a counter if its name
-// ends in _total, else a gauge.
+// metric is a metric whose values are taken from S, the result of one read. It is a counter if its
+// name ends in _total, else a gauge.
 type metric[S any] struct {
 	name, help string
 	labels     []string
@@ -69,7 +69,8 @@ type column[T any] struct {
 	value      func(T) float64
 }
 
-// newListCollector collects the columns of a list. key returns the values of a record's labels.
+// newListCollector returns the metrics of a list: each column has a value for each record. key
+// returns the values of a record's labels.
 func newListCollector[T any](read func() []T, labels []string, key func(T) []string, columns ...column[T]) prometheus.Collector {
 	metrics := make([]metric[[]T], len(columns))
 	for i, col := range columns {
@@ -331,20 +332,20 @@ func NewSpanCollector(stats func() (sent, dropped uint64)) prometheus.Collector 
 	})
 }
 
-// upFor is the time for which the result of a check is used again, so that frequent requests for
+// upMaxAge is the time for which the result of a check is used again, so that frequent requests for
 // the metrics do not burden the back ends.
-const upFor = 5 * time.Second
+const upMaxAge = 5 * time.Second
 
 // NewUpCollector returns the metric of the states of the back ends.
 func NewUpCollector(backends []Backend, now func() time.Time) prometheus.Collector {
 	var mu sync.Mutex
-	var checked time.Time
+	var checkedAt time.Time
 	var down map[string]error
 	read := func() map[string]error {
 		mu.Lock()
 		defer mu.Unlock()
-		if down == nil || now().Sub(checked) >= upFor {
-			down, checked = Down(context.Background(), backends), now()
+		if down == nil || now().Sub(checkedAt) >= upMaxAge {
+			down, checkedAt = Down(context.Background(), backends), now()
 		}
 		return down
 	}

@@ -15,19 +15,19 @@ const maxReason = 200
 
 // adjustCredit adds an amount, which may be negative, to the credit of an account.
 func (s *Surface) adjustCredit(c *fiber.Ctx) error {
-	var in struct {
+	var form struct {
 		Amount int64  `json:"amount"`
 		Reason string `json:"reason"`
 	}
-	if err := readJSON(c, maxForm, &in); err != nil {
+	if err := readJSON(c, maxForm, &form); err != nil {
 		return err
 	}
 	p := relay.Problems{}
-	if in.Amount == 0 {
+	if form.Amount == 0 {
 		p.Add("amount", "The amount must be a number of credits other than 0.")
 	}
-	p.Require("reason", in.Reason)
-	p.Limit("reason", in.Reason, maxReason)
+	p.Require("reason", form.Reason)
+	p.Limit("reason", form.Reason, maxReason)
 	if err := p.Err(); err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (s *Surface) adjustCredit(c *fiber.Ctx) error {
 	}
 	now := s.Now()
 	entry, err := s.Credit.Apply(c.UserContext(), credit.Change{
-		ID: relay.NewID(now), Account: a.ID, Credits: in.Amount, Reason: credit.Adjusted, Reference: in.Reason, At: now,
+		ID: relay.NewID(now), Account: a.ID, Credits: form.Amount, Reason: credit.Adjusted, Reference: form.Reason, At: now,
 	})
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func (s *Surface) adjustCredit(c *fiber.Ctx) error {
 
 // listCredit lists the changes of an account's credit, newest first.
 func (s *Surface) listCredit(c *fiber.Ctx, sel *selection) error {
-	acct, limit, beforeSeq := sel.requiredAccount(), sel.limit(), sel.before()
+	acct, limit, beforeSeq := sel.requiredAccount(), sel.limit(), sel.numericCursor()
 	if err := sel.Err(); err != nil {
 		return err
 	}
@@ -78,10 +78,10 @@ type balanceJSON struct {
 	Balance     int64           `json:"balance"`
 }
 
-// listBalances lists the credit of accounts, by id. The cursor is the last account of the
-// page before.
+// listBalances lists the credit of accounts, by id. The cursor is the last account of the previous
+// page.
 func (s *Surface) listBalances(c *fiber.Ctx, sel *selection) error {
-	acct, limit, n := sel.account(), sel.limit(), sel.before()
+	acct, limit, afterID := sel.account(), sel.limit(), sel.numericCursor()
 	if err := sel.Err(); err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (s *Surface) listBalances(c *fiber.Ctx, sel *selection) error {
 	}
 	views, ids, nextCursor := []balanceJSON{}, []relay.AccountID{}, ""
 	for _, a := range accounts {
-		if acct != 0 && a.ID != acct || uint64(a.ID) <= n { //nolint:gosec // ids are positive
+		if acct != 0 && a.ID != acct || uint64(a.ID) <= afterID { //nolint:gosec // ids are positive
 			continue
 		}
 		if len(views) == limit {

@@ -21,7 +21,7 @@ type decoderJSON struct {
 	Description string          `json:"description"`
 	Type        iot.DeviceType  `json:"type"`
 	Codec       string          `json:"codec"`
-	Keys        []string        `json:"keys"` // those that are mapped to sensors
+	Keys        []string        `json:"keys"` // the keys that are mapped to sensors
 }
 
 // listDecoders lists the decoders of one or all accounts, without their sources.

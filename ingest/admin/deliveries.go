@@ -110,12 +110,12 @@ func sizeOfDelivery(d *outbox.Delivery) int {
 
 // replayDeliveries queues dead deliveries again, and delivered ones if include_delivered is set.
 func (s *Surface) replayDeliveries(c *fiber.Ctx, sel *selection) error {
-	f, delivered := sel.deliveries(), sel.flag("include_delivered")
+	f, includeDelivered := sel.deliveries(), sel.flag("include_delivered")
 	sel.requireFilter()
 	if err := sel.Err(); err != nil {
 		return err
 	}
-	n, err := s.Deliveries.ReplayAll(c.UserContext(), f, delivered, s.Now)
+	n, err := s.Deliveries.ReplayAll(c.UserContext(), f, includeDelivered, s.Now)
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ type breakerJSON struct {
 
 // listBreakers lists the open breakers with their numbers of parked deliveries.
 func (s *Surface) listBreakers(c *fiber.Ctx) error {
-	open, err := s.Breakers.List(c.UserContext())
+	breakers, err := s.Breakers.List(c.UserContext())
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (s *Surface) listBreakers(c *fiber.Ctx) error {
 		return err
 	}
 	views := []breakerJSON{}
-	for _, b := range open {
+	for _, b := range breakers {
 		if !sees(c, b.Account) {
 			continue
 		}
@@ -165,11 +165,11 @@ func (s *Surface) listBreakers(c *fiber.Ctx) error {
 // closeBreaker closes a breaker. Its parked deliveries are attempted at once.
 func (s *Surface) closeBreaker(c *fiber.Ctx) error {
 	endpoint := strings.Clone(c.Params("endpoint"))
-	open, err := s.Breakers.List(c.UserContext())
+	breakers, err := s.Breakers.List(c.UserContext())
 	if err != nil {
 		return err
 	}
-	for _, b := range open {
+	for _, b := range breakers {
 		if n := httpd.NoteOf(c); b.Endpoint == endpoint {
 			n.Account = b.Account
 			n.Before = fiber.Map{"endpoint": b.Endpoint, "relay": b.Relay, "target": outbox.MaskTarget(b.Target), "reason": b.Reason, "opened_at": formatTime(b.OpenedAt)}

@@ -33,7 +33,7 @@ type deviceJSON struct {
 type positionJSON struct {
 	Latitude  float64 `json:"latitude"`
 	Longitude float64 `json:"longitude"`
-	// Source is device for a position that was entered, network for one from an uplink.
+	// Source is "device" for an entered position and "network" for a position from an uplink.
 	Source string `json:"source"`
 }
 

@@ -21,7 +21,7 @@ type DryRun struct {
 	Away  []awayJSON `json:"away,omitempty"` // gateways whose events are missing
 }
 
-// dryRun answers a dry run. Messages are only counted; explainRelay explains single ones.
+// dryRun answers a dry run. Messages are only counted; explainRelay explains a single message.
 func (s *Surface) dryRun(c *fiber.Ctx, intakes []*intake.Intake, f event.Filter, rules bool, limit int, otherGateways []gateway.Gateway) error {
 	if err := httpd.AdmitTo(c, httpd.Searches, principalOf(c).SearchAccount()); err != nil {
 		return err
@@ -42,10 +42,10 @@ func (s *Surface) dryRun(c *fiber.Ctx, intakes []*intake.Intake, f event.Filter,
 		}
 		answer.Join(part, limit)
 	}
-	parts, away := passToAll[DryRun](c, s.Peers, otherGateways)
+	parts, awayGateways := passToAll[DryRun](c, s.Peers, otherGateways)
 	for _, node := range slices.Sorted(maps.Keys(parts)) {
 		answer.Join(parts[node].DryRun, limit)
 	}
-	answer.BackTo, answer.Away = answer.BackTo.UTC(), away
+	answer.BackTo, answer.Away = answer.BackTo.UTC(), awayGateways
 	return c.JSON(answer)
 }

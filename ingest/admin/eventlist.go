@@ -75,7 +75,7 @@ func (s *Surface) journalSources(ctx context.Context, intakes []*intake.Intake, 
 		src := &eventSource{node: s.Node, kind: in.Kind()}
 		src.next, src.stop = iter.Pull(func(yield func(eventJSON) bool) {
 			var reached intake.Reached
-			reached, src.err = in.Search(ctx, search, func(e event.Event, it *intake.Item) bool { return yield(s.eventOf(e, it)) })
+			reached, src.err = in.Search(ctx, search, func(e event.Event, item *intake.Item) bool { return yield(s.eventOf(e, item)) })
 			if reached.Seq > 0 {
 				src.resume, src.searchedTo = position{in.Kind(): reached.Seq}, formatTime(reached.Time)
 			}
@@ -216,7 +216,7 @@ func (s *Surface) findEvents(c *fiber.Ctx, intakes []*intake.Intake, f event.Fil
 	}
 	// 1. The journals of this gateway, as far as their first events.
 	ctx, search := c.UserContext(), intake.Search{Filter: f, Until: time.Now().Add(searchTime)}
-	otherGateways, err := s.Peers.others(c)
+	otherGateways, err := s.Peers.otherGateways(c)
 	if err == nil {
 		list.sources, err = s.journalSources(ctx, intakes, search, places[s.Node])
 	}
@@ -240,8 +240,8 @@ func (s *Surface) findEvents(c *fiber.Ctx, intakes []*intake.Intake, f event.Fil
 		query.Set("cursor", places[node].String())
 		return peerRequest{method: http.MethodGet, path: "/internal/events", query: query, sender: list.sender}
 	}
-	found, away := queryAll(ctx, s.Peers, otherGateways, request, gatewaySource)
-	list.sources, list.meta.Away = slices.AppendSeq(list.sources, maps.Values(found)), away
+	found, awayGateways := queryAll(ctx, s.Peers, otherGateways, request, gatewaySource)
+	list.sources, list.meta.Away = slices.AppendSeq(list.sources, maps.Values(found)), awayGateways
 	return list, nil
 }
 

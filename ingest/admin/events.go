@@ -36,8 +36,9 @@ type eventJSON struct {
 	Hidden bool `json:"hidden,omitempty"`
 }
 
-// eventOf returns an event for an answer; it is its entry, nil if the numbers are not needed.
-func (s *Surface) eventOf(e event.Event, it *intake.Item) eventJSON {
+// eventOf returns an event for an answer. item is the event's journal entry; nil if From and To are
+// not needed.
+func (s *Surface) eventOf(e event.Event, item *intake.Item) eventJSON {
 	view := eventJSON{
 		ID: e.ID, ReceivedAt: formatTime(e.ReceivedAt), Kind: e.Kind, Source: e.Source, Account: e.Account,
 		State: e.State, Reason: e.Reason, Raw: string(e.Raw), Outcome: e.Outcome, Notes: append([]string{}, e.Notes...),
@@ -45,11 +46,11 @@ func (s *Surface) eventOf(e event.Event, it *intake.Item) eventJSON {
 	if !utf8.ValidString(view.Raw) {
 		view.Raw = hex.EncodeToString(e.Raw)
 	}
-	if e.Kind != event.SMS || it == nil {
+	if e.Kind != event.SMS || item == nil {
 		return view
 	}
 	_ = relay.Recovered("numbers of event "+e.ID, func() error { // an unreadable post has no numbers
-		messages, _, err := s.ReadPost(it)
+		messages, _, err := s.ReadPost(item)
 		if len(messages) > 0 {
 			view.From, view.To = messages[0].From, messages[0].To
 		}
@@ -172,7 +173,8 @@ type stepJSON struct {
 	Text    string  `json:"text"`
 }
 
-// getEvent shows one event with its trace. It queries another gateway if the id names that.
+// getEvent answers with an event and its trace. If this gateway does not have the event, getEvent
+// queries the gateway that the id names.
 func (s *Surface) getEvent(c *fiber.Ctx) error {
 	id := strings.Clone(c.Params("event"))
 	view, err := s.traced(c, id)

@@ -31,25 +31,25 @@ type backendJSON struct {
 }
 
 // ready answers 200 if all back ends work, except the optional ones, else 503. The gateway
-// accepts traffic in both cases. Errors of back ends may contain addresses and paths, so that
-// only callers who may see them get them.
+// accepts traffic in both cases. Only callers who may read the errors of back ends get them,
+// because they may contain addresses and paths.
 func (s *Surface) ready(c *fiber.Ctx) error {
 	states := s.watch.check(c.UserContext())
 	inFull := s.seesBackends(c)
 	backends := make(map[string]backendJSON, len(states))
 	for i := range states {
-		s := &states[i]
-		view := backendJSON{Status: "ok", Note: s.Note}
-		if s.Err != nil {
+		state := &states[i]
+		view := backendJSON{Status: "ok", Note: state.Note}
+		if state.Err != nil {
 			view.Status, view.Error = "down", hiddenReason
-			if reason, public := errors.AsType[Reason](s.Err); public {
+			if reason, public := errors.AsType[Reason](state.Err); public {
 				view.Error = string(reason)
 			}
 			if inFull {
-				view.Error = s.Err.Error()
+				view.Error = state.Err.Error()
 			}
 		}
-		backends[s.Name] = view
+		backends[state.Name] = view
 	}
 	status, word := fiber.StatusOK, "ready"
 	if !ready(states) {
@@ -131,7 +131,7 @@ func (w *watch) check(ctx context.Context) []BackendState {
 }
 
 // Watch checks the back ends every five seconds until the context ends, so that the status has
-// the start of an outage even if nobody has requested it since.
+// the start of an outage even if nobody requested the status at that time.
 func (s *Surface) Watch(ctx context.Context) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()

@@ -18,8 +18,8 @@ import (
 	"github.com/penstock/penstock/relay/user"
 )
 
-// getInventory answers with everything that is declared, or with one document: the declared
-// values, or with present=true the present ones. Only an admin may see secrets.
+// getInventory answers with everything that is declared, or with one document. A document has the
+// declared values or, with present=true, the present values. Only an admin may see secrets.
 func (s *Surface) getInventory(c *fiber.Ctx, sel *selection) error {
 	name, v := sel.text("document"), domain.View{Present: sel.flag("present"), Secrets: sel.flag("secrets")}
 	if err := sel.Err(); err != nil {
@@ -89,14 +89,14 @@ func (s *Surface) putInventory(c *fiber.Ctx) error {
 		return err
 	}
 	m.Compare = !m.DryRun
-	done, err := s.Inventory.Apply(c.UserContext(), data, m)
+	applied, err := s.Inventory.Apply(c.UserContext(), data, m)
 	if err != nil {
 		s.Logger.WarnContext(c.UserContext(), "inventory refused", "address", httpd.ClientIP(c), "error", err)
 	}
 	if mistakes, ok := errors.AsType[inventory.Mistakes](err); ok {
 		byPath := make(map[string][]string, len(mistakes))
-		for _, m := range mistakes {
-			byPath[m.Path] = append(byPath[m.Path], m.Text)
+		for _, mistake := range mistakes {
+			byPath[mistake.Path] = append(byPath[mistake.Path], mistake.Text)
 		}
 		return c.Status(fiber.StatusUnprocessableEntity).JSON(fiber.Map{
 			"message": "The inventory was refused: " + mistakes[0].String(), "errors": byPath,
@@ -105,13 +105,13 @@ func (s *Surface) putInventory(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	s.logApplied(c, m, done)
+	s.logApplied(c, m, applied)
 	if n := httpd.NoteOf(c); m.Compare {
-		n.Target, n.Before, n.After = done.Document, done.Before, done.After
+		n.Target, n.Before, n.After = applied.Document, applied.Before, applied.After
 	} else {
-		n.Target = done.Document
+		n.Target = applied.Document
 	}
-	return c.JSON(fiber.Map{"data": done})
+	return c.JSON(fiber.Map{"data": applied})
 }
 
 func (s *Surface) logApplied(c *fiber.Ctx, m inventory.Mode, a inventory.Applied) {

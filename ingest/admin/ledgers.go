@@ -31,7 +31,7 @@ type ledgerJSON struct {
 // listLedgers lists the ledgers of one or all accounts. The cursor is the number of ledgers
 // before the page.
 func (s *Surface) listLedgers(c *fiber.Ctx, sel *selection) error {
-	acct, limit, offset := sel.account(), sel.limit(), sel.before()
+	acct, limit, offset := sel.account(), sel.limit(), sel.numericCursor()
 	names, overviews, err := findNamed(s, sel, acct, s.Ledgers.Overviews)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ type ledgerEntryJSON struct {
 
 // listLedgerEntries lists the entries of a ledger, newest first.
 func (s *Surface) listLedgerEntries(c *fiber.Ctx, sel *selection) error {
-	acct, limit, beforeSeq := sel.requiredAccount(), sel.limit(), sel.before()
+	acct, limit, beforeSeq := sel.requiredAccount(), sel.limit(), sel.numericCursor()
 	if err := sel.Err(); err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ type generatedTokenJSON struct {
 
 // listLedgerTokens lists the tokens of a ledger, newest first.
 func (s *Surface) listLedgerTokens(c *fiber.Ctx, sel *selection) error {
-	acct, prefix, limit, beforeSeq := sel.requiredAccount(), strings.ToLower(sel.text("q")), sel.limit(), sel.before()
+	acct, prefix, limit, beforeSeq := sel.requiredAccount(), strings.ToLower(sel.text("q")), sel.limit(), sel.numericCursor()
 	if strings.Trim(prefix, "0123456789abcdef") != "" {
 		sel.Add("q", "The q must be the beginning of an id, in hexadecimal digits.")
 	}

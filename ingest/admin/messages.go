@@ -63,8 +63,8 @@ type partJSON struct {
 	ChangedAt   string        `json:"changed_at"`
 }
 
-// messageOf returns a sent message for an answer. The reason of a part that is due is why it
-// waits now.
+// messageOf returns a sent message for an answer. If a part is due and pending, its Reason is the
+// reason why it waits now.
 func (s *Surface) messageOf(m *message.Message) messageJSON {
 	view := messageJSON{
 		Direction: sent, ID: m.ID, Account: m.Account, Originator: m.Originator, Destination: m.Destination, Coding: m.Coding,
@@ -174,8 +174,8 @@ func (s *Surface) findSent(c *fiber.Ctx, list *messageList, f message.Filter) er
 // messageList is a list of sent and received messages.
 type messageList struct {
 	limit   int
-	sent    []messageJSON // those that are not in the page yet
-	hasMore bool          // there are older sent messages than these
+	sent    []messageJSON // the sent messages that are not in the page yet, newest first
+	hasMore bool          // the store has older sent messages
 	end     message.ID    // the next page begins with the sent messages below this id
 	events  *eventList
 }
@@ -219,9 +219,9 @@ func (l *messageList) merge(hidden bool) ([]messageJSON, error) {
 
 // isBefore compares two times of formatTime.
 func isBefore(a, b string) bool {
-	first, _ := time.Parse(time.RFC3339Nano, a)
-	second, _ := time.Parse(time.RFC3339Nano, b)
-	return first.Before(second)
+	timeA, _ := time.Parse(time.RFC3339Nano, a)
+	timeB, _ := time.Parse(time.RFC3339Nano, b)
+	return timeA.Before(timeB)
 }
 
 // sizeOfMessage returns the approximate memory of a message, in bytes.

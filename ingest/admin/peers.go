@@ -60,9 +60,9 @@ type awayJSON struct {
 	Error  string `json:"error"`
 }
 
-// others lists the other gateways. A request that another gateway has passed on is not passed
+// otherGateways lists the other gateways. A request that another gateway has passed on is not passed
 // on again, so the list is empty for it.
-func (p *Peers) others(c *fiber.Ctx) ([]gateway.Gateway, error) {
+func (p *Peers) otherGateways(c *fiber.Ctx) ([]gateway.Gateway, error) {
 	if p == nil || principalOf(c).peer != "" {
 		return nil, nil
 	}
@@ -74,7 +74,7 @@ func (p *Peers) others(c *fiber.Ctx) ([]gateway.Gateway, error) {
 // answers. It returns the results by node, and the gateways without one.
 func queryAll[T any](
 	ctx context.Context, p *Peers, gateways []gateway.Gateway, request func(node string) peerRequest, read func(node string, body io.ReadCloser) (T, error),
-) (results map[string]T, away []awayJSON) {
+) (results map[string]T, awayGateways []awayJSON) {
 	results = make(map[string]T, len(gateways))
 	var mu sync.Mutex
 	var wait sync.WaitGroup
@@ -92,18 +92,18 @@ func queryAll[T any](
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				away = append(away, awayJSON{Node: g.Node, SeenAt: formatTime(g.SeenAt), Error: faultText(r.sender, err)})
+				awayGateways = append(awayGateways, awayJSON{Node: g.Node, SeenAt: formatTime(g.SeenAt), Error: faultText(r.sender, err)})
 				return
 			}
 			results[g.Node] = result
 		})
 	}
 	wait.Wait()
-	return results, away
+	return results, awayGateways
 }
 
 // passToAll passes the request on to each gateway and decodes the answers.
-func passToAll[T any](c *fiber.Ctx, p *Peers, gateways []gateway.Gateway) (answers map[string]T, away []awayJSON) {
+func passToAll[T any](c *fiber.Ctx, p *Peers, gateways []gateway.Gateway) (answers map[string]T, awayGateways []awayJSON) {
 	r := passOn(c, passedOn(c))
 	return queryAll(c.UserContext(), p, gateways, func(string) peerRequest { return r }, decodeAnswer[T])
 }
@@ -174,7 +174,7 @@ func (p *Peers) send(ctx context.Context, gatewayURL string, r peerRequest) (io.
 }
 
 // ExchangeServer sends the PostgreSQL server that this gateway used last to the gateway at a
-// URL, and returns the newer one of the two gateways' servers.
+// URL, and returns the newer of the two gateways' servers.
 func (p *Peers) ExchangeServer(ctx context.Context, gatewayURL string, server db.Server) (newer db.Server, err error) {
 	encoded, err := json.Marshal(server)
 	if err != nil {
@@ -187,7 +187,7 @@ func (p *Peers) ExchangeServer(ctx context.Context, gatewayURL string, server db
 	return decodeAnswer[db.Server](gatewayURL, body)
 }
 
-// passOn returns the request for the internal API of another gateway, with another query.
+// passOn returns the request for the internal API of another gateway, with query as its query.
 func passOn(c *fiber.Ctx, query url.Values) peerRequest {
 	path := "/internal" + strings.Clone(c.Path()[len("/admin"):]) // the router ignores case
 	return peerRequest{method: strings.Clone(c.Method()), path: path, query: query, body: slices.Clone(c.BodyRaw()), sender: principalOf(c)}
@@ -220,17 +220,17 @@ func (s *Surface) authorizePeer(c *fiber.Ctx) error {
 
 // exchangeServer answers a request that ExchangeServer of another gateway makes.
 func (s *Surface) exchangeServer(c *fiber.Ctx) error {
-	var theirs db.Server
-	if err := readJSON(c, maxForm, &theirs); err != nil {
+	var peerServer db.Server
+	if err := readJSON(c, maxForm, &peerServer); err != nil {
 		return err
 	}
-	return c.JSON(s.NewerServer(theirs))
+	return c.JSON(s.NewerServer(peerServer))
 }
 
 // traced returns an event from the gateway that its id names, "<node>-<kind><sequence>". It
 // returns a NotFound error if there is no such gateway or it has no such event.
 func (p *Peers) traced(c *fiber.Ctx, id string) (tracedJSON, error) {
-	gateways, err := p.others(c)
+	gateways, err := p.otherGateways(c)
 	i := slices.IndexFunc(gateways, func(g gateway.Gateway) bool { return g.Node == id[:max(0, strings.LastIndex(id, "-"))] })
 	if err == nil && i < 0 {
 		err = relay.Errorf(relay.KindNotFound, "event %s", id)
@@ -279,8 +279,8 @@ func (s *Surface) gateways(ctx context.Context) ([]gatewayJSON, error) {
 	return views, err
 }
 
-// forgetGateway removes a gateway that is away from the registry. It refuses to remove one
-// that sends heartbeats, because that would register itself again.
+// forgetGateway removes a gateway that is away from the registry. It refuses to remove a gateway
+// that sends heartbeats, because this gateway would register itself again.
 func (s *Surface) forgetGateway(c *fiber.Ctx) error {
 	node := strings.Clone(c.Params("node"))
 	if s.Peers == nil {
@@ -339,14 +339,14 @@ func MissingBetween(since, until time.Time) *MissingRecords {
 }
 
 // recover processes the journal of this gateway again. Every gateway must be recovered by
-// itself, because each has lost other effects.
+// itself, because each gateway has lost different effects.
 func (s *Surface) recover(c *fiber.Ctx) error {
-	done, err := s.Recover(c.UserContext())
-	done.Server, _ = c.Locals(acceptedKey{}).(string)
-	if err != nil && (done.Server == "" || relay.KindOf(err) != relay.KindConflict) {
+	recovered, err := s.Recover(c.UserContext())
+	recovered.Server, _ = c.Locals(acceptedKey{}).(string)
+	if err != nil && (recovered.Server == "" || relay.KindOf(err) != relay.KindConflict) {
 		return err
 	}
-	return c.JSON(done)
+	return c.JSON(recovered)
 }
 
 type acceptedKey struct{}

@@ -58,7 +58,7 @@ func (s *Surface) replayEvents(c *fiber.Ctx, sel *selection) error {
 		}
 		f.Match, intakes = match, ofKind(intakes, event.SMS)
 	}
-	otherGateways, err := s.Peers.others(c)
+	otherGateways, err := s.Peers.otherGateways(c)
 	if err != nil {
 		return err
 	}
@@ -66,27 +66,27 @@ func (s *Surface) replayEvents(c *fiber.Ctx, sel *selection) error {
 		return s.dryRun(c, intakes, f, rules, limit, otherGateways)
 	}
 	// 2. Replay the events, and compare the effects before and after.
-	done := replayedJSON{Rules: rules}
+	replayed := replayedJSON{Rules: rules}
 	for _, in := range intakes {
-		if err := s.replayOf(ctx, in, f, &done); err != nil {
+		if err := s.replayOf(ctx, in, f, &replayed); err != nil {
 			return err
 		}
 	}
-	answers, away := passToAll[replayedJSON](c, s.Peers, otherGateways)
+	answers, awayGateways := passToAll[replayedJSON](c, s.Peers, otherGateways)
 	for _, a := range answers {
-		done.Count, done.Examined = done.Count+a.Count, done.Examined+a.Examined
-		done.Deliveries, done.Alarms = done.Deliveries+a.Deliveries, done.Alarms+a.Alarms
-		done.Readings.Add(a.Readings)
+		replayed.Count, replayed.Examined = replayed.Count+a.Count, replayed.Examined+a.Examined
+		replayed.Deliveries, replayed.Alarms = replayed.Deliveries+a.Deliveries, replayed.Alarms+a.Alarms
+		replayed.Readings.Add(a.Readings)
 	}
-	done.Away = away
-	s.Logger.InfoContext(ctx, "events replayed", "count", done.Count, "selection", sel.String(), "address", httpd.ClientIP(c))
-	return c.JSON(done)
+	replayed.Away = awayGateways
+	s.Logger.InfoContext(ctx, "events replayed", "count", replayed.Count, "selection", sel.String(), "address", httpd.ClientIP(c))
+	return c.JSON(replayed)
 }
 
-// replayOf replays the events of one journal and adds the effects to done. The tally of readings
-// is that of a preview, because the replay itself does not read the old values. An error in
-// counting the effects does not prevent the replay.
-func (s *Surface) replayOf(ctx context.Context, in *intake.Intake, f event.Filter, done *replayedJSON) error {
+// replayOf replays the events of one journal and adds the effects to replayed. A preview counts the
+// readings, because the replay itself does not read the old values. An error in counting the
+// effects does not prevent the replay.
+func (s *Surface) replayOf(ctx context.Context, in *intake.Intake, f event.Filter, replayed *replayedJSON) error {
 	var ids []string
 	err := in.Events(ctx, f, 0, func(e event.Event, _ uint64) bool {
 		ids = append(ids, e.ID)
@@ -100,15 +100,15 @@ func (s *Surface) replayOf(ctx context.Context, in *intake.Intake, f event.Filte
 	if in.Kind() == event.Uplink {
 		preview, err := replay.Preview(ctx, s.Inspector, counted, 0, s.Now)
 		if err == nil {
-			done.Readings.Add(preview.Readings)
+			replayed.Readings.Add(preview.Readings)
 		}
 		countErr = errors.Join(countErr, err)
 	}
 	if len(ids) < maxCounted { // ids has all selected events, so the journal need not be searched again
 		f = counted
 	}
-	n, err := in.Replay(ctx, f, done.Rules)
-	done.Count, done.Examined = done.Count+n, done.Examined+len(ids)
+	n, err := in.Replay(ctx, f, replayed.Rules)
+	replayed.Count, replayed.Examined = replayed.Count+n, replayed.Examined+len(ids)
 	if err != nil {
 		return err
 	}
@@ -117,8 +117,8 @@ func (s *Surface) replayOf(ctx context.Context, in *intake.Intake, f event.Filte
 		s.Logger.WarnContext(ctx, "effects of a replay not counted", "error", countErr)
 		return nil
 	}
-	done.Deliveries += max(0, counts.Deliveries-oldCounts.Deliveries) // old deliveries may have expired
-	done.Alarms += max(0, counts.Alarms-oldCounts.Alarms)
+	replayed.Deliveries += max(0, counts.Deliveries-oldCounts.Deliveries) // old deliveries may have expired
+	replayed.Alarms += max(0, counts.Alarms-oldCounts.Alarms)
 	return nil
 }
 
@@ -127,7 +127,7 @@ func ofKind(intakes []*intake.Intake, kind event.Kind) []*intake.Intake {
 	return slices.DeleteFunc(slices.Clone(intakes), func(in *intake.Intake) bool { return in.Kind() != kind })
 }
 
-// readBy returns a function that selects posts with frames of the devices that have a decoder.
+// readBy returns a function that selects posts with frames of the devices that use the decoder.
 func (s *Surface) readBy(ctx context.Context, acct relay.AccountID, decoder string) (func(relay.AccountID, []string) bool, error) {
 	type owned struct {
 		account    relay.AccountID
@@ -160,8 +160,9 @@ func (s *Surface) readBy(ctx context.Context, acct relay.AccountID, decoder stri
 	}, nil
 }
 
-// takenBy returns a function that selects the messages that a relay takes: those to its
-// number, or those whose longest prefix is the relay's.
+// takenBy returns a function that selects the messages that a relay takes. The relay of a virtual
+// number takes the messages to that number. For any other number, the geographic relay with the
+// longest matching prefix takes the messages.
 func (s *Surface) takenBy(ctx context.Context, acct relay.AccountID, id string) (func(relay.AccountID, []string) bool, error) {
 	// The maps have all relays, by number and by prefix; the value reports whether the relay has the id.
 	numbers, prefixes, exists := make(map[string]bool), make(map[string]bool), false

@@ -56,7 +56,7 @@ type Deps struct {
 	ReadMessage func(body []byte) (inbound.Message, error)
 	// ReadPost parses the messages of a journalled post. notice describes a post without
 	// messages.
-	ReadPost func(it *intake.Item) (messages []inbound.Message, notice string, err error)
+	ReadPost func(item *intake.Item) (messages []inbound.Message, notice string, err error)
 	// Explain predicts the outcome of a message.
 	Explain func(ctx context.Context, m inbound.Message) (inbound.Explanation, error)
 	// Trace returns an event of this gateway with the steps of its processing.
@@ -81,9 +81,9 @@ type Deps struct {
 	// was refused. It returns a Conflict error if another server can be used. nil accepts
 	// none.
 	AcceptServer func(ctx context.Context) (string, error)
-	// NewerServer returns the newer one of the PostgreSQL servers of another gateway and of
-	// this one.
-	NewerServer func(theirs db.Server) db.Server
+	// NewerServer returns the newer of two PostgreSQL servers: the server of another gateway and
+	// the server of this gateway.
+	NewerServer func(peerServer db.Server) db.Server
 	Backends    []Backend
 	Metrics     prometheus.Gatherer
 	Program     Program

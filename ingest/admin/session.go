@@ -47,25 +47,25 @@ func (s *Surface) signIn(c *fiber.Ctx) error {
 	if err := s.auth.CheckSite(c); err != nil {
 		return err
 	}
-	var in struct {
+	var form struct {
 		Name     string `json:"name"`
 		Password string `json:"password"`
 	}
-	if err := readJSON(c, maxForm, &in); err != nil {
+	if err := readJSON(c, maxForm, &form); err != nil {
 		return err
 	}
 	p := relay.Problems{}
-	p.Require("name", in.Name)
-	p.Require("password", in.Password)
+	p.Require("name", form.Name)
+	p.Require("password", form.Password)
 	if err := p.Err(); err != nil {
 		return err
 	}
-	name, _ := user.ParseName(in.Name)
-	attempt, err := s.attemptAt(c, name, in.Password)
+	name, _ := user.ParseName(form.Name)
+	attempt, err := s.passwordAttempt(c, name, form.Password)
 	if err != nil {
 		return err
 	}
-	session, err := s.Users.SignIn(c.UserContext(), in.Name, in.Password)
+	session, err := s.Users.SignIn(c.UserContext(), form.Name, form.Password)
 	if relay.KindOf(err) == relay.KindUnauthenticated {
 		s.auth.Guesses().Wrong(attempt)
 		return httpd.Message(c, fiber.StatusUnauthorized, err.Error())
@@ -80,8 +80,9 @@ func (s *Surface) signIn(c *fiber.Ctx) error {
 	return c.JSON(fiber.Map{"data": s.sessionJSONOf(session)})
 }
 
-// attemptAt returns the attempt to use a user's password; an error after too many wrong ones.
-func (s *Surface) attemptAt(c *fiber.Ctx, name, password string) (httpd.Attempt, error) {
+// passwordAttempt returns the attempt to use a user's password. It returns an error with the status
+// 429 after too many wrong passwords.
+func (s *Surface) passwordAttempt(c *fiber.Ctx, name, password string) (httpd.Attempt, error) {
 	attempt := httpd.AttemptOf(c, "user "+name, name+"\x00"+password)
 	if wait := s.auth.Guesses().Wait(attempt); wait > 0 {
 		c.Set(fiber.HeaderRetryAfter, httpd.RetryAfter(wait))
@@ -142,19 +143,19 @@ func (s *Surface) setOwnPassword(c *fiber.Ctx) error {
 	if p.Session == nil {
 		return relay.Errorf(relay.KindForbidden, "The admin token has no password.")
 	}
-	var in struct {
+	var form struct {
 		Password    string `json:"password"`
 		NewPassword string `json:"new_password"`
 	}
-	if err := readJSON(c, maxForm, &in); err != nil {
+	if err := readJSON(c, maxForm, &form); err != nil {
 		return err
 	}
 	httpd.NoteOf(c).Target = p.Name
-	attempt, err := s.attemptAt(c, p.Name, in.Password)
+	attempt, err := s.passwordAttempt(c, p.Name, form.Password)
 	if err != nil {
 		return err
 	}
-	err = s.Users.SetOwnPassword(c.UserContext(), p.Name, in.Password, in.NewPassword)
+	err = s.Users.SetOwnPassword(c.UserContext(), p.Name, form.Password, form.NewPassword)
 	if relay.FieldsOf(err)["password"] != nil {
 		s.auth.Guesses().Wrong(attempt)
 	}

@@ -195,7 +195,7 @@ type usageStepJSON struct {
 const (
 	defaultUsage = 30 * 24 * time.Hour  // the range without from
 	maxUsage     = 366 * 24 * time.Hour // the longest range
-	hourlyUsage  = 4 * 24 * time.Hour   // the longest range with a step of an hour; above it is a day
+	hourlyUsage  = 4 * 24 * time.Hour   // the longest range with a step of an hour; a longer range has a step of a day
 )
 
 // simUsage answers with the usage of a SIM by hour or by day.

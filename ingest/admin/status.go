@@ -51,7 +51,7 @@ type journalJSON struct {
 	Quarantined uint64 `json:"quarantined"`
 	Deferred    uint64 `json:"deferred"`
 	Lag         uint64 `json:"lag"`
-	Waiting     string `json:"waiting"` // the back end's error that processing waits for
+	Waiting     string `json:"waiting"` // the error of the back end for which processing waits
 	Bytes       int64  `json:"bytes"`
 	Gaps        int    `json:"gaps"`
 }

@@ -15,10 +15,11 @@ type Timings struct {
 	parts, attempts                                *prometheus.CounterVec
 
 	mu    sync.Mutex
-	hosts map[string]bool // those with a label of their own
+	hosts map[string]bool // the hosts with a label of their own
 }
 
-// maxHosts is the largest number of hosts with a label of their own. The others share a label.
+// maxHosts is the largest number of hosts with a label of their own. All further hosts share a
+// label.
 const maxHosts = 200
 
 // NewTimings returns a Timings.
@@ -52,25 +53,25 @@ func (t *Timings) Collectors() []prometheus.Collector {
 }
 
 // Request measures a request by its method, the registered route and the status.
-func (t *Timings) Request(method, route string, status int, took time.Duration) {
-	t.requests.WithLabelValues(method, route, strconv.Itoa(status/100)+"xx").Observe(took.Seconds())
+func (t *Timings) Request(method, route string, status int, duration time.Duration) {
+	t.requests.WithLabelValues(method, route, strconv.Itoa(status/100)+"xx").Observe(duration.Seconds())
 }
 
 // Fsync returns a function that measures the syncs of a kind's journal.
-func (t *Timings) Fsync(kind string) func(took time.Duration) {
+func (t *Timings) Fsync(kind string) func(duration time.Duration) {
 	observer := t.fsyncs.WithLabelValues(kind)
-	return func(took time.Duration) { observer.Observe(took.Seconds()) }
+	return func(duration time.Duration) { observer.Observe(duration.Seconds()) }
 }
 
 // Completed returns a function that measures the entries of a kind.
-func (t *Timings) Completed(kind string) func(took time.Duration) {
+func (t *Timings) Completed(kind string) func(duration time.Duration) {
 	observer := t.stored.WithLabelValues(kind)
-	return func(took time.Duration) { observer.Observe(took.Seconds()) }
+	return func(duration time.Duration) { observer.Observe(duration.Seconds()) }
 }
 
 // Delivered measures a completed delivery of a kind.
-func (t *Timings) Delivered(kind string, took time.Duration) {
-	t.deliveries.WithLabelValues(kind).Observe(took.Seconds())
+func (t *Timings) Delivered(kind string, duration time.Duration) {
+	t.deliveries.WithLabelValues(kind).Observe(duration.Seconds())
 }
 
 // Part counts the outcome of a message part.
@@ -92,12 +93,14 @@ func (t *Timings) Attempt(host, state string) {
 }
 
 // Backend returns a function that measures the calls of a back end.
-func (t *Timings) Backend(name string) func(operation string, took time.Duration) {
+func (t *Timings) Backend(name string) func(operation string, duration time.Duration) {
 	if t == nil {
 		return func(string, time.Duration) {}
 	}
 	calls := t.backends.MustCurryWith(prometheus.Labels{"backend": name})
-	return func(operation string, took time.Duration) { calls.WithLabelValues(operation).Observe(took.Seconds()) }
+	return func(operation string, duration time.Duration) {
+		calls.WithLabelValues(operation).Observe(duration.Seconds())
+	}
 }
 
 // NewBuildInfo returns the metric with the version.

@@ -26,9 +26,9 @@ import (
 // maxTryFrames is the largest number of frames that one request tries.
 const maxTryFrames = 100
 
-// TryRequest selects a decoder and the frames on which it is tried. The decoder is a stored
-// one, or that of a device; Codec and Source replace its own. The frames are Frames, or the
-// last ones of the device.
+// TryRequest selects a decoder and the frames on which it is tried. The decoder is the stored
+// decoder DecoderID or the decoder of the device DeviceID; Codec and Source replace its codec and
+// source. The frames are Frames, or the Last newest frames of the device.
 type TryRequest struct {
 	// Account may be empty if only one account has the decoder or device.
 	Account       AccountRef      `json:"account,omitempty"`
@@ -122,7 +122,7 @@ func (s *Surface) tryDecoder(c *fiber.Ctx) error {
 }
 
 // arrivals returns the frames of the request, or the last frames of its device. If the request
-// has no device and all frames name the same one, it becomes the device of the request.
+// has no device and all frames name the same device, that becomes the device of the request.
 func (s *Surface) arrivals(ctx context.Context, r *TryRequest) ([]iot.Arrival, error) {
 	if r.Last > 0 {
 		d, err := s.IoT.Device(ctx, r.owner, r.DeviceID)

@@ -29,8 +29,8 @@ type TriedFrame struct {
 	FPort      *int    `json:"fPort"`
 	Payload    string  `json:"payload"` // hex
 	TookUS     float64 `json:"took_us"`
-	// Values are the decoded values, Readings the readings that would be stored, and Stored
-	// those that are stored today.
+	// Values are the decoded values, Readings the readings that would be stored, and Stored the
+	// readings that are stored now.
 	Values   []TriedValue   `json:"values"`
 	Readings []TriedReading `json:"readings"`
 	Stored   []TriedReading `json:"stored"`

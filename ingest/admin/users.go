@@ -48,20 +48,20 @@ func (s *Surface) showUser(c *fiber.Ctx) error {
 }
 
 func (s *Surface) addUser(c *fiber.Ctx) error {
-	var in struct {
+	var form struct {
 		Name     string     `json:"name"`
 		Role     user.Role  `json:"role"`
 		Account  AccountRef `json:"account"`
 		Password string     `json:"password"`
 	}
-	if err := readJSON(c, maxForm, &in); err != nil {
+	if err := readJSON(c, maxForm, &form); err != nil {
 		return err
 	}
-	acct, err := s.existingAccount(c, in.Account)
+	acct, err := s.existingAccount(c, form.Account)
 	if err != nil {
 		return err
 	}
-	u, err := s.Users.Add(c.UserContext(), user.Addition{Name: in.Name, Role: in.Role, Account: acct, Password: in.Password})
+	u, err := s.Users.Add(c.UserContext(), user.Addition{Name: form.Name, Role: form.Role, Account: acct, Password: form.Password})
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,8 @@ func (s *Surface) addUser(c *fiber.Ctx) error {
 	return c.Status(fiber.StatusCreated).JSON(fiber.Map{"data": userOf(u)})
 }
 
-// existingAccount returns the account that a request refers to; 0 for an empty reference.
+// existingAccount returns the account that a request refers to; 0 for an empty reference. The error
+// for an account that does not exist is relay.KindInvalid.
 func (s *Surface) existingAccount(c *fiber.Ctx, r AccountRef) (relay.AccountID, error) {
 	id, err := s.accountID(c, r)
 	if err != nil || id == 0 {
@@ -84,18 +85,18 @@ func (s *Surface) existingAccount(c *fiber.Ctx, r AccountRef) (relay.AccountID, 
 }
 
 func (s *Surface) changeUser(c *fiber.Ctx) error {
-	var in struct {
+	var form struct {
 		Role     *user.Role  `json:"role"`
 		Account  *AccountRef `json:"account"`
 		Password *string     `json:"password"`
 		Disabled *bool       `json:"disabled"`
 	}
-	if err := readJSON(c, maxForm, &in); err != nil {
+	if err := readJSON(c, maxForm, &form); err != nil {
 		return err
 	}
-	change := user.Change{Role: in.Role, Password: in.Password, Disabled: in.Disabled}
-	if in.Account != nil {
-		acct, err := s.existingAccount(c, *in.Account)
+	change := user.Change{Role: form.Role, Password: form.Password, Disabled: form.Disabled}
+	if form.Account != nil {
+		acct, err := s.existingAccount(c, *form.Account)
 		if err != nil {
 			return err
 		}

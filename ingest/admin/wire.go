@@ -122,7 +122,8 @@ func (s *selection) option(name string) string {
 	return s.Text(name)
 }
 
-// oneOf returns a parameter that selects records by one of some words.
+// oneOf returns a parameter that selects records and must be one of words; "" if it is missing or
+// invalid.
 func oneOf[T ~string](s *selection, name string, words ...T) T {
 	v := T(s.text(name))
 	if v == "" || slices.Contains(words, v) {
@@ -143,7 +144,7 @@ func (s *selection) timestamp(name string) time.Time {
 	return t
 }
 
-// account returns the account whose records are selected; 0 selects the records of all.
+// account returns the account whose records are selected; 0 selects the records of all accounts.
 func (s *selection) account() relay.AccountID {
 	id, err := s.find(AccountRef(s.text("account")))
 	for _, problem := range relay.FieldsOf(err)["account"] {
@@ -204,8 +205,8 @@ func (s *selection) limit() int {
 	return int(*n)
 }
 
-// before returns a cursor that is a number.
-func (s *selection) before() uint64 {
+// numericCursor returns a cursor that is a number; 0 without a cursor.
+func (s *selection) numericCursor() uint64 {
 	text := s.option("cursor")
 	if text == "" {
 		return 0
@@ -246,7 +247,7 @@ func formatCursor(format string, key ...any) string {
 }
 
 // cut returns the page of records that were read with one record more than the limit, and the
-// cursor of the next page: that of the last record, "" if there are no more records.
+// cursor of the next page: the cursor of the last record, "" if there are no more records.
 func cut[T any](found []T, limit int, cursorOf func(T) string) (page []T, nextCursor string) {
 	if len(found) <= limit {
 		return found, ""

@@ -14,18 +14,19 @@ import (
 //go:embed web
 var web embed.FS
 
-// policy lets the page load its own modules and style sheets and ask its own
-// gateway, and nothing else.
+// policy allows the page only to load its own modules and style sheets, and to send requests to
+// its own gateway.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
 	"frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
-// file is one of the program, ready to be served.
+// file is an embedded file with its Content-Type and its ETag.
 type file struct {
 	kind, tag string
 	content   []byte
 }
 
-// Mount adds the page and what it loads to the app. None takes a token.
+// Mount adds the page and the files that it loads to the app. None of the routes requires
+// credentials.
 func Mount(app fiber.Router) {
 	files := load()
 	app.Get("/", func(c *fiber.Ctx) error { return c.Redirect("/console", fiber.StatusFound) })
@@ -59,9 +60,9 @@ func load() map[string]*file {
 	return files
 }
 
-// serve sends a file; without one the request goes on to what answers unknown paths. A
-// browser checks each time whether a file has changed, so that a new version shows at once,
-// and is answered 304 if not.
+// serve sends a file. If f is nil, serve calls the next handler, which answers unknown paths. The
+// browser revalidates a file before each use, so that a new version appears at once; an unchanged
+// file is answered 304.
 func serve(c *fiber.Ctx, f *file) error {
 	if f == nil {
 		return c.Next()
@@ -70,16 +71,16 @@ func serve(c *fiber.Ctx, f *file) error {
 	c.Set(fiber.HeaderReferrerPolicy, "no-referrer")
 	c.Set(fiber.HeaderCacheControl, "no-cache")
 	c.Set(fiber.HeaderETag, f.tag)
-	if known(c.Get(fiber.HeaderIfNoneMatch), f.tag) {
+	if matchesTag(c.Get(fiber.HeaderIfNoneMatch), f.tag) {
 		return c.SendStatus(fiber.StatusNotModified)
 	}
 	c.Set(fiber.HeaderContentType, f.kind)
 	return c.Send(f.content)
 }
 
-// known reports whether If-None-Match names a tag (RFC 9110, 13.1.2). Proxies
-// that compress make a tag weak; it still names the same content.
-func known(header, tag string) bool {
+// matchesTag reports whether If-None-Match has the tag (RFC 9110, 13.1.2). It ignores the mark of
+// a weak tag, which proxies that compress add to the tag of the same content.
+func matchesTag(header, tag string) bool {
 	for text := range strings.SplitSeq(header, ",") {
 		if text = strings.TrimPrefix(strings.TrimSpace(text), "W/"); text == tag || text == "*" {
 			return true

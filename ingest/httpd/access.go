@@ -26,7 +26,7 @@ type requestContext struct {
 	due    atomic.Int64 // the deadline, Unix ns
 }
 
-// newRequestContext returns a context that ends after a time, or when end is called.
+// newRequestContext returns a context that ends after d, or when end is called.
 func newRequestContext(id string, span *tracing.Active, d time.Duration) *requestContext {
 	r := &requestContext{id: id, span: span}
 	r.Context, r.cancel = context.WithCancel(context.Background())
@@ -38,7 +38,7 @@ func newRequestContext(id string, span *tracing.Active, d time.Duration) *reques
 	return r
 }
 
-// extend moves the deadline to a time from now, unless the context has ended.
+// extend moves the deadline to d from now, unless the context has ended.
 func (r *requestContext) extend(d time.Duration) {
 	r.due.Store(time.Now().Add(d).UnixNano())
 	r.timer.Reset(d)
@@ -129,11 +129,11 @@ func (o *Options) reported(handler fasthttp.RequestHandler) fasthttp.RequestHand
 			if state.account != 0 {
 				span.Set("penstock.account", state.account.String())
 			}
-			failed := ""
+			failure := ""
 			if status >= fiber.StatusInternalServerError {
-				failed = strconv.Itoa(status)
+				failure = strconv.Itoa(status)
 			}
-			span.End(time.Now(), failed)
+			span.End(time.Now(), failure)
 		}
 	}
 }

@@ -21,36 +21,36 @@ type Accounts interface {
 	AccountByName(ctx context.Context, name string) (account.Account, error)
 }
 
-// Operation is an operation of an API of accounts.
+// Operation is an operation of one of the APIs that accounts use.
 type Operation struct {
 	Method string
 	Path   string // parameters are segments that begin with a colon
 	ID     string // operationId of the contract
 }
 
-// access has the roles that may use an operation while acting as an account.
-type access struct {
+// accessRule has the roles that may use an operation while acting as an account.
+type accessRule struct {
 	roles  []user.Role
 	change bool // the operation is recorded in the audit log
 }
 
-// access returns the access to an operation. In general, all roles may read and operators may
-// change.
-func (o Operation) access() access {
+// access returns the rule for access to an operation. In general, all roles may read, and
+// operators and administrators may change.
+func (o Operation) access() accessRule {
 	operators := []user.Role{user.Operator, user.Admin}
 	trusted := []user.Role{user.Account, user.Operator, user.Admin}
 	switch o.ID {
 	case "lookUpNumber": // a GET that costs credit
-		return access{operators, true}
+		return accessRule{operators, true}
 	case "readInbox", "listRules", "getRule": // the answers have texts of messages, or secrets
-		return access{trusted, false}
+		return accessRule{trusted, false}
 	case "tryRule", "previewMessage", "validateToken": // POSTs that change nothing
-		return access{trusted, false}
+		return accessRule{trusted, false}
 	}
 	if reads(o.Method) {
-		return access{user.Roles(), false}
+		return accessRule{user.Roles(), false}
 	}
-	return access{operators, true}
+	return accessRule{operators, true}
 }
 
 // OperationsOf lists the operationIds that a role may use while acting as an account.
@@ -64,9 +64,9 @@ func (a *Auth) OperationsOf(r user.Role) []string {
 	return ids
 }
 
-// operationOf returns the operation of a request: among those with a matching path, the one with
-// the fewest parameters. For an unknown request it returns a change, so that viewers cannot use an
-// operation that is missing in the list.
+// operationOf returns the operation whose path matches a request; if several match, the operation
+// with the fewest parameters. For an unknown request it returns a change, so that viewers cannot
+// use an operation that is missing in the list.
 func (a *Auth) operationOf(c *fiber.Ctx) Operation {
 	method, path := c.Method(), RoutePath(c)
 	if method == fiber.MethodHead {
@@ -114,8 +114,8 @@ func NotAllowed(role user.Role, allowed []user.Role) error {
 	return fiber.NewError(fiber.StatusForbidden, fmt.Sprintf("The role %s may not do this; it takes %s.", role, strings.Join(words, " or ")))
 }
 
-// act passes a request of a user, or with the admin token, as one of the account in X-Account. text
-// is the text of the token, "" for a session.
+// act authenticates a user or the admin token, and passes the request as a request of the account
+// that X-Account names. text is the text of the token; "" means that the request has a session.
 func (a *Auth) act(c *fiber.Ctx, text, name string) error {
 	o := a.operationOf(c)
 	access := o.access()
@@ -152,8 +152,8 @@ func (a *Auth) act(c *fiber.Ctx, text, name string) error {
 	return a.Record(c, audit.Entry{Actor: principal.Name, Role: string(principal.Role), Operation: o.ID, Account: acct, Target: RouteTarget(c, o.Path)})
 }
 
-// accountNamed returns the account with a name, or with an id if name has digits only. It returns a
-// NotFound error if there is none.
+// accountNamed returns the id of the account with a name, or with an id if name has digits only. It
+// returns a NotFound error if there is no such account.
 func (a *Auth) accountNamed(ctx context.Context, name string) (relay.AccountID, error) {
 	if id, err := strconv.ParseUint(name, 10, 63); err == nil {
 		found, err := a.Accounts.Account(ctx, relay.AccountID(id)) //nolint:gosec // 63 bits
@@ -163,8 +163,9 @@ func (a *Auth) accountNamed(ctx context.Context, name string) (relay.AccountID, 
 	return found.ID, err
 }
 
-// names reports whether X-Account is missing or refers to the account of the request's token.
-func (a *Auth) names(c *fiber.Ctx, acct relay.AccountID) (bool, error) {
+// accountMatches reports whether X-Account is missing or refers to the account of the request's
+// token.
+func (a *Auth) accountMatches(c *fiber.Ctx, acct relay.AccountID) (bool, error) {
 	name := c.Get(HeaderAccount)
 	if name == "" {
 		return true, nil

@@ -23,14 +23,14 @@ import (
 
 // Options configures the server; the zero value works.
 type Options struct {
-	BodyLimit int     // of all bodies, in bytes; surfaces have lower limits; 0 means 8 MiB
-	Limits    *Limits // nil means those of the zero LimitOptions
+	BodyLimit int     // the largest body of any request, in bytes; surfaces have lower limits; 0 means 8 MiB
+	Limits    *Limits // nil means the limits of the zero LimitOptions
 	// TrustedProxies are the proxies whose X-Forwarded-For is trusted.
 	TrustedProxies []netip.Prefix
 	Logger         *slog.Logger // nil means slog.Default
 	// Observe is called for every answered request with the registered route; nil is not
 	// called.
-	Observe   func(method, route string, status int, took time.Duration)
+	Observe   func(method, route string, status int, duration time.Duration)
 	AccessLog bool            // log a line for every request
 	Tracer    *tracing.Tracer // begins the spans of requests; nil begins none
 	// TLS means that the app is served over TLS. Answers then require TLS for later requests.
@@ -48,8 +48,8 @@ type App = fiber.App
 // last. The app is served on a Listener.
 //
 // A handler is called before the body has arrived, so that a body takes no memory until the
-// handler reads it with Body or RawBody. To Fiber, BodyLimit is the number of bytes that are read
-// before the call.
+// handler reads it with Body or RawBody. Fiber's BodyLimit is only the number of bytes that Fiber
+// reads before the call.
 func New(o Options) *App {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
@@ -98,8 +98,8 @@ func guard(o Options) fiber.Handler {
 		}
 		c.Set(fiber.HeaderXRequestID, id)
 		began := time.Now()
-		state := &requestState{limits: o.Limits, began: began, proxies: o.TrustedProxies, kind: Webhooks, lasts: Webhooks.deadline()}
-		state.ctx = newRequestContext(id, o.span(c, began), state.lasts) // authentication sets the deadline of its kind
+		state := &requestState{limits: o.Limits, began: began, proxies: o.TrustedProxies, kind: Webhooks, timeout: Webhooks.deadline()}
+		state.ctx = newRequestContext(id, o.span(c, began), state.timeout) // authentication sets the deadline of its kind
 		c.Locals(stateKey{}, state)
 		c.SetUserContext(state.ctx)
 		defer func() {
@@ -107,7 +107,7 @@ func guard(o Options) fiber.Handler {
 				o.Logger.ErrorContext(c.UserContext(), "request panicked", "panic", p, "path", c.Route().Path, "stack", string(debug.Stack()))
 				err = internal(c)
 			}
-			state.method, state.route = "other", c.Route().Path // a label of metrics must not have any method of a client
+			state.method, state.route = "other", c.Route().Path // the method is a label of metrics, whose values must not come from clients
 			if i := slices.Index(fiber.DefaultMethods, c.Method()); i >= 0 {
 				state.method = fiber.DefaultMethods[i]
 			}

@@ -35,8 +35,8 @@ type Tokens interface {
 	TokenBySource(ctx context.Context, source string) (account.Token, error)
 }
 
-// AuthDeps are the dependencies of an Auth. Only Tokens and Now are required. Without the others
-// users and the admin token cannot act as an account.
+// AuthDeps are the dependencies of an Auth. Only Tokens and Now are required. Without AdminToken,
+// Sessions, Accounts, Operations and Audit, users and the admin token cannot act as an account.
 type AuthDeps struct {
 	Tokens     Tokens
 	AdminToken string // empty disables admin access
@@ -111,7 +111,7 @@ func (a *Auth) Changed(stored []account.Token) {
 	size := keep()
 	a.cache.Store(cache)
 	a.size.Store(size)
-	a.size.Add(keep()) // tokens of lookups that ended meanwhile; later ones use the new map
+	a.size.Add(keep()) // keeps the tokens that lookups cached meanwhile; later lookups use the new map
 }
 
 // Style defines how a surface reads credentials and refuses requests.
@@ -145,9 +145,9 @@ func (a *Auth) Require(scope account.Scope, s Style) fiber.Handler {
 		token, err := a.token(c.UserContext(), t)
 		a.recordAttempt(attempt, err)
 		if err == nil && s.Kind == API {
-			if named, err := a.names(c, token.Account); err != nil {
+			if matches, err := a.accountMatches(c, token.Account); err != nil {
 				return err
-			} else if !named {
+			} else if !matches {
 				return s.Forbidden(c)
 			}
 		}
@@ -165,8 +165,8 @@ func (a *Auth) recordAttempt(attempt Attempt, err error) {
 	}
 }
 
-// orUnsure returns the style that answers wrong credentials with an error of Guesses.Unsure,
-// unless that is nil.
+// orUnsure returns the style. If unsure, the result of Guesses.Unsure, is not nil, the style
+// answers wrong credentials with it.
 func (s Style) orUnsure(unsure error) Style {
 	if unsure != nil {
 		s.Unauthenticated = func(*fiber.Ctx) error { return unsure }
@@ -217,11 +217,11 @@ func byTokenText(text string) credential {
 	return credential{sum: sha256.Sum256([]byte(text)), text: text}
 }
 
-func (t credential) find(ctx context.Context, tokens Tokens) (account.Token, error) {
-	if t.source != "" {
-		return tokens.TokenBySource(ctx, t.source)
+func (c credential) find(ctx context.Context, tokens Tokens) (account.Token, error) {
+	if c.source != "" {
+		return tokens.TokenBySource(ctx, c.source)
 	}
-	return tokens.Token(ctx, account.HashToken(t.text))
+	return tokens.Token(ctx, account.HashToken(c.text))
 }
 
 // token returns a token from the cache, else from the store. A cached token older than
@@ -288,13 +288,13 @@ func (a *Auth) IsAdmin(c *fiber.Ctx) bool {
 	return isAdmin
 }
 
-// isAdmin compares the hash of a token with that of the admin token.
+// isAdmin reports whether sum is the hash of the admin token.
 func (a *Auth) isAdmin(sum [sha256.Size]byte) bool {
 	return a.AdminToken != "" && subtle.ConstantTimeCompare(sum[:], a.adminSum[:]) == 1
 }
 
-// admin compares the text of a request's token with the admin token. If the attempt must wait, it
-// returns the time.
+// admin reports whether text is the admin token. If the attempt must wait, admin returns the time
+// to wait instead.
 func (a *Auth) admin(c *fiber.Ctx, text string) (isAdmin bool, wait time.Duration) {
 	if text == "" {
 		return false, 0
@@ -335,7 +335,8 @@ func BearerOrBare(c *fiber.Ctx) string {
 // XAuthToken returns the token of X-Auth-Token.
 func XAuthToken(c *fiber.Ctx) string { return c.Get("X-Auth-Token") }
 
-// XAuthTokenOrBearer returns the token of X-Auth-Token, else that of Authorization: Bearer.
+// XAuthTokenOrBearer returns the token of X-Auth-Token, or of Authorization: Bearer without that
+// header.
 func XAuthTokenOrBearer(c *fiber.Ctx) string { return cmp.Or(XAuthToken(c), Bearer(c)) }
 
 // AnyCredential returns the token of Authorization, with or without the word Bearer or as the
@@ -353,10 +354,10 @@ func AnyCredential(c *fiber.Ctx) string {
 	return XAuthToken(c)
 }
 
-// WebhookStyle is the style of webhooks, carriers and CDR senders.
+// WebhookStyle returns the style of webhooks, carriers and CDR senders.
 func WebhookStyle() Style { return style(Webhooks, AnyCredential, "Forbidden.") }
 
-// APIStyle is the style of the REST surfaces. credential returns the text of the token of a
+// APIStyle returns the style of the REST surfaces. credential returns the text of the token of a
 // request.
 func APIStyle(credential func(*fiber.Ctx) string) Style {
 	return style(API, credential, "This action is unauthorised.")

@@ -59,9 +59,9 @@ type requestState struct {
 	began   time.Time
 	proxies []netip.Prefix // the trusted proxies
 	ctx     *requestContext
-	lasts   time.Duration // the longest time for the request after its body has arrived
-	// extra releases the slot of a search or an export; nil without one.
-	extra func()
+	timeout time.Duration // the longest time for the request after its body has arrived
+	// releaseExtra releases the slot of a search or an export; nil without one.
+	releaseExtra func()
 	// streamed means that the answer is written after the handlers have returned.
 	streamed bool
 	// method and route are set at the end of the request.
@@ -88,15 +88,15 @@ func (r *requestState) enter(k Kind) {
 }
 
 func (r *requestState) setDeadline(d time.Duration) {
-	r.lasts = d
+	r.timeout = d
 	r.ctx.extend(d)
 }
 
 // end ends the context of the request and releases its slot of a search or an export.
 func (r *requestState) end() {
 	r.ctx.end()
-	if r.extra != nil {
-		r.extra()
+	if r.releaseExtra != nil {
+		r.releaseExtra()
 	}
 }
 
@@ -118,7 +118,7 @@ func (r *requestState) take(c *fiber.Ctx, n int) error {
 	}
 	if !authenticated(c) {
 		if !r.limits.unauthenticated.take(n) {
-			r.limits.unknown.Add(1)
+			r.limits.refusedUnauthenticated.Add(1)
 			return r.refuse(c, "unauthenticated", byBytes)
 		}
 		r.unauthenticated += n
@@ -144,7 +144,7 @@ func (r *requestState) whileReceiving(c *fiber.Ctx, read func() ([]byte, error))
 	r.ctx.timer.Stop() // the body has a time limit of its own
 	b, err := read()
 	link.resume()
-	r.ctx.extend(r.lasts)
+	r.ctx.extend(r.timeout)
 	if err == nil && hadSlot {
 		err = r.acquire(c)
 	}
@@ -268,7 +268,7 @@ type timedBody struct {
 	conn  net.Conn
 	body  io.Reader
 	began time.Time
-	read  int
+	read  int // bytes
 }
 
 func (r *timedBody) Read(b []byte) (int, error) {

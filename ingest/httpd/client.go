@@ -8,9 +8,9 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// ClientAddr returns the address of the client of a request; for IPv6 that of the client's network
-// with a prefix of 64 bits. Behind trusted proxies the client is the last address in
-// X-Forwarded-For that is not one of theirs.
+// ClientAddr returns the address of the client of a request. For an IPv6 client it returns the
+// address of the network with a prefix of 64 bits. Behind trusted proxies the client is the last
+// address in X-Forwarded-For that does not belong to a trusted proxy.
 func ClientAddr(c *fiber.Ctx) netip.Addr {
 	addr := clientIP(c)
 	if addr.Is6() {
@@ -34,7 +34,8 @@ func clientIP(c *fiber.Ctx) netip.Addr {
 }
 
 // behindProxies returns the client of a request that came from addr. It trusts X-Forwarded-For as
-// far as trusted proxies have written it: from the end to the first address that is not theirs.
+// far as trusted proxies have written it: backwards from its end to the first address that does
+// not belong to a trusted proxy.
 func behindProxies(addr netip.Addr, proxies []netip.Prefix, forwarded [][]byte) netip.Addr {
 	if !trusted(proxies, addr) {
 		return addr

@@ -93,7 +93,8 @@ func (l *Listener) take(raw net.Conn) *conn {
 	return c
 }
 
-// evictionSample is the number of waiting connections from which the one to close is chosen.
+// evictionSample is the number of waiting connections that are compared to choose the connection
+// to close.
 const evictionSample = 16
 
 // longestWaiting returns the connection of a sample that has waited longest for its client; nil if
@@ -101,7 +102,7 @@ const evictionSample = 16
 func (l *Listener) longestWaiting() *conn {
 	var oldest *conn
 	var oldestSince int64
-	found := 0
+	sampled := 0
 	for c := range l.open {
 		since := c.since.Load()
 		if since == 0 {
@@ -110,7 +111,7 @@ func (l *Listener) longestWaiting() *conn {
 		if oldest == nil || since < oldestSince {
 			oldest, oldestSince = c, since
 		}
-		if found++; found == evictionSample {
+		if sampled++; sampled == evictionSample {
 			break
 		}
 	}
@@ -215,8 +216,10 @@ func (c *conn) Read(b []byte) (int, error) {
 // arrived reports whether the present request has arrived completely.
 func (c *conn) arrived() bool { return c.framing.complete > c.served }
 
-// wait notes that the connection waits for its client, and resume that the wait has ended.
-func (c *conn) wait()   { c.since.Store(time.Now().UnixNano()) }
+// wait notes that the connection begins to wait for its client.
+func (c *conn) wait() { c.since.Store(time.Now().UnixNano()) }
+
+// resume notes that the connection no longer waits for its client.
 func (c *conn) resume() { c.since.Store(0) }
 
 const (

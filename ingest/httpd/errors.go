@@ -12,8 +12,8 @@ import (
 // Answer answers a request that failed.
 type Answer func(c *fiber.Ctx, err error) error
 
-// Errors has the answers of a surface to errors, by kind. The app answers the others: fiber's own
-// errors, errors of back ends that are down, and unexpected errors.
+// Errors has the answers of a surface to errors, by kind. The app answers the errors of other
+// kinds: fiber's own errors, errors of back ends that are down, and unexpected errors.
 type Errors map[relay.Kind]Answer
 
 // ErrorsOf returns the answers of a surface together with the common ones.

@@ -37,12 +37,12 @@ type framing struct {
 	begun    bool   // the request line has arrived; empty lines before it do not end the head
 	length   int    // of the body, according to the head
 	chunked  bool
-	missing  int // bytes of the body or the chunk
+	missing  int // the bytes of the body or the chunk that have not arrived
 	complete int // the number of requests that have arrived completely
 }
 
-// follow processes the next bytes. It returns the offset at which a line of a head ends without a
-// CR, -1 if none does.
+// follow processes the next bytes. It returns the offset of the first LF without a CR in a head, or
+// -1.
 func (f *framing) follow(b []byte) int {
 	for i := 0; i < len(b); {
 		switch f.part {
@@ -142,8 +142,8 @@ func (f *framing) takeHead(line []byte) {
 // end notes that a request has arrived completely.
 func (f *framing) end() { *f = framing{line: f.line, complete: f.complete + 1} }
 
-// ambiguity returns the reason why parsers could read a request in different ways, "" if they could
-// not. It examines the head as it was sent, because the library joins folded lines, accepts lines
+// ambiguity returns the reason why parsers could read a request in different ways, "" if there is
+// none. It examines the head as it was sent, because the library joins folded lines, accepts lines
 // without a CR, reads "Transfer-Encoding: identity" as no body, and ignores a Content-Length next
 // to a Transfer-Encoding (RFC 9112, 2.2, 5.1, 5.2, 6.1).
 func ambiguity(h *fasthttp.RequestHeader) string {
@@ -188,14 +188,14 @@ func isToken(name []byte) bool {
 }
 
 // headErrorHandler answers a request that the library could not read, and closes the connection.
-// The answer does not have the library's error, which quotes the request and its token.
+// The answer omits the library's error, which quotes the request and its token.
 func headErrorHandler(o Options) func(*fasthttp.RequestCtx, error) {
 	return func(c *fasthttp.RequestCtx, err error) {
 		status, text := fiber.StatusBadRequest, "The request cannot be read."
 		_, isLong := errors.AsType[*fasthttp.ErrSmallBuffer](err)
-		network, failed := errors.AsType[net.Error](err)
+		netErr, isNetErr := errors.AsType[net.Error](err)
 		switch {
-		case failed && network.Timeout():
+		case isNetErr && netErr.Timeout():
 			status, text = fiber.StatusRequestTimeout, "Request Timeout"
 		case isLong:
 			status, text = fiber.StatusRequestHeaderFieldsTooLarge, "Request Header Fields Too Large"

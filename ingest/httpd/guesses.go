@@ -18,17 +18,18 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// The limits of wrong credentials: a burst, and one more attempt each guessEvery. While the limit
-// of an account is reached, each site has a small limit for it. An IPv6 address stands for its
-// network with a prefix of 64 bits. A site is the IPv6 network with a prefix of 48 bits, which a
-// provider usually assigns to a customer, or an IPv4 address.
+// The limits of wrong credentials: a burst of attempts, and one more attempt after each guessEvery.
+// While the limit of an account is reached, each site has a small limit for that account. An IPv6
+// address stands for its network with a prefix of 64 bits. A site is an IPv4 address, or the IPv6
+// network with a prefix of 48 bits, which a provider usually assigns to a customer.
 const (
 	guessesOfAddress = 60
 	guessesOfSite    = 240
 	guessesOfAccount = 60
 	guessesPerPair   = 3 // for a site and an account
 	guessEvery       = 6 * time.Second
-	// rightFor is the time for which a right credential exempts its address from the limits.
+	// rightFor is the time for which a credential that was right is exempt from the limits at
+	// its address.
 	rightFor = 24 * time.Hour
 	// maxGuessKeys is the largest number of entries of each of the two tables.
 	maxGuessKeys = 100_000
@@ -77,7 +78,8 @@ type guessKey struct {
 type Guesses struct {
 	Logger *slog.Logger // nil means slog.Default; must be set before use
 	// Undeclared reports whether an inventory has yet to be applied, which may declare a
-	// credential that is wrong now; nil means that there is none. It must be set before use.
+	// credential that is wrong now; nil means that there is no inventory. It must be set before
+	// use.
 	Undeclared func() bool
 
 	now    func() time.Time
@@ -97,8 +99,8 @@ func NewGuesses(now func() time.Time) *Guesses {
 	}
 }
 
-// Counts returns the numbers of wrong credentials, and of those refused without a check, by
-// surface, since the start.
+// Counts returns the numbers of wrong credentials, and of attempts that were refused without a
+// check, by surface, since the start.
 func (g *Guesses) Counts() (wrong, refused map[string]uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -199,7 +201,7 @@ func (a Attempt) site() netip.Addr {
 	return a.Address
 }
 
-// over returns the time until another attempt of a key is allowed.
+// over returns the time until another attempt with a key is allowed; 0 means now.
 func (g *Guesses) over(k guessKey, limit int, now time.Time) time.Duration {
 	full := g.spent[k]
 	if !full.After(now) {
@@ -208,7 +210,7 @@ func (g *Guesses) over(k guessKey, limit int, now time.Time) time.Duration {
 	return max(0, full.Sub(now)-time.Duration(limit-1)*guessEvery)
 }
 
-// spend counts an attempt of a key and reports whether it reached the limit.
+// spend counts an attempt with a key and reports whether this attempt reached the limit.
 func (g *Guesses) spend(k guessKey, limit int, now time.Time) (exhausted bool) {
 	if len(g.spent) >= maxGuessKeys {
 		for k, full := range g.spent {

@@ -30,8 +30,8 @@ func (k Kind) String() string {
 	return [kinds]string{"api", "webhooks", "operator", "searches", "exports"}[k]
 }
 
-// deadline returns the longest time for a request after its body has arrived. That of the admin API
-// is long because it applies inventories, replays events and recovers.
+// deadline returns the longest time for a request after its body has arrived. The admin API has a
+// long deadline because it applies inventories, replays events and recovers.
 func (k Kind) deadline() time.Duration {
 	return [kinds]time.Duration{time.Minute, 30 * time.Second, time.Hour, 30 * time.Second, 10 * time.Minute}[k]
 }
@@ -73,15 +73,15 @@ type LimitOptions struct {
 // excess requests with 503 and Retry-After before anything is stored, and closes excess
 // connections.
 type Limits struct {
-	kinds           [kinds]*slots
-	unauthenticated budget
-	unknown         atomic.Uint64 // refusals because of the limit Unauthenticated
-	connections     int
-	evicted         atomic.Uint64 // connections that were closed in favour of new ones
-	unserved        atomic.Uint64 // new connections that were refused
-	logger          *slog.Logger
-	lastLogged      atomic.Int64 // the time of the last log line, in Unix seconds
-	sinceLogged     atomic.Int64 // refusals since then
+	kinds                  [kinds]*slots
+	unauthenticated        budget
+	refusedUnauthenticated atomic.Uint64 // refusals because of the limit Unauthenticated
+	connections            int
+	evicted                atomic.Uint64 // connections that were closed in favour of new ones
+	unserved               atomic.Uint64 // new connections that were refused
+	logger                 *slog.Logger
+	lastLogged             atomic.Int64 // the time of the last log line, in Unix seconds
+	sinceLogged            atomic.Int64 // refusals since then
 }
 
 // NewLimits returns Limits.
@@ -149,7 +149,7 @@ func admitOther(c *fiber.Ctx, k Kind) error {
 // is written.
 func AdmitTo(c *fiber.Ctx, k Kind, acct relay.AccountID) error {
 	s := stateOf(c)
-	if s == nil || s.extra != nil {
+	if s == nil || s.releaseExtra != nil {
 		return nil
 	}
 	slots := s.limits.kinds[k]
@@ -158,7 +158,7 @@ func AdmitTo(c *fiber.Ctx, k Kind, acct relay.AccountID) error {
 		s.limits.log(k.String(), reason, acct)
 		return errTooMany
 	}
-	s.extra = func() { slots.release(acct) }
+	s.releaseExtra = func() { slots.release(acct) }
 	s.setDeadline(k.deadline())
 	return nil
 }
@@ -204,7 +204,8 @@ func (l *Limits) log(kind string, cause reason, acct relay.AccountID) {
 	cmp.Or(l.logger, slog.Default()).Warn("requests refused: the gateway is overloaded", "kind", kind, "reason", string(cause), "account", acct, "refused", n)
 }
 
-// LimitStats is the state of Limits by the name of the kind; Refused also has the reason.
+// LimitStats is the state of Limits. The keys are the names of kinds. A key of Refused is the name
+// of a kind, "connections" or "unauthenticated", with a reason.
 type LimitStats struct {
 	InFlight, Waiting map[string]int
 	Bytes             map[string]int64
@@ -215,7 +216,7 @@ type LimitStats struct {
 func (l *Limits) Stats() LimitStats {
 	stats := LimitStats{InFlight: make(map[string]int), Waiting: make(map[string]int), Bytes: make(map[string]int64), Refused: map[[2]string]uint64{
 		{"connections", string(byEviction)}: l.evicted.Load(), {"connections", string(byFull)}: l.unserved.Load(),
-		{"unauthenticated", string(byBytes)}: l.unknown.Load(),
+		{"unauthenticated", string(byBytes)}: l.refusedUnauthenticated.Load(),
 	}}
 	for k, s := range l.kinds {
 		s.mu.Lock()

@@ -16,8 +16,8 @@ import (
 
 // Note is a handler's report of the change that it makes.
 type Note struct {
-	Target        string          // the changed record; "" means the one in the path
-	Account       relay.AccountID // of the changed record; 0 means the one as which the request acts
+	Target        string          // the changed record; "" means the record in the path
+	Account       relay.AccountID // of the changed record; 0 means the account as which the request acts
 	Before, After any             // the changed values, for JSON; nil for none
 	// Request has the parameters to record; nil means all parameters of the request.
 	Request map[string]any
@@ -25,7 +25,7 @@ type Note struct {
 
 type noteKey struct{}
 
-// NoteOf returns the Note of a request. That of a request that is not recorded has no effect.
+// NoteOf returns the Note of a request. If the request is not recorded, the Note has no effect.
 func NoteOf(c *fiber.Ctx) *Note {
 	if n, ok := c.Locals(noteKey{}).(*Note); ok {
 		return n
@@ -71,8 +71,8 @@ func (a *Auth) Record(c *fiber.Ctx, e audit.Entry) error {
 		e.Before, e.After = audit.Changes(n.Before, n.After)
 	}
 	// The result is recorded even if the client has left.
-	if failed := a.Audit.Finish(context.WithoutCancel(c.UserContext()), e); failed != nil {
-		a.Logger.ErrorContext(c.UserContext(), "the result of a change is not in the audit log", "entry", e.ID, "user", e.Actor, "operation", e.Operation, "status", e.Status, "error", failed)
+	if finishErr := a.Audit.Finish(context.WithoutCancel(c.UserContext()), e); finishErr != nil {
+		a.Logger.ErrorContext(c.UserContext(), "the result of a change is not in the audit log", "entry", e.ID, "user", e.Actor, "operation", e.Operation, "status", e.Status, "error", finishErr)
 	}
 	return err
 }

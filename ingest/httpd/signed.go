@@ -64,7 +64,8 @@ func (a *Auth) RequireSigned(scope account.Scope, s Style, sig Signature) fiber.
 	}
 }
 
-// check verifies the signature if the token has a secret, or if bySource requires a signature.
+// check verifies the signature with the secret of the token. If the token has no secret, check
+// accepts only requests that are not identified by their source.
 func (sig *Signature) check(c *fiber.Ctx, token account.Token, bySource bool) error {
 	if token.Secret == "" {
 		if bySource {

@@ -41,15 +41,15 @@ type tenant struct {
 type reason string
 
 const (
-	byRequests     reason = "requests" // every slot is taken
-	byShare        reason = "account"  // the account uses its share
-	byBytes        reason = "bytes"    // the bodies use their memory
-	byBytesOfShare reason = "account_bytes"
-	byFull         reason = "full"    // every connection is in use
-	byEviction     reason = "evicted" // the connection waited for its client longest
+	byRequests     reason = "requests"      // every slot is taken
+	byShare        reason = "account"       // the account uses its share
+	byBytes        reason = "bytes"         // the bodies use their memory
+	byBytesOfShare reason = "account_bytes" // the bodies of the account use its share of the memory
+	byFull         reason = "full"          // every connection is in use
+	byEviction     reason = "evicted"       // the connection waited for its client longest
 )
 
-// newSlots returns slots of which an account may have a share, in percent.
+// newSlots returns slots. Of the slots and of the memory, an account may use the given percentage.
 func newSlots(b Bound, percent int, wait time.Duration) *slots {
 	return &slots{
 		bound: b, wait: wait, accounts: make(map[relay.AccountID]*tenant), refused: make(map[reason]uint64),
@@ -112,18 +112,18 @@ func (s *slots) release(acct relay.AccountID) {
 	s.used--
 	t.used--
 	for turn := s.turns.Front(); turn != nil; turn = turn.Next() {
-		waiting, ok := turn.Value.(*tenant)
-		if !ok || !s.free(waiting) {
+		candidate, ok := turn.Value.(*tenant)
+		if !ok || !s.free(candidate) {
 			continue
 		}
 		s.turns.MoveToBack(turn)
-		place := waiting.waiting.Front() // the request of the account that has waited longest
+		place := candidate.waiting.Front() // the request of the account that has waited longest
 		s.used++
-		waiting.used++
+		candidate.used++
 		if granted, ok := place.Value.(chan struct{}); ok {
 			close(granted)
 		}
-		s.stopWaiting(waiting, place)
+		s.stopWaiting(candidate, place)
 		break
 	}
 	s.forget(acct, t)

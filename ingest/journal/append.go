@@ -21,7 +21,7 @@ type batch struct {
 
 func newBatch(buf []byte) *batch { return &batch{buf: buf[:0], done: make(chan struct{})} }
 
-// Pending is a record with a position in the log that is not durable yet.
+// Pending is a staged record whose batch may not be durable yet.
 type Pending struct {
 	batch *batch
 	index int

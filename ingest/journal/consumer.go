@@ -76,7 +76,7 @@ func (c *Consumer) Next(ctx context.Context, limit int) ([]Record, error) {
 			return nil, fmt.Errorf("journal: consumer %s: %w", c.name, err)
 		}
 		c.cur.moveTo(pos)
-		batch, err := c.read(max(limit, 1))
+		records, err := c.read(max(limit, 1))
 		if err != nil {
 			c.cur.close()
 			return nil, err
@@ -90,8 +90,8 @@ func (c *Consumer) Next(ctx context.Context, limit int) ([]Record, error) {
 		if rewound {
 			continue
 		}
-		if len(batch) > 0 {
-			return batch, nil
+		if len(records) > 0 {
+			return records, nil
 		}
 	}
 }
@@ -100,22 +100,22 @@ func (c *Consumer) Next(ctx context.Context, limit int) ([]Record, error) {
 // damaged, it returns none and moves the cursor past them.
 func (c *Consumer) read(limit int) ([]Record, error) {
 	lastSeq := c.log.lastDurable()
-	var batch []Record
-	for bytes := 0; len(batch) < limit && bytes < maxRead; {
+	var records []Record
+	for bytes := 0; len(records) < limit && bytes < maxRead; {
 		rec, err := c.cur.readNext()
 		if errors.Is(err, io.EOF) {
-			if len(batch) == 0 {
+			if len(records) == 0 {
 				c.cur.moveTo(lastSeq + 1)
 			}
 			break
 		}
 		if err != nil {
-			return batch, err
+			return records, err
 		}
 		bytes += len(rec.Payload)
-		batch = append(batch, rec)
+		records = append(records, rec)
 	}
-	return batch, nil
+	return records, nil
 }
 
 func (c *Consumer) position() uint64 {

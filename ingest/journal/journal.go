@@ -39,7 +39,7 @@ import (
 
 // The errors to which a caller reacts. The log returns them wrapped.
 var (
-	// ErrLocked means that another Log, here or in another process, has the directory.
+	// ErrLocked means that another Log, here or in another process, uses the directory.
 	ErrLocked = errors.New("directory is in use")
 	// ErrFull means that the quota is used up by records that are needed, or that the
 	// disk is full. Appends fail until records are processed or space is freed.
@@ -48,8 +48,8 @@ var (
 	ErrTooLarge = errors.New("payload is too large")
 	// ErrClosed means that the log was closed.
 	ErrClosed = errors.New("journal is closed")
-	// ErrNotFound means that the sequence is not assigned yet, was removed by the
-	// retention, or lies in a Gap.
+	// ErrNotFound means that the sequence is not assigned yet or lies in a Gap, or that the
+	// retention has deleted its record.
 	ErrNotFound = errors.New("no such record")
 )
 
@@ -80,7 +80,7 @@ type Options struct {
 	// KeepAll reports that no segment may be deleted for its age now; nil means never.
 	KeepAll func() bool
 	// Synced is called with the duration of each sync of a commit, unless it is nil.
-	Synced func(took time.Duration)
+	Synced func(duration time.Duration)
 
 	// Tests set these.
 	segmentBytes int64 // size at which a new segment is begun; 0 is 16 MiB, or an eighth of a smaller quota
@@ -119,7 +119,7 @@ type Log struct {
 	sweepSoon  chan struct{} // signals housekeeping that segments may be deletable
 	quit       chan struct{} // closed by Close
 	background sync.WaitGroup
-	err        error // of truncating the last segment; read after background has ended
+	err        error // the error of truncating the last segment; read after background has ended
 
 	staging   sync.Mutex // guards the fields that Append uses
 	pending   *batch
@@ -142,7 +142,7 @@ type Log struct {
 	durable   uint64        // the last acknowledged sequence
 	grown     chan struct{} // closed when another record is durable; nil while no reader waits
 	consumers map[string]*Consumer
-	lastErr   error // of the last batch
+	lastErr   error // the error of the last commit; nil if it succeeded
 
 	judgedAt atomic.Int64 // when judge began last, Unix ns
 
@@ -212,7 +212,7 @@ type Stats struct {
 	Cut      int64  // bytes cut from the tail by Open
 	Appends  int64  // records acknowledged since Open
 	Failed   int64  // records refused since Open
-	Fsyncs   int64  // commits since Open
+	Fsyncs   int64  // syncs of commits since Open
 	Err      error  // why the last commit failed; nil if it succeeded
 }
 

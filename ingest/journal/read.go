@@ -76,6 +76,7 @@ func (l *Log) Before(ctx context.Context, seq uint64, limit, maxBytes int) ([]Re
 	return found, nil
 }
 
+// indexedBefore returns the sequence of the last index entry below seq, or false if there is none.
 func (l *Log) indexedBefore(seq uint64) (uint64, bool) {
 	l.state.RLock()
 	defer l.state.RUnlock()

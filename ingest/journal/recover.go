@@ -36,8 +36,8 @@ func (l *Log) recover() error {
 	if err := l.beginWriting(tail); err != nil {
 		return err
 	}
-	// Report missing records that precede the oldest segment or follow the newest one, but
-	// were processed or must be processed next according to a checkpoint.
+	// Compare the checkpoints with the segments: report processed records that are missing
+	// behind the newest segment, and unprocessed records that are missing before the oldest.
 	oldest, newest := l.segments[0], l.segments[len(l.segments)-1]
 	for _, c := range l.consumers {
 		switch done := c.Committed(); {

@@ -22,7 +22,7 @@ type segment struct {
 	segmentName
 	scanResult      // of the durable bytes
 	need       Need // the answer of Options.Need, if judged
-	judged     bool // set after the segment was processed
+	judged     bool // true after Need has been called for the processed segment
 }
 
 // segmentName is a parsed file name. The newest segment is never deleted, so firstSeq
@@ -103,11 +103,11 @@ func (l *Log) sweepDropped() error {
 	l.state.RLock()
 	segments := l.segments
 	l.state.RUnlock()
-	lastKept := 0 // the number of segments before the last name that is kept
+	segmentsBeforeKept := 0 // the number of segments before the last name that is kept
 	for _, name := range names {
 		segmentsBefore := slices.IndexFunc(segments, func(s *segment) bool { return s.firstSeq > name.firstSeq })
-		if segmentsBefore > lastKept {
-			lastKept = segmentsBefore
+		if segmentsBefore > segmentsBeforeKept {
+			segmentsBeforeKept = segmentsBefore
 			continue
 		}
 		err = errors.Join(err, os.Remove(filepath.Join(l.dir, name.String()+droppedSuffix)))

@@ -31,10 +31,11 @@ func (l *Log) housekeeping() {
 	}
 }
 
-// sweep deletes the segments with a record that is older than the retention, or will be before
-// the next sweep, if every consumer has processed all their records and none must be processed
-// again. It also deletes copies of damaged ranges of that age. It calls Need for processed
-// segments, and deletes nothing while KeepAll returns true.
+// sweep deletes the segments whose newest record is older than the horizon: the retention, less
+// segmentAge and the sweep interval, so that no record of a segment exceeds the retention before
+// the next sweep. It keeps segments with records that a consumer has not processed or that must
+// be processed again. It also deletes copies of damaged ranges before the horizon. It calls Need
+// for processed segments, and deletes nothing while KeepAll returns true.
 func (l *Log) sweep() {
 	horizon := l.opts.Now().Add(-l.opts.Retention + l.opts.segmentAge() + l.opts.sweepInterval())
 	keep := l.opts.KeepAll != nil && l.opts.KeepAll()
@@ -183,7 +184,7 @@ func (l *Log) delete(s *segment) bool {
 	l.state.Lock()
 	l.segments = slices.DeleteFunc(slices.Clone(l.segments), func(candidate *segment) bool { return candidate == s })
 	l.state.Unlock()
-	// Delete the file durably, before another one is deleted.
+	// Delete the file durably, before another segment is deleted.
 	err := os.Remove(l.path(s))
 	if err == nil {
 		err = l.opts.disk.SyncDir(l.dir)

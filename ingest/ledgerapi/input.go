@@ -48,7 +48,8 @@ func read(c *fiber.Ctx) (*input, error) {
 	return i, nil
 }
 
-// field returns the JSON of a member of the body, else the text of a parameter of the query.
+// field returns the JSON of a member of the body. If the member is missing or null, field returns
+// the text of the query parameter instead.
 func (i *input) field(name string) (value json.RawMessage, query string) {
 	i.Know(name)
 	value = i.body[name]

@@ -33,7 +33,8 @@ func New(s *ledger.Service, o Options) *Surface {
 	return &Surface{s, o}
 }
 
-// Mount adds the operations to the app: those of the specification in its order, then our own.
+// Mount adds the operations to the app: first the operations of the specification in its order,
+// then the extensions.
 func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r := app.Group("/ledgers", auth.Require(account.Ledger, httpd.APIStyle(httpd.Bearer)), answers().Handler)
 

@@ -55,7 +55,7 @@ type statusJSON struct {
 type detailsJSON struct {
 	Status          job.State      `json:"status"`
 	Token           string         `json:"token"`
-	Ledger          string         `json:"ledger"` // its hash
+	Ledger          string         `json:"ledger"` // the hash of the ledger
 	PrivateToken    *string        `json:"private_token"`
 	Certificate     *string        `json:"certificate"`
 	ExpiresAt       *string        `json:"expires_at"`

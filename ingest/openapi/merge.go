@@ -17,7 +17,7 @@ import (
 //go:embed chapters.md
 var chapters string
 
-// Merge joins this package's own document and those of the surfaces. Each operation gets the
+// Merge joins this package's own document and the documents of the surfaces. Each operation gets the
 // default security of its document, and a sample in TypeScript. Bodies and answers get names
 // (see suitGenerators) and examples.
 func Merge(surfaces ...[]byte) (*openapi3.T, error) {

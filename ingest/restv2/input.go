@@ -15,8 +15,8 @@ import (
 // maxBody is the longest body of an operation, in bytes.
 const maxBody = 1 << 20
 
-// input has the parameters of an operation: those of the body, and those of the query that the
-// body does not have.
+// input has the parameters of an operation: the members of the body, and the parameters of the
+// query that the body does not have.
 type input struct{ *params.Input }
 
 // parameterName returns the name of a parameter in texts, which is the name in requests.
@@ -59,7 +59,7 @@ func object(raw []byte) (map[string]any, error) {
 }
 
 // unpaired reports whether an escape is half of a surrogate pair. encoding/json would replace it
-// by another character, and the sender would pay for a wrong message.
+// with another character, and the sender would pay for a wrong message.
 func unpaired(raw []byte) bool {
 	var high bool // the previous escape was the first half of a pair
 	for len(raw) > 0 {

@@ -102,8 +102,8 @@ func (s *Surface) textOrder(c *fiber.Ctx) (message.Order, error) {
 	return o, s.addProblems(o, i)
 }
 
-// addProblems adds the problems of the order to those of the parameters, so that one answer has
-// all of them.
+// addProblems adds the problems of the order to the problems of the parameters, so that one answer
+// has all of them. It adds nothing if the parameters have no problems.
 func (s *Surface) addProblems(o message.Order, i input) error {
 	if i.Err() == nil {
 		return nil // Send and Preview check the order themselves

@@ -17,8 +17,8 @@ import (
 // maxBody is the longest body of an operation, in bytes.
 const maxBody = 1 << 20
 
-// input has the parameters of an operation: those of the body, and those of the query that the
-// body does not have.
+// input has the parameters of an operation: the members of the body, and the parameters of the
+// query that the body does not have.
 type input struct{ *params.Input }
 
 // inputFrom returns the parameters of a source.
@@ -171,8 +171,9 @@ type metaJSON struct {
 	Count       int `json:"count"` // on this page
 }
 
-// list returns a handler that answers with a page of rendered records. Its parameters are page, per_page, order_by (one of columns), order_direction and
-// filters[field][operator|value] for the filterable fields.
+// list returns a handler that answers with a page of rendered records. Its parameters are page,
+// per_page, order_by (one of columns), order_direction, and filters[field][operator|value] for the
+// filterable fields.
 func list[A, B any](message string, columns, filterable []string, find func(*fiber.Ctx, sim.Query) ([]A, int, error), render func(A) B) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		i, query, err := listInput(c)

@@ -72,16 +72,17 @@ func operations() []operation {
 	}
 }
 
-// childrenOf returns the children of a request: those of its message and the common ones.
+// childrenOf returns the children of a request: the children of its message between the common
+// children.
 func childrenOf(message ...element) []element {
-	before := []element{
+	leading := []element{
 		{
 			name: "destinationarray", param: "destinations",
 			children: []element{{name: "number", param: "destinations", kind: msisdnKind(), limit: maxDestinations}},
 		},
 		{name: "originator", param: "originator", kind: textKind(), optional: true},
 	}
-	after := []element{
+	trailing := []element{
 		{name: "sendtime", param: "send_time", kind: dateTimeKind(), optional: true},
 		{
 			name: "dlrep", param: "dlr_url", optional: true,
@@ -91,7 +92,7 @@ func childrenOf(message ...element) []element {
 			},
 		},
 	}
-	return slices.Concat(before, message, after)
+	return slices.Concat(leading, message, trailing)
 }
 
 // maxDestinations is the largest number of destinations of a request.

@@ -93,11 +93,11 @@ func expected(elements []element, path string) string {
 		for _, word := range e.kind.enumerated {
 			limits += " enumeration=" + word
 		}
-		if e.kind.least != nil {
-			limits += fmt.Sprintf(" minInclusive=%d", *e.kind.least)
+		if e.kind.minimum != nil {
+			limits += fmt.Sprintf(" minInclusive=%d", *e.kind.minimum)
 		}
-		if e.kind.most != nil {
-			limits += fmt.Sprintf(" maxInclusive=%d", *e.kind.most)
+		if e.kind.maximum != nil {
+			limits += fmt.Sprintf(" maxInclusive=%d", *e.kind.maximum)
 		}
 		if e.children != nil {
 			base = "elements"

@@ -18,8 +18,8 @@ type envelope struct {
 	request *node // the element in the Body
 }
 
-// open parses an envelope. The error is a *fault in the version of the envelope, or in that of
-// the Content-Type if the envelope has none.
+// open parses an envelope. The error is a *fault in the version of the envelope, or in the version
+// of the Content-Type if the version of the envelope is unknown.
 func open(raw []byte, contentType string) (envelope, error) {
 	e := envelope{version: versionOf(contentType)}
 	utf8, err := asUTF8(raw, contentType)
@@ -83,8 +83,8 @@ func (e *envelope) sender(reason string) *fault {
 	return &fault{version: e.version, code: senderFault, reason: reason}
 }
 
-// asUTF8 converts a document to UTF-8. The byte order mark determines its encoding, else the
-// charset of the Content-Type, else the XML declaration.
+// asUTF8 converts a document to UTF-8. The first of these that is present determines the encoding:
+// the byte order mark, the charset of the Content-Type, the XML declaration.
 func asUTF8(raw []byte, contentType string) ([]byte, error) {
 	if remaining, ok := bytes.CutPrefix(raw, []byte("\xef\xbb\xbf")); ok {
 		return remaining, nil

@@ -14,21 +14,23 @@ import (
 // kind is the type of an element's text: an XML Schema type with restrictions. An element with
 // children has the zero kind.
 type kind struct {
-	xsd         string   // string, integer, hexBinary or dateTime
-	enumerated  []string // the valid texts; empty means all
-	least, most *int64   // the bounds of an integer; nil means none
-	number      bool     // the string must be an MSISDN
-	empty       bool     // a required element may be empty
+	xsd              string   // string, integer, hexBinary or dateTime
+	enumerated       []string // the valid texts; empty means all
+	minimum, maximum *int64   // the bounds of an integer; nil means none
+	number           bool     // the string must be an MSISDN
+	empty            bool     // a required element may be empty
 }
 
-func textKind() kind                    { return kind{xsd: "string"} }
-func msisdnKind() kind                  { return kind{xsd: "string", number: true} }
-func enumKind(texts ...string) kind     { return kind{xsd: "string", enumerated: texts} }
-func numberKind(texts ...string) kind   { return kind{xsd: "integer", enumerated: texts} }
-func between(minimum, limit int64) kind { return kind{xsd: "integer", least: &minimum, most: &limit} }
-func atLeast(minimum int64) kind        { return kind{xsd: "integer", least: &minimum} }
-func octetsKind() kind                  { return kind{xsd: "hexBinary"} }
-func dateTimeKind() kind                { return kind{xsd: "dateTime"} }
+func textKind() kind                  { return kind{xsd: "string"} }
+func msisdnKind() kind                { return kind{xsd: "string", number: true} }
+func enumKind(texts ...string) kind   { return kind{xsd: "string", enumerated: texts} }
+func numberKind(texts ...string) kind { return kind{xsd: "integer", enumerated: texts} }
+func between(minimum, limit int64) kind {
+	return kind{xsd: "integer", minimum: &minimum, maximum: &limit}
+}
+func atLeast(minimum int64) kind { return kind{xsd: "integer", minimum: &minimum} }
+func octetsKind() kind           { return kind{xsd: "hexBinary"} }
+func dateTimeKind() kind         { return kind{xsd: "dateTime"} }
 
 func (k kind) orEmpty() kind { k.empty = true; return k }
 
@@ -41,7 +43,7 @@ func (k kind) read(s string) (any, error) {
 	switch k.xsd {
 	case "integer":
 		n, err := strconv.ParseInt(s, 10, 64)
-		if err != nil || k.least != nil && n < *k.least || k.most != nil && n > *k.most ||
+		if err != nil || k.minimum != nil && n < *k.minimum || k.maximum != nil && n > *k.maximum ||
 			len(k.enumerated) > 0 && !slices.Contains(k.enumerated, strconv.FormatInt(n, 10)) {
 			return nil, fmt.Errorf("expected %s, got %s", k, quoteClipped(s))
 		}
@@ -82,10 +84,10 @@ func (k kind) String() string {
 	case len(k.enumerated) > 1:
 		lastIndex := len(k.enumerated) - 1
 		return strings.Join(k.enumerated[:lastIndex], ", ") + " or " + k.enumerated[lastIndex]
-	case k.least != nil && k.most != nil:
-		return fmt.Sprintf("a whole number from %d to %d", *k.least, *k.most)
-	case k.least != nil:
-		return fmt.Sprintf("a whole number of %d or more", *k.least)
+	case k.minimum != nil && k.maximum != nil:
+		return fmt.Sprintf("a whole number from %d to %d", *k.minimum, *k.maximum)
+	case k.minimum != nil:
+		return fmt.Sprintf("a whole number of %d or more", *k.minimum)
 	}
 	return "an xs:" + k.xsd
 }

@@ -28,9 +28,9 @@ const (
 	maxWait = 5 * time.Second
 )
 
-// authenticator verifies usernames and passwords. Hashing is slow, and done one password at a
-// time, so that a flood of wrong passwords uses at most one processor. It does not delay clients
-// whose password is in the cache. The keys of the caches are keyed digests of username, password
+// authenticator verifies usernames and passwords. It hashes one password at a time, because hashing
+// is slow and a flood of wrong passwords must not use more than one processor. Clients whose
+// password is in the cache do not wait. The keys of the caches are keyed digests of username, password
 // and stored hash, so that a changed password is verified again.
 type authenticator struct {
 	logins    Logins
@@ -101,13 +101,13 @@ func (a *authenticator) verify(ctx context.Context, username, hash, sum string) 
 }
 
 func (a *authenticator) acquire(ctx context.Context) error {
-	late := time.NewTimer(a.wait)
-	defer late.Stop()
+	timeout := time.NewTimer(a.wait)
+	defer timeout.Stop()
 	select {
 	case a.slot <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-	case <-late.C:
+	case <-timeout.C:
 	}
 	return relay.Errorf(relay.KindUnavailable, "too many sign-ins at once")
 }

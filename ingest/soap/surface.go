@@ -129,8 +129,8 @@ func (s *Surface) serve(c *fiber.Ctx) (e envelope, body []byte, err error) {
 // operationOf returns the operation of the element in the Body. It refuses a SOAPAction of
 // another operation, because a proxy may have authorized the request by its SOAPAction.
 func (s *Surface) operationOf(e *envelope, header, contentType string) (operation, error) {
-	named := slices.IndexFunc(s.operations, func(o operation) bool { return e.request.is(Namespace, o.name) })
-	if named < 0 {
+	requested := slices.IndexFunc(s.operations, func(o operation) bool { return e.request.is(Namespace, o.name) })
+	if requested < 0 {
 		return operation{}, e.sender("There is no operation " + quoteClipped(e.request.name.Local) + " in the namespace " + quoteClipped(e.request.name.Space) + ".")
 	}
 	action := strings.Trim(header, " \t\"")
@@ -138,11 +138,11 @@ func (s *Surface) operationOf(e *envelope, header, contentType string) (operatio
 		action = parameters["action"]
 	}
 	for i, o := range s.operations {
-		if i != named && action == o.soapAction() {
-			return operation{}, e.sender("The SOAPAction names " + o.action + ", the Body holds " + s.operations[named].name + ".")
+		if i != requested && action == o.soapAction() {
+			return operation{}, e.sender("The SOAPAction names " + o.action + ", the Body holds " + s.operations[requested].name + ".")
 		}
 	}
-	return s.operations[named], nil
+	return s.operations[requested], nil
 }
 
 // accountOf returns the account of the credentials in the header auth.

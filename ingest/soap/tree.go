@@ -23,7 +23,7 @@ type node struct {
 	name     xml.Name
 	attrs    []xml.Attr
 	text     string // without the text of children; set at the end of the element
-	raw      []byte // the text until then
+	raw      []byte // the text read so far; nil after the end of the element
 	children []*node
 	offset   int64 // of its tag, in bytes of UTF-8
 }

@@ -141,7 +141,7 @@ func (r *Ring) read() error {
 	return nil
 }
 
-// parse parses a record; one of zeros is empty.
+// parse parses a record. A record of zeros is a minute without counts.
 func (r *Ring) parse(record []byte) (minute, bool) {
 	body := record[:len(record)-4]
 	if sum := binary.BigEndian.Uint32(record[len(body):]); sum != crc32.ChecksumIEEE(body) {
@@ -212,7 +212,7 @@ type Chart struct {
 }
 
 // Read returns the counts of the last minutes up to now. The steps, in minutes, begin at
-// multiples of step. The last step is the present one.
+// multiples of step. The last step contains now.
 func (r *Ring) Read(now time.Time, minutes, step int) Chart {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -38,7 +38,8 @@ const (
 )
 
 // RefuseUnknown adds a problem for each unknown parameter of the query. The parameters of the
-// route are known, and so is filters[iccid][value] if filters is.
+// route are known. A parameter with brackets, such as filters[iccid][value], is known if the name
+// before them is known.
 func RefuseUnknown(c *fiber.Ctx, p relay.Problems, known []string) {
 	unknown := 0
 	for key := range c.Context().QueryArgs().All() {
@@ -48,7 +49,7 @@ func RefuseUnknown(c *fiber.Ctx, p relay.Problems, known []string) {
 		}
 		name = strings.ToValidUTF8(string(key[:min(len(key), maxUnknownName)]), "\uFFFD")
 		if unknown++; unknown <= maxUnknown && p[name] == nil {
-			p.Add(name, "This parameter is unknown: "+takes(known))
+			p.Add(name, "This parameter is unknown: "+acceptedText(known))
 		}
 	}
 }
@@ -64,8 +65,8 @@ func WithoutQuery(handle fiber.Handler) fiber.Handler {
 	}
 }
 
-// takes lists the parameters of an operation.
-func takes(known []string) string {
+// acceptedText returns the text that lists the parameters of an operation.
+func acceptedText(known []string) string {
 	if len(known) == 0 {
 		return "the operation takes no parameters."
 	}
@@ -212,7 +213,7 @@ func (s Source) Or(fallback Source) Source {
 		if v != nil {
 			return v, true
 		}
-		if v, also := fallback(name); also {
+		if v, found := fallback(name); found {
 			return v, true
 		}
 		return nil, present

@@ -3,6 +3,6 @@
 // answers match the document. A field, a parameter, a header or a status that the document
 // does not name is a difference, and so is a documented answer that no test has seen.
 //
-// It reads documents after OpenAPI 3.0.3. An operation whose path item says
-// x-wildcard: true takes the rest of a path as its last parameter.
+// It reads documents in OpenAPI 3.0.3. The last parameter of a path item with x-wildcard: true
+// matches the whole remaining path.
 package contracttest

@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// Examples are bodies that went over the wire and keep to the document.
+// Examples has observed bodies that match the document, by operationId.
 type Examples map[string]*Example
 
 // Example is an observed request of one operation with its answer.
@@ -18,11 +18,12 @@ type Example struct {
 }
 
 const (
-	mostBytes    = 16 << 10 // of a body; a longer one is not an example
-	mostElements = 3        // of a list in an example
+	maxExampleBytes    = 16 << 10 // of a body; a longer body is not an example
+	maxExampleElements = 3        // of a list in an example
 )
 
-// Examples returns the first bodies of each kind that Check found nothing wrong with.
+// Examples returns, for each operation, status and media type, the first body in which Check found
+// no difference.
 func (c *Checker) Examples() Examples { return c.examples }
 
 func (c *Checker) remember(operation, status string, x Exchange) {
@@ -43,10 +44,11 @@ func (c *Checker) remember(operation, status string, x Exchange) {
 	}
 }
 
-// keep adds a body unless there is one of its media type, or it is not an example to read.
+// keep adds a body as an example. It ignores a body that is empty or too long, that is not text, or
+// whose media type has an example already.
 func keep(stored map[string]any, h http.Header, body []byte) {
 	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
-	if err != nil || len(body) == 0 || len(body) > mostBytes || stored[kind] != nil {
+	if err != nil || len(body) == 0 || len(body) > maxExampleBytes || stored[kind] != nil {
 		return
 	}
 	var v any
@@ -64,7 +66,7 @@ func keep(stored map[string]any, h http.Header, body []byte) {
 func shorten(v any) any {
 	switch v := v.(type) {
 	case []any:
-		v = v[:min(len(v), mostElements)]
+		v = v[:min(len(v), maxExampleElements)]
 		for i := range v {
 			v[i] = shorten(v[i])
 		}

@@ -33,8 +33,8 @@ type Exchange struct {
 	AnswerBody  []byte
 }
 
-// Checker compares exchanges with a document and stores which answers it has seen. It is for
-// one goroutine.
+// Checker compares exchanges with a document and records the answers that it has seen. It is not
+// safe for concurrent use.
 type Checker struct {
 	doc  *openapi3.T
 	seen map[string]bool // "operationId status"
@@ -48,14 +48,14 @@ func New(doc *openapi3.T) *Checker {
 	return &Checker{doc: doc, seen: make(map[string]bool), examples: Examples{}, present: make(map[*openapi3.Schema]*presence)}
 }
 
-// Open returns a Checker over a contract; it ends the test if that cannot be read.
+// Open returns a Checker over a contract. It ends the test if the contract cannot be read.
 func Open(t testing.TB, contract []byte) *Checker {
 	t.Helper()
 	return New(relaytest.Must(openapi.Load(contract))(t))
 }
 
-// Ask makes a request and returns status and body of the answer. It fails the test, and
-// lets it go on, for every way in which they differ from the document.
+// Ask makes a request and returns the status and the body of the answer. It reports every
+// difference between the exchange and the document with t.Error.
 func (c *Checker) Ask(t testing.TB, app *fiber.App, r *http.Request) (status int, body string) {
 	t.Helper()
 	sent, err := io.ReadAll(r.Body)
@@ -72,8 +72,9 @@ func (c *Checker) Ask(t testing.TB, app *fiber.App, r *http.Request) (status int
 	return status, body
 }
 
-// Check returns how an exchange differs from the document. The request is
-// compared too when it succeeded: what a handler takes has to be written down.
+// Check returns the differences between an exchange and the document. It compares the request only
+// if the request succeeded, because the document must describe all parameters that a handler
+// accepts.
 func (c *Checker) Check(x Exchange) []string {
 	u, err := url.ParseRequestURI(x.Target)
 	if err != nil {
@@ -109,8 +110,7 @@ func (c *Checker) Check(x Exchange) []string {
 	return faults
 }
 
-// Unseen returns the documented answers that no exchange had, as
-// "operationId status".
+// Unseen returns the documented answers that occurred in no exchange, as "operationId status".
 func (c *Checker) Unseen() []string {
 	var faults []string
 	for _, item := range c.doc.Paths.Map() {
@@ -126,7 +126,8 @@ func (c *Checker) Unseen() []string {
 	return faults
 }
 
-// find returns the operation of a path; the one that names most of it wins.
+// find returns the operation whose template matches a path; if several match, the template with the
+// most literal segments. It returns nil if none matches.
 func (c *Checker) find(method, path string) *openapi3.Operation {
 	var found *openapi3.Operation
 	best := -1
@@ -139,8 +140,7 @@ func (c *Checker) find(method, path string) *openapi3.Operation {
 	return found
 }
 
-// matches reports whether a template stands for a path, and how many segments it
-// names.
+// matches reports whether a template matches a path, and returns the number of literal segments.
 func matches(template string, wildcard bool, path string) (literal int, ok bool) {
 	want, have := strings.Split(template, "/"), strings.Split(path, "/")
 	if wildcard && len(have) > len(want) {
@@ -161,15 +161,15 @@ func matches(template string, wildcard bool, path string) (literal int, ok bool)
 	return literal, true
 }
 
-// ours are headers that every answer may have.
-func ours() []string {
+// commonHeaders returns the headers that every answer may have.
+func commonHeaders() []string {
 	return []string{"Cache-Control", "Content-Length", "Content-Type", "Date", "Strict-Transport-Security", "X-Content-Type-Options", "X-Request-Id"}
 }
 
 func headers(r *openapi3.Response, got http.Header) []string {
 	var faults []string
 	for name := range got {
-		if _, documented := r.Headers[name]; !documented && !slices.Contains(ours(), name) {
+		if _, documented := r.Headers[name]; !documented && !slices.Contains(commonHeaders(), name) {
 			faults = append(faults, "the header "+name+" is not documented")
 		}
 	}
@@ -187,7 +187,7 @@ func headers(r *openapi3.Response, got http.Header) []string {
 	return faults
 }
 
-// query compares the parameters that a request has with those documented.
+// query compares the query parameters of a request with the documented parameters.
 func query(op *openapi3.Operation, got url.Values) []string {
 	var faults []string
 	for name, values := range got {
@@ -207,8 +207,7 @@ func query(op *openapi3.Operation, got url.Values) []string {
 	return faults
 }
 
-// value compares a text of the wire with a schema that may want a number or a
-// truth of it.
+// value compares a text with a schema, which may require a number or a boolean.
 func value(label string, ref *openapi3.SchemaRef, text string) []string {
 	var v any = text
 	if t := ref.Value.Type; t.Is("integer") || t.Is("number") || t.Is("boolean") {
@@ -219,7 +218,7 @@ func value(label string, ref *openapi3.SchemaRef, text string) []string {
 	return visit(label, ref, v)
 }
 
-// content compares a body with what is documented of its type.
+// content compares a body with the documented schema of its media type.
 func content(label string, documented openapi3.Content, h http.Header, body []byte, as openapi3.SchemaValidationOption) []string {
 	if len(documented) == 0 {
 		if len(body) > 0 {
@@ -244,7 +243,7 @@ func content(label string, documented openapi3.Content, h http.Header, body []by
 			return []string{fmt.Sprintf("%s is no JSON: %q", label, body)}
 		}
 	case kind != "" && !strings.HasPrefix(kind, "text/"):
-		return nil // YAML: the handler's own tests
+		return nil // the handler's own tests check other types, such as YAML
 	}
 	return visit(label, media.Schema, v, as)
 }
@@ -277,7 +276,7 @@ func visit(label string, ref *openapi3.SchemaRef, v any, options ...openapi3.Sch
 	return nil
 }
 
-// firstLines is an error without the schema that it prints at length.
+// firstLines returns the text of an error without the schema that the error prints.
 func firstLines(err error) string {
 	var faults []string
 	for line := range strings.Lines(err.Error()) {

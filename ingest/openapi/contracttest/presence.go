@@ -59,9 +59,9 @@ func (c *Checker) object(path string, s *openapi3.Schema, v map[string]any) {
 	}
 }
 
-// Unrequired returns the fields of answers that every object seen had and that the
-// document does not require, as "operationId status.path.field". An object that callers
-// send too requires only what they have to send.
+// Unrequired returns the fields of answers that every observed object had and that the document
+// does not require, as "operationId status.path.field". It omits schemas of request bodies,
+// because these require only the fields that callers must send.
 func (c *Checker) Unrequired() []string {
 	var faults []string
 	sent := c.sent()
@@ -76,7 +76,7 @@ func (c *Checker) Unrequired() []string {
 	return faults
 }
 
-// sent are the schemas of what request bodies hold.
+// sent returns the schemas that occur in request bodies.
 func (c *Checker) sent() map[*openapi3.Schema]bool {
 	reached := make(map[*openapi3.Schema]bool)
 	for _, item := range c.doc.Paths.Map() {
@@ -92,7 +92,7 @@ func (c *Checker) sent() map[*openapi3.Schema]bool {
 	return reached
 }
 
-// reach adds a schema and those within it.
+// reach adds a schema and the schemas within it to reached.
 func reach(ref *openapi3.SchemaRef, reached map[*openapi3.Schema]bool) {
 	if ref == nil || reached[ref.Value] {
 		return

@@ -14,10 +14,9 @@ import (
 	"github.com/penstock/penstock/ingest/openapi"
 )
 
-// Surface fails the test for every difference between the routes that mount adds and
-// the operations of a contract, and for every part of the contract that is loose. What
-// goes over the wire is compared with the contract in cmd/penstock, where the whole
-// gateway runs.
+// Surface fails the test for every difference between the routes that mount adds and the
+// operations of a contract, and for every place that Strict returns. The tests of cmd/penstock,
+// where the whole gateway runs, compare requests and answers with the contract.
 func Surface(t testing.TB, contract []byte, mount func(*fiber.App, *httpd.Auth)) {
 	t.Helper()
 	doc, err := openapi.Load(contract)
@@ -34,9 +33,9 @@ func Surface(t testing.TB, contract []byte, mount func(*fiber.App, *httpd.Auth))
 	}
 }
 
-// Routes returns how the routes of an app differ from the operations of a document.
-// Middleware is not a route; HEAD, which fiber adds to every GET, and what gateways ask each
-// other for do not count.
+// Routes returns the differences between the routes of an app and the operations of a document. It
+// ignores middleware, HEAD, which fiber adds to every GET, and the routes for other gateways below
+// /internal/.
 func Routes(app *fiber.App, doc *openapi3.T) []string {
 	mounted := make(map[string]bool)
 	for _, r := range app.GetRoutes(true) {
@@ -65,7 +64,7 @@ func Routes(app *fiber.App, doc *openapi3.T) []string {
 	return faults
 }
 
-// normalRoute writes a route of fiber without the names of its parameters.
+// normalRoute returns a route of fiber without the names of its parameters.
 func normalRoute(path string) string {
 	if path != "/" {
 		path = strings.TrimSuffix(path, "/")
@@ -82,7 +81,7 @@ func normalRoute(path string) string {
 	return strings.Join(segments, "/")
 }
 
-// normalPath writes a path of the document in the same way.
+// normalPath returns a path of the document without the names of its parameters.
 func normalPath(path string, item *openapi3.PathItem) string {
 	segments := strings.Split(path, "/")
 	for i, s := range segments {

@@ -7,9 +7,9 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// Strict returns the places where a document permits what it does not describe:
-// response objects without additionalProperties, responses for any status, and
-// operations without an id, a summary, a tag or a security requirement.
+// Strict returns the places where a document is incomplete: response objects without
+// additionalProperties, responses for any status, schemas that are missing, and operations without
+// an id, a summary, a tag or a security requirement.
 func Strict(doc *openapi3.T) []string {
 	var faults []string
 	for path, item := range doc.Paths.Map() {
@@ -48,7 +48,7 @@ func (s *strictness) operation(doc *openapi3.T, op *openapi3.Operation) {
 	}
 }
 
-// schema walks what an answer may hold.
+// schema checks a schema of an answer and the schemas within it.
 func (s *strictness) schema(place string, ref *openapi3.SchemaRef) {
 	if ref == nil || ref.Value == nil {
 		s.add(place + " has no schema")

@@ -36,7 +36,7 @@ export function account(id) {
   return shown;
 }
 
-// accounts returns all of them, by name. forget has the next call ask again.
+// accounts returns all accounts, by name. After forget, the next call loads them again.
 export async function accounts() {
   if (known.length === 0) askedAt = 0;
   await load();

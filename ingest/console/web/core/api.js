@@ -1,4 +1,4 @@
-// The one place that asks the gateway.
+// All requests to the gateway.
 //
 // Every operation that the console asks for stands in this table under its
 // operationId. A test compares it with the contract, and nothing else names a path.

@@ -91,13 +91,13 @@ export function pairs(entries) {
   );
 }
 
-// cell is one of a table; on a phone it names its column.
+// cell returns a cell of a table; on a phone the cell names its column.
 export function cell(content, head, kind) {
   const inside = h("div", null, content);
   return h("td", { role: "cell", class: kind, "data-label": head }, inside.firstChild && inside);
 }
 
-// narrow reports whether the page is a phone's.
+// narrow reports whether the page has the width of a phone.
 export const narrow = () => matchMedia("(max-width: 48rem)").matches;
 
 const foldedRows = 25, // parts of a long list that a phone shows at first

@@ -242,7 +242,7 @@ export const copyButton = (text) =>
 
 export const confirmLoss = () => ask("Leave without saving?", "Your changes are not saved.", "Leave");
 
-// ask has the operator confirm; it holds true only after the button was pressed.
+// ask shows a confirmation; its result is true only if the operator pressed the button.
 // Each question is a dialog of its own, so that none hears another's end.
 export function ask(title, text, yes) {
   const dialog = h(
@@ -271,7 +271,7 @@ export function ask(title, text, yes) {
   );
 }
 
-// during shows beside its button what became of an action, good or bad.
+// during runs the action of a button and shows the result or the error beside the button.
 export async function during(clicked, place, action) {
   if (clicked.getAttribute("aria-busy")) return; // not disabled: it would lose the focus
   clicked.setAttribute("aria-busy", "true");

@@ -32,7 +32,7 @@ export function ago(text) {
 // lasted says how long something took that began at one time and ended at another, or goes on.
 export const lasted = (from, to) => span(Math.max(0, ((to ? Date.parse(to) : Date.now()) - Date.parse(from)) / 1000));
 
-// duration writes one of Go's without the parts that are zero, whole days as days:
+// duration formats a Go duration without the parts that are zero, and whole days as days:
 // "8760h0m0s" is "365 days".
 export function duration(text) {
   const hours = /^(\d+)h0m0s$/.exec(text);

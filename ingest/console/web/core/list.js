@@ -191,7 +191,7 @@ export function listing(o) {
   };
 }
 
-// away names the gateways whose records a list lacks.
+// away names the gateways whose records are missing in a list.
 const away = (gateways) =>
   gateways.map((g) =>
     h("p", { class: "note" }, "Gateway " + g.node + " does not answer, so its records are missing: " + g.error)
@@ -213,7 +213,7 @@ function newRows() {
   };
 }
 
-// allowed reports whether the reader may use an operation, or what a function reports.
+// allowed reports whether the reader may use an operation; for a function it returns the result.
 const allowed = (operation) => (typeof operation === "function" ? operation() : may(operation));
 
 // picks reports whether rows can be selected, for the operation that is done with them.
@@ -233,7 +233,7 @@ function sorted(o, records, sort) {
   return sort.startsWith("-") ? order.reverse() : order;
 }
 
-// headCells are the headers; those of columns with a value sort.
+// headCells returns the headers; the headers of columns with a value sort the list.
 function headCells(state) {
   const { o, params } = state,
     current = (params.sort || "").replace(/^-/, ""),
@@ -304,7 +304,7 @@ function drawPage(state) {
   ];
 }
 
-// drawRow is the row of a record, and under it, when it is open, all of it.
+// drawRow returns the row of a record and, if it is open, a second row with the whole record.
 function drawRow(state, x, boxes) {
   const { o, ctx, params, opened } = state,
     id = keyOf(o, x),
@@ -388,7 +388,7 @@ async function exportRows(o, query, fetchPage, note) {
   }
 }
 
-// onSelected and onAll are the buttons above a list, of who may use the operation.
+// onSelected and onAll return the buttons above a list, if the reader may use the operation.
 export const onSelected = (ctx, operation, text, act) =>
   allowed(operation) &&
   ctx.chosen.size > 0 &&

@@ -1,4 +1,4 @@
-// The way around: shows the view that the address names, and the navigation.
+// The router shows the view that the address names, and the navigation.
 
 import { address, link } from "./address.js";
 import { unreachable } from "./api.js";

@@ -76,7 +76,7 @@ export async function leave(why) {
   session ? arrived() : signIn(why);
 }
 
-// arrived shows who has signed in, and goes on.
+// arrived shows the name of the reader who has signed in, and continues.
 function arrived() {
   byId("leave").hidden = false;
   byId("leave").textContent = session ? "Sign out " + session.name : "Sign out";
@@ -89,7 +89,7 @@ const refusals = {
   unavailable: "The provider or the database does not answer. Try again later."
 };
 
-// signIn asks who it is; where to go on is in the address.
+// signIn shows the form for signing in; the address has the view to continue with.
 function signIn(why) {
   const back = new URLSearchParams(location.hash.split("?")[1] || "").get("sign_in");
   if (refusals[back]) {

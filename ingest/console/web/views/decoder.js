@@ -84,7 +84,7 @@ function summaryOf(f) {
   return exact(f.time).slice(0, 19) + " — " + result;
 }
 
-// results shows what came of a trial, the failures first.
+// results shows the results of a trial, the failures first.
 function results(frames) {
   if (!frames.length)
     return h(

@@ -8,7 +8,7 @@ import { listing } from "../core/list.js";
 import { mayChange } from "../core/session.js";
 import { addDecoder, showDecoder } from "./decoder.js";
 
-// verdict says how a decoder does with the last frames of one of its devices.
+// verdict describes the result of a decoder on the last frames of one of its devices.
 async function verdict(d, signal) {
   const hint = (text) => h("span", { class: "hint" }, text);
   const [device] = (

@@ -11,7 +11,7 @@ const wordsOf = (j) => jobWords[j.kind] || j.kind;
 
 const simLink = (j) => j.iccid && link("sims", { id: j.iccid, account: String(j.account) }, j.iccid);
 
-// progress says how far a job is.
+// progress describes the state of a job.
 function progress(j) {
   const stage = { queued: "waiting", processing: "in progress", completed: "done", failed: "failed" }[j.state];
   if (!j.items) return stage;

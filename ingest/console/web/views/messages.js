@@ -148,7 +148,7 @@ function messageText(m) {
   return String(["text", "Body", "body", "message", "content"].map((name) => body?.[name]).find(Boolean) ?? "");
 }
 
-// balance shows what an account has left.
+// balance shows the remaining credit of an account.
 function balance(filter, signal) {
   const acct = filter.account || ownAccount();
   if (!acct || !may("listCredit")) return "";

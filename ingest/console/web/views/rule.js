@@ -251,7 +251,7 @@ function remove(r, note) {
   );
 }
 
-// further are the actions that the form does not show.
+// further returns the actions that the form does not show.
 const further = (r) =>
   r.actions.length > 1 && [
     r.actions
