@@ -53,7 +53,7 @@ type Error struct {
 	cause  error
 }
 
-// Error returns the message, which includes that of the wrapped error.
+// Error returns the message. It includes the message of the wrapped error.
 func (e *Error) Error() string { return e.Message }
 
 // Unwrap returns the error that Errorf wrapped with %w, or nil.

@@ -10,22 +10,22 @@ import (
 	"time"
 )
 
-// AccountID is the number of an account, which message_meta.account_id has.
+// AccountID is the number of an account: the value of message_meta.account_id.
 type AccountID int64
 
 // String returns the number in decimal.
 func (id AccountID) String() string { return strconv.FormatInt(int64(id), 10) }
 
 // NewID returns an unguessable identifier of 26 lower-case letters and digits.
-// Later identifiers sort later: strictly those of one process, unless its clock is set back by more
-// than maxStepBack; to the millisecond those of several processes.
+// Later identifiers of one process sort later, unless its clock is set back by maxStepBack or more.
+// Identifiers of several processes are in the order of time to the millisecond.
 func NewID(now time.Time) string {
 	b := newID(now)
 	return base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding).EncodeToString(b[:])
 }
 
-// NewUUID returns an unguessable UUID of version 7 (RFC 9562, section 5.7). Later UUIDs sort later, as
-// those of NewID do.
+// NewUUID returns an unguessable UUID of version 7 (RFC 9562, section 5.7). UUIDs have the same order
+// as the identifiers of NewID.
 func NewUUID(now time.Time) string {
 	b := newID(now)
 	// The version takes the place of four bits of the tick, which follow it.
@@ -43,18 +43,18 @@ func newID(now time.Time) (b [16]byte) {
 }
 
 const (
-	// ticksPerMilli is the number of identifiers in the order of one millisecond; further ones
-	// have the next millisecond.
+	// ticksPerMilli is the number of ticks in a millisecond. A process that makes more identifiers
+	// in a millisecond uses ticks of the next.
 	ticksPerMilli = 1 << 16
-	// maxStepBack is the largest step back of the clock after which identifiers stay sorted.
+	// maxStepBack bounds the steps back of the clock after which identifiers stay sorted.
 	maxStepBack = time.Second
 )
 
 // ticks orders the identifiers of this process. It is a global because all callers share the order.
 var ticks ticker //nolint:gochecknoglobals // see above
 
-// ticker returns increasing numbers: the parts of a millisecond since 1970. It is safe
-// for concurrent use.
+// ticker returns increasing ticks. A tick is a time since 1970 in units of 1/ticksPerMilli
+// milliseconds. It is safe for concurrent use.
 type ticker struct {
 	mu       sync.Mutex
 	lastTick int64

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// EncodeJSON encodes a value as JSON in which <, > and & stand for themselves.
+// EncodeJSON encodes a value as JSON without escaping <, > and &.
 func EncodeJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

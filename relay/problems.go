@@ -44,7 +44,7 @@ func Assign[T any](field, value *T) {
 	}
 }
 
-// Problem returns the error of one problem that AddNamed adds.
+// Problem returns a KindInvalid error with one problem. It replaces %s in the text as AddNamed does.
 func Problem(field, text string) error {
 	p := Problems{}
 	p.AddNamed(field, text)

@@ -3,6 +3,6 @@
 // (FileStore).
 //
 // A file exists complete or not at all, and every gateway serves it. Memory does not
-// grow with the number of records. The job of an export that a killed process left
-// incomplete runs it again.
+// grow with the number of records. If a process is killed during an export, the job of
+// the export runs the export again.
 package archive

@@ -28,7 +28,7 @@ import (
 	"github.com/penstock/penstock/relay/ledger/merkle"
 )
 
-// Journal stores the last head of each ledger. Safe for concurrent use within
+// Journal stores the last head of each ledger. It is safe for concurrent use within
 // one process.
 type Journal struct {
 	path       string

@@ -25,7 +25,7 @@ type Result struct {
 	Simulated bool
 }
 
-// Client sends mails through one server. Safe for concurrent use.
+// Client sends mails through one server. It is safe for concurrent use.
 type Client struct {
 	opts   Options
 	sender *mail.Address

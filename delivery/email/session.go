@@ -22,8 +22,8 @@ type session struct {
 	idleAt time.Time
 }
 
-// closeWith closes the connection when ctx ends. stop cancels this, and returns false if the
-// connection was closed.
+// closeWith closes the connection when ctx ends. stop prevents the closing, and returns false if
+// the connection was closed.
 func (s *session) closeWith(ctx context.Context) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { s.conn.Close() })
 }

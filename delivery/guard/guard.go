@@ -10,8 +10,8 @@
 // by code.dny.dev/ssrf: for IPv4 all registered ranges, for IPv6 everything outside
 // 2000::/3 and the ranges registered within. So NAT64, 6to4, Teredo, IPv4-compatible,
 // unique local and site-local addresses are refused, whatever address they embed. An
-// IPv4-mapped address is checked as its IPv4 address. Added here: a cloud metadata
-// service on a public address.
+// IPv4-mapped address is checked as its IPv4 address. The package also refuses a cloud
+// metadata service on a public address.
 package guard
 
 import (
@@ -113,7 +113,7 @@ func NewDialer(g *Guard, timeout time.Duration, resolver *net.Resolver) *Dialer 
 }
 
 // DialContext connects to host:port. It returns an *Error that names the host if the
-// first address tried is not allowed and no allowed one answers.
+// first address tried is not allowed and no allowed address answers.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := d.dialer.DialContext(ctx, network, address)
 	if err == nil {

@@ -98,7 +98,7 @@ func canonical(host string) (string, error) {
 	return name, nil
 }
 
-// isNumber reports whether a last label is a number, with which resolvers parse the
+// isNumber reports whether the last label of a host is a number. If it is, resolvers parse the
 // whole host as an IPv4 address (inet_aton). No top-level domain is a number.
 func isNumber(label string) bool {
 	digits := "0123456789"

@@ -48,7 +48,7 @@ type Options struct {
 	RootCAs *x509.CertPool
 }
 
-// Client makes requests. Safe for concurrent use.
+// Client makes requests. It is safe for concurrent use.
 type Client struct {
 	opts      Options
 	guard     *guard.Guard

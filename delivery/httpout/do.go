@@ -114,7 +114,8 @@ func (c *Client) build(ctx context.Context, req outbox.Request) (*http.Request, 
 }
 
 // Preview returns a request as Do would send it: every header field, and the URL
-// without credentials, which become a header. Its errors are those of Do.
+// without credentials, which become a header. It returns an error for a request that can never
+// be sent.
 func (c *Client) Preview(ctx context.Context, req outbox.Request) (outbox.Request, error) {
 	hr, err := c.build(ctx, req)
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 // first, and by sensor id and type for equal times. The server computes them.
 // Flux of 1.8 omits times before 1970.
 func (s *Store) Aggregate(ctx context.Context, q iot.AggregateQuery) ([]iot.Bucket, error) {
-	ends := withBounds(q.Query)
-	if q.From, q.To = ends.From, ends.To; q.From.After(q.To) {
+	bounded := withBounds(q.Query)
+	if q.From, q.To = bounded.From, bounded.To; q.From.After(q.To) {
 		return nil, nil
 	}
 	aggregate, err := forLanguage(ctx, s, s.aggregateFlux, s.aggregateInfluxQL)
@@ -106,8 +106,7 @@ func (s *Store) aggregateMonths(ctx context.Context, q iot.AggregateQuery, scale
 	return buckets, nil
 }
 
-// narrowToStored narrows a range of many months to the one that contains
-// readings.
+// narrowToStored narrows a range of many months to the range that contains readings.
 func (s *Store) narrowToStored(ctx context.Context, q iot.AggregateQuery) (iot.AggregateQuery, error) {
 	if q.To.Sub(q.From) < monthsAtOnce*28*24*time.Hour {
 		return q, nil

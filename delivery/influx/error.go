@@ -69,7 +69,7 @@ const (
 	notApplied              // failed for a reason other than the lines
 )
 
-// classifyWriteError returns what the response to a write means for its lines, and the
+// classifyWriteError returns the verdict of a response about the lines of a write, and the
 // reason of badLines and tooLarge. A 400 counts against the lines only if it comes from
 // InfluxDB: a 400 of a proxy or of another server must not lose a reading.
 func classifyWriteError(err error) (writeVerdict, string) {

@@ -120,7 +120,7 @@ func (s *Store) LastStored(ctx context.Context, acct relay.AccountID, deviceIDs 
 				latest[id] = t
 			}
 		}
-		var names []string // none: all devices
+		var names []string // empty means all devices
 		if len(missing) <= maxNamedDevices {
 			names = slices.Collect(maps.Keys(missing))
 		}

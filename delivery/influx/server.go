@@ -90,7 +90,7 @@ func (s *Store) get(ctx context.Context, path string, answered func(*http.Respon
 }
 
 // createDatabase creates the database of 1.x if it is missing. A user with only write
-// permission cannot create it, which is not an error: if it is missing, writes fail.
+// permission cannot create it. This is not an error; later writes fail if the database is missing.
 func (s *Store) createDatabase(ctx context.Context) error {
 	db, rp := s.database()
 	found, err := s.influxQL(ctx, statement{q: "SHOW DATABASES"})

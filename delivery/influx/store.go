@@ -12,7 +12,7 @@ import (
 	httpapi "github.com/influxdata/influxdb-client-go/v2/api/http"
 )
 
-// Store implements iot.ReadingStore on InfluxDB. Safe for concurrent use.
+// Store implements iot.ReadingStore on InfluxDB. It is safe for concurrent use.
 type Store struct {
 	opts   Options
 	client influxdb2.Client
@@ -55,7 +55,7 @@ func (s *Store) Ping(ctx context.Context) error {
 	}
 	err := s.writes.WriteRecord(ctx, "")
 	if verdict, _ := classifyWriteError(err); verdict == badLines {
-		return nil // InfluxDB 2 got as far as missing the points
+		return nil // InfluxDB 2 accepted the token and the bucket, and refused only the empty body
 	}
 	return s.wrapError("ping", err)
 }

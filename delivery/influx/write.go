@@ -42,7 +42,7 @@ func (s *Store) Write(ctx context.Context, b iot.Readings) ([]iot.Refused, error
 }
 
 // send writes some lines of a batch; grouped means that they are already sorted by
-// measurement. If the server refuses some of them, it writes both halves: lines that were
+// measurement. If the server refuses some of them, send writes both halves: lines that were
 // stored are written again, because only a 204 confirms them.
 func (s *Store) send(ctx context.Context, e *encodedBatch, lines []line, grouped bool) error {
 	err := s.writes.WriteRecord(ctx, e.body(lines))
@@ -53,7 +53,7 @@ func (s *Store) send(ctx context.Context, e *encodedBatch, lines []line, grouped
 	case notApplied:
 		return s.wrapError("write", err)
 	}
-	// The server may drop as many points as it was sent.
+	// The server may report that it dropped all lines of the call.
 	refused := verdict == badLines && strings.HasSuffix(reason, fmt.Sprintf(" dropped=%d", len(lines)))
 	if refused || len(lines) == 1 {
 		for _, l := range lines {
@@ -97,7 +97,7 @@ func encode(b iot.Readings, texts map[pointKey]int) *encodedBatch {
 	e := &encodedBatch{buf: make([]byte, 0, n*lineBytes), lines: make([]line, 0, n)}
 	for i := range b.Points {
 		p := &b.Points[i]
-		if lastText, over := texts[pointKeyOf(p)]; !over || p.IsText || i > lastText {
+		if lastText, hasText := texts[pointKeyOf(p)]; !hasText || p.IsText || i > lastText {
 			e.add(iot.Refused{Point: i, Radio: -1, Reason: p.Invalid()}, func(buf []byte) []byte { return appendPoint(buf, p) })
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 // Reconciler schedules due records that have no worker, for example after a crash or after
 // asynq has lost a task. If several processes schedule a record, the first to acquire the
-// lease processes it. Not safe for concurrent use.
+// lease processes it. Reconciler is not safe for concurrent use.
 type Reconciler[R comparable] struct {
 	// Due lists at most limit records that are due.
 	Due   func(ctx context.Context, cutoff time.Time, limit int) ([]R, error)

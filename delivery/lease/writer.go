@@ -21,8 +21,8 @@ const (
 
 // Outcomes configures a Writer of outcomes of type O.
 type Outcomes[O, R any] struct {
-	// Save saves a batch; its result is passed to Saved. An error of
-	// relay.KindUnavailable is retried, any other refuses the batch.
+	// Save saves a batch; its result is passed to Saved. An error of relay.KindUnavailable is
+	// retried. Any other error means that the store refuses the batch.
 	Save  func(ctx context.Context, batch []O) (R, error)
 	Saved func(batch []O, result R)
 	// Refused is called with an outcome that the store refuses even if it is saved alone. It

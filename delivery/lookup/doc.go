@@ -2,6 +2,6 @@
 // simulator with the inventory's table of networks.
 //
 // The HTTP back end answers a GET with the lookup result of document 1 of the
-// specification, bare or in data. Any other response, and a redirect, count as an
-// unavailable back end: nothing is charged for them.
+// specification, at the top level or in the member data. Any other response, and a redirect,
+// count as an unavailable back end: nothing is charged for them.
 package lookup

@@ -1,6 +1,6 @@
 // Package oidc signs users in through an OpenID Connect provider: the authorization code
 // flow with PKCE (RFC 7636), state and nonce (OpenID Connect Core 1.0). It is the only
-// door to go-oidc and oauth2.
+// package that imports go-oidc and oauth2.
 //
 // A claim of the ID token decides the role. An ID token that is not signed by a key of
 // the provider, is for another client, names no subject, has expired or lacks the nonce

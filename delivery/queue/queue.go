@@ -242,8 +242,8 @@ func (q *Queue) Stop(ctx context.Context) error {
 		remaining := time.Until(deadline)
 		grace = remaining - min(remaining/4, 3*time.Second)
 	}
-	broken := time.AfterFunc(grace, q.cancelAttempts)
-	defer broken.Stop()
+	graceTimer := time.AfterFunc(grace, q.cancelAttempts)
+	defer graceTimer.Stop()
 	served := make(chan struct{})
 	go func() {
 		defer close(served)

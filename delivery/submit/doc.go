@@ -2,8 +2,9 @@
 // are due, routes each by the longest prefix of its number, and keeps as many
 // parts in flight as the windows of the carrier's connections allow (specification 1,
 // "States and transitions"; relay/message defines the records). A carrier may have several
-// connections, the binds of one account at an SMSC: each part is submitted over the one with
-// the most room in its window. When one is lost, its unsent parts are submitted over the others.
+// connections, the binds of one account at an SMSC. Each part is submitted over the connection
+// with the most room in its window. When a connection is lost, its unsent parts are submitted over
+// the other connections.
 //
 // Before a part is submitted, its state becomes sending in the store; outcomes are saved in
 // batches. After a crash, a part in the state sending may have been accepted: it is submitted

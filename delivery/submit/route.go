@@ -68,7 +68,7 @@ func (s *Submitter) queueFor(number string) (selected *carrierQueue) {
 // that is not throttled.
 type throttle struct {
 	window, allowed int           // the most parts in flight, at full speed and now
-	pause           time.Duration // the latest one
+	pause           time.Duration // the latest pause
 	pausedUntil     time.Time
 }
 

@@ -47,8 +47,8 @@ type Deps struct {
 // Options are optional settings; the zero value works.
 type Options struct {
 	// Poll is the interval at which due messages are leased: scheduled messages, retries, and
-	// messages of other gateways. 0 means 1 s. After a poll that leased messages, the interval
-	// is a quarter of it.
+	// messages of other gateways. 0 means 1 s. After a poll that leased messages, the next poll
+	// follows after a quarter of Poll.
 	Poll time.Duration
 	// Backlog is the largest number of parts that may wait in a carrier's queue; 0 means
 	// eight times the carrier's window, and at least 256.

@@ -42,19 +42,19 @@ func Adapters() map[string]Adapter {
 		"json": {Parse: ofEntry(parseJSON), Answer: func(c *fiber.Ctx, id string) error {
 			return c.JSON(fiber.Map{"data": fiber.Map{"id": id}})
 		}},
-		"kannel":  {Parse: ofEntry(parseKannel), Answer: empty},
+		"kannel":  {Parse: ofEntry(parseKannel), Answer: answerEmpty},
 		"twilio":  {Parse: ofForm(parseTwilio), Verify: verifyTwilio, Answer: answerXML("text/xml; charset=utf-8")},
-		"vonage":  {Parse: ofForm(parseVonage), Verify: verifyVonage, Answer: empty},
-		"infobip": {Parse: ofForm(parseInfobip), Answer: empty},
+		"vonage":  {Parse: ofForm(parseVonage), Verify: verifyVonage, Answer: answerEmpty},
+		"infobip": {Parse: ofForm(parseInfobip), Answer: answerEmpty},
 		"plivo":   {Parse: ofForm(parsePlivo), Verify: newNonces().verifyPlivo, Answer: answerXML("application/xml")},
-		"sinch":   {Parse: ofForm(parseSinch), Verify: verifySinch, Answer: empty},
-		"android": {Parse: ofEntry(parseAndroid), Verify: verifyAndroid, Answer: empty},
+		"sinch":   {Parse: ofForm(parseSinch), Verify: verifySinch, Answer: answerEmpty},
+		"android": {Parse: ofEntry(parseAndroid), Verify: verifyAndroid, Answer: answerEmpty},
 	}
 }
 
-// empty answers 200 without a body; SendStatus would write "OK", which Kannel would send
+// answerEmpty answers 200 without a body. SendStatus would write "OK", which Kannel would send
 // to the sender as an SMS.
-func empty(c *fiber.Ctx, _ string) error {
+func answerEmpty(c *fiber.Ctx, _ string) error {
 	c.Status(fiber.StatusOK)
 	return nil
 }

@@ -89,11 +89,11 @@ func parseForwarded(alphabet *sms.Alphabet, e *intake.Entry, o, query object) ([
 // verifyAndroid checks X-Signature: the hex of an HMAC-SHA256 with the app's signing key
 // over the body and X-Timestamp, without a separator.
 func verifyAndroid(r *Signed, secret string) error {
-	sent, timestamp := r.Header("X-Signature"), r.Header("X-Timestamp")
-	if sent == "" || timestamp == "" {
+	signature, timestamp := r.Header("X-Signature"), r.Header("X-Timestamp")
+	if signature == "" || timestamp == "" {
 		return httpd.ErrUnsigned
 	}
-	if !sameHex(sent, mac(sha256.New, secret, string(r.Body)+timestamp)) {
+	if !sameHex(signature, mac(sha256.New, secret, string(r.Body)+timestamp)) {
 		return errSignature
 	}
 	return recent(timestamp, r.Now)

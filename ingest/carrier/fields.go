@@ -19,8 +19,9 @@ import (
 	"github.com/penstock/penstock/relay/inbound"
 )
 
-// notMessage is the error of a valid post that is not a message: it is journalled and
-// acknowledged like one, so that the carrier does not repeat it. The text describes the post.
+// notMessage is the error of a valid post that is not a message. The post is journalled and
+// acknowledged like a message, so that the carrier does not repeat it. The text describes the
+// post.
 type notMessage string
 
 func (n notMessage) Error() string { return string(n) }
@@ -31,7 +32,7 @@ func receiptOf(id, status string) error {
 
 func clipValue(s string) string { return decoders.Clip(s, 80) }
 
-// object is the fields of a post: those of its JSON body, its form, or its query.
+// object has the fields of a post, from its JSON body, its form or its query.
 type object map[string]any
 
 // fieldsOf returns the fields of a post. The fields of a form override those of the query.

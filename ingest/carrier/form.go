@@ -46,7 +46,8 @@ func (f *form) optional(name string, limit int) string {
 	return ""
 }
 
-// required is optional for a field that must not be empty.
+// required returns a text of at most limit bytes. It adds a problem if the text is missing or
+// empty.
 func (f *form) required(name string, limit int) string {
 	oldCount := len(f.Problems)
 	s := f.optional(name, limit)

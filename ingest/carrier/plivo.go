@@ -41,11 +41,11 @@ func (n *nonces) verifyPlivo(r *Signed, secret string) error {
 		}
 	}
 	for _, account := range []string{"", "Ma-"} {
-		sent, nonce := r.Header("X-Plivo-Signature-"+account+"V2"), r.Header("X-Plivo-Signature-V2-Nonce")
+		signature, nonce := r.Header("X-Plivo-Signature-"+account+"V2"), r.Header("X-Plivo-Signature-V2-Nonce")
 		switch {
-		case sent == "" || nonce == "":
+		case signature == "" || nonce == "":
 			continue
-		case !anySameBase64(sent, mac(sha256.New, secret, r.base()+nonce)):
+		case !anySameBase64(signature, mac(sha256.New, secret, r.base()+nonce)):
 			return errSignature
 		case !n.accept(nonce, r):
 			return errStale
@@ -56,8 +56,8 @@ func (n *nonces) verifyPlivo(r *Signed, secret string) error {
 }
 
 func verifyPlivoV3(r *Signed, account, secret string) error {
-	sent, nonce := r.Header("X-Plivo-Signature-"+account+"V3"), r.Header("X-Plivo-Signature-V3-Nonce")
-	if sent == "" || nonce == "" {
+	signature, nonce := r.Header("X-Plivo-Signature-"+account+"V3"), r.Header("X-Plivo-Signature-V3-Nonce")
+	if signature == "" || nonce == "" {
 		return httpd.ErrUnsigned
 	}
 	fields, err := r.form()
@@ -76,7 +76,7 @@ func verifyPlivoV3(r *Signed, account, secret string) error {
 	if query != "" && len(fields) > 0 {
 		text += "."
 	}
-	if !anySameBase64(sent, mac(sha256.New, secret, text+sortedPairs(fields, "", "")+"."+nonce)) {
+	if !anySameBase64(signature, mac(sha256.New, secret, text+sortedPairs(fields, "", "")+"."+nonce)) {
 		return errSignature
 	}
 	return nil
@@ -92,8 +92,8 @@ func sortedPairs(v url.Values, equals, separator string) string {
 	return strings.Join(pairs, separator)
 }
 
-// maxNonces is the number of nonces that are stored, the latest ones. A repeated post with an
-// older nonce is recognized by its message id.
+// maxNonces is the largest number of nonces that are stored; a new nonce replaces the oldest. A
+// repeated post with an older nonce is recognised by its message id.
 const maxNonces = 100_000
 
 // nonces stores the request of each nonce.

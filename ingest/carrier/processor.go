@@ -87,9 +87,9 @@ func (p *Processor) Process(ctx context.Context, posts []intake.Parsed[post]) ([
 	for n, r := range results {
 		if r.State != event.Done || r.Outcome != "" || len(r.Notes) > 0 {
 			i := origins[n]
-			m := posts[i].Status(r.State, r.Reason)
-			m.Outcome, m.Notes = r.Outcome, r.Notes
-			statuses[i] = merge(statuses[i], m)
+			status := posts[i].Status(r.State, r.Reason)
+			status.Outcome, status.Notes = r.Outcome, r.Notes
+			statuses[i] = merge(statuses[i], status)
 		}
 	}
 	return withID(statuses), nil

@@ -18,7 +18,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// Intake writes an entry to the journal; *intake.Intake does.
+// Intake writes an entry to the journal. *intake.Intake implements it.
 type Intake interface {
 	Accept(ctx context.Context, e *intake.Entry) (id string, err error)
 }

@@ -68,7 +68,7 @@ func (s *Signed) base() string {
 	return base
 }
 
-// query returns the parameters of the URL without the invalid ones, with which the signature does
+// query returns the parameters of the URL. It drops invalid parameters, so that the signature does
 // not match.
 func (s *Signed) query() url.Values {
 	_, query, _ := strings.Cut(s.URL, "?")
@@ -101,18 +101,18 @@ func mac(h func() hash.Hash, secret, text string) []byte {
 }
 
 // sameBase64 compares a signature with a digest in constant time.
-func sameBase64(sent string, digest []byte) bool {
-	b, err := base64.StdEncoding.DecodeString(strings.TrimSpace(sent))
+func sameBase64(signature string, digest []byte) bool {
+	b, err := base64.StdEncoding.DecodeString(strings.TrimSpace(signature))
 	return err == nil && subtle.ConstantTimeCompare(b, digest) == 1
 }
 
-// sameHex is sameBase64 for hex digits of either case.
-func sameHex(sent string, digest []byte) bool {
-	b, err := hex.DecodeString(strings.TrimSpace(sent))
+// sameHex compares a signature in hex digits of either case with a digest in constant time.
+func sameHex(signature string, digest []byte) bool {
+	b, err := hex.DecodeString(strings.TrimSpace(signature))
 	return err == nil && subtle.ConstantTimeCompare(b, digest) == 1
 }
 
-// anySameBase64 is sameBase64 for a comma-separated list of signatures.
+// anySameBase64 reports whether sameBase64 holds for any of several signatures, separated by commas.
 func anySameBase64(list string, digest []byte) bool {
 	return slices.ContainsFunc(strings.Split(list, ","), func(sent string) bool { return sameBase64(sent, digest) })
 }

@@ -92,12 +92,12 @@ func (f *form) base64(name string) []byte {
 // The SMS API does not sign; it uses Basic authentication.
 func verifySinch(r *Signed, secret string) error {
 	const name = "X-Sinch-Webhook-Signature"
-	sent, nonce, timestamp := r.Header(name), r.Header(name+"-Nonce"), r.Header(name+"-Timestamp")
-	if sent == "" || nonce == "" || timestamp == "" {
+	signature, nonce, timestamp := r.Header(name), r.Header(name+"-Nonce"), r.Header(name+"-Timestamp")
+	if signature == "" || nonce == "" || timestamp == "" {
 		return httpd.ErrUnsigned
 	}
 	h := map[string]func() hash.Hash{"": sha256.New, "HmacSHA256": sha256.New, "HmacSHA512": sha512.New}[r.Header(name+"-Algorithm")]
-	if h == nil || !sameBase64(sent, mac(h, secret, string(r.Body)+"."+nonce+"."+timestamp)) {
+	if h == nil || !sameBase64(signature, mac(h, secret, string(r.Body)+"."+nonce+"."+timestamp)) {
 		return errSignature
 	}
 	return recent(timestamp, r.Now)

@@ -58,8 +58,8 @@ func answerXML(mime string) func(c *fiber.Ctx, id string) error {
 // parameter bodySHA256 has the SHA-256 of any other body. The signature does not cover a time:
 // a repetition is recognized by its MessageSid.
 func verifyTwilio(r *Signed, secret string) error {
-	sent := r.Header("X-Twilio-Signature")
-	if sent == "" {
+	signature := r.Header("X-Twilio-Signature")
+	if signature == "" {
 		return httpd.ErrUnsigned
 	}
 	fields, err := r.form()
@@ -80,7 +80,7 @@ func verifyTwilio(r *Signed, secret string) error {
 		}
 	}
 	for _, address := range twilioURLs(r) {
-		if sameBase64(sent, mac(sha1.New, secret, address+tail.String())) {
+		if sameBase64(signature, mac(sha1.New, secret, address+tail.String())) {
 			return nil
 		}
 	}

@@ -94,8 +94,8 @@ func verifyVonage(r *Signed, secret string) error {
 	// determine the hash: MD5 of the text and the secret, or an HMAC with MD5, SHA-1,
 	// SHA-256 or SHA-512. The timestamp is covered.
 	fields := vonageParameters(r)
-	sent := fields["sig"]
-	if sent == "" {
+	signature := fields["sig"]
+	if signature == "" {
 		return httpd.ErrUnsigned
 	}
 	delete(fields, "sig")
@@ -105,9 +105,9 @@ func verifyVonage(r *Signed, secret string) error {
 		b.WriteString("&" + escaper.Replace(name) + "=" + escaper.Replace(fields[name]))
 	}
 	text := b.String()
-	h := map[int]func() hash.Hash{2 * md5.Size: md5.New, 2 * sha1.Size: sha1.New, 2 * sha256.Size: sha256.New, 2 * sha512.Size: sha512.New}[len(sent)]
+	h := map[int]func() hash.Hash{2 * md5.Size: md5.New, 2 * sha1.Size: sha1.New, 2 * sha256.Size: sha256.New, 2 * sha512.Size: sha512.New}[len(signature)]
 	sum := md5.Sum([]byte(text + secret)) //nolint:gosec // the carrier's default
-	if h == nil || !sameHex(sent, mac(h, secret, text)) && !sameHex(sent, sum[:]) {
+	if h == nil || !sameHex(signature, mac(h, secret, text)) && !sameHex(signature, sum[:]) {
 		return errSignature
 	}
 	timestamp := fields["timestamp"]
@@ -130,11 +130,11 @@ func vonagePayload(r *Signed, want string) error {
 	} else if !isForm(r.ContentType) {
 		return errSignature
 	}
-	object, err := orderedObject(text)
+	doc, err := orderedObject(text)
 	if err != nil {
 		return err
 	}
-	if sum := sha256.Sum256(object); !sameHex(want, sum[:]) {
+	if sum := sha256.Sum256(doc); !sameHex(want, sum[:]) {
 		return errSignature
 	}
 	return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// breakersKept is the retention of the breakers after the last change to any of them.
-const breakersKept = 30 * 24 * time.Hour
+// breakersTTL is the retention of the breakers after the last change to any of them.
+const breakersTTL = 30 * 24 * time.Hour
 
 // Breakers stores the open breakers.
 type Breakers struct{ db *DB }
@@ -29,7 +29,7 @@ func (s *Breakers) Open(ctx context.Context, b outbox.Breaker) error {
 	}
 	return s.db.pipeline(ctx, "breaker "+b.Endpoint, func(p redis.Pipeliner) {
 		p.HSet(ctx, keyBreakers(), b.Endpoint, text)
-		p.Expire(ctx, keyBreakers(), breakersKept)
+		p.Expire(ctx, keyBreakers(), breakersTTL)
 	})
 }
 
@@ -57,7 +57,7 @@ func (s *Breakers) List(ctx context.Context) ([]outbox.Breaker, error) {
 }
 
 // Lost reports whether Redis was emptied since Restored, or Restored was called more than
-// breakersKept ago.
+// breakersTTL ago.
 func (s *Breakers) Lost(ctx context.Context) (bool, error) {
 	n, err := s.db.rdb.Exists(ctx, keyBreakersKept()).Result()
 	return n == 0, wrap("breakers", err)
@@ -65,5 +65,5 @@ func (s *Breakers) Lost(ctx context.Context) (bool, error) {
 
 // Restored records that Redis has all open breakers.
 func (s *Breakers) Restored(ctx context.Context) error {
-	return wrap("breakers", s.db.rdb.Set(ctx, keyBreakersKept(), "", breakersKept).Err())
+	return wrap("breakers", s.db.rdb.Set(ctx, keyBreakersKept(), "", breakersTTL).Err())
 }

@@ -44,8 +44,8 @@ func (c *IoT) seen(ctx context.Context, frames []iot.Seen, ttl time.Duration, cl
 const seenLabel = "frames seen"
 
 // lookUp returns the record of each frame's mark. With claim, it sets the missing marks
-// first. It takes one round trip, another one if marks existed, and another one if marks
-// replace others.
+// first. It takes one round trip, a second if marks existed, and a third if marks replace
+// others.
 func (c *IoT) lookUp(ctx context.Context, frames []iot.Seen, ttl time.Duration, claim bool) ([]string, error) {
 	// 1. Set the missing marks, and read the marks of the previous span.
 	now := c.db.now()
@@ -175,8 +175,8 @@ func (s *shard) findRecords(frames []iot.Seen, records []string, claim bool) {
 	}
 	for i, index := range s.frames {
 		f, field := frames[index], s.fields[i]
-		before, _ := s.marksBefore.Val()[i].(string)
-		for _, mark := range [...]string{s.renewed[field], before, s.marks[i]} {
+		markBefore, _ := s.marksBefore.Val()[i].(string)
+		for _, mark := range [...]string{s.renewed[field], markBefore, s.marks[i]} {
 			if mark != "" && records[index] == "" {
 				records[index] = recordOf(f, mark)
 			}
@@ -185,8 +185,8 @@ func (s *shard) findRecords(frames []iot.Seen, records []string, claim bool) {
 		case !claim:
 		case records[index] == "" && f.Span > 0:
 			renew(field, markOf(f))
-		case before != "" && before != s.marks[i] && s.renewed[field] == "" && recordOf(f, before) != "":
-			renew(field, before)
+		case markBefore != "" && markBefore != s.marks[i] && s.renewed[field] == "" && recordOf(f, markBefore) != "":
+			renew(field, markBefore)
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// heardKept is the retention of an account's times after the last change.
-const heardKept = 7 * 24 * time.Hour
+// heardTTL is the retention of an account's times after the last change.
+const heardTTL = 7 * 24 * time.Hour
 
 const heardLabel = "when devices were heard"
 
@@ -60,7 +60,7 @@ func (c *IoT) raise(ctx context.Context, sets []scoreSet) error {
 		err := c.db.pipeline(ctx, heardLabel, func(p redis.Pipeliner) {
 			for _, chunk := range chunks[:n] {
 				p.ZAddGT(ctx, chunk.key, chunk.members...)
-				p.Expire(ctx, chunk.key, heardKept)
+				p.Expire(ctx, chunk.key, heardTTL)
 			}
 		})
 		if err != nil {

@@ -492,7 +492,7 @@ func everythingEnds(t *testing.T, c *IoT) {
 	now := spanAt(c.db.now(), time.Minute)
 	most := map[string]time.Duration{
 		keySeen(1, shardOf("d", "f"), now): 2 * time.Minute, keyPosts(1, "d", now): 2 * time.Minute,
-		keyLatest(1, "d"): latestKept, keyLatest(1, "e"): latestKept, keyHeard(1): heardKept, keyHeardFilled(1): heardKept,
+		keyLatest(1, "d"): latestTTL, keyLatest(1, "e"): latestTTL, keyHeard(1): heardTTL, keyHeardFilled(1): heardTTL,
 	}
 	for key, most := range most {
 		left, err := c.db.rdb.PTTL(t.Context(), key).Result()

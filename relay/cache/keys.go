@@ -86,7 +86,7 @@ func spanAt(t time.Time, length time.Duration) span {
 
 func (s span) before() span { return span{s.number - 1, s.start.Add(-s.length), s.length} }
 
-// ends is the expiry of the keys of the span.
+// ends returns the expiry of the keys of the span.
 func (s span) ends() time.Time { return s.start.Add(2 * s.length) }
 
 // name returns a name that is reused after four spans, when the earlier keys have expired.

@@ -16,8 +16,8 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// latestKept is the retention of the latest values of a device after the last change.
-const latestKept = 24 * time.Hour
+// latestTTL is the retention of the latest values of a device after the last change.
+const latestTTL = 24 * time.Hour
 
 const latestLabel = "latest values"
 
@@ -44,7 +44,7 @@ func (c *IoT) setLatest(ctx context.Context, devices []device) error {
 	err := c.db.pipeline(ctx, latestLabel, func(p redis.Pipeliner) {
 		for i, d := range devices {
 			p.HSet(ctx, d.key, d.fields)
-			p.Expire(ctx, d.key, latestKept)
+			p.Expire(ctx, d.key, latestTTL)
 			lengths[i] = p.HLen(ctx, d.key)
 		}
 	})
@@ -99,7 +99,7 @@ func (c *IoT) FillLatest(ctx context.Context, acct relay.AccountID, deviceID str
 			p.HSetNX(ctx, key, latestField(&points[i]), latestValue(&points[i]))
 		}
 		p.HSet(ctx, key, fieldFilled, asOf.UnixMilli())
-		p.Expire(ctx, key, latestKept)
+		p.Expire(ctx, key, latestTTL)
 	})
 }
 
@@ -214,12 +214,12 @@ func latestOf(fields map[string]string) (points []iot.Point, filled time.Time, e
 }
 
 func latestPoint(field, value string) (p iot.Point, err error) {
-	sensor, time20, ok := cutField(field)
+	sensor, digits, ok := cutField(field)
 	parts := strings.SplitN(value, "|", 3) // ids of sensor types have no bar
 	if !ok || len(parts) != 3 {
 		return p, errors.New("must have a sensor, a time, a kind, a type and a value")
 	}
-	ns, err := strconv.ParseInt(time20, 10, 64)
+	ns, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil {
 		return p, err
 	}

@@ -57,7 +57,7 @@ func (c *IoT) merge(ctx context.Context, acct relay.AccountID, parts []iot.Frame
 	for i, part := range parts {
 		fields := devices[part.Device]
 		if mergedFrames[i], err = mergedFrom(frameOf(part.Dedup), fields.before.Val(), fields.current.Val()); err != nil {
-			return nil, fmt.Errorf("posts of a frame of %s: %w", part.Device, err)
+			return nil, fmt.Errorf("posts of a frame of %s: %merged", part.Device, err)
 		}
 	}
 	return mergedFrames, nil
@@ -74,24 +74,24 @@ func float(v *float64) string {
 
 // mergedFrom decodes the fields of a frame, beginning with the earlier span. It keeps the best
 // reception of each gateway, by SNR, then by RSSI.
-func mergedFrom(frame string, spans ...map[string]string) (w iot.MergedFrame, err error) {
+func mergedFrom(frame string, spans ...map[string]string) (merged iot.MergedFrame, err error) {
 	for _, fields := range spans {
 		for field, text := range fields {
 			if name, ok := strings.CutPrefix(field, frame); ok {
-				if err := addField(&w, name, text); err != nil {
-					return w, fmt.Errorf("%q %q: %w", name, text, err)
+				if err := addField(&merged, name, text); err != nil {
+					return merged, fmt.Errorf("%q %q: %merged", name, text, err)
 				}
 			}
 		}
 	}
-	slices.SortFunc(w.Gateways, func(a, b decoders.Gateway) int {
+	slices.SortFunc(merged.Gateways, func(a, b decoders.Gateway) int {
 		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(level(b.SNR), level(a.SNR)), cmp.Compare(level(b.RSSI), level(a.RSSI)))
 	})
-	w.Gateways = slices.CompactFunc(w.Gateways, func(a, b decoders.Gateway) bool { return a.ID == b.ID })
-	return w, nil
+	merged.Gateways = slices.CompactFunc(merged.Gateways, func(a, b decoders.Gateway) bool { return a.ID == b.ID })
+	return merged, nil
 }
 
-func addField(w *iot.MergedFrame, name, text string) error {
+func addField(merged *iot.MergedFrame, name, text string) error {
 	reception, isGateway := strings.CutPrefix(name, "g:")
 	switch {
 	case isGateway:
@@ -101,17 +101,17 @@ func addField(w *iot.MergedFrame, name, text string) error {
 		}
 		snr, err1 := number(signal[0])
 		rssi, err2 := number(signal[1])
-		w.Gateways = append(w.Gateways, decoders.Gateway{ID: signal[2], SNR: snr, RSSI: rssi})
+		merged.Gateways = append(merged.Gateways, decoders.Gateway{ID: signal[2], SNR: snr, RSSI: rssi})
 		return errors.Join(err1, err2)
-	case name == "at" && w.At.IsZero():
+	case name == "at" && merged.At.IsZero():
 		ns, err := strconv.ParseInt(text, 10, 64)
-		w.At = time.Unix(0, ns).UTC()
+		merged.At = time.Unix(0, ns).UTC()
 		return err
 	case name == "position":
 		a, b, _ := strings.Cut(text, "|")
 		latitude, err1 := strconv.ParseFloat(a, 64)
 		longitude, err2 := strconv.ParseFloat(b, 64)
-		w.Position = &decoders.Position{Latitude: latitude, Longitude: longitude}
+		merged.Position = &decoders.Position{Latitude: latitude, Longitude: longitude}
 		return errors.Join(err1, err2)
 	}
 	return nil

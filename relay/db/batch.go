@@ -26,7 +26,7 @@ type batchColumn struct {
 	texts   []string
 	numbers []int64
 	owners  []string // by row, the owner of a text that must be sealed; otherwise empty
-	sealed  bool     // whether a text is Sealed
+	sealed  bool     // a text is Sealed
 }
 
 // NewBatch returns an empty batch with columns such as "id, due". The values of the first

@@ -9,7 +9,7 @@ import (
 
 type dialect interface {
 	name() string
-	// words are the engine's replacements of {words} in statements and in the schema.
+	// words returns the engine's replacements of {words} in statements and in the schema.
 	words() *strings.Replacer
 	// batch returns the definition of the table "batch", whose parameters are numbered from
 	// firstParam on, and the parameters.
@@ -22,7 +22,7 @@ type postgres struct{}
 
 func (postgres) name() string { return "postgresql" }
 
-// SKIP LOCKED passes over rows that another gateway has locked.
+// words uses SKIP LOCKED, which passes over rows that another gateway has locked.
 func (postgres) words() *strings.Replacer {
 	return strings.NewReplacer(
 		"{for update}", "FOR UPDATE", "{for share}", "FOR SHARE", "{skip locked}", "FOR UPDATE SKIP LOCKED",
@@ -55,7 +55,7 @@ type sqlite struct{}
 
 func (sqlite) name() string { return "sqlite" }
 
-// SQLite needs no row locks, because it has one writer.
+// words removes row locks, because SQLite has one writer.
 func (sqlite) words() *strings.Replacer {
 	return strings.NewReplacer("{for update}", "", "{for share}", "", "{skip locked}", "", "{least}", "MIN", "{greatest}", "MAX", "{bytea}", "BLOB", "{position}", "instr")
 }

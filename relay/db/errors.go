@@ -110,8 +110,8 @@ func AdviseDamage(err error) error {
 	return fmt.Errorf("%s%w", damagedAdvice, err)
 }
 
-// wrap is Wrap for errors of this database. It records damage, which Check returns from then
-// on.
+// wrap adds a label and a kind to an error of this database, see Wrap. It records damage,
+// which Check returns from then on.
 func (d *DB) wrap(label string, err error) error {
 	err = Wrap(label, d.explain(err))
 	if err != nil && Damaged(err) && d.health.Note(err) {

@@ -28,8 +28,8 @@ type Options struct {
 	URL string
 	// Dir is the directory of the SQLite database.
 	Dir string
-	// MaxConns is the maximum number of connections to PostgreSQL, 0 means 16, or of readers
-	// of SQLite, 0 means 4.
+	// MaxConns is the maximum number of connections to PostgreSQL (0 means 16) or of readers
+	// of SQLite (0 means 4).
 	MaxConns int
 	// Timeout limits each transaction on PostgreSQL, and each statement outside of a
 	// transaction; 0 means 10 s.

@@ -94,8 +94,8 @@ type servers struct {
 	limit time.Duration // for connecting to one address
 	admit func(Server) error
 
-	mu     sync.Mutex
-	usedNo int // the index of the host that was connected to last
+	mu       sync.Mutex
+	lastHost int // the index of the host that was connected to last
 	// failedAt is the start of the last check that failed. Connections that were checked
 	// earlier are not used again, so that only one statement waits for a server that hangs.
 	failedAt time.Time
@@ -191,16 +191,16 @@ func hostsOf(cfg *pgx.ConnConfig) (hosts []*serverHost) {
 // can be used.
 func (s *servers) Connect(ctx context.Context) (driver.Conn, error) {
 	s.mu.Lock()
-	usedNo := s.usedNo
+	lastHost := s.lastHost
 	s.mu.Unlock()
 	var errs []error
 	for i := range s.hosts {
-		no := (usedNo + i) % len(s.hosts)
+		no := (lastHost + i) % len(s.hosts)
 		conn, err := s.hosts[no].connect.Connect(ctx)
 		s.mu.Lock()
 		s.hosts[no].setError(ctx, err)
 		if err == nil {
-			s.usedNo = no
+			s.lastHost = no
 		}
 		s.mu.Unlock()
 		if err == nil {
@@ -354,8 +354,8 @@ func (d *DB) Probe(ctx context.Context) {
 	probes.Wait()
 	d.servers.mu.Lock()
 	defer d.servers.mu.Unlock()
-	if d.servers.hosts[d.servers.usedNo].err != nil {
-		d.servers.usedNo = max(0, slices.IndexFunc(d.servers.hosts, func(h *serverHost) bool { return h.err == nil }))
+	if d.servers.hosts[d.servers.lastHost].err != nil {
+		d.servers.lastHost = max(0, slices.IndexFunc(d.servers.hosts, func(h *serverHost) bool { return h.err == nil }))
 	}
 }
 
@@ -397,7 +397,7 @@ func (d *DB) withHost(err error) error {
 	}
 	d.servers.mu.Lock()
 	defer d.servers.mu.Unlock()
-	return fmt.Errorf("PostgreSQL at %s: %w", d.servers.hosts[d.servers.usedNo].name, err)
+	return fmt.Errorf("PostgreSQL at %s: %w", d.servers.hosts[d.servers.lastHost].name, err)
 }
 
 // explain adds the errors of the hosts to an error that reports only a timeout.

@@ -50,8 +50,8 @@ func List[T any](ctx context.Context, c Conn, label, query string, fields func(v
 	return rows, err
 }
 
-// list is List with the keys that are in memory. final reports that they were just loaded
-// from the database, see SealedOr.
+// list runs a statement and reads its rows, with the keys of the Sealer that are in memory.
+// final means that these keys were just loaded from the database, see SealedOr.
 func list[T any](ctx context.Context, c Conn, label, query string, fields func(v *T) []any, args []any, final bool) ([]T, error) {
 	rows, err := c.query(ctx, query, args)
 	if err != nil {

@@ -44,8 +44,8 @@ func Sealed(column any, table string, owner any) sql.Scanner {
 	return &sealedColumn{plain: column, table: table, owner: owner}
 }
 
-// SealedOr is Sealed for lists. A value that does not open is not an error: it sets unopened
-// and leaves the column unchanged. Such a record must not be saved without the value.
+// SealedOr returns a Sealed column for lists. A value that does not open is not an error: it sets
+// unopened and leaves the column unchanged. Such a record must not be saved without the value.
 func SealedOr(unopened *bool, column any, table string, owner any) sql.Scanner {
 	return &sealedColumn{plain: column, table: table, owner: owner, unopened: unopened}
 }

@@ -13,7 +13,7 @@ type Server struct {
 	Accepted int `json:"accepted"`
 }
 
-// Newer returns the newer of two servers, s if neither is.
+// Newer returns the newer of s and found. It returns s if neither is newer.
 func (s Server) Newer(found Server) Server {
 	switch {
 	case s.Accepted != found.Accepted:

@@ -108,7 +108,7 @@ func Millis(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// Moment is the inverse of Millis.
+// Moment returns the time of a number that Millis has returned.
 func Moment(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}
@@ -119,8 +119,9 @@ func Moment(ms int64) time.Time {
 // Time returns a column of milliseconds, see Millis, that is written from a time or read to it.
 func Time(t *time.Time) sql.Scanner { return timeColumn{t, Millis, time.UnixMilli} }
 
-// Nanos returns the form of a time that some columns have: nanoseconds since 1970, 0 for the
-// zero time. A time before 1678 or after 2261 is the smallest or the largest number.
+// Nanos returns the stored form of a time in columns that need nanoseconds: nanoseconds since
+// 1970, 0 for the zero time. A time before 1678 or after 2261 is the smallest or the largest
+// number.
 func Nanos(t time.Time) int64 {
 	switch {
 	case t.IsZero():

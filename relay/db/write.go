@@ -46,13 +46,13 @@ func (d *DB) observe(operation string, began time.Time) {
 	}
 }
 
-// Transact is Write for a transaction that returns a value.
+// Transact runs do in a transaction, as Write does, and returns the value of do.
 func Transact[T any](ctx context.Context, d *DB, label string, do func(ctx context.Context, tx *Tx) (T, error)) (T, error) {
 	return perform(ctx, d, label, false, do)
 }
 
-// single is Transact for one statement with these arguments. Sealed values need a
-// transaction, because a further statement verifies them.
+// single runs do, which runs one statement with these arguments and commits it by itself. Sealed
+// values need a transaction, because a further statement verifies them.
 func single[T any](ctx context.Context, d *DB, label string, args []any, do func(ctx context.Context, tx *Tx) (T, error)) (T, error) {
 	return perform(ctx, d, label, !seals(args), do)
 }
@@ -79,7 +79,7 @@ func (d *DB) Exec(ctx context.Context, label, query string, args ...any) (n int6
 	return single(ctx, d, label, args, func(ctx context.Context, tx *Tx) (int64, error) { return tx.Exec(ctx, label, query, args...) })
 }
 
-// Run is Exec without the number of changed rows.
+// Run runs one statement in a transaction of its own.
 func (d *DB) Run(ctx context.Context, label, query string, args ...any) error {
 	_, err := d.Exec(ctx, label, query, args...)
 	return err

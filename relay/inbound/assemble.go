@@ -19,7 +19,7 @@ type assembler struct{ alphabet *sms.Alphabet }
 //
 // The octets of consecutive parts are decoded together, because an escape sequence or a
 // surrogate pair may be split between them. Text has a mark for missing parts; binary data has
-// none. If any part is binary, the message is.
+// none. The message is binary if any part is binary.
 func (a assembler) assemble(parts []Message) (m Message, missing []int) {
 	parts = slices.SortedFunc(slices.Values(parts), func(x, y Message) int { return numberOf(&x) - numberOf(&y) })
 	m = parts[0]

@@ -41,10 +41,10 @@ func (r *Route) deliveries(m *Message, s Settings) []outbox.Delivery {
 	return ds
 }
 
-// delivery returns the delivery of a message to one target, without its content; index is that
-// of the parameter. The id derives from the message and the parameter: a message that is
-// processed twice is delivered once, and a replay after the parameter was corrected delivers it
-// to the new one.
+// delivery returns the delivery of a message to one target, without its content. index is the
+// index of the parameter. The id derives from the message and the parameter: a message that is
+// processed twice is delivered once, and a replay after a correction of the parameter delivers
+// the message to the corrected target.
 func (r *Route) delivery(m *Message, target string, index int) outbox.Delivery {
 	h := sha256.New()
 	var n [8]byte

@@ -102,8 +102,8 @@ func (g *group) add(p *part, total int, t groupTimes) (added Added, err error) {
 	return added, nil
 }
 
-// close makes a message of the waiting parts, which is due at a time, and returns its id: that of
-// the part with the lowest number.
+// close makes a message of the waiting parts, to be routed at due unless a caller routes it before.
+// It returns the message's id, which is the id of the part with the lowest number.
 func (g *group) close(t groupTimes, due int64) (id string) {
 	id = g.waiting()[0].id
 	g.assign(id)
@@ -149,7 +149,7 @@ func (g *group) dropRepetition(t groupTimes) (dropped ReassembledMessage, err er
 	return dropped, nil
 }
 
-// expire drops the parts of the last message when it has expired, and of other routed messages.
+// expire drops the parts of routed messages, and the parts of the last message if it has expired.
 func (g *group) expire(t groupTimes) {
 	if g.expires <= t.now {
 		g.lastMessage = ""

@@ -146,7 +146,7 @@ func PartOf(m *Message) (Part, bool) {
 	return Part{Kind: kind, Reference: c.Reference, Total: c.Total, Number: c.Part}, ok && c.Total > 1
 }
 
-// groupKey returns a hash of what all parts of a message have in common: the account, the
+// groupKey returns a hash of the fields that all parts of a message share: the account, the
 // carrier, both numbers, the reference with its kind, and the total.
 func groupKey(m *Message, p Part) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %q %q %q %s %d %d", m.Account, m.Carrier, m.From, m.To, p.Kind, p.Reference, p.Total))

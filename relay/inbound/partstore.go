@@ -149,7 +149,8 @@ func closeGroups(ctx context.Context, tx *db.Tx, heads []group, times groupTimes
 }
 
 // End removes messages that have been routed. The parts of the last message of a group are stored
-// until it expires; those of others are deleted with the next change of the group.
+// until the message expires. The parts of other messages are deleted with the next change of the
+// group.
 func (s *Store) End(ctx context.Context, routed []ReassembledMessage) error {
 	const deleteReady = "DELETE FROM part_ready WHERE (grp, id) IN (SELECT grp, id FROM batch)"
 	return s.db.Run(ctx, partsLabel, deleteReady,
@@ -183,7 +184,7 @@ func (s *Store) MessageOf(ctx context.Context, group, part string) (string, erro
 	return db.OrZero(db.Value[string](ctx, s.db, "part "+part, query, group, part, s.db.Now()))
 }
 
-// groupSet is groups by name.
+// groupSet has groups by name.
 type groupSet map[string]*group
 
 func (s groupSet) batch() *db.Batch {
@@ -201,7 +202,7 @@ func (p *part) fields() []any {
 
 func (r *readyRow) fields() []any { return []any{&r.group, &r.id, &r.due} }
 
-// lockGroups adds missing groups, locks all in the order of their names, and loads them.
+// lockGroups adds missing groups, locks all groups in the order of their names, and loads them.
 func lockGroups(ctx context.Context, tx *db.Tx, names []string, times groupTimes) (groupSet, error) {
 	const insert = `
 		INSERT INTO part_group (grp, due, message, repeats_until, expires)

@@ -36,7 +36,7 @@ type PartState string
 
 // The results of adding a part.
 const (
-	Waiting   PartState = "waiting"   // for the others
+	Waiting   PartState = "waiting"   // for other parts
 	Repeated  PartState = "duplicate" // of the part Added.Holder
 	Completed PartState = "complete"  // the caller routes the message and calls End
 	Again     PartState = "again"     // the message was routed before; the caller routes it again
@@ -44,8 +44,10 @@ const (
 
 // Added is the result of adding a part.
 type Added struct {
-	State  PartState
-	Holder string // a message's id
+	State PartState
+	// Holder is the id of the reassembled message; for Repeated the id of the part's first
+	// arrival, and empty for Waiting.
+	Holder string
 	Group  ReassembledMessage
 	// Dropped has the waiting parts that were dropped, because they repeat a message and
 	// another message with their reference has begun.

@@ -34,8 +34,9 @@ func (s *Store) Put(ctx context.Context, r Relay) error {
 }
 
 // Create saves a new relay. It returns relay.KindConflict if a relay of any account has the number
-// or prefix. It also does so if, of the new relay and a relay of another account, the number or
-// prefix of one begins with the prefix of the other: messages would change their account.
+// or prefix. It also does so if the new number or prefix begins with a prefix of another account, or
+// if a number or prefix of another account begins with the new prefix: messages would change their
+// account.
 func (s *Store) Create(ctx context.Context, r Relay) error {
 	const (
 		countOverlaps = `
@@ -127,7 +128,7 @@ func (s *Store) Scan(ctx context.Context, acct relay.AccountID, cursor Ref, limi
 }
 
 // Change applies change to a relay and saves the result. The number of the relay does not change.
-// Change may call change again, and returns its errors unwrapped.
+// Change may call the function several times, and returns its errors unwrapped.
 func (s *Store) Change(ctx context.Context, acct relay.AccountID, k Kind, id string, change func(*Relay) error) (Relay, error) {
 	const lock = "SELECT n FROM version WHERE name = $1 {for update}"
 	const update = "UPDATE relay SET doc = $1 WHERE account = $2 AND kind = $3 AND id = $4"
@@ -162,7 +163,7 @@ func (s *Store) Change(ctx context.Context, acct relay.AccountID, k Kind, id str
 // refusal is an error of a caller's function, which a transaction would wrap.
 type refusal struct{ error }
 
-// Version changes with every change to any relay.
+// Version returns a number that changes with every change of any relay.
 func (s *Store) Version(ctx context.Context) (int64, error) {
 	return db.Version(ctx, s.db, relaysVersion)
 }

@@ -228,11 +228,11 @@ func (t *traceBuilder) routed(ctx context.Context, id string, traced MessageTrac
 }
 
 func (t *traceBuilder) delivery(id string, d *outbox.Delivery) {
-	match := "relay"
+	creator := "relay"
 	if d.Kind == outbox.KindRule {
-		match = "rule"
+		creator = "rule"
 	}
-	t.add(d.CreatedAt, "routed", id, fmt.Sprintf("%s %s: delivery %s to %s", match, d.Relay, d.ID, outbox.MaskTarget(d.Target())))
+	t.add(d.CreatedAt, "routed", id, fmt.Sprintf("%s %s: delivery %s to %s", creator, d.Relay, d.ID, outbox.MaskTarget(d.Target())))
 	for i, a := range d.Attempts {
 		took := a.Duration.Round(time.Millisecond)
 		outcome := fmt.Sprintf("answered %d after %s", a.Status, took)
@@ -251,7 +251,7 @@ func (t *traceBuilder) delivery(id string, d *outbox.Delivery) {
 	t.add(time.Time{}, "state", id, text)
 }
 
-// MessageTrace has what is stored about the processing of a message.
+// MessageTrace has the stored results of processing a message.
 type MessageTrace struct {
 	// DuplicateOf is the id of an earlier message with the same carrier id.
 	DuplicateOf string

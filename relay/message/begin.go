@@ -29,8 +29,8 @@ func (s *Store) Begin(ctx context.Context, beginnings []Beginning) ([][]int, err
 	return s.begin(ctx, strconv.FormatUint(rand.Uint64(), 36), beginnings)
 }
 
-// begin is Begin with an id of the call. If the call is repeated because its answer was lost,
-// it returns the same parts, except those that were released in between.
+// begin implements Begin; call identifies the call. If the call is repeated because its answer
+// was lost, begin returns the same parts, except parts that were released in between.
 func (s *Store) begin(ctx context.Context, call string, beginnings []Beginning) ([][]int, error) {
 	const label = "messages: begin"
 	if len(beginnings) == 0 {
@@ -69,7 +69,7 @@ func (r *row) begin(call string, b *Beginning) (begun []int) {
 		r.changed = true
 		// A lease with more than half of its time left is not moved: on PostgreSQL an update
 		// that changes no indexed column adds no entry to any index.
-		if duration := b.Until.Sub(b.Now) / 2; r.due < db.Millis(b.Now.Add(duration)) {
+		if half := b.Until.Sub(b.Now) / 2; r.due < db.Millis(b.Now.Add(half)) {
 			r.due = db.Millis(b.Until)
 		}
 	}

@@ -20,8 +20,8 @@
 //
 // A receipt may arrive at any time; the states without a following one are final.
 //
-// A message has a row that never changes (message) and a narrow one that does
-// (message_state), so that a change of state rewrites neither the text nor the indexes of
-// numbers. The rows of a batch are locked and read, changed here, and written back, with two
-// statements for any number of messages.
+// A message has a row in the table message, which never changes, and a narrow row in
+// message_state, so that a change of state rewrites neither the text nor the indexes of
+// numbers. Two statements change the states of any number of messages: the first locks and
+// reads their rows, the second writes the changed rows back.
 package message

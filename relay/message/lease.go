@@ -155,9 +155,9 @@ func (s *Store) countDue(ctx context.Context, now time.Time, limit int) ([]dueCo
 
 func equalShare(limit, n int) int { return (limit + n - 1) / n }
 
-// share divides a limit among the accounts. It returns the accounts of which all due messages
-// are leased, and those of which only a share is. If more than maxSharing accounts have
-// enough due messages, those that share are chosen at random.
+// share divides a limit among the accounts. It returns in whole the accounts whose due messages
+// are all leased, and in shares the accounts of which only n messages are leased. If more than
+// maxSharing accounts have enough due messages, share chooses accounts at random.
 func share(counts []dueCount, limit int) (whole, shares []dueCount) {
 	rand.Shuffle(len(counts), func(i, j int) { counts[i], counts[j] = counts[j], counts[i] })
 	sharing, sum := 0, 0

@@ -73,7 +73,7 @@ const (
 		  WHERE account = $1
 		    AND id < $2
 		    AND `
-	// Each part reads no more than a page from the index of its column. CROSS JOIN makes
+	// Each inner SELECT reads at most a page from the index of its column. CROSS JOIN makes
 	// SQLite look up the states of the number's messages; PostgreSQL may begin with the index
 	// of the state, whose size it knows.
 	selectByNumber = `
@@ -135,7 +135,8 @@ func (f *Filter) pageStatement(selectAll, selectInState, selectByNumber string) 
 	return fmt.Sprintf(selectPage, ids)
 }
 
-// stateCondition returns the condition of a state as its partial index has it.
+// stateCondition returns the condition for a state. It equals the condition of the partial
+// index of that state.
 func stateCondition(s State) string {
 	bit := stateBit(s)
 	if s.Waiting() {
@@ -144,7 +145,8 @@ func stateCondition(s State) string {
 	return fmt.Sprintf("(s.settled & %[1]d) = %[1]d", bit)
 }
 
-// Get returns a message by its id. It returns relay.KindNotFound if the account has none.
+// Get returns a message by its id. It returns relay.KindNotFound if the account has no message
+// with the id.
 func (s *Store) Get(ctx context.Context, acct relay.AccountID, id ID) (Message, error) {
 	const statement = `
 		SELECT ` + messageColumns + `

@@ -70,9 +70,9 @@ func (b *boundID) parts() []boundPart {
 	return parts
 }
 
-// agrees reports whether a receipt may be about the part. If the numbers differ, it may be so
-// only by the receipt's first id, which is the carrier's, and unless the receipt names its
-// Destination. Its other ids may belong to other messages.
+// agrees reports whether a receipt may be about the part. If the numbers differ, b must be the
+// receipt's first id, which the carrier assigned, and the receipt must have no Destination: the
+// other ids of a receipt may belong to other messages.
 func (b *boundID) agrees(p *boundPart, r *Receipt) bool {
 	if p.number == "" || len(r.Numbers) == 0 {
 		return true
@@ -229,7 +229,7 @@ func (s *Store) Match(ctx context.Context, receipts []Receipt) ([]Receipt, error
 		}
 	}
 
-	// 2. Store those that match nothing, under each of their ids.
+	// 2. Store the receipts that match nothing, under each of their ids.
 	var unmatched []earlyReceipt
 	for i := range receipts {
 		r := &receipts[i]
@@ -264,7 +264,7 @@ func (s *Store) Match(ctx context.Context, receipts []Receipt) ([]Receipt, error
 		return nil, err
 	}
 
-	// 3. Match those whose ids were bound in the meantime.
+	// 3. Match the receipts whose ids were bound in the meantime.
 	for i, round := range rounds {
 		for _, e := range round {
 			if slices.ContainsFunc(e.receipt.IDs, func(id string) bool { return e.key == idKeyOf(e.receipt.Carrier, id) }) {
@@ -282,7 +282,7 @@ func (s *Store) Match(ctx context.Context, receipts []Receipt) ([]Receipt, error
 
 const matchLabel = "messages: receipts"
 
-// boundIDs returns the bound ones of the receipts' ids.
+// boundIDs returns those ids of the receipts that are bound to a part.
 func (s *Store) boundIDs(ctx context.Context, receipts []Receipt) (map[idKey]*boundID, error) {
 	const statement = `
 		SELECT r.carrier, r.ref, r.account, r.message, r.part, r.number, '', r.earlier

@@ -75,8 +75,8 @@ type Message struct {
 
 // Part is one short message, submitted to a carrier in one request.
 type Part struct {
-	// UDH is the user data header with its length octet; empty for none. It has
-	// the concatenation when the message has several parts.
+	// UDH is the user data header with its length octet; empty for none. If the message has
+	// several parts, the header has the concatenation element.
 	UDH []byte `json:"udh,omitempty"`
 	// Data is the content after the header: for GSM one septet per octet, otherwise the octets.
 	Data []byte `json:"data,omitempty"`
@@ -104,7 +104,7 @@ type Part struct {
 	ResentAt time.Time `json:"-"`
 }
 
-// PartID is the id of the message's n-th part, from 0.
+// PartID returns the id of the message's n-th part, counted from 0.
 func (m *Message) PartID(n int) ID { return m.ID + ID(n) }
 
 // Body returns the content of the n-th part: its text, or its octets in lower-case hex.

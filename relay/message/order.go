@@ -147,7 +147,7 @@ func (s *Service) Check(o Order) map[string][]string {
 	return p
 }
 
-// check is Check and also splits the body into parts.
+// check returns the errors of Check and the body in parts.
 func (s *Service) check(o Order) (encoded Encoded, p relay.Problems) {
 	p = relay.Problems{}
 	switch {

@@ -87,7 +87,8 @@ func sentFields(m *sentMessage) []any {
 }
 
 // agrees reports whether the message has the addresses of a receipt, and the receipt arrived
-// after a time in milliseconds. A missing address agrees with any.
+// after since, in milliseconds, or at most maxClockSkew before it. A missing address agrees
+// with any address.
 func (m *sentMessage) agrees(r *Receipt, since int64) bool {
 	has := func(addresses []string, address string) bool {
 		return address == "" || slices.ContainsFunc(addresses, func(a string) bool { return suffix(a) == suffix(address) })

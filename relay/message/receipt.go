@@ -71,7 +71,7 @@ const (
 	sweepInterval = 10 * time.Second
 	// sweepBatch is the number of messages that a sweep reads at a time.
 	sweepBatch = 500
-	// maxHeld bounds the memory of held receipts. Those beyond it stay unrouted.
+	// maxHeld bounds the memory of held receipts. Further receipts stay unrouted.
 	maxHeld = 10_000
 )
 

@@ -121,7 +121,7 @@ func saveRows(ctx context.Context, tx *db.Tx, label string, rows map[Ref]*row) e
 	return tx.Run(ctx, label, statement, b)
 }
 
-// settledStates is the bits of all states but Pending and Sending, see stateBit.
+// settledStates has the bits of all states except Pending and Sending, see stateBit.
 const settledStates = "508"
 
 // stateBit returns the bit of a state in the columns states and settled of message_state.
@@ -134,8 +134,8 @@ func stateBit(s State) int64 {
 	return 0
 }
 
-// transition changes the state of a part if the new state may follow the present one, and
-// reports whether it has.
+// transition changes the state of a part if the new state may follow the present one. It
+// reports whether the state was changed.
 func (r *row) transition(part int, state State, now time.Time) bool {
 	p := &r.parts[part]
 	if !slices.Contains(state.From(), p.State) {

@@ -21,7 +21,7 @@ import (
 // Submitter submits messages to carriers and reports the capabilities of the carrier that
 // serves a number. *submit.Submitter implements it.
 type Submitter interface {
-	// Lease is the duration of the lease that dispatched messages must have.
+	// Lease returns the duration of the lease that dispatched messages must have.
 	Lease() time.Duration
 	// Dispatch submits messages that were saved under a lease until end. It does not
 	// block: messages beyond its capacity are released and leased again by the next poll.

@@ -33,7 +33,7 @@ type Outcome struct {
 type change struct {
 	Outcome
 	report string
-	now    time.Time // of the record; At is the time at which the answer or the receipt arrived
+	now    time.Time // the time of recording; At is the time at which the answer or the receipt arrived
 }
 
 // Settle records the outcomes of submissions and refunds in one transaction. It returns the
@@ -105,7 +105,7 @@ func (s *Store) settle(ctx context.Context, label string, changes []change) ([]M
 	if err != nil {
 		return nil, err
 	}
-	// Messages that do not open stay unreported until they do.
+	// Messages that do not open stay unreported until they open again.
 	messages, _, err := s.messagesOf(ctx, label, toReport)
 	return messages, err
 }

@@ -218,13 +218,13 @@ func (s *Store) saveTogether(ctx context.Context, acct relay.AccountID, orders [
 		// 3. Charge for them; the credit is locked last.
 		charges := make([]credit.Change, len(inserted))
 		for i, o := range inserted {
-			first, lastMessage := o.Messages[0].ID, &o.Messages[len(o.Messages)-1]
-			reference := first.String()
-			if id := lastMessage.PartID(len(lastMessage.Parts) - 1); id != first {
+			firstID, lastMessage := o.Messages[0].ID, &o.Messages[len(o.Messages)-1]
+			reference := firstID.String()
+			if id := lastMessage.PartID(len(lastMessage.Parts) - 1); id != firstID {
 				reference += "-" + id.String()
 			}
 			charges[i] = credit.Change{
-				ID: "sent-" + first.String(), Account: acct, Credits: -o.Credits(), Reason: credit.Sent, Reference: reference, At: o.Now,
+				ID: "sent-" + firstID.String(), Account: acct, Credits: -o.Credits(), Reason: credit.Sent, Reference: reference, At: o.Now,
 			}
 		}
 		_, err = credit.Apply(ctx, tx, charges)
@@ -232,8 +232,8 @@ func (s *Store) saveTogether(ctx context.Context, acct relay.AccountID, orders [
 	})
 }
 
-// claimKey claims the client's key for an order. If the key is stored, ok is false, and answer
-// is the answer of its order, or nil if that is this order, saved before.
+// claimKey claims the client's key for an order. If the key is stored, ok is false. The answer
+// is then the answer of the earlier order, or nil if this order itself was saved before.
 func claimKey(ctx context.Context, tx *db.Tx, o *OrderRecords) (answer []byte, ok bool, err error) {
 	// An expired key counts as unused. While another transaction claims the key, the
 	// statement waits for its end.

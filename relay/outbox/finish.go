@@ -59,8 +59,8 @@ func (s *Store) finish(ctx context.Context, tx *db.Tx, round []ending) (turns []
 	if err := saveAttempts(ctx, tx, round); err != nil {
 		return nil, err
 	}
-	// 2. Move the deliveries that have not ended. Try again after locking the others, because a
-	// delivery may have been replayed in between.
+	// 2. Move the deliveries that have not ended. Then lock the remaining deliveries and try
+	// again, because a delivery may have been replayed in between.
 	if err := s.move(ctx, tx, round); err != nil {
 		return nil, err
 	}

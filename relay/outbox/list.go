@@ -163,8 +163,8 @@ func positionKeys(ps []position) *db.Batch {
 	return db.BatchOf("id, account", ps, func(p *position) []any { return refFields(&p.Ref) })
 }
 
-// candidate is a position that a filter may select, as far as an index says. selected
-// reports whether the filter's other columns agree.
+// candidate is a position that an index returned for a filter. selected reports whether the
+// columns without an index match the filter too.
 type candidate struct {
 	position
 	selected bool
@@ -174,7 +174,7 @@ func (c *candidate) fields() []any { return append(c.position.fields(), &c.selec
 
 // candidates finds up to n candidates after a position, in the order of lists.
 func (s *Store) candidates(ctx context.Context, f Filter, previous position, n int) ([]candidate, error) {
-	// 1. By their ids, in whichever account they are.
+	// 1. Find them by ids, in any account.
 	if len(f.IDs) > 0 {
 		const named = `
 			SELECT d.created, d.id, d.account, 1
@@ -186,8 +186,7 @@ func (s *Store) candidates(ctx context.Context, f Filter, previous position, n i
 		ids := db.Column("id", slices.Compact(slices.Sorted(slices.Values(f.IDs))))
 		return db.List(ctx, s.db, listLabel, named, (*candidate).fields, previous.created, previous.ID, previous.Account, n, ids)
 	}
-	// 2. Dead ones by their texts, in any of which the text may be. They lack what may be
-	// secret of a target.
+	// 2. Find dead deliveries by their searchable texts, which lack the secret parts of targets.
 	if f.State == Dead && (f.Query != "" || f.Reason != "") {
 		const search = `
 			SELECT created, id, account, 1
@@ -202,7 +201,7 @@ func (s *Store) candidates(ctx context.Context, f Filter, previous position, n i
 		return db.List(ctx, s.db, listLabel, search, (*candidate).fields, previous.created, previous.ID, previous.Account, oldest(f), f.Account,
 			strings.ToLower(f.Query), strings.ToLower(f.Reason), n)
 	}
-	// 3. By the index of each state, or that of accounts.
+	// 3. Find them by the index of each state, or by the index of accounts.
 	statement := scanOf(f)
 	if statement == "" {
 		return nil, nil
@@ -214,7 +213,7 @@ func (s *Store) candidates(ctx context.Context, f Filter, previous position, n i
 	return db.List(ctx, s.db, listLabel, statement, (*candidate).fields, args...)
 }
 
-// oldest is the time of creation of the oldest delivery that a filter selects.
+// oldest returns the earliest time of creation that a filter selects.
 func oldest(f Filter) int64 {
 	if f.From.IsZero() {
 		return math.MinInt64
@@ -260,9 +259,9 @@ func scanOf(f Filter) string {
 	return strings.Join(scans, "\nUNION ALL ") + newestFirst
 }
 
-// inState returns the condition of a state, of one account or of all (0). Most deliveries
-// of an account are delivered, and few are under way: an expression keeps the engine from
-// the index that does not help.
+// inState returns the condition for a state, of one account or of all accounts (0). Most
+// deliveries of an account are delivered, and few are under way. The condition on the column
+// that selects many rows is an expression, so that the engine uses the index of the other column.
 func inState(state State, acct relay.AccountID) string {
 	equal := " = '" + string(state) + "'"
 	switch {
@@ -321,9 +320,9 @@ func (f *Filter) selects(d *Delivery) bool {
 	return slices.ContainsFunc(texts(d), func(text string) bool { return containsFold(text, f.Query) })
 }
 
-// texts returns the texts that a query is looked for in. The table delivery_dead has them
-// in plain, so they lack what may be secret of the target; filters by target compare the
-// masked target.
+// texts returns the texts that Filter.Query searches. The table delivery_dead stores them
+// unencrypted, so they lack the parts of the target that may be secret. Filter.Target is
+// compared with the masked target instead.
 func texts(d *Delivery) []string {
 	list := []string{d.ID, d.MessageID, SearchableTarget(d.Target()), d.Reason}
 	if d.Request != nil {

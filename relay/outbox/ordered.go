@@ -78,8 +78,8 @@ func enqueue(ctx context.Context, tx *db.Tx, members []member) (waiting map[Ref]
 	return waiting, tx.Run(ctx, queueLabel, update, rows)
 }
 
-// advance gives the turn to the first delivery of each queue that waits for it: the delivery is due
-// at the time of the queue. advance returns these deliveries.
+// advance gives the turn to the first delivery of each queue, if that delivery waits for its turn.
+// The delivery is due at the queue's time in turnTimes. advance returns these deliveries.
 func advance(ctx context.Context, tx *db.Tx, turnTimes map[queueKey]int64) ([]Ref, error) {
 	const update = `
 		UPDATE delivery
@@ -101,9 +101,9 @@ func advance(ctx context.Context, tx *db.Tx, turnTimes map[queueKey]int64) ([]Re
 	return db.List(ctx, tx, queueLabel, update, refFields, queues)
 }
 
-// lockQueues adds missing queues and locks all until the transaction ends, so that each gateway
-// reads the places that others have assigned. It returns the queues as a batch with their numbers in
-// the column due.
+// lockQueues adds missing queues and locks all queues until the transaction ends, so that each
+// gateway reads the places that other gateways have assigned. It returns the queues as a batch with
+// their numbers in the column due.
 func lockQueues(ctx context.Context, tx *db.Tx, numbers map[queueKey]int64) (*db.Batch, error) {
 	const upsert = `
 		INSERT INTO delivery_queue (account, queue)

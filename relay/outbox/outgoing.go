@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Outgoing describes in the API what would be sent for a delivery.
+// Outgoing is the API's description of the request, mail or message that would be sent for a
+// delivery.
 type Outgoing struct {
 	DeliveryID string            `json:"delivery_id"`
 	Method     string            `json:"method,omitempty"`
@@ -35,7 +36,7 @@ type OutgoingSIM struct {
 	Content
 }
 
-// Content is the addresses and the content of an inbound message as the API shows them.
+// Content has the addresses and the content of an inbound message as the API shows them.
 type Content struct {
 	From   string `json:"from"`
 	To     string `json:"to"`

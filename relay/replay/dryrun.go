@@ -30,10 +30,10 @@ type PreviewedPost struct {
 // Posts previews the effect of processing posts again.
 type Posts interface {
 	// Preview calls fn with the posts that a filter selects, in the order of arrival, and
-	// returns their number. It searches backwards until the time until; backTo is the oldest
-	// time that it reached, zero for the beginning. It calls fn with the newest posts only if
-	// there are more than limit, and stops when stop returns true.
-	Preview(ctx context.Context, f event.Filter, until time.Time, limit int, stop func() bool, fn func(*event.Event, *PreviewedPost)) (count int, backTo time.Time, err error)
+	// returns their number. It searches backwards until deadline. backTo is the oldest time
+	// that the search has reached, zero for the beginning. If there are more posts than limit,
+	// Preview calls fn with the newest only. It stops when stop returns true.
+	Preview(ctx context.Context, f event.Filter, deadline time.Time, limit int, stop func() bool, fn func(*event.Event, *PreviewedPost)) (count int, backTo time.Time, err error)
 }
 
 // DryRun summarizes the changes that a replay would make.
@@ -93,7 +93,7 @@ type DeviceDelta struct {
 	Readings   []ReadingDelta `json:"readings"`
 }
 
-// ReadingDelta is a reading before and after the replay: a number, a string or nil.
+// ReadingDelta is a reading before and after the replay. Old and New are numbers, strings or nil.
 type ReadingDelta struct {
 	Effect       iot.Effect `json:"effect"`
 	Key          string     `json:"key"`

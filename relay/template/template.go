@@ -103,7 +103,7 @@ func (c *compiler) step() error {
 	case b < ' ' || b == 0x7F:
 		return fmt.Errorf("control character at offset %d", c.offset)
 	case b == '?':
-		c.query, b = true, '?'
+		c.query = true
 	}
 	if b == ' ' || b > 0x7F || strings.IndexByte("\"<>\\^`{|}", b) >= 0 {
 		fmt.Fprintf(&c.literal, "%%%02X", b)
@@ -160,8 +160,8 @@ func wordOf(s string) string {
 	return s[:n]
 }
 
-// Check returns an error if the URL has a text that looks like an unknown placeholder, also if that
-// begins with a known name.
+// Check returns an error if the URL has a text that looks like an unknown placeholder, even one
+// that begins with a known name.
 func (t *Template) Check() error {
 	if t.unknown == "" {
 		return nil

@@ -93,8 +93,8 @@ func (c *Client) post(ctx context.Context, s *carrier.Submission) carrier.Outcom
 	return outcomeOf(resp)
 }
 
-// outcomeOf converts a response. A status that concerns the message rejects it; one that concerns
-// the gateway (credentials, address, credit) pauses the queue.
+// outcomeOf converts a response. A status that concerns the message rejects the message. A status
+// that concerns the gateway (credentials, address, credit) pauses the queue.
 func outcomeOf(r httpout.Response) carrier.Outcome {
 	var a response
 	_ = json.Unmarshal(r.Body, &a) // a body that is not JSON is ignored

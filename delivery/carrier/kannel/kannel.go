@@ -5,8 +5,8 @@
 // unchanged, and requests all five kinds of reports (dlr-mask 31) at a URL with the part's id.
 //
 // Kannel does not recognize duplicates. A request whose response was lost has an unknown
-// outcome; one that was not written may be retried. Each request has its own connection,
-// because net/http may repeat a GET on a kept-alive one.
+// outcome. A request that was not written may be retried. Each request has its own connection,
+// because net/http may repeat a GET on a kept-alive connection.
 package kannel
 
 import (

@@ -86,8 +86,9 @@ func (c *Client) bindAndServe(ctx context.Context) error {
 	return s.run(ctx)
 }
 
-// backoff returns the delay before the next bind. After invalid credentials it is the longest one,
-// because carriers lock out clients that retry too often.
+// backoff returns the delay before the next bind, with jitter. If the SMSC refused the bind or the
+// credentials, backoff starts with LongestPause, because carriers lock out clients that retry too
+// often.
 func (c *Client) backoff(failures int, err error) time.Duration {
 	pause := relay.Backoff(c.o.FirstPause, c.o.LongestPause, failures)
 	if refused, ok := errors.AsType[bindError](err); ok {

@@ -37,7 +37,7 @@ func (s *session) handle(ctx context.Context, h smpp.Header, raw []byte) error {
 	case smpp.Unbind.Answer():
 		return errUnbound
 	case smpp.SubmitSM.Answer(), smpp.GenericNack:
-		if r := s.outstanding.resolve(h.Sequence); r != nil { // else of an enquire_link, or unknown
+		if r := s.outstanding.resolve(h.Sequence); r != nil { // nil for the response to an enquire_link or to an unknown request
 			r.done(outcomeOf(h, raw))
 		}
 	case smpp.AlertNotification: // unused, and has no response
@@ -84,7 +84,7 @@ func (s *session) accept(ctx context.Context, h smpp.Header, raw []byte) {
 func (s *session) responseStatus(a ReceivedPDU, fault, err error) uint32 {
 	if fault != nil {
 		s.status.update(func(s *Status) { s.Malformed++ })
-		if !s.malformedLogged.Swap(true) { // the others are recorded as events
+		if !s.malformedLogged.Swap(true) { // further invalid PDUs are only recorded as events
 			s.o.Logger.Warn("cannot parse PDU", "error", fault)
 		}
 	}
@@ -109,7 +109,7 @@ func (s *session) responseStatus(a ReceivedPDU, fault, err error) uint32 {
 	return statusOK
 }
 
-// The statuses of answers (5.1.3).
+// The statuses of responses (SMPP 3.4, 5.1.3).
 const (
 	statusOK        = uint32(data.ESME_ROK)
 	statusTemporary = uint32(data.ESME_RX_T_APPN)
@@ -190,7 +190,7 @@ func newDuplicates(now func() time.Time) *duplicates {
 	}
 }
 
-// id returns the id of a PDU. Not safe for concurrent use.
+// id returns the id of a PDU. It is not safe for concurrent use.
 func (d *duplicates) id(sequence uint32, pdu []byte) string {
 	digest, now := maphash.Bytes(d.seed, pdu), d.now()
 	earlier, known := d.recent[sequence]

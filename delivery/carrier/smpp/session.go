@@ -150,7 +150,7 @@ func (s *session) readError(err error) error {
 	if s.unbinding.Load() {
 		return errUnbound // the response is pending and not needed
 	}
-	if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() {
+	if netErr, ok := errors.AsType[net.Error](err); ok && netErr.Timeout() {
 		return fmt.Errorf("the SMSC was silent for %s", s.o.EnquireLink+s.o.Timeout)
 	}
 	if errors.Is(err, io.EOF) {

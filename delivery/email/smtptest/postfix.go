@@ -3,8 +3,8 @@
 // mail for Domain and relays nothing. It offers STARTTLS with a certificate that CAs
 // trusts.
 //
-// It refuses what a test cannot mean: mail for any other domain is 554, mail
-// for Greylisted is 450 and for Rejected 550.
+// It answers 554 to mail for any other domain, 450 to mail for Greylisted and 550 to mail for
+// Rejected.
 package smtptest
 
 import (
@@ -32,7 +32,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// Addresses that the server treats in a way of their own.
+// The domain of the server, and the addresses that it refuses.
 const (
 	Domain     = "penstock.test"
 	Greylisted = "greylisted@" + Domain
@@ -63,9 +63,9 @@ func Shared(t testing.TB) *Server {
 // start runs a server and returns its directory.
 func start(t testing.TB) string {
 	t.Helper()
-	need(t)
+	requirePostfix(t)
 	s := &Server{root: relaytest.ShortTempDir(t, ""), Addr: porttest.Address(t)}
-	s.lay(t)
+	s.writeFiles(t)
 	relaytest.StartProcess(t, exec.Command(binary(), "-c", s.config(), "start-fg"))
 	s.await(t)
 	return s.root
@@ -74,7 +74,7 @@ func start(t testing.TB) string {
 func (s *Server) config() string      { return filepath.Join(s.root, "etc") }
 func (s *Server) certificate() string { return filepath.Join(s.config(), "tls.pem") }
 
-func need(t testing.TB) {
+func requirePostfix(t testing.TB) {
 	t.Helper()
 	reason := ""
 	if binary() == "" {
@@ -91,8 +91,8 @@ func need(t testing.TB) {
 	}
 }
 
-// binary is Postfix's command, "" if there is none. The path of an ordinary
-// shell may lack the directory it is in.
+// binary returns the path of Postfix's command, or "" if Postfix is not installed. PATH may lack
+// the directory of the command.
 func binary() string {
 	for _, name := range []string{"postfix", "/usr/sbin/postfix"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -102,8 +102,8 @@ func binary() string {
 	return ""
 }
 
-// lay writes the instance's files.
-func (s *Server) lay(t testing.TB) {
+// writeFiles writes the files of the instance.
+func (s *Server) writeFiles(t testing.TB) {
 	t.Helper()
 	relaytest.NoError(t, os.Chmod(s.root, 0o755))
 	owner := account(t, "postfix")
@@ -113,10 +113,10 @@ func (s *Server) lay(t testing.TB) {
 	for _, dir := range []string{"data", "mails"} {
 		relaytest.NoError(t, os.Chown(filepath.Join(s.root, dir), owner, -1))
 	}
-	both, _ := Certificate(t)
+	keyAndCertificate, _ := Certificate(t)
 	access := fmt.Sprintf("%s 450 4.7.1 Greylisted, try again later\n%s 550 5.1.1 No such user\n", Greylisted, Rejected)
 	relaytest.NoError(t,
-		os.WriteFile(s.certificate(), both, 0o600),
+		os.WriteFile(s.certificate(), keyAndCertificate, 0o600),
 		os.WriteFile(filepath.Join(s.root, "addr"), []byte(s.Addr), 0o600),
 		os.WriteFile(filepath.Join(s.config(), "main.cf"), mainCF(s.root, owner), 0o644),
 		os.WriteFile(filepath.Join(s.config(), "master.cf"), s.masterCF(), 0o644),
@@ -183,8 +183,8 @@ func (s *Server) await(t testing.TB) {
 // NewRecipient returns an address to which no other test sends mails.
 func NewRecipient() string { return fmt.Sprintf("test%x@%s", mathrand.Uint64(), Domain) }
 
-// Mails returns the mails to an address that arrived, whole, in no particular order. A
-// mail accepted may need a moment: see Wait.
+// Mails returns the complete mails to an address that have arrived, in no particular order. An
+// accepted mail may arrive a moment later, see Wait.
 func (s *Server) Mails(t testing.TB, to string) []string {
 	t.Helper()
 	var mails []string

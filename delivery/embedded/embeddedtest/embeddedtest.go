@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// Cache opens an empty cache, until the test ends.
+// Cache opens an empty cache and closes it when the test ends.
 func Cache(t testing.TB) *cache.DB {
 	t.Helper()
 	server, err := redis.Start(redis.Options{})

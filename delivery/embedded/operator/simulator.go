@@ -25,7 +25,7 @@ const Slow = 5 * time.Second
 
 // Simulator is an operator.SIMs and a provisioning.Operator; the zero value works.
 type Simulator struct {
-	Now func() time.Time // nil: time.Now
+	Now func() time.Time // nil means time.Now
 }
 
 // Deliver accepts a message without delivering it.

@@ -21,7 +21,7 @@ const File = "readings.db"
 // readers is the number of queries that run at the same time.
 const readers = 4
 
-// Store implements iot.ReadingStore on SQLite. Safe for concurrent use.
+// Store implements iot.ReadingStore on SQLite. It is safe for concurrent use.
 type Store struct {
 	write, read *sql.DB
 	health      *db.Health

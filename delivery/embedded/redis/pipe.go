@@ -41,7 +41,7 @@ func (p *pipe) Read(b []byte) (int, error) {
 		s.changed.Wait()
 	}
 	n, err := s.data.Read(b)
-	if s.data.Len() == 0 && s.data.Cap() > keptBuffer {
+	if s.data.Len() == 0 && s.data.Cap() > maxEmptyCap {
 		s.data = bytes.Buffer{}
 	}
 	return n, err
@@ -75,7 +75,7 @@ func (p *pipe) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// Close ends both directions; what was written before can still be read.
+// Close ends both directions. Data that was written before can still be read.
 func (p *pipe) Close() error {
 	p.incoming.close()
 	p.outgoing.close()
@@ -87,10 +87,10 @@ type address struct{}
 func (address) Network() string { return "memory" }
 func (address) String() string  { return "embedded" }
 
-// keptBuffer is the maximum capacity of an empty buffer that is kept.
-const keptBuffer = 1 << 20
+// maxEmptyCap is the largest capacity, in bytes, with which an empty buffer is used again.
+const maxEmptyCap = 1 << 20
 
-// stream is one direction.
+// stream is one direction of a connection.
 type stream struct {
 	mu       sync.Mutex
 	changed  *sync.Cond

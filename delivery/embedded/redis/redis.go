@@ -119,9 +119,9 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// expire advances the clock of keys that expire. miniredis scans every key for that, so
-// a large server is advanced less often: it takes a hundredth of a processor. expire also
-// replaces the server by an empty one when too many tasks were enqueued.
+// expire advances the clock of keys that expire. miniredis then scans every key. The clock of a
+// large server is advanced less often, so that the scans take about a hundredth of a processor.
+// expire also replaces the server by an empty one when too many tasks were enqueued.
 func (s *Server) expire() {
 	lastTick, wait := time.Now(), time.Second
 	for {
@@ -142,7 +142,7 @@ func (s *Server) expire() {
 		}
 		fresh, err := newEngine()
 		if err != nil {
-			continue // the old one stays in use
+			continue // the old server stays in use
 		}
 		s.mu.Lock()
 		s.engine = fresh

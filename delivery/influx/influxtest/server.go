@@ -1,9 +1,8 @@
-// Package influxtest gives tests a database of an InfluxDB 1.8 that all tests share, and
-// starts servers of their own for tests that stop them or ask for credentials: the influxd
-// that is on the path, on free ports of this host.
+// Package influxtest gives tests a database of an InfluxDB 1.8 that all tests share. It
+// starts separate servers for tests that stop the server or need credentials. The program is
+// the influxd in PATH, on free ports of this host.
 //
-// Where there is none the test fails, unless PENSTOCK_TEST_SKIP_REAL=1 reports that it may be
-// left out; then it is skipped and says so.
+// If influxd is not installed, the test fails, or is skipped if PENSTOCK_TEST_SKIP_REAL is 1.
 package influxtest
 
 import (
@@ -27,7 +26,7 @@ import (
 
 // Options changes how the server runs.
 type Options struct {
-	// Auth requests credentials and makes the administrator "admin".
+	// Auth makes the server require credentials, and creates the administrator "admin".
 	Auth bool
 }
 
@@ -85,7 +84,7 @@ func Start(t testing.TB, o Options) *Server {
 	return s
 }
 
-// config lacks what would only make noise: monitoring, logs of requests.
+// config disables monitoring and logs of requests.
 const config = `reporting-disabled = true
 bind-address = "%[2]s"
 [meta]
@@ -108,7 +107,7 @@ bind-address = "%[2]s"
   enabled = false
 `
 
-// Stop kills the server, as a power cut would; Restart brings it back.
+// Stop kills the server, like a power cut. Restart starts it again.
 func (s *Server) Stop() {
 	if s.config == "" {
 		panic("a test stops the InfluxDB that all tests share")

@@ -26,24 +26,25 @@ const (
 	ClientSecret = "client-secret-0123"
 )
 
-// Provider is a provider whose answers a test decides.
+// Provider is a provider whose ID tokens a test controls.
 type Provider struct {
 	URL string // the issuer
 	t   testing.TB
 	key *rsa.PrivateKey
 
 	mu sync.Mutex
-	// claims are those of the next ID tokens; tamper changes them at the last moment.
-	claims map[string]any
-	tamper func(claims map[string]any)
-	signer *rsa.PrivateKey
-	asked  map[string]url.Values // what was asked of the authorization endpoint, by code
+	// claims are added to the next ID tokens. tamper changes the claims of a token before it is
+	// signed.
+	claims   map[string]any
+	tamper   func(claims map[string]any)
+	signer   *rsa.PrivateKey
+	requests map[string]url.Values // the queries to the authorization endpoint, by code
 }
 
 // Start runs a provider until the test ends.
 func Start(t testing.TB) *Provider {
 	t.Helper()
-	p := &Provider{t: t, key: newKey(t), asked: map[string]url.Values{}}
+	p := &Provider{t: t, key: newKey(t), requests: map[string]url.Values{}}
 	p.signer = p.key
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", p.discovery)
@@ -65,10 +66,11 @@ func newKey(t testing.TB) *rsa.PrivateKey {
 	return key
 }
 
-// Vouch sets the claims of the next ID tokens, in addition to those that every one has.
+// Vouch sets claims of the next ID tokens. They are added to the standard claims or replace them.
 func (p *Provider) Vouch(claims map[string]any) { p.Tamper(claims, nil) }
 
-// Tamper is Vouch with a last change of all claims.
+// Tamper sets claims of the next ID tokens as Vouch does. change is called with all claims of a
+// token before it is signed.
 func (p *Provider) Tamper(claims map[string]any, change func(map[string]any)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,7 +109,7 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	}
 	code := rand.Text()
 	p.mu.Lock()
-	p.asked[code] = q
+	p.requests[code] = q
 	p.mu.Unlock()
 	back.RawQuery = url.Values{"code": {code}, "state": {q.Get("state")}}.Encode()
 	http.Redirect(w, r, back.String(), http.StatusFound)
@@ -121,19 +123,19 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	asked, known := p.asked[r.FormValue("code")]
-	delete(p.asked, r.FormValue("code"))
+	request, known := p.requests[r.FormValue("code")]
+	delete(p.requests, r.FormValue("code"))
 	sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
 	switch {
 	case id != ClientID || secret != ClientSecret:
 		answer(w, http.StatusUnauthorized, map[string]any{"error": "invalid_client"})
 		return
-	case !known || encode(sum[:]) != asked.Get("code_challenge") || r.FormValue("redirect_uri") != asked.Get("redirect_uri"):
+	case !known || encode(sum[:]) != request.Get("code_challenge") || r.FormValue("redirect_uri") != request.Get("redirect_uri"):
 		answer(w, http.StatusBadRequest, map[string]any{"error": "invalid_grant"})
 		return
 	}
 	claims := map[string]any{
-		"iss": p.URL, "aud": ClientID, "sub": "42", "nonce": asked.Get("nonce"), "iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix(),
+		"iss": p.URL, "aud": ClientID, "sub": "42", "nonce": request.Get("nonce"), "iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix(),
 	}
 	maps.Copy(claims, p.claims)
 	if p.tamper != nil {

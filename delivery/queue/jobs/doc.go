@@ -1,5 +1,4 @@
-// Package jobs runs jobs: it is to relay/job what package queue is to
-// deliveries.
+// Package jobs runs the jobs that relay/job stores.
 //
 // A job's task (package timer) schedules its runs, and lives as long as the job
 // does. A run requires the job's lease, and stops before the lease ends. A
