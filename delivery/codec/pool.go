@@ -186,7 +186,7 @@ func (p *Pool) Compile(source string) (decoders.Decoder, error) {
 		case err != nil:
 			return nil, err
 		case resp.Invalid != nil:
-			return nil, resp.Invalid
+			return nil, refused(resp.Invalid.Field, resp.Invalid.Reason)
 		default:
 			return d, nil
 		}
@@ -255,7 +255,7 @@ func (d *decoder) DecodeBatch(ctx context.Context, owner int64, frames []*decode
 		case err != nil:
 			return nil, err
 		case resp.Invalid != nil: // although it was valid when it was saved
-			results[start] = decoders.Decoded{Err: resp.Invalid, Took: compiled}
+			results[start] = decoders.Decoded{Err: refused(resp.Invalid.Field, resp.Invalid.Reason), Took: compiled}
 			used += compiled
 			start++
 		case len(resp.Results) == 0 || len(resp.Results) > len(req.Frames):

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -432,3 +433,10 @@ func BenchmarkDecodeBatch(b *testing.B) {
 }
 
 func compileInProcess(source string) (decoders.Decoder, error) { return javascript.Compile(source) }
+
+func TestAWorkerSetsNeitherSkippedNorTheFormatOfAnError(t *testing.T) {
+	var r result
+	relaytest.NoError(t, json.Unmarshal([]byte(`{"Skipped":true,"Failure":{"Format":"lpp","Field":"f","Offset":7,"Reason":"reason"}}`), &r))
+	want := decoders.Decoded{Err: &decoders.Error{Format: "javascript", Field: "f", Offset: -1, Reason: "reason"}}
+	relaytest.Equal(t, "the result in the gateway", r.decoded(), want)
+}

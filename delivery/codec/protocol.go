@@ -66,9 +66,12 @@ func newResult(res decoders.Result, err error) result {
 	return result{decoders.Decoded{Result: res}, newFailure(err)}
 }
 
+// decoded returns the Decoded of a worker's result. The worker is not trusted: it sets neither
+// Skipped nor the format and offset of an error.
 func (r result) decoded() decoders.Decoded {
+	r.Skipped = false
 	if r.Failure != nil {
-		r.Err = r.Failure
+		r.Err = refused(r.Failure.Field, r.Failure.Reason)
 	}
 	return r.Decoded
 }

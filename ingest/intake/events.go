@@ -222,9 +222,9 @@ func (i *Intake) selects(f *event.Filter, e *event.Event, it *Item) bool {
 	}
 	contains := f.Query == "" || it.contains(e, f.Query) ||
 		containsFold([]byte(e.ID+"\n"+e.Reason+"\n"+e.Outcome+"\n"+strings.Join(e.Notes, "\n")), f.Query)
-	// The description of an uplink is not searched: its values stand in the body, and parsing
-	// thousands of bodies takes a second. Other bodies can hold the text of a message in
-	// hexadecimal or percent-encoded.
+	// The description of an uplink is not searched: apart from a devEUI in base64 its values stand
+	// in the body, and parsing thousands of bodies takes a second. Other bodies can hold the text
+	// of a message in hexadecimal or percent-encoded.
 	isUplink := i.kind == event.Uplink
 	if !contains && isUplink {
 		return false

@@ -18,6 +18,11 @@ func (l *Log) housekeeping() {
 	l.judge()
 	for {
 		select {
+		case <-l.quit: // before the other cases: a closed log is not swept
+			return
+		default:
+		}
+		select {
 		case <-tick.C:
 			l.sweep()
 			if err := l.syncCheckpoints(); err != nil {

@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"fmt"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -114,5 +115,8 @@ func (g *GroupCommit[K, In, Out]) runOne(ctx context.Context, key K, inputs []In
 			answers = slices.Repeat([]Answer[Out]{{Err: err}}, len(inputs))
 		}
 	}()
-	return g.Do(ctx, key, inputs)
+	if answers = g.Do(ctx, key, inputs); len(answers) != len(inputs) {
+		panic(fmt.Sprintf("%d answers to %d requests", len(answers), len(inputs)))
+	}
+	return answers
 }
