@@ -31,7 +31,7 @@ func actors(g *e2e.Gateway) map[string]e2e.Client {
 	}
 }
 
-// TestActingAsAnAccount makes requests of each kind to each interface as each role.
+// TestActingAsAnAccount sends requests of each kind to each interface with each role.
 func TestActingAsAnAccount(t *testing.T) {
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"))
 	g.Apply("", secondAccount)
@@ -42,7 +42,7 @@ func TestActingAsAnAccount(t *testing.T) {
 	for _, tc := range []struct {
 		request, body string
 		allowed       string
-		status        int // of who may
+		status        int // of the answer to an allowed role
 	}{
 		{"GET /iot/devices", "", everyone, 200},
 		{"GET /IOT/Devices/", "", everyone, 200},
@@ -87,7 +87,7 @@ func TestActingAsAnAccount(t *testing.T) {
 	}
 }
 
-// TestWhoMayActAsWhichAccount shows what a request needs to act as an account.
+// TestWhoMayActAsWhichAccount checks which credentials may act as which account.
 func TestWhoMayActAsWhichAccount(t *testing.T) {
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"))
 	g.Apply("", secondAccount)
@@ -118,18 +118,18 @@ func TestWhoMayActAsWhichAccount(t *testing.T) {
 		} {
 			a := tc.client.Get(surface)
 			if a.Status != tc.status || !strings.Contains(a.Body, tc.words) {
-				t.Errorf("%s at %s: %d %s, want %d %s", tc.name, surface, a.Status, a.Body, tc.status, tc.words)
+				t.Errorf("%s, %s: %d %s, want %d %s", tc.name, surface, a.Status, a.Body, tc.status, tc.words)
 			}
 			if surface == "/v3/mno" && tc.status > 200 {
 				a.Mentions(t, tc.status, `"success":false`)
 			}
 		}
 	}
-	add := func(c e2e.Client) e2e.Response { return c.Do("PATCH", "/iot/decoders/lpp", `{"name":"New"}`) }
-	add(clients["operator"].With("X-CSRF-Token", "")).Mentions(t, 403, "lacks the X-CSRF-Token")
+	rename := func(c e2e.Client) e2e.Response { return c.Do("PATCH", "/iot/decoders/lpp", `{"name":"New"}`) }
+	rename(clients["operator"].With("X-CSRF-Token", "")).Mentions(t, 403, "lacks the X-CSRF-Token")
 	clients["operator"].With("X-CSRF-Token", "").Get("/v2/network-lookup/447700900123").Mentions(t, 403, "lacks the X-CSRF-Token")
-	add(clients["operator"].With("Origin", "https://evil.example.com")).Mentions(t, 403, "Requests from other sites are refused.")
-	add(clients["operator"]).Mentions(t, 200, `"name":"New"`)
+	rename(clients["operator"].With("Origin", "https://evil.example.com")).Mentions(t, 403, "Requests from other sites are refused.")
+	rename(clients["operator"]).Mentions(t, 200, `"name":"New"`)
 	g.As("acme-hook-0123456").With("X-Account", "globex").Post("/webhooks/generic?decoder_id=sent", `{"deviceId":"hall","temperature":20}`).Mentions(t, 200, `"value":20`)
 }
 
@@ -152,13 +152,13 @@ func TestAViewerActsWithoutSecrets(t *testing.T) {
 	} {
 		operator.Get(path).Mentions(t, 200, secret)
 		if a := clients["viewer"].Get(path); a.Status != 200 || strings.Contains(a.Body, secret) {
-			t.Errorf("%s as a viewer: %d %s, want it without %s", path, a.Status, a.Body, secret)
+			t.Errorf("%s as a viewer: %d %s, want an answer without %s", path, a.Status, a.Body, secret)
 		}
 	}
 	clients["viewer"].Get("/v2/sms-relay/geo/g1").Mentions(t, 200, `"parameters":["http://127.0.0.1:9/…"]`)
 }
 
-// TestChangesAsAnAccountAreRecorded reads the audit log after changes of users.
+// TestChangesAsAnAccountAreRecorded checks the audit log after changes by users that act as an account.
 func TestChangesAsAnAccountAreRecorded(t *testing.T) {
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"))
 	operator := actors(g)["operator"]
@@ -196,7 +196,7 @@ func TestChangesAsAnAccountAreRecorded(t *testing.T) {
 	a.Mentions(t, 200, "447700900555", "https://example.com/in?key=***", `"name":"Tester"`)
 	for _, secret := range []string{"the secret text", "key=abc", "someone", "Own"} {
 		if strings.Contains(a.Body, secret) {
-			t.Errorf("the audit log holds %q: %s", secret, a.Body)
+			t.Errorf("the audit log contains %q: %s", secret, a.Body)
 		}
 	}
 }

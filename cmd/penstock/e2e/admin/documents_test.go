@@ -28,7 +28,7 @@ accounts:
     relays: {geo: [{id: g-b, prefix: "447861", action: black_hole}]}
 `
 
-// testDocuments has two teams keep a document each, over the command line.
+// testDocuments applies the documents of two teams with the commands of the program.
 func testDocuments(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, `accounts: [{name: initech, tokens: [{token: initech-all-0123456}]}]`)
 	run := func(document string, flags ...string) e2e.Result {
@@ -57,30 +57,30 @@ func testDocuments(t *testing.T, s *e2e.Site) {
 	acme := g.As("acme-team-a-0123456")
 	v2 := g.XAuth("acme-team-a-0123456")
 
-	t.Run("a dry run says what would be added and changes nothing", func(t *testing.T) {
-		before := declared(g)
+	t.Run("a dry run lists the additions and changes nothing", func(t *testing.T) {
+		oldInventory := declared(g)
 		has(apply(teamA, "--dry-run"), "added    sensor type soil", "added    account acme: decoder soil-probe", "document site-a: 7 added, 0 changed, 0 removed, 0 kept (dry run, nothing changed)")
-		relaytest.Equal(t, "the inventory", declared(g), before)
+		relaytest.Equal(t, "the inventory", declared(g), oldInventory)
 		acme.Get("/iot/decoders").Mentions(t, 401)
 	})
-	t.Run("an apply says what it added and changed", func(t *testing.T) {
+	t.Run("an apply lists its additions and changes", func(t *testing.T) {
 		has(apply(teamA), "added    account acme: vmn relay v-a", "document site-a: 7 added, 0 changed, 0 removed, 0 kept (applied)")
 		has(apply(teamB), "added    account acme: decoder tank", "document site-b: 2 added, 0 changed, 0 removed, 0 kept (applied)")
 		has(apply(strings.Replace(teamA, "name: Soil probe", "name: Probe", 1)), "changed  account acme: decoder soil-probe", "document site-a: 0 added, 1 changed, 0 removed, 0 kept (applied)")
 		apply(teamA)
 	})
 	t.Run("a prune of one document leaves the records of the others", func(t *testing.T) {
-		before := declared(g)
+		oldInventory := declared(g)
 		has(apply(teamB, "--prune"), "document site-b: 0 added, 0 changed, 0 removed, 0 kept (applied)")
-		relaytest.Equal(t, "the inventory", declared(g), before)
+		relaytest.Equal(t, "the inventory", declared(g), oldInventory)
 		acme.Get("/iot/decoders").Mentions(t, 200, "soil-probe", "tank")
 		g.As("globex-team-a-0123456").Get("/iot/devices").Is(t, 200, `{"data": []}`)
 		g.As("initech-all-0123456").Get("/iot/devices").Is(t, 200, `{"data": []}`)
 	})
-	t.Run("what another document owns is refused with its name", func(t *testing.T) {
+	t.Run("a record of another document is refused with the name of that document", func(t *testing.T) {
 		refused(strings.Replace(teamA, "site-a", "site-c", 1), []string{`sensor_types[0]: sensor type soil belongs to the document "site-a"`, `account acme: decoder soil-probe belongs to the document "site-a"`})
 	})
-	t.Run("an empty document asks before it removes", func(t *testing.T) {
+	t.Run("an empty document removes nothing without --allow-removals", func(t *testing.T) {
 		const empty = "document: site-b"
 		refused(empty, []string{"2 of 2 records", `"site-b"`, "allow 2"}, "--prune")
 		refused(empty, []string{"allow 2"}, "--prune", "--allow-removals", "1")
@@ -111,25 +111,25 @@ func testDocuments(t *testing.T, s *e2e.Site) {
 		has(apply(got.Stdout, "--prune"), nothing+" (applied)")
 		v2.Get("/v2/sms-relay/vmn/v-a").Mentions(t, 200, "inactive")
 	})
-	t.Run("the answer is JSON where a program reads it", func(t *testing.T) {
-		if out := apply(teamA, "--dry-run", "--json"); !strings.Contains(out, `"dry_run":true`) {
-			t.Error(out)
+	t.Run("--json prints the answer as JSON", func(t *testing.T) {
+		if output := apply(teamA, "--dry-run", "--json"); !strings.Contains(output, `"dry_run":true`) {
+			t.Error(output)
 		}
 	})
-	t.Run("a document takes over what another declared", func(t *testing.T) {
+	t.Run("a document adopts the records of another document", func(t *testing.T) {
 		has(apply(strings.Replace(teamA, "site-a", "site-c", 1), "--adopt"), "changed  account acme: decoder soil-probe (from site-a)", "changed  account globex (from site-a)")
 		refused(teamA, []string{`belongs to the document "site-c"`})
 	})
 }
 
-// TestExampleInventory applies the commented example to an empty gateway.
+// TestExampleInventory applies the example twice to an empty gateway.
 func TestExampleInventory(t *testing.T) {
 	t.Parallel()
 	text := e2e.RepositoryFile(t, "deploy/inventory.example.yaml")
 	g := e2e.Start(t, e2e.Embedded(), "accounts: []", "PENSTOCK_EGRESS_ALLOW=")
 	const hint = "no account is declared; declare one with: penstock apply -f inventory.yaml"
 	if !strings.Contains(g.Logs.String(), hint) {
-		t.Errorf("the log does not say %q", hint)
+		t.Errorf("the log does not contain %q", hint)
 	}
 	for _, want := range []string{"0 changed, 0 removed, 0 kept", "0 added, 0 changed, 0 removed, 0 kept"} {
 		g.RunCommand(text, "apply", "-f", "-", "--prune").Mentions(t, 0, want)

@@ -14,9 +14,9 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestAnotherMasterKey starts a gateway on a database whose keys another master
-// key wraps: /readyz says so and how to mend it, and what needs the keys is
-// answered as a back end that is down.
+// TestAnotherMasterKey starts a gateway with another master key than the one that wraps the
+// keys in its database. /readyz reports this and the setting to correct, and requests that need
+// the keys are answered 503.
 func TestAnotherMasterKey(t *testing.T) {
 	t.Parallel()
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "ledgers.yaml", "CALLBACK", "https://127.0.0.1:9"), "PENSTOCK_LEDGER_MASTER_KEY=AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
@@ -38,7 +38,7 @@ func TestAnotherMasterKey(t *testing.T) {
 	}
 }
 
-// TestCallbackErrorsTellNothingInternal names callbacks that cannot be reached.
+// TestCallbackErrorsTellNothingInternal sets callbacks that cannot be reached, and checks that the errors contain no internal text.
 func TestCallbackErrorsTellNothingInternal(t *testing.T) {
 	t.Parallel()
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "inventory.yaml"))
@@ -57,16 +57,16 @@ func TestCallbackErrorsTellNothingInternal(t *testing.T) {
 	}
 }
 
-// TestADemoDoesNotGoPublic opens a demo's data directory on a public address: its token
-// and password are worth nothing there, and not afterwards either.
+// TestADemoDoesNotGoPublic opens a demo's data directory on a public address. The demo's token
+// and password are refused then, and also after a return to a private address.
 func TestADemoDoesNotGoPublic(t *testing.T) {
 	t.Parallel()
 	g := e2e.NewGateway(t, e2e.Embedded(), "", "PENSTOCK_INVENTORY=")
 	g.Run()
 	file := filepath.Join(g.DataDir(), e2e.DemoTokenFile)
-	b, err := os.ReadFile(file)
+	text, err := os.ReadFile(file)
 	relaytest.NoError(t, err)
-	token := strings.TrimSpace(string(b))
+	token := strings.TrimSpace(string(text))
 	g.As(token).Get("/iot/devices").Mentions(t, 200)
 	inventory := g.Admin().Get("/admin/inventory").Body
 	for _, listen := range []string{"0.0.0.0:0", "127.0.0.1:0"} {
@@ -83,7 +83,7 @@ func TestADemoDoesNotGoPublic(t *testing.T) {
 	g.Admin().Put("/admin/inventory", inventory).Mentions(t, 422, "expected a secret, or the mask of the stored one")
 }
 
-// TestSecretsAreSealed looks for secrets of an inventory in the bytes of its database.
+// TestSecretsAreSealed checks that the files of the database do not contain the secrets of an inventory.
 func TestSecretsAreSealed(t *testing.T) {
 	t.Parallel()
 	g := e2e.Start(t, e2e.Embedded(), `accounts:
@@ -94,14 +94,14 @@ func TestSecretsAreSealed(t *testing.T) {
 	g.Admin().Get("/admin/inventory").Mentions(t, 200, "masked:")
 	relaytest.NoError(t, g.Stop())
 	for _, name := range []string{"penstock.db", "penstock.db-wal"} {
-		b, err := os.ReadFile(filepath.Join(g.DataDir(), name))
+		data, err := os.ReadFile(filepath.Join(g.DataDir(), name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		relaytest.NoError(t, err)
 		for _, secret := range []string{"MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "a-secret-that-signs", "acme-token-0123456789"} {
-			if bytes.Contains(b, []byte(secret)) {
-				t.Errorf("%s shows %s", name, secret)
+			if bytes.Contains(data, []byte(secret)) {
+				t.Errorf("%s contains %s", name, secret)
 			}
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// What explain shows is what goes out: the same message is explained, then sent.
+// TestExplainShowsWhatGoesOut explains a message, sends it and compares the requests.
 func TestExplainShowsWhatGoesOut(t *testing.T) {
 	t.Parallel()
 	g, k, box := e2e.StartWithRelays(t, e2e.Embedded(), nil)
@@ -27,39 +27,39 @@ func TestExplainShowsWhatGoesOut(t *testing.T) {
 	relaytest.Equal(t, "the reason of the match", e.Matched.Why, "is the virtual number 447800020001")
 	relaytest.Equal(t, "the id of the other relay", e.Considered[1].ID, "g-get")
 	if why := e.Considered[1].Why; !strings.HasSuffix(why, "vmn relay v-post goes before it") {
-		t.Errorf("the other relay did not match because it %s", why)
+		t.Errorf("the reason of the other relay is %q", why)
 	}
-	shown := e.Requests[0]
-	if shown.Refused != "" {
-		t.Errorf("refused: %s", shown.Refused)
+	explained := e.Requests[0]
+	if explained.Refused != "" {
+		t.Errorf("the explained request is refused: %s", explained.Refused)
 	}
 	g.As("acme-all-0123456").PostInboundText("x1", "447800020001", "Rock & roll %orig")
 	sent := k.Await(t, "/vmn-post", 1)
-	if shown.Method != sent.Method || shown.URL != k.URL+"/vmn-post" {
-		t.Errorf("%s %s, sent %s", shown.Method, shown.URL, sent.Method)
+	if explained.Method != sent.Method || explained.URL != k.URL+"/vmn-post" {
+		t.Errorf("the explained request is %s %s, the sent one %s", explained.Method, explained.URL, sent.Method)
 	}
 	for name, value := range sent.Header {
 		switch name {
-		case "Webhook-Id", "Webhook-Timestamp", "Webhook-Signature", "Content-Length": // of this message's id
+		case "Webhook-Id", "Webhook-Timestamp", "Webhook-Signature", "Content-Length": // these depend on the id of the message
 		default:
-			if shown.Headers[name] != value[0] {
-				t.Errorf("the header %s is %q, sent %q", name, shown.Headers[name], value[0])
+			if explained.Headers[name] != value[0] {
+				t.Errorf("the header %s is explained as %q, sent as %q", name, explained.Headers[name], value[0])
 			}
 		}
 	}
 	for _, field := range strings.Split(sent.Body, "&") {
-		if name, _, _ := strings.Cut(field, "="); name != "id" && name != "time" && name != "smsTime" && !strings.Contains(shown.Body, field) {
-			t.Errorf("%s was sent and is not in %s", field, shown.Body)
+		if name, _, _ := strings.Cut(field, "="); name != "id" && name != "time" && name != "smsTime" && !strings.Contains(explained.Body, field) {
+			t.Errorf("%s was sent, but is not in the explained body %s", field, explained.Body)
 		}
 	}
 	wh, err := standardwebhooks.NewWebhook(base64.StdEncoding.EncodeToString([]byte("012345678901234567890123")))
 	relaytest.NoError(t, err)
-	h := map[string][]string{}
-	for name, value := range shown.Headers {
-		h[name] = []string{value}
+	headers := map[string][]string{}
+	for name, value := range explained.Headers {
+		headers[name] = []string{value}
 	}
-	if err := wh.Verify([]byte(shown.Body), h); err != nil {
-		t.Errorf("the signature shown: %v", err)
+	if err := wh.Verify([]byte(explained.Body), headers); err != nil {
+		t.Errorf("the explained signature: %v", err)
 	}
 	mail := g.Explain(`{"account":1,"from":"447700900123","to":"447800060002","text":"hi"}`)
 	if len(mail.Requests) != 1 || mail.Requests[0].Mail == nil {
@@ -85,10 +85,10 @@ func TestExplainShowsWhatGoesOut(t *testing.T) {
 	}
 	relaytest.Equal(t, "the reason of the first relay", other.Considered[0].Why, "belongs to another account")
 	if n := len(k.Requests("/vmn-post")); n != 1 {
-		t.Errorf("%d requests went out", n)
+		t.Errorf("%d requests were sent, want 1", n)
 	}
 	g.Admin().Get("/admin/events?kind=sms").Mentions(t, 200, `"x1`)
 	if found := g.Deliveries(""); len(found) != 1 {
-		t.Errorf("%d deliveries", len(found))
+		t.Errorf("%d deliveries, want 1", len(found))
 	}
 }

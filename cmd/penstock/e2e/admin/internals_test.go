@@ -8,13 +8,13 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// internal matches what an error of a connection tells about the network of the gateway:
-// resolved addresses, resolvers, and hosts of back ends.
+// internal matches text in errors of connections that describes the gateway's network: resolved
+// addresses, resolvers, and hosts of back ends.
 var internal = regexp.MustCompile(`dial tcp|connect: |lookup |127\.0\.0\.1:3\b`)
 
-// TestAccountsLearnNothingInternal lets everything fail that the gateway connects to for
-// an account, and looks for the errors in what users of the account and tokens are
-// answered. Operators see them.
+// TestAccountsLearnNothingInternal makes every connection fail that the gateway makes for an
+// account. Answers to users and tokens of the account must not contain internal text; answers
+// to operators do.
 func TestAccountsLearnNothingInternal(t *testing.T) {
 	t.Parallel()
 	g := e2e.NewGateway(t, e2e.Embedded(), `sensor_types: [{id: temperature, name: Temperature}]
@@ -38,7 +38,7 @@ operator: {type: http, url: "http://127.0.0.1:3"}
 `)
 	g.Run()
 	acme := g.As("acme-all-0123456")
-	texts := acme.PostInboundText("a1", "447800020001", "one")
+	eventID := acme.PostInboundText("a1", "447800020001", "one")
 	acme.PostInboundText("a2", "447800020002", "two")
 	acme.Post("/webhooks/generic?decoder_id=sent", `{"deviceId":"shed-1","temperature":1}`).Mentions(t, 200, "data")
 	device := acme.AwaitDevice("shed-1")
@@ -55,7 +55,7 @@ operator: {type: http, url: "http://127.0.0.1:3"}
 	g.AddUser("carl", "account", `"acme"`)
 	carl := g.SignedIn("carl")
 	for _, path := range []string{
-		"/admin/deliveries", "/admin/breakers", "/admin/events", "/admin/events/" + texts, "/admin/messages", "/admin/devices",
+		"/admin/deliveries", "/admin/breakers", "/admin/events", "/admin/events/" + eventID, "/admin/messages", "/admin/devices",
 		"/admin/devices/" + device, "/admin/jobs", "/admin/relays", "/admin/rules", "/admin/sims", "/admin/alarms", "/readyz",
 	} {
 		if found := internal.FindString(carl.Get(path).Body); found != "" {
@@ -63,7 +63,7 @@ operator: {type: http, url: "http://127.0.0.1:3"}
 		}
 	}
 	if found := g.SignedIn("carl").Get("/admin/deliveries?reason=dial"); internal.MatchString(found.Body) || len(g.Deliveries("reason=dial")) > 0 {
-		t.Errorf("a search finds what its answer hides: %s", found.Body)
+		t.Errorf("a search finds text that its answer hides: %s", found.Body)
 	}
 	customer := e2e.CustomerOf(g)
 	for _, a := range []e2e.Response{
@@ -71,7 +71,7 @@ operator: {type: http, url: "http://127.0.0.1:3"}
 		customer.With("Content-Type", "text/xml").Post("/soap", e2e.SOAPEnvelope("acme", "447700900123")),
 	} {
 		if internal.MatchString(a.Body) {
-			t.Errorf("%s shows it to a token: %s", a.Request, a.Body)
+			t.Errorf("%s shows internal text to a token: %s", a.Request, a.Body)
 		}
 	}
 	g.Admin().Get("/admin/deliveries?relay=down").Mentions(t, 200, "dial tcp 127.0.0.1:2: connect: connection refused")

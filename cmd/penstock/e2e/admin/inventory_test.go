@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// declared returns the inventory as the operator sees it.
+// declared returns the inventory as the admin API exports it.
 func declared(g *e2e.Gateway) string {
 	g.T.Helper()
 	a := g.Admin().Get("/admin/inventory")
@@ -25,26 +25,26 @@ func testInventory(t *testing.T, s *e2e.Site) {
 	document := e2e.Fixture(t, "relays.yaml", "SINK", k.URL, "MAILBOX", s.Mailbox())
 	g := e2e.Start(t, s, document)
 	acme := g.As("acme-all-0123456")
-	before := declared(g)
+	oldInventory := declared(g)
 	t.Run("the file named by the settings was applied at the start", func(t *testing.T) {
 		acme.Get("/iot/devices").Is(t, 200, `{"data": []}`)
 	})
-	t.Run("applied again it changes nothing", func(t *testing.T) {
+	t.Run("a second apply changes nothing", func(t *testing.T) {
 		first, second := g.Apply("", document), g.Apply("", document)
 		relaytest.Equal(t, "the account", second.Data.Accounts[0], first.Data.Accounts[0])
 		relaytest.Equal(t, "the number of removed and kept records", len(second.Data.Removed)+len(second.Data.Kept), 0)
-		relaytest.Equal(t, "the inventory", declared(g), before)
+		relaytest.Equal(t, "the inventory", declared(g), oldInventory)
 	})
-	t.Run("it shows no secret", func(t *testing.T) {
+	t.Run("the inventory shows no secret", func(t *testing.T) {
 		for _, secret := range []string{"acme-all-0123456", "globex-all-0123456", "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"} {
-			if strings.Contains(before, secret) {
-				t.Errorf("the inventory shows %s:\n%s", secret, before)
+			if strings.Contains(oldInventory, secret) {
+				t.Errorf("the inventory shows %s:\n%s", secret, oldInventory)
 			}
 		}
 	})
-	t.Run("a mask handed back leaves the secret as it is", func(t *testing.T) {
-		g.Apply("", before)
-		relaytest.Equal(t, "the inventory", declared(g), before)
+	t.Run("a mask in a document keeps the secret", func(t *testing.T) {
+		g.Apply("", oldInventory)
+		relaytest.Equal(t, "the inventory", declared(g), oldInventory)
 		acme.Get("/iot/devices").Is(t, 200, `{"data": []}`)
 		acme.PostInboundText("i1", "447800055501", "signed")
 		if h := k.Await(t, "/get/447700900123/in", 1); !e2e.SignedBy(h, "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz") {
@@ -52,18 +52,18 @@ func testInventory(t *testing.T, s *e2e.Site) {
 		}
 	})
 	changed := strings.Replace(document, `action: black_hole}`, `action: http_get, parameters: ["`+k.URL+`/changed?m=%m"]}`, 1)
-	t.Run("a relay's action lives on through another apply", func(t *testing.T) {
+	t.Run("an apply keeps a relay's action", func(t *testing.T) {
 		g.Apply("", changed)
 		acme.PostInboundText("i2", "447800355501", "for nobody")
 		g.AwaitProcessed()
 		relaytest.Equal(t, "the number of deliveries", len(g.Deliveries("relay=g-hole")), 0)
 	})
-	t.Run("a reset of relays sets it to what the document says", func(t *testing.T) {
+	t.Run("a reset of relays sets the action of the document", func(t *testing.T) {
 		g.Apply("?reset=relays", changed)
 		acme.PostInboundText("i3", "447800355501", "for somebody")
 		e2e.SameValues(t, k.Await(t, "/changed", 1).Query, map[string]string{"m": "for somebody"})
 	})
-	t.Run("an apply, its dry run and the log name what REST changed", func(t *testing.T) {
+	t.Run("an apply, its dry run and the log name the fields that were changed over REST", func(t *testing.T) {
 		e2e.CustomerOf(g).Do("PATCH", "/v2/sms-relay/geo/g-hole", `{"action": "black_hole"}`).Mentions(t, 200)
 		for _, flags := range [][]string{{"--dry-run"}, nil} {
 			g.RunCommand(changed, append([]string{"apply", "-f", "-"}, flags...)...).Mentions(t, 0,
@@ -73,10 +73,10 @@ func testInventory(t *testing.T, s *e2e.Site) {
 			t.Errorf("the log does not name the fields:\n%s", g.Logs.Tail(5))
 		}
 	})
-	t.Run("a reset of something else is refused", func(t *testing.T) {
+	t.Run("a reset of unknown records is refused", func(t *testing.T) {
 		g.Admin().Put("/admin/inventory?reset=relays,weather", changed).Mentions(t, 422, `"reset"`, "must be credit, sims, relays or rules")
 	})
-	t.Run("a key added over REST lives on, and so does a sensor's slope", func(t *testing.T) {
+	t.Run("an apply keeps a key that was added over REST, and a sensor's slope", func(t *testing.T) {
 		g.Apply("", e2e.Fixture(t, "inventory.yaml"))
 		acme.Post("/iot/decoders/sent/sensors", `{"sensor_type_id": "temperature", "key": "soil"}`).Mentions(t, 200, "soil")
 		acme.Post("/webhooks/generic/bed?decoder_id=sent", `{"soil": 4}`).Mentions(t, 200, `"value":4`)
@@ -86,7 +86,7 @@ func testInventory(t *testing.T, s *e2e.Site) {
 		acme.Get("/iot/decoders/sent/sensors").Mentions(t, 200, "soil")
 		acme.Post("/webhooks/generic/bed", `{"soil": 4}`).Mentions(t, 200, `"value":40`)
 	})
-	t.Run("JSON is taken as YAML is, and what it omits stays", func(t *testing.T) {
+	t.Run("a document may be JSON, and omitted records stay", func(t *testing.T) {
 		g.Apply("", `{"accounts": [{"name": "acme", "decoders": [{"id": "extra", "name": "Extra", "type": "other"}]}]}`)
 		acme.Get("/iot/decoders").Mentions(t, 200, `"extra"`, `"lpp"`)
 		g.As("globex-all-0123456").Get("/iot/devices").Is(t, 200, `{"data": []}`)
@@ -96,7 +96,7 @@ func testInventory(t *testing.T, s *e2e.Site) {
 func testInventoryRefused(t *testing.T, s *e2e.Site) {
 	k := e2e.NewSink(t, nil)
 	g := e2e.Start(t, s, e2e.Fixture(t, "relays.yaml", "SINK", k.URL, "MAILBOX", s.Mailbox()))
-	before := declared(g)
+	oldInventory := declared(g)
 	for _, tc := range []struct{ name, document, path, text string }{
 		{"a text where a list belongs", `accounts: nobody`, "accounts", "expected"},
 		{"a text where a number belongs", `{"accounts": [{"name": "a", "credit": "many"}]}`, "accounts[0].credit", "expected"},
@@ -105,17 +105,17 @@ func testInventoryRefused(t *testing.T, s *e2e.Site) {
 		{"an unknown scope", `{"accounts": [{"name": "a", "tokens": [{"token": "a-token-0123456789", "scopes": ["everything"]}]}]}`, "accounts[0].tokens[0].scopes[0]", "expected"},
 		{"an unknown action", `{"accounts": [{"name": "a", "relays": {"geo": [{"id": "r", "prefix": "1", "action": "pigeon"}]}}]}`, "accounts[0].relays.geo[0].action", "expected black_hole"},
 		{"an endpoint missing", `{"accounts": [{"name": "a", "relays": {"vmn": [{"id": "r", "number": "12345", "action": "http_get"}]}}]}`, "accounts[0].relays.vmn[0].parameters", "at least one"},
-		{"an endpoint that is no URL", `{"accounts": [{"name": "a", "relays": {"vmn": [{"id": "r", "number": "12345", "action": "http_get", "parameters": ["gopher://x/"]}]}}]}`, "accounts[0].relays.vmn[0].parameters[0]", "http or https URL"},
+		{"an endpoint that is not a URL", `{"accounts": [{"name": "a", "relays": {"vmn": [{"id": "r", "number": "12345", "action": "http_get", "parameters": ["gopher://x/"]}]}}]}`, "accounts[0].relays.vmn[0].parameters[0]", "http or https URL"},
 		{"a placeholder in the host", `{"accounts": [{"name": "a", "relays": {"vmn": [{"id": "r", "number": "12345", "action": "http_get", "parameters": ["http://%orig.example.com/"]}]}}]}`, "accounts[0].relays.vmn[0].parameters[0]", "no placeholder before the path"},
 		{"a prefix that another account has", `{"accounts": [{"name": "a", "relays": {"geo": [{"id": "r", "prefix": "4479", "action": "black_hole"}]}}]}`, "accounts[0].relays.geo[0].prefix", "already taken"},
 		{"a token that another account has", `{"accounts": [{"name": "a", "tokens": [{"token": "acme-all-0123456"}]}]}`, "accounts[0].tokens[0].token", "already taken"},
 		{"a decoder that does not compile", `{"accounts": [{"name": "a", "decoders": [{"id": "d", "name": "d", "type": "other", "codec": "expr", "source": "x = ("}]}]}`, "accounts[0].decoders[0].source", ""},
-		{"a mask of a secret that is not known", `{"accounts": [{"name": "a", "tokens": [{"token": "masked:0123456789ab"}]}]}`, "accounts[0].tokens[0].token", "mask"},
-		{"nothing", ``, "", "expected an inventory"},
-		{"no YAML", "a: [", "", ""},
+		{"a mask of an unknown secret", `{"accounts": [{"name": "a", "tokens": [{"token": "masked:0123456789ab"}]}]}`, "accounts[0].tokens[0].token", "mask"},
+		{"an empty document", ``, "", "expected an inventory"},
+		{"a document that is not YAML", "a: [", "", ""},
 	} {
-		t.Run("refused whole, with the field's path: "+tc.name, func(t *testing.T) {
-			// What stands before the mistake is good, and must not be applied either.
+		t.Run("refused as a whole, with the field's path: "+tc.name, func(t *testing.T) {
+			// The sensor type before the mistake is valid, and must not be applied either.
 			document := tc.document
 			if strings.HasPrefix(document, "{") {
 				document = `{"sensor_types": [{"id": "premature", "name": "Premature"}],` + document[1:]
@@ -132,10 +132,10 @@ func testInventoryRefused(t *testing.T, s *e2e.Site) {
 			if !ok || !strings.Contains(strings.Join(texts, " "), tc.text) || !strings.HasPrefix(refusal.Message, "The inventory was refused: ") {
 				t.Errorf("want %q at %q, got %s", tc.text, tc.path, a.Body)
 			}
-			relaytest.Equal(t, "the inventory", declared(g), before)
+			relaytest.Equal(t, "the inventory", declared(g), oldInventory)
 		})
 	}
-	t.Run("every mistake of a document is told at once", func(t *testing.T) {
+	t.Run("an answer lists every mistake of a document", func(t *testing.T) {
 		g.Admin().Put("/admin/inventory", `{"accounts": [{"name": "", "credit": -1, "permissions": ["all"]}]}`).
 			Mentions(t, 422, "accounts[0].name", "accounts[0].credit", "accounts[0].permissions[0]")
 	})
@@ -144,20 +144,20 @@ func testInventoryRefused(t *testing.T, s *e2e.Site) {
 func testPrune(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
 	acme, hookOnly := g.As("acme-all-0123456"), g.As("acme-hook-0123456")
-	e2e.PostWebhook(t, hookOnly, "/webhooks/lorawan", `{}`) // remembered from now on
+	e2e.PostWebhook(t, hookOnly, "/webhooks/lorawan", `{}`) // the gateway caches the token
 	acme.Get("/iot/decoders/torn").Mentions(t, 200, "torn")
 
 	leaner := e2e.Fixture(t, "inventory.yaml", "      - {token: acme-hook-0123456, scopes: [webhook]}\n", "")
-	at := strings.Index(leaner, "      - id: torn")
-	leaner = leaner[:at] + leaner[strings.Index(leaner, "  - name: globex"):]
-	t.Run("without prune what is omitted stays", func(t *testing.T) {
+	index := strings.Index(leaner, "      - id: torn")
+	leaner = leaner[:index] + leaner[strings.Index(leaner, "  - name: globex"):]
+	t.Run("without prune, omitted records stay", func(t *testing.T) {
 		g.Apply("", leaner)
 		e2e.PostWebhook(t, hookOnly, "/webhooks/lorawan", `{}`)
 		acme.Get("/iot/decoders/torn").Mentions(t, 200, "torn")
 	})
-	t.Run("prune removes it and says so", func(t *testing.T) {
-		done := g.Apply("?prune=true&allow_removals=100", leaner)
-		relaytest.Equal(t, "removed", strings.Join(done.Data.Removed, ", "), "account acme: token "+account.HashToken("acme-hook-0123456")[:12]+", account acme: decoder torn")
+	t.Run("prune removes them and lists them", func(t *testing.T) {
+		result := g.Apply("?prune=true&allow_removals=100", leaner)
+		relaytest.Equal(t, "removed", strings.Join(result.Data.Removed, ", "), "account acme: token "+account.HashToken("acme-hook-0123456")[:12]+", account acme: decoder torn")
 		acme.Get("/iot/decoders/torn").Is(t, 404, "")
 	})
 	t.Run("a token that was removed stops working at once", func(t *testing.T) {
@@ -168,17 +168,17 @@ func testPrune(t *testing.T, s *e2e.Site) {
 		acme.Get("/iot/decoders").Mentions(t, 200, "lpp")
 	})
 	t.Run("an account is never removed, only locked out", func(t *testing.T) {
-		only := leaner[:strings.Index(leaner, "  - name: globex")]
-		done := g.Apply("?prune=true&allow_removals=100", only)
-		if len(done.Data.Kept) != 1 || !strings.Contains(done.Data.Kept[0], "globex") {
-			t.Errorf("kept: %q", done.Data.Kept)
+		smaller := leaner[:strings.Index(leaner, "  - name: globex")]
+		result := g.Apply("?prune=true&allow_removals=100", smaller)
+		if len(result.Data.Kept) != 1 || !strings.Contains(result.Data.Kept[0], "globex") {
+			t.Errorf("kept: %q", result.Data.Kept)
 		}
 		relaytest.Eventually(t, "401", func() (any, bool) {
 			a := g.As("globex-all-0123456").Get("/iot/devices")
 			return a, a.Status == 401
 		})
 	})
-	t.Run("what is declared again is there again", func(t *testing.T) {
+	t.Run("a token works again once it is declared again", func(t *testing.T) {
 		g.Apply("", e2e.Fixture(t, "inventory.yaml"))
 		e2e.PostWebhook(t, hookOnly, "/webhooks/lorawan", `{}`)
 		g.As("globex-all-0123456").Get("/iot/decoders").Mentions(t, 200, "Globex")

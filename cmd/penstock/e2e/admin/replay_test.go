@@ -11,13 +11,13 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// An endpoint that was gone for a while: its messages are dead, are found by
-// number and reason, and are replayed by the command.
+// TestTheReplayCommand replays deliveries and events with the command. An endpoint was gone for
+// a while; its dead deliveries are found by number and by reason.
 func TestTheReplayCommand(t *testing.T) {
 	t.Parallel()
-	var back atomic.Bool
+	var corrected atomic.Bool
 	g, k, _ := e2e.StartWithRelays(t, e2e.Embedded(), func(w http.ResponseWriter, _ e2e.SinkRequest, _ int) {
-		if !back.Load() {
+		if !corrected.Load() {
 			w.WriteHeader(http.StatusNotFound)
 		}
 	})
@@ -28,7 +28,7 @@ func TestTheReplayCommand(t *testing.T) {
 	acme.PostInboundText("m9", "447800019999", "lost too")
 	acme.PostInboundText("m10", "4490", "nobody takes it")
 	g.AwaitProcessed()
-	relaytest.Eventually(t, "four are dead", func() (any, bool) { got := g.Deliveries("state=dead"); return got, len(got) == 4 })
+	relaytest.Eventually(t, "four deliveries are dead", func() (any, bool) { got := g.Deliveries("state=dead"); return got, len(got) == 4 })
 	for query, want := range map[string]int{
 		"number=%2B447800020001": 3, "number=447700900123": 4, "number=4478000200": 0, "reason=404": 4, "reason=410": 0,
 		"number=447800019999&reason=answered": 1, "relay=v-post&state=dead&q=lost%201": 0, "relay=v-post&state=dead&q=lost%25201": 1,
@@ -37,8 +37,8 @@ func TestTheReplayCommand(t *testing.T) {
 			t.Errorf("%s: %d deliveries, want %d", query, len(got), want)
 		}
 	}
-	back.Store(true)
-	one := g.Deliveries("number=447800019999")[0].ID
+	corrected.Store(true)
+	deliveryID := g.Deliveries("number=447800019999")[0].ID
 	for _, tc := range []struct {
 		args     string
 		code     int
@@ -47,7 +47,7 @@ func TestTheReplayCommand(t *testing.T) {
 		{"replay deliveries", 1, "", "the replay was refused:\n  ids: Give ids or at least one filter."},
 		{"replay deliveries --state lost", 1, "", "must be queued or retrying"},
 		{"replay letters", 2, "", "penstock:"},
-		{"replay deliveries " + one, 0, "1 delivery\n", ""},
+		{"replay deliveries " + deliveryID, 0, "1 delivery\n", ""},
 		{"replay deliveries --number 447800020001 --reason 404 --last 1h", 0, "3 deliveries\n", ""},
 		{"replay deliveries --relay v-post --from 2099-01-01T00:00:00Z", 0, "0 deliveries\n", ""},
 		{"replay events --state unrouted --dry-run", 0, "1 event\n", ""},
@@ -62,8 +62,8 @@ func TestTheReplayCommand(t *testing.T) {
 	}
 	k.Await(t, "/vmn-post", 6)
 	k.Await(t, "/vmn", 2)
-	relaytest.Eventually(t, "all have arrived", func() (any, bool) { got := g.Deliveries("state=delivered"); return got, len(got) == 4 })
+	relaytest.Eventually(t, "every delivery is delivered", func() (any, bool) { got := g.Deliveries("state=delivered"); return got, len(got) == 4 })
 	if got := g.Events("state=unrouted"); len(got) != 1 {
-		t.Errorf("%d events are unrouted", len(got))
+		t.Errorf("%d events are unrouted, want 1", len(got))
 	}
 }

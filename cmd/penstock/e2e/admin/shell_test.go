@@ -15,7 +15,7 @@ import (
 
 const shellInventory = `accounts: [{name: acme, credit: 5, tokens: [{token: acme-all-0123456, scopes: [messaging, webhook]}]}]`
 
-// testShell runs the commands for a running gateway.
+// testShell runs the commands status, send and tail against a gateway.
 func testShell(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, shellInventory)
 	t.Run("status shows back ends and gateways", func(t *testing.T) {
@@ -55,34 +55,34 @@ func testTail(t *testing.T, g *e2e.Gateway) {
 	g.AwaitProcessed()
 	ctx, interrupt := context.WithCancel(context.Background())
 	defer interrupt()
-	out := &e2e.Transcript{}
-	ended := make(chan int, 1)
+	output := &e2e.Transcript{}
+	exitCode := make(chan int, 1)
 	go func() {
-		var errs bytes.Buffer
+		var stderr bytes.Buffer
 		args := []string{"tail", "-n", "1", "--kind", "uplink", "--account", "acme", "-q", "tail-", "--server", g.URL(), "--admin-token", e2e.AdminToken}
-		ended <- app.Run(args, client.Environment{Context: ctx, Variables: nil, Stdin: strings.NewReader(""), Stdout: out, Stderr: &errs, Version: "test"})
+		exitCode <- app.Run(args, client.Environment{Context: ctx, Variables: nil, Stdin: strings.NewReader(""), Stdout: output, Stderr: &stderr, Version: "test"})
 	}()
 	relaytest.Eventually(t, "the last event", func() (any, bool) {
-		return out.String(), strings.Contains(out.String(), "tail-0") || strings.Contains(out.String(), "quarantined")
+		return output.String(), strings.Contains(output.String(), "tail-0") || strings.Contains(output.String(), "quarantined")
 	})
 	post(1)
 	e2e.PostWebhook(t, acme, "/webhooks/lorawan", `{"other": 1}`)
 	post(2)
-	relaytest.Eventually(t, "what arrived", func() (any, bool) {
-		return out.String(), strings.Count(out.String(), " quarantined ") == 3
+	relaytest.Eventually(t, "the events that arrived", func() (any, bool) {
+		return output.String(), strings.Count(output.String(), " quarantined ") == 3
 	})
 	interrupt()
-	if code := <-ended; code != 0 {
-		t.Errorf("interrupted, it exits with %d", code)
+	if code := <-exitCode; code != 0 {
+		t.Errorf("tail exited with %d after an interrupt", code)
 	}
-	for line := range strings.Lines(out.String()) {
+	for line := range strings.Lines(output.String()) {
 		if !strings.Contains(line, " uplink ") || !strings.Contains(line, " account 1 ") {
-			t.Errorf("line %q", line)
+			t.Errorf("tail printed the line %q, want an uplink of account 1", line)
 		}
 	}
 }
 
-// TestStatusOfAGatewayThatIsNotReady reads what /readyz says with the admin token.
+// TestStatusOfAGatewayThatIsNotReady runs the command status against a gateway whose mail server is down.
 func TestStatusOfAGatewayThatIsNotReady(t *testing.T) {
 	t.Parallel()
 	g := e2e.Start(t, e2e.Embedded(), shellInventory, "PENSTOCK_SMTP_ADDR=127.0.0.1:1", "PENSTOCK_SMTP_FROM=gateway@example.com")
@@ -92,6 +92,6 @@ func TestStatusOfAGatewayThatIsNotReady(t *testing.T) {
 		t.Errorf("the output does not begin with not ready:\n%s", got.Stdout)
 	}
 	if !strings.Contains(got.Stderr, "not ready") {
-		t.Errorf("the error is %q, want one that says not ready", got.Stderr)
+		t.Errorf("the error is %q, want not ready", got.Stderr)
 	}
 }

@@ -10,24 +10,24 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func says(t *testing.T, what, text string, parts ...string) {
+func says(t *testing.T, label, text string, parts ...string) {
 	t.Helper()
-	rest := text
+	remaining := text
 	for _, p := range parts {
-		_, after, ok := strings.Cut(rest, p)
+		_, suffix, ok := strings.Cut(remaining, p)
 		if !ok {
-			t.Errorf("%s lacks %q in its place:\n%s", what, p, text)
+			t.Errorf("%s does not contain %q at its place:\n%s", label, p, text)
 			return
 		}
-		rest = after
+		remaining = suffix
 	}
 }
 
-// Every message tells its way: received, joined, routed, attempted.
+// TestTheTraceOfAMessage checks the steps of messages: received, joined, routed, attempted.
 func TestTheTraceOfAMessage(t *testing.T) {
 	t.Parallel()
-	g, k, _ := e2e.StartWithRelays(t, e2e.Embedded(), func(w http.ResponseWriter, _ e2e.SinkRequest, before int) {
-		if before == 0 {
+	g, k, _ := e2e.StartWithRelays(t, e2e.Embedded(), func(w http.ResponseWriter, _ e2e.SinkRequest, earlier int) {
+		if earlier == 0 {
 			w.WriteHeader(http.StatusBadGateway)
 		}
 	}, "PENSTOCK_DELIVERY_SCHEDULE=100ms,100ms")
@@ -42,9 +42,9 @@ func TestTheTraceOfAMessage(t *testing.T) {
 	first := part(1)
 	k.Await(t, "/vmn-post", 2)
 	g.AwaitDelivery("v-post", "delivered")
-	way := []string{"received", "joined", "of the message " + first, "routed", "relay v-post: delivery", "attempt", "attempt 1: answered 502", "attempt 2: answered 200", "is delivered", "1 deliveries"}
-	says(t, "the first part", g.Trace(first), append([]string{"part 1 of 2"}, way[2:]...)...)
-	says(t, "the second part", g.Trace(second), append([]string{"part 2 of 2"}, way[2:]...)...)
+	steps := []string{"received", "joined", "of the message " + first, "routed", "relay v-post: delivery", "attempt", "attempt 1: answered 502", "attempt 2: answered 200", "is delivered", "1 deliveries"}
+	says(t, "the first part", g.Trace(first), append([]string{"part 1 of 2"}, steps[2:]...)...)
+	says(t, "the second part", g.Trace(second), append([]string{"part 2 of 2"}, steps[2:]...)...)
 
 	same := acme.PostInbound(map[string]any{"id": "part1", "from": "447700900123", "to": "447800020001", "text": "p1", "udh": "050003770201"})
 	discarded := acme.PostInboundText("h", "447800300001", "x")
@@ -52,15 +52,15 @@ func TestTheTraceOfAMessage(t *testing.T) {
 	receipt := acme.With("Content-Type", "application/x-www-form-urlencoded").Post("/inbound/sms/twilio", "MessageSid=SM1&MessageStatus=sent")
 	receipt.Mentions(t, 200, "Response")
 	g.AwaitProcessed()
-	says(t, "what came twice", g.Trace(same), "duplicate", "the same as "+first, "0 deliveries")
-	says(t, "what is discarded", g.Trace(discarded), "routed", "as the relays are now: geo relay g-hole: black_hole", "0 deliveries")
-	says(t, "what nobody takes", g.Trace(lost), "unrouted : no relay of account 1 for 4490", "0 deliveries")
+	says(t, "a repeated message", g.Trace(same), "duplicate", "the same as "+first, "0 deliveries")
+	says(t, "a discarded message", g.Trace(discarded), "routed", "as the relays are now: geo relay g-hole: black_hole", "0 deliveries")
+	says(t, "a message without a relay", g.Trace(lost), "unrouted : no relay of account 1 for 4490", "0 deliveries")
 	says(t, "a receipt", g.Trace(g.Events("source=twilio")[0].ID), "read : a delivery receipt: SM1 is sent", "0 deliveries")
 	g.Admin().Get("/admin/events/n1-s99").Is(t, 404, `{"message":"Not found."}`)
 	g.Admin().Get("/admin/events/x").Is(t, 404, `{"message":"Not found."}`)
 }
 
-// How long a message waits for its parts is a setting.
+// TestAPartThatNeverComesIsWaitedForAsLongAsConfigured sets how long a part waits for the others.
 func TestAPartThatNeverComesIsWaitedForAsLongAsConfigured(t *testing.T) {
 	t.Parallel()
 	g, k, _ := e2e.StartWithRelays(t, e2e.Embedded(), nil, "PENSTOCK_INBOUND_JOIN_WAIT=400ms")
@@ -69,7 +69,7 @@ func TestAPartThatNeverComesIsWaitedForAsLongAsConfigured(t *testing.T) {
 	e2e.SameValues(t, h.Query, map[string]string{"msg": "half[…]", "stat": "1"})
 }
 
-// A frame tells which rules looked at it, why they fired or not, and what they sent.
+// TestTheTraceOfAFrame checks the steps of frames: the rules that applied, why they fired or not, and their deliveries.
 func TestTheTraceOfAFrame(t *testing.T) {
 	t.Parallel()
 	k := e2e.NewSink(t, nil)
@@ -91,11 +91,11 @@ func TestTheTraceOfAFrame(t *testing.T) {
 		return g.Events("kind=uplink")[0].ID
 	}
 	hot, hotter := event("31"), event("32")
-	relaytest.Eventually(t, "what the rules sent has arrived", func() (any, bool) {
+	relaytest.Eventually(t, "the deliveries of the rules are made", func() (any, bool) {
 		found := g.Deliveries("kind=rule&state=delivered")
 		return found, len(found) == 3
 	})
-	// Rules are listed by id: those made within one millisecond in any order.
+	// Rules are listed by id. Those created within the same millisecond have any order.
 	first := g.Trace(hot)
 	says(t, "the frame that raised an alarm", first, "received", "recognised : as a post of generic with 1 frame", "read : uplink of device shed; readings: 1",
 		"device : shed is the device ", `decoder : sent, "Decoded by the sender", codec json`, "reading : temperature = 31 °C", "stored : the store has 1 of 1 readings, at this time of the frame",
@@ -103,9 +103,9 @@ func TestTheTraceOfAFrame(t *testing.T) {
 	says(t, "the rule that lacks a value", first, "stored", "rule : rule "+wet+`: "Wet" did not fire: when: values.humidity is missing`)
 	says(t, "the rule without a condition", first, "stored", "rule : rule "+forward+`: "Forward" forwards the frame: the rule has no when`, "/forward", "is delivered", "2 deliveries")
 	second := g.Trace(hotter)
-	says(t, "the frame after it", second, "rule : rule "+warm+`: "Warm" did not fire: `, "the alarm was raised already", "1 deliveries")
-	says(t, "the frame after it, forwarded", second, "stored", "rule : rule "+forward, "1 deliveries")
+	says(t, "the next frame", second, "rule : rule "+warm+`: "Warm" did not fire: `, "the alarm was raised already", "1 deliveries")
+	says(t, "the next frame, forwarded", second, "stored", "rule : rule "+forward, "1 deliveries")
 	if strings.Contains(second, "Elsewhere") || strings.Contains(second, "Joins") {
-		t.Errorf("rules that do not look at it:\n%s", second)
+		t.Errorf("the trace names rules that do not apply:\n%s", second)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// commandCase is a command and what its output mentions.
+// commandCase is a command, its exit code and a part of its output.
 type commandCase struct {
 	stdin, args, want string
 	code              int
@@ -23,7 +23,7 @@ func runCommands(t *testing.T, g *e2e.Gateway, command string, cases []commandCa
 	}
 }
 
-// TestUsersFromTheShell manages users with the program.
+// TestUsersFromTheShell manages users with the command user.
 func TestUsersFromTheShell(t *testing.T) {
 	t.Parallel()
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"))
@@ -48,16 +48,16 @@ func TestUsersFromTheShell(t *testing.T) {
 	g.As("").Post("/admin/session", string(body)).Mentions(t, 200, `"role":"admin"`)
 }
 
-// TestTokensFromTheShell makes a token, uses it and revokes it with the program.
+// TestTokensFromTheShell creates, lists and revokes tokens with the command token.
 func TestTokensFromTheShell(t *testing.T) {
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"))
-	made := g.RunCommand("", "token", "add", "--account", "acme", "--scopes", "webhook,iot")
-	token := strings.TrimSpace(made.Stdout)
+	result := g.RunCommand("", "token", "add", "--account", "acme", "--scopes", "webhook,iot")
+	token := strings.TrimSpace(result.Stdout)
 	id := account.HashToken(token)[:12]
 	if strings.Contains(token, " ") {
-		t.Fatalf("the standard output has more than a token: %q", made.Stdout)
+		t.Fatalf("the standard output has more than a token: %q", result.Stdout)
 	}
-	made.Mentions(t, 0, "token "+id+" of account acme may use webhook, iot; it is not shown again")
+	result.Mentions(t, 0, "token "+id+" of account acme may use webhook, iot; it is not shown again")
 	g.As(token).Get("/iot/devices").Mentions(t, 200, "data")
 	g.XAuth(token).Get("/v2/sms/credit").Mentions(t, 403, "unauthorised")
 	declared := account.HashToken("acme-all-0123456")[:12]
@@ -74,13 +74,13 @@ func TestTokensFromTheShell(t *testing.T) {
 		{"", "revoke " + id, ": not found", 1},
 		{"", "revoke " + declared, "the document default declared it: remove it there too", 0},
 	})
-	for _, gone := range []string{token, "acme-all-0123456"} {
-		g.As(gone).Get("/iot/devices").Is(t, 401, `{"message":"Unauthenticated."}`)
+	for _, revoked := range []string{token, "acme-all-0123456"} {
+		g.As(revoked).Get("/iot/devices").Is(t, 401, `{"message":"Unauthenticated."}`)
 	}
 	if body := g.Admin().Get("/admin/inventory").Body; strings.Contains(body, declared) {
-		t.Errorf("the inventory still declares it: %s", body)
+		t.Errorf("the inventory still has the revoked token: %s", body)
 	}
 	if body := g.Admin().Get("/admin/audit?operation=addToken").Body; strings.Contains(body, token) || strings.Contains(body, "shared") || !strings.Contains(body, id) {
-		t.Errorf("the audit log: %s", body)
+		t.Errorf("the audit log has a token or a secret, or not the id: %s", body)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestWrongCredentialsAreLimited guesses at every surface, each from an address of its own, until
-// the gateway says 429, and then comes with the right credential from elsewhere.
+// TestWrongCredentialsAreLimited sends wrong credentials to every interface, each from its own
+// address, until the gateway answers 429. Another address may still use the right credential.
 func TestWrongCredentialsAreLimited(t *testing.T) {
 	t.Parallel()
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "inventory.yaml")+`
@@ -23,7 +23,7 @@ func TestWrongCredentialsAreLimited(t *testing.T) {
 			`</password></auth></s:Header><s:Body><SoapSendSms xmlns="urn:penstock:messaging"/></s:Body></s:Envelope>`
 	}
 	for i, tc := range []struct {
-		name, method, path, header, scheme, right, body, limited string
+		name, method, path, header, scheme, valid, body, limited string
 	}{
 		{"REST v2", "GET", "/v2/sms-relay/geo", "X-Auth-Token", "", "acme-all-0123456", "", `{"message":"Too Many Attempts."}`},
 		{"REST v3", "GET", "/v3/mno", "X-Auth-Token", "", "acme-all-0123456", "", `{"success":false,"message":"Too Many Attempts."}`},
@@ -56,13 +56,13 @@ func TestWrongCredentialsAreLimited(t *testing.T) {
 				a = send(guesser, fmt.Sprint("guess", tries))
 			}
 			if a.Status != 429 || a.Header.Get("Retry-After") == "" || !strings.Contains(a.Body, tc.limited) {
-				t.Errorf("after %d guesses: %d %v %s", tries, a.Status, a.Header, a.Body)
+				t.Errorf("after %d guesses, want 429 and Retry-After: %d %v %s", tries, a.Status, a.Header, a.Body)
 			}
-			if tc.right == "" {
+			if tc.valid == "" {
 				return
 			}
-			if a := send("203.0.113.1", tc.right); a.Status == 401 || a.Status == 429 || strings.Contains(a.Body, "Unauthenticated") {
-				t.Errorf("the right one from elsewhere: %d %s", a.Status, a.Body)
+			if a := send("203.0.113.1", tc.valid); a.Status == 401 || a.Status == 429 || strings.Contains(a.Body, "Unauthenticated") {
+				t.Errorf("the valid credential from another address: %d %s", a.Status, a.Body)
 			}
 		})
 	}

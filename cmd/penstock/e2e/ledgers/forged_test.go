@@ -14,14 +14,14 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// forgedToken is the text of a token that no gateway made.
+// forgedToken is the text of a token that no gateway created.
 const forgedToken = "attackersattackersattacker"
 
-// forgery writes entries to a database as an attacker without the key: it copies the MACs
-// of other entries.
+// forgery returns SQL statements of an attacker without the master key. Forged entries have
+// copies of the MACs of other entries.
 type forgery struct{ tokens []string }
 
-// entry adds an entry at the end of the log, with the MAC of the entry before.
+// entry adds an entry at the end of the log, with the MAC of the previous entry.
 func (f forgery) entry(token, job, metadata, position, claims, leaf string) []string {
 	return []string{
 		fmt.Sprintf(`INSERT INTO ledger_entry (account, ledger, sequence, token, job, metadata, position, claims, entry, mac)
@@ -48,7 +48,7 @@ func (f forgery) metadata() []string {
 	return f.entry(id, "forged", `{"a":1}`, "1", "0", `{"at":"2026-11-27 00:00:00","data":{"job":"forged","metadata":{"a":1},"token":"`+id+`"},"type":"metadata"}`)
 }
 
-// copied adds the last claim once more, as that of another job.
+// copied adds the last claim again with another job.
 func (forgery) copied() []string {
 	return []string{
 		`INSERT INTO ledger_entry (account, ledger, sequence, token, job, metadata, position, claims, entry, mac)
@@ -57,8 +57,8 @@ SELECT account, ledger, 5, token, 'copied', metadata, position, claims, entry, m
 	}
 }
 
-// TestAWriterOfTheDatabaseGetsNothingSigned adds tokens, claims and metadata to the
-// database, as one who has not the master key, and then sends requests to the gateway.
+// TestAWriterOfTheDatabaseGetsNothingSigned adds tokens, claims and metadata to the database as
+// an attacker without the master key, and then sends requests to the gateway.
 func TestAWriterOfTheDatabaseGetsNothingSigned(t *testing.T) {
 	t.Parallel()
 	for _, database := range []string{"SQLite", "PostgreSQL"} {
@@ -73,7 +73,7 @@ func TestAWriterOfTheDatabaseGetsNothingSigned(t *testing.T) {
 			if database == "SQLite" {
 				options.Dir = x.DataDir()
 			}
-			// attack stops the gateway, because SQLite has one user at a time.
+			// attack stops the gateway and calls do with the database open: SQLite has one user at a time.
 			attack := func(do func()) {
 				relaytest.NoError(t, x.Stop())
 				var err error
@@ -82,16 +82,16 @@ func TestAWriterOfTheDatabaseGetsNothingSigned(t *testing.T) {
 				do()
 				relaytest.NoError(t, x.db.Close())
 			}
-			key := x.acme.Get("/ledgers/tokens/" + x.tokens[0] + "/history")
+			response := x.acme.Get("/ledgers/tokens/" + x.tokens[0] + "/history")
 			var history struct{ Meta struct{ Key string } }
-			key.Decode(t, &history)
+			response.Decode(t, &history)
 			attack(x.save)
 			x.Run()
 			forged := forgery{x.tokens}
 			for _, tc := range []struct {
 				name       string
 				statements []string
-				token      string // that the attacker uses
+				token      string // the token in the requests
 			}{
 				{"a token with a redirect", forged.token(), forgedToken},
 				{"a claim", forged.claim(), x.tokens[1]},
@@ -112,9 +112,9 @@ func TestAWriterOfTheDatabaseGetsNothingSigned(t *testing.T) {
 							t.Errorf("%s: the gateway answers %d %s", path, a.Status, a.Body)
 						}
 					}
-					x.alarmed(x.mintingJob(), "entry 5 was not written by a gateway")
+					x.awaitAlarm(x.mintingJob(), "entry 5 was not written by a gateway")
 					if a := x.Admin().Get("/admin/ledgers?account=acme"); !strings.Contains(a.Body, `"signed":5`) {
-						t.Errorf("the signed head: %s", a.Body)
+						t.Errorf("the signed head does not have 5 entries: %s", a.Body)
 					}
 					attack(func() {})
 					x.verify("--key", history.Meta.Key).Mentions(t, e2e.ExitFailed, "entry 5 was not written by a gateway")

@@ -22,16 +22,16 @@ func TestGateway(t *testing.T) {
 	})
 }
 
-// TestClaimsSurviveKills has hundreds claim a token with three claims while the
-// gateway is killed again and again: three succeed, every job that was accepted
-// ends and reaches the callback, and the ledger is whole.
+// TestClaimsSurviveKills sends hundreds of claims of a token that allows three, while the
+// gateway is killed repeatedly. Three claims succeed, every accepted job ends and is reported
+// to the callback, and the ledger verifies.
 func TestClaimsSurviveKills(t *testing.T) {
 	t.Parallel()
 	kills, claims := e2e.Rounds(t, "PENSTOCK_TEST_LEDGER_KILLS", 2, 4), e2e.Rounds(t, "PENSTOCK_TEST_LEDGER_CLAIMS", 200, 1000)
 	e2e.OnEverySite(t, func(t *testing.T, s *e2e.Site) {
 		t.Parallel()
-		told := e2e.NewLedgerCallback(t)
-		g := e2e.NewGateway(t, s, e2e.Fixture(t, "ledgers.yaml", "CALLBACK", told.URL), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
+		callback := e2e.NewLedgerCallback(t)
+		g := e2e.NewGateway(t, s, e2e.Fixture(t, "ledgers.yaml", "CALLBACK", callback.URL), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
 		g.Spawn()
 		acme := g.As("acme-all-0123456")
 		token := acme.CreateToken("assets", `{}`)
@@ -50,27 +50,27 @@ func TestClaimsSurviveKills(t *testing.T) {
 		relaytest.Equal(t, "the remaining claims", validity.Data.Remaining, 0)
 		history := acme.Get("/ledgers/tokens/" + token + "/history").Body
 		if n := strings.Count(history, `"claimed"`); n != 3 {
-			t.Errorf("%d claims stand in the history", n)
+			t.Errorf("the history has %d claims, want 3", n)
 		}
-		relaytest.Eventually(t, "the callback has every job", func() (any, bool) {
-			jobs, claims, unsigned := told.Counts()
+		relaytest.Eventually(t, "the callback has received every job", func() (any, bool) {
+			jobs, claims, unsigned := callback.Counts()
 			return []int{jobs, claims, unsigned, len(accepted)}, jobs >= len(accepted) && claims == 3 && unsigned == 0
 		})
 		g.EndCleanly()
-		out, err := g.Command("ledger", "verify").CombinedOutput()
-		if err != nil || !strings.Contains(string(out), "acme/assets: 4 entries match their signatures") {
-			t.Errorf("%s, %v", out, err)
+		output, err := g.Command("ledger", "verify").CombinedOutput()
+		if err != nil || !strings.Contains(string(output), "acme/assets: 4 entries match their signatures") {
+			t.Errorf("%s, %v", output, err)
 		}
 	})
 }
 
-// claimants has so many claim a token while the gateway is killed so many times,
-// and returns the jobs that were accepted. Each tries until it is.
+// claimants sends claims of a token from many clients while the gateway is killed kills times,
+// and returns the accepted jobs. Each client repeats its claim until it is accepted.
 func claimants(g *e2e.Gateway, c e2e.Client, token string, claims, kills int) []string {
 	g.T.Helper()
 	var mu sync.Mutex
 	var accepted []string
-	var all sync.WaitGroup
+	var clients sync.WaitGroup
 	slots := make(chan struct{}, 50)
 	count := func() int { mu.Lock(); defer mu.Unlock(); return len(accepted) }
 	done := make(chan struct{})
@@ -78,7 +78,7 @@ func claimants(g *e2e.Gateway, c e2e.Client, token string, claims, kills int) []
 		defer close(done)
 		for range claims {
 			slots <- struct{}{}
-			all.Go(func() {
+			clients.Go(func() {
 				defer func() { <-slots }()
 				for {
 					a, err := c.Try("POST", "/ledgers/tokens/claim", `{"token":"`+token+`"}`)
@@ -93,10 +93,10 @@ func claimants(g *e2e.Gateway, c e2e.Client, token string, claims, kills int) []
 				}
 			})
 		}
-		all.Wait()
+		clients.Wait()
 	}()
 	for round := range kills {
-		relaytest.Eventually(g.T, "claims go on", func() (any, bool) { n := count(); return n, n > round*claims*9/10/kills+claims/50 })
+		relaytest.Eventually(g.T, "more claims are accepted", func() (any, bool) { n := count(); return n, n > round*claims*9/10/kills+claims/50 })
 		g.Kill()
 		g.Spawn()
 	}
@@ -104,16 +104,16 @@ func claimants(g *e2e.Gateway, c e2e.Client, token string, claims, kills int) []
 	return accepted
 }
 
-// testLedgers is what one account's ledgers are to another.
+// testLedgers checks that an account cannot use the ledgers of another account.
 func testLedgers(t *testing.T, s *e2e.Site) {
-	told := e2e.NewLedgerCallback(t)
-	g := e2e.Start(t, s, e2e.Fixture(t, "ledgers.yaml", "CALLBACK", told.URL), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
+	callback := e2e.NewLedgerCallback(t)
+	g := e2e.Start(t, s, e2e.Fixture(t, "ledgers.yaml", "CALLBACK", callback.URL), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
 	acme, globex := g.As("acme-all-0123456"), g.As("globex-all-0123456")
 	var job string
 	acme.Post("/ledgers/assets/tokens", `{"metadata":{"a":"<b>"}}`).Decode(t, &job)
-	var made struct{ Data struct{ Token string } }
-	g.AwaitLedgerJob(acme, job, &made)
-	token := made.Data.Token
+	var created struct{ Data struct{ Token string } }
+	g.AwaitLedgerJob(acme, job, &created)
+	token := created.Data.Token
 	const refused = `{"message":"The given token was invalid.","errors":{"token":["The given token was invalid."]}}`
 	globex.Get("/ledgers/jobs/"+job).Is(t, 404, "")
 	globex.Get("/ledgers/tokens/"+token+"/history").Is(t, 422, refused)
@@ -132,7 +132,7 @@ func testLedgers(t *testing.T, s *e2e.Site) {
 	}
 	acme.Get("/ledgers/"+ledgers[0].Hash+"/export").Mentions(t, 200, `"metadata":{"a":"<b>"}`)
 	g.Admin().Put("/admin/inventory?prune=true&allow_removals=100", `{"accounts":[{"name":"acme","tokens":[{"token":"acme-all-0123456"}]}]}`).Mentions(t, 200, "account acme: ledger assets: it has a history")
-	if again := acme.Get("/ledgers").Body; !strings.Contains(again, ledgers[0].Hash) {
-		t.Errorf("after the prune: %s", again)
+	if list := acme.Get("/ledgers").Body; !strings.Contains(list, ledgers[0].Hash) {
+		t.Errorf("after the prune: %s", list)
 	}
 }

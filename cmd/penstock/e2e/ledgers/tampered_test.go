@@ -16,8 +16,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// tamperedLedger is a gateway on a database that an attacker writes to, with a ledger
-// of three tokens of which the first was claimed twice: five entries.
+// tamperedLedger is a gateway on a database that an attacker writes to. Its ledger has three
+// tokens, of which the first is claimed twice: five entries.
 type tamperedLedger struct {
 	*e2e.Gateway
 	db     *db.DB
@@ -33,12 +33,12 @@ func newTamperedLedger(t *testing.T, settings ...string) *tamperedLedger {
 	return x
 }
 
-// startTamperedLedger is newTamperedLedger without the database of the attacker.
+// startTamperedLedger starts a tamperedLedger without opening the database for the attacker.
 func startTamperedLedger(t *testing.T, settings ...string) *tamperedLedger {
 	t.Helper()
-	told := e2e.NewLedgerCallback(t)
+	callback := e2e.NewLedgerCallback(t)
 	settings = append(settings, "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
-	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "ledgers.yaml", "CALLBACK", told.URL), settings...)
+	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "ledgers.yaml", "CALLBACK", callback.URL), settings...)
 	x := &tamperedLedger{Gateway: g, acme: g.As("acme-all-0123456")}
 	for range 3 {
 		x.tokens = append(x.tokens, x.minted())
@@ -48,13 +48,13 @@ func startTamperedLedger(t *testing.T, settings ...string) *tamperedLedger {
 	return x
 }
 
-// asset is a token that leads somewhere.
+// asset is the body of a request for a token with a redirect.
 const asset = `{"metadata":{"serial":"A-17"},"redirect_url":"https://example.com/asset"}`
 
-// minted makes a token.
+// minted creates a token.
 func (x *tamperedLedger) minted() string { return x.acme.CreateToken("assets", asset) }
 
-// mintingJob begins to make a token and returns the job.
+// mintingJob requests a token and returns the job.
 func (x *tamperedLedger) mintingJob() (job string) {
 	x.T.Helper()
 	x.acme.Post("/ledgers/assets/tokens", asset).Decode(x.T, &job)
@@ -68,7 +68,7 @@ func (x *tamperedLedger) claim(token string) {
 	x.AwaitLedgerJob(x.acme, job.JobID, nil)
 }
 
-// write runs statements as an attacker with the database but not the master key.
+// write executes statements, as an attacker with access to the database but without the master key.
 func (x *tamperedLedger) write(statements ...string) {
 	x.T.Helper()
 	for _, s := range statements {
@@ -78,12 +78,12 @@ func (x *tamperedLedger) write(statements ...string) {
 	}
 }
 
-// tables are what is stored of ledgers, and jobs: one that waits would go on later.
+// tables returns the tables of ledgers, and that of jobs: a job that waits would continue after putBack.
 func (x *tamperedLedger) tables() []string {
 	return []string{"job", "ledger", "ledger_log", "ledger_entry", "ledger_tree", "ledger_token", "ledger_home", "ledger_sealed"}
 }
 
-// save copies what is stored of ledgers, putBack makes it what it was.
+// save copies the tables, and putBack restores the copies.
 func (x *tamperedLedger) save() {
 	for _, name := range x.tables() {
 		x.write("CREATE TABLE saved_" + name + " AS SELECT * FROM " + name)
@@ -96,7 +96,7 @@ func (x *tamperedLedger) putBack() {
 	}
 }
 
-// rehash makes the stored tree that of the stored entries.
+// rehash replaces the stored tree by the tree of the stored entries.
 func (x *tamperedLedger) rehash() {
 	x.T.Helper()
 	entries, err := db.Values[[]byte](x.T.Context(), x.db, "test", "SELECT entry FROM ledger_entry WHERE account = 1 AND ledger = 'assets' ORDER BY sequence")
@@ -115,13 +115,13 @@ func (x *tamperedLedger) verify(args ...string) e2e.Result {
 	return e2e.RunCommand(x.Env, "", append([]string{"ledger", "verify"}, args...)...)
 }
 
-// alarmed waits until /readyz names what is wrong; a job that is completed before
-// has been signed.
-func (x *tamperedLedger) alarmed(job, want string) {
+// awaitAlarm waits until /readyz contains a text. It fails the test if the job, if any, is
+// completed before: the gateway would have signed the changed ledger.
+func (x *tamperedLedger) awaitAlarm(job, want string) {
 	x.T.Helper()
-	relaytest.Eventually(x.T, "/readyz says: "+want, func() (any, bool) {
+	relaytest.Eventually(x.T, "/readyz contains: "+want, func() (any, bool) {
 		if job != "" && strings.Contains(x.acme.Get("/ledgers/jobs/"+job).Body, `"completed"`) {
-			x.T.Fatal("the job is completed: the gateway has signed what was changed")
+			x.T.Fatal("the job is completed: the gateway has signed the changed ledger")
 		}
 		a := x.Admin().Get("/readyz")
 		return a.Body, a.Status == 503 && strings.Contains(a.Body, want)
@@ -131,39 +131,39 @@ func (x *tamperedLedger) alarmed(job, want string) {
 const rewrite = `UPDATE ledger_entry SET entry = convert_to(replace(convert_from(entry, 'UTF8'), 'A-17', 'A-18'), 'UTF8')
 WHERE account = 1 AND ledger = 'assets' AND sequence = 1`
 
-// TestARewrittenPastIsNotSigned changes a ledger's entries in the database, without
-// the master key, and then sends requests to the gateway.
+// TestARewrittenPastIsNotSigned changes entries of a ledger in the database without the master
+// key, and then sends requests to the gateway.
 func TestARewrittenPastIsNotSigned(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name   string
 		change func(x *tamperedLedger)
 		want   string // in /readyz
-		named  string // by ledger verify
+		named  string // in the output of ledger verify
 	}{
 		{"an entry and every hash above it", func(x *tamperedLedger) { x.write(rewrite); x.rehash() },
 			"its stored tree is not the one of its signed head", "the first 5 entries are not those of the head that was signed"},
-		{"the head is taken away", func(x *tamperedLedger) {
+		{"the head is removed", func(x *tamperedLedger) {
 			x.write(rewrite, "UPDATE ledger_log SET head = '', sealed = 0", "DELETE FROM ledger_tree")
 		}, "its signed head is missing", "the ledger has no head that its key has signed"},
-		{"the head and the keys are taken away", func(x *tamperedLedger) {
+		{"the head and the keys are removed", func(x *tamperedLedger) {
 			x.write(rewrite, "UPDATE ledger_log SET head = '', sealed = 0", "DELETE FROM ledger_tree", "DELETE FROM ledger_sealed WHERE kind = 'secret'")
 		}, "its signed head is missing", "the ledger has no head that its key has signed"},
-		{"everything is taken away", func(x *tamperedLedger) {
+		{"everything is removed", func(x *tamperedLedger) {
 			x.write("UPDATE ledger_log SET head = '', sealed = 0, entries = 0", "DELETE FROM ledger_tree", "DELETE FROM ledger_entry", "DELETE FROM ledger_token", "DELETE FROM ledger_sealed WHERE account <> 0")
 		}, "its signed head is missing", "the ledger has no head that its key has signed"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			x := newTamperedLedger(t)
 			tc.change(x)
-			x.alarmed(x.mintingJob(), tc.want)
+			x.awaitAlarm(x.mintingJob(), tc.want)
 			x.verify().Mentions(t, e2e.ExitFailed, tc.named)
 		})
 	}
 }
 
-// TestAHeadThatGoesBackIsAnAlarm puts a ledger, with its signed head, back to where
-// it was, while the gateway runs and while it does not.
+// TestAHeadThatGoesBackIsAnAlarm restores an earlier state of a ledger with its signed head,
+// while the gateway runs and while it is stopped.
 func TestAHeadThatGoesBackIsAnAlarm(t *testing.T) {
 	t.Parallel()
 	for _, stopped := range []bool{false, true} {
@@ -178,22 +178,21 @@ func TestAHeadThatGoesBackIsAnAlarm(t *testing.T) {
 			if stopped {
 				x.Run()
 			}
-			x.alarmed(x.mintingJob(), "its head goes back from 6 entries to 5")
+			x.awaitAlarm(x.mintingJob(), "its head goes back from 6 entries to 5")
 			x.verify().Mentions(t, e2e.ExitFailed, "entries 5 to 5 are missing: the signed head has 6")
 		})
 	}
 }
 
-// TestATokenDoesWhatTheLogSays has what is stored of tokens changed, and not what
-// the log says of them.
+// TestATokenDoesWhatTheLogSays changes stored tokens, so that they disagree with the log.
 func TestATokenDoesWhatTheLogSays(t *testing.T) {
 	t.Parallel()
 	x := newTamperedLedger(t)
 	x.save()
 	for _, tc := range []struct {
 		name, statement string
-		named           string // by ledger verify
-		refused         bool   // whether the first token is not used
+		named           string // in the output of ledger verify
+		refused         bool   // whether requests for the first token are refused
 	}{
 		{"a claim is rolled back", "UPDATE ledger_token SET claimed = 1 WHERE claimed = 2", "it counts 1 claims, the ledger has 2", true},
 		{"a redirect is changed", "UPDATE ledger_token SET doc = replace(doc, 'example.com', 'example.org')", "says otherwise: redirect_url", true},
@@ -218,20 +217,20 @@ func TestATokenDoesWhatTheLogSays(t *testing.T) {
 				x.acme.Post("/ledgers/tokens/validate", `{"token":"`+x.tokens[0]+`"}`), x.As("").Get("/t/" + x.tokens[0]),
 			} {
 				if tc.refused && a.Status < 400 {
-					t.Errorf("the token is used all the same: %v", a)
+					t.Errorf("the changed token is accepted: %v", a)
 				}
 			}
 		})
 	}
 	x.verify().Mentions(t, e2e.ExitDone)
 	x.acme.Post("/ledgers/tokens/validate", `{"token":"`+x.tokens[0]+`"}`).Mentions(t, 200, `"valid":true`)
-	relaytest.Eventually(t, "no alarm is left", func() (any, bool) {
+	relaytest.Eventually(t, "/readyz has no alarm", func() (any, bool) {
 		a := x.Admin().Get("/readyz")
 		return a.Body, a.Status == 200
 	})
 }
 
-// TestAChangedRowOfAKeyIsNamed changes the rows of keys while the gateway is stopped.
+// TestAChangedRowOfAKeyIsNamed changes the rows of keys while the gateway is stopped, and checks that ledger verify and the gateway name the row.
 func TestAChangedRowOfAKeyIsNamed(t *testing.T) {
 	t.Parallel()
 	x := newTamperedLedger(t)
@@ -239,7 +238,7 @@ func TestAChangedRowOfAKeyIsNamed(t *testing.T) {
 	x.save()
 	for _, tc := range []struct {
 		name, statement string
-		row             string // that is named
+		row             string // name of the row in the messages
 	}{
 		{"the keyset of the gateway has an end", "UPDATE ledger_sealed SET expires = 1 WHERE account = 0", "account 0, kind 'keyset' and name '' was changed: expires is 1, set it to 0"},
 		{"the keyset of the gateway is empty", "UPDATE ledger_sealed SET sealed = '' WHERE account = 0", "account 0, kind 'keyset' and name '' was changed: sealed is empty"},
@@ -253,7 +252,7 @@ func TestAChangedRowOfAKeyIsNamed(t *testing.T) {
 			gateway, err := x.Open()
 			if err != nil {
 				if !strings.Contains(err.Error(), tc.row) {
-					t.Errorf("serve ends with: %v", err)
+					t.Errorf("the gateway does not start: %v", err)
 				}
 				return
 			}
@@ -266,8 +265,9 @@ func TestAChangedRowOfAKeyIsNamed(t *testing.T) {
 	}
 }
 
-// TestTheAuditFindsARemovedTail removes the last claim of a token from the database, with
-// its counter. The token is used as before, until the audit that follows the next start.
+// TestTheAuditFindsARemovedTail removes the last claim of a token and its counter from the
+// database. The token can be used until the gateway's next start, when the audit finds the
+// fault.
 func TestTheAuditFindsARemovedTail(t *testing.T) {
 	t.Parallel()
 	x := newTamperedLedger(t)
@@ -277,10 +277,10 @@ func TestTheAuditFindsARemovedTail(t *testing.T) {
 	x.verify().Mentions(t, e2e.ExitFailed, "acme/assets: entry 4 is missing")
 	relaytest.NoError(t, x.Stop())
 	x.Run()
-	x.alarmed("", "ledger assets of account 1: the audit found faults, the first: entry 4 is missing")
+	x.awaitAlarm("", "ledger assets of account 1: the audit found faults, the first: entry 4 is missing")
 	x.AwaitMetric("penstock_ledger_audit_faults", 1)
 	if !strings.Contains(x.Logs.String(), "ALARM: the audit of the ledgers found faults") {
-		t.Errorf("the log: %s", x.Logs.Tail(20))
+		t.Errorf("the log has no alarm: %s", x.Logs.Tail(20))
 	}
 	relaytest.NoError(t, x.Stop())
 	x.putBack()
@@ -288,21 +288,21 @@ func TestTheAuditFindsARemovedTail(t *testing.T) {
 	x.AwaitReady()
 }
 
-// TestACutHistoryIsNotWhole takes entries out of a history and its proofs.
+// TestACutHistoryIsNotWhole verifies histories without some of the entries and their proofs.
 func TestACutHistoryIsNotWhole(t *testing.T) {
 	t.Parallel()
 	x := newTamperedLedger(t)
-	var whole struct {
+	var history struct {
 		Data []json.RawMessage          `json:"data"`
 		Meta map[string]json.RawMessage `json:"meta"`
 	}
-	x.acme.Get("/ledgers/tokens/"+x.tokens[0]+"/history").Decode(t, &whole)
+	x.acme.Get("/ledgers/tokens/"+x.tokens[0]+"/history").Decode(t, &history)
 	var proofs []json.RawMessage
-	relaytest.NoError(t, json.Unmarshal(whole.Meta["proof"], &proofs))
+	relaytest.NoError(t, json.Unmarshal(history.Meta["proof"], &proofs))
 	name := filepath.Join(x.Dir, "history.json")
 	for _, tc := range []struct {
-		cut  []int // the entries that stay
-		want string
+		remaining []int // indices of the entries that remain
+		want      string
 	}{
 		{[]int{0, 1, 2}, "3 entries match their signatures, all that token"},
 		{[]int{0, 2}, "the history has 2 of the 3 entries of its token"},
@@ -311,11 +311,11 @@ func TestACutHistoryIsNotWhole(t *testing.T) {
 		{nil, "the history has 0 of the 3 entries of its token"},
 	} {
 		data, proof := []json.RawMessage{}, []json.RawMessage{}
-		for _, i := range tc.cut {
-			data, proof = append(data, whole.Data[i]), append(proof, proofs[i])
+		for _, i := range tc.remaining {
+			data, proof = append(data, history.Data[i]), append(proof, proofs[i])
 		}
 		meta := map[string]any{"proof": proof}
-		for key, value := range whole.Meta {
+		for key, value := range history.Meta {
 			if key != "proof" {
 				meta[key] = value
 			}
@@ -324,15 +324,15 @@ func TestACutHistoryIsNotWhole(t *testing.T) {
 		relaytest.NoError(t, err)
 		relaytest.NoError(t, os.WriteFile(name, text, 0o600))
 		code := e2e.ExitFailed
-		if len(tc.cut) == 3 {
+		if len(tc.remaining) == 3 {
 			code = e2e.ExitDone
 		}
 		x.verify(name).Mentions(t, code, tc.want)
 	}
 }
 
-// TestPublishedHeadsShowARewrittenPast has the operator publish heads, and an
-// auditor verify by one of them.
+// TestPublishedHeadsShowARewrittenPast publishes heads and verifies an export and a history by
+// an earlier head.
 func TestPublishedHeadsShowARewrittenPast(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -343,13 +343,13 @@ func TestPublishedHeadsShowARewrittenPast(t *testing.T) {
 	}
 	export, history := filepath.Join(x.Dir, "ledger.txt"), filepath.Join(x.Dir, "history.json")
 	x.minted()
-	early, err := os.ReadFile(files[0])
+	earlyHead, err := os.ReadFile(files[0])
 	relaytest.NoError(t, err)
-	if lines := strings.Split(string(early), "\n"); lines[1] != "6" {
-		t.Errorf("the head that is published: %q", early)
+	if lines := strings.Split(string(earlyHead), "\n"); lines[1] != "6" {
+		t.Errorf("the published head does not have 6 entries: %q", earlyHead)
 	}
-	kept := filepath.Join(x.Dir, "kept")
-	relaytest.NoError(t, os.WriteFile(kept, early, 0o600))
+	savedHead := filepath.Join(x.Dir, "kept")
+	relaytest.NoError(t, os.WriteFile(savedHead, earlyHead, 0o600))
 	x.minted()
 	relaytest.NoError(t, os.WriteFile(export, []byte(x.acme.Get("/ledgers/assets/export").Body), 0o600))
 	relaytest.NoError(t, os.WriteFile(history, []byte(x.acme.Get("/ledgers/tokens/"+x.tokens[0]+"/history").Body), 0o600))
@@ -358,9 +358,9 @@ func TestPublishedHeadsShowARewrittenPast(t *testing.T) {
 		want string
 		code int
 	}{
-		{[]string{"--ledger", "assets", "--head", kept, export}, "7 entries match their signatures, the whole ledger from 0 to 6", e2e.ExitDone},
+		{[]string{"--ledger", "assets", "--head", savedHead, export}, "7 entries match their signatures, the whole ledger from 0 to 6", e2e.ExitDone},
 		{[]string{"--head", files[0], history}, "3 entries match their signatures", e2e.ExitDone},
-		{[]string{"--head", kept, history}, "a history does not prove that the ledger begins with the earlier head of 6 entries", e2e.ExitFailed},
+		{[]string{"--head", savedHead, history}, "a history does not prove that the ledger begins with the earlier head of 6 entries", e2e.ExitFailed},
 		{[]string{"--ledger", "none"}, `no account has a ledger "none"`, e2e.ExitFailed},
 	} {
 		x.verify(tc.args...).Mentions(t, tc.code, tc.want)

@@ -13,13 +13,13 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestVerifyNamesWhatWasChanged changes one byte of what the store and an export
-// hold of a ledger.
+// TestVerifyNamesWhatWasChanged changes one byte of a ledger in the store and in an export, and
+// checks that ledger verify names the changed entry.
 func TestVerifyNamesWhatWasChanged(t *testing.T) {
 	t.Parallel()
 	database := dbtest.Shared(t).NewDatabase(t)
-	told := e2e.NewLedgerCallback(t)
-	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "ledgers.yaml", "CALLBACK", told.URL), "PENSTOCK_DATABASE_URL="+database, "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
+	callback := e2e.NewLedgerCallback(t)
+	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "ledgers.yaml", "CALLBACK", callback.URL), "PENSTOCK_DATABASE_URL="+database, "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
 	acme := g.As("acme-all-0123456")
 	for range 3 {
 		acme.CreateToken("assets", `{"metadata":{"serial":"A-17"}}`)

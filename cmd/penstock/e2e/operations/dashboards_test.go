@@ -16,9 +16,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestDashboardsShowWhatTheGatewayWrites asks a real InfluxDB, filled by the
-// gateway, every query of every dashboard as Grafana would. None may come back
-// with nothing.
+// TestDashboardsShowWhatTheGatewayWrites sends every query of every dashboard, as Grafana would,
+// to an InfluxDB that the gateway has written to. Every query must have a result.
 func TestDashboardsShowWhatTheGatewayWrites(t *testing.T) {
 	t.Parallel()
 	s := &e2e.Site{Name: "influxd", Influx: influxtest.Start(t, influxtest.Options{})}
@@ -33,7 +32,7 @@ func TestDashboardsShowWhatTheGatewayWrites(t *testing.T) {
 		raw, err := os.ReadFile(name)
 		relaytest.NoError(t, err)
 		if strings.Contains(string(raw), `"prometheus"`) {
-			continue // TestPrometheusReadsWhatTheGatewayTells
+			continue // see TestPrometheusReadsWhatTheGatewayTells
 		}
 		t.Run(filepath.Base(name), func(t *testing.T) { showsAll(t, s.Influx, raw) })
 	}
@@ -42,18 +41,18 @@ func TestDashboardsShowWhatTheGatewayWrites(t *testing.T) {
 		got.Mentions(t, e2e.ExitDone)
 		showsAll(t, s.Influx, []byte(got.Stdout))
 	})
-	t.Run("loss is what the gaps in the counter say", func(t *testing.T) {
-		b := &board{t: t, db: s.Influx, all: map[string]string{"account": ".*"}, some: map[string][]string{"account": nil}}
+	t.Run("loss is computed from the gaps in the counter", func(t *testing.T) {
+		b := &board{t: t, db: s.Influx, all: map[string]string{"account": ".*"}, values: map[string][]string{"account": nil}}
 		for _, p := range shippedDashboard(t, "fleet").Panels {
-			if p.Title == "Loss" { // one device: 34 steps, 29 frames; the other: nothing is missing
-				relaytest.Equal(t, "lost", fmt.Sprintf("%.4v", b.ask(b.spelled(p.Targets[0].Query, "")[0])), "[[0 14.71 34] [0 0 29]]")
+			if p.Title == "Loss" { // one device has 34 steps of the counter and 29 frames; the other has lost nothing
+				relaytest.Equal(t, "lost", fmt.Sprintf("%.4v", b.query(b.spelled(p.Targets[0].Query, "")[0])), "[[0 14.71 34] [0 0 29]]")
 			}
 		}
 	})
-	t.Run("devices without a counter are heard, and each has its name", func(t *testing.T) {
-		b := &board{t: t, db: s.Influx, all: map[string]string{"account": ".*"}, some: map[string][]string{"account": nil}}
+	t.Run("devices without a counter are counted, and each has its name", func(t *testing.T) {
+		b := &board{t: t, db: s.Influx, all: map[string]string{"account": ".*"}, values: map[string][]string{"account": nil}}
 		for _, p := range shippedDashboard(t, "fleet").Panels {
-			rows := b.ask(b.spelled(p.Targets[0].Query, "")[0])
+			rows := b.query(b.spelled(p.Targets[0].Query, "")[0])
 			switch p.Title {
 			case "Devices heard":
 				relaytest.Equal(t, p.Title, fmt.Sprint(rows), "[[0 3]]")
@@ -69,17 +68,17 @@ func TestDashboardsShowWhatTheGatewayWrites(t *testing.T) {
 			}
 		}
 	})
-	for name, tc := range map[string]struct{ args, said string }{
-		"a decoder that two accounts have":           {"--decoder lpp", "name the account"},
-		"a decoder that nobody has":                  {"--decoder none", "decoder none: not found"},
-		"a decoder of the account that is named":     {"--decoder lpp --account 1", `"title": "Penstock: Field tester"`},
-		"a decoder of the other account":             {"--decoder lpp --account 2", `"title": "Penstock: Globex's own"`},
-		"units of the decoder's sensors":             {"--decoder sent", `"unit": "celsius"`},
-		"one that maps nothing, which shows nothing": {"--decoder " + g.As("acme-all-0123456").CreateDecoder("json", ""), "maps no keys"},
+	for name, tc := range map[string]struct{ args, want string }{
+		"a decoder that two accounts have": {"--decoder lpp", "name the account"},
+		"an unknown decoder":               {"--decoder none", "decoder none: not found"},
+		"a decoder of a given account":     {"--decoder lpp --account 1", `"title": "Penstock: Field tester"`},
+		"a decoder of the other account":   {"--decoder lpp --account 2", `"title": "Penstock: Globex's own"`},
+		"units of the decoder's sensors":   {"--decoder sent", `"unit": "celsius"`},
+		"a decoder without mapped keys":    {"--decoder " + g.As("acme-all-0123456").CreateDecoder("json", ""), "maps no keys"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := g.RunCommand("", append([]string{"dashboard"}, strings.Fields(tc.args)...)...)
-			got.Mentions(t, got.Code, tc.said)
+			got.Mentions(t, got.Code, tc.want)
 		})
 	}
 }
@@ -110,21 +109,22 @@ func shippedDashboard(t *testing.T, name string) (d dashboard) {
 	return d
 }
 
-// allRounder is the device that has all there is: numbers, texts, a radio side.
+// allRounder is the device that has every kind of data: numbers, texts and radio data.
 const allRounder = "70b3d57ed0aa0002"
 
-// fill has devices of each kind send for an hour until now: two that count their
-// frames, lose some and tell their battery, and one that posts values and texts.
+// fill posts the frames of an hour until now for each kind of device: two that count their
+// frames, one of which loses some, and one that posts values and texts without a counter. The
+// devices with a counter also report their battery.
 func fill(g *e2e.Gateway) {
 	g.T.Helper()
 	acme := g.As("acme-all-0123456")
 	begun := time.Now().UTC().Add(-time.Hour)
 	for n := range 30 {
-		at := begun.Add(time.Duration(n) * 2 * time.Minute).Format("2006-01-02T15:04:05.000Z")
+		frameTime := begun.Add(time.Duration(n) * 2 * time.Minute).Format("2006-01-02T15:04:05.000Z")
 		for device, counter := range map[string]int{"70b3d57ed0aa0001": n + n/5, allRounder: 65000 + n} {
-			body := e2e.Fixture(g.T, "chirpstack/up.json", "70b3d57ed0001234", device, "2026-03-01T10:15:30.250Z", at,
+			body := e2e.Fixture(g.T, "chirpstack/up.json", "70b3d57ed0001234", device, "2026-03-01T10:15:30.250Z", frameTime,
 				`"fCnt": 4711`, fmt.Sprintf(`"fCnt": %d`, counter), "8b2f6c1e", fmt.Sprintf("%08d", n))
-			if n%2 == 0 { // heard by one gateway alone
+			if n%2 == 0 { // received by only one gateway
 				body = regexp.MustCompile(`(?s),\s*\{"gatewayId": "0016c001ff10a3b5".*?\}`).ReplaceAllString(body, "")
 			}
 			decoder := "lpp"
@@ -134,31 +134,31 @@ func fill(g *e2e.Gateway) {
 			}
 			e2e.PostWebhook(g.T, acme, "/webhooks/lorawan?event=up&decoder_id="+decoder, body)
 		}
-		acme.Post("/webhooks/generic/shed?decoder_id=sent", fmt.Sprintf(`{"time":%q,"temperature":%d,"air":{"humidity":%d},"door":"ajar"}`, at, n, 50+n)).Mentions(g.T, 200, "ajar")
+		acme.Post("/webhooks/generic/shed?decoder_id=sent", fmt.Sprintf(`{"time":%q,"temperature":%d,"air":{"humidity":%d},"door":"ajar"}`, frameTime, n, 50+n)).Mentions(g.T, 200, "ajar")
 	}
 	g.AwaitProcessed()
-	at := begun.Add(30 * time.Minute).Format(time.RFC3339)
+	statusTime := begun.Add(30 * time.Minute).Format(time.RFC3339)
 	for _, device := range []string{"70b3d57ed0aa0001", allRounder} {
-		e2e.PostWebhook(g.T, acme, "/webhooks/lorawan?event=status", e2e.Fixture(g.T, "chirpstack/status.json", "70b3d57ed0001234", device, "2026-03-01T10:16:00Z", at))
+		e2e.PostWebhook(g.T, acme, "/webhooks/lorawan?event=status", e2e.Fixture(g.T, "chirpstack/status.json", "70b3d57ed0001234", device, "2026-03-01T10:16:00Z", statusTime))
 	}
 	g.AwaitProcessed()
-	if set := g.Events("state=quarantined"); len(set) > 0 {
-		g.T.Fatalf("in quarantine: %+v", set[0])
+	if events := g.Events("state=quarantined"); len(events) > 0 {
+		g.T.Fatalf("in quarantine: %+v", events[0])
 	}
 }
 
-// showsAll asks every query of a dashboard, with every variable set to all of its
-// values and then to each of them.
+// showsAll runs every query of a dashboard, with every variable set to "All" and then to each
+// of its values.
 func showsAll(t *testing.T, db *influxtest.Server, raw []byte) {
 	var d dashboard
 	relaytest.NoError(t, json.Unmarshal(raw, &d))
 	if len(d.Panels) == 0 {
 		t.Fatal("no panels")
 	}
-	b := &board{t: t, db: db, all: map[string]string{}, some: map[string][]string{}, sensors: strings.HasPrefix(d.UID, "penstock-decoder-")}
-	for _, one := range d.Templating.List {
-		if one.Type == "query" {
-			b.choose(one)
+	b := &board{t: t, db: db, all: map[string]string{}, values: map[string][]string{}, sensors: strings.HasPrefix(d.UID, "penstock-decoder-")}
+	for _, variable := range d.Templating.List {
+		if variable.Type == "query" {
+			b.choose(variable)
 		}
 	}
 	for _, p := range d.Panels {
@@ -166,20 +166,20 @@ func showsAll(t *testing.T, db *influxtest.Server, raw []byte) {
 	}
 }
 
-// panel wants every one of a panel's repetitions to show something, and every
-// query of it to have an answer in one of them. Only of a decoder's sensors is
-// each either a number or a text.
+// panel checks that every repetition of a panel shows something and that every query of it has
+// a result in one of the repetitions. The latter does not hold for a decoder's sensors, which
+// have either numbers or texts.
 func (b *board) panel(p panel) {
 	b.t.Helper()
 	shown := map[int]bool{}
 	for n, q := range p.Targets {
 		answered := false
-		for at, asked := range b.spelled(q.Query, p.Repeat) {
-			if len(b.ask(asked)) > 0 {
-				answered, shown[at] = true, true
+		for repetition, query := range b.spelled(q.Query, p.Repeat) {
+			if len(b.query(query)) > 0 {
+				answered, shown[repetition] = true, true
 			}
-			if n == len(p.Targets)-1 && !shown[at] {
-				b.t.Errorf("panel %q shows nothing: %s", p.Title, asked)
+			if n == len(p.Targets)-1 && !shown[repetition] {
+				b.t.Errorf("panel %q shows nothing: %s", p.Title, query)
 			}
 		}
 		if !answered && !b.sensors {
@@ -188,22 +188,22 @@ func (b *board) panel(p panel) {
 	}
 }
 
-// board is a dashboard whose variables have values.
+// board is a dashboard with values for its variables.
 type board struct {
-	t    *testing.T
-	db   *influxtest.Server
-	all  map[string]string // what "All" is written as, where there is one
-	some map[string][]string
-	// sensors: it is a decoder's.
+	t      *testing.T
+	db     *influxtest.Server
+	all    map[string]string   // value of "All", by variable; only for variables that have it
+	values map[string][]string // by variable
+	// sensors is true for the dashboard of a decoder.
 	sensors bool
 }
 
-// choose asks for the values of a variable, as those before it stand.
+// choose queries the values of a variable, with the values of the variables before it.
 func (b *board) choose(v variable) {
 	b.t.Helper()
 	found := map[string]bool{}
-	for _, asked := range b.spelled(v.Query, "") {
-		for _, row := range b.ask(asked) {
+	for _, query := range b.spelled(v.Query, "") {
+		for _, row := range b.query(query) {
 			found[fmt.Sprint(row[1])] = true
 		}
 	}
@@ -211,55 +211,55 @@ func (b *board) choose(v variable) {
 		b.t.Fatalf("variable %s has no values: %s", v.Name, v.Query)
 	}
 	for value := range found {
-		b.some[v.Name] = append(b.some[v.Name], value)
+		b.values[v.Name] = append(b.values[v.Name], value)
 	}
-	slices.Sort(b.some[v.Name])
+	slices.Sort(b.values[v.Name])
 	if v.Name == "device" && !v.Multi {
 		if !found[allRounder] {
-			b.t.Fatalf("device %s is no choice: %q", allRounder, b.some[v.Name])
+			b.t.Fatalf("device %s is not among the values %q", allRounder, b.values[v.Name])
 		}
-		b.some[v.Name] = []string{allRounder}
+		b.values[v.Name] = []string{allRounder}
 	}
 	if v.AllValue != "" {
 		b.all[v.Name] = v.AllValue
 	}
 }
 
-// spelled writes a query as Grafana sends it: with "All" where there is that, and
-// once for every value of the variable by which the panel repeats.
+// spelled returns a query in the forms in which Grafana sends it: with "All" if a variable has
+// it, and once for every value of the variable by which the panel repeats.
 func (b *board) spelled(query, repeat string) []string {
 	now := time.Now().UTC()
 	query = strings.NewReplacer(
 		"$timeFilter", fmt.Sprintf("time >= %dms and time <= %dms", now.Add(-3*time.Hour).UnixMilli(), now.Add(time.Hour).UnixMilli()),
 		"$__interval", "10m",
 	).Replace(query)
-	out := []string{query}
-	for name := range b.some {
+	queries := []string{query}
+	for name := range b.values {
 		if !strings.Contains(query, "$"+name) {
 			continue
 		}
-		values := b.some[name]
+		values := b.values[name]
 		if all, ok := b.all[name]; ok && name != repeat {
 			values = []string{all}
 		}
 		var next []string
-		for _, q := range out {
+		for _, q := range queries {
 			for _, value := range values {
 				next = append(next, strings.ReplaceAll(q, "$"+name, value))
 			}
 		}
-		out = next
+		queries = next
 	}
-	return out
+	return queries
 }
 
-// ask returns the rows of all series that a query gives.
-func (b *board) ask(query string) (rows [][]any) {
+// query returns the rows of all series in the result of a query.
+func (b *board) query(text string) (rows [][]any) {
 	b.t.Helper()
 	var answer struct {
 		Results []struct{ Series []struct{ Values [][]any } }
 	}
-	relaytest.NoError(b.t, json.Unmarshal([]byte(b.db.Query(b.t, "board", query)), &answer))
+	relaytest.NoError(b.t, json.Unmarshal([]byte(b.db.Query(b.t, "board", text)), &answer))
 	for _, r := range answer.Results {
 		for _, s := range r.Series {
 			rows = append(rows, s.Values...)

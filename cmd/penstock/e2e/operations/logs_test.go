@@ -19,16 +19,16 @@ func logLine(log, message string, attributes map[string]any) map[string]any {
 		if json.Unmarshal([]byte(line), &m) != nil || m["msg"] != message {
 			continue
 		}
-		seen := maps.Clone(m)
+		original := maps.Clone(m)
 		maps.Copy(m, attributes)
-		if maps.Equal(m, seen) {
-			return seen
+		if maps.Equal(m, original) {
+			return original
 		}
 	}
 	return nil
 }
 
-// TestLogHasALineForWhatAnOperatorMustKnow runs the program as a process.
+// TestLogHasALineForWhatAnOperatorMustKnow runs the program and checks that its log has a line for each event that concerns an operator.
 func TestLogHasALineForWhatAnOperatorMustKnow(t *testing.T) {
 	t.Parallel()
 	k := e2e.NewSink(t, func(w http.ResponseWriter, _ e2e.SinkRequest, _ int) { w.WriteHeader(http.StatusGone) })
@@ -64,12 +64,12 @@ func TestLogHasALineForWhatAnOperatorMustKnow(t *testing.T) {
 		{"a request that is refused", "request", map[string]any{"request_id": id, "path": "/iot/devices", "status": 401.0}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			relaytest.Eventually(t, "its line", func() (any, bool) {
+			relaytest.Eventually(t, "the log has the line", func() (any, bool) {
 				return g.Logs.Tail(40), logLine(g.Logs.String(), tc.message, tc.attributes) != nil
 			})
 		})
 	}
 	if strings.Contains(g.Logs.String(), "a-wrong-token") || strings.Contains(g.Logs.String(), "acme-all-0123456") {
-		t.Error("the log holds a token")
+		t.Error("the log contains a token")
 	}
 }

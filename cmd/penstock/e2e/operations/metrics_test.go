@@ -10,8 +10,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestMetricsAreWellNamedAndMeasureTheWay sends a frame and a message, and reads what the
-// gateway measured of them. The linter is the one of `promtool check metrics`.
+// TestMetricsAreWellNamedAndMeasureTheWay sends a frame and a message, and checks the gateway's
+// measurements of their processing. The linter is that of `promtool check metrics`.
 func TestMetricsAreWellNamedAndMeasureTheWay(t *testing.T) {
 	t.Parallel()
 	k := e2e.NewSink(t, nil)
@@ -45,6 +45,6 @@ func TestMetricsAreWellNamedAndMeasureTheWay(t *testing.T) {
 		g.AwaitMetric(name, 1)
 	}
 	if !strings.Contains(text, `penstock_build_info{goversion="go`) {
-		t.Error("no build information")
+		t.Error("the metrics have no build information")
 	}
 }

@@ -23,7 +23,7 @@ func TestGateway(t *testing.T) {
 
 func testOperations(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
-	t.Run("it is alive", func(t *testing.T) { g.As("").Get("/healthz").Is(t, 200, `{"status": "alive"}`) })
+	t.Run("the gateway is alive", func(t *testing.T) { g.As("").Get("/healthz").Is(t, 200, `{"status": "alive"}`) })
 	t.Run("readiness names each back end and its kind", func(t *testing.T) {
 		want := map[string]string{"records": "embedded", "readings": "embedded", "mail": "simulated", "operator": "simulated", "lookup": "simulated", "carrier simulator": "simulated", "queue": "embedded", "gateways": "node", "journal cdr": "embedded", "journal uplink": "embedded", "journal sms": "embedded", "journal receipt": "embedded", "ledgers": "master key", "clock": ""}
 		if s.Redis != nil {
@@ -43,7 +43,7 @@ func testOperations(t *testing.T, s *e2e.Site) {
 		e2e.PostWebhook(t, g.As("acme-all-0123456"), "/webhooks/lorawan?decoder_id=lpp&event=up", e2e.Fixture(t, "chirpstack/up.json"))
 		e2e.PostWebhook(t, g.As("acme-all-0123456"), "/webhooks/lorawan", `{"nothing": 1}`)
 		g.AwaitProcessed()
-		relaytest.Eventually(t, "the numbers are right", func() (any, bool) {
+		relaytest.Eventually(t, "the metrics have the numbers of events", func() (any, bool) {
 			m := e2e.Metrics(t, g.As("").Get("/metrics").Body)
 			return m, m[`penstock_entries_accepted_total{kind="uplink"}`] == 2 && m[`penstock_entries_processed_total{kind="uplink"}`] == 2 &&
 				m[`penstock_entries_quarantined_total{kind="uplink"}`] == 1 && m[`penstock_entries_pending{kind="uplink"}`] == 0 && m["go_goroutines"] > 0
@@ -55,17 +55,17 @@ func testOperations(t *testing.T, s *e2e.Site) {
 			t.Errorf("ids %q and %q", a.Header.Get("X-Request-Id"), b.Header.Get("X-Request-Id"))
 		}
 	})
-	t.Run("tokens and bodies reach no log", func(t *testing.T) {
+	t.Run("the log contains no tokens and bodies", func(t *testing.T) {
 		for _, secret := range []string{"acme-all-0123456", e2e.AdminToken, "A2cBEARoeQ=="} {
 			if strings.Contains(g.Logs.String(), secret) {
-				t.Errorf("the log holds %s", secret)
+				t.Errorf("the log contains %s", secret)
 			}
 		}
 	})
 	t.Run("a second process on the same data directory is refused and exits 1", func(t *testing.T) {
-		out, err := g.Command("serve").CombinedOutput()
-		if code := e2e.ExitCode(err); code != 1 || !strings.Contains(string(out), g.DataDir()) || !strings.Contains(string(out), "in use") {
-			t.Errorf("exit %d:\n%s", code, out)
+		output, err := g.Command("serve").CombinedOutput()
+		if code := e2e.ExitCode(err); code != 1 || !strings.Contains(string(output), g.DataDir()) || !strings.Contains(string(output), "in use") {
+			t.Errorf("exit %d:\n%s", code, output)
 		}
 		g.As("").Get("/healthz").Is(t, 200, `{"status": "alive"}`)
 	})
@@ -87,23 +87,23 @@ func testCommands(t *testing.T, g *e2e.Gateway) {
 		stdin    string
 		args     []string
 		code     int
-		out, err string // parts
+		out, err string // parts of the output
 	}{
 		{"version prints itself", "", []string{"version"}, 0, "penstock ", ""},
 		{"--version is the same", "", []string{"--version"}, 0, "penstock ", ""},
 		{"schema prints a JSON Schema", "", []string{"schema"}, 0, `"title": "Penstock inventory"`, ""},
-		{"help is no failure", "", []string{"--help"}, 0, "Usage: penstock", ""},
+		{"help succeeds", "", []string{"--help"}, 0, "Usage: penstock", ""},
 		{"no command shows the help", "", nil, 0, "Usage: penstock", ""},
-		{"an unknown command is a mistake of usage", "", []string{"dance"}, 2, "", "penstock:"},
-		{"an unknown flag is a mistake of usage", "", []string{"serve", "--fast"}, 2, "", "penstock:"},
-		{"a missing flag is a mistake of usage", "", []string{"apply"}, 2, "", "penstock:"},
-		{"healthcheck asks the gateway", "", []string{"healthcheck", "--url", g.URL()}, 0, "alive", ""},
-		{"healthcheck names the gateway as the others do", "", []string{"healthcheck", "--server", g.URL()}, 0, "alive", ""},
-		{"healthcheck fails where nobody listens", "", []string{"healthcheck", "--url", "http://127.0.0.1:1"}, 1, "", "penstock:"},
-		{"check-config takes a good file", "", []string{"check-config", config}, 0, "ok", ""},
+		{"an unknown command is a usage error", "", []string{"dance"}, 2, "", "penstock:"},
+		{"an unknown flag is a usage error", "", []string{"serve", "--fast"}, 2, "", "penstock:"},
+		{"a missing flag is a usage error", "", []string{"apply"}, 2, "", "penstock:"},
+		{"healthcheck queries the gateway", "", []string{"healthcheck", "--url", g.URL()}, 0, "alive", ""},
+		{"healthcheck has --server, like the other commands", "", []string{"healthcheck", "--server", g.URL()}, 0, "alive", ""},
+		{"healthcheck fails if no server listens", "", []string{"healthcheck", "--url", "http://127.0.0.1:1"}, 1, "", "penstock:"},
+		{"check-config accepts a valid file", "", []string{"check-config", config}, 0, "ok", ""},
 		{"check-config names every mistake", "", []string{"check-config", file("odd.yaml", "listen: 5\ncolour: red\n")}, 1, "", "colour"},
 		{"check-config looks into the inventory", "", []string{"check-config", file("deep.yaml", "inventory: "+bad+"\n")}, 1, "", "accounts[0].credit"},
-		{"check-config fails on a file that is not there", "", []string{"check-config", filepath.Join(dir, "none")}, 1, "", "none"},
+		{"check-config fails on a missing file", "", []string{"check-config", filepath.Join(dir, "none")}, 1, "", "none"},
 		{"apply puts an inventory", "", []string{"apply", "-f", good, "--server", g.URL(), "--admin-token", e2e.AdminToken}, 0, `"initech"`, ""},
 		{"apply reads the standard input", `{"accounts": [{"name": "initech"}]}`, []string{"apply", "-f", "-", "--server", g.URL(), "--admin-token", e2e.AdminToken}, 0, `"initech"`, ""},
 		{"apply lists the mistakes by their path", "", []string{"apply", "-f", bad, "--server", g.URL(), "--admin-token", e2e.AdminToken}, 1, "", "accounts[0].credit: expected"},
@@ -120,7 +120,7 @@ func testCommands(t *testing.T, g *e2e.Gateway) {
 		env := []string{"PENSTOCK_LISTEN=" + strings.TrimPrefix(g.URL(), "http://"), "PENSTOCK_ADMIN_TOKEN=" + e2e.AdminToken}
 		e2e.RunCommand(env, "", "apply", "-f", good).Mentions(t, 0)
 	})
-	t.Run("serve fails on settings that make no sense, with exit 1", func(t *testing.T) {
+	t.Run("serve fails on invalid settings with exit code 1", func(t *testing.T) {
 		e2e.RunCommand([]string{"PENSTOCK_DELIVERY_SCHEDULE=soon"}, "", "serve").Mentions(t, 1, "PENSTOCK_DELIVERY_SCHEDULE")
 	})
 }

@@ -19,15 +19,15 @@ import (
 func TestProcess(t *testing.T) {
 	t.Parallel()
 	e2e.OnEverySite(t, func(t *testing.T, s *e2e.Site) {
-		t.Run("SIGTERM lets what is under way finish, and exits 0", func(t *testing.T) { testDrain(t, s) })
-		t.Run("a restart finds everything", func(t *testing.T) { testRestart(t, s) })
+		t.Run("SIGTERM lets requests and deliveries finish, and exits 0", func(t *testing.T) { testDrain(t, s) })
+		t.Run("a restart keeps all data", func(t *testing.T) { testRestart(t, s) })
 	})
 }
 
 func testDrain(t *testing.T, s *e2e.Site) {
 	release := make(chan struct{})
-	k := e2e.NewSink(t, func(w http.ResponseWriter, _ e2e.SinkRequest, before int) {
-		if before == 0 {
+	k := e2e.NewSink(t, func(w http.ResponseWriter, _ e2e.SinkRequest, earlier int) {
+		if earlier == 0 {
 			<-release
 		}
 	})
@@ -43,21 +43,21 @@ func testDrain(t *testing.T, s *e2e.Site) {
 
 	code := make(chan int, 1)
 	go func() { code <- g.Terminate() }()
-	relaytest.Eventually(t, "it drains", func() (any, bool) { return nil, strings.Contains(g.Logs.String(), "msg=draining") })
+	relaytest.Eventually(t, "the gateway drains", func() (any, bool) { return nil, strings.Contains(g.Logs.String(), "msg=draining") })
 	_, _ = io.WriteString(conn, body[10:])
 	_ = conn.SetReadDeadline(time.Now().Add(relaytest.Patience))
 	first := make([]byte, len("HTTP/1.1 200"))
 	if _, err := io.ReadFull(conn, first); err != nil || string(first) != "HTTP/1.1 200" {
-		t.Errorf("a request that was under way got %q %v", first, err)
+		t.Errorf("a request under way was answered %q, %v", first, err)
 	}
 	close(release)
 	if n := <-code; n != 0 || !strings.Contains(g.Logs.String(), "msg=stopped") {
-		t.Errorf("exit code %d, want 0 and word that it stopped", n)
+		t.Errorf("exit code %d, want 0 and a log line that the gateway stopped", n)
 	}
 	g.Spawn()
 	relaytest.Equal(t, "attempts", e2e.AttemptStatuses(g.AwaitDelivery("g-longer", "delivered")), "200")
 	g.AwaitProcessed()
-	relaytest.Equal(t, "how often the frame under way is there", len(g.Events("kind=uplink&q=slow")), 1)
+	relaytest.Equal(t, "the number of events of the frame under way", len(g.Events("kind=uplink&q=slow")), 1)
 }
 
 func testRestart(t *testing.T, s *e2e.Site) {
@@ -71,15 +71,15 @@ func testRestart(t *testing.T, s *e2e.Site) {
 	acme := g.As("acme-all-0123456")
 	e2e.PostWebhook(t, acme, "/webhooks/lorawan?decoder_id=lpp&event=up", e2e.Fixture(t, "chirpstack/up.json"))
 	id := acme.AwaitDevice("70b3d57ed0001234")
-	before := e2e.FormatReadings(acme.LatestReadings(id))
+	oldReadings := e2e.FormatReadings(acme.LatestReadings(id))
 	g.Terminate()
 	g.Spawn()
 	relaytest.Equal(t, "the admin token", readSecret(t, filepath.Join(g.DataDir(), e2e.AdminTokenFile)), token)
 	operator.Get("/admin/deliveries").Mentions(t, 200)
-	relaytest.Equal(t, "the latest readings", e2e.FormatReadings(acme.LatestReadings(id)), before)
+	relaytest.Equal(t, "the latest readings", e2e.FormatReadings(acme.LatestReadings(id)), oldReadings)
 	e2e.PostWebhook(t, acme, "/webhooks/lorawan?event=up", e2e.LaterUplink(t, "70b3d57ed0001234"))
 	if got := acme.Readings(id, ""); len(got) != 4 {
-		t.Errorf("readings: %s", e2e.FormatReadings(got))
+		t.Errorf("readings: %s, want 4", e2e.FormatReadings(got))
 	}
 	acme.PostInboundText("s1", "447800015555", "after the restart")
 	e2e.SameValues(t, k.Await(t, "/longer", 1).Query, map[string]string{"m": "after the restart"})
@@ -95,26 +95,26 @@ func readSecret(t *testing.T, path string) string {
 	return strings.TrimSpace(string(relaytest.Must(os.ReadFile(path))(t)))
 }
 
-// TestNothingConfigured starts the program as its first user does.
+// TestNothingConfigured starts the program without configuration, as its first user does.
 func TestNothingConfigured(t *testing.T) {
 	t.Parallel()
 	g := e2e.NewGateway(t, e2e.Embedded(), "", "PENSTOCK_ADMIN_TOKEN=", "PENSTOCK_INVENTORY=", "PENSTOCK_EGRESS_ALLOW=")
 	g.Spawn()
 	path := filepath.Join(g.DataDir(), e2e.DemoTokenFile)
 	demo := g.As(readSecret(t, path))
-	t.Run("it says where its tokens are, and not what they are", func(t *testing.T) {
+	t.Run("the log names the files of the tokens, but not the tokens", func(t *testing.T) {
 		log := g.Logs.String()
 		if !strings.Contains(log, path) || !strings.Contains(log, filepath.Join(g.DataDir(), e2e.AdminTokenFile)) || strings.Contains(log, readSecret(t, path)) {
 			t.Errorf("the log:\n%s", log)
 		}
 	})
-	t.Run("the demo account takes a ChirpStack frame", func(t *testing.T) {
+	t.Run("the demo account accepts a ChirpStack frame", func(t *testing.T) {
 		body := e2e.Fixture(t, "chirpstack/up.json", "A2cBEARoeQ==", "AWcBEAJoeQRzJ5k=") // temperature, humidity, pressure
 		e2e.PostWebhook(t, demo, "/webhooks/lorawan?decoder_id=demo-cayenne&event=up", body)
 		g.T = t
 		id := demo.AwaitDevice("70b3d57ed0001234")
 		var list struct{ Data []e2e.Reading }
-		relaytest.Eventually(t, "its readings", func() (any, bool) {
+		relaytest.Eventually(t, "the readings of the device", func() (any, bool) {
 			demo.Get("/iot/devices/"+id+"/readings/latest").Decode(t, &list)
 			return list.Data, len(list.Data) == 3
 		})
@@ -125,7 +125,7 @@ func TestNothingConfigured(t *testing.T) {
 		demo.PostInboundText("demo-1", "447860000001", "hello demo")
 		g.AwaitMail("ops@example.com", "hello demo")
 	})
-	t.Run("a restart makes no second demo", func(t *testing.T) {
+	t.Run("a restart creates no second demo account", func(t *testing.T) {
 		g.Terminate()
 		g.Spawn()
 		demo.Get("/iot/decoders").Mentions(t, 200, "demo-cayenne", "demo-parking", "demo-json")

@@ -16,8 +16,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// prometheusTool finds a program of Debian's package prometheus, which make deps
-// installs.
+// prometheusTool returns the path of a program of Debian's package prometheus, which make deps
+// installs. It skips the test if the program is missing.
 func prometheusTool(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -27,15 +27,15 @@ func prometheusTool(t *testing.T, name string) string {
 	return path
 }
 
-// TestAlertsFireWhenTheyShould runs the unit tests of the alert rules.
+// TestAlertsFireWhenTheyShould runs the unit tests of the alert rules, and checks that every alert has a test and a section in its runbook.
 func TestAlertsFireWhenTheyShould(t *testing.T) {
 	t.Parallel()
 	tool, dir := prometheusTool(t, "promtool"), filepath.Join(e2e.Root(t), "deploy", "prometheus")
 	for _, args := range [][]string{{"check", "rules", "alerts.yaml"}, {"check", "config", "prometheus.yaml"}, {"test", "rules", "alerts_test.yaml"}} {
 		c := exec.CommandContext(t.Context(), tool, args...)
 		c.Dir = dir
-		if out, err := c.CombinedOutput(); err != nil {
-			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+		if output, err := c.CombinedOutput(); err != nil {
+			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, output)
 		}
 	}
 	tests := e2e.RepositoryFile(t, "deploy/prometheus/alerts_test.yaml")
@@ -53,8 +53,8 @@ func TestAlertsFireWhenTheyShould(t *testing.T) {
 	}
 }
 
-// TestPrometheusReadsWhatTheGatewayTells has a real Prometheus scrape a gateway, and asks
-// it every query of the dashboard. None may come back with nothing.
+// TestPrometheusReadsWhatTheGatewayTells runs every query of the dashboards for Prometheus on a
+// Prometheus that scrapes a gateway. Every query of the dashboard gateway must have a result.
 func TestPrometheusReadsWhatTheGatewayTells(t *testing.T) {
 	t.Parallel()
 	program := prometheusTool(t, "prometheus")
@@ -74,7 +74,7 @@ func TestPrometheusReadsWhatTheGatewayTells(t *testing.T) {
 
 	acme := g.As("acme-all-0123456")
 	n := 0
-	ask := func(expr string) (rows int, said string) {
+	query := func(expr string) (rows int, problem string) {
 		resp, err := http.Get("http://" + address + "/api/v1/query?query=" + url.QueryEscape(expr)) //nolint:noctx // ends with the program
 		if err != nil {
 			return 0, err.Error()
@@ -90,20 +90,20 @@ func TestPrometheusReadsWhatTheGatewayTells(t *testing.T) {
 		return len(answer.Data.Result), answer.Error
 	}
 	panels := shippedDashboard(t, "gateway").Panels
-	shown := len(panels) // the others need carriers, SIMs and rules, too: their queries have no errors
+	required := len(panels) // the queries of the others need carriers, SIMs and rules, and only must not fail
 	for _, name := range []string{"sms", "sims", "alarms", "deliveries"} {
 		panels = append(panels, shippedDashboard(t, name).Panels...)
 	}
-	every := strings.NewReplacer("$__rate_interval", "1m", "$__range", "1m", "$account", ".*", "$carrier", ".*", "$host", ".*")
+	variables := strings.NewReplacer("$__rate_interval", "1m", "$__range", "1m", "$account", ".*", "$carrier", ".*", "$host", ".*")
 	for i, p := range panels {
 		for _, q := range p.Targets {
-			expr := every.Replace(q.Expr)
+			expr := variables.Replace(q.Expr)
 			relaytest.Eventually(t, p.Title+": "+expr, func() (any, bool) {
 				n++
 				e2e.PostWebhook(t, acme, "/webhooks/lpwan", fmt.Sprintf(`{"deviceId": "watched", "temperature": %d}`, n))
 				acme.PostInboundText(fmt.Sprint("watched-", n), "447800015555", "watched")
-				rows, said := ask(expr)
-				return said + logs.Tail(3), rows > 0 || i >= shown && said == ""
+				rows, problem := query(expr)
+				return problem + logs.Tail(3), rows > 0 || i >= required && problem == ""
 			})
 		}
 	}

@@ -42,17 +42,17 @@ func writeCertificate(t *testing.T, certFile, keyFile string, serial int64) {
 	relaytest.NoError(t, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600))
 }
 
-// serialOf connects anew and returns the serial number of the certificate.
+// serialOf opens a connection and returns the serial number of the gateway's certificate.
 func serialOf(t *testing.T, g *e2e.Gateway) int64 {
 	t.Helper()
-	conn, err := tls.Dial("tcp", strings.TrimPrefix(g.URL(), "https://"), &tls.Config{InsecureSkipVerify: true}) //nolint:gosec,noctx // its number is all that counts
+	conn, err := tls.Dial("tcp", strings.TrimPrefix(g.URL(), "https://"), &tls.Config{InsecureSkipVerify: true}) //nolint:gosec,noctx // the test needs only the serial number
 	relaytest.NoError(t, err)
 	defer conn.Close()
 	return conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
 }
 
-// TestTLSAndHangup runs the program with a certificate, exchanges it, and changes the
-// log level, while a connection stays open.
+// TestTLSAndHangup runs the program with a certificate. SIGHUP replaces the certificate and the
+// log level while a connection stays open.
 func TestTLSAndHangup(t *testing.T) {
 	t.Parallel()
 	g := e2e.NewGateway(t, e2e.Embedded(), e2e.Fixture(t, "inventory.yaml"))
@@ -69,7 +69,7 @@ func TestTLSAndHangup(t *testing.T) {
 	g.HTTP = &http.Client{Timeout: relaytest.Patience, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}}
 	t.Cleanup(g.HTTP.CloseIdleConnections)
 	g.Spawn()
-	said := func(line string) {
+	awaitLog := func(line string) {
 		t.Helper()
 		relaytest.Eventually(t, line, func() (any, bool) { return g.Logs.Tail(10), strings.Contains(g.Logs.String(), line) })
 	}
@@ -80,19 +80,19 @@ func TestTLSAndHangup(t *testing.T) {
 		alive.Is(t, 200, `{"status": "alive"}`)
 		relaytest.Equal(t, "Strict-Transport-Security", alive.Header.Get("Strict-Transport-Security"), "max-age=31536000")
 		if got := serialOf(t, g); got != 1 {
-			t.Errorf("certificate %d", got)
+			t.Errorf("certificate %d, want 1", got)
 		}
 		if m := e2e.Metrics(t, g.As("").Get("/metrics").Body); m["penstock_tls_certificate_expiry_timestamp_seconds"] < float64(time.Now().Unix()) {
-			t.Error("no metric says when the certificate expires")
+			t.Error("no metric has the expiry of the certificate")
 		}
 	})
-	t.Run("HTTP is not answered", func(t *testing.T) {
+	t.Run("HTTP requests are not answered", func(t *testing.T) {
 		if resp, err := http.Get("http" + strings.TrimPrefix(g.URL(), "https") + "/healthz"); err == nil { //nolint:noctx // it fails at once
 			resp.Body.Close()
-			t.Error("answered")
+			t.Error("the HTTP request was answered")
 		}
 	})
-	t.Run("profiles are served beside", func(t *testing.T) {
+	t.Run("profiles are served on another address", func(t *testing.T) {
 		url := regexp.MustCompile(`msg="profiles are served" url=(\S+)`).FindStringSubmatch(g.Logs.String())
 		if url == nil {
 			t.Fatal(g.Logs.Tail(30))
@@ -113,21 +113,21 @@ func TestTLSAndHangup(t *testing.T) {
 		configure("warn")
 		relaytest.NoError(t, g.Process.Process.Signal(syscall.SIGHUP))
 		relaytest.Eventually(t, "the new certificate", func() (any, bool) { n := serialOf(t, g); return n, n == 2 })
-		relaytest.Eventually(t, "requests leave no lines of INFO at the level WARN", func() (any, bool) {
-			before := strings.Count(g.Logs.String(), "msg=request ")
+		relaytest.Eventually(t, "requests write no INFO lines at the level WARN", func() (any, bool) {
+			oldCount := strings.Count(g.Logs.String(), "msg=request ")
 			g.As("").Get("/healthz").Is(t, 200, `{"status": "alive"}`) // over the connection that was open
-			after := strings.Count(g.Logs.String(), "msg=request ")
-			return after - before, after == before
+			newCount := strings.Count(g.Logs.String(), "msg=request ")
+			return newCount - oldCount, newCount == oldCount
 		})
 	})
-	t.Run("what is wrong changes nothing", func(t *testing.T) {
+	t.Run("invalid files change nothing", func(t *testing.T) {
 		relaytest.NoError(t, os.WriteFile(cert, []byte("torn"), 0o600))
 		g.Configure("log: {level: loud}")
 		relaytest.NoError(t, g.Process.Process.Signal(syscall.SIGHUP))
-		said("certificate not reloaded; the present one is still used")
-		said("configuration not reloaded, because it is invalid")
+		awaitLog("certificate not reloaded; the present one is still used")
+		awaitLog("configuration not reloaded, because it is invalid")
 		if got := serialOf(t, g); got != 2 {
-			t.Errorf("certificate %d", got)
+			t.Errorf("certificate %d, want 2", got)
 		}
 	})
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// collected are the spans that a collector was sent.
+// collected has the spans that a collector has received.
 type collected struct {
 	url   string
 	mu    sync.Mutex
@@ -30,14 +30,14 @@ func collect(t *testing.T) *collected {
 	c := new(collected)
 	c.url = e2e.NewServer(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		var all collector.ExportTraceServiceRequest
-		if err := proto.Unmarshal(body, &all); err != nil || r.URL.Path != "/v1/traces" || r.Header.Get("Api-Key") != "collector-key" {
+		var request collector.ExportTraceServiceRequest
+		if err := proto.Unmarshal(body, &request); err != nil || r.URL.Path != "/v1/traces" || r.Header.Get("Api-Key") != "collector-key" {
 			t.Errorf("%s: %v", r.URL.Path, err)
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		for _, of := range all.ResourceSpans {
-			for _, scope := range of.ScopeSpans {
+		for _, resource := range request.ResourceSpans {
+			for _, scope := range resource.ScopeSpans {
 				c.spans = append(c.spans, scope.Spans...)
 			}
 		}
@@ -45,8 +45,8 @@ func collect(t *testing.T) *collected {
 	return c
 }
 
-// lines are the spans of a trace, each with its ancestors: "a > b > c", a failed one
-// with an exclamation mark.
+// lines returns the spans of a trace, each with its ancestors as "a > b > c". The name of a
+// failed span ends with an exclamation mark.
 func (c *collected) lines(traceID string) (lines []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,8 +62,8 @@ func (c *collected) lines(traceID string) (lines []string) {
 		}
 	}
 	for id, name := range names {
-		for at := parents[id]; names[at] != ""; at = parents[at] {
-			name = names[at] + " > " + name
+		for ancestor := parents[id]; names[ancestor] != ""; ancestor = parents[ancestor] {
+			name = names[ancestor] + " > " + name
 		}
 		lines = append(lines, name)
 	}
@@ -71,7 +71,7 @@ func (c *collected) lines(traceID string) (lines []string) {
 	return lines
 }
 
-// attribute returns an attribute of the spans with a name, "" for none.
+// attribute returns an attribute of a span by name, or "" if no such span has it.
 func (c *collected) attribute(name, key string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,31 +97,31 @@ accounts:
     rules: [{id: all, name: All, on: reading, actions: [{action: http_post, parameters: ["SINK/rule"]}]}]
 `
 
-// TestTracesFollowTraffic follows a message whose first attempt fails, a frame and an
-// order.
+// TestTracesFollowTraffic checks the traces of a message whose first attempt fails, of a frame
+// and of an order.
 func TestTracesFollowTraffic(t *testing.T) {
 	t.Parallel()
 	c := collect(t)
-	k := e2e.NewSink(t, func(w http.ResponseWriter, h e2e.SinkRequest, before int) {
-		if h.Path == "/sms" && before == 0 {
+	k := e2e.NewSink(t, func(w http.ResponseWriter, h e2e.SinkRequest, earlier int) {
+		if h.Path == "/sms" && earlier == 0 {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	})
 	g := e2e.Start(t, e2e.Embedded(), strings.ReplaceAll(tracedInventory, "SINK", k.URL),
 		"PENSTOCK_TRACING_URL="+c.url, "PENSTOCK_TRACING_HEADERS=api-key=collector-key", "PENSTOCK_DELIVERY_SCHEDULE=100ms,100ms")
-	of := func(n int) (id string, from e2e.Client) {
+	newTrace := func(n int) (id string, client e2e.Client) {
 		id = strings.Repeat(fmt.Sprint(n), 32)
 		return id, g.As("acme-all-0123456").With("Traceparent", "00-"+id+"-00f067aa0ba902b7-01")
 	}
-	sms, from := of(1)
-	from.PostInboundText("m1", "447860000001", "hello")
-	frame, from := of(2)
-	from.Post("/webhooks/generic?decoder_id=d1", `{"id":"shed","temperature":5}`).Mentions(t, 200, "temperature")
-	order, from := of(3)
-	from.With("X-Auth-Token", "acme-all-0123456").With("Authorization", "").
+	sms, client := newTrace(1)
+	client.PostInboundText("m1", "447860000001", "hello")
+	frame, client := newTrace(2)
+	client.Post("/webhooks/generic?decoder_id=d1", `{"id":"shed","temperature":5}`).Mentions(t, 200, "temperature")
+	order, client := newTrace(3)
+	client.With("X-Auth-Token", "acme-all-0123456").With("Authorization", "").
 		Post("/v2/sms/send", `{"destinations":["447700900123"],"message":"hi","dlr_url":"`+k.URL+`/dlr?s=%code"}`).Mentions(t, 200, "447700900123")
-	_, unkept := of(4)
-	unkept.With("Traceparent", "00-"+strings.Repeat("4", 32)+"-00f067aa0ba902b7-00").PostInboundText("m2", "447860000001", "left out")
+	_, unsampled := newTrace(4)
+	unsampled.With("Traceparent", "00-"+strings.Repeat("4", 32)+"-00f067aa0ba902b7-00").PostInboundText("m2", "447860000001", "left out")
 
 	const sent, stored = "POST /inbound/sms/json", "POST /webhooks/generic"
 	for _, tc := range []struct {
@@ -134,20 +134,20 @@ func TestTracesFollowTraffic(t *testing.T) {
 		}},
 		{"the frame", frame, []string{stored, stored + " > journal uplink", stored + " > journal uplink > process uplink", stored + " > journal uplink > process uplink > deliver rule"}},
 	} {
-		relaytest.Eventually(t, tc.name+" was followed", func() (any, bool) {
+		relaytest.Eventually(t, tc.name+" has its spans", func() (any, bool) {
 			got := c.lines(tc.id)
 			return strings.Join(got, "\n"), slices.Equal(got, tc.want)
 		})
 	}
-	relaytest.Eventually(t, "the order was followed", func() (any, bool) {
+	relaytest.Eventually(t, "the order has its spans", func() (any, bool) {
 		got := c.lines(order)
 		return strings.Join(got, "\n"), slices.Contains(got, "POST /v2/sms/send > submit") && slices.Contains(got, "POST /v2/sms/send > deliver receipt")
 	})
 	if got := c.lines(strings.Repeat("4", 32)); len(got) > 0 {
-		t.Errorf("a trace that its client left out: %q", got)
+		t.Errorf("a trace that its client did not sample has spans: %q", got)
 	}
 	if h := k.Requests("/rule")[0].Header.Get("Traceparent"); !strings.HasPrefix(h, "00-"+frame+"-") {
-		t.Errorf("the endpoint was sent the traceparent %q", h)
+		t.Errorf("the endpoint received the traceparent %q", h)
 	}
 	for name, want := range map[string]string{"http.response.status_code": "200", "http.route": "/inbound/sms/json", "penstock.account": "1"} {
 		if got := c.attribute(sent, name); got != want {

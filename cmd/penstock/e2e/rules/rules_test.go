@@ -26,14 +26,14 @@ func TestGateway(t *testing.T) {
 	})
 }
 
-// rulesInventory is an account whose probes are decoded, and that may send.
+// rulesInventory returns an inventory with an account that has decoders and credit.
 func rulesInventory(t *testing.T, credit int) string {
 	t.Helper()
 	return e2e.Fixture(t, "inventory.yaml", "  - name: acme\n", fmt.Sprintf("  - name: acme\n    credit: %d\n    webhook_secret: %s\n", credit, e2e.WebhookSecret))
 }
 
-// ruleFixture is an account with a rule that says of the probe 70b3d57ed0001234 by every
-// way out when it is warm.
+// ruleFixture is a gateway with a rule that reports by every kind of action that the probe
+// 70b3d57ed0001234 is warm.
 type ruleFixture struct {
 	*e2e.Gateway
 	acme  e2e.Client
@@ -65,15 +65,15 @@ func newRuleFixture(t *testing.T, s *e2e.Site, credit int) *ruleFixture {
 		},
 	})
 	relaytest.NoError(t, err)
-	var made struct {
+	var created struct {
 		Data     struct{ ID string }
 		Warnings []string
 	}
 	a := r.acme.Post("/iot/rules", string(body))
-	if a.Decode(t, &made); a.Status != 201 || len(made.Warnings) > 0 {
+	if a.Decode(t, &created); a.Status != 201 || len(created.Warnings) > 0 {
 		t.Fatalf("%d %s", a.Status, a.Body)
 	}
-	r.rule = made.Data.ID
+	r.rule = created.Data.ID
 	return r
 }
 
@@ -82,43 +82,43 @@ func (r *ruleFixture) frame(n int, celsius float64) {
 	r.T.Helper()
 	payload := []byte{3, 0x67, 0, 0, 4, 0x68, 0x79}
 	binary.BigEndian.PutUint16(payload[2:], uint16(int16(celsius*10)))
-	at := r.began.Add(time.Duration(n) * time.Minute).Format(time.RFC3339)
+	frameTime := r.began.Add(time.Duration(n) * time.Minute).Format(time.RFC3339)
 	e2e.PostWebhook(r.T, r.acme, "/webhooks/lorawan?decoder_id=lpp&event=up", e2e.Fixture(r.T, "chirpstack/up.json",
-		"A2cBEARoeQ==", base64.StdEncoding.EncodeToString(payload), "8b2f6c1e-", fmt.Sprintf("%08x-", n), "2026-03-01T10:15:30.250Z", at,
+		"A2cBEARoeQ==", base64.StdEncoding.EncodeToString(payload), "8b2f6c1e-", fmt.Sprintf("%08x-", n), "2026-03-01T10:15:30.250Z", frameTime,
 		`"fCnt": 4711`, fmt.Sprint(`"fCnt": `, 4711+n)))
 }
 
-// texts are those that the SMSC was given for the rule's number.
-func (r *ruleFixture) texts() (all []string) {
+// texts returns the texts that were submitted to the SMSC for the rule's number.
+func (r *ruleFixture) texts() (texts []string) {
 	for _, e := range r.peer.Events() {
 		if e.Submitted == ruleNumber {
-			all = append(all, e.From+": "+e.Text)
+			texts = append(texts, e.From+": "+e.Text)
 		}
 	}
-	return all
+	return texts
 }
 
-// ended waits until so many deliveries of the rule have ended well.
+// ended waits until the rule has count deliveries, all of them delivered or simulated.
 func (r *ruleFixture) ended(count int) []e2e.Delivery {
 	r.T.Helper()
-	var all []e2e.Delivery
+	var deliveries []e2e.Delivery
 	relaytest.Eventually(r.T, fmt.Sprintf("%d deliveries arrive", count), func() (any, bool) {
-		all = r.Deliveries("kind=rule&relay=" + r.rule)
-		left := slices.ContainsFunc(all, func(p e2e.Delivery) bool { return p.State != "delivered" && p.State != "simulated" })
-		return all, len(all) == count && !left
+		deliveries = r.Deliveries("kind=rule&relay=" + r.rule)
+		unfinished := slices.ContainsFunc(deliveries, func(p e2e.Delivery) bool { return p.State != "delivered" && p.State != "simulated" })
+		return deliveries, len(deliveries) == count && !unfinished
 	})
-	return all
+	return deliveries
 }
 
-// TestRulesSendEverywhere takes frames of a probe that becomes warm and cold again, to
-// an SMSC, a customer's endpoint and a mail server.
+// TestRulesSendEverywhere posts frames of a probe that becomes warm and then cold. The alarm is
+// reported to an SMSC, a customer's endpoint and a mail server.
 func TestRulesSendEverywhere(t *testing.T) {
 	t.Parallel()
 	e2e.OnRealSite(t, func(t *testing.T, s *e2e.Site) {
 		r := newRuleFixture(t, s, 100)
 		r.frame(0, 31.5)
 		r.arrives("raised", "31.5", 1)
-		for n := range 20 { // between the conditions: nothing is said of them
+		for n := range 20 { // between the two conditions: no report
 			r.frame(1+n, 25+float64(n)/2)
 		}
 		r.AwaitProcessed()
@@ -142,7 +142,7 @@ func TestRulesSendEverywhere(t *testing.T) {
 	})
 }
 
-// arrives waits until the n-th occurrence is everywhere, and checks what came.
+// arrives waits until the n-th report has arrived everywhere, and checks the reports.
 func (r *ruleFixture) arrives(state, degrees string, n int) {
 	r.T.Helper()
 	posted := r.sink.Await(r.T, "/posted/"+state, 1)
@@ -176,7 +176,7 @@ func (r *ruleFixture) arrives(state, degrees string, n int) {
 	if !strings.Contains(mail, "It has "+degrees+" degrees.") {
 		r.T.Errorf("mail %s", mail)
 	}
-	relaytest.Eventually(r.T, "an SMS at the SMSC", func() (any, bool) { all := r.texts(); return all, len(all) == n })
+	relaytest.Eventually(r.T, "an SMS at the SMSC", func() (any, bool) { texts := r.texts(); return texts, len(texts) == n })
 }
 
 // hasAlarm checks that there is one alarm, in a state.
@@ -188,7 +188,7 @@ func (r *ruleFixture) hasAlarm(state string) {
 	relaytest.Equal(r.T, "the alarms", list.Data, []alarm{{state}})
 }
 
-// TestRulesWithoutCredit has an SMS wait for credit, and everything else go out.
+// TestRulesWithoutCredit checks that an SMS waits for credit while the other actions are executed.
 func TestRulesWithoutCredit(t *testing.T) {
 	t.Parallel()
 	r := newRuleFixture(t, e2e.Embedded(), 0)
@@ -201,7 +201,7 @@ func TestRulesWithoutCredit(t *testing.T) {
 	})
 	p := waiting[0]
 	if !strings.Contains(p.Reason, "not enough credit") {
-		t.Errorf("the reason is %q, want one that says not enough credit", p.Reason)
+		t.Errorf("the reason is %q, want a reason with not enough credit", p.Reason)
 	}
 	if p.NextAttemptAt == nil {
 		t.Error("the delivery has no next attempt")
@@ -216,11 +216,11 @@ func TestRulesWithoutCredit(t *testing.T) {
 
 	r.Admin().Post("/admin/deliveries/replay", `{"ids":["`+p.ID+`"]}`).Mentions(t, 200, `"count":0`)
 	r.Admin().Post("/admin/deliveries/replay", `{"ids":["`+p.ID+`"],"include_delivered":true}`).Mentions(t, 200, `"count":1`)
-	relaytest.Eventually(t, "an operator has it sent once more", func() (any, bool) { return r.texts(), len(r.texts()) == 2 })
+	relaytest.Eventually(t, "the SMS is sent again", func() (any, bool) { return r.texts(), len(r.texts()) == 2 })
 	r.ended(5)
 }
 
-// TestRulesThatAreRefused posts rules whose actions cannot be taken.
+// TestRulesThatAreRefused posts rules whose actions are invalid.
 func TestRulesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	g := e2e.Start(t, e2e.Embedded(), rulesInventory(t, 5), "PENSTOCK_EGRESS_ALLOW=")
@@ -242,7 +242,7 @@ func TestRulesThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestRulesWithSimulators has a gateway without back ends say what it only pretends.
+// TestRulesWithSimulators checks the states of deliveries that are only simulated.
 func TestRulesWithSimulators(t *testing.T) {
 	t.Parallel()
 	g := e2e.Start(t, e2e.Embedded(), rulesInventory(t, 5))
@@ -250,7 +250,7 @@ func TestRulesWithSimulators(t *testing.T) {
 	acme.Post("/iot/rules", `{"name":"Forward","on":"reading","actions":[{"action":"sms","parameters":["447700900123"]},{"action":"email","parameters":["ops@example.com"]}]}`).Mentions(t, 201)
 	e2e.PostWebhook(t, acme, "/webhooks/lorawan?decoder_id=lpp&event=up", e2e.Fixture(t, "chirpstack/up.json"))
 	relaytest.Eventually(t, "the SMS and the mail are simulated", func() (any, bool) {
-		all := g.Deliveries("kind=rule&state=simulated")
-		return all, len(all) == 2
+		deliveries := g.Deliveries("kind=rule&state=simulated")
+		return deliveries, len(deliveries) == 2
 	})
 }

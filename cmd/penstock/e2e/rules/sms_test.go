@@ -10,8 +10,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestRulesSendOnceWhenKilled forwards frames as SMS and kills the gateway at random
-// moments: the account has one message for each frame, and paid for it once.
+// TestRulesSendOnceWhenKilled forwards frames as SMS and kills the gateway at random moments:
+// the account pays for one message for each frame.
 func TestRulesSendOnceWhenKilled(t *testing.T) {
 	t.Parallel()
 	kills := e2e.Rounds(t, "PENSTOCK_TEST_KILLS", 2, 20)
@@ -32,8 +32,8 @@ func TestRulesSendOnceWhenKilled(t *testing.T) {
 	frames := <-posted
 	g.AwaitProcessed()
 	relaytest.Eventually(t, "the deliveries end", func() (any, bool) {
-		left := append(g.Deliveries("kind=rule&state=queued"), g.Deliveries("kind=rule&state=retrying")...)
-		return left, len(left) == 0
+		unfinished := append(g.Deliveries("kind=rule&state=queued"), g.Deliveries("kind=rule&state=retrying")...)
+		return unfinished, len(unfinished) == 0
 	})
 	var credit struct{ Data struct{ Credit int } }
 	e2e.CustomerOf(g).Get("/v2/sms/credit").Decode(t, &credit)
@@ -43,9 +43,9 @@ func TestRulesSendOnceWhenKilled(t *testing.T) {
 	t.Logf("%d frames, %d kills", frames, kills)
 }
 
-// postUntil posts frames of a probe, one after the other, until stop is closed, and
-// returns how many were acknowledged. One without an answer is posted again, as
-// ChirpStack does: it is dropped where the first was taken.
+// postUntil posts frames of a probe, one after the other, until stop is closed, and returns the
+// number of acknowledged frames. It repeats a frame without an answer, as ChirpStack does; the
+// gateway drops the repetition if it has the first post.
 func postUntil(t *testing.T, c e2e.Client, stop <-chan struct{}) (count int) {
 	began := time.Now().Add(-12 * time.Hour)
 	for {
@@ -54,9 +54,9 @@ func postUntil(t *testing.T, c e2e.Client, stop <-chan struct{}) (count int) {
 			return count
 		default:
 		}
-		at := began.Add(time.Duration(count) * time.Second).UTC().Format(time.RFC3339)
+		frameTime := began.Add(time.Duration(count) * time.Second).UTC().Format(time.RFC3339)
 		body := e2e.Fixture(t, "chirpstack/up.json", "8b2f6c1e-", fmt.Sprintf("%08x-", count),
-			"2026-03-01T10:15:30.250Z", at, `"fCnt": 4711`, fmt.Sprint(`"fCnt": `, 4711+count))
+			"2026-03-01T10:15:30.250Z", frameTime, `"fCnt": 4711`, fmt.Sprint(`"fCnt": `, 4711+count))
 		for sent := false; !sent; {
 			a, err := c.Try(http.MethodPost, "/webhooks/lorawan?decoder_id=lpp&event=up", body)
 			sent = err == nil && a.Status == 200

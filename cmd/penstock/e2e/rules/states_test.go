@@ -18,10 +18,10 @@ func notice(h e2e.SinkRequest, t *testing.T) (n e2e.RuleNotice) {
 	return n
 }
 
-// sends posts a reading of a device, the n-th second of the test's time.
-func sends(c e2e.Client, t *testing.T, device string, at time.Time, celsius float64) {
+// sends posts a reading of a device with a time.
+func sends(c e2e.Client, t *testing.T, device string, readAt time.Time, celsius float64) {
 	t.Helper()
-	c.Post("/webhooks/generic?decoder_id=sent", fmt.Sprintf(`{"deviceId":%q,"time":%q,"temperature":%v}`, device, at.Format(time.RFC3339Nano), celsius)).Mentions(t, 200)
+	c.Post("/webhooks/generic?decoder_id=sent", fmt.Sprintf(`{"deviceId":%q,"time":%q,"temperature":%v}`, device, readAt.Format(time.RFC3339Nano), celsius)).Mentions(t, 200)
 }
 
 // testRules raises and clears an alarm over the threshold of a reading.
@@ -43,10 +43,10 @@ func testRules(t *testing.T, s *e2e.Site) {
 		t.Error("the raised alarm has no id")
 	}
 	relaytest.Equal(t, "the state of the raised alarm", raised.State, "raised")
-	relaytest.Equal(t, "its rule", raised.Rule.ID, hot)
-	relaytest.Equal(t, "its device", raised.Device.Identifier, "probe")
-	relaytest.Equal(t, "its temperature", raised.Readings["temperature"].Value, 31.5)
-	relaytest.Equal(t, "the unit of its temperature", raised.Readings["temperature"].Units, "°C")
+	relaytest.Equal(t, "the rule of the raised alarm", raised.Rule.ID, hot)
+	relaytest.Equal(t, "the device of the raised alarm", raised.Device.Identifier, "probe")
+	relaytest.Equal(t, "the temperature of the raised alarm", raised.Readings["temperature"].Value, 31.5)
+	relaytest.Equal(t, "the unit of the temperature", raised.Readings["temperature"].Units, "°C")
 	for n := range 20 {
 		send(2+n, 29+float64(n%3))
 	}
@@ -57,7 +57,7 @@ func testRules(t *testing.T, s *e2e.Site) {
 	acme.Gateway.AwaitProcessed()
 	k.Await(t, "/all", 23)
 	if n := len(k.Requests("/hot")); n != 2 {
-		t.Errorf("%d notices", n)
+		t.Errorf("%d notices, want 2", n)
 	}
 	acme.Get("/iot/alarms?rule_id="+hot).Mentions(t, 200, raised.AlarmID, `"state":"cleared"`)
 }

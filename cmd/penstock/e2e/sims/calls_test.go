@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// cdrFixture is what a switch posts.
+// cdrFixture returns call records in the form in which a switch posts them.
 func cdrFixture(t *testing.T, name string) string {
 	t.Helper()
 	return e2e.RepositoryFile(t, "decoders/cdr/testdata/"+name)
@@ -26,7 +26,7 @@ func TestCallRecordsFromSwitchToArchive(t *testing.T) {
 		pbx, acme, box := g.As("acme-all-0123456"), e2e.CustomerOf(g), s.Mailbox()
 		g.Admin().Put("/admin/inventory", `{"accounts":[{"name":"globex","tokens":[{"token":"globex-token-0123456"}]}]}`)
 		evil := `{"id":"=cmd()","start":"2026-11-21T00:00:00Z","from":"+447700900123","to":"@SUM(A1)"}`
-		for range 2 { // switches repeat what they think was lost
+		for range 2 { // a switch repeats a post whose answer was lost
 			for _, body := range []string{
 				cdrFixture(t, "freeswitch.json"), "cdr=" + url.QueryEscape(cdrFixture(t, "freeswitch.json")), cdrFixture(t, "asterisk.csv"),
 				cdrFixture(t, "records.jsonl"), evil + "\n{}",
@@ -57,7 +57,7 @@ func TestCallRecordsFromSwitchToArchive(t *testing.T) {
 			}
 		}
 		days := acme.DownloadArchive(acme.RequestArchive(strings.Replace(e2e.ArchiveOfNovember, "true", "false", 1)))
-		relaytest.Equal(t, "the files of days", slices.Sorted(maps.Keys(days)), []string{"cdr-20261120.csv", "cdr-20261121.csv"})
+		relaytest.Equal(t, "the files of the days", slices.Sorted(maps.Keys(days)), []string{"cdr-20261120.csv", "cdr-20261121.csv"})
 		var reasons []string
 		for _, event := range g.Events("kind=cdr&state=quarantined") {
 			reasons = append(reasons, event.Reason)
@@ -65,7 +65,7 @@ func TestCallRecordsFromSwitchToArchive(t *testing.T) {
 		if len(reasons) != 2 || !strings.Contains(reasons[0], "id: offset") {
 			t.Errorf("quarantined: %q", reasons)
 		}
-		relaytest.Eventually(t, "the mail is out", func() (any, bool) {
+		relaytest.Eventually(t, "the mail is sent", func() (any, bool) {
 			found := g.Deliveries("kind=notice")
 			return found, len(found) == 1 && (found[0].State == "simulated" || found[0].State == "delivered")
 		})
@@ -74,8 +74,8 @@ func TestCallRecordsFromSwitchToArchive(t *testing.T) {
 	})
 }
 
-// TestKillLosesNoCallRecords kills the gateway while records are posted and
-// archives made: what was acknowledged is in the archive, once.
+// TestKillLosesNoCallRecords kills the gateway while records are posted and archives are
+// requested. Every acknowledged record is in the archive once.
 func TestKillLosesNoCallRecords(t *testing.T) {
 	t.Parallel()
 	random := e2e.Random(t)
@@ -92,8 +92,8 @@ func TestKillLosesNoCallRecords(t *testing.T) {
 			}
 			if i == 5 {
 				if a, err := acme.Try("POST", "/v2/sip/cdr/request", e2e.ArchiveOfNovember); err == nil && a.Status == 200 {
-					_, rest, _ := strings.Cut(a.Body, `"handle":"`)
-					handle, _, _ = strings.Cut(rest, `"`)
+					_, remaining, _ := strings.Cut(a.Body, `"handle":"`)
+					handle, _, _ = strings.Cut(remaining, `"`)
 				}
 			}
 			return err
@@ -103,17 +103,17 @@ func TestKillLosesNoCallRecords(t *testing.T) {
 	if handle == "" || len(acknowledged) == 0 {
 		t.Fatalf("%d records, handle %q", len(acknowledged), handle)
 	}
-	acme.DownloadArchive(handle) // the job that was killed ends
-	found := make(map[string]int)
+	acme.DownloadArchive(handle) // the job that the kill interrupted is completed
+	counts := make(map[string]int)
 	for _, rows := range acme.DownloadArchive(acme.RequestArchive(e2e.ArchiveOfNovember)) {
 		for _, row := range rows {
 			id, _, _ := strings.Cut(row, "|")
-			found[id]++
+			counts[id]++
 		}
 	}
 	for id := range acknowledged {
-		if found[id] != 1 {
-			t.Errorf("%s is there %d times", id, found[id])
+		if counts[id] != 1 {
+			t.Errorf("%s is in the archive %d times, want once", id, counts[id])
 		}
 	}
 	g.EndCleanly()

@@ -14,22 +14,22 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// exportSIMs is how many SIMs the records of an export are of.
+// exportSIMs is the number of SIMs with records in an export.
 const exportSIMs = 100
 
-// exportRow is the i-th record that is posted, as the file must have it. They are
-// half a second apart, so that five million fit into 31 days.
+// exportRow returns the i-th posted record as a row of the file. Records start half a second
+// apart, so that five million fit into 31 days.
 func exportRow(i int) string {
 	kind := [...]string{"data", "sms", "voice"}[i%3]
-	at := time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(i) * 500 * time.Millisecond)
-	return fmt.Sprintf("r-%08x-%d,%s,%s,%s,%d,%d", uint32(i)*2654435761, i, exportSIM(i), at.Format("2006-01-02T15:04:05.999999Z07:00"), kind, i*7919%1_000_003, i%3600)
+	startTime := time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(i) * 500 * time.Millisecond)
+	return fmt.Sprintf("r-%08x-%d,%s,%s,%s,%d,%d", uint32(i)*2654435761, i, exportSIM(i), startTime.Format("2006-01-02T15:04:05.999999Z07:00"), kind, i*7919%1_000_003, i%3600)
 }
 
 func exportSIM(i int) string { return fmt.Sprintf("89445%013d", i%exportSIMs) }
 
-// TestAnExportOfMillionsTakesNoMemory posts records, restarts the gateway, has a
-// file made of them all and compares it row by row, while it watches what the
-// process takes. PENSTOCK_TEST_CDRS=5000000 is the full run.
+// TestAnExportOfMillionsTakesNoMemory posts records, restarts the gateway, requests a file of
+// all records and compares it row by row. It limits the growth of the process's memory.
+// PENSTOCK_TEST_CDRS=5000000 is the full run.
 func TestAnExportOfMillionsTakesNoMemory(t *testing.T) {
 	t.Parallel()
 	count := e2e.Rounds(t, "PENSTOCK_TEST_CDRS", 40_000, 1_000_000)
@@ -41,27 +41,27 @@ func TestAnExportOfMillionsTakesNoMemory(t *testing.T) {
 	g.Spawn()
 	begun := time.Now()
 	postUses(g, count)
-	counted(g, 30*time.Minute)
-	t.Logf("%d records are posted and kept after %s", count, time.Since(begun).Round(time.Second))
+	awaitCounted(g, 30*time.Minute)
+	t.Logf("%d records are posted and stored after %s", count, time.Since(begun).Round(time.Second))
 	g.EndCleanly()
 	if file, err := os.Stat(filepath.Join(g.DataDir(), "usage", "usage.db")); err == nil {
-		t.Logf("they take %d MB", file.Size()/1_000_000)
+		t.Logf("the database of usage has %d MB", file.Size()/1_000_000)
 	}
 	g.Spawn()
-	// 5 forgets the peak so far (proc(5)), which is that of the start.
+	// 5 resets the peak of the resident memory, which comes from the start; see proc(5).
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", g.Process.Process.Pid), []byte("5"), 0); err != nil {
-		t.Logf("the peak is that since the start: %v", err)
+		t.Logf("the peak is not reset: %v", err)
 	}
-	before := g.Memory("VmRSS")
+	baseline := g.Memory("VmRSS")
 	acme := e2e.CustomerOf(g)
 	begun = time.Now()
 	id := acme.CompleteJob("/v3/mno/job/cdr", `{"start_time":"2026-10-01T00:00:00Z","end_time":"2026-11-01T00:00:00Z"}`)
-	made := time.Since(begun)
+	madeIn := time.Since(begun)
 	compareExport(g, id, count)
-	rise := g.Memory("VmHWM") - before
-	t.Logf("%d rows: made in %s, read after %s; %d KiB before, %d KiB more at the peak", count, made.Round(time.Millisecond), time.Since(begun).Round(time.Millisecond), before, rise)
-	if rise >= 100<<10 { // under the race detector the heap alone may grow by half of that; five million rows are 500 MB
-		t.Errorf("the process took %d KiB more", rise)
+	growth := g.Memory("VmHWM") - baseline
+	t.Logf("%d rows: file made in %s, read after %s; %d KiB before, %d KiB more at the peak", count, madeIn.Round(time.Millisecond), time.Since(begun).Round(time.Millisecond), baseline, growth)
+	if growth >= 100<<10 { // under the race detector the heap alone may grow by half of that; five million rows are 500 MB
+		t.Errorf("the memory grew by %d KiB, want less than 100 MiB", growth)
 	}
 	begun = time.Now()
 	id = acme.CompleteJob("/v3/mno/job/usage", `{"start_time":"2026-10-01T00:00:00Z","end_time":"2026-11-01T00:00:00Z"}`)
@@ -73,35 +73,35 @@ func TestAnExportOfMillionsTakesNoMemory(t *testing.T) {
 // postUses posts records as an operator does, 20,000 at a time, in CSV.
 func postUses(g *e2e.Gateway, count int) {
 	g.T.Helper()
-	const each = 20_000
+	const batchSize = 20_000
 	mno := g.As("acme-all-0123456").With("Content-Type", "text/csv")
-	for from := 0; from < count; from += each {
+	for start := 0; start < count; start += batchSize {
 		var b strings.Builder
 		b.WriteString("id,iccid,start_time,type,bytes,duration\n")
-		n := min(each, count-from)
+		n := min(batchSize, count-start)
 		for i := range n {
-			b.WriteString(exportRow(from+i) + "\n")
+			b.WriteString(exportRow(start+i) + "\n")
 		}
 		mno.Post("/inbound/cdr/sim", b.String()).Mentions(g.T, 200, fmt.Sprintf(`"records":%d,"refused":0`, n))
 	}
 }
 
-// counted waits until every record is kept, for so long at most.
-func counted(g *e2e.Gateway, most time.Duration) {
+// awaitCounted waits until every record is processed. It fails the test after maxWait.
+func awaitCounted(g *e2e.Gateway, maxWait time.Duration) {
 	g.T.Helper()
-	for until := time.Now().Add(most); ; <-time.After(100 * time.Millisecond) {
+	for deadline := time.Now().Add(maxWait); ; <-time.After(100 * time.Millisecond) {
 		lag := e2e.Metrics(g.T, g.As("").Get("/metrics").Body)[`penstock_entries_pending{kind="cdr"}`]
 		if lag == 0 {
 			return
 		}
-		if time.Now().After(until) {
+		if time.Now().After(deadline) {
 			g.T.Fatalf("%v posts are not processed", lag)
 		}
 	}
 }
 
-// compareExport reads the file of a job piece by piece and compares its rows with
-// what was posted.
+// compareExport reads the file of a job as a stream and compares its rows with the posted
+// records.
 func compareExport(g *e2e.Gateway, id string, count int) {
 	g.T.Helper()
 	req := relaytest.Must(http.NewRequestWithContext(g.T.Context(), http.MethodGet, g.URL()+"/v3/mno/job/"+id+"/cdr/stream", nil))(g.T)
@@ -127,7 +127,7 @@ func compareExport(g *e2e.Gateway, id string, count int) {
 	}
 }
 
-// compareReport adds up a usage report.
+// compareReport compares a usage report with the posted records.
 func compareReport(c e2e.Client, id string, count int) {
 	c.Gateway.T.Helper()
 	want := map[string]int{}

@@ -17,23 +17,23 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// simOperatorPeer is an operator's server as docs/operator.md has it. It does a
-// command once and tells how that stands as often as it is asked, if it does not
-// fail: now before the work, now after.
+// simOperatorPeer is an operator's server, as docs/operator.md describes it. It executes a
+// command once and returns its status as often as the command is sent. Some requests fail,
+// before or after the command is executed.
 type simOperatorPeer struct {
 	url string
 
 	mu       sync.Mutex
 	commands map[string]simCommand // by their key
 	effects  map[string][]string   // keys that changed a SIM, by ICCID, in order
-	asked    int
-	faults   int
+	requests int
+	faults   int // requests that are not a command
 }
 
 type simCommand struct {
 	ID, Action, ICCID string
-	status            string // once the end is known
-	asked             int
+	status            string // the answer once the command has ended
+	requests          int
 }
 
 func newSIMOperatorPeer(t *testing.T) *simOperatorPeer {
@@ -50,27 +50,27 @@ func (p *simOperatorPeer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	status, text := p.command(r.Header.Get("Idempotency-Key"), body)
 	if status == 0 {
-		panic(http.ErrAbortHandler) // the work is done, and the response is lost
+		panic(http.ErrAbortHandler) // the command is executed, and the response is lost
 	}
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, text)
 }
 
-// command answers one request: every 11th command fails at first, every 13th takes
-// two requests, of every 17th the first answer is lost, and SIMs that end in 7 are
-// refused everything.
+// command answers a request. Every 11th command fails at first, every 13th needs two requests,
+// the first answer to every 17th is lost, and every command for a SIM that ends in 7 is
+// refused.
 func (p *simOperatorPeer) command(key string, body []byte) (status int, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.asked++
+	p.requests++
 	c, known := p.commands[key]
 	if !known {
 		if json.Unmarshal(body, &c) != nil || c.ID != key || key == "" {
 			p.faults++
-			return http.StatusBadRequest, "no command"
+			return http.StatusBadRequest, "not a command"
 		}
 	}
-	c.asked++
+	c.requests++
 	defer func() { p.commands[key] = c }()
 	n := len(p.commands)
 	if known {
@@ -94,14 +94,14 @@ func (p *simOperatorPeer) command(key string, body []byte) (status int, text str
 	return http.StatusOK, c.status
 }
 
-// simEvents is an account's callback: what it was told, by webhook-id.
+// simEvents is an account's callback, which records events by webhook-id.
 type simEvents struct {
 	url string
 
-	mu    sync.Mutex
-	told  map[string]simEvent
-	wrong []string
-	count int
+	mu       sync.Mutex
+	received map[string]simEvent
+	invalid  []string
+	count    int
 }
 
 type simEvent struct {
@@ -117,42 +117,42 @@ type simEvent struct {
 
 func newSIMEvents(t *testing.T) *simEvents {
 	t.Helper()
-	e := &simEvents{told: map[string]simEvent{}}
+	e := &simEvents{received: map[string]simEvent{}}
 	e.url = e2e.NewServer(t, e)
 	return e
 }
 
 func (e *simEvents) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	one := simEvent{body: string(body)}
-	err := json.Unmarshal(body, &one)
+	event := simEvent{body: string(body)}
+	err := json.Unmarshal(body, &event)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.count++
-	known, twice := e.told[one.ID]
+	first, repeated := e.received[event.ID]
 	switch {
-	case err != nil || one.ID == "" || r.Header.Get("Webhook-Id") != one.ID || !strings.HasPrefix(r.Header.Get("Webhook-Signature"), "v1,"):
-		e.wrong = append(e.wrong, fmt.Sprintf("%s %v", body, r.Header))
-	case twice && known.body != one.body:
-		e.wrong = append(e.wrong, known.body+" and "+one.body)
+	case err != nil || event.ID == "" || r.Header.Get("Webhook-Id") != event.ID || !strings.HasPrefix(r.Header.Get("Webhook-Signature"), "v1,"):
+		e.invalid = append(e.invalid, fmt.Sprintf("%s %v", body, r.Header))
+	case repeated && first.body != event.body:
+		e.invalid = append(e.invalid, first.body+" and "+event.body)
 	}
-	e.told[one.ID] = one
+	e.received[event.ID] = event
 }
 
-// ended returns the events that tell of the ends of jobs.
+// ended returns the events about ended jobs.
 func (e *simEvents) ended() map[string]simEvent {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return maps.Collect(func(yield func(string, simEvent) bool) {
-		for id, one := range e.told {
-			if strings.HasPrefix(one.Type, "job.") && !yield(id, one) {
+		for id, event := range e.received {
+			if strings.HasPrefix(event.Type, "job.") && !yield(id, event) {
 				return
 			}
 		}
 	})
 }
 
-// simFleet is an inventory of SIMs, a quarter of them in each of some states.
+// simFleet returns an inventory of n SIMs and their states, half of them pending.
 func simFleet(n int, callback string) (inventory string, states map[string]string) {
 	states = map[string]string{}
 	var b strings.Builder
@@ -165,10 +165,10 @@ func simFleet(n int, callback string) (inventory string, states map[string]strin
 	return b.String() + "]}]", states
 }
 
-// TestSIMJobsSurviveKills has two jobs done for each of many SIMs, while the gateway
-// is killed every second or two, the operator fails now before and now after it has
-// done something, and requests continue. A few jobs and two kills are
-// enough, unless PENSTOCK_TEST_SIM_JOBS or a soak has more.
+// TestSIMJobsSurviveKills requests two jobs for each of many SIMs, while the gateway is killed
+// every second or so and the operator fails before or after it has executed a command. There
+// are 80 jobs and up to two kills; with more jobs, in a soak or by PENSTOCK_TEST_SIM_JOBS, the
+// kills continue until the jobs have ended.
 func TestSIMJobsSurviveKills(t *testing.T) {
 	t.Parallel()
 	jobs, maxKills := e2e.Rounds(t, "PENSTOCK_TEST_SIM_JOBS", 80, 2000), 2
@@ -186,28 +186,28 @@ func TestSIMJobsSurviveKills(t *testing.T) {
 	r := &jobRound{t: t, acme: e2e.CustomerOf(g), accepted: map[string]string{}, answers: map[string]int{}}
 	r.subscriber = r.acme.Create("/v3/mno/subscriber/register", `{"forename": "A", "surname": "B", "address": "C", "post_code": "D", "contact_no": "1"}`)
 	began, kills := time.Now(), 0
-	asked := r.askAll(slices.Sorted(maps.Keys(states)))
-	over := func() bool {
+	requested := r.requestAll(slices.Sorted(maps.Keys(states)))
+	allEnded := func() bool {
 		select {
-		case <-asked:
+		case <-requested:
 			return r.unfinished() == 0
 		default:
 			return false
 		}
 	}
-	for ; kills < maxKills && (kills == 0 || !over()); kills++ {
+	for ; kills < maxKills && (kills == 0 || !allEnded()); kills++ {
 		e2e.SleepRandomly(random, 2*time.Second)
 		g.Kill()
 		g.Spawn()
 	}
-	relaytest.Eventually(t, "every job ends", func() (any, bool) { return r.answers, over() })
-	found := r.acme.SIMJobs()
-	relaytest.Eventually(t, "the callback has every end", func() (any, bool) {
+	relaytest.Eventually(t, "every job ends", func() (any, bool) { return r.answers, allEnded() })
+	listedJobs := r.acme.SIMJobs()
+	relaytest.Eventually(t, "the callback has received the end of every job", func() (any, bool) {
 		n := len(events.ended())
-		return fmt.Sprintf("%d of %d", n, len(found)), n >= len(found)
+		return fmt.Sprintf("%d of %d", n, len(listedJobs)), n >= len(listedJobs)
 	})
-	r.check(found, states, peer, events)
-	t.Logf("%d jobs of %d SIMs, %d kills in %s; the operator was asked %d times for %d commands; %d events told %d times; answers %v",
-		len(found), len(states), kills, time.Since(began).Round(time.Second), peer.asked, len(peer.commands), len(events.told), events.count, r.answers)
+	r.check(listedJobs, states, peer, events)
+	t.Logf("%d jobs of %d SIMs, %d kills in %s; the operator received %d requests for %d commands, the callback %d events in %d requests; answers %v",
+		len(listedJobs), len(states), kills, time.Since(began).Round(time.Second), peer.requests, len(peer.commands), len(events.received), events.count, r.answers)
 	g.EndCleanly()
 }

@@ -14,20 +14,20 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// jobRound has jobs done for an account's SIMs, and remembers what was answered.
+// jobRound requests jobs for an account's SIMs and records the answers.
 type jobRound struct {
 	t          *testing.T
 	acme       e2e.Client
 	subscriber string
 
 	mu       sync.Mutex
-	accepted map[string]string // SIMs by the jobs that were begun
-	answers  map[string]int
+	accepted map[string]string // SIMs by the id of the accepted job
+	answers  map[string]int    // number of answers by status
 }
 
-// askAll asks for two jobs of each SIM, one after the other, several SIMs at a
-// time; what it returns is closed at the end.
-func (r *jobRound) askAll(iccids []string) <-chan struct{} {
+// requestAll requests two jobs for each SIM, one after the other, for several SIMs at the same
+// time. It closes the returned channel when all jobs are requested.
+func (r *jobRound) requestAll(iccids []string) <-chan struct{} {
 	queue := make(chan string, 2*len(iccids))
 	for range 2 {
 		for _, iccid := range iccids {
@@ -39,7 +39,7 @@ func (r *jobRound) askAll(iccids []string) <-chan struct{} {
 	for range 8 {
 		work.Go(func() {
 			for iccid := range queue {
-				r.ask(iccid)
+				r.request(iccid)
 			}
 		})
 	}
@@ -48,24 +48,24 @@ func (r *jobRound) askAll(iccids []string) <-chan struct{} {
 	return done
 }
 
-// ask asks for the job that a SIM is ready for until one is begun. Without an
-// answer it looks at the SIM again, which tells whether one was.
-func (r *jobRound) ask(iccid string) {
+// request requests the job that suits the state of a SIM, until a job has begun. If a request
+// has no answer, the state of the SIM shows whether the job has begun.
+func (r *jobRound) request(iccid string) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for unsure := false; ; <-tick.C {
-		one, err := r.sim(iccid)
+		sim, err := r.sim(iccid)
 		if err != nil {
 			continue
 		}
-		if one.Current != one.Requested {
+		if sim.Current != sim.Requested {
 			if unsure {
-				return // it was begun
+				return // the job has begun
 			}
-			continue // the one before has not ended
+			continue // the previous job has not ended
 		}
 		path, body := "unsuspend", ""
-		switch one.Current {
+		switch sim.Current {
 		case "pending":
 			path, body = "activate", fmt.Sprintf(`{"subscriber": %q}`, r.subscriber)
 		case "active":
@@ -79,7 +79,7 @@ func (r *jobRound) ask(iccid string) {
 	}
 }
 
-// note remembers an answer and reports whether a job was begun.
+// note records an answer and reports whether a job has begun.
 func (r *jobRound) note(iccid string, a e2e.Response, err error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,14 +101,14 @@ func (r *jobRound) sim(iccid string) (e2e.SIMState, error) {
 	if err == nil && a.Status != http.StatusOK {
 		err = fmt.Errorf("status %d", a.Status)
 	}
-	var one struct{ Data e2e.SIMState }
+	var answer struct{ Data e2e.SIMState }
 	if err == nil {
-		a.Decode(r.t, &one)
+		a.Decode(r.t, &answer)
 	}
-	return one.Data, err
+	return answer.Data, err
 }
 
-// unfinished is how many jobs have not ended.
+// unfinished returns the number of jobs that have not ended, or 1 if it is unknown.
 func (r *jobRound) unfinished() (n int) {
 	for _, status := range []string{"queued", "processing"} {
 		var list struct{ Meta struct{ Total int } }
@@ -122,41 +122,41 @@ func (r *jobRound) unfinished() (n int) {
 	return n
 }
 
-// check compares what the jobs say with the operator, the events and the SIMs.
-func (r *jobRound) check(found []e2e.SIMJob, states map[string]string, p *simOperatorPeer, e *simEvents) {
+// check compares the jobs with the operator's commands, the events and the SIMs.
+func (r *jobRound) check(jobs []e2e.SIMJob, states map[string]string, p *simOperatorPeer, e *simEvents) {
 	t := r.t
 	t.Helper()
-	for _, wrong := range e.wrong {
-		t.Errorf("an event: %s", wrong)
+	for _, event := range e.invalid {
+		t.Errorf("an invalid event: %s", event)
 	}
 	if p.faults > 0 {
-		t.Errorf("%d commands were none", p.faults)
+		t.Errorf("%d requests to the operator were not a command", p.faults)
 	}
-	known, told := map[string]bool{}, e.ended()
+	listed, ended := map[string]bool{}, e.ended()
 	history := map[string][]string{} // of completed jobs, by SIM
-	for _, j := range found {
-		c, event := p.commands[j.ID], told["job-"+j.ID]
-		if known[j.ID] || j.Status != "completed" && j.Status != "failed" {
+	for _, j := range jobs {
+		c, event := p.commands[j.ID], ended["job-"+j.ID]
+		if listed[j.ID] || j.Status != "completed" && j.Status != "failed" {
 			t.Errorf("job %s is %s: listed twice, or without an end", j.ID, j.Status)
 		}
-		known[j.ID] = true
+		listed[j.ID] = true
 		if refused := strings.Contains(c.status, "refused"); c.Action != j.Action || refused != (j.Status == "failed") {
-			t.Errorf("job %s to %s is %s, but the operator knows %s: %s", j.ID, j.Action, j.Status, c.Action, c.status)
+			t.Errorf("job %s to %s is %s, but the operator has %s: %s", j.ID, j.Action, j.Status, c.Action, c.status)
 		}
 		if event.Type != "job."+j.Status || event.Data.ICCID != c.ICCID || event.Data.Action != j.Action {
-			t.Errorf("job %s to %s is %s, but was told as %s", j.ID, j.Action, j.Status, event.body)
+			t.Errorf("job %s to %s is %s, but its event is %s", j.ID, j.Action, j.Status, event.body)
 		}
 		if j.Status == "completed" {
 			history[c.ICCID] = append(history[c.ICCID], j.ID)
 			states[c.ICCID] = stateAfter(j.Action)
 		}
 	}
-	if len(p.commands) != len(found) || len(told) != len(found) {
-		t.Errorf("%d jobs, %d commands, %d ends were told", len(found), len(p.commands), len(told))
+	if len(p.commands) != len(jobs) || len(ended) != len(jobs) {
+		t.Errorf("%d jobs, %d commands, %d events about ended jobs", len(jobs), len(p.commands), len(ended))
 	}
 	for id, iccid := range r.accepted {
-		if !known[id] || p.commands[id].ICCID != iccid {
-			t.Errorf("the job %s of %s was accepted and is lost", id, iccid)
+		if !listed[id] || p.commands[id].ICCID != iccid {
+			t.Errorf("the job %s of %s was accepted, but is missing", id, iccid)
 		}
 	}
 	r.checkSIMs(states, history, p)
@@ -166,15 +166,15 @@ func stateAfter(action string) string {
 	return map[string]string{"activate_sim": "active", "unsuspend_sim": "active", "suspend_sim": "suspended"}[action]
 }
 
-// checkSIMs compares each SIM with its history: that of its jobs and that which the
-// operator saw.
+// checkSIMs compares the state of each SIM with its jobs, and the completed jobs with the
+// changes at the operator.
 func (r *jobRound) checkSIMs(states map[string]string, history map[string][]string, p *simOperatorPeer) {
 	t := r.t
 	t.Helper()
 	for _, iccid := range slices.Sorted(maps.Keys(states)) {
-		one := relaytest.Must(r.sim(iccid))(t)
-		if one.Current != states[iccid] || one.Requested != one.Current {
-			t.Errorf("%s is %s, requested %s, but its jobs lead to %s", iccid, one.Current, one.Requested, states[iccid])
+		sim := relaytest.Must(r.sim(iccid))(t)
+		if sim.Current != states[iccid] || sim.Requested != sim.Current {
+			t.Errorf("%s is %s, requested %s, but its jobs lead to %s", iccid, sim.Current, sim.Requested, states[iccid])
 		}
 		if !slices.Equal(history[iccid], p.effects[iccid]) {
 			t.Errorf("%s: completed jobs %v, effects %v", iccid, history[iccid], p.effects[iccid])

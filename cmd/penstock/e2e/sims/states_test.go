@@ -12,8 +12,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestSIMsThatAreSpecial asks for what the simulator does not simply do: what the
-// customer is answered, where the SIM is then, and what the callback is told.
+// TestSIMsThatAreSpecial requests jobs that the simulated operator does not simply complete, and
+// checks the answers, the states of the SIMs and the callback's events.
 func TestSIMsThatAreSpecial(t *testing.T) {
 	t.Parallel()
 	k := e2e.NewSink(t, nil)
@@ -26,7 +26,7 @@ accounts:
 	acme, sims := e2e.CustomerOf(g), "/v3/mno/894400000000000"
 	const who = `{"subscriber": {"forename": "Ada"}}`
 
-	t.Run("an operator that is down is 424, and nothing is begun", func(t *testing.T) {
+	t.Run("an operator that is down is 424, and no job begins", func(t *testing.T) {
 		acme.Post(sims+"9004/activate", who).Is(t, http.StatusFailedDependency,
 			`{"success": false, "message": "Service temporarily unavailable. Please try again later."}`)
 		acme.Get(sims+"9004").Mentions(t, 200, `"current_state":"pending","requested_state":"pending"`)
@@ -41,14 +41,14 @@ accounts:
 		g.XAuth("globex-all-0123456").Get("/v3/mno/job/"+id+"/status").Is(t, 404, `{"success": false, "message": "Invalid job."}`)
 		g.XAuth("globex-all-0123456").Post(sims+"9001/activate", who).Is(t, 404, `{"success": false, "message": "SIM not found."}`)
 	})
-	t.Run("another state than asked for is where the SIM is", func(t *testing.T) {
+	t.Run("a SIM has the state that the operator reports, not the requested one", func(t *testing.T) {
 		id := g.AwaitJob(acme.Post(sims+"9006/activate", who))
 		acme.Get("/v3/mno/job/"+id+"/status").Mentions(t, 200, `"error":"The operator reports the SIM as suspended."`)
 		acme.Get(sims+"9006").Mentions(t, 200, `"current_state":"suspended","requested_state":"suspended"`)
 		g.AwaitJob(acme.Post(sims+"9006/unsuspend", ""))
 		acme.Get(sims+"9006").Mentions(t, 200, `"current_state":"active","requested_state":"active"`)
 	})
-	t.Run("the callback gets each, signed", func(t *testing.T) {
+	t.Run("the callback receives each event, signed", func(t *testing.T) {
 		k.Await(t, "/events", 5)
 		verify := relaytest.Must(webhooks.NewWebhook(secret))(t)
 		types := map[string]int{}
@@ -60,6 +60,6 @@ accounts:
 				}
 			}
 		}
-		relaytest.Equal(t, "what was told", types, map[string]int{"job.completed": 1, "job.failed": 2, "sim.state_changed": 2})
+		relaytest.Equal(t, "the events", types, map[string]int{"job.completed": 1, "job.failed": 2, "sim.state_changed": 2})
 	})
 }

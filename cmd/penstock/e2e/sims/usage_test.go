@@ -22,7 +22,7 @@ func TestGateway(t *testing.T) {
 	})
 }
 
-// meters posts records, twice, as operators do that think the first was lost.
+// meters posts records twice, as an operator does when an answer is lost.
 func meters(c e2e.Client, records ...string) {
 	c.Gateway.T.Helper()
 	for range 2 {
@@ -31,14 +31,14 @@ func meters(c e2e.Client, records ...string) {
 	c.Gateway.AwaitProcessed()
 }
 
-// TestLimitsFromRecordToSuspension counts records up to the limits of SIMs and a
-// pool, kills the gateway in between and replays what was counted.
+// TestLimitsFromRecordToSuspension posts records up to the limits of SIMs and a pool, kills the
+// gateway in between and replays the records.
 func TestLimitsFromRecordToSuspension(t *testing.T) {
 	t.Parallel()
 	e2e.OnRealSite(t, func(t *testing.T, s *e2e.Site) {
 		t.Parallel()
-		told, box := e2e.NewEventCallback(t), s.Mailbox()
-		g := e2e.NewGateway(t, s, e2e.UsageInventory(told.URL), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
+		callback, box := e2e.NewEventCallback(t), s.Mailbox()
+		g := e2e.NewGateway(t, s, e2e.UsageInventory(callback.URL), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
 		g.Spawn()
 		acme := e2e.CustomerOf(g)
 		acme.Put("/v3/mno/"+e2e.SIMA+"/usage-limit", `{"monthly_usage_limit":1000,"monthly_usage_limit_warning":800,"cap_limit":"block"}`).Mentions(t, 200, `"cap_limit_type":"block"`)
@@ -49,25 +49,25 @@ func TestLimitsFromRecordToSuspension(t *testing.T) {
 		meters(acme, e2e.UsageRecord("a1", e2e.SIMA, 799), e2e.UsageRecord("c1", e2e.SIMC, 1<<40))
 		meters(acme, e2e.UsageRecord("a2", e2e.SIMA, 1))
 		want := []string{"usage.limit_warning " + e2e.SIMA}
-		told.AwaitExactly(t, want...)
+		callback.AwaitExactly(t, want...)
 		g.Kill()
 		g.Spawn()
 		meters(acme, e2e.UsageRecord("a2", e2e.SIMA, 1), e2e.UsageRecord("a3", e2e.SIMA, 199))
-		told.AwaitExactly(t, want...)
+		callback.AwaitExactly(t, want...)
 		meters(acme, e2e.UsageRecord("a4", e2e.SIMA, 1))
 		want = append(want, "usage.limit_reached "+e2e.SIMA, "sim.state_changed "+e2e.SIMA+" suspended")
-		told.AwaitExactly(t, want...)
+		callback.AwaitExactly(t, want...)
 		acme.Get("/v3/mno/"+e2e.SIMA).Mentions(t, 200, `"current_state":"suspended"`)
 		g.Kill()
 		g.Spawn()
 		meters(acme, e2e.UsageRecord("b1", e2e.SIMB, 4000))
 		want = append(want, "usage.limit_reached "+pool, "sim.state_changed "+e2e.SIMB+" suspended")
-		told.AwaitExactly(t, want...)
+		callback.AwaitExactly(t, want...)
 
 		g.Admin().Post("/admin/events/replay", `{"kind":"cdr"}`).Mentions(t, 200, "count")
 		g.AwaitProcessed()
 		meters(acme, e2e.UsageRecord("a5", e2e.SIMA, 9000))
-		told.AwaitExactly(t, want...)
+		callback.AwaitExactly(t, want...)
 		relaytest.Eventually(t, "the recipient has two mails", func() (any, bool) { m := g.Mails(box); return m, len(m) == 2 })
 		g.AwaitMail(box, "SIM "+e2e.SIMA+" is near its monthly limit")
 		g.AwaitMail(box, "SIM "+e2e.SIMA+" has reached its monthly limit")
@@ -76,8 +76,8 @@ func TestLimitsFromRecordToSuspension(t *testing.T) {
 	})
 }
 
-// standsAt waits until a SIM is in a state and no job of it is under way.
-func standsAt(c e2e.Client, iccid, state string) {
+// awaitState waits until a SIM is in a state and has no job under way.
+func awaitState(c e2e.Client, iccid, state string) {
 	c.Gateway.T.Helper()
 	relaytest.Eventually(c.Gateway.T, iccid+" is "+state, func() (any, bool) {
 		got := c.Get("/v3/mno/" + iccid)
@@ -85,15 +85,15 @@ func standsAt(c e2e.Client, iccid, state string) {
 	})
 }
 
-// TestALimitThatBlocksHolds brings SIMs under limits that are reached in every way
-// there is: each is suspended, again and again within the month, and told of once.
+// TestALimitThatBlocksHolds reaches limits of SIMs in every way: each SIM is suspended, also
+// repeatedly within the month, and each limit is reported once.
 func TestALimitThatBlocksHolds(t *testing.T) {
 	t.Parallel()
 	e2e.OnEmbeddedSite(t, func(t *testing.T, s *e2e.Site) {
 		t.Parallel()
-		told := e2e.NewEventCallback(t)
+		callback := e2e.NewEventCallback(t)
 		const pending = "8944500000000000104"
-		doc := strings.Replace(e2e.UsageInventory(told.URL), `sims: [`, fmt.Sprintf(`sims: [{iccid: %q, current_state: pending}, `, pending), 1)
+		doc := strings.Replace(e2e.UsageInventory(callback.URL), `sims: [`, fmt.Sprintf(`sims: [{iccid: %q, current_state: pending}, `, pending), 1)
 		g := e2e.NewGateway(t, s, doc, "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
 		g.Spawn()
 		acme := e2e.CustomerOf(g)
@@ -106,21 +106,21 @@ func TestALimitThatBlocksHolds(t *testing.T) {
 
 		limit(e2e.SIMA, 100)
 		meters(acme, e2e.UsageRecord("a1", e2e.SIMA, 100))
-		standsAt(acme, e2e.SIMA, "suspended")
-		limit(e2e.SIMA, 200) // raised, brought back, and reached again
+		awaitState(acme, e2e.SIMA, "suspended")
+		limit(e2e.SIMA, 200) // the limit is raised and reached again
 		unsuspend(e2e.SIMA)
-		standsAt(acme, e2e.SIMA, "active")
+		awaitState(acme, e2e.SIMA, "active")
 		meters(acme, e2e.UsageRecord("a2", e2e.SIMA, 100))
-		standsAt(acme, e2e.SIMA, "suspended")
-		unsuspend(e2e.SIMA) // while usage is at the limit
-		standsAt(acme, e2e.SIMA, "suspended")
+		awaitState(acme, e2e.SIMA, "suspended")
+		unsuspend(e2e.SIMA) // while the usage is at the limit
+		awaitState(acme, e2e.SIMA, "suspended")
 		limit(e2e.SIMA, 300)
 		unsuspend(e2e.SIMA)
-		standsAt(acme, e2e.SIMA, "active")
-		limit(e2e.SIMA, 150) // lowered below what is used
-		standsAt(acme, e2e.SIMA, "suspended")
-		g.Apply("?reset=sims", doc) // in service again
-		standsAt(acme, e2e.SIMA, "suspended")
+		awaitState(acme, e2e.SIMA, "active")
+		limit(e2e.SIMA, 150) // the limit is lowered below the usage
+		awaitState(acme, e2e.SIMA, "suspended")
+		g.Apply("?reset=sims", doc) // the reset makes the SIM active
+		awaitState(acme, e2e.SIMA, "suspended")
 
 		pool := acme.Create("/v3/mno/pool", `{"name":"Vans","monthly_usage_limit":100,"cap_limit":"block"}`)
 		attach := func(iccids ...string) {
@@ -128,23 +128,23 @@ func TestALimitThatBlocksHolds(t *testing.T) {
 		}
 		attach(e2e.SIMB, pending)
 		meters(acme, e2e.UsageRecord("b1", e2e.SIMB, 100))
-		standsAt(acme, e2e.SIMB, "suspended")
-		attach(e2e.SIMC) // to a pool that is blocked
-		standsAt(acme, e2e.SIMC, "suspended")
+		awaitState(acme, e2e.SIMB, "suspended")
+		attach(e2e.SIMC) // the pool has reached its limit
+		awaitState(acme, e2e.SIMC, "suspended")
 		acme.CompleteJob("/v3/mno/"+pending+"/activate", `{"subscriber":{"forename":"Ann"}}`)
-		standsAt(acme, pending, "suspended")
+		awaitState(acme, pending, "suspended")
 		acme.Put("/v3/mno/pool/"+pool, `{"monthly_usage_limit":150}`).Mentions(t, 200, "150")
 		unsuspend(e2e.SIMB)
 		unsuspend(e2e.SIMC)
-		standsAt(acme, e2e.SIMB, "active")
-		meters(acme, e2e.UsageRecord("c1", e2e.SIMC, 50)) // which is all that simB notices
-		standsAt(acme, e2e.SIMB, "suspended")
-		standsAt(acme, e2e.SIMC, "suspended")
+		awaitState(acme, e2e.SIMB, "active")
+		meters(acme, e2e.UsageRecord("c1", e2e.SIMC, 50)) // SIMB is suspended because of the pool's usage
+		awaitState(acme, e2e.SIMB, "suspended")
+		awaitState(acme, e2e.SIMC, "suspended")
 		relaytest.Eventually(t, "each limit is notified once", func() (any, bool) {
 			var reached []string
-			for _, one := range told.Received() {
-				if strings.HasPrefix(one, "usage.") {
-					reached = append(reached, one)
+			for _, event := range callback.Received() {
+				if strings.HasPrefix(event, "usage.") {
+					reached = append(reached, event)
 				}
 			}
 			want := []string{"usage.limit_reached " + e2e.SIMA, "usage.limit_reached " + pool}
@@ -154,14 +154,14 @@ func TestALimitThatBlocksHolds(t *testing.T) {
 	})
 }
 
-// TestKillsCountEveryRecordOnce kills the gateway while records are posted: each
-// that was acknowledged is in the file and in the sum, once, and the limits that
-// were crossed meanwhile are reported once.
+// TestKillsCountEveryRecordOnce kills the gateway while records are posted. Every acknowledged
+// record is in the file and in the report once, and each limit that is reached is reported
+// once.
 func TestKillsCountEveryRecordOnce(t *testing.T) {
 	t.Parallel()
 	random := e2e.Random(t)
-	told := e2e.NewEventCallback(t)
-	g := e2e.NewGateway(t, e2e.Embedded(), e2e.UsageInventory(told.URL), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
+	callback := e2e.NewEventCallback(t)
+	g := e2e.NewGateway(t, e2e.Embedded(), e2e.UsageInventory(callback.URL), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
 	g.Spawn()
 	acme, box := e2e.CustomerOf(g), "box@example.com"
 	acme.Put("/v3/mno/"+e2e.SIMA+"/usage-limit", `{"monthly_usage_limit":60,"monthly_usage_limit_warning":20,"cap_limit":"block"}`).Mentions(t, 200, "block")
@@ -175,30 +175,30 @@ func TestKillsCountEveryRecordOnce(t *testing.T) {
 			return err
 		})
 	}
-	for i := range 60 { // so that the limits are crossed whatever was killed
+	for i := range 60 { // so that the limits are reached after any number of acknowledged records
 		acme.Post("/inbound/cdr/sim", e2e.UsageRecord(fmt.Sprint("end-", i), e2e.SIMA, 1)).Mentions(t, 200, "records")
 		acknowledged[fmt.Sprint("end-", i)] = true
 	}
 	g.AwaitProcessed()
-	told.AwaitExactly(t, "usage.limit_warning "+e2e.SIMA, "usage.limit_reached "+e2e.SIMA, "sim.state_changed "+e2e.SIMA+" suspended")
+	callback.AwaitExactly(t, "usage.limit_warning "+e2e.SIMA, "usage.limit_reached "+e2e.SIMA, "sim.state_changed "+e2e.SIMA+" suspended")
 	relaytest.Eventually(t, "the recipient has two mails", func() (any, bool) { m := g.Mails(box); return len(m), len(m) == 2 })
 	file, report := acme.CompleteJob("/v3/mno/job/cdr", e2e.CurrentPeriod()), acme.CompleteJob("/v3/mno/job/usage", e2e.CurrentPeriod())
-	found := make(map[string]int)
+	counts := make(map[string]int)
 	for _, row := range strings.Split(strings.TrimSpace(acme.Get("/v3/mno/job/"+file+"/cdr/stream").Body), "\n")[1:] {
 		id, _, _ := strings.Cut(row, ",")
-		found[id]++
+		counts[id]++
 	}
 	for id := range acknowledged {
-		if acknowledged[id] && found[id] != 1 {
-			t.Errorf("%s is there %d times", id, found[id])
+		if acknowledged[id] && counts[id] != 1 {
+			t.Errorf("%s is in the file %d times, want once", id, counts[id])
 		}
 	}
-	acme.Get("/v3/mno/job/"+report+"/usage").Mentions(t, 200, fmt.Sprintf(`"usage":%d,`, len(found)))
+	acme.Get("/v3/mno/job/"+report+"/usage").Mentions(t, 200, fmt.Sprintf(`"usage":%d,`, len(counts)))
 	g.EndCleanly()
 }
 
-// untilKilled does something again and again until it fails, because the gateway is
-// killed after 10 to 50 times, and starts the gateway again.
+// untilKilled calls do until it fails, because the gateway is killed after 10 to 50 calls, and
+// starts the gateway again.
 func untilKilled(g *e2e.Gateway, random *rand.Rand, do func(i int) error) {
 	g.T.Helper()
 	last, killed := 10+random.IntN(40), make(chan struct{})
@@ -213,12 +213,12 @@ func untilKilled(g *e2e.Gateway, random *rand.Rand, do func(i int) error) {
 	g.Spawn()
 }
 
-// testUsage is what an account sees of its usage, and of another's.
+// testUsage checks the usage that an account reads, and that another account cannot read it.
 func testUsage(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.UsageInventory("https://example.com/"))
 	acme, globex := e2e.CustomerOf(g), g.XAuth("globex-token-0123456")
-	who := acme.Create("/v3/mno/subscriber/register", `{"forename":"Ann","surname":"Ray","address":"1 High St","post_code":"N1","contact_no":"1","company_name":"Rays"}`)
-	acme.CompleteJob("/v3/mno/sim/bulk-reassign", fmt.Sprintf(`{"target_subscriber":%q,"iccids":[%q]}`, who, e2e.SIMB))
+	subscriber := acme.Create("/v3/mno/subscriber/register", `{"forename":"Ann","surname":"Ray","address":"1 High St","post_code":"N1","contact_no":"1","company_name":"Rays"}`)
+	acme.CompleteJob("/v3/mno/sim/bulk-reassign", fmt.Sprintf(`{"target_subscriber":%q,"iccids":[%q]}`, subscriber, e2e.SIMB))
 	const csv = "id,iccid,start_time,type,bytes,duration\n" +
 		"u2," + e2e.SIMB + ",2026-11-02T00:00:00.25Z,data,20,2\n=u1," + e2e.SIMA + ",2026-11-01T01:00:00+01:00,sms,,\nu3," + e2e.SIMB + ",2026-11-03T00:00:00Z,voice,0,75\n"
 	acme.With("Content-Type", "text/csv").Post("/inbound/cdr/sim", csv).Mentions(t, 200, `"records":3`)
@@ -231,26 +231,26 @@ func testUsage(t *testing.T, s *e2e.Site) {
 	relaytest.Equal(t, "the reasons of quarantined events", reasons, []string{`record "x": the account has no SIM ` + e2e.SIMG})
 	const november = `{"start_time":"2026-11-01T00:00:00Z","end_time":"2026-11-03T00:00:01+00:00"`
 	const (
-		header = "id,iccid,start_time,type,bytes,duration\n"
-		first  = "'=u1," + e2e.SIMA + ",2026-11-01T00:00:00Z,sms,0,0\n"
-		others = "u2," + e2e.SIMB + ",2026-11-02T00:00:00.25Z,data,20,2\nu3," + e2e.SIMB + ",2026-11-03T00:00:00Z,voice,0,75\n"
+		header    = "id,iccid,start_time,type,bytes,duration\n"
+		firstRow  = "'=u1," + e2e.SIMA + ",2026-11-01T00:00:00Z,sms,0,0\n"
+		otherRows = "u2," + e2e.SIMB + ",2026-11-02T00:00:00.25Z,data,20,2\nu3," + e2e.SIMB + ",2026-11-03T00:00:00Z,voice,0,75\n"
 	)
-	for body, want := range map[string]string{november + "}": header + first + others, november + `,"subscriber_id":"` + who + `"}`: header + others} {
+	for body, want := range map[string]string{november + "}": header + firstRow + otherRows, november + `,"subscriber_id":"` + subscriber + `"}`: header + otherRows} {
 		id := acme.CompleteJob("/v3/mno/job/cdr", body)
 		acme.Get("/v3/mno/job/"+id+"/cdr/stream").Is(t, 200, want)
 		globex.Get("/v3/mno/job/"+id+"/cdr/stream").Is(t, 404, `{"success":false,"message":"File not found."}`)
 		acme.Get("/v3/mno/job/"+id+"/usage").Is(t, 404, `{"success":false,"message":"Invalid job."}`)
 	}
-	file := acme.CompleteJob("/v3/mno/job/cdr", november+"}") // a file that is posted back adds nothing
+	file := acme.CompleteJob("/v3/mno/job/cdr", november+"}") // records from a file that are posted again add nothing
 	acme.With("Content-Type", "text/csv").Post("/inbound/cdr/sim", acme.Get("/v3/mno/job/"+file+"/cdr/stream").Body).Mentions(t, 200, `"records":3`)
 	g.AwaitProcessed()
 	file = acme.CompleteJob("/v3/mno/job/cdr", november+"}")
-	acme.Get("/v3/mno/job/"+file+"/cdr/stream").Is(t, 200, header+first+others)
+	acme.Get("/v3/mno/job/"+file+"/cdr/stream").Is(t, 200, header+firstRow+otherRows)
 	id := acme.CompleteJob("/v3/mno/job/usage", november+`,"name":"Early November"}`)
 	row := func(iccid, subscriber, company string, bytes int) string {
 		return fmt.Sprintf(`{"iccid":%q,"subscriber_id":%q,"subscriber_company_name":%q,"start_date":"2026-11-01T00:00:00.000000Z","end_date":"2026-11-03T00:00:01.000000Z","usage":%d,"unit":"bytes"}`, iccid, subscriber, company, bytes)
 	}
-	acme.Get("/v3/mno/job/"+id+"/usage?per_page=1&page=2").Is(t, 200, `{"success":true,"message":"Usage report found.","data":[`+row(e2e.SIMB, who, "Rays", 20)+
+	acme.Get("/v3/mno/job/"+id+"/usage?per_page=1&page=2").Is(t, 200, `{"success":true,"message":"Usage report found.","data":[`+row(e2e.SIMB, subscriber, "Rays", 20)+
 		`],"meta":{"current_page":2,"last_page":2,"per_page":1,"total":2,"count":1}}`)
 	acme.Get("/v3/mno/job/"+id+"/usage").Mentions(t, 200, row(e2e.SIMA, "", "", 0))
 	globex.Get("/v3/mno/job/"+id+"/usage").Is(t, 404, `{"success":false,"message":"Invalid job."}`)
@@ -258,6 +258,6 @@ func testUsage(t *testing.T, s *e2e.Site) {
 	globex.Post("/v3/mno/job/cdr", november+"}").Is(t, 404, `{"success":false,"message":"No CDR records found for the given period."}`)
 	empty := globex.CompleteJob("/v3/mno/job/usage", november+"}")
 	globex.Get("/v3/mno/job/"+empty+"/usage").Mentions(t, 200, `"data":[]`, `"total":0`)
-	globex.Post("/v3/mno/job/cdr", november+`,"subscriber_id":"`+who+`"}`).Is(t, 422,
+	globex.Post("/v3/mno/job/cdr", november+`,"subscriber_id":"`+subscriber+`"}`).Is(t, 422,
 		`{"message":"The given data was invalid.","errors":{"subscriber_id":["The selected subscriber id is invalid."]}}`)
 }

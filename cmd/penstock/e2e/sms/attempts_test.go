@@ -14,14 +14,14 @@ import (
 
 func testAttempts(t *testing.T, s *e2e.Site) {
 	corrected := make(chan struct{})
-	g, k, _ := e2e.StartWithRelays(t, s, func(w http.ResponseWriter, h e2e.SinkRequest, before int) {
+	g, k, _ := e2e.StartWithRelays(t, s, func(w http.ResponseWriter, h e2e.SinkRequest, earlier int) {
 		select {
 		case <-corrected:
 			return
 		default:
 		}
 		switch {
-		case h.Path == "/one" && before == 0:
+		case h.Path == "/one" && earlier == 0:
 			http.Error(w, "not now", http.StatusInternalServerError)
 		case h.Path == "/longer":
 			w.WriteHeader(http.StatusGone)
@@ -32,13 +32,13 @@ func testAttempts(t *testing.T, s *e2e.Site) {
 		case h.Path == "/post":
 			w.Header().Set("Location", "/elsewhere")
 			w.WriteHeader(http.StatusFound)
-		case h.Path == "/two" && before == 0:
+		case h.Path == "/two" && earlier == 0:
 			w.Header().Set("Retry-After", "2")
 			w.WriteHeader(http.StatusTooManyRequests)
 		}
 	}, "PENSTOCK_DELIVERY_SCHEDULE=100ms,100ms")
 	acme := g.As("acme-all-0123456")
-	t.Run("500 then 200 is tried again, and every attempt is kept", func(t *testing.T) {
+	t.Run("500 then 200 is tried again, and every attempt is recorded", func(t *testing.T) {
 		acme.PostInboundText("a1", "447800555501", "try again")
 		first, second := k.Await(t, "/one", 1), k.Await(t, "/one", 2)
 		if first.Header.Get("Webhook-Id") == "" || first.Header.Get("Webhook-Id") != second.Header.Get("Webhook-Id") {
@@ -50,7 +50,7 @@ func testAttempts(t *testing.T, s *e2e.Site) {
 			}
 		}
 		var sent []e2e.Delivery
-		relaytest.Eventually(t, "both deliveries are made", func() (any, bool) {
+		relaytest.Eventually(t, "both messages are delivered", func() (any, bool) {
 			sent = g.Deliveries("relay=g-two&state=delivered")
 			return g.Deliveries("relay=g-two"), len(sent) == 2
 		})
@@ -58,12 +58,12 @@ func testAttempts(t *testing.T, s *e2e.Site) {
 			want := "500 200"
 			if strings.Contains(p.Target, "/two") {
 				want = "429 200"
-				at := func(n int) time.Time { return relaytest.Must(time.Parse(time.RFC3339Nano, p.Attempts[n].At))(t) }
-				if gap := at(1).Sub(at(0)); gap < 2*time.Second {
+				attemptTime := func(n int) time.Time { return relaytest.Must(time.Parse(time.RFC3339Nano, p.Attempts[n].At))(t) }
+				if gap := attemptTime(1).Sub(attemptTime(0)); gap < 2*time.Second {
 					t.Errorf("Retry-After: 2 was not honoured: %s", gap)
 				}
 			} else if !strings.Contains(p.Attempts[0].Response, "not now") {
-				t.Errorf("the first answer is kept as %q", p.Attempts[0].Response)
+				t.Errorf("the recorded first answer is %q", p.Attempts[0].Response)
 			}
 			relaytest.Equal(t, "attempts of "+p.Target, e2e.AttemptStatuses(p), want)
 		}
@@ -82,7 +82,7 @@ func testAttempts(t *testing.T, s *e2e.Site) {
 			}
 		})
 	}
-	t.Run("after the last attempt of the schedule it is dead, and n entries are n+1 attempts", func(t *testing.T) {
+	t.Run("after the last attempt of the schedule a delivery is dead, and n entries of the schedule are n+1 attempts", func(t *testing.T) {
 		acme.PostInboundText("a5", "447800020001", "never")
 		relaytest.Equal(t, "attempts", e2e.AttemptStatuses(g.AwaitDelivery("v-post", "dead")), "502 502 502")
 	})
@@ -92,7 +92,7 @@ func testAttempts(t *testing.T, s *e2e.Site) {
 		}
 	})
 	close(corrected)
-	t.Run("what is dead is replayed with the same id", func(t *testing.T) {
+	t.Run("dead deliveries are replayed with the same id", func(t *testing.T) {
 		g.Admin().Post("/admin/deliveries/replay", `{}`).Mentions(t, 422, "Give ids or at least one filter")
 		g.Admin().Post("/admin/deliveries/replay", `{"relay": "g-longer"}`).Is(t, 200, `{"count": 1}`)
 		relaytest.Equal(t, "attempts", e2e.AttemptStatuses(g.AwaitDelivery("g-longer", "delivered")), "410 200")
@@ -106,7 +106,7 @@ func testAttempts(t *testing.T, s *e2e.Site) {
 		}
 		g.Admin().Post("/admin/deliveries/replay", `{"state": "dead"}`).Is(t, 200, `{"count": 0}`)
 	})
-	t.Run("what was delivered is replayed only when that is asked for", func(t *testing.T) {
+	t.Run("delivered deliveries are replayed only with include_delivered", func(t *testing.T) {
 		g.Admin().Post("/admin/deliveries/replay", `{"relay": "g-longer"}`).Is(t, 200, `{"count": 0}`)
 		g.Admin().Post("/admin/deliveries/replay", `{"relay": "g-longer", "include_delivered": true}`).Is(t, 200, `{"count": 1}`)
 		k.Await(t, "/longer", 3)
@@ -133,7 +133,7 @@ func testEgress(t *testing.T, s *e2e.Site) {
 				Mentions(t, 422, "accounts[0].relays.vmn[0].parameters[0]", "expected a URL that may be reached")
 		})
 	}
-	t.Run("a relay to a name that resolves to a private address is a dead delivery that says so", func(t *testing.T) {
+	t.Run("a relay to a name that resolves to a private address is a dead delivery with the reason", func(t *testing.T) {
 		name := privateName(t)
 		port := k.URL[strings.LastIndex(k.URL, ":"):]
 		g.Apply("", relay("http://"+name+port+"/in?m=%msg"))
@@ -144,12 +144,12 @@ func testEgress(t *testing.T, s *e2e.Site) {
 			t.Errorf("the attempts: %v", p.Attempts)
 		}
 		if n := len(k.Requests("/in")); n != 0 {
-			t.Errorf("%d requests came through", n)
+			t.Errorf("%d requests arrived, want none", n)
 		}
 	})
 }
 
-// privateName is this machine's name, if that resolves to a private address.
+// privateName returns this machine's name. It skips the test unless the name resolves to a private address.
 func privateName(t *testing.T) string {
 	t.Helper()
 	name, err := os.Hostname()
@@ -158,7 +158,7 @@ func privateName(t *testing.T) string {
 	}
 	addrs, err := net.DefaultResolver.LookupNetIP(t.Context(), "ip", name)
 	if err != nil {
-		t.Skipf("skipped: the machine's name %s does not resolve (%v); delivery/guard tests names against a resolver of its own", name, err)
+		t.Skipf("skipped: the machine's name %s does not resolve (%v); delivery/guard tests names with its own resolver", name, err)
 	}
 	for _, a := range addrs {
 		if a = a.Unmap(); !a.IsLoopback() && !a.IsPrivate() && !a.IsLinkLocalUnicast() {

@@ -10,8 +10,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// testBreaker lets one endpoint of two fail until its breaker opens, restarts
-// the gateway, and closes the breaker by hand once the endpoint works.
+// testBreaker makes one endpoint of two fail until its breaker opens, restarts the gateway, and
+// closes the breaker by a request once the endpoint works.
 func testBreaker(t *testing.T, s *e2e.Site) {
 	var works atomic.Bool
 	k := e2e.NewSink(t, func(w http.ResponseWriter, h e2e.SinkRequest, _ int) {
@@ -38,15 +38,15 @@ func testBreaker(t *testing.T, s *e2e.Site) {
 		}
 		return open.Data[0]
 	}
-	relaytest.Eventually(t, "the breaker is open and holds the rest", func() (any, bool) {
+	relaytest.Eventually(t, "the breaker is open and parks the remaining deliveries", func() (any, bool) {
 		b := listed()
 		return open, b.Waiting > 0 && b.Waiting >= n-32 && b.Relay == "v" && b.Target == k.URL+"/sick?m=***" && b.Reason == "answered 500 Internal Server Error"
 	})
-	relaytest.Eventually(t, "a delivery says that it waits for the breaker", func() (any, bool) {
+	relaytest.Eventually(t, "a delivery waits for the breaker", func() (any, bool) {
 		waiting := g.Deliveries("waits_for=breaker")
 		return g.Deliveries("limit=1000"), len(waiting) > 0
 	})
-	relaytest.Eventually(t, "the other endpoint gets everything", func() (any, bool) { return len(k.Requests("/sound")), len(k.Requests("/sound")) == n })
+	relaytest.Eventually(t, "the other endpoint has every message", func() (any, bool) { return len(k.Requests("/sound")), len(k.Requests("/sound")) == n })
 	g.AwaitMetric("penstock_breakers_open", 1)
 	g.AwaitMetric("penstock_deliveries_parked", 1)
 
@@ -54,12 +54,12 @@ func testBreaker(t *testing.T, s *e2e.Site) {
 	g.Spawn()
 	g.AwaitMetric("penstock_breakers_open", 1)
 	works.Store(true)
-	if b := listed(); b.Endpoint != "" { // else a probe was faster
+	if b := listed(); b.Endpoint != "" { // a probe may have closed the breaker
 		g.Admin().Do(http.MethodDelete, "/admin/breakers/"+b.Endpoint, "").Is(t, http.StatusNoContent, "")
 	}
-	relaytest.Eventually(t, "everything has arrived", func() (any, bool) {
-		left := g.Deliveries("limit=1000&state=delivered")
-		return len(left), len(left) == 2*n
+	relaytest.Eventually(t, "every message is delivered", func() (any, bool) {
+		delivered := g.Deliveries("limit=1000&state=delivered")
+		return len(delivered), len(delivered) == 2*n
 	})
 	relaytest.Eventually(t, "no breaker is open", func() (any, bool) {
 		b := listed()

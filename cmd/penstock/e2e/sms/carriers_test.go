@@ -9,8 +9,8 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/e2e"
 )
 
-// A carrier that only signs reaches the account of the token that its path
-// names; the address it signs is the public one.
+// TestACarrierThatOnlySigns posts messages without a token. A valid signature selects the
+// account whose token has the source in the path; the signed URL is the public one.
 func TestACarrierThatOnlySigns(t *testing.T) {
 	t.Parallel()
 	const inventory = `
@@ -25,11 +25,11 @@ accounts:
 		return base64.StdEncoding.EncodeToString(m.Sum(nil))
 	}
 	const form = "Body=hi&From=%2B447700900123&MessageSid=SM1&To=%2B447860000001"
-	good := sign("https://sms.example.com/gw/inbound/sms/twilio/tw" + "BodyhiFrom+447700900123MessageSidSM1To+447860000001")
+	validSignature := sign("https://sms.example.com/gw/inbound/sms/twilio/tw" + "BodyhiFrom+447700900123MessageSidSM1To+447860000001")
 	twilio := g.As("").With("Content-Type", "application/x-www-form-urlencoded")
 	twilio.With("X-Twilio-Signature", sign("another")).Post("/inbound/sms/twilio/tw", form).Is(t, 401, `{"message":"Unauthenticated."}`)
-	for range 2 { // it comes again when its answer was lost
-		twilio.With("X-Twilio-Signature", good).Post("/inbound/sms/twilio/tw", form).Is(t, 200, `<?xml version="1.0" encoding="UTF-8"?><Response></Response>`)
+	for range 2 { // a carrier repeats a message whose answer was lost
+		twilio.With("X-Twilio-Signature", validSignature).Post("/inbound/sms/twilio/tw", form).Is(t, 200, `<?xml version="1.0" encoding="UTF-8"?><Response></Response>`)
 	}
 	twilio.With("X-Twilio-Signature", sign("https://sms.example.com/gw/inbound/sms/twilio/tw"+"MessageSidSM2MessageStatusdelivered")).
 		Post("/inbound/sms/twilio/tw", "MessageSid=SM2&MessageStatus=delivered").Is(t, 200, `<?xml version="1.0" encoding="UTF-8"?><Response></Response>`)

@@ -12,12 +12,12 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/e2e"
 )
 
-// endpointsEach is how many endpoints each message goes to.
+// endpointsEach is the number of endpoints of each message.
 const endpointsEach = 100
 
-// TestThousandsOfDeadAreListedFilteredAndReplayed lets endpoints refuse 2,000 deliveries for
-// good, 20,000 in a soak, or PENSTOCK_TEST_DEAD (a tenth of them on the embedded store),
-// finds every one of them, and sends them all again with one call. It prints the times.
+// TestThousandsOfDeadAreListedFilteredAndReplayed makes endpoints refuse 2,000 deliveries,
+// 20,000 in a soak, or PENSTOCK_TEST_DEAD (a tenth of them on the embedded store). It lists all
+// of them, and replays them with one request. It logs the times.
 func TestThousandsOfDeadAreListedFilteredAndReplayed(t *testing.T) {
 	t.Parallel()
 	e2e.OnEverySite(t, func(t *testing.T, s *e2e.Site) {
@@ -46,14 +46,14 @@ func TestThousandsOfDeadAreListedFilteredAndReplayed(t *testing.T) {
 		g.AwaitMetric("penstock_deliveries_dead_total", float64(dead))
 
 		begun := time.Now()
-		seen := map[string]bool{}
+		listed := map[string]bool{}
 		for _, d := range e2e.List[e2e.Delivery](g.Admin(), "/admin/deliveries?state=dead&limit=1000") {
-			seen[d.ID] = true
+			listed[d.ID] = true
 		}
-		if len(seen) != dead {
-			t.Errorf("%d of %d are listed", len(seen), dead)
+		if len(listed) != dead {
+			t.Errorf("%d of %d dead deliveries are listed", len(listed), dead)
 		}
-		t.Logf("all %d listed in %s", len(seen), time.Since(begun).Round(time.Millisecond))
+		t.Logf("all %d listed in %s", len(listed), time.Since(begun).Round(time.Millisecond))
 		for _, query := range []string{
 			"state=dead&limit=1", "relay=g-load&state=dead&limit=1000", "account=1&target=/load&limit=1000",
 			fmt.Sprintf("state=dead&q=message-%04d", 1), "q=answered+404&limit=1000", "state=dead&q=nothing+holds+this",
@@ -63,7 +63,7 @@ func TestThousandsOfDeadAreListedFilteredAndReplayed(t *testing.T) {
 			t.Logf("%5d found by %s in %s", len(found), query, time.Since(begun).Round(time.Millisecond))
 		}
 		if found := g.Deliveries(fmt.Sprintf("state=dead&q=message-%04d", 1)); len(found) != endpointsEach {
-			t.Errorf("%d found by their text, want %d", len(found), endpointsEach)
+			t.Errorf("%d deliveries found by their text, want %d", len(found), endpointsEach)
 		}
 
 		corrected.Store(true)
@@ -72,10 +72,10 @@ func TestThousandsOfDeadAreListedFilteredAndReplayed(t *testing.T) {
 		t.Logf("all %d replayed in %s", dead, time.Since(begun).Round(time.Millisecond))
 		g.AwaitMetric("penstock_deliveries_delivered_total", float64(dead))
 		t.Logf("all delivered %s after the call began", time.Since(begun).Round(time.Millisecond))
-		n := 0
-		arrived.Range(func(any, any) bool { n++; return true })
-		if n != dead || len(g.Deliveries("state=dead")) != 0 {
-			t.Errorf("%d of %d arrived", n, dead)
+		count := 0
+		arrived.Range(func(any, any) bool { count++; return true })
+		if count != dead || len(g.Deliveries("state=dead")) != 0 {
+			t.Errorf("%d of %d deliveries arrived, or some are still dead", count, dead)
 		}
 	})
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// While a relay's action is mvno its messages go to the SIM through the operator;
-// leaving mvno stops that, also for what still waits.
+// TestMessagesForASIM delivers messages to SIMs through the operator while a relay's action is
+// mvno. After a change of the action, waiting deliveries are dead.
 func TestMessagesForASIM(t *testing.T) {
 	t.Parallel()
 	const inventory = `
@@ -24,7 +24,7 @@ accounts:
         - {id: none, prefix: "4478002", action: black_hole}`
 	g := e2e.Start(t, e2e.Embedded(), inventory, "PENSTOCK_DELIVERY_SCHEDULE=300ms,300ms,300ms,300ms,300ms,300ms,300ms,300ms")
 	acme := g.As("acme-all-0123456")
-	rest := e2e.CustomerOf(g).With("Content-Type", "application/json")
+	restAPI := e2e.CustomerOf(g).With("Content-Type", "application/json")
 	g.Admin().Get("/readyz").Mentions(t, 200, `"operator":{"status":"ok","note":"simulator, simulated"}`)
 
 	acme.PostInboundText("m1", "447800012345", "hello SIM")
@@ -37,10 +37,10 @@ accounts:
 	}
 	relaytest.Equal(t, "the action of the matched relay", e.Matched.Action, "mvno")
 	relaytest.Equal(t, "the number of requests", len(e.Requests), 1)
-	rest.Do("PATCH", "/v2/sms-relay/geo/none", `{"action":"mvno"}`).Mentions(t, 422, "needs a relay that names a SIM")
-	rest.Do("PATCH", "/v2/sms-relay/geo/slow", `{"action":"mvno"}`).Mentions(t, 200, `"name":"mvno"`, `"parameters":[]`)
+	restAPI.Do("PATCH", "/v2/sms-relay/geo/none", `{"action":"mvno"}`).Mentions(t, 422, "needs a relay that names a SIM")
+	restAPI.Do("PATCH", "/v2/sms-relay/geo/slow", `{"action":"mvno"}`).Mentions(t, 200, `"name":"mvno"`, `"parameters":[]`)
 	acme.PostInboundText("m2", "447800112345", "hello slow SIM")
 	g.AwaitDelivery("slow", "retrying")
-	rest.Do("PATCH", "/v2/sms-relay/geo/slow", `{"action":"black_hole"}`).Mentions(t, 200, "black_hole")
+	restAPI.Do("PATCH", "/v2/sms-relay/geo/slow", `{"action":"black_hole"}`).Mentions(t, 200, "black_hole")
 	relaytest.Equal(t, "the reason of the dead delivery", g.AwaitDelivery("slow", "dead").Reason, "the relay slow no longer delivers to the SIM 8944000000000009004")
 }

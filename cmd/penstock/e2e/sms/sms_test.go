@@ -27,18 +27,18 @@ func TestGateway(t *testing.T) {
 	}, "mails", "attempts", "breaker")
 }
 
-// hostile has what would break a URL, a form and a second pass of replacing.
+// hostile has characters that would break a URL, a form or a second replacement of placeholders.
 const hostile = "Rock & roll? 100% #1 +1 =x; %orig %m %i \"ünï\" €𝄞\nend"
 
-// began is when the tests of this folder began, in whole seconds.
+// began is the time at which the tests of this package began, in whole seconds.
 var began = time.Now().Truncate(time.Second)
 
-// checkRecent checks that a wall-clock text is of the time since the tests began.
-func checkRecent(t *testing.T, what, text string, zone *time.Location) {
+// checkRecent checks that a text has a wall-clock time since the tests began.
+func checkRecent(t *testing.T, label, text string, zone *time.Location) {
 	t.Helper()
-	at, err := time.ParseInLocation(time.DateTime, text, zone)
-	if err != nil || at.Before(began) || at.After(time.Now()) {
-		t.Errorf("%s is %q: %v", what, text, err)
+	clock, err := time.ParseInLocation(time.DateTime, text, zone)
+	if err != nil || clock.Before(began) || clock.After(time.Now()) {
+		t.Errorf("%s is %q, want a time since the tests began: %v", label, text, err)
 	}
 }
 
@@ -76,30 +76,30 @@ func testPlaceholders(t *testing.T, s *e2e.Site) {
 		acme.PostInbound(map[string]any{"id": "p3", "from": "447700900123", "to": "447800019999", "data": "00FF10", "udh": "06050423f40000", "coding": 8})
 		e2e.SameValues(t, k.Await(t, "/vmn", 2).Query, map[string]string{"msg": "00ff10", "udh": "06050423f40000", "code": "8", "stat": "0"})
 	})
-	t.Run("the parts of a longer message come as one, and that and a UDH that makes no sense show in the status", func(t *testing.T) {
+	t.Run("the parts of a long message are joined, and the status shows joined messages and invalid UDHs", func(t *testing.T) {
 		part := func(id, octets, udh string) {
 			acme.PostInbound(map[string]any{"id": id, "from": "447700900123", "to": "447800019999", "data": octets, "coding": 16, "udh": udh})
 		}
 		part("p4b", "dd1e0021", "0500032a0202")
 		part("p4c", "dd1e0021", "0500032a0202")
-		part("p4a", "0041d834", "0500032a0201") // 𝄞 lies across the border
+		part("p4a", "0041d834", "0500032a0201") // 𝄞 is split between the parts
 		e2e.SameValues(t, k.Await(t, "/vmn", 3).Query, map[string]string{"stat": "1", "code": "16", "msg": "A𝄞!", "udh": ""})
 		acme.PostInbound(map[string]any{"id": "p5", "from": "447700900123", "to": "447800019999", "text": "x", "udh": "ff00"})
 		e2e.SameValues(t, k.Await(t, "/vmn", 4).Query, map[string]string{"stat": "2"})
 	})
-	t.Run("a text in a national language table, and one in a table that is not known", func(t *testing.T) {
-		one := func(id, octets, udh string) string {
+	t.Run("a text in a national language table, and one in an unknown table", func(t *testing.T) {
+		post := func(id, octets, udh string) string {
 			return acme.PostInbound(map[string]any{"id": id, "from": "447700900123", "to": "447800019998", "data": octets, "coding": 7, "udh": udh})
 		}
-		one("n1", "4d501b1d", "06240106250106")
+		post("n1", "4d501b1d", "06240106250106")
 		e2e.SameValues(t, k.Await(t, "/languages", 1).Query, map[string]string{"stat": "0", "code": "7", "msg": "हा१", "udh": "06240106250106"})
-		id := one("n2", "40", "03250163")
+		id := post("n2", "40", "03250163")
 		e2e.SameValues(t, k.Await(t, "/languages", 2).Query, map[string]string{"stat": "2", "code": "7", "msg": "¡"})
 		acme.PostInbound(map[string]any{"id": "n3", "from": "447700900123", "to": "447800019998", "data": "feff0041", "coding": 16})
 		e2e.SameValues(t, k.Await(t, "/languages", 3).Query, map[string]string{"stat": "0", "code": "16", "msg": "A"})
 		g.Admin().Get("/admin/events/"+id).Mentions(t, 200, "its language tables 99 (locking) and 0 (single shift) are not both known")
 	})
-	t.Run("Kannel's parameters are read, and answered with nothing", func(t *testing.T) {
+	t.Run("Kannel's parameters are read, and answered with an empty body", func(t *testing.T) {
 		q := url.Values{"id": {"k1"}, "from": {"+447700900123"}, "to": {"447800019999"}, "text": {"Rock & roll? 100% ü"}, "coding": {"0"}, "time": {"1772359200"}, "smsc": {"link-7"}}
 		acme.Get("/inbound/sms/kannel?"+q.Encode()).Is(t, 200, "")
 		e2e.SameValues(t, k.Await(t, "/vmn", 5).Query, map[string]string{
@@ -140,7 +140,7 @@ func testMails(t *testing.T, s *e2e.Site) {
 			acme.PostInboundText(tc.relay, tc.to, "the text for "+tc.relay)
 			m := g.AwaitMail(box, "the text for "+tc.relay)
 			if !strings.Contains(m, "\nSubject: SMS from 447700900123 to "+tc.to+"\n") {
-				t.Errorf("the subject is another:\n%s", m)
+				t.Errorf("the subject is wrong:\n%s", m)
 			}
 			g.AwaitDelivery(tc.relay, s.DeliveredState())
 		})
@@ -157,7 +157,7 @@ func testMails(t *testing.T, s *e2e.Site) {
 			}
 		}
 		if !strings.Contains(header, "Subject: SMS from EveBcc: victim@example.com") {
-			t.Errorf("the subject is another:\n%s", header)
+			t.Errorf("the subject is wrong:\n%s", header)
 		}
 	})
 }
@@ -168,7 +168,7 @@ func testMessages(t *testing.T, s *e2e.Site) {
 	for _, tc := range []struct{ action, relay, to string }{
 		{"black_hole", "g-hole", "447800355501"}, {"inactive", "v-off", "447800060001"},
 	} {
-		t.Run(tc.action+" swallows", func(t *testing.T) {
+		t.Run(tc.action+" drops the message", func(t *testing.T) {
 			id := acme.PostInboundText(tc.relay, tc.to, "for nobody")
 			g.AwaitProcessed()
 			relaytest.Equal(t, "the number of deliveries", len(g.Deliveries("relay="+tc.relay)), 0)
@@ -177,12 +177,12 @@ func testMessages(t *testing.T, s *e2e.Site) {
 	}
 	t.Run("several parameters are several deliveries", func(t *testing.T) {
 		acme.PostInboundText("n1", "447800555501", "for two")
-		one, two := k.Await(t, "/one", 1), k.Await(t, "/two", 1)
-		e2e.SameValues(t, one.Query, map[string]string{"m": "for two"})
-		if one.Header.Get("Webhook-Id") == two.Header.Get("Webhook-Id") {
+		first, second := k.Await(t, "/one", 1), k.Await(t, "/two", 1)
+		e2e.SameValues(t, first.Query, map[string]string{"m": "for two"})
+		if first.Header.Get("Webhook-Id") == second.Header.Get("Webhook-Id") {
 			t.Error("two deliveries have the same id")
 		}
-		relaytest.Eventually(t, "both are delivered", func() (any, bool) {
+		relaytest.Eventually(t, "both deliveries are delivered", func() (any, bool) {
 			got := g.Deliveries("relay=g-two&state=delivered")
 			return got, len(got) == 2
 		})
@@ -193,7 +193,7 @@ func testMessages(t *testing.T, s *e2e.Site) {
 		acme.PostInboundText("n3", "447800055502", "another")
 		g.AwaitProcessed()
 		k.Await(t, "/get/447700900123/in", 2)
-		relaytest.Eventually(t, "all is delivered", func() (any, bool) {
+		relaytest.Eventually(t, "no delivery is queued", func() (any, bool) {
 			got := g.Deliveries("relay=g-get&state=queued")
 			return got, len(got) == 0
 		})
@@ -202,17 +202,17 @@ func testMessages(t *testing.T, s *e2e.Site) {
 			if h.Query.Get("m") == "once only" {
 				count++
 				if id := h.Query.Get("i"); id != first && id != second {
-					t.Errorf("it has the id %s, of neither post", id)
+					t.Errorf("the message has the id %s, want that of one of the posts", id)
 				}
 			}
 		}
-		relaytest.Equal(t, "how often it was sent", count, 1)
+		relaytest.Equal(t, "the number of requests for the message", count, 1)
 		relaytest.Equal(t, "the number of deliveries", len(g.Deliveries("relay=g-get")), 2)
 	})
 	t.Run("the same id from another carrier is another message", func(t *testing.T) {
-		before := len(k.Requests("/get/447700900123/in"))
+		oldCount := len(k.Requests("/get/447700900123/in"))
 		acme.Get("/inbound/sms/kannel?id=n2&from=447700900123&to=447800055502&text=from+kannel").Is(t, 200, "")
-		e2e.SameValues(t, k.Await(t, "/get/447700900123/in", before+1).Query, map[string]string{"m": "from kannel"})
+		e2e.SameValues(t, k.Await(t, "/get/447700900123/in", oldCount+1).Query, map[string]string{"m": "from kannel"})
 	})
 }
 
@@ -228,34 +228,34 @@ func testRoutes(t *testing.T, s *e2e.Site) {
 		e2e.SameValues(t, k.Await(t, "/vmn", 1).Query, map[string]string{"msg": "exact"})
 		g.AwaitProcessed()
 		if n := len(k.Requests("/longer")); n != 1 {
-			t.Errorf("the prefix got %d messages, want the one before", n)
+			t.Errorf("the relay of the prefix has %d messages, want only the earlier one", n)
 		}
 	})
 	t.Run("a carrier's token reaches its own account only", func(t *testing.T) {
 		id := globex.PostInboundText("r3", "447800055501", "not mine")
-		relaytest.Eventually(t, "it is unrouted", func() (any, bool) {
-			set := g.Events("state=unrouted")
-			return set, len(set) == 1 && set[0].ID == id && strings.Contains(set[0].Reason, "447800055501")
+		relaytest.Eventually(t, "the message is unrouted", func() (any, bool) {
+			events := g.Events("state=unrouted")
+			return events, len(events) == 1 && events[0].ID == id && strings.Contains(events[0].Reason, "447800055501")
 		})
 	})
-	t.Run("what no relay takes is accepted, visible, and replayable once a relay is there", func(t *testing.T) {
+	t.Run("a message without a relay is accepted, listed, and replayable once it has a relay", func(t *testing.T) {
 		id := acme.PostInboundText("r4", "33123456789", "patience")
-		relaytest.Eventually(t, "it is unrouted", func() (any, bool) {
-			set := g.Events("state=unrouted&q=33123456789")
-			return set, len(set) == 1 && set[0].ID == id && set[0].Kind == "sms" && set[0].Source == "json"
+		relaytest.Eventually(t, "the message is unrouted", func() (any, bool) {
+			events := g.Events("state=unrouted&q=33123456789")
+			return events, len(events) == 1 && events[0].ID == id && events[0].Kind == "sms" && events[0].Source == "json"
 		})
 		g.Admin().Put("/admin/inventory", `{"accounts": [{"name": "acme", "relays": {"geo": [{"id": "g-new", "prefix": "33", "action": "http_get", "parameters": ["`+k.URL+`/new?m=%m&i=%i"]}]}}]}`).
 			Mentions(t, 200, `"acme"`)
 		g.Admin().Post("/admin/events/replay", `{"state": "unrouted", "q": "33123456789"}`).Mentions(t, 200, `"count":1,`)
 		e2e.SameValues(t, k.Await(t, "/new", 1).Query, map[string]string{"m": "patience", "i": id})
-		relaytest.Equal(t, "how many are still unrouted", len(g.Events("state=unrouted&q=33123456789")), 0)
-		relaytest.Equal(t, "how many of the other account are unrouted", len(g.Events("state=unrouted")), 1)
+		relaytest.Equal(t, "the number of events still unrouted", len(g.Events("state=unrouted&q=33123456789")), 0)
+		relaytest.Equal(t, "the number of unrouted events of the other account", len(g.Events("state=unrouted")), 1)
 	})
 	t.Run("a replay sends nothing twice", func(t *testing.T) {
 		g.Admin().Post("/admin/events/replay", `{"kind": "sms", "q": "patience"}`).Mentions(t, 200, `"count":1,`)
 		g.AwaitDelivery("g-new", "delivered")
 		if n := len(k.Requests("/new")); n != 1 {
-			t.Errorf("it was sent %d times", n)
+			t.Errorf("the message was sent %d times, want once", n)
 		}
 	})
 }
