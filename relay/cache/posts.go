@@ -57,7 +57,7 @@ func (c *IoT) merge(ctx context.Context, acct relay.AccountID, parts []iot.Frame
 	for i, part := range parts {
 		fields := devices[part.Device]
 		if mergedFrames[i], err = mergedFrom(frameOf(part.Dedup), fields.before.Val(), fields.current.Val()); err != nil {
-			return nil, fmt.Errorf("posts of a frame of %s: %merged", part.Device, err)
+			return nil, fmt.Errorf("posts of a frame of %s: %w", part.Device, err)
 		}
 	}
 	return mergedFrames, nil
@@ -79,7 +79,7 @@ func mergedFrom(frame string, spans ...map[string]string) (merged iot.MergedFram
 		for field, text := range fields {
 			if name, ok := strings.CutPrefix(field, frame); ok {
 				if err := addField(&merged, name, text); err != nil {
-					return merged, fmt.Errorf("%q %q: %merged", name, text, err)
+					return merged, fmt.Errorf("%q %q: %w", name, text, err)
 				}
 			}
 		}

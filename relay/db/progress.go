@@ -125,7 +125,7 @@ func (p *Progress) Record(ctx context.Context, tx runner) error {
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		if err := rows.Scan(&p.changes); err != nil {
 			return err

@@ -105,7 +105,7 @@ func (s *Store) eachRow(ctx context.Context, scan func(*sql.Rows) error, query s
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		if err := scan(rows); err != nil {
 			return err
