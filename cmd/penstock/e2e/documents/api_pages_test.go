@@ -104,7 +104,7 @@ func TestReferenceHasNavigationSearchAndSamples(t *testing.T) {
 	b := e2e.NewBrowser(t)
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"))
 	b.Open(g.URL() + "/docs")
-	b.AwaitText("Authentication", "Errors", "Pagination", "Webhooks", "Messaging", "SIMs", "Devices", "Ledgers", "Operation")
+	b.AwaitText("Authentication", "Errors", "Pagination", "Webhooks", "Messaging", "SIMs", "Devices", "Ledgers", "Administration")
 
 	press(b, "aside button, aside a", "Messages")
 	press(b, "aside a", "Send a message")
