@@ -51,8 +51,8 @@ func batches(b *testing.B, c *IoT) {
 	b.ReportMetric(frames*float64(n)/b.Elapsed().Seconds(), "frames/s")
 }
 
-// TestABatchAllocatesLittle holds what a batch allocates before it is sent: 4 for each
-// device and frame, as many frames as there may be of one device.
+// TestABatchAllocatesLittle limits the allocations of a batch before it is sent: 8 for each
+// device, however many frames it has, and about 2 for each mark.
 func TestABatchAllocatesLittle(t *testing.T) {
 	const devices, frames = 10, 1000
 	seen, points := make([]iot.Seen, frames), make([]iot.Point, frames)
@@ -65,14 +65,14 @@ func TestABatchAllocatesLittle(t *testing.T) {
 		t.Errorf("got %d devices, the first with %q; want the newest point of each", len(got), got[0].fields)
 	}
 	for name, tc := range map[string]struct {
-		most float64
-		do   func()
+		maxAllocs float64
+		do        func()
 	}{
 		"latest": {8 * devices, func() { byDevice(points) }},
-		"marks":  {2 * frames, func() { byShard(seen, spanAt(time.Unix(0, 0), time.Hour)) }},
+		"marks":  {2.2 * frames, func() { byShard(seen, spanAt(time.Unix(0, 0), time.Hour)) }},
 	} {
-		if allocs := testing.AllocsPerRun(10, tc.do); allocs > tc.most {
-			t.Errorf("%s: %.0f allocations, want at most %.0f", name, allocs, tc.most)
+		if allocs := testing.AllocsPerRun(10, tc.do); allocs > tc.maxAllocs {
+			t.Errorf("%s: %.0f allocations, want at most %.0f", name, allocs, tc.maxAllocs)
 		} else {
 			t.Logf("%s: %.0f allocations", name, allocs)
 		}
