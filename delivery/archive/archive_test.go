@@ -83,7 +83,7 @@ func (s *callSource) Read(ctx context.Context, _ relay.AccountID, _, to time.Tim
 	return out, s.err
 }
 
-// newFiles opens a record store.
+// newFiles returns a file store on a new database.
 func newFiles(t *testing.T, o db.Options) *file.Store {
 	t.Helper()
 	return file.NewStore(dbtest.Open(t, o))

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Every carrier's message reaches its relay once, however often it is handed
-// over; equal texts under other ids are other messages.
+// TestEveryCarriersMessageArrivesOnce posts the messages of six carriers repeatedly: each reaches
+// its relay once. Equal texts with different ids are different messages.
 func TestEveryCarriersMessageArrivesOnce(t *testing.T) {
 	f := newFlow(t, toMessages("http://vmn/?m=%msg&n=%netw"))
 	var want []string

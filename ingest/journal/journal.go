@@ -208,10 +208,10 @@ type Stats struct {
 	Last     uint64 // the last durable sequence
 	Bytes    int64  // of all segments, without space that is only reserved
 	MaxBytes int64  // the quota, as in Options
-	Gaps     int    // damaged ranges found since Open
+	Gaps     int    // damaged ranges of the present segments
 	Cut      int64  // bytes cut from the tail by Open
 	Appends  int64  // records acknowledged since Open
-	Failed   int64  // records refused since Open
+	Failed   int64  // records whose commit failed since Open
 	Fsyncs   int64  // syncs of commits since Open
 	Err      error  // why the last commit failed; nil if it succeeded
 }

@@ -99,7 +99,8 @@ type servers struct {
 	// failedAt is the start of the last check that failed. Connections that were checked
 	// earlier are not used again, so that only one statement waits for a server that hangs.
 	failedAt time.Time
-	// unidentified is the reason why the server has no identity; nil if it has one.
+	// unidentified is the error with which the server refused to report its identity; nil for a
+	// standby.
 	unidentified error
 }
 
@@ -136,7 +137,8 @@ func (e hostError) Unwrap() error { return e.error }
 // lower, so that all of them can be tried within the timeout of a statement.
 const maxConnectTime = 5 * time.Second
 
-// maxPingTime limits the check of a connection that has been idle for a second or more.
+// maxPingTime limits the check of a connection. A connection is checked before it is used if its
+// last check was a second ago or earlier.
 const maxPingTime = 2 * time.Second
 
 func newServers(cfg *pgx.ConnConfig, o Options, check func(context.Context, *pgx.Conn) error) *servers {

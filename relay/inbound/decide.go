@@ -16,7 +16,7 @@ import (
 
 // Settings are the settings that routing decisions depend on.
 type Settings struct {
-	// Zone is the time zone of %time and %smsTime; nil means UTC.
+	// Zone is the time zone of %time, %smsTime and the times in filters; nil means UTC.
 	Zone *time.Location
 	// MailDomain is the right side of the Message-ID of e-mails; empty means
 	// penstock.invalid.
@@ -25,8 +25,8 @@ type Settings struct {
 
 // Decision is the routing decision for a message, with its reason.
 type Decision struct {
-	// State is Done, Unrouted (no relay matches) or Quarantined (the message or the action of
-	// the relay is invalid).
+	// State is Done, Unrouted (no relay matches) or Quarantined (the message, the relay or its
+	// filter is invalid).
 	State  event.State
 	Reason string // of Unrouted and Quarantined
 	// Outcome describes the relay and its action if the State is Done. Explain and traces

@@ -75,8 +75,8 @@ func TestAGatewayKeepsTheHeadsThatOthersSigned(t *testing.T) {
 	}
 }
 
-// TestAJobOfAnotherKindIsNotRun changes the kind of a job in the database: the input of a
-// generation could be read as that of an annotation.
+// TestAJobOfAnotherKindIsNotRun runs a generation job with the runner of annotations, which
+// could parse the input of a generation.
 func TestAJobOfAnotherKindIsNotRun(t *testing.T) {
 	st := newSite(t)
 	d := st.generate("plain", ledger.NewToken{})
@@ -182,7 +182,7 @@ func TestALedgerOfAnEarlierBuildIsSealedWithItsNextEntry(t *testing.T) {
 	relaytest.Equal(t, "the number of faults and of entries", []int64{int64(r.Count), r.Entries}, []int64{0, 11})
 }
 
-// deaf is Events that fail once.
+// deaf is an Events whose Notify fails while down is set.
 type deaf struct {
 	*site
 	down bool

@@ -73,7 +73,7 @@ func TestAnEventThatIsNotSavedIsAnError(t *testing.T) {
 	s, store, sent := newSender(t)
 	caller := Caller{Sender: s, CallbackURL: callbackOf("https://example.com/", nil)}
 	if err := caller.Notify(t.Context(), 1, Event{ID: "e", Data: make(chan int)}); err == nil {
-		t.Error("data that is not valid JSON was accepted")
+		t.Error("data that cannot be encoded as JSON was accepted")
 	}
 	relaytest.NoError(t, store.db.Close())
 	if err := caller.Notify(t.Context(), 1, Event{ID: "e"}); err == nil || len(sent.ids) != 0 {

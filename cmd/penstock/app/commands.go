@@ -1,6 +1,6 @@
-// Package app is the gateway and its commands. There is a file for each command that does not only
-// call a running gateway, and wire.go, core.go and surfaces.go connect the parts of the
-// gateway. Command penstock and the end-to-end tests run it.
+// Package app implements the gateway and its commands. Most commands that do more than call a
+// running gateway have a file of their own; wire.go, core.go and surfaces.go connect the parts
+// of the gateway. Command penstock and the end-to-end tests run the package.
 package app
 
 import (

@@ -32,7 +32,7 @@ func TestHelpPrintsTheHelpOfTheCommand(t *testing.T) {
 	relaytest.Equal(t, "the error", stderr, "penstock: unknown command \"token lend\": penstock help lists the commands\n")
 }
 
-// The manual page has every command and renders without a warning.
+// TestTheManualPageRenders checks samples of the manual page, and that man prints no warning.
 func TestTheManualPageRenders(t *testing.T) {
 	code, page, _ := ran(t, nil, "man")
 	relaytest.Equal(t, "the exit code", code, exitDone)

@@ -15,7 +15,7 @@ type migrateCommand struct {
 	Status bool   `help:"List the migrations without applying them."`
 }
 
-// Run migrates the schema and lists the migrations.
+// Run lists the migrations. Unless Status is set, it applies them first.
 func (m migrateCommand) Run(w client.Environment) (err error) {
 	cfg, err := config.Load(m.Config, w.Variables)
 	if err != nil {

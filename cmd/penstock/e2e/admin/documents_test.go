@@ -103,7 +103,7 @@ func testDocuments(t *testing.T, s *e2e.Site) {
 	})
 	t.Run("an export is applied again without a change", func(t *testing.T) {
 		v2.Do("PATCH", "/v2/sms-relay/vmn/v-a", `{"action": "inactive"}`).Mentions(t, 200)
-		g.RunCommand("", "export").Mentions(t, 1, "want one of default, site-a")
+		g.RunCommand("", "export").Mentions(t, 1, "must be one of default, site-a")
 		got := g.RunCommand("", "export", "--document", "site-a")
 		has(got.Stdout, "document: site-a", "          action: inactive", `          number: "447860000101"`)
 		const nothing = "document site-a: 0 added, 0 changed, 0 removed, 0 kept"
