@@ -113,7 +113,7 @@ func isLimit(err error) bool {
 	if err == nil {
 		return false
 	}
-	for _, reason := range []string{late, memory, "nested too deep", "too deep", "Invalid", "invalid", "RangeError", "too long", "gave"} {
+	for _, reason := range []string{late, memory, "nested too deep", "too deep", "Invalid", "invalid", "RangeError", "too long", "returned more than"} {
 		if strings.Contains(err.Error(), reason) {
 			return true
 		}

@@ -112,7 +112,7 @@ func testAttempts(t *testing.T, s *e2e.Site) {
 		k.Await(t, "/longer", 3)
 	})
 	t.Run("filters are checked", func(t *testing.T) {
-		g.Admin().Get("/admin/deliveries?state=lost").Mentions(t, 422, `"state"`, "must be one of queued")
+		g.Admin().Get("/admin/deliveries?state=lost").Mentions(t, 422, `"state"`, "must be queued or retrying")
 		g.Admin().Get("/admin/deliveries?limit=0").Mentions(t, 422, `"limit"`)
 		g.Admin().Get("/admin/events?from=yesterday").Mentions(t, 422, `"from"`)
 	})
