@@ -66,8 +66,8 @@ var damageNotices = map[string]map[string]damageNotice{
 		"empty": {inLog, "the journal is processed again"}, "deleted": {inLog, "the journal is processed again"},
 	},
 	"*.db-commits": { // the entries of the last transactions are processed again
-		"bits flipped": {inLog, "the file with their number is missing or damaged"}, "cut": {inLog, "the file with their number is missing or damaged"},
-		"empty": {inLog, "the file with their number is missing or damaged"}, "deleted": {inLog, "the file with their number is missing or damaged"},
+		"bits flipped": {inLog, "the file with the number of writes is missing or damaged"}, "cut": {inLog, "the file with the number of writes is missing or damaged"},
+		"empty": {inLog, "the file with the number of writes is missing or damaged"}, "deleted": {inLog, "the file with the number of writes is missing or damaged"},
 	},
 	"journal/*/*.segment": {
 		"bits flipped": {inLog, "journal: damaged range skipped"}, "cut": {inLog, "journal: damaged range skipped"},
