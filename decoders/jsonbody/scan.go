@@ -178,8 +178,8 @@ func plainEscape(c byte) byte {
 	return c
 }
 
-// unicodeEscape decodes \uXXXX, or two of them that are a surrogate pair, and
-// returns the number of bytes that it has read.
+// unicodeEscape decodes an escape of four hexadecimal digits, or two escapes that form a
+// surrogate pair, and returns the number of bytes read.
 func unicodeEscape(raw []byte) (rune, int) {
 	c, _ := hex4(raw[2:])
 	if !utf16.IsSurrogate(c) {

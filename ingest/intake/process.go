@@ -16,7 +16,7 @@ import (
 	"github.com/penstock/penstock/relay/tracing"
 )
 
-// processAll processes items until each is done or quarantined. It returns an error
+// processAll processes items until each has a status. It returns an error
 // only when ctx is done.
 func (i *Intake) processAll(ctx context.Context, earlier []*batch, items []Item) error {
 	if len(items) == 0 {

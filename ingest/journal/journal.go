@@ -77,7 +77,7 @@ type Options struct {
 	// log keeps its previous answer. If Need is nil, the records are not needed. Only the
 	// sweep calls it: a commit that makes room must not wait for a database.
 	Need func(firstSeq, lastSeq uint64) (Need, error)
-	// KeepAll reports that no segment may be deleted for its age now; nil means never.
+	// KeepAll reports whether segments must be kept regardless of age; nil means false.
 	KeepAll func() bool
 	// Synced is called with the duration of each sync of a commit, unless it is nil.
 	Synced func(duration time.Duration)

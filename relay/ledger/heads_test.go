@@ -202,11 +202,11 @@ func TestHeadsAreSentToTheCallback(t *testing.T) {
 	st.events = events
 	st.s = st.open()
 	if _, err := st.s.Generate(t.Context(), 1, "plain", ledger.NewToken{}); err == nil {
-		t.Error("a head that could not be told counts as published")
+		t.Error("a head whose event was not saved counts as published")
 	}
 	events.down = false
 	st.generate("plain", ledger.NewToken{})
-	want := map[string]bool{}
+	sizes := map[string]bool{} // of the published heads
 	for _, e := range st.sent {
 		if e.Type != ledger.EventHead {
 			continue
@@ -215,9 +215,9 @@ func TestHeadsAreSentToTheCallback(t *testing.T) {
 		if data["ledger"] != "plain" || !strings.HasPrefix(data["checkpoint"].(string), "penstock/ledger/") {
 			t.Errorf("the event of a head names the ledger %v and the checkpoint %q", data["ledger"], data["checkpoint"])
 		}
-		want[strings.Split(data["checkpoint"].(string), "\n")[1]] = true
+		sizes[strings.Split(data["checkpoint"].(string), "\n")[1]] = true
 	}
-	if fmt.Sprint(want) != "map[0:true 1:true]" {
-		t.Errorf("heads of so many entries were told: %v", want)
+	if fmt.Sprint(sizes) != "map[0:true 1:true]" {
+		t.Errorf("sizes of the published heads: %v, want 0 and 1", sizes)
 	}
 }

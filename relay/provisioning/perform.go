@@ -33,7 +33,7 @@ type performer struct {
 // The errors of a job whose SIM is deleted or reset.
 const (
 	simGone  = "The SIM is no longer there."
-	simReset = "The SIM was set anew meanwhile."
+	simReset = "An inventory reset the SIM in the meantime."
 )
 
 // perform sends a job's command to the operator until the operator reports the end, and changes the

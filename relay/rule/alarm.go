@@ -114,7 +114,7 @@ func parseCursor(cursor string) (raised int64, id string, err error) {
 	return raised, id, nil
 }
 
-// Mute suppresses the actions of alarms from Since until Until, exclusively. The alarms are raised
+// Mute suppresses the actions of alarms from Since up to, but not including, Until. The alarms are raised
 // and cleared all the same. An empty RuleID or DeviceID means every rule or device.
 type Mute struct {
 	RuleID, DeviceID string

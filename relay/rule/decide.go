@@ -185,7 +185,7 @@ func (p *Program) step(acct relay.AccountID, st *PairState, frame *ruleFrame) ve
 	case p.Rule.For > 0 && st.Since.IsZero():
 		st.mark(frame)
 		began := frame.occurrence(p, Raised)
-		began.Rule = nil // the state, with which began is stored, has the rule's id
+		began.Rule = nil // the state, which contains began, has the rule's id
 		st.Since, st.Began, st.Due = frame.heard, &began, frame.heard.Add(p.Rule.For+grace)
 		v.changed, v.Why = true, fmt.Sprintf("when holds from now on, and must for %s", p.Rule.For)
 		return v

@@ -20,7 +20,7 @@ import (
 // deliveries returns a delivery for each parameter of each action, up to limit. Each delivery has all
 // occurrences; only a rule with a batch has several.
 //
-// The error has the faults of expressions of bodies. The deliveries of their actions have the
+// The error joins the failures of body expressions. An action whose expression failed sends the
 // usual content.
 func (a *actions) deliveries(occurrences []Occurrence, acct relay.AccountID, s Settings, limit int) ([]outbox.Delivery, error) {
 	if len(occurrences) == 0 || limit == 0 {

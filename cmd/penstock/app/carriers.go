@@ -118,8 +118,8 @@ func (s smppIntake) accept(ctx context.Context, received smpp.ReceivedPDU) (func
 	}, err
 }
 
-// otherHolder returns the name of the other gateway that holds the binds of a carrier; empty if
-// this one does, or if the holder is unknown.
+// otherHolder returns the name of the other gateway that holds the binds of a carrier, or "" if
+// this gateway holds them or the holder is unknown.
 func (c *carriers) otherHolder(carrier string) string {
 	if h := c.holders[carrier]; h != nil {
 		if node, ok := h.isOther(); ok {

@@ -61,7 +61,7 @@ func (m *membership) catchUp(ctx context.Context, stores []embeddedStore) error 
 			return fmt.Errorf("%s: %w", store.file, err)
 		}
 		if loss.Found && store.file == db.File && m.Halted() == "" {
-			// This is before follow, so that it is repeated after a crash.
+			// afterRestore runs before follow, so that a crash between them repeats it.
 			unknown, err := m.afterRestore(ctx, registry.Halt{Node: m.self.Node, Since: loss.Until, LastWrite: loss.Since})
 			if err != nil {
 				return fmt.Errorf("%s: messages that may have been sent: %w", store.file, err)

@@ -140,7 +140,8 @@ func fingerprint(secret string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// loadWitness reads the witness of a data directory; the zero witness if there is none.
+// loadWitness reads the witness of a data directory. It returns the zero witness if the
+// directory has none.
 func loadWitness(dir string) (seen witness, err error) {
 	path := filepath.Join(dir, databaseFile)
 	b, err := os.ReadFile(path)

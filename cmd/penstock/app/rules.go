@@ -45,7 +45,8 @@ type backlog struct {
 }
 
 // A gateway is behind when its journal has more than behindAbove unprocessed entries, or waits for
-// a back end. It is no longer behind settleTime after there are fewer than caughtUpBelow.
+// a back end. It has caught up once the journal has had fewer than caughtUpBelow unprocessed
+// entries for settleTime.
 const (
 	behindAbove   = 20_000
 	caughtUpBelow = 5000

@@ -169,8 +169,8 @@ func (r *router) complete(route *submit.Route, c config.Carrier) error {
 	}
 	route.InTurn = true
 	// All addresses are allowed, because the URL is from the configuration.
-	everywhere := []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
-	client, err := httpout.New(httpout.Options{Allow: everywhere, Timeout: c.AnswerTimeout, OneShot: c.Type == config.Kannel})
+	allAddresses := []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
+	client, err := httpout.New(httpout.Options{Allow: allAddresses, Timeout: c.AnswerTimeout, OneShot: c.Type == config.Kannel})
 	if err != nil {
 		return err
 	}

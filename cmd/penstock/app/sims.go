@@ -55,7 +55,7 @@ type prober struct {
 // reject an unknown event. The error is shown to the account.
 func (p prober) Probe(ctx context.Context, acct relay.AccountID, url string) error {
 	if _, err := p.secrets(ctx, acct); err != nil {
-		return err // the database is down, which is no fault of the URL
+		return err // the database is down: the URL was not tried
 	}
 	now := time.Now()
 	test, err := outbox.Callback(acct, url, outbox.Event{

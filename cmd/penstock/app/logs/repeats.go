@@ -126,7 +126,7 @@ func (f *fault) write() {
 	_ = f.handler.Handle(context.Background(), line)
 }
 
-// requestOf returns the id of the request of a line; empty if there is none.
+// requestOf returns the request id of a line, or "" if the line has none.
 func requestOf(line slog.Record) (id string) {
 	line.Attrs(func(a slog.Attr) bool {
 		if a.Key == "request_id" {

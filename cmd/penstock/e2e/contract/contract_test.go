@@ -257,7 +257,7 @@ func checkCommonRefusals(g *e2e.Gateway, doc *openapi3.T, s sample, tooLarge, fr
 		}
 	}
 	if documents("401") {
-		for _, token := range []string{"", "nobody"} { // every sample has its own address, since failed attempts of an address are limited
+		for _, token := range []string{"", "nobody"} { // failed attempts are limited by address, so each sample uses another one
 			want(401, s.send(g.As(token).With("X-Forwarded-For", from)))
 		}
 	}

@@ -242,7 +242,7 @@ func testContractProvider(t *testing.T, checker *contracttest.Checker) {
 	}
 }
 
-// sessionOf returns the cookie of the session that an answer begins, or "" if there is none.
+// sessionOf returns the session cookie that a response sets, or "" if it sets none.
 func sessionOf(a e2e.Response) string {
 	for _, set := range a.Header.Values("Set-Cookie") {
 		if cookie, _, _ := strings.Cut(set, ";"); strings.HasPrefix(cookie, "penstock_session=") && !strings.HasSuffix(cookie, "=") {
