@@ -104,8 +104,10 @@ func (s *Surface) replayOf(ctx context.Context, in *intake.Intake, f event.Filte
 		}
 		countErr = errors.Join(countErr, err)
 	}
-	if len(ids) < maxCounted { // ids has all selected events, so the journal need not be searched again
-		f = counted
+	// If ids has all selected events, the journal is not searched again. The other fields of the
+	// filter still apply, because an event may have been replayed in the meantime.
+	if len(ids) < maxCounted {
+		f.IDs = ids
 	}
 	n, err := in.Replay(ctx, f, replayed.Rules)
 	replayed.Count, replayed.Examined = replayed.Count+n, replayed.Examined+len(ids)

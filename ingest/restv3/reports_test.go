@@ -127,6 +127,7 @@ func TestReportsAreRequested(t *testing.T) {
 			want        string
 		}{
 			"nothing":             {"acme", `{"end_time":"2026-11-02"}`, 422, invalid("start_time", "The start time field is required.")},
+			"a blank start":       {"acme", `{"start_time":" ","end_time":"2026-11-02"}`, 422, invalid("start_time", "The start time field is required.")},
 			"no time":             {"acme", `{"start_time":"soon","end_time":"2026-11-02"}`, 422, invalid("start_time", "The start time must be an ISO 8601 date and time, like 2026-01-31T12:00:00Z.")},
 			"a number":            {"acme", `{"start_time":7,"end_time":"2026-11-02"}`, 422, invalid("start_time", "The start time must be a string.")},
 			"an end at the start": {"acme", `{"start_time":"2026-11-02T01:00:00+01:00","end_time":"2026-11-02"}`, 422, invalid("end_time", "The end time must be a date after start time.")},

@@ -183,8 +183,11 @@ func (i *Input) Integer(name string) *int64 {
 // Time returns a required time in ISO 8601, from the years 1970 to 2199; without a zone it is
 // UTC. form describes the format in problems.
 func (i *Input) Time(name, form string) time.Time {
-	text := strings.TrimSpace(i.Required(name))
-	if len(i.Problems[name]) > 0 {
+	text := strings.TrimSpace(i.Text(name))
+	if text == "" {
+		if len(i.Problems[name]) == 0 {
+			i.Wrong(name, "The %s field is required.")
+		}
 		return time.Time{}
 	}
 	if t, ok := iso8601.Parse(text); ok && t.Year() >= 1970 && t.Year() < 2200 {
