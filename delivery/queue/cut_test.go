@@ -27,7 +27,7 @@ func TestRedisCutOffBetweenTheAnswerAndTheBookkeeping(t *testing.T) {
 	t.Parallel()
 	const n, away = 1000, 4 * time.Second
 	for name, begin := range map[string]func(r *rig, ds []outbox.Delivery){
-		"first attempts":    func(r *rig, ds []outbox.Delivery) { r.send(ds) },
+		"first attempts":    (*rig).sendAtOnce,
 		"attempts by asynq": func(r *rig, ds []outbox.Delivery) { r.create(ds, 0) },
 	} {
 		t.Run(name, func(t *testing.T) {

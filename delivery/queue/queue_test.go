@@ -198,7 +198,7 @@ func TestAServerKilledBeforeOutcomesAreSavedLosesAndRepeatsNothing(t *testing.T)
 					<-open
 				}
 			}
-			r.send(r.deliveries(1000, s.URL))
+			r.sendAtOnce(r.deliveries(1000, s.URL))
 			<-reached
 			kill()
 			down := time.After(4 * time.Second)

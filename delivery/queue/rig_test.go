@@ -211,6 +211,15 @@ func (r *rig) send(ds []outbox.Delivery) {
 	}
 }
 
+// sendAtOnce is send, but nothing is attempted before all deliveries are in the store. So an
+// endpoint that holds its answers does not hold them while a slow store creates the rest, which
+// can take longer than an attempt may.
+func (r *rig) sendAtOnce(ds []outbox.Delivery) {
+	r.t.Helper()
+	r.create(ds, r.queue.Lease())
+	r.queue.Dispatch(ds)
+}
+
 // await waits until n deliveries are in a state.
 func (r *rig) await(state outbox.State, n int) {
 	r.t.Helper()
