@@ -29,9 +29,9 @@ Device: /devices/DEVICE?account=1 /alarms?account=1&device_id=DEVICE&limit=50
 Device: /decoders/try#{"account":"1","device_id":"DEVICE","last":20}
 Alarms: /alarms?limit=50 /alarms?state=cleared&limit=50
 Messages: /messages?limit=50 /messages?direction=out&limit=50 /messages?state=unknown&limit=50
-Messages: /messages?number=447705000000&limit=50 /messages?number=447700900123&limit=50
-Events: /events?limit=50 /events?q=a840416b2c000103&limit=50 /events?q=absent&limit=50
-Deliveries: /deliveries?limit=50 /deliveries?q=absent&limit=50
+Messages: /messages?number=447705000000&limit=50&search_ms=200 /messages?number=447700900123&limit=50&search_ms=200
+Events: /events?limit=50 /events?q=a840416b2c000103&limit=50&search_ms=200 /events?q=absent&limit=50&search_ms=200
+Deliveries: /deliveries?limit=50 /deliveries?q=absent&limit=50&search_ms=200
 Jobs: /jobs?limit=50
 Rules: /alarms?limit=500 /rules?limit=50
 Decoders: /decoders?limit=50 /devices?account=1&decoder=bench&limit=1

@@ -73,14 +73,18 @@ func (s *selection) deliveries() outbox.Filter {
 func (s *Surface) listDeliveries(c *fiber.Ctx, sel *selection) error {
 	f := sel.deliveries()
 	limit := sel.limit()
-	f.Cursor = sel.option("cursor")
+	f.Cursor, f.SearchUntil = sel.option("cursor"), sel.searchUntil()
 	sel.refuseTextSearch("q", "target")
 	if err := sel.Err(); err != nil {
 		return err
 	}
+	var meta searchMeta
 	found, err := inPieces(limit, sizeOfDelivery, func(n int) (found []outbox.Delivery, hasMore bool, err error) {
 		f.Limit = n
 		found, f.Cursor, err = s.Deliveries.List(c.UserContext(), f)
+		if meta.Next = f.Cursor; meta.Next != "" && len(found) < n {
+			meta.SearchedTo = formatTime(outbox.SearchedTo(f.Cursor))
+		}
 		return found, f.Cursor != "", err
 	})
 	if err != nil {
@@ -90,7 +94,7 @@ func (s *Surface) listDeliveries(c *fiber.Ctx, sel *selection) error {
 	for i := range views {
 		views[i].hide(c)
 	}
-	return sendPage(c, views, f.Cursor)
+	return c.JSON(fiber.Map{"data": views, "meta": meta})
 }
 
 // sizeOfDelivery returns the approximate memory of a delivery, in bytes.

@@ -100,7 +100,7 @@ func TestDeliveriesThatWaitForABreakerNameIt(t *testing.T) {
 func TestSelectionsAreChecked(t *testing.T) {
 	o := newOffice(t)
 	for query, field := range map[string]string{
-		"limit=0": "limit", "limit=1001": "limit", "limit=x": "limit", "state=lost": "state", "account=acme": "account",
+		"limit=0": "limit", "limit=1001": "limit", "limit=x": "limit", "search_ms=0": "search_ms", "search_ms=5001": "search_ms", "state=lost": "state", "account=acme": "account",
 		"from=yesterday": "from", "to=2026-13-01": "to", "kind=post": "kind", "waits_for=luck": "waits_for",
 	} {
 		if got := o.ask("GET /admin/deliveries?"+query, ""); !strings.HasPrefix(got, `422 {"errors":{"`+field+`":`) {

@@ -34,7 +34,7 @@ func (s *Surface) dryRun(c *fiber.Ctx, intakes []*intake.Intake, f event.Filter,
 			part, err = replay.Preview(c.UserContext(), s.Inspector, f, limit, s.Now)
 		} else {
 			var reached intake.Reached
-			part.Count, reached, err = in.Count(c.UserContext(), f, time.Now().Add(searchTime))
+			part.Count, reached, err = in.Count(c.UserContext(), f, time.Now().Add(maxSearchTime))
 			part.BackTo = reached.Time
 		}
 		if err != nil {

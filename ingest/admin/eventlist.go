@@ -22,18 +22,18 @@ import (
 	"github.com/penstock/penstock/relay/event"
 )
 
-// The budget of a page of events: the time for which the journals are searched, and the bytes
-// after which the page ends.
+// The budget of a page: the time for which it is searched, unless the request sets less, and the
+// bytes after which it ends.
 const (
-	searchTime = 5 * time.Second
-	pageBytes  = 4 << 20
+	maxSearchTime = 5 * time.Second
+	pageBytes     = 4 << 20
 )
 
-// eventsMeta is the meta of a page of events. A page may have fewer events than its limit
-// although there are more.
-type eventsMeta struct {
+// searchMeta is the meta of a page that may have fewer records than its limit although there are
+// more.
+type searchMeta struct {
 	Next string `json:"next"`
-	// SearchedTo is the time back to which events were searched; empty unless the search
+	// SearchedTo is the time back to which records were searched; empty unless the search
 	// stopped because it had used its time.
 	SearchedTo string `json:"searched_to,omitempty"`
 	// Away lists the gateways whose events are missing.
@@ -70,8 +70,11 @@ func (src *eventSource) advance() {
 // event, journalSources returns the error.
 func (s *Surface) journalSources(ctx context.Context, intakes []*intake.Intake, search intake.Search, places position) (eventSources, error) {
 	var sources eventSources
-	for _, in := range intakes {
+	deadline := search.Until
+	for i, in := range intakes {
 		search.Below = places[in.Kind()]
+		// Each journal has an equal part of the remaining time.
+		search.Until = time.Now().Add(time.Until(deadline) / time.Duration(len(intakes)-i))
 		src := &eventSource{node: s.Node, kind: in.Kind()}
 		src.next, src.stop = iter.Pull(func(yield func(eventJSON) bool) {
 			var reached intake.Reached
@@ -93,7 +96,7 @@ func (s *Surface) journalSources(ctx context.Context, intakes []*intake.Intake, 
 func gatewaySource(node string, body io.ReadCloser) (*eventSource, error) {
 	src := &eventSource{node: node}
 	next, stop := iter.Pull(func(yield func(eventJSON) bool) {
-		var meta eventsMeta
+		var meta searchMeta
 		if meta, src.err = readEvents(body, yield); meta.Next != "" {
 			src.resume, _ = parsePosition(meta.Next)
 			src.searchedTo = meta.SearchedTo
@@ -108,7 +111,7 @@ func gatewaySource(node string, body io.ReadCloser) (*eventSource, error) {
 }
 
 // readEvents reads a page of events, {"data": […], "meta": {…}}, until yield returns false.
-func readEvents(r io.Reader, yield func(eventJSON) bool) (meta eventsMeta, err error) {
+func readEvents(r io.Reader, yield func(eventJSON) bool) (meta searchMeta, err error) {
 	d := json.NewDecoder(r)
 	for range 3 { // {, "data", [
 		if _, err := d.Token(); err != nil {
@@ -195,10 +198,11 @@ func (s *Surface) listEvents(c *fiber.Ctx, sel *selection) error {
 	if !ok {
 		sel.Add("cursor", notACursor)
 	}
+	search := intake.Search{Filter: f, Until: sel.searchUntil()}
 	if err := sel.Err(); err != nil {
 		return err
 	}
-	list, err := s.findEvents(c, intakes, f, places, limit, passedOn(c))
+	list, err := s.findEvents(c, intakes, search, places, limit, passedOn(c))
 	if err != nil {
 		return err
 	}
@@ -207,15 +211,15 @@ func (s *Surface) listEvents(c *fiber.Ctx, sel *selection) error {
 	return nil
 }
 
-// findEvents begins a list of the events of all gateways that a filter selects. query is the
-// same filter for the other gateways.
-func (s *Surface) findEvents(c *fiber.Ctx, intakes []*intake.Intake, f event.Filter, places positions, limit int, query url.Values) (*eventList, error) {
+// findEvents begins a list of the events of all gateways that a search selects. query is the
+// same search for the other gateways.
+func (s *Surface) findEvents(c *fiber.Ctx, intakes []*intake.Intake, search intake.Search, places positions, limit int, query url.Values) (*eventList, error) {
 	list := &eventList{node: s.Node, limit: limit, hidden: hidesTexts(c), sender: principalOf(c), places: places}
 	for _, in := range intakes {
 		list.kinds = append(list.kinds, in.Kind())
 	}
 	// 1. The journals of this gateway, as far as their first events.
-	ctx, search := c.UserContext(), intake.Search{Filter: f, Until: time.Now().Add(searchTime)}
+	ctx, f := c.UserContext(), &search.Filter
 	otherGateways, err := s.Peers.otherGateways(c)
 	if err == nil {
 		list.sources, err = s.journalSources(ctx, intakes, search, places[s.Node])
@@ -255,7 +259,7 @@ type eventList struct {
 	hidden  bool // texts of messages are hidden
 	sources eventSources
 	places  positions // where the next page begins
-	meta    eventsMeta
+	meta    searchMeta
 }
 
 // newest returns the source with the newest event; nil if the list ends here or a search

@@ -107,7 +107,7 @@ func TestEventsOfSourcesAreMerged(t *testing.T) {
 			relaytest.NoError(t, w.Flush())
 			var page struct {
 				Data []eventJSON
-				Meta eventsMeta
+				Meta searchMeta
 			}
 			relaytest.NoError(t, json.Unmarshal(out.Bytes(), &page))
 			var ids, away []string

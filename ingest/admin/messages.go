@@ -11,6 +11,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
@@ -112,6 +113,7 @@ func (s *Surface) listMessages(c *fiber.Ctx, sel *selection) error {
 	if !ok {
 		sel.Add("cursor", notACursor)
 	}
+	searchUntil := sel.searchUntil()
 	if direction == received && f.State != "" {
 		sel.Add("state", "Only sent messages have a state.")
 	}
@@ -129,10 +131,14 @@ func (s *Surface) listMessages(c *fiber.Ctx, sel *selection) error {
 	if list.events = (&eventList{places: places}); direction != sent && f.State == "" {
 		intakes := ofKind(s.Intakes, event.SMS)
 		query := url.Values{"kind": {string(event.SMS)}}
+		if text := sel.option("search_ms"); text != "" {
+			query.Set("search_ms", text)
+		}
 		if f.Number != "" {
 			query.Set("number", f.Number)
 		}
-		list.events, err = s.findEvents(c, intakes, event.Filter{Account: f.Account, Number: f.Number}, places, list.limit, query)
+		search := intake.Search{Filter: event.Filter{Account: f.Account, Number: f.Number}, Until: searchUntil}
+		list.events, err = s.findEvents(c, intakes, search, places, list.limit, query)
 		if err != nil {
 			return err
 		}

@@ -9,7 +9,7 @@ const (
 )
 
 // inPieces reads a page of records in pieces, until it has limit records or about pageBytes, or
-// has taken searchTime. read returns the next n records and whether there are more; fewer than
+// has taken maxSearchTime. read returns the next n records and whether there are more; fewer than
 // n end the page. size returns the memory of a record, in bytes.
 func inPieces[T any](limit int, size func(*T) int, read func(n int) (found []T, hasMore bool, err error)) (page []T, err error) {
 	began, bytes := time.Now(), 0
@@ -23,7 +23,7 @@ func inPieces[T any](limit int, size func(*T) int, read func(n int) (found []T, 
 			bytes += size(&found[i])
 		}
 		page = append(page, found...)
-		if !hasMore || len(found) < n || len(page) == limit || bytes >= pageBytes || time.Since(began) >= searchTime {
+		if !hasMore || len(found) < n || len(page) == limit || bytes >= pageBytes || time.Since(began) >= maxSearchTime {
 			return page, nil
 		}
 		average := bytes/len(page) + 1

@@ -97,7 +97,7 @@ func TestEventsAreListedFromTheJournalWhileTheDatabaseIsDown(t *testing.T) {
 	relaytest.NoError(t, o.db.Close())
 	var page struct {
 		Data []eventJSON
-		Meta eventsMeta
+		Meta searchMeta
 	}
 	answer := o.ask("GET /admin/events?limit=4", "")
 	relaytest.NoError(t, json.Unmarshal([]byte(strings.TrimPrefix(answer, "200 ")), &page))

@@ -205,6 +205,12 @@ func (s *selection) limit() int {
 	return int(*n)
 }
 
+// searchUntil returns the time at which the search for a page ends.
+func (s *selection) searchUntil() time.Time {
+	milliseconds := s.Int("search_ms", int(maxSearchTime.Milliseconds()), int(maxSearchTime.Milliseconds()), "a number from 1 to")
+	return time.Now().Add(time.Duration(milliseconds) * time.Millisecond)
+}
+
 // numericCursor returns a cursor that is a number; 0 without a cursor.
 func (s *selection) numericCursor() uint64 {
 	text := s.option("cursor")

@@ -296,21 +296,35 @@ func matches(f *event.Filter, e *event.Event, it *Item) bool {
 		(f.From.IsZero() || !e.ReceivedAt.Before(f.From)) &&
 		(f.To.IsZero() || !e.ReceivedAt.After(f.To)) &&
 		(f.Reason == "" || containsFold([]byte(e.Reason), f.Reason)) &&
-		(f.Device == "" || it.contains(e, f.Device) || bytes.Contains(withoutSeparators(e.Raw), withoutSeparators([]byte(f.Device))))
+		(f.Device == "" || it.hasIdentifier(e, f.Device))
 }
 
 // contains reports whether the posted data contains a text, in any case.
 func (it *Item) contains(e *event.Event, text string) bool {
-	path, _ := url.PathUnescape(it.Entry.Path)
-	return containsFold(e.Raw, text) || containsFold([]byte(path+"\n"+it.Entry.Query), text)
+	return containsFold(e.Raw, text) || containsFold(it.pathAndQuery(), text)
 }
 
-// withoutSeparators returns a text in lower case without the separators of devEUIs and MAC
-// addresses.
+// hasIdentifier reports whether the posted data contains a device's identifier, in any case,
+// with or without the separators of devEUIs and MAC addresses.
+func (it *Item) hasIdentifier(e *event.Event, identifier string) bool {
+	stripped := withoutSeparators([]byte(identifier))
+	return bytes.Contains(withoutSeparators(e.Raw), stripped) || bytes.Contains(withoutSeparators(it.pathAndQuery()), stripped)
+}
+
+func (it *Item) pathAndQuery() []byte {
+	path, _ := url.PathUnescape(it.Entry.Path)
+	return []byte(path + "\n" + it.Entry.Query)
+}
+
+// withoutSeparators returns a text without hyphens and colons, its ASCII letters in lower case.
 func withoutSeparators(text []byte) []byte {
 	stripped := make([]byte, 0, len(text))
-	for _, c := range bytes.ToLower(text) {
-		if c != '-' && c != ':' {
+	for _, c := range text {
+		switch {
+		case c == '-' || c == ':':
+		case 'A' <= c && c <= 'Z':
+			stripped = append(stripped, c-'A'+'a')
+		default:
 			stripped = append(stripped, c)
 		}
 	}

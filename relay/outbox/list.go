@@ -31,6 +31,9 @@ type Filter struct {
 	From    time.Time
 	To      time.Time
 	Query   string // a part of id, message id, target, reason or text
+	// SearchUntil is the time after which List reads no more deliveries to match texts; zero for
+	// no limit.
+	SearchUntil time.Time
 	Limit   int
 	Cursor  string
 }
@@ -103,14 +106,26 @@ func (s *Store) List(ctx context.Context, f Filter) (ds []Delivery, nextCursor s
 	return ds, nextCursor, err
 }
 
+// SearchedTo returns the time of the last delivery that a page with this next cursor compared.
+func SearchedTo(nextCursor string) time.Time {
+	p, err := parseCursor(nextCursor)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.Unix(0, p.created)
+}
+
 // page finds the positions of a page after a position, and the cursor of the next page.
 // The database compares columns that no index has; texts are read and matched here. A page
-// ends, even if it is not full, once s.maxCompared deliveries were compared or s.maxScanned
-// read.
+// ends, even if it is not full, once s.maxCompared deliveries were compared, s.maxScanned were
+// read, or f.SearchUntil has passed.
 func (s *Store) page(ctx context.Context, f Filter, previous position) (page []position, nextCursor string, err error) {
 	hasTexts := f.Query != "" || f.Reason != "" || f.Target != ""
 	compared, scanned := 0, 0
-	for n := min(f.Limit+1, s.step); compared < s.maxCompared && scanned < s.maxScanned; n = min(4*n, s.step) {
+	isOver := func() bool {
+		return compared >= s.maxCompared || scanned >= s.maxScanned || scanned > 0 && !f.SearchUntil.IsZero() && time.Now().After(f.SearchUntil)
+	}
+	for n := min(f.Limit+1, s.step); !isOver(); n = min(4*n, s.step) {
 		if hasTexts {
 			n = min(n, chunkSize)
 		}

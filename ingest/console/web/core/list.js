@@ -17,6 +17,7 @@ const pageSize = () => (narrow() ? 25 : 50);
 const liveEvery = 5000; // milliseconds between two reads of the first page
 const newFor = 30_000; // how long a row that came meanwhile is marked
 const exportLimit = 10_000; // rows of a file
+const searchTime = 200; // milliseconds of one request of a search
 
 // pickers are the kinds of filters whose values are records: what to pick from, within an
 // account if one is chosen.
@@ -100,6 +101,7 @@ const filterOf = (o, params) =>
 //                      ones hold longer texts
 //   name, detail       name: the text of the button that opens a row; detail: what it shows.
 //                      Without them the first column is a cell like the others
+//   searches           whether the operation takes search_ms
 //   key                the id of a row, if it is not x.id
 //   act, selectable    the operation for which rows are selected, or a function that reports
 //                      whether they are; and which rows can be selected
@@ -142,26 +144,32 @@ export function listing(o) {
     );
     state.recount = () => redraw(acts, [state.everyBox, o.actions ? o.actions(ctx) : [], aside]);
     state.draw = () => redraw(body, drawPage(state));
-    let since = null,
+    let searched = false, // the page took more than one request
+      since = null,
       requested = 0,
       drawn = 0;
     const load = async () => {
       const number = ++requested;
       try {
-        const found = await fetchPage({ ...query, cursor: params.cursor, limit: pageSize() }, signal);
-        if (number < drawn || signal.aborted) return; // a later request was answered before
-        drawn = number;
-        since = new Date();
-        ctx.fresh = params.cursor ? new Set() : marks(found.data.map((x) => keyOf(o, x)));
-        state.found = found;
-        state.draw();
-        body.classList.remove("stale");
-        const meta = found.meta || {};
-        status.replaceChildren(
-          ...(meta.stale ? [h("p", { class: "note stale-note" }, meta.stale)] : []),
-          ...away(meta.away || [])
-        );
-        live.textContent = params.cursor
+        const first = { ...query, cursor: params.cursor, limit: pageSize(), ...(o.searches && { search_ms: searchTime }) };
+        await search(fetchPage, first, signal, (found, searching) => {
+          if (number < drawn || signal.aborted) return false; // a later request was answered before
+          drawn = number;
+          since = new Date();
+          if (searching) searched = true;
+          ctx.fresh = params.cursor ? new Set() : marks(found.data.map((x) => keyOf(o, x)));
+          state.found = found;
+          state.draw();
+          body.classList.remove("stale");
+          const meta = found.meta || {};
+          status.replaceChildren(
+            ...(searching ? [h("p", { class: "hint" }, "Searching, now at ", stamp(meta.searched_to), " …")] : []),
+            ...(meta.stale ? [h("p", { class: "note stale-note" }, meta.stale)] : []),
+            ...away(meta.away || [])
+          );
+          return true;
+        });
+        live.textContent = params.cursor || searched
           ? "As of " + clock(since)
           : "Updated " + clock(since) + " (every " + liveEvery / 1000 + " s)";
       } catch (error) {
@@ -178,6 +186,7 @@ export function listing(o) {
       (body.contains(document.activeElement) &&
         document.activeElement.matches("input:not([type=checkbox]), textarea, select"));
     const follow = () => {
+      if (searched) return; // a long search is repeated by Refresh only
       if (!since || !inUse()) return load();
       live.textContent = "Updates wait while a row is open. As of " + clock(since);
     };
@@ -189,6 +198,22 @@ export function listing(o) {
     state.recount();
     return params.cursor ? load() : poll(follow, { every: liveEvery, signal });
   };
+}
+
+// search fetches a page. A search that needs longer than search_ms continues in further requests,
+// until the page is full or the list ends. show is called with the page so far, and whether the
+// search goes on; it returns false to stop the search.
+async function search(fetchPage, query, signal, show) {
+  const page = { data: [] };
+  for (let searching = true; searching; ) {
+    const limit = query.limit - page.data.length,
+      cursor = page.meta ? page.meta.next : query.cursor;
+    const found = await fetchPage({ ...query, cursor, limit }, signal);
+    page.data = [...page.data, ...found.data];
+    page.meta = found.meta;
+    searching = Boolean(found.meta && found.meta.searched_to) && page.data.length < query.limit;
+    if (!show(page, searching)) return;
+  }
 }
 
 // away names the gateways whose records are missing in a list.

@@ -114,6 +114,7 @@ const kinds = {
 export const show = listing({
   view: "deliveries",
   op: "listDeliveries",
+  searches: true,
   title: "Deliveries",
   intro: "Requests and mails to endpoints. Failed deliveries stay here until you retry them.",
   empty: "No deliveries match the filters.",

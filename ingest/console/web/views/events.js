@@ -177,6 +177,7 @@ export function eventDetail(e, ctx) {
 export const show = listing({
   view: "events",
   op: "listEvents",
+  searches: true,
   title: "Events",
   intro: "Everything that arrived at this gateway, newest first.",
   empty: "No events match the filters.",

@@ -166,6 +166,7 @@ function balance(filter, signal) {
 export const show = listing({
   view: "messages",
   op: "listMessages",
+  searches: true,
   title: "Messages",
   key: (m) => (m.event ? m.event.id : m.id),
   head: balance,
