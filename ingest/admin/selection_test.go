@@ -59,7 +59,7 @@ func FuzzSelection(f *testing.F) {
 func TestSelectionsRefuseWhatTheyDoNotRead(t *testing.T) {
 	o := newOffice(t)
 	for _, tc := range []struct{ line, body, want string }{
-		{"GET /admin/deliveries?states=done&x=1", "", `"states":["This parameter is unknown: the operation takes account, state, kind, waits_for, relay, number, target, reason, from, to, q, limit, cursor."]`},
+		{"GET /admin/deliveries?states=done&x=1", "", `"states":["This parameter is unknown: the operation takes account, state, kind, waits_for, relay, number, target, reason, from, to, q, limit, cursor, search_ms."]`},
 		{"GET /admin/accounts?name=acme", "", `"name":["This parameter is unknown: the operation takes no parameters."]`},
 		{"GET /admin/breakers?relay=g1", "", `"relay":["This parameter is unknown`},
 		{"GET /admin/gateways?node=n1", "", `"node":["This parameter is unknown`},

@@ -34,8 +34,8 @@ type Filter struct {
 	// SearchUntil is the time after which List reads no more deliveries to match texts; zero for
 	// no limit.
 	SearchUntil time.Time
-	Limit   int
-	Cursor  string
+	Limit       int
+	Cursor      string
 }
 
 // position is a place in the order of lists: newest first, then by descending id and

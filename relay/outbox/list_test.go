@@ -157,10 +157,10 @@ func pagesGoOn(r *rig) {
 	if err != nil || len(page) != 1 || page[0].ID != "first" || next != "" {
 		r.Errorf("%d deliveries, next %q, error %v", len(page), next, err)
 	}
-	// A search whose time has passed ends after the deliveries of one statement.
+	// A search whose time has passed ends after the first statement, which reads 11 deliveries.
 	f.Cursor, f.SearchUntil = "", at(0)
 	page, next, err = r.List(r.Context(), f)
-	if oldest := at(1.7); err != nil || len(page) != 0 || !SearchedTo(next).Equal(oldest) {
+	if oldest := at(2.189); err != nil || len(page) != 0 || !SearchedTo(next).Equal(oldest) {
 		r.Errorf("%d deliveries, searched to %v, error %v, want 0 and %v", len(page), SearchedTo(next), err, oldest)
 	}
 }

@@ -35,7 +35,7 @@ func TestConsoleContinuesASearch(t *testing.T) {
 	})()`)
 	b.Set("[name=q]", "the oldest")
 	b.Press("Show")
-	b.AwaitCondition("the message is found", `document.querySelectorAll(".listing tbody tr").length === 1 && !document.body.innerText.includes("Searching, now at")`)
+	b.AwaitCondition("the message is found", `document.querySelectorAll(".listing button.open").length === 1 && !document.body.innerText.includes("Searching, now at")`)
 	b.AwaitCondition("the search took several requests", `window.searches > 2`)
 	b.ExpectNoComplaints()
 }

@@ -151,7 +151,8 @@ export function listing(o) {
     const load = async () => {
       const number = ++requested;
       try {
-        const first = { ...query, cursor: params.cursor, limit: pageSize(), ...(o.searches && { search_ms: searchTime }) };
+        const first = { ...query, cursor: params.cursor, limit: pageSize() };
+        if (o.searches) first.search_ms = searchTime;
         await search(fetchPage, first, signal, (found, searching) => {
           if (number < drawn || signal.aborted) return false; // a later request was answered before
           drawn = number;
