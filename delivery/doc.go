@@ -5,9 +5,9 @@
 // The classification follows the Standard Webhooks recommendation (410 ends,
 // Retry-After is honoured). Beyond that:
 //
-//   - 3xx is dead at once, as other misconfigurations of an endpoint are: the
-//     same request will be redirected tomorrow as well. The reason names the
-//     origin of the target.
+//   - 3xx is dead at once, like other misconfigurations of an endpoint: a later
+//     attempt would be redirected too. The reason names the origin of the
+//     target.
 //   - 408 and 425 retry: they mean that the same request may be repeated.
 //   - An answer outside 200 to 599 is classified as 5xx (RFC 9110, section 15).
 //   - An endpoint whose address is not public is dead at once.

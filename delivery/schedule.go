@@ -31,7 +31,7 @@ func (s Schedule) Length() time.Duration {
 }
 
 // Next returns the delay after the given number of attempts (1 is the first), or
-// false if none is left. random is in [0, 1) and adds a jitter of up to ±20 %;
+// false if no delay is left. random, in [0, 1), adds a jitter of up to ±20 %;
 // retryAfter is a lower bound.
 func (s Schedule) Next(tries int, retryAfter time.Duration, random float64) (time.Duration, bool) {
 	i := max(tries, 1) - 1
@@ -48,7 +48,7 @@ const MaxRetryAfter = 24 * time.Hour
 
 // ParseRetryAfter parses a Retry-After header (RFC 9110, section 10.2.3): whole
 // seconds, or an HTTP date relative to now. The result is between 0 and
-// MaxRetryAfter; it is 0 if the value is neither form.
+// MaxRetryAfter; it is 0 if the value has neither form.
 func ParseRetryAfter(value string, now time.Time) time.Duration {
 	value = strings.Trim(value, " \t")
 	if seconds, err := strconv.ParseUint(value, 10, 32); err == nil || errors.Is(err, strconv.ErrRange) {

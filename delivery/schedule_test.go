@@ -5,33 +5,33 @@ import (
 	"time"
 )
 
-func TestTheWaitsFollowTheScheduleWithJitter(t *testing.T) {
+func TestDelaysFollowTheScheduleWithJitter(t *testing.T) {
 	s := Schedule{10 * time.Second, time.Minute}
 	for name, c := range map[string]struct {
 		tries      int
 		retryAfter time.Duration
 		random     float64
 		want       time.Duration
-		more       bool
+		ok         bool
 	}{
-		"the first at its shortest":          {1, 0, 0, 8 * time.Second, true},
-		"the first in the middle":            {1, 0, 0.5, 10 * time.Second, true},
-		"the second nearly at its longest":   {2, 0, 0.999, 71976 * time.Millisecond, true},
-		"none is left":                       {3, 0, 0.5, 0, false},
-		"none is left, whatever was asked":   {3, time.Hour, 0.5, 0, false},
-		"Retry-After lengthens":              {1, time.Minute, 0.5, time.Minute, true},
-		"Retry-After does not shorten":       {2, time.Second, 0.5, time.Minute, true},
-		"before any attempt counts as first": {0, 0, 0.5, 10 * time.Second, true},
+		"shortest first delay":              {1, 0, 0, 8 * time.Second, true},
+		"average first delay":               {1, 0, 0.5, 10 * time.Second, true},
+		"second delay close to its longest": {2, 0, 0.999, 71976 * time.Millisecond, true},
+		"no delay left":                     {3, 0, 0.5, 0, false},
+		"no delay left despite Retry-After": {3, time.Hour, 0.5, 0, false},
+		"Retry-After above the delay":       {1, time.Minute, 0.5, time.Minute, true},
+		"Retry-After below the delay":       {2, time.Second, 0.5, time.Minute, true},
+		"no attempts count as one":          {0, 0, 0.5, 10 * time.Second, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, more := s.Next(c.tries, c.retryAfter, c.random)
-			if got.Round(time.Millisecond) != c.want || more != c.more {
-				t.Errorf("got %s %v, want %s %v", got, more, c.want, c.more)
+			got, ok := s.Next(c.tries, c.retryAfter, c.random)
+			if got.Round(time.Millisecond) != c.want || ok != c.ok {
+				t.Errorf("got %s %v, want %s %v", got, ok, c.want, c.ok)
 			}
 		})
 	}
-	if _, more := (Schedule)(nil).Next(1, 0, 0); more {
-		t.Error("an empty schedule allows a second attempt")
+	if _, ok := (Schedule)(nil).Next(1, 0, 0); ok {
+		t.Error("an empty schedule allowed a second attempt")
 	}
 }
 
@@ -41,12 +41,12 @@ func TestTheDefaultScheduleTakesTwoDays(t *testing.T) {
 	}
 }
 
-func TestRetryAfterIsReadInBothForms(t *testing.T) {
+func TestParseRetryAfterReadsBothForms(t *testing.T) {
 	for value, want := range map[string]time.Duration{
 		"0": 0, "120": 2 * time.Minute, " 120\t": 2 * time.Minute, "86400": 24 * time.Hour, "86401": 24 * time.Hour, "99999999999999999999": 24 * time.Hour,
 		"Sun, 01 Mar 2026 12:05:00 GMT": 5 * time.Minute, "Sunday, 01-Mar-26 12:05:00 GMT": 5 * time.Minute, "Sun Mar  1 12:05:00 2026": 5 * time.Minute,
 		"Sun, 01 Mar 2026 11:00:00 GMT": 0, "Sun, 01 Mar 2099 12:00:00 GMT": 24 * time.Hour,
-		"": 0, "-1": 0, "+5": 0, "1.5": 0, "soon": 0, "1 2": 0, "Sun, 41 Mar 2026 12:05:00 GMT": 0, // neither form
+		"": 0, "-1": 0, "+5": 0, "1.5": 0, "soon": 0, "1 2": 0, "Sun, 41 Mar 2026 12:05:00 GMT": 0, // in neither form
 	} {
 		if got := ParseRetryAfter(value, noon); got != want {
 			t.Errorf("%q: got %s, want %s", value, got, want)

@@ -26,7 +26,7 @@ type Class int
 const (
 	// Delivered ends the delivery successfully.
 	Delivered Class = iota + 1
-	// Retry uses up an attempt; the next follows the schedule.
+	// Retry uses up an attempt; the next attempt follows the schedule.
 	Retry
 	// Dead ends the delivery until an operator replays it.
 	Dead
