@@ -15,8 +15,8 @@ import (
 
 // attempt sends the delivery of an item in flight, unless a breaker parks it, and passes the
 // outcome to the outcome writer. It skips an item whose lease has expired, because the
-// database was unavailable, and every item while the gate is closed. A process that leases
-// due deliveries attempts these later. A delivery whose record cannot be decrypted is dead
+// database was unavailable, and every item while the gate is closed. Such an item
+// is attempted later by a process that leases its delivery. A delivery whose record cannot be decrypted is dead
 // until it is replayed. attempt uses the queue's own context, because a sent request cannot
 // be recalled.
 func (q *Queue) attempt(item *item) {
@@ -30,7 +30,7 @@ func (q *Queue) attempt(item *item) {
 		o.State, o.Reason = outbox.Dead, outbox.UnopenedReason
 		o.Attempt = outbox.Attempt{At: q.deps.Now(), Reason: o.Reason}
 		q.count(o)
-		q.deps.Logger.Error("delivery dead: its record does not open", "account", d.Account, "delivery_id", d.ID, "kind", string(d.Kind), "reason", o.Reason)
+		q.deps.Logger.Error("delivery dead: cannot decrypt its record", "account", d.Account, "delivery_id", d.ID, "kind", string(d.Kind), "reason", o.Reason)
 		q.deps.Observe(*d, o)
 		q.outcomes.Add(o)
 		return

@@ -13,9 +13,9 @@ import (
 
 func TestClassify(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
-	life, end := context.WithCancel(context.Background())
-	defer end()
-	q := &Queue{attemptCtx: life, opts: withDefaults(Options{}), deps: withDefaultDeps(Deps{
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	q := &Queue{attemptCtx: ctx, opts: withDefaults(Options{}), deps: withDefaultDeps(Deps{
 		Schedule: delivery.Schedule{10 * time.Second, 20 * time.Second},
 		Now:      func() time.Time { return now }, Rand: func() float64 { return 0.5 },
 	})}
@@ -33,14 +33,14 @@ func TestClassify(t *testing.T) {
 		{"dead at once", 0, delivery.Verdict{Class: delivery.Dead}, false, outbox.Dead, 0, false},
 		{"the first retry", 0, delivery.Verdict{Class: delivery.Retry}, false, outbox.Retrying, 10 * time.Second, false},
 		{"the second retry", 1, delivery.Verdict{Class: delivery.Retry}, false, outbox.Retrying, 20 * time.Second, false},
-		{"a target that asks for more time", 1, delivery.Verdict{Class: delivery.Retry, RetryAfter: time.Minute}, false, outbox.Retrying, time.Minute, false},
+		{"a Retry-After longer than the delay", 1, delivery.Verdict{Class: delivery.Retry, RetryAfter: time.Minute}, false, outbox.Retrying, time.Minute, false},
 		{"no attempt left", 2, delivery.Verdict{Class: delivery.Retry}, false, outbox.Dead, 0, false},
-		{"our own fault, even when no attempt is left", 9, delivery.Verdict{Class: delivery.Fault}, false, outbox.Retrying, 10 * time.Second, true},
-		{"an SMS without credit, which waits", 9, delivery.Verdict{Class: delivery.Fault, RetryAfter: time.Minute}, false, outbox.Retrying, time.Minute, true},
+		{"an internal fault when no attempt is left", 9, delivery.Verdict{Class: delivery.Fault}, false, outbox.Retrying, 10 * time.Second, true},
+		{"an SMS without credit", 9, delivery.Verdict{Class: delivery.Fault, RetryAfter: time.Minute}, false, outbox.Retrying, time.Minute, true},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			c.verdict.Reason = "why"
+			c.verdict.Reason = "refused"
 			o := q.classify(&outbox.Delivery{ID: "a", Tries: c.tries}, permitAttempt, attempt.Result{Verdict: c.verdict, Simulated: c.simulated})
 			var want time.Time
 			if c.wait > 0 {

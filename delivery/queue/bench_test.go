@@ -13,19 +13,19 @@ import (
 )
 
 // BenchmarkDelivery creates deliveries in batches, makes their first attempts
-// against a loopback sink and waits until every outcome is saved. "bare" makes
-// the same GETs with a plain client, in the same run, for the ratio.
+// against a loopback sink and waits until every outcome is saved. The
+// benchmark "bare" makes the same GETs with a plain client, for comparison.
 func BenchmarkDelivery(b *testing.B) {
 	b.Run("bare", func(b *testing.B) {
 		s := newSink(b, always(204))
 		client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
-		var left atomic.Int64
-		left.Store(int64(b.N))
+		var remaining atomic.Int64
+		remaining.Store(int64(b.N))
 		var workers sync.WaitGroup
 		b.ResetTimer()
 		for range 32 {
 			workers.Go(func() {
-				for left.Add(-1) >= 0 {
+				for remaining.Add(-1) >= 0 {
 					resp, err := client.Get(s.URL + "/?id=x")
 					if err != nil {
 						b.Error(err)
@@ -41,11 +41,11 @@ func BenchmarkDelivery(b *testing.B) {
 	})
 	b.Run("queue", func(b *testing.B) {
 		s := newSink(b, always(204))
-		r := newRig(b, onRedis(b, redistest.Shared(b).NewDatabase(b)), Options{}, nil)
+		r := newRig(b, newBackends(b, redistest.Shared(b).NewDatabase(b)), Options{}, nil)
 		ds := r.deliveries(b.N, s.URL)
 		b.ResetTimer()
 		r.send(ds)
-		redistest.Await(b, "all are saved", func(context.Context) bool {
+		redistest.Await(b, "all outcomes are saved", func(context.Context) bool {
 			st := r.queue.Stats()
 			return st.Delivered == int64(b.N) && st.Unsaved == 0
 		})

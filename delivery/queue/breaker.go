@@ -146,7 +146,7 @@ func redactedTarget(d *outbox.Delivery) string {
 	return guard.Redact(d.Request.URL)
 }
 
-func (b *breakers) state(endpoint string) (open, due bool) {
+func (b *breakers) state(endpoint string) (open, probeDue bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	br := b.open[endpoint]
@@ -235,9 +235,9 @@ func (b *breakers) save(ctx context.Context) error {
 func (b *breakers) adopt(listed []outbox.Breaker, lost bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	known := make(map[string]bool, len(listed))
+	isListed := make(map[string]bool, len(listed))
 	for _, l := range listed {
-		known[l.Endpoint] = true
+		isListed[l.Endpoint] = true
 		br := b.open[l.Endpoint]
 		switch {
 		case br == nil && !b.closed[l.Endpoint]:
@@ -247,7 +247,7 @@ func (b *breakers) adopt(listed []outbox.Breaker, lost bool) {
 		}
 	}
 	for endpoint, br := range b.open {
-		if !known[endpoint] && !br.unsaved && !lost {
+		if !isListed[endpoint] && !br.unsaved && !lost {
 			delete(b.open, endpoint)
 			b.log.Info("breaker closed: another gateway closed it, or Redis lost it", "account", br.Account, "relay", br.Relay, "endpoint", endpoint, "target", br.Target)
 		}

@@ -13,12 +13,12 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// breakerStore is a store of breakers in memory.
+// breakerStore keeps breakers in memory.
 type breakerStore struct {
-	mu   sync.Mutex
-	down bool
-	open map[string]outbox.Breaker
-	kept bool
+	mu       sync.Mutex
+	down     bool
+	open     map[string]outbox.Breaker
+	complete bool // no breaker was lost since Restored
 }
 
 func (s *breakerStore) do(change func()) error {
@@ -49,13 +49,13 @@ func (s *breakerStore) List(context.Context) (list []outbox.Breaker, err error) 
 }
 
 func (s *breakerStore) Lost(context.Context) (lost bool, err error) {
-	err = s.do(func() { lost = !s.kept })
+	err = s.do(func() { lost = !s.complete })
 	return lost, err
 }
 
-func (s *breakerStore) Restored(context.Context) error { return s.do(func() { s.kept = true }) }
+func (s *breakerStore) Restored(context.Context) error { return s.do(func() { s.complete = true }) }
 
-// panel is breakers whose clock the test moves.
+// panel is a set of breakers with a clock that the test advances.
 type panel struct {
 	*breakers
 	clock *relaytest.Clock
@@ -64,25 +64,25 @@ type panel struct {
 func newPanel(store Breakers) *panel {
 	p := &panel{clock: relaytest.NewClock(time.Unix(1_800_000_000, 0))}
 	p.breakers = newBreakers(withDefaultDeps(Deps{
-		Breakers: store, Now: p.clock.Now, Rand: func() float64 { return 0.5 }, Logger: quiet(),
+		Breakers: store, Now: p.clock.Now, Rand: func() float64 { return 0.5 }, Logger: testLogger(),
 	}), withDefaults(Options{}))
 	return p
 }
 
-func toEndpoint() *outbox.Delivery {
+func newDelivery() *outbox.Delivery {
 	return &outbox.Delivery{ID: "d", Account: 1, Relay: "v1", Endpoint: "e", Request: &outbox.Request{URL: "http://u:p@h/in?m=text"}}
 }
 
-// try acquires a permit and, if there is one, records the result of the attempt.
+// try acquires a permit and, unless the breaker refuses, records the result of an attempt.
 func (p *panel) try(class delivery.Class, status int) permit {
-	d := toEndpoint()
-	through, _ := p.acquire(d)
-	if through != permitNone {
-		p.record(d, through, attempt.Result{
-			Attempt: outbox.Attempt{Status: status}, Verdict: delivery.Verdict{Class: class, Reason: "why"},
+	d := newDelivery()
+	granted, _ := p.acquire(d)
+	if granted != permitNone {
+		p.record(d, granted, attempt.Result{
+			Attempt: outbox.Attempt{Status: status}, Verdict: delivery.Verdict{Class: class, Reason: "refused"},
 		})
 	}
-	return through
+	return granted
 }
 
 func (p *panel) isOpen() bool { open, _ := p.state("e"); return open }
@@ -93,24 +93,24 @@ func (p *panel) fail(n int) {
 	}
 }
 
-func TestFailuresOpenABreaker(t *testing.T) {
+func TestTenConsecutiveFailuresOpenABreaker(t *testing.T) {
 	cases := []struct {
 		name string
 		run  func(p *panel)
 		open bool
 	}{
-		{"nine failures do not open it", func(p *panel) { p.fail(9) }, false},
-		{"ten failures in a row open it", func(p *panel) { p.fail(10) }, true},
-		{"a missing response is a failure", func(p *panel) {
+		{"nine failures", func(p *panel) { p.fail(9) }, false},
+		{"ten failures in a row", func(p *panel) { p.fail(10) }, true},
+		{"ten requests without a response", func(p *panel) {
 			for range 10 {
 				p.try(delivery.Retry, 0)
 			}
 		}, true},
-		{"a delivery between them resets the count", func(p *panel) { p.fail(9); p.try(delivery.Delivered, 200); p.fail(9) }, false},
+		{"a success resets the count", func(p *panel) { p.fail(9); p.try(delivery.Delivered, 200); p.fail(9) }, false},
 		{"a permanent refusal resets the count", func(p *panel) { p.fail(9); p.try(delivery.Dead, 404); p.fail(9) }, false},
 		{"a request that was not sent does not count", func(p *panel) { p.fail(9); p.try(delivery.Dead, 0); p.fail(1) }, true},
-		{"our own fault does not count", func(p *panel) { p.fail(9); p.try(delivery.Fault, 0); p.fail(1) }, true},
-		{"permanent refusals do not open it", func(p *panel) {
+		{"an internal fault does not count", func(p *panel) { p.fail(9); p.try(delivery.Fault, 0); p.fail(1) }, true},
+		{"fifty permanent refusals", func(p *panel) {
 			for range 50 {
 				p.try(delivery.Dead, 410)
 			}
@@ -125,14 +125,14 @@ func TestFailuresOpenABreaker(t *testing.T) {
 	}
 }
 
-func TestProbes(t *testing.T) {
+func TestAnOpenBreakerPermitsProbesAtGrowingIntervals(t *testing.T) {
 	p := newPanel(nil)
 	p.fail(10)
-	d := toEndpoint()
+	d := newDelivery()
 	for _, wait := range []time.Duration{5, 10, 20, 40, 60, 60} {
-		got, why := p.acquire(d)
+		got, reason := p.acquire(d)
 		relaytest.Equal(t, "the permit before the interval has passed", got, permitNone)
-		relaytest.Equal(t, "its reason", why, "why")
+		relaytest.Equal(t, "the reason of the refusal", reason, "refused")
 		p.clock.Advance(wait * time.Second)
 		if got, _ := p.acquire(d); got != permitProbe {
 			t.Fatalf("after %d s: the permit is %v, want a probe", wait, got)
@@ -140,14 +140,14 @@ func TestProbes(t *testing.T) {
 		if got, _ := p.acquire(d); got != permitNone {
 			t.Fatalf("during a probe: the permit is %v, want none", got)
 		}
-		p.record(d, permitProbe, attempt.Result{Verdict: delivery.Verdict{Class: delivery.Retry, Reason: "why"}})
+		p.record(d, permitProbe, attempt.Result{Verdict: delivery.Verdict{Class: delivery.Retry, Reason: "refused"}})
 	}
 	p.clock.Advance(time.Minute)
-	relaytest.Equal(t, "the permit of a probe that ends in our own fault", p.try(delivery.Fault, 0), permitProbe)
-	relaytest.Equal(t, "the breaker is open after our own fault", p.isOpen(), true)
+	relaytest.Equal(t, "the permit of a probe that ends in an internal fault", p.try(delivery.Fault, 0), permitProbe)
+	relaytest.Equal(t, "the breaker is open after an internal fault", p.isOpen(), true)
 	p.clock.Advance(time.Minute)
-	through, _ := p.acquire(d)
-	p.record(d, through, attempt.Result{Verdict: delivery.Verdict{Class: delivery.Retry, RetryAfter: time.Hour}})
+	granted, _ := p.acquire(d)
+	p.record(d, granted, attempt.Result{Verdict: delivery.Verdict{Class: delivery.Retry, RetryAfter: time.Hour}})
 	p.clock.Advance(59 * time.Minute)
 	if got, _ := p.acquire(d); got != permitNone {
 		t.Errorf("before Retry-After: the permit is %v, want none", got)
@@ -156,25 +156,25 @@ func TestProbes(t *testing.T) {
 	relaytest.Equal(t, "the permit of a probe that is delivered", p.try(delivery.Delivered, 204), permitProbe)
 	relaytest.Equal(t, "the breaker is open after a delivery", p.isOpen(), false)
 	if got, _ := p.acquire(d); got != permitAttempt {
-		t.Errorf("closed: the permit is %v, want an attempt", got)
+		t.Errorf("after the breaker closed: the permit is %v, want an attempt", got)
 	}
 	open, opened, probed := p.count()
 	relaytest.Equal(t, "open, opened and probed", [3]int64{int64(open), opened, probed}, [3]int64{0, 1, 9})
 }
 
-func TestAnAttemptBegunBeforeClosesTheBreaker(t *testing.T) {
+func TestAnAttemptThatBeganBeforeTheBreakerOpenedClosesIt(t *testing.T) {
 	p := newPanel(nil)
-	d := toEndpoint()
-	through, _ := p.acquire(d)
+	d := newDelivery()
+	granted, _ := p.acquire(d)
 	p.fail(10)
-	p.record(d, through, attempt.Result{Verdict: delivery.Verdict{Class: delivery.Delivered}})
+	p.record(d, granted, attempt.Result{Verdict: delivery.Verdict{Class: delivery.Delivered}})
 	if p.isOpen() {
 		t.Error("the breaker is open after a delivery")
 	}
 }
 
-func TestOpenBreakersAreSharedAndSurvive(t *testing.T) {
-	s := &breakerStore{open: make(map[string]outbox.Breaker), kept: true}
+func TestOpenBreakersAreSharedAndSurviveARestart(t *testing.T) {
+	s := &breakerStore{open: make(map[string]outbox.Breaker), complete: true}
 	a, b := newPanel(s), newPanel(s)
 	share := func(ps ...*panel) {
 		t.Helper()
@@ -200,7 +200,7 @@ func TestOpenBreakersAreSharedAndSurvive(t *testing.T) {
 		t.Error("the saved breaker has no time")
 	}
 	saved := outbox.Breaker{Account: got.Account, Relay: got.Relay, Reason: got.Reason, Target: got.Target}
-	relaytest.Equal(t, "the saved breaker", saved, outbox.Breaker{Account: 1, Relay: "v1", Reason: "why", Target: "http://***@h/in?m=***"})
+	relaytest.Equal(t, "the saved breaker", saved, outbox.Breaker{Account: 1, Relay: "v1", Reason: "refused", Target: "http://***@h/in?m=***"})
 	restarted := newPanel(s)
 	share(restarted)
 	if !restarted.isOpen() {
@@ -209,7 +209,7 @@ func TestOpenBreakersAreSharedAndSurvive(t *testing.T) {
 	b.clock.Advance(5 * time.Second)
 	b.try(delivery.Retry, 500)
 	share(b, a)
-	a.clock.Advance(10 * time.Second) // 5 seconds after the clock of b
+	a.clock.Advance(10 * time.Second) // 5 seconds ahead of the clock of b
 	relaytest.Equal(t, "the permit after a probe of the other gateway", a.try(delivery.Retry, 500), permitNone)
 	a.clock.Advance(5 * time.Second)
 	relaytest.Equal(t, "the permit after the interval", a.try(delivery.Delivered, 200), permitProbe)
@@ -224,30 +224,30 @@ func TestOpenBreakersAreSharedAndSurvive(t *testing.T) {
 }
 
 func TestBreakersThatTheStoreLostAreRestored(t *testing.T) {
-	s := &breakerStore{open: make(map[string]outbox.Breaker), kept: true}
+	s := &breakerStore{open: make(map[string]outbox.Breaker), complete: true}
 	a, b := newPanel(s), newPanel(s)
 	a.fail(10)
 	for _, p := range []*panel{a, b} {
 		relaytest.Must(p.share(t.Context()))(t)
 	}
-	was := s.open["e"]
+	original := s.open["e"]
 	clear(s.open)
-	s.kept = false
+	s.complete = false
 	restarted := newPanel(s)
 	for _, p := range []*panel{restarted, b} {
 		relaytest.Equal(t, "the store has lost breakers", relaytest.Must(p.share(t.Context()))(t), true)
 	}
 	relaytest.Equal(t, "the breaker is open after the loss", b.isOpen(), true)
 	relaytest.NoError(t, b.restore(t.Context(), nil))
-	relaytest.Equal(t, "the restored breaker", s.open["e"], was)
-	relaytest.Equal(t, "the store has lost breakers after that", relaytest.Must(b.share(t.Context()))(t), false)
+	relaytest.Equal(t, "the restored breaker", s.open["e"], original)
+	relaytest.Equal(t, "the store has lost breakers after they were restored", relaytest.Must(b.share(t.Context()))(t), false)
 	clear(s.open)
 	relaytest.NoError(t, restarted.restore(t.Context(), []outbox.ParkedEndpoint{{Account: 1, Endpoint: "e"}}))
 	relaytest.Equal(t, "the permit after a restart", restarted.try(delivery.Retry, 500), permitProbe)
 	relaytest.Equal(t, "the permit after a failed probe", restarted.try(delivery.Retry, 500), permitNone)
 	relaytest.Must(restarted.share(t.Context()))(t)
 	got := s.open["e"]
-	relaytest.Equal(t, "relay, target, reason and probes", []any{got.Relay, got.Target, got.Reason, got.Probes}, []any{was.Relay, was.Target, was.Reason, 1})
+	relaytest.Equal(t, "relay, target, reason and probes", []any{got.Relay, got.Target, got.Reason, got.Probes}, []any{original.Relay, original.Target, original.Reason, 1})
 }
 
 func TestAnIdleBreakerCloses(t *testing.T) {
@@ -255,14 +255,14 @@ func TestAnIdleBreakerCloses(t *testing.T) {
 	p.fail(10)
 	parked := []outbox.ParkedEndpoint{{Account: 1, Endpoint: "e"}}
 	for _, step := range []struct {
-		later  time.Duration
-		parked []outbox.ParkedEndpoint
-		open   bool
+		elapsed time.Duration
+		parked  []outbox.ParkedEndpoint
+		open    bool
 	}{{time.Hour, nil, true}, {time.Minute, parked, true}, {time.Hour, parked, true}, {time.Second, nil, false}} {
-		p.clock.Advance(step.later)
+		p.clock.Advance(step.elapsed)
 		p.closeIdle(step.parked)
 		if p.isOpen() != step.open {
-			t.Errorf("after %s more with %d parked: open %t, want %t", step.later, len(step.parked), !step.open, step.open)
+			t.Errorf("after another %s with %d parked endpoints: open = %t, want %t", step.elapsed, len(step.parked), !step.open, step.open)
 		}
 	}
 }
@@ -272,8 +272,8 @@ func TestFailuresOfEndpointsThatAreNotCalledAgainAreForgotten(t *testing.T) {
 	p.fail(9)
 	p.clock.Advance(forgetAfter)
 	p.closeIdle(nil)
-	relaytest.Equal(t, "endpoints with failures while they are counted", len(p.failures), 1)
+	relaytest.Equal(t, "endpoints with failures after forgetAfter", len(p.failures), 1)
 	p.clock.Advance(time.Second)
 	p.closeIdle(nil)
-	relaytest.Equal(t, "endpoints with failures afterwards", len(p.failures), 0)
+	relaytest.Equal(t, "endpoints with failures a second later", len(p.failures), 0)
 }

@@ -55,7 +55,7 @@ func (i *inFlight) open() {
 type admission int
 
 const (
-	admitted admission = iota // the delivery runs, waits, or was held before
+	admitted admission = iota // the delivery runs, waits, or was already in flight
 	full                      // no capacity
 	stopping                  // the queue has not started or is stopping, or its gate is closed
 )
@@ -106,7 +106,7 @@ func (i *inFlight) runFrom(item *item) {
 }
 
 // finish ends an attempt and returns the next one for the same goroutine. It
-// starts a second one if there is capacity, so that concurrency can grow again.
+// starts a second attempt if there is capacity, so that concurrency can grow again.
 func (i *inFlight) finish(item *item, duration time.Duration) *item {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -125,8 +125,8 @@ func (i *inFlight) finish(item *item, duration time.Duration) *item {
 	return item1
 }
 
-// takeNext starts a waiting item and returns it: of queue q if its limits allow it, else of the
-// next backlogged queue that may start one.
+// takeNext starts a waiting item and returns it. It takes the item from queue q if q may start
+// one, otherwise from the next backlogged queue that may.
 func (i *inFlight) takeNext(q *endpointQueue) *item {
 	if len(q.waiting) > 0 && i.canStart(q) {
 		return i.startFirst(q)

@@ -14,94 +14,92 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// gate is an inFlight whose attempts block until unblock.
-type gate struct {
+// blockingInFlight is an inFlight in which each attempt blocks until unblock is called.
+type blockingInFlight struct {
 	*inFlight
-	mu    sync.Mutex
-	begun []string
-	start chan string
-	open  map[string]chan struct{}
+	mu        sync.Mutex
+	started   chan string // ids of attempts that have begun
+	unblocked map[string]chan struct{}
 }
 
-func newGate(o Options) *gate {
-	g := &gate{start: make(chan string, 1000), open: make(map[string]chan struct{})}
-	g.inFlight = newInFlight(withDefaults(o), emptySet(), time.Now, func(item *item) {
-		g.mu.Lock()
-		g.begun = append(g.begun, item.delivery.ID)
-		c := g.open[item.delivery.ID]
-		g.mu.Unlock()
-		g.start <- item.delivery.ID
+func newBlockingInFlight(o Options) *blockingInFlight {
+	b := &blockingInFlight{started: make(chan string, 1000), unblocked: make(map[string]chan struct{})}
+	b.inFlight = newInFlight(withDefaults(o), emptySet(), time.Now, func(item *item) {
+		b.mu.Lock()
+		c := b.unblocked[item.delivery.ID]
+		b.mu.Unlock()
+		b.started <- item.delivery.ID
 		<-c
 	})
-	g.inFlight.open()
-	return g
+	b.inFlight.open()
+	return b
 }
 
 func emptySet() *lease.Set[outbox.Ref] {
 	return lease.NewSet(lease.Options[outbox.Ref]{Now: time.Now})
 }
 
-func (g *gate) item(host, id string) *item {
-	g.mu.Lock()
-	if g.open[id] == nil {
-		g.open[id] = make(chan struct{})
+func (b *blockingInFlight) item(host, id string) *item {
+	b.mu.Lock()
+	if b.unblocked[id] == nil {
+		b.unblocked[id] = make(chan struct{})
 	}
-	g.mu.Unlock()
+	b.mu.Unlock()
 	return newItem(outbox.Delivery{ID: id, Account: 1, Request: &outbox.Request{URL: "http://" + host + "/x"}}, time.Now().Add(time.Hour))
 }
 
-func (g *gate) put(host string, n int) (states []admission) {
+func (b *blockingInFlight) admitN(host string, n int) (states []admission) {
 	for i := range n {
-		states = append(states, g.admit(g.item(host, fmt.Sprintf("%s-%d", host, i))))
+		states = append(states, b.admit(b.item(host, fmt.Sprintf("%s-%d", host, i))))
 	}
 	return states
 }
 
-func (g *gate) unblock(id string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	close(g.open[id])
+func (b *blockingInFlight) unblock(id string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	close(b.unblocked[id])
 }
 
-func (g *gate) await(n int) (ids []string) {
+func (b *blockingInFlight) await(n int) (ids []string) {
 	for range n {
-		ids = append(ids, <-g.start)
+		ids = append(ids, <-b.started)
 	}
 	slices.Sort(ids)
 	return ids
 }
 
-// expectLoad compares how many attempts run and how many deliveries wait.
-func (g *gate) expectLoad(t *testing.T, running, waiting int) {
+// expectLoad compares the number of running attempts and the number of waiting deliveries.
+func (b *blockingInFlight) expectLoad(t *testing.T, running, waiting int) {
 	t.Helper()
-	r, w := g.load()
+	r, w := b.load()
 	relaytest.Equal(t, "running and waiting", [2]int{r, w}, [2]int{running, waiting})
 }
 
-func TestAnEndpointQueueRunsThenQueuesThenRefuses(t *testing.T) {
-	g := newGate(Options{Attempts: 100, PerEndpoint: 2, EndpointBacklog: 3})
-	relaytest.Equal(t, "the admissions", g.put("a", 6), []admission{admitted, admitted, admitted, admitted, admitted, full})
-	relaytest.Equal(t, "the first attempts", g.await(2), []string{"a-0", "a-1"})
-	if g.admit(g.item("a", "a-0")) != admitted {
+func TestAnEndpointQueueRefusesDeliveriesBeyondItsBacklog(t *testing.T) {
+	b := newBlockingInFlight(Options{Attempts: 100, PerEndpoint: 2, EndpointBacklog: 3})
+	relaytest.Equal(t, "the admissions", b.admitN("a", 6), []admission{admitted, admitted, admitted, admitted, admitted, full})
+	relaytest.Equal(t, "the first attempts", b.await(2), []string{"a-0", "a-1"})
+	if b.admit(b.item("a", "a-0")) != admitted {
 		t.Error("a delivery in flight was not admitted")
 	}
-	g.expectLoad(t, 2, 3)
-	g.unblock("a-0")
-	relaytest.Equal(t, "the next attempt", g.await(1), []string{"a-2"})
+	b.expectLoad(t, 2, 3)
+	b.unblock("a-0")
+	relaytest.Equal(t, "the next attempt", b.await(1), []string{"a-2"})
 }
 
-func TestHangingEndpointsNeverTakeAllCapacity(t *testing.T) {
-	g := newGate(Options{Attempts: 64, PerEndpoint: 16})
+func TestHangingEndpointsNeverUseAllCapacity(t *testing.T) {
+	b := newBlockingInFlight(Options{Attempts: 64, PerEndpoint: 16})
 	for i := range 8 {
-		g.put(fmt.Sprintf("hangs%d", i), 50)
+		b.admitN(fmt.Sprintf("hangs%d", i), 50)
 	}
-	running, _ := g.load()
+	running, _ := b.load()
 	if running >= 64 {
-		t.Fatalf("%d attempts run of at most 64, want some left", running)
+		t.Fatalf("%d attempts run, want fewer than the limit of 64", running)
 	}
-	relaytest.Equal(t, "the admission of a healthy endpoint", g.put("healthy", 1), []admission{admitted})
-	relaytest.Equal(t, "its delivery is leased", g.leases.Has(outbox.Ref{Account: 1, ID: "healthy-0"}), true)
-	for id := range g.start {
+	relaytest.Equal(t, "the admission of a healthy endpoint", b.admitN("healthy", 1), []admission{admitted})
+	relaytest.Equal(t, "the delivery of the healthy endpoint is leased", b.leases.Has(outbox.Ref{Account: 1, ID: "healthy-0"}), true)
+	for id := range b.started {
 		if id == "healthy-0" {
 			break
 		}
@@ -109,33 +107,33 @@ func TestHangingEndpointsNeverTakeAllCapacity(t *testing.T) {
 }
 
 func TestAWaitingEndpointQueueGetsReleasedCapacity(t *testing.T) {
-	g := newGate(Options{Attempts: 2, PerEndpoint: 2})
-	g.put("a", 1)
-	g.put("b", 1)
-	g.put("c", 1) // no capacity is left
-	g.await(2)
-	g.unblock("a-0")
-	relaytest.Equal(t, "the next attempt", g.await(1), []string{"c-0"})
+	b := newBlockingInFlight(Options{Attempts: 2, PerEndpoint: 2})
+	b.admitN("a", 1)
+	b.admitN("b", 1)
+	b.admitN("c", 1) // waits, because two attempts run
+	b.await(2)
+	b.unblock("a-0")
+	relaytest.Equal(t, "the next attempt", b.await(1), []string{"c-0"})
 }
 
 func TestStopReturnsWaitingDeliveriesAndAdmitsNoMore(t *testing.T) {
-	g := newGate(Options{PerEndpoint: 1})
-	g.put("a", 3)
-	g.await(1)
-	if refs := g.stop(); len(refs) != 2 {
-		t.Errorf("stop returned %v, want two deliveries", refs)
+	b := newBlockingInFlight(Options{PerEndpoint: 1})
+	b.admitN("a", 3)
+	b.await(1)
+	if refs := b.stop(); len(refs) != 2 {
+		t.Errorf("stop returned %v, want two leases", refs)
 	}
-	if g.admit(g.item("b", "b-0")) != stopping {
+	if b.admit(b.item("b", "b-0")) != stopping {
 		t.Error("a delivery was admitted after stop")
 	}
-	g.unblock("a-0")
-	<-g.drained
+	b.unblock("a-0")
+	<-b.drained
 }
 
 func TestEachEndpointHasItsQueue(t *testing.T) {
-	get := func(url string) *outbox.Request { return &outbox.Request{URL: url} }
-	relay := outbox.Delivery{Account: 1, Endpoint: "e", Request: get("http://a.example/x")}
-	plain := outbox.Delivery{Account: 1, Request: get("http://a.example/x?y")}
+	request := func(url string) *outbox.Request { return &outbox.Request{URL: url} }
+	relayed := outbox.Delivery{Account: 1, Endpoint: "e", Request: request("http://a.example/x")}
+	plain := outbox.Delivery{Account: 1, Request: request("http://a.example/x?y")}
 	mail := outbox.Delivery{Account: 1, Endpoint: "m", Mail: &outbox.Mail{To: "a@example.org"}}
 	paced := mail
 	paced.Pace.PerSecond = 1
@@ -144,40 +142,40 @@ func TestEachEndpointHasItsQueue(t *testing.T) {
 		a, b outbox.Delivery
 		same bool
 	}{
-		{"one endpoint of a relay with other placeholders", relay, outbox.Delivery{Account: 1, Endpoint: "e", Request: get("http://a.example/z")}, true},
-		{"two endpoints at one host", relay, outbox.Delivery{Account: 1, Endpoint: "f", Request: relay.Request}, false},
-		{"without an endpoint the host counts", plain, outbox.Delivery{Account: 1, Request: get("http://a.example/z")}, true},
-		{"without an endpoint the port counts", plain, outbox.Delivery{Account: 1, Request: get("http://a.example:81/x")}, false},
-		{"without an endpoint the account counts", plain, outbox.Delivery{Account: 2, Request: plain.Request}, false},
-		{"mails share the mail server", mail, outbox.Delivery{Account: 2, Mail: &outbox.Mail{To: "b@example.org"}}, true},
-		{"mails with a pace do not", mail, paced, false},
-		{"SMS share the queue of messages", outbox.Delivery{Account: 1, Endpoint: "a", SMS: &outbox.SMS{To: "1"}}, outbox.Delivery{Account: 2, SMS: &outbox.SMS{To: "2"}}, true},
-		{"SMS do not wait for mails", mail, outbox.Delivery{Account: 1, SMS: &outbox.SMS{To: "1"}}, false},
-		{"messages for SIMs have a queue of their own", mail, outbox.Delivery{Account: 1, Endpoint: "s", SIM: &outbox.SIM{ICCID: "8944"}}, false},
+		{"the same endpoint with different URLs", relayed, outbox.Delivery{Account: 1, Endpoint: "e", Request: request("http://a.example/z")}, true},
+		{"two endpoints of one host", relayed, outbox.Delivery{Account: 1, Endpoint: "f", Request: relayed.Request}, false},
+		{"two paths of a host, without endpoint names", plain, outbox.Delivery{Account: 1, Request: request("http://a.example/z")}, true},
+		{"two ports of a host, without endpoint names", plain, outbox.Delivery{Account: 1, Request: request("http://a.example:81/x")}, false},
+		{"two accounts, without endpoint names", plain, outbox.Delivery{Account: 2, Request: plain.Request}, false},
+		{"mails without a pace", mail, outbox.Delivery{Account: 2, Mail: &outbox.Mail{To: "b@example.org"}}, true},
+		{"mails with and without a pace", mail, paced, false},
+		{"SMS of two accounts", outbox.Delivery{Account: 1, Endpoint: "a", SMS: &outbox.SMS{To: "1"}}, outbox.Delivery{Account: 2, SMS: &outbox.SMS{To: "2"}}, true},
+		{"a mail and an SMS", mail, outbox.Delivery{Account: 1, SMS: &outbox.SMS{To: "1"}}, false},
+		{"a mail and a message for a SIM", mail, outbox.Delivery{Account: 1, Endpoint: "s", SIM: &outbox.SIM{ICCID: "8944"}}, false},
 	} {
 		if got := queueName(&c.a) == queueName(&c.b); got != c.same {
-			t.Errorf("%s: the same queue: %t, want %t", c.name, got, c.same)
+			t.Errorf("%s: same queue = %t, want %t", c.name, got, c.same)
 		}
 	}
 }
 
 func TestAnEndpointQueueLimitsItsConcurrency(t *testing.T) {
-	g := newGate(Options{PerEndpoint: 8})
+	b := newBlockingInFlight(Options{PerEndpoint: 8})
 	for i := range 5 {
-		item := g.item("a", fmt.Sprintf("a-%d", i))
+		item := b.item("a", fmt.Sprintf("a-%d", i))
 		item.delivery.Pace.Concurrency = 2
-		g.admit(item)
+		b.admit(item)
 	}
-	g.expectLoad(t, 2, 3)
-	changed := g.item("a", "a-5")
+	b.expectLoad(t, 2, 3)
+	changed := b.item("a", "a-5")
 	changed.delivery.Pace.Concurrency, changed.delivery.CreatedAt = 4, time.Now()
-	g.admit(changed)
-	g.await(2)
-	g.unblock("a-0")
-	g.await(2) // the newest delivery's limit allows more attempts
-	g.unblock("a-1")
-	g.await(2)
-	g.expectLoad(t, 4, 0)
+	b.admit(changed)
+	b.await(2)
+	b.unblock("a-0")
+	b.await(2) // the limit of the newest delivery allows two more attempts
+	b.unblock("a-1")
+	b.await(2)
+	b.expectLoad(t, 4, 0)
 }
 
 func TestAnEndpointQueueLimitsItsRate(t *testing.T) {
@@ -191,55 +189,55 @@ func TestAnEndpointQueueLimitsItsRate(t *testing.T) {
 			mu.Unlock()
 		})
 		f.open()
-		put := func(id string) {
+		admitN := func(id string) {
 			f.admit(newItem(outbox.Delivery{
 				ID: id, Account: 1, Endpoint: "e", Request: &outbox.Request{URL: "http://a/"}, Pace: outbox.Pace{PerSecond: 2},
 			}, start.Add(time.Hour)))
 		}
-		put("a")
-		synctest.Wait() // the queue is empty, and keeps its rate limit
+		admitN("a")
+		synctest.Wait() // the queue is empty, but keeps its rate limit
 		for _, id := range []string{"b", "c", "d"} {
-			put(id)
+			admitN(id)
 		}
 		time.Sleep(10 * time.Second)
-		put("e")
+		admitN("e")
 		synctest.Wait()
 		want := []time.Duration{0, 500 * time.Millisecond, time.Second, 1500 * time.Millisecond, 10 * time.Second}
 		relaytest.Equal(t, "the times of the attempts", begun, want)
 		time.Sleep(time.Second)
 		synctest.Wait()
-		relaytest.Equal(t, "the number of queues left", len(f.queues), 0)
+		relaytest.Equal(t, "the number of remaining queues", len(f.queues), 0)
 	})
 }
 
-func TestHangingEndpointsLeaveMemoryToOthers(t *testing.T) {
-	g := newGate(Options{PerEndpoint: 1, Backlog: 1000, EndpointBacklog: 1000})
+func TestHangingEndpointsLeaveBacklogToOtherEndpoints(t *testing.T) {
+	b := newBlockingInFlight(Options{PerEndpoint: 1, Backlog: 1000, EndpointBacklog: 1000})
 	for i := range 20 {
-		g.put(fmt.Sprintf("hangs%d", i), 1000)
+		b.admitN(fmt.Sprintf("hangs%d", i), 1000)
 	}
-	if got := g.put("healthy", 1+minQueueShare); slices.Contains(got, full) {
-		t.Errorf("a healthy endpoint is refused: %v", got)
+	if got := b.admitN("healthy", 1+minQueueShare); slices.Contains(got, full) {
+		t.Errorf("a healthy endpoint has the admissions %v, want none refused", got)
 	}
 }
 
-// released counts the leases that are released.
-type released struct {
+// releaseCounter counts the leases that are released.
+type releaseCounter struct {
 	lease.Store[outbox.Ref]
 	count int
 }
 
-func (r *released) Release(_ context.Context, leases []outbox.Lease, _ time.Time) error {
+func (r *releaseCounter) Release(_ context.Context, leases []outbox.Lease, _ time.Time) error {
 	r.count += len(leases)
 	return nil
 }
 
-// Frames are processed by the goroutine that dispatches what rules create: if that waited
-// for the endpoint of one account, frames of others would wait too.
+// The goroutine that processes frames dispatches the deliveries of rules. If it waited for the
+// endpoint of one account, the frames of other accounts would wait too.
 func TestDeliveriesOfRulesDoNotWaitForCapacity(t *testing.T) {
 	for kind, want := range map[outbox.Kind]time.Duration{outbox.KindRule: 0, outbox.KindRelay: maxDispatchWait} {
 		t.Run(string(kind), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := &released{}
+				store := &releaseCounter{}
 				leases := lease.NewSet(lease.Options[outbox.Ref]{Now: time.Now, Store: store})
 				q := &Queue{deps: Deps{Now: time.Now}, leases: leases, attemptCtx: t.Context()}
 				q.inFlight = newInFlight(withDefaults(Options{PerEndpoint: 1, EndpointBacklog: 1}), leases, time.Now, func(*item) { time.Sleep(time.Second) })
@@ -253,7 +251,7 @@ func TestDeliveriesOfRulesDoNotWaitForCapacity(t *testing.T) {
 				start := time.Now()
 				q.Dispatch(ds)
 				relaytest.Equal(t, "the time that Dispatch waits", time.Since(start), want)
-				relaytest.Equal(t, "the deliveries that are left to the store", store.count, 3)
+				relaytest.Equal(t, "the number of released deliveries", store.count, 3)
 				time.Sleep(time.Minute) // until the attempts have ended
 			})
 		})

@@ -37,15 +37,15 @@ func (q *Queue) startDueParked(ctx context.Context) {
 	q.breakers.closeIdle(endpoints)
 	for _, parked := range endpoints {
 		now := q.deps.Now()
-		open, due := q.breakers.state(parked.Endpoint)
+		open, probeDue := q.breakers.state(parked.Endpoint)
 		if !open {
 			q.startParked(ctx, parked, maxParkedPerPass, time.Time{})
 			continue
 		}
-		if !parked.First.After(now) { // the time of the oldest parked delivery is over
+		if !parked.First.After(now) { // the oldest parked delivery has reached its ParkedUntil
 			q.startParked(ctx, parked, maxParkedPerPass, now)
 		}
-		if due {
+		if probeDue {
 			q.startParked(ctx, parked, 1, time.Time{})
 		}
 	}

@@ -19,11 +19,11 @@ func quickProbes() Options {
 	return Options{Probe: 50 * time.Millisecond, ProbeMax: 200 * time.Millisecond, Reconcile: 50 * time.Millisecond}
 }
 
-// awaitParked waits until at least n deliveries wait for a breaker: on a slow machine,
-// those that failed before are due again and wait too.
+// awaitParked waits until at least n deliveries wait for a breaker. On a slow machine,
+// deliveries that failed earlier may be due again and wait too.
 func (r *rig) awaitParked(n int) {
 	r.t.Helper()
-	redistest.Await(r.t, fmt.Sprintf("%d wait for the breaker", n), func(ctx context.Context) bool {
+	redistest.Await(r.t, fmt.Sprintf("%d deliveries wait for the breaker", n), func(ctx context.Context) bool {
 		page, _, err := r.store.List(ctx, outbox.Filter{Waits: outbox.WaitsForBreaker, Limit: 1000})
 		return err == nil && len(page) >= n
 	})
@@ -31,7 +31,7 @@ func (r *rig) awaitParked(n int) {
 
 func TestABreakerParksDeliveriesUntilTheEndpointWorks(t *testing.T) {
 	t.Parallel()
-	b := onRedis(t, redistest.Shared(t).NewDatabase(t))
+	b := newBackends(t, redistest.Shared(t).NewDatabase(t))
 	r := newRig(t, b, quickProbes(), nil)
 	var works atomic.Bool
 	s := newSink(t, func(string, int) int { return map[bool]int{true: 200, false: 503}[works.Load()] })
@@ -41,13 +41,13 @@ func TestABreakerParksDeliveriesUntilTheEndpointWorks(t *testing.T) {
 	ds := r.deliveries(500, s.URL)
 	r.send(ds)
 	r.awaitParked(500)
-	redistest.Await(t, "it is probed repeatedly", func(context.Context) bool {
+	redistest.Await(t, "the endpoint is probed repeatedly", func(context.Context) bool {
 		st := r.queue.Stats()
 		return st.Probed >= 5 && st.Open == 1 && st.Parked >= 499
 	})
 	_, total := s.count()
 	if probed := r.queue.Stats().Probed; total < 10 || int64(total) > 10+probed {
-		t.Errorf("%d requests with %d probes, want 10 attempts and at most the probes", total, probed)
+		t.Errorf("%d requests with %d probes, want 10, and at most one more for each probe", total, probed)
 	}
 	for _, d := range ds {
 		if got := r.get(d); got.Tries != 0 || got.State.Ended() {
@@ -56,24 +56,24 @@ func TestABreakerParksDeliveriesUntilTheEndpointWorks(t *testing.T) {
 	}
 	r.stop()
 
-	again := newRig(t, b, quickProbes(), nil)
-	redistest.Await(t, "the breaker is open after a restart", func(context.Context) bool { return again.queue.Stats().Open == 1 })
+	restarted := newRig(t, b, quickProbes(), nil)
+	redistest.Await(t, "the breaker is open after a restart", func(context.Context) bool { return restarted.queue.Stats().Open == 1 })
 	works.Store(true)
-	again.await(outbox.Delivered, 500+10)
-	got := again.get(ds[0])
+	restarted.await(outbox.Delivered, 500+10)
+	got := restarted.get(ds[0])
 	relaytest.Equal(t, "the counted attempts", got.Tries, 1)
-	relaytest.Equal(t, "why the delivery waits", got.Waits, "")
+	relaytest.Equal(t, "the reason to wait", got.Waits, "")
 	redistest.Await(t, "nothing is parked and no breaker is open", func(ctx context.Context) bool {
-		lines, err := again.store.Parked(ctx)
-		open, err2 := again.redis.Breakers().List(ctx)
-		return err == nil && err2 == nil && len(lines) == 0 && len(open) == 0 && again.queue.Stats().Parked == 0
+		parked, err := restarted.store.Parked(ctx)
+		open, listErr := restarted.redis.Breakers().List(ctx)
+		return err == nil && listErr == nil && len(parked) == 0 && len(open) == 0 && restarted.queue.Stats().Parked == 0
 	})
 }
 
 func TestARestartWithAnEmptiedRedisUsesUpNoAttempt(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	b := onRedis(t, server.URL)
+	b := newBackends(t, server.URL)
 	r := newRig(t, b, quickProbes(), nil)
 	s := newSink(t, always(503))
 	r.send(r.deliveries(10, s.URL))
@@ -83,35 +83,35 @@ func TestARestartWithAnEmptiedRedisUsesUpNoAttempt(t *testing.T) {
 	r.awaitParked(100)
 	r.stop()
 	relaytest.NoError(t, server.Client().FlushAll(t.Context()).Err())
-	again := newRig(t, b, quickProbes(), nil)
+	restarted := newRig(t, b, quickProbes(), nil)
 	redistest.Await(t, "the endpoint is probed again", func(context.Context) bool {
-		st := again.queue.Stats()
+		st := restarted.queue.Stats()
 		return st.Probed >= 3 && st.Open == 1
 	})
 	for _, d := range ds {
-		got := again.get(d)
+		got := restarted.get(d)
 		if got.Tries != 0 {
 			t.Fatalf("%d counted attempts of delivery %s, want none", got.Tries, d.ID)
 		}
 		if len(got.Attempts) > 1 {
-			t.Errorf("%d stored attempts of delivery %s, want one of the probes that failed for the same reason", len(got.Attempts), d.ID)
+			t.Errorf("%d stored attempts of delivery %s, want one for all probes that failed for the same reason", len(got.Attempts), d.ID)
 		}
 	}
 }
 
-func TestABreakerUsesUpNoAttemptAndParksForALimitedTime(t *testing.T) {
+func TestABreakerParksForALimitedTimeAndUsesUpNoAttempt(t *testing.T) {
 	t.Parallel()
 	o := quickProbes()
 	o.Probe, o.ProbeMax = time.Hour, time.Hour
-	r := newRig(t, onRedis(t, redistest.Shared(t).NewDatabase(t)), o, delivery.Schedule{time.Second, time.Second})
+	r := newRig(t, newBackends(t, redistest.Shared(t).NewDatabase(t)), o, delivery.Schedule{time.Second, time.Second})
 	s := newSink(t, always(500))
 	r.sendUntilDead(100, s.URL, 3)
-	relaytest.Equal(t, "how often the breaker opened", r.queue.Stats().Opened, 1)
+	relaytest.Equal(t, "the number of times that the breaker opened", r.queue.Stats().Opened, 1)
 }
 
-func TestAnOrderedEndpointGetsOneAfterTheOther(t *testing.T) {
+func TestAnOrderedEndpointGetsOneDeliveryAtATime(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, onRedis(t, redistest.Shared(t).NewDatabase(t)), quickProbes(), delivery.Schedule{200 * time.Millisecond, 200 * time.Millisecond})
+	r := newRig(t, newBackends(t, redistest.Shared(t).NewDatabase(t)), quickProbes(), delivery.Schedule{200 * time.Millisecond, 200 * time.Millisecond})
 	s, order := newRecordingSink(t, func(id string, n int) int {
 		switch {
 		case id[len(id)-1] == '3' && n < 3:
@@ -138,27 +138,26 @@ func TestAnOrderedEndpointGetsOneAfterTheOther(t *testing.T) {
 
 func TestOrderIsKeptAfterARestart(t *testing.T) {
 	t.Parallel()
-	b := onRedis(t, redistest.Shared(t).NewDatabase(t))
-	first := newRig(t, b, Options{Lease: 5 * time.Second}, nil)
+	b := newBackends(t, redistest.Shared(t).NewDatabase(t))
+	crashed := newRig(t, b, Options{Lease: 5 * time.Second}, nil)
 	s, order := newRecordingSink(t, always(200))
-	ds := first.deliveries(10, s.URL)
+	ds := crashed.deliveries(10, s.URL)
 	var want []string
 	for i := range ds {
 		ds[i].Endpoint, ds[i].Pace.Ordered = "ordered", true
 		want = append(want, ds[i].ID)
 	}
-	first.stop()
-	first.create(ds, time.Millisecond) // and a crash before any is dispatched
-	again := newRig(t, b, Options{}, nil)
-	again.await(outbox.Delivered, 10)
+	crashed.stop()
+	crashed.create(ds, time.Millisecond) // as if the process had crashed before Dispatch
+	restarted := newRig(t, b, Options{}, nil)
+	restarted.await(outbox.Delivered, 10)
 	relaytest.Equal(t, "the order of the requests", *order, want)
 }
 
-// Retries come from asynq, which has fewer workers here than the hanging endpoint has
-// attempts.
-func TestRetriesToAnEndpointThatHangsDelayNoOther(t *testing.T) {
+// Retries come from asynq. Here it has fewer workers than the hanging endpoint has attempts.
+func TestRetriesToAHangingEndpointDelayNoOtherEndpoint(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, onRedis(t, redistest.Shared(t).NewDatabase(t)), Options{Tasks: 4, Attempts: 64, PerEndpoint: 8}, nil)
+	r := newRig(t, newBackends(t, redistest.Shared(t).NewDatabase(t)), Options{Tasks: 4, Attempts: 64, PerEndpoint: 8}, nil)
 	hanging := newHangingSink(t)
 	r.create(r.deliveries(100, hanging.URL), 0)
 	redistest.Await(t, "the endpoint hangs", func(context.Context) bool {
@@ -168,8 +167,8 @@ func TestRetriesToAnEndpointThatHangsDelayNoOther(t *testing.T) {
 	healthy := newSink(t, always(200))
 	r.create(r.deliveries(50, healthy.URL), 0)
 	redistest.Await(t, "a healthy endpoint gets all its retries", func(context.Context) bool {
-		different, _ := healthy.count()
-		return different == 50
+		distinct, _ := healthy.count()
+		return distinct == 50
 	})
 	if _, total := hanging.count(); total != 8 {
 		t.Errorf("the hanging endpoint has %d attempts in flight, want 8", total)
@@ -177,16 +176,16 @@ func TestRetriesToAnEndpointThatHangsDelayNoOther(t *testing.T) {
 }
 
 // One path of a host may hang while its other paths work.
-func TestAnEndpointThatHangsDelaysNoOtherOfItsHost(t *testing.T) {
+func TestAHangingEndpointDelaysNoOtherEndpointOfItsHost(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	s := newSink(t, always(200))
-	s.before = func(r *http.Request) {
+	s.onRequest = func(r *http.Request) {
 		if r.URL.Path == "/hangs" {
 			<-release
 		}
 	}
-	r := newRig(t, onRedis(t, redistest.Shared(t).NewDatabase(t)), Options{}, nil)
+	r := newRig(t, newBackends(t, redistest.Shared(t).NewDatabase(t)), Options{}, nil)
 	t.Cleanup(func() { close(release) })
 	for i := range 4 {
 		stuck := r.deliveries(100, s.URL)
@@ -210,7 +209,7 @@ func TestAnEndpointThatHangsDelaysNoOtherOfItsHost(t *testing.T) {
 func TestParkedDeliveriesAreReleasedWhileRedisIsDown(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	r := newRig(t, onRedis(t, server.URL), quickProbes(), nil)
+	r := newRig(t, newBackends(t, server.URL), quickProbes(), nil)
 	var works atomic.Bool
 	s := newSink(t, func(string, int) int { return map[bool]int{true: 200, false: 503}[works.Load()] })
 	r.send(r.deliveries(10, s.URL))
@@ -220,7 +219,7 @@ func TestParkedDeliveriesAreReleasedWhileRedisIsDown(t *testing.T) {
 	r.awaitParked(20)
 	server.Stop()
 	works.Store(true)
-	redistest.Await(t, "the breaker closes and releases them", func(context.Context) bool {
+	redistest.Await(t, "the breaker closes and the parked deliveries are delivered", func(context.Context) bool {
 		for _, d := range ds {
 			if r.get(d).State != outbox.Delivered {
 				return false
@@ -235,7 +234,7 @@ type slowCounter struct {
 	Store
 	clock     *relaytest.Clock
 	endpoints []outbox.ParkedEndpoint
-	counts    int
+	calls     int // of CountParked
 }
 
 func (s *slowCounter) Parked(context.Context) ([]outbox.ParkedEndpoint, error) {
@@ -243,9 +242,9 @@ func (s *slowCounter) Parked(context.Context) ([]outbox.ParkedEndpoint, error) {
 }
 
 func (s *slowCounter) CountParked(context.Context) (map[string]int, error) {
-	s.counts++
+	s.calls++
 	s.clock.Advance(2 * time.Second)
-	return map[string]int{"e": 100_000 * s.counts, "f": 1}, nil
+	return map[string]int{"e": 100_000 * s.calls, "f": 1}, nil
 }
 
 func (*slowCounter) Take(context.Context, outbox.ParkedEndpoint, int, time.Time, time.Time) ([]outbox.Delivery, error) {
@@ -256,20 +255,20 @@ func TestCountingParkedDeliveriesTakesOnePercentOfTheTime(t *testing.T) {
 	t.Parallel()
 	clock := relaytest.NewClock(time.Unix(1_800_000_000, 0))
 	s := &slowCounter{clock: clock, endpoints: []outbox.ParkedEndpoint{{Account: 1, Endpoint: "e"}, {Account: 1, Endpoint: "f"}}}
-	b := onRedis(t, redistest.Shared(t).NewDatabase(t))
-	q := relaytest.Must(New(Deps{Store: s, Redis: b.redis, Now: clock.Now, Logger: quiet()}, Options{}))(t)
+	b := newBackends(t, redistest.Shared(t).NewDatabase(t))
+	q := relaytest.Must(New(Deps{Store: s, Redis: b.redis, Now: clock.Now, Logger: testLogger()}, Options{}))(t)
 	pass := func() { q.startDueParked(t.Context()); clock.Advance(time.Second) }
 	for range 198 {
 		pass()
 	}
-	relaytest.Equal(t, "counted, and parked", [2]int{s.counts, q.Stats().Parked}, [2]int{1, 100_001})
+	relaytest.Equal(t, "calls of CountParked and parked deliveries", [2]int{s.calls, q.Stats().Parked}, [2]int{1, 100_001})
 	pass()
-	relaytest.Equal(t, "counted, and parked 200 seconds later", [2]int{s.counts, q.Stats().Parked}, [2]int{2, 200_001})
+	relaytest.Equal(t, "calls of CountParked and parked deliveries after 200 seconds", [2]int{s.calls, q.Stats().Parked}, [2]int{2, 200_001})
 	endpoints := s.endpoints
 	s.endpoints = nil
 	pass()
-	relaytest.Equal(t, "parked once all are released", q.Stats().Parked, 0)
+	relaytest.Equal(t, "parked deliveries after all were released", q.Stats().Parked, 0)
 	s.endpoints = endpoints
 	pass()
-	relaytest.Equal(t, "parked after that", q.Stats().Parked, 300_001)
+	relaytest.Equal(t, "parked deliveries when the endpoints have some again", q.Stats().Parked, 300_001)
 }

@@ -61,15 +61,15 @@ type Deps struct {
 // Options configures a queue; the zero value works.
 type Options struct {
 	Attempts        int // maximum concurrent attempts; 0 means 1024
-	PerEndpoint     int // of these, to one endpoint without a limit of its own; 0 means 32
+	PerEndpoint     int // maximum concurrent attempts to an endpoint without a limit; 0 means 32
 	Backlog         int // maximum deliveries waiting in memory; 0 means 16384
-	EndpointBacklog int // of these, for one endpoint; 0 means 4096
+	EndpointBacklog int // maximum deliveries waiting for an endpoint; 0 means 4096
 
-	// Lease is the time for which the deliveries of a crashed process stay leased; 0 means 30
-	// s.
+	// Lease is the time for which the deliveries of a crashed process stay leased; 0 means
+	// 30 s.
 	Lease time.Duration
-	// Probe is the delay before the first probe of an endpoint whose breaker is open, 0
-	// means 5 s; it doubles up to ProbeMax, 0 means 1 min.
+	// Probe is the delay before the first probe of an endpoint whose breaker is open;
+	// 0 means 5 s. The delay doubles up to ProbeMax; 0 means 1 min.
 	Probe, ProbeMax time.Duration
 	Tasks           int // maximum concurrent tasks of asynq; 0 means 256
 	// Reconcile is the interval at which due deliveries are listed; 0 means 1 s.
@@ -110,8 +110,8 @@ type Queue struct {
 	parked    atomic.Int64
 	nextCount time.Time // of parked deliveries; used by startDueParked only
 
-	timer *timer.Timer
-	due   lease.Reconciler[outbox.Ref]
+	timer      *timer.Timer
+	reconciler lease.Reconciler[outbox.Ref]
 
 	retries chan retry // retries to enqueue
 
@@ -143,7 +143,7 @@ func New(deps Deps, o Options) (*Queue, error) {
 		},
 	})
 
-	q.due = lease.Reconciler[outbox.Ref]{
+	q.reconciler = lease.Reconciler[outbox.Ref]{
 		Due: q.deps.Store.Due, Limit: maxDue, Gate: q.deps.Gate, Now: q.deps.Now, Log: q.deps.Logger.With("queue", asynqQueue),
 		Schedule: func(_ context.Context, ref outbox.Ref, lastAttempt time.Time) time.Time {
 			now := q.deps.Now()
@@ -156,7 +156,7 @@ func New(deps Deps, o Options) (*Queue, error) {
 	}
 	q.timer = timer.New(timer.Options{
 		Redis: q.deps.Redis, Queue: asynqQueue, Task: "delivery", Concurrency: q.opts.Tasks, Poll: asynqPoll,
-		Longest: attemptTimeout, Now: q.deps.Now, Log: q.deps.Logger, Level: slog.LevelWarn,
+		MaxDuration: attemptTimeout, Now: q.deps.Now, Log: q.deps.Logger, Level: slog.LevelWarn,
 	})
 	return q, nil
 }
@@ -208,12 +208,12 @@ func (q *Queue) Stats() Stats {
 const enqueueWorkers = 8
 
 // Start begins to process tasks and to schedule due deliveries. attempter makes the attempts.
-// It is not a dependency of New, because its messages have reports that are deliveries, so it
-// is created after the queue. Redis need not be available yet.
+// It is not a parameter of New because it is created after the queue, to which it adds the
+// delivery reports of its messages. Redis need not be available yet.
 func (q *Queue) Start(attempter Attempter) error {
 	q.attempter = attempter
 	q.inFlight.open()
-	upkeep, cancel := context.WithCancel(context.Background())
+	loopCtx, cancel := context.WithCancel(context.Background())
 	q.stopLoops = cancel
 	q.outcomes.Start()
 	for range enqueueWorkers {
@@ -222,9 +222,9 @@ func (q *Queue) Start(attempter Attempter) error {
 	if err := q.timer.Start(q.onTimer); err != nil {
 		return fmt.Errorf("queue: start: %w", err)
 	}
-	q.loops.Go(func() { q.reconcileLoop(upkeep) })
-	q.loops.Go(func() { q.startDueParked(upkeep); lease.Every(upkeep, q.opts.Reconcile, q.startDueParked) })
-	q.loops.Go(func() { q.leases.RenewEvery(upkeep) })
+	q.loops.Go(func() { q.reconcileLoop(loopCtx) })
+	q.loops.Go(func() { q.startDueParked(loopCtx); lease.Every(loopCtx, q.opts.Reconcile, q.startDueParked) })
+	q.loops.Go(func() { q.leases.RenewEvery(loopCtx) })
 	return nil
 }
 
@@ -244,13 +244,13 @@ func (q *Queue) Stop(ctx context.Context) error {
 	}
 	graceTimer := time.AfterFunc(grace, q.cancelAttempts)
 	defer graceTimer.Stop()
-	served := make(chan struct{})
+	timerStopped := make(chan struct{})
 	go func() {
-		defer close(served)
+		defer close(timerStopped)
 		q.timer.Shutdown()
 	}()
 	relay.Wait(ctx, q.inFlight.drained)
-	relay.Wait(ctx, served)
+	relay.Wait(ctx, timerStopped)
 	q.cancelAttempts()
 	unsaved := q.outcomes.Stop(ctx)
 	if _, err := q.breakers.share(ctx); err != nil {

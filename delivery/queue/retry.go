@@ -60,11 +60,11 @@ func (q *Queue) scheduleLoop() {
 			r, hasMore = q.nextRetry(n)
 		}
 		if err := q.attemptDue(ctx, due); err != nil { // first: it does not need Redis
-			q.logLeft(err)
+			q.logPostponed(err)
 		}
 		for _, r := range postponed {
 			if _, err := q.timer.Schedule(ctx, timer.Ref(r.ref), r.dueAt); err != nil {
-				q.logLeft(err)
+				q.logPostponed(err)
 			}
 		}
 		cancel()
@@ -83,7 +83,7 @@ func (q *Queue) nextRetry(n int) (r retry, ok bool) {
 	}
 }
 
-func (q *Queue) logLeft(err error) {
+func (q *Queue) logPostponed(err error) {
 	if q.attemptCtx.Err() == nil {
 		q.deps.Logger.Debug("delivery left to the reconciler", "error", err)
 	}
@@ -113,7 +113,7 @@ func (q *Queue) attemptDue(ctx context.Context, refs []outbox.Ref) error {
 func (q *Queue) onTimer(ctx context.Context, due timer.Ref) error {
 	ref := outbox.Ref(due)
 	if !q.leases.Reserve(ref) {
-		return timer.Again(time.Second)
+		return timer.RetryAfter(time.Second)
 	}
 	defer q.leases.Unreserve(ref)
 	for {
@@ -126,14 +126,14 @@ func (q *Queue) onTimer(ctx context.Context, due timer.Ref) error {
 			return err
 		case ok:
 			if wait, ok := q.admitAll([]outbox.Delivery{d}, now.Add(q.opts.Lease)); !ok {
-				return timer.Again(wait)
+				return timer.RetryAfter(wait)
 			}
 			return nil
 		}
 		// asynq has a resolution of 1 s and may call up to 1 s early.
 		wait := d.NextAttemptAt.Sub(now)
 		if wait > time.Second || !relay.Sleep(ctx, wait) {
-			return timer.Again(wait)
+			return timer.RetryAfter(wait)
 		}
 	}
 }
@@ -170,7 +170,7 @@ func (q *Queue) reconcileLoop(ctx context.Context) {
 	for {
 		q.leases.ReleaseSpare(ctx)
 		pause := q.opts.Reconcile
-		if q.due.Pass(ctx) >= maxDue { // there may be more
+		if q.reconciler.Pass(ctx) >= maxDue { // there may be more
 			pause /= 10
 		}
 		if !relay.Sleep(ctx, pause) {

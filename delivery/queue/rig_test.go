@@ -28,24 +28,24 @@ import (
 
 func TestMain(m *testing.M) { relaytest.ManyAtOnce(m) }
 
-// sink is an endpoint that counts what it receives by the id in the query.
+// sink is an endpoint that counts requests by the id in their query.
 type sink struct {
 	*httptest.Server
-	mu     sync.Mutex
-	got    map[string]int
-	total  int
-	answer func(id string, n int) int // status for the n-th request of an id
-	before func(r *http.Request)      // runs before the answer
+	mu        sync.Mutex
+	requests  map[string]int // by id
+	total     int
+	answer    func(id string, n int) int // returns the status for the n-th request with an id
+	onRequest func(r *http.Request)      // called before the response
 }
 
 func newSink(t testing.TB, answer func(id string, n int) int) *sink {
-	s := &sink{got: make(map[string]int), answer: answer}
+	s := &sink{requests: make(map[string]int), answer: answer}
 	s.Server = httptest.NewServer(s)
 	t.Cleanup(s.Close)
 	return s
 }
 
-// newRecordingSink is newSink; it also returns the ids of the requests in their order.
+// newRecordingSink is like newSink and also returns the ids of the requests in their order.
 func newRecordingSink(t testing.TB, answer func(id string, n int) int) (*sink, *[]string) {
 	var mu sync.Mutex
 	order := new([]string)
@@ -60,27 +60,27 @@ func newRecordingSink(t testing.TB, answer func(id string, n int) int) (*sink, *
 func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id := r.URL.Query().Get("id")
 	s.mu.Lock()
-	s.got[id]++
+	s.requests[id]++
 	s.total++
-	n := s.got[id]
+	n := s.requests[id]
 	s.mu.Unlock()
-	if s.before != nil {
-		s.before(r)
+	if s.onRequest != nil {
+		s.onRequest(r)
 	}
 	w.WriteHeader(s.answer(id, n))
 }
 
-func (s *sink) count() (different, total int) {
+func (s *sink) count() (distinct, total int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.got), s.total
+	return len(s.requests), s.total
 }
 
-// expect compares how many deliveries arrived in how many requests.
+// expect compares the number of different deliveries and the number of requests.
 func (s *sink) expect(t testing.TB, deliveries, requests int) {
 	t.Helper()
-	different, total := s.count()
-	relaytest.Equal(t, "deliveries and requests", [2]int{different, total}, [2]int{deliveries, requests})
+	distinct, total := s.count()
+	relaytest.Equal(t, "deliveries and requests", [2]int{distinct, total}, [2]int{deliveries, requests})
 }
 
 func always(status int) func(string, int) int { return func(string, int) int { return status } }
@@ -88,11 +88,11 @@ func always(status int) func(string, int) int { return func(string, int) int { r
 // rig is a queue with real records, a real Redis and an HTTP client.
 type rig struct {
 	t testing.TB
-	base
-	store  *outbox.Store
-	queue  *Queue
-	made   int
-	stopOn sync.Once
+	backends
+	store    *outbox.Store
+	queue    *Queue
+	lastID   int
+	stopOnce sync.Once
 }
 
 type noMail struct{}
@@ -101,47 +101,47 @@ func (noMail) Send(context.Context, outbox.Mail) (email.Result, error) {
 	return email.Result{Status: 250, Simulated: true}, nil
 }
 
-// base is the back ends of a queue: the records and Redis.
-type base struct {
+// backends are the back ends of a queue: the records and Redis.
+type backends struct {
 	records *recordstest.Records
 	redis   *cache.DB
-	store   Store // of the queue; a test may replace that of records
+	store   Store // used by the queue; a test may replace records.Deliveries
 	gate    *gateway.Gate
 }
 
-// onRedis returns a base with new records and a Redis.
-func onRedis(t testing.TB, url string) base {
+// newBackends returns new records and the Redis at a URL.
+func newBackends(t testing.TB, url string) backends {
 	t.Helper()
-	return on(t, recordstest.Open(t), cache.Options{URL: url, Timeout: time.Second})
+	return newBackendsWith(t, recordstest.Open(t), cache.Options{URL: url, Timeout: time.Second})
 }
 
-func on(t testing.TB, r *recordstest.Records, redis cache.Options) base {
+func newBackendsWith(t testing.TB, r *recordstest.Records, redis cache.Options) backends {
 	t.Helper()
 	db := relaytest.Must(cache.Open(redis))(t)
 	t.Cleanup(func() { _ = db.Close() })
-	return base{records: r, redis: db, store: r.Deliveries}
+	return backends{records: r, redis: db, store: r.Deliveries}
 }
 
-func newRig(t testing.TB, b base, o Options, schedule delivery.Schedule) *rig {
+func newRig(t testing.TB, b backends, o Options, schedule delivery.Schedule) *rig {
 	t.Helper()
-	return rigWith(t, b, o, schedule, func(*worker.Deps) {})
+	return newRigWith(t, b, o, schedule, func(*worker.Deps) {})
 }
 
-func rigWith(t testing.TB, b base, o Options, schedule delivery.Schedule, change func(*worker.Deps)) *rig {
+func newRigWith(t testing.TB, b backends, o Options, schedule delivery.Schedule, configure func(*worker.Deps)) *rig {
 	t.Helper()
-	out := relaytest.Must(httpout.New(httpout.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}))(t)
-	t.Cleanup(out.Close)
-	deps := worker.Deps{HTTP: out, Mail: noMail{}}
-	change(&deps)
+	client := relaytest.Must(httpout.New(httpout.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}))(t)
+	t.Cleanup(client.Close)
+	deps := worker.Deps{HTTP: client, Mail: noMail{}}
+	configure(&deps)
 	w := relaytest.Must(worker.New(deps))(t)
-	q := relaytest.Must(New(Deps{Store: b.store, Breakers: b.redis.Breakers(), Redis: b.redis, Schedule: schedule, Gate: b.gate, Logger: quiet()}, o))(t)
-	r := &rig{t: t, base: b, store: b.records.Deliveries, queue: q}
+	q := relaytest.Must(New(Deps{Store: b.store, Breakers: b.redis.Breakers(), Redis: b.redis, Schedule: schedule, Gate: b.gate, Logger: testLogger()}, o))(t)
+	r := &rig{t: t, backends: b, store: b.records.Deliveries, queue: q}
 	relaytest.NoError(t, q.Start(w))
 	t.Cleanup(r.stop)
 	return r
 }
 
-func quiet() *slog.Logger {
+func testLogger() *slog.Logger {
 	if os.Getenv("PENSTOCK_TEST_LOG") != "" {
 		return slog.Default()
 	}
@@ -149,7 +149,7 @@ func quiet() *slog.Logger {
 }
 
 func (r *rig) stop() {
-	r.stopOn.Do(func() {
+	r.stopOnce.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := r.queue.Stop(ctx); err != nil {
@@ -158,12 +158,12 @@ func (r *rig) stop() {
 	})
 }
 
-// deliveries makes n deliveries to a URL.
+// deliveries returns n new deliveries to a URL.
 func (r *rig) deliveries(n int, url string) []outbox.Delivery {
 	ds := make([]outbox.Delivery, n)
 	for i := range ds {
-		r.made++
-		id := fmt.Sprintf("%s-%05d", relay.NewID(time.Now()), r.made)
+		r.lastID++
+		id := fmt.Sprintf("%s-%05d", relay.NewID(time.Now()), r.lastID)
 		ds[i] = outbox.Delivery{
 			ID: id, Account: 7, Kind: outbox.KindRelay, MessageID: "m" + id, CreatedAt: time.Now(),
 			Request: &outbox.Request{Method: "GET", URL: url + "/?id=" + id},
@@ -175,29 +175,30 @@ func (r *rig) deliveries(n int, url string) []outbox.Delivery {
 func (r *rig) create(ds []outbox.Delivery, lease time.Duration) {
 	r.t.Helper()
 	if created, err := r.store.Create(context.Background(), ds, time.Now().Add(lease)); err != nil || len(created) != len(ds) {
-		r.t.Fatalf("create: %d of %d are new, error %v", len(created), len(ds), err)
+		r.t.Fatalf("create: got %d new deliveries, want %d; error %v", len(created), len(ds), err)
 	}
 }
 
-// newHangingSink starts an endpoint that answers when the test ends. It is started after the
-// rig, whose end waits for the answers.
+// newHangingSink starts an endpoint that responds when the test ends. Call it after newRig, so
+// that its cleanup releases the responses before the queue stops.
 func newHangingSink(t *testing.T) *sink {
 	t.Helper()
 	release := make(chan struct{})
 	s := newSink(t, always(200))
-	s.before = func(*http.Request) { <-release }
+	s.onRequest = func(*http.Request) { <-release }
 	t.Cleanup(func() { close(release) })
 	return s
 }
 
-// sendUntilDead sends n deliveries that are dead after some attempts each.
+// sendUntilDead sends n deliveries and waits until each is dead after the given number of
+// attempts.
 func (r *rig) sendUntilDead(n int, url string, attempts int) []outbox.Delivery {
 	r.t.Helper()
 	ds := r.deliveries(n, url)
 	r.send(ds)
 	r.await(outbox.Dead, n)
 	for _, d := range ds {
-		r.attempts(d, attempts, attempts)
+		r.expectAttempts(d, attempts, attempts)
 	}
 	return ds
 }
@@ -211,9 +212,9 @@ func (r *rig) send(ds []outbox.Delivery) {
 	}
 }
 
-// sendAtOnce is send, but nothing is attempted before all deliveries are in the store. So an
-// endpoint that holds its answers does not hold them while a slow store creates the rest, which
-// can take longer than an attempt may.
+// sendAtOnce is like send, but makes no attempt before all deliveries are in the store. A slow
+// store may take longer to create them than an attempt may last, and some endpoints respond
+// only when all have been created.
 func (r *rig) sendAtOnce(ds []outbox.Delivery) {
 	r.t.Helper()
 	r.create(ds, r.queue.Lease())
@@ -234,8 +235,8 @@ func (r *rig) get(d outbox.Delivery) outbox.Delivery {
 	return relaytest.Must(r.store.Get(context.Background(), d.Account, d.ID))(r.t)
 }
 
-// attempts compares the counted and the stored attempts of a delivery.
-func (r *rig) attempts(d outbox.Delivery, tries, stored int) {
+// expectAttempts compares the counted and the stored attempts of a delivery.
+func (r *rig) expectAttempts(d outbox.Delivery, tries, stored int) {
 	r.t.Helper()
 	got := r.get(d)
 	relaytest.Equal(r.t, "counted and stored attempts of "+d.ID, [2]int{got.Tries, len(got.Attempts)}, [2]int{tries, stored})

@@ -16,8 +16,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// Every response of an endpoint, from the record through the request to the record:
-// first that of the case, then 204.
+// The endpoint gives the response of the case to the first request of a delivery, and 204 to
+// the next one.
 func TestEachResponseHasItsOutcome(t *testing.T) {
 	t.Parallel()
 	type response struct {
@@ -25,7 +25,7 @@ func TestEachResponseHasItsOutcome(t *testing.T) {
 		retryAfter string
 		state      outbox.State
 		requests   int
-		wait       time.Duration // at least, between the first two attempts
+		wait       time.Duration // minimum delay between the first two attempts
 	}
 	var cases []response
 	add := func(state outbox.State, requests int, statuses ...int) {
@@ -51,11 +51,11 @@ func TestEachResponseHasItsOutcome(t *testing.T) {
 		i, _ := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/"))
 		mu.Lock()
 		requests[i]++
-		first := requests[i] == 1
+		isFirst := requests[i] == 1
 		mu.Unlock()
 		c := cases[i]
 		switch {
-		case !first:
+		case !isFirst:
 			c.status = http.StatusNoContent
 		case c.retryAfter == "date":
 			w.Header().Set("Retry-After", time.Now().Add(3*time.Second).UTC().Format(http.TimeFormat))
@@ -68,7 +68,7 @@ func TestEachResponseHasItsOutcome(t *testing.T) {
 		w.WriteHeader(c.status)
 	}))
 	t.Cleanup(s.Close)
-	r := newRig(t, onRedis(t, redistest.Shared(t).NewDatabase(t)), Options{}, delivery.Schedule{100 * time.Millisecond})
+	r := newRig(t, newBackends(t, redistest.Shared(t).NewDatabase(t)), Options{}, delivery.Schedule{100 * time.Millisecond})
 	ds := r.deliveries(len(cases), s.URL)
 	want := make(map[outbox.State]int)
 	for i := range ds {
@@ -89,10 +89,10 @@ func TestEachResponseHasItsOutcome(t *testing.T) {
 		}
 		relaytest.Equal(t, name+": the status of the first attempt", got.Attempts[0].Status, c.status)
 		if c.wait > 0 && got.Attempts[1].At.Sub(got.Attempts[0].At) < c.wait {
-			t.Errorf("%s: retried after %s, want %s or more", name, got.Attempts[1].At.Sub(got.Attempts[0].At), c.wait)
+			t.Errorf("%s: retried after %s, want at least %s", name, got.Attempts[1].At.Sub(got.Attempts[0].At), c.wait)
 		}
 		if c.state == outbox.Dead && !strings.Contains(got.Reason, strconv.Itoa(c.status)) {
-			t.Errorf("%s: the reason %q lacks the status", name, got.Reason)
+			t.Errorf("%s: reason = %q, want it to contain the status", name, got.Reason)
 		}
 	}
 }

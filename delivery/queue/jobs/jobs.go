@@ -26,7 +26,7 @@ type Deps struct {
 	Logger *slog.Logger
 }
 
-// Work has the functions of jobs.
+// Work contains the functions that run jobs and handle their ends.
 type Work struct {
 	// Runners run the jobs, by kind.
 	Runners map[job.Kind]job.Runner
@@ -51,7 +51,7 @@ type Options struct {
 	// RetryDelay is the delay after a failed run, which doubles up to a minute; 0
 	// means 1 s.
 	RetryDelay time.Duration
-	// MaxTries is the number of runs of a job with unexpected errors before it fails; 0 means
+	// MaxTries is the number of runs with unexpected errors after which a job fails; 0 means
 	// 20. While a back end is unavailable a job is retried without limit.
 	MaxTries int
 	// Reconcile is the interval at which due jobs are listed; 0 means 1 s.
@@ -60,12 +60,12 @@ type Options struct {
 
 // Jobs implements job.Submitter and runs the jobs.
 type Jobs struct {
-	deps  Deps
-	opts  Options
-	work  Work // set by Start
-	timer *timer.Timer
-	due   lease.Reconciler[job.Ref]
-	slots chan struct{} // limits runs outside asynq
+	deps       Deps
+	opts       Options
+	work       Work // set by Start
+	timer      *timer.Timer
+	reconciler lease.Reconciler[job.Ref]
+	slots      chan struct{} // limits runs outside asynq
 
 	runCtx        context.Context // context of runs
 	cancelRuns    context.CancelFunc
@@ -91,12 +91,12 @@ func New(deps Deps, o Options) (*Jobs, error) {
 	}
 	j.slots = make(chan struct{}, maxRunning)
 	j.runCtx, j.cancelRuns = context.WithCancel(context.Background())
-	j.due = lease.Reconciler[job.Ref]{
+	j.reconciler = lease.Reconciler[job.Ref]{
 		Due: deps.Store.Due, Limit: maxDue, Gate: deps.Gate, Schedule: j.scheduleDue, Now: deps.Now, Log: deps.Logger.With("queue", asynqQueue),
 	}
 	j.timer = timer.New(timer.Options{
 		Redis: deps.Redis, Queue: asynqQueue, Task: "job", Concurrency: maxRunning, Poll: asynqPoll,
-		Longest: j.opts.Lease, Now: deps.Now, Log: deps.Logger, Level: slog.LevelDebug,
+		MaxDuration: j.opts.Lease, Now: deps.Now, Log: deps.Logger, Level: slog.LevelDebug,
 	})
 	return j, nil
 }
@@ -113,18 +113,18 @@ func (j *Jobs) Submit(ctx context.Context, jb job.Job) error {
 	return nil
 }
 
-// Start begins to run jobs. work is not a dependency of New, because the services that run
-// jobs also submit them, so they are created after Jobs. Redis need not be available yet.
+// Start begins to run jobs. work is not a parameter of New because the services that run jobs
+// also submit jobs, so they are created after Jobs. Redis need not be available yet.
 func (j *Jobs) Start(work Work) error {
 	j.work = work
 	if err := j.timer.Start(j.process); err != nil {
 		return fmt.Errorf("jobs: start: %w", err)
 	}
-	upkeep, cancel := context.WithCancel(context.Background())
+	loopCtx, cancel := context.WithCancel(context.Background())
 	j.stopReconcile = cancel
 	j.running.Go(func() {
-		j.due.Pass(upkeep)
-		lease.Every(upkeep, j.opts.Reconcile, func(ctx context.Context) { j.due.Pass(ctx) })
+		j.reconciler.Pass(loopCtx)
+		lease.Every(loopCtx, j.opts.Reconcile, func(ctx context.Context) { j.reconciler.Pass(ctx) })
 	})
 	return nil
 }
@@ -174,7 +174,7 @@ func (j *Jobs) finish(ctx context.Context, jb job.Job, o job.Outcome) error {
 	if j.work.OnEnd != nil && o.State().Ended() {
 		var err error
 		if finish, err = j.work.OnEnd(ctx, jb, o); err != nil {
-			return fmt.Errorf("ending: %w", err)
+			return fmt.Errorf("handle the end: %w", err)
 		}
 	}
 	if err := j.deps.Store.Finish(ctx, jb, o, j.deps.Now()); err != nil {
@@ -234,7 +234,7 @@ func (j *Jobs) backoff(tries int) time.Duration {
 // process is called when a job is due. Its task lives until the job has ended.
 func (j *Jobs) process(ctx context.Context, due timer.Ref) error {
 	if j.deps.Gate.Closed() {
-		return timer.Again(time.Second)
+		return timer.RetryAfter(time.Second)
 	}
 	jb, err := j.runIfDue(ctx, job.Ref(due))
 	switch {
@@ -243,13 +243,13 @@ func (j *Jobs) process(ctx context.Context, due timer.Ref) error {
 	case err != nil:
 		return err
 	}
-	return timer.Again(jb.Due.Sub(j.deps.Now()))
+	return timer.RetryAfter(jb.Due.Sub(j.deps.Now()))
 }
 
 func (j *Jobs) runIfDue(ctx context.Context, ref job.Ref) (job.Job, error) {
 	now := j.deps.Now()
-	jb, taken, err := j.deps.Store.Lease(ctx, ref, now, now.Add(j.opts.Lease))
-	if err != nil || !taken {
+	jb, leased, err := j.deps.Store.Lease(ctx, ref, now, now.Add(j.opts.Lease))
+	if err != nil || !leased {
 		return jb, err
 	}
 	j.run(jb)
@@ -260,15 +260,15 @@ func (j *Jobs) runIfDue(ctx context.Context, ref job.Ref) (job.Job, error) {
 const maxDue = 1000
 
 // scheduleDue creates the task of a job when the job is listed as due a second time, because
-// most jobs that are listed once have a task that is about to run. If the job already has a
+// most jobs that are listed for the first time have a task that is about to run. If the job already has a
 // task, scheduleDue runs the job without asynq, which may be busy or wait for a process that
 // crashed.
-func (j *Jobs) scheduleDue(ctx context.Context, ref job.Ref, listed time.Time) time.Time {
-	if listed.IsZero() {
+func (j *Jobs) scheduleDue(ctx context.Context, ref job.Ref, listedAt time.Time) time.Time {
+	if listedAt.IsZero() {
 		return j.deps.Now()
 	}
 	if existed, err := j.timer.Schedule(ctx, timer.Ref(ref), time.Time{}); err != nil || !existed {
-		return listed // the next pass retries, or the new task runs it
+		return listedAt // the next pass retries, or the new task runs it
 	}
 	select {
 	case j.slots <- struct{}{}:
@@ -280,6 +280,6 @@ func (j *Jobs) scheduleDue(ctx context.Context, ref job.Ref, listed time.Time) t
 		})
 		return time.Time{}
 	default: // all slots are taken
-		return listed
+		return listedAt
 	}
 }

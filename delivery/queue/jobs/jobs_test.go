@@ -21,7 +21,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// site is the records and the Redis of one or more Jobs.
+// site provides the records and the Redis of one or more Jobs.
 type site struct {
 	t     *testing.T
 	db    *recordstest.Records
@@ -60,33 +60,33 @@ func (s *site) submit(j *Jobs, id string) {
 	relaytest.NoError(s.t, j.Submit(s.t.Context(), job.Job{ID: id, Account: 1, Kind: "test", Input: json.RawMessage(`{"n":1}`), CreatedAt: time.Now()}))
 }
 
-// ended waits for the end of a job.
-func (s *site) ended(id string) (one job.Job) {
+// awaitEnd waits until a job has ended and returns it.
+func (s *site) awaitEnd(id string) (ended job.Job) {
 	s.t.Helper()
 	redistest.Await(s.t, "job "+id+" ends", func(ctx context.Context) bool {
 		got, err := s.db.Jobs.Get(ctx, 1, id)
-		one = got
+		ended = got
 		return err == nil && got.State.Ended()
 	})
-	return one
+	return ended
 }
 
 func TestAJobRunsToItsEnd(t *testing.T) {
 	s := newSite(t)
 	down := relay.Errorf(relay.KindUnavailable, "redis: down")
 	var calls sync.Map
-	j := s.open(true, Options{RetryDelay: time.Millisecond, MaxTries: 3}, func(_ context.Context, one job.Job) (any, error) {
-		n, _ := calls.LoadOrStore(one.ID, new(atomic.Int32))
+	j := s.open(true, Options{RetryDelay: time.Millisecond, MaxTries: 3}, func(_ context.Context, jb job.Job) (any, error) {
+		n, _ := calls.LoadOrStore(jb.ID, new(atomic.Int32))
 		count := n.(*atomic.Int32).Add(1)
 		switch {
-		case one.ID == "fails":
+		case jb.ID == "fails":
 			return nil, fmt.Errorf("run: %w", job.Fail("The operator refused."))
-		case one.ID == "panics":
+		case jb.ID == "panics":
 			panic("oh")
-		case one.ID == "comes-back" && count < 6:
+		case jb.ID == "recovers" && count < 6:
 			return nil, down
 		}
-		return map[string]string{"input": string(one.Input)}, nil
+		return map[string]string{"input": string(jb.Input)}, nil
 	})
 	for _, tc := range []struct {
 		id, result, err string
@@ -96,11 +96,11 @@ func TestAJobRunsToItsEnd(t *testing.T) {
 		{"works", `{"input":"{\"n\":1}"}`, "", job.Completed, 1},
 		{"fails", "", "The operator refused.", job.Failed, 1},
 		{"panics", "", "internal error", job.Failed, 3},
-		{"comes-back", `{"input":"{\"n\":1}"}`, "", job.Completed, 6},
+		{"recovers", `{"input":"{\"n\":1}"}`, "", job.Completed, 6},
 	} {
 		t.Run(tc.id, func(t *testing.T) {
 			s.submit(j, tc.id)
-			got := s.ended(tc.id)
+			got := s.awaitEnd(tc.id)
 			relaytest.Equal(t, "the result", string(got.Result), tc.result)
 			ended := job.Job{State: got.State, Error: got.Error, Tries: got.Tries, Due: got.Due}
 			relaytest.Equal(t, "the job", ended, job.Job{State: tc.state, Error: tc.err, Tries: tc.tries})
@@ -115,29 +115,29 @@ func TestAJobIsRunOnceByManyProcesses(t *testing.T) {
 	a, _ := s.open(true, Options{}, run), s.open(true, Options{}, run)
 	for i := range 50 {
 		s.submit(a, fmt.Sprint("j", i))
-		s.submit(a, fmt.Sprint("j", i)) // the same again
+		s.submit(a, fmt.Sprint("j", i)) // has no effect
 	}
 	for i := range 50 {
-		s.ended(fmt.Sprint("j", i))
+		s.awaitEnd(fmt.Sprint("j", i))
 	}
 	relaytest.Equal(t, "the number of runs", runs.Load(), 50)
 }
 
-func TestAJobOfAProcessThatDiedIsRunAgain(t *testing.T) {
+func TestAJobOfACrashedProcessIsRunAgain(t *testing.T) {
 	s := newSite(t)
-	dead := s.open(false, Options{}, func(context.Context, job.Job) (any, error) { return nil, nil })
-	s.submit(dead, "orphan")
+	crashed := s.open(false, Options{}, func(context.Context, job.Job) (any, error) { return nil, nil })
+	s.submit(crashed, "orphan")
 	now := time.Now()
 	_, leased, err := s.db.Jobs.Lease(t.Context(), job.Ref{Account: 1, ID: "orphan"}, now, now.Add(300*time.Millisecond))
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the job is leased", leased, true)
 	s.open(true, Options{}, func(context.Context, job.Job) (any, error) { return "again", nil })
-	got := s.ended("orphan")
+	got := s.awaitEnd("orphan")
 	relaytest.Equal(t, "the number of tries", got.Tries, 2)
 	relaytest.Equal(t, "the result", string(got.Result), `"again"`)
 }
 
-func TestAJobWithoutATaskIsFound(t *testing.T) {
+func TestAJobWithoutATaskIsRun(t *testing.T) {
 	s := newSite(t)
 	j := job.Job{ID: "lost", Account: 7, Kind: "test", CreatedAt: time.Now()}
 	relaytest.NoError(t, s.db.Jobs.Create(t.Context(), j))
@@ -151,30 +151,30 @@ func TestAJobWithoutATaskIsFound(t *testing.T) {
 func TestAShutdownLeavesAJobForTheNextStart(t *testing.T) {
 	s := newSite(t)
 	began := make(chan struct{})
-	first := s.open(true, Options{}, func(ctx context.Context, _ job.Job) (any, error) {
+	j := s.open(true, Options{}, func(ctx context.Context, _ job.Job) (any, error) {
 		close(began)
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})
-	s.submit(first, "long")
+	s.submit(j, "long")
 	<-began
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	relaytest.NoError(t, first.Stop(ctx))
+	relaytest.NoError(t, j.Stop(ctx))
 	got := relaytest.Must(s.db.Jobs.Get(t.Context(), 1, "long"))(t)
 	relaytest.Equal(t, "the state after the shutdown", got.State, job.Processing)
 	if got.Due.After(time.Now()) {
 		t.Fatalf("the job is due at %s, want it due now", got.Due)
 	}
 	s.open(true, Options{}, func(context.Context, job.Job) (any, error) { return nil, nil })
-	s.ended("long")
+	s.awaitEnd("long")
 }
 
 func TestAJobWithoutARunnerAndInvalidOptionsAreRefused(t *testing.T) {
 	s := newSite(t)
 	j := s.open(false, Options{}, nil)
 	if _, err := j.call(t.Context(), job.Job{ID: "x", Kind: "other"}); relay.KindOf(err) != relay.KindUnavailable {
-		t.Errorf("run: got the error %v, want: no runner", err)
+		t.Errorf("call without a runner: error = %v, want kind unavailable", err)
 	}
 	if _, err := New(Deps{Store: s.db.Jobs, Redis: s.redis}, Options{Timeout: time.Second, Lease: time.Second}); err == nil {
 		t.Error("a lease as short as the timeout of a run was accepted")
@@ -189,12 +189,12 @@ func TestNoJobRunsWhileTheGateIsClosed(t *testing.T) {
 	s := newSite(t)
 	j := s.open(false, Options{}, func(context.Context, job.Job) (any, error) { return "done", nil })
 	gate := gateway.NewGate()
-	j.deps.Gate, j.due.Gate = gate, gate
+	j.deps.Gate, j.reconciler.Gate = gate, gate
 	s.submit(j, "j1")
-	if err := j.process(t.Context(), timer.Ref{Account: 1, ID: "j1"}); !errors.As(err, new(timer.Again)) {
-		t.Errorf("the task of a job ends with %v, want it to be repeated", err)
+	if err := j.process(t.Context(), timer.Ref{Account: 1, ID: "j1"}); !errors.As(err, new(timer.RetryAfter)) {
+		t.Errorf("process while the gate is closed: error = %v, want RetryAfter", err)
 	}
-	relaytest.Equal(t, "the due jobs that are scheduled", j.due.Pass(t.Context()), 0)
+	relaytest.Equal(t, "the due jobs that are scheduled", j.reconciler.Pass(t.Context()), 0)
 	relaytest.Equal(t, "the state", relaytest.Must(s.db.Jobs.Get(t.Context(), 1, "j1"))(t).State, job.Queued)
 	gate.Open()
 	if err := j.process(t.Context(), timer.Ref{Account: 1, ID: "j1"}); err != nil {

@@ -24,17 +24,17 @@ import (
 // Redis stores the tasks. Each asynq client and server opens its own connection.
 type Redis = asynq.RedisConnOpt
 
-// Ref names a record; it is the content of a task, which is small, because asynq's
-// heartbeat rewrites it repeatedly.
+// Ref names a record. It is the payload of a task, and is small because asynq's heartbeat
+// rewrites the payload repeatedly.
 type Ref struct {
 	Account relay.AccountID `json:"a"`
 	ID      string          `json:"id"`
 }
 
-// Again is an error of a handler that requests another call after this time.
-type Again time.Duration
+// RetryAfter is an error with which a handler requests another call after this time.
+type RetryAfter time.Duration
 
-func (Again) Error() string { return "waits" }
+func (RetryAfter) Error() string { return "retry later" }
 
 // Options configures a Timer; all fields are required.
 type Options struct {
@@ -45,9 +45,9 @@ type Options struct {
 	Concurrency int
 	// Poll is the interval at which asynq looks for tasks.
 	Poll time.Duration
-	// Longest is the longest time that a call of the handler takes.
-	Longest time.Duration
-	Now     func() time.Time
+	// MaxDuration is the maximum duration of a call of the handler.
+	MaxDuration time.Duration
+	Now         func() time.Time
 	// Log receives asynq's messages. Level is the level of its warnings and errors, which are
 	// not urgent, because the reconcilers find due records without asynq.
 	Log   *slog.Logger
@@ -70,8 +70,8 @@ func New(o Options) *Timer {
 		IsFailure:                func(error) bool { return false },
 		TaskCheckInterval:        o.Poll,
 		DelayedTaskCheckInterval: max(o.Poll, 500*time.Millisecond),
-		// Handlers end by themselves; this is only a safety net.
-		ShutdownTimeout: o.Longest + 10*time.Second,
+		// Handlers end by themselves; the timeout is only a safety net.
+		ShutdownTimeout: o.MaxDuration + 10*time.Second,
 		Logger: &asynqLog{
 			log: o.Log, level: o.Level, now: o.Now, loggedAt: make(map[slog.Level]time.Time), suppressed: make(map[slog.Level]int),
 		},
@@ -79,10 +79,10 @@ func New(o Options) *Timer {
 	})}
 }
 
-// retryDelay returns the delay of an Again, and 1 s for errors of asynq itself,
-// such as an expired lease.
+// retryDelay returns the delay of a RetryAfter, and 1 s for errors of asynq itself,
+// for example an expired lease.
 func retryDelay(_ int, err error, _ *asynq.Task) time.Duration {
-	if wait, ok := errors.AsType[Again](err); ok {
+	if wait, ok := errors.AsType[RetryAfter](err); ok {
 		return max(0, time.Duration(wait))
 	}
 	return time.Second
@@ -112,7 +112,7 @@ func (t *Timer) Schedule(ctx context.Context, ref Ref, dueAt time.Time) (existed
 	opts := []asynq.Option{
 		asynq.Queue(t.opts.Queue), asynq.TaskID(ref.ID), asynq.MaxRetry(1 << 30),
 		// asynq reads whole seconds; a timeout below 1 s would mean 30 minutes.
-		asynq.Timeout((t.opts.Longest + 30*time.Second).Truncate(time.Second)),
+		asynq.Timeout((t.opts.MaxDuration + 30*time.Second).Truncate(time.Second)),
 	}
 	if dueAt.After(t.opts.Now()) {
 		opts = append(opts, asynq.ProcessAt(dueAt))
@@ -169,5 +169,5 @@ func (l *asynqLog) Warn(args ...any) { l.forward(l.level, args) }
 // Error forwards an error like a warning: the reconcilers compensate for it.
 func (l *asynqLog) Error(args ...any) { l.forward(l.level, args) }
 
-// Fatal forwards the message and does not exit, as asynq would.
+// Fatal forwards the message. Unlike asynq's own logger, it does not exit.
 func (l *asynqLog) Fatal(args ...any) { l.forward(slog.LevelError, args) }
