@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-func TestAReconcilerRemembersWhatItScheduledWhileThatIsDue(t *testing.T) {
+func TestScheduleGetsTheTimeOfThePreviousPassWhileARecordIsDue(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	var due []string
-	var fail error
-	last := make(map[string]time.Time) // as Schedule was told
+	var err error
+	lastAttempts := make(map[string]time.Time) // the last argument of Schedule, by record
 	r := Reconciler[string]{
-		Due: func(context.Context, time.Time, int) ([]string, error) { return due, fail }, Limit: 10,
-		Schedule: func(_ context.Context, ref string, at time.Time) time.Time {
-			if last[ref] = at; ref == "forgotten" {
+		Due: func(context.Context, time.Time, int) ([]string, error) { return due, err }, Limit: 10,
+		Schedule: func(_ context.Context, ref string, lastAttempt time.Time) time.Time {
+			if lastAttempts[ref] = lastAttempt; ref == "forgotten" {
 				return time.Time{}
 			}
 			return now
@@ -24,24 +24,24 @@ func TestAReconcilerRemembersWhatItScheduledWhileThatIsDue(t *testing.T) {
 		Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler),
 	}
 	for _, pass := range []struct {
-		name  string
-		due   []string
-		fail  error
-		again bool // a was scheduled before
+		name      string
+		due       []string
+		err       error
+		scheduled bool // the record a was scheduled in the previous pass
 	}{
-		{"for the first time", []string{"a", "forgotten"}, nil, false},
-		{"still due", []string{"a", "forgotten"}, nil, true},
-		{"due, with a store that is down", nil, errors.New("down"), true},
-		{"still due after that", []string{"a"}, nil, true},
-		{"not due", []string{"b"}, nil, true},
-		{"due again", []string{"a"}, nil, false},
+		{"both due for the first time", []string{"a", "forgotten"}, nil, false},
+		{"both still due", []string{"a", "forgotten"}, nil, true},
+		{"store down", nil, errors.New("down"), true},
+		{"a still due after the store is up", []string{"a"}, nil, true},
+		{"a not due", []string{"b"}, nil, true},
+		{"a due again", []string{"a"}, nil, false},
 	} {
-		due, fail = pass.due, pass.fail
+		due, err = pass.due, pass.err
 		if n := r.Pass(t.Context()); n != len(due) {
-			t.Errorf("%s: %d due", pass.name, n)
+			t.Errorf("%s: Pass returned %d, want %d", pass.name, n, len(due))
 		}
-		if again := !last["a"].IsZero(); again != pass.again || !last["forgotten"].IsZero() {
-			t.Errorf("%s: scheduled before: %v, want %v; forgotten: %v", pass.name, again, pass.again, last["forgotten"])
+		if scheduled := !lastAttempts["a"].IsZero(); scheduled != pass.scheduled || !lastAttempts["forgotten"].IsZero() {
+			t.Errorf("%s: scheduled in the previous pass: %v, want %v; forgotten: %v, want the zero time", pass.name, scheduled, pass.scheduled, lastAttempts["forgotten"])
 		}
 	}
 }

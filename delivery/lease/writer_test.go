@@ -14,42 +14,42 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// store keeps outcomes, and fails as the test chooses.
+// store stores outcomes. Its calls fail if fail returns an error.
 type store struct {
 	mu    sync.Mutex
 	fail  func(ids []string) error
-	kept  []string
+	saved []string
 	calls int
 }
 
-func (l *store) save(_ context.Context, ids []string) (none struct{}, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.calls++
-	if l.fail != nil {
-		if err := l.fail(ids); err != nil {
-			return none, err
+func (s *store) save(_ context.Context, ids []string) (result struct{}, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls++
+	if s.fail != nil {
+		if err := s.fail(ids); err != nil {
+			return result, err
 		}
 	}
-	l.kept = append(l.kept, ids...)
-	return none, nil
+	s.saved = append(s.saved, ids...)
+	return result, nil
 }
 
 // ids returns the saved outcomes.
-func (l *store) ids() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.kept)
+func (s *store) ids() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.saved)
 }
 
 // refusedDelay is the delay until a refused outcome is saved again.
 const refusedDelay = 10 * time.Second
 
-// newWriter returns a started writer of ids; refused ones are saved again after a
-// delay, or dropped if it is 0.
-func newWriter(l *store, again time.Duration) *Writer[string, struct{}] {
+// newWriter returns a started writer of ids. It saves refused ids again after retryDelay, or
+// drops them if retryDelay is 0.
+func newWriter(s *store, retryDelay time.Duration) *Writer[string, struct{}] {
 	w := NewWriter(Outcomes[string, struct{}]{
-		Save: l.save, Saved: func([]string, struct{}) {}, Refused: func(*string, error) time.Duration { return again },
+		Save: s.save, Saved: func([]string, struct{}) {}, Refused: func(*string, error) time.Duration { return retryDelay },
 		Batch: 256, Log: slog.New(slog.DiscardHandler),
 	})
 	w.Start()
@@ -58,81 +58,81 @@ func newWriter(l *store, again time.Duration) *Writer[string, struct{}] {
 
 func TestOutcomesAreSavedInOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &store{}
-		b := newWriter(l, refusedDelay)
+		s := &store{}
+		w := newWriter(s, refusedDelay)
 		for _, id := range []string{"a", "b", "c"} {
-			b.Add(id)
+			w.Add(id)
 		}
-		relaytest.Equal(t, "unsaved outcomes", b.Unsaved(), 3)
-		relaytest.Equal(t, "unsaved outcomes after Stop", b.Stop(t.Context()), 0)
-		relaytest.Equal(t, "the number of calls", l.calls, 1)
-		relaytest.Equal(t, "the saved outcomes", l.ids(), []string{"a", "b", "c"})
+		relaytest.Equal(t, "unsaved outcomes", w.Unsaved(), 3)
+		relaytest.Equal(t, "unsaved outcomes after Stop", w.Stop(t.Context()), 0)
+		relaytest.Equal(t, "the number of calls", s.calls, 1)
+		relaytest.Equal(t, "the saved outcomes", s.ids(), []string{"a", "b", "c"})
 	})
 }
 
-func TestOutcomesWaitForAStoreThatIsDown(t *testing.T) {
+func TestOutcomesAreSavedWhenTheStoreIsUpAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		up := time.Now().Add(10 * time.Second)
-		l := &store{fail: func([]string) error {
+		s := &store{fail: func([]string) error {
 			if time.Now().Before(up) {
 				return relay.Errorf(relay.KindUnavailable, "down")
 			}
 			return nil
 		}}
-		b := newWriter(l, refusedDelay)
-		b.Add("a")
+		w := newWriter(s, refusedDelay)
+		w.Add("a")
 		time.Sleep(9 * time.Second)
-		relaytest.Equal(t, "unsaved outcomes while the store is down", b.Unsaved(), 1)
+		relaytest.Equal(t, "unsaved outcomes while the store is down", w.Unsaved(), 1)
 		time.Sleep(3 * time.Second)
-		relaytest.Equal(t, "unsaved outcomes afterwards", b.Unsaved(), 0)
-		relaytest.Equal(t, "the saved outcomes", l.ids(), []string{"a"})
-		b.Stop(t.Context())
+		relaytest.Equal(t, "unsaved outcomes after the store is up", w.Unsaved(), 0)
+		relaytest.Equal(t, "the saved outcomes", s.ids(), []string{"a"})
+		w.Stop(t.Context())
 	})
 }
 
 func TestARefusedOutcomeDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &store{fail: func(ids []string) error {
+		s := &store{fail: func(ids []string) error {
 			if slices.Contains(ids, "bad") {
 				return errors.New("refused")
 			}
 			return nil
 		}}
-		b := newWriter(l, refusedDelay)
+		w := newWriter(s, refusedDelay)
 		for _, id := range []string{"a", "bad", "c"} {
-			b.Add(id)
+			w.Add(id)
 		}
 		time.Sleep(time.Second)
-		relaytest.Equal(t, "the saved outcomes", l.ids(), []string{"a", "c"})
-		relaytest.Equal(t, "unsaved outcomes", b.Unsaved(), 1)
-		l.mu.Lock()
-		l.fail = nil
-		l.mu.Unlock()
+		relaytest.Equal(t, "the saved outcomes", s.ids(), []string{"a", "c"})
+		relaytest.Equal(t, "unsaved outcomes", w.Unsaved(), 1)
+		s.mu.Lock()
+		s.fail = nil
+		s.mu.Unlock()
 		time.Sleep(refusedDelay)
 		synctest.Wait()
 		time.Sleep(time.Second)
-		relaytest.Equal(t, "unsaved outcomes after the delay", b.Unsaved(), 0)
-		b.Stop(t.Context())
+		relaytest.Equal(t, "unsaved outcomes after the delay", w.Unsaved(), 0)
+		w.Stop(t.Context())
 	})
 }
 
 func TestStopReturnsTheNumberOfUnsavedOutcomes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &store{fail: func([]string) error { return relay.Errorf(relay.KindUnavailable, "down") }}
-		b := newWriter(l, refusedDelay)
-		b.Add("a")
+		s := &store{fail: func([]string) error { return relay.Errorf(relay.KindUnavailable, "down") }}
+		w := newWriter(s, refusedDelay)
+		w.Add("a")
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		relaytest.Equal(t, "unsaved outcomes", b.Stop(ctx), 1)
+		relaytest.Equal(t, "unsaved outcomes", w.Stop(ctx), 1)
 	})
 }
 
 func TestARefusedOutcomeCanBeDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &store{fail: func([]string) error { return errors.New("refused") }}
-		b := newWriter(l, 0)
-		b.Add("bad")
-		relaytest.Equal(t, "unsaved outcomes", b.Stop(t.Context()), 0)
-		relaytest.Equal(t, "the number of saved outcomes", len(l.ids()), 0)
+		s := &store{fail: func([]string) error { return errors.New("refused") }}
+		w := newWriter(s, 0)
+		w.Add("bad")
+		relaytest.Equal(t, "unsaved outcomes", w.Stop(t.Context()), 0)
+		relaytest.Equal(t, "the number of saved outcomes", len(s.ids()), 0)
 	})
 }

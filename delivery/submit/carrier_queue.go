@@ -13,8 +13,8 @@ import (
 	"github.com/penstock/penstock/relay/message"
 )
 
-// carrierQueue has the messages that wait for a carrier and counts its parts in flight, which
-// the windows of its connections limit.
+// carrierQueue contains the messages that wait for a carrier and counts its parts in flight.
+// The windows of the connections limit the parts in flight.
 type carrierQueue struct {
 	submitter   *Submitter
 	route       Route
@@ -62,7 +62,7 @@ func (q *carrierQueue) heldElsewhere() bool {
 }
 
 // handOver empties the queue for the gateway that holds the binds. A message without parts in
-// flight is due at once, one with parts in flight when its lease ends.
+// flight is due at once. A message with parts in flight is due when its lease ends.
 func (q *carrierQueue) handOver() {
 	q.mu.Lock()
 	items := q.waiting
@@ -88,9 +88,9 @@ func (q *carrierQueue) ready() bool {
 	return slices.ContainsFunc(q.connections, func(c *connection) bool { return c.Carrier.Ready() })
 }
 
-// connect returns the connection with the most room in its window, and counts a part on it.
-// It returns nil if none has room, because one was lost since the part left the queue.
-func (q *carrierQueue) connect(now time.Time) (best *connection) {
+// takeConnection returns the connection with the most room in its window, and counts a part
+// on it. It returns nil if no connection has room, because one was lost after nextBatch.
+func (q *carrierQueue) takeConnection(now time.Time) (best *connection) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, c := range q.connections {
@@ -146,7 +146,7 @@ func (q *carrierQueue) snapshot() Stats {
 	return s
 }
 
-// run submits until the worker stops.
+// run submits parts until the Submitter stops.
 func (q *carrierQueue) run() {
 	for q.submitter.runCtx.Err() == nil {
 		if q.heldElsewhere() {
@@ -316,7 +316,7 @@ func (q *carrierQueue) discard(item *item, n int) {
 // in flight until its outcome is queued: Stop waits for the parts in flight and then saves the
 // queued outcomes.
 func (q *carrierQueue) submitPart(item *item, part int) {
-	conn := q.connect(q.submitter.deps.Now())
+	conn := q.takeConnection(q.submitter.deps.Now())
 	if conn == nil {
 		o := carrier.Outcome{Verdict: carrier.Later, Unsent: true, Reason: "no bind had room when the message was to be sent"}
 		q.submitter.outcomes.Add(pendingOutcome{item: item, outcome: q.outcome(item, part, o)})
@@ -326,7 +326,7 @@ func (q *carrierQueue) submitPart(item *item, part int) {
 	var answered atomic.Bool
 	span := q.span(item, part, conn)
 	conn.Carrier.Submit(q.submitter.submitCtx, item.submission(part), func(o carrier.Outcome) {
-		if answered.Swap(true) { // a late answer after Unknown
+		if answered.Swap(true) { // a late answer after an unknown outcome
 			q.submitter.outcomes.Add(pendingOutcome{item: item, outcome: q.outcome(item, part, o), correction: true})
 			return
 		}

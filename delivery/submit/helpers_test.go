@@ -17,28 +17,28 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// store keeps messages in memory.
+// store is a Store and a Reporter in memory.
 type store struct {
-	mu      sync.Mutex
-	all     map[message.Ref]*message.Message
-	next    map[message.Ref]time.Time // when a waiting message is due
-	down    bool
-	lost    bool          // the next Begin succeeds, but returns an error
-	latency time.Duration // of Begin and Settle
-	// lostRenewal makes the next renewal succeed, but return an error.
-	lostRenewal bool
-	// onReports is called once, between Settle and the end of the outcome's item.
-	onReports func()
-	bound     []message.CarrierID
-	reported  []string
-	refunds   int
-	begins    int // calls
-	settles   int
-	leased    int // messages
+	mu        sync.Mutex
+	messages  map[message.Ref]*message.Message
+	dueAt     map[message.Ref]time.Time // by message; the end of the lease of a leased message
+	down      bool
+	loseBegin bool          // the next Begin succeeds, but returns an error
+	latency   time.Duration // of Begin and Settle
+	// loseRenewal makes the next Renew succeed, but return an error.
+	loseRenewal bool
+	// onReports is called once, after Settle and before the parts are counted as finished.
+	onReports  func()
+	carrierIDs []message.CarrierID
+	reported   []string
+	refunds    int
+	begins     int // calls
+	settles    int
+	leased     int // messages
 }
 
 func newStore() *store {
-	return &store{all: make(map[message.Ref]*message.Message), next: make(map[message.Ref]time.Time)}
+	return &store{messages: make(map[message.Ref]*message.Message), dueAt: make(map[message.Ref]time.Time)}
 }
 
 // lock locks the store, unless it is down.
@@ -51,63 +51,63 @@ func (s *store) lock() error {
 	return nil
 }
 
-func (s *store) LeaseDue(_ context.Context, now, until time.Time, limit int) (out []message.Message, err error) {
+func (s *store) LeaseDue(_ context.Context, now, until time.Time, limit int) (leased []message.Message, err error) {
 	if err := s.lock(); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
-	for _, m := range s.inOrder() {
-		if due, waits := s.next[m.Ref()]; waits && !due.After(now) && len(out) < limit {
-			s.next[m.Ref()] = until
+	for _, m := range s.sortedByID() {
+		if due, waits := s.dueAt[m.Ref()]; waits && !due.After(now) && len(leased) < limit {
+			s.dueAt[m.Ref()] = until
 			s.leased++
-			out = append(out, copied(m))
+			leased = append(leased, clone(m))
 		}
 	}
-	return out, nil
+	return leased, nil
 }
 
-func (s *store) inOrder() (list []*message.Message) {
-	for _, m := range s.all {
+func (s *store) sortedByID() (list []*message.Message) {
+	for _, m := range s.messages {
 		list = append(list, m)
 	}
 	slices.SortFunc(list, func(a, b *message.Message) int { return int(a.ID - b.ID) })
 	return list
 }
 
-func copied(m *message.Message) message.Message {
-	out := *m
-	out.Parts = slices.Clone(m.Parts)
-	return out
+func clone(m *message.Message) message.Message {
+	result := *m
+	result.Parts = slices.Clone(m.Parts)
+	return result
 }
 
-func (s *store) Begin(_ context.Context, starts []message.Beginning) ([][]int, error) {
+func (s *store) Begin(_ context.Context, beginnings []message.Beginning) ([][]int, error) {
 	time.Sleep(s.latency)
 	if err := s.lock(); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
 	s.begins++
-	out := make([][]int, len(starts))
-	for i, st := range starts {
-		m := s.all[st.Ref]
-		for _, n := range st.Parts {
+	begun := make([][]int, len(beginnings))
+	for i, b := range beginnings {
+		m := s.messages[b.Ref]
+		for _, n := range b.Parts {
 			p := &m.Parts[n]
-			if p.State == message.Pending || p.State == message.Sending && st.AlsoSending {
-				p.State, p.Carrier = message.Sending, st.Carrier
-				s.next[st.Ref] = st.Until
-				out[i] = append(out[i], n)
+			if p.State == message.Pending || p.State == message.Sending && b.AlsoSending {
+				p.State, p.Carrier = message.Sending, b.Carrier
+				s.dueAt[b.Ref] = b.Until
+				begun[i] = append(begun[i], n)
 			}
 		}
 	}
-	if s.lost {
-		s.lost = false
-		return nil, relay.Errorf(relay.KindUnavailable, "the answer is lost")
+	if s.loseBegin {
+		s.loseBegin = false
+		return nil, relay.Errorf(relay.KindUnavailable, "the response is lost")
 	}
-	return out, nil
+	return begun, nil
 }
 
-// dispatch dispatches messages under the lease that the store has.
-func (s *store) dispatch(w *Submitter, ms ...message.Message) { w.Dispatch(ms, s.due(ms[0].ID)) }
+// dispatch dispatches messages with the end of the lease that the store has for the first one.
+func (s *store) dispatch(sub *Submitter, ms ...message.Message) { sub.Dispatch(ms, s.due(ms[0].ID)) }
 
 func (s *store) Settle(_ context.Context, outcomes []message.Outcome) (settled []message.Message, err error) {
 	time.Sleep(s.latency)
@@ -117,7 +117,7 @@ func (s *store) Settle(_ context.Context, outcomes []message.Outcome) (settled [
 	defer s.mu.Unlock()
 	s.settles++
 	for _, o := range outcomes {
-		m := s.all[o.PartRef.Ref]
+		m := s.messages[o.PartRef.Ref]
 		p := &m.Parts[o.Part]
 		if o.CarrierID != "" {
 			p.CarrierID = o.CarrierID
@@ -135,26 +135,26 @@ func (s *store) Settle(_ context.Context, outcomes []message.Outcome) (settled [
 		if o.Resent {
 			p.ResentAt = o.At
 		}
-		s.rest(m, o.At)
-		settled = append(settled, copied(m))
+		s.setDue(m, o.At)
+		settled = append(settled, clone(m))
 	}
 	return settled, nil
 }
 
-// rest sets when a message is due next.
-func (s *store) rest(m *message.Message, now time.Time) {
-	next := time.Time{}
-	_, leased := s.next[m.Ref()]
+// setDue sets the time when a message is due next, or removes it if no part is pending.
+func (s *store) setDue(m *message.Message, now time.Time) {
+	dueAt := time.Time{}
+	_, leased := s.dueAt[m.Ref()]
 	for _, p := range m.Parts {
 		if leased && (p.State == message.Sending || p.State == message.Pending && !p.ScheduledAt.After(now)) {
 			return
 		}
-		if p.State == message.Pending && (next.IsZero() || p.ScheduledAt.Before(next)) {
-			next = p.ScheduledAt
+		if p.State == message.Pending && (dueAt.IsZero() || p.ScheduledAt.Before(dueAt)) {
+			dueAt = p.ScheduledAt
 		}
 	}
-	if s.next[m.Ref()] = next; next.IsZero() {
-		delete(s.next, m.Ref())
+	if s.dueAt[m.Ref()] = dueAt; dueAt.IsZero() {
+		delete(s.dueAt, m.Ref())
 	}
 }
 
@@ -164,14 +164,14 @@ func (s *store) Renew(_ context.Context, ls []message.Lease, until time.Time) (m
 	}
 	defer s.mu.Unlock()
 	for _, l := range ls {
-		if due, waits := s.next[l.Ref]; waits && !due.After(l.End) {
-			s.next[l.Ref] = until
+		if due, waits := s.dueAt[l.Ref]; waits && !due.After(l.End) {
+			s.dueAt[l.Ref] = until
 			moved = append(moved, l.Ref)
 		}
 	}
-	if s.lostRenewal {
-		s.lostRenewal = false
-		return nil, relay.Errorf(relay.KindUnavailable, "the answer is lost")
+	if s.loseRenewal {
+		s.loseRenewal = false
+		return nil, relay.Errorf(relay.KindUnavailable, "the response is lost")
 	}
 	return moved, nil
 }
@@ -186,7 +186,7 @@ func (s *store) SaveCarrierIDs(_ context.Context, ids []message.CarrierID) error
 		return err
 	}
 	defer s.mu.Unlock()
-	s.bound = append(s.bound, ids...)
+	s.carrierIDs = append(s.carrierIDs, ids...)
 	return nil
 }
 
@@ -213,22 +213,22 @@ func (s *store) change(f func()) {
 func (s *store) states(id message.ID) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []string
-	for _, p := range s.all[message.Ref{Account: 7, ID: id}].Parts {
-		out = append(out, string(p.State))
+	var states []string
+	for _, p := range s.messages[message.Ref{Account: 7, ID: id}].Parts {
+		states = append(states, string(p.State))
 	}
-	return strings.Join(out, " ")
+	return strings.Join(states, " ")
 }
 
 func (s *store) part(id message.ID, n int) message.Part {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.all[message.Ref{Account: 7, ID: id}].Parts[n]
+	return s.messages[message.Ref{Account: 7, ID: id}].Parts[n]
 }
 
-// counts are the calls and writes of a store.
+// counts are the calls and the writes of a store.
 type counts struct {
-	bound                    []message.CarrierID
+	carrierIDs               []message.CarrierID
 	reported                 []string
 	refunds, begins, settles int
 }
@@ -236,36 +236,37 @@ type counts struct {
 func (s *store) count() counts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return counts{slices.Clone(s.bound), slices.Clone(s.reported), s.refunds, s.begins, s.settles}
+	return counts{slices.Clone(s.carrierIDs), slices.Clone(s.reported), s.refunds, s.begins, s.settles}
 }
 
 func (s *store) due(id message.ID) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.next[message.Ref{Account: 7, ID: id}]
+	return s.dueAt[message.Ref{Account: 7, ID: id}]
 }
 
-// save saves a message of so many parts, leased until then or due now.
-func (s *store) save(id message.ID, to string, parts int, due time.Time) message.Message {
-	m := &message.Message{ID: id, Account: 7, Destination: to, Coding: message.GSM, ReceivedAt: time.Now(), ScheduledFor: time.Now()}
+// save saves a message with the given number of parts. The message is due at due: now, or when
+// its lease ends.
+func (s *store) save(id message.ID, number string, parts int, due time.Time) message.Message {
+	m := &message.Message{ID: id, Account: 7, Destination: number, Coding: message.GSM, ReceivedAt: time.Now(), ScheduledFor: time.Now()}
 	for range parts {
 		m.Parts = append(m.Parts, message.Part{State: message.Pending, ScheduledAt: time.Now(), Text: "x", Data: []byte("x")})
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.all[m.Ref()], s.next[m.Ref()] = m, due
-	return copied(m)
+	s.messages[m.Ref()], s.dueAt[m.Ref()] = m, due
+	return clone(m)
 }
 
 // network is a carrier whose outcomes the test chooses.
 type network struct {
-	mu       sync.Mutex
-	sent     []string
-	times    []time.Time
-	open     map[string]func(carrier.Outcome) // without an answer
-	most     int
-	answer   func(s carrier.Submission) carrier.Outcome // nil: the test calls complete
-	notReady bool
+	mu           sync.Mutex
+	ids          []string // of the submissions
+	times        []time.Time
+	unanswered   map[string]func(carrier.Outcome) // by id of the submission
+	peakInFlight int
+	answer       func(s carrier.Submission) carrier.Outcome // nil if the test calls complete
+	notReady     bool
 }
 
 func (n *network) Ready() bool {
@@ -276,12 +277,12 @@ func (n *network) Ready() bool {
 
 func (n *network) Submit(_ context.Context, s carrier.Submission, done func(carrier.Outcome)) {
 	n.mu.Lock()
-	n.sent, n.times = append(n.sent, s.ID), append(n.times, time.Now())
-	if n.open == nil {
-		n.open = make(map[string]func(carrier.Outcome))
+	n.ids, n.times = append(n.ids, s.ID), append(n.times, time.Now())
+	if n.unanswered == nil {
+		n.unanswered = make(map[string]func(carrier.Outcome))
 	}
-	n.open[s.ID] = done
-	n.most = max(n.most, len(n.open))
+	n.unanswered[s.ID] = done
+	n.peakInFlight = max(n.peakInFlight, len(n.unanswered))
 	answer := n.answer
 	n.mu.Unlock()
 	if answer != nil {
@@ -292,23 +293,23 @@ func (n *network) Submit(_ context.Context, s carrier.Submission, done func(carr
 // complete ends a submission with an outcome.
 func (n *network) complete(id string, o carrier.Outcome) {
 	n.mu.Lock()
-	done := n.open[id]
-	if o.Verdict != carrier.Unknown { // which may be corrected
-		delete(n.open, id)
+	done := n.unanswered[id]
+	if o.Verdict != carrier.Unknown { // an unknown outcome may be corrected later
+		delete(n.unanswered, id)
 	}
 	n.mu.Unlock()
 	done(o)
 }
 
-// all returns the ids of all submissions.
-func (n *network) all() string {
+// submittedIDs returns the ids of all submissions.
+func (n *network) submittedIDs() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return strings.Join(n.sent, " ")
+	return strings.Join(n.ids, " ")
 }
 
-// tried returns the times of all submissions.
-func (n *network) tried() []time.Time {
+// submittedAt returns the times of all submissions.
+func (n *network) submittedAt() []time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.times)
@@ -318,7 +319,7 @@ func (n *network) tried() []time.Time {
 func (n *network) peak() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.most
+	return n.peakInFlight
 }
 
 func (n *network) set(f func()) {
@@ -327,15 +328,15 @@ func (n *network) set(f func()) {
 	f()
 }
 
-// over returns one connection to a network.
-func over(n *network) []Connection { return []Connection{{Carrier: n}} }
+// connectionTo returns a route's only connection.
+func connectionTo(n *network) []Connection { return []Connection{{Carrier: n}} }
 
 func accept(s carrier.Submission) carrier.Outcome {
 	return carrier.Outcome{Verdict: carrier.Accepted, ID: "M" + s.ID}
 }
 
-// bubble runs a test with a worker in a synctest bubble.
-func bubble(t *testing.T, routes []Route, o Options, f func(t *testing.T, w *Submitter, s *store)) {
+// bubble runs f with a Submitter in a synctest bubble.
+func bubble(t *testing.T, routes []Route, o Options, f func(t *testing.T, sub *Submitter, s *store)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
@@ -343,16 +344,16 @@ func bubble(t *testing.T, routes []Route, o Options, f func(t *testing.T, w *Sub
 	})
 }
 
-// settle lets time pass and waits until all goroutines are blocked.
-func settle(d time.Duration) {
+// advance lets time pass and waits until all goroutines are blocked.
+func advance(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// stop stops a worker that has nothing in flight.
-func stop(t *testing.T, w *Submitter) {
+// stop stops a Submitter that has nothing in flight.
+func stop(t *testing.T, sub *Submitter) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	relaytest.NoError(t, w.Stop(ctx))
+	relaytest.NoError(t, sub.Stop(ctx))
 }

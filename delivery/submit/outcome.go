@@ -96,7 +96,7 @@ type pendingOutcome struct {
 
 // saveOutcomes saves a batch of outcomes. It first saves the carriers' ids, so that a receipt
 // always finds its part.
-func (s *Submitter) saveOutcomes(ctx context.Context, batch []pendingOutcome) (none struct{}, err error) {
+func (s *Submitter) saveOutcomes(ctx context.Context, batch []pendingOutcome) (result struct{}, err error) {
 	outcomes := make([]message.Outcome, len(batch))
 	var carrierIDs []message.CarrierID
 	for i := range batch {
@@ -118,17 +118,17 @@ func (s *Submitter) saveOutcomes(ctx context.Context, batch []pendingOutcome) (n
 	}
 	if len(carrierIDs) > 0 {
 		if err := s.deps.Reporter.SaveCarrierIDs(ctx, carrierIDs); err != nil {
-			return none, err
+			return result, err
 		}
 	}
 	toReport, err := s.deps.Store.Settle(ctx, outcomes)
 	if err != nil {
-		return none, err
+		return result, err
 	}
 	if err := s.deps.Reporter.SendReports(ctx, toReport); err != nil {
 		s.log.Warn("cannot create delivery reports; trying again", "count", len(toReport), "error", err)
 	}
-	return none, nil
+	return result, nil
 }
 
 func (s *Submitter) queueNamed(carrier string) *carrierQueue {

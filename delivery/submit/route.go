@@ -67,7 +67,7 @@ func (s *Submitter) queueFor(number string) (selected *carrierQueue) {
 // the one before. After a pause one part may be in flight, and twice as many after each answer
 // that is not throttled.
 type throttle struct {
-	window, allowed int           // the most parts in flight, at full speed and now
+	window, allowed int           // maximum number of parts in flight: at full speed, and now
 	pause           time.Duration // the latest pause
 	pausedUntil     time.Time
 }
@@ -104,28 +104,28 @@ func laterOf(a, b time.Time) time.Time {
 
 // rateLimit spreads submissions evenly over a second.
 type rateLimit struct {
-	perSecond float64 // 0 means no limit
-	next      time.Time
+	perSecond float64   // 0 means no limit
+	nextAt    time.Time // the time of the next part at an even rate
 }
 
 // allowed returns how many of n parts may be submitted now, or the time until one may be
-// submitted. A burst may have the parts of a tenth of a second.
+// submitted. A burst has at most the parts of a tenth of a second.
 func (r *rateLimit) allowed(now time.Time, n int) (int, time.Duration) {
 	if r.perSecond <= 0 || n <= 0 {
 		return n, 0
 	}
-	if r.next.Before(now) {
-		r.next = now
+	if r.nextAt.Before(now) {
+		r.nextAt = now
 	}
-	if wait := r.next.Sub(now); wait > 100*time.Millisecond {
+	if wait := r.nextAt.Sub(now); wait > 100*time.Millisecond {
 		return 0, wait - 100*time.Millisecond
 	}
-	ahead := now.Add(100*time.Millisecond).Sub(r.next).Seconds() * r.perSecond
-	return min(n, max(1, int(ahead))), 0
+	burst := now.Add(100*time.Millisecond).Sub(r.nextAt).Seconds() * r.perSecond
+	return min(n, max(1, int(burst))), 0
 }
 
 func (r *rateLimit) consume(n int) {
 	if r.perSecond > 0 {
-		r.next = r.next.Add(time.Duration(float64(n) / r.perSecond * float64(time.Second)))
+		r.nextAt = r.nextAt.Add(time.Duration(float64(n) / r.perSecond * float64(time.Second)))
 	}
 }

@@ -119,7 +119,7 @@ func New(deps Deps, o Options) (*Submitter, error) {
 				s.partsDone(batch[i].item, 1)
 				o := &batch[i].outcome
 				if wait := o.RetryAt.Sub(deps.Now()); o.State == message.Pending && wait < s.opts.Poll {
-					time.AfterFunc(wait, func() { relay.Notify(s.capacityFreed) }) // it is due before the next poll
+					time.AfterFunc(wait, func() { relay.Notify(s.capacityFreed) }) // the retry is due before the next poll
 				}
 			}
 		},
@@ -166,7 +166,7 @@ func (s *Submitter) Simulated(number string) bool {
 }
 
 // Waits returns the reason why messages to a number wait at the moment; "" if they do not.
-// Only the health checks, which operators read, have the error of the connection.
+// The reason lacks the error of the connection, which only the health checks show to operators.
 func (s *Submitter) Waits(number string) string {
 	q := s.queueFor(number)
 	if q != nil && q.heldElsewhere() {
