@@ -1,7 +1,7 @@
 // Package carrier defines the interface of carriers, to which the gateway submits short
 // messages.
 //
-// The packages below implement it: smpp maintains binds to SMSCs, kannel calls a
+// The sub-packages implement the interface: smpp maintains binds to SMSCs, kannel calls a
 // Kannel's sendsms, httpsms posts JSON, and simulator simulates a network.
 package carrier
 
@@ -24,7 +24,7 @@ type Submission struct {
 	To   string // in digits, with the country code
 	// Coding is 7 (GSM), 8 (octets) or 16 (UCS-2).
 	Coding int
-	UDH    []byte // with its length octet; nil if there is none
+	UDH    []byte // with its length octet; nil without a header
 	// Data is the user data after the header: for GSM one septet per octet.
 	Data []byte
 	Text string // of this part; empty for octets
@@ -79,7 +79,7 @@ type Carrier interface {
 	Ready() bool
 }
 
-// Health has the last error of a carrier that is called over HTTP. Clients embed it. It is safe for
+// Health stores the last error of a carrier that is called over HTTP. Clients embed it. It is safe for
 // concurrent use; the zero value has no error.
 type Health struct {
 	lastError atomic.Pointer[string]

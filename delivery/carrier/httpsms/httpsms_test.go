@@ -16,14 +16,14 @@ import (
 
 var _ carrier.Carrier = (*Client)(nil)
 
-// newClient returns a client of a handler in place of a carrier.
+// newClient returns a client of a carrier that h implements.
 func newClient(t *testing.T, h http.HandlerFunc) *Client {
 	t.Helper()
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
-	out := relaytest.Must(httpout.New(httpout.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Timeout: 2 * time.Second}))(t)
+	doer := relaytest.Must(httpout.New(httpout.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Timeout: 2 * time.Second}))(t)
 	o := Options{URL: s.URL + "/sms", Token: "secret", Report: func(id string) string { return "http://gw/dlr?ref=" + id }}
-	return relaytest.Must(New(out, o))(t)
+	return relaytest.Must(New(doer, o))(t)
 }
 
 func submit(t *testing.T, c *Client, s carrier.Submission) carrier.Outcome {
@@ -33,14 +33,14 @@ func submit(t *testing.T, c *Client, s carrier.Submission) carrier.Outcome {
 	return <-done
 }
 
-func TestARequestToTheCarrier(t *testing.T) {
+func TestRequestsHaveTheFieldsOfTheMessage(t *testing.T) {
 	for name, tc := range map[string]struct {
 		s    carrier.Submission
 		want string
 	}{
 		"a text": {carrier.Submission{From: "Example", Coding: 7, Text: "é", Data: []byte{5}},
 			`{"id":"7-1-0","from":"Example","to":"447800000001","coding":7,"text":"é","report_url":"http://gw/dlr?ref=7-1-0"}`},
-		"a flash part that replaces": {carrier.Submission{Coding: 16, Text: "П", UDH: []byte{5, 0, 3, 1, 2, 1}, Flash: true, Replace: true},
+		"a flash part with Replace": {carrier.Submission{Coding: 16, Text: "П", UDH: []byte{5, 0, 3, 1, 2, 1}, Flash: true, Replace: true},
 			`{"id":"7-1-0","to":"447800000001","coding":16,"text":"П","udh":"050003010201","flash":true,"replace":true,"report_url":"http://gw/dlr?ref=7-1-0"}`},
 		"octets": {carrier.Submission{Coding: 8, Data: []byte{0, 255}},
 			`{"id":"7-1-0","to":"447800000001","coding":8,"data":"00ff","report_url":"http://gw/dlr?ref=7-1-0"}`},
@@ -60,12 +60,12 @@ func TestARequestToTheCarrier(t *testing.T) {
 	}
 }
 
-func TestTheCarriersResponseIsTheOutcome(t *testing.T) {
+func TestResponsesAreConvertedToOutcomes(t *testing.T) {
 	for name, tc := range map[string]struct {
-		status int
-		body   string
-		want   carrier.Outcome
-		fault  bool
+		status    int
+		body      string
+		want      carrier.Outcome
+		unhealthy bool
 	}{
 		"accepted":                   {200, `{"id":"M-1"}`, carrier.Outcome{Verdict: carrier.Accepted, ID: "M-1"}, false},
 		"an id that is a number":     {202, `{"id":77}`, carrier.Outcome{Verdict: carrier.Accepted, ID: "77"}, false},
@@ -93,8 +93,8 @@ func TestTheCarriersResponseIsTheOutcome(t *testing.T) {
 				}
 			})
 			relaytest.Equal(t, "the outcome", submit(t, c, carrier.Submission{ID: "1-2-0", To: "1", Coding: 7}), tc.want)
-			if err := c.Check(t.Context()); err != nil != tc.fault {
-				t.Errorf("Check returned %v, want an error: %t", err, tc.fault)
+			if err := c.Check(t.Context()); err != nil != tc.unhealthy {
+				t.Errorf("Check() = %v, want an error: %t", err, tc.unhealthy)
 			}
 		})
 	}
@@ -107,12 +107,12 @@ func TestALostResponseIsRetried(t *testing.T) {
 			_ = conn.Close()
 		}
 	})
-	out := submit(t, c, carrier.Submission{ID: "1-2-0", To: "1", Coding: 7})
-	relaytest.Equal(t, "a lost response is", [2]any{out.Verdict, out.PauseQueue}, [2]any{carrier.Later, true})
+	got := submit(t, c, carrier.Submission{ID: "1-2-0", To: "1", Coding: 7})
+	relaytest.Equal(t, "verdict and PauseQueue after a lost response", [2]any{got.Verdict, got.PauseQueue}, [2]any{carrier.Later, true})
 	relaytest.Equal(t, "the client is ready for a retry", c.Ready(), true)
 }
 
-func TestOptionsAreChecked(t *testing.T) {
+func TestInvalidOptionsAreRefused(t *testing.T) {
 	if _, err := New(nil, Options{URL: "sms", Report: func(string) string { return "" }}); err == nil {
 		t.Error("a relative URL was accepted")
 	}

@@ -18,12 +18,12 @@ import (
 
 var _ carrier.Carrier = (*Client)(nil)
 
-// newClient returns a client of a handler in place of sendsms.
+// newClient returns a client of a Kannel that h implements.
 func newClient(t *testing.T, h http.HandlerFunc, change ...func(*Options)) *Client {
 	t.Helper()
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
-	out := relaytest.Must(httpout.New(httpout.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Timeout: 2 * time.Second, OneShot: true}))(t)
+	doer := relaytest.Must(httpout.New(httpout.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Timeout: 2 * time.Second, OneShot: true}))(t)
 	o := Options{
 		URL: s.URL + "/cgi-bin/sendsms", Username: "us", Password: "secret",
 		Report: func(id string) string { return "http://gw/inbound/dlr/kannel/k?ref=" + id },
@@ -31,7 +31,7 @@ func newClient(t *testing.T, h http.HandlerFunc, change ...func(*Options)) *Clie
 	for _, f := range change {
 		f(&o)
 	}
-	return relaytest.Must(New(out, o))(t)
+	return relaytest.Must(New(doer, o))(t)
 }
 
 func submit(ctx context.Context, c *Client, s carrier.Submission) carrier.Outcome {
@@ -40,19 +40,19 @@ func submit(ctx context.Context, c *Client, s carrier.Submission) carrier.Outcom
 	return <-done
 }
 
-func TestARequestToKannel(t *testing.T) {
+func TestRequestsHaveTheParametersOfTheMessage(t *testing.T) {
 	report := "http://gw/inbound/dlr/kannel/k?ref=7-1-0&type=%d&answer=%A&time=%T"
 	base := url.Values{"username": {"us"}, "password": {"secret"}, "to": {"447800000001"}, "dlr-mask": {"31"}, "dlr-url": {report}}
 	for name, tc := range map[string]struct {
 		s    carrier.Submission
 		want url.Values
 	}{
-		"a text":            {carrier.Submission{From: "Example", Coding: 7, Text: "é & €", Data: []byte{5}}, url.Values{"from": {"Example"}, "coding": {"0"}, "charset": {"UTF-8"}, "text": {"é & €"}}},
-		"a part":            {carrier.Submission{UDH: []byte{5, 0, 3, 1, 2, 1}, Coding: 7, Text: "a"}, url.Values{"udh": {"\x05\x00\x03\x01\x02\x01"}, "coding": {"0"}, "charset": {"UTF-8"}, "text": {"a"}}},
-		"octets":            {carrier.Submission{Coding: 8, Data: []byte{0, 255}}, url.Values{"coding": {"1"}, "text": {"\x00\xff"}}},
-		"UCS-2":             {carrier.Submission{Coding: 16, Text: "П", Data: []byte{4, 0x1f}}, url.Values{"coding": {"2"}, "charset": {"UTF-16BE"}, "text": {"\x04\x1f"}}},
-		"flash":             {carrier.Submission{Coding: 7, Text: "a", Flash: true}, url.Values{"coding": {"0"}, "charset": {"UTF-8"}, "text": {"a"}, "mclass": {"0"}}},
-		"one that replaces": {carrier.Submission{Coding: 7, Text: "a", Replace: true}, url.Values{"coding": {"0"}, "charset": {"UTF-8"}, "text": {"a"}, "pid": {"65"}}},
+		"a text":                          {carrier.Submission{From: "Example", Coding: 7, Text: "é & €", Data: []byte{5}}, url.Values{"from": {"Example"}, "coding": {"0"}, "charset": {"UTF-8"}, "text": {"é & €"}}},
+		"a part":                          {carrier.Submission{UDH: []byte{5, 0, 3, 1, 2, 1}, Coding: 7, Text: "a"}, url.Values{"udh": {"\x05\x00\x03\x01\x02\x01"}, "coding": {"0"}, "charset": {"UTF-8"}, "text": {"a"}}},
+		"octets":                          {carrier.Submission{Coding: 8, Data: []byte{0, 255}}, url.Values{"coding": {"1"}, "text": {"\x00\xff"}}},
+		"UCS-2":                           {carrier.Submission{Coding: 16, Text: "П", Data: []byte{4, 0x1f}}, url.Values{"coding": {"2"}, "charset": {"UTF-16BE"}, "text": {"\x04\x1f"}}},
+		"flash":                           {carrier.Submission{Coding: 7, Text: "a", Flash: true}, url.Values{"coding": {"0"}, "charset": {"UTF-8"}, "text": {"a"}, "mclass": {"0"}}},
+		"a message that replaces another": {carrier.Submission{Coding: 7, Text: "a", Replace: true}, url.Values{"coding": {"0"}, "charset": {"UTF-8"}, "text": {"a"}, "pid": {"65"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got url.Values
@@ -68,12 +68,12 @@ func TestARequestToKannel(t *testing.T) {
 	}
 }
 
-func TestKannelsResponseIsTheOutcome(t *testing.T) {
+func TestResponsesAreConvertedToOutcomes(t *testing.T) {
 	for name, tc := range map[string]struct {
-		status int
-		body   string
-		want   carrier.Outcome
-		fault  bool
+		status    int
+		body      string
+		want      carrier.Outcome
+		unhealthy bool
 	}{
 		"accepted":           {202, "0: Accepted for delivery", carrier.Outcome{Verdict: carrier.Accepted}, false},
 		"queued":             {202, "3: Queued for later delivery", carrier.Outcome{Verdict: carrier.Accepted}, false},
@@ -90,8 +90,8 @@ func TestKannelsResponseIsTheOutcome(t *testing.T) {
 				_, _ = w.Write([]byte(tc.body))
 			})
 			relaytest.Equal(t, "the outcome", submit(t.Context(), c, carrier.Submission{ID: "1-2-0", To: "1", Coding: 7}), tc.want)
-			if err := c.Check(t.Context()); err != nil != tc.fault {
-				t.Errorf("Check returned %v, want an error: %t", err, tc.fault)
+			if err := c.Check(t.Context()); err != nil != tc.unhealthy {
+				t.Errorf("Check() = %v, want an error: %t", err, tc.unhealthy)
 			}
 		})
 	}
@@ -106,25 +106,25 @@ func TestALostResponseIsUnknownAndARefusedConnectionIsNot(t *testing.T) {
 			_ = conn.Close()
 		}
 	})
-	out := submit(t.Context(), c, carrier.Submission{ID: "1-2-0", To: "1", Coding: 7})
-	relaytest.Equal(t, "the verdict of a lost response", out.Verdict, carrier.Unknown)
+	got := submit(t.Context(), c, carrier.Submission{ID: "1-2-0", To: "1", Coding: 7})
+	relaytest.Equal(t, "the verdict of a lost response", got.Verdict, carrier.Unknown)
 	relaytest.Equal(t, "the number of requests", requests.Load(), 1)
 	c = newClient(t, nil, func(o *Options) { o.URL = "http://127.0.0.1:1/cgi-bin/sendsms" })
-	out = submit(t.Context(), c, carrier.Submission{ID: "1-2-0", To: "1", Coding: 7})
-	relaytest.Equal(t, "a refused connection is", [2]any{out.Verdict, out.PauseQueue}, [2]any{carrier.Later, true})
+	got = submit(t.Context(), c, carrier.Submission{ID: "1-2-0", To: "1", Coding: 7})
+	relaytest.Equal(t, "verdict and PauseQueue after a refused connection", [2]any{got.Verdict, got.PauseQueue}, [2]any{carrier.Later, true})
 	relaytest.Equal(t, "the client is ready for a retry", c.Ready(), true)
 	if c.Check(t.Context()) == nil {
 		t.Error("Check does not report the refused connection")
 	}
 }
 
-func TestOptionsAreChecked(t *testing.T) {
+func TestInvalidOptionsAreRefused(t *testing.T) {
 	report := func(string) string { return "" }
 	for name, o := range map[string]Options{
-		"no URL":         {Report: report},
-		"another scheme": {URL: "ftp://h/x", Report: report},
-		"a query":        {URL: "http://h/x?y=1", Report: report},
-		"no report":      {URL: "http://h/x"},
+		"no URL":             {Report: report},
+		"another scheme":     {URL: "ftp://h/x", Report: report},
+		"a query":            {URL: "http://h/x?y=1", Report: report},
+		"no Report function": {URL: "http://h/x"},
 	} {
 		if _, err := New(nil, o); err == nil {
 			t.Errorf("options with %s were accepted", name)

@@ -12,33 +12,33 @@ import (
 
 var _ carrier.Carrier = (*Simulator)(nil)
 
-func TestTheLastDigitsChooseTheOutcome(t *testing.T) {
-	full := errors.New("disk full")
+func TestTheLastDigitsOfTheNumberSelectTheOutcome(t *testing.T) {
+	errFull := errors.New("disk full")
 	for name, tc := range map[string]struct {
-		to            string
-		place, onDisk error
-		verdict       carrier.Verdict
-		reports       string
+		number              string
+		enqueueErr, diskErr error
+		verdict             carrier.Verdict
+		reports             string
 	}{
 		"any number is delivered":          {"447700900123", nil, nil, carrier.Accepted, "DELIVRD"},
 		"9001 is rejected":                 {"447700909001", nil, nil, carrier.Rejected, ""},
 		"9002 is buffered, then delivered": {"447700909002", nil, nil, carrier.Accepted, "ENROUTE DELIVRD"},
 		"9003 is never reported":           {"447700909003", nil, nil, carrier.Accepted, ""},
 		"9004 fails downstream":            {"447700909004", nil, nil, carrier.Accepted, "UNDELIV"},
-		"a report that is not enqueued":    {"447700900123", full, nil, carrier.Later, "DELIVRD"},
-		"a report that is not on disk":     {"447700900123", nil, full, carrier.Later, "DELIVRD"},
+		"a report that is not enqueued":    {"447700900123", errFull, nil, carrier.Later, "DELIVRD"},
+		"a report that is not on disk":     {"447700900123", nil, errFull, carrier.Later, "DELIVRD"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var reports []string
 			s := New(func(_ context.Context, id, state string) (func(context.Context) error, error) {
 				if id != "1-2-0" {
-					t.Errorf("a report for %q, want 1-2-0", id)
+					t.Errorf("report for the submission %q, want 1-2-0", id)
 				}
 				reports = append(reports, state)
-				return func(context.Context) error { return tc.onDisk }, tc.place
+				return func(context.Context) error { return tc.diskErr }, tc.enqueueErr
 			})
 			done := make(chan carrier.Outcome, 1)
-			s.Submit(t.Context(), carrier.Submission{ID: "1-2-0", To: tc.to}, func(o carrier.Outcome) { done <- o })
+			s.Submit(t.Context(), carrier.Submission{ID: "1-2-0", To: tc.number}, func(o carrier.Outcome) { done <- o })
 			relaytest.Equal(t, "the verdict", (<-done).Verdict, tc.verdict)
 			relaytest.Equal(t, "the simulator is ready", s.Ready(), true)
 			relaytest.Equal(t, "the reports", strings.Join(reports, " "), tc.reports)

@@ -91,8 +91,8 @@ func (c *Client) bindAndServe(ctx context.Context) error {
 // often.
 func (c *Client) backoff(failures int, err error) time.Duration {
 	pause := relay.Backoff(c.o.FirstPause, c.o.LongestPause, failures)
-	if refused, ok := errors.AsType[bindError](err); ok {
-		switch data.CommandStatusType(refused) {
+	if refusal, ok := errors.AsType[bindError](err); ok {
+		switch data.CommandStatusType(refusal) {
 		case data.ESME_RBINDFAIL, data.ESME_RINVPASWD, data.ESME_RINVSYSID:
 			pause = c.o.LongestPause
 		}
@@ -114,26 +114,26 @@ type link struct {
 	systemID string // of the SMSC
 }
 
-// bind connects and binds, within twice the timeout.
+// bind connects and binds. Each of the two steps is bounded by the timeout.
 func (c *Client) bind(ctx context.Context) (*link, error) {
-	dialing, cancel := context.WithTimeout(ctx, c.o.Timeout)
+	dialCtx, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
 	dial := new(net.Dialer).DialContext
 	if c.o.TLS != nil {
 		dial = (&tls.Dialer{Config: c.o.TLS}).DialContext
 	}
-	conn, err := dial(dialing, "tcp", c.o.Addr)
+	conn, err := dial(dialCtx, "tcp", c.o.Addr)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	abort := context.AfterFunc(ctx, func() { conn.Close() })
-	defer abort()
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
 	l := &link{conn: conn, reader: bufio.NewReaderSize(conn, 64<<10)}
 	if err := c.sendBind(l); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("bind: %w", err)
 	}
-	if err := conn.SetDeadline(time.Time{}); err != nil || !abort() {
+	if err := conn.SetDeadline(time.Time{}); err != nil || !stop() {
 		conn.Close()
 		return nil, errors.Join(errors.New("bind: interrupted"), err)
 	}
@@ -141,7 +141,7 @@ func (c *Client) bind(ctx context.Context) (*link, error) {
 }
 
 // sendBind sends the bind request and reads its response. It skips PDUs that
-// arrive before the response, such as an outbind.
+// arrive before the response, for example an outbind.
 func (c *Client) sendBind(l *link) error {
 	kinds := map[Bind]pdu.BindingType{Transceiver: pdu.Transceiver, Receiver: pdu.Receiver, Transmitter: pdu.Transmitter}
 	p := pdu.NewBindRequest(kinds[c.o.Bind])
@@ -203,8 +203,8 @@ type Status struct {
 	Type      Bind
 	Addr      string
 	State     State
-	Since     time.Time // when it was bound or lost
-	Error     string    // why it is not bound; empty if bound
+	Since     time.Time // when the bind was established or lost
+	Error     string    // the reason why the bind is down; empty if bound
 	Binds     int64
 	Messages  int64 // accepted
 	Receipts  int64 // accepted

@@ -24,23 +24,23 @@ func TestTheBindCarriesTheCredentials(t *testing.T) {
 		command uint32
 		want    string
 	}{
-		"as transceiver": {"", 9, "us\x00secret\x00vma\x00\x34\x00\x00447\x00"},
-		"as receiver":    {Receiver, 1, "us\x00secret\x00vma\x00\x34\x00\x00447\x00"},
+		"transceiver": {"", 9, "us\x00secret\x00vma\x00\x34\x00\x00447\x00"},
+		"receiver":    {Receiver, 1, "us\x00secret\x00vma\x00\x34\x00\x00447\x00"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSMSC(t)
 			c, _ := start(t, s, &store{}, func(o *Options) { o.SystemType, o.AddressRange, o.Bind = "vma", "447", tc.bind })
-			p, bind := s.accept()
+			p, bind := s.acceptConn()
 			relaytest.Equal(t, "the command of the bind", bind.command, tc.command)
 			relaytest.Equal(t, "the body of the bind", string(bind.body), tc.want)
-			p.send(0x0B, 0, 77, "61 00 62 00") // an outbind before the answer
+			p.send(0x0B, 0, 77, "61 00 62 00") // an outbind before the response
 			p.send(bind.command|nack, 0, bind.sequence, "")
 			awaitBound(t, c)
 		})
 	}
 }
 
-func TestABindThatFailsIsTriedAgain(t *testing.T) {
+func TestAFailedBindIsRetried(t *testing.T) {
 	for name, tc := range map[string]struct {
 		answer func(p *peer, bind received)
 		want   string
@@ -49,44 +49,44 @@ func TestABindThatFailsIsTriedAgain(t *testing.T) {
 		"a refusal without a body": {
 			func(p *peer, bind received) { p.send(bind.command|nack, 0x0E, bind.sequence, "") }, "bind: the SMSC refused the bind with 0x0E, ",
 		},
-		"a generic_nack":            {func(p *peer, bind received) { p.send(nack, 0, bind.sequence, "") }, "bind: the SMSC did not understand the bind"},
-		"the connection is closed":  {func(p *peer, _ received) { p.conn.Close() }, "bind: "},
-		"an answer in HTTP":         {func(p *peer, _ received) { p.write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) }, "bind: a command_length of 1213486160"},
-		"an answer with a bad size": {func(p *peer, _ received) { p.write([]byte{0, 0, 0, 5, 1}) }, "bind: a command_length of 5"},
+		"a generic_nack":                    {func(p *peer, bind received) { p.send(nack, 0, bind.sequence, "") }, "bind: the SMSC did not understand the bind"},
+		"a closed connection":               {func(p *peer, _ received) { p.conn.Close() }, "bind: "},
+		"a response in HTTP":                {func(p *peer, _ received) { p.write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) }, "bind: a command_length of 1213486160"},
+		"a response with an invalid length": {func(p *peer, _ received) { p.write([]byte{0, 0, 0, 5, 1}) }, "bind: a command_length of 5"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSMSC(t)
-			failed := ""
+			bindErr := ""
 			c, _ := start(t, s, &store{}, func(o *Options) { o.Timeout, o.LongestPause = relaytest.Patience, 200*time.Millisecond })
-			p, bind := s.accept()
+			p, bind := s.acceptConn()
 			tc.answer(p, bind)
 			relaytest.Eventually(t, "the bind has failed", func() (any, bool) {
 				err := c.Check(t.Context())
 				if err != nil { // waiting, or connecting again
-					_, failed, _ = strings.Cut(err.Error(), ": ")
+					_, bindErr, _ = strings.Cut(err.Error(), ": ")
 				}
-				return err, failed != ""
+				return err, bindErr != ""
 			})
-			if !strings.HasPrefix(failed, tc.want) || strings.Contains(failed, "secret") {
-				t.Errorf("the bind failed with %q, want it to begin with %q and to hide the password", failed, tc.want)
+			if !strings.HasPrefix(bindErr, tc.want) || strings.Contains(bindErr, "secret") {
+				t.Errorf("the bind failed with %q, want it to begin with %q, without the password", bindErr, tc.want)
 			}
-			s.bound()
+			s.acceptBind()
 			awaitBound(t, c)
 		})
 	}
 }
 
-func TestABindThatIsNeverAnswered(t *testing.T) {
+func TestABindWithoutAResponseTimesOut(t *testing.T) {
 	s := newSMSC(t)
 	c, _ := start(t, s, &store{}, func(o *Options) { o.Timeout = 20 * time.Millisecond })
-	s.accept()
+	s.acceptConn()
 	relaytest.Eventually(t, "the bind has timed out", func() (any, bool) {
 		err := c.Check(t.Context())
 		return err, err != nil && strings.Contains(err.Error(), "i/o timeout")
 	})
 }
 
-func TestBackoff(t *testing.T) {
+func TestBackoffDoublesUpToTheLongestPause(t *testing.T) {
 	c := relaytest.Must(New(Options{Carrier: "one", Name: "1-transceiver", Addr: "h:1", Accept: (&store{}).accept, Rand: func() float64 { return 0.5 }}))(t)
 	for failures, want := range []time.Duration{750, 1500, 3000, 6000, 12000, 24000, 45000, 45000} {
 		relaytest.Equal(t, fmt.Sprintf("the pause after %d failures", failures), c.backoff(failures, errors.New("x")), want*time.Millisecond)
@@ -97,7 +97,7 @@ func TestBackoff(t *testing.T) {
 	relaytest.Equal(t, "the pause without jitter", c.backoff(0, nil), time.Second)
 }
 
-func TestOptionsAreChecked(t *testing.T) {
+func TestInvalidOptionsAreRefused(t *testing.T) {
 	accept := (&store{}).accept
 	for name, o := range map[string]Options{
 		"no Accept function": {Carrier: "one", Name: "1-transceiver", Addr: "h:1"},
@@ -113,19 +113,19 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
-func TestTLS(t *testing.T) {
+func TestBindOverTLS(t *testing.T) {
 	certificate, roots := selfSigned(t)
 	s := newSMSC(t)
-	s.l = tlsListener{s.l, &tls.Config{Certificates: []tls.Certificate{certificate}}}
-	l := &store{}
-	start(t, s, l, func(o *Options) { o.TLS = &tls.Config{RootCAs: roots} })
-	p := s.bound()
+	s.listener = tlsListener{s.listener, &tls.Config{Certificates: []tls.Certificate{certificate}}}
+	st := &store{}
+	start(t, s, st, func(o *Options) { o.TLS = &tls.Config{RootCAs: roots} })
+	p := s.acceptBind()
 	p.send(deliverSM, 0, 1, message("hello"))
 	p.expect(deliverSMResp, 0, 1)
 
-	untrusting, _ := start(t, s, l, func(o *Options) { o.TLS = &tls.Config{} })
+	untrusting, _ := start(t, s, st, func(o *Options) { o.TLS = &tls.Config{} })
 	go func() { // the handshake fails on both sides
-		if conn, err := s.l.Accept(); err == nil {
+		if conn, err := s.listener.Accept(); err == nil {
 			_ = conn.(*tls.Conn).HandshakeContext(context.Background())
 			conn.Close()
 		}

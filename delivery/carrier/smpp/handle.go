@@ -18,8 +18,8 @@ import (
 	"github.com/penstock/penstock/decoders/smpp"
 )
 
-// maxBadLengths is the largest number of consecutive PDUs with an invalid
-// length.
+// maxBadLengths is the largest number of consecutive PDUs with an invalid length that does not
+// end the session.
 const maxBadLengths = 10
 
 // acceptTimeout bounds the acceptance of a PDU.
@@ -65,32 +65,32 @@ func (s *session) accept(ctx context.Context, h smpp.Header, raw []byte) {
 		return
 	}
 	s.status.update(func(s *Status) { s.InFlight++ })
-	a := ReceivedPDU{Carrier: s.o.Carrier, Bind: s.o.Name, ID: s.duplicates.id(h.Sequence, raw), PDU: raw}
-	d, fault := smpp.ParseDelivery(raw)
-	a.Receipt = fault == nil && d.IsReceipt()
+	p := ReceivedPDU{Carrier: s.o.Carrier, Bind: s.o.Name, ID: s.duplicates.id(h.Sequence, raw), PDU: raw}
+	d, parseErr := smpp.ParseDelivery(raw)
+	p.Receipt = parseErr == nil && d.IsReceipt()
 	// PDUs in flight get a response even if the client is stopped in the meantime.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), acceptTimeout)
-	wait, err := s.o.Accept(ctx, a)
+	wait, err := s.o.Accept(ctx, p)
 	go func() {
 		defer func() { cancel(); s.status.update(func(s *Status) { s.InFlight-- }); <-s.slots }()
 		if err == nil {
 			err = wait(ctx)
 		}
-		s.send(responsePDU(h, s.responseStatus(a, fault, err)))
+		s.send(responsePDU(h, s.responseStatus(p, parseErr, err)))
 	}()
 }
 
-// responseStatus counts an arrival and returns the status of its response.
-func (s *session) responseStatus(a ReceivedPDU, fault, err error) uint32 {
-	if fault != nil {
+// responseStatus counts a received PDU and returns the status of its response.
+func (s *session) responseStatus(p ReceivedPDU, parseErr, err error) uint32 {
+	if parseErr != nil {
 		s.status.update(func(s *Status) { s.Malformed++ })
-		if !s.malformedLogged.Swap(true) { // further invalid PDUs are only recorded as events
-			s.o.Logger.Warn("cannot parse PDU", "error", fault)
+		if !s.malformedLogged.Swap(true) { // logged once; further invalid PDUs are only recorded as events
+			s.o.Logger.Warn("cannot parse PDU", "error", parseErr)
 		}
 	}
 	if err != nil {
 		s.status.update(func(s *Status) { s.Refused++ })
-		if !s.status.refusing.Swap(true) { // the SMSC retries repeatedly
+		if !s.status.refusing.Swap(true) { // logged once, because the SMSC retries repeatedly
 			s.o.Logger.Error("inbound PDUs are refused", "error", err)
 		}
 		return statusTemporary
@@ -99,9 +99,9 @@ func (s *session) responseStatus(a ReceivedPDU, fault, err error) uint32 {
 		s.o.Logger.Info("inbound PDUs are accepted again")
 	}
 	switch {
-	case fault != nil:
-		return errorStatus(fault)
-	case a.Receipt:
+	case parseErr != nil:
+		return errorStatus(parseErr)
+	case p.Receipt:
 		s.status.update(func(s *Status) { s.Receipts++ })
 	default:
 		s.status.update(func(s *Status) { s.Messages++ })
@@ -169,13 +169,13 @@ type duplicates struct {
 	session       string
 	seed          maphash.Seed
 	count         uint64
-	recent, older map[uint32]seenPDU // two generations bound the memory used
+	recent, older map[uint32]rememberedPDU // two generations bound the memory used
 	limit         int
 	now           func() time.Time
 }
 
-// seenPDU is a remembered PDU.
-type seenPDU struct {
+// rememberedPDU is a PDU to which id assigned the number n.
+type rememberedPDU struct {
 	digest     uint64
 	n          uint64
 	receivedAt time.Time
@@ -185,7 +185,7 @@ func newDuplicates(now func() time.Time) *duplicates {
 	var name [8]byte
 	_, _ = cryptorand.Read(name[:]) // never fails
 	return &duplicates{
-		session: hex.EncodeToString(name[:]), seed: maphash.MakeSeed(), recent: make(map[uint32]seenPDU),
+		session: hex.EncodeToString(name[:]), seed: maphash.MakeSeed(), recent: make(map[uint32]rememberedPDU),
 		limit: minRemembered, now: now,
 	}
 }
@@ -193,17 +193,17 @@ func newDuplicates(now func() time.Time) *duplicates {
 // id returns the id of a PDU. It is not safe for concurrent use.
 func (d *duplicates) id(sequence uint32, pdu []byte) string {
 	digest, now := maphash.Bytes(d.seed, pdu), d.now()
-	earlier, known := d.recent[sequence]
-	if !known {
-		earlier, known = d.older[sequence]
+	entry, found := d.recent[sequence]
+	if !found {
+		entry, found = d.older[sequence]
 	}
-	if !known || earlier.digest != digest || now.Sub(earlier.receivedAt) > duplicateWindow {
+	if !found || entry.digest != digest || now.Sub(entry.receivedAt) > duplicateWindow {
 		d.count++
-		earlier = seenPDU{digest: digest, n: d.count, receivedAt: now}
+		entry = rememberedPDU{digest: digest, n: d.count, receivedAt: now}
 		if len(d.recent) >= d.limit {
-			d.older, d.recent = d.recent, make(map[uint32]seenPDU, d.limit)
+			d.older, d.recent = d.recent, make(map[uint32]rememberedPDU, d.limit)
 		}
-		d.recent[sequence] = earlier
+		d.recent[sequence] = entry
 	}
-	return d.session + "-" + strconv.FormatUint(earlier.n, 10)
+	return d.session + "-" + strconv.FormatUint(entry.n, 10)
 }

@@ -16,33 +16,33 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// smsc is an SMSC whose octets the test writes and reads.
+// smsc is an SMSC. The test reads and writes its PDUs.
 type smsc struct {
-	t *testing.T
-	l net.Listener
+	t        *testing.T
+	listener net.Listener
 }
 
 func newSMSC(t *testing.T) *smsc {
 	t.Helper()
-	l := relaytest.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
-	t.Cleanup(func() { l.Close() })
-	return &smsc{t, l}
+	listener := relaytest.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	t.Cleanup(func() { listener.Close() })
+	return &smsc{t, listener}
 }
 
 // peer is the SMSC's end of a connection.
 type peer struct {
-	t    *testing.T
-	smsc *smsc
-	conn net.Conn
-	in   *bufio.Reader
+	t      *testing.T
+	smsc   *smsc
+	conn   net.Conn
+	reader *bufio.Reader
 }
 
-// accept takes a connection and reads the bind, without answering it.
-func (s *smsc) accept() (*peer, received) {
+// acceptConn accepts a connection and reads the bind request without answering it.
+func (s *smsc) acceptConn() (*peer, received) {
 	s.t.Helper()
-	late := time.AfterFunc(relaytest.Patience, func() { s.l.Close() })
+	late := time.AfterFunc(relaytest.Patience, func() { s.listener.Close() })
 	defer late.Stop()
-	conn, err := s.l.Accept()
+	conn, err := s.listener.Accept()
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -51,10 +51,10 @@ func (s *smsc) accept() (*peer, received) {
 	return p, p.read()
 }
 
-// bound takes a connection and accepts the bind.
-func (s *smsc) bound() *peer {
+// acceptBind accepts a connection and its bind.
+func (s *smsc) acceptBind() *peer {
 	s.t.Helper()
-	p, bind := s.accept()
+	p, bind := s.acceptConn()
 	p.send(bind.command|0x80000000, 0, bind.sequence, "74657374 00")
 	return p
 }
@@ -77,29 +77,29 @@ func (p *peer) read() received {
 func (p *peer) tryRead() (received, error) {
 	_ = p.conn.SetReadDeadline(time.Now().Add(relaytest.Patience))
 	var head [16]byte
-	if _, err := io.ReadFull(p.in, head[:]); err != nil {
+	if _, err := io.ReadFull(p.reader, head[:]); err != nil {
 		return received{}, err
 	}
-	n := func(at int) uint32 { return binary.BigEndian.Uint32(head[at:]) }
+	n := func(offset int) uint32 { return binary.BigEndian.Uint32(head[offset:]) }
 	h := received{n(4), n(8), n(12), make([]byte, n(0)-16)}
-	_, err := io.ReadFull(p.in, h.body)
+	_, err := io.ReadFull(p.reader, h.body)
 	return h, err
 }
 
-// stream returns all further PDUs from the client until it closes.
+// stream returns the further PDUs from the client. The channel is closed with the connection.
 func (p *peer) stream() <-chan received {
-	all := make(chan received, 10_000)
+	pdus := make(chan received, 10_000)
 	go func() {
-		defer close(all)
+		defer close(pdus)
 		for {
 			h, err := p.tryRead()
 			if err != nil {
 				return
 			}
-			all <- h
+			pdus <- h
 		}
 	}()
-	return all
+	return pdus
 }
 
 // expect checks the next PDU from the client.
@@ -111,7 +111,7 @@ func (p *peer) expect(command, status, sequence uint32) {
 	}
 }
 
-// send sends a PDU whose body is in hex.
+// send sends a PDU. The body is in hex.
 func (p *peer) send(command, status, sequence uint32, body string) {
 	p.t.Helper()
 	p.write(frameOf(p.t, command, status, sequence, body))
@@ -125,11 +125,11 @@ func (p *peer) write(raw []byte) {
 func frameOf(t testing.TB, command, status, sequence uint32, body string) []byte {
 	t.Helper()
 	b := relaytest.Must(hex.DecodeString(strings.ReplaceAll(body, " ", "")))(t)
-	out := make([]byte, 16, 16+len(b))
+	frame := make([]byte, 16, 16+len(b))
 	for i, n := range []uint32{uint32(16 + len(b)), command, status, sequence} {
-		binary.BigEndian.PutUint32(out[4*i:], n)
+		binary.BigEndian.PutUint32(frame[4*i:], n)
 	}
-	return append(out, b...)
+	return append(frame, b...)
 }
 
 // message is the body of a deliver_sm with a text.
@@ -138,55 +138,55 @@ func message(text string) string {
 }
 
 const (
-	deliverSM     = 0x00000005
-	deliverSMResp = 0x80000005
-	enquire       = 0x00000015
-	enquireResp   = 0x80000015
-	unbind        = 0x00000006
-	unbindResp    = 0x80000006
-	nack          = 0x80000000
+	deliverSM       = 0x00000005
+	deliverSMResp   = 0x80000005
+	enquireLink     = 0x00000015
+	enquireLinkResp = 0x80000015
+	unbind          = 0x00000006
+	unbindResp      = 0x80000006
+	nack            = 0x80000000
 )
 
-// store keeps what a client has accepted.
+// store stores the PDUs that a client accepts.
 type store struct {
-	mu       sync.Mutex
-	staged   []ReceivedPDU // in order
-	arrivals []ReceivedPDU // accepted
-	refuse   error
-	answer   func(context.Context, ReceivedPDU) error // its error refuses the arrival; nil accepts all
+	mu         sync.Mutex
+	enqueued   []ReceivedPDU // in order
+	accepted   []ReceivedPDU // accepted
+	enqueueErr error
+	onWait     func(context.Context, ReceivedPDU) error // called before a PDU is accepted; its error refuses the PDU
 }
 
-func (l *store) accept(_ context.Context, a ReceivedPDU) (func(context.Context) error, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.staged = append(l.staged, a)
-	return func(ctx context.Context) error { return l.wait(ctx, a) }, l.refuse
+func (s *store) accept(_ context.Context, a ReceivedPDU) (func(context.Context) error, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.enqueued = append(s.enqueued, a)
+	return func(ctx context.Context) error { return s.wait(ctx, a) }, s.enqueueErr
 }
 
-func (l *store) wait(ctx context.Context, a ReceivedPDU) error {
-	if l.answer != nil {
-		if err := l.answer(ctx, a); err != nil {
+func (s *store) wait(ctx context.Context, a ReceivedPDU) error {
+	if s.onWait != nil {
+		if err := s.onWait(ctx, a); err != nil {
 			return err
 		}
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.arrivals = append(l.arrivals, a)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.accepted = append(s.accepted, a)
 	return nil
 }
 
-func (l *store) all() []ReceivedPDU {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return append([]ReceivedPDU(nil), l.arrivals...)
+func (s *store) pdus() []ReceivedPDU {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]ReceivedPDU(nil), s.accepted...)
 }
 
-// start runs a client against the SMSC until the test ends. The function that it
-// returns stops the client and waits until it has ended.
-func start(t *testing.T, s *smsc, l *store, change ...func(*Options)) (c *Client, stop func()) {
+// start runs a client of the SMSC until the test ends. stop stops the client and waits until
+// Run has returned.
+func start(t *testing.T, s *smsc, st *store, change ...func(*Options)) (c *Client, stop func()) {
 	t.Helper()
 	o := Options{
-		Carrier: "one", Name: "1-transceiver", Addr: s.l.Addr().String(), Accept: l.accept, SystemID: "us", Password: "secret",
+		Carrier: "one", Name: "1-transceiver", Addr: s.listener.Addr().String(), Accept: st.accept, SystemID: "us", Password: "secret",
 		EnquireLink: time.Hour, FirstPause: time.Millisecond, LongestPause: 4 * time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
@@ -202,7 +202,7 @@ func start(t *testing.T, s *smsc, l *store, change ...func(*Options)) (c *Client
 		select {
 		case <-ended:
 		case <-time.After(relaytest.Patience):
-			t.Error("the client has not ended")
+			t.Error("Run has not returned")
 		}
 	}
 	t.Cleanup(stop)
@@ -210,17 +210,17 @@ func start(t *testing.T, s *smsc, l *store, change ...func(*Options)) (c *Client
 }
 
 // await waits until the status of a client meets a condition.
-func await(t *testing.T, c *Client, what string, holds func(Status) bool) {
+func await(t *testing.T, c *Client, label string, condition func(Status) bool) {
 	t.Helper()
-	relaytest.Eventually(t, what, func() (any, bool) { s := c.Status(); return s, holds(s) })
+	relaytest.Eventually(t, label, func() (any, bool) { s := c.Status(); return s, condition(s) })
 }
 
-// startBound starts a client, and a SMSC that accepts its bind.
-func startBound(t *testing.T, l *store, change ...func(*Options)) (c *Client, p *peer, stop func()) {
+// startBound starts a client and an SMSC that accepts its bind.
+func startBound(t *testing.T, st *store, change ...func(*Options)) (c *Client, p *peer, stop func()) {
 	t.Helper()
 	s := newSMSC(t)
-	c, stop = start(t, s, l, change...)
-	return c, s.bound(), stop
+	c, stop = start(t, s, st, change...)
+	return c, s.acceptBind(), stop
 }
 
 // awaitBound waits until a client is bound.
@@ -229,7 +229,7 @@ func awaitBound(t *testing.T, c *Client) {
 	relaytest.Eventually(t, "the client is bound", func() (any, bool) { err := c.Check(t.Context()); return err, err == nil })
 }
 
-// counters are those of a Status that no longer change once a PDU is answered.
+// counters are the fields of a Status that do not change after a PDU was answered.
 type counters struct{ Binds, Messages, Receipts, Malformed, Refused int64 }
 
 func checkCounters(t *testing.T, c *Client, want counters) {

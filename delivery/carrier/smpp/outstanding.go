@@ -79,7 +79,7 @@ func (o *outstanding) open() bool {
 	return !o.closed && len(o.toWrite) < cap(o.toWrite)
 }
 
-// resolve removes and returns the request of a response; nil if there is none.
+// resolve removes and returns the request of a response. It returns nil if the request is unknown.
 func (o *outstanding) resolve(sequence uint32) *pendingRequest {
 	o.mu.Lock()
 	r := o.pending[sequence]

@@ -87,15 +87,15 @@ func (s *session) shutdown() {
 	s.outstanding.closed = true
 	s.outstanding.mu.Unlock()
 	s.waitAccepted()
-	late := time.NewTimer(s.o.Timeout / 2)
-	defer late.Stop()
-	for waits := true; waits && s.outstanding.count() > 0; {
+	timeout := time.NewTimer(s.o.Timeout / 2)
+	defer timeout.Stop()
+	for waiting := true; waiting && s.outstanding.count() > 0; {
 		select {
 		case <-s.outstanding.resolved:
 		case <-s.ended:
-			waits = false
-		case <-late.C:
-			waits = false
+			waiting = false
+		case <-timeout.C:
+			waiting = false
 		}
 	}
 	s.unbinding.Store(true)
@@ -182,7 +182,7 @@ const maxWrite = 32 << 10
 // send enqueues a PDU to be written. It must not be called after run has ended.
 func (s *session) send(p []byte) { s.outgoing <- p }
 
-// write writes enqueued PDUs, several at once if there are. After an error it closes the connection
+// write writes enqueued PDUs, several at once if several are enqueued. After an error it closes the connection
 // and discards further PDUs, so that send does not block.
 func (s *session) write() {
 	broken := false

@@ -15,24 +15,24 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func TestAMessageIsAnsweredOnceItIsAccepted(t *testing.T) {
+func TestAMessageIsAnsweredAfterItWasAccepted(t *testing.T) {
 	release := make(chan struct{})
-	l := &store{answer: func(context.Context, ReceivedPDU) error { <-release; return nil }}
-	c, p, _ := startBound(t, l)
-	raw, other := frameOf(t, deliverSM, 0, 41, message("hello")), frameOf(t, deliverSM, 0, 42, message("other"))
+	st := &store{onWait: func(context.Context, ReceivedPDU) error { <-release; return nil }}
+	c, p, _ := startBound(t, st)
+	raw, raw2 := frameOf(t, deliverSM, 0, 41, message("hello")), frameOf(t, deliverSM, 0, 42, message("other"))
 	p.write(raw)
-	p.write(other)
-	p.send(enquire, 0, 43, "")
-	p.expect(enquireResp, 0, 43) // answered while messages wait
+	p.write(raw2)
+	p.send(enquireLink, 0, 43, "")
+	p.expect(enquireLinkResp, 0, 43) // answered although messages wait
 	await(t, c, "two PDUs are in flight", func(s Status) bool { return s.InFlight == 2 })
 	close(release)
-	answers := []received{p.read(), p.read()} // in any order
-	slices.SortFunc(answers, func(a, b received) int { return cmp.Compare(a.sequence, b.sequence) })
-	for i := range answers {
-		answers[i].body = nil
+	responses := []received{p.read(), p.read()} // in any order
+	slices.SortFunc(responses, func(a, b received) int { return cmp.Compare(a.sequence, b.sequence) })
+	for i := range responses {
+		responses[i].body = nil
 	}
-	relaytest.Equal(t, "the answers", answers, []received{{command: deliverSMResp, sequence: 41}, {command: deliverSMResp, sequence: 42}})
-	got := l.all()
+	relaytest.Equal(t, "the responses", responses, []received{{command: deliverSMResp, sequence: 41}, {command: deliverSMResp, sequence: 42}})
+	got := st.pdus()
 	slices.SortFunc(got, func(a, b ReceivedPDU) int { return bytes.Compare(a.PDU, b.PDU) })
 	if len(got) == 2 && got[0].ID == got[1].ID {
 		t.Errorf("both messages have the id %q", got[0].ID)
@@ -40,50 +40,50 @@ func TestAMessageIsAnsweredOnceItIsAccepted(t *testing.T) {
 	for i := range got {
 		got[i].ID = ""
 	}
-	relaytest.Equal(t, "the accepted PDUs", got, []ReceivedPDU{{Carrier: "one", Bind: "1-transceiver", PDU: raw}, {Carrier: "one", Bind: "1-transceiver", PDU: other}})
+	relaytest.Equal(t, "the accepted PDUs", got, []ReceivedPDU{{Carrier: "one", Bind: "1-transceiver", PDU: raw}, {Carrier: "one", Bind: "1-transceiver", PDU: raw2}})
 	relaytest.Equal(t, "the state", c.Status().State, Bound)
 	checkCounters(t, c, counters{Binds: 1, Messages: 2})
 }
 
 func TestAPDUThatCannotBeAcceptedIsRefused(t *testing.T) {
-	l := &store{answer: func(context.Context, ReceivedPDU) error { return errors.New("disk full") }}
-	c, p, _ := startBound(t, l)
+	st := &store{onWait: func(context.Context, ReceivedPDU) error { return errors.New("disk full") }}
+	c, p, _ := startBound(t, st)
 	p.send(deliverSM, 0, 1, message("hello"))
 	p.expect(deliverSMResp, 0x64, 1)
-	p.send(deliverSM, 0, 2, "00") // malformed, and not stored either
+	p.send(deliverSM, 0, 2, "00") // malformed, and refused too
 	p.expect(deliverSMResp, 0x64, 2)
-	p.send(enquire, 0, 3, "")
-	p.expect(enquireResp, 0, 3)
+	p.send(enquireLink, 0, 3, "")
+	p.expect(enquireLinkResp, 0, 3)
 	checkCounters(t, c, counters{Binds: 1, Malformed: 1, Refused: 2})
 }
 
 func TestAPDUThatCannotBeEnqueuedIsRefused(t *testing.T) {
-	l := &store{refuse: errors.New("closed")}
-	c, p, _ := startBound(t, l)
+	st := &store{enqueueErr: errors.New("closed")}
+	c, p, _ := startBound(t, st)
 	p.send(deliverSM, 0, 1, message("hello"))
 	p.expect(deliverSMResp, 0x64, 1)
 	checkCounters(t, c, counters{Binds: 1, Refused: 1})
-	relaytest.Equal(t, "the accepted PDUs", l.all(), nil)
+	relaytest.Equal(t, "the accepted PDUs", st.pdus(), nil)
 }
 
-func TestReceiptsAreMarked(t *testing.T) {
-	l := &store{}
-	c, p, _ := startBound(t, l)
+func TestReceiptIsSetForReceipts(t *testing.T) {
+	st := &store{}
+	c, p, _ := startBound(t, st)
 	p.send(deliverSM, 0, 1, strings.Replace(message("id:1 stat:DELIVRD"), "343536 00 00", "343536 00 04", 1))
 	p.expect(deliverSMResp, 0, 1)
 	p.send(0x103, 0, 2, "00 0101 31 00 0101 32 00 24 00 00")
 	p.expect(0x80000103, 0, 2)
 	var receipts []bool
-	for _, a := range l.all() {
+	for _, a := range st.pdus() {
 		receipts = append(receipts, a.Receipt)
 	}
-	relaytest.Equal(t, "the marks of the accepted PDUs", receipts, []bool{true, true})
+	relaytest.Equal(t, "Receipt of the accepted PDUs", receipts, []bool{true, true})
 	checkCounters(t, c, counters{Binds: 1, Receipts: 2})
 }
 
-func TestARepetitionHasTheIDOfTheFirst(t *testing.T) {
-	l := &store{}
-	_, p, _ := startBound(t, l)
+func TestARepeatedPDUHasTheIDOfTheFirst(t *testing.T) {
+	st := &store{}
+	_, p, _ := startBound(t, st)
 	ids := make(map[string][]uint32)
 	for _, m := range []struct {
 		sequence uint32
@@ -91,25 +91,25 @@ func TestARepetitionHasTheIDOfTheFirst(t *testing.T) {
 	}{{1, "a"}, {1, "a"}, {2, "a"}, {1, "b"}} {
 		p.send(deliverSM, 0, m.sequence, message(m.text))
 		p.expect(deliverSMResp, 0, m.sequence)
-		all := l.all()
-		if len(all) == 0 {
+		pdus := st.pdus()
+		if len(pdus) == 0 {
 			t.Fatal("no PDU was accepted")
 		}
-		id := all[len(all)-1].ID
+		id := pdus[len(pdus)-1].ID
 		ids[id] = append(ids[id], m.sequence)
 	}
 	if len(ids) != 3 {
-		t.Errorf("sequence numbers by id: %v, want the repetition under the id of the first, and two other ids", ids)
+		t.Errorf("sequence numbers by id: %v, want three ids, one of them for the repeated PDU", ids)
 	}
 }
 
-func TestMalformedPDUs(t *testing.T) {
+func TestMalformedPDUsAreStoredAndTheBindStaysUp(t *testing.T) {
 	text := message("hello")
 	for name, tc := range map[string]struct {
 		raw             []byte
 		command, status uint32
 		sequence        uint32
-		kept            int // stored octets; 0 means all
+		storedLen       int // number of stored octets; 0 means the whole PDU
 	}{
 		"no body":                         {frameOf(t, deliverSM, 0, 9, ""), deliverSMResp, 0x15, 9, 0},
 		"an unterminated service type":    {frameOf(t, deliverSM, 0, 9, strings.Repeat("61", 30)), deliverSMResp, 0x15, 9, 0},
@@ -126,18 +126,18 @@ func TestMalformedPDUs(t *testing.T) {
 		"a PDU beyond the limit":          {append([]byte{0, 2, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 9}, make([]byte, 0x20000-16)...), nack, 0x02, 9, maxPDU},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := &store{}
-			c, p, _ := startBound(t, l)
+			st := &store{}
+			c, p, _ := startBound(t, st)
 			p.write(tc.raw)
 			p.expect(tc.command, tc.status, tc.sequence)
 			p.send(deliverSM, 0, 10, text)
 			p.expect(deliverSMResp, 0, 10) // the bind is up and in sync
-			got := l.all()
+			got := st.pdus()
 			if len(got) != 2 {
 				t.Fatalf("%d PDUs were stored, want 2", len(got))
 			}
-			if tc.kept > 0 {
-				relaytest.Equal(t, "the stored octets", len(got[0].PDU), tc.kept)
+			if tc.storedLen > 0 {
+				relaytest.Equal(t, "the stored octets", len(got[0].PDU), tc.storedLen)
 			} else {
 				relaytest.Equal(t, "the stored PDU", got[0].PDU, tc.raw)
 			}
@@ -151,84 +151,84 @@ func TestAStreamWithoutFramingEndsTheBind(t *testing.T) {
 		raw    []byte
 		status uint32
 	}{
-		"a length of an HTTP request": {[]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), 0x02},
-		"many bad lengths in a row":   {bytes.Repeat([]byte{0, 0, 0, 4}, 2*maxBadLengths), 0x02},
+		"an HTTP request":                  {[]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), 0x02},
+		"many consecutive invalid lengths": {bytes.Repeat([]byte{0, 0, 0, 4}, 2*maxBadLengths), 0x02},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := &store{}
-			_, p, _ := startBound(t, l)
+			st := &store{}
+			_, p, _ := startBound(t, st)
 			p.write(tc.raw)
 			h := p.read()
-			relaytest.Equal(t, "command and status of the answer", [2]uint32{h.command, h.status}, [2]uint32{nack, tc.status})
-			p.smsc.bound() // again
-			if len(l.all()) == 0 {
-				t.Error("nothing of the stream was stored")
+			relaytest.Equal(t, "command and status of the response", [2]uint32{h.command, h.status}, [2]uint32{nack, tc.status})
+			p.smsc.acceptBind() // the client binds again
+			if len(st.pdus()) == 0 {
+				t.Error("no part of the stream was stored")
 			}
 		})
 	}
 }
 
-func TestAnswersAndAlertsAreNotAnswered(t *testing.T) {
-	l := &store{}
-	_, p, _ := startBound(t, l)
+func TestResponsesAndAlertsAreNotAnswered(t *testing.T) {
+	st := &store{}
+	_, p, _ := startBound(t, st)
 	p.send(0x80000077, 3, 1, "")
 	p.send(nack, 3, 2, "")
 	p.send(0x102, 0, 3, "0101 31 00 0101 32 00")
-	p.send(enquire, 0, 4, "")
-	p.expect(enquireResp, 0, 4)
-	relaytest.Equal(t, "the accepted PDUs", l.all(), nil)
+	p.send(enquireLink, 0, 4, "")
+	p.expect(enquireLinkResp, 0, 4)
+	relaytest.Equal(t, "the accepted PDUs", st.pdus(), nil)
 }
 
-func TestTheLinkIsChecked(t *testing.T) {
-	l := &store{}
-	_, p, _ := startBound(t, l, func(o *Options) { o.EnquireLink, o.Timeout = 20*time.Millisecond, relaytest.Patience })
+func TestEnquireLinkIsSentRepeatedly(t *testing.T) {
+	st := &store{}
+	_, p, _ := startBound(t, st, func(o *Options) { o.EnquireLink, o.Timeout = 20*time.Millisecond, relaytest.Patience })
 	for range 3 {
 		h := p.read()
-		if h.command != enquire {
+		if h.command != enquireLink {
 			t.Fatalf("got the command 0x%08X, want an enquire_link", h.command)
 		}
-		p.send(enquireResp, 0, h.sequence, "")
+		p.send(enquireLinkResp, 0, h.sequence, "")
 	}
 }
 
 func TestASilentLinkIsReplaced(t *testing.T) {
-	s, l := newSMSC(t), &store{}
-	c, _ := start(t, s, l, func(o *Options) { o.EnquireLink, o.Timeout = 10*time.Millisecond, time.Second })
-	s.bound() // and no answer to an enquire_link
-	p, bind := s.accept()
+	s, st := newSMSC(t), &store{}
+	c, _ := start(t, s, st, func(o *Options) { o.EnquireLink, o.Timeout = 10*time.Millisecond, time.Second })
+	s.acceptBind() // without a response to enquire_link
+	p, bind := s.acceptConn()
 	relaytest.Equal(t, "the command of the second bind", bind.command, 9)
 	p.send(0x80000009, 0, bind.sequence, "00")
 	await(t, c, "the client is bound again", func(s Status) bool { return s.Binds == 2 })
 }
 
-func TestTheSMSCUnbinds(t *testing.T) {
+func TestPDUsInFlightAreAnsweredWhenTheSMSCUnbinds(t *testing.T) {
 	release := make(chan struct{})
-	l := &store{answer: func(context.Context, ReceivedPDU) error { <-release; return nil }}
-	c, p, _ := startBound(t, l)
+	st := &store{onWait: func(context.Context, ReceivedPDU) error { <-release; return nil }}
+	c, p, _ := startBound(t, st)
 	p.send(deliverSM, 0, 1, message("in flight"))
 	p.send(unbind, 0, 2, "")
 	await(t, c, "the message is in flight", func(s Status) bool { return s.InFlight == 1 })
 	close(release)
 	p.expect(deliverSMResp, 0, 1)
 	p.expect(unbindResp, 0, 2)
-	p.smsc.bound()
+	p.smsc.acceptBind()
 }
 
 func TestStopAnswersPDUsInFlight(t *testing.T) {
 	release := make(chan struct{})
-	l := &store{answer: func(context.Context, ReceivedPDU) error { <-release; return nil }}
-	c, p, stop := startBound(t, l)
+	st := &store{onWait: func(context.Context, ReceivedPDU) error { <-release; return nil }}
+	c, p, stop := startBound(t, st)
 	p.send(deliverSM, 0, 1, message("in flight"))
 	await(t, c, "the message is in flight", func(s Status) bool { return s.InFlight == 1 })
 	stopped := make(chan struct{})
 	go func() { stop(); close(stopped) }()
-	from := p.stream()
-	sent := uint32(1)
-	for refused := false; !refused; { // until the client has seen that it must stop
-		sent++
-		p.send(deliverSM, 0, sent, message("perhaps too late"))
+	pdus := p.stream()
+	sequence := uint32(1)
+	for refused := false; !refused; { // until the client refuses messages
+		sequence++
+		p.send(deliverSM, 0, sequence, message("may be refused"))
 		select {
-		case h := <-from:
+		case h := <-pdus:
 			if refused = h.status == 0x64; !refused {
 				t.Fatalf("message %d was answered with 0x%02X, want a refusal with 0x64", h.sequence, h.status)
 			}
@@ -239,40 +239,40 @@ func TestStopAnswersPDUsInFlight(t *testing.T) {
 	}
 	close(release)
 	answered := map[uint32]uint32{}
-	last := <-from
-	for ; last.command == deliverSMResp; last = <-from {
-		answered[last.sequence] = last.status
+	h := <-pdus
+	for ; h.command == deliverSMResp; h = <-pdus {
+		answered[h.sequence] = h.status
 	}
-	relaytest.Equal(t, "the command after the answers", last.command, unbind)
+	relaytest.Equal(t, "the command after the responses", h.command, unbind)
 	if status, ok := answered[1]; !ok || status != 0 {
-		t.Errorf("the message in flight was not accepted; statuses by sequence number: %v", answered)
+		t.Errorf("the message in flight was not accepted: statuses by sequence number = %v", answered)
 	}
-	p.send(unbindResp, 0, last.sequence, "")
+	p.send(unbindResp, 0, h.sequence, "")
 	<-stopped
 	relaytest.Equal(t, "the state", c.Status().State, Stopped)
 }
 
 func TestStopDoesNotWaitForASilentSMSC(t *testing.T) {
-	s, l := newSMSC(t), &store{}
-	c, stop := start(t, s, l, func(o *Options) { o.Timeout = time.Second })
-	s.bound()
+	s, st := newSMSC(t), &store{}
+	c, stop := start(t, s, st, func(o *Options) { o.Timeout = time.Second })
+	s.acceptBind()
 	await(t, c, "the client is bound", func(s Status) bool { return s.State == Bound })
 	stop()
 }
 
-func TestMessagesAreEnqueuedInOrderWithABoundInFlight(t *testing.T) {
+func TestMessagesAreEnqueuedInOrderUpToTheLimitInFlight(t *testing.T) {
 	s := newSMSC(t)
-	var most, now atomic.Int64
-	gate := make(chan struct{})
-	l := &store{answer: func(context.Context, ReceivedPDU) error {
-		for n, m := now.Add(1), most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+	var peak, inFlight atomic.Int64
+	release := make(chan struct{})
+	st := &store{onWait: func(context.Context, ReceivedPDU) error {
+		for n, m := inFlight.Add(1), peak.Load(); n > m && !peak.CompareAndSwap(m, n); m = peak.Load() {
 		}
-		<-gate
-		now.Add(-1)
+		<-release
+		inFlight.Add(-1)
 		return nil
 	}}
-	start(t, s, l, func(o *Options) { o.InFlight = 50 })
-	p := s.bound()
+	start(t, s, st, func(o *Options) { o.InFlight = 50 })
+	p := s.acceptBind()
 	const n = 3000
 	go func() {
 		for i := range uint32(n) {
@@ -281,20 +281,20 @@ func TestMessagesAreEnqueuedInOrderWithABoundInFlight(t *testing.T) {
 			}
 		}
 	}()
-	relaytest.Eventually(t, "50 messages are in flight", func() (any, bool) { n := now.Load(); return n, n == 50 })
-	close(gate)
+	relaytest.Eventually(t, "50 messages are in flight", func() (any, bool) { n := inFlight.Load(); return n, n == 50 })
+	close(release)
 	answered := make(map[uint32]bool)
 	for range n {
 		h := p.read()
-		relaytest.Equal(t, "command and status of the answer", [2]uint32{h.command, h.status}, [2]uint32{deliverSMResp, 0})
+		relaytest.Equal(t, "command and status of the response", [2]uint32{h.command, h.status}, [2]uint32{deliverSMResp, 0})
 		if answered[h.sequence] {
 			t.Fatalf("message %d was answered twice", h.sequence)
 		}
 		answered[h.sequence] = true
 	}
-	relaytest.Equal(t, "the number of accepted messages", len(l.all()), n)
-	relaytest.Equal(t, "the most in flight", most.Load(), 50)
-	for i, a := range l.staged {
+	relaytest.Equal(t, "the number of accepted messages", len(st.pdus()), n)
+	relaytest.Equal(t, "the largest number in flight", peak.Load(), 50)
+	for i, a := range st.enqueued {
 		if want := frameOf(t, deliverSM, 0, uint32(i+1), message(fmt.Sprint(i))); !bytes.Equal(a.PDU, want) {
 			t.Fatalf("message %d is %x, want %x", i, a.PDU, want)
 		}

@@ -27,76 +27,76 @@ const (
 
 // outcomes collects the outcomes of submissions by id.
 type outcomes struct {
-	mu  sync.Mutex
-	all map[string][]carrier.Outcome
+	mu   sync.Mutex
+	byID map[string][]carrier.Outcome
 }
 
 // add returns a function that adds an outcome.
 func (o *outcomes) add(id string) func(carrier.Outcome) {
-	return func(out carrier.Outcome) {
+	return func(outcome carrier.Outcome) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		if o.all == nil {
-			o.all = make(map[string][]carrier.Outcome)
+		if o.byID == nil {
+			o.byID = make(map[string][]carrier.Outcome)
 		}
-		o.all[id] = append(o.all[id], out)
+		o.byID[id] = append(o.byID[id], outcome)
 	}
 }
 
 // await waits for the n-th outcome of a submission.
-func (o *outcomes) await(t *testing.T, id string, n int) (out carrier.Outcome) {
+func (o *outcomes) await(t *testing.T, id string, n int) (outcome carrier.Outcome) {
 	t.Helper()
 	relaytest.Eventually(t, fmt.Sprintf("outcome %d of %s", n, id), func() (any, bool) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		if len(o.all[id]) >= n {
-			out = o.all[id][n-1]
+		if len(o.byID[id]) >= n {
+			outcome = o.byID[id][n-1]
 		}
-		return o.all[id], len(o.all[id]) >= n
+		return o.byID[id], len(o.byID[id]) >= n
 	})
-	return out
+	return outcome
 }
 
-func text(id, s string) carrier.Submission {
+func textMessage(id, s string) carrier.Submission {
 	return carrier.Submission{ID: id, From: "447700900123", To: "447800000001", Coding: 7, Data: []byte(s), Text: s}
 }
 
 // ready waits until a client may submit.
-func ready(t *testing.T, c *Client) {
+func awaitReady(t *testing.T, c *Client) {
 	t.Helper()
 	relaytest.Eventually(t, "the client is ready", func() (any, bool) { return c.Status(), c.Ready() })
 }
 
-func TestMessagesAsTheSMSCParsesThem(t *testing.T) {
+func TestSubmitSMHasTheFieldsOfTheMessage(t *testing.T) {
 	long := strings.Repeat("x", 255)
 	for name, tc := range map[string]struct {
 		change   func(*carrier.Submission)
 		alphabet smpp.Alphabet
-		want     string // source, destination, classes, coding, text
+		want     string // as returned by formatSubmitSM
 	}{
-		"a text":                      {func(*carrier.Submission) {}, "", "1/1/447700900123 1/1/447800000001 00 00 0 1 00 hello"},
-		"from a name":                 {func(s *carrier.Submission) { s.From = "Example" }, "", "5/0/Example 1/1/447800000001 00 00 0 1 00 hello"},
-		"from a name with umlauts":    {func(s *carrier.Submission) { s.From = "ÄÖÜäöüñÑéàß" }, "", "5/0/\xc4\xd6\xdc\xe4\xf6\xfc\xf1\xd1\xe9\xe0\xdf 1/1/447800000001 00 00 0 1 00 hello"},
-		"from a name in ASCII":        {func(s *carrier.Submission) { s.From = "GOOGLE_NOW" }, "", "5/0/GOOGLE_NOW 1/1/447800000001 00 00 0 1 00 hello"},
-		"from a name with an @":       {func(s *carrier.Submission) { s.From = "a@b_$[{~|}]" }, smpp.AlphabetPacked, "5/0/a@b_$[{~|}] 1/1/447800000001 00 00 0 1 00 \xe8\x32\x9b\xfd\x06"},
-		"from a name in Latin-1":      {func(s *carrier.Submission) { s.From = "Käse" }, smpp.AlphabetLatin1, "5/0/K\xe4se 1/1/447800000001 00 00 0 1 00 hello"},
-		"from a short code":           {func(s *carrier.Submission) { s.From = "66777" }, "", "0/0/66777 1/1/447800000001 00 00 0 1 00 hello"},
-		"without an originator":       {func(s *carrier.Submission) { s.From = "" }, "", "0/0/ 1/1/447800000001 00 00 0 1 00 hello"},
-		"flash":                       {func(s *carrier.Submission) { s.Flash = true }, "", "1/1/447700900123 1/1/447800000001 00 00 0 1 10 hello"},
-		"flash in UCS-2":              {func(s *carrier.Submission) { s.Flash, s.Coding, s.Data = true, 16, []byte("\x00A") }, "", "1/1/447700900123 1/1/447800000001 00 00 0 1 18 \x00A"},
-		"UCS-2":                       {func(s *carrier.Submission) { s.Coding, s.Data = 16, []byte("\x04\x1f") }, "", "1/1/447700900123 1/1/447800000001 00 00 0 1 08 \x04\x1f"},
-		"octets":                      {func(s *carrier.Submission) { s.Coding, s.Data = 8, []byte{0, 255} }, "", "1/1/447700900123 1/1/447800000001 00 00 0 1 04 \x00\xff"},
-		"one that replaces another":   {func(s *carrier.Submission) { s.Replace = true }, "", "1/1/447700900123 1/1/447800000001 00 41 1 1 00 hello"},
-		"a part":                      {func(s *carrier.Submission) { s.UDH = []byte{5, 0, 3, 42, 2, 1} }, "", "1/1/447700900123 1/1/447800000001 40 00 0 1 00 \x05\x00\x03\x2a\x02\x01hello"},
-		"in a packed alphabet":        {func(*carrier.Submission) {}, smpp.AlphabetPacked, "1/1/447700900123 1/1/447800000001 00 00 0 1 00 \xe8\x32\x9b\xfd\x06"},
-		"in Latin-1":                  {func(s *carrier.Submission) { s.Text, s.Data = "é@", []byte{5, 0} }, smpp.AlphabetLatin1, "1/1/447700900123 1/1/447800000001 00 00 0 1 00 \xe9@"},
-		"beyond Latin-1":              {func(s *carrier.Submission) { s.Text, s.Data = "5€", []byte{'5', 0x1b, 0x65} }, smpp.AlphabetLatin1, "1/1/447700900123 1/1/447800000001 00 00 0 1 08 \x005\x20\xac"},
-		"more than short_message has": {func(s *carrier.Submission) { s.Data = []byte(long) }, "", "1/1/447700900123 1/1/447800000001 00 00 0 1 00 [" + long + "]"},
+		"a text":                          {func(*carrier.Submission) {}, "", "1/1/447700900123 1/1/447800000001 00 00 0 1 00 hello"},
+		"from a name":                     {func(s *carrier.Submission) { s.From = "Example" }, "", "5/0/Example 1/1/447800000001 00 00 0 1 00 hello"},
+		"from a name with umlauts":        {func(s *carrier.Submission) { s.From = "ÄÖÜäöüñÑéàß" }, "", "5/0/\xc4\xd6\xdc\xe4\xf6\xfc\xf1\xd1\xe9\xe0\xdf 1/1/447800000001 00 00 0 1 00 hello"},
+		"from a name in ASCII":            {func(s *carrier.Submission) { s.From = "GOOGLE_NOW" }, "", "5/0/GOOGLE_NOW 1/1/447800000001 00 00 0 1 00 hello"},
+		"from a name with an @":           {func(s *carrier.Submission) { s.From = "a@b_$[{~|}]" }, smpp.AlphabetPacked, "5/0/a@b_$[{~|}] 1/1/447800000001 00 00 0 1 00 \xe8\x32\x9b\xfd\x06"},
+		"from a name in Latin-1":          {func(s *carrier.Submission) { s.From = "Käse" }, smpp.AlphabetLatin1, "5/0/K\xe4se 1/1/447800000001 00 00 0 1 00 hello"},
+		"from a short code":               {func(s *carrier.Submission) { s.From = "66777" }, "", "0/0/66777 1/1/447800000001 00 00 0 1 00 hello"},
+		"without an originator":           {func(s *carrier.Submission) { s.From = "" }, "", "0/0/ 1/1/447800000001 00 00 0 1 00 hello"},
+		"flash":                           {func(s *carrier.Submission) { s.Flash = true }, "", "1/1/447700900123 1/1/447800000001 00 00 0 1 10 hello"},
+		"flash in UCS-2":                  {func(s *carrier.Submission) { s.Flash, s.Coding, s.Data = true, 16, []byte("\x00A") }, "", "1/1/447700900123 1/1/447800000001 00 00 0 1 18 \x00A"},
+		"UCS-2":                           {func(s *carrier.Submission) { s.Coding, s.Data = 16, []byte("\x04\x1f") }, "", "1/1/447700900123 1/1/447800000001 00 00 0 1 08 \x04\x1f"},
+		"octets":                          {func(s *carrier.Submission) { s.Coding, s.Data = 8, []byte{0, 255} }, "", "1/1/447700900123 1/1/447800000001 00 00 0 1 04 \x00\xff"},
+		"a message that replaces another": {func(s *carrier.Submission) { s.Replace = true }, "", "1/1/447700900123 1/1/447800000001 00 41 1 1 00 hello"},
+		"a part":                          {func(s *carrier.Submission) { s.UDH = []byte{5, 0, 3, 42, 2, 1} }, "", "1/1/447700900123 1/1/447800000001 40 00 0 1 00 \x05\x00\x03\x2a\x02\x01hello"},
+		"text in a packed alphabet":       {func(*carrier.Submission) {}, smpp.AlphabetPacked, "1/1/447700900123 1/1/447800000001 00 00 0 1 00 \xe8\x32\x9b\xfd\x06"},
+		"text in Latin-1":                 {func(s *carrier.Submission) { s.Text, s.Data = "é@", []byte{5, 0} }, smpp.AlphabetLatin1, "1/1/447700900123 1/1/447800000001 00 00 0 1 00 \xe9@"},
+		"text beyond Latin-1":             {func(s *carrier.Submission) { s.Text, s.Data = "5€", []byte{'5', 0x1b, 0x65} }, smpp.AlphabetLatin1, "1/1/447700900123 1/1/447800000001 00 00 0 1 08 \x005\x20\xac"},
+		"longer than short_message":       {func(s *carrier.Submission) { s.Data = []byte(long) }, "", "1/1/447700900123 1/1/447800000001 00 00 0 1 00 [" + long + "]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, p, _ := startBound(t, &store{}, func(o *Options) { o.Alphabet = tc.alphabet })
-			ready(t, c)
-			m := text("7-1001-0", "hello")
+			awaitReady(t, c)
+			m := textMessage("7-1001-0", "hello")
 			tc.change(&m)
 			var o outcomes
 			c.Submit(t.Context(), m, o.add("a"))
@@ -104,72 +104,73 @@ func TestMessagesAsTheSMSCParsesThem(t *testing.T) {
 			if h.command != submitSM {
 				t.Fatalf("got the command 0x%08X, want submit_sm", h.command)
 			}
-			relaytest.Equal(t, "the submit_sm", shown(t, h), tc.want)
+			relaytest.Equal(t, "the submit_sm", formatSubmitSM(t, h), tc.want)
 			p.send(submitSMResp, 0, h.sequence, hex.EncodeToString([]byte("M-1\x00")))
 			relaytest.Equal(t, "the outcome", o.await(t, "a", 1), carrier.Outcome{Verdict: carrier.Accepted, ID: "M-1"})
 		})
 	}
 }
 
-// shown formats a submit_sm as gosmpp parses it.
-func shown(t *testing.T, h received) string {
+// formatSubmitSM formats a submit_sm: source address, destination address, esm_class,
+// protocol_id, replace_if_present_flag, registered_delivery, data_coding and text.
+func formatSubmitSM(t *testing.T, h received) string {
 	t.Helper()
 	raw := hex.EncodeToString(h.body)
 	p := relaytest.Must(pdu.Parse(bytes.NewReader(frameOf(t, h.command, h.status, h.sequence, raw))))(t).(*pdu.SubmitSM)
-	d := relaytest.Must(smpp.ParseDelivery(frameOf(t, deliverSM, 0, 1, raw)))(t) // the fields are the same
+	d := relaytest.Must(smpp.ParseDelivery(frameOf(t, deliverSM, 0, 1, raw)))(t) // deliver_sm has the same fields
 	text := string(d.ShortMessage)
 	if payload, ok := p.OptionalParameters[pdu.TagMessagePayload]; ok {
 		text = "[" + string(payload.Data) + "]"
 	}
 	if ref := p.OptionalParameters[pdu.TagUserMessageReference]; len(ref.Data) != 2 {
-		t.Errorf("user_message_reference %x", ref.Data)
+		t.Errorf("user_message_reference = %x, want two octets", ref.Data)
 	}
 	return fmt.Sprintf("%d/%d/%s %d/%d/%s %02x %02x %d %d %02x %s", p.SourceAddr.Ton(), p.SourceAddr.Npi(), p.SourceAddr.Address(),
 		p.DestAddr.Ton(), p.DestAddr.Npi(), p.DestAddr.Address(), p.EsmClass, p.ProtocolID, p.ReplaceIfPresentFlag, p.RegisteredDelivery, d.DataCoding, text)
 }
 
-func TestTheSMSCsAnswerIsTheOutcome(t *testing.T) {
+func TestResponsesAreConvertedToOutcomes(t *testing.T) {
 	c, p, _ := startBound(t, &store{})
-	ready(t, c)
+	awaitReady(t, c)
 	for name, tc := range map[string]struct {
 		command, status uint32
 		body            string
-		want            carrier.Outcome // the reason is a prefix
+		want            carrier.Outcome // Reason is a prefix
 	}{
-		"accepted":                             {submitSMResp, 0, "616200", carrier.Outcome{Verdict: carrier.Accepted, ID: "ab"}},
-		"accepted without an id":               {submitSMResp, 0, "00", carrier.Outcome{Verdict: carrier.Accepted}},
-		"accepted without a body":              {submitSMResp, 0, "", carrier.Outcome{Verdict: carrier.Accepted}},
-		"accepted with an unterminated id":     {submitSMResp, 0, "6162", carrier.Outcome{Verdict: carrier.Accepted, Reason: "the response has no readable id: smpp: message_id: offset 16: does not end within 65 octets"}},
-		"throttled":                            {submitSMResp, 0x58, "", carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "the SMSC answered with 0x58, Throttling error (ESME has exceeded allowed message limits)"}},
-		"its queue is full":                    {submitSMResp, 0x14, "00", carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "the SMSC answered with 0x14, Message Queue Full"}},
-		"a system error":                       {submitSMResp, 0x08, "", carrier.Outcome{Verdict: carrier.Later, Reason: "the SMSC answered with 0x08, System Error"}},
-		"the bind may not send":                {submitSMResp, 0x04, "", carrier.Outcome{Verdict: carrier.Later, Reason: "the SMSC answered with 0x04, Incorrect BIND Status for given command"}},
-		"a temporary error of its application": {submitSMResp, 0x64, "", carrier.Outcome{Verdict: carrier.Later, Reason: "the SMSC answered with 0x64, ESME Receiver Temporary App Error Code"}},
-		"an invalid number":                    {submitSMResp, 0x0B, "", carrier.Outcome{Verdict: carrier.Rejected, Reason: "the SMSC answered with 0x0B, Invalid Dest Addr"}},
-		"a status of the carrier's own":        {submitSMResp, 0x400, "", carrier.Outcome{Verdict: carrier.Rejected, Reason: "the SMSC answered with 0x400, "}},
-		"submit_sm is an unknown command":      {nack, 3, "", carrier.Outcome{Verdict: carrier.Rejected, Reason: "the SMSC answered with 0x03, Invalid Command ID"}},
-		"a generic_nack without an error":      {nack, 0, "", carrier.Outcome{Verdict: carrier.Rejected, Reason: "the SMSC answered with the command 0x80000000"}},
+		"accepted":                            {submitSMResp, 0, "616200", carrier.Outcome{Verdict: carrier.Accepted, ID: "ab"}},
+		"accepted without an id":              {submitSMResp, 0, "00", carrier.Outcome{Verdict: carrier.Accepted}},
+		"accepted without a body":             {submitSMResp, 0, "", carrier.Outcome{Verdict: carrier.Accepted}},
+		"accepted with an unterminated id":    {submitSMResp, 0, "6162", carrier.Outcome{Verdict: carrier.Accepted, Reason: "the response has no readable id: smpp: message_id: offset 16: does not end within 65 octets"}},
+		"throttled":                           {submitSMResp, 0x58, "", carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "the SMSC answered with 0x58, Throttling error (ESME has exceeded allowed message limits)"}},
+		"message queue full":                  {submitSMResp, 0x14, "00", carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "the SMSC answered with 0x14, Message Queue Full"}},
+		"a system error":                      {submitSMResp, 0x08, "", carrier.Outcome{Verdict: carrier.Later, Reason: "the SMSC answered with 0x08, System Error"}},
+		"invalid bind status":                 {submitSMResp, 0x04, "", carrier.Outcome{Verdict: carrier.Later, Reason: "the SMSC answered with 0x04, Incorrect BIND Status for given command"}},
+		"a temporary application error":       {submitSMResp, 0x64, "", carrier.Outcome{Verdict: carrier.Later, Reason: "the SMSC answered with 0x64, ESME Receiver Temporary App Error Code"}},
+		"an invalid number":                   {submitSMResp, 0x0B, "", carrier.Outcome{Verdict: carrier.Rejected, Reason: "the SMSC answered with 0x0B, Invalid Dest Addr"}},
+		"a vendor-specific status":            {submitSMResp, 0x400, "", carrier.Outcome{Verdict: carrier.Rejected, Reason: "the SMSC answered with 0x400, "}},
+		"generic_nack for an unknown command": {nack, 3, "", carrier.Outcome{Verdict: carrier.Rejected, Reason: "the SMSC answered with 0x03, Invalid Command ID"}},
+		"a generic_nack without an error":     {nack, 0, "", carrier.Outcome{Verdict: carrier.Rejected, Reason: "the SMSC answered with the command 0x80000000"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var o outcomes
-			c.Submit(t.Context(), text("1-2-0", "hello"), o.add("a"))
+			c.Submit(t.Context(), textMessage("1-2-0", "hello"), o.add("a"))
 			h := p.read()
 			p.send(tc.command, tc.status, h.sequence, tc.body)
-			out := o.await(t, "a", 1)
-			if tc.want.Reason != "" && strings.HasPrefix(out.Reason, tc.want.Reason) {
-				out.Reason = tc.want.Reason
+			got := o.await(t, "a", 1)
+			if tc.want.Reason != "" && strings.HasPrefix(got.Reason, tc.want.Reason) {
+				got.Reason = tc.want.Reason
 			}
-			relaytest.Equal(t, "the outcome", out, tc.want)
+			relaytest.Equal(t, "the outcome", got, tc.want)
 		})
 	}
-	p.send(submitSMResp, 0, 0x7000, "616200") // to no request
-	p.send(enquire, 0, 9, "")
-	p.expect(enquireResp, 0, 9)
+	p.send(submitSMResp, 0, 0x7000, "616200") // a response to an unknown request
+	p.send(enquireLink, 0, 9, "")
+	p.expect(enquireLinkResp, 0, 9)
 }
 
 func TestAMessageThatCannotBeEncodedIsRejected(t *testing.T) {
 	c, p, _ := startBound(t, &store{}, func(o *Options) { o.Alphabet = smpp.AlphabetLatin1 })
-	ready(t, c)
+	awaitReady(t, c)
 	for name, m := range map[string]carrier.Submission{
 		"a text beyond the alphabet and too long for UCS-2": {To: "447800000001", Coding: 7, Text: strings.Repeat("Ω", 71)},
 		"an unknown coding":         {To: "447800000001", Coding: 9},
@@ -179,54 +180,54 @@ func TestAMessageThatCannotBeEncodedIsRejected(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var o outcomes
 			c.Submit(t.Context(), m, o.add("a"))
-			out := o.await(t, "a", 1)
-			if out.Reason == "" {
+			got := o.await(t, "a", 1)
+			if got.Reason == "" {
 				t.Error("the outcome has no reason")
 			}
-			out.Reason = ""
-			relaytest.Equal(t, "the outcome", out, carrier.Outcome{Verdict: carrier.Rejected, Unsent: true})
+			got.Reason = ""
+			relaytest.Equal(t, "the outcome", got, carrier.Outcome{Verdict: carrier.Rejected, Unsent: true})
 		})
 	}
-	p.send(enquire, 0, 9, "")
-	p.expect(enquireResp, 0, 9) // and no submit_sm before it
+	p.send(enquireLink, 0, 9, "")
+	p.expect(enquireLinkResp, 0, 9) // without a submit_sm before it
 }
 
 func TestASubmissionDoesNotWaitForAnSMSCThatDoesNotRead(t *testing.T) {
 	o := newOutstanding(2)
-	relaytest.Equal(t, "whether a request is taken", o.add(&pendingRequest{sequence: 1}), true)
-	relaytest.Equal(t, "whether a second request is taken", o.add(&pendingRequest{sequence: 2}), true)
-	relaytest.Equal(t, "whether a request beyond the window is taken", o.add(&pendingRequest{sequence: 3}), false)
-	relaytest.Equal(t, "whether a response finds its request", o.resolve(1) != nil, true)
-	relaytest.Equal(t, "the number of requests left", len(o.close()), 1)
-	relaytest.Equal(t, "whether requests are taken after the end", o.add(&pendingRequest{sequence: 4}), false)
+	relaytest.Equal(t, "the first request is added", o.add(&pendingRequest{sequence: 1}), true)
+	relaytest.Equal(t, "a second request is added", o.add(&pendingRequest{sequence: 2}), true)
+	relaytest.Equal(t, "a request beyond the window is added", o.add(&pendingRequest{sequence: 3}), false)
+	relaytest.Equal(t, "a response finds its request", o.resolve(1) != nil, true)
+	relaytest.Equal(t, "the number of remaining requests", len(o.close()), 1)
+	relaytest.Equal(t, "a request is added after close", o.add(&pendingRequest{sequence: 4}), false)
 }
 
 func TestARequestIsEitherWrittenOrAbandoned(t *testing.T) {
 	r := &pendingRequest{raw: []byte("x")}
-	relaytest.Equal(t, "whether it is abandoned", r.abandon(), true)
-	relaytest.Equal(t, "what is written of it", string(r.appendTo(nil)), "")
+	relaytest.Equal(t, "a queued request is abandoned", r.abandon(), true)
+	relaytest.Equal(t, "the octets of an abandoned request", string(r.appendTo(nil)), "")
 	r = &pendingRequest{raw: []byte("x")}
-	relaytest.Equal(t, "what is written of another", string(r.appendTo(nil)), "x")
-	relaytest.Equal(t, "whether that is abandoned", r.abandon(), false)
+	relaytest.Equal(t, "the octets of a queued request", string(r.appendTo(nil)), "x")
+	relaytest.Equal(t, "a written request is abandoned", r.abandon(), false)
 }
 
-// TestAMessageIsUnsentWhileTheSMSCDoesNotRead fills the connection: what was not written is
-// not unknown, and is not written later.
+// The test fills the connection. A message that was not written is unsent rather than unknown,
+// and is not written later.
 func TestAMessageIsUnsentWhileTheSMSCDoesNotRead(t *testing.T) {
 	c, p, _ := startBound(t, &store{}, func(o *Options) { o.AnswerTimeout, o.Window, o.Timeout = 200*time.Millisecond, 4, relaytest.Patience })
-	ready(t, c)
+	awaitReady(t, c)
 	var o outcomes
 	long := strings.Repeat("x", 60_000)
 	submitted := 0
-	relaytest.Eventually(t, "a message is not taken", func() (any, bool) {
+	relaytest.Eventually(t, "a message is unsent", func() (any, bool) {
 		for range 50 {
 			c.Submit(t.Context(), carrier.Submission{ID: fmt.Sprint("1-2-", submitted), From: "1", To: "447700900123", Coding: 8, Data: []byte(long)}, o.add(fmt.Sprint(submitted)))
 			submitted++
 		}
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		last := o.all[fmt.Sprint(submitted-1)]
-		return submitted, len(last) == 1 && last[0].Unsent
+		outcomes := o.byID[fmt.Sprint(submitted-1)]
+		return submitted, len(outcomes) == 1 && outcomes[0].Unsent
 	})
 	unsent := 0
 	for i := range submitted {
@@ -239,8 +240,8 @@ func TestAMessageIsUnsentWhileTheSMSCDoesNotRead(t *testing.T) {
 	for range submitted - unsent {
 		p.read()
 	}
-	p.send(enquire, 0, 9, "")
-	p.expect(enquireResp, 0, 9) // and no submit_sm that was given back
+	p.send(enquireLink, 0, 9, "")
+	p.expect(enquireLinkResp, 0, 9) // without a submit_sm of an unsent message before it
 }
 
 func TestAcceptsOriginator(t *testing.T) {
@@ -257,20 +258,20 @@ func TestAcceptsOriginator(t *testing.T) {
 func TestMessagesArePipelinedInOrder(t *testing.T) {
 	const n = 500
 	c, p, _ := startBound(t, &store{}, func(o *Options) { o.Window = n })
-	ready(t, c)
+	awaitReady(t, c)
 	var o outcomes
 	for i := range n {
-		c.Submit(t.Context(), text(fmt.Sprint("1-2-", i), fmt.Sprint(i)), o.add(fmt.Sprint(i)))
+		c.Submit(t.Context(), textMessage(fmt.Sprint("1-2-", i), fmt.Sprint(i)), o.add(fmt.Sprint(i)))
 	}
 	var sequences []uint32
 	for i := range n {
-		h := p.read() // without an answer to those before
-		if want := fmt.Sprintf(" 00 %d", i); !strings.HasSuffix(shown(t, h), want) {
-			t.Fatalf("submit_sm %d is %q, want it to end with %q", i, shown(t, h), want)
+		h := p.read() // before any response
+		if want := fmt.Sprintf(" 00 %d", i); !strings.HasSuffix(formatSubmitSM(t, h), want) {
+			t.Fatalf("submit_sm %d is %q, want it to end with %q", i, formatSubmitSM(t, h), want)
 		}
 		sequences = append(sequences, h.sequence)
 	}
-	slices.Reverse(sequences) // answers may come in any order
+	slices.Reverse(sequences) // responses may arrive in any order
 	for i, sequence := range sequences {
 		p.send(submitSMResp, 0, sequence, hex.EncodeToString(fmt.Appendf(nil, "M%d\x00", n-1-i)))
 	}
@@ -279,71 +280,71 @@ func TestMessagesArePipelinedInOrder(t *testing.T) {
 	}
 }
 
-func TestAMessageWithoutAnAnswerIsUnknown(t *testing.T) {
+func TestAMessageWithoutAResponseIsUnknown(t *testing.T) {
 	c, p, _ := startBound(t, &store{}, func(o *Options) { o.AnswerTimeout = time.Second })
-	ready(t, c)
+	awaitReady(t, c)
 	var o outcomes
-	c.Submit(t.Context(), text("1-2-0", "late"), o.add("late"))
+	c.Submit(t.Context(), textMessage("1-2-0", "late"), o.add("late"))
 	late := p.read()
-	relaytest.Equal(t, "the outcome without an answer", o.await(t, "late", 1), carrier.Outcome{Verdict: carrier.Unknown, Reason: "the SMSC has not answered within 1s"})
+	relaytest.Equal(t, "the outcome without a response", o.await(t, "late", 1), carrier.Outcome{Verdict: carrier.Unknown, Reason: "the SMSC has not answered within 1s"})
 	p.send(submitSMResp, 0, late.sequence, "616200")
-	relaytest.Equal(t, "the outcome of a late answer", o.await(t, "late", 2), carrier.Outcome{Verdict: carrier.Accepted, ID: "ab"})
-	c.Submit(t.Context(), text("1-3-0", "cut"), o.add("cut"))
+	relaytest.Equal(t, "the outcome of a late response", o.await(t, "late", 2), carrier.Outcome{Verdict: carrier.Accepted, ID: "ab"})
+	c.Submit(t.Context(), textMessage("1-3-0", "cut"), o.add("cut"))
 	p.read()
 	p.conn.Close()
 	relaytest.Equal(t, "the verdict after the connection was closed", o.await(t, "cut", 1).Verdict, carrier.Unknown)
-	p = p.smsc.bound()
-	ready(t, c)
-	c.Submit(t.Context(), text("1-4-0", "again"), o.add("again"))
+	p = p.smsc.acceptBind()
+	awaitReady(t, c)
+	c.Submit(t.Context(), textMessage("1-4-0", "again"), o.add("again"))
 	p.send(submitSMResp, 0, p.read().sequence, "616200")
 	relaytest.Equal(t, "the verdict over the new bind", o.await(t, "again", 1).Verdict, carrier.Accepted)
 }
 
-func TestWithoutABindAMessageWaits(t *testing.T) {
+func TestWithoutABindAMessageIsUnsent(t *testing.T) {
 	c, p, stop := startBound(t, &store{}, func(o *Options) { o.Bind = Receiver })
 	await(t, c, "the client is bound", func(s Status) bool { return s.State == Bound })
 	var o outcomes
-	c.Submit(t.Context(), text("1-2-0", "x"), o.add("a"))
-	checkUnsent(t, "the outcome over a receiver", o.await(t, "a", 1))
+	c.Submit(t.Context(), textMessage("1-2-0", "x"), o.add("a"))
+	expectUnsent(t, "the outcome over a receiver", o.await(t, "a", 1))
 	relaytest.Equal(t, "a receiver is ready to send", c.Ready(), false)
 	go func() { p.send(unbindResp, 0, p.read().sequence, "") }()
 	stop()
-	c.Submit(t.Context(), text("1-2-0", "x"), o.add("b"))
-	checkUnsent(t, "the outcome after the end", o.await(t, "b", 1))
+	c.Submit(t.Context(), textMessage("1-2-0", "x"), o.add("b"))
+	expectUnsent(t, "the outcome after Run has returned", o.await(t, "b", 1))
 }
 
-// checkUnsent checks that a message is sent over another bind, or waits for one.
-func checkUnsent(t *testing.T, what string, got carrier.Outcome) {
+// expectUnsent checks that a message may be sent over another bind.
+func expectUnsent(t *testing.T, label string, got carrier.Outcome) {
 	t.Helper()
-	relaytest.Equal(t, what, carrier.Outcome{Verdict: got.Verdict, Unsent: got.Unsent}, carrier.Outcome{Verdict: carrier.Later, Unsent: true})
+	relaytest.Equal(t, label, carrier.Outcome{Verdict: got.Verdict, Unsent: got.Unsent}, carrier.Outcome{Verdict: carrier.Later, Unsent: true})
 }
 
-func TestATransmitterBinds(t *testing.T) {
+func TestATransmitterBindsWithBindTransmitter(t *testing.T) {
 	s := newSMSC(t)
 	start(t, s, &store{}, func(o *Options) { o.Bind = Transmitter })
-	_, bind := s.accept()
+	_, bind := s.acceptConn()
 	relaytest.Equal(t, "the command of the bind", bind.command, 2)
 }
 
-func TestStopWaitsForAnswers(t *testing.T) {
+func TestStopWaitsForResponses(t *testing.T) {
 	c, p, stop := startBound(t, &store{})
-	ready(t, c)
+	awaitReady(t, c)
 	var o outcomes
-	c.Submit(t.Context(), text("1-2-0", "x"), o.add("a"))
+	c.Submit(t.Context(), textMessage("1-2-0", "x"), o.add("a"))
 	h := p.read()
 	ended := make(chan struct{})
 	go func() { defer close(ended); stop() }()
 	relaytest.Eventually(t, "messages are refused", func() (any, bool) {
-		var more outcomes
-		c.Submit(t.Context(), text("1-3-0", "y"), more.add("b"))
-		more.mu.Lock()
-		defer more.mu.Unlock()
-		return more.all, len(more.all["b"]) == 1
+		var later outcomes
+		c.Submit(t.Context(), textMessage("1-3-0", "y"), later.add("b"))
+		later.mu.Lock()
+		defer later.mu.Unlock()
+		return later.byID, len(later.byID["b"]) == 1
 	})
 	p.send(submitSMResp, 0, h.sequence, "616200")
-	for next := p.read(); ; next = p.read() {
-		p.send(next.command|0x80000000, 0, next.sequence, "") // and to messages that were accepted before
-		if next.command == unbind {
+	for request := p.read(); ; request = p.read() {
+		p.send(request.command|0x80000000, 0, request.sequence, "") // also responds to messages of the loop above
+		if request.command == unbind {
 			break
 		}
 	}
@@ -351,42 +352,42 @@ func TestStopWaitsForAnswers(t *testing.T) {
 	<-ended
 }
 
-// TestALostBindGivesItsMessagesBackAtOnce has the disk hang as the link ends.
-func TestALostBindGivesItsMessagesBackAtOnce(t *testing.T) {
+// A PDU waits for the disk when the link breaks.
+func TestOutcomesOfALostBindAreReportedAtOnce(t *testing.T) {
 	hanging, release := make(chan struct{}), make(chan struct{})
-	l := &store{answer: func(context.Context, ReceivedPDU) error { close(hanging); <-release; return nil }}
-	c, p, _ := startBound(t, l)
+	st := &store{onWait: func(context.Context, ReceivedPDU) error { close(hanging); <-release; return nil }}
+	c, p, _ := startBound(t, st)
 	defer close(release)
-	ready(t, c)
+	awaitReady(t, c)
 	var o outcomes
-	c.Submit(t.Context(), text("1-2-0", "x"), o.add("a"))
+	c.Submit(t.Context(), textMessage("1-2-0", "x"), o.add("a"))
 	p.read()
 	p.send(deliverSM, 0, 1, message("hello"))
 	<-hanging
 	p.conn.Close()
 	relaytest.Equal(t, "the verdict of an unanswered message", o.await(t, "a", 1).Verdict, carrier.Unknown)
-	relaytest.Equal(t, "whether the bind is ready", c.Ready(), false)
-	c.Submit(t.Context(), text("1-3-0", "x"), o.add("b"))
-	checkUnsent(t, "the outcome of another message", o.await(t, "b", 1))
+	relaytest.Equal(t, "the bind is ready", c.Ready(), false)
+	c.Submit(t.Context(), textMessage("1-3-0", "x"), o.add("b"))
+	expectUnsent(t, "the outcome of another message", o.await(t, "b", 1))
 }
 
-// A bind whose SMSC does not read takes no more requests, so that others get them.
+// If the SMSC does not read, the bind refuses further requests, so that other binds send them.
 func TestABindWithAWindowOfUnwrittenRequestsIsNotOpen(t *testing.T) {
 	o := newOutstanding(2)
 	for i, want := range []bool{true, true, false} {
 		relaytest.Equal(t, fmt.Sprint("open before request ", i), o.open(), want)
-		relaytest.Equal(t, fmt.Sprint("request is taken ", i), o.add(&pendingRequest{sequence: uint32(i)}), want)
+		relaytest.Equal(t, fmt.Sprint("request is added ", i), o.add(&pendingRequest{sequence: uint32(i)}), want)
 	}
 }
 
-func TestABindIsLostSinceItWasLost(t *testing.T) {
+func TestSinceIsTheTimeWhenTheBindWasEstablishedOrLost(t *testing.T) {
 	var s status
-	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
+	unix := func(second int) time.Time { return time.Unix(int64(second), 0) }
 	for i, step := range []struct {
 		state State
 		since int
 	}{{Waiting, 0}, {Connecting, 0}, {Bound, 2}, {Waiting, 3}, {Connecting, 3}, {Waiting, 3}} {
-		s.set(step.state, at(i), nil)
-		relaytest.Equal(t, fmt.Sprint("since after step ", i), s.current.Since, at(step.since))
+		s.set(step.state, unix(i), nil)
+		relaytest.Equal(t, fmt.Sprint("since after step ", i), s.current.Since, unix(step.since))
 	}
 }
