@@ -43,7 +43,7 @@ type Journal struct {
 
 var _ ledger.Heads = (*Journal)(nil)
 
-// entry is a line of the journal. The last line of a ledger has its head. A line without a
+// entry is a line of the journal. The last line of a ledger contains its head. A line without a
 // checkpoint removes the ledger.
 type entry struct {
 	Account    relay.AccountID `json:"account"`
@@ -61,7 +61,7 @@ func Open(path, publishDir string) (*Journal, error) {
 	// The first Keep opens the file. A second process, which is refused later, must not open
 	// it.
 	j := &Journal{path: path, publishDir: publishDir, heads: heads, needsRewrite: true}
-	for _, signed := range heads { // the directory may be new
+	for _, signed := range heads { // publishDir may be new
 		if err := j.publish(signed); err != nil {
 			return nil, err
 		}

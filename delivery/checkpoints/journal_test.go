@@ -11,13 +11,13 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func at(name string) ledger.Place { return ledger.Place{Account: 1, Ledger: name} }
+func place(name string) ledger.Place { return ledger.Place{Account: 1, Ledger: name} }
 
-func TestTheLastHeadIsKept(t *testing.T) {
+func TestTheLastHeadOfEachLedgerIsStored(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "heads")
 	j := relaytest.Must(Open(path, ""))(t)
-	for _, one := range []struct{ name, head string }{{"a", "one\n"}, {"b", "one\n"}, {"a", "two\n"}, {"c", "one\n"}, {"c", ""}} {
-		relaytest.NoError(t, j.Keep(at(one.name), one.head))
+	for _, step := range []struct{ name, head string }{{"a", "one\n"}, {"b", "one\n"}, {"a", "two\n"}, {"c", "one\n"}, {"c", ""}} {
+		relaytest.NoError(t, j.Keep(place(step.name), step.head))
 	}
 	relaytest.NoError(t, j.Close())
 	// An incomplete line, as a power failure leaves it, is ignored.
@@ -27,9 +27,9 @@ func TestTheLastHeadIsKept(t *testing.T) {
 	for range 2 {
 		j = relaytest.Must(Open(path, ""))(t)
 		relaytest.Equal(t, "the number of heads", len(j.All()), 2)
-		last := map[string]string{"a": j.Last(at("a")), "b": j.Last(at("b")), "c": j.Last(at("c"))}
-		relaytest.Equal(t, "the last heads", last, map[string]string{"a": "two\n", "b": "one\n", "c": ""})
-		relaytest.NoError(t, j.Keep(at("b"), "one\n"))
+		got := map[string]string{"a": j.Last(place("a")), "b": j.Last(place("b")), "c": j.Last(place("c"))}
+		relaytest.Equal(t, "the last heads", got, map[string]string{"a": "two\n", "b": "one\n", "c": ""})
+		relaytest.NoError(t, j.Keep(place("b"), "one\n"))
 		relaytest.NoError(t, j.Close())
 	}
 	relaytest.NoError(t, os.WriteFile(path, []byte("{\n"), 0o600))
@@ -42,18 +42,18 @@ func TestTheJournalStaysSmall(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "heads")
 	j := relaytest.Must(Open(path, ""))(t)
 	defer j.Close()
-	relaytest.NoError(t, j.Keep(at("a"), "one\n"))
-	j.lines = 1001 // as after a thousand heads
-	relaytest.NoError(t, j.Keep(at("a"), "one\n"))
+	relaytest.NoError(t, j.Keep(place("a"), "one\n"))
+	j.lines = 1001 // as if a thousand heads had been written
+	relaytest.NoError(t, j.Keep(place("a"), "one\n"))
 	relaytest.Equal(t, "the number of lines", j.lines, 2)
-	// A line that was written in part is removed before the next.
+	// After a failed write, the next Keep rewrites the file.
 	relaytest.NoError(t, j.file.Close())
-	if err := j.Keep(at("a"), "two\n"); err == nil {
-		t.Error("no error from a closed file")
+	if err := j.Keep(place("a"), "two\n"); err == nil {
+		t.Error("Keep returned no error for a closed file")
 	}
-	relaytest.Equal(t, "the head after a failed write", j.Last(at("a")), "one\n")
-	relaytest.NoError(t, j.Keep(at("a"), "two\n"))
-	relaytest.Equal(t, "the stored head", relaytest.Must(Read(path))(t)[at("a")], "two\n")
+	relaytest.Equal(t, "the head after a failed write", j.Last(place("a")), "one\n")
+	relaytest.NoError(t, j.Keep(place("a"), "two\n"))
+	relaytest.Equal(t, "the stored head", relaytest.Must(Read(path))(t)[place("a")], "two\n")
 }
 
 func TestHeadsArePublished(t *testing.T) {
@@ -61,13 +61,13 @@ func TestHeadsArePublished(t *testing.T) {
 	j := relaytest.Must(Open(filepath.Join(dir, "heads"), filepath.Join(dir, "public")))(t)
 	hash := strings.Repeat("0a", 32)
 	for _, head := range []string{"1\n", "2\n"} {
-		relaytest.NoError(t, j.Keep(at("a"), merkle.Origin(hash)+"\n"+head))
+		relaytest.NoError(t, j.Keep(place("a"), merkle.Origin(hash)+"\n"+head))
 	}
 	published := func(name string) string {
 		return string(relaytest.Must(os.ReadFile(filepath.Join(dir, name, hash, "checkpoint")))(t))
 	}
 	relaytest.Equal(t, "the published head", published("public"), merkle.Origin(hash)+"\n2\n")
-	if err := j.Keep(at("a"), merkle.Origin("../../etc")+"\n1\n"); err == nil {
+	if err := j.Keep(place("a"), merkle.Origin("../../etc")+"\n1\n"); err == nil {
 		t.Error("a head was published outside the directory")
 	}
 	relaytest.NoError(t, j.Close())
@@ -76,16 +76,16 @@ func TestHeadsArePublished(t *testing.T) {
 	relaytest.Equal(t, "the head published in another directory", published("other"), merkle.Origin(hash)+"\n2\n")
 }
 
-// A second gateway opens the journal of a running one, before it is refused.
+// A second gateway opens the journal of a running gateway before it exits.
 func TestASecondProcessLeavesTheJournalIntact(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "heads")
-	first := relaytest.Must(Open(path, ""))(t)
-	relaytest.NoError(t, first.Keep(at("a"), "one\n"))
-	second := relaytest.Must(Open(path, ""))(t)
-	relaytest.NoError(t, second.Close())
-	relaytest.NoError(t, first.Keep(at("a"), "two\n"))
-	relaytest.NoError(t, first.Close())
-	relaytest.Equal(t, "the stored head", relaytest.Must(Read(path))(t)[at("a")], "two\n")
+	j1 := relaytest.Must(Open(path, ""))(t)
+	relaytest.NoError(t, j1.Keep(place("a"), "one\n"))
+	j2 := relaytest.Must(Open(path, ""))(t)
+	relaytest.NoError(t, j2.Close())
+	relaytest.NoError(t, j1.Keep(place("a"), "two\n"))
+	relaytest.NoError(t, j1.Close())
+	relaytest.Equal(t, "the stored head", relaytest.Must(Read(path))(t)[place("a")], "two\n")
 }
 
 // FuzzRead checks that a journal that can be read loses nothing when it is rewritten.
@@ -94,17 +94,17 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		path := filepath.Join(t.TempDir(), "heads")
 		relaytest.NoError(t, os.WriteFile(path, text, 0o600))
-		before, err := Read(path)
+		heads, err := Read(path)
 		if err != nil {
 			return
 		}
 		j := relaytest.Must(Open(path, ""))(t)
 		relaytest.NoError(t, j.Keep(ledger.Place{}, ""))
-		delete(before, ledger.Place{})
+		delete(heads, ledger.Place{})
 		relaytest.NoError(t, j.Close())
-		after := relaytest.Must(Read(path))(t)
-		if len(after) != len(before) {
-			t.Fatalf("the heads %v became %v", before, after)
+		rewritten := relaytest.Must(Read(path))(t)
+		if len(rewritten) != len(heads) {
+			t.Fatalf("the heads %v became %v after a rewrite", heads, rewritten)
 		}
 	})
 }

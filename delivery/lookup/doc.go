@@ -1,7 +1,7 @@
 // Package lookup finds the network of a mobile number: by an HTTP back end, or by a
 // simulator with the inventory's table of networks.
 //
-// The HTTP back end answers a GET with the lookup result of document 1 of the
+// The response of the HTTP back end to a GET is the lookup result of document 1 of the
 // specification, at the top level or in the member data. Any other response, and a redirect,
 // count as an unavailable back end: nothing is charged for them.
 package lookup

@@ -46,14 +46,14 @@ func (h *HTTP) Find(ctx context.Context, number relay.MSISDN) (lookup.Result, er
 	}
 	r, err := parse(resp.Body)
 	if err != nil {
-		return r, relay.Errorf(relay.KindUnavailable, "lookup: the back end's answer: %w", err)
+		return r, relay.Errorf(relay.KindUnavailable, "lookup: response of the back end: %w", err)
 	}
 	r.Number = number
 	return r, nil
 }
 
-type answer struct {
-	Data   *answer `json:"data"`
+type response struct {
+	Data   *response `json:"data"`
 	Status *struct {
 		Code *lookup.Code `json:"code"`
 	} `json:"status"`
@@ -70,7 +70,7 @@ type answer struct {
 }
 
 func parse(body []byte) (lookup.Result, error) {
-	var a answer
+	var a response
 	if err := json.Unmarshal(body, &a); err != nil {
 		return lookup.Result{}, err
 	}

@@ -21,7 +21,7 @@ var (
 	_ lookup.Backend = (*HTTP)(nil)
 )
 
-// table is a table of networks, or an error.
+// table is a Table of networks, or of an error.
 type table struct {
 	networks []lookup.Network
 	err      error
@@ -29,7 +29,7 @@ type table struct {
 
 func (t table) Networks(context.Context) ([]lookup.Network, error) { return t.networks, t.err }
 
-func TestTheSimulatorAnswersByPrefixAndLastDigits(t *testing.T) {
+func TestTheSimulatorSelectsResultsByPrefixAndLastDigits(t *testing.T) {
 	s := NewSimulator(table{networks: []lookup.Network{
 		{Prefix: "447", MCC: "234", MNC: "15", Name: "Example", Country: "United Kingdom"},
 		{Prefix: "44779", MCC: "234", MNC: "30", Name: "Other", Country: "United Kingdom"},
@@ -62,19 +62,19 @@ func TestTheSimulatorAnswersByPrefixAndLastDigits(t *testing.T) {
 			}
 			relaytest.NoError(t, err)
 			relaytest.Equal(t, "the result", got, tc.want)
-			relaytest.Equal(t, "its number", r.Number, tc.number)
+			relaytest.Equal(t, "the number of the result", r.Number, tc.number)
 		})
 	}
 	_, err := s.Find(t.Context(), "447700909004")
 	relaytest.Equal(t, "the kind of the error for 9004", relay.KindOf(err), relay.KindUnavailable)
 	if _, err := NewSimulator(table{err: io.EOF}).Find(t.Context(), "447700900123"); err == nil {
-		t.Error("no error without a table of networks")
+		t.Error("Find returned no error without a table of networks")
 	}
 }
 
-const full = `{"number":"447700900123","status":{"code":1,"description":"x"},"mcc":"234","mnc":"15","network":{"name":"Example","country":"UK","contact":"noc"},"imsi":"234150000000001","ported":true,"roaming":true}`
+const fullResponse = `{"number":"447700900123","status":{"code":1,"description":"x"},"mcc":"234","mnc":"15","network":{"name":"Example","country":"UK","contact":"noc"},"imsi":"234150000000001","ported":true,"roaming":true}`
 
-func TestTheHTTPBackEnd(t *testing.T) {
+func TestResponsesOfTheHTTPBackEnd(t *testing.T) {
 	want := lookup.Result{
 		Number: "447700900123", Code: lookup.Absent, MCC: "234", MNC: "15", Network: "Example", Country: "UK", Contact: "noc",
 		IMSI: "234150000000001", Ported: true, Roaming: true,
@@ -82,16 +82,16 @@ func TestTheHTTPBackEnd(t *testing.T) {
 	for name, tc := range map[string]struct {
 		path, body string
 		status     int
-		works      bool
+		valid      bool
 	}{
-		"a bare response":     {"/hlr", full, 200, true},
-		"a response in data":  {"/hlr?n=%number", `{"data":` + full + `}`, 200, true},
+		"a bare response":     {"/hlr", fullResponse, 200, true},
+		"a response in data":  {"/hlr?n=%number", `{"data":` + fullResponse + `}`, 200, true},
 		"an unknown code":     {"/hlr", `{"status":{"code":7}}`, 200, false},
 		"no code":             {"/hlr", `{}`, 200, false},
-		"no JSON":             {"/hlr", `<html>`, 200, false},
-		"an internal error":   {"/hlr", full, 500, false},
-		"a redirect":          {"/hlr", full, 302, false},
-		"a response too long": {"/hlr", full + strings.Repeat(" ", 70<<10), 200, false},
+		"not JSON":            {"/hlr", `<html>`, 200, false},
+		"an internal error":   {"/hlr", fullResponse, 500, false},
+		"a redirect":          {"/hlr", fullResponse, 302, false},
+		"a response too long": {"/hlr", fullResponse + strings.Repeat(" ", 70<<10), 200, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var uri, authorization string
@@ -104,7 +104,7 @@ func TestTheHTTPBackEnd(t *testing.T) {
 			client := relaytest.Must(httpout.New(httpout.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}))(t)
 			h := relaytest.Must(NewHTTP(client, server.URL+tc.path, "t0"))(t)
 			r, err := h.Find(t.Context(), "447700900123")
-			if tc.works {
+			if tc.valid {
 				relaytest.NoError(t, err)
 				relaytest.Equal(t, "the result", r, want)
 			} else {
@@ -117,7 +117,7 @@ func TestTheHTTPBackEnd(t *testing.T) {
 	}
 }
 
-func TestAnUnreachableHTTPBackEnd(t *testing.T) {
+func TestAnUnreachableHTTPBackEndIsUnavailable(t *testing.T) {
 	client := relaytest.Must(httpout.New(httpout.Options{}))(t)
 	h := relaytest.Must(NewHTTP(client, "http://127.0.0.1:9/", ""))(t)
 	_, err := h.Find(t.Context(), "447700900123")
@@ -130,7 +130,7 @@ func TestAnUnreachableHTTPBackEnd(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	f.Add([]byte(full))
+	f.Add([]byte(fullResponse))
 	f.Add([]byte(`{"data":{"status":{"code":0}}}`))
 	f.Add([]byte(`{"data":{"data":{}}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {

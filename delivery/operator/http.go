@@ -121,7 +121,7 @@ func (h *HTTP) acquireSlot(ctx context.Context) (release func(), err error) {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	return nil, &provisioning.Unavailable{After: time.Second, Cause: errors.New("operator: too many commands are under way")}
+	return nil, &provisioning.Unavailable{After: time.Second, Cause: errors.New("operator: too many commands are in progress")}
 }
 
 // Deliver delivers a message to a SIM.
@@ -136,7 +136,7 @@ func (h *HTTP) Deliver(ctx context.Context, id string, m outbox.SIM) (attempt.SI
 	resp, err := h.client.Do(ctx, h.request(http.MethodPost, "/messages", id, body))
 	if err != nil {
 		// The error keeps only the text: a guard.Error would make the delivery dead, but here
-		// it means a mistake in the operator's own settings.
+		// the cause is a mistake in the operator's own settings.
 		return attempt.SIMResult{}, delivery.OwnFault(errors.New("operator: " + err.Error()))
 	}
 	// A refusal ends the delivery. An overloaded back end uses up an attempt; wrong

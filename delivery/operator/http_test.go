@@ -28,54 +28,54 @@ func command() provisioning.Command {
 	}
 }
 
-func TestTheResponseToACommandIsItsReport(t *testing.T) {
+func TestResponsesToCommandsAreConvertedToReports(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status       int
 		header, body string
 		want         provisioning.Report
-		again        time.Duration // unavailable, and the delay until a retry; -1: none is given
+		retryAfter   time.Duration // 0 if the operator is available, -1 if the error has no delay
 	}{
-		"completed":                               {200, "", `{"status":"completed"}`, provisioning.Report{}, 0},
-		"completed, with the SIM's state":         {201, "", `{"status":"completed","state":"suspended"}`, provisioning.Report{State: sim.Suspended}, 0},
-		"pending":                                 {202, "", `{"status":"pending"}`, provisioning.Report{Pending: true}, 0},
-		"pending, with Retry-After":               {202, "7", `{"status":"pending"}`, provisioning.Report{Pending: true, After: 7 * time.Second}, 0},
-		"the body's delay has priority":           {202, "7", `{"status":"pending","retry_after":2.5}`, provisioning.Report{Pending: true, After: 2500 * time.Millisecond}, 0},
-		"a delay beyond the maximum":              {200, "", `{"status":"pending","retry_after":1e300}`, provisioning.Report{Pending: true, After: time.Hour}, 0},
-		"refused":                                 {200, "", `{"status":"refused","reason":"barred"}`, provisioning.Report{Refused: "The operator refused: barred."}, 0},
-		"refused with a 422":                      {422, "", `{"status":"refused","reason":"no\nsuch SIM"}`, provisioning.Report{Refused: "The operator refused: nosuch SIM."}, 0},
-		"refused without a reason":                {409, "", `{"status":"refused"}`, provisioning.Report{Refused: "The operator refused: no reason was given."}, 0},
-		"unavailable":                             {503, "30", `{"status":"refused"}`, provisioning.Report{}, 30 * time.Second},
-		"an internal error":                       {500, "", `oops`, provisioning.Report{}, -1},
-		"an unknown path":                         {404, "", `<html>`, provisioning.Report{}, -1},
-		"an unknown token":                        {401, "", `{"message":"who are you"}`, provisioning.Report{}, -1},
-		"completed, but with a 404":               {404, "", `{"status":"completed"}`, provisioning.Report{}, -1},
-		"a web page":                              {200, "", `<html>welcome</html>`, provisioning.Report{}, -1},
-		"an unknown status":                       {200, "", `{"status":"done"}`, provisioning.Report{}, -1},
-		"an unknown state":                        {200, "", `{"status":"completed","state":"asleep"}`, provisioning.Report{}, -1},
-		"a redirect":                              {302, "", `{"status":"completed"}`, provisioning.Report{}, -1},
-		"a response too long":                     {200, "", `{"status":"completed"}` + strings.Repeat(" ", 70<<10), provisioning.Report{}, -1},
-		"the connection is closed after the work": {0, "", ``, provisioning.Report{}, -1},
+		"completed":                                 {200, "", `{"status":"completed"}`, provisioning.Report{}, 0},
+		"completed, with the state of the SIM":      {201, "", `{"status":"completed","state":"suspended"}`, provisioning.Report{State: sim.Suspended}, 0},
+		"pending":                                   {202, "", `{"status":"pending"}`, provisioning.Report{Pending: true}, 0},
+		"pending, with Retry-After":                 {202, "7", `{"status":"pending"}`, provisioning.Report{Pending: true, After: 7 * time.Second}, 0},
+		"the delay in the body has priority":        {202, "7", `{"status":"pending","retry_after":2.5}`, provisioning.Report{Pending: true, After: 2500 * time.Millisecond}, 0},
+		"a delay beyond the maximum":                {200, "", `{"status":"pending","retry_after":1e300}`, provisioning.Report{Pending: true, After: time.Hour}, 0},
+		"refused":                                   {200, "", `{"status":"refused","reason":"barred"}`, provisioning.Report{Refused: "The operator refused: barred."}, 0},
+		"refused with a 422":                        {422, "", `{"status":"refused","reason":"no\nsuch SIM"}`, provisioning.Report{Refused: "The operator refused: nosuch SIM."}, 0},
+		"refused without a reason":                  {409, "", `{"status":"refused"}`, provisioning.Report{Refused: "The operator refused: no reason was given."}, 0},
+		"unavailable":                               {503, "30", `{"status":"refused"}`, provisioning.Report{}, 30 * time.Second},
+		"an internal error":                         {500, "", `oops`, provisioning.Report{}, -1},
+		"an unknown path":                           {404, "", `<html>`, provisioning.Report{}, -1},
+		"an unknown token":                          {401, "", `{"message":"who are you"}`, provisioning.Report{}, -1},
+		"completed, but with a 404":                 {404, "", `{"status":"completed"}`, provisioning.Report{}, -1},
+		"a web page":                                {200, "", `<html>welcome</html>`, provisioning.Report{}, -1},
+		"an unknown status":                         {200, "", `{"status":"done"}`, provisioning.Report{}, -1},
+		"an unknown state":                          {200, "", `{"status":"completed","state":"asleep"}`, provisioning.Report{}, -1},
+		"a redirect":                                {302, "", `{"status":"completed"}`, provisioning.Report{}, -1},
+		"a response too long":                       {200, "", `{"status":"completed"}` + strings.Repeat(" ", 70<<10), provisioning.Report{}, -1},
+		"the connection is closed after the effect": {0, "", ``, provisioning.Report{}, -1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPeer(t)
 			p.answer = func(string, int) (int, string, string) { return tc.status, tc.header, tc.body }
 			got, err := p.client(t, HTTPOptions{}).Command(t.Context(), command())
 			relaytest.Equal(t, "the report", got, tc.want)
-			if tc.again == 0 {
+			if tc.retryAfter == 0 {
 				relaytest.NoError(t, err)
 				return
 			}
 			relaytest.Equal(t, "the kind of the error", relay.KindOf(err), relay.KindUnavailable)
-			after := time.Duration(-1)
+			gotRetryAfter := time.Duration(-1)
 			if u, ok := errors.AsType[*provisioning.Unavailable](err); ok && u.After > 0 {
-				after = u.After
+				gotRetryAfter = u.After
 			}
-			relaytest.Equal(t, "the delay until a retry", after, tc.again)
+			relaytest.Equal(t, "the delay until a retry", gotRetryAfter, tc.retryAfter)
 		})
 	}
 }
 
-func TestTheRequestOfACommand(t *testing.T) {
+func TestCommandRequestsHaveTheFieldsOfTheCommand(t *testing.T) {
 	p := newPeer(t)
 	relaytest.Must(p.client(t, HTTPOptions{}).Command(t.Context(), command()))(t)
 	want := map[string]any{
@@ -83,7 +83,7 @@ func TestTheRequestOfACommand(t *testing.T) {
 		"services": []any{"service_4g"}, "subscriber_id": "s1", "requested_at": "2026-03-01T12:00:00Z",
 	}
 	relaytest.Equal(t, "the body", p.body(t, "job-1"), want)
-	path, h := p.first(t)
+	path, h := p.firstRequest(t)
 	relaytest.Equal(t, "the request", path, "POST /v1/commands")
 	relaytest.Equal(t, "Authorization", h.Get("Authorization"), "Bearer t0")
 	relaytest.Equal(t, "Content-Type", h.Get("Content-Type"), "application/json")
@@ -121,27 +121,27 @@ func TestReadyIsCachedForTheTTL(t *testing.T) {
 		return status, "", ""
 	}
 	h := p.client(t, HTTPOptions{Now: clock.Now})
-	checkRequests := func(what string) {
+	expectRequests := func(when string) {
 		t.Helper()
 		n, _ := p.count("")
-		relaytest.Equal(t, "the number of requests "+what, n, 2)
+		relaytest.Equal(t, "the number of requests "+when, n, 2)
 	}
 	relaytest.Equal(t, "the kind of the error", relay.KindOf(h.Ready(t.Context(), "")), relay.KindUnavailable)
-	path, _ := p.first(t)
+	path, _ := p.firstRequest(t)
 	relaytest.Equal(t, "the request", path, "GET /v1/ready")
 	status = 204
-	for range 2 { // the second uses the result of the first
+	for range 2 { // the second call uses the cached result
 		relaytest.NoError(t, h.Ready(t.Context(), ""))
-		checkRequests("within the TTL")
+		expectRequests("within the TTL")
 	}
 	clock.Advance(time.Minute)
 	relaytest.Must(h.Command(t.Context(), command()))(t)
 	relaytest.NoError(t, h.Ready(t.Context(), ""))
-	checkRequests("after a command")
+	expectRequests("after a command")
 	clock.Advance(time.Minute)
 	status = 500
 	if err := h.Ready(t.Context(), ""); err == nil {
-		t.Error("no error after the TTL")
+		t.Error("Ready returned no error after the TTL")
 	}
 }
 
@@ -154,22 +154,22 @@ func TestCommandsBeyondTheLimitAreRetriedLater(t *testing.T) {
 		return 200, "", `{"status":"completed"}`
 	}
 	h := p.client(t, HTTPOptions{MaxConcurrent: 1, SlotTimeout: time.Millisecond})
-	first := make(chan error)
+	result := make(chan error)
 	go func() {
 		_, err := h.Command(t.Context(), command())
-		first <- err
+		result <- err
 	}()
 	<-began
 	_, err := h.Command(t.Context(), command())
 	relaytest.Equal(t, "the kind of the error", relay.KindOf(err), relay.KindUnavailable)
 	if u, ok := errors.AsType[*provisioning.Unavailable](err); !ok || u.After <= 0 {
-		t.Errorf("the error %v has no delay until a retry", err)
+		t.Errorf("error = %v, want one with a delay until a retry", err)
 	}
 	close(release)
-	relaytest.NoError(t, <-first)
+	relaytest.NoError(t, <-result)
 }
 
-func TestAnUnreachableBackEnd(t *testing.T) {
+func TestAnUnreachableBackEndIsUnavailable(t *testing.T) {
 	client := relaytest.Must(httpout.New(httpout.Options{}))(t)
 	h := relaytest.Must(NewHTTP(client, HTTPOptions{URL: "http://127.0.0.1:9"}))(t) // an address that is not allowed
 	_, err := h.Command(t.Context(), command())
@@ -184,7 +184,7 @@ func TestAnUnreachableBackEnd(t *testing.T) {
 	}
 }
 
-func TestTheResponseToAMessageIsItsClass(t *testing.T) {
+func TestResponsesToMessagesAreClassified(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status int
 		body   string
@@ -198,7 +198,7 @@ func TestTheResponseToAMessageIsItsClass(t *testing.T) {
 		"an internal error":       {500, ``, delivery.Retry},
 		"an unknown path":         {404, `<html>`, delivery.Fault},
 		"an unknown token":        {401, ``, delivery.Fault},
-		"the connection is closed after the work": {0, ``, delivery.Fault},
+		"the connection is closed after the effect": {0, ``, delivery.Fault},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPeer(t)
@@ -211,7 +211,7 @@ func TestTheResponseToAMessageIsItsClass(t *testing.T) {
 			}
 			relaytest.Equal(t, "the class", class, tc.class)
 			relaytest.Equal(t, "the result is simulated", r.Simulated, false)
-			path, header := p.first(t)
+			path, header := p.firstRequest(t)
 			relaytest.Equal(t, "the request", path, "POST /v1/messages")
 			relaytest.Equal(t, "Idempotency-Key", header.Get("Idempotency-Key"), "d1")
 			if tc.status == http.StatusOK {
@@ -222,7 +222,7 @@ func TestTheResponseToAMessageIsItsClass(t *testing.T) {
 	}
 }
 
-func FuzzParseAnswer(f *testing.F) {
+func FuzzParseResponse(f *testing.F) {
 	f.Add([]byte(`{"status":"completed","state":"active"}`))
 	f.Add([]byte(`{"status":"pending","retry_after":1e9}`))
 	f.Add([]byte(`{"status":"refused","reason":"\u0000é"}`))
@@ -233,7 +233,7 @@ func FuzzParseAnswer(f *testing.F) {
 		}
 		r := a.report(-time.Second)
 		if r.After > time.Hour || len(r.Refused) > 400 || r.Pending && r.Refused != "" {
-			t.Errorf("the report is pending %t, after %s, refused %q", r.Pending, r.After, r.Refused)
+			t.Errorf("report: Pending = %t, After = %s, Refused = %q", r.Pending, r.After, r.Refused)
 		}
 	})
 }

@@ -12,8 +12,8 @@ import (
 // SIMs delivers messages to SIMs. Its errors are classified like those of other senders;
 // delivery.Unsendable means that the message is not retried.
 type SIMs interface {
-	// Deliver delivers a message. id is the id of the delivery: a message whose id was
-	// accepted before is not delivered again.
+	// Deliver delivers a message. id is the id of the delivery. A message with the id
+	// of an accepted message is not delivered again.
 	Deliver(ctx context.Context, id string, m outbox.SIM) (attempt.SIMResult, error)
 }
 

@@ -14,18 +14,18 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// peer is an operator's server that implements docs/operator.md: it performs a
-// command once, and reports its state for each request.
+// peer is an operator's server that implements docs/operator.md. It performs the command or
+// message of a key once and responds to each request.
 type peer struct {
 	url string
 
 	mu      sync.Mutex
 	effects map[string]int    // commands and messages performed, by key
 	bodies  map[string]string // of the first requests, by key
-	heads   []http.Header
+	headers []http.Header
 	paths   []string
-	// answer returns the response to the n-th request of a key, instead of
-	// completed; a status of 0 closes the connection after the work.
+	// answer returns the response to the n-th request of a key; nil means completed. The
+	// status 0 closes the connection after the effect.
 	answer   func(key string, n int) (status int, header, body string)
 	requests map[string]int // by key
 }
@@ -43,7 +43,7 @@ func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.heads, p.paths = append(p.heads, r.Header.Clone()), append(p.paths, r.Method+" "+r.URL.Path)
+	p.headers, p.paths = append(p.headers, r.Header.Clone()), append(p.paths, r.Method+" "+r.URL.Path)
 	key := r.Header.Get("Idempotency-Key")
 	p.requests[key]++
 	status, header, text := http.StatusOK, "", `{"status":"completed"}`
@@ -51,7 +51,7 @@ func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		status, header, text = p.answer(key, p.requests[key])
 	}
 	if key != "" && (status < 300 || status == 499) {
-		p.work(key, string(body))
+		p.perform(key, string(body))
 	}
 	if status == 0 {
 		panic(http.ErrAbortHandler)
@@ -63,9 +63,9 @@ func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, text)
 }
 
-// work performs the command or message of a key, once.
-func (p *peer) work(key, body string) {
-	if _, known := p.bodies[key]; !known {
+// perform performs the command or message of a key, once.
+func (p *peer) perform(key, body string) {
+	if _, performed := p.bodies[key]; !performed {
 		p.bodies[key] = body
 		p.effects[key]++
 	}
@@ -81,18 +81,18 @@ func (p *peer) body(t *testing.T, key string) map[string]any {
 	return m
 }
 
-// first returns method and path of the first request, and its header.
-func (p *peer) first(t *testing.T) (string, http.Header) {
+// firstRequest returns the method with the path, and the header, of the first request.
+func (p *peer) firstRequest(t *testing.T) (string, http.Header) {
 	t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.paths) == 0 {
 		t.Fatal("no request arrived")
 	}
-	return p.paths[0], p.heads[0]
+	return p.paths[0], p.headers[0]
 }
 
-// count returns the number of requests of a key, and of their effects.
+// count returns the number of requests of a key and the number of their effects.
 func (p *peer) count(key string) (requests, effects int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

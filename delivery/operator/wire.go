@@ -68,15 +68,15 @@ func responseOf(resp httpout.Response) (response, error) {
 func parseResponse(body []byte) (response, error) {
 	var a response
 	if err := json.Unmarshal(body, &a); err != nil {
-		return response{}, fmt.Errorf("answer: %w", err)
+		return response{}, fmt.Errorf("response: %w", err)
 	}
 	switch a.Status {
 	case completed, pending, refused:
 	default:
-		return response{}, errors.New("answer: status must be completed, pending or refused")
+		return response{}, errors.New("response: status must be completed, pending or refused")
 	}
 	if a.State != "" && !slices.Contains(sim.States(), sim.State(a.State)) {
-		return response{}, errors.New("answer: state must be pending, active, suspended or terminated")
+		return response{}, errors.New("response: state must be pending, active, suspended or terminated")
 	}
 	return a, nil
 }

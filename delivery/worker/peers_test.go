@@ -24,28 +24,28 @@ func modules(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs(filepath.Join("..", "..", ".tools", "node", "node_modules"))
 	relaytest.NoError(t, err)
-	_, missing := os.Stat(filepath.Join(dir, "standardwebhooks"))
-	_, noNode := exec.LookPath("node")
-	if missing == nil && noNode == nil {
+	_, statErr := os.Stat(filepath.Join(dir, "standardwebhooks"))
+	_, nodeErr := exec.LookPath("node")
+	if statErr == nil && nodeErr == nil {
 		return dir
 	}
-	const text = "node and the npm package standardwebhooks are not installed (deploy/test-deps.sh does)"
+	const reason = "node and the npm package standardwebhooks are not installed (deploy/test-deps.sh does)"
 	if os.Getenv("PENSTOCK_TEST_SKIP_REAL") == "1" {
-		t.Skip(text)
+		t.Skip(reason)
 	}
-	t.Fatal(text)
+	t.Fatal(reason)
 	return ""
 }
 
-// received is a request as its receiver saw it.
+// received is a request that an endpoint received, with the secret to verify it with.
 type received struct {
 	Secret  string            `json:"secret"`
 	Headers map[string]string `json:"headers"`
 	Body    string            `json:"body"`
 }
 
-// The reference library for JavaScript verifies requests, with the old and the new
-// secret during a rotation, and refuses changed requests.
+// The reference library for JavaScript verifies requests with the old secret and the new one
+// during a rotation, and refuses changed requests.
 func TestTheJavaScriptLibraryVerifiesSignatures(t *testing.T) {
 	dir := modules(t)
 	var got received
@@ -58,7 +58,7 @@ func TestTheJavaScriptLibraryVerifiesSignatures(t *testing.T) {
 		}
 	}))
 	t.Cleanup(s.Close)
-	old, fresh := secret("the old secret, 24 bytes or more"), secret("the new secret, 24 bytes or more")
+	old, current := secret("the old secret, 24 bytes or more"), secret("the new secret, 24 bytes or more")
 	var cases []received
 	var want []string
 	add := func(result, key string, change func(*received)) {
@@ -73,16 +73,16 @@ func TestTheJavaScriptLibraryVerifiesSignatures(t *testing.T) {
 		name    string
 		secrets []string
 		old     string
-		fresh   string
+		current string
 	}{
 		{"before the rotation", []string{old}, "ok", "refused"},
-		{"during the rotation", []string{fresh, old}, "ok", "ok"},
-		{"after the rotation", []string{fresh}, "refused", "ok"},
+		{"during the rotation", []string{current, old}, "ok", "ok"},
+		{"after the rotation", []string{current}, "refused", "ok"},
 	} {
 		r := newWorker(t, Deps{Secrets: secrets(step.secrets...)}).Send(t.Context(), post(s.URL))
 		relaytest.Equal(t, step.name+": the verdict", r.Verdict, delivery.Verdict{Class: delivery.Delivered})
 		add(step.old, old, nil)
-		add(step.fresh, fresh, nil)
+		add(step.current, current, nil)
 		add("refused", step.secrets[0], func(c *received) { c.Body += "!" })
 		add("refused", secret("nobody's secret of 24 bytes..."), nil)
 	}
@@ -95,12 +95,12 @@ func verify(t *testing.T, dir string, cases []received) (results []string) {
 	cmd := exec.Command("node", "-e", verifyScript)
 	cmd.Env = append(os.Environ(), "NODE_PATH="+dir)
 	cmd.Stdin = bytes.NewReader(input)
-	out, err := cmd.Output()
+	output, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("node: %v: %s", err, out)
+		t.Fatalf("node: %v: %s", err, output)
 	}
-	if err := json.Unmarshal(out, &results); err != nil {
-		t.Fatalf("node: %v in %s", err, out)
+	if err := json.Unmarshal(output, &results); err != nil {
+		t.Fatalf("node: %v in %s", err, output)
 	}
 	return results
 }

@@ -17,8 +17,8 @@ import (
 )
 
 // webhookHeaders returns the headers of Standard Webhooks: the id, the timestamp and, if
-// there are keys, one v1 signature for each: base64 of HMAC-SHA256 over
-// "id.timestamp.body".
+// there are keys, a v1 signature for each key. A signature is the base64 of HMAC-SHA256
+// over "id.timestamp.body".
 func webhookHeaders(keys [][]byte, id string, t time.Time, body []byte) map[string]string {
 	timestamp := strconv.FormatInt(t.Unix(), 10)
 	headers := map[string]string{"webhook-id": id, "webhook-timestamp": timestamp}
@@ -36,8 +36,8 @@ func webhookHeaders(keys [][]byte, id string, t time.Time, body []byte) map[stri
 	return headers
 }
 
-// parseSecret decodes a secret: "whsec_" and base64. The prefix may be missing, as in
-// verifying libraries.
+// parseSecret decodes a secret: "whsec_" and base64. As in libraries that verify
+// signatures, the prefix is optional.
 func parseSecret(secret string) ([]byte, error) {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
 	if err != nil || len(key) == 0 {
@@ -72,29 +72,29 @@ func (k *keyring) keysOf(ctx context.Context, acct relay.AccountID) ([][]byte, e
 		return nil, nil
 	}
 	k.mu.Lock()
-	known, ok := k.cache[acct]
+	cached, ok := k.cache[acct]
 	k.mu.Unlock()
-	if ok && k.now().Sub(known.loadedAt) < keyTTL {
-		return known.keys, known.err
+	if ok && k.now().Sub(cached.loadedAt) < keyTTL {
+		return cached.keys, cached.err
 	}
 	secrets, err := k.load(ctx, acct)
 	if err != nil && !ok {
 		return nil, delivery.OwnFault(fmt.Errorf("webhook secret: %w", err))
 	}
 	if err == nil {
-		known = keys{}
+		cached = keys{}
 		for _, secret := range secrets {
 			key, err := parseSecret(secret)
 			if err != nil {
-				known = keys{err: delivery.Unsendable(err)}
+				cached = keys{err: delivery.Unsendable(err)}
 				break
 			}
-			known.keys = append(known.keys, key)
+			cached.keys = append(cached.keys, key)
 		}
 	}
-	known.loadedAt = k.now()
+	cached.loadedAt = k.now()
 	k.mu.Lock()
-	k.cache[acct] = known
+	k.cache[acct] = cached
 	k.mu.Unlock()
-	return known.keys, known.err
+	return cached.keys, cached.err
 }

@@ -34,8 +34,8 @@ type Deps struct {
 	}
 	// Messages sends the SMS of accounts; if it is nil, these deliveries are dead.
 	Messages Messages
-	// Simulated reports whether messages to a number go to a simulator; nil means that none
-	// do.
+	// Simulated reports whether messages to a number go to a simulator; nil means that no
+	// messages do.
 	Simulated func(number string) bool
 	// Secrets returns an account's webhook secrets (whsec_…), newest first. An account without
 	// secrets gets unsigned requests; if Secrets is nil, no request is signed.
@@ -144,21 +144,21 @@ func (w *Worker) Preview(ctx context.Context, d outbox.Delivery) (outbox.Request
 }
 
 func (w *Worker) sim(ctx context.Context, d outbox.Delivery) (r attempt.Result) {
-	answer, err := w.deps.Operator.Deliver(ctx, d)
+	result, err := w.deps.Operator.Deliver(ctx, d)
 	r.Verdict = delivery.Verdict{Class: delivery.Delivered}
 	if err != nil {
 		r.Verdict = delivery.Classify(0, nil, err, w.deps.Now())
 		r.Attempt.Error, r.Attempt.Reason = r.Verdict.Reason, r.Verdict.PublicReason()
 	}
-	r.Simulated, r.Attempt.Response = answer.Simulated, answer.Response
+	r.Simulated, r.Attempt.Response = result.Simulated, result.Response
 	return r
 }
 
 func (w *Worker) mail(ctx context.Context, m outbox.Mail) (r attempt.Result) {
-	answer, err := w.deps.Mail.Send(ctx, m)
-	r.Verdict = delivery.ClassifyMail(answer.Status, answer.Response, err)
-	r.Simulated = answer.Simulated
-	r.Attempt.Status, r.Attempt.Response = answer.Status, answer.Response
+	result, err := w.deps.Mail.Send(ctx, m)
+	r.Verdict = delivery.ClassifyMail(result.Status, result.Response, err)
+	r.Simulated = result.Simulated
+	r.Attempt.Status, r.Attempt.Response = result.Status, result.Response
 	if err != nil {
 		r.Attempt.Error, r.Attempt.Reason = r.Verdict.Reason, r.Verdict.PublicReason()
 	}

@@ -24,23 +24,23 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// mailbox gives every mail the same result.
+// mailbox records mails and returns the same result for each.
 type mailbox struct {
 	result email.Result
 	err    error
-	got    []outbox.Mail
+	mails  []outbox.Mail
 }
 
 func (m *mailbox) Send(_ context.Context, mail outbox.Mail) (email.Result, error) {
-	m.got = append(m.got, mail)
+	m.mails = append(m.mails, mail)
 	return m.result, m.err
 }
 
 func newWorker(t *testing.T, d Deps) *Worker {
 	t.Helper()
-	out := relaytest.Must(httpout.New(httpout.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}))(t)
-	t.Cleanup(out.Close)
-	d.HTTP = out
+	client := relaytest.Must(httpout.New(httpout.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}))(t)
+	t.Cleanup(client.Close)
+	d.HTTP = client
 	if d.Mail == nil {
 		d.Mail = &mailbox{}
 	}
@@ -62,7 +62,7 @@ func post(url string) outbox.Delivery {
 }
 
 func TestARequestIsSignedWithEverySecret(t *testing.T) {
-	old, now := secret("the old secret, 24 bytes or more"), secret("the new secret, 24 bytes or more")
+	old, current := secret("the old secret, 24 bytes or more"), secret("the new secret, 24 bytes or more")
 	var header http.Header
 	var body []byte
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -72,10 +72,10 @@ func TestARequestIsSignedWithEverySecret(t *testing.T) {
 	}))
 	t.Cleanup(s.Close)
 	d := post(s.URL)
-	r := newWorker(t, Deps{Secrets: secrets(now, old)}).Send(t.Context(), d)
-	checkTime(t, r)
+	r := newWorker(t, Deps{Secrets: secrets(current, old)}).Send(t.Context(), d)
+	expectTime(t, r)
 	relaytest.Equal(t, "the result", summaryOf(r), summary{Class: delivery.Delivered, Status: 200})
-	for _, key := range []string{now, old} {
+	for _, key := range []string{current, old} {
 		library := relaytest.Must(webhooks.NewWebhook(key))(t)
 		if err := library.Verify(body, header); err != nil {
 			t.Errorf("verify with %s: %v", key, err)
@@ -87,7 +87,7 @@ func TestARequestIsSignedWithEverySecret(t *testing.T) {
 	relaytest.Equal(t, "the headers of the delivery afterwards", d.Request.Headers, map[string]string{"X-Own": "1"})
 }
 
-// summary is the part of a result that does not depend on time and texts.
+// summary is the part of a result that does not depend on the time and on texts.
 type summary struct {
 	Class     delivery.Class
 	Status    int
@@ -98,7 +98,7 @@ func summaryOf(r attempt.Result) summary {
 	return summary{r.Verdict.Class, r.Attempt.Status, r.Simulated}
 }
 
-func checkTime(t *testing.T, r attempt.Result) {
+func expectTime(t *testing.T, r attempt.Result) {
 	t.Helper()
 	if r.Attempt.At.IsZero() {
 		t.Error("the attempt has no time")
@@ -108,19 +108,19 @@ func checkTime(t *testing.T, r attempt.Result) {
 func TestSignaturesEqualThoseOfTheReferenceLibrary(t *testing.T) {
 	key := secret("some secret of twenty-four bytes")
 	library, raw := relaytest.Must(webhooks.NewWebhook(key))(t), relaytest.Must(parseSecret(key))(t)
-	at := time.Unix(1_700_000_000, 5)
+	now := time.Unix(1_700_000_000, 5)
 	for _, body := range []string{"", "x", `{"a":"é"}`} {
-		want := relaytest.Must(library.Sign("id-1", at, []byte(body)))(t)
-		relaytest.Equal(t, fmt.Sprintf("the signature of %q", body), webhookHeaders([][]byte{raw}, "id-1", at, []byte(body))["webhook-signature"], want)
+		want := relaytest.Must(library.Sign("id-1", now, []byte(body)))(t)
+		relaytest.Equal(t, fmt.Sprintf("the signature of %q", body), webhookHeaders([][]byte{raw}, "id-1", now, []byte(body))["webhook-signature"], want)
 	}
 }
 
-func TestARequestWithoutSecretHasAnIDAndNoSignature(t *testing.T) {
+func TestARequestWithoutASecretHasAnIDAndNoSignature(t *testing.T) {
 	var header http.Header
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { header = r.Header.Clone() }))
 	t.Cleanup(s.Close)
-	for name, ask := range map[string]func(context.Context, relay.AccountID) ([]string, error){"no secrets": secrets(), "no function": nil} {
-		r := newWorker(t, Deps{Secrets: ask}).Send(t.Context(), post(s.URL))
+	for name, load := range map[string]func(context.Context, relay.AccountID) ([]string, error){"no secrets": secrets(), "no function": nil} {
+		r := newWorker(t, Deps{Secrets: load}).Send(t.Context(), post(s.URL))
 		relaytest.Equal(t, name+": the class", r.Verdict.Class, delivery.Delivered)
 		relaytest.Equal(t, name+": webhook-id", header.Get("webhook-id"), "d1")
 		relaytest.Equal(t, name+": webhook-timestamp", header.Get("webhook-timestamp"), strconv.FormatInt(r.Attempt.At.Unix(), 10))
@@ -137,25 +137,25 @@ func TestSecretsAreCachedWhileTheyCannotBeLoaded(t *testing.T) {
 	t.Cleanup(s.Close)
 	clock := relaytest.NewClock(time.Unix(1000, 0))
 	loads, down := 0, errors.New("redis is down")
-	var fails error
+	var err error
 	w := newWorker(t, Deps{Now: clock.Now, Secrets: func(context.Context, relay.AccountID) ([]string, error) {
 		loads++
-		return []string{secret("some secret of twenty-four bytes")}, fails
+		return []string{secret("some secret of twenty-four bytes")}, err
 	}})
 	for i, step := range []struct {
-		later time.Duration
-		fails error
-		loads int
+		elapsed time.Duration
+		err     error
+		loads   int
 	}{{0, nil, 1}, {time.Second, down, 1}, {time.Minute, down, 2}, {time.Second, down, 2}, {time.Minute, nil, 3}} {
-		clock.Advance(step.later)
-		fails = step.fails
+		clock.Advance(step.elapsed)
+		err = step.err
 		r := w.Send(t.Context(), post(s.URL))
 		relaytest.Equal(t, fmt.Sprintf("step %d: the verdict", i), r.Verdict, delivery.Verdict{Class: delivery.Delivered})
 		relaytest.Equal(t, fmt.Sprintf("step %d: the number of loads", i), loads, step.loads)
 	}
 }
 
-func TestVerdicts(t *testing.T) {
+func TestResultsAreClassified(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/gone":
@@ -182,8 +182,8 @@ func TestVerdicts(t *testing.T) {
 		{"503 retries", t.Context(), post(s.URL + "/busy"), nil, delivery.Retry, 503},
 		{"a refused connection retries", t.Context(), post("http://127.0.0.1:1/"), nil, delivery.Retry, 0},
 		{"an address that is not allowed is dead", t.Context(), post("http://10.0.0.1/"), nil, delivery.Dead, 0},
-		{"a shutdown is our own fault", cancelled, post(s.URL + "/"), nil, delivery.Fault, 0},
-		{"secrets that cannot be loaded are our own fault", t.Context(), post(s.URL + "/"),
+		{"a shutdown is a fault of the gateway", cancelled, post(s.URL + "/"), nil, delivery.Fault, 0},
+		{"secrets that cannot be loaded are a fault of the gateway", t.Context(), post(s.URL + "/"),
 			func(context.Context, relay.AccountID) ([]string, error) { return nil, errors.New("down") }, delivery.Fault, 0},
 		{"an invalid secret is dead", t.Context(), post(s.URL + "/"), secrets("whsec_%"), delivery.Dead, 0},
 		{"nothing to send is dead", t.Context(), outbox.Delivery{ID: "d"}, nil, delivery.Dead, 0},
@@ -191,14 +191,14 @@ func TestVerdicts(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			r := newWorker(t, Deps{Secrets: c.secrets}).Send(c.ctx, c.d)
-			checkTime(t, r)
+			expectTime(t, r)
 			relaytest.Equal(t, "the result", summaryOf(r), summary{Class: c.want, Status: c.status})
 			if c.status == 503 {
 				relaytest.Equal(t, "Retry-After", r.Verdict.RetryAfter, 7*time.Second)
 				relaytest.Equal(t, "the response", r.Attempt.Response, "answer")
 			}
 			if (r.Attempt.Error != "") != (c.status == 0) {
-				t.Errorf("the error is %q, want one only without a response", r.Attempt.Error)
+				t.Errorf("error = %q with status %d, want an error only without a response", r.Attempt.Error, c.status)
 			}
 		})
 	}
@@ -214,15 +214,15 @@ func TestAMailIsClassifiedByTheServersReply(t *testing.T) {
 	}{
 		{"accepted", mailbox{result: email.Result{Status: 250, Response: "queued as 7"}}, delivery.Delivered, false},
 		{"accepted by the sink", mailbox{result: email.Result{Status: 250, Simulated: true}}, delivery.Delivered, true},
-		{"refused for now", mailbox{result: email.Result{Status: 451, Response: "later"}}, delivery.Retry, false},
-		{"refused for good", mailbox{result: email.Result{Status: 550, Response: "no such user"}}, delivery.Dead, false},
+		{"refused temporarily", mailbox{result: email.Result{Status: 451, Response: "later"}}, delivery.Retry, false},
+		{"refused permanently", mailbox{result: email.Result{Status: 550, Response: "no such user"}}, delivery.Dead, false},
 		{"the operator's server is down", mailbox{err: delivery.OwnFault(errors.New("no connection"))}, delivery.Fault, false},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			r := newWorker(t, Deps{Mail: &c.box}).Send(t.Context(), d)
 			relaytest.Equal(t, "the result", summaryOf(r), summary{Class: c.want, Status: c.box.result.Status, Simulated: c.simulated})
-			relaytest.Equal(t, "the number of mails", len(c.box.got), 1)
+			relaytest.Equal(t, "the number of mails", len(c.box.mails), 1)
 		})
 	}
 }
@@ -236,7 +236,7 @@ func FuzzParseSecret(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again := relaytest.Must(parseSecret("whsec_" + base64.StdEncoding.EncodeToString(key)))(t)
-		relaytest.Equal(t, "the key of the encoded key", again, key)
+		decoded := relaytest.Must(parseSecret("whsec_" + base64.StdEncoding.EncodeToString(key)))(t)
+		relaytest.Equal(t, "the key of the encoded key", decoded, key)
 	})
 }
