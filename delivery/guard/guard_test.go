@@ -21,18 +21,18 @@ func TestNoConnectionIsMadeToAnAddressThatIsNotPublic(t *testing.T) {
 			conn, err := d.DialContext(t.Context(), "tcp", net.JoinHostPort(addr, port))
 			if err == nil {
 				conn.Close()
-				t.Fatal("connected")
+				t.Fatal("the connection was made")
 			}
 			if _, ok := errors.AsType[*Error](err); !ok {
 				t.Errorf("got %v, want *Error", err)
 			}
 			if err := New(nil).CheckURL("http://" + net.JoinHostPort(addr, port) + "/"); err == nil {
-				t.Error("the URL may be saved")
+				t.Error("CheckURL returned no error")
 			}
 		})
 	}
 	if n := hits.Load(); n != 0 {
-		t.Errorf("%d connections arrived", n)
+		t.Errorf("%d connections arrived, want none", n)
 	}
 }
 
@@ -44,14 +44,14 @@ func TestPublicAddressesPass(t *testing.T) {
 	}
 }
 
-func TestTheAllowListLetsThroughWhatItNamesAndNothingElse(t *testing.T) {
+func TestOnlyPublicAndAllowedAddressesPass(t *testing.T) {
 	g := New([]netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("::ffff:192.168.7.0/120"), netip.MustParsePrefix("fe80::/10")})
 	for addr, want := range map[string]bool{
 		"10.1.2.3": true, "::ffff:10.1.2.3": true, "10.2.0.1": false, "fd00::1": true, "fc00::1": false,
 		"192.168.7.9": true, "192.168.8.1": false, "fe80::1%eth0": true, "64:ff9b::10.1.2.3": false, "127.0.0.1": false,
 	} {
 		if got := g.Check(netip.MustParseAddr(addr)) == nil; got != want {
-			t.Errorf("%s passes: %v, want %v", addr, got, want)
+			t.Errorf("%s passes = %v, want %v", addr, got, want)
 		}
 	}
 }
@@ -67,22 +67,22 @@ func TestAnAllowedAddressIsReached(t *testing.T) {
 	relaytest.Equal(t, "the number of connections", hits.Load(), 1)
 }
 
-// The name is judged by what it resolves to when it is dialled, so an answer
-// that changes between a check and the dial (rebinding) gains nothing.
-func TestANameIsRefusedByItsAddressAndNamedInTheError(t *testing.T) {
+// A name is checked by the address to which it resolves at the dial, so a DNS response that
+// changes between a check and the dial (rebinding) has no effect.
+func TestANameWithAPrivateAddressIsRefused(t *testing.T) {
 	d := NewDialer(New(nil), time.Second, nil)
 	_, err := d.DialContext(t.Context(), "tcp", "localhost:1")
 	if err == nil || !strings.HasSuffix(err.Error(), " of localhost is not public") {
-		t.Errorf("got %v", err)
+		t.Errorf("error = %v, want the suffix: of localhost is not public", err)
 	}
 }
 
 func TestOnlyTCPIsDialled(t *testing.T) {
 	if err := New(nil).Control("udp4", "8.8.8.8:53", nil); err == nil {
-		t.Error("UDP passes")
+		t.Error("Control allows UDP")
 	}
 	if err := New(nil).Control("tcp4", "8.8.8.8", nil); err == nil {
-		t.Error("an address without a port passes")
+		t.Error("Control allows an address without a port")
 	}
 }
 
@@ -90,6 +90,6 @@ func TestADialEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := NewDialer(New(nil), time.Second, nil).DialContext(ctx, "tcp", "1.1.1.1:80"); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+		t.Errorf("error = %v, want context.Canceled", err)
 	}
 }

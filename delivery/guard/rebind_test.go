@@ -15,18 +15,18 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// resolver answers every question for an A record with the next list of
-// addresses; the last one stays.
-func resolver(t *testing.T, answers ...[][4]byte) *net.Resolver {
+// newResolver returns a resolver that answers each query for an A record with the next list of
+// addresses, and further queries with the last list.
+func newResolver(t *testing.T, answers ...[][4]byte) *net.Resolver {
 	t.Helper()
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")
 	relaytest.NoError(t, err)
 	t.Cleanup(func() { server.Close() })
-	var asked atomic.Int64
+	var queries atomic.Int64
 	go func() {
 		buf := make([]byte, 1500)
 		for {
-			n, from, err := server.ReadFrom(buf)
+			n, client, err := server.ReadFrom(buf)
 			if err != nil {
 				return
 			}
@@ -36,15 +36,15 @@ func resolver(t *testing.T, answers ...[][4]byte) *net.Resolver {
 			}
 			m.Response, m.Additionals = true, nil
 			if q := m.Questions[0]; q.Type == dnsmessage.TypeA {
-				for _, a := range answers[min(int(asked.Add(1)), len(answers))-1] {
+				for _, addr := range answers[min(int(queries.Add(1)), len(answers))-1] {
 					m.Answers = append(m.Answers, dnsmessage.Resource{
 						Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class},
-						Body:   &dnsmessage.AResource{A: a},
+						Body:   &dnsmessage.AResource{A: addr},
 					})
 				}
 			}
 			if raw, err := m.Pack(); err == nil {
-				_, _ = server.WriteTo(raw, from)
+				_, _ = server.WriteTo(raw, client)
 			}
 		}
 	}()
@@ -53,10 +53,10 @@ func resolver(t *testing.T, answers ...[][4]byte) *net.Resolver {
 	}}
 }
 
-func TestANameThatTurnsInsideIsRefusedFromThenOn(t *testing.T) {
+func TestANameThatResolvesToAPrivateAddressLaterIsRefused(t *testing.T) {
 	port, hits := guardtest.Listen(t)
 	g := New([]netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")})
-	d := NewDialer(g, 5*time.Second, resolver(t, [][4]byte{{127, 0, 0, 2}}, [][4]byte{{10, 0, 0, 5}}))
+	d := NewDialer(g, 5*time.Second, newResolver(t, [][4]byte{{127, 0, 0, 2}}, [][4]byte{{10, 0, 0, 5}}))
 	conn := relaytest.Must(d.DialContext(t.Context(), "tcp", "example.test:"+port))(t)
 	defer conn.Close()
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
@@ -64,16 +64,16 @@ func TestANameThatTurnsInsideIsRefusedFromThenOn(t *testing.T) {
 	}
 	_, err := d.DialContext(t.Context(), "tcp", "example.test:"+port)
 	if _, ok := errors.AsType[*Error](err); !ok || err.Error() != "address 10.0.0.5 of example.test is not public" {
-		t.Errorf("got %v", err)
+		t.Errorf("error = %v, want *Error for 10.0.0.5", err)
 	}
 	relaytest.Equal(t, "the number of connections", hits.Load(), 1)
 }
 
-func TestOfSeveralAddressesOnlyTheAllowedAreTried(t *testing.T) {
+func TestOnlyAllowedAddressesOfANameAreConnected(t *testing.T) {
 	port, hits := guardtest.Listen(t)
 	g := New([]netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")})
-	both := [][4]byte{{127, 0, 0, 1}, {127, 0, 0, 2}, {127, 0, 0, 3}}
-	conn := relaytest.Must(NewDialer(g, 5*time.Second, resolver(t, both)).DialContext(t.Context(), "tcp", "example.test:"+port))(t)
+	addresses := [][4]byte{{127, 0, 0, 1}, {127, 0, 0, 2}, {127, 0, 0, 3}}
+	conn := relaytest.Must(NewDialer(g, 5*time.Second, newResolver(t, addresses)).DialContext(t.Context(), "tcp", "example.test:"+port))(t)
 	defer conn.Close()
 	relaytest.Equal(t, "the address", conn.RemoteAddr().(*net.TCPAddr).IP.String(), "127.0.0.2")
 	if _, err := conn.Read(make([]byte, 1)); err == nil {

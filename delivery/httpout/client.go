@@ -12,8 +12,8 @@
 // and safe reuse of connections.
 //
 // An exchange that failed on a kept connection is repeated on a new one only if nothing
-// was written, the method is idempotent, or the request has a webhook-id, by which its
-// receiver recognizes the repetition.
+// was written, the method is idempotent, or the request has a webhook-id, by which the
+// receiver recognizes a repeated request.
 package httpout
 
 import (

@@ -72,19 +72,19 @@ func (c *Client) Do(ctx context.Context, req outbox.Request) (Response, error) {
 	if err != nil {
 		return Response{}, delivery.Unsendable(err)
 	}
-	answer, err := c.transport.RoundTrip(hr)
+	resp, err := c.transport.RoundTrip(hr)
 	if err != nil {
 		// The transport's errors name hosts and addresses, never the URL, because
-		// http.Client, which adds it, is not used. A resolver that fails is not the target's
-		// fault.
+		// http.Client, which adds it, is not used. A failure of the resolver is not a fault of the
+		// target.
 		if _, isDNS := errors.AsType[*net.DNSError](err); !isDNS && errors.Is(err, context.DeadlineExceeded) {
 			err = fmt.Errorf("no answer within %s: %w", c.opts.Timeout, context.DeadlineExceeded)
 		}
 		return Response{}, err
 	}
-	defer answer.Body.Close()
-	r := Response{Status: answer.StatusCode, Header: answer.Header}
-	r.Body, r.BodyErr = io.ReadAll(io.LimitReader(answer.Body, c.opts.MaxResponse+1))
+	defer resp.Body.Close()
+	r := Response{Status: resp.StatusCode, Header: resp.Header}
+	r.Body, r.BodyErr = io.ReadAll(io.LimitReader(resp.Body, c.opts.MaxResponse+1))
 	if int64(len(r.Body)) > c.opts.MaxResponse {
 		r.Body, r.Truncated = r.Body[:c.opts.MaxResponse], true
 	}

@@ -26,7 +26,7 @@ func loopback() []netip.Prefix {
 	return []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 }
 
-func client(t *testing.T, o Options) *Client {
+func newClient(t *testing.T, o Options) *Client {
 	t.Helper()
 	if o.Allow == nil {
 		o.Allow = loopback()
@@ -46,8 +46,8 @@ func serve(t *testing.T, h http.HandlerFunc) string {
 	return s.URL
 }
 
-// raw serves what the function does with each connection.
-func raw(t testing.TB, serve func(net.Conn)) string {
+// serveConn listens and calls serve for each connection. It returns the URL.
+func serveConn(t testing.TB, serve func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	relaytest.NoError(t, err)
@@ -67,8 +67,8 @@ func raw(t testing.TB, serve func(net.Conn)) string {
 	return "http://" + l.Addr().String()
 }
 
-// once answers one request head with the given bytes and closes.
-func once(answer string) func(net.Conn) {
+// respondOnce returns a function that reads one request, writes the response and closes.
+func respondOnce(answer string) func(net.Conn) {
 	return func(conn net.Conn) {
 		if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
 			_, _ = io.WriteString(conn, answer)
@@ -76,7 +76,7 @@ func once(answer string) func(net.Conn) {
 	}
 }
 
-func TestARequestGoesOutAsItWasDecided(t *testing.T) {
+func TestDoSendsTheFieldsOfTheRequest(t *testing.T) {
 	var got *http.Request
 	var body []byte
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -85,7 +85,7 @@ func TestARequestGoesOutAsItWasDecided(t *testing.T) {
 		w.WriteHeader(202)
 		_, _ = io.WriteString(w, "thanks")
 	})
-	r, err := client(t, Options{}).Do(t.Context(), outbox.Request{
+	r, err := newClient(t, Options{}).Do(t.Context(), outbox.Request{
 		Method: "POST", URL: strings.Replace(url, "//", "//u:p@", 1) + "/in?m=a%20b#fragment", ContentType: "application/x-www-form-urlencoded",
 		Headers: map[string]string{"webhook-id": "d1", "Host": "virtual.test"}, Body: []byte("message=a"),
 	})
@@ -104,47 +104,47 @@ func TestARequestGoesOutAsItWasDecided(t *testing.T) {
 	}
 }
 
-func TestARedirectIsTheAnswerAndNotFollowed(t *testing.T) {
+func TestARedirectIsReturnedAndNotFollowed(t *testing.T) {
 	var hits atomic.Int32
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		hits.Add(1)
 		http.Redirect(w, r, "/elsewhere", http.StatusFound)
 	})
-	r, err := client(t, Options{}).Do(t.Context(), get(url))
+	r, err := newClient(t, Options{}).Do(t.Context(), get(url))
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the status", r.Status, 302)
 	relaytest.Equal(t, "the number of requests", hits.Load(), 1)
 }
 
-func TestEndpointsThatMisbehaveAreRetried(t *testing.T) {
+func TestRequestsToMisbehavingEndpointsAreRetried(t *testing.T) {
 	hang := make(chan struct{})
 	defer close(hang)
 	for name, c := range map[string]struct {
 		serve func(net.Conn)
 		want  string
 	}{
-		"one that hangs":                    {func(net.Conn) { <-hang }, "no answer within 2s"},
-		"one that closes without an answer": {once(""), "EOF"},
-		"one that breaks off in its head":   {once("HTTP/1.1 200 OK\r\nX: 1\r\n"), "unexpected EOF"},
-		"one that speaks something else":    {once("SSH-2.0-OpenSSH\r\n\r\n"), "malformed HTTP"},
-		"one with two lengths":              {once("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nabc"), "Content-Length"},
-		"one with a head that never ends":   {once("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("a", 1<<20)), "headers exceeded"},
+		"no response":                          {func(net.Conn) { <-hang }, "no answer within 2s"},
+		"connection closed without a response": {respondOnce(""), "EOF"},
+		"incomplete header":                    {respondOnce("HTTP/1.1 200 OK\r\nX: 1\r\n"), "unexpected EOF"},
+		"another protocol":                     {respondOnce("SSH-2.0-OpenSSH\r\n\r\n"), "malformed HTTP"},
+		"two Content-Length fields":            {respondOnce("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nabc"), "Content-Length"},
+		"endless header":                       {respondOnce("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("a", 1<<20)), "headers exceeded"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := client(t, Options{Timeout: 2 * time.Second}).Do(t.Context(), get(raw(t, c.serve)+"/?token=secret"))
+			_, err := newClient(t, Options{Timeout: 2 * time.Second}).Do(t.Context(), get(serveConn(t, c.serve)+"/?token=secret"))
 			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") {
-				t.Fatalf("the error is %v, want %q in it and the token hidden", err, c.want)
+				t.Fatalf("error = %v, want it to contain %q and not the token", err, c.want)
 			}
-			checkClass(t, "the request", err, delivery.Retry)
+			expectClass(t, "the request", err, delivery.Retry)
 		})
 	}
 }
 
-func TestAnAnswerCountsByItsStatusWhateverItsBodyDoes(t *testing.T) {
+func TestAResponseWithABrokenBodyHasItsStatus(t *testing.T) {
 	hang := make(chan struct{})
 	defer close(hang)
 	drip := func(conn net.Conn) {
-		once("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nab")(conn)
+		respondOnce("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nab")(conn)
 		<-hang
 	}
 	for name, c := range map[string]struct {
@@ -153,16 +153,16 @@ func TestAnAnswerCountsByItsStatusWhateverItsBodyDoes(t *testing.T) {
 		truncated bool
 		broken    bool
 	}{
-		"it drips":                      {drip, "ab", false, true},
-		"it is reset in the middle":     {reset, "ab", false, true},
-		"it is huge":                    {once("HTTP/1.1 200 OK\r\n\r\n" + strings.Repeat("x", 1<<20)), strings.Repeat("x", 1000), true, false},
-		"it is exactly at the cap":      {once("HTTP/1.1 200 OK\r\n\r\n" + strings.Repeat("x", 1000)), strings.Repeat("x", 1000), false, false},
-		"it is HTTP/1.0":                {once("HTTP/1.0 200 OK\r\n\r\nold"), "old", false, false},
-		"it says it is gzip":            {once("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nzip"), "zip", false, false},
-		"an early hint comes before it": {once("HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"), "ok", false, false},
+		"the body stalls":                     {drip, "ab", false, true},
+		"the connection ends within the body": {reset, "ab", false, true},
+		"a body beyond the limit":             {respondOnce("HTTP/1.1 200 OK\r\n\r\n" + strings.Repeat("x", 1<<20)), strings.Repeat("x", 1000), true, false},
+		"a body of exactly the limit":         {respondOnce("HTTP/1.1 200 OK\r\n\r\n" + strings.Repeat("x", 1000)), strings.Repeat("x", 1000), false, false},
+		"HTTP/1.0":                            {respondOnce("HTTP/1.0 200 OK\r\n\r\nold"), "old", false, false},
+		"Content-Encoding gzip":               {respondOnce("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nzip"), "zip", false, false},
+		"an early hint before the response":   {respondOnce("HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"), "ok", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := client(t, Options{Timeout: 2 * time.Second, MaxResponse: 1000}).Do(t.Context(), get(raw(t, c.serve)))
+			r, err := newClient(t, Options{Timeout: 2 * time.Second, MaxResponse: 1000}).Do(t.Context(), get(serveConn(t, c.serve)))
 			relaytest.NoError(t, err)
 			relaytest.Equal(t, "the status", r.Status, 200)
 			relaytest.Equal(t, "the body", string(r.Body), c.body)
@@ -173,7 +173,7 @@ func TestAnAnswerCountsByItsStatusWhateverItsBodyDoes(t *testing.T) {
 }
 
 func reset(conn net.Conn) {
-	once("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nab")(conn)
+	respondOnce("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nab")(conn)
 	_ = conn.(*net.TCPConn).CloseWrite()
 }
 
@@ -181,10 +181,10 @@ func TestAnExcerptIsValidTextOfAtMostOneKibibyte(t *testing.T) {
 	long := Response{Body: []byte(strings.Repeat("ü", 1000) + "x")}
 	odd := Response{Body: []byte("a\xff\x00b" + strings.Repeat("a", 1021) + "ü")}
 	if got := long.Excerpt(); len(got) != 1024 {
-		t.Errorf("%d bytes", len(got))
+		t.Errorf("the excerpt has %d bytes, want 1024", len(got))
 	}
 	if got := odd.Excerpt(); got != "ab"+strings.Repeat("a", 1020) {
-		t.Errorf("%q", got)
+		t.Errorf("got the excerpt %q, want it without invalid octets", got)
 	}
 }
 
@@ -193,18 +193,18 @@ func TestCertificatesAreVerified(t *testing.T) {
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.StartTLS()
 	t.Cleanup(s.Close)
-	_, err := client(t, Options{}).Do(t.Context(), get(s.URL+"/?token=secret"))
+	_, err := newClient(t, Options{}).Do(t.Context(), get(s.URL+"/?token=secret"))
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); !ok || strings.Contains(err.Error(), "secret") {
-		t.Errorf("unknown authority: the error is %v, want one of the certificate with the token hidden", err)
+		t.Errorf("error = %v, want an unknown authority without the token", err)
 	}
 	roots := x509.NewCertPool()
 	roots.AddCert(s.Certificate())
-	r, err := client(t, Options{RootCAs: roots}).Do(t.Context(), get(s.URL))
+	r, err := newClient(t, Options{RootCAs: roots}).Do(t.Context(), get(s.URL))
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the status of a trusted server", r.Status, 200)
 }
 
-func TestConnectionsAreKeptPerHost(t *testing.T) {
+func TestConnectionsToAHostAreReused(t *testing.T) {
 	var dials atomic.Int32
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }))
 	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
@@ -214,21 +214,21 @@ func TestConnectionsAreKeptPerHost(t *testing.T) {
 	}
 	s.Start()
 	t.Cleanup(s.Close)
-	c := client(t, Options{})
+	c := newClient(t, Options{})
 	for range 20 {
 		if _, err := c.Do(t.Context(), get(s.URL)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if dials.Load() != 1 {
-		t.Errorf("%d connections for 20 requests", dials.Load())
+		t.Errorf("%d connections for 20 requests, want 1", dials.Load())
 	}
 }
 
-// The endpoint answers one request per connection and closes only when it has
-// read the next: what a server does whose keep-alive ends at a bad moment.
-func TestAKeptConnectionThatDiesIsReplacedWhereARepetitionDoesNoHarm(t *testing.T) {
-	url := raw(t, func(conn net.Conn) {
+// The endpoint responds to one request per connection and closes the connection after reading
+// the next one, like a server whose keep-alive timeout ends just then.
+func TestRequestsOnADeadConnectionAreRepeatedIfThatIsSafe(t *testing.T) {
+	url := serveConn(t, func(conn net.Conn) {
 		r := bufio.NewReader(conn)
 		if readWhole(r) {
 			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
@@ -239,15 +239,15 @@ func TestAKeptConnectionThatDiesIsReplacedWhereARepetitionDoesNoHarm(t *testing.
 	signed := post
 	signed.Headers = map[string]string{"Webhook-Id": "d1"}
 	for name, c := range map[string]struct {
-		second outbox.Request
-		works  bool
-	}{"a GET": {get(url), true}, "a POST with a webhook-id": {signed, true}, "a bare POST": {post, false}} {
+		request outbox.Request
+		works   bool
+	}{"a GET": {get(url), true}, "a POST with a webhook-id": {signed, true}, "a POST without a webhook-id": {post, false}} {
 		t.Run(name, func(t *testing.T) {
-			out := client(t, Options{})
-			if _, err := out.Do(t.Context(), get(url)); err != nil {
+			client := newClient(t, Options{})
+			if _, err := client.Do(t.Context(), get(url)); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := out.Do(t.Context(), c.second); (err == nil) != c.works {
+			if _, err := client.Do(t.Context(), c.request); (err == nil) != c.works {
 				t.Errorf("the second request returned %v, want an error: %t", err, !c.works)
 			}
 		})
@@ -273,65 +273,65 @@ func TestARequestThatCannotBeSentIsDead(t *testing.T) {
 		"a broken header name":   {Method: "GET", URL: "http://example.test/", Headers: map[string]string{"X Name": "a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := client(t, Options{}).Do(t.Context(), req)
-			checkClass(t, "the request", err, delivery.Dead)
+			_, err := newClient(t, Options{}).Do(t.Context(), req)
+			expectClass(t, "the request", err, delivery.Dead)
 			if err != nil && strings.Contains(delivery.Classify(0, nil, err, time.Now()).Reason, "secret") {
-				t.Errorf("the reason shows the password: %v", err)
+				t.Errorf("the reason contains the secret: %v", err)
 			}
 		})
 	}
 }
 
-func TestANameThatResolvesInsideIsDeadAndSaysSo(t *testing.T) {
+func TestANameWithAPrivateAddressIsDead(t *testing.T) {
 	var hits atomic.Int32
 	url := serve(t, func(http.ResponseWriter, *http.Request) { hits.Add(1) })
-	inside := strings.Replace(url, "127.0.0.1", "localhost", 1)
-	_, err := client(t, Options{Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}).Do(t.Context(), get(inside))
-	checkClass(t, "the request", err, delivery.Dead)
+	private := strings.Replace(url, "127.0.0.1", "localhost", 1)
+	_, err := newClient(t, Options{Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}).Do(t.Context(), get(private))
+	expectClass(t, "the request", err, delivery.Dead)
 	if err != nil && !strings.HasSuffix(delivery.Classify(0, nil, err, time.Now()).Reason, " of localhost is not public") {
-		t.Errorf("the error is %v, want: of localhost is not public", err)
+		t.Errorf("error = %v, want the suffix: of localhost is not public", err)
 	}
 	relaytest.Equal(t, "the number of requests", hits.Load(), 0)
 }
 
-func TestShutdownIsOurOwnFault(t *testing.T) {
+func TestShutdownIsAFaultOfTheGateway(t *testing.T) {
 	arrived := make(chan struct{})
 	url := serve(t, func(_ http.ResponseWriter, r *http.Request) { close(arrived); <-r.Context().Done() })
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-arrived; cancel() }()
-	_, err := client(t, Options{}).Do(ctx, get(url))
-	checkClass(t, "a cancelled request", err, delivery.Fault)
+	_, err := newClient(t, Options{}).Do(ctx, get(url))
+	expectClass(t, "a cancelled request", err, delivery.Fault)
 }
 
-func TestASilentResolverIsOurOwnFaultAndARefusedConnectionIsRetried(t *testing.T) {
-	silent, err := net.ListenPacket("udp", "127.0.0.1:0")
+func TestASilentResolverIsAFaultOfTheGateway(t *testing.T) {
+	dns, err := net.ListenPacket("udp", "127.0.0.1:0")
 	relaytest.NoError(t, err)
-	t.Cleanup(func() { silent.Close() })
+	t.Cleanup(func() { dns.Close() })
 	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "udp", silent.LocalAddr().String())
+		return new(net.Dialer).DialContext(ctx, "udp", dns.LocalAddr().String())
 	}}
-	c := client(t, Options{Timeout: 2 * time.Second, Resolver: resolver})
+	c := newClient(t, Options{Timeout: 2 * time.Second, Resolver: resolver})
 	_, err = c.Do(t.Context(), get("http://example.test/"))
-	checkClass(t, "a resolver that does not answer", err, delivery.Fault)
+	expectClass(t, "a resolver that does not answer", err, delivery.Fault)
 	closed, _ := net.Listen("tcp", "127.0.0.1:0")
 	closed.Close()
 	_, err = c.Do(t.Context(), get("http://"+closed.Addr().String()))
-	checkClass(t, "a refused connection", err, delivery.Retry)
+	expectClass(t, "a refused connection", err, delivery.Retry)
 }
 
-// checkClass compares the class of a request that must fail.
-func checkClass(t *testing.T, what string, err error, want delivery.Class) {
+// expectClass compares the class of the error of a request.
+func expectClass(t *testing.T, label string, err error, want delivery.Class) {
 	t.Helper()
 	if err == nil {
-		t.Fatalf("%s: no error", what)
+		t.Fatalf("%s: no error", label)
 	}
 	if got := delivery.Classify(0, nil, err, time.Now()).Class; got != want {
-		t.Errorf("%s: the class is %s, want %s; the error is %v", what, got, want, err)
+		t.Errorf("%s: the class is %s, want %s; the error is %v", label, got, want, err)
 	}
 }
 
 func TestAnInvalidAllowedNetworkIsRefused(t *testing.T) {
 	if _, err := New(Options{Allow: []netip.Prefix{{}}}); err == nil {
-		t.Error("accepted")
+		t.Error("New returned no error for an invalid network")
 	}
 }

@@ -22,7 +22,7 @@ func Addresses() map[string]string {
 		"multicast": "224.0.0.1", "multicast's end": "239.255.255.255", "multicast v6": "ff02::1", "reserved": "240.0.0.1", "broadcast": "255.255.255.255",
 		"documentation 1": "192.0.2.1", "documentation 2": "198.51.100.1", "documentation 3": "203.0.113.1", "documentation v6": "2001:db8::1", "documentation v6 new": "3fff::1",
 		"benchmarks": "198.18.0.1", "benchmarks' end": "198.19.255.255", "benchmarks v6": "2001:2::1", "IETF assignments": "192.0.0.8", "6to4 relay": "192.88.99.1", "AS112": "192.31.196.1", "AMT": "192.52.193.1", "AS112 direct": "192.175.48.1",
-		"mapped loopback": "::ffff:127.0.0.1", "mapped private": "::ffff:10.0.0.1", "mapped metadata": "::ffff:169.254.169.254", "mapped in hex": "::ffff:a9fe:a9fe", "mapped nothing": "::ffff:0.0.0.0",
+		"mapped loopback": "::ffff:127.0.0.1", "mapped private": "::ffff:10.0.0.1", "mapped metadata": "::ffff:169.254.169.254", "mapped in hex": "::ffff:a9fe:a9fe", "mapped unspecified": "::ffff:0.0.0.0",
 		"compatible loopback": "::127.0.0.1", "compatible private": "::10.0.0.1", "translated": "::ffff:0:127.0.0.1",
 		"NAT64 loopback": "64:ff9b::127.0.0.1", "NAT64 metadata": "64:ff9b::a9fe:a9fe", "NAT64 private": "64:ff9b::10.0.0.1", "NAT64 local use": "64:ff9b:1::10.0.0.1",
 		"6to4 loopback": "2002:7f00:1::", "6to4 private": "2002:a00:1::1", "6to4 metadata": "2002:a9fe:a9fe::1",
@@ -35,15 +35,15 @@ func Addresses() map[string]string {
 // like inet_aton, and by the hosts file.
 func Names() map[string]string {
 	return map[string]string{
-		"decimal": "2130706433", "octal": "0177.0.0.1", "octal whole": "017700000001", "hex": "0x7f.0.0.1", "hex whole": "0x7f000001",
-		"two parts": "127.1", "three parts": "127.0.1", "nought": "0", "a trailing dot": "127.0.0.1.",
+		"decimal": "2130706433", "octal": "0177.0.0.1", "octal in one part": "017700000001", "hex": "0x7f.0.0.1", "hex in one part": "0x7f000001",
+		"two parts": "127.1", "three parts": "127.0.1", "zero": "0", "a trailing dot": "127.0.0.1.",
 		"localhost": "localhost", "localhost with a dot": "localhost.", "localhost in capitals": "LOCALHOST",
 	}
 }
 
-// Refuse runs a test for every address and name, with a port, and fails if a connection
-// arrives. literal reports that the host is an address, which must be refused as such; a name
-// may also fail to resolve.
+// Refuse calls try in a subtest for each address and name, with a port, and fails if a
+// connection arrives. literal reports whether the host is an address. An address must be
+// refused as not public; a name may also fail to resolve.
 func Refuse(t *testing.T, try func(t *testing.T, host, port string, literal bool)) {
 	t.Helper()
 	if n := len(Addresses()) + len(Names()); n < 60 {
@@ -66,7 +66,7 @@ func Refuse(t *testing.T, try func(t *testing.T, host, port string, literal bool
 		}
 	})
 	if n := hits.Load(); n != 0 {
-		t.Errorf("%d connections arrived", n)
+		t.Errorf("%d connections arrived, want none", n)
 	}
 }
 
