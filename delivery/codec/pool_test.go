@@ -52,14 +52,14 @@ func compile(t testing.TB, p *Pool, source string) decoders.BatchDecoder {
 
 // frames returns n frames with the payloads 0, 1, 2 …
 func frames(n int) []*decoders.Frame {
-	list := make([]*decoders.Frame, n)
-	for i := range list {
-		list[i] = &decoders.Frame{Payload: []byte{byte(i)}, FPort: 1, HasFPort: true}
+	frames := make([]*decoders.Frame, n)
+	for i := range frames {
+		frames[i] = &decoders.Frame{Payload: []byte{byte(i)}, FPort: 1, HasFPort: true}
 	}
-	return list
+	return frames
 }
 
-// values returns the only reading of each result, or its error.
+// values formats the results: the value of the only reading, or the error.
 func values(decoded []decoders.Decoded) string {
 	var texts []string
 	for _, d := range decoded {
@@ -78,42 +78,41 @@ func values(decoded []decoders.Decoded) string {
 }
 
 const (
-	late   = "the codec did not end within 100 ms"
-	memory = "the codec used more than 160 MiB of memory"
+	timeReason   = "the codec did not end within 100 ms"
+	memoryReason = "the codec used more than 160 MiB of memory"
 )
 
-// bombs are codecs that exceed a limit, with the possible reasons: the limit of memory may be
-// exceeded before that of time.
+// bombs are codecs that exceed a limit. Which limit they exceed first depends on the machine.
 var bombs = []struct{ name, code string }{
 	{"an endless loop", "for (;;);"},
-	{"an endless loop that catches everything", "for (;;) try { for (;;); } catch (e) {} finally { for (;;); }"},
+	{"an endless loop that catches all exceptions", "for (;;) try { for (;;); } catch (e) {} finally { for (;;); }"},
 	{"a string that doubles", "let s = 'xy'; for (;;) s += s"},
-	{"a string that doubles by join", "let s = 'xy'; for (;;) s = [s, s].join(s)"},
-	{"a string that doubles by replace", "let s = 'xy'; for (;;) s = s.replace(/x/g, s)"},
+	{"a string that join doubles", "let s = 'xy'; for (;;) s = [s, s].join(s)"},
+	{"a string that replace doubles", "let s = 'xy'; for (;;) s = s.replace(/x/g, s)"},
 	{"a string repeated 2 to the 40 times", "return {data: 'x'.repeat(2 ** 40)}"},
 	{"a list that doubles", "let a = [1]; for (;;) a = [...a, ...a]"},
 	{"a list that grows", "let a = []; for (;;) a.push({a: {b: [1, 2, 3]}})"},
-	{"a list said to be of four billions, joined", "return new Array(4e9).join('x')"},
-	{"an object like a list of 2 to the 53", "return [].indexOf.call({length: 2 ** 53 - 1}, 1)"},
-	{"an object like a list, copied", "return Array.from({length: 1e15})"},
+	{"join of a list with the length 4e9", "return new Array(4e9).join('x')"},
+	{"indexOf on an object with the length 2 to the 53", "return [].indexOf.call({length: 2 ** 53 - 1}, 1)"},
+	{"a copy of an object with the length 1e15", "return Array.from({length: 1e15})"},
 	{"entries of a buffer", "return Object.entries(new Uint8Array(4194304))"},
-	{"buffers without end", "let a = []; for (;;) a.push(new ArrayBuffer(1e6))"},
+	{"an endless number of buffers", "let a = []; for (;;) a.push(new ArrayBuffer(1e6))"},
 	{"JSON of values that double at each level", "let a = []; for (let i = 0; i < 40; i++) a = [a, a]; return JSON.stringify(a)"},
-	{"JSON that never ends", "let d = () => ({toJSON() { return {a: d()} }}); JSON.stringify(d())"},
+	{"JSON of endless nesting", "let d = () => ({toJSON() { return {a: d()} }}); JSON.stringify(d())"},
 	{"a generator that delegates to itself", "function* q() { yield* q() } return [...q()]"},
 	{"a regular expression that backtracks", "return /^(?=(a+)+b)/.test('a'.repeat(60))"},
 	{"matches of a long text", "return 'x'.repeat(262144).match(/x*y|x/g)"},
 	{"a sort of long strings", "let a = Array(6e4).fill('a'.repeat(2e5)); a.sort(); return a"},
-	{"a result that loops when it is read", "return {data: {get a() { for (;;); }}}"},
-	{"BigInt that squares itself", "let n = 3n; for (;;) n = n * n"},
-	{"code made of text", "eval('for (;;);')"},
+	{"a result with a getter that loops", "return {data: {get a() { for (;;); }}}"},
+	{"a BigInt that is squared repeatedly", "let n = 3n; for (;;) n = n * n"},
+	{"code in a string", "eval('for (;;);')"},
 }
 
-func isLimit(err error) bool {
+func exceedsLimit(err error) bool {
 	if err == nil {
 		return false
 	}
-	for _, reason := range []string{late, memory, "nested too deep", "too deep", "Invalid", "invalid", "RangeError", "too long", "returned more than"} {
+	for _, reason := range []string{timeReason, memoryReason, "nested too deep", "too deep", "Invalid", "invalid", "RangeError", "too long", "returned more than"} {
 		if strings.Contains(err.Error(), reason) {
 			return true
 		}
@@ -129,8 +128,8 @@ func TestABombIsRefusedAlone(t *testing.T) {
 			d := compile(t, p, body("if (input.bytes[0] === 2) {\n"+bomb.code+"\n}\nreturn {data: {a: input.bytes[0]}}"))
 			decoded, err := d.DecodeBatch(t.Context(), 1, frames(5), 0)
 			relaytest.NoError(t, err)
-			if !isLimit(decoded[2].Err) {
-				t.Errorf("the frame is not refused: %v", decoded[2])
+			if !exceedsLimit(decoded[2].Err) {
+				t.Errorf("result of the frame = %v, want an exceeded limit", decoded[2])
 			}
 			decoded = append(decoded[:2], decoded[3:]...)
 			relaytest.Equal(t, "the other frames", values(decoded), "0, 1, 3, 4")
@@ -149,8 +148,8 @@ func TestABombAtTheTopLevelIsNotSaved(t *testing.T) {
 	} {
 		t.Run(bomb.name, func(t *testing.T) {
 			_, err := p.Compile("(function () {\n" + bomb.code + "\n})();\n" + body("return {data: {a: 1}}"))
-			if !isLimit(err) {
-				t.Errorf("got error %v, want a limit", err)
+			if !exceedsLimit(err) {
+				t.Errorf("error = %v, want an exceeded limit", err)
 			}
 		})
 	}
@@ -171,9 +170,9 @@ func TestSourcesThatCannotBeParsedAreRefused(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := p.Compile(tt.source)
-			late := tt.want == "javascript: "+compilesLate && err != nil && err.Error() == "javascript: the codec did not end within 30s" // on a busy machine
-			if err == nil || !strings.HasPrefix(err.Error(), tt.want) && !late {
-				t.Errorf("got error %v, want %s", err, tt.want)
+			killedLate := tt.want == "javascript: "+compileTimeExceeded && err != nil && err.Error() == "javascript: the codec did not end within 30s" // on a busy machine
+			if err == nil || !strings.HasPrefix(err.Error(), tt.want) && !killedLate {
+				t.Errorf("error = %v, want the prefix %s", err, tt.want)
 			}
 		})
 	}
@@ -196,8 +195,8 @@ func TestFramesBeyondTheBudgetAreSkipped(t *testing.T) {
 	d := compile(t, newPool(t), body("if (input.bytes[0] === 1) for (;;); return {data: {a: input.bytes[0]}}"))
 	decoded, err := d.DecodeBatch(t.Context(), 1, frames(4), 50_000_000)
 	relaytest.NoError(t, err)
-	if !isLimit(decoded[1].Err) {
-		t.Errorf("the second frame is not refused: %v", decoded[1].Err)
+	if !exceedsLimit(decoded[1].Err) {
+		t.Errorf("error of the second frame = %v, want an exceeded limit", decoded[1].Err)
 	}
 	relaytest.Equal(t, "the other results", values(append(decoded[:1], decoded[2:]...)), "0, skipped, skipped")
 }
@@ -226,30 +225,30 @@ func TestRequestsGrowAgainAfterADeath(t *testing.T) {
 	}
 	decoded, err := d.DecodeBatch(t.Context(), 1, frames(200), 0)
 	relaytest.NoError(t, err)
-	if !isLimit(decoded[1].Err) || decoded[199].Err != nil {
-		t.Errorf("the second frame: %v, the last one: %v", decoded[1].Err, decoded[199].Err)
+	if !exceedsLimit(decoded[1].Err) || decoded[199].Err != nil {
+		t.Errorf("error of the second frame = %v, want an exceeded limit; error of the last frame = %v, want none", decoded[1].Err, decoded[199].Err)
 	}
 	if requests > 20 {
-		t.Errorf("%d requests for 200 frames with one that ends its worker", requests)
+		t.Errorf("%d requests for 200 frames with one that ends its worker, want at most 20", requests)
 	}
 }
 
-func TestTheTimeOfCompilingIsThatOfTheFirstFrame(t *testing.T) {
+func TestTheTimeOfTheFirstFrameIncludesCompiling(t *testing.T) {
 	p := newPool(t)
 	source := "var big = [" + strings.Repeat("{a: [1, 2, 3], b: 'text'}, ", 4_000) + "];\n" + body("return {data: {a: input.bytes[0]}}")
 	d := compile(t, p, source)
 	relaytest.NoError(t, p.idle[0].cmd.Process.Signal(syscall.SIGKILL))
-	again, err := d.DecodeBatch(t.Context(), 1, frames(2), 0)
+	recompiled, err := d.DecodeBatch(t.Context(), 1, frames(2), 0)
 	relaytest.NoError(t, err)
-	known, err := d.DecodeBatch(t.Context(), 1, frames(2), 0)
+	cached, err := d.DecodeBatch(t.Context(), 1, frames(2), 0)
 	relaytest.NoError(t, err)
 	resp := relaytest.Must(p.call(t.Context(), 1, request{Hash: "another", Frames: []frame{{}}}, source))(t)
-	if resp.Compiled <= 0 || again[0].Took <= known[0].Took {
-		t.Errorf("compiled in %s; the first frame took %s with a new worker, and %s with one that knows the source", resp.Compiled, again[0].Took, known[0].Took)
+	if resp.Compiled <= 0 || recompiled[0].Took <= cached[0].Took {
+		t.Errorf("compiled in %s; the first frame took %s with a new worker, and %s with a worker that has the source", resp.Compiled, recompiled[0].Took, cached[0].Took)
 	}
 }
 
-func TestAProcessRemembersABoundedNumberOfSources(t *testing.T) {
+func TestTheNumberOfKnownSourcesIsBounded(t *testing.T) {
 	worker := relaytest.Must(startProcess(self()))(t)
 	defer worker.end()
 	for i := range maxKnown {
@@ -258,10 +257,10 @@ func TestAProcessRemembersABoundedNumberOfSources(t *testing.T) {
 	for range 2 {
 		relaytest.Must(worker.call(t.Context(), request{Hash: "h", Frames: []frame{{}}}, body("return {data: {}}")))(t)
 	}
-	relaytest.Equal(t, "the sources", len(worker.known), 1)
+	relaytest.Equal(t, "the number of known sources", len(worker.known), 1)
 }
 
-// No frame is lost if a worker is killed from outside.
+// If a worker is killed from outside, its frames are decoded by another worker.
 func TestAKilledWorkerIsReplaced(t *testing.T) {
 	p := newPool(t)
 	d := compile(t, p, body("return {data: {a: input.bytes[0]}}"))
@@ -272,27 +271,27 @@ func TestAKilledWorkerIsReplaced(t *testing.T) {
 	relaytest.Equal(t, "the results", values(decoded), "0, 1, 2")
 }
 
-func TestOneAccountHasOneWorker(t *testing.T) {
+func TestAnAccountHasAtMostOneWorker(t *testing.T) {
 	p := newPool(t)
 	p.free = 2
-	first, err := p.acquire(t.Context(), 1)
+	worker1, err := p.acquire(t.Context(), 1)
 	relaytest.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
-	refused := make(chan error)
-	go func() { _, err := p.acquire(ctx, 1); refused <- err }()
+	result := make(chan error)
+	go func() { _, err := p.acquire(ctx, 1); result <- err }()
 	relaytest.Eventually(t, "the second call of the account waits", func() (any, bool) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return len(p.waiting), len(p.waiting) == 1
 	})
-	other, err := p.acquire(t.Context(), 2) // does not wait behind the first account
+	worker2, err := p.acquire(t.Context(), 2) // another account does not wait
 	relaytest.NoError(t, err)
 	cancel()
-	if err := <-refused; !errors.Is(err, context.Canceled) {
-		t.Errorf("the second call returns %v", err)
+	if err := <-result; !errors.Is(err, context.Canceled) {
+		t.Errorf("error of the second call = %v, want context.Canceled", err)
 	}
-	p.release(2, other)
-	p.release(1, first)
+	p.release(2, worker2)
+	p.release(1, worker1)
 	relaytest.Equal(t, "the free workers", p.free, 2)
 }
 
@@ -312,7 +311,7 @@ func TestManyCallersShareTheWorkers(t *testing.T) {
 	relaytest.Equal(t, "the free workers", p.free, newPool(t).free)
 }
 
-func TestAWorkerKeepsToItsMemory(t *testing.T) {
+func TestTheMemoryOfAWorkerIsLimited(t *testing.T) {
 	if _, err := os.Stat("/proc/self/statm"); err != nil {
 		t.Skip("only Linux bounds the data segment")
 	}
@@ -328,12 +327,12 @@ func TestAWorkerKeepsToItsMemory(t *testing.T) {
 		used := worker.cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss >> 10
 		t.Logf("%s: %d MiB, %v", code, used, err)
 		if used > 275 {
-			t.Errorf("%s: the worker used %d MiB", code, used)
+			t.Errorf("%s: the worker used %d MiB, want at most 275", code, used)
 		}
 	}
 }
 
-func TestAWorkerSeesNothingOfTheGateway(t *testing.T) {
+func TestAWorkerHasNoVariablesAndFilesOfTheGateway(t *testing.T) {
 	t.Setenv("PENSTOCK_ADMIN_TOKEN", "secret")
 	file := relaytest.Must(os.Create(filepath.Join(t.TempDir(), "ledger-key")))(t)
 	defer file.Close()
@@ -346,13 +345,13 @@ func TestAWorkerSeesNothingOfTheGateway(t *testing.T) {
 	dir := fmt.Sprintf("/proc/%d/", worker.cmd.Process.Pid)
 	environment, err := os.ReadFile(dir + "environ")
 	if os.IsNotExist(err) {
-		t.Skip("there is no /proc")
+		t.Skip("/proc is not available")
 	}
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the environment", string(environment), "")
 	for _, link := range relaytest.Must(filepath.Glob(dir + "fd/*"))(t) {
 		if target, _ := os.Readlink(link); target == file.Name() || strings.HasPrefix(target, "socket:") {
-			t.Errorf("descriptor %s is %s", filepath.Base(link), target)
+			t.Errorf("the worker has descriptor %s of %s", filepath.Base(link), target)
 		}
 	}
 }
@@ -381,7 +380,7 @@ func FuzzServe(f *testing.F) {
 		if (input.fPort === 2) { throw new Error("port") }
 		return {data: {a: input.bytes[0], b: "text", c: [1, 2]}, warnings: ["w"], errors: input.bytes.length > 3 ? ["e"] : []};
 	}`
-	sources := []string{"", "function decodeUplink(){return {data:{}}}", "var a = 1", "}"} // others might not end
+	sources := []string{"", "function decodeUplink(){return {data:{}}}", "var a = 1", "}"} // other sources might not end
 	for _, body := range []string{
 		`{"hash":"known","frames":[{"payload":"AQID","port":1,"fcnt":7,"id":"d","params":{"x":[1,null,"y"]}},{"port":2},{"payload":"AQIDBA=="}]}`,
 		`{"hash":"known","frames":[{},{},{}],"budget":1}`, `{"hash":"new","source":"function decodeUplink(){return {data:{}}}","frames":[{}]}`,
@@ -390,7 +389,7 @@ func FuzzServe(f *testing.F) {
 		f.Add([]byte(body), true)
 		f.Add([]byte(body), false)
 	}
-	f.Fuzz(func(t *testing.T, body []byte, full bool) {
+	f.Fuzz(func(t *testing.T, body []byte, cacheFull bool) {
 		var req request
 		var message bytes.Buffer
 		relaytest.NoError(t, binary.Write(&message, binary.BigEndian, uint32(len(body))))
@@ -402,12 +401,12 @@ func FuzzServe(f *testing.F) {
 		if resp := w.serve(request{Hash: "known", Source: source}); resp.Invalid != nil {
 			t.Fatal(resp.Invalid)
 		}
-		if full {
+		if cacheFull {
 			w.sources = maxSources
 		}
 		resp := w.serve(req)
 		if len(resp.Results) > len(req.Frames) || resp.Ends {
-			t.Errorf("%d results of %d frames, the worker ends: %t", len(resp.Results), len(req.Frames), resp.Ends)
+			t.Errorf("%d results for %d frames, Ends = %t", len(resp.Results), len(req.Frames), resp.Ends)
 		}
 		message.Reset()
 		relaytest.NoError(t, send(&message, resp), receive(&message, new(response), maxResponse))
@@ -418,12 +417,12 @@ func BenchmarkDecodeBatch(b *testing.B) {
 	d := compile(b, newPool(b), body("var b = input.bytes; return {data: {temperature: ((b[0] << 8) | b[1]) / 10, humidity: b[2] / 2, battery: b[3]}}"))
 	for _, n := range []int{1, 20, 500} {
 		b.Run(fmt.Sprintf("%d frames", n), func(b *testing.B) {
-			list := make([]*decoders.Frame, n)
-			for i := range list {
-				list[i] = &decoders.Frame{Payload: []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, FPort: 1, HasFPort: true}
+			frames := make([]*decoders.Frame, n)
+			for i := range frames {
+				frames[i] = &decoders.Frame{Payload: []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, FPort: 1, HasFPort: true}
 			}
 			for b.Loop() {
-				if _, err := d.DecodeBatch(b.Context(), 1, list, 0); err != nil {
+				if _, err := d.DecodeBatch(b.Context(), 1, frames, 0); err != nil {
 					b.Fatal(err)
 				}
 			}

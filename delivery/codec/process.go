@@ -98,7 +98,7 @@ func (p *process) exchange(req request) (resp response, err error) {
 	return resp, receive(p.stdout, &resp, maxResponse)
 }
 
-// endReason ends the process and returns why it ended.
+// endReason ends the process and returns the reason of its end as an *endedError.
 func (p *process) endReason(err error) error {
 	state, stderr := p.end(), p.stderr.String()
 	// The texts of the Go runtime and of the race detector for a failed allocation.
@@ -107,9 +107,9 @@ func (p *process) endReason(err error) error {
 	})
 	switch code := p.cmd.ProcessState.ExitCode(); {
 	case code == exitTime:
-		return &endedError{outOfTime, true}
+		return &endedError{timeExceeded, true}
 	case code == exitCompile:
-		return &endedError{compilesLate, true}
+		return &endedError{compileTimeExceeded, true}
 	case code == exitMemory || lacksMemory:
 		return &endedError{fmt.Sprintf("the codec used more than %d MiB of memory", memoryLimit>>20), true}
 	case strings.Contains(stderr, "stack exceeds"):

@@ -47,7 +47,7 @@ type frame struct {
 type response struct {
 	// Unknown is set if the worker needs the source.
 	Unknown bool `json:"unknown,omitempty"`
-	// Invalid is the reason why the source cannot be used.
+	// Invalid is the error of a source that cannot be used.
 	Invalid *decoders.Error `json:"invalid,omitempty"`
 	Results []result        `json:"results,omitempty"`
 	// Compiled is the CPU time of compiling the source; 0 if it was compiled before.

@@ -81,7 +81,7 @@ func Work(requests io.Reader, responses io.Writer) error {
 		if err := send(responses, resp); err != nil || resp.Ends {
 			return err
 		}
-		if heldMemory() > memoryLimit/3 { // the next codec must not be charged for this garbage
+		if heldMemory() > memoryLimit/3 { // this garbage must not count against the limit of the next codec
 			debug.FreeOSMemory()
 		}
 	}
@@ -109,7 +109,7 @@ func (w *worker) watch(checks <-chan time.Time) {
 			case used > 2*w.limit:
 				os.Exit(exitTime)
 			}
-			w.interrupted = w.interrupter.Interrupt(outOfTime) || w.interrupted
+			w.interrupted = w.interrupter.Interrupt(timeExceeded) || w.interrupted
 		}
 		w.mu.Unlock()
 	}
@@ -117,8 +117,8 @@ func (w *worker) watch(checks <-chan time.Time) {
 
 // The errors of a call that exceeds callLimit and of a source that exceeds compileLimit.
 const (
-	outOfTime    = "the codec did not end within 100 ms"
-	compilesLate = "the source was not compiled within 2 s"
+	timeExceeded        = "the codec did not end within 100 ms"
+	compileTimeExceeded = "the source was not compiled within 2 s"
 )
 
 // limited runs a call with a limit of CPU time and returns its CPU time. The lock prevents
