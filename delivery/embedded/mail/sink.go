@@ -124,7 +124,7 @@ func (s *Sink) removeOldest() error {
 // Dir returns the directory of the mails.
 func (s *Sink) Dir() string { return s.dir }
 
-// Send writes the mail and returns once it is on disk. The file is named after the
+// Send writes the mail and returns when it is on disk. The file is named after the
 // Message-ID, so that a retry replaces the file of the previous attempt. The names sort
 // by time, because our identifiers begin with it. Mails beyond the limits are removed,
 // the oldest first.

@@ -32,7 +32,7 @@ func files(t *testing.T, s *Sink) []string {
 	return names
 }
 
-func TestAMailIsAFileAndARetryReplacesIt(t *testing.T) {
+func TestARetryReplacesTheFileOfAMail(t *testing.T) {
 	s := newSink(t)
 	for _, text := range []string{"first", "second"} {
 		r := relaytest.Must(s.Send(t.Context(), outbox.Mail{To: "a@example.test", Subject: "SMS", Text: text, MessageID: "01h@penstock"}))(t)
@@ -86,9 +86,9 @@ func TestTheOldestMailsAreRemoved(t *testing.T) {
 		text string
 		want []string
 	}{
-		"more than the number": {Options{MaxMails: 2}, "short", []string{"a.eml", "c.eml"}},
-		"more than the size":   {Options{MaxBytes: 3 * size}, strings.Repeat("long\n", size/5), []string{"a.eml", "c.eml"}},
-		"one above the size":   {Options{MaxBytes: 1}, "short", []string{"a.eml"}},
+		"more mails than MaxMails":    {Options{MaxMails: 2}, "short", []string{"a.eml", "c.eml"}},
+		"more bytes than MaxBytes":    {Options{MaxBytes: 3 * size}, strings.Repeat("long\n", size/5), []string{"a.eml", "c.eml"}},
+		"a mail larger than MaxBytes": {Options{MaxBytes: 1}, "short", []string{"a.eml"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -109,7 +109,7 @@ func TestTheOldestMailsAreRemovedAtTheStart(t *testing.T) {
 		written := time.Unix(1_700_000_000+int64(i), 0)
 		relaytest.NoError(t, os.Chtimes(filepath.Join(s.Dir(), id+".eml"), written, written))
 	}
-	relaytest.NoError(t, os.WriteFile(filepath.Join(s.Dir(), "notes.txt"), nil, 0o600)) // of somebody else
+	relaytest.NoError(t, os.WriteFile(filepath.Join(s.Dir(), "notes.txt"), nil, 0o600)) // not a mail
 	s = relaytest.Must(New(dir, Options{MaxMails: 2}))(t)
 	relaytest.Equal(t, "the files", files(t, s), []string{"a.eml", "c.eml", "notes.txt"})
 	relaytest.Must(s.Send(t.Context(), outbox.Mail{To: "a@example.test", MessageID: "d"}))(t)
@@ -120,31 +120,31 @@ func TestErrorsAreClassified(t *testing.T) {
 	good := outbox.Mail{To: "a@example.test", MessageID: "d1"}
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	gone := newSink(t)
-	relaytest.NoError(t, os.RemoveAll(gone.Dir()))
+	removed := newSink(t)
+	relaytest.NoError(t, os.RemoveAll(removed.Dir()))
 	for name, c := range map[string]struct {
 		sink *Sink
 		ctx  context.Context
 		mail outbox.Mail
 		want delivery.Class
 	}{
-		"no recipient":          {newSink(t), t.Context(), outbox.Mail{MessageID: "d1"}, delivery.Dead},
-		"the directory is gone": {gone, t.Context(), good, delivery.Fault},
-		"shutdown":              {newSink(t), cancelled, good, delivery.Fault},
-		"no error":              {newSink(t), t.Context(), good, delivery.Delivered},
+		"no recipient":              {newSink(t), t.Context(), outbox.Mail{MessageID: "d1"}, delivery.Dead},
+		"the directory was removed": {removed, t.Context(), good, delivery.Fault},
+		"shutdown":                  {newSink(t), cancelled, good, delivery.Fault},
+		"no error":                  {newSink(t), t.Context(), good, delivery.Delivered},
 	} {
 		r, err := c.sink.Send(c.ctx, c.mail)
 		relaytest.Equal(t, name+": the class", delivery.ClassifyMail(r.Status, r.Response, err).Class, c.want)
 	}
 }
 
-func TestOptionsAreChecked(t *testing.T) {
+func TestInvalidOptionsAreRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	relaytest.NoError(t, os.WriteFile(file, nil, 0o600))
 	if _, err := New(file, Options{}); err == nil {
-		t.Error("accepted a file for a directory")
+		t.Error("a file was accepted as the directory")
 	}
 	if _, err := New(t.TempDir(), Options{From: "nobody"}); err == nil {
-		t.Error("accepted a sender without an address")
+		t.Error("a sender without an address was accepted")
 	}
 }

@@ -3,7 +3,7 @@
 // state: a result depends only on the SIM and the time of the command, and is the same
 // after a restart.
 //
-// The last four digits of an ICCID choose other results, see docs/simulators.md.
+// The last four digits of an ICCID select other results, see docs/simulators.md.
 package operator
 
 import (
@@ -51,7 +51,7 @@ func down() error {
 	return relay.Errorf(relay.KindUnavailable, "operator: the simulated operator is down for this SIM")
 }
 
-// Command returns the state of a command.
+// Command returns the report of a command.
 func (s Simulator) Command(_ context.Context, c provisioning.Command) (provisioning.Report, error) {
 	r := provisioning.Report{Simulated: true}
 	remaining := s.remaining(c.At)

@@ -20,7 +20,7 @@ var (
 	_ provisioning.Operator = Simulator{}
 )
 
-func TestDeliver(t *testing.T) {
+func TestTheICCIDSelectsTheResultOfAMessage(t *testing.T) {
 	down := errors.New("down")
 	for name, tc := range map[string]struct {
 		iccid  string
@@ -32,7 +32,7 @@ func TestDeliver(t *testing.T) {
 		"9001 is rejected":                      {"8944000000000009001", true, nil, delivery.Dead},
 		"9004 fails downstream":                 {"8944000000000009004", true, nil, delivery.Retry},
 		"a SIM that its relay no longer serves": {"8944000000000000001", false, nil, delivery.Dead},
-		"while relays cannot be loaded":         {"8944000000000000001", true, down, delivery.Fault},
+		"relays cannot be loaded":               {"8944000000000000001", true, down, delivery.Fault},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := operator.New(Simulator{}, func(context.Context, outbox.Delivery) (bool, error) { return tc.serves, tc.err })
@@ -49,33 +49,33 @@ func TestDeliver(t *testing.T) {
 	}
 }
 
-func TestCommands(t *testing.T) {
-	given := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+func TestTheICCIDSelectsTheReportOfACommand(t *testing.T) {
+	requestedAt := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	const service = "The simulated operator does not have this service."
 	for name, tc := range map[string]struct {
-		last   string
+		suffix string
 		action provisioning.Action
 		age    time.Duration
 		want   provisioning.Report
 		down   bool
 	}{
-		"any SIM":                             {"0001", provisioning.Activate, 0, provisioning.Report{}, false},
-		"9001 is refused":                     {"9001", provisioning.Suspend, 0, provisioning.Report{Refused: "The simulated operator refuses."}, false},
-		"9002 takes its time":                 {"9002", provisioning.Activate, 2 * time.Second, provisioning.Report{Pending: true, After: 3 * time.Second}, false},
-		"9002 comes to an end":                {"9002", provisioning.Activate, Slow, provisioning.Report{}, false},
-		"9003 is never reported":              {"9003", provisioning.Activate, time.Hour, provisioning.Report{Pending: true}, false},
-		"9004 is down":                        {"9004", provisioning.Activate, time.Hour, provisioning.Report{}, true},
-		"9005 is down for a while":            {"9005", provisioning.Activate, 0, provisioning.Report{}, true},
-		"9005 comes back":                     {"9005", provisioning.Activate, Slow, provisioning.Report{}, false},
-		"9006 is suspended once active":       {"9006", provisioning.Activate, 0, provisioning.Report{State: sim.Suspended}, false},
-		"9006 can be unsuspended":             {"9006", provisioning.Unsuspend, 0, provisioning.Report{}, false},
-		"9007 is terminated instead":          {"9007", provisioning.Activate, 0, provisioning.Report{State: sim.Terminated}, false},
-		"9008 has no more services":           {"9008", provisioning.AddService, 0, provisioning.Report{Refused: service}, false},
-		"9008 is activated with its services": {"9008", provisioning.Activate, 0, provisioning.Report{}, false},
+		"any SIM":                                 {"0001", provisioning.Activate, 0, provisioning.Report{}, false},
+		"9001 is refused":                         {"9001", provisioning.Suspend, 0, provisioning.Report{Refused: "The simulated operator refuses."}, false},
+		"9002 is pending for a while":             {"9002", provisioning.Activate, 2 * time.Second, provisioning.Report{Pending: true, After: 3 * time.Second}, false},
+		"9002 completes":                          {"9002", provisioning.Activate, Slow, provisioning.Report{}, false},
+		"9003 is never reported":                  {"9003", provisioning.Activate, time.Hour, provisioning.Report{Pending: true}, false},
+		"9004 is down":                            {"9004", provisioning.Activate, time.Hour, provisioning.Report{}, true},
+		"9005 is down at first":                   {"9005", provisioning.Activate, 0, provisioning.Report{}, true},
+		"9005 is available again":                 {"9005", provisioning.Activate, Slow, provisioning.Report{}, false},
+		"9006 is suspended after activation":      {"9006", provisioning.Activate, 0, provisioning.Report{State: sim.Suspended}, false},
+		"9006 can be unsuspended":                 {"9006", provisioning.Unsuspend, 0, provisioning.Report{}, false},
+		"9007 is terminated instead of activated": {"9007", provisioning.Activate, 0, provisioning.Report{State: sim.Terminated}, false},
+		"9008 gets no further services":           {"9008", provisioning.AddService, 0, provisioning.Report{Refused: service}, false},
+		"9008 is activated with its services":     {"9008", provisioning.Activate, 0, provisioning.Report{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := Simulator{Now: func() time.Time { return given.Add(tc.age) }}
-			r, err := s.Command(t.Context(), provisioning.Command{ICCID: "894400000000000" + tc.last, Action: tc.action, At: given})
+			s := Simulator{Now: func() time.Time { return requestedAt.Add(tc.age) }}
+			r, err := s.Command(t.Context(), provisioning.Command{ICCID: "894400000000000" + tc.suffix, Action: tc.action, At: requestedAt})
 			tc.want.Simulated = true
 			relaytest.Equal(t, "the report", r, tc.want)
 			if tc.down {

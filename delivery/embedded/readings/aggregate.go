@@ -35,7 +35,7 @@ func (s *Store) aggregate(ctx context.Context, q iot.AggregateQuery, scaled bool
 	err = s.eachRow(ctx, func(rows *sql.Rows) error {
 		var b iot.Bucket
 		var start int64
-		var value sql.NullFloat64 // NULL: infinities that cancel out
+		var value sql.NullFloat64 // NULL if infinities cancel out
 		columns := []any{&b.Type, &b.SensorID, &start, &value}
 		switch q.Statistic {
 		case iot.MinAveMax:

@@ -26,23 +26,23 @@ func reading(i int) iot.Point {
 	}
 }
 
-func batch(from, n int) iot.Readings {
+func batch(start, n int) iot.Readings {
 	var b iot.Readings
 	for i := range n {
-		b.Points = append(b.Points, reading(from+i))
+		b.Points = append(b.Points, reading(start+i))
 	}
 	return b
 }
 
-// writerDir makes the test binary the writer that is killed.
+// writerDir is the variable with the directory for TestWriter.
 const writerDir = "PENSTOCK_TEST_READINGS_DIR"
 
-// TestWriter is the process that TestWhatWasWrittenSurvivesAKill kills: it
-// writes batch after batch and prints the number of each that was accepted.
+// TestWriter runs in a process that writeUntilKilled kills. It writes batches and prints the
+// number of each stored batch.
 func TestWriter(t *testing.T) {
 	dir := os.Getenv(writerDir)
 	if dir == "" {
-		t.Skip("only a helper of another test")
+		t.Skip("runs only in the process that writeUntilKilled starts")
 	}
 	s, err := readings.Open(dir, "")
 	relaytest.NoError(t, err)
@@ -55,51 +55,51 @@ func TestWriter(t *testing.T) {
 	}
 }
 
-func TestWhatWasWrittenSurvivesAKill(t *testing.T) {
+func TestStoredBatchesSurviveAKill(t *testing.T) {
 	dir := t.TempDir()
-	last := -1
+	lastAcknowledged := -1
 	for round := range 5 {
-		last = writeUntilKilled(t, dir, last+1, 20+round*7)
+		lastAcknowledged = writeUntilKilled(t, dir, lastAcknowledged+1, 20+round*7)
 		s, err := readings.Open(dir, "")
 		relaytest.NoError(t, err)
 		stored := 0
 		for d := range 50 {
-			stored += len(all(t, s, fmt.Sprintf("d%d", d)))
+			stored += len(allReadings(t, s, fmt.Sprintf("d%d", d)))
 		}
-		if stored < (last+1)*100 || stored%100 != 0 {
-			t.Fatalf("round %d: %d points stored, %d acknowledged", round, stored, (last+1)*100)
+		if stored < (lastAcknowledged+1)*100 || stored%100 != 0 {
+			t.Fatalf("round %d: %d points stored, %d acknowledged", round, stored, (lastAcknowledged+1)*100)
 		}
 		relaytest.NoError(t, s.Close())
 	}
 }
 
-// writeUntilKilled lets a process write, kills it after some batches and
-// returns the last batch that it was told is stored.
+// writeUntilKilled starts a process that writes, kills it after some batches and returns the
+// number of the last batch that the process reported as stored.
 func writeUntilKilled(t *testing.T, dir string, start, batches int) int {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestWriter$", "-test.v")
 	cmd.Env = append(os.Environ(), writerDir+"="+dir, writerDir+"_START="+strconv.Itoa(start))
-	out, err := cmd.StdoutPipe()
+	stdout, err := cmd.StdoutPipe()
 	relaytest.NoError(t, err)
 	relaytest.NoError(t, cmd.Start())
-	last, seen := start-1, 0
-	for lines := bufio.NewScanner(out); lines.Scan(); {
+	lastAcknowledged, acknowledged := start-1, 0
+	for lines := bufio.NewScanner(stdout); lines.Scan(); {
 		if n, ok := strings.CutPrefix(lines.Text(), "batch "); ok {
-			last, _ = strconv.Atoi(n)
-			if seen++; seen == batches {
+			lastAcknowledged, _ = strconv.Atoi(n)
+			if acknowledged++; acknowledged == batches {
 				_ = cmd.Process.Kill()
 			}
 		}
 	}
 	_ = cmd.Wait()
-	if seen < batches {
-		t.Fatalf("the writer ended by itself after %d batches", seen)
+	if acknowledged < batches {
+		t.Fatalf("the writer ended after %d batches, want %d", acknowledged, batches)
 	}
-	return last
+	return lastAcknowledged
 }
 
-// all pages through a device's readings, newest first.
-func all(t *testing.T, s *readings.Store, device string) []iot.Point {
+// allReadings returns a device's readings, newest first.
+func allReadings(t *testing.T, s *readings.Store, device string) []iot.Point {
 	t.Helper()
 	var points []iot.Point
 	q := iot.Query{Account: 1, DeviceID: device}
@@ -114,7 +114,7 @@ func all(t *testing.T, s *readings.Store, device string) []iot.Point {
 	}
 }
 
-func TestReadersBesideWriters(t *testing.T) {
+func TestReadersAndWritersRunConcurrently(t *testing.T) {
 	s := open(t, t.TempDir())
 	var wg sync.WaitGroup
 	for w := range 4 {
@@ -137,36 +137,36 @@ func TestReadersBesideWriters(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := len(all(t, s, "d1")); n != 40 {
+	if n := len(allReadings(t, s, "d1")); n != 40 {
 		t.Errorf("%d readings, want 40", n)
 	}
 }
 
-func TestAFailedBatchLeavesNothingAndTheNextWorks(t *testing.T) {
+func TestAFailedBatchStoresNothing(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
-	other := raw(t, dir)
-	if _, err := other.Exec("CREATE TRIGGER full BEFORE INSERT ON reading WHEN NEW.value = 63 BEGIN SELECT RAISE(ABORT, 'disk full'); END"); err != nil {
+	db := openSQLite(t, dir)
+	if _, err := db.Exec("CREATE TRIGGER full BEFORE INSERT ON reading WHEN NEW.value = 63 BEGIN SELECT RAISE(ABORT, 'disk full'); END"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Write(t.Context(), batch(0, 100)); err == nil || !strings.Contains(err.Error(), "disk full") {
-		t.Fatalf("error %v", err)
+		t.Fatalf("error = %v, want disk full", err)
 	}
-	if n := len(all(t, s, "d1")); n != 0 {
-		t.Fatalf("%d readings of a batch that failed", n)
+	if n := len(allReadings(t, s, "d1")); n != 0 {
+		t.Fatalf("%d readings of a failed batch, want none", n)
 	}
-	if _, err := other.Exec("DROP TRIGGER full"); err != nil {
+	if _, err := db.Exec("DROP TRIGGER full"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Write(t.Context(), batch(0, 100)); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(all(t, s, "d1")); n != 2 {
+	if n := len(allReadings(t, s, "d1")); n != 2 {
 		t.Errorf("%d readings, want 2", n)
 	}
 }
 
-func raw(t *testing.T, dir string) *sql.DB {
+func openSQLite(t *testing.T, dir string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", filepath.Join(dir, readings.File))
 	relaytest.NoError(t, err)
@@ -174,41 +174,41 @@ func raw(t *testing.T, dir string) *sql.DB {
 	return db
 }
 
-func TestFilesThatAreNotOurs(t *testing.T) {
+func TestForeignFilesAreRefused(t *testing.T) {
 	cases := []struct {
 		name, sql, want string
 	}{
-		{"made by a newer version", "PRAGMA application_id = 1349735012; PRAGMA user_version = 99", "schema version 99"},
+		{"a file of a newer version", "PRAGMA application_id = 1349735012; PRAGMA user_version = 99", "schema version 99"},
 		{"a database of another program", "CREATE TABLE t (x)", "belongs to another program"},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := t.TempDir()
-			if _, err := raw(t, dir).Exec(tc.sql); err != nil {
+			if _, err := openSQLite(t, dir).Exec(tc.sql); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := readings.Open(dir, ""); err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("error %v, want %s", err, tc.want)
+				t.Errorf("error = %v, want it to contain %q", err, tc.want)
 			}
 		})
 	}
-	t.Run("no database at all", func(t *testing.T) {
+	t.Run("a file that is not a database", func(t *testing.T) {
 		dir := t.TempDir()
 		relaytest.NoError(t, os.WriteFile(filepath.Join(dir, readings.File), bytes.Repeat([]byte("no database "), 1000), 0o600))
 		if _, err := readings.Open(dir, ""); err == nil {
-			t.Error("no error")
+			t.Error("Open returned no error")
 		}
 	})
 }
 
-func TestADirectoryWithAnyNameOpensAgain(t *testing.T) {
+func TestADirectoryWithSpecialCharactersIsReopened(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a b?c#d%20", "deep")
 	s := open(t, dir)
 	if _, err := s.Write(t.Context(), batch(0, 1)); err != nil {
 		t.Fatal(err)
 	}
 	relaytest.NoError(t, s.Close())
-	if n := len(all(t, open(t, dir), "d0")); n != 1 {
+	if n := len(allReadings(t, open(t, dir), "d0")); n != 1 {
 		t.Errorf("%d readings, want 1", n)
 	}
 	entries, err := os.ReadDir(dir)
@@ -217,7 +217,7 @@ func TestADirectoryWithAnyNameOpensAgain(t *testing.T) {
 	}
 	for _, e := range entries {
 		if info, err := e.Info(); err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("%s: %v, %v", e.Name(), info.Mode(), err)
+			t.Errorf("%s: mode = %v, error %v, want 0600", e.Name(), info.Mode(), err)
 		}
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// Deleting takes turns with writing: no batch waits for more than a step of it.
-func TestWritersGoOnWhileMuchIsForgotten(t *testing.T) {
-	s := open(t, t.TempDir())
+// Forget deletes in short transactions, so that a batch waits for at most one of them.
+func TestBatchesAreWrittenDuringForget(t *testing.T) {
+	s := running(t, t.TempDir())
 	const n = 16_000
 	var b iot.Readings
 	for i := range n {
@@ -22,19 +22,19 @@ func TestWritersGoOnWhileMuchIsForgotten(t *testing.T) {
 	if _, err := s.Write(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan struct{})
+	forgotten := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		defer close(done)
+		defer close(forgotten)
 		if err := s.Forget(t.Context(), 1, []iot.Expired{{DeviceID: "old", SensorID: "old.0", Before: time.Unix(1740830400, n)}}); err != nil {
 			t.Error(err)
 		}
 	})
 	written := 0
-	for open := true; open; {
+	for running := true; running; {
 		select {
-		case <-done:
-			open = false
+		case <-forgotten:
+			running = false
 		default:
 			if _, err := s.Write(t.Context(), batch(written*50, 50)); err != nil {
 				t.Error(err)
@@ -44,10 +44,10 @@ func TestWritersGoOnWhileMuchIsForgotten(t *testing.T) {
 	}
 	wg.Wait()
 	if written < 5 {
-		t.Errorf("%d batches were written beside it", written)
+		t.Errorf("%d batches were written during Forget, want at least 5", written)
 	}
-	left := all(t, s, "old")
-	if len(left) != n/2 || left[0].SensorID != "old.1" {
-		t.Errorf("%d readings are left, want %d of old.1", len(left), n/2)
+	remaining := allReadings(t, s, "old")
+	if len(remaining) != n/2 || remaining[0].SensorID != "old.1" {
+		t.Errorf("%d readings remain, want %d of old.1", len(remaining), n/2)
 	}
 }

@@ -12,31 +12,31 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func TestAStoreIsAsDurableAsItSays(t *testing.T) {
+func TestTheDatabaseHasItsPragmas(t *testing.T) {
 	s, err := Open(t.TempDir(), "")
 	relaytest.NoError(t, err)
 	defer func() { _ = s.Close() }()
 	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": "10000", "user_version": strconv.Itoa(len(schema()))} {
 		var got string
 		if err := s.write.QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&got); err != nil || got != want {
-			t.Errorf("%s is %q, want %q (%v)", pragma, got, want, err)
+			t.Errorf("%s = %q, want %q; error %v", pragma, got, want, err)
 		}
 	}
 }
 
-func TestOlderTablesAreBroughtToTheNewestVersion(t *testing.T) {
+func TestOlderTablesAreMigrated(t *testing.T) {
 	s, err := Open(t.TempDir(), "")
 	relaytest.NoError(t, err)
 	defer func() { _ = s.Close() }()
-	steps := append(schema(), "CREATE TABLE second (x) STRICT", "third is no SQL")
+	steps := append(schema(), "CREATE TABLE second (x) STRICT", "invalid SQL")
 	if err := migrate(t.Context(), s.write, steps); err == nil {
-		t.Fatal("no error from a step that is no SQL")
+		t.Fatal("migrate returned no error for invalid SQL")
 	}
 	if n := count(t, s, "SELECT count(*) FROM sqlite_schema WHERE name = 'second'"); n != 0 {
 		t.Error("a failed migration left a table")
 	}
 	steps = append(schema(), "CREATE TABLE second (x INTEGER) STRICT")
-	for range 2 { // the second time there is nothing to do
+	for range 2 { // the second migration changes nothing
 		relaytest.NoError(t, migrate(t.Context(), s.write, steps))
 	}
 	if n := count(t, s, "PRAGMA user_version"); n != len(steps) {
@@ -50,36 +50,36 @@ func count(t *testing.T, s *Store, q string) (n int) {
 	return n
 }
 
-func TestQueriesWalkTheKeyAndSortOnlyTies(t *testing.T) {
+func TestQueriesUsePrimaryKeysAndSortOnlyEqualTimes(t *testing.T) {
 	s, err := Open(t.TempDir(), "")
 	relaytest.NoError(t, err)
 	defer func() { _ = s.Close() }()
 	text, args := query(iot.Query{Account: 1, DeviceID: "d", Types: []string{"temperature", "humidity"}, From: time.Unix(0, 0)})
 	hours, hourArgs := aggregateQuery(iot.AggregateQuery{Query: iot.Query{Account: 1, DeviceID: "d"}, Statistic: iot.MinAveMax, Granularity: iot.Hour}, false)
-	old, oldArgs := expiredQuery(1, []iot.Expired{{DeviceID: "d", SensorID: "d.1", Before: time.Unix(0, 0)}, {DeviceID: "d", SensorID: "d.2", Before: time.Unix(1, 0)}}, readingKey{})
+	expired, expiredArgs := expiredQuery(1, []iot.Expired{{DeviceID: "d", SensorID: "d.1", Before: time.Unix(0, 0)}, {DeviceID: "d", SensorID: "d.2", Before: time.Unix(1, 0)}}, readingKey{})
 	stored := selectStored + "(?, ?)"
 	cases := []struct {
-		name, q string
-		args    []any
-		want    []string
-		never   string
+		name, q  string
+		args     []any
+		want     []string
+		unwanted string
 	}{
-		{"the newest of a device", text, args, []string{"SEARCH reading USING PRIMARY KEY (device=? AND at>? AND at<?)", "LAST TERM OF ORDER BY"}, "SCAN reading"},
+		{"readings of a device", text, args, []string{"SEARCH reading USING PRIMARY KEY (device=? AND at>? AND at<?)", "LAST TERM OF ORDER BY"}, "SCAN reading"},
 		{"an aggregate by the hour", hours, hourArgs, []string{"SEARCH reading USING PRIMARY KEY (device=? AND at>? AND at<?)"}, "SCAN reading"},
-		{"the latest of a device", selectLatest, []any{int64(newestSpan), 1, "d"}, []string{"SEARCH r USING PRIMARY KEY (device=? AND at>? AND at<?)", "SEARCH reading USING PRIMARY KEY (device=? AND at=? AND sensor=?)"}, "SCAN r"},
-		{"when devices were stored last", stored, []any{1, "d", "e"}, []string{"SEARCH reading USING PRIMARY KEY (device=?)", "SEARCH uplink USING PRIMARY KEY (device=?)"}, "SCAN reading"},
-		{"what sensors keep no longer", old, oldArgs, []string{"SEARCH reading USING PRIMARY KEY (device=? AND at>? AND at<?)"}, "TEMP B-TREE"},
+		{"latest readings of a device", selectLatest, []any{int64(newestSpan), 1, "d"}, []string{"SEARCH r USING PRIMARY KEY (device=? AND at>? AND at<?)", "SEARCH reading USING PRIMARY KEY (device=? AND at=? AND sensor=?)"}, "SCAN r"},
+		{"last stored times of devices", stored, []any{1, "d", "e"}, []string{"SEARCH reading USING PRIMARY KEY (device=?)", "SEARCH uplink USING PRIMARY KEY (device=?)"}, "SCAN reading"},
+		{"expired readings", expired, expiredArgs, []string{"SEARCH reading USING PRIMARY KEY (device=? AND at>? AND at<?)"}, "TEMP B-TREE"},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			plan := explain(t, s, tc.q, tc.args)
 			for _, want := range tc.want {
 				if !slices.ContainsFunc(plan, func(step string) bool { return strings.Contains(step, want) }) {
-					t.Errorf("no %q in %q", want, plan)
+					t.Errorf("plan = %q, want it to contain %q", plan, want)
 				}
 			}
-			if strings.Contains(strings.Join(plan, "\n"), tc.never) {
-				t.Errorf("%q in %q", tc.never, plan)
+			if strings.Contains(strings.Join(plan, "\n"), tc.unwanted) {
+				t.Errorf("plan = %q, want it without %q", plan, tc.unwanted)
 			}
 		})
 	}

@@ -123,11 +123,11 @@ func appendList(args []any, values []string) (string, []any) {
 
 // failed wraps an error with its operation, and records damage, which Ping then reports.
 func (s *Store) failed(op string, err error) error {
-	named := fmt.Errorf("readings: %s: %w", op, db.AdviseDamage(err))
+	opErr := fmt.Errorf("readings: %s: %w", op, db.AdviseDamage(err))
 	if db.Damaged(err) {
-		s.health.Note(named)
+		s.health.Note(opErr)
 	}
-	return named
+	return opErr
 }
 
 // Close ends running operations and closes the file.

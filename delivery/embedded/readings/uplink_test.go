@@ -9,15 +9,15 @@ import (
 )
 
 // A later write without a field leaves the field unchanged, as in InfluxDB.
-func TestALaterUplinkAddsToAnEarlierOne(t *testing.T) {
+func TestALaterWriteOfAnUplinkKeepsOtherFields(t *testing.T) {
 	s := relaytest.Must(Open(t.TempDir(), ""))(t)
 	defer func() { _ = s.Close() }()
-	at := time.Unix(1_770_000_000, 0)
-	of := func(u iot.RadioData) iot.RadioData { u.Account, u.DeviceID, u.Time = 7, "d", at; return u }
+	now := time.Unix(1_770_000_000, 0)
+	uplink := func(u iot.RadioData) iot.RadioData { u.Account, u.DeviceID, u.Time = 7, "d", now; return u }
 	for _, u := range []iot.RadioData{
-		of(iot.RadioData{FCnt: new(int64(12)), FPort: new(int64(2)), RSSI: new(-110.0), Gateways: new(int64(1)), Battery: new(50.0)}),
-		of(iot.RadioData{RSSI: new(-90.0), SNR: new(7.5), Gateways: new(int64(3)), Latitude: new(51.5), Longitude: new(-0.1), Margin: new(9.0)}),
-		of(iot.RadioData{}),
+		uplink(iot.RadioData{FCnt: new(int64(12)), FPort: new(int64(2)), RSSI: new(-110.0), Gateways: new(int64(1)), Battery: new(50.0)}),
+		uplink(iot.RadioData{RSSI: new(-90.0), SNR: new(7.5), Gateways: new(int64(3)), Latitude: new(51.5), Longitude: new(-0.1), Margin: new(9.0)}),
+		uplink(iot.RadioData{}),
 	} {
 		relaytest.Equal(t, "the refused uplinks", relaytest.Must(s.Write(t.Context(), iot.Readings{Radio: []iot.RadioData{u}}))(t), nil)
 	}

@@ -19,7 +19,7 @@ func (s *Store) Write(ctx context.Context, b iot.Readings) ([]iot.Refused, error
 	defer s.mu.Unlock()
 	refused, err := s.batch(ctx, b)
 	if err != nil {
-		s.ids.clear() // some were assigned by the failed transaction
+		s.ids.clear() // the failed transaction may have assigned some of the ids
 		return nil, s.failed("write", err)
 	}
 	s.ids.shrink()
@@ -162,8 +162,8 @@ func (i *ids) shrink() {
 }
 
 // lookup returns the number of a name from the cache or the table, and inserts a new name.
-func lookup[K comparable](ctx context.Context, w *writing, known map[K]int64, name K, find, insert string, args ...any) (id int64, err error) {
-	if id, ok := known[name]; ok {
+func lookup[K comparable](ctx context.Context, w *writing, cache map[K]int64, name K, find, insert string, args ...any) (id int64, err error) {
+	if id, ok := cache[name]; ok {
 		return id, nil
 	}
 	for _, query := range []string{find, insert} {
@@ -172,7 +172,7 @@ func lookup[K comparable](ctx context.Context, w *writing, known map[K]int64, na
 			err = stmt.QueryRowContext(ctx, args...).Scan(&id)
 		}
 		if err == nil {
-			known[name] = id
+			cache[name] = id
 			return id, nil
 		}
 		if !errors.Is(err, sql.ErrNoRows) {

@@ -51,7 +51,7 @@ func Start(o Options) (*Server, error) {
 
 func newEngine() (*engine, error) {
 	e := &engine{Miniredis: miniredis.NewMiniRedis()}
-	c, err := e.Dial() // starts it without a listener
+	c, err := e.Dial() // starts miniredis without a listener
 	if err != nil {
 		return nil, fmt.Errorf("embedded redis: %w", err)
 	}
@@ -76,10 +76,10 @@ func (e *engine) hook(p *server.Peer, name string, args ...string) bool {
 		numKeys, key := args[1], args[2] // the first one
 		isDelayed := strings.HasSuffix(key, ":scheduled") || strings.HasSuffix(key, ":retry")
 		switch {
-		case numKeys == "4" && strings.HasSuffix(key, ":pending") && !e.Exists(key): // takes a task
+		case numKeys == "4" && strings.HasSuffix(key, ":pending") && !e.Exists(key): // the script takes a task
 			p.WriteNull()
 			return true
-		case numKeys == "2" && isDelayed && !e.Exists(key): // moves the tasks that are due
+		case numKeys == "2" && isDelayed && !e.Exists(key): // the script moves due tasks
 			p.WriteInt(0)
 			return true
 		}
@@ -131,22 +131,22 @@ func (s *Server) expire() {
 		case <-time.After(wait):
 		}
 		s.mu.Lock()
-		old := s.engine
+		current := s.engine
 		s.mu.Unlock()
 		now := time.Now()
-		old.FastForward(now.Sub(lastTick))
+		current.FastForward(now.Sub(lastTick))
 		wait = max(time.Second, 100*time.Since(now))
 		lastTick = now
-		if old.tasks.Load() < s.maxTasks {
+		if current.tasks.Load() < s.maxTasks {
 			continue
 		}
-		fresh, err := newEngine()
+		replacement, err := newEngine()
 		if err != nil {
-			continue // the old server stays in use
+			continue // the current server stays in use
 		}
 		s.mu.Lock()
-		s.engine = fresh
+		s.engine = replacement
 		s.mu.Unlock()
-		old.Close()
+		current.Close()
 	}
 }

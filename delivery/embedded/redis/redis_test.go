@@ -29,7 +29,7 @@ func open(t *testing.T, o redis.Options) *cache.DB {
 			t.Error(err)
 		}
 		if _, err := server.Dial(context.Background(), "", ""); err == nil {
-			t.Error("a closed server takes connections")
+			t.Error("a closed server accepts a connection")
 		}
 	})
 	return db
@@ -42,21 +42,21 @@ func client(t *testing.T, db *cache.DB) goredis.UniversalClient {
 	return c
 }
 
-func TestItPassesTheCheckOfAServer(t *testing.T) {
+func TestTheServerPassesTheChecksOfTheCache(t *testing.T) {
 	db := open(t, redis.Options{})
 	if err := errors.Join(db.Ping(t.Context()), db.Check(t.Context())); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestTheQueueRunsOnIt(t *testing.T) {
+func TestAsynqRunsTasks(t *testing.T) {
 	db := open(t, redis.Options{})
 	const n = 50
-	run := runs(t, db, n)
+	awaitRuns := startQueue(t, db, n)
 	for i := range n {
 		enqueue(t, db, i)
 	}
-	run(30 * time.Second)
+	awaitRuns(30 * time.Second)
 	inspector := asynq.NewInspector(db)
 	defer inspector.Close()
 	redistest.Await(t, "the queue is empty", func(context.Context) bool {
@@ -65,13 +65,13 @@ func TestTheQueueRunsOnIt(t *testing.T) {
 	})
 }
 
-// runs runs the queue; the result waits until n tasks have run, every other one
-// twice.
-func runs(t *testing.T, db *cache.DB, n int) func(time.Duration) {
+// startQueue starts to run tasks. Every other task fails in its first run. The returned function
+// waits until n tasks have succeeded.
+func startQueue(t *testing.T, db *cache.DB, n int) func(time.Duration) {
 	t.Helper()
 	var mu sync.Mutex
-	seen, done := map[string]int{}, make(chan struct{})
-	left := n + n/2
+	runsByTask, done := map[string]int{}, make(chan struct{})
+	remaining := n + n/2
 	srv := asynq.NewServer(db, asynq.Config{
 		Concurrency: 4, TaskCheckInterval: 20 * time.Millisecond, DelayedTaskCheckInterval: 50 * time.Millisecond, LogLevel: asynq.FatalLevel,
 		RetryDelayFunc: func(int, error, *asynq.Task) time.Duration { return 0 },
@@ -80,23 +80,23 @@ func runs(t *testing.T, db *cache.DB, n int) func(time.Duration) {
 		mu.Lock()
 		defer mu.Unlock()
 		p := string(task.Payload())
-		seen[p]++
-		if left--; left == 0 {
+		runsByTask[p]++
+		if remaining--; remaining == 0 {
 			close(done)
 		}
-		if seen[p] == 1 && p[0]%2 == 0 {
-			return errors.New("again")
+		if runsByTask[p] == 1 && p[0]%2 == 0 {
+			return errors.New("first run")
 		}
 		return nil
 	}))
 	relaytest.NoError(t, err)
 	t.Cleanup(srv.Shutdown)
-	return func(most time.Duration) {
+	return func(timeout time.Duration) {
 		t.Helper()
 		select {
 		case <-done:
-		case <-time.After(most):
-			t.Fatalf("%d runs are missing", left)
+		case <-time.After(timeout):
+			t.Fatalf("%d runs are missing", remaining)
 		}
 	}
 }
@@ -110,7 +110,7 @@ func enqueue(t *testing.T, db *cache.DB, i int) {
 		t.Fatal(err)
 	}
 	if _, err := q.Enqueue(task, id); !errors.Is(err, asynq.ErrTaskIDConflict) {
-		t.Fatalf("enqueued twice: %v", err)
+		t.Fatalf("second Enqueue: error = %v, want a task id conflict", err)
 	}
 }
 
@@ -128,13 +128,13 @@ func TestKeysExpire(t *testing.T) {
 		n, err := c.Exists(ctx, "short", "hash").Result()
 		return err == nil && n == 0
 	})
-	if left, err := c.TTL(t.Context(), "long").Result(); err != nil || left <= 50*time.Minute || left > time.Hour {
-		t.Errorf("the other ends after %s, %v", left, err)
+	if ttl, err := c.TTL(t.Context(), "long").Result(); err != nil || ttl <= 50*time.Minute || ttl > time.Hour {
+		t.Errorf("TTL of the long key = %s, error %v, want about an hour", ttl, err)
 	}
 }
 
-// A pipeline whose requests and answers are larger than any buffer between.
-func TestPipelinesOfAnySize(t *testing.T) {
+// The requests and the responses of the pipeline are larger than the buffers of a connection.
+func TestALargePipelineDoesNotBlock(t *testing.T) {
 	c := client(t, open(t, redis.Options{}))
 	text := strings.Repeat("x", 1000)
 	cmds, err := c.Pipelined(t.Context(), func(p goredis.Pipeliner) error {
@@ -149,7 +149,7 @@ func TestPipelinesOfAnySize(t *testing.T) {
 	}
 }
 
-func TestWaitingScriptsAndMessages(t *testing.T) {
+func TestBlockingPopsScriptsAndPublishing(t *testing.T) {
 	c := client(t, open(t, redis.Options{}))
 	ctx := t.Context()
 	sub := c.Subscribe(ctx, "news")
@@ -165,13 +165,13 @@ func TestWaitingScriptsAndMessages(t *testing.T) {
 	script := goredis.NewScript(`redis.call('PUBLISH', 'news', ARGV[1]) return redis.call('RPUSH', KEYS[1], ARGV[1])`)
 	relaytest.NoError(t, script.Run(ctx, c, []string{"list"}, "hello").Err())
 	if got := <-popped; len(got) != 2 || got[1] != "hello" {
-		t.Errorf("popped %q", got)
+		t.Errorf("BLPOP returned %q, want hello", got)
 	}
 	if m, err := sub.ReceiveMessage(ctx); err != nil || m.Payload != "hello" {
-		t.Errorf("message %v, %v", m, err)
+		t.Errorf("message = %v, error %v, want hello", m, err)
 	}
 	if _, err := c.BLPop(ctx, 50*time.Millisecond, "list").Result(); !errors.Is(err, goredis.Nil) {
-		t.Errorf("an empty list: %v", err)
+		t.Errorf("BLPOP of an empty list: error = %v, want redis.Nil", err)
 	}
 }
 
@@ -180,23 +180,24 @@ func TestACallEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if err := c.BLPop(ctx, time.Minute, "list").Err(); !errors.Is(err, context.DeadlineExceeded) && !strings.Contains(fmt.Sprint(err), "timeout") {
-		t.Errorf("%v", err)
+		t.Errorf("error = %v, want a timeout", err)
 	}
 	if err := c.Ping(t.Context()).Err(); err != nil {
 		t.Error(err)
 	}
 }
 
-// What miniredis never forgets has an end: it begins anew, and clients go on.
-func TestItBeginsAnewAfterManyTasks(t *testing.T) {
+// miniredis never forgets a key name, so the server is replaced by an empty one. Clients
+// reconnect.
+func TestTheServerIsReplacedAfterManyTasks(t *testing.T) {
 	db := open(t, redis.Options{MaxTasks: 3})
 	c := client(t, db)
-	relaytest.NoError(t, c.Set(t.Context(), "kept", "1", 0).Err())
+	relaytest.NoError(t, c.Set(t.Context(), "key", "1", 0).Err())
 	for i := range 3 {
 		enqueue(t, db, i)
 	}
-	redistest.Await(t, "it is empty", func(ctx context.Context) bool {
-		n, err := c.Exists(ctx, "kept").Result()
+	redistest.Await(t, "the server is empty", func(ctx context.Context) bool {
+		n, err := c.Exists(ctx, "key").Result()
 		return err == nil && n == 0
 	})
 	if err := errors.Join(c.Ping(t.Context()).Err(), db.Ping(t.Context())); err != nil {
@@ -205,26 +206,25 @@ func TestItBeginsAnewAfterManyTasks(t *testing.T) {
 	enqueue(t, db, 0)
 }
 
-// TestScriptsThatFindNoTasksAreAnsweredWithoutLua: the server does not know the scripts by
-// these hashes, so an answer is one without Lua.
+// The server has no scripts with these hashes, so a response means that Lua was not used.
 func TestScriptsThatFindNoTasksAreAnsweredWithoutLua(t *testing.T) {
 	c := client(t, open(t, redis.Options{}))
-	take := func() error {
+	dequeue := func() error {
 		return c.EvalSha(t.Context(), "dequeue", []string{"asynq:{q}:pending", "asynq:{q}:paused", "asynq:{q}:active", "asynq:{q}:lease"}).Err()
 	}
-	move := func(set string) (any, error) {
+	forward := func(set string) (any, error) {
 		return c.EvalSha(t.Context(), "forward", []string{"asynq:{q}:" + set, "asynq:{q}:pending"}).Result()
 	}
-	relaytest.Equal(t, "the answer of an empty queue", fmt.Sprint(take()), "redis: nil")
+	relaytest.Equal(t, "the response of an empty queue", fmt.Sprint(dequeue()), "redis: nil")
 	for _, set := range []string{"scheduled", "retry"} {
-		relaytest.Equal(t, "the number of tasks that are due in "+set, relaytest.Must(move(set))(t), any(int64(0)))
+		relaytest.Equal(t, "the number of tasks that are due in "+set, relaytest.Must(forward(set))(t), any(int64(0)))
 		relaytest.NoError(t, c.ZAdd(t.Context(), "asynq:{q}:"+set, goredis.Z{Member: "a"}).Err())
-		if _, err := move(set); err == nil {
-			t.Errorf("a task in %s was not looked at by the script", set)
+		if _, err := forward(set); err == nil {
+			t.Errorf("the script was not run for a task in %s", set)
 		}
 	}
 	relaytest.NoError(t, c.RPush(t.Context(), "asynq:{q}:pending", "a").Err())
-	if err := take(); err == nil || errors.Is(err, goredis.Nil) {
-		t.Errorf("a pending task was not looked at by the script: %v", err)
+	if err := dequeue(); err == nil || errors.Is(err, goredis.Nil) {
+		t.Errorf("the script was not run for a pending task: error = %v", err)
 	}
 }

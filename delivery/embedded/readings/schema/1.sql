@@ -8,7 +8,8 @@ CREATE TABLE device (
 	UNIQUE (account, name)
 ) STRICT;
 
--- A sensor of a device: what readings overwrite by, what retention deletes by.
+-- A sensor of a device. A reading overwrites another of the same sensor and time, and each
+-- sensor has a retention.
 CREATE TABLE sensor (
 	id     INTEGER PRIMARY KEY,
 	device INTEGER NOT NULL REFERENCES device (id),
@@ -16,7 +17,7 @@ CREATE TABLE sensor (
 	UNIQUE (device, name)
 ) STRICT;
 
--- What a reading carries besides: the same for nearly all of a sensor's.
+-- The other names of a reading. Nearly all readings of a sensor have the same label.
 CREATE TABLE label (
 	id         INTEGER PRIMARY KEY,
 	type       TEXT NOT NULL,
@@ -25,9 +26,9 @@ CREATE TABLE label (
 	UNIQUE (type, identifier, key)
 ) STRICT;
 
--- In the order that readings are asked for: of a device, by time. Aggregates
--- (a range of a device, grouped by sensor and at / width) and retention (the
--- oldest of a device's sensor) walk the same order.
+-- The primary key has the order of queries: by device, then by time. Aggregates (a range of
+-- times of a device, grouped by sensor and at / width) and retention (the oldest readings of a
+-- device's sensor) scan in the same order.
 CREATE TABLE reading (
 	device INTEGER NOT NULL,
 	at     INTEGER NOT NULL,

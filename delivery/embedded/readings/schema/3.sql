@@ -1,6 +1,5 @@
--- Where to look for a sensor's newest reading: at this time or within a day after
--- it. It may be gone: then the sensor has none, since readings are forgotten from
--- the oldest on.
+-- The time of a sensor's newest reading, or a time at most a day earlier. If no reading is in
+-- this range, the sensor has none, because retention deletes the oldest readings first.
 CREATE TABLE newest (
 	sensor INTEGER PRIMARY KEY REFERENCES sensor (id),
 	at     INTEGER NOT NULL
