@@ -104,10 +104,10 @@ func (s *session) transact(sender, recipient string, raw []byte) (Result, error)
 	if _, err := w.Write(raw); err != nil {
 		return Result{}, delivery.OwnFault(fmt.Errorf("mail server: text: %w", err))
 	}
-	answer, err := w.CloseWithResponse()
+	accepted, err := w.CloseWithResponse()
 	if err == nil {
 		s.broken = false
-		return Result{Status: 250, Response: answer.StatusText}, nil
+		return Result{Status: 250, Response: accepted.StatusText}, nil
 	}
 	if reply, ok := errors.AsType[*smtp.SMTPError](err); ok {
 		s.broken = false

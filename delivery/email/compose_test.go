@@ -19,7 +19,7 @@ func sender() mail.Address { return mail.Address{Name: "Gateway", Address: "gate
 
 func noon() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
-func TestAMailIsWrittenByteForByte(t *testing.T) {
+func TestComposeWritesTheGoldenFile(t *testing.T) {
 	got, err := Compose(sender(), outbox.Mail{
 		To: "a@example.test", Subject: "SMS from Zoë (447700900123)", Text: "Grüße, 100 %=\r\nsecond line",
 		MessageID: "d1", Header: map[string]string{"X-MS-Reply-To-Mobile": "447700900123", "Content-class": "MS-OMS-SMS"},
@@ -32,7 +32,7 @@ func TestAMailIsWrittenByteForByte(t *testing.T) {
 	}
 }
 
-func TestAHostileNameNeverBecomesAHeader(t *testing.T) {
+func TestAHostileNameAddsNoHeaderField(t *testing.T) {
 	for _, name := range []string{
 		"Mallory\r\nBcc: victim@example.test", "Mallory\nBcc: victim@example.test", "Mallory\rBcc: x", "Mallory\x00\x0b\x85Bcc: x", "Mallory\u2028Bcc: x",
 		"=?utf-8?q?a=0D=0ABcc:_x?=", "\r\n\r\nbody", strings.Repeat("long ", 400), strings.Repeat("ü", 2000), "\xff\xfe", "",
@@ -40,13 +40,13 @@ func TestAHostileNameNeverBecomesAHeader(t *testing.T) {
 		m := outbox.Mail{To: "a@example.test", Subject: name, Text: "x", MessageID: "d1@x", Header: map[string]string{"X-Name": name}}
 		raw, err := Compose(mail.Address{Name: name, Address: "gateway@penstock.test"}, m, noon())
 		relaytest.NoError(t, err)
-		checkOurs(t, raw, "X-Name")
+		parseMail(t, raw, "X-Name")
 	}
 }
 
-// checkOurs re-reads a mail and wants exactly our header fields and lines that
-// every server takes.
-func checkOurs(t *testing.T, raw []byte, further ...string) *mail.Message {
+// parseMail parses a mail. It expects exactly the header fields of Compose and further, and lines
+// that every server accepts.
+func parseMail(t *testing.T, raw []byte, further ...string) *mail.Message {
 	t.Helper()
 	m, err := mail.ReadMessage(strings.NewReader(string(raw)))
 	if err != nil {
@@ -57,7 +57,7 @@ func checkOurs(t *testing.T, raw []byte, further ...string) *mail.Message {
 	for name, values := range m.Header {
 		got = append(got, name)
 		if len(values) != 1 {
-			t.Errorf("%s stands %d times in\n%s", name, len(values), raw)
+			t.Errorf("%s occurs %d times, want once, in\n%s", name, len(values), raw)
 		}
 	}
 	slices.Sort(want)
@@ -67,48 +67,49 @@ func checkOurs(t *testing.T, raw []byte, further ...string) *mail.Message {
 	}
 	for line := range strings.SplitSeq(strings.TrimSuffix(string(raw), "\r\n"), "\r\n") {
 		if len(line) > 998 || strings.ContainsAny(line, "\r\n\x00") {
-			t.Errorf("line of %d bytes: %q", len(line), line)
+			t.Errorf("a line of %d bytes is too long or has control characters: %q", len(line), line)
 		}
 	}
 	return m
 }
 
-func TestFurtherHeadersAreRefusedWhereTheyAreNotAllowed(t *testing.T) {
+func TestHeaderNamesThatAreNotAllowedAreRefused(t *testing.T) {
 	for _, name := range []string{"", "Bcc", "bcc", "SUBJECT", "Content-Type", "X Name", "X:", "X\r\nBcc", "Größe", strings.Repeat("X", 71)} {
 		if _, err := Compose(sender(), outbox.Mail{To: "a@example.test", MessageID: "d1", Header: map[string]string{name: "x"}}, noon()); err == nil {
-			t.Errorf("%q: accepted", name)
+			t.Errorf("the header name %q was accepted", name)
 		}
 	}
 }
 
-func TestMessageIDsAreCheckedAndCompleted(t *testing.T) {
+func TestMessageIDsGetADomainAndInvalidOnesAreRefused(t *testing.T) {
 	for id, want := range map[string]string{
 		"d1": "d1@penstock.test", "d1@gw.test": "d1@gw.test", "": "", "a b": "", "a@b@c": "", "<a@b>": "", "a\r\nBcc: x@b": "", "@b": "", "a@": "", "ü@b": "",
 	} {
 		if got, err := messageID(id, "gateway@penstock.test"); got != want || (err == nil) != (want != "") {
-			t.Errorf("%q: got %q, %v", id, got, err)
+			t.Errorf("messageID(%q) = %q, error %v, want %q", id, got, err, want)
 		}
 	}
 }
 
-// FuzzCompose re-reads what was composed: our fields, the text as given.
+// FuzzCompose parses composed mails: they have only allowed header fields, and their subject and
+// text are unchanged.
 func FuzzCompose(f *testing.F) {
 	f.Add("a@example.test", "SMS from Zoë", "Hello\n.\nworld", "X-Name", "value", "Gateway")
 	f.Add("\"a b\"@example.test", "=?utf-8?q?x?=", "\r\n\r\n", "Content-class", "MS-OMS-SMS\r\nBcc: x", "")
 	f.Add("a@[127.0.0.1]", strings.Repeat("=? ", 200), "\xff\x00\x1b", "X", "\x7f", "Ä\"<>")
-	f.Fuzz(func(t *testing.T, to, subject, text, name, value, from string) {
-		m := outbox.Mail{To: to, Subject: subject, Text: text, MessageID: "d1", Header: map[string]string{name: value}}
-		raw, err := Compose(mail.Address{Name: from, Address: "gateway@penstock.test"}, m, noon())
+	f.Fuzz(func(t *testing.T, recipient, subject, text, name, value, senderName string) {
+		m := outbox.Mail{To: recipient, Subject: subject, Text: text, MessageID: "d1", Header: map[string]string{name: value}}
+		raw, err := Compose(mail.Address{Name: senderName, Address: "gateway@penstock.test"}, m, noon())
 		if err != nil {
 			return
 		}
-		read := checkOurs(t, raw, canonicalName(name))
+		read := parseMail(t, raw, canonicalName(name))
 		decoded, err := new(mime.WordDecoder).DecodeHeader(read.Header.Get("Subject"))
 		if err != nil || decoded != fieldText(subject) {
 			t.Errorf("subject %q became %q, %v", fieldText(subject), decoded, err)
 		}
 		if a, err := read.Header.AddressList("To"); err != nil || len(a) != 1 {
-			t.Errorf("recipient %q became %v, %v", to, a, err)
+			t.Errorf("recipient %q became %v, %v", recipient, a, err)
 		}
 		body, err := io.ReadAll(quotedprintable.NewReader(read.Body))
 		if got := strings.ReplaceAll(string(body), "\r\n", "\n"); err != nil || got != bodyText(text) {

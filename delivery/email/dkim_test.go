@@ -38,7 +38,7 @@ func ed25519Key(t testing.TB) crypto.Signer {
 	return key
 }
 
-// record is what the domain publishes about a key.
+// record returns the TXT record of a key.
 func record(t *testing.T, key crypto.Signer) string {
 	t.Helper()
 	if public, ok := key.Public().(ed25519.PublicKey); ok {
@@ -49,79 +49,79 @@ func record(t *testing.T, key crypto.Signer) string {
 	return "v=DKIM1; k=rsa; p=" + base64.StdEncoding.EncodeToString(der)
 }
 
-// signedMail sends a mail to a server and returns it as it arrived.
+// signedMail sends a mail to a server and returns the mail that the server received.
 func signedMail(t *testing.T, key crypto.Signer) string {
 	t.Helper()
-	p := startPeer(t, plain, &peer{})
+	p := startPeer(t, withoutTLS, &peer{})
 	c := newClient(t, Options{Addr: p.addr, TLS: None, DKIM: &DKIM{Domain: "penstock.test", Selector: "gw1", Key: key}})
 	r, err := c.Send(t.Context(), outbox.Mail{
 		To: "a@example.test", Subject: "SMS from Zoë", Text: "Grüße\n\n.\ntrailing  \n\n", MessageID: "d1@penstock.test",
 		Header: map[string]string{"Content-class": "MS-OMS-SMS"},
 	})
-	checkClass(t, "the mail", r, err, delivery.Delivered)
-	if len(p.arrived()) != 1 {
-		t.Fatalf("%d mails arrived, want 1", len(p.arrived()))
+	expectClass(t, "the mail", r, err, delivery.Delivered)
+	if len(p.received()) != 1 {
+		t.Fatalf("%d mails arrived, want 1", len(p.received()))
 	}
-	return p.arrived()[0]
+	return p.received()[0]
 }
 
-// verifiers are implementations that are not ours: one in Go, one in Python.
+// verifiers returns independent implementations of DKIM: one in Go, one in Python.
 func verifiers() map[string]func(t *testing.T, mail, record string) bool {
 	return map[string]func(t *testing.T, mail, record string) bool{
 		"go-msgauth": func(t *testing.T, mail, record string) bool {
-			found, err := dkim.VerifyWithOptions(strings.NewReader(mail), &dkim.VerifyOptions{LookupTXT: func(domain string) ([]string, error) {
+			results, err := dkim.VerifyWithOptions(strings.NewReader(mail), &dkim.VerifyOptions{LookupTXT: func(domain string) ([]string, error) {
 				if domain != "gw1._domainkey.penstock.test" {
 					return nil, errors.New("no such record")
 				}
 				return []string{record}, nil
 			}})
-			return err == nil && len(found) == 1 && found[0].Err == nil && found[0].Domain == "penstock.test" && len(found[0].HeaderKeys) >= 9
+			return err == nil && len(results) == 1 && results[0].Err == nil && results[0].Domain == "penstock.test" && len(results[0].HeaderKeys) >= 9
 		},
 		"dkimpy": dkimpy,
 	}
 }
 
-// dkimpy is Debian's python3-dkim.
+// dkimpy verifies with dkimpy, the Debian package python3-dkim.
 func dkimpy(t *testing.T, mail, record string) bool {
 	t.Helper()
 	if _, err := exec.LookPath("dkimverify"); err != nil {
-		const text = "dkimverify is not installed (Debian: apt-get install python3-dkim)"
+		const reason = "dkimverify is not installed (Debian: apt-get install python3-dkim)"
 		if os.Getenv("PENSTOCK_TEST_SKIP_REAL") == "1" {
-			t.Skip(text)
+			t.Skip(reason)
 		}
-		t.Fatal(text)
+		t.Fatal(reason)
 	}
 	cmd := exec.Command("/usr/bin/python3", "testdata/verify.py", "gw1._domainkey.penstock.test", record)
 	cmd.Stdin = strings.NewReader(mail)
-	var problems bytes.Buffer
-	cmd.Stderr = &problems
-	out, err := cmd.Output()
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	stdout, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("dkimpy: %v: %s", err, &problems)
+		t.Fatalf("dkimpy: %v: %s", err, &stderr)
 	}
-	return strings.TrimSpace(string(out)) == "verified"
+	return strings.TrimSpace(string(stdout)) == "verified"
 }
 
-func TestOthersVerifyOurDKIMSignatures(t *testing.T) {
-	key, other := rsaKey(t), rsaKey(t)
+func TestOtherImplementationsVerifyDKIMSignatures(t *testing.T) {
+	key, otherKey := rsaKey(t), rsaKey(t)
 	mail := signedMail(t, key)
 	if !strings.HasPrefix(mail, "DKIM-Signature: ") {
-		t.Fatalf("no signature in front: %s", mail)
+		t.Fatalf("the mail does not begin with a signature: %s", mail)
 	}
-	for name, verified := range verifiers() {
+	for name, verify := range verifiers() {
 		t.Run(name, func(t *testing.T) {
 			for _, c := range []struct {
 				name, mail, record string
 				want               bool
 			}{
-				{"as it arrived", mail, record(t, key), true},
+				{"unchanged", mail, record(t, key), true},
 				{"with another text", strings.Replace(mail, "trailing", "changed", 1), record(t, key), false},
 				{"with another recipient", strings.Replace(mail, "<a@example.test>", "<b@example.test>", 1), record(t, key), false},
 				{"with another further header", strings.Replace(mail, "MS-OMS-SMS", "MS-OMS-MMS", 1), record(t, key), false},
-				{"with another key published", mail, record(t, other), false},
+				{"with another key published", mail, record(t, otherKey), false},
 			} {
-				if got := verified(t, c.mail, c.record); got != c.want {
-					t.Errorf("%s: verified %v, want %v", c.name, got, c.want)
+				if got := verify(t, c.mail, c.record); got != c.want {
+					t.Errorf("%s: verified = %v, want %v", c.name, got, c.want)
 				}
 			}
 		})
@@ -131,7 +131,7 @@ func TestOthersVerifyOurDKIMSignatures(t *testing.T) {
 func TestAnEd25519SignatureIsVerified(t *testing.T) {
 	key := ed25519Key(t)
 	if !verifiers()["go-msgauth"](t, signedMail(t, key), record(t, key)) {
-		t.Error("not verified")
+		t.Error("the signature was not verified")
 	}
 }
 
@@ -142,7 +142,7 @@ func pkcs8(t testing.TB, key any) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
-func TestKeysAreReadInEveryForm(t *testing.T) {
+func TestParseKeyReadsEveryFormat(t *testing.T) {
 	key := rsaKey(t)
 	pkcs1 := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key.(*rsa.PrivateKey))})
 	curve, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -151,30 +151,30 @@ func TestKeysAreReadInEveryForm(t *testing.T) {
 		text []byte
 		ok   bool
 	}{
-		"RSA in PKCS #8":           {pkcs8(t, key), true},
-		"RSA in PKCS #1":           {pkcs1, true},
-		"Ed25519":                  {pkcs8(t, ed25519Key(t)), true},
-		"text in front":            {append([]byte("selector gw1\n"), pkcs1...), true},
-		"a curve DKIM does not do": {pkcs8(t, curve), false},
-		"nothing":                  {nil, false},
-		"no PEM":                   {[]byte("secret"), false},
-		"PEM of nothing":           {[]byte("-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n"), false},
+		"RSA in PKCS #8":      {pkcs8(t, key), true},
+		"RSA in PKCS #1":      {pkcs1, true},
+		"Ed25519":             {pkcs8(t, ed25519Key(t)), true},
+		"text before the key": {append([]byte("selector gw1\n"), pkcs1...), true},
+		"an ECDSA key":        {pkcs8(t, curve), false},
+		"empty":               {nil, false},
+		"not PEM":             {[]byte("secret"), false},
+		"PEM without a key":   {[]byte("-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n"), false},
 	} {
 		got, err := ParseKey(c.text)
 		if (err == nil) != c.ok || c.ok && got == nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: error = %v, want success: %t", name, err, c.ok)
 		}
 		if err != nil && strings.Contains(err.Error(), "secret") {
-			t.Errorf("%s: shows the key: %v", name, err)
+			t.Errorf("%s: the error contains the key: %v", name, err)
 		}
 	}
 }
 
-func TestASelectorThatIsNoNameIsRefused(t *testing.T) {
+func TestInvalidDomainsAndSelectorsAreRefused(t *testing.T) {
 	key := rsaKey(t)
 	for _, d := range []DKIM{{Domain: "a.test", Key: key}, {Selector: "s", Key: key}, {Domain: "a.test", Selector: "s"}, {Domain: "a.test; t=y", Selector: "s", Key: key}, {Domain: "a.test", Selector: "s\r\nX: y", Key: key}} {
 		if _, err := New(Options{Addr: "mx.test:25", From: "a@b.test", DKIM: &d}); err == nil {
-			t.Errorf("%q %q: accepted", d.Selector, d.Domain)
+			t.Errorf("the selector %q and the domain %q were accepted", d.Selector, d.Domain)
 		}
 	}
 }
@@ -190,7 +190,7 @@ func FuzzParseKey(f *testing.F) {
 		}
 		d := DKIM{Domain: "a.test", Selector: "s", Key: key}
 		if _, err := d.sign([]byte("From: <a@a.test>\r\n\r\nx\r\n")); err != nil {
-			t.Errorf("a key that was read signs nothing: %v", err)
+			t.Errorf("cannot sign with a parsed key: %v", err)
 		}
 	})
 }

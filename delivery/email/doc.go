@@ -10,7 +10,7 @@
 // has replied to the mail (no connection, no TLS, refused credentials, a refused sender)
 // is delivery.OwnFault. If the connection is lost after the final dot, the outcome is
 // unknown: the mail is retried with the same Message-ID, by which the receiver can
-// recognize duplicates.
+// recognize the duplicate.
 //
 // Options.DKIM signs every mail for the sender's domain (RFC 6376).
 //

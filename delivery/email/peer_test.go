@@ -17,12 +17,12 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// peer is a server in the process whose replies a test chooses.
+// peer is a server in this process. A test controls its replies.
 type peer struct {
 	addr string
 	cas  *x509.CertPool
 
-	rcpt     func(to string) error
+	rcpt     func(recipient string) error
 	data     func(conn net.Conn) error
 	mechs    []string
 	password string
@@ -32,28 +32,28 @@ type peer struct {
 	mails  []string
 }
 
-// peerTLS says how the peer secures connections.
+// peerTLS is the way in which a peer secures connections.
 type peerTLS int
 
 const (
-	plain peerTLS = iota
-	upgrades
-	implicit
+	withoutTLS peerTLS = iota
+	withSTARTTLS
+	withTLS
 )
 
-func startPeer(t *testing.T, how peerTLS, p *peer) *peer {
+func startPeer(t *testing.T, mode peerTLS, p *peer) *peer {
 	t.Helper()
-	both, pool := smtptest.Certificate(t)
-	cert := relaytest.Must(tls.X509KeyPair(both, both))(t)
+	keyAndCertificate, pool := smtptest.Certificate(t)
+	cert := relaytest.Must(tls.X509KeyPair(keyAndCertificate, keyAndCertificate))(t)
 	s := smtp.NewServer(p)
 	s.Domain, s.AllowInsecureAuth, s.ErrorLog = "peer.test", true, log.New(io.Discard, "", 0)
 	l := relaytest.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	p.addr, p.cas = l.Addr().String(), pool
 	config := &tls.Config{Certificates: []tls.Certificate{cert}}
-	switch how {
-	case upgrades:
+	switch mode {
+	case withSTARTTLS:
 		s.TLSConfig = config
-	case implicit:
+	case withTLS:
 		l = tls.NewListener(l, config)
 	}
 	go func() { _ = s.Serve(l) }()
@@ -69,7 +69,7 @@ func (p *peer) NewSession(c *smtp.Conn) (smtp.Session, error) {
 	return &peerSession{p, c}, nil
 }
 
-func (p *peer) arrived() []string {
+func (p *peer) received() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.mails
@@ -85,11 +85,11 @@ func (s *peerSession) Logout() error                        { return nil }
 func (s *peerSession) Mail(string, *smtp.MailOptions) error { return nil }
 func (s *peerSession) AuthMechanisms() []string             { return s.mechs }
 
-func (s *peerSession) Rcpt(to string, _ *smtp.RcptOptions) error {
+func (s *peerSession) Rcpt(recipient string, _ *smtp.RcptOptions) error {
 	if s.rcpt == nil {
 		return nil
 	}
-	return s.rcpt(to)
+	return s.rcpt(recipient)
 }
 
 func (s *peerSession) Data(r io.Reader) error {
@@ -119,23 +119,23 @@ func (s *peerSession) Auth(mech string) (sasl.Server, error) {
 	return sasl.NewPlainServer(func(_, user, password string) error { return check(user, password) }), nil
 }
 
-// loginServer prompts as Exchange and Postfix do.
+// loginServer implements AUTH LOGIN with the prompts of Exchange and Postfix.
 type loginServer struct {
-	check  func(user, password string) error
-	answer []string
+	check     func(user, password string) error
+	responses []string
 }
 
 func (l *loginServer) Next(response []byte) ([]byte, bool, error) {
 	if response != nil {
-		l.answer = append(l.answer, string(response))
+		l.responses = append(l.responses, string(response))
 	}
-	switch len(l.answer) {
+	switch len(l.responses) {
 	case 0:
 		return []byte("Username:"), false, nil
 	case 1:
 		return []byte("Password:"), false, nil
 	case 2:
-		return nil, true, l.check(l.answer[0], l.answer[1])
+		return nil, true, l.check(l.responses[0], l.responses[1])
 	}
-	return nil, false, errors.New("too many answers")
+	return nil, false, errors.New("too many responses")
 }

@@ -19,16 +19,16 @@ func newClient(t *testing.T, o Options) *Client {
 	return c
 }
 
-// checkReply compares a status, and part of the response.
-func checkReply(t *testing.T, what string, r Result, status int, text string) {
+// expectReply compares the status and a part of the response.
+func expectReply(t *testing.T, label string, r Result, status int, text string) {
 	t.Helper()
 	if r.Status != status || !strings.Contains(r.Response, text) {
-		t.Errorf("%s: the reply is %d %q, want %d and %q in it", what, r.Status, r.Response, status, text)
+		t.Errorf("%s: the reply is %d %q, want %d with %q", label, r.Status, r.Response, status, text)
 	}
 }
 
-// counted returns a function that dials and counts.
-func counted(dials *int) func(context.Context, string, string) (net.Conn, error) {
+// countDials returns a function that dials and increments dials.
+func countDials(dials *int) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		*dials++
 		return new(net.Dialer).DialContext(ctx, network, addr)

@@ -114,13 +114,13 @@ func (p *Provider) Finish(ctx context.Context, a user.Attempt, code string) (use
 	defer cancel()
 	tokens, err := p.config(provider).Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
 	if err != nil {
-		refused, answered := errors.AsType[*oauth2.RetrieveError](err)
+		retrieveErr, answered := errors.AsType[*oauth2.RetrieveError](err)
 		_, unreachable := errors.AsType[*url.Error](err)
 		switch {
-		case unreachable, answered && refused.Response.StatusCode >= 500:
+		case unreachable, answered && retrieveErr.Response.StatusCode >= 500:
 			err = relay.Errorf(relay.KindUnavailable, "OpenID Connect provider: %w", err)
 		case answered:
-			err = relay.Errorf(relay.KindForbidden, "the provider refused the code: %s", cmp.Or(refused.ErrorCode, refused.Response.Status))
+			err = relay.Errorf(relay.KindForbidden, "the provider refused the code: %s", cmp.Or(retrieveErr.ErrorCode, retrieveErr.Response.Status))
 		default:
 			err = relay.Errorf(relay.KindForbidden, "the provider's answer is refused: %w", err)
 		}

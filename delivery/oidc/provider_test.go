@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/relay/user"
 )
 
-func client(p *oidctest.Provider) oidc.Options {
+func clientOptions(p *oidctest.Provider) oidc.Options {
 	return oidc.Options{
 		Issuer: p.URL, ClientID: oidctest.ClientID, ClientSecret: oidctest.ClientSecret, RedirectURL: "http://gw.example.com/admin/oidc/callback",
 		Scopes: []string{"profile"}, AccountClaim: "account",
@@ -22,24 +22,25 @@ func client(p *oidctest.Provider) oidc.Options {
 	}
 }
 
-// signIn signs in through the provider as a browser does; change alters what it returns with.
-func signIn(t *testing.T, o oidc.Options, change func(a *user.Attempt, back url.Values)) (user.Identity, error) {
+// signIn signs in through the provider like a browser. change alters the attempt and the query
+// with which the browser returns.
+func signIn(t *testing.T, o oidc.Options, change func(a *user.Attempt, query url.Values)) (user.Identity, error) {
 	t.Helper()
 	p := oidc.New(o)
-	attempt, to, err := p.Begin(t.Context())
+	attempt, authURL, err := p.Begin(t.Context())
 	if err != nil {
 		return user.Identity{}, err
 	}
 	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	resp := relaytest.Must(browser.Get(to))(t)
+	resp := relaytest.Must(browser.Get(authURL))(t)
 	_ = resp.Body.Close()
-	back, err := resp.Location()
+	location, err := resp.Location()
 	if err != nil {
-		t.Fatalf("the provider answers with %d: %v", resp.StatusCode, err)
+		t.Fatalf("the provider responded with status %d: %v", resp.StatusCode, err)
 	}
-	query := back.Query()
-	if query.Get("state") != attempt.State || !strings.HasPrefix(back.String(), o.RedirectURL) {
-		t.Fatalf("the provider redirects to %s, want the redirect URL with the state", back)
+	query := location.Query()
+	if query.Get("state") != attempt.State || !strings.HasPrefix(location.String(), o.RedirectURL) {
+		t.Fatalf("the provider redirects to %s, want the redirect URL with the state", location)
 	}
 	if change != nil {
 		change(&attempt, query)
@@ -55,7 +56,7 @@ func TestClaimsMapToARole(t *testing.T) {
 		want   user.Identity
 	}{
 		{"a group", map[string]any{"preferred_username": "anna", "groups": []string{"x", "ops"}}, user.Identity{Name: "anna", Role: user.Operator}},
-		{"the highest of several", map[string]any{"preferred_username": "anna", "groups": []string{"staff", "ops-admins", "ops"}}, user.Identity{Name: "anna", Role: user.Admin}},
+		{"several groups", map[string]any{"preferred_username": "anna", "groups": []string{"staff", "ops-admins", "ops"}}, user.Identity{Name: "anna", Role: user.Admin}},
 		{"a single group", map[string]any{"preferred_username": "anna", "groups": "guests"}, user.Identity{Name: "anna", Role: user.Viewer}},
 		{"an account", map[string]any{"preferred_username": "anna", "groups": []string{"customers"}, "account": "acme"}, user.Identity{Name: "anna", Role: user.Account, Account: "acme"}},
 		{
@@ -67,27 +68,27 @@ func TestClaimsMapToARole(t *testing.T) {
 	} {
 		p.Vouch(tc.claims)
 		tc.want.Subject = p.URL + " 42"
-		got, err := signIn(t, client(p), nil)
+		got, err := signIn(t, clientOptions(p), nil)
 		relaytest.NoError(t, err)
 		relaytest.Equal(t, tc.name+": the identity", got, tc.want)
 	}
 	p.Vouch(map[string]any{"email": "eve@example.com", "email_verified": true, "groups": "staff"})
-	o := client(p)
+	o := clientOptions(p)
 	o.NameClaim = "email"
 	got, err := signIn(t, o, nil)
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the name from the claim email", got.Name, "eve@example.com")
 }
 
-func TestRefusals(t *testing.T) {
+func TestInvalidSignInsAreRefused(t *testing.T) {
 	staff := map[string]any{"preferred_username": "anna", "groups": "staff"}
 	for name, tc := range map[string]struct {
-		claims map[string]any
-		token  func(claims map[string]any)
-		client func(o *oidc.Options)
-		change func(a *user.Attempt, back url.Values)
-		key    bool
-		want   string
+		claims   map[string]any
+		token    func(claims map[string]any)
+		options  func(o *oidc.Options)
+		change   func(a *user.Attempt, query url.Values)
+		otherKey bool
+		want     string
 	}{
 		"no role":                    {claims: map[string]any{"preferred_username": "anna", "groups": []string{"x"}}, want: "gives anna no role"},
 		"several accounts":           {claims: map[string]any{"preferred_username": "anna", "account": []string{"a", "b"}}, want: "no role"},
@@ -111,15 +112,15 @@ func TestRefusals(t *testing.T) {
 			token: func(c map[string]any) { c["aud"] = []string{oidctest.ClientID, "grafana"} }, want: "several audiences",
 		},
 		"another issuer":        {token: func(c map[string]any) { c["iss"] = "https://idp.example.com" }, want: "different provider"},
-		"another key":           {key: true, want: "verify signature"},
+		"another key":           {otherKey: true, want: "verify signature"},
 		"another PKCE verifier": {change: func(a *user.Attempt, _ url.Values) { a.Verifier = strings.Repeat("v", 43) }, want: "refused the code: invalid_grant"},
-		"another code":          {change: func(_ *user.Attempt, back url.Values) { back.Set("code", "x") }, want: "refused the code: invalid_grant"},
-		"another client secret": {client: func(o *oidc.Options) { o.ClientSecret = "wrong" }, want: "refused the code: invalid_client"},
-		"an address that is not verified, said as a text": {
-			claims: map[string]any{"email": "eve@example.com", "email_verified": "false", "groups": "staff"}, client: func(o *oidc.Options) { o.NameClaim = "email" }, want: "not verified",
+		"another code":          {change: func(_ *user.Attempt, query url.Values) { query.Set("code", "x") }, want: "refused the code: invalid_grant"},
+		"another client secret": {options: func(o *oidc.Options) { o.ClientSecret = "wrong" }, want: "refused the code: invalid_client"},
+		"an address that is not verified, as a text": {
+			claims: map[string]any{"email": "eve@example.com", "email_verified": "false", "groups": "staff"}, options: func(o *oidc.Options) { o.NameClaim = "email" }, want: "not verified",
 		},
 		"an address that is not verified": {
-			claims: map[string]any{"email": "eve@example.com", "email_verified": false, "groups": "staff"}, client: func(o *oidc.Options) { o.NameClaim = "email" }, want: "not verified",
+			claims: map[string]any{"email": "eve@example.com", "email_verified": false, "groups": "staff"}, options: func(o *oidc.Options) { o.NameClaim = "email" }, want: "not verified",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -128,25 +129,25 @@ func TestRefusals(t *testing.T) {
 				tc.claims = staff
 			}
 			p.Tamper(tc.claims, tc.token)
-			if tc.key {
+			if tc.otherKey {
 				p.SignWithAnotherKey()
 			}
-			o := client(p)
-			if tc.client != nil {
-				tc.client(&o)
+			o := clientOptions(p)
+			if tc.options != nil {
+				tc.options(&o)
 			}
 			_, err := signIn(t, o, tc.change)
 			relaytest.Equal(t, "the kind of the error", relay.KindOf(err), relay.KindForbidden)
 			if err != nil && !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("the error %q lacks %q", err, tc.want)
+				t.Errorf("error = %q, want it to contain %q", err, tc.want)
 			}
 		})
 	}
 }
 
-func TestAProviderThatIsDown(t *testing.T) {
+func TestAProviderThatIsDownIsUnavailable(t *testing.T) {
 	p := oidctest.Start(t)
-	o := client(p)
+	o := clientOptions(p)
 	o.Issuer = "http://127.0.0.1:1"
 	_, err := signIn(t, o, nil)
 	relaytest.Equal(t, "the kind of the error", relay.KindOf(err), relay.KindUnavailable)

@@ -1,5 +1,5 @@
 // Package smtptest gives tests a real SMTP server that all tests share: an instance of
-// Postfix in a directory of its own, on a free port of the loopback interface. It takes any
+// Postfix in a directory of its own, on a free port of the loopback interface. It accepts
 // mail for Domain and relays nothing. It offers STARTTLS with a certificate that CAs
 // trusts.
 //
@@ -41,7 +41,7 @@ const (
 
 // Server is a running Postfix.
 type Server struct {
-	// Addr is host:port, to be dialled as it is.
+	// Addr is host:port.
 	Addr string
 	// CAs trusts the server's certificate, which is for 127.0.0.1.
 	CAs *x509.CertPool
@@ -164,7 +164,7 @@ func (s *Server) masterCF() []byte {
 	return []byte(strings.Join(lines, "\n"))
 }
 
-// await returns once the server greets.
+// await waits until the server greets.
 func (s *Server) await(t testing.TB) {
 	t.Helper()
 	relaytest.Eventually(t, "postfix greets", func() (any, bool) {
@@ -185,24 +185,24 @@ func NewRecipient() string { return fmt.Sprintf("test%x@%s", mathrand.Uint64(), 
 
 // Mails returns the complete mails to an address that have arrived, in no particular order. An
 // accepted mail may arrive a moment later, see Wait.
-func (s *Server) Mails(t testing.TB, to string) []string {
+func (s *Server) Mails(t testing.TB, recipient string) []string {
 	t.Helper()
 	var mails []string
 	for _, file := range relaytest.Must(filepath.Glob(filepath.Join(s.root, "mails", "all", "new", "*")))(t) {
 		mail := string(relaytest.Must(os.ReadFile(file))(t))
-		if strings.Contains(mail, "\nDelivered-To: "+to+"\n") {
+		if strings.Contains(mail, "\nDelivered-To: "+recipient+"\n") {
 			mails = append(mails, mail)
 		}
 	}
 	return mails
 }
 
-// Wait returns the mails to an address once there are at least n.
-func (s *Server) Wait(t testing.TB, to string, n int) []string {
+// Wait waits until at least n mails to an address have arrived and returns them.
+func (s *Server) Wait(t testing.TB, recipient string, n int) []string {
 	t.Helper()
 	var mails []string
 	relaytest.Eventually(t, fmt.Sprintf("%d mails arrive", n), func() (any, bool) {
-		mails = s.Mails(t, to)
+		mails = s.Mails(t, recipient)
 		return len(mails), len(mails) >= n
 	})
 	return mails

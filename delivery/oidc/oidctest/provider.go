@@ -1,6 +1,6 @@
 // Package oidctest runs an OpenID Connect provider for tests: a discovery document, keys,
-// an authorization endpoint that lets everybody in at once, and a token endpoint that
-// checks client, code and PKCE and signs ID tokens with RS256.
+// an authorization endpoint that authorizes every request at once, and a token endpoint
+// that checks client, code and PKCE and signs ID tokens with RS256.
 package oidctest
 
 import (
@@ -77,8 +77,7 @@ func (p *Provider) Tamper(claims map[string]any, change func(map[string]any)) {
 	p.claims, p.tamper = claims, change
 }
 
-// SignWithAnotherKey has ID tokens signed with a key that the provider does not
-// publish.
+// SignWithAnotherKey makes the provider sign ID tokens with a key that it does not publish.
 func (p *Provider) SignWithAnotherKey() {
 	key := newKey(p.t)
 	p.mu.Lock()
@@ -87,22 +86,22 @@ func (p *Provider) SignWithAnotherKey() {
 }
 
 func (p *Provider) discovery(w http.ResponseWriter, _ *http.Request) {
-	answer(w, http.StatusOK, map[string]any{
+	respond(w, http.StatusOK, map[string]any{
 		"issuer": p.URL, "authorization_endpoint": p.URL + "/authorize", "token_endpoint": p.URL + "/token", "jwks_uri": p.URL + "/keys",
 		"id_token_signing_alg_values_supported": []string{"RS256"}, "response_types_supported": []string{"code"}, "subject_types_supported": []string{"public"},
 	})
 }
 
 func (p *Provider) keys(w http.ResponseWriter, _ *http.Request) {
-	answer(w, http.StatusOK, map[string]any{"keys": []any{map[string]any{
+	respond(w, http.StatusOK, map[string]any{"keys": []any{map[string]any{
 		"kty": "RSA", "alg": "RS256", "use": "sig", "kid": "k1", "n": encode(p.key.N.Bytes()), "e": encode(big.NewInt(int64(p.key.E)).Bytes()),
 	}}})
 }
 
-// authorize lets the user in and sends the browser back with a code.
+// authorize redirects the browser back with a code.
 func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	back, err := url.Parse(q.Get("redirect_uri"))
+	redirect, err := url.Parse(q.Get("redirect_uri"))
 	if err != nil || q.Get("client_id") != ClientID || q.Get("response_type") != "code" || q.Get("code_challenge_method") != "S256" || q.Get("nonce") == "" || q.Get("state") == "" {
 		http.Error(w, "bad request: "+r.URL.RawQuery, http.StatusBadRequest)
 		return
@@ -111,8 +110,8 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	p.requests[code] = q
 	p.mu.Unlock()
-	back.RawQuery = url.Values{"code": {code}, "state": {q.Get("state")}}.Encode()
-	http.Redirect(w, r, back.String(), http.StatusFound)
+	redirect.RawQuery = url.Values{"code": {code}, "state": {q.Get("state")}}.Encode()
+	http.Redirect(w, r, redirect.String(), http.StatusFound)
 }
 
 // token exchanges a code once.
@@ -123,15 +122,15 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	request, known := p.requests[r.FormValue("code")]
+	request, found := p.requests[r.FormValue("code")]
 	delete(p.requests, r.FormValue("code"))
 	sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
 	switch {
 	case id != ClientID || secret != ClientSecret:
-		answer(w, http.StatusUnauthorized, map[string]any{"error": "invalid_client"})
+		respond(w, http.StatusUnauthorized, map[string]any{"error": "invalid_client"})
 		return
-	case !known || encode(sum[:]) != request.Get("code_challenge") || r.FormValue("redirect_uri") != request.Get("redirect_uri"):
-		answer(w, http.StatusBadRequest, map[string]any{"error": "invalid_grant"})
+	case !found || encode(sum[:]) != request.Get("code_challenge") || r.FormValue("redirect_uri") != request.Get("redirect_uri"):
+		respond(w, http.StatusBadRequest, map[string]any{"error": "invalid_grant"})
 		return
 	}
 	claims := map[string]any{
@@ -141,7 +140,7 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	if p.tamper != nil {
 		p.tamper(claims)
 	}
-	answer(w, http.StatusOK, map[string]any{"access_token": rand.Text(), "token_type": "Bearer", "id_token": p.sign(claims)})
+	respond(w, http.StatusOK, map[string]any{"access_token": rand.Text(), "token_type": "Bearer", "id_token": p.sign(claims)})
 }
 
 // sign returns a JSON Web Token (RFC 7519) of the claims.
@@ -159,7 +158,7 @@ func (p *Provider) sign(claims map[string]any) string {
 
 func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 
-func answer(w http.ResponseWriter, status int, v any) {
+func respond(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(v)
