@@ -32,14 +32,14 @@ func day(d, seconds int) time.Time {
 	return time.Date(2026, 11, d, 0, 0, 0, 0, time.UTC).Add(time.Duration(seconds) * time.Second)
 }
 
-// callSource has calls at even pauses, made up as they are read.
+// callSource is a source of count calls at even intervals, which it makes when they are read.
 type callSource struct {
-	count int
-	pause time.Duration
-	err   error
-	gate  chan struct{} // closed: let readers go
-	read  chan struct{} // told of readers at the gate
-	peak  uint64        // of live memory, looked at now and then
+	count   int
+	pause   time.Duration // between the starts of two calls
+	err     error
+	release chan struct{} // unless nil, Read blocks until release is closed
+	reading chan struct{} // notified when Read blocks
+	peak    uint64        // largest measured size of the live heap, in bytes
 }
 
 func (s *callSource) call(i int) cdr.Call {
@@ -49,38 +49,38 @@ func (s *callSource) call(i int) cdr.Call {
 	}
 }
 
-func (s *callSource) Read(ctx context.Context, _ relay.AccountID, _, to time.Time, behind sip.Cursor, limit int) ([]cdr.Call, error) {
-	if s.gate != nil {
+func (s *callSource) Read(ctx context.Context, _ relay.AccountID, _, end time.Time, cursor sip.Cursor, limit int) ([]cdr.Call, error) {
+	if s.release != nil {
 		select {
-		case s.read <- struct{}{}:
+		case s.reading <- struct{}{}:
 		default:
 		}
 		select {
-		case <-s.gate:
+		case <-s.release:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 	}
-	next := 0
-	if behind.Key != "" {
-		if _, err := fmt.Sscanf(behind.Key, "%d", &next); err != nil {
+	n := 0
+	if cursor.Key != "" {
+		if _, err := fmt.Sscanf(cursor.Key, "%d", &n); err != nil {
 			return nil, err
 		}
-		next++
+		n++
 	}
-	var out []cdr.Call
-	for ; next < s.count && len(out) < limit; next++ {
-		if c := s.call(next); c.Start.Before(to) {
-			out = append(out, c)
+	var calls []cdr.Call
+	for ; n < s.count && len(calls) < limit; n++ {
+		if c := s.call(n); c.Start.Before(end) {
+			calls = append(calls, c)
 		}
 	}
-	if next%100_000 == 0 && next > 0 {
+	if n%100_000 == 0 && n > 0 {
 		runtime.GC()
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		s.peak = max(s.peak, m.HeapAlloc)
 	}
-	return out, s.err
+	return calls, s.err
 }
 
 // newFiles returns a file store on a new database.
@@ -96,11 +96,11 @@ func newStore(t *testing.T, f *file.Store, s *callSource) *Store {
 	return a
 }
 
-// missing fails if an archive can be opened.
-func missing(t *testing.T, a *Store, handle string) {
+// expectMissing fails if an archive exists.
+func expectMissing(t *testing.T, a *Store, handle string) {
 	t.Helper()
 	if _, _, err := a.Open(t.Context(), handle); relay.KindOf(err) != relay.KindNotFound {
-		t.Errorf("%s: %v", handle, err)
+		t.Errorf("open %s: error = %v, want kind not found", handle, err)
 	}
 }
 
@@ -108,7 +108,8 @@ func order(handle string, single bool) sip.Order {
 	return sip.Order{Handle: handle, Account: 1, From: day(1, 0), To: day(31, 0), Single: single, AskedAt: day(20, 0)}
 }
 
-// contents reads an archive: names in order, and the rows of each file.
+// contents reads an archive. It returns the names of its files in order, and the rows of each
+// file.
 func contents(t *testing.T, a *Store, handle string) (names []string, rows map[string][][]string) {
 	t.Helper()
 	f, size, err := a.Open(t.Context(), handle)
@@ -132,16 +133,16 @@ func contents(t *testing.T, a *Store, handle string) (names []string, rows map[s
 	return names, rows
 }
 
-func TestAnArchiveHasAFileADayOrOne(t *testing.T) {
+func TestAnArchiveHasAFileForEachDayOrASingleFile(t *testing.T) {
 	for name, tc := range map[string]struct {
 		single bool
 		count  int
 		want   string
 	}{
-		"one a day":            {false, 5, "cdr-20261101.csv:2 cdr-20261102.csv:2 cdr-20261103.csv:1"},
-		"one for all":          {true, 5, "cdr-20261101-20261130.csv:5"},
-		"no calls":             {false, 0, "cdr-20261101-20261130.csv:0"},
-		"no calls in one file": {true, 0, "cdr-20261101-20261130.csv:0"},
+		"a file for each day":         {false, 5, "cdr-20261101.csv:2 cdr-20261102.csv:2 cdr-20261103.csv:1"},
+		"a single file":               {true, 5, "cdr-20261101-20261130.csv:5"},
+		"no calls":                    {false, 0, "cdr-20261101-20261130.csv:0"},
+		"a single file without calls": {true, 0, "cdr-20261101-20261130.csv:0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &callSource{count: tc.count, pause: 12 * time.Hour}
@@ -152,92 +153,92 @@ func TestAnArchiveHasAFileADayOrOne(t *testing.T) {
 			}
 			names, rows := contents(t, a, "h1")
 			var got []string
-			var all [][]string
+			var allRows [][]string
 			for _, n := range names {
 				got = append(got, fmt.Sprint(n, ":", len(rows[n])-1))
 				if !slices.Equal(rows[n][0], sip.Header()) {
-					t.Errorf("%s begins with %q", n, rows[n][0])
+					t.Errorf("%s: the header is %q, want %q", n, rows[n][0], sip.Header())
 				}
-				all = append(all, rows[n][1:]...)
+				allRows = append(allRows, rows[n][1:]...)
 			}
 			if strings.Join(got, " ") != tc.want {
-				t.Errorf("%q", got)
+				t.Errorf("files and rows = %q, want %q", got, tc.want)
 			}
-			for i, row := range all {
+			for i, row := range allRows {
 				if !slices.Equal(row, sip.Row(s.call(i))) {
-					t.Errorf("%d: %q", i, row)
+					t.Errorf("row %d = %q, want %q", i, row, sip.Row(s.call(i)))
 				}
 			}
 		})
 	}
 }
 
-func TestWorkGoesOnWhenNobodyWaits(t *testing.T) {
-	s := &callSource{count: 3, pause: time.Hour, gate: make(chan struct{})}
+func TestAnExportContinuesAfterItsCallerHasLeft(t *testing.T) {
+	s := &callSource{count: 3, pause: time.Hour, release: make(chan struct{})}
 	a := newStore(t, newFiles(t, db.Options{}), s)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := a.Make(ctx, order("h1", true)); relay.KindOf(err) != relay.KindUnavailable {
 		t.Fatal(err)
 	}
-	missing(t, a, "h1")
-	close(s.gate)
-	for range 2 { // the second makes it again, to the same
+	expectMissing(t, a, "h1")
+	close(s.release)
+	for range 2 { // the second call makes the same archive again
 		if n, err := a.Make(t.Context(), order("h1", true)); err != nil || n != 3 {
 			t.Fatal(n, err)
 		}
 	}
 }
 
-func TestWhatWasBrokenOffIsMadeAgain(t *testing.T) {
+func TestAnInterruptedExportIsMadeAgain(t *testing.T) {
 	f := newFiles(t, db.Options{})
-	s := &callSource{count: 3, pause: time.Hour, gate: make(chan struct{}), read: make(chan struct{}, 1)}
-	dead := newStore(t, f, s)
-	dead.slots = make(chan struct{}, 1)
+	s := &callSource{count: 3, pause: time.Hour, release: make(chan struct{}), reading: make(chan struct{}, 1)}
+	stopped := newStore(t, f, s)
+	stopped.slots = make(chan struct{}, 1)
 	ended := make(chan error, 2)
-	for _, h := range []string{"h1", "h2"} { // the second waits for the first
+	for _, h := range []string{"h1", "h2"} { // the second export waits for the slot
 		go func() {
-			_, err := dead.Make(context.Background(), order(h, true))
+			_, err := stopped.Make(context.Background(), order(h, true))
 			ended <- err
 		}()
 	}
-	<-s.read
-	relaytest.NoError(t, dead.Close())
+	<-s.reading
+	relaytest.NoError(t, stopped.Close())
 	for range 2 {
 		if err := <-ended; relay.KindOf(err) != relay.KindUnavailable {
 			t.Error(err)
 		}
 	}
-	next := newStore(t, f, &callSource{count: 3, pause: time.Hour})
-	missing(t, next, "h1")
-	missing(t, next, "h2")
-	if n, err := next.Make(t.Context(), order("h1", true)); err != nil || n != 3 {
+	restarted := newStore(t, f, &callSource{count: 3, pause: time.Hour})
+	expectMissing(t, restarted, "h1")
+	expectMissing(t, restarted, "h2")
+	if n, err := restarted.Make(t.Context(), order("h1", true)); err != nil || n != 3 {
 		t.Error(n, err)
 	}
 }
 
 func TestCallsThatCannotBeReadMakeNoArchive(t *testing.T) {
-	broken := errors.New("broken")
-	a := newStore(t, newFiles(t, db.Options{}), &callSource{count: 3, pause: time.Hour, err: broken})
-	if _, err := a.Make(t.Context(), order("h1", false)); !errors.Is(err, broken) {
+	errBroken := errors.New("broken")
+	a := newStore(t, newFiles(t, db.Options{}), &callSource{count: 3, pause: time.Hour, err: errBroken})
+	if _, err := a.Make(t.Context(), order("h1", false)); !errors.Is(err, errBroken) {
 		t.Error(err)
 	}
-	missing(t, a, "h1")
+	expectMissing(t, a, "h1")
 }
 
-func TestArchivesGoWithTheirHandles(t *testing.T) {
+func TestArchivesExpireWithTheirHandles(t *testing.T) {
 	now := day(20, 0)
 	f := newFiles(t, db.Options{Now: func() time.Time { return now }})
 	a := newStore(t, f, &callSource{})
 	if _, err := a.Make(t.Context(), order("h1", true)); err != nil {
 		t.Fatal(err)
 	}
-	missing(t, a, "../archives/h1")
-	missing(t, newStore(t, newFiles(t, db.Options{}), &callSource{}), "h1")
+	expectMissing(t, a, "../archives/h1")
+	expectMissing(t, newStore(t, newFiles(t, db.Options{}), &callSource{}), "h1")
 	now = now.Add(sip.Life - time.Second)
 	contents(t, newStore(t, f, &callSource{}), "h1") // on another gateway
 	now = now.Add(time.Second)
-	missing(t, a, "h1")
+	expectMissing(t, a, "h1")
 }
 
 func TestFileStoresAreSeparate(t *testing.T) {
@@ -245,8 +246,8 @@ func TestFileStoresAreSeparate(t *testing.T) {
 	for _, folder := range []string{"a", "b"} {
 		s := NewFileStore(f, folder, time.Hour)
 		t.Cleanup(func() { _ = s.Close() })
-		n, err := s.Make(t.Context(), "same", func(_ context.Context, to io.Writer) (int64, error) {
-			n, err := io.WriteString(to, folder)
+		n, err := s.Make(t.Context(), "same", func(_ context.Context, w io.Writer) (int64, error) {
+			n, err := io.WriteString(w, folder)
 			return int64(n), err
 		})
 		if n != 1 || err != nil {
@@ -258,45 +259,45 @@ func TestFileStoresAreSeparate(t *testing.T) {
 		t.Fatal(size, err)
 	}
 	if text, err := io.ReadAll(b); err != nil || string(text) != "a" {
-		t.Errorf("%q, %v", text, err)
+		t.Errorf("content = %q, error %v, want a", text, err)
 	}
 }
 
-// TestMillionsOfCallsTakeNoMemory makes an archive of two million calls.
-func TestMillionsOfCallsTakeNoMemory(t *testing.T) {
+// TestMemoryDoesNotGrowWithTheNumberOfCalls makes an archive of two million calls.
+func TestMemoryDoesNotGrowWithTheNumberOfCalls(t *testing.T) {
 	count := 2_000_000
 	if testing.Short() {
 		count = 200_000
 	}
 	s := &callSource{count: count, pause: time.Second}
 	a := newStore(t, newFiles(t, db.Options{}), s)
-	begun := time.Now()
+	began := time.Now()
 	if n, err := a.Make(t.Context(), order("h1", false)); err != nil || n != int64(count) {
 		t.Fatal(n, err)
 	}
-	t.Logf("%d calls in %s, at most %d KiB live", count, time.Since(begun).Round(time.Millisecond), s.peak>>10)
+	t.Logf("%d calls in %s, at most %d KiB live", count, time.Since(began).Round(time.Millisecond), s.peak>>10)
 	if s.peak > 32<<20 {
-		t.Errorf("%d bytes live", s.peak)
+		t.Errorf("%d bytes of live heap, want at most 32 MiB", s.peak)
 	}
 	unzip, err := exec.LookPath("unzip")
 	if err != nil {
 		t.Fatalf("unzip is needed: %v", err)
 	}
-	if out, err := exec.Command(unzip, "-tq", download(t, a, "h1")).CombinedOutput(); err != nil {
-		t.Errorf("%v: %s", err, out)
+	if output, err := exec.Command(unzip, "-tq", download(t, a, "h1")).CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, output)
 	}
 }
 
 // download saves an archive and returns its path.
 func download(t *testing.T, a *Store, handle string) string {
 	t.Helper()
-	from, size, err := a.Open(t.Context(), handle)
+	src, size, err := a.Open(t.Context(), handle)
 	relaytest.NoError(t, err)
 	path := filepath.Join(t.TempDir(), handle+".zip")
-	to, err := os.Create(path)
+	dst, err := os.Create(path)
 	relaytest.NoError(t, err)
-	n, err := io.Copy(to, from)
-	if err := errors.Join(err, to.Close(), from.Close()); err != nil || n != size {
+	n, err := io.Copy(dst, src)
+	if err := errors.Join(err, dst.Close(), src.Close()); err != nil || n != size {
 		t.Fatal(n, size, err)
 	}
 	return path

@@ -20,7 +20,7 @@ type Exports struct {
 	running sync.WaitGroup
 
 	mu     sync.Mutex
-	byName map[string]*export // running, or with a result that no caller has received
+	byName map[string]*export // running exports, and results that no caller has received
 }
 
 type export struct {

@@ -10,22 +10,22 @@ import (
 )
 
 func TestConcurrentCallersShareOneRun(t *testing.T) {
-	w := NewExports()
-	t.Cleanup(func() { _ = w.Close() })
-	gate, runs := make(chan struct{}), 0
-	work := func(context.Context) (int64, error) { runs++; <-gate; return 7, nil }
+	e := NewExports()
+	t.Cleanup(func() { _ = e.Close() })
+	release, runs := make(chan struct{}), 0
+	export := func(context.Context) (int64, error) { runs++; <-release; return 7, nil }
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 3 {
-		if _, err := w.Do(cancelled, "a", work); relay.KindOf(err) != relay.KindUnavailable {
+		if _, err := e.Do(cancelled, "a", export); relay.KindOf(err) != relay.KindUnavailable {
 			t.Fatalf("got the error %v, want unavailable", err)
 		}
 	}
-	close(gate)
-	relaytest.Equal(t, "the result", relaytest.Must(w.Do(t.Context(), "a", work))(t), 7)
+	close(release)
+	relaytest.Equal(t, "the result", relaytest.Must(e.Do(t.Context(), "a", export))(t), 7)
 	relaytest.Equal(t, "the number of runs", runs, 1)
-	broken := errors.New("broken")
-	if _, err := w.Do(t.Context(), "a", func(context.Context) (int64, error) { return 0, broken }); !errors.Is(err, broken) {
+	errBroken := errors.New("broken")
+	if _, err := e.Do(t.Context(), "a", func(context.Context) (int64, error) { return 0, errBroken }); !errors.Is(err, errBroken) {
 		t.Errorf("a second run returned %v, want its own error", err)
 	}
 }

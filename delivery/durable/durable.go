@@ -1,4 +1,4 @@
-// Package durable replaces files so that a crash leaves the old content or the new one.
+// Package durable replaces files so that a crash leaves the old or the new content.
 package durable
 
 import (

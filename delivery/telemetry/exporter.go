@@ -40,7 +40,7 @@ type Options struct {
 	Queue, Batch int
 	Every        time.Duration
 	// Attempts is the number of requests before spans are dropped; 0 means 5. FirstPause is the
-	// first pause between them, which doubles; 0 means 1 s.
+	// first pause between requests, which doubles; 0 means 1 s.
 	Attempts   int
 	FirstPause time.Duration
 	Logger     *slog.Logger // nil means slog.Default
@@ -104,7 +104,8 @@ func (e *Exporter) Run(ctx context.Context) {
 	}
 }
 
-// send sends a batch and reports whether the collector accepted it. It drops other batches.
+// send sends a batch and reports whether the collector accepted it. It drops a batch that the collector does not
+// accept.
 func (e *Exporter) send(ctx context.Context, batch []tracing.Span) bool {
 	if len(batch) == 0 {
 		return true
@@ -153,7 +154,7 @@ func (e *Exporter) try(ctx context.Context, body []byte) (retry bool, wait time.
 		return true, 0, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	answer, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
+	excerpt, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
 	switch resp.StatusCode {
 	case http.StatusOK:
 		return false, 0, nil
@@ -161,7 +162,7 @@ func (e *Exporter) try(ctx context.Context, body []byte) (retry bool, wait time.
 		retry = true
 	}
 	seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
-	return retry, min(time.Duration(seconds)*time.Second, time.Minute), fmt.Errorf("%s: %q", resp.Status, answer)
+	return retry, min(time.Duration(seconds)*time.Second, time.Minute), fmt.Errorf("%s: %q", resp.Status, excerpt)
 }
 
 // encode returns an ExportTraceServiceRequest.

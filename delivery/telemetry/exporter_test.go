@@ -23,36 +23,36 @@ import (
 type receiver struct {
 	*httptest.Server
 	mu       sync.Mutex
-	answers  []int // status codes of the next answers; 200 afterwards
+	statuses []int // status codes of the next responses; 200 afterwards
 	requests int
 	spans    []*trace.Span
 	header   http.Header
 	resource string
 }
 
-func newReceiver(t *testing.T, answers ...int) *receiver {
-	r := &receiver{answers: answers}
+func newReceiver(t *testing.T, statuses ...int) *receiver {
+	r := &receiver{statuses: statuses}
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.requests++
-		if len(r.answers) > 0 {
-			status := r.answers[0]
-			r.answers = r.answers[1:]
+		if len(r.statuses) > 0 {
+			status := r.statuses[0]
+			r.statuses = r.statuses[1:]
 			w.WriteHeader(status)
 			return
 		}
 		body, _ := io.ReadAll(req.Body)
-		var all collector.ExportTraceServiceRequest
-		if err := proto.Unmarshal(body, &all); err != nil || req.URL.Path != "/v1/traces" || req.Header.Get("Content-Type") != "application/x-protobuf" {
-			t.Errorf("%s %s: %v", req.Method, req.URL, err)
+		var request collector.ExportTraceServiceRequest
+		if err := proto.Unmarshal(body, &request); err != nil || req.URL.Path != "/v1/traces" || req.Header.Get("Content-Type") != "application/x-protobuf" {
+			t.Errorf("%s %s, Content-Type %q: error = %v, want an OTLP request", req.Method, req.URL, req.Header.Get("Content-Type"), err)
 		}
 		r.header = req.Header
-		for _, of := range all.ResourceSpans {
-			for _, a := range of.Resource.Attributes {
+		for _, spans := range request.ResourceSpans {
+			for _, a := range spans.Resource.Attributes {
 				r.resource += a.Key + "=" + a.Value.GetStringValue() + "\n"
 			}
-			for _, scope := range of.ScopeSpans {
+			for _, scope := range spans.ScopeSpans {
 				r.spans = append(r.spans, scope.Spans...)
 			}
 		}
@@ -71,7 +71,7 @@ func (r *receiver) run(t *testing.T, n int, o Options) *Exporter {
 	for range n {
 		a := tracer.Receive("", "step \xff", time.Unix(1, 2))
 		a.Set("key", "value")
-		a.End(time.Unix(3, 4), "why")
+		a.End(time.Unix(3, 4), "failed")
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -93,18 +93,18 @@ func TestSpansReachTheCollector(t *testing.T) {
 	r.run(t, 3, Options{Batch: 2, Every: time.Millisecond})
 	relaytest.Equal(t, "the header api-key", r.header.Get("api-key"), "collector-key")
 	if !strings.HasPrefix(r.resource, "service.name=penstock\n") {
-		t.Errorf("the resource is %q, want the service name first", r.resource)
+		t.Errorf("resource = %q, want the service name first", r.resource)
 	}
 	if len(r.spans) != 3 {
 		t.Fatalf("%d spans arrived, want 3", len(r.spans))
 	}
 	relaytest.Equal(t, "the first span", contentOf(r.spans[0]), content{
 		TraceID: 16, SpanID: 8, Name: "step \uFFFD", Kind: trace.Span_SPAN_KIND_SERVER, Start: 1e9 + 2, End: 3e9 + 4,
-		Code: trace.Status_STATUS_CODE_ERROR, Message: "why", Attributes: []string{"key=value"},
+		Code: trace.Status_STATUS_CODE_ERROR, Message: "failed", Attributes: []string{"key=value"},
 	})
 }
 
-// content has the fields of a span, with the lengths of its ids.
+// content has the fields of a span, with the lengths of its ids instead of the ids.
 type content struct {
 	TraceID, SpanID, Parent int
 	Name                    string
@@ -116,26 +116,26 @@ type content struct {
 }
 
 func contentOf(s *trace.Span) content {
-	out := content{
+	c := content{
 		len(s.TraceId), len(s.SpanId), len(s.ParentSpanId), s.Name, s.Kind, s.StartTimeUnixNano, s.EndTimeUnixNano,
 		s.Status.GetCode(), s.Status.GetMessage(), nil,
 	}
 	for _, a := range s.Attributes {
-		out.Attributes = append(out.Attributes, a.Key+"="+a.Value.GetStringValue())
+		c.Attributes = append(c.Attributes, a.Key+"="+a.Value.GetStringValue())
 	}
-	return out
+	return c
 }
 
 // checkStats compares the numbers of sent and dropped spans of an exporter.
-func checkStats(t *testing.T, e *Exporter, sent, dropped uint64) {
+func expectStats(t *testing.T, e *Exporter, sent, dropped uint64) {
 	t.Helper()
 	gotSent, gotDropped := e.Stats()
 	relaytest.Equal(t, "sent and dropped spans", [2]uint64{gotSent, gotDropped}, [2]uint64{sent, dropped})
 }
 
-func TestTheCollectorsResponseDecides(t *testing.T) {
+func TestTheStatusOfTheCollectorDecidesAboutSpans(t *testing.T) {
 	for name, tc := range map[string]struct {
-		answers       []int
+		statuses      []int
 		sent, dropped uint64
 		requests      int
 	}{
@@ -146,8 +146,8 @@ func TestTheCollectorsResponseDecides(t *testing.T) {
 		"an internal error":          {[]int{500}, 0, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newReceiver(t, tc.answers...)
-			checkStats(t, r.run(t, 1, Options{Every: time.Millisecond}), tc.sent, tc.dropped)
+			r := newReceiver(t, tc.statuses...)
+			expectStats(t, r.run(t, 1, Options{Every: time.Millisecond}), tc.sent, tc.dropped)
 			relaytest.Equal(t, "the number of requests", r.requests, tc.requests)
 		})
 	}
@@ -155,10 +155,10 @@ func TestTheCollectorsResponseDecides(t *testing.T) {
 
 func TestSpansBeyondTheQueueAreDropped(t *testing.T) {
 	r := newReceiver(t)
-	checkStats(t, r.run(t, 10, Options{Queue: 4, Every: time.Millisecond}), 4, 6)
+	expectStats(t, r.run(t, 10, Options{Queue: 4, Every: time.Millisecond}), 4, 6)
 }
 
-func TestWaitingSpansAreSentAtTheEnd(t *testing.T) {
+func TestWaitingSpansAreSentWhenRunEnds(t *testing.T) {
 	r := newReceiver(t)
 	e := New(Options{URL: r.URL, Every: time.Hour, Batch: 2})
 	for range 5 {
@@ -167,6 +167,6 @@ func TestWaitingSpansAreSentAtTheEnd(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	e.Run(ctx)
-	checkStats(t, e, 5, 0)
+	expectStats(t, e, 5, 0)
 	relaytest.Equal(t, "the number of received spans", len(r.spans), 5)
 }
