@@ -60,11 +60,11 @@ func (s *Store) aggregateInfluxQL(ctx context.Context, q iot.AggregateQuery, sca
 	if q.Limit > 0 {
 		text += fmt.Sprintf(" LIMIT %d", q.Limit)
 	}
-	found, err := s.aggregates(ctx, q, text)
+	results, err := s.aggregates(ctx, q, text)
 	if err != nil {
 		return nil, err
 	}
-	return appendBuckets(nil, found[0], q.Statistic, scaled, func(t time.Time) time.Time { return t })
+	return appendBuckets(nil, results[0], q.Statistic, scaled, func(t time.Time) time.Time { return t })
 }
 
 // monthsAtOnce is the number of months that one request covers: ten years.
@@ -92,13 +92,13 @@ func (s *Store) aggregateMonths(ctx context.Context, q iot.AggregateQuery, scale
 		for i, month := range part {
 			texts[i] = selectClause(month, scaled)
 		}
-		found, err := s.aggregates(ctx, q, texts...)
+		results, err := s.aggregates(ctx, q, texts...)
 		if err != nil {
 			return nil, err
 		}
 		for i, month := range part {
 			start := q.Granularity.Start(month.From)
-			if buckets, err = appendBuckets(buckets, found[i], q.Statistic, scaled, func(time.Time) time.Time { return start }); err != nil {
+			if buckets, err = appendBuckets(buckets, results[i], q.Statistic, scaled, func(time.Time) time.Time { return start }); err != nil {
 				return nil, err
 			}
 		}
@@ -112,13 +112,13 @@ func (s *Store) narrowToStored(ctx context.Context, q iot.AggregateQuery) (iot.A
 		return q, nil
 	}
 	values := "SELECT value FROM " + measurementList(q.Types) + condition(q)
-	found, err := s.aggregates(ctx, q, values+" ORDER BY time ASC LIMIT 1", values+" ORDER BY time DESC LIMIT 1")
+	results, err := s.aggregates(ctx, q, values+" ORDER BY time ASC LIMIT 1", values+" ORDER BY time DESC LIMIT 1")
 	if err != nil {
 		return q, err
 	}
 	var earliest, latest time.Time
-	for n, list := range found {
-		err := eachRow(list, func(_ *series, t time.Time, _ row) error {
+	for n, rows := range results {
+		err := eachRow(rows, func(_ *series, t time.Time, _ row) error {
 			switch {
 			case n == 0 && (earliest.IsZero() || t.Before(earliest)):
 				earliest = t
@@ -139,17 +139,17 @@ func (s *Store) narrowToStored(ctx context.Context, q iot.AggregateQuery) (iot.A
 }
 
 func (s *Store) aggregates(ctx context.Context, q iot.AggregateQuery, texts ...string) ([][]series, error) {
-	found, err := s.influxQLs(ctx, s.statement(deviceParams(q.Query), strings.Join(texts, "; ")))
+	results, err := s.influxQLs(ctx, s.statement(deviceParams(q.Query), strings.Join(texts, "; ")))
 	herr, ok := errors.AsType[*httpapi.Error](err)
 	switch {
 	case ok && strings.Contains(herr.Message, "unsupported value"): // an infinity in JSON
 		return nil, errInfinite
 	case err != nil:
 		return nil, err
-	case len(found) != len(texts):
-		return nil, fmt.Errorf("%d results of %d statements", len(found), len(texts))
+	case len(results) != len(texts):
+		return nil, fmt.Errorf("%d results for %d statements", len(results), len(texts))
 	}
-	return found, nil
+	return results, nil
 }
 
 // selectClause returns the statement of an aggregate up to its GROUP BY time
@@ -185,8 +185,8 @@ func functionsOf(s iot.Statistic) []string {
 
 // appendBuckets converts the rows of series to buckets: time, value, and for
 // MinAveMax the minimum and the maximum.
-func appendBuckets(buckets []iot.Bucket, found []series, statistic iot.Statistic, scaled bool, start func(time.Time) time.Time) ([]iot.Bucket, error) {
-	for _, sr := range found {
+func appendBuckets(buckets []iot.Bucket, rows []series, statistic iot.Statistic, scaled bool, start func(time.Time) time.Time) ([]iot.Bucket, error) {
+	for _, sr := range rows {
 		b := iot.Bucket{Type: unclean(sr.Name), SensorID: unclean(sr.Tags["sensor_id"])}
 		targets := []*float64{&b.Value, &b.Min, &b.Max}[:len(functionsOf(statistic))]
 		buckets = slices.Grow(buckets, len(sr.Values))

@@ -21,8 +21,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// peer returns a server that identifies itself as InfluxDB 2, with a handler for writes.
-func peer(t *testing.T, write http.HandlerFunc) *httptest.Server {
+// newPeer returns a server with the version of InfluxDB 2 and a handler for writes.
+func newPeer(t *testing.T, write http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /ping", func(w http.ResponseWriter, _ *http.Request) {
@@ -44,7 +44,7 @@ func respond(w http.ResponseWriter, status int, code, message string) {
 	_, _ = fmt.Fprintf(w, `{"code":%q,"message":%q}`, code, message)
 }
 
-func lines(r *http.Request) []string {
+func readLines(r *http.Request) []string {
 	b, _ := io.ReadAll(r.Body)
 	return strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
 }
@@ -63,8 +63,8 @@ type failure struct {
 	Wait   time.Duration
 }
 
-// checkFailure compares an error of the store, which is always KindUnavailable.
-func checkFailure(t *testing.T, err error, want failure) {
+// expectFailure compares an error of the store, which is always KindUnavailable.
+func expectFailure(t *testing.T, err error, want failure) {
 	t.Helper()
 	relaytest.Equal(t, "the kind of the error", relay.KindOf(err), relay.KindUnavailable)
 	e, ok := errors.AsType[*influx.Error](err)
@@ -87,7 +87,7 @@ func TestErrorsOfTheServerRefuseNoLine(t *testing.T) {
 		{"401", 401, "", `{"code":"unauthorized","message":"unauthorized access"}`, 0, "unauthorized access"},
 		{"403", 403, "", `{"code":"forbidden","message":"no"}`, 0, "no"},
 		{"404", 404, "", `{"code":"not found","message":"bucket \"b\" not found"}`, 0, `bucket "b" not found`},
-		{"a redirection is not followed", 307, "", ``, 0, "Temporary Redirect"},
+		{"a redirect is not followed", 307, "", ``, 0, "Temporary Redirect"},
 		{"a 400 of another server", 400, "", `Client sent an HTTP request to an HTTPS server.`, 0, "Client sent"},
 		{"429 with seconds", 429, "17", `{"code":"too many requests","message":"rate"}`, 17 * time.Second, "rate"},
 		{"429 with a date", 429, "Sun, 01 Mar 2026 12:01:00 GMT", ``, time.Minute, "Too Many Requests"},
@@ -100,7 +100,7 @@ func TestErrorsOfTheServerRefuseNoLine(t *testing.T) {
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			var calls atomic.Int32
-			server := peer(t, func(w http.ResponseWriter, _ *http.Request) {
+			server := newPeer(t, func(w http.ResponseWriter, _ *http.Request) {
 				calls.Add(1)
 				if strings.HasPrefix(tc.body, "{") {
 					w.Header().Set("Content-Type", "application/json")
@@ -112,11 +112,11 @@ func TestErrorsOfTheServerRefuseNoLine(t *testing.T) {
 				w.WriteHeader(tc.status)
 				_, _ = io.WriteString(w, tc.body)
 			})
-			s := open(t, influx.Options{URL: server.URL, Token: "t", Org: "o", Bucket: "b", Now: func() time.Time { return now }})
+			s := openStore(t, influx.Options{URL: server.URL, Token: "t", Org: "o", Bucket: "b", Now: func() time.Time { return now }})
 			refused, err := s.Write(t.Context(), batch(3))
-			checkFailure(t, err, failure{tc.status, tc.wantWait})
+			expectFailure(t, err, failure{tc.status, tc.wantWait})
 			if e, ok := errors.AsType[*influx.Error](err); ok && !strings.Contains(e.Reason, tc.wantReason) {
-				t.Errorf("the reason %q lacks %q", e.Reason, tc.wantReason)
+				t.Errorf("reason = %q, want it to contain %q", e.Reason, tc.wantReason)
 			}
 			relaytest.Equal(t, "the number of refused lines", len(refused), 0)
 			relaytest.Equal(t, "the number of calls", calls.Load(), 1)
@@ -133,7 +133,7 @@ func TestBadLinesAreFoundAndTheRestIsStored(t *testing.T) {
 		status int
 		n      int
 		bad    func(i int) bool
-		calls  int // at most
+		calls  int // maximum
 	}{
 		{"one bad line of 5,000 by 400", 400, 5000, func(i int) bool { return i == 1234 }, 27},
 		{"two bad lines by 422", 422, 100, func(i int) bool { return i == 0 || i == 99 }, 30},
@@ -144,24 +144,24 @@ func TestBadLinesAreFoundAndTheRestIsStored(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			var calls atomic.Int32
 			got := map[string]bool{}
-			server := peer(t, func(w http.ResponseWriter, r *http.Request) {
+			server := newPeer(t, func(w http.ResponseWriter, r *http.Request) {
 				calls.Add(1)
-				all := lines(r)
+				lines := readLines(r)
 				isBad := func(line string) bool {
 					i := 0
 					_, err := fmt.Sscanf(line[strings.Index(line, " value=")+7:], "%d", &i)
 					return err != nil || tc.bad(i)
 				}
-				if i := slices.IndexFunc(all, isBad); i >= 0 {
-					respond(w, tc.status, "invalid", "unable to parse '"+all[i]+"': bad")
+				if i := slices.IndexFunc(lines, isBad); i >= 0 {
+					respond(w, tc.status, "invalid", "unable to parse '"+lines[i]+"': bad")
 					return
 				}
-				for _, l := range all {
+				for _, l := range lines {
 					got[l] = true
 				}
 				w.WriteHeader(http.StatusNoContent)
 			})
-			s := open(t, influx.Options{URL: server.URL, Bucket: "b"})
+			s := openStore(t, influx.Options{URL: server.URL, Bucket: "b"})
 			refused := relaytest.Must(s.Write(t.Context(), batch(tc.n)))(t)
 			var want []iot.Refused
 			for i := range tc.n {
@@ -171,7 +171,7 @@ func TestBadLinesAreFoundAndTheRestIsStored(t *testing.T) {
 			}
 			for i := range refused {
 				if !strings.Contains(refused[i].Reason, "unable to parse") {
-					t.Errorf("the reason %q lacks: unable to parse", refused[i].Reason)
+					t.Errorf("reason = %q, want it to contain: unable to parse", refused[i].Reason)
 				}
 				refused[i].Reason = ""
 			}
@@ -184,13 +184,14 @@ func TestBadLinesAreFoundAndTheRestIsStored(t *testing.T) {
 	}
 }
 
-// A partial write of 1.x: 400, the reason in a header, all but one kind stored.
-func TestAPartialWriteOfAWholeMeasurementTakesFewCalls(t *testing.T) {
+// The server responds like 1.x to a partial write: with 400, the reason in a header, and all lines
+// but those of one measurement stored.
+func TestRefusedLinesOfAMeasurementAreFoundWithFewCalls(t *testing.T) {
 	var calls atomic.Int32
-	server := peer(t, func(w http.ResponseWriter, r *http.Request) {
+	server := newPeer(t, func(w http.ResponseWriter, r *http.Request) {
 		calls.Add(1)
 		dropped := 0
-		for _, l := range lines(r) {
+		for _, l := range readLines(r) {
 			if strings.HasPrefix(l, "kind3,") {
 				dropped++
 			}
@@ -204,7 +205,7 @@ func TestAPartialWriteOfAWholeMeasurementTakesFewCalls(t *testing.T) {
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = io.WriteString(w, `{"error":"partial write: field type conflict"}`)
 	})
-	s := open(t, influx.Options{URL: server.URL, Bucket: "b"})
+	s := openStore(t, influx.Options{URL: server.URL, Bucket: "b"})
 	refused := relaytest.Must(s.Write(t.Context(), batch(4900)))(t)
 	relaytest.Equal(t, "the number of refused lines", len(refused), 700)
 	for _, r := range refused {
@@ -219,16 +220,16 @@ func TestAPartialWriteOfAWholeMeasurementTakesFewCalls(t *testing.T) {
 
 func TestALargeBodyIsHalved(t *testing.T) {
 	var stored atomic.Int32
-	server := peer(t, func(w http.ResponseWriter, r *http.Request) {
-		all := lines(r)
-		if n := len(strings.Join(all, "\n")); n > 2000 {
+	server := newPeer(t, func(w http.ResponseWriter, r *http.Request) {
+		lines := readLines(r)
+		if n := len(strings.Join(lines, "\n")); n > 2000 {
 			respond(w, http.StatusRequestEntityTooLarge, "request too large", "too much")
 			return
 		}
-		stored.Add(int32(len(all)))
+		stored.Add(int32(len(lines)))
 		w.WriteHeader(http.StatusNoContent)
 	})
-	s := open(t, influx.Options{URL: server.URL, Bucket: "b"})
+	s := openStore(t, influx.Options{URL: server.URL, Bucket: "b"})
 	b := batch(100)
 	b.Points[50].Text, b.Points[50].IsText = strings.Repeat("long ", 1000), true
 	refused := relaytest.Must(s.Write(t.Context(), b))(t)
@@ -240,17 +241,17 @@ func TestALargeBodyIsHalved(t *testing.T) {
 
 func TestAnErrorOfOneCallFailsTheBatch(t *testing.T) {
 	var calls atomic.Int32
-	server := peer(t, func(w http.ResponseWriter, _ *http.Request) {
+	server := newPeer(t, func(w http.ResponseWriter, _ *http.Request) {
 		if calls.Add(1) == 2 {
 			respond(w, http.StatusInternalServerError, "internal error", "disk")
 			return
 		}
 		w.WriteHeader(http.StatusNoContent)
 	})
-	s := open(t, influx.Options{URL: server.URL, Bucket: "b", MaxLines: 10})
+	s := openStore(t, influx.Options{URL: server.URL, Bucket: "b", MaxLines: 10})
 	refused, err := s.Write(t.Context(), batch(30))
 	if err == nil {
-		t.Error("no error")
+		t.Error("Write returned no error")
 	}
 	relaytest.Equal(t, "the refused lines", refused, nil)
 	relaytest.Equal(t, "the number of calls", calls.Load(), 2)
@@ -258,13 +259,13 @@ func TestAnErrorOfOneCallFailsTheBatch(t *testing.T) {
 
 func TestALongBatchIsSplitIntoCalls(t *testing.T) {
 	var sizes []int
-	server := peer(t, func(w http.ResponseWriter, r *http.Request) {
+	server := newPeer(t, func(w http.ResponseWriter, r *http.Request) {
 		relaytest.Equal(t, "the parameters", r.URL.Query(), url.Values{"precision": {"ns"}, "bucket": {"b"}, "org": {"o"}})
 		relaytest.Equal(t, "Authorization", r.Header.Get("Authorization"), "Token t")
-		sizes = append(sizes, len(lines(r)))
+		sizes = append(sizes, len(readLines(r)))
 		w.WriteHeader(http.StatusNoContent)
 	})
-	s := open(t, influx.Options{URL: server.URL, Token: "t", Org: "o", Bucket: "b"})
+	s := openStore(t, influx.Options{URL: server.URL, Token: "t", Org: "o", Bucket: "b"})
 	relaytest.Must(s.Write(t.Context(), batch(12_000)))(t)
 	relaytest.Equal(t, "the lines per call", sizes, []int{5000, 5000, 2000})
 }
@@ -272,48 +273,48 @@ func TestALongBatchIsSplitIntoCalls(t *testing.T) {
 func TestARefusedConnectionIsRetried(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
-	s := open(t, influx.Options{URL: server.URL, Bucket: "b"})
+	s := openStore(t, influx.Options{URL: server.URL, Bucket: "b"})
 	_, err := s.Write(t.Context(), batch(1))
-	checkFailure(t, err, failure{})
+	expectFailure(t, err, failure{})
 }
 
 func TestAHangingServerIsAbandonedAtTheDeadline(t *testing.T) {
 	release := make(chan struct{})
-	server := peer(t, func(http.ResponseWriter, *http.Request) { <-release })
+	server := newPeer(t, func(http.ResponseWriter, *http.Request) { <-release })
 	t.Cleanup(func() { close(release) }) // before the server closes
 	cases := []struct {
 		name    string
-		timeout time.Duration // the store's
-		caller  time.Duration
+		timeout time.Duration // of the store
+		caller  time.Duration // the caller's timeout
 	}{
-		{"the caller's", 0, 50 * time.Millisecond},
-		{"its own", 50 * time.Millisecond, time.Minute},
+		{"deadline of the caller", 0, 50 * time.Millisecond},
+		{"timeout of the store", 50 * time.Millisecond, time.Minute},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
-			s := open(t, influx.Options{URL: server.URL, Bucket: "b", Timeout: tc.timeout})
+			s := openStore(t, influx.Options{URL: server.URL, Bucket: "b", Timeout: tc.timeout})
 			ctx, cancel := context.WithTimeout(t.Context(), tc.caller)
 			defer cancel()
 			_, err := s.Write(ctx, batch(1))
 			if !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("the error is %v, want the deadline", err)
+				t.Errorf("error = %v, want context.DeadlineExceeded", err)
 			}
 		})
 	}
 }
 
-// elsewhere sends every request to one address, so that the URL may name another host.
-type elsewhere struct{ host string }
+// redirectTransport sends every request to host, so that the URL may name another host.
+type redirectTransport struct{ host string }
 
-func (e elsewhere) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t redirectTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
-	r.URL.Host = e.host
+	r.URL.Host = t.host
 	return http.DefaultTransport.RoundTrip(r)
 }
 
 func TestBodiesToOtherHostsAreCompressed(t *testing.T) {
 	var encodings []string
-	server := peer(t, func(w http.ResponseWriter, r *http.Request) {
+	server := newPeer(t, func(w http.ResponseWriter, r *http.Request) {
 		encodings = append(encodings, r.Header.Get("Content-Encoding"))
 		if r.Header.Get("Content-Encoding") == "gzip" {
 			z, err := gzip.NewReader(r.Body)
@@ -322,7 +323,7 @@ func TestBodiesToOtherHostsAreCompressed(t *testing.T) {
 				return
 			}
 			if b, err := io.ReadAll(z); err != nil || !strings.HasPrefix(string(b), "kind0,account=1,") {
-				t.Errorf("the body is %q (%v), want lines", b, err)
+				t.Errorf("body = %q, error %v, want lines", b, err)
 			}
 		}
 		w.WriteHeader(http.StatusNoContent)
@@ -330,10 +331,10 @@ func TestBodiesToOtherHostsAreCompressed(t *testing.T) {
 	host := strings.TrimPrefix(server.URL, "http://")
 	for _, o := range []influx.Options{
 		{URL: server.URL, Bucket: "b"},
-		{URL: "http://influx.example:8086", Bucket: "b", Transport: elsewhere{host}},
-		{URL: "http://influx.example:8086", Bucket: "b", Transport: elsewhere{host}, NoGzip: true},
+		{URL: "http://influx.example:8086", Bucket: "b", Transport: redirectTransport{host}},
+		{URL: "http://influx.example:8086", Bucket: "b", Transport: redirectTransport{host}, NoGzip: true},
 	} {
-		relaytest.Must(open(t, o).Write(t.Context(), batch(1)))(t)
+		relaytest.Must(openStore(t, o).Write(t.Context(), batch(1)))(t)
 	}
 	relaytest.Equal(t, "the encodings", encodings, []string{"", "gzip", ""})
 }

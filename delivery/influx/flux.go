@@ -37,22 +37,23 @@ func (s *Store) readFlux(ctx context.Context, q iot.Query) ([]iot.Point, error) 
 }
 
 func (s *Store) flux(ctx context.Context, script string, visit func(*query.FluxRecord) error) error {
-	found, err := s.client.QueryAPI(s.opts.Org).Query(ctx, script)
+	records, err := s.client.QueryAPI(s.opts.Org).Query(ctx, script)
 	if err != nil {
 		return err
 	}
-	for found.Next() {
-		if err := visit(found.Record()); err != nil {
+	for records.Next() {
+		if err := visit(records.Record()); err != nil {
 			return err
 		}
 	}
-	if err := found.Err(); err != nil {
+	if err := records.Err(); err != nil {
 		return fmt.Errorf("flux: %w", err)
 	}
 	return nil
 }
 
-// fluxDevice begins a script: the device's records of some fields in the range of a query.
+// fluxDevice returns the beginning of a script that selects the device's records of some fields
+// in the range of a query.
 func (s *Store) fluxDevice(q iot.Query, fields string) string {
 	script := s.fluxRange(q.From, q.To.Add(1)) + fmt.Sprintf("  |> filter(fn: (r) => r.device_id == %s and r.account == %s)\n  |> filter(fn: (r) => %s)\n",
 		quoteFlux(clean(q.DeviceID)), quoteFlux(q.Account.String()), fields)
@@ -62,7 +63,8 @@ func (s *Store) fluxDevice(q iot.Query, fields string) string {
 	return script
 }
 
-// fluxRange begins a script: the records of the bucket from start up to but excluding stop.
+// fluxRange returns the beginning of a script that selects the records of the bucket from start
+// up to but excluding stop.
 func (s *Store) fluxRange(start, stop time.Time) string {
 	return fmt.Sprintf("from(bucket: %s)\n  |> range(start: %s, stop: %s)\n", quoteFlux(s.opts.Bucket), fluxTime(start), fluxTime(stop))
 }

@@ -19,14 +19,14 @@ import (
 
 // influxDB2 implements the part of InfluxDB 2 that deleting uses.
 type influxDB2 struct {
-	mu      sync.Mutex
-	old     string // the sensors with expired readings, as lines of CSV
-	answer  string // the response to a query, instead of old
-	query   int    // the status of answer
-	status  int    // of the delete API
-	queries []string
-	deletes []map[string]string
-	written bool
+	mu           sync.Mutex
+	expired      string // the sensors with expired readings, as lines of CSV
+	response     string // the response to a query, instead of expired
+	queryStatus  int    // the status of response
+	deleteStatus int    // of the delete API
+	queries      []string
+	deletes      []map[string]string
+	written      bool
 }
 
 func (s *influxDB2) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -41,126 +41,126 @@ func (s *influxDB2) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		var q struct{ Query string }
 		_ = json.Unmarshal(body, &q)
 		s.queries = append(s.queries, q.Query)
-		if s.answer != "" {
-			w.WriteHeader(s.query)
-			_, _ = io.WriteString(w, s.answer)
+		if s.response != "" {
+			w.WriteHeader(s.queryStatus)
+			_, _ = io.WriteString(w, s.response)
 			return
 		}
-		_, _ = io.WriteString(w, "#datatype,string,long,string\r\n#group,false,false,false\r\n#default,_result,,\r\n,result,table,_value\r\n"+s.old+"\r\n")
+		_, _ = io.WriteString(w, "#datatype,string,long,string\r\n#group,false,false,false\r\n#default,_result,,\r\n,result,table,_value\r\n"+s.expired+"\r\n")
 	case "/api/v2/delete":
 		params := map[string]string{"bucket": r.URL.Query().Get("bucket"), "org": r.URL.Query().Get("org")}
 		_ = json.Unmarshal(body, &params)
 		s.deletes = append(s.deletes, params)
-		w.WriteHeader(s.status)
+		w.WriteHeader(s.deleteStatus)
 	case "/api/v2/write":
 		s.written = true
 		w.WriteHeader(http.StatusNoContent)
 	}
 }
 
-func TestInfluxDB2ForgetsByItsDeleteAPI(t *testing.T) {
-	fake := &influxDB2{old: ",,0,d1.b\r\n,,0,d1.c\r\n", status: http.StatusNoContent}
-	server := httptest.NewServer(fake)
+func TestForgetUsesTheDeleteAPIOfInfluxDB2(t *testing.T) {
+	db := &influxDB2{expired: ",,0,d1.b\r\n,,0,d1.c\r\n", deleteStatus: http.StatusNoContent}
+	server := httptest.NewServer(db)
 	defer server.Close()
-	s := open(t, influx.Options{URL: server.URL, Bucket: "b", Org: "o"})
-	before := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	old := []iot.Expired{{DeviceID: "d1", SensorID: "d1.a", Before: before}, {DeviceID: "d1", SensorID: "d1.b", Before: before}, {DeviceID: "d1", SensorID: "d1.c", Before: before}}
-	relaytest.NoError(t, s.Forget(t.Context(), 7, old))
-	checkQuery(t, fake, `r.account == "7" and (r.sensor_id == "d1.a" or r.sensor_id == "d1.b" or r.sensor_id == "d1.c")`, "stop: 2026-03-01T12:00:00Z")
-	for _, params := range fake.deletes {
+	s := openStore(t, influx.Options{URL: server.URL, Bucket: "b", Org: "o"})
+	cutoff := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	expired := []iot.Expired{{DeviceID: "d1", SensorID: "d1.a", Before: cutoff}, {DeviceID: "d1", SensorID: "d1.b", Before: cutoff}, {DeviceID: "d1", SensorID: "d1.c", Before: cutoff}}
+	relaytest.NoError(t, s.Forget(t.Context(), 7, expired))
+	expectQuery(t, db, `r.account == "7" and (r.sensor_id == "d1.a" or r.sensor_id == "d1.b" or r.sensor_id == "d1.c")`, "stop: 2026-03-01T12:00:00Z")
+	for _, params := range db.deletes {
 		if !strings.HasPrefix(params["start"], "1678-01-01") {
 			t.Errorf("the deleted range starts at %s, want the earliest time", params["start"])
 		}
 		delete(params, "start")
 	}
 	const stop = "2026-03-01T11:59:59.999999999Z"
-	relaytest.Equal(t, "the deletes", fake.deletes, []map[string]string{
+	relaytest.Equal(t, "the deletes", db.deletes, []map[string]string{
 		{"bucket": "b", "org": "o", "stop": stop, "predicate": `account="7" AND sensor_id="d1.b"`},
 		{"bucket": "b", "org": "o", "stop": stop, "predicate": `account="7" AND sensor_id="d1.c"`},
 	})
 
-	fake.status = http.StatusServiceUnavailable
-	relaytest.Equal(t, "the kind of the error while the server is down", relay.KindOf(s.Forget(t.Context(), 7, old)), relay.KindUnavailable)
-	fake.old, fake.deletes = "", nil
-	relaytest.NoError(t, s.Forget(t.Context(), 7, old))
-	relaytest.Equal(t, "the deletes without expired readings", fake.deletes, nil)
+	db.deleteStatus = http.StatusServiceUnavailable
+	relaytest.Equal(t, "the kind of the error while the server is down", relay.KindOf(s.Forget(t.Context(), 7, expired)), relay.KindUnavailable)
+	db.expired, db.deletes = "", nil
+	relaytest.NoError(t, s.Forget(t.Context(), 7, expired))
+	relaytest.Equal(t, "the deletes without expired readings", db.deletes, nil)
 }
 
-// checkQuery checks that one query arrived and has all parts.
-func checkQuery(t *testing.T, fake *influxDB2, parts ...string) {
+// expectQuery checks that one query arrived and contains all parts.
+func expectQuery(t *testing.T, db *influxDB2, parts ...string) {
 	t.Helper()
-	if len(fake.queries) != 1 {
-		t.Fatalf("%d queries arrived, want 1", len(fake.queries))
+	if len(db.queries) != 1 {
+		t.Fatalf("%d queries arrived, want 1", len(db.queries))
 	}
 	for _, part := range parts {
-		if !strings.Contains(fake.queries[0], part) {
-			t.Errorf("the query %q lacks %q", fake.queries[0], part)
+		if !strings.Contains(db.queries[0], part) {
+			t.Errorf("query = %q, want it to contain %q", db.queries[0], part)
 		}
 	}
 }
 
-// A text is written over a number: the query returns two numbers, one of which has no
-// text at its time.
-func TestInfluxDB2DeletesTheNumberThatATextIsWrittenOver(t *testing.T) {
-	at := time.Date(2026, 3, 1, 12, 0, 0, 5, time.UTC)
-	word := iot.Point{Account: 7, Type: "state", DeviceID: "d1", SensorID: "d1.a", Key: "door", Time: at, Text: "open", IsText: true}
-	later := word
-	later.SensorID, later.Time = "d1.b", at.Add(time.Hour)
+// The query returns two numbers. A text overwrites one of them; no text has the time of the other.
+func TestANumberThatATextOverwritesIsDeletedFromInfluxDB2(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 5, time.UTC)
+	text := iot.Point{Account: 7, Type: "state", DeviceID: "d1", SensorID: "d1.a", Key: "door", Time: now, Text: "open", IsText: true}
+	otherSensor := text
+	otherSensor.SensorID, otherSensor.Time = "d1.b", now.Add(time.Hour)
 	for name, tc := range map[string]struct {
 		query, status int
 		err           bool
 	}{
-		"deleted":                   {http.StatusOK, http.StatusNoContent, false},
+		"the number is deleted":     {http.StatusOK, http.StatusNoContent, false},
 		"a server that is down":     {http.StatusOK, http.StatusServiceUnavailable, true},
 		"a token that may not read": {http.StatusForbidden, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			fake := &influxDB2{query: tc.query, status: tc.status, answer: numbersOf("d1.a", "2026-03-01T12:00:00.000000005Z", "2026-03-01T12:30:00Z")}
-			server := httptest.NewServer(fake)
+			db := &influxDB2{queryStatus: tc.query, deleteStatus: tc.status, response: numbersOf("d1.a", "2026-03-01T12:00:00.000000005Z", "2026-03-01T12:30:00Z")}
+			server := httptest.NewServer(db)
 			defer server.Close()
-			s := open(t, influx.Options{URL: server.URL, Bucket: "b", Org: "o"})
-			if _, err := s.Write(t.Context(), iot.Readings{Points: []iot.Point{word, later}}); (err != nil) != tc.err {
+			s := openStore(t, influx.Options{URL: server.URL, Bucket: "b", Org: "o"})
+			if _, err := s.Write(t.Context(), iot.Readings{Points: []iot.Point{text, otherSensor}}); (err != nil) != tc.err {
 				t.Fatal(err)
 			}
-			checkQuery(t, fake, `r.account == "7" and (r.sensor_id == "d1.a" or r.sensor_id == "d1.b")`,
+			expectQuery(t, db, `r.account == "7" and (r.sensor_id == "d1.a" or r.sensor_id == "d1.b")`,
 				"start: 2026-03-01T12:00:00.000000005Z, stop: 2026-03-01T13:00:00.000000006Z")
-			relaytest.Equal(t, "the batch was written", fake.written, !tc.err)
+			relaytest.Equal(t, "the batch was written", db.written, !tc.err)
 			if tc.status == 0 {
 				return
 			}
-			const exact = "2026-03-01T12:00:00.000000005Z"
-			relaytest.Equal(t, "the deletes", fake.deletes, []map[string]string{
-				{"bucket": "b", "org": "o", "start": exact, "stop": exact, "predicate": `_measurement="state" AND account="7" AND sensor_id="d1.a"`},
+			const overwritten = "2026-03-01T12:00:00.000000005Z"
+			relaytest.Equal(t, "the deletes", db.deletes, []map[string]string{
+				{"bucket": "b", "org": "o", "start": overwritten, "stop": overwritten, "predicate": `_measurement="state" AND account="7" AND sensor_id="d1.a"`},
 			})
 		})
 	}
 }
 
-// numbersOf is the response to a query for the numbers of a sensor.
+// numbersOf returns the response to a query for the numbers of a sensor.
 func numbersOf(sensor string, times ...string) string {
-	answer := "#datatype,string,long,dateTime:RFC3339,string,string\r\n#group,false,false,false,true,true\r\n#default,_result,,,,\r\n,result,table,_time,_measurement,sensor_id\r\n"
-	for _, at := range times {
-		answer += ",,0," + at + ",state," + sensor + "\r\n"
+	csv := "#datatype,string,long,dateTime:RFC3339,string,string\r\n#group,false,false,false,true,true\r\n#default,_result,,,,\r\n,result,table,_time,_measurement,sensor_id\r\n"
+	for _, t := range times {
+		csv += ",,0," + t + ",state," + sensor + "\r\n"
 	}
-	return answer + "\r\n"
+	return csv + "\r\n"
 }
 
-// Another batch writes a number between two numbers after the store has asked for them.
-func TestInfluxDB2KeepsANumberThatIsWrittenBetweenOverwrittenOnes(t *testing.T) {
-	first, between, last := "2026-03-01T12:00:00Z", "2026-03-01T12:00:01Z", "2026-03-01T12:00:02Z"
-	fake := &influxDB2{query: http.StatusOK, status: http.StatusNoContent, answer: numbersOf("d1.a", first, last)}
-	server := httptest.NewServer(fake)
+// Another batch writes a number between two overwritten numbers after the store has queried the
+// numbers.
+func TestANumberBetweenOverwrittenNumbersIsNotDeletedFromInfluxDB2(t *testing.T) {
+	t1, t2, t3 := "2026-03-01T12:00:00Z", "2026-03-01T12:00:01Z", "2026-03-01T12:00:02Z"
+	db := &influxDB2{queryStatus: http.StatusOK, deleteStatus: http.StatusNoContent, response: numbersOf("d1.a", t1, t3)}
+	server := httptest.NewServer(db)
 	defer server.Close()
-	s := open(t, influx.Options{URL: server.URL, Bucket: "b", Org: "o"})
+	s := openStore(t, influx.Options{URL: server.URL, Bucket: "b", Org: "o"})
 	var texts []iot.Point
-	for _, at := range []string{first, last} {
+	for _, start := range []string{t1, t3} {
 		texts = append(texts, iot.Point{Account: 7, Type: "state", DeviceID: "d1", SensorID: "d1.a", Key: "door",
-			Time: relaytest.Must(time.Parse(time.RFC3339, at))(t), Text: "open", IsText: true})
+			Time: relaytest.Must(time.Parse(time.RFC3339, start))(t), Text: "open", IsText: true})
 	}
 	relaytest.Must(s.Write(t.Context(), iot.Readings{Points: texts}))(t)
-	stored := []string{first, between, last}
-	for _, d := range fake.deletes {
-		stored = slices.DeleteFunc(stored, func(at string) bool { return d["start"] <= at && at <= d["stop"] })
+	stored := []string{t1, t2, t3}
+	for _, d := range db.deletes {
+		stored = slices.DeleteFunc(stored, func(number string) bool { return d["start"] <= number && number <= d["stop"] })
 	}
-	relaytest.Equal(t, "the numbers that are left", stored, []string{between})
+	relaytest.Equal(t, "the remaining numbers", stored, []string{t2})
 }

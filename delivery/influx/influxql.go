@@ -21,7 +21,7 @@ import (
 )
 
 // maxAnswer is the maximum size of a response to a query.
-const maxAnswer = 256 << 20
+const maxResponse = 256 << 20
 
 // statement is an InfluxQL statement. Its strings are parameters named $name, which the server
 // binds, so that no string can end the statement.
@@ -36,14 +36,14 @@ func (s *Store) statement(params map[string]any, q string) statement {
 }
 
 func (s *Store) influxQL(ctx context.Context, st statement) ([]series, error) {
-	found, err := s.influxQLs(ctx, st)
+	results, err := s.influxQLs(ctx, st)
 	switch {
 	case err != nil:
 		return nil, err
-	case len(found) != 1:
-		return nil, errors.New("the answer has no result")
+	case len(results) != 1:
+		return nil, errors.New("the response has no result")
 	}
-	return found[0], nil
+	return results[0], nil
 }
 
 // influxQLs runs statements separated by semicolons and returns the series of each.
@@ -73,14 +73,14 @@ func (s *Store) post(ctx context.Context, st statement, accept string) (body []b
 		}
 		form.Set("params", string(params))
 	}
-	head := func(r *http.Request) {
+	setHeader := func(r *http.Request) {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Accept", accept)
 	}
-	herr := s.http.DoPostRequest(ctx, s.opts.URL+"query", strings.NewReader(form.Encode()), head, func(r *http.Response) (err error) {
+	herr := s.http.DoPostRequest(ctx, s.opts.URL+"query", strings.NewReader(form.Encode()), setHeader, func(r *http.Response) (err error) {
 		defer r.Body.Close()
 		mediaType = r.Header.Get("Content-Type")
-		body, err = io.ReadAll(io.LimitReader(r.Body, maxAnswer))
+		body, err = io.ReadAll(io.LimitReader(r.Body, maxResponse))
 		return err
 	})
 	if herr != nil {
@@ -112,12 +112,12 @@ func (s *Store) readInfluxQL(ctx context.Context, q iot.Query) ([]iot.Point, err
 
 // readPoints returns the points of a JSON response, which servers without MessagePack send.
 func readPoints(acct relay.AccountID, body []byte) ([]iot.Point, error) {
-	found, err := readSeries(body)
+	results, err := readSeries(body)
 	if err != nil {
 		return nil, err
 	}
 	var points []iot.Point
-	for _, sr := range slices.Concat(found...) {
+	for _, sr := range slices.Concat(results...) {
 		p := pointOf(acct, sr.Name, func(tag string) string { return sr.Tags[tag] })
 		points = slices.Grow(points, len(sr.Values))
 		for _, row := range sr.Values { // time, value, text
@@ -179,7 +179,7 @@ func quoteName(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
 }
 
-type answer struct {
+type queryResponse struct {
 	Error   string
 	Results []struct { // one for each statement
 		Error   string
@@ -203,26 +203,26 @@ type row []any
 func readSeries(body []byte) ([][]series, error) {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
-	var response answer
+	var response queryResponse
 	if err := decoder.Decode(&response); err != nil {
-		return nil, fmt.Errorf("the answer to a query: %w", err)
+		return nil, fmt.Errorf("response to a query: %w", err)
 	}
-	found := make([][]series, len(response.Results))
+	seriesByStatement := make([][]series, len(response.Results))
 	message, truncated := response.Error, false
 	for i, result := range response.Results {
 		if message == "" {
-			message = result.Error // with status 200
+			message = result.Error // although the status is 200
 		}
 		truncated = truncated || result.Partial
 		for _, s := range result.Series {
 			truncated = truncated || s.Partial
 		}
-		found[i] = result.Series
+		seriesByStatement[i] = result.Series
 	}
 	if err := responseError(message, truncated); err != nil {
 		return nil, err
 	}
-	return found, nil
+	return seriesByStatement, nil
 }
 
 // responseError returns the error that a response contains: a statement's error,
@@ -230,7 +230,7 @@ func readSeries(body []byte) ([][]series, error) {
 func responseError(message string, truncated bool) error {
 	switch {
 	case truncated:
-		return errors.New("the server truncated the answer, see its max-row-limit")
+		return errors.New("the server truncated the response, see its max-row-limit")
 	case strings.HasPrefix(message, "database not found"):
 		return &Error{Op: "query", Status: http.StatusNotFound, Reason: message}
 	case message != "":
@@ -239,12 +239,12 @@ func responseError(message string, truncated bool) error {
 	return nil
 }
 
-func eachRow(found []series, visit func(s *series, t time.Time, r row) error) error {
-	for i := range found {
-		for _, r := range found[i].Values {
+func eachRow(rows []series, visit func(s *series, t time.Time, r row) error) error {
+	for i := range rows {
+		for _, r := range rows[i].Values {
 			t, err := r.time()
 			if err == nil {
-				err = visit(&found[i], t, r)
+				err = visit(&rows[i], t, r)
 			}
 			if err != nil {
 				return err

@@ -26,21 +26,21 @@ func TestPointsAsLines(t *testing.T) {
 		edit func(*iot.Point)
 		want string
 	}{
-		{"a whole number has no integer's suffix", func(*iot.Point) {},
+		{"a whole number is written without the suffix of integers", func(*iot.Point) {},
 			"temperature,account=7,device_id=01jd,identifier=24e124136b502217,key=air.temperature,sensor_id=01jd.1 value=21 1740830400123456789"},
-		{"a long number has the shortest form that reads back", func(p *iot.Point) { p.Value = 1e21; p.Identifier = "" },
+		{"a number has its shortest exact form", func(p *iot.Point) { p.Value = 1e21; p.Identifier = "" },
 			"temperature,account=7,device_id=01jd,key=air.temperature,sensor_id=01jd.1 value=1e+21 1740830400123456789"},
 		{"a text is quoted", func(p *iot.Point) { p.Text, p.IsText = "say \"hi\"\\\nthen, go", true },
 			"temperature,account=7,device_id=01jd,identifier=24e124136b502217,key=air.temperature,sensor_id=01jd.1 text=\"say \\\"hi\\\"\\\\\nthen, go\" 1740830400123456789"},
-		{"empty tags are left out", func(p *iot.Point) { p.Identifier, p.Key = "", "" },
+		{"empty tags are omitted", func(p *iot.Point) { p.Identifier, p.Key = "", "" },
 			"temperature,account=7,device_id=01jd,sensor_id=01jd.1 value=21 1740830400123456789"},
-		{"commas, blanks and equals signs are escaped", func(p *iot.Point) { p.Type, p.Identifier, p.Key = "a b,c=d", "x y", "k=v,w" },
+		{"commas, spaces and equals signs are escaped", func(p *iot.Point) { p.Type, p.Identifier, p.Key = "a b,c=d", "x y", "k=v,w" },
 			`a\ b\,c=d,account=7,device_id=01jd,identifier=x\ y,key=k\=v\,w,sensor_id=01jd.1 value=21 1740830400123456789`},
-		{"a backslash that would escape is pictured", func(p *iot.Point) { p.Identifier, p.Key = `a\b\`, `\,` },
+		{"a backslash that would escape becomes a picture", func(p *iot.Point) { p.Identifier, p.Key = `a\b\`, `\,` },
 			`temperature,account=7,device_id=01jd,identifier=a\b␛/,key=␛/\,,sensor_id=01jd.1 value=21 1740830400123456789`},
-		{"control characters and a comment's sign are pictured", func(p *iot.Point) { p.Type, p.Identifier, p.Key = "#1", "a\r\nb", "\x00\x1b\x7f␊" },
+		{"control characters and # at the start become pictures", func(p *iot.Point) { p.Type, p.Identifier, p.Key = "#1", "a\r\nb", "\x00\x1b\x7f␊" },
 			"␛#1,account=7,device_id=01jd,identifier=a␍␊b,key=␀␛e␡␛␊,sensor_id=01jd.1 value=21 1740830400123456789"},
-		{"before 1970 the time is negative", func(p *iot.Point) { p.Time, p.Identifier, p.Key = time.Unix(-1, 0), "", "" },
+		{"a time before 1970 is negative", func(p *iot.Point) { p.Time, p.Identifier, p.Key = time.Unix(-1, 0), "", "" },
 			"temperature,account=7,device_id=01jd,sensor_id=01jd.1 value=21 -1000000000"},
 	}
 	for _, tc := range cases {
@@ -61,14 +61,14 @@ func TestUplinksAsLines(t *testing.T) {
 		uplink iot.RadioData
 		want   string
 	}{
-		{"all that there is, counts as floats", iot.RadioData{Account: 7, DeviceID: "d", Identifier: "i", Time: time.Unix(1, 0), FCnt: &count, FPort: &count, RSSI: &rssi, SNR: &rssi, Gateways: &count, Battery: &rssi, Margin: &rssi, Latitude: &rssi, Longitude: &rssi},
+		{"all fields, with counts as floats", iot.RadioData{Account: 7, DeviceID: "d", Identifier: "i", Time: time.Unix(1, 0), FCnt: &count, FPort: &count, RSSI: &rssi, SNR: &rssi, Gateways: &count, Battery: &rssi, Margin: &rssi, Latitude: &rssi, Longitude: &rssi},
 			"uplink,account=7,device_id=d,identifier=i battery=-97.5,f_cnt=17,f_port=17,gateways=17,latitude=-97.5,longitude=-97.5,margin=-97.5,rssi=-97.5,snr=-97.5 1000000000\n"},
-		{"only what there is", iot.RadioData{Account: 7, DeviceID: "d", Time: time.Unix(1, 0), RSSI: &rssi},
+		{"one field", iot.RadioData{Account: 7, DeviceID: "d", Time: time.Unix(1, 0), RSSI: &rssi},
 			"uplink,account=7,device_id=d rssi=-97.5 1000000000\n"},
-		{"a frame of a device, with its name", iot.RadioData{Account: 7, DeviceID: "d", Time: time.Unix(1, 0), Frame: true, Name: `Dad's "shed"`, RSSI: &rssi},
+		{"a frame with the name of the device", iot.RadioData{Account: 7, DeviceID: "d", Time: time.Unix(1, 0), Frame: true, Name: `Dad's "shed"`, RSSI: &rssi},
 			`uplink,account=7,device_id=d frames=1,name="Dad's \"shed\"",rssi=-97.5 1000000000` + "\n"},
-		{"a frame of which nothing is known", iot.RadioData{Account: 7, DeviceID: "d", Time: time.Unix(1, 0), Frame: true}, "uplink,account=7,device_id=d frames=1 1000000000\n"},
-		{"nothing is no line", iot.RadioData{Account: 7, DeviceID: "d", Time: time.Unix(1, 0)}, ""},
+		{"a frame without radio data", iot.RadioData{Account: 7, DeviceID: "d", Time: time.Unix(1, 0), Frame: true}, "uplink,account=7,device_id=d frames=1 1000000000\n"},
+		{"no fields, no line", iot.RadioData{Account: 7, DeviceID: "d", Time: time.Unix(1, 0)}, ""},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -79,20 +79,20 @@ func TestUplinksAsLines(t *testing.T) {
 	}
 }
 
-func TestFluxStrings(t *testing.T) {
+func TestFluxStringsAreQuoted(t *testing.T) {
 	if got := quoteFlux("a ${b}\"\\é\n"); got != `"a\x20\x24\x7bb\x7d\x22\x5c\xc3\xa9\x0a"` {
 		t.Error(got)
 	}
 }
 
-func TestInfluxQLNames(t *testing.T) {
+func TestInfluxQLNamesAreQuoted(t *testing.T) {
 	if got := measurementList([]string{`a"; DROP DATABASE x --`, "b\nc"}); got != `"a\"; DROP DATABASE x --", "b␊c"` {
 		t.Error(got)
 	}
 }
 
-// FuzzLine holds the encoder against the decoder of InfluxDB's own library:
-// one line in, one point out, with everything as it was.
+// FuzzLine checks the encoder with the parser of InfluxDB's library: a line is one point with
+// the same tags, fields and time.
 func FuzzLine(f *testing.F) {
 	for _, s := range []string{"plain", `\`, `a\,b\`, "x\ny", "#", "a,b=c d", "\u241b\u240a", "Grüße", "\xff\xff", `"`, "\x00", "\\\x00", " "} {
 		f.Add(s, s, s, 21.5, int64(1740830400123456789))
@@ -103,18 +103,18 @@ func FuzzLine(f *testing.F) {
 		if p.Invalid() != "" {
 			return
 		}
-		check(t, p)
+		expectRoundTrip(t, p)
 		p.Text, p.IsText, p.Value = text, true, 0
-		check(t, p)
+		expectRoundTrip(t, p)
 	})
 }
 
-func check(t *testing.T, p iot.Point) {
+func expectRoundTrip(t *testing.T, p iot.Point) {
 	t.Helper()
 	encoded := appendPoint(nil, &p)
 	metrics, err := protocol.NewParser(protocol.NewMetricHandler()).Parse(encoded)
 	if err != nil || len(metrics) != 1 {
-		t.Fatalf("%d points, %v in %q", len(metrics), err, encoded)
+		t.Fatalf("%d points in %q, want 1; error %v", len(metrics), encoded, err)
 	}
 	tags := map[string]string{}
 	for _, tag := range metrics[0].TagList() {
@@ -133,11 +133,11 @@ func check(t *testing.T, p iot.Point) {
 		t.Fatalf("\n got %+q\nwant %+q\nline %q", got.Identifier+"|"+got.Type+"|"+got.Text, p.Identifier+"|"+p.Type+"|"+p.Text, encoded)
 	}
 	if tags["account"] != p.Account.String() {
-		t.Fatalf("account %q in %q", tags["account"], encoded)
+		t.Fatalf("account = %q, want %s, in %q", tags["account"], p.Account, encoded)
 	}
 }
 
-// valid is what becomes of bytes that are no UTF-8: each its own mark.
+// valid replaces each invalid byte of UTF-8 with U+FFFD.
 func valid(s string) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -156,11 +156,11 @@ func FuzzClean(f *testing.F) {
 			t.Fatalf("clean(%q) = %q", s, c)
 		}
 		if got := unclean(c); got != valid(s) {
-			t.Fatalf("unclean(clean(%q)) = %q", s, got)
+			t.Fatalf("unclean(clean(%q)) = %q, want %q", s, got, valid(s))
 		}
 		if got := unclean(cleanText(s)); got != valid(s) {
-			t.Fatalf("unclean(cleanText(%q)) = %q", s, got)
+			t.Fatalf("unclean(cleanText(%q)) = %q, want %q", s, got, valid(s))
 		}
-		unclean(s) // what others wrote must not panic
+		unclean(s) // must not panic on data of other programs
 	})
 }

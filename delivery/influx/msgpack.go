@@ -17,8 +17,8 @@ import (
 // used for aggregates, because JSON reports infinities as an error.
 const msgpackType = "application/x-msgpack"
 
-// msgpackReader parses a MessagePack response from front to back. The first error is
-// kept; everything read after it is zero.
+// msgpackReader parses a MessagePack response from front to back. It stores the first error.
+// After an error, each read returns zero.
 //
 // InfluxDB 1.8 writes a map with error, or with results, each a map with error
 // or with series, each a map of name, tags, columns, values, partial. A value is
@@ -43,7 +43,7 @@ func readMsgpack(acct relay.AccountID, body []byte) ([]iot.Point, error) {
 		return true
 	})
 	if m.err == nil && len(m.remaining) > 0 {
-		m.fail(errors.New("more after it"))
+		m.fail(errors.New("octets after the response"))
 	}
 	switch {
 	case m.err != nil:
@@ -174,7 +174,7 @@ func (m *msgpackReader) null() bool {
 	})
 }
 
-// read reads a value; zero after an error.
+// read reads a value. It returns zero after an error.
 func read[T any](m *msgpackReader, parse func([]byte) (T, []byte, error)) (value T) {
 	if m.err != nil {
 		return value
@@ -190,6 +190,6 @@ func read[T any](m *msgpackReader, parse func([]byte) (T, []byte, error)) (value
 
 func (m *msgpackReader) fail(err error) {
 	if m.err == nil {
-		m.err = fmt.Errorf("an answer: offset %d: %w", m.size-len(m.remaining), err)
+		m.err = fmt.Errorf("response to a query: offset %d: %w", m.size-len(m.remaining), err)
 	}
 }

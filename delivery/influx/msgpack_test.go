@@ -16,7 +16,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// msgpackOf converts JSON to MessagePack; integers stay integers, as the times of the server.
+// msgpackOf converts JSON to MessagePack. Integers stay integers, like the times of the server.
 func msgpackOf(t testing.TB, text string) []byte {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(text))
@@ -54,8 +54,8 @@ func appendMsgpack(b []byte, v any) []byte {
 	return msgp.AppendNil(b)
 }
 
-// answers returns responses of a server, each with a part of the error, "" for none.
-func answers() []struct{ name, json, want string } {
+// responses returns responses of a server. want is a part of the error, or "" for valid responses.
+func responses() []struct{ name, json, want string } {
 	const tags = `"tags":{"sensor_id":"d.1","key":"k","device_id":"d","identifier":"i"}`
 	return []struct{ name, json, want string }{
 		{"no series", `{"results":[{"statement_id":0,"series":[]}]}`, ""},
@@ -68,12 +68,12 @@ func answers() []struct{ name, json, want string } {
 		{"an unknown database", `{"results":[{"error":"database not found: x"}]}`, "database not found"},
 		{"a truncated series", `{"results":[{"series":[{"name":"t","values":[[1,2.5,null]],"partial":true}]}]}`, "max-row-limit"},
 		{"a row of two columns", `{"results":[{"series":[{"name":"t","values":[[1,2.5]]}]}]}`, "a row of 2 columns"},
-		{"a text in place of a time", `{"results":[{"series":[{"name":"t","values":[["x",2.5,null]]}]}]}`, ""},
+		{"a text instead of a time", `{"results":[{"series":[{"name":"t","values":[["x",2.5,null]]}]}]}`, ""},
 	}
 }
 
 func TestAResponseIsTheSameInBothFormats(t *testing.T) {
-	for _, tc := range answers() {
+	for _, tc := range responses() {
 		t.Run(tc.name, func(t *testing.T) {
 			want, wantErr := readPoints(7, []byte(tc.json))
 			got, err := readMsgpack(7, msgpackOf(t, tc.json))
@@ -81,7 +81,7 @@ func TestAResponseIsTheSameInBothFormats(t *testing.T) {
 				err = errors.New(errorReason(he))
 			}
 			if (err == nil) != (wantErr == nil) || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
-				t.Fatalf("the error is %v, and of JSON %v, want %q in both", err, wantErr, tc.want)
+				t.Fatalf("error of MessagePack = %v, error of JSON = %v, want both to contain %q", err, wantErr, tc.want)
 			}
 			if err == nil {
 				relaytest.Equal(t, "the points of MessagePack, compared with JSON", got, want, cmpopts.EquateEmpty())
@@ -91,17 +91,17 @@ func TestAResponseIsTheSameInBothFormats(t *testing.T) {
 }
 
 func TestATruncatedOrMalformedResponseIsAnError(t *testing.T) {
-	whole := msgpackOf(t, answers()[1].json)
-	for n := range whole {
-		if points, err := readMsgpack(7, whole[:n]); err == nil || points != nil {
-			t.Fatalf("the first %d of %d octets: %d points and the error %v, want an error only", n, len(whole), len(points), err)
+	complete := msgpackOf(t, responses()[1].json)
+	for n := range complete {
+		if points, err := readMsgpack(7, complete[:n]); err == nil || points != nil {
+			t.Fatalf("the first %d of %d octets: %d points and the error %v, want an error only", n, len(complete), len(points), err)
 		}
 	}
 	for name, tc := range map[string]struct{ body, want string }{
-		"octets after it":            {string(whole) + "\xc0", "offset"},
-		"an array":                   {"\x90", "offset 0"},
-		"a length beyond the octets": {"\x81\xa7results\xdd\xff\xff\xff\xff", "4294967295 elements in 0 octets"},
-		"a length only":              {"\xdf\xff\xff\xff\xff", "offset 0"},
+		"octets after the response":            {string(complete) + "\xc0", "offset"},
+		"an array":                             {"\x90", "offset 0"},
+		"a length beyond the remaining octets": {"\x81\xa7results\xdd\xff\xff\xff\xff", "4294967295 elements in 0 octets"},
+		"a length only":                        {"\xdf\xff\xff\xff\xff", "offset 0"},
 	} {
 		if points, err := readMsgpack(7, []byte(tc.body)); err == nil || points != nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %d points and the error %v, want %q", name, len(points), err, tc.want)
@@ -112,17 +112,17 @@ func TestATruncatedOrMalformedResponseIsAnError(t *testing.T) {
 // FuzzMsgpack checks that a response in MessagePack is an error or points, each a
 // number or a text, and never a panic.
 func FuzzMsgpack(f *testing.F) {
-	for _, a := range answers() {
+	for _, a := range responses() {
 		f.Add(msgpackOf(f, a.json))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		points, err := readMsgpack(relay.AccountID(7), body)
 		if err != nil && points != nil {
-			t.Fatal("an error and points")
+			t.Fatal("readMsgpack returned points and an error")
 		}
 		for _, p := range points {
 			if p.IsText && p.Value != 0 || !p.IsText && p.Text != "" {
-				t.Fatalf("the point has the number %v and the text %q", p.Value, p.Text)
+				t.Fatalf("a point has the number %v and the text %q", p.Value, p.Text)
 			}
 		}
 	})

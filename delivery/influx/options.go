@@ -68,7 +68,7 @@ func (o Options) withDefaults() (Options, error) {
 		t := http.DefaultTransport.(*http.Transport).Clone()
 		t.DisableCompression = o.NoGzip
 		t.MaxIdleConnsPerHost = idleConns
-		t.ReadBufferSize = 32 << 10 // the size of an answer with a day of readings
+		t.ReadBufferSize = 32 << 10 // the size of a response with a day of readings
 		o.Transport = t
 	}
 	if o.Now == nil {

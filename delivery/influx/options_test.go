@@ -8,18 +8,18 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func TestOptions(t *testing.T) {
+func TestInvalidOptionsAreRefused(t *testing.T) {
 	cases := []struct {
 		name    string
 		options influx.Options
-		want    string // the beginning of the error; "" for none
+		want    string // the beginning of the error; "" if the options are valid
 	}{
-		{"an address and a bucket are enough", influx.Options{URL: "http://localhost:8086", Bucket: "db"}, ""},
-		{"a path before the API is kept", influx.Options{URL: "https://example.org/influx/", Bucket: "db/rp", Token: "a:b"}, ""},
-		{"no address", influx.Options{Bucket: "db"}, "influx: url"},
-		{"an address without a scheme", influx.Options{URL: "localhost:8086", Bucket: "db"}, "influx: url"},
+		{"a URL and a bucket", influx.Options{URL: "http://localhost:8086", Bucket: "db"}, ""},
+		{"a path before the API", influx.Options{URL: "https://example.org/influx/", Bucket: "db/rp", Token: "a:b"}, ""},
+		{"no URL", influx.Options{Bucket: "db"}, "influx: url"},
+		{"a URL without a scheme", influx.Options{URL: "localhost:8086", Bucket: "db"}, "influx: url"},
 		{"another scheme", influx.Options{URL: "udp://localhost:8089", Bucket: "db"}, "influx: url"},
-		{"a password in the address is not repeated", influx.Options{URL: "http://u:secret@localhost:8086", Bucket: "db"}, "influx: url"},
+		{"a password in the URL", influx.Options{URL: "http://u:secret@localhost:8086", Bucket: "db"}, "influx: url"},
 		{"no bucket", influx.Options{URL: "http://localhost:8086", Bucket: "/"}, "influx: bucket"},
 		{"a line break in the token", influx.Options{URL: "http://localhost:8086", Bucket: "db", Token: "secret\r\nX: y"}, "influx: token"},
 		{"an unknown language", influx.Options{URL: "http://localhost:8086", Bucket: "db", Language: "sql"}, "influx: language"},
@@ -32,7 +32,7 @@ func TestOptions(t *testing.T) {
 				return
 			}
 			if err == nil || !strings.HasPrefix(err.Error(), tc.want) || strings.Contains(err.Error(), "secret") {
-				t.Errorf("the error is %v, want it to begin with %q and to hide the password", err, tc.want)
+				t.Errorf("error = %v, want it to begin with %q, without the secret", err, tc.want)
 			}
 		})
 	}

@@ -122,12 +122,12 @@ func (s *Store) numbersAt(ctx context.Context, sv server, acct relay.AccountID, 
 	}
 	if sv.v1 {
 		params, tests := tagIn(acct, "sensor_id", sensors)
-		found, err := s.influxQL(ctx, s.statement(params, "SELECT value FROM "+measurementList(q.Types)+
+		rows, err := s.influxQL(ctx, s.statement(params, "SELECT value FROM "+measurementList(q.Types)+
 			" WHERE account = $account AND ("+tests+")"+timeCondition(q)+" GROUP BY sensor_id"))
 		if err != nil {
 			return nil, err
 		}
-		return numbers, eachRow(found, func(s *series, t time.Time, _ row) error {
+		return numbers, eachRow(rows, func(s *series, t time.Time, _ row) error {
 			add(s.Name, s.Tags["sensor_id"], t)
 			return nil
 		})

@@ -29,11 +29,11 @@ func (s *Store) Radio(ctx context.Context, acct relay.AccountID, deviceIDs []str
 	}
 	var uplinks []iot.RadioData
 	for chunk := range slices.Chunk(deviceIDs, maxNamedDevices) {
-		found, err := search(ctx, acct, chunk, since)
+		chunkUplinks, err := search(ctx, acct, chunk, since)
 		if err != nil {
 			return nil, s.wrapError("query", err)
 		}
-		uplinks = append(uplinks, found...)
+		uplinks = append(uplinks, chunkUplinks...)
 	}
 	slices.SortStableFunc(uplinks, func(a, b iot.RadioData) int {
 		return cmp.Or(cmp.Compare(a.DeviceID, b.DeviceID), b.Time.Compare(a.Time))
@@ -49,14 +49,14 @@ func (s *Store) Radio(ctx context.Context, acct relay.AccountID, deviceIDs []str
 
 func (s *Store) radioInfluxQL(ctx context.Context, acct relay.AccountID, ids []string, since time.Time) ([]iot.RadioData, error) {
 	params, devices := tagIn(acct, "device_id", ids)
-	found, err := s.influxQL(ctx, s.statement(params, "SELECT "+strings.Join(radioFields(), ", ")+" FROM uplink WHERE account = $account"+
+	rows, err := s.influxQL(ctx, s.statement(params, "SELECT "+strings.Join(radioFields(), ", ")+" FROM uplink WHERE account = $account"+
 		timeCondition(withBounds(iot.Query{From: since}))+" AND ("+devices+")"+
 		" GROUP BY device_id ORDER BY time DESC LIMIT "+strconv.Itoa(iot.RadioFrames)))
 	if err != nil {
 		return nil, err
 	}
 	var frames []iot.RadioData
-	err = eachRow(found, func(s *series, t time.Time, r row) error {
+	err = eachRow(rows, func(s *series, t time.Time, r row) error {
 		u := iot.RadioData{Account: acct, DeviceID: unclean(s.Tags["device_id"]), Time: t}
 		for i, name := range radioFields()[:min(len(r)-1, len(radioFields()))] {
 			v, null, err := r.number(i + 1)
@@ -90,7 +90,7 @@ func setRadio(u *iot.RadioData, field string, v float64) {
 	}
 }
 
-// radioFlux reads the last values of each field; those of one time are one uplink.
+// radioFlux reads the last values of each field. The values with the same time are one uplink.
 func (s *Store) radioFlux(ctx context.Context, acct relay.AccountID, ids []string, since time.Time) ([]iot.RadioData, error) {
 	q := withBounds(iot.Query{From: since})
 	script := s.fluxRange(q.From, q.To) + fmt.Sprintf("  |> filter(fn: (r) => r._measurement == \"uplink\" and r.account == %s and (%s))\n"+
@@ -108,8 +108,8 @@ func (s *Store) radioFlux(ctx context.Context, acct relay.AccountID, ids []strin
 			return nil
 		}
 		k := key{unclean(fluxTag(r, "device_id")), r.Time().UnixNano()}
-		i, found := indexes[k]
-		if !found {
+		i, exists := indexes[k]
+		if !exists {
 			i = len(frames)
 			indexes[k] = i
 			frames = append(frames, iot.RadioData{Account: acct, DeviceID: k.device, Time: r.Time().UTC()})

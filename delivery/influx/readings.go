@@ -32,8 +32,7 @@ func (s *Store) Readings(ctx context.Context, q iot.Query) ([]iot.Point, error) 
 	return points[:min(q.Limit, len(points))], err
 }
 
-// read returns the newest points of each series of a device, up to the limit and
-// one more.
+// read returns the newest points of each series of a device, up to the limit plus one.
 func (s *Store) read(ctx context.Context, q iot.Query) ([]iot.Point, error) {
 	query, err := forLanguage(ctx, s, s.readFlux, s.readInfluxQL)
 	if err != nil {
@@ -115,7 +114,7 @@ func (s *Store) LastStored(ctx context.Context, acct relay.AccountID, deviceIDs 
 		if len(missing) == 0 {
 			break
 		}
-		found := func(tag string, t time.Time) {
+		record := func(tag string, t time.Time) {
 			if id := unclean(tag); missing[id] && (latest[id].IsZero() || t.After(latest[id])) {
 				latest[id] = t
 			}
@@ -124,14 +123,14 @@ func (s *Store) LastStored(ctx context.Context, acct relay.AccountID, deviceIDs 
 		if len(missing) <= maxNamedDevices {
 			names = slices.Collect(maps.Keys(missing))
 		}
-		if err := search(ctx, withBounds(iot.Query{Account: acct, From: start}), names, found); err != nil {
+		if err := search(ctx, withBounds(iot.Query{Account: acct, From: start}), names, record); err != nil {
 			return nil, s.wrapError("query", err)
 		}
 	}
 	return latest, nil
 }
 
-func (s *Store) storedInfluxQL(ctx context.Context, q iot.Query, names []string, found func(tag string, t time.Time)) error {
+func (s *Store) storedInfluxQL(ctx context.Context, q iot.Query, names []string, record func(tag string, t time.Time)) error {
 	params, devices := tagIn(q.Account, "device_id", names)
 	condition := "account = $account" + timeCondition(q)
 	if devices != "" {
@@ -143,14 +142,14 @@ func (s *Store) storedInfluxQL(ctx context.Context, q iot.Query, names []string,
 		return err
 	}
 	return eachRow(rows, func(s *series, t time.Time, _ row) error {
-		found(s.Tags["device_id"], t)
+		record(s.Tags["device_id"], t)
 		return nil
 	})
 }
 
-// storedFlux reads the last value of each series and field and keeps only its
-// time, because values of several types do not fit in one table.
-func (s *Store) storedFlux(ctx context.Context, q iot.Query, names []string, found func(tag string, t time.Time)) error {
+// storedFlux reads the last value of each series and field. It drops the values, because values
+// of different types do not fit in one table.
+func (s *Store) storedFlux(ctx context.Context, q iot.Query, names []string, record func(tag string, t time.Time)) error {
 	condition := "r.account == " + quoteFlux(q.Account.String())
 	if len(names) > 0 {
 		condition += " and (" + fluxIn("device_id", names) + ")"
@@ -158,7 +157,7 @@ func (s *Store) storedFlux(ctx context.Context, q iot.Query, names []string, fou
 	script := s.fluxRange(q.From, q.To) + "  |> filter(fn: (r) => " + condition + ")\n  |> last()\n" +
 		"  |> keep(columns: [\"device_id\", \"_time\"])\n  |> group(columns: [\"device_id\"])\n  |> max(column: \"_time\")\n"
 	return s.flux(ctx, script, func(r *query.FluxRecord) error {
-		found(fluxTag(r, "device_id"), r.Time().UTC())
+		record(fluxTag(r, "device_id"), r.Time().UTC())
 		return nil
 	})
 }

@@ -37,8 +37,8 @@ func forLanguage[F any](ctx context.Context, s *Store, flux, influxQL F) (F, err
 // server returns the description of the server. It probes the server on the
 // first call and after a failure, and creates a missing database on 1.x.
 func (s *Store) server(ctx context.Context) (server, error) {
-	if known := s.detected.Load(); known != nil {
-		return *known, nil
+	if detected := s.detected.Load(); detected != nil {
+		return *detected, nil
 	}
 	sv, err := s.probe(ctx)
 	if err == nil && sv.v1 {
@@ -76,14 +76,14 @@ func (s *Store) probe(ctx context.Context) (server, error) {
 	return sv, nil
 }
 
-func (s *Store) get(ctx context.Context, path string, answered func(*http.Response)) *httpapi.Error {
+func (s *Store) get(ctx context.Context, path string, onResponse func(*http.Response)) *httpapi.Error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.opts.URL+path, http.NoBody)
 	if err != nil {
 		return httpapi.NewError(err)
 	}
 	return s.http.DoHTTPRequest(req, nil, func(r *http.Response) error {
 		defer func() { _ = r.Body.Close() }()
-		answered(r)
+		onResponse(r)
 		_, err := io.Copy(io.Discard, io.LimitReader(r.Body, 1<<20))
 		return err
 	})
@@ -93,11 +93,11 @@ func (s *Store) get(ctx context.Context, path string, answered func(*http.Respon
 // permission cannot create it. This is not an error; later writes fail if the database is missing.
 func (s *Store) createDatabase(ctx context.Context) error {
 	db, rp := s.database()
-	found, err := s.influxQL(ctx, statement{q: "SHOW DATABASES"})
+	databases, err := s.influxQL(ctx, statement{q: "SHOW DATABASES"})
 	if err != nil {
 		return err
 	}
-	for _, series := range found {
+	for _, series := range databases {
 		for _, row := range series.Values {
 			if len(row) == 1 && row[0] == any(db) {
 				return nil

@@ -14,19 +14,19 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// fake is a server of a version that records its requests.
-type fake struct {
+// fakeServer is an InfluxDB that records its requests.
+type fakeServer struct {
 	version   string // in the response to /ping
 	buckets   int    // the status of /api/v2/buckets
 	databases string // in the response to SHOW DATABASES
-	create    int    // the status of CREATE DATABASE; 0 = 200
+	create    int    // the status of CREATE DATABASE; 0 means 200
 	answer    string // the response to a SELECT
 
 	mu       sync.Mutex
 	requests []string
 }
 
-func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (f *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	request := r.Method + " " + r.URL.Path
@@ -57,36 +57,36 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func TestTheVersionOfTheServerDecidesTheLanguage(t *testing.T) {
+func TestTheVersionOfTheServerSelectsTheLanguage(t *testing.T) {
 	cases := []struct {
 		name   string
-		server *fake
+		server *fakeServer
 		bucket string
 		want   []string
 	}{
-		{"1.8 with the database uses InfluxQL", &fake{version: "1.8.10", databases: "db"}, "db",
+		{"1.8 with the database uses InfluxQL", &fakeServer{version: "1.8.10", databases: "db"}, "db",
 			[]string{"GET /ping", "SHOW DATABASES", "SELECT value, text"}},
-		{"1.8 without the database creates it", &fake{version: "1.8.10"}, "db",
+		{"1.8 without the database creates it", &fakeServer{version: "1.8.10"}, "db",
 			[]string{"GET /ping", "SHOW DATABASES", `CREATE DATABASE "db"`, "SELECT value, text"}},
-		{"1.8 creates the retention policy, too", &fake{version: "1.8.10"}, `d"b/r p`,
+		{"1.8 without the database and retention policy creates both", &fakeServer{version: "1.8.10"}, `d"b/r p`,
 			[]string{"GET /ping", "SHOW DATABASES", `CREATE DATABASE "d\"b" WITH NAME "r p"`, "SELECT value, text"}},
-		{"1.8 is used without the permission to create", &fake{version: "1.8.10", create: 403}, "db",
+		{"1.8 without the permission to create uses InfluxQL", &fakeServer{version: "1.8.10", create: 403}, "db",
 			[]string{"GET /ping", "SHOW DATABASES", `CREATE DATABASE "db"`, "SELECT value, text"}},
-		{"2.7 uses Flux", &fake{version: "v2.7.1"}, "b", []string{"GET /ping", "POST /api/v2/query"}},
-		{"2.0 uses Flux", &fake{version: "2.0.9"}, "b", []string{"GET /ping", "POST /api/v2/query"}},
-		{"an unknown version without buckets is 1.x", &fake{version: "unknown", buckets: 404, databases: "db"}, "db",
+		{"2.7 uses Flux", &fakeServer{version: "v2.7.1"}, "b", []string{"GET /ping", "POST /api/v2/query"}},
+		{"2.0 uses Flux", &fakeServer{version: "2.0.9"}, "b", []string{"GET /ping", "POST /api/v2/query"}},
+		{"an unknown version without buckets is 1.x", &fakeServer{version: "unknown", buckets: 404, databases: "db"}, "db",
 			[]string{"GET /ping", "GET /api/v2/buckets", "SHOW DATABASES", "SELECT value, text"}},
-		{"an unknown version with buckets is 2.x", &fake{version: "Cloud", buckets: 200}, "b",
+		{"an unknown version with buckets is 2.x", &fakeServer{version: "Cloud", buckets: 200}, "b",
 			[]string{"GET /ping", "GET /api/v2/buckets", "POST /api/v2/query"}},
-		{"an unknown version that forbids listing buckets is 2.x", &fake{buckets: 403}, "b",
+		{"an unknown version that forbids listing buckets is 2.x", &fakeServer{buckets: 403}, "b",
 			[]string{"GET /ping", "GET /api/v2/buckets", "POST /api/v2/query"}},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			server := httptest.NewServer(tc.server)
 			defer server.Close()
-			s := open(t, influx.Options{URL: server.URL, Bucket: tc.bucket})
-			for range 2 { // the second uses the cached version
+			s := openStore(t, influx.Options{URL: server.URL, Bucket: tc.bucket})
+			for range 2 { // the second query uses the cached version
 				relaytest.Must(s.Readings(t.Context(), iot.Query{Account: 1, DeviceID: "d", Types: []string{"t"}}))(t)
 			}
 			relaytest.Equal(t, "the requests", tc.server.requests, append(tc.want, tc.want[len(tc.want)-1]))
@@ -97,47 +97,47 @@ func TestTheVersionOfTheServerDecidesTheLanguage(t *testing.T) {
 func TestErrorsInResponsesToQueries(t *testing.T) {
 	cases := []struct{ name, answer, want string }{
 		{"an unknown database", `{"results":[{"error":"database not found: db"}]}`, "database not found"},
-		{"the statement failed", `{"results":[{"error":"shard is disabled"}]}`, "shard is disabled"},
-		{"the query was refused", `{"error":"no"}`, "500 no"},
+		{"a failed statement", `{"results":[{"error":"shard is disabled"}]}`, "shard is disabled"},
+		{"a refused query", `{"error":"no"}`, "500 no"},
 		{"a truncated response", `{"results":[{"series":[{"name":"t","values":[],"partial":true}]}]}`, "max-row-limit"},
 		{"a row of two columns", `{"results":[{"series":[{"name":"t","values":[[1,2]]}]}]}`, "a row of 2 columns"},
-		{"a text in place of a time", `{"results":[{"series":[{"name":"t","values":[["x",1,null]]}]}]}`, `a row whose time is "x"`},
-		{"a text in place of a number", `{"results":[{"series":[{"name":"t","values":[[1,"x",null]]}]}]}`, `a row with "x" for a number`},
-		{"no JSON", `<html>`, "the answer to a query: invalid character"},
-		{"incomplete JSON", `{"results":[`, "the answer to a query: "},
+		{"a text instead of a time", `{"results":[{"series":[{"name":"t","values":[["x",1,null]]}]}]}`, `a row whose time is "x"`},
+		{"a text instead of a number", `{"results":[{"series":[{"name":"t","values":[[1,"x",null]]}]}]}`, `a row with "x" for a number`},
+		{"not JSON", `<html>`, "response to a query: invalid character"},
+		{"incomplete JSON", `{"results":[`, "response to a query: "},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
-			server := httptest.NewServer(&fake{version: "1.8.10", databases: "db", answer: tc.answer})
+			server := httptest.NewServer(&fakeServer{version: "1.8.10", databases: "db", answer: tc.answer})
 			defer server.Close()
-			s := open(t, influx.Options{URL: server.URL, Bucket: "db"})
+			s := openStore(t, influx.Options{URL: server.URL, Bucket: "db"})
 			points, err := s.Readings(t.Context(), iot.Query{Account: 1, DeviceID: "d", Types: []string{"t"}})
 			relaytest.Equal(t, "the kind of the error", relay.KindOf(err), relay.KindUnavailable)
 			relaytest.Equal(t, "the points", points, nil)
 			if err != nil && !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("the error %q lacks %q", err, tc.want)
+				t.Errorf("error = %q, want it to contain %q", err, tc.want)
 			}
 		})
 	}
 }
 
-func TestPingOfInfluxDB2(t *testing.T) {
+func TestPingReportsWhetherInfluxDB2AcceptsWrites(t *testing.T) {
 	cases := []struct {
 		name, code, message string
 		status              int
-		works               bool
+		ok                  bool
 	}{
-		{"points are missing: a write would succeed", "invalid", "writing requires points", 400, true},
+		{"an empty write is refused only for its missing points", "invalid", "writing requires points", 400, true},
 		{"an empty write is accepted", "", "", 204, true},
-		{"the bucket is unknown", "not found", `bucket "b" not found`, 404, false},
-		{"the token is unknown", "unauthorized", "unauthorized access", 401, false},
+		{"unknown bucket", "not found", `bucket "b" not found`, 404, false},
+		{"unknown token", "unauthorized", "unauthorized access", 401, false},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
-			server := peer(t, func(w http.ResponseWriter, _ *http.Request) { respond(w, tc.status, tc.code, tc.message) })
-			s := open(t, influx.Options{URL: server.URL, Bucket: "b"})
-			if err := s.Ping(t.Context()); (err == nil) != tc.works {
-				t.Errorf("Ping returned %v, want an error: %t", err, !tc.works)
+			server := newPeer(t, func(w http.ResponseWriter, _ *http.Request) { respond(w, tc.status, tc.code, tc.message) })
+			s := openStore(t, influx.Options{URL: server.URL, Bucket: "b"})
+			if err := s.Ping(t.Context()); (err == nil) != tc.ok {
+				t.Errorf("Ping returned %v, want an error: %t", err, !tc.ok)
 			}
 		})
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func open(t testing.TB, o influx.Options) *influx.Store {
+func openStore(t testing.TB, o influx.Options) *influx.Store {
 	t.Helper()
 	s := relaytest.Must(influx.New(o))(t)
 	t.Cleanup(func() { _ = s.Close() })
@@ -28,29 +28,29 @@ func TestReadingsInInfluxDB18PassTheSuite(t *testing.T) {
 		t.Run(string(language), func(t *testing.T) {
 			t.Parallel()
 			iottest.Run(t, func(t *testing.T) iot.ReadingStore {
-				return open(t, influx.Options{URL: server.URL, Bucket: server.NewDatabase(t), Language: language})
+				return openStore(t, influx.Options{URL: server.URL, Bucket: server.NewDatabase(t), Language: language})
 			})
 		})
 	}
 }
 
-// A retention policy and a password are in each request.
-func readWithAPolicy(t *testing.T, server *influxtest.Server) {
-	s := open(t, influx.Options{URL: server.URL, Token: server.Token, Bucket: "policies/forever"})
-	first, second := reading(1, "good"), reading(2, "good")
+// useRetentionPolicy checks that each request has the retention policy and the password.
+func useRetentionPolicy(t *testing.T, server *influxtest.Server) {
+	s := openStore(t, influx.Options{URL: server.URL, Token: server.Token, Bucket: "policies/forever"})
+	p1, p2 := reading(1, "good"), reading(2, "good")
 	write := func(points ...iot.Point) {
 		t.Helper()
 		relaytest.Equal(t, "the refused points", relaytest.Must(s.Write(t.Context(), iot.Readings{Points: points}))(t), nil)
 	}
-	write(first, second)
-	second.Value, second.Text, second.IsText = 0, "off", true
-	write(second)
+	write(p1, p2)
+	p2.Value, p2.Text, p2.IsText = 0, "off", true
+	write(p2)
 	q := iot.Query{Account: 1, DeviceID: "d1", Types: []string{"good"}}
-	relaytest.Equal(t, "the readings", relaytest.Must(s.Readings(t.Context(), q))(t), []iot.Point{second, first})
+	relaytest.Equal(t, "the readings", relaytest.Must(s.Readings(t.Context(), q))(t), []iot.Point{p2, p1})
 	buckets := relaytest.Must(s.Aggregate(t.Context(), iot.AggregateQuery{Query: q, Statistic: iot.Average, Granularity: iot.Hour}))(t)
 	relaytest.Equal(t, "the number of buckets", len(buckets), 1)
-	relaytest.NoError(t, s.Forget(t.Context(), 1, []iot.Expired{{DeviceID: "d1", SensorID: "d1.1", Before: second.Time}}))
-	relaytest.Equal(t, "the readings that are left", relaytest.Must(s.Readings(t.Context(), q))(t), []iot.Point{second})
+	relaytest.NoError(t, s.Forget(t.Context(), 1, []iot.Expired{{DeviceID: "d1", SensorID: "d1.1", Before: p2.Time}}))
+	relaytest.Equal(t, "the remaining readings", relaytest.Must(s.Readings(t.Context(), q))(t), []iot.Point{p2})
 }
 
 func reading(i int, kind string) iot.Point {
@@ -63,7 +63,7 @@ func reading(i int, kind string) iot.Point {
 func TestARealServerRefusesBadLinesOnly(t *testing.T) {
 	server := influxtest.Shared(t)
 	db := server.NewDatabase(t)
-	s := open(t, influx.Options{URL: server.URL, Bucket: db})
+	s := openStore(t, influx.Options{URL: server.URL, Bucket: db})
 	relaytest.Must(s.Write(t.Context(), iot.Readings{}))(t)
 	relaytest.NoError(t, s.Ping(t.Context()))
 	server.Query(t, db, `CREATE RETENTION POLICY "tenyears" ON "`+db+`" DURATION 520w REPLICATION 1 DEFAULT`)
@@ -73,11 +73,11 @@ func TestARealServerRefusesBadLinesOnly(t *testing.T) {
 	for i := range 1000 {
 		p := reading(i, "good")
 		switch {
-		case i%10 == 3: // the field is already an integer: a conflict
+		case i%10 == 3: // a conflict with the integer field
 			p.Type = "taken"
 		case i == 500: // beyond the retention policy
 			p.Time = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
-		case i == 501: // a tag longer than a key may be
+		case i == 501: // a tag beyond the maximum length
 			p.Identifier = strings.Repeat("x", 70_000)
 		}
 		b.Points = append(b.Points, p)
@@ -85,9 +85,9 @@ func TestARealServerRefusesBadLinesOnly(t *testing.T) {
 	refused := relaytest.Must(s.Write(t.Context(), b))(t)
 	reasons := map[string]int{}
 	for _, r := range refused {
-		for _, known := range []string{"field type conflict", "beyond retention", "unable to parse"} {
-			if strings.Contains(r.Reason, known) {
-				reasons[known]++
+		for _, reason := range []string{"field type conflict", "beyond retention", "unable to parse"} {
+			if strings.Contains(r.Reason, reason) {
+				reasons[reason]++
 			}
 		}
 		if r.Point%10 != 3 && r.Point != 500 && r.Point != 501 {
@@ -99,17 +99,17 @@ func TestARealServerRefusesBadLinesOnly(t *testing.T) {
 	relaytest.Equal(t, "the number of stored lines", server.Count(t, db, "good", "value"), 898)
 }
 
-// seedInteger makes "value" of the measurement "taken" an integer, in the shard
-// that the test's readings fall into.
+// seedInteger makes "value" of the measurement "taken" an integer, in the shard of the readings
+// of the test.
 func seedInteger(t *testing.T, server *influxtest.Server, db string) {
 	t.Helper()
 	server.Write(t, db, fmt.Sprintf("taken value=1i %d", reading(0, "").Time.UnixNano()))
 }
 
 func TestAMissingDatabaseIsCreatedAgain(t *testing.T) {
-	t.Parallel() // it has a server of its own
+	t.Parallel() // the test has a server of its own
 	server := influxtest.Start(t, influxtest.Options{})
-	s := open(t, influx.Options{URL: server.URL, Bucket: "db"})
+	s := openStore(t, influx.Options{URL: server.URL, Bucket: "db"})
 	write := func() error {
 		_, err := s.Write(t.Context(), iot.Readings{Points: []iot.Point{reading(1, "good")}})
 		return err
@@ -121,7 +121,7 @@ func TestAMissingDatabaseIsCreatedAgain(t *testing.T) {
 	relaytest.NoError(t, write())
 	server.Query(t, "", `DROP DATABASE "db"`)
 	if err := write(); err == nil {
-		t.Fatal("no error without the database")
+		t.Fatal("Write returned no error without the database")
 	}
 	if err := write(); err != nil {
 		t.Fatalf("the database was not created again: %v", err)
@@ -130,14 +130,14 @@ func TestAMissingDatabaseIsCreatedAgain(t *testing.T) {
 }
 
 func TestCredentialsOfARealServer(t *testing.T) {
-	t.Parallel() // it has a server of its own
+	t.Parallel() // the test has a server of its own
 	server := influxtest.Start(t, influxtest.Options{Auth: true})
 	server.Query(t, "", `CREATE DATABASE "db"`)
 	server.Query(t, "", `CREATE USER "writer" WITH PASSWORD 'w'`)
 	server.Query(t, "", `GRANT WRITE ON "db" TO "writer"`)
 	cases := []struct {
 		name, token, bucket string
-		status              int // 0 for no error
+		status              int // 0 if the write succeeds
 	}{
 		{"an administrator creates the database", "admin:secret", "new", 0},
 		{"a user with write permission writes", "writer:w", "db", 0},
@@ -145,18 +145,18 @@ func TestCredentialsOfARealServer(t *testing.T) {
 		{"a wrong password gets 401", "admin:wrong", "db", 401},
 		{"no token gets 401", "", "db", 401},
 	}
-	t.Run("a retention policy is read and written", func(t *testing.T) { readWithAPolicy(t, server) })
+	t.Run("a retention policy is read and written", func(t *testing.T) { useRetentionPolicy(t, server) })
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
-			s := open(t, influx.Options{URL: server.URL, Token: tc.token, Bucket: tc.bucket})
+			s := openStore(t, influx.Options{URL: server.URL, Token: tc.token, Bucket: tc.bucket})
 			_, err := s.Write(t.Context(), iot.Readings{Points: []iot.Point{reading(1, "good")}})
-			pinged := s.Ping(t.Context())
+			pingErr := s.Ping(t.Context())
 			if tc.status == 0 {
-				relaytest.NoError(t, err, pinged)
+				relaytest.NoError(t, err, pingErr)
 				return
 			}
-			checkFailure(t, err, failure{Status: tc.status})
-			checkFailure(t, pinged, failure{Status: tc.status})
+			expectFailure(t, err, failure{Status: tc.status})
+			expectFailure(t, pingErr, failure{Status: tc.status})
 		})
 	}
 }

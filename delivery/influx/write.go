@@ -41,9 +41,9 @@ func (s *Store) Write(ctx context.Context, b iot.Readings) ([]iot.Refused, error
 	return e.refused, nil
 }
 
-// send writes some lines of a batch; grouped means that they are already sorted by
-// measurement. If the server refuses some of them, send writes both halves: lines that were
-// stored are written again, because only a 204 confirms them.
+// send writes some lines of a batch. grouped means that the lines are already sorted by
+// measurement. If the server refuses some of the lines, send writes both halves: stored lines
+// are written again, because only a 204 confirms that lines are stored.
 func (s *Store) send(ctx context.Context, e *encodedBatch, lines []line, grouped bool) error {
 	err := s.writes.WriteRecord(ctx, e.body(lines))
 	verdict, reason := classifyWriteError(err)
@@ -63,8 +63,8 @@ func (s *Store) send(ctx context.Context, e *encodedBatch, lines []line, grouped
 		return nil
 	}
 	if verdict == badLines && !grouped {
-		// Servers usually refuse a whole measurement, whose field another program has
-		// written as an integer, and halving finds neighbours fast.
+		// Servers usually refuse all lines of a measurement in which another program has
+		// written the field as an integer. Halving finds adjacent lines with few calls.
 		lines = slices.SortedStableFunc(slices.Values(lines), func(a, b line) int {
 			return bytes.Compare(e.buf[a.start:a.name], e.buf[b.start:b.name])
 		})

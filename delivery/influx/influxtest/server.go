@@ -52,7 +52,7 @@ func Shared(t testing.TB) *Server {
 func (s *Server) NewDatabase(t testing.TB) string {
 	t.Helper()
 	name := fmt.Sprintf("test%x", rand.Uint64())
-	t.Cleanup(func() { // the server may be gone by then
+	t.Cleanup(func() { // the server may have been stopped
 		if resp, err := http.PostForm(s.URL+"/query", url.Values{"q": {"DROP DATABASE " + name}}); err == nil {
 			_ = resp.Body.Close()
 		}
@@ -131,7 +131,7 @@ func (s *Server) run(t testing.TB, path string) {
 	s.wait(t)
 }
 
-// wait returns when the server answers.
+// wait waits until the server is ready.
 func (s *Server) wait(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), relaytest.Patience)
@@ -168,8 +168,8 @@ func (s *Server) Log() string {
 	return string(b)
 }
 
-// Query runs InfluxQL and returns the answer's JSON; db may be empty. Times
-// are nanoseconds.
+// Query runs InfluxQL and returns the JSON of the response. db may be empty. Times are
+// nanoseconds.
 func (s *Server) Query(t testing.TB, db, q string) string {
 	t.Helper()
 	return s.query(t, url.Values{"q": {q}, "db": {db}, "epoch": {"ns"}})
@@ -185,7 +185,7 @@ func (s *Server) query(t testing.TB, form url.Values) string {
 }
 
 // post sends a request with the administrator's credentials, if there are any.
-func (s *Server) post(t testing.TB, path, contentType, body string) (status int, answer string) {
+func (s *Server) post(t testing.TB, path, contentType, body string) (status int, response string) {
 	t.Helper()
 	req := relaytest.Must(http.NewRequestWithContext(context.Background(), http.MethodPost, s.URL+path, strings.NewReader(body)))(t)
 	req.Header.Set("Content-Type", contentType)
@@ -198,22 +198,22 @@ func (s *Server) post(t testing.TB, path, contentType, body string) (status int,
 	return resp.StatusCode, string(relaytest.Must(io.ReadAll(resp.Body))(t))
 }
 
-// Count returns how many values a field of a measurement has.
+// Count returns the number of values of a field of a measurement.
 func (s *Server) Count(t testing.TB, db, measurement, field string) int {
 	t.Helper()
-	var found struct {
+	var response struct {
 		Results []struct {
 			Series []struct{ Values [][2]int64 }
 		}
 	}
-	answer := s.Query(t, db, fmt.Sprintf("SELECT count(%q) FROM %q", field, measurement))
-	if err := json.Unmarshal([]byte(answer), &found); err != nil {
-		t.Fatalf("influxd: %v in %s", err, answer)
+	body := s.Query(t, db, fmt.Sprintf("SELECT count(%q) FROM %q", field, measurement))
+	if err := json.Unmarshal([]byte(body), &response); err != nil {
+		t.Fatalf("influxd: %v in %s", err, body)
 	}
-	if len(found.Results[0].Series) == 0 {
+	if len(response.Results[0].Series) == 0 {
 		return 0
 	}
-	return int(found.Results[0].Series[0].Values[0][1])
+	return int(response.Results[0].Series[0].Values[0][1])
 }
 
 // Write stores lines of line protocol, with nanoseconds.
