@@ -15,8 +15,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// tool returns a program that make deps installs into .tools/bin, or skips the test
-// with the reason: it takes minutes to build, and is needed here only.
+// tool returns the path of a program that make deps installs into .tools/bin. It skips the test if
+// the program is missing, because only these tests need it and building it takes minutes.
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	path, err := filepath.Abs("../.tools/bin/" + name)
@@ -27,7 +27,8 @@ func tool(t *testing.T, name string) string {
 	return path
 }
 
-// render returns the chart's objects by kind and name. Errors are those of helm.
+// render returns the chart's objects by kind and name, and their manifests. The error is the output
+// of helm.
 func render(t *testing.T, values ...string) (map[string]map[string]any, []byte, error) {
 	t.Helper()
 	args := []string{"template", "site", "helm", "--namespace", "iot", "--kube-version", "1.33.0"}
@@ -37,26 +38,26 @@ func render(t *testing.T, values ...string) (map[string]map[string]any, []byte, 
 	cmd := exec.Command(tool(t, "helm"), args...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
-	out, err := cmd.Output()
+	manifests, err := cmd.Output()
 	if err != nil {
 		return nil, nil, errors.New(stderr.String())
 	}
 	objects := map[string]map[string]any{}
-	for d := yaml.NewDecoder(bytes.NewReader(out)); ; {
+	for d := yaml.NewDecoder(bytes.NewReader(manifests)); ; {
 		var o map[string]any
 		if err := d.Decode(&o); errors.Is(err, io.EOF) {
-			return objects, out, nil
+			return objects, manifests, nil
 		} else if err != nil {
-			t.Fatalf("the chart renders no YAML: %v\n%s", err, out)
+			t.Fatalf("the chart renders invalid YAML: %v\n%s", err, manifests)
 		}
 		if o != nil {
-			objects[at(o, "kind").(string)+" "+at(o, "metadata", "name").(string)] = o
+			objects[valueAt(o, "kind").(string)+" "+valueAt(o, "metadata", "name").(string)] = o
 		}
 	}
 }
 
-// at follows keys and indexes into a document; nil where there is nothing.
-func at(v any, path ...any) any {
+// valueAt returns the value at a path of keys and indexes in a document, or nil.
+func valueAt(v any, path ...any) any {
 	for _, p := range path {
 		switch key := p.(type) {
 		case string:
@@ -73,61 +74,61 @@ func at(v any, path ...any) any {
 	return v
 }
 
-func everything() []string {
+func allOptions() []string {
 	return []string{"replicas=3", "secrets.PENSTOCK_DATABASE_URL=postgres://db/penstock", "ingress.enabled=true", "ingress.className=nginx",
 		"ingress.tlsSecret=cert", "serviceMonitor.enabled=true", "serviceMonitor.labels.release=prometheus", "journal.storageClass=fast", "podAnnotations.team=iot", "nodeSelector.disk=ssd", "imagePullSecrets[0].name=registry"}
 }
 
-func TestHelmFindsNothingWrong(t *testing.T) {
-	if out, err := exec.Command(tool(t, "helm"), "lint", "--strict", "--kube-version", "1.33.0", "helm").CombinedOutput(); err != nil {
-		t.Errorf("helm lint: %v\n%s", err, out)
+func TestHelmLintAcceptsTheChart(t *testing.T) {
+	if output, err := exec.Command(tool(t, "helm"), "lint", "--strict", "--kube-version", "1.33.0", "helm").CombinedOutput(); err != nil {
+		t.Errorf("helm lint: %v\n%s", err, output)
 	}
 }
 
-// Every object of Kubernetes' own kinds is held against its schemas, which kubeconform fetches.
-func TestTheChartKeepsToTheSchemasOfKubernetes(t *testing.T) {
-	_, out, err := render(t, everything()...)
+// kubeconform fetches the schemas of Kubernetes.
+func TestObjectsOfTheChartMatchTheSchemasOfKubernetes(t *testing.T) {
+	_, manifests, err := render(t, allOptions()...)
 	relaytest.NoError(t, err)
 	cmd := exec.Command(tool(t, "kubeconform"), "-strict", "-summary", "-skip", "ServiceMonitor", "-kubernetes-version", "1.33.0")
-	cmd.Stdin = bytes.NewReader(out)
-	text, err := cmd.CombinedOutput()
-	if strings.Contains(string(text), "failed downloading schema") {
-		t.Skipf("SKIPPED: kubeconform cannot fetch the schemas of Kubernetes from here: %.200s", text)
+	cmd.Stdin = bytes.NewReader(manifests)
+	output, err := cmd.CombinedOutput()
+	if strings.Contains(string(output), "failed downloading schema") {
+		t.Skipf("SKIPPED: kubeconform cannot fetch the schemas of Kubernetes from here: %.200s", output)
 	}
 	if err != nil {
-		t.Errorf("kubeconform: %v\n%s", err, text)
+		t.Errorf("kubeconform: %v\n%s", err, output)
 	}
 }
 
-func TestTheChart(t *testing.T) {
-	objects, _, err := render(t, everything()...)
+func TestFieldsOfTheChart(t *testing.T) {
+	objects, _, err := render(t, allOptions()...)
 	relaytest.NoError(t, err)
 	set := objects["StatefulSet site-penstock"]
-	pod, container := at(set, "spec", "template", "spec"), at(set, "spec", "template", "spec", "containers", 0)
+	pod, container := valueAt(set, "spec", "template", "spec"), valueAt(set, "spec", "template", "spec", "containers", 0)
 	for name, tc := range map[string]struct {
 		got, want any
 	}{
-		"runs without root":                  {at(pod, "securityContext", "runAsNonRoot"), true},
-		"cannot change its image":            {at(container, "securityContext", "readOnlyRootFilesystem"), true},
-		"asks while it starts":               {at(container, "startupProbe", "httpGet", "path"), "/healthz"},
-		"asks whether it lives":              {at(container, "livenessProbe", "httpGet", "path"), "/healthz"},
-		"asks whether it takes traffic":      {at(container, "readinessProbe", "httpGet", "path"), "/healthz"},
-		"has a volume for the journal":       {at(set, "spec", "volumeClaimTemplates", 0, "metadata", "name"), at(container, "volumeMounts", 0, "name")},
-		"keeps the journal when removed":     {at(set, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted"), "Retain"},
-		"gives the gateways names":           {at(objects["Service site-penstock-gateways"], "metadata", "name"), at(set, "spec", "serviceName")},
-		"allows one eviction at a time":      {at(objects["PodDisruptionBudget site-penstock"], "spec", "maxUnavailable"), 1},
-		"protects the pods it starts":        {at(objects["PodDisruptionBudget site-penstock"], "spec", "selector", "matchLabels", "app.kubernetes.io/instance"), at(set, "spec", "template", "metadata", "labels", "app.kubernetes.io/instance")},
-		"reads its secret":                   {at(container, "envFrom", 0, "secretRef", "name"), at(objects["Secret site-penstock"], "metadata", "name")},
-		"reads its settings":                 {at(pod, "volumes", 0, "configMap", "name"), at(objects["ConfigMap site-penstock"], "metadata", "name")},
-		"sends the ingress to its service":   {at(objects["Ingress site-penstock"], "spec", "rules", 0, "http", "paths", 0, "backend", "service", "name"), at(objects["Service site-penstock"], "metadata", "name")},
-		"has a monitor that is selected":     {at(objects["ServiceMonitor site-penstock"], "metadata", "labels", "release"), "prometheus"},
-		"scrapes each gateway":               {at(objects["ServiceMonitor site-penstock"], "spec", "selector", "matchLabels", "app.kubernetes.io/component"), at(objects["Service site-penstock-gateways"], "metadata", "labels", "app.kubernetes.io/component")},
-		"scrapes a port that there is":       {at(objects["ServiceMonitor site-penstock"], "spec", "endpoints", 0, "port"), at(objects["Service site-penstock-gateways"], "spec", "ports", 0, "name")},
-		"scrapes no gateway twice":           {at(objects["Service site-penstock"], "metadata", "labels", "app.kubernetes.io/component") == nil, true},
-		"gives a drain more time than 20 s":  {at(pod, "terminationGracePeriodSeconds").(int) >= 30, true},
-		"starts as many as it is told to":    {at(set, "spec", "replicas"), 3},
-		"does not start gateways one by one": {at(set, "spec", "podManagementPolicy"), "Parallel"},
-		"gets no settings of other services": {at(pod, "enableServiceLinks"), false},
+		"runs without root":                       {valueAt(pod, "securityContext", "runAsNonRoot"), true},
+		"cannot change its image":                 {valueAt(container, "securityContext", "readOnlyRootFilesystem"), true},
+		"has a startup probe":                     {valueAt(container, "startupProbe", "httpGet", "path"), "/healthz"},
+		"has a liveness probe":                    {valueAt(container, "livenessProbe", "httpGet", "path"), "/healthz"},
+		"has a readiness probe":                   {valueAt(container, "readinessProbe", "httpGet", "path"), "/healthz"},
+		"mounts the volume of the journal":        {valueAt(set, "spec", "volumeClaimTemplates", 0, "metadata", "name"), valueAt(container, "volumeMounts", 0, "name")},
+		"retains the journal when removed":        {valueAt(set, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted"), "Retain"},
+		"has a headless service for the gateways": {valueAt(objects["Service site-penstock-gateways"], "metadata", "name"), valueAt(set, "spec", "serviceName")},
+		"allows one eviction at a time":           {valueAt(objects["PodDisruptionBudget site-penstock"], "spec", "maxUnavailable"), 1},
+		"limits evictions of its own pods":        {valueAt(objects["PodDisruptionBudget site-penstock"], "spec", "selector", "matchLabels", "app.kubernetes.io/instance"), valueAt(set, "spec", "template", "metadata", "labels", "app.kubernetes.io/instance")},
+		"reads its secret":                        {valueAt(container, "envFrom", 0, "secretRef", "name"), valueAt(objects["Secret site-penstock"], "metadata", "name")},
+		"reads its settings":                      {valueAt(pod, "volumes", 0, "configMap", "name"), valueAt(objects["ConfigMap site-penstock"], "metadata", "name")},
+		"has an ingress to its service":           {valueAt(objects["Ingress site-penstock"], "spec", "rules", 0, "http", "paths", 0, "backend", "service", "name"), valueAt(objects["Service site-penstock"], "metadata", "name")},
+		"has a monitor with the label":            {valueAt(objects["ServiceMonitor site-penstock"], "metadata", "labels", "release"), "prometheus"},
+		"scrapes each gateway":                    {valueAt(objects["ServiceMonitor site-penstock"], "spec", "selector", "matchLabels", "app.kubernetes.io/component"), valueAt(objects["Service site-penstock-gateways"], "metadata", "labels", "app.kubernetes.io/component")},
+		"scrapes a port of the service":           {valueAt(objects["ServiceMonitor site-penstock"], "spec", "endpoints", 0, "port"), valueAt(objects["Service site-penstock-gateways"], "spec", "ports", 0, "name")},
+		"does not scrape a gateway twice":         {valueAt(objects["Service site-penstock"], "metadata", "labels", "app.kubernetes.io/component") == nil, true},
+		"stops gateways after at least 30 s":      {valueAt(pod, "terminationGracePeriodSeconds").(int) >= 30, true},
+		"starts the number of replicas":           {valueAt(set, "spec", "replicas"), 3},
+		"does not start gateways one by one":      {valueAt(set, "spec", "podManagementPolicy"), "Parallel"},
+		"gets no settings of other services":      {valueAt(pod, "enableServiceLinks"), false},
 	} {
 		if tc.got == nil || tc.got != tc.want {
 			t.Errorf("the chart %s: got %v, want %v", name, tc.got, tc.want)
@@ -135,20 +136,20 @@ func TestTheChart(t *testing.T) {
 	}
 }
 
-func TestTheChartRefusesWhatCannotWork(t *testing.T) {
+func TestTheChartRefusesInvalidValues(t *testing.T) {
 	for name, tc := range map[string]struct{ value, want string }{
-		"several gateways on SQLite":      {"replicas=2", "need PostgreSQL"},
-		"a value that it does not know":   {"replica=2", "replica"},
-		"a secret that is no setting":     {"secrets.PASSWORD=x", "PASSWORD"},
-		"a type of service that is wrong": {"service.type=Cluster", "service"},
+		"several gateways on SQLite":     {"replicas=2", "need PostgreSQL"},
+		"an unknown value":               {"replica=2", "replica"},
+		"a secret that is not a setting": {"secrets.PASSWORD=x", "PASSWORD"},
+		"an invalid type of service":     {"service.type=Cluster", "service"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, _, err := render(t, tc.value); err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("got %v, want %q", err, tc.want)
+				t.Errorf("error = %v, want it to contain %q", err, tc.want)
 			}
 		})
 	}
 	if _, _, err := render(t); err != nil {
-		t.Errorf("the defaults: %v", err)
+		t.Errorf("error with the default values: %v", err)
 	}
 }

@@ -36,27 +36,27 @@ func readCompose(t *testing.T) (compose, string) {
 	return c, string(raw)
 }
 
-func TestComposeWaitsForHealthAndKeepsItsPortsToItself(t *testing.T) {
+func TestComposeServicesHaveHealthChecksAndLocalPorts(t *testing.T) {
 	c, _ := readCompose(t)
 	image, err := os.ReadFile("Dockerfile")
 	relaytest.NoError(t, err)
-	for _, wanted := range []string{"penstock", "postgres", "redis", "influxdb", "mail", "prometheus", "grafana"} {
-		if _, ok := c.Services[wanted]; !ok {
-			t.Errorf("there is no service %s", wanted)
+	for _, service := range []string{"penstock", "postgres", "redis", "influxdb", "mail", "prometheus", "grafana"} {
+		if _, ok := c.Services[service]; !ok {
+			t.Errorf("compose.yaml has no service %s", service)
 		}
 	}
 	for name, s := range c.Services {
 		if s.Healthcheck == nil && (s.Build == nil || !strings.Contains(string(image), "HEALTHCHECK ")) {
 			t.Errorf("%s has no health check", name)
 		}
-		for other, d := range s.DependsOn {
-			if _, ok := c.Services[other]; !ok || d.Condition != "service_healthy" {
-				t.Errorf("%s depends on %s with the condition %q", name, other, d.Condition)
+		for dependency, d := range s.DependsOn {
+			if _, ok := c.Services[dependency]; !ok || d.Condition != "service_healthy" {
+				t.Errorf("%s depends on %s with the condition %q, want service_healthy", name, dependency, d.Condition)
 			}
 		}
 		for _, port := range s.Ports {
 			if !strings.HasPrefix(port, "127.0.0.1:") {
-				t.Errorf("%s opens %s to the network", name, port)
+				t.Errorf("%s publishes %s, want a port of 127.0.0.1", name, port)
 			}
 		}
 		for _, v := range s.Volumes {
@@ -74,53 +74,53 @@ func TestTheImageRunsWithoutRoot(t *testing.T) {
 	relaytest.NoError(t, err)
 	users := regexp.MustCompile(`(?m)^USER (.*)$`).FindAllStringSubmatch(string(image), -1)
 	if len(users) == 0 || users[len(users)-1][1] != "10001:10001" {
-		t.Errorf("the image runs as %q", users)
+		t.Errorf("the image runs as %q, want 10001:10001", users)
 	}
 }
 
-// secrets.sh generates every secret that the compose file insists on, once.
+// secrets.sh generates every secret that the compose file requires. A second run changes nothing.
 func TestSecretsAreGeneratedOnce(t *testing.T) {
 	file := filepath.Join(t.TempDir(), ".env")
 	generate := func() string {
-		if out, err := exec.Command("./secrets.sh", file).CombinedOutput(); err != nil {
-			t.Fatalf("secrets.sh: %v\n%s", err, out)
+		if output, err := exec.Command("./secrets.sh", file).CombinedOutput(); err != nil {
+			t.Fatalf("secrets.sh: %v\n%s", err, output)
 		}
 		raw, err := os.ReadFile(file)
 		relaytest.NoError(t, err)
 		return string(raw)
 	}
-	first := generate()
-	if second := generate(); second != first {
-		t.Errorf("the second run changes the secrets:\n%s\n%s", first, second)
+	secrets := generate()
+	if repeated := generate(); repeated != secrets {
+		t.Errorf("the second run changes the secrets:\n%s\n%s", secrets, repeated)
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%v %v", info.Mode(), err)
+		t.Errorf("mode = %v, error %v, want 0600", info.Mode(), err)
 	}
-	var generated, wanted []string
-	for _, m := range regexp.MustCompile(`(?m)^(\w+)=[0-9a-f]{48}$`).FindAllStringSubmatch(first, -1) {
+	var generated, required []string
+	for _, m := range regexp.MustCompile(`(?m)^(\w+)=[0-9a-f]{48}$`).FindAllStringSubmatch(secrets, -1) {
 		generated = append(generated, m[1])
 	}
 	_, text := readCompose(t)
 	for _, m := range regexp.MustCompile(`\$\{(\w+):\?`).FindAllStringSubmatch(text, -1) {
-		wanted = append(wanted, m[1])
+		required = append(required, m[1])
 	}
 	slices.Sort(generated)
-	slices.Sort(wanted)
-	if wanted = slices.Compact(wanted); !slices.Equal(generated, wanted) {
-		t.Errorf("secrets.sh generates %q and compose.yaml wants %q", generated, wanted)
+	slices.Sort(required)
+	if required = slices.Compact(required); !slices.Equal(generated, required) {
+		t.Errorf("secrets.sh generates %q, want the variables of compose.yaml %q", generated, required)
 	}
 }
 
-// Where docker has its compose plugin, it reads the file itself.
-func TestDockerReadsTheComposeFile(t *testing.T) {
-	if out, err := exec.Command("docker", "compose", "version").CombinedOutput(); err != nil {
-		t.Skipf("SKIPPED: docker compose is not installed: %v %s", err, out)
+// The test is skipped without docker's compose plugin.
+func TestDockerAcceptsTheComposeFile(t *testing.T) {
+	if output, err := exec.Command("docker", "compose", "version").CombinedOutput(); err != nil {
+		t.Skipf("SKIPPED: docker compose is not installed: %v %s", err, output)
 	}
 	file := filepath.Join(t.TempDir(), ".env")
-	if out, err := exec.Command("./secrets.sh", file).CombinedOutput(); err != nil {
-		t.Fatalf("secrets.sh: %v\n%s", err, out)
+	if output, err := exec.Command("./secrets.sh", file).CombinedOutput(); err != nil {
+		t.Fatalf("secrets.sh: %v\n%s", err, output)
 	}
-	if out, err := exec.Command("docker", "compose", "--env-file", file, "-f", "compose.yaml", "config", "--quiet").CombinedOutput(); err != nil {
-		t.Errorf("docker compose config: %v\n%s", err, out)
+	if output, err := exec.Command("docker", "compose", "--env-file", file, "-f", "compose.yaml", "config", "--quiet").CombinedOutput(); err != nil {
+		t.Errorf("docker compose config: %v\n%s", err, output)
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestGapsNameTheirTests checks the last column of docs/not-shown.md and of the tables
-// "test" in docs/reliability.md: each row names a test, each package in it exists, and
-// each name of a test is part of the name of a test function.
+// TestGapsNameTheirTests checks the columns "test" in docs/not-shown.md and docs/reliability.md:
+// each row names a test, each package in a cell exists, and each name of a test is part of the
+// name of a test function.
 func TestGapsNameTheirTests(t *testing.T) {
 	functions := testFunctions(t)
 	for _, page := range []string{"not-shown.md", "reliability.md"} {
@@ -25,7 +25,7 @@ func TestGapsNameTheirTests(t *testing.T) {
 			t.Errorf("docs/%s: only %d rows with a test were found", page, len(rows))
 		}
 		for _, row := range rows {
-			for _, reason := range wrongTests(row.test, functions) {
+			for _, reason := range missingTests(row.test, functions) {
 				t.Errorf("docs/%s: %s: %s", page, row.title, reason)
 			}
 		}
@@ -40,21 +40,21 @@ func testColumns(text string) (rows []testRow) {
 	for line := range strings.Lines(text) {
 		line = strings.Trim(strings.TrimSpace(line), "|")
 		cells := strings.Split(line, " | ")
-		last := strings.TrimSpace(cells[len(cells)-1])
+		lastCell := strings.TrimSpace(cells[len(cells)-1])
 		switch {
 		case len(cells) < 2 && !strings.HasPrefix(line, "---"):
 			inTable = false
-		case last == "test":
+		case lastCell == "test":
 			inTable = true
 		case inTable && !strings.HasPrefix(line, "---"):
-			rows = append(rows, testRow{strings.TrimSpace(cells[0]), last})
+			rows = append(rows, testRow{strings.TrimSpace(cells[0]), lastCell})
 		}
 	}
 	return rows
 }
 
-// wrongTests lists the packages and test names of a cell that do not exist.
-func wrongTests(cell string, functions []string) (reasons []string) {
+// missingTests lists the packages and the tests that a cell names and that do not exist.
+func missingTests(cell string, functions []string) (reasons []string) {
 	if cell == "" {
 		return []string{"no test is named"}
 	}

@@ -15,22 +15,22 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// Every relative link of every Markdown file leads to a file, and to a heading of it.
-func TestLinksLeadSomewhere(t *testing.T) {
+// Every relative link of a Markdown file leads to an existing file and heading.
+func TestRelativeLinksLeadToFilesAndHeadings(t *testing.T) {
 	files := markdown(t, "..")
 	if len(files) < 30 {
 		t.Fatalf("only %d Markdown files were found", len(files))
 	}
 	for _, file := range files {
-		for _, wrong := range broken(t, file) {
-			t.Error(wrong)
+		for _, problem := range brokenLinks(t, file) {
+			t.Error(problem)
 		}
 	}
 }
 
 // Every folder and Go file that a table of docs/architecture.md names exists. A file is named
 // by its path, or after its folder in the same row.
-func TestTheTablesOfTheArchitectureNameFiles(t *testing.T) {
+func TestFilesInTablesOfTheArchitectureExist(t *testing.T) {
 	raw, err := os.ReadFile("../docs/architecture.md")
 	relaytest.NoError(t, err)
 	missing, n := missingInTables(string(raw), "..")
@@ -109,7 +109,8 @@ func TestDocumentsNameGoFilesThatExist(t *testing.T) {
 	}
 }
 
-// Every row of a table has as many cells as the row above it: GitHub drops or shifts others.
+// Every row of a table has as many cells as the row above it, because GitHub drops or shifts other
+// rows.
 func TestRowsHaveTheCellsOfTheirTable(t *testing.T) {
 	code := regexp.MustCompile("(?ms)^ *```.*?^ *```")
 	for _, file := range markdown(t, "..") {
@@ -123,14 +124,14 @@ func TestRowsHaveTheCellsOfTheirTable(t *testing.T) {
 			}
 			n := strings.Count(line, "|") - strings.Count(line, `\|`)
 			if cells != 0 && n != cells {
-				t.Errorf("%s: %d bars, above %d: %s", file, n, cells, line)
+				t.Errorf("%s: a row has %d bars, want %d as in the row above: %s", file, n, cells, line)
 			}
 			cells = n
 		}
 	}
 }
 
-// markdown lists the Markdown files below a folder, without what is installed or built.
+// markdown lists the Markdown files below a folder, except in folders of tools and of built files.
 func markdown(t *testing.T, root string) (files []string) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -149,13 +150,13 @@ func markdown(t *testing.T, root string) (files []string) {
 	return files
 }
 
-// broken lists the links of a file that lead nowhere.
-func broken(t *testing.T, file string) (wrong []string) {
+// brokenLinks lists the links of a file that lead to no file or to no heading.
+func brokenLinks(t *testing.T, file string) (problems []string) {
 	t.Helper()
 	for _, m := range regexp.MustCompile(`\]\(([^()\s]+)\)`).FindAllStringSubmatch(prose(t, file), -1) {
 		u, err := url.Parse(m[1])
 		if err != nil {
-			wrong = append(wrong, fmt.Sprintf("%s: %s: %v", file, m[1], err))
+			problems = append(problems, fmt.Sprintf("%s: %s: %v", file, m[1], err))
 			continue
 		}
 		if u.Scheme != "" || u.Host != "" {
@@ -166,15 +167,15 @@ func broken(t *testing.T, file string) (wrong []string) {
 			target = filepath.Join(filepath.Dir(file), u.Path)
 		}
 		if _, err := os.Stat(target); err != nil {
-			wrong = append(wrong, fmt.Sprintf("%s: %s leads to no file", file, m[1]))
+			problems = append(problems, fmt.Sprintf("%s: %s leads to no file", file, m[1]))
 		} else if u.Fragment != "" && !slices.Contains(anchors(t, target), u.Fragment) {
-			wrong = append(wrong, fmt.Sprintf("%s: %s leads to no heading", file, m[1]))
+			problems = append(problems, fmt.Sprintf("%s: %s leads to no heading", file, m[1]))
 		}
 	}
-	return wrong
+	return problems
 }
 
-// prose is a Markdown file without its blocks and spans of code.
+// prose returns a Markdown file without its blocks and spans of code.
 func prose(t *testing.T, file string) string {
 	t.Helper()
 	raw, err := os.ReadFile(file)
@@ -183,7 +184,7 @@ func prose(t *testing.T, file string) string {
 	return regexp.MustCompile("`[^`\n]*`\\]").ReplaceAllString(text, "code]")
 }
 
-// anchors are the names that GitHub gives to the headings of a file.
+// anchors returns the anchors that GitHub gives to the headings of a file.
 func anchors(t *testing.T, file string) (names []string) {
 	t.Helper()
 	raw, err := os.ReadFile(file)
@@ -221,13 +222,13 @@ func TestBrokenLinksAreFound(t *testing.T) {
 	const text = "# The page\n## A `b` & c\n## A `b` & c\n[1](page.md#a-b--c-1) [2](#the-page) [3](https://x.example/y)\n" +
 		"[4](other.md) [5](#nothing) [`code`](page.md#gone)\n```\n[6](in-code.md)\n```\n"
 	relaytest.NoError(t, os.WriteFile(page, []byte(text), 0o600))
-	got := strings.Join(broken(t, page), "\n")
+	got := strings.Join(brokenLinks(t, page), "\n")
 	for _, want := range []string{"other.md leads to no file", "#nothing leads to no heading", "page.md#gone leads to no heading"} {
 		if !strings.Contains(got, want) {
-			t.Errorf("not found: %s", want)
+			t.Errorf("broken links = %s, want them to contain: %s", got, want)
 		}
 	}
 	if n := strings.Count(got, "leads"); n != 3 {
-		t.Errorf("%d links are found broken:\n%s", n, got)
+		t.Errorf("%d broken links, want 3:\n%s", n, got)
 	}
 }

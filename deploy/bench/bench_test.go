@@ -21,7 +21,7 @@ func TestOnlyMustNameAPart(t *testing.T) {
 	}
 }
 
-func TestASubjectIsComparedRoundByRound(t *testing.T) {
+func TestRatiosAreComparedRoundByRound(t *testing.T) {
 	rounds := func(counts ...int64) (s subject) {
 		for _, n := range counts {
 			s.rounds = append(s.rounds, outcome{count: n, done: time.Second})

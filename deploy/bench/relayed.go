@@ -58,12 +58,12 @@ type relaying struct {
 func (b *bench) relaying(name string, endpoint *sink, cpu func() usage, post func(ctx context.Context, start, end int64) error) *relaying {
 	r := &relaying{subject: subject{name: name, cpu: cpu}, sink: endpoint}
 	r.round = func(ctx context.Context) (outcome, error) {
-		first, start := r.sent, time.Now()
+		sentBefore, start := r.sent, time.Now()
 		r.sent += int64(b.messages / (b.rounds + 1))
-		if err := post(ctx, first, r.sent); err != nil {
+		if err := post(ctx, sentBefore, r.sent); err != nil {
 			return outcome{}, err
 		}
-		return outcome{count: r.sent - first, accepted: time.Since(start)}, r.await(ctx)
+		return outcome{count: r.sent - sentBefore, accepted: time.Since(start)}, r.await(ctx)
 	}
 	return r
 }

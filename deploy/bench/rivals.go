@@ -208,7 +208,7 @@ func (b *bench) kannel(ctx context.Context, groups string) (*kannel, error) {
 		return nil, err
 	}
 	return k, servers.Explain(k.bearerbox, servers.Until(ctx, servers.StartTime, "the smsbox to connect to the bearerbox", func() bool {
-		return strings.Contains(servers.Said(k.bearerbox), "Client connected from <127.0.0.1>")
+		return strings.Contains(servers.OutputTail(k.bearerbox), "Client connected from <127.0.0.1>")
 	}))
 }
 

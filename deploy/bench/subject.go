@@ -23,7 +23,7 @@ type usage [processes]time.Duration
 
 // outcome is the result of a round.
 type outcome struct {
-	count, refused, broken int64           // broken: ended without an answer
+	count, refused, broken int64           // broken requests ended without an answer
 	accepted               time.Duration   // time until the last item was accepted
 	done                   time.Duration   // time until the last item was stored, relayed or submitted
 	latencies              []time.Duration // of accepted items, sorted

@@ -164,7 +164,7 @@ func killServer(ctx context.Context, server *servers.Server, length time.Duratio
 
 // flushRedis deletes all keys of a Redis server.
 func flushRedis(ctx context.Context, server *servers.Server) error {
-	_, err := servers.AskRedis(ctx, server.Addr, "flushall")
+	_, err := servers.CallRedis(ctx, server.Addr, "flushall")
 	return err
 }
 

@@ -46,7 +46,7 @@ func (g *gateway) launch(ctx context.Context) error {
 	go func(exited chan struct{}) {
 		err := cmd.Wait()
 		if !g.stopping.Load() && ctx.Err() == nil {
-			g.note(fmt.Sprintf("%s exited by itself (%v): %s", g.name, err, servers.Said(cmd)))
+			g.note(fmt.Sprintf("%s exited by itself (%v): %s", g.name, err, servers.OutputTail(cmd)))
 		}
 		close(exited)
 	}(g.exited)

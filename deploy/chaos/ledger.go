@@ -82,7 +82,7 @@ func (l *ledger) sent(kind string) map[string]item {
 	return maps.Clone(l.items[kind])
 }
 
-// sighting is how often an item was found after the load, and in which state.
+// sighting is the number of times that an item was found after the load, and its state.
 type sighting struct {
 	times  int
 	undone string // why the item is not done; empty if it is done

@@ -70,7 +70,7 @@ func TestAnOfferAfterTheAcknowledgementKeepsIt(t *testing.T) {
 	l.ack("kind", "a", "7")
 	l.offer("kind", "a")
 	got := l.sent("kind")["a"]
-	relaytest.Equal(t, "whether the item is acknowledged", got.acked, true)
+	relaytest.Equal(t, "the item is acknowledged", got.acked, true)
 	relaytest.Equal(t, "the gateway's id", got.id, "7")
 }
 
@@ -90,16 +90,16 @@ func TestReadingsAreFoundByTheirNumber(t *testing.T) {
 	}
 	want := verdict{kind: ofGeneric, sent: count, acked: count - 1, unansweredFound: 1, lost: []string{s.reading(ofGeneric, lost).id()}}
 	relaytest.Equal(t, "the verdict", s.ledger.reconcile(ofGeneric, f), want)
-	first, second := s.reading(ofGeneric, 0), s.reading(ofGeneric, 1)
+	reading0, reading1 := s.reading(ofGeneric, 0), s.reading(ofGeneric, 1)
 	for name, id := range map[string]string{
-		"a value that was never sent":   readingID(first.device, "2026-01-01 00:00:00", 99999),
-		"a value between two values":    readingID(first.device, "2026-01-01 00:00:00", 0.5),
-		"a value of another device":     readingID(second.device, "2026-01-01 00:00:00", 0),
-		"a value of another time":       readingID(first.device, "2026-01-01 00:00:01", 0),
-		"a value that was found before": first.id(),
+		"a value that was never sent":   readingID(reading0.device, "2026-01-01 00:00:00", 99999),
+		"a value between two values":    readingID(reading0.device, "2026-01-01 00:00:00", 0.5),
+		"a value of another device":     readingID(reading1.device, "2026-01-01 00:00:00", 0),
+		"a value of another time":       readingID(reading0.device, "2026-01-01 00:00:01", 0),
+		"a value that was found before": reading0.id(),
 	} {
 		f := findings{}
-		f.seeOnce(ofGeneric, first.id())
+		f.seeOnce(ofGeneric, reading0.id())
 		f.seeOnce(ofGeneric, id)
 		if got := s.ledger.reconcile(ofGeneric, f).unaccounted; len(got) != 1 {
 			t.Errorf("%s: unaccounted items %v, want one", name, got)

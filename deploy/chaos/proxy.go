@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/deploy/servers"
 )
 
-// condition is how a proxy treats connections.
+// condition is the treatment of connections by a proxy.
 type condition int
 
 const (

@@ -10,8 +10,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestProxyConditions sends bytes through a proxy to a server that echoes them.
-func TestProxyConditions(t *testing.T) {
+// TestAProxyPassesBytesAccordingToItsCondition sends bytes through a proxy to a server that echoes them.
+func TestAProxyPassesBytesAccordingToItsCondition(t *testing.T) {
 	server, err := servers.Listen("127.0.0.1:0", func(conn net.Conn) { _, _ = io.Copy(conn, conn); _ = conn.Close() })
 	relaytest.NoError(t, err)
 	defer server.Close()
@@ -31,7 +31,7 @@ func TestProxyConditions(t *testing.T) {
 		_, err := io.ReadFull(conn, make([]byte, 1))
 		return err
 	}
-	passes := func(label string) net.Conn {
+	expectEcho := func(label string) net.Conn {
 		t.Helper()
 		conn := dial()
 		if err := echo(conn); err != nil {
@@ -39,21 +39,21 @@ func TestProxyConditions(t *testing.T) {
 		}
 		return conn
 	}
-	conn := passes("before any condition")
+	conn := expectEcho("before any condition")
 	p.begin(cut)
 	if echo(conn) == nil || echo(dial()) == nil {
 		t.Error("a byte passed a proxy that is cut")
 	}
 	p.heal()
-	conn = passes("after heal")
+	conn = expectEcho("after heal")
 	p.begin(delayed)
 	if err := echo(conn); err != nil {
-		t.Errorf("delayed: %v", err)
+		t.Errorf("a byte did not pass a delayed proxy: %v", err)
 	}
 	p.heal()
 	p.reset()
 	if echo(conn) == nil {
 		t.Error("a byte passed a connection after its reset")
 	}
-	passes("after a reset")
+	expectEcho("after a reset")
 }

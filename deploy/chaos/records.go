@@ -127,7 +127,8 @@ func (s *site) findJobs(ctx context.Context, f findings) error {
 	return err
 }
 
-// jobUndone returns why a job is not done: it is not completed, or its callback has not arrived.
+// jobUndone returns the reason why a job is not done: it is not completed, or its callback has not
+// arrived.
 func (s *site) jobUndone(status, event string) string {
 	switch {
 	case status != "" && status != "completed":
@@ -159,7 +160,7 @@ func (s *site) findClaims(ctx context.Context, f findings) error {
 func (s *site) verifyLedger(ctx context.Context) {
 	for _, g := range s.gateways {
 		if code := g.end(syscall.SIGTERM); code != 0 {
-			s.note(fmt.Sprintf("%s exited with code %d: %s", g.name, code, servers.Said(g.cmd)))
+			s.note(fmt.Sprintf("%s exited with code %d: %s", g.name, code, servers.OutputTail(g.cmd)))
 		}
 	}
 	g := s.gateways[0]

@@ -85,7 +85,7 @@ func (s *site) startCopy(ctx context.Context, _ time.Duration) error {
 	timeout := time.AfterFunc(servers.StartTime, func() { _ = cmd.Process.Kill() })
 	defer timeout.Stop()
 	err = cmd.Wait()
-	if text := servers.Said(cmd); err == nil || !strings.Contains(text, "another process works as gateway") || !strings.Contains(text, g.addr) {
+	if text := servers.OutputTail(cmd); err == nil || !strings.Contains(text, "another process works as gateway") || !strings.Contains(text, g.addr) {
 		s.note(fmt.Sprintf("a process on a copy of the data of %s exited (%v) without naming it: %s", g.name, err, text))
 	}
 	return nil

@@ -145,7 +145,7 @@ func (s *site) findMessages(ctx context.Context, f findings) error {
 	return s.findCredit(ctx, f, paid)
 }
 
-// undone returns why a message is not done, or "".
+// undone returns the reason why a message is not done, or "".
 func (s *site) undone(kind string, m *message) string {
 	want := "delivered"
 	if kind == ofDeleted {

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/deploy/servers"
 )
 
-// manner is how the sink answers requests.
+// manner is the way in which the sink answers requests.
 type manner int
 
 const (
@@ -30,7 +30,7 @@ type sink struct {
 	arrived   map[string]*arrivals // by label, see store
 }
 
-// arrivals counts the requests with a label and has their ids.
+// arrivals contains the number of requests with a label and their ids.
 type arrivals struct {
 	times int
 	ids   map[string]bool

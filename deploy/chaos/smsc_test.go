@@ -10,7 +10,7 @@ import (
 	"github.com/linxGnu/gosmpp/pdu"
 )
 
-func TestAConnectionAcceptedBeforeTheSMSCDiedEndsWithIt(t *testing.T) {
+func TestAConnectionAcceptedBeforeTheSMSCIsKilledIsClosed(t *testing.T) {
 	s, err := newSMSC()
 	if err != nil {
 		t.Fatal(err)

@@ -23,8 +23,8 @@ var decoderTemplate string
 type Sensor struct {
 	Key  string
 	Type string // id of the sensor type, which is the name of the measurement
-	Name string // of the sensor type; empty: its id
-	Unit string // as users write it, such as "°C"
+	Name string // of the sensor type; empty means its id
+	Unit string // as users write it, for example "°C"
 }
 
 // panelPair has the values for the two panels of a sensor: a graph with a line for each

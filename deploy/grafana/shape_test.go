@@ -16,9 +16,9 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// provisioned reads the provisioning files: the type of each data source by its uid, and the
-// folder of the dashboards.
-func provisioned(t *testing.T) (sources map[string]string, path string) {
+// readProvisioning reads the provisioning files. It returns the type of each data source by its
+// uid, and the folder of the dashboards.
+func readProvisioning(t *testing.T) (sources map[string]string, path string) {
 	t.Helper()
 	var file struct {
 		APIVersion  int `yaml:"apiVersion"`
@@ -53,11 +53,11 @@ func provisioned(t *testing.T) (sources map[string]string, path string) {
 	return sources, providers.Providers[0].Options.Path
 }
 
-func readYAML(t *testing.T, name string, to any) {
+func readYAML(t *testing.T, name string, value any) {
 	t.Helper()
 	raw, err := os.ReadFile(name)
 	if err == nil {
-		err = yaml.Unmarshal(raw, to)
+		err = yaml.Unmarshal(raw, value)
 	}
 	relaytest.NoError(t, err)
 }
@@ -70,7 +70,7 @@ func TestComposeMountsTheProvisioningFiles(t *testing.T) {
 		}
 	}
 	readYAML(t, "../compose.yaml", &compose)
-	_, path := provisioned(t)
+	_, path := readProvisioning(t)
 	for _, want := range []string{
 		"./grafana/datasource.yaml:/etc/grafana/provisioning/datasources/penstock.yaml:ro",
 		"./grafana/dashboards.yaml:/etc/grafana/provisioning/dashboards/penstock.yaml:ro",
@@ -88,11 +88,11 @@ func TestComposeMountsTheProvisioningFiles(t *testing.T) {
 	readYAML(t, "datasource.yaml", &file)
 	bucket := compose.Services["penstock"].Environment["PENSTOCK_INFLUX_BUCKET"]
 	if db, _, _ := strings.Cut(bucket, "/"); db != file.Datasources[0].JSONData["dbName"] {
-		t.Errorf("the gateway writes to %s, Grafana reads %s", bucket, file.Datasources[0].JSONData["dbName"])
+		t.Errorf("the gateway writes to %s, but Grafana reads %s", bucket, file.Datasources[0].JSONData["dbName"])
 	}
 }
 
-// dashboard is a file of Grafana with all fields that ours have. The data sources are
+// dashboard is a dashboard of Grafana with the fields that these dashboards have. The data sources are
 // variables, so that __inputs is empty.
 type dashboard struct {
 	Inputs        []struct{}    `json:"__inputs"`
@@ -248,7 +248,7 @@ type fieldDefaults struct {
 }
 
 func TestDashboardsHaveTheShapeThatGrafanaRequires(t *testing.T) {
-	sources, _ := provisioned(t)
+	sources, _ := readProvisioning(t)
 	files, err := filepath.Glob("dashboards/*.json")
 	relaytest.NoError(t, err)
 	raw := map[string][]byte{}
@@ -257,7 +257,7 @@ func TestDashboardsHaveTheShapeThatGrafanaRequires(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if raw["of a decoder"], err = Decoder("a/decoder's id, longer than Grafana takes", "It's \"odd\"", []Sensor{
+	if raw["dashboard of a decoder"], err = Decoder("a/decoder's id, longer than Grafana takes", "It's \"odd\"", []Sensor{
 		{Key: "it's", Type: `a "type"`, Unit: "°C"}, {Key: "b", Type: "t", Name: "B", Unit: "furlong"},
 	}); err != nil {
 		t.Fatal(err)
@@ -270,71 +270,71 @@ func TestDashboardsHaveTheShapeThatGrafanaRequires(t *testing.T) {
 		if err := strict.Decode(&d); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if before := uids[d.UID]; before != "" {
-			t.Errorf("%s has the uid of %s", name, before)
+		if other := uids[d.UID]; other != "" {
+			t.Errorf("%s has the uid of %s", name, other)
 		}
 		uids[d.UID] = name
-		for _, wrong := range slices.Concat(wrongShape(d), overlaps(d), wrongVariables(d), wrongDatasources(d, sources)) {
-			t.Errorf("%s: %s", name, wrong)
+		for _, problem := range slices.Concat(fieldProblems(d), gridProblems(d), variableProblems(d), datasourceProblems(d, sources)) {
+			t.Errorf("%s: %s", name, problem)
 		}
 	}
 }
 
-// wrongShape lists the faults of a dashboard and its panels that concern a single field or panel.
-func wrongShape(d dashboard) (wrong []string) {
+// fieldProblems lists the problems of single fields of a dashboard and its panels.
+func fieldProblems(d dashboard) (problems []string) {
 	if !regexp.MustCompile(`^[a-zA-Z0-9_-]{1,40}$`).MatchString(d.UID) || d.Title == "" || d.SchemaVersion < 36 || d.SchemaVersion > 41 || d.Time.From == "" || d.Time.To == "" {
-		wrong = append(wrong, fmt.Sprintf("uid %q, title %q, schemaVersion %d, time %v", d.UID, d.Title, d.SchemaVersion, d.Time))
+		problems = append(problems, fmt.Sprintf("uid %q, title %q, schemaVersion %d, time %v", d.UID, d.Title, d.SchemaVersion, d.Time))
 	}
 	ids := map[int]bool{}
 	for _, p := range d.Panels {
 		if p.ID <= 0 || ids[p.ID] || p.Title == "" || p.Options == nil || p.FieldConfig.Overrides == nil || len(p.Targets) == 0 {
-			wrong = append(wrong, fmt.Sprintf("panel %d %q is incomplete, or has another's id", p.ID, p.Title))
+			problems = append(problems, fmt.Sprintf("panel %d %q is incomplete, or has another's id", p.ID, p.Title))
 		}
 		ids[p.ID] = true
 		if !slices.Contains([]string{"timeseries", "stat", "table"}, p.Type) {
-			wrong = append(wrong, "there is no panel "+p.Type)
+			problems = append(problems, "there is no panel "+p.Type)
 		}
 		refs := map[string]bool{}
 		for _, q := range p.Targets {
 			influx := q.RawQuery && q.Query != "" && q.Expr == "" && (q.ResultFormat == "time_series" || q.ResultFormat == "table")
 			metrics := q.Datasource.Type == "prometheus" && q.Expr != "" && q.Query == "" && q.ResultFormat == ""
 			if q.RefID == "" || refs[q.RefID] || influx == metrics {
-				wrong = append(wrong, fmt.Sprintf("panel %q: the target %q repeats a refId, or is of both kinds or neither: %q, %q", p.Title, q.RefID, q.Query, q.Expr))
+				problems = append(problems, fmt.Sprintf("panel %q: the target %q repeats a refId, or is of both kinds or neither: %q, %q", p.Title, q.RefID, q.Query, q.Expr))
 			}
 			refs[q.RefID] = true
 			if metrics {
 				continue // Grafana adds the time range itself
 			}
 			if !strings.Contains(q.Query, "$timeFilter") {
-				wrong = append(wrong, fmt.Sprintf("panel %q does not use $timeFilter: %s", p.Title, q.Query))
+				problems = append(problems, fmt.Sprintf("panel %q does not use $timeFilter: %s", p.Title, q.Query))
 			}
 		}
 	}
-	return wrong
+	return problems
 }
 
-// overlaps lists panels that leave the grid or cover another panel.
-func overlaps(d dashboard) (wrong []string) {
+// gridProblems lists panels that leave the grid or cover another panel.
+func gridProblems(d dashboard) (problems []string) {
 	taken := map[[2]int]int{}
 	for _, p := range d.Panels {
 		g := p.GridPos
 		if g.W <= 0 || g.H <= 0 || g.X < 0 || g.Y < 0 || g.X+g.W > 24 {
-			wrong = append(wrong, fmt.Sprintf("panel %d leaves the grid: %d by %d at %d, %d", p.ID, g.W, g.H, g.X, g.Y))
+			problems = append(problems, fmt.Sprintf("panel %d leaves the grid: %d by %d at %d, %d", p.ID, g.W, g.H, g.X, g.Y))
 		}
 		for x := g.X; x < g.X+g.W; x++ {
 			for y := g.Y; y < g.Y+g.H; y++ {
-				if other := taken[[2]int{x, y}]; other != 0 && other != p.ID {
-					return append(wrong, fmt.Sprintf("panel %d covers panel %d", p.ID, other))
+				if covered := taken[[2]int{x, y}]; covered != 0 && covered != p.ID {
+					return append(problems, fmt.Sprintf("panel %d covers panel %d", p.ID, covered))
 				}
 				taken[[2]int{x, y}] = p.ID
 			}
 		}
 	}
-	return wrong
+	return problems
 }
 
-// wrongVariables lists variables that are used but not defined, or defined but not used.
-func wrongVariables(d dashboard) (wrong []string) {
+// variableProblems lists variables that are used but not defined, or defined but not used.
+func variableProblems(d dashboard) (problems []string) {
 	defined, used := map[string]bool{}, map[string]bool{}
 	use := func(texts ...string) {
 		for _, m := range regexp.MustCompile(`\$(?:\{(\w+)|(\w+))`).FindAllStringSubmatch(strings.Join(texts, "\n"), -1) {
@@ -343,17 +343,17 @@ func wrongVariables(d dashboard) (wrong []string) {
 				continue
 			}
 			if used[name] = true; !defined[name] {
-				wrong = append(wrong, "$"+name+" is used and not defined before")
+				problems = append(problems, "$"+name+" is used and not defined before")
 			}
 		}
 	}
 	for _, v := range d.Templating.List {
 		if v.Type == "datasource" && v.Name != "" && v.Current != nil && (v.Query == "influxdb" || v.Query == "prometheus") {
-			defined[v.Name], used[v.Name] = true, true // see wrongDatasources
+			defined[v.Name], used[v.Name] = true, true // see datasourceProblems
 			continue
 		}
 		if v.Name == "" || defined[v.Name] || v.Type != "query" || v.Refresh != 2 || v.Query != v.Definition {
-			wrong = append(wrong, fmt.Sprintf("variable %q is incomplete, or has another's name: type %q, refresh %d, query %q, definition %q", v.Name, v.Type, v.Refresh, v.Query, v.Definition))
+			problems = append(problems, fmt.Sprintf("variable %q is incomplete, or has another's name: type %q, refresh %d, query %q, definition %q", v.Name, v.Type, v.Refresh, v.Query, v.Definition))
 		}
 		use(v.Query)
 		defined[v.Name] = true
@@ -366,21 +366,21 @@ func wrongVariables(d dashboard) (wrong []string) {
 		for _, q := range p.Targets {
 			use(q.Query, q.Expr)
 			if remaining := strings.NewReplacer("$measurement", "", "$tag_", "").Replace(q.Alias); strings.Contains(remaining, "$") {
-				wrong = append(wrong, "an alias may use $measurement and $tag_ only: "+q.Alias)
+				problems = append(problems, "an alias may use $measurement and $tag_ only: "+q.Alias)
 			}
 		}
 	}
 	for name := range defined {
 		if !used[name] {
-			wrong = append(wrong, "$"+name+" is defined and not used")
+			problems = append(problems, "$"+name+" is defined and not used")
 		}
 	}
-	return wrong
+	return problems
 }
 
-// wrongDatasources lists references to data sources that are not variables of the right type,
+// datasourceProblems lists references to data sources that are not variables of the right type,
 // and variables whose initial value is not provisioned.
-func wrongDatasources(d dashboard, sources map[string]string) (wrong []string) {
+func datasourceProblems(d dashboard, sources map[string]string) (problems []string) {
 	kinds := make(map[string]string)
 	for _, v := range d.Templating.List {
 		if v.Type != "datasource" {
@@ -388,15 +388,15 @@ func wrongDatasources(d dashboard, sources map[string]string) (wrong []string) {
 		}
 		kinds["${"+v.Name+"}"] = v.Query
 		if kind := sources[v.Current.Value]; kind != v.Query {
-			wrong = append(wrong, fmt.Sprintf("variable %s: no data source %q of type %q is provisioned", v.Name, v.Current.Value, v.Query))
+			problems = append(problems, fmt.Sprintf("variable %s: no data source %q of type %q is provisioned", v.Name, v.Current.Value, v.Query))
 		}
 		if !slices.ContainsFunc(d.Requires, func(r requirement) bool { return r.ID == v.Query }) {
-			wrong = append(wrong, "the dashboard does not require "+v.Query)
+			problems = append(problems, "the dashboard does not require "+v.Query)
 		}
 	}
 	check := func(label string, s datasource) {
 		if kinds[s.UID] != s.Type {
-			wrong = append(wrong, fmt.Sprintf("%s: no variable %q for a data source of type %q", label, s.UID, s.Type))
+			problems = append(problems, fmt.Sprintf("%s: no variable %q for a data source of type %q", label, s.UID, s.Type))
 		}
 	}
 	for _, v := range d.Templating.List {
@@ -410,5 +410,5 @@ func wrongDatasources(d dashboard, sources map[string]string) (wrong []string) {
 			check("panel "+p.Title, q.Datasource)
 		}
 	}
-	return wrong
+	return problems
 }

@@ -151,7 +151,7 @@ func (s *system) serve() (stop func()) {
 
 // The package is installed, started, upgraded, removed, installed again and purged. Settings and
 // data are kept until the purge.
-func TestTheDebianPackagesLife(t *testing.T) {
+func TestTheDebianPackageIsInstalledUpgradedRemovedAndPurged(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t)
 	_, _ = s.try("dpkg --purge penstock; deluser --quiet penstock")

@@ -68,27 +68,27 @@ func released(t *testing.T) string {
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIPPED: releases are built on Linux")
 	}
-	once.Do(func() {
+	buildOnce.Do(func() {
 		dir, err := os.MkdirTemp("", "penstock-release")
 		relaytest.NoError(t, err)
-		built = filepath.Join(dir, "out")
-		relaytest.NoError(t, os.Rename(build(t, clone(t)), built))
+		sharedRelease = filepath.Join(dir, "out")
+		relaytest.NoError(t, os.Rename(build(t, clone(t)), sharedRelease))
 	})
-	if built == "" {
+	if sharedRelease == "" {
 		t.Fatal("the release was not built")
 	}
-	return built
+	return sharedRelease
 }
 
 var (
-	once  sync.Once
-	built string
+	buildOnce     sync.Once
+	sharedRelease string
 )
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if built != "" {
-		os.RemoveAll(filepath.Dir(built))
+	if sharedRelease != "" {
+		os.RemoveAll(filepath.Dir(sharedRelease))
 	}
 	os.Exit(code)
 }
@@ -102,12 +102,12 @@ func TestTheSameCommitGivesTheSameBytes(t *testing.T) {
 	if os.Getenv("PENSTOCK_TEST_COLD") == "1" {
 		environ = append(environ, "GOCACHE="+t.TempDir())
 	}
-	second := build(t, clone(t), environ...)
-	first := released(t)
-	if diff := cmp.Diff(sums(t, first), sums(t, second)); diff != "" {
-		t.Errorf("two builds of one commit differ (-first +second):\n%s", diff)
+	release2 := build(t, clone(t), environ...)
+	release1 := released(t)
+	if diff := cmp.Diff(sums(t, release1), sums(t, release2)); diff != "" {
+		t.Errorf("two builds of one commit differ (-release1 +release2):\n%s", diff)
 	}
-	if output, err := run(first, "sha256sum", "--check", "--strict", "SHA256SUMS"); err != nil {
+	if output, err := run(release1, "sha256sum", "--check", "--strict", "SHA256SUMS"); err != nil {
 		t.Errorf("SHA256SUMS does not match the files: %v\n%s", err, output)
 	}
 }

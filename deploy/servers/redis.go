@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// AskRedis sends a command to a server with redis-cli and returns the answer.
-func AskRedis(ctx context.Context, addr string, command ...string) (string, error) {
+// CallRedis sends a command to a server with redis-cli and returns the answer.
+func CallRedis(ctx context.Context, addr string, command ...string) (string, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return "", err
@@ -87,7 +87,7 @@ func (s *Sentinels) URL() string { return "redis+sentinel://" + s.Sentinel.Addr 
 func (s *Sentinels) Roles(ctx context.Context) (replicas map[*Server]*Server, err error) {
 	return replicas, Until(ctx, StartTime, "the replica to be in sync with the Sentinel's master", func() bool {
 		master := s.master(ctx)
-		reply, err := AskRedis(ctx, s.Sentinel.Addr, "sentinel", "replicas", sentinelMaster)
+		reply, err := CallRedis(ctx, s.Sentinel.Addr, "sentinel", "replicas", sentinelMaster)
 		for _, otherServer := range s.Servers {
 			if master != nil && otherServer != master {
 				replicas = map[*Server]*Server{master: otherServer}
@@ -99,7 +99,7 @@ func (s *Sentinels) Roles(ctx context.Context) (replicas map[*Server]*Server, er
 
 // master returns the server that the Sentinel reports as the master, or nil.
 func (s *Sentinels) master(ctx context.Context) *Server {
-	reply, err := AskRedis(ctx, s.Sentinel.Addr, "sentinel", "get-master-addr-by-name", sentinelMaster)
+	reply, err := CallRedis(ctx, s.Sentinel.Addr, "sentinel", "get-master-addr-by-name", sentinelMaster)
 	for _, server := range s.Servers {
 		if err == nil && strings.ReplaceAll(reply, "\n", ":") == server.Addr {
 			return server
@@ -116,7 +116,7 @@ func (s *Sentinels) Promoted(ctx context.Context, replica *Server) error {
 // Switch makes replica the master, as an operator does.
 func (s *Sentinels) Switch(ctx context.Context, replica *Server) error {
 	if err := Until(ctx, StartTime, "the Sentinel to begin the failover", func() bool {
-		_, err := AskRedis(ctx, s.Sentinel.Addr, "sentinel", "failover", sentinelMaster)
+		_, err := CallRedis(ctx, s.Sentinel.Addr, "sentinel", "failover", sentinelMaster)
 		return err == nil
 	}); err != nil {
 		return err
@@ -163,11 +163,11 @@ func (c *RedisCluster) Roles(ctx context.Context) (replicas map[*Server]*Server,
 	return replicas, Until(ctx, StartTime, "the Cluster to be complete", func() bool {
 		replicas = map[*Server]*Server{}
 		for _, server := range c.Nodes {
-			state, err := AskRedis(ctx, server.Addr, "cluster", "info")
+			state, err := CallRedis(ctx, server.Addr, "cluster", "info")
 			if err != nil || !strings.Contains(state, "cluster_state:ok") {
 				return false
 			}
-			info, err := AskRedis(ctx, server.Addr, "info", "replication")
+			info, err := CallRedis(ctx, server.Addr, "info", "replication")
 			if err != nil {
 				return false
 			}
@@ -198,7 +198,7 @@ func infoValue(info, name string) string {
 
 // Switch makes replica a master, as an operator does.
 func (c *RedisCluster) Switch(ctx context.Context, replica *Server) error {
-	if reply, err := AskRedis(ctx, replica.Addr, "cluster", "failover"); err != nil || !strings.HasPrefix(reply, "OK") {
+	if reply, err := CallRedis(ctx, replica.Addr, "cluster", "failover"); err != nil || !strings.HasPrefix(reply, "OK") {
 		return errors.Join(err, fmt.Errorf("cluster failover: %q", reply))
 	}
 	return c.Promoted(ctx, replica)
@@ -207,7 +207,7 @@ func (c *RedisCluster) Switch(ctx context.Context, replica *Server) error {
 // Promoted waits until replica is a master, after Switch or the failure of its master.
 func (c *RedisCluster) Promoted(ctx context.Context, replica *Server) error {
 	return Until(ctx, StartTime, "the replica of the Cluster to be a master", func() bool {
-		info, err := AskRedis(ctx, replica.Addr, "info", "replication")
+		info, err := CallRedis(ctx, replica.Addr, "info", "replication")
 		return err == nil && strings.Contains(info, "role:master")
 	})
 }

@@ -23,7 +23,7 @@ import (
 // StartTime is the maximum time until a process answers. It is long enough for a busy machine.
 const StartTime = 5 * time.Minute
 
-// Run has the processes of a run, and the directory of their data and logs.
+// Run contains the processes of a run and the directory of their data and logs.
 type Run struct {
 	Dir string
 
@@ -77,11 +77,11 @@ func Explain(cmd *exec.Cmd, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w; the end of its output:\n%s", filepath.Base(cmd.Path), err, Said(cmd))
+	return fmt.Errorf("%s: %w; the end of its output:\n%s", filepath.Base(cmd.Path), err, OutputTail(cmd))
 }
 
-// Said returns the last 2,000 bytes of a process's output.
-func Said(cmd *exec.Cmd) string {
+// OutputTail returns the last 2,000 bytes of a process's output.
+func OutputTail(cmd *exec.Cmd) string {
 	f, ok := cmd.Stdout.(*os.File)
 	if !ok {
 		return ""
@@ -95,7 +95,7 @@ func Until(ctx context.Context, timeout time.Duration, label string, cond func()
 	return UntilEvery(ctx, 20*time.Millisecond, timeout, label, cond)
 }
 
-// UntilEvery is Until with the interval at which it calls cond.
+// UntilEvery is like Until, with an interval between the calls of cond.
 func UntilEvery(ctx context.Context, interval, timeout time.Duration, label string, cond func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -123,7 +123,7 @@ func Reachable(ctx context.Context, addr string) error {
 	})
 }
 
-// reserved has the UDP sockets that reserve the addresses returned by FreeAddr.
+// reserved contains the UDP sockets that reserve the addresses returned by FreeAddr.
 var reserved sync.Map
 
 // FreeAddr returns a loopback address on which no process listens, a different one at each call.

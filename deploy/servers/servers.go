@@ -20,7 +20,7 @@ type Server struct {
 	ready  func(ctx context.Context) error
 }
 
-// Start starts a server that does not run, on its data, and waits until it answers.
+// Start starts a server that does not run, on its data, and waits until it is reachable.
 func (s *Server) Start(ctx context.Context) (err error) {
 	if s.Cmd, err = s.launch(ctx); err != nil {
 		return err

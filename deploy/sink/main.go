@@ -1,5 +1,5 @@
-// Command sink is an HTTP endpoint to play with: it answers 200 to everything
-// and prints what came, one line per request.
+// Command sink is an HTTP endpoint for trials: it answers every request with 200 and prints one
+// line per request.
 package main
 
 import (
@@ -12,7 +12,7 @@ import (
 )
 
 func main() {
-	addr := flag.String("listen", "127.0.0.1:9099", "where to listen")
+	addr := flag.String("listen", "127.0.0.1:9099", "address to listen on")
 	flag.Parse()
 	server := &http.Server{Addr: *addr, Handler: http.HandlerFunc(show), ReadHeaderTimeout: 10 * time.Second}
 	fmt.Fprintln(os.Stderr, "sink:", server.ListenAndServe())
