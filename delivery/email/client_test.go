@@ -22,7 +22,7 @@ func newMail(recipient string) outbox.Mail {
 	return outbox.Mail{To: recipient, Subject: "SMS", Text: "Hello", MessageID: "d1@penstock.test"}
 }
 
-// checkClass compares the class of a result.
+// expectClass compares the class of a result.
 func expectClass(t *testing.T, label string, r Result, err error, want delivery.Class) {
 	t.Helper()
 	if got := delivery.ClassifyMail(r.Status, r.Response, err).Class; got != want {

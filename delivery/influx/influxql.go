@@ -20,7 +20,7 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// maxAnswer is the maximum size of a response to a query.
+// maxResponse is the maximum size of a response to a query.
 const maxResponse = 256 << 20
 
 // statement is an InfluxQL statement. Its strings are parameters named $name, which the server

@@ -86,8 +86,8 @@ func TestWhenLeasesEnd(t *testing.T) {
 		}, 0},
 		"a second lease of a held record is released after the hold": {func(s *Set[string], l *leaseStore, _ *Hold[string]) {
 			l.ends["a"] = time.Now().Add(2 * leaseTime)
-			second := NewHold("a", l.ends["a"])
-			if s.Add(&second) || !s.Drop("a") {
+			secondHold := NewHold("a", l.ends["a"])
+			if s.Add(&secondHold) || !s.Drop("a") {
 				panic("the record was not held when it was leased again")
 			}
 			s.ReleaseSpare(context.Background())

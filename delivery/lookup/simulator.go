@@ -45,9 +45,9 @@ func (s *Simulator) Find(ctx context.Context, number relay.MSISDN) (lookup.Resul
 	r.Ported = suffix == "9005" || suffix == "9007"
 	r.Roaming = suffix == "9006" || suffix == "9007"
 	// A ported number belongs to the first other network of the country, if the table has one.
-	other := slices.IndexFunc(networks, func(n lookup.Network) bool { return n.MCC == home.MCC && n.MNC != home.MNC })
-	if r.Ported && other >= 0 {
-		home = networks[other]
+	otherNetwork := slices.IndexFunc(networks, func(n lookup.Network) bool { return n.MCC == home.MCC && n.MNC != home.MNC })
+	if r.Ported && otherNetwork >= 0 {
+		home = networks[otherNetwork]
 	}
 	r.MCC, r.MNC, r.Network, r.Country = home.MCC, home.MNC, home.Name, home.Country
 	head, tail := home.MCC+home.MNC, strings.Repeat("0", 15)+string(number)

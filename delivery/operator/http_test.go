@@ -121,10 +121,10 @@ func TestReadyIsCachedForTheTTL(t *testing.T) {
 		return status, "", ""
 	}
 	h := p.client(t, HTTPOptions{Now: clock.Now})
-	expectRequests := func(when string) {
+	expectRequests := func(label string) {
 		t.Helper()
 		n, _ := p.count("")
-		relaytest.Equal(t, "the number of requests "+when, n, 2)
+		relaytest.Equal(t, "the number of requests "+label, n, 2)
 	}
 	relaytest.Equal(t, "the kind of the error", relay.KindOf(h.Ready(t.Context(), "")), relay.KindUnavailable)
 	path, _ := p.firstRequest(t)

@@ -241,10 +241,10 @@ func TestThrottlingDelaysMessagesWithoutFailingThem(t *testing.T) {
 }
 
 func TestTheDelayThatTheCarrierRequestsIsKept(t *testing.T) {
-	first := true
+	isFirst := true
 	n := &network{answer: func(carrier.Submission) carrier.Outcome {
-		if first {
-			first = false
+		if isFirst {
+			isFirst = false
 			return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, After: 45 * time.Second}
 		}
 		return carrier.Outcome{Verdict: carrier.Accepted}

@@ -104,8 +104,8 @@ func (e *Exporter) Run(ctx context.Context) {
 	}
 }
 
-// send sends a batch and reports whether the collector accepted it. It drops a batch that the collector does not
-// accept.
+// send sends a batch and reports whether the collector accepted it. It drops a batch that the
+// collector does not accept.
 func (e *Exporter) send(ctx context.Context, batch []tracing.Span) bool {
 	if len(batch) == 0 {
 		return true

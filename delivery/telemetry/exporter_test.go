@@ -126,7 +126,7 @@ func contentOf(s *trace.Span) content {
 	return c
 }
 
-// checkStats compares the numbers of sent and dropped spans of an exporter.
+// expectStats compares the numbers of sent and dropped spans of an exporter.
 func expectStats(t *testing.T, e *Exporter, sent, dropped uint64) {
 	t.Helper()
 	gotSent, gotDropped := e.Stats()

@@ -182,8 +182,8 @@ const maxWrite = 32 << 10
 // send enqueues a PDU to be written. It must not be called after run has ended.
 func (s *session) send(p []byte) { s.outgoing <- p }
 
-// write writes enqueued PDUs, several at once if several are enqueued. After an error it closes the connection
-// and discards further PDUs, so that send does not block.
+// write writes enqueued PDUs, several at once if several are enqueued. After an error it closes
+// the connection and discards further PDUs, so that send does not block.
 func (s *session) write() {
 	broken := false
 	var buf []byte

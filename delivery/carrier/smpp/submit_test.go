@@ -61,7 +61,7 @@ func textMessage(id, s string) carrier.Submission {
 	return carrier.Submission{ID: id, From: "447700900123", To: "447800000001", Coding: 7, Data: []byte(s), Text: s}
 }
 
-// ready waits until a client may submit.
+// awaitReady waits until a client may submit.
 func awaitReady(t *testing.T, c *Client) {
 	t.Helper()
 	relaytest.Eventually(t, "the client is ready", func() (any, bool) { return c.Status(), c.Ready() })
@@ -335,11 +335,11 @@ func TestStopWaitsForResponses(t *testing.T) {
 	ended := make(chan struct{})
 	go func() { defer close(ended); stop() }()
 	relaytest.Eventually(t, "messages are refused", func() (any, bool) {
-		var later outcomes
-		c.Submit(t.Context(), textMessage("1-3-0", "y"), later.add("b"))
-		later.mu.Lock()
-		defer later.mu.Unlock()
-		return later.byID, len(later.byID["b"]) == 1
+		var refused outcomes
+		c.Submit(t.Context(), textMessage("1-3-0", "y"), refused.add("b"))
+		refused.mu.Lock()
+		defer refused.mu.Unlock()
+		return refused.byID, len(refused.byID["b"]) == 1
 	})
 	p.send(submitSMResp, 0, h.sequence, "616200")
 	for request := p.read(); ; request = p.read() {
@@ -382,7 +382,7 @@ func TestABindWithAWindowOfUnwrittenRequestsIsNotOpen(t *testing.T) {
 
 func TestSinceIsTheTimeWhenTheBindWasEstablishedOrLost(t *testing.T) {
 	var s status
-	unix := func(second int) time.Time { return time.Unix(int64(second), 0) }
+	unix := func(seconds int) time.Time { return time.Unix(int64(seconds), 0) }
 	for i, step := range []struct {
 		state State
 		since int
