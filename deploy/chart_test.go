@@ -85,7 +85,7 @@ func TestHelmLintAcceptsTheChart(t *testing.T) {
 	}
 }
 
-// kubeconform fetches the schemas of Kubernetes.
+// The test is skipped if kubeconform cannot fetch the schemas.
 func TestObjectsOfTheChartMatchTheSchemasOfKubernetes(t *testing.T) {
 	_, manifests, err := render(t, allOptions()...)
 	relaytest.NoError(t, err)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Writes the secrets of deploy/compose.yaml into deploy/.env, readable by its owner only.
-# A secret that is there stays; run it again after an update for those that are new.
+# Existing secrets are kept. Run the script again after an update to add new secrets.
 set -euo pipefail
 file=${1:-"$(dirname "$0")/.env"}
 umask 077

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # test-deps.sh [-race] [PACKAGE...]
 #
-# Installs what the tests of some Go packages run, of all without an argument, as far as it
-# is missing: servers and readers of what we write from Debian, InfluxDB and nfpm from their
-# source into .tools/bin, and packages of npm into .tools/node. With -race, what the race
-# detector needs, too.
+# Installs the missing programs that the tests of Go packages run; without an argument, of all
+# packages: servers and verifying programs from Debian, InfluxDB and nfpm from source into
+# .tools/bin, and npm packages into .tools/node. With -race it also installs the dependencies
+# of the race detector.
 #
-# Without root, a Debian machine or the network it prints what is missing and
-# fails. With PENSTOCK_TEST_SKIP_REAL=1 it installs nothing, prints which tests
-# will be skipped, and succeeds.
+# Without root, Debian or a network it prints the missing programs and fails. With
+# PENSTOCK_TEST_SKIP_REAL=1 it installs nothing, prints the programs whose tests will be
+# skipped, and succeeds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,7 +16,7 @@ influx_version=v1.8.10
 nfpm_version=v2.45.0 # the newest without the writers of packages for Windows
 export PATH="$PWD/.tools/bin:$PATH:/usr/sbin:/usr/local/sbin"
 
-# modules are those of npm, with their versions, and which packages run them.
+# modules lists npm packages with their versions, and the Go packages that use them.
 modules=(
   standardwebhooks@1.1.1=delivery/worker smpp@0.5.1=cmd/penstock/e2e
   sms-segments-calculator@1.3.0=decoders/sms split-sms@0.1.7=decoders/sms soap@1.13.0=cmd/penstock/e2e/sending
@@ -25,7 +25,7 @@ modules=(
   typescript@5.9.3=cmd/penstock/e2e/documents @types/node@20.9.5=cmd/penstock/e2e/documents
   @openapitools/openapi-generator-cli@1.0.18-4.3.1=cmd/penstock/e2e/documents
 )
-# wanted are the programs or files of Debian's packages, and which of ours run them.
+# wanted lists a program or file of each Debian package, and the Go packages that use it.
 site_packages=/usr/lib/python3/dist-packages
 node_users='decoders/sms|delivery/worker|ingest/openapi|cmd/penstock/e2e'
 wanted=(
@@ -54,7 +54,7 @@ everything=
 users=$(go list ${@:-./...} && go list -deps -test ${@:-./...} | sed -nE 's/ .*//; /([a-z]test|cmd\/penstock\/e2e|deploy\/servers)$/p')
 users=${users//github.com\/penstock\/penstock\//}
 
-# used says whether one of the users matches a regular expression.
+# used reports whether one of the users matches a regular expression.
 used() { [ -n "$everything" ] || grep -qxE "$1" <<<"$users"; }
 
 missing_packages() {
@@ -70,8 +70,8 @@ missing_packages() {
   fi
 }
 
-# Debian starts the servers it installs; a policy forbids that meanwhile, so that
-# nothing listens afterwards. One that stands already is left alone.
+# Debian starts the servers that it installs. A temporary policy prevents that, unless the
+# machine already has a policy.
 install_packages() (
   policy=/usr/sbin/policy-rc.d
   if [ ! -e "$policy" ]; then
@@ -110,7 +110,7 @@ from_source_nfpm() {
   make -s ".tools/bin/nfpm-$nfpm_version" || echo "test-deps: go install of nfpm did not work"
 }
 
-# What reads the Helm chart and generates a client in Go in the tests, which skip that without it: nothing fails.
+# These programs check the Helm chart and generate a Go client. Tests that need them are skipped without them.
 from_source_optional() {
   local entry module program
   for entry in helm.sh/helm/v3/cmd/helm@v3.22.0=deploy github.com/yannh/kubeconform/cmd/kubeconform@v0.8.0=deploy \

@@ -6,12 +6,12 @@ set -euo pipefail
 nfpm=$(realpath "$1") arch=$2 version=$3 out=$(realpath "$5")
 BINARY=$(realpath "$4")
 cd "$(dirname "$0")/../.."
-# A file dates from its commit, so that a package of the same commit is the same.
+# Files have the time of the commit, so that packages of the same commit are identical.
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 
-# debian_version turns what git describes into a version that sorts as releases do:
-# v1.2.3 is 1.2.3, 14 commits later 1.2.3+14.gabcdef0; without a tag it is 0.0.0+git and
-# the time of the commit.
+# debian_version converts the output of git describe into a version with the order of the
+# releases: v1.2.3 becomes 1.2.3, and 14 commits later 1.2.3+14.gabcdef0. Without a tag the
+# version is 0.0.0+git and the time of the commit.
 debian_version() {
   case $1 in
     v[0-9]*-rc*) echo "${1#v}" | sed 's/-rc/~rc/; s/-/+/; s/-/./g' ;;

@@ -5,8 +5,8 @@
 #
 #   deploy/release/release.sh [DIRECTORY]    default: bin/release
 #
-# RELEASE_ARCHES chooses the architectures (default: amd64 arm64), NFPM names an nfpm
-# that is installed already.
+# RELEASE_ARCHES lists the architectures (default: amd64 arm64). NFPM is the path of nfpm
+# (default: .tools/bin/nfpm).
 set -euo pipefail
 out=$(realpath -m "${1:-bin/release}")
 cd "$(dirname "$0")/../.."
@@ -17,7 +17,7 @@ version=$(git describe --tags --always --dirty)
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 
-# The machine's own settings must not show in the result.
+# Settings of this machine must not change the result.
 unset GOFLAGS GOEXPERIMENT GOWORK GOAMD64 GOARM64
 export CGO_ENABLED=0 GOOS=linux LC_ALL=C TZ=UTC
 umask 022

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Signs SHA256SUMS of a release with minisign: writes SHA256SUMS.minisig beside it.
+# Signs SHA256SUMS of a release with minisign: writes SHA256SUMS.minisig.
 # MINISIGN_SECRET_KEY is the content of a secret key without a password.
 #
 #   deploy/release/sign.sh DIRECTORY
