@@ -11,7 +11,7 @@ import (
 
 // Forget deletes in short transactions, so that a batch waits for at most one of them.
 func TestBatchesAreWrittenDuringForget(t *testing.T) {
-	s := running(t, t.TempDir())
+	s := open(t, t.TempDir())
 	const n = 16_000
 	var b iot.Readings
 	for i := range n {
