@@ -23,7 +23,7 @@ func TestARepetitionWithinTheWindowHasTheSameID(t *testing.T) {
 	if d.id(1, []byte("a")) == id {
 		t.Error("a repetition after the window has the same id")
 	}
-	if newDuplicates(d.now).id(1, []byte("a")) == newDuplicates(d.now).id(1, []byte("a")) {
+	if session1, session2 := newDuplicates(d.now), newDuplicates(d.now); session1.id(1, []byte("a")) == session2.id(1, []byte("a")) {
 		t.Error("PDUs of two sessions have the same id")
 	}
 }
