@@ -8,10 +8,10 @@ import (
 
 func TestNormalizeDevEUI(t *testing.T) {
 	for _, c := range []struct {
-		name, in, want string
-		ok             bool
+		name, text, want string
+		ok               bool
 	}{
-		{"lower case stays", "a84041d2c5182f01", "a84041d2c5182f01", true},
+		{"lower case", "a84041d2c5182f01", "a84041d2c5182f01", true},
 		{"upper case", "A84041D2C5182F01", "a84041d2c5182f01", true},
 		{"colons", "a8:40:41:d2:c5:18:2f:01", "a84041d2c5182f01", true},
 		{"hyphens and blanks", "A840-41D2 C518-2F01", "a84041d2c5182f01", true},
@@ -21,13 +21,13 @@ func TestNormalizeDevEUI(t *testing.T) {
 		{"too short", "a84041d2c5182f0", "", false},
 		{"too long", "a84041d2c5182f011", "", false},
 		{"base64", "qEBB0sUYLwE=", "", false},
-		{"a letter beyond f", "g84041d2c5182f01", "", false},
-		{"nothing", "", "", false},
+		{"a letter after f", "g84041d2c5182f01", "", false},
+		{"an empty string", "", "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, ok := NormalizeDevEUI(c.in)
+			got, ok := NormalizeDevEUI(c.text)
 			relaytest.Equal(t, "the devEUI", got, c.want)
-			relaytest.Equal(t, "whether it is one", ok, c.ok)
+			relaytest.Equal(t, "whether it is valid", ok, c.ok)
 		})
 	}
 }
@@ -37,8 +37,8 @@ func FuzzNormalizeDevEUI(f *testing.F) {
 	f.Add("A8:40:41:D2:C5:18:2F:01")
 	f.Fuzz(func(t *testing.T, s string) {
 		got, ok := NormalizeDevEUI(s)
-		if again, ok2 := NormalizeDevEUI(got); ok != ok2 || again != got || ok && len(got) != 16 {
-			t.Fatalf("%q became %q, then %q", s, got, again)
+		if normalized, ok2 := NormalizeDevEUI(got); ok != ok2 || normalized != got || ok && len(got) != 16 {
+			t.Fatalf("%q is normalized to %q, and that to %q", s, got, normalized)
 		}
 	})
 }
@@ -46,27 +46,27 @@ func FuzzNormalizeDevEUI(f *testing.F) {
 func TestBestGateway(t *testing.T) {
 	gw := func(id string, rssi, snr *float64) Gateway { return Gateway{ID: id, RSSI: rssi, SNR: snr} }
 	for _, c := range []struct {
-		name string
-		all  []Gateway
-		want string
-		ok   bool
+		name     string
+		gateways []Gateway
+		want     string
+		ok       bool
 	}{
-		{"the highest SNR", []Gateway{gw("a", new(-50.0), new(1.0)), gw("b", new(-90.0), new(7.0))}, "b", true},
-		{"of equal SNR the highest RSSI", []Gateway{gw("a", new(-90.0), new(7.0)), gw("b", new(-50.0), new(7.0))}, "b", true},
-		{"an SNR is preferred to none", []Gateway{gw("a", new(-50.0), nil), gw("b", new(-90.0), new(-9.0))}, "b", true},
-		{"a gateway without either", []Gateway{gw("a", nil, nil)}, "", false},
-		{"none", nil, "", false},
+		{"the highest SNR is preferred", []Gateway{gw("a", new(-50.0), new(1.0)), gw("b", new(-90.0), new(7.0))}, "b", true},
+		{"for equal SNR the highest RSSI is preferred", []Gateway{gw("a", new(-90.0), new(7.0)), gw("b", new(-50.0), new(7.0))}, "b", true},
+		{"a gateway with an SNR is preferred to one without", []Gateway{gw("a", new(-50.0), nil), gw("b", new(-90.0), new(-9.0))}, "b", true},
+		{"a gateway without SNR and RSSI", []Gateway{gw("a", nil, nil)}, "", false},
+		{"no gateways", nil, "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := Frame{Gateways: c.all}
+			f := Frame{Gateways: c.gateways}
 			got, ok := f.BestGateway()
 			relaytest.Equal(t, "the gateway", got.ID, c.want)
-			relaytest.Equal(t, "whether there is one", ok, c.ok)
+			relaytest.Equal(t, "whether a gateway is found", ok, c.ok)
 		})
 	}
 }
 
-func TestErrorHasAllKnownParts(t *testing.T) {
+func TestErrorText(t *testing.T) {
 	for want, e := range map[string]Error{
 		"cayenne_lpp: channel_3: offset 4: unknown type 153": {"cayenne_lpp", "channel_3", 4, "unknown type 153"},
 		"tts-v3: is empty": {"tts-v3", "", -1, "is empty"},

@@ -20,23 +20,23 @@ func TestDecode(t *testing.T) {
 	samples := []decoders.Reading{{Key: "s", Value: 9}}
 	for _, c := range []struct {
 		name, codec, source string
-		raw                 bool
+		useRawPayload       bool
 		frame               decoders.Frame
 		want                map[string]float64
-		err                 bool
+		wantErr             bool
 	}{
 		{"the sender's values are preferred to the codec", CayenneLPP, "", false, decoders.Frame{Payload: lpp, Object: object}, map[string]float64{"air.t": 5}, false},
-		{"the raw payload goes to the codec when asked for", CayenneLPP, "", true, decoders.Frame{Payload: lpp, Object: object}, map[string]float64{"temperature_3": 27.2}, false},
+		{"with useRawPayload the codec reads the payload", CayenneLPP, "", true, decoders.Frame{Payload: lpp, Object: object}, map[string]float64{"temperature_3": 27.2}, false},
 		{"without decoded values the codec reads the payload", CayenneLPP, "", false, decoders.Frame{Payload: lpp}, map[string]float64{"temperature_3": 27.2}, false},
 		{"without a payload the sender's values are returned", CayenneLPP, "", true, decoders.Frame{Object: object}, map[string]float64{"air.t": 5}, false},
-		{"samples count as decoded", CayenneLPP, "", false, decoders.Frame{Payload: lpp, Samples: samples}, map[string]float64{"s": 9}, false},
-		{"an empty object was decoded too", CayenneLPP, "", false, decoders.Frame{Payload: lpp, Object: map[string]any{}}, map[string]float64{}, false},
+		{"samples count as decoded values", CayenneLPP, "", false, decoders.Frame{Payload: lpp, Samples: samples}, map[string]float64{"s": 9}, false},
+		{"an empty object counts as decoded values", CayenneLPP, "", false, decoders.Frame{Payload: lpp, Object: map[string]any{}}, map[string]float64{}, false},
 		{"json returns the sender's values even with useRawPayload", JSON, "", true, decoders.Frame{Payload: lpp, Object: object}, map[string]float64{"air.t": 5}, false},
 		{"the default codec is json", "", "", false, decoders.Frame{Object: object}, map[string]float64{"air.t": 5}, false},
 		{"json cannot read a binary payload", JSON, "", false, decoders.Frame{Payload: lpp}, nil, true},
 		{"senml reads a payload", SenML, "", false, decoders.Frame{Payload: []byte(`[{"n":"t","v":4}]`)}, map[string]float64{"t": 4}, false},
 		{"an expression reads the payload", Expr, "t = bytes[3]", false, decoders.Frame{Payload: lpp}, map[string]float64{"t": 16}, false},
-		{"an expression may work from the object alone", Expr, "t = object.air.t * 2", true, decoders.Frame{Object: object}, map[string]float64{"t": 10}, false},
+		{"an expression may read the object alone", Expr, "t = object.air.t * 2", true, decoders.Frame{Object: object}, map[string]float64{"t": 10}, false},
 		{"port 0 carries no data", CayenneLPP, "", true, decoders.Frame{Payload: []byte{2}, HasFPort: true}, map[string]float64{}, false},
 		{"an empty payload has no readings", Expr, "t = bytes[3]", true, decoders.Frame{HasFPort: true, FPort: 1}, map[string]float64{}, false},
 		{"ciphertext for cayenne_lpp", CayenneLPP, "", false, decoders.Frame{Payload: lpp, Encrypted: true}, nil, true},
@@ -47,17 +47,17 @@ func TestDecode(t *testing.T) {
 		{"ciphertext for json", JSON, "", false, decoders.Frame{Payload: []byte(`{"t":4}`), Encrypted: true}, nil, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d, err := testCatalog.Compile(c.codec, c.source, c.raw)
+			d, err := testCatalog.Compile(c.codec, c.source, c.useRawPayload)
 			relaytest.NoError(t, err)
 			res, err := d.Decode(&c.frame)
-			if (err != nil) != c.err {
-				t.Fatalf("error %v", err)
+			if (err != nil) != c.wantErr {
+				t.Fatalf("error = %v, want an error: %t", err, c.wantErr)
 			}
 			got := map[string]float64{}
 			for _, r := range res.Readings {
 				got[r.Key] = r.Value
 			}
-			if c.err {
+			if c.wantErr {
 				c.want = map[string]float64{}
 			}
 			relaytest.Equal(t, "the readings", got, c.want)
@@ -69,23 +69,23 @@ func TestCompileRefuses(t *testing.T) {
 	for _, c := range []struct{ name, codec, source, want string }{
 		{"an unknown codec", "basic", "10 PRINT", "basic: codec: is unknown; valid are json, cayenne_lpp, senml, expr, javascript"},
 		{"an invalid expression", Expr, "a = 1 +", "expr: a: line 1, column"},
-		{"an expression needs a source", Expr, "", "expr: line 1, column 1: the source has no expression"},
+		{"an expression without a source", Expr, "", "expr: line 1, column 1: the source has no expression"},
 		{"invalid JavaScript", JavaScript, "function f() {\n  return 1 +;\n}", "javascript: line 2, column 13: Unexpected token ;"},
 		{"cayenne_lpp with a source", CayenneLPP, "x", "cayenne_lpp: source: is not used by this codec"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d, err := testCatalog.Compile(c.codec, c.source, false)
 			if !strings.HasPrefix(decoderstest.ErrorText(err), c.want) {
-				t.Errorf("the error is %v, want %s", err, c.want)
+				t.Errorf("error = %v, want %s", err, c.want)
 			}
 			if d != nil {
-				t.Errorf("a decoder %T beside the error", d)
+				t.Errorf("decoder = %T with an error, want nil", d)
 			}
 		})
 	}
 }
 
-func TestEveryNameCompiles(t *testing.T) {
+func TestEveryCodecCompiles(t *testing.T) {
 	for _, name := range Names() {
 		source := ""
 		if TakesSource(name) {
@@ -97,7 +97,7 @@ func TestEveryNameCompiles(t *testing.T) {
 	}
 }
 
-// testCatalog returns a catalog that runs JavaScript in the process of the test.
+// testCatalog runs JavaScript in the test process.
 var testCatalog = Catalog{JavaScript: func(source string) (decoders.Decoder, error) {
 	c, err := javascript.Compile(source)
 	if err == nil {
@@ -156,7 +156,7 @@ func TestExcessValuesInAdditionToThePayloadAreReported(t *testing.T) {
 	decoded, err := d.(decoders.BatchDecoder).DecodeBatch(t.Context(), 1, []*decoders.Frame{{Payload: []byte{7}, BesidePayload: true, Object: object}}, 0)
 	relaytest.NoError(t, err)
 	if !strings.Contains(decoded[0].Excess, "the rest is left out") {
-		t.Errorf("the excess is %q", decoded[0].Excess)
+		t.Errorf("excess = %q, want a note about omitted values", decoded[0].Excess)
 	}
 }
 
@@ -190,5 +190,5 @@ func TestTemplatesDecodeAnExample(t *testing.T) {
 		}
 		delete(frames, template.ID)
 	}
-	relaytest.Equal(t, "the codecs without a template", len(frames), 0)
+	relaytest.Equal(t, "the number of codecs without a template", len(frames), 0)
 }

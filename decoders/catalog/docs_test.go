@@ -15,23 +15,23 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// The examples of the documentation are a source, a payload and the readings.
+// TestDocumentedExamples checks the examples of docs/decoders.md. Each example has a source, a payload and the readings.
 func TestDocumentedExamples(t *testing.T) {
 	page, err := os.ReadFile("../../docs/decoders.md")
 	relaytest.NoError(t, err)
 	examples := regexp.MustCompile("(?s)```(expr|javascript)\n(.*?)```\n```payload\n(.*?)```\n```readings\n(.*?)```").FindAllStringSubmatch(string(page), -1)
 	if fences := strings.Count(string(page), "```"); len(examples) < 3 || fences != 6*len(examples) {
-		t.Fatalf("%d examples, %d fences", len(examples), fences)
+		t.Fatalf("%d examples with %d fences, want at least 3 with 6 fences each", len(examples), fences)
 	}
-	for i, e := range examples {
-		t.Run(fmt.Sprintf("example %d, %s", i+1, e[1]), func(t *testing.T) {
-			payload, err := hex.DecodeString(strings.Join(strings.Fields(e[3]), ""))
+	for i, example := range examples {
+		t.Run(fmt.Sprintf("example %d, %s", i+1, example[1]), func(t *testing.T) {
+			payload, err := hex.DecodeString(strings.Join(strings.Fields(example[3]), ""))
 			relaytest.NoError(t, err)
-			d, err := testCatalog.Compile(e[1], e[2], true)
+			d, err := testCatalog.Compile(example[1], example[2], true)
 			relaytest.NoError(t, err)
 			res, err := d.Decode(&decoders.Frame{Payload: payload, FPort: 1, HasFPort: true})
-			if got := lines(res); err != nil || sorted(got) != sorted(e[4]) {
-				t.Errorf("got\n%swant\n%serror %v", got, e[4], err)
+			if got := formatResult(res); err != nil || sorted(got) != sorted(example[4]) {
+				t.Errorf("got\n%swant\n%serror %v", got, example[4], err)
 			}
 		})
 	}
@@ -42,12 +42,12 @@ func TestEveryCodecIsDocumented(t *testing.T) {
 	relaytest.NoError(t, err)
 	for _, name := range Names() {
 		if !strings.Contains(string(page), "| `"+name+"` |") {
-			t.Errorf("%s is missing", name)
+			t.Errorf("codec %s is missing", name)
 		}
 	}
 }
 
-func lines(res decoders.Result) string {
+func formatResult(res decoders.Result) string {
 	var b strings.Builder
 	for _, r := range res.Readings {
 		value := fmt.Sprint(r.Value)
@@ -66,7 +66,7 @@ func lines(res decoders.Result) string {
 	return b.String()
 }
 
-// sorted sorts the lines, because the order of the readings of expr is that of the source.
+// sorted sorts the lines of text, because expr returns readings in the order of its source.
 func sorted(text string) string {
 	return strings.Join(slices.Sorted(strings.Lines(text)), "")
 }

@@ -24,12 +24,12 @@ func TestParse(t *testing.T) {
 		{"light, presence, humidity and pressure", "0165ffff0266010368610473276c", map[string]float64{"luminosity_1": 65535, "presence_2": 1, "relative_humidity_3": 48.5, "barometric_pressure_4": 1009.2}, ""},
 		{"a gyrometer", "0186007bff850001", map[string]float64{"gyrometer_1.x": 1.23, "gyrometer_1.y": -1.23, "gyrometer_1.z": 0.01}, ""},
 		{"electricity", "0174014a02750001038003e804830000 04d2", map[string]float64{"voltage_1": 3.3, "current_2": 0.001, "power_3": 1000, "energy_4": 1.234}, ""},
-		{"numbers of four bytes", "0164fffffffe027600000001038200000bb804856997fa80", map[string]float64{"generic_1": 4294967294, "frequency_2": 1, "distance_3": 3, "unixtime_4": 1771567744}, ""},
+		{"four-byte numbers", "0164fffffffe027600000001038200000bb804856997fa80", map[string]float64{"generic_1": 4294967294, "frequency_2": 1, "distance_3": 3, "unixtime_4": 1771567744}, ""},
 		{"percentage, altitude, concentration, direction, colour and switch", "0178640279ff38037d0190048401 0e0587ff8000068e01",
 			map[string]float64{"percentage_1": 100, "altitude_2": -200, "concentration_3": 400, "direction_4": 270, "colour_5.r": 255, "colour_5.g": 128, "colour_5.b": 0, "switch_6": 1}, ""},
-		{"nothing", "", map[string]float64{}, ""},
-		{"an unknown type ends decoding and the readings before it remain", "0367011001990102", map[string]float64{"temperature_3": 27.2}, "cayenne_lpp: channel_1: offset 5: unknown type 153"},
-		{"a value cut off", "03670110056700", map[string]float64{"temperature_3": 27.2}, "cayenne_lpp: temperature_5: offset 6: the payload ends within a value of 2 bytes"},
+		{"an empty payload", "", map[string]float64{}, ""},
+		{"decoding stops at an unknown type", "0367011001990102", map[string]float64{"temperature_3": 27.2}, "cayenne_lpp: channel_1: offset 5: unknown type 153"},
+		{"a truncated value", "03670110056700", map[string]float64{"temperature_3": 27.2}, "cayenne_lpp: temperature_5: offset 6: the payload ends within a value of 2 bytes"},
 		{"a channel without a type", "0367011005", map[string]float64{"temperature_3": 27.2}, "cayenne_lpp: offset 4: the payload ends within a channel and type"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -55,7 +55,7 @@ func unhex(t *testing.T, s string) []byte {
 	return relaytest.Must(hex.DecodeString(strings.ReplaceAll(s, " ", "")))(t)
 }
 
-// FuzzParse checks that the readings, encoded again, are the payload, so that no value is
+// FuzzParse checks that encoding the readings returns the payload, so that no value is
 // rounded.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"03670110056700ff", "018806765ff2960a0003e8", "0186007bff850001", "0587ff8000", "0199", "05"} {
@@ -67,31 +67,31 @@ func FuzzParse(f *testing.F) {
 		if len(readings) > len(payload) {
 			t.Fatal("more readings than bytes")
 		}
-		written := encode(t, payload, readings)
-		if err == nil && len(written) != len(payload) || string(written) != string(payload[:len(written)]) {
-			t.Fatalf("%x became %x", payload, written)
+		encoded := encode(t, payload, readings)
+		if err == nil && len(encoded) != len(payload) || string(encoded) != string(payload[:len(encoded)]) {
+			t.Fatalf("payload = %x, encoded readings = %x", payload, encoded)
 		}
 	})
 }
 
 // encode encodes readings with the channels and types of the payload.
-func encode(t *testing.T, payload []byte, readings []decoders.Reading) (out []byte) {
+func encode(t *testing.T, payload []byte, readings []decoders.Reading) (encoded []byte) {
 	for len(readings) > 0 {
-		channel, typ := payload[len(out)], payload[len(out)+1]
-		out = append(out, channel, typ)
+		channel, typ := payload[len(encoded)], payload[len(encoded)+1]
+		encoded = append(encoded, channel, typ)
 		k, ok := kinds[typ]
 		if !ok {
-			t.Fatalf("type %d was read", typ)
+			t.Fatalf("a reading has the unknown type %d", typ)
 		}
 		for _, f := range k.fields {
 			n := int64(math.Round(readings[0].Value * f.scale))
 			for i := f.size - 1; i >= 0; i-- {
-				out = append(out, byte(n>>(8*i)))
+				encoded = append(encoded, byte(n>>(8*i)))
 			}
 			readings = readings[1:]
 		}
 	}
-	return out
+	return encoded
 }
 
 func BenchmarkParse(b *testing.B) {

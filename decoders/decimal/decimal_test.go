@@ -24,7 +24,7 @@ func TestInt(t *testing.T) {
 		"1.5", "1e-400", "1e-1", "12e-1", "9223372036854775808", "1e19", "1e400", "1e99999999999999999999", "1e-99999999999999999999",
 	} {
 		if n, ok := decimal.Int(text); ok {
-			t.Errorf("%q is taken for %d", text, n)
+			t.Errorf("Int(%q) = %d, want an error", text, n)
 		}
 	}
 }
@@ -37,7 +37,7 @@ func TestDigits(t *testing.T) {
 	}
 	for _, text := range []string{"", "+5", "+-5", "1_0", "0x10", "1e3", "1.0", " 5", "9223372036854775808"} {
 		if n, err := decimal.Digits(text); err == nil {
-			t.Errorf("%q is taken for %d", text, n)
+			t.Errorf("Int(%q) = %d, want an error", text, n)
 		}
 	}
 }
@@ -52,22 +52,22 @@ func TestFloat(t *testing.T) {
 	}
 	for _, text := range []string{"1e-400", "0.0001e-400", "1e309", "-1e400"} {
 		if v, ok := decimal.Float(text); ok {
-			t.Errorf("%q is taken for %g", text, v)
+			t.Errorf("Float(%q) = %g, want an error", text, v)
 		}
 	}
 }
 
-// Numbers that strconv accepts and JSON does not are refused.
-func TestOtherNotations(t *testing.T) {
+// TestNotationsOutsideJSONAreRefused tests numbers that strconv accepts and JSON does not.
+func TestNotationsOutsideJSONAreRefused(t *testing.T) {
 	for _, text := range []string{
 		"", "-", "+5", "0x10", "0x1p4", "0b1", "0o7", "1_0", "1_000.5", "Inf", "-inf", "infinity", "NaN", "1e", "1e+", "1e1.5", ".5", "5.", "007", "-01",
 		" 1", "1 ", "1,5", "--1", "1e1e1", "١",
 	} {
 		if v, ok := decimal.Float(text); ok {
-			t.Errorf("%q is taken for %g", text, v)
+			t.Errorf("Float(%q) = %g, want an error", text, v)
 		}
 		if n, ok := decimal.Int(text); ok {
-			t.Errorf("%q is taken for %d", text, n)
+			t.Errorf("Int(%q) = %d, want an error", text, n)
 		}
 	}
 }
@@ -81,7 +81,7 @@ func FuzzDecimal(f *testing.F) {
 		v, isFloat := decimal.Float(text)
 		n, isInt := decimal.Int(text)
 		if (isFloat || isInt) && !isNumber {
-			t.Fatalf("%q is not a number of JSON", text)
+			t.Fatalf("%q is accepted, but is not a JSON number", text)
 		}
 		var want float64
 		if isNumber && json.Unmarshal([]byte(text), &want) == nil && (want != 0 && (v != want || !isFloat) || isInt && isFloat && math.Abs(v-float64(n)) > math.Abs(v)*1e-15) {

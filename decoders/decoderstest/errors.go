@@ -1,4 +1,4 @@
-// Package decoderstest has checks for the tests of several decoders.
+// Package decoderstest provides checks that the tests of several decoders share.
 package decoderstest
 
 import (
@@ -15,13 +15,13 @@ func Refused(t testing.TB, err error, format, field string, offset int) {
 	t.Helper()
 	got, ok := errors.AsType[*decoders.Error](err)
 	if !ok {
-		t.Errorf("the error is %v, want one of %s in %s at offset %d", err, format, field, offset)
+		t.Errorf("error = %v, want a *decoders.Error of %s in %s at offset %d", err, format, field, offset)
 		return
 	}
 	relaytest.Equal(t, "the error", *got, decoders.Error{Format: format, Field: field, Offset: offset, Reason: got.Reason})
 }
 
-// ErrorText returns the text of an error, "" if it is nil.
+// ErrorText returns the text of err, or "" if err is nil.
 func ErrorText(err error) string {
 	if err == nil {
 		return ""

@@ -6,24 +6,24 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	const at = "2026-11-20T09:34:15Z"
+	const instant = "2026-11-20T09:34:15Z"
 	for text, want := range map[string]string{
-		"2026-11-20T09:34:15Z":           at,
-		"2026-11-20T09:34:15":            at, // UTC
-		"2026-11-20 09:34:15":            at,
-		"2026-11-20t09:34:15z":           at,
-		"20261120T093415Z":               at,
-		"20261120T093415":                at,
-		"20261120 093415":                at,
-		"2026-324T09:34:15":              at,
-		"2026324T093415Z":                at,
-		"2026-W47-5T09:34:15Z":           at,
-		"2026W475T093415Z":               at,
-		"2026-11-20T10:34:15+01:00":      at,
-		"2026-11-20T10:34:15+0100":       at,
-		"2026-11-20T10:34:15+01":         at,
-		"20261120T040415-0530":           at,
-		"2026-11-20T09:34:15-00:00":      at,
+		"2026-11-20T09:34:15Z":           instant,
+		"2026-11-20T09:34:15":            instant, // UTC
+		"2026-11-20 09:34:15":            instant,
+		"2026-11-20t09:34:15z":           instant,
+		"20261120T093415Z":               instant,
+		"20261120T093415":                instant,
+		"20261120 093415":                instant,
+		"2026-324T09:34:15":              instant,
+		"2026324T093415Z":                instant,
+		"2026-W47-5T09:34:15Z":           instant,
+		"2026W475T093415Z":               instant,
+		"2026-11-20T10:34:15+01:00":      instant,
+		"2026-11-20T10:34:15+0100":       instant,
+		"2026-11-20T10:34:15+01":         instant,
+		"20261120T040415-0530":           instant,
+		"2026-11-20T09:34:15-00:00":      instant,
 		"2026-11-20T09:34":               "2026-11-20T09:34:00Z",
 		"20261120T0934Z":                 "2026-11-20T09:34:00Z",
 		"2026-11-20T09":                  "2026-11-20T09:00:00Z",
@@ -56,7 +56,7 @@ func TestParse(t *testing.T) {
 	} {
 		got, ok := Parse(text)
 		if ok != (want != "") || ok && got.Format(time.RFC3339Nano) != want {
-			t.Errorf("%q is %s, %v; want %q", text, got.Format(time.RFC3339Nano), ok, want)
+			t.Errorf("Parse(%q) = %s, %v, want %q", text, got.Format(time.RFC3339Nano), ok, want)
 		}
 	}
 }
@@ -64,13 +64,13 @@ func TestParse(t *testing.T) {
 func TestParseDay(t *testing.T) {
 	for text, want := range map[string]bool{"2026-11-20": true, "20261120": true, "2026-W47-5": true, "2026-11-20T00:00": false, "2026-11": false, "": false} {
 		if got, ok := ParseDay(text); ok != want || ok && !got.Equal(time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)) {
-			t.Errorf("%q is %s, %v", text, got, ok)
+			t.Errorf("ParseDay(%q) = %s, %v, want the day: %v", text, got, ok, want)
 		}
 	}
 }
 
-// FuzzParse checks that each parsed time is parsed again from its RFC 3339 format, and that
-// Parse and time.Parse agree about times in UTC. They differ for offsets such as +00:60.
+// FuzzParse checks that a parsed time in RFC 3339 format parses to the same time, and that
+// Parse and time.Parse agree about times in UTC. The two differ for offsets such as +00:60.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{"2026-11-20T09:34:15.25+01:00", "20261120T2400", "2026-W47-5T09,5-0530", "2026324"} {
 		f.Add(text)
@@ -78,14 +78,14 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		got, ok := Parse(text)
 		if want, err := time.Parse(time.RFC3339Nano, text); err == nil && text[13] == ':' && text[len(text)-1] == 'Z' && (!ok || !got.Equal(want)) {
-			t.Errorf("%q is %s, %v; want %s", text, got, ok, want)
+			t.Errorf("Parse(%q) = %s, %v, want %s", text, got, ok, want)
 		}
 		if !ok || got.Year() < 1 || got.Year() > 9999 {
 			return
 		}
-		again, ok := Parse(got.Format(time.RFC3339Nano))
-		if !ok || !again.Equal(got) {
-			t.Errorf("%q is %s, then %s", text, got, again)
+		reparsed, ok := Parse(got.Format(time.RFC3339Nano))
+		if !ok || !reparsed.Equal(got) {
+			t.Errorf("%q is parsed as %s, and that time as %s", text, got, reparsed)
 		}
 	})
 }

@@ -22,15 +22,15 @@ func check(body []byte) error {
 func TestCheck(t *testing.T) {
 	for _, c := range []struct {
 		name, body string
-		offset     int // -1: it is JSON
+		offset     int // of the error, or -1 for valid JSON
 	}{
-		{"an object of every kind is JSON", `{"a":[1,-2.5e3,"x",true,false,null,{}],"b":{"c":[]}}`, -1},
-		{"white space may stand anywhere", " {\t\"a\" :\r\n 1 , \"b\" : [ ] } \n", -1},
-		{"a bare scalar is JSON", `-0.5`, -1},
-		{"a byte order mark is passed over", "\xef\xbb\xbf{}", -1},
-		{"long strings with escapes are JSON", `"` + strings.Repeat("plain text ", 9) + `\u00e9\n\"end"`, -1},
-		{"an empty text", "", 0},
-		{"an object that does not end is refused at its end", `{"a":1`, 6},
+		{"an object with values of every kind is valid", `{"a":[1,-2.5e3,"x",true,false,null,{}],"b":{"c":[]}}`, -1},
+		{"white space around every token is valid", " {\t\"a\" :\r\n 1 , \"b\" : [ ] } \n", -1},
+		{"a bare scalar is valid", `-0.5`, -1},
+		{"a byte order mark is skipped", "\xef\xbb\xbf{}", -1},
+		{"a long string with escapes is valid", `"` + strings.Repeat("plain text ", 9) + `\u00e9\n\"end"`, -1},
+		{"an empty text is refused", "", 0},
+		{"an unclosed object is refused at its end", `{"a":1`, 6},
 		{"a trailing comma in an object is refused", `{"a":1,}`, 7},
 		{"a trailing comma in an array is refused", `[1,]`, 3},
 		{"a missing comma is refused", `[1 2]`, 3},
@@ -48,21 +48,21 @@ func TestCheck(t *testing.T) {
 		{"text after the value is refused", `{} {}`, 3},
 		{"a zero byte after the value is refused", "{}\x00", 2},
 		{"a misspelt literal is refused", `[nul]`, 1},
-		{"two values deep in brackets are refused", `[[1],[2]`, 8},
-		{"nesting to the limit is JSON", strings.Repeat("[", MaxDepth) + strings.Repeat("]", MaxDepth), -1},
+		{"an unclosed array is refused", `[[1],[2]`, 8},
+		{"nesting to the limit is valid", strings.Repeat("[", MaxDepth) + strings.Repeat("]", MaxDepth), -1},
 		{"nesting past the limit is refused", strings.Repeat("[", 1e6), MaxDepth + 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := check([]byte(c.body))
 			if c.offset < 0 {
 				if err != nil {
-					t.Fatalf("Check: %v", err)
+					t.Fatalf("check: %v", err)
 				}
 				return
 			}
 			e, ok := errors.AsType[*SyntaxError](err)
 			if !ok {
-				t.Fatalf("Check: got %v, want a syntax error", err)
+				t.Fatalf("check: got %v, want a syntax error", err)
 			}
 			relaytest.Equal(t, "the offset of "+e.Reason, e.Offset, c.offset)
 		})
@@ -72,7 +72,7 @@ func TestCheck(t *testing.T) {
 func TestValueConversions(t *testing.T) {
 	for _, c := range []struct {
 		name, body string
-		got        func(Value) (any, bool)
+		convert    func(Value) (any, bool)
 		want       any
 		ok         bool
 	}{
@@ -84,29 +84,29 @@ func TestValueConversions(t *testing.T) {
 		{"true is not a float", `true`, float, 0.0, false},
 		{"a whole number is an int", `42`, integer, int64(42), true},
 		{"a negative number is an int", `-3`, integer, int64(-3), true},
-		{"an exponent may be whole", `1e3`, integer, int64(1000), true},
+		{"a whole number with an exponent is an int", `1e3`, integer, int64(1000), true},
 		{"a fraction is not an int", `1.5`, integer, int64(0), false},
 		{"a number beyond 2^53 is not an int", `99999999999999999999`, integer, int64(0), false},
 		{"a string of digits is an int", `"868100000"`, integer, int64(868100000), true},
 		{"an object is not an int", `{"a":1}`, integer, int64(0), false},
 		{"a string is text", `"a\u00e9\ud83d\ude00\/"`, text, "aé😀/", true},
 		{"half a surrogate pair is replaced", `"\ud83dx"`, text, "\uFFFDx", true},
-		{"broken UTF-8 is replaced", "\"a\xffb\"", text, "a\uFFFDb", true},
-		{"a number is text too", `17`, text, "17", true},
-		{"null is not a text", `null`, text, "", false},
-		{"padded base64", `"ARI="`, b64, []byte{1, 0x12}, true},
-		{"base64 without padding", `"ARI"`, b64, []byte{1, 0x12}, true},
-		{"base64 in the URL alphabet", `"-_8="`, b64, []byte{0xfb, 0xff}, true},
-		{"base64 with an escaped slash", `"\/\/8="`, b64, []byte{0xff, 0xff}, true},
-		{"base64 with an invalid character is not base64", `"a!b"`, b64, []byte{}, false},
-		{"a string of a hexadecimal number", `"0x1p4"`, float, 0.0, false},
-		{"a string of digits with underscores", `"1_0"`, integer, int64(0), false},
+		{"invalid UTF-8 is replaced", "\"a\xffb\"", text, "a\uFFFDb", true},
+		{"a number is text", `17`, text, "17", true},
+		{"null is not text", `null`, text, "", false},
+		{"padded base64 is bytes", `"ARI="`, b64, []byte{1, 0x12}, true},
+		{"base64 without padding is bytes", `"ARI"`, b64, []byte{1, 0x12}, true},
+		{"base64 in the URL alphabet is bytes", `"-_8="`, b64, []byte{0xfb, 0xff}, true},
+		{"base64 with an escaped slash is bytes", `"\/\/8="`, b64, []byte{0xff, 0xff}, true},
+		{"a text with an invalid character is not base64", `"a!b"`, b64, []byte{}, false},
+		{"a hexadecimal number in a string is not a float", `"0x1p4"`, float, 0.0, false},
+		{"digits with underscores are not an int", `"1_0"`, integer, int64(0), false},
 		{"a number is not base64", `12`, b64, []byte(nil), false},
 		{"null is empty base64", `null`, b64, []byte(nil), true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := New([]byte(c.body))
-			got, ok := c.got(r.Value())
+			got, ok := c.convert(r.Value())
 			relaytest.NoError(t, r.Close())
 			relaytest.Equal(t, "whether the value converts", ok, c.ok)
 			if ok {
@@ -134,11 +134,11 @@ func TestAValueOfAWrongKindIsSkipped(t *testing.T) {
 		switch string(key) {
 		case "list":
 			if r.Array() {
-				t.Error("a string was entered as an array")
+				t.Error("Array returns true for a string")
 			}
 		case "object":
 			if r.Object() {
-				t.Error("an array was entered as an object")
+				t.Error("Object returns true for an array")
 			}
 		default:
 			name = r.Value().String()
@@ -164,11 +164,11 @@ func TestAValueThatIsNotReadIsSkipped(t *testing.T) {
 		}
 	}
 	relaytest.NoError(t, r.Close())
-	relaytest.Equal(t, "the items", items, 3)
+	relaytest.Equal(t, "the number of items", items, 3)
 	relaytest.Equal(t, "the name", name, "kept")
 }
 
-func TestAKeyIsFoundInTheText(t *testing.T) {
+func TestKeyReturnsTheOffsetsOfAKey(t *testing.T) {
 	const body = ` {"plain":{"\u0061\\":1} , "":2}`
 	r := New([]byte(body))
 	var keys []string
@@ -186,7 +186,7 @@ func TestAKeyIsFoundInTheText(t *testing.T) {
 }
 
 // FuzzAny compares the reader with encoding/json: both accept the same texts, except for the
-// limit of depth, and return the same values.
+// depth limit and tolerated texts, and return the same values.
 func FuzzAny(f *testing.F) {
 	for _, s := range []string{
 		`{"a":[1,-2.5e3,"x\u00e9\ud83d\ude00",true,false,null,{}]}`, `[`, `{"a":1,}`, `"\ud800"`, `1e400`, " [ ] ", `{"a":{"a":1,"a":2}}`,
@@ -199,26 +199,26 @@ func FuzzAny(f *testing.F) {
 		got := r.Any()
 		err := r.Close()
 		if (err == nil) != (check(body) == nil) {
-			t.Fatalf("Any says %v, check says %v", err, check(body))
+			t.Fatalf("Any returns the error %v, check %v", err, check(body))
 		}
 		var want any
 		jsonErr := json.Unmarshal(body, &want)
 		switch {
 		case err != nil && jsonErr == nil && !strings.Contains(err.Error(), "deep"):
-			t.Fatalf("refused what is JSON: %v", err)
+			t.Fatalf("valid JSON is refused: %v", err)
 		case err == nil && jsonErr != nil && !tolerated(body, jsonErr):
-			t.Fatalf("accepted what is not JSON: %v", jsonErr)
+			t.Fatalf("invalid JSON is accepted: %v", jsonErr)
 		case err == nil && jsonErr == nil && utf8.Valid(body) && !reflect.DeepEqual(got, want):
 			t.Fatalf("got %#v, want %#v", got, want)
 		}
 	})
 }
 
-// tolerated reports whether only this package accepts a text: because of a byte order mark or
-// of numbers beyond float64.
+// tolerated reports whether this package accepts a text that encoding/json refuses, because
+// the text has a byte order mark or a number beyond float64.
 func tolerated(body []byte, err error) bool {
-	var e *json.UnmarshalTypeError
-	return strings.HasPrefix(string(body), "\xef\xbb\xbf") || errors.As(err, &e)
+	var typeError *json.UnmarshalTypeError
+	return strings.HasPrefix(string(body), "\xef\xbb\xbf") || errors.As(err, &typeError)
 }
 
 func BenchmarkCheck(b *testing.B) {

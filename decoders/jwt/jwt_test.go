@@ -21,24 +21,24 @@ func TestVerify(t *testing.T) {
 	const header, claims = `{"alg":"HS256"}`, `{"sub":"a"}`
 	for _, c := range []struct{ name, token, secret, want string }{
 		{"signed with the secret", token(header, claims, "s3cret"), "s3cret", ""},
-		{"padded, which RFC 7515 forbids", token(header, claims, "s3cret") + "=", "s3cret", ""},
+		{"padded, although RFC 7515 forbids it", token(header, claims, "s3cret") + "=", "s3cret", ""},
 		{"signed with another secret", token(header, claims, "other"), "s3cret", "the token's signature does not match"},
 		{"signed with the empty secret", token(header, claims, ""), "", "the token's signature does not match"},
-		{"without a signature", token(`{"alg":"none"}`, claims, "s3cret"), "s3cret", "the token's algorithm is not HS256"},
-		{"of another algorithm", token(`{"alg":"RS256"}`, claims, "s3cret"), "s3cret", "the token's algorithm is not HS256"},
-		{"of two parts", "a.b", "s3cret", "the token does not have three parts"},
-		{"of four parts", token(header, claims, "s3cret") + ".x", "s3cret", "the token does not have three parts"},
-		{"whose claims are not JSON", token(header, "claims", "s3cret"), "s3cret", "the token's claims: invalid character 'c' looking for beginning of value"},
+		{"with the algorithm none", token(`{"alg":"none"}`, claims, "s3cret"), "s3cret", "the token's algorithm is not HS256"},
+		{"signed with another algorithm", token(`{"alg":"RS256"}`, claims, "s3cret"), "s3cret", "the token's algorithm is not HS256"},
+		{"with two parts", "a.b", "s3cret", "the token does not have three parts"},
+		{"with four parts", token(header, claims, "s3cret") + ".x", "s3cret", "the token does not have three parts"},
+		{"with claims that are not JSON", token(header, "claims", "s3cret"), "s3cret", "the token's claims: invalid character 'c' looking for beginning of value"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var read struct {
+			var parsed struct {
 				Subject string `json:"sub"`
 			}
 			got := ""
-			if err := Verify(c.token, c.secret, &read); err != nil {
+			if err := Verify(c.token, c.secret, &parsed); err != nil {
 				got = err.Error()
 			} else {
-				relaytest.Equal(t, "the subject", read.Subject, "a")
+				relaytest.Equal(t, "the subject", parsed.Subject, "a")
 			}
 			relaytest.Equal(t, "the error", got, c.want)
 		})

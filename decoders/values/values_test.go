@@ -12,30 +12,30 @@ import (
 )
 
 func TestOutputIsBounded(t *testing.T) {
-	shared := []any{}
+	sharedList := []any{}
 	for range 60 { // 2^60 paths through 60 lists
-		shared = []any{shared, shared}
+		sharedList = []any{sharedList, sharedList}
 	}
-	deep := any(1.0)
+	deepList := any(1.0)
 	for range 500 {
-		deep = []any{deep}
+		deepList = []any{deepList}
 	}
-	many := make([]any, MaxReadings+1)
-	for i := range many {
-		many[i] = float64(i)
+	numbers := make([]any, MaxReadings+1)
+	for i := range numbers {
+		numbers[i] = float64(i)
 	}
-	for name, v := range map[string]any{"a list within itself many times": shared, "a list very deep": deep, "very many values": many} {
+	for name, v := range map[string]any{"a list with 2^60 paths": sharedList, "a deeply nested list": deepList, "too many values": numbers} {
 		var res decoders.Result
 		Append(&res, "k", v)
 		if len(res.Readings) > MaxReadings || len(res.Warnings) > maxWarnings || res.Excess == "" && len(res.Warnings) == 0 {
 			t.Errorf("%s: %d readings, excess %q, warnings %q", name, len(res.Readings), res.Excess, res.Warnings)
 		}
 	}
-	for n, excess := range map[int]bool{MaxReadings: false, MaxReadings + 1: true} {
+	for n, wantExcess := range map[int]bool{MaxReadings: false, MaxReadings + 1: true} {
 		var res decoders.Result
-		Append(&res, "k", many[:n])
-		if len(res.Readings) != MaxReadings || (res.Excess != "") != excess {
-			t.Errorf("of %d values %d were read, excess %q", n, len(res.Readings), res.Excess)
+		Append(&res, "k", numbers[:n])
+		if len(res.Readings) != MaxReadings || (res.Excess != "") != wantExcess {
+			t.Errorf("%d values: got %d readings and excess %q", n, len(res.Readings), res.Excess)
 		}
 	}
 	var res decoders.Result
@@ -47,30 +47,30 @@ func TestOutputIsBounded(t *testing.T) {
 
 func TestJSONBodiesAreNeverTooDeep(t *testing.T) {
 	if maxDepth != 2*jsonbody.MaxDepth {
-		t.Errorf("%d, of a body at most %d", maxDepth, jsonbody.MaxDepth)
+		t.Errorf("maxDepth = %d, want twice jsonbody.MaxDepth, %d", maxDepth, jsonbody.MaxDepth)
 	}
 }
 
-// FuzzAppend checks that readings are finite, named and limited, and the same
-// each time.
+// FuzzAppend checks that readings are finite, named and limited, and that two calls return
+// the same readings.
 func FuzzAppend(f *testing.F) {
 	f.Add([]byte(`{"a":{"b":[1,"x",true,null,1e400]},"":2}`))
 	f.Add([]byte(`[[[[1]]]]`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		r := jsonbody.New(body)
 		v := r.Any()
-		var one, two decoders.Result
-		Append(&one, "", v)
-		Append(&two, "", v)
-		if !reflect.DeepEqual(one, two) {
-			t.Fatal("two readings differ")
+		var firstResult, secondResult decoders.Result
+		Append(&firstResult, "", v)
+		Append(&secondResult, "", v)
+		if !reflect.DeepEqual(firstResult, secondResult) {
+			t.Fatal("two calls return different results")
 		}
-		if len(one.Readings) > MaxReadings || len(one.Warnings) > maxWarnings {
-			t.Fatal("unbounded")
+		if len(firstResult.Readings) > MaxReadings || len(firstResult.Warnings) > maxWarnings {
+			t.Fatalf("%d readings and %d warnings, want at most %d and %d", len(firstResult.Readings), len(firstResult.Warnings), MaxReadings, maxWarnings)
 		}
-		for _, x := range one.Readings {
-			if x.Key == "" || math.IsNaN(x.Value) || math.IsInf(x.Value, 0) || len(x.Text) > MaxText {
-				t.Fatalf("the reading %q is out of bounds: value %v, a text of %d bytes", x.Key, x.Value, len(x.Text))
+		for _, reading := range firstResult.Readings {
+			if reading.Key == "" || math.IsNaN(reading.Value) || math.IsInf(reading.Value, 0) || len(reading.Text) > MaxText {
+				t.Fatalf("the reading %q is out of bounds: value %v, a text of %d bytes", reading.Key, reading.Value, len(reading.Text))
 			}
 		}
 	})

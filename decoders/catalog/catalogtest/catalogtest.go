@@ -7,7 +7,7 @@ import (
 	"github.com/penstock/penstock/decoders/script/javascript"
 )
 
-// Compile compiles a codec as a catalog does, and runs JavaScript in the process of the test.
+// Compile compiles a codec with a catalog that runs JavaScript in the test process.
 func Compile(codec, source string, useRawPayload bool) (decoders.Decoder, error) {
 	c := catalog.Catalog{JavaScript: func(source string) (decoders.Decoder, error) {
 		compiled, err := javascript.Compile(source)
