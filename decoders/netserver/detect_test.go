@@ -15,8 +15,8 @@ func TestDetectByTheShapeOfTheBody(t *testing.T) {
 		name, body string
 		want       Sender
 	}{
-		{"ChirpStack v4 nests the devEUI", `{"time":"x","deviceInfo":{"tenantId":"","devEui":"a84041d2c5182f01"}}`, ChirpStackV4},
-		{"deviceInfo without devEui is not ChirpStack's", `{"deviceInfo":{"name":"x"}}`, Generic},
+		{"ChirpStack v4 with a nested devEUI", `{"time":"x","deviceInfo":{"tenantId":"","devEui":"a84041d2c5182f01"}}`, ChirpStackV4},
+		{"deviceInfo without devEui is generic", `{"deviceInfo":{"name":"x"}}`, Generic},
 		{"ChirpStack v3 with a base64 devEUI", `{"applicationID":"12","devEUI":"qEBB0sUYLwE=","fPort":1}`, ChirpStackV3},
 		{"a Milesight gateway with a numeric application", `{"applicationID":1,"devEUI":"24e124e100000001","data":"AQ=="}`, ChirpStackV3},
 		{"The Things Stack", `{"end_device_ids":{"device_id":"a"},"uplink_message":{}}`, TheThingsStack},
@@ -29,27 +29,27 @@ func TestDetectByTheShapeOfTheBody(t *testing.T) {
 		{"Swisscom's ThingPark", `{"data":{"DevEUI":"20","FPort":1},"uplinkMetrics":{}}`, ThingPark},
 		{"LORIOT", `{"cmd":"rx","EUI":"1000000000000001","data":"01"}`, LORIOT},
 		{"CRA's envelope", `{"type":"D","data":"{\"cmd\":\"rx\"}","tech":"L"}`, CRA},
-		{"an envelope whose data is no string is not CRA's", `{"type":"D","data":{},"tech":"L"}`, Generic},
+		{"CRA's envelope with data that is not a string is generic", `{"type":"D","data":{},"tech":"L"}`, Generic},
 		{"Everynet", `{"type":"uplink","meta":{"device":"00"},"params":{}}`, Everynet},
 		{"Netmore's list", `[{"devEui":"70","sensorType":"cube","payload":"b0"}]`, Netmore},
 		{"KPN's SenML", `[{"bn":"urn:dev:DEVEUI:0059AC0000000001:","n":"payload","vs":"01"}]`, KPN},
 		{"SenML with a base name", `[{"bn":"urn:dev:ow:1:","n":"a","v":1}]`, SenML},
 		{"SenML without a base name", `[{"n":"a","vb":true}]`, SenML},
-		{"a list whose items only have an n is generic", `[{"n":"a","id":"b"}]`, Generic},
+		{"a list of items with n but without a value is generic", `[{"n":"a","id":"b"}]`, Generic},
 		{"Kerlink", `{"id":"5d","endDevice":{"devEui":"34"},"payload":"00"}`, Kerlink},
 		{"Monnit's data", `{"gatewayMessage":{},"sensorMessages":[]}`, Monnit},
 		{"Monnit's rules", `{"subject":"x","reading":"y","rule":"z"}`, MonnitRule},
 		{"Disruptive Technologies", `{"event":{"eventId":"a","targetName":"projects/p/devices/d","eventType":"touch"},"labels":{}}`, Disruptive},
 		{"UbiBot", `{"channel_id":"1","feeds":[]}`, UbiBot},
 		{"Milesight's platform", `{"eventType":"DEVICE_DATA","data":{"deviceProfile":{}}}`, MilesightDP},
-		{"Milesight's platform, a batch", `[{"eventType":"DEVICE_DATA","data":{"deviceProfile":{}}}]`, MilesightDP},
-		{"Milesight's test", `{"eventVersion":"1.0","eventType":"WEBHOOK_TEST","data":"hello"}`, MilesightDP},
+		{"a batch of Milesight's platform", `[{"eventType":"DEVICE_DATA","data":{"deviceProfile":{}}}]`, MilesightDP},
+		{"a test message of Milesight's platform", `{"eventVersion":"1.0","eventType":"WEBHOOK_TEST","data":"hello"}`, MilesightDP},
 		{"AWS IoT Core", `{"WirelessDeviceId":"a","PayloadData":"AQ=="}`, AWSIoTCore},
 		{"Sigfox in JSON", `{"device":"1A2345","data":"92","seqNumber":"1492"}`, Sigfox},
 		{"keys are case-sensitive", `{"ENDDEVICE":{"devEui":"34"},"DeviceInfo":{"devEui":"1"}}`, Generic},
 		{"values are not keys", `{"a":"end_device_ids","b":["DevEUI_uplink"]}`, Generic},
 		{"ThingPark in XML", `<?xml version="1.0"?><DevEUI_uplink xmlns="x"></DevEUI_uplink>`, ThingPark},
-		{"another document", `<note/>`, "xml"},
+		{"another XML document", `<note/>`, "xml"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := Post{Body: []byte(c.body)}
@@ -62,7 +62,7 @@ func TestDetectByTheShapeOfTheBody(t *testing.T) {
 			_, err := Parse(p)
 			var unsupported *UnsupportedError
 			if row := rowOf(c.want); errors.As(err, &unsupported) == row.hasParser() {
-				t.Errorf("Parse: %v, though it has a parser: %v", err, row.hasParser())
+				t.Errorf("Parse: got %v, the sender has a parser: %t", err, row.hasParser())
 			}
 		})
 	}
@@ -76,9 +76,9 @@ func TestSendersThatDoNotPostJSON(t *testing.T) {
 		want Sender
 	}{
 		{"Sigfox posts forms", Post{ContentType: form, Body: []byte("device=1A2345&data=92&seqNumber=7")}, Sigfox},
-		{"Sigfox asks with a query", Post{Query: url.Values{"id": {"1A2345"}, "seqNumber": {"7"}}}, Sigfox},
-		{"a form to the operators' address is Sigfox's", Post{ContentType: form, Path: "lpwan", Body: []byte("dev=1&d=2")}, Sigfox},
-		{"any other form is nobody's", Post{ContentType: form, Path: "generic", Body: []byte("dev=1&d=2")}, "form"},
+		{"Sigfox sends its values in the query", Post{Query: url.Values{"id": {"1A2345"}, "seqNumber": {"7"}}}, Sigfox},
+		{"a form for the path lpwan is Sigfox's", Post{ContentType: form, Path: "lpwan", Body: []byte("dev=1&d=2")}, Sigfox},
+		{"another form has an unknown sender", Post{ContentType: form, Path: "generic", Body: []byte("dev=1&d=2")}, "form"},
 		{"JSON declared as a form is JSON", Post{ContentType: form, Body: []byte(`{"id":"a"}`)}, Generic},
 		{"JSON declared as binary is JSON", Post{ContentType: "application/octet-stream", Body: []byte(`{"id":"a"}`)}, Generic},
 	} {
@@ -95,13 +95,13 @@ func TestSendersThatDoNotPostJSON(t *testing.T) {
 
 func TestInspectRefusesInvalidBodies(t *testing.T) {
 	for name, body := range map[string]string{
-		"nothing":                          "",
+		"an empty body":                    "",
 		"blanks":                           " \n",
-		"a body cut off":                   `{"deviceInfo":{"devEui":"a84041d2c5182f01"},"data":"AQ`,
-		"an error after the sender's mark": `{"end_device_ids":{}, nonsense}`,
+		"a truncated body":                 `{"deviceInfo":{"devEui":"a84041d2c5182f01"},"data":"AQ`,
+		"an error after the sender's key":  `{"end_device_ids":{}, nonsense}`,
 		"an error in a list's second item": `[{"bn":"a","n":"b","v":1},{]`,
 		"plain text":                       "temperature=4",
-		"too many brackets":                strings.Repeat(`{"deviceInfo":`, 100000),
+		"too many levels":                  strings.Repeat(`{"deviceInfo":`, 100000),
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := Post{Body: []byte(body), ContentType: "application/json"}
@@ -115,8 +115,8 @@ func TestInspectRefusesInvalidBodies(t *testing.T) {
 	}
 }
 
-// Requests are inspected concurrently, so a hostile body must not need a multiple of its size.
-func TestInspectTakesLittleMemory(t *testing.T) {
+// Requests are inspected concurrently, so a hostile body must not allocate a multiple of its size.
+func TestInspectAllocatesLittle(t *testing.T) {
 	for name, body := range map[string]string{
 		"an object of a million members": `{` + strings.Repeat(`"a":1,`, 1e6) + `"b":{}}`,
 		"a list of a million numbers":    `{"devEui":[` + strings.Repeat(`1,`, 1e6) + `1]}`,
@@ -129,8 +129,8 @@ func TestInspectTakesLittleMemory(t *testing.T) {
 			_, err := Inspect(p)
 			runtime.ReadMemStats(&after)
 			relaytest.NoError(t, err)
-			if taken := after.TotalAlloc - before.TotalAlloc; taken > 1<<18 {
-				t.Errorf("Inspect took %d bytes", taken)
+			if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 1<<18 {
+				t.Errorf("Inspect allocates %d bytes, want at most %d", allocated, 1<<18)
 			}
 		})
 	}

@@ -12,7 +12,7 @@ import (
 
 // fuzzParser runs one parser on any body, seeded with its cases. It checks that the parser does
 // not panic, that the number of frames is bounded, that each frame is valid and has no values
-// decoded from ciphertext, that errors are documented ones, and that a frame does not change
+// decoded from ciphertext, that errors have documented types, and that a frame does not change
 // if the body's buffer is reused.
 func fuzzParser(f *testing.F, s Sender) {
 	row := rowOf(s)
@@ -29,43 +29,43 @@ func fuzzParser(f *testing.F, s Sender) {
 		q, _ := url.ParseQuery(query)
 		p := Post{Body: append([]byte(nil), body...), Query: q, ReceivedAt: time.Unix(1772366400, 0)}
 		frames, err := row.read(p)
-		documented(t, err)
+		checkErrorType(t, err)
 		if isSyntax(err) && s != SenML && s != KPN && len(frames) > 0 {
-			t.Fatal("frames of a body that is not JSON")
+			t.Fatal("Parse returns frames for a body that is not valid JSON")
 		}
 		if len(frames) > maxFrames {
 			t.Fatalf("%d frames", len(frames))
 		}
 		for _, fr := range frames {
-			sound(t, fr)
-			bounded(t, fr)
+			checkFrame(t, fr)
+			checkLimits(t, fr)
 		}
-		before := render(t, finite(frames))
+		want := render(t, withoutObjects(frames))
 		clear(p.Body)
-		if render(t, finite(frames)) != before {
+		if render(t, withoutObjects(frames)) != want {
 			t.Fatal("a frame aliases its body")
 		}
 	})
 }
 
-func bounded(t *testing.T, f decoders.Frame) {
+func checkLimits(t *testing.T, f decoders.Frame) {
 	switch {
 	case len(f.Samples) > maxSamples:
 		t.Fatalf("%d samples", len(f.Samples))
 	case f.Encrypted && f.Object != nil && f.Sender == string(LORIOT):
-		t.Fatal("decoded from ciphertext")
+		t.Fatal("the frame has values decoded from ciphertext")
 	case f.Battery != nil && (*f.Battery < 0 || *f.Battery > 100) && f.Sender != string(ChirpStackV4) && f.Sender != string(TheThingsStack):
 		t.Fatalf("a battery of %v %%", *f.Battery)
 	}
 }
 
-// finite removes infinities, which JSON cannot represent.
-func finite(frames []decoders.Frame) []decoders.Frame {
-	out := append([]decoders.Frame(nil), frames...)
-	for i := range out {
-		out[i].Object = nil
+// withoutObjects copies frames without their objects: JSON cannot represent infinities.
+func withoutObjects(frames []decoders.Frame) []decoders.Frame {
+	copies := append([]decoders.Frame(nil), frames...)
+	for i := range copies {
+		copies[i].Object = nil
 	}
-	return out
+	return copies
 }
 
 func FuzzChirpStackV4(f *testing.F)   { fuzzParser(f, ChirpStackV4) }
@@ -96,14 +96,14 @@ func FuzzAwaitsDownlink(f *testing.F) {
 	f.Add("ack=true", []byte("{"))
 	f.Fuzz(func(t *testing.T, query string, body []byte) {
 		q, _ := url.ParseQuery(query)
-		asks := AwaitsDownlink(Post{Query: q, Body: body})
+		awaits := AwaitsDownlink(Post{Query: q, Body: body})
 		var object map[string]any
 		switch {
-		case len(body) == 0 && asks && !q.Has("ack"):
-			t.Fatalf("%q asks for nothing", query)
-		case json.Unmarshal(body, &object) == nil && asks:
-			if _, said := object["ack"]; !said {
-				t.Fatalf("%q asks for nothing", body)
+		case len(body) == 0 && awaits && !q.Has("ack"):
+			t.Fatalf("the query %q has no ack, but requests a downlink", query)
+		case json.Unmarshal(body, &object) == nil && awaits:
+			if _, hasAck := object["ack"]; !hasAck {
+				t.Fatalf("the body %q has no ack, but requests a downlink", body)
 			}
 		}
 	})

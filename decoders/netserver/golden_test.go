@@ -17,10 +17,11 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-var update = flag.Bool("update", false, "write what Parse returns into testdata")
+var update = flag.Bool("update", false, "write the results of Parse to testdata")
 
-// Each file of testdata is a case: its comment describes the case, post has the request's
-// headers and address, body the body, frames the frames, and error the error if there is one.
+// TestPostsBecomeFrames runs the cases in testdata. The comment of a file describes the case.
+// The section post has the request's headers and address, body its body, frames the expected
+// frames and error the expected error.
 func TestPostsBecomeFrames(t *testing.T) {
 	for _, path := range cases(t) {
 		a, err := txtar.ParseFile(path)
@@ -29,22 +30,22 @@ func TestPostsBecomeFrames(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar")+": "+sentence, func(t *testing.T) {
 			p := post(t, a)
 			frames, err := Parse(p)
-			told := p
-			if told.Sender, _ = Inspect(p); told.Sender != "" {
-				if again, _ := Parse(told); render(t, again) != render(t, frames) {
-					t.Errorf("told that it is of %s, Parse returns other frames", told.Sender)
+			inspected := p
+			if inspected.Sender, _ = Inspect(p); inspected.Sender != "" {
+				if sameFrames, _ := Parse(inspected); render(t, sameFrames) != render(t, frames) {
+					t.Errorf("Parse returns other frames if the Sender is set to %s", inspected.Sender)
 				}
 			}
 			got := map[string]string{"frames": render(t, frames), "error": ""}
-			clear(p.Body) // the server reuses it
+			clear(p.Body) // as if the server reused the buffer
 			if render(t, frames) != got["frames"] {
-				t.Error("a frame aliases the body it was read from")
+				t.Error("a frame aliases its body")
 			}
 			if err != nil {
 				got["error"] = err.Error() + "\n"
 			}
 			if *update {
-				write(t, path, a, got)
+				updateCase(t, path, a, got)
 				return
 			}
 			for name, text := range got {
@@ -77,20 +78,20 @@ func section(a *txtar.Archive, name string) string {
 func post(tb testing.TB, a *txtar.Archive) Post {
 	p := Post{Body: []byte(section(a, "body")), ReceivedAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	for line := range strings.Lines(section(a, "post")) {
-		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
-		switch word {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch key {
 		case "query":
-			q, err := url.ParseQuery(rest)
+			q, err := url.ParseQuery(value)
 			if err != nil {
 				tb.Fatal(err)
 			}
 			p.Query = q
 		case "type":
-			p.ContentType = rest
+			p.ContentType = value
 		case "path":
-			p.Path = rest
+			p.Path = value
 		case "device":
-			p.DeviceID = rest
+			p.DeviceID = value
 		default:
 			tb.Fatalf("post: unknown line %q", line)
 		}
@@ -98,19 +99,19 @@ func post(tb testing.TB, a *txtar.Archive) Post {
 	return p
 }
 
-func write(t *testing.T, path string, a *txtar.Archive, got map[string]string) {
-	out := &txtar.Archive{Comment: a.Comment}
+func updateCase(t *testing.T, path string, a *txtar.Archive, got map[string]string) {
+	updated := &txtar.Archive{Comment: a.Comment}
 	for _, f := range a.Files {
 		if f.Name == "post" || f.Name == "body" {
-			out.Files = append(out.Files, f)
+			updated.Files = append(updated.Files, f)
 		}
 	}
 	for _, name := range []string{"frames", "error"} {
 		if got[name] != "" {
-			out.Files = append(out.Files, txtar.File{Name: name, Data: []byte(got[name])})
+			updated.Files = append(updated.Files, txtar.File{Name: name, Data: []byte(got[name])})
 		}
 	}
-	relaytest.NoError(t, os.WriteFile(path, txtar.Format(out), 0o644))
+	relaytest.NoError(t, os.WriteFile(path, txtar.Format(updated), 0o644))
 }
 
 // render returns frames as JSON without empty members.
@@ -122,12 +123,12 @@ func render(t *testing.T, frames []decoders.Frame) string {
 	relaytest.NoError(t, err)
 	var v any
 	relaytest.NoError(t, json.Unmarshal(raw, &v))
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
 	relaytest.NoError(t, enc.Encode(prune(v)))
-	return out.String()
+	return buf.String()
 }
 
 func prune(v any) any {
@@ -139,7 +140,7 @@ func prune(v any) any {
 	case map[string]any:
 		for k, x := range v {
 			if k == "Object" && x != nil {
-				continue // values, of which zero is one
+				continue // a zero in the object is a value
 			}
 			x = prune(x)
 			m, isMap := x.(map[string]any)

@@ -22,11 +22,10 @@ import (
 )
 
 // TestNoMemberIsLostSilently removes and renames each member of each body of testdata, and
-// replaces numbers and times by a string and an object. If that changes a reading, an error or
-// a note must name the member, unless the value appears under the new name. No note is needed
-// for a removed decoded value, because devices send values in turn, and for the member by which
-// the sender is recognised, because the body is then another sender's. Generic bodies and
-// SenML may have no times, and SenML records no names.
+// replaces numbers and times by a string and an object. If a reading is lost, an error or a note
+// must name the member, unless the value appears under the new name. No note is needed if a
+// decoded value is removed, because a device may send its values in turn, or if another sender
+// is detected. Times are optional in generic bodies and SenML, and names are optional in SenML.
 func TestNoMemberIsLostSilently(t *testing.T) {
 	for _, path := range cases(t) {
 		a, err := txtar.ParseFile(path)
@@ -37,7 +36,7 @@ func TestNoMemberIsLostSilently(t *testing.T) {
 			continue // XML and forms have the same members as JSON
 		}
 		frames, err := Parse(original)
-		want := ingredients(frames)
+		want := describeUplinks(frames)
 		if err != nil || len(want) == 0 || frames[0].TimeNote != "" {
 			continue
 		}
@@ -56,10 +55,10 @@ func TestNoMemberIsLostSilently(t *testing.T) {
 				if Detect(changed) != Detect(original) {
 					return
 				}
-				found, remarks := ingredients(got), remarksOf(got, err)
+				found, problems := describeUplinks(got), problemsOf(got, err)
 				for _, lost := range missing(want, found) {
-					if !m.explains(lost, found, remarks) && (m.change != removed || !slices.Contains(optional, m.name())) {
-						t.Errorf("%s: %s is lost, and no note says why: %q", m, lost, remarks)
+					if !m.explains(lost, found, problems) && (m.change != removed || !slices.Contains(optional, m.name())) {
+						t.Errorf("%s: %s is lost without a note: %q", m, lost, problems)
 					}
 				}
 			})
@@ -69,17 +68,17 @@ func TestNoMemberIsLostSilently(t *testing.T) {
 
 // mutation is a changed member.
 type mutation struct {
-	path   []string
-	inside []string // the names of the members within it
-	change string
+	path       []string
+	innerNames []string // the names of the members within the member
+	change     string
 }
 
 // The changes of a member.
 const (
-	removed    = "removed"
-	renamed    = "renamed"
-	madeText   = "made a text"
-	madeObject = "made an object"
+	removed          = "removed"
+	renamed          = "renamed"
+	replacedByText   = "replaced by a text"
+	replacedByObject = "replaced by an object"
 )
 
 const suffix = "Xx"
@@ -88,40 +87,40 @@ func (m mutation) String() string { return strings.Join(m.path, ".") + " " + m.c
 
 func (m mutation) name() string { return m.path[len(m.path)-1] }
 
-// explains reports whether the remarks or the new values account for the lost ones.
-func (m mutation) explains(lost string, found, remarks []string) bool {
-	names := append(m.inside, m.name())
-	for _, remark := range remarks {
-		if slices.ContainsFunc(names, func(name string) bool { return strings.Contains(remark, name) }) {
+// explains reports whether a problem or a value that was found explains a lost value.
+func (m mutation) explains(lost string, found, problems []string) bool {
+	names := append(m.innerNames, m.name())
+	for _, problem := range problems {
+		if slices.ContainsFunc(names, func(name string) bool { return strings.Contains(problem, name) }) {
 			return true
 		}
 	}
 	if strings.HasPrefix(lost, "time 2") && slices.ContainsFunc(found, func(f string) bool { return isNear(f, lost) }) {
-		return true // another clock of the post
+		return true // the time of another clock is used
 	}
 	isValue := strings.HasPrefix(lost, "value ") || strings.HasPrefix(lost, "time of ")
 	hasPayload := slices.ContainsFunc(found, func(f string) bool { return strings.HasPrefix(f, "payload ") })
 	hasValue := slices.ContainsFunc(found, func(f string) bool { return strings.HasPrefix(f, "value ") })
 	if isValue && hasPayload || strings.HasPrefix(lost, "p") && hasValue {
-		return true // the codec has the other, or refuses the frame
+		return true // the codec reads the payload or the value that is left
 	}
 	switch m.change {
 	case renamed:
 		return slices.ContainsFunc(found, func(f string) bool { return strings.Contains(f, m.name()+suffix) })
-	case madeText, madeObject:
+	case replacedByText, replacedByObject:
 		return slices.ContainsFunc(found, func(f string) bool { return strings.Contains(f, m.name()) })
 	}
 	return isValue && slices.ContainsFunc(names, func(name string) bool { return strings.Contains(lost, name) })
 }
 
-// isNear reports whether two ingredients are times less than a day apart.
+// isNear reports whether two lines of describeUplinks are times less than clockSpan apart.
 func isNear(a, b string) bool {
-	at, err1 := time.Parse(time.RFC3339Nano, strings.TrimPrefix(a, "time "))
-	other, err2 := time.Parse(time.RFC3339Nano, strings.TrimPrefix(b, "time "))
-	return err1 == nil && err2 == nil && at.Sub(other).Abs() < clockSpan
+	timeA, err1 := time.Parse(time.RFC3339Nano, strings.TrimPrefix(a, "time "))
+	timeB, err2 := time.Parse(time.RFC3339Nano, strings.TrimPrefix(b, "time "))
+	return err1 == nil && err2 == nil && timeA.Sub(timeB).Abs() < clockSpan
 }
 
-// eachMember calls fn with each member of a body changed.
+// eachMember makes each change to each member of a body and calls fn with it.
 func eachMember(v any, path []string, fn func(mutation)) {
 	switch v := v.(type) {
 	case []any:
@@ -130,7 +129,7 @@ func eachMember(v any, path []string, fn func(mutation)) {
 		}
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			value, m := v[name], mutation{path: append(slices.Clone(path), name), inside: namesWithin(v[name])}
+			value, m := v[name], mutation{path: append(slices.Clone(path), name), innerNames: namesWithin(v[name])}
 			change := func(kind string) {
 				m.change = kind
 				fn(m)
@@ -142,9 +141,9 @@ func eachMember(v any, path []string, fn func(mutation)) {
 			delete(v, name+suffix)
 			if isNumberOrTime(value) {
 				v[name] = "26/11/2026 12:00"
-				change(madeText)
+				change(replacedByText)
 				v[name] = map[string]any{"x": 1.0}
-				change(madeObject)
+				change(replacedByObject)
 			}
 			v[name] = value
 			eachMember(value, m.path, fn)
@@ -158,7 +157,7 @@ func isNumberOrTime(v any) bool {
 		_, isNumber := v.(float64)
 		return isNumber
 	}
-	encoded, _ := json.Marshal(text) // of a text
+	encoded, _ := json.Marshal(text) // a string always marshals
 	r := jsonbody.New(encoded)
 	_, ok := anyTime(r.Value())
 	return ok && strings.Contains(text, ":")
@@ -178,8 +177,8 @@ func namesWithin(v any) (names []string) {
 	return names
 }
 
-// ingredients returns the values of which the readings of uplinks are made.
-func ingredients(frames []decoders.Frame) (list []string) {
+// describeUplinks returns a line for each value, payload, port and time of the uplinks.
+func describeUplinks(frames []decoders.Frame) (list []string) {
 	for i := range frames {
 		f := &frames[i]
 		if f.Kind != decoders.Uplink || f.Encrypted || f.Supplement {
@@ -198,8 +197,8 @@ func ingredients(frames []decoders.Frame) (list []string) {
 		if len(f.Payload) > 0 {
 			list = append(list, fmt.Sprintf("payload %s", hex.EncodeToString(f.Payload)), fmt.Sprintf("port %d %t", f.FPort, f.HasFPort))
 		}
-		if at := cmp.Or(f.SampleTime, f.NetworkTime); !at.IsZero() {
-			list = append(list, "time "+at.Format(time.RFC3339Nano))
+		if t := cmp.Or(f.SampleTime, f.NetworkTime); !t.IsZero() {
+			list = append(list, "time "+t.Format(time.RFC3339Nano))
 		}
 	}
 	return list
@@ -214,16 +213,16 @@ func missing(want, got []string) (lost []string) {
 	return lost
 }
 
-// remarksOf lists the notes of frames and the error.
-func remarksOf(frames []decoders.Frame, err error) (remarks []string) {
+// problemsOf lists the notes of frames and the error.
+func problemsOf(frames []decoders.Frame, err error) (problems []string) {
 	for i := range frames {
-		remarks = append(append(remarks, frames[i].TimeNote), frames[i].Warnings...)
+		problems = append(append(problems, frames[i].TimeNote), frames[i].Warnings...)
 		if frames[i].Encrypted {
-			remarks = append(remarks, "the payload is encrypted") // the frame is quarantined
+			problems = append(problems, "the payload is encrypted") // the frame is quarantined
 		}
 	}
 	if err != nil {
-		remarks = append(remarks, err.Error())
+		problems = append(problems, err.Error())
 	}
-	return remarks
+	return problems
 }

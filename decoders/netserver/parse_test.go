@@ -10,9 +10,9 @@ import (
 	"github.com/penstock/penstock/decoders"
 )
 
-// FuzzParse checks for any body in each format that Parse does not panic, that the number of
-// frames is bounded, that each frame has a sender, a kind and a device, that errors are
-// documented ones, and that the result is the same twice.
+// FuzzParse checks for any body that Parse does not panic, that the number of frames is
+// bounded, that each frame has a sender, a kind and a device, that errors have documented
+// types, and that a second call returns as many frames.
 func FuzzParse(f *testing.F) {
 	for _, path := range cases(f) {
 		a, err := txtar.ParseFile(path)
@@ -25,42 +25,42 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte, event, device string) {
 		p := Post{Body: body, DeviceID: device, Query: map[string][]string{"event": {event}}}
 		frames, err := Parse(p)
-		documented(t, err)
+		checkErrorType(t, err)
 		if len(frames) > maxFrames {
 			t.Fatalf("%d frames", len(frames))
 		}
 		for _, fr := range frames {
-			sound(t, fr)
+			checkFrame(t, fr)
 		}
-		sender, inspected := Inspect(p)
-		if inspected == nil && json.Valid(body) && Detect(p) != sender {
+		sender, inspectErr := Inspect(p)
+		if inspectErr == nil && json.Valid(body) && Detect(p) != sender {
 			t.Fatalf("Detect returns %q, Inspect %q", Detect(p), sender)
 		}
-		again, _ := Parse(p)
-		if len(again) != len(frames) {
-			t.Fatal("a second reading differs")
+		sameFrames, _ := Parse(p)
+		if len(sameFrames) != len(frames) {
+			t.Fatalf("the second call returns %d frames, the first %d", len(sameFrames), len(frames))
 		}
 	})
 }
 
-func documented(t *testing.T, err error) {
+func checkErrorType(t *testing.T, err error) {
 	var e *decoders.Error
 	var u *UnsupportedError
 	if err != nil && !errors.Is(err, ErrProtobuf) && !errors.As(err, &e) && !errors.As(err, &u) {
-		t.Fatalf("an error of no documented kind: %v", err)
+		t.Fatalf("an error of an undocumented type: %v", err)
 	}
 }
 
-func sound(t *testing.T, f decoders.Frame) {
+func checkFrame(t *testing.T, f decoders.Frame) {
 	switch {
 	case f.Sender == "" || f.Kind == "" || f.Identifier == "":
 		t.Fatalf("a frame without a sender, a kind or a device: %q, %q, %q", f.Sender, f.Kind, f.Identifier)
 	case f.IsDevEUI && len(f.Identifier) != 16:
-		t.Fatalf("a devEUI that is none: %q", f.Identifier)
+		t.Fatalf("an invalid devEUI: %q", f.Identifier)
 	case f.FPort < 0 || f.FPort > 255 || f.FCnt < 0:
 		t.Fatalf("a port or counter out of bounds: %d, %d", f.FPort, f.FCnt)
 	case len(f.Gateways) > maxGateways || len(f.Warnings) > maxWarnings:
-		t.Fatalf("unbounded: %d gateways, %d warnings", len(f.Gateways), len(f.Warnings))
+		t.Fatalf("too many gateways or warnings: %d, %d", len(f.Gateways), len(f.Warnings))
 	}
 }
 
@@ -92,7 +92,7 @@ func bench(b *testing.B, file string, read func(Post) error) {
 		b.Fatal(err)
 	}
 	p := post(b, a)
-	if p.Sender, err = Inspect(p); err != nil { // as the entries of the journal have it
+	if p.Sender, err = Inspect(p); err != nil { // as in an entry of the journal
 		b.Fatal(err)
 	}
 	b.SetBytes(int64(len(p.Body)))

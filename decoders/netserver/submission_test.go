@@ -10,11 +10,12 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// outline returns frames as "payload or values, port, time".
+// outline parses a submission. It describes each frame by its payload or values, its port and
+// its time.
 func outline(t *testing.T, body string) (frames, faults []string) {
 	t.Helper()
-	all, wrong := ParseSubmission("shed", []byte(body))
-	for _, f := range all {
+	parsed, problems := ParseSubmission("shed", []byte(body))
+	for _, f := range parsed {
 		relaytest.Equal(t, "the device, sender and dedup id", [3]string{f.Identifier, f.Sender, f.DedupID}, [3]string{"shed", "readings", ""})
 		text := fmt.Sprintf("%x", f.Payload)
 		if f.Object != nil {
@@ -28,8 +29,8 @@ func outline(t *testing.T, body string) (frames, faults []string) {
 		}
 		frames = append(frames, text)
 	}
-	for _, w := range wrong {
-		faults = append(faults, w.Field+": "+w.Problem)
+	for _, p := range problems {
+		faults = append(faults, p.Field+": "+p.Problem)
 	}
 	slices.Sort(faults)
 	return frames, faults
@@ -43,21 +44,21 @@ func TestParseSubmission(t *testing.T) {
 	}{
 		{"bytes", `{"reading":[1,103,0,255]}`, []string{"016700ff"}, nil},
 		{"an object", `{"reading":{"hex":"0167","fPort":2,"time":"2026-03-01 12:00:00"}}`, []string{"0167 port 2 at 2026-03-01 12:00:00"}, nil},
-		{"an array that holds one object", `{"reading":[{"base64":"AWc=","time":1772366400}]}`, []string{"0167 at 2026-03-01 12:00:00"}, nil},
+		{"an array with one object", `{"reading":[{"base64":"AWc=","time":1772366400}]}`, []string{"0167 at 2026-03-01 12:00:00"}, nil},
 		{"values", `{"reading":{"values":{"a":1.5,"b":"2"},"hex":null}}`, []string{"map[a:1.5 b:2]"}, nil},
 		{"a list in every form", `{"readings":[[1],{"hex":"02"},[{"hex":"03"}]]}`, []string{"01", "02", "03"}, nil},
-		{"both", `{"readings":[[2]],"reading":[1]}`, []string{"02", "01"}, nil},
-		{"an empty one beside a list", `{"reading":[],"readings":[[2]]}`, []string{"02"}, nil},
-		{"null beside a list", `{"reading":null,"readings":[[2]]}`, []string{"02"}, nil},
-		{"members that mean nothing", `{"reading":{"hex":"01","x":[{}]},"y":{"z":[1]}}`, []string{"01"}, nil},
+		{"a list and a frame", `{"readings":[[2]],"reading":[1]}`, []string{"02", "01"}, nil},
+		{"a list and an empty frame", `{"reading":[],"readings":[[2]]}`, []string{"02"}, nil},
+		{"a list and null", `{"reading":null,"readings":[[2]]}`, []string{"02"}, nil},
+		{"unknown members", `{"reading":{"hex":"01","x":[{}]},"y":{"z":[1]}}`, []string{"01"}, nil},
 		{"empty bytes in an object", `{"reading":{"hex":"","fPort":0}}`, []string{" port 0"}, nil},
 		{"a number in a string is a text", `{"reading":{"values":{"t":"1e400"}}}`, []string{"map[t:1e400]"}, nil},
 
-		{"nothing", `{}`, nil, []string{"reading: The reading field is required."}},
+		{"an empty object", `{}`, nil, []string{"reading: The reading field is required."}},
 		{"empty arrays", `{"reading":[],"readings":[]}`, nil, []string{"reading: The reading field is required."}},
 		{"a list", `[1]`, nil, []string{"reading: The reading field is required."}},
 		{"a text", `{"reading":"0167"}`, nil, []string{"reading: The reading must be an array."}},
-		{"readings that are no list", `{"readings":{"hex":"01"}}`, nil, []string{"readings: The readings must be an array."}},
+		{"readings that are not a list", `{"readings":{"hex":"01"}}`, nil, []string{"readings: The readings must be an array."}},
 		{"bytes beyond 255", `{"reading":[1,256]}`, nil, []string{"reading.1: The reading.1 " + port}},
 		{"bytes below 0", `{"reading":[-1]}`, nil, []string{"reading.0: The reading.0 " + port}},
 		{"bytes with fractions", `{"reading":[1.5]}`, nil, []string{"reading.0: The reading.0 " + port}},
@@ -65,16 +66,16 @@ func TestParseSubmission(t *testing.T) {
 		{"an array in the bytes", `{"reading":[1,[2]]}`, nil, []string{"reading.1: The reading.1 " + port}},
 		{"two objects", `{"reading":[{"hex":"01"},{"hex":"02"}]}`, []string{"01"}, []string{"reading: The reading must hold one frame or the bytes of one."}},
 		{"an object without a body", `{"reading":{"fPort":1}}`, nil, []string{"reading: The reading must have one of hex, base64 and values."}},
-		{"an object with two", `{"reading":{"hex":"01","values":{}}}`, nil, []string{"reading: The reading must have one of hex, base64 and values."}},
-		{"no hexadecimal", `{"readings":[[1],{"hex":"0"},{"hex":7}]}`, []string{"01"},
+		{"an object with two bodies", `{"reading":{"hex":"01","values":{}}}`, nil, []string{"reading: The reading must have one of hex, base64 and values."}},
+		{"invalid hexadecimal", `{"readings":[[1],{"hex":"0"},{"hex":7}]}`, []string{"01"},
 			[]string{"readings.1.hex: The readings.1.hex must be bytes in hexadecimal.", "readings.2.hex: The readings.2.hex must be bytes in hexadecimal."}},
-		{"no base64", `{"reading":{"base64":"?"}}`, nil, []string{"reading.base64: The reading.base64 must be bytes in base64."}},
-		{"values that are none", `{"reading":{"values":[1]}}`, nil, []string{"reading.values: The reading.values must be an object."}},
+		{"invalid base64", `{"reading":{"base64":"?"}}`, nil, []string{"reading.base64: The reading.base64 must be bytes in base64."}},
+		{"values that are not an object", `{"reading":{"values":[1]}}`, nil, []string{"reading.values: The reading.values must be an object."}},
 		{"a port beyond 255", `{"reading":{"hex":"01","fPort":256}}`, nil, []string{"reading.fPort: The reading.fPort " + port}},
 		{"a port in a string", `{"reading":{"hex":"01","fPort":"1"}}`, nil, []string{"reading.fPort: The reading.fPort " + port}},
-		{"no time", `{"reading":{"hex":"01","time":"noon"}}`, nil, []string{"reading.time: The reading.time is not a time."}},
-		{"a number beyond numbers", `{"reading":{"values":{"a":{"b":[0,-1e400]}}}}`, nil, []string{"reading.values.a.b.1: The reading.values.a.b.1 must be a number that 64 bits can hold."}},
-		{"an empty one in the list", `{"readings":[[1],null]}`, []string{"01"}, []string{"readings.1: The readings.1 field is required."}},
+		{"an invalid time", `{"reading":{"hex":"01","time":"noon"}}`, nil, []string{"reading.time: The reading.time is not a time."}},
+		{"a number beyond float64", `{"reading":{"values":{"a":{"b":[0,-1e400]}}}}`, nil, []string{"reading.values.a.b.1: The reading.values.a.b.1 must be a number that 64 bits can hold."}},
+		{"null in a list", `{"readings":[[1],null]}`, []string{"01"}, []string{"readings.1: The readings.1 field is required."}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			frames, faults := outline(t, c.body)
@@ -88,10 +89,10 @@ func TestTheNumberOfSubmittedFramesIsLimited(t *testing.T) {
 	for n, want := range map[int]int{100: 0, 101: 1, 5000: 1} {
 		frames, faults := outline(t, `{"readings":[`+strings.TrimSuffix(strings.Repeat("[1],", n), ",")+`]}`)
 		if len(frames) != 100 || len(faults) != want {
-			t.Errorf("%d: %d frames, %q", n, len(frames), faults)
+			t.Errorf("%d submitted frames: got %d frames and faults %q", n, len(frames), faults)
 		}
 		if want > 0 && faults[0] != "readings: The readings may not have more than 100 items." {
-			t.Errorf("%d: %q", n, faults)
+			t.Errorf("%d submitted frames: faults %q", n, faults)
 		}
 	}
 }
@@ -107,9 +108,9 @@ func FuzzParseSubmission(f *testing.F) {
 		if len(frames) == 0 && len(faults) == 0 || len(frames) > MaxSubmitted+len(body) {
 			t.Fatalf("%d frames, %d faults", len(frames), len(faults))
 		}
-		for _, one := range frames {
-			if one.Identifier != "shed" || one.Object == nil && one.Payload == nil && !strings.Contains(string(body), `""`) {
-				t.Fatalf("a frame of nothing, for the device %q", one.Identifier)
+		for _, frame := range frames {
+			if frame.Identifier != "shed" || frame.Object == nil && frame.Payload == nil && !strings.Contains(string(body), `""`) {
+				t.Fatalf("the frame of the device %q has no payload and no values", frame.Identifier)
 			}
 		}
 	})

@@ -11,18 +11,18 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// received is the time of receipt of the posts in these tests.
-var received = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+// receivedAt is the time of receipt of the posts.
+var receivedAt = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 
 func parseAt(t *testing.T, path, body string) []decoders.Frame {
 	t.Helper()
-	frames, err := Parse(Post{Path: path, Body: []byte(body), ReceivedAt: received})
+	frames, err := Parse(Post{Path: path, Body: []byte(body), ReceivedAt: receivedAt})
 	relaytest.NoError(t, err)
 	return frames
 }
 
-// brief describes the frames of a body as "kind key=value@time", with notes after "!".
-func brief(frames []decoders.Frame) string {
+// describe describes frames as "kind key=value@time", with notes after "!".
+func describe(frames []decoders.Frame) string {
 	var parts []string
 	for i := range frames {
 		f := &frames[i]
@@ -60,28 +60,28 @@ func brief(frames []decoders.Frame) string {
 
 func TestValuesOutsideTheEnvelopeAreRead(t *testing.T) {
 	for _, c := range []struct{ name, body, want string }{
-		{"Sigfox: values beside the link quality", `{"device":"2D30A3","time":1795694400,"temperature":215,"humidity":40,"lqi":"Good"}`, "uplink humidity=40 temperature=215"},
-		{"Sigfox: values beside a position", `{"device":"2D30A3","time":1795694400,"seqNumber":7,"temperature":215,"computedLocation":{"lat":51.9,"lng":4.4,"radius":100,"status":1}}`, "uplink temperature=215"},
-		{"Sigfox: values beside data", `{"device":"2D30A3","time":1795694400,"seqNumber":7,"data":"0102","temperature":21.5}`, "uplink temperature=21.5"},
-		{"Sigfox: a value that is called temp beside another", `{"device":"2D30A3","time":1795694400,"seqNumber":7,"temp":21.5,"humidity":40}`, "uplink humidity=40 temp=21.5"},
-		{"Sigfox: a status stays a status", `{"device":"2D30A3","time":1795694400,"seqNumber":7,"temp":21.5,"batt":3.1,"lqi":null}`, "status batt=3.1 temp=21.5"},
-		{"Sigfox: a text beside the link quality is noted", `{"device":"2D30A3","time":1795694400,"seqNumber":7,"lqi":"Good","site":"north"}`, "service ! site: is not used: this callback has no data"},
+		{"Sigfox: values and a link quality", `{"device":"2D30A3","time":1795694400,"temperature":215,"humidity":40,"lqi":"Good"}`, "uplink humidity=40 temperature=215"},
+		{"Sigfox: values and a position", `{"device":"2D30A3","time":1795694400,"seqNumber":7,"temperature":215,"computedLocation":{"lat":51.9,"lng":4.4,"radius":100,"status":1}}`, "uplink temperature=215"},
+		{"Sigfox: values and data", `{"device":"2D30A3","time":1795694400,"seqNumber":7,"data":"0102","temperature":21.5}`, "uplink temperature=21.5"},
+		{"Sigfox: a value named temp and another value", `{"device":"2D30A3","time":1795694400,"seqNumber":7,"temp":21.5,"humidity":40}`, "uplink humidity=40 temp=21.5"},
+		{"Sigfox: only the values of a status", `{"device":"2D30A3","time":1795694400,"seqNumber":7,"temp":21.5,"batt":3.1,"lqi":null}`, "status batt=3.1 temp=21.5"},
+		{"Sigfox: a text and a link quality", `{"device":"2D30A3","time":1795694400,"seqNumber":7,"lqi":"Good","site":"north"}`, "service ! site: is not used: this callback has no data"},
 		{"UbiBot: a value within an object", `{"channel_id":"1419","feeds":[{"created_at":"2026-11-20T09:34:15Z","field1":{"value":21.5},"field2":{"value":"7"},"field3":8}]}`,
 			"uplink field1=21.5@09:34:15 field2=7@09:34:15 field3=8@09:34:15"},
-		{"UbiBot: a list is noted", `{"channel_id":"1419","feeds":[{"created_at":"2026-11-20T09:34:15Z","field1":[1],"field2":{"v":1}}]}`,
+		{"UbiBot: a list and an object without a value", `{"channel_id":"1419","feeds":[{"created_at":"2026-11-20T09:34:15Z","field1":[1],"field2":{"v":1}}]}`,
 			"uplink ! feeds.field1: is not a number, a text, true or false, and is not used; feeds.field2: is not a number, a text, true or false, and is not used"},
-		{"Disruptive: an object is noted", `{"event":{"eventType":"co2","targetName":"projects/p/devices/d","timestamp":"2026-11-26T11:00:00Z","data":{"co2":{"ppm":{"a":1},"updateTime":"2026-11-26T11:00:00Z"}}}}`,
+		{"Disruptive: an object instead of a number", `{"event":{"eventType":"co2","targetName":"projects/p/devices/d","timestamp":"2026-11-26T11:00:00Z","data":{"co2":{"ppm":{"a":1},"updateTime":"2026-11-26T11:00:00Z"}}}}`,
 			"uplink ! event.data.co2.ppm: is not a number, a text, true or false, and is not used"},
 		{"ThingPark: the records of points", `{"DevEUI_uplink":{"DevEUI":"A84041D2C5182F01","FPort":"2","FCntUp":"7","Time":"2026-11-26T11:00:00Z","payload_hex":"01","points":{"temperature":{"unitId":"Cel","records":[{"eventTime":"2026-11-26T10:00:00Z","value":20.5},{"eventTime":"2026-11-26T10:10:00Z","value":21}]}}}}`,
 			"uplink temperature=20.5@10:00:00 temperature=21@10:10:00"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			relaytest.Equal(t, "the frame", brief(parseAt(t, lpwan, c.body)), c.want)
+			relaytest.Equal(t, "the frame", describe(parseAt(t, lpwan, c.body)), c.want)
 		})
 	}
 }
 
-// Histories in the decoded objects of each sender are read as histories of codecs are.
+// A history in a decoded object is read like a history that a codec returns.
 func TestHistoriesInDecodedObjectsAreRead(t *testing.T) {
 	const object = `{"temperature":20.5,"history":[{"timestamp":1764150000,"temperature":19.5},{"timestamp":1764150600,"temperature":19.0}]}`
 	const want = "temperature=20.5 temperature=19.5@09:40:00 temperature=19@09:50:00"
@@ -97,43 +97,43 @@ func TestHistoriesInDecodedObjectsAreRead(t *testing.T) {
 		"a sender of plain JSON": `{"deviceId":"d",` + object[1:],
 	} {
 		t.Run(name, func(t *testing.T) {
-			relaytest.Equal(t, "the frame", brief(parseAt(t, "lorawan", body)), "uplink "+want)
+			relaytest.Equal(t, "the frame", describe(parseAt(t, "lorawan", body)), "uplink "+want)
 		})
 	}
 }
 
 func TestInvalidTimesInAHistoryAreNoted(t *testing.T) {
-	got := brief(parseAt(t, "generic", `{"deviceId":"d","history":[{"timestamp":"26/11/2026 12:00","t":1}]}`))
+	got := describe(parseAt(t, "generic", `{"deviceId":"d","history":[{"timestamp":"26/11/2026 12:00","t":1}]}`))
 	relaytest.Equal(t, "the frame", got, `uplink history.0.t=1 history.0.timestamp=26/11/2026 12:00 ! history.0.timestamp: is not a time from 2000 to 2099, so the list is not read as a history: "26/11/2026 12:00"`)
 }
 
 // The clock of a gateway without a time server starts in the past, so another clock is used.
 func TestAWrongClockOfAGatewayIsNotUsed(t *testing.T) {
-	const wrong, right = "2020-01-01T00:07:04Z", "2026-11-26T11:59:58Z"
-	now := time.Date(2026, 11, 26, 11, 59, 58, 0, time.UTC)
-	v3 := `{"applicationID":"1","devEUI":"a84041d2c5182f01","fPort":2,"data":"AQ==",`
-	v4 := `{"deviceInfo":{"devEui":"a84041d2c5182f01"},"fPort":2,"data":"AQ==",`
+	const wrongTime, rightTime = "2020-01-01T00:07:04Z", "2026-11-26T11:59:58Z"
+	want := time.Date(2026, 11, 26, 11, 59, 58, 0, time.UTC)
+	chirpStackV3 := `{"applicationID":"1","devEUI":"a84041d2c5182f01","fPort":2,"data":"AQ==",`
+	chirpStackV4 := `{"deviceInfo":{"devEui":"a84041d2c5182f01"},"fPort":2,"data":"AQ==",`
 	tts := `{"end_device_ids":{"dev_eui":"A84041D2C5182F01"},"uplink_message":{"frm_payload":"AQ==",`
 	ttn := `{"dev_id":"d","hardware_serial":"A84041D2C5182F01","port":2,"payload_raw":"AQ==","metadata":{`
 	for name, body := range map[string]string{
-		"ChirpStack v3, the second is right":      v3 + `"publishedAt":"` + right + `","rxInfo":[{"time":"` + wrong + `"},{"time":"` + right + `"}]}`,
-		"ChirpStack v3, no gateway is right":      v3 + `"publishedAt":"` + right + `","rxInfo":[{"time":"` + wrong + `"}]}`,
-		"ChirpStack v3 without the server's time": v3 + `"rxInfo":[{"time":"` + right + `"},{"time":"` + wrong + `"}]}`,
-		"ChirpStack v4, the server has the wrong": v4 + `"time":"` + wrong + `","rxInfo":[{"gwTime":"` + wrong + `","nsTime":"2026-11-26T11:59:59Z"},{"gwTime":"` + right + `","nsTime":"2026-11-26T11:59:59Z"}]}`,
-		"ChirpStack v4, one gateway":              v4 + `"time":"` + wrong + `","rxInfo":[{"gwTime":"` + wrong + `","nsTime":"` + right + `"}]}`,
-		"ChirpStack v4 without a time":            v4 + `"rxInfo":[{"gwTime":"` + wrong + `"},{"gwTime":"` + right + `"}]}`,
-		"The Things Stack without its time":       tts + `"rx_metadata":[{"time":"` + wrong + `"},{"time":"` + right + `"}]}}`,
-		"The Things Network v2 without its time":  ttn + `"gateways":[{"time":"` + wrong + `"},{"time":"` + right + `"}]}}`,
+		"ChirpStack v3, the second gateway is right":     chirpStackV3 + `"publishedAt":"` + rightTime + `","rxInfo":[{"time":"` + wrongTime + `"},{"time":"` + rightTime + `"}]}`,
+		"ChirpStack v3, no gateway is right":             chirpStackV3 + `"publishedAt":"` + rightTime + `","rxInfo":[{"time":"` + wrongTime + `"}]}`,
+		"ChirpStack v3 without the server's time":        chirpStackV3 + `"rxInfo":[{"time":"` + rightTime + `"},{"time":"` + wrongTime + `"}]}`,
+		"ChirpStack v4, the server repeats a wrong time": chirpStackV4 + `"time":"` + wrongTime + `","rxInfo":[{"gwTime":"` + wrongTime + `","nsTime":"2026-11-26T11:59:59Z"},{"gwTime":"` + rightTime + `","nsTime":"2026-11-26T11:59:59Z"}]}`,
+		"ChirpStack v4, one gateway":                     chirpStackV4 + `"time":"` + wrongTime + `","rxInfo":[{"gwTime":"` + wrongTime + `","nsTime":"` + rightTime + `"}]}`,
+		"ChirpStack v4 without a time":                   chirpStackV4 + `"rxInfo":[{"gwTime":"` + wrongTime + `"},{"gwTime":"` + rightTime + `"}]}`,
+		"The Things Stack without its time":              tts + `"rx_metadata":[{"time":"` + wrongTime + `"},{"time":"` + rightTime + `"}]}}`,
+		"The Things Network v2 without its time":         ttn + `"gateways":[{"time":"` + wrongTime + `"},{"time":"` + rightTime + `"}]}}`,
 		"Helium without its time": `{"dev_eui":"A84041D2C5182F01","app_eui":"A84041D2C5182F01","uuid":"u","payload":"AQ==",` +
 			`"hotspots":[{"reported_at":1577837224000},{"reported_at":1795694398000}]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			relaytest.Equal(t, "the time", parseAt(t, "lorawan", body)[0].NetworkTime, now)
+			relaytest.Equal(t, "the time", parseAt(t, "lorawan", body)[0].NetworkTime, want)
 		})
 	}
 }
 
-// Some servers write the members of all events, with null or zero in those that do not apply.
+// Some servers write the members of all events, with null or zero in members of other events.
 func TestMembersOfOtherEventsChangeNothing(t *testing.T) {
 	for _, c := range []struct{ name, body, want string }{
 		{"ChirpStack v4", `{"deviceInfo":{"devEui":"a84041d2c5182f01"},"queueItemId":null,"acknowledged":null,"batteryLevel":0,"margin":0,"externalPowerSource":false,"gatewayId":null,"downlinkId":null,"level":null,"code":null,"location":null,"integrationName":null,
@@ -153,28 +153,28 @@ func TestMembersOfOtherEventsChangeNothing(t *testing.T) {
 		{"Milesight", `{"eventID":"e","eventCreatedTime":"1795690800","eventType":"DEVICE_DATA","data":{"deviceProfile":{"devEUI":null,"sn":"S1"},"type":"PROPERTY","tslID":null,"payload":{"t":1,"u":null}}}`, "uplink t=1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			relaytest.Equal(t, "the frame", brief(parseAt(t, "lorawan", c.body)), c.want)
+			relaytest.Equal(t, "the frame", describe(parseAt(t, "lorawan", c.body)), c.want)
 		})
 	}
 }
 
-// An id of a message is refused, because each message would create a device.
+// The id of a message is not the id of a device: each message would create a device.
 func TestMessageIDsAreRefused(t *testing.T) {
 	for _, c := range []struct{ name, body, want string }{
 		{"a network server's frame", `{"id":1595970491225,"deveui":"A1B2C3D4E5F60001","timestamp":"2026-11-26T11:00:00Z","fcnt":57,"port":2,"dataFrame":"CK43qhDwDXI=","rssi":-32}`, "a1b2c3d4e5f60001"},
 		{"another spelling", `{"id":"m1","Dev_EUI":"A1-B2-C3-D4-E5-F6-00-01","temperature":21}`, "a1b2c3d4e5f60001"},
 		{"within an object", `{"id":"m1","device":{"eui":"A1B2C3D4E5F60001","name":"x"},"temperature":21}`, "a1b2c3d4e5f60001"},
-		{"a documented name wins", `{"id":"m1","deviceId":"boiler-1","eui":"A1B2C3D4E5F60001"}`, "boiler-1"},
+		{"a documented name has precedence", `{"id":"m1","deviceId":"boiler-1","eui":"A1B2C3D4E5F60001"}`, "boiler-1"},
 		{"an id alone", `{"id":"boiler-1","temperature":21,"rssi":-70}`, "boiler-1"},
 		{"a frame without a device", `{"id":"7","fcnt":57,"port":2,"dataFrame":"CK43qhDwDXI="}`, "! id"},
 		{"a payload and its radio", `{"id":"7","payload":"0102","rssi":-70}`, "! id"},
-		{"a time for an id", `{"id":1795690800123,"temperature":21}`, "! id"},
-		{"a UUID beside a serial number", `{"id":"550e8400-e29b-41d4-a716-446655440000","serial":"S1","temperature":21}`, "! id"},
-		{"Sigfox has no such id", `{"id":1595970491225,"seqNumber":7,"data":"0102"}`, "! device"},
-		{"Sigfox's own", `{"id":"2D30A3","seqNumber":7,"data":"0102"}`, "2D30A3"},
+		{"a time instead of an id", `{"id":1795690800123,"temperature":21}`, "! id"},
+		{"a UUID and a serial number", `{"id":"550e8400-e29b-41d4-a716-446655440000","serial":"S1","temperature":21}`, "! id"},
+		{"a number that is not a Sigfox id", `{"id":1595970491225,"seqNumber":7,"data":"0102"}`, "! device"},
+		{"a Sigfox id", `{"id":"2D30A3","seqNumber":7,"data":"0102"}`, "2D30A3"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			frames, err := Parse(Post{Path: "generic", Body: []byte(c.body), ReceivedAt: received})
+			frames, err := Parse(Post{Path: "generic", Body: []byte(c.body), ReceivedAt: receivedAt})
 			got := ""
 			if e, ok := err.(*decoders.Error); ok {
 				got = "! " + e.Field
