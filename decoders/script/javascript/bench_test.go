@@ -12,8 +12,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// ambience returns a frame for testdata/bench.js.
-func ambience() *decoders.Frame {
+// benchFrame returns a frame for testdata/bench.js.
+func benchFrame() *decoders.Frame {
 	return &decoders.Frame{FPort: 85, Payload: []byte{
 		0x01, 0x75, 92, 0x03, 0x67, 0x0a, 0x01, 0x04, 0x68, 101, 0x07, 0x7d, 0xe7, 0x04, 0x09, 0x73, 0x6c, 0x27,
 		0x06, 0xcb, 2, 0x0a, 0x00, 1, 0x08, 0x7d, 0x32, 0x00, 0x0b, 0x7d, 0x0c, 0x00, 0x05, 0x6a, 7,
@@ -29,11 +29,11 @@ func typicalCodec(t testing.TB) *Codec {
 	return js
 }
 
-// Most of the memory of a call is that of its realm.
+// Most allocations of a call are made for its realm.
 func TestAllocationsOfATypicalCodec(t *testing.T) {
-	js, f := typicalCodec(t), ambience()
+	js, f := typicalCodec(t), benchFrame()
 	if n := testing.AllocsPerRun(100, func() { _, _ = js.Decode(f) }); n > 400 {
-		t.Errorf("%v allocations a call, want at most 400", n)
+		t.Errorf("%v allocations per call, want at most 400", n)
 	}
 }
 
@@ -49,7 +49,7 @@ func BenchmarkDecode(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	f := ambience()
+	f := benchFrame()
 	for _, c := range []struct {
 		name  string
 		codec decoders.Decoder
@@ -58,23 +58,23 @@ func BenchmarkDecode(b *testing.B) {
 			if res, err := c.codec.Decode(f); err != nil || len(res.Readings) != 10 {
 				b.Fatalf("%d readings, error %v", len(res.Readings), err)
 			}
-			var took []time.Duration
+			var durations []time.Duration
 			b.ReportAllocs()
 			for b.Loop() {
 				start := time.Now()
 				if _, err := c.codec.Decode(f); err != nil {
 					b.Fatal(err)
 				}
-				took = append(took, time.Since(start))
+				durations = append(durations, time.Since(start))
 			}
-			slices.Sort(took)
-			b.ReportMetric(float64(took[len(took)/2].Nanoseconds()), "p50-ns")
-			b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds()), "p99-ns")
+			slices.Sort(durations)
+			b.ReportMetric(float64(durations[len(durations)/2].Nanoseconds()), "p50-ns")
+			b.ReportMetric(float64(durations[len(durations)*99/100].Nanoseconds()), "p99-ns")
 		})
 	}
 }
 
-// BenchmarkCompile compiles the same codec, as the gateway does when it is saved.
+// BenchmarkCompile compiles the same codec. The gateway does so when a codec is saved.
 func BenchmarkCompile(b *testing.B) {
 	source, err := os.ReadFile("testdata/bench.js")
 	if err != nil {

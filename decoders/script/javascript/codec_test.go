@@ -16,7 +16,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// fixture is a codec, a frame and the result.
+// fixture has a codec, a frame and the expected result.
 type fixture struct {
 	name, source, want string
 	frame              decoders.Frame
@@ -28,7 +28,7 @@ func fixtures(t testing.TB) []fixture {
 	if err != nil || len(paths) < 15 {
 		t.Fatalf("%d fixtures, error %v", len(paths), err)
 	}
-	var out []fixture
+	var list []fixture
 	for _, path := range paths {
 		a, err := txtar.ParseFile(path)
 		relaytest.NoError(t, err)
@@ -43,9 +43,9 @@ func fixtures(t testing.TB) []fixture {
 				f.want = string(part.Data)
 			}
 		}
-		out = append(out, f)
+		list = append(list, f)
 	}
-	return out
+	return list
 }
 
 func readFrame(t testing.TB, text string) decoders.Frame {
@@ -67,8 +67,8 @@ func readFrame(t testing.TB, text string) decoders.Frame {
 	return f
 }
 
-// show returns a result in the format of the fixtures.
-func show(res decoders.Result, err error) string {
+// formatResult formats a result like the fixtures do.
+func formatResult(res decoders.Result, err error) string {
 	var b strings.Builder
 	for _, r := range res.Readings {
 		value := fmt.Sprintf("%.16g", r.Value)
@@ -100,7 +100,7 @@ func TestPublishedCodecs(t *testing.T) {
 			relaytest.NoError(t, err)
 			for range 2 {
 				res, err := c.Decode(&f.frame)
-				if got := show(res, err); got != f.want {
+				if got := formatResult(res, err); got != f.want {
 					t.Fatalf("got\n%s\nwant\n%s", got, f.want)
 				}
 			}
@@ -112,19 +112,19 @@ func TestPublishedCodecs(t *testing.T) {
 func TestWrappersOfPublicCataloguesRun(t *testing.T) {
 	const function = `function decodeUplink(input) { return {data: {a: input.bytes[0]}}; }`
 	for name, source := range map[string]string{
-		"exports.driver":                  function + ` exports.driver = {decodeUplink};`,
-		"module.exports.driver":           function + ` module.exports.driver = {decodeUplink: decodeUplink};`,
-		"module.exports":                  `module.exports = {decodeUplink: (input) => ({data: {a: input.bytes[0]}})};`,
-		"var driver":                      `var driver = {decodeUplink: ` + function + `};`,
-		"const driver":                    `const driver = {decodeUplink(input) { return {data: {a: input.bytes[0]}}; }};`,
-		"let with another name":           `let myDecoder = {decodeUplink: ` + function + `};`,
-		"a function that returns it":      `var driver = (function () { ` + function + ` return {decodeUplink}; })();`,
-		"export const driver":             `export const driver = {decodeUplink: ` + function + `};`,
-		"export default with a driver":    `export default {driver: {decodeUplink: ` + function + `}};`,
-		"a method that uses this":         `var driver = {first(b) { return b[0]; }, decodeUplink(input) { return {data: {a: this.first(input.bytes)}}; }};`,
-		"an instance of a class":          `class Driver { decodeUplink(input) { return {data: {a: input.bytes[0]}}; } } exports.driver = new Driver();`,
-		"a module compiled of TypeScript": `"use strict"; Object.defineProperty(exports, "__esModule", { value: true }); exports.driver = void 0; exports.driver = {decodeUplink: ` + function + `};`,
-		"the older form":                  `var codec = {Decoder: function (bytes, port) { return {a: bytes[0]}; }};`,
+		"exports.driver":                    function + ` exports.driver = {decodeUplink};`,
+		"module.exports.driver":             function + ` module.exports.driver = {decodeUplink: decodeUplink};`,
+		"module.exports":                    `module.exports = {decodeUplink: (input) => ({data: {a: input.bytes[0]}})};`,
+		"var driver":                        `var driver = {decodeUplink: ` + function + `};`,
+		"const driver":                      `const driver = {decodeUplink(input) { return {data: {a: input.bytes[0]}}; }};`,
+		"let with another name":             `let myDecoder = {decodeUplink: ` + function + `};`,
+		"a function that returns a driver":  `var driver = (function () { ` + function + ` return {decodeUplink}; })();`,
+		"export const driver":               `export const driver = {decodeUplink: ` + function + `};`,
+		"export default with a driver":      `export default {driver: {decodeUplink: ` + function + `}};`,
+		"a method that uses this":           `var driver = {first(b) { return b[0]; }, decodeUplink(input) { return {data: {a: this.first(input.bytes)}}; }};`,
+		"an instance of a class":            `class Driver { decodeUplink(input) { return {data: {a: input.bytes[0]}}; } } exports.driver = new Driver();`,
+		"a module compiled from TypeScript": `"use strict"; Object.defineProperty(exports, "__esModule", { value: true }); exports.driver = void 0; exports.driver = {decodeUplink: ` + function + `};`,
+		"an object with the older function": `var codec = {Decoder: function (bytes, port) { return {a: bytes[0]}; }};`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := Compile(source)

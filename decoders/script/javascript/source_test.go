@@ -18,10 +18,10 @@ func TestSourcesThatDoNotCompile(t *testing.T) {
 		{"a syntax error has its line and column", "function decodeUplink(input) {\n  return { data: };\n}", "javascript: line 2, column 18: Unexpected token }"},
 		{"a name declared twice", "let a;\nlet a;\nfunction Decode() {}", "javascript: line 2, column 5: Identifier 'a' has already been declared"},
 		{"an invalid regular expression", "\nvar r = /(/;", "javascript: line 2, column 9: Unterminated group"},
-		{"a top level that throws", "var a = {};\na.b.c = 1;\nfunction Decode() {}", "javascript: line 2, column 5: TypeError: Cannot convert undefined or null to object"},
+		{"top-level code that throws", "var a = {};\na.b.c = 1;\nfunction Decode() {}", "javascript: line 2, column 5: TypeError: Cannot convert undefined or null to object"},
 		{"no function", "var a = 1;", "javascript: none of the functions decodeUplink, Decode and Decoder is defined"},
-		{"nothing", "", "javascript: none of the functions decodeUplink, Decode and Decoder is defined"},
-		{"a source too long", strings.Repeat(" ", maxSource+1), "javascript: line 1, column 1: the source is longer than 1048576 bytes"},
+		{"an empty source", "", "javascript: none of the functions decodeUplink, Decode and Decoder is defined"},
+		{"a source that is too long", strings.Repeat(" ", maxSource+1), "javascript: line 1, column 1: the source is longer than 1048576 bytes"},
 		{"a Unicode property escape", "function decodeUplink(i) {\n  return {data: {a: /\\p{L}/u.test(\"x\")}};\n}", "javascript: line 2, column 21: Unicode property escapes (\\p{…}) are not supported in regular expressions"},
 		{"a Unicode property escape in a list of arguments", "function Decode(p, b) { return b.map(x => [1, /[^\\P{Lu}]/u]) }", "javascript: line 1, column 47: Unicode property escapes (\\p{…}) are not supported in regular expressions"},
 		{"an import", "import fs from 'fs';\nexport function decodeUplink() {}", "javascript: line 1, column 1: only buffer can be imported"},
@@ -32,8 +32,8 @@ func TestSourcesThatDoNotCompile(t *testing.T) {
 			if err == nil {
 				err = codec.Check(&Interrupter{})
 			}
-			var typed *decoders.Error
-			if err == nil || err.Error() != c.want || !errors.As(err, &typed) {
+			var decoderErr *decoders.Error
+			if err == nil || err.Error() != c.want || !errors.As(err, &decoderErr) {
 				t.Errorf("got  %v\nwant %s", err, c.want)
 			}
 		})
@@ -60,34 +60,34 @@ func TestLongSourcesRun(t *testing.T) {
 }
 
 func TestFramesThatAreRefused(t *testing.T) {
-	c, err := Compile(body("return {data: {n: input.bytes.length}}"))
+	c, err := Compile(uplinkSource("return {data: {n: input.bytes.length}}"))
 	relaytest.NoError(t, err)
 	for want, f := range map[string]decoders.Frame{
 		"javascript: payload: is encrypted":              {Payload: []byte{1}, Encrypted: true},
 		"javascript: payload: is longer than 4096 bytes": {Payload: make([]byte, maxBytes+1)},
 	} {
 		if _, err := c.Decode(&f); err == nil || err.Error() != want {
-			t.Errorf("error %v, want %s", err, want)
+			t.Errorf("error = %v, want %s", err, want)
 		}
 	}
 	if res, err := c.Decode(&decoders.Frame{}); err != nil || res.Readings[0].Value != 0 {
-		t.Errorf("an empty frame gives %v, %v", res, err)
+		t.Errorf("an empty frame: got %v, %v, want n = 0", res, err)
 	}
 }
 
 func TestCodecsAreSafeForConcurrentUse(t *testing.T) {
 	c, err := Compile(`var seen = 0; function decodeUplink(input) { seen += input.bytes[0]; return { data: { seen: seen, s: String(seen) } }; }`)
 	relaytest.NoError(t, err)
-	var group sync.WaitGroup
+	var wg sync.WaitGroup
 	for i := range 64 {
-		group.Go(func() {
+		wg.Go(func() {
 			res, err := c.Decode(&decoders.Frame{Payload: []byte{byte(i)}})
-			if want := fmt.Sprintf("s = \"%d\"\nseen = %d\n", i, i); show(res, err) != want {
-				t.Errorf("got %s want %s", show(res, err), want)
+			if want := fmt.Sprintf("s = \"%d\"\nseen = %d\n", i, i); formatResult(res, err) != want {
+				t.Errorf("got %s want %s", formatResult(res, err), want)
 			}
 		})
 	}
-	group.Wait()
+	wg.Wait()
 }
 
 // FuzzCodec checks that any source is refused or returns limited, finite readings, without a
@@ -109,7 +109,7 @@ func FuzzCodec(f *testing.F) {
 			timer.Stop()
 		}
 		if len(res.Readings) > 1000 {
-			t.Fatal("unbounded")
+			t.Fatalf("%d readings, want at most 1000", len(res.Readings))
 		}
 		for _, r := range res.Readings {
 			if math.IsNaN(r.Value) || math.IsInf(r.Value, 0) {
