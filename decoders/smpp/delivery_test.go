@@ -45,20 +45,20 @@ func TestParseDeliveryRefuses(t *testing.T) {
 		field  string
 		offset int
 	}{
-		"a command without a message":         {fields{command: EnquireLink, raw: "00"}, "command_id", 4},
-		"a length that is not the PDU's":      {fields{source: "1", dest: "2", stated: 17}, "command_length", 0},
-		"an incomplete body":                  {fields{raw: "00"}, "source_addr_ton", 17},
-		"a service type without an end":       {fields{service: strings.Repeat("x", 30), source: "1", dest: "2"}, "service_type", 16},
-		"a source without an end":             {fields{source: long, dest: "2"}, "source_addr", 19},
-		"a destination without an end":        {fields{raw: "00 0000 3100 0000 32323232"}, "destination_addr", 23},
-		"a text longer than the PDU":          {fields{source: "1", dest: "2", text: "abc", length: 4}, "short_message", 35},
-		"a missing sm_length":                 {fields{raw: "00 0000 00 0000 00 00 00 00 00 00 00 00 00 00"}, "sm_length", 32},
-		"an incomplete parameter header":      {fields{source: "1", dest: "2", tlvs: "0424 00"}, "tlv", 35},
-		"a parameter longer than the PDU":     {fields{source: "1", dest: "2", tlvs: "0424 0003 6869"}, "tlv", 39},
-		"a time without an end":               {fields{raw: "00 0000 00 0000 00 00 00 00 31313131313131313131313131313131313131"}, "schedule_delivery_time", 26},
-		"a text continued in a cut payload":   {fields{source: "1", dest: "2", text: "h", tlvs: "0424 0003 6869"}, "tlv", 40},
-		"a parameter of 64 Ki octets":         {fields{source: "1", dest: "2", tlvs: "0424 FFFF 6869"}, "tlv", 39},
-		"a data_sm that ends after esm_class": {fields{command: DataSM, raw: "00 0000 00 0000 00 04"}, "registered_delivery", 24},
+		"a PDU without a message":                             {fields{command: EnquireLink, raw: "00"}, "command_id", 4},
+		"a command_length that differs from the PDU's length": {fields{source: "1", dest: "2", commandLength: 17}, "command_length", 0},
+		"an incomplete body":                                  {fields{raw: "00"}, "source_addr_ton", 17},
+		"an unterminated service type":                        {fields{service: strings.Repeat("x", 30), source: "1", dest: "2"}, "service_type", 16},
+		"an unterminated source":                              {fields{source: long, dest: "2"}, "source_addr", 19},
+		"an unterminated destination":                         {fields{raw: "00 0000 3100 0000 32323232"}, "destination_addr", 23},
+		"a text longer than the PDU":                          {fields{source: "1", dest: "2", text: "abc", length: 4}, "short_message", 35},
+		"a missing sm_length":                                 {fields{raw: "00 0000 00 0000 00 00 00 00 00 00 00 00 00 00"}, "sm_length", 32},
+		"an incomplete parameter header":                      {fields{source: "1", dest: "2", tlvs: "0424 00"}, "tlv", 35},
+		"a parameter longer than the PDU":                     {fields{source: "1", dest: "2", tlvs: "0424 0003 6869"}, "tlv", 39},
+		"an unterminated time":                                {fields{raw: "00 0000 00 0000 00 00 00 00 31313131313131313131313131313131313131"}, "schedule_delivery_time", 26},
+		"a truncated message_payload after a text":            {fields{source: "1", dest: "2", text: "h", tlvs: "0424 0003 6869"}, "tlv", 40},
+		"a parameter of 65,535 octets":                        {fields{source: "1", dest: "2", tlvs: "0424 FFFF 6869"}, "tlv", 39},
+		"a data_sm that ends after esm_class":                 {fields{command: DataSM, raw: "00 0000 00 0000 00 04"}, "registered_delivery", 24},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ParseDelivery(tc.pdu(t))
@@ -82,13 +82,13 @@ func TestOctetsAfterTheMessageAreIgnored(t *testing.T) {
 		"another octet":                       {fields{text: "hi", tlvs: "2A"}, 1, nil},
 		"a NUL before the parameters":         {fields{text: "hi", tlvs: "00 001E 0002 3100"}, 1, receipted},
 		"two NULs before the parameters":      {fields{text: "hi", tlvs: "0000 001E 0002 3100"}, 2, receipted},
-		"a NUL behind the parameters":         {fields{text: "hi", tlvs: "001E 0002 3100 00"}, 1, receipted},
-		"a NUL behind a receipt":              {fields{class: 4, text: "id:1 stat:DELIVRD", tlvs: "00"}, 1, nil},
-		"a NUL behind a data_sm's payload":    {fields{command: DataSM, source: "1", dest: "2", tlvs: "0424 0002 6869 00"}, 1, []Parameter{{0x0424, []byte("hi")}}},
-		"a vendor's parameter that is cut":    {fields{text: "hi", tlvs: "001E 0002 3100 1400 0009 61"}, 5, receipted},
-		"nothing":                             {fields{text: "hi"}, 0, nil},
-		"four NULs, an unknown parameter":     {fields{text: "hi", tlvs: "00000000"}, 0, []Parameter{{0, []byte{}}}},
-		"a NUL behind a text with a UDH":      {fields{class: 0x40, text: "\x05\x00\x03\x2a\x02\x01hi", tlvs: "00"}, 1, nil},
+		"a NUL after the parameters":          {fields{text: "hi", tlvs: "001E 0002 3100 00"}, 1, receipted},
+		"a NUL after a receipt":               {fields{class: 4, text: "id:1 stat:DELIVRD", tlvs: "00"}, 1, nil},
+		"a NUL after a data_sm's payload":     {fields{command: DataSM, source: "1", dest: "2", tlvs: "0424 0002 6869 00"}, 1, []Parameter{{0x0424, []byte("hi")}}},
+		"a truncated vendor parameter":        {fields{text: "hi", tlvs: "001E 0002 3100 1400 0009 61"}, 5, receipted},
+		"no octets after the message":         {fields{text: "hi"}, 0, nil},
+		"four NULs are an empty parameter":    {fields{text: "hi", tlvs: "00000000"}, 0, []Parameter{{0, []byte{}}}},
+		"a NUL after a text with a UDH":       {fields{class: 0x40, text: "\x05\x00\x03\x2a\x02\x01hi", tlvs: "00"}, 1, nil},
 		"a NUL before message_payload of 256": {fields{tlvs: "00 0424 0100" + strings.Repeat("61", 256)}, 1, []Parameter{{0x0424, []byte(strings.Repeat("a", 256))}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -100,23 +100,23 @@ func TestOctetsAfterTheMessageAreIgnored(t *testing.T) {
 	}
 }
 
-func TestText(t *testing.T) {
+func TestSplit(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fields
 		udh, text string
-		broken    bool
+		malformed bool
 	}{
-		"a short message":                      {fields{text: "hello"}, "", "hello", false},
-		"a header before it":                   {fields{class: 0x40, text: "\x05\x00\x03\x01\x02\x01hi"}, "\x05\x00\x03\x01\x02\x01", "hi", false},
-		"a header alone":                       {fields{class: 0x40, text: "\x02\x70\x00"}, "\x02\x70\x00", "", false},
-		"a payload":                            {fields{tlvs: "0424 0002 6869"}, "", "hi", false},
-		"a payload with a header":              {fields{class: 0x40, tlvs: "0424 0005 0270006869"}, "\x02\x70\x00", "hi", false},
-		"a payload and a cut short_message":    {fields{text: "h", tlvs: "0424 0002 6869"}, "", "hi", false},
-		"an empty payload and a short_message": {fields{text: "h", tlvs: "0424 0000"}, "", "h", false},
-		"a header longer than the text":        {fields{class: 0x40, text: "\x09hi"}, "", "\x09hi", true},
-		"a missing header":                     {fields{class: 0x40}, "", "", true},
-		"a header in a data_sm":                {fields{command: DataSM, class: 0xC3, tlvs: "0424 0003 01FF69"}, "\x01\xff", "i", false},
-		"a header of length zero":              {fields{class: 0x40, text: "\x00hi"}, "\x00", "hi", false},
+		"a short message":                         {fields{text: "hello"}, "", "hello", false},
+		"a header before the text":                {fields{class: 0x40, text: "\x05\x00\x03\x01\x02\x01hi"}, "\x05\x00\x03\x01\x02\x01", "hi", false},
+		"a header alone":                          {fields{class: 0x40, text: "\x02\x70\x00"}, "\x02\x70\x00", "", false},
+		"a payload":                               {fields{tlvs: "0424 0002 6869"}, "", "hi", false},
+		"a payload with a header":                 {fields{class: 0x40, tlvs: "0424 0005 0270006869"}, "\x02\x70\x00", "hi", false},
+		"a payload and a truncated short_message": {fields{text: "h", tlvs: "0424 0002 6869"}, "", "hi", false},
+		"an empty payload and a short_message":    {fields{text: "h", tlvs: "0424 0000"}, "", "h", false},
+		"a header longer than the text":           {fields{class: 0x40, text: "\x09hi"}, "", "\x09hi", true},
+		"a missing header":                        {fields{class: 0x40}, "", "", true},
+		"a header in a data_sm":                   {fields{command: DataSM, class: 0xC3, tlvs: "0424 0003 01FF69"}, "\x01\xff", "i", false},
+		"a header of length zero":                 {fields{class: 0x40, text: "\x00hi"}, "\x00", "hi", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, err := ParseDelivery(tc.pdu(t))
@@ -124,7 +124,7 @@ func TestText(t *testing.T) {
 			udh, text, ok := d.Split()
 			relaytest.Equal(t, "the header", string(udh), tc.udh)
 			relaytest.Equal(t, "the text", string(text), tc.text)
-			relaytest.Equal(t, "whether the text is broken", !ok, tc.broken)
+			relaytest.Equal(t, "whether the header is malformed", !ok, tc.malformed)
 		})
 	}
 }
@@ -136,7 +136,7 @@ func TestSegment(t *testing.T) {
 	}{
 		"all three":             {"020C 0002 0102 020E 0001 03 020F 0001 02", Segment{0x0102, 3, 2}},
 		"numbers in two octets": {"020C 0002 0102 020E 0002 0003 020F 0002 0001", Segment{0x0102, 3, 1}},
-		"none":                  {"", Segment{}},
+		"no parameters":         {"", Segment{}},
 		"no reference":          {"020E 0001 03 020F 0001 02", Segment{}},
 		"no total":              {"020C 0002 0102 020F 0001 02", Segment{}},
 		"no number":             {"020C 0002 0102 020E 0001 03", Segment{}},
@@ -163,7 +163,7 @@ func TestCodingOf(t *testing.T) {
 		0xC0: Default, 0xD8: Default, 0xE0: UCS2, 0xF0: Default, 0xF3: Default, 0xF4: Octets, 0xF7: Octets, 0xF8: Default,
 	} {
 		if got := CodingOf(dataCoding); got != want {
-			t.Errorf("0x%02X: %d, want %d", dataCoding, got, want)
+			t.Errorf("CodingOf(0x%02X) = %d, want %d", dataCoding, got, want)
 		}
 	}
 }
@@ -193,17 +193,17 @@ func FuzzParseDelivery(f *testing.F) {
 		}
 		udh, text, ok := d.Split()
 		if ok && len(udh)+len(text) != len(d.UserData()) {
-			t.Fatalf("%x was split to %x and %x", d.UserData(), udh, text)
+			t.Fatalf("%x is split into %x and %x", d.UserData(), udh, text)
 		}
 		if s, ok := d.Segment(); ok && (s.Number < 1 || s.Number > s.Total) {
 			t.Fatalf("the number %d of segment %d lies outside 1 to %d", s.Number, s.Reference, s.Total)
 		}
 		d.Receipt()
-		other, err := pdu.Parse(bytes.NewReader(raw))
-		if theirs, isDeliverSM := other.(*pdu.DeliverSM); err == nil && isDeliverSM {
-			relaytest.Equal(t, "the source, as gosmpp reads it,", theirs.SourceAddr.Address(), d.Source.Digits)
-			relaytest.Equal(t, "the destination, as gosmpp reads it,", theirs.DestAddr.Address(), d.Destination.Digits)
-			relaytest.Equal(t, "the ESM class, as gosmpp reads it,", theirs.EsmClass, d.ESMClass)
+		gosmppPDU, err := pdu.Parse(bytes.NewReader(raw))
+		if deliverSM, isDeliverSM := gosmppPDU.(*pdu.DeliverSM); err == nil && isDeliverSM {
+			relaytest.Equal(t, "the source parsed by gosmpp", deliverSM.SourceAddr.Address(), d.Source.Digits)
+			relaytest.Equal(t, "the destination parsed by gosmpp", deliverSM.DestAddr.Address(), d.Destination.Digits)
+			relaytest.Equal(t, "the ESM class parsed by gosmpp", deliverSM.EsmClass, d.ESMClass)
 		}
 	})
 }

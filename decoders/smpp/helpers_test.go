@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// fields are those of a PDU in a test; those that are zero have usual values.
+// fields are the fields of a PDU for a test. A zero command is deliver_sm.
 type fields struct {
 	command      Command
 	service      string
@@ -17,13 +17,14 @@ type fields struct {
 	class        byte
 	coding       byte
 	text         string // of short_message
-	length       int    // sm_length, if it differs from the length of the text
+	length       int    // sm_length; zero means the length of the text
 	tlvs         string // in hex
 	raw          string // the body in hex, instead of the fields above
-	stated       uint32 // command_length, if it differs from the length of the PDU
+	// commandLength is the command_length. Zero means the length of the PDU.
+	commandLength uint32
 }
 
-// pdu returns the PDU.
+// pdu encodes the PDU with status 0 and sequence number 7.
 func (f fields) pdu(t testing.TB) []byte {
 	t.Helper()
 	body := unhex(t, f.raw)
@@ -35,7 +36,7 @@ func (f fields) pdu(t testing.TB) []byte {
 	if command == 0 {
 		command = DeliverSM
 	}
-	length := f.stated
+	length := f.commandLength
 	if length == 0 {
 		length = uint32(HeaderLen + len(body))
 	}

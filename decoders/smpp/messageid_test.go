@@ -12,42 +12,42 @@ import (
 
 func TestReceiptIDs(t *testing.T) {
 	for name, tc := range map[string]struct {
-		answered string // the id in the response to the submission
-		reported string // the id in the receipt
-		want     bool
+		responseID string // the id in the response to submit_sm
+		receiptID  string // the id in the receipt
+		want       bool
 	}{
-		"the same":                                  {"1001", "1001", true},
-		"in capitals":                               {"1a2b", "1A2B", true},
-		"with leading zeros":                        {"1a2b", "00001A2B", true},
-		"without the leading zeros":                 {"0001001", "1001", true},
-		"hexadecimal, then decimal":                 {"1A2B", "6699", true},
-		"with zeros, hexadecimal, then decimal":     {"00001A2B", "0000006699", true},
-		"digits that are hexadecimal, then decimal": {"1234", "4660", true},
-		"decimal, then hexadecimal":                 {"6699", "1a2b", true},
-		"digits that are decimal, then hexadecimal": {"4660", "1234", true},
-		"64 bits in decimal":                        {"ffffffffffffffff", "18446744073709551615", true},
-		"an id of other letters":                    {"msg-77_X", "MSG-77_x", true},
-		"a UUID":                                    {"5f0c4a1e-0000-4000-8000-00000000000a", "5F0C4A1E-0000-4000-8000-00000000000A", true},
-		"zeros":                                     {"0", "000", true},
-		"another id":                                {"1001", "1002", false},
-		"a number with a sign":                      {"10", "+16", false},
-		"a number with an underscore":               {"1b207", "1_11111", false},
-		"numbers of 40 digits":                      {strings.Repeat("1", 40), strings.Repeat("2", 40), false},
-		"an id between blanks":                      {"77", " 77 ", true},
-		"different numbers of trailing zeros":       {"10", "100", false},
+		"equal ids":                                               {"1001", "1001", true},
+		"upper-case digits in the receipt":                        {"1a2b", "1A2B", true},
+		"leading zeros in the receipt":                            {"1a2b", "00001A2B", true},
+		"leading zeros in the response":                           {"0001001", "1001", true},
+		"a hexadecimal response and a decimal receipt":            {"1A2B", "6699", true},
+		"a hexadecimal response and a decimal receipt with zeros": {"00001A2B", "0000006699", true},
+		"a hexadecimal response of decimal digits":                {"1234", "4660", true},
+		"a decimal response and a hexadecimal receipt":            {"6699", "1a2b", true},
+		"a hexadecimal receipt of decimal digits":                 {"4660", "1234", true},
+		"a decimal receipt of 64 bits":                            {"ffffffffffffffff", "18446744073709551615", true},
+		"an id that is not a number":                              {"msg-77_X", "MSG-77_x", true},
+		"a UUID":                                                  {"5f0c4a1e-0000-4000-8000-00000000000a", "5F0C4A1E-0000-4000-8000-00000000000A", true},
+		"zeros":                                                   {"0", "000", true},
+		"another id":                                              {"1001", "1002", false},
+		"a number with a sign":                                    {"10", "+16", false},
+		"a number with an underscore":                             {"1b207", "1_11111", false},
+		"numbers of 40 digits":                                    {strings.Repeat("1", 40), strings.Repeat("2", 40), false},
+		"an id between blanks":                                    {"77", " 77 ", true},
+		"different numbers of trailing zeros":                     {"10", "100", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ids := ReceiptIDs(tc.reported)
-			if got := slices.Contains(ids, CanonicalID(tc.answered)); got != tc.want {
-				t.Errorf("%q among %q: %v", CanonicalID(tc.answered), ids, got)
+			ids := ReceiptIDs(tc.receiptID)
+			if got := slices.Contains(ids, CanonicalID(tc.responseID)); got != tc.want {
+				t.Errorf("%q in %q: %t, want %t", CanonicalID(tc.responseID), ids, got, tc.want)
 			}
-			if ids[0] != CanonicalID(tc.reported) {
+			if ids[0] != CanonicalID(tc.receiptID) {
 				t.Errorf("the first of %q is not the canonical id", ids)
 			}
 		})
 	}
 	if ids := ReceiptIDs("  "); ids != nil {
-		t.Errorf("the ids of a blank id: %q", ids)
+		t.Errorf("the ids of a blank id are %q, want none", ids)
 	}
 }
 
@@ -59,11 +59,11 @@ func FuzzReceiptIDs(f *testing.F) {
 	f.Fuzz(func(t *testing.T, id string) {
 		ids := ReceiptIDs(id)
 		if len(ids) > 3 || slices.Contains(ids, "") {
-			t.Fatalf("%q: %q", id, ids)
+			t.Fatalf("%q: the ids are %q, want at most three and none empty", id, ids)
 		}
 		for i, candidate := range ids {
 			if slices.Index(ids, candidate) != i {
-				t.Fatalf("%q: %q twice", id, candidate)
+				t.Fatalf("%q: the ids have %q twice", id, candidate)
 			}
 		}
 		if CanonicalID(CanonicalID(id)) != CanonicalID(id) {
@@ -78,16 +78,16 @@ func TestParseMessageID(t *testing.T) {
 		raw, id string
 		field   string // of the error
 	}{
-		"an id":                       {SubmitSM.Answer(), "3161326200", "1a2b", ""},
-		"an id with blanks around it": {SubmitSM.Answer(), "20314120 00", "1A", ""},
-		"an empty id":                 {SubmitSM.Answer(), "00", "", ""},
-		"no body, as in a refusal":    {SubmitSM.Answer(), "", "", ""},
-		"an id and a parameter":       {DataSM.Answer(), "3100 001D 0001 78", "1", ""},
-		"an id without a NUL":         {SubmitSM.Answer(), "3132", "", "message_id"},
-		"an id of 65 characters":      {SubmitSM.Answer(), strings.Repeat("31", 65) + "00", "", "message_id"},
-		"a response to enquire_link":  {EnquireLink.Answer(), "", "", "command_id"},
-		"a submit_sm":                 {SubmitSM, "3100", "", "command_id"},
-		"an id of 64 characters":      {SubmitSM.Answer(), strings.Repeat("31", 64) + "00", strings.Repeat("1", 64), ""},
+		"an id":                            {SubmitSM.Answer(), "3161326200", "1a2b", ""},
+		"an id with blanks around it":      {SubmitSM.Answer(), "20314120 00", "1A", ""},
+		"an empty id":                      {SubmitSM.Answer(), "00", "", ""},
+		"no body, as in an error response": {SubmitSM.Answer(), "", "", ""},
+		"an id and a parameter":            {DataSM.Answer(), "3100 001D 0001 78", "1", ""},
+		"an id without a NUL":              {SubmitSM.Answer(), "3132", "", "message_id"},
+		"an id of 65 characters":           {SubmitSM.Answer(), strings.Repeat("31", 65) + "00", "", "message_id"},
+		"a response to enquire_link":       {EnquireLink.Answer(), "", "", "command_id"},
+		"a submit_sm":                      {SubmitSM, "3100", "", "command_id"},
+		"an id of 64 characters":           {SubmitSM.Answer(), strings.Repeat("31", 64) + "00", strings.Repeat("1", 64), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := fields{command: tc.command, raw: tc.raw}
@@ -99,7 +99,7 @@ func TestParseMessageID(t *testing.T) {
 			if tc.field != "" {
 				e, _ := errors.AsType[*decoders.Error](err)
 				if e == nil || e.Field != tc.field {
-					t.Errorf("the error is %v, want one in %s", err, tc.field)
+					t.Errorf("error = %v, want an error in %s", err, tc.field)
 				}
 				return
 			}
@@ -118,7 +118,7 @@ func FuzzParseMessageID(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		id, err := ParseMessageID(raw)
 		if err == nil && (len(id) >= maxMessageID || strings.Contains(id, "\x00")) {
-			t.Errorf("the id %q was read", id)
+			t.Errorf("the invalid id %q is accepted", id)
 		}
 	})
 }

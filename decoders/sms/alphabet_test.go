@@ -11,14 +11,14 @@ import (
 
 func TestDecode(t *testing.T) {
 	for name, tc := range map[string]struct {
-		in   string
-		want string
+		septets string
+		want    string
 	}{
-		"nothing":                                  {"", ""},
+		"no septets":                               {"", ""},
 		"letters":                                  {"hello", "hello"},
-		"at is zero":                               {"a\x00b", "a@b"},
+		"the at sign is 0":                         {"a\x00b", "a@b"},
 		"umlauts and Greek":                        {"\x5b\x5c\x5e\x10\x7f", "ÄÖÜΔà"},
-		"the euro takes two":                       {"\x1be5", "€5"},
+		"the euro sign is two septets":             {"\x1be5", "€5"},
 		"brackets, braces, bar":                    {"\x1b<\x1b>\x1b(\x1b)\x1b@", "[]{}|"},
 		"an escape before a letter is ignored":     {"\x1bA", "A"},
 		"an escape before an escape is a space":    {"\x1b\x1bA", " A"},
@@ -26,7 +26,7 @@ func TestDecode(t *testing.T) {
 		"line feed, carriage return and form feed": {"\n\r\x1b\n", "\n\r\f"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := NewAlphabet().Decode([]byte(tc.in))
+			got, err := NewAlphabet().Decode([]byte(tc.septets))
 			relaytest.NoError(t, err)
 			relaytest.Equal(t, "the text", got, tc.want)
 		})
@@ -41,21 +41,21 @@ func TestDecodeNamesTheInvalidOctet(t *testing.T) {
 func TestEncodeRefusesCharactersOutsideTheAlphabet(t *testing.T) {
 	for name, text := range map[string]string{
 		"a small c with cedilla": "ç", "a tab": "\t", "a no-break space": "\u00a0", "a backtick": "`",
-		"a typographic apostrophe": "it’s", "an emoji": "🎉", "broken UTF-8": "a\xff", "an escape": "\x1b",
+		"a typographic apostrophe": "it’s", "an emoji": "🎉", "invalid UTF-8": "a\xff", "an escape": "\x1b",
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := NewAlphabet()
 			if _, err := a.Encode(text); err == nil {
-				t.Error("encoded")
+				t.Error("Encode returns no error")
 			}
 			if a.Fits(text) {
-				t.Error("fits")
+				t.Error("Fits returns true")
 			}
 		})
 	}
 }
 
-func TestEverySeptetIsEncodedAgain(t *testing.T) {
+func TestEverySeptetIsDecodedAndEncoded(t *testing.T) {
 	a := NewAlphabet()
 	for c := range byte(128) {
 		if c == escape {
@@ -63,14 +63,14 @@ func TestEverySeptetIsEncodedAgain(t *testing.T) {
 		}
 		text, err := a.Decode([]byte{c})
 		relaytest.NoError(t, err)
-		back, err := a.Encode(text)
-		if err != nil || string(back) != string([]byte{c}) {
-			t.Errorf("%#02x: %q came back as %x, %v", c, text, back, err)
+		encoded, err := a.Encode(text)
+		if err != nil || string(encoded) != string([]byte{c}) {
+			t.Errorf("%#02x is decoded to %q and encoded to %x, %v", c, text, encoded, err)
 		}
 	}
 }
 
-// FuzzDecode compares with the library, except for an escaped 0x0D, which the library decodes
+// FuzzDecode compares Decode with gsm7.Decode, except for an escaped 0x0D, which gsm7 decodes
 // as a line feed.
 func FuzzDecode(f *testing.F) {
 	for _, s := range []string{"hello", "\x1be", "\x1b\x1b", "A\x1b", "\x1bA", "\x80", ""} {
@@ -83,23 +83,23 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		if len(text) > 3*len(data) {
-			t.Fatalf("%d octets became %d", len(data), len(text))
+			t.Fatalf("%d septets are decoded to %d octets", len(data), len(text))
 		}
 		if want, err := gsm7.Decode(data); err != nil || string(want) != text && !hasCR2(data) {
-			t.Fatalf("%x: got %q, the library says %q, %v", data, text, want, err)
+			t.Fatalf("%x: got %q, gsm7 returns %q, %v", data, text, want, err)
 		}
 		if !a.Fits(text) {
 			t.Fatalf("%q does not fit", text)
 		}
-		code, err := a.Encode(text)
+		encoded, err := a.Encode(text)
 		relaytest.NoError(t, err)
-		if again, err := a.Decode(code); err != nil || again != text {
-			t.Fatalf("%q came back as %q, %v", text, again, err)
+		if decoded, err := a.Decode(encoded); err != nil || decoded != text {
+			t.Fatalf("%q is encoded and decoded to %q, %v", text, decoded, err)
 		}
 	})
 }
 
-// hasCR2 reports an escaped 0x0D, which TS 23.038 reserves for another use.
+// hasCR2 reports whether data has an escaped 0x0D, the control character CR2 of TS 23.038.
 func hasCR2(data []byte) bool {
 	for i := 1; i < len(data); i++ {
 		if data[i-1] == escape && data[i] == 0x0D {

@@ -24,22 +24,22 @@ func TestNationalTables(t *testing.T) {
 
 func TestDecodeInALanguage(t *testing.T) {
 	for name, tc := range map[string]struct {
-		l        Languages
-		in, want string
+		languages     Languages
+		septets, want string
 	}{
-		"Turkish, single shift":           {Languages{Single: 1}, "\x1bSi\x1bi \x1be5", "Şiı €5"},
-		"Turkish, locking":                {Languages{Locking: 1}, "\x40\x1c\x07", "İŞı"},
-		"Spanish":                         {Languages{Single: 2}, "d\x1bia", "día"},
-		"Portuguese, both":                {Languages{Locking: 3, Single: 3}, "S\x7ba \x1b\x1f", "Sãa Ê"},
-		"Hindi":                           {Languages{Locking: 6, Single: 6}, "\x4d\x50\x1b\x1d", "हा१"},
-		"Urdu":                            {Languages{Locking: 13}, "\x00\x4d", "ال"},
-		"a letter without a single shift": {Languages{Single: 6}, "\x1ba", "a"},
-		"a septet without a character":    {Languages{Locking: 4}, "\x0c", "\uFFFD"},
-		"a language of a later release":   {Languages{Locking: 14, Single: 200}, "a\x1be", "a€"},
-		"Spanish has no locking table":    {Languages{Locking: 2}, "\x40", "¡"},
+		"Turkish, single shift table":                      {Languages{Single: 1}, "\x1bSi\x1bi \x1be5", "Şiı €5"},
+		"Turkish, locking shift table":                     {Languages{Locking: 1}, "\x40\x1c\x07", "İŞı"},
+		"Spanish, single shift table":                      {Languages{Single: 2}, "d\x1bia", "día"},
+		"Portuguese, both tables":                          {Languages{Locking: 3, Single: 3}, "S\x7ba \x1b\x1f", "Sãa Ê"},
+		"Hindi, both tables":                               {Languages{Locking: 6, Single: 6}, "\x4d\x50\x1b\x1d", "हा१"},
+		"Urdu, locking shift table":                        {Languages{Locking: 13}, "\x00\x4d", "ال"},
+		"an escaped letter outside the single shift table": {Languages{Single: 6}, "\x1ba", "a"},
+		"a septet without a character":                     {Languages{Locking: 4}, "\x0c", "\uFFFD"},
+		"unknown languages":                                {Languages{Locking: 14, Single: 200}, "a\x1be", "a€"},
+		"Spanish has no locking shift table":               {Languages{Locking: 2}, "\x40", "¡"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := NewAlphabet().DecodeIn(tc.l, []byte(tc.in))
+			got, err := NewAlphabet().DecodeIn(tc.languages, []byte(tc.septets))
 			relaytest.NoError(t, err)
 			relaytest.Equal(t, "the text", got, tc.want)
 		})
@@ -52,11 +52,11 @@ func TestLanguagesOfAHeader(t *testing.T) {
 		want   Languages
 		known  bool
 	}{
-		"none":                       {UDH{{ID: Concat8, Data: []byte{1, 2, 1}}}, Languages{}, true},
-		"both, after another":        {UDH{{ID: Concat8, Data: []byte{1, 2, 1}}, {ID: SingleShift, Data: []byte{1}}, {ID: LockingShift, Data: []byte{3}}}, Languages{Locking: 3, Single: 1}, true},
-		"twice: the last":            {UDH{{ID: SingleShift, Data: []byte{1}}, {ID: SingleShift, Data: []byte{2}}}, Languages{Single: 2}, true},
-		"of another length: ignored": {UDH{{ID: SingleShift, Data: []byte{1, 1}}, {ID: LockingShift}}, Languages{}, true},
-		"an unknown language":        {UDH{{ID: LockingShift, Data: []byte{14}}}, Languages{Locking: 14}, false},
+		"no languages":                           {UDH{{ID: Concat8, Data: []byte{1, 2, 1}}}, Languages{}, true},
+		"both languages after another element":   {UDH{{ID: Concat8, Data: []byte{1, 2, 1}}, {ID: SingleShift, Data: []byte{1}}, {ID: LockingShift, Data: []byte{3}}}, Languages{Locking: 3, Single: 1}, true},
+		"the last of two elements is used":       {UDH{{ID: SingleShift, Data: []byte{1}}, {ID: SingleShift, Data: []byte{2}}}, Languages{Single: 2}, true},
+		"elements of invalid length are ignored": {UDH{{ID: SingleShift, Data: []byte{1, 1}}, {ID: LockingShift}}, Languages{}, true},
+		"an unknown language":                    {UDH{{ID: LockingShift, Data: []byte{14}}}, Languages{Locking: 14}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := tc.header.Languages()

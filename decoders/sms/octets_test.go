@@ -21,25 +21,25 @@ func TestParseHexAndSplit(t *testing.T) {
 		encoding  int
 		coding    sms.Coding
 		lengths   []int  // of the parts' data
-		first     string // header of the first part
+		firstUDH  string // header of the first part
 	}{
 		"encoding 0 means octets":                       {"0102", "", 0, sms.Binary, []int{2}, ""},
-		"small letters, blanks around":                  {" 0a0B\n", "\t0605040b8423f0 ", 8, sms.Binary, []int{2}, "0605040b8423f0"},
+		"lower-case digits between blanks":              {" 0a0B\n", "\t0605040b8423f0 ", 8, sms.Binary, []int{2}, "0605040b8423f0"},
 		"a header only":                                 {"", ports, 8, sms.Binary, []int{0}, "0605040b8423f0"},
-		"as much as fits without a header":              {octets(140), "", 8, sms.Binary, []int{140}, ""},
-		"an octet more":                                 {octets(141), "", 8, sms.Binary, []int{134, 7}, "050003cc0201"},
-		"as much as fits after ports":                   {octets(133), ports, 8, sms.Binary, []int{133}, "0605040b8423f0"},
-		"an octet more after ports":                     {octets(134), ports, 8, sms.Binary, []int{128, 6}, "0b05040b8423f00003cc0201"},
+		"140 octets":                                    {octets(140), "", 8, sms.Binary, []int{140}, ""},
+		"141 octets":                                    {octets(141), "", 8, sms.Binary, []int{134, 7}, "050003cc0201"},
+		"133 octets after ports":                        {octets(133), ports, 8, sms.Binary, []int{133}, "0605040b8423f0"},
+		"134 octets after ports":                        {octets(134), ports, 8, sms.Binary, []int{128, 6}, "0b05040b8423f00003cc0201"},
 		"three parts after ports":                       {octets(257), ports, 8, sms.Binary, []int{128, 128, 1}, "0b05040b8423f00003cc0301"},
 		"a part of the customer's own concatenation":    {octets(134), "050003010201", 8, sms.Binary, []int{134}, "050003010201"},
-		"septets, one an octet":                         {octets(160), "", 7, sms.GSM, []int{160}, ""},
-		"a septet more":                                 {octets(161), "", 7, sms.GSM, []int{153, 8}, "050003cc0201"},
-		"septets after ports":                           {octets(152), ports, 7, sms.GSM, []int{152}, "0605040b8423f0"},
-		"a septet more after ports":                     {octets(153), ports, 7, sms.GSM, []int{146, 7}, "0b05040b8423f00003cc0201"},
-		"UTF-16":                                        {strings.Repeat("4f60", 70), "", 16, sms.UCS2, []int{140}, ""},
-		"a unit more":                                   {strings.Repeat("4f60", 71), "", 16, sms.UCS2, []int{134, 8}, "050003cc0201"},
-		"a pair that would be split":                    {strings.Repeat("4f60", 66) + "d83cdf89" + strings.Repeat("4f60", 9), "", 16, sms.UCS2, []int{132, 22}, "050003cc0201"},
-		"UTF-16 after ports leaves an octet empty":      {strings.Repeat("4f60", 66), ports, 16, sms.UCS2, []int{132}, "0605040b8423f0"},
+		"160 septets":                                   {octets(160), "", 7, sms.GSM, []int{160}, ""},
+		"161 septets":                                   {octets(161), "", 7, sms.GSM, []int{153, 8}, "050003cc0201"},
+		"152 septets after ports":                       {octets(152), ports, 7, sms.GSM, []int{152}, "0605040b8423f0"},
+		"153 septets after ports":                       {octets(153), ports, 7, sms.GSM, []int{146, 7}, "0b05040b8423f00003cc0201"},
+		"70 UTF-16 units":                               {strings.Repeat("4f60", 70), "", 16, sms.UCS2, []int{140}, ""},
+		"71 UTF-16 units":                               {strings.Repeat("4f60", 71), "", 16, sms.UCS2, []int{134, 8}, "050003cc0201"},
+		"a surrogate pair at a boundary":                {strings.Repeat("4f60", 66) + "d83cdf89" + strings.Repeat("4f60", 9), "", 16, sms.UCS2, []int{132, 22}, "050003cc0201"},
+		"66 UTF-16 units after ports":                   {strings.Repeat("4f60", 66), ports, 16, sms.UCS2, []int{132}, "0605040b8423f0"},
 		"the longest header with data in several parts": {octets(141), "82" + "7080" + octets(128), 8, sms.Binary, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestParseHexAndSplit(t *testing.T) {
 			relaytest.Equal(t, "the data of the parts", hex.EncodeToString(data), hex.EncodeToString(o.Data))
 			if tc.lengths != nil {
 				relaytest.Equal(t, "the lengths of the parts", lengths, tc.lengths)
-				relaytest.Equal(t, "the header of the first part", hex.EncodeToString(m.Parts[0].UDH), tc.first)
+				relaytest.Equal(t, "the header of the first part", hex.EncodeToString(m.Parts[0].UDH), tc.firstUDH)
 			}
 		})
 	}
@@ -73,13 +73,13 @@ func TestParseHexRefuses(t *testing.T) {
 		field     string
 		offset    int
 	}{
-		"nothing at all":                        {"", "", 8, "data", 0},
+		"no data and no header":                 {"", "", 8, "data", 0},
 		"an odd number of digits":               {"01020", "", 8, "data", 4},
-		"an odd number of digits behind blanks": {"  010", "", 8, "data", 4},
+		"an odd number of digits after blanks":  {"  010", "", 8, "data", 4},
 		"a letter":                              {"01g2", "", 8, "data", 2},
-		"a blank within":                        {"01 02", "", 8, "data", 2},
+		"a blank within the data":               {"01 02", "", 8, "data", 2},
 		"a digit of another script":             {"01٣٣", "", 8, "data", 2},
-		"a header of an odd number of digits":   {"01", "050", 8, "udh", 2},
+		"a header with an odd number of digits": {"01", "050", 8, "udh", 2},
 		"a header with a wrong length octet":    {"01", "060003010201", 8, "udh", 0},
 		"an element beyond the header":          {"01", "03000501", 8, "udh", 1},
 		"an unknown encoding":                   {"01", "", 9, "encoding", -1},
@@ -107,15 +107,15 @@ func TestSplitRefusesMoreThan255Parts(t *testing.T) {
 	decoderstest.Refused(t, err, "sms", "data", 255*134)
 }
 
-func TestSplitLeavesTheHeaderAlone(t *testing.T) {
+func TestSplitDoesNotChangeTheHeader(t *testing.T) {
 	header := make(sms.UDH, 1, 4)
 	header[0] = sms.Element{ID: 5, Data: []byte{0x0B, 0x84, 0x23, 0xF0}}
 	o := sms.Octets{Coding: sms.Binary, Header: header, Data: make([]byte, 300)}
 	if _, err := o.Split(1); err != nil {
 		t.Fatal(err)
 	}
-	if behind := header[:2][1]; behind.Data != nil {
-		t.Errorf("wrote %v behind the header", behind)
+	if appended := header[:2][1]; appended.Data != nil {
+		t.Errorf("Split wrote %v after the header", appended)
 	}
 }
 
@@ -136,26 +136,27 @@ func FuzzParseHex(f *testing.F) {
 		}
 		m, err := o.Split(reference)
 		if err != nil {
-			t.Fatalf("parsed, yet not split: %v", err)
+			t.Fatalf("Split refuses parsed octets: %v", err)
 		}
 		var joined []byte
 		for i, p := range m.Parts {
 			joined = append(joined, p.Data...)
-			last := i == len(m.Parts)-1
-			if p.Octets() > sms.MaxOctets || !last && splits(p) {
-				t.Fatalf("part %d: %d octets, % x", i, p.Octets(), p.Data)
+			isLast := i == len(m.Parts)-1
+			if p.Octets() > sms.MaxOctets || !isLast && endsWithinCharacter(p) {
+				t.Fatalf("part %d has %d octets, or ends within a character: % x", i+1, p.Octets(), p.Data)
 			}
-			if header, err := sms.ParseUDH(p.UDH); err != nil || len(m.Parts) > 1 && !concatenates(header, len(m.Parts), i+1) {
-				t.Fatalf("part %d: header %x, %v", i, p.UDH, err)
+			if header, err := sms.ParseUDH(p.UDH); err != nil || len(m.Parts) > 1 && !isPart(header, len(m.Parts), i+1) {
+				t.Fatalf("part %d: header %x, %v", i+1, p.UDH, err)
 			}
 		}
 		if !bytes.Equal(joined, o.Data) {
-			t.Fatalf("%x became %x", o.Data, joined)
+			t.Fatalf("%x is split into parts with %x", o.Data, joined)
 		}
 	})
 }
 
-func concatenates(header sms.UDH, total, number int) bool {
+// isPart reports whether a header concatenates the part with a number to total parts.
+func isPart(header sms.UDH, total, number int) bool {
 	c, ok := header.Concat()
 	return ok && c.Total == total && c.Part == number
 }

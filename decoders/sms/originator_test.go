@@ -9,12 +9,12 @@ func TestOriginators(t *testing.T) {
 		"Alarm": true, "Kühlraum 1": true, "Elf Zeichen": true, "Zwölf Stück!": false, "": false, "   ": false, "+": true, "日本": false, "a\nb": false, "a\x00": false,
 	} {
 		if got := a.IsOriginator(text); got != want {
-			t.Errorf("%q: %t", text, got)
+			t.Errorf("IsOriginator(%q) = %t, want %t", text, got, want)
 		}
 	}
 	for text, want := range map[string]string{"+4477": "4477", "4477": "4477", "+": "+", "+a1": "+a1", "Alarm": "Alarm"} {
 		if got := NormalizeOriginator(text); got != want {
-			t.Errorf("%q: %q", text, got)
+			t.Errorf("NormalizeOriginator(%q) = %q, want %q", text, got, want)
 		}
 	}
 }

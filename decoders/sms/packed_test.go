@@ -9,21 +9,21 @@ import (
 
 func TestUnpack(t *testing.T) {
 	for name, tc := range map[string]struct {
-		in     string
-		before int
-		want   string
+		packed       string
+		headerOctets int
+		want         string
 	}{
-		"the usual example":     {"e8329bfd4697d9ec37", 0, "hellohello"},
-		"nothing":               {"", 0, ""},
-		"a header without data": {"", 3, ""},
-		"after a header of six octets, a fill bit": {"906536fb0d", 6, "Hello"},
-		"after a header of seven octets":           {"c8329bfd06", 7, "Hello"},
-		"seven bits left over, padded":             {"31d98c56b3dd1a", 0, "1234567"},
-		"seven bits left over, zero":               {"31d98c56b3dd00", 0, "1234567"},
-		"eight characters in seven octets":         {"31d98c56b3dd70", 0, "12345678"},
+		"ten septets":                           {"e8329bfd4697d9ec37", 0, "hellohello"},
+		"no octets":                             {"", 0, ""},
+		"a header without data":                 {"", 3, ""},
+		"a header of six octets and a fill bit": {"906536fb0d", 6, "Hello"},
+		"a header of seven octets":              {"c8329bfd06", 7, "Hello"},
+		"seven spare bits padded with CR":       {"31d98c56b3dd1a", 0, "1234567"},
+		"seven spare bits of zero":              {"31d98c56b3dd00", 0, "1234567"},
+		"eight characters in seven octets":      {"31d98c56b3dd70", 0, "12345678"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Unpack(fromHex(t, tc.in), tc.before); string(got) != tc.want {
+			if got := Unpack(fromHex(t, tc.packed), tc.headerOctets); string(got) != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
@@ -34,20 +34,20 @@ func FuzzUnpack(f *testing.F) {
 	f.Add([]byte("hellohello"), 0)
 	f.Add([]byte("Hello"), 6)
 	f.Add([]byte{0x1B, 0x65}, 7)
-	f.Fuzz(func(t *testing.T, septets []byte, before int) {
-		if before < 0 || before > 140 || len(septets) > 1000 {
+	f.Fuzz(func(t *testing.T, septets []byte, headerOctets int) {
+		if headerOctets < 0 || headerOctets > 140 || len(septets) > 1000 {
 			return
 		}
 		for i := range septets {
 			septets[i] &= 0x7F
 		}
-		fill := (7 - before*8%7) % 7
+		fill := (7 - headerOctets*8%7) % 7
 		want := septets
-		if last := len(want) - 1; last >= 0 && (fill+7*len(want))%8 == 0 && (want[last] == 0 || want[last] == '\r') {
-			want = want[:last] // it cannot be told from padding
+		if lastIndex := len(want) - 1; lastIndex >= 0 && (fill+7*len(want))%8 == 0 && (want[lastIndex] == 0 || want[lastIndex] == '\r') {
+			want = want[:lastIndex] // the last septet looks like padding
 		}
-		if got := Unpack(gsm7.Pack7Bit(septets, fill), before); !bytes.Equal(got, want) {
-			t.Fatalf("%x behind %d octets became %x, want %x", septets, before, got, want)
+		if got := Unpack(gsm7.Pack7Bit(septets, fill), headerOctets); !bytes.Equal(got, want) {
+			t.Fatalf("%x after %d octets is unpacked to %x, want %x", septets, headerOctets, got, want)
 		}
 	})
 }
@@ -57,25 +57,25 @@ func FuzzPack(f *testing.F) {
 	f.Add([]byte("1234567"), 0)
 	f.Add([]byte("Hello"), 6)
 	f.Add([]byte{}, 7)
-	f.Fuzz(func(t *testing.T, septets []byte, before int) {
-		if before < 0 || before > 140 || len(septets) > 1000 {
+	f.Fuzz(func(t *testing.T, septets []byte, headerOctets int) {
+		if headerOctets < 0 || headerOctets > 140 || len(septets) > 1000 {
 			return
 		}
 		for i := range septets {
 			septets[i] &= 0x7F
 		}
-		whole := bytes.Clone(septets)
-		packed := Pack(septets, before)
-		if !bytes.Equal(septets, whole) {
+		want := bytes.Clone(septets)
+		packed := Pack(septets, headerOctets)
+		if !bytes.Equal(septets, want) {
 			t.Fatal("the septets were changed")
 		}
-		got := Unpack(packed, before)
-		fill := (7 - before*8%7) % 7
-		if last := len(whole) - 1; last >= 0 && (fill+7*len(whole))%8 == 0 && (whole[last] == 0 || whole[last] == '\r') {
-			whole = whole[:last] // it cannot be told from padding
+		got := Unpack(packed, headerOctets)
+		fill := (7 - headerOctets*8%7) % 7
+		if lastIndex := len(want) - 1; lastIndex >= 0 && (fill+7*len(want))%8 == 0 && (want[lastIndex] == 0 || want[lastIndex] == '\r') {
+			want = want[:lastIndex] // the last septet looks like padding
 		}
-		if !bytes.Equal(got, whole) {
-			t.Fatalf("%x behind %d octets became %x, and that %x", septets, before, packed, got)
+		if !bytes.Equal(got, want) {
+			t.Fatalf("%x after %d octets is packed to %x, which is unpacked to %x", septets, headerOctets, packed, got)
 		}
 	})
 }

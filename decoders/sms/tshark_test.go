@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// tshark joins the parts of each text of the table and decodes the same text.
+// TestTsharkReadsTheTexts checks that tshark joins the parts of each text and decodes the text.
 func TestTsharkReadsTheTexts(t *testing.T) {
 	segmenter := sms.New()
 	var messages []sms.Message

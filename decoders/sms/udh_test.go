@@ -15,23 +15,23 @@ func fromHex(t testing.TB, s string) []byte {
 
 func TestParseUDH(t *testing.T) {
 	for name, tc := range map[string]struct {
-		in     string
+		header string
 		ids    []byte
 		concat Concat
 	}{
-		"nothing":                            {in: ""},
-		"a length of zero":                   {in: "00"},
+		"no octets":                          {header: ""},
+		"a length of zero":                   {header: "00"},
 		"an 8-bit reference":                 {"050003CC0201", []byte{0}, Concat{Reference: 0xCC, Total: 2, Part: 1}},
 		"a 16-bit reference":                 {"060804ABCD0302", []byte{8}, Concat{Reference: 0xABCD, Wide: true, Total: 3, Part: 2}},
 		"ports before the concatenation":     {"0B05040B8423F000037F0202", []byte{5, 0}, Concat{Reference: 0x7F, Total: 2, Part: 2}},
 		"the last of two concatenations":     {"0A00030102010003020302", []byte{0, 0}, Concat{Reference: 2, Total: 3, Part: 2}},
-		"ports only":                         {in: "0605040B8423F0", ids: []byte{5}},
-		"part 0 is ignored":                  {in: "050003CC0200", ids: []byte{0}},
-		"a part beyond the total":            {in: "050003CC0203", ids: []byte{0}},
-		"a concatenation of the wrong width": {in: "040002CC02", ids: []byte{0}},
+		"ports only":                         {header: "0605040B8423F0", ids: []byte{5}},
+		"part 0 is ignored":                  {header: "050003CC0200", ids: []byte{0}},
+		"a part beyond the total":            {header: "050003CC0203", ids: []byte{0}},
+		"a concatenation of the wrong width": {header: "040002CC02", ids: []byte{0}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, err := ParseUDH(fromHex(t, tc.in))
+			h, err := ParseUDH(fromHex(t, tc.header))
 			relaytest.NoError(t, err)
 			var ids []byte
 			for _, e := range h {
@@ -48,16 +48,16 @@ func TestParseUDH(t *testing.T) {
 }
 
 func TestParseUDHRefuses(t *testing.T) {
-	for name, in := range map[string]string{
-		"a length beyond the end":          "050003CC02",
-		"a length before the end":          "040003CC0201",
-		"no length octet":                  "0003CC0201",
-		"an element beyond the header":     "050004CC0201",
-		"an element without a length":      "0100",
-		"a second element that is cut off": "060003CC020108",
+	for name, header := range map[string]string{
+		"a length that is too large":   "050003CC02",
+		"a length that is too small":   "040003CC0201",
+		"no length octet":              "0003CC0201",
+		"an element beyond the header": "050004CC0201",
+		"an element without a length":  "0100",
+		"a truncated second element":   "060003CC020108",
 	} {
 		t.Run(name, func(t *testing.T) {
-			if h, err := ParseUDH(fromHex(t, in)); err == nil {
+			if h, err := ParseUDH(fromHex(t, header)); err == nil {
 				t.Errorf("parsed as %v", h)
 			}
 		})
@@ -76,28 +76,28 @@ func FuzzParseUDH(f *testing.F) {
 		if c, ok := h.Concat(); ok && (c.Part < 1 || c.Part > c.Total || c.Total > 255) {
 			t.Fatalf("%x: part %d of %d", data, c.Part, c.Total)
 		}
-		again, err := ParseUDH(h.Append(nil))
+		reparsed, err := ParseUDH(h.Append(nil))
 		relaytest.NoError(t, err)
-		relaytest.Equal(t, "the header parsed again", again, h)
+		relaytest.Equal(t, "the header after encoding", reparsed, h)
 	})
 }
 
 func TestDecodeUCS2(t *testing.T) {
-	for name, tc := range map[string]struct{ in, want string }{
-		"nothing":                          {"", ""},
-		"Chinese":                          {"4f60597d", "你好"},
-		"a surrogate pair":                 {"d83cdf89", "🎉"},
-		"a lone high surrogate, then an A": {"d83c0041", "\uFFFDA"},
-		"a lone low surrogate":             {"df89", "\uFFFD"},
-		"a high surrogate at the end":      {"0041d83c", "A\uFFFD"},
-		"a byte order mark":                {"feff0041", "A"},
-		"little-endian by its mark":        {"fffe4100e904", "Aө"},
-		"a NUL behind it":                  {"0041004200", "AB"},
-		"a NUL behind little-endian":       {"fffe410000", "A"},
-		"half a character at the end":      {"004104", "A\uFFFD"},
+	for name, tc := range map[string]struct{ octets, want string }{
+		"no octets":                            {"", ""},
+		"Chinese":                              {"4f60597d", "你好"},
+		"a surrogate pair":                     {"d83cdf89", "🎉"},
+		"a lone high surrogate, then an A":     {"d83c0041", "\uFFFDA"},
+		"a lone low surrogate":                 {"df89", "\uFFFD"},
+		"a high surrogate at the end":          {"0041d83c", "A\uFFFD"},
+		"a byte order mark":                    {"feff0041", "A"},
+		"little-endian with a byte order mark": {"fffe4100e904", "Aө"},
+		"a NUL after the text":                 {"0041004200", "AB"},
+		"a NUL after little-endian":            {"fffe410000", "A"},
+		"half a code unit at the end":          {"004104", "A\uFFFD"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			relaytest.Equal(t, "the text", DecodeUCS2(fromHex(t, tc.in)), tc.want)
+			relaytest.Equal(t, "the text", DecodeUCS2(fromHex(t, tc.octets)), tc.want)
 		})
 	}
 }
@@ -107,14 +107,14 @@ func TestJoinUCS2(t *testing.T) {
 		parts []string
 		want  string
 	}{
-		"a code unit across the border":    {[]string{"00410400", "d1"}, "A\u0400\uFFFD"},
-		"cut after the upper octet":        {[]string{"004100", "420043"}, "ABC"},
-		"a NUL behind each part":           {[]string{"0041004200", "004300"}, "ABC"},
-		"a NUL behind the first":           {[]string{"004100", "0042"}, "AB"},
-		"a mark before each part":          {[]string{"fffe4100", "fffe4200"}, "AB"},
-		"a mark before the first":          {[]string{"fffe4100", "4200", "4300"}, "ABC"},
-		"a mark and a NUL with three":      {[]string{"fffe410000", "fffe420000", "fffe430000"}, "ABC"},
-		"a mark before the second is text": {[]string{"0041", "feff0042"}, "A\ufeffB"},
+		"a single octet in the last part":                       {[]string{"00410400", "d1"}, "A\u0400\uFFFD"},
+		"a code unit in two parts":                              {[]string{"004100", "420043"}, "ABC"},
+		"a NUL after each part":                                 {[]string{"0041004200", "004300"}, "ABC"},
+		"a NUL after the first part":                            {[]string{"004100", "0042"}, "AB"},
+		"a byte order mark before each part":                    {[]string{"fffe4100", "fffe4200"}, "AB"},
+		"a byte order mark before the first part":               {[]string{"fffe4100", "4200", "4300"}, "ABC"},
+		"a byte order mark and a NUL in each of three parts":    {[]string{"fffe410000", "fffe420000", "fffe430000"}, "ABC"},
+		"a byte order mark before the second part only is text": {[]string{"0041", "feff0042"}, "A\ufeffB"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var parts [][]byte
@@ -132,8 +132,8 @@ func FuzzDecodeUCS2(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		text := DecodeUCS2(data)
-		if again := DecodeUCS2(append([]byte(markBE), EncodeUCS2(text)...)); again != text {
-			t.Fatalf("%q came back as %q", text, again)
+		if decoded := DecodeUCS2(append([]byte(markBE), EncodeUCS2(text)...)); decoded != text {
+			t.Fatalf("%q is encoded and decoded to %q", text, decoded)
 		}
 	})
 }

@@ -16,21 +16,21 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// libwbxml decodes the document of each indication.
+// TestWBXML2XMLReadsTheIndications checks that libwbxml decodes each indication.
 func TestWBXML2XMLReadsTheIndications(t *testing.T) {
 	if _, err := exec.LookPath("wbxml2xml"); err != nil {
 		smstest.Missing(t, "wbxml2xml (Debian: libwbxml2-utils)")
 	}
 	for name, tc := range indications() {
 		t.Run(name, func(t *testing.T) {
-			message, err := tc.in.Message(1)
+			message, err := tc.indication.Message(1)
 			relaytest.NoError(t, err)
 			const pushHeader = 4 // id, type, length of the headers, content type
 			cmd := exec.Command("wbxml2xml", "-k", "-m", "0", "-o", "-", "-")
 			cmd.Stdin = bytes.NewReader(message.Data[pushHeader:])
-			out, err := cmd.Output()
+			output, err := cmd.Output()
 			if err != nil {
-				t.Fatalf("wbxml2xml: %v: %s", err, out)
+				t.Fatalf("wbxml2xml: %v: %s", err, output)
 			}
 			var si struct {
 				XMLName    xml.Name `xml:"si"`
@@ -39,11 +39,11 @@ func TestWBXML2XMLReadsTheIndications(t *testing.T) {
 					Text string `xml:",chardata"`
 				} `xml:"indication"`
 			}
-			if err := xml.Unmarshal(out, &si); err != nil || !bytes.Contains(out, []byte("//WAPFORUM//DTD SI 1.0//EN")) {
-				t.Fatalf("%v: %s", err, out)
+			if err := xml.Unmarshal(output, &si); err != nil || !bytes.Contains(output, []byte("//WAPFORUM//DTD SI 1.0//EN")) {
+				t.Fatalf("%v: %s", err, output)
 			}
-			relaytest.Equal(t, "the URL read by wbxml2xml", si.Indication.Href, tc.in.URL)
-			relaytest.Equal(t, "the title read by wbxml2xml", si.Indication.Text, tc.in.Title)
+			relaytest.Equal(t, "the URL read by wbxml2xml", si.Indication.Href, tc.indication.URL)
+			relaytest.Equal(t, "the title read by wbxml2xml", si.Indication.Text, tc.indication.Title)
 		})
 	}
 }
@@ -54,8 +54,8 @@ type expectation struct {
 	fields map[string]string
 }
 
-// tshark decodes pushes in one part and in several: the ports, the push, and each field of its
-// content.
+// TestTsharkReadsThePushes checks that tshark decodes the ports, the push and each field of its
+// content, for pushes in one part and in several.
 func TestTsharkReadsThePushes(t *testing.T) {
 	var messages []sms.Message
 	var want []expectation
@@ -69,11 +69,11 @@ func TestTsharkReadsThePushes(t *testing.T) {
 		}
 		messages, want = append(messages, m), append(want, expectation{name, fields})
 	}
-	for name, in := range tsharkIndications() {
-		message, err := in.Message(3)
+	for name, indication := range tsharkIndications() {
+		message, err := indication.Message(3)
 		add(name, message, err, map[string]string{
 			"wsp.header.content_type": "application/vnd.wap.sic", "wbxml.known_attrstart": "href='https://www.'",
-			"wbxml.known_attrvalue": "'.com/'", "wbxml.str_i": "example|x|" + in.Title,
+			"wbxml.known_attrvalue": "'.com/'", "wbxml.str_i": "example|x|" + indication.Title,
 		})
 	}
 	for name, n := range tsharkNotifications() {
@@ -88,7 +88,7 @@ func TestTsharkReadsThePushes(t *testing.T) {
 	for i, d := range smstest.Dissect(t, messages...) {
 		for field, value := range want[i].fields {
 			if got := d.All(field); !slices.Equal(got, strings.Split(value, "|")) {
-				t.Errorf("%s: %s is %q, want %q", want[i].name, field, got, value)
+				t.Errorf("%s: %s = %q, want %q", want[i].name, field, got, value)
 			}
 		}
 	}
@@ -96,16 +96,16 @@ func TestTsharkReadsThePushes(t *testing.T) {
 
 func tsharkIndications() map[string]wap.Indication {
 	return map[string]wap.Indication{
-		"an indication in one part":        {Title: "Grüße", URL: "https://www.example.com/x"},
-		"an indication in several parts":   {Title: strings.Repeat("Grüße 🎉 ", 40), URL: "https://www.example.com/x"},
-		"an indication that just fits":     {Title: strings.Repeat("a", 104), URL: "https://www.example.com/x"},
-		"an indication that just does not": {Title: strings.Repeat("a", 105), URL: "https://www.example.com/x"},
+		"an indication in one part":                {Title: "Grüße", URL: "https://www.example.com/x"},
+		"an indication in several parts":           {Title: strings.Repeat("Grüße 🎉 ", 40), URL: "https://www.example.com/x"},
+		"an indication that fills a part":          {Title: strings.Repeat("a", 104), URL: "https://www.example.com/x"},
+		"an indication that is one octet too long": {Title: strings.Repeat("a", 105), URL: "https://www.example.com/x"},
 	}
 }
 
-// A single part holds 133 octets, each of several parts 128.
+// A single part has room for 133 octets, and each of several parts for 128.
 func TestIndicationFillsAPart(t *testing.T) {
-	for name, want := range map[string]int{"an indication that just fits": 1, "an indication that just does not": 2} {
+	for name, want := range map[string]int{"an indication that fills a part": 1, "an indication that is one octet too long": 2} {
 		message, err := tsharkIndications()[name].Message(3)
 		relaytest.NoError(t, err)
 		m, err := message.Split(1)
@@ -114,13 +114,13 @@ func TestIndicationFillsAPart(t *testing.T) {
 	}
 }
 
-// Subjects are ASCII, because this tshark shows other texts octet by octet, without the charset
+// The subjects are ASCII, because tshark reports other texts octet by octet, without the charset
 // and the quote.
 func tsharkNotifications() map[string]wap.Notification {
-	class := func(n *wap.Notification) { n.Class = wap.Advertisement }
-	long := changed(class)
-	long.Subject, long.URL = strings.Repeat("Holiday ", 30), "http://mms.example.com/"+strings.Repeat("a/", 150)
-	short := changed(class)
-	short.Expiry = 72 * time.Hour
-	return map[string]wap.Notification{"a notification in one part": short, "a notification in several parts": long}
+	setClass := func(n *wap.Notification) { n.Class = wap.Advertisement }
+	longNotification := changed(setClass)
+	longNotification.Subject, longNotification.URL = strings.Repeat("Holiday ", 30), "http://mms.example.com/"+strings.Repeat("a/", 150)
+	shortNotification := changed(setClass)
+	shortNotification.Expiry = 72 * time.Hour
+	return map[string]wap.Notification{"a notification in one part": shortNotification, "a notification in several parts": longNotification}
 }

@@ -32,8 +32,8 @@ type Dissection map[string]any
 // All returns the values of a field ("gsm_sms.sms_text"), in order.
 func (d Dissection) All(field string) (values []string) {
 	for _, key := range slices.Sorted(maps.Keys(d)) {
-		list, several := d[key].([]any)
-		if !several {
+		list, isList := d[key].([]any)
+		if !isList {
 			list = []any{d[key]}
 		}
 		for _, v := range list {
@@ -70,11 +70,11 @@ func Dissect(t *testing.T, messages ...sms.Message) []Dissection {
 	}
 	frames := tshark(t, packets.Bytes())
 	if len(frames) != parts {
-		t.Fatalf("tshark: %d frames of %d", len(frames), parts)
+		t.Fatalf("tshark: %d frames, want %d", len(frames), parts)
 	}
 	list := make([]Dissection, len(messages))
-	for i, frame := range lastFrames {
-		list[i] = frames[frame]
+	for i, lastFrame := range lastFrames {
+		list[i] = frames[lastFrame]
 	}
 	return list
 }

@@ -13,7 +13,7 @@ type Text struct {
 	Parts  int
 }
 
-// Texts returns the table: alphabets, boundaries, languages.
+// Texts returns texts for the alphabets, the boundaries and several languages.
 func Texts() []Text {
 	var texts []Text
 	for _, list := range [][]Text{septets(), escapes(), units(), pairs(), lookalikes(), gsmWords(), words()} {
@@ -36,32 +36,32 @@ func septets() []Text {
 		{"one more than three parts", a(460), 7, 4},
 		{"ten whole parts", a(1530), 7, 10},
 		{"one more than ten parts", a(1531), 7, 11},
-		{"as many parts as there can be", a(255 * 153), 7, 255},
-		{"as many Greek capitals as a message holds", strings.Repeat("Ω", 160), 7, 1},
-		{"one Greek capital more", strings.Repeat("Ω", 161), 7, 2},
+		{"the largest number of parts", a(255 * 153), 7, 255},
+		{"a whole message of Greek capitals", strings.Repeat("Ω", 160), 7, 1},
+		{"one Greek capital more than a message", strings.Repeat("Ω", 161), 7, 2},
 	}
 }
 
 func escapes() []Text {
 	return []Text{
 		{"one euro", "€", 7, 1},
-		{"as many euros as a message holds", strings.Repeat("€", 80), 7, 1},
-		{"one euro more", strings.Repeat("€", 81), 7, 2},
-		{"euros that leave a septet of each part empty", strings.Repeat("€", 152), 7, 2},
+		{"a whole message of euros", strings.Repeat("€", 80), 7, 1},
+		{"one euro more than a message", strings.Repeat("€", 81), 7, 2},
+		{"two parts of euros with a spare septet each", strings.Repeat("€", 152), 7, 2},
 		{"one euro more than two parts", strings.Repeat("€", 153), 7, 3},
 		{"a euro as the end of a message", a(158) + "€", 7, 1},
-		{"a euro that just does not fit a message", a(159) + "€", 7, 2},
+		{"a euro across the end of a message", a(159) + "€", 7, 2},
 		{"a euro that would be split, then as much as fits", a(152) + "€" + a(151), 7, 2},
 		{"a euro that would be split, then one more", a(152) + "€" + a(152), 7, 3},
 		{"a euro at the end of the first part", a(151) + "€" + a(153), 7, 2},
 		{"a euro at the beginning of the second part", a(153) + "€" + a(151), 7, 2},
 		{"a euro that would be split at each boundary", a(152) + "€" + a(152) + "€" + a(152) + "€", 7, 4},
 		{"a bracket that would be split", a(152) + "[" + a(152), 7, 3},
-		{"all of the extension", "^{}\\[~]|€", 7, 1},
-		{"an object of JSON", `{"id":17,"list":[1,2,3],"text":"a|b"}`, 7, 1},
+		{"every printable character of the extension table", "^{}\\[~]|€", 7, 1},
+		{"a JSON object", `{"id":17,"list":[1,2,3],"text":"a|b"}`, 7, 1},
 		{"a form feed", "a\fb", 7, 1},
-		{"braces only", strings.Repeat("{}", 40), 7, 1},
-		{"one brace more", strings.Repeat("{}", 40) + "{", 7, 2},
+		{"a whole message of braces", strings.Repeat("{}", 40), 7, 1},
+		{"one brace more than a message", strings.Repeat("{}", 40) + "{", 7, 2},
 	}
 }
 
@@ -76,11 +76,11 @@ func units() []Text {
 		{"one ideograph more than three parts", strings.Repeat("你", 202), 16, 4},
 		{"ten whole parts of ideographs", strings.Repeat("你", 670), 16, 10},
 		{"one ideograph more than ten parts", strings.Repeat("你", 671), 16, 11},
-		{"as many parts of ideographs as there can be", strings.Repeat("你", 255*67), 16, 255},
-		{"letters, then an ideograph, just a message", a(69) + "你", 16, 1},
-		{"letters, then an ideograph, just more", a(70) + "你", 16, 2},
-		{"a message of letters and one ideograph", a(160) + "你", 16, 3},
-		{"euros beside an ideograph take one unit", strings.Repeat("€", 69) + "你", 16, 1},
+		{"the largest number of parts of ideographs", strings.Repeat("你", 255*67), 16, 255},
+		{"a whole message of letters and an ideograph", a(69) + "你", 16, 1},
+		{"one letter more than a message with an ideograph", a(70) + "你", 16, 2},
+		{"160 letters and an ideograph", a(160) + "你", 16, 3},
+		{"a euro is one unit if the text has an ideograph", strings.Repeat("€", 69) + "你", 16, 1},
 	}
 }
 
@@ -92,7 +92,7 @@ func pairs() []Text {
 		{"two parts of emoji", strings.Repeat("🎉", 66), 16, 2},
 		{"one emoji more than two parts", strings.Repeat("🎉", 67), 16, 3},
 		{"an emoji as the end of a message", a(68) + "🎉", 16, 1},
-		{"an emoji that just does not fit a message", a(69) + "🎉", 16, 2},
+		{"an emoji across the end of a message", a(69) + "🎉", 16, 2},
 		{"an emoji that would be split, then as much as fits", a(66) + "🎉" + a(65), 16, 2},
 		{"an emoji that would be split, then one more", a(66) + "🎉" + a(66), 16, 3},
 		{"an emoji at the end of the first part", a(65) + "🎉" + a(67), 16, 2},
@@ -113,12 +113,12 @@ func lookalikes() []Text {
 		{"a backtick", "`code`", 16, 1},
 		{"an apostrophe", "it's", 7, 1},
 		{"a typographic apostrophe", "it’s", 16, 1},
-		{"a typographic apostrophe makes two of a message", a(70) + "’", 16, 2},
+		{"70 letters and a typographic apostrophe", a(70) + "’", 16, 2},
 		{"a dash and an ellipsis", "wait – now…", 16, 1},
 		{"typographic quotes", "“quoted”", 16, 1},
-		{"a zero-width space that was pasted", "a\u200bb", 16, 1},
+		{"a zero-width space", "a\u200bb", 16, 1},
 		{"a letter with a combining accent", "cafe\u0301", 16, 1},
-		{"the same letter composed", "café", 7, 1},
+		{"a composed letter with an accent", "café", 7, 1},
 		{"a small alpha", "α", 16, 1},
 		{"a degree sign", "21 °C", 16, 1},
 		{"a superscript", "m²", 16, 1},
@@ -128,14 +128,14 @@ func lookalikes() []Text {
 func gsmWords() []Text {
 	return []Text{
 		{"line ends of three kinds", "one\ntwo\r\nthree\rfour", 7, 1},
-		{"signs of money", "£5, $6, ¥7, ¤8", 7, 1},
+		{"currency signs", "£5, $6, ¥7, ¤8", 7, 1},
 		{"German", "Größe, Übermaß, Äpfel und Öl: 5 €", 7, 1},
 		{"Nordic", "Ærø, Ångström, Øresund, blåbær", 7, 1},
 		{"Italian", "Perché così? È già più tardi.", 16, 1},
 		{"Spanish", "¿Mañana? ¡Sí, mañana!", 16, 1},
 		{"Spanish without an acute i", "¿Mañana? ¡Claro, señora!", 7, 1},
-		{"Greek in capitals of the alphabet", "ΔΦΓΛΩΠΨΣΘΞ", 7, 1},
-		{"an address of the web", "https://example.com/a?b=c&d=e~f#g_h", 7, 1},
+		{"Greek capitals of the alphabet", "ΔΦΓΛΩΠΨΣΘΞ", 7, 1},
+		{"a web address", "https://example.com/a?b=c&d=e~f#g_h", 7, 1},
 	}
 }
 
