@@ -22,7 +22,7 @@ func schema(t *testing.T) *jsonschema.Schema {
 	return relaytest.Must(c.Compile("inventory.json"))(t)
 }
 
-// validate validates a YAML document with the schema.
+// validate validates a YAML document against the schema.
 func validate(t *testing.T, s *jsonschema.Schema, text string) error {
 	t.Helper()
 	var fromYAML any
@@ -37,18 +37,18 @@ func read(t *testing.T, path string) string {
 	return string(relaytest.Must(os.ReadFile(path))(t))
 }
 
-func TestTheSchemaTakesWhatParseTakes(t *testing.T) {
+func TestSchemaAcceptsValidDocuments(t *testing.T) {
 	_, page, _ := strings.Cut(read(t, "../../docs/inventory.md"), "```yaml\n")
 	page, _, _ = strings.Cut(page, "```")
 	exported := relaytest.Must(inventory.EncodeYAML(inventory.Mask(contract(t)), "exported"))(t)
 	demo := encode(t, inventory.Demo("random-token-0123456"))
 	s := schema(t)
 	for name, text := range map[string]string{
-		"the contract's": read(t, "testdata/contract.yaml"), "the example": read(t, "../../deploy/inventory.example.yaml"),
-		"the page": page, "an export": string(exported), "the demo": demo,
-		"one secret without a list": acct("webhook_secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"),
-		"numbers without quotes":    acct(`relays: {vmn: [{id: v, number: 447860000009, action: inactive}]}`),
-		"the name of the default":   "document: default",
+		"the contract's inventory": read(t, "testdata/contract.yaml"), "the example": read(t, "../../deploy/inventory.example.yaml"),
+		"the documentation's example": page, "an export": string(exported), "the demo": demo,
+		"one secret without a list":      acct("webhook_secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"),
+		"numbers without quotes":         acct(`relays: {vmn: [{id: v, number: 447860000009, action: inactive}]}`),
+		"the default name of a document": "document: default",
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := validate(t, s, text); err != nil {
@@ -59,46 +59,46 @@ func TestTheSchemaTakesWhatParseTakes(t *testing.T) {
 				known = contract(t)
 			}
 			if _, err := inventory.Parse([]byte(text), inventory.Options{Load: earlier(known)}); err != nil {
-				t.Errorf("parsed: %v", err)
+				t.Errorf("Parse: %v", err)
 			}
 		})
 	}
 }
 
-func TestTheSchemaRefusesWhatParseRefuses(t *testing.T) {
+func TestSchemaRefusesInvalidDocuments(t *testing.T) {
 	s := schema(t)
 	for name, text := range map[string]string{
-		"an unknown section":      "acounts: []",
-		"an unknown field":        acct("credt: 1"),
-		"a name of two words":     "document: site a",
-		"an account without name": "accounts: [{credit: 1}]",
-		"credit in words":         acct("credit: many"),
-		"credit below zero":       acct("credit: -1"),
-		"a permission":            acct("permissions: [all]"),
-		"a short token":           acct("tokens: [{token: short}]"),
-		"an unknown scope":        acct("tokens: [{token: a-token-0123456789, scopes: [everything]}]"),
-		"a secret of another":     acct("webhook_secret: hunter2"),
-		"letters for a prefix":    acct("relays: {geo: [{id: g, prefix: abc, action: black_hole}]}"),
-		"an unknown action":       acct("relays: {vmn: [{id: v, number: 447860000001, action: pigeon}]}"),
-		"an action of the other":  acct("relays: {geo: [{id: g, prefix: 447, action: inactive}]}"),
-		"a decoder without type":  acct("decoders: [{id: d, name: D}]"),
-		"an unknown codec":        acct("decoders: [{id: d, name: D, type: other, codec: morse}]"),
-		"a repeat":                acct("rules: [{id: r, name: R, on: reading, repeat: often, actions: [{action: email, parameters: [a@example.com]}]}]"),
-		"a duration":              acct("ledgers: [{id: l, name: L, expiry: long}]"),
-		"claims below zero":       acct("ledgers: [{id: l, name: L, claims: -1}]"),
-		"a short ICCID":           acct("sims: [{iccid: '8944'}]"),
-		"a PIN":                   acct("sims: [{iccid: '8944000000000000001', pin: abcd}]"),
-		"a state":                 acct("sims: [{iccid: '8944000000000000001', current_state: lost}]"),
-		"a trunk without address": acct("sip: {trunks: [{source_ips: []}]}"),
-		"an address":              acct("sip: {trunks: [{source_ips: [example.com]}]}"),
-		"a list for an account":   "accounts: [[]]",
+		"an unknown section":                "acounts: []",
+		"an unknown field":                  acct("credt: 1"),
+		"a name of two words":               "document: site a",
+		"an account without a name":         "accounts: [{credit: 1}]",
+		"credit in words":                   acct("credit: many"),
+		"negative credit":                   acct("credit: -1"),
+		"an unknown permission":             acct("permissions: [all]"),
+		"a short token":                     acct("tokens: [{token: short}]"),
+		"an unknown scope":                  acct("tokens: [{token: a-token-0123456789, scopes: [everything]}]"),
+		"a webhook secret in another form":  acct("webhook_secret: hunter2"),
+		"a prefix of letters":               acct("relays: {geo: [{id: g, prefix: abc, action: black_hole}]}"),
+		"an unknown action":                 acct("relays: {vmn: [{id: v, number: 447860000001, action: pigeon}]}"),
+		"an action of the other kind":       acct("relays: {geo: [{id: g, prefix: 447, action: inactive}]}"),
+		"a decoder without a type":          acct("decoders: [{id: d, name: D}]"),
+		"an unknown codec":                  acct("decoders: [{id: d, name: D, type: other, codec: morse}]"),
+		"a repeat in words":                 acct("rules: [{id: r, name: R, on: reading, repeat: often, actions: [{action: email, parameters: [a@example.com]}]}]"),
+		"a duration in words":               acct("ledgers: [{id: l, name: L, expiry: long}]"),
+		"negative claims":                   acct("ledgers: [{id: l, name: L, claims: -1}]"),
+		"a short ICCID":                     acct("sims: [{iccid: '8944'}]"),
+		"a PIN of letters":                  acct("sims: [{iccid: '8944000000000000001', pin: abcd}]"),
+		"an unknown state":                  acct("sims: [{iccid: '8944000000000000001', current_state: lost}]"),
+		"a trunk without an address":        acct("sip: {trunks: [{source_ips: []}]}"),
+		"a host name instead of an address": acct("sip: {trunks: [{source_ips: [example.com]}]}"),
+		"a list instead of an account":      "accounts: [[]]",
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := validate(t, s, text); err == nil {
-				t.Error("the schema takes it")
+				t.Error("the schema accepts the document")
 			}
 			if _, err := inventory.Parse([]byte(text), inventory.Options{}); err == nil {
-				t.Error("it is parsed")
+				t.Error("Parse accepts the document")
 			}
 		})
 	}
@@ -112,7 +112,7 @@ func TestEveryFieldHasAMeaning(t *testing.T) {
 		}
 	}
 	if fields, meanings := strings.Count(table, "\n")-2, strings.Count(read(t, "fields.txt"), "\n"); fields != meanings {
-		t.Errorf("%d fields, %d meanings", fields, meanings)
+		t.Errorf("%d fields and %d lines in fields.txt", fields, meanings)
 	}
 }
 
