@@ -51,8 +51,8 @@ func chirpStackV3Frame(d document, f *decoders.Frame) {
 	// gateways write malformed.
 	server := d.Time("time|publishedAt")
 	earliest := gatewayTime(f.Gateways, server)
-	if f.NetworkTime = cmp.Or(believable(f.Gateways, server, earliest), server); !earliest.IsZero() && !f.NetworkTime.Equal(earliest) {
-		disbelieve(f, "rxInfo.time", earliest)
+	if f.NetworkTime = cmp.Or(plausibleTime(f.Gateways, server, earliest), server); !earliest.IsZero() && !f.NetworkTime.Equal(earliest) {
+		noteWrongTime(f, "rxInfo.time", earliest)
 	}
 	// Identify the frame by the first identifier of a reception, by the server's time, or by
 	// the time of the gateways.
@@ -62,8 +62,8 @@ func chirpStackV3Frame(d document, f *decoders.Frame) {
 		f.DedupID = count + uplinkID + ":" + string(f.Kind)
 	case serverText != "":
 		f.DedupID = count + serverText + ":" + string(f.Kind)
-	case counted(f) != "":
-		f.DedupID = counted(f) + ":" + string(f.Kind)
+	case counterID(f) != "":
+		f.DedupID = counterID(f) + ":" + string(f.Kind)
 	}
 }
 

@@ -53,9 +53,9 @@ func chirpStackV4Frame(d document, f *decoders.Frame) {
 	// may be wrong; the times at which the server received the frame show that.
 	if f.NetworkTime = d.Timestamp("time"); f.NetworkTime.IsZero() {
 		f.NetworkTime = gatewayTime(f.Gateways, serverTime)
-	} else if believed := believable(f.Gateways, serverTime, f.NetworkTime); !believed.Equal(f.NetworkTime) {
-		disbelieve(f, "time", f.NetworkTime)
-		f.NetworkTime = believed
+	} else if plausible := plausibleTime(f.Gateways, serverTime, f.NetworkTime); !plausible.Equal(f.NetworkTime) {
+		noteWrongTime(f, "time", f.NetworkTime)
+		f.NetworkTime = plausible
 	}
 	// Identify the event by its kind too: a device's uplink, its status and the log line about
 	// it have the same deduplicationId.

@@ -8,8 +8,8 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// Inspect checks that the body is complete and detects its sender, without parsing
-// its values, for a handler that has to choose its answer. The error is
+// Inspect checks that the body is complete and detects its sender, without parsing its values.
+// A handler needs the sender to choose its response. The error is
 // ErrProtobuf, ErrTooMany, or a *decoders.Error of format "json" if the
 // body is neither JSON nor a form nor an XML document.
 func Inspect(p Post) (Sender, error) {
@@ -79,13 +79,13 @@ func detectOther(p Post) (Sender, bool) {
 		return unknownDocument, true
 	}
 	form, err := url.ParseQuery(string(body))
-	declared := strings.HasPrefix(p.ContentType, "application/x-www-form-urlencoded")
+	isForm := strings.HasPrefix(p.ContentType, "application/x-www-form-urlencoded")
 	switch {
 	case err == nil && isSigfox(form): // also if the template declares plain text
 		return Sigfox, true
-	case declared && p.Path == lpwan:
+	case isForm && p.Path == lpwan:
 		return Sigfox, true
-	case declared:
+	case isForm:
 		return unknownForm, true
 	}
 	return "", false

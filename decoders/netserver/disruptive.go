@@ -59,7 +59,7 @@ func disruptiveSamples(f *decoders.Frame, name string, d document) {
 	if !d.Has("updateTime") {
 		d.WarnTime("updateTime", "is missing")
 	}
-	sampled := make(map[string]bool) // keys of the samples
+	sampleKeys := make(map[string]bool) // keys of the samples
 	d.Each("samples", func(sample document) {
 		t := sample.Time("sampleTime")
 		if !sample.Has("sampleTime") {
@@ -69,7 +69,7 @@ func disruptiveSamples(f *decoders.Frame, name string, d document) {
 			if key == "sampleTime" {
 				return
 			}
-			sampled[name+"."+key] = true
+			sampleKeys[name+"."+key] = true
 			if !addSample(f, name+"."+key, v, t, false) && isPresent(v) {
 				sample.Warn(key, noValue)
 			}
@@ -83,11 +83,11 @@ func disruptiveSamples(f *decoders.Frame, name string, d document) {
 		key = name + "." + key
 		if n++; n > maxSamples {
 			setExcess(f, key)
-		} else if !sampled[key] && !addSample(f, key, v, t, false) && isPresent(v) {
+		} else if !sampleKeys[key] && !addSample(f, key, v, t, false) && isPresent(v) {
 			d.Warn(strings.TrimPrefix(key, name+"."), noValue)
 		}
 	})
-	if n == 0 && len(sampled) == 0 {
+	if n == 0 && len(sampleKeys) == 0 {
 		f.Samples = append(f.Samples, decoders.Reading{Key: name, Value: 1, Time: t})
 	}
 	if f.SampleTime.IsZero() {

@@ -44,12 +44,12 @@ type members struct {
 type member struct {
 	key, keyEnd int32 // offsets of the key; equal for the body itself and for an item of a list
 	start, end  int32 // offsets of the value, without the quotes of a string
-	next        int32 // index of the member after this one and its fields
+	nextIndex   int32 // index of the member after this one and its fields
 	kind        jsonbody.Kind
 	escaped     bool // the key has escapes
 }
 
-// readDocument reads a body. The error is about its syntax.
+// readDocument reads a body. The error is a syntax error.
 func readDocument(body []byte) (document, error) {
 	return readPart(body, jsonbody.MaxDepth, math.MaxInt)
 }
@@ -57,8 +57,8 @@ func readDocument(body []byte) (document, error) {
 // readPart reads the first values of a body, down to a depth. The error is about the
 // syntax of the whole body.
 func readPart(body []byte, depth, limit int) (document, error) {
-	const bytesPerMember, usual = 14, 128
-	m := &members{body: body, list: make([]member, 0, min(len(body)/bytesPerMember+1, usual)), depth: depth, limit: limit}
+	const bytesPerMember, usualMembers = 14, 128
+	m := &members{body: body, list: make([]member, 0, min(len(body)/bytesPerMember+1, usualMembers)), depth: depth, limit: limit}
 	r := jsonbody.New(body)
 	m.add(&r, member{}, 0, depth)
 	err := r.Close()
@@ -68,14 +68,14 @@ func readPart(body []byte, depth, limit int) (document, error) {
 	return document{members: m}, err
 }
 
-// add adds the next value of r and, if it is an object, its fields down to a depth. x has the
-// key of the value. base is the offset of the reader's text in the body.
-func (m *members) add(r *jsonbody.Reader, x member, base, depth int) {
+// add adds the next value of r and, if it is an object, its fields down to a depth. entry has
+// the key of the value. base is the offset of the reader's text in the body.
+func (m *members) add(r *jsonbody.Reader, entry member, base, depth int) {
 	i := len(m.list)
-	x.kind = r.Kind()
-	x.start = int32(base + r.Offset())
-	m.list = append(m.list, x)
-	if x.kind == jsonbody.Object && depth > 0 {
+	entry.kind = r.Kind()
+	entry.start = int32(base + r.Offset())
+	m.list = append(m.list, entry)
+	if entry.kind == jsonbody.Object && depth > 0 {
 		for name := range r.Fields() {
 			if len(m.list) < m.limit {
 				start, end := r.Key()
@@ -85,23 +85,23 @@ func (m *members) add(r *jsonbody.Reader, x member, base, depth int) {
 	} else {
 		r.Skip()
 	}
-	x.end = int32(base + r.Offset())
-	if x.kind == jsonbody.String {
-		x.start++
-		x.end = max(x.start, x.end-1) // the string may be cut off
+	entry.end = int32(base + r.Offset())
+	if entry.kind == jsonbody.String {
+		entry.start++
+		entry.end = max(entry.start, entry.end-1) // the string may be cut off
 	}
-	x.next = int32(len(m.list))
-	m.list[i] = x
+	entry.nextIndex = int32(len(m.list))
+	m.list[i] = entry
 }
 
 func (m *members) text(i int) []byte { return m.body[m.list[i].start:m.list[i].end] }
 
 func (m *members) key(i int) string {
-	x := &m.list[i]
-	if x.escaped {
-		return string(jsonbody.Unescape(m.body[x.key:x.keyEnd]))
+	entry := &m.list[i]
+	if entry.escaped {
+		return string(jsonbody.Unescape(m.body[entry.key:entry.keyEnd]))
 	}
-	return string(m.body[x.key:x.keyEnd])
+	return string(m.body[entry.key:entry.keyEnd])
 }
 
 // find returns the index of the value at a path within a member, or -1 if it is missing.
@@ -111,18 +111,18 @@ func (m *members) find(parent int, path string) int {
 		if path[end] == '|' {
 			// Return the later alternative, but not null if the other alternative has a value.
 			i, j := m.find(parent, path[:end]), m.find(parent, path[end+1:])
-			first, last := min(i, j), max(i, j)
-			if first >= 0 && m.list[last].kind == jsonbody.Null && m.list[first].kind != jsonbody.Null {
-				return first
+			earlier, later := min(i, j), max(i, j)
+			if earlier >= 0 && m.list[later].kind == jsonbody.Null && m.list[earlier].kind != jsonbody.Null {
+				return earlier
 			}
-			return last
+			return later
 		}
 	}
 	name, found := path[:end], -1
-	last := m.list[parent].next
-	for i := parent + 1; i < int(last); i = int(m.list[i].next) {
-		switch x := &m.list[i]; {
-		case !x.escaped && string(m.body[x.key:x.keyEnd]) != name, x.escaped && m.key(i) != name:
+	parentEnd := m.list[parent].nextIndex
+	for i := parent + 1; i < int(parentEnd); i = int(m.list[i].nextIndex) {
+		switch entry := &m.list[i]; {
+		case !entry.escaped && string(m.body[entry.key:entry.keyEnd]) != name, entry.escaped && m.key(i) != name:
 		case end == len(path):
 			found = i
 		default:
@@ -146,7 +146,7 @@ func (d *document) fields() iter.Seq[int] {
 		if d.index < 0 {
 			return
 		}
-		for i := d.index + 1; i < int(d.members.list[d.index].next) && yield(i); i = int(d.members.list[i].next) {
+		for i := d.index + 1; i < int(d.members.list[d.index].nextIndex) && yield(i); i = int(d.members.list[i].nextIndex) {
 			continue
 		}
 	}
@@ -194,11 +194,11 @@ func (d document) In(path string) document {
 
 // Unwrap makes the fields of some objects, the wrappers, fields of the document.
 func (d document) Unwrap(isWrapper func(key string) bool) {
-	for i := d.index + 1; i < int(d.members.list[d.index].next); {
+	for i := d.index + 1; i < int(d.members.list[d.index].nextIndex); {
 		m := &d.members.list[i]
-		nextIndex := int(m.next)
+		nextIndex := int(m.nextIndex)
 		if m.kind == jsonbody.Object && isWrapper(d.members.key(i)) {
-			m.next = int32(i + 1)
+			m.nextIndex = int32(i + 1)
 		}
 		i = nextIndex
 	}
@@ -207,14 +207,14 @@ func (d document) Unwrap(isWrapper func(key string) bool) {
 // Unquote returns the value at a path as In does or, if the value is a string, the JSON in
 // that string. If the JSON is cut off, its beginning is read.
 func (d document) Unquote(path string) document {
-	in := d.In(path)
+	inner := d.In(path)
 	if d.Kind(path) != jsonbody.String {
-		return in
+		return inner
 	}
-	text, _ := readDocument([]byte(in.Self().String()))
+	text, _ := readDocument([]byte(inner.Self().String()))
 	text.members.origin = d.offset(path)
-	in.members, in.index = text.members, 0
-	return in
+	inner.members, inner.index = text.members, 0
+	return inner
 }
 
 // Each visits the items of the list at a path.
@@ -238,12 +238,12 @@ func (d document) Items(visit func(item document)) {
 // All visits the fields in the order of the body, each as a value and as a document.
 func (d document) All(visit func(key string, v jsonbody.Value, d document)) {
 	for i := range d.fields() {
-		in := document{notes: d.notes, members: d.members, index: i, name: d.members.key(i)}
-		key := in.name
+		inner := document{notes: d.notes, members: d.members, index: i, name: d.members.key(i)}
+		key := inner.name
 		if d.name != "" && d.members.list[i].kind == jsonbody.Object {
-			in.name = d.name + "." + key
+			inner.name = d.name + "." + key
 		}
-		visit(key, in.Self(), in)
+		visit(key, inner.Self(), inner)
 	}
 }
 

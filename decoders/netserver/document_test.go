@@ -206,7 +206,7 @@ func TestItemsAfterARefusedItemAreRead(t *testing.T) {
 		d, err := readDocument([]byte(body))
 		relaytest.NoError(t, err)
 		d.notes = new(notes)
-		b := frames{sender: "s"}
+		b := batch{sender: "s"}
 		d.Each("l", func(d document) { b.item(d, item) })
 		return b.list, b.err
 	}

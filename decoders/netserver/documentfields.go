@@ -31,11 +31,11 @@ func isPresent(v jsonbody.Value) bool { return v.Kind > jsonbody.Null }
 // optional reads the value at a path. It warns if the value is present and cannot be read.
 func optional[T any](d document, path, problem string, read func(jsonbody.Value) (T, bool)) (T, bool) {
 	v := d.Value(path)
-	x, ok := read(v)
+	value, ok := read(v)
 	if !ok && isPresent(v) {
 		d.Warn(path, problem)
 	}
-	return x, ok
+	return value, ok
 }
 
 // Text reads an optional string. The text of a number is its digits.
@@ -238,7 +238,7 @@ func (d document) LoRaBattery(path string) *float64 {
 	return loraPercent(new(float64(n)))
 }
 
-// Percent reads a battery in per cent. It returns nil for a value above 100, which means an external supply.
+// Percent reads a battery in per cent. A value above 100 means an external supply.
 func (d document) Percent(path string) *float64 {
 	n := d.Number(path)
 	if n == nil || *n < 0 || *n > 100 {
@@ -272,8 +272,8 @@ func (d document) reception(id string) decoders.Gateway {
 // maxGateways is the largest number of receptions of a frame.
 const maxGateways = 100
 
-// protobufGateways reads receptions like Gateways, for senders that use protobuf: the members of a reception have
-// common names, which read does not read, and an SNR of 0 dB is left out.
+// protobufGateways reads receptions like Gateways, for senders that use protobuf. read reads the
+// members without rssi, snr and location. A missing SNR means 0 dB.
 func (d document) protobufGateways(path string, read func(document) decoders.Gateway) []decoders.Gateway {
 	gateways := d.Gateways(path, func(d document) decoders.Gateway {
 		g := read(d)

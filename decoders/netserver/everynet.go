@@ -61,7 +61,7 @@ func everynetFrame(d document, f *decoders.Frame) {
 		f.DedupID, f.DedupSpan = hash+":"+kind, repeatSpan
 	case id != "":
 		f.DedupID = id + ":" + kind
-	case counted(f) != "":
-		f.DedupID = counted(f) + ":" + kind
+	case counterID(f) != "":
+		f.DedupID = counterID(f) + ":" + kind
 	}
 }

@@ -20,14 +20,14 @@ func tooMany(sender string) error {
 // maxSamples is the largest number of samples of one frame.
 const maxSamples = 10_000
 
-// setExcess notes that a frame has too many samples, from key on.
+// setExcess records that a frame has too many samples and that those from key on are omitted.
 func setExcess(f *decoders.Frame, key string) {
 	f.Excess = fmt.Sprintf("%s: a frame may carry %d samples, the rest is left out", key, maxSamples)
 }
 
 // addSample adds a value that the sender decoded. allStrings reports whether the sender writes all
-// values as strings; only then a string may be a number, true or false. addSample returns false for
-// lists, objects and null.
+// values as strings; only then is a string converted to a number or a boolean. addSample returns
+// false for lists, objects and null.
 func addSample(f *decoders.Frame, key string, v jsonbody.Value, t time.Time, allStrings bool) bool {
 	r := decoders.Reading{Key: key, Time: t}
 	n, isNumber := v.Float()
@@ -99,7 +99,7 @@ func eachFrame(s Sender, p *Post, body []byte, read readFrame) ([]decoders.Frame
 	if err != nil {
 		return nil, err
 	}
-	b := frames{sender: s, post: p}
+	b := batch{sender: s, post: p}
 	if d.kind() != jsonbody.Array {
 		err = b.add(d, read)
 		return b.list, err
@@ -108,8 +108,8 @@ func eachFrame(s Sender, p *Post, body []byte, read readFrame) ([]decoders.Frame
 	return b.list, b.err
 }
 
-// frames collects the frames of one body.
-type frames struct {
+// batch collects the frames of one body.
+type batch struct {
 	sender Sender
 	post   *Post
 	list   []decoders.Frame
@@ -119,7 +119,7 @@ type frames struct {
 }
 
 // add reads a frame from a document and adds it unless it is refused.
-func (b *frames) add(d document, read readFrame) error {
+func (b *batch) add(d document, read readFrame) error {
 	b.notes = notes{sender: b.sender, post: b.post}
 	d.notes = &b.notes
 	n := len(b.list)
@@ -134,7 +134,7 @@ func (b *frames) add(d document, read readFrame) error {
 }
 
 // item adds the frame of an item of a list. It stores the first error, which names the item, in b.err.
-func (b *frames) item(d document, read readFrame) {
+func (b *batch) item(d document, read readFrame) {
 	if len(b.list) >= maxFrames {
 		b.err = tooMany(string(b.sender))
 		return

@@ -33,7 +33,7 @@ func genericFrame(d document, f *decoders.Frame) {
 		d.Refuse("", "must be an object of values")
 		return
 	}
-	best := math.MaxInt
+	bestRank := math.MaxInt
 	d.All(func(key string, v jsonbody.Value, _ document) {
 		rank := slices.Index(keys, key)
 		if key == "id" {
@@ -41,8 +41,8 @@ func genericFrame(d document, f *decoders.Frame) {
 		}
 		switch {
 		case rank >= 0:
-			if id, ok := v.Text(); ok && id != "" && rank < best {
-				f.Identifier, best = id, rank
+			if id, ok := v.Text(); ok && id != "" && rank < bestRank {
+				f.Identifier, bestRank = id, rank
 			}
 			return
 		case key == "time", key == "timestamp":
@@ -51,19 +51,19 @@ func genericFrame(d document, f *decoders.Frame) {
 		case isEUIName(key):
 			id, _ := v.Text()
 			eui, ok := decoders.NormalizeDevEUI(id)
-			if ok && euiRank < best {
-				f.Identifier, best = eui, euiRank
+			if ok && euiRank < bestRank {
+				f.Identifier, bestRank = eui, euiRank
 			}
 			if ok {
 				return
 			}
 		}
 		f.Object[key] = v.Any()
-		if eui := euiWithin(f.Object[key]); eui != "" && euiRank < best {
-			f.Identifier, best = eui, euiRank
+		if eui := euiWithin(f.Object[key]); eui != "" && euiRank < bestRank {
+			f.Identifier, bestRank = eui, euiRank
 		}
 	})
-	if best == idRank && p.DeviceID == "" && isMessageID(f.Identifier, f.Object, p.ReceivedAt) {
+	if bestRank == idRank && p.DeviceID == "" && isMessageID(f.Identifier, f.Object, p.ReceivedAt) {
 		d.Refuse("id", "seems to be the message's, not the device's: name the device by deviceId or in the address")
 		return
 	}
@@ -111,22 +111,22 @@ func euiWithin(v any) string {
 // isMessageID reports whether the id of a body probably identifies the message, not the device: a
 // time, any id in a body with the members of a network server's frame, or a UUID or ULID in a body
 // with another name of the device.
-func isMessageID(id string, object map[string]any, received time.Time) bool {
-	if isRecentTime(id, received) {
+func isMessageID(id string, object map[string]any, receivedAt time.Time) bool {
+	if isRecentTime(id, receivedAt) {
 		return true
 	}
-	var counter, payload, radio, named bool
+	var hasCounter, hasPayload, hasRadio, hasName bool
 	for key := range object {
 		switch bareName(key) {
 		case "fcnt", "fcntup", "fcntdown", "framecounter", "framecount", "counterup", "seqno", "seqnumber", "sequencenumber":
-			counter = true
+			hasCounter = true
 		case "payload", "payloadhex", "payloadraw", "rawpayload", "frmpayload", "data", "dataframe", "frame", "hex":
 			_, isText := object[key].(string)
-			payload = payload || isText
+			hasPayload = hasPayload || isText
 		case "port", "fport", "rssi", "snr", "lsnr", "freq", "frequency", "datr", "dr", "datarate", "gateway", "gateways", "gws", "rxinfo":
-			radio = true
+			hasRadio = true
 		case "device", "devicename", "devname", "imei", "serial", "serialnumber", "sn", "mac", "macaddress", "sensorid", "nodeid", "unitid", "name":
-			named = true
+			hasName = true
 		}
 	}
 	// A UUID has 32 hex digits, a ULID 26 of its own alphabet.
@@ -134,23 +134,23 @@ func isMessageID(id string, object map[string]any, received time.Time) bool {
 	if len(id) == 26 {
 		isUniqueID = strings.Trim(strings.ToUpper(id), "0123456789ABCDEFGHJKMNPQRSTVWXYZ") == ""
 	}
-	return (counter || payload) && radio || named && isUniqueID
+	return (hasCounter || hasPayload) && hasRadio || hasName && isUniqueID
 }
 
 // isRecentTime reports whether digits are a time of the last ten years in milliseconds,
 // microseconds or nanoseconds, or a time within a day of the receipt in seconds.
-func isRecentTime(id string, received time.Time) bool {
+func isRecentTime(id string, receivedAt time.Time) bool {
 	n, err := strconv.ParseInt(id, 10, 64)
 	if err != nil {
 		return false
 	}
-	if received.IsZero() {
-		received = time.UnixMilli(n).Add(time.Hour)
+	if receivedAt.IsZero() {
+		receivedAt = time.UnixMilli(n).Add(time.Hour)
 	}
 	const day = 24 * time.Hour
 	switch len(id) {
 	case 10:
-		return received.Sub(time.Unix(n, 0)).Abs() < day
+		return receivedAt.Sub(time.Unix(n, 0)).Abs() < day
 	case 13:
 		n *= 1e6
 	case 16:
@@ -159,7 +159,7 @@ func isRecentTime(id string, received time.Time) bool {
 	default:
 		return false
 	}
-	age := received.Sub(time.Unix(0, n))
+	age := receivedAt.Sub(time.Unix(0, n))
 	return age > -day && age < 10*365*day
 }
 

@@ -36,7 +36,7 @@ func heliumFrame(d document, f *decoders.Frame) {
 	if s := d.Text("decoded.error"); s != "" {
 		d.As("decoded").Warn("decoded.error", s)
 	}
-	f.DedupID = cmp.Or(d.Text("uuid"), counted(f))
+	f.DedupID = cmp.Or(d.Text("uuid"), counterID(f))
 	if f.DedupID == "" && !f.NetworkTime.IsZero() {
 		f.DedupID = strconv.FormatInt(f.NetworkTime.UnixMilli(), 10)
 	}

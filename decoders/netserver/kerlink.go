@@ -38,14 +38,14 @@ func kerlinkFrame(d document, f *decoders.Frame) {
 		return g
 	})
 	f.NetworkTime = cmp.Or(d.Time("recvTime"), d.Time("gwRecvTime"))
-	f.DedupID = cmp.Or(d.Text("id"), counted(f))
+	f.DedupID = cmp.Or(d.Text("id"), counterID(f))
 	// A body with a counter or a payload is an uplink. Other posts about a device become
 	// downlink or service events.
-	down := d.IsPresent("fCntDown")
+	isDownlink := d.IsPresent("fCntDown")
 	switch {
-	case f.HasFCnt || d.IsPresent("payload") && !down:
+	case f.HasFCnt || d.IsPresent("payload") && !isDownlink:
 		f.Kind = decoders.Uplink
-	case down:
+	case isDownlink:
 		if d.IsPresent("payload") {
 			d.Warn("fCntUp", "is missing, so this is not an uplink")
 		}

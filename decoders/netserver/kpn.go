@@ -52,7 +52,7 @@ func parseKPN(p Post) ([]decoders.Frame, error) {
 		}
 		// Include the content, because some times have a precision of one second only.
 		if !f.NetworkTime.IsZero() {
-			f.DedupID = timed(f) + ":" + strconv.Itoa(f.FPort) + ":" + hex.EncodeToString(f.Payload)
+			f.DedupID = timeID(f) + ":" + strconv.Itoa(f.FPort) + ":" + hex.EncodeToString(f.Payload)
 			if len(f.Samples) > 0 {
 				f.DedupID += ":" + f.Samples[0].Key
 			}

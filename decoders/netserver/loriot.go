@@ -66,6 +66,6 @@ func loriotFrame(d document, f *decoders.Frame) {
 		f.DedupID = strconv.FormatInt(f.FCnt, 10) + ":" + strconv.FormatInt(seqno, 10) + ":" + strconv.Itoa(f.FPort)
 		f.DedupSpan = repeatSpan
 	default:
-		f.DedupID = timed(f)
+		f.DedupID = timeID(f)
 	}
 }

@@ -14,16 +14,16 @@ func milesightFrame(d document, f *decoders.Frame) {
 		return
 	}
 	// Properties and events of a device are uplinks.
-	data, tsl := d.Text("data.type"), d.Text("data.tslID")
+	dataType, tsl := d.Text("data.type"), d.Text("data.tslID")
 	switch {
 	case eventType != "DEVICE_DATA":
 		f.Kind, f.Text = decoders.Service, eventType
-	case data == "PROPERTY" || data == "EVENT":
+	case dataType == "PROPERTY" || dataType == "EVENT":
 		f.Kind = decoders.Uplink
-	case data == "ONLINE" || data == "OFFLINE":
-		f.Kind, f.Text = decoders.Status, data
+	case dataType == "ONLINE" || dataType == "OFFLINE":
+		f.Kind, f.Text = decoders.Status, dataType
 	default:
-		f.Kind, f.Text = decoders.Service, joinTexts(data, tsl)
+		f.Kind, f.Text = decoders.Service, joinTexts(dataType, tsl)
 		d.Warn("data.type", "is neither PROPERTY nor EVENT, so this is not an uplink")
 	}
 	profile := d.In("data.deviceProfile")

@@ -23,7 +23,7 @@ func parseMonnit(p Post) ([]decoders.Frame, error) {
 	}
 	var gateway string
 	d.notes = &notes{sender: Monnit} // discarded: each message has notes of its own
-	b := frames{sender: Monnit, post: &p}
+	b := batch{sender: Monnit, post: &p}
 	d.All(func(key string, _ jsonbody.Value, message document) {
 		switch {
 		case key == "gatewayMessage" && d.Kind(key) == jsonbody.Object:
@@ -152,7 +152,7 @@ func monnitRuleFrame(d document, f *decoders.Frame) {
 	if f.NetworkTime.IsZero() && day != "" {
 		f.TimeNote = "date: is not a time: " + quoteClipped([]byte(day+" "+clock))
 	}
-	if id := timed(f); id != "" {
+	if id := timeID(f); id != "" {
 		f.DedupID = id + ":" + f.Text
 	}
 }

@@ -28,5 +28,5 @@ func netmoreFrame(d document, f *decoders.Frame) {
 		return g
 	})
 	setBestGateway(f, d.reception("gatewayIdentifier"))
-	f.DedupID = timed(f) // milliseconds suffice if there is no counter
+	f.DedupID = timeID(f) // milliseconds suffice if there is no counter
 }

@@ -26,7 +26,7 @@ type note struct {
 	text   string
 }
 
-// refuse keeps the error about the first essential field in the body that cannot be read.
+// refuse records the error about the first essential field in the body that cannot be read.
 func (n *notes) refuse(offset int, field, reason string) {
 	if n.err == nil || offset < n.errOffset {
 		n.err = &decoders.Error{Format: string(n.sender), Field: field, Offset: -1, Reason: reason}
@@ -34,7 +34,7 @@ func (n *notes) refuse(offset int, field, reason string) {
 	}
 }
 
-// maxWarnings bounds the warnings that a hostile body can give a frame.
+// maxWarnings is the largest number of warnings of a frame: a hostile body could cause many.
 const maxWarnings = 20
 
 // write adds the notes to the frame and returns the error of a refused frame.

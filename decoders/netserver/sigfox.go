@@ -39,39 +39,39 @@ func sigfoxFrame(d document, f *decoders.Frame) {
 	d.Identifier(f, "device", cmp.Or(d.Text("device"), d.Text("deviceId"), sigfoxID(d.Text("id"))))
 	f.NetworkTime = d.Time("time")
 	f.Payload = d.Hex("data")
-	located, hasStations := sigfoxReceptions(d, f)
+	hasLocation, hasStations := sigfoxReceptions(d, f)
 	// An advanced callback adds to a frame of an earlier DATA callback.
-	advanced := located || hasStations || d.IsPresent("lqi|linkQuality") || d.Flag("duplicate")
+	isAdvanced := hasLocation || hasStations || d.IsPresent("lqi|linkQuality") || d.Flag("duplicate")
 	// Recognise the callback by its content, because callbacks have no names. A position or a
 	// list of stations without data and without measurements of the customer is not an uplink,
 	// so that it cannot replace the uplink if it arrives first.
-	custom := sigfoxCustom(d)
+	values := sigfoxCustom(d)
 	switch {
 	case d.IsPresent("data"):
-		f.Kind, f.Supplement, f.Extensible = decoders.Uplink, advanced, !advanced
-		f.Object, f.BesidePayload = custom, custom != nil
+		f.Kind, f.Supplement, f.Extensible = decoders.Uplink, isAdvanced, !isAdvanced
+		f.Object, f.BesidePayload = values, values != nil
 	case d.IsPresent("downlinkAck"): // SERVICE ACKNOWLEDGE
 		f.Kind = decoders.Nack
 		if d.Flag("downlinkAck") {
 			f.Kind = decoders.Ack
 		}
-		warnUnused(d, custom, "infoCode", "infoMessage", "downlinkOverusage")
+		warnUnused(d, values, "infoCode", "infoMessage", "downlinkOverusage")
 	case d.IsPresent("severity|info|infoMessage|infoCode"):
-		f.Kind, f.Text = decoders.Failure, joinValues(custom, "severity", "infoCode", "info", "infoMessage")
-		warnUnused(d, custom, "severity", "infoCode", "info", "infoMessage")
-	case measures(custom, "batt", "temp"):
-		f.Kind, f.Object, f.Supplement = decoders.Uplink, custom, advanced
-	case located:
+		f.Kind, f.Text = decoders.Failure, joinValues(values, "severity", "infoCode", "info", "infoMessage")
+		warnUnused(d, values, "severity", "infoCode", "info", "infoMessage")
+	case hasMeasurement(values, "batt", "temp"):
+		f.Kind, f.Object, f.Supplement = decoders.Uplink, values, isAdvanced
+	case hasLocation:
 		f.Kind, f.Supplement = decoders.Location, true
-		warnUnused(d, custom)
+		warnUnused(d, values)
 	case d.IsPresent("batt|temp"):
-		f.Kind, f.Object = decoders.Status, custom
+		f.Kind, f.Object = decoders.Status, values
 		f.Text = joinValues(f.Object, "batt", "temp")
-	case advanced:
+	case isAdvanced:
 		f.Kind, f.Supplement = decoders.Service, true
-		warnUnused(d, custom)
-	case custom != nil:
-		f.Kind, f.Object = decoders.Uplink, custom
+		warnUnused(d, values)
+	case values != nil:
+		f.Kind, f.Object = decoders.Uplink, values
 	default:
 		f.Kind = decoders.Service
 		d.Warn("data", "is missing, and there are no other values")
@@ -92,10 +92,10 @@ func sigfoxID(id string) string {
 	return id
 }
 
-// measures reports whether the customer's values include a number or a boolean whose name is
+// hasMeasurement reports whether the customer's values include a number or a boolean whose name is
 // not excluded.
-func measures(custom map[string]any, excluded ...string) bool {
-	for name, v := range custom {
+func hasMeasurement(values map[string]any, excluded ...string) bool {
+	for name, v := range values {
 		switch v.(type) {
 		case float64, bool, map[string]any, []any:
 			if !slices.Contains(excluded, name) {
@@ -108,9 +108,9 @@ func measures(custom map[string]any, excluded ...string) bool {
 
 // warnUnused warns of the customer's values in an event without readings, except those that
 // are read.
-func warnUnused(d document, custom map[string]any, read ...string) {
-	for _, name := range slices.Sorted(maps.Keys(custom)) {
-		if !slices.Contains(read, name) && custom[name] != nil {
+func warnUnused(d document, values map[string]any, names ...string) {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if !slices.Contains(names, name) && values[name] != nil {
 			d.Warn(name, "is not used: this callback has no data")
 		}
 	}
@@ -145,10 +145,10 @@ func sigfoxCustom(d document) (custom map[string]any) {
 	return custom
 }
 
-// sigfoxReceptions reads the receiving stations and the position of the device. located reports
-// whether the callback is about a position, even if that is unknown, and hasStations whether it
+// sigfoxReceptions reads the receiving stations and the position of the device. hasLocation
+// reports whether the callback has a position, even an unknown one, and hasStations whether it
 // has a list of stations.
-func sigfoxReceptions(d document, f *decoders.Frame) (located, hasStations bool) {
+func sigfoxReceptions(d document, f *decoders.Frame) (hasLocation, hasStations bool) {
 	station := d.reception("station")
 	// With a radius, lat and lng are the position of the device; otherwise they are the rounded position of the station.
 	position, computed, radius := d.Place("lat", "lng"), d.IsPresent("computedLocation"), d.IsPresent("radius")

@@ -102,26 +102,26 @@ func VerifyThingPark(rawQuery string, body []byte, key string, now time.Time) er
 	var isSigned bool
 	switch documentName {
 	case "DevEUI_uplink", "BS_alarm", "":
-		isSigned = sumIs(token, customer+devEUI+text("FPort")+text("FCntUp")+text("payload_hex")+remaining)
+		isSigned = hasSum(token, customer+devEUI+text("FPort")+text("FCntUp")+text("payload_hex")+remaining)
 	case "DevEUI_downlink_Sent":
-		isSigned = sumIs(token, customer+devEUI+text("FPort")+text("FCntDn")+remaining)
+		isSigned = hasSum(token, customer+devEUI+text("FPort")+text("FCntDn")+remaining)
 	default:
-		isSigned = sumIs(token, customer+devEUI+remaining) || sumIs(token, customer+strings.ToLower(devEUI)+remaining)
+		isSigned = hasSum(token, customer+devEUI+remaining) || hasSum(token, customer+strings.ToLower(devEUI)+remaining)
 	}
 	if key == "" || !isSigned {
 		return ErrSignature
 	}
-	made, err := time.Parse(time.RFC3339Nano, timeText)
+	signedAt, err := time.Parse(time.RFC3339Nano, timeText)
 	if err != nil {
 		return ErrStale
 	}
-	if made.Sub(now).Abs() > maxSkew {
-		return fmt.Errorf("%w: it was made at %s", ErrStale, made.UTC().Format(time.RFC3339))
+	if signedAt.Sub(now).Abs() > maxSkew {
+		return fmt.Errorf("%w: it was signed at %s", ErrStale, signedAt.UTC().Format(time.RFC3339))
 	}
 	return nil
 }
 
-func sumIs(token, text string) bool {
+func hasSum(token, text string) bool {
 	sum := sha256.Sum256([]byte(text))
 	return hexEqual(token, sum[:])
 }

@@ -27,11 +27,11 @@ func parseThingPark(p Post) ([]decoders.Frame, error) {
 // returns the name of the document, or "" if the document has none.
 func thingParkDocument(d document) (name string) {
 	d.Unwrap(func(key string) bool {
-		named := strings.HasPrefix(key, "DevEUI_") || key == "BS_alarm"
-		if named {
+		isDocument := strings.HasPrefix(key, "DevEUI_") || key == "BS_alarm"
+		if isDocument {
 			name = key
 		}
-		return named || key == "data" || key == "uplinkMetrics"
+		return isDocument || key == "data" || key == "uplinkMetrics"
 	})
 	return name
 }
@@ -80,7 +80,7 @@ func thingParkFrame(d document, f *decoders.Frame) {
 			causes = slices.DeleteFunc(causes, func(s string) bool { return s == "" || s == "00" })
 			f.Kind, f.Text = decoders.Failure, "downlink not sent: "+strings.Join(causes, ", ")
 		}
-		f.FCnt, f.HasFCnt = 0, false // FCntUp is that of the last uplink
+		f.FCnt, f.HasFCnt = 0, false // FCntUp is the counter of the last uplink
 	case "DevEUI_multicast_summary":
 		f.Kind, f.Text = decoders.Downlink, "multicast summary"
 	case "DevEUI_alarm", "BS_alarm":

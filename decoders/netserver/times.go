@@ -82,9 +82,9 @@ func gatewayTime(gateways []decoders.Gateway, reference time.Time) time.Time {
 	return times[0]
 }
 
-// believable returns t, a time of a gateway. If it differs from the server's by more than
+// plausibleTime returns t, a time of a gateway. If t differs from the server's time by more than
 // clockSpan, it returns the time of another gateway or, if all differ, the server's.
-func believable(gateways []decoders.Gateway, server, t time.Time) time.Time {
+func plausibleTime(gateways []decoders.Gateway, server, t time.Time) time.Time {
 	if server.IsZero() || t.IsZero() || server.Sub(t).Abs() <= clockSpan {
 		return t
 	}
@@ -94,8 +94,8 @@ func believable(gateways []decoders.Gateway, server, t time.Time) time.Time {
 	return server
 }
 
-// disbelieve notes that a time is not used because another clock contradicts it.
-func disbelieve(f *decoders.Frame, field string, t time.Time) {
+// noteWrongTime notes that a time is not used because another clock contradicts it.
+func noteWrongTime(f *decoders.Frame, field string, t time.Time) {
 	if f.TimeNote == "" {
 		f.TimeNote = field + ": " + t.Format(time.RFC3339) + " is not used: the server's or another gateway's clock differs by more than a day"
 	}
@@ -106,17 +106,17 @@ func disbelieve(f *decoders.Frame, field string, t time.Time) {
 // gateway. A post that the network repeats has the time of the first post.
 const repeatSpan = time.Minute
 
-// counted returns an identifier of a frame made of its counter and its time in the network, or
+// counterID returns an identifier of a frame made of its counter and its time in the network, or
 // "" if one is unknown.
-func counted(f *decoders.Frame) string {
+func counterID(f *decoders.Frame) string {
 	if !f.HasFCnt {
 		return ""
 	}
-	return timed(f)
+	return timeID(f)
 }
 
-// timed returns an identifier like counted does, also for a frame without a counter.
-func timed(f *decoders.Frame) string {
+// timeID returns an identifier like counterID does, also for a frame without a counter.
+func timeID(f *decoders.Frame) string {
 	if f.NetworkTime.IsZero() {
 		return ""
 	}

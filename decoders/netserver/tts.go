@@ -147,5 +147,5 @@ func ttnV2Frame(d document, f *decoders.Frame) {
 	})
 	f.Position = d.Place("metadata.latitude", "metadata.longitude")
 	f.NetworkTime = cmp.Or(d.Time("metadata.time"), gatewayTime(f.Gateways, time.Time{}))
-	f.DedupID = counted(f)
+	f.DedupID = counterID(f)
 }
