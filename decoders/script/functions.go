@@ -49,10 +49,10 @@ func functions() []expr.Option {
 	}
 	return append(options,
 		expr.Function("float32be", word{size: 4}.float, new(func([]int, int) float64)),
-		expr.Function("float32le", word{size: 4, little: true}.float, new(func([]int, int) float64)),
+		expr.Function("float32le", word{size: 4, littleEndian: true}.float, new(func([]int, int) float64)),
 		expr.Function("bits", bits, new(func([]int, int, int) int)),
 		expr.Function("bit", bit, new(func([]int, int, int) bool)),
-		expr.Function("bool", truth, new(func([]int, int) bool)),
+		expr.Function("bool", boolean, new(func([]int, int) bool)),
 		expr.Function("bcd", bcd, new(func([]int, int, int) int)),
 		expr.Function("hex", hexText, new(func([]int, int, int) string)),
 		expr.Function("ascii", ascii, new(func([]int, int, int) string)),
@@ -74,8 +74,8 @@ func builtins() []string {
 
 // word reads a number of 1 to 4 bytes.
 type word struct {
-	size           int
-	little, signed bool
+	size                 int
+	littleEndian, signed bool
 }
 
 func (w word) read(args ...any) (any, error) {
@@ -85,7 +85,7 @@ func (w word) read(args ...any) (any, error) {
 	}
 	n := 0
 	for i := range b {
-		if w.little {
+		if w.littleEndian {
 			n |= b[i] & 0xff << (8 * i)
 		} else {
 			n = n<<8 | b[i]&0xff
@@ -152,7 +152,7 @@ func bit(args ...any) (any, error) {
 	return b[0]>>n&1 == 1, nil
 }
 
-func truth(args ...any) (any, error) {
+func boolean(args ...any) (any, error) {
 	b, err := window(args[0], args[1], 1)
 	if err != nil {
 		return nil, err
@@ -181,12 +181,12 @@ func bcd(args ...any) (any, error) {
 }
 
 func hexText(args ...any) (any, error) {
-	b, err := raw(args)
+	b, err := bytesOf(args)
 	return hex.EncodeToString(b), err
 }
 
 func ascii(args ...any) (any, error) {
-	b, err := raw(args)
+	b, err := bytesOf(args)
 	for i, c := range b {
 		switch {
 		case c == 0:
@@ -198,7 +198,7 @@ func ascii(args ...any) (any, error) {
 	return string(b), err
 }
 
-func raw(args []any) ([]byte, error) {
+func bytesOf(args []any) ([]byte, error) {
 	size, ok := args[2].(int)
 	if !ok {
 		return nil, failure(-1, "needs a whole number of bytes")

@@ -8,9 +8,9 @@
 //
 // An expression can read bytes (the payload, a list of integers), fPort, fCnt, object (the
 // values that the network server decoded) and params (the device's parameters). A key whose
-// expression returns nil is left out. See functions for the functions that read bytes.
+// expression returns nil is omitted. See functions for the functions that read bytes.
 //
-// expr has no limit of time, so expressions are limited instead: a source has at most 4 KB, an
+// expr has no time limit, so expressions are limited instead: a source has at most 4 KB, an
 // expression at most 200 nodes, predicates do not nest, functions that build long strings and
 // lists or read the clock are disabled, and lists are capped. An expression has access to the
 // frame only.
@@ -90,15 +90,15 @@ func compile(st statement) (*vm.Program, error) {
 	if err == nil {
 		return code, nil
 	}
-	e, ok := errors.AsType[*file.Error](err)
+	exprErr, ok := errors.AsType[*file.Error](err)
 	if !ok {
 		return nil, sourceError(st.key, st.line, st.column, err.Error())
 	}
-	line, column := st.line, st.column+e.Column
-	if e.Line > 1 {
-		line, column = st.line+e.Line-1, e.Column+1
+	line, column := st.line, st.column+exprErr.Column
+	if exprErr.Line > 1 {
+		line, column = st.line+exprErr.Line-1, exprErr.Column+1
 	}
-	reason := e.Message
+	reason := exprErr.Message
 	if reason == "unexpected token EOF" { // a term of expr's lexer
 		reason = "unexpected end of the expression"
 	}
@@ -113,19 +113,19 @@ func (s *Script) Decode(f *decoders.Frame) (decoders.Result, error) {
 	if err != nil {
 		return res, err
 	}
-	var first error
+	var firstErr error
 	for _, p := range s.programs {
 		v, err := s.run(p, e)
 		switch {
 		case err == nil:
 			values.AppendTimed(&res, p.key, v)
-		case first == nil:
-			first = err
+		case firstErr == nil:
+			firstErr = err
 		default:
 			res.Errors = append(res.Errors, err.Error())
 		}
 	}
-	return res, first
+	return res, firstErr
 }
 
 // run evaluates an expression. A machine is not reused after an error.
@@ -134,12 +134,12 @@ func (s *Script) run(p program, e *env) (any, error) {
 	v, err := m.Run(p.code, e)
 	if err != nil {
 		// An error of a function that reads bytes has an offset.
-		if e, ok := errors.AsType[*decoders.Error](err); ok {
-			return nil, &decoders.Error{Format: format, Field: p.key, Offset: e.Offset, Reason: e.Reason}
+		if decoderErr, ok := errors.AsType[*decoders.Error](err); ok {
+			return nil, &decoders.Error{Format: format, Field: p.key, Offset: decoderErr.Offset, Reason: decoderErr.Reason}
 		}
 		reason := err.Error()
-		if e, ok := errors.AsType[*file.Error](err); ok {
-			reason = e.Message
+		if exprErr, ok := errors.AsType[*file.Error](err); ok {
+			reason = exprErr.Message
 		}
 		return nil, refused(p.key, reason)
 	}
@@ -178,8 +178,8 @@ func refused(field, reason string) error {
 //   - + is replaced by joinName, which limits strings, unless both operands are numbers;
 //   - the pattern of matches is a literal, which is compiled once.
 type rules struct {
-	reason                     string
-	lets, lists, hasPredicates bool
+	reason                          string
+	hasLet, hasLists, hasPredicates bool
 }
 
 // Visit implements ast.Visitor.
@@ -196,24 +196,24 @@ func (r *rules) Visit(node *ast.Node) {
 			r.refuse("unknown name " + n.Name)
 		}
 	case *ast.VariableDeclaratorNode:
-		r.lets = true
+		r.hasLet = true
 	case *ast.ArrayNode, *ast.MapNode:
-		r.lists = true
+		r.hasLists = true
 	case *ast.BinaryNode:
 		switch n.Operator {
 		case "..":
-			r.lists = true
+			r.hasLists = true
 		case "matches":
 			if _, literal := n.Right.(*ast.StringNode); !literal {
 				r.refuse("the pattern of matches must be a literal string")
 			}
 		case "+":
-			if !numeric(n.Left) || !numeric(n.Right) {
+			if !isNumeric(n.Left) || !isNumeric(n.Right) {
 				ast.Patch(node, &ast.CallNode{Callee: &ast.IdentifierNode{Value: joinName}, Arguments: []ast.Node{n.Left, n.Right}})
 			}
 		}
 	}
-	if r.lets && (r.lists || r.hasPredicates) {
+	if r.hasLet && (r.hasLists || r.hasPredicates) {
 		r.refuse("let cannot stand with lists, maps, ranges or predicates")
 	}
 }
@@ -224,7 +224,7 @@ func (r *rules) refuse(reason string) {
 	}
 }
 
-func numeric(n ast.Node) bool {
+func isNumeric(n ast.Node) bool {
 	t := n.Type()
 	return t != nil && (t.Kind() == reflect.Int || t.Kind() == reflect.Float64)
 }

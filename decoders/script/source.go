@@ -20,8 +20,8 @@ type statement struct {
 	line, column    int // start of the expression, from 1
 }
 
-// parse parses lines of "key = expression". Other lines continue the expression of the line
-// before. A line that begins with # is a comment.
+// parse parses lines of "key = expression". Other lines continue the preceding expression. A
+// line that begins with # is a comment.
 func parse(source string) ([]statement, error) {
 	if len(source) > maxSource {
 		return nil, sourceError("", 1, 1, fmt.Sprintf("the source is longer than %d bytes", maxSource))
@@ -30,12 +30,12 @@ func parse(source string) ([]statement, error) {
 	source = strings.TrimPrefix(source, "\ufeff")
 	for i, line := range strings.Split(source, "\n") {
 		line = strings.TrimSuffix(line, "\r")
-		s, begins := begin(line, i+1)
+		s, isStart := begin(line, i+1)
 		text := strings.TrimSpace(line)
 		switch {
 		case text == "" || text[0] == '#':
 			line = "" // added to the expression, so that its lines can be counted
-		case begins:
+		case isStart:
 			statements = append(statements, s)
 			continue
 		case len(statements) == 0:
@@ -67,7 +67,7 @@ func parse(source string) ([]statement, error) {
 func begin(line string, number int) (statement, bool) {
 	remaining := strings.TrimLeft(line, " \t")
 	n := 0
-	for n < len(remaining) && keyByte(remaining[n], n == 0) {
+	for n < len(remaining) && isKeyByte(remaining[n], n == 0) {
 		n++
 	}
 	cursor := strings.TrimLeft(remaining[n:], " \t")
@@ -81,7 +81,7 @@ func begin(line string, number int) (statement, bool) {
 	}, true
 }
 
-func keyByte(c byte, isFirst bool) bool {
+func isKeyByte(c byte, isFirst bool) bool {
 	switch {
 	case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c == '_':
 		return true

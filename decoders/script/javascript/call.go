@@ -36,8 +36,8 @@ func (r *realm) findEntry(aliases map[string]string) (entry, error) {
 	return entry{}, refused("", "none of the functions decodeUplink, Decode and Decoder is defined")
 }
 
-// function finds a function by its name: an alias, a global function or a member of what a
-// module exports.
+// function finds a function by its name: an alias, a global function or a member of the
+// exports of a module.
 func (r *realm) function(name string, aliases map[string]string) (goja.Callable, bool) {
 	if local, ok := aliases[name]; ok {
 		if f, ok := goja.AssertFunction(r.vm.Get(local)); ok {
@@ -79,7 +79,7 @@ func (r *realm) wrapped(name string, aliases map[string]string) (goja.Callable, 
 	return nil, false
 }
 
-// membersOf returns the objects within an object that have common names.
+// membersOf returns the members of an object that are objects with a common name of a wrapper.
 func membersOf(obj *goja.Object) []*goja.Object {
 	var members []*goja.Object
 	for _, name := range []string{"driver", "codec", "decoder", "default", "exports", "Driver", "Codec"} {

@@ -22,7 +22,7 @@ const (
 type Codec struct {
 	code     *goja.Program
 	preludes []*goja.Program
-	uses     uses
+	features features
 	// aliases maps the names that an ES module exports to the names of its functions.
 	aliases map[string]string
 	// variables are the names of the variables at the top level of the source.
@@ -40,8 +40,8 @@ func Compile(source string) (*Codec, error) {
 	if err != nil {
 		return nil, compileError(err)
 	}
-	c := &Codec{code: code, uses: usesOf(source), aliases: module.aliases, variables: variablesOf(module.tree)}
-	c.preludes, err = preludes(c.uses)
+	c := &Codec{code: code, features: featuresOf(source), aliases: module.aliases, variables: variablesOf(module.tree)}
+	c.preludes, err = preludes(c.features)
 	return c, err
 }
 
@@ -97,7 +97,7 @@ func (i *Interrupter) Interrupt(reason string) bool {
 // call runs the codec's top level in a new realm, and then use. A panic of the
 // interpreter becomes an error of this call.
 func (c *Codec) call(f *decoders.Frame, i *Interrupter, use func(*realm) (decoders.Result, error)) (res decoders.Result, err error) {
-	r := newRealm(f, c.uses)
+	r := newRealm(f, c.features)
 	r.variables = c.variables
 	i.fired.Store(false)
 	i.vm.Store(r.vm)
@@ -155,16 +155,16 @@ func compileError(err error) error {
 // failure returns the error of a call: an exception, an interruption or too deep a recursion,
 // with the position in the codec.
 func (r *realm) failure(function string, err error) error {
-	var stopped *goja.InterruptedError
-	var deep *goja.StackOverflowError
-	var thrown *goja.Exception
+	var interrupted *goja.InterruptedError
+	var overflow *goja.StackOverflowError
+	var exception *goja.Exception
 	switch {
-	case errors.As(err, &stopped):
-		return refused(function, position(stopped.Stack())+clipText(fmt.Sprint(stopped.Value())))
-	case errors.As(err, &deep):
-		return refused(function, position(deep.Stack())+"functions call one another too deep")
-	case errors.As(err, &thrown):
-		return refused(function, position(thrown.Stack())+clipText(r.message(thrown.Value())))
+	case errors.As(err, &interrupted):
+		return refused(function, position(interrupted.Stack())+clipText(fmt.Sprint(interrupted.Value())))
+	case errors.As(err, &overflow):
+		return refused(function, position(overflow.Stack())+"functions call one another too deep")
+	case errors.As(err, &exception):
+		return refused(function, position(exception.Stack())+clipText(r.message(exception.Value())))
 	}
 	return refused(function, clipText(err.Error()))
 }

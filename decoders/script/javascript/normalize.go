@@ -64,9 +64,9 @@ func measurements(res *decoders.Result, v any) {
 	taken := slots(res.Readings)
 	for i, value := range list {
 		m, _ := value.(map[string]any)
-		if t, others, ok := values.CutTime(m); ok {
+		if t, remaining, ok := values.CutTime(m); ok {
 			oldCount := len(res.Readings)
-			values.AppendAt(res, "", others, t)
+			values.AppendAt(res, "", remaining, t)
 			maps.Copy(taken, slots(res.Readings[oldCount:]))
 			continue
 		}
@@ -86,8 +86,8 @@ func measurements(res *decoders.Result, v any) {
 
 // slot identifies a reading of a frame.
 type slot struct {
-	key    string
-	offset int64
+	key         string
+	nanoseconds int64
 }
 
 func slotOf(r decoders.Reading) slot { return slot{r.Key, r.Time.UnixNano()} }

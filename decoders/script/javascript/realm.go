@@ -31,24 +31,24 @@ var (
 	bufferSource string
 )
 
-// uses has the optional parts of a realm. Each part takes time, so a realm has a part only if the
-// source contains its name.
-type uses struct {
+// features has the optional parts of a realm. Each part takes time, so a realm has a part only
+// if the source contains its name.
+type features struct {
 	date, buffer, module, console bool
 }
 
-func usesOf(source string) uses {
-	has := func(name string) bool { return strings.Contains(source, name) }
-	return uses{date: has("Date"), buffer: has("Buffer") || has("buffer"), console: has("console"), module: has("export") || has("require")}
+func featuresOf(source string) features {
+	contains := func(name string) bool { return strings.Contains(source, name) }
+	return features{date: contains("Date"), buffer: contains("Buffer") || contains("buffer"), console: contains("console"), module: contains("export") || contains("require")}
 }
 
 // preludes returns the programs that run before the codec.
-func preludes(u uses) ([]*goja.Program, error) {
+func preludes(enabled features) ([]*goja.Program, error) {
 	var programs []*goja.Program
 	for _, p := range []struct {
 		name, source string
 		used         bool
-	}{{"date.js", dateSource, u.date}, {"buffer.js", bufferSource, u.buffer}} {
+	}{{"date.js", dateSource, enabled.date}, {"buffer.js", bufferSource, enabled.buffer}} {
 		if !p.used {
 			continue
 		}
@@ -75,7 +75,7 @@ type realm struct {
 	shim goja.Value
 }
 
-func newRealm(f *decoders.Frame, u uses) *realm {
+func newRealm(f *decoders.Frame, enabled features) *realm {
 	r := &realm{vm: goja.New(), frame: f}
 	r.vm.SetMaxCallStackSize(maxCalls)
 	r.vm.SetTimeSource(func() time.Time { return frameTime(f) })
@@ -88,10 +88,10 @@ func newRealm(f *decoders.Frame, u uses) *realm {
 		}
 		return source.Float64()
 	})
-	if u.console {
+	if enabled.console {
 		r.defineConsole()
 	}
-	if u.module {
+	if enabled.module {
 		r.defineModule()
 	}
 	return r

@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// maxValues, maxDeep and maxChars limit the result of a codec.
-	maxValues = 20_000
-	maxDeep   = 32
-	maxChars  = 256 << 10
+	// maxValues, maxNesting and maxChars limit the result of a codec.
+	maxValues  = 20_000
+	maxNesting = 32
+	maxChars   = 256 << 10
 	// maxNotes is the largest number of errors, and of warnings, of a codec.
 	maxNotes = 20
 )
@@ -83,8 +83,8 @@ func (x *exporter) value(v goja.Value, depth int) any {
 	if x.values++; x.values > maxValues {
 		x.excess = fmt.Sprintf("returned more than %d values", maxValues)
 	}
-	if depth > maxDeep {
-		x.excess = fmt.Sprintf("returned values that are nested deeper than %d, or within themselves", maxDeep)
+	if depth > maxNesting {
+		x.excess = fmt.Sprintf("returned values that are nested deeper than %d, or within themselves", maxNesting)
 	}
 	if x.excess != "" || v == nil {
 		return nil

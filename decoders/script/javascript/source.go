@@ -24,7 +24,7 @@ type module struct {
 
 // parse parses a script, a CommonJS module or an ES module. The parser does not support the
 // keywords import and export. If it fails at one, parse replaces the keyword by blanks, so that
-// positions do not change, and parses again. So it never replaces words in strings and comments.
+// positions do not change, and parses again. Words in strings and comments are never replaced.
 func parse(source string) (module, error) {
 	if len(source) > maxSource {
 		return module{}, errorAt(1, 1, fmt.Sprintf("the source is longer than %d bytes", maxSource))
@@ -35,7 +35,7 @@ func parse(source string) (module, error) {
 		tree, err := parser.ParseFile(nil, origin, string(text), 0, parser.WithDisableSourceMaps)
 		if err == nil {
 			m.tree = tree
-			return m, unsupported(tree)
+			return m, checkPatterns(tree)
 		}
 		list, ok := errors.AsType[parser.ErrorList](err)
 		if !ok || len(list) == 0 {
@@ -102,10 +102,10 @@ func offsetOf(text []byte, line, column int) int {
 // propertyEscape matches \p{…} and \P{…} after an even number of backslashes.
 var propertyEscape = regexp.MustCompile(`(?:^|[^\\])(?:\\\\)*\\[pP]\{`)
 
-// unsupported refuses regular expressions with Unicode property escapes: the interpreter
+// checkPatterns refuses regular expressions with Unicode property escapes: the interpreter
 // reads \p{L} as the letters p{L}, so that the codec would return wrong values. It does not
 // find patterns that a codec builds at run time (docs/decoders.md).
-func unsupported(tree *ast.Program) error {
+func checkPatterns(tree *ast.Program) error {
 	var err error
 	visit(reflect.ValueOf(tree.Body), map[any]bool{}, func(literal *ast.RegExpLiteral) {
 		if err == nil && strings.ContainsAny(literal.Flags, "uv") && propertyEscape.MatchString(literal.Pattern) {
@@ -116,29 +116,29 @@ func unsupported(tree *ast.Program) error {
 	return err
 }
 
-// visit calls found with each regular expression below a node, because the parser has no
+// visit calls fn with each regular expression below a node, because the parser has no
 // visitor. seen prevents a second visit of a node that is in several lists.
-func visit(v reflect.Value, seen map[any]bool, found func(*ast.RegExpLiteral)) {
+func visit(v reflect.Value, seen map[any]bool, fn func(*ast.RegExpLiteral)) {
 	switch v.Kind() {
 	case reflect.Interface:
-		visit(v.Elem(), seen, found)
+		visit(v.Elem(), seen, fn)
 	case reflect.Pointer:
 		if v.IsNil() || v.Type() == reflect.TypeFor[*file.File]() || seen[v.Interface()] {
 			return
 		}
 		seen[v.Interface()] = true
 		if literal, ok := v.Interface().(*ast.RegExpLiteral); ok {
-			found(literal)
+			fn(literal)
 		}
-		visit(v.Elem(), seen, found)
+		visit(v.Elem(), seen, fn)
 	case reflect.Slice:
 		for i := range v.Len() {
-			visit(v.Index(i), seen, found)
+			visit(v.Index(i), seen, fn)
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() {
-				visit(v.Field(i), seen, found)
+				visit(v.Field(i), seen, fn)
 			}
 		}
 	}
@@ -175,11 +175,11 @@ func (e *esm) blank(length int) {
 	}
 }
 
-// defaulted replaces "export default" before a value. It is not longer, so that positions do
-// not change. defaultMember is the name of the member.
+// defaultAssignment replaces "export default" before a value. It is not longer, so that positions
+// do not change. defaultMember is the name of the member.
 const (
-	defaulted     = "exports.d="
-	defaultMember = "d"
+	defaultAssignment = "exports.d="
+	defaultMember     = "d"
 )
 
 // export replaces the keyword or a list "export {…}" by blanks. The value of
@@ -194,7 +194,7 @@ func (e *esm) export() {
 	}
 	if value := regexp.MustCompile(`^export\s+default\b`).FindString(remaining); value != "" {
 		e.blank(len(value))
-		copy(e.text[e.offset+len(value)-len(defaulted):], defaulted)
+		copy(e.text[e.offset+len(value)-len(defaultAssignment):], defaultAssignment)
 		return
 	}
 	if list := regexp.MustCompile(`^export\s*\{([^{}]*)\}[ \t]*;?`).FindStringSubmatch(remaining); list != nil {
