@@ -116,8 +116,8 @@ type Position struct {
 	Latitude, Longitude float64
 }
 
-// BestGateway returns the reception with the highest SNR, then RSSI. It returns false if no gateway
-// reported an SNR or an RSSI.
+// BestGateway returns the reception with the highest SNR or, of equal SNRs, the highest RSSI. It
+// returns false if no gateway reported an SNR or an RSSI.
 func (f *Frame) BestGateway() (Gateway, bool) {
 	best, found := Gateway{}, false
 	for _, g := range f.Gateways {

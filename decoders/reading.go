@@ -22,8 +22,8 @@ type Result struct {
 	Readings []Reading `json:",omitempty"`
 	Warnings []string  `json:",omitempty"`
 	Errors   []string  `json:",omitempty"`
-	// Excess is set if readings are left out because there are too many. It is the reason and names
-	// the first omitted reading.
+	// Excess is set if readings are omitted because there are too many. The text names the first
+	// omitted reading.
 	Excess string `json:",omitempty"`
 	// LimitExceeded is set if the codec exceeded its limit of time or memory.
 	LimitExceeded bool `json:",omitempty"`

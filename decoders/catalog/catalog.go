@@ -34,14 +34,14 @@ type Catalog struct {
 	JavaScript func(source string) (decoders.Decoder, error)
 }
 
-// Compile returns the decoder of a codec; "" means json. Only a codec with
-// TakesSource may have a source.
+// Compile returns the decoder of a codec; "" means json. Only codecs for which TakesSource
+// returns true may have a source.
 //
-// With useRawPayload the codec decodes every payload. Without it, the values of
-// a frame that the network server has decoded are returned, and the codec decodes
-// other frames. The codec json always returns the decoded values.
+// With useRawPayload the codec decodes every payload. Without it, the decoder returns the
+// values that the network server decoded, and the codec decodes only frames without such
+// values. The codec json always returns the decoded values.
 //
-// The error is a *decoders.Error. An error in the source names line and column.
+// The error is a *decoders.Error. An error in the source has its line and column.
 func (c Catalog) Compile(codec, source string, useRawPayload bool) (decoders.Decoder, error) {
 	if codec == "" {
 		codec = JSON
@@ -68,7 +68,7 @@ func (c Catalog) Compile(codec, source string, useRawPayload bool) (decoders.Dec
 	if err != nil {
 		return nil, err
 	}
-	selected := selector{codec: d, name: codec, raw: useRawPayload}
+	selected := selector{codec: d, name: codec, useRawPayload: useRawPayload}
 	if batch, ok := d.(decoders.BatchDecoder); ok {
 		return batchSelector{selected, batch}, nil
 	}
@@ -84,17 +84,17 @@ func refused(codec, field, reason string) error {
 
 // selector selects the codec or the values that the sender decoded.
 type selector struct {
-	codec decoders.Decoder
-	name  string
-	raw   bool // useRawPayload
+	codec         decoders.Decoder
+	name          string
+	useRawPayload bool
 }
 
 // Decode implements decoders.Decoder. A frame of MAC commands (port 0) and an empty frame
 // have no readings and no error.
-func (c selector) Decode(f *decoders.Frame) (decoders.Result, error) {
-	if c.runs(f) {
-		res, err := c.codec.Decode(f)
-		c.addObject(&res, f)
+func (s selector) Decode(f *decoders.Frame) (decoders.Result, error) {
+	if s.runsCodec(f) {
+		res, err := s.codec.Decode(f)
+		s.addObject(&res, f)
 		return res, err
 	}
 	if f.Object != nil || len(f.Samples) > 0 {
@@ -103,25 +103,25 @@ func (c selector) Decode(f *decoders.Frame) (decoders.Result, error) {
 	return decoders.Result{}, nil
 }
 
-// runs reports whether the codec decodes a frame. Only json and expr can read the values that
+// runsCodec reports whether the codec decodes a frame. Only json and expr can read the values that
 // the sender decoded, so other codecs need a payload.
-func (c selector) runs(f *decoders.Frame) bool {
+func (s selector) runsCodec(f *decoders.Frame) bool {
 	if f.Object != nil || len(f.Samples) > 0 {
-		return c.addsObject(f) || c.raw && (c.name == JSON || c.name == Expr || len(f.Payload) > 0)
+		return s.addsObject(f) || s.useRawPayload && (s.name == JSON || s.name == Expr || len(f.Payload) > 0)
 	}
 	return len(f.Payload) > 0 && !(f.HasFPort && f.FPort == 0)
 }
 
-// addsObject reports whether a frame has values in addition to a payload that the codec
+// addsObject reports whether a frame has values in addition to the payload that the codec
 // decodes.
-func (c selector) addsObject(f *decoders.Frame) bool {
-	return f.BesidePayload && f.Object != nil && c.name != JSON && len(f.Payload) > 0
+func (s selector) addsObject(f *decoders.Frame) bool {
+	return f.BesidePayload && f.Object != nil && s.name != JSON && len(f.Payload) > 0
 }
 
-// addObject adds the values in addition to the payload, except those whose key the codec has
-// returned too.
-func (c selector) addObject(res *decoders.Result, f *decoders.Frame) {
-	if !c.addsObject(f) {
+// addObject adds the values that the sender posted in addition to the payload, except values
+// with a key that the codec returned.
+func (s selector) addObject(res *decoders.Result, f *decoders.Frame) {
+	if !s.addsObject(f) {
 		return
 	}
 	seen := make(map[string]bool, len(res.Readings))
@@ -148,23 +148,23 @@ type batchSelector struct {
 }
 
 // DecodeBatch implements decoders.BatchDecoder.
-func (c batchSelector) DecodeBatch(ctx context.Context, owner int64, frames []*decoders.Frame, budget time.Duration) ([]decoders.Decoded, error) {
+func (b batchSelector) DecodeBatch(ctx context.Context, owner int64, frames []*decoders.Frame, budget time.Duration) ([]decoders.Decoded, error) {
 	results := make([]decoders.Decoded, len(frames))
-	var run []*decoders.Frame
-	var indexes []int // of the frames in run
+	var codecFrames []*decoders.Frame
+	var indexes []int // of codecFrames in frames
 	for i, f := range frames {
-		if !c.runs(f) {
-			results[i].Result, results[i].Err = c.Decode(f)
+		if !b.runsCodec(f) {
+			results[i].Result, results[i].Err = b.Decode(f)
 			continue
 		}
-		run, indexes = append(run, f), append(indexes, i)
+		codecFrames, indexes = append(codecFrames, f), append(indexes, i)
 	}
-	if len(run) == 0 {
+	if len(codecFrames) == 0 {
 		return results, nil
 	}
-	decoded, err := c.batch.DecodeBatch(ctx, owner, run, budget)
+	decoded, err := b.batch.DecodeBatch(ctx, owner, codecFrames, budget)
 	for i, d := range decoded {
-		c.addObject(&d.Result, run[i])
+		b.addObject(&d.Result, codecFrames[i])
 		results[indexes[i]] = d
 	}
 	return results, err

@@ -4,9 +4,9 @@
 // A key is the type's name, an underscore and the channel, as in The Things Stack
 // ("temperature_3"). The keys of a value with several parts have a suffix
 // ("accelerometer_5.x", "gps_1.latitude"). Values are exact to the type's
-// resolution: 27.2 and not 27.200000762939453. An unknown type ends
-// decoding with an error that has its offset, because its length is unknown. The readings
-// before it are returned.
+// resolution: 27.2 and not 27.200000762939453. An unknown type ends decoding, because the
+// length of the value is unknown. The error has the offset of the type, and the readings
+// before the type are returned.
 package cayenne
 
 import (
@@ -110,8 +110,8 @@ func axes(name string, scale float64) kind {
 	return kind{name, []field{{"x", 2, true, scale}, {"y", 2, true, scale}, {"z", 2, true, scale}}}
 }
 
-// kinds is the table of types: those of the Cayenne Low Power Payload and the extensions
-// that devices send with it.
+// kinds has the types of the Cayenne Low Power Payload and of the extensions that devices
+// send.
 var kinds = map[byte]kind{ //nolint:gochecknoglobals // read-only
 	0:   scalar("digital_in", 1, false, 1),
 	1:   scalar("digital_out", 1, false, 1),

@@ -45,7 +45,7 @@ func asterisk(row []string, offset int) (Call, error) {
 	if len(row) < minColumns || len(row) > maxColumns {
 		return Call{}, reject("asterisk", "line", offset, "has "+strconv.Itoa(len(row))+" columns instead of 16 to 21")
 	}
-	c := Call{From: row[colSrc], To: row[colDst], Disposition: row[colDisposition], Trunk: peer(row[colDstChannel])}
+	c := Call{From: row[colSrc], To: row[colDst], Disposition: row[colDisposition], Trunk: trunkName(row[colDstChannel])}
 	for _, m := range []struct {
 		name   string
 		column int
@@ -81,8 +81,8 @@ func asterisk(row []string, offset int) (Call, error) {
 	return finish(c, "asterisk", offset)
 }
 
-// peer returns the trunk in a channel's name: carrier for PJSIP/carrier-0000002a.
-func peer(channel string) string {
+// trunkName returns the trunk in the name of a channel: carrier for PJSIP/carrier-0000002a.
+func trunkName(channel string) string {
 	_, name, ok := strings.Cut(channel, "/")
 	if !ok {
 		return ""

@@ -20,7 +20,7 @@ type Call struct {
 	Start, Answer, End time.Time
 	// Duration is the time from Start to End, Billsec from Answer to End, in seconds.
 	Duration, Billsec int64
-	From, To          string // unchanged
+	From, To          string // without surrounding blanks
 	// Disposition is the result of the call in the switch's terms.
 	Disposition string
 	Trunk       string // empty if it is unknown
@@ -40,14 +40,14 @@ func reject(format, field string, offset int, reason string) error {
 	return &decoders.Error{Format: format, Field: field, Offset: offset, Reason: reason}
 }
 
-// impossible is the error of a record that is well-formed and cannot be true.
+// impossible is the error of a well-formed record with impossible values.
 type impossible struct{ cause error }
 
 func (i impossible) Error() string { return i.cause.Error() }
 
-// IsImpossible reports whether an error is about a record that is well-formed and cannot be
-// true: a negative or excessive amount, a time before 1970, times in the wrong order. Posts
-// with such records are stored, because they are evidence of a fault of the switch.
+// IsImpossible reports whether an error is about a well-formed record with impossible values:
+// a negative or excessive amount, a time outside 1970 to 2200, times in the wrong order. Posts
+// with these records are stored, because the records are evidence of a fault of the switch.
 func IsImpossible(err error) bool {
 	_, ok := errors.AsType[impossible](err)
 	return ok

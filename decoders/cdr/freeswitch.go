@@ -90,8 +90,8 @@ func (v variables) text(name string) string {
 	return ""
 }
 
-// time reads the variable <name>_epoch in seconds or, if it is missing or 0, a time of the
-// callflow in microseconds.
+// time reads the variable <name>_epoch in seconds or, if that is missing, 0 or invalid, a time
+// of the callflow in microseconds.
 func (v variables) time(name, micros string) time.Time {
 	text := v.text(name + "_epoch")
 	n, err := decimal.Digits(text)

@@ -26,11 +26,11 @@ func Source(body []byte) string {
 	return "json"
 }
 
-// Parse parses the records of calls in a post. The notes are about fields that are not used,
+// Parse parses the call records in a post. The notes are about fields that are not used,
 // and the errors, at most 20, about invalid records. The valid records are returned in any
 // case.
 func Parse(body []byte) ([]Call, decoders.Notes, []error) {
-	return read(content(body), object, asteriskLines)
+	return read(content(body), callObject, asteriskLines)
 }
 
 // readObject parses a record in JSON and notes the fields that are not used.
@@ -52,7 +52,7 @@ func read[T any](body []byte, object readObject[T], lines func(*records[T])) ([]
 
 // content returns the body, or the form field cdr if there is one, without surrounding blanks.
 func content(body []byte) []byte {
-	body = stripped(body)
+	body = trimBody(body)
 	form, ok := bytes.CutPrefix(body, []byte("cdr="))
 	if !ok {
 		return body
@@ -67,8 +67,8 @@ func content(body []byte) []byte {
 	return bytes.TrimSpace([]byte(text))
 }
 
-// stripped returns the body without a byte order mark and surrounding blanks.
-func stripped(body []byte) []byte {
+// trimBody returns the body without a byte order mark and surrounding blanks.
+func trimBody(body []byte) []byte {
 	return bytes.TrimSpace(bytes.TrimPrefix(body, []byte("\ufeff")))
 }
 
@@ -132,8 +132,8 @@ func (r *records[T]) json(object readObject[T]) {
 	}
 }
 
-// object parses a call of FreeSWITCH or in the gateway's own format.
-func object(raw json.RawMessage, offset int, notes *decoders.Notes) (Call, error) {
+// callObject parses a call of FreeSWITCH or in the gateway's own format.
+func callObject(raw json.RawMessage, offset int, notes *decoders.Notes) (Call, error) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil || fields == nil {
 		return Call{}, reject("json", "record", offset, "is not an object")

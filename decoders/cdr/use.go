@@ -41,7 +41,7 @@ const (
 	maxICCID = 32
 )
 
-// Row returns the fields in the order of UseHeader, none of them a formula of spreadsheets.
+// Row returns the fields in the order of UseHeader. No cell is a formula of spreadsheets.
 func (u Use) Row() []string {
 	return []string{
 		Inert(u.ID), Inert(u.ICCID), u.Start.UTC().Format("2006-01-02T15:04:05.999999Z07:00"), u.Type,
@@ -49,7 +49,7 @@ func (u Use) Row() []string {
 	}
 }
 
-// Inert returns a cell of a CSV with an apostrophe before it if a spreadsheet would run it as a
+// Inert returns a CSV cell, with an apostrophe before a text that a spreadsheet would run as a
 // formula. A formula that begins with apostrophes gets another apostrophe, so that original can
 // reverse Inert.
 func Inert(cell string) string {
@@ -73,9 +73,9 @@ func isFormula(cell string) bool {
 	return cell != "" && strings.ContainsRune("=+-@\t\r\n", rune(cell[0]))
 }
 
-// UseSource returns the format of a post of uses: json or csv.
+// UseSource returns the format of a post of usage records: json or csv.
 func UseSource(body []byte) string {
-	if isJSON(stripped(body)) {
+	if isJSON(trimBody(body)) {
 		return "json"
 	}
 	return "csv"
@@ -85,7 +85,7 @@ func UseSource(body []byte) string {
 // used, and the errors, at most 20, about invalid records. The valid records are returned in
 // any case.
 func ParseUses(body []byte) ([]Use, decoders.Notes, []error) {
-	return read(stripped(body), useObject, useLines)
+	return read(trimBody(body), useObject, useLines)
 }
 
 func useObject(raw json.RawMessage, offset int, notes *decoders.Notes) (Use, error) {
@@ -111,7 +111,7 @@ func useObject(raw json.RawMessage, offset int, notes *decoders.Notes) (Use, err
 	return use("json", cells, offset)
 }
 
-// use returns the record of cells in the order of UseHeader.
+// use parses the cells of a record in the order of UseHeader.
 func use(format string, cells []string, offset int) (Use, error) {
 	for i := range cells {
 		cells[i] = strings.TrimSpace(cells[i])
@@ -152,7 +152,7 @@ func use(format string, cells []string, offset int) (Use, error) {
 	return u, nil
 }
 
-// amount parses a whole number. An empty text is 0, a number beyond 64 bits the nearest int64.
+// amount parses a whole number. "" means 0, and a number beyond 64 bits the nearest int64.
 func amount(text string) (int64, bool) {
 	if text == "" {
 		return 0, true
@@ -167,20 +167,20 @@ func amount(text string) (int64, bool) {
 func useLines(r *records[Use]) {
 	lines := csv.NewReader(bytes.NewReader(r.body))
 	lines.FieldsPerRecord, lines.ReuseRecord = -1, true
-	head, err := lines.Read()
+	header, err := lines.Read()
 	// The header must have each name of UseHeader once and no other name.
-	for i := range head {
-		head[i] = strings.ToLower(strings.TrimSpace(head[i]))
+	for i := range header {
+		header[i] = strings.ToLower(strings.TrimSpace(header[i]))
 	}
-	var places []int
+	var columns []int
 	for _, name := range UseHeader() {
-		places = append(places, slices.Index(head, name))
+		columns = append(columns, slices.Index(header, name))
 	}
-	if err != nil || len(head) != len(places) || slices.Contains(places, -1) {
+	if err != nil || len(header) != len(columns) || slices.Contains(columns, -1) {
 		r.fail(reject("csv", "header", 0, "must be "+strings.Join(UseHeader(), ",")))
 		return
 	}
-	cells := make([]string, len(places))
+	cells := make([]string, len(columns))
 	for {
 		offset := int(lines.InputOffset())
 		row, err := lines.Read()
@@ -190,12 +190,12 @@ func useLines(r *records[Use]) {
 		case err != nil:
 			r.fail(reject("csv", "line", offset, "is not valid CSV"))
 			continue
-		case len(row) != len(places):
+		case len(row) != len(columns):
 			r.fail(reject("csv", "line", offset, "has "+strconv.Itoa(len(row))+" columns instead of 6"))
 			continue
 		}
-		for i, place := range places {
-			cells[i] = original(strings.TrimSpace(row[place]))
+		for i, column := range columns {
+			cells[i] = original(strings.TrimSpace(row[column]))
 		}
 		r.add(use("csv", cells, offset))
 	}

@@ -37,9 +37,9 @@ func Int(text string) (n int64, ok bool) {
 	return n, err == nil
 }
 
-// Digits parses a whole number of digits only, the format of carriers and switches. It may
-// begin with zeros and with a minus sign, but not with a plus
-// sign. The error is a *strconv.NumError.
+// Digits parses a whole number that has digits only, the format of carriers and switches. The
+// number may begin with zeros and with a minus sign, but not with a plus sign. The error is a
+// *strconv.NumError.
 func Digits(text string) (int64, error) {
 	if strings.HasPrefix(text, "+") {
 		return 0, &strconv.NumError{Func: "Digits", Num: text, Err: strconv.ErrSyntax}

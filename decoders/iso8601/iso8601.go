@@ -105,27 +105,27 @@ func (s *scanner) dayOfWeek(year int, extended bool) (time.Time, bool) {
 	fourth := time.Date(year, time.January, 4, 0, 0, 0, 0, time.UTC)
 	monday := (int(fourth.Weekday()) + 6) % 7 // days since Monday
 	t := fourth.AddDate(0, 0, (week-1)*7+value-1-monday)
-	inYear, inWeek := t.ISOWeek()
-	return t, ok && value >= 1 && value <= 7 && inYear == year && inWeek == week
+	isoYear, isoWeek := t.ISOWeek()
+	return t, ok && value >= 1 && value <= 7 && isoYear == year && isoWeek == week
 }
 
 // clock parses a time of day and returns the time since the start of the day.
 func (s *scanner) clock() (time.Duration, bool) {
 	hour, ok := s.number(2)
-	passed, precision := time.Duration(hour)*time.Hour, time.Hour
+	elapsed, precision := time.Duration(hour)*time.Hour, time.Hour
 	extended := strings.HasPrefix(s.remaining, ":")
 	for _, unit := range []time.Duration{time.Minute, time.Second} {
 		if extended && !s.skip(":") || !extended && s.digits() == 0 {
 			break
 		}
 		n, found := s.number(2)
-		leap := n == 60 && unit == time.Second && passed%time.Hour == 59*time.Minute // counts as the next second
+		leap := n == 60 && unit == time.Second && elapsed%time.Hour == 59*time.Minute // counts as the next second
 		ok = ok && found && (n < 60 || leap)
-		passed, precision = passed+time.Duration(n)*unit, unit
+		elapsed, precision = elapsed+time.Duration(n)*unit, unit
 	}
 	part, found := s.fraction(precision)
-	passed += part
-	return passed, ok && found && (hour < 24 || passed == 24*time.Hour)
+	elapsed += part
+	return elapsed, ok && found && (hour < 24 || elapsed == 24*time.Hour)
 }
 
 // fraction parses an optional fraction of a unit, rounded down to nanoseconds.

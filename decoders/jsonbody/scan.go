@@ -32,7 +32,7 @@ func (r *Reader) scanString() (raw []byte, escaped bool) {
 	r.i++
 	start := r.i
 	for {
-		r.plain()
+		r.skipPlain()
 		if r.i >= len(r.b) {
 			r.fail("a string does not end")
 			return nil, false
@@ -44,8 +44,8 @@ func (r *Reader) scanString() (raw []byte, escaped bool) {
 			return raw, escaped
 		case c == '\\':
 			escaped = true
-			if !r.escape() {
-				r.fail("an escape is not one of JSON's")
+			if !r.skipEscape() {
+				r.fail("an invalid escape in a string")
 				return nil, false
 			}
 		default:
@@ -55,9 +55,9 @@ func (r *Reader) scanString() (raw []byte, escaped bool) {
 	}
 }
 
-// plain skips bytes up to the next quote, backslash or byte below 0x20. It examines eight bytes
+// skipPlain skips bytes up to the next quote, backslash or byte below 0x20. It examines eight bytes
 // at a time: the lowest bit that is set in special is the high bit of the first such byte.
-func (r *Reader) plain() {
+func (r *Reader) skipPlain() {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	b, i := r.b, r.i
 	for ; i+8 <= len(b); i += 8 {
@@ -74,8 +74,8 @@ func (r *Reader) plain() {
 	r.i = i
 }
 
-// escape skips an escape sequence.
-func (r *Reader) escape() bool {
+// skipEscape skips an escape sequence. It returns false if the sequence is invalid.
+func (r *Reader) skipEscape() bool {
 	if r.i+1 >= len(r.b) {
 		return false
 	}

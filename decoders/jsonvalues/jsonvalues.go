@@ -2,7 +2,7 @@
 // server or the sender has decoded. The key of a reading is its path, with dots
 // between the names ("air.temperature", "list.0.x").
 //
-// Numbers become readings, booleans 0 or 1, strings text; null is left out.
+// Numbers become readings, booleans 0 or 1, strings text; null is omitted.
 // A string remains a string; the sensor type decides whether it is converted to a number. A
 // list of samples with times is a history (values.AppendTimed). The limits are
 // those of package values.

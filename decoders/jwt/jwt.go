@@ -30,10 +30,10 @@ func Verify(token, secret string, claims any) error {
 	if err := readPart(parts[0], &header); err != nil || header.Algorithm != "HS256" {
 		return errors.New("the token's algorithm is not HS256")
 	}
-	sent, err := decodePart(parts[2])
+	signature, err := decodePart(parts[2])
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(parts[0] + "." + parts[1]))
-	if err != nil || secret == "" || !hmac.Equal(sent, mac.Sum(nil)) {
+	if err != nil || secret == "" || !hmac.Equal(signature, mac.Sum(nil)) {
 		return ErrSignature
 	}
 	if err := readPart(parts[1], claims); err != nil {
@@ -50,7 +50,7 @@ func readPart(part string, target any) error {
 	return json.Unmarshal(b, target)
 }
 
-// decodePart decodes base64url; some senders pad it, although RFC 7515 forbids that.
+// decodePart decodes base64url. Some senders pad it, although RFC 7515 forbids padding.
 func decodePart(part string) ([]byte, error) {
 	return base64.RawURLEncoding.DecodeString(strings.TrimRight(part, "="))
 }

@@ -39,7 +39,7 @@ type Record struct {
 // Kind is the kind of a record's value.
 type Kind uint8
 
-// The kinds of value.
+// The kinds of values.
 const (
 	None Kind = iota
 	Number

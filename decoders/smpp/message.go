@@ -113,9 +113,9 @@ type Segment struct {
 // invalid, because SMPP requires that all are ignored then.
 func (d *Delivery) Segment() (Segment, bool) {
 	reference, found := d.parameter(tagSARReference)
-	total, counted := d.number(tagSARTotal)
-	number, numbered := d.number(tagSARNumber)
-	if !found || len(reference) != 2 || !counted || !numbered || number < 1 || number > total || total > 255 {
+	total, hasTotal := d.number(tagSARTotal)
+	number, hasNumber := d.number(tagSARNumber)
+	if !found || len(reference) != 2 || !hasTotal || !hasNumber || number < 1 || number > total || total > 255 {
 		return Segment{}, false
 	}
 	return Segment{Reference: binary.BigEndian.Uint16(reference), Total: total, Number: number}, true

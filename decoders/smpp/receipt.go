@@ -34,13 +34,13 @@ func (d *Delivery) Receipt() Receipt {
 }
 
 // ReceiptText returns the text of a receipt without a byte order mark. The data_coding is
-// not used, because some SMSCs send that of the message instead. The text is the first of
+// not used, because some SMSCs send the data_coding of the message. The text is the first of
 // these decodings that has a field id or stat: ASCII (which suits most codings), UTF-16,
 // packed septets. If none has one, the octets are returned unchanged.
 func (d *Delivery) ReceiptText() string {
 	udh, octets, _ := d.Split()
 	for _, text := range []string{string(octets), sms.DecodeUCS2(octets), sms.DecodeUTF16LE(octets), string(sms.Unpack(octets, len(udh)))} {
-		if field(text, "id:") >= 0 || field(text, "stat:") >= 0 {
+		if fieldOffset(text, "id:") >= 0 || fieldOffset(text, "stat:") >= 0 {
 			return strings.TrimPrefix(text, "\ufeff")
 		}
 	}
@@ -66,19 +66,19 @@ func stateName(n int) string {
 // because it holds the beginning of the message.
 func ParseReceipt(text []byte) Receipt {
 	s := string(text)
-	if offset := field(s, "text:"); offset >= 0 {
+	if offset := fieldOffset(s, "text:"); offset >= 0 {
 		s = s[:offset]
 	}
-	return Receipt{ID: word(s, "id:"), State: strings.ToUpper(word(s, "stat:")), Error: word(s, "err:")}
+	return Receipt{ID: fieldValue(s, "id:"), State: strings.ToUpper(fieldValue(s, "stat:")), Error: fieldValue(s, "err:")}
 }
 
 // blanks are the characters that separate fields.
 const blanks = " \t\r\n"
 
-// field returns the offset of a field's name, or -1 if it is missing. The name must follow a
+// fieldOffset returns the offset of a field's name, or -1 if it is missing. The name must follow a
 // blank or begin the text.
-func field(s, name string) int {
-	lower := lowered(s)
+func fieldOffset(s, name string) int {
+	lower := lowerASCII(s)
 	for start := 0; ; {
 		offset := strings.Index(lower[start:], name)
 		if offset < 0 {
@@ -92,9 +92,9 @@ func field(s, name string) int {
 	}
 }
 
-// lowered returns s with its ASCII letters in lower case. It keeps the length of s, which may
+// lowerASCII returns s with its ASCII letters in lower case. It keeps the length of s, which may
 // be invalid UTF-8.
-func lowered(s string) string {
+func lowerASCII(s string) string {
 	b := []byte(s)
 	for i, c := range b {
 		if 'A' <= c && c <= 'Z' {
@@ -104,16 +104,16 @@ func lowered(s string) string {
 	return string(b)
 }
 
-// word returns a field's value, up to the next blank.
-func word(s, name string) string {
-	offset := field(s, name)
+// fieldValue returns a field's value, up to the next blank.
+func fieldValue(s, name string) string {
+	offset := fieldOffset(s, name)
 	if offset < 0 {
 		return ""
 	}
 	remaining := strings.TrimLeft(s[offset+len(name):], blanks)
 	// The field is empty if another field follows its colon.
 	for _, name := range []string{"id:", "sub:", "dlvrd:", "submit date:", "done date:", "stat:", "err:", "text:"} {
-		if strings.HasPrefix(lowered(remaining), name) {
+		if strings.HasPrefix(lowerASCII(remaining), name) {
 			return ""
 		}
 	}

@@ -16,8 +16,8 @@ type Languages struct {
 	Single  byte // replaces the extension, the characters after an escape
 }
 
-// languages is the number of identifiers, 0 included.
-const languages = 14
+// languageCount is the number of identifiers, 0 included.
+const languageCount = 14
 
 // Languages returns the tables that a header names, the last ones if a table is repeated
 // (TS 23.040, 9.2.3.24.15 and 16).
@@ -37,10 +37,10 @@ func (h UDH) Languages() (l Languages) {
 // Known returns l with 0 for each unknown table, such as one of a later release, as the
 // specification requires. Spanish has no locking table.
 func (l Languages) Known() Languages {
-	if l.Locking >= languages || int(l.Locking) == charset.Spanish {
+	if l.Locking >= languageCount || int(l.Locking) == charset.Spanish {
 		l.Locking = 0
 	}
-	if l.Single >= languages {
+	if l.Single >= languageCount {
 		l.Single = 0
 	}
 	return l
@@ -50,13 +50,13 @@ func (l Languages) Known() Languages {
 type table [128]rune
 
 // tables are the tables of all languages (TS 23.038, annex A).
-type tables struct{ locking, single [languages]table }
+type tables struct{ locking, single [languageCount]table }
 
 // nationalTables returns the tables of the library, which builds them at the first use
 // without a lock, with corrections.
 var nationalTables = sync.OnceValue(func() *tables { //nolint:gochecknoglobals // read-only
 	t := new(tables)
-	for l := range languages {
+	for l := range languageCount {
 		for septet, r := range charset.NewDecoder(l) {
 			t.locking[l][septet] = r
 		}

@@ -15,7 +15,7 @@ func TestNationalTables(t *testing.T) {
 	golden, err := os.ReadFile("testdata/national.txt")
 	relaytest.NoError(t, err)
 	var b strings.Builder
-	for l := range languages {
+	for l := range languageCount {
 		locking, single := nationalTables().locking[l], nationalTables().single[l]
 		fmt.Fprintf(&b, "%d locking %+q\n%d single %+q\n", l, string(locking[:]), l, string(single[:]))
 	}

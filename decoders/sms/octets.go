@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/decoders"
 )
 
-// Octets is a message in encoded form: a binary message of a customer, a WAP push, a contact
+// Octets is a message in encoded form: a binary message of a customer, a WAP push or a contact
 // card.
 type Octets struct {
 	Coding Coding
@@ -91,16 +91,16 @@ func (o Octets) check() error {
 	}
 	// Refuse a header that is too long for the data to fit with it, each part with at least
 	// one character.
-	const character = 4 // octets of a surrogate pair, the longest
-	header := len(o.Header.Append(nil))
-	if len(o.Data) <= room(o.Coding, header) {
+	const minRoom = 4 // octets of a surrogate pair, the longest character
+	headerLen := len(o.Header.Append(nil))
+	if len(o.Data) <= room(o.Coding, headerLen) {
 		return nil
 	}
 	hasConcat := slices.ContainsFunc(o.Header, func(e Element) bool { return e.ID == Concat8 || e.ID == Concat16 })
-	if hasConcat && header <= MaxOctets {
+	if hasConcat && headerLen <= MaxOctets {
 		return refuse("udh", 0, "has a concatenation, yet the data does not fit one part")
 	}
-	if room(o.Coding, max(header, 1)+concatenation) < character {
+	if room(o.Coding, max(headerLen, 1)+concatenation) < minRoom {
 		return refuse("udh", 0, "leaves no room for data")
 	}
 	return nil

@@ -17,7 +17,7 @@ type Segmenter struct {
 // New returns a segmenter.
 func New() *Segmenter { return &Segmenter{alphabet: NewAlphabet()} }
 
-// Options control how a text is encoded and truncated. With the zero value it is sent whole.
+// Options control how a text is encoded and truncated. With the zero value the text is sent whole.
 type Options struct {
 	// MaxParts, from 1 to 255, truncates a text that needs more parts. With 0, a text that
 	// needs more than 255 parts is an error.

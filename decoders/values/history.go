@@ -34,10 +34,10 @@ func AppendAt(res *decoders.Result, key string, v any, t time.Time) {
 		return
 	}
 	remaining := make(map[string]any, len(m))
-	var nested []string
+	var historyNames []string
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		if hasHistory(m[name]) {
-			nested = append(nested, name)
+			historyNames = append(historyNames, name)
 			continue
 		}
 		remaining[name] = m[name]
@@ -46,7 +46,7 @@ func AppendAt(res *decoders.Result, key string, v any, t time.Time) {
 	for _, name := range slices.Sorted(maps.Keys(remaining)) {
 		warnUntimed(res, join(key, name), remaining[name])
 	}
-	for _, name := range nested {
+	for _, name := range historyNames {
 		AppendAt(res, childKey(key, name, m[name]), m[name], t)
 	}
 }
@@ -93,13 +93,13 @@ type sample struct {
 func history(v any) ([]sample, bool) {
 	list, _ := v.([]any)
 	samples := make([]sample, 0, len(list))
-	named := map[string]bool{} // names of the objects without a time
+	variables := map[string]bool{} // of the objects without a time
 	for _, element := range list {
 		m, _ := element.(map[string]any)
 		t, otherMembers, ok := CutTime(m)
 		s := sample{t, otherMembers}
-		if name := variable(m); !ok && name != "" && !named[name] {
-			named[name] = true
+		if name := variable(m); !ok && name != "" && !variables[name] {
+			variables[name] = true
 			s, ok = sample{values: byVariable(m)}, true
 		}
 		if !ok {
@@ -137,8 +137,8 @@ func warnUntimed(res *decoders.Result, key string, v any) {
 		}
 		for _, name := range timeNames() {
 			if t, isText := m[name].(string); isText {
-				w := walk{res: res}
-				w.warn(fmt.Sprintf("%s.%d.%s: is not a time from 2000 to 2099, so the list is not read as a history: %.40q", key, i, name, t))
+				a := appender{res: res}
+				a.warn(fmt.Sprintf("%s.%d.%s: is not a time from 2000 to 2099, so the list is not read as a history: %.40q", key, i, name, t))
 				return
 			}
 		}

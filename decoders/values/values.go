@@ -2,7 +2,7 @@
 // readings. The key of a reading is its path, with dots between the names
 // ("air.temperature", "list.0.x").
 //
-// Numbers become readings, booleans 0 or 1, strings text; null is left out.
+// Numbers become readings, booleans 0 or 1, strings text; null is omitted.
 // A number that is not finite is refused with a warning, and a text longer than
 // MaxText is cut. Readings beyond MaxReadings are the result's Excess.
 package values
@@ -37,68 +37,68 @@ const (
 // Append adds the values within v to a result, with keys that begin with key.
 // v may consist of maps, lists, strings, booleans, and numbers of any Go type.
 func Append(res *decoders.Result, key string, v any) {
-	w := walk{res: res, visits: maxVisits}
-	w.value(key, v, 0)
-	if w.visits < 0 {
+	a := appender{res: res, visits: maxVisits}
+	a.value(key, v, 0)
+	if a.visits < 0 {
 		res.Excess = fmt.Sprintf("%s: a frame may give %d readings, the rest is left out", cmp.Or(key, "the object"), MaxReadings)
 	}
 }
 
-type walk struct {
+type appender struct {
 	res    *decoders.Result
 	visits int
 }
 
-func (w *walk) warn(text string) {
-	if len(w.res.Warnings) < maxWarnings {
-		w.res.Warnings = append(w.res.Warnings, text)
+func (a *appender) warn(text string) {
+	if len(a.res.Warnings) < maxWarnings {
+		a.res.Warnings = append(a.res.Warnings, text)
 	}
 }
 
-func (w *walk) value(key string, v any, depth int) {
-	if w.visits--; w.visits < 0 {
+func (a *appender) value(key string, v any, depth int) {
+	if a.visits--; a.visits < 0 {
 		return
 	}
 	switch v := v.(type) {
 	case nil:
 	case string:
-		w.text(key, v)
+		a.text(key, v)
 	case bool:
 		n := 0.0
 		if v {
 			n = 1
 		}
-		w.number(key, n)
+		a.number(key, n)
 	case map[string]any, []any:
 		if depth >= maxDepth {
-			w.warn(key[:min(len(key), maxKey)] + ": is nested too deep")
+			a.warn(key[:min(len(key), maxKey)] + ": is nested too deep")
 			return
 		}
-		w.members(key, v, depth+1)
+		a.members(key, v, depth+1)
 	case []int:
 		for i, n := range v {
-			w.value(join(key, strconv.Itoa(i)), n, depth+1)
+			a.value(join(key, strconv.Itoa(i)), n, depth+1)
 		}
 	default:
 		n, ok := number(v)
 		if !ok {
-			w.warn(fmt.Sprintf("%s: is not a value: %T", key, v))
+			a.warn(fmt.Sprintf("%s: is not a value: %T", key, v))
 			return
 		}
-		w.number(key, n)
+		a.number(key, n)
 	}
 }
 
 // members visits the members of an object by name, so that equal frames have equal results, or
 // the items of a list.
-func (w *walk) members(key string, v any, depth int) {
+func (a *appender) members(key string, v any, depth int) {
 	object, _ := v.(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(object)) {
-		w.value(join(key, name), object[name], depth)
+		a.value(join(key, name), object[name], depth)
 	}
 	list, _ := v.([]any)
-	for i := 0; i < len(list) && w.visits >= 0; i++ {
-		w.value(join(key, strconv.Itoa(i)), list[i], depth)
+	for i := 0; i < len(list) && a.visits >= 0; i++ {
+		a.value(join(key, strconv.Itoa(i)), list[i], depth)
 	}
 }
 
@@ -109,30 +109,30 @@ func join(key, name string) string {
 	return key + "." + name
 }
 
-func (w *walk) number(key string, n float64) {
+func (a *appender) number(key string, n float64) {
 	if math.IsNaN(n) || math.IsInf(n, 0) {
-		w.warn(key + ": is not a finite number")
+		a.warn(key + ": is not a finite number")
 		return
 	}
-	w.add(decoders.Reading{Key: key, Value: n})
+	a.add(decoders.Reading{Key: key, Value: n})
 }
 
-func (w *walk) text(key, s string) {
+func (a *appender) text(key, s string) {
 	if len(s) > MaxText {
 		s = strings.ToValidUTF8(s[:MaxText], "")
-		w.warn(fmt.Sprintf("%s: is longer than %d bytes and was cut", key, MaxText))
+		a.warn(fmt.Sprintf("%s: is longer than %d bytes and was cut", key, MaxText))
 	}
-	w.add(decoders.Reading{Key: key, Text: s, IsText: true})
+	a.add(decoders.Reading{Key: key, Text: s, IsText: true})
 }
 
-func (w *walk) add(r decoders.Reading) {
+func (a *appender) add(r decoders.Reading) {
 	switch {
 	case r.Key == "" || len(r.Key) > maxKey:
-		w.warn("a key is empty or longer than " + strconv.Itoa(maxKey) + " bytes")
-	case len(w.res.Readings) >= MaxReadings:
-		w.visits = -1
+		a.warn("a key is empty or longer than " + strconv.Itoa(maxKey) + " bytes")
+	case len(a.res.Readings) >= MaxReadings:
+		a.visits = -1
 	default:
-		w.res.Readings = append(w.res.Readings, r)
+		a.res.Readings = append(a.res.Readings, r)
 	}
 }
 

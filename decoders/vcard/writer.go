@@ -37,7 +37,7 @@ func (w *writer) names(surname, forename string) {
 		w.propertyV21("N", escape.Replace(surname)+";"+escape.Replace(forename)+";;;")
 		return
 	}
-	w.line("N:" + escaped(surname) + ";" + escaped(forename) + ";;;")
+	w.line("N:" + escapeText(surname) + ";" + escapeText(forename) + ";;;")
 }
 
 // text writes a property with one text, unless the text is empty.
@@ -47,12 +47,12 @@ func (w *writer) text(name, text string) {
 	case w.version == V21:
 		w.propertyV21(name, text)
 	default:
-		w.line(name + ":" + escaped(text))
+		w.line(name + ":" + escapeText(text))
 	}
 }
 
-// escaped returns a text value (RFC 2426, 2.4.2; RFC 6350, 3.4).
-func escaped(text string) string {
+// escapeText escapes a text value (RFC 2426, 2.4.2; RFC 6350, 3.4).
+func escapeText(text string) string {
 	return strings.NewReplacer(`\`, `\\`, ",", `\,`, ";", `\;`, "\n", `\n`).Replace(text)
 }
 
@@ -65,11 +65,11 @@ func (w *writer) phone(kind, number string) {
 	case w.version == V21:
 		w.propertyV21("TEL;"+strings.ToUpper(kind), number)
 	case w.version == V30:
-		w.line("TEL;TYPE=" + strings.ToUpper(kind) + ":" + escaped(number))
+		w.line("TEL;TYPE=" + strings.ToUpper(kind) + ":" + escapeText(number))
 	case isGlobal && digits != "" && strings.Trim(digits, "0123456789-.() ") == "" && digits[0] >= '0' && digits[0] <= '9':
 		w.line("TEL;VALUE=uri;TYPE=" + kind + ":tel:" + strings.ReplaceAll(number, " ", "-"))
 	default:
-		w.line("TEL;TYPE=" + kind + ":" + escaped(number))
+		w.line("TEL;TYPE=" + kind + ":" + escapeText(number))
 	}
 }
 
@@ -79,9 +79,9 @@ func (w *writer) email(address string) {
 	case w.version == V21:
 		w.propertyV21("EMAIL;INTERNET", address)
 	case w.version == V30:
-		w.line("EMAIL;TYPE=INTERNET:" + escaped(address))
+		w.line("EMAIL;TYPE=INTERNET:" + escapeText(address))
 	default:
-		w.line("EMAIL:" + escaped(address))
+		w.line("EMAIL:" + escapeText(address))
 	}
 }
 
@@ -94,16 +94,16 @@ func (w *writer) propertyV21(name, value string) {
 		w.line(name + ":" + value)
 		return
 	}
-	if !ascii(value) {
+	if !isASCII(value) {
 		name += ";CHARSET=UTF-8"
 	}
-	w.quoted(name+";ENCODING=QUOTED-PRINTABLE:", strings.ReplaceAll(value, "\n", "\r\n"))
+	w.quotedPrintable(name+";ENCODING=QUOTED-PRINTABLE:", strings.ReplaceAll(value, "\n", "\r\n"))
 }
 
-// quoted writes a value as quoted-printable (RFC 1521, 5.1). Soft line breaks do not split
+// quotedPrintable writes a value as quoted-printable (RFC 1521, 5.1). Soft line breaks do not split
 // characters and CR LF, because some phones decode line by line. A blank is quoted at the end
 // of the value and at the start of a line, where it would mean a folded line.
-func (w *writer) quoted(name, value string) {
+func (w *writer) quotedPrintable(name, value string) {
 	w.buf = append(w.buf, name...)
 	length := len(name)
 	for len(value) > 0 {
@@ -114,7 +114,7 @@ func (w *writer) quoted(name, value string) {
 		character := value[:size]
 		value = value[size:]
 		code := character
-		if !printable(character[0]) || character == "=" || character == " " && value == "" {
+		if !isPrintable(character[0]) || character == "=" || character == " " && value == "" {
 			code = "=" + strings.ReplaceAll(fmt.Sprintf("% X", character), " ", "=")
 		}
 		if length+len(code) > maxLine-1 { // the = of the soft break
@@ -130,12 +130,12 @@ func (w *writer) quoted(name, value string) {
 	w.buf = append(w.buf, "\r\n"...)
 }
 
-func printable(c byte) bool { return c >= ' ' && c <= '~' }
+func isPrintable(c byte) bool { return c >= ' ' && c <= '~' }
 
 func isPlainText(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) < 0
 }
 
-func ascii(s string) bool {
+func isASCII(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
 }

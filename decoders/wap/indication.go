@@ -8,7 +8,7 @@ import (
 
 // Indication is a service indication: the phone shows the title and offers to
 // open the address. The optional attributes (times, an id, an action
-// other than the default) are left out.
+// other than the default) are omitted.
 type Indication struct {
 	Title string // UTF-8; may be empty
 	URL   string // absolute, in ASCII
