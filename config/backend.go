@@ -30,7 +30,7 @@ func (l *Lookup) validate(m *strict.Mistakes) {
 	oneOf(m, "lookup.type", l.Type, Simulator, HTTP)
 	m.AddIf(l.Type == Simulator && (l.URL != "" || l.Token != ""), "lookup.type", "expected http, because url or token is set, got %q", l.Type)
 	u, err := url.Parse(strings.ReplaceAll(l.URL, "%number", "0"))
-	if l.Type == HTTP && (err != nil || !web(u)) {
+	if l.Type == HTTP && (err != nil || !isWebURL(u)) {
 		m.Add("lookup.url", "expected an http or https URL") // not quoted, because it may contain a secret
 	}
 	asciiField(m, "lookup.token", l.Token, 4096)
@@ -63,7 +63,7 @@ func (o *Operator) validate(m *strict.Mistakes) {
 	oneOf(m, "operator.type", o.Type, Simulator, HTTP)
 	m.AddIf(o.Type == Simulator && (o.URL != "" || o.Token != ""), "operator.type", "expected http, because url or token is set, got %q", o.Type)
 	u, err := url.Parse(o.URL)
-	if o.Type == HTTP && (err != nil || !web(u) || u.RawQuery != "") {
+	if o.Type == HTTP && (err != nil || !isWebURL(u) || u.RawQuery != "") {
 		m.Add("operator.url", "expected an http or https URL without a query") // not quoted, because it may contain a secret
 	}
 	asciiField(m, "operator.token", o.Token, 4096)

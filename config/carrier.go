@@ -20,7 +20,7 @@ type Carrier struct {
 	Type string `json:"type" strict:"scalar"` // simulator, smpp, kannel or http
 	// Name identifies the carrier in events, metrics and the placeholder %netw.
 	Name string `json:"name"`
-	// Prefixes are the prefixes of the numbers to which the carrier sends; none: all numbers.
+	// Prefixes are the prefixes of the numbers to which the carrier sends; empty means all numbers.
 	// A message goes to the carrier with the longest prefix of its number, and of several
 	// such carriers to the first.
 	Prefixes []string `json:"prefixes"`
@@ -159,7 +159,7 @@ func (c *Carrier) validate(m *strict.Mistakes, path string) {
 		c.validateSMPP(m, path)
 	case Kannel, HTTP:
 		u, err := url.Parse(c.URL) // not quoted, because it may contain a secret
-		m.AddIf(err != nil || !web(u) || c.Type == Kannel && u.RawQuery != "", path+"url", "expected an http or https URL")
+		m.AddIf(err != nil || !isWebURL(u) || c.Type == Kannel && u.RawQuery != "", path+"url", "expected an http or https URL")
 		asciiField(m, path+"username", c.Username, maxPassword)
 		asciiField(m, path+"password", c.Password, maxPassword)
 		asciiField(m, path+"smsc", c.SMSC, maxPassword)
@@ -186,7 +186,7 @@ func (c *Carrier) validateSMPP(m *strict.Mistakes, prefix string) {
 			window := c.Binds[i].Window // 0 means the carrier's
 			m.AddIf(window < 0 || window > maxWindow, path+"window", "expected 1 to %d, got %d", maxWindow, window)
 		}
-		m.AddIf(!hostPort(b.Addr, false), path+"addr", "expected host:port, got %q", b.Addr)
+		m.AddIf(!isHostPort(b.Addr, false), path+"addr", "expected host:port, got %q", b.Addr)
 		asciiField(m, path+"system_id", b.SystemID, 15)
 		asciiField(m, path+"password", b.Password, maxPassword)
 		oneOf(m, path+"bind", b.Type, Transceiver, Receiver, Transmitter)

@@ -277,7 +277,7 @@ const (
 // ends.
 func Default() Config {
 	const s, m, h = time.Second, time.Minute, time.Hour
-	london, err := zone("Europe/London")
+	london, err := parseZone("Europe/London")
 	if err != nil {
 		london = time.UTC // cannot happen: the zone is compiled in
 	}

@@ -32,7 +32,7 @@ func Load(path string, environ []string) (Config, error) {
 // Parse is like Load with the content of the file.
 func Parse(file []byte, environ []string) (Config, error) {
 	c := Default()
-	mistakes := strict.Decode(file, &c, types())
+	mistakes := strict.Decode(file, &c, options())
 	readEnvironment(&c, environ, &mistakes)
 	c.derive()
 	c.validate(&mistakes)
@@ -53,7 +53,7 @@ func readEnvironment(c *Config, environ []string, mistakes *strict.Mistakes) {
 			continue
 		}
 		s := known[i]
-		for _, m := range strict.Text(value, s.value.Addr().Interface(), types()) {
+		for _, m := range strict.Text(value, s.value.Addr().Interface(), options()) {
 			mistakes.Add(s.key+m.Path, "%s", m.Text)
 		}
 	}

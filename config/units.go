@@ -55,23 +55,23 @@ func (b Bytes) String() string {
 	return strconv.FormatInt(int64(b), 10)
 }
 
-// types has the parsers of the types of settings.
-func types() strict.Options {
+// options has the limit of a file and the parsers of the types of settings.
+func options() strict.Options {
 	return strict.Options{MaxBytes: 1 << 20, Types: map[reflect.Type]func(string) (any, error){
-		reflect.TypeFor[*time.Location](): func(s string) (any, error) { return zone(s) },
-		reflect.TypeFor[netip.Prefix]():   func(s string) (any, error) { return prefix(s) },
-		reflect.TypeFor[slog.Level]():     func(s string) (any, error) { return level(s) },
+		reflect.TypeFor[*time.Location](): func(s string) (any, error) { return parseZone(s) },
+		reflect.TypeFor[netip.Prefix]():   func(s string) (any, error) { return parsePrefix(s) },
+		reflect.TypeFor[slog.Level]():     func(s string) (any, error) { return parseLevel(s) },
 	}}
 }
 
-func level(name string) (l slog.Level, err error) {
+func parseLevel(name string) (l slog.Level, err error) {
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, name) {
 		return l, errors.New("expected debug, info, warn or error")
 	}
 	return l, l.UnmarshalText([]byte(name))
 }
 
-func zone(name string) (*time.Location, error) {
+func parseZone(name string) (*time.Location, error) {
 	loc, err := time.LoadLocation(name)
 	if err != nil || name == "" || name == "Local" {
 		return nil, errors.New("expected a time zone such as Europe/London")
@@ -79,8 +79,8 @@ func zone(name string) (*time.Location, error) {
 	return loc, nil
 }
 
-// prefix parses an address range, or a single address.
-func prefix(s string) (netip.Prefix, error) {
+// parsePrefix parses an address range, or a single address.
+func parsePrefix(s string) (netip.Prefix, error) {
 	if addr, err := netip.ParseAddr(s); err == nil && addr.Zone() == "" {
 		return netip.PrefixFrom(addr, addr.BitLen()), nil
 	}

@@ -43,7 +43,7 @@ func (c *Config) derive() {
 	}
 	if c.SMTP.TLS == "" {
 		c.SMTP.TLS = StartTLS
-		if smtpHost, _, _ := net.SplitHostPort(c.SMTP.Addr); loopback(smtpHost) {
+		if smtpHost, _, _ := net.SplitHostPort(c.SMTP.Addr); isLoopback(smtpHost) {
 			c.SMTP.TLS = NoTLS // local traffic; there are no certificates for localhost
 		}
 	}
@@ -80,7 +80,7 @@ func mailDomain(publicURL string) string {
 	return "localhost"
 }
 
-func loopback(host string) bool {
+func isLoopback(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && addr.IsLoopback()
 }
@@ -89,8 +89,8 @@ func loopback(host string) bool {
 // can be guessed.
 const minToken = 16
 
-// TokenProblem returns the reason why a text is not valid as the token of the admin or of an
-// account; empty if it is.
+// TokenProblem returns the reason why a text is not a valid token of the admin or of an account;
+// empty if the text is valid.
 func TokenProblem(token string) string {
 	if strings.ContainsFunc(token, unicode.IsSpace) {
 		return "expected a token without blanks"
@@ -102,9 +102,9 @@ func TokenProblem(token string) string {
 }
 
 func (c *Config) validate(m *strict.Mistakes) {
-	m.AddIf(!hostPort(c.Listen, true), "listen", "expected host:port, got %q", c.Listen)
+	m.AddIf(!isHostPort(c.Listen, true), "listen", "expected host:port, got %q", c.Listen)
 	for key, raw := range map[string]string{"public_url": c.PublicURL, "internal_url": c.InternalURL} {
-		if u, err := url.Parse(raw); !m.Has("listen") && (err != nil || !web(u) || u.RawQuery != "" || u.User != nil) {
+		if u, err := url.Parse(raw); !m.Has("listen") && (err != nil || !isWebURL(u) || u.RawQuery != "" || u.User != nil) {
 			m.Add(key, "expected an http or https URL without a query")
 		}
 	}
@@ -130,12 +130,12 @@ func (c *Config) validateListeners(m *strict.Mistakes) {
 	m.AddIf(c.TLS.CertFile != "" && c.TLS.KeyFile == "", "tls.key_file", "expected a file, because tls.cert_file is set")
 	m.AddIf(c.TLS.KeyFile != "" && c.TLS.CertFile == "", "tls.cert_file", "expected a file, because tls.key_file is set")
 	host, _, _ := net.SplitHostPort(c.Debug.Listen)
-	if c.Debug.Listen != "" && (!hostPort(c.Debug.Listen, true) || !loopback(host)) {
+	if c.Debug.Listen != "" && (!isHostPort(c.Debug.Listen, true) || !isLoopback(host)) {
 		m.Add("debug.listen", "expected host:port of a loopback address such as 127.0.0.1:6060, got %q: profiles hold secrets", c.Debug.Listen)
 	}
 	oneOf(m, "log.format", c.Log.Format, LogText, LogJSON)
 	t := c.Tracing
-	if u, err := url.Parse(t.URL); t.URL != "" && (err != nil || !web(u) || u.RawQuery != "") {
+	if u, err := url.Parse(t.URL); t.URL != "" && (err != nil || !isWebURL(u) || u.RawQuery != "") {
 		m.Add("tracing.url", "expected the http or https URL of a collector, such as http://127.0.0.1:4318")
 	}
 	m.AddIf(!(t.Sample >= 0 && t.Sample <= 1), "tracing.sample", "expected 0 to 1, got %g", t.Sample)
@@ -156,7 +156,7 @@ func (c *Config) validateSignIn(m *strict.Mistakes) {
 		return
 	}
 	u, err := url.Parse(o.Issuer)
-	if err != nil || !web(u) || u.RawQuery != "" || u.User != nil || u.Scheme != "https" && !loopback(u.Hostname()) {
+	if err != nil || !isWebURL(u) || u.RawQuery != "" || u.User != nil || u.Scheme != "https" && !isLoopback(u.Hostname()) {
 		m.Add("oidc.issuer", "expected an https URL without a query, got %q", o.Issuer)
 	}
 	m.AddIf(o.ClientID == "", "oidc.client_id", "expected the id of the gateway at the provider")
@@ -185,8 +185,8 @@ func (c *Config) validateOverload(m *strict.Mistakes) {
 	m.AddIf(o.Connections < 10, "overload.connections", "expected at least 10, got %d", o.Connections)
 }
 
-// escapes returns advice for a URL that may have a password with unescaped characters.
-func escapes(raw string) string {
+// escapeAdvice returns advice for a URL that may have a password with unescaped characters.
+func escapeAdvice(raw string) string {
 	if strings.ContainsAny(raw, "#%") || strings.Count(raw, "@") > 1 {
 		return "; in a password write # as %23, % as %25, @ as %40 and / as %2F"
 	}
@@ -195,12 +195,12 @@ func escapes(raw string) string {
 
 func (c *Config) validateStores(m *strict.Mistakes) {
 	// No message quotes a URL, because it may contain a password.
-	if c.Database.URL != "" && !severalHosts(c.Database.URL, nil, []string{"postgres", "postgresql"}) {
-		m.Add("database.url", "expected a URL such as postgres://user:password@host:5432/database%s", escapes(c.Database.URL))
+	if c.Database.URL != "" && !hasValidHosts(c.Database.URL, nil, []string{"postgres", "postgresql"}) {
+		m.Add("database.url", "expected a URL such as postgres://user:password@host:5432/database%s", escapeAdvice(c.Database.URL))
 	}
-	redis := severalHosts(c.Redis.URL, []string{"redis", "rediss"}, []string{"redis+sentinel", "redis+cluster"})
-	m.AddIf(c.Redis.URL != "" && !redis, "redis.url", "expected a URL such as redis://host:6379/0, rediss://…, redis+sentinel://… or redis+cluster://…%s", escapes(c.Redis.URL))
-	if u, err := url.Parse(c.Influx.URL); c.Influx.URL != "" && (err != nil || !web(u)) {
+	redis := hasValidHosts(c.Redis.URL, []string{"redis", "rediss"}, []string{"redis+sentinel", "redis+cluster"})
+	m.AddIf(c.Redis.URL != "" && !redis, "redis.url", "expected a URL such as redis://host:6379/0, rediss://…, redis+sentinel://… or redis+cluster://…%s", escapeAdvice(c.Redis.URL))
+	if u, err := url.Parse(c.Influx.URL); c.Influx.URL != "" && (err != nil || !isWebURL(u)) {
 		m.Add("influx.url", "expected an http or https URL")
 	}
 	m.AddIf(c.Influx.URL != "" && c.Influx.Bucket == "", "influx.bucket", "expected a bucket, on InfluxDB 1.8 database/retention-policy")
@@ -211,7 +211,7 @@ func (c *Config) validateStores(m *strict.Mistakes) {
 }
 
 func (c *Config) validateMail(m *strict.Mistakes) {
-	m.AddIf(c.SMTP.Addr != "" && !hostPort(c.SMTP.Addr, false), "smtp.addr", "expected host:port, got %q", c.SMTP.Addr)
+	m.AddIf(c.SMTP.Addr != "" && !isHostPort(c.SMTP.Addr, false), "smtp.addr", "expected host:port, got %q", c.SMTP.Addr)
 	if _, err := mail.ParseAddress(c.SMTP.From); err != nil && !m.Has("public_url") {
 		m.Add("smtp.from", "expected a mail address, got %q", c.SMTP.From)
 	}
@@ -222,13 +222,13 @@ func (c *Config) validateMail(m *strict.Mistakes) {
 		return
 	}
 	m.AddIf(d.KeyFile == "", "smtp.dkim.key_file", "expected a file, because the domain or selector is set")
-	m.AddIf(!domainName(d.Selector), "smtp.dkim.selector", "expected the name under which the key is published, got %q", d.Selector)
-	m.AddIf(d.Domain != "" && !domainName(d.Domain), "smtp.dkim.domain", "expected a domain, got %q", d.Domain)
+	m.AddIf(!isDomainName(d.Selector), "smtp.dkim.selector", "expected the name under which the key is published, got %q", d.Selector)
+	m.AddIf(d.Domain != "" && !isDomainName(d.Domain), "smtp.dkim.domain", "expected a domain, got %q", d.Domain)
 	m.AddIf(c.SMTP.Addr == "", "smtp.addr", "expected host:port, because dkim is set")
 }
 
-// domainName reports whether labels have letters, digits, hyphens and underscores only.
-func domainName(s string) bool {
+// isDomainName reports whether the labels of s have letters, digits, hyphens and underscores only.
+func isDomainName(s string) bool {
 	for label := range strings.SplitSeq(s, ".") {
 		if label == "" || len(label) > 63 || strings.Trim(strings.ToLower(label), "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
 			return false
@@ -259,9 +259,9 @@ func (c *Config) validateTraffic(m *strict.Mistakes) {
 	m.AddIf(c.Ledger.MasterKey != "" && c.Ledger.MasterKeyFile != "", "ledger.master_key_file", "expected either this or ledger.master_key")
 }
 
-// severalHosts checks a URL. With one of the schemes manyHosts it may have several hosts,
-// separated by commas, which net/url refuses.
-func severalHosts(raw string, singleHost, manyHosts []string) bool {
+// hasValidHosts reports whether a URL has a valid scheme and host. With a scheme of manyHosts it
+// may have several hosts, separated by commas, which net/url refuses.
+func hasValidHosts(raw string, singleHost, manyHosts []string) bool {
 	head, tail, _ := strings.Cut(raw, ",")
 	if tail != "" {
 		hosts, path, _ := strings.Cut(tail, "/")
@@ -277,12 +277,12 @@ func severalHosts(raw string, singleHost, manyHosts []string) bool {
 	return tail == "" && slices.Contains(singleHost, u.Scheme) || slices.Contains(manyHosts, u.Scheme)
 }
 
-func web(u *url.URL) bool {
+func isWebURL(u *url.URL) bool {
 	return (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != ""
 }
 
-// hostPort checks an address. If listen is true, the host may be missing and the port 0.
-func hostPort(s string, listen bool) bool {
+// isHostPort reports whether s is host:port. If listen is true, the host may be missing and the port 0.
+func isHostPort(s string, listen bool) bool {
 	host, port, err := net.SplitHostPort(s)
 	n, notNumber := strconv.ParseUint(port, 10, 16)
 	return err == nil && notNumber == nil && (listen || host != "" && n > 0) && !strings.ContainsFunc(host, unicode.IsSpace)

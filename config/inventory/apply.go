@@ -104,8 +104,8 @@ const maxNames = 20
 
 // FirstNames lists the first names and the number of further names, for a line of the log.
 func FirstNames(names []string) string {
-	if more := len(names) - maxNames; more > 0 {
-		return strings.Join(names[:maxNames], ", ") + " and " + strconv.Itoa(more) + " more"
+	if extra := len(names) - maxNames; extra > 0 {
+		return strings.Join(names[:maxNames], ", ") + " and " + strconv.Itoa(extra) + " more"
 	}
 	return strings.Join(names, ", ")
 }

@@ -136,7 +136,7 @@ func (c *checker) callback(raw, path string) {
 	}
 	u, err := url.Parse(raw)
 	if err != nil || u.Hostname() == "" || u.Scheme != "https" && !(u.Scheme == "http" && c.AllowHTTPCallback) ||
-		len(raw) > maxCallback || u.Fragment != "" || strings.ContainsFunc(raw, blank) {
+		len(raw) > maxCallback || u.Fragment != "" || strings.ContainsFunc(raw, isBlank) {
 		c.mistakes.Add(path, "expected an https URL, got %q", clipValue(raw))
 		return
 	}

@@ -156,7 +156,7 @@ func isDigits(s string, minimum, maximum int) bool {
 }
 
 func checkToken(s string, _ []string) string {
-	if s == "" || strings.ContainsFunc(s, blank) {
+	if s == "" || strings.ContainsFunc(s, isBlank) {
 		return "expected a token without blanks"
 	}
 	if n := len([]rune(s)); n < minToken {
@@ -165,8 +165,8 @@ func checkToken(s string, _ []string) string {
 	return ""
 }
 
-// blank reports whether a character is invalid in headers and queries.
-func blank(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
+// isBlank reports whether a character is invalid in headers and queries.
+func isBlank(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
 
 func checkSecret(s string, _ []string) string {
 	digits, ok := strings.CutPrefix(s, secretPrefix)

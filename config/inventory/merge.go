@@ -35,9 +35,9 @@ func Merge(parts ...Document) (document Document) {
 	return document
 }
 
-// Omitted returns the records of the old document that the fresh one omits: those that a
-// prune removes. An account that the fresh document has is returned with its id, its name and
-// its omitted records.
+// Omitted returns the records of the old document that the fresh one omits, which a prune
+// removes. An account that the fresh document has is returned with its id, its name and its
+// omitted records.
 func Omitted(old, fresh Document) Document {
 	gone := clone(old)
 	gone.Name = ""
@@ -48,7 +48,7 @@ func Omitted(old, fresh Document) Document {
 	gone.Accounts = nil
 	for _, a := range accounts {
 		if i := named.Find(a); i >= 0 {
-			if a = omittedOf(a, fresh.Accounts[i]); !a.holdsRecords() {
+			if a = omittedOf(a, fresh.Accounts[i]); !a.hasRecords() {
 				continue
 			}
 		}
@@ -108,7 +108,7 @@ func omittedOf(old, fresh Account) Account {
 	return old
 }
 
-func (a Account) holdsRecords() bool {
+func (a Account) hasRecords() bool {
 	a = a.bare()
 	a.ID, a.Name = 0, ""
 	return !reflect.ValueOf(a).IsZero()

@@ -17,16 +17,16 @@ const (
 	masked = "masked:" // maskDigits of the hash follow, or none for the codes of SIMs
 	// maskDigits is the number of digits of a hash that a mask shows.
 	maskDigits = 12
-	// stretched begins a SOAP password that relay/inventory has hashed with Argon2id. Version,
+	// argon2Prefix begins a SOAP password that relay/inventory has hashed with Argon2id. Version,
 	// costs, salt and key follow.
-	stretched = "$argon2id$"
+	argon2Prefix = "$argon2id$"
 )
 
 // Hash returns the lower-case hex SHA-256 of the token, sealed or not.
 func (t Token) Hash() string { return hash(t.Token) }
 
-// Hash returns the lower-case hex SHA-256 of the password, sealed or not; of a stretched
-// password that of its stretched form.
+// Hash returns the lower-case hex SHA-256 of the password, sealed or not. A password hashed with
+// Argon2id is treated as plain text.
 func (s SOAP) Hash() string { return hash(s.Password) }
 
 func hash(secret string) string {
@@ -45,16 +45,16 @@ func isSealed(s string) bool {
 	return ok && len(digits) == 64 && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
-func isStretched(s string) bool {
-	remaining, ok := strings.CutPrefix(s, stretched)
+func isPasswordHash(s string) bool {
+	remaining, ok := strings.CutPrefix(s, argon2Prefix)
 	return ok && strings.Count(remaining, "$") == 3
 }
 
-// Seal returns the document with tokens and SOAP passwords as hashes, for storage. Stretched
-// passwords, secrets of signatures and the codes of SIMs stay as they are.
+// Seal returns the document with tokens and SOAP passwords as hashes, for storage. Passwords
+// hashed with Argon2id, secrets of signatures and the codes of SIMs are not changed.
 func Seal(d Document) Document {
 	return replaceSecrets(d, func(s string) string {
-		if isStretched(s) {
+		if isPasswordHash(s) {
 			return s
 		}
 		return sealed + hash(s)
@@ -70,7 +70,7 @@ func Mask(d Document) Document {
 func mask(secret string) string { return masked + hash(secret)[:maskDigits] }
 
 // replaceSecrets replaces credentials, the secrets of signatures, and the codes of SIMs. A nil
-// function leaves the secrets of its kind. Masks stay.
+// function does not change the secrets of its kind. Masks are not replaced.
 func replaceSecrets(d Document, credential, signature, code func(string) string) Document {
 	replace := func(f func(string) string, s *string) {
 		if f != nil && *s != "" && !strings.HasPrefix(*s, masked) {

@@ -208,7 +208,7 @@ func (s Set) Adopt(fresh Document) (Set, []string) {
 				foreign = append(slices.Clone(foreign), a.Name)
 				a = a.bare()
 			}
-			if !isNamed || a.holdsRecords() {
+			if !isNamed || a.hasRecords() {
 				document.Accounts = append(document.Accounts, a)
 			}
 		}
@@ -231,7 +231,7 @@ func Prune(old, gone, fresh Document) Document {
 		if !isNamed {
 			a = a.bare()
 		}
-		if isNamed || a.holdsRecords() {
+		if isNamed || a.hasRecords() {
 			pruned.Accounts = append(pruned.Accounts, a)
 		}
 	}

@@ -93,9 +93,9 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, p place) {
 	case d.special(v):
 		d.text(n, v, p)
 	case v.Kind() == reflect.Pointer:
-		fresh := reflect.New(v.Type().Elem())
-		d.value(n, fresh.Elem(), place{p.path, p.depth + 1})
-		v.Set(fresh)
+		target := reflect.New(v.Type().Elem())
+		d.value(n, target.Elem(), place{p.path, p.depth + 1})
+		v.Set(target)
 	case v.Kind() == reflect.Struct:
 		d.structure(n, v, p)
 	case v.Kind() == reflect.Slice:

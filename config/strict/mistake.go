@@ -47,9 +47,9 @@ func (m *Mistakes) Add(path, format string, args ...any) {
 	*m = append(*m, Mistake{Path: path, Text: fmt.Sprintf(format, args...)})
 }
 
-// AddIf adds a mistake if wrong is true.
-func (m *Mistakes) AddIf(wrong bool, path, format string, args ...any) {
-	if wrong {
+// AddIf adds a mistake if isMistake is true.
+func (m *Mistakes) AddIf(isMistake bool, path, format string, args ...any) {
+	if isMistake {
 		m.Add(path, format, args...)
 	}
 }
@@ -57,8 +57,8 @@ func (m *Mistakes) AddIf(wrong bool, path, format string, args ...any) {
 // Has reports whether the field, or one that contains it, has a mistake.
 func (m Mistakes) Has(path string) bool {
 	for _, mistake := range m {
-		remaining, inside := strings.CutPrefix(path, mistake.Path)
-		if mistake.Path != "" && inside && (remaining == "" || remaining[0] == '.' || remaining[0] == '[') {
+		remaining, isWithin := strings.CutPrefix(path, mistake.Path)
+		if mistake.Path != "" && isWithin && (remaining == "" || remaining[0] == '.' || remaining[0] == '[') {
 			return true
 		}
 	}

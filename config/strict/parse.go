@@ -103,7 +103,7 @@ func scalar(tag, value string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: value}
 }
 
-// YAML writes a JSON document as YAML, its fields in the same order.
+// YAML writes a JSON document as YAML, with its fields in the same order.
 func YAML(json []byte) ([]byte, error) {
 	root, err := parseJSON(json)
 	if err != nil {

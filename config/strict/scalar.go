@@ -17,14 +17,14 @@ const maxValue = 40
 
 func (d *decoder) scalar(n *yaml.Node, v reflect.Value, p place) {
 	if n.Kind != yaml.ScalarNode {
-		d.mistakes.Add(p.path, "expected %s, got %s", describeKind(v.Kind()), shape(n))
+		d.mistakes.Add(p.path, "expected %s, got %s", describeKind(v.Kind()), describeShape(n))
 		return
 	}
 	tag, valid := n.ShortTag(), false
 	switch v.Kind() {
 	case reflect.String:
 		v.SetString(n.Value)
-		if !textual(n) { // it may be a secret, and is not quoted
+		if !isText(n) { // it may be a secret, and is not quoted
 			d.mistakes.Add(p.path, "expected text in quotes")
 		}
 		return
@@ -56,9 +56,9 @@ func decimal(text string) (f float64, ok bool) {
 	return f, err == nil && (f != 0 || !strings.ContainsAny(mantissa, "123456789"))
 }
 
-// textual reports whether a value is valid as text. Digits are, because telephone numbers are
+// isText reports whether a value is valid as text. Digits are, because telephone numbers are
 // usually not quoted; they keep their leading zeros.
-func textual(n *yaml.Node) bool {
+func isText(n *yaml.Node) bool {
 	switch n.ShortTag() {
 	case "!!str", "!!timestamp":
 		return utf8.ValidString(n.Value)
@@ -71,7 +71,7 @@ func textual(n *yaml.Node) bool {
 // text sets a value whose type has its own parser.
 func (d *decoder) text(n *yaml.Node, v reflect.Value, p place) {
 	if n.Kind != yaml.ScalarNode {
-		d.mistakes.Add(p.path, "expected a single value, got %s", shape(n))
+		d.mistakes.Add(p.path, "expected a single value, got %s", describeShape(n))
 		return
 	}
 	var err error
@@ -132,8 +132,8 @@ func describeKind(k reflect.Kind) string {
 	return "text"
 }
 
-// shape describes a value without quoting it, because it may be a secret in the wrong place.
-func shape(n *yaml.Node) string {
+// describeShape describes a value without quoting it, because it may be a secret in the wrong place.
+func describeShape(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
 		return "a mapping"

@@ -21,7 +21,7 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, p place) {
 				return
 			}
 		}
-		d.mistakes.Add(p.path, "expected a mapping, got %s", shape(n))
+		d.mistakes.Add(p.path, "expected a mapping, got %s", describeShape(n))
 		return
 	}
 	fields := fieldsOf(v.Type())
@@ -36,14 +36,14 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, p place) {
 		case seen[key]:
 			d.mistakes = append(d.mistakes, Mistake{child.path, "given twice"})
 		default:
-			d.value(bracketed(n.Content[i+1], v.Type().Field(index)), v.Field(index), child)
+			d.value(asList(n.Content[i+1], v.Type().Field(index)), v.Field(index), child)
 		}
 		seen[key] = true
 	}
 }
 
-// bracketed returns a single value of a list with the tag strict:"one" as a list.
-func bracketed(n *yaml.Node, f reflect.StructField) *yaml.Node {
+// asList returns a single value of a list with the tag strict:"one" as a list.
+func asList(n *yaml.Node, f reflect.StructField) *yaml.Node {
 	single := n.Kind == yaml.ScalarNode && n.ShortTag() != "!!null" || n.Kind == yaml.MappingNode
 	if f.Tag.Get("strict") != "one" || !single {
 		return n
@@ -66,7 +66,7 @@ type Presetter interface{ Preset() }
 
 func (d *decoder) list(n *yaml.Node, v reflect.Value, p place) {
 	if n.Kind != yaml.SequenceNode {
-		d.mistakes.Add(p.path, "expected a list, got %s", shape(n))
+		d.mistakes.Add(p.path, "expected a list, got %s", describeShape(n))
 		return
 	}
 	v.SetZero()
