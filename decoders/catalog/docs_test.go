@@ -15,7 +15,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestDocumentedExamples checks the examples of docs/decoders.md. Each example has a source, a payload and the readings.
+// TestDocumentedExamples checks the examples of docs/decoders.md: a source, a payload and readings.
 func TestDocumentedExamples(t *testing.T) {
 	page, err := os.ReadFile("../../docs/decoders.md")
 	relaytest.NoError(t, err)

@@ -150,7 +150,7 @@ func sigfoxCustom(d document) (custom map[string]any) {
 // has a list of stations.
 func sigfoxReceptions(d document, f *decoders.Frame) (hasLocation, hasStations bool) {
 	station := d.reception("station")
-	// With a radius, lat and lng are the position of the device; otherwise they are the rounded position of the station.
+	// With a radius, lat and lng are the device's position, else the station's rounded position.
 	position, computed, radius := d.Place("lat", "lng"), d.IsPresent("computedLocation"), d.IsPresent("radius")
 	if radius && !computed {
 		f.Position = position

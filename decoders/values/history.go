@@ -20,7 +20,7 @@ import (
 // variable has. A list of such objects with different names is a history even without times.
 func AppendTimed(res *decoders.Result, key string, v any) { AppendAt(res, key, v, time.Time{}) }
 
-// AppendAt adds values like AppendTimed. t is the time of the values outside histories; zero if it is unknown.
+// AppendAt adds values like AppendTimed. t is the time of values outside histories; zero if unknown.
 func AppendAt(res *decoders.Result, key string, v any, t time.Time) {
 	if samples, ok := history(v); ok {
 		for _, s := range samples {

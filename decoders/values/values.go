@@ -26,7 +26,7 @@ const (
 	// MaxText is the largest length of a text, in bytes.
 	MaxText = 4096
 
-	// maxVisits is the largest number of values that are visited, including values that do not become readings.
+	// maxVisits is the largest number of visited values, including values without a reading.
 	maxVisits = 2 * MaxReadings
 	// maxDepth is twice the largest depth of a JSON body.
 	maxDepth    = 128
