@@ -30,7 +30,7 @@ type Carrier struct {
 	// limit.
 	PerSecond int `json:"per_second"`
 	// Originators are the originators that the carrier accepts: text, alphanumeric or
-	// numeric; empty: text.
+	// numeric; empty means text.
 	Originators string `json:"originators"`
 	// The tag "of" lists the types of carriers that have a setting. Settings without it belong
 	// to all types; types other than smpp ignore enquire_link and in_flight.
@@ -41,7 +41,7 @@ type Carrier struct {
 	Bind         string `json:"bind" of:"smpp"` // transceiver, receiver or transmitter
 	AddressRange string `json:"address_range" of:"smpp"`
 	TLS          string `json:"tls" of:"smpp"`      // tls or none
-	CAFile       string `json:"ca_file" of:"smpp"`  // PEM; empty: the system's authorities
+	CAFile       string `json:"ca_file" of:"smpp"`  // PEM; empty means the system's authorities
 	Alphabet     string `json:"alphabet" of:"smpp"` // of data_coding 0: gsm7, gsm7-packed or latin1
 	// EnquireLink is the interval of enquire_link requests.
 	EnquireLink time.Duration `json:"enquire_link"`
@@ -56,7 +56,7 @@ type Carrier struct {
 	Gateways string `json:"gateways" of:"smpp"`
 	URL      string `json:"url" of:"kannel http" secret:"url"` // of sendsms, or of the endpoint for JSON
 	Username string `json:"username" of:"kannel"`
-	SMSC     string `json:"smsc" of:"kannel"`             // Kannel's smsc-id; empty: Kannel routes
+	SMSC     string `json:"smsc" of:"kannel"`             // Kannel's smsc-id; empty lets Kannel route
 	Token    string `json:"token" of:"http" secret:"yes"` // sent as Authorization: Bearer
 }
 

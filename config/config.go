@@ -16,10 +16,10 @@ type Config struct {
 	PublicURL string `json:"public_url"`
 	// DataDir holds the journal, the embedded back ends, and generated secrets.
 	DataDir string `json:"data_dir"`
-	// AdminToken is the token of the admin API; empty: generated and stored in the data
-	// directory.
+	// AdminToken is the token of the admin API. If it is empty, a token is generated and stored
+	// in the data directory.
 	AdminToken string `json:"admin_token" secret:"yes"`
-	// Inventory is the inventory file that is applied at the start; empty: none.
+	// Inventory is the inventory file that is applied at the start; it may be empty.
 	Inventory string `json:"inventory"`
 	// TrustedProxies are the addresses of proxies whose X-Forwarded-For header is used.
 	TrustedProxies []netip.Prefix `json:"trusted_proxies"`
@@ -46,8 +46,8 @@ type Config struct {
 	Tracing     Tracing  `json:"tracing"`
 	// TimeZone is the time zone of the placeholders %time and %smsTime.
 	TimeZone *time.Location `json:"time_zone"`
-	// ReceiptSecret signs the URLs to which carriers send receipts; empty: generated and
-	// stored in the database.
+	// ReceiptSecret signs the URLs to which carriers send receipts. If it is empty, a secret is
+	// generated and stored in the database.
 	ReceiptSecret string    `json:"receipt_secret" secret:"yes"`
 	Carriers      []Carrier `json:"carriers" strict:"one" env:"-"`
 	Operator      Operator  `json:"operator" env:"-"`
@@ -56,21 +56,21 @@ type Config struct {
 
 // Database configures the database of the records.
 type Database struct {
-	// URL has the scheme postgres and may name several hosts; empty: SQLite in the
+	// URL has the scheme postgres and may name several hosts; empty means SQLite in the
 	// data directory.
 	URL string `json:"url" secret:"url"`
 }
 
 // Redis configures the store of timers and of data that can be rebuilt.
 type Redis struct {
-	// URL has the scheme redis, rediss, redis+sentinel or redis+cluster; empty: an embedded
-	// server, in memory.
+	// URL has the scheme redis, rediss, redis+sentinel or redis+cluster; empty means an embedded
+	// server in memory.
 	URL string `json:"url" secret:"url"`
 }
 
 // Influx configures the store of the readings.
 type Influx struct {
-	URL    string `json:"url" secret:"url"` // empty: the embedded store
+	URL    string `json:"url" secret:"url"` // empty means the embedded store
 	Token  string `json:"token" secret:"yes"`
 	Org    string `json:"org"`
 	Bucket string `json:"bucket"` // on InfluxDB 1.8 database/retention-policy
@@ -90,7 +90,7 @@ const (
 
 // SMTP configures outgoing mail.
 type SMTP struct {
-	Addr     string `json:"addr"` // host:port; empty: the sink in the data directory
+	Addr     string `json:"addr"` // host:port; empty means the sink in the data directory
 	Username string `json:"username"`
 	Password string `json:"password" secret:"yes"`
 	From     string `json:"from"`
@@ -100,7 +100,7 @@ type SMTP struct {
 
 // DKIM configures the signatures of mails; without a key they are not signed.
 type DKIM struct {
-	Domain   string `json:"domain"` // empty: the domain of the sender
+	Domain   string `json:"domain"` // empty means the domain of the sender
 	Selector string `json:"selector"`
 	KeyFile  string `json:"key_file"` // PEM, RSA or Ed25519
 }
@@ -134,7 +134,7 @@ type Delivery struct {
 	Schedule []time.Duration `json:"schedule"`
 	// Retention is the time for which finished deliveries are stored.
 	Retention time.Duration `json:"retention"`
-	// DeadRetention is the time for which dead deliveries are stored; 0: until a replay.
+	// DeadRetention is the time for which dead deliveries are stored; 0 means until a replay.
 	DeadRetention time.Duration `json:"dead_retention"`
 }
 
@@ -237,21 +237,21 @@ type OIDC struct {
 	Admin     []string `json:"admin"`
 	Operator  []string `json:"operator"`
 	Viewer    []string `json:"viewer"`
-	// AccountClaim is the claim with the account of a user who has none of these roles; empty:
-	// such users are refused.
+	// AccountClaim is the claim with the account of a user who has none of these roles. If it is
+	// empty, these users are refused.
 	AccountClaim string `json:"account_claim"`
 }
 
 // Ledger configures the master keys of ledgers, and the publication of signed heads.
 type Ledger struct {
 	// MasterKey encrypts the keys of accounts: the base64 of 32 bytes, or several keys
-	// separated by commas, newest first. Empty: the keys of MasterKeyFile.
+	// separated by commas, newest first. Empty means the keys of MasterKeyFile.
 	MasterKey string `json:"master_key" secret:"yes"`
-	// MasterKeyFile has one master key per line; empty: generated and stored in the data
-	// directory.
+	// MasterKeyFile has one master key per line. If it is empty, a key is generated and stored in
+	// the data directory.
 	MasterKeyFile string `json:"master_key_file"`
 	// CheckpointDir is the directory in which each ledger's newest signed head is published
-	// as a file; empty: nowhere.
+	// as a file; empty disables it.
 	CheckpointDir string `json:"checkpoint_dir"`
 	// CheckpointCallback sends each new signed head to the accounts' callbacks.
 	CheckpointCallback bool `json:"checkpoint_callback"`

@@ -17,7 +17,7 @@ const (
 // setting is one field of a Config.
 type setting struct {
 	key      string // redis.url
-	variable string // PENSTOCK_REDIS_URL; empty: file only
+	variable string // PENSTOCK_REDIS_URL; empty if there is none
 	value    reflect.Value
 }
 

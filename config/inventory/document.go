@@ -39,7 +39,7 @@ type Network struct {
 
 // Account is a customer.
 type Account struct {
-	ID   int64  `json:"id,omitempty"` // 0: to be assigned
+	ID   int64  `json:"id,omitempty"` // 0 until it is assigned
 	Name string `json:"name" check:"name"`
 	// Credit is the initial balance of a new account; nil means 0.
 	Credit      *int64   `json:"credit,omitempty" check:"least 0"`
@@ -61,7 +61,7 @@ type Account struct {
 // Token is a credential of an account, as plain text or sealed ("sha256:" and 64 hex digits).
 type Token struct {
 	Token  string   `json:"token" check:"token"`
-	Scopes []string `json:"scopes,omitempty" check:"each one messaging cellular iot ledger webhook carrier"` // none: messaging, cellular, iot and ledger
+	Scopes []string `json:"scopes,omitempty" check:"each one messaging cellular iot ledger webhook carrier"` // empty means messaging, cellular, iot and ledger
 	Secret string   `json:"secret,omitempty"`                                                                // verifies signatures
 	Source string   `json:"source,omitempty" check:"id"`                                                     // names the token in a path
 }
@@ -204,8 +204,8 @@ type Ledger struct {
 	ID                 string   `json:"id" check:"id"`
 	Name               string   `json:"name" check:"name"`
 	Description        string   `json:"description,omitempty"`
-	Claims             int64    `json:"claims,omitempty" check:"least 0 (no limit)"` // per token; 0: no limit
-	Expiry             Duration `json:"expiry,omitempty"`                            // of a token; 0: never
+	Claims             int64    `json:"claims,omitempty" check:"least 0 (no limit)"` // per token; 0 means no limit
+	Expiry             Duration `json:"expiry,omitempty"`                            // of a token; 0 means never
 	PrivateKeyRequired bool     `json:"private_key_required,omitempty"`
 	Metadata           bool     `json:"metadata,omitempty"`
 	Certificates       bool     `json:"certificates,omitempty"`

@@ -10,7 +10,7 @@ const maxMistakes = 100
 
 // Mistake is a mistake in a document.
 type Mistake struct {
-	Path string // of the field, for example accounts[0].credit; empty: the document
+	Path string // of the field, for example accounts[0].credit; empty for the document
 	Text string // the expected value: "expected a mapping, got a list"
 }
 
