@@ -153,30 +153,30 @@ type Index struct {
 
 // IndexOf returns the index of a list. Of several accounts with a name it finds the first.
 func IndexOf(list []Account) Index {
-	x := Index{make(map[int64]int, len(list)), make(map[string]int, len(list)), make(map[string]int64, len(list))}
+	index := Index{make(map[int64]int, len(list)), make(map[string]int, len(list)), make(map[string]int64, len(list))}
 	for i, a := range list {
-		x.add(i, a)
+		index.add(i, a)
 	}
-	return x
+	return index
 }
 
-func (x Index) add(i int, a Account) {
-	if _, taken := x.byID[a.ID]; a.ID != 0 && !taken {
-		x.byID[a.ID] = i
+func (index Index) add(i int, a Account) {
+	if _, taken := index.byID[a.ID]; a.ID != 0 && !taken {
+		index.byID[a.ID] = i
 	}
-	if start, taken := x.byName[a.Name]; !taken || start == i {
-		x.byName[a.Name], x.ids[a.Name] = i, a.ID
+	if start, taken := index.byName[a.Name]; !taken || start == i {
+		index.byName[a.Name], index.ids[a.Name] = i, a.ID
 	}
 }
 
 // Find returns the position of the account with the same id. Without one, it returns that of
 // the account with the same name, unless both accounts have an id. It returns -1 if the list
 // has neither.
-func (x Index) Find(a Account) int {
-	if i, ok := x.byID[a.ID]; ok {
+func (index Index) Find(a Account) int {
+	if i, ok := index.byID[a.ID]; ok {
 		return i
 	}
-	if i, ok := x.byName[a.Name]; ok && (a.ID == 0 || x.ids[a.Name] == 0) {
+	if i, ok := index.byName[a.Name]; ok && (a.ID == 0 || index.ids[a.Name] == 0) {
 		return i
 	}
 	return -1

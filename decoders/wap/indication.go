@@ -37,11 +37,11 @@ const contentTypeSI = 0x2E | 0x80
 // phones ignore.
 //
 // It returns a decoders.Error with format "si" and field "url" or "title".
-func (s Indication) Message(transaction byte) (sms.Octets, error) {
-	if err := checkAddress("si", "url", s.URL); err != nil {
+func (i Indication) Message(transaction byte) (sms.Octets, error) {
+	if err := checkAddress("si", "url", i.URL); err != nil {
 		return sms.Octets{}, err
 	}
-	if err := checkText("si", "title", s.Title, true); err != nil {
+	if err := checkText("si", "title", i.Title, true); err != nil {
 		return sms.Octets{}, err
 	}
 	type token struct {
@@ -51,7 +51,7 @@ func (s Indication) Message(transaction byte) (sms.Octets, error) {
 	body := []byte{wbxmlVersion, publicID, charsetUTF8, 0, tagSI, tagIndication}
 	// Write the attribute href. Tokens shorten its start and its first occurrence of the end of
 	// a host.
-	address := s.URL
+	address := i.URL
 	for _, t := range []token{{"https://www.", 0x0F}, {"http://www.", 0x0D}, {"https://", 0x0E}, {"http://", 0x0C}, {"", 0x0B}} {
 		if remaining, ok := strings.CutPrefix(address, t.text); ok {
 			body, address = append(body, t.code), remaining
@@ -65,7 +65,7 @@ func (s Indication) Message(transaction byte) (sms.Octets, error) {
 		}
 	}
 	body = append(appendString(body, address), end)
-	body = append(appendString(body, s.Title), end, end)
+	body = append(appendString(body, i.Title), end, end)
 	return push(transaction, []byte{contentTypeSI}, body), nil
 }
 

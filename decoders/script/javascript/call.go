@@ -125,14 +125,14 @@ func (r *realm) decode(aliases map[string]string) (decoders.Result, error) {
 	if err != nil {
 		return res, r.failure(e.name, err)
 	}
-	x := exporter{r: r}
-	data, err := x.envelope(e.name, v, &res)
+	export := exporter{r: r}
+	data, err := export.envelope(e.name, v, &res)
 	if err != nil || data == nil {
 		return res, err
 	}
-	value := x.value(data, 0)
-	if x.excess != "" {
-		return res, refused(e.name, x.excess)
+	value := export.value(data, 0)
+	if export.excess != "" {
+		return res, refused(e.name, export.excess)
 	}
 	values.AppendTimed(&res, "", value)
 	f, ok := r.function("normalizeUplink", aliases)

@@ -23,17 +23,17 @@ func (r *realm) normalize(f goja.Callable, data goja.Value, res *decoders.Result
 		return
 	}
 	var ownResult decoders.Result
-	x := exporter{r: r}
-	normalized, err := x.envelope(name, v, &ownResult)
+	export := exporter{r: r}
+	normalized, err := export.envelope(name, v, &ownResult)
 	var value any
 	if err == nil && normalized != nil {
-		value = x.value(normalized, 0)
+		value = export.value(normalized, 0)
 	}
 	switch {
 	case err != nil:
 		ownResult.Errors = append(ownResult.Errors, err.Error())
-	case x.excess != "":
-		ownResult.Errors = append(ownResult.Errors, name+": "+x.excess)
+	case export.excess != "":
+		ownResult.Errors = append(ownResult.Errors, name+": "+export.excess)
 	default:
 		measurements(&ownResult, value)
 	}

@@ -31,7 +31,7 @@ type exporter struct {
 
 // envelope returns the data of {data, errors, warnings}, or v itself for the older forms. It
 // adds the errors and warnings to res. A nil value without an error means no readings.
-func (x *exporter) envelope(name string, v goja.Value, res *decoders.Result) (goja.Value, error) {
+func (e *exporter) envelope(name string, v goja.Value, res *decoders.Result) (goja.Value, error) {
 	obj, ok := v.(*goja.Object)
 	if !ok || obj.ClassName() == "Function" {
 		return nil, refused(name, "did not return an object")
@@ -45,8 +45,8 @@ func (x *exporter) envelope(name string, v goja.Value, res *decoders.Result) (go
 	if name == "Decode" || name == "Decoder" || len(parts) == 0 {
 		return obj, nil
 	}
-	res.Errors = append(res.Errors, x.notes(parts["errors"])...)
-	res.Warnings = append(res.Warnings, x.notes(parts["warnings"])...)
+	res.Errors = append(res.Errors, e.notes(parts["errors"])...)
+	res.Warnings = append(res.Warnings, e.notes(parts["warnings"])...)
 	data := parts["data"]
 	switch _, isObject := data.(*goja.Object); {
 	case isObject:
@@ -60,7 +60,7 @@ func (x *exporter) envelope(name string, v goja.Value, res *decoders.Result) (go
 }
 
 // notes returns a codec's errors or warnings: a list of texts, or one text.
-func (x *exporter) notes(v goja.Value) []string {
+func (e *exporter) notes(v goja.Value) []string {
 	var texts []string
 	switch v := v.(type) {
 	case nil:
@@ -79,22 +79,22 @@ func (x *exporter) notes(v goja.Value) []string {
 }
 
 // value copies one value. It returns nil for undefined, null, NaN and functions.
-func (x *exporter) value(v goja.Value, depth int) any {
-	if x.values++; x.values > maxValues {
-		x.excess = fmt.Sprintf("returned more than %d values", maxValues)
+func (e *exporter) value(v goja.Value, depth int) any {
+	if e.values++; e.values > maxValues {
+		e.excess = fmt.Sprintf("returned more than %d values", maxValues)
 	}
 	if depth > maxNesting {
-		x.excess = fmt.Sprintf("returned values that are nested deeper than %d, or within themselves", maxNesting)
+		e.excess = fmt.Sprintf("returned values that are nested deeper than %d, or within themselves", maxNesting)
 	}
-	if x.excess != "" || v == nil {
+	if e.excess != "" || v == nil {
 		return nil
 	}
 	if obj, ok := v.(*goja.Object); ok {
-		return x.object(obj, depth)
+		return e.object(obj, depth)
 	}
 	if s, ok := v.(goja.String); ok {
-		if x.chars += s.Length(); x.chars > maxChars {
-			x.excess = fmt.Sprintf("returned more than %d characters", maxChars)
+		if e.chars += s.Length(); e.chars > maxChars {
+			e.excess = fmt.Sprintf("returned more than %d characters", maxChars)
 			return nil
 		}
 		return s.String()
@@ -111,48 +111,48 @@ func (x *exporter) value(v goja.Value, depth int) any {
 	return nil
 }
 
-func (x *exporter) object(obj *goja.Object, depth int) any {
+func (e *exporter) object(obj *goja.Object, depth int) any {
 	switch obj.ClassName() {
 	case "Function":
 		return nil
 	case "Array":
-		return x.list(obj, depth)
+		return e.list(obj, depth)
 	case "Date":
 		if t, ok := obj.Export().(time.Time); ok && !t.IsZero() {
 			return t.UTC().Format("2006-01-02T15:04:05.000Z")
 		}
 		return nil
 	case "Number", "String", "Boolean":
-		return x.value(x.r.vm.ToValue(obj.Export()), depth+1)
+		return e.value(e.r.vm.ToValue(obj.Export()), depth+1)
 	}
 	// Typed arrays are lists. ExportType does not copy the object as Export would.
 	if t := obj.ExportType(); t != nil && t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Interface {
-		return x.list(obj, depth)
+		return e.list(obj, depth)
 	}
 	values := map[string]any{}
 	for _, name := range obj.Keys() {
-		if x.chars += len(name); x.chars > maxChars {
-			x.excess = fmt.Sprintf("returned more than %d characters", maxChars)
+		if e.chars += len(name); e.chars > maxChars {
+			e.excess = fmt.Sprintf("returned more than %d characters", maxChars)
 		}
-		if x.excess != "" {
+		if e.excess != "" {
 			break
 		}
-		if v := x.value(obj.Get(name), depth+1); v != nil {
+		if v := e.value(obj.Get(name), depth+1); v != nil {
 			values[name] = v
 		}
 	}
 	return values
 }
 
-func (x *exporter) list(obj *goja.Object, depth int) any {
+func (e *exporter) list(obj *goja.Object, depth int) any {
 	n := length(obj)
 	if n > maxValues {
-		x.excess = fmt.Sprintf("returned more than %d values", maxValues)
+		e.excess = fmt.Sprintf("returned more than %d values", maxValues)
 		return nil
 	}
 	values := make([]any, n)
 	for i := range values {
-		if values[i] = x.value(obj.Get(strconv.Itoa(i)), depth+1); x.excess != "" {
+		if values[i] = e.value(obj.Get(strconv.Itoa(i)), depth+1); e.excess != "" {
 			return nil
 		}
 	}
