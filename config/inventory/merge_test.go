@@ -14,7 +14,7 @@ func TestMergeOfEqualDocumentsChangesNothing(t *testing.T) {
 	relaytest.Equal(t, "the omitted document", inventory.Omitted(d, d), inventory.Document{})
 }
 
-func TestMergeKeepsOmittedObjects(t *testing.T) {
+func TestMergeKeepsOmittedRecords(t *testing.T) {
 	oldDocument := contract(t)
 	newDocument := parse(t, `
 accounts:
@@ -32,7 +32,7 @@ accounts:
 	relaytest.Equal(t, "the merged document", inventory.Merge(oldDocument, newDocument), want)
 }
 
-func TestOmittedHasTheObjectsThatAPruneRemoves(t *testing.T) {
+func TestOmittedHasTheRecordsThatAPruneRemoves(t *testing.T) {
 	oldDocument := contract(t)
 	oldDocument.Accounts = append(oldDocument.Accounts, inventory.Account{Name: "gone"})
 	newDocument := contract(t)

@@ -15,7 +15,7 @@ import (
 
 // readValue reads one value from body. It returns the value and, joined, the warnings, the
 // note about the time and the error.
-func readValue(t *testing.T, body string, read func(d document, noteFrame *decoders.Frame) any) (got any, notes string) {
+func readValue(t *testing.T, body string, read func(d document, f *decoders.Frame) any) (got any, notes string) {
 	t.Helper()
 	var noteFrame decoders.Frame
 	_, err := eachFrame("s", new(Post), []byte(body), func(d document, f *decoders.Frame) {
