@@ -69,7 +69,7 @@ func (r *row) begin(call string, b *Beginning) (begun []int) {
 		r.changed = true
 		// A lease with more than half of its time left is not moved: on PostgreSQL an update
 		// that changes no indexed column adds no entry to any index.
-		if half := b.Until.Sub(b.Now) / 2; r.due < db.Millis(b.Now.Add(half)) {
+		if minimum := b.Until.Sub(b.Now) / 2; r.due < db.Millis(b.Now.Add(minimum)) {
 			r.due = db.Millis(b.Until)
 		}
 	}

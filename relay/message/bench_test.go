@@ -14,31 +14,31 @@ import (
 	"github.com/penstock/penstock/relay/db/dbtest"
 )
 
-// benchWorkers is how many goroutines work at a time; each has an account.
+// benchWorkers is the number of concurrent goroutines. Each uses an account of its own.
 const benchWorkers = 4
 
 func benchStore(b *testing.B, url string) *Store {
 	b.Helper()
 	database := dbtest.Open(b, db.Options{URL: url})
 	for acct := range benchWorkers {
-		if err := credit.NewStore(database).Open(b.Context(), relay.AccountID(acct+1), 1<<40, at(0)); err != nil {
+		if err := credit.NewStore(database).Open(b.Context(), relay.AccountID(acct+1), 1<<40, timeAt(0)); err != nil {
 			b.Fatal(err)
 		}
 	}
 	return NewStore(database)
 }
 
-func benchOnEvery(b *testing.B, bench func(b *testing.B, s *Store)) {
+func benchEveryEngine(b *testing.B, bench func(b *testing.B, s *Store)) {
 	b.Run("SQLite", func(b *testing.B) { bench(b, benchStore(b, "")) })
 	b.Run("PostgreSQL", func(b *testing.B) { bench(b, benchStore(b, dbtest.Shared(b).NewDatabase(b))) })
 }
 
-// inParallel does n pieces of work and returns when all are done.
+// inParallel calls work n times, in benchWorkers goroutines.
 func inParallel(b *testing.B, n int, work func(ctx context.Context, acct relay.AccountID, i int) error) {
 	b.Helper()
-	var next atomic.Int64
+	var nextIndex atomic.Int64
 	dbtest.Together(benchWorkers, func(acct int) {
-		for i := int(next.Add(1)); i <= n; i = int(next.Add(1)) {
+		for i := int(nextIndex.Add(1)); i <= n; i = int(nextIndex.Add(1)) {
 			if err := work(b.Context(), relay.AccountID(acct+1), i-1); err != nil {
 				b.Error(err)
 				return
@@ -48,25 +48,25 @@ func inParallel(b *testing.B, n int, work func(ctx context.Context, acct relay.A
 }
 
 func saveBatch(ctx context.Context, s *Store, acct relay.AccountID, n int) ([]Message, error) {
-	first, err := s.Reserve(ctx, n)
+	firstID, err := s.Reserve(ctx, n)
 	if err != nil {
 		return nil, err
 	}
 	ms := make([]Message, n)
 	for i := range ms {
-		m := newMessage(acct, first+ID(i), 1)
+		m := newMessage(acct, firstID+ID(i), 1)
 		m.Parts[0].UDH, m.Destination = nil, fmt.Sprintf("4477%08d", int64(m.ID)*7919%100_000_000)
 		m.Parts[0].Text = "Your parcel 4711 arrives today between 12:00 and 14:00. Track it at https://example.com/t/4711"
 		m.Parts[0].Data, m.Report.URL = []byte(m.Parts[0].Text), "https://example.com/dlr?id=%msgid&code=%code"
 		ms[i] = m
 	}
-	_, err = s.Save(ctx, OrderRecords{Account: acct, Messages: ms, Now: at(0), Lease: at(60)})
+	_, err = s.Save(ctx, OrderRecords{Account: acct, Messages: ms, Now: timeAt(0), Lease: timeAt(60)})
 	return ms, err
 }
 
 // One operation is a batch of 100 messages of one part.
 func BenchmarkSave(b *testing.B) {
-	benchOnEvery(b, func(b *testing.B, s *Store) {
+	benchEveryEngine(b, func(b *testing.B, s *Store) {
 		const size = 100
 		b.ReportAllocs()
 		b.ResetTimer()
@@ -78,16 +78,16 @@ func BenchmarkSave(b *testing.B) {
 	})
 }
 
-// One operation is an order of 10 messages; 64 at a time are of one account.
+// One operation is an order of 10 messages. One account sends 64 orders at a time.
 func BenchmarkSaveOfOneAccount(b *testing.B) {
-	benchOnEvery(b, func(b *testing.B, s *Store) {
+	benchEveryEngine(b, func(b *testing.B, s *Store) {
 		const size, workers = 10, 64
-		var next atomic.Int64
+		var started atomic.Int64
 		var running sync.WaitGroup
 		b.ResetTimer()
 		for range workers {
 			running.Go(func() {
-				for next.Add(1) <= int64(b.N) {
+				for started.Add(1) <= int64(b.N) {
 					if _, err := saveBatch(b.Context(), s, 1, size); err != nil {
 						b.Error(err)
 						return
@@ -100,10 +100,10 @@ func BenchmarkSaveOfOneAccount(b *testing.B) {
 	})
 }
 
-// One operation is a batch of 200 messages of one part that are handed over and
-// accepted.
+// One operation is the submission and the acceptance of a batch of 200 messages of one
+// part.
 func BenchmarkBeginSettle(b *testing.B) {
-	benchOnEvery(b, func(b *testing.B, s *Store) {
+	benchEveryEngine(b, func(b *testing.B, s *Store) {
 		const size = 200
 		batches := make([][]Message, b.N)
 		inParallel(b, b.N, func(ctx context.Context, acct relay.AccountID, i int) (err error) {
@@ -117,9 +117,9 @@ func BenchmarkBeginSettle(b *testing.B) {
 	})
 }
 
-// One operation is a batch of 200 messages of one part from the order until they are accepted.
+// One operation is a batch of 200 messages of one part, from the order to the acceptance.
 func BenchmarkSend(b *testing.B) {
-	benchOnEvery(b, func(b *testing.B, s *Store) {
+	benchEveryEngine(b, func(b *testing.B, s *Store) {
 		const size = 200
 		b.ResetTimer()
 		inParallel(b, b.N, func(ctx context.Context, acct relay.AccountID, _ int) error {
@@ -141,11 +141,11 @@ func handOverBatch(ctx context.Context, s *Store, ms []Message) error {
 }
 
 func beginBatch(ctx context.Context, s *Store, ms []Message) error {
-	starts := make([]Beginning, len(ms))
+	beginnings := make([]Beginning, len(ms))
 	for i, m := range ms {
-		starts[i] = startOf(m, "carrier", 1, false)
+		beginnings[i] = beginningOf(m, "carrier", 1, false)
 	}
-	_, err := s.Begin(ctx, starts)
+	_, err := s.Begin(ctx, beginnings)
 	return err
 }
 
@@ -153,21 +153,21 @@ func settleBatch(ctx context.Context, s *Store, ms []Message) error {
 	outcomes := make([]Outcome, len(ms))
 	for i, m := range ms {
 		outcomes[i] = Outcome{
-			PartRef: PartRef{Ref: m.Ref()}, State: Accepted, Carrier: "carrier", CarrierID: fmt.Sprintf("%032x", int64(m.ID)), At: at(2),
+			PartRef: PartRef{Ref: m.Ref()}, State: Accepted, Carrier: "carrier", CarrierID: fmt.Sprintf("%032x", int64(m.ID)), At: timeAt(2),
 		}
 	}
 	_, err := s.Settle(ctx, outcomes)
 	return err
 }
 
-// listMessages is how many messages there are to list.
+// listMessages is the number of saved messages in BenchmarkList.
 const listMessages = 200_000
 
 // One operation is a page of 50 messages.
 func BenchmarkList(b *testing.B) {
-	benchOnEvery(b, func(b *testing.B, s *Store) {
+	benchEveryEngine(b, func(b *testing.B, s *Store) {
 		saveMany(b, s)
-		for name, f := range map[string]Filter{
+		for name, filter := range map[string]Filter{
 			"all":                  {},
 			"far back":             {Before: 1000},
 			"accepted":             {State: Accepted},
@@ -182,8 +182,8 @@ func BenchmarkList(b *testing.B) {
 		} {
 			b.Run(name, func(b *testing.B) {
 				for b.Loop() {
-					f.Account, f.Limit = 1, 50
-					if _, _, err := s.List(b.Context(), f); err != nil {
+					filter.Account, filter.Limit = 1, 50
+					if _, _, err := s.List(b.Context(), filter); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -200,7 +200,7 @@ func BenchmarkList(b *testing.B) {
 		}
 		b.Run("claim nothing", func(b *testing.B) {
 			for b.Loop() {
-				if _, err := s.LeaseDue(b.Context(), at(0), at(1), 500); err != nil {
+				if _, err := s.LeaseDue(b.Context(), timeAt(0), timeAt(1), 500); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -209,7 +209,7 @@ func BenchmarkList(b *testing.B) {
 			i := 0
 			for b.Loop() {
 				i++
-				now := at(100).Add(time.Duration(i) * time.Millisecond)
+				now := timeAt(100).Add(time.Duration(i) * time.Millisecond)
 				if ms, err := s.LeaseDue(b.Context(), now, now.Add(time.Microsecond), 500); err != nil || len(ms) != 500 {
 					b.Fatal(len(ms), err)
 				}
@@ -218,12 +218,12 @@ func BenchmarkList(b *testing.B) {
 	})
 }
 
-// saveMany saves the messages, of account 1: most accepted, some pending and a
+// saveMany saves listMessages messages of account 1: most are accepted, some pending and a
 // few rejected.
 func saveMany(b *testing.B, s *Store) {
 	b.Helper()
 	const size = 1000
-	if err := credit.NewStore(s.db).Open(b.Context(), 1, 1<<40, at(0)); err != nil {
+	if err := credit.NewStore(s.db).Open(b.Context(), 1, 1<<40, timeAt(0)); err != nil {
 		b.Fatal(err)
 	}
 	inParallel(b, listMessages/size, func(ctx context.Context, _ relay.AccountID, i int) error {
@@ -234,7 +234,7 @@ func saveMany(b *testing.B, s *Store) {
 		if err := handOverBatch(ctx, s, ms); err != nil || i%100 > 1 {
 			return err
 		}
-		_, err = s.Settle(ctx, []Outcome{{PartRef: PartRef{Ref: ms[0].Ref()}, State: Rejected, At: at(3)}})
+		_, err = s.Settle(ctx, []Outcome{{PartRef: PartRef{Ref: ms[0].Ref()}, State: Rejected, At: timeAt(3)}})
 		return err
 	})
 }

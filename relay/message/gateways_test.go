@@ -10,16 +10,16 @@ import (
 	"github.com/penstock/penstock/relay/db/dbtest"
 )
 
-// Two gateways work on one PostgreSQL at the same time.
+// Two gateways use one PostgreSQL database at the same time.
 func TestTwoGateways(t *testing.T) {
 	server := dbtest.Shared(t)
 	for name, test := range map[string]func(g gateways){
-		"a message is claimed by one":                 claimedByOne,
-		"a part is handed over by one":                begunByOne,
-		"a key makes one order":                       oneOrder,
-		"an early receipt finds its part":             receiptMeetsBinding,
-		"ids are given out once":                      idsAreUnique,
-		"a part is settled or deleted, refunded once": settledOrDeleted,
+		"a message is claimed by one gateway":             claimedByOne,
+		"a part is handed over by one gateway":            begunByOne,
+		"a key creates one order":                         oneOrder,
+		"an early receipt finds its part":                 receiptMeetsBinding,
+		"ids are reserved once":                           idsAreUnique,
+		"a part is settled or deleted, and refunded once": settledOrDeleted,
 	} {
 		t.Run(name, func(t *testing.T) {
 			url := server.NewDatabase(t)
@@ -31,11 +31,11 @@ func TestTwoGateways(t *testing.T) {
 type gateways [2]fixture
 
 // together runs work on both gateways, in several goroutines each.
-func (g gateways) together(work func(p fixture, gateway, worker int)) {
+func (g gateways) together(work func(f fixture, gateway, worker int)) {
 	var running sync.WaitGroup
-	for i, p := range g {
+	for i, f := range g {
 		for n := range 3 {
-			running.Go(func() { work(p, i, n) })
+			running.Go(func() { work(f, i, n) })
 		}
 	}
 	running.Wait()
@@ -49,7 +49,7 @@ func (g gateways) save(n int) (ms []Message) {
 	return ms
 }
 
-// counter counts how often something happened.
+// counter counts events by key.
 type counter struct {
 	mu sync.Mutex
 	n  map[string]int
@@ -64,131 +64,131 @@ func (c *counter) add(key any) {
 	c.n[fmt.Sprint(key)]++
 }
 
-// once checks that so many things happened, each once.
-func (c *counter) once(p fixture, want int) {
-	p.Helper()
+// wantOnce checks that want keys were counted, each once.
+func (c *counter) wantOnce(f fixture, want int) {
+	f.Helper()
 	for key, n := range c.n {
 		if n != 1 {
-			p.Errorf("%s: %d times", key, n)
+			f.Errorf("%s was counted %d times, want once", key, n)
 		}
 	}
-	p.same("things that happened", len(c.n), want)
+	f.equal("counted keys", len(c.n), want)
 }
 
 func claimedByOne(g gateways) {
 	g.save(500)
 	var claimed counter
-	g.together(func(p fixture, _, _ int) {
+	g.together(func(f fixture, _, _ int) {
 		for n := 0; n < 3; {
-			list, err := p.LeaseDue(p.Context(), at(1), at(60), 20)
+			list, err := f.LeaseDue(f.Context(), timeAt(1), timeAt(60), 20)
 			if err != nil {
-				p.Error(err)
+				f.Error(err)
 				return
 			}
 			if len(list) == 0 {
-				n++ // others may have them locked
+				n++ // other workers may have locked the remaining messages
 			}
 			for i := range list {
 				claimed.add(list[i].ID)
 			}
 		}
 	})
-	list, err := g[0].LeaseDue(g[0].Context(), at(1), at(60), 500)
+	list, err := g[0].LeaseDue(g[0].Context(), timeAt(1), timeAt(60), 500)
 	g[0].must(err)
 	for i := range list {
 		claimed.add(list[i].ID)
 	}
-	claimed.once(g[0], 500)
+	claimed.wantOnce(g[0], 500)
 }
 
 func begunByOne(g gateways) {
 	ms := g.save(200)
 	var begun counter
-	g.together(func(p fixture, gateway, worker int) {
-		starts := make([]Beginning, len(ms))
-		for i := range ms { // each in another order
-			starts[i] = startOf(ms[(i*7+worker*31+gateway*101)%len(ms)], fmt.Sprint("c", worker), 1, false)
+	g.together(func(f fixture, gateway, worker int) {
+		beginnings := make([]Beginning, len(ms))
+		for i := range ms { // each worker in another order
+			beginnings[i] = beginningOf(ms[(i*7+worker*31+gateway*101)%len(ms)], fmt.Sprint("c", worker), 1, false)
 		}
-		parts, err := p.Begin(p.Context(), starts)
+		parts, err := f.Begin(f.Context(), beginnings)
 		if err != nil {
-			p.Error(err)
+			f.Error(err)
 		}
 		for i := range parts {
 			for range parts[i] {
-				begun.add(starts[i].ID)
+				begun.add(beginnings[i].ID)
 			}
 		}
 	})
-	begun.once(g[0], len(ms))
+	begun.wantOnce(g[0], len(ms))
 }
 
 func oneOrder(g gateways) {
-	var made counter
-	g.together(func(p fixture, _, _ int) {
+	var created counter
+	g.together(func(f fixture, _, _ int) {
 		for k := range 10 {
 			answer := fmt.Sprint("answer ", k)
-			saved, err := p.Save(p.Context(), OrderRecords{
-				Account: 1, Messages: []Message{p.message(1)}, Now: at(0),
+			saved, err := f.Save(f.Context(), OrderRecords{
+				Account: 1, Messages: []Message{f.message(1)}, Now: timeAt(0),
 				Key: IdempotencyKey{Hash: fmt.Sprint("key ", k), OrderHash: "o", Answer: []byte(answer), Keep: time.Hour},
 			})
 			if err != nil {
-				p.Error(err)
+				f.Error(err)
 			}
 			if saved == nil {
-				made.add(k)
+				created.add(k)
 			} else if string(saved) != answer {
-				p.Errorf("%q, want %q", saved, answer)
+				f.Errorf("answer = %q, want %q", saved, answer)
 			}
 		}
 	})
-	made.once(g[0], 10)
-	g[1].hasCredit(9_990)
+	created.wantOnce(g[0], 10)
+	g[1].wantCredit(9_990)
 }
 
 func receiptMeetsBinding(g gateways) {
 	const n = 100
 	var found counter
-	g.together(func(p fixture, gateway, worker int) {
+	g.together(func(f fixture, gateway, worker int) {
 		for i := range n {
 			id := fmt.Sprint(i)
 			switch {
 			case gateway == 0 && worker == 0:
-				for range p.bind(ID(i+1), "", id) {
+				for range f.bind(ID(i+1), "", id) {
 					found.add(id)
 				}
 			case gateway == 1 && worker == 0:
-				if p.match(Receipt{Carrier: "c1", IDs: []string{id}, State: Delivered, At: at(1)}).Found {
+				if f.match(Receipt{Carrier: "c1", IDs: []string{id}, State: Delivered, At: timeAt(1)}).Found {
 					found.add(id)
 				}
 			}
 		}
 	})
-	found.once(g[0], n)
+	found.wantOnce(g[0], n)
 }
 
 func idsAreUnique(g gateways) {
 	var ids counter
-	g.together(func(p fixture, _, _ int) {
+	g.together(func(f fixture, _, _ int) {
 		for range 200 {
-			first, err := p.Reserve(p.Context(), 3)
+			firstID, err := f.Reserve(f.Context(), 3)
 			if err != nil {
-				p.Error(err)
+				f.Error(err)
 			}
 			for n := range ID(3) {
-				ids.add(first + n)
+				ids.add(firstID + n)
 			}
 		}
 	})
-	ids.once(g[0], 6*200*3)
+	ids.wantOnce(g[0], 6*200*3)
 }
 
 func settledOrDeleted(g gateways) {
 	ms := g.save(100)
-	g.together(func(p fixture, gateway, worker int) {
+	g.together(func(f fixture, gateway, worker int) {
 		if worker == 0 {
 			for i := range ms {
-				if err := p.Delete(p.Context(), 1, ms[(i*3+gateway)%len(ms)].ID, at(1)); err != nil && relay.KindOf(err) != relay.KindNotFound {
-					p.Error(err)
+				if err := f.Delete(f.Context(), 1, ms[(i*3+gateway)%len(ms)].ID, timeAt(1)); err != nil && relay.KindOf(err) != relay.KindNotFound {
+					f.Error(err)
 				}
 			}
 			return
@@ -196,13 +196,13 @@ func settledOrDeleted(g gateways) {
 		outcomes := make([]Outcome, len(ms)/2)
 		for i := range outcomes {
 			outcomes[i] = Outcome{
-				PartRef: PartRef{Ref: ms[(i*11+worker*5+gateway)%len(ms)].Ref()}, State: Rejected, Refund: true, At: at(1),
+				PartRef: PartRef{Ref: ms[(i*11+worker*5+gateway)%len(ms)].Ref()}, State: Rejected, Refund: true, At: timeAt(1),
 			}
 		}
-		if _, err := p.Settle(p.Context(), outcomes); err != nil {
-			p.Error(err)
+		if _, err := f.Settle(f.Context(), outcomes); err != nil {
+			f.Error(err)
 		}
 	})
-	g[0].hasCredit(10_000)
-	g[0].same("pending", g[0].pendingIDs(), []ID{})
+	g[0].wantCredit(10_000)
+	g[0].equal("pending", g[0].pendingIDs(), []ID{})
 }

@@ -62,17 +62,17 @@ func (s *Store) LeaseDue(ctx context.Context, now, until time.Time, limit int) (
 	if err != nil || len(counts) == 0 {
 		return nil, err
 	}
-	whole, shares := share(counts, limit)
+	complete, partial := share(counts, limit)
 	leased, err := db.Transact(ctx, s.db, leaseLabel, func(ctx context.Context, tx *db.Tx) ([]row, error) {
 		n := 0
-		for _, c := range whole {
+		for _, c := range complete {
 			n += c.n
 		}
-		accounts := db.BatchOf("account", whole, func(c *dueCount) []any { return []any{c.account} })
+		accounts := db.BatchOf("account", complete, func(c *dueCount) []any { return []any{c.account} })
 		leased, err := db.List(ctx, tx, leaseLabel, lockAll, rowFields, now, n, accounts)
-		for i := 0; i < len(shares) && err == nil; i++ {
+		for i := 0; i < len(partial) && err == nil; i++ {
 			var rows []row
-			rows, err = db.List(ctx, tx, leaseLabel, lockShare, rowFields, shares[i].account, now, shares[i].n)
+			rows, err = db.List(ctx, tx, leaseLabel, lockShare, rowFields, partial[i].account, now, partial[i].n)
 			leased = append(leased, rows...)
 		}
 		if err != nil {
@@ -103,8 +103,8 @@ const lockShare = `
 	ORDER BY s.due, s.id
 	LIMIT $3 {skip locked}`
 
-// countDue counts the due messages of each account that has some. It finds each account by
-// one step in the index.
+// countDue counts the due messages of each account that has due messages. It finds each account
+// by one step in the index.
 func (s *Store) countDue(ctx context.Context, now time.Time, limit int) ([]dueCount, error) {
 	const selectAccounts = `
 		WITH RECURSIVE waiting(account) AS (
@@ -155,10 +155,10 @@ func (s *Store) countDue(ctx context.Context, now time.Time, limit int) ([]dueCo
 
 func equalShare(limit, n int) int { return (limit + n - 1) / n }
 
-// share divides a limit among the accounts. It returns in whole the accounts whose due messages
-// are all leased, and in shares the accounts of which only n messages are leased. If more than
-// maxSharing accounts have enough due messages, share chooses accounts at random.
-func share(counts []dueCount, limit int) (whole, shares []dueCount) {
+// share divides a limit among the accounts. All due messages of the accounts in complete are
+// leased, but only n messages of each account in partial. If more than maxSharing accounts
+// have enough due messages, share chooses accounts at random.
+func share(counts []dueCount, limit int) (complete, partial []dueCount) {
 	rand.Shuffle(len(counts), func(i, j int) { counts[i], counts[j] = counts[j], counts[i] })
 	sharing, sum := 0, 0
 	for sharing < len(counts) && (sharing < maxSharing || sum < limit) {
@@ -171,16 +171,16 @@ func share(counts []dueCount, limit int) (whole, shares []dueCount) {
 	for i, c := range counts {
 		n := equalShare(limit, len(counts)-i)
 		if c.minimum || c.n > n {
-			shares = append(shares, dueCount{account: c.account, n: n})
+			partial = append(partial, dueCount{account: c.account, n: n})
 		} else {
 			n = c.n
-			whole = append(whole, c)
+			complete = append(complete, c)
 		}
 		if limit -= n; limit == 0 {
 			break
 		}
 	}
-	return whole, shares
+	return complete, partial
 }
 
 // Renew extends leases and returns the messages whose lease the caller still has. Neither
@@ -190,7 +190,7 @@ func (s *Store) Renew(ctx context.Context, leases []Lease, until time.Time) ([]R
 	return s.moveDue(ctx, "messages: renew", leases, until)
 }
 
-// Release ends leases: the messages are due at the given time.
+// Release ends leases and makes the messages due at the given time.
 func (s *Store) Release(ctx context.Context, leases []Lease, due time.Time) error {
 	_, err := s.moveDue(ctx, "messages: release", leases, due)
 	return err

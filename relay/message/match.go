@@ -41,7 +41,7 @@ type boundPart struct {
 }
 
 // boundID is a row of message_ref: the part to which an id was bound last, with message 0 if
-// the id is not bound, and the parts before, because an SMSC may use an id twice.
+// the id is not bound, and the earlier parts, because an SMSC may use an id twice.
 type boundID struct {
 	key idKey
 	boundPart
@@ -200,15 +200,15 @@ func (b *boundID) appendEarly(early []Receipt) ([]Receipt, error) {
 	return early, nil
 }
 
-// Match sets the Part of each receipt that is not Found, by the first of its ids that is
-// bound. If the id is bound to several parts, the latest one that agrees is set.
+// Match sets the Part of each receipt that is not Found, by the first bound id of the receipt.
+// If the id is bound to several parts, Match sets the latest part that agrees.
 //
 // An id in another base counts only for a part that has not ended and whose message has the
 // addresses of the receipt. While another such part waits for the carrier's answer, the
 // receipt is Held, and the caller matches it again later. A receipt that matches nothing is
 // stored for a day, until SaveCarrierIDs, and Found stays false.
 func (s *Store) Match(ctx context.Context, receipts []Receipt) ([]Receipt, error) {
-	// 1. Match by the ids as the receipts have them, then by those in other bases.
+	// 1. Match by the ids of the receipts, then by the ids in other bases.
 	boundIDs, err := s.boundIDs(ctx, receipts)
 	if err != nil {
 		return nil, err

@@ -40,7 +40,7 @@ const (
 
 // Message is a message to one destination.
 type Message struct {
-	ID      ID              `json:"id"` // of the first part; %msgid
+	ID      ID              `json:"id"` // of the first part, reported as %msgid
 	Account relay.AccountID `json:"account"`
 	// Originator is 1 to 15 digits, 1 to 11 characters of the GSM alphabet, or
 	// empty: the carrier's own.
@@ -130,7 +130,7 @@ func (p *Part) Simulated() bool { return p.Carrier == Simulator }
 // Simulator is the name of the simulated carrier.
 const Simulator = "simulator"
 
-// Ref names a message.
+// Ref identifies a message.
 type Ref struct {
 	Account relay.AccountID `json:"account"`
 	ID      ID              `json:"id"`
@@ -139,7 +139,7 @@ type Ref struct {
 // Ref returns the account and the id of the message.
 func (m *Message) Ref() Ref { return Ref{m.Account, m.ID} }
 
-// PartRef names a part of a message; Part counts from 0.
+// PartRef identifies a part of a message; Part counts from 0.
 type PartRef struct {
 	Ref
 	Part int `json:"part"`

@@ -90,12 +90,12 @@ func sentFields(m *sentMessage) []any {
 // after since, in milliseconds, or at most maxClockSkew before it. A missing address agrees
 // with any address.
 func (m *sentMessage) agrees(r *Receipt, since int64) bool {
-	has := func(addresses []string, address string) bool {
+	contains := func(addresses []string, address string) bool {
 		return address == "" || slices.ContainsFunc(addresses, func(a string) bool { return suffix(a) == suffix(address) })
 	}
 	return since <= db.Millis(r.At.Add(maxClockSkew)) &&
-		(len(r.Numbers) == 0 || has(r.Numbers, m.number)) &&
-		(len(r.Addresses) < 2 || has(r.Addresses, m.originator))
+		(len(r.Numbers) == 0 || contains(r.Numbers, m.number)) &&
+		(len(r.Addresses) < 2 || contains(r.Addresses, m.originator))
 }
 
 // awaits reports whether the receipt agrees with the message, and the part has not ended or

@@ -44,7 +44,7 @@ type Receipt struct {
 	Line  string    `json:"line,omitempty"` // the carrier's receipt, see Part.Report
 	At    time.Time `json:"at"`             // when the receipt arrived
 	Part  PartRef   `json:"part,omitzero"`
-	Found bool      `json:"-"` // Part is known
+	Found bool      `json:"-"` // Part is set
 	// Held means that the receipt matches a part only by OtherBases, and may be about another
 	// part, for which the carrier has not yet returned an id.
 	Held bool `json:"-"`
@@ -102,7 +102,7 @@ func NewReceiptHandler(deps ReceiptHandlerDeps) (*ReceiptHandler, error) {
 
 // Receive records receipts in order and sends the delivery reports. It matches those that
 // do not name their Part, and returns the receipts with Found set. A receipt that is not
-// Found waits for SaveCarrierIDs, because it may arrive before the carrier's answer.
+// Found waits for SaveCarrierIDs, because a receipt may arrive before the carrier's answer.
 func (h *ReceiptHandler) Receive(ctx context.Context, receipts []Receipt) ([]Receipt, error) {
 	for i := range receipts {
 		receipts[i].Found = receipts[i].Part.ID != 0
@@ -135,7 +135,7 @@ func (h *ReceiptHandler) SaveCarrierIDs(ctx context.Context, ids []CarrierID) er
 }
 
 // apply records receipts whose part is known. Two receipts of one message are
-// recorded one after the other, so that each is reported.
+// recorded one after the other, so that both are reported.
 func (h *ReceiptHandler) apply(ctx context.Context, receipts []Receipt) error {
 	for len(receipts) > 0 {
 		seen := make(map[Ref]bool, len(receipts))

@@ -15,7 +15,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// exchange is a store on SQLite with one message in it, and the dispatcher of its reports.
+// exchange is a store on SQLite with one message, and the dispatcher of delivery reports.
 type exchange struct {
 	store *Store
 	m     Message
@@ -26,8 +26,8 @@ func (x *exchange) Dispatch(ds []outbox.Delivery) { x.sent = append(x.sent, ds..
 
 func seconds(n int64) time.Time { return time.Unix(1_700_000_000+n, 0).UTC() }
 
-// newExchange has a message of so many accepted parts, whose reports go to a URL. The id
-// "known" names its first part.
+// newExchange saves a message with accepted parts and a report URL. The carrier's id "known"
+// is bound to the first part.
 func newExchange(t *testing.T, parts int, url string) (*ReceiptHandler, *exchange) {
 	t.Helper()
 	database := dbtest.Open(t, db.Options{Now: func() time.Time { return seconds(60) }})
@@ -57,11 +57,11 @@ func newExchange(t *testing.T, parts int, url string) (*ReceiptHandler, *exchang
 func (x *exchange) submit(t *testing.T, m *Message) {
 	t.Helper()
 	relaytest.Must(x.store.Save(t.Context(), OrderRecords{Account: m.Account, Messages: []Message{*m}, Now: seconds(0)}))(t)
-	start := Beginning{Ref: m.Ref(), Carrier: "one", Now: seconds(5), Until: seconds(30)}
+	beginning := Beginning{Ref: m.Ref(), Carrier: "one", Now: seconds(5), Until: seconds(30)}
 	for n := range m.Parts {
-		start.Parts = append(start.Parts, n)
+		beginning.Parts = append(beginning.Parts, n)
 	}
-	relaytest.Must(x.store.Begin(t.Context(), []Beginning{start}))(t)
+	relaytest.Must(x.store.Begin(t.Context(), []Beginning{beginning}))(t)
 }
 
 // unreported returns the number of messages with unreported changes.
@@ -109,15 +109,15 @@ func TestReceiptsAreReportedAsCodes(t *testing.T) {
 		"delivered":                              {1, dlr, []Receipt{receipt(0, Delivered)}, "8 1"},
 		"refused by the phone":                   {1, dlr, []Receipt{receipt(0, Undelivered)}, "8 2"},
 		"buffered, then delivered, in one batch": {1, dlr, []Receipt{receipt(0, Buffered), receipt(0, Delivered)}, "8 4 1"},
-		"delivered, with two receipts":           {1, dlr, []Receipt{receipt(0, Delivered), receipt(0, Delivered)}, "8 1"},
-		"delivered, and buffered before":         {1, dlr, []Receipt{receipt(0, Delivered), receipt(0, Buffered)}, "8 1"},
-		"rejected by the carrier at last":        {1, dlr, []Receipt{receipt(0, Rejected)}, "16"},
-		"one part of two":                        {2, dlr, []Receipt{receipt(0, Delivered)}, "8"},
-		"both parts":                             {2, dlr, []Receipt{receipt(1, Delivered), receipt(0, Delivered)}, "8 1"},
+		"delivered, reported twice":              {1, dlr, []Receipt{receipt(0, Delivered), receipt(0, Delivered)}, "8 1"},
+		"buffered after delivered":               {1, dlr, []Receipt{receipt(0, Delivered), receipt(0, Buffered)}, "8 1"},
+		"rejected after the acceptance":          {1, dlr, []Receipt{receipt(0, Rejected)}, "16"},
+		"one part of two delivered":              {2, dlr, []Receipt{receipt(0, Delivered)}, "8"},
+		"both parts delivered":                   {2, dlr, []Receipt{receipt(1, Delivered), receipt(0, Delivered)}, "8 1"},
 		"one part of two failed":                 {2, dlr, []Receipt{receipt(1, Undelivered), receipt(0, Delivered)}, "8 2"},
-		"to nowhere":                             {1, "", []Receipt{receipt(0, Delivered)}, ""},
-		"by an id that is known":                 {1, dlr, []Receipt{{Carrier: "one", IDs: []string{"other", "known"}, State: Delivered, At: seconds(60)}}, "8 1"},
-		"by one that is not":                     {1, dlr, []Receipt{{Carrier: "one", IDs: []string{"other"}, State: Delivered, At: seconds(60)}}, ""},
+		"no report URL":                          {1, "", []Receipt{receipt(0, Delivered)}, ""},
+		"by a known id":                          {1, dlr, []Receipt{{Carrier: "one", IDs: []string{"other", "known"}, State: Delivered, At: seconds(60)}}, "8 1"},
+		"by an unknown id":                       {1, dlr, []Receipt{{Carrier: "one", IDs: []string{"other"}, State: Delivered, At: seconds(60)}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, x := newExchange(t, tc.parts, tc.url)
@@ -129,7 +129,7 @@ func TestReceiptsAreReportedAsCodes(t *testing.T) {
 	}
 }
 
-func TestAReportAsItIsDelivered(t *testing.T) {
+func TestAReportIsDelivered(t *testing.T) {
 	h, x := newExchange(t, 1, "https://c.example/dlr/%dest?c=%code&i=%msgid&t=%timestamp&l=%dlr")
 	r := receipt(0, Delivered)
 	r.Line = "id:9 stat:DELIVRD"
@@ -156,23 +156,22 @@ func receivesEarly(t *testing.T, h *ReceiptHandler) {
 	relaytest.NoError(t, h.SaveCarrierIDs(t.Context(), []CarrierID{{Carrier: "one", ID: "late", Part: PartRef{Ref: Ref{Account: 7, ID: 1001}}}}))
 }
 
-func TestAReceiptThatCameBeforeItsIDIsFound(t *testing.T) {
+func TestAReceiptBeforeItsIDIsReported(t *testing.T) {
 	h, x := newExchange(t, 1, dlr)
 	receivesEarly(t, h)
 	relaytest.Equal(t, "the reported codes", codes(x), "8 1")
 }
 
-// applied are the events that were recorded as applied.
+// applied records the ids of applied events.
 type applied []string
 
-func (n *applied) Applied(_ context.Context, events []string) error {
-	*n = append(*n, events...)
+func (a *applied) Applied(_ context.Context, events []string) error {
+	*a = append(*a, events...)
 	return nil
 }
 
-// The event of a receipt that came early may be quarantined before the receipt is
-// applied, or after it.
-func TestAReceiptThatCameBeforeItsIDDoesNotStayUnrouted(t *testing.T) {
+// The event of an early receipt may become unrouted before or after the receipt is applied.
+func TestAReceiptBeforeItsIDDoesNotStayUnrouted(t *testing.T) {
 	h, _ := newExchange(t, 1, dlr)
 	var events applied
 	h.deps.Events = &events
@@ -184,27 +183,27 @@ func TestAReceiptThatCameBeforeItsIDDoesNotStayUnrouted(t *testing.T) {
 	}
 }
 
-// A receipt with the id of a part in another base is held while another message, to which
-// it may belong, has no answer.
+// A receipt that matches a part by an id in another base is held while another message that
+// it may be about has no answer.
 func TestAHeldReceiptIsMatchedAgain(t *testing.T) {
-	for name, early := range map[string]bool{"when it arrives": false, "when another id is bound": true} {
-		t.Run(name, func(t *testing.T) {
+	for name, bindsLater := range map[string]bool{"when it arrives": false, "when another id is bound": true} {
+		t.Run("found "+name, func(t *testing.T) {
 			h, x := newExchange(t, 1, dlr)
 			var events applied
 			h.deps.Events = &events
 			unanswered := x.m
 			unanswered.ID, unanswered.Report, unanswered.Parts = 2001, Report{}, []Part{{Text: "x"}}
 			x.submit(t, &unanswered)
-			held := Receipt{Carrier: "one", IDs: []string{"10"}, OtherBases: []string{"known"}, State: Delivered, At: seconds(60), Event: "n1-r5"}
-			if early {
-				held.OtherBases = []string{"16"}
+			receipt := Receipt{Carrier: "one", IDs: []string{"10"}, OtherBases: []string{"known"}, State: Delivered, At: seconds(60), Event: "n1-r5"}
+			if bindsLater {
+				receipt.OtherBases = []string{"16"}
 			}
-			found := relaytest.Must(h.Receive(t.Context(), []Receipt{held}))(t)
-			relaytest.Equal(t, "whether it is found at once", found[0].Found, false)
-			if early {
+			found := relaytest.Must(h.Receive(t.Context(), []Receipt{receipt}))(t)
+			relaytest.Equal(t, "whether the receipt is found at once", found[0].Found, false)
+			if bindsLater {
 				relaytest.NoError(t, h.SaveCarrierIDs(t.Context(), []CarrierID{{Carrier: "one", ID: "16", Part: PartRef{Ref: x.m.Ref()}}}))
 			}
-			relaytest.Equal(t, "the codes before", codes(x), "")
+			relaytest.Equal(t, "the codes before the answer", codes(x), "")
 			relaytest.Must(x.store.Settle(t.Context(), []Outcome{{PartRef: PartRef{Ref: unanswered.Ref()}, State: Accepted, Carrier: "one", At: seconds(60)}}))(t)
 			h.sweep(canceled(t))
 			h.sweep(t.Context())
@@ -222,7 +221,7 @@ func TestUnreportedChangesAreReportedAfterACrash(t *testing.T) {
 	relaytest.Equal(t, "the number of unreported messages", x.unreported(t), 0)
 }
 
-func TestACodeThatACrashLeftUnreportedIsReportedBeforeTheNext(t *testing.T) {
+func TestACodeLeftUnreportedByACrashIsReportedFirst(t *testing.T) {
 	h, x := newExchange(t, 1, "https://c.example/?c=%code&t=%timestamp&l=%dlr")
 	buffered := receipt(0, Buffered)
 	buffered.At, buffered.Found = seconds(30), true
@@ -231,26 +230,26 @@ func TestACodeThatACrashLeftUnreportedIsReportedBeforeTheNext(t *testing.T) {
 	r.Line = "stat:DELIVRD"
 	relaytest.Must(h.Receive(t.Context(), []Receipt{r}))(t)
 	if codes(x) != "8 4 1" {
-		t.Fatalf("reported the codes %q, want 8 4 1", codes(x))
+		t.Fatalf("reported codes = %q, want 8 4 1", codes(x))
 	}
 	if got := urls(x)[1]; !strings.Contains(got, "&t=1700000030&") || !strings.Contains(got, "ENROUTE") {
-		t.Errorf("code 4 is reported as %s", got)
+		t.Errorf("the report of code 4 lacks its time or its status: %s", got)
 	}
 }
 
-func TestReceiptsFailWhileTheStoreIsDown(t *testing.T) {
+func TestReceiptsFailWithoutTheStore(t *testing.T) {
 	h, x := newExchange(t, 1, dlr)
 	if _, err := h.Receive(canceled(t), []Receipt{receipt(0, Delivered)}); err == nil {
-		t.Error("a receipt was received")
+		t.Error("Receive returned no error")
 	}
 	if err := h.SaveCarrierIDs(canceled(t), []CarrierID{{Carrier: "one", ID: "x", Part: PartRef{Ref: x.m.Ref()}}}); err == nil {
-		t.Error("an id was bound")
+		t.Error("SaveCarrierIDs returned no error")
 	}
 	m := relaytest.Must(x.store.Get(t.Context(), 7, x.m.ID))(t)
 	if err := h.SendReports(canceled(t), []Message{m}); err == nil {
-		t.Error("a report was sent")
+		t.Error("SendReports returned no error")
 	}
 	if _, err := NewReceiptHandler(ReceiptHandlerDeps{}); err == nil {
-		t.Error("a receipt handler without stores was made")
+		t.Error("NewReceiptHandler without stores returned no error")
 	}
 }

@@ -184,11 +184,11 @@ func (r *row) fill(m *Message) {
 	if m.Unopened {
 		m.Parts, m.ScheduledFor = make([]Part, r.partCount), db.Moment(r.scheduled)
 	}
-	moment := func(ms int64, otherwise time.Time) time.Time {
+	moment := func(ms int64, fallback time.Time) time.Time {
 		if ms > 0 {
 			return db.Moment(ms)
 		}
-		return otherwise
+		return fallback
 	}
 	for n := range m.Parts {
 		p := &m.Parts[n]

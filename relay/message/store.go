@@ -37,8 +37,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	)
 }
 
-// Forget deletes the messages without a pending or sending part for the retention, whatever
-// the states of their parts.
+// Forget deletes messages that have had no pending or sending part for the retention time.
 func (s *Store) Forget(ctx context.Context, now time.Time) error {
 	const label = "messages: forget"
 	const deleteStates = `
@@ -73,15 +72,15 @@ const (
 	maxBlockSize = 4096
 )
 
-// idBlock is a sequence of ids that are reserved and not used.
+// idBlock is a range of reserved ids that are not yet used.
 type idBlock struct {
 	nextID, end ID
 	size        int // when it was reserved
 	reservedAt  time.Time
 }
 
-// Reserve reserves n consecutive ids and returns the first. Each gateway reserves increasing
-// ids; those of several gateways are in the order of time to the second.
+// Reserve reserves n consecutive ids and returns the first. The ids of one gateway increase;
+// the ids of several gateways are in the order of time to the second.
 func (s *Store) Reserve(ctx context.Context, n int) (ID, error) {
 	const label = "messages: reserve"
 	const statement = `

@@ -13,208 +13,208 @@ import (
 )
 
 func TestStore(t *testing.T) {
-	onEvery(t, []testCase{
+	onEveryEngine(t, []testCase{
 		{"messages are saved and charged once", 5, messagesAreSavedAndCharged},
-		{"ids grow and are in a row", 0, idsGrow},
+		{"reserved ids grow and are consecutive", 0, idsGrow},
 		{"a part is deleted and refunded once", 3, partIsDeletedOnce},
 		{"pending entries are listed by page", 20, pendingPages},
-		{"a key makes one order", 10, keyMakesOneOrder},
-		{"a key is known for its time", 10, keyExpires},
-		{"many orders at a time", 50, manyOrdersAtATime},
+		{"a key creates one order", 10, keyMakesOneOrder},
+		{"a key expires", 10, keyExpires},
+		{"concurrent orders share the credit", 50, manyOrdersAtATime},
 	})
 }
 
-func messagesAreSavedAndCharged(p fixture) {
-	m, other := p.message(2), p.message(1)
-	p.save(m, other)
-	got, err := p.Get(p.Context(), 1, m.ID)
-	p.must(err)
-	relaytest.Equal(p, "the stored message", got, m)
-	p.hasCredit(2)
-	p.save(m, other) // once more is the same
-	p.hasCredit(2)
-	p.same("pending", p.pendingIDs(), []ID{m.ID, m.ID + 1, other.ID})
-	entries, err := p.credit.Entries(p.Context(), 1, 0, 1)
-	p.must(err)
-	p.same("the entry", entries[0], credit.Entry{
-		Sequence: 2, ID: "sent-" + m.ID.String(), At: at(0), Credits: -3, Balance: 2, Reason: credit.Sent,
-		Reference: m.ID.String() + "-" + other.ID.String(),
+func messagesAreSavedAndCharged(f fixture) {
+	m, second := f.message(2), f.message(1)
+	f.save(m, second)
+	got, err := f.Get(f.Context(), 1, m.ID)
+	f.must(err)
+	relaytest.Equal(f, "the stored message", got, m)
+	f.wantCredit(2)
+	f.save(m, second) // a repeated save changes nothing
+	f.wantCredit(2)
+	f.equal("pending", f.pendingIDs(), []ID{m.ID, m.ID + 1, second.ID})
+	entries, err := f.credit.Entries(f.Context(), 1, 0, 1)
+	f.must(err)
+	f.equal("the entry", entries[0], credit.Entry{
+		Sequence: 2, ID: "sent-" + m.ID.String(), At: timeAt(0), Credits: -3, Balance: 2, Reason: credit.Sent,
+		Reference: m.ID.String() + "-" + second.ID.String(),
 	})
-	dear := p.message(3)
-	_, err = p.Save(p.Context(), OrderRecords{Account: 1, Messages: []Message{dear}, Now: at(1), Key: IdempotencyKey{Hash: "k", Keep: time.Hour}})
-	p.kind(err, relay.KindNoCredit)
-	p.same("keys", p.rows("message_order"), 0)
-	_, err = p.Get(p.Context(), 1, dear.ID)
-	p.kind(err, relay.KindNotFound)
-	_, err = p.Get(p.Context(), 2, m.ID)
-	p.kind(err, relay.KindNotFound)
-	_, err = p.Save(p.Context(), OrderRecords{Account: 1, Now: at(1)})
-	p.kind(err, relay.KindInvalid)
-	_, err = p.Save(p.Context(), OrderRecords{Account: 1, Messages: []Message{dear, other}, Now: at(1)})
-	p.kind(err, relay.KindUnexpected)
-	p.hasCredit(2)
+	dear := f.message(3)
+	_, err = f.Save(f.Context(), OrderRecords{Account: 1, Messages: []Message{dear}, Now: timeAt(1), Key: IdempotencyKey{Hash: "k", Keep: time.Hour}})
+	f.wantKind(err, relay.KindNoCredit)
+	f.equal("keys", f.countRows("message_order"), 0)
+	_, err = f.Get(f.Context(), 1, dear.ID)
+	f.wantKind(err, relay.KindNotFound)
+	_, err = f.Get(f.Context(), 2, m.ID)
+	f.wantKind(err, relay.KindNotFound)
+	_, err = f.Save(f.Context(), OrderRecords{Account: 1, Now: timeAt(1)})
+	f.wantKind(err, relay.KindInvalid)
+	_, err = f.Save(f.Context(), OrderRecords{Account: 1, Messages: []Message{dear, second}, Now: timeAt(1)})
+	f.wantKind(err, relay.KindUnexpected)
+	f.wantCredit(2)
 }
 
-func idsGrow(p fixture) {
-	last := ID(0)
+func idsGrow(f fixture) {
+	lastID := ID(0)
 	for _, n := range []int{1, 2, 1, 3, 1, 1, 500, 1, 10_000, 1} {
-		first, err := p.Reserve(p.Context(), n)
-		p.must(err)
-		if first <= last {
-			p.Fatalf("%d comes after %d", first, last)
+		firstID, err := f.Reserve(f.Context(), n)
+		f.must(err)
+		if firstID <= lastID {
+			f.Fatalf("reserved %d after %d", firstID, lastID)
 		}
-		last = first + ID(n) - 1
+		lastID = firstID + ID(n) - 1
 	}
-	b := <-p.ids
+	b := <-f.ids
 	if b.nextID >= b.end {
-		p.Errorf("after %d ids none is left of a block: each order would take a commit", last)
+		f.Errorf("no id is left in the block after %d: each order would need a commit", lastID)
 	}
-	p.ids <- b
-	p.ahead.Add(int64(time.Minute))
-	if first, err := p.Reserve(p.Context(), 1); err != nil || first <= last {
-		p.Fatalf("%d comes after %d, %v", first, last, err)
+	f.ids <- b
+	f.clockOffset.Add(int64(time.Minute))
+	if firstID, err := f.Reserve(f.Context(), 1); err != nil || firstID <= lastID {
+		f.Fatalf("reserved %d after %d, error = %v", firstID, lastID, err)
 	}
-	ctx, cancel := context.WithCancel(p.Context())
-	b = <-p.ids
+	ctx, cancel := context.WithCancel(f.Context())
+	b = <-f.ids
 	cancel()
-	_, err := p.Reserve(ctx, 1)
-	p.kind(err, relay.KindUnavailable)
-	p.ids <- b
+	_, err := f.Reserve(ctx, 1)
+	f.wantKind(err, relay.KindUnavailable)
+	f.ids <- b
 }
 
-func partIsDeletedOnce(p fixture) {
-	m := p.message(3)
-	p.save(m)
-	p.must(p.Delete(p.Context(), 1, m.ID+1, at(1)))
-	p.inStates(m.ID, "pending removed pending ")
+func partIsDeletedOnce(f fixture) {
+	m := f.message(3)
+	f.save(m)
+	f.must(f.Delete(f.Context(), 1, m.ID+1, timeAt(1)))
+	f.wantStates(m.ID, "pending removed pending ")
 	for _, entry := range []ID{m.ID + 1, m.ID + 9, m.ID - 1} {
-		p.kind(p.Delete(p.Context(), 1, entry, at(1)), relay.KindNotFound)
+		f.wantKind(f.Delete(f.Context(), 1, entry, timeAt(1)), relay.KindNotFound)
 	}
-	p.hasCredit(1)
-	p.same("pending", p.pendingIDs(), []ID{m.ID, m.ID + 2})
-	p.kind(p.Delete(p.Context(), 2, m.ID, at(1)), relay.KindNotFound)
-	p.same("begun", p.handOver(m, 1, false), []int{0, 2})
-	for _, entry := range []ID{m.ID, m.ID + 2} { // they are being sent
-		p.kind(p.Delete(p.Context(), 1, entry, at(1)), relay.KindNotFound)
+	f.wantCredit(1)
+	f.equal("pending", f.pendingIDs(), []ID{m.ID, m.ID + 2})
+	f.wantKind(f.Delete(f.Context(), 2, m.ID, timeAt(1)), relay.KindNotFound)
+	f.equal("begun", f.handOver(m, 1, false), []int{0, 2})
+	for _, entry := range []ID{m.ID, m.ID + 2} { // both parts are Sending
+		f.wantKind(f.Delete(f.Context(), 1, entry, timeAt(1)), relay.KindNotFound)
 	}
-	p.hasCredit(1)
-	alone := p.message(1)
-	p.save(alone)
-	p.must(p.Delete(p.Context(), 1, alone.ID, at(1)))
-	p.hasCredit(1)
-	p.inStates(alone.ID, "removed ")
-	p.same("due", p.claim(60, 10), []ID{m.ID})
-	p.forgotten(alone.ID, true)
-	p.forgotten(m.ID, false)
+	f.wantCredit(1)
+	alone := f.message(1)
+	f.save(alone)
+	f.must(f.Delete(f.Context(), 1, alone.ID, timeAt(1)))
+	f.wantCredit(1)
+	f.wantStates(alone.ID, "removed ")
+	f.equal("due", f.claim(60, 10), []ID{m.ID})
+	f.wantForgotten(alone.ID, true)
+	f.wantForgotten(m.ID, false)
 }
 
-func pendingPages(p fixture) {
+func pendingPages(f fixture) {
 	for range 3 {
-		p.save(p.message(3), p.message(1))
+		f.save(f.message(3), f.message(1))
 	}
-	all := p.pendingIDs()
-	p.must(p.Delete(p.Context(), 1, all[5], at(1)))
-	all = append(all[:5:5], all[6:]...)
-	for offset := range len(all) + 2 {
+	pending := f.pendingIDs()
+	f.must(f.Delete(f.Context(), 1, pending[5], timeAt(1)))
+	pending = append(pending[:5:5], pending[6:]...)
+	for offset := range len(pending) + 2 {
 		for limit := range 6 {
-			list, total, err := p.Pending(p.Context(), 1, offset, limit)
-			p.must(err)
-			p.same("total", total, len(all))
+			list, total, err := f.Pending(f.Context(), 1, offset, limit)
+			f.must(err)
+			f.equal("total", total, len(pending))
 			var ids []ID
 			for _, e := range list {
 				ids = append(ids, e.ID)
 			}
-			from := min(offset, len(all))
-			p.same("page", ids, all[from:min(from+limit, len(all))])
+			start := min(offset, len(pending))
+			f.equal("page", ids, pending[start:min(start+limit, len(pending))])
 		}
 	}
-	m, err := p.Get(p.Context(), 1, all[0])
-	p.must(err)
-	list, _, err := p.Pending(p.Context(), 1, 1, 1)
-	p.must(err)
-	p.same("a page of it", list, []PendingMessage{m.PendingMessage(1)})
+	m, err := f.Get(f.Context(), 1, pending[0])
+	f.must(err)
+	list, _, err := f.Pending(f.Context(), 1, 1, 1)
+	f.must(err)
+	f.equal("the second pending part", list, []PendingMessage{m.PendingMessage(1)})
 }
 
-func keyMakesOneOrder(p fixture) {
+func keyMakesOneOrder(f fixture) {
 	save := func(b OrderRecords) (string, error) {
-		saved, err := p.Save(p.Context(), b)
+		saved, err := f.Save(f.Context(), b)
 		return string(saved), err
 	}
-	once := IdempotencyKey{Hash: "k", OrderHash: "o", Answer: []byte(`{"a":"|"}`), Keep: time.Hour}
+	key := IdempotencyKey{Hash: "k", OrderHash: "o", Answer: []byte(`{"a":"|"}`), Keep: time.Hour}
 	batch := func() OrderRecords {
-		return OrderRecords{Account: 1, Messages: []Message{p.message(1)}, Now: at(0), Key: once}
+		return OrderRecords{Account: 1, Messages: []Message{f.message(1)}, Now: timeAt(0), Key: key}
 	}
-	first := batch()
+	order := batch()
 	for i, want := range []string{"", `{"a":"|"}`, `{"a":"|"}`} {
 		b := batch()
 		if i == 0 {
-			b = first
+			b = order
 		}
 		if got, err := save(b); err != nil || got != want {
-			p.Fatalf("%d: %q, %v", i, got, err)
+			f.Fatalf("save %d: answer = %q, error = %v, want %q", i, got, err, want)
 		}
 	}
-	if saved, err := p.Save(p.Context(), first); err != nil || saved != nil {
-		p.Fatalf("the order itself, repeated: %+v, %v", saved, err)
+	if saved, err := f.Save(f.Context(), order); err != nil || saved != nil {
+		f.Fatalf("repeated save of the same records: answer = %q, error = %v", saved, err)
 	}
-	p.hasCredit(9)
-	once.OrderHash = "another"
+	f.wantCredit(9)
+	key.OrderHash = "another"
 	_, err := save(batch())
-	p.kind(err, relay.KindConflict)
-	once.Hash = "another"
+	f.wantKind(err, relay.KindConflict)
+	key.Hash = "another"
 	if got, err := save(batch()); err != nil || got != "" {
-		p.Fatalf("%q, %v", got, err)
+		f.Fatalf("save with another key: answer = %q, error = %v", got, err)
 	}
-	p.hasCredit(8)
-	p.same("pending", len(p.pendingIDs()), 2)
+	f.wantCredit(8)
+	f.equal("pending", len(f.pendingIDs()), 2)
 }
 
-func keyExpires(p fixture) {
+func keyExpires(f fixture) {
 	save := func(now float64, order string) []byte {
-		saved, err := p.Save(p.Context(), OrderRecords{
-			Account: 1, Messages: []Message{p.message(1)}, Now: at(now),
+		saved, err := f.Save(f.Context(), OrderRecords{
+			Account: 1, Messages: []Message{f.message(1)}, Now: timeAt(now),
 			Key: IdempotencyKey{Hash: "k", OrderHash: order, Keep: time.Minute},
 		})
-		p.must(err)
+		f.must(err)
 		return saved
 	}
 	if save(0, "a") != nil || save(59, "a") == nil || save(60, "b") != nil || save(119, "b") == nil {
-		p.Fatal("the key was not known for a minute")
+		f.Fatal("the key was not stored for exactly a minute")
 	}
-	p.hasCredit(8)
-	p.must(p.Sweep(p.Context(), at(119)))
-	p.same("keys", p.rows("message_order"), 1)
-	p.must(p.Sweep(p.Context(), at(121)))
-	p.same("keys", p.rows("message_order"), 0)
+	f.wantCredit(8)
+	f.must(f.Sweep(f.Context(), timeAt(119)))
+	f.equal("keys", f.countRows("message_order"), 1)
+	f.must(f.Sweep(f.Context(), timeAt(121)))
+	f.equal("keys", f.countRows("message_order"), 0)
 }
 
-// The orders of 40 clients at a time are paid from one credit, and the one that
-// they repeat under one key is sent once.
-func manyOrdersAtATime(p fixture) {
-	var sent, refused, repeated atomic.Int64
+// 40 concurrent clients share the credit of one account. The order that all of them send with
+// one key is saved once.
+func manyOrdersAtATime(f fixture) {
+	var saved, refused, repeated atomic.Int64
 	dbtest.Together(40, func(i int) {
-		ctx := context.WithoutCancel(p.Context())
+		ctx := context.WithoutCancel(f.Context())
 		for n := range 3 {
-			b := OrderRecords{Account: 1, Messages: []Message{p.message(2)}, Now: at(0)}
+			b := OrderRecords{Account: 1, Messages: []Message{f.message(2)}, Now: timeAt(0)}
 			if n == 0 {
 				b.Key = IdempotencyKey{Hash: "k", OrderHash: "o", Answer: []byte("a"), Keep: time.Hour}
 			}
-			saved, err := p.Save(ctx, b)
+			answer, err := f.Save(ctx, b)
 			switch {
-			case err == nil && saved != nil:
+			case err == nil && answer != nil:
 				repeated.Add(1)
 			case err == nil:
-				sent.Add(1)
+				saved.Add(1)
 			case relay.KindOf(err) == relay.KindNoCredit:
 				refused.Add(1)
 			default:
-				p.Error(i, err)
+				f.Error(i, err)
 			}
 		}
 	})
-	p.hasCredit(0)
-	if sent.Load() != 25 || sent.Load()+refused.Load()+repeated.Load() != 120 {
-		p.Errorf("%d sent, %d refused, %d repeated", sent.Load(), refused.Load(), repeated.Load())
+	f.wantCredit(0)
+	if saved.Load() != 25 || saved.Load()+refused.Load()+repeated.Load() != 120 {
+		f.Errorf("%d saved, %d refused, %d repeated", saved.Load(), refused.Load(), repeated.Load())
 	}
-	p.same("pending", len(p.pendingIDs()), 50)
+	f.equal("pending", len(f.pendingIDs()), 50)
 }

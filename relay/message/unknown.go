@@ -9,8 +9,8 @@ import (
 )
 
 // skippedIDs is the number of ids that are skipped after the database was restored to an
-// earlier state: receipts of messages that it has lost must not match other messages. It is
-// more than a gateway uses between two backups.
+// earlier state: receipts for lost messages must not match other messages. A gateway uses
+// fewer ids between two backups.
 const skippedIDs = 10_000_000
 
 // SkipIDs makes the next ids much larger than the last one.
@@ -99,8 +99,8 @@ func (s *Store) markUnopened(ctx context.Context, unopened []Message, now time.T
 }
 
 // Resend schedules the Unknown parts of the messages that a filter selects, and returns their
-// number. An operator decides it, because the phone may receive the parts twice. The time
-// limit for retries of these parts starts now.
+// number. Only an operator calls Resend, because the phone may receive the parts twice. The
+// time limit for retries of these parts starts now.
 func (s *Store) Resend(ctx context.Context, f Filter, now time.Time) (int, error) {
 	messages, _, err := s.List(ctx, f)
 	if err != nil {

@@ -14,335 +14,334 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func TestWork(t *testing.T) {
-	onEvery(t, []testCase{
-		{"messages are claimed when they are due", 10, claimedWhenDue},
-		{"a message that another process has claimed since is not renewed", 10, claimedSince},
-		{"accounts share what is claimed", 1000, accountsShare},
+func TestSubmission(t *testing.T) {
+	onEveryEngine(t, []testCase{
+		{"messages are leased when they are due", 10, claimedWhenDue},
+		{"a message that another process has leased since is not renewed", 10, claimedSince},
+		{"accounts share the limit of a lease", 1000, accountsShare},
 		{"a part is handed over once", 10, handedOverOnce},
-		{"the usual case is like any other", 100, usualIsLikeAny},
+		{"a message named once or twice in a call has the same state", 100, usualIsLikeAny},
 		{"two carriers have parts of one message", 10, twoCarriers},
-		{"a call of Begin that is repeated", 10, beginIsRepeated},
-		{"a failure that is tried again", 10, failureIsTriedAgain},
-		{"outcomes that are repeated", 10, outcomesAreRepeated},
-		{"the longest message", 255, longestMessage},
-		{"callers that do not wait for an answer", 1000, callersGiveUp},
+		{"a repeated call of Begin returns the same parts", 10, beginIsRepeated},
+		{"failed parts are due again at their retry times", 10, failureIsTriedAgain},
+		{"repeated outcomes are refunded once", 10, outcomesAreRepeated},
+		{"the longest message is submitted and accepted", 255, longestMessage},
+		{"callers that give up leave the credit correct", 1000, callersGiveUp},
 	})
 }
 
-func claimedWhenDue(p fixture) {
-	soon, later := p.message(1), p.message(1)
-	later.ScheduledFor = at(100)
-	p.save(soon, later)
-	leased := p.message(1)
-	_, err := p.Save(p.Context(), OrderRecords{Account: 1, Messages: []Message{leased}, Now: at(0), Lease: at(20)})
-	p.must(err)
-	p.same("at once", p.claim(1, 10), []ID{soon.ID})
-	p.same("under a lease", p.claim(2, 10), []ID{})
-	p.same("renewed", p.renew(40, 11, soon, soon), []Ref{soon.Ref()})
-	p.same("when one lease has run out", p.claim(30, 10), []ID{leased.ID})
+func claimedWhenDue(f fixture) {
+	due, scheduled := f.message(1), f.message(1)
+	scheduled.ScheduledFor = timeAt(100)
+	f.save(due, scheduled)
+	leased := f.message(1)
+	_, err := f.Save(f.Context(), OrderRecords{Account: 1, Messages: []Message{leased}, Now: timeAt(0), Lease: timeAt(20)})
+	f.must(err)
+	f.equal("leased at once", f.claim(1, 10), []ID{due.ID})
+	f.equal("leased while under a lease", f.claim(2, 10), []ID{})
+	f.equal("renewed", f.renew(40, 11, due, due), []Ref{due.Ref()})
+	f.equal("leased after one lease has ended", f.claim(30, 10), []ID{leased.ID})
 	for range 2 {
-		p.must(p.Release(p.Context(), []Lease{
-			{Ref: leased.Ref(), End: at(40)}, {Ref: Ref{Account: 1, ID: 999}, End: at(40)}, {Ref: Ref{Account: 2, ID: soon.ID}, End: at(40)},
-		}, at(31)))
+		f.must(f.Release(f.Context(), []Lease{
+			{Ref: leased.Ref(), End: timeAt(40)}, {Ref: Ref{Account: 1, ID: 999}, End: timeAt(40)}, {Ref: Ref{Account: 2, ID: due.ID}, End: timeAt(40)},
+		}, timeAt(31)))
 	}
-	p.same("when it is given back", p.claim(31, 10), []ID{leased.ID})
-	p.same("one of two", len(p.claim(60, 1)), 1)
-	p.same("all", len(p.claim(200, 10)), 3)
-	p.settlePart(soon, 0, Outcome{State: Rejected, At: at(201)})
-	p.same("renewed of which nothing waits", p.renew(201, 210, soon), []Ref(nil))
-	p.same("of which nothing waits", p.claim(202, 10), []ID{})
+	f.equal("leased after the release", f.claim(31, 10), []ID{leased.ID})
+	f.equal("number leased with limit 1", len(f.claim(60, 1)), 1)
+	f.equal("number leased after all leases", len(f.claim(200, 10)), 3)
+	f.settlePart(due, 0, Outcome{State: Rejected, At: timeAt(201)})
+	f.equal("renewed without a waiting part", f.renew(201, 210, due), []Ref(nil))
+	f.equal("leased without a waiting part", f.claim(202, 10), []ID{})
 }
 
-func claimedSince(p fixture) {
-	m := p.message(1)
-	p.save(m)
-	p.same("first", p.claim(1, 10), []ID{m.ID})
-	p.same("by another, after the end of the lease", p.claim(12, 10), []ID{m.ID})
-	p.same("renewed by the first", p.renew(50, 11, m), []Ref(nil))
-	p.must(p.Release(p.Context(), []Lease{{Ref: m.Ref(), End: at(11)}}, at(13)))
-	p.same("while the other has it", p.claim(21, 10), []ID{})
-	p.same("renewed by the other", p.renew(50, 22, m), []Ref{m.Ref()})
-	p.same("after that", p.claim(49, 10), []ID{})
+func claimedSince(f fixture) {
+	m := f.message(1)
+	f.save(m)
+	f.equal("leased by the first process", f.claim(1, 10), []ID{m.ID})
+	f.equal("leased by the second process after the lease", f.claim(12, 10), []ID{m.ID})
+	f.equal("renewed by the first process", f.renew(50, 11, m), []Ref(nil))
+	f.must(f.Release(f.Context(), []Lease{{Ref: m.Ref(), End: timeAt(11)}}, timeAt(13)))
+	f.equal("leased during the second lease", f.claim(21, 10), []ID{})
+	f.equal("renewed by the second process", f.renew(50, 22, m), []Ref{m.Ref()})
+	f.equal("leased after the renewal", f.claim(49, 10), []ID{})
 }
 
-func accountsShare(p fixture) {
+func accountsShare(f fixture) {
 	for acct, n := range map[relay.AccountID]int{1: 20, 2: 3, 3: 9, 4: 1} {
-		p.must(p.credit.Open(p.Context(), acct, 100, at(0)))
+		f.must(f.credit.Open(f.Context(), acct, 100, timeAt(0)))
 		var ms []Message
 		for range n {
-			m := p.message(1)
+			m := f.message(1)
 			m.Account = acct
-			if m.ScheduledFor = at(float64(len(ms))); acct == 4 {
-				m.ScheduledFor = at(90)
+			if m.ScheduledFor = timeAt(float64(len(ms))); acct == 4 {
+				m.ScheduledFor = timeAt(90)
 			}
 			ms = append(ms, m)
 		}
-		_, err := p.Save(p.Context(), OrderRecords{Account: acct, Messages: ms, Now: at(0)})
-		p.must(err)
+		_, err := f.Save(f.Context(), OrderRecords{Account: acct, Messages: ms, Now: timeAt(0)})
+		f.must(err)
 	}
 	for i, want := range []map[relay.AccountID]int{{1: 4, 2: 3, 3: 4}, {1: 6, 3: 5}, {1: 10}, {}} {
-		list, err := p.LeaseDue(p.Context(), at(50), at(90), 11)
-		p.must(err)
-		of, last := make(map[relay.AccountID]int), make(map[relay.AccountID]int64)
+		list, err := f.LeaseDue(f.Context(), timeAt(50), timeAt(90), 11)
+		f.must(err)
+		countByAccount, lastDueAt := make(map[relay.AccountID]int), make(map[relay.AccountID]int64)
 		for _, m := range list {
-			of[m.Account]++
-			if at := m.ScheduledFor.UnixMilli(); at < last[m.Account] {
-				p.Errorf("account %s: not the oldest first", m.Account)
+			countByAccount[m.Account]++
+			if dueAt := m.ScheduledFor.UnixMilli(); dueAt < lastDueAt[m.Account] {
+				f.Errorf("account %s: the oldest messages are not first", m.Account)
 			} else {
-				last[m.Account] = at
+				lastDueAt[m.Account] = dueAt
 			}
 		}
-		p.same("claim "+string(rune('0'+i)), of, want)
+		f.equal("claim "+string(rune('0'+i)), countByAccount, want)
 	}
 }
 
-func handedOverOnce(p fixture) {
-	m := p.message(2)
-	p.save(m)
-	p.same("claimed", p.claim(1, 10), []ID{m.ID})
-	p.same("begun", p.handOver(m, 1, false), []int{0, 1})
-	p.same("by another", p.handOver(m, 1, false), []int{})
-	p.same("pending", p.pendingIDs(), []ID{})
-	list, err := p.LeaseDue(p.Context(), at(20), at(30), 10) // its worker has died
-	p.must(err)
+func handedOverOnce(f fixture) {
+	m := f.message(2)
+	f.save(m)
+	f.equal("leased", f.claim(1, 10), []ID{m.ID})
+	f.equal("begun", f.handOver(m, 1, false), []int{0, 1})
+	f.equal("begun again", f.handOver(m, 1, false), []int{})
+	f.equal("pending", f.pendingIDs(), []ID{})
+	list, err := f.LeaseDue(f.Context(), timeAt(20), timeAt(30), 10) // the worker crashed
+	f.must(err)
 	if len(list) != 1 {
-		p.Fatalf("list: %d results, want %d", len(list), 1)
+		f.Fatalf("list: %d results, want %d", len(list), 1)
 	}
-	relaytest.Equal(p, "list[0].Parts[0].State", list[0].Parts[0].State, Sending)
-	relaytest.Equal(p, "list[0].Parts[0].Carrier", list[0].Parts[0].Carrier, "c1")
-	p.same("by one that may", p.handOver(m, 20, true), []int{0, 1})
-	p.settlePart(m, 0, Outcome{State: Accepted, Carrier: "c1", CarrierID: "r0", At: at(21)})
-	p.settlePart(m, 1, Outcome{State: Unknown, Reason: "the answer was lost", At: at(21)})
-	p.inStates(m.ID, "accepted unknown ")
-	p.same("due", p.claim(1000, 10), []ID{})
-	got, err := p.Get(p.Context(), 1, m.ID)
-	p.must(err)
-	relaytest.Equal(p, "got.Parts[0].CarrierID", got.Parts[0].CarrierID, "r0")
-	relaytest.Equal(p, "got.Parts[1].Reason", got.Parts[1].Reason, "the answer was lost")
-	relaytest.Equal(p, "got.Version", got.Version, 2)
-	// The account's operator decides that the unknown one is sent again.
-	p.settlePart(m, 1, Outcome{State: Pending, RetryAt: at(1000), Resent: true, At: at(1000)})
-	p.same("pending", p.pendingIDs(), []ID{m.ID + 1})
-	p.same("due", p.claim(1000, 10), []ID{m.ID})
-	p.same("begun again", p.handOver(m, 1000, false), []int{1})
-	p.settlePart(m, 1, Outcome{State: Pending, RetryAt: at(2000), At: at(1001)})
-	list, err = p.LeaseDue(p.Context(), at(2000), at(2010), 10)
-	p.must(err)
-	p.same("messages leased for the retry", len(list), 1)
-	for n, want := range []time.Time{{}, at(1000)} {
-		p.same("ResentAt", list[0].Parts[n].ResentAt, want)
+	relaytest.Equal(f, "list[0].Parts[0].State", list[0].Parts[0].State, Sending)
+	relaytest.Equal(f, "list[0].Parts[0].Carrier", list[0].Parts[0].Carrier, "c1")
+	f.equal("begun with AlsoSending", f.handOver(m, 20, true), []int{0, 1})
+	f.settlePart(m, 0, Outcome{State: Accepted, Carrier: "c1", CarrierID: "r0", At: timeAt(21)})
+	f.settlePart(m, 1, Outcome{State: Unknown, Reason: "the answer was lost", At: timeAt(21)})
+	f.wantStates(m.ID, "accepted unknown ")
+	f.equal("due", f.claim(1000, 10), []ID{})
+	got, err := f.Get(f.Context(), 1, m.ID)
+	f.must(err)
+	relaytest.Equal(f, "got.Parts[0].CarrierID", got.Parts[0].CarrierID, "r0")
+	relaytest.Equal(f, "got.Parts[1].Reason", got.Parts[1].Reason, "the answer was lost")
+	relaytest.Equal(f, "got.Version", got.Version, 2)
+	// The operator resends the unknown part.
+	f.settlePart(m, 1, Outcome{State: Pending, RetryAt: timeAt(1000), Resent: true, At: timeAt(1000)})
+	f.equal("pending", f.pendingIDs(), []ID{m.ID + 1})
+	f.equal("due", f.claim(1000, 10), []ID{m.ID})
+	f.equal("begun after the resend", f.handOver(m, 1000, false), []int{1})
+	f.settlePart(m, 1, Outcome{State: Pending, RetryAt: timeAt(2000), At: timeAt(1001)})
+	list, err = f.LeaseDue(f.Context(), timeAt(2000), timeAt(2010), 10)
+	f.must(err)
+	f.equal("messages leased for the retry", len(list), 1)
+	for n, want := range []time.Time{{}, timeAt(1000)} {
+		f.equal("ResentAt", list[0].Parts[n].ResentAt, want)
 	}
-	p.forgotten(m.ID, false)
-	p.hasCredit(8)
+	f.wantForgotten(m.ID, false)
+	f.wantCredit(8)
 }
 
-// usualIsLikeAny compares a message that takes the statements for the usual case
-// with one that is named twice, and so takes those for all cases.
-func usualIsLikeAny(p fixture) {
+// usualIsLikeAny compares the row of a message that a call names once with the row of a
+// message that a call names twice.
+func usualIsLikeAny(f fixture) {
 	for _, url := range []string{"", "https://example.com/dlr"} {
 		for _, outcome := range []Outcome{
-			{State: Accepted, Carrier: "c1", CarrierID: "r", Reason: "fine", At: at(2)},
-			{State: Accepted, At: at(2)},
-			{State: Rejected, Carrier: "c1", Refund: true, At: at(2)},
-			{State: Pending, RetryAt: at(9), At: at(2)},
+			{State: Accepted, Carrier: "c1", CarrierID: "r", Reason: "fine", At: timeAt(2)},
+			{State: Accepted, At: timeAt(2)},
+			{State: Rejected, Carrier: "c1", Refund: true, At: timeAt(2)},
+			{State: Pending, RetryAt: timeAt(9), At: timeAt(2)},
 		} {
 			var rows, settled [2]string
 			var got [2]Message
 			for times := range 2 {
-				m := p.message(1)
+				m := f.message(1)
 				m.Report.URL = url
-				p.save(m)
-				start, o := startOf(m, "c1", 1, false), outcome
+				f.save(m)
+				beginning, o := beginningOf(m, "c1", 1, false), outcome
 				o.PartRef = PartRef{Ref: m.Ref()}
-				begun, err := p.Begin(p.Context(), slices.Repeat([]Beginning{start}, 1+times))
-				p.must(err)
-				p.same("begun", begun[0], []int{0})
-				rows[times] = p.row(m)
-				reports, err := p.Settle(p.Context(), slices.Repeat([]Outcome{o}, 1+times))
-				p.must(err)
-				settled[times] = fmt.Sprint(len(reports), p.row(m))
-				got[times], err = p.Get(p.Context(), 1, m.ID)
-				p.must(err)
+				begun, err := f.Begin(f.Context(), slices.Repeat([]Beginning{beginning}, 1+times))
+				f.must(err)
+				f.equal("begun", begun[0], []int{0})
+				rows[times] = f.row(m)
+				reports, err := f.Settle(f.Context(), slices.Repeat([]Outcome{o}, 1+times))
+				f.must(err)
+				settled[times] = fmt.Sprint(len(reports), f.row(m))
+				got[times], err = f.Get(f.Context(), 1, m.ID)
+				f.must(err)
 				got[times].ID = 0
 			}
-			p.same("begun", rows[0], rows[1])
-			p.same("settled", settled[0], settled[1])
-			p.same("message", got[0], got[1])
+			f.equal("begun", rows[0], rows[1])
+			f.equal("settled", settled[0], settled[1])
+			f.equal("message", got[0], got[1])
 		}
 	}
 }
 
-// row is what changes of a message, but for its parts.
-func (p fixture) row(m Message) string {
-	p.Helper()
+// row returns the variable columns of a message, except parts.
+func (f fixture) row(m Message) string {
+	f.Helper()
 	var n [6]int64
-	_, err := db.One(p.Context(), p.db, "test", `
+	_, err := db.One(f.Context(), f.db, "test", `
 SELECT pending, states, due, untold, expires, version FROM message_state WHERE account = $1 AND id = $2`,
 		func(*int) []any { return []any{&n[0], &n[1], &n[2], &n[3], &n[4], &n[5]} }, m.Account, m.ID)
-	p.must(err)
+	f.must(err)
 	return fmt.Sprint(n)
 }
 
-func twoCarriers(p fixture) {
-	m := p.message(3)
-	p.save(m)
-	one, two, gone := startOf(m, "c1", 1, false), startOf(m, "c2", 1, false), startOf(newMessage(1, m.ID+9, 1), "c2", 1, false)
-	one.Parts, two.Parts = []int{0}, []int{2, 1, 3, -1}
-	begun, err := p.Begin(p.Context(), []Beginning{one, gone, two})
-	p.must(err)
-	p.same("begun", begun, [][]int{{0}, {}, {2, 1}})
-	p.settlePart(m, 2, Outcome{State: Accepted, Carrier: "c2", CarrierID: "x", At: at(2)})
-	p.settlePart(m, 3, Outcome{State: Accepted, At: at(2)})
-	got, err := p.Get(p.Context(), 1, m.ID)
-	p.must(err)
-	p.same("carriers", []string{got.Parts[0].Carrier, got.Parts[1].Carrier, got.Parts[2].Carrier}, []string{"c1", "c2", "c2"})
-	p.inStates(m.ID, "sending sending accepted ")
+func twoCarriers(f fixture) {
+	m := f.message(3)
+	f.save(m)
+	first, second, missing := beginningOf(m, "c1", 1, false), beginningOf(m, "c2", 1, false), beginningOf(newMessage(1, m.ID+9, 1), "c2", 1, false)
+	first.Parts, second.Parts = []int{0}, []int{2, 1, 3, -1}
+	begun, err := f.Begin(f.Context(), []Beginning{first, missing, second})
+	f.must(err)
+	f.equal("begun", begun, [][]int{{0}, {}, {2, 1}})
+	f.settlePart(m, 2, Outcome{State: Accepted, Carrier: "c2", CarrierID: "x", At: timeAt(2)})
+	f.settlePart(m, 3, Outcome{State: Accepted, At: timeAt(2)})
+	got, err := f.Get(f.Context(), 1, m.ID)
+	f.must(err)
+	f.equal("carriers", []string{got.Parts[0].Carrier, got.Parts[1].Carrier, got.Parts[2].Carrier}, []string{"c1", "c2", "c2"})
+	f.wantStates(m.ID, "sending sending accepted ")
 }
 
-// A repeated call may come before its answer is used, or after.
-func beginIsRepeated(p fixture) {
-	m := p.message(2)
-	p.save(m)
-	p.same("by another", p.handOver(m, 1, false), []int{0, 1})
-	again := Outcome{State: Pending, RetryAt: at(1), At: at(1)}
-	p.settlePart(m, 0, again)
-	start := startOf(m, "c1", 1, false)
-	start.Parts = []int{0}
+// A call may be repeated before or after its answer was used.
+func beginIsRepeated(f fixture) {
+	m := f.message(2)
+	f.save(m)
+	f.equal("begun by another call", f.handOver(m, 1, false), []int{0, 1})
+	retry := Outcome{State: Pending, RetryAt: timeAt(1), At: timeAt(1)}
+	f.settlePart(m, 0, retry)
+	beginning := beginningOf(m, "c1", 1, false)
+	beginning.Parts = []int{0}
 	for i, want := range []int{1, 1, 0} {
 		if i == 2 {
-			p.settlePart(m, 0, again)
+			f.settlePart(m, 0, retry)
 		}
-		begun, err := p.begin(p.Context(), "call", []Beginning{start})
-		p.must(err)
-		p.same("taken", len(begun[0]), want)
+		begun, err := f.begin(f.Context(), "call", []Beginning{beginning})
+		f.must(err)
+		f.equal("number of begun parts", len(begun[0]), want)
 	}
-	p.same("pending", p.pendingIDs(), []ID{m.ID})
-	p.same("by the next", p.handOver(m, 1, false), []int{0})
+	f.equal("pending", f.pendingIDs(), []ID{m.ID})
+	f.equal("begun by the next call", f.handOver(m, 1, false), []int{0})
 }
 
-func failureIsTriedAgain(p fixture) {
-	m := p.message(2)
-	p.save(m)
-	p.claim(1, 10)
-	p.handOver(m, 1, false)
-	settle := func(part int, state State, again float64, refund bool) {
-		p.Helper()
-		p.settlePart(m, part, Outcome{State: state, RetryAt: at(again), Refund: refund, At: at(2)})
+func failureIsTriedAgain(f fixture) {
+	m := f.message(2)
+	f.save(m)
+	f.claim(1, 10)
+	f.handOver(m, 1, false)
+	settle := func(part int, state State, retryAt float64, refund bool) {
+		f.Helper()
+		f.settlePart(m, part, Outcome{State: state, RetryAt: timeAt(retryAt), Refund: refund, At: timeAt(2)})
 	}
 	settle(0, Pending, 60, false)
 	settle(1, Pending, 90, false)
-	list, _, err := p.Pending(p.Context(), 1, 0, 10)
-	p.must(err)
+	list, _, err := f.Pending(f.Context(), 1, 0, 10)
+	f.must(err)
 	if len(list) != 2 {
-		p.Fatalf("list: %d results, want %d", len(list), 2)
+		f.Fatalf("list: %d results, want %d", len(list), 2)
 	}
-	relaytest.Equal(p, "list[0].Scheduled", list[0].Scheduled, at(60))
-	relaytest.Equal(p, "list[0].OriginalScheduled", list[0].OriginalScheduled, at(0))
-	p.same("before", p.claim(59, 10), []ID{})
-	p.same("then", p.claim(60, 10), []ID{m.ID})
-	settle(0, Rejected, 0, true) // no carrier would take it
+	relaytest.Equal(f, "list[0].Scheduled", list[0].Scheduled, timeAt(60))
+	relaytest.Equal(f, "list[0].OriginalScheduled", list[0].OriginalScheduled, timeAt(0))
+	f.equal("leased before the retry time", f.claim(59, 10), []ID{})
+	f.equal("leased at the retry time", f.claim(60, 10), []ID{m.ID})
+	settle(0, Rejected, 0, true) // no carrier accepted the part
 	settle(0, Rejected, 0, true)
-	p.hasCredit(9)
-	p.inStates(m.ID, "rejected pending ")
-	p.same("the other's time", p.claim(90, 10), []ID{m.ID})
+	f.wantCredit(9)
+	f.wantStates(m.ID, "rejected pending ")
+	f.equal("leased at the retry time of the other part", f.claim(90, 10), []ID{m.ID})
 	settle(1, Rejected, 0, false)
-	p.hasCredit(9)
-	p.same("at the end", p.claim(900, 10), []ID{})
+	f.wantCredit(9)
+	f.equal("leased after the final states", f.claim(900, 10), []ID{})
 }
 
-// A transaction whose answer was lost is made again, with refunds of several
-// accounts in it.
-func outcomesAreRepeated(p fixture) {
-	p.must(p.credit.Open(p.Context(), 2, 100, at(0)))
-	mine := p.message(2)
-	id, err := p.Reserve(p.Context(), 1)
-	p.must(err)
-	other := newMessage(2, id, 1)
+// A transaction with refunds of several accounts is repeated because its answer was lost.
+func outcomesAreRepeated(f fixture) {
+	f.must(f.credit.Open(f.Context(), 2, 100, timeAt(0)))
+	mine := f.message(2)
+	id, err := f.Reserve(f.Context(), 1)
+	f.must(err)
+	foreign := newMessage(2, id, 1)
 	mine.Report.URL = "https://example.com/"
-	p.save(mine)
-	_, err = p.Save(p.Context(), OrderRecords{Account: 2, Messages: []Message{other}, Now: at(0)})
-	p.must(err)
+	f.save(mine)
+	_, err = f.Save(f.Context(), OrderRecords{Account: 2, Messages: []Message{foreign}, Now: timeAt(0)})
+	f.must(err)
 	outcomes := []Outcome{
-		{PartRef: PartRef{Ref: other.Ref()}, State: Rejected, Reason: "no carrier", Refund: true, At: at(1)},
-		{PartRef: PartRef{Ref: mine.Ref(), Part: 1}, State: Rejected, Reason: "no carrier", Refund: true, At: at(1)},
-		{PartRef: PartRef{Ref: mine.Ref()}, State: Rejected, Reason: "refused", At: at(1)},
-		{PartRef: PartRef{Ref: Ref{Account: 1, ID: 999}}, State: Rejected, Refund: true, At: at(1)},
+		{PartRef: PartRef{Ref: foreign.Ref()}, State: Rejected, Reason: "no carrier", Refund: true, At: timeAt(1)},
+		{PartRef: PartRef{Ref: mine.Ref(), Part: 1}, State: Rejected, Reason: "no carrier", Refund: true, At: timeAt(1)},
+		{PartRef: PartRef{Ref: mine.Ref()}, State: Rejected, Reason: "refused", At: timeAt(1)},
+		{PartRef: PartRef{Ref: Ref{Account: 1, ID: 999}}, State: Rejected, Refund: true, At: timeAt(1)},
 	}
 	for i, want := range []int{1, 0} {
-		reported, err := p.Settle(p.Context(), outcomes)
-		p.must(err)
-		p.same("reports", len(reported), want)
+		reported, err := f.Settle(f.Context(), outcomes)
+		f.must(err)
+		f.equal("number of messages to report", len(reported), want)
 		if i == 0 && (reported[0].Version != 2 || reported[0].Parts[1].Reason != "no carrier" || reported[0].Parts[0].Text != "part 0") {
-			p.Fatalf("the first reported message is not as expected: %+v", reported[0])
+			f.Fatalf("the first reported message is not as expected: %+v", reported[0])
 		}
-		p.hasCredit(9)
-		balance, err := p.credit.Balance(p.Context(), 2)
-		p.must(err)
-		p.same("balance of the other", balance, 100)
+		f.wantCredit(9)
+		balance, err := f.credit.Balance(f.Context(), 2)
+		f.must(err)
+		f.equal("balance of the other account", balance, 100)
 	}
-	p.forgotten(mine.ID, true)
+	f.wantForgotten(mine.ID, true)
 }
 
-func longestMessage(p fixture) {
-	m := p.message(255)
-	p.save(m)
-	if got := p.handOver(m, 1, false); len(got) != 255 || got[254] != 254 {
-		p.Fatalf("begun: %v", got)
+func longestMessage(f fixture) {
+	m := f.message(255)
+	f.save(m)
+	if got := f.handOver(m, 1, false); len(got) != 255 || got[254] != 254 {
+		f.Fatalf("begun: %v", got)
 	}
 	outcomes := make([]Outcome, 255)
 	for i := range outcomes {
 		outcomes[i] = Outcome{
-			PartRef: PartRef{Ref: m.Ref(), Part: i}, State: Accepted, Carrier: "c", CarrierID: "r", At: at(1),
+			PartRef: PartRef{Ref: m.Ref(), Part: i}, State: Accepted, Carrier: "c", CarrierID: "r", At: timeAt(1),
 		}
 	}
-	_, err := p.Settle(p.Context(), outcomes)
-	p.must(err)
-	p.inStates(m.ID, strings.Repeat("accepted ", 255))
-	p.same("due", p.claim(60, 10), []ID{})
+	_, err := f.Settle(f.Context(), outcomes)
+	f.must(err)
+	f.wantStates(m.ID, strings.Repeat("accepted ", 255))
+	f.equal("due", f.claim(60, 10), []ID{})
 }
 
-// A transaction may still run when its caller has gone; it must leave alone what the
-// caller got.
-func callersGiveUp(p fixture) {
+// A transaction may still run after its caller has given up. It must not write to memory of
+// the caller.
+func callersGiveUp(f fixture) {
 	dbtest.Together(50, func(i int) {
-		ctx, cancel := context.WithTimeout(p.Context(), time.Duration(i*40)*time.Microsecond)
+		ctx, cancel := context.WithTimeout(f.Context(), time.Duration(i*40)*time.Microsecond)
 		defer cancel()
-		id, err := p.Reserve(ctx, 1)
+		id, err := f.Reserve(ctx, 1)
 		if err != nil {
 			id = ID(1_000_000 + i)
 		}
 		m := newMessage(1, id, 1)
-		_, err = p.Save(ctx, OrderRecords{Account: 1, Messages: []Message{m}, Now: at(0), Key: IdempotencyKey{Hash: "k" + id.String()}})
-		_, err2 := p.Begin(ctx, []Beginning{startOf(m, "c1", 1, false)})
-		_, err3 := p.Settle(ctx, []Outcome{{PartRef: PartRef{Ref: m.Ref()}, State: Rejected, Refund: true, At: at(1)}})
-		_, err4 := p.LeaseDue(ctx, at(1), at(2), 10)
-		_, err5 := p.Match(ctx, []Receipt{{Carrier: "c1", IDs: []string{"a"}}})
+		_, err = f.Save(ctx, OrderRecords{Account: 1, Messages: []Message{m}, Now: timeAt(0), Key: IdempotencyKey{Hash: "k" + id.String()}})
+		_, err2 := f.Begin(ctx, []Beginning{beginningOf(m, "c1", 1, false)})
+		_, err3 := f.Settle(ctx, []Outcome{{PartRef: PartRef{Ref: m.Ref()}, State: Rejected, Refund: true, At: timeAt(1)}})
+		_, err4 := f.LeaseDue(ctx, timeAt(1), timeAt(2), 10)
+		_, err5 := f.Match(ctx, []Receipt{{Carrier: "c1", IDs: []string{"a"}}})
 		for _, err := range []error{err, err2, err3, err4, err5} {
 			if err != nil && relay.KindOf(err) != relay.KindUnavailable {
-				p.Error(err)
+				f.Error(err)
 			}
 		}
 	})
-	balance, err := db.Value[int](p.Context(), p.db, "test", `
+	balance, err := db.Value[int](f.Context(), f.db, "test", `
 SELECT balance + (SELECT COUNT(*) FROM message_state WHERE account = 1 AND (states & 64) = 0) FROM credit WHERE account = 1`)
-	p.must(err)
-	p.same("balance and messages to pay", balance, 1000)
+	f.must(err)
+	f.equal("balance plus charged messages", balance, 1000)
 }
 
 // A gateway renews hundreds of leases at a time while an account may have hundreds of
 // thousands of messages queued.
-func TestLeasesAreRenewedByTheKeysOfTheMessages(t *testing.T) {
-	p := newFixture(t, "", 0)
+func TestLeasesAreRenewedByKey(t *testing.T) {
+	f := newFixture(t, "", 0)
 	statement := strings.Replace(moveLeases, "FROM batch", "FROM (SELECT value ->> 0 AS account, value ->> 1 AS id, value ->> 2 AS ends FROM jsonb_each('[]')) AS batch", 1)
-	plan, err := db.List(t.Context(), p.db, "test", "EXPLAIN QUERY PLAN "+statement, func(v *string) []any {
+	plan, err := db.List(t.Context(), f.db, "test", "EXPLAIN QUERY PLAN "+statement, func(v *string) []any {
 		var skip any
 		return []any{&skip, &skip, &skip, v}
 	}, int64(1))
-	p.must(err)
+	f.must(err)
 	for _, step := range plan {
 		if strings.Contains(step, "message_due") {
-			t.Errorf("%q reads what is due, want only the keys", plan)
+			t.Errorf("%q reads the index of due messages, want only keys", plan)
 		}
 	}
 }
