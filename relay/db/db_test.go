@@ -19,13 +19,13 @@ func TestMain(m *testing.M) { relaytest.ManyAtOnce(m) }
 
 func TestTransactions(t *testing.T) {
 	dbtest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *db.DB) {
-		t.Run("a failed one is undone and takes no other with it", func(t *testing.T) { failuresAreApart(t, open(t)) })
-		t.Run("invalidated versions are new numbers", func(t *testing.T) { invalidationsAreNew(t, open(t)) })
-		t.Run("what one was refused for can be read", func(t *testing.T) { refusalsCanBeRead(t, open(t)) })
-		t.Run("a batch comes back in its order, whatever its texts hold", func(t *testing.T) { batchesComeBack(t, open(t)) })
-		t.Run("the schema is listed", func(t *testing.T) { schemaIsListed(t, open(t)) })
-		t.Run("sizes are by domain", func(t *testing.T) { sizesAreByDomain(t, open(t)) })
-		t.Run("the database is as it must be", func(t *testing.T) {
+		t.Run("a failed transaction is rolled back without the others", func(t *testing.T) { failuresAreRolledBack(t, open(t)) })
+		t.Run("Invalidate sets new versions", func(t *testing.T) { invalidationsSetNewVersions(t, open(t)) })
+		t.Run("a refused writer can read the conflicting row", func(t *testing.T) { conflictsAreReadable(t, open(t)) })
+		t.Run("a batch keeps its order and any text", func(t *testing.T) { batchesKeepTheirOrder(t, open(t)) })
+		t.Run("migrations are listed", func(t *testing.T) { migrationsAreListed(t, open(t)) })
+		t.Run("sizes are reported by domain", func(t *testing.T) { sizesAreReportedByDomain(t, open(t)) })
+		t.Run("Check accepts the database", func(t *testing.T) {
 			if err := open(t).Check(t.Context()); err != nil {
 				t.Error(err)
 			}
@@ -33,36 +33,36 @@ func TestTransactions(t *testing.T) {
 	})
 }
 
-// invalidationsAreNew holds that a version is a new number after each invalidation, also
-// one that was never counted up, and in a database that went back.
-func invalidationsAreNew(t *testing.T, database *db.DB) {
+// invalidationsSetNewVersions checks that each invalidation sets versions that were not used before,
+// also for a name without a version.
+func invalidationsSetNewVersions(t *testing.T, database *db.DB) {
 	type seenVersion struct {
 		name string
 		n    int64
 	}
 	ctx, seen := t.Context(), map[seenVersion]bool{}
-	versions := func() {
+	checkVersions := func() {
 		t.Helper()
-		all := relaytest.Must(db.Versions(ctx, database, []string{"counted", "other"}))(t)
+		versionsByName := relaytest.Must(db.Versions(ctx, database, []string{"counted", "other"}))(t)
 		n := relaytest.Must(db.Version(ctx, database, "counted"))(t)
-		relaytest.Equal(t, "the version counted", n, all["counted"])
-		for name, n := range all {
+		relaytest.Equal(t, "the version of counted", n, versionsByName["counted"])
+		for name, n := range versionsByName {
 			if v := (seenVersion{name, n}); seen[v] {
-				t.Errorf("%s has the version %d again", name, n)
+				t.Errorf("version %d of %s was used before", n, name)
 			} else {
 				seen[v] = true
 			}
 		}
 	}
 	relaytest.NoError(t, database.Write(ctx, "test", func(ctx context.Context, tx *db.Tx) error { return tx.Bump(ctx, "counted") }))
-	versions()
+	checkVersions()
 	for range 3 {
 		relaytest.NoError(t, database.Invalidate(ctx))
-		versions()
+		checkVersions()
 	}
 }
 
-func failuresAreApart(t *testing.T, database *db.DB) {
+func failuresAreRolledBack(t *testing.T, database *db.DB) {
 	refused := errors.New("no")
 	dbtest.Together(100, func(i int) {
 		err := database.Write(t.Context(), "test", func(ctx context.Context, tx *db.Tx) error {
@@ -79,15 +79,15 @@ func failuresAreApart(t *testing.T, database *db.DB) {
 		})
 		switch {
 		case i%4 == 0 && !errors.Is(err, refused), i%4 == 1 && relay.KindOf(err) != relay.KindUnexpected, i%4 > 1 && err != nil:
-			t.Errorf("%d: %v", i, err)
+			t.Errorf("transaction %d: error = %v", i, err)
 		}
 	})
 	if n, err := db.Version(t.Context(), database, "counted"); err != nil || n != 50 {
-		t.Errorf("counted %d, %v", n, err)
+		t.Errorf("version = %d, error = %v, want 50", n, err)
 	}
 }
 
-func refusalsCanBeRead(t *testing.T, database *db.DB) {
+func conflictsAreReadable(t *testing.T, database *db.DB) {
 	taken := errors.New("taken")
 	for round := range 50 {
 		name := fmt.Sprint("round", round)
@@ -106,13 +106,13 @@ func refusalsCanBeRead(t *testing.T, database *db.DB) {
 				t.Error(err)
 			}
 			if n, err := db.Version(t.Context(), database, name); err != nil || n != 1 {
-				t.Errorf("%s is refused and %d, %v", name, n, err)
+				t.Errorf("version of %s after the refusal = %d, error = %v, want 1", name, n, err)
 			}
 		})
 	}
 }
 
-func batchesComeBack(t *testing.T, database *db.DB) {
+func batchesKeepTheirOrder(t *testing.T, database *db.DB) {
 	texts := []string{"", "plain", `"quoted" \ é`, "tab\tnew\nline\x1f", "nul\x00", "bad\xff", strings.Repeat("x", 100_000), "{for} $1 ?"}
 	b := db.NewBatch("name, amount")
 	for i, text := range texts {
@@ -120,24 +120,24 @@ func batchesComeBack(t *testing.T, database *db.DB) {
 	}
 	found, err := db.Values[string](t.Context(), database, "test", "SELECT name FROM batch WHERE amount = (n - 1) * $1 ORDER BY n", int64(1)<<55, b)
 	if err != nil || len(found) != len(texts) {
-		t.Fatalf("%d rows, %v", len(found), err)
+		t.Fatalf("%d rows, error = %v, want %d rows", len(found), err, len(texts))
 	}
 	for i, text := range texts {
 		want := strings.NewReplacer("\x00", "\ufffd", "\xff", "\ufffd").Replace(text)
 		if found[i] != want {
-			t.Errorf("row %d: %q, want %q", i, found[i], want)
+			t.Errorf("row %d = %q, want %q", i, found[i], want)
 		}
 	}
 }
 
-func schemaIsListed(t *testing.T, db *db.DB) {
-	all, err := db.Migrations(t.Context())
-	if err != nil || len(all) == 0 || all[0].Name != "schema" {
-		t.Fatalf("%+v, %v", all, err)
+func migrationsAreListed(t *testing.T, db *db.DB) {
+	migrations, err := db.Migrations(t.Context())
+	if err != nil || len(migrations) == 0 || migrations[0].Name != "schema" {
+		t.Fatalf("migrations = %+v, error = %v, want schema first", migrations, err)
 	}
-	for _, m := range all {
+	for _, m := range migrations {
 		if !m.Applied {
-			t.Errorf("%d_%s is not applied", m.Version, m.Name)
+			t.Errorf("migration %d_%s is not applied", m.Version, m.Name)
 		}
 	}
 }
@@ -160,14 +160,14 @@ func TestGatewaysMigrateAtTheSameTime(t *testing.T) {
 			t.Errorf("gateway %d: %v", i, err)
 		}
 	})
-	schemaIsListed(t, database)
+	migrationsAreListed(t, database)
 	rows, err := db.Value[int](t.Context(), database, "test", "SELECT COUNT(*) FROM message_id")
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the number of rows of message_id", rows, 1)
 }
 
-// A write that meets the end of the store is made or refused, and none waits for ever.
-func TestWritesWhileTheStoreCloses(t *testing.T) {
+// A write during Close succeeds or fails. It does not block.
+func TestWritesDuringCloseReturn(t *testing.T) {
 	database := dbtest.Open(t, db.Options{Dir: t.TempDir()})
 	dbtest.Together(50, func(i int) {
 		if i == 25 {
@@ -180,25 +180,25 @@ func TestWritesWhileTheStoreCloses(t *testing.T) {
 	})
 }
 
-func TestErrorsSayWhatToDo(t *testing.T) {
+func TestErrorsOfOpenNameTheCause(t *testing.T) {
 	server := dbtest.Shared(t)
-	for name, tc := range map[string]struct{ url, says string }{
+	for name, tc := range map[string]struct{ url, want string }{
 		"no URL":           {"mysql://h/d", "want postgres://"},
-		"a broken URL":     {"postgres://u:secret@h:port/d", "does not parse"},
+		"an invalid URL":   {"postgres://u:secret@h:port/d", "does not parse"},
 		"no such database": {server.URL + "none", "does not exist"},
-		"nobody there":     {"postgres://u:secret@127.0.0.1:1/d", "cannot be reached"},
+		"no server":        {"postgres://u:secret@127.0.0.1:1/d", "cannot be reached"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := db.Open(t.Context(), db.Options{URL: tc.url})
 			text := fmt.Sprint(err, relay.FieldsOf(err))
-			if err == nil || !strings.Contains(text, tc.says) || strings.Contains(text, "secret") {
-				t.Errorf("%s", text)
+			if err == nil || !strings.Contains(text, tc.want) || strings.Contains(text, "secret") {
+				t.Errorf("error = %s, want %q and no password", text, tc.want)
 			}
 		})
 	}
 }
 
-func sizesAreByDomain(t *testing.T, db *db.DB) {
+func sizesAreReportedByDomain(t *testing.T, db *db.DB) {
 	sizes, err := db.Sizes(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -209,7 +209,7 @@ func sizesAreByDomain(t *testing.T, db *db.DB) {
 	})
 	for domain, bytes := range sizes {
 		if bytes < 4096 {
-			t.Errorf("%s: %d bytes", domain, bytes)
+			t.Errorf("size of %s = %d bytes, want 4096 or more", domain, bytes)
 		}
 	}
 }

@@ -12,7 +12,7 @@
 // # Statements
 //
 //	read             List, One, Value, Values, Map, Numbered; Page with the conditions of Where
-//	change           Run; Exec counts the changed rows; MustChange and ChangeOr fail if there are none
+//	change           Run; Exec counts the changed rows; MustChange and ChangeOr fail if no row changes
 //	change and read  Returning
 //	transaction      Write, Transact; RunAll for statements that follow each other
 //	usual forms      Upsert, SweepExpired; Documents for records as JSON
@@ -23,8 +23,8 @@
 //
 // # Plans
 //
-// A statement has one plan for any number of rows, whatever the statistics say: SQLite has
-// none, and those of PostgreSQL are older than a burst. A batch contains the whole key of
+// A statement has one plan for any number of rows, independent of statistics: SQLite has no
+// statistics, and the statistics of PostgreSQL are older than a burst. A batch contains the whole key of
 // the rows, including the account, and joins use nested loops (see servers.prepare). A
 // statement that compares an indexed column in addition to the key writes the column as an
 // expression (due + 0), which excludes the index. A statement that takes rows in an order

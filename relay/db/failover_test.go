@@ -18,8 +18,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// stallingProxy passes connections on to a server until it stalls: then connections are
-// taken, and nothing goes through, as with a stopped server or dropped packets.
+// stallingProxy forwards connections to a server. While it is stalled it accepts connections
+// and forwards nothing, like a stopped server or a network that drops packets.
 type stallingProxy struct {
 	addr    string
 	stalled atomic.Bool
@@ -32,15 +32,15 @@ func newStallingProxy(t *testing.T, target string) *stallingProxy {
 		close(ended)
 		_ = l.Close()
 	})
-	carry := func(to io.Writer, from io.Reader) {
+	forward := func(dst io.Writer, src io.Reader) {
 		buf := make([]byte, 32<<10)
 		for {
-			n, err := from.Read(buf)
+			n, err := src.Read(buf)
 			if p.stalled.Load() {
 				<-ended
 				return
 			}
-			if _, failed := to.Write(buf[:n]); err != nil || failed != nil {
+			if _, writeErr := dst.Write(buf[:n]); err != nil || writeErr != nil {
 				return
 			}
 		}
@@ -64,9 +64,9 @@ func newStallingProxy(t *testing.T, target string) *stallingProxy {
 				defer server.Close()
 				go func() {
 					defer server.Close()
-					carry(server, client)
+					forward(server, client)
 				}()
-				carry(client, server)
+				forward(client, server)
 			}()
 		}
 	}()
@@ -75,28 +75,28 @@ func newStallingProxy(t *testing.T, target string) *stallingProxy {
 
 // hostsIn returns the hosts of a URL.
 func hostsIn(url string) []string {
-	_, rest, _ := strings.Cut(url, "@")
-	hosts, _, _ := strings.Cut(rest, "/")
+	_, hostsAndPath, _ := strings.Cut(url, "@")
+	hosts, _, _ := strings.Cut(hostsAndPath, "/")
 	return strings.Split(hosts, ",")
 }
 
-// withHosts returns a URL with other hosts.
+// withHosts returns a URL with the hosts replaced.
 func withHosts(url string, hosts ...string) string {
 	return strings.Replace(url, strings.Join(hostsIn(url), ","), strings.Join(hosts, ","), 1)
 }
 
-// portOf returns the port of the server that answers.
+// portOf returns the port of the connected server.
 func portOf(t *testing.T, database *db.DB) (string, error) {
 	return db.Value[string](t.Context(), database, "port", "SELECT inet_server_port()::text")
 }
 
-// newest admits servers as a gateway does.
-type newest struct {
+// newestServer has the newest server. admit refuses older servers, as a gateway does.
+type newestServer struct {
 	mu    sync.Mutex
 	known db.Server
 }
 
-func (n *newest) admit(found db.Server) error {
+func (n *newestServer) admit(found db.Server) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	err := n.known.Refuse(found)
@@ -106,7 +106,7 @@ func (n *newest) admit(found db.Server) error {
 	return err
 }
 
-func TestAHostThatNeverAnswersIsLeft(t *testing.T) {
+func TestOpenSkipsAHostThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartPostgres(t)
 	url := server.NewDatabase(t)
@@ -114,15 +114,15 @@ func TestAHostThatNeverAnswersIsLeft(t *testing.T) {
 	hung.stalled.Store(true)
 	database := dbtest.Open(t, db.Options{URL: withHosts(url, hung.addr, hostsIn(url)[0]), Timeout: 3 * time.Second})
 	if err := database.HostErrors(); !strings.Contains(fmt.Sprint(err), hung.addr) {
-		t.Errorf("the host that does not answer is not named: %v", err)
+		t.Errorf("host errors = %v, want %s", err, hung.addr)
 	}
 }
 
-func TestAStandbyIsNoBadHostWhateverTheURLSays(t *testing.T) {
+func TestAStandbyIsNotABadHost(t *testing.T) {
 	url := dbtest.StartPair(t).NewDatabase(t)
 	for _, attrs := range []string{"any", "read-write", "primary", "prefer-standby"} {
 		database := dbtest.Open(t, db.Options{URL: url + "?target_session_attrs=" + attrs})
-		relaytest.Eventually(t, "no host is bad with target_session_attrs="+attrs, func() (any, bool) { // the standby may lack the database yet
+		relaytest.Eventually(t, "no bad host with target_session_attrs="+attrs, func() (any, bool) { // the database may not have reached the standby
 			database.Probe(t.Context())
 			return database.HostErrors(), database.HostErrors() == nil
 		})
@@ -130,7 +130,7 @@ func TestAStandbyIsNoBadHostWhateverTheURLSays(t *testing.T) {
 	}
 }
 
-func TestAHostIsNotBadBecauseItsCallerLeft(t *testing.T) {
+func TestACanceledProbeMarksNoHostBad(t *testing.T) {
 	database := dbtest.Open(t, db.Options{URL: dbtest.StartPostgres(t).NewDatabase(t)})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -139,7 +139,7 @@ func TestAHostIsNotBadBecauseItsCallerLeft(t *testing.T) {
 }
 
 // The log reports a host when its error changes.
-func TestTheErrorOfAHostDoesNotChangeWithTheConnection(t *testing.T) {
+func TestTheErrorOfAHostIsTheSameForEachConnection(t *testing.T) {
 	resets := relaytest.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = resets.Close() })
 	go func() {
@@ -160,9 +160,9 @@ func TestTheErrorOfAHostDoesNotChangeWithTheConnection(t *testing.T) {
 		database.Probe(t.Context())
 		texts = append(texts, fmt.Sprint(database.HostErrors()))
 	}
-	relaytest.Equal(t, "the error of the second connection", texts[1], texts[0])
+	relaytest.Equal(t, "the error of the second probe", texts[1], texts[0])
 	if !strings.Contains(texts[0], resets.Addr().String()) {
-		t.Errorf("the error does not name the host: %s", texts[0])
+		t.Errorf("error = %s, want the host %s", texts[0], resets.Addr())
 	}
 }
 
@@ -172,11 +172,11 @@ func TestAPrimaryThatHangsIsLeft(t *testing.T) {
 	url := pair.NewDatabase(t)
 	proxy := newStallingProxy(t, hostsIn(url)[0])
 	database := dbtest.Open(t, db.Options{URL: withHosts(url, proxy.addr, hostsIn(url)[1]), Timeout: 3 * time.Second})
-	dbtest.Together(8, func(int) { // so that there are idle connections
+	dbtest.Together(8, func(int) { // opens idle connections
 		relaytest.NoError(t, database.Run(t.Context(), "test", "UPDATE version SET n = n WHERE name = ''"))
 	})
 	proxy.stalled.Store(true)
-	t.Cleanup(pair.Primary.Kill) // its commits wait for the standby
+	t.Cleanup(pair.Primary.Kill) // commits of the primary wait for the standby
 	pair.Promote()
 	relaytest.Eventually(t, "the standby is used", func() (any, bool) {
 		port, err := portOf(t, database)
@@ -189,7 +189,7 @@ func TestAnOldPrimaryIsRefused(t *testing.T) {
 	pair := dbtest.StartPair(t)
 	url := pair.NewDatabase(t)
 	hosts := hostsIn(url)
-	known := new(newest)
+	known := new(newestServer)
 	database := dbtest.Open(t, db.Options{URL: url, Admit: known.admit})
 	former := pair.Primary
 	former.Kill()
@@ -199,35 +199,35 @@ func TestAnOldPrimaryIsRefused(t *testing.T) {
 		return fmt.Sprint(port, err), err == nil && strings.HasSuffix(hosts[1], ":"+port)
 	})
 	former.Start()
-	t.Cleanup(former.Kill) // its commits wait for the standby
+	t.Cleanup(former.Kill) // commits of the old primary wait for the standby
 	database.Probe(t.Context())
 	refused, ok := errors.AsType[*db.ServerRefused](database.HostErrors())
 	if !ok {
-		t.Fatalf("the old primary is not refused: %v", database.HostErrors())
+		t.Fatalf("host errors = %v, want the old primary refused", database.HostErrors())
 	}
-	relaytest.Equal(t, "the refused server and the promoted one", []any{refused.Found.Host, refused.Found.Timeline, refused.Known.Host, refused.Known.Timeline},
+	relaytest.Equal(t, "host and timeline of the refused and the promoted server", []any{refused.Found.Host, refused.Found.Timeline, refused.Known.Host, refused.Known.Timeline},
 		[]any{hosts[0], uint32(1), hosts[1], uint32(2)})
 	_, err := db.Connect(t.Context(), db.Options{URL: withHosts(url, hosts[0]), Admit: known.admit})
 	if relay.KindOf(err) != relay.KindUnavailable || !strings.Contains(err.Error(), hosts[0]) || !strings.Contains(err.Error(), hosts[1]) {
-		t.Errorf("the old primary alone: %v", err)
+		t.Errorf("error of Connect to the old primary = %v, want both hosts", err)
 	}
-	both := dbtest.Open(t, db.Options{URL: url, Admit: known.admit})
-	if port, err := portOf(t, both); err != nil || !strings.HasSuffix(hosts[1], ":"+port) {
-		t.Errorf("both hosts after the return of the old primary: port %s, %v", port, err)
+	reopened := dbtest.Open(t, db.Options{URL: url, Admit: known.admit})
+	if port, err := portOf(t, reopened); err != nil || !strings.HasSuffix(hosts[1], ":"+port) {
+		t.Errorf("port after the return of the old primary = %s, error = %v, want %s", port, err, hosts[1])
 	}
 }
 
-// A gateway that learns of a promotion from another one leaves the old primary, to which
-// it is still connected.
+// A gateway may still be connected to the old primary when another gateway reports a
+// promotion.
 func TestConnectionsToAnOldPrimaryAreNotUsedAgain(t *testing.T) {
 	t.Parallel()
-	known := new(newest)
+	known := new(newestServer)
 	database := dbtest.Open(t, db.Options{URL: dbtest.StartPostgres(t).NewDatabase(t), Admit: known.admit})
 	known.mu.Lock()
 	known.known.Timeline++
 	known.mu.Unlock()
 	if _, err := portOf(t, database); relay.KindOf(err) != relay.KindUnavailable || !strings.Contains(err.Error(), "old primary") {
-		t.Errorf("a connection of before is used: %v", err)
+		t.Errorf("error of the existing connection = %v, want old primary", err)
 	}
 }
 
@@ -236,14 +236,14 @@ func TestAServerWithoutAnIdentityIsAdmitted(t *testing.T) {
 	server := dbtest.StartPostgres(t)
 	admin := dbtest.Open(t, db.Options{URL: server.NewDatabase(t)})
 	if err := admin.Unidentified(); err != nil {
-		t.Errorf("a server with an identity: %v", err)
+		t.Errorf("Unidentified of a server with an identity = %v, want nil", err)
 	}
 	for _, statement := range []string{"CREATE ROLE app LOGIN", "GRANT ALL ON SCHEMA public TO app", "REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC"} {
 		relaytest.NoError(t, admin.Run(t.Context(), "test", statement))
 	}
 	name := relaytest.Must(db.Value[string](t.Context(), admin, "test", "SELECT current_database()"))(t)
 	url := strings.Replace(server.URL+name, "postgres@", "app@", 1)
-	known := &newest{known: db.Server{System: "1", Timeline: 9}}
+	known := &newestServer{known: db.Server{System: "1", Timeline: 9}}
 	database := relaytest.Must(db.Connect(t.Context(), db.Options{URL: url, Admit: func(found db.Server) error {
 		if found.System == "" {
 			return nil
@@ -252,11 +252,12 @@ func TestAServerWithoutAnIdentityIsAdmitted(t *testing.T) {
 	}}))(t)
 	t.Cleanup(func() { _ = database.Close() })
 	if err := database.Unidentified(); !strings.Contains(fmt.Sprint(err), "pg_control_system") {
-		t.Errorf("why the identity is not checked: %v", err)
+		t.Errorf("Unidentified = %v, want pg_control_system", err)
 	}
 }
 
-// TestAHostThatCannotBeUsedIsNamed opens databases whose host refuses or never answers.
+// TestAHostThatCannotBeUsedIsNamed opens databases on a host that refuses connections and on a
+// host that does not answer.
 func TestAHostThatCannotBeUsedIsNamed(t *testing.T) {
 	silent := relaytest.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = silent.Close() })
@@ -270,13 +271,13 @@ func TestAHostThatCannotBeUsedIsNamed(t *testing.T) {
 			_, err := db.Open(t.Context(), db.Options{URL: "postgres://u:secret@" + tc.host + "/d?sslmode=disable", Timeout: time.Second})
 			text := fmt.Sprint(err)
 			if relay.KindOf(err) != relay.KindUnavailable || !strings.Contains(text, tc.host) || !strings.Contains(text, tc.reason) || strings.Contains(text, "secret") {
-				t.Errorf("error %q, want %s and %q", text, tc.host, tc.reason)
+				t.Errorf("error = %q, want %s and %q", text, tc.host, tc.reason)
 			}
 		})
 	}
 }
 
-// Nothing is refused for ever because a database was emptied: it counts as down.
+// An emptied database counts as unavailable, so that requests are retried, not refused.
 func TestAnEmptiedDatabaseIsDown(t *testing.T) {
 	t.Parallel()
 	database := dbtest.Open(t, db.Options{URL: dbtest.StartPostgres(t).NewDatabase(t)})
@@ -287,7 +288,7 @@ func TestAnEmptiedDatabaseIsDown(t *testing.T) {
 		"a write": database.Run(t.Context(), "test", "UPDATE version SET n = n WHERE name = ''"), "the check": database.Check(t.Context()),
 	} {
 		if relay.KindOf(err) != relay.KindUnavailable || !db.Emptied(err) || !strings.Contains(err.Error(), "emptied") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("error of %s = %v, want an emptied database", name, err)
 		}
 	}
 	relaytest.NoError(t, database.Migrate(t.Context()))

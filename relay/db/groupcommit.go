@@ -11,8 +11,8 @@ import (
 )
 
 // GroupCommit batches concurrent requests for the same key into transactions: while a
-// transaction runs, further requests wait, and the next transaction runs all of them. It is
-// for rows that many requests change. PostgreSQL serializes such requests, so with a commit
+// transaction runs, further requests wait, and the next transaction runs all of them. Use it
+// for rows that many requests change. PostgreSQL serializes these requests, so with a commit
 // per request each would wait for the disk.
 type GroupCommit[K comparable, In, Out any] struct {
 	// MaxSize is the maximum size of a transaction. Size returns the size of a request. A

@@ -14,21 +14,21 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// Requests that arrive while a transaction runs share the next one, up to its maximum size.
-// Keys do not wait for each other.
+// Requests that arrive while a transaction runs share the next transaction, up to its maximum
+// size. Requests with other keys do not wait.
 func TestGroupCommit(t *testing.T) { synctest.Test(t, testGroupCommit) }
 
 func testGroupCommit(t *testing.T) {
-	began, goOn := make(chan []int), make(chan struct{})
-	j := &db.GroupCommit[string, int, string]{
+	began, resume := make(chan []int), make(chan struct{})
+	g := &db.GroupCommit[string, int, string]{
 		MaxSize: 10, Size: func(n int) int { return n },
 		Do: func(_ context.Context, key string, inputs []int) []db.Answer[string] {
 			began <- inputs
-			<-goOn
+			<-resume
 			answers := make([]db.Answer[string], len(inputs))
-			for i, q := range inputs {
-				answers[i] = db.Answer[string]{Value: fmt.Sprint(key, q)}
-				if q == 3 {
+			for i, input := range inputs {
+				answers[i] = db.Answer[string]{Value: fmt.Sprint(key, input)}
+				if input == 3 {
 					answers[i].Err = context.Canceled
 				}
 			}
@@ -38,63 +38,63 @@ func testGroupCommit(t *testing.T) {
 	var requests sync.WaitGroup
 	request := func(key string, n int, fails bool) {
 		requests.Go(func() {
-			got, err := j.Commit(t.Context(), key, n)
+			got, err := g.Commit(t.Context(), key, n)
 			if got != fmt.Sprint(key, n) || (err != nil) != fails {
-				t.Errorf("input %s %d is answered %q, %v", key, n, got, err)
+				t.Errorf("answer to input %s %d = %q, error = %v", key, n, got, err)
 			}
 		})
 	}
-	want := func(name string, got []int, want ...int) {
+	wantInputs := func(name string, got []int, want ...int) {
 		if fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("%s transaction has the inputs %v, want %v", name, got, want)
+			t.Errorf("inputs of %s transaction = %v, want %v", name, got, want)
 		}
 	}
 	request("a", 1, false)
-	want("the first", <-began, 1)
+	wantInputs("the first", <-began, 1)
 	request("b", 2, false)
-	want("another key's", <-began, 2)
+	wantInputs("another key's", <-began, 2)
 	for _, n := range []int{3, 4, 5, 20} {
 		request("a", n, n == 3)
-		synctest.Wait() // so that the requests wait in this order
+		synctest.Wait() // the requests queue in this order
 	}
-	goOn <- struct{}{}
-	goOn <- struct{}{}
-	want("the second", <-began, 3, 4)
-	goOn <- struct{}{}
-	want("the third", <-began, 5)
-	goOn <- struct{}{}
-	want("the oversized", <-began, 20)
-	goOn <- struct{}{}
+	resume <- struct{}{}
+	resume <- struct{}{}
+	wantInputs("the second", <-began, 3, 4)
+	resume <- struct{}{}
+	wantInputs("the third", <-began, 5)
+	resume <- struct{}{}
+	wantInputs("the oversized", <-began, 20)
+	resume <- struct{}{}
 	requests.Wait()
 	request("a", 6, false)
-	want("a later", <-began, 6)
-	goOn <- struct{}{}
+	wantInputs("a later", <-began, 6)
+	resume <- struct{}{}
 	requests.Wait()
 }
 
-// No caller is left waiting after a transaction panics.
+// A panic of a transaction reaches the callers as an error.
 func TestGroupCommitReturnsAnErrorAfterAPanic(t *testing.T) {
-	j := &db.GroupCommit[int, int, int]{
+	g := &db.GroupCommit[int, int, int]{
 		MaxSize: 10, Size: func(n int) int { return n },
 		Do: func(context.Context, int, []int) []db.Answer[int] { panic("broken") },
 	}
 	for range 2 {
-		_, err := j.Commit(t.Context(), 1, 1)
+		_, err := g.Commit(t.Context(), 1, 1)
 		if relay.KindOf(err) != relay.KindUnexpected || !strings.Contains(err.Error(), "broken") {
-			t.Errorf("the error is %v, want the panic", err)
+			t.Errorf("error = %v, want the panic", err)
 		}
 	}
 }
 
-// A request whose context has ended is not run. The other requests are run.
-func TestGroupCommitWithdrawsRequestsOfEndedContexts(t *testing.T) {
+// A waiting request is dropped when its context ends. The other requests are run.
+func TestGroupCommitDropsCanceledRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		began, goOn := make(chan []int), make(chan struct{})
-		j := &db.GroupCommit[int, int, int]{
+		began, resume := make(chan []int), make(chan struct{})
+		g := &db.GroupCommit[int, int, int]{
 			MaxSize: 10, Size: func(int) int { return 1 },
 			Do: func(_ context.Context, _ int, inputs []int) []db.Answer[int] {
 				began <- inputs
-				<-goOn
+				<-resume
 				return make([]db.Answer[int], len(inputs))
 			},
 		}
@@ -102,32 +102,32 @@ func TestGroupCommitWithdrawsRequestsOfEndedContexts(t *testing.T) {
 		submit := func(ctx context.Context, n int) {
 			errs[n] = make(chan error, 1)
 			go func(done chan<- error) {
-				_, err := j.Commit(ctx, 1, n)
+				_, err := g.Commit(ctx, 1, n)
 				done <- err
 			}(errs[n])
 			synctest.Wait()
 		}
-		ended, end := context.WithCancel(t.Context())
-		submit(ended, 1)
+		canceledCtx, cancel := context.WithCancel(t.Context())
+		submit(canceledCtx, 1)
 		relaytest.Equal(t, "the first transaction", <-began, []int{1})
-		submit(ended, 2)
+		submit(canceledCtx, 2)
 		submit(t.Context(), 3)
-		end()
+		cancel()
 		if err := <-errs[2]; relay.KindOf(err) != relay.KindUnavailable || !errors.Is(err, context.Canceled) {
-			t.Errorf("a request that waits when its context ends: %v", err)
+			t.Errorf("error of a request canceled while waiting = %v", err)
 		}
-		goOn <- struct{}{}
-		relaytest.NoError(t, <-errs[1]) // it had begun
+		resume <- struct{}{}
+		relaytest.NoError(t, <-errs[1]) // the transaction had begun
 		relaytest.Equal(t, "the second transaction", <-began, []int{3})
-		goOn <- struct{}{}
+		resume <- struct{}{}
 		relaytest.NoError(t, <-errs[3])
-		submit(ended, 4)
+		submit(canceledCtx, 4)
 		if err := <-errs[4]; !errors.Is(err, context.Canceled) {
-			t.Errorf("a request whose context had ended before: %v", err)
+			t.Errorf("error of a request canceled before = %v", err)
 		}
 		submit(t.Context(), 5)
-		relaytest.Equal(t, "the transaction after that", <-began, []int{5})
-		goOn <- struct{}{}
+		relaytest.Equal(t, "the third transaction", <-began, []int{5})
+		resume <- struct{}{}
 		relaytest.NoError(t, <-errs[5])
 	})
 }

@@ -35,7 +35,7 @@ type Options struct {
 	// transaction; 0 means 10 s.
 	Timeout time.Duration
 	// Admit returns an error if connections to a PostgreSQL server must not be used. It is
-	// called for each new connection, and before one is used again; nil admits every
+	// called for each new connection and before each reuse of a connection; nil admits every
 	// server.
 	Admit func(Server) error
 	// Retention is the time for which a record is kept after its end; 0 means 30 days.

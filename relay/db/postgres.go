@@ -99,8 +99,7 @@ type servers struct {
 	// failedAt is the start of the last check that failed. Connections that were checked
 	// earlier are not used again, so that only one statement waits for a server that hangs.
 	failedAt time.Time
-	// unidentified is the error with which the server refused to report its identity; nil for a
-	// standby.
+	// unidentified is the server's error for the query of its identity; nil for a standby.
 	unidentified error
 }
 

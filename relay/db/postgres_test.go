@@ -11,33 +11,33 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// What a connection is like does not depend on how the URL names the server.
-func TestSettingsOfAConnection(t *testing.T) {
+// The settings of a connection do not depend on the form of the URL.
+func TestConnectionsHaveTheSameSettings(t *testing.T) {
 	t.Parallel()
 	pair := dbtest.StartPair(t)
-	both := pair.NewDatabase(t)
-	for name, c := range map[string]struct {
+	pairURL := pair.NewDatabase(t)
+	for name, tc := range map[string]struct {
 		url      string
 		prepares string
 	}{
 		"one host":                    {pair.Primary.NewDatabase(t), "true"},
 		"one host, without TLS":       {pair.Primary.NewDatabase(t) + "?sslmode=disable", "true"},
-		"two hosts":                   {both, "true"},
-		"the standby first":           {swapped(both), "true"},
+		"two hosts":                   {pairURL, "true"},
+		"the standby first":           {swapped(pairURL), "true"},
 		"without prepared statements": {pair.Primary.NewDatabase(t) + "?default_query_exec_mode=cache_describe", "false"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			database := dbtest.Open(t, db.Options{URL: c.url, MaxConns: 1})
+			database := dbtest.Open(t, db.Options{URL: tc.url, MaxConns: 1})
 			err := database.Write(t.Context(), "settings", func(ctx context.Context, tx *db.Tx) error {
 				for setting, want := range map[string]string{"application_name": "penstock", "TimeZone": "UTC", "transaction_read_only": "off"} {
 					got, err := db.Value[string](ctx, tx, "settings", "SELECT current_setting($1)", setting)
 					if err != nil || got != want {
-						t.Errorf("%s is %q, %v, want %q", setting, got, err, want)
+						t.Errorf("%s = %q, error = %v, want %q", setting, got, err, want)
 					}
 				}
 				prepares, err := db.Value[string](ctx, tx, "settings", "SELECT (count(*) > 0)::text FROM pg_prepared_statements WHERE name <> ''")
-				if err != nil || prepares != c.prepares {
-					t.Errorf("it prepares statements: %s, %v, want %s", prepares, err, c.prepares)
+				if err != nil || prepares != tc.prepares {
+					t.Errorf("the connection has prepared statements: %s, error = %v, want %s", prepares, err, tc.prepares)
 				}
 				return nil
 			})
@@ -48,16 +48,16 @@ func TestSettingsOfAConnection(t *testing.T) {
 	}
 }
 
-// swapped is a URL of two hosts in the other order.
+// swapped returns a URL with its two hosts in reverse order.
 func swapped(url string) string {
-	before, rest, _ := strings.Cut(url, "@")
-	hosts, database, _ := strings.Cut(rest, "/")
-	one, other, _ := strings.Cut(hosts, ",")
-	return fmt.Sprintf("%s@%s,%s/%s", before, other, one, database)
+	user, hostsAndPath, _ := strings.Cut(url, "@")
+	hosts, database, _ := strings.Cut(hostsAndPath, "/")
+	host1, host2, _ := strings.Cut(hosts, ",")
+	return fmt.Sprintf("%s@%s,%s/%s", user, host2, host1, database)
 }
 
-// A newer gateway may migrate what statements of this one are prepared for.
-func TestMigrationUnderPreparedStatements(t *testing.T) {
+// A newer gateway may migrate tables for which this gateway has prepared statements.
+func TestPreparedStatementsSurviveAMigration(t *testing.T) {
 	url := dbtest.Shared(t).NewDatabase(t)
 	database := dbtest.Open(t, db.Options{URL: url, MaxConns: 1})
 	newer := dbtest.Open(t, db.Options{URL: url})
@@ -77,18 +77,18 @@ func TestMigrationUnderPreparedStatements(t *testing.T) {
 	change(newer, "INSERT INTO migrated VALUES (7)")
 	for _, statement := range []string{"ALTER TABLE migrated ALTER n TYPE BIGINT", "ALTER TABLE migrated ALTER n TYPE TEXT"} {
 		if n, err := read(); n != "7" || err != nil {
-			t.Errorf("before %s: %s, %v, want 7", statement, n, err)
+			t.Errorf("n before %s = %s, error = %v, want 7", statement, n, err)
 		}
 		change(newer, statement)
 	}
 	if n, err := read(); n != "7" || err != nil {
-		t.Errorf("after the migrations: %s, %v, want 7", n, err)
+		t.Errorf("n after the migrations = %s, error = %v, want 7", n, err)
 	}
 }
 
-// A plan that PostgreSQL keeps from when a table was empty reads all of the table for
-// each row of a batch.
-func TestNoPlanIsKept(t *testing.T) {
+// A generic plan that was made for an empty table would read the whole table for each row of a
+// batch.
+func TestNoGenericPlanIsUsed(t *testing.T) {
 	database := dbtest.Open(t, db.Options{URL: dbtest.Shared(t).NewDatabase(t), MaxConns: 1})
 	for range 20 {
 		batch := db.NewBatch("name")
@@ -100,11 +100,11 @@ func TestNoPlanIsKept(t *testing.T) {
 	plans, err := db.Value[string](t.Context(), database, "plans", `SELECT sum(generic_plans)::text || ' of ' || (sum(custom_plans) >= 20)::text
 FROM pg_prepared_statements WHERE statement LIKE '%unnest(%JOIN version%' AND statement NOT LIKE '%generic_plans%'`)
 	if err != nil || plans != "0 of true" {
-		t.Errorf("kept plans: %s, %v", plans, err)
+		t.Errorf("generic plans = %s, error = %v, want 0 of true", plans, err)
 	}
 }
 
-// PostgreSQL has no statistics of a table that has just been filled.
+// PostgreSQL has no statistics about rows that were just inserted.
 func TestRowsOfABatchAreFoundByTheIndex(t *testing.T) {
 	database := dbtest.Open(t, db.Options{URL: dbtest.Shared(t).NewDatabase(t)})
 	relaytest.NoError(t, database.Run(t.Context(), "test", `
@@ -114,6 +114,6 @@ SELECT 'g' || i, 'p' || i, 1, 'd', '', '{}' FROM generate_series(1, 20000) AS i`
 WITH batch(grp, n) AS MATERIALIZED (SELECT * FROM unnest($1::text[]) WITH ORDINALITY)
 SELECT id FROM part WHERE grp IN (SELECT grp FROM batch)`, "{"+strings.Repeat("g1,", 199)+"g1}")
 	if strings.Contains(plan, "Seq Scan on part") {
-		t.Errorf("all parts are read for a batch:\n%s", plan)
+		t.Errorf("the plan reads all parts for a batch:\n%s", plan)
 	}
 }

@@ -26,7 +26,7 @@ type Conn interface {
 type Executor interface {
 	// Run runs a statement.
 	Run(ctx context.Context, label, query string, args ...any) error
-	// Exec runs a statement and returns how many rows it changed.
+	// Exec runs a statement and returns the number of changed rows.
 	Exec(ctx context.Context, label, query string, args ...any) (int64, error)
 }
 
@@ -66,8 +66,8 @@ func list[T any](ctx context.Context, c Conn, label, query string, fields func(v
 			s.sealer, s.final = c.sealer(), final
 		}
 	}
-	if last, ok := columns[len(columns)-1].(func()); ok {
-		columns, complete = columns[:len(columns)-1], last
+	if fn, ok := columns[len(columns)-1].(func()); ok {
+		columns, complete = columns[:len(columns)-1], fn
 	}
 	for rows.Next() {
 		if err := rows.Scan(columns...); err != nil {
@@ -131,7 +131,7 @@ func Page[T any](ctx context.Context, c Conn, label, query string, w *Where, ord
 	return List(ctx, c, label, query, fields, w.Args()...)
 }
 
-// By returns values by their keys. If several values have the same key, it returns the last.
+// By returns values by their keys. Of several values with the same key, By returns the last.
 func By[K comparable, V any](values []V, key func(V) K) map[K]V {
 	byKey := make(map[K]V, len(values))
 	for _, v := range values {
@@ -219,7 +219,7 @@ func (d *DB) query(ctx context.Context, query string, args []any) (*sql.Rows, er
 	return stmt.QueryContext(ctx, args...)
 }
 
-// bound limits the time of a statement on PostgreSQL. SQLite has no server that could hang.
+// bound limits the time of a statement on PostgreSQL. SQLite is in the process and cannot hang.
 func (d *DB) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	if d.writer != nil {
 		return ctx, func() {}
@@ -270,7 +270,7 @@ func (t *Tx) query(ctx context.Context, query string, args []any) (*sql.Rows, er
 
 func (t *Tx) bound(ctx context.Context) (context.Context, context.CancelFunc) { return ctx, func() {} }
 
-// Exec runs a statement and returns how many rows it changed.
+// Exec runs a statement and returns the number of changed rows.
 func (t *Tx) Exec(ctx context.Context, label, query string, args ...any) (int64, error) {
 	if empty(args) {
 		return 0, nil

@@ -25,16 +25,16 @@ func TestAnOlderServerIsRefused(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			err := tc.known.Refuse(tc.found)
 			if (err != nil) != (tc.refused != "") || err != nil && !strings.HasPrefix(err.Error(), tc.refused) {
-				t.Errorf("refused: %v, want %q", err, tc.refused)
+				t.Errorf("error = %v, want %q", err, tc.refused)
 			}
-			relaytest.Equal(t, "it is newer", tc.known.Newer(tc.found) == tc.found && tc.found != tc.known, tc.newer)
+			relaytest.Equal(t, "whether the found server is newer", tc.known.Newer(tc.found) == tc.found && tc.found != tc.known, tc.newer)
 		})
 	}
 }
 
-func TestAnAcceptedServerIsNewer(t *testing.T) {
+func TestAnAcceptedOldServerIsNewer(t *testing.T) {
 	promoted := db.Server{Host: "b:5432", System: "7", Timeline: 2}
 	restored := db.Server{Host: "a:5432", System: "7", Timeline: 1, Accepted: 1}
-	relaytest.Equal(t, "the newer for a gateway with the promoted one", promoted.Newer(restored), restored)
-	relaytest.Equal(t, "the newer for a gateway with the accepted one", restored.Newer(promoted), restored)
+	relaytest.Equal(t, "the newer server for a gateway that knows the promoted one", promoted.Newer(restored), restored)
+	relaytest.Equal(t, "the newer server for a gateway that knows the accepted one", restored.Newer(promoted), restored)
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// FuzzParseURL: an error shows no password.
+// FuzzParseURL checks that errors do not contain the password.
 func FuzzParseURL(f *testing.F) {
 	for _, seed := range []string{"", "postgres://u:hushhush@h:5432/d?sslmode=disable", "postgres://u:hushhush@h:x/d", "postgresql://u:hushhush@a,b/d?connect_timeout=soon", "mysql://u:hushhush@h"} {
 		f.Add(seed)
@@ -16,12 +16,12 @@ func FuzzParseURL(f *testing.F) {
 		if err == nil {
 			return
 		}
-		u, bad := url.Parse(raw)
-		if bad != nil || u.User == nil {
+		u, urlErr := url.Parse(raw)
+		if urlErr != nil || u.User == nil {
 			return
 		}
 		if password, _ := u.User.Password(); len(password) >= 8 && strings.Contains(err.Error(), password) {
-			t.Errorf("the error of %q shows the password: %v", raw, err)
+			t.Errorf("the error for %q contains the password: %v", raw, err)
 		}
 	})
 }

@@ -16,10 +16,10 @@ import (
 
 func TestValues(t *testing.T) {
 	dbtest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *db.DB) {
-		t.Run("what is written is read by the same fields", func(t *testing.T) { fieldsComeBack(t, open(t)) })
+		t.Run("written values are read by the same fields", func(t *testing.T) { valuesAreRead(t, open(t)) })
 		t.Run("a statement without rows is not run", func(t *testing.T) { emptyBatchesDoNothing(t, open(t)) })
-		t.Run("what cannot be kept is an error of the statement", func(t *testing.T) { valuesAreRefused(t, open(t)) })
-		t.Run("a sweep goes on until nothing is left", func(t *testing.T) { sweepsEnd(t, open(t)) })
+		t.Run("unsupported values are errors", func(t *testing.T) { valuesAreRefused(t, open(t)) })
+		t.Run("a sweep deletes all expired rows", func(t *testing.T) { sweepsEnd(t, open(t)) })
 	})
 }
 
@@ -38,7 +38,7 @@ func (p *painting) fields() []any {
 	return []any{&p.owner, &p.colour, &p.signed, &p.number, db.Time(&p.sold), db.JSON(&p.details)}
 }
 
-func fieldsComeBack(t *testing.T, database *db.DB) {
+func valuesAreRead(t *testing.T, database *db.DB) {
 	want := []painting{
 		{owner: 7, colour: "<red>", signed: true, number: -3, sold: dbtest.At(0.25), details: map[string]string{"a": "<b>\""}},
 		{},
@@ -52,31 +52,31 @@ FROM batch WHERE owner = $1 AND sold = $2 AND signed = $3 OR owner = 0 ORDER BY 
 		want[0].owner, want[0].sold, true, b)
 	relaytest.NoError(t, err)
 	for i := range want {
-		want[i].number++ // by the function that completes a row
+		want[i].number++ // by the function after the columns
 	}
-	relaytest.Equal(t, "the rows read", got, want)
+	relaytest.Equal(t, "the rows", got, want)
 }
 
 func emptyBatchesDoNothing(t *testing.T, database *db.DB) {
-	none := db.Column("name", []string(nil))
-	if n, err := database.Exec(t.Context(), "test", "no statement", none); n != 0 || err != nil {
-		t.Error(n, err)
+	empty := db.Column("name", []string(nil))
+	if n, err := database.Exec(t.Context(), "test", "no statement", empty); n != 0 || err != nil {
+		t.Errorf("changed rows = %d, error = %v, want 0", n, err)
 	}
-	if all, err := db.Values[string](t.Context(), database, "test", "no statement", none); all != nil || err != nil {
-		t.Error(all, err)
+	if names, err := db.Values[string](t.Context(), database, "test", "no statement", empty); names != nil || err != nil {
+		t.Errorf("names = %v, error = %v, want none", names, err)
 	}
 }
 
 func valuesAreRefused(t *testing.T, database *db.DB) {
-	noJSON := db.JSON(math.Inf(1))
+	invalid := db.JSON(math.Inf(1))
 	for name, args := range map[string][]any{
-		"a parameter":         {noJSON},
-		"a row":               {db.BatchOf("doc", []int{1}, func(*int) []any { return []any{noJSON} })},
-		"a type of no column": {1.5},
+		"a parameter":         {invalid},
+		"a row":               {db.BatchOf("doc", []int{1}, func(*int) []any { return []any{invalid} })},
+		"an unsupported type": {1.5},
 	} {
 		err := database.Run(t.Context(), "test", "SELECT 1", args...)
 		if relay.KindOf(err) != relay.KindUnexpected {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("error for %s = %v, want unexpected", name, err)
 		}
 	}
 }
@@ -89,28 +89,28 @@ func sweepsEnd(t *testing.T, database *db.DB) {
 	if err := database.Sweep(t.Context(), "test", 2, "DELETE FROM version WHERE name IN (SELECT name FROM version WHERE n = $1 LIMIT $2)", 1); err != nil {
 		t.Error(err)
 	}
-	left, err := db.Map[string, int](t.Context(), database, "test", "SELECT name, n FROM version WHERE n = 1")
-	if err != nil || len(left) != 0 {
-		t.Error(left, err)
+	remaining, err := db.Map[string, int](t.Context(), database, "test", "SELECT name, n FROM version WHERE n = 1")
+	if err != nil || len(remaining) != 0 {
+		t.Errorf("remaining rows = %v, error = %v, want none", remaining, err)
 	}
 	_, err = db.OrZero(db.Value[int](t.Context(), database, "test", "SELECT n FROM version WHERE name = 'a'"))
 	missing := db.MustChange(t.Context(), database, "test", "DELETE FROM version WHERE name = 'a'")
 	if err != nil || relay.KindOf(missing) != relay.KindNotFound {
-		t.Error(err, missing)
+		t.Errorf("error of OrZero = %v, want nil; error of MustChange = %v, want not found", err, missing)
 	}
 }
 
-func TestATransactionThatFailsReturnsNothing(t *testing.T) {
+func TestAFailedTransactionReturnsZero(t *testing.T) {
 	database := dbtest.Open(t, db.Options{})
 	got, err := db.Transact(t.Context(), database, "test", func(context.Context, *db.Tx) (int, error) {
 		return 1, relay.Errorf(relay.KindConflict, "no")
 	})
 	if got != 0 || relay.KindOf(err) != relay.KindConflict {
-		t.Error(got, err)
+		t.Errorf("result = %d, error = %v, want 0 and conflict", got, err)
 	}
 }
 
-func TestEachKeyOnce(t *testing.T) {
+func TestItemsAreGroupedByKey(t *testing.T) {
 	type item struct {
 		key, value int
 	}
@@ -120,6 +120,6 @@ func TestEachKeyOnce(t *testing.T) {
 	relaytest.Equal(t, "last", db.LastOfEach(items, byKey), []item{{1, 2}, {2, 3}})
 	rounds := db.Rounds(items, func(i *item) int { return i.key })
 	if want := [][]item{{{2, 1}, {1, 1}}, {{2, 2}, {1, 2}}, {{2, 3}}}; !reflect.DeepEqual(rounds, want) {
-		t.Errorf("rounds %v", rounds)
+		t.Errorf("rounds = %v, want %v", rounds, want)
 	}
 }

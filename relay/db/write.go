@@ -70,8 +70,7 @@ func perform[T any](ctx context.Context, d *DB, label string, autocommit bool, d
 	return result, nil
 }
 
-// Exec runs one statement in a transaction of its own and returns how many rows
-// it changed.
+// Exec runs one statement in a transaction of its own and returns the number of changed rows.
 func (d *DB) Exec(ctx context.Context, label, query string, args ...any) (n int64, err error) {
 	if empty(args) {
 		return 0, nil
@@ -163,9 +162,9 @@ type pendingWrite struct {
 	begun atomic.Bool
 }
 
-// do queues a transaction and waits for it. If ctx ends before the transaction begins, it
-// does not run. If ctx ends later, do waits for the end of the transaction, because the
-// transaction may write to variables of the caller.
+// do queues a transaction and waits for its end. If ctx ends before the transaction begins, the
+// transaction does not run. If ctx ends later, do still waits, because the transaction may write
+// to variables of the caller.
 func (w *writer) do(ctx context.Context, do work) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

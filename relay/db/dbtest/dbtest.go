@@ -1,8 +1,7 @@
-// Package dbtest gives tests of the record store a database of each engine: a
-// new SQLite file, and a new database on a PostgreSQL server that all tests share.
+// Package dbtest provides databases for tests: a new SQLite file, or a new database on a
+// PostgreSQL server that all tests share.
 //
-// A missing postgres fails the test, unless PENSTOCK_TEST_SKIP_REAL=1 is set, for which real
-// servers are to be skipped.
+// Without an installed PostgreSQL a test fails, or is skipped if PENSTOCK_TEST_SKIP_REAL=1.
 package dbtest
 
 import (
@@ -22,12 +21,12 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// At is a time of the tests, s seconds after their beginning.
+// At returns a fixed time plus s seconds.
 func At(s float64) time.Time {
 	return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).Add(time.Duration(s * float64(time.Second)))
 }
 
-// OnEvery runs a suite on each engine; open makes a new database.
+// OnEvery runs a suite on each engine. open creates a database.
 func OnEvery(t *testing.T, suite func(t *testing.T, open func(t *testing.T) *db.DB)) {
 	t.Run("on SQLite", func(t *testing.T) {
 		suite(t, func(t *testing.T) *db.DB { return Open(t, db.Options{}) })
@@ -37,7 +36,7 @@ func OnEvery(t *testing.T, suite func(t *testing.T, open func(t *testing.T) *db.
 	})
 }
 
-// Each runs tests by name on each engine, with a store over a new database for each.
+// Each runs tests by name on each engine, each with a store on a new database.
 func Each[S any](t *testing.T, store func(*db.DB) S, tests map[string]func(*testing.T, S)) {
 	OnEvery(t, func(t *testing.T, open func(t *testing.T) *db.DB) {
 		for name, test := range tests {
@@ -61,24 +60,24 @@ func Two[S any](t testing.TB, store func(*db.DB) S) [2]S {
 	return [2]S{store(Open(t, o)), store(Open(t, o))}
 }
 
-// WantKind checks that there is an error of a kind.
+// WantKind checks the kind of an error.
 func WantKind(t testing.TB, err error, kind relay.Kind) {
 	t.Helper()
 	if err == nil || relay.KindOf(err) != kind {
-		t.Errorf("want %s, got %v", kind, err)
+		t.Errorf("error = %v, want kind %s", err, kind)
 	}
 }
 
-// Together calls do with the numbers below n, all at the same time.
+// Together calls do concurrently with the numbers below n, and waits for all calls.
 func Together(n int, do func(i int)) {
-	var all sync.WaitGroup
+	var running sync.WaitGroup
 	for i := range n {
-		all.Go(func() { do(i) })
+		running.Go(func() { do(i) })
 	}
-	all.Wait()
+	running.Wait()
 }
 
-// Plan returns the steps by which the engine runs a statement without a batch.
+// Plan returns the steps of the engine's plan for a statement without a batch.
 func Plan(t testing.TB, database *db.DB, statement string, args ...any) string {
 	t.Helper()
 	explain, columns := "EXPLAIN ", db.Self[string]
@@ -92,8 +91,8 @@ func Plan(t testing.TB, database *db.DB, statement string, args ...any) string {
 	return strings.Join(steps, "\n")
 }
 
-// Open opens a store, in a directory of the test unless the options say where,
-// and closes it when the test ends.
+// Open opens a database and closes it when the test ends. Without a URL and a Dir, the database
+// is in a temporary directory.
 func Open(t testing.TB, o db.Options) *db.DB {
 	t.Helper()
 	if o.URL == "" && o.Dir == "" {
@@ -111,27 +110,25 @@ func Open(t testing.TB, o db.Options) *db.DB {
 	return database
 }
 
-// NewDatabase makes a database on the server, with the schema in it, and returns
-// its URL.
+// NewDatabase creates a database with the schema on the server and returns its URL.
 func (s *Postgres) NewDatabase(t testing.TB) string {
 	t.Helper()
-	name := fmt.Sprintf("test%x", rand.Uint64()) // other processes use the server, too
+	name := fmt.Sprintf("test%x", rand.Uint64()) // other processes use the server too
 	s.makeTemplate(t)
 	s.do(t, "CREATE DATABASE "+name+" TEMPLATE penstock")
 	t.Cleanup(func() {
-		s.asSuperuser(t, func(ctx context.Context, admin *sql.DB) { // who may be gone or read-only by then
+		s.asSuperuser(t, func(ctx context.Context, admin *sql.DB) { // fails if the server has stopped or is read-only
 			_, _ = admin.ExecContext(ctx, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
 		})
 	})
 	return s.URL + name
 }
 
-// templates are the URLs of the servers of which this process knows that they have the
-// template.
+// templates has the URLs of servers with a complete template.
 var templates sync.Map
 
-// makeTemplate makes the database that the others are copies of, unless the server has
-// it: a copy takes a tenth of the time of all migrations. It becomes a template when it is
+// makeTemplate creates the template of the other databases unless the server has it. A copy
+// takes a tenth of the time of the migrations. The database is marked as a template when it is
 // complete.
 func (s *Postgres) makeTemplate(t testing.TB) {
 	t.Helper()
@@ -140,7 +137,7 @@ func (s *Postgres) makeTemplate(t testing.TB) {
 	}
 	s.asSuperuser(t, func(ctx context.Context, admin *sql.DB) {
 		conn := relaytest.Must(admin.Conn(ctx))(t)
-		defer conn.Close() // and unlocks
+		defer conn.Close() // releases the lock
 		run := func(statement string) {
 			t.Helper()
 			_, err := conn.ExecContext(ctx, statement)
@@ -158,7 +155,7 @@ func (s *Postgres) makeTemplate(t testing.TB) {
 		database, err := db.Open(ctx, db.Options{URL: s.URL + "penstock"})
 		relaytest.NoError(t, err)
 		relaytest.NoError(t, database.Close())
-		// Nobody connects to it any more, or it could not be copied.
+		// PostgreSQL refuses to copy a database with connections.
 		run("ALTER DATABASE penstock WITH ALLOW_CONNECTIONS false IS_TEMPLATE true")
 	})
 	templates.Store(s.URL, true)

@@ -25,8 +25,7 @@ import (
 
 // Postgres is a PostgreSQL server of one test.
 type Postgres struct {
-	// URL is postgres://postgres@127.0.0.1:<port>/, to which the name of a database
-	// is added.
+	// URL is postgres://postgres@127.0.0.1:<port>/ without the name of a database.
 	URL string
 
 	t       testing.TB
@@ -36,9 +35,9 @@ type Postgres struct {
 	process *relaytest.Process
 }
 
-// Shared returns the server that tests share, which they cannot stop. Its URL is in the
-// environment variable PENSTOCK_TEST_POSTGRES. Gateways check that it is durable, so its
-// data is in memory, if there is room, instead of fsync being off.
+// Shared returns the server that tests share. Its URL is in the environment variable
+// PENSTOCK_TEST_POSTGRES. A test cannot stop the server. Gateways refuse a server with fsync
+// off, so the data directory is in memory instead, if more than 4 GB are free.
 func Shared(t testing.TB) *Postgres {
 	t.Helper()
 	return &Postgres{URL: relaytest.Shared(t, "PENSTOCK_TEST_POSTGRES", func(t testing.TB) string {
@@ -51,18 +50,18 @@ func Shared(t testing.TB) *Postgres {
 	})}
 }
 
-// StartPostgres starts a server and stops it when the test ends. args are
-// settings, name=value.
+// StartPostgres starts a server and stops it when the test ends. args are settings, such as
+// max_connections=2000.
 func StartPostgres(t testing.TB, args ...string) *Postgres {
 	t.Helper()
 	return startPostgres(t, "", args...)
 }
 
-// startPostgres starts a server whose data is below a directory.
+// startPostgres starts a server with its data directory below parent, or /tmp if parent is empty.
 func startPostgres(t testing.TB, parent string, args ...string) *Postgres {
 	t.Helper()
 	s := newPostgres(t, parent, args)
-	s.lay()
+	s.createData()
 	t.Cleanup(s.Kill)
 	s.Start()
 	return s
@@ -79,29 +78,29 @@ func newPostgres(t testing.TB, parent string, args []string) *Postgres {
 	s := &Postgres{t: t, args: args, port: porttest.Free(t)}
 	s.URL = fmt.Sprintf("postgres://postgres@127.0.0.1:%d/", s.port)
 	s.dir = relaytest.ShortTempDir(t, parent)
-	if who := owner(); who != nil {
-		relaytest.NoError(t, os.Chown(s.dir, int(who.Uid), int(who.Gid)))
+	if credential := owner(); credential != nil {
+		relaytest.NoError(t, os.Chown(s.dir, int(credential.Uid), int(credential.Gid)))
 	}
 	return s
 }
 
-// lay makes the server's data directory: a copy of one that initdb, which takes
-// seconds, made once for all tests of this host.
-func (s *Postgres) lay() {
+// createData copies the data directory from a template, which all tests of this host share,
+// because initdb takes seconds.
+func (s *Postgres) createData() {
 	s.t.Helper()
 	version := filepath.Base(filepath.Dir(filepath.Dir(binary("initdb"))))
-	made := filepath.Join("/tmp", "penstock-initdb-"+version) // the server may not reach a private TMPDIR
-	if _, err := os.Stat(made); err != nil {
-		fresh := fmt.Sprintf("%s-%x", made, rand.Uint64())
+	template := filepath.Join("/tmp", "penstock-initdb-"+version) // the server may not reach a private TMPDIR
+	if _, err := os.Stat(template); err != nil {
+		fresh := fmt.Sprintf("%s-%x", template, rand.Uint64())
 		defer os.RemoveAll(fresh)
 		s.run("initdb", "-D", fresh, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync")
-		// Another test may have been first: then its directory is used.
-		if err := os.Rename(fresh, made); err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, syscall.ENOTEMPTY) {
+		// Another test may have created the template first.
+		if err := os.Rename(fresh, template); err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, syscall.ENOTEMPTY) {
 			s.t.Fatal(err)
 		}
 	}
-	if out, err := exec.Command("cp", "-a", made, s.data()).CombinedOutput(); err != nil {
-		s.t.Fatalf("cp: %v\n%s", err, out)
+	if output, err := exec.Command("cp", "-a", template, s.data()).CombinedOutput(); err != nil {
+		s.t.Fatalf("cp: %v\n%s", err, output)
 	}
 }
 
@@ -138,8 +137,8 @@ func (s *Postgres) await() {
 	})
 }
 
-// until waits until something holds, which fails the test if ctx ends before.
-func (s *Postgres) until(ctx context.Context, what string, holds func() bool) {
+// until waits until a condition holds. It fails the test if ctx ends first.
+func (s *Postgres) until(ctx context.Context, label string, holds func() bool) {
 	s.t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -147,13 +146,13 @@ func (s *Postgres) until(ctx context.Context, what string, holds func() bool) {
 		select {
 		case <-ctx.Done():
 			log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
-			s.t.Fatalf("not within %s: %s\n%s", relaytest.Patience, what, log)
+			s.t.Fatalf("timeout after %s: %s\n%s", relaytest.Patience, label, log)
 		case <-tick.C:
 		}
 	}
 }
 
-// asSuperuser connects to the server for at most relaytest.Patience.
+// asSuperuser calls use with a superuser's connection, for at most relaytest.Patience.
 func (s *Postgres) asSuperuser(t testing.TB, use func(ctx context.Context, admin *sql.DB)) {
 	t.Helper()
 	admin, err := sql.Open("pgx", s.URL+"postgres")
@@ -164,8 +163,7 @@ func (s *Postgres) asSuperuser(t testing.TB, use func(ctx context.Context, admin
 	use(ctx, admin)
 }
 
-// Kill kills the server and its children, as a crash would, and waits until they
-// are gone.
+// Kill kills the server and its children, as in a crash, and waits until they have ended.
 func (s *Postgres) Kill() {
 	if s.t == nil {
 		panic("a test stops the PostgreSQL server that all tests share")
@@ -173,41 +171,41 @@ func (s *Postgres) Kill() {
 	if s.process == nil {
 		return
 	}
-	all := s.processes()
-	for _, pid := range all { // the server first, so that it starts no other
+	pids := s.processes()
+	for _, pid := range pids { // the server first, so that it starts no more children
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 	<-s.process.Ended
 	s.process = nil
 	ctx, cancel := context.WithTimeout(context.Background(), relaytest.Patience)
 	defer cancel()
-	s.until(ctx, "postgres has no process left", func() bool { return !slices.ContainsFunc(all, runs) })
+	s.until(ctx, "the processes of postgres have ended", func() bool { return !slices.ContainsFunc(pids, isRunning) })
 }
 
-// processes are those of the server: itself, and its children, which are in
-// process groups of their own.
+// processes returns the ids of the server's process and of its children, which are in process
+// groups of their own.
 func (s *Postgres) processes() []int {
-	all := []int{s.process.Pid}
+	pids := []int{s.process.Pid}
 	entries, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, name := range entries {
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
-		if _, parent := stat(pid); err == nil && parent == strconv.Itoa(s.process.Pid) && runs(pid) {
-			all = append(all, pid)
+		if _, parent := stat(pid); err == nil && parent == strconv.Itoa(s.process.Pid) && isRunning(pid) {
+			pids = append(pids, pid)
 		}
 	}
-	return all
+	return pids
 }
 
-// runs reports whether a process is running; a zombie counts as ended.
-func runs(pid int) bool {
+// isRunning reports whether a process is running; a zombie counts as ended.
+func isRunning(pid int) bool {
 	state, _ := stat(pid)
 	return state != "" && state != "Z"
 }
 
-// stat is the state of a process and its parent, empty if there is none.
+// stat returns the state and the parent of a process, empty if the process does not exist.
 func stat(pid int) (state, parent string) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	// pid (name) state ppid …; a name may hold blanks and brackets.
+	// pid (name) state ppid …; a name may contain blanks and brackets.
 	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
 	if err != nil || len(fields) < 2 {
 		return "", ""
@@ -215,16 +213,16 @@ func stat(pid int) (state, parent string) {
 	return fields[0], fields[1]
 }
 
-// run runs one of PostgreSQL's programs to its end.
+// run runs one of PostgreSQL's programs and waits for its end.
 func (s *Postgres) run(program string, args ...string) {
 	s.t.Helper()
-	if out, err := s.command(program, args...).CombinedOutput(); err != nil {
-		s.t.Fatalf("%s: %v\n%s", program, err, out)
+	if output, err := s.command(program, args...).CombinedOutput(); err != nil {
+		s.t.Fatalf("%s: %v\n%s", program, err, output)
 	}
 }
 
-// command is one of PostgreSQL's programs in a process group of its own. It does
-// not run as root.
+// command returns the command of one of PostgreSQL's programs, in a process group of its own
+// and not as root.
 func (s *Postgres) command(program string, args ...string) *exec.Cmd {
 	cmd := exec.Command(binary(program), args...)
 	cmd.Dir = s.dir
@@ -232,7 +230,8 @@ func (s *Postgres) command(program string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// owner is the user that the server runs as if we are root, which PostgreSQL refuses.
+// owner returns the user of the server, or nil for the current user. PostgreSQL refuses to run
+// as root.
 func owner() *syscall.Credential {
 	if os.Getuid() != 0 {
 		return nil
@@ -251,8 +250,8 @@ func owner() *syscall.Credential {
 	return nil
 }
 
-// binary is the path of one of PostgreSQL's programs, the newest there is. Debian
-// keeps them outside the PATH.
+// binary returns the path of one of PostgreSQL's programs in the newest installed version.
+// Debian installs them outside of the PATH.
 func binary(program string) string {
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + program)
 	if len(found) > 0 {

@@ -11,38 +11,38 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// Sealer is a db.Sealer that reverses a text and puts its owner in front.
+// Sealer is a db.Sealer that reverses the bytes of a value and prefixes its owner.
 type Sealer struct{}
 
 // Load does nothing.
 func (Sealer) Load(context.Context) error { return nil }
 
-// Seal reverses a text.
+// Seal returns the owner, "|" and the reversed value.
 func (Sealer) Seal(plain []byte, owner string) ([]byte, error) {
 	reversed := slices.Clone(plain)
 	slices.Reverse(reversed)
 	return append([]byte(owner+"|"), reversed...), nil
 }
 
-// Open opens what was sealed for the owner.
+// Open returns a value that was sealed for the owner.
 func (Sealer) Open(sealed []byte, owner string) ([]byte, error) {
 	reversed, found := bytes.CutPrefix(sealed, []byte(owner+"|"))
 	if !found {
-		return nil, fmt.Errorf("%.40q is not of %s", sealed, owner)
+		return nil, fmt.Errorf("%.40q was not sealed for %s", sealed, owner)
 	}
 	reversed = slices.Clone(reversed)
 	slices.Reverse(reversed)
 	return reversed, nil
 }
 
-// Verify accepts what was sealed.
+// Verify accepts values that Open opens.
 func (s Sealer) Verify(_ context.Context, _ *db.Tx, sealed []byte, owner string) error {
 	_, err := s.Open(sealed, owner)
 	return err
 }
 
-// Tamper changes a sealed column of the rows that a condition selects, so that it does not
-// open. The returned function puts the column back.
+// Tamper changes a sealed column of the rows that a condition selects, so that the column does
+// not open. restore undoes the change.
 func Tamper(t testing.TB, db *db.DB, table, column, condition string) (restore func()) {
 	t.Helper()
 	change := func(expression string) {

@@ -10,13 +10,12 @@ import (
 	"testing"
 )
 
-// Pair is a primary and a standby that holds what was committed before a commit
-// ends (synchronous_standby_names).
+// Pair is a primary and a synchronous standby: a commit waits until the standby has the data.
 type Pair struct {
 	Primary, Standby *Postgres
 }
 
-// StartPair starts both and stops them when the test ends.
+// StartPair starts both servers and stops them when the test ends.
 func StartPair(t testing.TB) *Pair {
 	t.Helper()
 	p := &Pair{Primary: StartPostgres(t), Standby: newPostgres(t, "", nil)}
@@ -25,7 +24,7 @@ func StartPair(t testing.TB) *Pair {
 	return p
 }
 
-// NewDatabase makes a database and returns a URL that names both servers.
+// NewDatabase creates a database and returns a URL that names both servers.
 func (p *Pair) NewDatabase(t testing.TB) string {
 	t.Helper()
 	url := p.Primary.NewDatabase(t)
@@ -33,18 +32,18 @@ func (p *Pair) NewDatabase(t testing.TB) string {
 	return strings.Replace(url, host, fmt.Sprintf("%s,127.0.0.1:%d", host, p.Standby.port), 1)
 }
 
-// Promote promotes the standby and leaves the primary as it is, running or not. It swaps the
-// fields Primary and Standby.
+// Promote promotes the standby, does not touch the primary, and swaps the fields Primary and
+// Standby.
 func (p *Pair) Promote() {
 	p.Primary.t.Helper()
 	// pg_promote(true) would wait in a query that the end of the recovery may cancel.
 	p.Standby.do(p.Standby.t, "SELECT pg_promote(false)")
-	p.Standby.says("the standby is promoted", "SELECT NOT pg_is_in_recovery()")
+	p.Standby.awaitTrue("the standby is promoted", "SELECT NOT pg_is_in_recovery()")
 	p.Primary, p.Standby = p.Standby, p.Primary
 }
 
-// follow makes the server a copy of a primary and waits until that one waits for it
-// at each commit. The promoted copy does not wait for a standby.
+// follow makes the server a synchronous standby of primary. After its promotion the server does
+// not wait for a standby.
 func (s *Postgres) follow(primary *Postgres) {
 	s.t.Helper()
 	s.Kill()
@@ -54,10 +53,10 @@ func (s *Postgres) follow(primary *Postgres) {
 	s.run("pg_basebackup", "-D", s.data(), "-h", "127.0.0.1", "-p", strconv.Itoa(primary.port), "-U", "postgres",
 		"--write-recovery-conf", "--wal-method=stream", "--checkpoint=fast", "--no-sync")
 	s.Start()
-	primary.says("the standby streams", "SELECT count(*) = 1 FROM pg_stat_replication WHERE application_name = 'walreceiver' AND state = 'streaming'")
+	primary.awaitTrue("the standby streams", "SELECT count(*) = 1 FROM pg_stat_replication WHERE application_name = 'walreceiver' AND state = 'streaming'")
 	primary.do(s.t, "ALTER SYSTEM SET synchronous_standby_names = '*'")
 	primary.do(s.t, "SELECT pg_reload_conf()")
-	primary.says("the standby is synchronous", "SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'")
+	primary.awaitTrue("the standby is synchronous", "SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'")
 }
 
 // do runs a statement as the superuser.
@@ -70,11 +69,11 @@ func (s *Postgres) do(t testing.TB, statement string) {
 	})
 }
 
-// says waits until a query says true.
-func (s *Postgres) says(what, query string) {
+// awaitTrue waits until a query returns true.
+func (s *Postgres) awaitTrue(label, query string) {
 	s.t.Helper()
 	s.asSuperuser(s.t, func(ctx context.Context, db *sql.DB) {
-		s.until(ctx, what, func() (holds bool) {
+		s.until(ctx, label, func() (holds bool) {
 			err := db.QueryRowContext(ctx, query).Scan(&holds)
 			return err == nil && holds
 		})

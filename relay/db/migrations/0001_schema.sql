@@ -7,7 +7,7 @@
 
 -- Domain: core
 
--- How often a named record has changed. Gateways compare it to keep their caches valid.
+-- The number of changes of named records. Gateways compare it to keep their caches valid.
 CREATE TABLE version (
   name TEXT NOT NULL PRIMARY KEY,
   n BIGINT NOT NULL
@@ -25,14 +25,14 @@ CREATE TABLE gateway (
   facts TEXT NOT NULL
 );
 
--- When periodic work is due again. The gateway that moves the time does the work.
+-- The next due time of periodic work. The gateway that moves the time does the work.
 CREATE TABLE turn (
   name TEXT NOT NULL PRIMARY KEY,
   due BIGINT NOT NULL
 );
 
--- Which gateway opens the binds of a carrier whose SMSC allows one connection, and until
--- when, unless the gateway renews it.
+-- The gateway that opens the binds of a carrier whose SMSC allows one connection, and the end
+-- of this right unless the gateway renews it.
 CREATE TABLE carrier_holder (
   carrier TEXT NOT NULL PRIMARY KEY,
   node TEXT NOT NULL,
@@ -45,8 +45,8 @@ CREATE TABLE setting (
   value TEXT NOT NULL
 );
 
--- How far each journal was processed, as this database knows it. A journal whose own
--- checkpoint is ahead of this one belongs to a later state of the database.
+-- The processed position of each journal. A journal with a higher checkpoint of its own
+-- belongs to a later state of the database.
 CREATE TABLE checkpoint (
   node TEXT NOT NULL,
   kind TEXT NOT NULL,
@@ -81,7 +81,7 @@ CREATE INDEX admin_session_expires ON admin_session (expires);
 -- Domain: audit
 
 -- Changes made over the admin API. Ids sort by time. A row is saved before the change and
--- completed after it: the outcome 'started' means that nobody recorded the end.
+-- completed after the change: the outcome 'started' means that the end was not recorded.
 CREATE TABLE audit_entry (
   id TEXT NOT NULL PRIMARY KEY,
   at BIGINT NOT NULL,
@@ -111,7 +111,7 @@ CREATE TABLE account_id (
 INSERT INTO account_id (last) VALUES (0);
 
 -- Tokens. A source belongs to the last token saved with it; earlier tokens have ''. secret
--- is sealed. The rest stays readable: a gateway without the master key accepts posts and
+-- is sealed. The other columns are not: a gateway without the master key accepts posts and
 -- keeps them in its journal.
 CREATE TABLE token (
   hash TEXT NOT NULL PRIMARY KEY,
@@ -206,7 +206,7 @@ CREATE TABLE relay (
 );
 CREATE UNIQUE INDEX relay_number ON relay (kind, number);
 
--- The message of each id that a carrier gave.
+-- The message of each id that a carrier assigned.
 CREATE TABLE carrier_id (
   id TEXT NOT NULL PRIMARY KEY,
   holder TEXT NOT NULL,
@@ -215,7 +215,7 @@ CREATE TABLE carrier_id (
 CREATE INDEX carrier_id_expires ON carrier_id (expires);
 
 -- Messages in the inboxes of relays. A row with expires > 0 was acknowledged: its doc is
--- empty, and the row keeps the message from coming back until then.
+-- empty, and until then the row prevents that the message is stored again.
 CREATE TABLE inbox (
   account BIGINT NOT NULL,
   relay TEXT NOT NULL,
@@ -228,13 +228,13 @@ CREATE TABLE inbox (
 CREATE INDEX inbox_received ON inbox (account, relay, received, id) WHERE expires = 0;
 CREATE INDEX inbox_expires ON inbox (expires) WHERE expires > 0;
 
--- Groups of message parts, with the last message that was made of such parts. The row of
--- the group is locked before any other row of the group.
+-- Groups of message parts, with the last message that was joined from them. The row of the
+-- group is locked before any other row of the group.
 CREATE TABLE part_group (
   grp TEXT NOT NULL PRIMARY KEY,
-  due BIGINT NOT NULL,           -- when waiting parts go on without the missing ones; 0: no part waits
+  due BIGINT NOT NULL,           -- when waiting parts are relayed without the missing ones; 0: no part waits
   message TEXT NOT NULL,         -- the last message
-  repeats_until BIGINT NOT NULL, -- the same parts repeat the message if the first came until then
+  repeats_until BIGINT NOT NULL, -- the same parts repeat the message if the first arrived until then
   expires BIGINT NOT NULL        -- when the group is deleted
 ) {clustered} {busy};
 CREATE INDEX part_group_due ON part_group (due) WHERE due > 0;
@@ -250,7 +250,7 @@ CREATE TABLE part (
   PRIMARY KEY (grp, id)
 ) {busy};
 
--- Messages whose parts have arrived and that have not gone on.
+-- Complete messages that are not relayed yet.
 CREATE TABLE part_ready (
   grp TEXT NOT NULL,
   id TEXT NOT NULL,
@@ -259,7 +259,7 @@ CREATE TABLE part_ready (
 ) {clustered};
 CREATE INDEX part_ready_due ON part_ready (due);
 
--- Joined messages that no relay takes, by the event that records this.
+-- Joined messages that no relay matches, by the event that records this.
 CREATE TABLE part_parked (
   grp TEXT NOT NULL,
   event TEXT NOT NULL,
@@ -270,8 +270,8 @@ CREATE TABLE part_parked (
 );
 CREATE INDEX part_parked_expires ON part_parked (expires);
 
--- Statuses of the events of a node that were set aside. Deferred events are taken up again
--- account by account.
+-- Statuses of the events of a node, except events that are done without an outcome or notes.
+-- Deferred events (state pending) are processed again account by account.
 CREATE TABLE event_mark (
   node TEXT NOT NULL,
   kind TEXT NOT NULL,
@@ -283,7 +283,7 @@ CREATE TABLE event_mark (
   account BIGINT NOT NULL,
   source TEXT NOT NULL,
   device TEXT NOT NULL,
-  notes TEXT NOT NULL DEFAULT 'null', -- what was accepted but not used: a JSON array of texts
+  notes TEXT NOT NULL DEFAULT 'null', -- JSON array: notes about ignored parts of the event
   PRIMARY KEY (node, kind, seq)
 );
 CREATE INDEX event_mark_state ON event_mark (node, kind, state, seq);
@@ -291,7 +291,7 @@ CREATE INDEX event_mark_account ON event_mark (node, kind, state, account, seq);
 
 -- Domain: deliveries
 
--- Deliveries. doc never changes; of the fields that have a column it has the account alone.
+-- Deliveries. doc never changes; the account is its only field that also has a column.
 CREATE TABLE delivery (
   id TEXT NOT NULL,
   account BIGINT NOT NULL,
@@ -315,7 +315,7 @@ CREATE TABLE delivery (
   expires BIGINT NOT NULL DEFAULT 0,
   PRIMARY KEY (id, account)
 );
--- No table is written more often, and every index costs: rare states have partial indexes,
+-- This table is written most often, and every index costs: rare states have partial indexes,
 -- and neither expires nor the state of an account's deliveries has an index.
 CREATE INDEX delivery_by_state ON delivery (state, created);
 CREATE INDEX delivery_by_account ON delivery (account, created);
@@ -358,8 +358,8 @@ CREATE TABLE delivery_dead (
 );
 CREATE INDEX delivery_dead_created ON delivery_dead (created);
 
--- How many deliveries have ended, by state: the sum over the parts. Transactions are
--- spread among the parts so that they do not wait for one row.
+-- The number of ended deliveries by state is the sum over the parts. Transactions are spread
+-- among the parts so that they do not wait for one row.
 CREATE TABLE delivery_count (
   part BIGINT NOT NULL,
   state TEXT NOT NULL,
@@ -369,7 +369,7 @@ CREATE TABLE delivery_count (
 
 -- Domain: messages
 
--- What never changes of a message. Messages are searched by number.
+-- The immutable part of messages. Messages are searched by number.
 CREATE TABLE message (
   account BIGINT NOT NULL,
   id BIGINT NOT NULL,
@@ -381,23 +381,23 @@ CREATE TABLE message (
 CREATE INDEX message_originator ON message (account, originator, id);
 CREATE INDEX message_destination ON message (account, destination, id);
 
--- What changes of a message.
+-- The variable part of messages.
 --
 -- The start of an attempt changes no indexed column: on PostgreSQL the row then stays on
--- its page if the page has room, and no index gets an entry. Therefore the lists of pending
--- messages and of those being sent read what has a due time, and the indexes of the other
--- states have the column settled.
+-- its page if the page has room, and no index gets an entry. Therefore the lists of pending and
+-- sending messages read the messages with a due time, and the indexes of the other states use
+-- the column settled.
 CREATE TABLE message_state (
   account BIGINT NOT NULL,
   id BIGINT NOT NULL,
   part_count BIGINT NOT NULL,
-  scheduled BIGINT NOT NULL, -- first time to send it
-  report BIGINT NOT NULL,    -- 1: the account wants reports
-  parts TEXT NOT NULL,       -- JSON, a record for each part; '': all are as they were saved
+  scheduled BIGINT NOT NULL, -- requested time of sending
+  report BIGINT NOT NULL,    -- 1: the message has a report URL
+  parts TEXT NOT NULL,       -- JSON, a record for each part; '': no part has changed
   pending BIGINT NOT NULL,   -- number of pending parts
   states BIGINT NOT NULL,    -- a bit for each state that a part has, see stateBit
   due BIGINT NOT NULL,       -- next attempt or end of the lease; 0: no part waits
-  untold BIGINT NOT NULL,    -- since when there is something to report; 0: nothing
+  untold BIGINT NOT NULL,    -- time of the first unreported change; 0: none
   expires BIGINT NOT NULL,   -- when the message is deleted; 0: a part waits
   version BIGINT NOT NULL,   -- number of changes of the states of parts
   settled BIGINT NOT NULL DEFAULT 0, -- states without pending and sending
@@ -425,11 +425,11 @@ CREATE TABLE message_id (
 );
 INSERT INTO message_id (last) VALUES (0);
 
--- Orders with a key of the client.
+-- Orders with an idempotency key.
 CREATE TABLE message_order (
   account BIGINT NOT NULL,
   client_key TEXT NOT NULL, -- hashed
-  content TEXT NOT NULL,    -- distinguishes orders with the same key
+  content TEXT NOT NULL,    -- hash that distinguishes orders with the same key
   first_message BIGINT NOT NULL,
   answer BYTEA NOT NULL,
   expires BIGINT NOT NULL,
@@ -437,14 +437,13 @@ CREATE TABLE message_order (
 );
 CREATE INDEX message_order_expires ON message_order (expires);
 
--- Parts by the ids that carriers gave them. An id that is not bound yet has message 0.
+-- Parts by the ids that carriers assigned. An id that is not bound yet has message 0.
 --
--- early is the JSON of receipts, each followed by a comma: those that came before the id
--- was bound, and later those that are about none of its parts.
+-- early is the JSON of receipts, each followed by a comma: receipts that arrived before the id
+-- was bound, and later receipts that are about none of its parts.
 --
--- An SMSC may give one id to two messages. earlier has the parts that the id named before,
--- newest first: account, message, part and number separated by blanks, and a comma after
--- each part.
+-- An SMSC may assign one id to two messages. earlier has the previous parts of the id, newest
+-- first: account, message, part and number separated by blanks, and a comma after each part.
 CREATE TABLE message_ref (
   carrier TEXT NOT NULL,
   ref TEXT NOT NULL,
@@ -471,7 +470,7 @@ CREATE TABLE job (
   name TEXT NOT NULL,
   doc TEXT NOT NULL,
   state TEXT NOT NULL,
-  due BIGINT NOT NULL,     -- when the job may be worked on, or end of the lease; 0: the job has ended
+  due BIGINT NOT NULL,     -- start of the next try, or end of the lease; 0: the job has ended
   tries BIGINT NOT NULL,
   updated BIGINT NOT NULL,
   expires BIGINT NOT NULL, -- 0: never
@@ -511,7 +510,7 @@ CREATE TABLE sim (
   warning BIGINT NOT NULL,  -- bytes
   cap TEXT NOT NULL,
   recipients TEXT NOT NULL, -- JSON array; '': none
-  detached TEXT NOT NULL,   -- name of the last call that took the SIM out of a pool
+  detached TEXT NOT NULL,   -- id of the last call that removed the SIM from a pool
   PRIMARY KEY (account, iccid)
 ) {clustered} {busy};
 -- The lists of the account, of a pool and of a subscriber, in the order of each column.
@@ -544,8 +543,8 @@ CREATE TABLE sim_subscriber (
 CREATE INDEX sim_subscriber_by_forename ON sim_subscriber (account, forename, id, surname);
 CREATE INDEX sim_subscriber_by_surname ON sim_subscriber (account, surname, id, forename);
 
--- How many records an account has in a list: SIMs (sim) and subscribers (sim_subscriber).
--- With it, pages of these lists need no count of the whole list.
+-- The number of records of an account: SIMs (sim) and subscribers (sim_subscriber), so that
+-- pages of these lists need no count of the whole list.
 CREATE TABLE sim_count (
   account BIGINT NOT NULL,
   list TEXT NOT NULL,
@@ -633,7 +632,7 @@ CREATE TABLE retired_sensor (
   PRIMARY KEY (account, id)
 );
 
--- Keys of frames that their decoder does not map.
+-- Keys in frames that the device's decoder does not map.
 CREATE TABLE unmapped_key (
   account BIGINT NOT NULL,
   decoder TEXT NOT NULL,
@@ -645,8 +644,8 @@ CREATE TABLE unmapped_key (
 
 -- Domain: rules
 
--- Rules. failures, failed_at and failure are about expressions that failed since the rule
--- was changed.
+-- Rules. failures, failed_at and failure count and describe failed expressions since the last
+-- change of the rule.
 CREATE TABLE rule (
   account BIGINT NOT NULL,
   id TEXT NOT NULL,
@@ -712,7 +711,8 @@ CREATE TABLE alarm_mute (
   PRIMARY KEY (account, rule, device, since)
 );
 
--- When a device counts as silent next. Only devices of accounts with a rule for it have a row.
+-- The time from which a device counts as silent. Only devices of accounts with a rule for
+-- silent devices have a row.
 CREATE TABLE rule_watch (
   account BIGINT NOT NULL,
   device TEXT NOT NULL,
@@ -736,7 +736,7 @@ CREATE TABLE rule_item (
   record TEXT NOT NULL,
   frame_at BIGINT NOT NULL,              -- ns
   added BIGINT NOT NULL,
-  taken BIGINT NOT NULL DEFAULT 0,       -- when the frame was taken for a batch; 0: it waits
+  taken BIGINT NOT NULL DEFAULT 0,       -- when the frame was taken for a batch; 0: the frame waits
   doc TEXT NOT NULL,
   PRIMARY KEY (account, rule, record)
 );
@@ -755,7 +755,7 @@ CREATE INDEX rule_batch_due ON rule_batch (due) WHERE due > 0;
 
 -- Domain: usage
 
--- Usage records of SIMs in the order of arrival, those of a batch in the order of ids.
+-- Usage records of SIMs in the order of arrival; records of one batch in the order of ids.
 CREATE TABLE usage_record (
   n {serial},
   account BIGINT NOT NULL,
@@ -770,8 +770,8 @@ CREATE TABLE usage_record (
 CREATE UNIQUE INDEX usage_record_id ON usage_record (account, id);
 CREATE INDEX usage_record_sim ON usage_record (account, iccid, started); -- only sqlite
 CREATE INDEX usage_record_time ON usage_record (account, started); -- only sqlite
--- While the table has no statistics, PostgreSQL uses the later of two indexes that look
--- alike: the index by SIM is the narrower one.
+-- Without statistics, PostgreSQL uses the later of two similar indexes; the index by SIM is the
+-- narrower one.
 CREATE INDEX usage_record_time ON usage_record (account, started, n); -- only postgresql
 CREATE INDEX usage_record_sim ON usage_record (account, iccid, started, n); -- only postgresql
 
@@ -840,18 +840,18 @@ CREATE TABLE ledger_log (
   entries BIGINT NOT NULL,
   sealed BIGINT NOT NULL,
   head TEXT NOT NULL,
-  sealed_head TEXT NOT NULL DEFAULT '', -- the head again, sealed by a key of its account, in base64
+  sealed_head TEXT NOT NULL DEFAULT '', -- the head, sealed by a key of the account, in base64
   PRIMARY KEY (account, ledger)
 ) {busy};
 
--- Entries of logs. The entries of a token are of different jobs.
+-- Entries of logs. A job has at most one entry of a token.
 CREATE TABLE ledger_entry (
   account BIGINT NOT NULL,
   ledger TEXT NOT NULL,
   sequence BIGINT NOT NULL,
   token TEXT NOT NULL,
   job TEXT NOT NULL,                   -- '': the generation of the token
-  metadata TEXT NOT NULL,              -- what the entry appends to the token
+  metadata TEXT NOT NULL,              -- metadata that the entry appends to the token
   entry BYTEA NOT NULL,
   position BIGINT NOT NULL DEFAULT 0,  -- position among the entries of the token
   claims BIGINT NOT NULL DEFAULT 0,    -- number of claims of the token up to this entry
@@ -901,7 +901,7 @@ CREATE INDEX ledger_sealed_expires ON ledger_sealed (expires) WHERE expires > 0;
 
 -- Domain: files
 
--- Files that can be opened, each with its content.
+-- Complete files, each with its content.
 CREATE TABLE file (
   name TEXT NOT NULL PRIMARY KEY,
   content BIGINT NOT NULL,
@@ -910,15 +910,15 @@ CREATE TABLE file (
 );
 CREATE INDEX file_expires ON file (expires) WHERE expires > 0;
 
--- Contents of files, of files that are being written, of replaced files and of files whose
--- writer died. The last two expire soon.
+-- Contents of complete, unfinished and replaced files. Contents of replaced files, and of files
+-- whose writer crashed, expire soon.
 CREATE TABLE file_content (
   id {serial},
   expires BIGINT NOT NULL
 );
 CREATE INDEX file_content_expires ON file_content (expires) WHERE expires > 0;
 
--- Contents in pieces. Most contents are compressed already.
+-- Chunks of contents. Most contents are compressed already.
 CREATE TABLE file_chunk (
   content BIGINT NOT NULL,
   idx BIGINT NOT NULL,

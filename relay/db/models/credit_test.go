@@ -14,8 +14,7 @@ import (
 	"github.com/penstock/penstock/relay/recordstest"
 )
 
-// balance is the model of an account's credit: the changes by their ids, and the lines
-// of the list.
+// balance is the model of an account's credit. changes are lines by the id of the change.
 type balance struct {
 	credits int64
 	changes map[string]string
@@ -23,7 +22,7 @@ type balance struct {
 }
 
 func (b *balance) change(id string, credits int64) string {
-	if line, done := b.changes[id]; done {
+	if line, found := b.changes[id]; found {
 		return line
 	}
 	if b.credits+credits < 0 {
@@ -70,26 +69,26 @@ func creditModel() machine[balance] {
 	}
 }
 
-// drawChange draws a charge or a refund, of which some have the id of another: a
-// request whose answer was lost is repeated.
+// drawChange draws a charge or a refund. Some have the id of an earlier change, like a repeated
+// request.
 func drawChange(t *rapid.T, _ balance, acct relay.AccountID, now float64) op[balance] {
-	at := dbtest.At(now)
+	changedAt := dbtest.At(now)
 	credits := rapid.Int64Range(-4, 4).Draw(t, "credits")
 	if rapid.IntRange(0, 9).Draw(t, "kind") == 0 {
-		return does[balance](
+		return newOp[balance](
 			fmt.Sprintf("set to %d", max(credits, 0)),
 			func(b *balance) string { b.change("", max(credits, 0)-b.credits); return "" },
 			func(ctx context.Context, r *recordstest.Records) (string, error) {
-				return "", r.Credit.Set(ctx, acct, max(credits, 0), at)
+				return "", r.Credit.Set(ctx, acct, max(credits, 0), changedAt)
 			},
 		)
 	}
 	id := fmt.Sprint("change-", rapid.IntRange(1, 40).Draw(t, "id"))
-	return does[balance](
+	return newOp[balance](
 		fmt.Sprintf("%s by %d", id, credits),
 		func(b *balance) string { return b.change(id, credits) },
 		func(ctx context.Context, r *recordstest.Records) (string, error) {
-			e, err := r.Credit.Apply(ctx, credit.Change{ID: id, Account: acct, Credits: credits, Reason: credit.Lookup, At: at})
+			e, err := r.Credit.Apply(ctx, credit.Change{ID: id, Account: acct, Credits: credits, Reason: credit.Lookup, At: changedAt})
 			return kindOf(entryLine(e), err)
 		},
 	)

@@ -17,11 +17,11 @@ import (
 
 // parcel is the model of a delivery.
 type parcel struct {
-	State    outbox.State // empty: there is none
-	Due      float64      // -1: none
+	State    outbox.State // empty: the delivery does not exist
+	Due      float64      // -1 for none
 	Leased   bool
 	Tries    int
-	Attempts []int64 // their times, in ms
+	Attempts []int64 // times in ms
 }
 
 func (p parcel) String() string {
@@ -58,7 +58,7 @@ func drawParcel(t *rapid.T, s parcels, acct relay.AccountID, now float64) op[par
 	ref := parcelRef(n, acct)
 	switch rapid.SampledFrom([]string{"create", "lease", "lease", "finish", "finish", "renew", "release", "replay"}).Draw(t, "kind") {
 	case "create":
-		return does[parcels](
+		return newOp[parcels](
 			"create "+ref.ID,
 			func(s *parcels) string {
 				if s[n].State != "" {
@@ -80,7 +80,7 @@ func drawParcel(t *rapid.T, s parcels, acct relay.AccountID, now float64) op[par
 	case "finish":
 		return finishParcel(t, s, n, ref, now)
 	case "replay":
-		return replayParcel(n, ref, now, rapid.Bool().Draw(t, "delivered too"))
+		return replayParcel(n, ref, now, rapid.Bool().Draw(t, "also delivered"))
 	case "renew":
 		return moveParcel(t, s, n, ref, now, true)
 	}
@@ -88,7 +88,7 @@ func drawParcel(t *rapid.T, s parcels, acct relay.AccountID, now float64) op[par
 }
 
 func leaseParcel(n int, ref outbox.Ref, now float64) op[parcels] {
-	return does[parcels](
+	return newOp[parcels](
 		"lease "+ref.ID,
 		func(s *parcels) string {
 			p := &s[n]
@@ -105,60 +105,60 @@ func leaseParcel(n int, ref outbox.Ref, now float64) op[parcels] {
 	)
 }
 
-// moveParcel renews or releases a lease: the present one, or an older one.
+// moveParcel renews or releases the current lease or an older one.
 func moveParcel(t *rapid.T, s parcels, n int, ref outbox.Ref, now float64, renew bool) op[parcels] {
 	end := max(s[n].Due, 0) - float64(rapid.IntRange(0, 1).Draw(t, "older"))
-	to := now
+	newEnd := now
 	if renew {
-		to = now + 10
+		newEnd = now + 10
 	}
-	return does[parcels](
-		fmt.Sprintf("move the lease of %s that ends at %g to %g, keep %v", ref.ID, end, to, renew),
+	return newOp[parcels](
+		fmt.Sprintf("move the lease of %s that ends at %g to %g, renew %v", ref.ID, end, newEnd, renew),
 		func(s *parcels) string {
 			p := &s[n]
 			moved := p.State != "" && p.Leased && p.Due <= end
 			if moved {
-				p.Due, p.Leased = to, renew
+				p.Due, p.Leased = newEnd, renew
 			}
 			return fmt.Sprint(renew && moved)
 		},
 		func(ctx context.Context, r *recordstest.Records) (string, error) {
 			ls := []outbox.Lease{{Ref: ref, End: dbtest.At(end)}}
 			if !renew {
-				return "false", r.Deliveries.Release(ctx, ls, dbtest.At(to))
+				return "false", r.Deliveries.Release(ctx, ls, dbtest.At(newEnd))
 			}
-			moved, err := r.Deliveries.Renew(ctx, ls, dbtest.At(to))
+			moved, err := r.Deliveries.Renew(ctx, ls, dbtest.At(newEnd))
 			return fmt.Sprint(len(moved) == 1), err
 		},
 	)
 }
 
-// finishParcel records an attempt, or one that was recorded before.
+// finishParcel records a new attempt or repeats a recorded one.
 func finishParcel(t *rapid.T, s parcels, n int, ref outbox.Ref, now float64) op[parcels] {
-	at := int64(now)*1000 + rapid.Int64Range(0, 999).Draw(t, "milliseconds")
-	if known := s[n].Attempts; len(known) > 0 && rapid.Bool().Draw(t, "again") {
-		at = rapid.SampledFrom(known).Draw(t, "attempt")
+	attemptedAt := int64(now)*1000 + rapid.Int64Range(0, 999).Draw(t, "milliseconds")
+	if recorded := s[n].Attempts; len(recorded) > 0 && rapid.Bool().Draw(t, "again") {
+		attemptedAt = rapid.SampledFrom(recorded).Draw(t, "attempt")
 	}
 	o := outbox.Outcome{
-		ID: ref.ID, Account: ref.Account, Attempt: outbox.Attempt{At: dbtest.At(0).Add(time.Duration(at) * time.Millisecond), Duration: time.Second, Status: 200},
+		ID: ref.ID, Account: ref.Account, Attempt: outbox.Attempt{At: dbtest.At(0).Add(time.Duration(attemptedAt) * time.Millisecond), Duration: time.Second, Status: 200},
 		State: rapid.SampledFrom([]outbox.State{outbox.Delivered, outbox.Retrying, outbox.Dead}).Draw(t, "outcome"),
 	}
 	due := -1.0
 	if o.State != outbox.Delivered {
-		o.Reason = fmt.Sprintf("refused at %d", at)
+		o.Reason = fmt.Sprintf("refused at %d", attemptedAt)
 	}
 	if o.State == outbox.Retrying {
 		due = now + 5
 		o.NextAttemptAt = dbtest.At(due)
 	}
-	return does[parcels](
-		fmt.Sprintf("finish %s, attempt of %d: %s", ref.ID, at, o.State),
+	return newOp[parcels](
+		fmt.Sprintf("finish %s, attempt of %d: %s", ref.ID, attemptedAt, o.State),
 		func(s *parcels) string {
 			p := &s[n]
-			if p.State == "" || slices.Contains(p.Attempts, at) {
+			if p.State == "" || slices.Contains(p.Attempts, attemptedAt) {
 				return ""
 			}
-			p.Attempts = append(p.Attempts, at)
+			p.Attempts = append(p.Attempts, attemptedAt)
 			slices.Sort(p.Attempts)
 			if !p.State.Ended() {
 				p.State, p.Due, p.Leased, p.Tries = o.State, due, false, p.Tries+1
@@ -173,8 +173,8 @@ func finishParcel(t *rapid.T, s parcels, n int, ref outbox.Ref, now float64) op[
 }
 
 func replayParcel(n int, ref outbox.Ref, now float64, delivered bool) op[parcels] {
-	return does[parcels](
-		fmt.Sprintf("replay %s, delivered too %v", ref.ID, delivered),
+	return newOp[parcels](
+		fmt.Sprintf("replay %s, also delivered %v", ref.ID, delivered),
 		func(s *parcels) string {
 			p := &s[n]
 			changed := p.State == outbox.Dead || delivered && p.State == outbox.Delivered

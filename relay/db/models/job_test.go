@@ -16,8 +16,8 @@ import (
 
 // errand is the model of a job.
 type errand struct {
-	State  job.State // empty: there is none
-	Due    float64   // -1: none
+	State  job.State // empty: the job does not exist
+	Due    float64   // -1 for none
 	Tries  int
 	Result string
 	Error  string
@@ -45,10 +45,10 @@ func jobModel() machine[errands] {
 
 func drawErrand(t *rapid.T, s errands, acct relay.AccountID, now float64) op[errands] {
 	n := rapid.IntRange(0, 1).Draw(t, "job")
-	id, at := fmt.Sprint("job-", n), dbtest.At(now)
+	id, opTime := fmt.Sprint("job-", n), dbtest.At(now)
 	switch rapid.SampledFrom([]string{"create", "lease", "lease", "finish", "finish"}).Draw(t, "kind") {
 	case "create":
-		return does[errands](
+		return newOp[errands](
 			"create "+id,
 			func(s *errands) string {
 				if s[n].State == "" {
@@ -57,11 +57,11 @@ func drawErrand(t *rapid.T, s errands, acct relay.AccountID, now float64) op[err
 				return ""
 			},
 			func(ctx context.Context, r *recordstest.Records) (string, error) {
-				return "", r.Jobs.Create(ctx, job.Job{ID: id, Account: acct, Kind: "test", CreatedAt: at})
+				return "", r.Jobs.Create(ctx, job.Job{ID: id, Account: acct, Kind: "test", CreatedAt: opTime})
 			},
 		)
 	case "lease":
-		return does[errands](
+		return newOp[errands](
 			"lease "+id,
 			func(s *errands) string {
 				e := &s[n]
@@ -75,7 +75,7 @@ func drawErrand(t *rapid.T, s errands, acct relay.AccountID, now float64) op[err
 				return fmt.Sprintf("%v %s", taken, e.State)
 			},
 			func(ctx context.Context, r *recordstest.Records) (string, error) {
-				j, taken, err := r.Jobs.Lease(ctx, job.Ref{Account: acct, ID: id}, at, dbtest.At(now+10))
+				j, taken, err := r.Jobs.Lease(ctx, job.Ref{Account: acct, ID: id}, opTime, dbtest.At(now+10))
 				return kindOf(fmt.Sprintf("%v %s", taken, j.State), err)
 			},
 		)
@@ -83,25 +83,24 @@ func drawErrand(t *rapid.T, s errands, acct relay.AccountID, now float64) op[err
 	return drawFinish(t, s, n, acct, now)
 }
 
-// drawFinish draws the end of a run: of the present one, or of one whose lease has
-// ended.
+// drawFinish draws the end of the current run or of a run with an expired lease.
 func drawFinish(t *rapid.T, s errands, n int, acct relay.AccountID, now float64) op[errands] {
 	tries := max(s[n].Tries-rapid.IntRange(0, 1).Draw(t, "stale"), 1)
 	var o job.Outcome
-	again := -1.0
-	what := rapid.SampledFrom([]string{"done", "failed", "again", "waits"}).Draw(t, "outcome")
-	switch what {
+	retryAt := -1.0
+	outcome := rapid.SampledFrom([]string{"done", "failed", "retry", "waits"}).Draw(t, "outcome")
+	switch outcome {
 	case "done":
 		o.Result = json.RawMessage(fmt.Sprintf(`"at %g"`, now))
 	case "failed":
 		o.Error = "refused"
 	default:
-		again = now + 3
-		o.RetryAt, o.Waits, o.Error = dbtest.At(again), what == "waits", "not yet"
+		retryAt = now + 3
+		o.RetryAt, o.Waits, o.Error = dbtest.At(retryAt), outcome == "waits", "not yet"
 	}
 	id := fmt.Sprint("job-", n)
-	return does[errands](
-		fmt.Sprintf("finish %s, try %d: %s", id, tries, what),
+	return newOp[errands](
+		fmt.Sprintf("finish %s, try %d: %s", id, tries, outcome),
 		func(s *errands) string {
 			e := &s[n]
 			if e.State != job.Queued && e.State != job.Processing {
@@ -110,7 +109,7 @@ func drawFinish(t *rapid.T, s errands, n int, acct relay.AccountID, now float64)
 			if o.Waits && e.Tries == tries {
 				e.Tries--
 			}
-			e.State, e.Due, e.Error = o.State(), again, o.Error
+			e.State, e.Due, e.Error = o.State(), retryAt, o.Error
 			if len(o.Result) > 0 {
 				e.Result = string(o.Result)
 			}

@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/relay/recordstest"
 )
 
-// piece is the model of a message part: its state, and when a retry is due.
+// piece is the model of a message part. Due is the time of the next submission.
 type piece struct {
 	State message.State
 	Due   float64
@@ -24,12 +24,12 @@ type piece struct {
 type missive struct {
 	ID    message.ID
 	Saved bool
-	Due   float64 // -1: none
+	Due   float64 // end of the lease or time of the next submission; -1 for none
 	Parts []piece
 }
 
-// missives are the messages of the model, and the account's credit, which pays for one
-// of them but not for all.
+// missives are the messages of the model and the account's credit. The credit pays for one of
+// the messages but not for all.
 type missives struct {
 	Credit int64
 	All    [3]missive
@@ -37,9 +37,9 @@ type missives struct {
 
 const modelCredit = 4
 
-// after are the states that each may follow on: the transitions of the specification,
-// with those of a crash.
-func after() map[message.State][]message.State {
+// previousPartStates returns the states that each state may follow: the transitions of the
+// specification and those of a crash.
+func previousPartStates() map[message.State][]message.State {
 	inFlight := []message.State{message.Sending, message.Unknown}
 	open := []message.State{message.Pending, message.Sending, message.Unknown, message.Accepted, message.Buffered}
 	return map[message.State][]message.State{
@@ -48,31 +48,31 @@ func after() map[message.State][]message.State {
 	}
 }
 
-// move moves a part and reports whether it may.
-func (m *missive) move(part int, to message.State, due, now float64) bool {
+// move changes the state of a part and reports whether the transition is valid.
+func (m *missive) move(part int, state message.State, due, now float64) bool {
 	p := &m.Parts[part]
-	if !slices.Contains(after()[to], p.State) {
+	if !slices.Contains(previousPartStates()[state], p.State) {
 		return false
 	}
-	p.State = to
-	if to == message.Pending {
+	p.State = state
+	if state == message.Pending {
 		p.Due = due
 	}
-	m.rest(now)
+	m.schedule(now)
 	return true
 }
 
-// rest says when the message is due: a lease is kept while a part is sent or due.
-func (m *missive) rest(now float64) {
-	kept, next := false, -1.0
+// schedule sets Due. A lease stays while a part is Sending or due.
+func (m *missive) schedule(now float64) {
+	leased, nextDue := false, -1.0
 	for _, p := range m.Parts {
-		kept = kept || p.State == message.Sending || p.State == message.Pending && p.Due <= now
-		if p.State == message.Pending && (next < 0 || p.Due < next) {
-			next = p.Due
+		leased = leased || p.State == message.Sending || p.State == message.Pending && p.Due <= now
+		if p.State == message.Pending && (nextDue < 0 || p.Due < nextDue) {
+			nextDue = p.Due
 		}
 	}
-	if !kept || m.Due < 0 {
-		m.Due = next
+	if !leased || m.Due < 0 {
+		m.Due = nextDue
 	}
 }
 
@@ -138,7 +138,7 @@ func drawMissive(t *rapid.T, s missives, acct relay.AccountID, now float64) op[m
 	return moveMissive(t, s.All[n], n, acct, now, false)
 }
 
-// saveMissive saves an order of one message; one that was saved before stays as it is.
+// saveMissive saves an order of one message. A message that was saved before stays unchanged.
 func saveMissive(m missive, n int, acct relay.AccountID, now float64, leased bool) op[missives] {
 	b := message.OrderRecords{Account: acct, Now: dbtest.At(now), Messages: []message.Message{{
 		ID: m.ID, Account: acct, Originator: "Shop", Destination: "447700900123", Coding: message.GSM, ReceivedAt: dbtest.At(now), ScheduledFor: dbtest.At(now),
@@ -151,7 +151,7 @@ func saveMissive(m missive, n int, acct relay.AccountID, now float64, leased boo
 	for range m.Parts {
 		b.Messages[0].Parts = append(b.Messages[0].Parts, message.Part{Data: []byte("text"), Text: "text"})
 	}
-	return does[missives](
+	return newOp[missives](
 		fmt.Sprintf("save %d, leased %v", m.ID, leased),
 		func(s *missives) string {
 			m := &s.All[n]
@@ -177,7 +177,7 @@ func saveMissive(m missive, n int, acct relay.AccountID, now float64, leased boo
 }
 
 func deletePiece(id message.ID, n, part int, acct relay.AccountID, now float64) op[missives] {
-	return does[missives](
+	return newOp[missives](
 		fmt.Sprintf("delete part %d of %d", part, id),
 		func(s *missives) string {
 			if m := &s.All[n]; !m.Saved || !m.move(part, message.Removed, 0, now) {
@@ -192,36 +192,35 @@ func deletePiece(id message.ID, n, part int, acct relay.AccountID, now float64) 
 	)
 }
 
-// beginMissive begins to submit parts; with again, also those that were being sent
-// when a gateway was lost.
+// beginMissive sets parts to Sending; with AlsoSending, also parts that are Sending already.
 func beginMissive(t *rapid.T, m missive, n int, acct relay.AccountID, now float64) op[missives] {
-	start := message.Beginning{
-		Ref: message.Ref{Account: acct, ID: m.ID}, Carrier: "one", Now: dbtest.At(now), Until: dbtest.At(now + 10), AlsoSending: rapid.Bool().Draw(t, "again"),
+	beginning := message.Beginning{
+		Ref: message.Ref{Account: acct, ID: m.ID}, Carrier: "one", Now: dbtest.At(now), Until: dbtest.At(now + 10), AlsoSending: rapid.Bool().Draw(t, "also sending"),
 	}
 	for part := range m.Parts {
 		if rapid.IntRange(0, 3).Draw(t, "with part") > 0 {
-			start.Parts = append(start.Parts, part)
+			beginning.Parts = append(beginning.Parts, part)
 		}
 	}
-	return does[missives](
-		fmt.Sprintf("begin parts %v of %d, again %v", start.Parts, m.ID, start.AlsoSending),
+	return newOp[missives](
+		fmt.Sprintf("begin parts %v of %d, also sending %v", beginning.Parts, m.ID, beginning.AlsoSending),
 		func(s *missives) string {
 			m := &s.All[n]
-			keeps := m.Due >= now+5 // a lease of which half is left is not moved
+			keepsLease := m.Due >= now+5 // a lease with half of its time left is not moved
 			var begun []int
-			for _, part := range start.Parts {
-				if p := &m.Parts[part]; m.Saved && (p.State == message.Pending || p.State == message.Sending && start.AlsoSending) {
+			for _, part := range beginning.Parts {
+				if p := &m.Parts[part]; m.Saved && (p.State == message.Pending || p.State == message.Sending && beginning.AlsoSending) {
 					p.State = message.Sending
 					begun = append(begun, part)
 				}
 			}
-			if len(begun) > 0 && !keeps {
+			if len(begun) > 0 && !keepsLease {
 				m.Due = now + 10
 			}
 			return fmt.Sprint(begun)
 		},
 		func(ctx context.Context, r *recordstest.Records) (string, error) {
-			begun, err := r.Messages.Begin(ctx, []message.Beginning{start})
+			begun, err := r.Messages.Begin(ctx, []message.Beginning{beginning})
 			if err != nil {
 				return "", err
 			}
@@ -230,25 +229,25 @@ func beginMissive(t *rapid.T, m missive, n int, acct relay.AccountID, now float6
 	)
 }
 
-// settlePiece records what a carrier answered.
+// settlePiece records a carrier's answer.
 func settlePiece(t *rapid.T, id message.ID, n, part int, acct relay.AccountID, now float64) op[missives] {
 	o := message.Outcome{
 		PartRef: message.PartRef{Ref: message.Ref{Account: acct, ID: id}, Part: part}, Carrier: "one", At: dbtest.At(now),
 		State: rapid.SampledFrom([]message.State{message.Accepted, message.Accepted, message.Rejected, message.Unknown, message.Pending}).Draw(t, "outcome"),
 	}
-	again := now + 4
+	retryAt := now + 4
 	switch o.State {
 	case message.Accepted:
-		o.CarrierID = fmt.Sprintf("at-%d-%d", id, part)
+		o.CarrierID = fmt.Sprintf("id-%d-%d", id, part)
 	case message.Rejected:
 		o.Reason, o.Refund = "refused", true
 	case message.Pending:
-		o.RetryAt = dbtest.At(again)
+		o.RetryAt = dbtest.At(retryAt)
 	}
-	return does[missives](
+	return newOp[missives](
 		fmt.Sprintf("settle part %d of %d: %s", part, id, o.State),
 		func(s *missives) string {
-			if m := &s.All[n]; m.Saved && m.move(part, o.State, again, now) && o.Refund {
+			if m := &s.All[n]; m.Saved && m.move(part, o.State, retryAt, now) && o.Refund {
 				s.Credit++
 			}
 			return ""
@@ -262,32 +261,32 @@ func settlePiece(t *rapid.T, id message.ID, n, part int, acct relay.AccountID, n
 
 // receivePiece records a receipt.
 func receivePiece(t *rapid.T, id message.ID, n, part int, acct relay.AccountID, now float64) op[missives] {
-	to := rapid.SampledFrom([]message.State{message.Buffered, message.Delivered, message.Undelivered}).Draw(t, "receipt")
-	return does[missives](
-		fmt.Sprintf("receipt of part %d of %d: %s", part, id, to),
+	state := rapid.SampledFrom([]message.State{message.Buffered, message.Delivered, message.Undelivered}).Draw(t, "receipt")
+	return newOp[missives](
+		fmt.Sprintf("receipt of part %d of %d: %s", part, id, state),
 		func(s *missives) string {
 			if m := &s.All[n]; m.Saved {
-				m.move(part, to, 0, now)
+				m.move(part, state, 0, now)
 			}
 			return ""
 		},
 		func(ctx context.Context, r *recordstest.Records) (string, error) {
 			_, err := r.Messages.Receive(ctx, []message.Receipt{{
-				Carrier: "one", State: to, At: dbtest.At(now), Found: true, Part: message.PartRef{Ref: message.Ref{Account: acct, ID: id}, Part: part},
+				Carrier: "one", State: state, At: dbtest.At(now), Found: true, Part: message.PartRef{Ref: message.Ref{Account: acct, ID: id}, Part: part},
 			}}, dbtest.At(now))
 			return "", err
 		},
 	)
 }
 
-// claimMissives leases what is due, but for messages that others are just changing.
-// Messages of other histories are claimed as well.
+// claimMissives leases due messages and skips messages that are locked. It also leases messages
+// of other histories.
 func claimMissives(acct relay.AccountID, now float64) op[missives] {
-	claim := func(but int) func(s *missives) string {
+	claim := func(skipped int) func(s *missives) string { // skipped is a bit set
 		return func(s *missives) string {
 			var ids []message.ID
 			for n := range s.All {
-				if m := &s.All[n]; but&(1<<n) == 0 && m.Saved && m.Due >= 0 && m.Due <= now {
+				if m := &s.All[n]; skipped&(1<<n) == 0 && m.Saved && m.Due >= 0 && m.Due <= now {
 					m.Due = now + 10
 					ids = append(ids, m.ID)
 				}
@@ -306,35 +305,35 @@ func claimMissives(acct relay.AccountID, now float64) op[missives] {
 		slices.Sort(ids)
 		return fmt.Sprint(ids), err
 	}}
-	for but := 1; but < 8; but++ {
-		o.less = append(o.less, claim(but))
+	for skipped := 1; skipped < 8; skipped++ {
+		o.skipping = append(o.skipping, claim(skipped))
 	}
 	return o
 }
 
-// moveMissive renews or releases a lease: the present one, or an older one.
+// moveMissive renews or releases the current lease or an older one.
 func moveMissive(t *rapid.T, m missive, n int, acct relay.AccountID, now float64, renew bool) op[missives] {
 	end := max(m.Due, 0) - float64(rapid.IntRange(0, 1).Draw(t, "older"))
-	to := now
+	newEnd := now
 	if renew {
-		to = now + 10
+		newEnd = now + 10
 	}
-	return does[missives](
-		fmt.Sprintf("move the lease of %d that ends at %g to %g", m.ID, end, to),
+	return newOp[missives](
+		fmt.Sprintf("move the lease of %d that ends at %g to %g", m.ID, end, newEnd),
 		func(s *missives) string {
 			m := &s.All[n]
 			moved := m.Saved && m.Due >= 0 && m.Due <= end
 			if moved {
-				m.Due = to
+				m.Due = newEnd
 			}
 			return fmt.Sprint(moved && renew)
 		},
 		func(ctx context.Context, r *recordstest.Records) (string, error) {
 			ls := []message.Lease{{Ref: message.Ref{Account: acct, ID: m.ID}, End: dbtest.At(end)}}
 			if !renew {
-				return "false", r.Messages.Release(ctx, ls, dbtest.At(to))
+				return "false", r.Messages.Release(ctx, ls, dbtest.At(newEnd))
 			}
-			moved, err := r.Messages.Renew(ctx, ls, dbtest.At(to))
+			moved, err := r.Messages.Renew(ctx, ls, dbtest.At(newEnd))
 			return fmt.Sprint(len(moved) == 1), err
 		},
 	)
@@ -364,7 +363,7 @@ func readMissives(ctx context.Context, r *recordstest.Records, s missives, acct 
 		return "", err
 	}
 	if total != len(pending) || len(listed) != len(pending) {
-		return "", fmt.Errorf("%d parts are pending, %d are listed, of %d", len(pending), len(listed), total)
+		return "", fmt.Errorf("%d parts are pending, %d are listed, the total is %d", len(pending), len(listed), total)
 	}
 	return s.show(), nil
 }

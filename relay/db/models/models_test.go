@@ -22,61 +22,58 @@ import (
 	"github.com/penstock/penstock/relay/recordstest"
 )
 
-// TestMain checks each model on five random histories, and leaves no files of failures
-// behind, unless -rapid.checks and -rapid.nofailfile say otherwise.
+// TestMain sets the defaults -rapid.checks=5 and -rapid.nofailfile=true.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	given := make(map[string]bool)
-	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	isSet := make(map[string]bool)
+	flag.Visit(func(f *flag.Flag) { isSet[f.Name] = true })
 	for name, value := range map[string]string{"rapid.checks": "5", "rapid.nofailfile": "true"} {
-		if !given[name] {
+		if !isSet[name] {
 			_ = flag.Set(name, value)
 		}
 	}
 	os.Exit(m.Run())
 }
 
-// machine is a state machine of the core with its reference model. S is everything
-// that the model knows of the records of one account: two states are the same if fmt
-// prints them alike as Go values.
+// machine is a state machine of the core with its reference model. S is the model's state of the
+// records of one account. Two states are equal if %#v prints them equally.
 type machine[S any] struct {
-	// begin makes the records of a new account and returns their model.
+	// begin creates the records of a new account and returns their model.
 	begin func(ctx context.Context, r *recordstest.Records, acct relay.AccountID) (S, error)
 	clone func(S) S
-	// draw returns one operation on a state at a time.
+	// draw returns a random operation for a state. now is in seconds.
 	draw func(t *rapid.T, s S, acct relay.AccountID, now float64) op[S]
-	// read returns what can be read of the records, and show what the model says it is.
+	// read returns the records as text, and show returns the model in the same form.
 	read func(ctx context.Context, r *recordstest.Records, s S, acct relay.AccountID) (string, error)
 	show func(S) string
 }
 
-// op is an operation of the store. Both functions return its answer in words.
+// op is an operation of the store. apply and run return its answer as text.
 type op[S any] struct {
 	name  string
 	apply func(*S) string // on the model
 	run   func(ctx context.Context, r *recordstest.Records) (string, error)
-	// less are further answers of the model, for an operation that may pass over what
-	// others are just changing.
-	less []func(*S) string
+	// skipping are alternatives to apply for an operation that skips locked rows.
+	skipping []func(*S) string
 }
 
-func does[S any](name string, apply func(*S) string, run func(ctx context.Context, r *recordstest.Records) (string, error)) op[S] {
+func newOp[S any](name string, apply func(*S) string, run func(ctx context.Context, r *recordstest.Records) (string, error)) op[S] {
 	return op[S]{name: name, apply: apply, run: run}
 }
 
-// ways are the functions that may say what an operation did, beside others or alone.
-func (o *op[S]) ways(beside bool) []func(*S) string {
-	if !beside {
+// outcomes returns the functions that may apply the operation to the model.
+func (o *op[S]) outcomes(concurrent bool) []func(*S) string {
+	if !concurrent {
 		return []func(*S) string{o.apply}
 	}
-	return append([]func(*S) string{o.apply}, o.less...)
+	return append([]func(*S) string{o.apply}, o.skipping...)
 }
 
 // accounts counts the accounts of all histories: each has records of its own.
 var accounts atomic.Int64
 
 // TestTheCoreFollowsItsModels compares the state machines of the core with reference
-// models on random histories. -rapid.checks=1000 makes longer ones.
+// models on random histories. -rapid.checks=1000 runs more histories.
 func TestTheCoreFollowsItsModels(t *testing.T) {
 	server := dbtest.Shared(t)
 	t.Run("credit", func(t *testing.T) { check(t, server, creditModel()) })
@@ -87,10 +84,10 @@ func TestTheCoreFollowsItsModels(t *testing.T) {
 	t.Run("message parts", func(t *testing.T) { check(t, server, messageModel()) })
 }
 
-// check compares a machine with its model on each engine. A step has up to three
-// operations at the same time, each at one of the gateways over the database. Their
-// answers, and what is read after them, must be those of the model for some order of
-// them. A crash drops what a gateway has in memory. On SQLite there is one gateway.
+// check compares a machine with its model on each engine. A step runs up to three operations
+// at the same time, each at one of the gateways on the database. Their answers, and the records
+// afterwards, must be those of the model for some order of the operations. A crash drops the
+// memory of a gateway. On SQLite there is one gateway.
 func check[S any](t *testing.T, server *dbtest.Postgres, m machine[S]) {
 	t.Run("on SQLite", func(t *testing.T) { m.histories(t, db.Options{Dir: t.TempDir()}, 1) })
 	t.Run("on PostgreSQL", func(t *testing.T) { m.histories(t, db.Options{URL: server.NewDatabase(t)}, 2) })
@@ -117,14 +114,14 @@ func (m machine[S]) histories(t *testing.T, o db.Options, gateways int) {
 	})
 }
 
-// history is one run of a machine.
+// history is one random run of a machine.
 type history[S any] struct {
 	machine[S]
 	options  db.Options
 	gateways []*recordstest.Records
 	acct     relay.AccountID
 	now      atomic.Int64 // seconds
-	states   []S          // that the records may be in
+	states   []S          // the possible states of the model
 }
 
 func (h *history[S]) open(t *rapid.T, i int) {
@@ -153,19 +150,19 @@ func (h *history[S]) close(t *rapid.T) {
 	}
 }
 
-// step runs some operations at the same time.
+// step runs one to three operations at the same time.
 func (h *history[S]) step(t *rapid.T) {
 	ops := make([]op[S], rapid.IntRange(1, 3).Draw(t, "operations"))
-	at := make([]int, len(ops))
+	gateways := make([]int, len(ops))
 	for i := range ops {
 		ops[i] = h.draw(t, h.clone(h.states[0]), h.acct, float64(h.now.Load()))
-		at[i] = rapid.IntRange(0, len(h.gateways)-1).Draw(t, "gateway")
-		t.Logf("%d: %s at gateway %d", i, ops[i].name, at[i])
+		gateways[i] = rapid.IntRange(0, len(h.gateways)-1).Draw(t, "gateway")
+		t.Logf("%d: %s at gateway %d", i, ops[i].name, gateways[i])
 	}
 	answers, errs := make([]string, len(ops)), make([]error, len(ops))
 	var running sync.WaitGroup
 	for i := range ops {
-		running.Go(func() { answers[i], errs[i] = ops[i].run(context.Background(), h.gateways[at[i]]) })
+		running.Go(func() { answers[i], errs[i] = ops[i].run(context.Background(), h.gateways[gateways[i]]) })
 	}
 	running.Wait()
 	for i, err := range errs {
@@ -180,41 +177,40 @@ func (h *history[S]) step(t *rapid.T) {
 	h.states = h.explain(t, ops, answers, got)
 }
 
-// explain returns the states of the model that the answers and the records allow.
-func (h *history[S]) explain(t *rapid.T, ops []op[S], answers []string, got string) (next []S) {
+// explain returns the states of the model that agree with the answers and the records.
+func (h *history[S]) explain(t *rapid.T, ops []op[S], answers []string, got string) (states []S) {
 	var refused []string
 	known := make(map[string]bool)
 	for _, s := range h.states {
 		for _, order := range orders(len(ops)) {
-			h.replay(s, ops, order, make([]string, len(ops)), func(s S, said []string) {
+			h.replay(s, ops, order, make([]string, len(ops)), func(s S, modelAnswers []string) {
 				key := fmt.Sprintf("%#v", s)
 				switch {
-				case !slices.Equal(said, answers) || h.show(s) != got:
-					refused = append(refused, fmt.Sprintf("in the order %v: answers %q, then\n%s", order, said, h.show(s)))
+				case !slices.Equal(modelAnswers, answers) || h.show(s) != got:
+					refused = append(refused, fmt.Sprintf("in the order %v: answers %q, then\n%s", order, modelAnswers, h.show(s)))
 				case !known[key]:
 					known[key] = true
-					next = append(next, s)
+					states = append(states, s)
 				}
 			})
 		}
 	}
-	if len(next) == 0 {
-		t.Fatalf("answers %q, then\n%s\nno order of the operations leads there; the model says\n%s", answers, got, strings.Join(refused, "\n"))
+	if len(states) == 0 {
+		t.Fatalf("answers %q, then\n%s\nno order of the operations explains this; the model has\n%s", answers, got, strings.Join(refused, "\n"))
 	}
-	return next
+	return states
 }
 
-// replay applies operations to the model in an order and calls fn with each state that
-// may come of them.
-func (h *history[S]) replay(s S, ops []op[S], order []int, said []string, fn func(S, []string)) {
+// replay applies operations to the model in an order and calls fn with each possible state.
+func (h *history[S]) replay(s S, ops []op[S], order []int, answers []string, fn func(S, []string)) {
 	if len(order) == 0 {
-		fn(s, said)
+		fn(s, answers)
 		return
 	}
-	for _, way := range ops[order[0]].ways(len(ops) > 1) {
+	for _, apply := range ops[order[0]].outcomes(len(ops) > 1) {
 		s := h.clone(s)
-		said[order[0]] = way(&s)
-		h.replay(s, ops, order[1:], said, fn)
+		answers[order[0]] = apply(&s)
+		h.replay(s, ops, order[1:], answers, fn)
 	}
 }
 
@@ -223,16 +219,16 @@ func orders(n int) [][]int {
 	if n == 0 {
 		return [][]int{{}}
 	}
-	var all [][]int
+	var permutations [][]int
 	for _, order := range orders(n - 1) {
-		for at := range n {
-			all = append(all, slices.Insert(slices.Clone(order), at, n-1))
+		for i := range n {
+			permutations = append(permutations, slices.Insert(slices.Clone(order), i, n-1))
 		}
 	}
-	return all
+	return permutations
 }
 
-// kindOf returns an answer in words: of an error that a caller reacts to, its kind.
+// kindOf returns the answer as text: the kind of an error to which callers react, or answer.
 func kindOf(answer string, err error) (string, error) {
 	switch relay.KindOf(err) {
 	case relay.KindNotFound, relay.KindNoCredit, relay.KindConflict:

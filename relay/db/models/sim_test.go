@@ -17,8 +17,8 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// card is the model of a SIM, with the jobs that began and what those came to that
-// were settled.
+// card is the model of a SIM. Jobs has the result of each job that has begun; empty until the job
+// is settled.
 type card struct {
 	State, Requested sim.State
 	Job, Subscriber  string
@@ -29,11 +29,11 @@ func (c card) String() string {
 	return fmt.Sprintf("%s, requested %s, job %q, subscriber %q", c.State, c.Requested, c.Job, c.Subscriber)
 }
 
-// errNotEligible is what the changes of this test refuse a SIM with.
+// errNotEligible is the error with which the changes of this test refuse a SIM.
 var errNotEligible = errors.New("not eligible")
 
-// verbs are the state that each asks for, and those that it may follow on.
-func verbs() map[sim.State][]sim.State {
+// previousSIMStates returns the states that each requested state may follow.
+func previousSIMStates() map[sim.State][]sim.State {
 	return map[sim.State][]sim.State{
 		sim.Active: {sim.Pending, sim.Suspended}, sim.Suspended: {sim.Active}, sim.Terminated: {sim.Active, sim.Suspended},
 	}
@@ -50,82 +50,81 @@ func simModel() machine[card] {
 		clone: func(c card) card { c.Jobs = maps.Clone(c.Jobs); return c },
 		draw:  drawSIM,
 		read: func(ctx context.Context, r *recordstest.Records, _ card, acct relay.AccountID) (string, error) {
-			one, err := r.SIMs.Get(ctx, acct, modelICCID)
-			return card{State: one.State, Requested: one.Requested, Job: one.Job, Subscriber: one.Subscriber}.String(), err
+			s, err := r.SIMs.Get(ctx, acct, modelICCID)
+			return card{State: s.State, Requested: s.Requested, Job: s.Job, Subscriber: s.Subscriber}.String(), err
 		},
 		show: card.String,
 	}
 }
 
 func drawSIM(t *rapid.T, _ card, acct relay.AccountID, now float64) op[card] {
-	what := rapid.SampledFrom([]string{"begin", "begin", "settle", "settle", "fail", "subscribe"}).Draw(t, "kind")
-	if what == "subscribe" {
+	kind := rapid.SampledFrom([]string{"begin", "begin", "settle", "settle", "fail", "subscribe"}).Draw(t, "kind")
+	if kind == "subscribe" {
 		return subscribe(fmt.Sprint("subscriber-", rapid.IntRange(1, 9).Draw(t, "subscriber")), acct)
 	}
-	to := rapid.SampledFrom([]sim.State{sim.Active, sim.Suspended, sim.Terminated}).Draw(t, "to")
+	state := rapid.SampledFrom([]sim.State{sim.Active, sim.Suspended, sim.Terminated}).Draw(t, "state")
 	j := job.Job{
-		ID: fmt.Sprintf("%s-%d", to, rapid.IntRange(1, 5).Draw(t, "job")), Account: acct, Kind: "test", CreatedAt: dbtest.At(now),
+		ID: fmt.Sprintf("%s-%d", state, rapid.IntRange(1, 5).Draw(t, "job")), Account: acct, Kind: "test", CreatedAt: dbtest.At(now),
 	}
-	if what == "begin" {
-		return beginSIM(j, to)
+	if kind == "begin" {
+		return beginSIM(j, state)
 	}
-	return settleSIM(j, to, what == "fail")
+	return settleSIM(j, state, kind == "fail")
 }
 
-// beginSIM reserves the SIM for a job. A job that began before changes nothing.
-func beginSIM(j job.Job, to sim.State) op[card] {
-	return does[card](
+// beginSIM reserves the SIM for a job. A job that has begun already changes nothing.
+func beginSIM(j job.Job, state sim.State) op[card] {
+	return newOp[card](
 		"begin "+j.ID,
 		func(c *card) string {
 			if _, began := c.Jobs[j.ID]; began {
 				return "begun"
 			}
-			if c.Job != "" || !slices.Contains(verbs()[to], c.State) {
+			if c.Job != "" || !slices.Contains(previousSIMStates()[state], c.State) {
 				return errNotEligible.Error()
 			}
-			c.Job, c.Requested, c.Jobs[j.ID] = j.ID, to, ""
+			c.Job, c.Requested, c.Jobs[j.ID] = j.ID, state, ""
 			return "begun"
 		},
 		func(ctx context.Context, r *recordstest.Records) (string, error) {
-			return eligible("begun", r.SIMs.Begin(ctx, j, modelICCID, func(one *sim.SIM) error {
-				if one.Job != "" || !slices.Contains(verbs()[to], one.State) {
+			return eligible("begun", r.SIMs.Begin(ctx, j, modelICCID, func(s *sim.SIM) error {
+				if s.Job != "" || !slices.Contains(previousSIMStates()[state], s.State) {
 					return errNotEligible
 				}
-				one.Job, one.Requested = j.ID, to
+				s.Job, s.Requested = j.ID, state
 				return nil
 			}))
 		},
 	)
 }
 
-// settleSIM saves what the operator answered. A job that was settled before keeps what
-// it came to.
-func settleSIM(j job.Job, to sim.State, failed bool) op[card] {
+// settleSIM saves the operator's answer. A settled job keeps its result.
+func settleSIM(j job.Job, state sim.State, failed bool) op[card] {
 	result := fmt.Sprintf(`"%s %v"`, j.ID, failed)
-	return does[card](
+	return newOp[card](
 		fmt.Sprintf("settle %s, failed %v", j.ID, failed),
 		func(c *card) string {
-			if before := c.Jobs[j.ID]; before != "" {
-				return before
+			if settled := c.Jobs[j.ID]; settled != "" {
+				return settled
 			}
 			if c.Job != j.ID {
 				return errNotEligible.Error()
 			}
 			if !failed {
-				c.State = to
+				c.State = state
 			}
 			c.Job, c.Requested, c.Jobs[j.ID] = "", c.State, result
 			return result
 		},
 		func(ctx context.Context, r *recordstest.Records) (string, error) {
-			settled, err := r.SIMs.Settle(ctx, j, modelICCID, func(one *sim.SIM) (json.RawMessage, error) {
-				if one.Job != j.ID {
+			settled, err := r.SIMs.Settle(ctx, j, modelICCID, func(s *sim.SIM) (json.RawMessage, error) {
+				if s.Job != j.ID {
 					return nil, errNotEligible
 				}
 				if !failed {
-					one.State = to
+					s.State = state
 				}
-				one.Job, one.Requested = "", one.State
+				s.Job, s.Requested = "", s.State
 				return json.RawMessage(result), nil
 			})
 			return eligible(string(settled), err)
@@ -133,13 +132,13 @@ func settleSIM(j job.Job, to sim.State, failed bool) op[card] {
 	)
 }
 
-// subscribe changes the SIM beside its jobs.
+// subscribe changes the subscriber of the SIM, independent of jobs.
 func subscribe(subscriber string, acct relay.AccountID) op[card] {
-	return does[card](
+	return newOp[card](
 		"assign to "+subscriber,
 		func(c *card) string { c.Subscriber = subscriber; return "" },
 		func(ctx context.Context, r *recordstest.Records) (string, error) {
-			_, err := r.SIMs.Change(ctx, acct, modelICCID, func(one *sim.SIM) error { one.Subscriber = subscriber; return nil })
+			_, err := r.SIMs.Change(ctx, acct, modelICCID, func(s *sim.SIM) error { s.Subscriber = subscriber; return nil })
 			return "", err
 		},
 	)

@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/relay/recordstest"
 )
 
-// limits are the tokens of the model, and how often each may be claimed.
+// limits returns the maximum number of claims of each token; 0 means no limit.
 func limits() []int64 { return []int64{1, 2, 0} }
 
 func tokenOf(n int) ledger.Token {
@@ -29,18 +29,18 @@ func authenticatorOf(acct relay.AccountID, n int) ledger.Authenticator {
 	return a
 }
 
-// claimed is the model of tokens: whether each was generated, and the jobs that have
-// claimed it, in their order.
+// claimed is the model of tokens: the generated tokens, and the jobs that have claimed each
+// token, in order.
 type claimed struct {
-	made [3]bool
-	jobs [3][]string
+	generated [3]bool
+	jobs      [3][]string
 }
 
 func (c *claimed) claim(job string, tokens []int) string {
 	results, refused := make([]string, len(tokens)), false
 	for i, n := range tokens {
 		switch limit := limits()[n]; {
-		case !c.made[n]:
+		case !c.generated[n]:
 			return relay.KindNotFound.String()
 		case slices.Contains(c.jobs[n], job):
 			results[i] = string(ledger.ClaimCounted)
@@ -60,8 +60,8 @@ func (c *claimed) claim(job string, tokens []int) string {
 
 func (c claimed) String() string {
 	var b strings.Builder
-	for n := range c.made {
-		if c.made[n] {
+	for n := range c.generated {
+		if c.generated[n] {
 			fmt.Fprintf(&b, "token %d: %d claims of %s; ", n, len(c.jobs[n]), strings.Join(c.jobs[n], " "))
 		}
 	}
@@ -83,15 +83,15 @@ func claimModel() machine[claimed] {
 
 func drawClaim(t *rapid.T, _ claimed, acct relay.AccountID, now float64) op[claimed] {
 	if n := rapid.IntRange(0, 8).Draw(t, "generate"); n < 3 {
-		return does[claimed](
+		return newOp[claimed](
 			fmt.Sprint("generate ", n),
-			func(c *claimed) string { c.made[n] = true; return "" },
+			func(c *claimed) string { c.generated[n] = true; return "" },
 			func(ctx context.Context, r *recordstest.Records) (string, error) {
 				return "", r.Ledgers.Generate(ctx, acct, tokenOf(n), []byte("generated"), authenticatorOf(acct, n))
 			},
 		)
 	}
-	// The tokens of a job never change: the number says which.
+	// The low bits of the number select the tokens, so that a job always claims the same.
 	job := rapid.IntRange(1, 7).Draw(t, "tokens") + 8*rapid.IntRange(0, 4).Draw(t, "job")
 	var tokens []int
 	var claims []ledger.Claim
@@ -103,7 +103,7 @@ func drawClaim(t *rapid.T, _ claimed, acct relay.AccountID, now float64) op[clai
 			claims = append(claims, ledger.Claim{Token: tokenOf(n), JobID: id, Now: dbtest.At(now), Entry: entry, Authenticator: authenticatorOf(acct, n)})
 		}
 	}
-	return does[claimed](
+	return newOp[claimed](
 		fmt.Sprintf("%s claims %v", id, tokens),
 		func(c *claimed) string { return c.claim(id, tokens) },
 		func(ctx context.Context, r *recordstest.Records) (string, error) {
@@ -117,10 +117,10 @@ func drawClaim(t *rapid.T, _ claimed, acct relay.AccountID, now float64) op[clai
 	)
 }
 
-// readClaims reads how often each token was claimed, and the jobs from its entries.
+// readClaims reads the number of claims of each token and the jobs in its entries.
 func readClaims(ctx context.Context, r *recordstest.Records, _ claimed, acct relay.AccountID) (string, error) {
 	var c claimed
-	for n := range c.made {
+	for n := range c.generated {
 		t, err := r.Ledgers.Token(ctx, acct, tokenOf(n).ID)
 		if relay.KindOf(err) == relay.KindNotFound {
 			continue
@@ -128,7 +128,7 @@ func readClaims(ctx context.Context, r *recordstest.Records, _ claimed, acct rel
 		if err != nil {
 			return "", err
 		}
-		c.made[n] = true
+		c.generated[n] = true
 		sequences, err := r.Ledgers.EntriesOf(ctx, acct, t.ID)
 		if err != nil {
 			return "", err
