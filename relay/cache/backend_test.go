@@ -19,8 +19,8 @@ var (
 	_ asynq.RedisConnOpt = (*DB)(nil)
 )
 
-// onEvery runs a suite on each kind of Redis the gateway works with.
-func onEvery(t *testing.T, suite func(t *testing.T, open func(t *testing.T) *DB)) {
+// onEveryServer runs a suite on each kind of Redis that the gateway supports.
+func onEveryServer(t *testing.T, suite func(t *testing.T, open func(t *testing.T) *DB)) {
 	t.Run("on a server", func(t *testing.T) {
 		suite(t, openEmpty(redistest.Shared(t).NewDatabase(t)))
 	})
@@ -58,7 +58,7 @@ func openEmbedded(t testing.TB) *DB {
 	return db
 }
 
-// flush empties the database of a test; other tests use other databases of the server.
+// flush empties the database of a test. Other tests use other databases of the server.
 func flush(t testing.TB, db *DB) {
 	t.Helper()
 	err := db.rdb.FlushDB(context.Background()).Err()
@@ -68,7 +68,7 @@ func flush(t testing.TB, db *DB) {
 	relaytest.NoError(t, err)
 }
 
-// at is a time of the tests, s seconds after their beginning.
-func at(s float64) time.Time {
+// timeAt returns a fixed time plus s seconds.
+func timeAt(s float64) time.Time {
 	return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).Add(time.Duration(s * float64(time.Second)))
 }

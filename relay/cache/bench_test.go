@@ -11,18 +11,18 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// BenchmarkBatch is what a batch of 500 frames of as many devices, of three
-// readings each, asks of the cache.
+// BenchmarkBatch runs the cache operations of a batch of 500 frames. Each frame is of another
+// device and has three readings.
 func BenchmarkBatch(b *testing.B) {
 	for name, open := range map[string]func() *DB{
 		"server":   func() *DB { return openURL(b, redistest.Shared(b).NewDatabase(b)) },
 		"embedded": func() *DB { return openEmbedded(b) },
 	} {
-		b.Run(name, func(b *testing.B) { batches(b, open().IoT()) })
+		b.Run(name, func(b *testing.B) { benchmarkBatches(b, open().IoT()) })
 	}
 }
 
-func batches(b *testing.B, c *IoT) {
+func benchmarkBatches(b *testing.B, c *IoT) {
 	const frames = 500
 	n := 0
 	for b.Loop() {
@@ -33,12 +33,12 @@ func batches(b *testing.B, c *IoT) {
 		for i := range frames {
 			device := fmt.Sprintf("01jd8q9x7v3k5m2n4p6r8%05d", (n*frames+i)%10_000)
 			seen[i] = iot.Seen{Device: device, Dedup: fmt.Sprint("uplink", n), Record: fmt.Sprint("n1-u", n*frames+i)}
-			heard[device] = at(float64(n))
+			heard[device] = timeAt(float64(n))
 			for _, key := range []string{"temperature", "humidity", "battery"} {
-				points = append(points, iot.Point{DeviceID: device, SensorID: device + "." + key, Type: key, Time: at(float64(n)), Value: 21.5})
+				points = append(points, iot.Point{DeviceID: device, SensorID: device + "." + key, Type: key, Time: timeAt(float64(n)), Value: 21.5})
 			}
 		}
-		if _, err := c.Claim(b.Context(), of(1, seen), 2*time.Hour); err != nil {
+		if _, err := c.Claim(b.Context(), framesOf(1, seen), 2*time.Hour); err != nil {
 			b.Fatal(err)
 		}
 		if err := c.SetLatest(b.Context(), pointsOf(1, points)); err != nil {
@@ -51,15 +51,15 @@ func batches(b *testing.B, c *IoT) {
 	b.ReportMetric(frames*float64(n)/b.Elapsed().Seconds(), "frames/s")
 }
 
-// TestABatchAllocatesLittle limits the allocations of a batch before it is sent: 8 for each
-// device, however many frames it has, and about 2 for each mark.
+// TestABatchAllocatesLittle limits the allocations of a batch before the batch is sent: 8 for
+// each device, for any number of frames, and about 2 for each mark.
 func TestABatchAllocatesLittle(t *testing.T) {
 	const devices, frames = 10, 1000
 	seen, points := make([]iot.Seen, frames), make([]iot.Point, frames)
 	for i := range frames {
 		device := fmt.Sprintf("01jd8q9x7v3k5m2n4p6r8%05d", i%devices)
 		seen[i] = iot.Seen{Device: device, Dedup: fmt.Sprint("uplink", i), Record: fmt.Sprint("n1-u", i)}
-		points[i] = iot.Point{DeviceID: device, SensorID: device + ".t", Type: "temperature", Time: at(float64(i)), Value: 21.5}
+		points[i] = iot.Point{DeviceID: device, SensorID: device + ".t", Type: "temperature", Time: timeAt(float64(i)), Value: 21.5}
 	}
 	if got := byDevice(points); len(got) != devices || len(got[0].fields) != 2 || !strings.HasSuffix(got[0].fields[1], "21.5") {
 		t.Errorf("got %d devices, the first with %q; want the newest point of each", len(got), got[0].fields)

@@ -31,49 +31,49 @@ func TestParseURLReadsEveryForm(t *testing.T) {
 		cluster   bool
 		tls       bool
 	}{
-		{"nothing is the local server", "", []string{"127.0.0.1:6379"}, 0, "", "", "", false, false},
-		{"a server with everything", "redis://u:p%40s@h:7000/3", []string{"h:7000"}, 3, "u", "p@s", "", false, false},
+		{"an empty URL is the local server", "", []string{"127.0.0.1:6379"}, 0, "", "", "", false, false},
+		{"a server with user, password and database", "redis://u:p%40s@h:7000/3", []string{"h:7000"}, 3, "u", "p@s", "", false, false},
 		{"a server by ?db", "redis://h?db=2", []string{"h:6379"}, 2, "", "", "", false, false},
 		{"an IPv6 address over TLS", "rediss://:pw@[::1]:6380", []string{"[::1]:6380"}, 0, "", "pw", "", false, true},
 		{"sentinels", "redis+sentinel://:pw@a:26379,b/mymaster?db=4", []string{"a:26379", "b:26379"}, 4, "", "pw", "mymaster", false, false},
 		{"a cluster", "redis+cluster://:pw@a:7000,b:7001", []string{"a:7000", "b:7001"}, 0, "", "pw", "", true, false},
 		{"a cluster of one node over TLS", "redis+cluster://a?tls=1", []string{"a:6379"}, 0, "", "", "", true, true},
 	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			o, err := ParseURL(c.url)
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			o, err := ParseURL(tc.url)
 			if err != nil {
 				t.Fatal(err)
 			}
-			relaytest.Equal(t, "o.Addrs", o.Addrs, c.addrs)
-			relaytest.Equal(t, "o.DB", o.DB, c.db)
-			relaytest.Equal(t, "o.Username", o.Username, c.user)
-			relaytest.Equal(t, "o.Password", o.Password, c.password)
-			relaytest.Equal(t, "o.MasterName", o.MasterName, c.master)
-			relaytest.Equal(t, "o.IsClusterMode", o.IsClusterMode, c.cluster)
-			relaytest.Equal(t, "whether o uses TLS", o.TLSConfig != nil, c.tls)
+			relaytest.Equal(t, "o.Addrs", o.Addrs, tc.addrs)
+			relaytest.Equal(t, "o.DB", o.DB, tc.db)
+			relaytest.Equal(t, "o.Username", o.Username, tc.user)
+			relaytest.Equal(t, "o.Password", o.Password, tc.password)
+			relaytest.Equal(t, "o.MasterName", o.MasterName, tc.master)
+			relaytest.Equal(t, "o.IsClusterMode", o.IsClusterMode, tc.cluster)
+			relaytest.Equal(t, "whether o uses TLS", o.TLSConfig != nil, tc.tls)
 		})
 	}
 }
 
-func TestParseURLRefuses(t *testing.T) {
+func TestInvalidURLsAreRefused(t *testing.T) {
 	for name, url := range map[string]string{
-		"no scheme":                "localhost:6379",
-		"another scheme":           "http://h",
-		"two hosts for one server": "redis://a,b",
-		"a host that is none":      "redis://a b",
-		"an empty host":            "redis+cluster://a,,b",
-		"a database that is none":  "redis://h/x",
-		"sentinels and no master":  "redis+sentinel://a,b",
-		"a password that breaks":   "redis://:secret%zz@h",
+		"no scheme":                         "localhost:6379",
+		"another scheme":                    "http://h",
+		"two hosts for one server":          "redis://a,b",
+		"an invalid host":                   "redis://a b",
+		"an empty host":                     "redis+cluster://a,,b",
+		"a database that is not a number":   "redis://h/x",
+		"sentinels without a master":        "redis+sentinel://a,b",
+		"a password with an invalid escape": "redis://:secret%zz@h",
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ParseURL(url)
 			if relay.KindOf(err) != relay.KindInvalid || len(relay.FieldsOf(err)["redis.url"]) == 0 {
-				t.Errorf("%q: %v", url, err)
+				t.Errorf("error for %q = %v, want a problem of redis.url", url, err)
 			}
 			if strings.Contains(fmt.Sprint(err, relay.FieldsOf(err)), "secret") {
-				t.Errorf("shows the password: %v", err)
+				t.Errorf("the error contains the password: %v", err)
 			}
 		})
 	}
@@ -86,75 +86,75 @@ func FuzzParseURL(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		o, err := ParseURL(s)
 		if err == nil && (len(o.Addrs) == 0 || slices.Contains(o.Addrs, "")) {
-			t.Errorf("%q: no address", s)
+			t.Errorf("ParseURL(%q) returned no address", s)
 		}
 		if err != nil && relay.KindOf(err) != relay.KindInvalid {
-			t.Errorf("%q: %v", s, err)
+			t.Errorf("error for %q = %v, want invalid", s, err)
 		}
 	})
 }
 
-func TestErrorsTellABackEndThatIsDownFromAllElse(t *testing.T) {
+func TestConnectionErrorsAreUnavailable(t *testing.T) {
 	cases := []struct {
 		name string
 		err  error
 		want relay.Kind
 	}{
-		{"a connection that broke", io.EOF, relay.KindUnavailable},
+		{"a broken connection", io.EOF, relay.KindUnavailable},
 		{"no answer in time", context.DeadlineExceeded, relay.KindUnavailable},
 		{"a closed client", redis.ErrClosed, relay.KindUnavailable},
-		{"a wrapped one", fmt.Errorf("x: %w", io.ErrUnexpectedEOF), relay.KindUnavailable},
-		{"anything else", errors.New("WRONGTYPE"), relay.KindUnexpected},
-		{"a kind that is known already", relay.Errorf(relay.KindConflict, "taken"), relay.KindConflict},
+		{"a wrapped error", fmt.Errorf("x: %w", io.ErrUnexpectedEOF), relay.KindUnavailable},
+		{"another error", errors.New("WRONGTYPE"), relay.KindUnexpected},
+		{"an error with a kind", relay.Errorf(relay.KindConflict, "taken"), relay.KindConflict},
 	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			err := wrap("thing", c.err)
-			if relay.KindOf(err) != c.want || !strings.HasPrefix(err.Error(), "thing: ") {
-				t.Errorf("got %v, kind %v", err, relay.KindOf(err))
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			err := wrap("thing", tc.err)
+			if relay.KindOf(err) != tc.want || !strings.HasPrefix(err.Error(), "thing: ") {
+				t.Errorf("error = %v of kind %v", err, relay.KindOf(err))
 			}
 		})
 	}
 	if wrap("thing", nil) != nil {
-		t.Error("no error became one")
+		t.Error("wrap(nil) returned an error")
 	}
 }
 
-func TestAServerThatIsNotThereIsUnavailable(t *testing.T) {
+func TestAMissingServerIsUnavailable(t *testing.T) {
 	db := openURL(t, fmt.Sprintf("redis://127.0.0.1:%d", porttest.Free(t)))
 	_, errClaim := claim(t, db)
 	_, _, errLatest := db.IoT().Latest(t.Context(), 1, "d")
 	for _, err := range []error{db.Ping(t.Context()), db.Check(t.Context()), errClaim, errLatest} {
 		if relay.KindOf(err) != relay.KindUnavailable || !strings.Contains(err.Error(), "Redis unavailable: dial tcp") {
-			t.Errorf("got %v", err)
+			t.Errorf("error = %v, want unavailable", err)
 		}
 	}
 }
 
-// The logger of go-redis is one of the whole process: a client must not change it.
+// The logger of go-redis belongs to the whole process. A client must not change it.
 func TestOpeningAClientKeepsTheLoggerOfTheProcess(t *testing.T) {
 	var log relaytest.Buffer
 	SetLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	defer SetLogger(slog.New(slog.DiscardHandler))
 	db := openURL(t, fmt.Sprintf("redis://127.0.0.1:%d", porttest.Free(t)))
 	if db.Ping(t.Context()) == nil {
-		t.Error("a server answers where there is none")
+		t.Error("Ping without a server returned no error")
 	}
 	if !log.Has("connection refused") {
-		t.Errorf("the log of go-redis is %q", log.String())
+		t.Errorf("log of go-redis = %q, want connection refused", log.String())
 	}
 }
 
-func TestAServerThatIsStartingOrFullIsUnavailable(t *testing.T) {
+func TestAServerWithoutMemoryIsUnavailable(t *testing.T) {
 	server := redistest.Start(t, "--maxmemory", "1", "--maxmemory-policy", "noeviction")
 	_, err := claim(t, openURL(t, server.URL))
 	if relay.KindOf(err) != relay.KindUnavailable {
-		t.Errorf("got %v", err)
+		t.Errorf("error = %v, want unavailable", err)
 	}
 }
 
-func TestAServerThatDoesNotLetUsWorkIsUnavailableAndSaysWhy(t *testing.T) {
-	after := func(commands ...[]any) *redistest.Server {
+func TestARefusedClientIsUnavailableWithAdvice(t *testing.T) {
+	startWith := func(commands ...[]any) *redistest.Server {
 		server := redistest.Start(t)
 		rdb := server.Client()
 		t.Cleanup(func() { _ = rdb.Close() })
@@ -165,42 +165,42 @@ func TestAServerThatDoesNotLetUsWorkIsUnavailableAndSaysWhy(t *testing.T) {
 		}
 		return server
 	}
-	limited := after([]any{"ACL", "SETUSER", "reader", "on", ">right", "~*", "&*", "+@read", "+info", "+config|get", "+eval", "+evalsha"})
+	limited := startWith([]any{"ACL", "SETUSER", "reader", "on", ">right", "~*", "&*", "+@read", "+info", "+config|get", "+eval", "+evalsha"})
 	replicaOf := []any{"REPLICAOF", "127.0.0.1", porttest.Free(t)}
-	replica := after(replicaOf)
-	locked := after([]any{"CONFIG", "SET", "requirepass", "right"})
-	for name, c := range map[string]struct{ url, says string }{
+	replica := startWith(replicaOf)
+	locked := startWith([]any{"CONFIG", "SET", "requirepass", "right"})
+	for name, tc := range map[string]struct{ url, advice string }{
 		"no password":           {locked.URL, "requires a password"},
 		"a wrong password":      {"redis://:wrong@" + locked.Addr, "refused the user or password"},
 		"a user without rights": {"redis://reader:right@" + limited.Addr, "lacks a right"},
 		"a replica":             {replica.URL, "read-only replica"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			db := openURL(t, c.url)
+			db := openURL(t, tc.url)
 			_, errClaim := claim(t, db)
 			for _, err := range []error{db.Check(t.Context()), errClaim} {
-				if relay.KindOf(err) != relay.KindUnavailable || !strings.Contains(err.Error(), c.says) {
-					t.Errorf("got %v, kind %v", err, relay.KindOf(err))
+				if relay.KindOf(err) != relay.KindUnavailable || !strings.Contains(err.Error(), tc.advice) {
+					t.Errorf("error = %v of kind %v", err, relay.KindOf(err))
 				}
 			}
 		})
 	}
 }
 
-func TestAServerThatIsLoadingSaysSo(t *testing.T) {
-	err := wrap("thing", proto("LOADING Redis is loading the dataset in memory"))
+func TestALoadingServerIsUnavailable(t *testing.T) {
+	err := wrap("thing", serverError("LOADING Redis is loading the dataset in memory"))
 	if relay.KindOf(err) != relay.KindUnavailable || !strings.Contains(err.Error(), "still loading its data") {
-		t.Errorf("got %v, kind %v", err, relay.KindOf(err))
+		t.Errorf("error = %v of kind %v", err, relay.KindOf(err))
 	}
 }
 
-// proto is an error as the server answers it.
-type proto string
+// serverError is an error reply of Redis.
+type serverError string
 
-func (p proto) Error() string { return string(p) }
-func (p proto) RedisError()   {}
+func (e serverError) Error() string { return string(e) }
+func (e serverError) RedisError()   {}
 
-func TestAServerThatHangsIsUnavailable(t *testing.T) {
+func TestAHangingServerIsUnavailable(t *testing.T) {
 	server := redistest.Start(t)
 	db, err := Open(Options{URL: server.URL, Timeout: time.Second})
 	if err != nil {
@@ -209,7 +209,7 @@ func TestAServerThatHangsIsUnavailable(t *testing.T) {
 	t.Cleanup(func() { _ = db.Close() })
 	resume := server.Pause()
 	if err := db.Ping(t.Context()); relay.KindOf(err) != relay.KindUnavailable {
-		t.Errorf("got %v", err)
+		t.Errorf("error = %v, want unavailable", err)
 	}
 	resume()
 	if err := db.Ping(t.Context()); err != nil {
@@ -217,24 +217,24 @@ func TestAServerThatHangsIsUnavailable(t *testing.T) {
 	}
 }
 
-func TestCheckSaysWhatIsWrong(t *testing.T) {
+func TestCheckRefusesAnEvictingServer(t *testing.T) {
 	good := redistest.Start(t)
 	if err := openURL(t, good.URL).Check(t.Context()); err != nil {
-		t.Errorf("good server: %v", err)
+		t.Errorf("error for a valid server = %v", err)
 	}
 	evicting := redistest.Start(t, "--maxmemory-policy", "allkeys-lru", "--rename-command", "CONFIG", "")
 	err := openURL(t, evicting.URL).Check(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "allkeys-lru") || !strings.Contains(err.Error(), "noeviction") {
-		t.Errorf("evicting server without CONFIG: %v", err)
+		t.Errorf("error for an evicting server without CONFIG = %v", err)
 	}
 }
 
-func TestVersions(t *testing.T) {
+func TestOldVersionsAreRefused(t *testing.T) {
 	for version, ok := range map[string]bool{
 		"6.0.16": false, "6.1.99": false, "6.2.0": true, "7.0.15": true, "8.0": true, "5.9": false, "": false, "x.y": false,
 	} {
 		if err := checkVersion(version); (err == nil) != ok {
-			t.Errorf("%q: %v", version, err)
+			t.Errorf("error for version %q = %v, want supported %t", version, err, ok)
 		}
 	}
 }
@@ -246,14 +246,14 @@ func TestTheCacheFollowsAFailover(t *testing.T) {
 		t.Fatal(err)
 	}
 	set.Failover(t)
-	redistest.Await(t, "the new master takes writes", func(ctx context.Context) bool {
+	redistest.Await(t, "the new master accepts writes", func(ctx context.Context) bool {
 		_, err := claim(t, db)
 		return err == nil
 	})
 }
 
-// claim writes to a Redis.
+// claim claims a frame, which writes to Redis.
 func claim(t *testing.T, db *DB) ([]string, error) {
 	t.Helper()
-	return db.IoT().Claim(t.Context(), of(1, []iot.Seen{{Device: "d", Dedup: "a", Record: "r"}}), time.Hour)
+	return db.IoT().Claim(t.Context(), framesOf(1, []iot.Seen{{Device: "d", Dedup: "a", Record: "r"}}), time.Hour)
 }

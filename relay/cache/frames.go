@@ -32,7 +32,7 @@ func (c *IoT) Claim(ctx context.Context, frames []iot.Seen, ttl time.Duration) (
 	return records, err
 }
 
-// Claimed returns which record claimed each frame.
+// Claimed returns the record that holds each frame; empty if none does.
 func (c *IoT) Claimed(ctx context.Context, frames []iot.Seen, ttl time.Duration) ([]string, error) {
 	return c.seen(ctx, frames, ttl, false)
 }
@@ -59,7 +59,7 @@ func (c *IoT) lookUp(ctx context.Context, frames []iot.Seen, ttl time.Duration, 
 				}
 				p.PExpire(ctx, s.key, current.ends().Sub(now))
 			}
-			s.marksBefore = p.HMGet(ctx, s.keyBefore, s.fields...)
+			s.previousMarks = p.HMGet(ctx, s.previousKey, s.fields...)
 		}
 	})
 	if err != nil {
@@ -129,15 +129,15 @@ func (c *IoT) forget(ctx context.Context, shards []*shard) {
 
 // shard has the frames of a batch whose marks are in one hash.
 type shard struct {
-	key, keyBefore string // in the current span and in the previous one
-	frames         []int  // indexes into the batch
-	fields         []string
-	claimed        []*redis.BoolCmd // whether the claim set the mark; nil without a claim
-	marksBefore    *redis.SliceCmd  // in the previous span
-	marks          []string         // in the current span; empty if missing
-	unknown        []int            // indexes of the fields whose marks are in found
-	found          *redis.SliceCmd
-	renewed        map[string]string // field → mark that replaces another one
+	key, previousKey string // in the current and in the previous span
+	frames           []int  // indexes into the batch
+	fields           []string
+	claimed          []*redis.BoolCmd // whether the claim set the mark; nil without a claim
+	previousMarks    *redis.SliceCmd  // in the previous span
+	marks            []string         // in the current span; empty if missing
+	unknown          []int            // indexes of the fields whose marks are in found
+	found            *redis.SliceCmd
+	renewed          map[string]string // field → mark that replaces another one
 }
 
 func byShard(frames []iot.Seen, current span) []*shard {
@@ -151,7 +151,7 @@ func byShard(frames []iot.Seen, current span) []*shard {
 		p := place{f.Account, shardOf(f.Device, f.Dedup)}
 		s := byPlace[p]
 		if s == nil {
-			s = &shard{key: keySeen(p.acct, p.number, current), keyBefore: keySeen(p.acct, p.number, current.before())}
+			s = &shard{key: keySeen(p.acct, p.number, current), previousKey: keySeen(p.acct, p.number, current.previous())}
 			byPlace[p], shards = s, append(shards, s)
 		}
 		s.frames, s.fields = append(s.frames, i), append(s.fields, f.Device+"|"+f.Dedup)
@@ -175,8 +175,8 @@ func (s *shard) findRecords(frames []iot.Seen, records []string, claim bool) {
 	}
 	for i, index := range s.frames {
 		f, field := frames[index], s.fields[i]
-		markBefore, _ := s.marksBefore.Val()[i].(string)
-		for _, mark := range [...]string{s.renewed[field], markBefore, s.marks[i]} {
+		previousMark, _ := s.previousMarks.Val()[i].(string)
+		for _, mark := range [...]string{s.renewed[field], previousMark, s.marks[i]} {
 			if mark != "" && records[index] == "" {
 				records[index] = recordOf(f, mark)
 			}
@@ -185,8 +185,8 @@ func (s *shard) findRecords(frames []iot.Seen, records []string, claim bool) {
 		case !claim:
 		case records[index] == "" && f.Span > 0:
 			renew(field, markOf(f))
-		case markBefore != "" && markBefore != s.marks[i] && s.renewed[field] == "" && recordOf(f, markBefore) != "":
-			renew(field, markBefore)
+		case previousMark != "" && previousMark != s.marks[i] && s.renewed[field] == "" && recordOf(f, previousMark) != "":
+			renew(field, previousMark)
 		}
 	}
 }

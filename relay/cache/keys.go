@@ -84,7 +84,7 @@ func spanAt(t time.Time, length time.Duration) span {
 	return span{number, time.Unix(0, number*int64(length)), length}
 }
 
-func (s span) before() span { return span{s.number - 1, s.start.Add(-s.length), s.length} }
+func (s span) previous() span { return span{s.number - 1, s.start.Add(-s.length), s.length} }
 
 // ends returns the expiry of the keys of the span.
 func (s span) ends() time.Time { return s.start.Add(2 * s.length) }

@@ -78,11 +78,11 @@ func outdated(fields []string) (old []string) {
 		if !ok {
 			continue
 		}
-		switch other := newest[sensor]; {
-		case other == "":
+		switch previous := newest[sensor]; {
+		case previous == "":
 			newest[sensor] = field
-		case other < field: // the times have the same number of digits
-			newest[sensor], old = field, append(old, other)
+		case previous < field: // the times have the same number of digits
+			newest[sensor], old = field, append(old, previous)
 		default:
 			old = append(old, field)
 		}

@@ -27,7 +27,7 @@ func (c *IoT) MergeParts(ctx context.Context, acct relay.AccountID, parts []iot.
 func (c *IoT) merge(ctx context.Context, acct relay.AccountID, parts []iot.FramePart, ttl time.Duration) ([]iot.MergedFrame, error) {
 	now := c.db.now()
 	current := spanAt(now, ttl)
-	type deviceFields struct{ before, current *redis.MapStringStringCmd } // in the previous and the current span
+	type deviceFields struct{ previous, current *redis.MapStringStringCmd } // by span
 	devices := make(map[string]*deviceFields)
 	err := c.db.pipeline(ctx, "posts of frames", func(p redis.Pipeliner) {
 		for i := range parts {
@@ -47,7 +47,7 @@ func (c *IoT) merge(ctx context.Context, acct relay.AccountID, parts []iot.Frame
 		for device, fields := range devices {
 			key := keyPosts(acct, device, current)
 			p.PExpire(ctx, key, current.ends().Sub(now))
-			fields.before, fields.current = p.HGetAll(ctx, keyPosts(acct, device, current.before())), p.HGetAll(ctx, key)
+			fields.previous, fields.current = p.HGetAll(ctx, keyPosts(acct, device, current.previous())), p.HGetAll(ctx, key)
 		}
 	})
 	if err != nil {
@@ -56,7 +56,7 @@ func (c *IoT) merge(ctx context.Context, acct relay.AccountID, parts []iot.Frame
 	mergedFrames := make([]iot.MergedFrame, len(parts))
 	for i, part := range parts {
 		fields := devices[part.Device]
-		if mergedFrames[i], err = mergedFrom(frameOf(part.Dedup), fields.before.Val(), fields.current.Val()); err != nil {
+		if mergedFrames[i], err = mergedFrom(frameOf(part.Dedup), fields.previous.Val(), fields.current.Val()); err != nil {
 			return nil, fmt.Errorf("posts of a frame of %s: %w", part.Device, err)
 		}
 	}

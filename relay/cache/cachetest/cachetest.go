@@ -1,4 +1,4 @@
-// Package cachetest opens the cache for tests of other packages.
+// Package cachetest opens caches for tests of other packages.
 package cachetest
 
 import (

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Proxy stands before a server and can be cut: then it closes every connection
-// and takes no new one, while the server goes on.
+// Proxy forwards connections to a server. While it is cut, it has closed every connection and
+// accepts no new ones; the server keeps running.
 type Proxy struct {
 	// URL is redis://127.0.0.1:<port>.
 	URL string
@@ -22,7 +22,7 @@ type Proxy struct {
 	conns    map[net.Conn]struct{}
 }
 
-// NewProxy starts a proxy before a server.
+// NewProxy starts a proxy for a server.
 func NewProxy(t testing.TB, server *Server) *Proxy {
 	t.Helper()
 	p := &Proxy{t: t, server: server.Addr, addr: "127.0.0.1:0", conns: make(map[net.Conn]struct{})}
@@ -33,7 +33,7 @@ func NewProxy(t testing.TB, server *Server) *Proxy {
 	return p
 }
 
-// Mend takes connections, on the same port as before.
+// Mend accepts connections again, on the same port.
 func (p *Proxy) Mend() {
 	p.t.Helper()
 	l, err := net.Listen("tcp", p.addr)
@@ -49,12 +49,12 @@ func (p *Proxy) Mend() {
 			if err != nil {
 				return
 			}
-			go p.carry(conn)
+			go p.forward(conn)
 		}
 	}()
 }
 
-// Cut closes every connection. The server has what it received; what it answered may be lost.
+// Cut closes every connection and the listener. Answers of the server may be lost.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,7 +64,7 @@ func (p *Proxy) Cut() {
 	}
 }
 
-func (p *Proxy) carry(conn net.Conn) {
+func (p *Proxy) forward(conn net.Conn) {
 	defer conn.Close()
 	server, err := net.Dial("tcp", p.server)
 	if err != nil {

@@ -1,9 +1,8 @@
-// Package redistest gives tests a database of a Redis that all tests share, and starts
-// servers of their own for tests that stop them: one server, a cluster or a master under
-// Sentinels, each in the test's own directory on free ports.
+// Package redistest provides Redis for tests: a database of a server that all tests share, or, for
+// tests that stop servers, a server, a cluster, or a master with Sentinel, each in the test's own
+// directory on free ports.
 //
-// A missing redis-server fails the test, unless PENSTOCK_TEST_SKIP_REAL=1 is set, for which real
-// servers are to be skipped.
+// Without an installed redis-server a test fails, or is skipped if PENSTOCK_TEST_SKIP_REAL=1.
 package redistest
 
 import (
@@ -24,8 +23,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// Server is a redis-server. That of one test appends every command to disk, so that
-// Restart finds what was acknowledged.
+// Server is a redis-server. A server of one test appends every command to disk, so that
+// acknowledged writes survive Restart.
 type Server struct {
 	// URL is redis://127.0.0.1:<port>.
 	URL  string
@@ -37,8 +36,8 @@ type Server struct {
 	process *relaytest.Process
 }
 
-// Shared returns the server that tests share. It keeps nothing when it ends, and tests
-// cannot stop it. Its address is in the environment variable PENSTOCK_TEST_REDIS.
+// Shared returns the server that tests share, without persistence. Tests cannot stop the server.
+// Its address is in the environment variable PENSTOCK_TEST_REDIS.
 func Shared(t testing.TB) *Server {
 	t.Helper()
 	addr := relaytest.Shared(t, "PENSTOCK_TEST_REDIS", func(t testing.TB) string {
@@ -47,8 +46,8 @@ func Shared(t testing.TB) *Server {
 	return &Server{Addr: addr, URL: "redis://" + addr}
 }
 
-// NewDatabase returns the URL of an empty database of the server, which no other test has
-// until this one ends. Database 0 has the numbers that are in use.
+// NewDatabase returns the URL of an empty database of the server. No other test gets the database
+// until this test ends. Database 0 has the numbers that are in use.
 func (s *Server) NewDatabase(t testing.TB) string {
 	t.Helper()
 	ctx, client := context.Background(), s.Client()
@@ -63,7 +62,7 @@ func (s *Server) NewDatabase(t testing.TB) string {
 			continue
 		}
 		t.Cleanup(func() {
-			rdb := s.Client() // the server may be gone by then
+			rdb := s.Client() // fails if the server has stopped
 			defer rdb.Close()
 			_ = rdb.Del(context.Background(), inUse).Err()
 		})
@@ -76,11 +75,11 @@ func (s *Server) NewDatabase(t testing.TB) string {
 	return ""
 }
 
-// Start starts a server and stops it when the test ends. args are settings as
-// on redis-server's command line.
+// Start starts a server and stops it when the test ends. args are further arguments of
+// redis-server.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
-	binary(t, "redis-server")
+	requireProgram(t, "redis-server")
 	port := porttest.Free(t)
 	s := &Server{t: t, dir: t.TempDir(), Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}
 	s.URL = "redis://" + s.Addr
@@ -93,7 +92,7 @@ func Start(t testing.TB, args ...string) *Server {
 	return s
 }
 
-// Stop kills the server, as a crash would, and waits until it is gone.
+// Stop kills the server, as in a crash, and waits until it has ended.
 func (s *Server) Stop() {
 	if s.t == nil {
 		panic("a test stops the Redis that all tests share")
@@ -101,7 +100,7 @@ func (s *Server) Stop() {
 	s.process.Kill()
 }
 
-// Restart starts a stopped server on the same port with the same data and waits
+// Restart stops the server if it runs, starts it on the same port with the same data and waits
 // until it answers.
 func (s *Server) Restart() {
 	s.t.Helper()
@@ -120,8 +119,7 @@ func (s *Server) Restart() {
 	})
 }
 
-// Pause stops the server from answering, without closing connections, until
-// resume is called.
+// Pause stops the server's process, without closing connections, until resume is called.
 func (s *Server) Pause() (resume func()) {
 	s.t.Helper()
 	if err := s.process.Signal(syscall.SIGSTOP); err != nil {
@@ -131,14 +129,12 @@ func (s *Server) Pause() (resume func()) {
 	return func() { _ = p.Signal(syscall.SIGCONT) }
 }
 
-// Client returns a plain client, for looking at what is stored. The caller
-// closes it.
+// Client returns a client to inspect the stored data. The caller must close it.
 func (s *Server) Client() *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: s.Addr, Protocol: 2, DisableIdentity: true})
 }
 
-// Await waits until a condition holds, and fails the test if it does not within
-// relaytest.Patience.
+// Await waits until a condition holds. It fails the test after relaytest.Patience.
 func Await(t testing.TB, label string, holds func(ctx context.Context) bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), relaytest.Patience)
@@ -148,14 +144,14 @@ func Await(t testing.TB, label string, holds func(ctx context.Context) bool) {
 	for !holds(ctx) {
 		select {
 		case <-ctx.Done():
-			t.Fatalf("not within %s: %s", relaytest.Patience, label)
+			t.Fatalf("timeout after %s: %s", relaytest.Patience, label)
 		case <-tick.C:
 		}
 	}
 }
 
-// binary fails or skips the test if a program is missing.
-func binary(t testing.TB, name string) {
+// requireProgram fails or skips the test if a program is missing.
+func requireProgram(t testing.TB, name string) {
 	t.Helper()
 	if _, err := exec.LookPath(name); err == nil {
 		return

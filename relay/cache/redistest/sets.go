@@ -13,15 +13,15 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// Cluster is three masters that share the slots.
+// Cluster is a Redis Cluster of three masters.
 type Cluster struct {
-	// URL is redis+cluster://… with all three.
+	// URL is redis+cluster://… with the three nodes.
 	URL   string
 	Nodes []*Server
-	bus   []int // the nodes' ports for one another
+	bus   []int // the ports of the cluster bus
 }
 
-// StartCluster starts a cluster and waits until all its nodes agree.
+// StartCluster starts a cluster and waits until each node knows the others.
 func StartCluster(t testing.TB) *Cluster {
 	t.Helper()
 	c := &Cluster{}
@@ -39,7 +39,7 @@ func StartCluster(t testing.TB) *Cluster {
 	for _, n := range c.Nodes {
 		rdb := n.Client()
 		defer rdb.Close()
-		Await(t, "cluster agrees", func(ctx context.Context) bool {
+		Await(t, "each node knows the cluster", func(ctx context.Context) bool {
 			info, err := rdb.ClusterInfo(ctx).Result()
 			return err == nil && strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_known_nodes:3")
 		})
@@ -47,7 +47,7 @@ func StartCluster(t testing.TB) *Cluster {
 	return c
 }
 
-// join gives a node its third of the slots and introduces it to the first.
+// join assigns a third of the slots to a node and connects the node to the first one.
 func (c *Cluster) join(t testing.TB, i int) {
 	t.Helper()
 	const slots = 16384
@@ -62,19 +62,19 @@ func (c *Cluster) join(t testing.TB, i int) {
 	}
 }
 
-// Sentinels is a master with a replica, watched by a Sentinel, as make chaos has them.
+// Sentinels is a master with a replica and a Sentinel, as in make chaos.
 type Sentinels struct {
 	// URL is redis+sentinel://…/mymaster.
 	URL string
 	set *servers.Sentinels
 }
 
-// StartSentinels starts a master, a replica and a Sentinel, and waits until the Sentinel has
-// both.
+// StartSentinels starts a master, a replica and a Sentinel, and waits until the Sentinel knows
+// both servers.
 func StartSentinels(t testing.TB) *Sentinels {
 	t.Helper()
 	for _, program := range []string{"redis-server", "redis-sentinel", "redis-cli"} {
-		binary(t, program)
+		requireProgram(t, program)
 	}
 	run := &servers.Run{Dir: t.TempDir()}
 	t.Cleanup(run.Stop)
@@ -83,21 +83,20 @@ func StartSentinels(t testing.TB) *Sentinels {
 	return &Sentinels{set.URL(), set}
 }
 
-// Failover kills the master and waits until the Sentinel has made the replica
-// the master.
+// Failover kills the master and waits until the Sentinel has promoted the replica.
 func (s *Sentinels) Failover(t testing.TB) {
 	t.Helper()
-	s.strike(t, func(ctx context.Context, master, replica *servers.Server) error {
+	s.withRoles(t, func(ctx context.Context, master, replica *servers.Server) error {
 		return errors.Join(master.Kill(ctx), s.set.Promoted(ctx, replica))
 	})
 }
 
-// strike does something with the master and its replica once the replica is up to date.
-func (s *Sentinels) strike(t testing.TB, strike func(ctx context.Context, master, replica *servers.Server) error) {
+// withRoles calls do with the master and its replica when the replica is up to date.
+func (s *Sentinels) withRoles(t testing.TB, do func(ctx context.Context, master, replica *servers.Server) error) {
 	t.Helper()
 	replicas, err := s.set.Roles(t.Context())
 	relaytest.NoError(t, err)
 	for master, replica := range replicas {
-		relaytest.NoError(t, strike(context.Background(), master, replica))
+		relaytest.NoError(t, do(context.Background(), master, replica))
 	}
 }
