@@ -10,8 +10,8 @@ import (
 	"github.com/penstock/penstock/relay/db/dbtest"
 )
 
-// BenchmarkParts joins 200 messages of two parts in each round: a batch with
-// their first parts, one with their second parts, and their end.
+// BenchmarkParts joins 200 messages of two parts in each round: a batch of first parts and a
+// batch of second parts are added, then the messages are ended.
 func BenchmarkParts(b *testing.B) {
 	b.Run("on SQLite", func(b *testing.B) { benchmarkParts(b, dbtest.Open(b, db.Options{})) })
 	b.Run("on PostgreSQL", func(b *testing.B) {
@@ -37,7 +37,7 @@ func benchmarkParts(b *testing.B, db *db.DB) {
 				}
 			}
 			if err != nil || len(ended) != n*(number-1) {
-				b.Fatalf("%d of part %d ended, %v", len(ended), number, err)
+				b.Fatalf("part %d: completed messages = %d, error = %v", number, len(ended), err)
 			}
 			if err := s.End(b.Context(), ended); err != nil {
 				b.Fatal(err)

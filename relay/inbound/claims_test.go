@@ -13,11 +13,11 @@ import (
 
 func claimCases() cases {
 	return cases{
-		"belong to the first and come back":    claimsBelongToTheFirst,
-		"are looked up without a change":       claimsAreLookedUp,
-		"that expired may be taken by another": claimsExpire,
-		"of two gateways have one holder each": claimsCompete,
-		"of more keys than a sweep takes end":  claimsAreSwept,
+		"belong to the first holder":               claimsBelongToTheFirst,
+		"are looked up without a claim":            claimsAreLookedUp,
+		"that expired may be claimed again":        claimsExpire,
+		"of two gateways have one holder per key":  claimsCompete,
+		"above the limit of one sweep are deleted": claimsAreSwept,
 	}
 }
 
@@ -30,23 +30,23 @@ func (r *rig) claim(t *testing.T, pairs ...Claim) []string {
 
 func claimsBelongToTheFirst(t *testing.T, s *rig) {
 	if got := s.claim(t, Claim{Key: "a", Holder: "e1"}, Claim{Key: "b", Holder: "e2"}, Claim{Key: "a", Holder: "e3"}); !slices.Equal(got, []string{"e1", "e2", "e1"}) {
-		t.Errorf("got %q", got)
+		t.Errorf("holders = %q, want e1, e2 and e1", got)
 	}
 	if got := s.claim(t, Claim{Key: "b", Holder: "e9"}, Claim{Key: "a", Holder: "e1"}); !slices.Equal(got, []string{"e2", "e1"}) {
-		t.Errorf("again: %q", got)
+		t.Errorf("holders of the repeated claims = %q, want e2 and e1", got)
 	}
 	if got := s.claim(t); len(got) != 0 {
-		t.Errorf("of nothing: %q", got)
+		t.Errorf("holders without claims = %q, want none", got)
 	}
 }
 
 func claimsAreLookedUp(t *testing.T, s *rig) {
 	if got, err := s.Holder(t.Context(), "k"); got != "" || err != nil {
-		t.Errorf("nobody's: %q %v", got, err)
+		t.Errorf("holder of an unclaimed key = %q, error = %v, want none", got, err)
 	}
 	s.claim(t, Claim{Key: "k", Holder: "m1"})
 	if got, err := s.Holder(t.Context(), "k"); got != "m1" || err != nil {
-		t.Errorf("m1's: %q %v", got, err)
+		t.Errorf("holder = %q, error = %v, want m1", got, err)
 	}
 }
 
@@ -54,24 +54,24 @@ func claimsExpire(t *testing.T, s *rig) {
 	s.claim(t, Claim{Key: "a", Holder: "e1"}, Claim{Key: "b", Holder: "e1"})
 	s.advance(59 * time.Minute)
 	if got := s.claim(t, Claim{Key: "a", Holder: "e2"}); got[0] != "e1" {
-		t.Errorf("before it expires: %q", got)
+		t.Errorf("holder before the claim expires = %q, want e1", got)
 	}
 	s.advance(time.Minute)
 	if got, err := s.Holder(t.Context(), "a"); got != "" || err != nil {
-		t.Errorf("expired: %q, %v", got, err)
+		t.Errorf("holder of an expired claim = %q, error = %v, want none", got, err)
 	}
 	if got := s.claim(t, Claim{Key: "a", Holder: "e2"}); got[0] != "e2" {
-		t.Errorf("after it expired: %q", got)
+		t.Errorf("holder after the claim expired = %q, want e2", got)
 	}
 	if n := s.sweep(t, "carrier_id"); n != 1 {
-		t.Errorf("%d are left", n)
+		t.Errorf("remaining claims = %d, want 1", n)
 	}
 }
 
 func claimsCompete(t *testing.T, s *rig) {
-	stores := []*Store{s.Store, s.second(t)}
-	held := make([][]string, 8)
-	dbtest.Together(len(held), func(i int) {
+	stores := []*Store{s.Store, s.secondStore(t)}
+	holders := make([][]string, 8)
+	dbtest.Together(len(holders), func(i int) {
 		var claims []Claim
 		for n := range 50 {
 			claims = append(claims, Claim{Key: fmt.Sprint((n*7 + i) % 50), Holder: fmt.Sprint("m", i)})
@@ -81,14 +81,14 @@ func claimsCompete(t *testing.T, s *rig) {
 			t.Error(err)
 			return
 		}
-		held[i] = make([]string, 50)
+		holders[i] = make([]string, 50)
 		for n := range claims {
-			held[i][(n*7+i)%50] = got[n]
+			holders[i][(n*7+i)%50] = got[n]
 		}
 	})
-	for i := range held {
-		if !slices.Equal(held[i], held[0]) || slices.Contains(held[i], "") {
-			t.Errorf("%d saw %q, the first %q", i, held[i], held[0])
+	for i := range holders {
+		if !slices.Equal(holders[i], holders[0]) || slices.Contains(holders[i], "") {
+			t.Errorf("holders of call %d = %q, want %q as in call 0", i, holders[i], holders[0])
 		}
 	}
 }
@@ -100,10 +100,10 @@ func claimsAreSwept(t *testing.T, s *rig) {
 	}
 	s.claim(t, claims...)
 	if n := s.sweep(t, "carrier_id"); n != len(claims) {
-		t.Errorf("%d are left of %d that have not expired", n, len(claims))
+		t.Errorf("remaining claims = %d, want %d", n, len(claims))
 	}
 	s.advance(time.Hour)
 	if n := s.sweep(t, "carrier_id"); n != 0 {
-		t.Errorf("%d are left", n)
+		t.Errorf("remaining claims after they expired = %d, want 0", n)
 	}
 }

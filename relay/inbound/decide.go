@@ -153,18 +153,18 @@ func (d *Decision) match(m *Message, routes []*Route, zone *time.Location) (matc
 		)
 	})
 	for _, r := range sorted {
-		fits, why := r.fits(m.To)
+		fits, reason := r.fits(m.To)
 		if !fits {
 			continue
 		}
-		c := Considered{Kind: r.Kind, ID: r.ID, Account: r.Account, Why: why, Filter: r.Filter}
+		c := Considered{Kind: r.Kind, ID: r.ID, Account: r.Account, Why: reason, Filter: r.Filter}
 		switch {
 		case m.Account != 0 && r.Account != m.Account:
 			c.Why = "belongs to another account"
 		case matched != nil:
 			c.Why += ", but " + matched.String() + " goes before it"
 		case r.filter == nil:
-			matched, d.Why = r, why
+			matched, d.Why = r, reason
 		default:
 			// The filter gets the time of receipt, so that a replay decides as the first time.
 			holds, filterErr := r.filter.Holds(condition.Message{
@@ -175,7 +175,7 @@ func (d *Decision) match(m *Message, routes []*Route, zone *time.Location) (matc
 				c.Why += ", but the message does not meet its filter"
 				break
 			}
-			if matched, d.Why = r, why+", and the message meets its filter"; filterErr != nil {
+			if matched, d.Why = r, reason+", and the message meets its filter"; filterErr != nil {
 				err = fmt.Errorf("%s: its filter: %w", r, filterErr)
 			}
 		}

@@ -12,43 +12,43 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func TestMatch(t *testing.T) {
-	owned := func(a relay.AccountID, r Relay) Relay { r.Account = a; return r }
+func TestDecideSelectsTheRelay(t *testing.T) {
+	ownedBy := func(a relay.AccountID, r Relay) Relay { r.Account = a; return r }
 	relays := []Relay{
-		geo("short", "44", BlackHole), owned(2, geo("long", "447860", BlackHole)), geo("middle", "4478", BlackHole),
-		owned(2, vmn("exact", "447860000001", Inactive)),
+		geo("short", "44", BlackHole), ownedBy(2, geo("long", "447860", BlackHole)), geo("middle", "4478", BlackHole),
+		ownedBy(2, vmn("exact", "447860000001", Inactive)),
 	}
 	for name, tc := range map[string]struct {
-		acct relay.AccountID
-		to   string
-		want string
+		acct   relay.AccountID
+		number string
+		want   string
 	}{
 		"an exact number wins over the longest prefix": {0, "447860000001", "exact"},
 		"the longest prefix":                           {0, "447860000002", "long"},
-		"a shorter one":                                {0, "447812", "middle"},
-		"the shortest":                                 {0, "441", "short"},
-		"a prefix that is the whole number":            {0, "44", "short"},
+		"a shorter prefix":                             {0, "447812", "middle"},
+		"the shortest prefix":                          {0, "441", "short"},
+		"a prefix equal to the number":                 {0, "44", "short"},
 		"a number shorter than every prefix":           {0, "4", ""},
-		"nobody's":                                     {0, "331234567", ""},
-		"only one's own relays, the longest of them":   {1, "447860000001", "middle"},
-		"only one's own relays, the exact one":         {2, "447860000001", "exact"},
-		"another account's prefix only":                {3, "447860000001", ""},
+		"a number without a relay":                     {0, "331234567", ""},
+		"the longest prefix of the account":            {1, "447860000001", "middle"},
+		"the exact number of the account":              {2, "447860000001", "exact"},
+		"an account without relays":                    {3, "447860000001", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := sample()
-			m.Account, m.To = tc.acct, tc.to
+			m.Account, m.To = tc.acct, tc.number
 			var routes []*Route
 			for _, r := range relays {
 				routes = append(routes, Compile(r))
 			}
-			for range 2 { // whatever the order
+			for range 2 { // in both orders
 				d := Decide(m, routes, Settings{})
 				got := ""
 				if d.Matched != nil {
 					got = d.Matched.ID
 				}
 				if got != tc.want || (d.State == event.Unrouted) != (tc.want == "") {
-					t.Errorf("matched %q, and the message is %s (%s); want %q", got, d.State, d.Reason, tc.want)
+					t.Errorf("matched relay = %q, want %q; the message is %s (%s)", got, tc.want, d.State, d.Reason)
 				}
 				slices.Reverse(routes)
 			}
@@ -56,9 +56,9 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// Earlier versions took an unknown placeholder in a query; such a relay goes on as
-// it did.
-func TestARelayThatWasSavedBeforeGoesOn(t *testing.T) {
+// Earlier versions accepted an unknown placeholder in a query. A stored relay with one still
+// works.
+func TestAStoredRelayWithAnUnknownPlaceholderWorks(t *testing.T) {
 	r := vmn("v", "447860000001", HTTPGet)
 	r.Action.Parameters = []string{"https://example.com/?a=%sender&b=%orig"}
 	if r.Validate(nil) == nil {
@@ -91,28 +91,28 @@ func TestPostSendsEveryPlaceholderAsAField(t *testing.T) {
 			relaytest.Equal(t, "method, URL and content type", []string{d.Request.Method, d.Request.URL, d.Request.ContentType},
 				[]string{"POST", "http://h/?i=n1-42", "application/x-www-form-urlencoded"})
 			if q, err := url.ParseQuery(string(d.Request.Body)); err != nil || !slices.Contains([]string{q.Get("msg"), q.Get("message")}, m.Text) {
-				t.Errorf("decodes to %v, %v", q, err)
+				t.Errorf("decoded body = %v, error = %v, want the text", q, err)
 			}
 		})
 	}
 }
 
 func TestEmail(t *testing.T) {
-	for name, tc := range map[string]struct{ from, subject string }{
-		"a number":                 {"447700900123", "SMS from 447700900123 to 447860000001"},
-		"a name":                   {"Bank of Ä", "SMS from Bank of Ä to 447860000001"},
-		"line ends":                {"x\r\nBcc: evil@example.com", "SMS from xBcc: evil@example.com to 447860000001"},
-		"control and invisible":    {"a\x00\u202Eb\u2028c\x7f", "SMS from abc to 447860000001"},
-		"broken UTF-8":             {"a\xffb", "SMS from ab to 447860000001"},
-		"longer than any name":     {strings.Repeat("ß", 500), "SMS from " + strings.Repeat("ß", 64) + "… to 447860000001"},
-		"nothing that can be seen": {"\r\n", "SMS from  to 447860000001"},
+	for name, tc := range map[string]struct{ sender, subject string }{
+		"a number":                         {"447700900123", "SMS from 447700900123 to 447860000001"},
+		"a name":                           {"Bank of Ä", "SMS from Bank of Ä to 447860000001"},
+		"line ends":                        {"x\r\nBcc: evil@example.com", "SMS from xBcc: evil@example.com to 447860000001"},
+		"control and invisible characters": {"a\x00\u202Eb\u2028c\x7f", "SMS from abc to 447860000001"},
+		"broken UTF-8":                     {"a\xffb", "SMS from ab to 447860000001"},
+		"a very long name":                 {strings.Repeat("ß", 500), "SMS from " + strings.Repeat("ß", 64) + "… to 447860000001"},
+		"no visible character":             {"\r\n", "SMS from  to 447860000001"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := sample()
-			m.From, m.Text = tc.from, "first\r\nsecond"
+			m.From, m.Text = tc.sender, "first\r\nsecond"
 			ds := Decide(m, []*Route{Compile(geo("g1", "44", Email, "a@example.com", "b@example.com"))}, Settings{MailDomain: "gw.example"}).Deliveries
 			if len(ds) != 2 || ds[0].ID == ds[1].ID {
-				t.Fatalf("got %d deliveries", len(ds))
+				t.Fatalf("got %d deliveries, want 2 with different ids", len(ds))
 			}
 			mail := ds[1].Mail
 			relaytest.Equal(t, "subject, address, text and message id", []string{mail.Subject, mail.To, mail.Text, mail.MessageID},
@@ -127,30 +127,30 @@ func FuzzOneLine(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		got := oneLine(s, maxInSubject)
 		if len([]rune(got)) > maxInSubject+1 || strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }) {
-			t.Fatalf("%q became %q", s, got)
+			t.Fatalf("oneLine(%q) = %q", s, got)
 		}
 	})
 }
 
 func TestDeliveryIDs(t *testing.T) {
-	first := deliveries(t, sample(), geo("g1", "44", HTTPGet, "http://a/", "http://a/", "http://b/"))
-	again := deliveries(t, sample(), geo("g1", "44", HTTPGet, "http://a/", "http://a/", "http://c/"))
-	if first[0] == first[1] {
-		t.Error("two parameters alike share a delivery")
+	firstIDs := deliveries(t, sample(), geo("g1", "44", HTTPGet, "http://a/", "http://a/", "http://b/"))
+	secondIDs := deliveries(t, sample(), geo("g1", "44", HTTPGet, "http://a/", "http://a/", "http://c/"))
+	if firstIDs[0] == firstIDs[1] {
+		t.Error("two equal parameters have the same delivery id")
 	}
-	if first[0] != again[0] || first[1] != again[1] {
-		t.Error("the same message and parameter gave another id")
+	if firstIDs[0] != secondIDs[0] || firstIDs[1] != secondIDs[1] {
+		t.Error("the same message and parameter have another id")
 	}
-	if first[2] == again[2] {
+	if firstIDs[2] == secondIDs[2] {
 		t.Error("a corrected parameter has the old id: a replay would send nothing")
 	}
-	other := sample()
-	other.ID = "n1-43"
-	if deliveries(t, other, geo("g1", "44", HTTPGet, "http://a/"))[0] == first[0] {
+	otherMessage := sample()
+	otherMessage.ID = "n1-43"
+	if deliveries(t, otherMessage, geo("g1", "44", HTTPGet, "http://a/"))[0] == firstIDs[0] {
 		t.Error("another message has the same id")
 	}
-	if strings.ContainsAny(strings.Join(first, ""), "{}:") {
-		t.Errorf("ids %v", first)
+	if strings.ContainsAny(strings.Join(firstIDs, ""), "{}:") {
+		t.Errorf("ids = %v, want no braces and colons", firstIDs)
 	}
 }
 
@@ -181,12 +181,12 @@ func TestStatusOf(t *testing.T) {
 
 // A shorter prefix must not take the messages of a relay that does not open.
 func TestARelayThatDoesNotOpenQuarantinesItsMessages(t *testing.T) {
-	closed := Relay{ID: "v", Kind: VirtualNumber, Number: "447860000001", Unopened: true}
+	unopened := Relay{ID: "v", Kind: VirtualNumber, Number: "447860000001", Unopened: true}
 	m := sample()
-	m.To = closed.Number
-	d := Decide(m, []*Route{Compile(closed), Compile(geo("g", "44", BlackHole))}, Settings{})
-	relaytest.Equal(t, "state", d.State, event.Quarantined)
+	m.To = unopened.Number
+	d := Decide(m, []*Route{Compile(unopened), Compile(geo("g", "44", BlackHole))}, Settings{})
+	relaytest.Equal(t, "the state", d.State, event.Quarantined)
 	if want := "vmn relay v cannot be performed: " + relay.ErrUnopened.Error() + ", then replay the message"; d.Reason != want {
-		t.Errorf("reason %q, want %q", d.Reason, want)
+		t.Errorf("reason = %q, want %q", d.Reason, want)
 	}
 }

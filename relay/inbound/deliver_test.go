@@ -13,12 +13,12 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// decided returns the decision on a message whose virtual number has one action.
-func decided(t *testing.T, m *Message, action string, parameters ...string) Decision {
+// decide returns the decision on a message to a virtual number with the action.
+func decide(t *testing.T, m *Message, action string, parameters ...string) Decision {
 	t.Helper()
 	d := Decide(m, []*Route{Compile(vmn("v1", m.To, action, parameters...))}, Settings{Zone: london(t), MailDomain: "gw.example"})
 	if d.State != event.Done {
-		t.Fatalf("%s: the message is %s: %s", action, d.State, d.Reason)
+		t.Fatalf("state with action %s = %s (%s), want done", action, d.State, d.Reason)
 	}
 	return d
 }
@@ -36,38 +36,38 @@ func unicodeMessage() *Message {
 }
 
 func TestDialogueFields(t *testing.T) {
-	common := func(more map[string]string) map[string]string {
-		all := map[string]string{
+	withCommon := func(fields map[string]string) map[string]string {
+		allFields := map[string]string{
 			"X-E3-ID": "n1-42", "X-E3-Originating-Address": "447700900123", "X-E3-Destination-Address": "447860000001",
 			"X-E3-Timestamp": "2026-07-01 11:00:02.000000", "X-E3-User-Data-Header": "",
 		}
-		maps.Copy(all, more)
-		return all
+		maps.Copy(allFields, fields)
+		return allFields
 	}
 	for name, tc := range map[string]struct {
 		m    *Message
 		want map[string]string
 	}{
-		"7-bit text":   {sample(), common(map[string]string{"X-E3-Data-Coding-Scheme": "00", "X-E3-Message": "héllo & bye"})},
-		"Unicode text": {unicodeMessage(), common(map[string]string{"X-E3-Data-Coding-Scheme": "08", "X-E3-Message": "日本 & 😀"})},
-		"octets": {binaryMessage(), common(map[string]string{
+		"7-bit text":   {sample(), withCommon(map[string]string{"X-E3-Data-Coding-Scheme": "00", "X-E3-Message": "héllo & bye"})},
+		"Unicode text": {unicodeMessage(), withCommon(map[string]string{"X-E3-Data-Coding-Scheme": "08", "X-E3-Message": "日本 & 😀"})},
+		"octets": {binaryMessage(), withCommon(map[string]string{
 			"X-E3-Data-Coding-Scheme": "04", "X-E3-Hex-Message": "00ff10", "X-E3-User-Data-Header": "0605040b8423f0",
 		})},
 	} {
 		t.Run(name, func(t *testing.T) {
-			posted := decided(t, tc.m, DialoguePost, "http://h/in/%orig").Deliveries[0].Request
+			posted := decide(t, tc.m, DialoguePost, "http://h/in/%orig").Deliveries[0].Request
 			relaytest.Equal(t, "method, URL and content type of the POST", []string{posted.Method, posted.URL, posted.ContentType},
 				[]string{"POST", "http://h/in/447700900123", "application/x-www-form-urlencoded"})
-			sameFields(t, string(posted.Body), tc.want)
-			got := decided(t, tc.m, DialogueGet, "http://h/in").Deliveries[0].Request
+			wantFields(t, string(posted.Body), tc.want)
+			got := decide(t, tc.m, DialogueGet, "http://h/in").Deliveries[0].Request
 			path, query, _ := strings.Cut(got.URL, "?")
 			relaytest.Equal(t, "method, path and body of the GET", []string{got.Method, path, string(got.Body)}, []string{"GET", "http://h/in", ""})
-			sameFields(t, query, tc.want)
+			wantFields(t, query, tc.want)
 		})
 	}
 }
 
-func sameFields(t *testing.T, encoded string, want map[string]string) {
+func wantFields(t *testing.T, encoded string, want map[string]string) {
 	t.Helper()
 	q, err := url.ParseQuery(encoded)
 	relaytest.NoError(t, err)
@@ -78,19 +78,19 @@ func sameFields(t *testing.T, encoded string, want map[string]string) {
 	relaytest.Equal(t, "the fields", got, want)
 }
 
-func TestAQueryIsAdded(t *testing.T) {
-	for in, want := range map[string]string{
+func TestAddQueryKeepsTheQuery(t *testing.T) {
+	for base, want := range map[string]string{
 		"http://h":        "http://h?a=b",
 		"http://h/x":      "http://h/x?a=b",
 		"http://h/x?":     "http://h/x?a=b",
 		"http://h/x?c=d":  "http://h/x?c=d&a=b",
 		"http://h/x?c=d&": "http://h/x?c=d&a=b",
 	} {
-		relaytest.Equal(t, "the URL "+in+" with a query", addQuery(in, []byte("a=b")), want)
+		relaytest.Equal(t, "the URL "+base+" with a query", addQuery(base, []byte("a=b")), want)
 	}
 }
 
-func TestOutlookMails(t *testing.T) {
+func TestOutlookMailsHaveTheSendersNumber(t *testing.T) {
 	change := func(f func(*Message)) *Message { m := sample(); f(m); return m }
 	for name, tc := range map[string]struct {
 		m                  *Message
@@ -104,7 +104,7 @@ func TestOutlookMails(t *testing.T) {
 		"octets": {binaryMessage(), "+447700900123", "00ff10", "00ff10"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ds := decided(t, tc.m, MSOutlook, "a@example.com", "b@example.com").Deliveries
+			ds := decide(t, tc.m, MSOutlook, "a@example.com", "b@example.com").Deliveries
 			if len(ds) != 2 {
 				t.Fatalf("%d deliveries, want 2", len(ds))
 			}
@@ -123,12 +123,12 @@ func TestInboundGatewayBodies(t *testing.T) {
 		want string
 	}{
 		"text": {sample(), `{"id":"n1-42","from":"447700900123","to":"447860000001","text":"héllo \u0026 bye","udh":"","coding":7,"received_at":"2026-07-01T11:00:02Z"}`},
-		"an empty text is there": {&Message{ID: "e", From: "1", To: "2", Coding: sms.GSM, ReceivedAt: sample().ReceivedAt},
+		"an empty text": {&Message{ID: "e", From: "1", To: "2", Coding: sms.GSM, ReceivedAt: sample().ReceivedAt},
 			`{"id":"e","from":"1","to":"2","text":"","udh":"","coding":7,"received_at":"2026-07-01T11:00:02Z"}`},
 		"octets": {binaryMessage(), `{"id":"n1-42","from":"447700900123","to":"447860000001","data":"00ff10","udh":"0605040b8423f0","coding":8,"received_at":"2026-07-01T11:00:02Z"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := decided(t, tc.m, InboundGW, "http://gw/%dest").Deliveries[0].Request
+			r := decide(t, tc.m, InboundGW, "http://gw/%dest").Deliveries[0].Request
 			relaytest.Equal(t, "method, content type and URL", []string{r.Method, r.ContentType, r.URL}, []string{"POST", "application/json", "http://gw/" + tc.m.To})
 			if !json.Valid(r.Body) {
 				t.Errorf("the body is not JSON: %s", r.Body)
@@ -138,8 +138,8 @@ func TestInboundGatewayBodies(t *testing.T) {
 	}
 }
 
-func TestDesktopMessagesAreKept(t *testing.T) {
-	d := decided(t, sample(), DesktopSMS, "front", "back")
+func TestDesktopMessagesAreStoredInTheInbox(t *testing.T) {
+	d := decide(t, sample(), DesktopSMS, "front", "back")
 	if d.InboxMessage == nil {
 		t.Fatal("the decision has no inbox message")
 	}
@@ -154,7 +154,7 @@ func TestDesktopMessagesAreKept(t *testing.T) {
 	relaytest.Equal(t, "the number of messages in the inbox", w.rows("inbox"), 1)
 }
 
-func TestEachParameterOfARelayIsAnEndpointWithItsPace(t *testing.T) {
+func TestEachParameterIsAnEndpointWithThePaceOfTheRelay(t *testing.T) {
 	r := vmn("v1", "447860000001", HTTPGet, "http://h/a?m=%msg", "http://h/b")
 	r.Pace = outbox.Pace{Concurrency: 2, PerSecond: 0.5, Ordered: true}
 	first := Decide(sample(), []*Route{Compile(r)}, Settings{}).Deliveries
@@ -162,7 +162,7 @@ func TestEachParameterOfARelayIsAnEndpointWithItsPace(t *testing.T) {
 	m.ID, m.Text = "other", "another text"
 	second := Decide(m, []*Route{Compile(r)}, Settings{}).Deliveries
 	if first[0].Endpoint == first[1].Endpoint {
-		t.Errorf("both parameters are the endpoint %q", first[0].Endpoint)
+		t.Errorf("both parameters have the endpoint %q", first[0].Endpoint)
 	}
 	relaytest.Equal(t, "the endpoints of the second message", []string{second[0].Endpoint, second[1].Endpoint}, []string{first[0].Endpoint, first[1].Endpoint})
 	relaytest.Equal(t, "the pace", first[0].Pace, r.Pace)

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func TestExplainShowsRequestsAsTheyWouldGoOut(t *testing.T) {
+func TestExplainReturnsTheOutgoingRequests(t *testing.T) {
 	w := newWorld(t, vmn("v1", "447860000001", HTTPGet, "http://10.0.0.1/?m=%m"), vmn("v2", "447860000002", Email, "a@example.com"))
 	s := w.service()
 	s.deps.Preview = func(_ context.Context, d outbox.Delivery) (outbox.Request, string, error) {
@@ -20,13 +20,13 @@ func TestExplainShowsRequestsAsTheyWouldGoOut(t *testing.T) {
 	e, err := s.Explain(t.Context(), numbered("e1", "447860000001"))
 	relaytest.NoError(t, err)
 	if len(e.Outgoing) != 1 {
-		t.Fatalf("%d outgoing requests, want 1", len(e.Outgoing))
+		t.Fatalf("outgoing requests = %d, want 1", len(e.Outgoing))
 	}
 	o := e.Outgoing[0]
 	relaytest.Equal(t, "id, signature and refusal of the request", []string{o.DeliveryID, o.Headers["X-Signed"], o.Refused},
 		[]string{e.Deliveries[0].ID, "yes", "a private address"})
 	if e.Deliveries[0].Request.Headers["X-Signed"] != "" {
-		t.Error("the decision was changed")
+		t.Error("the preview changed the delivery of the decision")
 	}
 	s.deps.Preview = func(context.Context, outbox.Delivery) (outbox.Request, string, error) {
 		return outbox.Request{}, "", errDown
@@ -35,25 +35,25 @@ func TestExplainShowsRequestsAsTheyWouldGoOut(t *testing.T) {
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the address of an e-mail, which needs no preview", e.Outgoing[0].Mail.To, "a@example.com")
 	if _, err := s.Explain(t.Context(), numbered("e3", "447860000001")); !errors.Is(err, errDown) {
-		t.Errorf("an error of the preview: %v", err)
+		t.Errorf("error of Explain = %v, want %v", err, errDown)
 	}
 }
 
 func TestARelayTakesATrialWhicheverOtherMatches(t *testing.T) {
 	w := newWorld(t, vmn("v1", "4478", Inactive))
 	s := w.service()
-	tried := Relay{ID: "g1", Account: 1, Kind: Geographic, Number: "4478", Action: Action{Name: HTTPGet, Parameters: []string{"https://example.com/in?m=%m&o=%o"}}}
-	e, err := s.Try(t.Context(), tried, Trial{From: "Shop", Text: "h\u0457"})
+	trialRelay := Relay{ID: "g1", Account: 1, Kind: Geographic, Number: "4478", Action: Action{Name: HTTPGet, Parameters: []string{"https://example.com/in?m=%m&o=%o"}}}
+	e, err := s.Try(t.Context(), trialRelay, Trial{From: "Shop", Text: "h\u0457"})
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the URL", e.Outgoing[0].URL, "https://example.com/in?m=h%D1%97&o=Shop")
 	relaytest.Equal(t, "the coding", int(e.Message.Coding), 16)
-	relaytest.Equal(t, "what is saved without Send", w.rows("delivery"), 0)
-	_, err = s.Try(t.Context(), tried, Trial{From: "Shop", Text: "hi", Send: true})
+	relaytest.Equal(t, "the saved deliveries without Send", w.rows("delivery"), 0)
+	_, err = s.Try(t.Context(), trialRelay, Trial{From: "Shop", Text: "hi", Send: true})
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "what is saved and dispatched with Send", []int{w.rows("delivery"), len(w.sent)}, []int{1, 1})
-	broken := tried
-	broken.Action.Parameters = []string{"nonsense"}
-	e, err = s.Try(t.Context(), broken, Trial{From: "Shop", Text: "hi", Send: true})
+	relaytest.Equal(t, "the saved and dispatched deliveries with Send", []int{w.rows("delivery"), len(w.sent)}, []int{1, 1})
+	invalid := trialRelay
+	invalid.Action.Parameters = []string{"nonsense"}
+	e, err = s.Try(t.Context(), invalid, Trial{From: "Shop", Text: "hi", Send: true})
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "the state of a relay that cannot be performed", string(e.State), "quarantined")
+	relaytest.Equal(t, "the state with an invalid relay", string(e.State), "quarantined")
 }

@@ -8,31 +8,30 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// groupStep is one thing that happens to a group of two parts, at a second, and
-// what comes of it.
+// groupStep is an operation on a group of two parts at a time in seconds, and its result.
 type groupStep struct {
-	at   int64
-	what string // "<number> <id> <content>" of a part that comes, "due", or "end <id>"
+	time int64
+	op   string // "<number> <id> <content>" adds a part; "due" and "end <id>"
 	want string // "<state> <holder> <contents>"
 }
 
 func TestGroup(t *testing.T) {
 	const day = 24 * 3600
 	for name, steps := range map[string][]groupStep{
-		"a message has the id of its lowest number": {
+		"a message has the id of its first part": {
 			{0, "2 e1 b", "waiting"}, {0, "1 e2 a", "complete e2 ab"},
 		},
-		"a part that is another one puts what waited out": {
+		"a part with another content ends the waiting message": {
 			{0, "1 e1 a", "waiting"}, {0, "1 e2 A", "waiting"}, {1, "2 e3 B", "complete e2 AB"}, {2, "1 e1 a", "complete e1 a"},
 		},
-		"a part of an earlier message is forgotten when that has gone on": {
+		"a part of an ended incomplete message is not remembered": {
 			{0, "1 e1 a", "waiting"}, {0, "1 e2 A", "waiting"}, {0, "end e1", ""}, {1, "2 e3 B", "complete e2 AB"}, {2, "1 e1 a", "waiting"},
 		},
-		"all parts again are a message of their own": {
+		"a complete repetition is a message of its own": {
 			{0, "1 e1 a", "waiting"}, {0, "2 e2 b", "complete e1 ab"}, {0, "end e1", ""},
 			{20, "1 e3 a", "waiting"}, {20, "2 e4 b", "complete e3 ab"}, {21, "1 e3 a", "complete e3 ab"},
 		},
-		"also in another order before the first has gone on": {
+		"a complete repetition in another order, before the first message ended": {
 			{0, "1 e1 a", "waiting"}, {0, "2 e2 b", "complete e1 ab"}, {1, "2 e4 b", "waiting"}, {1, "1 e3 a", "complete e3 ab"},
 			{2, "1 e1 a", "complete e1 ab"}, {2, "2 e4 b", "complete e3 ab"},
 		},
@@ -40,20 +39,20 @@ func TestGroup(t *testing.T) {
 			{0, "1 e1 a", "waiting"}, {0, "2 e2 b", "complete e1 ab"}, {0, "end e1", ""},
 			{600, "1 e3 a", "waiting"}, {900, "due", "repeats e1 a"}, {901, "1 e3 a", "again e1 ab"},
 		},
-		"and is a message of its own later": {
+		"a part that repeats one later is a message of its own": {
 			{0, "1 e1 a", "waiting"}, {0, "2 e2 b", "complete e1 ab"}, {0, "end e1", ""}, {601, "1 e3 a", "waiting"}, {901, "due", "e3 a"},
 		},
 		"a part that repeats one is dropped when another message begins": {
 			{0, "1 e1 a", "waiting"}, {0, "2 e2 b", "complete e1 ab"}, {1, "1 e3 a", "waiting"},
 			{2, "1 e4 x", "waiting, repeats e1 a"}, {3, "2 e5 y", "complete e4 xy"},
 		},
-		"a part with the content of the other's number repeats nothing": {
+		"a part with the content of another number is not a repetition": {
 			{0, "1 e1 a", "waiting"}, {0, "2 e2 b", "complete e1 ab"}, {1, "1 e3 b", "waiting"}, {301, "due", "e3 b"},
 		},
-		"a repetition of what went on without a part is one": {
+		"a part of an incomplete message can be repeated": {
 			{0, "2 e1 b", "waiting"}, {300, "due", "e1 b"}, {301, "2 e2 b", "waiting"}, {601, "due", "repeats e1 b"}, {602, "2 e2 b", "complete e1 b"},
 		},
-		"a copy of a repetition's part is known": {
+		"a copy of a part of a repetition is a duplicate": {
 			{0, "1 e1 a", "waiting"}, {0, "2 e2 b", "complete e1 ab"}, {0, "end e1", ""},
 			{1, "1 e3 a", "waiting"}, {1, "1 e4 a", "duplicate e3"}, {2, "2 e5 b", "complete e3 ab"}, {3, "1 e4 a", "complete e3 ab"},
 		},
@@ -61,7 +60,7 @@ func TestGroup(t *testing.T) {
 			{0, "1 e1 a", "waiting"}, {0, "2 e2 b", "complete e1 ab"}, {0, "end e1", ""},
 			{day - 1, "1 e1 a", "again e1 ab"}, {day, "1 e1 a", "waiting"}, {day, "2 e2 b", "complete e1 ab"},
 		},
-		"for longer when it has not gone on": {
+		"the last message is remembered longer until it ends": {
 			{0, "1 e1 a", "waiting"}, {0, "2 e2 b", "complete e1 ab"}, {day, "1 e1 a", "complete e1 ab"}, {day, "end e1", ""}, {day, "1 e1 a", "waiting"},
 		},
 		"the wait begins with the first part": {
@@ -72,21 +71,21 @@ func TestGroup(t *testing.T) {
 			g := &group{name: "g", ready: make(map[string]bool)}
 			for i, s := range steps {
 				if got := s.do(g); got != s.want {
-					t.Errorf("step %d, %s: %q, want %q", i, s.what, got, s.want)
+					t.Errorf("result of step %d, %s = %q, want %q", i, s.op, got, s.want)
 				}
 			}
 		})
 	}
 }
 
-// do is one step, in a transaction of its own.
+// do runs the step as one transaction and returns its result.
 func (s groupStep) do(g *group) string {
-	c := groupTimes{now: s.at * 1000, leased: (s.at + 60) * 1000, wait: 300_000}
+	c := groupTimes{now: s.time * 1000, leased: (s.time + 60) * 1000, wait: 300_000}
 	g.expire(c)
 	var number int
 	var id, content string
 	switch {
-	case s.what == "due":
+	case s.op == "due":
 		if g.due == 0 || g.due > c.now {
 			return ""
 		}
@@ -96,28 +95,28 @@ func (s groupStep) do(g *group) string {
 		}
 		id := g.close(c, c.leased)
 		return id + " " + g.contents(id)
-	case strings.HasPrefix(s.what, "end "):
-		delete(g.ready, s.what[4:])
+	case strings.HasPrefix(s.op, "end "):
+		delete(g.ready, s.op[4:])
 		return ""
 	}
-	_, _ = fmt.Sscan(s.what, &number, &id, &content)
+	_, _ = fmt.Sscan(s.op, &number, &id, &content)
 	doc, err := db.Encode(&Message{Text: content})
 	if err != nil {
 		return err.Error()
 	}
 	added, err := g.add(&part{id: id, number: number, digest: content, doc: doc}, 2, c)
-	out := string(added.State) + " " + added.Holder
+	result := string(added.State) + " " + added.Holder
 	if added.State == Completed || added.State == Again {
-		out += " " + g.contents(added.Holder)
+		result += " " + g.contents(added.Holder)
 	}
-	out = strings.TrimSpace(out)
+	result = strings.TrimSpace(result)
 	if err != nil || added.Dropped.Repeats != "" {
-		out += ", " + repetition(added.Dropped, err)
+		result += ", " + repetition(added.Dropped, err)
 	}
-	return out
+	return result
 }
 
-// repetition describes parts that were dropped.
+// repetition returns dropped parts as text.
 func repetition(dropped ReassembledMessage, err error) string {
 	if err != nil {
 		return err.Error()
@@ -125,14 +124,14 @@ func repetition(dropped ReassembledMessage, err error) string {
 	return "repeats " + dropped.Repeats + " " + texts(dropped)
 }
 
-func texts(m ReassembledMessage) (out string) {
+func texts(m ReassembledMessage) (text string) {
 	for _, p := range m.Parts {
-		out += p.Text
+		text += p.Text
 	}
-	return out
+	return text
 }
 
-// contents is a message's parts one after another.
+// contents returns the texts of a message's parts.
 func (g *group) contents(message string) string {
 	m, err := g.reassembled(message)
 	if err != nil {

@@ -8,42 +8,42 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func TestTraceMessage(t *testing.T) {
+func TestTraceMessageFindsDuplicatesAndParts(t *testing.T) {
 	w := newWorld(t, geo("g1", "4478", HTTPGet, "http://h/?m=%m"))
 	s := w.service()
-	first, again := numbered("e1", "447860000001"), numbered("e2", "447860000001")
-	first.CarrierID, again.CarrierID = "c1", "c1"
-	receive(t, s, first, again)
-	saved := w.rows("delivery")
+	original, duplicate := numbered("e1", "447860000001"), numbered("e2", "447860000001")
+	original.CarrierID, duplicate.CarrierID = "c1", "c1"
+	receive(t, s, original, duplicate)
+	deliveryCount := w.rows("delivery")
 
-	f, err := s.TraceMessage(t.Context(), first)
+	trace, err := s.TraceMessage(t.Context(), original)
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "original and id of the first message", []string{f.DuplicateOf, f.MessageID}, []string{"", "e1"})
-	relaytest.Equal(t, "the part of the first message", f.Part, nil)
-	relaytest.Equal(t, "the relay of the first message", f.Decision.Matched.ID, "g1")
+	relaytest.Equal(t, "original and id of the first message", []string{trace.DuplicateOf, trace.MessageID}, []string{"", "e1"})
+	relaytest.Equal(t, "the part of the first message", trace.Part, nil)
+	relaytest.Equal(t, "the relay of the first message", trace.Decision.Matched.ID, "g1")
 
-	f, err = s.TraceMessage(t.Context(), again)
+	trace, err = s.TraceMessage(t.Context(), duplicate)
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "the original of a duplicate", f.DuplicateOf, "e1")
-	relaytest.Equal(t, "the state of a duplicate", f.Decision.State, "")
+	relaytest.Equal(t, "the original of a duplicate", trace.DuplicateOf, "e1")
+	relaytest.Equal(t, "the state of a duplicate", trace.Decision.State, "")
 
 	part := piece("p1", "447860000001", 1, 2, "a")
-	f, err = s.TraceMessage(t.Context(), part)
+	trace, err = s.TraceMessage(t.Context(), part)
 	relaytest.NoError(t, err)
-	if f.Part == nil {
-		t.Fatal("a part that waits is not traced as a part")
+	if trace.Part == nil {
+		t.Fatal("the trace of a waiting part has no part")
 	}
-	relaytest.Equal(t, "the number of parts of the message", f.Part.Total, 2)
-	relaytest.Equal(t, "the message of a part that waits", f.MessageID, "")
+	relaytest.Equal(t, "the number of parts of the message", trace.Part.Total, 2)
+	relaytest.Equal(t, "the message of a waiting part", trace.MessageID, "")
 
 	receive(t, s, part, piece("p2", "447860000001", 2, 2, "b"))
-	f, err = s.TraceMessage(t.Context(), part)
+	trace, err = s.TraceMessage(t.Context(), part)
 	relaytest.NoError(t, err)
-	if f.Part == nil {
-		t.Error("a part that was joined is not traced as a part")
+	if trace.Part == nil {
+		t.Error("the trace of a joined part has no part")
 	}
-	relaytest.Equal(t, "the message of a part that was joined", f.MessageID, "p1")
-	relaytest.Equal(t, "the number of deliveries", w.rows("delivery"), saved+1)
+	relaytest.Equal(t, "the message of a joined part", trace.MessageID, "p1")
+	relaytest.Equal(t, "the number of deliveries", w.rows("delivery"), deliveryCount+1)
 }
 
 func TestExplainChangesNothing(t *testing.T) {
@@ -55,12 +55,12 @@ func TestExplainChangesNothing(t *testing.T) {
 	relaytest.Equal(t, "the part", e.Part, nil)
 	relaytest.Equal(t, "the URL", e.Deliveries[0].Request.URL, "http://h/?m=hi&i=example")
 	if e.Message.ReceivedAt.IsZero() {
-		t.Error("the message has no time of receipt")
+		t.Error("the message has no ReceivedAt")
 	}
 	e, err = s.Explain(t.Context(), piece("", "447860000001", 2, 3, "two"))
 	relaytest.NoError(t, err)
 	if e.Part == nil {
-		t.Fatal("a part is not explained as a part")
+		t.Fatal("the explanation of a part has no part")
 	}
 	relaytest.Equal(t, "the number of the part", e.Part.Number, 2)
 	relaytest.Equal(t, "the missing parts", e.Missing, []int{1, 3})
@@ -71,7 +71,7 @@ func TestExplainChangesNothing(t *testing.T) {
 	}
 }
 
-func TestTraceMessageAndExplainReportAFailedBackEnd(t *testing.T) {
+func TestTraceMessageAndExplainFailWithoutTheirTables(t *testing.T) {
 	m := numbered("e1", "447860000001")
 	m.CarrierID = "c1"
 	for _, table := range []string{"carrier_id", "version", "part"} {
@@ -80,13 +80,13 @@ func TestTraceMessageAndExplainReportAFailedBackEnd(t *testing.T) {
 		if table == "part" {
 			traced = piece("p1", "447860000001", 1, 2, "a")
 		}
-		w.breaks(table)
+		w.breakTable(table)
 		if _, err := w.service().TraceMessage(t.Context(), traced); err == nil {
 			t.Errorf("%s: TraceMessage returns no error", table)
 		}
 	}
 	w := newWorld(t)
-	w.breaks("version")
+	w.breakTable("version")
 	if _, err := w.service().Explain(t.Context(), m); err == nil {
 		t.Error("Explain returns no error")
 	}

@@ -42,46 +42,46 @@ func TestPlaceholders(t *testing.T) {
 	change := func(f func(*Message)) *Message { m := sample(); f(m); return m }
 	for name, tc := range map[string]struct {
 		kind Kind
-		in   string
+		url  string
 		m    *Message
 		want string
 	}{
-		"every geographic one": {Geographic, "http://h/?m=%m&o=%o&d=%d&t=%t&x=%x&u=%u&i=%i", sample(),
+		"every placeholder of a geographic relay": {Geographic, "http://h/?m=%m&o=%o&d=%d&t=%t&x=%x&u=%u&i=%i", sample(),
 			"http://h/?m=h%C3%A9llo%20%26%20bye&o=447700900123&d=447860000001&t=2026-07-01%2011%3A00%3A02&x=1782903602&u=&i=n1-42"},
-		"every one of a virtual number, in summer": {VirtualNumber,
+		"every placeholder of a virtual number, in summer": {VirtualNumber,
 			"http://h/?a=%id&b=%stat&c=%orig&d=%dest&e=%msg&f=%time&g=%timeZone&h=%smsTime&i=%netw&j=%code&k=%udh", sample(),
 			"http://h/?a=n1-42&b=0&c=447700900123&d=447860000001&e=h%C3%A9llo%20%26%20bye&f=2026-07-01%2012%3A00%3A02" +
 				"&g=1&h=2026-07-01%2011%3A59%3A58&i=Example%20Mobile&j=7&k="},
 		"a message with placeholders is not expanded again": {VirtualNumber, "http://h/?a=%msg&b=%orig",
 			change(func(m *Message) { m.Text = "%orig %msg %25 %" }), "http://h/?a=%25orig%20%25msg%20%2525%20%25&b=447700900123"},
-		"the longest name first":                     {VirtualNumber, "http://h/?%timeZone%time", sample(), "http://h/?12026-07-01%2012%3A00%3A02"},
+		"the longest name matches":                   {VirtualNumber, "http://h/?%timeZone%time", sample(), "http://h/?12026-07-01%2012%3A00%3A02"},
 		"a percent sign before a placeholder":        {Geographic, "http://h/?a=%25m&b=%%m", change(func(m *Message) { m.Text = "x" }), "http://h/?a=%25m&b=%25x"},
-		"an escape that no name begins":              {Geographic, "http://h/a%20b?c=%E2%82%AC", sample(), "http://h/a%20b?c=%E2%82%AC"},
+		"an escape that is not a placeholder":        {Geographic, "http://h/a%20b?c=%E2%82%AC", sample(), "http://h/a%20b?c=%E2%82%AC"},
 		"%d0 is the destination, %D0 an escape":      {Geographic, "http://h/?a=%d0%D0%B0", sample(), "http://h/?a=4478600000010%D0%B0"},
 		"%dest is not %de and st":                    {VirtualNumber, "http://h/?a=%dest", sample(), "http://h/?a=447860000001"},
-		"names of the other kind are left":           {Geographic, "http://h/?a=%netw", sample(), "http://h/?a=%25netw"},
-		"names mind their case":                      {VirtualNumber, "http://h/?a=%Msg&b=%MSG", sample(), "http://h/?a=%25Msg&b=%25MSG"},
+		"names of the other kind are escaped":        {Geographic, "http://h/?a=%netw", sample(), "http://h/?a=%25netw"},
+		"names are case-sensitive":                   {VirtualNumber, "http://h/?a=%Msg&b=%MSG", sample(), "http://h/?a=%25Msg&b=%25MSG"},
 		"a percent sign at the end":                  {Geographic, "http://h/?a=100%", sample(), "http://h/?a=100%25"},
-		"a path":                                     {Geographic, "http://h/in/%o/%m", change(func(m *Message) { m.Text = "a/b?c#d" }), "http://h/in/447700900123/a%2Fb%3Fc%23d"},
-		"a step up is none":                          {Geographic, "http://h/in/%m/x", change(func(m *Message) { m.Text = ".." }), "http://h/in/%2E%2E/x"},
-		"dots in a query stay":                       {Geographic, "http://h/?m=%m", change(func(m *Message) { m.Text = ".." }), "http://h/?m=.."},
+		"a placeholder in the path":                  {Geographic, "http://h/in/%o/%m", change(func(m *Message) { m.Text = "a/b?c#d" }), "http://h/in/447700900123/a%2Fb%3Fc%23d"},
+		"dots in a path are escaped":                 {Geographic, "http://h/in/%m/x", change(func(m *Message) { m.Text = ".." }), "http://h/in/%2E%2E/x"},
+		"dots in a query are unchanged":              {Geographic, "http://h/?m=%m", change(func(m *Message) { m.Text = ".." }), "http://h/?m=.."},
 		"a question mark in the query":               {Geographic, "http://h/?a=?%m", change(func(m *Message) { m.Text = "&" }), "http://h/?a=?%26"},
 		"no path":                                    {Geographic, "https://h?m=%m", change(func(m *Message) { m.Text = "x" }), "https://h?m=x"},
 		"the same name twice":                        {Geographic, "http://h/?a=%o&b=%o", change(func(m *Message) { m.From = "E3" }), "http://h/?a=E3&b=E3"},
 		"literal spaces and umlauts":                 {Geographic, "http://h/ä b?q=ü x", sample(), "http://h/%C3%A4%20b?q=%C3%BC%20x"},
-		"user, port and address stay":                {Geographic, "http://u:p%40w@[2001:db8::1]:8080/?i=%i", sample(), "http://u:p%40w@[2001:db8::1]:8080/?i=n1-42"},
+		"user, port and address are unchanged":       {Geographic, "http://u:p%40w@[2001:db8::1]:8080/?i=%i", sample(), "http://u:p%40w@[2001:db8::1]:8080/?i=n1-42"},
 		"line ends in a value":                       {Geographic, "http://h/?m=%m", change(func(m *Message) { m.Text = "a\r\nb\x00" }), "http://h/?m=a%0D%0Ab%00"},
 		"a binary message is hex":                    {VirtualNumber, "http://h/?m=%msg&c=%code&u=%udh&s=%stat", change(makeBinary), "http://h/?m=00ff10&c=8&u=0605040b8423f0&s=0"},
-		"no network: the carrier's reference":        {VirtualNumber, "http://h/?n=%netw", change(func(m *Message) { m.Network = "" }), "http://h/?n=smsc-1"},
-		"no time of sending: that of receipt":        {VirtualNumber, "http://h/?n=%smsTime", change(func(m *Message) { m.SentAt = time.Time{} }), "http://h/?n=2026-07-01%2012%3A00%3A02"},
-		"London in winter is an hour before summer":  {VirtualNumber, "http://h/?z=%timeZone&t=%time", change(winter), "http://h/?z=0&t=2026-12-01%2011%3A00%3A00"},
+		"no network, the carrier's reference":        {VirtualNumber, "http://h/?n=%netw", change(func(m *Message) { m.Network = "" }), "http://h/?n=smsc-1"},
+		"no time of sending, the time of receipt":    {VirtualNumber, "http://h/?n=%smsTime", change(func(m *Message) { m.SentAt = time.Time{} }), "http://h/?n=2026-07-01%2012%3A00%3A02"},
+		"London in winter":                           {VirtualNumber, "http://h/?z=%timeZone&t=%time", change(winter), "http://h/?z=0&t=2026-12-01%2011%3A00%3A00"},
 		"a concatenated part":                        {VirtualNumber, "http://h/?s=%stat", change(func(m *Message) { m.Status = Concatenated }), "http://h/?s=1"},
-		"UDH that cannot be read":                    {VirtualNumber, "http://h/?s=%stat", change(func(m *Message) { m.Status = Indecipherable }), "http://h/?s=2"},
-		"%t is UTC even where the zone is not":       {Geographic, "http://h/?t=%t", sample(), "http://h/?t=2026-07-01%2011%3A00%3A02"},
+		"an invalid UDH":                             {VirtualNumber, "http://h/?s=%stat", change(func(m *Message) { m.Status = Indecipherable }), "http://h/?s=2"},
+		"%t is UTC in any zone":                      {Geographic, "http://h/?t=%t", sample(), "http://h/?t=2026-07-01%2011%3A00%3A02"},
 		"a scheme in capitals and nothing to expand": {Geographic, "HTTPS://h/x", sample(), "HTTPS://h/x"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			relaytest.Equal(t, "the URL", expand(t, tc.kind, tc.in, tc.m), tc.want)
+			relaytest.Equal(t, "the URL", expand(t, tc.kind, tc.url, tc.m), tc.want)
 		})
 	}
 }
@@ -92,9 +92,9 @@ func makeBinary(m *Message) {
 
 func winter(m *Message) { m.ReceivedAt = time.Date(2026, 12, 1, 11, 0, 0, 0, time.UTC) }
 
-func TestURLsThatAreRefused(t *testing.T) {
+func TestInvalidURLsAreRefused(t *testing.T) {
 	for name, raw := range map[string]string{
-		"nothing":                          "",
+		"an empty URL":                     "",
 		"no scheme":                        "example.com/?m=%m",
 		"another scheme":                   "ftp://h/?m=%m",
 		"no host":                          "http:///x",
@@ -110,29 +110,28 @@ func TestURLsThatAreRefused(t *testing.T) {
 		"a line end":                       "http://h/\r\nX: y",
 		"a NUL":                            "http://h/?\x00",
 		"a space in the host":              "http://h h/",
-		"a port that is no number":         "http://h:x/",
+		"a port that is not a number":      "http://h:x/",
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c, err := CompileURL(Geographic, raw); err == nil {
-				t.Errorf("compiled to %s", c.Sample())
+				t.Errorf("CompileURL returned %s, want an error", c.Sample())
 			}
 		})
 	}
 }
 
-func TestNamesOfTheOtherKindAreRefused(t *testing.T) {
+func TestPlaceholdersOfTheOtherKindAreRefused(t *testing.T) {
 	for raw, k := range map[string]Kind{
 		"http://h/?text=%msg&from=%orig": Geographic, "http://h/%dest/x": Geographic, "http://h/?a=%m": VirtualNumber, "http://h/?a=%msgs": VirtualNumber,
 	} {
 		if err := CheckEndpoint(string(k), raw); err == nil || !strings.Contains(err.Error(), "is not a placeholder here; known are %") {
-			t.Errorf("%s: %v", raw, err)
+			t.Errorf("error for %s = %v, want an unknown placeholder", raw, err)
 		}
 	}
 }
 
-// naive is another way to the same result: what the decoded URL must be, by
-// one regular expression whose alternatives stand longest first.
-func naive(k Kind, raw string, v view) string {
+// expandDecoded expands a decoded URL with one regular expression, which tries long names first.
+func expandDecoded(k Kind, raw string, v view) string {
 	values := make(map[string]string)
 	var names []string
 	for _, p := range placeholders(k) {
@@ -171,24 +170,24 @@ func FuzzCompileURL(f *testing.F) {
 		m := sample()
 		m.Text, m.From = text, sender
 		v := view{m, zone}
-		out := c.expand(v)
-		u := relaytest.SameOrigin(t, out, c.Sample())
-		head := strings.Index(raw, "://") + len("://")
-		if i := strings.IndexAny(raw[head:], "/?#"); i >= 0 {
-			head += i
+		expanded := c.expand(v)
+		u := relaytest.SameOrigin(t, expanded, c.Sample())
+		pathStart := strings.Index(raw, "://") + len("://")
+		if i := strings.IndexAny(raw[pathStart:], "/?#"); i >= 0 {
+			pathStart += i
 		} else {
-			head = len(raw)
+			pathStart = len(raw)
 		}
-		rawPath, rawQuery, _ := strings.Cut(raw[head:], "?")
-		if want := naive(kind, rawPath, v); u.Path != want {
-			t.Fatalf("%q: path %q, want %q", raw, u.Path, want)
+		rawPath, rawQuery, _ := strings.Cut(raw[pathStart:], "?")
+		if want := expandDecoded(kind, rawPath, v); u.Path != want {
+			t.Fatalf("path of %q = %q, want %q", raw, u.Path, want)
 		}
 		query, err := url.PathUnescape(u.RawQuery)
-		if want := naive(kind, rawQuery, v); err != nil || query != want {
-			t.Fatalf("%q: query %q, %v; want %q", raw, query, err, want)
+		if want := expandDecoded(kind, rawQuery, v); err != nil || query != want {
+			t.Fatalf("query of %q = %q, error = %v, want %q", raw, query, err, want)
 		}
-		if strings.Count(u.RawQuery, "&") != strings.Count(rawQuery, "&") || strings.ContainsAny(out, "\r\n \x00") {
-			t.Fatalf("%q gave %q: a value got out of its place", raw, out)
+		if strings.Count(u.RawQuery, "&") != strings.Count(rawQuery, "&") || strings.ContainsAny(expanded, "\r\n \x00") {
+			t.Fatalf("%q was expanded to %q: a value left its place", raw, expanded)
 		}
 	})
 }

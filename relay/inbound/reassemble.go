@@ -80,7 +80,7 @@ type LateStatuses interface {
 type endedGroup struct {
 	group  ReassembledMessage
 	result int
-	again  bool // the message was routed before
+	routed bool // the message was routed before this plan
 }
 
 // addParts adds the parts among new messages to their groups and returns their results by the
@@ -162,35 +162,35 @@ func (s *Service) times() Times {
 	return Times{Now: s.o.Now(), Wait: s.o.JoinWait, Lease: s.o.Lease}
 }
 
-// planReassembled adds a reassembled message to a plan. again means that the message was routed
+// planReassembled adds a reassembled message to a plan. routed means that the message was routed
 // before.
-func (s *Service) planReassembled(p *plan, i int, g ReassembledMessage, routes []*Route, again bool) {
+func (s *Service) planReassembled(p *plan, i int, g ReassembledMessage, routes []*Route, routed bool) {
 	m, missing := s.assembler.assemble(g.Parts)
 	m.ID = g.ID
 	p.add(i, &m, Decide(&m, routes, s.o.Settings))
 	if len(missing) > 0 {
 		p.results[i].Outcome = fmt.Sprintf("joined of %d parts, without %s", len(g.Parts), strings.Trim(fmt.Sprint(missing), "[]"))
 	}
-	p.endedGroups = append(p.endedGroups, endedGroup{group: g, result: i, again: again})
+	p.endedGroups = append(p.endedGroups, endedGroup{group: g, result: i, routed: routed})
 }
 
-// end removes the reassembled messages that have been routed, and parks those without a relay for
-// a replay.
+// end removes the reassembled messages that have been routed. It parks messages that were not
+// relayed, for a replay.
 func (s *Service) end(ctx context.Context, p *plan) error {
 	var done []ReassembledMessage
 	for _, e := range p.endedGroups {
 		var err error
-		routed := p.results[e.result].State == event.Done
+		relayed := p.results[e.result].State == event.Done
 		switch {
-		case !routed:
+		case !relayed:
 			err = s.deps.Store.Park(ctx, e.group, s.o.Remember)
-		case e.again:
+		case e.routed:
 			err = s.deps.Store.Unpark(ctx, e.group)
 		}
 		if err != nil {
 			return fmt.Errorf("inbound: parts: %w", err)
 		}
-		if !e.again {
+		if !e.routed {
 			done = append(done, e.group)
 		}
 	}

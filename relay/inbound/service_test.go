@@ -16,15 +16,15 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// world is everything around a Service: a store on SQLite, whose clock the test moves, and
-// a dispatcher.
+// world is the environment of a Service: a store on SQLite with a clock that tests set, and a
+// dispatcher.
 type world struct {
 	t          *testing.T
 	store      *Store
 	deliveries *outbox.Store
 	clock      time.Time
-	sent       []outbox.Delivery // as dispatched
-	notes      []string          // of events
+	sent       []outbox.Delivery // dispatched deliveries
+	notes      []string          // statuses passed to Put
 	noteErr    error
 }
 
@@ -54,7 +54,7 @@ func (w *world) service() *Service {
 
 func (w *world) Dispatch(ds []outbox.Delivery) { w.sent = append(w.sent, ds...) }
 
-// Put notes the status of an event.
+// Put records the status of an event in notes.
 func (w *world) Put(_ context.Context, m *Message, r Result) error {
 	if w.noteErr == nil {
 		w.notes = append(w.notes, m.ID+": "+cmp.Or(r.Reason, r.Outcome))
@@ -70,24 +70,24 @@ func (w *world) messages() (ids []string) {
 	return ids
 }
 
-// rows counts the rows of a table.
+// rows returns the number of rows of a table.
 func (w *world) rows(table string) int {
 	w.t.Helper()
 	return relaytest.Must(db.Value[int](w.t.Context(), w.store.db, table, "SELECT COUNT(*) FROM "+table))(w.t)
 }
 
-// breaks has every statement on a table fail until mend is called.
-func (w *world) breaks(table string) (mend func()) {
+// breakTable makes every statement on a table fail until mend is called.
+func (w *world) breakTable(table string) (mend func()) {
 	w.t.Helper()
-	rename := func(from, to string) {
+	rename := func(oldName, newName string) {
 		w.t.Helper()
-		relaytest.NoError(w.t, w.store.db.Run(w.t.Context(), "test", "ALTER TABLE "+from+" RENAME TO "+to))
+		relaytest.NoError(w.t, w.store.db.Run(w.t.Context(), "test", "ALTER TABLE "+oldName+" RENAME TO "+newName))
 	}
 	rename(table, "broken_"+table)
 	return func() { w.t.Helper(); rename("broken_"+table, table) }
 }
 
-// errDown is an error of a back end.
+// errDown is the error of a back end that is down.
 var errDown = errors.New("down")
 
 func vmn(id, number, action string, parameters ...string) Relay {
@@ -100,14 +100,14 @@ func geo(id, prefix, action string, parameters ...string) Relay {
 
 func receive(t *testing.T, s *Service, m ...Message) []Result {
 	t.Helper()
-	out, err := s.Receive(t.Context(), m)
+	results, err := s.Receive(t.Context(), m)
 	relaytest.NoError(t, err)
-	return out
+	return results
 }
 
-func numbered(id, to string) Message {
+func numbered(id, number string) Message {
 	m := *sample()
-	m.ID, m.CarrierID, m.To = id, "c-"+id, to
+	m.ID, m.CarrierID, m.To = id, "c-"+id, number
 	return m
 }
 
@@ -128,22 +128,22 @@ func TestReceiveSendsToEveryParameter(t *testing.T) {
 	relaytest.Equal(t, "the requests", targets, []string{"GET http://a/?m=h%C3%A9llo%20%26%20bye", "GET http://b/447700900123", "POST http://c/?i=e2"})
 }
 
-func TestReceiveAgainAfterACrash(t *testing.T) {
+func TestReceiveIsRepeatedAfterACrash(t *testing.T) {
 	w := newWorld(t, vmn("v1", "447860000001", HTTPGet, "http://a/", "http://b/"))
 	batch := []Message{numbered("e1", "447860000001"), numbered("e2", "447860000001")}
 
-	mend := w.breaks("delivery") // the crash comes after the claim
+	mend := w.breakTable("delivery") // the crash happens after the claim
 	if _, err := w.service().Receive(t.Context(), batch); err == nil {
-		t.Fatal("deliveries that were not saved are no error")
+		t.Fatal("Receive returned no error, although no delivery was saved")
 	}
 	mend()
-	for range 2 { // the second time adds nothing
+	for range 2 { // the second call adds no delivery
 		receive(t, w.service(), batch...)
 		relaytest.Equal(t, "the messages of the dispatched deliveries", w.messages(), []string{"e1", "e1", "e2", "e2"})
 	}
 }
 
-func TestReceiveTakesACarriersIDOnce(t *testing.T) {
+func TestReceiveDropsDuplicatesByCarrierID(t *testing.T) {
 	w := newWorld(t, vmn("v1", "447860000001", HTTPGet, "http://a/"))
 	change := func(id string, f func(*Message)) Message { m := numbered(id, "447860000001"); f(&m); return m }
 	got := receive(t, w.service(),
@@ -155,17 +155,17 @@ func TestReceiveTakesACarriersIDOnce(t *testing.T) {
 		change("e6", func(m *Message) { m.CarrierID = "" }),
 	)
 	relaytest.Equal(t, "the messages of the dispatched deliveries", w.messages(), []string{"e1", "e3", "e4", "e5", "e6"})
-	relaytest.Equal(t, "note and state of the duplicate", []any{got[1].Outcome, got[1].State}, []any{"duplicate of e1", event.Done})
+	relaytest.Equal(t, "outcome and state of the duplicate", []any{got[1].Outcome, got[1].State}, []any{"duplicate of e1", event.Done})
 }
 
-func TestReceiveFailsAsAWholeWhenABackEndIsDown(t *testing.T) {
+func TestReceiveFailsWithoutEachTable(t *testing.T) {
 	for _, table := range []string{"version", "relay", "carrier_id", "delivery", "inbox"} {
 		t.Run(table, func(t *testing.T) {
 			w := newWorld(t, vmn("v1", "447860000001", HTTPGet, "http://a/"), vmn("v2", "447860000002", DesktopSMS, "desk"))
-			w.breaks(table)
+			w.breakTable(table)
 			batch := []Message{numbered("e1", "447860000001"), numbered("e2", "447860000002")}
 			if _, err := w.service().Receive(t.Context(), batch); err == nil {
-				t.Error("want an error")
+				t.Error("Receive returned no error")
 			}
 			relaytest.Equal(t, "the number of dispatched deliveries", len(w.sent), 0)
 		})
@@ -183,8 +183,8 @@ func TestReceiveQuarantinesMessagesThatCannotBeRelayed(t *testing.T) {
 	got := receive(t, w.service(), numbered("e1", "447860000001"), numbered("e2", "447860000002"), numbered("e3", "447999"),
 		numbered("e4", "4470123"), numbered("e5", "447000000001"), bad, badCoding)
 	for i, want := range []struct {
-		state event.State
-		says  string
+		state  event.State
+		reason string
 	}{
 		{event.Quarantined, "geo relay later cannot be performed: The action mvno needs a relay that names a SIM."},
 		{event.Quarantined, "%dest"},
@@ -194,20 +194,20 @@ func TestReceiveQuarantinesMessagesThatCannotBeRelayed(t *testing.T) {
 		{event.Quarantined, `"44x"`},
 		{event.Quarantined, "coding 3"},
 	} {
-		relaytest.Equal(t, fmt.Sprintf("state and note of message %d", i), []any{got[i].State, got[i].Outcome}, []any{want.state, ""})
-		if !strings.Contains(got[i].Reason, want.says) {
-			t.Errorf("the reason %q of message %d lacks %q", got[i].Reason, i, want.says)
+		relaytest.Equal(t, fmt.Sprintf("state and outcome of message %d", i), []any{got[i].State, got[i].Outcome}, []any{want.state, ""})
+		if !strings.Contains(got[i].Reason, want.reason) {
+			t.Errorf("reason of message %d = %q, want %q", i, got[i].Reason, want.reason)
 		}
 	}
 	relaytest.Equal(t, "the notes of the discarded messages", []string{strings.Join(got[3].Notes, ""), strings.Join(got[4].Notes, "")}, []string{
 		"nothing is delivered: geo relay hole: black_hole, 0 deliveries", "nothing is delivered: vmn relay idle: inactive, 0 deliveries",
 	})
 	if len(w.sent)+w.rows("delivery") != 0 {
-		t.Errorf("something was sent: %v", w.sent)
+		t.Errorf("deliveries = %v, want none", w.sent)
 	}
 }
 
-func TestAChangeTakesEffectWithTheNextMessage(t *testing.T) {
+func TestAChangedRelayAppliesToTheNextMessage(t *testing.T) {
 	const number = "447860000001"
 	w := newWorld(t, vmn("v1", number, HTTPGet, "http://old/"))
 	s := w.service()
@@ -216,36 +216,36 @@ func TestAChangeTakesEffectWithTheNextMessage(t *testing.T) {
 		return relaytest.Must(s.routeCache.routes(t.Context(), []string{number}))(t)[number][0]
 	}
 	if cached := route(); route() != cached {
-		t.Error("the relay was looked up again although nothing changed")
+		t.Error("an unchanged relay was read again")
 	}
 	relaytest.NoError(t, w.store.Put(t.Context(), vmn("v1", number, HTTPGet, "http://new/")))
 	receive(t, s, numbered("e2", number))
 	relaytest.Equal(t, "the target after the change", w.sent[1].Target(), "http://new/")
 }
 
-func TestAChangeDuringTheLookupIsSeenByTheNextMessage(t *testing.T) {
+func TestAChangeDuringTheLookupAppliesToTheNextMessage(t *testing.T) {
 	const number = "447860000001"
 	w := newWorld(t, vmn("v1", number, HTTPGet, "http://old/"))
 	c := &w.service().routeCache
 	version := relaytest.Must(w.store.Version(t.Context()))(t)
 	routes, missing := c.lookup(version, []string{number})
 	found := relaytest.Must(w.store.Candidates(t.Context(), missing))(t)
-	// The relay changes, and another message reads it, before this one is cached.
+	// The relay changes, and another message reads the new relay, before the old one is cached.
 	relaytest.NoError(t, w.store.Put(t.Context(), vmn("v1", number, HTTPGet, "http://new/")))
 	relaytest.Must(c.routes(t.Context(), []string{number}))(t)
 	c.add(version, missing, found, routes)
-	next := relaytest.Must(c.routes(t.Context(), []string{number}))(t)
-	relaytest.Equal(t, "the parameters for the next message", next[number][0].Action.Parameters, []string{"http://new/"})
+	nextRoutes := relaytest.Must(c.routes(t.Context(), []string{number}))(t)
+	relaytest.Equal(t, "the parameters for the next message", nextRoutes[number][0].Action.Parameters, []string{"http://new/"})
 }
 
-func TestExplainSendsNothing(t *testing.T) {
+func TestExplainCreatesNoDeliveries(t *testing.T) {
 	w := newWorld(t, vmn("v1", "447860000001", Email, "a@example.com"), geo("g1", "4478", BlackHole), geo("g2", "447860", BlackHole))
 	d, err := w.service().Explain(t.Context(), numbered("e1", "447860000001"))
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the matched relay and its reason", []string{d.Matched.ID, d.Why}, []string{"v1", "is the virtual number 447860000001"})
 	relaytest.Equal(t, "the number of deliveries", len(d.Deliveries), 1)
 	if len(d.Considered) != 3 {
-		t.Fatalf("%d relays were considered, want 3", len(d.Considered))
+		t.Fatalf("considered relays = %d, want 3", len(d.Considered))
 	}
 	relaytest.Equal(t, "the second relay and its reason", []string{d.Considered[1].ID, d.Considered[1].Why},
 		[]string{"g2", "has the prefix 447860, but vmn relay v1 goes before it"})
@@ -254,6 +254,6 @@ func TestExplainSendsNothing(t *testing.T) {
 
 func TestNewRequiresItsDependencies(t *testing.T) {
 	if _, err := New(Deps{}, Options{}); err == nil {
-		t.Error("a service without dependencies was made")
+		t.Error("New without dependencies returned no error")
 	}
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// rig is a store with a clock of its own.
+// rig is a store with a clock that tests advance.
 type rig struct {
 	*Store
-	clock atomic.Int64 // ms after the beginning of the tests
-	url   string       // of PostgreSQL
+	clock atomic.Int64 // ms after dbtest.At(0)
+	url   string       // of PostgreSQL; empty for SQLite
 }
 
 func (r *rig) now() time.Time {
@@ -30,8 +30,8 @@ func openRig(t *testing.T, url string) *rig {
 	return r
 }
 
-// second is another gateway's store on the same database.
-func (r *rig) second(t *testing.T) *Store {
+// secondStore returns another gateway's store on the same database.
+func (r *rig) secondStore(t *testing.T) *Store {
 	t.Helper()
 	if r.url == "" {
 		return r.Store // SQLite has one gateway
@@ -43,11 +43,11 @@ func (r *rig) second(t *testing.T) *Store {
 type cases map[string]func(*testing.T, *rig)
 
 func TestStore(t *testing.T) {
-	all := map[string]cases{"relays": relayCases(), "claims": claimCases(), "inbox": inboxCases(), "parts": partCases()}
+	casesBySubject := map[string]cases{"relays": relayCases(), "claims": claimCases(), "inbox": inboxCases(), "parts": partCases()}
 	run := func(t *testing.T, open func(t *testing.T) *rig) {
-		for of, some := range all {
-			for name, test := range some {
-				t.Run(of+" "+name, func(t *testing.T) { test(t, open(t)) })
+		for subject, tests := range casesBySubject {
+			for name, test := range tests {
+				t.Run(subject+" "+name, func(t *testing.T) { test(t, open(t)) })
 			}
 		}
 	}
@@ -64,7 +64,7 @@ func TestStore(t *testing.T) {
 	})
 }
 
-// empty deletes every row.
+// empty deletes all rows of the store.
 func (r *rig) empty(t *testing.T) {
 	t.Helper()
 	for _, table := range []string{"relay", "carrier_id", "inbox", "part_group", "part", "part_ready", "part_parked"} {
@@ -73,7 +73,7 @@ func (r *rig) empty(t *testing.T) {
 	}
 }
 
-// rows counts the rows of a table.
+// rows returns the number of rows of a table.
 func (r *rig) rows(t *testing.T, table string) int {
 	t.Helper()
 	n, err := db.Value[int](t.Context(), r.db, table, "SELECT count(*) FROM "+table)
@@ -81,7 +81,7 @@ func (r *rig) rows(t *testing.T, table string) int {
 	return n
 }
 
-// sweep deletes what has expired and says how many rows some tables still have.
+// sweep deletes expired rows and returns the number of remaining rows in tables.
 func (r *rig) sweep(t *testing.T, tables ...string) (n int) {
 	t.Helper()
 	relaytest.NoError(t, r.Sweep(t.Context(), r.now()))
@@ -91,21 +91,21 @@ func (r *rig) sweep(t *testing.T, tables ...string) (n int) {
 	return n
 }
 
-func TestWithoutTheDatabaseAllIsUnavailable(t *testing.T) {
+func TestOperationsAreUnavailableWithoutTheDatabase(t *testing.T) {
 	server := dbtest.StartPostgres(t)
 	s := openRig(t, server.NewDatabase(t))
 	server.Kill()
-	_, version := s.Version(t.Context())
-	for version == nil { // a backend outlives its server for a moment
-		_, version = s.Version(t.Context())
+	_, versionErr := s.Version(t.Context())
+	for versionErr == nil { // a backend outlives its server for a moment
+		_, versionErr = s.Version(t.Context())
 	}
-	_, candidates := s.Candidates(t.Context(), []string{"44"})
-	_, claim := s.Claim(t.Context(), []Claim{{Key: "a", Holder: "b"}}, time.Hour)
-	_, add := s.Add(t.Context(), []PartArrival{arrival(groupA, 1, 2, "e1", "a")}, Times{Now: s.now()})
-	put := s.Put(t.Context(), relayOf(1, VirtualNumber, "v1", "44"))
-	for name, err := range map[string]error{"version": version, "candidates": candidates, "claim": claim, "add": add, "put": put} {
+	_, candidatesErr := s.Candidates(t.Context(), []string{"44"})
+	_, claimErr := s.Claim(t.Context(), []Claim{{Key: "a", Holder: "b"}}, time.Hour)
+	_, addErr := s.Add(t.Context(), []PartArrival{arrival(groupA, 1, 2, "e1", "a")}, Times{Now: s.now()})
+	putErr := s.Put(t.Context(), relayOf(1, VirtualNumber, "v1", "44"))
+	for name, err := range map[string]error{"Version": versionErr, "Candidates": candidatesErr, "Claim": claimErr, "Add": addErr, "Put": putErr} {
 		if relay.KindOf(err) != relay.KindUnavailable {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("error of %s = %v, want unavailable", name, err)
 		}
 	}
 }

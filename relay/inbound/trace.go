@@ -94,8 +94,8 @@ type traceBuilder struct {
 	seen  []string // messages whose deliveries were added
 }
 
-func (t *traceBuilder) add(at time.Time, name, message, text string) {
-	t.trace.Steps = append(t.trace.Steps, Step{At: at, Name: name, Message: message, Text: text})
+func (t *traceBuilder) add(stepTime time.Time, name, message, text string) {
+	t.trace.Steps = append(t.trace.Steps, Step{At: stepTime, Name: name, Message: message, Text: text})
 }
 
 func (t *traceBuilder) event(ctx context.Context, p *Post) error {

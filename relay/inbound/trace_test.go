@@ -16,43 +16,44 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// posted is the posts to trace, by their ids.
-type posted struct{ posts map[string]Post }
+// fakePosts returns posts by the ids of their events.
+type fakePosts struct{ posts map[string]Post }
 
-func (p *posted) Post(_ context.Context, id string) (Post, error) {
-	one, ok := p.posts[id]
+func (p *fakePosts) Post(_ context.Context, id string) (Post, error) {
+	post, ok := p.posts[id]
 	if !ok {
-		return one, relay.Errorf(relay.KindNotFound, "event %s", id)
+		return post, relay.Errorf(relay.KindNotFound, "event %s", id)
 	}
-	return one, nil
+	return post, nil
 }
 
-// add makes an event of a kind that brought messages, or is something else.
-func (p *posted) add(e event.Event, is string, err error, found ...Message) {
+// add adds an event and the result of Post.Messages: its messages, a description of another
+// content, or an error.
+func (p *fakePosts) add(e event.Event, content string, err error, messages ...Message) {
 	e.Source, e.ReceivedAt = "json", now()
-	p.posts[e.ID] = Post{Event: e, By: 1, Messages: func() ([]Message, string, error) { return found, is, err }}
+	p.posts[e.ID] = Post{Event: e, By: 1, Messages: func() ([]Message, string, error) { return messages, content, err }}
 }
 
-func tracer(t *testing.T, w *world) (*Tracer, *posted) {
+func tracer(t *testing.T, w *world) (*Tracer, *fakePosts) {
 	t.Helper()
-	p := &posted{posts: map[string]Post{}}
+	p := &fakePosts{posts: map[string]Post{}}
 	accounts := account.NewStore(w.store.db)
 	relaytest.Must(accounts.PutAccount(t.Context(), account.Account{ID: 1, Name: "acme"}))(t)
 	return &Tracer{Posts: p, Service: w.service(), Deliveries: w.deliveries, Accounts: accounts}, p
 }
 
-// told is a trace in lines: when, what, of which message, and the text.
-func told(t *testing.T, tr *Tracer, id string) string {
+// traceLines returns a trace as lines: second|step|message|text, then the ids of deliveries.
+func traceLines(t *testing.T, tr *Tracer, id string) string {
 	t.Helper()
 	got, err := tr.Trace(t.Context(), id)
 	relaytest.NoError(t, err)
 	var lines []string
 	for _, s := range got.Steps {
-		at := "-"
+		second := "-"
 		if !s.At.IsZero() {
-			at = s.At.Format("05")
+			second = s.At.Format("05")
 		}
-		lines = append(lines, strings.Join([]string{at, s.Name, s.Message, s.Text}, "|"))
+		lines = append(lines, strings.Join([]string{second, s.Name, s.Message, s.Text}, "|"))
 	}
 	for _, d := range got.Deliveries {
 		lines = append(lines, d.ID)
@@ -60,22 +61,22 @@ func told(t *testing.T, tr *Tracer, id string) string {
 	return strings.Join(lines, "\n")
 }
 
-func TestATraceTellsTheWayOfAMessage(t *testing.T) {
+func TestATraceHasTheStepsOfAMessage(t *testing.T) {
 	w := newWorld(t, geo("g1", "4478", BlackHole))
 	tr, p := tracer(t, w)
 	m := numbered("s1", "447860000001")
-	at := now()
-	w.clock = at.Add(time.Minute)
+	receivedAt := now()
+	w.clock = receivedAt.Add(time.Minute)
 	relaytest.Must(w.deliveries.Create(t.Context(), []outbox.Delivery{{
-		ID: "d2", Account: 1, MessageID: "s1", Relay: "g1", CreatedAt: at.Add(2 * time.Second), Request: &outbox.Request{URL: "https://h/?token=secret"},
+		ID: "d2", Account: 1, MessageID: "s1", Relay: "g1", CreatedAt: receivedAt.Add(2 * time.Second), Request: &outbox.Request{URL: "https://h/?token=secret"},
 	}, {
-		ID: "d1", Account: 1, MessageID: "s1", Relay: "g1", CreatedAt: at.Add(time.Second), Mail: &outbox.Mail{To: "a@example.com"},
-	}}, at.Add(time.Minute)))(t)
-	retrying := outbox.Outcome{ID: "d2", Account: 1, State: outbox.Retrying, Reason: "answered 502", NextAttemptAt: at.Add(time.Minute)}
-	first, second := retrying, retrying
-	first.Attempt = outbox.Attempt{At: at.Add(3 * time.Second), Duration: 1500 * time.Microsecond, Status: 502}
-	second.Attempt = outbox.Attempt{At: at.Add(4 * time.Second), Duration: time.Second, Error: "no route"}
-	relaytest.Must(w.deliveries.Finish(t.Context(), []outbox.Outcome{first, second, {ID: "d1", Account: 1, State: outbox.Delivered}}))(t)
+		ID: "d1", Account: 1, MessageID: "s1", Relay: "g1", CreatedAt: receivedAt.Add(time.Second), Mail: &outbox.Mail{To: "a@example.com"},
+	}}, receivedAt.Add(time.Minute)))(t)
+	retrying := outbox.Outcome{ID: "d2", Account: 1, State: outbox.Retrying, Reason: "answered 502", NextAttemptAt: receivedAt.Add(time.Minute)}
+	attempt1, attempt2 := retrying, retrying
+	attempt1.Attempt = outbox.Attempt{At: receivedAt.Add(3 * time.Second), Duration: 1500 * time.Microsecond, Status: 502}
+	attempt2.Attempt = outbox.Attempt{At: receivedAt.Add(4 * time.Second), Duration: time.Second, Error: "no route"}
+	relaytest.Must(w.deliveries.Finish(t.Context(), []outbox.Outcome{attempt1, attempt2, {ID: "d1", Account: 1, State: outbox.Delivered}}))(t)
 	p.add(event.Event{ID: "s1", Kind: event.SMS, State: event.Done}, "", nil, m)
 	want := `03|received||from json, by account acme (1); safe on disk
 -|read|s1|from 447700900123 to 447860000001, coding 7
@@ -87,25 +88,25 @@ func TestATraceTellsTheWayOfAMessage(t *testing.T) {
 -|state|s1|delivery d2 is retrying: answered 502, next at 2026-07-01T11:01:03Z
 d1
 d2`
-	if got := told(t, tr, "s1"); got != want {
-		t.Errorf("\n got %s\nwant %s", got, want)
+	if got := traceLines(t, tr, "s1"); got != want {
+		t.Errorf("trace:\n%s\nwant:\n%s", got, want)
 	}
 }
 
-func TestATraceTellsWhyAMessageHasNoDeliveries(t *testing.T) {
+func TestATraceExplainsMissingDeliveries(t *testing.T) {
 	w := newWorld(t, geo("g1", "4478", BlackHole))
 	tr, p := tracer(t, w)
-	first, same, part := numbered("s1", "447860000001"), numbered("s2", "447860000001"), piece("s3", "447860000001", 1, 2, "a")
-	first.CarrierID, same.CarrierID, part.CarrierID = "c1", "c1", ""
-	receive(t, tr.Service, first)
-	p.add(event.Event{ID: "s1", Kind: event.SMS, State: event.Done}, "", nil, first)
-	p.add(event.Event{ID: "s2", Kind: event.SMS, State: event.Done}, "", nil, same)
+	original, duplicate, part := numbered("s1", "447860000001"), numbered("s2", "447860000001"), piece("s3", "447860000001", 1, 2, "a")
+	original.CarrierID, duplicate.CarrierID, part.CarrierID = "c1", "c1", ""
+	receive(t, tr.Service, original)
+	p.add(event.Event{ID: "s1", Kind: event.SMS, State: event.Done}, "", nil, original)
+	p.add(event.Event{ID: "s2", Kind: event.SMS, State: event.Done}, "", nil, duplicate)
 	p.add(event.Event{ID: "s3", Kind: event.SMS, State: event.Done}, "", nil, part)
-	p.add(event.Event{ID: "s4", Kind: event.SMS, State: event.Pending}, "", nil, first)
+	p.add(event.Event{ID: "s4", Kind: event.SMS, State: event.Pending}, "", nil, original)
 	p.add(event.Event{ID: "s5", Kind: event.SMS, State: event.Quarantined, Reason: "no number"}, "", errors.New("no number"))
 	p.add(event.Event{ID: "s6", Kind: event.SMS, State: event.Done}, "a delivery receipt", nil)
 	p.add(event.Event{ID: "r1", Kind: event.Receipt, State: event.Done, Notes: decoders.Notes{"octets were ignored"}}, "", nil)
-	p.add(event.Event{ID: "u1", Kind: event.Uplink, State: event.Done}, "", nil, first)
+	p.add(event.Event{ID: "u1", Kind: event.Uplink, State: event.Done}, "", nil, original)
 	for id, want := range map[string]string{
 		"s1": "routed|s1|no deliveries; as the relays are now: geo relay g1: black_hole, 0 deliveries",
 		"s2": "duplicate|s2|the carrier handed over the same as s1",
@@ -116,24 +117,24 @@ func TestATraceTellsWhyAMessageHasNoDeliveries(t *testing.T) {
 		"r1": "note||octets were ignored",
 		"u1": "received||from json, by account acme (1); safe on disk",
 	} {
-		if got := told(t, tr, id); !strings.HasSuffix(got, want) {
-			t.Errorf("%s: %s, want %s", id, got, want)
+		if got := traceLines(t, tr, id); !strings.HasSuffix(got, want) {
+			t.Errorf("trace of %s = %s, want %s", id, got, want)
 		}
 	}
 }
 
-func TestATraceThatIsNotWholeIsNotTold(t *testing.T) {
+func TestAnIncompleteTraceIsAnError(t *testing.T) {
 	w := newWorld(t)
 	tr, p := tracer(t, w)
 	p.add(event.Event{ID: "s1", Kind: event.SMS, State: event.Done}, "", nil, numbered("s1", "447860000001"))
 	p.add(event.Event{ID: "s2", Kind: event.SMS, State: event.Done}, "", relay.Errorf(relay.KindUnavailable, "down"))
-	w.breaks("delivery")
+	w.breakTable("delivery")
 	for id, want := range map[string]string{"s1": "deliveries of message s1: ", "s2": "down", "s3": "event s3"} {
 		if _, err := tr.Trace(t.Context(), id); !strings.HasPrefix(fmt.Sprint(err), want) {
-			t.Errorf("%s: %v, want %s", id, err, want)
+			t.Errorf("error of %s = %v, want %s", id, err, want)
 		}
 	}
 	if _, err := tr.Trace(t.Context(), "s3"); relay.KindOf(err) != relay.KindNotFound {
-		t.Errorf("an event that is not there: %v", err)
+		t.Errorf("error of a missing event = %v, want not found", err)
 	}
 }
