@@ -1,4 +1,4 @@
-// Package porttest finds ports for the servers that tests start as processes.
+// Package porttest reserves ports for servers that tests start as processes.
 package porttest
 
 import (
@@ -9,18 +9,17 @@ import (
 	"testing"
 )
 
-// The ports below those that systems give to outgoing connections and to listeners
-// that request any free port (32768 and above): between the check and the start of the
-// server no other process takes one by chance.
-const first, count = 10_000, 20_000
+// The ports are below 32768, where systems assign ports to outgoing connections and to listeners
+// without a port: another process is unlikely to take one before the server starts.
+const firstPort, portCount = 10_000, 20_000
 
-// Free returns a free TCP port of the loopback interface, which stays reserved until this
-// process ends, also while its server is stopped: the UDP port of the same number is the
-// lock that the other processes of a test run see.
+// Free returns a free TCP port of the loopback interface. The port stays reserved until this process
+// ends, also while its server is stopped: the UDP port with the same number is a lock among the
+// processes of a test run.
 func Free(t testing.TB) int {
 	t.Helper()
 	for range 100 {
-		port := first + rand.IntN(count)
+		port := firstPort + rand.IntN(portCount)
 		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 		lock, err := net.ListenPacket("udp", addr)
 		if err != nil {
@@ -39,8 +38,8 @@ func Free(t testing.TB) int {
 	return 0
 }
 
-// reserved has the locks of the ports that were returned: a lock without a reference
-// would be closed by the garbage collector.
+// reserved has the locks of the returned ports. The garbage collector would close a lock without a
+// reference.
 var reserved sync.Map
 
 // Address returns 127.0.0.1 with a free port.

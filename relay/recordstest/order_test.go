@@ -13,8 +13,7 @@ import (
 	"github.com/penstock/penstock/relay/rule"
 )
 
-// Records of one millisecond are listed in the order of their creation, whatever their
-// ids are.
+// Records of one millisecond are listed in the order of their creation, not of their ids.
 func TestListsAreInTheOrderOfCreation(t *testing.T) {
 	const n = 5
 	records, ctx := recordstest.Open(t), t.Context()
@@ -28,13 +27,13 @@ func TestListsAreInTheOrderOfCreation(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		want   []string
-		create func(id string, at time.Time) error
+		create func(id string, createdAt time.Time) error
 		list   func() ([]string, error)
 	}{
 		{
 			"rules", ids,
-			func(id string, at time.Time) error {
-				return records.Rules.Create(ctx, 1, rule.Rule{ID: id, CreatedAt: at})
+			func(id string, createdAt time.Time) error {
+				return records.Rules.Create(ctx, 1, rule.Rule{ID: id, CreatedAt: createdAt})
 			},
 			func() ([]string, error) {
 				rules, err := records.Rules.Rules(ctx, 1)
@@ -44,22 +43,22 @@ func TestListsAreInTheOrderOfCreation(t *testing.T) {
 		{
 			"rules page by page", ids, nil,
 			func() (found []string, err error) {
-				var after rule.Ref
+				var cursor rule.Ref
 				for range n {
-					page, err := records.Rules.FindRules(ctx, 0, after, 1)
+					page, err := records.Rules.FindRules(ctx, 0, cursor, 1)
 					if err != nil || len(page) == 0 {
 						return found, err
 					}
-					after = rule.Ref{Account: page[0].Account, CreatedAt: page[0].Of.CreatedAt, ID: page[0].Of.ID}
+					cursor = rule.Ref{Account: page[0].Account, CreatedAt: page[0].Of.CreatedAt, ID: page[0].Of.ID}
 					found = append(found, page[0].Of.ID)
 				}
 				return found, nil
 			},
 		},
 		{
-			"event markers of one second", newest,
-			func(id string, at time.Time) error {
-				_, _, err := records.Devices.PutMarker(ctx, 1, "device", iot.Marker{ID: id}, at.Truncate(time.Second))
+			"event markers of one second, newest first", newest,
+			func(id string, createdAt time.Time) error {
+				_, _, err := records.Devices.PutMarker(ctx, 1, "device", iot.Marker{ID: id}, createdAt.Truncate(time.Second))
 				return err
 			},
 			func() ([]string, error) {
@@ -68,9 +67,9 @@ func TestListsAreInTheOrderOfCreation(t *testing.T) {
 			},
 		},
 		{
-			"deliveries", newest,
-			func(id string, at time.Time) error {
-				_, err := records.Deliveries.Create(ctx, []outbox.Delivery{{ID: id, Account: 1, Kind: outbox.KindRelay, CreatedAt: at}}, at)
+			"deliveries, newest first", newest,
+			func(id string, createdAt time.Time) error {
+				_, err := records.Deliveries.Create(ctx, []outbox.Delivery{{ID: id, Account: 1, Kind: outbox.KindRelay, CreatedAt: createdAt}}, createdAt)
 				return err
 			},
 			func() ([]string, error) {
@@ -80,8 +79,8 @@ func TestListsAreInTheOrderOfCreation(t *testing.T) {
 		},
 		{
 			"an inbox", ids,
-			func(id string, at time.Time) error {
-				return records.Inbound.Keep(ctx, []inbound.InboxMessage{{Account: 1, Relay: "relay", Message: inbound.Message{ID: id, ReceivedAt: at}}})
+			func(id string, createdAt time.Time) error {
+				return records.Inbound.Keep(ctx, []inbound.InboxMessage{{Account: 1, Relay: "relay", Message: inbound.Message{ID: id, ReceivedAt: createdAt}}})
 			},
 			func() ([]string, error) {
 				messages, _, err := records.Inbound.Read(ctx, 1, "relay", 0, n)

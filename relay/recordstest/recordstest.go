@@ -1,5 +1,5 @@
-// Package recordstest puts the stores of every domain together, for tests that need
-// several of them.
+// Package recordstest opens the stores of all domains on one database, for tests that need
+// several stores.
 package recordstest
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/penstock/penstock/relay/user"
 )
 
-// Records are the stores of every domain.
+// Records has the stores of all domains.
 type Records struct {
 	DB *db.DB
 
@@ -50,25 +50,25 @@ type Records struct {
 	Audit       *audit.Store
 }
 
-// Open opens records in a SQLite database of the test's own.
+// Open opens the stores on a new SQLite database.
 func Open(t testing.TB) *Records {
 	t.Helper()
 	return OpenAt(t, time.Now)
 }
 
-// OpenAt is Open with a clock of the test's own.
+// OpenAt is Open with the clock now.
 func OpenAt(t testing.TB, now func() time.Time) *Records {
 	t.Helper()
 	return New(dbtest.Open(t, db.Options{Now: now}))
 }
 
-// OpenURL opens records in a PostgreSQL database.
+// OpenURL opens the stores on a PostgreSQL database.
 func OpenURL(t testing.TB, url string) *Records {
 	t.Helper()
 	return New(dbtest.Open(t, db.Options{URL: url}))
 }
 
-// New returns the stores over a database that is open.
+// New returns the stores on an open database.
 func New(db *db.DB) *Records {
 	return &Records{
 		DB:          db,
@@ -92,12 +92,12 @@ func New(db *db.DB) *Records {
 	}
 }
 
-// Customers saves the accounts 1, acme with the given permissions, and 2, globex. Each has
-// a token of its name, and acme another one, iot, whose only scope is that.
+// Customers saves account 1, acme, with the permissions, and account 2, globex. The tokens acme and
+// globex have the default scopes; the token iot of acme has only the scope iot.
 func (r *Records) Customers(t testing.TB, permissions ...string) {
 	t.Helper()
-	for _, one := range []account.Account{{ID: 1, Name: "acme", Permissions: permissions}, {ID: 2, Name: "globex"}} {
-		_, err := r.Accounts.PutAccount(t.Context(), one)
+	for _, a := range []account.Account{{ID: 1, Name: "acme", Permissions: permissions}, {ID: 2, Name: "globex"}} {
+		_, err := r.Accounts.PutAccount(t.Context(), a)
 		relaytest.NoError(t, err)
 	}
 	relaytest.NoError(t, r.Accounts.PutTokens(t.Context(), []account.Token{
@@ -107,7 +107,7 @@ func (r *Records) Customers(t testing.TB, permissions ...string) {
 	}))
 }
 
-// Statuses returns the states of a node's events.
+// Statuses returns the statuses of a node's events.
 func (r *Records) Statuses(node string) *event.Statuses { return event.NewStatuses(r.DB, node) }
 
 // Close closes the database.

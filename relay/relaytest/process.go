@@ -7,26 +7,26 @@ import (
 	"testing"
 )
 
-// Process is a program that a test runs.
+// Process is a running program of a test.
 type Process struct {
 	*os.Process
 	// Ended is closed when the program has ended.
 	Ended chan struct{}
 }
 
-// StartProcess starts a program, and ends the test if it cannot be started. One that is
-// started for Shared ends with this process.
+// StartProcess starts a program. It ends the test if the program cannot be started. A program of
+// Shared ends with this process.
 func StartProcess(t testing.TB, cmd *exec.Cmd) *Process {
 	t.Helper()
-	owner, outlives := t.(*process)
-	if outlives {
+	owner, isShared := t.(*process)
+	if isShared {
 		if cmd.SysProcAttr == nil {
 			cmd.SysProcAttr = &syscall.SysProcAttr{}
 		}
 		cmd.SysProcAttr.Setpgid, cmd.SysProcAttr.Pdeathsig = true, 0
 	}
 	NoError(t, cmd.Start())
-	if outlives {
+	if isShared {
 		owner.guard(cmd.Process)
 	}
 	p := &Process{cmd.Process, make(chan struct{})}
@@ -37,8 +37,8 @@ func StartProcess(t testing.TB, cmd *exec.Cmd) *Process {
 	return p
 }
 
-// Kill kills the program, as a crash would, and waits until it has ended. It does nothing
-// if it has ended before, or if p is nil.
+// Kill kills the program, as in a crash, and waits until it has ended. Kill does nothing if p is
+// nil or the program has ended.
 func (p *Process) Kill() {
 	if p == nil {
 		return

@@ -1,7 +1,7 @@
-// Package relaytest has what the tests of all folders share: comparing values with
-// their difference, waiting for a condition, a clock that tests set.
+// Package relaytest provides helpers for tests: comparing values, waiting for a condition, a clock
+// that tests set, and processes and servers that tests share.
 //
-// It imports nothing of the program, so that the tests of any package may use it.
+// It imports no other package of the module, so that the tests of any package can use it.
 package relaytest
 
 import (
@@ -17,16 +17,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Patience is the time for which a test waits for what happens asynchronously: long enough
-// for a busy machine.
+// Patience is the time limit for waiting on a condition. It is long enough for a busy machine.
 const Patience = 5 * time.Minute
 
-// maxPause is the longest pause between two looks of Eventually: many tests wait at the
-// same time, and each look costs what the others wait for.
+// maxPause is the longest pause between two checks of Eventually. Many tests wait at the same
+// time, and each check slows down the others.
 const maxPause = 100 * time.Millisecond
 
-// ManyAtOnce runs the tests of a package that wait for servers more than they compute:
-// eight parallel tests at a time, whatever the number of processors is.
+// ManyAtOnce runs the tests of a package with eight parallel tests, independent of the number of
+// processors. It is for tests that mostly wait for servers.
 func ManyAtOnce(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", "8"); err != nil {
@@ -35,15 +34,15 @@ func ManyAtOnce(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Diff returns the difference between two values, "" if there is none: lines of want
-// begin with -, lines of got with +. Unexported fields are compared, too, and values
-// with an Equal method, such as time.Time, by that method.
+// Diff returns the difference between two values; empty if they are equal. Lines of want begin
+// with -, lines of got with +. Diff also compares unexported fields, and compares values with an
+// Equal method, such as time.Time, by that method.
 func Diff(got, want any, options ...cmp.Option) string {
 	options = append(options, cmp.Exporter(func(reflect.Type) bool { return true }))
 	return cmp.Diff(want, got, options...)
 }
 
-// Equal fails the test, and lets it go on, unless got is want; what names the value.
+// Equal fails the test, without ending it, unless got equals want. label names the value.
 func Equal[T any](t testing.TB, label string, got, want T, options ...cmp.Option) {
 	t.Helper()
 	if diff := Diff(got, want, options...); diff != "" {
@@ -51,8 +50,8 @@ func Equal[T any](t testing.TB, label string, got, want T, options ...cmp.Option
 	}
 }
 
-// SameOrigin fails the test unless a URL has the scheme, the host and the user of another
-// one and no fragment, and returns it parsed.
+// SameOrigin parses a URL. It fails the test if the scheme, the host or the user differs from
+// base, or if the URL has a fragment.
 func SameOrigin(t testing.TB, got, base string) *url.URL {
 	t.Helper()
 	u := Must(url.Parse(got))(t)
@@ -62,7 +61,7 @@ func SameOrigin(t testing.TB, got, base string) *url.URL {
 	return u
 }
 
-// NoError ends the test at the first error that is not nil.
+// NoError ends the test if an error is not nil.
 func NoError(t testing.TB, errs ...error) {
 	t.Helper()
 	for _, err := range errs {
@@ -72,8 +71,8 @@ func NoError(t testing.TB, errs ...error) {
 	}
 }
 
-// Must returns a function that returns the value, and ends the test if there was an
-// error instead: relaytest.Must(os.ReadFile(name))(t).
+// Must returns a function that returns value, or ends the test if err is not nil:
+// relaytest.Must(os.ReadFile(name))(t).
 func Must[T any](value T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
@@ -84,42 +83,41 @@ func Must[T any](value T, err error) func(testing.TB) T {
 	}
 }
 
-// Eventually waits until a condition holds, and ends the test with what was seen last
-// if it does not within five minutes; what names the condition.
-func Eventually(t testing.TB, label string, holds func() (seen any, ok bool)) {
+// Eventually waits until a condition holds. After Patience it ends the test and reports the last
+// state. label names the condition.
+func Eventually(t testing.TB, label string, holds func() (state any, ok bool)) {
 	t.Helper()
 	deadline := time.After(Patience)
 	for pause := time.Millisecond; ; pause = min(2*pause, maxPause) {
-		seen, ok := holds()
+		state, ok := holds()
 		if ok {
 			return
 		}
 		select {
 		case <-time.After(pause):
 		case <-deadline:
-			t.Fatalf("timeout: %s; seen last: %v", label, seen)
+			t.Fatalf("timeout: %s; last state: %v", label, state)
 		}
 	}
 }
 
-// Clock is a clock that stands still until a test moves it. It is safe for concurrent
-// use.
+// Clock is a clock that only a test advances. It is safe for concurrent use.
 type Clock struct {
 	mu  sync.Mutex
 	now time.Time
 }
 
-// NewClock returns a clock that shows a time.
+// NewClock returns a clock that is set to now.
 func NewClock(now time.Time) *Clock { return &Clock{now: now} }
 
-// Now returns the time that the clock shows.
+// Now returns the time of the clock.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now
 }
 
-// Advance moves the clock and returns the new time.
+// Advance moves the clock by d and returns the new time.
 func (c *Clock) Advance(d time.Duration) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -127,7 +125,7 @@ func (c *Clock) Advance(d time.Duration) time.Time {
 	return c.now
 }
 
-// Buffer collects what is written to it. It is safe for concurrent use.
+// Buffer is a buffer for text. It is safe for concurrent use.
 type Buffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -147,7 +145,7 @@ func (b *Buffer) String() string {
 	return b.text.String()
 }
 
-// Has reports whether the text contains some words.
+// Has reports whether the text contains words.
 func (b *Buffer) Has(words string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

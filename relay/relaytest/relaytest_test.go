@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// recorder is a test that records what it is failed with.
+// recorder is a testing.TB that records failures.
 type recorder struct {
 	testing.TB
 	errors []string
@@ -24,33 +24,33 @@ func (r *recorder) Errorf(format string, args ...any) {
 func (r *recorder) Fatal(...any) { r.fatal = true }
 
 type record struct {
-	Name string
-	at   time.Time
-	tags []string
+	Name      string
+	createdAt time.Time
+	tags      []string
 }
 
 func TestEqualShowsTheDifference(t *testing.T) {
 	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	want := record{"a", noon, []string{"x"}}
 	for name, tc := range map[string]struct {
-		got    record
-		differ string // part of the difference; empty: none
+		got  record
+		diff string // part of the difference; empty if the values are equal
 	}{
-		"the same":                      {record{"a", noon.In(time.FixedZone("CET", 3600)), []string{"x"}}, ""},
-		"another exported field":        {record{"b", noon, []string{"x"}}, `"b"`},
-		"another unexported field":      {record{"a", noon, []string{"x", "y"}}, `"y"`},
-		"another time":                  {record{"a", noon.Add(time.Second), []string{"x"}}, "12:00:01"},
-		"an empty list instead of none": {record{"a", noon, nil}, "tags"},
+		"equal records":            {record{"a", noon.In(time.FixedZone("CET", 3600)), []string{"x"}}, ""},
+		"another exported field":   {record{"b", noon, []string{"x"}}, `"b"`},
+		"another unexported field": {record{"a", noon, []string{"x", "y"}}, `"y"`},
+		"another time":             {record{"a", noon.Add(time.Second), []string{"x"}}, "12:00:01"},
+		"a nil list":               {record{"a", noon, nil}, "tags"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &recorder{TB: t}
 			Equal(r, "the record", tc.got, want)
 			got := strings.Join(r.errors, "\n")
-			if tc.differ == "" && got != "" {
-				t.Errorf("unexpected difference: %s", got)
+			if tc.diff == "" && got != "" {
+				t.Errorf("difference = %s, want none", got)
 			}
-			if tc.differ != "" && (!strings.Contains(got, "the record differs (-want +got)") || !strings.Contains(got, tc.differ)) {
-				t.Errorf("the difference %q lacks %q", got, tc.differ)
+			if tc.diff != "" && (!strings.Contains(got, "the record differs (-want +got)") || !strings.Contains(got, tc.diff)) {
+				t.Errorf("difference = %q, want %q", got, tc.diff)
 			}
 		})
 	}
@@ -62,16 +62,16 @@ func TestErrorsEndTheTest(t *testing.T) {
 		run   func(testing.TB)
 		fatal bool
 	}{
-		"no errors":           {func(t testing.TB) { NoError(t, nil, nil) }, false},
-		"one of several":      {func(t testing.TB) { NoError(t, nil, broken) }, true},
-		"a value":             {func(t testing.TB) { Must(1, nil)(t) }, false},
-		"an error, not value": {func(t testing.TB) { Must(0, broken)(t) }, true},
+		"no errors":                {func(t testing.TB) { NoError(t, nil, nil) }, false},
+		"one error of two":         {func(t testing.TB) { NoError(t, nil, broken) }, true},
+		"a value without an error": {func(t testing.TB) { Must(1, nil)(t) }, false},
+		"a value with an error":    {func(t testing.TB) { Must(0, broken)(t) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &recorder{TB: t}
 			tc.run(r)
 			if r.fatal != tc.fatal {
-				t.Errorf("the test was ended: %t, want %t", r.fatal, tc.fatal)
+				t.Errorf("test ended = %t, want %t", r.fatal, tc.fatal)
 			}
 		})
 	}
@@ -81,11 +81,11 @@ func TestEventuallyWaits(t *testing.T) {
 	calls := 0
 	Eventually(t, "the third call", func() (any, bool) { calls++; return calls, calls == 3 })
 	if calls != 3 {
-		t.Errorf("%d calls, want 3", calls)
+		t.Errorf("calls = %d, want 3", calls)
 	}
 }
 
-func TestClockStandsStill(t *testing.T) {
+func TestClockAdvances(t *testing.T) {
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	c := NewClock(start)
 	Equal(t, "the first time", c.Now(), start)

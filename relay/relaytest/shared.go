@@ -13,10 +13,10 @@ import (
 
 var sharing sync.Mutex
 
-// Shared returns the address of a server that tests share. A run of several packages
-// passes it in an environment variable (deploy/testservers). Without it, Shared calls
-// start, at the first use in this process, and sets the variable. The server that start
-// starts in the name of its argument outlives the test and ends with this process.
+// Shared returns the address of a server that tests share. A run of several packages passes the
+// address in an environment variable (deploy/testservers). Without the variable, Shared calls start
+// at the first use in this process and sets the variable. A server that start starts with its
+// argument outlives the test and ends with this process.
 func Shared(t testing.TB, variable string, start func(testing.TB) string) string {
 	t.Helper()
 	sharing.Lock()
@@ -29,21 +29,21 @@ func Shared(t testing.TB, variable string, start func(testing.TB) string) string
 	return address
 }
 
-// process stands for a test where what a test starts belongs to the whole process.
+// process is the testing.TB of a shared server: its programs and directories belong to the whole
+// process.
 type process struct {
 	testing.TB
 	dirs []string
 }
 
-// Cleanup does nothing: the guard of the process that was started cleans up.
+// Cleanup does nothing, because the guard cleans up.
 func (*process) Cleanup(func()) {}
 
 // TempDir returns a directory that is removed when this process has ended.
 func (p *process) TempDir() string { return ShortTempDir(p, "") }
 
-// ShortTempDir returns a temporary directory of the test below parent, or below /tmp if that
-// is empty. Its path is short enough for a socket, and a server that does not run as root can
-// be given it.
+// ShortTempDir returns a temporary directory of the test below parent, or below /tmp if parent is
+// empty. Its path is short enough for a socket, and other users can reach the directory.
 func ShortTempDir(t testing.TB, parent string) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(cmp.Or(parent, "/tmp"), "penstock-test")
@@ -55,9 +55,9 @@ func ShortTempDir(t testing.TB, parent string) string {
 	return dir
 }
 
-// guardScript waits until its input ends because the process at the other end of the pipe has
-// ended. Then it sends SIGQUIT to the server, kills it if it runs ten seconds later, and
-// removes its directories.
+// guardScript waits until its input ends, which happens when this process ends. Then it sends
+// SIGQUIT to the server, kills the server if it still runs after ten seconds, and removes its
+// directories.
 const guardScript = `trap "" INT TERM HUP
 read -r _
 server=$1
@@ -73,8 +73,8 @@ rm -rf "$@"`
 // guards holds the write ends of the pipes, so that they stay open.
 var guards []io.Closer
 
-// guard ends a server after this process, and removes its directories. Both are in process
-// groups of their own, so that an interrupt from the terminal does not reach them.
+// guard starts a program that ends a server after this process and removes its directories. Both
+// are in process groups of their own, so that an interrupt from the terminal does not reach them.
 func (p *process) guard(server *os.Process) {
 	read, write, err := os.Pipe()
 	NoError(p.TB, err)

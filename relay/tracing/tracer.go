@@ -57,9 +57,9 @@ type Active struct {
 	span   Span
 }
 
-// Receive begins the span of a request. header is the traceparent of the client; an invalid one is
-// ignored. Receive returns nil if the trace is not sampled. A client can exclude its trace, but
-// not have more traces sampled than the share.
+// Receive begins the span of a request. header is the traceparent of the client; an invalid header
+// is ignored. Receive returns nil if the trace is not sampled. A client can exclude its traces from
+// sampling, but cannot exceed the share.
 func (t *Tracer) Receive(header, name string, start time.Time) *Active {
 	if t == nil {
 		return nil

@@ -16,75 +16,75 @@ const (
 
 func TestOnlyValidParentsAreContinued(t *testing.T) {
 	for name, tc := range map[string]struct {
-		header          string
-		kept, continues bool
+		header             string
+		sampled, continued bool
 	}{
-		"a parent that is kept":     {"00-" + traceID + "-" + spanID + "-01", true, true},
-		"a parent that is left out": {"00-" + traceID + "-" + spanID + "-00", false, false},
-		"other flags":               {"00-" + traceID + "-" + spanID + "-03", true, true},
-		"a later version with more": {"01-" + traceID + "-" + spanID + "-01-more", true, true},
-		"version 00 with more":      {"00-" + traceID + "-" + spanID + "-01-more", true, false},
-		"the forbidden version":     {"ff-" + traceID + "-" + spanID + "-01", true, false},
-		"upper case":                {"00-" + strings.ToUpper(traceID) + "-" + spanID + "-01", true, false},
-		"a trace of zeros":          {"00-" + strings.Repeat("0", 32) + "-" + spanID + "-01", true, false},
-		"a span of zeros":           {"00-" + traceID + "-" + strings.Repeat("0", 16) + "-01", true, false},
-		"another separator":         {"00_" + traceID + "-" + spanID + "-01", true, false},
-		"nothing":                   {"", true, false},
-		"a text that is too short":  {"00-" + traceID, true, false},
+		"a sampled parent":             {"00-" + traceID + "-" + spanID + "-01", true, true},
+		"a parent that is not sampled": {"00-" + traceID + "-" + spanID + "-00", false, false},
+		"other flags":                  {"00-" + traceID + "-" + spanID + "-03", true, true},
+		"a longer later version":       {"01-" + traceID + "-" + spanID + "-01-more", true, true},
+		"a longer version 00":          {"00-" + traceID + "-" + spanID + "-01-more", true, false},
+		"the invalid version ff":       {"ff-" + traceID + "-" + spanID + "-01", true, false},
+		"upper case":                   {"00-" + strings.ToUpper(traceID) + "-" + spanID + "-01", true, false},
+		"a trace of zeros":             {"00-" + strings.Repeat("0", 32) + "-" + spanID + "-01", true, false},
+		"a span of zeros":              {"00-" + traceID + "-" + strings.Repeat("0", 16) + "-01", true, false},
+		"another separator":            {"00_" + traceID + "-" + spanID + "-01", true, false},
+		"no header":                    {"", true, false},
+		"a header that is too short":   {"00-" + traceID, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []Span
 			tracer := New(1, func(s Span) { got = append(got, s) })
 			tracer.Receive(tc.header, "request", time.Now()).End(time.Now(), "")
-			if len(got) > 0 != tc.kept {
-				t.Fatalf("%d spans", len(got))
+			if len(got) > 0 != tc.sampled {
+				t.Fatalf("%d spans, want sampled %t", len(got), tc.sampled)
 			}
-			if tc.kept && (got[0].TraceID == traceID && got[0].ParentID == spanID) != tc.continues {
-				t.Errorf("the span has the trace %s and the parent %s, want it continued: %v", got[0].TraceID, got[0].ParentID, tc.continues)
+			if tc.sampled && (got[0].TraceID == traceID && got[0].ParentID == spanID) != tc.continued {
+				t.Errorf("trace = %s, parent = %s, want continued %t", got[0].TraceID, got[0].ParentID, tc.continued)
 			}
 		})
 	}
 }
 
-func TestAShareOfTheTracesIsKept(t *testing.T) {
+func TestAShareOfTheTracesIsSampled(t *testing.T) {
 	for share, want := range map[float64][2]int{0: {0, 0}, 0.25: {350, 650}, 1: {2000, 2000}} {
-		kept := 0
-		tracer := New(share, func(Span) { kept++ })
+		sampled := 0
+		tracer := New(share, func(Span) { sampled++ })
 		for range 2000 {
 			tracer.Receive("", "request", time.Now()).End(time.Now(), "")
 		}
-		if kept < want[0] || kept > want[1] {
-			t.Errorf("of 2000 traces with the share %g, %d are kept", share, kept)
+		if sampled < want[0] || sampled > want[1] {
+			t.Errorf("sampled traces with the share %g = %d of 2000, want %d to %d", share, sampled, want[0], want[1])
 		}
 	}
 	low, high := "00-"+strings.Repeat("a", 16)+"0000000000000001-"+spanID+"-01", "00-"+strings.Repeat("a", 16)+"f000000000000001-"+spanID+"-01"
 	tracer := New(0.5, func(Span) {})
 	if tracer.Receive(low, "", time.Now()) == nil || tracer.Receive(high, "", time.Now()) != nil {
-		t.Error("the id of the trace does not decide")
+		t.Error("the id of the trace does not determine the sampling")
 	}
 }
 
-func TestASpanContinuesAnother(t *testing.T) {
+func TestASpanContinuesItsParent(t *testing.T) {
 	var got []Span
 	tracer := New(1, func(s Span) { got = append(got, s) })
-	first := tracer.Receive("", "one", time.Unix(1, 0))
-	ctx := NewContext(context.Background(), first.Parent())
-	second := tracer.Continue(FromContext(ctx), "two", Client, time.Unix(2, 0))
-	second.Set("key", "value")
-	second.Set("none", "")
-	second.End(time.Unix(3, 0), "why")
-	first.End(time.Unix(4, 0), "")
+	outer := tracer.Receive("", "one", time.Unix(1, 0))
+	ctx := NewContext(context.Background(), outer.Parent())
+	inner := tracer.Continue(FromContext(ctx), "two", Client, time.Unix(2, 0))
+	inner.Set("key", "value")
+	inner.Set("none", "")
+	inner.End(time.Unix(3, 0), "why")
+	outer.End(time.Unix(4, 0), "")
 	relaytest.Equal(t, "the inner span", got[0],
 		Span{got[1].TraceID, got[0].SpanID, got[1].SpanID, "two", Client, time.Unix(2, 0), time.Unix(3, 0), []Attribute{{"key", "value"}}, "why"})
 	relaytest.Equal(t, "the parent of the outer span", got[1].ParentID, "")
 	for _, p := range []Parent{"", "nonsense"} {
 		if tracer.Continue(p, "none", Client, time.Now()) != nil {
-			t.Errorf("%q is continued", p)
+			t.Errorf("the invalid parent %q was continued", p)
 		}
 	}
 }
 
-func TestWithoutATracerNothingIsAllocated(t *testing.T) {
+func TestANilTracerAllocatesNothing(t *testing.T) {
 	var tracer *Tracer
 	ctx := context.Background()
 	if n := testing.AllocsPerRun(100, func() {
@@ -95,7 +95,7 @@ func TestWithoutATracerNothingIsAllocated(t *testing.T) {
 		b.End(time.Time{}, "")
 		a.End(time.Time{}, "")
 	}); n != 0 {
-		t.Errorf("%g allocations", n)
+		t.Errorf("allocations = %g, want 0", n)
 	}
 }
 
@@ -111,7 +111,7 @@ func FuzzReceive(f *testing.F) {
 			return
 		}
 		if b := tracer.Continue(a.Parent(), "next", Internal, time.Now()); b == nil || b.span.TraceID != got[0].TraceID || len(got[0].TraceID) != 32 {
-			t.Errorf("%q cannot be continued", a.Parent())
+			t.Errorf("the parent %q was not continued", a.Parent())
 		}
 	})
 }
