@@ -15,43 +15,43 @@ func TestErrorsKeepTheirKind(t *testing.T) {
 		want Kind
 		text string
 	}{
-		{"one of ours", Errorf(KindNotFound, "device %s", "d1"), KindNotFound, "device d1"},
-		{"one that was wrapped", fmt.Errorf("load: %w", Errorf(KindConflict, "taken")), KindConflict, "load: taken"},
-		{"one joined to another", errors.Join(io.EOF, Errorf(KindForbidden, "no")), KindForbidden, "EOF\nno"},
-		{"the outer kind counts", Errorf(KindInvalid, "bad: %w", cause), KindInvalid, "bad: redis: EOF"},
-		{"any other", io.EOF, KindUnexpected, "EOF"},
-		{"about a field", Invalid("name", "is required"), KindInvalid, "invalid name"},
+		{"an Error", Errorf(KindNotFound, "device %s", "d1"), KindNotFound, "device d1"},
+		{"a wrapped Error", fmt.Errorf("load: %w", Errorf(KindConflict, "taken")), KindConflict, "load: taken"},
+		{"a joined Error", errors.Join(io.EOF, Errorf(KindForbidden, "no")), KindForbidden, "EOF\nno"},
+		{"an Error that wraps another", Errorf(KindInvalid, "bad: %w", cause), KindInvalid, "bad: redis: EOF"},
+		{"another error", io.EOF, KindUnexpected, "EOF"},
+		{"an Error about a field", Invalid("name", "is required"), KindInvalid, "invalid name"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if KindOf(tc.err) != tc.want || tc.err.Error() != tc.text {
-				t.Errorf("%s: %q", KindOf(tc.err), tc.err)
+				t.Errorf("kind = %s, text = %q, want %s and %q", KindOf(tc.err), tc.err, tc.want, tc.text)
 			}
 		})
 	}
 	if KindOf(nil) != KindUnexpected || !errors.Is(cause, io.EOF) {
-		t.Error("the cause is out of reach")
+		t.Error("KindOf(nil) is not unexpected, or the cause is not wrapped")
 	}
 }
 
 func TestFieldsOf(t *testing.T) {
 	err := fmt.Errorf("create: %w", Invalid("name", "is required"))
 	if got := FieldsOf(err)["name"]; len(got) != 1 || got[0] != "is required" {
-		t.Errorf("%q", got)
+		t.Errorf("problems of name = %q, want is required", got)
 	}
 	if FieldsOf(io.EOF) != nil || FieldsOf(nil) != nil {
-		t.Error("fields of nothing")
+		t.Error("an error without fields has fields")
 	}
 }
 
-func TestKindsHaveWords(t *testing.T) {
+func TestKindsHaveDifferentNames(t *testing.T) {
 	seen := map[string]bool{}
 	for k := KindUnexpected; k <= KindNoCredit; k++ {
 		if seen[k.String()] {
-			t.Errorf("%d: %s", k, k)
+			t.Errorf("kind %d has the name %s of another kind", k, k)
 		}
 		seen[k.String()] = true
 	}
 	if Kind(-1).String() != "unexpected" || Kind(99).String() != "unexpected" {
-		t.Error("unknown kinds")
+		t.Errorf("names of unknown kinds = %q and %q, want unexpected", Kind(-1), Kind(99))
 	}
 }

@@ -10,46 +10,46 @@ import (
 func TestIDsSortByTimeAndDiffer(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	seen := map[string]bool{}
-	last := ""
+	lastID := ""
 	for i := range 1000 {
 		id := NewID(now.Add(time.Duration(i) * time.Millisecond))
 		if len(id) != 26 || strings.Trim(id, "0123456789abcdefghjkmnpqrstvwxyz") != "" {
-			t.Fatalf("%q", id)
+			t.Fatalf("id %q is not 26 letters and digits", id)
 		}
-		if id <= last || seen[id] {
-			t.Fatalf("%q after %q", id, last)
+		if id <= lastID || seen[id] {
+			t.Fatalf("id %q follows %q", id, lastID)
 		}
-		seen[id], last = true, id
+		seen[id], lastID = true, id
 	}
-	if NewID(time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC)) <= last {
-		t.Error("the year 2999 is earlier")
+	if NewID(time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC)) <= lastID {
+		t.Error("an id of 2999 sorts before earlier ids")
 	}
-	last = NewID(now)
-	for range 100_000 { // more than one millisecond orders
+	lastID = NewID(now)
+	for range 100_000 { // more than the ticks of a millisecond
 		id := NewID(now)
-		if id <= last {
-			t.Fatalf("%q follows %q of the same moment", id, last)
+		if id <= lastID {
+			t.Fatalf("id %q follows %q at the same time", id, lastID)
 		}
-		last = id
+		lastID = id
 	}
 }
 
 func TestUUIDsAreOfVersion7(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	form := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
-	last := ""
+	pattern := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
+	lastID := ""
 	for i := range 1000 {
 		id := NewUUID(now.Add(time.Duration(i) * time.Millisecond))
-		if !form.MatchString(id) || id <= last {
-			t.Fatalf("%q after %q", id, last)
+		if !pattern.MatchString(id) || id <= lastID {
+			t.Fatalf("id %q follows %q", id, lastID)
 		}
-		last = id
+		lastID = id
 	}
 	for range 1000 {
 		id := NewUUID(now)
-		if !form.MatchString(id) || id <= last {
-			t.Fatalf("%q follows %q of the same moment", id, last)
+		if !pattern.MatchString(id) || id <= lastID {
+			t.Fatalf("id %q follows %q at the same time", id, lastID)
 		}
-		last = id
+		lastID = id
 	}
 }

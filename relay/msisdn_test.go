@@ -8,7 +8,7 @@ import (
 
 func TestParseMSISDN(t *testing.T) {
 	for _, tc := range []struct {
-		name, give string
+		name, text string
 		ok         bool
 	}{
 		{"a British number", "447860000001", true},
@@ -20,23 +20,23 @@ func TestParseMSISDN(t *testing.T) {
 		{"a plus", "+447860000001", false},
 		{"a letter", "44786000000a", false},
 		{"digits of another script", "٤٤٧٨٦٠٠٠", false},
-		{"nothing", "", false},
+		{"an empty text", "", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, err := ParseMSISDN(tc.give)
+			got, err := ParseMSISDN(tc.text)
 			if !tc.ok {
 				relaytest.Equal(t, "the kind of error", KindOf(err), KindInvalid)
 				return
 			}
 			relaytest.NoError(t, err)
-			relaytest.Equal(t, "the number", string(got), tc.give)
+			relaytest.Equal(t, "the number", string(got), tc.text)
 		})
 	}
 }
 
 func TestNumberFrom(t *testing.T) {
 	for _, tc := range []struct {
-		name, give, want string
+		name, text, want string
 		ok               bool
 	}{
 		{"digits", "447860000001", "447860000001", true},
@@ -44,28 +44,27 @@ func TestNumberFrom(t *testing.T) {
 		{"two zeros", "00447860000001", "447860000001", true},
 		{"blanks, dashes and brackets", " +44 (7860) 000-001 ", "447860000001", true},
 		{"a short code", "60777", "60777", true},
-		{"a name stays as it came", " Bank 24 ", " Bank 24 ", false},
+		{"a name is unchanged", " Bank 24 ", " Bank 24 ", false},
 		{"a plus alone", "+", "+", false},
 		{"zeros alone", "00", "00", false},
-		{"nothing", "", "", false},
+		{"an empty text", "", "", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got, ok := NumberFrom(tc.give); got != tc.want || ok != tc.ok {
-				t.Errorf("%q, %v", got, ok)
+			if got, ok := NumberFrom(tc.text); got != tc.want || ok != tc.ok {
+				t.Errorf("NumberFrom(%q) = %q, %v, want %q, %v", tc.text, got, ok, tc.want, tc.ok)
 			}
 		})
 	}
 }
 
-// FuzzNumberFrom holds that a number is digits, and that what is no number stays
-// as it came.
+// FuzzNumberFrom checks that a number is digits, and that another text is unchanged.
 func FuzzNumberFrom(f *testing.F) {
 	f.Add("+44 (7860) 000-001")
 	f.Add("Bank")
 	f.Fuzz(func(t *testing.T, s string) {
 		got, ok := NumberFrom(s)
 		if ok && !Digits(got) || !ok && got != s {
-			t.Fatalf("%q became %q, %v", s, got, ok)
+			t.Fatalf("NumberFrom(%q) = %q, %v", s, got, ok)
 		}
 	})
 }

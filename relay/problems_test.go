@@ -11,7 +11,7 @@ import (
 func TestProblemsAreCollectedByParameter(t *testing.T) {
 	p := relay.Problems{}
 	if err := p.Err(); err != nil {
-		t.Fatalf("no problem is an error: %v", err)
+		t.Fatalf("error without problems = %v, want nil", err)
 	}
 	p.Require("device_id", " ")
 	p.Require("name", "a")

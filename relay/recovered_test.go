@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-func TestRecovered(t *testing.T) {
+func TestRecoveredReturnsErrorsAndPanics(t *testing.T) {
 	failed := errors.New("failed")
 	if err := Recovered("a query", func() error { return failed }); !errors.Is(err, failed) {
-		t.Errorf("got %v, want the error of the function", err)
+		t.Errorf("error = %v, want %v", err, failed)
 	}
 	err := Recovered("a query", func() error { panic("a fault") })
 	if KindOf(err) != KindUnexpected || err.Error() != "a query: panic: a fault" {
-		t.Errorf("got %v of kind %v, want the panic", err, KindOf(err))
+		t.Errorf("error = %v of kind %v, want the panic", err, KindOf(err))
 	}
 }
