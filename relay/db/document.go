@@ -14,31 +14,31 @@ import (
 type Documents[T any] string
 
 // Noun returns the name of a record for errors.
-func (t Documents[T]) Noun(id string) string {
-	return strings.ReplaceAll(string(t), "_", " ") + " " + id
+func (d Documents[T]) Noun(id string) string {
+	return strings.ReplaceAll(string(d), "_", " ") + " " + id
 }
 
 // Get loads a record. It returns relay.KindNotFound if the record does not exist.
-func (t Documents[T]) Get(ctx context.Context, c Conn, acct relay.AccountID, id string) (T, error) {
-	return One(ctx, c, t.Noun(id), "SELECT doc FROM "+string(t)+" WHERE account = $1 AND id = $2", Doc[T], acct, id)
+func (d Documents[T]) Get(ctx context.Context, c Conn, acct relay.AccountID, id string) (T, error) {
+	return One(ctx, c, d.Noun(id), "SELECT doc FROM "+string(d)+" WHERE account = $1 AND id = $2", Doc[T], acct, id)
 }
 
 // All loads every record of an account, by id.
-func (t Documents[T]) All(ctx context.Context, c Conn, acct relay.AccountID) ([]T, error) {
-	return List(ctx, c, t.Noun("list"), "SELECT doc FROM "+string(t)+" WHERE account = $1 ORDER BY id", Doc[T], acct)
+func (d Documents[T]) All(ctx context.Context, c Conn, acct relay.AccountID) ([]T, error) {
+	return List(ctx, c, d.Noun("list"), "SELECT doc FROM "+string(d)+" WHERE account = $1 ORDER BY id", Doc[T], acct)
 }
 
 // Put creates or replaces a record.
-func (t Documents[T]) Put(ctx context.Context, x Executor, acct relay.AccountID, id string, v T) error {
-	return x.Run(ctx, t.Noun(id), Upsert(string(t), "account, id", "doc"), acct, id, JSON(v))
+func (d Documents[T]) Put(ctx context.Context, x Executor, acct relay.AccountID, id string, v T) error {
+	return x.Run(ctx, d.Noun(id), Upsert(string(d), "account, id", "doc"), acct, id, JSON(v))
 }
 
 // Change locks a record, saves the result of change and reports whether it differs from the
 // stored record. It returns relay.KindNotFound if the record does not exist, and errors of
 // change unchanged.
-func (t Documents[T]) Change(ctx context.Context, tx *Tx, acct relay.AccountID, id string, change func(*T) error) (v T, changed bool, err error) {
-	label := t.Noun(id)
-	oldDoc, err := Value[string](ctx, tx, label, "SELECT doc FROM "+string(t)+" WHERE account = $1 AND id = $2 {for update}", acct, id)
+func (d Documents[T]) Change(ctx context.Context, tx *Tx, acct relay.AccountID, id string, change func(*T) error) (v T, changed bool, err error) {
+	label := d.Noun(id)
+	oldDoc, err := Value[string](ctx, tx, label, "SELECT doc FROM "+string(d)+" WHERE account = $1 AND id = $2 {for update}", acct, id)
 	if err != nil {
 		return v, false, err
 	}
@@ -46,7 +46,7 @@ func (t Documents[T]) Change(ctx context.Context, tx *Tx, acct relay.AccountID, 
 	if err != nil || newDoc == oldDoc {
 		return v, false, err
 	}
-	return v, true, tx.Run(ctx, label, "UPDATE "+string(t)+" SET doc = $1 WHERE account = $2 AND id = $3", newDoc, acct, id)
+	return v, true, tx.Run(ctx, label, "UPDATE "+string(d)+" SET doc = $1 WHERE account = $2 AND id = $3", newDoc, acct, id)
 }
 
 // Edit returns the result of edit for a record, and its JSON. It returns errors of edit
@@ -63,8 +63,8 @@ func Edit[T any](label, oldDoc string, edit func(*T) error) (v T, newDoc string,
 }
 
 // Delete removes a record. It returns relay.KindNotFound if the record does not exist.
-func (t Documents[T]) Delete(ctx context.Context, x Executor, acct relay.AccountID, id string) error {
-	return MustChange(ctx, x, t.Noun(id), "DELETE FROM "+string(t)+" WHERE account = $1 AND id = $2", acct, id)
+func (d Documents[T]) Delete(ctx context.Context, x Executor, acct relay.AccountID, id string) error {
+	return MustChange(ctx, x, d.Noun(id), "DELETE FROM "+string(d)+" WHERE account = $1 AND id = $2", acct, id)
 }
 
 // Upsert returns the statement that creates or replaces a row by its key. The parameters are

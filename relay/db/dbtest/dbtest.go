@@ -111,17 +111,17 @@ func Open(t testing.TB, o db.Options) *db.DB {
 }
 
 // NewDatabase creates a database with the schema on the server and returns its URL.
-func (s *Postgres) NewDatabase(t testing.TB) string {
+func (p *Postgres) NewDatabase(t testing.TB) string {
 	t.Helper()
 	name := fmt.Sprintf("test%x", rand.Uint64()) // other processes use the server too
-	s.makeTemplate(t)
-	s.do(t, "CREATE DATABASE "+name+" TEMPLATE penstock")
+	p.makeTemplate(t)
+	p.do(t, "CREATE DATABASE "+name+" TEMPLATE penstock")
 	t.Cleanup(func() {
-		s.asSuperuser(t, func(ctx context.Context, admin *sql.DB) { // fails if the server has stopped or is read-only
+		p.asSuperuser(t, func(ctx context.Context, admin *sql.DB) { // fails if the server has stopped or is read-only
 			_, _ = admin.ExecContext(ctx, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
 		})
 	})
-	return s.URL + name
+	return p.URL + name
 }
 
 // templates has the URLs of servers with a complete template.
@@ -130,12 +130,12 @@ var templates sync.Map
 // makeTemplate creates the template of the other databases unless the server has it. A copy
 // takes a tenth of the time of the migrations. The database is marked as a template when it is
 // complete.
-func (s *Postgres) makeTemplate(t testing.TB) {
+func (p *Postgres) makeTemplate(t testing.TB) {
 	t.Helper()
-	if _, ok := templates.Load(s.URL); ok {
+	if _, ok := templates.Load(p.URL); ok {
 		return
 	}
-	s.asSuperuser(t, func(ctx context.Context, admin *sql.DB) {
+	p.asSuperuser(t, func(ctx context.Context, admin *sql.DB) {
 		conn := relaytest.Must(admin.Conn(ctx))(t)
 		defer conn.Close() // releases the lock
 		run := func(statement string) {
@@ -152,11 +152,11 @@ func (s *Postgres) makeTemplate(t testing.TB) {
 		}
 		run("DROP DATABASE IF EXISTS penstock")
 		run("CREATE DATABASE penstock")
-		database, err := db.Open(ctx, db.Options{URL: s.URL + "penstock"})
+		database, err := db.Open(ctx, db.Options{URL: p.URL + "penstock"})
 		relaytest.NoError(t, err)
 		relaytest.NoError(t, database.Close())
 		// PostgreSQL refuses to copy a database with connections.
 		run("ALTER DATABASE penstock WITH ALLOW_CONNECTIONS false IS_TEMPLATE true")
 	})
-	templates.Store(s.URL, true)
+	templates.Store(p.URL, true)
 }

@@ -86,76 +86,76 @@ func newPostgres(t testing.TB, parent string, args []string) *Postgres {
 
 // createData copies the data directory from a template, which all tests of this host share,
 // because initdb takes seconds.
-func (s *Postgres) createData() {
-	s.t.Helper()
+func (p *Postgres) createData() {
+	p.t.Helper()
 	version := filepath.Base(filepath.Dir(filepath.Dir(binary("initdb"))))
 	template := filepath.Join("/tmp", "penstock-initdb-"+version) // the server may not reach a private TMPDIR
 	if _, err := os.Stat(template); err != nil {
 		fresh := fmt.Sprintf("%s-%x", template, rand.Uint64())
 		defer os.RemoveAll(fresh)
-		s.run("initdb", "-D", fresh, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync")
+		p.run("initdb", "-D", fresh, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync")
 		// Another test may have created the template first.
 		if err := os.Rename(fresh, template); err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, syscall.ENOTEMPTY) {
-			s.t.Fatal(err)
+			p.t.Fatal(err)
 		}
 	}
-	if output, err := exec.Command("cp", "-a", template, s.data()).CombinedOutput(); err != nil {
-		s.t.Fatalf("cp: %v\n%s", err, output)
+	if output, err := exec.Command("cp", "-a", template, p.data()).CombinedOutput(); err != nil {
+		p.t.Fatalf("cp: %v\n%s", err, output)
 	}
 }
 
-func (s *Postgres) data() string { return filepath.Join(s.dir, "data") }
+func (p *Postgres) data() string { return filepath.Join(p.dir, "data") }
 
 // Start starts a stopped server with the same data and waits until it answers.
-func (s *Postgres) Start() {
-	s.t.Helper()
-	s.Kill()
-	s.launch()
-	s.await()
+func (p *Postgres) Start() {
+	p.t.Helper()
+	p.Kill()
+	p.launch()
+	p.await()
 }
 
-func (s *Postgres) launch() {
-	s.t.Helper()
-	args := []string{"-D", s.data(), "-p", strconv.Itoa(s.port), "-k", s.dir, "-h", "127.0.0.1", "-c", "max_connections=200", "-c", "shared_buffers=64MB"}
-	for _, a := range s.args {
+func (p *Postgres) launch() {
+	p.t.Helper()
+	args := []string{"-D", p.data(), "-p", strconv.Itoa(p.port), "-k", p.dir, "-h", "127.0.0.1", "-c", "max_connections=200", "-c", "shared_buffers=64MB"}
+	for _, a := range p.args {
 		args = append(args, "-c", a)
 	}
-	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(filepath.Join(p.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		s.t.Fatal(err)
+		p.t.Fatal(err)
 	}
 	defer log.Close()
-	cmd := s.command("postgres", args...)
+	cmd := p.command("postgres", args...)
 	cmd.Stdout, cmd.Stderr = log, log
-	s.process = relaytest.StartProcess(s.t, cmd)
+	p.process = relaytest.StartProcess(p.t, cmd)
 }
 
-func (s *Postgres) await() {
-	s.t.Helper()
-	s.asSuperuser(s.t, func(ctx context.Context, admin *sql.DB) {
-		s.until(ctx, "postgres answers", func() bool { return admin.PingContext(ctx) == nil })
+func (p *Postgres) await() {
+	p.t.Helper()
+	p.asSuperuser(p.t, func(ctx context.Context, admin *sql.DB) {
+		p.until(ctx, "postgres answers", func() bool { return admin.PingContext(ctx) == nil })
 	})
 }
 
 // until waits until a condition holds. It fails the test if ctx ends first.
-func (s *Postgres) until(ctx context.Context, label string, holds func() bool) {
-	s.t.Helper()
+func (p *Postgres) until(ctx context.Context, label string, holds func() bool) {
+	p.t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for !holds() {
 		select {
 		case <-ctx.Done():
-			log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
-			s.t.Fatalf("timeout after %s: %s\n%s", relaytest.Patience, label, log)
+			log, _ := os.ReadFile(filepath.Join(p.dir, "log"))
+			p.t.Fatalf("timeout after %s: %s\n%s", relaytest.Patience, label, log)
 		case <-tick.C:
 		}
 	}
 }
 
 // asSuperuser calls use with a superuser's connection, for at most relaytest.Patience.
-func (s *Postgres) asSuperuser(t testing.TB, use func(ctx context.Context, admin *sql.DB)) {
+func (p *Postgres) asSuperuser(t testing.TB, use func(ctx context.Context, admin *sql.DB)) {
 	t.Helper()
-	admin, err := sql.Open("pgx", s.URL+"postgres")
+	admin, err := sql.Open("pgx", p.URL+"postgres")
 	relaytest.NoError(t, err)
 	defer admin.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), relaytest.Patience)
@@ -164,32 +164,32 @@ func (s *Postgres) asSuperuser(t testing.TB, use func(ctx context.Context, admin
 }
 
 // Kill kills the server and its children, as in a crash, and waits until they have ended.
-func (s *Postgres) Kill() {
-	if s.t == nil {
+func (p *Postgres) Kill() {
+	if p.t == nil {
 		panic("a test stops the PostgreSQL server that all tests share")
 	}
-	if s.process == nil {
+	if p.process == nil {
 		return
 	}
-	pids := s.processes()
+	pids := p.processes()
 	for _, pid := range pids { // the server first, so that it starts no more children
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	<-s.process.Ended
-	s.process = nil
+	<-p.process.Ended
+	p.process = nil
 	ctx, cancel := context.WithTimeout(context.Background(), relaytest.Patience)
 	defer cancel()
-	s.until(ctx, "the processes of postgres have ended", func() bool { return !slices.ContainsFunc(pids, isRunning) })
+	p.until(ctx, "the processes of postgres have ended", func() bool { return !slices.ContainsFunc(pids, isRunning) })
 }
 
 // processes returns the ids of the server's process and of its children, which are in process
 // groups of their own.
-func (s *Postgres) processes() []int {
-	pids := []int{s.process.Pid}
+func (p *Postgres) processes() []int {
+	pids := []int{p.process.Pid}
 	entries, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, name := range entries {
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
-		if _, parent := stat(pid); err == nil && parent == strconv.Itoa(s.process.Pid) && isRunning(pid) {
+		if _, parent := stat(pid); err == nil && parent == strconv.Itoa(p.process.Pid) && isRunning(pid) {
 			pids = append(pids, pid)
 		}
 	}
@@ -214,18 +214,18 @@ func stat(pid int) (state, parent string) {
 }
 
 // run runs one of PostgreSQL's programs and waits for its end.
-func (s *Postgres) run(program string, args ...string) {
-	s.t.Helper()
-	if output, err := s.command(program, args...).CombinedOutput(); err != nil {
-		s.t.Fatalf("%s: %v\n%s", program, err, output)
+func (p *Postgres) run(program string, args ...string) {
+	p.t.Helper()
+	if output, err := p.command(program, args...).CombinedOutput(); err != nil {
+		p.t.Fatalf("%s: %v\n%s", program, err, output)
 	}
 }
 
 // command returns the command of one of PostgreSQL's programs, in a process group of its own
 // and not as root.
-func (s *Postgres) command(program string, args ...string) *exec.Cmd {
+func (p *Postgres) command(program string, args ...string) *exec.Cmd {
 	cmd := exec.Command(binary(program), args...)
-	cmd.Dir = s.dir
+	cmd.Dir = p.dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: owner()}
 	return cmd
 }

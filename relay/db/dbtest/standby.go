@@ -44,25 +44,25 @@ func (p *Pair) Promote() {
 
 // follow makes the server a synchronous standby of primary. After its promotion the server does
 // not wait for a standby.
-func (s *Postgres) follow(primary *Postgres) {
-	s.t.Helper()
-	s.Kill()
-	if err := os.RemoveAll(s.data()); err != nil {
-		s.t.Fatal(err)
+func (p *Postgres) follow(primary *Postgres) {
+	p.t.Helper()
+	p.Kill()
+	if err := os.RemoveAll(p.data()); err != nil {
+		p.t.Fatal(err)
 	}
-	s.run("pg_basebackup", "-D", s.data(), "-h", "127.0.0.1", "-p", strconv.Itoa(primary.port), "-U", "postgres",
+	p.run("pg_basebackup", "-D", p.data(), "-h", "127.0.0.1", "-p", strconv.Itoa(primary.port), "-U", "postgres",
 		"--write-recovery-conf", "--wal-method=stream", "--checkpoint=fast", "--no-sync")
-	s.Start()
+	p.Start()
 	primary.awaitTrue("the standby streams", "SELECT count(*) = 1 FROM pg_stat_replication WHERE application_name = 'walreceiver' AND state = 'streaming'")
-	primary.do(s.t, "ALTER SYSTEM SET synchronous_standby_names = '*'")
-	primary.do(s.t, "SELECT pg_reload_conf()")
+	primary.do(p.t, "ALTER SYSTEM SET synchronous_standby_names = '*'")
+	primary.do(p.t, "SELECT pg_reload_conf()")
 	primary.awaitTrue("the standby is synchronous", "SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'")
 }
 
 // do runs a statement as the superuser.
-func (s *Postgres) do(t testing.TB, statement string) {
+func (p *Postgres) do(t testing.TB, statement string) {
 	t.Helper()
-	s.asSuperuser(t, func(ctx context.Context, db *sql.DB) {
+	p.asSuperuser(t, func(ctx context.Context, db *sql.DB) {
 		if _, err := db.ExecContext(ctx, statement); err != nil {
 			t.Fatalf("%s: %v", statement, err)
 		}
@@ -70,10 +70,10 @@ func (s *Postgres) do(t testing.TB, statement string) {
 }
 
 // awaitTrue waits until a query returns true.
-func (s *Postgres) awaitTrue(label, query string) {
-	s.t.Helper()
-	s.asSuperuser(s.t, func(ctx context.Context, db *sql.DB) {
-		s.until(ctx, label, func() (holds bool) {
+func (p *Postgres) awaitTrue(label, query string) {
+	p.t.Helper()
+	p.asSuperuser(p.t, func(ctx context.Context, db *sql.DB) {
+		p.until(ctx, label, func() (holds bool) {
 			err := db.QueryRowContext(ctx, query).Scan(&holds)
 			return err == nil && holds
 		})
