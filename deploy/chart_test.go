@@ -100,7 +100,7 @@ func TestObjectsOfTheChartMatchTheSchemasOfKubernetes(t *testing.T) {
 	}
 }
 
-func TestFieldsOfTheChart(t *testing.T) {
+func TestTheChartRendersItsValues(t *testing.T) {
 	objects, _, err := render(t, allOptions()...)
 	relaytest.NoError(t, err)
 	set := objects["StatefulSet site-penstock"]

@@ -117,7 +117,7 @@ func contents(t *testing.T, a *Store, handle string) (names []string, rows map[s
 	defer func() { _ = f.Close() }()
 	b, err := io.ReadAll(f)
 	if err != nil || int64(len(b)) != size {
-		t.Fatal(len(b), size, err)
+		t.Fatalf("read %d bytes, error %v, want %d bytes", len(b), err, size)
 	}
 	z, err := zip.NewReader(bytes.NewReader(b), size)
 	relaytest.NoError(t, err)
@@ -149,7 +149,7 @@ func TestAnArchiveHasAFileForEachDayOrASingleFile(t *testing.T) {
 			a := newStore(t, newFiles(t, db.Options{}), s)
 			a.pageSize = 2
 			if n, err := a.Make(t.Context(), order("h1", tc.single)); err != nil || n != int64(tc.count) {
-				t.Fatal(n, err)
+				t.Fatalf("Make returned %d calls, error %v, want %d", n, err, tc.count)
 			}
 			names, rows := contents(t, a, "h1")
 			var got []string
@@ -185,7 +185,7 @@ func TestAnExportContinuesAfterItsCallerHasLeft(t *testing.T) {
 	close(s.release)
 	for range 2 { // the second call makes the same archive again
 		if n, err := a.Make(t.Context(), order("h1", true)); err != nil || n != 3 {
-			t.Fatal(n, err)
+			t.Fatalf("Make returned %d calls, error %v, want 3", n, err)
 		}
 	}
 }
@@ -213,7 +213,7 @@ func TestAnInterruptedExportIsMadeAgain(t *testing.T) {
 	expectMissing(t, restarted, "h1")
 	expectMissing(t, restarted, "h2")
 	if n, err := restarted.Make(t.Context(), order("h1", true)); err != nil || n != 3 {
-		t.Error(n, err)
+		t.Errorf("Make returned %d calls, error %v, want 3", n, err)
 	}
 }
 
@@ -251,12 +251,12 @@ func TestFileStoresAreSeparate(t *testing.T) {
 			return int64(n), err
 		})
 		if n != 1 || err != nil {
-			t.Fatal(n, err)
+			t.Fatalf("Make returned %d, error %v, want 1", n, err)
 		}
 	}
 	b, size, err := NewFileStore(f, "a", time.Hour).Open(t.Context(), "same")
 	if err != nil || size != 1 {
-		t.Fatal(size, err)
+		t.Fatalf("Open returned the size %d, error %v, want 1", size, err)
 	}
 	if text, err := io.ReadAll(b); err != nil || string(text) != "a" {
 		t.Errorf("content = %q, error %v, want a", text, err)
@@ -273,7 +273,7 @@ func TestMemoryDoesNotGrowWithTheNumberOfCalls(t *testing.T) {
 	a := newStore(t, newFiles(t, db.Options{}), s)
 	began := time.Now()
 	if n, err := a.Make(t.Context(), order("h1", false)); err != nil || n != int64(count) {
-		t.Fatal(n, err)
+		t.Fatalf("Make returned %d calls, error %v, want %d", n, err, count)
 	}
 	t.Logf("%d calls in %s, at most %d KiB live", count, time.Since(began).Round(time.Millisecond), s.peak>>10)
 	if s.peak > 32<<20 {
@@ -298,7 +298,7 @@ func download(t *testing.T, a *Store, handle string) string {
 	relaytest.NoError(t, err)
 	n, err := io.Copy(dst, src)
 	if err := errors.Join(err, dst.Close(), src.Close()); err != nil || n != size {
-		t.Fatal(n, size, err)
+		t.Fatalf("copied %d bytes, error %v, want %d", n, err, size)
 	}
 	return path
 }

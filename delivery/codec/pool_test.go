@@ -215,7 +215,7 @@ func TestResultsAreTheSameAsInProcess(t *testing.T) {
 }
 
 // After a worker has ended, requests grow to their former size.
-func TestRequestsGrowAgainAfterADeath(t *testing.T) {
+func TestRequestsGrowAgainAfterAWorkerEnded(t *testing.T) {
 	p := newPool(t)
 	d := compile(t, p, body("if (input.bytes[0] === 1) { return Object.entries(new Uint8Array(4194304)) }\nreturn {data: {a: input.bytes[0]}}"))
 	requests := 0
@@ -399,7 +399,7 @@ func FuzzServe(f *testing.F) {
 		}
 		w := &worker{codecs: make(map[string]*javascript.Codec)}
 		if resp := w.serve(request{Hash: "known", Source: source}); resp.Invalid != nil {
-			t.Fatal(resp.Invalid)
+			t.Fatalf("the source is invalid: %v", resp.Invalid)
 		}
 		if cacheFull {
 			w.sources = maxSources

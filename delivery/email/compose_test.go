@@ -50,7 +50,7 @@ func parseMail(t *testing.T, raw []byte, further ...string) *mail.Message {
 	t.Helper()
 	m, err := mail.ReadMessage(strings.NewReader(string(raw)))
 	if err != nil {
-		t.Fatalf("%v in\n%s", err, raw)
+		t.Fatalf("parse the mail: %v in\n%s", err, raw)
 	}
 	want := append([]string{"From", "To", "Subject", "Date", "Message-Id", "Mime-Version", "Content-Type", "Content-Transfer-Encoding"}, further...)
 	var got []string

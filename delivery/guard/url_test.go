@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestURLsThatMayNotBeSaved(t *testing.T) {
+func TestInvalidURLsAreRefused(t *testing.T) {
 	for name, raw := range map[string]string{
 		"empty": "", "no scheme": "example.test/in", "another scheme": "ftp://example.test/", "a file": "file:///etc/passwd", "gopher": "gopher://example.test:70/", "a script": "javascript:alert(1)",
 		"no host": "http:///in", "only a port": "http://:80/", "opaque": "http:example.test", "a broken escape": "http://example.test/%zz", "a control character": "http://example.test/\n", "a space in the host": "http://exa mple.test/",
@@ -28,7 +28,7 @@ func TestURLsThatMayNotBeSaved(t *testing.T) {
 	}
 }
 
-func TestURLsThatMayBeSaved(t *testing.T) {
+func TestValidURLsAreAccepted(t *testing.T) {
 	for _, raw := range []string{
 		"http://example.test", "https://example.test/in?m=%m&o=%o", "https://user:pass@example.test:8443/", "http://8.8.8.8:8080/", "http://[2606:4700:4700::1111]/",
 		"http://bücher.test/", "http://3com.test/", "http://1.2.3.4.example.test/", "http://my_host.test./", "HTTP://EXAMPLE.TEST/#x", "http://intranet/",

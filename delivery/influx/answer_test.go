@@ -184,8 +184,8 @@ func TestBadLinesAreFoundAndTheRestIsStored(t *testing.T) {
 	}
 }
 
-// The server responds like 1.x to a partial write: with 400, the reason in a header, and all lines
-// but those of one measurement stored.
+// The server responds like 1.x to a partial write, with 400 and the reason in a header. It stores
+// all lines except the lines of one measurement.
 func TestRefusedLinesOfAMeasurementAreFoundWithFewCalls(t *testing.T) {
 	var calls atomic.Int32
 	server := newPeer(t, func(w http.ResponseWriter, r *http.Request) {

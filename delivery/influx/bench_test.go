@@ -17,7 +17,7 @@ func BenchmarkEncode5000Points(b *testing.B) {
 	b.ReportMetric(5000*float64(b.N)/b.Elapsed().Seconds(), "points/s")
 }
 
-// uplinks returns the radio data of 5,000 frames, like that of ChirpStack.
+// uplinks returns the radio data of 5,000 frames of ChirpStack.
 func uplinks(t time.Time) iot.Readings {
 	var b iot.Readings
 	rssi, snr := -97.0, 7.25
@@ -38,7 +38,7 @@ func benchEncode(b *testing.B, batch iot.Readings) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if e := encode(batch, nil); len(e.lines) != 5000 {
-			b.Fatal(len(e.lines))
+			b.Fatalf("%d lines, want 5000", len(e.lines))
 		}
 	}
 }
@@ -72,7 +72,7 @@ func BenchmarkWrite5000Points(b *testing.B) {
 			batch.Points[i].Time = start.Add(time.Duration(n) * time.Second)
 		}
 		if refused, err := s.Write(b.Context(), batch); err != nil || len(refused) > 0 {
-			b.Fatal(refused, err)
+			b.Fatalf("refused points = %v, error %v, want none", refused, err)
 		}
 	}
 	b.ReportMetric(5000*float64(n)/b.Elapsed().Seconds(), "points/s")

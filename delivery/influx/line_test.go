@@ -20,7 +20,7 @@ func sample() iot.Point {
 	}
 }
 
-func TestPointsAsLines(t *testing.T) {
+func TestPointsAreEncodedAsLines(t *testing.T) {
 	cases := []struct {
 		name string
 		edit func(*iot.Point)
@@ -54,7 +54,7 @@ func TestPointsAsLines(t *testing.T) {
 	}
 }
 
-func TestUplinksAsLines(t *testing.T) {
+func TestUplinksAreEncodedAsLines(t *testing.T) {
 	count, rssi := int64(17), -97.5
 	cases := []struct {
 		name   string
@@ -81,13 +81,13 @@ func TestUplinksAsLines(t *testing.T) {
 
 func TestFluxStringsAreQuoted(t *testing.T) {
 	if got := quoteFlux("a ${b}\"\\é\n"); got != `"a\x20\x24\x7bb\x7d\x22\x5c\xc3\xa9\x0a"` {
-		t.Error(got)
+		t.Errorf("quoteFlux returned %s", got)
 	}
 }
 
 func TestInfluxQLNamesAreQuoted(t *testing.T) {
 	if got := measurementList([]string{`a"; DROP DATABASE x --`, "b\nc"}); got != `"a\"; DROP DATABASE x --", "b␊c"` {
-		t.Error(got)
+		t.Errorf("measurementList returned %s", got)
 	}
 }
 

@@ -94,7 +94,7 @@ func TestTheVersionOfTheServerSelectsTheLanguage(t *testing.T) {
 	}
 }
 
-func TestErrorsInResponsesToQueries(t *testing.T) {
+func TestInvalidQueryResponsesAreUnavailable(t *testing.T) {
 	cases := []struct{ name, answer, want string }{
 		{"an unknown database", `{"results":[{"error":"database not found: db"}]}`, "database not found"},
 		{"a failed statement", `{"results":[{"error":"shard is disabled"}]}`, "shard is disabled"},

@@ -129,7 +129,7 @@ func TestAMissingDatabaseIsCreatedAgain(t *testing.T) {
 	relaytest.Equal(t, "the number of stored lines", server.Count(t, "db", "good", "value"), 1)
 }
 
-func TestCredentialsOfARealServer(t *testing.T) {
+func TestARealServerChecksCredentials(t *testing.T) {
 	t.Parallel() // the test has a server of its own
 	server := influxtest.Start(t, influxtest.Options{Auth: true})
 	server.Query(t, "", `CREATE DATABASE "db"`)

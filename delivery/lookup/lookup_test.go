@@ -74,7 +74,7 @@ func TestTheSimulatorSelectsResultsByPrefixAndLastDigits(t *testing.T) {
 
 const fullResponse = `{"number":"447700900123","status":{"code":1,"description":"x"},"mcc":"234","mnc":"15","network":{"name":"Example","country":"UK","contact":"noc"},"imsi":"234150000000001","ported":true,"roaming":true}`
 
-func TestResponsesOfTheHTTPBackEnd(t *testing.T) {
+func TestResponsesAreConvertedToResults(t *testing.T) {
 	want := lookup.Result{
 		Number: "447700900123", Code: lookup.Absent, MCC: "234", MNC: "15", Network: "Example", Country: "UK", Contact: "noc",
 		IMSI: "234150000000001", Ported: true, Roaming: true,

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func TestClassify(t *testing.T) {
+func TestClassifyReturnsTheOutcome(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

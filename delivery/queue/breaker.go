@@ -133,7 +133,7 @@ func (b *breakers) close(br *openBreaker) {
 }
 
 // probeDelay returns the delay before the next probe: it doubles with every failed probe, and
-// is at least what the target requested.
+// is at least the delay that the target requested.
 func (b *breakers) probeDelay(probes int, retryAfter time.Duration) time.Duration {
 	wait := relay.Backoff(b.opts.Probe, b.opts.ProbeMax, probes)
 	return max(time.Duration(float64(wait)*(0.8+0.4*b.random())), retryAfter)
@@ -263,7 +263,7 @@ const (
 )
 
 // closeIdle closes breakers that have had no parked deliveries for idleAfter since their
-// probe was due, for example those of endpoints that were removed. It drops the failures of
+// probe was due, for example the breakers of removed endpoints. It drops the failures of
 // endpoints that were not called again.
 func (b *breakers) closeIdle(endpoints []outbox.ParkedEndpoint) {
 	b.mu.Lock()

@@ -187,7 +187,7 @@ func TestOpenBreakersAreSharedAndSurviveARestart(t *testing.T) {
 	s.down = true
 	a.fail(10)
 	if _, err := a.share(t.Context()); err == nil {
-		t.Error("no error while the store is down")
+		t.Error("share returned no error while the store is down")
 	}
 	relaytest.Equal(t, "the breaker is open while the store is down", a.isOpen(), true)
 	s.down = false

@@ -20,7 +20,7 @@ func newItem(d outbox.Delivery, leaseEnd time.Time) *item {
 	return &item{Hold: lease.NewHold(outbox.Ref{Account: d.Account, ID: d.ID}, leaseEnd), delivery: d}
 }
 
-// inFlight holds the deliveries that are being attempted and those that wait in
+// inFlight contains the deliveries that are being attempted and the deliveries that wait in
 // memory.
 type inFlight struct {
 	opts    Options

@@ -138,9 +138,9 @@ func TestEachEndpointHasItsQueue(t *testing.T) {
 	paced := mail
 	paced.Pace.PerSecond = 1
 	for _, c := range []struct {
-		name string
-		a, b outbox.Delivery
-		same bool
+		name      string
+		a, b      outbox.Delivery
+		sameQueue bool
 	}{
 		{"the same endpoint with different URLs", relayed, outbox.Delivery{Account: 1, Endpoint: "e", Request: request("http://a.example/z")}, true},
 		{"two endpoints of one host", relayed, outbox.Delivery{Account: 1, Endpoint: "f", Request: relayed.Request}, false},
@@ -153,8 +153,8 @@ func TestEachEndpointHasItsQueue(t *testing.T) {
 		{"a mail and an SMS", mail, outbox.Delivery{Account: 1, SMS: &outbox.SMS{To: "1"}}, false},
 		{"a mail and a message for a SIM", mail, outbox.Delivery{Account: 1, Endpoint: "s", SIM: &outbox.SIM{ICCID: "8944"}}, false},
 	} {
-		if got := queueName(&c.a) == queueName(&c.b); got != c.same {
-			t.Errorf("%s: same queue = %t, want %t", c.name, got, c.same)
+		if got := queueName(&c.a) == queueName(&c.b); got != c.sameQueue {
+			t.Errorf("%s: same queue = %t, want %t", c.name, got, c.sameQueue)
 		}
 	}
 }

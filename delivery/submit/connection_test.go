@@ -92,8 +92,8 @@ func TestRateLimitsOfConnectionsAndCarriersAreKept(t *testing.T) {
 				if a.count() > tc.limitA+burst || b.count() > tc.limitB+burst || a.count()+b.count() > tc.limit+2*burst {
 					t.Errorf("%d and %d parts, want at most %d and %d, and %d together", a.count(), b.count(), tc.limitA, tc.limitB, tc.limit)
 				}
-				if limit := a.count() + b.count(); limit < tc.limit*9/10 {
-					t.Errorf("%d parts together, want about %d", limit, tc.limit)
+				if total := a.count() + b.count(); total < tc.limit*9/10 {
+					t.Errorf("%d parts together, want about %d", total, tc.limit)
 				}
 				stop(t, sub)
 			})

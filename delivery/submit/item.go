@@ -123,7 +123,7 @@ func (s *Submitter) leaseLoop() {
 			continue
 		}
 		wait := s.opts.Poll
-		if leased > 0 { // messages behind those of full queues may be due
+		if leased > 0 { // further messages of other carriers may be due
 			wait /= 4
 		}
 		ctx, cancel := context.WithTimeout(s.runCtx, wait)

@@ -113,7 +113,7 @@ func TestSimulatedReportsNumbersOfTheSimulator(t *testing.T) {
 	}
 }
 
-func TestWaitsGivesTheReason(t *testing.T) {
+func TestWaitsReturnsTheReason(t *testing.T) {
 	n := &network{notReady: true}
 	bubble(t, []Route{{Name: "one", Prefixes: []string{"44"}, Connections: connectionTo(n)}, {Name: "two", Prefixes: []string{"49"}, Connections: connectionTo(&network{answer: func(carrier.Submission) carrier.Outcome {
 		return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "slow"}
@@ -427,7 +427,7 @@ func TestAMessageLeasedByAnotherGatewayIsNotSubmitted(t *testing.T) {
 }
 
 // Saving the order took longer than the lease, so another gateway may have leased the message.
-func TestAMessageWhoseLeaseEndedWhileItWasSavedIsNotSubmitted(t *testing.T) {
+func TestAMessageWithAnExpiredLeaseIsNotSubmitted(t *testing.T) {
 	n := &network{answer: accept}
 	bubble(t, []Route{{Name: "one", Connections: connectionTo(n)}}, Options{}, func(t *testing.T, sub *Submitter, s *store) {
 		sub.Start()

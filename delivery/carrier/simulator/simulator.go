@@ -16,7 +16,7 @@ import (
 
 // Report enqueues a report about a submission in the journal, in the order of
 // the calls. The report is on disk when the returned function has returned nil.
-// The states are those of SMPP's receipts: ENROUTE, DELIVRD, UNDELIV.
+// The states are states of SMPP receipts: ENROUTE, DELIVRD, UNDELIV.
 type Report func(ctx context.Context, id, state string) (wait func(context.Context) error, err error)
 
 // Simulator is a simulated carrier. It recognizes duplicates.

@@ -42,7 +42,7 @@ type Accept func(ctx context.Context, p ReceivedPDU) (wait func(context.Context)
 // Options configures a client. Carrier, Name, Addr and Accept are required.
 type Options struct {
 	Carrier string // its name in logs, metrics and events
-	Name    string // of the bind among those of the carrier, for example 1-transmitter
+	Name    string // of the bind, unique for the carrier, for example 1-transmitter
 	Addr    string // host:port
 	Accept  Accept
 

@@ -152,8 +152,8 @@ func unsent(reason string) carrier.Outcome {
 	return carrier.Outcome{Verdict: carrier.Later, Unsent: true, Reason: reason}
 }
 
-// failPending completes the requests of an ended session: those that were not written may be
-// retried, the others are Unknown.
+// failPending completes the requests of an ended session. Requests that were not written may be
+// retried; the others are Unknown.
 func (s *session) failPending(cause error) {
 	for _, r := range s.outstanding.close() {
 		if r.abandon() {

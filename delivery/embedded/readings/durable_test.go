@@ -138,7 +138,7 @@ func TestReadersAndWritersRunConcurrently(t *testing.T) {
 	}
 	wg.Wait()
 	if n := len(allReadings(t, s, "d1")); n != 40 {
-		t.Errorf("%d readings, want 40", n)
+		t.Errorf("device has %d readings, want 40", n)
 	}
 }
 
@@ -162,7 +162,7 @@ func TestAFailedBatchStoresNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := len(allReadings(t, s, "d1")); n != 2 {
-		t.Errorf("%d readings, want 2", n)
+		t.Errorf("device has %d readings, want 2", n)
 	}
 }
 
@@ -209,11 +209,11 @@ func TestADirectoryWithSpecialCharactersIsReopened(t *testing.T) {
 	}
 	relaytest.NoError(t, s.Close())
 	if n := len(allReadings(t, open(t, dir), "d0")); n != 1 {
-		t.Errorf("%d readings, want 1", n)
+		t.Errorf("device has %d readings, want 1", n)
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) == 0 {
-		t.Fatal(entries, err)
+		t.Fatalf("the directory has the entries %v, error %v, want files", entries, err)
 	}
 	for _, e := range entries {
 		if info, err := e.Info(); err != nil || info.Mode().Perm() != 0o600 {

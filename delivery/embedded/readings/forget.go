@@ -73,8 +73,8 @@ WHERE device.account = ? AND device.name = ? AND reading.at >= ? AND reading.at 
 	return text + ") ORDER BY reading.at, reading.sensor LIMIT ?", append(args, forgetAtOnce)
 }
 
-// delete deletes readings in one transaction, also if they were overwritten meanwhile, because
-// their time is the same.
+// delete deletes readings in one transaction. A reading that was overwritten after the query has
+// the same time and is deleted too.
 func (s *Store) delete(ctx context.Context, found []readingKey) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

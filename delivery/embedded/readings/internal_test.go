@@ -128,7 +128,7 @@ func BenchmarkWrite5000Points(b *testing.B) {
 			batch.Points[i].Time = time.Unix(1740830400+int64(n), 0)
 		}
 		if refused, err := s.Write(b.Context(), batch); err != nil || len(refused) > 0 {
-			b.Fatal(refused, err)
+			b.Fatalf("refused points = %v, error %v, want none", refused, err)
 		}
 	}
 	b.ReportMetric(5000*float64(n)/b.Elapsed().Seconds(), "points/s")
