@@ -37,8 +37,8 @@ func modules(t *testing.T) string {
 	return ""
 }
 
-// received is a request that an endpoint received, with the secret to verify it with.
-type received struct {
+// signedRequest is a request that an endpoint received, and the secret for its verification.
+type signedRequest struct {
 	Secret  string            `json:"secret"`
 	Headers map[string]string `json:"headers"`
 	Body    string            `json:"body"`
@@ -48,20 +48,20 @@ type received struct {
 // during a rotation, and refuses changed requests.
 func TestTheJavaScriptLibraryVerifiesSignatures(t *testing.T) {
 	dir := modules(t)
-	var got received
+	var got signedRequest
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		var body bytes.Buffer
 		_, _ = body.ReadFrom(r.Body)
-		got = received{Body: body.String(), Headers: make(map[string]string)}
+		got = signedRequest{Body: body.String(), Headers: make(map[string]string)}
 		for name := range r.Header {
 			got.Headers[strings.ToLower(name)] = r.Header.Get(name)
 		}
 	}))
 	t.Cleanup(s.Close)
 	old, current := secret("the old secret, 24 bytes or more"), secret("the new secret, 24 bytes or more")
-	var cases []received
+	var cases []signedRequest
 	var want []string
-	add := func(result, key string, change func(*received)) {
+	add := func(result, key string, change func(*signedRequest)) {
 		c := got
 		c.Secret = key
 		if change != nil {
@@ -83,13 +83,13 @@ func TestTheJavaScriptLibraryVerifiesSignatures(t *testing.T) {
 		relaytest.Equal(t, step.name+": the verdict", r.Verdict, delivery.Verdict{Class: delivery.Delivered})
 		add(step.old, old, nil)
 		add(step.current, current, nil)
-		add("refused", step.secrets[0], func(c *received) { c.Body += "!" })
+		add("refused", step.secrets[0], func(c *signedRequest) { c.Body += "!" })
 		add("refused", secret("nobody's secret of 24 bytes..."), nil)
 	}
 	relaytest.Equal(t, "the library's results", verify(t, dir, cases), want)
 }
 
-func verify(t *testing.T, dir string, cases []received) (results []string) {
+func verify(t *testing.T, dir string, cases []signedRequest) (results []string) {
 	t.Helper()
 	input := relaytest.Must(json.Marshal(cases))(t)
 	cmd := exec.Command("node", "-e", verifyScript)
