@@ -3,7 +3,7 @@
 // Parse parses records of SIP calls:
 //
 //   - FreeSWITCH's mod_json_cdr: the JSON of a call, bare or as the form field
-//     cdr. The numbers are those of the callflow's caller_profile.
+//     cdr. The numbers come from the callflow's caller_profile.
 //   - Asterisk's cdr_csv: lines of Master.csv in the order of the manual, with
 //     or without uniqueid and userfield. Times are assumed to be UTC (usegmtime=yes).
 //   - JSON objects {id, start, answer, end, duration, billsec, from, to,

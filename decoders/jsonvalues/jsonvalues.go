@@ -4,8 +4,8 @@
 //
 // Numbers become readings, booleans 0 or 1, strings text; null is omitted.
 // A string remains a string; the sensor type decides whether it is converted to a number. A
-// list of samples with times is a history (values.AppendTimed). The limits are
-// those of package values.
+// list of samples with times is a history (values.AppendTimed). The limits of
+// package values apply.
 package jsonvalues
 
 import (

@@ -116,7 +116,7 @@ func chirpStackV3Radio(d document, f *decoders.Frame) (uplinkID string) {
 		}
 		g := decoders.Gateway{ID: eui(d.Value("gatewayID|mac")), RSSI: d.Number("rssi"), SNR: d.Number("loRaSNR"), Time: d.Time("time")}
 		if g.Position = d.Position("location"); g.Position == nil {
-			g.Position = d.Place("latitude", "longitude") // as LoRaServer does
+			g.Position = d.Place("latitude", "longitude") // LoRaServer's names
 		}
 		return g
 	})

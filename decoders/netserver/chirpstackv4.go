@@ -45,12 +45,12 @@ func chirpStackV4Frame(d document, f *decoders.Frame) {
 		f.Gateways = []decoders.Gateway{{ID: id}}
 	}
 	// Remove values of other events from an uplink: some servers write the members of all
-	// events, with null or zero in those that do not apply.
+	// events, with null or zero in the members of other events.
 	if f.Kind == decoders.Uplink {
 		f.Battery, f.Margin, f.Position = nil, nil, nil
 	}
 	// Correct the time. The server copies it from the first gateway that has a clock, which
-	// may be wrong; the times at which the server received the frame show that.
+	// may be wrong; the times at which the server received the frame are right.
 	if f.NetworkTime = d.Timestamp("time"); f.NetworkTime.IsZero() {
 		f.NetworkTime = gatewayTime(f.Gateways, serverTime)
 	} else if plausible := plausibleTime(f.Gateways, serverTime, f.NetworkTime); !plausible.Equal(f.NetworkTime) {

@@ -20,7 +20,7 @@ func tooMany(sender string) error {
 // maxSamples is the largest number of samples of one frame.
 const maxSamples = 10_000
 
-// setExcess records that a frame has too many samples and that those from key on are omitted.
+// setExcess records that a frame has too many samples: the samples from key on are omitted.
 func setExcess(f *decoders.Frame, key string) {
 	f.Excess = fmt.Sprintf("%s: a frame may carry %d samples, the rest is left out", key, maxSamples)
 }

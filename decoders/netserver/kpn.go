@@ -86,7 +86,7 @@ func (k *kpnFrame) add(key string, r senml.Record) {
 		k.lon = &r.Value
 	case key == "timeOrigin", key == "locOrigin", key == "radius":
 	default:
-		f.Samples = r.AppendReadings(f.Samples, key) // the limit of a pack is lower than that of a frame
+		f.Samples = r.AppendReadings(f.Samples, key) // the limit of a pack is lower than the limit of a frame
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// parseMonnit parses iMonnit's data webhook (imonnit.com): one message
-// of a gateway and those of its sensors, each a device of its own. All values
+// parseMonnit parses iMonnit's data webhook (imonnit.com): a message of a gateway
+// and messages of its sensors. Each message is a frame of its own device. All values
 // are strings. dataValue is in the sensor's own unit. plotValues are not read, because they
 // may be in the account's unit.
 func parseMonnit(p Post) ([]decoders.Frame, error) {

@@ -106,8 +106,8 @@ func hasMeasurement(values map[string]any, excluded ...string) bool {
 	return false
 }
 
-// warnUnused warns of the customer's values in an event without readings, except those that
-// are read.
+// warnUnused warns of the customer's values in an event without readings, except values with
+// one of the names.
 func warnUnused(d document, values map[string]any, names ...string) {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if !slices.Contains(names, name) && values[name] != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/penstock/penstock/decoders/jwt"
 )
 
-// The reasons for which a signed post is refused. Their texts may be
-// returned to the sender: they contain neither the secret nor the expected signature.
+// The errors of a signed post that is refused. Their texts may be returned to the sender,
+// because they contain neither the secret nor the expected signature.
 var (
 	ErrUnsigned  = errors.New("netserver: the signature is missing")
 	ErrSignature = errors.New("netserver: the signature does not match")

@@ -28,7 +28,7 @@ type Fault struct{ Field, Problem string }
 //	{"hex": string | "base64": string | "values": {key: value, …}, "fPort": 0-255, "time": …}
 //
 // with exactly one of the first three. ParseSubmission returns the valid frames and the faults
-// of the others.
+// of invalid ones.
 func ParseSubmission(identifier string, body []byte) (frames []decoders.Frame, faults []Fault) {
 	s := submission{identifier: identifier}
 	d, err := readDocument(body)

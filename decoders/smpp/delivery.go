@@ -10,8 +10,8 @@ import (
 )
 
 // The largest lengths of C-octet strings in octets, with the NUL at their end. The limits of
-// data_sm also apply to deliver_sm, which allows 21 octets for an address and 6 for a service type,
-// because some SMSCs exceed these.
+// data_sm also apply to deliver_sm: SMPP allows 21 octets for an address and 6 for a service type,
+// but some SMSCs send more.
 const (
 	maxAddress = 65
 	maxService = 21

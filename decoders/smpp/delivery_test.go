@@ -168,7 +168,7 @@ func TestCodingOf(t *testing.T) {
 	}
 }
 
-// FuzzParseDelivery compares the addresses and the ESM class with those that gosmpp parses.
+// FuzzParseDelivery checks that gosmpp parses the same addresses and ESM class.
 func FuzzParseDelivery(f *testing.F) {
 	for _, seed := range []fields{
 		{service: "CMT", source: "447700900123", dest: "447800000001", text: "hello"},

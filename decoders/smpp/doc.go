@@ -7,7 +7,7 @@
 // after the message that belong to no field (Delivery.Ignored). It refuses a PDU whose fields
 // do not fit its length, and the error names the field and the offset.
 //
-// The gosmpp library, which marshals PDUs, could parse these too. It is not used for that
-// because it drops the connection if a user data header is malformed, misreads optional
+// The gosmpp library, which marshals PDUs, is not used to parse them, because it drops the
+// connection if a user data header is malformed, misreads optional
 // parameters longer than 32,767 octets, and does not return the octets for the journal.
 package smpp

@@ -18,8 +18,8 @@ type Receipt struct {
 	Error string // the network's error code, unchanged; 000 means no error
 }
 
-// Receipt returns the values of a receipt: those of the optional parameters, and those of the
-// text (ParseReceipt) where a parameter is missing.
+// Receipt returns the values of a receipt. A value comes from its optional parameter or, if that
+// is missing, from the text (ParseReceipt).
 func (d *Delivery) Receipt() Receipt {
 	r := ParseReceipt([]byte(d.ReceiptText()))
 	if id := d.MessageID(); id != "" {

@@ -163,7 +163,7 @@ func (a *Alphabet) IsOriginator(text string) bool {
 }
 
 // NormalizeOriginator returns a number without its plus sign, and any other
-// originator as it is.
+// originator unchanged.
 func NormalizeOriginator(originator string) string {
 	if digits, ok := strings.CutPrefix(originator, "+"); ok && digits != "" && isDigits(digits) {
 		return digits

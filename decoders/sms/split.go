@@ -143,8 +143,8 @@ func room(c Coding, header int) int {
 	}
 }
 
-// Coding is the encoding of a message. Its values are those of the field encoding of a binary
-// message and of the placeholder %code.
+// Coding is the encoding of a message. The field encoding of a binary message and the
+// placeholder %code have the same values.
 type Coding int
 
 // The codings.

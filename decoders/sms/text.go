@@ -31,7 +31,7 @@ type Options struct {
 	FitsSevenBit func(text string) bool
 }
 
-// Text splits a text into parts. The coding is that of the whole text, even if the truncated
+// Text splits a text into parts. The whole text determines the coding, even if the truncated
 // text could be encoded in GSM 7-bit. With MaxParts 1 the text is truncated to one message
 // without concatenation (160 or 70 characters). The number of parts does not depend on the
 // reference, so that a preview has the same number as the message sent later.

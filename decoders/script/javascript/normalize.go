@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/decoders/values"
 )
 
-// normalize adds the values that normalizeUplink returns for a codec's data, except those whose
-// key the codec has returned. If normalizeUplink fails, the codec's values remain.
+// normalize adds the values that normalizeUplink returns for a codec's data, except values with
+// a key that the codec returned. If normalizeUplink fails, only the codec's values are returned.
 func (r *realm) normalize(f goja.Callable, data goja.Value, res *decoders.Result) {
 	const name = "normalizeUplink"
 	input := r.vm.NewObject()

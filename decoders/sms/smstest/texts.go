@@ -1,5 +1,5 @@
 // Package smstest holds texts with their expected number of parts, for the tests of every
-// package that splits texts. The boundaries are those of 3GPP TS 23.040 with
+// package that splits texts. The boundaries follow 3GPP TS 23.040 with
 // 8-bit references: 160 and 153 septets, 70 and 67 UTF-16 units.
 package smstest
 
@@ -103,7 +103,7 @@ func pairs() []Text {
 	}
 }
 
-// lookalikes returns texts with characters that resemble those of the alphabet.
+// lookalikes returns texts with characters that resemble characters of the alphabet.
 func lookalikes() []Text {
 	return []Text{
 		{"a small c with cedilla", "français", 16, 1},
