@@ -272,9 +272,9 @@ const (
 	NoTLS     = "none"
 )
 
-// Default returns the settings of a gateway with nothing configured, without those that Load
-// derives from others: public_url, internal_url, smtp.from, smtp.tls and the limits of back
-// ends.
+// Default returns the settings of a gateway with nothing configured, without the settings that
+// Load derives from others: public_url, internal_url, smtp.from, smtp.tls, smtp.dkim.domain
+// and the limits of back ends.
 func Default() Config {
 	const s, m, h = time.Second, time.Minute, time.Hour
 	london, err := parseZone("Europe/London")

@@ -1,8 +1,8 @@
 // Package config has the settings of the program: their keys, environment variables, defaults
 // and rules. deploy/penstock.example.yaml lists them.
 //
-// The value of a setting is that of its environment variable, else that of the file, else its
-// default. The variable of redis.url is PENSTOCK_REDIS_URL. An empty variable counts as not set.
+// An environment variable overrides the value in the file, which overrides the default. The
+// variable of redis.url is PENSTOCK_REDIS_URL. An empty variable counts as not set.
 // Carriers, operator and lookup have no variables.
 //
 // Load refuses unknown keys and returns all mistakes at once, each with its key and its

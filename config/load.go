@@ -65,7 +65,7 @@ const ServerVariable = "PENSTOCK_SERVER"
 
 // UnknownVariables returns a warning for each variable with the prefix of settings that is not a
 // setting: "PENSTOCK_LISTN: unknown; did you mean PENSTOCK_LISTEN?". It ignores variables
-// without a value and those of the project's tests.
+// without a value and the variables of the project's tests.
 func UnknownVariables(environ []string) (warnings []string) {
 	var blank Config
 	names := []string{ServerVariable}

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// The prefixes of the variables of settings, and of those for tests.
+// The prefixes of the variables of settings, and of the variables for tests.
 const (
 	variablePrefix = "PENSTOCK_"
 	testPrefix     = "PENSTOCK_TEST_"

@@ -281,7 +281,7 @@ func isWebURL(u *url.URL) bool {
 	return (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != ""
 }
 
-// isHostPort reports whether s is host:port. If listen is true, the host may be missing and the port 0.
+// isHostPort reports whether s is host:port. If listen is true, the host may be empty and the port 0.
 func isHostPort(s string, listen bool) bool {
 	host, port, err := net.SplitHostPort(s)
 	n, notNumber := strconv.ParseUint(port, 10, 16)

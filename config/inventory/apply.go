@@ -34,7 +34,7 @@ type Mode struct {
 type Applied struct {
 	Document string           `json:"document"` // the owner of the records
 	DryRun   bool             `json:"dry_run"`
-	Accounts []AppliedAccount `json:"accounts"` // of the document, without those that a dry run would create
+	Accounts []AppliedAccount `json:"accounts"` // of the document, without new accounts in a dry run
 	Added    []string         `json:"added"`
 	Changed  []string         `json:"changed"`
 	// Removed names the records that a prune removed.
@@ -46,8 +46,8 @@ type Applied struct {
 	Drift []Drift `json:"-"`
 	// AllowRemovals is the least Mode.AllowRemovals with which the prune succeeds.
 	AllowRemovals int `json:"allow_removals"`
-	// Before and After are the declared records with secrets masked. Of the SIMs they have only
-	// those that the apply concerns. They are empty unless Mode.Compare is set.
+	// Before and After are the declared records with secrets masked. They have only the SIMs
+	// that the apply concerns. They are empty unless Mode.Compare is set.
 	Before Document `json:"-"`
 	After  Document `json:"-"`
 }

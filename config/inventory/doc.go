@@ -5,7 +5,7 @@
 // Parse checks the fields of a document, its references and its unique values, also against
 // the records of earlier inventories. A document with a mistake is refused whole, with all
 // mistakes and their paths. Records that a document omits stay: Merge returns the declared
-// records after an apply, and Omitted those that a prune removes. relay/inventory applies
+// records after an apply, and Omitted the records that a prune removes. relay/inventory applies
 // documents; Mode and Applied are the options and the result of an apply.
 //
 // Seal replaces tokens and SOAP passwords by hashes, because they are only compared. Mask

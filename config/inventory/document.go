@@ -104,7 +104,7 @@ type NumberRelay struct {
 type Pace struct {
 	Concurrency int     `json:"concurrency,omitempty"` // concurrent requests of each gateway
 	PerSecond   float64 `json:"per_second,omitempty"`  // requests begun by each gateway
-	Ordered     bool    `json:"ordered,omitempty"`     // a request waits until the one before has ended
+	Ordered     bool    `json:"ordered,omitempty"`     // a request waits for the preceding one
 }
 
 // Location is a place that devices belong to.

@@ -169,9 +169,8 @@ func (index Index) add(i int, a Account) {
 	}
 }
 
-// Find returns the position of the account with the same id. Without one, it returns that of
-// the account with the same name, unless both accounts have an id. It returns -1 if the list
-// has neither.
+// Find returns the position of the account with the same id or, if there is none, of the account
+// with the same name, unless both accounts have an id. It returns -1 if the list has neither.
 func (index Index) Find(a Account) int {
 	if i, ok := index.byID[a.ID]; ok {
 		return i

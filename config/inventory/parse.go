@@ -44,7 +44,7 @@ func Recognises(data []byte) bool {
 }
 
 // Parse reads a document from YAML or JSON, at most 8 MiB, and fills in the
-// defaults. Its error is strict.Mistakes, with every mistake, or that of Load or HasDecoder.
+// defaults. Its error is strict.Mistakes, with every mistake, or an error of Load or HasDecoder.
 func Parse(data []byte, o Options) (*Document, error) {
 	var d Document
 	mistakes := strict.Decode(data, &d, strict.Options{MaxBytes: 8 << 20, MaxNodes: 2_000_000})

@@ -58,7 +58,7 @@ func recordsOfAccount() []recordList[Account] {
 	}
 }
 
-// login is the list of the one SOAP login that an account may have.
+// login returns the operations on the SOAP login of an account.
 func login() recordList[Account] {
 	return recordList[Account]{
 		merge: func(old, fresh *Account) { old.SOAP = cmp.Or(fresh.SOAP, old.SOAP) },

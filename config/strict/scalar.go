@@ -56,8 +56,8 @@ func decimal(text string) (f float64, ok bool) {
 	return f, err == nil && (f != 0 || !strings.ContainsAny(mantissa, "123456789"))
 }
 
-// isText reports whether a value is valid as text. Digits are, because telephone numbers are
-// usually not quoted; they keep their leading zeros.
+// isText reports whether a value is valid as text. Digits are valid, because telephone numbers
+// are usually not quoted; they keep their leading zeros.
 func isText(n *yaml.Node) bool {
 	switch n.ShortTag() {
 	case "!!str", "!!timestamp":
@@ -132,7 +132,7 @@ func describeKind(k reflect.Kind) string {
 	return "text"
 }
 
-// describeShape describes a value without quoting it, because it may be a secret in the wrong place.
+// describeShape describes a value without quoting it: it may be a secret in the wrong place.
 func describeShape(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
