@@ -114,8 +114,8 @@ func TestIndicationFillsAPart(t *testing.T) {
 	}
 }
 
-// The subjects are ASCII, because tshark reports other texts octet by octet, without the charset
-// and the quote.
+// tsharkNotifications returns notifications with subjects in ASCII, because tshark reports other
+// texts octet by octet, without the charset and the quote.
 func tsharkNotifications() map[string]wap.Notification {
 	setClass := func(n *wap.Notification) { n.Class = wap.Advertisement }
 	longNotification := changed(setClass)
