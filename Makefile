@@ -61,7 +61,7 @@ check: .tools/bin/golangci-lint-$(GOLANGCI_VERSION) arch docs ## format, vet, li
 	.tools/bin/golangci-lint-$(GOLANGCI_VERSION) run
 
 arch: ## the import picture of docs/architecture.md
-	go test ./cmd/penstock -run Picture
+	go test ./cmd/penstock -run Imports
 
 docs: .tools/node/node_modules/.bin/spectral ## links of all Markdown files; the API documentation under two linters
 	go test ./deploy -run Links

@@ -16,8 +16,8 @@ import (
 
 const module = "github.com/penstock/penstock/"
 
-// testSupport lists packages that all tests and packages for tests may import: the helpers of tests,
-// and the servers that tests share with make bench and make chaos.
+// testSupport lists the packages that all tests and packages for tests may import: the helpers of
+// tests, and the servers that tests share with make bench and make chaos.
 func testSupport() []string { return []string{"relay/relaytest", "deploy/servers"} }
 
 // topLevel lists the folders that may have Go code.
@@ -41,7 +41,7 @@ func directions() map[string][]string {
 		"ingest/console": {},
 
 		"relay": {},
-		// The database, which the stores of all domains use.
+		// The stores of all domains use the database.
 		"relay/db":        {"relay", "relay/porttest"},
 		"relay/account":   {"relay", "relay/db"},
 		"relay/gateway":   {"relay", "relay/db"},
@@ -84,9 +84,9 @@ func domain() []string {
 	return []string{"decoders", "relay", "relay/account", "relay/condition", "relay/credit", "relay/db", "relay/event", "relay/job", "relay/outbox", "relay/template", "relay/tracing"}
 }
 
-// doors lists the folders that may import each third-party library. Tests may import all listed
-// libraries. Nothing may import others.
-func doors() map[string][]string {
+// libraries lists the folders that may import each third-party library. Tests may import all listed
+// libraries. No file may import an unlisted library.
+func libraries() map[string][]string {
 	return map[string][]string{
 		"github.com/gofiber/fiber":                 {"ingest"},
 		"github.com/valyala/fasthttp":              {"delivery/httpout", "ingest", "deploy/bench"},
@@ -145,20 +145,20 @@ type file struct {
 
 func (f file) dir() string { return path.Dir(f.path) }
 
-// isTest reports whether only tests use a file: a test, the harness of the end-to-end tests, or the
-// program that starts the servers of tests.
+// isTest reports whether only tests use a file: a file of tests, of the harness of the end-to-end
+// tests, or of the program that starts the servers of tests.
 func (f file) isTest() bool {
-	return strings.HasSuffix(f.path, "_test.go") || within(f.dir(), "cmd/penstock/e2e") || within(f.dir(), "deploy/testservers")
+	return strings.HasSuffix(f.path, "_test.go") || inFolder(f.dir(), "cmd/penstock/e2e") || inFolder(f.dir(), "deploy/testservers")
 }
 
-func TestImportsFollowThePicture(t *testing.T) {
+func TestImportsFollowTheDirections(t *testing.T) {
 	files := goFiles(t, filepath.Join("..", ".."))
 	if len(files) < 20 {
-		t.Fatalf("only %d files were found", len(files))
+		t.Fatalf("found %d Go files, want at least 20", len(files))
 	}
 	for _, f := range files {
-		for _, wrong := range violations(f) {
-			t.Error(wrong)
+		for _, violation := range violations(f) {
+			t.Error(violation)
 		}
 	}
 }
@@ -168,28 +168,28 @@ func TestImportsAreAtMostEightDeep(t *testing.T) {
 	imports := make(map[string][]string)
 	for _, f := range goFiles(t, filepath.Join("..", "..")) {
 		for _, imported := range f.imports {
-			if ours, ok := strings.CutPrefix(imported, module); ok && !f.isTest() {
-				imports[f.dir()] = append(imports[f.dir()], ours)
+			if pkg, ok := strings.CutPrefix(imported, module); ok && !f.isTest() {
+				imports[f.dir()] = append(imports[f.dir()], pkg)
 			}
 		}
 	}
 	longest := make(map[string][]string)
 	var chain func(dir string) []string
 	chain = func(dir string) []string {
-		if known, ok := longest[dir]; ok {
-			return known
+		if cached, ok := longest[dir]; ok {
+			return cached
 		}
-		var below []string
+		var longestImport []string
 		for _, d := range imports[dir] {
-			if c := chain(d); len(c) > len(below) {
-				below = c
+			if c := chain(d); len(c) > len(longestImport) {
+				longestImport = c
 			}
 		}
-		longest[dir] = append([]string{dir}, below...)
+		longest[dir] = append([]string{dir}, longestImport...)
 		return longest[dir]
 	}
 	if got := chain("cmd/penstock"); len(got) < 4 || len(got) > 8 {
-		t.Errorf("%d packages deep: %s", len(got), strings.Join(got, " > "))
+		t.Errorf("the longest chain has %d packages, want 4 to 8: %s", len(got), strings.Join(got, " > "))
 	}
 }
 
@@ -197,74 +197,74 @@ func TestImportsAreAtMostEightDeep(t *testing.T) {
 func violations(f file) []string {
 	var messages []string
 	if top, _, _ := strings.Cut(f.path, "/"); !slices.Contains(topLevel(), top) {
-		messages = append(messages, fmt.Sprintf("%s: Go code outside the folders of the picture", f.path))
+		messages = append(messages, fmt.Sprintf("%s: Go code outside the folders of topLevel", f.path))
 	}
 	for _, imported := range f.imports {
-		if ours, ok := strings.CutPrefix(imported, module); ok {
-			if !mayImport(f, ours) {
-				messages = append(messages, fmt.Sprintf("%s: imports %s against the directions", f.path, ours))
+		if pkg, ok := strings.CutPrefix(imported, module); ok {
+			if !mayImport(f, pkg) {
+				messages = append(messages, fmt.Sprintf("%s: imports %s, which directions does not allow", f.path, pkg))
 			}
 			continue
 		}
-		if library, open := door(f, imported); !open {
-			messages = append(messages, fmt.Sprintf("%s: imports %s outside its door", f.path, library))
+		if library, open := libraryOf(f, imported); !open {
+			messages = append(messages, fmt.Sprintf("%s: imports %s, which libraries does not allow", f.path, library))
 		}
 	}
 	return messages
 }
 
 // mayImport reports whether a file may import a package of this module. Tests may also import
-// siblings, but not ingest from delivery or delivery from ingest. Only cmd imports config.
-func mayImport(f file, ours string) bool {
-	if slices.Contains(testSupport(), ours) && (f.isTest() || strings.HasSuffix(f.dir(), "test")) {
+// sibling packages, except ingest from delivery and delivery from ingest. Only cmd imports config.
+func mayImport(f file, pkg string) bool {
+	if slices.Contains(testSupport(), pkg) && (f.isTest() || strings.HasSuffix(f.dir(), "test")) {
 		return true
 	}
-	if f.isTest() && !within(ours, "cmd") {
-		between := within(f.dir(), "ingest") && within(ours, "delivery") || within(f.dir(), "delivery") && within(ours, "ingest")
-		leaf := within(f.dir(), "decoders") && !within(ours, "decoders") || within(f.dir(), "config") && !within(ours, "config")
+	if f.isTest() && !inFolder(pkg, "cmd") {
+		between := inFolder(f.dir(), "ingest") && inFolder(pkg, "delivery") || inFolder(f.dir(), "delivery") && inFolder(pkg, "ingest")
+		leaf := inFolder(f.dir(), "decoders") && !inFolder(pkg, "decoders") || inFolder(f.dir(), "config") && !inFolder(pkg, "config")
 		return !between && !leaf
 	}
 	rule, allowed := ruleFor(f.dir())
-	if within(ours, rule) && rule != "relay" || ours == f.dir() {
+	if inFolder(pkg, rule) && rule != "relay" || pkg == f.dir() {
 		return true
 	}
 	return slices.ContainsFunc(allowed, func(a string) bool {
-		if a == "relay" && !wide(f.dir()) {
-			return ours == "relay" // the kernel without its subfolders
+		if a == "relay" && !mayImportAllOfRelay(f.dir()) {
+			return pkg == "relay" // without its subfolders
 		}
-		return within(ours, a)
+		return inFolder(pkg, a)
 	})
 }
 
-// wide reports whether a folder may import all of relay, not only its kernel.
-func wide(dir string) bool { return !within(dir, "relay") }
+// mayImportAllOfRelay reports whether a folder may import the subfolders of relay.
+func mayImportAllOfRelay(dir string) bool { return !inFolder(dir, "relay") }
 
 func ruleFor(dir string) (rule string, allowed []string) {
 	for r, a := range directions() {
-		if within(dir, r) && len(r) > len(rule) {
+		if inFolder(dir, r) && len(r) > len(rule) {
 			rule, allowed = r, a
 		}
 	}
 	return rule, allowed
 }
 
-// door returns the library of an import, and whether the file may import it. Paths of the standard
-// library have no dot in their first element.
-func door(f file, imported string) (library string, open bool) {
-	for lib, folders := range doors() {
-		if !within(imported, lib) {
+// libraryOf returns the library of an import, and whether the file may import that library. Paths of
+// the standard library have no dot in their first element.
+func libraryOf(f file, imported string) (library string, open bool) {
+	for lib, folders := range libraries() {
+		if !inFolder(imported, lib) {
 			continue
 		}
-		return lib, f.isTest() || slices.ContainsFunc(folders, func(d string) bool { return within(f.dir(), d) })
+		return lib, f.isTest() || slices.ContainsFunc(folders, func(d string) bool { return inFolder(f.dir(), d) })
 	}
 	host, _, _ := strings.Cut(imported, "/")
 	return imported, !strings.Contains(host, ".")
 }
 
-func within(dir, folder string) bool { return dir == folder || strings.HasPrefix(dir, folder+"/") }
+func inFolder(dir, folder string) bool { return dir == folder || strings.HasPrefix(dir, folder+"/") }
 
-// goFiles parses the Go files. It does not run go list, because go test caches results of tests that
-// depend on a program, but not of tests that read files.
+// goFiles parses the imports of all Go files. It does not run go list: go test would reuse a cached
+// result after a change of the files.
 func goFiles(t *testing.T, root string) []file {
 	t.Helper()
 	var files []file
@@ -300,25 +300,25 @@ func parseFile(root, name string) (file, error) {
 	if err != nil {
 		return file{}, err
 	}
-	f := file{path: filepath.ToSlash(relative)}
+	parsed := file{path: filepath.ToSlash(relative)}
 	for _, spec := range tree.Imports {
 		imported, err := strconv.Unquote(spec.Path.Value)
 		if err != nil {
 			return file{}, err
 		}
-		f.imports = append(f.imports, imported)
+		parsed.imports = append(parsed.imports, imported)
 	}
-	return f, nil
+	return parsed, nil
 }
 
-func TestThePictureRefusesOtherImports(t *testing.T) {
+func TestForbiddenImportsAreViolations(t *testing.T) {
 	for name, tc := range map[string]struct {
 		path, imports string
-		wrong         bool
+		refused       bool
 	}{
 		"ingest imports the domain":                                  {"ingest/uplink/a.go", module + "relay/iot", false},
 		"ingest imports decoders":                                    {"ingest/uplink/a.go", module + "decoders/netserver", false},
-		"ingest imports its sibling":                                 {"ingest/uplink/a.go", module + "ingest/httpd", false},
+		"ingest imports a sibling package":                           {"ingest/uplink/a.go", module + "ingest/httpd", false},
 		"ingest imports delivery":                                    {"ingest/uplink/a.go", module + "delivery/queue", true},
 		"a test in ingest imports delivery":                          {"ingest/uplink/a_test.go", module + "delivery/queue", true},
 		"delivery imports ingest":                                    {"delivery/queue/a.go", module + "ingest/journal", true},
@@ -342,26 +342,26 @@ func TestThePictureRefusesOtherImports(t *testing.T) {
 		"the end-to-end harness drives a browser":                    {"cmd/penstock/e2e/a.go", "github.com/chromedp/chromedp", false},
 		"the end-to-end harness imports the program":                 {"cmd/penstock/e2e/a.go", module + "cmd/penstock/app", false},
 		"the end-to-end harness imports test support":                {"cmd/penstock/e2e/a.go", module + "relay/relaytest", false},
-		"the kernel imports a domain":                                {"relay/a.go", module + "relay/iot", true},
-		"relay imports ingest":                                       {"relay/iot/a.go", module + "ingest/journal", true},
-		"relay imports delivery":                                     {"relay/iot/a.go", module + "delivery", true},
-		"relay imports config":                                       {"relay/account/a.go", module + "config/inventory", true},
-		"a sibling imports a sibling":                                {"relay/iot/a.go", module + "relay/message", true},
-		"a part of a sibling imports a sibling":                      {"relay/iot/iottest/a.go", module + "relay/message", true},
-		"a sibling imports its own part":                             {"relay/iot/iottest/a.go", module + "relay/iot", false},
-		"a sibling imports the middle":                               {"relay/inbound/a.go", module + "relay/outbox", false},
-		"a sibling imports the kernel":                               {"relay/inbound/a.go", module + "relay", false},
-		"a domain imports the core of the store":                     {"relay/inbound/a.go", module + "relay/db", false},
-		"the core of the store imports a domain":                     {"relay/db/a.go", module + "relay/account", true},
+		"package relay imports a domain":                             {"relay/a.go", module + "relay/iot", true},
+		"a domain imports ingest":                                    {"relay/iot/a.go", module + "ingest/journal", true},
+		"a domain imports delivery":                                  {"relay/iot/a.go", module + "delivery", true},
+		"a domain imports config":                                    {"relay/account/a.go", module + "config/inventory", true},
+		"a domain imports another domain":                            {"relay/iot/a.go", module + "relay/message", true},
+		"a part of a domain imports another domain":                  {"relay/iot/iottest/a.go", module + "relay/message", true},
+		"a part of a domain imports its domain":                      {"relay/iot/iottest/a.go", module + "relay/iot", false},
+		"a domain imports the outbox":                                {"relay/inbound/a.go", module + "relay/outbox", false},
+		"a domain imports package relay":                             {"relay/inbound/a.go", module + "relay", false},
+		"a domain imports the database":                              {"relay/inbound/a.go", module + "relay/db", false},
+		"the database imports a domain":                              {"relay/db/a.go", module + "relay/account", true},
 		"a part of the database imports a domain":                    {"relay/db/dbtest/a.go", module + "relay/account", true},
 		"the outbox imports accounts":                                {"relay/outbox/a.go", module + "relay/account", false},
 		"accounts import the outbox":                                 {"relay/account/a.go", module + "relay/outbox", true},
-		"the middle imports a domain":                                {"relay/outbox/a.go", module + "relay/inbound", true},
+		"the outbox imports a domain":                                {"relay/outbox/a.go", module + "relay/inbound", true},
 		"a test of decoders imports the test support":                {"decoders/sms/a_test.go", module + "relay/relaytest", false},
 		"the suite of a store imports the test support":              {"relay/iot/iottest/a.go", module + "relay/relaytest", false},
 		"a domain imports the test support":                          {"relay/iot/a.go", module + "relay/relaytest", true},
 		"rules import devices":                                       {"relay/rule/a.go", module + "relay/iot", false},
-		"a domain that is not listed":                                {"relay/billing/a.go", module + "relay/iot", true},
+		"an unlisted domain":                                         {"relay/billing/a.go", module + "relay/iot", true},
 		"decoders import the domain":                                 {"decoders/sms/a.go", module + "relay", true},
 		"a test of decoders imports the domain":                      {"decoders/sms/a_test.go", module + "relay", true},
 		"decoders import decoders":                                   {"decoders/catalog/a.go", module + "decoders/cayenne", false},
@@ -370,23 +370,23 @@ func TestThePictureRefusesOtherImports(t *testing.T) {
 		"the program imports all":                                    {"cmd/penstock/app/core.go", module + "delivery/queue", false},
 		"the program is imported":                                    {"ingest/admin/a_test.go", module + "cmd/penstock", true},
 		"code in another folder":                                     {"util/a.go", "fmt", true},
-		"code at the top":                                            {"main.go", "fmt", true},
-		"fiber at its door":                                          {"ingest/restv2/a.go", "github.com/gofiber/fiber/v2", false},
+		"code in the top folder":                                     {"main.go", "fmt", true},
+		"fiber in its folder":                                        {"ingest/restv2/a.go", "github.com/gofiber/fiber/v2", false},
 		"fiber in the domain":                                        {"relay/iot/a.go", "github.com/gofiber/fiber/v2/middleware/cors", true},
 		"go-redis outside the cache":                                 {"delivery/queue/a.go", "github.com/redis/go-redis/v9", true},
 		"go-redis in a test":                                         {"delivery/queue/a_test.go", "github.com/redis/go-redis/v9", false},
 		"asynq outside the queue":                                    {"delivery/worker/a.go", "github.com/hibiken/asynq", true},
 		"asynq in the queue":                                         {"delivery/queue/a.go", "github.com/hibiken/asynq", true},
-		"asynq at its door":                                          {"delivery/queue/timer/a.go", "github.com/hibiken/asynq", false},
+		"asynq in its folder":                                        {"delivery/queue/timer/a.go", "github.com/hibiken/asynq", false},
 		"a library of a similar name":                                {"delivery/worker/a.go", "github.com/hibiken/asynqmon", true},
-		"a library without a door":                                   {"relay/iot/a.go", "github.com/google/uuid", true},
-		"a library without a door, in a test":                        {"relay/iot/a_test.go", "github.com/google/uuid", true},
+		"an unlisted library":                                        {"relay/iot/a.go", "github.com/google/uuid", true},
+		"an unlisted library in a test":                              {"relay/iot/a_test.go", "github.com/google/uuid", true},
 		"the standard library":                                       {"relay/iot/a.go", "net/http", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := violations(file{path: tc.path, imports: []string{tc.imports}})
-			if (len(got) > 0) != tc.wrong {
-				t.Errorf("violations: %q", got)
+			if (len(got) > 0) != tc.refused {
+				t.Errorf("violations = %q, want any: %v", got, tc.refused)
 			}
 		})
 	}

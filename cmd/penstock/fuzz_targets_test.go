@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// parserName matches the names of functions that parse bytes from outside.
+// parserName matches the names of parsers.
 var parserName = regexp.MustCompile(`^([Pp]arse|[Dd]ecode|[Uu]nmarshal)`)
 
-// TestEveryPackageWithAParserHasAFuzzTarget looks for functions with the name of a parser whose first
-// parameter is a text or bytes. It skips deploy, whose programs parse only answers to their
+// TestEveryPackageWithAParserHasAFuzzTarget looks for functions that are named like a parser and have
+// a string or bytes as first parameter. It skips deploy: its programs parse only responses to their
 // own requests.
 func TestEveryPackageWithAParserHasAFuzzTarget(t *testing.T) {
 	root := filepath.Join("..", "..")
@@ -36,11 +36,11 @@ func TestEveryPackageWithAParserHasAFuzzTarget(t *testing.T) {
 		}
 	}
 	if len(parsers) < 20 {
-		t.Fatalf("only %d packages with parsers were found", len(parsers))
+		t.Fatalf("found %d packages with parsers, want at least 20", len(parsers))
 	}
 	for dir, name := range parsers {
 		if !fuzzed[dir] && !strings.HasPrefix(dir, "deploy/") {
-			t.Errorf("%s parses (%s) and has no fuzz target", dir, name)
+			t.Errorf("%s has the parser %s, but no fuzz target", dir, name)
 		}
 	}
 }
@@ -50,12 +50,12 @@ func takesText(function *ast.FuncDecl) bool {
 	if len(function.Type.Params.List) == 0 {
 		return false
 	}
-	switch first := function.Type.Params.List[0].Type.(type) {
+	switch parameterType := function.Type.Params.List[0].Type.(type) {
 	case *ast.Ident:
-		return first.Name == "string"
+		return parameterType.Name == "string"
 	case *ast.ArrayType:
-		element, ok := first.Elt.(*ast.Ident)
-		return ok && first.Len == nil && element.Name == "byte"
+		element, ok := parameterType.Elt.(*ast.Ident)
+		return ok && parameterType.Len == nil && element.Name == "byte"
 	}
 	return false
 }

@@ -64,7 +64,7 @@ func openBackends(ctx context.Context, cfg config.Config, log *slog.Logger, timi
 // duplicates. A frame takes about 150 bytes, and three times as much before a collection.
 const embeddedMarks = 200_000
 
-// openCache opens Redis, which has the timers of the queue and data that can be rebuilt.
+// openCache opens Redis, which stores the timers of the queue and data that can be rebuilt.
 func (b *backends) openCache(ctx context.Context, cfg config.Config, log *slog.Logger) (err error) {
 	o, note := cache.Options{URL: cfg.Redis.URL, Logger: log, Observe: b.timings.Backend("queue")}, "redis"
 	if cfg.Redis.URL == "" {
@@ -90,8 +90,8 @@ func (b *backends) openCache(ctx context.Context, cfg config.Config, log *slog.L
 func (b *backends) openReadings(_ context.Context, cfg config.Config, log *slog.Logger) error {
 	note := "embedded"
 	if cfg.Influx.URL == "" {
-		// The file with the number of writes is outside of the directory, so that the two are not
-		// restored together.
+		// The file with the number of writes is outside the directory, so that both are not restored
+		// together.
 		store, err := readings.Open(filepath.Join(cfg.DataDir, readingsDir), filepath.Join(cfg.DataDir, readings.File+db.CommitsSuffix))
 		if err != nil {
 			return err
@@ -135,7 +135,7 @@ func newInflux(c config.Influx, log *slog.Logger) (*influx.Store, error) {
 	return influx.New(influx.Options{URL: c.URL, Token: c.Token, Org: c.Org, Bucket: c.Bucket, Logger: log})
 }
 
-// openMail opens the SMTP client, or the directory to which mails are written without one.
+// openMail opens the SMTP client; without an SMTP server, the directory to which mails are written.
 func (b *backends) openMail(_ context.Context, cfg config.Config, log *slog.Logger) error {
 	if cfg.SMTP.Addr == "" {
 		sink, err := mail.New(cfg.DataDir, mail.Options{From: cfg.SMTP.From})

@@ -20,9 +20,9 @@ import (
 	"github.com/penstock/penstock/relay/ledger/vault"
 )
 
-// backupCommand copies the databases of the data directory, also while the gateway runs. It does
-// not copy keys and tokens, so that a reader of the backup can neither open sealed values nor
-// use the APIs.
+// backupCommand copies the databases of the data directory, even while the gateway runs. It does
+// not copy keys and tokens, so that a reader of the backup can neither open sealed values nor use
+// the APIs.
 type backupCommand struct {
 	Dir    string `arg:"" help:"The directory to create; it must be missing or empty." placeholder:"DIR"`
 	Config string `help:"The configuration file." placeholder:"FILE"`
@@ -33,7 +33,7 @@ func databases() []string {
 	return []string{db.File, filepath.Join(readingsDir, readings.File)}
 }
 
-// Run copies the files, and prints which back ends need a separate backup.
+// Run copies the files, and prints the back ends that need a separate backup.
 func (b backupCommand) Run(w client.Environment) error {
 	cfg, err := config.Load(b.Config, w.Variables)
 	if err != nil {
@@ -99,7 +99,7 @@ func checkMasterKey(ctx context.Context, cfg config.Config, dir string) error {
 	return err
 }
 
-// otherBackups returns instructions for back ends outside of the data directory.
+// otherBackups returns instructions for back ends outside the data directory.
 func otherBackups(cfg config.Config) string {
 	var builder strings.Builder
 	if cfg.Database.URL != "" {

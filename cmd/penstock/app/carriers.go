@@ -26,7 +26,7 @@ import (
 // carriers has the binds to SMSCs.
 type carriers struct {
 	clients []*smpp.Client
-	holders map[string]*holder // of carriers that only one gateway may connect to, by carrier
+	holders map[string]*holder // by carrier, for carriers that only one gateway may connect to
 	running sync.WaitGroup
 	life    context.Context
 	stop    context.CancelFunc
@@ -129,7 +129,7 @@ func (c *carriers) otherHolder(carrier string) string {
 	return ""
 }
 
-// start connects the binds. A holder connects those that only one gateway may have.
+// start connects the binds. A holder connects the binds that only one gateway may have.
 func (c *carriers) start() {
 	for _, client := range c.clients {
 		if c.holders[client.Status().Carrier] == nil {

@@ -23,9 +23,8 @@ type checkConfigCommand struct {
 	File string `arg:"" help:"The configuration file, or an inventory."`
 }
 
-// Run checks a configuration file with the environment, the files that it names, and its
-// inventory, and warns of unknown variables. It checks an inventory without the records of a
-// gateway.
+// Run checks a configuration file with the environment, the files that it names, and its inventory,
+// and warns of unknown variables. It checks an inventory without the records of a gateway.
 func (c checkConfigCommand) Run(w client.Environment) error {
 	if data, err := os.ReadFile(c.File); err == nil && document.Recognises(data) {
 		cfg, err := config.Load("", w.Variables)

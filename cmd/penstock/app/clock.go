@@ -21,8 +21,8 @@ const (
 	clockEvery = time.Minute
 )
 
-// clock has the time of day and detects jumps of it: with a clock that is wrong for a minute,
-// the gateway must not delete records that have a retention of years.
+// clock returns the time of day and detects its jumps: while the clock of the machine is wrong, the
+// gateway must not delete records that have a retention of years.
 type clock struct {
 	now     func() time.Time
 	elapsed func() time.Duration // the monotonic clock
@@ -30,16 +30,16 @@ type clock struct {
 
 	mu            sync.Mutex
 	trusted       time.Time     // the time of day when it was last trusted
-	trustedAfter  time.Duration // elapsed at that time
-	jumped        time.Duration // difference between both clocks since; 0 if there is no jump
-	detectedAfter time.Duration // elapsed when the jump was detected
+	trustedAfter  time.Duration // elapsed time when the time of day was last trusted
+	jumped        time.Duration // size of the jump since then; 0 if there is no jump
+	detectedAfter time.Duration // elapsed time when the jump was detected
 }
 
 func newClock(now func() time.Time, elapsed func() time.Duration, log *slog.Logger) *clock {
 	return &clock{now: now, elapsed: elapsed, log: log, trusted: now().Round(0), trustedAfter: elapsed()}
 }
 
-// systemClock is the clock of this machine.
+// systemClock returns the clock of this machine.
 func systemClock(log *slog.Logger) *clock {
 	began := time.Now()
 	return newClock(time.Now, func() time.Duration { return time.Since(began) }, log)

@@ -58,8 +58,8 @@ end
 complete -c penstock -a '(_penstock)'
 `
 
-// completions writes a case for each command. The first matching case applies, so that subcommands
-// come before their command.
+// completions writes a case for each command. Subcommands come before their command, because the
+// first matching case applies.
 func completions(builder *strings.Builder, caseFormat string, n *kong.Node, line string) {
 	var words []string
 	for _, child := range n.Children {

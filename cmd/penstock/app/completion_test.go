@@ -13,8 +13,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// completedLines returns command lines with words that complete them.
-func completedLines() map[string]string {
+// wantedWords maps command lines to the words that must be offered as completions.
+func wantedWords() map[string]string {
 	return map[string]string{
 		"penstock ap":                         "apply",
 		"penstock re":                         "restore recover replay",
@@ -29,36 +29,36 @@ func completedLines() map[string]string {
 
 // TestCompletion completes lines in each shell with the script that penstock prints.
 func TestCompletion(t *testing.T) {
-	for shell, complete := range map[string]func(t *testing.T, script, line string) []string{"bash": inBash, "fish": inFish} {
+	for shell, complete := range map[string]func(t *testing.T, script, line string) []string{"bash": completeInBash, "fish": completeInFish} {
 		t.Run(shell, func(t *testing.T) {
-			script := printedFor(t, shell)
-			for line, want := range completedLines() {
+			script := completionScript(t, shell)
+			for line, want := range wantedWords() {
 				got := complete(t, script, line)
 				for _, word := range strings.Fields(want) {
 					if !slices.Contains(got, word) {
-						t.Errorf("%q: no %s in %q", line, word, got)
+						t.Errorf("%q: completions = %q, want %s among them", line, got, word)
 					}
 				}
 				if want == "" && len(got) > 0 {
-					t.Errorf("%q: %q", line, got)
+					t.Errorf("%q: completions = %q, want none", line, got)
 				}
 			}
 		})
 	}
 }
 
-// printedFor returns the script for a shell.
-func printedFor(t *testing.T, shell string) string {
+// completionScript returns the script that penstock prints for a shell.
+func completionScript(t *testing.T, shell string) string {
 	t.Helper()
-	var out, errs bytes.Buffer
-	if code := Run([]string{"completion", shell}, client.Environment{Context: t.Context(), Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}); code != exitDone {
-		t.Fatalf("exit code %d: %s", code, errs.String())
+	var stdout, stderr bytes.Buffer
+	if code := Run([]string{"completion", shell}, client.Environment{Context: t.Context(), Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr}); code != exitDone {
+		t.Fatalf("exit code = %d, want 0: %s", code, stderr.String())
 	}
-	return out.String()
+	return stdout.String()
 }
 
-// installed fails a test if a shell is missing, or skips it if PENSTOCK_TEST_SKIP_REAL is 1.
-func installed(t *testing.T, shell string) {
+// requireShell fails the test if a shell is missing, or skips the test if PENSTOCK_TEST_SKIP_REAL is 1.
+func requireShell(t *testing.T, shell string) {
 	t.Helper()
 	if _, err := exec.LookPath(shell); err == nil {
 		return
@@ -69,33 +69,33 @@ func installed(t *testing.T, shell string) {
 	t.Fatalf("%s is not installed: run make deps", shell)
 }
 
-func inBash(t *testing.T, script, line string) []string {
+func completeInBash(t *testing.T, script, line string) []string {
 	t.Helper()
 	bash := exec.Command("bash", "-c", script+`COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _penstock; printf '%s\n' "${COMPREPLY[@]}"`, "bash")
 	bash.Args = append(bash.Args, strings.Split(line, " ")...)
 	return wordsOf(t, bash)
 }
 
-func inFish(t *testing.T, script, line string) []string {
+func completeInFish(t *testing.T, script, line string) []string {
 	t.Helper()
-	installed(t, "fish")
+	requireShell(t, "fish")
 	return wordsOf(t, exec.Command("fish", "--no-config", "-c", script+"complete -C '"+line+"'"))
 }
 
-func wordsOf(t *testing.T, c *exec.Cmd) []string {
+func wordsOf(t *testing.T, cmd *exec.Cmd) []string {
 	t.Helper()
-	out, err := c.CombinedOutput()
+	output, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Errorf("%v: %s", err, out)
+		t.Errorf("%v: %s", err, output)
 	}
-	return strings.Fields(string(out))
+	return strings.Fields(string(output))
 }
 
 // TestCompletionInZsh types a line and a tab into an interactive zsh.
 func TestCompletionInZsh(t *testing.T) {
-	installed(t, "zsh")
+	requireShell(t, "zsh")
 	file := filepath.Join(t.TempDir(), "completion.zsh")
-	relaytest.NoError(t, os.WriteFile(file, []byte(printedFor(t, "zsh")), 0o600))
+	relaytest.NoError(t, os.WriteFile(file, []byte(completionScript(t, "zsh")), 0o600))
 	const session = `
 zmodload zsh/zpty
 zpty shell zsh -f -i
@@ -106,7 +106,7 @@ zpty -r shell seen '*got:*' && print -r -- "$seen"
 zpty -d shell`
 	zsh := exec.Command("timeout", "60", "zsh", "-f", "-c", session, "zsh", file)
 	zsh.Env = append(os.Environ(), "HOME="+t.TempDir(), "ZDOTDIR="+t.TempDir(), "TERM=dumb")
-	if out := strings.Join(wordsOf(t, zsh), " "); !strings.Contains(out, "penstock replay events --dry-run") {
-		t.Errorf("%q", out)
+	if output := strings.Join(wordsOf(t, zsh), " "); !strings.Contains(output, "penstock replay events --dry-run") {
+		t.Errorf("output = %q, want the completed --dry-run", output)
 	}
 }

@@ -62,11 +62,11 @@ func (g *Gateway) openCore(ctx context.Context, stores backends) (core, error) {
 	for _, store := range stores.embedded {
 		g.onStart(func(ctx context.Context) { store.watchIntegrity(ctx, g.log) })
 	}
-	sends, err := g.openSending(stores.records, reports, proc.intakes)
+	sending, err := g.openSending(stores.records, reports, proc.intakes)
 	if err != nil {
 		return core{}, err
 	}
-	g.queue, g.attempter = senders.queue, senders.worker.WithMessages(sends.messages, sends.submit.Simulated)
+	g.queue, g.attempter = senders.queue, senders.worker.WithMessages(sending.messages, sending.submit.Simulated)
 	runners := services.ledgers.Runners()
 	maps.Copy(runners, services.sims.actions.Runners(services.sims.meter))
 	runners[sip.Kind] = services.calls.Run
@@ -75,8 +75,8 @@ func (g *Gateway) openCore(ctx context.Context, stores backends) (core, error) {
 	runners[usage.BlockKind] = services.sims.meter.RunBlock
 	g.jobs, g.work = services.jobs, jobs.Work{Runners: runners, OnEnd: services.sims.actions.Ending}
 	g.intakes, g.devices, g.membership = proc.intakes, proc.devices, members
-	g.submit, g.carriers = sends.submit, sends.carriers
-	return core{services: services, stores: stores, senders: senders, proc: proc, rules: proc.rules, membership: members, sending: sends}, nil
+	g.submit, g.carriers = sending.submit, sending.carriers
+	return core{services: services, stores: stores, senders: senders, proc: proc, rules: proc.rules, membership: members, sending: sending}, nil
 }
 
 // services has the services whose operations run as jobs.
@@ -154,7 +154,7 @@ func (g *Gateway) openOutbound(stores backends) (senders outbound, err error) {
 	}
 	callbackURL := func(ctx context.Context, acct relay.AccountID) (string, error) {
 		a, err := stores.records.Accounts.Account(ctx, acct)
-		return a.CallbackURL, err // empty if it has none
+		return a.CallbackURL, err // empty if the account has none
 	}
 	senders.sender = outbox.Sender{Store: stores.records.Deliveries, Dispatcher: senders.queue, Lease: senders.queue.Lease(), Now: time.Now}
 	senders.events = outbox.Caller{Sender: senders.sender, CallbackURL: callbackURL}

@@ -19,7 +19,7 @@ import (
 	registry "github.com/penstock/penstock/relay/gateway"
 )
 
-// The name of the gateway, and the folder of embedded readings, in the data directory.
+// The file with the name of the gateway, and the folder of embedded readings, in the data directory.
 const (
 	nodeFile    = "node"
 	readingsDir = "readings"
@@ -38,7 +38,7 @@ func readOrCreate(dir, name string, length int) (text string, err error) {
 	return text, nil
 }
 
-// readOrCreateToken is like readOrCreate for a token, and refuses one that can be guessed.
+// readOrCreateToken is like readOrCreate for a token. It refuses a token that can be guessed.
 func readOrCreateToken(dir, name string) (token string, err error) {
 	if token, err = readToken(dir, name); err != nil || token != "" {
 		return token, err
@@ -55,7 +55,7 @@ func readText(dir, name string) (text string, err error) {
 	return strings.TrimSpace(string(b)), nil
 }
 
-// readToken is like readText for a token, and refuses one that can be guessed.
+// readToken is like readText for a token. It refuses a token that can be guessed.
 func readToken(dir, name string) (token string, err error) {
 	if token, err = readText(dir, name); err != nil || token == "" {
 		return "", err
@@ -66,8 +66,8 @@ func readToken(dir, name string) (token string, err error) {
 	return token, nil
 }
 
-// checkDatabases returns an error if a data directory that was used before has lost the SQLite
-// database of the records: SQLite would create a new one.
+// checkDatabases returns an error if a data directory that is not new lacks the SQLite database of
+// the records: SQLite would create a new database.
 func checkDatabases(cfg config.Config) error {
 	if _, err := os.Stat(filepath.Join(cfg.DataDir, databaseFile)); errors.Is(err, fs.ErrNotExist) {
 		return nil // a new data directory
@@ -86,7 +86,7 @@ func missing(path string) bool {
 }
 
 // placeOf identifies a data directory by the host, its boot, and the directory's device and
-// inode. Only one process can work in a place, because it holds the locks of the journals.
+// inode. Only one process can work in a place, because the process locks the journals.
 func placeOf(dataDir string) (string, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -107,8 +107,8 @@ func placeOf(dataDir string) (string, error) {
 	return fmt.Sprintf("%s %s %d:%d", host, strings.TrimSpace(string(boot)), stat.Dev, stat.Ino), nil
 }
 
-// registered returns the gateway that is registered under the name of this one; ok is false if
-// there is none.
+// registered returns the gateway that is registered under the name of this gateway; ok is false if
+// no gateway is.
 func (m *membership) registered(ctx context.Context) (g registry.Gateway, ok bool, err error) {
 	gateways, err := m.store.Gateways(ctx)
 	for i := range gateways {
@@ -119,9 +119,9 @@ func (m *membership) registered(ctx context.Context) (g registry.Gateway, ok boo
 	return g, false, err
 }
 
-// checkName stops the gateway until the process ends if another process works under its name,
-// and reports whether one does. It does if it has registered after this process, or if its
-// heartbeats go on while this process starts.
+// checkName reports whether another process uses the name of this gateway: a process that has
+// registered after this process, or that sends heartbeats while this process starts. checkName
+// then retires this process.
 func (m *membership) checkName(ctx context.Context) (taken bool, err error) {
 	g, ok, err := m.registered(ctx)
 	if err != nil || !ok || g.Facts[registry.Incarnation] == m.self.Facts[registry.Incarnation] {
@@ -138,12 +138,12 @@ func (m *membership) checkName(ctx context.Context) (taken bool, err error) {
 }
 
 // watch watches a registered gateway for watchFor and reports whether it sends a heartbeat. A
-// process in the same place has ended, because this one holds its locks.
+// process in the same place has ended, because this process has its locks.
 func (m *membership) watch(ctx context.Context, g *registry.Gateway) (alive bool, err error) {
 	if place := m.self.Facts[registry.Place]; place != "" && place == g.Facts[registry.Place] {
 		return false, nil
 	}
-	if g.SeenAt.Equal(m.endedAt) { // an earlier watch has found that it has ended
+	if g.SeenAt.Equal(m.endedAt) { // an earlier watch has found that the process has ended
 		return false, nil
 	}
 	m.log.Info("this gateway's name is registered elsewhere; watching whether that process sends heartbeats", "node", g.Node, "internal_url", g.URL)

@@ -13,8 +13,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestNoCommandCreatesALostDatabase runs the commands that read the records of a data
-// directory whose penstock.db was deleted.
+// TestNoCommandCreatesALostDatabase runs commands that read records in a data directory without
+// penstock.db.
 func TestNoCommandCreatesALostDatabase(t *testing.T) {
 	t.Parallel()
 	for name, run := range map[string]func(client.Environment) error{
@@ -31,10 +31,10 @@ func TestNoCommandCreatesALostDatabase(t *testing.T) {
 				got = err.Error()
 			}
 			if !strings.Contains(got, "penstock.db is missing or empty") || !strings.Contains(got, "penstock restore") {
-				t.Errorf("the error is %q, want one that names the file and what to do", got)
+				t.Errorf("error = %q, want the missing file and `penstock restore`", got)
 			}
 			if _, err := os.Stat(filepath.Join(dir, db.File)); err == nil {
-				t.Error("the command made an empty database")
+				t.Error("the command created an empty database")
 			}
 		})
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/penstock/penstock/relay/inventory"
 )
 
-// declare applies the configured inventory, or the demo if none is configured. While the database
-// is down it retries in the background, because known senders can be served.
+// declare applies the configured inventory, or the demo if no inventory is configured. While the
+// database is down it retries in the background, because known senders can be served.
 func (g *Gateway) declare(ctx context.Context, accountStore *account.Store, inv *inventory.Service) error {
 	if err := g.updateDemo(ctx, inv); err != nil {
 		return fmt.Errorf("demo account: %w", err)
@@ -29,7 +29,7 @@ func (g *Gateway) declare(ctx context.Context, accountStore *account.Store, inv 
 	}
 	accounts, err := accountStore.Accounts(ctx)
 	if relay.KindOf(err) == relay.KindUnavailable {
-		return nil // the back end's check reports that
+		return nil // the check of the back end reports the error
 	}
 	if err == nil && len(accounts) == 0 {
 		g.log.Warn("no account is declared; declare one with: penstock apply -f inventory.yaml", "documentation", "docs/inventory.md", "example", "deploy/inventory.example.yaml")
@@ -57,13 +57,13 @@ func (g *Gateway) declareConfigured(ctx context.Context, inv *inventory.Service)
 }
 
 func (g *Gateway) apply(ctx context.Context, inv *inventory.Service, data []byte) error {
-	done, err := inv.Apply(ctx, data, document.Mode{})
+	result, err := inv.Apply(ctx, data, document.Mode{})
 	if err != nil {
 		return fmt.Errorf("inventory %s:\n%w", g.cfg.Inventory, err)
 	}
-	g.log.Info("inventory applied", "path", g.cfg.Inventory, "accounts", len(done.Accounts))
-	if len(done.Kept) > 0 {
-		g.log.Info("inventory applied; some values are kept", "path", g.cfg.Inventory, "count", len(done.Kept), "kept", document.FirstNames(done.Kept))
+	g.log.Info("inventory applied", "path", g.cfg.Inventory, "accounts", len(result.Accounts))
+	if len(result.Kept) > 0 {
+		g.log.Info("inventory applied; some values are kept", "path", g.cfg.Inventory, "count", len(result.Kept), "kept", document.FirstNames(result.Kept))
 	}
 	return nil
 }
@@ -112,8 +112,8 @@ func (g *Gateway) declareDemo(ctx context.Context, inv *inventory.Service) error
 	return nil
 }
 
-// demoOf returns the demo inventory. The SOAP password is the token, which cannot be guessed, so
-// that its hash is a fast one: a slow one takes half of the start and 19 MiB.
+// demoOf returns the demo inventory. The SOAP password is the token, which cannot be guessed. A fast
+// hash is therefore sufficient: a slow hash would take half of the start and 19 MiB.
 func demoOf(token string) document.Document {
 	demo := document.Demo(token)
 	demo.Accounts[0].SOAP.Password = account.HashGenerated(account.HashToken(token))
@@ -135,7 +135,7 @@ func applyDemo(ctx context.Context, inv *inventory.Service, demo document.Docume
 // stays revoked.
 func (g *Gateway) updateDemo(ctx context.Context, inv *inventory.Service) error {
 	if g.cfg.Database.URL != "" {
-		return nil // PostgreSQL never has the demo
+		return nil // PostgreSQL never contains the demo account
 	}
 	path := filepath.Join(g.cfg.DataDir, client.DemoTokenFile)
 	login, found, err := inv.GeneratedLogin(ctx)

@@ -21,8 +21,8 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// decodeCommand runs a decoder on frames and stores nothing. It runs a codec and a source by
-// itself, and a decoder or a device at a running gateway.
+// decodeCommand runs a decoder on frames and stores nothing. It runs a codec and a source in this
+// process, and the decoder of a flag or of a device at a running gateway.
 type decodeCommand struct {
 	Codec   string            `help:"json, cayenne_lpp, senml, expr or javascript; default: javascript for a source file ending in .js, else expr." placeholder:"NAME"`
 	Source  string            `help:"The file with the source of the codec; - is the standard input." placeholder:"FILE"`
@@ -73,7 +73,7 @@ func (d decodeCommand) Run(w client.Environment) error {
 	return err
 }
 
-// try decodes at the gateway if a flag names its URL or one of its records, else locally.
+// try decodes at the gateway if a flag names the gateway, a decoder or a device; else locally.
 func (d decodeCommand) try(w client.Environment, body []byte) (answer admin.TryAnswer, err error) {
 	if d.Decoder != "" || d.Device != "" || d.Server != "" {
 		label := "decode"

@@ -17,7 +17,7 @@ import (
 type embeddedStore struct {
 	database
 	file  string
-	kinds []event.Kind // kinds of traffic that are processed into it
+	kinds []event.Kind // kinds of traffic that are processed into the database
 	// otherWrites describes the writes that do not come from the journal.
 	otherWrites string
 }
@@ -47,8 +47,8 @@ func (s *embeddedStore) watchIntegrity(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// catchUp reverts the journals if an embedded store has lost transactions: they are processed
-// again from the entry up to which the store is complete. Messages that were due in the time
+// catchUp reverts the journals if an embedded store has lost transactions: their entries are
+// processed again from the first one that the store may lack. Messages that were due in the time
 // of the lost writes get the state unknown, because they may have been sent.
 func (m *membership) catchUp(ctx context.Context, stores []embeddedStore) error {
 	for _, store := range stores {
@@ -61,7 +61,7 @@ func (m *membership) catchUp(ctx context.Context, stores []embeddedStore) error 
 			return fmt.Errorf("%s: %w", store.file, err)
 		}
 		if loss.Found && store.file == db.File && m.Halted() == "" {
-			// afterRestore runs before follow, so that a crash between them repeats it.
+			// afterRestore runs before follow, so that a start after a crash repeats it.
 			unknown, err := m.afterRestore(ctx, registry.Halt{Node: m.self.Node, Since: loss.Until, LastWrite: loss.Since})
 			if err != nil {
 				return fmt.Errorf("%s: messages that may have been sent: %w", store.file, err)
@@ -92,19 +92,19 @@ func follow(stores []embeddedStore, intakes map[event.Kind]*intake.Intake) {
 	}
 }
 
-// acceptEarlier accepts embedded records in an earlier state than that of the witness, because
-// catchUp processes the missing entries. Records of `penstock restore` wait for
-// `penstock recover` instead.
+// acceptEarlier accepts embedded records in a state before that of the witness, because catchUp
+// processes the missing entries. Records from `penstock restore` wait for `penstock recover`
+// instead.
 func (m *membership) acceptEarlier(ctx context.Context, records *db.DB) error {
 	current, err := m.readState(ctx)
 	if err != nil {
 		return err
 	}
-	if current.Database == m.seen.Database && current.Beats < m.seen.Beats && !m.seen.Restored {
-		m.seen.Beats = current.Beats
+	if current.Database == m.witness.Database && current.Beats < m.witness.Beats && !m.witness.Restored {
+		m.witness.Beats = current.Beats
 	}
-	// The checkpoint writes the id to the file, so that it is still there if the write-ahead log
-	// is lost.
+	// The checkpoint writes the database id to the file: the id must not be lost with the
+	// write-ahead log.
 	return records.Checkpoint(ctx)
 }
 

@@ -13,25 +13,25 @@ import (
 
 // Messages that were due in the time of lost writes may have been sent. They must not be sent
 // again without a request.
-func TestMessagesOfALostTimeAreNotSentAgain(t *testing.T) {
+func TestMessagesInTheTimeOfLostWritesAreNotSentAgain(t *testing.T) {
 	dir, ctx := t.TempDir(), t.Context()
-	write := func(times int) {
+	writeSettings := func(n int) {
 		t.Helper()
 		database := dbtest.Open(t, db.Options{Dir: dir})
 		follow([]embeddedStore{{database: database}}, nil)
-		for range times {
+		for range n {
 			relaytest.NoError(t, database.Run(ctx, "test", "INSERT INTO setting (name, value) VALUES ($1, '')", rand.Text()))
 		}
 		relaytest.NoError(t, database.Close())
 	}
-	write(1)
+	writeSettings(1)
 	earlier := relaytest.Must(os.ReadFile(filepath.Join(dir, db.File)))(t)
-	write(3)
+	writeSettings(3)
 	relaytest.NoError(t, os.WriteFile(filepath.Join(dir, db.File), earlier, 0o600))
 
 	database := dbtest.Open(t, db.Options{Dir: dir})
 	loss := database.Progress().Loss()
-	relaytest.Equal(t, "a loss is found", loss.Found, true)
+	relaytest.Equal(t, "whether a loss is found", loss.Found, true)
 	m, halts := newMembership(t, database, "n1")
 	relaytest.NoError(t, m.catchUp(ctx, []embeddedStore{{database: database, file: db.File}}))
 	if len(*halts) != 1 {
@@ -39,6 +39,6 @@ func TestMessagesOfALostTimeAreNotSentAgain(t *testing.T) {
 	}
 	halt := (*halts)[0]
 	if !halt.Holds() || !halt.Since.Equal(loss.Until) || !halt.LastWrite.Equal(loss.Since) {
-		t.Errorf("the lost time is from %s to %s, want %s to %s", halt.LastWrite, halt.Since, loss.Since, loss.Until)
+		t.Errorf("lost time = %s to %s, want %s to %s", halt.LastWrite, halt.Since, loss.Since, loss.Until)
 	}
 }

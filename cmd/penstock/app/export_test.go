@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// DrainTime is exported for the tests of package app_test.
+// DrainTime is drainTime, for the tests of package app_test.
 const DrainTime = drainTime
 
-// SetClock replaces the clock of a gateway by a stopped one. It returns a function that advances
-// the elapsed time and makes the time of day jump.
-func SetClock(g *Gateway) (move func(passes, jumps time.Duration)) {
+// SetClock replaces the clock of a gateway by a stopped clock. It returns a function that advances
+// the elapsed time and lets the time of day jump.
+func SetClock(g *Gateway) (advance func(elapses, jumps time.Duration)) {
 	set := &setClock{began: time.Now()}
-	g.clock.mu.Lock() // the journals use it already
+	g.clock.mu.Lock() // the journals already use the clock
 	g.clock.now, g.clock.elapsed, g.clock.trusted, g.clock.trustedAfter = set.now, set.passed, set.now(), 0
 	g.clock.mu.Unlock()
-	return func(passes, jumps time.Duration) {
-		set.elapsed.Add(int64(passes))
+	return func(elapses, jumps time.Duration) {
+		set.elapsed.Add(int64(elapses))
 		set.shift.Add(int64(jumps))
 	}
 }

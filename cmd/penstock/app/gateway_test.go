@@ -12,14 +12,14 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestAClockThatJumpsDeletesNothing sets the clock of a whole gateway forward by 40 days,
-// back, and forward again.
-func TestAClockThatJumpsDeletesNothing(t *testing.T) {
+// TestJumpOfTheClockDeletesNoReadings sets the clock of a gateway forward by 40 days, back, and
+// forward again.
+func TestJumpOfTheClockDeletesNoReadings(t *testing.T) {
 	t.Parallel()
 	g := e2e.NewGateway(t, e2e.Embedded(), e2e.Fixture(t, "inventory.yaml"))
-	d := relaytest.Must(g.Open())(t)
-	set := app.SetClock(d)
-	g.Serve(d)
+	opened := relaytest.Must(g.Open())(t)
+	advance := app.SetClock(opened)
+	g.Serve(opened)
 
 	acme := g.As("acme-all-0123456")
 	acme.Post("/webhooks/generic/cellar?decoder_id=sent", `{"temperature":11,"door":"shut"}`).Mentions(t, 200, "shut")
@@ -32,33 +32,34 @@ func TestAClockThatJumpsDeletesNothing(t *testing.T) {
 	}
 	const day = 24 * time.Hour
 	for _, step := range []struct {
-		name          string
-		passes, jumps time.Duration
-		relied, kept  bool
+		name            string
+		elapses, jumps  time.Duration
+		trusted, stored bool
 	}{
 		{"40 days forward", 0, 40 * day, false, true},
-		{"back", 0, -40 * day, true, true},
+		{"40 days back", 0, -40 * day, true, true},
 		{"5 hours back", 0, -5 * time.Hour, false, true},
 		{"5 hours forward", 0, 5 * time.Hour, true, true},
 		{"40 days forward again", 0, 40 * day, false, true},
-		{"and so for a day", day, 0, true, false},
+		{"a day later", day, 0, true, false},
 	} {
-		set(step.passes, step.jumps)
-		relaytest.NoError(t, app.ExpireReadings(d))
-		relaytest.NoError(t, app.SweepRecords(d))
+		advance(step.elapses, step.jumps)
+		relaytest.NoError(t, app.ExpireReadings(opened))
+		relaytest.NoError(t, app.SweepRecords(opened))
 		status, r := g.Ready()
-		if said := strings.Contains(r.Backends["clock"].Error, "the clock has jumped"); status != http.StatusOK || said == step.relied {
-			t.Errorf("%s: /readyz %d, the clock: %s", step.name, status, r.Backends["clock"].Error)
+		if reported := strings.Contains(r.Backends["clock"].Error, "the clock has jumped"); status != http.StatusOK || reported == step.trusted {
+			t.Errorf("%s: status of /readyz = %d, error of the clock = %q, want status 200 and trusted = %v",
+				step.name, status, r.Backends["clock"].Error, step.trusted)
 		}
 		got := e2e.FormatReadings(acme.Readings(id, ""))
-		if kept := strings.Contains(got, "temperature=11"); kept != step.kept {
-			t.Errorf("%s: readings %q, kept %v, want %v", step.name, got, kept, step.kept)
+		if stored := strings.Contains(got, "temperature=11"); stored != step.stored {
+			t.Errorf("%s: readings = %q, stored = %v, want %v", step.name, got, stored, step.stored)
 		}
 	}
 }
 
-// TestSilentConnectionsDoNotDelayTheEnd stops a gateway with connections that have sent nothing.
-func TestSilentConnectionsDoNotDelayTheEnd(t *testing.T) {
+// TestSilentConnectionsDoNotDelayTheShutdown stops a gateway with connections that have sent nothing.
+func TestSilentConnectionsDoNotDelayTheShutdown(t *testing.T) {
 	g := e2e.Start(t, e2e.Embedded(), `{"accounts": []}`)
 	for range 3 {
 		conn := relaytest.Must(net.Dial("tcp", strings.TrimPrefix(g.URL(), "http://")))(t)
@@ -68,6 +69,6 @@ func TestSilentConnectionsDoNotDelayTheEnd(t *testing.T) {
 	began := time.Now()
 	relaytest.NoError(t, g.Stop())
 	if took := time.Since(began); took > app.DrainTime/2 {
-		t.Errorf("it took %s", took)
+		t.Errorf("the shutdown took %s, want at most %s", took, app.DrainTime/2)
 	}
 }

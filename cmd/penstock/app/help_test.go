@@ -12,33 +12,33 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// ran runs a command and returns its exit code and output.
-func ran(t *testing.T, variables []string, args ...string) (code int, stdout, stderr string) {
+// runCommand runs a command and returns its exit code and output.
+func runCommand(t *testing.T, variables []string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	var output, errs strings.Builder
-	code = Run(args, client.Environment{Context: t.Context(), Variables: variables, Stdout: &output, Stderr: &errs, Version: "v1.2.3"})
-	return code, output.String(), errs.String()
+	var out, errs strings.Builder
+	code = Run(args, client.Environment{Context: t.Context(), Variables: variables, Stdout: &out, Stderr: &errs, Version: "v1.2.3"})
+	return code, out.String(), errs.String()
 }
 
-func TestHelpPrintsTheHelpOfTheCommand(t *testing.T) {
-	for _, words := range []string{"", "apply", "token add"} {
-		code, help, _ := ran(t, nil, append([]string{"help"}, strings.Fields(words)...)...)
-		_, want, _ := ran(t, nil, append(strings.Fields(words), "--help")...)
-		relaytest.Equal(t, "the exit code of help "+words, code, exitDone)
-		relaytest.Equal(t, "help "+words, help, want)
+func TestHelpCommandPrintsTheSameAsTheFlag(t *testing.T) {
+	for _, name := range []string{"", "apply", "token add"} {
+		code, help, _ := runCommand(t, nil, append([]string{"help"}, strings.Fields(name)...)...)
+		_, want, _ := runCommand(t, nil, append(strings.Fields(name), "--help")...)
+		relaytest.Equal(t, "the exit code of help "+name, code, exitDone)
+		relaytest.Equal(t, "help "+name, help, want)
 	}
-	code, _, stderr := ran(t, nil, "help", "token", "lend")
+	code, _, stderr := runCommand(t, nil, "help", "token", "lend")
 	relaytest.Equal(t, "the exit code for an unknown command", code, exitUsage)
 	relaytest.Equal(t, "the error", stderr, "penstock: unknown command \"token lend\": penstock help lists the commands\n")
 }
 
 // TestTheManualPageRenders checks samples of the manual page, and that man prints no warning.
 func TestTheManualPageRenders(t *testing.T) {
-	code, page, _ := ran(t, nil, "man")
+	code, page, _ := runCommand(t, nil, "man")
 	relaytest.Equal(t, "the exit code", code, exitDone)
-	for _, words := range []string{".TH PENSTOCK 1", `.SS penstock check\-config <file>`, ".SS penstock token revoke", `.B \-\-allow\-removals=N`, "PENSTOCK_SERVER"} {
-		if !strings.Contains(page, words) {
-			t.Errorf("the page lacks %q", words)
+	for _, text := range []string{".TH PENSTOCK 1", `.SS penstock check\-config <file>`, ".SS penstock token revoke", `.B \-\-allow\-removals=N`, "PENSTOCK_SERVER"} {
+		if !strings.Contains(page, text) {
+			t.Errorf("the manual page lacks %q", text)
 		}
 	}
 	man, err := exec.LookPath("man")
@@ -55,23 +55,23 @@ func TestTheManualPageRenders(t *testing.T) {
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the warnings", warnings.String(), "")
 	if !strings.Contains(string(rendered), "penstock token add") {
-		t.Errorf("it renders as %s", rendered)
+		t.Errorf("the rendered page is %s, want penstock token add in it", rendered)
 	}
 }
 
-// The start fails before it creates files if the address is in use.
-func TestServeNamesTheAddressThatIsTaken(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test ends it
+// If the address is in use, the start fails before it creates files.
+func TestServeReportsAnAddressInUse(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed below
 	relaytest.NoError(t, err)
 	defer func() { _ = listener.Close() }()
 	dir := filepath.Join(t.TempDir(), "data")
-	code, _, stderr := ran(t, []string{"PENSTOCK_LISTEN=" + listener.Addr().String(), "PENSTOCK_DATA_DIR=" + dir}, "serve")
+	code, _, stderr := runCommand(t, []string{"PENSTOCK_LISTEN=" + listener.Addr().String(), "PENSTOCK_DATA_DIR=" + dir}, "serve")
 	relaytest.Equal(t, "the exit code", code, exitFailed)
 	want := "penstock: listen (PENSTOCK_LISTEN): another program listens on " + listener.Addr().String() + ": stop it, or choose another address: "
 	if !strings.HasPrefix(stderr, want) {
-		t.Errorf("it prints %q, want %q", stderr, want)
+		t.Errorf("stderr = %q, want prefix %q", stderr, want)
 	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
-		t.Errorf("the data directory: %v, want none", err)
+		t.Errorf("stat of the data directory: error = %v, want that it does not exist", err)
 	}
 }

@@ -25,10 +25,10 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// ledgerKeyFile has the generated master key, in the data directory.
+// ledgerKeyFile contains the generated master key, in the data directory.
 const ledgerKeyFile = "ledger-key"
 
-// headsFile has the heads of ledgers that this gateway has seen.
+// headsFile contains the ledger heads that this gateway has verified last.
 const headsFile = "ledger-heads"
 
 // createMasterKey creates the master key of ledgers at the first start, unless one is configured.
@@ -44,8 +44,8 @@ func createMasterKey(cfg config.Config, log *slog.Logger) error {
 	return nil
 }
 
-// masterKeys returns the master keys of ledgers, newest first: those of the settings, or those of
-// the file.
+// masterKeys returns the master keys of ledgers, newest first, from the settings or else from the
+// file.
 func masterKeys(cfg config.Config) ([]string, error) {
 	if keys := cfg.Ledger.MasterKeys(); len(keys) > 0 {
 		return keys, nil
@@ -146,8 +146,8 @@ type ledgerService struct {
 	*ledger.Service
 	vault     *vault.Vault
 	accounts  *account.Store
-	masterKey string       // the newest one
-	wrongKey  atomic.Bool  // keys of accounts are encrypted with another master key
+	masterKey string       // the newest master key
+	wrongKey  atomic.Bool  // true if keys of accounts are encrypted with another master key
 	faults    atomic.Int64 // found by the last audit
 	log       *slog.Logger
 }
@@ -193,7 +193,7 @@ func (l *ledgerService) watch(ctx context.Context) {
 	}
 }
 
-// The pauses between audits. auditEvery leaves four hours for an audit that is to run daily.
+// The pauses between audits. With auditEvery, an audit of up to four hours runs daily.
 const (
 	auditEvery   = 20 * time.Hour
 	auditRepairs = time.Hour   // after an audit that found faults

@@ -39,7 +39,7 @@ func (g *Gateway) housekeeping(ctx context.Context) {
 	}
 }
 
-// sweepEvery is the interval at which records that have expired are deleted.
+// sweepEvery is the interval at which expired records are deleted.
 const sweepEvery = 5 * time.Minute
 
 // sweep deletes expired records. The gateways take turns.
@@ -63,8 +63,8 @@ func (g *Gateway) sweepRecords(ctx context.Context) error {
 	return g.records.sweep(ctx, g.clock.now())
 }
 
-// measure calls read ten seconds after the start and then at an interval. It returns a function
-// that returns the last result.
+// measure calls read ten seconds after the start and then after each interval. The returned function
+// returns the last result.
 func measure[T any](g *Gateway, label string, interval time.Duration, read func(context.Context) (T, error)) func() T {
 	var latest atomic.Pointer[T]
 	latest.Store(new(T))
@@ -155,7 +155,7 @@ func (g *Gateway) sizes(ctx context.Context) (map[string]int64, error) {
 const expireEvery = time.Hour
 
 // expire deletes expired readings at the start, then each hour, and a minute after a failure. It
-// skips an hour if another gateway has deleted them, but not the start, because a gateway may
+// skips a deletion if another gateway has just made it, except at the start, because a gateway may
 // never run for an hour.
 func (g *Gateway) expire(ctx context.Context) {
 	due := true

@@ -7,7 +7,7 @@ import (
 	"github.com/penstock/penstock/delivery/codec"
 )
 
-// Gateways start the test binary as their codec workers.
+// TestMain runs a codec worker if a gateway has started the test binary as one.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == codec.WorkerCommand {
 		os.Exit(workerMain())

@@ -57,25 +57,25 @@ type membership struct {
 	afterRestore func(context.Context, registry.Halt) (int, error)
 	// forgetKeys discards the keys of sealed records, which a restored database may lack.
 	forgetKeys func()
-	// accept accepts the ledgers of a restored database as they are.
+	// accept accepts the current state of the ledgers of a restored database.
 	accept func(context.Context) ([]string, error)
 	// lostWrites means that the embedded records had lost their writes between lostSince and
-	// lostUntil at the start. reverted is the number of entries that are processed again; see
-	// catchUp.
+	// lostUntil at the start. catchUp sets it, and sets reverted to the number of entries that are
+	// processed again.
 	lostWrites bool
-	lostSince  time.Time // zero: the beginning
+	lostSince  time.Time // zero for the beginning
 	lostUntil  time.Time
 	reverted   int
 
-	watchFor time.Duration // how long checkName watches another gateway's heartbeats
+	watchFor time.Duration // time for which checkName watches the heartbeats of another gateway
 
-	beating  sync.Mutex // held by a heartbeat and by Recover; guards the next fields
+	beating  sync.Mutex // locked by a heartbeat and by Recover; guards the next fields
 	claimed  bool       // this process has registered
-	endedAt  time.Time  // last heartbeat of a process with this name that has ended
+	endedAt  time.Time  // last heartbeat of an ended process with this name
 	database string     // id of the connected database; empty if it has no tables
 
 	mu        sync.Mutex
-	seen      witness
+	witness   witness
 	conflicts []string
 	halted    string // reason why processing has stopped; empty while it runs
 	haltedAt  time.Time
@@ -83,7 +83,7 @@ type membership struct {
 	haltedByOther bool
 	// acknowledged has the checkpoints of the last heartbeats, oldest first; see reprocess.
 	acknowledged []map[event.Kind]uint64
-	retired      bool // stopped until the process ends: another process has its name
+	retired      bool // stopped until the process ends: another process uses its name
 }
 
 // openMembership creates the membership; start registers the gateway.
@@ -101,12 +101,12 @@ func (g *Gateway) openMembership(ctx context.Context, stores backends, intakes m
 		g.log.Warn("cannot distinguish this data directory from a copy; a start after a kill takes longer", "error", err)
 	}
 	g.check(admin.Backend{Name: "gateways", Note: "node " + g.node, Check: m.check})
-	if m.seen, err = loadWitness(m.dir); err != nil {
+	if m.witness, err = loadWitness(m.dir); err != nil {
 		return nil, err
 	}
-	if m.seen.Node != "" && m.seen.Node != g.node {
+	if m.witness.Node != "" && m.witness.Node != g.node {
 		return nil, fmt.Errorf("%s has the name of gateway %s, but %s was written by gateway %s: if the first file was lost or damaged, write %s to it",
-			filepath.Join(m.dir, nodeFile), g.node, databaseFile, m.seen.Node, m.seen.Node)
+			filepath.Join(m.dir, nodeFile), g.node, databaseFile, m.witness.Node, m.witness.Node)
 	}
 	if g.cfg.Database.URL == "" {
 		if err := m.acceptEarlier(ctx, stores.records.DB); err != nil {
@@ -142,19 +142,19 @@ func fingerprint(secret string) string {
 
 // loadWitness reads the witness of a data directory. It returns the zero witness if the
 // directory has none.
-func loadWitness(dir string) (seen witness, err error) {
+func loadWitness(dir string) (w witness, err error) {
 	path := filepath.Join(dir, databaseFile)
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return seen, nil
+		return w, nil
 	}
 	if err == nil {
-		err = json.Unmarshal(b, &seen)
+		err = json.Unmarshal(b, &w)
 	}
 	if err != nil {
-		return seen, fmt.Errorf("%s is damaged: if this gateway used the same database last, remove the file: %w", path, err)
+		return w, fmt.Errorf("%s is damaged: if this gateway used the same database last, remove the file: %w", path, err)
 	}
-	return seen, nil
+	return w, nil
 }
 
 func (w witness) save(dir string) error {
@@ -168,45 +168,45 @@ func (w witness) save(dir string) error {
 // outdate invalidates the witness of a restored data directory, so that the database counts as
 // restored and the journal is processed again.
 func outdate(dataDir string) error {
-	seen, err := loadWitness(dataDir)
-	if err != nil || seen.Database == "" {
+	w, err := loadWitness(dataDir)
+	if err != nil || w.Database == "" {
 		return err
 	}
-	seen.Beats++
-	seen.Restored = true
-	return seen.save(dataDir)
+	w.Beats++
+	w.Restored = true
+	return w.save(dataDir)
 }
 
-// compare closes the gate if a database is another one than that of the witness or in an earlier
-// state. It does nothing if this gateway has recovered since seen was read. The id of an empty
-// database is empty.
-func (m *membership) compare(seen witness, id string, beats uint64) {
+// compare closes the gate if the database is not the database of the witness w, or is in an earlier
+// state. It does nothing if this gateway has recovered since w was read. The id of an empty database
+// is empty.
+func (m *membership) compare(w witness, id string, beats uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	switch recovered := m.seen.Database != seen.Database || m.seen.Beats < seen.Beats; {
-	case seen.Database == "" || recovered:
+	switch recovered := m.witness.Database != w.Database || m.witness.Beats < w.Beats; {
+	case w.Database == "" || recovered:
 	case id == "":
 		m.haltLocked("the database is empty")
-	case id != seen.Database:
+	case id != w.Database:
 		m.haltLocked("the journal was processed into another database than this one")
-	case beats < seen.Beats:
+	case beats < w.Beats:
 		m.haltLocked("the database is in an earlier state than this gateway has seen: it was restored from a backup")
 	}
 }
 
-func (m *membership) lastSeen() witness {
+func (m *membership) lastWitness() witness {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.seen
+	return m.witness
 }
 
 // verifyConnection compares the database of a new connection with the witness, so that no record
 // of a restored database is leased before the next heartbeat.
 func (m *membership) verifyConnection(ctx context.Context, read func(context.Context) (string, uint64, error)) error {
-	seen := m.lastSeen()
+	w := m.lastWitness()
 	id, beats, err := read(ctx)
 	if err == nil {
-		m.compare(seen, id, beats)
+		m.compare(w, id, beats)
 	}
 	return err
 }
@@ -214,14 +214,14 @@ func (m *membership) verifyConnection(ctx context.Context, read func(context.Con
 // verify compares the database with the witness, and closes or opens the gate. All gateways on a
 // restored database stop: the first gateway that finds the database restored saves a halt.
 func (m *membership) verify(ctx context.Context) error {
-	seen := m.lastSeen()
-	if seen.Database == "" {
+	w := m.lastWitness()
+	if w.Database == "" {
 		current, err := m.readState(ctx)
 		if err != nil {
 			return err
 		}
 		m.mu.Lock()
-		m.seen, seen = current, current
+		m.witness, w = current, current
 		m.mu.Unlock()
 	}
 	id, beats, err := m.store.Database(ctx, m.self.Node)
@@ -229,13 +229,13 @@ func (m *membership) verify(ctx context.Context) error {
 		return err
 	}
 	m.database = id
-	m.compare(seen, id, beats)
+	m.compare(w, id, beats)
 	halt, err := m.store.Halt(ctx)
 	if err != nil {
 		return err
 	}
-	restored := id == seen.Database && beats < seen.Beats
-	if restored && !halt.Holds() && !halt.RecoveredAt.After(seen.At) {
+	restored := id == w.Database && beats < w.Beats
+	if restored && !halt.Holds() && !halt.RecoveredAt.After(w.At) {
 		m.mu.Lock()
 		halt = registry.Halt{Node: m.self.Node, Since: m.haltedAt}
 		m.mu.Unlock()
@@ -269,15 +269,15 @@ func (m *membership) verify(ctx context.Context) error {
 	return nil
 }
 
-// reprocess processes again the journal entries that a restored database has lost, and returns
-// their number. It begins at the checkpoints in the database. If another gateway found the
-// database restored, a heartbeat of this one may have overwritten its checkpoints before; it
-// then begins at those of the oldest heartbeat in acknowledged.
+// reprocess processes the journal entries again that a restored database has lost, and returns
+// their number. It begins at the checkpoints in the database. If another gateway has detected the
+// restore, an earlier heartbeat of this gateway may have overwritten its checkpoints: reprocess
+// then begins at the checkpoints of the oldest heartbeat in acknowledged.
 func (m *membership) reprocess(ctx context.Context) (count int, err error) {
-	var earlier map[event.Kind]uint64 // checkpoints
+	var oldest map[event.Kind]uint64 // checkpoints
 	m.mu.Lock()
 	if m.haltedByOther && len(m.acknowledged) > 0 {
-		earlier = m.acknowledged[0]
+		oldest = m.acknowledged[0]
 	}
 	m.mu.Unlock()
 	for kind, intake := range m.intakes {
@@ -285,8 +285,8 @@ func (m *membership) reprocess(ctx context.Context) (count int, err error) {
 		if err != nil {
 			return count, err
 		}
-		if earlier != nil {
-			fromSeq = min(fromSeq, earlier[kind])
+		if oldest != nil {
+			fromSeq = min(fromSeq, oldest[kind])
 		}
 		n, err := intake.Reprocess(ctx, fromSeq+1)
 		count += n
@@ -352,7 +352,7 @@ func (m *membership) beatOrWarn(ctx context.Context) {
 	}
 }
 
-// beat is a heartbeat: it verifies the database, registers the gateway and checks the others.
+// beat verifies the database, sends a heartbeat and compares the settings of all gateways.
 func (m *membership) beat(ctx context.Context) error {
 	m.beating.Lock()
 	defer m.beating.Unlock()
@@ -393,8 +393,8 @@ func (m *membership) beat(ctx context.Context) error {
 const redisCheckTime = time.Second
 
 // checkRedis registers this database in Redis, and returns a conflict if gateways on another
-// database use the same Redis. Another check reports errors of Redis. A Redis that hangs must
-// not delay the heartbeat, without which other gateways consider this one away.
+// database use the same Redis. Another check reports errors of Redis. A Redis server that hangs
+// must not delay the heartbeat: without a heartbeat, other gateways consider this gateway away.
 func (m *membership) checkRedis(ctx context.Context) (conflicts []string) {
 	ctx, cancel := context.WithTimeout(ctx, redisCheckTime)
 	defer cancel()
@@ -408,8 +408,8 @@ func (m *membership) checkRedis(ctx context.Context) (conflicts []string) {
 	return conflicts
 }
 
-// acknowledgedBeats is the number of heartbeats whose checkpoints are kept. Gateways find a
-// restored database within as many heartbeats.
+// acknowledgedBeats is the number of heartbeats for which acknowledged has checkpoints. Gateways
+// detect a restored database within this number of heartbeats.
 const acknowledgedBeats = 5
 
 // acknowledge saves the checkpoints of the journals in the database, and then the new state of
@@ -422,7 +422,7 @@ func (m *membership) acknowledge(ctx context.Context) error {
 			return err
 		}
 	}
-	nextWitness := m.lastSeen()
+	nextWitness := m.lastWitness()
 	nextWitness.Node, nextWitness.Beats, nextWitness.At = m.self.Node, nextWitness.Beats+1, time.Now()
 	if err := m.store.SetCheckpoint(ctx, m.self.Node, "", nextWitness.Beats); err != nil {
 		return err
@@ -432,7 +432,7 @@ func (m *membership) acknowledge(ctx context.Context) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.seen = nextWitness
+	m.witness = nextWitness
 	m.acknowledged = append(m.acknowledged, checkpoints)
 	m.acknowledged = m.acknowledged[max(0, len(m.acknowledged)-acknowledgedBeats):]
 	return nil
@@ -451,13 +451,13 @@ func (m *membership) check(context.Context) error {
 	return nil
 }
 
-// missing returns the time range of the writes that the database may lack. It begins at the last
-// write of a restored database, and is open for another database.
+// missing returns the time range of the writes that the database may lack. The range begins at the
+// last write of a restored database, and has no beginning for another database.
 func (m *membership) missing(halt registry.Halt) *admin.MissingRecords {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	since := time.Time{}
-	if m.database == m.seen.Database {
+	if m.database == m.witness.Database {
 		since = halt.LastWrite
 	}
 	if m.lostWrites && m.lostSince.Before(since) {
@@ -468,57 +468,57 @@ func (m *membership) missing(halt registry.Halt) *admin.MissingRecords {
 
 // Recover resumes processing after the database was restored. It sets the messages that were due
 // in the meantime to the state unknown, empties all caches, processes the journal entries again
-// that the database has lost, and accepts the ledgers as they are.
-func (m *membership) Recover(ctx context.Context) (done admin.Recovered, err error) {
+// that the database has lost, and accepts the current state of the ledgers.
+func (m *membership) Recover(ctx context.Context) (result admin.Recovered, err error) {
 	m.beating.Lock()
 	defer m.beating.Unlock()
 	if err := m.verify(ctx); err != nil {
-		return done, err
+		return result, err
 	}
 	if m.Halted() == "" && m.lostWrites { // catchUp did all but accept the ledgers
-		done.Count, done.Missing = m.reverted, admin.MissingBetween(m.lostSince, m.lostUntil)
-		if done.Ledgers, err = m.accept(ctx); err == nil {
+		result.Count, result.Missing = m.reverted, admin.MissingBetween(m.lostSince, m.lostUntil)
+		if result.Ledgers, err = m.accept(ctx); err == nil {
 			m.lostWrites = false
 		}
-		return done, err
+		return result, err
 	}
 	if m.Halted() == "" {
-		return done, relay.Errorf(relay.KindConflict, "processing has not stopped: there is nothing to recover")
+		return result, relay.Errorf(relay.KindConflict, "processing has not stopped: there is nothing to recover")
 	}
 	if m.isRetired() {
-		return done, relay.Errorf(relay.KindConflict, "%s", m.Halted())
+		return result, relay.Errorf(relay.KindConflict, "%s", m.Halted())
 	}
 	// 1. Prepare the records, for all gateways.
 	halt, err := m.store.Halt(ctx)
 	if err != nil {
-		return done, err
+		return result, err
 	}
-	done.Missing = m.missing(halt)
-	if done.Unknown, err = m.afterRestore(ctx, halt); err != nil {
-		return done, err
+	result.Missing = m.missing(halt)
+	if result.Unknown, err = m.afterRestore(ctx, halt); err != nil {
+		return result, err
 	}
 	// 2. Process the journal of this gateway again.
-	if done.Count, err = m.reprocess(ctx); err != nil {
-		return done, err
+	if result.Count, err = m.reprocess(ctx); err != nil {
+		return result, err
 	}
-	if done.Ledgers, err = m.accept(ctx); err != nil {
-		return done, err
+	if result.Ledgers, err = m.accept(ctx); err != nil {
+		return result, err
 	}
 	// 3. Resume processing at all gateways.
 	if halt.Holds() {
 		halt.RecoveredAt = time.Now()
 		if err := m.store.SaveHalt(ctx, halt); err != nil {
-			return done, err
+			return result, err
 		}
 	}
 	current, err := m.readState(ctx)
 	if err != nil {
-		return done, err
+		return result, err
 	}
-	done.Count += m.reverted
+	result.Count += m.reverted
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.seen, m.lostWrites = current, false
+	m.witness, m.lostWrites = current, false
 	m.resumeLocked()
-	return done, nil
+	return result, nil
 }

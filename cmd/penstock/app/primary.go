@@ -21,19 +21,18 @@ import (
 	registry "github.com/penstock/penstock/relay/gateway"
 )
 
-// primaryFile has the PostgreSQL server that the gateways used last, and the addresses of the
-// other gateways, which are needed while that server is down.
+// primaryFile contains the PostgreSQL server that the gateways used last, and the addresses of the
+// other gateways, which are needed while the server is down.
 const primaryFile = "postgresql"
 
 // exchangeEvery is the interval at which a gateway compares its server with those of the other
 // gateways and connects to the hosts of database.url.
 const exchangeEvery = 5 * time.Second
 
-// exchangeTime is the longest time for which a gateway waits for the answers of the others.
+// exchangeTime is the longest time for which a gateway waits for the answers of other gateways.
 const exchangeTime = 2 * time.Second
 
-// primary decides which PostgreSQL servers the gateway may use: none that is older than the
-// newest server that one of the gateways has used.
+// primary refuses PostgreSQL servers that are older than the newest server that a gateway has used.
 type primary struct {
 	path string // of primaryFile; empty if the records are not in PostgreSQL
 	node string
@@ -42,7 +41,7 @@ type primary struct {
 
 	mu     sync.Mutex
 	stored storedPrimary
-	// changed has an element while a new server has not been sent to the other gateways.
+	// changed has an element until a new server was sent to the other gateways.
 	changed chan struct{}
 }
 
@@ -52,8 +51,7 @@ type storedPrimary struct {
 	Peers []string `json:"peers"` // internal URLs of the other gateways
 }
 
-// openPrimary reads the server that was used last, and compares it with those of the other
-// gateways.
+// openPrimary reads the server that was used last, and exchanges it with the other gateways.
 func openPrimary(ctx context.Context, cfg config.Config, node string, log *slog.Logger) (*primary, error) {
 	p := &primary{node: node, log: log, changed: make(chan struct{}, 1)}
 	keys, err := masterKeys(cfg)
@@ -75,28 +73,28 @@ func openPrimary(ctx context.Context, cfg config.Config, node string, log *slog.
 	return p, nil
 }
 
-// admit refuses a server that is older than the newest one, and stores a newer one.
-func (p *primary) admit(found db.Server) error {
-	if found.System == "" { // it does not report its identity
+// admit refuses a server that is older than the newest server, and stores a newer server.
+func (p *primary) admit(server db.Server) error {
+	if server.System == "" { // the server does not report its identity
 		return nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := p.stored.Refuse(found); err != nil {
+	if err := p.stored.Refuse(server); err != nil {
 		return err
 	}
-	found.Accepted = p.stored.Accepted
-	p.setServer(p.stored.Newer(found))
+	server.Accepted = p.stored.Accepted
+	p.setServer(p.stored.Newer(server))
 	return nil
 }
 
 // newestServer stores the server of another gateway if it is newer, and returns the newest
 // server.
-func (p *primary) newestServer(theirs db.Server) db.Server {
+func (p *primary) newestServer(peerServer db.Server) db.Server {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if theirs.System != "" {
-		p.setServer(p.stored.Newer(theirs))
+	if peerServer.System != "" {
+		p.setServer(p.stored.Newer(peerServer))
 	}
 	return p.stored.Server
 }
@@ -154,7 +152,7 @@ func (p *primary) save(updated storedPrimary) error {
 	return durable.WriteFile(p.path, append(text, '\n'), 0o600)
 }
 
-// exchange sends the server to the other gateways, and stores a newer one from their answers.
+// exchange sends the server to the other gateways, and stores a newer server from their answers.
 func (p *primary) exchange(ctx context.Context) {
 	p.mu.Lock()
 	stored := p.stored
@@ -165,12 +163,12 @@ func (p *primary) exchange(ctx context.Context) {
 	var requests sync.WaitGroup
 	for _, url := range stored.Peers {
 		requests.Go(func() {
-			theirs, err := peers.ExchangeServer(ctx, url, stored.Server)
+			peerServer, err := peers.ExchangeServer(ctx, url, stored.Server)
 			if err != nil {
 				p.log.DebugContext(ctx, "another gateway did not return its PostgreSQL server", "url", url, "error", err)
 				return
 			}
-			p.newestServer(theirs)
+			p.newestServer(peerServer)
 		})
 	}
 	requests.Wait()
@@ -212,26 +210,26 @@ func logHosts(log *slog.Logger, err error) {
 // refused. It returns a Conflict error if another host can be used.
 func (p *primary) accept(ctx context.Context, database *db.DB) (server string, err error) {
 	database.Probe(ctx)
-	refused, ok := errors.AsType[*db.ServerRefused](database.HostErrors())
+	refusal, ok := errors.AsType[*db.ServerRefused](database.HostErrors())
 	if !ok {
 		return "", nil
 	}
 	if _, err := db.Value[int64](ctx, database, "database", "SELECT 1"); err == nil {
-		return "", relay.Errorf(relay.KindConflict, "accept_server: %s is not accepted, because another host of database.url can be used; leave that host out of database.url to use the refused one", refused.Found.Host)
+		return "", relay.Errorf(relay.KindConflict, "accept_server: %s is not accepted, because another host of database.url can be used; leave that host out of database.url to use the refused one", refusal.Found.Host)
 	}
-	return p.acceptRefused(refused)
+	return p.acceptRefused(refusal)
 }
 
 // acceptRefused accepts a refused server and returns a description of it.
-func (p *primary) acceptRefused(refused *db.ServerRefused) (server string, err error) {
+func (p *primary) acceptRefused(refusal *db.ServerRefused) (server string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	updated := p.stored
-	updated.Server = refused.Found
+	updated.Server = refusal.Found
 	updated.Accepted = p.stored.Accepted + 1
 	if err := p.save(updated); err != nil {
-		return "", fmt.Errorf("the PostgreSQL server %s is not accepted: %w", refused.Found.Host, err)
+		return "", fmt.Errorf("the PostgreSQL server %s is not accepted: %w", refusal.Found.Host, err)
 	}
 	p.setServer(updated.Server)
-	return fmt.Sprintf("%s (system identifier %s, timeline %d)", refused.Found.Host, refused.Found.System, refused.Found.Timeline), nil
+	return fmt.Sprintf("%s (system identifier %s, timeline %d)", refusal.Found.Host, refusal.Found.System, refusal.Found.Timeline), nil
 }

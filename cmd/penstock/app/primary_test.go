@@ -18,56 +18,55 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// primaryIn opens the primary of a gateway with PostgreSQL.
-func primaryIn(t *testing.T, dir string) *primary {
+// openTestPrimary opens the primary of a gateway with PostgreSQL.
+func openTestPrimary(t *testing.T, dir string) *primary {
 	t.Helper()
 	cfg := config.Config{DataDir: dir, Database: config.Database{URL: "postgres://h/d"}, Ledger: config.Ledger{MasterKey: "k"}}
 	return relaytest.Must(openPrimary(t.Context(), cfg, "one", slog.New(slog.DiscardHandler)))(t)
 }
 
-func onTimeline(n uint32) db.Server {
+func serverOnTimeline(n uint32) db.Server {
 	return db.Server{Host: "h:5432", System: "7", Timeline: n}
 }
 
-func TestThePrimaryOutlivesARestart(t *testing.T) {
+func TestTheTimelineIsKnownAfterARestart(t *testing.T) {
 	dir := t.TempDir()
-	p := primaryIn(t, dir)
+	p := openTestPrimary(t, dir)
 	for _, n := range []uint32{1, 1, 2, 2} {
-		relaytest.NoError(t, p.admit(onTimeline(n)))
+		relaytest.NoError(t, p.admit(serverOnTimeline(n)))
 	}
-	p = primaryIn(t, dir)
-	err := p.admit(onTimeline(1))
-	refused, ok := err.(*db.ServerRefused)
+	p = openTestPrimary(t, dir)
+	err := p.admit(serverOnTimeline(1))
+	refusal, ok := err.(*db.ServerRefused)
 	if !ok {
-		t.Fatalf("an old primary after a restart: %v", err)
+		t.Fatalf("an old primary after a restart: error = %v, want a ServerRefused", err)
 	}
-	relaytest.Must(p.acceptRefused(refused))(t)
+	relaytest.Must(p.acceptRefused(refusal))(t)
 	for range 2 {
-		relaytest.NoError(t, p.admit(onTimeline(1))) // it was restored
-		p = primaryIn(t, dir)
+		relaytest.NoError(t, p.admit(serverOnTimeline(1))) // the accepted server
+		p = openTestPrimary(t, dir)
 	}
 	relaytest.NoError(t, p.admit(db.Server{Host: "a server that does not report its timeline"}))
 }
 
-func TestAServerIsAcceptedOnlyIfItIsStored(t *testing.T) {
-	p := primaryIn(t, t.TempDir())
-	relaytest.NoError(t, p.admit(onTimeline(2)))
+func TestServerIsAcceptedOnlyIfItIsStored(t *testing.T) {
+	p := openTestPrimary(t, t.TempDir())
+	relaytest.NoError(t, p.admit(serverOnTimeline(2)))
 	p.path = filepath.Join(t.TempDir(), "missing", primaryFile)
-	err := p.admit(onTimeline(1))
-	refused, ok := errors.AsType[*db.ServerRefused](err)
+	err := p.admit(serverOnTimeline(1))
+	refusal, ok := errors.AsType[*db.ServerRefused](err)
 	if !ok {
-		t.Fatalf("an old primary: %v", err)
+		t.Fatalf("an old primary: error = %v, want a ServerRefused", err)
 	}
-	if _, err := p.acceptRefused(refused); err == nil || !strings.Contains(err.Error(), filepath.Dir(p.path)) {
-		t.Errorf("a file that cannot be written: %v", err)
+	if _, err := p.acceptRefused(refusal); err == nil || !strings.Contains(err.Error(), filepath.Dir(p.path)) {
+		t.Errorf("a file that cannot be written: error = %v, want its directory", err)
 	}
-	if p.admit(onTimeline(1)) == nil {
-		t.Error("the server is used although it was not stored")
+	if p.admit(serverOnTimeline(1)) == nil {
+		t.Error("the server is admitted although it was not stored")
 	}
 }
 
-// The command requests a running gateway to accept the server.
-func TestRecoverAcceptsAServerOnlyWithTheFlag(t *testing.T) {
+func TestRecoverCommandAcceptsAServerOnlyWithTheFlag(t *testing.T) {
 	var bodies []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -87,27 +86,27 @@ func TestRecoverAcceptsAServerOnlyWithTheFlag(t *testing.T) {
 	relaytest.Equal(t, "the requests", bodies, []string{"POST /admin/recover ", `POST /admin/recover {"accept_server": true}`})
 }
 
-func TestGatewaysExchangeTheirPrimary(t *testing.T) {
-	other := primaryIn(t, t.TempDir())
+func TestGatewaysExchangeTheirServers(t *testing.T) {
+	otherGateway := openTestPrimary(t, t.TempDir())
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var theirs db.Server
-		if r.URL.Path != "/internal/server" || json.NewDecoder(r.Body).Decode(&theirs) != nil {
+		var received db.Server
+		if r.URL.Path != "/internal/server" || json.NewDecoder(r.Body).Decode(&received) != nil {
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(other.newestServer(theirs))
+		_ = json.NewEncoder(w).Encode(otherGateway.newestServer(received))
 	}))
 	t.Cleanup(server.Close)
 	dir := t.TempDir()
-	p := primaryIn(t, dir)
+	p := openTestPrimary(t, dir)
 	p.setPeers([]registry.Gateway{{Node: "one", URL: "http://127.0.0.1:1"}, {Node: "two", URL: server.URL}})
-	relaytest.NoError(t, p.admit(onTimeline(2)))
+	relaytest.NoError(t, p.admit(serverOnTimeline(2)))
 	p.exchange(t.Context())
-	if other.admit(onTimeline(1)) == nil {
-		t.Error("the other gateway uses an old primary after it got the new one")
+	if otherGateway.admit(serverOnTimeline(1)) == nil {
+		t.Error("the other gateway admits an old primary after the exchange")
 	}
-	relaytest.NoError(t, other.admit(onTimeline(3)))
-	if p = primaryIn(t, dir); p.admit(onTimeline(2)) == nil {
-		t.Error("a starting gateway uses an old primary although another gateway has a newer one")
+	relaytest.NoError(t, otherGateway.admit(serverOnTimeline(3)))
+	if p = openTestPrimary(t, dir); p.admit(serverOnTimeline(2)) == nil {
+		t.Error("a starting gateway admits an old primary although another gateway has a newer one")
 	}
 }

@@ -140,7 +140,7 @@ func (b *backends) openRecords(ctx context.Context, cfg config.Config, log *slog
 
 func ofDatabaseURL(err error) error { return ofSetting("database.url (PENSTOCK_DATABASE_URL)", err) }
 
-// ofSetting adds the name of a setting to an error. Of an error by field it keeps the reason.
+// ofSetting adds the name of a setting to an error. It replaces an error of fields by the reasons.
 func ofSetting(name string, err error) error {
 	if err == nil {
 		return nil
@@ -154,8 +154,8 @@ func ofSetting(name string, err error) error {
 // statuses returns the store of the states of a gateway's events.
 func (r *recordStores) statuses(node string) *event.Statuses { return event.NewStatuses(r.DB, node) }
 
-// sweep deletes the expired records of all domains. An error in one domain does not stop the
-// others.
+// sweep deletes the expired records of all domains. After an error in one domain it continues with
+// the other domains.
 func (r *recordStores) sweep(ctx context.Context, now time.Time) error {
 	var errs []error
 	for _, sweep := range []func(context.Context, time.Time) error{

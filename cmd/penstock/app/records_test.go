@@ -18,23 +18,23 @@ func TestRecordsArePreparedAfterARestore(t *testing.T) {
 	now := r.DB.Now()
 	relaytest.NoError(t, r.Credit.Open(ctx, 1, 10, now))
 	ref := relaytest.Must(r.Messages.Reserve(ctx, 1))(t)
-	due := message.Message{
+	message1 := message.Message{
 		ID: ref, Account: 1, Originator: "Shop", Destination: "447700900123", Coding: message.GSM, ReceivedAt: now, ScheduledFor: now,
 		Parts: []message.Part{{Data: []byte("hi"), Text: "hi", State: message.Pending, ScheduledAt: now, ChangedAt: now}},
 	}
-	relaytest.Must(r.Messages.Save(ctx, message.OrderRecords{Account: 1, Messages: []message.Message{due}, Now: now}))(t)
-	restored := func(halt registry.Halt, want int) {
+	relaytest.Must(r.Messages.Save(ctx, message.OrderRecords{Account: 1, Messages: []message.Message{message1}, Now: now}))(t)
+	checkRestore := func(halt registry.Halt, want int) {
 		t.Helper()
 		version := relaytest.Must(db.Version(ctx, r.DB, "accounts"))(t)
-		relaytest.Equal(t, "parts that became unknown", relaytest.Must(r.afterRestore(ctx, halt))(t), want)
+		relaytest.Equal(t, "parts set to unknown", relaytest.Must(r.afterRestore(ctx, halt))(t), want)
 		if relaytest.Must(db.Version(ctx, r.DB, "accounts"))(t) == version {
-			t.Error("the caches of the gateways are kept")
+			t.Error("the caches of the gateways stay valid")
 		}
 	}
-	restored(registry.Halt{}, 0)
-	restored(registry.Halt{Node: "n1", Since: now.Add(time.Minute)}, 1)
-	next := relaytest.Must(newRecords(r.DB).Messages.Reserve(ctx, 1))(t)
-	if next < ref+1_000_000 {
-		t.Errorf("the id after %d is %d", ref, next)
+	checkRestore(registry.Halt{}, 0)
+	checkRestore(registry.Halt{Node: "n1", Since: now.Add(time.Minute)}, 1)
+	nextRef := relaytest.Must(newRecords(r.DB).Messages.Reserve(ctx, 1))(t)
+	if nextRef < ref+1_000_000 {
+		t.Errorf("id after %d = %d, want at least 1,000,000 more", ref, nextRef)
 	}
 }

@@ -24,8 +24,8 @@ const progressEvery = 2 * time.Second
 
 // recovery processes the remaining entries in the journal of a lost gateway. It uses the name of
 // that gateway, so that the ids of events and deliveries are the same and no delivery is made
-// twice. It accepts nothing, does not bind to SMSCs and does not submit messages, which the
-// running gateways do.
+// twice. It accepts no traffic, does not bind to SMSCs and does not submit messages, because the
+// running gateways do so.
 type recovery struct {
 	*Gateway
 	writer io.Writer
@@ -78,7 +78,7 @@ func recoverable(dir string, cfg config.Config) error {
 	return nil
 }
 
-// openForRecovery opens the parts that process a journal, without those that accept traffic.
+// openForRecovery opens the parts that process a journal, without the parts that accept traffic.
 func (g *Gateway) openForRecovery(ctx context.Context) error {
 	if err := g.openDataDir(); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (g *Gateway) openForRecovery(ctx context.Context) error {
 }
 
 // checkOwnerIsAway returns an error while the gateway that owns the data directory sends heartbeats:
-// it may run with the original of a copied directory.
+// that gateway may run with the original of a copied directory.
 func (g *Gateway) checkOwnerIsAway(ctx context.Context) error {
 	gateways, err := g.records.Gateways.Gateways(ctx)
 	if err != nil {
@@ -135,13 +135,13 @@ func (r *recovery) run(ctx context.Context) error {
 	return errors.Join(err, r.summary(err == nil))
 }
 
-// reportDamage prints the parts of the journal that cannot be read, which are skipped.
+// reportDamage prints the unreadable parts of the journal, which are skipped.
 func (r *recovery) reportDamage() error {
 	for _, kind := range event.Kinds() {
 		dir := filepath.Join(r.cfg.DataDir, "journal", string(kind))
-		for _, g := range r.intakes[kind].Gaps() {
+		for _, gap := range r.intakes[kind].Gaps() {
 			if err := r.print("%s at offset %d: %d bytes cannot be read (%s): entries %d to %d are lost\n",
-				filepath.Join(dir, g.Segment), g.Offset, g.Length, g.Reason, g.First, g.Last); err != nil {
+				filepath.Join(dir, gap.Segment), gap.Offset, gap.Length, gap.Reason, gap.First, gap.Last); err != nil {
 				return err
 			}
 		}
@@ -183,7 +183,7 @@ func (r *recovery) await(ctx context.Context) error {
 // ended.
 func (r *recovery) pauseUnlessDone(ctx context.Context) bool {
 	const pollEvery = 50 * time.Millisecond
-	for waited := time.Duration(0); waited < progressEvery; waited += pollEvery {
+	for elapsed := time.Duration(0); elapsed < progressEvery; elapsed += pollEvery {
 		if !relay.Sleep(ctx, pollEvery) {
 			return false
 		}

@@ -34,7 +34,7 @@ func (g *Gateway) openRules(r *recordStores, sender outbox.Sender, proc processi
 }
 
 // backlog reports whether many frames wait to be processed. A device may then seem silent although
-// the journal has frames of it.
+// the journal has frames of the device.
 type backlog struct {
 	status func() intake.Status
 	now    func() time.Time
@@ -44,9 +44,8 @@ type backlog struct {
 	settleUntil time.Time
 }
 
-// A gateway is behind when its journal has more than behindAbove unprocessed entries, or waits for
-// a back end. It has caught up once the journal has had fewer than caughtUpBelow unprocessed
-// entries for settleTime.
+// A gateway is behind if its journal has more than behindAbove unprocessed entries, or waits for a
+// back end. It stays behind for settleTime after the journal has fewer than caughtUpBelow.
 const (
 	behindAbove   = 20_000
 	caughtUpBelow = 5000
@@ -87,7 +86,7 @@ func (f frameTracer) trace(ctx context.Context, acct relay.AccountID, it *intake
 	var traces []inbound.FrameTrace
 	for i := range frames {
 		frame := &frames[i]
-		traced := inbound.FrameTrace{
+		trace := inbound.FrameTrace{
 			ID: uplink.RecordOf(it, i, len(frames)), Text: fmt.Sprintf("%s of device %s; readings: %d", frame.Kind, frame.Identifier, len(frame.Points)),
 			Steps: uplink.Steps(frame, types),
 		}
@@ -97,10 +96,10 @@ func (f frameTracer) trace(ctx context.Context, acct relay.AccountID, it *intake
 				return nil, nil, err
 			}
 			for _, e := range explanation {
-				traced.Rules = append(traced.Rules, inbound.RuleTrace{RuleID: e.RuleID, Text: e.String(), About: e.About(frame.Stored.Record)})
+				trace.Rules = append(trace.Rules, inbound.RuleTrace{RuleID: e.RuleID, Text: e.String(), About: e.About(frame.Stored.Record)})
 			}
 		}
-		traces = append(traces, traced)
+		traces = append(traces, trace)
 	}
 	return []inbound.Step{uplink.SenderStep(it.Entry.Source, len(frames))}, traces, nil
 }

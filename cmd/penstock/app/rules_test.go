@@ -7,31 +7,31 @@ import (
 	"github.com/penstock/penstock/ingest/intake"
 )
 
-func TestBacklog(t *testing.T) {
+func TestBacklogIsBehindUntilItStaysSmall(t *testing.T) {
 	now := time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 	var s intake.Status
 	b := &backlog{status: func() intake.Status { return s }, now: func() time.Time { return now }, isBehind: true}
 	for _, step := range []struct {
-		name    string
-		seconds int
-		status  intake.Status
-		behind  bool
+		name       string
+		seconds    int
+		status     intake.Status
+		wantBehind bool
 	}{
 		{"at the start", 0, intake.Status{Lag: 6000}, true},
-		{"just caught up", 1, intake.Status{Lag: 4000}, true},
-		{"for some seconds", 5, intake.Status{Lag: 4000}, false},
-		{"load", 1, intake.Status{Lag: 19_000}, false},
-		{"too much load", 1, intake.Status{Lag: 21_000}, true},
-		{"less, not caught up", 60, intake.Status{Lag: 6000}, true},
-		{"nothing left", 1, intake.Status{}, true},
-		{"for some seconds again", 6, intake.Status{}, false},
+		{"just below the lower limit", 1, intake.Status{Lag: 4000}, true},
+		{"below the lower limit for five seconds", 5, intake.Status{Lag: 4000}, false},
+		{"below the upper limit", 1, intake.Status{Lag: 19_000}, false},
+		{"above the upper limit", 1, intake.Status{Lag: 21_000}, true},
+		{"between the limits", 60, intake.Status{Lag: 6000}, true},
+		{"an empty journal", 1, intake.Status{}, true},
+		{"an empty journal for six seconds", 6, intake.Status{}, false},
 		{"a back end is down", 1, intake.Status{Waiting: "down"}, true},
-		{"it is back", 1, intake.Status{}, true},
-		{"and caught up", 6, intake.Status{}, false},
+		{"the back end is back", 1, intake.Status{}, true},
+		{"six seconds later", 6, intake.Status{}, false},
 	} {
 		now, s = now.Add(time.Duration(step.seconds)*time.Second), step.status
-		if got := b.Behind(); got != step.behind {
-			t.Errorf("%s: behind %v", step.name, got)
+		if got := b.Behind(); got != step.wantBehind {
+			t.Errorf("%s: behind = %v, want %v", step.name, got, step.wantBehind)
 		}
 	}
 }

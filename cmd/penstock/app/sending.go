@@ -23,8 +23,8 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// receipts has the handler of receipts and delivery reports, and the signer of the URLs to which
-// carriers post them.
+// receipts has the handler of receipts and delivery reports, and the signer of their URLs, to which
+// carriers post.
 type receipts struct {
 	handler *message.ReceiptHandler
 	signer  carrier.Signer
@@ -78,7 +78,7 @@ func (s sending) stats() []admin.Sending {
 	return sendings
 }
 
-// openSubmit opens the Submitter of messages to carriers.
+// openSubmit opens the Submitter, which sends messages to carriers.
 func (g *Gateway) openSubmit(records *recordStores, r receipts, binds *carriers, receiptIntake *intake.Intake) (*submit.Submitter, error) {
 	var routes []submit.Route
 	rt := router{Gateway: g, binds: binds, signer: r.signer, receiptIntake: receiptIntake}
@@ -115,7 +115,7 @@ type countedOutcomes struct {
 	timings *admin.Timings
 }
 
-// Settle saves outcomes and counts those that are final for the carrier.
+// Settle saves outcomes and counts the outcomes that are final for the carrier.
 func (c countedOutcomes) Settle(ctx context.Context, outcomes []message.Outcome) ([]message.Message, error) {
 	messages, err := c.Store.Settle(ctx, outcomes)
 	if err != nil {

@@ -123,7 +123,7 @@ func (g *Gateway) Abandon() string {
 	return ""
 }
 
-// logReady logs when all required back ends work, and before that the reasons why they do not.
+// logReady logs each second which required back ends are down, until none is.
 func (g *Gateway) logReady(ctx context.Context) {
 	required := slices.DeleteFunc(slices.Clone(g.checks), func(b admin.Backend) bool { return b.Optional })
 	for ctx.Err() == nil {
@@ -201,7 +201,7 @@ func (g *Gateway) serveProfiles(ctx context.Context) error {
 		<-ctx.Done()
 		_ = server.Close()
 	})
-	g.running.Go(func() { _ = server.Serve(listener) }) // ends when it is closed
+	g.running.Go(func() { _ = server.Serve(listener) }) // ends when the server is closed
 	g.log.Info("profiles are served", "url", "http://"+listener.Addr().String()+"/debug/pprof/")
 	return nil
 }
@@ -226,7 +226,7 @@ func (r reloader) run(ctx context.Context, signals <-chan os.Signal) {
 	}
 }
 
-// reload applies valid settings. Invalid ones keep their present value.
+// reload applies valid settings. Invalid settings keep their present value.
 func (r reloader) reload() {
 	cfg, err := r.load()
 	if err != nil {

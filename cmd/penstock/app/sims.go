@@ -51,8 +51,8 @@ type prober struct {
 	secrets func(ctx context.Context, acct relay.AccountID) ([]string, error)
 }
 
-// Probe sends the event callback.test. Any response counts as success: an endpoint may
-// reject an unknown event. The error is shown to the account.
+// Probe sends the event callback.test. Any response counts as success, because an endpoint may
+// reject an unknown event. The account sees the error.
 func (p prober) Probe(ctx context.Context, acct relay.AccountID, url string) error {
 	if _, err := p.secrets(ctx, acct); err != nil {
 		return err // the database is down: the URL was not tried
@@ -88,7 +88,7 @@ func (s declaredSIMs) Declare(ctx context.Context, acct relay.AccountID, sims []
 	return s.limits.EnforceSIMs(ctx, acct, iccids)
 }
 
-// submitted submits jobs and loads submitted ones.
+// submitted submits jobs and loads submitted jobs.
 type submitted struct {
 	job.Submitter
 	*job.Store

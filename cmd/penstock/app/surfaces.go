@@ -172,8 +172,8 @@ func providerOf(c config.Config) admin.Provider {
 	})
 }
 
-// previewer returns a function that shows the signed request of a delivery with all headers, and
-// the reason why it would be refused. It sends nothing and does not resolve host names.
+// previewer returns a function that returns the signed request of a delivery with all headers, and
+// the reason why the client would refuse the request. It sends nothing and resolves no host names.
 func previewer(send *worker.Worker, http *httpout.Client, g *guard.Guard) outbox.Previewer {
 	return func(ctx context.Context, d outbox.Delivery) (outbox.Request, string, error) {
 		signed, err := send.Preview(ctx, d)
@@ -197,21 +197,21 @@ func errorText(err error) string {
 type posts struct {
 	intakes  map[event.Kind]*intake.Intake
 	messages *carrier.Processor
-	frames   func(ctx context.Context, acct relay.AccountID, it *intake.Item) ([]inbound.Step, []inbound.FrameTrace, error)
+	frames   func(ctx context.Context, acct relay.AccountID, item *intake.Item) ([]inbound.Step, []inbound.FrameTrace, error)
 }
 
 // Post returns an event and functions that parse its request.
 func (p posts) Post(ctx context.Context, id string) (inbound.Post, error) {
 	for _, kind := range event.Kinds() {
-		e, it, err := p.intakes[kind].Event(ctx, id)
+		e, item, err := p.intakes[kind].Event(ctx, id)
 		if relay.KindOf(err) == relay.KindNotFound {
 			continue
 		}
 		return inbound.Post{
-			Event: e, By: it.Entry.Account,
-			Messages: func() ([]inbound.Message, string, error) { return p.messages.Messages(&it) },
+			Event: e, By: item.Entry.Account,
+			Messages: func() ([]inbound.Message, string, error) { return p.messages.Messages(&item) },
 			Frames: func(ctx context.Context) ([]inbound.Step, []inbound.FrameTrace, error) {
-				return p.frames(ctx, it.Entry.Account, &it)
+				return p.frames(ctx, item.Entry.Account, &item)
 			},
 		}, err
 	}

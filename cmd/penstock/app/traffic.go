@@ -8,7 +8,7 @@ import (
 	"github.com/penstock/penstock/ingest/intake"
 )
 
-// trafficFile has the traffic of the last day, in the data directory.
+// trafficFile contains the traffic of the last day, in the data directory.
 const trafficFile = "traffic.ring"
 
 // trafficSeries returns the series of the charts in the console.
@@ -30,20 +30,20 @@ func (g *Gateway) openTraffic(c core, p admin.Program) *traffic.Ring {
 
 // countTraffic returns the counters in the order of trafficSeries.
 func countTraffic(intakes []*intake.Intake, p admin.Program) []uint64 {
-	numbers := make([]uint64, 0, len(trafficSeries()))
+	counters := make([]uint64, 0, len(trafficSeries()))
 	var quarantined, lag uint64
 	for _, intake := range intakes {
 		s := intake.Status()
-		numbers = append(numbers, s.Accepted)
+		counters = append(counters, s.Accepted)
 		quarantined += s.Quarantined
 		lag += s.Lag
 	}
 	q := p.Queue()
-	numbers = append(numbers, quarantined, uint64(q.Delivered), uint64(q.Retried), uint64(q.Dead)) //nolint:gosec // counters
+	counters = append(counters, quarantined, uint64(q.Delivered), uint64(q.Retried), uint64(q.Dead)) //nolint:gosec // counters
 	var accepted, rejected int
 	for _, s := range p.Sending() {
 		accepted += s.Accepted
 		rejected += s.Rejected
 	}
-	return append(numbers, uint64(accepted), uint64(rejected), lag) //nolint:gosec // counters
+	return append(counters, uint64(accepted), uint64(rejected), lag) //nolint:gosec // counters
 }

@@ -1,4 +1,4 @@
-// Package client has the commands of penstock that call the HTTP API of a running gateway.
+// Package client provides the commands of penstock that call the HTTP API of a running gateway.
 package client
 
 import (
@@ -45,8 +45,8 @@ type Flags struct {
 	JSON       bool   `name:"json" help:"Print JSON, for scripts."`
 }
 
-// serverURL returns the URL of the gateway: that of the flag, else that of PENSTOCK_SERVER, else
-// defaultURL. Without a scheme it is an http URL.
+// serverURL returns the URL of the gateway: the flag, else PENSTOCK_SERVER, else defaultURL. A URL
+// without a scheme becomes an http URL.
 func serverURL(w Environment, flag, defaultURL string) string {
 	server := flag
 	for _, v := range w.Variables {
@@ -61,9 +61,9 @@ func serverURL(w Environment, flag, defaultURL string) string {
 	return server
 }
 
-// Ask makes a request to the admin API of the gateway and returns the body of the answer. It returns
-// an error, which begins with label and lists the invalid fields, unless the status is 2xx or
-// one of accepted.
+// Ask makes a request to the admin API of the gateway and returns the body of the answer. Unless the
+// status is 2xx or in accepted, it returns an error that begins with label and lists the invalid
+// fields.
 func (f Flags) Ask(w Environment, label, method, target string, data []byte, accepted ...int) ([]byte, error) {
 	c, err := config.Load("", w.Variables)
 	if err != nil {
@@ -98,8 +98,8 @@ func tokenFile(c config.Config, name string) (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-// do makes a request, reads the answer and shows the progress. A request may take ten minutes,
-// because a replay does.
+// do makes a request, reads the answer and shows the progress. The timeout is ten minutes, because a
+// replay can take minutes.
 func do(w Environment, label, method, server, target string, data []byte, header http.Header) (status int, body []byte, err error) {
 	ctx, cancel := context.WithTimeout(w.Context, 10*time.Minute)
 	defer cancel()
@@ -165,7 +165,7 @@ func dataOf[T any](label string, answer []byte) (T, error) {
 }
 
 // show makes a request to the admin API of the gateway, with fields as its body unless they are nil.
-// It prints the data of the answer: with --json as JSON, else with printText.
+// It prints the data of the answer as JSON with --json, else with printText.
 func show[T any](f Flags, w Environment, label, method, target string, fields map[string]any, printText func(T) error) error {
 	var body []byte
 	if fields != nil {
@@ -238,13 +238,13 @@ func printTable(writer io.Writer, rows [][]string) error {
 	return table.Flush()
 }
 
-// withoutEmpty deletes the fields that are empty or false, and returns the remaining ones.
+// withoutEmpty deletes the fields that are empty or false, and returns fields.
 func withoutEmpty(fields map[string]any) map[string]any {
 	maps.DeleteFunc(fields, func(_ string, value any) bool { return value == "" || value == false })
 	return fields
 }
 
-// queryOf returns a query with the parameters that have a value.
+// queryOf returns a query without the parameters that have an empty value.
 func queryOf(values map[string]string) url.Values {
 	query := url.Values{}
 	for name, value := range values {

@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestErrorsNameTheNextStep runs a command without a gateway, and with an invalid token.
+// TestErrorsNameTheNextStep runs commands without a gateway, and with an invalid token.
 func TestErrorsNameTheNextStep(t *testing.T) {
 	t.Parallel()
 	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -26,26 +26,26 @@ func TestErrorsNameTheNextStep(t *testing.T) {
 		run  func(Environment) error
 		want string
 	}{
-		{"export, no gateway", Export{Flags: admin(stopped.URL)}.Run, "no gateway answers at " + stopped.URL + ": start it, or set its URL with --server: "},
-		{"healthcheck, no gateway", Healthcheck{Server: stopped.URL}.Run, "no gateway answers at " + stopped.URL + ": start it, or set its URL with --server: "},
-		{"export, a wrong token", Export{Flags: admin(refusing.URL)}.Run, "the export: 401 Unauthorized: the gateway at " + refusing.URL + " has another admin token: set --admin-token, or run the command with the settings and data directory of the gateway"},
+		{"export without a gateway", Export{Flags: admin(stopped.URL)}.Run, "no gateway answers at " + stopped.URL + ": start it, or set its URL with --server: "},
+		{"healthcheck without a gateway", Healthcheck{Server: stopped.URL}.Run, "no gateway answers at " + stopped.URL + ": start it, or set its URL with --server: "},
+		{"export with a wrong token", Export{Flags: admin(refusing.URL)}.Run, "the export: 401 Unauthorized: the gateway at " + refusing.URL + " has another admin token: set --admin-token, or run the command with the settings and data directory of the gateway"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			err := tc.run(Environment{Context: t.Context(), Variables: []string{"PENSTOCK_DATA_DIR=" + t.TempDir()}, Stdout: io.Discard, Stderr: io.Discard})
 			if err == nil {
-				t.Fatal("the command succeeded")
+				t.Fatal("the command succeeded, want an error")
 			}
 			relaytest.Equal(t, "the beginning of the error", err.Error()[:min(len(tc.want), len(err.Error()))], tc.want)
 			if strings.Contains(err.Error(), "a token of sixteen") {
-				t.Error("the error shows the token")
+				t.Errorf("error = %q, want no token in it", err)
 			}
 		})
 	}
 }
 
-// TestAnErrorOfSeveralLinesIsPrintedInOneRow prints the status of a back end whose error has line
-// breaks and tabs, as those of PostgreSQL have.
-func TestAnErrorOfSeveralLinesIsPrintedInOneRow(t *testing.T) {
+// TestErrorOfSeveralLinesIsPrintedInOneRow prints an error of a back end with line breaks and tabs,
+// as PostgreSQL returns.
+func TestErrorOfSeveralLinesIsPrintedInOneRow(t *testing.T) {
 	t.Parallel()
 	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/readyz" {

@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/config/strict"
 )
 
-// Get lists records of a running gateway, or shows one.
+// Get lists records of a running gateway, or shows one record.
 type Get struct {
 	Kind    string `arg:"" enum:"accounts,alarms,credit,decoders,devices,messages,relays,rules,sims" help:"accounts, alarms, credit, decoders, devices, messages, relays, rules or sims."`
 	ID      string `arg:"" optional:"" help:"The id of a record, to print all its fields; for credit the account, to list its changes."`
@@ -27,8 +27,8 @@ type Get struct {
 type collection struct {
 	path    string
 	columns []string // the fields that a table shows
-	query   string   // name of the parameter for --q; empty if the kind has none
-	single  bool     // whether path/id returns a record; otherwise Get finds it in the list
+	query   string   // name of the parameter for --q; empty if there is none
+	single  bool     // whether path/id returns a record; otherwise Get searches the list for the id
 	states  bool     // whether the list has the parameter state
 }
 
@@ -46,7 +46,7 @@ func collections() map[string]collection {
 	}
 }
 
-// Run prints a table of the records, or all fields of one.
+// Run prints a table of the records, or all fields of one record.
 func (g Get) Run(w Environment) error {
 	kind, query := collections()[g.Kind], queryOf(map[string]string{"account": g.Account})
 	label := "get " + g.Kind
@@ -108,7 +108,7 @@ func (g Get) Run(w Environment) error {
 		}
 		return cells
 	})
-	if next := page.Meta.Next; err == nil && next != nil && next != "" {
+	if cursor := page.Meta.Next; err == nil && cursor != nil && cursor != "" {
 		_, err = fmt.Fprintf(w.Stderr, "there are more than these %d records: use --limit or filters\n", len(page.Data))
 	}
 	return err

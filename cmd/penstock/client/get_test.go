@@ -11,7 +11,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// fakeGateway answers requests of the admin API by their path and query.
+// fakeGateway starts a server that returns the answers of the admin API by path and query, and
+// returns the environment of a command that calls the server.
 func fakeGateway(t *testing.T, answers map[string]string) Environment {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -50,27 +51,27 @@ func TestRecordsAreListedAndShown(t *testing.T) {
 	}{
 		{"devices", Get{Kind: "devices"}, "ID  ACCOUNT NAME  IDENTIFIER  NAME    DECODER ID  LAST SEEN AT  ALARMS\n" +
 			"d1  acme          24e1        Fridge  em500       -             2\n", ""},
-		{"one device", Get{Kind: "devices", ID: "d1", Account: "acme"}, "id: d1\nsensors:\n  - key: t\n", ""},
-		{"one device as JSON", Get{Kind: "devices", ID: "d1", Account: "acme", Flags: Flags{JSON: true}}, `{"id":"d1","sensors":[{"key":"t"}]}` + "\n", ""},
-		{"relays with a text", Get{Kind: "relays", Query: "site"}, "ID  ACCOUNT NAME  KIND  NUMBER  ACTION     PARAMETERS\ng1  acme          geo   44      http_post  https://a/,https://b/\n", ""},
-		{"one relay", Get{Kind: "relays", ID: "g1"}, "id: g1\nkind: geo\n", ""},
-		{"a relay that is unknown", Get{Kind: "relays", ID: "g2"}, "", "get relays: g2 is not among the first 1 records"},
+		{"a device", Get{Kind: "devices", ID: "d1", Account: "acme"}, "id: d1\nsensors:\n  - key: t\n", ""},
+		{"a device as JSON", Get{Kind: "devices", ID: "d1", Account: "acme", Flags: Flags{JSON: true}}, `{"id":"d1","sensors":[{"key":"t"}]}` + "\n", ""},
+		{"relays that match a text", Get{Kind: "relays", Query: "site"}, "ID  ACCOUNT NAME  KIND  NUMBER  ACTION     PARAMETERS\ng1  acme          geo   44      http_post  https://a/,https://b/\n", ""},
+		{"a relay", Get{Kind: "relays", ID: "g1"}, "id: g1\nkind: geo\n", ""},
+		{"an unknown relay", Get{Kind: "relays", ID: "g2"}, "", "get relays: g2 is not among the first 1 records"},
 		{"the changes of credit", Get{Kind: "credit", ID: "acme"}, "SEQUENCE  AT                    CREDITS  BALANCE  REASON  REFERENCE\n2         2026-11-27T08:00:00Z  -1       9        sent    447\n", ""},
 		{"no accounts", Get{Kind: "accounts"}, "no accounts\n", ""},
 		{"rules in a state", Get{Kind: "rules", State: "raised"}, "", "get rules does not support --state"},
-		{"a decoder that is unknown", Get{Kind: "decoders", ID: "d8"}, "", "get decoders d8: not found"},
-		{"a path that the gateway lacks", Get{Kind: "decoders", ID: "d9"}, "", "get decoders d9: 404 Not Found: no answer for /admin/decoders/d9?"},
+		{"an unknown decoder", Get{Kind: "decoders", ID: "d8"}, "", "get decoders d8: not found"},
+		{"an unknown path", Get{Kind: "decoders", ID: "d9"}, "", "get decoders d9: 404 Not Found: no answer for /admin/decoders/d9?"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := fakeGateway(t, answers)
 			tc.command.Limit = 100
 			err := tc.command.Run(w)
 			relaytest.Equal(t, "the output", w.Stdout.(*strings.Builder).String(), tc.want)
-			text := ""
+			errText := ""
 			if err != nil {
-				text = err.Error()
+				errText = err.Error()
 			}
-			relaytest.Equal(t, "the error", text, tc.err)
+			relaytest.Equal(t, "the error", errText, tc.err)
 			if tc.name == "devices" {
 				relaytest.Equal(t, "the hint", w.Stderr.(*strings.Builder).String(), "there are more than these 1 records: use --limit or filters\n")
 			}
@@ -89,7 +90,7 @@ func TestCommandsPrintTheDataAsJSON(t *testing.T) {
 	relaytest.Equal(t, "the output", w.Stdout.(*strings.Builder).String(), `[{"name":"alice","role":"admin"}]`+"\n[]\n")
 }
 
-func TestADurationMayBeInDays(t *testing.T) {
+func TestDurationMayBeInDays(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]time.Duration{"2d": 48 * time.Hour, "90m": 90 * time.Minute, "0d": 0, "-1h": 0, "d": 0, "1w": 0} {
 		var s daysDuration
@@ -99,7 +100,7 @@ func TestADurationMayBeInDays(t *testing.T) {
 	}
 }
 
-// TestReplayRefusesTwoStarts needs no gateway: the command refuses the flags.
+// TestReplayRefusesTwoStarts sets both flags for the start of the time range.
 func TestReplayRefusesTwoStarts(t *testing.T) {
 	t.Parallel()
 	var replay replayDeliveriesCommand

@@ -34,7 +34,8 @@ type Progress struct {
 	drawing     sync.Mutex
 }
 
-// NewProgress shows progress on standard error if that is a terminal. unit formats the numbers.
+// NewProgress shows progress on standard error, or returns nil if standard error is not a terminal.
+// unit formats the numbers.
 func NewProgress(w Environment, label string, unit func(n int64) string) *Progress {
 	f, ok := w.Stderr.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
@@ -81,7 +82,7 @@ func (p *Progress) Expect(total int64) {
 	}
 }
 
-// Add adds n to the finished work.
+// Add adds n to the completed amount.
 func (p *Progress) Add(n int64) {
 	if p != nil {
 		p.done.Add(n)
@@ -100,7 +101,8 @@ func (p *Progress) End() {
 	}
 }
 
-// Over returns a writer for results on the same terminal, which clears the line before each write.
+// Over returns a writer for results on the same terminal. The writer clears the line of the progress
+// before each write.
 func (p *Progress) Over(writer io.Writer) io.Writer {
 	if p == nil {
 		return writer

@@ -16,56 +16,56 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// terminal returns both ends of a terminal.
-func terminal(t *testing.T) (user, program *os.File) {
+// terminal opens a pseudo-terminal and returns both ends.
+func terminal(t *testing.T) (terminalEnd, programEnd *os.File) {
 	t.Helper()
-	user, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	terminalEnd, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
 		t.Skipf("no terminals on this machine: %v", err)
 	}
-	t.Cleanup(func() { user.Close() })
-	relaytest.NoError(t, unix.IoctlSetPointerInt(int(user.Fd()), unix.TIOCSPTLCK, 0))
-	n := relaytest.Must(unix.IoctlGetInt(int(user.Fd()), unix.TIOCGPTN))(t)
-	program = relaytest.Must(os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0))(t)
-	t.Cleanup(func() { program.Close() })
-	return user, program
+	t.Cleanup(func() { terminalEnd.Close() })
+	relaytest.NoError(t, unix.IoctlSetPointerInt(int(terminalEnd.Fd()), unix.TIOCSPTLCK, 0))
+	n := relaytest.Must(unix.IoctlGetInt(int(terminalEnd.Fd()), unix.TIOCGPTN))(t)
+	programEnd = relaytest.Must(os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0))(t)
+	t.Cleanup(func() { programEnd.Close() })
+	return terminalEnd, programEnd
 }
 
-// TestProgressIsShownOnATerminalOnly replays at a slow gateway.
+// TestProgressIsShownOnATerminalOnly runs a replay at a slow gateway.
 func TestProgressIsShownOnATerminalOnly(t *testing.T) {
-	slow := make(chan struct{})
+	release := make(chan struct{})
 	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		<-slow
+		<-release
 		_, _ = io.WriteString(w, `{"count": 7}`)
 	}))
 	t.Cleanup(gateway.Close)
 	var replay replayEventsCommand
 	replay.State, replay.Server, replay.AdminToken = "quarantined", gateway.URL, "the-admin-token-0"
-	user, program := terminal(t)
-	var out bytes.Buffer
-	ended := make(chan error, 1)
+	terminalEnd, programEnd := terminal(t)
+	var stdout bytes.Buffer
+	result := make(chan error, 1)
 	go func() {
-		ended <- replay.Run(Environment{t.Context(), nil, strings.NewReader(""), &out, program, "test"})
-		_ = program.Close()
+		result <- replay.Run(Environment{t.Context(), nil, strings.NewReader(""), &stdout, programEnd, "test"})
+		_ = programEnd.Close()
 	}()
-	var seen []byte
-	for drawn := 0; drawn < 2; drawn = len(regexp.MustCompile(`the replay, \d+s`).FindAll(seen, -1)) {
+	var output []byte
+	for count := 0; count < 2; count = len(regexp.MustCompile(`the replay, \d+s`).FindAll(output, -1)) {
 		b := make([]byte, 1000)
-		n, err := user.Read(b)
+		n, err := terminalEnd.Read(b)
 		relaytest.NoError(t, err)
-		seen = append(seen, b[:n]...)
+		output = append(output, b[:n]...)
 	}
-	close(slow)
-	relaytest.NoError(t, <-ended)
-	relaytest.Equal(t, "the output", out.String(), "7 events\n")
-	rest := make([]byte, 1000)
-	n, _ := user.Read(rest)
-	if all := string(append(seen, rest[:n]...)); !strings.HasSuffix(all, "\r\x1b[K") {
-		t.Errorf("the line stays: %q", all)
+	close(release)
+	relaytest.NoError(t, <-result)
+	relaytest.Equal(t, "the output", stdout.String(), "7 events\n")
+	buf := make([]byte, 1000)
+	n, _ := terminalEnd.Read(buf)
+	if shown := string(append(output, buf[:n]...)); !strings.HasSuffix(shown, "\r\x1b[K") {
+		t.Errorf("terminal output = %q, want it to end with the code that clears the line", shown)
 	}
-	var piped bytes.Buffer
-	relaytest.NoError(t, replay.Run(Environment{t.Context(), nil, strings.NewReader(""), &out, &piped, "test"}))
-	relaytest.Equal(t, "what is shown without a terminal", piped.String(), "")
+	var stderr bytes.Buffer
+	relaytest.NoError(t, replay.Run(Environment{t.Context(), nil, strings.NewReader(""), &stdout, &stderr, "test"}))
+	relaytest.Equal(t, "standard error without a terminal", stderr.String(), "")
 }
 
 func TestProgressLine(t *testing.T) {
@@ -80,7 +80,7 @@ func TestProgressLine(t *testing.T) {
 		p.Add(tc.done)
 		p.Expect(tc.total)
 		if got := p.line(); !strings.HasPrefix(got, tc.want+", ") {
-			t.Errorf("%d of %d: %q", tc.done, tc.total, got)
+			t.Errorf("%d of %d: line = %q, want prefix %q", tc.done, tc.total, got, tc.want+", ")
 		}
 	}
 }

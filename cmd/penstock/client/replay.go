@@ -18,7 +18,7 @@ type Replay struct {
 	Deliveries replayDeliveriesCommand `cmd:"" help:"Attempt dead deliveries again."`
 }
 
-// daysDuration is a duration whose text may be in days.
+// daysDuration is a duration that can also be given in days.
 type daysDuration time.Duration
 
 // UnmarshalText parses a positive duration such as 90m, 24h or 7d.
@@ -36,7 +36,7 @@ func (d *daysDuration) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// selectFlags has the filters of both events and deliveries.
+// selectFlags are the filters for events and deliveries.
 type selectFlags struct {
 	IDs     []string     `arg:"" optional:"" name:"id" help:"Ids; with filters, only records that match both."`
 	State   string       `help:"The state." placeholder:"STATE"`
@@ -108,19 +108,19 @@ func (f selectFlags) replay(w Environment, plural, singular string, fields map[s
 	if f.JSON {
 		return printLine(w, "%s", answer)
 	}
-	var done replayAnswer
-	if err := json.Unmarshal(answer, &done); err != nil {
+	var result replayAnswer
+	if err := json.Unmarshal(answer, &result); err != nil {
 		return fmt.Errorf("the replay: %w: %s", err, strings.TrimSpace(string(answer)))
 	}
 	if fields["dry_run"] == true {
-		return printDryRun(w.Stdout, done)
+		return printDryRun(w.Stdout, result)
 	}
-	line := counted(done.Count, singular, plural)
-	if r := done.Readings; r.Added+r.Changed+r.Unchanged+r.Stays > 0 {
+	line := counted(result.Count, singular, plural)
+	if r := result.Readings; r.Added+r.Changed+r.Unchanged+r.Stays > 0 {
 		line += fmt.Sprintf("\nreadings: %d added, %d changed, %d unchanged, %d remain", r.Added, r.Changed, r.Unchanged, r.Stays)
 	}
-	if done.Deliveries+done.Alarms > 0 {
-		line += fmt.Sprintf("\n%s created, %s raised", counted(done.Deliveries, "delivery", "deliveries"), counted(done.Alarms, "alarm", "alarms"))
+	if result.Deliveries+result.Alarms > 0 {
+		line += fmt.Sprintf("\n%s created, %s raised", counted(result.Deliveries, "delivery", "deliveries"), counted(result.Alarms, "alarm", "alarms"))
 	}
 	return printLine(w, "%s", line)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/config"
 )
 
-// Send sends one SMS as an account does.
+// Send sends an SMS with the token of an account.
 type Send struct {
 	To      []string `arg:"" help:"The numbers with their country codes."`
 	Text    string   `short:"m" required:"" help:"The text; - is the standard input." placeholder:"TEXT"`

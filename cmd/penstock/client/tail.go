@@ -25,8 +25,8 @@ type Tail struct {
 	Flags
 }
 
-// tailEvery is the interval of requests, tailPage the number of events per request, and
-// tailOverlap the longest delay with which an event may be listed.
+// tailEvery is the interval of requests, tailPage is the number of events per request, and
+// tailOverlap is the longest delay with which an event may be listed.
 const (
 	tailEvery   = time.Second
 	tailPage    = 200
@@ -53,10 +53,10 @@ func (e tailEvent) receivedAt() time.Time {
 // unknownState is the state of a processed event while the database is down.
 const unknownState = "unknown"
 
-// Run prints events until it is interrupted. An event is printed when it arrives and
-// again when its state changes.
+// Run prints events until it is interrupted. It prints an event when it arrives and again when its
+// state changes.
 func (t Tail) Run(w Environment) error {
-	f := follower{Tail: t, Environment: w, seen: map[string]string{}}
+	f := follower{Tail: t, Environment: w, states: map[string]string{}}
 	if err := f.begin(); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (t Tail) Run(w Environment) error {
 		switch {
 		case err == nil:
 			f.print(events)
-		case w.Context.Err() == nil: // the error is not that of the interruption
+		case w.Context.Err() == nil: // not an error of the interruption
 			return err
 		}
 	}
@@ -84,10 +84,10 @@ type follower struct {
 	Environment
 	start     time.Time         // time of the newest event at the beginning
 	fetchFrom time.Time         // earliest time of the next request
-	seen      map[string]string // printed states by event id
+	states    map[string]string // printed states by event id
 }
 
-// begin prints the last events, and sets the time from which events are new.
+// begin prints the last events, and sets the time after which events are new.
 func (f *follower) begin() error {
 	newest, _, err := f.page(url.Values{"limit": {"1"}})
 	if err != nil {
@@ -106,7 +106,7 @@ func (f *follower) begin() error {
 	slices.Reverse(lastEvents)
 	for _, e := range lastEvents {
 		f.show(e)
-		f.seen[e.ID] = e.State
+		f.states[e.ID] = e.State
 	}
 	return nil
 }
@@ -130,16 +130,16 @@ func (f *follower) listRecent() ([]tailEvent, error) {
 }
 
 // print prints the new and changed events, oldest first. It sets fetchFrom so that the next request
-// includes recent events, which may have changed then, and pending ones.
+// includes pending events, and recent events that may change.
 func (f *follower) print(events []tailEvent) {
 	slices.Reverse(events)
-	seen := make(map[string]string, len(events))
+	states := make(map[string]string, len(events))
 	start := f.fetchFrom
 	if len(events) > 0 {
 		start = events[len(events)-1].receivedAt().Add(-tailOverlap)
 	}
 	for _, e := range events {
-		oldState, known := f.seen[e.ID]
+		oldState, known := f.states[e.ID]
 		if known && e.State == unknownState {
 			e.State = oldState
 		}
@@ -149,10 +149,10 @@ func (f *follower) print(events []tailEvent) {
 		if e.State == "pending" && e.receivedAt().Before(start) {
 			start = e.receivedAt()
 		}
-		seen[e.ID] = e.State
+		states[e.ID] = e.State
 	}
 	if len(events) > 0 {
-		f.fetchFrom, f.seen = start, seen
+		f.fetchFrom, f.states = start, states
 	}
 }
 

@@ -8,11 +8,11 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestTailPrintsEachStateOnce lists events as a gateway does before, during and after an
-// outage of its database.
+// TestTailPrintsEachStateOnce prints lists of events from before, during and after an outage of the
+// database.
 func TestTailPrintsEachStateOnce(t *testing.T) {
 	var printed strings.Builder
-	f := follower{Environment: Environment{Context: t.Context(), Stdout: &printed}, seen: map[string]string{}}
+	f := follower{Environment: Environment{Context: t.Context(), Stdout: &printed}, states: map[string]string{}}
 	list := func(states ...string) {
 		var events []tailEvent
 		for i, state := range states {

@@ -121,8 +121,8 @@ func (u userRemoveCommand) Run(w Environment) error {
 	return printLine(w, "user %s removed", u.Name)
 }
 
-// readPassword reads a password or secret: twice from a terminal, without an echo, else the first
-// line of standard input. It is not an argument, because other users can see arguments.
+// readPassword reads a password or secret twice from a terminal, without an echo, else once from the
+// first line of standard input. The password is not an argument, because other users can see arguments.
 func readPassword(w Environment, prompt string) (string, error) {
 	if file, ok := w.Stdin.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 		password, err := readHidden(w, file, prompt+": ")

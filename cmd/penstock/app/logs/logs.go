@@ -1,5 +1,5 @@
-// Package logs provides the log of the program: text or JSON, with a level that may change while it
-// runs, and with attributes from the context. A repeated warning or error is written at most
+// Package logs provides the log of the program: text or JSON, with a level that may change while the
+// program runs, and with attributes from the context. A repeated warning or error is written at most
 // once per Window, with the number of suppressed lines.
 package logs
 
@@ -82,8 +82,8 @@ func (h *Handler) Handle(ctx context.Context, r slog.Record) error {
 // still be used.
 func (h *Handler) Close() { h.repeats.flush() }
 
-// identity returns a hash that is equal for lines about the same fault: of the level, the message
-// and the attributes, without those that differ each time.
+// identity returns a hash of the level, the message and the attributes, except attributes that differ
+// in each line. Lines about the same fault have the same hash.
 func (h *Handler) identity(r *slog.Record) uint64 {
 	var b strings.Builder
 	b.WriteString(r.Level.String() + "\x00" + r.Message + "\x00" + h.bound)
@@ -94,8 +94,8 @@ func (h *Handler) identity(r *slog.Record) uint64 {
 	return maphash.String(h.repeats.seed, b.String())
 }
 
-// writeIdentity writes the identity of an attribute. In the text of an error, it ignores numbers,
-// which may be ports or counters.
+// writeIdentity writes an attribute in the form that identity hashes. It ignores numbers in the text
+// of an error, because they may be ports or counters.
 func writeIdentity(b *strings.Builder, a slog.Attr) {
 	switch a.Key {
 	case "request_id", "count", "refused", "again_in", "stack", "waited":

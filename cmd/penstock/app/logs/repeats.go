@@ -13,12 +13,12 @@ import (
 // Window is the time for which a fault is not written again.
 const Window = 10 * time.Second
 
-// maxFaults is the largest number of faults that are stored. Lines about others are always
+// maxFaults is the largest number of faults that are stored. Lines about other faults are always
 // written.
 const maxFaults = 10_000
 
-// repeats stores the faults of the last Window. When the window of a repeated fault ends, its last
-// line is written, and another window begins.
+// repeats stores the faults of the last Window. When the window of a repeated fault ends, the last
+// suppressed line is written and another window begins.
 type repeats struct {
 	seed maphash.Seed
 
@@ -74,7 +74,7 @@ func (r *repeats) open(f *fault) {
 	}
 }
 
-// expire ends the windows that are over, and schedules the end of the next one.
+// expire ends the windows that are over, and schedules the end of the next window.
 func (r *repeats) expire() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
