@@ -51,16 +51,16 @@ func (g *Gateway) SignedIn(name string) Client {
 // SignIn signs a user in and returns a client with the session.
 func (g *Gateway) SignIn(name string) Client {
 	g.T.Helper()
-	a := g.As("").Post("/admin/session", fmt.Sprintf(`{"name":%q,"password":%q}`, name, UserPassword))
+	resp := g.As("").Post("/admin/session", fmt.Sprintf(`{"name":%q,"password":%q}`, name, UserPassword))
 	var session struct {
 		Data struct {
 			CSRF string `json:"csrf_token"`
 		}
 	}
-	a.Decode(g.T, &session)
-	cookie, _, _ := strings.Cut(a.Header.Get("Set-Cookie"), ";")
-	if a.Status != 200 || cookie == "" || session.Data.CSRF == "" {
-		g.T.Fatalf("signing %s in: %d %s", name, a.Status, a.Body)
+	resp.Decode(g.T, &session)
+	cookie, _, _ := strings.Cut(resp.Header.Get("Set-Cookie"), ";")
+	if resp.Status != 200 || cookie == "" || session.Data.CSRF == "" {
+		g.T.Fatalf("signing %s in: %d %s", name, resp.Status, resp.Body)
 	}
 	return g.As("").With("Cookie", cookie).With("X-CSRF-Token", session.Data.CSRF)
 }

@@ -27,8 +27,8 @@ type Browser struct {
 	problems []string
 }
 
-// chromium is the browser that the tests of a package share, as a context of chromedp.
-// Main ends it.
+// chromium is the browser that the tests of a package share, as a context of chromedp. Main ends
+// the browser.
 var chromium struct {
 	sync.Once
 	ctx context.Context
@@ -147,10 +147,10 @@ func (b *Browser) Press(text string) {
 	b.clickFirst(text, `document.querySelectorAll("button, a, summary")`, fmt.Sprintf("e.textContent === %q", text))
 }
 
-// clickFirst waits until an element can be clicked and clicks it in the same script, so that
-// a redraw of the page cannot move the element in between. If the click changes the fragment
-// of the address, clickFirst waits for hashchange: the console has then removed the old view,
-// and the test reads the new one.
+// clickFirst waits until an element can be clicked and clicks the element in the same script, so that
+// a redraw of the page cannot move the element in between. If the click changes the fragment of the
+// address, clickFirst waits for hashchange: the console has then replaced the old view by the new
+// view.
 func (b *Browser) clickFirst(label, elements, condition string) {
 	b.T.Helper()
 	const click = `(() => {
@@ -165,8 +165,8 @@ func (b *Browser) clickFirst(label, elements, condition string) {
 		});
 	})()`
 	relaytest.Eventually(b.T, label+" can be clicked", func() (any, bool) {
-		pressed, err := chromedp.Run(b.Ctx, chromedp.Evaluate[bool](fmt.Sprintf(click, elements, condition), chromedp.EvalAwaitPromise))
-		return err, pressed
+		clicked, err := chromedp.Run(b.Ctx, chromedp.Evaluate[bool](fmt.Sprintf(click, elements, condition), chromedp.EvalAwaitPromise))
+		return err, clicked
 	})
 }
 
@@ -208,9 +208,9 @@ func (b *Browser) Holds(condition string) bool {
 	return answer
 }
 
-// ExpectNoComplaints fails the test if the browser reported a problem that contains none of
+// ExpectNoProblems fails the test if the browser reported a problem that contains none of
 // the expected words.
-func (b *Browser) ExpectNoComplaints(expected ...string) {
+func (b *Browser) ExpectNoProblems(expected ...string) {
 	b.T.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -218,12 +218,12 @@ func (b *Browser) ExpectNoComplaints(expected ...string) {
 		return slices.ContainsFunc(expected, func(word string) bool { return strings.Contains(p, word) })
 	})
 	if len(unexpected) > 0 {
-		b.T.Errorf("the browser reported %q", unexpected)
+		b.T.Errorf("problems in the browser = %q, want none but %q", unexpected, expected)
 	}
 }
 
-// ChartDrawn is a JavaScript condition that holds once a chart has a line or a point in one
-// of the colours of minimum, mean and maximum. The axes have other colours.
+// ChartDrawn is a JavaScript condition that holds once a chart has a line or a point in the colour of
+// the minimum, the mean or the maximum. The axes have other colours.
 const ChartDrawn = `[...document.querySelectorAll("figure.chart canvas")].some((c) => { const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
 	const lines = [[0x17, 0x60, 0x87], [0xb4, 0x53, 0x1a], [0x2e, 0x7d, 0x4f]];
 	for (let i = 0, n = 0; i < d.length; i += 4) if (d[i + 3] > 200 && lines.some((l) => Math.abs(d[i] - l[0]) + Math.abs(d[i + 1] - l[1]) + Math.abs(d[i + 2] - l[2]) < 40) && ++n > 5) return true; return false })`

@@ -21,8 +21,8 @@ type shape struct {
 	width        int64
 }
 
-// shapes returns each size and each scheme once; for screenshots and in a soak, every size in
-// every scheme.
+// shapes returns a large light screen and a small dark screen; for screenshots and in a soak, both
+// sizes in both colour schemes.
 func shapes() []shape {
 	list := []shape{{"desktop-light", "light", 1280}, {"phone-dark", "dark", 390}}
 	if Soak() || *screenshots != "" {
@@ -31,8 +31,8 @@ func shapes() []shape {
 	return list
 }
 
-// Axe returns the accessibility checks that Inspect runs. If they are not installed, it
-// fails the test, or skips it if PENSTOCK_TEST_SKIP_REAL=1.
+// Axe returns the script of the accessibility checks that Inspect runs. If the script is not
+// installed, Axe fails the test, or skips the test if PENSTOCK_TEST_SKIP_REAL=1.
 func Axe(t *testing.T) string {
 	t.Helper()
 	axe, err := os.ReadFile(filepath.Join(Root(t), ".tools", "node", "node_modules", "axe-core", "axe.min.js"))

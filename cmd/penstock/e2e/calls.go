@@ -28,9 +28,9 @@ func (c Client) DownloadArchive(handle string) map[string][]string {
 	c.Gateway.T.Helper()
 	var body string
 	relaytest.Eventually(c.Gateway.T, "the archive is ready", func() (any, bool) {
-		a, err := c.Try("GET", "/v2/sip/cdr/"+handle+"/download", "")
-		body = a.Body
-		return a.Status, err == nil && a.Status == 200
+		resp, err := c.Try("GET", "/v2/sip/cdr/"+handle+"/download", "")
+		body = resp.Body
+		return resp.Status, err == nil && resp.Status == 200
 	})
 	z, err := zip.NewReader(bytes.NewReader([]byte(body)), int64(len(body)))
 	relaytest.NoError(c.Gateway.T, err)

@@ -85,11 +85,11 @@ func (c Client) Try(method, path, body string) (Response, error) {
 // Do sends a request and ends the test if there is no answer.
 func (c Client) Do(method, path, body string) Response {
 	c.Gateway.T.Helper()
-	a, err := c.Try(method, path, body)
+	resp, err := c.Try(method, path, body)
 	if err != nil {
 		c.Gateway.T.Fatalf("%s %s: %v", method, path, err)
 	}
-	return a
+	return resp
 }
 
 // Get sends a GET request.
@@ -110,11 +110,11 @@ func (c Client) Put(path, body string) Response {
 	return c.Do(http.MethodPut, path, body)
 }
 
-// Is checks the status and the body as SameBody does.
-func (a Response) Is(t testing.TB, status int, body string) {
+// Is checks the status, and the body with SameBody.
+func (r Response) Is(t testing.TB, status int, body string) {
 	t.Helper()
-	if a.Status != status || !SameBody(a.Body, body) {
-		t.Errorf("%s: %d %s\nwant %d %s", a.Request, a.Status, a.Body, status, body)
+	if r.Status != status || !SameBody(r.Body, body) {
+		t.Errorf("%s: %d %s\nwant %d %s", r.Request, r.Status, r.Body, status, body)
 	}
 }
 
@@ -128,26 +128,26 @@ func SameBody(got, want string) bool {
 }
 
 // Mentions checks the status and that the body contains all words.
-func (a Response) Mentions(t testing.TB, status int, words ...string) {
+func (r Response) Mentions(t testing.TB, status int, words ...string) {
 	t.Helper()
-	if a.Status != status {
-		t.Errorf("%s: %d %s\nwant %d", a.Request, a.Status, a.Body, status)
+	if r.Status != status {
+		t.Errorf("%s: %d %s\nwant %d", r.Request, r.Status, r.Body, status)
 	}
 	for _, w := range words {
-		if !strings.Contains(a.Body, w) {
-			t.Errorf("%s: %d %s\nwant a body that mentions %q", a.Request, a.Status, a.Body, w)
+		if !strings.Contains(r.Body, w) {
+			t.Errorf("%s: %d %s\nwant a body that mentions %q", r.Request, r.Status, r.Body, w)
 		}
 	}
 }
 
 // Decode decodes the JSON of a 2xx answer. Any other status ends the test.
-func (a Response) Decode(t testing.TB, target any) {
+func (r Response) Decode(t testing.TB, target any) {
 	t.Helper()
-	if a.Status < 200 || a.Status > 299 {
-		t.Fatalf("%s: %d %s", a.Request, a.Status, a.Body)
+	if r.Status < 200 || r.Status > 299 {
+		t.Fatalf("%s: %d %s\nwant 2xx", r.Request, r.Status, r.Body)
 	}
-	if err := json.Unmarshal([]byte(a.Body), target); err != nil {
-		t.Fatalf("%s: %v in %s", a.Request, err, a.Body)
+	if err := json.Unmarshal([]byte(r.Body), target); err != nil {
+		t.Fatalf("%s: %v in %s", r.Request, err, r.Body)
 	}
 }
 
@@ -155,9 +155,9 @@ func (a Response) Decode(t testing.TB, target any) {
 func (c Client) Create(path, body string) string {
 	c.Gateway.T.Helper()
 	var created struct{ Data struct{ ID string } }
-	a := c.Post(path, body)
-	if a.Decode(c.Gateway.T, &created); created.Data.ID == "" {
-		c.Gateway.T.Fatalf("%s: no id in %s", a.Request, a.Body)
+	resp := c.Post(path, body)
+	if resp.Decode(c.Gateway.T, &created); created.Data.ID == "" {
+		c.Gateway.T.Fatalf("%s: no id in %s", resp.Request, resp.Body)
 	}
 	return created.Data.ID
 }
@@ -200,7 +200,7 @@ func ListNumbered[T any](c Client, path string) (records []T) {
 			continue
 		}
 		if total := page.Meta.Total; total != nil && *total != len(records) {
-			c.Gateway.T.Errorf("%s has %d entries, but its total is %d", path, len(records), *total)
+			c.Gateway.T.Errorf("%s: meta.total = %d, want %d, the number of entries", path, *total, len(records))
 		}
 		return records
 	}
@@ -217,7 +217,7 @@ func (g *Gateway) Events(query string) []Event {
 	return list.Data
 }
 
-// AwaitProcessed waits until every accepted entry is processed, in a cluster by every gateway.
+// AwaitProcessed waits until every accepted entry is processed; in a cluster, at every gateway.
 func (g *Gateway) AwaitProcessed() {
 	g.T.Helper()
 	for _, gateway := range g.Members {

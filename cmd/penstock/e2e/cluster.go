@@ -42,9 +42,9 @@ func clusteredSite(t *testing.T) *Site {
 }
 
 // OnOneAndOnThree runs a test on one gateway with the embedded back ends, and again on three
-// behind a balancer. The balancer sends each request to the next gateway, so that the test
-// fails if a gateway keeps state for itself. /metrics and /readyz are those of the gateway
-// that receives the request.
+// behind a balancer. The balancer sends each request to the next gateway, so that the test fails if
+// a gateway does not share its state. /metrics and /readyz describe the gateway that receives the
+// request.
 func OnOneAndOnThree(t *testing.T, test func(t *testing.T, s *Site)) {
 	t.Run("one gateway", func(t *testing.T) { test(t, Embedded()) })
 	t.Run("three gateways", func(t *testing.T) { test(t, clusteredSite(t)) })
@@ -103,8 +103,8 @@ func StartCluster(t *testing.T, s *Site, inventory string, settings ...string) *
 	return c
 }
 
-// Spawn runs every gateway in a process of its own. All start at the same time,
-// on an empty database.
+// Spawn runs every gateway in a process of its own. All processes start at the same time on an empty
+// database.
 func (c *Cluster) Spawn() {
 	ready := make([]<-chan string, len(c.Gateways))
 	for i, g := range c.Gateways {
@@ -115,15 +115,15 @@ func (c *Cluster) Spawn() {
 	}
 }
 
-// PostToEach posts one body to each gateway, all at the same time, and returns the
-// answers in the gateways' order.
+// PostToEach posts a body to each gateway at the same time, and returns the answers in the order of
+// the gateways.
 func (c *Cluster) PostToEach(path string, newClient func(g *Gateway) Client, body func(n int) string) []Response {
 	c.Front.T.Helper()
 	answers, errs := make([]Response, len(c.Gateways)), make([]error, len(c.Gateways))
 	var wg sync.WaitGroup
 	for i, g := range c.Gateways {
 		wg.Go(func() {
-			for range 10 { // a sender repeats a post that is refused because a back end is slow
+			for range 10 { // a sender repeats a post that was refused because a back end is slow
 				answers[i], errs[i] = newClient(g).Try(http.MethodPost, path, body(i))
 				if answers[i].Status != http.StatusServiceUnavailable {
 					break

@@ -27,17 +27,17 @@ func (g *Gateway) RunTool(args ...string) Output {
 type Output string
 
 // Mentions checks that the output contains all words.
-func (p Output) Mentions(t *testing.T, words ...string) {
+func (o Output) Mentions(t *testing.T, words ...string) {
 	t.Helper()
 	for _, w := range words {
-		if !strings.Contains(string(p), w) {
-			t.Errorf("%s\nwant %q in it", p, w)
+		if !strings.Contains(string(o), w) {
+			t.Errorf("output = %s\nwant %q in it", o, w)
 		}
 	}
 }
 
-// ExitCode returns the exit code of a process whose Wait returned err, or -1 if err has no
-// exit code.
+// ExitCode returns the exit code in err, the error of a Wait or Run of a command; 0 for nil, and -1 if
+// err has no exit code.
 func ExitCode(err error) int {
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
 		return failed.ExitCode()
@@ -75,7 +75,7 @@ func (r Result) Mentions(t *testing.T, code int, words ...string) {
 	}
 	for _, w := range words {
 		if !strings.Contains(r.Stdout+r.Stderr, w) {
-			t.Errorf("penstock %s: %s%s\nwant %q in it", r.Command, r.Stdout, r.Stderr, w)
+			t.Errorf("penstock %s: output = %s%s\nwant %q in it", r.Command, r.Stdout, r.Stderr, w)
 		}
 	}
 }

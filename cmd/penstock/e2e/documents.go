@@ -35,24 +35,24 @@ func CodeBlock(t *testing.T, page, language string) string {
 
 // LinesMatch reports whether lines match a pattern, in which … stands for any text within a
 // line, and a line that is only … stands for any number of lines.
-func LinesMatch(promised, got []string) bool {
-	if len(promised) == 0 {
+func LinesMatch(pattern, got []string) bool {
+	if len(pattern) == 0 {
 		return len(got) == 0
 	}
-	if promised[0] == "…" {
-		for skipped := range len(got) + 1 {
-			if LinesMatch(promised[1:], got[skipped:]) {
+	if pattern[0] == "…" {
+		for n := range len(got) + 1 {
+			if LinesMatch(pattern[1:], got[n:]) {
 				return true
 			}
 		}
 		return false
 	}
-	return len(got) > 0 && LineMatches(promised[0], got[0]) && LinesMatch(promised[1:], got[1:])
+	return len(got) > 0 && LineMatches(pattern[0], got[0]) && LinesMatch(pattern[1:], got[1:])
 }
 
 // LineMatches reports whether a line matches a pattern, in which … stands for any text.
-func LineMatches(promised, got string) bool {
-	parts := strings.Split(promised, "…")
+func LineMatches(pattern, got string) bool {
+	parts := strings.Split(pattern, "…")
 	for i := range parts {
 		parts[i] = regexp.QuoteMeta(parts[i])
 	}

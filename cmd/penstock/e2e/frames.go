@@ -32,16 +32,16 @@ func (c Client) AwaitDevice(identifier string) string {
 	c.Gateway.T.Helper()
 	var found struct{ ID string }
 	relaytest.Eventually(c.Gateway.T, "the device "+identifier+" is imported", func() (any, bool) {
-		a := c.Get("/iot/devices/identifier/" + identifier)
-		if a.Status == 200 {
-			a.Decode(c.Gateway.T, &found)
+		resp := c.Get("/iot/devices/identifier/" + identifier)
+		if resp.Status == 200 {
+			resp.Decode(c.Gateway.T, &found)
 		}
-		return a, a.Status == 200
+		return resp, resp.Status == 200
 	})
 	return found.ID
 }
 
-// Readings lists the readings of a device, once everything is processed.
+// Readings waits until every accepted entry is processed, and lists the readings of a device.
 func (c Client) Readings(device, query string) []Reading {
 	c.Gateway.T.Helper()
 	c.Gateway.AwaitProcessed()
@@ -50,8 +50,8 @@ func (c Client) Readings(device, query string) []Reading {
 	return list.Data
 }
 
-// LatestReadings lists the latest reading of each sensor of a device, once everything
-// is processed.
+// LatestReadings waits until every accepted entry is processed, and lists the latest reading of each
+// sensor of a device.
 func (c Client) LatestReadings(device string) []Reading {
 	c.Gateway.T.Helper()
 	c.Gateway.AwaitProcessed()
@@ -106,8 +106,8 @@ func (c Client) CreateDecoder(codec, source string) string {
 func (c Client) ReadingsByTime(devEUI string) map[string]float64 {
 	c.Gateway.T.Helper()
 	var found struct{ ID string }
-	if a := c.Get("/iot/devices/identifier/" + devEUI); a.Status == 200 {
-		a.Decode(c.Gateway.T, &found)
+	if resp := c.Get("/iot/devices/identifier/" + devEUI); resp.Status == 200 {
+		resp.Decode(c.Gateway.T, &found)
 	}
 	values := map[string]float64{}
 	if found.ID == "" {

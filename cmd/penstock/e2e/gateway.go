@@ -31,17 +31,17 @@ func (g *Gateway) AwaitNode() (node string) {
 	g.T.Helper()
 	relaytest.Eventually(g.T, "the gateway is registered", func() (any, bool) {
 		var list struct{ Data []struct{ Node string } }
-		a := g.Admin().Get("/admin/gateways")
-		a.Decode(g.T, &list)
+		resp := g.Admin().Get("/admin/gateways")
+		resp.Decode(g.T, &list)
 		if len(list.Data) > 0 {
 			node = list.Data[0].Node
 		}
-		return a, node != ""
+		return resp, node != ""
 	})
 	return node
 }
 
-// Open opens the gateway in this process; Serve serves with it.
+// Open opens the gateway in this process. Serve serves with the opened gateway.
 func (g *Gateway) Open() (*app.Gateway, error) {
 	cfg, err := config.Load(g.ConfigFile, g.Env)
 	if err != nil {
@@ -61,9 +61,9 @@ func (g *Gateway) Serve(opened *app.Gateway) {
 	}
 	g.base.Store(new("http://" + listener.Addr().String()))
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- opened.Serve(ctx, listener) }()
-	g.Stop = sync.OnceValue(func() error { cancel(); return <-ended })
+	result := make(chan error, 1)
+	go func() { result <- opened.Serve(ctx, listener) }()
+	g.Stop = sync.OnceValue(func() error { cancel(); return <-result })
 	g.T.Cleanup(func() { _ = g.Stop() }) // a damaged gateway may end with an error
 }
 
@@ -74,22 +74,22 @@ const AdminToken = "the-admin-token-0"
 type Gateway struct {
 	T          *testing.T
 	Site       *Site
-	Dir        string // holds the data directory and the inventory
+	Dir        string // contains the data directory and the inventory
 	Env        []string
-	ConfigFile string // path of its configuration, empty if none
+	ConfigFile string // path of the configuration file; empty if there is none
 	Logs       *Transcript
 	HTTP       *http.Client
 
 	Sessions sync.Map // clients with a session, by the user's name
 
-	base    atomic.Pointer[string] // its URL, which a restart changes
+	base    atomic.Pointer[string] // URL of the gateway, which a restart changes
 	Stop    func() error           // stops the gateway that Serve or Run started
 	Process *exec.Cmd
 	exited  chan struct{}
 	// Members are the gateways behind the balancer if this is the front of a cluster.
 	Members []*Gateway
-	// UnsavedOutcomes allows the gateway to stop without saving the outcomes of
-	// deliveries, as it must when its database is gone for good.
+	// UnsavedOutcomes allows the gateway to stop without saving the outcomes of deliveries, because
+	// the test has stopped or emptied its database.
 	UnsavedOutcomes bool
 }
 
@@ -151,14 +151,14 @@ func (g *Gateway) Spawn() {
 	g.awaitAddress(g.Launch())
 }
 
-// awaitAddress waits until a launched gateway prints the address it listens on.
+// awaitAddress waits until a launched gateway prints its URL.
 func (g *Gateway) awaitAddress(ready <-chan string) {
 	g.T.Helper()
 	select {
 	case url := <-ready:
 		g.base.Store(&url)
 	case <-g.exited:
-		g.T.Fatalf("the gateway exited at its start:\n%s", g.Logs.Tail(30))
+		g.T.Fatalf("the gateway exited during its start:\n%s", g.Logs.Tail(30))
 	case <-time.After(relaytest.Patience):
 		g.T.Fatalf("the gateway is not ready:\n%s", g.Logs.Tail(30))
 	}
@@ -169,14 +169,14 @@ func (g *Gateway) awaitAddress(ready <-chan string) {
 func (g *Gateway) Launch() <-chan string {
 	g.T.Helper()
 	g.Process = g.Command("serve", "--config", g.ConfigFile)
-	ready := &AddressWatcher{To: g.Logs, Found: make(chan string, 1)}
+	ready := &AddressWatcher{Log: g.Logs, URL: make(chan string, 1)}
 	g.Process.Stdout, g.Process.Stderr = g.Logs, ready
 	exited := make(chan struct{})
 	g.exited = exited
 	relaytest.NoError(g.T, g.Process.Start())
 	g.T.Cleanup(g.Kill)
 	go func(cmd *exec.Cmd) { _ = cmd.Wait(); close(exited) }(g.Process)
-	return ready.Found
+	return ready.URL
 }
 
 // Command returns a command that runs the program with the gateway's settings.
@@ -217,11 +217,11 @@ func (g *Gateway) Terminate() int {
 	return g.Process.ProcessState.ExitCode()
 }
 
-// EndCleanly terminates the process and fails the test unless its exit code is 0.
-func (g *Gateway) EndCleanly() {
+// TerminateCleanly terminates the process and fails the test unless its exit code is 0.
+func (g *Gateway) TerminateCleanly() {
 	g.T.Helper()
 	if code := g.Terminate(); code != 0 {
-		g.T.Errorf("the gateway exited with the code %d", code)
+		g.T.Errorf("exit code of the gateway = %d, want 0", code)
 	}
 }
 
@@ -229,8 +229,8 @@ func (g *Gateway) EndCleanly() {
 type Transcript struct{ relaytest.Buffer }
 
 // Tail returns the last lines of the output, preceded by the number of earlier lines.
-func (l *Transcript) Tail(lines int) string {
-	output := strings.Split(strings.TrimSpace(l.String()), "\n")
+func (t *Transcript) Tail(lines int) string {
+	output := strings.Split(strings.TrimSpace(t.String()), "\n")
 	if cut := len(output) - lines; cut > 0 {
 		output = append([]string{fmt.Sprintf("… %d earlier lines", cut)}, output[cut:]...)
 	}
@@ -239,27 +239,28 @@ func (l *Transcript) Tail(lines int) string {
 
 // AddressWatcher finds the URL of a gateway in its output.
 type AddressWatcher struct {
-	To        *Transcript
+	Log       *Transcript
 	buf       []byte
-	Found     chan string
+	URL       chan string
 	announced bool
 }
 
-// Write copies the output to To and sends the URL to Found once the gateway has printed it.
+// Write copies the output to Log, and sends the URL of the gateway to URL after the gateway has printed
+// it.
 func (w *AddressWatcher) Write(p []byte) (int, error) {
-	n, err := w.To.Write(p)
+	n, err := w.Log.Write(p)
 	if w.announced {
 		return n, err
 	}
 	w.buf = append(w.buf, p...)
 	if m := regexp.MustCompile(`penstock is listening"(?: listen=|,"listen":")([^" ]+)[" ]`).FindSubmatch(w.buf); m != nil {
 		w.announced, w.buf = true, nil
-		w.Found <- string(m[1])
+		w.URL <- string(m[1])
 	}
 	return n, err
 }
 
-// Setting returns a setting of the gateway's environment, "" if it has none.
+// Setting returns a setting in the environment of the gateway, or "".
 func (g *Gateway) Setting(name string) string {
 	for _, entry := range g.Env {
 		if value, ok := strings.CutPrefix(entry, name+"="); ok {
@@ -290,12 +291,12 @@ type Readiness struct {
 // Ready returns the status and the answer of /readyz.
 func (g *Gateway) Ready() (int, Readiness) {
 	g.T.Helper()
-	a := g.Admin().Get("/readyz")
+	resp := g.Admin().Get("/readyz")
 	var r Readiness
-	if err := json.Unmarshal([]byte(a.Body), &r); err != nil {
-		g.T.Fatalf("readyz: %v in %s", err, a.Body)
+	if err := json.Unmarshal([]byte(resp.Body), &r); err != nil {
+		g.T.Fatalf("readyz: %v in %s", err, resp.Body)
 	}
-	return a.Status, r
+	return resp.Status, r
 }
 
 // AwaitReady waits until the gateway is ready.
@@ -311,8 +312,8 @@ func (g *Gateway) Configure(text string) {
 	relaytest.NoError(g.T, os.WriteFile(g.ConfigFile, []byte(text), 0o600))
 }
 
-// Memory returns a field of the status of the process, in KiB: VmRSS is its current resident
-// memory, VmHWM the peak.
+// Memory returns a field of the status of the process in KiB: VmRSS is the resident memory, VmHWM is
+// its peak.
 func (g *Gateway) Memory(name string) int {
 	g.T.Helper()
 	status := relaytest.Must(os.ReadFile(fmt.Sprintf("/proc/%d/status", g.Process.Process.Pid)))(g.T)

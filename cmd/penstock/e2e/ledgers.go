@@ -34,7 +34,7 @@ func (g *Gateway) MintToken() (a Asset) {
 	return a
 }
 
-// CreateToken creates a token in a ledger and returns it.
+// CreateToken creates a token in a ledger and returns the token.
 func (c Client) CreateToken(ledger, body string) string {
 	c.Gateway.T.Helper()
 	var job string
@@ -64,16 +64,16 @@ type LedgerCallback struct {
 
 	mu       sync.Mutex
 	claimed  map[string]int // job → tokens claimed
-	unsigned int            // includes events of other types
+	unsigned int            // unsigned requests and events of other types
 }
 
 // NewLedgerCallback starts the endpoint.
 func NewLedgerCallback(t *testing.T) *LedgerCallback {
 	t.Helper()
-	c := &LedgerCallback{claimed: make(map[string]int)}
-	c.URL = newCallback(t, func(_ http.Header, body []byte, signed bool) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
+	l := &LedgerCallback{claimed: make(map[string]int)}
+	l.URL = newCallback(t, func(_ http.Header, body []byte, signed bool) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
 		var e struct {
 			Type string
 			Data struct {
@@ -82,7 +82,7 @@ func NewLedgerCallback(t *testing.T) *LedgerCallback {
 			}
 		}
 		if !signed || json.Unmarshal(body, &e) != nil || e.Type != "token.claimed" {
-			c.unsigned++
+			l.unsigned++
 			return
 		}
 		n := 0
@@ -91,18 +91,18 @@ func NewLedgerCallback(t *testing.T) *LedgerCallback {
 				n++
 			}
 		}
-		c.claimed[e.Data.JobID] = n
+		l.claimed[e.Data.JobID] = n
 	})
-	return c
+	return l
 }
 
 // Counts returns the numbers of the jobs and claims in the events, and the number of requests
 // that were not a signed token.claimed event.
-func (c *LedgerCallback) Counts() (jobs, claims, unsigned int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, n := range c.claimed {
+func (l *LedgerCallback) Counts() (jobs, claims, unsigned int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, n := range l.claimed {
 		claims += n
 	}
-	return len(c.claimed), claims, c.unsigned
+	return len(l.claimed), claims, l.unsigned
 }

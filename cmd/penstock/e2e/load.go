@@ -22,8 +22,8 @@ func SleepRandomly(random *rand.Rand, limit time.Duration) {
 	<-time.After(time.Duration(random.Int64N(int64(limit))))
 }
 
-// Connections is the number of connections of each kind, pace the time between two posts of a
-// connection, and DevicesEach the number of devices that a connection posts for.
+// Connections is the number of connections of each kind, pace is the time between two posts of a
+// connection, and DevicesEach is the number of devices that a connection posts for.
 const (
 	Connections = 4
 	pace        = 20 * time.Millisecond
@@ -63,9 +63,9 @@ func (l *Loop) End() {
 }
 
 // CounterFrames creates frames of ChirpStack with unique values and times, and records the
-// acknowledged ones.
+// acknowledged frames.
 type CounterFrames struct {
-	start time.Time // of the first sample
+	start time.Time // time of the first frame
 	body  string
 
 	mu    sync.Mutex
@@ -130,8 +130,8 @@ func (f *CounterFrames) Check(t *testing.T, acme Client) {
 	t.Logf("%d frames acknowledged, of %d devices", total, len(f.Acked))
 }
 
-// Load posts frames and messages from several connections and records the
-// acknowledged ones.
+// Load posts frames and messages from several connections, and records the acknowledged frames and
+// messages.
 type Load struct {
 	*Loop
 	G      *Gateway
@@ -164,16 +164,16 @@ func (g *Gateway) StartLoad(connections int) *Load {
 // send posts a body and reports whether it was acknowledged with a 2xx status.
 func (l *Load) send(path, body string) bool {
 	began := time.Now()
-	a, err := CarrierOf(l.G).Try(http.MethodPost, path, body)
-	took := time.Since(began)
+	resp, err := CarrierOf(l.G).Try(http.MethodPost, path, body)
+	duration := time.Since(began)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.slowest = max(l.slowest, took)
+	l.slowest = max(l.slowest, duration)
 	switch {
 	case err != nil:
 		l.Refused["no answer"]++
-	case a.Status < 200 || a.Status > 299:
-		l.Refused[fmt.Sprintf("%d %s", a.Status, a.Body)]++
+	case resp.Status < 200 || resp.Status > 299:
+		l.Refused[fmt.Sprintf("%d %s", resp.Status, resp.Body)]++
 	default:
 		return true
 	}
@@ -214,48 +214,48 @@ func (l *Load) AwaitMessages(t *testing.T, n int) {
 
 // Arrivals counts the requests that an endpoint received for each item, such as a message.
 type Arrivals struct {
-	Mu   sync.Mutex
-	Seen map[string]*Arrival
+	Mu     sync.Mutex
+	ByItem map[string]*Arrival
 }
 
-// Arrival counts the requests for an item and collects their ids and webhook-ids.
+// Arrival counts the requests for an item, and collects the ids and webhook-ids of the requests.
 type Arrival struct {
-	Count      int
-	IDs, Hooks map[string]bool
+	Count           int
+	IDs, WebhookIDs map[string]bool
 }
 
 // NewArrivals returns empty Arrivals.
-func NewArrivals() *Arrivals { return &Arrivals{Seen: map[string]*Arrival{}} }
+func NewArrivals() *Arrivals { return &Arrivals{ByItem: map[string]*Arrival{}} }
 
 // NewMessageCounter starts an endpoint that counts messages by their text, and returns
 // its URL.
 func NewMessageCounter(t *testing.T) (*Arrivals, string) {
 	t.Helper()
-	c := NewArrivals()
-	return c, NewServer(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		c.Add(r.URL.Query().Get("m"), r.URL.Query().Get("i"), r)
+	arrivals := NewArrivals()
+	return arrivals, NewServer(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		arrivals.Add(r.URL.Query().Get("m"), r.URL.Query().Get("i"), r)
 	}))
 }
 
 // Add counts a request for an item with an id.
-func (c *Arrivals) Add(item, id string, r *http.Request) {
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
-	a := c.Seen[item]
-	if a == nil {
-		a = &Arrival{IDs: map[string]bool{}, Hooks: map[string]bool{}}
-		c.Seen[item] = a
+func (a *Arrivals) Add(item, id string, r *http.Request) {
+	a.Mu.Lock()
+	defer a.Mu.Unlock()
+	arrival := a.ByItem[item]
+	if arrival == nil {
+		arrival = &Arrival{IDs: map[string]bool{}, WebhookIDs: map[string]bool{}}
+		a.ByItem[item] = arrival
 	}
-	a.Count++
-	a.IDs[id], a.Hooks[r.Header.Get("Webhook-Id")] = true, true
+	arrival.Count++
+	arrival.IDs[id], arrival.WebhookIDs[r.Header.Get("Webhook-Id")] = true, true
 }
 
 // Missing returns the expected items without a request, sorted.
-func (c *Arrivals) Missing(expected iter.Seq[string]) (texts []string) {
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
+func (a *Arrivals) Missing(expected iter.Seq[string]) (texts []string) {
+	a.Mu.Lock()
+	defer a.Mu.Unlock()
 	for item := range expected {
-		if c.Seen[item] == nil {
+		if a.ByItem[item] == nil {
 			texts = append(texts, item)
 		}
 	}
@@ -265,16 +265,16 @@ func (c *Arrivals) Missing(expected iter.Seq[string]) (texts []string) {
 
 // Repeated returns the number of items with several requests, and describes the items whose
 // requests differ in the id or the webhook-id or have no webhook-id.
-func (c *Arrivals) Repeated() (repeated int, mismatches []string) {
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
-	for _, item := range slices.Sorted(maps.Keys(c.Seen)) {
-		a := c.Seen[item]
-		if a.Count > 1 {
+func (a *Arrivals) Repeated() (repeated int, mismatches []string) {
+	a.Mu.Lock()
+	defer a.Mu.Unlock()
+	for _, item := range slices.Sorted(maps.Keys(a.ByItem)) {
+		arrival := a.ByItem[item]
+		if arrival.Count > 1 {
 			repeated++
 		}
-		if len(a.IDs) != 1 || len(a.Hooks) != 1 || a.Hooks[""] {
-			mismatches = append(mismatches, fmt.Sprintf("%q arrived %d times with the ids %v and the webhook-ids %v", item, a.Count, slices.Collect(maps.Keys(a.IDs)), slices.Collect(maps.Keys(a.Hooks))))
+		if len(arrival.IDs) != 1 || len(arrival.WebhookIDs) != 1 || arrival.WebhookIDs[""] {
+			mismatches = append(mismatches, fmt.Sprintf("%q arrived %d times with the ids %v and the webhook-ids %v", item, arrival.Count, slices.Collect(maps.Keys(arrival.IDs)), slices.Collect(maps.Keys(arrival.WebhookIDs))))
 		}
 	}
 	return repeated, mismatches
@@ -282,22 +282,22 @@ func (c *Arrivals) Repeated() (repeated int, mismatches []string) {
 
 // Check fails the test unless every acknowledged frame is stored, every acknowledged message
 // is delivered, and repeated requests for a message have the same ids. Call it after End.
-func (l *Load) Check(t *testing.T, c *Arrivals) {
+func (l *Load) Check(t *testing.T, arrivals *Arrivals) {
 	t.Helper()
-	ended := time.Now()
+	endedAt := time.Now()
 	l.G.AwaitProcessed()
-	processed := time.Since(ended)
+	processingTime := time.Since(endedAt)
 	l.Frames.Check(t, CarrierOf(l.G))
 	relaytest.Eventually(t, "every acknowledged message is delivered", func() (any, bool) {
-		lost := c.Missing(maps.Keys(l.Texts))
+		lost := arrivals.Missing(maps.Keys(l.Texts))
 		return fmt.Sprintf("%d of %d are missing: %.30q", len(lost), len(l.Texts), lost), len(lost) == 0
 	})
 	t.Logf("every entry is processed %s after the end of the load, delivered after %s",
-		processed.Round(time.Millisecond), time.Since(ended).Round(time.Millisecond))
-	repeated, mismatches := c.Repeated()
+		processingTime.Round(time.Millisecond), time.Since(endedAt).Round(time.Millisecond))
+	repeated, mismatches := arrivals.Repeated()
 	for _, mismatch := range mismatches {
 		t.Error(mismatch + ", want one id and one webhook-id")
 	}
 	t.Logf("%d messages acknowledged, %d arrived, %d of them more than once; slowest answer %s; not acknowledged: %v",
-		len(l.Texts), len(c.Seen), repeated, l.slowest.Round(time.Millisecond), l.Refused)
+		len(l.Texts), len(arrivals.ByItem), repeated, l.slowest.Round(time.Millisecond), l.Refused)
 }

@@ -45,18 +45,18 @@ type CreditHistory struct {
 // Credit returns an account's credit and checks that the entries add up to the balances.
 func (g *Gateway) Credit(t *testing.T, acct int) CreditHistory {
 	t.Helper()
-	var l CreditHistory
-	g.Admin().Get(fmt.Sprintf("/admin/credit?account=%d&limit=1000", acct)).Decode(t, &l)
+	var history CreditHistory
+	g.Admin().Get(fmt.Sprintf("/admin/credit?account=%d&limit=1000", acct)).Decode(t, &history)
 	sum := int64(0)
-	for i := len(l.Data) - 1; i >= 0; i-- {
-		if sum += l.Data[i].Credits; sum != l.Data[i].Balance || sum < 0 {
-			t.Errorf("the balance after %q is %d, the entries up to it add up to %d", l.Data[i].Reason, l.Data[i].Balance, sum)
+	for i := len(history.Data) - 1; i >= 0; i-- {
+		if sum += history.Data[i].Credits; sum != history.Data[i].Balance || sum < 0 {
+			t.Errorf("the balance after %q is %d, want %d, the sum of the entries up to it", history.Data[i].Reason, history.Data[i].Balance, sum)
 		}
 	}
-	if sum != l.Meta.Balance {
-		t.Errorf("the balance is %d, the entries add up to %d", l.Meta.Balance, sum)
+	if sum != history.Meta.Balance {
+		t.Errorf("balance = %d, want %d, the sum of the entries", history.Meta.Balance, sum)
 	}
-	return l
+	return history
 }
 
 // SendBody returns the body of a request to send messages with reports to sink. extra adds or
@@ -91,11 +91,11 @@ func (c Client) SendMessages(body string) []SentMessage {
 
 // AwaitReports waits until a sink has received exactly the wanted reports, as number:code, in
 // any order, each once.
-func AwaitReports(t *testing.T, k *Sink, want ...string) {
+func AwaitReports(t *testing.T, sink *Sink, want ...string) {
 	t.Helper()
 	slices.Sort(want)
 	relaytest.Eventually(t, "reports "+strings.Join(want, " "), func() (any, bool) {
-		got := reportedCodes(k)
+		got := reportedCodes(sink)
 		return got, slices.Equal(got, want)
 	})
 }
@@ -103,12 +103,12 @@ func AwaitReports(t *testing.T, k *Sink, want ...string) {
 // reportedCodes returns the number and code of each report, sorted. Reports with the same
 // webhook-id count once: a gateway that was killed before it saved the outcome of a report
 // sends the report again.
-func reportedCodes(k *Sink) (got []string) {
+func reportedCodes(sink *Sink) (got []string) {
 	ids := make(map[string]bool)
-	for _, h := range k.Requests("/dlr") {
-		if id := h.Header.Get("Webhook-Id"); !ids[id] {
+	for _, req := range sink.Requests("/dlr") {
+		if id := req.Header.Get("Webhook-Id"); !ids[id] {
 			ids[id] = true
-			got = append(got, h.Query.Get("to")+":"+h.Query.Get("code"))
+			got = append(got, req.Query.Get("to")+":"+req.Query.Get("code"))
 		}
 	}
 	slices.Sort(got)

@@ -16,7 +16,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// The contract's SIMs: one is pending, two are active.
+// SIMs of contract.yaml.
 const (
 	PendingSIM = "8944000000000000001"
 	ActiveSIM  = "8944000000000000002"
@@ -74,7 +74,7 @@ func CurrentPeriod() string {
 }
 
 // UsageBySIM returns the bytes of each SIM in a usage report.
-func UsageBySIM(t *testing.T, a Response) map[string]int {
+func UsageBySIM(t *testing.T, resp Response) map[string]int {
 	t.Helper()
 	var report struct {
 		Data []struct {
@@ -82,7 +82,7 @@ func UsageBySIM(t *testing.T, a Response) map[string]int {
 			Usage int
 		}
 	}
-	a.Decode(t, &report)
+	resp.Decode(t, &report)
 	result := map[string]int{}
 	for _, row := range report.Data {
 		result[row.ICCID] += row.Usage
@@ -104,8 +104,8 @@ func newCallback(t *testing.T, handle func(header http.Header, body []byte, sign
 	}))
 }
 
-// EventCallback is an endpoint for an account's callback URL. It records events, and as
-// "unsigned" those without a valid signature.
+// EventCallback is an endpoint for an account's callback URL. It records events. An event without a
+// valid signature has the type "unsigned".
 type EventCallback struct {
 	URL string
 
@@ -136,7 +136,7 @@ func NewEventCallback(t *testing.T) *EventCallback {
 	return e
 }
 
-// Received returns the events as text, sorted, except those about jobs.
+// Received returns the events as sorted texts, except events about jobs.
 func (e *EventCallback) Received() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -17,22 +17,21 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// SignedBy reports whether a request has the signature of Standard Webhooks for a secret,
-// which is in base64.
-func SignedBy(h SinkRequest, secret string) bool {
+// SignedBy reports whether a request has the signature of Standard Webhooks for a secret in base64.
+func SignedBy(req SinkRequest, secret string) bool {
 	key, err := base64.StdEncoding.DecodeString(secret)
 	if err != nil {
 		return false
 	}
 	mac := hmac.New(sha256.New, key)
-	fmt.Fprintf(mac, "%s.%s.%s", h.Header.Get("Webhook-Id"), h.Header.Get("Webhook-Timestamp"), h.Body)
-	return h.Header.Get("Webhook-Signature") == "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil))
+	fmt.Fprintf(mac, "%s.%s.%s", req.Header.Get("Webhook-Id"), req.Header.Get("Webhook-Timestamp"), req.Body)
+	return req.Header.Get("Webhook-Signature") == "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
 // AttemptStatuses returns the statuses of a delivery's attempts, separated by spaces.
-func AttemptStatuses(p Delivery) string {
+func AttemptStatuses(delivery Delivery) string {
 	var list []string
-	for _, a := range p.Attempts {
+	for _, a := range delivery.Attempts {
 		list = append(list, fmt.Sprint(a.Status))
 	}
 	return strings.Join(list, " ")
@@ -48,19 +47,19 @@ type SinkRequest struct {
 
 // Sink is a customer's endpoint. It records requests and answers 200 by default.
 type Sink struct {
-	URL    string
-	mu     sync.Mutex
-	hits   []SinkRequest
-	answer func(w http.ResponseWriter, h SinkRequest, requests int)
+	URL      string
+	mu       sync.Mutex
+	requests []SinkRequest
+	answer   func(w http.ResponseWriter, req SinkRequest, requests int)
 }
 
 // NewSink starts a sink. answer writes the answer to a request and may be nil; requests is the
 // number of earlier requests for the same path.
-func NewSink(t *testing.T, answer func(w http.ResponseWriter, h SinkRequest, requests int)) *Sink {
+func NewSink(t *testing.T, answer func(w http.ResponseWriter, req SinkRequest, requests int)) *Sink {
 	t.Helper()
-	k := &Sink{answer: answer}
-	k.URL = NewServer(t, k)
-	return k
+	sink := &Sink{answer: answer}
+	sink.URL = NewServer(t, sink)
+	return sink
 }
 
 // NewServer serves HTTP until the test ends and returns its URL.
@@ -71,37 +70,37 @@ func NewServer(t *testing.T, h http.Handler) string {
 	return server.URL
 }
 
-func (k *Sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *Sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	h := SinkRequest{Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.Query(), Header: r.Header, Body: string(body)}
-	h.Form, _ = url.ParseQuery(h.Body)
-	k.mu.Lock()
+	req := SinkRequest{Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.Query(), Header: r.Header, Body: string(body)}
+	req.Form, _ = url.ParseQuery(req.Body)
+	s.mu.Lock()
 	requests := 0
-	for _, hit := range k.hits {
-		if hit.Path == h.Path {
+	for _, earlier := range s.requests {
+		if earlier.Path == req.Path {
 			requests++
 		}
 	}
-	k.hits = append(k.hits, h)
-	k.mu.Unlock()
-	if k.answer != nil {
-		k.answer(w, h, requests)
+	s.requests = append(s.requests, req)
+	s.mu.Unlock()
+	if s.answer != nil {
+		s.answer(w, req, requests)
 	}
 }
 
 // Requests returns the requests for a path so far.
-func (k *Sink) Requests(path string) []SinkRequest {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(k.hits), func(h SinkRequest) bool { return h.Path != path })
+func (s *Sink) Requests(path string) []SinkRequest {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(s.requests), func(req SinkRequest) bool { return req.Path != path })
 }
 
 // Await waits for the n-th request for a path and returns it.
-func (k *Sink) Await(t *testing.T, path string, n int) SinkRequest {
+func (s *Sink) Await(t *testing.T, path string, n int) SinkRequest {
 	t.Helper()
 	var got []SinkRequest
 	relaytest.Eventually(t, fmt.Sprintf("request %d for %s", n, path), func() (any, bool) {
-		got = k.Requests(path)
+		got = s.Requests(path)
 		return got, len(got) >= n
 	})
 	return got[n-1]
@@ -112,7 +111,7 @@ func SameValues(t *testing.T, got url.Values, want map[string]string) {
 	t.Helper()
 	for name, value := range want {
 		if got.Get(name) != value {
-			t.Errorf("%s is %q, want %q", name, got.Get(name), value)
+			t.Errorf("%s = %q, want %q", name, got.Get(name), value)
 		}
 	}
 }

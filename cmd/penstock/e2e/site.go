@@ -2,9 +2,9 @@
 // or in processes of their own, on embedded back ends or on real servers, and provides the
 // clients, peers and fixtures that the folders below it share.
 //
-// Each folder tests one subject. Its TestMain calls Main, which lets the test binary act
-// as the program, and its TestGateway runs the suites of the subject on the embedded back
-// ends, and those for which the back end makes a difference on real servers.
+// Each folder tests one subject. Its TestMain calls Main, which lets the test binary act as the
+// program. Its TestGateway runs all suites of the subject on the embedded back ends, and runs the
+// suites that depend on the back ends again on real servers.
 //
 // With PENSTOCK_TEST_SOAK=1 (make soak) faults strike more often, loads are larger, every
 // suite runs on real servers, and the tests that otherwise skip themselves run.
@@ -80,7 +80,7 @@ func Main(m *testing.M) {
 	if os.Getenv(ActAsProgram) == "1" || len(os.Args) == 2 && os.Args[1] == codec.WorkerCommand {
 		app.Main("test")
 	}
-	if err := flag.Set("test.parallel", "6"); err != nil { // the command line overrides it; most tests wait, for a lease, a heartbeat or a retry
+	if err := flag.Set("test.parallel", "6"); err != nil { // most tests wait for a lease, a heartbeat or a retry; the command line overrides the number
 		panic(err)
 	}
 	code := m.Run()
@@ -117,8 +117,8 @@ func File(t testing.TB, name string) string {
 	return filepath.Join(Root(t), "cmd", "penstock", "e2e", "testdata", name)
 }
 
-// Site has the back ends of gateways: the embedded ones, or a PostgreSQL, a Redis, an InfluxDB
-// and an SMTP server. Each gateway has its own database, bucket and Redis database on them.
+// Site has the back ends of gateways: the embedded back ends, or a PostgreSQL, a Redis, an InfluxDB
+// and an SMTP server. On servers, each gateway has its own database, bucket and Redis database.
 type Site struct {
 	T        *testing.T
 	Name     string
@@ -159,9 +159,9 @@ func Rounds(t *testing.T, variable string, rounds, soakRounds int) int {
 	return NumberFromEnv(t, variable, rounds)
 }
 
-// RunSuites runs suites in parallel on the embedded back ends, and those named in onReal
-// again on real servers that the suites share: those for which Redis, InfluxDB or an SMTP
-// server makes a difference. A soak runs every suite on real servers.
+// RunSuites runs suites in parallel on the embedded back ends. It runs the suites in onReal again on
+// real servers, which the suites share, because they depend on Redis, InfluxDB or an SMTP server. A
+// soak runs every suite on real servers.
 func RunSuites(t *testing.T, suites Suites, onReal ...string) {
 	t.Helper()
 	for _, name := range onReal {
@@ -201,8 +201,8 @@ func onSites(t *testing.T, embedded, onReal bool, test func(t *testing.T, s *Sit
 }
 
 // RealSite returns the site of gateways on the servers that all tests of a run share. A test
-// must not stop them: see OwnServers. If a server's program is missing, RealSite fails the
-// test, or skips it if PENSTOCK_TEST_SKIP_REAL=1.
+// must not stop these servers: see OwnServers. If the program of a server is missing, RealSite fails
+// the test, or skips the test if PENSTOCK_TEST_SKIP_REAL=1.
 func RealSite(t *testing.T) *Site {
 	t.Helper()
 	return &Site{
@@ -223,7 +223,7 @@ func OwnServers(t *testing.T) *Site {
 
 // BackEnd is a server that a test stops and starts again, on a site with OwnServers.
 type BackEnd struct {
-	Name, Check string // Check is its name in /readyz
+	Name, Check string // Check is the name in /readyz
 	Stop, Start func(t *testing.T, s *Site)
 }
 

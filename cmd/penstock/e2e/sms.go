@@ -21,6 +21,6 @@ func (c Client) PostInboundText(id, recipient, text string) string {
 // the gateway, the sink and the address of the mailbox.
 func StartWithRelays(t *testing.T, s *Site, answer func(http.ResponseWriter, SinkRequest, int), settings ...string) (*Gateway, *Sink, string) {
 	t.Helper()
-	k, box := NewSink(t, answer), s.Mailbox()
-	return Start(t, s, Fixture(t, "relays.yaml", "SINK", k.URL, "MAILBOX", box), settings...), k, box
+	sink, box := NewSink(t, answer), s.Mailbox()
+	return Start(t, s, Fixture(t, "relays.yaml", "SINK", sink.URL, "MAILBOX", box), settings...), sink, box
 }

@@ -31,18 +31,21 @@ type SMSCEvent struct {
 	SystemID                  string `json:"system_id"`
 	Answered, Refused, Broken int
 	Status                    *int
-	Done, Asked, Alive        bool
+	Done                      bool
+	EnquireLink               bool `json:"asked"` // the gateway has sent an enquire_link
+	EnquireLinkResp           bool `json:"alive"` // the gateway has answered an enquire_link
 	Unbound, Closed, Excess   bool
-	Open                      int
+	Unanswered                int `json:"open"` // PDUs without an answer at the unbind
 	Answer                    string
 	Sequence                  uint32
 
 	// Fields of a message that the gateway submitted.
-	Submitted, Over, From, Text, Part string // Over is the command of the session's bind
-	Coding, Class, Protocol, Replace  int
+	Submitted, From, Text, Part      string
+	BindCommand                      string `json:"over"` // bind command of the session
+	Coding, Class, Protocol, Replace int
 }
 
-// SMSCMessage is a message that the SMSC shall deliver; testdata/smsc.js describes the fields.
+// SMSCMessage is a message for the SMSC to deliver; testdata/smsc.js describes the fields.
 type SMSCMessage struct {
 	From   string `json:"from,omitempty"`
 	To     string `json:"to,omitempty"`
@@ -50,13 +53,13 @@ type SMSCMessage struct {
 	Text   string `json:"text,omitempty"`
 	Data   string `json:"data,omitempty"`
 	Form   string `json:"form,omitempty"`
-	Twice  string `json:"twice,omitempty"`
+	Repeat string `json:"twice,omitempty"`
 	Raw    string `json:"raw,omitempty"`
 	End    bool   `json:"end,omitempty"`
 }
 
-// StartSMSC starts an SMSC. If Node.js or the library is missing, it fails the test, or skips
-// it if PENSTOCK_TEST_SKIP_REAL=1.
+// StartSMSC starts an SMSC. If Node.js or the library is missing, it fails the test, or skips the
+// test if PENSTOCK_TEST_SKIP_REAL=1.
 func StartSMSC(t *testing.T, flags ...string) *SMSC {
 	t.Helper()
 	modules, err := filepath.Abs(filepath.Join(Root(t), ".tools", "node", "node_modules"))
@@ -87,7 +90,7 @@ func StartSMSC(t *testing.T, flags ...string) *SMSC {
 		<-drained
 		_ = cmd.Wait()
 	})
-	s.Port = s.Await("it listens", func(e SMSCEvent) bool { return e.Listening > 0 }).Listening
+	s.Port = s.Await("the SMSC listens", func(e SMSCEvent) bool { return e.Listening > 0 }).Listening
 	return s
 }
 
@@ -147,7 +150,7 @@ func (s *SMSC) Deliver(messages []SMSCMessage) {
 	relaytest.NoError(s.t, w.Flush())
 }
 
-// SendRaw makes the SMSC send octets, given in hex, without a change.
+// SendRaw makes the SMSC send octets unchanged; raw is hex.
 func (s *SMSC) SendRaw(raw string) {
 	s.t.Helper()
 	relaytest.NoError(s.t, json.NewEncoder(s.stdin).Encode(SMSCMessage{Raw: strings.ReplaceAll(raw, " ", "")}))

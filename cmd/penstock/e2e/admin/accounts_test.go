@@ -6,7 +6,7 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/e2e"
 )
 
-// TestAnAccountIsRemoved removes an account, which must have no credit and no users.
+// TestAnAccountIsRemoved removes an account after its credit and its users.
 func TestAnAccountIsRemoved(t *testing.T) {
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"))
 	admin := g.Admin()

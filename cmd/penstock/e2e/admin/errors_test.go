@@ -14,32 +14,32 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestAnotherMasterKey starts a gateway with another master key than the one that wraps the
-// keys in its database. /readyz reports this and the setting to correct, and requests that need
-// the keys are answered 503.
-func TestAnotherMasterKey(t *testing.T) {
+// TestWrongMasterKeyIsReported starts a gateway with another master key than the key that its database
+// was used with. /readyz reports the setting to correct, and requests that need the keys are answered
+// 503.
+func TestWrongMasterKeyIsReported(t *testing.T) {
 	t.Parallel()
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "ledgers.yaml", "CALLBACK", "https://127.0.0.1:9"), "PENSTOCK_LEDGER_MASTER_KEY=AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
-	issue := func() e2e.Response { return g.As("acme-all-0123456").Post("/ledgers/assets/tokens", `{}`) }
-	issue().Mentions(t, 200)
+	createToken := func() e2e.Response { return g.As("acme-all-0123456").Post("/ledgers/assets/tokens", `{}`) }
+	createToken().Mentions(t, 200)
 	g.AwaitProcessed()
 	relaytest.NoError(t, g.Stop())
 	g.Env = e2e.OverrideSettings(g.Env, []string{"PENSTOCK_LEDGER_MASTER_KEY=HxwdHhscGRoYFRYXFBESExAPDg0MCwoJCAcGBQQDAgE="})
 	g.Run()
 	relaytest.Eventually(t, "the back end is down", func() (any, bool) {
-		a := g.As("").Get("/readyz")
-		return a, a.Status == 503 && strings.Contains(a.Body, "set ledger.master_key")
+		resp := g.As("").Get("/readyz")
+		return resp, resp.Status == 503 && strings.Contains(resp.Body, "set ledger.master_key")
 	})
-	if a := issue(); a.Status != http.StatusServiceUnavailable || a.Header.Get("Retry-After") == "" {
-		t.Errorf("%d %s", a.Status, a.Body)
+	if resp := createToken(); resp.Status != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" {
+		t.Errorf("create a token: %d %s, want 503 and Retry-After", resp.Status, resp.Body)
 	}
-	if a := g.As("acme-all-0123456").Get("/ledgers"); a.Status >= 500 {
-		t.Errorf("%d %s", a.Status, a.Body)
+	if resp := g.As("acme-all-0123456").Get("/ledgers"); resp.Status >= 500 {
+		t.Errorf("list the ledgers: %d %s, want no server error", resp.Status, resp.Body)
 	}
 }
 
-// TestCallbackErrorsTellNothingInternal sets callbacks that cannot be reached, and checks that the errors contain no internal text.
-func TestCallbackErrorsTellNothingInternal(t *testing.T) {
+// TestCallbackErrorsContainNoInternalText sets callback URLs that cannot be reached.
+func TestCallbackErrorsContainNoInternalText(t *testing.T) {
 	t.Parallel()
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "inventory.yaml"))
 	for url, want := range map[string]string{
@@ -47,19 +47,19 @@ func TestCallbackErrorsTellNothingInternal(t *testing.T) {
 		"https://nowhere.invalid/hook": "",
 		"https://192.168.0.1/hook":     "the address is not public",
 	} {
-		a := e2e.CustomerOf(g).Do("PUT", "/v3/mno/callback", `{"callback_url":"`+url+`"}`)
-		a.Mentions(t, 422, "The callback url must be reachable: "+want)
+		resp := e2e.CustomerOf(g).Do("PUT", "/v3/mno/callback", `{"callback_url":"`+url+`"}`)
+		resp.Mentions(t, 422, "The callback url must be reachable: "+want)
 		for _, internal := range []string{"dial", "lookup", ":53", ":1:", "192.168.0.1"} {
-			if strings.Contains(a.Body, internal) {
-				t.Errorf("%s: %s", url, a.Body)
+			if strings.Contains(resp.Body, internal) {
+				t.Errorf("%s: answer = %s, want no %q in it", url, resp.Body, internal)
 			}
 		}
 	}
 }
 
-// TestADemoDoesNotGoPublic opens a demo's data directory on a public address. The demo's token
-// and password are refused then, and also after a return to a private address.
-func TestADemoDoesNotGoPublic(t *testing.T) {
+// TestDemoIsRevokedOnAPublicAddress opens the data directory of a demo on a public address. The token and
+// the password of the demo are refused, even after a return to a private address.
+func TestDemoIsRevokedOnAPublicAddress(t *testing.T) {
 	t.Parallel()
 	g := e2e.NewGateway(t, e2e.Embedded(), "", "PENSTOCK_INVENTORY=")
 	g.Run()
@@ -78,12 +78,12 @@ func TestADemoDoesNotGoPublic(t *testing.T) {
 			token+`</password></auth></s:Header><s:Body><SoapSendSms xmlns="urn:penstock:messaging"/></s:Body></s:Envelope>`).Mentions(t, 500, "unknown username or password")
 	}
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(g.Logs.String(), "were revoked, because the gateway listens on a public address") {
-		t.Errorf("%v; %s", err, g.Logs.Tail(20))
+		t.Errorf("stat of the token file: error = %v, log = %s, want a deleted file and a log line", err, g.Logs.Tail(20))
 	}
 	g.Admin().Put("/admin/inventory", inventory).Mentions(t, 422, "expected a secret, or the mask of the stored one")
 }
 
-// TestSecretsAreSealed checks that the files of the database do not contain the secrets of an inventory.
+// TestSecretsAreSealed searches the files of the database for the secrets of an inventory.
 func TestSecretsAreSealed(t *testing.T) {
 	t.Parallel()
 	g := e2e.Start(t, e2e.Embedded(), `accounts:
@@ -101,7 +101,7 @@ func TestSecretsAreSealed(t *testing.T) {
 		relaytest.NoError(t, err)
 		for _, secret := range []string{"MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "a-secret-that-signs", "acme-token-0123456789"} {
 			if bytes.Contains(data, []byte(secret)) {
-				t.Errorf("%s contains %s", name, secret)
+				t.Errorf("%s contains %s in clear text", name, secret)
 			}
 		}
 	}

@@ -8,14 +8,13 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// internal matches text in errors of connections that describes the gateway's network: resolved
-// addresses, resolvers, and hosts of back ends.
-var internal = regexp.MustCompile(`dial tcp|connect: |lookup |127\.0\.0\.1:3\b`)
+// internalText matches details of the gateway's network in connection errors: resolved addresses,
+// resolvers, and hosts of back ends.
+var internalText = regexp.MustCompile(`dial tcp|connect: |lookup |127\.0\.0\.1:3\b`)
 
-// TestAccountsLearnNothingInternal makes every connection fail that the gateway makes for an
-// account. Answers to users and tokens of the account must not contain internal text; answers
-// to operators do.
-func TestAccountsLearnNothingInternal(t *testing.T) {
+// TestAccountsGetNoInternalText lets every connection fail that the gateway makes for an account. Answers
+// to users and tokens of the account must not contain internal text. Answers to operators contain it.
+func TestAccountsGetNoInternalText(t *testing.T) {
 	t.Parallel()
 	g := e2e.NewGateway(t, e2e.Embedded(), `sensor_types: [{id: temperature, name: Temperature}]
 accounts:
@@ -49,8 +48,8 @@ operator: {type: http, url: "http://127.0.0.1:3"}
 		return found, len(found) == 1 && len(found[0].Attempts) > 0
 	})
 	relaytest.Eventually(t, "the messages wait", func() (any, bool) {
-		a := g.Admin().Get("/admin/messages?account=acme")
-		return a.Body, len(messages) == 2
+		resp := g.Admin().Get("/admin/messages?account=acme")
+		return resp.Body, len(messages) == 2
 	})
 	g.AddUser("carl", "account", `"acme"`)
 	carl := g.SignedIn("carl")
@@ -58,20 +57,20 @@ operator: {type: http, url: "http://127.0.0.1:3"}
 		"/admin/deliveries", "/admin/breakers", "/admin/events", "/admin/events/" + eventID, "/admin/messages", "/admin/devices",
 		"/admin/devices/" + device, "/admin/jobs", "/admin/relays", "/admin/rules", "/admin/sims", "/admin/alarms", "/readyz",
 	} {
-		if found := internal.FindString(carl.Get(path).Body); found != "" {
-			t.Errorf("%s shows %q to a user of the account: %s", path, found, carl.Get(path).Body)
+		if found := internalText.FindString(carl.Get(path).Body); found != "" {
+			t.Errorf("%s: %q in the answer to a user of the account: %s", path, found, carl.Get(path).Body)
 		}
 	}
-	if found := g.SignedIn("carl").Get("/admin/deliveries?reason=dial"); internal.MatchString(found.Body) || len(g.Deliveries("reason=dial")) > 0 {
-		t.Errorf("a search finds text that its answer hides: %s", found.Body)
+	if found := g.SignedIn("carl").Get("/admin/deliveries?reason=dial"); internalText.MatchString(found.Body) || len(g.Deliveries("reason=dial")) > 0 {
+		t.Errorf("a search for hidden text has results: %s", found.Body)
 	}
 	customer := e2e.CustomerOf(g)
-	for _, a := range []e2e.Response{
+	for _, resp := range []e2e.Response{
 		customer.Get("/v2/network-lookup/447700900123"), customer.Get("/v3/mno/sims"), acme.Get("/iot/devices/" + device + "/readings"),
 		customer.With("Content-Type", "text/xml").Post("/soap", e2e.SOAPEnvelope("acme", "447700900123")),
 	} {
-		if internal.MatchString(a.Body) {
-			t.Errorf("%s shows internal text to a token: %s", a.Request, a.Body)
+		if internalText.MatchString(resp.Body) {
+			t.Errorf("%s: internal text in the answer to a token: %s", resp.Request, resp.Body)
 		}
 	}
 	g.Admin().Get("/admin/deliveries?relay=down").Mentions(t, 200, "dial tcp 127.0.0.1:2: connect: connection refused")

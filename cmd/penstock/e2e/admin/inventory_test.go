@@ -10,71 +10,71 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// declared returns the inventory as the admin API exports it.
-func declared(g *e2e.Gateway) string {
+// exportInventory returns the inventory as the admin API exports it.
+func exportInventory(g *e2e.Gateway) string {
 	g.T.Helper()
-	a := g.Admin().Get("/admin/inventory")
-	if a.Status != 200 {
-		g.T.Fatalf("inventory: %d %s", a.Status, a.Body)
+	resp := g.Admin().Get("/admin/inventory")
+	if resp.Status != 200 {
+		g.T.Fatalf("export the inventory: %d %s, want 200", resp.Status, resp.Body)
 	}
-	return a.Body
+	return resp.Body
 }
 
 func testInventory(t *testing.T, s *e2e.Site) {
-	k := e2e.NewSink(t, nil)
-	document := e2e.Fixture(t, "relays.yaml", "SINK", k.URL, "MAILBOX", s.Mailbox())
+	sink := e2e.NewSink(t, nil)
+	document := e2e.Fixture(t, "relays.yaml", "SINK", sink.URL, "MAILBOX", s.Mailbox())
 	g := e2e.Start(t, s, document)
 	acme := g.As("acme-all-0123456")
-	oldInventory := declared(g)
-	t.Run("the file named by the settings was applied at the start", func(t *testing.T) {
+	oldInventory := exportInventory(g)
+	t.Run("the configured file is applied at the start", func(t *testing.T) {
 		acme.Get("/iot/devices").Is(t, 200, `{"data": []}`)
 	})
 	t.Run("a second apply changes nothing", func(t *testing.T) {
-		first, second := g.Apply("", document), g.Apply("", document)
-		relaytest.Equal(t, "the account", second.Data.Accounts[0], first.Data.Accounts[0])
-		relaytest.Equal(t, "the number of removed and kept records", len(second.Data.Removed)+len(second.Data.Kept), 0)
-		relaytest.Equal(t, "the inventory", declared(g), oldInventory)
+		firstResult, secondResult := g.Apply("", document), g.Apply("", document)
+		relaytest.Equal(t, "the account", secondResult.Data.Accounts[0], firstResult.Data.Accounts[0])
+		relaytest.Equal(t, "the number of removed and kept records", len(secondResult.Data.Removed)+len(secondResult.Data.Kept), 0)
+		relaytest.Equal(t, "the inventory", exportInventory(g), oldInventory)
 	})
-	t.Run("the inventory shows no secret", func(t *testing.T) {
+	t.Run("the exported inventory contains no secret", func(t *testing.T) {
 		for _, secret := range []string{"acme-all-0123456", "globex-all-0123456", "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"} {
 			if strings.Contains(oldInventory, secret) {
-				t.Errorf("the inventory shows %s:\n%s", secret, oldInventory)
+				t.Errorf("the exported inventory contains %s:\n%s", secret, oldInventory)
 			}
 		}
 	})
 	t.Run("a mask in a document keeps the secret", func(t *testing.T) {
 		g.Apply("", oldInventory)
-		relaytest.Equal(t, "the inventory", declared(g), oldInventory)
+		relaytest.Equal(t, "the inventory", exportInventory(g), oldInventory)
 		acme.Get("/iot/devices").Is(t, 200, `{"data": []}`)
 		acme.PostInboundText("i1", "447800055501", "signed")
-		if h := k.Await(t, "/get/447700900123/in", 1); !e2e.SignedBy(h, "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz") {
-			t.Errorf("not signed with the secret: %v", h.Header)
+		if req := sink.Await(t, "/get/447700900123/in", 1); !e2e.SignedBy(req, "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz") {
+			t.Errorf("headers = %v, want a signature with the secret", req.Header)
 		}
 	})
-	changed := strings.Replace(document, `action: black_hole}`, `action: http_get, parameters: ["`+k.URL+`/changed?m=%m"]}`, 1)
+	changedDocument := strings.Replace(document, `action: black_hole}`, `action: http_get, parameters: ["`+sink.URL+`/changed?m=%m"]}`, 1)
 	t.Run("an apply keeps a relay's action", func(t *testing.T) {
-		g.Apply("", changed)
+		g.Apply("", changedDocument)
 		acme.PostInboundText("i2", "447800355501", "for nobody")
 		g.AwaitProcessed()
 		relaytest.Equal(t, "the number of deliveries", len(g.Deliveries("relay=g-hole")), 0)
 	})
 	t.Run("a reset of relays sets the action of the document", func(t *testing.T) {
-		g.Apply("?reset=relays", changed)
+		g.Apply("?reset=relays", changedDocument)
 		acme.PostInboundText("i3", "447800355501", "for somebody")
-		e2e.SameValues(t, k.Await(t, "/changed", 1).Query, map[string]string{"m": "for somebody"})
+		e2e.SameValues(t, sink.Await(t, "/changed", 1).Query, map[string]string{"m": "for somebody"})
 	})
 	t.Run("an apply, its dry run and the log name the fields that were changed over REST", func(t *testing.T) {
 		e2e.CustomerOf(g).Do("PATCH", "/v2/sms-relay/geo/g-hole", `{"action": "black_hole"}`).Mentions(t, 200)
 		for _, flags := range [][]string{{"--dry-run"}, nil} {
-			g.RunCommand(changed, append([]string{"apply", "-f", "-"}, flags...)...).Mentions(t, 0,
+			g.RunCommand(changedDocument, append([]string{"apply", "-f", "-"}, flags...)...).Mentions(t, 0,
 				"kept     account acme: relays.g-hole.action: kept, changed over the API on ", "; --reset relays takes the document's")
 		}
 		if log := g.Logs.String(); !strings.Contains(log, "inventory applied; some values are kept") || !strings.Contains(log, "relays.g-hole.parameters: kept, changed over the API on ") {
-			t.Errorf("the log does not name the fields:\n%s", g.Logs.Tail(5))
+			t.Errorf("log = %s\nwant the kept fields", g.Logs.Tail(5))
 		}
 	})
 	t.Run("a reset of unknown records is refused", func(t *testing.T) {
-		g.Admin().Put("/admin/inventory?reset=relays,weather", changed).Mentions(t, 422, `"reset"`, "must be credit, sims, relays or rules")
+		g.Admin().Put("/admin/inventory?reset=relays,weather", changedDocument).Mentions(t, 422, `"reset"`, "must be credit, sims, relays or rules")
 	})
 	t.Run("an apply keeps a key that was added over REST, and a sensor's slope", func(t *testing.T) {
 		g.Apply("", e2e.Fixture(t, "inventory.yaml"))
@@ -94,17 +94,17 @@ func testInventory(t *testing.T, s *e2e.Site) {
 }
 
 func testInventoryRefused(t *testing.T, s *e2e.Site) {
-	k := e2e.NewSink(t, nil)
-	g := e2e.Start(t, s, e2e.Fixture(t, "relays.yaml", "SINK", k.URL, "MAILBOX", s.Mailbox()))
-	oldInventory := declared(g)
+	sink := e2e.NewSink(t, nil)
+	g := e2e.Start(t, s, e2e.Fixture(t, "relays.yaml", "SINK", sink.URL, "MAILBOX", s.Mailbox()))
+	oldInventory := exportInventory(g)
 	for _, tc := range []struct{ name, document, path, text string }{
-		{"a text where a list belongs", `accounts: nobody`, "accounts", "expected"},
-		{"a text where a number belongs", `{"accounts": [{"name": "a", "credit": "many"}]}`, "accounts[0].credit", "expected"},
-		{"a number where a text belongs", `{"accounts": [{"name": "a", "tokens": [{"token": ["x"]}]}]}`, "accounts[0].tokens[0].token", "expected"},
+		{"a text instead of a list", `accounts: nobody`, "accounts", "expected"},
+		{"a text instead of a number", `{"accounts": [{"name": "a", "credit": "many"}]}`, "accounts[0].credit", "expected"},
+		{"a list instead of a text", `{"accounts": [{"name": "a", "tokens": [{"token": ["x"]}]}]}`, "accounts[0].tokens[0].token", "expected"},
 		{"an unknown field", `{"accounts": [{"name": "a", "colour": "red"}]}`, "accounts[0].colour", "unknown"},
 		{"an unknown scope", `{"accounts": [{"name": "a", "tokens": [{"token": "a-token-0123456789", "scopes": ["everything"]}]}]}`, "accounts[0].tokens[0].scopes[0]", "expected"},
 		{"an unknown action", `{"accounts": [{"name": "a", "relays": {"geo": [{"id": "r", "prefix": "1", "action": "pigeon"}]}}]}`, "accounts[0].relays.geo[0].action", "expected black_hole"},
-		{"an endpoint missing", `{"accounts": [{"name": "a", "relays": {"vmn": [{"id": "r", "number": "12345", "action": "http_get"}]}}]}`, "accounts[0].relays.vmn[0].parameters", "at least one"},
+		{"a missing endpoint", `{"accounts": [{"name": "a", "relays": {"vmn": [{"id": "r", "number": "12345", "action": "http_get"}]}}]}`, "accounts[0].relays.vmn[0].parameters", "at least one"},
 		{"an endpoint that is not a URL", `{"accounts": [{"name": "a", "relays": {"vmn": [{"id": "r", "number": "12345", "action": "http_get", "parameters": ["gopher://x/"]}]}}]}`, "accounts[0].relays.vmn[0].parameters[0]", "http or https URL"},
 		{"a placeholder in the host", `{"accounts": [{"name": "a", "relays": {"vmn": [{"id": "r", "number": "12345", "action": "http_get", "parameters": ["http://%orig.example.com/"]}]}}]}`, "accounts[0].relays.vmn[0].parameters[0]", "no placeholder before the path"},
 		{"a prefix that another account has", `{"accounts": [{"name": "a", "relays": {"geo": [{"id": "r", "prefix": "4479", "action": "black_hole"}]}}]}`, "accounts[0].relays.geo[0].prefix", "already taken"},
@@ -114,25 +114,25 @@ func testInventoryRefused(t *testing.T, s *e2e.Site) {
 		{"an empty document", ``, "", "expected an inventory"},
 		{"a document that is not YAML", "a: [", "", ""},
 	} {
-		t.Run("refused as a whole, with the field's path: "+tc.name, func(t *testing.T) {
-			// The sensor type before the mistake is valid, and must not be applied either.
+		t.Run("a document is refused with the path of the field: "+tc.name, func(t *testing.T) {
+			// The sensor type before the mistake is valid. It must not be applied.
 			document := tc.document
 			if strings.HasPrefix(document, "{") {
 				document = `{"sensor_types": [{"id": "premature", "name": "Premature"}],` + document[1:]
 			}
-			a := g.Admin().Put("/admin/inventory", document)
+			resp := g.Admin().Put("/admin/inventory", document)
 			var refusal struct {
 				Message string
 				Errors  map[string][]string
 			}
-			if err := json.Unmarshal([]byte(a.Body), &refusal); err != nil || a.Status != 422 {
-				t.Fatalf("%d %s", a.Status, a.Body)
+			if err := json.Unmarshal([]byte(resp.Body), &refusal); err != nil || resp.Status != 422 {
+				t.Fatalf("apply: %d %s, want 422", resp.Status, resp.Body)
 			}
 			texts, ok := refusal.Errors[tc.path]
 			if !ok || !strings.Contains(strings.Join(texts, " "), tc.text) || !strings.HasPrefix(refusal.Message, "The inventory was refused: ") {
-				t.Errorf("want %q at %q, got %s", tc.text, tc.path, a.Body)
+				t.Errorf("answer = %[3]s, want %[1]q at %[2]q", tc.text, tc.path, resp.Body)
 			}
-			relaytest.Equal(t, "the inventory", declared(g), oldInventory)
+			relaytest.Equal(t, "the inventory", exportInventory(g), oldInventory)
 		})
 	}
 	t.Run("an answer lists every mistake of a document", func(t *testing.T) {
@@ -147,38 +147,38 @@ func testPrune(t *testing.T, s *e2e.Site) {
 	e2e.PostWebhook(t, hookOnly, "/webhooks/lorawan", `{}`) // the gateway caches the token
 	acme.Get("/iot/decoders/torn").Mentions(t, 200, "torn")
 
-	leaner := e2e.Fixture(t, "inventory.yaml", "      - {token: acme-hook-0123456, scopes: [webhook]}\n", "")
-	index := strings.Index(leaner, "      - id: torn")
-	leaner = leaner[:index] + leaner[strings.Index(leaner, "  - name: globex"):]
+	smallerDocument := e2e.Fixture(t, "inventory.yaml", "      - {token: acme-hook-0123456, scopes: [webhook]}\n", "")
+	index := strings.Index(smallerDocument, "      - id: torn")
+	smallerDocument = smallerDocument[:index] + smallerDocument[strings.Index(smallerDocument, "  - name: globex"):]
 	t.Run("without prune, omitted records stay", func(t *testing.T) {
-		g.Apply("", leaner)
+		g.Apply("", smallerDocument)
 		e2e.PostWebhook(t, hookOnly, "/webhooks/lorawan", `{}`)
 		acme.Get("/iot/decoders/torn").Mentions(t, 200, "torn")
 	})
-	t.Run("prune removes them and lists them", func(t *testing.T) {
-		result := g.Apply("?prune=true&allow_removals=100", leaner)
+	t.Run("prune removes and lists omitted records", func(t *testing.T) {
+		result := g.Apply("?prune=true&allow_removals=100", smallerDocument)
 		relaytest.Equal(t, "removed", strings.Join(result.Data.Removed, ", "), "account acme: token "+account.HashToken("acme-hook-0123456")[:12]+", account acme: decoder torn")
 		acme.Get("/iot/decoders/torn").Is(t, 404, "")
 	})
-	t.Run("a token that was removed stops working at once", func(t *testing.T) {
+	t.Run("a removed token is refused at once", func(t *testing.T) {
 		relaytest.Eventually(t, "401", func() (any, bool) {
-			a := hookOnly.Post("/webhooks/lorawan", `{}`)
-			return a, a.Status == 401 && e2e.SameBody(a.Body, `{"message": "Unauthenticated."}`)
+			resp := hookOnly.Post("/webhooks/lorawan", `{}`)
+			return resp, resp.Status == 401 && e2e.SameBody(resp.Body, `{"message": "Unauthenticated."}`)
 		})
 		acme.Get("/iot/decoders").Mentions(t, 200, "lpp")
 	})
-	t.Run("an account is never removed, only locked out", func(t *testing.T) {
-		smaller := leaner[:strings.Index(leaner, "  - name: globex")]
-		result := g.Apply("?prune=true&allow_removals=100", smaller)
+	t.Run("prune keeps an account without its tokens", func(t *testing.T) {
+		withoutGlobex := smallerDocument[:strings.Index(smallerDocument, "  - name: globex")]
+		result := g.Apply("?prune=true&allow_removals=100", withoutGlobex)
 		if len(result.Data.Kept) != 1 || !strings.Contains(result.Data.Kept[0], "globex") {
-			t.Errorf("kept: %q", result.Data.Kept)
+			t.Errorf("kept records = %q, want the account globex", result.Data.Kept)
 		}
 		relaytest.Eventually(t, "401", func() (any, bool) {
-			a := g.As("globex-all-0123456").Get("/iot/devices")
-			return a, a.Status == 401
+			resp := g.As("globex-all-0123456").Get("/iot/devices")
+			return resp, resp.Status == 401
 		})
 	})
-	t.Run("a token works again once it is declared again", func(t *testing.T) {
+	t.Run("a token is accepted after it is declared again", func(t *testing.T) {
 		g.Apply("", e2e.Fixture(t, "inventory.yaml"))
 		e2e.PostWebhook(t, hookOnly, "/webhooks/lorawan", `{}`)
 		g.As("globex-all-0123456").Get("/iot/decoders").Mentions(t, 200, "Globex")

@@ -1,5 +1,5 @@
-// Package admin tests the operator's interfaces: inventory, explain, traces, users, the
-// shell, end to end.
+// Package admin tests the interfaces for operators end to end: inventory, explain, traces, users and
+// commands.
 package admin
 
 import (

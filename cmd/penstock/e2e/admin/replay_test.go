@@ -11,12 +11,12 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestTheReplayCommand replays deliveries and events with the command. An endpoint was gone for
-// a while; its dead deliveries are found by number and by reason.
-func TestTheReplayCommand(t *testing.T) {
+// TestReplayCommand replays events and the dead deliveries of an endpoint that works again. It selects the
+// deliveries by number and by reason.
+func TestReplayCommand(t *testing.T) {
 	t.Parallel()
 	var corrected atomic.Bool
-	g, k, _ := e2e.StartWithRelays(t, e2e.Embedded(), func(w http.ResponseWriter, _ e2e.SinkRequest, _ int) {
+	g, sink, _ := e2e.StartWithRelays(t, e2e.Embedded(), func(w http.ResponseWriter, _ e2e.SinkRequest, _ int) {
 		if !corrected.Load() {
 			w.WriteHeader(http.StatusNotFound)
 		}
@@ -34,15 +34,15 @@ func TestTheReplayCommand(t *testing.T) {
 		"number=447800019999&reason=answered": 1, "relay=v-post&state=dead&q=lost%201": 0, "relay=v-post&state=dead&q=lost%25201": 1,
 	} {
 		if got := g.Deliveries(query); len(got) != want {
-			t.Errorf("%s: %d deliveries, want %d", query, len(got), want)
+			t.Errorf("%s: number of deliveries = %d, want %d", query, len(got), want)
 		}
 	}
 	corrected.Store(true)
 	deliveryID := g.Deliveries("number=447800019999")[0].ID
 	for _, tc := range []struct {
-		args     string
-		code     int
-		out, err string
+		args           string
+		code           int
+		stdout, stderr string
 	}{
 		{"replay deliveries", 1, "", "the replay was refused:\n  ids: Give ids or at least one filter."},
 		{"replay deliveries --state lost", 1, "", "must be queued or retrying"},
@@ -56,14 +56,14 @@ func TestTheReplayCommand(t *testing.T) {
 		{"replay events --kind sms --state unrouted --source json --account 1 -q nobody", 0, "1 event\n", ""},
 	} {
 		got := g.RunCommand("", strings.Fields(tc.args)...)
-		if got.Code != tc.code || got.Stdout != tc.out || !strings.Contains(got.Stderr, tc.err) {
-			t.Errorf("%s: exit %d, want %d\nout: %s\nerr: %s", tc.args, got.Code, tc.code, got.Stdout, got.Stderr)
+		if got.Code != tc.code || got.Stdout != tc.stdout || !strings.Contains(got.Stderr, tc.stderr) {
+			t.Errorf("%s: exit code = %d, want %d\nstdout: %s\nstderr: %s", tc.args, got.Code, tc.code, got.Stdout, got.Stderr)
 		}
 	}
-	k.Await(t, "/vmn-post", 6)
-	k.Await(t, "/vmn", 2)
+	sink.Await(t, "/vmn-post", 6)
+	sink.Await(t, "/vmn", 2)
 	relaytest.Eventually(t, "every delivery is delivered", func() (any, bool) { got := g.Deliveries("state=delivered"); return got, len(got) == 4 })
 	if got := g.Events("state=unrouted"); len(got) != 1 {
-		t.Errorf("%d events are unrouted, want 1", len(got))
+		t.Errorf("unrouted events = %d, want 1", len(got))
 	}
 }

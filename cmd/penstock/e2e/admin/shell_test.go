@@ -26,7 +26,7 @@ func testShell(t *testing.T, s *e2e.Site) {
 		})
 		got.Mentions(t, 0, "ready\n", "BACK END", "records ", "journal uplink ", "http://")
 		if got := g.RunCommand("", "status", "--json"); got.Code != 0 || !strings.HasPrefix(got.Stdout, `{"backends":{`) {
-			t.Errorf("exit %d: %s", got.Code, got.Stdout)
+			t.Errorf("status --json: exit code = %d, output = %s, want JSON", got.Code, got.Stdout)
 		}
 		e2e.RunCommand(nil, "", "status", "--server", "http://127.0.0.1:1", "--admin-token", e2e.AdminToken).Mentions(t, 1)
 	})
@@ -73,25 +73,25 @@ func testTail(t *testing.T, g *e2e.Gateway) {
 	})
 	interrupt()
 	if code := <-exitCode; code != 0 {
-		t.Errorf("tail exited with %d after an interrupt", code)
+		t.Errorf("exit code of tail after an interrupt = %d, want 0", code)
 	}
 	for line := range strings.Lines(output.String()) {
 		if !strings.Contains(line, " uplink ") || !strings.Contains(line, " account 1 ") {
-			t.Errorf("tail printed the line %q, want an uplink of account 1", line)
+			t.Errorf("line = %q, want an uplink of account 1", line)
 		}
 	}
 }
 
-// TestStatusOfAGatewayThatIsNotReady runs the command status against a gateway whose mail server is down.
-func TestStatusOfAGatewayThatIsNotReady(t *testing.T) {
+// TestStatusFailsIfTheGatewayIsNotReady runs the command status while the mail server is down.
+func TestStatusFailsIfTheGatewayIsNotReady(t *testing.T) {
 	t.Parallel()
 	g := e2e.Start(t, e2e.Embedded(), shellInventory, "PENSTOCK_SMTP_ADDR=127.0.0.1:1", "PENSTOCK_SMTP_FROM=gateway@example.com")
 	got := g.RunCommand("", "status")
 	got.Mentions(t, 1, "mail ")
 	if !strings.HasPrefix(got.Stdout, "not ready\n") {
-		t.Errorf("the output does not begin with not ready:\n%s", got.Stdout)
+		t.Errorf("output = %s\nwant it to begin with \"not ready\"", got.Stdout)
 	}
 	if !strings.Contains(got.Stderr, "not ready") {
-		t.Errorf("the error is %q, want not ready", got.Stderr)
+		t.Errorf("error = %q, want \"not ready\" in it", got.Stderr)
 	}
 }

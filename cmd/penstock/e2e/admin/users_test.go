@@ -55,12 +55,12 @@ func TestTokensFromTheShell(t *testing.T) {
 	token := strings.TrimSpace(result.Stdout)
 	id := account.HashToken(token)[:12]
 	if strings.Contains(token, " ") {
-		t.Fatalf("the standard output has more than a token: %q", result.Stdout)
+		t.Fatalf("standard output = %q, want only a token", result.Stdout)
 	}
 	result.Mentions(t, 0, "token "+id+" of account acme may use webhook, iot; it is not shown again")
 	g.As(token).Get("/iot/devices").Mentions(t, 200, "data")
 	g.XAuth(token).Get("/v2/sms/credit").Mentions(t, 403, "unauthorised")
-	declared := account.HashToken("acme-all-0123456")[:12]
+	declaredID := account.HashToken("acme-all-0123456")[:12]
 	runCommands(t, g, "token", []commandCase{
 		{"", "add", "missing flags: --account", 2},
 		{"", "add --account nobody", "account: There is no account named", 1},
@@ -72,15 +72,15 @@ func TestTokensFromTheShell(t *testing.T) {
 		{"", "list", "  default", 0},
 		{"", "revoke " + id, "token " + id + " revoked", 0},
 		{"", "revoke " + id, ": not found", 1},
-		{"", "revoke " + declared, "the document default declared it: remove it there too", 0},
+		{"", "revoke " + declaredID, "the document default declared it: remove it there too", 0},
 	})
-	for _, revoked := range []string{token, "acme-all-0123456"} {
-		g.As(revoked).Get("/iot/devices").Is(t, 401, `{"message":"Unauthenticated."}`)
+	for _, revokedToken := range []string{token, "acme-all-0123456"} {
+		g.As(revokedToken).Get("/iot/devices").Is(t, 401, `{"message":"Unauthenticated."}`)
 	}
-	if body := g.Admin().Get("/admin/inventory").Body; strings.Contains(body, declared) {
-		t.Errorf("the inventory still has the revoked token: %s", body)
+	if body := g.Admin().Get("/admin/inventory").Body; strings.Contains(body, declaredID) {
+		t.Errorf("inventory = %s, want no revoked token", body)
 	}
 	if body := g.Admin().Get("/admin/audit?operation=addToken").Body; strings.Contains(body, token) || strings.Contains(body, "shared") || !strings.Contains(body, id) {
-		t.Errorf("the audit log has a token or a secret, or not the id: %s", body)
+		t.Errorf("audit log = %s, want the id of the token, no token and no secret", body)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestWrongCredentialsAreLimited sends wrong credentials to every interface, each from its own
-// address, until the gateway answers 429. Another address may still use the right credential.
+// TestWrongCredentialsAreLimited sends wrong credentials to every interface, each from its own address,
+// until the gateway answers 429. Another address may still use the valid credential.
 func TestWrongCredentialsAreLimited(t *testing.T) {
 	t.Parallel()
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "inventory.yaml")+`
@@ -47,22 +47,22 @@ func TestWrongCredentialsAreLimited(t *testing.T) {
 				}
 				return c.Do(tc.method, tc.path, body)
 			}
-			guesser, tries := fmt.Sprintf("198.51.100.%d", i), 0
-			a := send(guesser, "guess")
-			for ; a.Status != 429 && tries < 1000; tries++ {
-				if a.Status == 200 {
-					t.Fatalf("a guess: %d %s", a.Status, a.Body)
+			address, attempts := fmt.Sprintf("198.51.100.%d", i), 0
+			resp := send(address, "guess")
+			for ; resp.Status != 429 && attempts < 1000; attempts++ {
+				if resp.Status == 200 {
+					t.Fatalf("a wrong credential: %d %s, want an error", resp.Status, resp.Body)
 				}
-				a = send(guesser, fmt.Sprint("guess", tries))
+				resp = send(address, fmt.Sprint("guess", attempts))
 			}
-			if a.Status != 429 || a.Header.Get("Retry-After") == "" || !strings.Contains(a.Body, tc.limited) {
-				t.Errorf("after %d guesses, want 429 and Retry-After: %d %v %s", tries, a.Status, a.Header, a.Body)
+			if resp.Status != 429 || resp.Header.Get("Retry-After") == "" || !strings.Contains(resp.Body, tc.limited) {
+				t.Errorf("after %d attempts: %d %v %s, want 429 and Retry-After", attempts, resp.Status, resp.Header, resp.Body)
 			}
 			if tc.valid == "" {
 				return
 			}
-			if a := send("203.0.113.1", tc.valid); a.Status == 401 || a.Status == 429 || strings.Contains(a.Body, "Unauthenticated") {
-				t.Errorf("the valid credential from another address: %d %s", a.Status, a.Body)
+			if resp := send("203.0.113.1", tc.valid); resp.Status == 401 || resp.Status == 429 || strings.Contains(resp.Body, "Unauthenticated") {
+				t.Errorf("the valid credential from another address: %d %s, want it accepted", resp.Status, resp.Body)
 			}
 		})
 	}
@@ -70,7 +70,7 @@ func TestWrongCredentialsAreLimited(t *testing.T) {
 	for surface, limited := range map[string]float64{"v2": 1, "v3": 1, "iot": 1, "ledgers": 1, "webhooks": 2, "inbound": 2, "admin": 1, "soap": 1} {
 		wrong, got := m[`penstock_credentials_wrong_total{surface="`+surface+`"}`], m[`penstock_credentials_limited_total{surface="`+surface+`"}`]
 		if wrong < 1 || got != limited {
-			t.Errorf("%s: %v wrong, %v limited, want %v", surface, wrong, got, limited)
+			t.Errorf("%s: wrong credentials = %v, limited attempts = %v, want at least 1 and %v", surface, wrong, got, limited)
 		}
 	}
 	for _, line := range []string{`msg="sign-in refused: wrong credential" request_id=`, `surface=soap address=198.51.100.9 account="SOAP username soapy"`, "address=198.51.100.1"} {

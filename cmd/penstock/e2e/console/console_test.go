@@ -32,12 +32,12 @@ func TestConsoleShowsExplainsAndReplays(t *testing.T) {
 	t.Parallel()
 	b := e2e.NewBrowser(t)
 	var corrected atomic.Bool
-	k := e2e.NewSink(t, func(w http.ResponseWriter, h e2e.SinkRequest, _ int) {
-		if strings.HasPrefix(h.Path, "/get/") && !corrected.Load() {
-			http.Error(w, "no: "+h.Query.Get("m"), http.StatusNotFound)
+	sink := e2e.NewSink(t, func(w http.ResponseWriter, req e2e.SinkRequest, _ int) {
+		if strings.HasPrefix(req.Path, "/get/") && !corrected.Load() {
+			http.Error(w, "no: "+req.Query.Get("m"), http.StatusNotFound)
 		}
 	})
-	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "relays.yaml", "SINK", k.URL, "MAILBOX", "ops@example.com", "name: acme", "name: acme\n    credit: 10"))
+	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "relays.yaml", "SINK", sink.URL, "MAILBOX", "ops@example.com", "name: acme", "name: acme\n    credit: 10"))
 	for _, m := range [][2]string{{"447800055501", markup}, {"447800020001", "This one arrives"}, {"4490", "Nobody takes " + markup}} {
 		g.As("acme-all-0123456").Post("/inbound/sms/json", fmt.Sprintf(`{"id":"to-%s","from":"447700900123","to":"%s","text":"%s"}`, m[0], m[0], m[1])).Mentions(t, 200, "id")
 	}
@@ -49,7 +49,7 @@ func TestConsoleShowsExplainsAndReplays(t *testing.T) {
 	signIn(b)
 	openDead(b, dead)
 	corrected.Store(true)
-	replay(b, k, dead)
+	replay(b, sink, dead)
 	events(b)
 	explainAndTry(b, g)
 	rulesAndAlarms(b, g)
@@ -57,7 +57,7 @@ func TestConsoleShowsExplainsAndReplays(t *testing.T) {
 	if !b.Holds(`document.title !== "harm" && document.images.length === 0`) {
 		t.Error("the message became markup")
 	}
-	b.ExpectNoComplaints("status of 401", "status of 422")
+	b.ExpectNoProblems("status of 401", "status of 422")
 }
 
 // signIn is refused with a wrong token, and sees the back ends with the right one.
@@ -89,7 +89,7 @@ func openDead(b *e2e.Browser, id string) {
 
 // replay sends it again, now that the endpoint works, and sees it arrive; what
 // has arrived is not sent a second time without a word.
-func replay(b *e2e.Browser, k *e2e.Sink, id string) {
+func replay(b *e2e.Browser, sink *e2e.Sink, id string) {
 	b.Press("Replay all failed that match")
 	b.AwaitText("Send 1 delivery again?", "Every failed delivery that matches the filters")
 	b.Press("Cancel")
@@ -100,7 +100,7 @@ func replay(b *e2e.Browser, k *e2e.Sink, id string) {
 	b.AwaitText("Send 1 delivery again?")
 	b.Press("Replay 1")
 	b.AwaitText("1 delivery is queued again.", "No deliveries match the filters.")
-	if again := k.Await(b.T, "/get/447700900123/in", 2); again.Query.Get("m") != markup {
+	if again := sink.Await(b.T, "/get/447700900123/in", 2); again.Query.Get("m") != markup {
 		b.T.Errorf("the endpoint got %q", again.Query.Get("m"))
 	}
 	b.Press("Clear")
@@ -110,7 +110,7 @@ func replay(b *e2e.Browser, k *e2e.Sink, id string) {
 	b.Press("Replay selected (2)")
 	b.AwaitText("Send 2 deliveries again?", "2 of them have arrived already")
 	b.Press("Cancel")
-	if n := len(k.Requests("/get/447700900123/in")); n != 2 {
+	if n := len(sink.Requests("/get/447700900123/in")); n != 2 {
 		b.T.Errorf("the endpoint was asked %d times", n)
 	}
 }

@@ -67,7 +67,7 @@ func TestConsoleShowsDevices(t *testing.T) {
 	if !b.Holds(`document.title !== "harm" && document.images.length === 0`) {
 		t.Error("the name became markup")
 	}
-	b.ExpectNoComplaints()
+	b.ExpectNoProblems()
 }
 
 // TestConsoleCorrectsADecoder drives the console as somebody does whose decoder is broken:
@@ -102,5 +102,5 @@ func TestConsoleCorrectsADecoder(t *testing.T) {
 		list := acme.LatestReadings(acme.AwaitDevice("70b3d57ed0001234"))
 		return list, len(list) == 1
 	})
-	b.ExpectNoComplaints("status of 422")
+	b.ExpectNoProblems("status of 422")
 }

@@ -385,5 +385,5 @@ func TestConsoleDoesTheJobsOfAnOperator(t *testing.T) {
 	})
 	w.T = t
 	w.checkClicks(t)
-	w.ExpectNoComplaints("status of 422", "status of 409", "status of 404")
+	w.ExpectNoProblems("status of 422", "status of 409", "status of 404")
 }

@@ -42,7 +42,7 @@ func TestConsoleInAnOutage(t *testing.T) {
 			b.Press("Overview")
 			b.AwaitText("Back ends ready")
 			b.AwaitCondition("nothing is stale any more", `document.querySelector(".stale, .outage") === null`)
-			b.ExpectNoComplaints("status of 503")
+			b.ExpectNoProblems("status of 503")
 		})
 	}
 }
@@ -73,7 +73,7 @@ func TestConsoleIsLive(t *testing.T) {
 		t.Error(err)
 	}
 	g.Terminate()
-	b.ExpectNoComplaints("ERR_CONNECTION")
+	b.ExpectNoProblems("ERR_CONNECTION")
 }
 
 // traffic is how many of a series the gateway counted in the last hour.

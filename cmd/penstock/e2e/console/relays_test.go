@@ -14,8 +14,8 @@ import (
 // customer's messages to another endpoint, after a viewer has looked.
 func TestConsoleEditsAndExplainsARelay(t *testing.T) {
 	t.Parallel()
-	b, k := e2e.NewBrowser(t), e2e.NewSink(t, nil)
-	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "relays.yaml", "SINK", k.URL, "MAILBOX", "ops@example.com"))
+	b, sink := e2e.NewBrowser(t), e2e.NewSink(t, nil)
+	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "relays.yaml", "SINK", sink.URL, "MAILBOX", "ops@example.com"))
 	g.AddUser("vera", "viewer", "")
 	g.AddUser("oscar", "operator", "")
 
@@ -41,7 +41,7 @@ func TestConsoleEditsAndExplainsARelay(t *testing.T) {
 	b.Press("Save")
 	b.AwaitText("Not saved. See the marked fields.")
 	b.AwaitCondition("the refusal stands beside the parameters", `document.activeElement.name === "parameters" && document.activeElement.getAttribute("aria-invalid") === "true" && document.querySelector(".problem").textContent !== ""`)
-	b.Set("textarea[name=parameters]", k.URL+"/corrected?m=%m")
+	b.Set("textarea[name=parameters]", sink.URL+"/corrected?m=%m")
 	b.Write("input[name=filter]", `text startsWith "A"`)
 	b.Press("Save")
 	b.AwaitText("Saved. The next message follows it")
@@ -54,10 +54,10 @@ func TestConsoleEditsAndExplainsARelay(t *testing.T) {
 	b.AwaitText("No relay takes it", "does not hold")
 
 	g.As("acme-all-0123456").Post("/inbound/sms/json", `{"id":"m1","from":"447700900123","to":"447800312345","text":"Alarm"}`).Mentions(t, 200, "id")
-	if got := k.Await(t, "/corrected", 1); got.Query.Get("m") != "Alarm" {
+	if got := sink.Await(t, "/corrected", 1); got.Query.Get("m") != "Alarm" {
 		t.Errorf("the endpoint got %q", got.Query.Get("m"))
 	}
 	g.Admin().Get("/admin/audit?operation=patchGeographicRelay&outcome=done").Mentions(t, 200, `"actor":"oscar"`)
 	g.Admin().Get("/admin/audit?operation=patchGeographicRelay&outcome=done").Mentions(t, 200, `"target":"g-hole"`)
-	b.ExpectNoComplaints("status of 422")
+	b.ExpectNoProblems("status of 422")
 }

@@ -22,8 +22,8 @@ func replayBy(b *e2e.Browser, field, value string) {
 // that failed for one reason. The other messages stay as they are.
 func TestConsoleReplaysByRelayAndByReason(t *testing.T) {
 	t.Parallel()
-	b, k := e2e.NewBrowser(t), e2e.NewSink(t, nil)
-	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "relays.yaml", "SINK", k.URL, "MAILBOX", "ops@example.com"))
+	b, sink := e2e.NewBrowser(t), e2e.NewSink(t, nil)
+	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "relays.yaml", "SINK", sink.URL, "MAILBOX", "ops@example.com"))
 	acme := g.As("acme-all-0123456")
 	for i, number := range []string{"449100000001", "449100000002", "449200000001"} {
 		acme.Post("/inbound/sms/json", fmt.Sprintf(`{"id":"m%d","from":"447700900123","to":"%s","text":"to %[2]s"}`, i, number)).Mentions(t, 200, "id")
@@ -37,7 +37,7 @@ func TestConsoleReplaysByRelayAndByReason(t *testing.T) {
 	}
 	relaytest.Equal(t, "the number of messages without a relay", len(unrouted()), 3)
 	var created struct{ Data struct{ ID any } }
-	acme.Post("/v2/sms-relay/geo", fmt.Sprintf(`{"prefix":"4491","action":"http_get","parameters":["%s/new?d=%%d"]}`, k.URL)).Decode(t, &created)
+	acme.Post("/v2/sms-relay/geo", fmt.Sprintf(`{"prefix":"4491","action":"http_get","parameters":["%s/new?d=%%d"]}`, sink.URL)).Decode(t, &created)
 
 	b.Open(g.URL() + "/console#events")
 	b.SignIn()
@@ -48,7 +48,7 @@ func TestConsoleReplaysByRelayAndByReason(t *testing.T) {
 	b.AwaitText("2 events are processed again.", "2 deliveries created.")
 	got := make(map[string]bool)
 	relaytest.Eventually(t, "the new relay has both messages", func() (any, bool) {
-		for _, request := range k.Requests("/new") {
+		for _, request := range sink.Requests("/new") {
 			got[request.Query.Get("d")] = true
 		}
 		return got, len(got) == 2
@@ -61,8 +61,8 @@ func TestConsoleReplaysByRelayAndByReason(t *testing.T) {
 	b.AwaitText("Replay 1 event?")
 	b.Press("Replay 1")
 	b.AwaitText("1 event is processed again.")
-	relaytest.Equal(t, "the number of requests of the new relay", len(k.Requests("/new")), 2)
-	b.ExpectNoComplaints()
+	relaytest.Equal(t, "the number of requests of the new relay", len(sink.Requests("/new")), 2)
+	b.ExpectNoProblems()
 }
 
 // TestConsoleResendsALostPart sends a message of two parts: one is not delivered, the carrier's
@@ -104,5 +104,5 @@ func TestConsoleResendsALostPart(t *testing.T) {
 	}
 	relaytest.Equal(t, "the number of parts that the carrier got", submitted, 3)
 	acme.Get("/v2/sms/credit").Is(t, 200, `{"data":{"credit":98}}`)
-	b.ExpectNoComplaints()
+	b.ExpectNoProblems()
 }

@@ -45,5 +45,5 @@ func TestConsoleLeadsAnEmptyGatewayToItsFirstChart(t *testing.T) {
 	if declared := g.Admin().Get("/admin/inventory").Body; strings.Contains(declared, "acme") || strings.Contains(declared, "temperature") {
 		t.Errorf("the page declares an inventory: %s", declared)
 	}
-	w.ExpectNoComplaints()
+	w.ExpectNoProblems()
 }

@@ -101,5 +101,5 @@ func TestConsoleKnowsUsers(t *testing.T) {
 	b.AwaitText("Meet me at noon", "Replay this event")
 	b.Press("Sign out oscar")
 	sharesOneAccount(b, g)
-	b.ExpectNoComplaints("status of 401", "status of 403")
+	b.ExpectNoProblems("status of 401", "status of 403")
 }

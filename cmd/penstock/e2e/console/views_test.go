@@ -32,7 +32,7 @@ func TestEveryViewIsAccessible(t *testing.T) {
 		b.AwaitText(v.shows...)
 		b.Inspect(v.name, axe)
 	}
-	b.ExpectNoComplaints()
+	b.ExpectNoProblems()
 }
 
 // view is a page of the console that has something to show.
@@ -168,5 +168,5 @@ accounts:
 		b.AwaitCondition(view+" is shown in full", `document.querySelectorAll("main tbody tr, main details").length > 10 && !document.body.innerText.includes("Loading…")`)
 		b.AwaitCondition(fmt.Sprintf("%s is at most %d pixels high", view, maxPhonePage), fmt.Sprintf("document.documentElement.scrollHeight <= %d", maxPhonePage))
 	}
-	b.ExpectNoComplaints()
+	b.ExpectNoProblems()
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// zipped returns the content of r, compressed with gzip.
-func zipped(t *testing.T, r io.Reader) string {
+// gzipped returns the content of r, compressed with gzip.
+func gzipped(t *testing.T, r io.Reader) string {
 	t.Helper()
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
@@ -41,13 +41,13 @@ func testBodies(t *testing.T, s *e2e.Site) {
 	acme := g.As("acme-all-0123456")
 	const invalid = `{"message": "Invalid JSON."}`
 	for _, tc := range []struct{ name, path, body string }{
-		{"a webhook of a network server, cut short", "/webhooks/lorawan", `{"deviceInfo": {"devEui": "70b3`},
-		{"the generic webhook, not JSON", "/webhooks/generic", `temperature=5`},
-		{"a webhook with nothing", "/webhooks/lorawan", ``},
-		{"a webhook with rubbish behind the object", "/webhooks/community", `{"a": 1} x`},
-		{"a carrier's message", "/inbound/sms/json", `{"id": `},
-		{"a decoder", "/iot/decoders", `{`},
-		{"an operator's selection", "/admin/events/replay", `{"ids": `},
+		{"the incomplete body of a network server", "/webhooks/lorawan", `{"deviceInfo": {"devEui": "70b3`},
+		{"a form at the generic webhook", "/webhooks/generic", `temperature=5`},
+		{"an empty body", "/webhooks/lorawan", ``},
+		{"text after the object", "/webhooks/community", `{"a": 1} x`},
+		{"a carrier's incomplete message", "/inbound/sms/json", `{"id": `},
+		{"an incomplete decoder", "/iot/decoders", `{`},
+		{"an incomplete request for a replay", "/admin/events/replay", `{"ids": `},
 	} {
 		t.Run("malformed JSON is 422: "+tc.name, func(t *testing.T) {
 			c := acme.With("Content-Type", "application/json")
@@ -67,14 +67,14 @@ func testBodies(t *testing.T, s *e2e.Site) {
 	})
 	compressed := acme.With("Content-Encoding", "gzip").With("Content-Type", "application/json")
 	t.Run("a compressed body is read", func(t *testing.T) {
-		body := zipped(t, strings.NewReader(`{"deviceId": "small", "temperature": 3}`))
+		body := gzipped(t, strings.NewReader(`{"deviceId": "small", "temperature": 3}`))
 		compressed.Post("/webhooks/generic?decoder_id=sent", body).Mentions(t, 200, `"value":3`)
 	})
-	t.Run("a body over the limit only when it is inflated is 413", func(t *testing.T) {
-		compressed.Post("/webhooks/generic", zipped(t, strings.NewReader(big))).Mentions(t, 413)
+	t.Run("a body that exceeds the limit when decompressed is 413", func(t *testing.T) {
+		compressed.Post("/webhooks/generic", gzipped(t, strings.NewReader(big))).Mentions(t, 413)
 	})
 	t.Run("a bomb of 320 MB in 320 kB is 413", func(t *testing.T) {
-		bomb := strings.Repeat(zipped(t, io.LimitReader(blankReader{}, 8<<20)), 40) // members of a gzip file simply follow one another
+		bomb := strings.Repeat(gzipped(t, io.LimitReader(blankReader{}, 8<<20)), 40) // a gzip file may have several members
 		for _, path := range []string{"/webhooks/generic", "/webhooks/lorawan", "/inbound/sms/json", "/iot/decoders"} {
 			compressed.Post(path, bomb).Mentions(t, 413)
 		}
@@ -89,7 +89,7 @@ func testBodies(t *testing.T, s *e2e.Site) {
 		resp := exchange(t, g, raw)
 		defer func() { _ = resp.Body.Close() }()
 		if resp.StatusCode != http.StatusBadRequest {
-			t.Errorf("status %d, want 400", resp.StatusCode)
+			t.Errorf("status = %d, want 400", resp.StatusCode)
 		}
 	})
 	t.Run("a request without a route is 404", func(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package contract tests every operation of the API contract: its answers, isolation of
-// accounts, hostile values, end to end.
+// Package contract tests every operation of the API contract end to end: the documented answers, the
+// isolation of accounts, and hostile values.
 package contract
 
 import (
@@ -35,48 +35,48 @@ func TestGateway(t *testing.T) {
 	})
 }
 
-// contractTransport is an HTTP transport that compares the requests to a gateway and the
-// answers with the contract.
+// contractTransport is an HTTP transport that compares the requests to a gateway and their answers
+// with the contract.
 type contractTransport struct {
-	next        http.RoundTripper
+	base        http.RoundTripper
 	mu          sync.Mutex
 	checker     *contracttest.Checker
 	differences []string
 }
 
-// RoundTrip sends a request, and compares it and its answer with the contract.
-func (x *contractTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	sent, err := io.ReadAll(r.Body)
+// RoundTrip sends a request, and compares the request and its answer with the contract.
+func (c *contractTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	requestBody, err := io.ReadAll(r.Body)
 	if err != nil {
 		return nil, err
 	}
-	r.Body = io.NopCloser(bytes.NewReader(sent))
-	resp, err := x.next.RoundTrip(r)
+	r.Body = io.NopCloser(bytes.NewReader(requestBody))
+	resp, err := c.base.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}
-	got, err := io.ReadAll(resp.Body)
+	answerBody, err := io.ReadAll(resp.Body)
 	_ = resp.Body.Close()
-	resp.Body = io.NopCloser(bytes.NewReader(got))
-	if zip, gzipErr := gzip.NewReader(bytes.NewReader(sent)); gzipErr == nil && r.Header.Get("Content-Encoding") == "gzip" {
-		sent, _ = io.ReadAll(io.LimitReader(zip, 1<<20))
+	resp.Body = io.NopCloser(bytes.NewReader(answerBody))
+	if gzipReader, gzipErr := gzip.NewReader(bytes.NewReader(requestBody)); gzipErr == nil && r.Header.Get("Content-Encoding") == "gzip" {
+		requestBody, _ = io.ReadAll(io.LimitReader(gzipReader, 1<<20))
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.differences = append(x.differences, x.checker.Check(contracttest.Exchange{
-		Method: r.Method, Target: r.URL.RequestURI(), Request: r.Header, RequestBody: sent,
-		Status: resp.StatusCode, Answer: resp.Header, AnswerBody: got,
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.differences = append(c.differences, c.checker.Check(contracttest.Exchange{
+		Method: r.Method, Target: r.URL.RequestURI(), Request: r.Header, RequestBody: requestBody,
+		Status: resp.StatusCode, Answer: resp.Header, AnswerBody: answerBody,
 	})...)
 	return resp, err
 }
 
-// checkTraffic compares the gateway's traffic from now on with a contract. When the test ends,
-// it fails the test for each difference.
-func checkTraffic(g *e2e.Gateway, c *contracttest.Checker) {
-	x := &contractTransport{next: g.HTTP.Transport, checker: c}
-	g.HTTP.Transport = x
+// checkTraffic compares the further traffic of a gateway with a contract. When the test ends, it fails
+// the test for each difference.
+func checkTraffic(g *e2e.Gateway, checker *contracttest.Checker) {
+	transport := &contractTransport{base: g.HTTP.Transport, checker: checker}
+	g.HTTP.Transport = transport
 	g.T.Cleanup(func() {
-		for _, difference := range slices.Compact(slices.Sorted(slices.Values(x.differences))) {
+		for _, difference := range slices.Compact(slices.Sorted(slices.Values(transport.differences))) {
 			g.T.Error(difference)
 		}
 	})
@@ -101,7 +101,7 @@ func TestRoutesAreTheContractsOperations(t *testing.T) {
 // with a new id.
 func (s sample) send(c e2e.Client, headers ...string) e2e.Response {
 	c.Gateway.T.Helper()
-	c = c.With("Content-Type", s.kind)
+	c = c.With("Content-Type", s.contentType)
 	for pair := range slices.Chunk(headers, 2) {
 		c = c.With(pair[0], pair[1])
 	}
@@ -109,8 +109,8 @@ func (s sample) send(c e2e.Client, headers ...string) e2e.Response {
 	return c.Do(s.method, newIDs.Replace(s.target), newIDs.Replace(s.body))
 }
 
-// owner returns a client that may send a sample, and another one with valid credentials that may not.
-func (s sample) owner(g *e2e.Gateway) (owner, other e2e.Client) {
+// clients returns a client that may send a sample, and a client with valid credentials that may not.
+func (s sample) clients(g *e2e.Gateway) (owner, forbidden e2e.Client) {
 	if strings.HasPrefix(s.target, "/admin") {
 		return g.Admin(), g.SignedIn("viewer-of-acme")
 	}
@@ -123,8 +123,8 @@ func (s sample) owner(g *e2e.Gateway) (owner, other e2e.Client) {
 	return g.As("acme-all-0123456"), g.As("acme-customer-0123456")
 }
 
-// TestTrafficKeepsTheContract makes every operation give every answer in the contract, and
-// compares the requests and answers with the contract.
+// TestTrafficKeepsTheContract makes every operation return every documented status, and compares the
+// requests and answers with the contract.
 func TestTrafficKeepsTheContract(t *testing.T) {
 	t.Parallel()
 	doc := contract(t)
@@ -134,45 +134,45 @@ func TestTrafficKeepsTheContract(t *testing.T) {
 		checkTraffic(g, checker)
 		allSamples := samples(fillWithSamples(g))
 		for _, s := range allSamples {
-			owner, _ := s.owner(g)
-			a := s.send(owner)
-			refused := s.operation == "forgetGateway" && a.Status == 409 // the gateway runs
-			if a.Status > 299 && !refused && (a.Status != 302 || s.operation != "followToken" && s.operation != "root") {
-				t.Errorf("%s: %d %s", a.Request, a.Status, a.Body)
+			owner, _ := s.clients(g)
+			resp := s.send(owner)
+			expectedRefusal := s.operation == "forgetGateway" && resp.Status == 409 // the gateway runs
+			if resp.Status > 299 && !expectedRefusal && (resp.Status != 302 || s.operation != "followToken" && s.operation != "root") {
+				t.Errorf("%s: %d %s", resp.Request, resp.Status, resp.Body)
 			}
 		}
 		if len(g.Members) == 0 || e2e.Soak() { // refusals do not depend on other gateways
-			omissions(g, doc, allSamples)
-			tooLarge := zipped(t, io.LimitReader(blankReader{}, 9<<20))
+			checkOmissions(g, doc, allSamples)
+			tooLarge := gzipped(t, io.LimitReader(blankReader{}, 9<<20))
 			for n, s := range allSamples {
 				checkCommonRefusals(g, doc, s, tooLarge, fmt.Sprintf("198.51.%d.%d", n/250, n%250))
 			}
 		}
-		mistakes(g)
-		sessions(g)
+		checkMistakes(g)
+		checkSessions(g)
 		readEveryPage(g)
 	})
 	t.Run("while the database is down and the journal is full", func(t *testing.T) { testContractOutage(t, doc, checker) })
 	t.Run("with a provider", func(t *testing.T) { testContractProvider(t, checker) })
 	t.Run("after the database was lost", func(t *testing.T) { testContractRecover(t, checker) })
 	missing := slices.DeleteFunc(checker.Unseen(), func(name string) bool {
-		return name == "putInventory 409" || // needs a race of ten gateways; the table of errors in ingest/admin tests it
-			name == "downloadCallRecords 202" || // the archive may be ready at once; ingest/restv2 tests it
-			name == "streamCDR 422" || // the file may be ready at once; ingest/restv3 tests it
-			name == "forgetGateway 204" // a gateway would have to be away for 20 seconds; ingest/admin tests it
+		return name == "putInventory 409" || // only after ten lost races with other gateways; tested by the table of errors in ingest/admin
+			name == "downloadCallRecords 202" || // the archive may be ready at once; tested in ingest/restv2
+			name == "streamCDR 422" || // the file may be ready at once; tested in ingest/restv3
+			name == "forgetGateway 204" // only if a gateway is away for 20 seconds; tested in ingest/admin
 	})
 	for _, name := range missing {
 		t.Errorf("no request was answered as documented: %s", name)
 	}
 	checkRequiredFields(t, checker)
-	keepExamples(t, doc, checker.Examples())
+	checkExamples(t, doc, checker.Examples())
 }
 
 var recordExamples = flag.Bool("examples", false, "write the examples of the API documentation from the traffic of TestTrafficKeepsTheContract")
 
-// keepExamples fails the test unless the document has an example for each recorded kind of
-// body. With -examples it writes the examples instead.
-func keepExamples(t *testing.T, doc *openapi3.T, examples contracttest.Examples) {
+// checkExamples fails the test unless the document has an example for each recorded kind of body. With
+// -examples it writes the examples instead.
+func checkExamples(t *testing.T, doc *openapi3.T, examples contracttest.Examples) {
 	t.Helper()
 	if *recordExamples {
 		encoded, err := json.MarshalIndent(examples, "", " ")
@@ -213,8 +213,8 @@ type sampleIDs struct {
 	created                                       createdIDs
 }
 
-// fillWithSamples creates the records that samples name, among them a device with readings and
-// a message in an inbox, and returns their ids.
+// fillWithSamples creates the records that samples name, for example a device with readings and a
+// message in an inbox, and returns their ids.
 func fillWithSamples(g *e2e.Gateway) sampleIDs {
 	g.T.Helper()
 	acme := g.As("acme-all-0123456")
@@ -228,7 +228,7 @@ func fillWithSamples(g *e2e.Gateway) sampleIDs {
 	var inbox struct{ Data []struct{ ID string } }
 	e2e.CustomerOf(g).Get("/v2/sms-relay/vmn/desk/inbox").Decode(g.T, &inbox)
 	if len(list) != 2 || len(inbox.Data) != 1 {
-		g.T.Fatalf("the device has %d readings, the inbox %d messages", len(list), len(inbox.Data))
+		g.T.Fatalf("readings = %d, messages in the inbox = %d; want 2 and 1", len(list), len(inbox.Data))
 	}
 	acme.Do("PATCH", "/iot/devices/"+device, `{"frame_logging":"enabled"}`).Mentions(g.T, 200, "enabled")
 	acme.Post("/webhooks/generic", `{"id":"shed","temperature":6}`).Mentions(g.T, 200, "temperature")
@@ -244,50 +244,50 @@ func createSampleArchive(g *e2e.Gateway) string {
 	return handle
 }
 
-// checkCommonRefusals sends a sample with the errors that all operations refuse in the same
-// way, as far as the contract has the answer. from is the address of the client.
-func checkCommonRefusals(g *e2e.Gateway, doc *openapi3.T, s sample, tooLarge, from string) {
+// checkCommonRefusals sends a sample with each mistake that all operations refuse in the same way, if
+// the operation documents the status. clientAddr is the address of the client.
+func checkCommonRefusals(g *e2e.Gateway, doc *openapi3.T, s sample, tooLarge, clientAddr string) {
 	g.T.Helper()
-	owner, other := s.owner(g)
-	documents := func(status string) bool { return operation(doc, s.operation).Responses.Value(status) != nil }
-	want := func(status int, a e2e.Response) {
+	owner, forbidden := s.clients(g)
+	isDocumented := func(status string) bool { return operation(doc, s.operation).Responses.Value(status) != nil }
+	expectStatus := func(status int, resp e2e.Response) {
 		g.T.Helper()
-		if a.Status != status {
-			g.T.Errorf("%s: %d %s, want %d", a.Request, a.Status, a.Body, status)
+		if resp.Status != status {
+			g.T.Errorf("%s: %d %s, want %d", resp.Request, resp.Status, resp.Body, status)
 		}
 	}
-	if documents("401") {
-		for _, token := range []string{"", "nobody"} { // failed attempts are limited by address, so each sample uses another one
-			want(401, s.send(g.As(token).With("X-Forwarded-For", from)))
+	if isDocumented("401") {
+		for _, token := range []string{"", "nobody"} { // failed attempts are limited by address: each sample uses its own
+			expectStatus(401, s.send(g.As(token).With("X-Forwarded-For", clientAddr)))
 		}
 	}
-	if documents("403") && !openToAccounts(s.operation) {
-		want(403, s.send(other))
+	if isDocumented("403") && !openToAccounts(s.operation) {
+		expectStatus(403, s.send(forbidden))
 	}
 	switch op := operation(doc, s.operation); {
 	case isList(op):
-		refusesUnknownParameter(op, s, owner)
+		checkUnknownParameter(op, s, owner)
 	case s.method != http.MethodGet && !takesAnyParameter(s.target):
 		answer := s.withUnknownParameter().send(owner)
 		answer.Mentions(g.T, 422, "This parameter is unknown")
 	}
-	if !documents("413") {
+	if !isDocumented("413") {
 		return
 	}
-	s.kind = "application/json"
+	s.contentType = "application/json"
 	s.body = "no gzip"
-	want(400, s.send(owner, "Content-Encoding", "gzip"))
-	want(415, s.send(owner, "Content-Encoding", "br"))
+	expectStatus(400, s.send(owner, "Content-Encoding", "gzip"))
+	expectStatus(415, s.send(owner, "Content-Encoding", "br"))
 	s.body = tooLarge
-	want(413, s.send(owner, "Content-Encoding", "gzip"))
+	expectStatus(413, s.send(owner, "Content-Encoding", "gzip"))
 	if !strings.HasPrefix(s.operation, "kannel") && s.operation != "putInventory" {
 		s.body = "{"
-		want(422, s.send(owner))
+		expectStatus(422, s.send(owner))
 	}
 }
 
-// isList reports whether an operation answers with a list of records.
-func isList(op located) bool {
+// isList reports whether an operation returns a list of records.
+func isList(op locatedOperation) bool {
 	answer := op.Responses.Value("200")
 	if op.method != http.MethodGet || answer == nil || answer.Value.Content["application/json"] == nil {
 		return false
@@ -299,9 +299,8 @@ func isList(op located) bool {
 	return schema.Type.Is("array")
 }
 
-// takesAnyParameter reports whether an operation notes unknown parameters instead of refusing
-// the request: senders of webhooks and carriers add their own parameters, and do not repeat a
-// refused post.
+// takesAnyParameter reports whether an operation accepts unknown parameters: senders of webhooks and
+// carriers add their own parameters, and do not repeat a refused post.
 func takesAnyParameter(target string) bool {
 	return slices.ContainsFunc([]string{"/webhooks", "/inbound", "/soap"}, func(prefix string) bool { return strings.HasPrefix(target, prefix) })
 }
@@ -315,14 +314,14 @@ func (s sample) withUnknownParameter() sample {
 	return s
 }
 
-// refusesUnknownParameter requests a list with an unknown parameter and checks that the error
-// names exactly the parameters in the contract.
-func refusesUnknownParameter(op located, s sample, owner e2e.Client) {
+// checkUnknownParameter requests a list with an unknown parameter, and checks that the error names
+// exactly the parameters in the contract.
+func checkUnknownParameter(op locatedOperation, s sample, owner e2e.Client) {
 	owner.Gateway.T.Helper()
 	answer := s.withUnknownParameter().send(owner)
 	var want []string
 	for _, p := range op.Parameters {
-		name, _, _ := strings.Cut(p.Value.Name, "[") // filters[iccid][value] counts as filters
+		name, _, _ := strings.Cut(p.Value.Name, "[") // filters[iccid][value] is the parameter filters
 		if p.Value.In == openapi3.ParameterInQuery && !slices.Contains(want, name) {
 			want = append(want, name)
 		}
@@ -340,30 +339,30 @@ func refusesUnknownParameter(op located, s sample, owner e2e.Client) {
 	}
 }
 
-// readEveryPage reads files of the console and the lists of events and deliveries, page by
-// page, after all samples. It also replays deliveries and prunes the inventory.
+// readEveryPage reads files of the console, and reads the lists of events and deliveries page by page.
+// It runs after all samples. It also replays deliveries and prunes the inventory.
 func readEveryPage(g *e2e.Gateway) {
 	g.T.Helper()
 	g.AwaitProcessed()
-	reachAny(g, "g1", "retrying")
-	reachAny(g, "g2", "simulated")
+	awaitAnyDelivery(g, "g1", "retrying")
+	awaitAnyDelivery(g, "g2", "simulated")
 	for _, file := range []string{"/console", "/console/style.css", "/console/core/dom.js"} {
 		g.As("").With("If-None-Match", "*").Get(file).Is(g.T, 304, "")
 	}
 	for list, page := range map[string]int{"/admin/events": 20, "/admin/deliveries": 2} {
 		if records := e2e.List[json.RawMessage](g.Admin(), fmt.Sprintf("%s?limit=%d", list, page)); len(records) <= page {
-			g.T.Errorf("%s has one page only", list)
+			g.T.Errorf("%s has one page, want several", list)
 		}
 	}
 	g.Admin().Post("/admin/deliveries/replay", `{"relay":"g1"}`).Mentions(g.T, 200, "count")
 	g.Admin().Put("/admin/inventory?prune=true&allow_removals=100", `{"accounts":[{"name":"globex"}]}`).Mentions(g.T, 200, "account acme: decoder lpp", "account acme: it may hold")
 }
 
-// reachAny waits until a delivery of a relay is in a state.
-func reachAny(g *e2e.Gateway, relay, state string) {
+// awaitAnyDelivery waits until a delivery of a relay is in a state.
+func awaitAnyDelivery(g *e2e.Gateway, relay, state string) {
 	g.T.Helper()
 	relaytest.Eventually(g.T, "a delivery of "+relay+" is "+state, func() (any, bool) {
 		found := g.Deliveries("relay=" + relay)
-		return found, slices.ContainsFunc(found, func(p e2e.Delivery) bool { return p.State == state })
+		return found, slices.ContainsFunc(found, func(delivery e2e.Delivery) bool { return delivery.State == state })
 	})
 }

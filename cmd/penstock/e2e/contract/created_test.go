@@ -16,7 +16,7 @@ func createSampleRecords(g *e2e.Gateway) createdIDs {
 	}
 }
 
-// createdSamples returns requests that create and delete records of the kinds that an inventory declares.
+// createdSamples returns requests that create and delete relays, decoders and locations.
 func createdSamples(ids createdIDs) []sample {
 	const js = "application/json"
 	return []sample{
@@ -36,7 +36,7 @@ func createdSamples(ids createdIDs) []sample {
 	}
 }
 
-// createdMistakes returns requests that these operations refuse.
+// createdMistakes returns requests that the operations of createdSamples refuse.
 func createdMistakes() []refusedSample {
 	const js = "application/json"
 	list := []refusedSample{

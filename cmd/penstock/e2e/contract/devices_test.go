@@ -3,17 +3,17 @@ package contract
 // deviceSamples returns successful requests to list and change decoders and devices.
 func deviceSamples(ids sampleIDs) []sample {
 	const js = "application/json"
-	const place = `"comment":"c","longitude":"-2.0943","latitude":57.1497,"altitude":"12","parser_params":{"k":[1]}`
+	const placeFields = `"comment":"c","longitude":"-2.0943","latitude":57.1497,"altitude":"12","parser_params":{"k":[1]}`
 	device := "/iot/devices/" + ids.device
 	return []sample{
-		{"createBluetoothDevice", "POST", "/iot/devices/bluetooth", js, `{"location_id":"loc1","decoder_id":"lpp","mac_address":"AA:BB:CC:00:11:22","name":"tag",` + place + `}`},
+		{"createBluetoothDevice", "POST", "/iot/devices/bluetooth", js, `{"location_id":"loc1","decoder_id":"lpp","mac_address":"AA:BB:CC:00:11:22","name":"tag",` + placeFields + `}`},
 		{"createBluetoothDevice", "POST", "/iot/devices/bluetooth?location_id=loc1&decoder_id=lpp&mac_address=AABBCC001123&name=tag&longitude=1.5&parser_params=%7B%22k%22:1%7D", "", ""},
-		{"createLorawanDevice", "POST", "/iot/devices/lorawan", js, `{"location_id":"loc1","decoder_id":"lpp","identifier":"24:E1:24:13:6B:50:22:17","name":"probe",` + place + `}`},
+		{"createLorawanDevice", "POST", "/iot/devices/lorawan", js, `{"location_id":"loc1","decoder_id":"lpp","identifier":"24:E1:24:13:6B:50:22:17","name":"probe",` + placeFields + `}`},
 		{"listIdentifiers", "GET", "/admin/identifiers", "", ""},
 		{"listIdentifiers", "GET", "/admin/identifiers?q=24-E1-24&limit=1&cursor=24e124", "", ""},
 		{"releaseIdentifier", "DELETE", "/admin/identifiers/24:E1:24:13:6B:50:22:17", "", ""},
-		{"createOtherDevice", "POST", "/iot/devices/other", js, `{"location_id":"loc1","decoder_id":"lpp","identifier":"NEW","name":"meter",` + place + `}`},
-		{"patchDevice", "PATCH", device, js, `{"name":"n","decoder_id":"sent","frame_logging":"enabled",` + place + `}`},
+		{"createOtherDevice", "POST", "/iot/devices/other", js, `{"location_id":"loc1","decoder_id":"lpp","identifier":"NEW","name":"meter",` + placeFields + `}`},
+		{"patchDevice", "PATCH", device, js, `{"name":"n","decoder_id":"sent","frame_logging":"enabled",` + placeFields + `}`},
 		{"patchDevice", "PATCH", device + "?name=n&frame_logging=enabled&altitude=3", "", ""},
 		{"addEventMarker", "POST", device + "/event-markers", js, `{"event_marker_id":"NEW","comment":"moved","date_published":"2026-01-31 12:00:00"}`},
 		{"addEventMarker", "POST", device + "/event-markers?event_marker_id=again&comment=moved", "", ""},

@@ -28,25 +28,25 @@ func hostileNumbers() []string {
 	return []string{"-1", "1e999999999", "-1e-999999999", "18446744073709551616", "9007199254740993", strings.Repeat("9", 100_000), "0." + strings.Repeat("3", 100_000)}
 }
 
-// TestHostileValuesReachNothing sends the samples of the contract with their values replaced
-// by hostile ones, in the body, the query and the path. No answer may be an internal error,
-// and no hostile value may reach a header, the log or a page. Each value is replaced by two
-// or three hostile values in turn, in a soak by all of them.
-func TestHostileValuesReachNothing(t *testing.T) {
+// TestHostileValuesAreHarmless sends the samples of the contract with hostile values in the body, the
+// query and the path. No answer may be an internal error, and no hostile value may reach a header,
+// the log or a page. Each value is replaced by two or three hostile values in turn; in a soak, by all
+// hostile values.
+func TestHostileValuesAreHarmless(t *testing.T) {
 	t.Parallel()
 	doc := contract(t)
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
 	allSamples := samples(fillWithSamples(g))
-	sent := 0
-	turns := &hostileValues{all: e2e.Soak()}
+	requestCount := 0
+	values := &hostileValues{useAll: e2e.Soak()}
 	for _, s := range allSamples {
-		owner, _ := s.owner(g)
-		for _, variant := range turns.variants(doc, s) {
-			a, err := variant.trySend(owner)
-			if sent++; err != nil {
+		owner, _ := s.clients(g)
+		for _, variant := range values.variants(doc, s) {
+			resp, err := variant.trySend(owner)
+			if requestCount++; err != nil {
 				continue // the target is not a valid URL
 			}
-			checkHarmless(t, variant, a)
+			checkHarmless(t, variant, resp)
 		}
 	}
 	g.AwaitProcessed()
@@ -58,20 +58,20 @@ func TestHostileValuesReachNothing(t *testing.T) {
 	g.AwaitReady()
 	g.As("acme-all-0123456").Get("/iot/devices").Mentions(t, 200, "shed")
 	g.Admin().Get("/admin/inventory").Mentions(t, 200, `"acme"`)
-	t.Logf("%d requests", sent)
+	t.Logf("%d requests", requestCount)
 }
 
-// TestOnlyPublicOperationsTakeNoToken checks the list of operations without a 401 answer, for which
-// TestTrafficKeepsTheContract does not try missing and unknown tokens.
+// TestOnlyPublicOperationsTakeNoToken checks the list of operations without a 401 answer. For these,
+// TestTrafficKeepsTheContract does not send missing and unknown tokens.
 func TestOnlyPublicOperationsTakeNoToken(t *testing.T) {
 	t.Parallel()
-	var open []string
+	var publicOperations []string
 	for op := range operations(contract(t)) {
 		if op.Responses.Value("401") == nil {
-			open = append(open, op.method+" "+op.path)
+			publicOperations = append(publicOperations, op.method+" "+op.path)
 		}
 	}
-	slices.Sort(open)
+	slices.Sort(publicOperations)
 	want := []string{
 		"GET /", "GET /admin/oidc", "GET /admin/oidc/callback", "GET /admin/oidc/start", // for signing in
 		"GET /console", "GET /console/{file}", "GET /console/{folder}/{file}", "GET /docs", "GET /docs/reference.js", "GET /healthz", "GET /metrics", "GET /openapi.json", "GET /readyz",
@@ -81,26 +81,27 @@ func TestOnlyPublicOperationsTakeNoToken(t *testing.T) {
 		"OPTIONS /webhooks/sensor-vendor", "OPTIONS /webhooks/sensor-vendor/{rest}",
 		"POST /soap", // the login is in the envelope
 	}
-	if !slices.Equal(open, want) {
-		t.Errorf("operations that take no token:\n%s\nwant\n%s", strings.Join(open, "\n"), strings.Join(want, "\n"))
+	if !slices.Equal(publicOperations, want) {
+		t.Errorf("operations that take no token:\n%s\nwant\n%s", strings.Join(publicOperations, "\n"), strings.Join(want, "\n"))
 	}
 }
 
-// checkHarmless checks that the answer to a hostile request has no internal error, no injection and no internal text.
-func checkHarmless(t *testing.T, s sample, a e2e.Response) {
+// checkHarmless checks that the answer to a hostile request has no internal error, no injected value
+// and no internal text.
+func checkHarmless(t *testing.T, s sample, resp e2e.Response) {
 	t.Helper()
-	if a.Status >= 500 && s.operation != "soapRequest" { // a SOAP Fault is a 500
-		t.Errorf("%s %.200s: %d %.300s", a.Request, s.body, a.Status, a.Body)
+	if resp.Status >= 500 && s.operation != "soapRequest" { // a SOAP Fault is a 500
+		t.Errorf("%s %.200s: %d %.300s", resp.Request, s.body, resp.Status, resp.Body)
 	}
-	if a.Header.Get("X-Injected") != "" {
-		t.Errorf("%.300s: a header was injected: %v", a.Request, a.Header)
+	if resp.Header.Get("X-Injected") != "" {
+		t.Errorf("%.300s: a header was injected: %v", resp.Request, resp.Header)
 	}
-	if strings.HasPrefix(a.Header.Get("Content-Type"), "text/html") && strings.Contains(a.Body, "<img src=x") {
-		t.Errorf("%.300s: a page has an injected element: %.300s", a.Request, a.Body)
+	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html") && strings.Contains(resp.Body, "<img src=x") {
+		t.Errorf("%.300s: a page has an injected element: %.300s", resp.Request, resp.Body)
 	}
 	for _, leak := range []string{"SQLITE", "SQLSTATE", "syntax error", "root:x:0", "goroutine ", "runtime error"} {
-		if strings.Contains(a.Body, leak) && !strings.Contains(s.body+s.target, leak) && !isReference(s) {
-			t.Errorf("%.300s %.200s: the answer contains internal text: %.300s", a.Request, s.body, a.Body)
+		if strings.Contains(resp.Body, leak) && !strings.Contains(s.body+s.target, leak) && !isReference(s) {
+			t.Errorf("%.300s %.200s: the answer contains internal text: %.300s", resp.Request, s.body, resp.Body)
 		}
 	}
 }
@@ -113,44 +114,43 @@ func isReference(s sample) bool {
 
 // trySend sends a sample unchanged. It returns an error if the target is not a valid URL.
 func (s sample) trySend(c e2e.Client) (e2e.Response, error) {
-	return c.With("Content-Type", s.kind).Try(s.method, s.target, s.body)
+	return c.With("Content-Type", s.contentType).Try(s.method, s.target, s.body)
 }
 
-// jsonValue matches the strings and numbers of a JSON body, except for names.
+// jsonValue matches the string and number values of a JSON body.
 var jsonValue = regexp.MustCompile(`([:\[,]\s*)("(?:[^"\\]|\\.)*"|-?\d[0-9.eE+-]*)(\s*[,}\]])`)
 
 // hostileValues selects hostile values in turn, or all of them.
 type hostileValues struct {
-	all bool
-	n   int
+	useAll bool
+	n      int
 }
 
-// next returns the next count values of a list, or all values.
-func (t *hostileValues) next(list []string, count int) []string {
-	if t.all {
+// take returns the next count values of a list, or all values.
+func (h *hostileValues) take(list []string, count int) []string {
+	if h.useAll {
 		return list
 	}
-	t.n += count
+	h.n += count
 	var values []string
 	for i := range count {
-		values = append(values, list[(t.n+i)%len(list)])
+		values = append(values, list[(h.n+i)%len(list)])
 	}
 	return values
 }
 
-// variants returns copies of a request, each with a value replaced, and copies with hostile
-// bodies.
-func (t *hostileValues) variants(doc *openapi3.T, s sample) []sample {
-	return slices.Concat(t.values(s), t.bodies(s), t.query(s), t.path(doc, s))
+// variants returns copies of a request with one replaced value each, and copies with hostile bodies.
+func (h *hostileValues) variants(doc *openapi3.T, s sample) []sample {
+	return slices.Concat(h.values(s), h.bodies(s), h.query(s), h.path(doc, s))
 }
 
 // values returns a copy of a sample for each value of its JSON body and each hostile value.
-func (t *hostileValues) values(s sample) (variants []sample) {
-	if !strings.HasPrefix(s.kind, "application/json") {
+func (h *hostileValues) values(s sample) (variants []sample) {
+	if !strings.HasPrefix(s.contentType, "application/json") {
 		return nil
 	}
 	for _, match := range jsonValue.FindAllStringSubmatchIndex(s.body, -1) {
-		for _, value := range slices.Concat(quoted(t.next(hostileTexts(), 2)), t.next(hostileNumbers(), 1)) {
+		for _, value := range slices.Concat(quoted(h.take(hostileTexts(), 2)), h.take(hostileNumbers(), 1)) {
 			variants = append(variants, s.withBody(s.body[:match[4]]+value+s.body[match[5]:]))
 		}
 	}
@@ -158,11 +158,11 @@ func (t *hostileValues) values(s sample) (variants []sample) {
 }
 
 // bodies returns copies of a sample with hostile bodies, such as deep nesting.
-func (t *hostileValues) bodies(s sample) (variants []sample) {
+func (h *hostileValues) bodies(s sample) (variants []sample) {
 	if s.method == "GET" || s.method == "DELETE" || s.body == "" {
 		return nil
 	}
-	for _, body := range t.next([]string{
+	for _, body := range h.take([]string{
 		strings.Repeat("[", 400_000), strings.Repeat(`{"a":`, 150_000) + "1" + strings.Repeat("}", 150_000), strings.Repeat("<a>", 200_000),
 		strings.Repeat("[", 200_000) + strings.Repeat("]", 200_000), `{"a":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + "}", "\xff\xfe{}", `{"a":"\ud800"}`,
 	}, 2) {
@@ -172,14 +172,14 @@ func (t *hostileValues) bodies(s sample) (variants []sample) {
 }
 
 // query returns copies of a sample with hostile parameters in the query.
-func (t *hostileValues) query(s sample) (variants []sample) {
+func (h *hostileValues) query(s sample) (variants []sample) {
 	path, query, _ := strings.Cut(s.target, "?")
 	values, err := url.ParseQuery(query)
 	if err != nil {
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		for _, value := range t.next(hostileTexts(), 3) {
+		for _, value := range h.take(hostileTexts(), 3) {
 			changed := maps.Clone(values)
 			changed[name] = []string{value}
 			variants = append(variants, s.withTarget(path+"?"+changed.Encode()))
@@ -189,14 +189,14 @@ func (t *hostileValues) query(s sample) (variants []sample) {
 }
 
 // path returns copies of a sample with hostile parameters in the path.
-func (t *hostileValues) path(doc *openapi3.T, s sample) (variants []sample) {
+func (h *hostileValues) path(doc *openapi3.T, s sample) (variants []sample) {
 	path, query, _ := strings.Cut(s.target, "?")
 	segments := strings.Split(path, "/")
 	for n, name := range strings.Split(operation(doc, s.operation).path, "/") {
 		if !strings.HasPrefix(name, "{") || n >= len(segments) {
 			continue
 		}
-		for _, value := range t.next(hostileTexts(), 3) {
+		for _, value := range h.take(hostileTexts(), 3) {
 			changed := slices.Clone(segments)
 			changed[n] = url.PathEscape(value)
 			variants = append(variants, s.withTarget(strings.Join(changed, "/")+strings.TrimSuffix("?"+query, "?")))

@@ -11,16 +11,15 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/e2e"
 )
 
-// openPaths returns the prefixes of paths whose parameters belong to no account: public objects, or
-// posts that are accepted for the account of the token.
+// openPaths returns the prefixes of paths with parameters that belong to no account: the parameters
+// name public objects, or parts of posts that are accepted for the account of the token.
 func openPaths() []string {
 	return []string{"/v2/network-lookup/", "/webhooks/", "/inbound/", "/t/"}
 }
 
-// TestAccountsAreIsolated sends every sample of one account as another account, whose token
-// has every scope. Requests that name a record are refused, no answer contains data of the
-// first account, and that data is the same afterwards. An operation without a sample fails the
-// test.
+// TestAccountsAreIsolated sends every sample of one account with the token of another account, which
+// has every scope. Requests that name a record are refused, no answer contains data of the first
+// account, and the data stays the same. An operation without a sample fails the test.
 func TestAccountsAreIsolated(t *testing.T) {
 	t.Parallel()
 	e2e.OnOneGateway(t, testAccountIsolation)
@@ -34,17 +33,17 @@ func testAccountIsolation(t *testing.T, s *e2e.Site) {
 	accountSamples := slices.DeleteFunc(samples(ids), func(s sample) bool { return !ofAccounts(operation(doc, s.operation)) })
 	g.AwaitProcessed()
 	oldData := readOwnData(g, accountSamples)
-	secrets := marks(ids)
-	tried := map[string]bool{}
+	secrets := textsOfAcme(ids)
+	triedOperations := map[string]bool{}
 	for _, s := range accountSamples {
-		tried[s.operation] = true
-		a := s.send(otherAccount(g, s))
-		if a.Status >= 500 || namesRecords(doc, s) && a.Status < 400 {
-			t.Errorf("%s: %d %s for a record of another account", a.Request, a.Status, a.Body)
+		triedOperations[s.operation] = true
+		resp := s.send(otherAccount(g, s))
+		if resp.Status >= 500 || namesRecords(doc, s) && resp.Status < 400 {
+			t.Errorf("%s: %d %s for a record of another account", resp.Request, resp.Status, resp.Body)
 		}
 		for _, secret := range secrets {
-			if strings.Contains(a.Body, secret) && !strings.Contains(s.target+s.body, secret) {
-				t.Errorf("%s: %d %s contains %s", a.Request, a.Status, a.Body, secret)
+			if strings.Contains(resp.Body, secret) && !strings.Contains(s.target+s.body, secret) {
+				t.Errorf("%s: %d %s contains %s", resp.Request, resp.Status, resp.Body, secret)
 			}
 		}
 	}
@@ -56,20 +55,20 @@ func testAccountIsolation(t *testing.T, s *e2e.Site) {
 		}
 	}
 	for op := range operations(doc) {
-		if ofAccounts(op) && !tried[op.OperationID] {
+		if ofAccounts(op) && !triedOperations[op.OperationID] {
 			t.Errorf("%s has no sample", op.OperationID)
 		}
 	}
 }
 
 // ofAccounts reports whether an operation accepts the token of an account.
-func ofAccounts(op located) bool {
+func ofAccounts(op locatedOperation) bool {
 	return op.Responses.Value("401") != nil && !strings.HasPrefix(op.path, "/admin")
 }
 
 // isOpen reports whether a sample's path is one of openPaths.
 func (s sample) isOpen() bool {
-	return slices.ContainsFunc(openPaths(), func(open string) bool { return strings.HasPrefix(s.target, open) })
+	return slices.ContainsFunc(openPaths(), func(prefix string) bool { return strings.HasPrefix(s.target, prefix) })
 }
 
 // namesRecords reports whether the path of a sample's operation has a parameter that names a
@@ -86,32 +85,32 @@ func otherAccount(g *e2e.Gateway, s sample) e2e.Client {
 	return g.As("globex-all-0123456")
 }
 
-// readOwnData returns the answers to the GET samples of acme, by target.
-func readOwnData(g *e2e.Gateway, all []sample) map[string]string {
+// readOwnData sends the GET samples as acme, and returns the answers by target.
+func readOwnData(g *e2e.Gateway, ownSamples []sample) map[string]string {
 	g.T.Helper()
 	answers := map[string]string{}
-	for _, s := range all {
+	for _, s := range ownSamples {
 		if s.method != "GET" || s.isOpen() {
 			continue
 		}
-		owner, _ := s.owner(g)
-		a := s.send(owner)
-		if a.Status != 200 {
-			g.T.Fatalf("%s: %d %s", a.Request, a.Status, a.Body)
+		owner, _ := s.clients(g)
+		resp := s.send(owner)
+		if resp.Status != 200 {
+			g.T.Fatalf("%s: %d %s", resp.Request, resp.Status, resp.Body)
 		}
-		answers[s.target] = a.Body
+		answers[s.target] = resp.Body
 	}
 	return answers
 }
 
-// withoutUnmapped removes the list of unmapped keys from an answer: they are saved some
-// seconds after their frames.
+// withoutUnmapped removes the list of unmapped keys from an answer, because unmapped keys are saved
+// some seconds after their frames.
 func withoutUnmapped(body string) string {
 	return regexp.MustCompile(`,"unmapped":\[[^]]*\]`).ReplaceAllString(body, "")
 }
 
-// marks returns texts that only records of acme contain.
-func marks(ids sampleIDs) []string {
+// textsOfAcme returns texts that only records of acme contain.
+func textsOfAcme(ids sampleIDs) []string {
 	return []string{
 		ids.device, ids.spare, ids.sensor, `"` + ids.message + `"`, ids.archive, ids.asset.Token, ids.asset.Private, ids.asset.Job, ids.asset.Claim,
 		ids.usage.file, ids.usage.report, ids.sims.pool, ids.sims.subscriber, ids.sims.recipient, ids.sims.poolRecipient, ids.sims.job,

@@ -5,7 +5,7 @@ import "github.com/penstock/penstock/cmd/penstock/e2e"
 // ledgerSamples returns successful requests to the operations on ledgers and tokens.
 func ledgerSamples(a e2e.Asset) []sample {
 	const js = "application/json"
-	known := `{"token":"` + a.Token + `","private_token":"` + a.Private + `"`
+	credentials := `{"token":"` + a.Token + `","private_token":"` + a.Private + `"`
 	query := "?token=" + a.Token + "&private_token=" + a.Private
 	return []sample{
 		{"listLedgers", "GET", "/ledgers", "", ""},
@@ -13,10 +13,10 @@ func ledgerSamples(a e2e.Asset) []sample {
 		{"generateToken", "POST", "/ledgers/l1/tokens?metadata=%7B%22a%22:1%7D&redirect_url=https://example.com/", "", ""},
 		{"appendMetadata", "POST", "/ledgers/tokens/metadata", js, `{"token":"` + a.Token + `","metadata":{"place":"yard"}}`},
 		{"appendMetadata", "POST", "/ledgers/tokens/metadata?metadata=%7B%7D&token=" + a.Token, "", ""},
-		{"claimToken", "POST", "/ledgers/tokens/claim", js, known + `,"tokens":["` + a.Token + `"]}`},
+		{"claimToken", "POST", "/ledgers/tokens/claim", js, credentials + `,"tokens":["` + a.Token + `"]}`},
 		{"claimToken", "POST", "/ledgers/tokens/claim" + query, "", ""},
-		{"validateToken", "POST", "/ledgers/tokens/validate", js, known + `}`},
-		{"validateToken", "POST", "/ledgers/tokens/validate", js, known + `,"tokens":["none"],"private_metadata":{"owner":"y"}}`},
+		{"validateToken", "POST", "/ledgers/tokens/validate", js, credentials + `}`},
+		{"validateToken", "POST", "/ledgers/tokens/validate", js, credentials + `,"tokens":["none"],"private_metadata":{"owner":"y"}}`},
 		{"validateToken", "POST", "/ledgers/tokens/validate" + query + "&tokens=a,b", "", ""},
 		{"tokenHistory", "GET", "/ledgers/tokens/" + a.Token + "/history?private_token=" + a.Private, "", ""},
 		{"tokenJob", "GET", "/ledgers/jobs/" + a.Job, "", ""},

@@ -36,18 +36,18 @@ func contract(t *testing.T) *openapi3.T {
 	return relaytest.Must(openapi.Merge(restv2.OpenAPI(), soap.OpenAPI(), restv3.OpenAPI(), iotapi.OpenAPI(), ledgerapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(), cdr.OpenAPI(), admin.OpenAPI(), console.OpenAPI()))(t)
 }
 
-// located is an operation with its method and its path; the path has parameters in braces.
-type located struct {
+// locatedOperation is an operation with its method and its path. The path has parameters in braces.
+type locatedOperation struct {
 	*openapi3.Operation
 	method, path string
 }
 
 // operations returns the operations of a contract.
-func operations(doc *openapi3.T) iter.Seq[located] {
-	return func(yield func(located) bool) {
+func operations(doc *openapi3.T) iter.Seq[locatedOperation] {
+	return func(yield func(locatedOperation) bool) {
 		for path, item := range doc.Paths.Map() {
 			for method, op := range item.Operations() {
-				if !yield(located{op, method, path}) {
+				if !yield(locatedOperation{op, method, path}) {
 					return
 				}
 			}
@@ -56,7 +56,7 @@ func operations(doc *openapi3.T) iter.Seq[located] {
 }
 
 // operation returns the operation with an id, or the zero value.
-func operation(doc *openapi3.T, id string) (found located) {
+func operation(doc *openapi3.T, id string) (found locatedOperation) {
 	for op := range operations(doc) {
 		if op.OperationID == id {
 			return op
@@ -65,21 +65,21 @@ func operation(doc *openapi3.T, id string) (found located) {
 	return found
 }
 
-// testContractOutage checks every operation's answer while nothing can be stored: the database
-// and Redis are stopped, and each journal is full of entries that wait for the database.
+// testContractOutage checks the answer of every operation while nothing can be stored: PostgreSQL and
+// Redis are stopped, and each journal is full of entries that wait for the database.
 func testContractOutage(t *testing.T, doc *openapi3.T, checker *contracttest.Checker) {
-	server, queue := dbtest.StartPostgres(t), redistest.Start(t)
-	// Callbacks fail at once: the outcome of an attempt under way could not be saved.
+	server, redisServer := dbtest.StartPostgres(t), redistest.Start(t)
+	// Callbacks fail at once, because the outcome of an attempt in flight could not be saved.
 	inventory := e2e.Fixture(t, "contract.yaml", "https://example.com/callback", "http://127.0.0.1:9/callback")
-	g := e2e.Start(t, e2e.Embedded(), inventory, "PENSTOCK_DATABASE_URL="+server.NewDatabase(t), "PENSTOCK_REDIS_URL="+queue.URL, "PENSTOCK_JOURNAL_MAX_BYTES=1MiB",
+	g := e2e.Start(t, e2e.Embedded(), inventory, "PENSTOCK_DATABASE_URL="+server.NewDatabase(t), "PENSTOCK_REDIS_URL="+redisServer.URL, "PENSTOCK_JOURNAL_MAX_BYTES=1MiB",
 		"PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
 	checkTraffic(g, checker)
 	ids := fillWithSamples(g)
-	signedIn := g.SignedIn("viewer-of-acme")
+	viewer := g.SignedIn("viewer-of-acme")
 	server.Kill()
-	queue.Stop()
+	redisServer.Stop()
 	g.UnsavedOutcomes = true
-	large := padded(200 << 10)
+	large := frameOfSize(200 << 10)
 	for target, body := range map[string]string{
 		"/webhooks/lorawan": `{"deviceId":"shed"`,
 		"/inbound/sms/json": `{"id":"desk-2","from":"447700900123","to":"447860000002","text":"hi"`,
@@ -88,8 +88,8 @@ func testContractOutage(t *testing.T, doc *openapi3.T, checker *contracttest.Che
 	} {
 		for _, padding := range []int{40 << 10, 2 << 10, 1} {
 			relaytest.Eventually(t, "the journal is full: "+target, func() (any, bool) {
-				a := g.As("acme-all-0123456").Post(target, body+`,"note":"`+strings.Repeat("x", padding)+`"}`)
-				return a, a.Status == 503
+				resp := g.As("acme-all-0123456").Post(target, body+`,"note":"`+strings.Repeat("x", padding)+`"}`)
+				return resp, resp.Status == 503
 			})
 		}
 	}
@@ -99,7 +99,7 @@ func testContractOutage(t *testing.T, doc *openapi3.T, checker *contracttest.Che
 			want = 424
 		}
 		if operation(doc, s.operation).Responses.Value(strconv.Itoa(want)) == nil || s.operation == "tryDecoder" && strings.Contains(s.body, `"codec"`) {
-			continue // decoding with a given source needs no records
+			continue // decoding with the codec of the request needs no records
 		}
 		if s.operation == "listEvents" && !strings.Contains(s.target, "state=") {
 			want = 200 // from the journal, with meta.stale
@@ -110,30 +110,30 @@ func testContractOutage(t *testing.T, doc *openapi3.T, checker *contracttest.Che
 		if strings.HasPrefix(s.target, "/webhooks") {
 			s.body = large
 		}
-		owner, _ := s.owner(g)
-		a := s.send(owner)
-		for range 20 { // posts that are smaller than those above may still fit into the journal
-			if a.Status == want || !strings.HasPrefix(s.target, "/inbound") {
+		owner, _ := s.clients(g)
+		resp := s.send(owner)
+		for range 20 { // the journal may still have room for small posts
+			if resp.Status == want || !strings.HasPrefix(s.target, "/inbound") {
 				break
 			}
-			a = s.send(owner)
+			resp = s.send(owner)
 		}
-		if a.Status != want {
-			t.Errorf("%s: %d %s, want %d", a.Request, a.Status, a.Body, want)
+		if resp.Status != want {
+			t.Errorf("%s: %d %s, want %d", resp.Request, resp.Status, resp.Body, want)
 		}
 	}
-	sessionsInOutage(t, signedIn)
+	checkSessionsInOutage(t, viewer)
 }
 
-// sessionsInOutage checks the answers to a user while the database is down.
-func sessionsInOutage(t *testing.T, who e2e.Client) {
+// checkSessionsInOutage checks the answers to a user while the database is down.
+func checkSessionsInOutage(t *testing.T, viewer e2e.Client) {
 	for _, s := range []sample{
 		{"", "GET", "/admin/session", "", ""}, {"", "DELETE", "/admin/session", "", ""},
 		{"", "PUT", "/admin/session/password", "application/json", `{"password":"a","new_password":"b"}`},
 		{"", "POST", "/admin/session", "application/json", `{"name":"anna","password":"` + e2e.UserPassword + `"}`},
 	} {
-		if a := s.send(who); a.Status != 503 {
-			t.Errorf("%s: %d %s, want 503", a.Request, a.Status, a.Body)
+		if resp := s.send(viewer); resp.Status != 503 {
+			t.Errorf("%s: %d %s, want 503", resp.Request, resp.Status, resp.Body)
 		}
 	}
 }
@@ -161,5 +161,5 @@ func testContractRecover(t *testing.T, checker *contracttest.Checker) {
 	g.As("").Get("/readyz").Mentions(t, 200, "ready")
 }
 
-// padded returns a frame of at least n bytes.
-func padded(n int) string { return `{"deviceId":"shed","note":"` + strings.Repeat("x", n) + `"}` }
+// frameOfSize returns a frame of at least n bytes.
+func frameOfSize(n int) string { return `{"deviceId":"shed","note":"` + strings.Repeat("x", n) + `"}` }

@@ -19,34 +19,34 @@ import (
 func checkRequiredFields(t *testing.T, checker *contracttest.Checker) {
 	t.Helper()
 	for _, field := range checker.Unrequired() {
-		if field == "usageReport 422.errors" || // absent if the job is not completed; ingest/restv3 tests it
-			field == "recover 200.missing" || // absent if only a server was accepted; ingest/admin tests it
-			field == "ready 200.backends.*.note" { // a back end may have no note; ingest/admin tests it
+		if field == "usageReport 422.errors" || // absent if the job is not completed; tested in ingest/restv3
+			field == "recover 200.missing" || // absent if only a server was accepted; tested in ingest/admin
+			field == "ready 200.backends.*.note" { // a back end may have no note; tested in ingest/admin
 			continue
 		}
 		t.Errorf("every answer has %s, but the contract does not require it", field)
 	}
 }
 
-// omissions sends the body of every sample without one field after another. The contract must
-// require the fields whose absence is refused. If it requires other fields, checkTraffic
-// reports a difference.
-func omissions(g *e2e.Gateway, doc *openapi3.T, allSamples []sample) {
+// checkOmissions sends the body of every sample several times, each time without one field. If the
+// request is refused, the contract must require the field. If the request is accepted although the
+// contract requires the field, checkTraffic reports a difference.
+func checkOmissions(g *e2e.Gateway, doc *openapi3.T, allSamples []sample) {
 	g.T.Helper()
 	for _, s := range allSamples {
 		var body any
-		if s.kind != "application/json" || json.Unmarshal([]byte(s.body), &body) != nil {
+		if s.contentType != "application/json" || json.Unmarshal([]byte(s.body), &body) != nil {
 			continue
 		}
-		owner, _ := s.owner(g)
-		schema := operation(doc, s.operation).RequestBody.Value.Content[s.kind].Schema
+		owner, _ := s.clients(g)
+		schema := operation(doc, s.operation).RequestBody.Value.Content[s.contentType].Schema
 		omitEach(body, nil, func(path []string) {
 			encoded, err := json.Marshal(body)
 			relaytest.NoError(g.T, err)
 			s.body = string(encoded)
 			field := strings.Join(path, ".")
-			if a := s.send(owner); a.Status == 422 && names(a.Body, field) && !requires(schema, path) && !slices.Contains(conditional(strings.TrimSuffix(s.operation, "OfSource")), field) {
-				g.T.Errorf("%s refuses a body without %s, which the contract does not require: %s", s.operation, field, a.Body)
+			if resp := s.send(owner); resp.Status == 422 && namesField(resp.Body, field) && !requires(schema, path) && !slices.Contains(conditionalFields(strings.TrimSuffix(s.operation, "OfSource")), field) {
+				g.T.Errorf("%s refuses a body without %s, which the contract does not require: %s", s.operation, field, resp.Body)
 			}
 		})
 	}
@@ -70,9 +70,9 @@ func omitEach(body any, path []string, visit func(path []string)) {
 	}
 }
 
-// names reports whether the errors of an answer name a field: as a key of an object, or in a
-// text that lists the fields.
-func names(answer, field string) bool {
+// namesField reports whether the errors of an answer name a field, as a key of an object or in a text
+// that lists fields.
+func namesField(answer, field string) bool {
 	var listed struct{ Errors string }
 	if json.Unmarshal([]byte(answer), &listed) == nil {
 		return slices.Contains(strings.Split(listed.Errors, ", "), field)
@@ -81,8 +81,8 @@ func names(answer, field string) bool {
 	return json.Unmarshal([]byte(answer), &keyed) == nil && keyed.Errors[field] != nil
 }
 
-// conditional returns the fields that only some bodies of an operation require.
-func conditional(operation string) []string {
+// conditionalFields returns the fields that only some bodies of an operation require.
+func conditionalFields(operation string) []string {
 	return map[string][]string{
 		"createGeographicRelay": {"parameters"},                        // with actions that need a destination
 		"patchGeographicRelay":  {"parameters"},                        // with actions that need a destination

@@ -2,7 +2,7 @@ package contract
 
 import "github.com/penstock/penstock/cmd/penstock/e2e"
 
-// ruleSampleIDs are the ids of two rules and of an alarm of the first.
+// ruleSampleIDs are the ids of two rules, and of an alarm of the first rule.
 type ruleSampleIDs struct{ rule, spare, alarm string }
 
 // createSampleRules creates a rule with a raised alarm and a rule that samples delete.
@@ -22,16 +22,16 @@ func createSampleRules(g *e2e.Gateway) (r ruleSampleIDs) {
 	return r
 }
 
-// everyAction has the actions of a rule, one of each kind.
+// everyAction is the member actions of a rule with an action of each kind.
 const everyAction = `"actions":[{"action":"http_post","parameters":["https://example.com/a"],"body":"{t: values.temperature}"},{"action":"http_get","parameters":["https://example.com/b?s=%state"]},` +
 	`{"action":"email","parameters":["ops@example.com"]},{"action":"sms","parameters":["447700900123"],"originator":"Shed"}]`
 
 // ruleSamples returns successful requests to the operations on rules and alarms.
 func ruleSamples(device string, ids ruleSampleIDs) []sample {
 	const js = "application/json"
-	const whole = `"name":"Warm","enabled":true,"on":"reading","devices":{"decoder_id":"sent","location_id":"loc1","ids":["none"],"name":"s*"},"when":"values.temperature > 40","clear":"values.temperature < 35","for":"10m","repeat":"1h",` + everyAction
+	const ruleFields = `"name":"Warm","enabled":true,"on":"reading","devices":{"decoder_id":"sent","location_id":"loc1","ids":["none"],"name":"s*"},"when":"values.temperature > 40","clear":"values.temperature < 35","for":"10m","repeat":"1h",` + everyAction
 	return []sample{
-		{"createRule", "POST", "/iot/rules", js, `{` + whole + `}`},
+		{"createRule", "POST", "/iot/rules", js, `{` + ruleFields + `}`},
 		{"createRule", "POST", "/iot/rules", js, `{"name":"Silence","on":"silent","silent_for":"2h","repeat":"6h","mistyped":1,"actions":[{"action":"email","parameters":["ops@example.com"]}]}`},
 		{"createRule", "POST", "/iot/rules", js, `{"name":"Unmapped","on":"reading","when":"values.nothing > 40","enabled":false,"actions":[{"action":"email","parameters":["ops@example.com"]}]}`},
 		{"createRule", "POST", "/iot/rules", js, `{"name":"Hourly","on":"reading","batch":{"every":"1h"},"actions":[{"action":"http_post","parameters":["https://example.com/a"]}]}`},
@@ -40,7 +40,7 @@ func ruleSamples(device string, ids ruleSampleIDs) []sample {
 		{"getRule", "GET", "/iot/rules/" + ids.rule, "", ""},
 		{"getRule", "GET", "/iot/rules/" + ids.spare, "", ""},
 		{"patchRule", "PATCH", "/iot/rules/" + ids.spare, js, `{"name":"Spared","enabled":null,"batch":{"count":3},"when":null}`},
-		{"tryRule", "POST", "/iot/rules/try", js, `{"rule":{` + whole + `,"devices":{},"for":"","when":"values.temperature < -50"},"device_id":"` + device + `","last":100}`},
+		{"tryRule", "POST", "/iot/rules/try", js, `{"rule":{` + ruleFields + `,"devices":{},"for":"","when":"values.temperature < -50"},"device_id":"` + device + `","last":100}`},
 		{"tryRule", "POST", "/iot/rules/try", js, `{"rule_id":"` + ids.rule + `","device_id":"` + device + `"}`},
 		{"listAlarms", "GET", "/iot/alarms", "", ""},
 		{"listAlarms", "GET", "/iot/alarms?state=raised&rule_id=" + ids.rule + "&device_id=" + device + "&from=2020-01-01%2000:00:00&to=2099-01-01%2000:00:00&limit=1", "", ""},
@@ -59,7 +59,7 @@ func ruleSamples(device string, ids ruleSampleIDs) []sample {
 	}
 }
 
-// ruleMistakes returns requests that these operations refuse.
+// ruleMistakes returns requests that the operations on rules and alarms refuse.
 func ruleMistakes() []refusedSample {
 	const js = "application/json"
 	return []refusedSample{

@@ -12,7 +12,7 @@ import (
 )
 
 // sample is a successful request of an operation.
-type sample struct{ operation, method, target, kind, body string }
+type sample struct{ operation, method, target, contentType, body string }
 
 // samples returns at least one successful request for every operation. In a body or target,
 // NEW stands for a new id.
@@ -133,8 +133,8 @@ func carrierSamples() (list []sample) {
 	return list
 }
 
-// mistakes sends requests that single operations refuse and checks the statuses.
-func mistakes(g *e2e.Gateway) {
+// checkMistakes sends requests that single operations refuse, and checks the statuses.
+func checkMistakes(g *e2e.Gateway) {
 	const js = "application/json"
 	for _, tc := range append(slices.Concat(userMistakes(), tokenMistakes(), accountMistakes(), createdMistakes(), ruleMistakes(), deviceMistakes(), soapMistakes(), studioMistakes(), ledgerMistakes(), simMistakes(), usageMistakes(), sendMistakes(), receiptMistakes()), []refusedSample{
 		{sample{"", "POST", "/iot/decoders", "text/plain", `{}`}, 415},
@@ -213,29 +213,29 @@ func mistakes(g *e2e.Gateway) {
 		{sample{"", "POST", "/admin/relays/explain", js, `{"to":"x"}`}, 422},
 		{sample{"", "POST", "/admin/deliveries/replay", js, `{"ids":"all"}`}, 422},
 	}...) {
-		owner, _ := tc.owner(g)
-		if a := tc.send(owner); a.Status != tc.status {
-			g.T.Errorf("%s: %d %s, want %d", a.Request, a.Status, a.Body, tc.status)
+		owner, _ := tc.clients(g)
+		if resp := tc.send(owner); resp.Status != tc.status {
+			g.T.Errorf("%s: %d %s, want %d", resp.Request, resp.Status, resp.Body, tc.status)
 		}
 	}
-	if a := g.XAuth("globex-token-0123456").Get("/v2/network-lookup/447700900123"); a.Status != 402 {
-		g.T.Errorf("a lookup without credit: %d %s", a.Status, a.Body)
+	if resp := g.XAuth("globex-token-0123456").Get("/v2/network-lookup/447700900123"); resp.Status != 402 {
+		g.T.Errorf("a lookup without credit: %d %s, want 402", resp.Status, resp.Body)
 	}
-	sendsWithoutCredit(g)
-	sendsUnderOneKey(g)
+	checkSendsWithoutCredit(g)
+	checkSendsWithOneKey(g)
 	for _, s := range carrierSamples() {
 		s.target, _, _ = strings.Cut(s.target, "?")
-		s.target, s.kind, s.body = s.target+"?to=x", "", ""
-		owner, _ := s.owner(g)
-		if a := s.send(owner); a.Status != 422 {
-			g.T.Errorf("%s: %d %s, want 422", a.Request, a.Status, a.Body)
+		s.target, s.contentType, s.body = s.target+"?to=x", "", ""
+		owner, _ := s.clients(g)
+		if resp := s.send(owner); resp.Status != 422 {
+			g.T.Errorf("%s: %d %s, want 422", resp.Request, resp.Status, resp.Body)
 		}
 	}
 }
 
-// TestGatewaysAreOneForEveryList compares the answers of three gateways on the same back ends
-// to every list.
-func TestGatewaysAreOneForEveryList(t *testing.T) {
+// TestListsAreTheSameOnAllGateways compares the answers to every list from three gateways on the same
+// back ends.
+func TestListsAreTheSameOnAllGateways(t *testing.T) {
 	t.Parallel()
 	t.Run("every list is the same on all gateways", func(t *testing.T) { testSameLists(t, e2e.RealSite(t)) })
 }
@@ -268,7 +268,7 @@ func testSameLists(t *testing.T, s *e2e.Site) {
 	} {
 		relaytest.Eventually(t, target+" is the same on all gateways", func() (any, bool) { // retries change deliveries meanwhile
 			var bodies []string
-			for _, g := range c.Gateways { // a cursor depends on the gateway's own search
+			for _, g := range c.Gateways { // a cursor depends on the search of the gateway
 				bodies = append(bodies, cursor.ReplaceAllString(g.Admin().Get(target).Body, ""))
 			}
 			return bodies, len(slices.Compact(slices.Clone(bodies))) == 1

@@ -32,7 +32,7 @@ func sendSamples(pending string) []sample {
 	}
 }
 
-// sendMistakes returns requests that these operations refuse.
+// sendMistakes returns requests that the operations of sendSamples refuse.
 func sendMistakes() []refusedSample {
 	const js = "application/json"
 	return []refusedSample{
@@ -47,25 +47,25 @@ func sendMistakes() []refusedSample {
 	}
 }
 
-// sendsWithoutCredit checks that an account without credit cannot send.
-func sendsWithoutCredit(g *e2e.Gateway) {
+// checkSendsWithoutCredit checks that an account without credit cannot send.
+func checkSendsWithoutCredit(g *e2e.Gateway) {
 	g.T.Helper()
 	globex := g.XAuth("globex-token-0123456")
 	for path, fields := range map[string]string{"send": `"message":"hi"`, "send-vcard": `"first_name":"Ada","last_name":"Lovelace"`} {
-		if a := globex.Post("/v2/sms/"+path, e2e.BodyForTomorrow(fields)); a.Status != 402 {
-			g.T.Errorf("%s: %d %s, want 402", a.Request, a.Status, a.Body)
+		if resp := globex.Post("/v2/sms/"+path, e2e.BodyForTomorrow(fields)); resp.Status != 402 {
+			g.T.Errorf("%s: %d %s, want 402", resp.Request, resp.Status, resp.Body)
 		}
 	}
 }
 
-// sendsUnderOneKey checks that a repeated Idempotency-Key returns the first answer.
-func sendsUnderOneKey(g *e2e.Gateway) {
+// checkSendsWithOneKey checks that a request with a repeated Idempotency-Key returns the first answer.
+func checkSendsWithOneKey(g *e2e.Gateway) {
 	g.T.Helper()
 	acme := e2e.CustomerOf(g).With("Idempotency-Key", "once")
 	body := e2e.BodyForTomorrow(`"message":"once"`)
-	first := acme.Post("/v2/sms/send", body)
-	second := acme.Post("/v2/sms/send", body)
-	if first.Status != 200 || second.Body != first.Body || first.Header.Get("Idempotency-Replayed") != "" || second.Header.Get("Idempotency-Replayed") != "true" {
-		g.T.Errorf("%d %s\nthen %d %s", first.Status, first.Body, second.Status, second.Body)
+	firstAnswer := acme.Post("/v2/sms/send", body)
+	secondAnswer := acme.Post("/v2/sms/send", body)
+	if firstAnswer.Status != 200 || secondAnswer.Body != firstAnswer.Body || firstAnswer.Header.Get("Idempotency-Replayed") != "" || secondAnswer.Header.Get("Idempotency-Replayed") != "true" {
+		g.T.Errorf("first answer = %d %s\nsecond answer = %d %s\nwant the same, the second with Idempotency-Replayed", firstAnswer.Status, firstAnswer.Body, secondAnswer.Status, secondAnswer.Body)
 	}
 }

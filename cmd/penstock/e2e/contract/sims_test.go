@@ -2,7 +2,7 @@ package contract
 
 import "github.com/penstock/penstock/cmd/penstock/e2e"
 
-// simSampleIDs are the ids of records that belong to the contract's SIMs.
+// simSampleIDs are the ids of records that belong to the SIMs of contract.yaml.
 type simSampleIDs struct {
 	pool, subscriber, recipient, poolRecipient, callback string
 	job                                                  string
@@ -34,8 +34,7 @@ func createSampleSIMs(g *e2e.Gateway) simSampleIDs {
 	}
 }
 
-// simJobSamples returns successful requests to the operations that start jobs, and to those
-// that list jobs.
+// simJobSamples returns successful requests to the operations that start or list SIM jobs.
 func simJobSamples(ids simSampleIDs) []sample {
 	const js, sims = "application/json", "/v3/mno/89440000000000000"
 	return []sample{
@@ -51,8 +50,8 @@ func simJobSamples(ids simSampleIDs) []sample {
 	}
 }
 
-// simJobMistakes returns requests that these operations refuse: for an unknown SIM and for a
-// terminated SIM, among others.
+// simJobMistakes returns requests that the operations of simJobSamples refuse, for example for an
+// unknown SIM and for a terminated SIM.
 func simJobMistakes() (list []refusedSample) {
 	const js = "application/json"
 	for iccid, status := range map[string]int{"8944000000000000000": 404, "8944000000000000017": 422} {

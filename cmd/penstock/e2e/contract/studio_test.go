@@ -5,8 +5,8 @@ import (
 	"github.com/penstock/penstock/relay/ledger"
 )
 
-// studioSamples returns successful requests to the operations of the admin API that try
-// decoders, rehearse replays and list the records of all accounts.
+// studioSamples returns successful requests to the operations of the admin API that try decoders, make
+// dry runs of replays and list the records of all accounts.
 func studioSamples(ids sampleIDs) []sample {
 	const js = "application/json"
 	return []sample{
@@ -43,7 +43,7 @@ func studioSamples(ids sampleIDs) []sample {
 	}
 }
 
-// studioMistakes returns requests that these operations refuse.
+// studioMistakes returns requests that the operations of studioSamples refuse.
 func studioMistakes() []refusedSample {
 	const js = "application/json"
 	return []refusedSample{

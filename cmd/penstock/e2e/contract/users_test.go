@@ -13,7 +13,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// createSampleUsers creates the users and the account that the samples name, and returns the user that a sample removes.
+// createSampleUsers creates the users and the account that the samples name, and returns the name of
+// the user that a sample removes.
 func createSampleUsers(g *e2e.Gateway) (leaver string) {
 	g.T.Helper()
 	g.AddUser("viewer-of-acme", "account", "1")
@@ -46,9 +47,9 @@ type createdToken struct{ Data struct{ ID, Token string } }
 // addToken creates a token for acme.
 func addToken(g *e2e.Gateway, scope string) (token createdToken) {
 	g.T.Helper()
-	a := g.Admin().Post("/admin/tokens", fmt.Sprintf(`{"account":"acme","scopes":[%q]}`, scope))
-	a.Mentions(g.T, 201, `"scopes":["`+scope+`"]`)
-	a.Decode(g.T, &token)
+	resp := g.Admin().Post("/admin/tokens", fmt.Sprintf(`{"account":"acme","scopes":[%q]}`, scope))
+	resp.Mentions(g.T, 201, `"scopes":["`+scope+`"]`)
+	resp.Decode(g.T, &token)
 	return token
 }
 
@@ -130,8 +131,8 @@ func openToAccounts(operation string) bool {
 	}, operation)
 }
 
-// sessions checks the answers to requests with a session and to sign-ins.
-func sessions(g *e2e.Gateway) {
+// checkSessions checks the answers to requests with a session and to sign-ins.
+func checkSessions(g *e2e.Gateway) {
 	g.T.Helper()
 	validLogin := `{"name":"viewer-of-acme","password":"` + e2e.UserPassword + `"}`
 	viewer := g.SignedIn("viewer-of-acme")
@@ -166,25 +167,25 @@ func sessions(g *e2e.Gateway) {
 		{session.With("X-CSRF-Token", ""), "DELETE", "/admin/session", "", 403}, {session, "DELETE", "/admin/session", "", 204}, {session, "GET", "/admin/session", "", 401},
 		{g.SignIn("brief"), "PUT", "/admin/session/password", `{"password":"` + e2e.UserPassword + `","new_password":"` + e2e.UserPassword + `"}`, 204},
 	} {
-		if a := tc.client.Do(tc.method, tc.target, tc.body); a.Status != tc.want {
-			g.T.Errorf("%s %s: %d %s, want %d", a.Request, tc.body, a.Status, a.Body, tc.want)
+		if resp := tc.client.Do(tc.method, tc.target, tc.body); resp.Status != tc.want {
+			g.T.Errorf("%s %s: %d %s, want %d", resp.Request, tc.body, resp.Status, resp.Body, tc.want)
 		}
 	}
-	if len(g.Members) == 0 { // each gateway counts attempts by itself
-		signInsAreLimited(g)
+	if len(g.Members) == 0 { // each gateway counts attempts on its own
+		checkSignInLimit(g)
 	}
 }
 
-// signInsAreLimited guesses passwords until the address is refused, with and without a session.
-func signInsAreLimited(g *e2e.Gateway) {
+// checkSignInLimit guesses passwords until the address is refused, with and without a session.
+func checkSignInLimit(g *e2e.Gateway) {
 	g.T.Helper()
 	session := g.SignIn("brief").With("X-Forwarded-For", "203.0.113.9")
 	guesser := g.As("").With("X-Forwarded-For", "203.0.113.9")
 	for n := range 1000 { // an address has another attempt every six seconds
-		if a := guesser.Post("/admin/session", fmt.Sprintf(`{"name":"guessed","password":"guess %d"}`, n)); a.Status == 429 {
+		if resp := guesser.Post("/admin/session", fmt.Sprintf(`{"name":"guessed","password":"guess %d"}`, n)); resp.Status == 429 {
 			break
-		} else if a.Status != 401 {
-			g.T.Fatalf("%d %s", a.Status, a.Body)
+		} else if resp.Status != 401 {
+			g.T.Fatalf("sign-in with a wrong password: %d %s, want 401 or 429", resp.Status, resp.Body)
 		}
 	}
 	guesser.Post("/admin/session", `{"name":"other","password":"guess"}`).Mentions(g.T, 429, "Too Many Attempts.")
@@ -200,11 +201,11 @@ func testContractProvider(t *testing.T, checker *contracttest.Checker) {
 	g.As("").Get("/admin/oidc").Is(t, 200, `{"data":{"enabled":true}}`)
 	p.Vouch(map[string]any{"preferred_username": "Anna", "groups": []string{"ops"}})
 	callback, cookie := visitProvider(g)
-	a := g.As("").With("Cookie", cookie).Get(callback)
-	if a.Status != 302 || a.Header.Get("Location") != "/console" {
-		t.Fatalf("%d to %s", a.Status, a.Header.Get("Location"))
+	resp := g.As("").With("Cookie", cookie).Get(callback)
+	if resp.Status != 302 || resp.Header.Get("Location") != "/console" {
+		t.Fatalf("callback: status = %d, location = %s, want 302 to /console", resp.Status, resp.Header.Get("Location"))
 	}
-	sessionCookie := sessionOf(a)
+	sessionCookie := sessionOf(resp)
 	type session struct{ Name, Role, Provider string }
 	var answer struct{ Data session }
 	g.As("").With("Cookie", sessionCookie).Get("/admin/session").Decode(t, &answer)
@@ -214,16 +215,16 @@ func testContractProvider(t *testing.T, checker *contracttest.Checker) {
 		change func(callback, cookie *string)
 		want   string
 	}{
-		"a callback that is used again":          {change: func(b, k *string) { g.As("").With("Cookie", *k).Get(*b) }, want: "refused"},
-		"another browser":                        {change: func(_, k *string) { *k = "" }, want: "refused"},
-		"another state":                          {change: func(b, _ *string) { *b = strings.Replace(*b, "state=", "state=x", 1) }, want: "refused"},
-		"a refusal of the provider":              {change: func(b, _ *string) { *b += "&error=access_denied" }, want: "refused"},
-		"an account that does not exist":         {claims: map[string]any{"preferred_username": "anna", "account": "nobody"}, want: "refused"},
-		"no role":                                {claims: map[string]any{"preferred_username": "anna", "groups": "guests"}, want: "refused"},
-		"a name that another user has":           {claims: map[string]any{"sub": "43", "preferred_username": "anna", "groups": "ops"}, want: "refused"},
-		"a user of one account, who is let in":   {claims: map[string]any{"sub": "44", "preferred_username": "carl", "account": "acme"}, want: ""},
-		"an account by its id, who is let in":    {claims: map[string]any{"sub": "45", "preferred_username": "cleo", "account": 1}, want: ""},
-		"the same user again, who is let in too": {want: ""},
+		"a callback that is used again":      {change: func(b, k *string) { g.As("").With("Cookie", *k).Get(*b) }, want: "refused"},
+		"another browser":                    {change: func(_, k *string) { *k = "" }, want: "refused"},
+		"another state":                      {change: func(b, _ *string) { *b = strings.Replace(*b, "state=", "state=x", 1) }, want: "refused"},
+		"a refusal of the provider":          {change: func(b, _ *string) { *b += "&error=access_denied" }, want: "refused"},
+		"an account that does not exist":     {claims: map[string]any{"preferred_username": "anna", "account": "nobody"}, want: "refused"},
+		"no role":                            {claims: map[string]any{"preferred_username": "anna", "groups": "guests"}, want: "refused"},
+		"a name that another user has":       {claims: map[string]any{"sub": "43", "preferred_username": "anna", "groups": "ops"}, want: "refused"},
+		"a user of one account is signed in": {claims: map[string]any{"sub": "44", "preferred_username": "carl", "account": "acme"}, want: ""},
+		"an account may be named by its id":  {claims: map[string]any{"sub": "45", "preferred_username": "cleo", "account": 1}, want: ""},
+		"the same user may sign in again":    {want: ""},
 	} {
 		if p.Vouch(tc.claims); tc.claims == nil {
 			p.Vouch(map[string]any{"preferred_username": "Anna", "groups": []string{"ops"}})
@@ -236,15 +237,15 @@ func testContractProvider(t *testing.T, checker *contracttest.Checker) {
 		if tc.want != "" {
 			want = "/console#/?sign_in=" + tc.want
 		}
-		if a := g.As("").With("Cookie", cookie).Get(callback); a.Status != 302 || a.Header.Get("Location") != want || (sessionOf(a) == "") != (tc.want != "") {
-			t.Errorf("%s: %d to %s with %q", name, a.Status, a.Header.Get("Location"), sessionOf(a))
+		if resp := g.As("").With("Cookie", cookie).Get(callback); resp.Status != 302 || resp.Header.Get("Location") != want || (sessionOf(resp) == "") != (tc.want != "") {
+			t.Errorf("%s: %d to %s with the session %q, want 302 to %s", name, resp.Status, resp.Header.Get("Location"), sessionOf(resp), want)
 		}
 	}
 }
 
 // sessionOf returns the session cookie that a response sets, or "" if it sets none.
-func sessionOf(a e2e.Response) string {
-	for _, set := range a.Header.Values("Set-Cookie") {
+func sessionOf(resp e2e.Response) string {
+	for _, set := range resp.Header.Values("Set-Cookie") {
 		if cookie, _, _ := strings.Cut(set, ";"); strings.HasPrefix(cookie, "penstock_session=") && !strings.HasSuffix(cookie, "=") {
 			return cookie
 		}

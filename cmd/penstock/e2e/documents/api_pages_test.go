@@ -164,5 +164,5 @@ func checkSameOrigin(b *e2e.Browser) {
 		`performance.getEntriesByType("resource").map((e) => e.name).filter((n) => !n.startsWith(location.origin + "/") && !n.startsWith("data:")).join(" ")`))
 	relaytest.NoError(b.T, err)
 	relaytest.Equal(b.T, "the resources of other hosts", names, "")
-	b.ExpectNoComplaints("console.info") // the page logs the name of its renderer
+	b.ExpectNoProblems("console.info") // the page logs the name of its renderer
 }

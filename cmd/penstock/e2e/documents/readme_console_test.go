@@ -31,5 +31,5 @@ func TestReadmeLeadsToAChart(t *testing.T) {
 	b.Press("boiler-1")
 	b.AwaitText("64.5 °C", "a band from minimum to maximum")
 	b.AwaitCondition("the chart is drawn", e2e.ChartDrawn)
-	b.ExpectNoComplaints()
+	b.ExpectNoProblems()
 }

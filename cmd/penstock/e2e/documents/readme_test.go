@@ -252,7 +252,7 @@ func (r *reader) start(settings []string) {
 	r.gateway = exec.Command(filepath.Join(r.dir, "bin", "penstock"), "serve")
 	r.gateway.Dir = r.dir
 	r.gateway.Env = append(e2e.BareEnvironment()[1:], settings...)
-	ready := &e2e.AddressWatcher{To: r.logs, Found: make(chan string, 1)}
+	ready := &e2e.AddressWatcher{Log: r.logs, URL: make(chan string, 1)}
 	r.gateway.Stdout, r.gateway.Stderr = ready, ready
 	relaytest.NoError(r.t, r.gateway.Start())
 	exited := make(chan struct{})
@@ -260,7 +260,7 @@ func (r *reader) start(settings []string) {
 	go func(cmd *exec.Cmd) { _ = cmd.Wait(); close(exited) }(r.gateway)
 	r.t.Cleanup(func() { _ = r.gateway.Process.Kill(); <-r.exited })
 	select {
-	case <-ready.Found:
+	case <-ready.URL:
 	case <-exited:
 		r.t.Fatalf("the gateway exited:\n%s", r.logs)
 	case <-time.After(relaytest.Patience):

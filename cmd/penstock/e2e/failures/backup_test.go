@@ -15,24 +15,23 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestBackupRestoreRecover replaces the databases with a backup and recovers: the entries
-// that are newer than the backup come from the journal, and older ones are not processed
-// twice.
-func TestBackupRestoreRecover(t *testing.T) {
+// TestRecoverAfterARestoredBackup replaces the databases with a backup and recovers: entries that are
+// newer than the backup are processed from the journal, and older entries are not processed again.
+func TestRecoverAfterARestoredBackup(t *testing.T) {
 	t.Parallel()
-	arrived, url := e2e.NewMessageCounter(t)
+	arrivals, url := e2e.NewMessageCounter(t)
 	inventory := e2e.Fixture(t, "load.yaml", "SINK", url, "    decoders:\n", fmt.Sprintf("    sims: [{iccid: %q, current_state: active}]\n    decoders:\n", e2e.SIMA))
 	g := e2e.NewGateway(t, e2e.Embedded(), inventory, "PENSTOCK_LISTEN="+porttest.Address(t))
 	g.Spawn()
 	acme, backupDir := g.As("acme-all-0123456"), filepath.Join(g.Dir, "backup")
 
-	const early = 10 // messages that are delivered before the backup
-	for n := range early {
+	const earlyCount = 10 // messages that are delivered before the backup
+	for n := range earlyCount {
 		acme.PostInboundText(fmt.Sprint("early-", n), "447800000001", fmt.Sprint("early ", n))
 	}
 	relaytest.Eventually(t, "the first messages are delivered", func() (any, bool) {
 		delivered := g.Deliveries("state=delivered")
-		return delivered, len(delivered) == early
+		return delivered, len(delivered) == earlyCount
 	})
 	l := g.StartLoad(1)
 	acme.Post("/inbound/cdr/sim", e2e.UsageRecord("before", e2e.SIMA, 100)).Mentions(t, 200, `"records":1`)
@@ -43,7 +42,7 @@ func TestBackupRestoreRecover(t *testing.T) {
 	l.End()
 	g.AwaitProcessed()
 	relaytest.Eventually(t, "every message is delivered", func() (any, bool) {
-		missing := arrived.Missing(maps.Keys(l.Texts))
+		missing := arrivals.Missing(maps.Keys(l.Texts))
 		return len(missing), len(missing) == 0
 	})
 	g.Kill()
@@ -57,24 +56,24 @@ func TestBackupRestoreRecover(t *testing.T) {
 	})
 	postWhileHalted(l)
 	acme.Post("/inbound/cdr/sim", e2e.UsageRecord("halted", e2e.SIMA, 3)).Mentions(t, 200, `"records":1`)
-	if missing := arrived.Missing(maps.Keys(l.Texts)); len(missing) != 1 {
-		t.Errorf("%q are not delivered while processing is halted, want only the message that was posted after the restore", missing)
+	if missing := arrivals.Missing(maps.Keys(l.Texts)); len(missing) != 1 {
+		t.Errorf("undelivered messages = %q, want only the message that was posted while processing was halted", missing)
 	}
 
 	g.RunTool("recover").Mentions(t, "events were processed again; processing continues", "may be missing if they were written between 20", " and 20")
 	g.AwaitReady()
-	l.Check(t, arrived)
+	l.Check(t, arrivals)
 	customer := e2e.CustomerOf(g)
 	report := customer.CompleteJob("/v3/mno/job/usage", e2e.CurrentPeriod())
 	relaytest.Equal(t, "the bytes of the SIM", fmt.Sprint(e2e.UsageBySIM(t, customer.Get("/v3/mno/job/"+report+"/usage"))[e2e.SIMA]), "123")
-	deliveredOnce(arrived, t, g, len(l.Texts)+early)
+	checkDeliveredOnce(arrivals, t, g, len(l.Texts)+earlyCount)
 	if output, err := g.Command("recover").CombinedOutput(); e2e.ExitCode(err) != 1 || !strings.Contains(string(output), "processing has not stopped") {
-		t.Errorf("a second recover: exit code %d, %s", e2e.ExitCode(err), output)
+		t.Errorf("a second recover: exit code = %d, output = %s, want 1 and a conflict", e2e.ExitCode(err), output)
 	}
-	g.EndCleanly()
+	g.TerminateCleanly()
 }
 
-// postWhileHalted posts a frame and a message, which wait in the journal.
+// postWhileHalted posts a frame and a message. They wait in the journal.
 func postWhileHalted(l *e2e.Load) {
 	l.G.T.Helper()
 	oldCount := len(l.Texts)
@@ -85,41 +84,40 @@ func postWhileHalted(l *e2e.Load) {
 	}
 }
 
-// deliveredOnce waits until no delivery is queued and checks that every message has one
-// delivery, which is delivered. A delivery that was under way when the backup was made is
-// sent again once its lease has expired.
-func deliveredOnce(c *e2e.Arrivals, t *testing.T, g *e2e.Gateway, count int) {
+// checkDeliveredOnce waits until no delivery is queued, and checks that every message has one delivery
+// in the state delivered. A delivery that was in flight when the backup was made is sent again after
+// its lease has expired.
+func checkDeliveredOnce(arrivals *e2e.Arrivals, t *testing.T, g *e2e.Gateway, count int) {
 	t.Helper()
 	relaytest.Eventually(t, "every delivery has ended", func() (any, bool) {
 		queued := g.Deliveries("state=queued&limit=1000")
 		return queued, len(queued) == 0
 	})
 	ids := map[string]bool{}
-	for _, p := range e2e.List[e2e.Delivery](g.Admin(), "/admin/deliveries?limit=1000&relay=g-load") {
-		if p.State != "delivered" || ids[p.MessageID] {
-			t.Errorf("the delivery %s is %s; its message has another delivery: %v", p.ID, p.State, ids[p.MessageID])
+	for _, delivery := range e2e.List[e2e.Delivery](g.Admin(), "/admin/deliveries?limit=1000&relay=g-load") {
+		if delivery.State != "delivered" || ids[delivery.MessageID] {
+			t.Errorf("delivery %s: state = %s, another delivery of the message = %v; want delivered and false", delivery.ID, delivery.State, ids[delivery.MessageID])
 		}
-		ids[p.MessageID] = true
+		ids[delivery.MessageID] = true
 	}
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
-	if len(ids) != count || len(c.Seen) != count {
-		t.Errorf("%d messages have a delivery and %d arrived, want %d", len(ids), len(c.Seen), count)
+	arrivals.Mu.Lock()
+	defer arrivals.Mu.Unlock()
+	if len(ids) != count || len(arrivals.ByItem) != count {
+		t.Errorf("messages with a delivery = %d, arrived messages = %d, want %d", len(ids), len(arrivals.ByItem), count)
 	}
-	for text, a := range c.Seen {
-		if len(a.Hooks) != 1 {
-			t.Errorf("%q arrived with the webhook-ids %v, want one", text, a.Hooks)
+	for text, arrival := range arrivals.ByItem {
+		if len(arrival.WebhookIDs) != 1 {
+			t.Errorf("%q arrived with the webhook-ids %v, want one", text, arrival.WebhookIDs)
 		}
-		if strings.HasPrefix(text, "early ") && a.Count != 1 {
-			t.Errorf("%q, which was delivered before the backup, arrived %d times", text, a.Count)
+		if strings.HasPrefix(text, "early ") && arrival.Count != 1 {
+			t.Errorf("%q was delivered before the backup and arrived %d times, want once", text, arrival.Count)
 		}
 	}
 }
 
-// TestABackupShowsNoSecret checks that the files of a gateway's database and of its backup
-// contain no secret in clear text, and that a backup cannot be restored without the master
-// key.
-func TestABackupShowsNoSecret(t *testing.T) {
+// TestBackupContainsNoSecret checks that the files of a gateway's database and of its backup contain no
+// secret in clear text, and that a backup cannot be restored without the master key.
+func TestBackupContainsNoSecret(t *testing.T) {
 	t.Parallel()
 	g := e2e.NewGateway(t, e2e.Embedded(), `accounts:
   - name: acme
@@ -156,19 +154,19 @@ func TestABackupShowsNoSecret(t *testing.T) {
 			data := relaytest.Must(os.ReadFile(name))(t)
 			for _, secret := range secrets {
 				if offset := bytes.Index(data, []byte(secret)); offset >= 0 {
-					t.Errorf("%s shows %.30q: %.160q", filepath.Base(name), secret, data[max(offset-60, 0):min(offset+100, len(data))])
+					t.Errorf("%s contains the secret %.30q: %.160q", filepath.Base(name), secret, data[max(offset-60, 0):min(offset+100, len(data))])
 				}
 			}
 		}
 	}
 
-	g.EndCleanly()
-	stolen := e2e.NewGateway(t, e2e.Embedded(), "accounts: []", "PENSTOCK_LISTEN="+porttest.Address(t))
-	if output, err := stolen.Command("restore", backupDir).CombinedOutput(); e2e.ExitCode(err) != 1 || !strings.Contains(string(output), "which sealed the records of "+backupDir+", is missing: copy the file ledger-key") {
-		t.Errorf("a restore without the master key: exit code %d, %s", e2e.ExitCode(err), output)
+	g.TerminateCleanly()
+	otherGateway := e2e.NewGateway(t, e2e.Embedded(), "accounts: []", "PENSTOCK_LISTEN="+porttest.Address(t))
+	if output, err := otherGateway.Command("restore", backupDir).CombinedOutput(); e2e.ExitCode(err) != 1 || !strings.Contains(string(output), "which sealed the records of "+backupDir+", is missing: copy the file ledger-key") {
+		t.Errorf("a restore without the master key: exit code = %d, output = %s, want 1 and the missing key", e2e.ExitCode(err), output)
 	}
-	relaytest.NoError(t, os.MkdirAll(stolen.DataDir(), 0o700), os.WriteFile(filepath.Join(stolen.DataDir(), "ledger-key"), relaytest.Must(os.ReadFile(key))(t), 0o600))
+	relaytest.NoError(t, os.MkdirAll(otherGateway.DataDir(), 0o700), os.WriteFile(filepath.Join(otherGateway.DataDir(), "ledger-key"), relaytest.Must(os.ReadFile(key))(t), 0o600))
 	backupFiles := relaytest.Must(filepath.Glob(filepath.Join(backupDir, "*")))(t)
-	stolen.RunTool("restore", backupDir).Mentions(t, "penstock recover")
+	otherGateway.RunTool("restore", backupDir).Mentions(t, "penstock recover")
 	relaytest.Equal(t, "the files of the backup", relaytest.Must(filepath.Glob(filepath.Join(backupDir, "*")))(t), backupFiles)
 }

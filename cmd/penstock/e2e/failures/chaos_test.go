@@ -14,9 +14,9 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/e2e"
 )
 
-// TestChaos is a short `make chaos`: it posts to every interface while gateways, back ends,
-// the SMSC and the endpoint fail. Afterwards every acknowledged request is stored and
-// processed as often as it was sent. PENSTOCK_TEST_SEED selects other faults.
+// TestChaos is a short `make chaos`: it posts to every interface while gateways, back ends, the SMSC and
+// the endpoint fail. Afterwards every acknowledged request is stored and processed exactly once.
+// PENSTOCK_TEST_SEED selects other faults.
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	e2e.SoakOnly(t, "TestKillLosesNothing, TestOutageLosesNothing and TestFaultsLoseNothing cover each kind of fault once")
@@ -28,9 +28,9 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// TestFaultsLoseNothing makes back ends fail under the load of `make chaos`: each fault once,
-// three times in a soak, or PENSTOCK_TEST_FAULTS times. It kills single servers only in a
-// soak, because TestOutageLosesNothing stops them under a load of frames and messages.
+// TestFaultsLoseNothing makes back ends fail under the load of `make chaos`: each fault once, three
+// times in a soak, or PENSTOCK_TEST_FAULTS times. It kills single servers only in a soak, because
+// TestOutageLosesNothing also stops single servers.
 func TestFaultsLoseNothing(t *testing.T) {
 	t.Parallel()
 	rounds := e2e.Rounds(t, "PENSTOCK_TEST_FAULTS", 1, 3)
@@ -79,7 +79,7 @@ func runChaos(t *testing.T, backends string, faults int, duration time.Duration,
 	t.Logf("%s", output)
 }
 
-// buildChaos builds deploy/chaos, with the race detector if this test has it: the compiled
+// buildChaos builds deploy/chaos. It uses the race detector if this test does, because the compiled
 // packages are then in the build cache.
 func buildChaos(t *testing.T) string {
 	t.Helper()

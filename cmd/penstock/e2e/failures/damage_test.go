@@ -18,11 +18,11 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// damageCase damages a file.
-type damageCase func(t *testing.T, path string)
+// damageFunc damages a file while the gateway is stopped.
+type damageFunc func(t *testing.T, path string)
 
-// damagings are the damage cases by name. The gateway is stopped meanwhile.
-var damagings = map[string]damageCase{
+// damageFuncs are the kinds of damage by name.
+var damageFuncs = map[string]damageFunc{
 	"bits flipped": func(t *testing.T, path string) {
 		rewriteFile(t, path, func(b []byte) []byte {
 			for offset := len(b) / 2 &^ 4095; offset < len(b); offset += 4096 { // the first byte of every page in the second half of a database
@@ -43,19 +43,19 @@ func rewriteFile(t *testing.T, path string, change func([]byte) []byte) {
 	relaytest.NoError(t, os.WriteFile(path, change(b), 0o600))
 }
 
-// damageNotice is the place where a gateway reports damage, and words of the report.
-type damageNotice struct{ where, words string }
+// damageNotice is the place where a gateway reports damage, and a part of the report.
+type damageNotice struct{ place, words string }
 
 // Places where a gateway reports damage.
 const (
-	atStart  = "the gateway does not start"
-	inReadyz = "/readyz is 503"
-	inLog    = "the log has a warning or an error"
-	nowhere  = "the gateway works, and nothing is lost"
+	atStart    = "the gateway does not start"
+	inReadyz   = "/readyz is 503"
+	inLog      = "the log has a warning or an error"
+	unreported = "the gateway works, and nothing is lost"
 )
 
-// damageNotices has the expected notice for each pattern of files in a data directory and each
-// damage case.
+// damageNotices maps each pattern of files in a data directory and each kind of damage to the expected
+// notice.
 var damageNotices = map[string]map[string]damageNotice{
 	db.File: {
 		"bits flipped": {atStart, "penstock.db: the database file is damaged"}, "cut": {atStart, "penstock.db: the database file is damaged"},
@@ -74,14 +74,14 @@ var damageNotices = map[string]map[string]damageNotice{
 		"empty": {inLog, "journal: damaged range skipped"}, "deleted": {inLog, "journal: damaged range skipped"},
 	},
 	"journal/*/*.checkpoint": { // the entries after the checkpoint are processed again
-		"bits flipped": {nowhere, ""}, "cut": {nowhere, ""}, "empty": {inLog, "checkpoint unreadable"}, "deleted": {nowhere, ""},
+		"bits flipped": {unreported, ""}, "cut": {unreported, ""}, "empty": {inLog, "checkpoint unreadable"}, "deleted": {unreported, ""},
 	},
 	e2e.LedgerKeyFile: {
 		"bits flipped": {inReadyz, "another master key"}, "cut": {atStart, "ledger-key is damaged: restore it"},
 		"empty": {atStart, "ledger-key is empty: restore it"}, "deleted": {inReadyz, "another master key"},
 	},
 	e2e.HeadsFile: {
-		"bits flipped": {atStart, "ledger-heads: line 1"}, "cut": {nowhere, ""}, "empty": {nowhere, ""}, "deleted": {nowhere, ""}, // the heads are also sealed in the database
+		"bits flipped": {atStart, "ledger-heads: line 1"}, "cut": {unreported, ""}, "empty": {unreported, ""}, "deleted": {unreported, ""}, // the heads are also sealed in the database
 	},
 	e2e.NodeFile: {
 		"bits flipped": {atStart, "was written by gateway"}, "cut": {atStart, "was written by gateway"},
@@ -89,16 +89,16 @@ var damageNotices = map[string]map[string]damageNotice{
 	},
 	e2e.DatabaseFile: {
 		"bits flipped": {atStart, "database is damaged"}, "cut": {atStart, "database is damaged"},
-		"empty": {atStart, "database is damaged"}, "deleted": {nowhere, ""}, // the file is written again
+		"empty": {atStart, "database is damaged"}, "deleted": {unreported, ""}, // the file is written again
 	},
 	e2e.TrafficFile: { // used only for charts
-		"bits flipped": {inLog, "minutes are missing"}, "cut": {inLog, "begin anew"}, "empty": {nowhere, ""}, "deleted": {nowhere, ""},
+		"bits flipped": {inLog, "minutes are missing"}, "cut": {inLog, "begin anew"}, "empty": {unreported, ""}, "deleted": {unreported, ""},
 	},
 	"mail/*/*": { // the gateway never reads its mails
-		"bits flipped": {nowhere, ""}, "cut": {nowhere, ""}, "empty": {nowhere, ""}, "deleted": {nowhere, ""},
+		"bits flipped": {unreported, ""}, "cut": {unreported, ""}, "empty": {unreported, ""}, "deleted": {unreported, ""},
 	},
 	"journal/*/lock": {
-		"bits flipped": {nowhere, ""}, "cut": {nowhere, ""}, "empty": {nowhere, ""}, "deleted": {nowhere, ""},
+		"bits flipped": {unreported, ""}, "cut": {unreported, ""}, "empty": {unreported, ""}, "deleted": {unreported, ""},
 	},
 }
 
@@ -110,26 +110,26 @@ func TestDamageOfEveryFileIsNoticed(t *testing.T) {
 	inventory := e2e.Fixture(t, "load.yaml", "SINK", url, "    decoders:\n", "    ledgers: [{id: assets, name: Assets}]\n    decoders:\n")
 	g := e2e.NewGateway(t, e2e.Embedded(), inventory)
 	relaytest.NoError(t, os.MkdirAll(g.DataDir(), 0o700))
-	relaytest.NoError(t, os.WriteFile(filepath.Join(g.DataDir(), e2e.LedgerKeyFile), []byte("HxwdHhscGRoYFRYXFBESExAPDg0MCwoJCAcGBQQDAgE=\n"), 0o600)) // still valid base64, of another key, after "bits flipped"
+	relaytest.NoError(t, os.WriteFile(filepath.Join(g.DataDir(), e2e.LedgerKeyFile), []byte("HxwdHhscGRoYFRYXFBESExAPDg0MCwoJCAcGBQQDAgE=\n"), 0o600)) // "bits flipped" makes it another valid key
 	g.Run()
 	fillStores(g)
 	relaytest.NoError(t, g.Stop())
-	run := func(t *testing.T, damage damageCase, notice damageNotice, files ...string) {
-		copied := e2e.NewGateway(t, g.Site, inventory)
-		relaytest.NoError(t, os.CopyFS(copied.DataDir(), os.DirFS(g.DataDir())))
+	run := func(t *testing.T, damage damageFunc, notice damageNotice, files ...string) {
+		copiedGateway := e2e.NewGateway(t, g.Site, inventory)
+		relaytest.NoError(t, os.CopyFS(copiedGateway.DataDir(), os.DirFS(g.DataDir())))
 		for _, file := range files {
-			damage(t, filepath.Join(copied.DataDir(), filepath.FromSlash(file)))
+			damage(t, filepath.Join(copiedGateway.DataDir(), filepath.FromSlash(file)))
 		}
-		findNotices(copied, notice)
+		checkNotice(copiedGateway, notice)
 	}
-	harmless := map[string][]string{} // files whose damage needs no notice, by damage case
+	harmless := map[string][]string{} // files without an expected notice, by kind of damage
 	for _, file := range filesOf(t, g.DataDir()) {
 		notices := noticesOf(t, file)
-		for name, damage := range damagings {
+		for name, damage := range damageFuncs {
 			if info, err := os.Stat(filepath.Join(g.DataDir(), file)); err != nil || info.Size() == 0 {
 				continue // an empty journal
 			}
-			if notices[name].where == nowhere {
+			if notices[name].place == unreported {
 				harmless[name] = append(harmless[name], file)
 				continue
 			}
@@ -137,7 +137,7 @@ func TestDamageOfEveryFileIsNoticed(t *testing.T) {
 		}
 	}
 	for name, files := range harmless {
-		t.Run("all harmless files "+name, func(t *testing.T) { t.Parallel(); run(t, damagings[name], damageNotice{where: nowhere}, files...) })
+		t.Run("all harmless files "+name, func(t *testing.T) { t.Parallel(); run(t, damageFuncs[name], damageNotice{place: unreported}, files...) })
 	}
 }
 
@@ -182,25 +182,25 @@ func noticesOf(t *testing.T, file string) map[string]damageNotice {
 	return nil
 }
 
-// findNotices checks how a gateway on a damaged data directory reports the damage.
-func findNotices(g *e2e.Gateway, want damageNotice) {
+// checkNotice checks the report of a gateway about its damaged data directory.
+func checkNotice(g *e2e.Gateway, want damageNotice) {
 	g.T.Helper()
 	opened, err := g.Open()
 	if err != nil {
-		if want.where != atStart || !strings.Contains(err.Error(), want.words) {
-			g.T.Errorf("the gateway does not start: %v\nwant: %s: %s", err, want.where, want.words)
+		if want.place != atStart || !strings.Contains(err.Error(), want.words) {
+			g.T.Errorf("the start fails: %v\nwant: %s: %s", err, want.place, want.words)
 		}
 		return
 	}
-	if want.where == atStart {
-		g.T.Errorf("the gateway starts, want an error with %q%s", want.words, opened.Abandon())
+	if want.place == atStart {
+		g.T.Errorf("the start succeeds, want an error with %q%s", want.words, opened.Abandon())
 		return
 	}
 	g.Serve(opened)
-	relaytest.Eventually(g.T, want.where+": "+want.words, func() (any, bool) {
+	relaytest.Eventually(g.T, want.place+": "+want.words, func() (any, bool) {
 		status, r := g.Ready()
 		backends := fmt.Sprintf("%+v", r.Backends)
-		switch want.where {
+		switch want.place {
 		case inReadyz:
 			return backends, status == http.StatusServiceUnavailable && strings.Contains(backends, want.words)
 		case inLog:
@@ -213,12 +213,12 @@ func findNotices(g *e2e.Gateway, want damageNotice) {
 	})
 }
 
-// TestADamagedTableStopsWhatNeedsIt damages the delivery table of the database. The gateway
-// starts, reports the damage, refuses requests that need the table and keeps messages in the
-// journal until the operator restores the database as the report says.
-func TestADamagedTableStopsWhatNeedsIt(t *testing.T) {
+// TestDamagedTableStopsRequestsThatNeedIt damages the delivery table of the database. The gateway starts,
+// reports the damage, refuses requests that need the table, and keeps messages in the journal until the
+// database is restored.
+func TestDamagedTableStopsRequestsThatNeedIt(t *testing.T) {
 	t.Parallel()
-	arrived, url := e2e.NewMessageCounter(t)
+	arrivals, url := e2e.NewMessageCounter(t)
 	g := e2e.NewGateway(t, e2e.Embedded(), e2e.Fixture(t, "load.yaml", "SINK", url), "PENSTOCK_LISTEN="+porttest.Address(t))
 	g.Spawn()
 	acme, backupDir := g.As("acme-all-0123456"), filepath.Join(g.Dir, "backup")
@@ -242,7 +242,7 @@ func TestADamagedTableStopsWhatNeedsIt(t *testing.T) {
 	g.Admin().Get("/admin/deliveries").Mentions(t, 503)
 	relaytest.Equal(t, "the number of quarantined events", len(g.Events("kind=sms&state=quarantined")), 0)
 	if output, err := g.Command("backup", filepath.Join(g.Dir, "useless")).CombinedOutput(); e2e.ExitCode(err) != 1 || !strings.Contains(string(output), notice) {
-		t.Errorf("a backup of a damaged database: exit code %d, %s", e2e.ExitCode(err), output)
+		t.Errorf("a backup of a damaged database: exit code = %d, output = %s, want 1 and the damage", e2e.ExitCode(err), output)
 	}
 
 	g.Kill()
@@ -250,14 +250,14 @@ func TestADamagedTableStopsWhatNeedsIt(t *testing.T) {
 	g.Spawn()
 	g.RunTool("recover").Mentions(t, "processing continues")
 	relaytest.Eventually(t, "both messages are delivered", func() (any, bool) {
-		missing := arrived.Missing(slices.Values([]string{"before", "meanwhile"}))
+		missing := arrivals.Missing(slices.Values([]string{"before", "meanwhile"}))
 		return missing, len(missing) == 0
 	})
 	g.AwaitReady()
-	g.EndCleanly()
+	g.TerminateCleanly()
 }
 
-// garbleTable damages every page of a table in a SQLite database that no process has open.
+// garbleTable damages every page of a table in a SQLite database. No process may have the database open.
 func garbleTable(t *testing.T, path, table string) {
 	t.Helper()
 	read, write, err := db.OpenSQLite(t.Context(), path, 1)

@@ -12,19 +12,19 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestAnEmptiedPostgreSQLIsRecovered drops all tables while the gateway runs, restarts the
-// gateway and recovers.
-func TestAnEmptiedPostgreSQLIsRecovered(t *testing.T) {
+// TestEmptiedPostgreSQLIsRecovered drops all tables while the gateway runs, restarts the gateway and
+// recovers.
+func TestEmptiedPostgreSQLIsRecovered(t *testing.T) {
 	t.Parallel()
-	k := e2e.NewSink(t, nil)
+	sink := e2e.NewSink(t, nil)
 	address := dbtest.Shared(t).NewDatabase(t)
 	host := relaytest.Must(url.Parse(address))(t).Host
-	g := e2e.NewGateway(t, e2e.Embedded(), e2e.Fixture(t, "load.yaml", "SINK", k.URL), "PENSTOCK_DATABASE_URL="+address)
+	g := e2e.NewGateway(t, e2e.Embedded(), e2e.Fixture(t, "load.yaml", "SINK", sink.URL), "PENSTOCK_DATABASE_URL="+address)
 	g.UnsavedOutcomes = true
 	g.Run()
 	acme := g.As("acme-all-0123456")
 	acme.PostInboundText("m1", "447800000001", "before")
-	k.Await(t, "/load", 1)
+	sink.Await(t, "/load", 1)
 	g.AwaitProcessed()
 
 	dropTables(t, address)
@@ -33,8 +33,8 @@ func TestAnEmptiedPostgreSQLIsRecovered(t *testing.T) {
 		"/webhooks/lorawan?decoder_id=counter&event=up": e2e.Fixture(t, "chirpstack/up.json", "A2cBEARoeQ==", "AWQAAAAq"),
 	} {
 		relaytest.Eventually(t, target+" is accepted", func() (any, bool) { // a sender repeats a post that is answered 503
-			a := acme.Post(target, body)
-			return a.Body, a.Status == 200
+			resp := acme.Post(target, body)
+			return resp.Body, resp.Status == 200
 		})
 	}
 	relaytest.Eventually(t, "/readyz names the server and the reason", func() (any, bool) {
@@ -42,11 +42,11 @@ func TestAnEmptiedPostgreSQLIsRecovered(t *testing.T) {
 		reason := r.Backends["records"].Error
 		return r, status == 503 && strings.Contains(reason, host) && strings.Contains(reason, "it was emptied or replaced") && strings.Contains(reason, "penstock recover")
 	})
-	if n := len(k.Requests("/load")); n != 1 {
-		t.Errorf("%d deliveries before the database is recovered, want 1", n)
+	if n := len(sink.Requests("/load")); n != 1 {
+		t.Errorf("requests before the recovery = %d, want 1", n)
 	}
 
-	_ = g.Stop() // the journal has the entries that it could not save
+	_ = g.Stop() // the entries that could not be saved are in the journal
 	g.Run()      // creates the tables and applies the inventory
 	acme.PostInboundText("m3", "447800000001", "before it is recovered")
 	relaytest.Eventually(t, "processing has stopped", func() (any, bool) {
@@ -58,8 +58,8 @@ func TestAnEmptiedPostgreSQLIsRecovered(t *testing.T) {
 	g.AwaitReady()
 	relaytest.Eventually(t, "every message is delivered, with one webhook-id", func() (any, bool) {
 		ids := make(map[string]string) // by text
-		for _, hit := range k.Requests("/load") {
-			text, id := hit.Query.Get("m"), hit.Header.Get("Webhook-Id")
+		for _, request := range sink.Requests("/load") {
+			text, id := request.Query.Get("m"), request.Header.Get("Webhook-Id")
 			if ids[text] != "" && ids[text] != id {
 				t.Fatalf("%q has the webhook-ids %s and %s", text, ids[text], id)
 			}
@@ -74,7 +74,7 @@ func TestAnEmptiedPostgreSQLIsRecovered(t *testing.T) {
 	})
 }
 
-// dropTables drops all tables of a database, as an operator may do by mistake.
+// dropTables drops all tables of a database.
 func dropTables(t *testing.T, address string) {
 	t.Helper()
 	database := relaytest.Must(db.Connect(t.Context(), db.Options{URL: address}))(t)

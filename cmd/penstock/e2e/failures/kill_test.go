@@ -8,15 +8,15 @@ import (
 )
 
 // TestKillLosesNothing kills the gateway at random moments under load: 4 times, 20 times in a
-// soak, or PENSTOCK_TEST_KILLS times. After every fourth kill it kills the gateway once more
-// during startup. PENSTOCK_TEST_SEED repeats the moments of a run.
+// soak, or PENSTOCK_TEST_KILLS times. After every fourth kill it also kills the gateway during the next
+// start. PENSTOCK_TEST_SEED repeats the moments of a run.
 func TestKillLosesNothing(t *testing.T) {
 	t.Parallel()
 	kills := e2e.Rounds(t, "PENSTOCK_TEST_KILLS", 4, 20)
 	e2e.OnEverySite(t, func(t *testing.T, s *e2e.Site) {
 		t.Parallel()
 		random := e2e.Random(t)
-		c, url := e2e.NewMessageCounter(t)
+		arrivals, url := e2e.NewMessageCounter(t)
 		g := e2e.NewGateway(t, s, e2e.Fixture(t, "load.yaml", "SINK", url))
 		g.Spawn()
 		l := g.StartLoad(e2e.Connections)
@@ -33,9 +33,9 @@ func TestKillLosesNothing(t *testing.T) {
 		l.AwaitMessages(t, 20)
 		l.End()
 		if len(l.Frames.Acked) == 0 || len(l.Texts) == 0 {
-			t.Fatalf("there was no load: %v", l.Refused)
+			t.Fatalf("no frames or no messages were acknowledged: %v", l.Refused)
 		}
-		l.Check(t, c)
-		g.EndCleanly()
+		l.Check(t, arrivals)
+		g.TerminateCleanly()
 	})
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// outage returns the shortest time that a back end is down: PENSTOCK_TEST_OUTAGE, or else 10 s in a soak and 0 in other runs.
-func outage(t *testing.T) time.Duration {
+// outageTime returns the shortest time for which a back end is down: PENSTOCK_TEST_OUTAGE, or else 10 s
+// in a soak and 0 in other runs.
+func outageTime(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("PENSTOCK_TEST_OUTAGE")
 	switch {
@@ -27,13 +28,12 @@ func outage(t *testing.T) time.Duration {
 	return d
 }
 
-// TestOutageLosesNothing stops one back end after the other under load. The gateway
-// acknowledges the posts of known senders throughout, and every acknowledged entry is stored
-// once all back ends are up.
+// TestOutageLosesNothing stops one back end after the other under load. The gateway always acknowledges
+// the posts of known senders. Every acknowledged entry is stored after all back ends are up.
 func TestOutageLosesNothing(t *testing.T) {
 	t.Parallel()
 	s := e2e.OwnServers(t)
-	c, url := e2e.NewMessageCounter(t)
+	arrivals, url := e2e.NewMessageCounter(t)
 	g := e2e.Start(t, s, e2e.Fixture(t, "load.yaml", "SINK", url))
 	g.As("acme-all-0123456").Post("/webhooks/lorawan", `{}`).Is(t, 200, "")
 	l := g.StartLoad(e2e.Connections)
@@ -41,7 +41,7 @@ func TestOutageLosesNothing(t *testing.T) {
 		t.Run(server.Name, func(t *testing.T) {
 			l.AwaitMessages(t, 100)
 			server.Stop(t, s)
-			outageEnd := time.After(outage(t))
+			outageEnd := time.After(outageTime(t))
 			relaytest.Eventually(t, "/readyz reports "+server.Name+" as down", func() (any, bool) {
 				status, r := g.Ready()
 				b := r.Backends[server.Check]
@@ -49,9 +49,9 @@ func TestOutageLosesNothing(t *testing.T) {
 			})
 			g.As("").Get("/healthz").Is(t, 200, `{"status": "alive"}`)
 			if server.Check == "records" {
-				a := g.As("somebody-new").Post("/webhooks/lorawan", `{}`)
-				if a.Status != http.StatusServiceUnavailable || a.Header.Get("Retry-After") == "" {
-					t.Errorf("an unknown sender gets %d %s, want 503 and Retry-After", a.Status, a.Body)
+				resp := g.As("somebody-new").Post("/webhooks/lorawan", `{}`)
+				if resp.Status != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" {
+					t.Errorf("answer to an unknown sender = %d %s, want 503 and Retry-After", resp.Status, resp.Body)
 				}
 			}
 			l.AwaitMessages(t, 100)
@@ -65,6 +65,6 @@ func TestOutageLosesNothing(t *testing.T) {
 	if len(l.Refused) > 0 {
 		t.Errorf("known senders were refused: %v", l.Refused)
 	}
-	l.Check(t, c)
+	l.Check(t, arrivals)
 	g.AwaitReady()
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// overloaded prepares a gateway with two accounts and the settings of an overload test.
-func overloaded(t *testing.T, settings ...string) *e2e.Gateway {
+// newLimitedGateway prepares a gateway with two accounts and the settings of an overload test.
+func newLimitedGateway(t *testing.T, settings ...string) *e2e.Gateway {
 	t.Helper()
 	return e2e.NewGateway(t, e2e.Embedded(), `{accounts: [
 		{name: acme, credit: 100, tokens: [{token: acme-all-0123456, scopes: [messaging, cellular, iot, ledger, webhook, carrier]}],
@@ -24,8 +24,8 @@ func overloaded(t *testing.T, settings ...string) *e2e.Gateway {
 	]}`, settings...)
 }
 
-// refusedOf returns the number of refused requests of a kind, for any reason.
-func refusedOf(g *e2e.Gateway, t *testing.T, kind string) (n float64) {
+// refusedCount returns the number of refused requests of a kind, for any reason.
+func refusedCount(g *e2e.Gateway, t *testing.T, kind string) (n float64) {
 	t.Helper()
 	for name, v := range e2e.Metrics(t, g.As("").Get("/metrics").Body) {
 		if strings.HasPrefix(name, `penstock_requests_refused_total{kind="`+kind+`"`) {
@@ -40,11 +40,11 @@ func refusedOf(g *e2e.Gateway, t *testing.T, kind string) (n float64) {
 func hangingLookup(t *testing.T) (url string, requests chan struct{}, release func()) {
 	t.Helper()
 	requests = make(chan struct{}, 10)
-	end := make(chan struct{})
-	release = sync.OnceFunc(func() { close(end) })
+	released := make(chan struct{})
+	release = sync.OnceFunc(func() { close(released) })
 	url = e2e.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		requests <- struct{}{}
-		<-end
+		<-released
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"status": {"code": 0}, "mcc": "234", "mnc": "15"}`)
 	}))
@@ -52,18 +52,18 @@ func hangingLookup(t *testing.T) (url string, requests chan struct{}, release fu
 	return url, requests, release
 }
 
-// TestAnAccountThatUsesItsShareIsRefused uses up an account's share of the API with a request
-// that hangs. Further API requests of the account are refused in the form of each interface;
-// all other requests are served.
+// TestAnAccountThatUsesItsShareIsRefused uses an account's share of the API with a request that hangs.
+// Further API requests of the account are refused in the form of each interface. All other requests
+// are served.
 func TestAnAccountThatUsesItsShareIsRefused(t *testing.T) {
 	t.Parallel()
 	url, requests, release := hangingLookup(t)
-	g := overloaded(t, "PENSTOCK_OVERLOAD_API_REQUESTS=2", "PENSTOCK_OVERLOAD_WAIT=20ms")
+	g := newLimitedGateway(t, "PENSTOCK_OVERLOAD_API_REQUESTS=2", "PENSTOCK_OVERLOAD_WAIT=20ms")
 	g.Configure(fmt.Sprintf("lookup: {type: http, url: '%s/%%number', timeout: 1m}\n", url))
 	g.Run()
-	acme, x := g.As("acme-all-0123456"), e2e.CustomerOf(g)
+	acme, customer := g.As("acme-all-0123456"), e2e.CustomerOf(g)
 	lookup := make(chan e2e.Response)
-	go func() { a, _ := x.Try("GET", "/v2/network-lookup/447700900123", ""); lookup <- a }()
+	go func() { resp, _ := customer.Try("GET", "/v2/network-lookup/447700900123", ""); lookup <- resp }()
 	<-requests
 
 	const overloadText = "Service temporarily unavailable. Please try again later."
@@ -74,20 +74,20 @@ func TestAnAccountThatUsesItsShareIsRefused(t *testing.T) {
 		got  e2e.Response
 		want string
 	}{
-		{"REST v2", x.Get("/v2/sms/credit"), refusal},
-		{"REST v3", x.Get("/v3/mno/"), `{"success": false, "message": "` + overloadText + `"}`},
+		{"REST v2", customer.Get("/v2/sms/credit"), refusal},
+		{"REST v3", customer.Get("/v3/mno/"), `{"success": false, "message": "` + overloadText + `"}`},
 		{"IoT", acme.Get("/iot/devices"), refusal},
 		{"ledgers", acme.Get("/ledgers"), refusal},
 	} {
 		tc.got.Is(t, 503, tc.want)
 		if tc.got.Header.Get("Retry-After") == "" {
-			t.Errorf("%s: no Retry-After", tc.name)
+			t.Errorf("%s: Retry-After is missing", tc.name)
 		}
 	}
 	fault := soap.Post("/soap", e2e.SOAPEnvelope("acme", "447700900123"))
 	fault.Mentions(t, 503, "<faultcode>s:Server</faultcode>", "<faultstring>"+overloadText+"</faultstring>")
 	if fault.Header.Get("Retry-After") == "" {
-		t.Error("SOAP: no Retry-After")
+		t.Error("SOAP: Retry-After is missing")
 	}
 	g.As("").With("Content-Type", e2e.SOAP12Type).Post("/soap", e2e.ToSOAP12(e2e.SOAPEnvelope("acme", "447700900123"))).Mentions(t, 503, "<s:Value>s:Receiver</s:Value>")
 
@@ -95,24 +95,24 @@ func TestAnAccountThatUsesItsShareIsRefused(t *testing.T) {
 	g.XAuth("other-all-0123456").Get("/v2/sms/credit").Mentions(t, 200, "credit")
 	g.Admin().Get("/admin/events").Mentions(t, 200, "data")
 	g.As("").Get("/healthz").Is(t, 200, `{"status": "alive"}`)
-	if n := refusedOf(g, t, "api"); n != 6 {
-		t.Errorf("%v refusals are counted, want 6", n)
+	if n := refusedCount(g, t, "api"); n != 6 {
+		t.Errorf("counted refusals = %v, want 6", n)
 	}
-	if logged := strings.Count(g.Logs.String(), "requests refused: the gateway is overloaded"); logged == 0 || logged > 6 {
-		t.Errorf("%d log lines about refused requests, want 1 to 6", logged)
+	if logLines := strings.Count(g.Logs.String(), "requests refused: the gateway is overloaded"); logLines == 0 || logLines > 6 {
+		t.Errorf("log lines about refused requests = %d, want 1 to 6", logLines)
 	}
 	release()
-	if a := <-lookup; a.Status != 200 {
-		t.Errorf("the lookup that hung: %d %s", a.Status, a.Body)
+	if resp := <-lookup; resp.Status != 200 {
+		t.Errorf("the lookup after its release: %d %s, want 200", resp.Status, resp.Body)
 	}
-	x.Get("/v2/sms/credit").Mentions(t, 200, "credit")
+	customer.Get("/v2/sms/credit").Mentions(t, 200, "credit")
 }
 
 // TestRefusedFramesAreNotStored posts more frames at once than the limit allows. The journal
 // has exactly the frames that were answered 200; the others are answered 503.
 func TestRefusedFramesAreNotStored(t *testing.T) {
 	t.Parallel()
-	g := overloaded(t, "PENSTOCK_OVERLOAD_WEBHOOKS_REQUESTS=2", "PENSTOCK_OVERLOAD_WAIT=1ms")
+	g := newLimitedGateway(t, "PENSTOCK_OVERLOAD_WEBHOOKS_REQUESTS=2", "PENSTOCK_OVERLOAD_WAIT=1ms")
 	g.Run()
 	var accepted, refused atomic.Int64
 	var wg sync.WaitGroup
@@ -120,17 +120,17 @@ func TestRefusedFramesAreNotStored(t *testing.T) {
 		wg.Go(func() {
 			c := g.As("acme-all-0123456")
 			for n := 0; n < 20 || refused.Load() == 0 && n < 1000; n++ {
-				a, err := c.Try("POST", "/webhooks/lorawan", fmt.Sprintf(`{"devEUI": "%016x", "n": %d}`, i, n))
+				resp, err := c.Try("POST", "/webhooks/lorawan", fmt.Sprintf(`{"devEUI": "%016x", "n": %d}`, i, n))
 				switch {
 				case err != nil:
 					t.Error(err)
 					return
-				case a.Status == 200:
+				case resp.Status == 200:
 					accepted.Add(1)
-				case a.Status == 503 && a.Header.Get("Retry-After") != "":
+				case resp.Status == 503 && resp.Header.Get("Retry-After") != "":
 					refused.Add(1)
 				default:
-					t.Errorf("%d %s", a.Status, a.Body)
+					t.Errorf("%d %s", resp.Status, resp.Body)
 				}
 			}
 		})
@@ -138,10 +138,10 @@ func TestRefusedFramesAreNotStored(t *testing.T) {
 	wg.Wait()
 	m := e2e.Metrics(t, g.As("").Get("/metrics").Body)
 	if got := int64(m[`penstock_entries_accepted_total{kind="uplink"}`]); got != accepted.Load() {
-		t.Errorf("%d posts are journalled, %d were answered 200", got, accepted.Load())
+		t.Errorf("posts in the journal = %d, want %d, the posts with status 200", got, accepted.Load())
 	}
-	if got := int64(refusedOf(g, t, "webhooks")); got != refused.Load() || got == 0 {
-		t.Errorf("%d refusals are counted, %d posts were answered 503", got, refused.Load())
+	if got := int64(refusedCount(g, t, "webhooks")); got != refused.Load() || got == 0 {
+		t.Errorf("counted refusals = %d, want %d, the posts with status 503", got, refused.Load())
 	}
 	for _, kind := range []string{"webhooks", "api"} {
 		for _, name := range []string{"in_flight", "waiting"} {
@@ -152,34 +152,34 @@ func TestRefusedFramesAreNotStored(t *testing.T) {
 	}
 }
 
-// TestSlowConnectionsDoNotKeepOutOthers opens connections that send only a part of a head or
-// body. They take no slots and give way to other connections.
-func TestSlowConnectionsDoNotKeepOutOthers(t *testing.T) {
+// TestSlowConnectionsDoNotBlockOthers opens connections that send only a part of a head or body. Slow
+// connections take no slots, and are closed to make room for other connections.
+func TestSlowConnectionsDoNotBlockOthers(t *testing.T) {
 	t.Parallel()
-	const slow = 60
-	g := overloaded(t, "PENSTOCK_OVERLOAD_WEBHOOKS_REQUESTS=2", "PENSTOCK_OVERLOAD_CONNECTIONS=20")
+	const slowCount = 60
+	g := newLimitedGateway(t, "PENSTOCK_OVERLOAD_WEBHOOKS_REQUESTS=2", "PENSTOCK_OVERLOAD_CONNECTIONS=20")
 	g.HTTP.Transport = &http.Transport{DisableKeepAlives: true} // the gateway would close an idle connection to make room
 	g.Run()
 	addr := strings.TrimPrefix(g.URL(), "http://")
-	for i := range slow {
+	for i := range slowCount {
 		conn, err := net.Dial("tcp", addr)
 		relaytest.NoError(t, err)
 		t.Cleanup(func() { _ = conn.Close() })
-		begin := "POST /webhooks/gen"
+		partialRequest := "POST /webhooks/gen"
 		if i%2 == 0 {
-			begin = "POST /webhooks/generic HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer acme-all-0123456\r\nContent-Length: 100\r\n\r\n{"
+			partialRequest = "POST /webhooks/generic HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer acme-all-0123456\r\nContent-Length: 100\r\n\r\n{"
 		}
-		_, err = io.WriteString(conn, begin)
+		_, err = io.WriteString(conn, partialRequest)
 		relaytest.NoError(t, err)
 		if i%10 == 0 {
 			g.As("acme-all-0123456").Post("/webhooks/lorawan", fmt.Sprintf(`{"devEUI": "70b3d57ed0000001", "n": %d}`, i)).Is(t, 200, "")
 			g.As("").Get("/healthz").Is(t, 200, `{"status": "alive"}`)
 		}
 	}
-	if refusedOf(g, t, "connections") == 0 { // slow connections that ended by a timeout do not count
+	if refusedCount(g, t, "connections") == 0 { // slow connections that ended by a timeout do not count
 		t.Error("no slow connection was closed to make room")
 	}
-	if n := refusedOf(g, t, "webhooks"); n != 0 {
-		t.Errorf("%v posts were refused", n)
+	if n := refusedCount(g, t, "webhooks"); n != 0 {
+		t.Errorf("refused posts = %v, want 0", n)
 	}
 }

@@ -32,14 +32,14 @@ func TestRulesSurviveKills(t *testing.T) {
 		endpoint := newNotices(t)
 		g := e2e.NewGateway(t, s, e2e.Fixture(t, "load.yaml", "SINK", endpoint.url), "PENSTOCK_RULES_ACTIONS_PER_MINUTE=1000000")
 		g.Spawn()
-		endpoint.rules(g.As("acme-all-0123456"))
+		endpoint.createRules(g.As("acme-all-0123456"))
 		l := g.StartLoad(e2e.Connections)
 		var outageEnd <-chan time.Time
 		for round := range kills {
 			e2e.SleepRandomly(random, 400*time.Millisecond)
 			if s.Redis != nil && round == kills/2 {
 				s.Redis.Stop()
-				outageEnd = time.After(outage(t))
+				outageEnd = time.After(outageTime(t))
 				l.AwaitMessages(t, 20)
 			}
 			g.Kill()
@@ -53,20 +53,19 @@ func TestRulesSurviveKills(t *testing.T) {
 		l.AwaitMessages(t, 20)
 		l.End()
 		if len(l.Frames.Acked) == 0 {
-			t.Fatalf("there was no load: %v", l.Refused)
+			t.Fatalf("no frames were acknowledged: %v", l.Refused)
 		}
 		g.AwaitProcessed()
 		endpoint.check(t, l)
-		g.EndCleanly()
+		g.TerminateCleanly()
 	})
 }
 
-// notices is an endpoint for the actions of rules and records their requests.
+// notices is an endpoint for the actions of rules. It records their requests.
 type notices struct {
 	url string
 	mu  sync.Mutex
-	// alarms has the webhook-ids by alarm and state, frames the webhook-ids by device and
-	// time.
+	// alarms are the webhook-ids by alarm and state; frames are the webhook-ids by device and time.
 	alarms, frames map[string]map[string]bool
 }
 
@@ -86,19 +85,19 @@ func (n *notices) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	case "/alarm":
 		var notice e2e.RuleNotice
 		if json.Unmarshal(body, &notice) == nil {
-			add(n.alarms, notice.AlarmID+" "+notice.State, id)
+			addID(n.alarms, notice.AlarmID+" "+notice.State, id)
 		}
 	case "/batch":
 		var batch []e2e.RuleNotice
 		if json.Unmarshal(body, &batch) == nil {
 			for _, notice := range batch {
-				add(n.frames, notice.Device.Identifier+" "+notice.Time, id)
+				addID(n.frames, notice.Device.Identifier+" "+notice.Time, id)
 			}
 		}
 	}
 }
 
-func add(sets map[string]map[string]bool, key, id string) {
+func addID(sets map[string]map[string]bool, key, id string) {
 	if sets[key] == nil {
 		sets[key] = map[string]bool{}
 	}
@@ -110,9 +109,9 @@ const isHot = `int(values.generic_1) % 16777216 % 100 < 50`
 
 func hotValue(value float64) bool { return int(value)%16777216%(2*e2e.DevicesEach) < e2e.DevicesEach }
 
-// rules creates a rule that raises alarms for all devices, and a rule that forwards the frames
-// of all devices in batches.
-func (n *notices) rules(c e2e.Client) {
+// createRules creates a rule that raises alarms for all devices, and a rule that forwards the frames of
+// all devices in batches.
+func (n *notices) createRules(c e2e.Client) {
 	c.Gateway.T.Helper()
 	c.Post("/iot/rules", fmt.Sprintf(`{"name":"Hot","on":"reading","when":%q,"actions":[{"action":"http_post","parameters":["%s/alarm"]}]}`, isHot, n.url)).Mentions(c.Gateway.T, 201)
 	c.Post("/iot/rules", fmt.Sprintf(`{"name":"All","on":"reading","devices":{"name":"*"},"batch":{"count":20,"every":"2s"},
@@ -143,7 +142,7 @@ func (n *notices) check(t *testing.T, l *e2e.Load) {
 		}
 		got, ids := listAlarms(acme, acme.AwaitDevice(devEUI))
 		if !slices.Equal(got, want) {
-			t.Errorf("the alarms of %s: %q\nwant %q", devEUI, got, want)
+			t.Errorf("alarms of %s = %q\nwant %q", devEUI, got, want)
 		}
 		alarms = append(alarms, ids...)
 	}
@@ -157,7 +156,7 @@ func (n *notices) check(t *testing.T, l *e2e.Load) {
 			lost := slices.DeleteFunc(slices.Clone(tc.want), func(key string) bool { return tc.received[key] != nil })
 			return fmt.Sprintf("%d of %d are missing: %.5q", len(lost), len(tc.want), lost), len(lost) == 0
 		})
-		n.once(t, kind, tc.want, tc.received)
+		n.checkOnce(t, kind, tc.want, tc.received)
 	}
 	t.Logf("%d frames of %d devices, %d states of alarms", len(frames), len(l.Frames.Acked), len(alarms))
 }
@@ -173,18 +172,18 @@ func loadedDevices() (devEUIs []string) {
 	return devEUIs
 }
 
-// once fails the test if a notice arrived in several requests or was not expected.
-func (n *notices) once(t *testing.T, kind string, want []string, received map[string]map[string]bool) {
+// checkOnce fails the test if a notice arrived in several requests or was not expected.
+func (n *notices) checkOnce(t *testing.T, kind string, want []string, received map[string]map[string]bool) {
 	t.Helper()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for key, ids := range received {
 		if len(ids) != 1 {
-			t.Errorf("%s %s arrived in %d requests", kind, key, len(ids))
+			t.Errorf("%s %s arrived in %d requests, want 1", kind, key, len(ids))
 		}
 	}
 	if len(received) != len(want) {
-		t.Errorf("%d notices of kind %q arrived, want %d", len(received), kind, len(want))
+		t.Errorf("got %d notices of kind %q, want %d", len(received), kind, len(want))
 	}
 }
 
@@ -198,13 +197,13 @@ func listAlarms(c e2e.Client, device string) (list, states []string) {
 		ClearedAt *string `json:"cleared_at"`
 	}
 	for _, a := range e2e.List[alarm](c, "/iot/alarms?limit=500&device_id="+device) {
-		ended := ""
+		clearedAt := ""
 		states = append(states, a.ID+" raised")
 		if a.ClearedAt != nil {
-			ended = *a.ClearedAt
+			clearedAt = *a.ClearedAt
 			states = append(states, a.ID+" cleared")
 		}
-		list = append(list, a.RaisedAt+" – "+ended)
+		list = append(list, a.RaisedAt+" – "+clearedAt)
 	}
 	slices.Reverse(list)
 	return list, states

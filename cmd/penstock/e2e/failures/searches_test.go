@@ -30,11 +30,11 @@ func postLarge(g *e2e.Gateway) {
 	g.AwaitProcessed()
 }
 
-// TestSearchesAreBounded starts many searches at the same time. Those above the limit are
-// refused, the gateway serves other requests meanwhile, and its memory stays bounded.
+// TestSearchesAreBounded starts many searches at the same time. Searches above the limit are refused,
+// the gateway serves other requests, and its memory stays bounded.
 func TestSearchesAreBounded(t *testing.T) {
 	t.Parallel()
-	g := overloaded(t)
+	g := newLimitedGateway(t)
 	g.Spawn()
 	g.AddUser("viv", "viewer", "")
 	viewer := g.SignIn("viv")
@@ -46,11 +46,11 @@ func TestSearchesAreBounded(t *testing.T) {
 		var wg sync.WaitGroup
 		for range searches {
 			wg.Go(func() {
-				a, err := viewer.Try("GET", path, "")
+				resp, err := viewer.Try("GET", path, "")
 				if err != nil {
 					t.Errorf("%s: %v", path, err)
 				}
-				results <- a
+				results <- resp
 			})
 		}
 		maxInFlight := 0.0
@@ -63,22 +63,22 @@ func TestSearchesAreBounded(t *testing.T) {
 		wg.Wait()
 		close(results)
 		refused, size := 0, 0
-		for a := range results {
-			size += len(a.Body)
+		for resp := range results {
+			size += len(resp.Body)
 			switch {
-			case a.Status == 503 && a.Header.Get("Retry-After") != "" && strings.Contains(a.Body, "Too many searches"):
+			case resp.Status == 503 && resp.Header.Get("Retry-After") != "" && strings.Contains(resp.Body, "Too many searches"):
 				refused++
-			case a.Status != 200:
-				t.Errorf("%s: %d %s", path, a.Status, a.Body)
+			case resp.Status != 200:
+				t.Errorf("%s: %d %s", path, resp.Status, resp.Body)
 			}
 		}
 		t.Logf("%s: %v at once, %d refused, %d bytes of answers; %d KiB at the peak", path, maxInFlight, refused, size, g.Memory("VmHWM"))
 		if maxInFlight == 0 || maxInFlight > maxRunning {
-			t.Errorf("%s: %v searches ran at once, want at most %d", path, maxInFlight, maxRunning)
+			t.Errorf("%s: simultaneous searches = %v, want 1 to %d", path, maxInFlight, maxRunning)
 		}
 	}
 	if peak := g.Memory("VmHWM"); peak > maxSearchMemory {
-		t.Errorf("the gateway used %d KiB, want at most %d", peak, maxSearchMemory)
+		t.Errorf("peak memory = %d KiB, want at most %d", peak, maxSearchMemory)
 	}
-	relaytest.Equal(t, "the searches in flight", e2e.Metrics(t, g.As("").Get("/metrics").Body)[`penstock_requests_in_flight{kind="searches"}`], 0)
+	relaytest.Equal(t, "the number of searches in flight", e2e.Metrics(t, g.As("").Get("/metrics").Body)[`penstock_requests_in_flight{kind="searches"}`], 0)
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// testEndlessCodec posts hundreds of frames for a codec that never ends, and then frames for
-// other decoders. The codec is suspended, and the other frames are decoded.
+// testEndlessCodec posts hundreds of frames for a codec with an endless loop, and then frames for other
+// decoders. The codec is suspended, and the other frames are decoded.
 func testEndlessCodec(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
 	acme, globex := g.As("acme-all-0123456"), g.As("globex-all-0123456")
 	const frames = 200
-	const devEUI, other, neighbour = "70b3d57ed00e0001", "70b3d57ed00e0002", "70b3d57ed00e0003"
+	const devEUI, globexEUI, acmeEUI = "70b3d57ed00e0001", "70b3d57ed00e0002", "70b3d57ed00e0003"
 	frame := func(n int, devEUI string) string {
 		return fmt.Sprintf(`{"deduplicationId":"loop-%s-%d","time":"2026-03-01T10:15:30Z","deviceInfo":{"devEui":%q,"deviceName":"Probe"},"fCnt":%d,"fPort":2,"data":"A2cBEA=="}`, devEUI, n, devEUI, n)
 	}
@@ -26,35 +26,35 @@ func testEndlessCodec(t *testing.T, s *e2e.Site) {
 	for n := range frames {
 		e2e.PostWebhook(t, acme, "/webhooks/lorawan?event=up&decoder_id="+loop, frame(n, devEUI))
 	}
-	e2e.PostWebhook(t, globex, "/webhooks/lorawan?event=up&decoder_id=lpp", frame(0, other))
-	e2e.PostWebhook(t, acme, "/webhooks/lorawan?event=up&decoder_id=lpp", frame(0, neighbour))
-	for identifier, c := range map[string]e2e.Client{other: globex, neighbour: acme} {
+	e2e.PostWebhook(t, globex, "/webhooks/lorawan?event=up&decoder_id=lpp", frame(0, globexEUI))
+	e2e.PostWebhook(t, acme, "/webhooks/lorawan?event=up&decoder_id=lpp", frame(0, acmeEUI))
+	for identifier, c := range map[string]e2e.Client{globexEUI: globex, acmeEUI: acme} {
 		relaytest.Eventually(t, "the reading of "+identifier, func() (any, bool) {
-			a := c.Get("/iot/devices/identifier/" + identifier)
-			if a.Status != 200 {
-				return a.Body, false
+			resp := c.Get("/iot/devices/identifier/" + identifier)
+			if resp.Status != 200 {
+				return resp.Body, false
 			}
 			got := e2e.FormatReadings(c.Readings(c.AwaitDevice(identifier), ""))
 			return got, got == "temperature_3=27.2@2026-03-01 10:15:30"
 		})
 	}
 	g.AwaitProcessed()
-	relaytest.Eventually(t, "every frame has ended", func() (any, bool) {
+	relaytest.Eventually(t, "every frame is quarantined", func() (any, bool) {
 		events := g.Events("state=quarantined&limit=1000&device=" + devEUI)
 		return len(events), len(events) == frames
 	})
 	events := g.Events("state=quarantined&limit=1000&device=" + devEUI)
 	if !strings.Contains(events[0].Reason, "is suspended until ") || !strings.Contains(events[0].Reason, "exceeded its limits ") {
-		t.Errorf("the reason of the newest event is %q", events[0].Reason)
+		t.Errorf("reason of the newest event = %q, want that the codec is suspended and exceeded its limits", events[0].Reason)
 	}
-	var calls int // each call took the whole time limit before other frames were decoded
+	var calls int // calls of the codec that took the whole time limit
 	for _, event := range events {
 		if strings.Contains(event.Reason, "did not end within") {
 			calls++
 		}
 	}
 	if calls == 0 || calls > frames/4 {
-		t.Errorf("the codec was called for %d of %d frames, want a few, because it is suspended", calls, frames)
+		t.Errorf("the codec was called for %d of %d frames, want 1 to a quarter, because the codec is suspended", calls, frames)
 	}
 	g.AwaitMetric("penstock_decoders_suspended", 1)
 	g.AwaitMetric("penstock_decoder_suspensions_total", 1)
@@ -71,7 +71,7 @@ func testEndlessCodec(t *testing.T, s *e2e.Site) {
 	})
 }
 
-// testCodecClock checks the clock of a codec, for frames, posted readings and trials.
+// testCodecClock checks the time that a codec reads, for frames, posted readings and trials.
 func testCodecClock(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
 	acme := g.As("acme-all-0123456")
@@ -83,13 +83,13 @@ func testCodecClock(t *testing.T, s *e2e.Site) {
 	const frameTime, clocks = "2026-03-02T08:00:00Z", "2026-03-02T08:00:00.000Z 2026-03-02T08:00:00.000Z"
 	acme.Post("/iot/devices/"+id+"/readings", `{"reading":[{"hex":"01","time":"`+frameTime+`"}]}`).Mentions(t, 200, clocks)
 	g.Admin().Post("/admin/decoders/try", `{"device_id":"`+id+`","frames":[{"hex":"01","time":"`+frameTime+`"}]}`).Mentions(t, 200, clocks)
-	month := time.Now().UTC().Format("2006-01") // the month before the request; the condition also allows the month after it
-	if a := g.Admin().Post("/admin/decoders/try", `{"device_id":"`+id+`","frames":[{"hex":"01"}]}`); !strings.Contains(a.Body, month) && !strings.Contains(a.Body, time.Now().UTC().Format("2006-01")) {
-		t.Errorf("a frame without a time: %s", a.Body)
+	month := time.Now().UTC().Format("2006-01") // the month before the request; the condition also allows the month after the request
+	if resp := g.Admin().Post("/admin/decoders/try", `{"device_id":"`+id+`","frames":[{"hex":"01"}]}`); !strings.Contains(resp.Body, month) && !strings.Contains(resp.Body, time.Now().UTC().Format("2006-01")) {
+		t.Errorf("a frame without a time: answer = %s, want the present month", resp.Body)
 	}
 }
 
-// testLongSource creates codecs as long as the longest published ones and of the maximum
+// testLongSource creates a codec as long as the longest published codec, and a codec of the maximum
 // length. A longer source is refused.
 func testLongSource(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
@@ -114,9 +114,9 @@ func testLongSource(t *testing.T, s *e2e.Site) {
 	e2e.PostWebhook(t, acme, "/webhooks/lorawan?event=up&decoder_id="+long, e2e.Fixture(t, "chirpstack/up.json", "70b3d57ed0001234", fridge))
 	g.AwaitProcessed()
 	if got := e2e.FormatReadings(acme.Readings(acme.AwaitDevice(fridge), "")); !strings.HasPrefix(got, "temperature=3@") {
-		t.Errorf("readings %q, want temperature 3", got)
+		t.Errorf("readings = %q, want temperature 3", got)
 		for _, e := range g.Events("state=quarantined") {
-			t.Errorf("%s is in quarantine: %s", e.ID, e.Reason)
+			t.Errorf("event %s is quarantined: %s", e.ID, e.Reason)
 		}
 	}
 }

@@ -15,13 +15,12 @@ import (
 )
 
 const (
-	// hasty reads an unsigned temperature, and throws if there is no second
-	// byte.
-	hasty = `function decodeUplink(input) {
+	// wrongSource reads an unsigned temperature, and throws if the second byte is missing.
+	wrongSource = `function decodeUplink(input) {
   var raw = input.bytes[0] * 256 + input.bytes[1].valueOf();
   return {data: {temperature: raw / 10}};
 }`
-	careful = `function decodeUplink(input) {
+	correctedSource = `function decodeUplink(input) {
   var raw = input.bytes.length > 1 ? input.bytes[0] * 256 + input.bytes[1] : input.bytes[0];
   return {data: {temperature: (raw > 32767 ? raw - 65536 : raw) / 10}};
 }`
@@ -35,11 +34,11 @@ func fridgeFrame(n int, payload ...byte) string {
 		n, n, fridge, n, base64.StdEncoding.EncodeToString(payload))
 }
 
-// testCorrectedDecoder corrects a decoder as an operator does, with a trial, a dry run and a replay.
+// testCorrectedDecoder corrects a decoder with a trial, a dry run and a replay.
 func testCorrectedDecoder(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
 	acme := g.As("acme-all-0123456")
-	decoder := acme.CreateDecoder("javascript", hasty)
+	decoder := acme.CreateDecoder("javascript", wrongSource)
 	acme.Post("/iot/decoders/"+decoder+"/sensors", `{"sensor_type_id":"temperature","key":"temperature"}`).Mentions(t, 200, "temperature")
 	for n, payload := range [][]byte{{0x00, 0x28}, {0xff, 0xf6}, {0x30}, {0x00, 0x1e}} {
 		e2e.PostWebhook(t, acme, "/webhooks/lorawan?event=up&decoder_id="+decoder, fridgeFrame(n, payload...))
@@ -47,18 +46,18 @@ func testCorrectedDecoder(t *testing.T, s *e2e.Site) {
 	g.AwaitProcessed()
 	id := acme.AwaitDevice(fridge)
 	const wrongReadings = "temperature=3@2026-03-01 10:03:00 temperature=6552.6@2026-03-01 10:01:00 temperature=4@2026-03-01 10:00:00"
-	relaytest.Equal(t, "readings of the hasty decoder", e2e.FormatReadings(acme.Readings(id, "")), wrongReadings)
+	relaytest.Equal(t, "readings of the wrong source", e2e.FormatReadings(acme.Readings(id, "")), wrongReadings)
 	events := g.Events("state=quarantined&device=" + fridge)
 	if len(events) != 1 {
-		t.Fatalf("%d events are in quarantine, want 1", len(events))
+		t.Fatalf("number of quarantined events = %d, want 1", len(events))
 	}
 	if !strings.Contains(events[0].Reason, "line 2, column") {
-		t.Fatalf("the reason is %q, want one that names line 2 and a column", events[0].Reason)
+		t.Fatalf("reason = %q, want line 2 and a column", events[0].Reason)
 	}
 	tryCorrection(g, decoder, id)
 	relaytest.Equal(t, "readings after trying", e2e.FormatReadings(acme.Readings(id, "")), wrongReadings)
 
-	acme.Do("PATCH", "/iot/decoders/"+decoder, string(relaytest.Must(json.Marshal(map[string]string{"source": careful}))(t))).Mentions(t, 200, decoder)
+	acme.Do("PATCH", "/iot/decoders/"+decoder, string(relaytest.Must(json.Marshal(map[string]string{"source": correctedSource}))(t))).Mentions(t, 200, decoder)
 	selection := `{"kind":"uplink","q":"` + fridge + `"`
 	var dryRun admin.DryRun
 	g.Admin().Post("/admin/events/replay", selection+`,"dry_run":true}`).Decode(t, &dryRun)
@@ -71,10 +70,10 @@ func testCorrectedDecoder(t *testing.T, s *e2e.Site) {
 		relaytest.Equal(t, "readings after the replay", e2e.FormatReadings(acme.Readings(id, "")),
 			"temperature=3@2026-03-01 10:03:00 temperature=4.8@2026-03-01 10:02:00 temperature=-1@2026-03-01 10:01:00 temperature=4@2026-03-01 10:00:00")
 		relaytest.Equal(t, "latest after the replay", e2e.FormatReadings(acme.LatestReadings(id)), "temperature=3@2026-03-01 10:03:00")
-		relaytest.Equal(t, "the number of events still in quarantine", len(g.Events("state=quarantined&device="+fridge)), 0)
+		relaytest.Equal(t, "the number of quarantined events after the replay", len(g.Events("state=quarantined&device="+fridge)), 0)
 		if s.Influx != nil {
 			if n := s.Influx.Count(t, g.Setting("PENSTOCK_INFLUX_BUCKET"), "temperature", "value"); n != 4 {
-				t.Errorf("InfluxDB has %d readings of four frames, want 4", n)
+				t.Errorf("readings in InfluxDB = %d, want 4", n)
 			}
 		}
 	}
@@ -83,7 +82,7 @@ func testCorrectedDecoder(t *testing.T, s *e2e.Site) {
 	relaytest.Equal(t, "the dry run after the replay", dryRunSummary(dryRun), "; 4 examined, 4 done, 0 differ, 0 added, 0 changed, 4 unchanged")
 }
 
-// dryRunSummary returns a dry run in a short form.
+// dryRunSummary returns the changes and the counts of a dry run as text.
 func dryRunSummary(r admin.DryRun) string {
 	var events []string
 	for _, e := range r.Differ {
@@ -99,12 +98,12 @@ func dryRunSummary(r admin.DryRun) string {
 		r.Examined, r.Events.Done, r.Events.Differ, r.Readings.Added, r.Readings.Changed, r.Readings.Unchanged)
 }
 
-// tryCorrection runs the careful source on the device's stored frames, before the source is
-// saved, and the hasty decoder on one of them.
+// tryCorrection runs correctedSource on the device's stored frames before it is saved, and runs the
+// stored decoder on a payload.
 func tryCorrection(g *e2e.Gateway, decoder, device string) {
 	g.T.Helper()
 	source := filepath.Join(g.Dir, "careful.js")
-	relaytest.NoError(g.T, os.WriteFile(source, []byte(careful), 0o600))
+	relaytest.NoError(g.T, os.WriteFile(source, []byte(correctedSource), 0o600))
 	const want = `frame 1  2026-03-01T10:03:00Z  event …  device 70b3d57ed00f0001  chirpstack-v4  001e  port 2  … µs
   temperature = 3
   reading temperature (temperature): 3, stored is 3
@@ -119,7 +118,7 @@ frame 3  2026-03-01T10:01:00Z  event …  device 70b3d57ed00f0001  chirpstack-v4
 `
 	got := g.RunCommand("", "decode", "--device", device, "--last", "3", "--source", source)
 	if got.Mentions(g.T, e2e.ExitDone); !e2e.LinesMatch(strings.Split(want, "\n"), strings.Split(got.Stdout, "\n")) {
-		g.T.Errorf("the frames of the device:\n%s", got.Stdout)
+		g.T.Errorf("frames of the device = %s\nwant %s", got.Stdout, want)
 	}
 	g.RunCommand("", "decode", "--decoder", decoder, "--hex", "30").Mentions(g.T, e2e.ExitFailed, "error: javascript: decodeUplink: line 2, column")
 	g.RunCommand("", "replay", "events", "--kind", "uplink", "-q", fridge, "--dry-run").Mentions(g.T, e2e.ExitDone, "4 examined: 3 would be stored, 1 quarantined; 0 differ")
@@ -133,7 +132,7 @@ func TestDecodeWithoutAGateway(t *testing.T) {
 		relaytest.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 		return filepath.Join(dir, name)
 	}
-	js, expr := file("codec.js", careful), file("codec.expr", "temperature = bytes[0] * 0.5")
+	js, expr := file("codec.js", correctedSource), file("codec.expr", "temperature = bytes[0] * 0.5")
 	clock := file("clock.js", "function decodeUplink(input) { return {data: {received: input.recvTime, now: new Date(), this_century: Date.now() > 1.7e12}} }")
 	up := file("up.json", e2e.Fixture(t, "chirpstack/up.json"))
 	form := file("sigfox.txt", "device=1A2B3C&data=30&time=1700000000&seqNumber=5")
@@ -153,8 +152,8 @@ func TestDecodeWithoutAGateway(t *testing.T) {
 		{"a post that is not JSON", []string{"--source", expr, "--body", form, "--content-type", "application/x-www-form-urlencoded", "--path", "lpwan"}, "", 0, "temperature = 24\n"},
 		{"the readings of sensors", []string{"--source", expr, "--hex", "02", "--sensor", "temperature=t1"}, "", 0, "reading temperature (t1): 1\n"},
 		{"several frames", []string{"--source", expr, "--hex", "02", "--hex", "04"}, "", 0, "temperature = 2\n"},
-		{"as JSON", []string{"--source", expr, "--hex", "02", "--json", "--f-port", "7"}, "", 0, `"fPort": 7,`},
-		{"a frame that it cannot read", []string{"--codec", "cayenne_lpp", "--hex", "0367"}, "", e2e.ExitFailed, "error: cayenne_lpp"},
+		{"the output as JSON", []string{"--source", expr, "--hex", "02", "--json", "--f-port", "7"}, "", 0, `"fPort": 7,`},
+		{"a frame that the codec cannot read", []string{"--codec", "cayenne_lpp", "--hex", "0367"}, "", e2e.ExitFailed, "error: cayenne_lpp"},
 		{"a source that does not compile", []string{"--source", "-", "--codec", "javascript", "--hex", "01"}, "function (", e2e.ExitFailed, "decode: source: javascript: line 1, column"},
 		{"no frame", []string{"--source", js}, "", e2e.ExitFailed, "decode: frames: "},
 		{"no codec", []string{"--hex", "01"}, "", e2e.ExitFailed, "give a codec"},

@@ -29,8 +29,8 @@ func testCredentials(t *testing.T, s *e2e.Site) {
 		{"decoders accept a Bearer token", "GET", "/iot/decoders", "", "Authorization", "Bearer acme-all-0123456", 200, ""},
 		{"decoders accept a bare token", "GET", "/iot/decoders", "", "Authorization", "acme-all-0123456", 200, ""},
 		{"decoders accept a token without scopes", "GET", "/iot/decoders", "", "Authorization", "acme-customer-0123456", 200, ""},
-		{"decoders accept no Basic", "GET", "/iot/decoders", "", "Authorization", basic("acme-all-0123456"), 401, unauthenticated},
-		{"decoders accept no X-Auth-Token", "GET", "/iot/decoders", "", "X-Auth-Token", "acme-all-0123456", 401, unauthenticated},
+		{"decoders refuse Basic", "GET", "/iot/decoders", "", "Authorization", basic("acme-all-0123456"), 401, unauthenticated},
+		{"decoders refuse X-Auth-Token", "GET", "/iot/decoders", "", "X-Auth-Token", "acme-all-0123456", 401, unauthenticated},
 		{"decoders need a token", "GET", "/iot/decoders", "", "", "", 401, unauthenticated},
 		{"decoders need a known token", "GET", "/iot/decoders", "", "Authorization", "Bearer acme-al", 401, unauthenticated},
 		{"decoders need the scope", "GET", "/iot/decoders", "", "Authorization", "Bearer acme-hook-0123456", 403, unauthorised},
@@ -40,15 +40,15 @@ func testCredentials(t *testing.T, s *e2e.Site) {
 		{"webhooks accept X-Auth-Token", "POST", "/webhooks/lorawan", `{}`, "X-Auth-Token", "acme-hook-0123456", 200, ""},
 		{"webhooks need a token", "POST", "/webhooks/lorawan", `{}`, "", "", 401, unauthenticated},
 		{"webhooks need a known token", "POST", "/webhooks/lorawan", `{}`, "Authorization", basic("nobody"), 401, unauthenticated},
-		{"webhooks need their scope to be named", "POST", "/webhooks/lorawan", `{}`, "Authorization", "Bearer acme-customer-0123456", 403, forbidden},
+		{"webhooks need their scope", "POST", "/webhooks/lorawan", `{}`, "Authorization", "Bearer acme-customer-0123456", 403, forbidden},
 		{"carriers accept Bearer", "POST", "/inbound/sms/json", sms, "Authorization", "Bearer acme-all-0123456", 200, ""},
 		{"carriers accept Basic", "POST", "/inbound/sms/json", sms, "Authorization", basic("acme-all-0123456"), 200, ""},
 		{"carriers accept X-Auth-Token", "POST", "/inbound/sms/json", sms, "X-Auth-Token", "acme-all-0123456", 200, ""},
 		{"carriers need a known token", "POST", "/inbound/sms/json", sms, "X-Auth-Token", "nobody", 401, unauthenticated},
-		{"carriers need their scope to be named", "POST", "/inbound/sms/json", sms, "Authorization", "Bearer acme-customer-0123456", 403, forbidden},
-		{"the operator's paths accept the admin token", "GET", "/admin/deliveries", "", "Authorization", "Bearer " + e2e.AdminToken, 200, ""},
-		{"the operator's paths need the admin token", "GET", "/admin/deliveries", "", "", "", 401, unauthenticated},
-		{"the operator's paths accept no customer's token", "PUT", "/admin/inventory", "{}", "Authorization", "Bearer acme-all-0123456", 401, unauthenticated},
+		{"carriers need their scope", "POST", "/inbound/sms/json", sms, "Authorization", "Bearer acme-customer-0123456", 403, forbidden},
+		{"the admin API accepts the admin token", "GET", "/admin/deliveries", "", "Authorization", "Bearer " + e2e.AdminToken, 200, ""},
+		{"the admin API needs a token", "GET", "/admin/deliveries", "", "", "", 401, unauthenticated},
+		{"the admin API refuses an account's token", "PUT", "/admin/inventory", "{}", "Authorization", "Bearer acme-all-0123456", 401, unauthenticated},
 		{"the admin token belongs to no account", "GET", "/iot/devices", "", "Authorization", "Bearer " + e2e.AdminToken, 401, unauthenticated},
 		{"health needs no token", "GET", "/healthz", "", "", "", 200, ""},
 		{"readiness needs no token", "GET", "/readyz", "", "", "", 200, ""},
@@ -59,11 +59,11 @@ func testCredentials(t *testing.T, s *e2e.Site) {
 			if tc.header != "" {
 				c = c.With(tc.header, tc.value)
 			}
-			a := c.Do(tc.method, tc.path, tc.body)
-			if tc.status == 200 && a.Status == 200 {
+			resp := c.Do(tc.method, tc.path, tc.body)
+			if tc.status == 200 && resp.Status == 200 {
 				return
 			}
-			a.Is(t, tc.status, tc.answer)
+			resp.Is(t, tc.status, tc.answer)
 		})
 	}
 }
@@ -87,10 +87,10 @@ func testIsolation(t *testing.T, s *e2e.Site) {
 		{"a device's sensors", "GET", "/iot/devices/" + device + "/sensors", "", 404, ""},
 		{"a device's readings", "GET", "/iot/devices/" + device + "/readings", "", 404, ""},
 		{"a device's latest readings", "GET", "/iot/devices/" + device + "/readings/latest", "", 404, ""},
-		{"a sensor, to change it", "PATCH", "/iot/sensors/" + sensor, `{"slope": 100}`, 404, ""},
+		{"a sensor to change", "PATCH", "/iot/sensors/" + sensor, `{"slope": 100}`, 404, ""},
 		{"a decoder", "GET", "/iot/decoders/" + decoder, "", 404, ""},
 		{"a decoder's sensors", "GET", "/iot/decoders/" + decoder + "/sensors", "", 404, ""},
-		{"a decoder, to add a sensor", "POST", "/iot/decoders/" + decoder + "/sensors", `{"sensor_type_id": "humidity", "key": "t"}`, 404, ""},
+		{"a decoder for a new sensor", "POST", "/iot/decoders/" + decoder + "/sensors", `{"sensor_type_id": "humidity", "key": "t"}`, 404, ""},
 		{"any device in the list", "GET", "/iot/devices", "", 200, `{"data": []}`},
 		{
 			"any decoder in the list", "GET", "/iot/decoders", "", 200,
@@ -104,22 +104,22 @@ func testIsolation(t *testing.T, s *e2e.Site) {
 	t.Run("the sensor was not changed", func(t *testing.T) {
 		acme.Get("/iot/devices/"+device+"/sensors").Mentions(t, 200, `"slope":1`)
 	})
-	t.Run("a devEUI that one account has is quarantined for another", func(t *testing.T) {
+	t.Run("a frame with the devEUI of another account is quarantined", func(t *testing.T) {
 		e2e.PostWebhook(t, globex, "/webhooks/lorawan?decoder_id=lpp&event=up", e2e.LaterUplink(t, devEUI))
 		relaytest.Eventually(t, "quarantine", func() (any, bool) {
 			events := g.Events("state=quarantined")
 			return events, len(events) == 1 && strings.Contains(events[0].Reason, "already been claimed")
 		})
-		relaytest.Equal(t, "its owner's readings", e2e.FormatReadings(e2e.ReadingsOf(acme.Readings(device, ""), "temperature_3")), "temperature_3=27.2@2026-03-01 10:15:30")
+		relaytest.Equal(t, "the readings of the owner", e2e.FormatReadings(e2e.ReadingsOf(acme.Readings(device, ""), "temperature_3")), "temperature_3=27.2@2026-03-01 10:15:30")
 		globex.Get("/iot/devices").Is(t, 200, `{"data": []}`)
 	})
-	t.Run("other identifiers are per account", func(t *testing.T) {
+	t.Run("two accounts may use the same other identifier", func(t *testing.T) {
 		acme.Post("/webhooks/generic/shed?decoder_id=sent", `{"temperature": 1}`).Mentions(t, 200, `"value":1`)
-		own := globex.CreateDecoder("json", "")
-		globex.Post("/iot/decoders/"+own+"/sensors", `{"sensor_type_id": "temperature", "key": "temperature"}`).Mentions(t, 200)
-		globex.Post("/webhooks/generic/shed?decoder_id="+own, `{"temperature": 2}`).Mentions(t, 200, `"value":2`)
+		decoderOfGlobex := globex.CreateDecoder("json", "")
+		globex.Post("/iot/decoders/"+decoderOfGlobex+"/sensors", `{"sensor_type_id": "temperature", "key": "temperature"}`).Mentions(t, 200)
+		globex.Post("/webhooks/generic/shed?decoder_id="+decoderOfGlobex, `{"temperature": 2}`).Mentions(t, 200, `"value":2`)
 		if acme.AwaitDevice("shed") == globex.AwaitDevice("shed") {
-			t.Error("two accounts share a device")
+			t.Error("two accounts share a device, want a device each")
 		}
 	})
 	t.Run("a decoder of another account cannot be used", func(t *testing.T) {
@@ -127,29 +127,29 @@ func testIsolation(t *testing.T, s *e2e.Site) {
 	})
 }
 
-// testReleasedIdentifier releases a device EUI that a wrong account claimed before its owner.
+// testReleasedIdentifier releases a device EUI that the wrong account has claimed before the owner.
 func testReleasedIdentifier(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
-	wrong, owner, admin := g.As("acme-all-0123456"), g.As("globex-all-0123456"), g.Admin()
+	claimant, owner, admin := g.As("acme-all-0123456"), g.As("globex-all-0123456"), g.Admin()
 	const devEUI, notation = "70b3d57ed0001234", "70-B3-D5-7E-D0-00-12-34"
 	codec := owner.CreateDecoder("cayenne_lpp", "")
 	owner.Post("/iot/decoders/"+codec+"/sensors", `{"sensor_type_id": "temperature", "key": "temperature_3"}`).Mentions(t, 200)
-	e2e.PostWebhook(t, wrong, "/webhooks/lorawan?decoder_id=lpp&event=up", e2e.Fixture(t, "chirpstack/up.json"))
-	claimed := wrong.AwaitDevice(devEUI)
+	e2e.PostWebhook(t, claimant, "/webhooks/lorawan?decoder_id=lpp&event=up", e2e.Fixture(t, "chirpstack/up.json"))
+	claimedDevice := claimant.AwaitDevice(devEUI)
 	e2e.PostWebhook(t, owner, "/webhooks/lorawan?decoder_id="+codec+"&event=up", e2e.LaterUplink(t, devEUI))
 	relaytest.Eventually(t, "the owner's frame is quarantined", func() (any, bool) {
 		events := g.Events("state=quarantined")
 		return events, len(events) == 1 && strings.Contains(events[0].Reason, "already been claimed")
 	})
 
-	admin.Get("/admin/identifiers?q=70:B3:D5").Mentions(t, 200, `"identifier":"`+devEUI+`"`, `"account_name":"acme"`, `"device_id":"`+claimed+`"`)
+	admin.Get("/admin/identifiers?q=70:B3:D5").Mentions(t, 200, `"identifier":"`+devEUI+`"`, `"account_name":"acme"`, `"device_id":"`+claimedDevice+`"`)
 	admin.Do("DELETE", "/admin/identifiers/"+notation, "").Is(t, 204, "")
 	admin.Do("DELETE", "/admin/identifiers/"+devEUI, "").Mentions(t, 404)
-	admin.Get("/admin/audit?operation=releaseIdentifier").Mentions(t, 200, `"target":"`+devEUI+`"`, `"device_id":"`+claimed+`"`)
+	admin.Get("/admin/audit?operation=releaseIdentifier").Mentions(t, 200, `"target":"`+devEUI+`"`, `"device_id":"`+claimedDevice+`"`)
 	// The wrong account continues to send. It must not claim the identifier again.
-	e2e.PostWebhook(t, wrong, "/webhooks/lorawan?decoder_id=lpp&event=up", e2e.LaterUplink(t, devEUI))
+	e2e.PostWebhook(t, claimant, "/webhooks/lorawan?decoder_id=lpp&event=up", e2e.LaterUplink(t, devEUI))
 	relaytest.Eventually(t, "the frame is stored at the wrong account", func() (any, bool) {
-		readings := e2e.ReadingsOf(wrong.Readings(claimed, ""), "temperature_3")
+		readings := e2e.ReadingsOf(claimant.Readings(claimedDevice, ""), "temperature_3")
 		return readings, len(readings) == 2
 	})
 
@@ -160,5 +160,5 @@ func testReleasedIdentifier(t *testing.T, s *e2e.Site) {
 		return e2e.FormatReadings(readings), len(readings) == 1
 	})
 	admin.Get("/admin/identifiers?q="+notation).Mentions(t, 200, `"account_name":"globex"`, `"device_id":"`+device+`"`)
-	relaytest.Equal(t, "the readings of the wrong account", len(e2e.ReadingsOf(wrong.Readings(claimed, ""), "temperature_3")), 2)
+	relaytest.Equal(t, "the readings of the wrong account", len(e2e.ReadingsOf(claimant.Readings(claimedDevice, ""), "temperature_3")), 2)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// measured returns readings as "name value unit", separated by commas, in their order.
-func measured(list []e2e.Reading) string {
+// formatMeasured returns readings as "name value unit", separated by commas, in their order.
+func formatMeasured(list []e2e.Reading) string {
 	texts := make([]string, len(list))
 	for i, r := range list {
 		texts[i] = r.Name + " " + r.Text + r.MetricUnits
@@ -29,7 +29,7 @@ func testDevices(t *testing.T, s *e2e.Site) {
 	lorawan := func(identifier string) string {
 		return `{"location_id": "yard", "decoder_id": "lpp", "identifier": "` + identifier + `", "name": "By hand"}`
 	}
-	t.Run("a device that was created receives its frames, however its EUI was written", func(t *testing.T) {
+	t.Run("a created device receives its frames in every notation of its EUI", func(t *testing.T) {
 		id := acme.Create("/iot/devices/lorawan", lorawan("70:B3:D5:7E:D1:00:00:01"))
 		e2e.PostWebhook(t, acme, "/webhooks/lorawan?event=up", up("70b3d57ed1000001"))
 		relaytest.Equal(t, "latest", e2e.FormatReadings(acme.LatestReadings(id)), "relative_humidity_4=60.5@"+timestamp+" temperature_3=27.2@"+timestamp)
@@ -37,35 +37,35 @@ func testDevices(t *testing.T, s *e2e.Site) {
 	})
 	t.Run("a device belongs to one account until it is deleted", func(t *testing.T) {
 		id := acme.Create("/iot/devices/lorawan", lorawan("70b3d57ed1000002"))
-		theirs := strings.Replace(lorawan("70-b3-d5-7e-d1-00-00-02"), "yard", "shop", 1)
+		deviceOfGlobex := strings.Replace(lorawan("70-b3-d5-7e-d1-00-00-02"), "yard", "shop", 1)
 		g.Admin().Put("/admin/inventory", `{"accounts": [{"name": "globex", "locations": [{"id": "shop", "name": "Shop"}]}]}`).Mentions(t, 200)
-		globex.Post("/iot/devices/lorawan", theirs).Is(t, 422, `{"message": "Device has already been claimed."}`)
+		globex.Post("/iot/devices/lorawan", deviceOfGlobex).Is(t, 422, `{"message": "Device has already been claimed."}`)
 		globex.Do("DELETE", "/iot/devices/"+id, "").Is(t, 422, `{"message": "Invalid Device."}`)
 		acme.Do("DELETE", "/iot/devices/"+id, "").Is(t, 204, "")
-		globex.Create("/iot/devices/lorawan", theirs)
+		globex.Create("/iot/devices/lorawan", deviceOfGlobex)
 		acme.Post("/iot/devices/lorawan", lorawan("70b3d57ed1000002")).Is(t, 422, `{"message": "Device has already been claimed."}`)
 	})
-	t.Run("a key's new type takes effect with the next frame, and history is unchanged", func(t *testing.T) {
+	t.Run("a new type of a key takes effect with the next frame, and stored readings are unchanged", func(t *testing.T) {
 		decoder := acme.CreateDecoder("json", "")
-		mapped := func(kind string) {
+		mapKey := func(kind string) {
 			t.Helper()
 			acme.Post("/iot/decoders/"+decoder+"/sensors", `{"sensor_type_id": "`+kind+`", "key": "v"}`).Mentions(t, 200, kind)
 		}
-		mapped("temperature")
+		mapKey("temperature")
 		post := func(minute int, value string) {
 			t.Helper()
 			acme.Post("/webhooks/generic/retyped?decoder_id="+decoder, fmt.Sprintf(`{"time": "2026-03-01T10:0%d:00Z", "v": %s}`, minute, value)).Mentions(t, 200, `"key":"v"`)
 		}
 		post(1, "20")
 		id := acme.AwaitDevice("retyped")
-		mapped("humidity")
-		relaytest.Equal(t, "latest before the frame", measured(acme.LatestReadings(id)), "Temperature 20°C")
+		mapKey("humidity")
+		relaytest.Equal(t, "latest before the frame", formatMeasured(acme.LatestReadings(id)), "Temperature 20°C")
 		post(2, "60")
-		relaytest.Equal(t, "latest", measured(acme.LatestReadings(id)), "Humidity 60%")
-		relaytest.Equal(t, "readings", measured(acme.Readings(id, "")), "Humidity 60%, Temperature 20°C")
+		relaytest.Equal(t, "latest", formatMeasured(acme.LatestReadings(id)), "Humidity 60%")
+		relaytest.Equal(t, "readings", formatMeasured(acme.Readings(id, "")), "Humidity 60%, Temperature 20°C")
 		acme.Get("/iot/devices/"+id+"/sensors").Mentions(t, 200, `"sensor_type_id":"humidity"`)
 	})
-	t.Run("a key whose values change their kind has one complete series", func(t *testing.T) {
+	t.Run("a key with values of different kinds has one complete series", func(t *testing.T) {
 		var want []string
 		for minute, v := range []struct{ sent, rendered string }{
 			{"21.5", "21.5"}, {`"ajar"`, "ajar"}, {"true", "1"}, {`"7"`, "7"}, {"-3", "-3"}, {"false", "0"}, {`""`, ""},
@@ -78,7 +78,7 @@ func testDevices(t *testing.T, s *e2e.Site) {
 		relaytest.Equal(t, "readings", e2e.FormatReadings(acme.Readings(id, "")), strings.Join(want, " "))
 		relaytest.Equal(t, "latest", e2e.FormatReadings(acme.LatestReadings(id)), want[0])
 	})
-	t.Run("a sensor deleted from its decoder gets no new readings and keeps its old ones", func(t *testing.T) {
+	t.Run("a sensor that was deleted from its decoder gets no new readings and keeps its old readings", func(t *testing.T) {
 		decoder := acme.CreateDecoder("json", "")
 		for _, key := range []string{"a", "b"} {
 			acme.Post("/iot/decoders/"+decoder+"/sensors", `{"sensor_type_id": "state", "key": "`+key+`"}`).Mentions(t, 200)
@@ -89,17 +89,17 @@ func testDevices(t *testing.T, s *e2e.Site) {
 		id := acme.AwaitDevice("pruned")
 		for _, key := range []string{"a=1@2026-03-01 12:00:00", "b=2@2026-03-01 12:01:00"} {
 			if got := e2e.FormatReadings(acme.LatestReadings(id)); !strings.Contains(got, key) || strings.Contains(got, "a=2") {
-				t.Errorf("latest %s", got)
+				t.Errorf("latest readings = %s, want %s and no new reading of a", got, key)
 			}
 		}
 		relaytest.Equal(t, "readings of a", e2e.FormatReadings(e2e.ReadingsOf(acme.Readings(id, ""), "a")), "a=1@2026-03-01 12:00:00")
 		relaytest.Equal(t, "readings of b", e2e.FormatReadings(e2e.ReadingsOf(acme.Readings(id, ""), "b")), "b=2@2026-03-01 12:01:00 b=1@2026-03-01 12:00:00")
 	})
-	t.Run("a device that comes back after its deletion has no old readings", func(t *testing.T) {
+	t.Run("a deleted device that sends again has no old readings", func(t *testing.T) {
 		e2e.PostWebhook(t, acme, "/webhooks/lorawan?decoder_id=lpp&event=up", up("70b3d57ed1000003"))
 		oldID := acme.AwaitDevice("70b3d57ed1000003")
 		if got := acme.Readings(oldID, ""); len(got) != 2 {
-			t.Fatalf("readings: %s", e2e.FormatReadings(got))
+			t.Fatalf("readings = %s, want 2", e2e.FormatReadings(got))
 		}
 		acme.Do("DELETE", "/iot/devices/"+oldID, "").Is(t, 204, "")
 		acme.Get("/iot/devices/"+oldID+"/readings").Is(t, 404, "")
@@ -110,7 +110,7 @@ func testDevices(t *testing.T, s *e2e.Site) {
 		want := "relative_humidity_4=60.5@2026-03-01 10:25:30 temperature_3=27.2@2026-03-01 10:25:30"
 		relaytest.Equal(t, "latest", e2e.FormatReadings(acme.LatestReadings(newID)), want)
 		if got := e2e.FormatReadings(acme.Readings(newID, "")); newID == oldID || strings.Contains(got, "10:15:30") || !strings.Contains(got, "10:25:30") {
-			t.Errorf("readings of the device %s, earlier %s: %s", newID, oldID, got)
+			t.Errorf("device %s (before: %s): readings = %s, want a new device with the new readings", newID, oldID, got)
 		}
 	})
 	t.Run("a decoder corrected over REST decodes the next frame", func(t *testing.T) {
@@ -142,16 +142,16 @@ func testDevices(t *testing.T, s *e2e.Site) {
 		}
 		acme.Get("/iot/devices/"+id+"/frames").Decode(t, &list)
 		if len(list.Data) != 2 {
-			t.Fatalf("%d frames, want 2", len(list.Data))
+			t.Fatalf("number of frames = %d, want 2", len(list.Data))
 		}
-		torn, first := list.Data[0], list.Data[1]
-		want := first
+		incomplete, complete := list.Data[0], list.Data[1]
+		want := complete
 		want.Payload, want.FCnt, want.RSSI, want.Gateways, want.Time, want.Sender, want.Refused = "03670110046879", 4711, -97, 2, timestamp, "chirpstack-v4", ""
-		relaytest.Equal(t, "the first frame", first, want)
-		relaytest.Equal(t, "the payload of the torn frame", torn.Payload, "036701")
-		relaytest.Equal(t, "the counter of the torn frame", torn.FCnt, 4712)
-		if !strings.Contains(torn.Refused, "cayenne_lpp") {
-			t.Errorf("the torn frame was refused with %q, want a reason that names cayenne_lpp", torn.Refused)
+		relaytest.Equal(t, "the complete frame", complete, want)
+		relaytest.Equal(t, "the payload of the incomplete frame", incomplete.Payload, "036701")
+		relaytest.Equal(t, "the counter of the incomplete frame", incomplete.FCnt, 4712)
+		if !strings.Contains(incomplete.Refused, "cayenne_lpp") {
+			t.Errorf("reason of the incomplete frame = %q, want cayenne_lpp in it", incomplete.Refused)
 		}
 		globex.Get("/iot/devices/"+id+"/frames").Is(t, 404, "")
 	})

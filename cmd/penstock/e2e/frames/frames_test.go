@@ -1,5 +1,4 @@
-// Package frames tests devices, decoders, readings and the webhooks of network servers, end
-// to end.
+// Package frames tests devices, decoders, readings and the webhooks of network servers end to end.
 package frames
 
 import (
@@ -46,14 +45,14 @@ func testFrames(t *testing.T, s *e2e.Site) {
 		want := "relative_humidity_4=60.5@2026-03-01 10:15:30 temperature_3=27.2@2026-03-01 10:15:30"
 		relaytest.Equal(t, "latest", e2e.FormatReadings(acme.LatestReadings(id)), want)
 		if got := acme.Readings(id, ""); len(got) != 2 {
-			t.Errorf("readings: %s, want the same two", e2e.FormatReadings(got))
+			t.Errorf("readings = %s, want the same 2", e2e.FormatReadings(got))
 		}
-		first := e2e.ReadingsOf(acme.LatestReadings(id), "temperature_3")[0]
-		complete := first
+		reading := e2e.ReadingsOf(acme.LatestReadings(id), "temperature_3")[0]
+		complete := reading
 		complete.DeviceID, complete.Name, complete.MetricUnits, complete.ImperialUnits = id, "Temperature", "°C", "°F"
-		relaytest.Equal(t, "the record", first, complete)
-		if first.SensorID == "" {
-			t.Error("the record names no sensor")
+		relaytest.Equal(t, "the record", reading, complete)
+		if reading.SensorID == "" {
+			t.Error("sensor_id is empty")
 		}
 		acme.Get("/iot/devices/"+id).Mentions(t, 200, `"name":"Probe 7"`, `"type":"lorawan"`, `"decoder_id":"lpp"`, `"location_id":"arrivals"`)
 	})
@@ -71,7 +70,7 @@ func testFrames(t *testing.T, s *e2e.Site) {
 		}
 		id := acme.AwaitDevice(devEUI)
 		if got := acme.Readings(id, ""); len(got) != 2 {
-			t.Errorf("readings: %s, want those of the uplink", e2e.FormatReadings(got))
+			t.Errorf("readings = %s, want the 2 readings of the uplink", e2e.FormatReadings(got))
 		}
 		acme.Get("/iot/devices/identifier/"+devEUI).Mentions(t, 200, id)
 	})
@@ -83,7 +82,7 @@ func testFrames(t *testing.T, s *e2e.Site) {
 		}
 		got := e2e.FormatReadings(acme.Readings(acme.AwaitDevice("70b3d57ed000bbbb"), ""))
 		if strings.Count(got, "temperature_3=27.2@2026-03-01 10:15:30") != 1 || strings.Contains(got, "10:15:31") {
-			t.Errorf("readings: %s", got)
+			t.Errorf("readings = %s, want the first frame once", got)
 		}
 	})
 	t.Run("slope and offset take effect with the next frame", func(t *testing.T) {
@@ -96,7 +95,7 @@ func testFrames(t *testing.T, s *e2e.Site) {
 		relaytest.Equal(t, "readings of the sensor", e2e.FormatReadings(e2e.ReadingsOf(acme.Readings(id, ""), "temperature_3")),
 			"temperature_3=52.9@2026-03-01 10:25:30 temperature_3=27.2@2026-03-01 10:15:30")
 		if sensor != e2e.ReadingsOf(acme.LatestReadings(id), "temperature_3")[0].SensorID {
-			t.Error("the sensor has another id")
+			t.Error("the id of the sensor changed")
 		}
 	})
 	t.Run("a key added to a decoder appears with the next frame", func(t *testing.T) {
@@ -113,26 +112,26 @@ func testFrames(t *testing.T, s *e2e.Site) {
 	})
 	t.Run("no event is quarantined", func(t *testing.T) {
 		for _, e := range g.Events("state=quarantined") {
-			t.Errorf("%s from %s is in quarantine: %s", e.ID, e.Source, e.Reason)
+			t.Errorf("event %s from %s is quarantined: %s", e.ID, e.Source, e.Reason)
 		}
 	})
 	if s.Influx != nil {
 		t.Run("InfluxQL finds the points", func(t *testing.T) {
 			db := g.Setting("PENSTOCK_INFLUX_BUCKET")
 			if n := s.Influx.Count(t, db, "temperature", "value"); n < 5 {
-				t.Errorf("%d points of temperature, want at least 5", n)
+				t.Errorf("points of temperature = %d, want at least 5", n)
 			}
 		})
 	}
 }
 
-// chirpStackEvents returns the kinds of events that have fixtures, the uplink first: the other
-// events are about a device that exists.
+// chirpStackEvents returns the kinds of events that have fixtures. The uplink is first, because the other
+// events need an existing device.
 func chirpStackEvents(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob(e2e.File(t, filepath.Join("chirpstack", "*.json")))
 	if err != nil || len(files) != 8 {
-		t.Fatalf("%d fixtures of ChirpStack's events: %v", len(files), err)
+		t.Fatalf("fixtures of ChirpStack's events = %d, want 8: %v", len(files), err)
 	}
 	names := []string{"up"}
 	for _, f := range files {

@@ -23,7 +23,7 @@ func testGeneric(t *testing.T, s *e2e.Site) {
 			"air.humidity=55@2026-03-01 10:00:00 temperature=1@2026-03-01 10:00:00",
 		},
 		{
-			"a flat map with the device in the path, which wins", "/shed-3?decoder_id=sent",
+			"a flat map with the device in the path, not in the body", "/shed-3?decoder_id=sent",
 			`{"deviceId": "not-this", "time": "2026-03-01T10:00:00Z", "temperature": -4}`,
 			"temperature=-4@2026-03-01 10:00:00",
 		},
@@ -55,7 +55,7 @@ func testGeneric(t *testing.T, s *e2e.Site) {
 			relaytest.Equal(t, "sensors updated", e2e.FormatReadings(list.Data), tc.want)
 		})
 	}
-	t.Run("the device of the path exists and no other", func(t *testing.T) {
+	t.Run("only the device of the path exists", func(t *testing.T) {
 		acme.AwaitDevice("shed-3")
 		acme.AwaitDevice("shed%203%2Fleft")
 		acme.Get("/iot/devices/identifier/not-this").Is(t, 422, `{"message": "Invalid Device."}`)
@@ -69,8 +69,7 @@ func testGeneric(t *testing.T, s *e2e.Site) {
 	})
 }
 
-// sortByKey sorts readings in the order of the wanted text, because the keys of a JSON object
-// have no order.
+// sortByKey sorts readings in the order of want, because the keys of a JSON object have no order.
 func sortByKey(list []e2e.Reading, want string) {
 	for i := range list {
 		for j := i + 1; j < len(list); j++ {

@@ -10,8 +10,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// repeated returns n numbered pieces of JSON, separated by commas.
-func repeated(n int, format string) string {
+// numberedJSON returns n numbered pieces of JSON, separated by commas.
+func numberedJSON(n int, format string) string {
 	pieces := make([]string, n)
 	for i := range pieces {
 		pieces[i] = fmt.Sprintf(format, i)
@@ -36,26 +36,26 @@ func testPosts(t *testing.T, s *e2e.Site) {
 		}
 		return strings.Join(texts, " ")
 	}
-	counted := func(from, to int) string {
+	numbers := func(start, end int) string {
 		var texts []string
-		for i := from; i < to; i++ {
+		for i := start; i < end; i++ {
 			texts = append(texts, fmt.Sprint(i))
 		}
 		return strings.Join(texts, " ")
 	}
-	t.Run("readings without a time are kept in their order, and a replay adds none", func(t *testing.T) {
+	t.Run("readings without a time are stored in their order, and a replay adds no readings", func(t *testing.T) {
 		var list struct{ Data []e2e.Reading }
-		acme.Post("/iot/devices/"+barn+"/readings", `{"reading": [0, 2], "readings": [`+strings.ReplaceAll(repeated(99, "[%d]"), "[0]", "[100]")+`]}`).Decode(t, &list)
+		acme.Post("/iot/devices/"+barn+"/readings", `{"reading": [0, 2], "readings": [`+strings.ReplaceAll(numberedJSON(99, "[%d]"), "[0]", "[100]")+`]}`).Decode(t, &list)
 		if len(list.Data) != 100 {
-			t.Errorf("%d sensors updated, want 100", len(list.Data))
+			t.Errorf("updated sensors = %d, want 100", len(list.Data))
 		}
-		var posted struct{ Data []e2e.Reading }
-		acme.Post("/webhooks/generic/pen?decoder_id=sent", `[`+repeated(50, `{"temperature": %d}`)+`]`).Decode(t, &posted)
+		var webhookAnswer struct{ Data []e2e.Reading }
+		acme.Post("/webhooks/generic/pen?decoder_id=sent", `[`+numberedJSON(50, `{"temperature": %d}`)+`]`).Decode(t, &webhookAnswer)
 		pen := acme.AwaitDevice("pen")
-		want := strings.Replace(counted(0, 99), "0 1 ", "0 100 1 ", 1)
+		want := strings.Replace(numbers(0, 99), "0 1 ", "0 100 1 ", 1)
 		for _, round := range []string{"once", "after a replay"} {
 			relaytest.Equal(t, "added "+round, values(barn), want)
-			relaytest.Equal(t, "posted "+round, values(pen), counted(0, 50))
+			relaytest.Equal(t, "posted "+round, values(pen), numbers(0, 50))
 			relaytest.Equal(t, "latest "+round, fmt.Sprint(*acme.LatestReadings(pen)[0].Value), "49")
 			g.Admin().Post("/admin/events/replay", `{"kind": "uplink"}`).Mentions(t, 200, `"count":2,`)
 		}
@@ -67,27 +67,27 @@ func testPosts(t *testing.T, s *e2e.Site) {
 	})
 	t.Run("a post of too many frames is refused as a whole", func(t *testing.T) {
 		const frames = 1000
-		acme.Post("/webhooks/generic/herd?decoder_id=sent", `[`+repeated(frames+1, `{"temperature": %d}`)+`]`).
+		acme.Post("/webhooks/generic/herd?decoder_id=sent", `[`+numberedJSON(frames+1, `{"temperature": %d}`)+`]`).
 			Is(t, 413, `{"message": "A post may hold at most 1000 frames."}`)
-		acme.Post("/webhooks/sensor-vendor", `{"sensorMessages": [`+repeated(frames+1, `{"sensorID": "herd", "dataType": "T", "dataValue": "%d"}`)+`]}`).Mentions(t, 413, "at most 1000 frames")
+		acme.Post("/webhooks/sensor-vendor", `{"sensorMessages": [`+numberedJSON(frames+1, `{"sensorID": "herd", "dataType": "T", "dataValue": "%d"}`)+`]}`).Mentions(t, 413, "at most 1000 frames")
 		acme.Get("/iot/devices/identifier/herd").Mentions(t, 422)
 		if got := g.Events("q=herd"); len(got) != 0 {
-			t.Errorf("%d events of refused posts, want none", len(got))
+			t.Errorf("events of refused posts = %d, want 0", len(got))
 		}
 		var list struct{ Data []e2e.Reading }
-		acme.Post("/webhooks/generic/herd?decoder_id=sent", `[`+repeated(frames, `{"temperature": %d}`)+`]`).Decode(t, &list)
+		acme.Post("/webhooks/generic/herd?decoder_id=sent", `[`+numberedJSON(frames, `{"temperature": %d}`)+`]`).Decode(t, &list)
 		if stored := acme.Readings(acme.AwaitDevice("herd"), "limit=1000"); len(list.Data) != frames || len(stored) != frames {
-			t.Errorf("%d sensors updated, %d readings stored, want %d", len(list.Data), len(stored), frames)
+			t.Errorf("updated sensors = %d, stored readings = %d, want %d", len(list.Data), len(stored), frames)
 		}
 	})
-	t.Run("a frame with too many values is in quarantine, and its other readings are stored", func(t *testing.T) {
+	t.Run("a frame with too many values is quarantined, and its readings up to the limit are stored", func(t *testing.T) {
 		for n, state := range map[int]string{9_999: "done", 10_000: "quarantined"} {
 			device := fmt.Sprint("flock-", n)
-			acme.Post("/webhooks/generic/"+device+"?decoder_id=sent", `{"door": "open", "filler": [`+repeated(n, "%d")+`]}`).Mentions(t, 200, `"text":"open"`)
+			acme.Post("/webhooks/generic/"+device+"?decoder_id=sent", `{"door": "open", "filler": [`+numberedJSON(n, "%d")+`]}`).Mentions(t, 200, `"text":"open"`)
 			g.AwaitProcessed()
 			events := g.Events("q=" + device)
 			if len(events) != 1 {
-				t.Fatalf("%d events of a frame with %d more values, want 1", len(events), n)
+				t.Fatalf("events of a frame with %[2]d more values = %[1]d, want 1", len(events), n)
 			}
 			relaytest.Equal(t, "the state of the event of "+device, events[0].State, state)
 			relaytest.Equal(t, "whether the reason is the number of readings", strings.Contains(events[0].Reason, "10000 readings"), state == "quarantined")
@@ -105,7 +105,7 @@ func testPosts(t *testing.T, s *e2e.Site) {
 		}
 		acme.Get("/iot/devices/identifier/wrong").Mentions(t, 422)
 	})
-	t.Run("a reading whose value becomes a text, and a number again, has its last value", func(t *testing.T) {
+	t.Run("a reading that changes between a number and a text has its last value", func(t *testing.T) {
 		const timestamp = "2026-03-01T10:00:00Z"
 		post := func(value string) {
 			acme.Post("/webhooks/generic/gate?decoder_id=sent", `{"time": "`+timestamp+`", "door": `+value+`}`).Mentions(t, 200, `"key":"door"`)
@@ -125,13 +125,13 @@ func testPosts(t *testing.T, s *e2e.Site) {
 			}
 			var dryRun admin.DryRun
 			g.Admin().Post("/admin/events/replay", `{"ids": ["`+g.Events("q=gate")[0].ID+`"], "dry_run": true}`).Decode(t, &dryRun)
-			relaytest.Equal(t, "the readings that a dry run changes", dryRun.Readings.Changed, 0)
-			relaytest.Equal(t, "the readings that a dry run leaves unchanged", dryRun.Readings.Unchanged, 1)
+			relaytest.Equal(t, "the number of readings that a dry run changes", dryRun.Readings.Changed, 0)
+			relaytest.Equal(t, "the number of readings that a dry run does not change", dryRun.Readings.Unchanged, 1)
 		}
 	})
 	t.Run("frames after a reset of the counter are new, and a repetition names the first event", func(t *testing.T) {
 		const eui = "70b3d57ed00f00aa"
-		// up returns a frame of an ABP device, whose session never changes.
+		// up returns a frame of an ABP device. Its session never changes.
 		up := func(minute, count int) string {
 			frameTime := fmt.Sprintf("2026-03-01T10:%02d:00Z", minute)
 			return fmt.Sprintf(`{"end_device_ids": {"device_id": "abp", "application_ids": {"application_id": "farm"}, "dev_eui": %q}, "received_at": %q,
@@ -149,16 +149,16 @@ func testPosts(t *testing.T, s *e2e.Site) {
 			"temperature_3=27.2@2026-03-01 10:10:00 temperature_3=27.2@2026-03-01 10:00:00")
 		events := g.Events("q=" + eui)
 		if len(events) != 6 {
-			t.Fatalf("%d events, want 6", len(events))
+			t.Fatalf("number of events = %d, want 6", len(events))
 		}
 		for i, e := range events { // newest first
-			repeats := strings.HasPrefix(e.Outcome, "repeats "+events[2].ID+", dropped; uplink of "+eui)
+			isRepetition := strings.HasPrefix(e.Outcome, "repeats "+events[2].ID+", dropped; uplink of "+eui)
 			relaytest.Equal(t, "the state of the event "+e.ID, e.State, "done")
 			relaytest.Equal(t, "the reason of the event "+e.ID, e.Reason, "")
-			relaytest.Equal(t, "whether the event "+e.ID+" repeats the third", repeats, i < 2)
+			relaytest.Equal(t, "whether the event "+e.ID+" repeats the third", isRepetition, i < 2)
 		}
 		if got := g.Events("state=done&q=repeats"); len(got) != 2 {
-			t.Errorf("%d events are found as repetitions, want 2", len(got))
+			t.Errorf("events that are repetitions = %d, want 2", len(got))
 		}
 	})
 }

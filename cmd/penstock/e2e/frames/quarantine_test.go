@@ -12,7 +12,7 @@ func testQuarantine(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
 	acme := g.As("acme-all-0123456")
 	for _, tc := range []struct{ name, path, body, reason string }{
-		{"a frame its decoder cannot read", "/webhooks/lorawan?decoder_id=lpp&event=up", e2e.Fixture(t, "chirpstack/up.json", "A2cBEARoeQ==", "A2cB"), "cayenne_lpp"},
+		{"a frame that its decoder cannot read", "/webhooks/lorawan?decoder_id=lpp&event=up", e2e.Fixture(t, "chirpstack/up.json", "A2cBEARoeQ==", "A2cB"), "cayenne_lpp"},
 		{"a frame with an unknown decoder", "/webhooks/lorawan?decoder_id=none&event=up", e2e.Fixture(t, "chirpstack/up.json", "70b3d57ed0001234", "70b3d57ed0000002"), "decoder none is not known"},
 		{"an acknowledgement of an unknown device", "/webhooks/lorawan?event=ack", e2e.Fixture(t, "chirpstack/ack.json", "70b3d57ed0001234", "70b3d57ed0000003"), "device 70b3d57ed0000003 is not known"},
 		{"a body without a device", "/webhooks/lpwan", `{"hello": "world"}`, "deviceId"},
@@ -37,7 +37,7 @@ func testQuarantine(t *testing.T, s *e2e.Site) {
 		g.AwaitProcessed()
 		events := g.Events("state=quarantined&device=" + devEUI)
 		if len(events) != 1 || events[0].Reason == "" {
-			t.Fatalf("%d events are in quarantine, want one with a reason", len(events))
+			t.Fatalf("number of quarantined events = %d, want 1 with a reason", len(events))
 		}
 		id := acme.AwaitDevice(devEUI)
 		relaytest.Equal(t, "readings before", e2e.FormatReadings(acme.Readings(id, "")), "")
@@ -46,15 +46,15 @@ func testQuarantine(t *testing.T, s *e2e.Site) {
 		g.Admin().Post("/admin/events/replay", `{"state": "quarantined", "device": "`+devEUI+`", "dry_run": true}`).
 			Mentions(t, 200, `"count":1`, `"state":"quarantined"`, `"new_state":"done"`, `"added":1`, `"old":null,"new":60.5,"latest":true`)
 		if len(g.Events("state=quarantined&device="+devEUI)) != 1 {
-			t.Error("a dry run changed the events in quarantine")
+			t.Error("the dry run changed the quarantined events")
 		}
 		g.Admin().Post("/admin/events/replay", `{"ids": ["`+events[0].ID+`"]}`).Mentions(t, 200, `"count":1,`)
 		relaytest.Equal(t, "readings after", e2e.FormatReadings(acme.Readings(id, "")), "temperature=60.5@2026-03-01 10:15:30")
 		relaytest.Equal(t, "latest after", e2e.FormatReadings(acme.LatestReadings(id)), "temperature=60.5@2026-03-01 10:15:30")
-		relaytest.Equal(t, "the number of events still in quarantine", len(g.Events("state=quarantined&device="+devEUI)), 0)
+		relaytest.Equal(t, "the number of quarantined events after the replay", len(g.Events("state=quarantined&device="+devEUI)), 0)
 		g.Admin().Get("/admin/events?state=done").Mentions(t, 200, events[0].ID)
 	})
-	t.Run("a replay of everything by accident is refused", func(t *testing.T) {
+	t.Run("a replay without a filter is refused", func(t *testing.T) {
 		g.Admin().Post("/admin/events/replay", `{}`).Mentions(t, 422, "Give ids or at least one filter")
 	})
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestRadioDataIsStoredAsConfigured checks which radio data of a frame is stored for each value
-// of readings.radio_data, in InfluxDB and in the embedded store, and the answer about the
-// device. Readings are always stored, and rules always have the complete radio data.
+// TestRadioDataIsStoredAsConfigured checks the stored radio data of a frame for each value of
+// readings.radio_data, in InfluxDB and in the embedded store, and the answer about the device. Readings
+// are always stored, and rules always have the complete radio data.
 func TestRadioDataIsStoredAsConfigured(t *testing.T) {
 	t.Parallel()
 	db := influxtest.Shared(t)

@@ -9,14 +9,14 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// times returns the query for the readings of a period.
-func times(from, to string) string {
+// periodQuery returns the query for the readings of a period.
+func periodQuery(startDate, endDate string) string {
 	q := url.Values{}
-	if from != "" {
-		q.Set("startDate", from)
+	if startDate != "" {
+		q.Set("startDate", startDate)
 	}
-	if to != "" {
-		q.Set("endDate", to)
+	if endDate != "" {
+		q.Set("endDate", endDate)
 	}
 	return q.Encode()
 }
@@ -33,26 +33,26 @@ func testReadings(t *testing.T, s *e2e.Site) {
 	reading := func(n int) string { return fmt.Sprintf("temperature=%d@2026-03-01 10:0%d:00", n, n) }
 	const door = "door=ajar@2026-03-01 10:05:00"
 	for _, tc := range []struct{ name, query, want string }{
-		{"newest first, all of them", "", door + " " + reading(4) + " " + reading(3) + " " + reading(2) + " " + reading(1) + " " + reading(0)},
-		{"no more than the limit, the newest", "limit=2", door + " " + reading(4)},
-		{"from a date on, inclusive", times("2026-03-01 10:03:00", ""), door + " " + reading(4) + " " + reading(3)},
-		{"up to a date, inclusive", times("", "2026-03-01 10:01:00"), reading(1) + " " + reading(0)},
-		{"between two dates, limited", times("2026-03-01 10:01:00", "2026-03-01 10:03:00") + "&limit=2", reading(3) + " " + reading(2)},
-		{"none in an empty period", times("2026-03-02 00:00:00", ""), ""},
+		{"newest first", "", door + " " + reading(4) + " " + reading(3) + " " + reading(2) + " " + reading(1) + " " + reading(0)},
+		{"up to the limit, newest first", "limit=2", door + " " + reading(4)},
+		{"from a date on, inclusive", periodQuery("2026-03-01 10:03:00", ""), door + " " + reading(4) + " " + reading(3)},
+		{"up to a date, inclusive", periodQuery("", "2026-03-01 10:01:00"), reading(1) + " " + reading(0)},
+		{"between two dates, limited", periodQuery("2026-03-01 10:01:00", "2026-03-01 10:03:00") + "&limit=2", reading(3) + " " + reading(2)},
+		{"for an empty period", periodQuery("2026-03-02 00:00:00", ""), ""},
 	} {
 		t.Run("readings are listed "+tc.name, func(t *testing.T) {
 			relaytest.Equal(t, "readings", e2e.FormatReadings(acme.Readings(id, tc.query)), tc.want)
 		})
 	}
-	t.Run("an empty list is a list", func(t *testing.T) {
-		acme.Get("/iot/devices/"+id+"/readings?"+times("2026-03-02 00:00:00", "")).Is(t, 200, `{"data": []}`)
+	t.Run("an empty list is an empty array", func(t *testing.T) {
+		acme.Get("/iot/devices/"+id+"/readings?"+periodQuery("2026-03-02 00:00:00", "")).Is(t, 200, `{"data": []}`)
 	})
 	for _, tc := range []struct{ name, query, field, text string }{
 		{"a limit over 1000", "limit=1001", "limit", "The limit must be between 1 and 1000."},
-		{"a limit of nothing", "limit=0", "limit", "The limit must be between 1 and 1000."},
+		{"a limit of 0", "limit=0", "limit", "The limit must be between 1 and 1000."},
 		{"a limit that is not a number", "limit=many", "limit", "The limit must be between 1 and 1000."},
 		{"a date in another form", "startDate=01/03/2026", "startDate", "The startDate does not match the format YYYY-MM-DD HH:mm:ss."},
-		{"a day that does not exist", times("", "2026-02-30 10:00:00"), "endDate", "The endDate does not match the format YYYY-MM-DD HH:mm:ss."},
+		{"a day that does not exist", periodQuery("", "2026-02-30 10:00:00"), "endDate", "The endDate does not match the format YYYY-MM-DD HH:mm:ss."},
 	} {
 		t.Run("refused: "+tc.name, func(t *testing.T) {
 			acme.Get("/iot/devices/"+id+"/readings?"+tc.query).
@@ -67,8 +67,8 @@ func testReadings(t *testing.T, s *e2e.Site) {
 		{"an unknown device", "/iot/devices/none", 422, `{"message": "Invalid Device."}`},
 		{"an unknown identifier", "/iot/devices/identifier/none", 422, `{"message": "Invalid Device."}`},
 		{"the readings of an unknown device", "/iot/devices/none/readings", 404, ""},
-		{"its latest readings", "/iot/devices/none/readings/latest", 404, ""},
-		{"its sensors", "/iot/devices/none/sensors", 404, ""},
+		{"the latest readings of an unknown device", "/iot/devices/none/readings/latest", 404, ""},
+		{"the sensors of an unknown device", "/iot/devices/none/sensors", 404, ""},
 	} {
 		t.Run("unknown: "+tc.name, func(t *testing.T) { acme.Get(tc.path).Is(t, tc.status, tc.body) })
 	}
@@ -95,14 +95,14 @@ func testDecoders(t *testing.T, s *e2e.Site) {
 	acme := g.As("acme-all-0123456")
 	t.Run("a decoder is created and shown", func(t *testing.T) {
 		var created struct{ Data map[string]any }
-		a := acme.Post("/iot/decoders", `{"name": "Probe", "description": "in the yard", "type": "lorawan", "useRawPayload": true, "loraWanMacVersion": "1.0.3"}`)
-		if a.Status != 201 {
-			t.Errorf("status %d, want 201", a.Status)
+		resp := acme.Post("/iot/decoders", `{"name": "Probe", "description": "in the yard", "type": "lorawan", "useRawPayload": true, "loraWanMacVersion": "1.0.3"}`)
+		if resp.Status != 201 {
+			t.Errorf("status = %d, want 201", resp.Status)
 		}
-		a.Decode(t, &created)
+		resp.Decode(t, &created)
 		id, _ := created.Data["id"].(string)
 		bare := fmt.Sprintf(`{"id": %q, "name": "Probe", "description": "in the yard", "type": "lorawan"}`, id)
-		a.Is(t, 201, `{"data": `+bare+`}`)
+		resp.Is(t, 201, `{"data": `+bare+`}`)
 		acme.Get("/iot/decoders/"+id).Is(t, 200, bare)
 		acme.Get("/iot/decoders/"+id+"/sensors").Is(t, 200, `{"data": []}`)
 		acme.Get("/iot/decoders").Mentions(t, 200, `{"data":[`, `"id":"`+id+`"`, `"id":"lpp"`, `"id":"torn"`)

@@ -9,8 +9,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// testRetentionAtStart checks that a gateway deletes old readings soon after its start. It
-// would otherwise keep them if it never runs for an hour.
+// testRetentionAtStart checks that a gateway deletes old readings soon after its start. Otherwise a
+// gateway that never runs for an hour would never delete old readings.
 func testRetentionAtStart(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
 	acme := g.As("acme-all-0123456")
@@ -19,7 +19,7 @@ func testRetentionAtStart(t *testing.T, s *e2e.Site) {
 	g.AwaitProcessed()
 	id := acme.AwaitDevice("cellar")
 	if got := e2e.FormatReadings(acme.Readings(id, "")); !strings.Contains(got, "temperature=11") {
-		t.Fatalf("readings before: %s", got)
+		t.Fatalf("readings before the restart = %s, want temperature=11", got)
 	}
 	var list struct{ Data []struct{ ID, Key string } }
 	acme.Get("/iot/devices/"+id+"/sensors").Decode(t, &list)
@@ -30,7 +30,7 @@ func testRetentionAtStart(t *testing.T, s *e2e.Site) {
 	}
 	relaytest.NoError(t, g.Stop())
 	g.Run()
-	relaytest.Eventually(t, "old readings are gone", func() (any, bool) {
+	relaytest.Eventually(t, "old readings are deleted", func() (any, bool) {
 		got := e2e.FormatReadings(g.As("acme-all-0123456").Readings(id, ""))
 		return got, !strings.Contains(got, "temperature=") && strings.Contains(got, "door=")
 	})

@@ -15,24 +15,23 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// posted is a body in testdata/senders, the way in which its sender posts it, and the expected
-// results.
-type posted struct {
-	file      string // below testdata/senders
-	target    string // path and query
-	header    string // "name: value"
-	reply     string // status and body
-	source    string
-	outcome   string // beginning of the event's outcome; a note about an implausible time may follow
-	refused   string // the reason of its quarantine; empty if it is not quarantined
-	device    string // identifier of the device to check, if any
-	frameTime string // the frame's own time; empty if it has none and is stored with the time of receipt
-	// readings are "key=value@time", radio the uplink's fields that have a value.
+// senderPost is a body in testdata/senders with its request and the expected results.
+type senderPost struct {
+	file             string // below testdata/senders
+	target           string // path and query
+	header           string // "name: value"
+	reply            string // status and body
+	source           string
+	outcome          string // beginning of the event's outcome; a note about an implausible time may follow
+	quarantineReason string // empty if the event is not quarantined
+	device           string // identifier of the device to check, if any
+	frameTime        string // empty if the frame has no time: it is stored with the time of receipt
+	// readings are "key=value", radio are the fields of the uplink that have a value.
 	readings, radio string
 }
 
 // senderPosts returns the posts of all bodies in testdata/senders.
-func senderPosts() []posted {
+func senderPosts() []senderPost {
 	const (
 		payload  = "?decoder_id=bytes"
 		sent     = "?decoder_id=sent"
@@ -43,7 +42,7 @@ func senderPosts() []posted {
 		actility = "LrnDevEui=20635F0108000496&LrnFPort=17&LrnInfos=TWA_100002167.1111.AS-1-111974&AS_ID=TWA_100002167.1111.AS" +
 			"&Time=2021-04-07T08%3A49%3A51.551%2B00%3A00&Token=196c22898bf95fcf48b72be198c89256410660b9b514539651344baa594ad74f"
 	)
-	return []posted{
+	return []senderPost{
 		{file: "chirpstack-legacy-loraserver/001.json", target: lorawan + payload, source: "chirpstack-v3",
 			outcome: "uplink of 3339343752356a14: f_cnt 10, f_port 5, 17 bytes, gateways 1, rssi -57 dBm, snr 10 dB, battery 78.7 %, margin 6 dB",
 			device:  "3339343752356A14", frameTime: "2016-11-25T16:24:37.295915988Z", readings: "payload=0073000001670110026800030064040100",
@@ -77,7 +76,7 @@ func senderPosts() []posted {
 			outcome: "location of 0101010101010101: at 37.344214, -8.839375", device: "0101010101010101",
 			frameTime: "2022-07-18T09:55:11.059481003Z", radio: "latitude=37.344214 longitude=-8.839375"},
 		{file: "chirpstack-v4/008.json", target: lorawan + payload + "&event=integration", source: "chirpstack-v4",
-			outcome: "service of 0016c001f000175a: loracloud modem_UplinkResponse", refused: "device 0016c001f000175a is not known"},
+			outcome: "service of 0016c001f000175a: loracloud modem_UplinkResponse", quarantineReason: "device 0016c001f000175a is not known"},
 		{file: "chirpstack-v4/009.json", target: vendor + payload, source: "chirpstack-v4",
 			outcome: "uplink of 1000000000000001: f_cnt 4, f_port 2, 2 bytes, gateways 1, rssi -35 dBm, snr 11.5 dB", device: "1000000000000001",
 			frameTime: "2023-05-22T07:47:05.404859Z", readings: "payload=0112", radio: "f_cnt=4 f_port=2 rssi=-35 snr=11.5 gateways=1"},
@@ -122,7 +121,7 @@ func senderPosts() []posted {
 			outcome: "status of 1161104; uplink of 1368042: gateways 1, battery 100 %", device: "1368042",
 			frameTime: "2026-04-15T10:36:01Z", readings: "DryContact=0 voltage=3.07", radio: "gateways=1 battery=100"},
 		{file: "monnit/004.json", target: vendor, source: "monnit-rule",
-			outcome: "alert of 56789: Test: Test subject: Battery: 10%", refused: "device 56789 is not known"},
+			outcome: "alert of 56789: Test: Test subject: Battery: 10%", quarantineReason: "device 56789 is not known"},
 		{file: "netmore/001.json", target: lpwan + payload, source: "netmore",
 			outcome: "uplink of 70b3d554600002e7: f_port 2, 26 bytes, gateways 1, rssi -104 dBm, snr -2 dB", device: "70b3d554600002e7",
 			frameTime: "2025-04-10T20:48:22.053Z", readings: "payload=b006b800013008cc98000002b8a8000399000000190840e40000", radio: "f_port=2 rssi=-104 snr=-2 gateways=1"},
@@ -146,7 +145,7 @@ func senderPosts() []posted {
 		{file: "tts-v3/001.json", target: commons + payload, source: "tts-v3", outcome: "join of 0004a30b001c0530", device: "0004A30B001C0530"},
 		{file: "tts-v3/003.json", target: commons + "/down/ack", source: "tts-v3", outcome: "ack of 0004a30b001c0530: f_port 15", device: "0004A30B001C0530"},
 		{file: "tts-v3/004.json", target: commons, source: "tts-v3",
-			outcome: "error of app1/dev1: downlink failed: application downlink payload is too long", refused: "device app1/dev1 is not known"},
+			outcome: "error of app1/dev1: downlink failed: application downlink payload is too long", quarantineReason: "device app1/dev1 is not known"},
 		{file: "tts-v3/006.json", target: commons + payload, source: "tts-v3",
 			outcome: "uplink of 1000000000000001: f_cnt 10335, f_port 2, 2 bytes, gateways 1, rssi -35 dBm, snr 13.2 dB", device: "1000000000000001",
 			frameTime: "2023-05-19T05:33:35.641841782Z", readings: "payload=0112", radio: "f_cnt=10335 f_port=2 rssi=-35 snr=13.2 gateways=1"},
@@ -158,15 +157,15 @@ func senderPosts() []posted {
 	}
 }
 
-// TestEverySendersBody posts every body over HTTP and checks the answer, the event, the
-// readings and the radio data.
-func TestEverySendersBody(t *testing.T) {
+// TestBodiesOfEverySender posts every body over HTTP, and checks the answer, the event, the readings and
+// the radio data.
+func TestBodiesOfEverySender(t *testing.T) {
 	t.Parallel()
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "senders.yaml"))
 	tested := make(map[string]bool)
 	for _, p := range senderPosts() {
 		tested[filepath.Join("testdata", "senders", filepath.FromSlash(p.file))] = true
-		t.Run(p.file, func(t *testing.T) { tryPost(g, t, p) })
+		t.Run(p.file, func(t *testing.T) { checkPost(g, t, p) })
 	}
 	files, err := filepath.Glob("testdata/senders/*/*")
 	relaytest.NoError(t, err)
@@ -177,7 +176,7 @@ func TestEverySendersBody(t *testing.T) {
 	}
 }
 
-func tryPost(g *e2e.Gateway, t *testing.T, p posted) {
+func checkPost(g *e2e.Gateway, t *testing.T, p senderPost) {
 	body := e2e.Fixture(t, "senders/"+p.file)
 	acme := g.As("acme-all-0123456").With("Content-Type", "application/json")
 	if name, value, ok := strings.Cut(p.header, ": "); ok {
@@ -189,11 +188,11 @@ func tryPost(g *e2e.Gateway, t *testing.T, p posted) {
 	startedAt := time.Now()
 	post := func() {
 		t.Helper()
-		a := acme.Post(p.target, body)
-		relaytest.Equal(t, "the reply", fmt.Sprint(a.Status, " ", a.Body), p.reply)
-		for name := range a.Header {
+		resp := acme.Post(p.target, body)
+		relaytest.Equal(t, "the reply", fmt.Sprint(resp.Status, " ", resp.Body), p.reply)
+		for name := range resp.Header {
 			if !strings.Contains("Date Content-Type Content-Length X-Request-Id Cache-Control X-Content-Type-Options", name) {
-				t.Errorf("the reply has the header %s", name)
+				t.Errorf("unexpected header %s in the reply", name)
 			}
 		}
 		g.AwaitProcessed()
@@ -201,22 +200,22 @@ func tryPost(g *e2e.Gateway, t *testing.T, p posted) {
 	post()
 	e := g.Events("limit=1")[0]
 	relaytest.Equal(t, "source", e.Source, p.source)
-	relaytest.Equal(t, "reason", e.Reason, p.refused)
-	relaytest.Equal(t, "state", e.State, map[bool]string{true: "done", false: "quarantined"}[p.refused == ""])
+	relaytest.Equal(t, "reason", e.Reason, p.quarantineReason)
+	relaytest.Equal(t, "state", e.State, map[bool]string{true: "done", false: "quarantined"}[p.quarantineReason == ""])
 	if !strings.HasPrefix(e.Outcome, p.outcome) || e.Raw != body {
-		t.Errorf("the outcome is %s of\n%s\nwant %s", e.Outcome, e.Raw, p.outcome)
+		t.Errorf("outcome = %s of\n%s\nwant %s", e.Outcome, e.Raw, p.outcome)
 	}
 	if p.device == "" {
 		return
 	}
 	if p.frameTime != "" {
-		post() // a repeated post gets the same answer and stores nothing twice
+		post() // a repeated post gets the same answer, and nothing is stored twice
 	}
-	frameTime := p.time(startedAt)
+	frameTime := p.storedTime(startedAt)
 	id := acme.AwaitDevice(p.device)
 	var got []string
 	for _, r := range acme.Readings(id, "") {
-		if day, err := time.Parse(time.DateTime, r.ReadingDate); err != nil || !storedAt(day, frameTime, startedAt) {
+		if day, err := time.Parse(time.DateTime, r.ReadingDate); err != nil || !isStoredTime(day, frameTime, startedAt) {
 			continue // a reading of another frame
 		}
 		value := r.Text
@@ -227,12 +226,12 @@ func tryPost(g *e2e.Gateway, t *testing.T, p posted) {
 	}
 	slices.Sort(got)
 	relaytest.Equal(t, "readings", strings.Join(got, " "), p.readings)
-	relaytest.Equal(t, "radio", radio(g, t, id, frameTime, startedAt), p.radio)
+	relaytest.Equal(t, "radio", radioFields(g, t, id, frameTime, startedAt), p.radio)
 }
 
-// time returns the time with which the frame is stored: its own time if that is plausible, or
-// the zero time for the time of receipt.
-func (p *posted) time(received time.Time) time.Time {
+// storedTime returns the time with which the frame is stored: its own time if it is plausible, else the
+// zero time, which stands for the time of receipt.
+func (p *senderPost) storedTime(received time.Time) time.Time {
 	frameTime, err := time.Parse(time.RFC3339Nano, p.frameTime)
 	if err != nil || !iot.Plausible(frameTime, received) {
 		return time.Time{}
@@ -240,9 +239,9 @@ func (p *posted) time(received time.Time) time.Time {
 	return frameTime
 }
 
-// storedAt reports whether a stored time is the frame's time or, if the frame has none, not
-// before the receipt. stored may lack the fraction of a second.
-func storedAt(stored, frameTime, received time.Time) bool {
+// isStoredTime reports whether a stored time is the frame's time or, if frameTime is zero, is not before
+// the receipt. stored may lack the fraction of a second.
+func isStoredTime(stored, frameTime, received time.Time) bool {
 	if !frameTime.IsZero() {
 		return stored.Equal(frameTime) || stored.Equal(frameTime.Truncate(time.Second))
 	}
@@ -252,8 +251,8 @@ func storedAt(stored, frameTime, received time.Time) bool {
 	return !stored.Before(received)
 }
 
-// radio returns the stored radio data of a device at a time, as "field=value".
-func radio(g *e2e.Gateway, t *testing.T, device string, frameTime, received time.Time) string {
+// radioFields returns the stored radio data of a device at a time, as "field=value".
+func radioFields(g *e2e.Gateway, t *testing.T, device string, frameTime, received time.Time) string {
 	t.Helper()
 	db, err := sql.Open("sqlite", filepath.Join(g.DataDir(), "readings", "readings.db"))
 	relaytest.NoError(t, err)
@@ -271,7 +270,7 @@ func radio(g *e2e.Gateway, t *testing.T, device string, frameTime, received time
 			targets = append(targets, &values[i])
 		}
 		relaytest.NoError(t, rows.Scan(targets...))
-		if stored := time.Unix(0, ns).UTC(); !storedAt(stored, frameTime, received) {
+		if stored := time.Unix(0, ns).UTC(); !isStoredTime(stored, frameTime, received) {
 			continue
 		}
 		for i, v := range values {
@@ -284,9 +283,9 @@ func radio(g *e2e.Gateway, t *testing.T, device string, frameTime, received time
 	return strings.Join(fields, " ")
 }
 
-// TestASenderThatSignsNeedsNoToken checks that a post with a valid signature of a source needs
-// no token, and that posts with other signatures are refused.
-func TestASenderThatSignsNeedsNoToken(t *testing.T) {
+// TestSignedPostNeedsNoToken checks that a post with a valid signature of a source needs no token, and
+// that posts with other signatures are refused.
+func TestSignedPostNeedsNoToken(t *testing.T) {
 	t.Parallel()
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "senders.yaml"))
 	const secret = "f3203a20a2e8dfaf6686b621f56d05e3"
@@ -299,7 +298,7 @@ func TestASenderThatSignsNeedsNoToken(t *testing.T) {
 	anonymous.With("Things-Message-Token", sum(pack)).Post(target, pack).Is(t, 200, "")
 	acme := g.As("acme-all-0123456")
 	if got := acme.Readings(acme.AwaitDevice("0059AC0000000000"), ""); len(got) != 1 || got[0].Key != "payload" {
-		t.Errorf("readings: %s", e2e.FormatReadings(got))
+		t.Errorf("readings = %s, want one of payload", e2e.FormatReadings(got))
 	}
 	body := e2e.Fixture(t, "senders/thingpark/119.json")
 	stale := "/webhooks/lorawan/hq?LrnDevEui=20635F0108000496&LrnFPort=17&LrnInfos=TWA_100002167.1111.AS-1-111974&AS_ID=TWA_100002167.1111.AS&Time="

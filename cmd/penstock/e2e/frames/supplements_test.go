@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// Pairs of posts that networks send for one frame, the additional data first.
+// Pairs of posts that networks send for one frame. The post with additional data comes first.
 const (
 	loriotGateways = `{"cmd":"gw","seqno":7,"EUI":"A84041D2C5182F0A","ts":1772366400123,"fcnt":21,"port":2,"bat":127,"data":"15",` +
 		`"gws":[{"gweui":"A1","rssi":-97,"snr":5},{"gweui":"A2","rssi":-110,"snr":-3}]}`
@@ -32,27 +32,28 @@ func testSupplements(t *testing.T, s *e2e.Site) {
 	}
 	loriot, sigfox := acme.AwaitDevice("A84041D2C5182F0A"), acme.AwaitDevice("1CF2A0")
 	radio := func(device string, frameTime time.Time) string { // only InfluxDB has the field frames
-		return strings.Replace(stored(g, t, device, frameTime), " frames=1", "", 1)
+		return strings.Replace(radioOfOnlyUplink(g, t, device, frameTime), " frames=1", "", 1)
 	}
-	check := func(when string) {
+	check := func(label string) {
 		t.Helper()
-		relaytest.Equal(t, when+", LORIOT's readings", e2e.FormatReadings(acme.Readings(loriot, "")), "payload=15@2026-03-01 12:00:00")
-		relaytest.Equal(t, when+", Sigfox's readings", e2e.FormatReadings(acme.Readings(sigfox, "")), "payload=15@2026-03-01 12:00:00")
-		relaytest.Equal(t, when+", LORIOT's radio", radio(loriot, time.UnixMilli(1772366400123)), "battery=50 f_cnt=21 f_port=2 gateways=2 rssi=-97 snr=5")
-		relaytest.Equal(t, when+", Sigfox's radio", radio(sigfox, time.Unix(1772366400, 0)), "f_cnt=9 gateways=1 latitude=51.5 longitude=-0.125 rssi=-120 snr=8")
+		relaytest.Equal(t, label+", LORIOT's readings", e2e.FormatReadings(acme.Readings(loriot, "")), "payload=15@2026-03-01 12:00:00")
+		relaytest.Equal(t, label+", Sigfox's readings", e2e.FormatReadings(acme.Readings(sigfox, "")), "payload=15@2026-03-01 12:00:00")
+		relaytest.Equal(t, label+", LORIOT's radio", radio(loriot, time.UnixMilli(1772366400123)), "battery=50 f_cnt=21 f_port=2 gateways=2 rssi=-97 snr=5")
+		relaytest.Equal(t, label+", Sigfox's radio", radio(sigfox, time.Unix(1772366400, 0)), "f_cnt=9 gateways=1 latitude=51.5 longitude=-0.125 rssi=-120 snr=8")
 	}
-	check("at first")
+	check("before a replay")
 	acme.Get("/iot/devices/"+loriot).Mentions(t, 200, `"last_seen_at":"2026-03-01 12:00:00"`)
 	g.Admin().Post("/admin/events/replay", `{"kind":"uplink","from":"2000-01-01T00:00:00Z"}`).Mentions(t, 200, `"count":6`)
 	check("after a replay")
 	relaytest.Equal(t, "the number of quarantined events", len(g.Events("state=quarantined")), 0)
 }
 
-// stored returns the radio data of a device's only uplink, which must have the given time.
-func stored(g *e2e.Gateway, t *testing.T, device string, frameTime time.Time) string {
+// radioOfOnlyUplink returns the radio data of the only uplink of a device. It fails the test unless the
+// uplink has the time frameTime.
+func radioOfOnlyUplink(g *e2e.Gateway, t *testing.T, device string, frameTime time.Time) string {
 	t.Helper()
 	if g.Site.Influx == nil {
-		return ordered(strings.Fields(radio(g, t, device, frameTime.UTC(), frameTime)))
+		return sortAndJoin(strings.Fields(radioFields(g, t, device, frameTime.UTC(), frameTime)))
 	}
 	var response struct {
 		Results []struct {
@@ -66,7 +67,7 @@ func stored(g *e2e.Gateway, t *testing.T, device string, frameTime time.Time) st
 	relaytest.NoError(t, json.Unmarshal([]byte(answer), &response))
 	series := response.Results[0].Series
 	if len(series) != 1 || len(series[0].Values) != 1 || int64(series[0].Values[0][0].(float64))/1e6 != frameTime.UnixMilli() {
-		t.Fatalf("uplinks of %s: %s", device, answer)
+		t.Fatalf("uplinks of %s = %s, want one at %s", device, answer, frameTime)
 	}
 	var fields []string
 	for i, name := range series[0].Columns {
@@ -74,7 +75,7 @@ func stored(g *e2e.Gateway, t *testing.T, device string, frameTime time.Time) st
 			fields = append(fields, fmt.Sprint(name, "=", v))
 		}
 	}
-	return ordered(fields)
+	return sortAndJoin(fields)
 }
 
 // testLoss checks the query in docs/api/webhooks.md that counts lost frames.
@@ -94,11 +95,11 @@ func testLoss(t *testing.T, s *e2e.Site) {
 		t.Fatal("docs/api/webhooks.md has no query")
 	}
 	if answer := s.Influx.Query(t, g.Setting("PENSTOCK_INFLUX_BUCKET"), query); !strings.Contains(answer, `"identifier":"a84041d2c5182f0b"`) || !strings.Contains(answer, ",4]]") {
-		t.Errorf("the answer does not have 4 lost frames: %s", answer)
+		t.Errorf("answer = %s, want 4 lost frames", answer)
 	}
 }
 
-func ordered(fields []string) string {
+func sortAndJoin(fields []string) string {
 	slices.Sort(fields)
 	return strings.Join(fields, " ")
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// eventPage is a page of events, with the gateways whose events are missing.
+// eventPage is a page of events. Meta.Away lists the gateways that did not return their events.
 type eventPage struct {
 	Data []e2e.Event
 	Meta struct {
@@ -28,23 +28,23 @@ func (p eventPage) ids() (list []string) {
 	return list
 }
 
-// eventPages reads all pages of a list of events, with limit events a page.
-func eventPages(g *e2e.Gateway, query string, limit int) (combined eventPage) {
+// eventPages reads all pages of a list of events, with up to limit events on each page.
+func eventPages(g *e2e.Gateway, query string, limit int) (allPages eventPage) {
 	g.T.Helper()
 	for cursor := ""; ; {
 		var page eventPage
 		g.Admin().Get(fmt.Sprintf("/admin/events?%s&limit=%d%s", query, limit, cursor)).Decode(g.T, &page)
-		combined.Data, combined.Meta.Away = append(combined.Data, page.Data...), page.Meta.Away
+		allPages.Data, allPages.Meta.Away = append(allPages.Data, page.Data...), page.Meta.Away
 		if page.Meta.Next == "" {
-			return combined
+			return allPages
 		}
 		cursor = "&cursor=" + page.Meta.Next
 	}
 }
 
 func testSplitEvents(t *testing.T, s *e2e.Site) {
-	k := e2e.NewSink(t, nil)
-	c := e2e.NewCluster(t, s, e2e.Fixture(t, "relays.yaml", "SINK", k.URL, "MAILBOX", s.Mailbox()))
+	sink := e2e.NewSink(t, nil)
+	c := e2e.NewCluster(t, s, e2e.Fixture(t, "relays.yaml", "SINK", sink.URL, "MAILBOX", s.Mailbox()))
 	c.Spawn()
 	var ids []string
 	for n := range 2 * e2e.ClusterSize {
@@ -55,24 +55,24 @@ func testSplitEvents(t *testing.T, s *e2e.Site) {
 	for _, g := range c.Gateways {
 		for _, limit := range []int{1, 4, 100} {
 			if page := eventPages(g, "state=unrouted", limit); !slices.Equal(page.ids(), ids) || len(page.Meta.Away) > 0 {
-				t.Errorf("pages of %d: %q, %v away, want %q", limit, page.ids(), page.Meta.Away, ids)
+				t.Errorf("pages of %d: events = %q, away = %v, want %q and none", limit, page.ids(), page.Meta.Away, ids)
 			}
 		}
 	}
 	lastOfA, lastOfC := ids[2], ids[0]
 	relaytest.Equal(t, "the trace of A's event at B", c.Gateways[1].Trace(lastOfA), c.Gateways[0].Trace(lastOfA))
-	c.Gateways[2].Admin().Put("/admin/inventory", `{"accounts": [{"name": "acme", "relays": {"geo": [{"id": "g-new", "prefix": "33", "action": "http_get", "parameters": ["`+k.URL+`/new?m=%m&i=%i"]}]}}]}`).Mentions(t, 200, `"acme"`)
+	c.Gateways[2].Admin().Put("/admin/inventory", `{"accounts": [{"name": "acme", "relays": {"geo": [{"id": "g-new", "prefix": "33", "action": "http_get", "parameters": ["`+sink.URL+`/new?m=%m&i=%i"]}]}}]}`).Mentions(t, 200, `"acme"`)
 	c.Gateways[1].Admin().Post("/admin/events/replay", `{"ids": ["`+lastOfA+`"]}`).Mentions(t, 200, `"count":1,`)
-	e2e.SameValues(t, k.Await(t, "/new", 1).Query, map[string]string{"m": "nobody takes 3", "i": lastOfA})
+	e2e.SameValues(t, sink.Await(t, "/new", 1).Query, map[string]string{"m": "nobody takes 3", "i": lastOfA})
 	c.Gateways[1].Admin().Post("/admin/events/replay", `{"state": "unrouted"}`).Mentions(t, 200, fmt.Sprintf(`"count":%d,`, len(ids)-1))
-	k.Await(t, "/new", len(ids))
+	sink.Await(t, "/new", len(ids))
 	relaytest.Eventually(t, "every delivery has ended", func() (any, bool) {
 		deliveries := c.Gateways[0].Deliveries("relay=g-new&state=delivered")
 		return deliveries, len(deliveries) == len(ids)
 	})
 	testAway(t, c, ids, lastOfC)
-	if n := len(k.Requests("/new")); n != len(ids) {
-		t.Errorf("%d messages caused %d requests", len(ids), n)
+	if n := len(sink.Requests("/new")); n != len(ids) {
+		t.Errorf("requests for %[1]d messages = %[2]d, want %[1]d", len(ids), n)
 	}
 }
 
@@ -87,11 +87,11 @@ func testAway(t *testing.T, c *e2e.Cluster, ids []string, newest string) {
 		remaining := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return strings.HasPrefix(id, node+"-") })
 		relaytest.Equal(t, "the events without "+node, page.ids(), remaining)
 		if len(page.Meta.Away) != 1 {
-			t.Fatalf("%d gateways are away, want 1", len(page.Meta.Away))
+			t.Fatalf("gateways away = %d, want 1", len(page.Meta.Away))
 		}
 		relaytest.Equal(t, "the gateway that is away", page.Meta.Away[0].Node, node)
-		if a := g.Admin().Get("/admin/events/" + newest); a.Status != http.StatusServiceUnavailable {
-			t.Errorf("%s: %d %s, want 503: its gateway does not answer", a.Request, a.Status, a.Body)
+		if resp := g.Admin().Get("/admin/events/" + newest); resp.Status != http.StatusServiceUnavailable {
+			t.Errorf("%s: %d %s, want 503, because its gateway does not answer", resp.Request, resp.Status, resp.Body)
 		}
 	}
 	c.Gateways[2].Spawn()

@@ -1,4 +1,4 @@
-// Package gateways tests several gateways on the same back ends, end to end.
+// Package gateways tests several gateways on the same back ends end to end.
 package gateways
 
 import (
@@ -15,9 +15,9 @@ import (
 
 func TestMain(m *testing.M) { e2e.Main(m) }
 
-// TestGatewaysAreOne runs three gateways on the same back ends and checks that each of them
-// answers for all.
-func TestGatewaysAreOne(t *testing.T) {
+// TestGatewaysShareTheirState runs three gateways on the same back ends, and checks that each gateway
+// answers for all gateways.
+func TestGatewaysShareTheirState(t *testing.T) {
 	s := e2e.RealSite(t)
 	t.Run("a token revoked on one gateway is refused by the others", func(t *testing.T) { testRevoked(t, s) })
 	for _, tc := range []struct {
@@ -42,11 +42,11 @@ func TestGatewaysAreOne(t *testing.T) {
 	}
 }
 
-// requireOK fails the test unless every answer is a 200.
+// requireOK fails the test unless every answer has status 200.
 func requireOK(t *testing.T, answers []e2e.Response) {
 	t.Helper()
-	for _, a := range answers {
-		a.Mentions(t, http.StatusOK)
+	for _, resp := range answers {
+		resp.Mentions(t, http.StatusOK)
 	}
 }
 
@@ -55,12 +55,12 @@ func testSplitUsage(t *testing.T, s *e2e.Site) {
 	e2e.CarrierOf(c.Gateways[0]).Post("/inbound/cdr/sim", e2e.UsageRecord("a1", e2e.SIMA, 100)+e2e.UsageRecord("a2", e2e.SIMB, 20)).Mentions(t, 200, `"records":2`)
 	e2e.CarrierOf(c.Gateways[1]).Post("/inbound/cdr/sim", e2e.UsageRecord("b1", e2e.SIMA, 1000)+e2e.UsageRecord("b2", e2e.SIMC, 7)).Mentions(t, 200, `"records":2`)
 	c.Front.AwaitProcessed()
-	third := e2e.CustomerOf(c.Gateways[2])
-	id := third.CompleteJob("/v3/mno/job/usage", e2e.CurrentPeriod())
-	report := third.Get("/v3/mno/job/" + id + "/usage")
+	customer := e2e.CustomerOf(c.Gateways[2])
+	id := customer.CompleteJob("/v3/mno/job/usage", e2e.CurrentPeriod())
+	report := customer.Get("/v3/mno/job/" + id + "/usage")
 	for iccid, bytes := range map[string]int{e2e.SIMA: 1100, e2e.SIMB: 20, e2e.SIMC: 7} {
 		if got := e2e.UsageBySIM(t, report)[iccid]; got != bytes {
-			t.Errorf("SIM %s used %d bytes, want %d", iccid, got, bytes)
+			t.Errorf("usage of SIM %s = %d bytes, want %d", iccid, got, bytes)
 		}
 	}
 	for _, g := range c.Gateways {
@@ -78,7 +78,7 @@ func testSplitLimit(t *testing.T, s *e2e.Site) {
 	}
 	post("under", 266)
 	if got := callback.Received(); len(got) > 0 {
-		t.Errorf("798 of 800 bytes are used, but the callback received %q", got)
+		t.Errorf("events after 798 of 800 bytes = %q, want none", got)
 	}
 	post("near", 1)
 	callback.AwaitExactly(t, "usage.limit_warning "+e2e.SIMA)
@@ -91,7 +91,7 @@ func testSplitLimit(t *testing.T, s *e2e.Site) {
 		e2e.CustomerOf(g).Get("/v3/mno/"+e2e.SIMA).Mentions(t, 200, `"current_state":"suspended"`)
 	}
 	if deliveries := c.Front.Deliveries("q=usage.limit_reached"); len(deliveries) > 1 {
-		t.Errorf("%d deliveries report the limit, want at most 1", len(deliveries))
+		t.Errorf("deliveries about the limit = %d, want at most 1", len(deliveries))
 	}
 }
 
@@ -102,12 +102,12 @@ func testSplitArchive(t *testing.T, s *e2e.Site) {
 	handle := e2e.CustomerOf(c.Gateways[0]).RequestArchive(e2e.ArchiveOfNovember)
 	want := e2e.CustomerOf(c.Gateways[0]).DownloadArchive(handle)
 	if rows := want["cdr-20261101-20261130.csv"]; len(rows) != e2e.ClusterSize {
-		t.Fatalf("the archive has %q, want %d calls", want, e2e.ClusterSize)
+		t.Fatalf("archive = %q, want %d calls", want, e2e.ClusterSize)
 	}
-	first := e2e.CustomerOf(c.Gateways[0]).Get("/v2/sip/cdr/" + handle + "/download").Body
+	archive := e2e.CustomerOf(c.Gateways[0]).Get("/v2/sip/cdr/" + handle + "/download").Body
 	for _, g := range c.Gateways[1:] {
-		if got := e2e.CustomerOf(g).Get("/v2/sip/cdr/" + handle + "/download"); got.Status != 200 || got.Body != first {
-			t.Errorf("%s: %d and a different archive of %d bytes", got.Request, got.Status, len(got.Body))
+		if got := e2e.CustomerOf(g).Get("/v2/sip/cdr/" + handle + "/download"); got.Status != 200 || got.Body != archive {
+			t.Errorf("%s: %d and an archive of %d bytes, want 200 and the same archive", got.Request, got.Status, len(got.Body))
 		}
 	}
 }
@@ -115,35 +115,35 @@ func testSplitArchive(t *testing.T, s *e2e.Site) {
 func testSplitLedger(t *testing.T, s *e2e.Site) {
 	callback := e2e.NewLedgerCallback(t)
 	c := e2e.StartCluster(t, s, e2e.Fixture(t, "ledgers.yaml", "CALLBACK", callback.URL), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
-	first, second, third := e2e.CarrierOf(c.Gateways[0]), e2e.CarrierOf(c.Gateways[1]), e2e.CarrierOf(c.Gateways[2])
+	clientA, clientB, clientC := e2e.CarrierOf(c.Gateways[0]), e2e.CarrierOf(c.Gateways[1]), e2e.CarrierOf(c.Gateways[2])
 	var ledgers []struct{ Name, Hash string }
-	third.Get("/ledgers").Decode(t, &ledgers)
+	clientC.Get("/ledgers").Decode(t, &ledgers)
 	var job string
-	first.Post("/ledgers/assets/tokens", `{"metadata":{"a":1},"private_metadata":{"owner":"x"}}`).Decode(t, &job)
+	clientA.Post("/ledgers/assets/tokens", `{"metadata":{"a":1},"private_metadata":{"owner":"x"}}`).Decode(t, &job)
 	var created struct{ Data struct{ Token string } }
-	c.Gateways[1].AwaitLedgerJob(second, job, &created)
+	c.Gateways[1].AwaitLedgerJob(clientB, job, &created)
 	token := `{"token":"` + created.Data.Token + `"}`
-	second.Post("/ledgers/tokens/metadata", `{"token":"`+created.Data.Token+`","metadata":{"place":"yard"}}`).Mentions(t, 200)
+	clientB.Post("/ledgers/tokens/metadata", `{"token":"`+created.Data.Token+`","metadata":{"place":"yard"}}`).Mentions(t, 200)
 	var jobs []string
 	for range 2 {
-		for _, a := range c.PostToEach("/ledgers/tokens/claim", e2e.CarrierOf, func(int) string { return token }) {
+		for _, resp := range c.PostToEach("/ledgers/tokens/claim", e2e.CarrierOf, func(int) string { return token }) {
 			var claimed struct{ JobID string }
-			a.Decode(t, &claimed)
+			resp.Decode(t, &claimed)
 			jobs = append(jobs, claimed.JobID)
 		}
 	}
 	for n, id := range jobs {
 		c.Gateways[n%e2e.ClusterSize].AwaitLedgerJob(e2e.CarrierOf(c.Gateways[n%e2e.ClusterSize]), id, nil)
 	}
-	history := third.Get("/ledgers/tokens/" + created.Data.Token + "/history").Body
+	history := clientC.Get("/ledgers/tokens/" + created.Data.Token + "/history").Body
 	if n := strings.Count(history, `"claimed"`); n != 3 {
-		t.Errorf("a token with 3 claims was claimed %d times:\n%s", n, history)
+		t.Errorf("claims = %d, want 3:\n%s", n, history)
 	}
-	relaytest.Eventually(t, "the callback has every claim", func() (any, bool) {
+	relaytest.Eventually(t, "the callback URL has received every claim", func() (any, bool) {
 		jobs, claims, unsigned := callback.Counts()
 		return []int{jobs, claims, unsigned}, claims == 3 && unsigned == 0
 	})
-	export := first.Get("/ledgers/" + ledgers[0].Hash + "/export").Body
+	export := clientA.Get("/ledgers/" + ledgers[0].Hash + "/export").Body
 	for _, g := range c.Gateways {
 		g.As("acme-all-0123456").Get("/ledgers/"+ledgers[0].Hash+"/export").Is(t, 200, export)
 	}
@@ -158,8 +158,8 @@ func testRevoked(t *testing.T, s *e2e.Site) {
 	c.Gateways[0].Admin().Put("/admin/inventory?prune=true&allow_removals=100", `{"accounts":[{"name":"globex","tokens":[{"token":"globex-2-0123456","scopes":["cellular","carrier"]}]}]}`).Mentions(t, 200)
 	for _, g := range c.Gateways {
 		relaytest.Eventually(t, "the token is refused", func() (any, bool) {
-			a := g.XAuth("globex-token-0123456").Get("/v3/mno")
-			return a, a.Status == http.StatusUnauthorized
+			resp := g.XAuth("globex-token-0123456").Get("/v3/mno")
+			return resp, resp.Status == http.StatusUnauthorized
 		})
 		g.As("globex-token-0123456").Post("/inbound/cdr/sim", e2e.UsageRecord("y", e2e.SIMG, 1)).Mentions(t, 401)
 		g.As("globex-2-0123456").Post("/inbound/cdr/sim", e2e.UsageRecord("z", e2e.SIMG, 1)).Mentions(t, 200)
@@ -167,8 +167,8 @@ func testRevoked(t *testing.T, s *e2e.Site) {
 }
 
 func testSplitParts(t *testing.T, s *e2e.Site) {
-	k := e2e.NewSink(t, nil)
-	c := e2e.StartCluster(t, s, e2e.Fixture(t, "relays.yaml", "SINK", k.URL, "MAILBOX", s.Mailbox()))
+	sink := e2e.NewSink(t, nil)
+	c := e2e.StartCluster(t, s, e2e.Fixture(t, "relays.yaml", "SINK", sink.URL, "MAILBOX", s.Mailbox()))
 	const count = 10
 	for ref := range count {
 		requireOK(t, c.PostToEach("/inbound/sms/json", e2e.CarrierOf, func(n int) string {
@@ -181,58 +181,58 @@ func testSplitParts(t *testing.T, s *e2e.Site) {
 		}))
 	}
 	c.Front.AwaitProcessed()
-	k.Await(t, "/vmn", count)
+	sink.Await(t, "/vmn", count)
 	relaytest.Eventually(t, "every message is delivered", func() (any, bool) {
 		deliveries := c.Gateways[1].Deliveries("relay=v-get&state=delivered")
 		return deliveries, len(deliveries) == count
 	})
 	var got, want []string
-	for _, h := range k.Requests("/vmn") {
-		got = append(got, h.Query.Get("msg"))
+	for _, req := range sink.Requests("/vmn") {
+		got = append(got, req.Query.Get("msg"))
 	}
 	for ref := range count {
 		want = append(want, fmt.Sprintf("%da %db %dc ", ref, ref, ref))
 	}
 	if slices.Sort(got); !slices.Equal(got, want) {
-		t.Errorf("%q were delivered, want %q", got, want)
+		t.Errorf("delivered messages = %q, want %q", got, want)
 	}
 }
 
 func testSplitKey(t *testing.T, s *e2e.Site) {
 	c := e2e.StartCluster(t, s, "accounts: [{name: acme, credit: 100, tokens: [{token: acme-all-0123456}]}]")
 	body := e2e.BodyForTomorrow(`"message":"once"`)
-	first := e2e.CustomerOf(c.Gateways[0]).With("Idempotency-Key", "k1").Post("/v2/sms/send", body)
-	second := e2e.CustomerOf(c.Gateways[1]).With("Idempotency-Key", "k1").Post("/v2/sms/send", body)
-	if first.Status != 200 || second.Body != first.Body || second.Header.Get("Idempotency-Replayed") != "true" {
-		t.Errorf("gateway A: %d %s\ngateway B: %d %s", first.Status, first.Body, second.Status, second.Body)
+	answerA := e2e.CustomerOf(c.Gateways[0]).With("Idempotency-Key", "k1").Post("/v2/sms/send", body)
+	answerB := e2e.CustomerOf(c.Gateways[1]).With("Idempotency-Key", "k1").Post("/v2/sms/send", body)
+	if answerA.Status != 200 || answerB.Body != answerA.Body || answerB.Header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("gateway A: %d %s\ngateway B: %d %s\nwant the same, repeated by B", answerA.Status, answerA.Body, answerB.Status, answerB.Body)
 	}
 	const rounds = 10
 	for round := range rounds {
 		key := fmt.Sprint("race-", round)
 		answers := c.PostToEach("/v2/sms/send", func(g *e2e.Gateway) e2e.Client { return e2e.CustomerOf(g).With("Idempotency-Key", key) }, func(int) string { return body })
 		requireOK(t, answers)
-		newOrders := slices.DeleteFunc(slices.Clone(answers), func(a e2e.Response) bool { return a.Header.Get("Idempotency-Replayed") == "true" })
+		newOrders := slices.DeleteFunc(slices.Clone(answers), func(resp e2e.Response) bool { return resp.Header.Get("Idempotency-Replayed") == "true" })
 		if len(newOrders) != 1 || answers[0].Body != answers[1].Body || answers[0].Body != answers[2].Body {
-			t.Errorf("%d new orders under one key; the answers are %s, %s and %s", len(newOrders), answers[0].Body, answers[1].Body, answers[2].Body)
+			t.Errorf("new orders with one key = %d, answers = %s, %s and %s, want one order and one answer", len(newOrders), answers[0].Body, answers[1].Body, answers[2].Body)
 		}
 	}
 	for _, g := range c.Gateways {
 		var list struct{ Data []struct{ ID int64 } }
 		g.Admin().Get("/admin/messages?account=1&limit=1000").Decode(t, &list)
 		if len(list.Data) != 1+rounds {
-			t.Errorf("%d messages, want %d", len(list.Data), 1+rounds)
+			t.Errorf("number of messages = %d, want %d", len(list.Data), 1+rounds)
 		}
 		relaytest.Equal(t, "the balance", g.Credit(t, 1).Meta.Balance, 100-1-rounds)
 	}
 }
 
 func testSplitDuplicates(t *testing.T, s *e2e.Site) {
-	k := e2e.NewSink(t, nil)
+	sink := e2e.NewSink(t, nil)
 	inventory := e2e.UsageInventory("https://127.0.0.1:9/") + fmt.Sprintf(`
   - name: initech
     tokens: [{token: initech-all-0123456, scopes: [messaging, carrier]}]
     relays: {geo: [{id: g-all, prefix: "4478", action: http_get, parameters: ["%s/in?m=%%m"]}]}
-`, k.URL)
+`, sink.URL)
 	c := e2e.StartCluster(t, s, inventory)
 	initech := func(g *e2e.Gateway) e2e.Client { return g.As("initech-all-0123456") }
 	const count = 10
@@ -251,9 +251,9 @@ func testSplitDuplicates(t *testing.T, s *e2e.Site) {
 	relaytest.Equal(t, "rows of the archive", len(voice.DownloadArchive(voice.RequestArchive(e2e.ArchiveOfNovember))["cdr-20261101-20261130.csv"]), count)
 	relaytest.Eventually(t, "every message is delivered", func() (any, bool) {
 		deliveries := c.Front.Deliveries("relay=g-all")
-		return deliveries, len(deliveries) == count && !slices.ContainsFunc(deliveries, func(p e2e.Delivery) bool { return p.State != "delivered" })
+		return deliveries, len(deliveries) == count && !slices.ContainsFunc(deliveries, func(delivery e2e.Delivery) bool { return delivery.State != "delivered" })
 	})
-	relaytest.Equal(t, "messages that arrived", len(k.Requests("/in")), count)
+	relaytest.Equal(t, "messages that arrived", len(sink.Requests("/in")), count)
 }
 
 func testKilledMember(t *testing.T, s *e2e.Site) {
@@ -271,6 +271,6 @@ func testKilledMember(t *testing.T, s *e2e.Site) {
 	l.End()
 	l.Check(t, arrivals)
 	for _, g := range c.Gateways {
-		g.EndCleanly()
+		g.TerminateCleanly()
 	}
 }

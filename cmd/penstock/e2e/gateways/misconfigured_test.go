@@ -16,16 +16,16 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestGatewaysThatCannotBeOne starts two gateways whose settings keep them from working as
-// one. /readyz of both names the setting.
-func TestGatewaysThatCannotBeOne(t *testing.T) {
+// TestConflictingSettingsAreReported starts two gateways with settings that conflict. /readyz of both
+// gateways names the setting.
+func TestConflictingSettingsAreReported(t *testing.T) {
 	t.Parallel()
 	s := e2e.RealSite(t)
 	for _, tc := range []struct {
-		name    string
-		both    []string // settings of both
-		second  []string // settings of the second gateway
-		setting string   // that /readyz names
+		name           string
+		sharedSettings []string // settings of both gateways
+		secondSettings []string // settings of the second gateway
+		setting        string   // the setting that /readyz must name
 	}{
 		{"each has a Redis of its own", nil, []string{"PENSTOCK_REDIS_URL=" + s.Redis.NewDatabase(t)}, "redis.url"},
 		{"one has the embedded queue", nil, []string{"PENSTOCK_REDIS_URL="}, "redis.url"},
@@ -33,44 +33,43 @@ func TestGatewaysThatCannotBeOne(t *testing.T) {
 		{"each has embedded readings", []string{"PENSTOCK_INFLUX_URL=", "PENSTOCK_INFLUX_BUCKET="}, nil, "influx.url"},
 		{"one has embedded readings", nil, []string{"PENSTOCK_INFLUX_URL=", "PENSTOCK_INFLUX_BUCKET="}, "influx.url"},
 		{"each has a master key of its own", nil, []string{"PENSTOCK_LEDGER_MASTER_KEY=HxwdHhscGRoYFRYXFBESExAPDg0MCwoJCAcGBQQDAgE="}, "ledger.master_key"},
-		{"each makes links of its own", nil, []string{"PENSTOCK_PUBLIC_URL=https://two.example.com"}, "public_url"},
+		{"each has a public URL of its own", nil, []string{"PENSTOCK_PUBLIC_URL=https://two.example.com"}, "public_url"},
 		{"each has generated a master key", []string{"PENSTOCK_LEDGER_MASTER_KEY="}, nil, "ledger.master_key"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			c := e2e.NewCluster(t, s, `{"accounts": []}`, tc.both...)
-			first, second := c.Gateways[0], c.Gateways[1]
-			second.Env = e2e.OverrideSettings(second.Env, tc.second)
-			first.Run()
-			second.Run()
-			conflicts(first, tc.setting)
-			conflicts(second, tc.setting)
+			c := e2e.NewCluster(t, s, `{"accounts": []}`, tc.sharedSettings...)
+			gatewayA, gatewayB := c.Gateways[0], c.Gateways[1]
+			gatewayB.Env = e2e.OverrideSettings(gatewayB.Env, tc.secondSettings)
+			gatewayA.Run()
+			gatewayB.Run()
+			awaitConflict(gatewayA, tc.setting)
+			awaitConflict(gatewayB, tc.setting)
 		})
 	}
-	t.Run("each has a database of its own, and both one Redis", func(t *testing.T) {
+	t.Run("each has a database of its own, and both use one Redis", func(t *testing.T) {
 		t.Parallel()
 		c := e2e.NewCluster(t, s, `{"accounts": []}`)
-		first, second := c.Gateways[0], c.Gateways[1]
-		second.Env = e2e.OverrideSettings(second.Env, []string{"PENSTOCK_DATABASE_URL=" + s.Postgres.NewDatabase(t)})
-		first.Run()
-		awaitRegistered(first)
-		second.Run()
+		gatewayA, gatewayB := c.Gateways[0], c.Gateways[1]
+		gatewayB.Env = e2e.OverrideSettings(gatewayB.Env, []string{"PENSTOCK_DATABASE_URL=" + s.Postgres.NewDatabase(t)})
+		gatewayA.Run()
+		awaitRegistered(gatewayA)
+		gatewayB.Run()
 		for _, g := range c.Gateways[:2] {
-			conflicts(g, "redis.url")
-			conflicts(g, "database.url")
+			awaitConflict(g, "redis.url")
+			awaitConflict(g, "database.url")
 		}
 	})
 }
 
-// conflicts waits until /readyz names a setting that keeps the gateways from working as one
-// and reports no other back end as down: on a busy machine a back end may be down for a
-// moment.
-func conflicts(g *e2e.Gateway, setting string) {
+// awaitConflict waits until /readyz names a setting that conflicts and reports no other back end as down.
+// On a busy machine a back end may be down for a moment.
+func awaitConflict(g *e2e.Gateway, setting string) {
 	g.T.Helper()
 	relaytest.Eventually(g.T, "/readyz of "+g.URL()+" names "+setting, func() (any, bool) {
 		status, r := g.Ready()
 		for name, b := range r.Backends {
-			sameCause := name == "ledgers" && setting == "ledger.master_key" // one gateway cannot open the records that the other sealed
+			sameCause := name == "ledgers" && setting == "ledger.master_key" // one gateway cannot open the records that the other has sealed
 			if name != "gateways" && !sameCause && b.Status != "ok" {
 				return name + " is " + b.Status + ": " + b.Error, false
 			}
@@ -80,26 +79,26 @@ func conflicts(g *e2e.Gateway, setting string) {
 	})
 }
 
-// awaitRegistered waits until a gateway has registered itself.
+// awaitRegistered waits until a gateway is registered.
 func awaitRegistered(g *e2e.Gateway) {
 	g.T.Helper()
 	relaytest.Eventually(g.T, "the gateway is registered", func() (any, bool) {
-		a := g.Admin().Get("/admin/gateways")
-		return a, strings.Contains(a.Body, g.URL())
+		resp := g.Admin().Get("/admin/gateways")
+		return resp, strings.Contains(resp.Body, g.URL())
 	})
 }
 
-// TestServeRefusesItsDatabase starts the program on a database that it cannot use. The program
-// exits with the reason and the name of the setting, and does not print the password.
-func TestServeRefusesItsDatabase(t *testing.T) {
+// TestServeRefusesAnUnusableDatabase starts the program on databases that it cannot use. The program exits
+// with the reason and the name of the setting, and does not print the password.
+func TestServeRefusesAnUnusableDatabase(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartPostgres(t)
-	addr := guarded(t, server)
-	newer := server.NewDatabase(t)
-	if got := e2e.RunCommand([]string{"PENSTOCK_DATABASE_URL=" + newer, "PENSTOCK_DATA_DIR=" + t.TempDir()}, "", "migrate"); got.Code != 0 {
-		t.Fatalf("migrate exits with %d: %s", got.Code, got.Stderr)
+	addr := createRoles(t, server)
+	newerDatabase := server.NewDatabase(t)
+	if got := e2e.RunCommand([]string{"PENSTOCK_DATABASE_URL=" + newerDatabase, "PENSTOCK_DATA_DIR=" + t.TempDir()}, "", "migrate"); got.Code != 0 {
+		t.Fatalf("exit code of migrate = %d, want 0: %s", got.Code, got.Stderr)
 	}
-	statements(t, newer, "INSERT INTO schema_version (version_id, is_applied) VALUES (9999, true)")
+	execute(t, newerDatabase, "INSERT INTO schema_version (version_id, is_applied) VALUES (9999, true)")
 	const password = "s3cr3t-w0rd"
 	for _, tc := range []struct{ name, url, reason string }{
 		{"another kind of database", "mysql://penstock:" + password + "@127.0.0.1/penstock", "expected a URL such as postgres://"},
@@ -112,7 +111,7 @@ func TestServeRefusesItsDatabase(t *testing.T) {
 		{"an unknown user", "postgres://nobody:" + password + "@" + addr, "refused the user or password"},
 		{"an unknown database", "postgres://member:right-" + password + "@" + strings.Replace(addr, "/postgres", "/none", 1), "does not exist"},
 		{"a user without rights", "postgres://member:right-" + password + "@" + addr, "lacks a right"},
-		{"a schema that is newer than the program", newer, "its schema has version 9999"},
+		{"a schema that is newer than the program", newerDatabase, "its schema has version 9999"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), relaytest.Patience)
@@ -123,23 +122,23 @@ func TestServeRefusesItsDatabase(t *testing.T) {
 			}, Stdin: strings.NewReader(""), Stdout: &output, Stderr: &output, Version: "test"})
 			text := output.String()
 			if code != e2e.ExitFailed || ctx.Err() != nil || !strings.Contains(text, tc.reason) || !strings.Contains(text, "database.url") || !strings.Contains(text, "PENSTOCK_DATABASE_URL") {
-				t.Errorf("exit code %d:\n%s\nwant %q and the setting's name", code, text, tc.reason)
+				t.Errorf("exit code = %d, output = %s\nwant 1, %q and the name of the setting", code, text, tc.reason)
 			}
 			if strings.Contains(text, password) {
 				t.Errorf("the output contains the password:\n%s", text)
 			}
 			if strings.Contains(text, "waiting for the database") {
-				t.Errorf("the program waited for a database that it cannot use:\n%s", text)
+				t.Errorf("output = %s\nwant no waiting for the database", text)
 			}
 		})
 	}
 }
 
-// guarded creates two roles that need a password, and returns the address that they use,
-// host:port/database. The superuser needs no password.
-func guarded(t *testing.T, server *dbtest.Postgres) string {
+// createRoles creates two roles with passwords, and returns host:port/database for them. The superuser
+// needs no password.
+func createRoles(t *testing.T, server *dbtest.Postgres) string {
 	t.Helper()
-	statements(t, server.URL+"postgres",
+	execute(t, server.URL+"postgres",
 		"CREATE ROLE stranger LOGIN PASSWORD 'another one'",
 		"CREATE ROLE member LOGIN PASSWORD 'right-s3cr3t-w0rd'",
 		"REVOKE CREATE ON SCHEMA public FROM PUBLIC",
@@ -150,8 +149,8 @@ func guarded(t *testing.T, server *dbtest.Postgres) string {
 	return strings.TrimPrefix(server.URL, "postgres://postgres@") + "postgres"
 }
 
-// statements runs statements on a PostgreSQL database.
-func statements(t *testing.T, url string, list ...string) {
+// execute executes statements in a PostgreSQL database.
+func execute(t *testing.T, url string, list ...string) {
 	t.Helper()
 	db, err := sql.Open("pgx", url)
 	relaytest.NoError(t, err)

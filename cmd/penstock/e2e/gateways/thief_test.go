@@ -17,34 +17,34 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// testStolenDatabase reads every text in the database, as anyone with a backup can, and sends
-// each as a credential of every kind.
+// testStolenDatabase reads every text in the database, like a thief of a backup, and sends each text as a
+// credential of every kind.
 func testStolenDatabase(t *testing.T, s *e2e.Site) {
 	inventory := e2e.Fixture(t, "contract.yaml", "http://127.0.0.1:9/in", "http://user:planted-relay@127.0.0.1:9/in", "https://example.com/callback", "https://example.com/callback?key=planted-callback")
 	c := e2e.StartCluster(t, s, inventory, "PENSTOCK_TRUSTED_PROXIES=127.0.0.1", "PENSTOCK_DELIVERY_SCHEDULE=100ms")
-	first, second := c.Gateways[0], c.Gateways[1]
-	first.As("acme-all-0123456").PostInboundText("planted", "447800055555", "hello")
-	first.AwaitDelivery("g1", "dead")
-	first.AddUser("anna", "admin", "")
+	gatewayA, gatewayB := c.Gateways[0], c.Gateways[1]
+	gatewayA.As("acme-all-0123456").PostInboundText("planted", "447800055555", "hello")
+	gatewayA.AwaitDelivery("g1", "dead")
+	gatewayA.AddUser("anna", "admin", "")
 	relaytest.Eventually(t, "every gateway is registered", func() (any, bool) {
-		a := first.Admin().Get("/admin/gateways")
-		return a.Body, a.Status == http.StatusOK && strings.Count(a.Body, `"node"`) == e2e.ClusterSize
+		resp := gatewayA.Admin().Get("/admin/gateways")
+		return resp.Body, resp.Status == http.StatusOK && strings.Count(resp.Body, `"node"`) == e2e.ClusterSize
 	})
-	stolen := valuesOf(t, second.Setting("PENSTOCK_DATABASE_URL"))
-	if !stolen["anna"] {
-		t.Fatal("the user is not among the values: the database was not read")
+	values := valuesOf(t, gatewayB.Setting("PENSTOCK_DATABASE_URL"))
+	if !values["anna"] {
+		t.Fatal("the name of the user is not among the values: the database was not read")
 	}
 	for _, secret := range []string{"planted-relay", "planted-callback", "87654321", "12345678", "acme-all-0123456", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", e2e.UserPassword} {
-		for text := range stolen {
+		for text := range values {
 			if strings.Contains(text, secret) {
 				t.Errorf("the database contains %s: %.300q", secret, text)
 			}
 		}
 	}
 	n := 0
-	for text := range stolen {
+	for text := range values {
 		n++
-		thief := first.As("").With("X-Forwarded-For", fmt.Sprintf("10.0.%d.%d", n/256, n%256)) // each text has its own address, since failed attempts of an address are limited
+		thief := gatewayA.As("").With("X-Forwarded-For", fmt.Sprintf("10.0.%d.%d", n/256, n%256)) // each text has its own address, because failed attempts of an address are limited
 		bearer := "Bearer " + text
 		keys := relaytest.Must(gateway.NewKeys([]string{text}))(t)
 		for _, attempt := range []struct {
@@ -56,34 +56,34 @@ func testStolenDatabase(t *testing.T, s *e2e.Site) {
 			{"a token of /v2", "GET", "/v2/balance", "", thief.With("X-Auth-Token", text)},
 			{"a token of /iot", "GET", "/iot/devices", "", thief.With("Authorization", bearer)},
 			{"the gateways' bearer token", "GET", "/internal/events", "", thief.With("Authorization", bearer)},
-			{"the gateways' key", "GET", "/internal/events", "", signed(thief, keys, "GET", "/internal/events", "")},
-			{"the gateways' key to replay", "POST", "/internal/events/replay", `{"kind":"sms"}`, signed(thief, keys, "POST", "/internal/events/replay", `{"kind":"sms"}`)},
+			{"the gateways' key", "GET", "/internal/events", "", signedClient(thief, keys, "GET", "/internal/events", "")},
+			{"the gateways' key to replay", "POST", "/internal/events/replay", `{"kind":"sms"}`, signedClient(thief, keys, "POST", "/internal/events/replay", `{"kind":"sms"}`)},
 		} {
-			var a e2e.Response
+			var resp e2e.Response
 			var err error
 			relaytest.Eventually(t, "an answer other than 503", func() (any, bool) {
-				a, err = attempt.client.Try(attempt.method, attempt.path, attempt.body)
-				return a.Body, a.Status != http.StatusServiceUnavailable
+				resp, err = attempt.client.Try(attempt.method, attempt.path, attempt.body)
+				return resp.Body, resp.Status != http.StatusServiceUnavailable
 			})
 			if err != nil { // the text is invalid in a header
 				continue
 			}
-			if a.Status != http.StatusUnauthorized && a.Status != http.StatusTooManyRequests {
-				t.Errorf("%q as %s: %d %.200s", text, attempt.kind, a.Status, a.Body)
+			if resp.Status != http.StatusUnauthorized && resp.Status != http.StatusTooManyRequests {
+				t.Errorf("%q as %s: %d %.200s, want 401 or 429", text, attempt.kind, resp.Status, resp.Body)
 			}
 		}
 	}
 	t.Logf("%d values", n)
 }
 
-// signed returns a client whose request is signed as a gateway signs it.
-func signed(c e2e.Client, keys gateway.Keys, method, target, body string) e2e.Client {
+// signedClient returns a client that sends a request with the signature of a gateway.
+func signedClient(c e2e.Client, keys gateway.Keys, method, target, body string) e2e.Client {
 	r := gateway.Request{Method: method, Target: target, Node: "thief", Actor: "thief", Role: "admin", Time: time.Now(), Body: []byte(body)}
 	return c.With("X-Penstock-Gateway", r.Node).With("X-Penstock-Actor", r.Actor).With("X-Penstock-Role", r.Role).
 		With("X-Penstock-Time", strconv.FormatInt(r.Time.Unix(), 10)).With("X-Penstock-Signature", hex.EncodeToString(keys.Sign(r)))
 }
 
-// valuesOf returns all texts in a database, including those inside JSON.
+// valuesOf returns all texts in a database, including texts inside JSON.
 func valuesOf(t *testing.T, databaseURL string) map[string]bool {
 	t.Helper()
 	database := dbtest.Open(t, db.Options{URL: databaseURL})
@@ -99,7 +99,7 @@ func valuesOf(t *testing.T, databaseURL string) map[string]bool {
 	return texts
 }
 
-// addTexts adds the texts in a JSON value, including those inside texts that are JSON or hexadecimal.
+// addTexts adds the texts in a JSON value, including texts inside texts that are JSON or hexadecimal.
 func addTexts(texts map[string]bool, text string) {
 	var v any
 	if json.Unmarshal([]byte(text), &v) == nil {

@@ -17,8 +17,8 @@ import (
 // forgedToken is the text of a token that no gateway created.
 const forgedToken = "attackersattackersattacker"
 
-// forgery returns SQL statements of an attacker without the master key. Forged entries have
-// copies of the MACs of other entries.
+// forgery returns SQL statements of an attacker without the master key. Forged entries have the MACs of
+// other entries.
 type forgery struct{ tokens []string }
 
 // entry adds an entry at the end of the log, with the MAC of the previous entry.
@@ -48,8 +48,8 @@ func (f forgery) metadata() []string {
 	return f.entry(id, "forged", `{"a":1}`, "1", "0", `{"at":"2026-11-27 00:00:00","data":{"job":"forged","metadata":{"a":1},"token":"`+id+`"},"type":"metadata"}`)
 }
 
-// copied adds the last claim again with another job.
-func (forgery) copied() []string {
+// copiedClaim adds the last claim again with another job.
+func (forgery) copiedClaim() []string {
 	return []string{
 		`INSERT INTO ledger_entry (account, ledger, sequence, token, job, metadata, position, claims, entry, mac)
 SELECT account, ledger, 5, token, 'copied', metadata, position, claims, entry, mac FROM ledger_entry WHERE sequence = 4`,
@@ -57,9 +57,9 @@ SELECT account, ledger, 5, token, 'copied', metadata, position, claims, entry, m
 	}
 }
 
-// TestAWriterOfTheDatabaseGetsNothingSigned adds tokens, claims and metadata to the database as
-// an attacker without the master key, and then sends requests to the gateway.
-func TestAWriterOfTheDatabaseGetsNothingSigned(t *testing.T) {
+// TestForgedEntriesAreNotSigned adds tokens, claims and metadata to the database like an attacker
+// without the master key, and then sends requests to the gateway.
+func TestForgedEntriesAreNotSigned(t *testing.T) {
 	t.Parallel()
 	for _, database := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(database, func(t *testing.T) {
@@ -69,64 +69,64 @@ func TestAWriterOfTheDatabaseGetsNothingSigned(t *testing.T) {
 				options.URL = dbtest.Shared(t).NewDatabase(t)
 				settings = []string{"PENSTOCK_DATABASE_URL=" + options.URL}
 			}
-			x := startTamperedLedger(t, settings...)
+			tl := startTamperedLedger(t, settings...)
 			if database == "SQLite" {
-				options.Dir = x.DataDir()
+				options.Dir = tl.DataDir()
 			}
-			// attack stops the gateway and calls do with the database open: SQLite has one user at a time.
-			attack := func(do func()) {
-				relaytest.NoError(t, x.Stop())
+			// attack stops the gateway, opens the database and calls change: SQLite has one user at a time.
+			attack := func(change func()) {
+				relaytest.NoError(t, tl.Stop())
 				var err error
-				x.db, err = db.Open(t.Context(), options)
+				tl.db, err = db.Open(t.Context(), options)
 				relaytest.NoError(t, err)
-				do()
-				relaytest.NoError(t, x.db.Close())
+				change()
+				relaytest.NoError(t, tl.db.Close())
 			}
-			response := x.acme.Get("/ledgers/tokens/" + x.tokens[0] + "/history")
+			response := tl.acme.Get("/ledgers/tokens/" + tl.tokens[0] + "/history")
 			var history struct{ Meta struct{ Key string } }
 			response.Decode(t, &history)
-			attack(x.save)
-			x.Run()
-			forged := forgery{x.tokens}
+			attack(tl.save)
+			tl.Run()
+			f := forgery{tl.tokens}
 			for _, tc := range []struct {
 				name       string
 				statements []string
 				token      string // the token in the requests
 			}{
-				{"a token with a redirect", forged.token(), forgedToken},
-				{"a claim", forged.claim(), x.tokens[1]},
-				{"metadata", forged.metadata(), x.tokens[1]},
-				{"a copied claim", forged.copied(), x.tokens[0]},
+				{"a token with a redirect", f.token(), forgedToken},
+				{"a claim", f.claim(), tl.tokens[1]},
+				{"metadata", f.metadata(), tl.tokens[1]},
+				{"a copied claim", f.copiedClaim(), tl.tokens[0]},
 			} {
 				t.Run(tc.name, func(t *testing.T) {
-					attack(func() { x.write(tc.statements...) })
-					x.Run()
-					for path, a := range map[string]e2e.Response{
-						"validate": x.acme.Post("/ledgers/tokens/validate", `{"token":"`+tc.token+`"}`),
-						"claim":    x.acme.Post("/ledgers/tokens/claim", `{"token":"`+tc.token+`"}`),
-						"history":  x.acme.Get("/ledgers/tokens/" + tc.token + "/history"),
-						"redirect": x.As("").Get("/t/" + tc.token),
-						"export":   x.acme.Get("/ledgers/assets/export"),
+					attack(func() { tl.write(tc.statements...) })
+					tl.Run()
+					for path, resp := range map[string]e2e.Response{
+						"validate": tl.acme.Post("/ledgers/tokens/validate", `{"token":"`+tc.token+`"}`),
+						"claim":    tl.acme.Post("/ledgers/tokens/claim", `{"token":"`+tc.token+`"}`),
+						"history":  tl.acme.Get("/ledgers/tokens/" + tc.token + "/history"),
+						"redirect": tl.As("").Get("/t/" + tc.token),
+						"export":   tl.acme.Get("/ledgers/assets/export"),
 					} {
-						if a.Status < 400 {
-							t.Errorf("%s: the gateway answers %d %s", path, a.Status, a.Body)
+						if resp.Status < 400 {
+							t.Errorf("%s: %d %s, want an error", path, resp.Status, resp.Body)
 						}
 					}
-					x.awaitAlarm(x.mintingJob(), "entry 5 was not written by a gateway")
-					if a := x.Admin().Get("/admin/ledgers?account=acme"); !strings.Contains(a.Body, `"signed":5`) {
-						t.Errorf("the signed head does not have 5 entries: %s", a.Body)
+					tl.awaitAlarm(tl.requestToken(), "entry 5 was not written by a gateway")
+					if resp := tl.Admin().Get("/admin/ledgers?account=acme"); !strings.Contains(resp.Body, `"signed":5`) {
+						t.Errorf("ledgers = %s, want a signed head of 5 entries", resp.Body)
 					}
 					attack(func() {})
-					x.verify("--key", history.Meta.Key).Mentions(t, e2e.ExitFailed, "entry 5 was not written by a gateway")
-					attack(x.putBack)
-					x.Run()
+					tl.verify("--key", history.Meta.Key).Mentions(t, e2e.ExitFailed, "entry 5 was not written by a gateway")
+					attack(tl.restore)
+					tl.Run()
 				})
 			}
-			x.acme.Post("/ledgers/tokens/validate", `{"token":"`+x.tokens[0]+`"}`).Mentions(t, 200, `"valid":true`)
-			x.claim(x.tokens[1])
-			export := filepath.Join(x.Dir, "ledger.txt")
-			relaytest.NoError(t, os.WriteFile(export, []byte(x.acme.Get("/ledgers/assets/export").Body), 0o600))
-			x.verify("--key", history.Meta.Key, export).Mentions(t, e2e.ExitDone, "entries match their signatures")
+			tl.acme.Post("/ledgers/tokens/validate", `{"token":"`+tl.tokens[0]+`"}`).Mentions(t, 200, `"valid":true`)
+			tl.claim(tl.tokens[1])
+			export := filepath.Join(tl.Dir, "ledger.txt")
+			relaytest.NoError(t, os.WriteFile(export, []byte(tl.acme.Get("/ledgers/assets/export").Body), 0o600))
+			tl.verify("--key", history.Meta.Key, export).Mentions(t, e2e.ExitDone, "entries match their signatures")
 		})
 	}
 }

@@ -1,5 +1,4 @@
-// Package ledgers tests ledgers, their claims and what tampering with them shows, end to
-// end.
+// Package ledgers tests ledgers, claims and the detection of changed ledgers end to end.
 package ledgers
 
 import (
@@ -23,8 +22,8 @@ func TestGateway(t *testing.T) {
 }
 
 // TestClaimsSurviveKills sends hundreds of claims of a token that allows three, while the
-// gateway is killed repeatedly. Three claims succeed, every accepted job ends and is reported
-// to the callback, and the ledger verifies.
+// gateway is killed repeatedly. Three claims succeed, every accepted job ends and is reported to the
+// callback URL, and the ledger verifies.
 func TestClaimsSurviveKills(t *testing.T) {
 	t.Parallel()
 	kills, claims := e2e.Rounds(t, "PENSTOCK_TEST_LEDGER_KILLS", 2, 4), e2e.Rounds(t, "PENSTOCK_TEST_LEDGER_CLAIMS", 200, 1000)
@@ -35,7 +34,7 @@ func TestClaimsSurviveKills(t *testing.T) {
 		g.Spawn()
 		acme := g.As("acme-all-0123456")
 		token := acme.CreateToken("assets", `{}`)
-		accepted := claimants(g, acme, token, claims, kills)
+		accepted := sendClaims(g, acme, token, claims, kills)
 		for _, id := range accepted {
 			g.AwaitLedgerJob(acme, id, nil)
 		}
@@ -50,23 +49,23 @@ func TestClaimsSurviveKills(t *testing.T) {
 		relaytest.Equal(t, "the remaining claims", validity.Data.Remaining, 0)
 		history := acme.Get("/ledgers/tokens/" + token + "/history").Body
 		if n := strings.Count(history, `"claimed"`); n != 3 {
-			t.Errorf("the history has %d claims, want 3", n)
+			t.Errorf("claims in the history = %d, want 3", n)
 		}
 		relaytest.Eventually(t, "the callback has received every job", func() (any, bool) {
 			jobs, claims, unsigned := callback.Counts()
 			return []int{jobs, claims, unsigned, len(accepted)}, jobs >= len(accepted) && claims == 3 && unsigned == 0
 		})
-		g.EndCleanly()
+		g.TerminateCleanly()
 		output, err := g.Command("ledger", "verify").CombinedOutput()
 		if err != nil || !strings.Contains(string(output), "acme/assets: 4 entries match their signatures") {
-			t.Errorf("%s, %v", output, err)
+			t.Errorf("ledger verify: output = %s, error = %v, want 4 valid entries", output, err)
 		}
 	})
 }
 
-// claimants sends claims of a token from many clients while the gateway is killed kills times,
-// and returns the accepted jobs. Each client repeats its claim until it is accepted.
-func claimants(g *e2e.Gateway, c e2e.Client, token string, claims, kills int) []string {
+// sendClaims sends claims of a token from many clients while it kills the gateway several times, and
+// returns the accepted jobs. Each client repeats its claim until the claim is accepted.
+func sendClaims(g *e2e.Gateway, c e2e.Client, token string, claims, kills int) []string {
 	g.T.Helper()
 	var mu sync.Mutex
 	var accepted []string
@@ -81,9 +80,9 @@ func claimants(g *e2e.Gateway, c e2e.Client, token string, claims, kills int) []
 			clients.Go(func() {
 				defer func() { <-slots }()
 				for {
-					a, err := c.Try("POST", "/ledgers/tokens/claim", `{"token":"`+token+`"}`)
+					resp, err := c.Try("POST", "/ledgers/tokens/claim", `{"token":"`+token+`"}`)
 					var job struct{ JobID string }
-					if err == nil && a.Status == 200 && json.Unmarshal([]byte(a.Body), &job) == nil {
+					if err == nil && resp.Status == 200 && json.Unmarshal([]byte(resp.Body), &job) == nil {
 						mu.Lock()
 						accepted = append(accepted, job.JobID)
 						mu.Unlock()
@@ -114,14 +113,14 @@ func testLedgers(t *testing.T, s *e2e.Site) {
 	var created struct{ Data struct{ Token string } }
 	g.AwaitLedgerJob(acme, job, &created)
 	token := created.Data.Token
-	const refused = `{"message":"The given token was invalid.","errors":{"token":["The given token was invalid."]}}`
+	const invalidToken = `{"message":"The given token was invalid.","errors":{"token":["The given token was invalid."]}}`
 	globex.Get("/ledgers/jobs/"+job).Is(t, 404, "")
-	globex.Get("/ledgers/tokens/"+token+"/history").Is(t, 422, refused)
+	globex.Get("/ledgers/tokens/"+token+"/history").Is(t, 422, invalidToken)
 	for path, body := range map[string]string{
 		"/ledgers/tokens/claim": `{"token":"` + token + `"}`, "/ledgers/tokens/validate": `{"token":"` + token + `"}`,
 		"/ledgers/tokens/metadata": `{"token":"` + token + `","metadata":{}}`,
 	} {
-		globex.Post(path, body).Is(t, 422, refused)
+		globex.Post(path, body).Is(t, 422, invalidToken)
 	}
 	var ledgers []struct{ Name, Hash string }
 	acme.Get("/ledgers").Decode(t, &ledgers)
@@ -133,6 +132,6 @@ func testLedgers(t *testing.T, s *e2e.Site) {
 	acme.Get("/ledgers/"+ledgers[0].Hash+"/export").Mentions(t, 200, `"metadata":{"a":"<b>"}`)
 	g.Admin().Put("/admin/inventory?prune=true&allow_removals=100", `{"accounts":[{"name":"acme","tokens":[{"token":"acme-all-0123456"}]}]}`).Mentions(t, 200, "account acme: ledger assets: it has a history")
 	if list := acme.Get("/ledgers").Body; !strings.Contains(list, ledgers[0].Hash) {
-		t.Errorf("after the prune: %s", list)
+		t.Errorf("ledgers after the prune = %s, want the ledger assets", list)
 	}
 }

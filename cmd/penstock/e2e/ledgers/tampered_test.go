@@ -16,8 +16,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// tamperedLedger is a gateway on a database that an attacker writes to. Its ledger has three
-// tokens, of which the first is claimed twice: five entries.
+// tamperedLedger is a gateway on a database that an attacker writes to. Its ledger has five entries:
+// three tokens, and two claims of the first token.
 type tamperedLedger struct {
 	*e2e.Gateway
 	db     *db.DB
@@ -28,9 +28,9 @@ type tamperedLedger struct {
 func newTamperedLedger(t *testing.T, settings ...string) *tamperedLedger {
 	t.Helper()
 	database := dbtest.Shared(t).NewDatabase(t)
-	x := startTamperedLedger(t, append(settings, "PENSTOCK_DATABASE_URL="+database)...)
-	x.db = dbtest.Open(t, db.Options{URL: database})
-	return x
+	tl := startTamperedLedger(t, append(settings, "PENSTOCK_DATABASE_URL="+database)...)
+	tl.db = dbtest.Open(t, db.Options{URL: database})
+	return tl
 }
 
 // startTamperedLedger starts a tamperedLedger without opening the database for the attacker.
@@ -39,203 +39,204 @@ func startTamperedLedger(t *testing.T, settings ...string) *tamperedLedger {
 	callback := e2e.NewLedgerCallback(t)
 	settings = append(settings, "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "ledgers.yaml", "CALLBACK", callback.URL), settings...)
-	x := &tamperedLedger{Gateway: g, acme: g.As("acme-all-0123456")}
+	tl := &tamperedLedger{Gateway: g, acme: g.As("acme-all-0123456")}
 	for range 3 {
-		x.tokens = append(x.tokens, x.minted())
+		tl.tokens = append(tl.tokens, tl.createToken())
 	}
-	x.claim(x.tokens[0])
-	x.claim(x.tokens[0])
-	return x
+	tl.claim(tl.tokens[0])
+	tl.claim(tl.tokens[0])
+	return tl
 }
 
 // asset is the body of a request for a token with a redirect.
 const asset = `{"metadata":{"serial":"A-17"},"redirect_url":"https://example.com/asset"}`
 
-// minted creates a token.
-func (x *tamperedLedger) minted() string { return x.acme.CreateToken("assets", asset) }
+// createToken creates a token and returns it.
+func (tl *tamperedLedger) createToken() string { return tl.acme.CreateToken("assets", asset) }
 
-// mintingJob requests a token and returns the job.
-func (x *tamperedLedger) mintingJob() (job string) {
-	x.T.Helper()
-	x.acme.Post("/ledgers/assets/tokens", asset).Decode(x.T, &job)
+// requestToken requests a token and returns the job.
+func (tl *tamperedLedger) requestToken() (job string) {
+	tl.T.Helper()
+	tl.acme.Post("/ledgers/assets/tokens", asset).Decode(tl.T, &job)
 	return job
 }
 
-func (x *tamperedLedger) claim(token string) {
-	x.T.Helper()
+func (tl *tamperedLedger) claim(token string) {
+	tl.T.Helper()
 	var job struct{ JobID string }
-	x.acme.Post("/ledgers/tokens/claim", `{"token":"`+token+`"}`).Decode(x.T, &job)
-	x.AwaitLedgerJob(x.acme, job.JobID, nil)
+	tl.acme.Post("/ledgers/tokens/claim", `{"token":"`+token+`"}`).Decode(tl.T, &job)
+	tl.AwaitLedgerJob(tl.acme, job.JobID, nil)
 }
 
 // write executes statements, as an attacker with access to the database but without the master key.
-func (x *tamperedLedger) write(statements ...string) {
-	x.T.Helper()
+func (tl *tamperedLedger) write(statements ...string) {
+	tl.T.Helper()
 	for _, s := range statements {
-		if _, err := x.db.Exec(x.T.Context(), "test", s); err != nil {
-			x.T.Fatal(err)
+		if _, err := tl.db.Exec(tl.T.Context(), "test", s); err != nil {
+			tl.T.Fatal(err)
 		}
 	}
 }
 
-// tables returns the tables of ledgers, and that of jobs: a job that waits would continue after putBack.
-func (x *tamperedLedger) tables() []string {
+// tables returns the tables of ledgers and of jobs: a waiting job would continue after restore.
+func (tl *tamperedLedger) tables() []string {
 	return []string{"job", "ledger", "ledger_log", "ledger_entry", "ledger_tree", "ledger_token", "ledger_home", "ledger_sealed"}
 }
 
-// save copies the tables, and putBack restores the copies.
-func (x *tamperedLedger) save() {
-	for _, name := range x.tables() {
-		x.write("CREATE TABLE saved_" + name + " AS SELECT * FROM " + name)
+// save copies the tables, and restore restores the copies.
+func (tl *tamperedLedger) save() {
+	for _, name := range tl.tables() {
+		tl.write("CREATE TABLE saved_" + name + " AS SELECT * FROM " + name)
 	}
 }
 
-func (x *tamperedLedger) putBack() {
-	for _, name := range x.tables() {
-		x.write("DELETE FROM "+name, "INSERT INTO "+name+" SELECT * FROM saved_"+name)
+func (tl *tamperedLedger) restore() {
+	for _, name := range tl.tables() {
+		tl.write("DELETE FROM "+name, "INSERT INTO "+name+" SELECT * FROM saved_"+name)
 	}
 }
 
 // rehash replaces the stored tree by the tree of the stored entries.
-func (x *tamperedLedger) rehash() {
-	x.T.Helper()
-	entries, err := db.Values[[]byte](x.T.Context(), x.db, "test", "SELECT entry FROM ledger_entry WHERE account = 1 AND ledger = 'assets' ORDER BY sequence")
-	relaytest.NoError(x.T, err)
+func (tl *tamperedLedger) rehash() {
+	tl.T.Helper()
+	entries, err := db.Values[[]byte](tl.T.Context(), tl.db, "test", "SELECT entry FROM ledger_entry WHERE account = 1 AND ledger = 'assets' ORDER BY sequence")
+	relaytest.NoError(tl.T, err)
 	var fold merkle.Fold
 	for i, e := range entries {
 		for k, h := range fold.Add(merkle.LeafHash(e)) {
-			_, err := x.db.Exec(x.T.Context(), "test", "UPDATE ledger_tree SET hash = $1 WHERE account = 1 AND ledger = 'assets' AND idx = $2", h[:], merkle.StoredAt(int64(i))+int64(k))
-			relaytest.NoError(x.T, err)
+			_, err := tl.db.Exec(tl.T.Context(), "test", "UPDATE ledger_tree SET hash = $1 WHERE account = 1 AND ledger = 'assets' AND idx = $2", h[:], merkle.StoredAt(int64(i))+int64(k))
+			relaytest.NoError(tl.T, err)
 		}
 	}
 }
 
 // verify runs `penstock ledger verify`.
-func (x *tamperedLedger) verify(args ...string) e2e.Result {
-	return e2e.RunCommand(x.Env, "", append([]string{"ledger", "verify"}, args...)...)
+func (tl *tamperedLedger) verify(args ...string) e2e.Result {
+	return e2e.RunCommand(tl.Env, "", append([]string{"ledger", "verify"}, args...)...)
 }
 
-// awaitAlarm waits until /readyz contains a text. It fails the test if the job, if any, is
-// completed before: the gateway would have signed the changed ledger.
-func (x *tamperedLedger) awaitAlarm(job, want string) {
-	x.T.Helper()
-	relaytest.Eventually(x.T, "/readyz contains: "+want, func() (any, bool) {
-		if job != "" && strings.Contains(x.acme.Get("/ledgers/jobs/"+job).Body, `"completed"`) {
-			x.T.Fatal("the job is completed: the gateway has signed the changed ledger")
+// awaitAlarm waits until /readyz contains a text. It fails the test if a job is completed before, because
+// the gateway has then signed the changed ledger. job may be empty.
+func (tl *tamperedLedger) awaitAlarm(job, want string) {
+	tl.T.Helper()
+	relaytest.Eventually(tl.T, "/readyz contains: "+want, func() (any, bool) {
+		if job != "" && strings.Contains(tl.acme.Get("/ledgers/jobs/"+job).Body, `"completed"`) {
+			tl.T.Fatal("the job is completed: the gateway has signed the changed ledger")
 		}
-		a := x.Admin().Get("/readyz")
-		return a.Body, a.Status == 503 && strings.Contains(a.Body, want)
+		resp := tl.Admin().Get("/readyz")
+		return resp.Body, resp.Status == 503 && strings.Contains(resp.Body, want)
 	})
 }
 
-const rewrite = `UPDATE ledger_entry SET entry = convert_to(replace(convert_from(entry, 'UTF8'), 'A-17', 'A-18'), 'UTF8')
+const changeEntry = `UPDATE ledger_entry SET entry = convert_to(replace(convert_from(entry, 'UTF8'), 'A-17', 'A-18'), 'UTF8')
 WHERE account = 1 AND ledger = 'assets' AND sequence = 1`
 
-// TestARewrittenPastIsNotSigned changes entries of a ledger in the database without the master
-// key, and then sends requests to the gateway.
-func TestARewrittenPastIsNotSigned(t *testing.T) {
+// TestChangedEntriesAreNotSigned changes entries of a ledger in the database without the master key, and
+// then sends requests to the gateway.
+func TestChangedEntriesAreNotSigned(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
-		name   string
-		change func(x *tamperedLedger)
-		want   string // in /readyz
-		named  string // in the output of ledger verify
+		name       string
+		change     func(tl *tamperedLedger)
+		wantAlarm  string // in /readyz
+		wantOutput string // in the output of ledger verify
 	}{
-		{"an entry and every hash above it", func(x *tamperedLedger) { x.write(rewrite); x.rehash() },
+		{"an entry and the hashes of the tree are changed", func(tl *tamperedLedger) { tl.write(changeEntry); tl.rehash() },
 			"its stored tree is not the one of its signed head", "the first 5 entries are not those of the head that was signed"},
-		{"the head is removed", func(x *tamperedLedger) {
-			x.write(rewrite, "UPDATE ledger_log SET head = '', sealed = 0", "DELETE FROM ledger_tree")
+		{"the head is removed", func(tl *tamperedLedger) {
+			tl.write(changeEntry, "UPDATE ledger_log SET head = '', sealed = 0", "DELETE FROM ledger_tree")
 		}, "its signed head is missing", "the ledger has no head that its key has signed"},
-		{"the head and the keys are removed", func(x *tamperedLedger) {
-			x.write(rewrite, "UPDATE ledger_log SET head = '', sealed = 0", "DELETE FROM ledger_tree", "DELETE FROM ledger_sealed WHERE kind = 'secret'")
+		{"the head and the keys are removed", func(tl *tamperedLedger) {
+			tl.write(changeEntry, "UPDATE ledger_log SET head = '', sealed = 0", "DELETE FROM ledger_tree", "DELETE FROM ledger_sealed WHERE kind = 'secret'")
 		}, "its signed head is missing", "the ledger has no head that its key has signed"},
-		{"everything is removed", func(x *tamperedLedger) {
-			x.write("UPDATE ledger_log SET head = '', sealed = 0, entries = 0", "DELETE FROM ledger_tree", "DELETE FROM ledger_entry", "DELETE FROM ledger_token", "DELETE FROM ledger_sealed WHERE account <> 0")
+		{"everything is removed", func(tl *tamperedLedger) {
+			tl.write("UPDATE ledger_log SET head = '', sealed = 0, entries = 0", "DELETE FROM ledger_tree", "DELETE FROM ledger_entry", "DELETE FROM ledger_token", "DELETE FROM ledger_sealed WHERE account <> 0")
 		}, "its signed head is missing", "the ledger has no head that its key has signed"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			x := newTamperedLedger(t)
-			tc.change(x)
-			x.awaitAlarm(x.mintingJob(), tc.want)
-			x.verify().Mentions(t, e2e.ExitFailed, tc.named)
+			tl := newTamperedLedger(t)
+			tc.change(tl)
+			tl.awaitAlarm(tl.requestToken(), tc.wantAlarm)
+			tl.verify().Mentions(t, e2e.ExitFailed, tc.wantOutput)
 		})
 	}
 }
 
-// TestAHeadThatGoesBackIsAnAlarm restores an earlier state of a ledger with its signed head,
-// while the gateway runs and while it is stopped.
-func TestAHeadThatGoesBackIsAnAlarm(t *testing.T) {
+// TestEarlierHeadIsAnAlarm restores an earlier state of a ledger with its signed head, while the gateway
+// runs and while it is stopped.
+func TestEarlierHeadIsAnAlarm(t *testing.T) {
 	t.Parallel()
 	for _, stopped := range []bool{false, true} {
 		t.Run(fmt.Sprint("stopped: ", stopped), func(t *testing.T) {
-			x := newTamperedLedger(t)
-			x.write("CREATE TABLE old_log AS SELECT * FROM ledger_log")
-			x.minted()
+			tl := newTamperedLedger(t)
+			tl.write("CREATE TABLE old_log AS SELECT * FROM ledger_log")
+			tl.createToken()
 			if stopped {
-				relaytest.NoError(t, x.Stop())
+				relaytest.NoError(t, tl.Stop())
 			}
-			x.write("DELETE FROM ledger_log", "INSERT INTO ledger_log SELECT * FROM old_log", "DELETE FROM ledger_entry WHERE sequence = 5", "DELETE FROM ledger_tree WHERE idx > 7")
+			tl.write("DELETE FROM ledger_log", "INSERT INTO ledger_log SELECT * FROM old_log", "DELETE FROM ledger_entry WHERE sequence = 5", "DELETE FROM ledger_tree WHERE idx > 7")
 			if stopped {
-				x.Run()
+				tl.Run()
 			}
-			x.awaitAlarm(x.mintingJob(), "its head goes back from 6 entries to 5")
-			x.verify().Mentions(t, e2e.ExitFailed, "entries 5 to 5 are missing: the signed head has 6")
+			tl.awaitAlarm(tl.requestToken(), "its head goes back from 6 entries to 5")
+			tl.verify().Mentions(t, e2e.ExitFailed, "entries 5 to 5 are missing: the signed head has 6")
 		})
 	}
 }
 
-// TestATokenDoesWhatTheLogSays changes stored tokens, so that they disagree with the log.
-func TestATokenDoesWhatTheLogSays(t *testing.T) {
+// TestTokensThatDifferFromTheLogAreRefused changes stored tokens so that they differ from the log.
+func TestTokensThatDifferFromTheLogAreRefused(t *testing.T) {
 	t.Parallel()
-	x := newTamperedLedger(t)
-	x.save()
+	tl := newTamperedLedger(t)
+	tl.save()
 	for _, tc := range []struct {
 		name, statement string
-		named           string // in the output of ledger verify
+		wantOutput      string // in the output of ledger verify
 		refused         bool   // whether requests for the first token are refused
 	}{
 		{"a claim is rolled back", "UPDATE ledger_token SET claimed = 1 WHERE claimed = 2", "it counts 1 claims, the ledger has 2", true},
 		{"a redirect is changed", "UPDATE ledger_token SET doc = replace(doc, 'example.com', 'example.org')", "says otherwise: redirect_url", true},
-		{"an expiry is put off", "UPDATE ledger_token SET doc = replace(doc, '\"expires_at\":\"20', '\"expires_at\":\"21')", "says otherwise: expires_at", true},
-		{"a limit is lifted", "UPDATE ledger_token SET doc = replace(doc, '\"limit\":3', '\"limit\":9')", "says otherwise: claims", true},
-		{"two tokens have their documents swapped", `UPDATE ledger_token SET id = 'x' WHERE id = '{0}'; UPDATE ledger_token SET id = '{0}', claimed = 2 WHERE id = '{1}'; UPDATE ledger_token SET id = '{1}', claimed = 0 WHERE id = 'x'`, "it has the document of another token", true},
+		{"an expiry is postponed", "UPDATE ledger_token SET doc = replace(doc, '\"expires_at\":\"20', '\"expires_at\":\"21')", "says otherwise: expires_at", true},
+		{"a limit is raised", "UPDATE ledger_token SET doc = replace(doc, '\"limit\":3', '\"limit\":9')", "says otherwise: claims", true},
+		{"the documents of two tokens are swapped", `UPDATE ledger_token SET id = 'x' WHERE id = '{0}'; UPDATE ledger_token SET id = '{0}', claimed = 2 WHERE id = '{1}'; UPDATE ledger_token SET id = '{1}', claimed = 0 WHERE id = 'x'`, "it has the document of another token", true},
 		{"two tokens are swapped", `UPDATE ledger_token SET id = 'x' WHERE id = '{0}'; UPDATE ledger_token SET id = '{0}' WHERE id = '{1}'; UPDATE ledger_token SET id = '{1}' WHERE id = 'x'; UPDATE ledger_entry SET token = 'x' WHERE token = '{0}'; UPDATE ledger_entry SET token = '{0}' WHERE token = '{1}'; UPDATE ledger_entry SET token = '{1}' WHERE token = 'x'`, "was not written by a gateway", true},
 		{"a claim before the last is removed", "DELETE FROM ledger_entry WHERE sequence = 3", "entry 3 is missing", true},
 		{"a claim is listed under another token", "UPDATE ledger_entry SET token = 'x' WHERE sequence = 4", "entry 4 was not written by a gateway", true},
-		{"a claim is taken out of the list of its token", "UPDATE ledger_entry SET token = 'x' WHERE sequence = 4; UPDATE ledger_token SET claimed = 1 WHERE claimed = 2", "entry 4 was not written by a gateway", false},
+		{"a claim is removed from the list of its token", "UPDATE ledger_entry SET token = 'x' WHERE sequence = 4; UPDATE ledger_token SET claimed = 1 WHERE claimed = 2", "entry 4 was not written by a gateway", false},
 		{"a link leads to another account", "UPDATE ledger_home SET account = 2", "its link leads to another account", false},
 		{"a token is removed", "DELETE FROM ledger_token WHERE claimed = 2", "it is gone, entry 0 generated it", true},
 		{"a ledger is removed", "DELETE FROM ledger WHERE account = 1", "it is no longer declared, its log has 5 entries", false},
 		{"a ledger gets another hash", "UPDATE ledger_log SET hash = 'aa' WHERE account = 1", "its hash was changed", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			defer x.putBack()
-			statement := strings.NewReplacer("{0}", ledger.TokenID(x.tokens[0]), "{1}", ledger.TokenID(x.tokens[1])).Replace(tc.statement)
-			x.write(strings.Split(statement, "; ")...)
-			x.verify().Mentions(t, e2e.ExitFailed, tc.named)
-			for _, a := range []e2e.Response{
-				x.acme.Post("/ledgers/tokens/validate", `{"token":"`+x.tokens[0]+`"}`), x.As("").Get("/t/" + x.tokens[0]),
+			defer tl.restore()
+			statement := strings.NewReplacer("{0}", ledger.TokenID(tl.tokens[0]), "{1}", ledger.TokenID(tl.tokens[1])).Replace(tc.statement)
+			tl.write(strings.Split(statement, "; ")...)
+			tl.verify().Mentions(t, e2e.ExitFailed, tc.wantOutput)
+			for _, resp := range []e2e.Response{
+				tl.acme.Post("/ledgers/tokens/validate", `{"token":"`+tl.tokens[0]+`"}`), tl.As("").Get("/t/" + tl.tokens[0]),
 			} {
-				if tc.refused && a.Status < 400 {
-					t.Errorf("the changed token is accepted: %v", a)
+				if tc.refused && resp.Status < 400 {
+					t.Errorf("answer for the changed token = %v, want an error", resp)
 				}
 			}
 		})
 	}
-	x.verify().Mentions(t, e2e.ExitDone)
-	x.acme.Post("/ledgers/tokens/validate", `{"token":"`+x.tokens[0]+`"}`).Mentions(t, 200, `"valid":true`)
+	tl.verify().Mentions(t, e2e.ExitDone)
+	tl.acme.Post("/ledgers/tokens/validate", `{"token":"`+tl.tokens[0]+`"}`).Mentions(t, 200, `"valid":true`)
 	relaytest.Eventually(t, "/readyz has no alarm", func() (any, bool) {
-		a := x.Admin().Get("/readyz")
-		return a.Body, a.Status == 200
+		resp := tl.Admin().Get("/readyz")
+		return resp.Body, resp.Status == 200
 	})
 }
 
-// TestAChangedRowOfAKeyIsNamed changes the rows of keys while the gateway is stopped, and checks that ledger verify and the gateway name the row.
-func TestAChangedRowOfAKeyIsNamed(t *testing.T) {
+// TestChangedRowOfAKeyIsReported changes the rows of keys while the gateway is stopped, and checks that
+// ledger verify and the gateway name the row.
+func TestChangedRowOfAKeyIsReported(t *testing.T) {
 	t.Parallel()
-	x := newTamperedLedger(t)
-	relaytest.NoError(t, x.Stop())
-	x.save()
+	tl := newTamperedLedger(t)
+	relaytest.NoError(t, tl.Stop())
+	tl.save()
 	for _, tc := range []struct {
 		name, statement string
 		row             string // name of the row in the messages
@@ -246,60 +247,59 @@ func TestAChangedRowOfAKeyIsNamed(t *testing.T) {
 		{"the key of the ledger has an end", "UPDATE ledger_sealed SET expires = 1 WHERE kind = 'secret'", "account 1, kind 'secret' and name 'signer assets' was changed"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			defer x.putBack()
-			x.write(tc.statement)
-			x.verify().Mentions(t, e2e.ExitFailed, tc.row)
-			gateway, err := x.Open()
+			defer tl.restore()
+			tl.write(tc.statement)
+			tl.verify().Mentions(t, e2e.ExitFailed, tc.row)
+			gateway, err := tl.Open()
 			if err != nil {
 				if !strings.Contains(err.Error(), tc.row) {
-					t.Errorf("the gateway does not start: %v", err)
+					t.Errorf("error of the start = %v, want the row", err)
 				}
 				return
 			}
-			x.Serve(gateway)
+			tl.Serve(gateway)
 			relaytest.Eventually(t, "the log names the row", func() (any, bool) {
-				return x.Logs.Tail(20), strings.Contains(x.Logs.String(), tc.row)
+				return tl.Logs.Tail(20), strings.Contains(tl.Logs.String(), tc.row)
 			})
-			relaytest.NoError(t, x.Stop())
+			relaytest.NoError(t, tl.Stop())
 		})
 	}
 }
 
-// TestTheAuditFindsARemovedTail removes the last claim of a token and its counter from the
-// database. The token can be used until the gateway's next start, when the audit finds the
-// fault.
-func TestTheAuditFindsARemovedTail(t *testing.T) {
+// TestAuditFindsARemovedLastClaim removes the last claim of a token and decrements its counter in the
+// database. The token can be used until the next start of the gateway, when the audit finds the fault.
+func TestAuditFindsARemovedLastClaim(t *testing.T) {
 	t.Parallel()
-	x := newTamperedLedger(t)
-	x.save()
-	x.write("DELETE FROM ledger_entry WHERE sequence = 4", "UPDATE ledger_token SET claimed = 1 WHERE claimed = 2")
-	x.acme.Post("/ledgers/tokens/validate", `{"token":"`+x.tokens[0]+`"}`).Mentions(t, 200, `"remaining_claims":2`)
-	x.verify().Mentions(t, e2e.ExitFailed, "acme/assets: entry 4 is missing")
-	relaytest.NoError(t, x.Stop())
-	x.Run()
-	x.awaitAlarm("", "ledger assets of account 1: the audit found faults, the first: entry 4 is missing")
-	x.AwaitMetric("penstock_ledger_audit_faults", 1)
-	if !strings.Contains(x.Logs.String(), "ALARM: the audit of the ledgers found faults") {
-		t.Errorf("the log has no alarm: %s", x.Logs.Tail(20))
+	tl := newTamperedLedger(t)
+	tl.save()
+	tl.write("DELETE FROM ledger_entry WHERE sequence = 4", "UPDATE ledger_token SET claimed = 1 WHERE claimed = 2")
+	tl.acme.Post("/ledgers/tokens/validate", `{"token":"`+tl.tokens[0]+`"}`).Mentions(t, 200, `"remaining_claims":2`)
+	tl.verify().Mentions(t, e2e.ExitFailed, "acme/assets: entry 4 is missing")
+	relaytest.NoError(t, tl.Stop())
+	tl.Run()
+	tl.awaitAlarm("", "ledger assets of account 1: the audit found faults, the first: entry 4 is missing")
+	tl.AwaitMetric("penstock_ledger_audit_faults", 1)
+	if !strings.Contains(tl.Logs.String(), "ALARM: the audit of the ledgers found faults") {
+		t.Errorf("log = %s, want an alarm", tl.Logs.Tail(20))
 	}
-	relaytest.NoError(t, x.Stop())
-	x.putBack()
-	x.Run()
-	x.AwaitReady()
+	relaytest.NoError(t, tl.Stop())
+	tl.restore()
+	tl.Run()
+	tl.AwaitReady()
 }
 
-// TestACutHistoryIsNotWhole verifies histories without some of the entries and their proofs.
-func TestACutHistoryIsNotWhole(t *testing.T) {
+// TestIncompleteHistoryIsReported verifies histories that lack some entries and their proofs.
+func TestIncompleteHistoryIsReported(t *testing.T) {
 	t.Parallel()
-	x := newTamperedLedger(t)
+	tl := newTamperedLedger(t)
 	var history struct {
 		Data []json.RawMessage          `json:"data"`
 		Meta map[string]json.RawMessage `json:"meta"`
 	}
-	x.acme.Get("/ledgers/tokens/"+x.tokens[0]+"/history").Decode(t, &history)
+	tl.acme.Get("/ledgers/tokens/"+tl.tokens[0]+"/history").Decode(t, &history)
 	var proofs []json.RawMessage
 	relaytest.NoError(t, json.Unmarshal(history.Meta["proof"], &proofs))
-	name := filepath.Join(x.Dir, "history.json")
+	name := filepath.Join(tl.Dir, "history.json")
 	for _, tc := range []struct {
 		remaining []int // indices of the entries that remain
 		want      string
@@ -327,32 +327,32 @@ func TestACutHistoryIsNotWhole(t *testing.T) {
 		if len(tc.remaining) == 3 {
 			code = e2e.ExitDone
 		}
-		x.verify(name).Mentions(t, code, tc.want)
+		tl.verify(name).Mentions(t, code, tc.want)
 	}
 }
 
-// TestPublishedHeadsShowARewrittenPast publishes heads and verifies an export and a history by
-// an earlier head.
-func TestPublishedHeadsShowARewrittenPast(t *testing.T) {
+// TestExportIsVerifiedWithAPublishedHead publishes heads, and verifies an export and a history with an
+// earlier head.
+func TestExportIsVerifiedWithAPublishedHead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	x := newTamperedLedger(t, "PENSTOCK_LEDGER_CHECKPOINT_DIR="+dir)
+	tl := newTamperedLedger(t, "PENSTOCK_LEDGER_CHECKPOINT_DIR="+dir)
 	files, err := filepath.Glob(filepath.Join(dir, "*", "checkpoint"))
 	if err != nil || len(files) != 1 {
-		t.Fatalf("published: %q, %v", files, err)
+		t.Fatalf("published heads = %q, error = %v, want one head", files, err)
 	}
-	export, history := filepath.Join(x.Dir, "ledger.txt"), filepath.Join(x.Dir, "history.json")
-	x.minted()
+	export, history := filepath.Join(tl.Dir, "ledger.txt"), filepath.Join(tl.Dir, "history.json")
+	tl.createToken()
 	earlyHead, err := os.ReadFile(files[0])
 	relaytest.NoError(t, err)
 	if lines := strings.Split(string(earlyHead), "\n"); lines[1] != "6" {
-		t.Errorf("the published head does not have 6 entries: %q", earlyHead)
+		t.Errorf("published head = %q, want 6 entries", earlyHead)
 	}
-	savedHead := filepath.Join(x.Dir, "kept")
+	savedHead := filepath.Join(tl.Dir, "head")
 	relaytest.NoError(t, os.WriteFile(savedHead, earlyHead, 0o600))
-	x.minted()
-	relaytest.NoError(t, os.WriteFile(export, []byte(x.acme.Get("/ledgers/assets/export").Body), 0o600))
-	relaytest.NoError(t, os.WriteFile(history, []byte(x.acme.Get("/ledgers/tokens/"+x.tokens[0]+"/history").Body), 0o600))
+	tl.createToken()
+	relaytest.NoError(t, os.WriteFile(export, []byte(tl.acme.Get("/ledgers/assets/export").Body), 0o600))
+	relaytest.NoError(t, os.WriteFile(history, []byte(tl.acme.Get("/ledgers/tokens/"+tl.tokens[0]+"/history").Body), 0o600))
 	for _, tc := range []struct {
 		args []string
 		want string
@@ -363,6 +363,6 @@ func TestPublishedHeadsShowARewrittenPast(t *testing.T) {
 		{[]string{"--head", savedHead, history}, "a history does not prove that the ledger begins with the earlier head of 6 entries", e2e.ExitFailed},
 		{[]string{"--ledger", "none"}, `no account has a ledger "none"`, e2e.ExitFailed},
 	} {
-		x.verify(tc.args...).Mentions(t, tc.code, tc.want)
+		tl.verify(tc.args...).Mentions(t, tc.code, tc.want)
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestVerifyNamesWhatWasChanged changes one byte of a ledger in the store and in an export, and
-// checks that ledger verify names the changed entry.
-func TestVerifyNamesWhatWasChanged(t *testing.T) {
+// TestVerifyNamesTheChangedEntry changes one byte of a ledger in the store and in an export, and checks
+// that ledger verify names the changed entry.
+func TestVerifyNamesTheChangedEntry(t *testing.T) {
 	t.Parallel()
 	database := dbtest.Shared(t).NewDatabase(t)
 	callback := e2e.NewLedgerCallback(t)

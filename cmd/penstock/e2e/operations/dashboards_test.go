@@ -16,43 +16,43 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestDashboardsShowWhatTheGatewayWrites sends every query of every dashboard, as Grafana would,
-// to an InfluxDB that the gateway has written to. Every query must have a result.
-func TestDashboardsShowWhatTheGatewayWrites(t *testing.T) {
+// TestEveryDashboardQueryHasAResult sends every query of every dashboard, in the form in which Grafana
+// sends it, to an InfluxDB that the gateway has written to.
+func TestEveryDashboardQueryHasAResult(t *testing.T) {
 	t.Parallel()
 	s := &e2e.Site{Name: "influxd", Influx: influxtest.Start(t, influxtest.Options{})}
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "inventory.yaml"), "PENSTOCK_INFLUX_URL="+s.Influx.URL, "PENSTOCK_INFLUX_BUCKET=board")
-	fill(g)
+	postFrames(g)
 	files, err := filepath.Glob(filepath.Join(e2e.Root(t), "deploy", "grafana", "dashboards", "*.json"))
 	relaytest.NoError(t, err)
 	if len(files) != 8 {
-		t.Fatalf("dashboards: %q", files)
+		t.Fatalf("dashboards = %q, want 8", files)
 	}
 	for _, name := range files {
 		raw, err := os.ReadFile(name)
 		relaytest.NoError(t, err)
 		if strings.Contains(string(raw), `"prometheus"`) {
-			continue // see TestPrometheusReadsWhatTheGatewayTells
+			continue // see TestEveryPrometheusQueryHasAResult
 		}
-		t.Run(filepath.Base(name), func(t *testing.T) { showsAll(t, s.Influx, raw) })
+		t.Run(filepath.Base(name), func(t *testing.T) { checkDashboard(t, s.Influx, raw) })
 	}
-	t.Run("of a decoder", func(t *testing.T) {
+	t.Run("the dashboard of a decoder", func(t *testing.T) {
 		got := g.RunCommand("", "dashboard", "--decoder", "sent")
 		got.Mentions(t, e2e.ExitDone)
-		showsAll(t, s.Influx, []byte(got.Stdout))
+		checkDashboard(t, s.Influx, []byte(got.Stdout))
 	})
 	t.Run("loss is computed from the gaps in the counter", func(t *testing.T) {
-		b := &board{t: t, db: s.Influx, all: map[string]string{"account": ".*"}, values: map[string][]string{"account": nil}}
+		b := &board{t: t, db: s.Influx, allValues: map[string]string{"account": ".*"}, values: map[string][]string{"account": nil}}
 		for _, p := range shippedDashboard(t, "fleet").Panels {
-			if p.Title == "Loss" { // one device has 34 steps of the counter and 29 frames; the other has lost nothing
-				relaytest.Equal(t, "lost", fmt.Sprintf("%.4v", b.query(b.spelled(p.Targets[0].Query, "")[0])), "[[0 14.71 34] [0 0 29]]")
+			if p.Title == "Loss" { // one device has 34 steps of the counter and 29 frames; the other has lost no frames
+				relaytest.Equal(t, "lost", fmt.Sprintf("%.4v", b.query(b.expand(p.Targets[0].Query, "")[0])), "[[0 14.71 34] [0 0 29]]")
 			}
 		}
 	})
 	t.Run("devices without a counter are counted, and each has its name", func(t *testing.T) {
-		b := &board{t: t, db: s.Influx, all: map[string]string{"account": ".*"}, values: map[string][]string{"account": nil}}
+		b := &board{t: t, db: s.Influx, allValues: map[string]string{"account": ".*"}, values: map[string][]string{"account": nil}}
 		for _, p := range shippedDashboard(t, "fleet").Panels {
-			rows := b.query(b.spelled(p.Targets[0].Query, "")[0])
+			rows := b.query(b.expand(p.Targets[0].Query, "")[0])
 			switch p.Title {
 			case "Devices heard":
 				relaytest.Equal(t, p.Title, fmt.Sprint(rows), "[[0 3]]")
@@ -71,7 +71,7 @@ func TestDashboardsShowWhatTheGatewayWrites(t *testing.T) {
 	for name, tc := range map[string]struct{ args, want string }{
 		"a decoder that two accounts have": {"--decoder lpp", "name the account"},
 		"an unknown decoder":               {"--decoder none", "decoder none: not found"},
-		"a decoder of a given account":     {"--decoder lpp --account 1", `"title": "Penstock: Field tester"`},
+		"a decoder of an account":          {"--decoder lpp --account 1", `"title": "Penstock: Field tester"`},
 		"a decoder of the other account":   {"--decoder lpp --account 2", `"title": "Penstock: Globex's own"`},
 		"units of the decoder's sensors":   {"--decoder sent", `"unit": "celsius"`},
 		"a decoder without mapped keys":    {"--decoder " + g.As("acme-all-0123456").CreateDecoder("json", ""), "maps no keys"},
@@ -109,26 +109,26 @@ func shippedDashboard(t *testing.T, name string) (d dashboard) {
 	return d
 }
 
-// allRounder is the device that has every kind of data: numbers, texts and radio data.
-const allRounder = "70b3d57ed0aa0002"
+// completeDevice is the device that has every kind of data: numbers, texts and radio data.
+const completeDevice = "70b3d57ed0aa0002"
 
-// fill posts the frames of an hour until now for each kind of device: two that count their
-// frames, one of which loses some, and one that posts values and texts without a counter. The
+// postFrames posts the frames of the last hour for each kind of device: two devices that count their
+// frames, of which one loses frames, and a device that posts values and texts without a counter. The
 // devices with a counter also report their battery.
-func fill(g *e2e.Gateway) {
+func postFrames(g *e2e.Gateway) {
 	g.T.Helper()
 	acme := g.As("acme-all-0123456")
-	begun := time.Now().UTC().Add(-time.Hour)
+	firstFrameAt := time.Now().UTC().Add(-time.Hour)
 	for n := range 30 {
-		frameTime := begun.Add(time.Duration(n) * 2 * time.Minute).Format("2006-01-02T15:04:05.000Z")
-		for device, counter := range map[string]int{"70b3d57ed0aa0001": n + n/5, allRounder: 65000 + n} {
+		frameTime := firstFrameAt.Add(time.Duration(n) * 2 * time.Minute).Format("2006-01-02T15:04:05.000Z")
+		for device, counter := range map[string]int{"70b3d57ed0aa0001": n + n/5, completeDevice: 65000 + n} {
 			body := e2e.Fixture(g.T, "chirpstack/up.json", "70b3d57ed0001234", device, "2026-03-01T10:15:30.250Z", frameTime,
 				`"fCnt": 4711`, fmt.Sprintf(`"fCnt": %d`, counter), "8b2f6c1e", fmt.Sprintf("%08d", n))
 			if n%2 == 0 { // received by only one gateway
 				body = regexp.MustCompile(`(?s),\s*\{"gatewayId": "0016c001ff10a3b5".*?\}`).ReplaceAllString(body, "")
 			}
 			decoder := "lpp"
-			if device == allRounder {
+			if device == completeDevice {
 				decoder = "sent"
 				body = strings.Replace(body, `"data":`, fmt.Sprintf(`"object": {"temperature": %d, "air": {"humidity": 40}, "door": "shut"}, "data":`, n), 1)
 			}
@@ -137,52 +137,52 @@ func fill(g *e2e.Gateway) {
 		acme.Post("/webhooks/generic/shed?decoder_id=sent", fmt.Sprintf(`{"time":%q,"temperature":%d,"air":{"humidity":%d},"door":"ajar"}`, frameTime, n, 50+n)).Mentions(g.T, 200, "ajar")
 	}
 	g.AwaitProcessed()
-	statusTime := begun.Add(30 * time.Minute).Format(time.RFC3339)
-	for _, device := range []string{"70b3d57ed0aa0001", allRounder} {
+	statusTime := firstFrameAt.Add(30 * time.Minute).Format(time.RFC3339)
+	for _, device := range []string{"70b3d57ed0aa0001", completeDevice} {
 		e2e.PostWebhook(g.T, acme, "/webhooks/lorawan?event=status", e2e.Fixture(g.T, "chirpstack/status.json", "70b3d57ed0001234", device, "2026-03-01T10:16:00Z", statusTime))
 	}
 	g.AwaitProcessed()
 	if events := g.Events("state=quarantined"); len(events) > 0 {
-		g.T.Fatalf("in quarantine: %+v", events[0])
+		g.T.Fatalf("quarantined event: %+v", events[0])
 	}
 }
 
-// showsAll runs every query of a dashboard, with every variable set to "All" and then to each
-// of its values.
-func showsAll(t *testing.T, db *influxtest.Server, raw []byte) {
+// checkDashboard runs every query of a dashboard, with every variable set to "All" and then to each of its
+// values.
+func checkDashboard(t *testing.T, db *influxtest.Server, raw []byte) {
 	var d dashboard
 	relaytest.NoError(t, json.Unmarshal(raw, &d))
 	if len(d.Panels) == 0 {
-		t.Fatal("no panels")
+		t.Fatal("the dashboard has no panels")
 	}
-	b := &board{t: t, db: db, all: map[string]string{}, values: map[string][]string{}, sensors: strings.HasPrefix(d.UID, "penstock-decoder-")}
+	b := &board{t: t, db: db, allValues: map[string]string{}, values: map[string][]string{}, sensors: strings.HasPrefix(d.UID, "penstock-decoder-")}
 	for _, variable := range d.Templating.List {
 		if variable.Type == "query" {
-			b.choose(variable)
+			b.loadValues(variable)
 		}
 	}
 	for _, p := range d.Panels {
-		b.panel(p)
+		b.checkPanel(p)
 	}
 }
 
-// panel checks that every repetition of a panel shows something and that every query of it has
-// a result in one of the repetitions. The latter does not hold for a decoder's sensors, which
-// have either numbers or texts.
-func (b *board) panel(p panel) {
+// checkPanel checks that every repetition of a panel has a result, and that every query of the panel has a
+// result in one of the repetitions. The dashboard of a decoder is exempt from the second check, because
+// its sensors have either numbers or texts.
+func (b *board) checkPanel(p panel) {
 	b.t.Helper()
-	shown := map[int]bool{}
+	hasResult := map[int]bool{}
 	for n, q := range p.Targets {
-		answered := false
-		for repetition, query := range b.spelled(q.Query, p.Repeat) {
+		queryHasResult := false
+		for repetition, query := range b.expand(q.Query, p.Repeat) {
 			if len(b.query(query)) > 0 {
-				answered, shown[repetition] = true, true
+				queryHasResult, hasResult[repetition] = true, true
 			}
-			if n == len(p.Targets)-1 && !shown[repetition] {
-				b.t.Errorf("panel %q shows nothing: %s", p.Title, query)
+			if n == len(p.Targets)-1 && !hasResult[repetition] {
+				b.t.Errorf("panel %q has no result: %s", p.Title, query)
 			}
 		}
-		if !answered && !b.sensors {
+		if !queryHasResult && !b.sensors {
 			b.t.Errorf("panel %q has a query without a result: %s", p.Title, q.Query)
 		}
 	}
@@ -190,19 +190,19 @@ func (b *board) panel(p panel) {
 
 // board is a dashboard with values for its variables.
 type board struct {
-	t      *testing.T
-	db     *influxtest.Server
-	all    map[string]string   // value of "All", by variable; only for variables that have it
-	values map[string][]string // by variable
+	t         *testing.T
+	db        *influxtest.Server
+	allValues map[string]string   // value of "All", by variable that has one
+	values    map[string][]string // by variable
 	// sensors is true for the dashboard of a decoder.
 	sensors bool
 }
 
-// choose queries the values of a variable, with the values of the variables before it.
-func (b *board) choose(v variable) {
+// loadValues queries the values of a variable. The query may contain the variables before it.
+func (b *board) loadValues(v variable) {
 	b.t.Helper()
 	found := map[string]bool{}
-	for _, query := range b.spelled(v.Query, "") {
+	for _, query := range b.expand(v.Query, "") {
 		for _, row := range b.query(query) {
 			found[fmt.Sprint(row[1])] = true
 		}
@@ -215,19 +215,19 @@ func (b *board) choose(v variable) {
 	}
 	slices.Sort(b.values[v.Name])
 	if v.Name == "device" && !v.Multi {
-		if !found[allRounder] {
-			b.t.Fatalf("device %s is not among the values %q", allRounder, b.values[v.Name])
+		if !found[completeDevice] {
+			b.t.Fatalf("device %s is not among the values %q", completeDevice, b.values[v.Name])
 		}
-		b.values[v.Name] = []string{allRounder}
+		b.values[v.Name] = []string{completeDevice}
 	}
 	if v.AllValue != "" {
-		b.all[v.Name] = v.AllValue
+		b.allValues[v.Name] = v.AllValue
 	}
 }
 
-// spelled returns a query in the forms in which Grafana sends it: with "All" if a variable has
-// it, and once for every value of the variable by which the panel repeats.
-func (b *board) spelled(query, repeat string) []string {
+// expand returns a query in the forms in which Grafana sends it: with "All" for variables that have it,
+// and once for every value of the variable by which the panel repeats.
+func (b *board) expand(query, repeat string) []string {
 	now := time.Now().UTC()
 	query = strings.NewReplacer(
 		"$timeFilter", fmt.Sprintf("time >= %dms and time <= %dms", now.Add(-3*time.Hour).UnixMilli(), now.Add(time.Hour).UnixMilli()),
@@ -239,16 +239,16 @@ func (b *board) spelled(query, repeat string) []string {
 			continue
 		}
 		values := b.values[name]
-		if all, ok := b.all[name]; ok && name != repeat {
-			values = []string{all}
+		if allValue, ok := b.allValues[name]; ok && name != repeat {
+			values = []string{allValue}
 		}
-		var next []string
+		var expanded []string
 		for _, q := range queries {
 			for _, value := range values {
-				next = append(next, strings.ReplaceAll(q, "$"+name, value))
+				expanded = append(expanded, strings.ReplaceAll(q, "$"+name, value))
 			}
 		}
-		queries = next
+		queries = expanded
 	}
 	return queries
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// logLine returns the first line of a JSON log that has a message and some attributes;
-// nil if there is none.
+// logLine returns the first line of a JSON log that has a message and attributes; nil if there is no such
+// line.
 func logLine(log, message string, attributes map[string]any) map[string]any {
 	for line := range strings.Lines(log) {
 		var m map[string]any
@@ -28,11 +28,12 @@ func logLine(log, message string, attributes map[string]any) map[string]any {
 	return nil
 }
 
-// TestLogHasALineForWhatAnOperatorMustKnow runs the program and checks that its log has a line for each event that concerns an operator.
-func TestLogHasALineForWhatAnOperatorMustKnow(t *testing.T) {
+// TestEventsForOperatorsAreLogged runs the program, and checks that its log has a line for each event that
+// concerns an operator.
+func TestEventsForOperatorsAreLogged(t *testing.T) {
 	t.Parallel()
-	k := e2e.NewSink(t, func(w http.ResponseWriter, _ e2e.SinkRequest, _ int) { w.WriteHeader(http.StatusGone) })
-	inventory := e2e.Fixture(t, "relays.yaml", "SINK", k.URL, "MAILBOX", (&e2e.Site{}).Mailbox())
+	sink := e2e.NewSink(t, func(w http.ResponseWriter, _ e2e.SinkRequest, _ int) { w.WriteHeader(http.StatusGone) })
+	inventory := e2e.Fixture(t, "relays.yaml", "SINK", sink.URL, "MAILBOX", (&e2e.Site{}).Mailbox())
 	g := e2e.NewGateway(t, e2e.Embedded(), inventory, "PENSTOCK_LOG_FORMAT=json", "PENSTOCK_LOG_ACCESS=true")
 	g.Spawn()
 	acme := g.As("acme-all-0123456")
@@ -61,7 +62,7 @@ func TestLogHasALineForWhatAnOperatorMustKnow(t *testing.T) {
 		{"a replay of events", "events replayed", map[string]any{"count": 1.0, "selection": `{"state":"quarantined"}`}},
 		{"a replay of deliveries", "deliveries replayed", map[string]any{"selection": `{"state":"dead"}`}},
 		{"a request", "request", map[string]any{"request_id": id, "path": "/webhooks/lpwan", "status": 200.0, "method": "POST"}},
-		{"a request that is refused", "request", map[string]any{"request_id": id, "path": "/iot/devices", "status": 401.0}},
+		{"a refused request", "request", map[string]any{"request_id": id, "path": "/iot/devices", "status": 401.0}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			relaytest.Eventually(t, "the log has the line", func() (any, bool) {

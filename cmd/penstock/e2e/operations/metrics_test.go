@@ -10,16 +10,16 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestMetricsAreWellNamedAndMeasureTheWay sends a frame and a message, and checks the gateway's
-// measurements of their processing. The linter is that of `promtool check metrics`.
-func TestMetricsAreWellNamedAndMeasureTheWay(t *testing.T) {
+// TestMetricsAreWellNamedAndCountEveryStep sends a frame and a message, and checks the measurements of
+// their processing. It uses the linter of `promtool check metrics`.
+func TestMetricsAreWellNamedAndCountEveryStep(t *testing.T) {
 	t.Parallel()
-	k := e2e.NewSink(t, nil)
-	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "relays.yaml", "SINK", k.URL, "MAILBOX", "box@example.com"))
+	sink := e2e.NewSink(t, nil)
+	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "relays.yaml", "SINK", sink.URL, "MAILBOX", "box@example.com"))
 	acme := g.As("acme-all-0123456")
 	e2e.PostWebhook(t, acme, "/webhooks/lpwan", `{"deviceId": "metered", "temperature": 1}`)
 	acme.PostInboundText("metered-1", "447800015555", "measured")
-	k.Await(t, "/longer", 1)
+	sink.Await(t, "/longer", 1)
 	g.AwaitDelivery("g-longer", "delivered")
 	g.AwaitProcessed()
 	text := g.As("").Get("/metrics").Body
@@ -45,6 +45,6 @@ func TestMetricsAreWellNamedAndMeasureTheWay(t *testing.T) {
 		g.AwaitMetric(name, 1)
 	}
 	if !strings.Contains(text, `penstock_build_info{goversion="go`) {
-		t.Error("the metrics have no build information")
+		t.Error("the metric penstock_build_info is missing")
 	}
 }

@@ -1,5 +1,5 @@
-// Package operations tests running the program: processes, logs, metrics, dashboards, TLS,
-// tracing, end to end.
+// Package operations tests the operation of the program end to end: processes, logs, metrics, dashboards,
+// TLS and tracing.
 package operations
 
 import (
@@ -39,7 +39,7 @@ func testOperations(t *testing.T, s *e2e.Site) {
 			return r, ready
 		})
 	})
-	t.Run("metrics parse and count what was accepted and quarantined", func(t *testing.T) {
+	t.Run("metrics parse, and count accepted and quarantined entries", func(t *testing.T) {
 		e2e.PostWebhook(t, g.As("acme-all-0123456"), "/webhooks/lorawan?decoder_id=lpp&event=up", e2e.Fixture(t, "chirpstack/up.json"))
 		e2e.PostWebhook(t, g.As("acme-all-0123456"), "/webhooks/lorawan", `{"nothing": 1}`)
 		g.AwaitProcessed()
@@ -50,9 +50,9 @@ func testOperations(t *testing.T, s *e2e.Site) {
 		})
 	})
 	t.Run("every answer has a request id of its own", func(t *testing.T) {
-		a, b := g.As("").Get("/healthz"), g.As("").Get("/nowhere")
-		if a.Header.Get("X-Request-Id") == "" || a.Header.Get("X-Request-Id") == b.Header.Get("X-Request-Id") {
-			t.Errorf("ids %q and %q", a.Header.Get("X-Request-Id"), b.Header.Get("X-Request-Id"))
+		resp, b := g.As("").Get("/healthz"), g.As("").Get("/nowhere")
+		if resp.Header.Get("X-Request-Id") == "" || resp.Header.Get("X-Request-Id") == b.Header.Get("X-Request-Id") {
+			t.Errorf("request ids = %q and %q, want two different ids", resp.Header.Get("X-Request-Id"), b.Header.Get("X-Request-Id"))
 		}
 	})
 	t.Run("the log contains no tokens and bodies", func(t *testing.T) {
@@ -65,7 +65,7 @@ func testOperations(t *testing.T, s *e2e.Site) {
 	t.Run("a second process on the same data directory is refused and exits 1", func(t *testing.T) {
 		output, err := g.Command("serve").CombinedOutput()
 		if code := e2e.ExitCode(err); code != 1 || !strings.Contains(string(output), g.DataDir()) || !strings.Contains(string(output), "in use") {
-			t.Errorf("exit %d:\n%s", code, output)
+			t.Errorf("exit code = %d, output = %s\nwant 1 and the directory in use", code, output)
 		}
 		g.As("").Get("/healthz").Is(t, 200, `{"status": "alive"}`)
 	})
@@ -79,18 +79,18 @@ func testCommands(t *testing.T, g *e2e.Gateway) {
 		relaytest.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
-	good := file("good.yaml", `{accounts: [{name: initech, tokens: [{token: initech-all-0123456}]}]}`)
-	bad := file("bad.yaml", `{accounts: [{name: initech, credit: "many"}]}`)
-	config := file("config.yaml", "listen: 127.0.0.1:9191\ninventory: "+good+"\n")
+	validFile := file("good.yaml", `{accounts: [{name: initech, tokens: [{token: initech-all-0123456}]}]}`)
+	invalidFile := file("bad.yaml", `{accounts: [{name: initech, credit: "many"}]}`)
+	config := file("config.yaml", "listen: 127.0.0.1:9191\ninventory: "+validFile+"\n")
 	for _, tc := range []struct {
-		name     string
-		stdin    string
-		args     []string
-		code     int
-		out, err string // parts of the output
+		name           string
+		stdin          string
+		args           []string
+		code           int
+		stdout, stderr string // parts of the output
 	}{
-		{"version prints itself", "", []string{"version"}, 0, "penstock ", ""},
-		{"--version is the same", "", []string{"--version"}, 0, "penstock ", ""},
+		{"version prints the version", "", []string{"version"}, 0, "penstock ", ""},
+		{"--version prints the version", "", []string{"--version"}, 0, "penstock ", ""},
 		{"schema prints a JSON Schema", "", []string{"schema"}, 0, `"title": "Penstock inventory"`, ""},
 		{"help succeeds", "", []string{"--help"}, 0, "Usage: penstock", ""},
 		{"no command shows the help", "", nil, 0, "Usage: penstock", ""},
@@ -98,27 +98,27 @@ func testCommands(t *testing.T, g *e2e.Gateway) {
 		{"an unknown flag is a usage error", "", []string{"serve", "--fast"}, 2, "", "penstock:"},
 		{"a missing flag is a usage error", "", []string{"apply"}, 2, "", "penstock:"},
 		{"healthcheck queries the gateway", "", []string{"healthcheck", "--url", g.URL()}, 0, "alive", ""},
-		{"healthcheck has --server, like the other commands", "", []string{"healthcheck", "--server", g.URL()}, 0, "alive", ""},
+		{"healthcheck accepts --server, like other commands", "", []string{"healthcheck", "--server", g.URL()}, 0, "alive", ""},
 		{"healthcheck fails if no server listens", "", []string{"healthcheck", "--url", "http://127.0.0.1:1"}, 1, "", "penstock:"},
 		{"check-config accepts a valid file", "", []string{"check-config", config}, 0, "ok", ""},
 		{"check-config names every mistake", "", []string{"check-config", file("odd.yaml", "listen: 5\ncolour: red\n")}, 1, "", "colour"},
-		{"check-config looks into the inventory", "", []string{"check-config", file("deep.yaml", "inventory: "+bad+"\n")}, 1, "", "accounts[0].credit"},
+		{"check-config checks the inventory", "", []string{"check-config", file("deep.yaml", "inventory: "+invalidFile+"\n")}, 1, "", "accounts[0].credit"},
 		{"check-config fails on a missing file", "", []string{"check-config", filepath.Join(dir, "none")}, 1, "", "none"},
-		{"apply puts an inventory", "", []string{"apply", "-f", good, "--server", g.URL(), "--admin-token", e2e.AdminToken}, 0, `"initech"`, ""},
+		{"apply applies an inventory", "", []string{"apply", "-f", validFile, "--server", g.URL(), "--admin-token", e2e.AdminToken}, 0, `"initech"`, ""},
 		{"apply reads the standard input", `{"accounts": [{"name": "initech"}]}`, []string{"apply", "-f", "-", "--server", g.URL(), "--admin-token", e2e.AdminToken}, 0, `"initech"`, ""},
-		{"apply lists the mistakes by their path", "", []string{"apply", "-f", bad, "--server", g.URL(), "--admin-token", e2e.AdminToken}, 1, "", "accounts[0].credit: expected"},
-		{"apply fails with another token", "", []string{"apply", "-f", good, "--server", g.URL(), "--admin-token", "guess"}, 1, "", "401 Unauthorized: the gateway at "},
+		{"apply lists the mistakes by their path", "", []string{"apply", "-f", invalidFile, "--server", g.URL(), "--admin-token", e2e.AdminToken}, 1, "", "accounts[0].credit: expected"},
+		{"apply fails with another token", "", []string{"apply", "-f", validFile, "--server", g.URL(), "--admin-token", "guess"}, 1, "", "401 Unauthorized: the gateway at "},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := e2e.RunCommand(nil, tc.stdin, tc.args...)
-			if got.Code != tc.code || !strings.Contains(got.Stdout, tc.out) || !strings.Contains(got.Stderr, tc.err) {
-				t.Errorf("exit %d, want %d\nout: %s\nerr: %s", got.Code, tc.code, got.Stdout, got.Stderr)
+			if got.Code != tc.code || !strings.Contains(got.Stdout, tc.stdout) || !strings.Contains(got.Stderr, tc.stderr) {
+				t.Errorf("exit code = %d, want %d\nstdout: %s\nstderr: %s", got.Code, tc.code, got.Stdout, got.Stderr)
 			}
 		})
 	}
-	t.Run("apply finds server and token in the settings", func(t *testing.T) {
+	t.Run("apply uses the server and the token of the settings", func(t *testing.T) {
 		env := []string{"PENSTOCK_LISTEN=" + strings.TrimPrefix(g.URL(), "http://"), "PENSTOCK_ADMIN_TOKEN=" + e2e.AdminToken}
-		e2e.RunCommand(env, "", "apply", "-f", good).Mentions(t, 0)
+		e2e.RunCommand(env, "", "apply", "-f", validFile).Mentions(t, 0)
 	})
 	t.Run("serve fails on invalid settings with exit code 1", func(t *testing.T) {
 		e2e.RunCommand([]string{"PENSTOCK_DELIVERY_SCHEDULE=soon"}, "", "serve").Mentions(t, 1, "PENSTOCK_DELIVERY_SCHEDULE")

@@ -15,7 +15,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestProcess runs the program in a process of its own.
+// TestProcess terminates and restarts the program in a process of its own.
 func TestProcess(t *testing.T) {
 	t.Parallel()
 	e2e.OnEverySite(t, func(t *testing.T, s *e2e.Site) {
@@ -26,15 +26,15 @@ func TestProcess(t *testing.T) {
 
 func testDrain(t *testing.T, s *e2e.Site) {
 	release := make(chan struct{})
-	k := e2e.NewSink(t, func(w http.ResponseWriter, _ e2e.SinkRequest, earlier int) {
+	sink := e2e.NewSink(t, func(w http.ResponseWriter, _ e2e.SinkRequest, earlier int) {
 		if earlier == 0 {
 			<-release
 		}
 	})
-	g := e2e.NewGateway(t, s, e2e.Fixture(t, "relays.yaml", "SINK", k.URL, "MAILBOX", s.Mailbox()))
+	g := e2e.NewGateway(t, s, e2e.Fixture(t, "relays.yaml", "SINK", sink.URL, "MAILBOX", s.Mailbox()))
 	g.Spawn()
-	g.As("acme-all-0123456").PostInboundText("d1", "447800015555", "under way")
-	k.Await(t, "/longer", 1)
+	g.As("acme-all-0123456").PostInboundText("d1", "447800015555", "in flight")
+	sink.Await(t, "/longer", 1)
 	conn := relaytest.Must(net.Dial("tcp", strings.TrimPrefix(g.URL(), "http://")))(t)
 	defer func() { _ = conn.Close() }()
 	const body = `{"deviceId": "slow", "temperature": 1}`
@@ -46,28 +46,28 @@ func testDrain(t *testing.T, s *e2e.Site) {
 	relaytest.Eventually(t, "the gateway drains", func() (any, bool) { return nil, strings.Contains(g.Logs.String(), "msg=draining") })
 	_, _ = io.WriteString(conn, body[10:])
 	_ = conn.SetReadDeadline(time.Now().Add(relaytest.Patience))
-	first := make([]byte, len("HTTP/1.1 200"))
-	if _, err := io.ReadFull(conn, first); err != nil || string(first) != "HTTP/1.1 200" {
-		t.Errorf("a request under way was answered %q, %v", first, err)
+	statusLine := make([]byte, len("HTTP/1.1 200"))
+	if _, err := io.ReadFull(conn, statusLine); err != nil || string(statusLine) != "HTTP/1.1 200" {
+		t.Errorf("answer to a request in flight = %q, %v, want status 200", statusLine, err)
 	}
 	close(release)
-	if n := <-code; n != 0 || !strings.Contains(g.Logs.String(), "msg=stopped") {
-		t.Errorf("exit code %d, want 0 and a log line that the gateway stopped", n)
+	if exitCode := <-code; exitCode != 0 || !strings.Contains(g.Logs.String(), "msg=stopped") {
+		t.Errorf("exit code = %d, want 0 and a log line that the gateway has stopped", exitCode)
 	}
 	g.Spawn()
 	relaytest.Equal(t, "attempts", e2e.AttemptStatuses(g.AwaitDelivery("g-longer", "delivered")), "200")
 	g.AwaitProcessed()
-	relaytest.Equal(t, "the number of events of the frame under way", len(g.Events("kind=uplink&q=slow")), 1)
+	relaytest.Equal(t, "the number of events of the frame in flight", len(g.Events("kind=uplink&q=slow")), 1)
 }
 
 func testRestart(t *testing.T, s *e2e.Site) {
-	k := e2e.NewSink(t, nil)
+	sink := e2e.NewSink(t, nil)
 	g := e2e.NewGateway(t, s, `{"accounts": []}`, "PENSTOCK_ADMIN_TOKEN=")
 	g.Spawn()
 	token := readSecret(t, filepath.Join(g.DataDir(), e2e.AdminTokenFile))
 	operator := g.As(token)
 	operator.Put("/admin/inventory", e2e.Fixture(t, "inventory.yaml")).Mentions(t, 200, "acme")
-	operator.Put("/admin/inventory", e2e.Fixture(t, "relays.yaml", "SINK", k.URL, "MAILBOX", s.Mailbox())).Mentions(t, 200, "acme")
+	operator.Put("/admin/inventory", e2e.Fixture(t, "relays.yaml", "SINK", sink.URL, "MAILBOX", s.Mailbox())).Mentions(t, 200, "acme")
 	acme := g.As("acme-all-0123456")
 	e2e.PostWebhook(t, acme, "/webhooks/lorawan?decoder_id=lpp&event=up", e2e.Fixture(t, "chirpstack/up.json"))
 	id := acme.AwaitDevice("70b3d57ed0001234")
@@ -79,10 +79,10 @@ func testRestart(t *testing.T, s *e2e.Site) {
 	relaytest.Equal(t, "the latest readings", e2e.FormatReadings(acme.LatestReadings(id)), oldReadings)
 	e2e.PostWebhook(t, acme, "/webhooks/lorawan?event=up", e2e.LaterUplink(t, "70b3d57ed0001234"))
 	if got := acme.Readings(id, ""); len(got) != 4 {
-		t.Errorf("readings: %s, want 4", e2e.FormatReadings(got))
+		t.Errorf("readings = %s, want 4", e2e.FormatReadings(got))
 	}
 	acme.PostInboundText("s1", "447800015555", "after the restart")
-	e2e.SameValues(t, k.Await(t, "/longer", 1).Query, map[string]string{"m": "after the restart"})
+	e2e.SameValues(t, sink.Await(t, "/longer", 1).Query, map[string]string{"m": "after the restart"})
 }
 
 // readSecret reads a file that only its owner may read.
@@ -90,13 +90,13 @@ func readSecret(t *testing.T, path string) string {
 	t.Helper()
 	info := relaytest.Must(os.Stat(path))(t)
 	if info.Mode().Perm() != 0o600 {
-		t.Errorf("%s has the mode %s, want 0600", path, info.Mode())
+		t.Errorf("mode of %s = %s, want 0600", path, info.Mode())
 	}
 	return strings.TrimSpace(string(relaytest.Must(os.ReadFile(path))(t)))
 }
 
-// TestNothingConfigured starts the program without configuration, as its first user does.
-func TestNothingConfigured(t *testing.T) {
+// TestStartWithoutConfiguration starts the program without configuration.
+func TestStartWithoutConfiguration(t *testing.T) {
 	t.Parallel()
 	g := e2e.NewGateway(t, e2e.Embedded(), "", "PENSTOCK_ADMIN_TOKEN=", "PENSTOCK_INVENTORY=", "PENSTOCK_EGRESS_ALLOW=")
 	g.Spawn()
@@ -105,7 +105,7 @@ func TestNothingConfigured(t *testing.T) {
 	t.Run("the log names the files of the tokens, but not the tokens", func(t *testing.T) {
 		log := g.Logs.String()
 		if !strings.Contains(log, path) || !strings.Contains(log, filepath.Join(g.DataDir(), e2e.AdminTokenFile)) || strings.Contains(log, readSecret(t, path)) {
-			t.Errorf("the log:\n%s", log)
+			t.Errorf("log = %s\nwant the paths of the files, but no token", log)
 		}
 	})
 	t.Run("the demo account accepts a ChirpStack frame", func(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// prometheusTool returns the path of a program of Debian's package prometheus, which make deps
-// installs. It skips the test if the program is missing.
+// prometheusTool returns the path of a program of Debian's package prometheus. It skips the test if the
+// program is missing.
 func prometheusTool(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -27,8 +27,9 @@ func prometheusTool(t *testing.T, name string) string {
 	return path
 }
 
-// TestAlertsFireWhenTheyShould runs the unit tests of the alert rules, and checks that every alert has a test and a section in its runbook.
-func TestAlertsFireWhenTheyShould(t *testing.T) {
+// TestAlertRules runs the unit tests of the alert rules, and checks that every alert has a test and a
+// section in the runbook.
+func TestAlertRules(t *testing.T) {
 	t.Parallel()
 	tool, dir := prometheusTool(t, "promtool"), filepath.Join(e2e.Root(t), "deploy", "prometheus")
 	for _, args := range [][]string{{"check", "rules", "alerts.yaml"}, {"check", "config", "prometheus.yaml"}, {"test", "rules", "alerts_test.yaml"}} {
@@ -53,13 +54,13 @@ func TestAlertsFireWhenTheyShould(t *testing.T) {
 	}
 }
 
-// TestPrometheusReadsWhatTheGatewayTells runs every query of the dashboards for Prometheus on a
-// Prometheus that scrapes a gateway. Every query of the dashboard gateway must have a result.
-func TestPrometheusReadsWhatTheGatewayTells(t *testing.T) {
+// TestEveryPrometheusQueryHasAResult runs the queries of the dashboards for Prometheus on a Prometheus that
+// scrapes a gateway. Every query of the dashboard gateway must have a result.
+func TestEveryPrometheusQueryHasAResult(t *testing.T) {
 	t.Parallel()
 	program := prometheusTool(t, "prometheus")
-	k := e2e.NewSink(t, nil)
-	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "relays.yaml", "SINK", k.URL, "MAILBOX", "box@example.com"))
+	sink := e2e.NewSink(t, nil)
+	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "relays.yaml", "SINK", sink.URL, "MAILBOX", "box@example.com"))
 	rules, err := filepath.Abs(filepath.Join(e2e.Root(t), "deploy", "prometheus", "alerts.yaml"))
 	relaytest.NoError(t, err)
 	dir, address := t.TempDir(), porttest.Address(t)
@@ -75,7 +76,7 @@ func TestPrometheusReadsWhatTheGatewayTells(t *testing.T) {
 	acme := g.As("acme-all-0123456")
 	n := 0
 	query := func(expr string) (rows int, problem string) {
-		resp, err := http.Get("http://" + address + "/api/v1/query?query=" + url.QueryEscape(expr)) //nolint:noctx // ends with the program
+		resp, err := http.Get("http://" + address + "/api/v1/query?query=" + url.QueryEscape(expr)) //nolint:noctx // the answer is local
 		if err != nil {
 			return 0, err.Error()
 		}
@@ -90,7 +91,7 @@ func TestPrometheusReadsWhatTheGatewayTells(t *testing.T) {
 		return len(answer.Data.Result), answer.Error
 	}
 	panels := shippedDashboard(t, "gateway").Panels
-	required := len(panels) // the queries of the others need carriers, SIMs and rules, and only must not fail
+	required := len(panels) // the other queries need carriers, SIMs and rules: they must not fail, but may have no result
 	for _, name := range []string{"sms", "sims", "alarms", "deliveries"} {
 		panels = append(panels, shippedDashboard(t, name).Panels...)
 	}

@@ -42,7 +42,7 @@ func writeCertificate(t *testing.T, certFile, keyFile string, serial int64) {
 	relaytest.NoError(t, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600))
 }
 
-// serialOf opens a connection and returns the serial number of the gateway's certificate.
+// serialOf connects to the gateway, and returns the serial number of its certificate.
 func serialOf(t *testing.T, g *e2e.Gateway) int64 {
 	t.Helper()
 	conn, err := tls.Dial("tcp", strings.TrimPrefix(g.URL(), "https://"), &tls.Config{InsecureSkipVerify: true}) //nolint:gosec,noctx // the test needs only the serial number
@@ -80,54 +80,54 @@ func TestTLSAndHangup(t *testing.T) {
 		alive.Is(t, 200, `{"status": "alive"}`)
 		relaytest.Equal(t, "Strict-Transport-Security", alive.Header.Get("Strict-Transport-Security"), "max-age=31536000")
 		if got := serialOf(t, g); got != 1 {
-			t.Errorf("certificate %d, want 1", got)
+			t.Errorf("serial number = %d, want 1", got)
 		}
 		if m := e2e.Metrics(t, g.As("").Get("/metrics").Body); m["penstock_tls_certificate_expiry_timestamp_seconds"] < float64(time.Now().Unix()) {
-			t.Error("no metric has the expiry of the certificate")
+			t.Error("the metric with the expiry of the certificate is missing or in the past")
 		}
 	})
 	t.Run("HTTP requests are not answered", func(t *testing.T) {
 		if resp, err := http.Get("http" + strings.TrimPrefix(g.URL(), "https") + "/healthz"); err == nil { //nolint:noctx // it fails at once
 			resp.Body.Close()
-			t.Error("the HTTP request was answered")
+			t.Error("the HTTP request was answered, want an error")
 		}
 	})
 	t.Run("profiles are served on another address", func(t *testing.T) {
 		url := regexp.MustCompile(`msg="profiles are served" url=(\S+)`).FindStringSubmatch(g.Logs.String())
 		if url == nil {
-			t.Fatal(g.Logs.Tail(30))
+			t.Fatalf("log = %s\nwant the address of the profiles", g.Logs.Tail(30))
 		}
 		resp, err := http.Get(url[1] + "goroutine?debug=1") //nolint:noctx // of this machine
 		relaytest.NoError(t, err)
 		resp.Body.Close()
 		if resp.StatusCode != 200 {
-			t.Errorf("status %d", resp.StatusCode)
+			t.Errorf("status = %d, want 200", resp.StatusCode)
 		}
 		g.As("").Get("/debug/pprof/").Mentions(t, 404)
 	})
 	t.Run("SIGHUP exchanges the certificate and sets the level", func(t *testing.T) {
 		writeCertificate(t, cert, key, 2)
 		if got := serialOf(t, g); got != 1 {
-			t.Errorf("certificate %d before the signal", got)
+			t.Errorf("serial number before the signal = %d, want 1", got)
 		}
 		configure("warn")
 		relaytest.NoError(t, g.Process.Process.Signal(syscall.SIGHUP))
 		relaytest.Eventually(t, "the new certificate", func() (any, bool) { n := serialOf(t, g); return n, n == 2 })
 		relaytest.Eventually(t, "requests write no INFO lines at the level WARN", func() (any, bool) {
 			oldCount := strings.Count(g.Logs.String(), "msg=request ")
-			g.As("").Get("/healthz").Is(t, 200, `{"status": "alive"}`) // over the connection that was open
+			g.As("").Get("/healthz").Is(t, 200, `{"status": "alive"}`) // over the open connection
 			newCount := strings.Count(g.Logs.String(), "msg=request ")
 			return newCount - oldCount, newCount == oldCount
 		})
 	})
-	t.Run("invalid files change nothing", func(t *testing.T) {
+	t.Run("a reload of invalid files changes nothing", func(t *testing.T) {
 		relaytest.NoError(t, os.WriteFile(cert, []byte("torn"), 0o600))
 		g.Configure("log: {level: loud}")
 		relaytest.NoError(t, g.Process.Process.Signal(syscall.SIGHUP))
 		awaitLog("certificate not reloaded; the present one is still used")
 		awaitLog("configuration not reloaded, because it is invalid")
 		if got := serialOf(t, g); got != 2 {
-			t.Errorf("certificate %d, want 2", got)
+			t.Errorf("serial number = %d, want 2", got)
 		}
 	})
 }

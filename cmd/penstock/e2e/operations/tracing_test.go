@@ -18,21 +18,21 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// collected has the spans that a collector has received.
-type collected struct {
+// spanCollector is a collector that stores the received spans.
+type spanCollector struct {
 	url   string
 	mu    sync.Mutex
 	spans []*trace.Span
 }
 
-func collect(t *testing.T) *collected {
+func startCollector(t *testing.T) *spanCollector {
 	t.Helper()
-	c := new(collected)
+	c := new(spanCollector)
 	c.url = e2e.NewServer(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		var request collector.ExportTraceServiceRequest
 		if err := proto.Unmarshal(body, &request); err != nil || r.URL.Path != "/v1/traces" || r.Header.Get("Api-Key") != "collector-key" {
-			t.Errorf("%s: %v", r.URL.Path, err)
+			t.Errorf("request for %s: error = %v, want traces with the key", r.URL.Path, err)
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -45,9 +45,9 @@ func collect(t *testing.T) *collected {
 	return c
 }
 
-// lines returns the spans of a trace, each with its ancestors as "a > b > c". The name of a
-// failed span ends with an exclamation mark.
-func (c *collected) lines(traceID string) (lines []string) {
+// lines returns the spans of a trace as "a > b > c", where a and b are ancestors of c. The name of a failed
+// span ends with an exclamation mark.
+func (c *spanCollector) lines(traceID string) (lines []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	names, parents := map[string]string{}, map[string]string{}
@@ -72,7 +72,7 @@ func (c *collected) lines(traceID string) (lines []string) {
 }
 
 // attribute returns an attribute of a span by name, or "" if no such span has it.
-func (c *collected) attribute(name, key string) string {
+func (c *spanCollector) attribute(name, key string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range c.spans {
@@ -101,13 +101,13 @@ accounts:
 // and of an order.
 func TestTracesFollowTraffic(t *testing.T) {
 	t.Parallel()
-	c := collect(t)
-	k := e2e.NewSink(t, func(w http.ResponseWriter, h e2e.SinkRequest, earlier int) {
-		if h.Path == "/sms" && earlier == 0 {
+	c := startCollector(t)
+	sink := e2e.NewSink(t, func(w http.ResponseWriter, req e2e.SinkRequest, earlier int) {
+		if req.Path == "/sms" && earlier == 0 {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	})
-	g := e2e.Start(t, e2e.Embedded(), strings.ReplaceAll(tracedInventory, "SINK", k.URL),
+	g := e2e.Start(t, e2e.Embedded(), strings.ReplaceAll(tracedInventory, "SINK", sink.URL),
 		"PENSTOCK_TRACING_URL="+c.url, "PENSTOCK_TRACING_HEADERS=api-key=collector-key", "PENSTOCK_DELIVERY_SCHEDULE=100ms,100ms")
 	newTrace := func(n int) (id string, client e2e.Client) {
 		id = strings.Repeat(fmt.Sprint(n), 32)
@@ -119,20 +119,20 @@ func TestTracesFollowTraffic(t *testing.T) {
 	client.Post("/webhooks/generic?decoder_id=d1", `{"id":"shed","temperature":5}`).Mentions(t, 200, "temperature")
 	order, client := newTrace(3)
 	client.With("X-Auth-Token", "acme-all-0123456").With("Authorization", "").
-		Post("/v2/sms/send", `{"destinations":["447700900123"],"message":"hi","dlr_url":"`+k.URL+`/dlr?s=%code"}`).Mentions(t, 200, "447700900123")
+		Post("/v2/sms/send", `{"destinations":["447700900123"],"message":"hi","dlr_url":"`+sink.URL+`/dlr?s=%code"}`).Mentions(t, 200, "447700900123")
 	_, unsampled := newTrace(4)
-	unsampled.With("Traceparent", "00-"+strings.Repeat("4", 32)+"-00f067aa0ba902b7-00").PostInboundText("m2", "447860000001", "left out")
+	unsampled.With("Traceparent", "00-"+strings.Repeat("4", 32)+"-00f067aa0ba902b7-00").PostInboundText("m2", "447860000001", "unsampled")
 
-	const sent, stored = "POST /inbound/sms/json", "POST /webhooks/generic"
+	const smsSpan, frameSpan = "POST /inbound/sms/json", "POST /webhooks/generic"
 	for _, tc := range []struct {
 		name, id string
 		want     []string
 	}{
 		{"the message", sms, []string{
-			sent, sent + " > journal sms", sent + " > journal sms > process sms",
-			sent + " > journal sms > process sms > deliver relay", sent + " > journal sms > process sms > deliver relay!",
+			smsSpan, smsSpan + " > journal sms", smsSpan + " > journal sms > process sms",
+			smsSpan + " > journal sms > process sms > deliver relay", smsSpan + " > journal sms > process sms > deliver relay!",
 		}},
-		{"the frame", frame, []string{stored, stored + " > journal uplink", stored + " > journal uplink > process uplink", stored + " > journal uplink > process uplink > deliver rule"}},
+		{"the frame", frame, []string{frameSpan, frameSpan + " > journal uplink", frameSpan + " > journal uplink > process uplink", frameSpan + " > journal uplink > process uplink > deliver rule"}},
 	} {
 		relaytest.Eventually(t, tc.name+" has its spans", func() (any, bool) {
 			got := c.lines(tc.id)
@@ -144,14 +144,14 @@ func TestTracesFollowTraffic(t *testing.T) {
 		return strings.Join(got, "\n"), slices.Contains(got, "POST /v2/sms/send > submit") && slices.Contains(got, "POST /v2/sms/send > deliver receipt")
 	})
 	if got := c.lines(strings.Repeat("4", 32)); len(got) > 0 {
-		t.Errorf("a trace that its client did not sample has spans: %q", got)
+		t.Errorf("spans of an unsampled trace = %q, want none", got)
 	}
-	if h := k.Requests("/rule")[0].Header.Get("Traceparent"); !strings.HasPrefix(h, "00-"+frame+"-") {
-		t.Errorf("the endpoint received the traceparent %q", h)
+	if traceparent := sink.Requests("/rule")[0].Header.Get("Traceparent"); !strings.HasPrefix(traceparent, "00-"+frame+"-") {
+		t.Errorf("traceparent at the endpoint = %q, want the trace %s", traceparent, frame)
 	}
 	for name, want := range map[string]string{"http.response.status_code": "200", "http.route": "/inbound/sms/json", "penstock.account": "1"} {
-		if got := c.attribute(sent, name); got != want {
-			t.Errorf("%s is %q, want %q", name, got, want)
+		if got := c.attribute(smsSpan, name); got != want {
+			t.Errorf("%s = %q, want %q", name, got, want)
 		}
 	}
 	g.As("").Get("/metrics").Mentions(t, 200, `penstock_spans_total{outcome="dropped"} 0`)

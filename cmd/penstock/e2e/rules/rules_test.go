@@ -1,4 +1,4 @@
-// Package rules tests rules and alarms, end to end.
+// Package rules tests rules and alarms end to end.
 package rules
 
 import (
@@ -32,23 +32,23 @@ func rulesInventory(t *testing.T, credit int) string {
 	return e2e.Fixture(t, "inventory.yaml", "  - name: acme\n", fmt.Sprintf("  - name: acme\n    credit: %d\n    webhook_secret: %s\n", credit, e2e.WebhookSecret))
 }
 
-// ruleFixture is a gateway with a rule that reports by every kind of action that the probe
-// 70b3d57ed0001234 is warm.
+// ruleFixture is a gateway with a rule. If the probe 70b3d57ed0001234 is warm, the rule executes an
+// action of every kind.
 type ruleFixture struct {
 	*e2e.Gateway
-	acme  e2e.Client
-	sink  *e2e.Sink
-	peer  *e2e.SMSC
-	box   string
-	rule  string
-	began time.Time
+	acme         e2e.Client
+	sink         *e2e.Sink
+	peer         *e2e.SMSC
+	mailbox      string
+	rule         string
+	firstFrameAt time.Time
 }
 
 const ruleNumber = "447700900108" // the SMSC reports its messages as delivered
 
 func newRuleFixture(t *testing.T, s *e2e.Site, credit int) *ruleFixture {
 	t.Helper()
-	r := &ruleFixture{sink: e2e.NewSink(t, nil), peer: e2e.StartSMSC(t), box: s.Mailbox(), began: time.Now().Add(-time.Hour).UTC().Truncate(time.Second)}
+	r := &ruleFixture{sink: e2e.NewSink(t, nil), peer: e2e.StartSMSC(t), mailbox: s.Mailbox(), firstFrameAt: time.Now().Add(-time.Hour).UTC().Truncate(time.Second)}
 	r.Gateway = e2e.NewGateway(t, s, rulesInventory(t, credit))
 	r.Configure("carriers:\n" + r.peer.CarrierConfig("one"))
 	r.Run()
@@ -60,7 +60,7 @@ func newRuleFixture(t *testing.T, s *e2e.Site, credit int) *ruleFixture {
 			map[string]any{"action": "http_post", "parameters": []string{r.sink.URL + "/posted/%state"}},
 			map[string]any{"action": "http_post", "parameters": []string{r.sink.URL + "/shaped"}, "body": `{"text": device.name + " " + state, "t": values.temperature_3}`},
 			map[string]any{"action": "http_get", "parameters": []string{r.sink.URL + "/got/%identifier?s=%state&t=%key:temperature_3&d=%device&r=%rule"}},
-			map[string]any{"action": "email", "parameters": []string{r.box}, "body": `{"subject": "%device is %state", "text": "It has %key:temperature_3 degrees."}`},
+			map[string]any{"action": "email", "parameters": []string{r.mailbox}, "body": `{"subject": "%device is %state", "text": "It has %key:temperature_3 degrees."}`},
 			map[string]any{"action": "sms", "parameters": []string{ruleNumber}, "originator": "Alarm", "body": `"%device %state at %key:temperature_3"`},
 		},
 	})
@@ -69,9 +69,9 @@ func newRuleFixture(t *testing.T, s *e2e.Site, credit int) *ruleFixture {
 		Data     struct{ ID string }
 		Warnings []string
 	}
-	a := r.acme.Post("/iot/rules", string(body))
-	if a.Decode(t, &created); a.Status != 201 || len(created.Warnings) > 0 {
-		t.Fatalf("%d %s", a.Status, a.Body)
+	resp := r.acme.Post("/iot/rules", string(body))
+	if resp.Decode(t, &created); resp.Status != 201 || len(created.Warnings) > 0 {
+		t.Fatalf("create the rule: %d %s, want 201 and no warnings", resp.Status, resp.Body)
 	}
 	r.rule = created.Data.ID
 	return r
@@ -82,7 +82,7 @@ func (r *ruleFixture) frame(n int, celsius float64) {
 	r.T.Helper()
 	payload := []byte{3, 0x67, 0, 0, 4, 0x68, 0x79}
 	binary.BigEndian.PutUint16(payload[2:], uint16(int16(celsius*10)))
-	frameTime := r.began.Add(time.Duration(n) * time.Minute).Format(time.RFC3339)
+	frameTime := r.firstFrameAt.Add(time.Duration(n) * time.Minute).Format(time.RFC3339)
 	e2e.PostWebhook(r.T, r.acme, "/webhooks/lorawan?decoder_id=lpp&event=up", e2e.Fixture(r.T, "chirpstack/up.json",
 		"A2cBEARoeQ==", base64.StdEncoding.EncodeToString(payload), "8b2f6c1e-", fmt.Sprintf("%08x-", n), "2026-03-01T10:15:30.250Z", frameTime,
 		`"fCnt": 4711`, fmt.Sprint(`"fCnt": `, 4711+n)))
@@ -98,58 +98,60 @@ func (r *ruleFixture) texts() (texts []string) {
 	return texts
 }
 
-// ended waits until the rule has count deliveries, all of them delivered or simulated.
-func (r *ruleFixture) ended(count int) []e2e.Delivery {
+// awaitDeliveries waits until the rule has count deliveries, all delivered or simulated.
+func (r *ruleFixture) awaitDeliveries(count int) []e2e.Delivery {
 	r.T.Helper()
 	var deliveries []e2e.Delivery
 	relaytest.Eventually(r.T, fmt.Sprintf("%d deliveries arrive", count), func() (any, bool) {
 		deliveries = r.Deliveries("kind=rule&relay=" + r.rule)
-		unfinished := slices.ContainsFunc(deliveries, func(p e2e.Delivery) bool { return p.State != "delivered" && p.State != "simulated" })
+		unfinished := slices.ContainsFunc(deliveries, func(delivery e2e.Delivery) bool {
+			return delivery.State != "delivered" && delivery.State != "simulated"
+		})
 		return deliveries, len(deliveries) == count && !unfinished
 	})
 	return deliveries
 }
 
-// TestRulesSendEverywhere posts frames of a probe that becomes warm and then cold. The alarm is
+// TestRulesExecuteEveryAction posts frames of a probe that becomes warm and then cold. The alarm is
 // reported to an SMSC, a customer's endpoint and a mail server.
-func TestRulesSendEverywhere(t *testing.T) {
+func TestRulesExecuteEveryAction(t *testing.T) {
 	t.Parallel()
 	e2e.OnRealSite(t, func(t *testing.T, s *e2e.Site) {
 		r := newRuleFixture(t, s, 100)
 		r.frame(0, 31.5)
-		r.arrives("raised", "31.5", 1)
-		for n := range 20 { // between the two conditions: no report
+		r.checkReports("raised", "31.5", 1)
+		for n := range 20 { // neither condition holds: no report
 			r.frame(1+n, 25+float64(n)/2)
 		}
 		r.AwaitProcessed()
-		r.ended(5)
+		r.awaitDeliveries(5)
 		r.frame(21, 24.9)
-		r.arrives("cleared", "24.9", 2)
+		r.checkReports("cleared", "24.9", 2)
 		r.AwaitProcessed()
-		for _, p := range r.ended(10) {
-			relaytest.Equal(t, "the kind of the delivery "+p.ID, p.Kind, "rule")
-			relaytest.Equal(t, "the rule of the delivery "+p.ID, p.Relay, r.rule)
-			relaytest.Equal(t, "the number of attempts of the delivery "+p.ID, len(p.Attempts), 1)
+		for _, delivery := range r.awaitDeliveries(10) {
+			relaytest.Equal(t, "the kind of the delivery "+delivery.ID, delivery.Kind, "rule")
+			relaytest.Equal(t, "the rule of the delivery "+delivery.ID, delivery.Relay, r.rule)
+			relaytest.Equal(t, "the number of attempts of the delivery "+delivery.ID, len(delivery.Attempts), 1)
 		}
 		if got, want := r.texts(), []string{"Alarm: Probe 7 raised at 31.5", "Alarm: Probe 7 cleared at 24.9"}; !slices.Equal(got, want) {
-			t.Errorf("the SMSC has %q, want %q", got, want)
+			t.Errorf("messages at the SMSC = %q, want %q", got, want)
 		}
-		if n := len(r.sink.Requests("/shaped")) + len(r.sink.Requests("/got/70b3d57ed0001234")) + len(r.Mails(r.box)); n != 6 {
-			t.Errorf("%d requests and mails, want 6", n)
+		if n := len(r.sink.Requests("/shaped")) + len(r.sink.Requests("/got/70b3d57ed0001234")) + len(r.Mails(r.mailbox)); n != 6 {
+			t.Errorf("requests and mails = %d, want 6", n)
 		}
 		e2e.CustomerOf(r.Gateway).Get("/v2/sms/credit").Is(t, 200, `{"data":{"credit":98}}`)
-		r.hasAlarm("cleared")
+		r.checkAlarm("cleared")
 	})
 }
 
-// arrives waits until the n-th report has arrived everywhere, and checks the reports.
-func (r *ruleFixture) arrives(state, degrees string, n int) {
+// checkReports waits for the n-th report of every action, and checks the reports.
+func (r *ruleFixture) checkReports(state, degrees string, n int) {
 	r.T.Helper()
-	posted := r.sink.Await(r.T, "/posted/"+state, 1)
+	postedReq := r.sink.Await(r.T, "/posted/"+state, 1)
 	key, err := webhooks.NewWebhook(e2e.WebhookSecret)
 	relaytest.NoError(r.T, err)
-	if err := key.Verify([]byte(posted.Body), posted.Header); err != nil {
-		r.T.Errorf("the signature: %v", err)
+	if err := key.Verify([]byte(postedReq.Body), postedReq.Header); err != nil {
+		r.T.Errorf("verify the signature: %v", err)
 	}
 	var body struct {
 		Rule, Device struct{ ID, Name, Identifier string }
@@ -161,26 +163,26 @@ func (r *ruleFixture) arrives(state, degrees string, n int) {
 		}
 		Links map[string]string
 	}
-	relaytest.NoError(r.T, json.Unmarshal([]byte(posted.Body), &body))
+	relaytest.NoError(r.T, json.Unmarshal([]byte(postedReq.Body), &body))
 	reading := body.Readings["temperature_3"]
 	if body.Rule.ID != r.rule || body.Rule.Name != "Too warm" || body.AlarmID == "" || body.State != state || body.Device.Identifier != "70b3d57ed0001234" ||
 		fmt.Sprint(reading.Value) != degrees || reading.Units != "°C" || !strings.HasSuffix(body.Links["device"], "/iot/devices/"+body.Device.ID) {
-		r.T.Errorf("posted %s", posted.Body)
+		r.T.Errorf("body = %s, want the rule, the alarm, the state %s and the reading %s", postedReq.Body, state, degrees)
 	}
-	shaped := r.sink.Await(r.T, "/shaped", n).Body
-	if want := fmt.Sprintf(`{"t":%s,"text":"Probe 7 %s"}`, degrees, state); shaped != want {
-		r.T.Errorf("shaped %s, want %s", shaped, want)
+	shapedBody := r.sink.Await(r.T, "/shaped", n).Body
+	if want := fmt.Sprintf(`{"t":%s,"text":"Probe 7 %s"}`, degrees, state); shapedBody != want {
+		r.T.Errorf("body = %s, want %s", shapedBody, want)
 	}
 	e2e.SameValues(r.T, r.sink.Await(r.T, "/got/70b3d57ed0001234", n).Query, map[string]string{"s": state, "t": degrees, "d": "Probe 7", "r": "Too warm"})
-	mail := r.AwaitMail(r.box, "Subject: Probe 7 is "+state+"\n")
+	mail := r.AwaitMail(r.mailbox, "Subject: Probe 7 is "+state+"\n")
 	if !strings.Contains(mail, "It has "+degrees+" degrees.") {
-		r.T.Errorf("mail %s", mail)
+		r.T.Errorf("mail = %s, want %s degrees", mail, degrees)
 	}
 	relaytest.Eventually(r.T, "an SMS at the SMSC", func() (any, bool) { texts := r.texts(); return texts, len(texts) == n })
 }
 
-// hasAlarm checks that there is one alarm, in a state.
-func (r *ruleFixture) hasAlarm(state string) {
+// checkAlarm checks that the rule has exactly one alarm, in a state.
+func (r *ruleFixture) checkAlarm(state string) {
 	r.T.Helper()
 	type alarm struct{ State string }
 	var list struct{ Data []alarm }
@@ -199,29 +201,28 @@ func TestRulesWithoutCredit(t *testing.T) {
 		waiting = r.Deliveries("kind=rule&state=retrying&number=" + ruleNumber)
 		return waiting, len(waiting) == 1 && len(waiting[0].Attempts) > 0
 	})
-	p := waiting[0]
-	if !strings.Contains(p.Reason, "not enough credit") {
-		t.Errorf("the reason is %q, want a reason with not enough credit", p.Reason)
+	delivery := waiting[0]
+	if !strings.Contains(delivery.Reason, "not enough credit") {
+		t.Errorf("reason = %q, want not enough credit", delivery.Reason)
 	}
-	if p.NextAttemptAt == nil {
+	if delivery.NextAttemptAt == nil {
 		t.Error("the delivery has no next attempt")
 	}
-	relaytest.Equal(t, "the target of the delivery", p.Target, "sms:"+ruleNumber)
+	relaytest.Equal(t, "the target of the delivery", delivery.Target, "sms:"+ruleNumber)
 	r.Admin().Put("/admin/inventory?reset=credit", rulesInventory(t, 5)).Mentions(t, 200)
 	relaytest.Eventually(t, "the SMS is sent with credit", func() (any, bool) {
 		return r.Deliveries("kind=rule&number=" + ruleNumber), len(r.texts()) == 1
 	})
-	r.ended(5)
+	r.awaitDeliveries(5)
 	e2e.CustomerOf(r.Gateway).Get("/v2/sms/credit").Is(t, 200, `{"data":{"credit":4}}`)
 
-	r.Admin().Post("/admin/deliveries/replay", `{"ids":["`+p.ID+`"]}`).Mentions(t, 200, `"count":0`)
-	r.Admin().Post("/admin/deliveries/replay", `{"ids":["`+p.ID+`"],"include_delivered":true}`).Mentions(t, 200, `"count":1`)
+	r.Admin().Post("/admin/deliveries/replay", `{"ids":["`+delivery.ID+`"]}`).Mentions(t, 200, `"count":0`)
+	r.Admin().Post("/admin/deliveries/replay", `{"ids":["`+delivery.ID+`"],"include_delivered":true}`).Mentions(t, 200, `"count":1`)
 	relaytest.Eventually(t, "the SMS is sent again", func() (any, bool) { return r.texts(), len(r.texts()) == 2 })
-	r.ended(5)
+	r.awaitDeliveries(5)
 }
 
-// TestRulesThatAreRefused posts rules whose actions are invalid.
-func TestRulesThatAreRefused(t *testing.T) {
+func TestInvalidActionsAreRefused(t *testing.T) {
 	t.Parallel()
 	g := e2e.Start(t, e2e.Embedded(), rulesInventory(t, 5), "PENSTOCK_EGRESS_ALLOW=")
 	acme := g.As("acme-all-0123456")
@@ -235,14 +236,14 @@ func TestRulesThatAreRefused(t *testing.T) {
 		`{"action":"http_post","parameters":["https://example.com/"],"body":"{\"t\":\n valeus.temperature}"}`: {"actions[0].body", "line 2, column 2: unknown name valeus"},
 	} {
 		var refused struct{ Errors map[string][]string }
-		a := acme.Post("/iot/rules", `{"name":"n","on":"reading","actions":[`+action+`]}`)
-		if err := json.Unmarshal([]byte(a.Body), &refused); err != nil || a.Status != 422 || !strings.Contains(strings.Join(refused.Errors[want[0]], " "), want[1]) {
-			t.Errorf("%s: %d %s", action, a.Status, a.Body)
+		resp := acme.Post("/iot/rules", `{"name":"n","on":"reading","actions":[`+action+`]}`)
+		if err := json.Unmarshal([]byte(resp.Body), &refused); err != nil || resp.Status != 422 || !strings.Contains(strings.Join(refused.Errors[want[0]], " "), want[1]) {
+			t.Errorf("%s: %d %s, want 422 and %q", action, resp.Status, resp.Body, want)
 		}
 	}
 }
 
-// TestRulesWithSimulators checks the states of deliveries that are only simulated.
+// TestRulesWithSimulators checks the states of simulated deliveries.
 func TestRulesWithSimulators(t *testing.T) {
 	t.Parallel()
 	g := e2e.Start(t, e2e.Embedded(), rulesInventory(t, 5))

@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// awaitBinds waits until an SMSC has had at least n binds.
+// awaitBinds waits until at least n binds to an SMSC have been made.
 func awaitBinds(t *testing.T, peer *e2e.SMSC, n int) {
 	t.Helper()
 	relaytest.Eventually(t, fmt.Sprint(n, " binds"), func() (any, bool) { got := peer.BindCount(); return got, got >= n })
@@ -20,14 +20,14 @@ func awaitBinds(t *testing.T, peer *e2e.SMSC, n int) {
 // receiver.
 func TestReceiptsArriveOverAnotherBind(t *testing.T) {
 	t.Parallel()
-	peer, k := e2e.StartSMSC(t), e2e.NewSink(t, nil)
+	peer, sink := e2e.StartSMSC(t), e2e.NewSink(t, nil)
 	g, acme := newSender(t, peer.BindsConfig("op", "bind: transmitter", "bind: receiver"))
 	awaitBinds(t, peer, 2)
-	acme.SendMessages(e2e.SendBody(t, k.URL, nil, "447700900100", "447700900105", "447700900109"))
-	e2e.AwaitReports(t, k, "447700900100:8", "447700900100:1", "447700900105:8", "447700900105:1", "447700900109:8", "447700900109:2")
+	acme.SendMessages(e2e.SendBody(t, sink.URL, nil, "447700900100", "447700900105", "447700900109"))
+	e2e.AwaitReports(t, sink, "447700900100:8", "447700900100:1", "447700900105:8", "447700900105:1", "447700900109:8", "447700900109:2")
 	for _, e := range peer.Events() {
 		if e.Submitted != "" {
-			relaytest.Equal(t, "the bind of the submission", e.Over, "bind_transmitter")
+			relaytest.Equal(t, "the bind of the submission", e.BindCommand, "bind_transmitter")
 		}
 	}
 	relaytest.Eventually(t, "no receipt is unrouted", func() (any, bool) {
@@ -50,11 +50,11 @@ func TestReceiptsArriveOverAnotherBind(t *testing.T) {
 		g.Admin().Get("/admin/status").Mentions(t, 200, `"name":"op","bound":true`, `"name":"1-transmitter","type":"transmitter","addr":"127.0.0.1:`, `"name":"2-receiver","type":"receiver","addr":"127.0.0.1:`)
 		for _, e := range g.Events("kind=receipt") {
 			if !strings.HasSuffix(e.Outcome, "of carrier op over bind 2-receiver") {
-				t.Errorf("the outcome of a receipt's event is %q", e.Outcome)
+				t.Errorf("outcome of a receipt = %q, want the carrier op and the bind 2-receiver", e.Outcome)
 			}
 		}
 		if log := g.Logs.String(); !strings.Contains(log, "carrier=op bind=1-transmitter") || !strings.Contains(log, "carrier=op bind=2-receiver") {
-			t.Errorf("the log does not name the binds: %s", log)
+			t.Errorf("log = %s\nwant the carrier and both binds", log)
 		}
 	})
 }
@@ -63,8 +63,8 @@ func TestReceiptsArriveOverAnotherBind(t *testing.T) {
 // transceivers in turn.
 func TestPartsArriveOverTwoBinds(t *testing.T) {
 	t.Parallel()
-	peer, k := e2e.StartSMSC(t, "mix=1"), newKannelSink(t)
-	g := e2e.NewGateway(t, e2e.Embedded(), e2e.SMSCInventory(k.url))
+	peer, sink := e2e.StartSMSC(t, "mix=1"), newKannelSink(t)
+	g := e2e.NewGateway(t, e2e.Embedded(), e2e.SMSCInventory(sink.url))
 	g.Configure("carriers:\n" + peer.BindsConfig("op", "bind: transceiver", "bind: transceiver"))
 	g.Run()
 	awaitBinds(t, peer, 2)
@@ -77,8 +77,8 @@ func TestPartsArriveOverTwoBinds(t *testing.T) {
 	}
 	peer.Deliver(messages)
 	peer.AwaitAnswers()
-	k.receives(t, "/sms", n, "m", "o", "d")
-	onceEach(t, k.countBy("/sms", "m", "o", "d"), want)
+	sink.awaitRequests(t, "/sms", n, "m", "o", "d")
+	checkEachOnce(t, sink.countBy("/sms", "m", "o", "d"), want)
 	m := e2e.Metrics(t, g.As("").Get("/metrics").Body)
 	for _, bind := range []string{"1-transceiver", "2-transceiver"} {
 		relaytest.Equal(t, "the parts over "+bind, m[`penstock_carrier_messages_total{bind="`+bind+`",carrier="op"}`], float64(n))
@@ -89,10 +89,10 @@ func TestPartsArriveOverTwoBinds(t *testing.T) {
 // parts of a message to the receivers of the gateways in turn.
 func TestBindsOfSeveralGateways(t *testing.T) {
 	t.Parallel()
-	peer, k := e2e.StartSMSC(t, "mix=1"), newKannelSink(t)
+	peer, sink := e2e.StartSMSC(t, "mix=1"), newKannelSink(t)
 	reports := e2e.NewSink(t, nil)
 	inventory := `accounts: [{name: acme, credit: 1000, tokens: [{token: acme-token-0123456, scopes: [messaging, carrier]}], relays: {geo: [{id: all, prefix: "4478", action: http_get,
-  parameters: ["` + k.url + `/sms?m=%m&o=%o&d=%d&u=%u&i=%i"]}]}}]`
+  parameters: ["` + sink.url + `/sms?m=%m&o=%o&d=%d&u=%u&i=%i"]}]}}]`
 	gateways := e2e.NewCluster(t, e2e.RealSite(t), inventory).Gateways
 	for _, g := range gateways {
 		g.Configure("carriers:\n" + peer.BindsConfig("op", "bind: transmitter", "bind: receiver"))
@@ -100,24 +100,24 @@ func TestBindsOfSeveralGateways(t *testing.T) {
 	}
 	awaitBinds(t, peer, 2*len(gateways))
 	var messages []e2e.SMSCMessage
-	var want, reported []string
+	var want, wantReports []string
 	for i := range 20 {
 		m := e2e.SMSCMessage{From: "447700900123", To: fmt.Sprintf("4478%08d", i), Form: "udh8", Text: fmt.Sprint(i, strings.Repeat(" halves", 35))}
 		messages, want = append(messages, m), append(want, m.Text+"|"+m.From+"|"+m.To)
 		number := fmt.Sprintf("44770090%02d00", i)
 		gateways[i%len(gateways)].XAuth("acme-token-0123456").SendMessages(e2e.SendBody(t, reports.URL, nil, number))
-		reported = append(reported, number+":8", number+":1")
+		wantReports = append(wantReports, number+":8", number+":1")
 	}
 	peer.Deliver(messages)
 	peer.AwaitAnswers()
-	k.receives(t, "/sms", len(want), "m", "o", "d")
-	onceEach(t, k.countBy("/sms", "m", "o", "d"), want)
-	e2e.AwaitReports(t, reports, reported...)
+	sink.awaitRequests(t, "/sms", len(want), "m", "o", "d")
+	checkEachOnce(t, sink.countBy("/sms", "m", "o", "d"), want)
+	e2e.AwaitReports(t, reports, wantReports...)
 	for _, g := range gateways {
 		m := e2e.Metrics(t, g.As("").Get("/metrics").Body)
 		for _, metric := range []string{"penstock_carrier_messages_total", "penstock_carrier_receipts_total"} {
 			if m[metric+`{bind="2-receiver",carrier="op"}`] == 0 {
-				t.Errorf("%s of a gateway is 0", metric)
+				t.Errorf("%s of a gateway = 0, want at least 1", metric)
 			}
 		}
 	}
@@ -135,7 +135,7 @@ func TestOneGatewayHoldsTheBinds(t *testing.T) {
 	}
 	cluster.Spawn()
 	running := slices.Clone(cluster.Gateways)
-	holder := func() (index int) {
+	holderIndex := func() (index int) {
 		t.Helper()
 		relaytest.Eventually(t, "one gateway is bound", func() (any, bool) {
 			index = slices.IndexFunc(running, func(g *e2e.Gateway) bool {
@@ -145,40 +145,40 @@ func TestOneGatewayHoldsTheBinds(t *testing.T) {
 		})
 		return index
 	}
-	sent := 0
+	messageCount := 0
 	var want []string
 	send := func() {
 		t.Helper()
 		for range 6 {
-			number := fmt.Sprintf("44770090%02d00", sent)
-			running[sent%len(running)].XAuth("acme-token-0123456").SendMessages(e2e.SendBody(t, reports.URL, nil, number))
+			number := fmt.Sprintf("44770090%02d00", messageCount)
+			running[messageCount%len(running)].XAuth("acme-token-0123456").SendMessages(e2e.SendBody(t, reports.URL, nil, number))
 			want = append(want, number+":8", number+":1")
-			sent++
+			messageCount++
 		}
 		e2e.AwaitReports(t, reports, want...)
 	}
-	for _, stop := range []func(*e2e.Gateway){(*e2e.Gateway).Kill, func(g *e2e.Gateway) { g.Terminate() }, nil} {
-		index := holder()
+	for _, stopGateway := range []func(*e2e.Gateway){(*e2e.Gateway).Kill, func(g *e2e.Gateway) { g.Terminate() }, nil} {
+		index := holderIndex()
 		send()
 		for i, g := range running {
 			_, r := g.Ready()
-			relaytest.Equal(t, fmt.Sprintf("the carrier at gateway %d of which %d is bound", i, index), r.Backends["carrier op"].Status, "ok")
+			relaytest.Equal(t, fmt.Sprintf("status of the carrier at gateway %d while gateway %d is bound", i, index), r.Backends["carrier op"].Status, "ok")
 		}
-		if stop == nil {
+		if stopGateway == nil {
 			continue
 		}
-		stop(running[index])
+		stopGateway(running[index])
 		running = slices.Delete(running, index, index+1)
 	}
 	submissions := make(map[string]int)
 	for _, e := range peer.Events() {
 		submissions[e.Submitted]++
 		if e.Excess {
-			t.Error("two gateways were bound")
+			t.Error("two gateways were bound at the same time")
 		}
 	}
-	for i := range sent {
+	for i := range messageCount {
 		number := fmt.Sprintf("44770090%02d00", i)
-		relaytest.Equal(t, "how often "+number+" was submitted", submissions[number], 1)
+		relaytest.Equal(t, "number of submissions of "+number, submissions[number], 1)
 	}
 }

@@ -21,8 +21,8 @@ type kannelChild struct {
 	exited chan struct{}
 }
 
-// kannelRun starts a program, and stops it when the test ends.
-func kannelRun(t *testing.T, stdin io.Reader, program string, args ...string) *kannelChild {
+// runKannelProgram starts a program, and stops the program when the test ends.
+func runKannelProgram(t *testing.T, stdin io.Reader, program string, args ...string) *kannelChild {
 	t.Helper()
 	c := &kannelChild{t: t, cmd: exec.Command(program, args...), log: new(e2e.Transcript), exited: make(chan struct{})}
 	c.cmd.Dir, c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = t.TempDir(), stdin, c.log, c.log
@@ -31,7 +31,7 @@ func kannelRun(t *testing.T, stdin io.Reader, program string, args ...string) *k
 	t.Cleanup(func() {
 		c.stop()
 		if t.Failed() {
-			t.Logf("%s printed at last:\n%s", filepath.Base(program), c.tail())
+			t.Logf("last output of %s:\n%s", filepath.Base(program), c.tail())
 		}
 	})
 	return c
@@ -61,7 +61,7 @@ func (c *kannelChild) tail() string {
 	return strings.Join(lines[max(0, len(lines)-60):], "")
 }
 
-// awaitOutput waits until the program has printed some words.
+// awaitOutput waits until the program has printed words.
 func (c *kannelChild) awaitOutput(words string) {
 	c.t.Helper()
 	relaytest.Eventually(c.t, c.cmd.Path+" prints "+words, func() (any, bool) { return "", c.log.Has(words) })

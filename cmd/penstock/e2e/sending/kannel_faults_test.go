@@ -14,12 +14,12 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// kannelFault is a fault of Kannel's first post of a message.
+// kannelFault is a fault at the first post of a message by Kannel.
 type kannelFault struct {
-	name   string
-	number string // recipient of the messages that have the fault
-	posts  int    // number of posts of a message that reach the gateway
-	first  func(w http.ResponseWriter, r *http.Request, gateway http.Handler)
+	name        string
+	number      string // recipient of the messages that have the fault
+	posts       int    // number of posts of a message that reach the gateway
+	handleFirst func(w http.ResponseWriter, r *http.Request, gateway http.Handler)
 }
 
 func kannelFaults() []kannelFault {
@@ -32,7 +32,7 @@ func kannelFaults() []kannelFault {
 	return []kannelFault{
 		{"the gateway is full", "447800010000", 1, answer(http.StatusServiceUnavailable)},
 		{"the token is refused", "447800020000", 1, answer(http.StatusUnauthorized)},
-		{"the gateway dies before it reads", "447800030000", 1, func(http.ResponseWriter, *http.Request, http.Handler) {
+		{"the connection is closed before the post is read", "447800030000", 1, func(http.ResponseWriter, *http.Request, http.Handler) {
 			panic(http.ErrAbortHandler)
 		}},
 		{"the answer is lost", "447800040000", 2, func(_ http.ResponseWriter, r *http.Request, gateway http.Handler) {
@@ -45,14 +45,14 @@ func kannelFaults() []kannelFault {
 // kannelFront is a proxy in front of the gateway that applies a fault to the first post of a message.
 type kannelFront struct {
 	mu       sync.Mutex
-	tries    map[string]int // by Kannel's id
-	answered map[string]int // posts that the gateway has answered with 200, by recipient
+	attempts map[string]int // by Kannel's id
+	answered map[string]int // number of posts that the gateway has answered with 200, by recipient
 	gateway  http.Handler
 }
 
 func newKannelFront(t *testing.T, gateway string) *kannelFront {
 	t.Helper()
-	f := &kannelFront{tries: make(map[string]int), answered: make(map[string]int)}
+	f := &kannelFront{attempts: make(map[string]int), answered: make(map[string]int)}
 	proxy := httputil.NewSingleHostReverseProxy(relaytest.Must(url.Parse(gateway))(t))
 	proxy.ModifyResponse = func(r *http.Response) error {
 		f.mu.Lock()
@@ -82,12 +82,12 @@ func (f *kannelFront) accepted(perFault int) bool {
 func (f *kannelFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	f.mu.Lock()
-	f.tries[q.Get("id")]++
-	try := f.tries[q.Get("id")]
+	f.attempts[q.Get("id")]++
+	attempt := f.attempts[q.Get("id")]
 	f.mu.Unlock()
 	for _, fault := range kannelFaults() {
-		if try == 1 && fault.number == q.Get("to") {
-			fault.first(w, r, f.gateway)
+		if attempt == 1 && fault.number == q.Get("to") {
+			fault.handleFirst(w, r, f.gateway)
 			return
 		}
 	}
@@ -115,32 +115,34 @@ func TestKannelRetries(t *testing.T) {
 
 	g := kannelGateway(t, sink.url)
 	front := newKannelFront(t, g.URL())
-	server := kannelServe(t, addr, front)
-	relaytest.Eventually(t, "the gateway has answered every message", func() (any, bool) { return "answers are missing: Kannel may have given up", front.accepted(perFault) })
-	sink.receives(t, "/sms", len(want), "m", "d")
+	server := serveAt(t, addr, front)
+	relaytest.Eventually(t, "the gateway has answered every message", func() (any, bool) {
+		return "missing answers: Kannel may have stopped its attempts", front.accepted(perFault)
+	})
+	sink.awaitRequests(t, "/sms", len(want), "m", "d")
 	smsc.stop()
 	k.end()
 	server.Close()
 	relaytest.NoError(t, g.Stop())
 
 	got := sink.countBy("/sms", "m", "d")
-	t.Run("each message arrives once", func(t *testing.T) { onceEach(t, got, want) })
+	t.Run("each message arrives once", func(t *testing.T) { checkEachOnce(t, got, want) })
 	for _, fault := range kannelFaults() {
 		t.Run(fault.name, func(t *testing.T) {
 			if n := front.answered[fault.number]; n != perFault*fault.posts {
-				t.Errorf("the gateway accepted %d posts, want %d", n, perFault*fault.posts)
+				t.Errorf("accepted posts = %d, want %d", n, perFault*fault.posts)
 			}
 		})
 	}
-	t.Run("no sender gets a message about a failure", func(t *testing.T) {
+	t.Run("Kannel sends no failure message to a sender", func(t *testing.T) {
 		if !smsc.log.Has(fmt.Sprintf("fakesmsc: %d messages sent and 0 received", len(lines))) {
 			t.Errorf("fakesmsc received messages:\n%s", smsc.tail())
 		}
 	})
 }
 
-// kannelServe starts a server on an address and closes it when the test ends.
-func kannelServe(t *testing.T, addr string, h http.Handler) *httptest.Server {
+// serveAt starts a server on an address, and closes the server when the test ends.
+func serveAt(t *testing.T, addr string, h http.Handler) *httptest.Server {
 	t.Helper()
 	l := relaytest.Must(net.Listen("tcp", addr))(t)
 	s := httptest.NewUnstartedServer(h)

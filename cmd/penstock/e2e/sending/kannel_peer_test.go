@@ -15,8 +15,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// kannelPage is the documentation for operators. Kannel runs with the configuration on this
-// page, except for ports, folders and the token.
+// kannelPage is the documentation for operators. Kannel runs with the configuration on this page,
+// with other ports, folders and another token.
 const kannelPage = "docs/kannel.md"
 
 // kannelBlock returns a fenced block of the page. replace has pairs of old and new text; every
@@ -32,8 +32,8 @@ func kannelBlock(t *testing.T, language string, replace ...string) string {
 	return strings.NewReplacer(replace...).Replace(block)
 }
 
-// kannelPrograms returns the paths of Kannel's programs by name. If a program is missing, it
-// fails the test, or skips it if PENSTOCK_TEST_SKIP_REAL=1.
+// kannelPrograms returns the paths of Kannel's programs by name. If a program is missing, it fails
+// the test, or skips the test if PENSTOCK_TEST_SKIP_REAL=1.
 func kannelPrograms(t *testing.T) map[string]string {
 	t.Helper()
 	paths := make(map[string]string)
@@ -68,7 +68,7 @@ type kannel struct {
 	port      string // of the simulated carrier
 }
 
-// startKannel starts bearerbox and smsbox with the page's configuration. They post to addr.
+// startKannel starts bearerbox and smsbox with the configuration in kannelPage. They post to addr.
 func startKannel(t *testing.T, addr string, replace ...string) *kannel {
 	t.Helper()
 	k := &kannel{t: t, programs: kannelPrograms(t), port: kannelPort(t)}
@@ -77,9 +77,9 @@ func startKannel(t *testing.T, addr string, replace ...string) *kannel {
 		"13000", kannelPort(t), "13001", kannelPort(t), "13013", kannelPort(t), "10000", k.port,
 		"/var/spool/kannel", t.TempDir(), "/var/log/kannel", t.TempDir(), "TOKEN@127.0.0.1:8080", kannelToken+"@"+addr)...)
 	relaytest.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-	k.bearerbox = kannelRun(t, nil, k.programs["bearerbox"], file)
+	k.bearerbox = runKannelProgram(t, nil, k.programs["bearerbox"], file)
 	k.bearerbox.awaitOutput("Start-up done")
-	k.smsbox = kannelRun(t, nil, k.programs["smsbox"], file)
+	k.smsbox = runKannelProgram(t, nil, k.programs["smsbox"], file)
 	k.bearerbox.awaitOutput("Client connected from <127.0.0.1>")
 	return k
 }
@@ -97,18 +97,18 @@ func (k *kannel) carry(lines []string) *kannelChild {
 	f := relaytest.Must(os.Open(stdin))(k.t)
 	defer func() { _ = f.Close() }()
 	n := fmt.Sprint(len(lines))
-	smsc := kannelRun(k.t, f, k.programs["fakesmsc"], "-H", "127.0.0.1", "-r", k.port, "-i", "0", "-m", n)
+	smsc := runKannelProgram(k.t, f, k.programs["fakesmsc"], "-H", "127.0.0.1", "-r", k.port, "-i", "0", "-m", n)
 	smsc.awaitOutput("fakesmsc: sent message " + n + "\n")
 	return smsc
 }
 
-// end stops smsbox, then bearerbox. Afterwards no message is under way.
+// end stops smsbox and then bearerbox, so that no message is in flight afterwards.
 func (k *kannel) end() {
 	k.smsbox.stop()
 	k.bearerbox.stop()
 }
 
-// kannelGateway runs a gateway with embedded back ends and the page's inventory.
+// kannelGateway runs a gateway with embedded back ends and the inventory in kannelPage.
 func kannelGateway(t *testing.T, sink string) *e2e.Gateway {
 	t.Helper()
 	return e2e.Start(t, e2e.Embedded(), kannelBlock(t, "yaml", "TOKEN", kannelToken, "http://127.0.0.1:9099", sink))

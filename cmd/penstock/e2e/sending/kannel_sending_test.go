@@ -47,27 +47,27 @@ username = penstock
 password = secret
 max-messages = 1
 `, admin, box, filepath.Join(t.TempDir(), "store"), smsc.Port, sendsms), 0o600))
-	bearerbox := kannelRun(t, nil, programs["bearerbox"], file)
+	bearerbox := runKannelProgram(t, nil, programs["bearerbox"], file)
 	bearerbox.awaitOutput("Start-up done")
-	kannelRun(t, nil, programs["smsbox"], file)
+	runKannelProgram(t, nil, programs["smsbox"], file)
 	bearerbox.awaitOutput("Client connected from <127.0.0.1>")
 	smsc.Await("Kannel's bind", func(e e2e.SMSCEvent) bool { return e.SystemID == "kannel" })
 	return fmt.Sprintf("  - {type: kannel, name: kannel, url: 'http://127.0.0.1:%s/cgi-bin/sendsms', username: penstock, password: secret}\n", sendsms)
 }
 
-// TestSendingOverKannel sends through Kannel and its SMPP driver to an SMSC, whose
-// receipts return through Kannel.
+// TestSendingOverKannel sends through Kannel and its SMPP driver to an SMSC. The receipts of the SMSC
+// return through Kannel.
 func TestSendingOverKannel(t *testing.T) {
 	t.Parallel()
-	peer, k := e2e.StartSMSC(t), e2e.NewSink(t, nil)
+	peer, sink := e2e.StartSMSC(t), e2e.NewSink(t, nil)
 	_, acme := newSender(t, kannelSender(t, peer), "PENSTOCK_LISTEN="+porttest.Address(t))
-	acme.SendMessages(e2e.SendBody(t, k.URL, map[string]any{"message": "héllo €"}, "447700900200"))
-	acme.SendMessages(e2e.SendBody(t, k.URL, map[string]any{"message": "Привет", "flash": true}, "447700901000"))
-	acme.SendMessages(e2e.SendBody(t, k.URL, map[string]any{"message": "not to be delivered"}, "447700900309"))
+	acme.SendMessages(e2e.SendBody(t, sink.URL, map[string]any{"message": "héllo €"}, "447700900200"))
+	acme.SendMessages(e2e.SendBody(t, sink.URL, map[string]any{"message": "Привет", "flash": true}, "447700901000"))
+	acme.SendMessages(e2e.SendBody(t, sink.URL, map[string]any{"message": "not to be delivered"}, "447700900309"))
 	long := "The parts of a long message leave with their headers, one after the other, and come as they were cut: " +
 		"this one has more than one hundred and sixty characters, so that there are two of them."
-	acme.SendMessages(e2e.SendBody(t, k.URL, map[string]any{"message": long}, "447700900400"))
-	e2e.AwaitReports(t, k, "447700900200:8", "447700900200:1", "447700901000:8", "447700901000:1", "447700900309:8", "447700900309:2",
+	acme.SendMessages(e2e.SendBody(t, sink.URL, map[string]any{"message": long}, "447700900400"))
+	e2e.AwaitReports(t, sink, "447700900200:8", "447700900200:1", "447700901000:8", "447700901000:1", "447700900309:8", "447700900309:2",
 		"447700900400:8", "447700900400:1")
 	got := make(map[string]e2e.SMSCEvent)
 	text := ""

@@ -61,9 +61,9 @@ func (s *kannelSink) count(path string) int {
 	return len(s.hits[path])
 }
 
-// receives waits until a path has received at least n requests with different values of the
+// awaitRequests waits until a path has received at least n requests with different values of the
 // fields.
-func (s *kannelSink) receives(t *testing.T, path string, n int, fields ...string) {
+func (s *kannelSink) awaitRequests(t *testing.T, path string, n int, fields ...string) {
 	t.Helper()
 	relaytest.Eventually(t, fmt.Sprintf("%d different messages at %s", n, path), func() (any, bool) {
 		requests := s.count(path)
@@ -80,17 +80,17 @@ func kannelUCS2(text string) string {
 	return b.String()
 }
 
-// kannelThousands returns count messages with texts of every 7-bit and Unicode kind, in a
-// random order. Every fifth has several parts, some of which are sent twice. lines are the
-// input of fakesmsc, want are the expected requests as text|sender|number.
-func kannelThousands(count int) (lines, want []string) {
+// kannelMessages returns count messages with texts of every 7-bit and Unicode kind, in a random order.
+// Every fifth message has several parts, some of which are sent twice. lines are the input of
+// fakesmsc, want are the expected requests as text|sender|number.
+func kannelMessages(count int) (lines, want []string) {
 	texts := []string{
 		"plain words", "a&b=c+d 100% %25 #x?y /z;", "é à £ Ø ñ Ω @", "€ [x] {y} ~ ^ \\ |", "two  spaces and 'both' \"quotes\"",
 		"%m %o %d %i are not replaced again", "<script>alert(1)</script>", strings.Repeat("long ", 32) + "end",
 		"你好 & 100% + 1", "🎉 Ünïcödé €", "Привет", "日本語 %o #?",
 	}
 	random := rand.New(rand.NewPCG(uint64(count), 0))
-	sent := make(map[float64]string) // lines by their sending time
+	linesByTime := make(map[float64]string) // lines by their sending time
 	for i := range count {
 		text, number := fmt.Sprintf("%d %s", i, texts[i%len(texts)]), fmt.Sprintf("4478000%05d", i)
 		sender := []string{"447700900123", "+447700900124", "Example", "66777"}[i/len(texts)%4]
@@ -101,25 +101,25 @@ func kannelThousands(count int) (lines, want []string) {
 		case i%len(texts) >= 8:
 			parts = []string{sender + " " + number + " ucs2 " + kannelUCS2(text)}
 		}
-		times := make([]float64, len(parts))
+		sendTimes := make([]float64, len(parts))
 		for n, line := range parts {
-			times[n] = float64(i) + 200*random.Float64()
-			sent[times[n]] = line
+			sendTimes[n] = float64(i) + 200*random.Float64()
+			linesByTime[sendTimes[n]] = line
 		}
 		if i%3 == 0 && len(parts) > 1 { // repeat the earliest part before the next one
-			slices.Sort(times)
-			sent[(times[0]+times[1])/2] = sent[times[0]]
+			slices.Sort(sendTimes)
+			linesByTime[(sendTimes[0]+sendTimes[1])/2] = linesByTime[sendTimes[0]]
 		}
 		want = append(want, text+"|"+strings.TrimPrefix(sender, "+")+"|"+number)
 	}
-	for _, sendTime := range slices.Sorted(maps.Keys(sent)) {
-		lines = append(lines, sent[sendTime])
+	for _, sendTime := range slices.Sorted(maps.Keys(linesByTime)) {
+		lines = append(lines, linesByTime[sendTime])
 	}
 	return lines, want
 }
 
-// kannelParts returns the lines of a message of two to four parts, whose reference has 8 or 16
-// bits, and the whole text.
+// kannelParts returns the lines of a message of two to four parts, with a reference of 8 or 16 bits,
+// and the text of the message.
 func kannelParts(addresses string, i int) (lines []string, text string) {
 	total := 2 + i%3
 	for n := 1; n <= total; n++ {
@@ -160,42 +160,42 @@ func kannelForms() (lines, want []string) {
 func TestKannel(t *testing.T) {
 	t.Parallel()
 	kannelPrograms(t)
-	sink, began := newKannelSink(t), time.Now().Truncate(time.Second)
+	sink, startedAt := newKannelSink(t), time.Now().Truncate(time.Second)
 	g := kannelGateway(t, sink.url)
 	k := startKannel(t, strings.TrimPrefix(g.URL(), "http://"))
 
-	many, wantMany := kannelThousands(e2e.Rounds(t, "PENSTOCK_TEST_MESSAGES", 1_000, 10_000))
-	sent := time.Now()
-	smsc := k.carry(many)
-	sink.receives(t, "/sms", len(wantMany), "m", "o", "d")
-	t.Logf("%d messages in %v", len(many), time.Since(sent).Round(time.Millisecond))
+	lines, wantMessages := kannelMessages(e2e.Rounds(t, "PENSTOCK_TEST_MESSAGES", 1_000, 10_000))
+	sentAt := time.Now()
+	smsc := k.carry(lines)
+	sink.awaitRequests(t, "/sms", len(wantMessages), "m", "o", "d")
+	t.Logf("%d messages in %v", len(lines), time.Since(sentAt).Round(time.Millisecond))
 	smsc.stop()
 	forms, wantForms := kannelForms()
 	formsSMSC := k.carry(forms)
-	sink.receives(t, "/vmn", len(wantForms), "msg", "orig", "code", "stat", "udh")
+	sink.awaitRequests(t, "/vmn", len(wantForms), "msg", "orig", "code", "stat", "udh")
 	formsSMSC.stop()
 	k.end()
-	relaytest.NoError(t, g.Stop()) // no delivery is under way afterwards
+	relaytest.NoError(t, g.Stop()) // no delivery is in flight afterwards
 
-	t.Run("messages arrive, each once", func(t *testing.T) {
-		onceEach(t, sink.countBy("/sms", "m", "o", "d"), wantMany)
-		if ids := sink.countBy("/sms", "i"); len(ids) != len(wantMany) {
-			t.Errorf("%d different message ids, want %d", len(ids), len(wantMany))
+	t.Run("each message arrives once", func(t *testing.T) {
+		checkEachOnce(t, sink.countBy("/sms", "m", "o", "d"), wantMessages)
+		if ids := sink.countBy("/sms", "i"); len(ids) != len(wantMessages) {
+			t.Errorf("different message ids = %d, want %d", len(ids), len(wantMessages))
 		}
 	})
 	t.Run("every coding arrives unchanged", func(t *testing.T) {
-		onceEach(t, sink.countBy("/vmn", "msg", "orig", "code", "stat", "udh"), wantForms)
+		checkEachOnce(t, sink.countBy("/vmn", "msg", "orig", "code", "stat", "udh"), wantForms)
 	})
 	t.Run("requests have the carrier's connection and time", func(t *testing.T) {
 		for _, q := range sink.hits["/vmn"] {
 			smsTime, err := time.ParseInLocation(time.DateTime, q.Get("smsTime"), kannelZone(t))
-			if q.Get("netw") != "fake" || err != nil || smsTime.Before(began) || smsTime.After(time.Now()) {
-				t.Errorf("netw=%s smsTime=%s (%v), sent after %v", q.Get("netw"), q.Get("smsTime"), err, began)
+			if q.Get("netw") != "fake" || err != nil || smsTime.Before(startedAt) || smsTime.After(time.Now()) {
+				t.Errorf("netw=%s smsTime=%s (%v), sent after %v", q.Get("netw"), q.Get("smsTime"), err, startedAt)
 			}
 		}
 	})
-	t.Run("no sender gets an answer", func(t *testing.T) {
-		for n, c := range map[int]*kannelChild{len(many): smsc, len(forms): formsSMSC} {
+	t.Run("Kannel sends no answer to a sender", func(t *testing.T) {
+		for n, c := range map[int]*kannelChild{len(lines): smsc, len(forms): formsSMSC} {
 			if !c.log.Has(fmt.Sprintf("fakesmsc: %d messages sent and 0 received", n)) {
 				t.Errorf("fakesmsc received messages:\n%s", c.tail())
 			}

@@ -27,27 +27,27 @@ func rawPDU(command, sequence uint32, body string) string {
 }
 
 // deliverBody returns the body of a deliver_sm in hex.
-func deliverBody(to string, class, coding byte, text string) string {
+func deliverBody(number string, class, coding byte, text string) string {
 	return fmt.Sprintf("00 0101%s00 0101%s00 %02x0000 0000 0000 %02x00 %02x%x",
-		hex.EncodeToString([]byte("447700900123")), hex.EncodeToString([]byte(to)), class, coding, len(text), text)
+		hex.EncodeToString([]byte("447700900123")), hex.EncodeToString([]byte(number)), class, coding, len(text), text)
 }
 
 // TestSMSCFaults makes an SMSC send invalid and unexpected PDUs.
 func TestSMSCFaults(t *testing.T) {
 	t.Parallel()
-	peer, k := e2e.StartSMSC(t), newKannelSink(t)
-	g := e2e.NewGateway(t, e2e.Embedded(), e2e.SMSCInventory(k.url))
+	peer, sink := e2e.StartSMSC(t), newKannelSink(t)
+	g := e2e.NewGateway(t, e2e.Embedded(), e2e.SMSCInventory(sink.url))
 	g.Configure("carriers:\n" + peer.CarrierConfig("one"))
 	g.Spawn()
 	peer.Await("the gateway is bound", func(e e2e.SMSCEvent) bool { return e.Bound == "bind_transceiver" && e.SystemID == "penstock" })
-	answers := func(sequence uint32, answer string, status int) {
+	expectAnswer := func(sequence uint32, answer string, status int) {
 		t.Helper()
 		got := peer.Await("the gateway's answer", func(e e2e.SMSCEvent) bool { return e.Answer != "" && e.Sequence == sequence })
 		if got.Answer != answer || *got.Status != status {
-			t.Errorf("got %s with 0x%02X, want %s with 0x%02X", got.Answer, *got.Status, answer, status)
+			t.Errorf("answer = %s with status 0x%02X, want %s with 0x%02X", got.Answer, *got.Status, answer, status)
 		}
 	}
-	t.Run("PDUs that cannot be read are answered and quarantined, and the bind stays up", func(t *testing.T) {
+	t.Run("malformed PDUs are answered and quarantined, and the bind stays up", func(t *testing.T) {
 		for i, tc := range []struct {
 			raw, answer string
 			status      int
@@ -59,7 +59,7 @@ func TestSMSCFaults(t *testing.T) {
 			{rawPDU(0x99, 0x7003, "01"), "generic_nack", 0x03, "smpp: command_id: offset 4: 0x00000099 does not carry a message"},
 		} {
 			peer.SendRaw(tc.raw)
-			answers(uint32(0x7000+i), tc.answer, tc.status)
+			expectAnswer(uint32(0x7000+i), tc.answer, tc.status)
 			relaytest.Eventually(t, "the PDU is quarantined", func() (any, bool) {
 				events := g.Events("kind=sms&state=quarantined&source=smpp&device=smpp/one")
 				return events, len(events) == i+1
@@ -67,19 +67,19 @@ func TestSMSCFaults(t *testing.T) {
 			e := g.Events("kind=sms&state=quarantined")[0]
 			relaytest.Equal(t, "the reason of the event", e.Reason, tc.reason)
 			if e.Raw != tc.raw && e.Raw != rawText(t, tc.raw) {
-				t.Errorf("the event shows %q, want %q", e.Raw, tc.raw)
+				t.Errorf("raw of the event = %q, want %q", e.Raw, tc.raw)
 			}
 		}
-		peer.SendRaw(rawPDU(5, 0x7010, deliverBody("447800000001", 0, 0, "after all")))
-		answers(0x7010, "deliver_sm_resp", 0)
-		k.receives(t, "/sms", 1, "m")
+		peer.SendRaw(rawPDU(5, 0x7010, deliverBody("447800000001", 0, 0, "valid")))
+		expectAnswer(0x7010, "deliver_sm_resp", 0)
+		sink.awaitRequests(t, "/sms", 1, "m")
 		if n := peer.BindCount(); n != 1 {
-			t.Errorf("the gateway was bound %d times, want 1", n)
+			t.Errorf("number of binds = %d, want 1", n)
 		}
 	})
 	t.Run("the reason of a receipt's event names its state and its message", func(t *testing.T) {
 		peer.SendRaw(rawPDU(5, 0x7020, deliverBody("447800000001", 4, 0, "id:77 sub:001 dlvrd:001 stat:DELIVRD err:000")))
-		answers(0x7020, "deliver_sm_resp", 0)
+		expectAnswer(0x7020, "deliver_sm_resp", 0)
 		relaytest.Eventually(t, "the receipt", func() (any, bool) {
 			events := g.Events("kind=receipt")
 			return events, len(events) == 1 && events[0].State == "unrouted" && events[0].Source == "smpp" &&
@@ -87,16 +87,16 @@ func TestSMSCFaults(t *testing.T) {
 		})
 	})
 	t.Run("a message without a relay is unrouted", func(t *testing.T) {
-		peer.SendRaw(rawPDU(5, 0x7030, deliverBody("33600000001", 0, 0, "nobody's")))
-		answers(0x7030, "deliver_sm_resp", 0)
+		peer.SendRaw(rawPDU(5, 0x7030, deliverBody("33600000001", 0, 0, "unrouted")))
+		expectAnswer(0x7030, "deliver_sm_resp", 0)
 		relaytest.Eventually(t, "the event", func() (any, bool) {
 			events := g.Events("kind=sms&state=unrouted&q=33600000001")
 			return events, len(events) == 1
 		})
 	})
-	t.Run("text in another alphabet is replayed once the alphabet is configured", func(t *testing.T) {
+	t.Run("text in another alphabet is readable after the alphabet is configured", func(t *testing.T) {
 		peer.SendRaw(rawPDU(5, 0x7040, deliverBody("447800000002", 0, 0, "caf\xe9")))
-		answers(0x7040, "deliver_sm_resp", 0)
+		expectAnswer(0x7040, "deliver_sm_resp", 0)
 		relaytest.Eventually(t, "the message is quarantined", func() (any, bool) {
 			events := g.Events("kind=sms&state=quarantined&q=above")
 			return events, len(events) == 1 && events[0].Reason == "smpp: short_message in the default alphabet of one: gsm7: offset 3: octet above 0x7F"
@@ -105,14 +105,14 @@ func TestSMSCFaults(t *testing.T) {
 		g.Configure("carriers:\n" + peer.CarrierConfig("one", "alphabet: latin1"))
 		g.Spawn()
 		g.Admin().Post("/admin/events/replay", `{"state":"quarantined","q":"above"}`).Mentions(t, 200, `"count":1,`)
-		k.receives(t, "/sms", 2, "m")
-		if got := k.countBy("/sms", "m", "d"); got["café|447800000002"] != 1 {
-			t.Errorf("the sink received %v", got)
+		sink.awaitRequests(t, "/sms", 2, "m")
+		if got := sink.countBy("/sms", "m", "d"); got["café|447800000002"] != 1 {
+			t.Errorf("the sink received %v, want café once", got)
 		}
 	})
 }
 
-// rawText returns the octets of a PDU in hex, as an event shows a PDU that is valid text.
+// rawText decodes a PDU in hex: an event shows a PDU as text if the octets are valid text.
 func rawText(t *testing.T, raw string) string {
 	t.Helper()
 	b, err := hex.DecodeString(raw)
@@ -120,14 +120,14 @@ func rawText(t *testing.T, raw string) string {
 	return string(b)
 }
 
-// TestReceiptsDoNotNeedRedis makes Redis hang: the session stays bound, and a receipt is answered and
+// TestReceiptsDoNotNeedRedis makes Redis hang. The session stays bound, and a receipt is answered and
 // processed.
 func TestReceiptsDoNotNeedRedis(t *testing.T) {
 	t.Parallel()
 	s := *e2e.RealSite(t)
 	s.Redis = redistest.Start(t)
-	peer, k := e2e.StartSMSC(t), newKannelSink(t)
-	g := e2e.NewGateway(t, &s, e2e.SMSCInventory(k.url))
+	peer, sink := e2e.StartSMSC(t), newKannelSink(t)
+	g := e2e.NewGateway(t, &s, e2e.SMSCInventory(sink.url))
 	g.Configure("carriers:\n" + peer.CarrierConfig("one", "enquire_link: 1s"))
 	g.Run()
 	peer.Await("the gateway is bound", func(e e2e.SMSCEvent) bool { return e.Bound != "" })
@@ -140,17 +140,17 @@ func TestReceiptsDoNotNeedRedis(t *testing.T) {
 		events := g.Events("kind=receipt&state=unrouted")
 		return events, len(events) == 1 && strings.Contains(events[0].Reason, "unknown message")
 	})
-	peer.Await("the gateway's enquire_link", func(e e2e.SMSCEvent) bool { return e.Asked })
+	peer.Await("the gateway's enquire_link", func(e e2e.SMSCEvent) bool { return e.EnquireLink })
 	relaytest.Equal(t, "the number of binds", peer.BindCount(), 1)
 }
 
-// TestSMSCJournalFull fills the journal. The SMSC then gets a status that makes it repeat its
-// messages later, and every message arrives once when the journal has room again.
-func TestSMSCJournalFull(t *testing.T) {
+// TestSMSCRepeatsMessagesAfterTheJournalWasFull fills the journal. The SMSC then gets a status that makes
+// it repeat its messages later, and every message arrives once after the journal has room again.
+func TestSMSCRepeatsMessagesAfterTheJournalWasFull(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartPostgres(t)
-	peer, k := e2e.StartSMSC(t), newKannelSink(t)
-	g := e2e.NewGateway(t, e2e.Embedded(), e2e.SMSCInventory(k.url), "PENSTOCK_DATABASE_URL="+server.NewDatabase(t), "PENSTOCK_JOURNAL_MAX_BYTES=1MiB")
+	peer, sink := e2e.StartSMSC(t), newKannelSink(t)
+	g := e2e.NewGateway(t, e2e.Embedded(), e2e.SMSCInventory(sink.url), "PENSTOCK_DATABASE_URL="+server.NewDatabase(t), "PENSTOCK_JOURNAL_MAX_BYTES=1MiB")
 	g.Configure("carriers:\n" + peer.CarrierConfig("one"))
 	g.Run()
 	server.Kill()
@@ -161,18 +161,18 @@ func TestSMSCJournalFull(t *testing.T) {
 		messages, want = append(messages, m), append(want, m.Text+"|"+m.From+"|"+m.To)
 	}
 	peer.Deliver(messages)
-	peer.Await("the status that makes it repeat a message", func(e e2e.SMSCEvent) bool { return e.Status != nil && *e.Status == 0x64 })
+	peer.Await("the status for a full journal", func(e e2e.SMSCEvent) bool { return e.Status != nil && *e.Status == 0x64 })
 	relaytest.Eventually(t, "/readyz reports the journal as down", func() (any, bool) {
 		status, r := g.Ready()
 		return r, status == 503 && r.Backends["journal sms"].Status == "down" && r.Backends["carrier one"].Status == "ok"
 	})
 	server.Start()
 	answers := peer.AwaitAnswers()
-	k.receives(t, "/sms", len(want), "m", "o", "d")
+	sink.awaitRequests(t, "/sms", len(want), "m", "o", "d")
 	relaytest.NoError(t, g.Stop())
-	onceEach(t, k.countBy("/sms", "m", "o", "d"), want)
+	checkEachOnce(t, sink.countBy("/sms", "m", "o", "d"), want)
 	if answers.Refused == 0 || answers.Answered < len(want) {
-		t.Errorf("the gateway refused %d messages and answered %d, want some and at least %d", answers.Refused, answers.Answered, len(want))
+		t.Errorf("refused = %d, answered = %d; want at least 1 and at least %d", answers.Refused, answers.Answered, len(want))
 	}
 }
 
@@ -183,7 +183,7 @@ func TestSMSCRefusesTheBind(t *testing.T) {
 	g := e2e.NewGateway(t, e2e.Embedded(), e2e.SMSCInventory("http://127.0.0.1:9"))
 	g.Configure("carriers:\n" + peer.CarrierConfig("one"))
 	g.Run()
-	relaytest.Eventually(t, "/readyz has the reason", func() (any, bool) {
+	relaytest.Eventually(t, "/readyz shows the reason of the refused bind", func() (any, bool) {
 		status, r := g.Ready()
 		b := r.Backends["carrier one"]
 		return r, status == 200 && b.Status == "down" && b.Note == "smpp" && strings.HasPrefix(b.Error, "waiting: bind: the SMSC refused the bind with 0x0E, ")
@@ -193,11 +193,11 @@ func TestSMSCRefusesTheBind(t *testing.T) {
 	}
 }
 
-// TestSMSCOverTLS binds to an SMSC behind TLS whose certificate is signed by a private
-// authority. Only the carrier with its ca_file is bound.
+// TestSMSCOverTLS binds to an SMSC over TLS. A private authority has signed the certificate. Only the
+// carrier with its ca_file is bound.
 func TestSMSCOverTLS(t *testing.T) {
 	t.Parallel()
-	peer, k := e2e.StartSMSC(t), newKannelSink(t)
+	peer, sink := e2e.StartSMSC(t), newKannelSink(t)
 	front := httptest.NewUnstartedServer(nil) // for its certificate
 	front.StartTLS()
 	defer front.Close()
@@ -209,22 +209,22 @@ func TestSMSCOverTLS(t *testing.T) {
 	go relayBytes(l, fmt.Sprint("127.0.0.1:", peer.Port))
 	peer.Port = l.Addr().(*net.TCPAddr).Port
 
-	g := e2e.NewGateway(t, e2e.Embedded(), e2e.SMSCInventory(k.url))
+	g := e2e.NewGateway(t, e2e.Embedded(), e2e.SMSCInventory(sink.url))
 	g.Configure("carriers:\n" + peer.CarrierConfig("one", "tls: tls", "ca_file: "+file) + peer.CarrierConfig("stranger", "tls: tls"))
 	g.Run()
-	messages, want := smscThousands(100)
+	messages, want := smscMessages(100)
 	peer.Deliver(messages)
 	peer.AwaitAnswers()
-	k.receives(t, "/sms", len(want), "m", "o", "d")
-	onceEach(t, k.countBy("/sms", "m", "o", "d"), want)
+	sink.awaitRequests(t, "/sms", len(want), "m", "o", "d")
+	checkEachOnce(t, sink.countBy("/sms", "m", "o", "d"), want)
 	relaytest.Eventually(t, "a certificate of an unknown authority is refused", func() (any, bool) {
 		_, r := g.Ready()
 		return r, strings.Contains(r.Backends["carrier stranger"].Error, "certificate") && r.Backends["carrier one"].Status == "ok"
 	})
 }
 
-// relayBytes accepts TLS connections and copies both ways between each connection and an
-// address.
+// relayBytes accepts TLS connections, and copies data in both directions between each connection and
+// an address.
 func relayBytes(l net.Listener, addr string) {
 	for {
 		client, err := l.Accept()

@@ -20,19 +20,19 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// smscStore has the accepted parts and the messages to deliver of several SMSC processes. It
-// outlives them.
+// smscStore stores the accepted parts of several SMSC processes and the messages that they deliver.
+// Kills of these processes do not affect the store.
 type smscStore struct {
 	t    *testing.T
 	port int
 
-	mu       sync.Mutex
-	taken    int            // submitted parts, also counts their ids
-	times    map[string]int // how often a part was submitted, by number and text
-	parts    map[string]int // submitted parts by number
-	queue    []smscItem
-	repeated int // deliveries that were not answered
-	flushed  int // SMSCs that have reported all submissions
+	mu               sync.Mutex
+	partCount        int            // number of submitted parts, used for their ids
+	submissionCounts map[string]int // number of submissions of a part, by number and text
+	parts            map[string]int // submitted parts by number
+	queue            []smscItem
+	repeatCount      int // deliveries that were not answered
+	flushCount       int // SMSCs that have reported all submissions
 }
 
 // smscItem is a deliver_sm.
@@ -62,7 +62,7 @@ func newSMSCStore(t *testing.T) *smscStore {
 	t.Helper()
 	l := relaytest.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = l.Close() })
-	s := &smscStore{t: t, port: l.Addr().(*net.TCPAddr).Port, times: make(map[string]int), parts: make(map[string]int)}
+	s := &smscStore{t: t, port: l.Addr().(*net.TCPAddr).Port, submissionCounts: make(map[string]int), parts: make(map[string]int)}
 	go func() {
 		for {
 			conn, err := l.Accept()
@@ -75,8 +75,8 @@ func newSMSCStore(t *testing.T) *smscStore {
 	return s
 }
 
-// serve answers the questions of an SMSC. When the SMSC exits, its unanswered deliveries are
-// queued again.
+// serve answers the questions of an SMSC. When the SMSC exits, serve queues its unanswered deliveries
+// again.
 func (s *smscStore) serve(conn net.Conn) {
 	defer conn.Close()
 	unanswered := make(map[int]smscItem)
@@ -96,7 +96,7 @@ func (s *smscStore) serve(conn net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, item := range unanswered {
-		s.repeated++
+		s.repeatCount++
 		s.queue = append(s.queue, item)
 	}
 }
@@ -105,12 +105,12 @@ func (s *smscStore) handle(q smscQuestion, unanswered map[int]smscItem) smscAnsw
 	answer := smscAnswer{Question: q.Question}
 	switch q.Op {
 	case "take":
-		s.taken++
-		answer.ID = fmt.Sprint("S", s.taken)
-		s.times[q.To+" "+q.Text]++
+		s.partCount++
+		answer.ID = fmt.Sprint("S", s.partCount)
+		s.submissionCounts[q.To+" "+q.Text]++
 		s.parts[q.To]++
 		text := fmt.Sprintf("id:%s sub:001 dlvrd:001 submit date:2611271200 done date:2611271201 stat:DELIVRD err:000 text:", answer.ID)
-		s.queue = append(s.queue, smscItem{Item: 1_000_000 + s.taken, From: q.To, To: q.From, Class: 4, Text: hex.EncodeToString([]byte(text)), Reference: q.Reference})
+		s.queue = append(s.queue, smscItem{Item: 1_000_000 + s.partCount, From: q.To, To: q.From, Class: 4, Text: hex.EncodeToString([]byte(text)), Reference: q.Reference})
 	case "next":
 		n := min(10, len(s.queue))
 		answer.Items = append(answer.Items, s.queue[:n]...)
@@ -121,11 +121,11 @@ func (s *smscStore) handle(q smscQuestion, unanswered map[int]smscItem) smscAnsw
 	case "done":
 		delete(unanswered, q.Item)
 	case "back":
-		s.repeated++
+		s.repeatCount++
 		s.queue = append(s.queue, unanswered[q.Item])
 		delete(unanswered, q.Item)
 	case "flush":
-		s.flushed++
+		s.flushCount++
 	}
 	return answer
 }
@@ -148,7 +148,7 @@ func (s *smscStore) submitted(number string) int {
 func (s *smscStore) flushes() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.flushed
+	return s.flushCount
 }
 
 // sharedSMSC is an SMSC process that shares a store.
@@ -186,8 +186,8 @@ func (s *sharedSMSC) kill() {
 // dropSession makes the SMSC close a connection of an ESME.
 func (s *sharedSMSC) dropSession() { _, _ = io.WriteString(s.stdin, "drop\n") }
 
-// TestBindsAndSMSCsAreKilled sends and receives over four transceivers at a pair of SMSCs,
-// and over a transmitter and a receiver at a third SMSC, while SMSCs and binds are killed.
+// TestBindsAndSMSCsAreKilled sends and receives over four transceivers at two SMSCs, and over a
+// transmitter and a receiver at a third SMSC, while SMSCs and connections are killed.
 func TestBindsAndSMSCsAreKilled(t *testing.T) {
 	t.Parallel()
 	orders := e2e.Rounds(t, "PENSTOCK_TEST_MESSAGES", 100, 1_000)
@@ -205,25 +205,25 @@ func TestBindsAndSMSCsAreKilled(t *testing.T) {
 		bind(0, "transceiver"), bind(0, "transceiver"), bind(1, "transceiver"), bind(1, "transceiver"), settings, bind(2, "transmitter"), bind(2, "receiver")))
 	g.Run()
 
-	// The SMSCs deliver texts of two parts.
+	// 1. The SMSCs deliver texts of two parts.
 	var wantInbound []string
 	for i := range 2 * orders {
-		to := fmt.Sprintf("4478%08d", i)
+		number := fmt.Sprintf("4478%08d", i)
 		text := fmt.Sprintf("%06d", i) + strings.Repeat("x", 147) + " and the second half"
-		wantInbound = append(wantInbound, text+"|447700900123|"+to)
-		for part, half := range []string{text[:153], text[153:]} {
+		wantInbound = append(wantInbound, text+"|447700900123|"+number)
+		for part, partText := range []string{text[:153], text[153:]} {
 			udh := fmt.Sprintf("050003%02x02%02x", i%256, part+1)
-			stores[i%2].add(smscItem{Item: 2*i + part + 1, From: "447700900123", To: to, Class: 0x40, Text: udh + hex.EncodeToString([]byte(half))})
+			stores[i%2].add(smscItem{Item: 2*i + part + 1, From: "447700900123", To: number, Class: 0x40, Text: udh + hex.EncodeToString([]byte(partText))})
 		}
 	}
 
-	// SMSCs and connections are ended until every message is ordered.
-	ordered, killed := make(chan struct{}), make(chan struct{})
+	// 2. SMSCs and connections are killed until every message is ordered.
+	allOrdered, killsEnded := make(chan struct{}), make(chan struct{})
 	go func() {
-		defer close(killed)
+		defer close(killsEnded)
 		for kills := 0; ; kills++ {
 			select {
-			case <-ordered:
+			case <-allOrdered:
 				if kills > 10 {
 					return
 				}
@@ -250,16 +250,16 @@ func TestBindsAndSMSCsAreKilled(t *testing.T) {
 		acme.SendMessages(e2e.SendBody(t, reports.URL, nil, order...))
 		numbers = append(numbers, order...)
 	}
-	close(ordered)
-	<-killed
+	close(allOrdered)
+	<-killsEnded
 
-	// Parts that are unknown and that no SMSC has are resent, as an operator would do.
+	// 3. Like an operator, the test resends unknown parts that no SMSC has accepted.
 	for _, smsc := range smscs {
 		_, _ = io.WriteString(smsc.stdin, "flush\n")
 	}
 	relaytest.Eventually(t, "the SMSCs have reported all submissions", func() (any, bool) {
-		flushed := stores[0].flushes() + stores[1].flushes()
-		return flushed, flushed == len(smscs)
+		flushCount := stores[0].flushes() + stores[1].flushes()
+		return flushCount, flushCount == len(smscs)
 	})
 	resent := make(map[string]bool)
 	var want []string
@@ -284,22 +284,22 @@ func TestBindsAndSMSCsAreKilled(t *testing.T) {
 		return fmt.Sprint(got, " of ", len(want), " reports, ", len(resent), " resent"), got >= len(want)
 	})
 	e2e.AwaitReports(t, reports, want...)
-	inbound.receives(t, "/sms", len(wantInbound), "m", "o", "d")
+	inbound.awaitRequests(t, "/sms", len(wantInbound), "m", "o", "d")
 	g.AwaitProcessed()
 	m := e2e.Metrics(t, g.As("").Get("/metrics").Body)
 	relaytest.NoError(t, g.Stop())
 
-	parts, repeated := 0, 0
+	parts, repeatCount := 0, 0
 	for _, store := range stores {
-		for part, n := range store.times {
+		for part, n := range store.submissionCounts {
 			parts++
 			if n > 1 {
-				t.Errorf("%s was submitted %d times", part, n)
+				t.Errorf("submissions of %s = %d, want 1", part, n)
 			}
 		}
-		repeated += store.repeated
+		repeatCount += store.repeatCount
 	}
-	relaytest.Equal(t, "the parts that the SMSCs have", parts, len(numbers))
+	relaytest.Equal(t, "the number of parts at the SMSCs", parts, len(numbers))
 	got, missing := inbound.countBy("/sms", "m", "o", "d"), 0
 	for _, text := range wantInbound {
 		if got[text] == 0 {
@@ -315,5 +315,5 @@ func TestBindsAndSMSCsAreKilled(t *testing.T) {
 			binds += n
 		}
 	}
-	t.Logf("%d parts, %d resent, %v binds, %d deliveries repeated", parts, len(resent), binds, repeated)
+	t.Logf("%d parts, %d resent, %v binds, %d deliveries repeated", parts, len(resent), binds, repeatCount)
 }

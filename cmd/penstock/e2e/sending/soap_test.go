@@ -15,16 +15,16 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// soapClients returns third-party SOAP clients by name: an interpreter and a script. All
-// scripts take the same steps.
+// soapClients returns the interpreter and the script of third-party SOAP clients, by name. All scripts
+// run the same steps.
 func soapClients() map[string][]string {
 	return map[string][]string{
 		"zeep": {"/usr/bin/python3", "client.py"}, "PHP": {"php", "client.php"}, "node": {"node", "client.js"},
 	}
 }
 
-// soapStep is a line that a script prints for a step: the code, the credits and a part of the
-// description of an answer, or a part of a Fault.
+// soapStep is a line that a script prints for a step: the code, the credits and the description in the
+// answer, or the text of a Fault.
 type soapStep struct {
 	Step, ResponseCode, CreditsUsed, Description, Fault string
 }
@@ -46,8 +46,8 @@ func soapSteps() []soapStep {
 	}
 }
 
-// runSOAPClient runs a client's script and returns its steps. If the client is missing, it
-// fails the test, or skips it if PENSTOCK_TEST_SKIP_REAL=1.
+// runSOAPClient runs a client's script and returns its steps. If the client is missing, it fails the
+// test, or skips the test if PENSTOCK_TEST_SKIP_REAL=1.
 func runSOAPClient(t *testing.T, client []string, args ...string) []soapStep {
 	t.Helper()
 	modules, err := filepath.Abs(filepath.Join(e2e.Root(t), ".tools", "node", "node_modules"))
@@ -84,14 +84,14 @@ func TestSOAPClients(t *testing.T) {
 			got := runSOAPClient(t, client, g.URL()+"/soap?wsdl", "acme", "secret")
 			want := soapSteps()
 			if len(got) != len(want) {
-				t.Fatalf("%d steps, want %d", len(got), len(want))
+				t.Fatalf("number of steps = %d, want %d", len(got), len(want))
 			}
 			for i, w := range want {
-				s := got[i]
-				if strings.Contains(s.Description, w.Description) {
-					s.Description = w.Description // without the ids
+				step := got[i]
+				if strings.Contains(step.Description, w.Description) {
+					step.Description = w.Description // without the ids
 				}
-				relaytest.Equal(t, "the step "+w.Step, s, w)
+				relaytest.Equal(t, "the step "+w.Step, step, w)
 			}
 			credit -= 14
 			acme.Get("/v2/sms/credit").Is(t, 200, fmt.Sprintf(`{"data":{"credit":%d}}`, credit))
@@ -99,20 +99,19 @@ func TestSOAPClients(t *testing.T) {
 	}
 }
 
-// TestSOAPCharges checks that refused requests are not charged.
-func TestSOAPCharges(t *testing.T) {
+func TestRefusedSOAPRequestsAreNotCharged(t *testing.T) {
 	t.Parallel()
 	g := e2e.Start(t, e2e.Embedded(), "accounts: [{name: acme, credit: 1, tokens: [{token: acme-token-0123456}], soap: {username: acme, password: secret}}]")
 	customer := g.XAuth("acme-token-0123456")
 	for _, tc := range []struct{ name, body, want string }{
 		{"a text of 256 parts", strings.Replace(e2e.SOAPEnvelope("acme", "447700900123"), ">hi<", ">"+strings.Repeat("a", 255*153+1)+"<", 1), "<responsecode>3</responsecode><creditsused>0</creditsused><description>Invalid request: message: "},
-		{"an originator that no phone shows", strings.Replace(e2e.SOAPEnvelope("acme", "447700900123"), "<message>", "<originator>far too long a name</originator><message>", 1), "<responsecode>3</responsecode><creditsused>0</creditsused><description>Invalid request: originator: "},
+		{"an originator that is too long", strings.Replace(e2e.SOAPEnvelope("acme", "447700900123"), "<message>", "<originator>far too long a name</originator><message>", 1), "<responsecode>3</responsecode><creditsused>0</creditsused><description>Invalid request: originator: "},
 		{"a report to a link-local address", strings.Replace(e2e.SOAPEnvelope("acme", "447700900123"), "</messagetype>", "</messagetype><dlrep><callbackurl>http://169.254.169.254/</callbackurl><callbacktype>HTTPGET</callbacktype></dlrep>", 1), "<responsecode>3</responsecode><creditsused>0</creditsused><description>Invalid request: dlrep.callbackurl: The dlrep.callbackurl is refused"},
 		{"more than the credit", strings.Replace(e2e.SOAPEnvelope("acme", "447700900123"), "</number>", "</number><number>447700900124</number>", 1), "<responsecode>2</responsecode><creditsused>0</creditsused><description>Insufficient credit.</description>"},
 	} {
 		g.As("").With("Content-Type", e2e.SOAP11Type).Post("/soap", tc.body).Mentions(t, 200, tc.want)
-		if a := customer.Get("/v2/sms/credit"); a.Body != `{"data":{"credit":1}}` {
-			t.Errorf("%s: %s", tc.name, a.Body)
+		if resp := customer.Get("/v2/sms/credit"); resp.Body != `{"data":{"credit":1}}` {
+			t.Errorf("%s: credit = %s, want 1", tc.name, resp.Body)
 		}
 	}
 	g.As("").With("Content-Type", e2e.SOAP11Type).Post("/soap", e2e.SOAPEnvelope("acme", "447700900123")).Mentions(t, 200, "<responsecode>0</responsecode><creditsused>1</creditsused>")

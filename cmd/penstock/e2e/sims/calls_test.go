@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// cdrFixture returns call records in the form in which a switch posts them.
+// cdrFixture returns a body of call records as a switch posts it.
 func cdrFixture(t *testing.T, name string) string {
 	t.Helper()
 	return e2e.RepositoryFile(t, "decoders/cdr/testdata/"+name)
@@ -23,15 +23,15 @@ func TestCallRecordsFromSwitchToArchive(t *testing.T) {
 	e2e.OnEmbeddedSite(t, func(t *testing.T, s *e2e.Site) {
 		t.Parallel()
 		g := e2e.Start(t, s, e2e.Fixture(t, "contract.yaml"))
-		pbx, acme, box := g.As("acme-all-0123456"), e2e.CustomerOf(g), s.Mailbox()
+		carrierClient, acme, mailbox := g.As("acme-all-0123456"), e2e.CustomerOf(g), s.Mailbox()
 		g.Admin().Put("/admin/inventory", `{"accounts":[{"name":"globex","tokens":[{"token":"globex-token-0123456"}]}]}`)
-		evil := `{"id":"=cmd()","start":"2026-11-21T00:00:00Z","from":"+447700900123","to":"@SUM(A1)"}`
-		for range 2 { // a switch repeats a post whose answer was lost
+		formulaRecord := `{"id":"=cmd()","start":"2026-11-21T00:00:00Z","from":"+447700900123","to":"@SUM(A1)"}`
+		for range 2 { // a switch repeats a post after a lost answer
 			for _, body := range []string{
 				cdrFixture(t, "freeswitch.json"), "cdr=" + url.QueryEscape(cdrFixture(t, "freeswitch.json")), cdrFixture(t, "asterisk.csv"),
-				cdrFixture(t, "records.jsonl"), evil + "\n{}",
+				cdrFixture(t, "records.jsonl"), formulaRecord + "\n{}",
 			} {
-				pbx.With("Content-Type", "text/plain").Post("/inbound/cdr/sip", body).Mentions(t, 200, "records")
+				carrierClient.With("Content-Type", "text/plain").Post("/inbound/cdr/sip", body).Mentions(t, 200, "records")
 			}
 		}
 		g.AwaitProcessed()
@@ -43,17 +43,17 @@ func TestCallRecordsFromSwitchToArchive(t *testing.T) {
 			"'=cmd()|2026-11-21 00:00:00|||'+447700900123|'@SUM(A1)|0|0||",
 			"2b6aa8f2-41c3-4f0f-b2fd-6d7b7f3f2a51|2026-11-21 09:34:15|2026-11-21 09:34:20|2026-11-21 09:35:12|'+447700900123|447860000001|57|52|NORMAL_CLEARING|carrier-a",
 		}
-		handle := acme.RequestArchive(strings.Replace(e2e.ArchiveOfNovember, "}", `,"email":"`+box+`"}`, 1))
+		handle := acme.RequestArchive(strings.Replace(e2e.ArchiveOfNovember, "}", `,"email":"`+mailbox+`"}`, 1))
 		files := acme.DownloadArchive(handle)
 		got := files["cdr-20261101-20261130.csv"]
 		if len(files) != 1 || len(got) != len(want) {
-			t.Fatalf("%q", files)
+			t.Fatalf("files = %q, want one with %d rows", files, len(want))
 		}
 		slices.Sort(got)
 		slices.Sort(want)
 		for _, w := range want {
 			if !slices.ContainsFunc(got, func(row string) bool { return row == w || strings.Contains(row, "|"+w+"|") }) {
-				t.Errorf("no row %s in\n%s", w, strings.Join(got, "\n"))
+				t.Errorf("row %s is missing in\n%s", w, strings.Join(got, "\n"))
 			}
 		}
 		days := acme.DownloadArchive(acme.RequestArchive(strings.Replace(e2e.ArchiveOfNovember, "true", "false", 1)))
@@ -63,7 +63,7 @@ func TestCallRecordsFromSwitchToArchive(t *testing.T) {
 			reasons = append(reasons, event.Reason)
 		}
 		if len(reasons) != 2 || !strings.Contains(reasons[0], "id: offset") {
-			t.Errorf("quarantined: %q", reasons)
+			t.Errorf("reasons of quarantined events = %q, want 2", reasons)
 		}
 		relaytest.Eventually(t, "the mail is sent", func() (any, bool) {
 			found := g.Deliveries("kind=notice")
@@ -81,18 +81,18 @@ func TestKillLosesNoCallRecords(t *testing.T) {
 	random := e2e.Random(t)
 	g := e2e.NewGateway(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"))
 	g.Spawn()
-	pbx, acme := g.As("acme-all-0123456"), e2e.CustomerOf(g)
+	carrierClient, acme := g.As("acme-all-0123456"), e2e.CustomerOf(g)
 	acknowledged, handle := make(map[string]bool), ""
 	for n := range e2e.Rounds(t, "PENSTOCK_TEST_KILLS", 2, 20) {
-		untilKilled(g, random, func(i int) error {
+		callUntilKilled(g, random, func(i int) error {
 			id := fmt.Sprintf("k%d-%d", n, i)
-			a, err := pbx.Try("POST", "/inbound/cdr/sip", `{"id":"`+id+`","start":"2026-11-20T09:34:15Z","from":"1","to":"2"}`)
-			if err == nil && a.Status == 200 {
+			resp, err := carrierClient.Try("POST", "/inbound/cdr/sip", `{"id":"`+id+`","start":"2026-11-20T09:34:15Z","from":"1","to":"2"}`)
+			if err == nil && resp.Status == 200 {
 				acknowledged[id] = true
 			}
 			if i == 5 {
-				if a, err := acme.Try("POST", "/v2/sip/cdr/request", e2e.ArchiveOfNovember); err == nil && a.Status == 200 {
-					_, remaining, _ := strings.Cut(a.Body, `"handle":"`)
+				if resp, err := acme.Try("POST", "/v2/sip/cdr/request", e2e.ArchiveOfNovember); err == nil && resp.Status == 200 {
+					_, remaining, _ := strings.Cut(resp.Body, `"handle":"`)
 					handle, _, _ = strings.Cut(remaining, `"`)
 				}
 			}
@@ -101,9 +101,9 @@ func TestKillLosesNoCallRecords(t *testing.T) {
 	}
 	g.AwaitProcessed()
 	if handle == "" || len(acknowledged) == 0 {
-		t.Fatalf("%d records, handle %q", len(acknowledged), handle)
+		t.Fatalf("acknowledged records = %d, handle = %q, want some of both", len(acknowledged), handle)
 	}
-	acme.DownloadArchive(handle) // the job that the kill interrupted is completed
+	acme.DownloadArchive(handle) // completes the job that the kill interrupted
 	counts := make(map[string]int)
 	for _, rows := range acme.DownloadArchive(acme.RequestArchive(e2e.ArchiveOfNovember)) {
 		for _, row := range rows {
@@ -113,8 +113,8 @@ func TestKillLosesNoCallRecords(t *testing.T) {
 	}
 	for id := range acknowledged {
 		if counts[id] != 1 {
-			t.Errorf("%s is in the archive %d times, want once", id, counts[id])
+			t.Errorf("rows of %s in the archive = %d, want 1", id, counts[id])
 		}
 	}
-	g.EndCleanly()
+	g.TerminateCleanly()
 }

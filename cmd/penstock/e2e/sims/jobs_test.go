@@ -17,22 +17,22 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// simOperatorPeer is an operator's server, as docs/operator.md describes it. It executes a
-// command once and returns its status as often as the command is sent. Some requests fail,
-// before or after the command is executed.
+// simOperatorPeer is an operator's server as in docs/operator.md. It executes a command once, and
+// returns the status of the command to every request for it. Some requests fail before or after the
+// command is executed.
 type simOperatorPeer struct {
 	url string
 
-	mu       sync.Mutex
-	commands map[string]simCommand // by their key
-	effects  map[string][]string   // keys that changed a SIM, by ICCID, in order
-	requests int
-	faults   int // requests that are not a command
+	mu           sync.Mutex
+	commands     map[string]simCommand // by their key
+	effects      map[string][]string   // keys of the commands that changed a SIM, by ICCID, in order
+	requests     int
+	invalidCount int // requests without a valid command
 }
 
 type simCommand struct {
 	ID, Action, ICCID string
-	status            string // the answer once the command has ended
+	status            string // the answer after the command has ended
 	requests          int
 }
 
@@ -56,9 +56,9 @@ func (p *simOperatorPeer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, text)
 }
 
-// command answers a request. Every 11th command fails at first, every 13th needs two requests,
-// the first answer to every 17th is lost, and every command for a SIM that ends in 7 is
-// refused.
+// command answers a request. The first request fails for every 11th command and returns pending for every
+// 13th command. The first answer is lost for every 17th command. Commands for SIMs with the last digit 7
+// are refused.
 func (p *simOperatorPeer) command(key string, body []byte) (status int, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,7 +66,7 @@ func (p *simOperatorPeer) command(key string, body []byte) (status int, text str
 	c, known := p.commands[key]
 	if !known {
 		if json.Unmarshal(body, &c) != nil || c.ID != key || key == "" {
-			p.faults++
+			p.invalidCount++
 			return http.StatusBadRequest, "not a command"
 		}
 	}
@@ -94,7 +94,7 @@ func (p *simOperatorPeer) command(key string, body []byte) (status int, text str
 	return http.StatusOK, c.status
 }
 
-// simEvents is an account's callback, which records events by webhook-id.
+// simEvents is an endpoint for an account's callback URL. It records events by id.
 type simEvents struct {
 	url string
 
@@ -129,18 +129,18 @@ func (e *simEvents) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.count++
-	first, repeated := e.received[event.ID]
+	earlier, repeated := e.received[event.ID]
 	switch {
 	case err != nil || event.ID == "" || r.Header.Get("Webhook-Id") != event.ID || !strings.HasPrefix(r.Header.Get("Webhook-Signature"), "v1,"):
 		e.invalid = append(e.invalid, fmt.Sprintf("%s %v", body, r.Header))
-	case repeated && first.body != event.body:
-		e.invalid = append(e.invalid, first.body+" and "+event.body)
+	case repeated && earlier.body != event.body:
+		e.invalid = append(e.invalid, earlier.body+" and "+event.body)
 	}
 	e.received[event.ID] = event
 }
 
-// ended returns the events about ended jobs.
-func (e *simEvents) ended() map[string]simEvent {
+// jobEvents returns the events about ended jobs.
+func (e *simEvents) jobEvents() map[string]simEvent {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return maps.Collect(func(yield func(string, simEvent) bool) {
@@ -165,10 +165,10 @@ func simFleet(n int, callback string) (inventory string, states map[string]strin
 	return b.String() + "]}]", states
 }
 
-// TestSIMJobsSurviveKills requests two jobs for each of many SIMs, while the gateway is killed
-// every second or so and the operator fails before or after it has executed a command. There
-// are 80 jobs and up to two kills; with more jobs, in a soak or by PENSTOCK_TEST_SIM_JOBS, the
-// kills continue until the jobs have ended.
+// TestSIMJobsSurviveKills requests two jobs for each of many SIMs. The gateway is killed after up to two
+// seconds each time, and the operator fails before or after it has executed a command. There are 80 jobs
+// and up to two kills. With more jobs, in a soak or by PENSTOCK_TEST_SIM_JOBS, the kills continue until
+// the jobs have ended.
 func TestSIMJobsSurviveKills(t *testing.T) {
 	t.Parallel()
 	jobs, maxKills := e2e.Rounds(t, "PENSTOCK_TEST_SIM_JOBS", 80, 2000), 2
@@ -185,11 +185,11 @@ func TestSIMJobsSurviveKills(t *testing.T) {
 	g.Admin().Put("/admin/inventory", inventory).Mentions(t, 200)
 	r := &jobRound{t: t, acme: e2e.CustomerOf(g), accepted: map[string]string{}, answers: map[string]int{}}
 	r.subscriber = r.acme.Create("/v3/mno/subscriber/register", `{"forename": "A", "surname": "B", "address": "C", "post_code": "D", "contact_no": "1"}`)
-	began, kills := time.Now(), 0
-	requested := r.requestAll(slices.Sorted(maps.Keys(states)))
+	startedAt, kills := time.Now(), 0
+	allRequested := r.requestAll(slices.Sorted(maps.Keys(states)))
 	allEnded := func() bool {
 		select {
-		case <-requested:
+		case <-allRequested:
 			return r.unfinished() == 0
 		default:
 			return false
@@ -203,11 +203,11 @@ func TestSIMJobsSurviveKills(t *testing.T) {
 	relaytest.Eventually(t, "every job ends", func() (any, bool) { return r.answers, allEnded() })
 	listedJobs := r.acme.SIMJobs()
 	relaytest.Eventually(t, "the callback has received the end of every job", func() (any, bool) {
-		n := len(events.ended())
+		n := len(events.jobEvents())
 		return fmt.Sprintf("%d of %d", n, len(listedJobs)), n >= len(listedJobs)
 	})
 	r.check(listedJobs, states, peer, events)
 	t.Logf("%d jobs of %d SIMs, %d kills in %s; the operator received %d requests for %d commands, the callback %d events in %d requests; answers %v",
-		len(listedJobs), len(states), kills, time.Since(began).Round(time.Second), peer.requests, len(peer.commands), len(events.received), events.count, r.answers)
-	g.EndCleanly()
+		len(listedJobs), len(states), kills, time.Since(startedAt).Round(time.Second), peer.requests, len(peer.commands), len(events.received), events.count, r.answers)
+	g.TerminateCleanly()
 }

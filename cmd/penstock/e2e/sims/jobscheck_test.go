@@ -25,8 +25,8 @@ type jobRound struct {
 	answers  map[string]int    // number of answers by status
 }
 
-// requestAll requests two jobs for each SIM, one after the other, for several SIMs at the same
-// time. It closes the returned channel when all jobs are requested.
+// requestAll requests two jobs for each SIM, one after the other, and for several SIMs at the same time.
+// It closes the returned channel when all jobs are requested.
 func (r *jobRound) requestAll(iccids []string) <-chan struct{} {
 	queue := make(chan string, 2*len(iccids))
 	for range 2 {
@@ -35,31 +35,31 @@ func (r *jobRound) requestAll(iccids []string) <-chan struct{} {
 		}
 	}
 	close(queue)
-	var work sync.WaitGroup
+	var workers sync.WaitGroup
 	for range 8 {
-		work.Go(func() {
+		workers.Go(func() {
 			for iccid := range queue {
 				r.request(iccid)
 			}
 		})
 	}
 	done := make(chan struct{})
-	go func() { work.Wait(); close(done) }()
+	go func() { workers.Wait(); close(done) }()
 	return done
 }
 
-// request requests the job that suits the state of a SIM, until a job has begun. If a request
-// has no answer, the state of the SIM shows whether the job has begun.
+// request requests a job for the state of a SIM until a job has begun. If a request has no answer, the
+// state of the SIM shows whether the job has begun.
 func (r *jobRound) request(iccid string) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for unsure := false; ; <-tick.C {
+	for answerLost := false; ; <-tick.C {
 		sim, err := r.sim(iccid)
 		if err != nil {
 			continue
 		}
 		if sim.Current != sim.Requested {
-			if unsure {
+			if answerLost {
 				return // the job has begun
 			}
 			continue // the previous job has not ended
@@ -71,52 +71,52 @@ func (r *jobRound) request(iccid string) {
 		case "active":
 			path = "suspend"
 		}
-		a, err := r.acme.Try(http.MethodPost, "/v3/mno/"+iccid+"/"+path, body)
-		unsure = unsure || err != nil
-		if r.note(iccid, a, err) {
+		resp, err := r.acme.Try(http.MethodPost, "/v3/mno/"+iccid+"/"+path, body)
+		answerLost = answerLost || err != nil
+		if r.recordAnswer(iccid, resp, err) {
 			return
 		}
 	}
 }
 
-// note records an answer and reports whether a job has begun.
-func (r *jobRound) note(iccid string, a e2e.Response, err error) bool {
+// recordAnswer records an answer, and reports whether a job has begun.
+func (r *jobRound) recordAnswer(iccid string, resp e2e.Response, err error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {
 		r.answers["none"]++
 		return false
 	}
-	r.answers[fmt.Sprint(a.Status)]++
-	if a.Status != http.StatusOK {
+	r.answers[fmt.Sprint(resp.Status)]++
+	if resp.Status != http.StatusOK {
 		return false
 	}
-	_, id, _ := strings.Cut(a.Body, `"data":{"id":"`)
+	_, id, _ := strings.Cut(resp.Body, `"data":{"id":"`)
 	r.accepted[id[:36]] = iccid
 	return true
 }
 
 func (r *jobRound) sim(iccid string) (e2e.SIMState, error) {
-	a, err := r.acme.Try(http.MethodGet, "/v3/mno/"+iccid, "")
-	if err == nil && a.Status != http.StatusOK {
-		err = fmt.Errorf("status %d", a.Status)
+	resp, err := r.acme.Try(http.MethodGet, "/v3/mno/"+iccid, "")
+	if err == nil && resp.Status != http.StatusOK {
+		err = fmt.Errorf("status %d", resp.Status)
 	}
 	var answer struct{ Data e2e.SIMState }
 	if err == nil {
-		a.Decode(r.t, &answer)
+		resp.Decode(r.t, &answer)
 	}
 	return answer.Data, err
 }
 
-// unfinished returns the number of jobs that have not ended, or 1 if it is unknown.
+// unfinished returns the number of jobs that have not ended, or 1 if the number is unknown.
 func (r *jobRound) unfinished() (n int) {
 	for _, status := range []string{"queued", "processing"} {
 		var list struct{ Meta struct{ Total int } }
-		a, err := r.acme.Try(http.MethodGet, "/v3/mno/job?per_page=1&status="+status, "")
-		if err != nil || a.Status != http.StatusOK {
+		resp, err := r.acme.Try(http.MethodGet, "/v3/mno/job?per_page=1&status="+status, "")
+		if err != nil || resp.Status != http.StatusOK {
 			return 1
 		}
-		a.Decode(r.t, &list)
+		resp.Decode(r.t, &list)
 		n += list.Meta.Total
 	}
 	return n
@@ -127,36 +127,36 @@ func (r *jobRound) check(jobs []e2e.SIMJob, states map[string]string, p *simOper
 	t := r.t
 	t.Helper()
 	for _, event := range e.invalid {
-		t.Errorf("an invalid event: %s", event)
+		t.Errorf("invalid event: %s", event)
 	}
-	if p.faults > 0 {
-		t.Errorf("%d requests to the operator were not a command", p.faults)
+	if p.invalidCount > 0 {
+		t.Errorf("requests to the operator without a command = %d, want 0", p.invalidCount)
 	}
-	listed, ended := map[string]bool{}, e.ended()
+	listedJobs, jobEvents := map[string]bool{}, e.jobEvents()
 	history := map[string][]string{} // of completed jobs, by SIM
 	for _, j := range jobs {
-		c, event := p.commands[j.ID], ended["job-"+j.ID]
-		if listed[j.ID] || j.Status != "completed" && j.Status != "failed" {
-			t.Errorf("job %s is %s: listed twice, or without an end", j.ID, j.Status)
+		c, event := p.commands[j.ID], jobEvents["job-"+j.ID]
+		if listedJobs[j.ID] || j.Status != "completed" && j.Status != "failed" {
+			t.Errorf("job %s is %s, want it listed once, completed or failed", j.ID, j.Status)
 		}
-		listed[j.ID] = true
+		listedJobs[j.ID] = true
 		if refused := strings.Contains(c.status, "refused"); c.Action != j.Action || refused != (j.Status == "failed") {
-			t.Errorf("job %s to %s is %s, but the operator has %s: %s", j.ID, j.Action, j.Status, c.Action, c.status)
+			t.Errorf("job %s (%s) is %s, but the command at the operator is %s: %s", j.ID, j.Action, j.Status, c.Action, c.status)
 		}
 		if event.Type != "job."+j.Status || event.Data.ICCID != c.ICCID || event.Data.Action != j.Action {
-			t.Errorf("job %s to %s is %s, but its event is %s", j.ID, j.Action, j.Status, event.body)
+			t.Errorf("job %s (%s) is %s, but its event is %s", j.ID, j.Action, j.Status, event.body)
 		}
 		if j.Status == "completed" {
 			history[c.ICCID] = append(history[c.ICCID], j.ID)
 			states[c.ICCID] = stateAfter(j.Action)
 		}
 	}
-	if len(p.commands) != len(jobs) || len(ended) != len(jobs) {
-		t.Errorf("%d jobs, %d commands, %d events about ended jobs", len(jobs), len(p.commands), len(ended))
+	if len(p.commands) != len(jobs) || len(jobEvents) != len(jobs) {
+		t.Errorf("jobs = %d, commands = %d, events about ended jobs = %d, want equal numbers", len(jobs), len(p.commands), len(jobEvents))
 	}
 	for id, iccid := range r.accepted {
-		if !listed[id] || p.commands[id].ICCID != iccid {
-			t.Errorf("the job %s of %s was accepted, but is missing", id, iccid)
+		if !listedJobs[id] || p.commands[id].ICCID != iccid {
+			t.Errorf("the accepted job %s of %s is missing", id, iccid)
 		}
 	}
 	r.checkSIMs(states, history, p)
@@ -174,10 +174,10 @@ func (r *jobRound) checkSIMs(states map[string]string, history map[string][]stri
 	for _, iccid := range slices.Sorted(maps.Keys(states)) {
 		sim := relaytest.Must(r.sim(iccid))(t)
 		if sim.Current != states[iccid] || sim.Requested != sim.Current {
-			t.Errorf("%s is %s, requested %s, but its jobs lead to %s", iccid, sim.Current, sim.Requested, states[iccid])
+			t.Errorf("%s: state = %s, requested state = %s, want %s", iccid, sim.Current, sim.Requested, states[iccid])
 		}
 		if !slices.Equal(history[iccid], p.effects[iccid]) {
-			t.Errorf("%s: completed jobs %v, effects %v", iccid, history[iccid], p.effects[iccid])
+			t.Errorf("%s: completed jobs = %v, effects at the operator = %v, want the same", iccid, history[iccid], p.effects[iccid])
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// Package sims tests SIM jobs, usage and call records, end to end.
+// Package sims tests SIM jobs, usage and call records end to end.
 package sims
 
 import (
@@ -22,8 +22,8 @@ func TestGateway(t *testing.T) {
 	})
 }
 
-// meters posts records twice, as an operator does when an answer is lost.
-func meters(c e2e.Client, records ...string) {
+// postTwice posts records twice, as an operator does after a lost answer.
+func postTwice(c e2e.Client, records ...string) {
 	c.Gateway.T.Helper()
 	for range 2 {
 		c.Post("/inbound/cdr/sim", strings.Join(records, "")).Mentions(c.Gateway.T, 200, fmt.Sprintf(`"records":%d,"refused":0`, len(records)))
@@ -31,52 +31,52 @@ func meters(c e2e.Client, records ...string) {
 	c.Gateway.AwaitProcessed()
 }
 
-// TestLimitsFromRecordToSuspension posts records up to the limits of SIMs and a pool, kills the
-// gateway in between and replays the records.
-func TestLimitsFromRecordToSuspension(t *testing.T) {
+// TestUsageLimitsSuspendSIMs posts records up to the limits of SIMs and of a pool, kills the gateway
+// between the posts and replays the records.
+func TestUsageLimitsSuspendSIMs(t *testing.T) {
 	t.Parallel()
 	e2e.OnRealSite(t, func(t *testing.T, s *e2e.Site) {
 		t.Parallel()
-		callback, box := e2e.NewEventCallback(t), s.Mailbox()
+		callback, mailbox := e2e.NewEventCallback(t), s.Mailbox()
 		g := e2e.NewGateway(t, s, e2e.UsageInventory(callback.URL), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
 		g.Spawn()
 		acme := e2e.CustomerOf(g)
 		acme.Put("/v3/mno/"+e2e.SIMA+"/usage-limit", `{"monthly_usage_limit":1000,"monthly_usage_limit_warning":800,"cap_limit":"block"}`).Mentions(t, 200, `"cap_limit_type":"block"`)
-		acme.Post("/v3/mno/"+e2e.SIMA+"/recipient", `{"email":"`+box+`"}`).Mentions(t, 201, box)
+		acme.Post("/v3/mno/"+e2e.SIMA+"/recipient", `{"email":"`+mailbox+`"}`).Mentions(t, 201, mailbox)
 		pool := acme.Create("/v3/mno/pool", `{"name":"Vans","monthly_usage_limit":5000,"cap_limit":"block"}`)
 		acme.Post("/v3/mno/pool/"+pool+"/iccid", fmt.Sprintf(`{"iccids":[%q,%q]}`, e2e.SIMA, e2e.SIMB)).Mentions(t, 201, "true")
 
-		meters(acme, e2e.UsageRecord("a1", e2e.SIMA, 799), e2e.UsageRecord("c1", e2e.SIMC, 1<<40))
-		meters(acme, e2e.UsageRecord("a2", e2e.SIMA, 1))
+		postTwice(acme, e2e.UsageRecord("a1", e2e.SIMA, 799), e2e.UsageRecord("c1", e2e.SIMC, 1<<40))
+		postTwice(acme, e2e.UsageRecord("a2", e2e.SIMA, 1))
 		want := []string{"usage.limit_warning " + e2e.SIMA}
 		callback.AwaitExactly(t, want...)
 		g.Kill()
 		g.Spawn()
-		meters(acme, e2e.UsageRecord("a2", e2e.SIMA, 1), e2e.UsageRecord("a3", e2e.SIMA, 199))
+		postTwice(acme, e2e.UsageRecord("a2", e2e.SIMA, 1), e2e.UsageRecord("a3", e2e.SIMA, 199))
 		callback.AwaitExactly(t, want...)
-		meters(acme, e2e.UsageRecord("a4", e2e.SIMA, 1))
+		postTwice(acme, e2e.UsageRecord("a4", e2e.SIMA, 1))
 		want = append(want, "usage.limit_reached "+e2e.SIMA, "sim.state_changed "+e2e.SIMA+" suspended")
 		callback.AwaitExactly(t, want...)
 		acme.Get("/v3/mno/"+e2e.SIMA).Mentions(t, 200, `"current_state":"suspended"`)
 		g.Kill()
 		g.Spawn()
-		meters(acme, e2e.UsageRecord("b1", e2e.SIMB, 4000))
+		postTwice(acme, e2e.UsageRecord("b1", e2e.SIMB, 4000))
 		want = append(want, "usage.limit_reached "+pool, "sim.state_changed "+e2e.SIMB+" suspended")
 		callback.AwaitExactly(t, want...)
 
 		g.Admin().Post("/admin/events/replay", `{"kind":"cdr"}`).Mentions(t, 200, "count")
 		g.AwaitProcessed()
-		meters(acme, e2e.UsageRecord("a5", e2e.SIMA, 9000))
+		postTwice(acme, e2e.UsageRecord("a5", e2e.SIMA, 9000))
 		callback.AwaitExactly(t, want...)
-		relaytest.Eventually(t, "the recipient has two mails", func() (any, bool) { m := g.Mails(box); return m, len(m) == 2 })
-		g.AwaitMail(box, "SIM "+e2e.SIMA+" is near its monthly limit")
-		g.AwaitMail(box, "SIM "+e2e.SIMA+" has reached its monthly limit")
+		relaytest.Eventually(t, "the recipient has two mails", func() (any, bool) { m := g.Mails(mailbox); return m, len(m) == 2 })
+		g.AwaitMail(mailbox, "SIM "+e2e.SIMA+" is near its monthly limit")
+		g.AwaitMail(mailbox, "SIM "+e2e.SIMA+" has reached its monthly limit")
 		acme.Get("/v3/mno/"+e2e.SIMC).Mentions(t, 200, `"current_state":"active"`)
-		g.EndCleanly()
+		g.TerminateCleanly()
 	})
 }
 
-// awaitState waits until a SIM is in a state and has no job under way.
+// awaitState waits until a SIM is in a state and has no job in progress.
 func awaitState(c e2e.Client, iccid, state string) {
 	c.Gateway.T.Helper()
 	relaytest.Eventually(c.Gateway.T, iccid+" is "+state, func() (any, bool) {
@@ -85,9 +85,9 @@ func awaitState(c e2e.Client, iccid, state string) {
 	})
 }
 
-// TestALimitThatBlocksHolds reaches limits of SIMs in every way: each SIM is suspended, also
-// repeatedly within the month, and each limit is reported once.
-func TestALimitThatBlocksHolds(t *testing.T) {
+// TestBlockingLimitAlwaysSuspends reaches limits in every way. Each time the SIMs are suspended, even
+// repeatedly within a month, and each limit is reported once.
+func TestBlockingLimitAlwaysSuspends(t *testing.T) {
 	t.Parallel()
 	e2e.OnEmbeddedSite(t, func(t *testing.T, s *e2e.Site) {
 		t.Parallel()
@@ -105,12 +105,12 @@ func TestALimitThatBlocksHolds(t *testing.T) {
 		}
 
 		limit(e2e.SIMA, 100)
-		meters(acme, e2e.UsageRecord("a1", e2e.SIMA, 100))
+		postTwice(acme, e2e.UsageRecord("a1", e2e.SIMA, 100))
 		awaitState(acme, e2e.SIMA, "suspended")
 		limit(e2e.SIMA, 200) // the limit is raised and reached again
 		unsuspend(e2e.SIMA)
 		awaitState(acme, e2e.SIMA, "active")
-		meters(acme, e2e.UsageRecord("a2", e2e.SIMA, 100))
+		postTwice(acme, e2e.UsageRecord("a2", e2e.SIMA, 100))
 		awaitState(acme, e2e.SIMA, "suspended")
 		unsuspend(e2e.SIMA) // while the usage is at the limit
 		awaitState(acme, e2e.SIMA, "suspended")
@@ -127,7 +127,7 @@ func TestALimitThatBlocksHolds(t *testing.T) {
 			acme.Post("/v3/mno/pool/"+pool+"/iccid", fmt.Sprintf(`{"iccids":["%s"]}`, strings.Join(iccids, `","`))).Mentions(t, 201, "true")
 		}
 		attach(e2e.SIMB, pending)
-		meters(acme, e2e.UsageRecord("b1", e2e.SIMB, 100))
+		postTwice(acme, e2e.UsageRecord("b1", e2e.SIMB, 100))
 		awaitState(acme, e2e.SIMB, "suspended")
 		attach(e2e.SIMC) // the pool has reached its limit
 		awaitState(acme, e2e.SIMC, "suspended")
@@ -137,7 +137,7 @@ func TestALimitThatBlocksHolds(t *testing.T) {
 		unsuspend(e2e.SIMB)
 		unsuspend(e2e.SIMC)
 		awaitState(acme, e2e.SIMB, "active")
-		meters(acme, e2e.UsageRecord("c1", e2e.SIMC, 50)) // SIMB is suspended because of the pool's usage
+		postTwice(acme, e2e.UsageRecord("c1", e2e.SIMC, 50)) // SIMB is suspended because of the pool's usage
 		awaitState(acme, e2e.SIMB, "suspended")
 		awaitState(acme, e2e.SIMC, "suspended")
 		relaytest.Eventually(t, "each limit is notified once", func() (any, bool) {
@@ -154,34 +154,33 @@ func TestALimitThatBlocksHolds(t *testing.T) {
 	})
 }
 
-// TestKillsCountEveryRecordOnce kills the gateway while records are posted. Every acknowledged
-// record is in the file and in the report once, and each limit that is reached is reported
-// once.
-func TestKillsCountEveryRecordOnce(t *testing.T) {
+// TestKilledGatewayCountsEveryRecordOnce kills the gateway while records are posted. Every acknowledged
+// record is in the file and in the report once, and each reached limit is reported once.
+func TestKilledGatewayCountsEveryRecordOnce(t *testing.T) {
 	t.Parallel()
 	random := e2e.Random(t)
 	callback := e2e.NewEventCallback(t)
 	g := e2e.NewGateway(t, e2e.Embedded(), e2e.UsageInventory(callback.URL), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
 	g.Spawn()
-	acme, box := e2e.CustomerOf(g), "box@example.com"
+	acme, mailbox := e2e.CustomerOf(g), "box@example.com"
 	acme.Put("/v3/mno/"+e2e.SIMA+"/usage-limit", `{"monthly_usage_limit":60,"monthly_usage_limit_warning":20,"cap_limit":"block"}`).Mentions(t, 200, "block")
-	acme.Post("/v3/mno/"+e2e.SIMA+"/recipient", `{"email":"`+box+`"}`).Mentions(t, 201, box)
+	acme.Post("/v3/mno/"+e2e.SIMA+"/recipient", `{"email":"`+mailbox+`"}`).Mentions(t, 201, mailbox)
 	acknowledged := make(map[string]bool)
 	for n := range e2e.Rounds(t, "PENSTOCK_TEST_USAGE_KILLS", 2, 20) {
-		untilKilled(g, random, func(i int) error {
+		callUntilKilled(g, random, func(i int) error {
 			id := fmt.Sprintf("k%d-%d", n, i)
-			a, err := acme.Try("POST", "/inbound/cdr/sim", e2e.UsageRecord(id, e2e.SIMA, 1))
-			acknowledged[id] = acknowledged[id] || err == nil && a.Status == 200
+			resp, err := acme.Try("POST", "/inbound/cdr/sim", e2e.UsageRecord(id, e2e.SIMA, 1))
+			acknowledged[id] = acknowledged[id] || err == nil && resp.Status == 200
 			return err
 		})
 	}
-	for i := range 60 { // so that the limits are reached after any number of acknowledged records
+	for i := range 60 { // reaches the limits after any number of acknowledged records
 		acme.Post("/inbound/cdr/sim", e2e.UsageRecord(fmt.Sprint("end-", i), e2e.SIMA, 1)).Mentions(t, 200, "records")
 		acknowledged[fmt.Sprint("end-", i)] = true
 	}
 	g.AwaitProcessed()
 	callback.AwaitExactly(t, "usage.limit_warning "+e2e.SIMA, "usage.limit_reached "+e2e.SIMA, "sim.state_changed "+e2e.SIMA+" suspended")
-	relaytest.Eventually(t, "the recipient has two mails", func() (any, bool) { m := g.Mails(box); return len(m), len(m) == 2 })
+	relaytest.Eventually(t, "the recipient has two mails", func() (any, bool) { m := g.Mails(mailbox); return len(m), len(m) == 2 })
 	file, report := acme.CompleteJob("/v3/mno/job/cdr", e2e.CurrentPeriod()), acme.CompleteJob("/v3/mno/job/usage", e2e.CurrentPeriod())
 	counts := make(map[string]int)
 	for _, row := range strings.Split(strings.TrimSpace(acme.Get("/v3/mno/job/"+file+"/cdr/stream").Body), "\n")[1:] {
@@ -190,21 +189,21 @@ func TestKillsCountEveryRecordOnce(t *testing.T) {
 	}
 	for id := range acknowledged {
 		if acknowledged[id] && counts[id] != 1 {
-			t.Errorf("%s is in the file %d times, want once", id, counts[id])
+			t.Errorf("rows of %s in the file = %d, want 1", id, counts[id])
 		}
 	}
 	acme.Get("/v3/mno/job/"+report+"/usage").Mentions(t, 200, fmt.Sprintf(`"usage":%d,`, len(counts)))
-	g.EndCleanly()
+	g.TerminateCleanly()
 }
 
-// untilKilled calls do until it fails, because the gateway is killed after 10 to 50 calls, and
+// callUntilKilled runs call until it fails, because the gateway is killed after 10 to 50 calls, and
 // starts the gateway again.
-func untilKilled(g *e2e.Gateway, random *rand.Rand, do func(i int) error) {
+func callUntilKilled(g *e2e.Gateway, random *rand.Rand, call func(i int) error) {
 	g.T.Helper()
-	last, killed := 10+random.IntN(40), make(chan struct{})
+	killAfter, killed := 10+random.IntN(40), make(chan struct{})
 	kill := sync.OnceFunc(func() { go func() { g.Kill(); close(killed) }() })
-	for i := 0; do(i) == nil; i++ {
-		if i == last {
+	for i := 0; call(i) == nil; i++ {
+		if i == killAfter {
 			kill()
 		}
 	}
@@ -241,7 +240,7 @@ func testUsage(t *testing.T, s *e2e.Site) {
 		globex.Get("/v3/mno/job/"+id+"/cdr/stream").Is(t, 404, `{"success":false,"message":"File not found."}`)
 		acme.Get("/v3/mno/job/"+id+"/usage").Is(t, 404, `{"success":false,"message":"Invalid job."}`)
 	}
-	file := acme.CompleteJob("/v3/mno/job/cdr", november+"}") // records from a file that are posted again add nothing
+	file := acme.CompleteJob("/v3/mno/job/cdr", november+"}") // records from a file add nothing if they are posted again
 	acme.With("Content-Type", "text/csv").Post("/inbound/cdr/sim", acme.Get("/v3/mno/job/"+file+"/cdr/stream").Body).Mentions(t, 200, `"records":3`)
 	g.AwaitProcessed()
 	file = acme.CompleteJob("/v3/mno/job/cdr", november+"}")

@@ -9,9 +9,9 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/e2e"
 )
 
-// TestACarrierThatOnlySigns posts messages without a token. A valid signature selects the
-// account whose token has the source in the path; the signed URL is the public one.
-func TestACarrierThatOnlySigns(t *testing.T) {
+// TestSignatureSelectsTheAccount posts messages without a token. A valid signature selects the account
+// that has a token with the source in the path. The signature covers the public URL.
+func TestSignatureSelectsTheAccount(t *testing.T) {
 	t.Parallel()
 	const inventory = `
 accounts:
@@ -28,7 +28,7 @@ accounts:
 	validSignature := sign("https://sms.example.com/gw/inbound/sms/twilio/tw" + "BodyhiFrom+447700900123MessageSidSM1To+447860000001")
 	twilio := g.As("").With("Content-Type", "application/x-www-form-urlencoded")
 	twilio.With("X-Twilio-Signature", sign("another")).Post("/inbound/sms/twilio/tw", form).Is(t, 401, `{"message":"Unauthenticated."}`)
-	for range 2 { // a carrier repeats a message whose answer was lost
+	for range 2 { // a carrier repeats a message after a lost answer
 		twilio.With("X-Twilio-Signature", validSignature).Post("/inbound/sms/twilio/tw", form).Is(t, 200, `<?xml version="1.0" encoding="UTF-8"?><Response></Response>`)
 	}
 	twilio.With("X-Twilio-Signature", sign("https://sms.example.com/gw/inbound/sms/twilio/tw"+"MessageSidSM2MessageStatusdelivered")).

@@ -12,70 +12,70 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/e2e"
 )
 
-// endpointsEach is the number of endpoints of each message.
-const endpointsEach = 100
+// endpointsPerMessage is the number of endpoints to which each message is delivered.
+const endpointsPerMessage = 100
 
-// TestThousandsOfDeadAreListedFilteredAndReplayed makes endpoints refuse 2,000 deliveries,
-// 20,000 in a soak, or PENSTOCK_TEST_DEAD (a tenth of them on the embedded store). It lists all
-// of them, and replays them with one request. It logs the times.
-func TestThousandsOfDeadAreListedFilteredAndReplayed(t *testing.T) {
+// TestThousandsOfDeadDeliveriesAreListedFilteredAndReplayed makes endpoints refuse 2,000 deliveries,
+// 20,000 in a soak, or PENSTOCK_TEST_DEAD; a tenth of this number on the embedded store. It lists all
+// dead deliveries, and replays them with one request. It logs the times.
+func TestThousandsOfDeadDeliveriesAreListedFilteredAndReplayed(t *testing.T) {
 	t.Parallel()
 	e2e.OnEverySite(t, func(t *testing.T, s *e2e.Site) {
 		t.Parallel()
-		dead := e2e.Rounds(t, "PENSTOCK_TEST_DEAD", 2000, 20_000)
+		deadCount := e2e.Rounds(t, "PENSTOCK_TEST_DEAD", 2000, 20_000)
 		if s.Redis == nil { // the embedded store is for small sites
-			dead /= 10
+			deadCount /= 10
 		}
 		var corrected atomic.Bool
-		var arrived sync.Map
+		var arrivals sync.Map
 		sink := e2e.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if !corrected.Load() {
 				w.WriteHeader(http.StatusNotFound)
 				return
 			}
-			arrived.Store(r.URL.Path+" "+r.URL.Query().Get("m"), true)
+			arrivals.Store(r.URL.Path+" "+r.URL.Query().Get("m"), true)
 		}))
 		var endpoints []string
-		for n := range endpointsEach {
+		for n := range endpointsPerMessage {
 			endpoints = append(endpoints, fmt.Sprintf("\"%s/load/%d?m=%%m\"", sink, n))
 		}
 		g := e2e.Start(t, s, e2e.Fixture(t, "load.yaml", `"SINK/load?m=%m&i=%i"`, strings.Join(endpoints, ", ")))
-		for n := range dead / endpointsEach {
+		for n := range deadCount / endpointsPerMessage {
 			g.As("acme-all-0123456").PostInboundText(fmt.Sprintf("m%d", n), "447800012345", fmt.Sprintf("message-%04d", n))
 		}
-		g.AwaitMetric("penstock_deliveries_dead_total", float64(dead))
+		g.AwaitMetric("penstock_deliveries_dead_total", float64(deadCount))
 
-		begun := time.Now()
-		listed := map[string]bool{}
+		startedAt := time.Now()
+		listedIDs := map[string]bool{}
 		for _, d := range e2e.List[e2e.Delivery](g.Admin(), "/admin/deliveries?state=dead&limit=1000") {
-			listed[d.ID] = true
+			listedIDs[d.ID] = true
 		}
-		if len(listed) != dead {
-			t.Errorf("%d of %d dead deliveries are listed", len(listed), dead)
+		if len(listedIDs) != deadCount {
+			t.Errorf("listed %d of %d dead deliveries, want all", len(listedIDs), deadCount)
 		}
-		t.Logf("all %d listed in %s", len(listed), time.Since(begun).Round(time.Millisecond))
+		t.Logf("all %d listed in %s", len(listedIDs), time.Since(startedAt).Round(time.Millisecond))
 		for _, query := range []string{
 			"state=dead&limit=1", "relay=g-load&state=dead&limit=1000", "account=1&target=/load&limit=1000",
 			fmt.Sprintf("state=dead&q=message-%04d", 1), "q=answered+404&limit=1000", "state=dead&q=nothing+holds+this",
 		} {
-			begun := time.Now()
+			searchedAt := time.Now()
 			found := g.Deliveries(query)
-			t.Logf("%5d found by %s in %s", len(found), query, time.Since(begun).Round(time.Millisecond))
+			t.Logf("%5d found by %s in %s", len(found), query, time.Since(searchedAt).Round(time.Millisecond))
 		}
-		if found := g.Deliveries(fmt.Sprintf("state=dead&q=message-%04d", 1)); len(found) != endpointsEach {
-			t.Errorf("%d deliveries found by their text, want %d", len(found), endpointsEach)
+		if found := g.Deliveries(fmt.Sprintf("state=dead&q=message-%04d", 1)); len(found) != endpointsPerMessage {
+			t.Errorf("deliveries with a text = %d, want %d", len(found), endpointsPerMessage)
 		}
 
 		corrected.Store(true)
-		begun = time.Now()
-		g.Admin().Post("/admin/deliveries/replay", `{"state": "dead"}`).Is(t, 200, fmt.Sprintf(`{"count": %d}`, dead))
-		t.Logf("all %d replayed in %s", dead, time.Since(begun).Round(time.Millisecond))
-		g.AwaitMetric("penstock_deliveries_delivered_total", float64(dead))
-		t.Logf("all delivered %s after the call began", time.Since(begun).Round(time.Millisecond))
+		startedAt = time.Now()
+		g.Admin().Post("/admin/deliveries/replay", `{"state": "dead"}`).Is(t, 200, fmt.Sprintf(`{"count": %d}`, deadCount))
+		t.Logf("all %d replayed in %s", deadCount, time.Since(startedAt).Round(time.Millisecond))
+		g.AwaitMetric("penstock_deliveries_delivered_total", float64(deadCount))
+		t.Logf("all delivered %s after the call began", time.Since(startedAt).Round(time.Millisecond))
 		count := 0
-		arrived.Range(func(any, any) bool { count++; return true })
-		if count != dead || len(g.Deliveries("state=dead")) != 0 {
-			t.Errorf("%d of %d deliveries arrived, or some are still dead", count, dead)
+		arrivals.Range(func(any, any) bool { count++; return true })
+		if count != deadCount || len(g.Deliveries("state=dead")) != 0 {
+			t.Errorf("arrived deliveries = %d, want %d and no dead deliveries", count, deadCount)
 		}
 	})
 }

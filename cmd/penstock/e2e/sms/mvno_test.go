@@ -7,8 +7,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestMessagesForASIM delivers messages to SIMs through the operator while a relay's action is
-// mvno. After a change of the action, waiting deliveries are dead.
+// TestMessagesForASIM delivers messages to SIMs through the operator. After a change of the relay's
+// action from mvno to another action, its waiting deliveries are dead.
 func TestMessagesForASIM(t *testing.T) {
 	t.Parallel()
 	const inventory = `
