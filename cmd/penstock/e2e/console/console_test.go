@@ -1,4 +1,4 @@
-// Package console tests the console in Chromium, end to end.
+// Package console tests the console in Chromium end to end.
 package console
 
 import (
@@ -17,17 +17,18 @@ import (
 
 func TestMain(m *testing.M) { e2e.Main(m) }
 
-// choose applies a filter of a list.
-func choose(b *e2e.Browser, filter, word string) {
+// applyFilter applies a filter to a list.
+func applyFilter(b *e2e.Browser, filter, word string) {
 	b.T.Helper()
 	b.Set("select[name="+filter+"]", word)
 	b.Press("Show")
 }
 
-// markup is a text that would do harm as markup; the endpoint sends it back.
+// markup is a text that changes the page if the console renders it as markup. The endpoint returns it in
+// its answers.
 const markup = `<img src=x onerror=document.title='harm'><b>Gate</b>`
 
-// TestConsoleShowsExplainsAndReplays drives the console as an operator does.
+// TestConsoleShowsExplainsAndReplays checks the views for deliveries, events, relays, rules and accounts.
 func TestConsoleShowsExplainsAndReplays(t *testing.T) {
 	t.Parallel()
 	b := e2e.NewBrowser(t)
@@ -41,27 +42,27 @@ func TestConsoleShowsExplainsAndReplays(t *testing.T) {
 	for _, m := range [][2]string{{"447800055501", markup}, {"447800020001", "This one arrives"}, {"4490", "Nobody takes " + markup}} {
 		g.As("acme-all-0123456").Post("/inbound/sms/json", fmt.Sprintf(`{"id":"to-%s","from":"447700900123","to":"%s","text":"%s"}`, m[0], m[0], m[1])).Mentions(t, 200, "id")
 	}
-	dead := g.AwaitDelivery("g-get", "dead").ID
+	deadID := g.AwaitDelivery("g-get", "dead").ID
 	g.AwaitDelivery("v-post", "delivered")
 	g.AwaitProcessed()
 
 	b.Open(g.URL() + "/console")
-	signIn(b)
-	openDead(b, dead)
+	checkSignIn(b)
+	checkDeadDelivery(b, deadID)
 	corrected.Store(true)
-	replay(b, sink, dead)
-	events(b)
-	explainAndTry(b, g)
-	rulesAndAlarms(b, g)
-	accounts(b, g)
+	checkReplay(b, sink, deadID)
+	checkEvents(b)
+	checkExplainAndTry(b, g)
+	checkRulesAndAlarms(b, g)
+	checkAccounts(b, g)
 	if !b.Holds(`document.title !== "harm" && document.images.length === 0`) {
-		t.Error("the message became markup")
+		t.Error("the console rendered the message as markup")
 	}
 	b.ExpectNoProblems("status of 401", "status of 422")
 }
 
-// signIn is refused with a wrong token, and sees the back ends with the right one.
-func signIn(b *e2e.Browser) {
+// checkSignIn signs in with a wrong token, which is refused, and with the admin token.
+func checkSignIn(b *e2e.Browser) {
 	b.Write("#token", "wrong"+kb.Enter)
 	b.AwaitText("Admin token refused.")
 	b.SignIn()
@@ -71,12 +72,12 @@ func signIn(b *e2e.Browser) {
 	b.AwaitCondition("the token is stored in the tab only", `sessionStorage.length === 1 && localStorage.length === 0 && document.cookie === ""`)
 }
 
-// openDead finds the dead delivery, sees its attempt, also after a reload, and its
-// whole way.
-func openDead(b *e2e.Browser, id string) {
+// checkDeadDelivery opens the dead delivery, also after a reload of the page, and the timeline of its
+// message.
+func checkDeadDelivery(b *e2e.Browser, id string) {
 	b.Press("Deliveries")
-	choose(b, "state", "dead")
-	b.AwaitCondition("only what is dead is listed", `(document.querySelector(".listing")?.innerText.includes("g-get") ?? false) && !document.body.innerText.includes("v-post")`)
+	applyFilter(b, "state", "dead")
+	b.AwaitCondition("only dead deliveries are listed", `(document.querySelector(".listing")?.innerText.includes("g-get") ?? false) && !document.body.innerText.includes("v-post")`)
 	b.Click("#open-" + id)
 	b.AwaitText("Attempts", "404", "answered 404 Not Found", "no: "+markup)
 	b.Do(chromedp.Reload())
@@ -87,9 +88,9 @@ func openDead(b *e2e.Browser, id string) {
 	b.AwaitText("Replay this delivery")
 }
 
-// replay sends it again, now that the endpoint works, and sees it arrive; what
-// has arrived is not sent a second time without a word.
-func replay(b *e2e.Browser, sink *e2e.Sink, id string) {
+// checkReplay replays the dead delivery after the endpoint was repaired. Before a replay of delivered
+// deliveries, the console asks for a confirmation.
+func checkReplay(b *e2e.Browser, sink *e2e.Sink, id string) {
 	b.Press("Replay all failed that match")
 	b.AwaitText("Send 1 delivery again?", "Every failed delivery that matches the filters")
 	b.Press("Cancel")
@@ -100,8 +101,8 @@ func replay(b *e2e.Browser, sink *e2e.Sink, id string) {
 	b.AwaitText("Send 1 delivery again?")
 	b.Press("Replay 1")
 	b.AwaitText("1 delivery is queued again.", "No deliveries match the filters.")
-	if again := sink.Await(b.T, "/get/447700900123/in", 2); again.Query.Get("m") != markup {
-		b.T.Errorf("the endpoint got %q", again.Query.Get("m"))
+	if request := sink.Await(b.T, "/get/447700900123/in", 2); request.Query.Get("m") != markup {
+		b.T.Errorf("message at the endpoint = %q, want %q", request.Query.Get("m"), markup)
 	}
 	b.Press("Clear")
 	row := fmt.Sprintf(`document.getElementById("open-%s")?.closest("tr").innerText.includes("Delivered") ?? false`, id)
@@ -111,19 +112,19 @@ func replay(b *e2e.Browser, sink *e2e.Sink, id string) {
 	b.AwaitText("Send 2 deliveries again?", "2 of them have arrived already")
 	b.Press("Cancel")
 	if n := len(sink.Requests("/get/447700900123/in")); n != 2 {
-		b.T.Errorf("the endpoint was asked %d times", n)
+		b.T.Errorf("requests at the endpoint = %d, want 2", n)
 	}
 }
 
-// events shows the unrouted event, reports a mistake in a filter, and replays.
-func events(b *e2e.Browser) {
+// checkEvents filters the events, opens the unrouted event and replays it.
+func checkEvents(b *e2e.Browser) {
 	b.Press("Events")
 	b.AwaitText("Select all on this page")
 	b.Press("More filters")
 	b.Write("input[name=device]", strings.Repeat("x", 5)+kb.Enter)
 	b.AwaitText("No events match the filters.")
 	b.Press("Clear")
-	choose(b, "state", "unrouted")
+	applyFilter(b, "state", "unrouted")
 	b.AwaitText("no relay of account 1 for 4490", "Replay all that match")
 	b.Click("button.open")
 	b.AwaitText("Nobody takes " + markup)
@@ -137,8 +138,8 @@ func events(b *e2e.Browser) {
 	b.AwaitText("1 event is processed again.")
 }
 
-// explainAndTry asks which relay takes a number, and what a payload says.
-func explainAndTry(b *e2e.Browser, g *e2e.Gateway) {
+// checkExplainAndTry explains the relay of a number, and decodes a payload.
+func checkExplainAndTry(b *e2e.Browser, g *e2e.Gateway) {
 	b.Open(g.URL() + "/console#explain")
 	b.Write("input[name=to]", "447800055501"+kb.Enter)
 	b.AwaitText("Taken by the geographic relay g-get of account acme: it has the prefix 4478000.", "GET request", "/get/447700900123/in?m=Test")
@@ -151,8 +152,8 @@ func explainAndTry(b *e2e.Browser, g *e2e.Gateway) {
 	b.AwaitText("temperature_1", "27.2")
 }
 
-// createWarmAlarm has a device raise an alarm of a rule. Names of rules are the account's, so
-// they may hold markup as well.
+// createWarmAlarm creates a rule and posts a reading that raises an alarm of the rule. The name of the
+// rule is markup, because accounts choose the names.
 func createWarmAlarm(g *e2e.Gateway) {
 	g.T.Helper()
 	g.Admin().Put("/admin/inventory", `{"sensor_types":[{"id":"temperature","name":"Temperature","metric_units":"°C"}],"accounts":[{"name":"acme",
@@ -165,9 +166,8 @@ func createWarmAlarm(g *e2e.Gateway) {
 	g.AwaitProcessed()
 }
 
-// rulesAndAlarms finds the alarm that a rule raised, acknowledges it with a note, and
-// tries the rule.
-func rulesAndAlarms(b *e2e.Browser, g *e2e.Gateway) {
+// checkRulesAndAlarms opens the alarm of a rule, acknowledges the alarm with a note, and tries the rule.
+func checkRulesAndAlarms(b *e2e.Browser, g *e2e.Gateway) {
 	createWarmAlarm(g)
 	b.Press("Rules")
 	b.AwaitText("values.temperature > 30", "Enabled", "<b>Gate</b>", "acme")
@@ -188,7 +188,7 @@ func rulesAndAlarms(b *e2e.Browser, g *e2e.Gateway) {
 	}
 	g.As("acme-all-0123456").Get("/iot/alarms").Decode(b.T, &list)
 	if len(list.Data) != 1 || list.Data[0].Note != "The window is open" || list.Data[0].By != "operator" {
-		b.T.Errorf("over REST: %+v", list.Data)
+		b.T.Errorf("alarms over REST = %+v, want one with the note, acknowledged by operator", list.Data)
 	}
 	b.Press("Try its rule")
 	b.AwaitText("Effect", "Raised", "when holds", "Mail to ops@example.com")
@@ -197,8 +197,9 @@ func rulesAndAlarms(b *e2e.Browser, g *e2e.Gateway) {
 	b.AwaitText("The rule must be a JSON object")
 }
 
-// accounts shows what one has sent and what was declared, and ends.
-func accounts(b *e2e.Browser, g *e2e.Gateway) {
+// checkAccounts opens the messages, the credit and the relays of an account and the inventory, and signs
+// out.
+func checkAccounts(b *e2e.Browser, g *e2e.Gateway) {
 	e2e.CustomerOf(g).Post("/v2/sms/send", `{"destinations":["447700909001"],"message":"Hello"}`).Mentions(b.T, 200, "id")
 	b.Press("Messages")
 	b.AwaitText("447700909001", "Hello")
@@ -220,5 +221,5 @@ func accounts(b *e2e.Browser, g *e2e.Gateway) {
 	b.AwaitText("g-get", "masked:")
 	b.Press("Sign out")
 	b.AwaitText("Admin token")
-	b.AwaitCondition("the token is gone after signing out", `sessionStorage.length === 0`)
+	b.AwaitCondition("the token is deleted after the sign-out", `sessionStorage.length === 0`)
 }

@@ -12,26 +12,25 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// opened signs a browser in at a gateway's console.
-func opened(b *e2e.Browser, g *e2e.Gateway) {
+// openDevices signs in at the console of a gateway, and opens the list of devices.
+func openDevices(b *e2e.Browser, g *e2e.Gateway) {
 	b.T.Helper()
 	b.Open(g.URL() + "/console")
 	b.SignIn()
 	b.Press("Devices")
 }
 
-// TestConsoleShowsDevices drives the console as somebody does who looks for a device
-// and for what it measured.
+// TestConsoleShowsDevices searches for a device, and opens its charts, alarms, settings and events.
 func TestConsoleShowsDevices(t *testing.T) {
 	t.Parallel()
 	b := e2e.NewBrowser(t)
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "inventory.yaml"))
-	opened(b, g)
+	openDevices(b, g)
 	b.AwaitText("No devices yet.", "Add device")
 	acme := g.As("acme-all-0123456")
 	for n := range 30 {
-		at := time.Now().Add(-time.Duration(n) * time.Minute).UTC().Format(time.RFC3339)
-		acme.Post("/webhooks/generic/shed?decoder_id=sent", fmt.Sprintf(`{"time":%q,"temperature":%d}`, at, 20+n%7)).Mentions(t, 200, "temperature")
+		readAt := time.Now().Add(-time.Duration(n) * time.Minute).UTC().Format(time.RFC3339)
+		acme.Post("/webhooks/generic/shed?decoder_id=sent", fmt.Sprintf(`{"time":%q,"temperature":%d}`, readAt, 20+n%7)).Mentions(t, 200, "temperature")
 	}
 	acme.Post("/webhooks/lorawan?decoder_id=lpp&event=up", e2e.Fixture(t, "chirpstack/up.json")).Is(t, 200, "")
 	g.AwaitProcessed()
@@ -65,13 +64,13 @@ func TestConsoleShowsDevices(t *testing.T) {
 	b.Press("Timeline")
 	b.AwaitText("received", "reading")
 	if !b.Holds(`document.title !== "harm" && document.images.length === 0`) {
-		t.Error("the name became markup")
+		t.Error("the console rendered the name as markup")
 	}
 	b.ExpectNoProblems()
 }
 
-// TestConsoleCorrectsADecoder drives the console as somebody does whose decoder is broken:
-// it is found by its failures, corrected, tried, saved, and history is replayed with it.
+// TestConsoleCorrectsADecoder opens a decoder that fails, corrects, tries and saves the decoder, and
+// replays its frames.
 func TestConsoleCorrectsADecoder(t *testing.T) {
 	t.Parallel()
 	b := e2e.NewBrowser(t)
@@ -79,7 +78,7 @@ func TestConsoleCorrectsADecoder(t *testing.T) {
 	acme := g.As("acme-all-0123456")
 	acme.Post("/webhooks/lorawan?decoder_id=torn&event=up", e2e.Fixture(t, "chirpstack/up.json")).Is(t, 200, "")
 	g.AwaitProcessed()
-	opened(b, g)
+	openDevices(b, g)
 	b.Press("Decoders")
 	b.AwaitText("Parking space", "acme", "Fails", "no device uses it")
 	b.Press("Parking space")

@@ -9,11 +9,11 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestConsoleInAnOutage stops each back end while the operator looks: the page says
-// which is down and since when, the token still signs in, and what can be read is.
-func TestConsoleInAnOutage(t *testing.T) {
+// TestConsoleWorksInAnOutage stops each back end. The console shows the back end and the beginning of the
+// outage, the admin token still signs in, and the console shows the data that can be read.
+func TestConsoleWorksInAnOutage(t *testing.T) {
 	t.Parallel()
-	shows := map[string][]string{ // what the events' page shows
+	wantTexts := map[string][]string{ // texts on the page of events
 		"PostgreSQL": {"The database does not answer", "Unknown", "shed"}, "Redis": {"Done", "shed"}, "InfluxDB": {"Done", "shed"},
 	}
 	s := e2e.OwnServers(t)
@@ -36,20 +36,20 @@ func TestConsoleInAnOutage(t *testing.T) {
 			b.SignIn()
 			b.AwaitText("is down since", "Received, per minute")
 			b.Press("Events")
-			b.AwaitText(shows[server.Name]...)
+			b.AwaitText(wantTexts[server.Name]...)
 
 			server.Start(t, s)
 			b.Press("Overview")
 			b.AwaitText("Back ends ready")
-			b.AwaitCondition("nothing is stale any more", `document.querySelector(".stale, .outage") === null`)
+			b.AwaitCondition("no part of the page is stale", `document.querySelector(".stale, .outage") === null`)
 			b.ExpectNoProblems("status of 503")
 		})
 	}
 }
 
-// TestConsoleIsLive sees a row appear in a list and traffic in a chart, also after a
-// restart, from an empty data directory.
-func TestConsoleIsLive(t *testing.T) {
+// TestConsoleRefreshesItself waits for a new row in a list and for traffic in a chart. The traffic is not
+// lost in a kill.
+func TestConsoleRefreshesItself(t *testing.T) {
 	t.Parallel()
 	g := e2e.NewGateway(t, e2e.Embedded(), e2e.Fixture(t, "inventory.yaml"))
 	g.Spawn()
@@ -61,13 +61,13 @@ func TestConsoleIsLive(t *testing.T) {
 	b.AwaitText("uplink of shed", "acme", "new")
 	b.Press("Overview")
 	b.AwaitText("Received, per minute", "Counted by this gateway")
-	relaytest.Eventually(t, "the frame is in the chart's data", func() (any, bool) { return traffic(g, "uplink"), traffic(g, "uplink") == 1 })
+	relaytest.Eventually(t, "the frame is in the chart's data", func() (any, bool) { return trafficCount(g, "uplink"), trafficCount(g, "uplink") == 1 })
 	b.AwaitCondition("three charts are drawn", `document.querySelectorAll("figure.chart canvas").length === 3`)
 	b.Open("about:blank")
 	g.Kill()
 	g.Spawn()
-	if n := traffic(g, "uplink"); n != 1 {
-		t.Errorf("after a kill the chart has %d frames", n)
+	if n := trafficCount(g, "uplink"); n != 1 {
+		t.Errorf("frames in the chart after a kill = %d, want 1", n)
 	}
 	if _, err := os.Stat(filepath.Join(g.DataDir(), e2e.TrafficFile)); err != nil {
 		t.Error(err)
@@ -76,8 +76,8 @@ func TestConsoleIsLive(t *testing.T) {
 	b.ExpectNoProblems("ERR_CONNECTION")
 }
 
-// traffic is how many of a series the gateway counted in the last hour.
-func traffic(g *e2e.Gateway, series string) (sum int) {
+// trafficCount returns the sum of a series of the last hour.
+func trafficCount(g *e2e.Gateway, series string) (sum int) {
 	g.T.Helper()
 	var got struct {
 		Data struct {

@@ -10,8 +10,8 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/e2e"
 )
 
-// TestConsoleEditsAndExplainsARelay drives the console as an operator does who sends a
-// customer's messages to another endpoint, after a viewer has looked.
+// TestConsoleEditsAndExplainsARelay opens a relay as a viewer, and changes the endpoint of the relay as an
+// operator.
 func TestConsoleEditsAndExplainsARelay(t *testing.T) {
 	t.Parallel()
 	b, sink := e2e.NewBrowser(t), e2e.NewSink(t, nil)
@@ -24,8 +24,8 @@ func TestConsoleEditsAndExplainsARelay(t *testing.T) {
 	b.AwaitText("g-get", "4478000", "paths are hidden from your role")
 	b.Click(`a[href*="id=g-hole"]`)
 	b.AwaitText("Relay g-hole", "Declared by")
-	if seen := b.Text(); strings.Contains(seen, "Save") || strings.Contains(seen, "Try this message") {
-		t.Errorf("the viewer is offered to change it: %s", seen)
+	if text := b.Text(); strings.Contains(text, "Save") || strings.Contains(text, "Try this message") {
+		t.Errorf("page for a viewer = %s, want no buttons for changes", text)
 	}
 	b.Press("Sign out vera")
 
@@ -40,7 +40,7 @@ func TestConsoleEditsAndExplainsARelay(t *testing.T) {
 	b.Write("textarea[name=parameters]", "http://10.0.0.1/")
 	b.Press("Save")
 	b.AwaitText("Not saved. See the marked fields.")
-	b.AwaitCondition("the refusal stands beside the parameters", `document.activeElement.name === "parameters" && document.activeElement.getAttribute("aria-invalid") === "true" && document.querySelector(".problem").textContent !== ""`)
+	b.AwaitCondition("the refusal is next to the parameters", `document.activeElement.name === "parameters" && document.activeElement.getAttribute("aria-invalid") === "true" && document.querySelector(".problem").textContent !== ""`)
 	b.Set("textarea[name=parameters]", sink.URL+"/corrected?m=%m")
 	b.Write("input[name=filter]", `text startsWith "A"`)
 	b.Press("Save")
@@ -54,8 +54,8 @@ func TestConsoleEditsAndExplainsARelay(t *testing.T) {
 	b.AwaitText("No relay takes it", "does not hold")
 
 	g.As("acme-all-0123456").Post("/inbound/sms/json", `{"id":"m1","from":"447700900123","to":"447800312345","text":"Alarm"}`).Mentions(t, 200, "id")
-	if got := sink.Await(t, "/corrected", 1); got.Query.Get("m") != "Alarm" {
-		t.Errorf("the endpoint got %q", got.Query.Get("m"))
+	if request := sink.Await(t, "/corrected", 1); request.Query.Get("m") != "Alarm" {
+		t.Errorf("message at the endpoint = %q, want Alarm", request.Query.Get("m"))
 	}
 	g.Admin().Get("/admin/audit?operation=patchGeographicRelay&outcome=done").Mentions(t, 200, `"actor":"oscar"`)
 	g.Admin().Get("/admin/audit?operation=patchGeographicRelay&outcome=done").Mentions(t, 200, `"target":"g-hole"`)

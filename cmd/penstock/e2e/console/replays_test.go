@@ -9,8 +9,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// replayBy opens the dialog of replays and limits the replay by one field.
-func replayBy(b *e2e.Browser, field, value string) {
+// openReplay opens the dialog for replays, and limits the replay by one field.
+func openReplay(b *e2e.Browser, field, value string) {
 	b.T.Helper()
 	b.Press("Replay by cause…")
 	b.AwaitCondition("relays are offered", `(document.querySelector("dialog select[name=relay]")?.options.length ?? 0) > 1`)
@@ -18,8 +18,8 @@ func replayBy(b *e2e.Browser, field, value string) {
 	b.Press("Continue")
 }
 
-// TestConsoleReplaysByRelayAndByReason replays the messages that a new relay takes, and those
-// that failed for one reason. The other messages stay as they are.
+// TestConsoleReplaysByRelayAndByReason replays the messages that a new relay takes, and the messages that
+// failed for one reason. The other messages do not change.
 func TestConsoleReplaysByRelayAndByReason(t *testing.T) {
 	t.Parallel()
 	b, sink := e2e.NewBrowser(t), e2e.NewSink(t, nil)
@@ -29,35 +29,35 @@ func TestConsoleReplaysByRelayAndByReason(t *testing.T) {
 		acme.Post("/inbound/sms/json", fmt.Sprintf(`{"id":"m%d","from":"447700900123","to":"%s","text":"to %[2]s"}`, i, number)).Mentions(t, 200, "id")
 	}
 	g.AwaitProcessed()
-	unrouted := func() (reasons []string) {
+	unroutedReasons := func() (reasons []string) {
 		for _, e := range g.Events("kind=sms&state=unrouted") {
 			reasons = append(reasons, e.Reason)
 		}
 		return reasons
 	}
-	relaytest.Equal(t, "the number of messages without a relay", len(unrouted()), 3)
+	relaytest.Equal(t, "the number of messages without a relay", len(unroutedReasons()), 3)
 	var created struct{ Data struct{ ID any } }
 	acme.Post("/v2/sms-relay/geo", fmt.Sprintf(`{"prefix":"4491","action":"http_get","parameters":["%s/new?d=%%d"]}`, sink.URL)).Decode(t, &created)
 
 	b.Open(g.URL() + "/console#events")
 	b.SignIn()
 	b.AwaitText("no relay of account 1 for 449200000001")
-	replayBy(b, "relay", fmt.Sprint(created.Data.ID))
+	openReplay(b, "relay", fmt.Sprint(created.Data.ID))
 	b.AwaitText("Replay 2 events?")
 	b.Press("Replay 2")
 	b.AwaitText("2 events are processed again.", "2 deliveries created.")
-	got := make(map[string]bool)
+	numbers := make(map[string]bool)
 	relaytest.Eventually(t, "the new relay has both messages", func() (any, bool) {
 		for _, request := range sink.Requests("/new") {
-			got[request.Query.Get("d")] = true
+			numbers[request.Query.Get("d")] = true
 		}
-		return got, len(got) == 2
+		return numbers, len(numbers) == 2
 	})
-	relaytest.Equal(t, "what is without a relay", strings.Join(unrouted(), ", "), "no relay of account 1 for 449200000001")
+	relaytest.Equal(t, "the reasons of messages without a relay", strings.Join(unroutedReasons(), ", "), "no relay of account 1 for 449200000001")
 
-	replayBy(b, "reason", "for 4491")
+	openReplay(b, "reason", "for 4491")
 	b.AwaitText("No event matches.")
-	replayBy(b, "reason", "for 4492")
+	openReplay(b, "reason", "for 4492")
 	b.AwaitText("Replay 1 event?")
 	b.Press("Replay 1")
 	b.AwaitText("1 event is processed again.")
@@ -65,8 +65,8 @@ func TestConsoleReplaysByRelayAndByReason(t *testing.T) {
 	b.ExpectNoProblems()
 }
 
-// TestConsoleResendsALostPart sends a message of two parts: one is not delivered, the carrier's
-// answer to the other is lost. Only the lost part is sent again, without a charge.
+// TestConsoleResendsALostPart sends a message of two parts: one part is not delivered, and the carrier's
+// answer to the other part is lost. Only the lost part is sent again, without a charge.
 func TestConsoleResendsALostPart(t *testing.T) {
 	t.Parallel()
 	const number = "447700900116"
@@ -81,7 +81,7 @@ func TestConsoleResendsALostPart(t *testing.T) {
 	b.Open(g.URL() + "/console#messages")
 	b.SignIn()
 	b.AwaitText("Unknown 1 of 2", "Undelivered 1 of 2")
-	choose(b, "state", "unknown")
+	applyFilter(b, "state", "unknown")
 	b.AwaitCondition("the message is found by its lost part", `document.querySelectorAll(".listing tbody tr:not(.detail)").length === 1`)
 	b.Click("button.open")
 	b.AwaitText("Not delivered: ", "Send again as a new message", "Nothing is charged. The phone may receive them twice.")
@@ -96,13 +96,13 @@ func TestConsoleResendsALostPart(t *testing.T) {
 	b.AwaitText("1 part is sent again.", "No messages match the filters.")
 	b.Press("Clear")
 	b.AwaitText("Delivered 1 of 2", "Undelivered 1 of 2")
-	submitted := 0
+	submissions := 0
 	for _, e := range peer.Events() {
 		if e.Submitted == number {
-			submitted++
+			submissions++
 		}
 	}
-	relaytest.Equal(t, "the number of parts that the carrier got", submitted, 3)
+	relaytest.Equal(t, "the number of submissions to the carrier", submissions, 3)
 	acme.Get("/v2/sms/credit").Is(t, 200, `{"data":{"credit":98}}`)
 	b.ExpectNoProblems()
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/e2e"
 )
 
-// signInAs signs a user in on the page.
+// signInAs signs in as a user.
 func signInAs(b *e2e.Browser, name string) {
 	b.T.Helper()
 	b.AwaitText("Sign in with the token")
@@ -21,16 +21,16 @@ func signInAs(b *e2e.Browser, name string) {
 
 const changedPassword = "a correct battery, stapled"
 
-// sharesOneAccount signs a user of one account in, who sees no other one.
-func sharesOneAccount(b *e2e.Browser, g *e2e.Gateway) {
+// checkUserOfAnAccount signs in as a user of one account, who must not see other accounts.
+func checkUserOfAnAccount(b *e2e.Browser, g *e2e.Gateway) {
 	g.AddUser("carla", "account", `"acme"`)
 	g.As("acme-all-0123456").Post("/webhooks/generic/shed?decoder_id=sent", `{"temperature":21}`).Mentions(b.T, 200, "21")
 	g.AwaitProcessed()
 	signInAs(b, "carla")
 	b.Open(g.URL() + "/console#devices")
 	b.AwaitText("shed", "acme")
-	if seen := b.Text(); strings.Contains(seen, "Overview") || strings.Contains(seen, "globex") {
-		b.T.Errorf("the account's user is offered more than its account: %s", seen)
+	if text := b.Text(); strings.Contains(text, "Overview") || strings.Contains(text, "globex") {
+		b.T.Errorf("page for a user of one account = %s, want only data of the account", text)
 	}
 	b.Click("tbody a")
 	b.AwaitText("21 °C", "band from minimum to maximum")
@@ -40,8 +40,8 @@ func sharesOneAccount(b *e2e.Browser, g *e2e.Gateway) {
 	}
 }
 
-// TestConsoleKnowsUsers signs in as an admin, a viewer and an operator.
-func TestConsoleKnowsUsers(t *testing.T) {
+// TestConsoleShowsEachRoleItsViews signs in as an admin, a viewer, an operator and a user of one account.
+func TestConsoleShowsEachRoleItsViews(t *testing.T) {
 	t.Parallel()
 	b := e2e.NewBrowser(t)
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"))
@@ -59,7 +59,7 @@ func TestConsoleKnowsUsers(t *testing.T) {
 	signInAs(b, "root")
 	b.AwaitCondition("scripts cannot read the session", `sessionStorage.length === 0 && Object.values(localStorage).join() === "1" && document.cookie === ""`)
 	b.Do(chromedp.Reload())
-	b.AwaitText("Sign out root") // the cookie goes on
+	b.AwaitText("Sign out root") // the session continues
 	b.Press("Users")
 	b.AwaitText("oscar", "operator", "never")
 	b.Press("Add user")
@@ -75,10 +75,10 @@ func TestConsoleKnowsUsers(t *testing.T) {
 	b.AwaitText("Unrouted")
 	b.Click("button.open")
 	if strings.Contains(b.Text(), "Meet me at noon") {
-		t.Error("the viewer reads the text")
+		t.Error("the page for a viewer contains the text of a message")
 	}
-	if seen := b.Text(); strings.Contains(seen, "Replay") || strings.Contains(seen, "Users") || strings.Contains(seen, "Inventory") {
-		t.Errorf("the viewer is offered what it may not do: %s", seen)
+	if text := b.Text(); strings.Contains(text, "Replay") || strings.Contains(text, "Users") || strings.Contains(text, "Inventory") {
+		t.Errorf("page for a viewer = %s, want no operations of other roles", text)
 	}
 	b.Open(g.URL() + "/console#users")
 	b.AwaitText("The role viewer may not do this; it takes admin.")
@@ -100,6 +100,6 @@ func TestConsoleKnowsUsers(t *testing.T) {
 	b.Click("button.open")
 	b.AwaitText("Meet me at noon", "Replay this event")
 	b.Press("Sign out oscar")
-	sharesOneAccount(b, g)
+	checkUserOfAnAccount(b, g)
 	b.ExpectNoProblems("status of 401", "status of 403")
 }

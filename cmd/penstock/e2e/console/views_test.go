@@ -12,14 +12,13 @@ import (
 	"github.com/penstock/penstock/relay/ledger"
 )
 
-// TestEveryViewIsAccessible opens every view at desktop width in light and at phone width in dark:
-// axe finds nothing serious, the page is not wider than the screen, and the browser has
-// nothing to complain of.
+// TestEveryViewIsAccessible opens every view on a wide light screen and on a narrow dark screen. axe finds
+// no serious violation, the page is not wider than the screen, and the browser reports no problem.
 func TestEveryViewIsAccessible(t *testing.T) {
 	t.Parallel()
 	axe := e2e.Axe(t)
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"))
-	views := fillForViews(g)
+	views := createRecordsForViews(g)
 	b := e2e.NewBrowser(t)
 	b.Open(g.URL() + "/console")
 	b.AwaitText("Sign in with the token")
@@ -29,31 +28,31 @@ func TestEveryViewIsAccessible(t *testing.T) {
 	for _, v := range views {
 		b.Do(chromedp.EmulateViewport(1280, 900))
 		b.Open(g.URL() + "/console#" + v.address)
-		b.AwaitText(v.shows...)
+		b.AwaitText(v.wantTexts...)
 		b.Inspect(v.name, axe)
 	}
 	b.ExpectNoProblems()
 }
 
-// view is a page of the console that has something to show.
+// view is a page of the console, with texts that it must show.
 type view struct {
 	name, address string
-	shows         []string
+	wantTexts     []string
 }
 
-// fillForViews gives the gateway something for every view and returns the views.
-func fillForViews(g *e2e.Gateway) []view {
+// createRecordsForViews creates records for every view, and returns the views.
+func createRecordsForViews(g *e2e.Gateway) []view {
 	g.T.Helper()
 	acme := g.As("acme-all-0123456")
 	for n := range 20 {
-		at := time.Now().Add(-time.Duration(n) * 7 * time.Minute).UTC().Format(time.RFC3339)
-		acme.Post("/webhooks/generic/shed?decoder_id=sent", fmt.Sprintf(`{"time":%q,"temperature":%d}`, at, 20+n%7)).Mentions(g.T, 200, "temperature")
+		readAt := time.Now().Add(-time.Duration(n) * 7 * time.Minute).UTC().Format(time.RFC3339)
+		acme.Post("/webhooks/generic/shed?decoder_id=sent", fmt.Sprintf(`{"time":%q,"temperature":%d}`, readAt, 20+n%7)).Mentions(g.T, 200, "temperature")
 	}
 	acme.Post("/webhooks/lorawan?decoder_id=lpp&event=up", e2e.Fixture(g.T, "chirpstack/up.json")).Is(g.T, 200, "")
 	acme.Post("/inbound/sms/json", `{"id":"m1","from":"447700900123","to":"4490","text":"Nobody takes it"}`).Mentions(g.T, 200, "id")
 	acme.Post("/inbound/sms/json", `{"id":"m2","from":"447700900123","to":"447800012345","text":"A relay takes it"}`).Mentions(g.T, 200, "id")
 	e2e.CustomerOf(g).Post("/v2/sms/send", `{"destinations":["447700909001"],"message":"`+strings.Repeat("Long ", 60)+`"}`).Mentions(g.T, 200, "id")
-	used(g)
+	postUsage(g)
 	g.AwaitProcessed()
 	g.AwaitJob(e2e.CustomerOf(g).Post("/v3/mno/8944000000000000012/suspend", ""))
 	g.Admin().Put("/admin/inventory", `{"document":"rules","accounts":[{"name":"acme","rules":[{"id":"warm","name":"Too warm","on":"reading","when":"values.temperature > 22",
@@ -106,13 +105,13 @@ func fillForViews(g *e2e.Gateway) []view {
 	}
 }
 
-// used has records of a month of a SIM.
-func used(g *e2e.Gateway) {
+// postUsage posts usage records of 25 days for a SIM.
+func postUsage(g *e2e.Gateway) {
 	g.T.Helper()
 	lines := []string{"id,iccid,start_time,type,bytes,duration"}
 	for day := range 25 {
-		at := time.Now().Add(-time.Duration(day) * 24 * time.Hour).UTC().Format(time.RFC3339)
-		lines = append(lines, fmt.Sprintf("d%d,%s,%s,data,%d,60", day, e2e.ActiveSIM, at, (1<<30)/(day+1)), fmt.Sprintf("s%d,%s,%s,sms,,", day, e2e.ActiveSIM, at))
+		startTime := time.Now().Add(-time.Duration(day) * 24 * time.Hour).UTC().Format(time.RFC3339)
+		lines = append(lines, fmt.Sprintf("d%d,%s,%s,data,%d,60", day, e2e.ActiveSIM, startTime, (1<<30)/(day+1)), fmt.Sprintf("s%d,%s,%s,sms,,", day, e2e.ActiveSIM, startTime))
 	}
 	g.As("acme-all-0123456").With("Content-Type", "text/csv").Post("/inbound/cdr/sim", strings.Join(lines, "\n")+"\n").Mentions(g.T, 200, `"refused":0`)
 }
@@ -151,7 +150,7 @@ accounts:
 	for n := range rows {
 		acme.Post(fmt.Sprintf("/webhooks/generic/device-%d?decoder_id=sent", n), `{"temperature":31}`).Mentions(t, 200, "31")
 		acme.Post("/inbound/sms/json", fmt.Sprintf(`{"id":"m%[1]d","from":"447700900123","to":"4478%03[1]d","text":"Hello"}`, n)).Mentions(t, 200, "id")
-		if n%4 == 0 { // hashing their passwords takes long
+		if n%4 == 0 { // hashing a password takes long
 			g.AddUser(fmt.Sprintf("user-%d", n), "viewer", "")
 		}
 	}

@@ -24,8 +24,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// apiPages returns the pages of docs/api whose commands are run. Each has headings for the
-// operations of the given contracts.
+// apiPages returns the pages of docs/api with commands that the tests run. A page has headings for the
+// operations of its contracts.
 func apiPages() map[string][][]byte {
 	return map[string][][]byte{
 		"iot": {iotapi.OpenAPI()}, "webhooks": {uplink.OpenAPI()}, "carriers": {carrier.OpenAPI()},
@@ -34,9 +34,9 @@ func apiPages() map[string][][]byte {
 	}
 }
 
-// ofPage reports whether a page must show a path of its contracts. Relays have a page of their
-// own, relays.md; call records are on the page messaging, and SIM records on the page sims.
-func ofPage(name, path string) bool {
+// isOnPage reports whether a page must show a path of its contracts. Relays are on the page relays, call
+// records are on the page messaging, and SIM records are on the page sims.
+func isOnPage(name, path string) bool {
 	switch name {
 	case "messaging":
 		return !strings.HasPrefix(path, "/v2/sms-relay/") && path != "/inbound/cdr/sim"
@@ -55,7 +55,7 @@ func TestAPIPagesShowEveryOperation(t *testing.T) {
 				doc, err := openapi.Load(source)
 				relaytest.NoError(t, err)
 				for path, item := range doc.Paths.Map() {
-					if !ofPage(name, path) {
+					if !isOnPage(name, path) {
 						continue
 					}
 					for method := range item.Operations() {
@@ -71,14 +71,14 @@ func TestAPIPagesShowEveryOperation(t *testing.T) {
 			slices.Sort(want)
 			slices.Sort(got)
 			if !slices.Equal(got, want) {
-				t.Errorf("docs/api/%s.md has headings for\n%q\nbut the contract has\n%q", name, got, want)
+				t.Errorf("headings of docs/api/%s.md = %q\nwant the operations of the contract: %q", name, got, want)
 			}
 		})
 	}
 }
 
-// TestAPIPagesKeepTheirPromises runs each page's commands on a gateway without configuration,
-// as TestReadmeKeepsItsPromises runs those of the README.
+// TestAPIPagesKeepTheirPromises runs the commands of each page on a gateway without configuration, and
+// compares the output with the page.
 func TestAPIPagesKeepTheirPromises(t *testing.T) {
 	t.Parallel()
 	for name := range apiPages() {
@@ -89,7 +89,7 @@ func TestAPIPagesKeepTheirPromises(t *testing.T) {
 			}
 			r := newReader(t)
 			r.start(nil)
-			r.followAll(blocks)
+			r.runBlocks(blocks)
 		})
 	}
 }
@@ -141,7 +141,7 @@ func TestReferenceSendsRequests(t *testing.T) {
 	press(b, `[role="dialog"] button`, "Send post request")
 	b.AwaitText("200 OK", `"destination"`)
 	if b.Holds(`JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie]).includes("` + token + `")`) {
-		t.Error("the page stores the token")
+		t.Error("the page stores the token, want it only in memory")
 	}
 	checkSameOrigin(b)
 }
@@ -156,8 +156,8 @@ func press(b *e2e.Browser, selector, text string) {
 	})()`, selector, text))
 }
 
-// checkSameOrigin checks that the page loaded nothing from other hosts and that the browser
-// reported no problem, such as a violation of the content security policy.
+// checkSameOrigin checks that the page loaded no resources from other hosts, and that the browser reported
+// no problem, such as a violation of the content security policy.
 func checkSameOrigin(b *e2e.Browser) {
 	b.T.Helper()
 	names, err := chromedp.Run(b.Ctx, chromedp.Evaluate[string](

@@ -14,8 +14,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestGeneratedClientsWork follows docs/guides/clients.md: its commands generate a client
-// from the document of a gateway, and its programs print the records of the gateway.
+// TestGeneratedClientsWork runs docs/guides/clients.md: its commands generate clients from the OpenAPI
+// document of a gateway, and its programs print the records of the gateway.
 func TestGeneratedClientsWork(t *testing.T) {
 	t.Parallel()
 	chapters := strings.Split(e2e.RepositoryFile(t, "docs/guides/clients.md"), "\n## ")
@@ -29,12 +29,12 @@ func TestGeneratedClientsWork(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := followClientGuide(t, g, chapters[0], chapter)
 			if !slices.Equal(got, want) {
-				t.Errorf("the program printed\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+				t.Errorf("output of the program = %s\nwant %s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 			}
 		})
 	}
 	if languages < 3 {
-		t.Errorf("the guide has %d languages", languages)
+		t.Errorf("languages in the guide = %d, want at least 3", languages)
 	}
 }
 
@@ -52,7 +52,7 @@ func clientOutput(g *e2e.Gateway) []string {
 	e2e.CustomerOf(g).Get("/v3/mno").Decode(g.T, &sims)
 	g.As("acme-all-0123456").Get("/iot/devices").Decode(g.T, &devices)
 	if len(sims.Data) < 3 || len(devices.Data) != 2 {
-		g.T.Fatalf("there are %d SIMs and %d devices", len(sims.Data), len(devices.Data))
+		g.T.Fatalf("SIMs = %d, devices = %d, want at least 3 and 2", len(sims.Data), len(devices.Data))
 	}
 	lines := []string{"sent 447700900123 Hello"}
 	for _, sim := range sims.Data {
@@ -64,9 +64,9 @@ func clientOutput(g *e2e.Gateway) []string {
 	return append(lines, "refused 422 destinations")
 }
 
-// followClientGuide writes the files of a chapter, runs the commands in intro and those of the
-// chapter, and returns the lines that the last command prints. It skips commands that install
-// packages, which are installed already.
+// followClientGuide writes the files of a chapter, runs the commands of the introduction and of the
+// chapter, and returns the lines that the last command prints. It skips commands that install packages,
+// because the packages are already installed.
 func followClientGuide(t *testing.T, g *e2e.Gateway, intro, chapter string) []string {
 	t.Helper()
 	dir := t.TempDir()
@@ -87,9 +87,9 @@ func followClientGuide(t *testing.T, g *e2e.Gateway, intro, chapter string) []st
 		}
 		return string(stdout)
 	}
-	last := len(steps) - 1
-	run(strings.Join(steps[:last], "\n"))
-	return strings.Split(strings.TrimSpace(run(steps[last])), "\n")
+	lastIndex := len(steps) - 1
+	run(strings.Join(steps[:lastIndex], "\n"))
+	return strings.Split(strings.TrimSpace(run(steps[lastIndex])), "\n")
 }
 
 // shellLines returns the commands in the sh blocks of a text.
@@ -104,8 +104,8 @@ func isInstall(line string) bool {
 	return strings.HasPrefix(line, "go install ") || strings.HasPrefix(line, "npm install ") || strings.HasPrefix(line, "pip install ")
 }
 
-// clientTools links the modules of npm into a folder and returns the folder of installed
-// programs. It fails the test unless deploy/test-deps.sh installs what the chapter installs.
+// clientTools links the modules of npm into a folder, and returns the folder of installed programs. It
+// fails the test unless deploy/test-deps.sh installs the packages of the chapter.
 func clientTools(t *testing.T, dir, chapter string) string {
 	t.Helper()
 	tools := relaytest.Must(filepath.Abs(filepath.Join(e2e.Root(t), ".tools")))(t)
@@ -127,7 +127,7 @@ func clientTools(t *testing.T, dir, chapter string) string {
 				path = filepath.Join(tools, "bin", "oapi-codegen")
 			}
 			if _, err := os.Stat(path); err != nil {
-				notInstalled(t, module)
+				failNotInstalled(t, module)
 			}
 		}
 	}
@@ -135,19 +135,19 @@ func clientTools(t *testing.T, dir, chapter string) string {
 	return filepath.Join(tools, "bin")
 }
 
-// debianPython links the Python of Debian, whose modules make deps installs, into a folder.
+// debianPython links the Python of Debian with its modules into a folder.
 func debianPython(t *testing.T, dir string) {
 	t.Helper()
 	const python = "/usr/bin/python3"
 	if output, err := exec.CommandContext(t.Context(), python, "-c", "import certifi, dateutil, six, urllib3").CombinedOutput(); err != nil {
-		notInstalled(t, fmt.Sprintf("a module of Python: %v %s", err, output))
+		failNotInstalled(t, fmt.Sprintf("a module of Python: %v %s", err, output))
 	}
 	relaytest.NoError(t, os.Symlink(python, filepath.Join(dir, "python3")))
 }
 
-// notInstalled fails the test because a dependency is missing, or skips it if
+// failNotInstalled fails the test because a dependency is missing, or skips the test if
 // PENSTOCK_TEST_SKIP_REAL=1.
-func notInstalled(t *testing.T, dependency string) {
+func failNotInstalled(t *testing.T, dependency string) {
 	t.Helper()
 	if os.Getenv("PENSTOCK_TEST_SKIP_REAL") == "1" {
 		t.Skipf("skipped: PENSTOCK_TEST_SKIP_REAL=1 and not installed: %s", dependency)

@@ -1,4 +1,4 @@
-// Package documents tests the README, the guides and the pages of docs, end to end.
+// Package documents tests the README, the guides and the pages of docs end to end.
 package documents
 
 import (

@@ -12,18 +12,18 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestReadmeLeadsToAChart follows the README from its start, with an empty data
-// directory and nothing configured, to the chart of a reading in the browser.
+// TestReadmeLeadsToAChart runs the beginning of the README without configuration and with an empty data
+// directory, and opens the chart of the reading in the browser.
 func TestReadmeLeadsToAChart(t *testing.T) {
 	t.Parallel()
 	document, _, found := strings.Cut(e2e.RepositoryFile(t, "README.md"), "\n### Relay an SMS\n")
 	if !found || !strings.Contains(document, "<http://127.0.0.1:8080/console>") || !strings.Contains(document, "choose Devices, then\nboiler-1.") {
-		t.Fatal("README.md does not lead from the first frame to the console")
+		t.Fatal("README.md does not describe the console after the first frame")
 	}
 	b, r := e2e.NewBrowser(t), newReader(t)
-	r.followAll(readConsole(t, document))
+	r.runBlocks(readConsole(t, document))
 	token := relaytest.Must(os.ReadFile(filepath.Join(r.dir, "data", "admin-token")))(t)
-	b.Open(r.moved("http://127.0.0.1:8080/console"))
+	b.Open(r.replaceAddress("http://127.0.0.1:8080/console"))
 	b.Write("#token", strings.TrimSpace(string(token))+kb.Enter)
 	b.AwaitText("Back ends ready")
 	b.Press("Devices")

@@ -25,28 +25,28 @@ func TestReadConsole(t *testing.T) {
 	relaytest.Equal(t, "the blocks to run", readConsole(t, document), want)
 }
 
-func TestAgrees(t *testing.T) {
+func TestLinesMatch(t *testing.T) {
 	for _, tc := range []struct {
-		name, promised, got string
-		agrees              bool
+		name, pattern, got string
+		match              bool
 	}{
-		{"the same", "a|b", "a|b", true},
-		{"another line", "a|b", "a|c", false},
-		{"a line less", "a|b", "a", false},
-		{"a line more", "a", "a|b", false},
-		{"anything within a line", `{"id":"…","n":1}`, `{"id":"x.y","n":1}`, true},
-		{"anything, but the end is different", `{"id":"…","n":1}`, `{"id":"x","n":2}`, false},
+		{"equal lines", "a|b", "a|b", true},
+		{"a different line", "a|b", "a|c", false},
+		{"a missing line", "a|b", "a", false},
+		{"an additional line", "a", "a|b", false},
+		{"any text within a line", `{"id":"…","n":1}`, `{"id":"x.y","n":1}`, true},
+		{"any text before a different end", `{"id":"…","n":1}`, `{"id":"x","n":2}`, false},
 		{"characters of regular expressions are literal", "a.c", "abc", false},
 		{"any lines", "a|…|z", "a|b|c|z", true},
-		{"any lines may be none", "a|…|z", "a|z", true},
+		{"no lines in place of any lines", "a|…|z", "a|z", true},
 		{"any lines at the end", "a|…", "a|b|c", true},
-		{"any lines, but the last is missing", "a|…|z", "a|b", false},
+		{"any lines before a missing line", "a|…|z", "a|b", false},
 		{"no lines", "", "", true},
-		{"no lines were promised", "", "a", false},
+		{"no lines in the pattern", "", "a", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := e2e.LinesMatch(trimmed(strings.Split(tc.promised, "|")), trimmed(strings.Split(tc.got, "|"))); got != tc.agrees {
-				t.Errorf("LinesMatch is %t, want %t", got, tc.agrees)
+			if got := e2e.LinesMatch(trimLines(strings.Split(tc.pattern, "|")), trimLines(strings.Split(tc.got, "|"))); got != tc.match {
+				t.Errorf("LinesMatch = %t, want %t", got, tc.match)
 			}
 		})
 	}

@@ -18,40 +18,40 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// block is a ```console block of a document: commands and their replies.
+// block is a ```console block of a document, with its commands and their replies.
 type block struct {
 	line  int
 	steps []step
 }
 
-// step is a command and its promised reply.
+// step is a command with the documented reply.
 type step struct {
 	line    int
 	command string
 	reply   []string
 }
 
-// readConsole returns the blocks to run: those tagged console without a comment
-// <!-- not run: reason --> before them. A command begins with "$ ". It continues after a
-// backslash at the end of a line, and on lines that begin with "> ".
+// readConsole returns the blocks to run: blocks with the tag console that have no comment
+// <!-- not run: reason --> before them. A command begins with "$ ". It continues after a backslash at the
+// end of a line, and on lines that begin with "> ".
 func readConsole(t *testing.T, document string) []block {
 	t.Helper()
 	var blocks []block
-	skip, inside := false, false
+	skip, inBlock := false, false
 	for n, line := range strings.Split(document, "\n") {
 		switch {
-		case !inside && strings.HasPrefix(line, "<!-- not run:"):
+		case !inBlock && strings.HasPrefix(line, "<!-- not run:"):
 			skip = true
-		case !inside && strings.TrimSpace(line) == "```console":
-			inside = true
+		case !inBlock && strings.TrimSpace(line) == "```console":
+			inBlock = true
 			if !skip {
 				blocks = append(blocks, block{line: n + 1})
 			}
-		case inside && strings.TrimSpace(line) == "```":
-			inside, skip = false, false
-		case !inside && strings.TrimSpace(line) != "":
+		case inBlock && strings.TrimSpace(line) == "```":
+			inBlock, skip = false, false
+		case !inBlock && strings.TrimSpace(line) != "":
 			skip = false
-		case inside && !skip:
+		case inBlock && !skip:
 			blocks[len(blocks)-1].add(t, n+1, line)
 		}
 	}
@@ -60,23 +60,23 @@ func readConsole(t *testing.T, document string) []block {
 
 func (b *block) add(t *testing.T, n int, line string) {
 	t.Helper()
-	command, begins := strings.CutPrefix(line, "$ ")
-	if begins {
+	command, isCommand := strings.CutPrefix(line, "$ ")
+	if isCommand {
 		b.steps = append(b.steps, step{line: n, command: command})
 		return
 	}
 	if len(b.steps) == 0 {
-		t.Fatalf("line %d: a reply before the first command: %q", n, line)
+		t.Fatalf("line %d: %q is before the first command", n, line)
 	}
-	last := &b.steps[len(b.steps)-1]
-	continuation, continued := strings.CutPrefix(line, "> ")
+	lastStep := &b.steps[len(b.steps)-1]
+	continuation, isContinued := strings.CutPrefix(line, "> ")
 	switch {
-	case len(last.reply) == 0 && continued:
-		last.command += "\n" + continuation
-	case len(last.reply) == 0 && strings.HasSuffix(last.command, "\\"):
-		last.command += "\n" + line
+	case len(lastStep.reply) == 0 && isContinued:
+		lastStep.command += "\n" + continuation
+	case len(lastStep.reply) == 0 && strings.HasSuffix(lastStep.command, "\\"):
+		lastStep.command += "\n" + line
 	default:
-		last.reply = append(last.reply, line)
+		lastStep.reply = append(lastStep.reply, line)
 	}
 }
 
@@ -88,19 +88,19 @@ func TestReadmeKeepsItsPromises(t *testing.T) {
 	}
 	for _, tool := range []string{"bash", "curl"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			t.Fatalf("the README's commands need %s: %v", tool, err)
+			t.Fatalf("%s, which the commands of the README need, is missing: %v", tool, err)
 		}
 	}
 	reserveSink(t)
 	r := newReader(t)
-	r.followAll(blocks)
+	r.runBlocks(blocks)
 	if r.gateway == nil {
 		t.Error("no block starts the gateway with make run")
 	}
 }
 
-// reserveSink waits until no test of another checkout uses the address of the README's
-// endpoint, 127.0.0.1:9099, which the demo account has.
+// reserveSink waits until no test of another checkout uses 127.0.0.1:9099, the address of the endpoint in
+// the README and in the demo account.
 func reserveSink(t *testing.T) {
 	t.Helper()
 	f, err := os.OpenFile("/tmp/penstock-test-9099.lock", os.O_CREATE|os.O_RDWR, 0o666)
@@ -111,18 +111,18 @@ func reserveSink(t *testing.T) {
 
 // reader runs the commands of a document in one shell.
 type reader struct {
-	t       *testing.T
-	dir     string
-	listen  string // address that replaces 127.0.0.1:8080
-	stdin   *os.File
-	replies <-chan string
-	gateway *exec.Cmd
-	exited  chan struct{}
-	logs    *e2e.Transcript
+	t           *testing.T
+	dir         string
+	listen      string // address that replaces 127.0.0.1:8080
+	stdin       *os.File
+	outputLines <-chan string
+	gateway     *exec.Cmd
+	exited      chan struct{}
+	logs        *e2e.Transcript
 }
 
-// newReader returns a reader with a checkout: links to the files of the repository, and a
-// bin/penstock that runs this test binary as the program.
+// newReader returns a reader in a folder that looks like a checkout: it has links to the files of the
+// repository, and a bin/penstock that runs this test binary as the program.
 func newReader(t *testing.T) *reader {
 	t.Helper()
 	r := &reader{t: t, dir: t.TempDir(), listen: porttest.Address(t), logs: &e2e.Transcript{}}
@@ -149,7 +149,7 @@ func (r *reader) shell() {
 	cmd := exec.Command("bash", "--noprofile", "--norc")
 	cmd.Dir, cmd.Env = r.dir, e2e.BareEnvironment()[1:]
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = commands, output, output
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that its background commands are killed with it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that background commands are killed with the shell
 	relaytest.NoError(r.t, cmd.Start())
 	_, _ = commands.Close(), output.Close()
 	lines := make(chan string, 1024)
@@ -159,7 +159,7 @@ func (r *reader) shell() {
 			lines <- s.Text()
 		}
 	}()
-	r.stdin, r.replies = stdin, lines
+	r.stdin, r.outputLines = stdin, lines
 	r.t.Cleanup(func() {
 		_ = stdin.Close()
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
@@ -168,40 +168,40 @@ func (r *reader) shell() {
 	})
 }
 
-// followAll follows blocks, one step after the other.
-func (r *reader) followAll(blocks []block) {
+// runBlocks runs the steps of blocks, one after the other.
+func (r *reader) runBlocks(blocks []block) {
 	r.t.Helper()
 	for _, b := range blocks {
 		for _, st := range b.steps {
-			r.follow(st)
+			r.runStep(st)
 		}
 	}
 }
 
-// follow runs a command and compares the reply.
-func (r *reader) follow(st step) {
+// runStep runs a command and compares its output with the documented reply.
+func (r *reader) runStep(st step) {
 	r.t.Helper()
 	if m := regexp.MustCompile(`^((?:\w+=\S+ +)*)make run\b`).FindStringSubmatch(st.command); m != nil {
 		r.start(strings.Fields(m[1]))
-		r.logged(st)
+		r.checkLog(st)
 		return
 	}
-	want := trimmed(strings.Split(r.moved(strings.Join(st.reply, "\n")), "\n"))
+	want := trimLines(strings.Split(r.replaceAddress(strings.Join(st.reply, "\n")), "\n"))
 	deadline := time.Now().Add(relaytest.Patience)
 	got := r.run(st)
-	for reads(st.command) && !e2e.LinesMatch(want, got) && time.Now().Before(deadline) {
+	for isReadOnly(st.command) && !e2e.LinesMatch(want, got) && time.Now().Before(deadline) {
 		got = r.run(st)
 	}
 	if !e2e.LinesMatch(want, got) {
-		r.t.Errorf("line %d: %s\nprinted\n%s\nbut the document promises\n%s\nthe gateway's log:\n%s",
+		r.t.Errorf("line %d: output of %s =\n%s\nwant\n%s\nthe gateway's log:\n%s",
 			st.line, st.command, strings.Join(got, "\n"), strings.Join(want, "\n"), r.logs.Tail(15))
 	}
 }
 
-// reads reports whether a command only reads: a request with curl, or with the functions api
-// and admin of docs/api. Such a command is repeated until its reply is as promised, because
-// the gateway may still be processing an earlier post.
-func reads(command string) bool {
+// isReadOnly reports whether a command only reads: a request with curl, or with the functions api and
+// admin of docs/api. runStep repeats a command that only reads until the output is right, because the
+// gateway may still process an earlier post.
+func isReadOnly(command string) bool {
 	name, _, _ := strings.Cut(command, " ")
 	return slices.Contains([]string{"curl", "api", "admin"}, name) && !regexp.MustCompile(` (--json|--data\S*|-d|-X|-F|-T)\b`).MatchString(command)
 }
@@ -210,30 +210,30 @@ func reads(command string) bool {
 func (r *reader) run(st step) []string {
 	r.t.Helper()
 	const mark = "--- the reply ends here ---"
-	_, err := fmt.Fprintf(r.stdin, "%s\nprintf '\\n%%s\\n' '%s'\n", r.moved(st.command), mark)
+	_, err := fmt.Fprintf(r.stdin, "%s\nprintf '\\n%%s\\n' '%s'\n", r.replaceAddress(st.command), mark)
 	relaytest.NoError(r.t, err)
 	var got []string
 	timeout := time.After(relaytest.Patience)
 	for {
 		select {
-		case line, ok := <-r.replies:
+		case line, ok := <-r.outputLines:
 			if !ok || line == mark {
-				return trimmed(got)
+				return trimLines(got)
 			}
 			got = append(got, strings.TrimRight(line, "\r"))
 		case <-timeout:
-			r.t.Fatalf("line %d: %s\ndoes not end; its output so far:\n%s", st.line, st.command, strings.Join(got, "\n"))
+			r.t.Fatalf("line %d: timeout of %s; output:\n%s", st.line, st.command, strings.Join(got, "\n"))
 		}
 	}
 }
 
-// moved replaces the documented address of the gateway in a text by this test's.
-func (r *reader) moved(text string) string {
+// replaceAddress replaces the documented address of the gateway in a text by the address in this test.
+func (r *reader) replaceAddress(text string) string {
 	return strings.NewReplacer("127.0.0.1:8080", r.listen, "localhost:8080", r.listen).Replace(text)
 }
 
-// trimmed returns the lines of a reply without empty lines at its ends.
-func trimmed(lines []string) []string {
+// trimLines returns the lines of a reply without empty lines at the beginning and the end.
+func trimLines(lines []string) []string {
 	text := strings.Trim(strings.Join(lines, "\n"), "\n")
 	if text == "" {
 		return nil
@@ -241,8 +241,8 @@ func trimmed(lines []string) []string {
 	return strings.Split(text, "\n")
 }
 
-// start runs the gateway in the background as make run does in the foreground, after it has
-// stopped a gateway that runs already.
+// start stops the running gateway, if any, and runs a gateway in the background. make run does so in the
+// foreground.
 func (r *reader) start(settings []string) {
 	r.t.Helper()
 	if r.gateway != nil {
@@ -268,9 +268,9 @@ func (r *reader) start(settings []string) {
 	}
 }
 
-// logged checks that the gateway's log has the promised lines, in order. It ignores the output
-// of make.
-func (r *reader) logged(st step) {
+// checkLog checks that the log of the gateway has the documented lines, in order. It ignores the output of
+// make.
+func (r *reader) checkLog(st step) {
 	r.t.Helper()
 	log := strings.Split(r.logs.String(), "\n")
 	for _, line := range st.reply {
@@ -278,11 +278,11 @@ func (r *reader) logged(st step) {
 			continue
 		}
 		i := 0
-		for i < len(log) && !e2e.LineMatches(r.moved(line), log[i]) {
+		for i < len(log) && !e2e.LineMatches(r.replaceAddress(line), log[i]) {
 			i++
 		}
 		if i == len(log) {
-			r.t.Errorf("line %d promises the line\n%s\nhere, but the log is\n%s", st.line, line, r.logs)
+			r.t.Errorf("line %d: want the log line\n%s\nhere, log =\n%s", st.line, line, r.logs)
 			return
 		}
 		log = log[i+1:]

@@ -9,10 +9,10 @@ import (
 	"github.com/penstock/penstock/relay/porttest"
 )
 
-// TestRulesPageKeepsItsPromises runs the ten recipes of docs/rules.md on a gateway.
+// TestRulesPageKeepsItsPromises runs the ten recipes of docs/rules.md.
 func TestRulesPageKeepsItsPromises(t *testing.T) {
 	t.Parallel()
-	// TestReadmeKeepsItsPromises may run at the same time with the documented address of the endpoint.
+	// TestReadmeKeepsItsPromises may use the documented address of the endpoint at the same time.
 	sink := porttest.Address(t)
 	text := strings.NewReplacer("127.0.0.1:9099", sink, "./deploy/sink", "./deploy/sink -listen "+sink).Replace(e2e.RepositoryFile(t, "docs/rules.md"))
 	_, recipes, found := strings.Cut(text, "\n## Recipes\n")
@@ -22,7 +22,7 @@ func TestRulesPageKeepsItsPromises(t *testing.T) {
 	headings := regexp.MustCompile(`(?m)^### .*$`).FindAllString(recipes, -1)
 	blocks := readConsole(t, text)
 	if len(headings) != 10 || len(blocks) != 1+len(headings) {
-		t.Fatalf("docs/rules.md has %d recipes and %d blocks to run, want 10 recipes and one more block, which prepares them", len(headings), len(blocks))
+		t.Fatalf("recipes in docs/rules.md = %d, blocks to run = %d, want 10 recipes and one block before them", len(headings), len(blocks))
 	}
-	newReader(t).followAll(blocks)
+	newReader(t).runBlocks(blocks)
 }

@@ -1,7 +1,7 @@
-// One of several SMSCs that share a store: what one has accepted is not lost when it is
-// killed, and its receipts come from another one. The store is in the test, and speaks JSON
-// lines. A line on the standard input drops a random session; "flush" is told to the
-// store, behind all that was submitted before.
+// One of several SMSCs that share a store, so that a kill of an SMSC does not lose the submitted
+// messages and another SMSC can send their receipts. The store is in the test; both sides send JSON
+// lines. The line "flush" on standard input sends a flush to the store after all earlier submissions.
+// Any other line closes a random session.
 'use strict';
 const net = require('net');
 const readline = require('readline');
@@ -10,31 +10,31 @@ const smpp = require('smpp');
 const flags = Object.fromEntries(process.argv.slice(2).map((a) => a.split('=')));
 const windowSize = 20;
 const store = net.connect(Number(flags.store), '127.0.0.1');
-const tell = (o) => store.write(JSON.stringify(o) + '\n');
-const waiting = new Map();
+const send = (o) => store.write(JSON.stringify(o) + '\n');
+const callbacks = new Map();
 let questions = 0;
-const ask = (o, then) => {
-  waiting.set(++questions, then);
-  tell({ ...o, question: questions });
+const request = (o, callback) => {
+  callbacks.set(++questions, callback);
+  send({ ...o, question: questions });
 };
 readline.createInterface({ input: store }).on('line', (line) => {
   const answer = JSON.parse(line);
-  const then = waiting.get(answer.question);
-  waiting.delete(answer.question);
-  then(answer);
+  const callback = callbacks.get(answer.question);
+  callbacks.delete(answer.question);
+  callback(answer);
 });
 store.on('close', () => process.exit(0));
 
 const sessions = new Set();
-let asking = false;
+let requesting = false;
 
-// pump asks for what is to be delivered, while a receiver has room.
+// pump requests items to deliver while a receiver has room in its window.
 function pump() {
   const ready = [...sessions].filter((s) => s.receives && s.open.size < windowSize);
-  if (asking || ready.length === 0) return;
-  asking = true;
-  ask({ op: 'next' }, ({ items }) => {
-    asking = false;
+  if (requesting || ready.length === 0) return;
+  requesting = true;
+  request({ op: 'next' }, ({ items }) => {
+    requesting = false;
     for (const [i, item] of (items || []).entries()) deliver(ready[i % ready.length], item);
     if (items) pump();
   });
@@ -43,7 +43,7 @@ setInterval(pump, 20);
 
 function deliver(s, item) {
   if (!sessions.has(s)) {
-    tell({ op: 'back', item: item.item });
+    send({ op: 'back', item: item.item });
     return;
   }
   s.open.add(item.item);
@@ -53,7 +53,7 @@ function deliver(s, item) {
   };
   if (item.class === 4) fields.user_message_reference = item.reference;
   s.send(new smpp.PDU('deliver_sm', fields), (answer) => {
-    if (s.open.delete(item.item)) tell({ op: answer.command_status === 0 ? 'done' : 'back', item: item.item });
+    if (s.open.delete(item.item)) send({ op: answer.command_status === 0 ? 'done' : 'back', item: item.item });
   });
 }
 
@@ -67,7 +67,7 @@ smpp.createServer((s) => {
   for (const command of ['bind_transceiver', 'bind_receiver', 'bind_transmitter']) s.on(command, bind);
   s.on('submit_sm', (pdu) => {
     const { udh, message } = pdu.short_message;
-    ask({
+    request({
       op: 'take', from: pdu.source_addr, to: pdu.destination_addr, text: (udh ? Buffer.concat(udh).toString('hex') : '') + message,
       reference: pdu.user_message_reference,
     }, ({ id }) => s.send(pdu.response({ message_id: id })));
@@ -77,15 +77,15 @@ smpp.createServer((s) => {
   s.on('error', () => {});
   s.on('close', () => {
     sessions.delete(s);
-    for (const item of s.open) tell({ op: 'back', item });
+    for (const item of s.open) send({ op: 'back', item });
     s.open.clear();
   });
 }).listen(Number(flags.port), '127.0.0.1');
 
 readline.createInterface({ input: process.stdin })
   .on('line', (line) => {
-    const all = [...sessions];
-    if (line === 'flush') tell({ op: 'flush' });
-    else if (all.length > 0) all[Math.floor(Math.random() * all.length)].socket.destroy();
+    const open = [...sessions];
+    if (line === 'flush') send({ op: 'flush' });
+    else if (open.length > 0) open[Math.floor(Math.random() * open.length)].socket.destroy();
   })
   .on('close', () => process.exit(0));
