@@ -9,11 +9,11 @@ import (
 )
 
 // TestConsoleContinuesASearch searches the events for the oldest message. Each request of the
-// search has a millisecond, so that the search takes many.
+// search has a millisecond, so that the search takes many requests.
 func TestConsoleContinuesASearch(t *testing.T) {
 	t.Parallel()
-	b, k := e2e.NewBrowser(t), e2e.NewSink(t, nil)
-	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "relays.yaml", "SINK", k.URL, "MAILBOX", "ops@example.com"))
+	b, sink := e2e.NewBrowser(t), e2e.NewSink(t, nil)
+	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "relays.yaml", "SINK", sink.URL, "MAILBOX", "ops@example.com"))
 	acme := g.As("acme-all-0123456")
 	for i := range 30 {
 		text := map[bool]string{true: "the oldest", false: strings.Repeat("later ", i)}[i == 0]
@@ -37,5 +37,5 @@ func TestConsoleContinuesASearch(t *testing.T) {
 	b.Press("Show")
 	b.AwaitCondition("the message is found", `document.querySelectorAll(".listing button.open").length === 1 && !document.body.innerText.includes("Searching, now at")`)
 	b.AwaitCondition("the search took several requests", `window.searches > 2`)
-	b.ExpectNoComplaints()
+	b.ExpectNoProblems()
 }
