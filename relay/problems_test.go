@@ -29,6 +29,6 @@ func TestProblemsAreCollectedByParameter(t *testing.T) {
 	}
 	err := p.Err()
 	if got := relay.FieldsOf(err); !maps.EqualFunc(got, want, slices.Equal) || relay.KindOf(err) != relay.KindInvalid {
-		t.Errorf("got %v of kind %s, want %v", got, relay.KindOf(err), want)
+		t.Errorf("problems = %v of kind %s, want %v", got, relay.KindOf(err), want)
 	}
 }

@@ -174,7 +174,7 @@ func TestStatusOf(t *testing.T) {
 		"cut off":                    {"\x05\x00\x03", Indecipherable},
 	} {
 		if got := StatusOf([]byte(tc.udh)); got != tc.want {
-			t.Errorf("%s: %d, want %d", name, got, tc.want)
+			t.Errorf("%s: status = %d, want %d", name, got, tc.want)
 		}
 	}
 }

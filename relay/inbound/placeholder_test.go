@@ -33,7 +33,7 @@ func expand(t testing.TB, k Kind, raw string, m *Message) string {
 	t.Helper()
 	c, err := CompileURL(k, raw)
 	if err != nil {
-		t.Fatalf("%s: %v", raw, err)
+		t.Fatalf("compile %s: %v", raw, err)
 	}
 	return c.expand(view{m, london(t)})
 }

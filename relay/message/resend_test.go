@@ -22,7 +22,7 @@ func TestOnlyUnknownPartsAreResent(t *testing.T) {
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 	if n, err := f.Resend(canceled, Filter{Account: 1, Limit: 10}, timeAt(100)); n != 0 || err == nil {
-		t.Errorf("%d parts were resent with a canceled context, error = %v", n, err)
+		t.Errorf("%d parts were resent with a canceled context, error = %v, want 0 and an error", n, err)
 	}
 	n, err := f.Resend(t.Context(), Filter{Account: 1, Limit: 10}, timeAt(100))
 	relaytest.NoError(t, err)

@@ -233,7 +233,7 @@ func TestValidOriginatorsAreAccepted(t *testing.T) {
 		"My Shop", "shop.com", "A&B", "+447700900123", "+123456789012345", "+", "+Plus", "a@b", "[€uro]", "12 34"} {
 		o := order(s, "hi", "447700900123")
 		if o.Originator = originator; len(s.Check(o)) > 0 {
-			t.Errorf("%q: %v", originator, s.Check(o))
+			t.Errorf("problems of originator %q = %v, want none", originator, s.Check(o))
 		}
 	}
 }
@@ -274,7 +274,7 @@ func TestOriginatorsRefusedByACarrier(t *testing.T) {
 		o := order(s, "hi", strings.Fields(tc.destinations)...)
 		o.Originator = tc.originator
 		if got := s.Check(o); len(got) == 0 != tc.ok || !tc.ok && len(got["originator"]) != 1 {
-			t.Errorf("%q to %s: %v", tc.originator, tc.destinations, got)
+			t.Errorf("problems of originator %q to %s = %v, want accepted %t", tc.originator, tc.destinations, got, tc.ok)
 		}
 	}
 }

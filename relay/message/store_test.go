@@ -214,7 +214,7 @@ func manyOrdersAtATime(f fixture) {
 	})
 	f.wantCredit(0)
 	if saved.Load() != 25 || saved.Load()+refused.Load()+repeated.Load() != 120 {
-		f.Errorf("%d saved, %d refused, %d repeated", saved.Load(), refused.Load(), repeated.Load())
+		f.Errorf("%d saved, %d refused, %d repeated, want 25 saved of 120", saved.Load(), refused.Load(), repeated.Load())
 	}
 	f.equal("pending", len(f.pendingIDs()), 50)
 }

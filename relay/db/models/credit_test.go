@@ -14,25 +14,25 @@ import (
 	"github.com/penstock/penstock/relay/recordstest"
 )
 
-// balance is the model of an account's credit. changes are lines by the id of the change.
-type balance struct {
+// modelBalance is the model of an account's credit. changes are lines by the id of the change.
+type modelBalance struct {
 	credits int64
 	changes map[string]string
 	lines   []string
 }
 
-func (b *balance) change(id string, credits int64) string {
-	if line, found := b.changes[id]; found {
+func (m *modelBalance) change(id string, credits int64) string {
+	if line, found := m.changes[id]; found {
 		return line
 	}
-	if b.credits+credits < 0 {
+	if m.credits+credits < 0 {
 		return relay.KindNoCredit.String()
 	}
-	b.credits += credits
-	line := fmt.Sprintf("%d: %+d = %d", len(b.lines)+1, credits, b.credits)
-	b.lines = append(b.lines, line)
+	m.credits += credits
+	line := fmt.Sprintf("%d: %+d = %d", len(m.lines)+1, credits, m.credits)
+	m.lines = append(m.lines, line)
 	if id != "" {
-		b.changes[id] = line
+		m.changes[id] = line
 	}
 	return line
 }
@@ -41,19 +41,19 @@ func entryLine(e credit.Entry) string {
 	return fmt.Sprintf("%d: %+d = %d", e.Sequence, e.Credits, e.Balance)
 }
 
-func creditModel() machine[balance] {
-	return machine[balance]{
-		begin: func(ctx context.Context, r *recordstest.Records, acct relay.AccountID) (balance, error) {
-			b := balance{changes: map[string]string{}}
+func creditModel() machine[modelBalance] {
+	return machine[modelBalance]{
+		begin: func(ctx context.Context, r *recordstest.Records, acct relay.AccountID) (modelBalance, error) {
+			b := modelBalance{changes: map[string]string{}}
 			b.change(string(credit.Opened), 3)
 			return b, r.Credit.Open(ctx, acct, 3, dbtest.At(0))
 		},
-		clone: func(b balance) balance {
+		clone: func(b modelBalance) modelBalance {
 			b.changes, b.lines = maps.Clone(b.changes), append([]string(nil), b.lines...)
 			return b
 		},
-		draw: drawChange,
-		read: func(ctx context.Context, r *recordstest.Records, _ balance, acct relay.AccountID) (string, error) {
+		draw: drawCreditOp,
+		read: func(ctx context.Context, r *recordstest.Records, _ modelBalance, acct relay.AccountID) (string, error) {
 			n, err := r.Credit.Balance(ctx, acct)
 			if err != nil {
 				return "", err
@@ -65,28 +65,30 @@ func creditModel() machine[balance] {
 			}
 			return fmt.Sprintf("%d credits: %s", n, strings.Join(lines, ", ")), err
 		},
-		show: func(b balance) string { return fmt.Sprintf("%d credits: %s", b.credits, strings.Join(b.lines, ", ")) },
+		show: func(b modelBalance) string {
+			return fmt.Sprintf("%d credits: %s", b.credits, strings.Join(b.lines, ", "))
+		},
 	}
 }
 
-// drawChange draws a charge or a refund. Some have the id of an earlier change, like a repeated
+// drawCreditOp draws a charge or a refund. Some have the id of an earlier change, like a repeated
 // request.
-func drawChange(t *rapid.T, _ balance, acct relay.AccountID, now float64) op[balance] {
+func drawCreditOp(t *rapid.T, _ modelBalance, acct relay.AccountID, now float64) op[modelBalance] {
 	changedAt := dbtest.At(now)
 	credits := rapid.Int64Range(-4, 4).Draw(t, "credits")
 	if rapid.IntRange(0, 9).Draw(t, "kind") == 0 {
-		return newOp[balance](
+		return newOp[modelBalance](
 			fmt.Sprintf("set to %d", max(credits, 0)),
-			func(b *balance) string { b.change("", max(credits, 0)-b.credits); return "" },
+			func(b *modelBalance) string { b.change("", max(credits, 0)-b.credits); return "" },
 			func(ctx context.Context, r *recordstest.Records) (string, error) {
 				return "", r.Credit.Set(ctx, acct, max(credits, 0), changedAt)
 			},
 		)
 	}
 	id := fmt.Sprint("change-", rapid.IntRange(1, 40).Draw(t, "id"))
-	return newOp[balance](
+	return newOp[modelBalance](
 		fmt.Sprintf("%s by %d", id, credits),
-		func(b *balance) string { return b.change(id, credits) },
+		func(b *modelBalance) string { return b.change(id, credits) },
 		func(ctx context.Context, r *recordstest.Records) (string, error) {
 			e, err := r.Credit.Apply(ctx, credit.Change{ID: id, Account: acct, Credits: credits, Reason: credit.Lookup, At: changedAt})
 			return kindOf(entryLine(e), err)

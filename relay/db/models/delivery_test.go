@@ -15,8 +15,8 @@ import (
 	"github.com/penstock/penstock/relay/recordstest"
 )
 
-// parcel is the model of a delivery.
-type parcel struct {
+// modelDelivery is the model of a delivery.
+type modelDelivery struct {
 	State    outbox.State // empty: the delivery does not exist
 	Due      float64      // -1 for none
 	Leased   bool
@@ -24,47 +24,49 @@ type parcel struct {
 	Attempts []int64 // times in ms
 }
 
-func (p parcel) String() string {
-	if p.State == "" {
+func (m modelDelivery) String() string {
+	if m.State == "" {
 		return "none"
 	}
-	return fmt.Sprintf("%s, due %g, tries %d, attempts %v", p.State, p.Due, p.Tries, p.Attempts)
+	return fmt.Sprintf("%s, due %g, tries %d, attempts %v", m.State, m.Due, m.Tries, m.Attempts)
 }
 
-// parcels are the deliveries of the model.
-type parcels [2]parcel
+// modelDeliveries are the deliveries of the model.
+type modelDeliveries [2]modelDelivery
 
-func (p parcels) String() string { return p[0].String() + "; " + p[1].String() }
+func (m modelDeliveries) String() string { return m[0].String() + "; " + m[1].String() }
 
-func parcelRef(n int, acct relay.AccountID) outbox.Ref {
+func deliveryRef(n int, acct relay.AccountID) outbox.Ref {
 	return outbox.Ref{Account: acct, ID: fmt.Sprint("delivery-", n)}
 }
 
-func deliveryModel() machine[parcels] {
-	return machine[parcels]{
-		begin: func(context.Context, *recordstest.Records, relay.AccountID) (parcels, error) { return parcels{}, nil },
-		clone: func(p parcels) parcels {
+func deliveryModel() machine[modelDeliveries] {
+	return machine[modelDeliveries]{
+		begin: func(context.Context, *recordstest.Records, relay.AccountID) (modelDeliveries, error) {
+			return modelDeliveries{}, nil
+		},
+		clone: func(p modelDeliveries) modelDeliveries {
 			for n := range p {
 				p[n].Attempts = slices.Clone(p[n].Attempts)
 			}
 			return p
 		},
-		draw: drawParcel, read: readParcels, show: parcels.String,
+		draw: drawDeliveryOp, read: readDeliveries, show: modelDeliveries.String,
 	}
 }
 
-func drawParcel(t *rapid.T, s parcels, acct relay.AccountID, now float64) op[parcels] {
+func drawDeliveryOp(t *rapid.T, s modelDeliveries, acct relay.AccountID, now float64) op[modelDeliveries] {
 	n := rapid.IntRange(0, 1).Draw(t, "delivery")
-	ref := parcelRef(n, acct)
+	ref := deliveryRef(n, acct)
 	switch rapid.SampledFrom([]string{"create", "lease", "lease", "finish", "finish", "renew", "release", "replay"}).Draw(t, "kind") {
 	case "create":
-		return newOp[parcels](
+		return newOp[modelDeliveries](
 			"create "+ref.ID,
-			func(s *parcels) string {
+			func(s *modelDeliveries) string {
 				if s[n].State != "" {
 					return "exists"
 				}
-				s[n] = parcel{State: outbox.Queued, Due: now + 10, Leased: true}
+				s[n] = modelDelivery{State: outbox.Queued, Due: now + 10, Leased: true}
 				return "new"
 			},
 			func(ctx context.Context, r *recordstest.Records) (string, error) {
@@ -76,21 +78,21 @@ func drawParcel(t *rapid.T, s parcels, acct relay.AccountID, now float64) op[par
 			},
 		)
 	case "lease":
-		return leaseParcel(n, ref, now)
+		return leaseDelivery(n, ref, now)
 	case "finish":
-		return finishParcel(t, s, n, ref, now)
+		return finishDelivery(t, s, n, ref, now)
 	case "replay":
-		return replayParcel(n, ref, now, rapid.Bool().Draw(t, "also delivered"))
+		return replayDelivery(n, ref, now, rapid.Bool().Draw(t, "also delivered"))
 	case "renew":
-		return moveParcel(t, s, n, ref, now, true)
+		return moveDeliveryLease(t, s, n, ref, now, true)
 	}
-	return moveParcel(t, s, n, ref, now, false)
+	return moveDeliveryLease(t, s, n, ref, now, false)
 }
 
-func leaseParcel(n int, ref outbox.Ref, now float64) op[parcels] {
-	return newOp[parcels](
+func leaseDelivery(n int, ref outbox.Ref, now float64) op[modelDeliveries] {
+	return newOp[modelDeliveries](
 		"lease "+ref.ID,
-		func(s *parcels) string {
+		func(s *modelDeliveries) string {
 			p := &s[n]
 			taken := p.State != "" && p.Due >= 0 && p.Due <= now
 			if taken {
@@ -105,16 +107,16 @@ func leaseParcel(n int, ref outbox.Ref, now float64) op[parcels] {
 	)
 }
 
-// moveParcel renews or releases the current lease or an older one.
-func moveParcel(t *rapid.T, s parcels, n int, ref outbox.Ref, now float64, renew bool) op[parcels] {
+// moveDeliveryLease renews or releases the current lease or an older one.
+func moveDeliveryLease(t *rapid.T, s modelDeliveries, n int, ref outbox.Ref, now float64, renew bool) op[modelDeliveries] {
 	end := max(s[n].Due, 0) - float64(rapid.IntRange(0, 1).Draw(t, "older"))
 	newEnd := now
 	if renew {
 		newEnd = now + 10
 	}
-	return newOp[parcels](
+	return newOp[modelDeliveries](
 		fmt.Sprintf("move the lease of %s that ends at %g to %g, renew %v", ref.ID, end, newEnd, renew),
-		func(s *parcels) string {
+		func(s *modelDeliveries) string {
 			p := &s[n]
 			moved := p.State != "" && p.Leased && p.Due <= end
 			if moved {
@@ -133,8 +135,8 @@ func moveParcel(t *rapid.T, s parcels, n int, ref outbox.Ref, now float64, renew
 	)
 }
 
-// finishParcel records a new attempt or repeats a recorded one.
-func finishParcel(t *rapid.T, s parcels, n int, ref outbox.Ref, now float64) op[parcels] {
+// finishDelivery records a new attempt or repeats a recorded one.
+func finishDelivery(t *rapid.T, s modelDeliveries, n int, ref outbox.Ref, now float64) op[modelDeliveries] {
 	attemptedAt := int64(now)*1000 + rapid.Int64Range(0, 999).Draw(t, "milliseconds")
 	if recorded := s[n].Attempts; len(recorded) > 0 && rapid.Bool().Draw(t, "again") {
 		attemptedAt = rapid.SampledFrom(recorded).Draw(t, "attempt")
@@ -151,9 +153,9 @@ func finishParcel(t *rapid.T, s parcels, n int, ref outbox.Ref, now float64) op[
 		due = now + 5
 		o.NextAttemptAt = dbtest.At(due)
 	}
-	return newOp[parcels](
+	return newOp[modelDeliveries](
 		fmt.Sprintf("finish %s, attempt of %d: %s", ref.ID, attemptedAt, o.State),
-		func(s *parcels) string {
+		func(s *modelDeliveries) string {
 			p := &s[n]
 			if p.State == "" || slices.Contains(p.Attempts, attemptedAt) {
 				return ""
@@ -172,10 +174,10 @@ func finishParcel(t *rapid.T, s parcels, n int, ref outbox.Ref, now float64) op[
 	)
 }
 
-func replayParcel(n int, ref outbox.Ref, now float64, delivered bool) op[parcels] {
-	return newOp[parcels](
+func replayDelivery(n int, ref outbox.Ref, now float64, delivered bool) op[modelDeliveries] {
+	return newOp[modelDeliveries](
 		fmt.Sprintf("replay %s, also delivered %v", ref.ID, delivered),
-		func(s *parcels) string {
+		func(s *modelDeliveries) string {
 			p := &s[n]
 			changed := p.State == outbox.Dead || delivered && p.State == outbox.Delivered
 			if changed {
@@ -190,11 +192,11 @@ func replayParcel(n int, ref outbox.Ref, now float64, delivered bool) op[parcels
 	)
 }
 
-func readParcels(ctx context.Context, r *recordstest.Records, _ parcels, acct relay.AccountID) (string, error) {
+func readDeliveries(ctx context.Context, r *recordstest.Records, _ modelDeliveries, acct relay.AccountID) (string, error) {
 	var words []string
 	for n := range 2 {
-		p := parcel{Due: -1}
-		d, err := r.Deliveries.Get(ctx, acct, parcelRef(n, acct).ID)
+		p := modelDelivery{Due: -1}
+		d, err := r.Deliveries.Get(ctx, acct, deliveryRef(n, acct).ID)
 		if err != nil && relay.KindOf(err) != relay.KindNotFound {
 			return "", err
 		}

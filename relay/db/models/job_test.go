@@ -14,8 +14,8 @@ import (
 	"github.com/penstock/penstock/relay/recordstest"
 )
 
-// errand is the model of a job.
-type errand struct {
+// modelJob is the model of a job.
+type modelJob struct {
 	State  job.State // empty: the job does not exist
 	Due    float64   // -1 for none
 	Tries  int
@@ -23,36 +23,38 @@ type errand struct {
 	Error  string
 }
 
-func (e errand) String() string {
-	if e.State == "" {
+func (m modelJob) String() string {
+	if m.State == "" {
 		return "none"
 	}
-	return fmt.Sprintf("%s, due %g, tries %d, result %q, error %q", e.State, e.Due, e.Tries, e.Result, e.Error)
+	return fmt.Sprintf("%s, due %g, tries %d, result %q, error %q", m.State, m.Due, m.Tries, m.Result, m.Error)
 }
 
-// errands are the jobs of the model.
-type errands [2]errand
+// modelJobs are the jobs of the model.
+type modelJobs [2]modelJob
 
-func (e errands) String() string { return e[0].String() + "; " + e[1].String() }
+func (m modelJobs) String() string { return m[0].String() + "; " + m[1].String() }
 
-func jobModel() machine[errands] {
-	return machine[errands]{
-		begin: func(context.Context, *recordstest.Records, relay.AccountID) (errands, error) { return errands{}, nil },
-		clone: func(e errands) errands { return e },
-		draw:  drawErrand, read: readErrands, show: errands.String,
+func jobModel() machine[modelJobs] {
+	return machine[modelJobs]{
+		begin: func(context.Context, *recordstest.Records, relay.AccountID) (modelJobs, error) {
+			return modelJobs{}, nil
+		},
+		clone: func(e modelJobs) modelJobs { return e },
+		draw:  drawJobOp, read: readJobs, show: modelJobs.String,
 	}
 }
 
-func drawErrand(t *rapid.T, s errands, acct relay.AccountID, now float64) op[errands] {
+func drawJobOp(t *rapid.T, s modelJobs, acct relay.AccountID, now float64) op[modelJobs] {
 	n := rapid.IntRange(0, 1).Draw(t, "job")
 	id, opTime := fmt.Sprint("job-", n), dbtest.At(now)
 	switch rapid.SampledFrom([]string{"create", "lease", "lease", "finish", "finish"}).Draw(t, "kind") {
 	case "create":
-		return newOp[errands](
+		return newOp[modelJobs](
 			"create "+id,
-			func(s *errands) string {
+			func(s *modelJobs) string {
 				if s[n].State == "" {
-					s[n] = errand{State: job.Queued, Due: now}
+					s[n] = modelJob{State: job.Queued, Due: now}
 				}
 				return ""
 			},
@@ -61,9 +63,9 @@ func drawErrand(t *rapid.T, s errands, acct relay.AccountID, now float64) op[err
 			},
 		)
 	case "lease":
-		return newOp[errands](
+		return newOp[modelJobs](
 			"lease "+id,
-			func(s *errands) string {
+			func(s *modelJobs) string {
 				e := &s[n]
 				if e.State == "" {
 					return relay.KindNotFound.String()
@@ -80,11 +82,11 @@ func drawErrand(t *rapid.T, s errands, acct relay.AccountID, now float64) op[err
 			},
 		)
 	}
-	return drawFinish(t, s, n, acct, now)
+	return drawFinishOp(t, s, n, acct, now)
 }
 
-// drawFinish draws the end of the current run or of a run with an expired lease.
-func drawFinish(t *rapid.T, s errands, n int, acct relay.AccountID, now float64) op[errands] {
+// drawFinishOp draws the end of the current run or of a run with an expired lease.
+func drawFinishOp(t *rapid.T, s modelJobs, n int, acct relay.AccountID, now float64) op[modelJobs] {
 	tries := max(s[n].Tries-rapid.IntRange(0, 1).Draw(t, "stale"), 1)
 	var o job.Outcome
 	retryAt := -1.0
@@ -99,9 +101,9 @@ func drawFinish(t *rapid.T, s errands, n int, acct relay.AccountID, now float64)
 		o.RetryAt, o.Waits, o.Error = dbtest.At(retryAt), outcome == "waits", "not yet"
 	}
 	id := fmt.Sprint("job-", n)
-	return newOp[errands](
+	return newOp[modelJobs](
 		fmt.Sprintf("finish %s, try %d: %s", id, tries, outcome),
-		func(s *errands) string {
+		func(s *modelJobs) string {
 			e := &s[n]
 			if e.State != job.Queued && e.State != job.Processing {
 				return ""
@@ -121,10 +123,10 @@ func drawFinish(t *rapid.T, s errands, n int, acct relay.AccountID, now float64)
 	)
 }
 
-func readErrands(ctx context.Context, r *recordstest.Records, _ errands, acct relay.AccountID) (string, error) {
+func readJobs(ctx context.Context, r *recordstest.Records, _ modelJobs, acct relay.AccountID) (string, error) {
 	var words []string
 	for n := range 2 {
-		e := errand{Due: -1}
+		e := modelJob{Due: -1}
 		j, err := r.Jobs.Get(ctx, acct, fmt.Sprint("job-", n))
 		if err != nil && relay.KindOf(err) != relay.KindNotFound {
 			return "", err

@@ -14,25 +14,25 @@ import (
 	"github.com/penstock/penstock/relay/recordstest"
 )
 
-// piece is the model of a message part. Due is the time of the next submission.
-type piece struct {
+// modelPart is the model of a message part. Due is the time of the next submission.
+type modelPart struct {
 	State message.State
 	Due   float64
 }
 
-// missive is the model of a message.
-type missive struct {
+// modelMessage is the model of a message.
+type modelMessage struct {
 	ID    message.ID
 	Saved bool
 	Due   float64 // end of the lease or time of the next submission; -1 for none
-	Parts []piece
+	Parts []modelPart
 }
 
-// missives are the messages of the model and the account's credit. The credit pays for one of
+// modelMessages are the messages of the model and the account's credit. The credit pays for one of
 // the messages but not for all.
-type missives struct {
+type modelMessages struct {
 	Credit int64
-	All    [3]missive
+	All    [3]modelMessage
 }
 
 const modelCredit = 4
@@ -49,7 +49,7 @@ func previousPartStates() map[message.State][]message.State {
 }
 
 // move changes the state of a part and reports whether the transition is valid.
-func (m *missive) move(part int, state message.State, due, now float64) bool {
+func (m *modelMessage) move(part int, state message.State, due, now float64) bool {
 	p := &m.Parts[part]
 	if !slices.Contains(previousPartStates()[state], p.State) {
 		return false
@@ -63,7 +63,7 @@ func (m *missive) move(part int, state message.State, due, now float64) bool {
 }
 
 // schedule sets Due. A lease stays while a part is Sending or due.
-func (m *missive) schedule(now float64) {
+func (m *modelMessage) schedule(now float64) {
 	leased, nextDue := false, -1.0
 	for _, p := range m.Parts {
 		leased = leased || p.State == message.Sending || p.State == message.Pending && p.Due <= now
@@ -76,7 +76,7 @@ func (m *missive) schedule(now float64) {
 	}
 }
 
-func (s missives) show() string {
+func (s modelMessages) show() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d credits", s.Credit)
 	for _, m := range s.All {
@@ -91,12 +91,12 @@ func (s missives) show() string {
 	return b.String()
 }
 
-func messageModel() machine[missives] {
-	return machine[missives]{
-		begin: func(ctx context.Context, r *recordstest.Records, acct relay.AccountID) (missives, error) {
-			s := missives{Credit: modelCredit}
+func messageModel() machine[modelMessages] {
+	return machine[modelMessages]{
+		begin: func(ctx context.Context, r *recordstest.Records, acct relay.AccountID) (modelMessages, error) {
+			s := modelMessages{Credit: modelCredit}
 			for n := range s.All {
-				m := missive{Due: -1, Parts: make([]piece, 1+n)}
+				m := modelMessage{Due: -1, Parts: make([]modelPart, 1+n)}
 				id, err := r.Messages.Reserve(ctx, len(m.Parts))
 				if err != nil {
 					return s, err
@@ -106,40 +106,40 @@ func messageModel() machine[missives] {
 			}
 			return s, r.Credit.Open(ctx, acct, modelCredit, dbtest.At(0))
 		},
-		clone: func(s missives) missives {
+		clone: func(s modelMessages) modelMessages {
 			for n := range s.All {
 				s.All[n].Parts = slices.Clone(s.All[n].Parts)
 			}
 			return s
 		},
-		draw: drawMissive, read: readMissives, show: missives.show,
+		draw: drawMessageOp, read: readMessages, show: modelMessages.show,
 	}
 }
 
-func drawMissive(t *rapid.T, s missives, acct relay.AccountID, now float64) op[missives] {
+func drawMessageOp(t *rapid.T, s modelMessages, acct relay.AccountID, now float64) op[modelMessages] {
 	n := rapid.IntRange(0, 2).Draw(t, "message")
 	part := rapid.IntRange(0, n).Draw(t, "part")
 	switch rapid.SampledFrom([]string{"save", "save", "delete", "begin", "begin", "settle", "settle", "settle", "receipt", "claim", "claim", "renew", "release"}).Draw(t, "kind") {
 	case "save":
-		return saveMissive(s.All[n], n, acct, now, rapid.Bool().Draw(t, "leased"))
+		return saveMessage(s.All[n], n, acct, now, rapid.Bool().Draw(t, "leased"))
 	case "delete":
-		return deletePiece(s.All[n].ID, n, part, acct, now)
+		return deletePart(s.All[n].ID, n, part, acct, now)
 	case "begin":
-		return beginMissive(t, s.All[n], n, acct, now)
+		return beginMessage(t, s.All[n], n, acct, now)
 	case "settle":
-		return settlePiece(t, s.All[n].ID, n, part, acct, now)
+		return settlePart(t, s.All[n].ID, n, part, acct, now)
 	case "receipt":
-		return receivePiece(t, s.All[n].ID, n, part, acct, now)
+		return receivePart(t, s.All[n].ID, n, part, acct, now)
 	case "claim":
-		return claimMissives(acct, now)
+		return leaseMessages(acct, now)
 	case "renew":
-		return moveMissive(t, s.All[n], n, acct, now, true)
+		return moveMessageLease(t, s.All[n], n, acct, now, true)
 	}
-	return moveMissive(t, s.All[n], n, acct, now, false)
+	return moveMessageLease(t, s.All[n], n, acct, now, false)
 }
 
-// saveMissive saves an order of one message. A message that was saved before stays unchanged.
-func saveMissive(m missive, n int, acct relay.AccountID, now float64, leased bool) op[missives] {
+// saveMessage saves an order of one message. A message that was saved before stays unchanged.
+func saveMessage(m modelMessage, n int, acct relay.AccountID, now float64, leased bool) op[modelMessages] {
 	b := message.OrderRecords{Account: acct, Now: dbtest.At(now), Messages: []message.Message{{
 		ID: m.ID, Account: acct, Originator: "Shop", Destination: "447700900123", Coding: message.GSM, ReceivedAt: dbtest.At(now), ScheduledFor: dbtest.At(now),
 	}}}
@@ -151,9 +151,9 @@ func saveMissive(m missive, n int, acct relay.AccountID, now float64, leased boo
 	for range m.Parts {
 		b.Messages[0].Parts = append(b.Messages[0].Parts, message.Part{Data: []byte("text"), Text: "text"})
 	}
-	return newOp[missives](
+	return newOp[modelMessages](
 		fmt.Sprintf("save %d, leased %v", m.ID, leased),
-		func(s *missives) string {
+		func(s *modelMessages) string {
 			m := &s.All[n]
 			switch price := int64(len(m.Parts)); {
 			case m.Saved:
@@ -165,7 +165,7 @@ func saveMissive(m missive, n int, acct relay.AccountID, now float64, leased boo
 			}
 			m.Saved, m.Due = true, due
 			for i := range m.Parts {
-				m.Parts[i] = piece{message.Pending, now}
+				m.Parts[i] = modelPart{message.Pending, now}
 			}
 			return "saved"
 		},
@@ -176,10 +176,10 @@ func saveMissive(m missive, n int, acct relay.AccountID, now float64, leased boo
 	)
 }
 
-func deletePiece(id message.ID, n, part int, acct relay.AccountID, now float64) op[missives] {
-	return newOp[missives](
+func deletePart(id message.ID, n, part int, acct relay.AccountID, now float64) op[modelMessages] {
+	return newOp[modelMessages](
 		fmt.Sprintf("delete part %d of %d", part, id),
-		func(s *missives) string {
+		func(s *modelMessages) string {
 			if m := &s.All[n]; !m.Saved || !m.move(part, message.Removed, 0, now) {
 				return relay.KindNotFound.String()
 			}
@@ -192,8 +192,8 @@ func deletePiece(id message.ID, n, part int, acct relay.AccountID, now float64) 
 	)
 }
 
-// beginMissive sets parts to Sending; with AlsoSending, also parts that are Sending already.
-func beginMissive(t *rapid.T, m missive, n int, acct relay.AccountID, now float64) op[missives] {
+// beginMessage sets parts to Sending; with AlsoSending, also parts that are Sending already.
+func beginMessage(t *rapid.T, m modelMessage, n int, acct relay.AccountID, now float64) op[modelMessages] {
 	beginning := message.Beginning{
 		Ref: message.Ref{Account: acct, ID: m.ID}, Carrier: "one", Now: dbtest.At(now), Until: dbtest.At(now + 10), AlsoSending: rapid.Bool().Draw(t, "also sending"),
 	}
@@ -202,9 +202,9 @@ func beginMissive(t *rapid.T, m missive, n int, acct relay.AccountID, now float6
 			beginning.Parts = append(beginning.Parts, part)
 		}
 	}
-	return newOp[missives](
+	return newOp[modelMessages](
 		fmt.Sprintf("begin parts %v of %d, also sending %v", beginning.Parts, m.ID, beginning.AlsoSending),
-		func(s *missives) string {
+		func(s *modelMessages) string {
 			m := &s.All[n]
 			keepsLease := m.Due >= now+5 // a lease with half of its time left is not moved
 			var begun []int
@@ -229,8 +229,8 @@ func beginMissive(t *rapid.T, m missive, n int, acct relay.AccountID, now float6
 	)
 }
 
-// settlePiece records a carrier's answer.
-func settlePiece(t *rapid.T, id message.ID, n, part int, acct relay.AccountID, now float64) op[missives] {
+// settlePart records a carrier's answer.
+func settlePart(t *rapid.T, id message.ID, n, part int, acct relay.AccountID, now float64) op[modelMessages] {
 	o := message.Outcome{
 		PartRef: message.PartRef{Ref: message.Ref{Account: acct, ID: id}, Part: part}, Carrier: "one", At: dbtest.At(now),
 		State: rapid.SampledFrom([]message.State{message.Accepted, message.Accepted, message.Rejected, message.Unknown, message.Pending}).Draw(t, "outcome"),
@@ -244,9 +244,9 @@ func settlePiece(t *rapid.T, id message.ID, n, part int, acct relay.AccountID, n
 	case message.Pending:
 		o.RetryAt = dbtest.At(retryAt)
 	}
-	return newOp[missives](
+	return newOp[modelMessages](
 		fmt.Sprintf("settle part %d of %d: %s", part, id, o.State),
-		func(s *missives) string {
+		func(s *modelMessages) string {
 			if m := &s.All[n]; m.Saved && m.move(part, o.State, retryAt, now) && o.Refund {
 				s.Credit++
 			}
@@ -259,12 +259,12 @@ func settlePiece(t *rapid.T, id message.ID, n, part int, acct relay.AccountID, n
 	)
 }
 
-// receivePiece records a receipt.
-func receivePiece(t *rapid.T, id message.ID, n, part int, acct relay.AccountID, now float64) op[missives] {
+// receivePart records a receipt.
+func receivePart(t *rapid.T, id message.ID, n, part int, acct relay.AccountID, now float64) op[modelMessages] {
 	state := rapid.SampledFrom([]message.State{message.Buffered, message.Delivered, message.Undelivered}).Draw(t, "receipt")
-	return newOp[missives](
+	return newOp[modelMessages](
 		fmt.Sprintf("receipt of part %d of %d: %s", part, id, state),
-		func(s *missives) string {
+		func(s *modelMessages) string {
 			if m := &s.All[n]; m.Saved {
 				m.move(part, state, 0, now)
 			}
@@ -279,11 +279,11 @@ func receivePiece(t *rapid.T, id message.ID, n, part int, acct relay.AccountID, 
 	)
 }
 
-// claimMissives leases due messages and skips messages that are locked. It also leases messages
+// leaseMessages leases due messages and skips messages that are locked. It also leases messages
 // of other histories.
-func claimMissives(acct relay.AccountID, now float64) op[missives] {
-	claim := func(skipped int) func(s *missives) string { // skipped is a bit set
-		return func(s *missives) string {
+func leaseMessages(acct relay.AccountID, now float64) op[modelMessages] {
+	claim := func(skipped int) func(s *modelMessages) string { // skipped is a bit set
+		return func(s *modelMessages) string {
 			var ids []message.ID
 			for n := range s.All {
 				if m := &s.All[n]; skipped&(1<<n) == 0 && m.Saved && m.Due >= 0 && m.Due <= now {
@@ -294,7 +294,7 @@ func claimMissives(acct relay.AccountID, now float64) op[missives] {
 			return fmt.Sprint(ids)
 		}
 	}
-	o := op[missives]{name: "claim", apply: claim(0), run: func(ctx context.Context, r *recordstest.Records) (string, error) {
+	o := op[modelMessages]{name: "claim", apply: claim(0), run: func(ctx context.Context, r *recordstest.Records) (string, error) {
 		ms, err := r.Messages.LeaseDue(ctx, dbtest.At(now), dbtest.At(now+10), 100_000)
 		var ids []message.ID
 		for i := range ms {
@@ -311,16 +311,16 @@ func claimMissives(acct relay.AccountID, now float64) op[missives] {
 	return o
 }
 
-// moveMissive renews or releases the current lease or an older one.
-func moveMissive(t *rapid.T, m missive, n int, acct relay.AccountID, now float64, renew bool) op[missives] {
+// moveMessageLease renews or releases the current lease or an older one.
+func moveMessageLease(t *rapid.T, m modelMessage, n int, acct relay.AccountID, now float64, renew bool) op[modelMessages] {
 	end := max(m.Due, 0) - float64(rapid.IntRange(0, 1).Draw(t, "older"))
 	newEnd := now
 	if renew {
 		newEnd = now + 10
 	}
-	return newOp[missives](
+	return newOp[modelMessages](
 		fmt.Sprintf("move the lease of %d that ends at %g to %g", m.ID, end, newEnd),
-		func(s *missives) string {
+		func(s *modelMessages) string {
 			m := &s.All[n]
 			moved := m.Saved && m.Due >= 0 && m.Due <= end
 			if moved {
@@ -339,7 +339,7 @@ func moveMissive(t *rapid.T, m missive, n int, acct relay.AccountID, now float64
 	)
 }
 
-func readMissives(ctx context.Context, r *recordstest.Records, s missives, acct relay.AccountID) (string, error) {
+func readMessages(ctx context.Context, r *recordstest.Records, s modelMessages, acct relay.AccountID) (string, error) {
 	var err error
 	if s.Credit, err = r.Credit.Balance(ctx, acct); err != nil {
 		return "", err

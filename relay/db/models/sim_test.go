@@ -17,16 +17,16 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// card is the model of a SIM. Jobs has the result of each job that has begun; empty until the job
-// is settled.
-type card struct {
+// modelSIM is the model of a SIM. Jobs has the result of each job that has begun; the result is
+// empty until the job is settled.
+type modelSIM struct {
 	State, Requested sim.State
 	Job, Subscriber  string
 	Jobs             map[string]string
 }
 
-func (c card) String() string {
-	return fmt.Sprintf("%s, requested %s, job %q, subscriber %q", c.State, c.Requested, c.Job, c.Subscriber)
+func (m modelSIM) String() string {
+	return fmt.Sprintf("%s, requested %s, job %q, subscriber %q", m.State, m.Requested, m.Job, m.Subscriber)
 }
 
 // errNotEligible is the error with which the changes of this test refuse a SIM.
@@ -41,23 +41,23 @@ func previousSIMStates() map[sim.State][]sim.State {
 
 const modelICCID = sim.ICCID("8944500000000000001")
 
-func simModel() machine[card] {
-	return machine[card]{
-		begin: func(ctx context.Context, r *recordstest.Records, acct relay.AccountID) (card, error) {
-			c := card{State: sim.Pending, Requested: sim.Pending, Jobs: map[string]string{}}
+func simModel() machine[modelSIM] {
+	return machine[modelSIM]{
+		begin: func(ctx context.Context, r *recordstest.Records, acct relay.AccountID) (modelSIM, error) {
+			c := modelSIM{State: sim.Pending, Requested: sim.Pending, Jobs: map[string]string{}}
 			return c, r.SIMs.Declare(ctx, acct, []sim.SIM{{ICCID: modelICCID, State: sim.Pending}}, false)
 		},
-		clone: func(c card) card { c.Jobs = maps.Clone(c.Jobs); return c },
-		draw:  drawSIM,
-		read: func(ctx context.Context, r *recordstest.Records, _ card, acct relay.AccountID) (string, error) {
+		clone: func(c modelSIM) modelSIM { c.Jobs = maps.Clone(c.Jobs); return c },
+		draw:  drawSIMOp,
+		read: func(ctx context.Context, r *recordstest.Records, _ modelSIM, acct relay.AccountID) (string, error) {
 			s, err := r.SIMs.Get(ctx, acct, modelICCID)
-			return card{State: s.State, Requested: s.Requested, Job: s.Job, Subscriber: s.Subscriber}.String(), err
+			return modelSIM{State: s.State, Requested: s.Requested, Job: s.Job, Subscriber: s.Subscriber}.String(), err
 		},
-		show: card.String,
+		show: modelSIM.String,
 	}
 }
 
-func drawSIM(t *rapid.T, _ card, acct relay.AccountID, now float64) op[card] {
+func drawSIMOp(t *rapid.T, _ modelSIM, acct relay.AccountID, now float64) op[modelSIM] {
 	kind := rapid.SampledFrom([]string{"begin", "begin", "settle", "settle", "fail", "subscribe"}).Draw(t, "kind")
 	if kind == "subscribe" {
 		return subscribe(fmt.Sprint("subscriber-", rapid.IntRange(1, 9).Draw(t, "subscriber")), acct)
@@ -73,10 +73,10 @@ func drawSIM(t *rapid.T, _ card, acct relay.AccountID, now float64) op[card] {
 }
 
 // beginSIM reserves the SIM for a job. A job that has begun already changes nothing.
-func beginSIM(j job.Job, state sim.State) op[card] {
-	return newOp[card](
+func beginSIM(j job.Job, state sim.State) op[modelSIM] {
+	return newOp[modelSIM](
 		"begin "+j.ID,
-		func(c *card) string {
+		func(c *modelSIM) string {
 			if _, began := c.Jobs[j.ID]; began {
 				return "begun"
 			}
@@ -99,11 +99,11 @@ func beginSIM(j job.Job, state sim.State) op[card] {
 }
 
 // settleSIM saves the operator's answer. A settled job keeps its result.
-func settleSIM(j job.Job, state sim.State, failed bool) op[card] {
+func settleSIM(j job.Job, state sim.State, failed bool) op[modelSIM] {
 	result := fmt.Sprintf(`"%s %v"`, j.ID, failed)
-	return newOp[card](
+	return newOp[modelSIM](
 		fmt.Sprintf("settle %s, failed %v", j.ID, failed),
-		func(c *card) string {
+		func(c *modelSIM) string {
 			if settled := c.Jobs[j.ID]; settled != "" {
 				return settled
 			}
@@ -133,10 +133,10 @@ func settleSIM(j job.Job, state sim.State, failed bool) op[card] {
 }
 
 // subscribe changes the subscriber of the SIM, independent of jobs.
-func subscribe(subscriber string, acct relay.AccountID) op[card] {
-	return newOp[card](
+func subscribe(subscriber string, acct relay.AccountID) op[modelSIM] {
+	return newOp[modelSIM](
 		"assign to "+subscriber,
-		func(c *card) string { c.Subscriber = subscriber; return "" },
+		func(c *modelSIM) string { c.Subscriber = subscriber; return "" },
 		func(ctx context.Context, r *recordstest.Records) (string, error) {
 			_, err := r.SIMs.Change(ctx, acct, modelICCID, func(s *sim.SIM) error { s.Subscriber = subscriber; return nil })
 			return "", err

@@ -29,22 +29,22 @@ func authenticatorOf(acct relay.AccountID, n int) ledger.Authenticator {
 	return a
 }
 
-// claimed is the model of tokens: the generated tokens, and the jobs that have claimed each
+// modelTokens is the model of tokens: the generated tokens, and the jobs that have claimed each
 // token, in order.
-type claimed struct {
+type modelTokens struct {
 	generated [3]bool
 	jobs      [3][]string
 }
 
-func (c *claimed) claim(job string, tokens []int) string {
+func (m *modelTokens) claim(job string, tokens []int) string {
 	results, refused := make([]string, len(tokens)), false
 	for i, n := range tokens {
 		switch limit := limits()[n]; {
-		case !c.generated[n]:
+		case !m.generated[n]:
 			return relay.KindNotFound.String()
-		case slices.Contains(c.jobs[n], job):
+		case slices.Contains(m.jobs[n], job):
 			results[i] = string(ledger.ClaimCounted)
-		case limit > 0 && int64(len(c.jobs[n])) >= limit:
+		case limit > 0 && int64(len(m.jobs[n])) >= limit:
 			results[i], refused = string(ledger.ClaimExhausted), true
 		default:
 			results[i] = string(ledger.ClaimWithheld)
@@ -52,40 +52,42 @@ func (c *claimed) claim(job string, tokens []int) string {
 	}
 	for i, n := range tokens {
 		if !refused && results[i] == string(ledger.ClaimWithheld) {
-			c.jobs[n], results[i] = append(c.jobs[n], job), string(ledger.ClaimCounted)
+			m.jobs[n], results[i] = append(m.jobs[n], job), string(ledger.ClaimCounted)
 		}
 	}
 	return strings.Join(results, " ")
 }
 
-func (c claimed) String() string {
+func (m modelTokens) String() string {
 	var b strings.Builder
-	for n := range c.generated {
-		if c.generated[n] {
-			fmt.Fprintf(&b, "token %d: %d claims of %s; ", n, len(c.jobs[n]), strings.Join(c.jobs[n], " "))
+	for n := range m.generated {
+		if m.generated[n] {
+			fmt.Fprintf(&b, "token %d: %d claims of %s; ", n, len(m.jobs[n]), strings.Join(m.jobs[n], " "))
 		}
 	}
 	return b.String()
 }
 
-func claimModel() machine[claimed] {
-	return machine[claimed]{
-		begin: func(context.Context, *recordstest.Records, relay.AccountID) (claimed, error) { return claimed{}, nil },
-		clone: func(c claimed) claimed {
+func claimModel() machine[modelTokens] {
+	return machine[modelTokens]{
+		begin: func(context.Context, *recordstest.Records, relay.AccountID) (modelTokens, error) {
+			return modelTokens{}, nil
+		},
+		clone: func(c modelTokens) modelTokens {
 			for n := range c.jobs {
 				c.jobs[n] = slices.Clone(c.jobs[n])
 			}
 			return c
 		},
-		draw: drawClaim, read: readClaims, show: claimed.String,
+		draw: drawClaimOp, read: readClaims, show: modelTokens.String,
 	}
 }
 
-func drawClaim(t *rapid.T, _ claimed, acct relay.AccountID, now float64) op[claimed] {
+func drawClaimOp(t *rapid.T, _ modelTokens, acct relay.AccountID, now float64) op[modelTokens] {
 	if n := rapid.IntRange(0, 8).Draw(t, "generate"); n < 3 {
-		return newOp[claimed](
+		return newOp[modelTokens](
 			fmt.Sprint("generate ", n),
-			func(c *claimed) string { c.generated[n] = true; return "" },
+			func(c *modelTokens) string { c.generated[n] = true; return "" },
 			func(ctx context.Context, r *recordstest.Records) (string, error) {
 				return "", r.Ledgers.Generate(ctx, acct, tokenOf(n), []byte("generated"), authenticatorOf(acct, n))
 			},
@@ -103,9 +105,9 @@ func drawClaim(t *rapid.T, _ claimed, acct relay.AccountID, now float64) op[clai
 			claims = append(claims, ledger.Claim{Token: tokenOf(n), JobID: id, Now: dbtest.At(now), Entry: entry, Authenticator: authenticatorOf(acct, n)})
 		}
 	}
-	return newOp[claimed](
+	return newOp[modelTokens](
 		fmt.Sprintf("%s claims %v", id, tokens),
-		func(c *claimed) string { return c.claim(id, tokens) },
+		func(c *modelTokens) string { return c.claim(id, tokens) },
 		func(ctx context.Context, r *recordstest.Records) (string, error) {
 			results, err := r.Ledgers.Claim(ctx, acct, claims)
 			words := make([]string, len(results))
@@ -118,8 +120,8 @@ func drawClaim(t *rapid.T, _ claimed, acct relay.AccountID, now float64) op[clai
 }
 
 // readClaims reads the number of claims of each token and the jobs in its entries.
-func readClaims(ctx context.Context, r *recordstest.Records, _ claimed, acct relay.AccountID) (string, error) {
-	var c claimed
+func readClaims(ctx context.Context, r *recordstest.Records, _ modelTokens, acct relay.AccountID) (string, error) {
+	var c modelTokens
 	for n := range c.generated {
 		t, err := r.Ledgers.Token(ctx, acct, tokenOf(n).ID)
 		if relay.KindOf(err) == relay.KindNotFound {
