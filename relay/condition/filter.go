@@ -14,22 +14,22 @@ import (
 	"github.com/expr-lang/expr/vm"
 )
 
-// Limits of a condition. With them the costliest condition, eight patterns that do not match a
-// long text, takes some milliseconds.
+// Limits of a condition. Within them the costliest condition, eight patterns that do not match a long
+// text, takes some milliseconds.
 const (
 	maxCondition    = 1 << 10 // bytes of source
 	conditionNodes  = 100
 	maxPatterns     = 8
-	maxPattern      = 200  // instructions of all patterns together
-	maxConditionRun = 2000 // characters of a text that a condition can read
-	maxMemory       = 5000 // elements of lists that one run may create
+	maxInstructions = 200  // instructions of all patterns together
+	maxTextRead     = 2000 // characters of a text that a condition can read
+	maxMemory       = 5000 // elements of lists that a run can create
 )
 
 // Message has the fields of a message that a condition can use.
 type Message struct {
-	Originator  string // digits, or a name
+	Originator  string // digits or a name
 	Destination string // digits
-	Text        string // a binary message in hex; the first 2,000 characters count
+	Text        string // hex for a binary message; conditions read the first 2,000 characters
 	Coding      int    // 7, 8 or 16
 	Network     string
 	At          time.Time // in the zone of date, time and weekday
@@ -51,17 +51,16 @@ type messageEnv struct {
 // Filter is a compiled condition. It is safe for concurrent use.
 type Filter struct{ code *vm.Program }
 
-// CompileFilter checks and compiles a condition: an expression that is true or false for a
-// message.
+// CompileFilter checks and compiles a condition: an expression that is true or false for a message.
 //
 //	originator startsWith "447" and text matches "(?i)^stop\\b"
 //	weekday <= 5 and time >= "09:00" and time < "17:30"
 //
-// It can read originator, destination, text, coding (7, 8, 16), network, date ("2026-01-31"),
-// time ("09:05") and weekday (1 Monday to 7 Sunday), and may call len, trim, upper, lower,
-// indexOf, hasPrefix and hasSuffix. Expressions with loops are refused: predicates, ranges and
-// let. So are patterns that are not literals or cost too much. A syntax error has
-// the line and the column.
+// The expression can read originator, destination, text, coding (7, 8, 16), network, date
+// ("2026-01-31"), time ("09:05") and weekday (1 Monday to 7 Sunday). It can call len, trim, upper,
+// lower, indexOf, hasPrefix and hasSuffix. Predicates, ranges and let are refused because they could
+// loop, and so are patterns that are not literals or cost too much. A syntax error has the line and
+// the column.
 func CompileFilter(source string) (*Filter, error) {
 	limits := &visitor{name: "condition", calls: conditionCalls(), refusedOperators: []string{"..", "+", "**", "^", "*"}}
 	code, err := compileBounded(source, maxCondition, limits, expr.Env(messageEnv{}), expr.AsBool(), expr.MaxNodes(conditionNodes), expr.Patch(limits))
@@ -75,8 +74,8 @@ func conditionCalls() []string {
 	return []string{"len", "trim", "upper", "lower", "indexOf", "hasPrefix", "hasSuffix"}
 }
 
-// compileBounded compiles a source of at most size bytes. The options must include
-// limits as a patch: limits records why an expression is refused.
+// compileBounded compiles a source of at most size bytes. The options must include limits as a patch.
+// If limits refuses the expression, its reason is the error.
 func compileBounded(source string, size int, limits *visitor, options ...expr.Option) (*vm.Program, error) {
 	switch {
 	case len(source) > size:
@@ -102,7 +101,7 @@ func compileBounded(source string, size int, limits *visitor, options ...expr.Op
 func located(err error) error {
 	if fileErr, ok := errors.AsType[*file.Error](err); ok {
 		reason := fileErr.Message
-		if reason == "unexpected token EOF" { // expr's name of the end
+		if reason == "unexpected token EOF" { // expr's name for the end
 			reason = "unexpected end of the expression"
 		}
 		return fmt.Errorf("line %d, column %d: %s", fileErr.Line, fileErr.Column+1, reason)
@@ -113,12 +112,12 @@ func located(err error) error {
 // Holds reports whether the condition is true for a message.
 func (f *Filter) Holds(m Message) (bool, error) {
 	env := messageEnv{
-		Originator: m.Originator, Destination: m.Destination, Text: firstCharacters(m.Text, maxConditionRun), Coding: m.Coding, Network: m.Network,
+		Originator: m.Originator, Destination: m.Destination, Text: firstCharacters(m.Text, maxTextRead), Coding: m.Coding, Network: m.Network,
 		Date: m.At.Format(time.DateOnly), Time: m.At.Format("15:04"), Weekday: weekday(m.At),
 	}
 	machine := vm.VM{MemoryBudget: maxMemory}
 	v, err := machine.Run(f.code, env)
-	holds, _ := v.(bool) // AsBool lets only booleans compile
+	holds, _ := v.(bool) // AsBool refuses other results
 	return holds, err
 }
 
@@ -137,22 +136,22 @@ func firstCharacters(s string, n int) string {
 
 // visitor finds the first node of an expression that could loop or cost too much.
 type visitor struct {
-	name             string   // of the kind of expression, in reasons
-	calls            []string // the functions that are allowed
+	name             string   // kind of expression, for reasons
+	calls            []string // the allowed functions
 	refusedOperators []string
 	located          bool // reasons have the line and the column
 
 	reason                 string   // why the expression is refused
-	refused                ast.Node // the node of the reason
+	refused                ast.Node // the node that is refused
 	suggestion             string   // a known name that is similar to the unknown name
-	patterns, instructions int      // of all patterns so far
+	patterns, instructions int      // numbers of all patterns so far
 }
 
 // Visit implements ast.Visitor.
 func (v *visitor) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.PredicateNode, *ast.VariableDeclaratorNode, *ast.PointerNode:
-		v.reason = "" // it replaces the unknown name of a let
+		v.reason = "" // replaces the reason "unknown name" of a let
 		v.refuse(n, "a "+v.name+" has no predicates and no let")
 	case *ast.BuiltinNode:
 		if !slices.Contains(v.calls, n.Name) {
@@ -185,7 +184,7 @@ func (v *visitor) refusal(source string) error {
 	return located((&file.Error{Location: v.refused.Location(), Message: reason}).Bind(file.NewSource(source)))
 }
 
-// pattern adds the cost of a pattern, which is the number of its instructions.
+// pattern adds the cost of a pattern: the number of its instructions.
 func (v *visitor) pattern(n ast.Node) {
 	literal, ok := n.(*ast.StringNode)
 	if !ok {
@@ -204,7 +203,7 @@ func (v *visitor) pattern(n ast.Node) {
 	}
 	v.patterns++
 	v.instructions += len(code.Inst)
-	if v.patterns > maxPatterns || v.instructions > maxPattern {
-		v.refuse(n, fmt.Sprintf("the patterns cost too much: at most %d, of %d steps together", maxPatterns, maxPattern))
+	if v.patterns > maxPatterns || v.instructions > maxInstructions {
+		v.refuse(n, fmt.Sprintf("the patterns cost too much: at most %d, of %d steps together", maxPatterns, maxInstructions))
 	}
 }

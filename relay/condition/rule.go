@@ -24,19 +24,18 @@ import (
 // Rule is a compiled condition of a rule. It is safe for concurrent use.
 type Rule struct{ ruleProgram }
 
-// CompileRule checks and compiles a condition of a rule: an expression that is true or false for
-// a frame.
+// CompileRule checks and compiles a condition of a rule: an expression that is true or false for a
+// frame.
 //
 //	values.temperature > 30 and hour >= 8
 //	values["air.humidity"] - previous["air.humidity"] > 5
 //	event.type == "join" or uplink.rssi < -115
 //
-// It can read values and previous (readings by key), device {id, identifier, name,
-// decoder_id, location_id, last_seen_at, longitude, latitude}, uplink {f_cnt, f_port, rssi,
-// snr, gateways, time}, event, hour, weekday (1 Monday to 7 Sunday) and now. It may call the
-// functions of a Filter, and abs, ceil, floor, round, int, float, string, min, max and
-// duration. A + between texts joins them. The limits of a Filter apply. The error has the line
-// and the column.
+// The expression can read values and previous (readings by key), device {id, identifier, name,
+// decoder_id, location_id, last_seen_at, longitude, latitude}, uplink {f_cnt, f_port, rssi, snr,
+// gateways, time}, event, hour, weekday (1 Monday to 7 Sunday) and now. It can call the functions of a
+// Filter, and abs, ceil, floor, round, int, float, string, min, max and duration. A + with a text joins
+// texts. The limits of a Filter apply. The error has the line and the column.
 func CompileRule(source string) (*Rule, error) {
 	rules := newRuleVisitor("condition", false)
 	program, err := compileProgram(source, maxCondition, conditionNodes, rules, expr.AsBool())
@@ -50,7 +49,7 @@ func CompileRule(source string) (*Rule, error) {
 // error is a *MissingKey; any other error is a fault of the expression.
 func (r *Rule) Holds(s *Subject) (bool, error) {
 	v, err := r.run(s, nil)
-	holds, _ := v.(bool) // AsBool lets only booleans compile
+	holds, _ := v.(bool) // AsBool refuses other results
 	return holds, err
 }
 
@@ -68,8 +67,8 @@ func (p *ruleProgram) Keys() []string { return slices.Clone(p.keys) }
 // UsesPrevious reports whether the expression examines previous.
 func (p *ruleProgram) UsesPrevious() bool { return p.previous }
 
-// slot is a value of the subject with the variables that are set to it. The optional variable
-// may be nil; without a value for the required variable, the expression is not run.
+// slot is a value of the subject and the variables that are set to it. The optional variable may be
+// nil. Without a value for the required variable, the expression is not run.
 type slot struct {
 	value              func(s *Subject) any
 	required, optional string // empty if the code does not have the variable
@@ -124,7 +123,7 @@ func compileProgram(source string, size int, nodes uint, rules *ruleVisitor, opt
 	return p, nil
 }
 
-// run evaluates the expression. A machine whose run failed is not used again.
+// run evaluates the expression. A machine is not reused after a failed run.
 func (p *ruleProgram) run(s *Subject, extra map[string]any) (any, error) {
 	m := p.machines.Get().(*ruleMachine)
 	for i := range p.slots {
@@ -156,8 +155,8 @@ func (p *ruleProgram) run(s *Subject, extra map[string]any) (any, error) {
 	return nil, err
 }
 
-// present returns its first argument. If the first argument is nil, present returns a MissingKey
-// error with the name in the second argument.
+// present returns its first argument. If that argument is nil, present returns a MissingKey error with
+// the name in the second argument.
 func present(args ...any) (any, error) {
 	if args[0] != nil {
 		return args[0], nil
@@ -166,7 +165,7 @@ func present(args ...any) (any, error) {
 	return nil, &MissingKey{Name: name}
 }
 
-// clipText clips the text that a pattern is matched with.
+// clipText clips a text before it is matched with a pattern.
 func clipText(args ...any) (any, error) { return clipped(args[0]), nil }
 
 // scalarText implements string(value).
@@ -178,8 +177,8 @@ func scalarText(args ...any) (any, error) {
 	return textOf(args[0]), nil
 }
 
-// join implements + of a rule. If one side is a text, the other is converted to a text; a missing
-// value is the empty text.
+// join implements the operator + of a rule. If one side is a text, the other side is converted to a
+// text. A missing value becomes the empty text.
 func join(args ...any) (any, error) {
 	_, leftIsText := args[0].(string)
 	_, rightIsText := args[1].(string)
@@ -224,8 +223,8 @@ type Body struct{ ruleProgram }
 //
 //	{"text": device.name + ": " + round(values.temperature) + " °C", "raised": state == "raised"}
 //
-// It can read the same values as a condition, and rule {id, name}, state and alarm_id. Missing
-// values are nil. The error has the line and the column.
+// The expression can read the same values as a condition, and rule {id, name}, state and alarm_id.
+// Missing values are nil. The error has the line and the column.
 func CompileBody(source string) (*Body, error) {
 	rules := newRuleVisitor("body", true)
 	rules.known["rule"] = types.Map{"id": types.String, "name": types.String}
@@ -237,8 +236,8 @@ func CompileBody(source string) (*Body, error) {
 	return &Body{program}, nil
 }
 
-// JSON returns the body of an occurrence. extra holds rule, state and alarm_id. It returns an
-// error if the result cannot be encoded as JSON or is longer than 64 KiB.
+// JSON returns the body for an occurrence. extra holds rule, state and alarm_id. It returns an error
+// if the result cannot be encoded as JSON or is longer than 64 KiB.
 func (b *Body) JSON(s Subject, extra map[string]any) ([]byte, error) {
 	v, err := b.run(&s, extra)
 	if err != nil {

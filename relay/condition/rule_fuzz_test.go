@@ -16,18 +16,18 @@ func FuzzRuleCondition(f *testing.F) {
 		if err != nil {
 			return
 		}
-		s := someFrame()
+		s := testFrame()
 		s.Values[key], s.Previous[word], s.Event[key] = n, word, map[string]any{word: strings.Repeat(word, 100)}
-		began := time.Now()
-		first, err1 := c.Holds(&s)
-		again, err2 := c.Holds(&s)
-		if first != again || (err1 == nil) != (err2 == nil) {
-			t.Fatalf("%s: %t and the error %v, then %t and %v", source, first, err1, again, err2)
+		startedAt := time.Now()
+		holds1, err1 := c.Holds(&s)
+		holds2, err2 := c.Holds(&s)
+		if holds1 != holds2 || (err1 == nil) != (err2 == nil) {
+			t.Fatalf("%s: first run %t, %v; second run %t, %v", source, holds1, err1, holds2, err2)
 		}
-		if err1 != nil && first {
-			t.Fatalf("%s: holds with the error %v", source, err1)
+		if err1 != nil && holds1 {
+			t.Fatalf("%s: the condition holds with the error %v", source, err1)
 		}
-		if took := time.Since(began); took > 30*time.Second {
+		if took := time.Since(startedAt); took > 30*time.Second {
 			t.Fatalf("%s took %v", source, took)
 		}
 	})
@@ -41,29 +41,29 @@ func FuzzRuleBody(f *testing.F) {
 		if err != nil {
 			return
 		}
-		s := someFrame()
+		s := testFrame()
 		s.Values[key], s.Previous[word] = n, word
-		out, err := b.JSON(s, map[string]any{"rule": map[string]any{"id": "r", "name": word}, "state": "raised", "alarm_id": "a"})
-		if err == nil && (len(out) == 0 || len(out) > maxBodyOutput || !json.Valid(out)) {
-			t.Fatalf("%s: %d bytes: %.100s", source, len(out), out)
+		body, err := b.JSON(s, map[string]any{"rule": map[string]any{"id": "r", "name": word}, "state": "raised", "alarm_id": "a"})
+		if err == nil && (len(body) == 0 || len(body) > maxBodyOutput || !json.Valid(body)) {
+			t.Fatalf("%s: invalid body of %d bytes: %.100s", source, len(body), body)
 		}
 	})
 }
 
 func BenchmarkRuleHolds(b *testing.B) {
 	for name, source := range map[string]string{
-		"threshold":       `values.temperature > 30`,
-		"two and a clock": `values.temperature > 40 and hour >= 8`,
-		"a change":        `values.temperature - previous.temperature > 10`,
-		"a missing key":   `values.window > 30`,
-		"missing at last": `values.temperature > 40 or values.window > 30`,
+		"threshold":              `values.temperature > 30`,
+		"threshold and hour":     `values.temperature > 40 and hour >= 8`,
+		"a change":               `values.temperature - previous.temperature > 10`,
+		"a missing key":          `values.window > 30`,
+		"a missing key after or": `values.temperature > 40 or values.window > 30`,
 	} {
 		b.Run(name, func(b *testing.B) {
 			c, err := CompileRule(source)
 			if err != nil {
 				b.Fatal(err)
 			}
-			s := someFrame()
+			s := testFrame()
 			b.ReportAllocs()
 			for b.Loop() {
 				_, _ = c.Holds(&s)

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func someFrame() Subject {
+func testFrame() Subject {
 	rssi, port, latitude := -97.5, int64(2), 51.5
 	return Subject{
 		Values:   map[string]any{"temperature": 31.5, "air.humidity": 40.0, "door": "open", "long": strings.Repeat("a", 5000), "count": 3.0},
@@ -57,9 +57,9 @@ func TestRuleConditions(t *testing.T) {
 			t.Errorf("%s: %v", source, err)
 			continue
 		}
-		for range 2 { // the second on a machine that was used
-			if got, err := c.Holds(new(someFrame())); err != nil || got != want {
-				t.Errorf("%s: %t, %v", source, got, err)
+		for range 2 { // the second run reuses the machine of the first
+			if got, err := c.Holds(new(testFrame())); err != nil || got != want {
+				t.Errorf("%s: got %t, want %t; %v", source, got, want, err)
 			}
 		}
 	}
@@ -86,19 +86,19 @@ func TestAConditionDoesNotHoldWithoutItsValues(t *testing.T) {
 			t.Errorf("%s: %v", source, err)
 			continue
 		}
-		holds, err := c.Holds(new(someFrame()))
-		relaytest.Equal(t, source+": whether it holds", holds, false)
-		m, ok := errors.AsType[*MissingKey](err)
-		if !ok {
+		holds, err := c.Holds(new(testFrame()))
+		relaytest.Equal(t, source+": whether the condition holds", holds, false)
+		missingErr, isMissing := errors.AsType[*MissingKey](err)
+		if !isMissing {
 			t.Errorf("%s: the error is %v, want a missing key", source, err)
 			continue
 		}
-		relaytest.Equal(t, source+": key and text of the error", []string{m.Name, m.Error()}, []string{missing, missing + " is missing"})
+		relaytest.Equal(t, source+": key and text of the error", []string{missingErr.Name, missingErr.Error()}, []string{missing, missing + " is missing"})
 	}
 }
 
-func TestFaultsOfAConditionAreNamed(t *testing.T) {
-	for source, says := range map[string]string{
+func TestFaultsOfAConditionHaveAReason(t *testing.T) {
+	for source, message := range map[string]string{
 		`values.door > 3`:                      "line 1, column 13: invalid operation: string > int",
 		`values.count == 3 and values.door`:    "bool(string)",
 		`values.count`:                         "bool(float64)",
@@ -107,54 +107,54 @@ func TestFaultsOfAConditionAreNamed(t *testing.T) {
 	} {
 		c, err := CompileRule(source)
 		if err == nil {
-			_, err = c.Holds(new(someFrame()))
+			_, err = c.Holds(new(testFrame()))
 		}
-		if err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v, want …%s…", source, err, says)
+		if err == nil || !strings.Contains(err.Error(), message) {
+			t.Errorf("%s: %v, want …%s…", source, err, message)
 		}
 	}
 }
 
-func TestRuleConditionsThatAreRefused(t *testing.T) {
-	for name, tc := range map[string]struct{ source, says string }{
-		"nothing":                       {"", "line 1, column 1: unexpected end of the expression"},
-		"an expression that breaks off": {"values.a >", "line 1, column 10: unexpected end of the expression"},
-		"a number":                      {"hour", "expected bool"},
-		"a name that is not there":      {"valeus.a == 1", "line 1, column 1: unknown name valeus; did you mean values?"},
-		"another line":                  {"hour == 7 and\n  colour == 1", "line 2, column 3: unknown name colour; did you mean values.colour?"},
-		"a reading without its root":    {"temperature > 30", "line 1, column 1: unknown name temperature; did you mean values.temperature?"},
-		"a key with dots":               {"air.temperature > 30", `line 1, column 1: unknown name air; did you mean values["air.temperature"]?`},
-		"radio data without its root":   {"rssi < -115", "line 1, column 1: unknown name rssi; did you mean uplink.rssi?"},
-		"a device without its root":     {"decoder_id == \"\"", "line 1, column 1: unknown name decoder_id; did you mean device.decoder_id?"},
-		"a method of an unknown name":   {"foo.Bar() == 1", "line 1, column 1: unknown name foo"},
-		"a misspelt function":           {"ruond(values.a) == 1", "line 1, column 1: unknown name ruond; did you mean round?"},
-		"a field that is not there":     {"hour == 7 and device.nmae == \"\"", "line 1, column 22: unknown name device.nmae; did you mean device.name?"},
-		"radio data that is not there":  {"uplink.freq > 1", "unknown name uplink.freq"},
-		"a name of a slot":              {"$env[\"values.a\"] == 1", "unknown name $env"},
-		"a key that is computed":        {"values[device.name] == 1", "line 1, column 15: the name after values must be a literal"},
-		"a number for a text":           {"device.name == 1", "mismatched types"},
-		"a predicate":                   {"all([1, 2], # > 0)", "no predicates"},
-		"a function that is not there":  {"repeat(device.name, 1000) == \"\"", "unknown name repeat"},
-		"a function of our own":         {"join_(1, 2) == 3", "unknown name join_"},
-		"the presence of a value":       {"present_(values.a, \"x\") == 3", "unknown name present_"},
-		"a method that is not there":    {"now.Format(\"2006\") == \"\"", "unknown function"},
-		"a function for a value":        {"hour == 1 or string == values.a", "line 1, column 14: string is a function"},
-		"let":                           {"let a = 1; a == 1", "no predicates and no let"},
-		"a range":                       {"hour in 1..100000", "line 1, column 10: a condition has no .."},
-		"a pattern that is made":        {"device.name matches device.id", "line 1, column 28: the pattern of matches must be a literal"},
-		"a pattern that costs too much": {`device.name matches "(a?){150}a{150}"`, "cost too much"},
-		"more than anybody writes":      {strings.Repeat("hour == 7 or ", 90) + "true", "longer than 1024 bytes"},
-		"more nodes than anybody":       {strings.Repeat("!", 300) + "true", "exceeds maximum"},
-		"a source that is no text":      {"device.name == \"\xff\"", "not UTF-8"},
+func TestInvalidRuleConditionsAreRefused(t *testing.T) {
+	for name, tc := range map[string]struct{ source, message string }{
+		"an empty source":                 {"", "line 1, column 1: unexpected end of the expression"},
+		"an incomplete expression":        {"values.a >", "line 1, column 10: unexpected end of the expression"},
+		"a number":                        {"hour", "expected bool"},
+		"an unknown name":                 {"valeus.a == 1", "line 1, column 1: unknown name valeus; did you mean values?"},
+		"an unknown name in line 2":       {"hour == 7 and\n  colour == 1", "line 2, column 3: unknown name colour; did you mean values.colour?"},
+		"a reading without its root":      {"temperature > 30", "line 1, column 1: unknown name temperature; did you mean values.temperature?"},
+		"a key with dots":                 {"air.temperature > 30", `line 1, column 1: unknown name air; did you mean values["air.temperature"]?`},
+		"radio data without its root":     {"rssi < -115", "line 1, column 1: unknown name rssi; did you mean uplink.rssi?"},
+		"a device without its root":       {"decoder_id == \"\"", "line 1, column 1: unknown name decoder_id; did you mean device.decoder_id?"},
+		"a method of an unknown name":     {"foo.Bar() == 1", "line 1, column 1: unknown name foo"},
+		"a misspelt function":             {"ruond(values.a) == 1", "line 1, column 1: unknown name ruond; did you mean round?"},
+		"an unknown field of device":      {"hour == 7 and device.nmae == \"\"", "line 1, column 22: unknown name device.nmae; did you mean device.name?"},
+		"an unknown field of uplink":      {"uplink.freq > 1", "unknown name uplink.freq"},
+		"a name of a slot":                {"$env[\"values.a\"] == 1", "unknown name $env"},
+		"a key that is computed":          {"values[device.name] == 1", "line 1, column 15: the name after values must be a literal"},
+		"a number for a text":             {"device.name == 1", "mismatched types"},
+		"a predicate":                     {"all([1, 2], # > 0)", "no predicates"},
+		"an unknown function":             {"repeat(device.name, 1000) == \"\"", "unknown name repeat"},
+		"the internal function join_":     {"join_(1, 2) == 3", "unknown name join_"},
+		"the internal function present_":  {"present_(values.a, \"x\") == 3", "unknown name present_"},
+		"an unknown method":               {"now.Format(\"2006\") == \"\"", "unknown function"},
+		"a function for a value":          {"hour == 1 or string == values.a", "line 1, column 14: string is a function"},
+		"let":                             {"let a = 1; a == 1", "no predicates and no let"},
+		"a range":                         {"hour in 1..100000", "line 1, column 10: a condition has no .."},
+		"a pattern that is not a literal": {"device.name matches device.id", "line 1, column 28: the pattern of matches must be a literal"},
+		"a pattern that costs too much":   {`device.name matches "(a?){150}a{150}"`, "cost too much"},
+		"a source that is too long":       {strings.Repeat("hour == 7 or ", 90) + "true", "longer than 1024 bytes"},
+		"too many nodes":                  {strings.Repeat("!", 300) + "true", "exceeds maximum"},
+		"a source that is not UTF-8":      {"device.name == \"\xff\"", "not UTF-8"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := CompileRule(tc.source)
-			wantError(t, err, tc.says)
+			wantError(t, err, tc.message)
 		})
 	}
 }
 
-func TestKeysThatARuleNames(t *testing.T) {
+func TestKeysOfARule(t *testing.T) {
 	for source, want := range map[string]struct {
 		keys     []string
 		previous bool
@@ -170,7 +170,7 @@ func TestKeysThatARuleNames(t *testing.T) {
 			continue
 		}
 		if !slices.Equal(c.Keys(), want.keys) || c.UsesPrevious() != want.previous {
-			t.Errorf("%s: %q, previous %t", source, c.Keys(), c.UsesPrevious())
+			t.Errorf("%s: keys %q, previous %t; want %q, %t", source, c.Keys(), c.UsesPrevious(), want.keys, want.previous)
 		}
 	}
 }
@@ -196,14 +196,14 @@ func TestRuleBodies(t *testing.T) {
 			t.Errorf("%s: %v", source, err)
 			continue
 		}
-		if got, err := b.JSON(someFrame(), extra); err != nil || string(got) != want {
+		if got, err := b.JSON(testFrame(), extra); err != nil || string(got) != want {
 			t.Errorf("%s: %s, %v, want %s", source, got, err, want)
 		}
 	}
 }
 
-func TestRuleBodiesThatAreRefused(t *testing.T) {
-	for source, says := range map[string]string{
+func TestInvalidRuleBodiesAreRefused(t *testing.T) {
+	for source, message := range map[string]string{
 		`{"a": }`:                             "line 1, column 7: unexpected token",
 		`map([1], #)`:                         "a body has no predicates and no let",
 		`rule.colour`:                         "line 1, column 6: unknown field colour",
@@ -211,14 +211,14 @@ func TestRuleBodiesThatAreRefused(t *testing.T) {
 		"{\n  \"a\": vlaues.a}":               "line 2, column 8: unknown name vlaues; did you mean values?",
 		`"` + strings.Repeat("x", 5000) + `"`: "longer than 4096 bytes",
 	} {
-		if _, err := CompileBody(source); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v, want …%s…", source, err, says)
+		if _, err := CompileBody(source); err == nil || !strings.Contains(err.Error(), message) {
+			t.Errorf("%s: %v, want …%s…", source, err, message)
 		}
 	}
 }
 
-func TestBodiesThatCannotBeMade(t *testing.T) {
-	for source, says := range map[string]string{
+func TestBodiesThatCannotBeEncoded(t *testing.T) {
+	for source, message := range map[string]string{
 		`values.window * 2`: "line 1, column 15: invalid operation: <nil> * int",
 		`string(values)`:    "string needs a text",
 		`values.count / 0`:  "the body is not valid JSON",
@@ -227,10 +227,10 @@ func TestBodiesThatCannotBeMade(t *testing.T) {
 	} {
 		b, err := CompileBody(source)
 		if err == nil {
-			_, err = b.JSON(someFrame(), nil)
+			_, err = b.JSON(testFrame(), nil)
 		}
-		if err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v, want …%s…", source, err, says)
+		if err == nil || !strings.Contains(err.Error(), message) {
+			t.Errorf("%s: %v, want …%s…", source, err, message)
 		}
 	}
 }
@@ -238,18 +238,18 @@ func TestBodiesThatCannotBeMade(t *testing.T) {
 func TestRuleConditionsAreSafeForConcurrentUse(t *testing.T) {
 	c, err := CompileRule(`values.temperature > previous.temperature + 6 and (values.window ?? 1) == 1`)
 	relaytest.NoError(t, err)
-	var all sync.WaitGroup
+	var wg sync.WaitGroup
 	for i := range 8 {
-		all.Go(func() {
-			s := someFrame()
+		wg.Go(func() {
+			s := testFrame()
 			s.Values["temperature"] = 27.0 + float64(i)
 			for range 500 {
 				if got, err := c.Holds(&s); err != nil || got != (i > 4) {
-					t.Errorf("%d: %t, %v", i, got, err)
+					t.Errorf("goroutine %d: got %t, want %t; %v", i, got, i > 4, err)
 					return
 				}
 			}
 		})
 	}
-	all.Wait()
+	wg.Wait()
 }

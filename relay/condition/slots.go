@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	presentName = "present_" // see present
-	stringName  = "string"   // see scalarText
-	textName    = "text_"    // see clipText
-	joinName    = "join_"    // see join; replaces + unless both sides are numbers
+	presentName = "present_" // the function present
+	stringName  = "string"   // the function scalarText
+	textName    = "text_"    // the function clipText
+	joinName    = "join_"    // the function join; replaces + unless both sides are numbers
 
 	// maxString is the largest length of the result of + between texts, in bytes.
 	maxString = 1 << 10
@@ -27,31 +27,31 @@ const (
 // ruleVisitor is the visitor of a rule's expressions. It replaces fields such as
 // values.temperature by variables (slots), which need no reflection.
 //
-// It makes sure that a condition does not hold because of a missing value. A value that every
-// run examines is required before the run. A value that not every run examines is an argument
-// of present. Values before ?? and in comparisons with nil may be missing.
+// It ensures that a condition does not hold because of a missing value. A value that each run examines
+// is required before the run. A value that only some runs examine becomes an argument of present.
+// Values before ?? and in comparisons with nil may be missing.
 type ruleVisitor struct {
 	visitor
 	fields map[string]field
-	known  types.Map // the types of fields, and of the names that only a body has
+	known  types.Map // the types of fields and of the additional names of a body
 	body   bool      // missing values are nil
 
-	slots    map[string]ruleSlot // by their names without a mark
-	bare     map[string]int      // the uses of a root without a field
+	slots    map[string]ruleSlot // by name without optionalMark
+	bare     map[string]int      // the number of uses of a name without a field
 	previous bool
-	uncalled map[*ast.IdentifierNode]bool // functions that are not called
+	uncalled map[*ast.IdentifierNode]bool // names of functions that are not called
 }
 
 type ruleSlot struct {
 	value func(s *Subject) any
-	key   string // of values or previous, else empty
+	key   string // key of values or previous; empty for other roots
 }
 
 func newRuleVisitor(name string, body bool) *ruleVisitor {
 	calls := append(conditionCalls(), "abs", "ceil", "floor", "round", "int", "float", "min", "max", "duration")
 	r := &ruleVisitor{
 		visitor: visitor{name: name, calls: calls, refusedOperators: []string{".."}, located: true},
-		fields:  subjectFields(), known: types.Map{types.Extra: types.Any}, // Extra is the type of slots
+		fields:  subjectFields(), known: types.Map{types.Extra: types.Any}, // slots have the type of Extra
 		body: body, slots: map[string]ruleSlot{}, bare: map[string]int{}, uncalled: map[*ast.IdentifierNode]bool{},
 	}
 	for fieldName, f := range r.fields {
@@ -71,7 +71,7 @@ func (r *ruleVisitor) Visit(node *ast.Node) {
 			r.uncalled[n] = true
 		case !known || strings.Contains(n.Value, ".") || n.Value == types.Extra:
 			r.refuse(n, "unknown name "+n.Value)
-			if r.refused == n && !strings.HasPrefix(n.Value, "$") { // $env is expr's
+			if r.refused == n && !strings.HasPrefix(n.Value, "$") { // $env belongs to expr
 				r.suggestion = r.nearest(n.Value, cmp.Or(r.fieldNamed(n.Value), rootValues+"."+n.Value))
 			}
 		default:
@@ -89,7 +89,7 @@ func (r *ruleVisitor) Visit(node *ast.Node) {
 				r.suggestion, _ = strict.Nearest(name.Value, r.calls)
 			}
 		}
-		if method, ok := n.Callee.(*ast.MemberNode); ok { // of a time or a duration
+		if method, ok := n.Callee.(*ast.MemberNode); ok { // a method of a time or a duration
 			methods := []string{"Hours", "Minutes", "Seconds", "Unix", "Year", "YearDay", "Day", "Hour", "Minute"}
 			if name, ok := method.Property.(*ast.StringNode); ok && slices.Contains(methods, name.Value) {
 				return
@@ -134,7 +134,7 @@ func (r *ruleVisitor) member(node *ast.Node, n *ast.MemberNode) {
 	}
 	r.bare[base.Value]--
 	r.previous = r.previous || base.Value == rootPrevious
-	s := ruleSlot{value: r.fields[name].value} // of device and uplink
+	s := ruleSlot{value: r.fields[name].value} // set for device and uplink only
 	if s.value == nil {
 		s.value = keyValue(base.Value, key.Value)
 		if base.Value != rootEvent {
@@ -148,7 +148,7 @@ func (r *ruleVisitor) member(node *ast.Node, n *ast.MemberNode) {
 	ast.Patch(node, &ast.IdentifierNode{Value: name})
 }
 
-// nearest returns the root whose name is similar to an unknown name, else fallback.
+// nearest returns the root with a name similar to an unknown name, else fallback.
 func (r *ruleVisitor) nearest(name, fallback string) string {
 	var roots []string
 	for _, root := range slices.Sorted(maps.Keys(r.known)) {
@@ -162,7 +162,7 @@ func (r *ruleVisitor) nearest(name, fallback string) string {
 	return fallback
 }
 
-// fieldNamed returns the field of device or uplink with a name: uplink.rssi for rssi.
+// fieldNamed returns the field of device or uplink with a name, such as uplink.rssi for rssi.
 func (r *ruleVisitor) fieldNamed(name string) string {
 	for _, root := range []string{rootDevice, rootUplink} {
 		if slices.Contains(r.fieldsOf(root), name) {
@@ -221,7 +221,7 @@ func wrap(node *ast.Node, function string, args ...ast.Node) {
 	(*node).SetLocation(location)
 }
 
-// makeOptional lets the value of a slot be missing.
+// makeOptional marks the variable of a slot as optional, so that its value may be missing.
 func (r *ruleVisitor) makeOptional(node *ast.Node) {
 	if n, ok := (*node).(*ast.IdentifierNode); ok && r.isSlot(n.Value) {
 		n.Value = optionalMark + n.Value
@@ -234,7 +234,8 @@ func (r *ruleVisitor) isSlot(name string) bool {
 	return ok
 }
 
-// requireWhenRun wraps the slots of a node that not every run evaluates in calls of present.
+// requireWhenRun wraps the slots of a node in calls of present, because not every run evaluates the
+// node.
 func (r *ruleVisitor) requireWhenRun(node *ast.Node) { ast.Walk(node, presence{r}) }
 
 type presence struct{ rules *ruleVisitor }
@@ -250,7 +251,7 @@ func (p presence) Visit(node *ast.Node) {
 	wrap(node, presentName, &ast.StringNode{Value: name})
 }
 
-// usedVariables collects the variables of the compiled tree.
+// usedVariables collects the names of the variables in the compiled tree.
 type usedVariables map[string]bool
 
 // Visit implements ast.Visitor.

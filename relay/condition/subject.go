@@ -14,8 +14,8 @@ type Subject struct {
 	Values, Previous map[string]any
 	Device           Device
 	Uplink           Uplink
-	Event            map[string]any // the type and the data of a device's event
-	At               time.Time      // of the frame, in the zone of hour and weekday
+	Event            map[string]any // type and data of a device's event
+	At               time.Time      // time of the frame, in the zone of hour and weekday
 }
 
 // Device is the device of a frame. Zero times and nil pointers are missing values.
@@ -32,10 +32,10 @@ type Uplink struct {
 	Time                  time.Time
 }
 
-// MissingKey is the error of a condition that examines a missing value. Such a condition does
-// not hold. The error is not a fault of the condition.
+// MissingKey is the error of a condition that examines a missing value. The condition then does not
+// hold. The error is not a fault of the condition.
 type MissingKey struct {
-	Name string // such as values.temperature
+	Name string // for example values.temperature
 }
 
 // Error implements error.
@@ -61,7 +61,7 @@ type field struct {
 	value     func(s *Subject) any
 }
 
-// subjectFields returns the fields of a subject by their names in expressions, except the keys of
+// subjectFields returns the fields of a subject by their names in expressions, without the keys of
 // values, previous and event.
 func subjectFields() map[string]field {
 	object, timeType := types.TypeOf(map[string]any{}), types.TypeOf(time.Time{})
@@ -118,10 +118,10 @@ func keyValue(root, key string) func(s *Subject) any {
 	}
 }
 
-// clipped clips a text, because patterns examine all of it.
+// clipped clips a text to the length that patterns may examine. Other values are unchanged.
 func clipped(v any) any {
 	if text, ok := v.(string); ok {
-		return firstCharacters(text, maxConditionRun)
+		return firstCharacters(text, maxTextRead)
 	}
 	return v
 }
