@@ -1,8 +1,8 @@
 // Package template compiles the URLs with placeholders at which the gateway calls the servers of
-// account holders (specification 1, events 1, 3 and 4).
+// accounts (document 1 of the specification, events 1, 3 and 4).
 //
-// It refuses placeholders in the scheme, user, host or port, fragments, and invalid percent signs
-// in the path. Values are escaped for their position; percent signs in them are not placeholders.
+// It refuses placeholders in the scheme, user, host or port, fragments, and invalid percent signs in
+// the path. Values are escaped for their position. Percent signs in values are not placeholders.
 package template
 
 import (
@@ -24,15 +24,15 @@ type Template struct {
 
 type part struct {
 	literal string
-	name    string // of a placeholder; empty for a literal
+	name    string // name of a placeholder; empty for a literal
 	path    bool   // the placeholder is in the path
 }
 
-// Compile compiles a URL whose placeholders have the given names. A name that ends in a colon, such as
-// "key:", includes the key after it: %key:temperature is the placeholder "key:temperature", see
-// keyLength.
+// Compile compiles a URL with the placeholders in names. A name that ends in a colon, such as "key:",
+// includes the key after it: %key:temperature is the placeholder "key:temperature". keyLength defines
+// the characters of keys.
 //
-// A percent sign before a name is a placeholder, of the longest name that matches. Otherwise, before
+// A percent sign before a name begins a placeholder; the longest matching name counts. Otherwise, before
 // two hex digits, it is an escape: %25 is a percent sign. An escape that begins like a placeholder,
 // such as %d0 if there is a placeholder %d, must have capitals: %D0. Any other percent sign is
 // literal in the query and an error in the path. Check refuses texts that look like unknown
@@ -70,25 +70,25 @@ func Compile(raw string, names []string) (*Template, error) {
 type compiler struct {
 	raw      string
 	offset   int
-	escaped  int // where the last escape ended
+	escaped  int // offset after the last escape
 	literal  strings.Builder
 	query    bool
 	compiled Template
 }
 
-// head reads the scheme and the authority, n bytes.
-func (c *compiler) head(n int) error {
-	for i := range n {
+// head reads the scheme and the authority, which have length bytes.
+func (c *compiler) head(length int) error {
+	for i := range length {
 		if c.raw[i] != '%' {
 			continue
 		}
-		remaining := c.raw[i+1 : n]
+		remaining := c.raw[i+1 : length]
 		if name := longest(remaining, c.compiled.names); len(name) > 1 || name != "" && !isEscape(remaining) {
 			return fmt.Errorf("the placeholder %%%s is allowed in the path and the query only", name)
 		}
 	}
-	c.literal.WriteString(c.raw[:n])
-	c.offset = n
+	c.literal.WriteString(c.raw[:length])
+	c.offset = length
 	return nil
 }
 
@@ -127,8 +127,8 @@ func (c *compiler) percent() error {
 		return nil
 	}
 	escape := isEscape(remaining)
-	// Two lower-case hex digits may be the beginning of a word: %date. They are an escape after
-	// another escape, or in capitals.
+	// Two lower-case hex digits may begin a word, as in %date. They are an escape in capitals or just
+	// after another escape.
 	word := wordOf(remaining)
 	misread := len(word) > 2 && word[0] >= 'a' && word[1] >= 'a' && c.escaped != c.offset
 	if word != "" && (!escape || misread) && c.compiled.unknown == "" {
@@ -160,8 +160,8 @@ func wordOf(s string) string {
 	return s[:n]
 }
 
-// Check returns an error if the URL has a text that looks like an unknown placeholder, even one
-// that begins with a known name.
+// Check returns an error if the URL has a text that looks like an unknown placeholder, even if the
+// text begins with a known name.
 func (t *Template) Check() error {
 	if t.unknown == "" {
 		return nil
@@ -190,8 +190,9 @@ func longest(s string, names []string) (found string) {
 	return found
 }
 
-// keyLength returns the length of the key at the start of s, in bytes: letters, digits and
-// underscores, and between them also full stops and hyphens, so that a sentence may end with a key.
+// keyLength returns the length in bytes of the key at the start of s: letters, digits and
+// underscores. Full stops and hyphens are allowed only between them, because a sentence may end with
+// a key.
 func keyLength(s string) int {
 	length := 0
 	for i, r := range s {
@@ -205,8 +206,8 @@ func keyLength(s string) int {
 	return length
 }
 
-// ExpandText replaces the placeholders of a text by their values without escaping. names is as in
-// Compile; any other percent sign is literal.
+// ExpandText replaces the placeholders of a text by their values without escaping. names is the same as
+// for Compile. Any other percent sign is literal.
 func ExpandText(text string, names []string, value func(name string) string) string {
 	var b strings.Builder
 	for {
@@ -232,7 +233,7 @@ func (c *compiler) flush() {
 	}
 }
 
-// Sample returns the URL with sample values for the placeholders, for a check of its address.
+// Sample returns the URL with a sample value for each placeholder, for a check of its address.
 func (t *Template) Sample() string { return t.Expand(func(string) string { return "0" }) }
 
 // Expand replaces the placeholders by their escaped values.

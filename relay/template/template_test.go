@@ -11,17 +11,17 @@ import (
 func TestExpand(t *testing.T) {
 	values := map[string]string{"d": "4477", "dest": "a/b?c", "dots": ".."}
 	for name, tc := range map[string]struct{ raw, want string }{
-		"the longest name first":                      {"https://h/?x=%dest&y=%d", "https://h/?x=a%2Fb%3Fc&y=4477"},
-		"a value stays in its place in a path":        {"https://h/%dest/z", "https://h/a%2Fb%3Fc/z"},
-		"a step up is none":                           {"https://h/%dots/z", "https://h/%2E%2E/z"},
-		"an escape stays, a bare percent is made one": {"https://h/?x=%25&y=%zz", "https://h/?x=%25&y=%25zz"},
-		"nothing to replace":                          {"https://h", "https://h"},
+		"the longest name first":                               {"https://h/?x=%dest&y=%d", "https://h/?x=a%2Fb%3Fc&y=4477"},
+		"a slash in a value of the path is escaped":            {"https://h/%dest/z", "https://h/a%2Fb%3Fc/z"},
+		"dots in the path are escaped":                         {"https://h/%dots/z", "https://h/%2E%2E/z"},
+		"an escape is kept and a bare percent sign is escaped": {"https://h/?x=%25&y=%zz", "https://h/?x=%25&y=%25zz"},
+		"no placeholder":                                       {"https://h", "https://h"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := Compile(tc.raw, []string{"d", "dest", "dots"})
 			relaytest.NoError(t, err)
 			if got := c.Expand(func(name string) string { return values[name] }); got != tc.want {
-				t.Errorf("%s, want %s", got, tc.want)
+				t.Errorf("URL %s, want %s", got, tc.want)
 			}
 		})
 	}
@@ -29,14 +29,14 @@ func TestExpand(t *testing.T) {
 		_, err := Compile(escaped, []string{"d", "dest"})
 		relaytest.NoError(t, err)
 	}
-	for _, bad := range []string{"", "h/x", "ftp://h/", "https://%d/", "https://h/#x", "https://h/%zz", "https:///x", "https://h/\n"} {
-		if c, err := Compile(bad, []string{"d"}); err == nil {
-			t.Errorf("%q became %s", bad, c.Sample())
+	for _, invalid := range []string{"", "h/x", "ftp://h/", "https://%d/", "https://h/#x", "https://h/%zz", "https:///x", "https://h/\n"} {
+		if c, err := Compile(invalid, []string{"d"}); err == nil {
+			t.Errorf("Compile(%q) returned no error; its sample is %s", invalid, c.Sample())
 		}
 	}
 }
 
-// What is refused at save still compiles, for what was saved before.
+// URLs that Check refuses still compile, because they may have been saved before Check existed.
 func TestUnknownPlaceholdersInTheQuery(t *testing.T) {
 	for raw, unknown := range map[string]string{
 		"https://h/?x=%zz":           "%zz",
@@ -62,15 +62,15 @@ func TestUnknownPlaceholdersInTheQuery(t *testing.T) {
 	} {
 		c, err := Compile(raw, []string{"d", "dest"})
 		if err != nil {
-			t.Fatalf("%s: %v", raw, err)
+			t.Fatalf("Compile(%s): %v", raw, err)
 		}
 		err = c.Check()
 		if unknown == "" && err != nil {
-			t.Errorf("%s: %v", raw, err)
+			t.Errorf("Check of %s: %v", raw, err)
 		}
 		want := strconv.Quote(unknown) + " is not a placeholder here; known are %d, %dest, and %25 for a percent sign"
 		if unknown != "" && (err == nil || err.Error() != want) {
-			t.Errorf("%s: %v, want %s", raw, err, want)
+			t.Errorf("Check of %s: %v, want %s", raw, err, want)
 		}
 	}
 }
@@ -96,13 +96,13 @@ func TestKeysInPlaceholders(t *testing.T) {
 			err = c.Check()
 		}
 		if err == nil || !strings.HasSuffix(err.Error(), "known are %key:NAME, and %25 for a percent sign") {
-			t.Errorf("%s: %v", raw, err)
+			t.Errorf("%s: %v, want the known placeholders", raw, err)
 		}
 	}
 }
 
 func TestExpandText(t *testing.T) {
-	value := func(name string) string { return "<" + name + "%rule>" } // is not looked at again
+	value := func(name string) string { return "<" + name + "%rule>" } // the percent sign in a value is literal
 	for text, want := range map[string]string{
 		"%rule: %key:temp.c, 100% %":         "<rule%rule>: <key:temp.c%rule>, 100% %",
 		"it is %key:temperature.":            "it is <key:temperature%rule>.",
@@ -116,27 +116,27 @@ func TestExpandText(t *testing.T) {
 	}
 }
 
-// FuzzExpandText holds that placeholders alone are replaced, and that a text without
-// percent signs stays.
+// FuzzExpandText checks that only placeholders are replaced and that a text without percent signs is
+// unchanged.
 func FuzzExpandText(f *testing.F) {
 	f.Add("%rule is %key:a.b. 100%", "v")
 	f.Fuzz(func(t *testing.T, text, value string) {
 		n := 0
-		out := ExpandText(text, []string{"key:", "rule"}, func(name string) string {
+		expanded := ExpandText(text, []string{"key:", "rule"}, func(name string) string {
 			n++
 			if !strings.Contains(text, "%"+name) {
-				t.Fatalf("%q has no %q", text, name)
+				t.Fatalf("the text %q has no placeholder %q", text, name)
 			}
 			return value
 		})
-		if n == 0 && out != text || n > strings.Count(text, "%") {
-			t.Fatalf("%q: %d replaced, %q", text, n, out)
+		if n == 0 && expanded != text || n > strings.Count(text, "%") {
+			t.Fatalf("%q: %d placeholders replaced, result %q", text, n, expanded)
 		}
 	})
 }
 
-// FuzzCompile holds that a value never leads elsewhere: host and user are those
-// of the template, and the result is a URL.
+// FuzzCompile checks that a value does not change the host or the user of a URL and that the result is
+// a URL.
 func FuzzCompile(f *testing.F) {
 	f.Add("https://u:p@h:1/%d/a?b=%dest#", "../?&#\r\n")
 	f.Add("http://h/%25%d0", "\x00é")
@@ -146,10 +146,10 @@ func FuzzCompile(f *testing.F) {
 		if err != nil {
 			return
 		}
-		out := c.Expand(func(string) string { return value })
-		relaytest.SameOrigin(t, out, c.Sample())
-		if strings.ContainsAny(out, "\r\n \x00") {
-			t.Errorf("%q has characters that are not escaped", out)
+		expanded := c.Expand(func(string) string { return value })
+		relaytest.SameOrigin(t, expanded, c.Sample())
+		if strings.ContainsAny(expanded, "\r\n \x00") {
+			t.Errorf("the URL %q has unescaped characters", expanded)
 		}
 	})
 }
