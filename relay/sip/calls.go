@@ -10,19 +10,19 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// Record is a call of an account.
+// Record is a call with its account.
 type Record struct {
 	Account relay.AccountID
 	Call    cdr.Call
 }
 
-// Cursor is the position of a call; Read continues after it.
+// Cursor is the position of a call. Read continues after it.
 type Cursor struct {
 	Start time.Time
 	Key   string
 }
 
-// Calls stores the records of calls, permanently. It is safe for concurrent use.
+// Calls stores the records of calls permanently. It is safe for concurrent use.
 type Calls struct{ db *db.DB }
 
 // NewCalls returns the store of calls in a database.
@@ -30,7 +30,7 @@ func NewCalls(database *db.DB) *Calls { return &Calls{db: database} }
 
 const columns = "key, started, answered, ended, id, caller, callee, duration, billsec, disposition, trunk"
 
-// fields returns pointers for columns.
+// fields returns pointers to the fields of call in the order of columns.
 func fields(call *cdr.Call) []any {
 	return []any{
 		&call.Key, db.Time(&call.Start), db.Time(&call.Answer), db.Time(&call.End), &call.ID, &call.From, &call.To,
@@ -38,9 +38,9 @@ func fields(call *cdr.Call) []any {
 	}
 }
 
-// Put saves records, all or none. It ignores a record if the account has a record with the key. It
-// inserts in the order of the keys, so that gateways that save the same calls do not deadlock. The
-// error is relay.KindUnavailable if a retry may succeed.
+// Put saves records, all or none. It ignores a record if the account already has a record with its
+// key. It inserts in the order of the keys, so that gateways that save the same calls do not deadlock.
+// The error is relay.KindUnavailable if a retry may succeed.
 func (c *Calls) Put(ctx context.Context, records []Record) error {
 	const statement = `
 		INSERT INTO sip_call (account, ` + columns + `)
@@ -49,12 +49,12 @@ func (c *Calls) Put(ctx context.Context, records []Record) error {
 		WHERE true
 		ORDER BY account, key, n
 		ON CONFLICT (account, key) DO NOTHING`
-	b := db.BatchOf("account, "+columns, records, func(r *Record) []any { return append([]any{r.Account}, fields(&r.Call)...) })
-	return c.db.Run(ctx, "calls", statement, b)
+	batch := db.BatchOf("account, "+columns, records, func(r *Record) []any { return append([]any{r.Account}, fields(&r.Call)...) })
+	return c.db.Run(ctx, "calls", statement, batch)
 }
 
-// Read returns up to limit calls that start at or after from and before end, in the order of their
-// starts, after a cursor. The zero cursor is before the first call.
+// Read returns up to limit calls that start at or after from and before end. It continues after
+// cursor, in the order of start and key. The zero cursor is before the first call.
 func (c *Calls) Read(ctx context.Context, acct relay.AccountID, from, end time.Time, cursor Cursor, limit int) ([]cdr.Call, error) {
 	const query = `
 		SELECT ` + columns + `
@@ -74,13 +74,13 @@ func (c *Calls) Read(ctx context.Context, acct relay.AccountID, from, end time.T
 // UKv3a is the only layout of archives, and the default.
 const UKv3a = "UKv3a"
 
-// Header returns the first line of each file.
+// Header returns the header line of a file.
 func Header() []string {
 	return []string{"call_id", "start", "answer", "end", "from", "to", "duration", "billsec", "disposition", "trunk"}
 }
 
-// timeLayout is the format of times: to the second, with a fraction only where the
-// switch reported one.
+// timeLayout is the format of times: to the second, with a fraction only if the switch reported
+// one.
 const timeLayout = "2006-01-02 15:04:05.999"
 
 // Row returns the cells of a call.
@@ -106,8 +106,7 @@ func (o Order) File(c cdr.Call) string {
 	return "cdr-" + c.Start.UTC().Format("20060102") + ".csv"
 }
 
-// FirstFile returns the name of the only file of a single archive or of an archive without
-// calls.
+// FirstFile returns the name of the only file of a single archive or of an archive without calls.
 func (o Order) FirstFile() string {
 	return "cdr-" + o.From.Format("20060102") + "-" + o.To.Add(-time.Second).Format("20060102") + ".csv"
 }

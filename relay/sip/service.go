@@ -11,14 +11,14 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// Archives makes archives and keeps them while their handles work.
+// Archives makes archives and keeps them while their handles are valid.
 type Archives interface {
-	// Make makes an archive, unless it exists, and returns the number of its calls. If ctx ends
+	// Make makes an archive unless it exists and returns the number of its calls. If ctx ends
 	// first, the work continues, and the error is relay.KindUnavailable.
 	Make(ctx context.Context, o Order) (calls int64, err error)
 }
 
-// Deps are the dependencies of a Service; all but PublicURL and Now are required.
+// Deps are the dependencies of a Service. All but PublicURL and Now are required.
 type Deps struct {
 	Jobs     job.Getter
 	Submit   job.Submitter
@@ -40,9 +40,8 @@ func New(d Deps) *Service {
 	return &Service{deps: d}
 }
 
-// Request submits a job that makes an archive. It returns relay.KindInvalid with the
-// parameters for a range that ends before it starts, an unknown format, or an
-// invalid mail address.
+// Request submits a job that makes an archive. It returns relay.KindInvalid with the names of the
+// parameters for a range that ends before it starts, an unknown format, or an invalid mail address.
 func (s *Service) Request(ctx context.Context, acct relay.AccountID, a Request) (Order, error) {
 	p := relay.Problems{}
 	if a.To.Before(a.From) {
@@ -71,23 +70,23 @@ func (s *Service) Request(ctx context.Context, acct relay.AccountID, a Request) 
 	})
 }
 
-// Archive reports whether an archive can be fetched. It returns relay.KindNotFound for a handle that
-// the account does not have, that has expired, or whose job failed.
+// Archive reports whether an archive can be downloaded. It returns relay.KindNotFound for a handle
+// that is unknown to the account, has expired, or has a failed job.
 func (s *Service) Archive(ctx context.Context, acct relay.AccountID, handle string) (ready bool, err error) {
 	j, err := s.deps.Jobs.Get(ctx, acct, handle)
 	if err != nil {
 		return false, err
 	}
-	gone := relay.Errorf(relay.KindNotFound, "archive %s: there is none", handle)
+	notFound := relay.Errorf(relay.KindNotFound, "archive %s not found", handle)
 	if j.Kind != Kind || j.State == job.Failed {
-		return false, gone
+		return false, notFound
 	}
 	o, err := orderOf(j)
 	if err != nil {
 		return false, err
 	}
 	if !s.deps.Now().Before(o.ExpiresAt()) {
-		return false, gone
+		return false, notFound
 	}
 	return j.State == job.Completed, nil
 }
@@ -113,7 +112,7 @@ func (s *Service) Run(ctx context.Context, j job.Job) (any, error) {
 		return nil, err
 	}
 	if o.Email != "" {
-		// The id of the mail derives from the handle, so that the mail is sent once.
+		// The mail's ID derives from the handle, so that the mail is sent only once.
 		err = s.deps.Mails.Send(ctx, o.Account, o.Handle, outbox.Notice{
 			ID: o.Handle + "-ready", To: o.Email, Subject: "Your call records are ready",
 			Text: fmt.Sprintf("The call records from %s to %s (UTC) are ready: %d calls.\n\n"+
@@ -134,11 +133,11 @@ const (
 
 // Request describes an archive of an account's calls.
 type Request struct {
-	// From and To bound the starts of the calls; the second of To is included.
+	// From and To bound the starts of the calls. The second of To is included.
 	From, To time.Time
-	Email    string // gets a mail when the archive is ready; may be empty
+	Email    string // address for a mail when the archive is ready; may be empty
 	Format   string // empty means UKv3a
-	Single   bool   // one file instead of one for each day
+	Single   bool   // one file for all days instead of one for each
 }
 
 // Order is a requested archive.
@@ -152,7 +151,7 @@ type Order struct {
 	AskedAt time.Time       `json:"asked_at"`
 }
 
-// ExpiresAt returns when the handle becomes invalid.
+// ExpiresAt returns the time at which the handle becomes invalid.
 func (o Order) ExpiresAt() time.Time { return o.AskedAt.Add(Life) }
 
 // Trunk is a SIP trunk of an account, with the source addresses of its calls.

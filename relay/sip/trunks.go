@@ -13,8 +13,7 @@ type Trunks struct{ db *db.DB }
 // NewTrunks returns the store of trunks.
 func NewTrunks(database *db.DB) *Trunks { return &Trunks{db: database} }
 
-// Trunks returns the trunks of an account in the order of the inventory; nil if there are
-// none.
+// Trunks returns the trunks of an account in the order of the inventory, or nil if there are none.
 func (t *Trunks) Trunks(ctx context.Context, acct relay.AccountID) ([]Trunk, error) {
 	const query = `
 		SELECT doc
