@@ -1,4 +1,4 @@
-// Package event describes the records of the journals (events), and stores the states of events
+// Package event describes the records of the journals (events) and stores the states of the events
 // that are not simply done.
 //
 //	pending → done

@@ -36,7 +36,7 @@ const (
 	Unrouted    State = "unrouted"
 )
 
-// Event is a received request or message.
+// Event is a received request or message in a journal.
 type Event struct {
 	ID         string // "<node>-<letter of the kind><sequence in its journal>"
 	ReceivedAt time.Time
@@ -44,8 +44,8 @@ type Event struct {
 	Source     string // chirpstack-v4, kannel, …
 	Account    relay.AccountID
 	State      State
-	Reason     string // why it is quarantined or unrouted
-	Outcome    string // the result of its processing
+	Reason     string // reason why the event is quarantined or unrouted
+	Outcome    string // result of processing the event
 	// Notes lists the data of the event that was accepted but not used.
 	Notes decoders.Notes
 	Raw   []byte
@@ -73,14 +73,14 @@ type Filter struct {
 	State   State
 	Account relay.AccountID
 	Source  string
-	Device  string // a part of the body, the path or the query, in any case; separators in identifiers do not matter
-	Query   string // a part of the body, the path, the query, the id, the reason, a note or the outcome, in any case; for uplinks, only stored outcomes are searched
-	Reason  string // a part of the reason, in any case
-	Number  string // a whole number or sender in the description of the event, such as "from 447700900123 to 4490"
+	Device  string // part of the body, path or query, in any case; separators in identifiers are ignored
+	Query   string // part of the body, path, query, ID, reason, notes or outcome, in any case; only the stored outcomes of uplinks are searched
+	Reason  string // part of the reason, in any case
+	Number  string // a complete number or sender in the description of the event, such as "from 447700900123 to 4490"
 	From    time.Time
 	To      time.Time
-	// Match selects among the events that all other fields select, by the account and the
-	// subjects of the event: the identifiers of the devices of frames, or the destinations of
-	// messages. nil selects all.
+	// Match selects among the events that match all other fields, by the account and the subjects of
+	// the event: the identifiers of the devices of frames, or the destinations of messages. nil
+	// selects all.
 	Match func(acct relay.AccountID, subjects []string) bool
 }

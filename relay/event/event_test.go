@@ -2,16 +2,16 @@ package event
 
 import "testing"
 
-// Ids and cursors contain the first letter of a kind.
+// IDs and cursors contain the first letter of a kind.
 func TestKindsDifferInTheirFirstLetter(t *testing.T) {
-	seen := map[byte]Kind{}
+	kinds := map[byte]Kind{}
 	for _, k := range Kinds() {
-		if other, taken := seen[k[0]]; taken {
-			t.Errorf("%s and %s", k, other)
+		if otherKind, exists := kinds[k[0]]; exists {
+			t.Errorf("%s and %s have the same first letter", k, otherKind)
 		}
-		seen[k[0]] = k
+		kinds[k[0]] = k
 	}
-	if len(seen) != 4 {
-		t.Errorf("%d kinds", len(seen))
+	if len(kinds) != 4 {
+		t.Errorf("%d kinds, want 4", len(kinds))
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// Statuses stores the statuses of the events of one node. Every gateway can read and change the
-// statuses of any node. An event without a status is done if it is before the checkpoint of its
-// journal, else pending. An event that is stored as pending was deferred.
+// Statuses stores the statuses of the events of one node. Each gateway can read and change the
+// statuses of every node. An event without a status is done if it is before the checkpoint of its
+// journal, else pending. An event with a stored status of Pending was deferred.
 type Statuses struct {
 	db   *db.DB
 	node string
@@ -28,10 +28,10 @@ const trimLimit = 5000
 
 const label = "statuses"
 
-// Set stores statuses in one transaction. A status with State Done and neither Outcome nor
-// Notes deletes the stored one. Of several statuses with one sequence, the last is stored.
+// Set stores statuses in one transaction. A status with State Done and neither Outcome nor Notes
+// deletes the stored one. If statuses have the same sequence, the last one is stored.
 func (s *Statuses) Set(ctx context.Context, kind Kind, statuses []Status) error {
-	const forget = `
+	const deleteDone = `
 		DELETE FROM event_mark
 		WHERE (node, kind, seq) IN (SELECT node, kind, seq FROM batch)`
 	const put = `
@@ -59,10 +59,10 @@ func (s *Statuses) Set(ctx context.Context, kind Kind, statuses []Status) error 
 		changed.Add(s.node, kind, seq, status.State, status.ID, status.Reason, status.Outcome, db.JSON(status.Notes),
 			status.Account, status.Source, status.Device)
 	}
-	return s.db.RunAll(ctx, label, db.Do(forget, done), db.Do(put, changed))
+	return s.db.RunAll(ctx, label, db.Do(deleteDone, done), db.Do(put, changed))
 }
 
-// fields returns pointers to the columns of a status.
+// fields returns pointers to the fields of a status in the order of the selected columns.
 func fields(status *Status) []any {
 	return []any{
 		&status.Seq, &status.State, &status.ID, &status.Reason, &status.Outcome, db.JSON(&status.Notes),
@@ -96,8 +96,8 @@ func (s *Statuses) List(ctx context.Context, kind Kind, state State, limitSeq ui
 	return db.List(ctx, s.db, label, query, fields, s.node, kind, state, column(limitSeq), limit)
 }
 
-// Deferred returns the statuses of deferred events of accounts after lastAccount, by account and
-// sequence.
+// Deferred returns the statuses of deferred events of the accounts after lastAccount, by account
+// and sequence.
 func (s *Statuses) Deferred(ctx context.Context, kind Kind, lastAccount relay.AccountID, limit int) ([]Status, error) {
 	const query = `
 		SELECT seq, state, id, reason, outcome, notes, account, source, device
@@ -125,8 +125,8 @@ func (s *Statuses) Counts(ctx context.Context, kind Kind) (map[State]int, error)
 	return counts, err
 }
 
-// Trim deletes the statuses below firstSeq, the first sequence that the journal still has. Each
-// transaction deletes up to trimLimit statuses.
+// Trim deletes the statuses below firstSeq, the first sequence in the journal. Each transaction
+// deletes up to trimLimit statuses.
 func (s *Statuses) Trim(ctx context.Context, kind Kind, firstSeq uint64) error {
 	// The plan of a range of sequences, unlike that of a list, does not depend on the estimates of
 	// PostgreSQL.
