@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// maxExamined is the largest number of events that a dry run examines: the newest of the
-	// selected ones.
+	// maxExamined is the largest number of events that a dry run examines: the newest ones of the
+	// selection.
 	maxExamined = 10_000
-	// maxSelecting limits the time for selecting events, maxDryRun the time for the whole dry
-	// run: the request times out after half a minute.
+	// maxSelecting limits the time for selecting events, and maxDryRun the time for the complete
+	// dry run, because the request times out after half a minute.
 	maxSelecting = 10 * time.Second
 	maxDryRun    = 20 * time.Second
 )
@@ -23,29 +23,29 @@ const (
 // PreviewedPost is the expected result of processing a post again.
 type PreviewedPost struct {
 	State  event.State // done or quarantined
-	Reason string      // why it would be quarantined
+	Reason string      // reason for quarantining the event
 	Frames []iot.PreviewedFrame
 }
 
 // Posts previews the effect of processing posts again.
 type Posts interface {
-	// Preview calls fn with the posts that a filter selects, in the order of arrival, and
-	// returns their number. It searches backwards until deadline. backTo is the oldest time
-	// that the search has reached, zero for the beginning. If there are more posts than limit,
-	// Preview calls fn with the newest only. It stops when stop returns true.
+	// Preview calls fn with the posts that a filter selects, in the order of arrival, and returns
+	// their number. It searches backwards until deadline. backTo is the oldest time that the search
+	// has reached, or zero if it reached the first post. If there are more posts than limit,
+	// Preview calls fn with the newest ones only. It stops when stop returns true.
 	Preview(ctx context.Context, f event.Filter, deadline time.Time, limit int, stop func() bool, fn func(*event.Event, *PreviewedPost)) (count int, backTo time.Time, err error)
 }
 
 // DryRun summarizes the changes that a replay would make.
 type DryRun struct {
-	Count int `json:"count"` // of the selected events
-	// Examined is the number of examined events: at most 10,000, and for at most 20 seconds.
+	Count int `json:"count"` // number of selected events
+	// Examined is the number of examined events, at most 10,000. A dry run ends after 20 seconds.
 	Examined int              `json:"examined"`
 	Events   EventTally       `json:"events"`
 	Readings ReadingTally     `json:"readings"`
 	Differ   []PreviewedEvent `json:"data"` // the first events that differ, in the order of arrival
-	More     bool             `json:"more"` // there are more than Differ has
-	// BackTo is the time back to which events were selected; zero for the beginning.
+	More     bool             `json:"more"` // more events differ than Differ has
+	// BackTo is the oldest time that the search has reached, or zero if it reached the first event.
 	BackTo time.Time `json:"searched_to,omitzero"`
 }
 
@@ -53,7 +53,7 @@ type DryRun struct {
 type EventTally struct {
 	Done        int `json:"done"`
 	Quarantined int `json:"quarantined"`
-	Differ      int `json:"differ"` // in state, reason or a reading
+	Differ      int `json:"differ"` // events that differ in state, reason or a reading
 }
 
 // ReadingTally counts readings by iot.Effect.
@@ -102,14 +102,14 @@ type ReadingDelta struct {
 	Time         time.Time  `json:"time"`
 	Old          any        `json:"old"`
 	New          any        `json:"new"`
-	Latest       bool       `json:"latest"` // it is, or would be, the latest reading of the sensor
+	Latest       bool       `json:"latest"` // the reading is, or would be, the latest one of the sensor
 }
 
-// Preview returns the changes that replaying the posts selected by a filter would make. It
-// lists at most limit of the events that differ.
+// Preview returns the changes that a replay of the posts selected by a filter would make. It lists
+// at most limit of the events that differ.
 func Preview(ctx context.Context, posts Posts, f event.Filter, limit int, now func() time.Time) (r DryRun, err error) {
 	deadline := now().Add(maxDryRun)
-	stop := func() bool { return now().After(deadline) } // Examined shows that it stopped early
+	stop := func() bool { return now().After(deadline) } // Examined is then less than the smaller of Count and maxExamined
 	r.Count, r.BackTo, err = posts.Preview(ctx, f, time.Now().Add(maxSelecting), maxExamined, stop, func(e *event.Event, post *PreviewedPost) {
 		r.add(e, post, limit)
 	})
@@ -139,14 +139,14 @@ func (r *DryRun) add(e *event.Event, post *PreviewedPost, limit int) {
 		r.More = true
 		return
 	}
-	view := PreviewedEvent{
+	previewed := PreviewedEvent{
 		ID: e.ID, ReceivedAt: e.ReceivedAt.UTC(), Account: e.Account, State: e.State, Reason: e.Reason, NewState: post.State, NewReason: post.Reason,
 		Devices: make([]DeviceDelta, len(post.Frames)),
 	}
 	for i := range post.Frames {
-		view.Devices[i] = deltaOf(&post.Frames[i])
+		previewed.Devices[i] = deltaOf(&post.Frames[i])
 	}
-	r.Differ = append(r.Differ, view)
+	r.Differ = append(r.Differ, previewed)
 }
 
 func deltaOf(f *iot.PreviewedFrame) DeviceDelta {
@@ -162,7 +162,7 @@ func deltaOf(f *iot.PreviewedFrame) DeviceDelta {
 	return delta
 }
 
-// valueOf returns the number or the string of a point; nil if there is no point.
+// valueOf returns the number or the string of a point, or nil for a nil point.
 func valueOf(p *iot.Point) any {
 	switch {
 	case p == nil:
@@ -173,7 +173,7 @@ func valueOf(p *iot.Point) any {
 	return p.Value
 }
 
-// Join adds the result of another gateway or journal. Differ has at most limit events.
+// Join adds the result of another gateway or journal and keeps at most limit events in Differ.
 func (r *DryRun) Join(other DryRun, limit int) {
 	r.Count += other.Count
 	r.Examined += other.Examined
@@ -181,9 +181,9 @@ func (r *DryRun) Join(other DryRun, limit int) {
 	r.Events.Quarantined += other.Events.Quarantined
 	r.Events.Differ += other.Events.Differ
 	r.Readings.Add(other.Readings)
-	room := min(limit-len(r.Differ), len(other.Differ))
-	r.Differ = append(r.Differ, other.Differ[:room]...)
-	r.More = r.More || other.More || room < len(other.Differ)
+	added := min(limit-len(r.Differ), len(other.Differ))
+	r.Differ = append(r.Differ, other.Differ[:added]...)
+	r.More = r.More || other.More || added < len(other.Differ)
 	if other.BackTo.After(r.BackTo) {
 		r.BackTo = other.BackTo
 	}

@@ -17,18 +17,18 @@ type fakePost struct {
 	preview PreviewedPost
 }
 
-// fakePosts gives posts in batches of one, each of which takes some time.
+// fakePosts is a Posts whose clock advances by duration with each post.
 type fakePosts struct {
-	posts []fakePost
-	takes time.Duration
-	now   time.Time
+	posts    []fakePost
+	duration time.Duration
+	now      time.Time
 }
 
 func (p *fakePosts) Preview(_ context.Context, _ event.Filter, _ time.Time, limit int, stop func() bool, fn func(*event.Event, *PreviewedPost)) (int, time.Time, error) {
 	for i := range p.posts[max(0, len(p.posts)-limit):] {
 		if !stop() {
 			fn(&p.posts[i].event, &p.posts[i].preview)
-			p.now = p.now.Add(p.takes)
+			p.now = p.now.Add(p.duration)
 		}
 	}
 	return len(p.posts), time.Time{}, nil
@@ -41,7 +41,7 @@ func (p *fakePosts) run(t *testing.T, limit int) DryRun {
 	return r
 }
 
-// post is an event that is done and would be in a state, with readings.
+// post returns a post that is done, with its previewed state and readings.
 func post(id string, state event.State, effects ...iot.Effect) fakePost {
 	p := fakePost{event.Event{ID: id, State: event.Done}, PreviewedPost{State: state}}
 	for _, e := range effects {
@@ -50,7 +50,7 @@ func post(id string, state event.State, effects ...iot.Effect) fakePost {
 	return p
 }
 
-func TestADryRunCountsAndListsWhatDiffers(t *testing.T) {
+func TestADryRunCountsAndListsDifferences(t *testing.T) {
 	p := &fakePosts{posts: []fakePost{
 		post("same", event.Done, iot.Unchanged, iot.Unchanged), post("more", event.Done, iot.Unchanged, iot.Added), post("less", event.Done, iot.Stays),
 		post("lost", event.Quarantined), post("new", event.Done, iot.Changed),
@@ -64,22 +64,22 @@ func TestADryRunCountsAndListsWhatDiffers(t *testing.T) {
 		ids = append(ids, e.ID)
 	}
 	if !slices.Equal(ids, []string{"more", "less", "lost"}) || !r.More {
-		t.Errorf("%q, more: %t", ids, r.More)
+		t.Errorf("events %q, more %t; want the first three, and more", ids, r.More)
 	}
 	if r = p.run(t, 4); len(r.Differ) != 4 || r.More {
-		t.Errorf("%d of 4, more: %t", len(r.Differ), r.More)
+		t.Errorf("%d events, more %t; want 4, and no more", len(r.Differ), r.More)
 	}
 }
 
-func TestAReasonThatDiffersIsADifference(t *testing.T) {
+func TestAnotherReasonIsADifference(t *testing.T) {
 	changed := post("u1", event.Quarantined)
 	changed.event.State, changed.event.Reason, changed.preview.Reason = event.Quarantined, "no decoder", "no codec"
 	r := (&fakePosts{posts: []fakePost{changed}}).run(t, 1)
 	relaytest.Equal(t, "the number of events that differ", r.Events.Differ, 1)
 }
 
-func TestADryRunEndsInTime(t *testing.T) {
-	p := &fakePosts{takes: 8 * time.Second}
+func TestADryRunEndsAfterItsTimeLimit(t *testing.T) {
+	p := &fakePosts{duration: 8 * time.Second}
 	for i := range 10 {
 		p.posts = append(p.posts, post(fmt.Sprint("u", i), event.Done))
 	}

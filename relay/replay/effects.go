@@ -7,23 +7,23 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// Counts are the numbers of records that events have caused.
+// Counts are the numbers of records caused by events.
 type Counts struct {
-	Deliveries int64 // of the events, and of alarms that they raised or cleared
-	Alarms     int64 // raised
+	Deliveries int64 // deliveries of the events and of the alarms they raised or cleared
+	Alarms     int64 // alarms raised by the events
 }
 
-// Store counts the records that events have caused.
+// Store counts the records caused by events.
 type Store struct{ db *db.DB }
 
 // NewStore returns the store in a database.
 func NewStore(database *db.DB) *Store { return &Store{db: database} }
 
-// maxRecords is the largest number of frames or messages of an event whose records are counted. Their
-// ids are the event's id with a number.
+// maxRecords is the largest number of frames or messages of an event with counted records. Their IDs
+// are the event's ID with a number.
 const maxRecords = 10
 
-// Count returns the total numbers of records that events have caused until now.
+// Count returns the total numbers of records caused by events so far.
 func (s *Store) Count(ctx context.Context, ids []string) (counts Counts, err error) {
 	const (
 		countAlarms = `

@@ -30,7 +30,7 @@ func countsEffects(t *testing.T, database *db.DB) {
 		want Counts
 	}{
 		{"no events", nil, Counts{}},
-		{"a message, and one of its post", []string{"n1-s1"}, Counts{Deliveries: 2}},
+		{"a message and a message of a post", []string{"n1-s1"}, Counts{Deliveries: 2}},
 		{"frames that raise and clear alarms", []string{"n1-u2"}, Counts{Deliveries: 2, Alarms: 1}},
 		{"several events", []string{"n1-s1", "n1-s10", "n1-u3"}, Counts{Deliveries: 3, Alarms: 1}},
 	} {
