@@ -19,7 +19,7 @@ const (
 	NoAnswer  Code = 3 // the network did not answer; not charged
 )
 
-// Known reports whether the code is one of the codes above.
+// Known reports whether the code is one of the constants.
 func (c Code) Known() bool { return c >= Delivered && c <= NoAnswer }
 
 // String returns the description of the code in responses.
@@ -30,7 +30,7 @@ func (c Code) String() string {
 	return [...]string{"Delivered by the network", "Absent subscriber", "Unknown subscriber", "No answer from the network"}[c]
 }
 
-// Result is the answer about a number.
+// Result is the result of a lookup of a number.
 type Result struct {
 	Number  relay.MSISDN `json:"number"`
 	Code    Code         `json:"code"`
@@ -38,13 +38,13 @@ type Result struct {
 	MNC     string       `json:"mnc,omitempty"` // 2 or 3 digits
 	Network string       `json:"network,omitempty"`
 	Country string       `json:"country,omitempty"`
-	Contact string       `json:"contact,omitempty"` // of the network; may be empty
+	Contact string       `json:"contact,omitempty"` // contact of the network; may be empty
 	IMSI    string       `json:"imsi,omitempty"`    // empty if unknown
 	Ported  bool         `json:"ported,omitempty"`
 	Roaming bool         `json:"roaming,omitempty"`
 }
 
-// Network is a row of the simulator's table.
+// Network is a row of the simulator's network table.
 type Network struct {
 	Prefix  string `json:"prefix"` // digits, country code first
 	MCC     string `json:"mcc"`
@@ -55,19 +55,19 @@ type Network struct {
 
 // Backend queries the networks.
 type Backend interface {
-	// Find queries one number. If the network does not answer, the Code is NoAnswer. Find
-	// returns relay.KindUnavailable if no query could be made.
+	// Find queries the network of a number. If the network does not answer, the Code is NoAnswer.
+	// Find returns relay.KindUnavailable if no query could be made.
 	Find(ctx context.Context, number relay.MSISDN) (Result, error)
 }
 
-// Store caches results until they expire, and stores the networks of the simulator. It is
-// safe for concurrent use.
+// Store caches results until they expire and stores the networks of the simulator. It is safe for
+// concurrent use.
 type Store struct{ db *db.DB }
 
 // NewStore returns the store of lookups.
 func NewStore(database *db.DB) *Store { return &Store{db: database} }
 
-// Get returns the cached result of a number. It returns relay.KindNotFound if there is none.
+// Get returns the cached result of a number, or relay.KindNotFound if there is none.
 func (s *Store) Get(ctx context.Context, number relay.MSISDN) (Result, error) {
 	const query = `
 		SELECT doc
@@ -89,17 +89,18 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 
 const networks db.Documents[Network] = "network"
 
-// PutNetwork saves a row of the simulator's table.
+// PutNetwork saves a row of the simulator's network table.
 func (s *Store) PutNetwork(ctx context.Context, n Network) error {
 	return networks.Put(ctx, s.db, 0, n.Prefix, n)
 }
 
-// DeleteNetwork deletes a row of the simulator's table. It returns relay.KindNotFound if there is none.
+// DeleteNetwork deletes a row of the simulator's network table. It returns relay.KindNotFound if there
+// is none.
 func (s *Store) DeleteNetwork(ctx context.Context, prefix string) error {
 	return networks.Delete(ctx, s.db, 0, prefix)
 }
 
-// Networks returns the simulator's table by prefix.
+// Networks returns the simulator's network table, sorted by prefix.
 func (s *Store) Networks(ctx context.Context) ([]Network, error) {
 	return networks.All(ctx, s.db, 0)
 }

@@ -16,14 +16,14 @@ import (
 // cost is the price of a lookup, in credits.
 const cost = 1
 
-// Credit charges for lookups. *credit.Store implements it. It is an interface because tests lose the
-// answer to a charge.
+// Credit charges for lookups. *credit.Store implements it. It is an interface because tests simulate
+// a lost response to a charge.
 type Credit interface {
 	Balance(ctx context.Context, acct relay.AccountID) (int64, error)
 	Apply(ctx context.Context, c credit.Change) (credit.Entry, error)
 }
 
-// Deps are the dependencies of a Service; Backend, Cache and Credit are required.
+// Deps are the dependencies of a Service. Backend, Cache and Credit are required.
 type Deps struct {
 	Backend Backend
 	Cache   *Store
@@ -32,7 +32,7 @@ type Deps struct {
 	Logger  *slog.Logger
 }
 
-// Options are optional settings; the zero value works.
+// Options are optional settings. The zero value is valid.
 type Options struct {
 	// CacheTTL is the time for which a result is cached; 0 disables caching.
 	CacheTTL time.Duration
@@ -40,7 +40,7 @@ type Options struct {
 	Timeout time.Duration
 }
 
-// Service looks numbers up. It is safe for concurrent use.
+// Service looks up numbers. It is safe for concurrent use.
 type Service struct {
 	deps     Deps
 	opts     Options
@@ -62,8 +62,8 @@ func New(d Deps, o Options) (*Service, error) {
 
 // Lookup finds the network of a number and charges the account for an answer.
 //
-// It returns relay.KindNoCredit if the account cannot pay, and relay.KindUnavailable if no
-// back end could be queried. An account without credit causes no query.
+// It returns relay.KindNoCredit if the account cannot pay, and relay.KindUnavailable if no query could
+// be made. An account without credit causes no query.
 func (s *Service) Lookup(ctx context.Context, acct relay.AccountID, number relay.MSISDN) (Result, error) {
 	balance, err := s.deps.Credit.Balance(ctx, acct)
 	if err != nil {
@@ -76,8 +76,8 @@ func (s *Service) Lookup(ctx context.Context, acct relay.AccountID, number relay
 	if err != nil || r.Code == NoAnswer {
 		return r, err
 	}
-	// The charge is tried again once if the response may have been lost; the change's id
-	// prevents charging twice.
+	// The charge is retried once if its response may have been lost. The ID of the change prevents a
+	// second charge.
 	now := s.deps.Now()
 	change := credit.Change{
 		ID: relay.NewID(now), Account: acct, Credits: -cost, Reason: credit.Lookup, Reference: string(number), At: now,
@@ -93,7 +93,7 @@ func (s *Service) Lookup(ctx context.Context, acct relay.AccountID, number relay
 }
 
 // find returns the cached result or queries the back end. Concurrent lookups of the same number share
-// one request, which continues if one of them is cancelled.
+// one request, which continues if the context of a lookup ends.
 func (s *Service) find(ctx context.Context, number relay.MSISDN) (Result, error) {
 	done := s.requests.DoChan(string(number), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.Timeout)

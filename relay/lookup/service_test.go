@@ -16,111 +16,111 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// purse is the credit of one account.
-type purse struct {
+// fakeCredit is the credit of one account.
+type fakeCredit struct {
 	mu      sync.Mutex
-	has     int64
-	charged []credit.Change
-	errs    []error // of the charges to come
+	balance int64
+	charges []credit.Change
+	errs    []error // returned by the next charges
 }
 
-func (p *purse) Balance(context.Context, relay.AccountID) (int64, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.has, nil
+func (f *fakeCredit) Balance(context.Context, relay.AccountID) (int64, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.balance, nil
 }
 
-func (p *purse) Apply(_ context.Context, c credit.Change) (credit.Entry, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.charged = append(p.charged, c)
-	if len(p.errs) > 0 {
-		err := p.errs[0]
-		p.errs = p.errs[1:]
+func (f *fakeCredit) Apply(_ context.Context, c credit.Change) (credit.Entry, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.charges = append(f.charges, c)
+	if len(f.errs) > 0 {
+		err := f.errs[0]
+		f.errs = f.errs[1:]
 		return credit.Entry{}, err
 	}
-	if p.has+c.Credits < 0 {
-		return credit.Entry{}, relay.Errorf(relay.KindNoCredit, "none left")
+	if f.balance+c.Credits < 0 {
+		return credit.Entry{}, relay.Errorf(relay.KindNoCredit, "no credit")
 	}
-	p.has += c.Credits
+	f.balance += c.Credits
 	return credit.Entry{}, nil
 }
 
-// network is a back end that answers as its fields say.
-type network struct {
-	asked atomic.Int32
-	gate  chan struct{} // closed: let answers go
-	code  Code
-	err   error
+// fakeBackend is a back end that returns code and err.
+type fakeBackend struct {
+	requests atomic.Int32
+	gate     chan struct{} // if not nil, requests wait until it is closed
+	code     Code
+	err      error
 }
 
-func (n *network) Find(ctx context.Context, number relay.MSISDN) (Result, error) {
-	n.asked.Add(1)
-	if n.gate != nil {
+func (f *fakeBackend) Find(ctx context.Context, number relay.MSISDN) (Result, error) {
+	f.requests.Add(1)
+	if f.gate != nil {
 		select {
-		case <-n.gate:
+		case <-f.gate:
 		case <-ctx.Done():
-			return Result{}, relay.Errorf(relay.KindUnavailable, "too late: %w", ctx.Err())
+			return Result{}, relay.Errorf(relay.KindUnavailable, "request timed out: %w", ctx.Err())
 		}
 	}
-	return Result{Number: number, Code: n.code, MCC: "234"}, n.err
+	return Result{Number: number, Code: f.code, MCC: "234"}, f.err
 }
 
-func service(t *testing.T, n *network, p *purse, o Options) *Service {
+func newService(t *testing.T, backend *fakeBackend, account *fakeCredit, o Options) *Service {
 	t.Helper()
 	cache := new(Store)
 	if o.CacheTTL > 0 {
 		cache = NewStore(dbtest.Open(t, db.Options{}))
 	}
-	s, err := New(Deps{Backend: n, Cache: cache, Credit: p, Logger: slog.New(slog.DiscardHandler)}, o)
+	s, err := New(Deps{Backend: backend, Cache: cache, Credit: account, Logger: slog.New(slog.DiscardHandler)}, o)
 	relaytest.NoError(t, err)
 	return s
 }
 
-func TestWhatALookupCosts(t *testing.T) {
+func TestLookupCosts(t *testing.T) {
 	down := relay.Errorf(relay.KindUnavailable, "down")
 	for name, tc := range map[string]struct {
-		has   int64
-		net   *network
-		errs  []error
-		kind  relay.Kind
-		left  int64
-		asked int32
+		balance      int64
+		backend      *fakeBackend
+		errs         []error
+		kind         relay.Kind
+		wantBalance  int64
+		wantRequests int32
 
 		cacheDown bool
 	}{
-		"one that is answered costs one credit":              {has: 5, net: &network{}, left: 4, asked: 1},
-		"an absent subscriber is an answer":                  {has: 5, net: &network{code: Absent}, left: 4, asked: 1},
-		"an unknown subscriber is an answer":                 {has: 5, net: &network{code: Unknown}, left: 4, asked: 1},
-		"no answer from the network costs nothing":           {has: 5, net: &network{code: NoAnswer}, left: 5, asked: 1},
-		"a back end that is down costs nothing":              {has: 5, net: &network{err: down}, kind: relay.KindUnavailable, left: 5, asked: 1},
-		"without credit nobody is asked":                     {has: 0, net: &network{}, kind: relay.KindNoCredit, asked: 0},
-		"credit that went meanwhile keeps the answer":        {has: 1, net: &network{}, errs: []error{relay.Errorf(relay.KindNoCredit, "gone")}, kind: relay.KindNoCredit, left: 1, asked: 1},
-		"a charge whose answer was lost is made again":       {has: 1, net: &network{}, errs: []error{down}, left: 0, asked: 1},
-		"a charge that cannot be made withholds the answer":  {has: 1, net: &network{}, errs: []error{down, down}, kind: relay.KindUnavailable, left: 1, asked: 1},
-		"a cache that is down costs a request and no answer": {has: 5, net: &network{}, cacheDown: true, left: 4, asked: 1},
+		"a delivered answer costs one credit":                  {balance: 5, backend: &fakeBackend{}, wantBalance: 4, wantRequests: 1},
+		"an absent subscriber costs one credit":                {balance: 5, backend: &fakeBackend{code: Absent}, wantBalance: 4, wantRequests: 1},
+		"an unknown subscriber costs one credit":               {balance: 5, backend: &fakeBackend{code: Unknown}, wantBalance: 4, wantRequests: 1},
+		"no answer from the network costs nothing":             {balance: 5, backend: &fakeBackend{code: NoAnswer}, wantBalance: 5, wantRequests: 1},
+		"a back end that is down costs nothing":                {balance: 5, backend: &fakeBackend{err: down}, kind: relay.KindUnavailable, wantBalance: 5, wantRequests: 1},
+		"an account without credit makes no request":           {balance: 0, backend: &fakeBackend{}, kind: relay.KindNoCredit, wantRequests: 0},
+		"credit that was spent meanwhile withholds the answer": {balance: 1, backend: &fakeBackend{}, errs: []error{relay.Errorf(relay.KindNoCredit, "gone")}, kind: relay.KindNoCredit, wantBalance: 1, wantRequests: 1},
+		"a charge with a lost response is repeated":            {balance: 1, backend: &fakeBackend{}, errs: []error{down}, wantBalance: 0, wantRequests: 1},
+		"a failed charge withholds the answer":                 {balance: 1, backend: &fakeBackend{}, errs: []error{down, down}, kind: relay.KindUnavailable, wantBalance: 1, wantRequests: 1},
+		"an unavailable cache costs one request":               {balance: 5, backend: &fakeBackend{}, cacheDown: true, wantBalance: 4, wantRequests: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &purse{has: tc.has, errs: tc.errs}
-			s := service(t, tc.net, p, Options{CacheTTL: time.Minute})
+			account := &fakeCredit{balance: tc.balance, errs: tc.errs}
+			s := newService(t, tc.backend, account, Options{CacheTTL: time.Minute})
 			if tc.cacheDown {
 				relaytest.NoError(t, s.deps.Cache.db.Close())
 			}
 			r, err := s.Lookup(t.Context(), 1, "447700900123")
 			if relay.KindOf(err) != tc.kind || (err == nil) != (tc.kind == 0) {
-				t.Fatal(err)
+				t.Fatalf("got error %v, want kind %v", err, tc.kind)
 			}
 			if err == nil {
-				relaytest.Equal(t, "the code", r.Code, tc.net.code)
+				relaytest.Equal(t, "the code", r.Code, tc.backend.code)
 			} else if tc.kind == relay.KindNoCredit {
 				relaytest.Equal(t, "the result without credit", r, Result{})
 			}
-			if p.has != tc.left || tc.net.asked.Load() != tc.asked {
-				t.Errorf("%d credits left, asked %d times", p.has, tc.net.asked.Load())
+			if account.balance != tc.wantBalance || tc.backend.requests.Load() != tc.wantRequests {
+				t.Errorf("balance %d, want %d; %d requests, want %d", account.balance, tc.wantBalance, tc.backend.requests.Load(), tc.wantRequests)
 			}
-			for _, c := range p.charged {
+			for _, c := range account.charges {
 				relaytest.Equal(t, "id, credits and reference of the charge", []any{c.ID, c.Credits, c.Reference},
-					[]any{p.charged[0].ID, int64(-1), "447700900123"})
+					[]any{account.charges[0].ID, int64(-1), "447700900123"})
 			}
 		})
 	}
@@ -128,25 +128,25 @@ func TestWhatALookupCosts(t *testing.T) {
 
 func TestAnswersAreCached(t *testing.T) {
 	for name, tc := range map[string]struct {
-		keep  time.Duration
-		code  Code
-		asked int32
-		left  int64
+		ttl          time.Duration
+		code         Code
+		wantRequests int32
+		wantBalance  int64
 	}{
-		"what a network said is not asked again, and paid again": {time.Minute, Absent, 1, 8},
-		"no answer is asked again":                               {time.Minute, NoAnswer, 2, 10},
-		"nothing is remembered where that is switched off":       {0, Delivered, 2, 8},
+		"a cached answer costs a credit and no request": {time.Minute, Absent, 1, 8},
+		"NoAnswer is not cached":                        {time.Minute, NoAnswer, 2, 10},
+		"a TTL of 0 disables the cache":                 {0, Delivered, 2, 8},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n, p := &network{code: tc.code}, &purse{has: 10}
-			s := service(t, n, p, Options{CacheTTL: tc.keep})
+			backend, account := &fakeBackend{code: tc.code}, &fakeCredit{balance: 10}
+			s := newService(t, backend, account, Options{CacheTTL: tc.ttl})
 			for range 2 {
 				if _, err := s.Lookup(t.Context(), 1, "447700900123"); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if n.asked.Load() != tc.asked || p.has != tc.left {
-				t.Errorf("asked %d times, %d credits left", n.asked.Load(), p.has)
+			if backend.requests.Load() != tc.wantRequests || account.balance != tc.wantBalance {
+				t.Errorf("%d requests, want %d; balance %d, want %d", backend.requests.Load(), tc.wantRequests, account.balance, tc.wantBalance)
 			}
 		})
 	}
@@ -154,53 +154,53 @@ func TestAnswersAreCached(t *testing.T) {
 
 func TestLookupsOfOneNumberMakeOneRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, p := &network{gate: make(chan struct{})}, &purse{has: 100}
-		s := service(t, n, p, Options{})
-		impatient, leave := context.WithCancel(t.Context())
-		var running sync.WaitGroup
+		backend, account := &fakeBackend{gate: make(chan struct{})}, &fakeCredit{balance: 100}
+		s := newService(t, backend, account, Options{})
+		cancelled, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
 		for i := range 50 {
-			running.Go(func() {
+			wg.Go(func() {
 				ctx := t.Context()
 				if i == 0 {
-					ctx = impatient
+					ctx = cancelled
 				}
 				_, err := s.Lookup(ctx, 1, "447700900123")
 				if i == 0 != (err != nil) {
-					t.Errorf("%d: %v", i, err)
+					t.Errorf("lookup %d: %v, want an error of the cancelled one only", i, err)
 				}
 			})
 		}
 		synctest.Wait()
-		leave() // the first caller's cancellation does not cancel the others
+		cancel() // does not cancel the lookups of the other callers
 		synctest.Wait()
-		close(n.gate)
-		running.Wait()
-		if n.asked.Load() != 1 || p.has != 51 {
-			t.Errorf("asked %d times, %d credits left", n.asked.Load(), p.has)
+		close(backend.gate)
+		wg.Wait()
+		if backend.requests.Load() != 1 || account.balance != 51 {
+			t.Errorf("%d requests, want 1; balance %d, want 51", backend.requests.Load(), account.balance)
 		}
 	})
 }
 
-func TestARequestEndsInTime(t *testing.T) {
+func TestARequestTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := service(t, &network{gate: make(chan struct{})}, &purse{has: 1}, Options{Timeout: time.Second})
-		begun := time.Now()
-		if _, err := s.Lookup(t.Context(), 1, "447700900123"); relay.KindOf(err) != relay.KindUnavailable || time.Since(begun) != time.Second {
-			t.Errorf("%v after %s", err, time.Since(begun))
+		s := newService(t, &fakeBackend{gate: make(chan struct{})}, &fakeCredit{balance: 1}, Options{Timeout: time.Second})
+		startedAt := time.Now()
+		if _, err := s.Lookup(t.Context(), 1, "447700900123"); relay.KindOf(err) != relay.KindUnavailable || time.Since(startedAt) != time.Second {
+			t.Errorf("got error %v after %s, want kind unavailable after 1s", err, time.Since(startedAt))
 		}
 	})
 }
 
-func TestCodesHaveWords(t *testing.T) {
+func TestCodesHaveDescriptions(t *testing.T) {
 	for code, want := range map[Code]string{
 		Delivered: "Delivered by the network", Absent: "Absent subscriber", Unknown: "Unknown subscriber",
 		NoAnswer: "No answer from the network", 9: "Unknown code",
 	} {
 		if code.String() != want || code.Known() != (code < 4) {
-			t.Errorf("%d: %s", int(code), code)
+			t.Errorf("description of code %d = %q, known %t; want %q", int(code), code, code.Known(), want)
 		}
 	}
 	if _, err := New(Deps{}, Options{}); err == nil {
-		t.Error("nothing to work with")
+		t.Error("New returned no error without dependencies")
 	}
 }

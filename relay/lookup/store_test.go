@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// clock is a time that tests move.
+// clock is a clock that tests set.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -40,56 +40,56 @@ func TestStore(t *testing.T) {
 		t.Run(engine, func(t *testing.T) {
 			c := &clock{now: dbtest.At(0)}
 			database := dbtest.Open(t, db.Options{URL: url(t), Now: c.Now})
-			t.Run("a result is remembered until it expires", func(t *testing.T) { resultsExpire(t, NewStore(database), c) })
-			t.Run("what expired is deleted", func(t *testing.T) { expiredAreDeleted(t, NewStore(database)) })
-			t.Run("the simulator's networks are kept", func(t *testing.T) { networksAreKept(t, NewStore(database)) })
+			t.Run("a result is cached until it expires", func(t *testing.T) { resultsExpire(t, NewStore(database), c) })
+			t.Run("expired results are deleted", func(t *testing.T) { expiredAreDeleted(t, NewStore(database)) })
+			t.Run("the simulator's networks are saved", func(t *testing.T) { networksAreSaved(t, NewStore(database)) })
 		})
 	}
 }
 
 func resultsExpire(t *testing.T, s *Store, c *clock) {
 	ctx := t.Context()
-	said := Result{Number: "447700900123", Code: Absent, MCC: "234", MNC: "15", Network: "Example", Ported: true}
-	_, err := s.Get(ctx, said.Number)
+	want := Result{Number: "447700900123", Code: Absent, MCC: "234", MNC: "15", Network: "Example", Ported: true}
+	_, err := s.Get(ctx, want.Number)
 	dbtest.WantKind(t, err, relay.KindNotFound)
 	for _, code := range []Code{Delivered, Absent, Absent} {
-		said.Code = code
-		if err := s.Put(ctx, said, time.Hour); err != nil {
+		want.Code = code
+		if err := s.Put(ctx, want, time.Hour); err != nil {
 			t.Fatal(err)
 		}
-		relaytest.Equal(t, "result of Get", relaytest.Must(s.Get(ctx, said.Number))(t), said)
+		relaytest.Equal(t, "the cached result", relaytest.Must(s.Get(ctx, want.Number))(t), want)
 	}
 	c.set(dbtest.At(3599))
-	if _, err := s.Get(ctx, said.Number); err != nil {
-		t.Errorf("within the hour: %v", err)
+	if _, err := s.Get(ctx, want.Number); err != nil {
+		t.Errorf("after 3599 s: %v", err)
 	}
 	c.set(dbtest.At(3600))
-	_, err = s.Get(ctx, said.Number)
+	_, err = s.Get(ctx, want.Number)
 	dbtest.WantKind(t, err, relay.KindNotFound)
 	c.set(dbtest.At(0))
 }
 
 func expiredAreDeleted(t *testing.T, s *Store) {
-	fill := db.NewBatch("number, expires")
+	rows := db.NewBatch("number, expires")
 	for i := range 5001 {
-		fill.Add(fmt.Sprintf("n%d", i), dbtest.At(10))
+		rows.Add(fmt.Sprintf("n%d", i), dbtest.At(10))
 	}
-	fill.Add("later", dbtest.At(11))
-	if err := s.db.Run(t.Context(), "test", "INSERT INTO lookup (number, doc, expires) SELECT number, '{}', expires FROM batch", fill); err != nil {
+	rows.Add("later", dbtest.At(11))
+	if err := s.db.Run(t.Context(), "test", "INSERT INTO lookup (number, doc, expires) SELECT number, '{}', expires FROM batch", rows); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
 		if err := s.Sweep(t.Context(), dbtest.At(10)); err != nil {
 			t.Fatal(err)
 		}
-		left, err := db.Values[string](t.Context(), s.db, "test", "SELECT number FROM lookup ORDER BY number")
-		if err != nil || !reflect.DeepEqual(left, []string{"447700900123", "later"}) {
-			t.Errorf("%d are left, %v", len(left), err)
+		remaining, err := db.Values[string](t.Context(), s.db, "test", "SELECT number FROM lookup ORDER BY number")
+		if err != nil || !reflect.DeepEqual(remaining, []string{"447700900123", "later"}) {
+			t.Errorf("%d results remain, want 2; %v", len(remaining), err)
 		}
 	}
 }
 
-func networksAreKept(t *testing.T, s *Store) {
+func networksAreSaved(t *testing.T, s *Store) {
 	ctx := t.Context()
 	want := []Network{{Prefix: "44", MCC: "234", MNC: "30", Name: "Other"}, {Prefix: "447", MCC: "234", MNC: "15", Name: "Example", Country: "United Kingdom"}}
 	for _, n := range []Network{want[1], want[0], want[0]} {
@@ -97,7 +97,7 @@ func networksAreKept(t *testing.T, s *Store) {
 			t.Fatal(err)
 		}
 	}
-	relaytest.Equal(t, "result of Networks", relaytest.Must(s.Networks(ctx))(t), want)
+	relaytest.Equal(t, "the networks", relaytest.Must(s.Networks(ctx))(t), want)
 	if err := s.DeleteNetwork(ctx, "44"); err != nil {
 		t.Error(err)
 	}
